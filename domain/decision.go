@@ -1,0 +1,103 @@
+package domain
+
+import "time"
+
+// Decision is the optimizer's wish that a drone serve orders along a route.
+type Decision struct {
+	ID                          DecisionID
+	CycleID                     CycleID
+	Fence                       string    // empty: made outside any fenced cycle
+	SnapshotTime                time.Time // read time of the snapshot it rests on
+	DroneID                     DroneID
+	OrderIDs                    []OrderID
+	Route                       []Waypoint
+	EstimatedBatteryConsumption float64 // percent of a full charge
+	EstimatedDurationMinutes    float64
+	PayloadHash                 string // identifies the message's content
+}
+
+// Outcome is a decision's fate, once and for all.
+type Outcome string
+
+const (
+	OutcomeApplied  Outcome = "APPLIED"
+	OutcomeRejected Outcome = "REJECTED"
+)
+
+// LedgerEntry records the outcome of one decision.
+type LedgerEntry struct {
+	ID           DecisionID
+	Outcome      Outcome
+	Reason       string // empty when applied
+	Detail       string // for people
+	MissionID    MissionID
+	DroneID      DroneID
+	OrderIDs     []OrderID
+	PayloadHash  string
+	CycleID      CycleID
+	Fence        string
+	SnapshotTime time.Time
+	MessageID    string
+	PublishedAt  time.Time
+	ReceivedAt   time.Time
+	AppliedAt    time.Time
+}
+
+// Depot is where drones live and charge.
+type Depot struct {
+	ID            DepotID
+	Name          string
+	Position      Position
+	Capacity      int
+	ChargingSlots int
+}
+
+// Warehouse is where parcels are picked up.
+type Warehouse struct {
+	ID           WarehouseID
+	Name         string
+	Position     Position
+	ProductTypes []string
+	ColdStorage  bool
+}
+
+// Snapshot is everything a solve cycle sees, at one read time.
+type Snapshot struct {
+	CycleID    CycleID
+	Fence      string
+	Time       time.Time // the reader's clock
+	ReadTime   time.Time // the store's read time
+	Depot      Depot
+	Drones     []Drone
+	Orders     []Order
+	Warehouses []Warehouse
+}
+
+// Cycle is one solve cycle as auditors see it.
+type Cycle struct {
+	ID           CycleID
+	DepotID      DepotID
+	Fence        string
+	Holder       string
+	SnapshotTime time.Time
+	Drones       int
+	Orders       int
+	Missions     int
+	Assigned     int
+	Objective    string // readable: unserved by priority, kilometres
+	DistanceKm   float64
+	Unserved     []UnservedOrder
+	StartedAt    time.Time
+	ReadTook     time.Duration
+	SolveTook    time.Duration
+	PublishTook  time.Duration
+	EndedAt      time.Time
+	Outcome      string // PUBLISHED, EMPTY, LEASE_LOST, FAILED
+	Detail       string
+}
+
+// UnservedOrder is an order a cycle left, and why.
+type UnservedOrder struct {
+	OrderID OrderID
+	Reason  string
+}

@@ -1,0 +1,79 @@
+package domain
+
+import "time"
+
+// Drone is a drone as the State Manager knows it. It is the aggregate root of
+// the mission it is bound to: whatever changes the mission or its orders also
+// writes the drone, so that the drone's version stands for all of them.
+type Drone struct {
+	ID DroneID
+
+	// Status is the fleet's view. A bound drone is never IDLE.
+	Status DroneStatus
+	// ReportedStatus is what the drone last said of itself.
+	ReportedStatus DroneStatus
+	Position       Position
+	Battery        float64 // percent of a full charge
+	SpeedKmh       float64
+	LastUpdate     time.Time // the drone's clock at the last applied report
+	SeenAt         time.Time // the server's clock then
+
+	// CurrentMissionID binds the drone; decisions set it, telemetry never does.
+	CurrentMissionID MissionID
+	MissionAcked     bool      // the drone reported the mission's id
+	MissionMoved     bool      // and flew under it
+	FreeAfter        time.Time // no report measured before this frees an unacked drone
+	IdleSince        time.Time // when it last became IDLE, server's clock
+	FaultSince       time.Time // when an acked drone began to report a fault; zero for none
+	EmergencyLatched bool      // reported by the drone; only an operator clears it
+	GhostMissionID   MissionID // a failed mission of its own it still flies
+	// FailedMissions are its latest failures, oldest first, at most
+	// MaxFailedMissions: what tells a ghost from a free drone.
+	FailedMissions []FailedMission
+
+	HomeDepotID          DepotID
+	ShortName            string
+	BatteryCapacityMah   int
+	ConsumptionPerKm     float64 // percent of a full charge per kilometre; 0 unknown
+	MaxFlightTimeMinutes int
+	PayloadCapacityKg    float64 // 0 means no limit is known
+
+	// Revision counts the drone's state changes; its events carry it.
+	Revision int64
+}
+
+// FailedMission remembers a failure long enough to know its ghost.
+type FailedMission struct {
+	ID       MissionID
+	FailedAt time.Time // server's clock
+}
+
+// MaxFailedMissions bounds Drone.FailedMissions.
+const MaxFailedMissions = 4
+
+// Bound reports whether a mission holds the drone.
+func (d Drone) Bound() bool { return d.CurrentMissionID != "" }
+
+// FailedAt is when the drone's mission id failed; ok is false if it is not
+// among its latest failures.
+func (d Drone) FailedAt(id MissionID) (at time.Time, ok bool) {
+	for _, f := range d.FailedMissions {
+		if f.ID == id && id != "" {
+			return f.FailedAt, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// Telemetry is one report of a drone about itself.
+type Telemetry struct {
+	DroneID   DroneID
+	Timestamp time.Time // the drone's clock
+	Position  Position
+	Battery   float64 // percent of a full charge
+	SpeedKmh  float64
+	// Status is empty when the drone makes no claim about it.
+	Status DroneStatus
+	// MissionID is the mission the drone believes it flies; empty for none.
+	MissionID MissionID
+}

@@ -1,0 +1,85 @@
+package domain
+
+import "time"
+
+// EntityKind names the kind of thing an event is about.
+type EntityKind string
+
+const (
+	EntityDrone   EntityKind = "drone"
+	EntityOrder   EntityKind = "order"
+	EntityMission EntityKind = "mission"
+)
+
+// Cause says what made a state change.
+type Cause string
+
+const (
+	CauseTelemetry Cause = "TELEMETRY"
+	CauseOrder     Cause = "ORDER"
+	CauseDecision  Cause = "DECISION"
+	CauseSweeper   Cause = "SWEEPER"
+	CauseOperator  Cause = "OPERATOR"
+	CauseSetup     Cause = "SETUP"
+)
+
+// Event is one state change of one entity. An entity's events, in the order of
+// their revisions, fold to the entity's state: each carries the whole state
+// after the change in the fields of its kind.
+type Event struct {
+	Entity   EntityKind
+	ID       string
+	Revision int64  // of the entity after the change; 1 is its first
+	From     string // status before; empty for a new entity
+	To       string // status after
+	Cause    Cause
+	Reason   string // failure, rejection or operator's reason, if any
+	Time     time.Time
+
+	// What it belongs to, as far as it applies.
+	DroneID    DroneID
+	OrderID    OrderID
+	MissionID  MissionID
+	DecisionID DecisionID
+	CycleID    CycleID
+
+	// The rest of the state after the change, by kind: see DroneState,
+	// OrderState and MissionState.
+	State map[string]any
+}
+
+// The *State maps are the part of an entity, beside its status, that events
+// record and fold back. Values are strings, booleans and int64, as documents
+// hold them.
+
+// DroneState is the drone's binding and flags.
+func DroneState(d Drone) map[string]any {
+	return map[string]any{
+		"currentMissionId": string(d.CurrentMissionID),
+		"missionAcked":     d.MissionAcked,
+		"missionMoved":     d.MissionMoved,
+		"emergencyLatched": d.EmergencyLatched,
+		"ghostMissionId":   string(d.GhostMissionID),
+	}
+}
+
+// OrderState is the order's assignment and flags.
+func OrderState(o Order) map[string]any {
+	return map[string]any{
+		"assignedDroneId":   string(o.AssignedDroneID),
+		"assignedMissionId": string(o.AssignedMissionID),
+		"attempts":          int64(o.Attempts),
+		"held":              o.Held,
+		"late":              o.Late,
+		"contentHash":       o.ContentHash,
+	}
+}
+
+// MissionState is the mission's progress.
+func MissionState(m Mission) map[string]any {
+	return map[string]any{
+		"failureReason": string(m.FailureReason),
+		"reachedStops":  int64(m.ReachedStops),
+		"orders":        int64(len(m.OrderIDs)),
+	}
+}

@@ -1,0 +1,70 @@
+package domain
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// Identifiers. Each is 1 to MaxIDBytes bytes and usable as a document id.
+type (
+	DroneID     string
+	OrderID     string
+	MissionID   string
+	DecisionID  string
+	CycleID     string
+	DepotID     string
+	WarehouseID string
+)
+
+// MaxIDBytes bounds every identifier that enters the system.
+const MaxIDBytes = 128
+
+var reservedID = regexp.MustCompile(`^__.*__$`)
+
+// CheckID reports why id cannot name an entity: it must be 1 to 128 bytes of
+// UTF-8 and a legal Firestore document id (no slash, not "." or "..", not of
+// the form __x__).
+func CheckID(id string) error {
+	switch {
+	case id == "":
+		return errors.New("is empty; give 1 to 128 bytes")
+	case len(id) > MaxIDBytes:
+		return fmt.Errorf("is %d bytes long; give at most %d", len(id), MaxIDBytes)
+	case !utf8.ValidString(id):
+		return errors.New("is not valid UTF-8")
+	case strings.Contains(id, "/"):
+		return errors.New(`contains "/", which no document id may`)
+	case strings.ContainsRune(id, 0):
+		return errors.New("contains a zero byte")
+	case id == "." || id == "..":
+		return fmt.Errorf("is %q, which no document id may be", id)
+	case reservedID.MatchString(id):
+		return fmt.Errorf("is %q; ids of the form __x__ are reserved", id)
+	}
+	return nil
+}
+
+// MissionIDFor derives the mission's id from the decision that creates it, so
+// that whoever repeats the decision finds the mission it already made.
+func MissionIDFor(d DecisionID) MissionID { return MissionID(joinID("M", string(d))) }
+
+// DecisionIDFor derives the id of a cycle's decision about a drone: a cycle
+// decides at most once about each.
+func DecisionIDFor(c CycleID, d DroneID) DecisionID {
+	return DecisionID(joinID(string(c), string(d)))
+}
+
+// joinID joins two ids readably, or by digest when the readable form would be
+// longer than an id may be.
+func joinID(a, b string) string {
+	if joined := a + "-" + b; len(joined) <= MaxIDBytes {
+		return joined
+	}
+	sum := sha256.Sum256([]byte(a + "\x00" + b))
+	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:20])
+}

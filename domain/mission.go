@@ -1,0 +1,69 @@
+package domain
+
+import "time"
+
+// Mission is a committed assignment: one drone, its orders, one route.
+type Mission struct {
+	ID       MissionID
+	DroneID  DroneID
+	OrderIDs []OrderID // those not withdrawn
+	Route    []Waypoint
+	Status   MissionStatus
+
+	StartTime                   time.Time
+	EndTime                     time.Time // zero while ACTIVE
+	EstimatedBatteryConsumption float64   // percent of a full charge
+	EstimatedDurationMinutes    float64
+
+	DecisionID    DecisionID
+	CycleID       CycleID
+	Fence         string
+	FailureReason FailureReason // empty unless FAILED
+	ReachedStops  int           // waypoints reached, in route order
+
+	// The outbox: a mission whose command is not published yet, or whose
+	// revocation is pending, is published by whoever sees it first.
+	CommandExpiresAt   time.Time
+	CommandPublishedAt time.Time // zero: not yet
+	RevokePending      bool
+	RevokePublishedAt  time.Time
+
+	Revision int64 // counts the mission's state changes; its events carry it
+}
+
+// Waypoint is one stop of a route.
+type Waypoint struct {
+	Type        WaypointType
+	Position    Position
+	OrderID     OrderID     // the order this stop serves, if any
+	WarehouseID WarehouseID // where a pickup happens, if at a warehouse
+	ETA         time.Time   // by plan; zero if unknown
+}
+
+// ForOrder reports whether the stop picks up or delivers an order.
+func (w Waypoint) ForOrder() bool {
+	return w.Type == WaypointWarehousePickup || w.Type == WaypointHospitalDelivery
+}
+
+// LastOrderStopReached reports whether nothing is left to pick up or deliver.
+func (m Mission) LastOrderStopReached() bool {
+	for _, w := range m.Route[min(m.ReachedStops, len(m.Route)):] {
+		if w.ForOrder() {
+			return false
+		}
+	}
+	return true
+}
+
+// Command is what the drone is told about the mission.
+type Command struct {
+	Mission   Mission
+	ExpiresAt time.Time // a drone must ignore it when received later
+	Revoke    bool      // give the mission up
+}
+
+// Command is the message the outbox owes the drone: the revocation of a failed
+// mission, otherwise the mission itself.
+func (m Mission) Command() Command {
+	return Command{Mission: m, ExpiresAt: m.CommandExpiresAt, Revoke: m.Status == MissionFailed}
+}

@@ -1,0 +1,75 @@
+package domain
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+)
+
+// Order is a request for one medical parcel and its fate.
+type Order struct {
+	ID     OrderID
+	Status OrderStatus
+	OrderContent
+
+	CreatedAt    time.Time
+	Deadline     time.Time
+	PendingSince time.Time // when it last became PENDING, server's clock
+	DeliveredAt  time.Time
+	Attempts     int    // missions that failed before they picked it up
+	Held         bool   // waits for an operator; offered to no cycle
+	HeldReason   string // why, for that operator
+	Late         bool   // undelivered past its deadline, or delivered after it
+
+	AssignedDroneID   DroneID
+	AssignedMissionID MissionID
+
+	ContentHash string // Hash of the request as last accepted
+	Revision    int64  // counts the order's state changes; its events carry it
+}
+
+// OrderContent is what a requester decides.
+type OrderContent struct {
+	Priority    Priority
+	ProductType string
+	// Pickup is where the parcel waits; nil means at any warehouse that
+	// stocks the product.
+	Pickup      *Position
+	Delivery    Position
+	WeightKg    float64
+	ColdChain   bool
+	RequesterID string
+}
+
+// OrderRequest is an order message: a wish for a parcel or for its
+// cancellation.
+type OrderRequest struct {
+	ID     OrderID
+	Cancel bool
+	OrderContent
+	CreatedAt time.Time // zero: the message's publish time counts
+	Deadline  time.Time // zero: by priority
+}
+
+// Hash identifies the content of the request: two messages of one hash ask for
+// the same thing. Absent times are part of it as absent, so that a redelivery
+// hashes equal whatever the clock says.
+func (r OrderRequest) Hash() string {
+	h := sha256.New()
+	pickup := "none"
+	if r.Pickup != nil {
+		pickup = fmt.Sprintf("%v,%v", r.Pickup.Lat, r.Pickup.Lon)
+	}
+	fmt.Fprintf(h, "%q %d %q %s %v,%v %v %t %q %d %d", r.ID, r.Priority, r.ProductType, pickup,
+		r.Delivery.Lat, r.Delivery.Lon, r.WeightKg, r.ColdChain, r.RequesterID,
+		unixMicroOrZero(r.CreatedAt), unixMicroOrZero(r.Deadline))
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+func unixMicroOrZero(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}

@@ -1,0 +1,5 @@
+// Package proto holds the wire format's source. The Go code beside it is
+// generated: run "go generate ./proto" after changing a .proto file.
+package proto
+
+//go:generate sh -c "cd .. && go tool -modfile=tools/go.mod buf generate"
