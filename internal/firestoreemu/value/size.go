@@ -1,0 +1,62 @@
+package value
+
+import pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+
+// MaxDocumentBytes bounds a document as DocumentSize counts it.
+const MaxDocumentBytes = 1 << 20
+
+// DocumentSize is a document's billed size in bytes: its name, its fields'
+// names and values, and 32 more.
+//
+// Source: https://firebase.google.com/docs/firestore/storage-size
+func DocumentSize(name Name, fields map[string]*pb.Value) int {
+	const perDocument = 32
+	return nameSize(name.Segments) + fieldsSize(fields) + perDocument
+}
+
+func nameSize(segments []string) int {
+	const perName = 16
+	size := perName
+	for _, segment := range segments {
+		size += len(segment) + 1
+	}
+	return size
+}
+
+func fieldsSize(fields map[string]*pb.Value) int {
+	size := 0
+	for name, v := range fields {
+		size += len(name) + 1 + valueSize(v)
+	}
+	return size
+}
+
+func valueSize(v *pb.Value) int {
+	switch t := v.GetValueType().(type) {
+	case *pb.Value_NullValue, *pb.Value_BooleanValue:
+		return 1
+	case *pb.Value_IntegerValue, *pb.Value_DoubleValue, *pb.Value_TimestampValue:
+		return 8
+	case *pb.Value_GeoPointValue:
+		return 16
+	case *pb.Value_StringValue:
+		return len(t.StringValue) + 1
+	case *pb.Value_BytesValue:
+		return len(t.BytesValue)
+	case *pb.Value_ReferenceValue:
+		if name, err := ParseReference(t.ReferenceValue); err == nil {
+			return nameSize(name.Segments)
+		}
+		return len(t.ReferenceValue)
+	case *pb.Value_ArrayValue:
+		size := 0
+		for _, element := range t.ArrayValue.GetValues() {
+			size += valueSize(element)
+		}
+		return size
+	case *pb.Value_MapValue:
+		return fieldsSize(t.MapValue.GetFields())
+	default:
+		return 0
+	}
+}
