@@ -27,6 +27,7 @@ type Drone struct {
 	FaultSince       time.Time // when an acked drone began to report a fault; zero for none
 	EmergencyLatched bool      // reported by the drone; only an operator clears it
 	GhostMissionID   MissionID // a failed mission of its own it still flies
+	GhostRevokedAt   time.Time // when that mission's revocation was last asked for
 	// FailedMissions are its latest failures, oldest first, at most
 	// MaxFailedMissions: what tells a ghost from a free drone.
 	FailedMissions []FailedMission

@@ -29,7 +29,7 @@ const (
 type Event struct {
 	Entity   EntityKind
 	ID       string
-	Revision int64  // of the entity after the change; 1 is its first
+	Revision int64  // of the entity after the change; 1 is its first, 0 marks a note: a refusal worth recording, no change
 	From     string // status before; empty for a new entity
 	To       string // status after
 	Cause    Cause

@@ -1,0 +1,153 @@
+package policy
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// Binding is a drone with the mission that holds it and that mission's orders:
+// the unit that telemetry, the sweeper and cancellations change as one.
+type Binding struct {
+	Drone domain.Drone
+	// Mission is the one Drone.CurrentMissionID names; nil when unbound, or
+	// when its document is gone.
+	Mission *domain.Mission
+	// Orders holds the mission's orders by id.
+	Orders map[domain.OrderID]domain.Order
+}
+
+// clone copies everything a policy may change, so that the caller's value
+// survives a rerun.
+func (b Binding) clone() Binding {
+	b.Drone.FailedMissions = slices.Clone(b.Drone.FailedMissions)
+	if b.Mission != nil {
+		m := *b.Mission
+		m.OrderIDs = slices.Clone(m.OrderIDs)
+		m.Route = slices.Clone(m.Route)
+		b.Mission = &m
+	}
+	b.Orders = maps.Clone(b.Orders)
+	return b
+}
+
+// Change is what a policy wants written: the entities as they shall be, each
+// at most once, and the events that record how they got there. All of it
+// commits in one transaction or none of it.
+type Change struct {
+	Drone    *domain.Drone
+	Missions []domain.Mission
+	Orders   []domain.Order
+	Events   []domain.Event
+	// Revoke names missions of other bindings whose revocation must be sent
+	// again.
+	Revoke []domain.MissionID
+}
+
+// Empty reports whether there is nothing to write.
+func (c Change) Empty() bool {
+	return c.Drone == nil && len(c.Missions) == 0 && len(c.Orders) == 0 && len(c.Events) == 0 && len(c.Revoke) == 0
+}
+
+// OnlyDrone reports whether the change is the drone's document and nothing
+// else: a new position, not a new state.
+func (c Change) OnlyDrone() bool {
+	return c.Drone != nil && len(c.Missions) == 0 && len(c.Orders) == 0 && len(c.Events) == 0 && len(c.Revoke) == 0
+}
+
+// Merge adds a later change of the same binding: the later state of an entity
+// replaces the earlier, the events of both remain.
+func (c Change) Merge(later Change) Change {
+	if later.Drone != nil {
+		c.Drone = later.Drone
+	}
+	for _, m := range later.Missions {
+		c.Missions = upsert(c.Missions, m, func(x domain.Mission) bool { return x.ID == m.ID })
+	}
+	for _, o := range later.Orders {
+		c.Orders = upsert(c.Orders, o, func(x domain.Order) bool { return x.ID == o.ID })
+	}
+	c.Events = append(slices.Clip(c.Events), later.Events...)
+	c.Revoke = append(slices.Clip(c.Revoke), later.Revoke...)
+	return c
+}
+
+func upsert[T any](list []T, v T, same func(T) bool) []T {
+	if i := slices.IndexFunc(list, same); i >= 0 {
+		list = slices.Clone(list)
+		list[i] = v
+		return list
+	}
+	return append(slices.Clip(list), v)
+}
+
+// recorder turns state changes into events and revisions, so that no policy
+// can change a state and forget to say so.
+type recorder struct {
+	now    time.Time
+	cause  domain.Cause
+	change Change
+	// decision and cycle are recorded on every event of a decision.
+	decision domain.DecisionID
+	cycle    domain.CycleID
+}
+
+// drone records after as the drone's new state. Fields that are no part of its
+// state (position, battery, times) change without an event.
+func (r *recorder) drone(before domain.Drone, after *domain.Drone, mission domain.MissionID, reason string) {
+	if before.Status != after.Status || !maps.Equal(domain.DroneState(before), domain.DroneState(*after)) {
+		after.Revision = before.Revision + 1
+		r.change.Events = append(r.change.Events, domain.Event{
+			Entity: domain.EntityDrone, ID: string(after.ID), Revision: after.Revision,
+			From: string(before.Status), To: string(after.Status),
+			Cause: r.cause, Reason: reason, Time: r.now,
+			DroneID: after.ID, MissionID: mission, DecisionID: r.decision, CycleID: r.cycle,
+			State: domain.DroneState(*after),
+		})
+	}
+	d := *after
+	r.change.Drone = &d
+}
+
+// order records after as the order's new state.
+func (r *recorder) order(before domain.Order, after *domain.Order, reason string) {
+	after.Revision = before.Revision + 1
+	drone, mission := after.AssignedDroneID, after.AssignedMissionID
+	if mission == "" {
+		drone, mission = before.AssignedDroneID, before.AssignedMissionID
+	}
+	r.change.Events = append(r.change.Events, domain.Event{
+		Entity: domain.EntityOrder, ID: string(after.ID), Revision: after.Revision,
+		From: string(before.Status), To: string(after.Status),
+		Cause: r.cause, Reason: reason, Time: r.now,
+		OrderID: after.ID, DroneID: drone, MissionID: mission, DecisionID: r.decision, CycleID: r.cycle,
+		State: domain.OrderState(*after),
+	})
+	o := *after
+	r.change.Orders = upsert(r.change.Orders, o, func(x domain.Order) bool { return x.ID == o.ID })
+}
+
+// mission records after as the mission's new state.
+func (r *recorder) mission(before domain.Mission, after *domain.Mission, reason string) {
+	after.Revision = before.Revision + 1
+	r.change.Events = append(r.change.Events, domain.Event{
+		Entity: domain.EntityMission, ID: string(after.ID), Revision: after.Revision,
+		From: string(before.Status), To: string(after.Status),
+		Cause: r.cause, Reason: reason, Time: r.now,
+		DroneID: after.DroneID, MissionID: after.ID, DecisionID: after.DecisionID, CycleID: after.CycleID,
+		State: domain.MissionState(*after),
+	})
+	m := *after
+	r.change.Missions = upsert(r.change.Missions, m, func(x domain.Mission) bool { return x.ID == m.ID })
+}
+
+// note records a refusal about an order that changes nothing.
+func (r *recorder) note(o domain.Order, reason Reason) {
+	r.change.Events = append(r.change.Events, domain.Event{
+		Entity: domain.EntityOrder, ID: string(o.ID), From: string(o.Status), To: string(o.Status),
+		Cause: r.cause, Reason: string(reason), Time: r.now, OrderID: o.ID,
+		DroneID: o.AssignedDroneID, MissionID: o.AssignedMissionID,
+	})
+}

@@ -1,0 +1,163 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// MaxAttempts is how many missions may fail before an order waits for an
+// operator.
+const MaxAttempts = 3
+
+// failMission ends the bound, active mission: its orders go back to the pool
+// or to an operator, and the drone is owed a revocation. The drone stays bound;
+// see unbind.
+func (r *recorder) failMission(b *Binding, reason domain.FailureReason) {
+	m := b.Mission
+	if m == nil || m.Status != domain.MissionActive {
+		return
+	}
+	for _, id := range m.OrderIDs {
+		o, ok := b.Orders[id]
+		if !ok || o.AssignedMissionID != m.ID {
+			continue
+		}
+		before := o
+		switch o.Status {
+		case domain.OrderAssigned:
+			o.Attempts++
+			if o.Attempts >= MaxAttempts {
+				o.Held, o.HeldReason = true, fmt.Sprintf("%d missions failed before picking it up, the last with %s", o.Attempts, reason)
+			}
+		case domain.OrderInDelivery:
+			o.Held, o.HeldReason = true, fmt.Sprintf("the parcel is aboard drone %s, whose mission failed with %s", m.DroneID, reason)
+		default:
+			continue
+		}
+		o.Status, o.PendingSince = domain.OrderPending, r.now
+		o.AssignedDroneID, o.AssignedMissionID = "", ""
+		r.order(before, &o, string(reason))
+		b.Orders[id] = o
+	}
+	before := *m
+	m.Status, m.FailureReason, m.EndTime = domain.MissionFailed, reason, r.now
+	m.RevokePending = true
+	r.mission(before, m, string(reason))
+}
+
+// completeMission ends the bound, active mission well.
+func (r *recorder) completeMission(b *Binding) {
+	m := b.Mission
+	if m == nil || m.Status != domain.MissionActive {
+		return
+	}
+	before := *m
+	m.Status, m.EndTime = domain.MissionCompleted, r.now
+	r.mission(before, m, "")
+}
+
+// unbind frees the drone of its mission and remembers a failure, by which its
+// ghost is told later.
+func unbind(b *Binding, now time.Time) {
+	d := &b.Drone
+	if b.Mission != nil && b.Mission.Status == domain.MissionFailed {
+		d.FailedMissions = append(d.FailedMissions, domain.FailedMission{ID: d.CurrentMissionID, FailedAt: now})
+		if n := len(d.FailedMissions) - domain.MaxFailedMissions; n > 0 {
+			d.FailedMissions = slices.Clone(d.FailedMissions[n:])
+		}
+	}
+	d.CurrentMissionID = ""
+	d.MissionAcked, d.MissionMoved = false, false
+	d.FreeAfter, d.FaultSince = time.Time{}, time.Time{}
+}
+
+// reachStops advances the mission along its route as far as at allows, with
+// what that means for the orders, and completes it after its last order stop.
+// measured is when the drone was there, by its own clock.
+func (r *recorder) reachStops(b *Binding, at domain.Position, measured time.Time, radiusMetres float64) {
+	m := b.Mission
+	if m == nil || m.Status != domain.MissionActive {
+		return
+	}
+	for m.ReachedStops < len(m.Route) {
+		stop := m.Route[m.ReachedStops]
+		if stop.Type != domain.WaypointDepotStart && at.DistanceMetres(stop.Position) > radiusMetres {
+			break
+		}
+		if !stop.ForOrder() && m.LastOrderStopReached() {
+			break // only the way home is left
+		}
+		before := *m
+		m.ReachedStops++
+		r.mission(before, m, "")
+		r.serveStop(b, stop, measured)
+	}
+	if m.LastOrderStopReached() {
+		r.completeMission(b)
+	}
+}
+
+// serveStop applies what reaching a stop means for its order.
+func (r *recorder) serveStop(b *Binding, stop domain.Waypoint, measured time.Time) {
+	o, ok := b.Orders[stop.OrderID]
+	if !ok || o.AssignedMissionID != b.Mission.ID {
+		return
+	}
+	before := o
+	switch {
+	case stop.Type == domain.WaypointWarehousePickup && o.Status == domain.OrderAssigned:
+		o.Status = domain.OrderInDelivery
+	case stop.Type == domain.WaypointHospitalDelivery && o.Status == domain.OrderInDelivery:
+		o.Status = domain.OrderDelivered
+		o.DeliveredAt = earlier(measured, r.now)
+		o.Late = !o.Deadline.IsZero() && o.DeliveredAt.After(o.Deadline)
+	default:
+		return
+	}
+	r.order(before, &o, "")
+	b.Orders[o.ID] = o
+}
+
+// withdrawOrder takes a cancelled order out of the bound mission. The order
+// itself is already recorded as cancelled.
+func (r *recorder) withdrawOrder(b *Binding, id domain.OrderID, commandLifetime, clockError time.Duration) {
+	m := b.Mission
+	if m == nil || m.Status != domain.MissionActive || !slices.Contains(m.OrderIDs, id) {
+		return
+	}
+	before := *m
+	m.OrderIDs = slices.DeleteFunc(slices.Clone(m.OrderIDs), func(x domain.OrderID) bool { return x == id })
+	if len(m.OrderIDs) == 0 {
+		m.OrderIDs = before.OrderIDs // kept for the auditor
+		r.failMission(b, domain.FailureWithdrawn)
+		unbind(b, r.now)
+		return
+	}
+	route := slices.Clone(m.Route[:m.ReachedStops])
+	for _, stop := range m.Route[m.ReachedStops:] {
+		if stop.OrderID != id {
+			route = append(route, stop)
+		}
+	}
+	m.Route = route
+	if m.LastOrderStopReached() {
+		m.Status, m.EndTime = domain.MissionCompleted, r.now
+	} else {
+		// The drone is owed the shorter route.
+		m.CommandPublishedAt, m.CommandExpiresAt = time.Time{}, r.now.Add(commandLifetime)
+		if !b.Drone.MissionAcked {
+			b.Drone.FreeAfter = m.CommandExpiresAt.Add(clockError)
+		}
+	}
+	r.mission(before, m, string(domain.FailureWithdrawn))
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,187 @@
+package policy
+
+import (
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// OrderPolicy decides what an order message or an operator's command does to
+// an order.
+type OrderPolicy struct {
+	// Standard, High and Critical are how long after its creation an order
+	// without a deadline of its own is due.
+	Standard, High, Critical time.Duration
+	// CommandLifetime and ClockError date the command a drone is owed when a
+	// cancellation shortens its route; see MissionAssignmentPolicy.
+	CommandLifetime, ClockError time.Duration
+}
+
+// DefaultOrderPolicy holds the contract's values.
+func DefaultOrderPolicy() OrderPolicy {
+	return OrderPolicy{
+		Standard: 60 * time.Minute, High: 30 * time.Minute, Critical: 15 * time.Minute,
+		CommandLifetime: 20 * time.Second, ClockError: 5 * time.Second,
+	}
+}
+
+// IngestOrder folds a request into the order it names; order is nil if there
+// is none yet. binding is the order's mission with its drone, needed (and
+// asked for by NeedsBinding) only when an assigned order is cancelled.
+// published is the message's publish time. A Rejection may come with a change:
+// the note that records it.
+func (p OrderPolicy) IngestOrder(order *domain.Order, binding *Binding, req domain.OrderRequest, published, now time.Time) (Change, error) {
+	r := &recorder{now: now, cause: domain.CauseOrder}
+	if req.Cancel {
+		return p.cancel(r, order, binding, req.ID, "requested")
+	}
+	hash := req.Hash()
+	switch {
+	case order == nil:
+		o := domain.Order{ID: req.ID}
+		p.fill(&o, req, published)
+		o.PendingSince = now
+		r.order(domain.Order{}, &o, "")
+		return r.change, nil
+	case order.ContentHash == hash:
+		return Change{}, reject(ReasonDuplicateOrder, string(req.ID), "the same request again; the order is %s", order.Status)
+	case order.Status == domain.OrderPending || order.Status == "":
+		o := *order
+		p.fill(&o, req, order.CreatedAt)
+		if !order.CreatedAt.IsZero() {
+			o.CreatedAt = order.CreatedAt
+		} else if req.CreatedAt.IsZero() {
+			o.CreatedAt = published
+		}
+		o.PendingSince = now // plans made for the old content no longer fit
+		r.order(*order, &o, "changed by its requester")
+		return r.change, nil
+	case order.Status == domain.OrderCancelled && order.ContentHash == "":
+		return Change{}, reject(ReasonAlreadyCancelled, string(req.ID), "its cancellation arrived before it")
+	default:
+		r.note(*order, ReasonOrderConflict)
+		return r.change, reject(ReasonOrderConflict, string(req.ID), "other content for an order that is %s", order.Status)
+	}
+}
+
+// NeedsBinding reports whether IngestOrder needs the order's mission and drone.
+func (p OrderPolicy) NeedsBinding(order *domain.Order, req domain.OrderRequest) bool {
+	return req.Cancel && order != nil && order.Status == domain.OrderAssigned
+}
+
+// fill sets the requested content and what follows from it.
+func (p OrderPolicy) fill(o *domain.Order, req domain.OrderRequest, createdFallback time.Time) {
+	o.Status, o.OrderContent, o.ContentHash = domain.OrderPending, req.OrderContent, req.Hash()
+	o.CreatedAt, o.Deadline = req.CreatedAt, req.Deadline
+	if o.CreatedAt.IsZero() {
+		o.CreatedAt = createdFallback
+	}
+	if o.Deadline.IsZero() {
+		o.Deadline = o.CreatedAt.Add(p.allowance(req.Priority))
+	}
+}
+
+func (p OrderPolicy) allowance(priority domain.Priority) time.Duration {
+	switch priority {
+	case domain.PriorityCritical:
+		return p.Critical
+	case domain.PriorityHigh:
+		return p.High
+	default:
+		return p.Standard
+	}
+}
+
+// cancel ends an order whose parcel is not aboard yet.
+func (p OrderPolicy) cancel(r *recorder, order *domain.Order, binding *Binding, id domain.OrderID, why string) (Change, error) {
+	if order == nil {
+		// The cancellation overtook the order: a tombstone keeps the order
+		// from coming alive when it arrives.
+		o := domain.Order{ID: id, Status: domain.OrderCancelled}
+		r.order(domain.Order{}, &o, "cancelled before it arrived")
+		return r.change, nil
+	}
+	switch order.Status {
+	case domain.OrderCancelled:
+		return Change{}, reject(ReasonAlreadyCancelled, string(id), "")
+	case domain.OrderDelivered:
+		r.note(*order, ReasonAlreadyDelivered)
+		return r.change, reject(ReasonAlreadyDelivered, string(id), "delivered %s", order.DeliveredAt.UTC().Format(time.RFC3339))
+	case domain.OrderInDelivery:
+		r.note(*order, ReasonCancelTooLate)
+		return r.change, reject(ReasonCancelTooLate, string(id), "the parcel is aboard drone %s", order.AssignedDroneID)
+	}
+	o := *order
+	o.Status, o.Held, o.HeldReason = domain.OrderCancelled, false, ""
+	o.AssignedDroneID, o.AssignedMissionID = "", ""
+	r.order(*order, &o, why)
+	if order.Status == domain.OrderAssigned && binding != nil && binding.Drone.CurrentMissionID == order.AssignedMissionID {
+		b := binding.clone()
+		b.Orders[id] = o
+		before, mission := b.Drone, b.Drone.CurrentMissionID
+		r.withdrawOrder(&b, id, p.CommandLifetime, p.ClockError)
+		r.drone(before, &b.Drone, mission, string(domain.FailureWithdrawn))
+	}
+	return r.change, nil
+}
+
+// CancelByOperator cancels an order on an operator's word.
+func (p OrderPolicy) CancelByOperator(order *domain.Order, binding *Binding, id domain.OrderID, why string, now time.Time) (Change, error) {
+	if order == nil {
+		return Change{}, reject(ReasonNotFound, string(id), "no such order")
+	}
+	return p.cancel(&recorder{now: now, cause: domain.CauseOperator}, order, binding, id, why)
+}
+
+// HoldOrder keeps a pending order from every cycle until it is released.
+func HoldOrder(order *domain.Order, id domain.OrderID, why string, now time.Time) (Change, error) {
+	switch {
+	case order == nil:
+		return Change{}, reject(ReasonNotFound, string(id), "no such order")
+	case order.Status != domain.OrderPending:
+		return Change{}, reject(ReasonNotPending, string(id), "the order is %s; only a PENDING one can be held", order.Status)
+	case order.Held:
+		return Change{}, nil
+	}
+	o := *order
+	o.Held, o.HeldReason = true, why
+	r := &recorder{now: now, cause: domain.CauseOperator}
+	r.order(*order, &o, why)
+	return r.change, nil
+}
+
+// ReleaseOrder offers a held order to the cycles again, with all its attempts.
+func ReleaseOrder(order *domain.Order, id domain.OrderID, why string, now time.Time) (Change, error) {
+	switch {
+	case order == nil:
+		return Change{}, reject(ReasonNotFound, string(id), "no such order")
+	case order.Status != domain.OrderPending || !order.Held:
+		return Change{}, reject(ReasonNotHeld, string(id), "the order is %s and not held", order.Status)
+	}
+	o := *order
+	o.Held, o.HeldReason, o.Attempts, o.PendingSince = false, "", 0, now
+	r := &recorder{now: now, cause: domain.CauseOperator}
+	r.order(*order, &o, why)
+	return r.change, nil
+}
+
+// ClearDrone lifts the latch of an emergency; the drone's next report says
+// what it is.
+func ClearDrone(drone *domain.Drone, id domain.DroneID, why string, now time.Time) (Change, error) {
+	switch {
+	case drone == nil:
+		return Change{}, reject(ReasonNotFound, string(id), "no such drone")
+	case !drone.EmergencyLatched:
+		return Change{}, reject(ReasonNotEmergency, string(id), "the drone is %s and has no emergency to clear", drone.Status)
+	}
+	d := *drone
+	d.EmergencyLatched = false
+	if d.Bound() {
+		d.Status = domain.DroneMoving
+	} else {
+		d.Status = domain.DroneUnknown
+	}
+	r := &recorder{now: now, cause: domain.CauseOperator}
+	r.drone(*drone, &d, d.CurrentMissionID, why)
+	return r.change, nil
+}

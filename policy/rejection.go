@@ -1,0 +1,85 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Reason is the stable name of a refusal, as ledgers, dead letters, metrics
+// and operators see it.
+type Reason string
+
+// Reasons for telemetry that is not applied.
+const (
+	ReasonStaleTelemetry  Reason = "STALE_TELEMETRY"  // not newer than what is known
+	ReasonFutureTimestamp Reason = "FUTURE_TIMESTAMP" // would block the drone if applied
+)
+
+// Reasons for order messages that change nothing.
+const (
+	ReasonDuplicateOrder   Reason = "DUPLICATE_ORDER" // same content again
+	ReasonOrderConflict    Reason = "ORDER_CONFLICT"  // other content, too late to take it
+	ReasonCancelTooLate    Reason = "CANCEL_TOO_LATE" // the parcel is aboard
+	ReasonAlreadyDelivered Reason = "ALREADY_DELIVERED"
+	ReasonAlreadyCancelled Reason = "ALREADY_CANCELLED"
+)
+
+// Reasons for decisions that are not applied, in the order they are checked.
+const (
+	ReasonDecisionConflict Reason = "DECISION_CONFLICT" // the id is taken by another payload
+	ReasonStaleFence       Reason = "STALE_FENCE"
+	ReasonDecisionExpired  Reason = "DECISION_EXPIRED"
+	ReasonDroneUnknown     Reason = "DRONE_UNKNOWN"
+	ReasonDroneNotIdle     Reason = "DRONE_NOT_IDLE"
+	ReasonDroneSilent      Reason = "DRONE_SILENT"
+	ReasonLowBattery       Reason = "LOW_BATTERY"
+	ReasonDroneChanged     Reason = "DRONE_CHANGED"
+	ReasonOrderUnknown     Reason = "ORDER_UNKNOWN"
+	ReasonOrderNotPending  Reason = "ORDER_NOT_PENDING"
+	ReasonOrderHeld        Reason = "ORDER_HELD"
+	ReasonOrderChanged     Reason = "ORDER_CHANGED"
+	ReasonBadRoute         Reason = "BAD_ROUTE"
+	ReasonOverCapacity     Reason = "OVER_CAPACITY"
+)
+
+// Reasons for operator commands that cannot be carried out.
+const (
+	ReasonNotFound     Reason = "NOT_FOUND"
+	ReasonNotPending   Reason = "NOT_PENDING"
+	ReasonNotHeld      Reason = "NOT_HELD"
+	ReasonNotEmergency Reason = "NOT_EMERGENCY"
+)
+
+// Rejection is a final answer: trying again cannot change it.
+type Rejection struct {
+	Reason  Reason
+	Subject string // the entity it is about
+	Detail  string // for people
+}
+
+// Error implements error.
+func (r *Rejection) Error() string {
+	if r.Detail == "" {
+		return fmt.Sprintf("%s: %s", r.Subject, r.Reason)
+	}
+	return fmt.Sprintf("%s: %s: %s", r.Subject, r.Reason, r.Detail)
+}
+
+// Is matches any rejection of the same reason, so that errors.Is can ask for
+// one.
+func (r *Rejection) Is(target error) bool {
+	other, ok := target.(*Rejection)
+	return ok && other.Reason == r.Reason
+}
+
+// ReasonOf is the reason of the rejection in err, if there is one.
+func ReasonOf(err error) (Reason, bool) {
+	if r, ok := errors.AsType[*Rejection](err); ok {
+		return r.Reason, true
+	}
+	return "", false
+}
+
+func reject(reason Reason, subject, format string, args ...any) error {
+	return &Rejection{Reason: reason, Subject: subject, Detail: fmt.Sprintf(format, args...)}
+}

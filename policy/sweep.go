@@ -1,0 +1,95 @@
+package policy
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// SweepBinding handles what no message will: a bound drone that fell silent or
+// did not recover from a fault, a mission far over its estimate.
+func (p DronePolicy) SweepBinding(b Binding, now time.Time) Change {
+	b = b.clone()
+	d, m := &b.Drone, b.Mission
+	if !d.Bound() || m == nil || m.Status != domain.MissionActive {
+		return Change{}
+	}
+	before := *d
+	r := &recorder{now: now, cause: domain.CauseSweeper}
+	var reason domain.FailureReason
+	switch {
+	case now.Sub(lastSign(*d, *m)) >= p.BoundSilence:
+		reason, d.Status = domain.FailureContactLost, domain.DroneUnknown
+	case !d.FaultSince.IsZero() && now.Sub(d.FaultSince) >= p.FaultGrace+p.ClockError:
+		reason = domain.FailureDroneFault
+	case now.Sub(m.StartTime) > p.stallLimit(*m):
+		reason = domain.FailureStalled
+	default:
+		return Change{}
+	}
+	r.failMission(&b, reason)
+	unbind(&b, now)
+	if d.EmergencyLatched {
+		d.Status = domain.DroneEmergency
+	}
+	r.drone(before, d, m.ID, string(reason))
+	return r.change
+}
+
+// lastSign is the drone's last sign of life that counts against its mission: a
+// drone assigned just before it fell silent gets the whole interval.
+func lastSign(d domain.Drone, m domain.Mission) time.Time {
+	if d.SeenAt.Before(m.StartTime) {
+		return m.StartTime
+	}
+	return d.SeenAt
+}
+
+func (p DronePolicy) stallLimit(m domain.Mission) time.Duration {
+	estimate := time.Duration(m.EstimatedDurationMinutes * float64(time.Minute))
+	return max(time.Duration(p.StallFactor*float64(estimate)), p.StallFloor)
+}
+
+// SweepIdle makes an unbound, silent drone UNKNOWN, so that it is offered to
+// nobody.
+func (p DronePolicy) SweepIdle(d domain.Drone, now time.Time) Change {
+	if d.Bound() || d.Status != domain.DroneIdle || now.Sub(d.SeenAt) < p.IdleSilence {
+		return Change{}
+	}
+	before := d
+	r := &recorder{now: now, cause: domain.CauseSweeper}
+	d.Status = domain.DroneUnknown
+	r.drone(before, &d, "", fmt.Sprintf("silent since %s", before.SeenAt.UTC().Format(time.RFC3339)))
+	return r.change
+}
+
+// SweepOrder marks an order that is still open past its deadline.
+func SweepOrder(o domain.Order, now time.Time) Change {
+	if o.Late || o.Status.Final() || o.Deadline.IsZero() || !now.After(o.Deadline) {
+		return Change{}
+	}
+	before := o
+	r := &recorder{now: now, cause: domain.CauseSweeper}
+	o.Late = true
+	r.order(before, &o, "past its deadline")
+	return r.change
+}
+
+// SetupDrone introduces a drone with what its own reports will never say: its
+// home, capacity and consumption. It is UNKNOWN until its first fresh IDLE. A
+// drone that exists keeps its state.
+func SetupDrone(existing *domain.Drone, d domain.Drone, now time.Time) Change {
+	r := &recorder{now: now, cause: domain.CauseSetup}
+	if existing == nil {
+		d.Status = domain.DroneUnknown
+		r.drone(domain.Drone{}, &d, "", "introduced")
+		return r.change
+	}
+	known := *existing
+	known.HomeDepotID, known.ShortName = d.HomeDepotID, d.ShortName
+	known.BatteryCapacityMah, known.ConsumptionPerKm = d.BatteryCapacityMah, d.ConsumptionPerKm
+	known.MaxFlightTimeMinutes, known.PayloadCapacityKg = d.MaxFlightTimeMinutes, d.PayloadCapacityKg
+	r.drone(*existing, &known, "", "")
+	return r.change
+}

@@ -1,0 +1,233 @@
+package policy
+
+import (
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// DronePolicy decides what a drone's report, or its silence, means.
+type DronePolicy struct {
+	// MaxFuture is how far ahead of the server a report may be measured.
+	MaxFuture time.Duration
+	// ClockError bounds how far a drone's clock may be off.
+	ClockError time.Duration
+	// StopRadiusMetres is how near a drone must come to reach a stop.
+	StopRadiusMetres float64
+	// EmergencyBattery is the state of charge, in percent, below which a
+	// report acts as one of EMERGENCY.
+	EmergencyBattery float64
+	// FaultGrace is how long an acked drone may recover from a fault.
+	FaultGrace time.Duration
+	// GhostGrace is how long after its mission's failure a drone that still
+	// names it is not believed to be idle.
+	GhostGrace time.Duration
+	// GhostRevokeEvery is how often a ghost is told again.
+	GhostRevokeEvery time.Duration
+	// IdleSilence is how long an unbound drone may be silent before it is
+	// UNKNOWN, and how old a report of IDLE may be to be believed.
+	IdleSilence time.Duration
+	// BoundSilence is how long a bound drone may be silent before its mission
+	// is given up.
+	BoundSilence time.Duration
+	// StallFactor is how many times its estimate a mission may take, and
+	// StallFloor the least time it is given.
+	StallFactor float64
+	StallFloor  time.Duration
+}
+
+// DefaultDronePolicy holds the contract's values.
+func DefaultDronePolicy() DronePolicy {
+	return DronePolicy{
+		MaxFuture: 5 * time.Second, ClockError: 5 * time.Second,
+		StopRadiusMetres: 75, EmergencyBattery: 5,
+		FaultGrace: 30 * time.Second, GhostGrace: 30 * time.Second, GhostRevokeEvery: 10 * time.Second,
+		IdleSilence: 15 * time.Second, BoundSilence: 120 * time.Second,
+		StallFactor: 2, StallFloor: 10 * time.Minute,
+	}
+}
+
+// ApplyTelemetry folds one report into the drone's binding. A drone that is not
+// known yet has an empty ID and is registered. The error, if any, is a
+// Rejection and the binding is then unchanged.
+//
+// Binding belongs to decisions: a report never binds a drone, and frees it only
+// when it proves that the drone knows of the mission's end or that the command
+// expired unseen.
+func (p DronePolicy) ApplyTelemetry(b Binding, t domain.Telemetry, now time.Time) (Binding, Change, error) {
+	if t.Timestamp.After(now.Add(p.MaxFuture)) {
+		return b, Change{}, reject(ReasonFutureTimestamp, string(t.DroneID),
+			"measured %s ahead of the server; check the drone's clock", t.Timestamp.Sub(now).Round(time.Millisecond))
+	}
+	if b.Drone.ID != "" && !t.Timestamp.After(b.Drone.LastUpdate) {
+		return b, Change{}, reject(ReasonStaleTelemetry, string(t.DroneID),
+			"measured %s, not after the last applied %s", t.Timestamp.UTC().Format(time.RFC3339Nano), b.Drone.LastUpdate.UTC().Format(time.RFC3339Nano))
+	}
+
+	b = b.clone()
+	r := &recorder{now: now, cause: domain.CauseTelemetry}
+	d := &b.Drone
+	if d.ID == "" {
+		d.ID, d.Status = t.DroneID, domain.DroneUnknown
+		r.drone(domain.Drone{}, d, "", "registered by its first report")
+	}
+	before := *d
+	d.Position, d.Battery, d.SpeedKmh = t.Position, t.Battery, t.SpeedKmh
+	d.LastUpdate = t.Timestamp
+	// A report that waited out an outage is no sign of life now.
+	d.SeenAt = earlier(now, t.Timestamp.Add(p.ClockError))
+	if t.Status != "" {
+		d.ReportedStatus = t.Status
+	}
+	if t.Status == domain.DroneEmergency {
+		d.EmergencyLatched = true
+	}
+
+	claim := p.claim(t)
+	mission := d.CurrentMissionID
+	var reason string
+	if d.Bound() {
+		reason = r.applyBound(p, &b, t, claim)
+	} else {
+		r.applyUnbound(p, &b, t, claim)
+	}
+	if d.EmergencyLatched {
+		d.Status = domain.DroneEmergency
+	}
+	if d.Status == domain.DroneIdle && before.Status != domain.DroneIdle {
+		d.IdleSince = now
+	}
+	r.drone(before, d, mission, reason)
+	return b, r.change, nil
+}
+
+// claim is the status a report stands for: its own, or EMERGENCY when the
+// battery is almost empty. Empty means no claim.
+func (p DronePolicy) claim(t domain.Telemetry) domain.DroneStatus {
+	switch {
+	case t.Status == domain.DroneMaintenance, t.Status == domain.DroneProblem:
+		return t.Status
+	case t.Battery < p.EmergencyBattery:
+		return domain.DroneEmergency
+	case t.Status == domain.DroneReserved:
+		return domain.DroneUnknown // a drone cannot reserve itself
+	default:
+		return t.Status
+	}
+}
+
+func isFault(s domain.DroneStatus) bool {
+	return s == domain.DroneProblem || s == domain.DroneEmergency || s == domain.DroneMaintenance
+}
+
+func isParked(s domain.DroneStatus) bool {
+	return s == domain.DroneIdle || s == domain.DroneCharging
+}
+
+func isFlying(s domain.DroneStatus) bool {
+	return s == domain.DroneMoving || s == domain.DroneDelivering
+}
+
+// applyBound handles a report of a drone that a mission holds, and returns why
+// the mission failed if it did.
+func (r *recorder) applyBound(p DronePolicy, b *Binding, t domain.Telemetry, claim domain.DroneStatus) (reason string) {
+	d := &b.Drone
+	named := t.MissionID == d.CurrentMissionID
+	if named {
+		d.MissionAcked, d.FreeAfter = true, time.Time{}
+		d.MissionMoved = d.MissionMoved || isFlying(claim)
+	}
+	parked := isParked(claim) && !named
+
+	// The report that ends a mission may be the one that reaches its last stop.
+	if d.MissionAcked && !isFault(t.Status) && (named || parked) {
+		r.reachStops(b, t.Position, t.Timestamp, p.StopRadiusMetres)
+	}
+	done := b.Mission == nil || b.Mission.LastOrderStopReached()
+
+	switch {
+	case isFault(claim):
+		if d.FaultSince.IsZero() {
+			d.FaultSince = t.Timestamp
+		}
+		graceOver := t.Timestamp.Sub(d.FaultSince) >= p.FaultGrace
+		if claim == domain.DroneMaintenance || !d.MissionAcked || graceOver {
+			r.failMission(b, domain.FailureDroneFault)
+			reason = string(domain.FailureDroneFault)
+			unbind(b, r.now)
+		}
+		d.Status = claim
+		return reason
+	case claim != "":
+		d.FaultSince = time.Time{} // recovered
+	}
+
+	switch {
+	case d.MissionAcked && parked:
+		if done {
+			r.completeMission(b)
+		} else {
+			r.failMission(b, domain.FailureAbortedByDrone)
+			reason = string(domain.FailureAbortedByDrone)
+		}
+		r.park(p, b, t, claim)
+	case parked && t.Timestamp.After(d.FreeAfter):
+		// Measured when the command had expired, and the drone knows nothing
+		// of it: it never will.
+		r.failMission(b, domain.FailureNotAcked)
+		reason = string(domain.FailureNotAcked)
+		r.park(p, b, t, claim)
+	case claim == domain.DroneIdle && named && d.MissionMoved && done:
+		r.completeMission(b)
+		r.park(p, b, t, claim)
+	case d.MissionAcked && isFlying(claim):
+		d.Status = claim
+	case isFault(d.Status) && d.FaultSince.IsZero():
+		d.Status = domain.DroneMoving // recovered, without saying what it does
+	}
+	return reason
+}
+
+// park frees the drone and takes its word for what it does now.
+func (r *recorder) park(p DronePolicy, b *Binding, t domain.Telemetry, claim domain.DroneStatus) {
+	unbind(b, r.now)
+	b.Drone.Status = claim
+	if claim == domain.DroneIdle && !p.fresh(t, r.now) {
+		b.Drone.Status = domain.DroneUnknown
+	}
+}
+
+// fresh reports whether the report is recent enough to offer the drone to the
+// optimizer on its word.
+func (p DronePolicy) fresh(t domain.Telemetry, now time.Time) bool {
+	return now.Sub(t.Timestamp) <= p.IdleSilence
+}
+
+// applyUnbound handles a report of a drone that nothing holds.
+func (r *recorder) applyUnbound(p DronePolicy, b *Binding, t domain.Telemetry, claim domain.DroneStatus) {
+	d := &b.Drone
+	failedAt, named := d.FailedAt(t.MissionID)
+	early := named && !t.Timestamp.After(failedAt.Add(p.GhostGrace))
+	ghost := named && (isFlying(claim) || early)
+
+	switch {
+	case claim == domain.DroneIdle && early:
+		// It has not understood yet that the mission is over.
+		if d.Status == domain.DroneIdle {
+			d.Status = domain.DroneUnknown
+		}
+	case claim == domain.DroneIdle && !p.fresh(t, r.now):
+		// Old news: it does not offer the drone to anyone.
+	case claim != "":
+		d.Status = claim
+	}
+
+	if !ghost {
+		d.GhostMissionID, d.GhostRevokedAt = "", time.Time{}
+		return
+	}
+	if d.GhostMissionID != t.MissionID || r.now.Sub(d.GhostRevokedAt) >= p.GhostRevokeEvery {
+		d.GhostMissionID, d.GhostRevokedAt = t.MissionID, r.now
+		r.change.Revoke = append(r.change.Revoke, t.MissionID)
+	}
+}
