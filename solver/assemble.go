@@ -1,0 +1,133 @@
+package solver
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/dronefleet/dronefleet/solver/internal/search"
+	"github.com/dronefleet/dronefleet/solver/model"
+)
+
+// plannedStop is a pickup (source >= 0) or a delivery (source < 0).
+type plannedStop struct {
+	order  int32 // in prepared.orders
+	source int8  // in readyOrder.sources, -1 for the delivery
+}
+
+// plannedRoute is a route in terms of the prepared problem.
+type plannedRoute struct {
+	drone int32 // in prepared.drones
+	stops []plannedStop
+}
+
+// export lists the driven routes of a solution.
+func (pt *part) export(s *search.Solution) []plannedRoute {
+	var out []plannedRoute
+	for v, visits := range s.Routes {
+		if len(visits) == 0 {
+			continue
+		}
+		route := plannedRoute{drone: pt.drones[v], stops: make([]plannedStop, len(visits))}
+		for i, visit := range visits {
+			stop := plannedStop{order: pt.orders[visit/search.Slots], source: int8(visit % search.Slots)}
+			if visit%search.Slots == search.DeliverySlot {
+				stop.source = -1
+			}
+			route.stops[i] = stop
+		}
+		out = append(out, route)
+	}
+	return out
+}
+
+// assemble turns routes into a plan and accounts for every order.
+func (pr *prepared) assemble(routes []plannedRoute) Plan {
+	plan := Plan{Ignored: pr.ignored, Unserved: slices.Clone(pr.unserved)}
+	served := make([]bool, len(pr.orders))
+	late := make([]bool, len(pr.orders))
+	routes = slices.Clone(routes)
+	slices.SortFunc(routes, func(a, b plannedRoute) int { return cmp.Compare(a.drone, b.drone) })
+	for _, route := range routes {
+		r := pr.fly(route, served, late)
+		plan.Routes = append(plan.Routes, r)
+		plan.Objective.DistanceKm += r.DistanceKm
+		plan.Objective.LongestKm = math.Max(plan.Objective.LongestKm, r.DistanceKm)
+	}
+	for i := range pr.orders {
+		o := &pr.orders[i]
+		order := pr.problem.Orders[o.index]
+		hopeless := math.IsInf(o.due, 1)
+		switch {
+		case !served[i]:
+			reason := NoDroneFree
+			if hopeless {
+				reason = DeadlineUnreachable
+			}
+			plan.Unserved = append(plan.Unserved, Unserved{OrderID: order.ID, Index: o.index, Reason: reason})
+			plan.Objective.MissedByRank[o.rank]++
+		case late[i]:
+			plan.Objective.Late[order.Priority]++
+			if !hopeless {
+				plan.Objective.MissedByRank[o.rank]++
+			}
+		}
+	}
+	slices.SortStableFunc(plan.Unserved, func(a, b Unserved) int { return cmp.Compare(a.Index, b.Index) })
+	for _, u := range plan.Unserved {
+		if u.Reason != InvalidInput {
+			plan.Objective.Unserved[pr.problem.Orders[u.Index].Priority]++
+		}
+	}
+	return plan
+}
+
+// fly computes a route's stops and marks what it serves.
+func (pr *prepared) fly(route plannedRoute, served, late []bool) Route {
+	d := &pr.drones[route.drone]
+	drone := pr.problem.Drones[d.index]
+	out := Route{DroneID: drone.ID, Stops: make([]Stop, 0, len(route.stops)+2)}
+	var metres, clock float64
+	at := d.at
+	add := func(s Stop, to vec) {
+		leg := at.metres(to)
+		metres += leg
+		clock += leg * d.pace
+		at = to
+		s.ETA = pr.problem.Now.Add(seconds(clock))
+		s.DistanceKm = metres / 1000
+		s.BatteryPercent = drone.BatteryPercent - s.DistanceKm*drone.Consumption()
+		out.Stops = append(out.Stops, s)
+	}
+	add(Stop{Kind: DepotStart, At: drone.At}, d.at)
+	for _, stop := range route.stops {
+		o := &pr.orders[stop.order]
+		order := pr.problem.Orders[o.index]
+		if stop.source >= 0 {
+			src := o.sources[stop.source]
+			s := Stop{Kind: WarehousePickup, OrderID: order.ID}
+			if src.warehouse >= 0 {
+				w := pr.problem.Warehouses[src.warehouse]
+				s.WarehouseID, s.At = w.ID, w.At
+			} else {
+				s.At = *order.Pickup
+			}
+			add(s, src.at)
+			clock += pr.params.PickupService.Seconds()
+			continue
+		}
+		add(Stop{Kind: Delivery, OrderID: order.ID, At: order.Delivery}, o.delivery)
+		eta := out.Stops[len(out.Stops)-1].ETA
+		served[stop.order] = true
+		late[stop.order] = eta.After(order.Due(pr.problem.Now).Add(lateTolerance))
+		clock += pr.params.DeliveryService.Seconds()
+	}
+	add(Stop{Kind: DepotReturn, At: pr.problem.Depots[d.depot].At}, d.home)
+	out.DistanceKm = metres / 1000
+	out.BatteryUsePercent = out.DistanceKm * drone.Consumption()
+	out.Duration = seconds(clock)
+	return out
+}
+
+// lateTolerance is what rounding to whole nanoseconds may cost.
+const lateTolerance = model.LateTolerance

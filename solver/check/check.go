@@ -1,0 +1,354 @@
+package check
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/dronefleet/dronefleet/solver/model"
+)
+
+// Tolerances of the replay: what rounding to stored values can cost, nothing
+// more.
+const (
+	timeTolerance    = 5 * time.Millisecond
+	batteryTolerance = 1e-6 // percent
+	kmTolerance      = 1e-6
+	weightTolerance  = 1e-6 // kg
+	degreeTolerance  = 1e-9
+)
+
+// Fault is one broken rule.
+type Fault struct {
+	Rule    string // stable name, such as "precedence"
+	DroneID string // empty when the fault is not in a route
+	OrderID string // empty when no single order is to blame
+	Detail  string
+}
+
+// Faults is every broken rule of a plan; it is an error when not empty.
+type Faults []Fault
+
+// Error lists the first faults on one line.
+func (f Faults) Error() string {
+	const shown = 5
+	var b strings.Builder
+	fmt.Fprintf(&b, "plan breaks %d rules:", len(f))
+	for i, x := range f {
+		if i == shown {
+			b.WriteString(" ...")
+			break
+		}
+		fmt.Fprintf(&b, " [%s drone=%q order=%q %s]", x.Rule, x.DroneID, x.OrderID, x.Detail)
+	}
+	return b.String()
+}
+
+// Plan replays the plan against the problem and returns nil, or Faults naming
+// every rule it breaks. Late deliveries are no fault: they are counted, and the
+// counts in the plan's objective must agree.
+func Plan(p model.Problem, plan model.Plan) error {
+	r := newReplay(p)
+	for _, route := range plan.Routes {
+		r.route(route)
+	}
+	r.orders(plan)
+	r.objective(plan.Objective)
+	if len(r.faults) == 0 {
+		return nil
+	}
+	return r.faults
+}
+
+// replay is one pass over a plan.
+type replay struct {
+	problem model.Problem
+	params  model.Params
+	faults  Faults
+
+	drones     map[string]model.Drone
+	depots     map[string]model.Depot
+	warehouses map[string]model.Warehouse
+	ordersByID map[string]model.Order // first record of an id
+
+	flown     map[string]bool // drones that have a route
+	delivered map[string]time.Time
+	totalKm   float64
+	longestKm float64
+}
+
+func newReplay(p model.Problem) *replay {
+	r := &replay{
+		problem: p, params: p.Params.WithDefaults(),
+		drones: map[string]model.Drone{}, depots: map[string]model.Depot{},
+		warehouses: map[string]model.Warehouse{}, ordersByID: map[string]model.Order{},
+		flown: map[string]bool{}, delivered: map[string]time.Time{},
+	}
+	for _, d := range p.Drones {
+		if _, seen := r.drones[d.ID]; !seen {
+			r.drones[d.ID] = d
+		}
+	}
+	for _, d := range p.Depots {
+		if _, seen := r.depots[d.ID]; !seen {
+			r.depots[d.ID] = d
+		}
+	}
+	for _, w := range p.Warehouses {
+		if _, seen := r.warehouses[w.ID]; !seen {
+			r.warehouses[w.ID] = w
+		}
+	}
+	for _, o := range p.Orders {
+		if _, seen := r.ordersByID[o.ID]; !seen {
+			r.ordersByID[o.ID] = o
+		}
+	}
+	return r
+}
+
+func (r *replay) fault(rule, drone, order, format string, args ...any) {
+	r.faults = append(r.faults, Fault{Rule: rule, DroneID: drone, OrderID: order, Detail: fmt.Sprintf(format, args...)})
+}
+
+// route flies one route from raw coordinates.
+func (r *replay) route(route model.Route) {
+	id := route.DroneID
+	drone, known := r.drones[id]
+	if !known {
+		r.fault("drone", id, "", "unknown drone")
+		return
+	}
+	if r.flown[id] {
+		r.fault("drone", id, "", "has two routes")
+	}
+	r.flown[id] = true
+	if !r.ends(route, drone) {
+		return
+	}
+
+	now, at := r.problem.Now, drone.At
+	var km, load float64
+	aboard := map[string]bool{}
+	orders := 0
+	for i, stop := range route.Stops {
+		leg := haversineKm(at, stop.At)
+		km += leg
+		now = now.Add(time.Duration(leg / drone.Speed() * float64(time.Hour)))
+		at = stop.At
+		battery := drone.BatteryPercent - km*drone.Consumption()
+		r.stored(route, i, now, km, battery)
+
+		switch stop.Kind {
+		case model.WarehousePickup:
+			orders++
+			order := r.pickup(id, stop, aboard)
+			load += order.WeightKg
+			if drone.CapacityKg > 0 && load > drone.CapacityKg+weightTolerance {
+				r.fault("capacity", id, stop.OrderID, "%.3f kg aboard, capacity %.3f", load, drone.CapacityKg)
+			}
+			now = now.Add(r.params.PickupService)
+		case model.Delivery:
+			order := r.deliver(id, stop, aboard, now)
+			load -= order.WeightKg
+			now = now.Add(r.params.DeliveryService)
+		}
+	}
+	for order := range aboard {
+		r.fault("pairing", id, order, "picked up, never delivered")
+	}
+	if orders == 0 {
+		r.fault("empty", id, "", "route serves no order")
+	}
+	if orders > r.params.MaxOrdersPerRoute || len(route.Stops) > model.MaxWaypointsPerDecision {
+		r.fault("size", id, "", "%d orders, %d stops", orders, len(route.Stops))
+	}
+	r.landing(route, drone, km, now.Sub(r.problem.Now))
+	r.totalKm += km
+	r.longestKm = math.Max(r.longestKm, km)
+}
+
+// ends checks the first and the last stop.
+func (r *replay) ends(route model.Route, drone model.Drone) bool {
+	id, n := route.DroneID, len(route.Stops)
+	if n < 2 || route.Stops[0].Kind != model.DepotStart || route.Stops[n-1].Kind != model.DepotReturn {
+		r.fault("ends", id, "", "route must start with DEPOT_START and end with DEPOT_RETURN")
+		return false
+	}
+	for i, stop := range route.Stops[1 : n-1] {
+		if stop.Kind != model.WarehousePickup && stop.Kind != model.Delivery {
+			r.fault("ends", id, "", "stop %d is a %s inside the route", i+1, stop.Kind)
+			return false
+		}
+	}
+	if !same(route.Stops[0].At, drone.At) {
+		r.fault("ends", id, "", "does not start where the drone is")
+	}
+	last := route.Stops[n-1].At
+	if drone.HomeDepotID != "" {
+		if home, ok := r.depots[drone.HomeDepotID]; !ok || !same(last, home.At) {
+			r.fault("ends", id, "", "does not end at home depot %q", drone.HomeDepotID)
+		}
+		return true
+	}
+	for _, depot := range r.problem.Depots {
+		if same(last, depot.At) {
+			return true
+		}
+	}
+	r.fault("ends", id, "", "does not end at a depot")
+	return true
+}
+
+// stored compares what the plan says of a stop with the replay.
+func (r *replay) stored(route model.Route, i int, now time.Time, km, battery float64) {
+	stop := route.Stops[i]
+	if diff := stop.ETA.Sub(now); diff > timeTolerance || diff < -timeTolerance {
+		r.fault("eta", route.DroneID, stop.OrderID, "stop %d says %s, replay %s", i, stop.ETA, now)
+	}
+	if !(math.Abs(stop.DistanceKm-km) <= kmTolerance) {
+		r.fault("distance", route.DroneID, stop.OrderID, "stop %d says %.6f km, replay %.6f", i, stop.DistanceKm, km)
+	}
+	if !(math.Abs(stop.BatteryPercent-battery) <= batteryTolerance) {
+		r.fault("battery", route.DroneID, stop.OrderID, "stop %d says %.6f %%, replay %.6f", i, stop.BatteryPercent, battery)
+	}
+}
+
+func (r *replay) pickup(drone string, stop model.Stop, aboard map[string]bool) model.Order {
+	order, known := r.ordersByID[stop.OrderID]
+	if !known {
+		r.fault("order", drone, stop.OrderID, "unknown order")
+		return order
+	}
+	if _, done := r.delivered[order.ID]; done || aboard[order.ID] {
+		r.fault("once", drone, order.ID, "picked up again")
+	}
+	aboard[order.ID] = true
+	if order.Pickup != nil {
+		if !same(stop.At, *order.Pickup) {
+			r.fault("stock", drone, order.ID, "not fetched at the order's pickup point")
+		}
+		return order
+	}
+	w, known := r.warehouses[stop.WarehouseID]
+	switch {
+	case !known:
+		r.fault("stock", drone, order.ID, "unknown warehouse %q", stop.WarehouseID)
+	case !same(stop.At, w.At):
+		r.fault("stock", drone, order.ID, "stop is not at warehouse %q", w.ID)
+	case order.ColdChain && !w.ColdStorage:
+		r.fault("stock", drone, order.ID, "warehouse %q is not cold", w.ID)
+	case !stocks(w, order.ProductType):
+		r.fault("stock", drone, order.ID, "warehouse %q does not stock %q", w.ID, order.ProductType)
+	}
+	return order
+}
+
+func (r *replay) deliver(drone string, stop model.Stop, aboard map[string]bool, now time.Time) model.Order {
+	order, known := r.ordersByID[stop.OrderID]
+	if !known {
+		r.fault("order", drone, stop.OrderID, "unknown order")
+		return order
+	}
+	if !aboard[order.ID] {
+		r.fault("precedence", drone, order.ID, "delivered without its pickup before")
+	}
+	delete(aboard, order.ID)
+	if !same(stop.At, order.Delivery) {
+		r.fault("pairing", drone, order.ID, "delivered to another place")
+	}
+	r.delivered[order.ID] = now
+	return order
+}
+
+// landing checks the state at the end of a route, with the leg home flown.
+func (r *replay) landing(route model.Route, drone model.Drone, km float64, took time.Duration) {
+	used := km * drone.Consumption()
+	if left := drone.BatteryPercent - used; !(left >= r.params.ReservePercent-batteryTolerance) {
+		r.fault("reserve", route.DroneID, "", "lands with %.3f %%, reserve %.3f %%", left, r.params.ReservePercent)
+	}
+	if drone.MaxFlight > 0 && took > drone.MaxFlight+timeTolerance {
+		r.fault("flight", route.DroneID, "", "takes %s, at most %s", took, drone.MaxFlight)
+	}
+	if !(math.Abs(route.DistanceKm-km) <= kmTolerance) || !(math.Abs(route.BatteryUsePercent-used) <= batteryTolerance) {
+		r.fault("totals", route.DroneID, "", "says %.6f km %.6f %%, replay %.6f km %.6f %%",
+			route.DistanceKm, route.BatteryUsePercent, km, used)
+	}
+	if diff := route.Duration - took; diff > timeTolerance || diff < -timeTolerance {
+		r.fault("totals", route.DroneID, "", "says %s, replay %s", route.Duration, took)
+	}
+}
+
+// orders checks that every order record is in the routes or in the unserved
+// list exactly once. Of records that share an id only the first can be served.
+func (r *replay) orders(plan model.Plan) {
+	listed := make([]int, len(r.problem.Orders))
+	for _, u := range plan.Unserved {
+		if u.Index < 0 || u.Index >= len(listed) || r.problem.Orders[u.Index].ID != u.OrderID {
+			r.fault("bank", "", u.OrderID, "unserved entry with index %d names no order", u.Index)
+			continue
+		}
+		if u.Reason == "" {
+			r.fault("bank", "", u.OrderID, "unserved without a reason")
+		}
+		listed[u.Index]++
+	}
+	first := map[string]bool{}
+	for i, o := range r.problem.Orders {
+		n := listed[i]
+		if !first[o.ID] {
+			first[o.ID] = true
+			if _, done := r.delivered[o.ID]; done {
+				n++
+			}
+		}
+		if n != 1 {
+			r.fault("conservation", "", o.ID, "order %d is accounted for %d times", i, n)
+		}
+	}
+}
+
+// objective recomputes what can be recomputed without the solver's notion of
+// rank: distance, longest route, late deliveries.
+func (r *replay) objective(o model.Objective) {
+	var late [model.PriorityCount]int
+	for id, at := range r.delivered {
+		order := r.ordersByID[id]
+		if at.After(order.Due(r.problem.Now).Add(model.LateTolerance)) && validPriority(order.Priority) {
+			late[order.Priority]++
+		}
+	}
+	if late != o.Late {
+		r.fault("objective", "", "", "says late %v, replay %v", o.Late, late)
+	}
+	slack := kmTolerance * float64(len(r.flown)+1)
+	if !(math.Abs(o.DistanceKm-r.totalKm) <= slack) || !(math.Abs(o.LongestKm-r.longestKm) <= slack) {
+		r.fault("objective", "", "", "says %.6f km longest %.6f, replay %.6f and %.6f",
+			o.DistanceKm, o.LongestKm, r.totalKm, r.longestKm)
+	}
+}
+
+func validPriority(p model.Priority) bool { return p >= 0 && p < model.PriorityCount }
+
+func stocks(w model.Warehouse, product string) bool {
+	for _, t := range w.ProductTypes {
+		if t == product {
+			return true
+		}
+	}
+	return false
+}
+
+func same(a, b model.Location) bool {
+	return math.Abs(a.Lat-b.Lat) <= degreeTolerance && math.Abs(a.Lon-b.Lon) <= degreeTolerance
+}
+
+// haversineKm is the great-circle distance on the mean sphere of 6371 km.
+func haversineKm(a, b model.Location) float64 {
+	const radius, rad = 6371.0, math.Pi / 180
+	sinLat := math.Sin((b.Lat - a.Lat) * rad / 2)
+	sinLon := math.Sin((b.Lon - a.Lon) * rad / 2)
+	h := sinLat*sinLat + math.Cos(a.Lat*rad)*math.Cos(b.Lat*rad)*sinLon*sinLon
+	return 2 * radius * math.Asin(math.Min(1, math.Sqrt(h)))
+}

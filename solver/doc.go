@@ -1,0 +1,18 @@
+// Package solver plans which idle drone delivers which pending orders, from
+// which warehouse and in which sequence: a pickup-and-delivery problem with
+// deadlines, batteries, payloads, alternative pickup places and optional
+// orders, solved anytime within seconds on two cores.
+//
+// The method is ruin and recreate by slack induction on pickup-delivery pairs
+// (strings of neighbouring routes are removed, then reinserted greedily with
+// blinks over all warehouses) under simulated annealing, with an order bank
+// whose value is lexicographic: no distance buys an urgent order off. Routes
+// seen on the way are recombined by set packing. Problems above a few hundred
+// orders are cut into overlapping clusters.
+//
+// The package takes and returns plain values (solver/model). It must never
+// import a store, a wire format or a message bus, nor read a clock except the
+// one in Options. It never panics on bad input: impossible orders and broken
+// records come back with a reason. Every plan should pass solver/check before
+// it is used; that package shares no code with this one.
+package solver

@@ -1,0 +1,29 @@
+package solver
+
+import "math"
+
+// earthRadius is the mean radius in metres.
+const earthRadius = 6371000.0
+
+// vec is a point on the unit sphere: distances cost a few multiplications and
+// one arcsine, and are exact at the poles and the date line.
+type vec struct{ x, y, z float64 }
+
+func toVec(l Location) vec {
+	const rad = math.Pi / 180
+	lat, lon := l.Lat*rad, l.Lon*rad
+	c := math.Cos(lat)
+	return vec{c * math.Cos(lon), c * math.Sin(lon), math.Sin(lat)}
+}
+
+// metres is the great-circle distance: 2R asin(chord/2), the haversine formula
+// in other words.
+func (a vec) metres(b vec) float64 {
+	dx, dy, dz := a.x-b.x, a.y-b.y, a.z-b.z
+	half := math.Sqrt(dx*dx+dy*dy+dz*dz) / 2
+	if half < 0.02 { // below 255 km the series is exact to the last bits
+		s := half * half
+		return 2 * earthRadius * half * (1 + s*(1.0/6+s*(3.0/40+s*(15.0/336+s*(105.0/3456)))))
+	}
+	return 2 * earthRadius * math.Asin(math.Min(1, half))
+}

@@ -1,0 +1,112 @@
+package search
+
+import (
+	"math"
+	"sort"
+)
+
+// A visit is one stop of a request: request*Slots + slot. Slots below
+// DeliverySlot are its pickup alternatives.
+const (
+	Slots        = 8
+	DeliverySlot = Slots - 1
+	MaxAlts      = Slots - 1
+	// startVisit and endVisit mark the ends of a route.
+	startVisit = -1
+	endVisit   = -2
+)
+
+// Slack absorbs rounding between forward and backward sums; it is added to
+// every late bound and to payloads by the search itself.
+const Slack = 1e-9
+
+// Vehicle is one route that may be driven.
+type Vehicle struct {
+	Start, End int32   // locations
+	Depart     float64 // earliest start
+	Due        float64 // latest arrival at End
+	Pace       float64 // time per distance
+	Capacity   float64
+	MaxDist    float64
+}
+
+// Instance is a problem in flat form. Distances obey the triangle inequality.
+type Instance struct {
+	N    int       // locations
+	Dist []float64 // N*N, symmetric
+
+	Requests int
+	Alts     []uint8   // pickup alternatives per request, at least 1
+	Demand   []float64 // per request
+	Weight   []int64   // what leaving the request out costs, lexicographic
+	// Per visit; unused slots are ignored.
+	Loc                  []int32
+	Early, Late, Service []float64
+
+	Vehicles []Vehicle
+	// Uniform says that all vehicles are alike: one empty route stands for all.
+	Uniform bool
+	// MaxRequests bounds one route.
+	MaxRequests int
+
+	// Near lists, for each visit that is an anchor, the anchors around it,
+	// nearest first; nil for visits that are none.
+	Near    [][]int32
+	Anchors []int32
+
+	// Span, when positive, prices the length of each route beyond SpanFree.
+	Balance float64
+}
+
+// NewInstance returns an instance with room for the given sizes.
+func NewInstance(locations, requests, vehicles int) *Instance {
+	visits := requests * Slots
+	return &Instance{
+		N: locations, Dist: make([]float64, locations*locations),
+		Requests: requests,
+		Alts:     make([]uint8, requests), Demand: make([]float64, requests), Weight: make([]int64, requests),
+		Loc: make([]int32, visits), Early: make([]float64, visits), Late: make([]float64, visits), Service: make([]float64, visits),
+		Vehicles:    make([]Vehicle, vehicles),
+		MaxRequests: requests,
+		Near:        make([][]int32, visits),
+	}
+}
+
+// LinkAnchors fills Near: for each anchor the k nearest other anchors by the
+// given metric.
+func (in *Instance) LinkAnchors(anchors []int32, k int, metric func(a, b int32) float64) {
+	in.Anchors = anchors
+	type link struct {
+		v int32
+		d float64
+	}
+	links := make([]link, 0, len(anchors))
+	for _, a := range anchors {
+		links = links[:0]
+		for _, b := range anchors {
+			if a != b {
+				links = append(links, link{b, metric(a, b)})
+			}
+		}
+		sort.Slice(links, func(i, j int) bool {
+			if links[i].d != links[j].d {
+				return links[i].d < links[j].d
+			}
+			return links[i].v < links[j].v
+		})
+		n := min(k, len(links))
+		near := make([]int32, 0, n+1)
+		near = append(near, a)
+		for _, l := range links[:n] {
+			near = append(near, l.v)
+		}
+		in.Near[a] = near
+	}
+}
+
+// stride is the number of positions a route slab needs.
+func (in *Instance) stride() int {
+	return 2*min(in.MaxRequests, in.Requests) + 2
+}
+
+var inf = math.Inf(1)

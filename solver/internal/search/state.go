@@ -1,0 +1,320 @@
+package search
+
+// node is one position of a route: 64 bytes, one cache line.
+type node struct {
+	depart float64 // earliest departure
+	latest float64 // latest arrival that keeps the rest of the route in time
+	load   float64 // payload on departure
+	next   float64 // distance to the next position
+	early  float64
+	svc    float64
+	loc    int32
+	visit  int32
+	arrive float64
+}
+
+// cached is the best insertion of a request into a route as of one version.
+type cached struct {
+	version uint32
+	place   uint32
+	delta   float64
+}
+
+// place packs pickup position (12 bits), delivery position (12), alternative.
+func packPlace(i, j, alt int) uint32 { return uint32(i) | uint32(j)<<12 | uint32(alt)<<24 }
+
+func unpackPlace(p uint32) (i, j, alt int) {
+	return int(p & 0xfff), int(p >> 12 & 0xfff), int(p >> 24)
+}
+
+// state is one solution under search with everything needed to change and
+// restore it cheaply. Route r occupies nodes[r*stride : r*stride+size[r]].
+type state struct {
+	in     *Instance
+	stride int
+
+	nodes   []node
+	size    []int32 // positions including both ends
+	dist    []float64
+	version []uint32
+	routeOf []int32 // -1: in the bank
+	altOf   []uint8
+	posP    []int32 // position of the pickup in its route
+	posD    []int32
+
+	bank      []int32
+	bankIndex []int32 // place in bank, -1 when routed
+	bankValue int64
+	cost      float64
+
+	emptyVersion []uint32
+	lastVersion  uint32
+	cache        []cached // requests x vehicles
+
+	// Undo log of the current step.
+	touched  []int32
+	isTouch  []bool
+	saved    []node
+	savedLen []int32
+	savedVer []uint32
+	savedDst []float64
+	oldBank  int64
+	oldCost  float64
+	moved    []int32 // requests whose bank membership may have changed
+	wasBank  []bool
+	isMoved  []bool
+
+	// changed since the last time best was copied
+	stale   []int32
+	isStale []bool
+
+	load []int32 // routes in use
+}
+
+func newState(in *Instance) *state {
+	r, v, s := in.Requests, len(in.Vehicles), in.stride()
+	st := &state{
+		in: in, stride: s,
+		nodes: make([]node, v*s), size: make([]int32, v), dist: make([]float64, v), version: make([]uint32, v),
+		routeOf: make([]int32, r), altOf: make([]uint8, r), posP: make([]int32, r), posD: make([]int32, r),
+		bank: make([]int32, 0, r), bankIndex: make([]int32, r),
+		emptyVersion: make([]uint32, v), cache: make([]cached, r*v),
+		touched: make([]int32, 0, v), isTouch: make([]bool, v),
+		saved: make([]node, v*s), savedLen: make([]int32, v), savedVer: make([]uint32, v), savedDst: make([]float64, v),
+		moved: make([]int32, 0, r), wasBank: make([]bool, r), isMoved: make([]bool, r),
+		stale: make([]int32, 0, v), isStale: make([]bool, v),
+	}
+	for i := range st.routeOf {
+		st.routeOf[i], st.bankIndex[i] = -1, -1
+		st.deposit(int32(i))
+	}
+	for i := range in.Vehicles {
+		st.emptyVersion[i] = uint32(i + 1)
+		st.clearRoute(i)
+	}
+	st.lastVersion = uint32(v + 1)
+	return st
+}
+
+// clearRoute empties a route without logging.
+func (st *state) clearRoute(ro int) {
+	veh := &st.in.Vehicles[ro]
+	base := ro * st.stride
+	st.nodes[base] = node{loc: veh.Start, visit: startVisit, early: veh.Depart}
+	st.nodes[base+1] = node{loc: veh.End, visit: endVisit}
+	st.size[ro] = 2
+	st.refresh(ro)
+}
+
+// refresh recomputes times, loads, distances and positions of a route from its
+// visits, in one pass each way.
+func (st *state) refresh(ro int) {
+	in := st.in
+	veh := &in.Vehicles[ro]
+	n := int(st.size[ro])
+	base := ro * st.stride
+	nodes := st.nodes[base : base+n : base+n]
+	first := &nodes[0]
+	first.depart, first.arrive, first.load, first.svc = veh.Depart, veh.Depart, 0, 0
+	var load, total float64
+	for i := 1; i < n; i++ {
+		prev, cur := &nodes[i-1], &nodes[i]
+		d := in.Dist[int(prev.loc)*in.N+int(cur.loc)]
+		prev.next = d
+		total += d
+		t := prev.depart + veh.Pace*d
+		cur.arrive = t
+		if v := cur.visit; v >= 0 {
+			if e := in.Early[v]; t < e {
+				t = e
+			}
+			r := int(v) / Slots
+			if v%Slots == DeliverySlot {
+				load -= in.Demand[r]
+				st.posD[r] = int32(i)
+			} else {
+				load += in.Demand[r]
+				st.posP[r] = int32(i)
+			}
+			cur.depart = t + in.Service[v]
+		} else {
+			cur.depart = t
+		}
+		cur.load = load
+	}
+	last := &nodes[n-1]
+	last.next, last.latest = 0, veh.Due+Slack
+	late := last.latest
+	for i := n - 2; i >= 0; i-- {
+		cur := &nodes[i]
+		late -= veh.Pace*cur.next + cur.svc
+		if v := cur.visit; v >= 0 {
+			late = min(late, in.Late[v]+Slack)
+		}
+		cur.latest = late
+	}
+	st.dist[ro] = total
+	if n == 2 {
+		st.dist[ro] = 0 // a vehicle without requests stays where it is
+		st.version[ro] = st.emptyVersion[ro]
+	} else {
+		st.lastVersion++
+		st.version[ro] = st.lastVersion
+	}
+}
+
+// routeCost prices the length of one route.
+func (st *state) routeCost(d float64) float64 {
+	return d + st.in.Balance*d*d
+}
+
+// touch saves a route the first time a step changes it.
+func (st *state) touch(ro int32) {
+	if st.isTouch[ro] {
+		return
+	}
+	st.isTouch[ro] = true
+	st.touched = append(st.touched, ro)
+	base, n := int(ro)*st.stride, int(st.size[ro])
+	copy(st.saved[base:base+n], st.nodes[base:base+n])
+	st.savedLen[ro], st.savedVer[ro], st.savedDst[ro] = st.size[ro], st.version[ro], st.dist[ro]
+}
+
+// note remembers where a request was before the step.
+func (st *state) note(r int32) {
+	if st.isMoved[r] {
+		return
+	}
+	st.isMoved[r] = true
+	st.wasBank[r] = st.bankIndex[r] >= 0
+	st.moved = append(st.moved, r)
+}
+
+func (st *state) deposit(r int32) {
+	if st.bankIndex[r] >= 0 {
+		return
+	}
+	st.bankIndex[r] = int32(len(st.bank))
+	st.bank = append(st.bank, r)
+	st.bankValue += st.in.Weight[r]
+}
+
+func (st *state) withdraw(r int32) {
+	i := st.bankIndex[r]
+	if i < 0 {
+		return
+	}
+	last := st.bank[len(st.bank)-1]
+	st.bank[i] = last
+	st.bankIndex[last] = i
+	st.bank = st.bank[:len(st.bank)-1]
+	st.bankIndex[r] = -1
+	st.bankValue -= st.in.Weight[r]
+}
+
+// begin opens a step.
+func (st *state) begin() { st.oldBank, st.oldCost = st.bankValue, st.cost }
+
+// commit keeps the step.
+func (st *state) commit() {
+	for _, ro := range st.touched {
+		st.isTouch[ro] = false
+		if !st.isStale[ro] {
+			st.isStale[ro] = true
+			st.stale = append(st.stale, ro)
+		}
+	}
+	for _, r := range st.moved {
+		st.isMoved[r] = false
+	}
+	st.touched, st.moved = st.touched[:0], st.moved[:0]
+}
+
+// rollback restores the state at begin.
+func (st *state) rollback() {
+	for _, r := range st.moved {
+		st.isMoved[r] = false
+		if st.wasBank[r] {
+			st.routeOf[r] = -1
+			st.deposit(r)
+		} else {
+			st.withdraw(r)
+		}
+	}
+	for _, ro := range st.touched {
+		st.isTouch[ro] = false
+		base, n := int(ro)*st.stride, int(st.savedLen[ro])
+		copy(st.nodes[base:base+n], st.saved[base:base+n])
+		st.size[ro], st.version[ro], st.dist[ro] = st.savedLen[ro], st.savedVer[ro], st.savedDst[ro]
+		st.claim(ro)
+	}
+	st.touched, st.moved = st.touched[:0], st.moved[:0]
+	st.bankValue, st.cost = st.oldBank, st.oldCost
+}
+
+// claim derives the requests' places from a route's visits.
+func (st *state) claim(ro int32) {
+	base, n := int(ro)*st.stride, int(st.size[ro])
+	nodes := st.nodes[base : base+n]
+	for i := 1; i < n-1; i++ {
+		v := nodes[i].visit
+		r := v / Slots
+		if v%Slots == DeliverySlot {
+			st.posD[r] = int32(i)
+		} else {
+			st.posP[r] = int32(i)
+			st.altOf[r] = uint8(v % Slots)
+			st.routeOf[r] = ro
+		}
+	}
+}
+
+// compact drops from a route every visit whose request left it.
+func (st *state) compact(ro int32) {
+	base, n := int(ro)*st.stride, int(st.size[ro])
+	nodes := st.nodes[base : base+n]
+	w := 1
+	for i := 1; i < n; i++ {
+		if v := nodes[i].visit; v >= 0 && st.routeOf[v/Slots] != ro {
+			continue
+		}
+		if w != i {
+			nodes[w] = nodes[i]
+		}
+		w++
+	}
+	st.cost -= st.routeCost(st.dist[ro])
+	st.size[ro] = int32(w)
+	st.refresh(int(ro))
+	st.cost += st.routeCost(st.dist[ro])
+}
+
+// insert places request r into route ro at the packed place.
+func (st *state) insert(r, ro int32, place uint32) {
+	in := st.in
+	i, j, alt := unpackPlace(place)
+	base, n := int(ro)*st.stride, int(st.size[ro])
+	nodes := st.nodes[base : base+n+2]
+	// delivery goes after position j, pickup after i <= j
+	copy(nodes[j+3:], nodes[j+1:n])
+	nodes[j+2] = in.node(r*Slots + DeliverySlot)
+	copy(nodes[i+2:j+2], nodes[i+1:j+1])
+	nodes[i+1] = in.node(r*Slots + int32(alt))
+	st.cost -= st.routeCost(st.dist[ro])
+	st.size[ro] = int32(n + 2)
+	st.routeOf[r], st.altOf[r] = ro, uint8(alt)
+	st.refresh(int(ro))
+	st.cost += st.routeCost(st.dist[ro])
+}
+
+func (in *Instance) node(v int32) node {
+	return node{visit: v, loc: in.Loc[v], early: in.Early[v], svc: in.Service[v]}
+}
+
+// take removes a request from its route's books; the route must be compacted
+// before it is read again.
+func (st *state) take(r int32) {
+	st.note(r)
+	st.touch(st.routeOf[r])
+	st.routeOf[r] = -1
+}

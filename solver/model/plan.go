@@ -1,0 +1,175 @@
+package model
+
+import "time"
+
+// StopKind says what a drone does at a stop.
+type StopKind int
+
+// Stop kinds; the numbers are those of the wire's WaypointType.
+const (
+	DepotStart      StopKind = 1
+	WarehousePickup StopKind = 2
+	Delivery        StopKind = 3
+	DepotReturn     StopKind = 4
+)
+
+// String returns the wire's name.
+func (k StopKind) String() string {
+	switch k {
+	case DepotStart:
+		return "DEPOT_START"
+	case WarehousePickup:
+		return "WAREHOUSE_PICKUP"
+	case Delivery:
+		return "HOSPITAL_DELIVERY"
+	case DepotReturn:
+		return "DEPOT_RETURN"
+	}
+	return "UNSPECIFIED"
+}
+
+// Stop is one waypoint with the state on arrival.
+type Stop struct {
+	Kind StopKind `json:"kind"`
+	At   Location `json:"at"`
+	// OrderID is set on pickups and deliveries.
+	OrderID string `json:"orderId,omitempty"`
+	// WarehouseID is set on pickups at a warehouse; a pickup at the order's own
+	// point has none.
+	WarehouseID string `json:"warehouseId,omitempty"`
+	// ETA is the arrival, before any service.
+	ETA time.Time `json:"eta"`
+	// BatteryPercent is the charge on arrival.
+	BatteryPercent float64 `json:"batteryPercent"`
+	// DistanceKm is flown since the start of the route.
+	DistanceKm float64 `json:"distanceKm"`
+}
+
+// Route is one drone's mission: DepotStart (where the drone is now), pickups
+// and deliveries, DepotReturn.
+type Route struct {
+	DroneID           string        `json:"droneId"`
+	Stops             []Stop        `json:"stops"`
+	BatteryUsePercent float64       `json:"batteryUsePercent"`
+	Duration          time.Duration `json:"duration"`
+	DistanceKm        float64       `json:"distanceKm"`
+}
+
+// OrderIDs returns the orders of the route in the order of their delivery.
+func (r Route) OrderIDs() []string {
+	var ids []string
+	for _, s := range r.Stops {
+		if s.Kind == Delivery {
+			ids = append(ids, s.OrderID)
+		}
+	}
+	return ids
+}
+
+// Reason is a stable name for why an order is not in any route.
+type Reason string
+
+// Reasons for an unserved order.
+const (
+	// NoCompatibleWarehouse: no warehouse stocks the product (cold if needed).
+	NoCompatibleWarehouse Reason = "no_compatible_warehouse"
+	// OutOfRange: even a fully charged drone of this fleet, from where it is,
+	// could not fetch, deliver and come home.
+	OutOfRange Reason = "out_of_range"
+	// NoDroneFree: feasible, but the drones are better used for others now, or
+	// none has the charge.
+	NoDroneFree Reason = "no_drone_free"
+	// DeadlineUnreachable: no drone could still be in time, and none was left
+	// over to deliver late.
+	DeadlineUnreachable Reason = "deadline_unreachable"
+	// OverCapacity: heavier than any drone may carry.
+	OverCapacity Reason = "over_capacity"
+	// InvalidInput: Unserved.Detail names the field.
+	InvalidInput Reason = "invalid_input"
+)
+
+// Unserved is an order that no route carries.
+type Unserved struct {
+	OrderID string `json:"orderId"`
+	// Index is the order's place in Problem.Orders (ids may be duplicated).
+	Index  int    `json:"index"`
+	Reason Reason `json:"reason"`
+	// Detail names the bad field, or is empty.
+	Detail string `json:"detail,omitempty"`
+}
+
+// Ignored is a drone, depot or warehouse that was left out of the problem.
+type Ignored struct {
+	Kind   string `json:"kind"` // "drone", "depot" or "warehouse"
+	ID     string `json:"id"`
+	Index  int    `json:"index"`
+	Detail string `json:"detail"`
+}
+
+// LateTolerance is how far past the deadline an arrival still counts as in
+// time: rounding, nothing more.
+const LateTolerance = 5 * time.Millisecond
+
+// RankCount is the number of service ranks, see Objective.
+const RankCount = 2 * PriorityCount
+
+// Objective is what a plan is worth; Less is its order.
+//
+// The rank of an order: 0, 1, 2 for CRITICAL, HIGH, STANDARD orders that some
+// drone could still deliver in time; 3, 4, 5 for the same when it is too late
+// for every drone, less one for each Params.AgingStep it is overdue. An order
+// served after its deadline although it was not too late counts as missed in
+// its own rank and as served in the late one.
+type Objective struct {
+	// MissedByRank counts orders not served as their rank demands.
+	MissedByRank [RankCount]int `json:"missedByRank"`
+	// Unserved counts, by Priority, the valid orders in no route.
+	Unserved [PriorityCount]int `json:"unserved"`
+	// Late counts, by Priority, the orders served after their deadline.
+	Late       [PriorityCount]int `json:"late"`
+	DistanceKm float64            `json:"distanceKm"`
+	LongestKm  float64            `json:"longestKm"`
+}
+
+// Less reports whether o is better: fewer missed orders rank by rank, then
+// fewer unserved, then less distance. No distance buys an order off.
+func (o Objective) Less(p Objective) bool {
+	for r := range o.MissedByRank {
+		if o.MissedByRank[r] != p.MissedByRank[r] {
+			return o.MissedByRank[r] < p.MissedByRank[r]
+		}
+	}
+	for c := PriorityCount - 1; c >= 0; c-- {
+		if o.Unserved[c] != p.Unserved[c] {
+			return o.Unserved[c] < p.Unserved[c]
+		}
+	}
+	return o.DistanceKm < p.DistanceKm
+}
+
+// UnservedTotal is the number of valid orders in no route.
+func (o Objective) UnservedTotal() int {
+	n := 0
+	for _, c := range o.Unserved {
+		n += c
+	}
+	return n
+}
+
+// Stats say how the plan was found.
+type Stats struct {
+	Iterations int64         `json:"iterations"`
+	Elapsed    time.Duration `json:"elapsed"`
+	FirstPlan  time.Duration `json:"firstPlan"`
+	Clusters   int           `json:"clusters"`
+}
+
+// Plan is the solver's answer: every valid order is in exactly one route or in
+// Unserved.
+type Plan struct {
+	Routes    []Route    `json:"routes"`
+	Unserved  []Unserved `json:"unserved"`
+	Ignored   []Ignored  `json:"ignored,omitempty"`
+	Objective Objective  `json:"objective"`
+	Stats     Stats      `json:"stats"`
+}

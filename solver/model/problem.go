@@ -1,0 +1,193 @@
+package model
+
+import "time"
+
+// Location is a WGS 84 point in degrees.
+type Location struct {
+	Lat float64 `json:"lat"`
+	Lon float64 `json:"lon"`
+}
+
+// Priority is the medical urgency of an order. The zero value is Standard.
+type Priority int
+
+// Priorities in rising urgency.
+const (
+	Standard Priority = iota
+	High
+	Critical
+)
+
+// PriorityCount is the number of priorities.
+const PriorityCount = 3
+
+// String returns the wire's short name.
+func (p Priority) String() string {
+	switch p {
+	case Standard:
+		return "STANDARD"
+	case High:
+		return "HIGH"
+	case Critical:
+		return "CRITICAL"
+	}
+	return "UNKNOWN"
+}
+
+// Window is how long after its creation an order of this priority is due when
+// it names no deadline: 15, 30 and 60 minutes.
+func (p Priority) Window() time.Duration {
+	switch p {
+	case Critical:
+		return 15 * time.Minute
+	case High:
+		return 30 * time.Minute
+	default:
+		return 60 * time.Minute
+	}
+}
+
+// Drone is one idle drone, free to start at Problem.Now from where it is.
+type Drone struct {
+	ID string   `json:"id"`
+	At Location `json:"at"`
+	// HomeDepotID is where the route ends; empty means the nearest depot.
+	HomeDepotID string `json:"homeDepotId,omitempty"`
+	// BatteryPercent is the state of charge in [0,100].
+	BatteryPercent float64 `json:"batteryPercent"`
+	// ConsumptionPercentPerKm of flight; 0 means DefaultConsumptionPercentPerKm.
+	ConsumptionPercentPerKm float64 `json:"consumptionPercentPerKm,omitempty"`
+	// CapacityKg is the greatest payload aboard at any time; 0 means unlimited.
+	CapacityKg float64 `json:"capacityKg,omitempty"`
+	// SpeedKmh is the cruise speed; 0 means DefaultSpeedKmh.
+	SpeedKmh float64 `json:"speedKmh,omitempty"`
+	// MaxFlight bounds the whole route including service; 0 means unlimited.
+	MaxFlight time.Duration `json:"maxFlight,omitempty"`
+}
+
+// Defaults for what a drone leaves at zero.
+const (
+	DefaultConsumptionPercentPerKm = 2.5
+	DefaultSpeedKmh                = 50.0
+)
+
+// Consumption returns the battery use in percent per km, default applied.
+func (d Drone) Consumption() float64 {
+	if d.ConsumptionPercentPerKm == 0 {
+		return DefaultConsumptionPercentPerKm
+	}
+	return d.ConsumptionPercentPerKm
+}
+
+// Speed returns the cruise speed in km/h, default applied.
+func (d Drone) Speed() float64 {
+	if d.SpeedKmh == 0 {
+		return DefaultSpeedKmh
+	}
+	return d.SpeedKmh
+}
+
+// Order is one pending delivery.
+type Order struct {
+	ID       string   `json:"id"`
+	Delivery Location `json:"delivery"`
+	// Pickup, when set, is the only place the parcel can be fetched. Otherwise
+	// any warehouse that stocks ProductType (and is cold if ColdChain) will do.
+	Pickup      *Location `json:"pickup,omitempty"`
+	ProductType string    `json:"productType,omitempty"`
+	WeightKg    float64   `json:"weightKg,omitempty"`
+	ColdChain   bool      `json:"coldChain,omitempty"`
+	Priority    Priority  `json:"priority"`
+	// CreatedAt starts the order's clock; zero means Problem.Now.
+	CreatedAt time.Time `json:"createdAt,omitzero"`
+	// Deadline is the latest arrival at Delivery; zero means
+	// CreatedAt + Priority.Window().
+	Deadline time.Time `json:"deadline,omitzero"`
+}
+
+// Due returns the deadline with the defaults applied.
+func (o Order) Due(now time.Time) time.Time {
+	if !o.Deadline.IsZero() {
+		return o.Deadline
+	}
+	if o.CreatedAt.IsZero() {
+		return now.Add(o.Priority.Window())
+	}
+	return o.CreatedAt.Add(o.Priority.Window())
+}
+
+// Warehouse stocks product types without limit of quantity.
+type Warehouse struct {
+	ID           string   `json:"id"`
+	At           Location `json:"at"`
+	ProductTypes []string `json:"productTypes"`
+	ColdStorage  bool     `json:"coldStorage,omitempty"`
+}
+
+// Supplies reports whether the order's parcel can be fetched here.
+func (w Warehouse) Supplies(o Order) bool {
+	if o.ColdChain && !w.ColdStorage {
+		return false
+	}
+	for _, t := range w.ProductTypes {
+		if t == o.ProductType {
+			return true
+		}
+	}
+	return false
+}
+
+// Depot is a landing place.
+type Depot struct {
+	ID string   `json:"id"`
+	At Location `json:"at"`
+}
+
+// Params are the rules common to a whole problem.
+type Params struct {
+	// ReservePercent is the least charge at landing; 0 means 20. Negative means
+	// no reserve at all.
+	ReservePercent float64 `json:"reservePercent,omitempty"`
+	// PickupService and DeliveryService are spent at each such stop; default 0.
+	PickupService   time.Duration `json:"pickupService,omitempty"`
+	DeliveryService time.Duration `json:"deliveryService,omitempty"`
+	// MaxOrdersPerRoute bounds one route; 0 means MaxOrdersPerDecision, which
+	// it never exceeds.
+	MaxOrdersPerRoute int `json:"maxOrdersPerRoute,omitempty"`
+	// AgingStep is the overdue time that lifts an order by one rank, so that
+	// nothing feasible waits without end; 0 means 10 minutes.
+	AgingStep time.Duration `json:"agingStep,omitempty"`
+}
+
+// What one published decision can carry.
+const (
+	MaxOrdersPerDecision    = 64
+	MaxWaypointsPerDecision = 256
+)
+
+// WithDefaults returns the parameters with every zero replaced.
+func (p Params) WithDefaults() Params {
+	if p.ReservePercent == 0 {
+		p.ReservePercent = 20
+	}
+	if p.ReservePercent < 0 {
+		p.ReservePercent = 0
+	}
+	if p.MaxOrdersPerRoute <= 0 || p.MaxOrdersPerRoute > MaxOrdersPerDecision {
+		p.MaxOrdersPerRoute = MaxOrdersPerDecision
+	}
+	if p.AgingStep <= 0 {
+		p.AgingStep = 10 * time.Minute
+	}
+	return p
+}
+
+// Problem is everything the solver may know, at one instant.
+type Problem struct {
+	Now        time.Time   `json:"now"`
+	Depots     []Depot     `json:"depots"`
+	Warehouses []Warehouse `json:"warehouses"`
+	Drones     []Drone     `json:"drones"`
+	Orders     []Order     `json:"orders"`
+	Params     Params      `json:"params,omitzero"`
+}

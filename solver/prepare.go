@@ -1,0 +1,394 @@
+package solver
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/dronefleet/dronefleet/solver/model"
+)
+
+// energyMargin in metres keeps rounding from eating into the landing reserve.
+const energyMargin = 1e-4
+
+// readyDrone is a drone that passed validation.
+type readyDrone struct {
+	index     int // in Problem.Drones
+	at, home  vec
+	depot     int     // in Problem.Depots
+	reach     float64 // metres it can fly and still land with the reserve
+	fullReach float64 // the same with a full battery
+	pace      float64 // seconds per metre
+	capacity  float64 // kg, +Inf if unlimited
+	maxTime   float64 // seconds, +Inf if unlimited
+}
+
+// source is a place where an order can be fetched.
+type source struct {
+	at        vec
+	warehouse int // in Problem.Warehouses, -1: the order's own point
+}
+
+// readyOrder is an order that passed validation and that some drone can serve.
+type readyOrder struct {
+	index    int // in Problem.Orders
+	delivery vec
+	sources  []source // best first
+	due      float64  // seconds from now; +Inf when it is too late for every drone
+	weight   float64
+	rank     int
+	overdue  float64 // seconds past the deadline, 0 if not late
+}
+
+// prepared is the problem without what is impossible.
+type prepared struct {
+	problem  Problem
+	params   Params
+	depots   []vec
+	drones   []readyDrone
+	orders   []readyOrder
+	unserved []Unserved
+	ignored  []Ignored
+
+	warehouses []readyWarehouse
+	stock      map[string][]int // product type -> warehouses
+}
+
+type readyWarehouse struct {
+	index int
+	at    vec
+	cold  bool
+	// approach is the distance to the nearest drone, in metres.
+	approach float64
+}
+
+// maxSources is how many warehouses an order may choose from.
+func maxSources(orders int) int {
+	if orders <= 150 {
+		return 7
+	}
+	return 3
+}
+
+func prepare(p Problem) *prepared {
+	pr := &prepared{problem: p, params: p.Params.WithDefaults(), stock: map[string][]int{}}
+	depotByID := pr.prepareDepots()
+	pr.prepareDrones(depotByID)
+	pr.prepareWarehouses()
+	pr.prepareOrders()
+	return pr
+}
+
+func (pr *prepared) ignore(kind, id string, index int, detail string) {
+	pr.ignored = append(pr.ignored, Ignored{Kind: kind, ID: id, Index: index, Detail: detail})
+}
+
+// badLocation names the wrong coordinate, or returns "".
+func badLocation(l Location) string {
+	switch {
+	case !(l.Lat >= -90 && l.Lat <= 90):
+		return fmt.Sprintf("lat %v is outside [-90,90]", l.Lat)
+	case !(l.Lon >= -180 && l.Lon <= 180):
+		return fmt.Sprintf("lon %v is outside [-180,180]", l.Lon)
+	}
+	return ""
+}
+
+// badIdentity names a missing or repeated id and remembers the others.
+func badIdentity(id string, seen map[string]bool) string {
+	if id == "" {
+		return "id is empty"
+	}
+	if seen[id] {
+		return "id is a duplicate of an earlier record"
+	}
+	seen[id] = true
+	return ""
+}
+
+func (pr *prepared) prepareDepots() map[string]int {
+	seen, byID := map[string]bool{}, map[string]int{}
+	pr.depots = make([]vec, len(pr.problem.Depots))
+	for i, d := range pr.problem.Depots {
+		bad := badIdentity(d.ID, seen)
+		if bad == "" {
+			if bad = badLocation(d.At); bad != "" {
+				bad = "at: " + bad
+			}
+		}
+		if bad != "" {
+			pr.ignore("depot", d.ID, i, bad)
+			continue
+		}
+		byID[d.ID] = i
+		pr.depots[i] = toVec(d.At)
+	}
+	return byID
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// badDrone names the first wrong field, or returns "".
+func badDrone(d Drone) string {
+	if bad := badLocation(d.At); bad != "" {
+		return "at: " + bad
+	}
+	switch {
+	case !(d.BatteryPercent >= 0 && d.BatteryPercent <= 100):
+		return fmt.Sprintf("batteryPercent %v is outside [0,100]", d.BatteryPercent)
+	case !finite(d.ConsumptionPercentPerKm) || d.ConsumptionPercentPerKm < 0:
+		return fmt.Sprintf("consumptionPercentPerKm %v is not a finite number >= 0", d.ConsumptionPercentPerKm)
+	case !finite(d.CapacityKg) || d.CapacityKg < 0:
+		return fmt.Sprintf("capacityKg %v is not a finite number >= 0", d.CapacityKg)
+	case !finite(d.SpeedKmh) || d.SpeedKmh < 0:
+		return fmt.Sprintf("speedKmh %v is not a finite number >= 0", d.SpeedKmh)
+	case d.MaxFlight < 0:
+		return fmt.Sprintf("maxFlight %v is negative", d.MaxFlight)
+	}
+	return ""
+}
+
+func (pr *prepared) prepareDrones(depotByID map[string]int) {
+	seen := map[string]bool{}
+	reserve := pr.params.ReservePercent
+	for i, d := range pr.problem.Drones {
+		bad := badIdentity(d.ID, seen)
+		if bad == "" {
+			bad = badDrone(d)
+		}
+		depot := -1
+		at := toVec(d.At)
+		if bad == "" {
+			depot, bad = pr.homeOf(d, at, depotByID)
+		}
+		if bad == "" && d.BatteryPercent <= reserve {
+			bad = fmt.Sprintf("batteryPercent %v is not above the reserve of %v", d.BatteryPercent, reserve)
+		}
+		if bad != "" {
+			pr.ignore("drone", d.ID, i, bad)
+			continue
+		}
+		r := readyDrone{
+			index: i, at: at, home: pr.depots[depot], depot: depot,
+			reach:     max(0, (d.BatteryPercent-reserve)/d.Consumption()*1000-energyMargin),
+			fullReach: max(0, (100-reserve)/d.Consumption()*1000-energyMargin),
+			pace:      3.6 / d.Speed(),
+			capacity:  d.CapacityKg, maxTime: d.MaxFlight.Seconds(),
+		}
+		if d.CapacityKg == 0 {
+			r.capacity = math.Inf(1)
+		}
+		if d.MaxFlight == 0 {
+			r.maxTime = math.Inf(1)
+		}
+		pr.drones = append(pr.drones, r)
+	}
+}
+
+// homeOf returns the drone's depot: the named one, or the nearest.
+func (pr *prepared) homeOf(d Drone, at vec, byID map[string]int) (int, string) {
+	if d.HomeDepotID != "" {
+		if i, ok := byID[d.HomeDepotID]; ok {
+			return i, ""
+		}
+		return -1, fmt.Sprintf("homeDepotId %q names no valid depot", d.HomeDepotID)
+	}
+	best, nearest := -1, math.Inf(1)
+	for i, depot := range pr.problem.Depots {
+		if j, ok := byID[depot.ID]; !ok || j != i {
+			continue
+		}
+		if m := at.metres(pr.depots[i]); m < nearest {
+			best, nearest = i, m
+		}
+	}
+	if best < 0 {
+		return -1, "homeDepotId is empty and there is no depot"
+	}
+	return best, ""
+}
+
+func (pr *prepared) prepareWarehouses() {
+	seen := map[string]bool{}
+	for i, w := range pr.problem.Warehouses {
+		bad := badIdentity(w.ID, seen)
+		if bad == "" {
+			if bad = badLocation(w.At); bad != "" {
+				bad = "at: " + bad
+			}
+		}
+		if bad != "" {
+			pr.ignore("warehouse", w.ID, i, bad)
+			continue
+		}
+		rw := readyWarehouse{index: i, at: toVec(w.At), cold: w.ColdStorage, approach: math.Inf(1)}
+		for k := range pr.drones {
+			rw.approach = min(rw.approach, rw.at.metres(pr.drones[k].at))
+		}
+		for k, t := range w.ProductTypes {
+			if !slices.Contains(w.ProductTypes[:k], t) {
+				pr.stock[t] = append(pr.stock[t], len(pr.warehouses))
+			}
+		}
+		pr.warehouses = append(pr.warehouses, rw)
+	}
+}
+
+// badOrder names the first wrong field, or returns "".
+func badOrder(o Order) string {
+	if bad := badLocation(o.Delivery); bad != "" {
+		return "delivery: " + bad
+	}
+	if o.Pickup != nil {
+		if bad := badLocation(*o.Pickup); bad != "" {
+			return "pickup: " + bad
+		}
+	}
+	switch {
+	case !finite(o.WeightKg) || o.WeightKg < 0:
+		return fmt.Sprintf("weightKg %v is not a finite number >= 0", o.WeightKg)
+	case o.Priority < Standard || o.Priority > Critical:
+		return fmt.Sprintf("priority %d is unknown", o.Priority)
+	case o.Pickup == nil && o.ProductType == "":
+		return "productType is empty and there is no pickup point"
+	}
+	return ""
+}
+
+func (pr *prepared) prepareOrders() {
+	seen := map[string]bool{}
+	pr.orders = make([]readyOrder, 0, len(pr.problem.Orders))
+	for i, o := range pr.problem.Orders {
+		bad := badIdentity(o.ID, seen)
+		if bad == "" {
+			bad = badOrder(o)
+		}
+		if bad != "" {
+			pr.reject(i, InvalidInput, bad)
+			continue
+		}
+		ro := readyOrder{index: i, delivery: toVec(o.Delivery), weight: o.WeightKg}
+		due := o.Due(pr.problem.Now).Sub(pr.problem.Now).Seconds()
+		if ro.sources = pr.sourcesOf(o, ro.delivery); len(ro.sources) == 0 {
+			pr.reject(i, NoCompatibleWarehouse, "")
+			continue
+		}
+		fit, reason := pr.outlook(&ro, due)
+		if reason != "" {
+			pr.reject(i, reason, "")
+			continue
+		}
+		ro.due, ro.rank = due, int(Critical-o.Priority)
+		if fit == onlyLate {
+			ro.due = math.Inf(1)
+			ro.overdue = max(0, -due)
+			ro.rank += model.PriorityCount
+			if due < 0 {
+				steps := int(min(float64(model.RankCount), -due/pr.params.AgingStep.Seconds()))
+				ro.rank = max(0, ro.rank-steps)
+			}
+		}
+		if k := maxSources(len(pr.problem.Orders)); len(ro.sources) > k {
+			ro.sources = ro.sources[:k]
+		}
+		pr.orders = append(pr.orders, ro)
+	}
+}
+
+func (pr *prepared) reject(i int, reason Reason, detail string) {
+	pr.unserved = append(pr.unserved, Unserved{
+		OrderID: pr.problem.Orders[i].ID, Index: i, Reason: reason, Detail: detail})
+}
+
+// sourcesOf lists where the order can be fetched, most promising first: near
+// the delivery, and near some drone.
+func (pr *prepared) sourcesOf(o Order, delivery vec) []source {
+	if o.Pickup != nil {
+		return []source{{at: toVec(*o.Pickup), warehouse: -1}}
+	}
+	type scored struct {
+		w     int
+		score float64
+	}
+	var buf [16]scored
+	list := buf[:0]
+	for _, w := range pr.stock[o.ProductType] {
+		wh := &pr.warehouses[w]
+		if o.ColdChain && !wh.cold {
+			continue
+		}
+		list = append(list, scored{w, wh.at.metres(delivery) + min(wh.approach, 1e9)/2})
+	}
+	slices.SortFunc(list, func(a, b scored) int {
+		return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.w, b.w))
+	})
+	if len(list) > 12 {
+		list = list[:12]
+	}
+	out := make([]source, len(list))
+	for k, s := range list {
+		out[k] = source{at: pr.warehouses[s.w].at, warehouse: pr.warehouses[s.w].index}
+	}
+	return out
+}
+
+type fitness int
+
+const (
+	inTime fitness = iota
+	onlyLate
+)
+
+// outlook tells whether some drone alone could serve the order in time, late or
+// not at all, and then why not.
+func (pr *prepared) outlook(o *readyOrder, due float64) (fitness, Reason) {
+	if len(pr.drones) == 0 {
+		return 0, NoDroneFree
+	}
+	pickupService := pr.params.PickupService.Seconds()
+	service := pickupService + pr.params.DeliveryService.Seconds()
+	canLift, late, ifCharged := false, false, false
+	for _, s := range o.sources {
+		leg := s.at.metres(o.delivery)
+		for k := range pr.drones {
+			d := &pr.drones[k]
+			if o.weight > d.capacity {
+				continue
+			}
+			canLift = true
+			if leg > d.fullReach {
+				continue
+			}
+			approach := d.at.metres(s.at)
+			if approach+leg > d.fullReach {
+				continue
+			}
+			total := approach + leg + o.delivery.metres(d.home)
+			if total > d.fullReach || total*d.pace+service > d.maxTime {
+				continue
+			}
+			ifCharged = true
+			if total > d.reach {
+				continue
+			}
+			if (approach+leg)*d.pace+pickupService <= due {
+				return inTime, ""
+			}
+			late = true
+		}
+	}
+	switch {
+	case late:
+		return onlyLate, ""
+	case !canLift:
+		return 0, OverCapacity
+	case ifCharged:
+		return 0, NoDroneFree
+	}
+	return 0, OutOfRange
+}
+
+// seconds converts without losing the sign of sub-second values.
+func seconds(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }

@@ -1,0 +1,133 @@
+package solver
+
+import (
+	"context"
+	"time"
+
+	"github.com/dronefleet/dronefleet/solver/model"
+)
+
+// The plain values live in solver/model, shared with the checker.
+type (
+	Location  = model.Location
+	Priority  = model.Priority
+	Drone     = model.Drone
+	Order     = model.Order
+	Warehouse = model.Warehouse
+	Depot     = model.Depot
+	Params    = model.Params
+	Problem   = model.Problem
+	StopKind  = model.StopKind
+	Stop      = model.Stop
+	Route     = model.Route
+	Reason    = model.Reason
+	Unserved  = model.Unserved
+	Ignored   = model.Ignored
+	Objective = model.Objective
+	Plan      = model.Plan
+)
+
+// Names re-exported from solver/model.
+const (
+	Standard = model.Standard
+	High     = model.High
+	Critical = model.Critical
+
+	DepotStart      = model.DepotStart
+	WarehousePickup = model.WarehousePickup
+	Delivery        = model.Delivery
+	DepotReturn     = model.DepotReturn
+
+	NoCompatibleWarehouse = model.NoCompatibleWarehouse
+	OutOfRange            = model.OutOfRange
+	NoDroneFree           = model.NoDroneFree
+	DeadlineUnreachable   = model.DeadlineUnreachable
+	OverCapacity          = model.OverCapacity
+	InvalidInput          = model.InvalidInput
+)
+
+// Strategy is how a plan is searched for.
+type Strategy int
+
+// Strategies.
+const (
+	// SISR constructs a plan and improves it until the limit.
+	SISR Strategy = iota
+	// Greedy is one construction by cheapest insertion, most urgent first.
+	Greedy
+	// NearestFirst is the naive baseline: orders by urgency, each alone on the
+	// drone that is nearest to the warehouse nearest to it.
+	NearestFirst
+)
+
+// Goal is what the search minimises.
+type Goal int
+
+// Goals.
+const (
+	// Production is Objective.Less.
+	Production Goal = iota
+	// ReferenceScalar is the cost of the reference optimizer, for comparison
+	// only: metres flown + 100 x metres of the longest route + 200 000 for each
+	// order dropped. It drops orders that could be delivered.
+	ReferenceScalar
+)
+
+// Options steer one Solve.
+type Options struct {
+	// TimeLimit is the wall time for all of Solve; 0 means 8 s. Ignored when
+	// Iterations is set.
+	TimeLimit time.Duration
+	// Seed makes a run repeatable together with Iterations.
+	Seed uint64
+	// Iterations > 0 selects the deterministic mode: that many ruin-and-recreate
+	// steps per worker, whatever the clock says.
+	Iterations int
+	// Workers is the number of search goroutines; 0 means 2.
+	Workers int
+	// Warm is the previous cycle's plan; what still fits of it is one of the
+	// starting points.
+	Warm *Plan
+	// Strategy defaults to SISR.
+	Strategy Strategy
+	// Goal defaults to Production.
+	Goal Goal
+	// Progress, if set, is called from Solve's goroutine a few times per run.
+	Progress func(Progress)
+	// Clock replaces time.Now for the time limit.
+	Clock func() time.Time
+}
+
+// Progress is a report on a running search.
+type Progress struct {
+	Elapsed    time.Duration
+	Iterations int64
+	Objective  Objective
+}
+
+// DefaultTimeLimit of Solve.
+const DefaultTimeLimit = 8 * time.Second
+
+func (o Options) withDefaults() Options {
+	if o.TimeLimit <= 0 {
+		o.TimeLimit = DefaultTimeLimit
+	}
+	if o.Workers <= 0 {
+		o.Workers = 2
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Progress == nil {
+		o.Progress = func(Progress) {}
+	}
+	return o
+}
+
+// Solve plans the problem within the limit. Bad input never fails it: what is
+// impossible is listed in Plan.Unserved and Plan.Ignored, the rest is planned.
+// The error is non-nil only if ctx ended first; it is then the cause of that,
+// and the plan is the best found so far, whole and feasible.
+func Solve(ctx context.Context, p Problem, o Options) (Plan, error) {
+	return solve(ctx, p, o.withDefaults())
+}

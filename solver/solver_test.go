@@ -1,0 +1,79 @@
+package solver_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/solver"
+	"github.com/dronefleet/dronefleet/solver/check"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// town is a seeded problem around one city, hard enough that some orders stay
+// unserved.
+func town(seed uint64, drones, orders int) solver.Problem {
+	rng := rand.New(rand.NewPCG(seed, 7))
+	near := func(km float64) solver.Location {
+		a, r := rng.Float64()*2*math.Pi, math.Sqrt(rng.Float64())*km/111.2
+		return solver.Location{Lat: 5.6 + r*math.Sin(a), Lon: -0.19 + r*math.Cos(a)}
+	}
+	p := solver.Problem{Now: noon}
+	for i := range 2 {
+		p.Depots = append(p.Depots, solver.Depot{ID: fmt.Sprintf("depot-%d", i), At: near(6)})
+	}
+	products := []string{"BLOOD", "VACCINE", "MEDICINE", "PLASMA"}
+	for i := range 4 {
+		w := solver.Warehouse{ID: fmt.Sprintf("wh-%d", i), At: near(8), ColdStorage: i%2 == 0}
+		for j, t := range products {
+			if j == i || rng.IntN(2) == 0 {
+				w.ProductTypes = append(w.ProductTypes, t)
+			}
+		}
+		p.Warehouses = append(p.Warehouses, w)
+	}
+	for i := range drones {
+		d := solver.Drone{ID: fmt.Sprintf("drone-%d", i), At: near(8), HomeDepotID: p.Depots[i%2].ID,
+			BatteryPercent: 40 + 60*rng.Float64(), CapacityKg: []float64{0, 4, 6}[rng.IntN(3)]}
+		if rng.IntN(4) == 0 {
+			d.SpeedKmh, d.ConsumptionPercentPerKm, d.MaxFlight = 70, 3, 40*time.Minute
+		}
+		p.Drones = append(p.Drones, d)
+	}
+	for i := range orders {
+		o := solver.Order{ID: fmt.Sprintf("order-%d", i), Delivery: near(10), ProductType: products[rng.IntN(4)],
+			WeightKg: rng.Float64() * 3, ColdChain: rng.IntN(4) == 0, Priority: solver.Priority(rng.IntN(3)),
+			CreatedAt: noon.Add(-time.Duration(rng.IntN(14)) * time.Minute)}
+		if rng.IntN(8) == 0 {
+			at := near(8)
+			o.Pickup, o.ProductType = &at, ""
+		}
+		p.Orders = append(p.Orders, o)
+	}
+	return p
+}
+
+func solveChecked(t *testing.T, p solver.Problem, o solver.Options) solver.Plan {
+	t.Helper()
+	plan, err := solver.Solve(context.Background(), p, o)
+	if err != nil {
+		t.Fatalf("solve: %v", err)
+	}
+	if err := check.Plan(p, plan); err != nil {
+		t.Fatalf("check: %v", err)
+	}
+	return plan
+}
+
+func TestSolve_EveryStrategyPassesTheChecker(t *testing.T) {
+	for _, strategy := range []solver.Strategy{solver.SISR, solver.Greedy, solver.NearestFirst} {
+		for seed := range uint64(30) {
+			p := town(seed, 1+int(seed%9), int(seed*3%50))
+			solveChecked(t, p, solver.Options{Strategy: strategy, Seed: seed, Iterations: 300})
+		}
+	}
+}
