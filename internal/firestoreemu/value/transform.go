@@ -97,9 +97,9 @@ func checkTransform(t *fieldTransform) error {
 	case *fieldTransformMinimum:
 		return checkNumber(op.Minimum)
 	case *fieldTransformAppend:
-		return ValidateFields(map[string]*pb.Value{t.GetFieldPath(): arrayValue(op.AppendMissingElements.GetValues())})
+		return valueValidator{property: t.GetFieldPath()}.array(op.AppendMissingElements, 1)
 	case *fieldTransformRemove:
-		return ValidateFields(map[string]*pb.Value{t.GetFieldPath(): arrayValue(op.RemoveAllFromArray.GetValues())})
+		return valueValidator{property: t.GetFieldPath()}.array(op.RemoveAllFromArray, 1)
 	default:
 		return unimplemented("field transform")
 	}

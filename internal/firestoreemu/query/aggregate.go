@@ -1,0 +1,221 @@
+package query
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/dronefleet/dronefleet/internal/firestoreemu/value"
+)
+
+const maxAggregations = 5
+
+// Aggregation is a compiled aggregation query.
+type Aggregation struct {
+	plan     *Plan
+	counters []counter
+}
+
+type aggregateOp int
+
+const (
+	aggregateCount aggregateOp = iota
+	aggregateSum
+	aggregateAverage
+)
+
+// counter is one aggregation; upTo bounds a count, negative for none.
+type counter struct {
+	alias string
+	op    aggregateOp
+	field value.FieldPath
+	upTo  int64
+}
+
+// CompileAggregation validates and compiles an aggregation under parent, as
+// Compile does a query.
+func CompileAggregation(parent string, q *pb.StructuredAggregationQuery) (*Aggregation, error) {
+	if len(q.GetAggregations()) == 0 {
+		return nil, invalidf("Aggregations can not be empty.")
+	}
+	if n := len(q.GetAggregations()); n > maxAggregations {
+		return nil, invalidf("The maximum number of aggregations allowed in an aggregation query is %d. Received: %d", maxAggregations, n)
+	}
+	plan, err := Compile(parent, q.GetStructuredQuery())
+	if err != nil {
+		return nil, err
+	}
+	a := &Aggregation{plan: plan}
+	for _, aggregation := range q.GetAggregations() {
+		c, err := compileCounter(aggregation)
+		if err != nil {
+			return nil, err
+		}
+		a.counters = append(a.counters, c)
+		if c.field != nil {
+			// An index over the field holds no documents without it, so they fall
+			// out of every aggregation of the request.
+			plan.required = append(plan.required, c.field)
+		}
+	}
+	return a, a.nameCounters()
+}
+
+func compileCounter(aggregation *pb.StructuredAggregationQuery_Aggregation) (counter, error) {
+	c := counter{alias: aggregation.GetAlias(), upTo: -1}
+	var field *pb.StructuredQuery_FieldReference
+	switch op := aggregation.GetOperator().(type) {
+	case *pb.StructuredAggregationQuery_Aggregation_Count_:
+		if upTo := op.Count.GetUpTo(); upTo != nil {
+			if upTo.GetValue() < 0 {
+				return counter{}, invalidf("The `up_to` value in a COUNT aggregation must be greater than or equal to zero.")
+			}
+			c.upTo = upTo.GetValue()
+		}
+		return c, nil
+	case *pb.StructuredAggregationQuery_Aggregation_Sum_:
+		c.op, field = aggregateSum, op.Sum.GetField()
+	case *pb.StructuredAggregationQuery_Aggregation_Avg_:
+		c.op, field = aggregateAverage, op.Avg.GetField()
+	default:
+		return counter{}, invalidf("Operator field in Aggregation is not set.")
+	}
+	var err error
+	if c.field, err = value.ParseFieldPath(field.GetFieldPath()); err != nil {
+		return counter{}, err
+	}
+	if c.field.IsName() {
+		return counter{}, invalidf("Aggregations are not supported for the property: %s", value.NameField)
+	}
+	return c, nil
+}
+
+// nameCounters gives each aggregation without an alias the next free
+// "field_N", and refuses two of one name.
+func (a *Aggregation) nameCounters() error {
+	seen := map[string]bool{}
+	next := 1
+	for i := range a.counters {
+		alias := &a.counters[i].alias
+		if *alias == "" {
+			*alias = "field_" + strconv.Itoa(next)
+			next++
+		}
+		if seen[*alias] {
+			return invalidf("Aggregation aliases contain duplicate alias: %s.", *alias)
+		}
+		seen[*alias] = true
+		if err := value.ValidateFields(map[string]*pb.Value{*alias: intValue(0)}); err != nil {
+			return invalidf("The aggregation alias \"%s\" is not a legal field name.", *alias)
+		}
+	}
+	return nil
+}
+
+// Plan is the query whose results are aggregated. Beyond the query's own
+// conditions it asks for every summed and averaged field to exist.
+func (a *Aggregation) Plan() *Plan { return a.plan }
+
+// Fields lists the summed and averaged fields in request order.
+func (a *Aggregation) Fields() []value.FieldPath {
+	var fields []value.FieldPath
+	for _, c := range a.counters {
+		if c.field != nil {
+			fields = append(fields, c.field)
+		}
+	}
+	return fields
+}
+
+// Aggregate computes every aggregation over the query's results, that is the
+// matching documents in order after offset and limit, keyed by alias.
+func (a *Aggregation) Aggregate(docs []*pb.Document) map[string]*pb.Value {
+	results := make(map[string]*pb.Value, len(a.counters))
+	for _, c := range a.counters {
+		results[c.alias] = c.over(docs)
+	}
+	return results
+}
+
+func (c counter) over(docs []*pb.Document) *pb.Value {
+	switch c.op {
+	case aggregateCount:
+		n := int64(len(docs))
+		if c.upTo >= 0 {
+			n = min(n, c.upTo)
+		}
+		return intValue(n)
+	case aggregateSum:
+		return c.tally(docs).sum()
+	case aggregateAverage:
+		return c.tally(docs).average()
+	default:
+		panic(fmt.Sprintf("query: aggregation operator %d", c.op))
+	}
+}
+
+// tally adds up the numbers among a field's values: integers exactly as long
+// as they fit, everything as doubles beside them.
+type tally struct {
+	n        int64
+	integers int64
+	exact    bool // only integers so far, and integers holds their sum
+	doubles  float64
+}
+
+func (c counter) tally(docs []*pb.Document) tally {
+	t := tally{exact: true}
+	for _, doc := range docs {
+		switch v := value.Get(doc.GetFields(), c.field).GetValueType().(type) {
+		case *pb.Value_IntegerValue:
+			t.n++
+			t.addInteger(v.IntegerValue)
+		case *pb.Value_DoubleValue:
+			t.n++
+			t.exact = false
+			t.doubles += v.DoubleValue
+		}
+	}
+	return t
+}
+
+func (t *tally) addInteger(i int64) {
+	sum := t.integers + i
+	if (sum > t.integers) != (i > 0) && i != 0 { // wrapped around
+		t.exact = false
+	}
+	t.integers = sum
+	t.doubles += float64(i)
+}
+
+func (t tally) sum() *pb.Value {
+	if t.exact {
+		return intValue(t.integers)
+	}
+	return doubleValue(t.doubles)
+}
+
+func (t tally) average() *pb.Value {
+	switch {
+	case t.n == 0:
+		return &pb.Value{ValueType: &pb.Value_NullValue{NullValue: structpb.NullValue_NULL_VALUE}}
+	case t.exact:
+		return doubleValue(float64(t.integers) / float64(t.n))
+	default:
+		return doubleValue(t.doubles / float64(t.n))
+	}
+}
+
+func intValue(i int64) *pb.Value {
+	return &pb.Value{ValueType: &pb.Value_IntegerValue{IntegerValue: i}}
+}
+
+func doubleValue(f float64) *pb.Value {
+	if math.IsNaN(f) {
+		f = math.NaN() // one NaN, whatever the addition made
+	}
+	return &pb.Value{ValueType: &pb.Value_DoubleValue{DoubleValue: f}}
+}

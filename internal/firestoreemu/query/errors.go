@@ -1,0 +1,14 @@
+package query
+
+import (
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+func invalidf(format string, args ...any) error {
+	return status.Errorf(codes.InvalidArgument, format, args...)
+}
+
+func unimplemented(feature string) error {
+	return status.Errorf(codes.Unimplemented, "embedded firestore: %s not implemented (E-RPC-03)", feature)
+}
