@@ -1,0 +1,201 @@
+package wire
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/dronefleet/dronefleet/domain"
+	pb "github.com/dronefleet/dronefleet/proto/dronefleet/v1"
+)
+
+// Limits of one decision.
+const (
+	MaxOrdersPerDecision    = 64
+	MaxWaypointsPerDecision = 256
+)
+
+// maxTextBytes bounds free text such as product types.
+const maxTextBytes = 128
+
+// maxFenceDigits keeps a fence within a uint64.
+const maxFenceDigits = 19
+
+// checker collects the problems of one message while its fields are converted.
+type checker struct {
+	problems []Problem
+}
+
+// err is the message's *ValidationError, or nil if no field complained.
+func (c *checker) err(kind string) error {
+	if len(c.problems) == 0 {
+		return nil
+	}
+	return &ValidationError{Message: kind, Problems: c.problems}
+}
+
+// add records the first complaint about a field; later ones follow from it.
+func (c *checker) add(field, format string, args ...any) {
+	for _, p := range c.problems {
+		if p.Field == field {
+			return
+		}
+	}
+	c.problems = append(c.problems, Problem{field, fmt.Sprintf(format, args...)})
+}
+
+func (c *checker) id(field, id string) {
+	if err := domain.CheckID(id); err != nil {
+		c.add(field, "%s", err.Error())
+	}
+}
+
+func (c *checker) optionalID(field, id string) {
+	if id != "" {
+		c.id(field, id)
+	}
+}
+
+func (c *checker) text(field, s string) {
+	if len(s) > maxTextBytes {
+		c.add(field, "is %d bytes long; give at most %d", len(s), maxTextBytes)
+	}
+}
+
+func (c *checker) within(field string, v, low, high float64) {
+	if math.IsNaN(v) || v < low || v > high {
+		c.add(field, "is %v; give %v to %v", v, low, high)
+	}
+}
+
+func (c *checker) notNegative(field string, v float64) {
+	if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+		c.add(field, "is %v; give a finite number of at least 0", v)
+	}
+}
+
+func (c *checker) position(field string, p *pb.Position) domain.Position {
+	if p == nil {
+		c.add(field, "is missing; give lat and lon in degrees")
+		return domain.Position{}
+	}
+	c.within(join(field, "lat"), p.GetLat(), -90, 90)
+	c.within(join(field, "lon"), p.GetLon(), -180, 180)
+	return domain.Position{Lat: p.GetLat(), Lon: p.GetLon()}
+}
+
+func (c *checker) optionalPosition(field string, p *pb.Position) *domain.Position {
+	if p == nil {
+		return nil
+	}
+	checked := c.position(field, p)
+	return &checked
+}
+
+func (c *checker) time(field string, t *timestamppb.Timestamp) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	if err := t.CheckValid(); err != nil {
+		c.add(field, "is %d s and %d ns since 1970; give a time within the years 1 to 9999", t.GetSeconds(), t.GetNanos())
+		return time.Time{}
+	}
+	return timeFromProto(t)
+}
+
+func (c *checker) requiredTime(field string, t *timestamppb.Timestamp) time.Time {
+	checked := c.time(field, t)
+	if checked.IsZero() {
+		c.add(field, "is missing; give a time")
+	}
+	return checked
+}
+
+// fence accepts what compares as a number: nothing or digits.
+func (c *checker) fence(field, fence string) {
+	if len(fence) > maxFenceDigits {
+		c.add(field, "is %d characters long; give 1 to %d digits or nothing", len(fence), maxFenceDigits)
+		return
+	}
+	for _, r := range fence {
+		if r < '0' || r > '9' {
+			c.add(field, "is %q; give 1 to %d digits or nothing", fence, maxFenceDigits)
+			return
+		}
+	}
+}
+
+// known complains about enum numbers that no name belongs to.
+func (c *checker) known(field string, enum protoreflect.Enum) {
+	if enum.Descriptor().Values().ByNumber(enum.Number()) == nil {
+		c.add(field, "is number %d; give %s", enum.Number(), choices(enum.Descriptor()))
+	}
+}
+
+// orderIDs checks a list of orders. An overlong list is not read further.
+func (c *checker) orderIDs(field string, ids []string, least int) []domain.OrderID {
+	if len(ids) < least || len(ids) > MaxOrdersPerDecision {
+		c.add(field, "has %d entries; give %d to %d", len(ids), least, MaxOrdersPerDecision)
+		return nil
+	}
+	firstAt := make(map[string]int, len(ids))
+	checked := make([]domain.OrderID, 0, len(ids))
+	for i, id := range ids {
+		c.id(at(field, i), id)
+		if first, repeated := firstAt[id]; repeated {
+			c.add(at(field, i), "repeats %s; name each order once", at(field, first))
+		} else {
+			firstAt[id] = i
+		}
+		checked = append(checked, domain.OrderID(id))
+	}
+	return nilIfEmpty(checked)
+}
+
+// route checks a list of waypoints. An overlong list is not read further.
+func (c *checker) route(field string, route []*pb.Waypoint) []domain.Waypoint {
+	if len(route) > MaxWaypointsPerDecision {
+		c.add(field, "has %d entries; give at most %d", len(route), MaxWaypointsPerDecision)
+		return nil
+	}
+	checked := make([]domain.Waypoint, 0, len(route))
+	for i, w := range route {
+		path := at(field, i)
+		kind := w.GetType()
+		c.known(join(path, "type"), kind)
+		if kind == pb.WaypointType_WAYPOINT_TYPE_UNSPECIFIED {
+			c.add(join(path, "type"), "is missing; give %s", choices(kind.Descriptor()))
+		}
+		c.optionalID(join(path, "related_order_id"), w.GetRelatedOrderId())
+		c.optionalID(join(path, "related_warehouse_id"), w.GetRelatedWarehouseId())
+		checked = append(checked, domain.Waypoint{
+			Type:        waypointTypes.fromProto(kind),
+			Position:    c.position(join(path, "position"), w.GetPosition()),
+			OrderID:     domain.OrderID(w.GetRelatedOrderId()),
+			WarehouseID: domain.WarehouseID(w.GetRelatedWarehouseId()),
+			ETA:         c.time(join(path, "eta"), w.GetEta()),
+		})
+	}
+	return nilIfEmpty(checked)
+}
+
+func join(path, field string) string {
+	if path == "" {
+		return field
+	}
+	return path + "." + field
+}
+
+func at(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
+
+// nilIfEmpty makes an absent list and an empty one equal, as they are on the
+// wire.
+func nilIfEmpty[T any](s []T) []T {
+	if len(s) == 0 {
+		return nil
+	}
+	return s
+}

@@ -1,0 +1,193 @@
+package wire
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/dronefleet/dronefleet/domain"
+	pb "github.com/dronefleet/dronefleet/proto/dronefleet/v1"
+)
+
+// The *ToProto functions write what the wire has room for; the State Manager's
+// own bookkeeping (bindings, revisions, outbox times) stays behind.
+
+// PositionToProto writes a position.
+func PositionToProto(p domain.Position) *pb.Position {
+	return &pb.Position{Lat: p.Lat, Lon: p.Lon}
+}
+
+// TelemetryToProto writes a report.
+func TelemetryToProto(t domain.Telemetry) *pb.DroneTelemetry {
+	return &pb.DroneTelemetry{
+		DroneId:           string(t.DroneID),
+		Timestamp:         timeToProto(t.Timestamp),
+		Position:          PositionToProto(t.Position),
+		BatteryPercentage: t.Battery,
+		SpeedKmh:          t.SpeedKmh,
+		Status:            droneStatuses.proto(t.Status),
+		CurrentMissionId:  string(t.MissionID),
+	}
+}
+
+// OrderRequestToProto writes a request. A cancellation without content is
+// written without content.
+func OrderRequestToProto(r domain.OrderRequest) *pb.Order {
+	m := orderContentToProto(r.OrderContent)
+	m.Id = string(r.ID)
+	m.Status = pb.OrderStatus_ORDER_STATUS_PENDING
+	m.CreatedAt, m.Deadline = timeToProto(r.CreatedAt), timeToProto(r.Deadline)
+	if r.Cancel {
+		m.Status = pb.OrderStatus_ORDER_STATUS_CANCELLED
+		if r.ProductType == "" && r.Pickup == nil {
+			m.DeliveryLocation = nil
+		}
+	}
+	return m
+}
+
+// OrderToProto writes an order as the State Manager knows it.
+func OrderToProto(o domain.Order) *pb.Order {
+	m := orderContentToProto(o.OrderContent)
+	m.Id = string(o.ID)
+	m.Status = orderStatuses.proto(o.Status)
+	m.CreatedAt, m.Deadline = timeToProto(o.CreatedAt), timeToProto(o.Deadline)
+	m.AssignedDroneId = string(o.AssignedDroneID)
+	m.AssignedMissionId = string(o.AssignedMissionID)
+	return m
+}
+
+func orderContentToProto(c domain.OrderContent) *pb.Order {
+	m := &pb.Order{
+		DeliveryLocation:  PositionToProto(c.Delivery),
+		Priority:          priorityToProto(c.Priority),
+		ProductType:       c.ProductType,
+		PackageWeightKg:   c.WeightKg,
+		RequiresColdChain: c.ColdChain,
+		RequesterId:       c.RequesterID,
+	}
+	if c.Pickup != nil {
+		m.PickupLocation = PositionToProto(*c.Pickup)
+	}
+	return m
+}
+
+// DroneToProto writes a drone.
+func DroneToProto(d domain.Drone) *pb.Drone {
+	return &pb.Drone{
+		Id:                   string(d.ID),
+		Position:             PositionToProto(d.Position),
+		BatteryPercentage:    d.Battery,
+		SpeedKmh:             d.SpeedKmh,
+		Status:               droneStatuses.proto(d.Status),
+		CurrentMissionId:     string(d.CurrentMissionID),
+		LastUpdate:           timeToProto(d.LastUpdate),
+		HomeDepotId:          string(d.HomeDepotID),
+		BatteryCapacityMah:   int32(d.BatteryCapacityMah),
+		ConsumptionPerKm:     d.ConsumptionPerKm,
+		MaxFlightTimeMinutes: int32(d.MaxFlightTimeMinutes),
+		ShortName:            d.ShortName,
+		PayloadCapacityKg:    d.PayloadCapacityKg,
+	}
+}
+
+// WaypointToProto writes one stop.
+func WaypointToProto(w domain.Waypoint) *pb.Waypoint {
+	return &pb.Waypoint{
+		Type:               waypointTypes.proto(w.Type),
+		Position:           PositionToProto(w.Position),
+		RelatedOrderId:     string(w.OrderID),
+		RelatedWarehouseId: string(w.WarehouseID),
+		Eta:                timeToProto(w.ETA),
+	}
+}
+
+// MissionToProto writes a mission.
+func MissionToProto(m domain.Mission) *pb.Mission {
+	return &pb.Mission{
+		Id:                          string(m.ID),
+		DroneId:                     string(m.DroneID),
+		OrderIds:                    texts(m.OrderIDs),
+		Route:                       each(m.Route, WaypointToProto),
+		Status:                      string(m.Status),
+		StartTime:                   timeToProto(m.StartTime),
+		EndTime:                     timeToProto(m.EndTime),
+		EstimatedBatteryConsumption: m.EstimatedBatteryConsumption,
+		EstimatedDurationMinutes:    m.EstimatedDurationMinutes,
+	}
+}
+
+// DecisionToProto writes a decision.
+func DecisionToProto(d domain.Decision) *pb.MissionAssignment {
+	return &pb.MissionAssignment{
+		DroneId:                     string(d.DroneID),
+		OrderIds:                    texts(d.OrderIDs),
+		Route:                       each(d.Route, WaypointToProto),
+		EstimatedBatteryConsumption: d.EstimatedBatteryConsumption,
+		EstimatedDurationMinutes:    d.EstimatedDurationMinutes,
+		DecisionId:                  string(d.ID),
+		CycleId:                     string(d.CycleID),
+		Fence:                       d.Fence,
+		SnapshotTime:                timeToProto(d.SnapshotTime),
+	}
+}
+
+// CommandToProto writes a command.
+func CommandToProto(c domain.Command) *pb.MissionCommand {
+	return &pb.MissionCommand{
+		Mission:   MissionToProto(c.Mission),
+		ExpiresAt: timeToProto(c.ExpiresAt),
+		Revoke:    c.Revoke,
+	}
+}
+
+// DepotToProto writes a depot.
+func DepotToProto(d domain.Depot) *pb.Depot {
+	return &pb.Depot{
+		Id:            string(d.ID),
+		Name:          d.Name,
+		Position:      PositionToProto(d.Position),
+		Capacity:      int32(d.Capacity),
+		ChargingSlots: int32(d.ChargingSlots),
+	}
+}
+
+// WarehouseToProto writes a warehouse.
+func WarehouseToProto(w domain.Warehouse) *pb.Warehouse {
+	return &pb.Warehouse{
+		Id:                     string(w.ID),
+		Name:                   w.Name,
+		Position:               PositionToProto(w.Position),
+		AuthorizedProductTypes: w.ProductTypes,
+		IsColdStorageCapable:   w.ColdStorage,
+	}
+}
+
+// timeToProto leaves out an unknown time.
+func timeToProto(t time.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t)
+}
+
+// timeFromProto cuts a valid time to the store's resolution.
+func timeFromProto(t *timestamppb.Timestamp) time.Time {
+	return t.AsTime().Truncate(time.Microsecond)
+}
+
+func texts[T ~string](ids []T) []string {
+	return each(ids, func(id T) string { return string(id) })
+}
+
+// each converts a list, keeping an absent one absent.
+func each[T, U any](in []T, convert func(T) U) []U {
+	if len(in) == 0 {
+		return nil
+	}
+	out := make([]U, 0, len(in))
+	for _, v := range in {
+		out = append(out, convert(v))
+	}
+	return out
+}

@@ -1,0 +1,214 @@
+package wire
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+	pb "github.com/dronefleet/dronefleet/proto/dronefleet/v1"
+)
+
+// Kinds of messages, as errors name them.
+const (
+	kindTelemetry = "telemetry"
+	kindOrder     = "order"
+	kindDecision  = "decision"
+	kindCommand   = "command"
+	kindSnapshot  = "snapshot"
+)
+
+// DecodeTelemetry reads a DroneTelemetry message. Its status is empty if the
+// drone left it unspecified: the drone makes no claim then.
+func DecodeTelemetry(data []byte, attrs map[string]string) (domain.Telemetry, error) {
+	var m pb.DroneTelemetry
+	problems, err := unmarshal(kindTelemetry, data, attrs, &m)
+	if err != nil {
+		return domain.Telemetry{}, err
+	}
+	c := checker{problems: problems}
+	c.id("drone_id", m.GetDroneId())
+	c.within("battery_percentage", m.GetBatteryPercentage(), 0, 100)
+	c.notNegative("speed_kmh", m.GetSpeedKmh())
+	c.known("status", m.GetStatus())
+	c.optionalID("current_mission_id", m.GetCurrentMissionId())
+	t := domain.Telemetry{
+		DroneID:   domain.DroneID(m.GetDroneId()),
+		Timestamp: c.requiredTime("timestamp", m.GetTimestamp()),
+		Position:  c.position("position", m.GetPosition()),
+		Battery:   m.GetBatteryPercentage(),
+		SpeedKmh:  m.GetSpeedKmh(),
+		Status:    droneStatuses.fromProto(m.GetStatus()),
+		MissionID: domain.MissionID(m.GetCurrentMissionId()),
+	}
+	if err := c.err(kindTelemetry); err != nil {
+		return domain.Telemetry{}, err
+	}
+	return t, nil
+}
+
+// DecodeOrder reads an Order message as a request. A cancellation needs only
+// the id; what else it says is kept if it is valid and dropped if not, because
+// a hospital's wish to cancel must not fail over a field nobody needs.
+func DecodeOrder(data []byte, attrs map[string]string) (domain.OrderRequest, error) {
+	var m pb.Order
+	problems, err := unmarshal(kindOrder, data, attrs, &m)
+	if err != nil {
+		return domain.OrderRequest{}, err
+	}
+	identity := checker{}
+	identity.id("id", m.GetId())
+	cancel := m.GetStatus() == pb.OrderStatus_ORDER_STATUS_CANCELLED
+
+	c := checker{problems: append(identity.problems, problems...)}
+	c.known("status", m.GetStatus())
+	r := orderRequest(&c, &m)
+	r.Cancel = cancel
+	switch err := c.err(kindOrder); {
+	case err == nil:
+		return r, nil
+	case cancel && len(identity.problems) == 0:
+		return domain.OrderRequest{
+			ID:           r.ID,
+			Cancel:       true,
+			OrderContent: domain.OrderContent{Priority: domain.PriorityStandard},
+		}, nil
+	default:
+		return domain.OrderRequest{}, err
+	}
+}
+
+func orderRequest(c *checker, m *pb.Order) domain.OrderRequest {
+	c.known("priority", m.GetPriority())
+	if m.GetProductType() == "" && m.GetPickupLocation() == nil {
+		c.add("product_type", "is missing; give a product that a warehouse stocks, or a pickup_location")
+	}
+	c.text("product_type", m.GetProductType())
+	c.text("requester_id", m.GetRequesterId())
+	c.notNegative("package_weight_kg", m.GetPackageWeightKg())
+	return domain.OrderRequest{
+		ID: domain.OrderID(m.GetId()),
+		OrderContent: domain.OrderContent{
+			Priority:    priorityFromProto(m.GetPriority()),
+			ProductType: m.GetProductType(),
+			Pickup:      c.optionalPosition("pickup_location", m.GetPickupLocation()),
+			Delivery:    c.position("delivery_location", m.GetDeliveryLocation()),
+			WeightKg:    m.GetPackageWeightKg(),
+			ColdChain:   m.GetRequiresColdChain(),
+			RequesterID: m.GetRequesterId(),
+		},
+		CreatedAt: c.time("created_at", m.GetCreatedAt()),
+		Deadline:  c.time("deadline", m.GetDeadline()),
+	}
+}
+
+// DecodeDecision reads a MissionAssignment message. The id and the snapshot
+// time may be absent; whoever knows the Pub/Sub message fills them. The payload
+// hash covers the content as received, whatever its form.
+func DecodeDecision(data []byte, attrs map[string]string) (domain.Decision, error) {
+	var m pb.MissionAssignment
+	problems, err := unmarshal(kindDecision, data, attrs, &m)
+	if err != nil {
+		return domain.Decision{}, err
+	}
+	c := checker{problems: problems}
+	c.id("drone_id", m.GetDroneId())
+	c.optionalID("decision_id", m.GetDecisionId())
+	c.optionalID("cycle_id", m.GetCycleId())
+	c.fence("fence", m.GetFence())
+	c.notNegative("estimated_battery_consumption", m.GetEstimatedBatteryConsumption())
+	c.notNegative("estimated_duration_minutes", m.GetEstimatedDurationMinutes())
+	d := domain.Decision{
+		ID:                          domain.DecisionID(m.GetDecisionId()),
+		CycleID:                     domain.CycleID(m.GetCycleId()),
+		Fence:                       m.GetFence(),
+		SnapshotTime:                c.time("snapshot_time", m.GetSnapshotTime()),
+		DroneID:                     domain.DroneID(m.GetDroneId()),
+		OrderIDs:                    c.orderIDs("order_ids", m.GetOrderIds(), 1),
+		Route:                       c.route("route", m.GetRoute()),
+		EstimatedBatteryConsumption: m.GetEstimatedBatteryConsumption(),
+		EstimatedDurationMinutes:    m.GetEstimatedDurationMinutes(),
+	}
+	if err := c.err(kindDecision); err != nil {
+		return domain.Decision{}, err
+	}
+	d.PayloadHash = DecisionHash(d)
+	return d, nil
+}
+
+// DecisionHash identifies the content of a decision: two messages of one hash
+// decide the same. It ignores PayloadHash.
+func DecisionHash(d domain.Decision) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %q %q %d %q %q %v %v\n", d.ID, d.CycleID, d.Fence, microseconds(d.SnapshotTime),
+		d.DroneID, d.OrderIDs, d.EstimatedBatteryConsumption, d.EstimatedDurationMinutes)
+	for _, w := range d.Route {
+		fmt.Fprintf(h, "%q %v %v %q %q %d\n", w.Type, w.Position.Lat, w.Position.Lon, w.OrderID, w.WarehouseID, microseconds(w.ETA))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+func microseconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+// DecodeCommand reads a MissionCommand message, as a drone does. Its mission
+// carries the fields of the wire's Mission only.
+func DecodeCommand(data []byte, attrs map[string]string) (domain.Command, error) {
+	var m pb.MissionCommand
+	problems, err := unmarshal(kindCommand, data, attrs, &m)
+	if err != nil {
+		return domain.Command{}, err
+	}
+	c := checker{problems: problems}
+	if m.GetMission() == nil {
+		c.add("mission", "is missing; give the mission to fly or to give up")
+		return domain.Command{}, c.err(kindCommand)
+	}
+	command := domain.Command{
+		Mission:   mission(&c, "mission", m.GetMission()),
+		ExpiresAt: c.time("expires_at", m.GetExpiresAt()),
+		Revoke:    m.GetRevoke(),
+	}
+	if command.ExpiresAt.IsZero() && !command.Revoke {
+		c.add("expires_at", "is missing; give a time")
+	}
+	if err := c.err(kindCommand); err != nil {
+		return domain.Command{}, err
+	}
+	return command, nil
+}
+
+func mission(c *checker, path string, m *pb.Mission) domain.Mission {
+	c.id(join(path, "id"), m.GetId())
+	c.id(join(path, "drone_id"), m.GetDroneId())
+	c.missionStatus(join(path, "status"), m.GetStatus())
+	c.notNegative(join(path, "estimated_battery_consumption"), m.GetEstimatedBatteryConsumption())
+	c.notNegative(join(path, "estimated_duration_minutes"), m.GetEstimatedDurationMinutes())
+	return domain.Mission{
+		ID:                          domain.MissionID(m.GetId()),
+		DroneID:                     domain.DroneID(m.GetDroneId()),
+		OrderIDs:                    c.orderIDs(join(path, "order_ids"), m.GetOrderIds(), 0),
+		Route:                       c.route(join(path, "route"), m.GetRoute()),
+		Status:                      domain.MissionStatus(m.GetStatus()),
+		StartTime:                   c.time(join(path, "start_time"), m.GetStartTime()),
+		EndTime:                     c.time(join(path, "end_time"), m.GetEndTime()),
+		EstimatedBatteryConsumption: m.GetEstimatedBatteryConsumption(),
+		EstimatedDurationMinutes:    m.GetEstimatedDurationMinutes(),
+	}
+}
+
+// missionStatus accepts the statuses of a mission, which the wire holds as
+// text.
+func (c *checker) missionStatus(field, status string) {
+	for _, s := range domain.MissionStatuses {
+		if status == string(s) {
+			return
+		}
+	}
+	c.add(field, "is %.64q; give %s, %s or %s", status, domain.MissionActive, domain.MissionCompleted, domain.MissionFailed)
+}

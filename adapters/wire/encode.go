@@ -1,0 +1,26 @@
+package wire
+
+import "github.com/dronefleet/dronefleet/domain"
+
+// The Encode functions write a payload and the attribute that names its form.
+// They fail on text that is not UTF-8 and on payloads above MaxBytes.
+
+// EncodeTelemetry writes a DroneTelemetry message.
+func EncodeTelemetry(t domain.Telemetry, f Format) (data []byte, attrs map[string]string, err error) {
+	return marshal(kindTelemetry, TelemetryToProto(t), f)
+}
+
+// EncodeOrder writes an Order message that requests or cancels.
+func EncodeOrder(r domain.OrderRequest, f Format) (data []byte, attrs map[string]string, err error) {
+	return marshal(kindOrder, OrderRequestToProto(r), f)
+}
+
+// EncodeDecision writes a MissionAssignment message.
+func EncodeDecision(d domain.Decision, f Format) (data []byte, attrs map[string]string, err error) {
+	return marshal(kindDecision, DecisionToProto(d), f)
+}
+
+// EncodeCommand writes a MissionCommand message.
+func EncodeCommand(c domain.Command, f Format) (data []byte, attrs map[string]string, err error) {
+	return marshal(kindCommand, CommandToProto(c), f)
+}

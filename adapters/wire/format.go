@@ -1,0 +1,150 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"mime"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+)
+
+// Format is the form of a payload.
+type Format string
+
+const (
+	Protobuf Format = "protobuf"
+	JSON     Format = "json"
+)
+
+// AttrContentType is the message attribute that names the form.
+const AttrContentType = "content-type"
+
+const (
+	contentTypeProtobuf = "application/protobuf"
+	contentTypeJSON     = "application/json"
+)
+
+// MaxBytes is the largest payload that is read or published.
+const MaxBytes = 256 << 10
+
+// ParseFormat is the inverse of Format's text, for flags.
+func ParseFormat(name string) (Format, error) {
+	switch f := Format(name); f {
+	case Protobuf, JSON:
+		return f, nil
+	default:
+		return "", fmt.Errorf("format is %q; give %q or %q", name, Protobuf, JSON)
+	}
+}
+
+// formatOf tells the form of a payload by its attribute or, without one, by its
+// first byte that is not a space.
+func formatOf(data []byte, attrs map[string]string) (Format, error) {
+	declared, ok := attrs[AttrContentType]
+	if !ok || declared == "" {
+		return sniff(data), nil
+	}
+	mediaType, _, err := mime.ParseMediaType(declared)
+	switch {
+	case err == nil && mediaType == contentTypeProtobuf:
+		return Protobuf, nil
+	case err == nil && mediaType == contentTypeJSON:
+		return JSON, nil
+	default:
+		return "", fmt.Errorf("attribute %s is %.64q; give %q or %q",
+			AttrContentType, declared, contentTypeProtobuf, contentTypeJSON)
+	}
+}
+
+// sniff looks for the "{" that begins a JSON payload. Protobuf can begin with
+// the same bytes: the tag of a first string field is a newline, and a length of
+// 123 is "{". JSON that does not parse is therefore taken for protobuf if its
+// first byte may be that tag.
+func sniff(data []byte) Format {
+	trimmed := bytes.TrimLeft(data, " \t\r\n")
+	if len(trimmed) == 0 || trimmed[0] != '{' {
+		return Protobuf
+	}
+	if data[0] == '\n' && !json.Valid(data) {
+		return Protobuf
+	}
+	return JSON
+}
+
+// unmarshal fills m from a payload of either form. Enum names that JSON got
+// wrong come back as problems, everything else that is wrong as one error.
+func unmarshal(kind string, data []byte, attrs map[string]string, m proto.Message) ([]Problem, error) {
+	if len(data) > MaxBytes {
+		return nil, &UndecodableError{kind, fmt.Sprintf("payload is %d bytes; send at most %d", len(data), MaxBytes)}
+	}
+	format, err := formatOf(data, attrs)
+	if err != nil {
+		return nil, &UndecodableError{kind, err.Error()}
+	}
+	if format == JSON {
+		return unmarshalJSON(kind, data, m)
+	}
+	if err := proto.Unmarshal(data, m); err != nil {
+		return nil, notA(m, kind, Protobuf, err)
+	}
+	return nil, nil
+}
+
+func unmarshalJSON(kind string, data []byte, m proto.Message) ([]Problem, error) {
+	long, problems, err := lengthenEnums(data, m.ProtoReflect().Descriptor())
+	if err == nil {
+		err = protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(long, m)
+	}
+	if err != nil {
+		return nil, notA(m, kind, JSON, err)
+	}
+	return problems, nil
+}
+
+func notA(m proto.Message, kind string, f Format, err error) error {
+	return &UndecodableError{kind, fmt.Sprintf("not a %s in %s: %s", m.ProtoReflect().Descriptor().FullName(), f, oneLine(err))}
+}
+
+// marshal writes m in the form and names the form in the attributes.
+func marshal(kind string, m proto.Message, f Format) (data []byte, attrs map[string]string, err error) {
+	contentType := contentTypeProtobuf
+	switch f {
+	case Protobuf:
+		data, err = proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	case JSON:
+		contentType = contentTypeJSON
+		data, err = compactJSON(protojson.MarshalOptions{}, m)
+	default:
+		_, err = ParseFormat(string(f))
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("encode %s: %w", kind, err)
+	}
+	if len(data) > MaxBytes {
+		return nil, nil, fmt.Errorf("encode %s: payload is %d bytes; at most %d may be sent", kind, len(data), MaxBytes)
+	}
+	return data, map[string]string{AttrContentType: contentType}, nil
+}
+
+// MarshalJSON writes any of the fleet's messages as the HTTP API shows it:
+// lowerCamelCase names, long enum names, RFC 3339 times, zeros included.
+func MarshalJSON(m proto.Message) ([]byte, error) {
+	return compactJSON(protojson.MarshalOptions{EmitDefaultValues: true}, m)
+}
+
+// compactJSON removes the spacing that protojson varies on purpose, so that
+// equal messages have equal bytes.
+func compactJSON(options protojson.MarshalOptions, m proto.Message) ([]byte, error) {
+	loose, err := options.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	b.Grow(len(loose))
+	if err := json.Compact(&b, loose); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}

@@ -1,0 +1,241 @@
+package wire_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/domain"
+	pb "github.com/dronefleet/dronefleet/proto/dronefleet/v1"
+)
+
+// F-WIRE-02
+func TestDecodeTelemetry_JSONForms(t *testing.T) {
+	want := goldenTelemetry()
+	for name, payload := range map[string]string{
+		"camel names, short enum": `{"droneId":"D-001","timestamp":"2026-11-21T10:15:30.123456Z","position":{"lat":48.8606,"lon":2.3376},
+			"batteryPercentage":81.5,"speedKmh":50,"status":"DELIVERING","currentMissionId":"M-C1-D-001"}`,
+		"snake names, long enum": `{"drone_id":"D-001","timestamp":"2026-11-21T10:15:30.123456Z","position":{"lat":48.8606,"lon":2.3376},
+			"battery_percentage":81.5,"speed_kmh":50,"status":"DRONE_STATUS_DELIVERING","current_mission_id":"M-C1-D-001"}`,
+		"enum number, zoned time, numbers as text": `{"droneId":"D-001","timestamp":"2026-11-21T11:15:30.123456+01:00","position":{"lat":"48.8606","lon":2.3376},
+			"batteryPercentage":8.15e1,"speedKmh":"50","status":4,"currentMissionId":"M-C1-D-001"}`,
+		"unknown fields at every level": ` {"zz":{"status":"NONSENSE","a":[1,{"b":null}]},"droneId":"D-001","timestamp":"2026-11-21T10:15:30.123456Z",
+			"position":{"lat":48.8606,"lon":2.3376,"alt":120},"batteryPercentage":81.5,"speedKmh":50 ,
+			"status" : "DELIVERING" ,"currentMissionId":"M-C1-D-001","firmware":"2.1"}`,
+		"nanoseconds are cut to what the store keeps": `{"droneId":"D-001","timestamp":"2026-11-21T10:15:30.123456789Z","position":{"lat":48.8606,"lon":2.3376},
+			"batteryPercentage":81.5,"speedKmh":50,"status":"DELIVERING","currentMissionId":"M-C1-D-001"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, attrs := range []map[string]string{nil, {"content-type": "application/json; charset=utf-8"}} {
+				got, err := wire.DecodeTelemetry([]byte(payload), attrs)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+// F-WIRE-02
+func TestDecodeTelemetry_UnspecifiedStatusIsNoClaim(t *testing.T) {
+	for _, status := range []string{`"UNSPECIFIED"`, `"DRONE_STATUS_UNSPECIFIED"`, `0`, `null`} {
+		got, err := wire.DecodeTelemetry([]byte(`{"droneId":"D","timestamp":"2026-11-21T10:15:30Z","position":{},"status":`+status+`}`), nil)
+		if err != nil {
+			t.Fatalf("status %s: %v", status, err)
+		}
+		if got.Status != "" {
+			t.Errorf("status %s decoded to %q, want none", status, got.Status)
+		}
+	}
+}
+
+// F-WIRE-02: an id of 123 bytes makes a protobuf payload begin like JSON.
+func TestDecodeTelemetry_ProtobufThatLooksLikeJSON(t *testing.T) {
+	for _, id := range []string{strings.Repeat("d", 123), "{" + strings.Repeat("d", 31), "{}" + strings.Repeat("d", 8)} {
+		sent := goldenTelemetry()
+		sent.DroneID = domain.DroneID(id)
+		data, _, err := wire.EncodeTelemetry(sent, wire.Protobuf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := wire.DecodeTelemetry(data, nil)
+		if err != nil {
+			t.Errorf("id of %d bytes: %v", len(id), err)
+		} else if diff := cmp.Diff(sent, got); diff != "" {
+			t.Errorf("id of %d bytes (-want +got):\n%s", len(id), diff)
+		}
+	}
+}
+
+// F-WIRE-01: fields of newer writers are ignored.
+func TestDecodeTelemetry_UnknownProtobufFieldsAreIgnored(t *testing.T) {
+	m := wire.TelemetryToProto(goldenTelemetry())
+	m.ProtoReflect().SetUnknown([]byte{0xa2, 0x06, 0x03, 'n', 'e', 'w'}) // field 100
+	data, err := proto.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := wire.DecodeTelemetry(data, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(goldenTelemetry(), got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestDecodeOrder_UnspecifiedPriorityIsStandard(t *testing.T) {
+	got, err := wire.DecodeOrder([]byte(`{"id":"O","deliveryLocation":{"lat":1},"productType":"BLOOD"}`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Priority != domain.PriorityStandard {
+		t.Errorf("priority is %v, want STANDARD", got.Priority)
+	}
+}
+
+// F-ORD-03: a wish to cancel must not fail over a field nobody needs.
+func TestDecodeOrder_CancellationNeedsOnlyTheID(t *testing.T) {
+	bare := domain.OrderRequest{ID: "O", Cancel: true, OrderContent: domain.OrderContent{Priority: domain.PriorityStandard}}
+	for name, payload := range map[string]string{
+		"nothing else":     `{"id":"O","status":"CANCELLED"}`,
+		"broken content":   `{"id":"O","status":"CANCELLED","deliveryLocation":{"lat":200},"packageWeightKg":-1}`,
+		"unknown priority": `{"id":"O","status":"CANCELLED","deliveryLocation":{"lat":2},"productType":"BLOOD","priority":"SOON"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := wire.DecodeOrder([]byte(payload), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(bare, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("valid content is kept", func(t *testing.T) {
+		want := goldenOrder()
+		want.Cancel = true
+		data, attrs, err := wire.EncodeOrder(want, wire.Protobuf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := wire.DecodeOrder(data, attrs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// F-DEC-02: the ledger compares payloads by hash, whatever their form.
+func TestDecodeDecision_PayloadHash(t *testing.T) {
+	decision := goldenDecision()
+	hashes := map[string]bool{}
+	for _, format := range []wire.Format{wire.Protobuf, wire.JSON} {
+		data, attrs, err := wire.EncodeDecision(decision, format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := wire.DecodeDecision(data, attrs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hashes[got.PayloadHash] = true
+	}
+	if len(hashes) != 1 {
+		t.Errorf("the two forms of one decision hash to %v, want one hash", hashes)
+	}
+	for name, change := range map[string]func(*domain.Decision){
+		"drone":         func(d *domain.Decision) { d.DroneID = "D-002" },
+		"order":         func(d *domain.Decision) { d.OrderIDs = []domain.OrderID{"O-2"} },
+		"fence":         func(d *domain.Decision) { d.Fence = "1" },
+		"cycle":         func(d *domain.Decision) { d.CycleID = "C2" },
+		"snapshot time": func(d *domain.Decision) { d.SnapshotTime = d.SnapshotTime.Add(time.Microsecond) },
+		"stop":          func(d *domain.Decision) { d.Route = d.Route[:3] },
+		"stop's place":  func(d *domain.Decision) { d.Route[1].Position = louvre },
+		"estimate":      func(d *domain.Decision) { d.EstimatedBatteryConsumption++ },
+	} {
+		changed := goldenDecision()
+		change(&changed)
+		if wire.DecisionHash(changed) == decision.PayloadHash {
+			t.Errorf("another %s leaves the hash as it was", name)
+		}
+	}
+}
+
+func TestDecodeDecision_OnlyDroneAndOrdersAreNeeded(t *testing.T) {
+	got, err := wire.DecodeDecision([]byte(`{"droneId":"D","orderIds":["O"]}`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.ID != "" || !got.SnapshotTime.IsZero() || got.Fence != "" {
+		t.Errorf("absent fields decoded to %+v", got)
+	}
+}
+
+func TestDecodeCommand_RevocationOfAWithdrawnMissionHasNoOrders(t *testing.T) {
+	sent := goldenCommand()
+	sent.Revoke, sent.ExpiresAt, sent.Mission.OrderIDs, sent.Mission.Status = true, time.Time{}, nil, domain.MissionFailed
+	data, attrs, err := wire.EncodeCommand(sent, wire.JSON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := wire.DecodeCommand(data, attrs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(sent, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestEncode_RefusesWhatNobodyCouldRead(t *testing.T) {
+	tooLarge := goldenDecision()
+	for len(tooLarge.Route) < 10_000 {
+		tooLarge.Route = append(tooLarge.Route, goldenRoute()...)
+	}
+	if _, _, err := wire.EncodeDecision(tooLarge, wire.Protobuf); err == nil || !strings.Contains(err.Error(), "at most 262144") {
+		t.Errorf("decision above the limit: error %v", err)
+	}
+	badText := goldenTelemetry()
+	badText.DroneID = "\xff"
+	if _, _, err := wire.EncodeTelemetry(badText, wire.Protobuf); err == nil {
+		t.Error("text that is not UTF-8 was encoded")
+	}
+	if _, _, err := wire.EncodeTelemetry(goldenTelemetry(), "xml"); err == nil || !strings.Contains(err.Error(), `format is "xml"`) {
+		t.Errorf("unknown format: error %v", err)
+	}
+}
+
+func TestDecodeSnapshot_NamesBadFieldsByPath(t *testing.T) {
+	s := goldenSnapshot()
+	s.Drones[0].Battery = 101
+	s.Orders[0].Delivery.Lat = 91
+	m := wire.SnapshotToProto(s)
+	m.Warehouses = append(m.Warehouses, &pb.Warehouse{Id: "WH-2"})
+	m.ReadTime = &timestamppb.Timestamp{Seconds: 1 << 40}
+	_, err := wire.SnapshotFromProto(m)
+	var invalid *wire.ValidationError
+	if !errors.As(err, &invalid) {
+		t.Fatalf("error is %v, want a *ValidationError", err)
+	}
+	var fields []string
+	for _, p := range invalid.Problems {
+		fields = append(fields, p.Field)
+	}
+	want := []string{"read_time", "drones[0].battery_percentage", "orders[0].delivery_location.lat", "warehouses[1].position"}
+	if diff := cmp.Diff(want, fields); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,150 @@
+package wire
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	"github.com/dronefleet/dronefleet/domain"
+	pb "github.com/dronefleet/dronefleet/proto/dronefleet/v1"
+)
+
+// SnapshotToProto writes what a solve cycle sees.
+func SnapshotToProto(s domain.Snapshot) *pb.OptimizationSnapshot {
+	return &pb.OptimizationSnapshot{
+		SessionId:  string(s.CycleID),
+		Timestamp:  timeToProto(s.Time),
+		Depot:      DepotToProto(s.Depot),
+		Drones:     each(s.Drones, DroneToProto),
+		Orders:     each(s.Orders, OrderToProto),
+		Warehouses: each(s.Warehouses, WarehouseToProto),
+		ReadTime:   timeToProto(s.ReadTime),
+		Fence:      s.Fence,
+	}
+}
+
+// MarshalSnapshot writes a snapshot as JSON, in the form DecodeSnapshot reads.
+func MarshalSnapshot(s domain.Snapshot) ([]byte, error) {
+	return MarshalJSON(SnapshotToProto(s))
+}
+
+// DecodeSnapshot reads a snapshot file of either form. It may be of any size:
+// it comes from a person, not from a topic.
+func DecodeSnapshot(data []byte) (domain.Snapshot, error) {
+	var (
+		m        pb.OptimizationSnapshot
+		problems []Problem
+		err      error
+	)
+	if sniff(data) == JSON {
+		problems, err = unmarshalJSON(kindSnapshot, data, &m)
+	} else if e := proto.Unmarshal(data, &m); e != nil {
+		err = notA(&m, kindSnapshot, Protobuf, e)
+	}
+	if err != nil {
+		return domain.Snapshot{}, err
+	}
+	return snapshot(problems, &m)
+}
+
+// SnapshotFromProto reads a snapshot; it fails with a *ValidationError.
+func SnapshotFromProto(m *pb.OptimizationSnapshot) (domain.Snapshot, error) {
+	return snapshot(nil, m)
+}
+
+func snapshot(problems []Problem, m *pb.OptimizationSnapshot) (domain.Snapshot, error) {
+	c := checker{problems: problems}
+	c.optionalID("session_id", m.GetSessionId())
+	c.fence("fence", m.GetFence())
+	s := domain.Snapshot{
+		CycleID:    domain.CycleID(m.GetSessionId()),
+		Fence:      m.GetFence(),
+		Time:       c.time("timestamp", m.GetTimestamp()),
+		ReadTime:   c.time("read_time", m.GetReadTime()),
+		Depot:      depot(&c, "depot", m.GetDepot()),
+		Drones:     eachAt(&c, "drones", m.GetDrones(), drone),
+		Orders:     eachAt(&c, "orders", m.GetOrders(), order),
+		Warehouses: eachAt(&c, "warehouses", m.GetWarehouses(), warehouse),
+	}
+	if err := c.err(kindSnapshot); err != nil {
+		return domain.Snapshot{}, err
+	}
+	return s, nil
+}
+
+func depot(c *checker, path string, m *pb.Depot) domain.Depot {
+	if m == nil {
+		c.add(path, "is missing; give id and position")
+		return domain.Depot{}
+	}
+	c.id(join(path, "id"), m.GetId())
+	return domain.Depot{
+		ID:            domain.DepotID(m.GetId()),
+		Name:          m.GetName(),
+		Position:      c.position(join(path, "position"), m.GetPosition()),
+		Capacity:      int(m.GetCapacity()),
+		ChargingSlots: int(m.GetChargingSlots()),
+	}
+}
+
+func warehouse(c *checker, path string, m *pb.Warehouse) domain.Warehouse {
+	c.id(join(path, "id"), m.GetId())
+	return domain.Warehouse{
+		ID:           domain.WarehouseID(m.GetId()),
+		Name:         m.GetName(),
+		Position:     c.position(join(path, "position"), m.GetPosition()),
+		ProductTypes: nilIfEmpty(m.GetAuthorizedProductTypes()),
+		ColdStorage:  m.GetIsColdStorageCapable(),
+	}
+}
+
+func drone(c *checker, path string, m *pb.Drone) domain.Drone {
+	c.id(join(path, "id"), m.GetId())
+	c.within(join(path, "battery_percentage"), m.GetBatteryPercentage(), 0, 100)
+	c.notNegative(join(path, "speed_kmh"), m.GetSpeedKmh())
+	c.known(join(path, "status"), m.GetStatus())
+	c.optionalID(join(path, "current_mission_id"), m.GetCurrentMissionId())
+	c.optionalID(join(path, "home_depot_id"), m.GetHomeDepotId())
+	c.notNegative(join(path, "consumption_per_km"), m.GetConsumptionPerKm())
+	c.notNegative(join(path, "payload_capacity_kg"), m.GetPayloadCapacityKg())
+	return domain.Drone{
+		ID:                   domain.DroneID(m.GetId()),
+		Status:               droneStatuses.fromProto(m.GetStatus()),
+		Position:             c.position(join(path, "position"), m.GetPosition()),
+		Battery:              m.GetBatteryPercentage(),
+		SpeedKmh:             m.GetSpeedKmh(),
+		LastUpdate:           c.time(join(path, "last_update"), m.GetLastUpdate()),
+		CurrentMissionID:     domain.MissionID(m.GetCurrentMissionId()),
+		HomeDepotID:          domain.DepotID(m.GetHomeDepotId()),
+		ShortName:            m.GetShortName(),
+		BatteryCapacityMah:   int(m.GetBatteryCapacityMah()),
+		ConsumptionPerKm:     m.GetConsumptionPerKm(),
+		MaxFlightTimeMinutes: int(m.GetMaxFlightTimeMinutes()),
+		PayloadCapacityKg:    m.GetPayloadCapacityKg(),
+	}
+}
+
+func order(c *checker, path string, m *pb.Order) domain.Order {
+	inner := checker{}
+	inner.id("id", m.GetId())
+	inner.known("status", m.GetStatus())
+	inner.optionalID("assigned_drone_id", m.GetAssignedDroneId())
+	inner.optionalID("assigned_mission_id", m.GetAssignedMissionId())
+	r := orderRequest(&inner, m)
+	for _, p := range inner.problems {
+		c.add(join(path, p.Field), "%s", p.Complaint)
+	}
+	return domain.Order{
+		ID:                r.ID,
+		Status:            orderStatuses.fromProto(m.GetStatus()),
+		OrderContent:      r.OrderContent,
+		CreatedAt:         r.CreatedAt,
+		Deadline:          r.Deadline,
+		AssignedDroneID:   domain.DroneID(m.GetAssignedDroneId()),
+		AssignedMissionID: domain.MissionID(m.GetAssignedMissionId()),
+	}
+}
+
+// eachAt converts the entries of a list, each knowing its path.
+func eachAt[T, U any](c *checker, path string, in []T, convert func(*checker, string, T) U) []U {
+	i := -1
+	return each(in, func(v T) U { i++; return convert(c, at(path, i), v) })
+}
