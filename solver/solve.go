@@ -37,7 +37,7 @@ func (r *run) elapsed() time.Duration { return r.opts.Clock().Sub(r.start) }
 // greedy is one construction over everything.
 func (r *run) greedy() []plannedRoute {
 	pt := r.build(indices(len(r.orders)), indices(len(r.drones)))
-	chain := search.NewChain(pt.in, r.opts.Seed)
+	chain := search.NewChain(pt.in, dispatchTuning, r.opts.Seed)
 	chain.Construct(r.byUrgency(pt))
 	return pt.export(chain.Best)
 }
@@ -59,3 +59,6 @@ func indices(n int) []int32 {
 	}
 	return out
 }
+
+// dispatchTuning is for metres.
+var dispatchTuning = search.Tuning{Hot: 500, Cold: 5, Mean: 10, BankTries: 6, Keys: [8]int{4, 1, 2, 1, 0, 3, 0, 4}}

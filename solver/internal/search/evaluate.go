@@ -1,16 +1,5 @@
 package search
 
-// best returns the cheapest feasible insertion of request r into route ro, from
-// the cache when the route has not changed since.
-func (st *state) best(r, ro int32) (delta float64, place uint32) {
-	c := &st.cache[int(r)*len(st.size)+int(ro)]
-	if v := st.version[ro]; c.version != v {
-		c.delta, c.place = st.evaluate(r, ro)
-		c.version = v
-	}
-	return c.delta, c.place
-}
-
 // evaluate tries every pair of positions and every pickup alternative, O(1)
 // each. For a pickup after position i the time is carried forward over the
 // delivery positions j >= i; the search in j ends at the first position that

@@ -54,7 +54,9 @@ type Instance struct {
 	Near    [][]int32
 	Anchors []int32
 
-	// Span, when positive, prices the length of each route beyond SpanFree.
+	// Fixed is the cost of using a vehicle at all.
+	Fixed float64
+	// Balance prices the square of each route's length.
 	Balance float64
 }
 
@@ -109,4 +111,7 @@ func (in *Instance) stride() int {
 	return 2*min(in.MaxRequests, in.Requests) + 2
 }
 
-var inf = math.Inf(1)
+// Unlimited is the distance cap of a vehicle without one.
+var Unlimited = math.Inf(1)
+
+var inf = Unlimited

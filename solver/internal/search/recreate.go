@@ -1,46 +1,157 @@
 package search
 
+// blinkOneIn is the chance, as its reciprocal, that an improving route is
+// overlooked during greedy insertion.
+const blinkOneIn = 100
+
+// Keys by which the pending requests are sorted before insertion.
+const (
+	keyRandom = iota
+	keyDemand
+	keyFar
+	keyClose
+	keyLate
+	keyEarly
+	keyWidth
+	keyWeight
+	keyCount
+)
+
 // cheapest returns the best route and place for request r over all routes, or
-// route -1. With probability blink each route is overlooked.
-func (c *Chain) cheapest(r int32, blink uint64) (route int32, place uint32) {
+// route -1. With noise each improving route is overlooked once in blinkOneIn.
+func (c *Chain) cheapest(r int32, noisy bool) (route int32, place uint32) {
 	st := &c.state
-	bestCost := inf
+	routes := len(st.size)
+	row := st.cache[int(r)*routes : int(r)*routes+routes]
+	versions := st.version[:routes]
+	best := inf
 	route = -1
 	emptySeen := false
-	for ro := range st.size {
-		if st.size[ro] == 2 {
-			if st.in.Uniform {
-				if emptySeen {
-					continue
-				}
-				emptySeen = true
-			}
+	for ro := range row {
+		e := &row[ro]
+		if e.version != versions[ro] {
+			e.delta, e.place = st.evaluate(r, int32(ro))
+			e.version = versions[ro]
 		}
-		delta, at := st.best(r, int32(ro))
-		if delta == inf {
+		if e.delta >= best {
 			continue
 		}
-		d := st.dist[ro]
-		if gain := st.routeCost(d+delta) - st.routeCost(d); gain < bestCost {
-			if blink != 0 && c.rng.next()>>32 < blink {
+		gain := e.delta
+		if st.in.Balance != 0 {
+			d := st.dist[ro]
+			gain += st.in.Balance * gain * (2*d + gain)
+		}
+		if st.size[ro] == 2 {
+			if emptySeen {
 				continue
 			}
-			bestCost, route, place = gain, int32(ro), at
+			emptySeen = st.in.Uniform
+			gain += st.in.Fixed
+		}
+		if gain < best {
+			if noisy && c.rng.next()>>32 < (1<<32)/blinkOneIn {
+				continue
+			}
+			best, route, place = gain, int32(ro), e.place
 		}
 	}
 	return route, place
 }
 
-// placeCheapest puts bank request r into the cheapest route and reports success.
-func (c *Chain) placeCheapest(r int32, blink uint64) bool {
-	route, at := c.cheapest(r, blink)
+// settle puts bank request r into the cheapest route and reports success.
+func (c *Chain) settle(r int32, noisy bool) bool {
+	route, place := c.cheapest(r, noisy)
 	if route < 0 {
 		return false
 	}
-	st := &c.state
-	st.note(r)
-	st.withdraw(r)
-	st.touch(route)
-	st.insert(r, route, at)
+	c.put(r, route, place)
 	return true
+}
+
+// put moves bank request r into a route.
+func (c *Chain) put(r, route int32, place uint32) {
+	c.note(r)
+	c.withdraw(r)
+	c.touch(route)
+	c.insert(r, route, place)
+}
+
+// recreate inserts the pending requests in the order of a random key.
+func (c *Chain) recreate() {
+	c.sortPending(c.pickKey())
+	for _, r := range c.pending {
+		c.settle(r, true)
+	}
+	c.clearPending()
+}
+
+func (c *Chain) clearPending() {
+	for _, r := range c.pending {
+		c.pendingMark[r] = false
+	}
+	c.pending = c.pending[:0]
+}
+
+// pickKey draws a sort key by the tuning's shares.
+func (c *Chain) pickKey() int {
+	total := 0
+	for _, w := range c.Tuning.Keys {
+		total += w
+	}
+	x := c.rng.intn(total)
+	for k, w := range c.Tuning.Keys {
+		if x -= w; x < 0 {
+			return k
+		}
+	}
+	return keyRandom
+}
+
+// sortPending orders the pending requests by the key, ties at random.
+func (c *Chain) sortPending(key int) {
+	p := c.pending
+	for i := len(p) - 1; i > 0; i-- {
+		j := c.rng.intn(i + 1)
+		p[i], p[j] = p[j], p[i]
+	}
+	if key == keyRandom {
+		return
+	}
+	rank := c.rank[key]
+	for i := 1; i < len(p); i++ {
+		r := p[i]
+		x := rank[r]
+		j := i
+		for ; j > 0 && rank[p[j-1]] > x; j-- {
+			p[j] = p[j-1]
+		}
+		p[j] = r
+	}
+}
+
+// rankKeys computes the static sort keys of every request; smaller goes first.
+func (c *Chain) rankKeys() {
+	in := c.in
+	for k := range c.rank {
+		c.rank[k] = make([]float64, in.Requests)
+	}
+	for r := range in.Requests {
+		p, d := r*Slots, r*Slots+DeliverySlot
+		far := inf
+		for i := range in.Vehicles {
+			v := &in.Vehicles[i]
+			far = min(far, in.Dist[int(v.Start)*in.N+int(in.Loc[p])]+in.Dist[int(in.Loc[d])*in.N+int(v.End)])
+			if in.Uniform {
+				break
+			}
+		}
+		far += in.Dist[int(in.Loc[p])*in.N+int(in.Loc[d])]
+		c.rank[keyDemand][r] = -in.Demand[r]
+		c.rank[keyFar][r] = -far
+		c.rank[keyClose][r] = far
+		c.rank[keyLate][r] = -in.Early[p]
+		c.rank[keyEarly][r] = in.Late[d]
+		c.rank[keyWidth][r] = in.Late[d] - in.Early[p]
+		c.rank[keyWeight][r] = -float64(in.Weight[r])
+	}
 }

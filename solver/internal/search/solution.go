@@ -54,8 +54,8 @@ func (st *state) capture(s *Solution) {
 // recount sums the cost afresh, so that no drift accumulates.
 func (st *state) recount() {
 	st.cost = 0
-	for _, d := range st.dist {
-		st.cost += st.routeCost(d)
+	for ro := range st.size {
+		st.cost += st.routeCost(int32(ro))
 	}
 }
 
@@ -84,7 +84,7 @@ func (st *state) restore(s *Solution) {
 			}
 		}
 		st.nodes[base+1+len(visits)] = node{loc: veh.End, visit: endVisit}
-		st.size[ro] = int32(len(visits) + 2)
+		st.resize(int32(ro), len(visits)+2)
 		st.refresh(ro)
 	}
 	st.recount()

@@ -68,7 +68,7 @@ type state struct {
 	stale   []int32
 	isStale []bool
 
-	load []int32 // routes in use
+	used int // routes that serve something
 }
 
 func newState(in *Instance) *state {
@@ -102,7 +102,7 @@ func (st *state) clearRoute(ro int) {
 	base := ro * st.stride
 	st.nodes[base] = node{loc: veh.Start, visit: startVisit, early: veh.Depart}
 	st.nodes[base+1] = node{loc: veh.End, visit: endVisit}
-	st.size[ro] = 2
+	st.resize(int32(ro), 2)
 	st.refresh(ro)
 }
 
@@ -163,9 +163,24 @@ func (st *state) refresh(ro int) {
 	}
 }
 
-// routeCost prices the length of one route.
-func (st *state) routeCost(d float64) float64 {
-	return d + st.in.Balance*d*d
+// routeCost prices a route in use; an unused one costs nothing.
+func (st *state) routeCost(ro int32) float64 {
+	if st.size[ro] == 2 {
+		return 0
+	}
+	d := st.dist[ro]
+	return st.in.Fixed + d + st.in.Balance*d*d
+}
+
+// resize sets a route's number of positions and keeps count of routes in use.
+func (st *state) resize(ro int32, size int) {
+	if st.size[ro] > 2 {
+		st.used--
+	}
+	if size > 2 {
+		st.used++
+	}
+	st.size[ro] = int32(size)
 }
 
 // touch saves a route the first time a step changes it.
@@ -245,7 +260,8 @@ func (st *state) rollback() {
 		st.isTouch[ro] = false
 		base, n := int(ro)*st.stride, int(st.savedLen[ro])
 		copy(st.nodes[base:base+n], st.saved[base:base+n])
-		st.size[ro], st.version[ro], st.dist[ro] = st.savedLen[ro], st.savedVer[ro], st.savedDst[ro]
+		st.resize(ro, n)
+		st.version[ro], st.dist[ro] = st.savedVer[ro], st.savedDst[ro]
 		st.claim(ro)
 	}
 	st.touched, st.moved = st.touched[:0], st.moved[:0]
@@ -283,10 +299,10 @@ func (st *state) compact(ro int32) {
 		}
 		w++
 	}
-	st.cost -= st.routeCost(st.dist[ro])
-	st.size[ro] = int32(w)
+	st.cost -= st.routeCost(ro)
+	st.resize(ro, w)
 	st.refresh(int(ro))
-	st.cost += st.routeCost(st.dist[ro])
+	st.cost += st.routeCost(ro)
 }
 
 // insert places request r into route ro at the packed place.
@@ -300,11 +316,11 @@ func (st *state) insert(r, ro int32, place uint32) {
 	nodes[j+2] = in.node(r*Slots + DeliverySlot)
 	copy(nodes[i+2:j+2], nodes[i+1:j+1])
 	nodes[i+1] = in.node(r*Slots + int32(alt))
-	st.cost -= st.routeCost(st.dist[ro])
-	st.size[ro] = int32(n + 2)
+	st.cost -= st.routeCost(ro)
+	st.resize(ro, n+2)
 	st.routeOf[r], st.altOf[r] = ro, uint8(alt)
 	st.refresh(int(ro))
-	st.cost += st.routeCost(st.dist[ro])
+	st.cost += st.routeCost(ro)
 }
 
 func (in *Instance) node(v int32) node {

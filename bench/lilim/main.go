@@ -1,0 +1,197 @@
+// Command lilim runs the solver's engine on the Li & Lim benchmark and prints
+// vehicles and distances against the best known.
+//
+//	go run ./bench/lilim --dir DIR [--instances GLOB] --time 8s --seed N [--json FILE]
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/dronefleet/dronefleet/solver/lilim"
+)
+
+type flags struct {
+	Dir       string        `required:"" help:"Folder of NAME.txt instances, with NAME.sol best-known solutions beside them."`
+	Instances string        `default:"*" help:"Glob of instance names, several separated by commas."`
+	Time      time.Duration `default:"8s" help:"Wall time per instance."`
+	Seed      uint64        `default:"1" help:"First seed."`
+	Seeds     int           `default:"1" help:"Number of seeds to run, from --seed upward."`
+	Workers   int           `default:"2" help:"Search goroutines."`
+	JSON      string        `name:"json" help:"Write one JSON row per instance and seed to this file."`
+	Quiet     bool          `help:"Print only the summary."`
+}
+
+// row is one solved instance; routes are task ids so that anyone can check.
+type row struct {
+	Instance     string  `json:"instance"`
+	Seed         uint64  `json:"seed"`
+	Vehicles     int     `json:"vehicles"`
+	Distance     float64 `json:"distance"`
+	BestVehicles int     `json:"bestVehicles"`
+	BestDistance float64 `json:"bestDistance"`
+	ElapsedMs    int64   `json:"elapsedMs"`
+	Routes       [][]int `json:"routes"`
+	Error        string  `json:"error,omitempty"`
+}
+
+func main() {
+	var f flags
+	kong.Parse(&f, kong.Description("Li & Lim pickup-and-delivery benchmark of the solver's engine."))
+	if err := run(f); err != nil {
+		fmt.Fprintln(os.Stderr, "lilim:", err)
+		os.Exit(1)
+	}
+}
+
+func run(f flags) error {
+	names, err := instances(f)
+	if err != nil {
+		return err
+	}
+	var out *json.Encoder
+	if f.JSON != "" {
+		file, err := os.Create(f.JSON)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		out = json.NewEncoder(file)
+	}
+	for seed := f.Seed; seed < f.Seed+uint64(f.Seeds); seed++ {
+		var sum summary
+		for _, path := range names {
+			r, err := solve(path, f, seed)
+			if err != nil {
+				return err
+			}
+			sum.add(r, !f.Quiet)
+			if out != nil {
+				if err := out.Encode(r); err != nil {
+					return fmt.Errorf("write %s: %w", f.JSON, err)
+				}
+			}
+		}
+		sum.print(seed)
+	}
+	return nil
+}
+
+// instances lists the files that match.
+func instances(f flags) ([]string, error) {
+	var names []string
+	for _, glob := range strings.Split(f.Instances, ",") {
+		found, err := filepath.Glob(filepath.Join(f.Dir, glob+".txt"))
+		if err != nil {
+			return nil, fmt.Errorf("--instances %q: %w", glob, err)
+		}
+		names = append(names, found...)
+	}
+	sort.Strings(names)
+	if len(names) == 0 {
+		return nil, fmt.Errorf("--dir %s holds no instance %s.txt", f.Dir, f.Instances)
+	}
+	return names, nil
+}
+
+func solve(path string, f flags, seed uint64) (row, error) {
+	name := strings.TrimSuffix(filepath.Base(path), ".txt")
+	r := row{Instance: name, Seed: seed}
+	file, err := os.Open(path)
+	if err != nil {
+		return r, err
+	}
+	defer file.Close()
+	in, err := lilim.Parse(name, file)
+	if err != nil {
+		return r, err
+	}
+	if err := r.readBest(in, strings.TrimSuffix(path, ".txt")+".sol"); err != nil {
+		return r, err
+	}
+	start := time.Now()
+	routes, err := lilim.Solve(context.Background(), in, lilim.Options{TimeLimit: f.Time, Seed: seed, Workers: f.Workers})
+	r.ElapsedMs = time.Since(start).Milliseconds()
+	if err != nil {
+		r.Error = err.Error()
+		return r, nil
+	}
+	r.Routes = routes
+	if r.Vehicles, r.Distance, err = lilim.Check(in, routes); err != nil {
+		r.Error = err.Error()
+	}
+	return r, nil
+}
+
+// readBest takes the best known from the published solution, if there is one.
+func (r *row) readBest(in *lilim.Instance, path string) error {
+	file, err := os.Open(path)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	routes, err := lilim.ParseSolution(path, file)
+	if err != nil {
+		return err
+	}
+	if r.BestVehicles, r.BestDistance, err = lilim.Check(in, routes); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// summary adds up one seed.
+type summary struct {
+	rows, exact, faults    int
+	vehicles, bestVehicles int
+	gap, worst             float64
+	compared               int
+	slowest                int64
+}
+
+func (s *summary) add(r row, verbose bool) {
+	s.rows++
+	s.vehicles += r.Vehicles
+	s.bestVehicles += r.BestVehicles
+	s.slowest = max(s.slowest, r.ElapsedMs)
+	gap, mark := 0.0, ""
+	switch {
+	case r.Error != "":
+		s.faults++
+		mark = r.Error
+	case r.BestVehicles == 0:
+	default:
+		gap = 100 * (r.Distance/r.BestDistance - 1)
+		s.gap += gap
+		s.compared++
+		if r.Vehicles != r.BestVehicles {
+			mark = fmt.Sprintf("%+d vehicles", r.Vehicles-r.BestVehicles)
+		} else {
+			s.worst = max(s.worst, gap)
+			if gap < 0.001 {
+				s.exact++
+				mark = "="
+			}
+		}
+	}
+	if verbose {
+		fmt.Printf("%-10s seed %-3d %3d/%-3d %11.2f %11.2f %8.3f %% %6d ms %s\n",
+			r.Instance, r.Seed, r.Vehicles, r.BestVehicles, r.Distance, r.BestDistance, gap, r.ElapsedMs, mark)
+	}
+}
+
+func (s *summary) print(seed uint64) {
+	fmt.Printf("seed %d: %d instances, vehicles %d (best known %d), exact %d, mean distance gap %.4f %%, worst at equal vehicles %.3f %%, faults %d, slowest %d ms\n",
+		seed, s.rows, s.vehicles, s.bestVehicles, s.exact, s.gap/float64(max(1, s.compared)), s.worst, s.faults, s.slowest)
+}

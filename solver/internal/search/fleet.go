@@ -1,0 +1,52 @@
+package search
+
+import "sync"
+
+// FleetOptions steer MinimizeFleet.
+type FleetOptions struct {
+	Tuning   Tuning
+	Seed     uint64
+	Workers  int
+	Fraction func(steps int64) float64 // share of the budget spent
+}
+
+// exchanges are the shares of the budget after which chains share their best.
+var exchanges = []float64{0.3, 0.5, 0.7, 0.85, 1}
+
+// MinimizeFleet serves all requests with few vehicles, then little distance.
+func MinimizeFleet(in *Instance, o FleetOptions) *Solution {
+	chains := make([]*Chain, o.Workers)
+	order := make([]int32, in.Requests)
+	for i := range order {
+		order[i] = int32(i)
+	}
+	for i := range chains {
+		chains[i] = NewChain(in, o.Tuning, o.Seed*1000+uint64(i))
+		chains[i].Construct(order)
+	}
+	Together(chains, o.Fraction)
+	return chains[0].Best
+}
+
+// Together anneals independent chains that exchange their best solutions at
+// fixed shares of the budget; afterwards all hold the best.
+func Together(chains []*Chain, fraction func(int64) float64) {
+	for _, to := range exchanges {
+		var wait sync.WaitGroup
+		for _, c := range chains {
+			wait.Go(func() { c.Anneal(Schedule{To: to, Fraction: fraction}) })
+		}
+		wait.Wait()
+		best := chains[0]
+		for _, c := range chains[1:] {
+			if c.Best.Less(best.Best) {
+				best = c
+			}
+		}
+		for _, c := range chains {
+			if c != best && best.Best.Less(c.Best) {
+				c.Load(best.Best)
+			}
+		}
+	}
+}

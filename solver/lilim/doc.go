@@ -1,0 +1,7 @@
+// Package lilim reads the pickup-and-delivery instances of Li and Lim (2001),
+// solves them with the dispatch solver's engine and checks solutions.
+//
+// It exists to measure the engine on a public benchmark: fewest vehicles first,
+// then least distance, in double precision. Check shares no formula with the
+// engine. Nothing in production may import it.
+package lilim

@@ -1,0 +1,99 @@
+package lilim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/dronefleet/dronefleet/solver/internal/search"
+)
+
+// Options steer Solve.
+type Options struct {
+	TimeLimit time.Duration
+	Seed      uint64
+	Workers   int
+	Clock     func() time.Time
+}
+
+// Solve returns routes as task ids. The error tells that no complete solution
+// was found within the limit.
+func Solve(ctx context.Context, in *Instance, o Options) ([][]int, error) {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Workers <= 0 {
+		o.Workers = 2
+	}
+	start := o.Clock()
+	fraction := func(int64) float64 {
+		if ctx.Err() != nil {
+			return 2
+		}
+		return float64(o.Clock().Sub(start)) / float64(o.TimeLimit)
+	}
+	flat, pickups := in.flatten()
+	best := search.MinimizeFleet(flat, search.FleetOptions{
+		Tuning: tuning, Seed: o.Seed, Workers: o.Workers, Fraction: fraction,
+	})
+	if best.BankValue > 0 {
+		return nil, fmt.Errorf("%s: %d requests without a route", in.Name, best.BankValue)
+	}
+	var routes [][]int
+	for _, visits := range best.Routes {
+		if len(visits) == 0 {
+			continue
+		}
+		var route []int
+		for _, v := range visits {
+			id := pickups[v/search.Slots]
+			if v%search.Slots == search.DeliverySlot {
+				id = in.Tasks[id].Drop
+			}
+			route = append(route, id)
+		}
+		routes = append(routes, route)
+	}
+	return routes, nil
+}
+
+// tuning is for the benchmark's coordinates, about 100 wide.
+var tuning = search.Tuning{Hot: 10, Cold: 0.1, Mean: 10, Keys: [8]int{4, 4, 2, 1, 2, 2, 2, 0}}
+
+// vehicleCost makes one vehicle dearer than any distance it could save.
+const vehicleCost = 1e6
+
+// flatten gives the engine's form; pickups maps requests to task ids.
+func (in *Instance) flatten() (flat *search.Instance, pickups []int) {
+	for id, t := range in.Tasks {
+		if id > 0 && t.Pickup == 0 {
+			pickups = append(pickups, id)
+		}
+	}
+	n := len(in.Tasks)
+	flat = search.NewInstance(n, len(pickups), min(in.Vehicles, len(pickups)))
+	for a := range n {
+		for b := range n {
+			flat.Dist[a*n+b] = in.Distance(a, b)
+		}
+	}
+	flat.Uniform, flat.Fixed = true, vehicleCost
+	flat.MaxRequests = min(len(pickups), 250)
+	var anchors []int32
+	for r, p := range pickups {
+		flat.Alts[r], flat.Demand[r], flat.Weight[r] = 1, in.Tasks[p].Demand, 1
+		for _, end := range [2]struct{ slot, id int }{{0, p}, {search.DeliverySlot, in.Tasks[p].Drop}} {
+			v, t := r*search.Slots+end.slot, in.Tasks[end.id]
+			flat.Loc[v], flat.Early[v], flat.Late[v], flat.Service[v] = int32(end.id), t.Early, t.Late, t.Service
+			anchors = append(anchors, int32(v))
+		}
+	}
+	depot := in.Tasks[0]
+	for i := range flat.Vehicles {
+		flat.Vehicles[i] = search.Vehicle{Depart: depot.Early, Due: depot.Late, Pace: 1, Capacity: in.Capacity, MaxDist: search.Unlimited}
+	}
+	flat.LinkAnchors(anchors, 200, func(a, b int32) float64 {
+		return flat.Dist[int(flat.Loc[a])*n+int(flat.Loc[b])]
+	})
+	return flat, pickups
+}
