@@ -1,0 +1,280 @@
+package firestoretx
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"cloud.google.com/go/firestore"
+	"google.golang.org/genproto/googleapis/type/latlng"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// A field maps one document field to one field of T, in both directions. The
+// tables of fields in documents.go are the only place that knows a document's
+// form.
+type field[T any] struct {
+	name string
+	// get is the stored value; nil when the field is absent.
+	get func(*T) any
+	set func(*T, any) error
+}
+
+// codec is the form of one kind of document.
+type codec[T any] []field[T]
+
+// decode reads a document. A field of the wrong type is an error that names
+// it; absent and unknown fields are fine.
+func (c codec[T]) decode(snap *firestore.DocumentSnapshot) (T, error) {
+	var v T
+	data := snap.Data()
+	for _, f := range c {
+		stored, ok := data[f.name]
+		if !ok || stored == nil {
+			continue
+		}
+		if err := f.set(&v, stored); err != nil {
+			return v, fmt.Errorf("document %s: field %s %w", snap.Ref.Path, f.name, err)
+		}
+	}
+	return v, nil
+}
+
+// encode is a whole new document.
+func (c codec[T]) encode(v T) map[string]any {
+	doc := make(map[string]any, len(c))
+	for _, f := range c {
+		if stored := f.get(&v); stored != nil {
+			doc[f.name] = stored
+		}
+	}
+	return doc
+}
+
+// updates are the fields that differ between before and after.
+func (c codec[T]) updates(before, after T) []firestore.Update {
+	var us []firestore.Update
+	for _, f := range c {
+		was, is := f.get(&before), f.get(&after)
+		if reflect.DeepEqual(was, is) {
+			continue
+		}
+		if is == nil {
+			is = firestore.Delete
+		}
+		us = append(us, firestore.Update{FieldPath: firestore.FieldPath{f.name}, Value: is})
+	}
+	return us
+}
+
+func wrongType(want string, got any) error {
+	return fmt.Errorf("should be %s, is %T; correct it in the document", want, got)
+}
+
+// text is a string field; empty is absent.
+func text[T any, S ~string](name string, at func(*T) *S) field[T] {
+	return field[T]{
+		name: name,
+		get: func(v *T) any {
+			if s := *at(v); s != "" {
+				return string(s)
+			}
+			return nil
+		},
+		set: func(v *T, stored any) error {
+			s, ok := stored.(string)
+			if !ok {
+				return wrongType("a string", stored)
+			}
+			*at(v) = S(s)
+			return nil
+		},
+	}
+}
+
+// texts is a list of strings; empty is absent.
+func texts[T any, S ~string](name string, at func(*T) *[]S) field[T] {
+	return field[T]{
+		name: name,
+		get: func(v *T) any {
+			if len(*at(v)) == 0 {
+				return nil
+			}
+			list := make([]any, len(*at(v)))
+			for i, s := range *at(v) {
+				list[i] = string(s)
+			}
+			return list
+		},
+		set: func(v *T, stored any) error {
+			list, ok := stored.([]any)
+			if !ok {
+				return wrongType("an array of strings", stored)
+			}
+			for _, e := range list {
+				s, ok := e.(string)
+				if !ok {
+					return wrongType("an array of strings", stored)
+				}
+				*at(v) = append(*at(v), S(s))
+			}
+			return nil
+		},
+	}
+}
+
+// flag is a boolean field, always written.
+func flag[T any](name string, at func(*T) *bool) field[T] {
+	return field[T]{
+		name: name,
+		get:  func(v *T) any { return *at(v) },
+		set: func(v *T, stored any) error {
+			b, ok := stored.(bool)
+			if !ok {
+				return wrongType("a boolean", stored)
+			}
+			*at(v) = b
+			return nil
+		},
+	}
+}
+
+// real is a double field, always written; integers are read too.
+func real[T any](name string, at func(*T) *float64) field[T] {
+	return field[T]{
+		name: name,
+		get:  func(v *T) any { return *at(v) },
+		set: func(v *T, stored any) error {
+			switch n := stored.(type) {
+			case float64:
+				*at(v) = n
+			case int64:
+				*at(v) = float64(n)
+			default:
+				return wrongType("a number", stored)
+			}
+			return nil
+		},
+	}
+}
+
+// whole is an integer field, always written; integral doubles are read too.
+func whole[T any, N ~int | ~int64](name string, at func(*T) *N) field[T] {
+	return field[T]{
+		name: name,
+		get:  func(v *T) any { return int64(*at(v)) },
+		set: func(v *T, stored any) error {
+			switch n := stored.(type) {
+			case int64:
+				*at(v) = N(n)
+			case float64:
+				if n != float64(int64(n)) {
+					return wrongType("a whole number", stored)
+				}
+				*at(v) = N(n)
+			default:
+				return wrongType("a whole number", stored)
+			}
+			return nil
+		},
+	}
+}
+
+// instant is a timestamp field; the zero time is absent. Times are kept to the
+// microsecond, as Firestore keeps them.
+func instant[T any](name string, at func(*T) *time.Time) field[T] {
+	return field[T]{
+		name: name,
+		get: func(v *T) any {
+			if at(v).IsZero() {
+				return nil
+			}
+			return at(v).UTC().Truncate(time.Microsecond)
+		},
+		set: func(v *T, stored any) error {
+			t, ok := stored.(time.Time)
+			if !ok {
+				return wrongType("a timestamp", stored)
+			}
+			*at(v) = t
+			return nil
+		},
+	}
+}
+
+// point is a geographical point, always written.
+func point[T any](name string, at func(*T) *domain.Position) field[T] {
+	return field[T]{
+		name: name,
+		get:  func(v *T) any { return geoPoint(*at(v)) },
+		set: func(v *T, stored any) error {
+			p, ok := stored.(*latlng.LatLng)
+			if !ok {
+				return wrongType("a geographical point", stored)
+			}
+			*at(v) = domain.Position{Lat: p.GetLatitude(), Lon: p.GetLongitude()}
+			return nil
+		},
+	}
+}
+
+func geoPoint(p domain.Position) *latlng.LatLng {
+	return &latlng.LatLng{Latitude: p.Lat, Longitude: p.Lon}
+}
+
+// custom is a field with a form of its own.
+func custom[T any](name string, get func(*T) any, set func(*T, any) error) field[T] {
+	return field[T]{name: name, get: get, set: set}
+}
+
+// structs is an array of maps; empty is absent.
+func structs[T, E any](name string, c codec[E], at func(*T) *[]E) field[T] {
+	return field[T]{
+		name: name,
+		get: func(v *T) any {
+			if len(*at(v)) == 0 {
+				return nil
+			}
+			list := make([]any, len(*at(v)))
+			for i, e := range *at(v) {
+				list[i] = c.encode(e)
+			}
+			return list
+		},
+		set: func(v *T, stored any) error {
+			list, ok := stored.([]any)
+			if !ok {
+				return wrongType("an array of maps", stored)
+			}
+			for _, e := range list {
+				m, ok := e.(map[string]any)
+				if !ok {
+					return wrongType("an array of maps", stored)
+				}
+				var elem E
+				for _, f := range c {
+					if stored, ok := m[f.name]; ok && stored != nil {
+						if err := f.set(&elem, stored); err != nil {
+							return fmt.Errorf("entry %d, %s %w", len(*at(v)), f.name, err)
+						}
+					}
+				}
+				*at(v) = append(*at(v), elem)
+			}
+			return nil
+		},
+	}
+}
+
+// names lists the document fields of a codec, for the documentation and for
+// the check against the index configuration.
+func (c codec[T]) names() []string {
+	var names []string
+	for _, f := range c {
+		names = append(names, f.name)
+	}
+	slices.Sort(names)
+	return names
+}

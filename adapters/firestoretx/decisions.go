@@ -1,0 +1,123 @@
+package firestoretx
+
+import (
+	"context"
+
+	"cloud.google.com/go/firestore"
+
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
+)
+
+// AssignMission judges a decision and, if it holds, makes the mission: ledger,
+// mission, drone, orders, events and the highest fence in one transaction. The
+// first transaction to commit wins, whichever cycle began first.
+//
+// The entry is the decision's fate as the ledger has it, now or from an earlier
+// delivery of the same decision. The mission comes with it when the decision is
+// applied for the first time. The error is a *policy.Rejection
+// (DECISION_CONFLICT) when another decision took the id, and otherwise a
+// failure of the store.
+//
+// Cost: 3 RPCs; 3 + n reads and 2(3 + n) + 1 writes at most for n orders.
+func (s *Store) AssignMission(ctx context.Context, d domain.Decision, via policy.Delivery) (domain.LedgerEntry, *domain.Mission, error) {
+	var verdict policy.Verdict
+	err := s.transact(ctx, nil, func(t *txn) error {
+		state, err := t.readDecisionState(d)
+		if err != nil {
+			return err
+		}
+		if verdict, err = s.assignment.AssignMission(state, d, via, t.now); err != nil || verdict.Replay {
+			return err
+		}
+		entry := ledgerCodec.encode(verdict.Entry)
+		entry[expireAt] = t.now.Add(s.retention)
+		if err := t.Create(s.doc(Decisions, string(d.ID)), entry); err != nil {
+			return err
+		}
+		if verdict.Fence != "" {
+			fences := map[string]any{"fences": map[string]any{fenceKey(verdict.Depot): verdict.Fence}}
+			if err := t.Set(s.doc(Control, controlDecisions), fences, firestore.MergeAll); err != nil {
+				return err
+			}
+		}
+		return t.write(verdict.Change)
+	})
+	if err != nil {
+		return domain.LedgerEntry{}, nil, wrap(err, "decision %s", d.ID)
+	}
+	if len(verdict.Change.Missions) == 1 {
+		return verdict.Entry, &verdict.Change.Missions[0], nil
+	}
+	return verdict.Entry, nil, nil
+}
+
+// readDecisionState reads all a decision is judged by in one round trip.
+func (t *txn) readDecisionState(d domain.Decision) (policy.DecisionState, error) {
+	s := t.store
+	ledger, control, drone := s.doc(Decisions, string(d.ID)), s.doc(Control, controlDecisions), s.doc(Drones, string(d.DroneID))
+	snaps, err := t.get(append([]*firestore.DocumentRef{ledger, control, drone}, refs(s, Orders, d.OrderIDs)...)...)
+	if err != nil {
+		return policy.DecisionState{}, err
+	}
+	var state policy.DecisionState
+	if snaps[0].Exists() {
+		entry, err := decodeLedgerEntry(snaps[0])
+		if err != nil {
+			return state, err
+		}
+		state.Ledger = &entry
+	}
+	if state.Fences, err = decodeFences(snaps[1]); err != nil {
+		return state, err
+	}
+	t.drones[d.DroneID] = decodeDrone(snaps[2])
+	if doc := t.drones[d.DroneID]; doc.exists {
+		if doc.err != nil {
+			return state, doc.err
+		}
+		state.Drone = &doc.Drone
+	}
+	for _, snap := range snaps[3:] {
+		if err := t.addOrder(snap); err != nil {
+			return state, err
+		}
+	}
+	state.Orders = t.orders
+	return state, nil
+}
+
+func decodeLedgerEntry(snap *firestore.DocumentSnapshot) (domain.LedgerEntry, error) {
+	entry, err := ledgerCodec.decode(snap)
+	if err != nil {
+		return entry, &MalformedError{err}
+	}
+	entry.ID = domain.DecisionID(snap.Ref.ID)
+	return entry, nil
+}
+
+func fenceKey(depot domain.DepotID) string {
+	if depot == "" {
+		return noDepot
+	}
+	return string(depot)
+}
+
+func decodeFences(snap *firestore.DocumentSnapshot) (policy.Fences, error) {
+	fences := policy.Fences{}
+	if !snap.Exists() {
+		return fences, nil
+	}
+	stored, _ := snap.Data()["fences"].(map[string]any)
+	for depot, value := range stored {
+		fence, ok := value.(string)
+		if !ok {
+			return nil, &MalformedError{wrap(wrongType("a string", value), "document %s: fence of depot %s", snap.Ref.Path, depot)}
+		}
+		if depot == noDepot {
+			depot = ""
+		}
+		fences[domain.DepotID(depot)] = fence
+	}
+	return fences, nil
+}

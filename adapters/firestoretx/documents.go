@@ -1,0 +1,239 @@
+package firestoretx
+
+import (
+	"maps"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// Collections and documents of the fleet.
+const (
+	Drones     = "drones"
+	Orders     = "orders"
+	Missions   = "missions"
+	Decisions  = "decisions"
+	Cycles     = "cycles"
+	Events     = "events"
+	Depots     = "depots"
+	Warehouses = "warehouses"
+	Control    = "control"
+
+	// controlDecisions holds the highest fence applied, per depot.
+	controlDecisions = "decisions"
+	// noDepot stands in fences for drones without a home.
+	noDepot = "_"
+
+	// expireAt is the field TTL policies delete by.
+	expireAt = "expireAt"
+	// missionRevision on a drone repeats its mission's revision, so that the
+	// drone's version changes whenever its mission does.
+	missionRevision = "missionRevision"
+)
+
+var failedMissionCodec = codec[domain.FailedMission]{
+	text("missionId", func(f *domain.FailedMission) *domain.MissionID { return &f.ID }),
+	instant("failedAt", func(f *domain.FailedMission) *time.Time { return &f.FailedAt }),
+}
+
+var droneCodec = codec[domain.Drone]{
+	text("status", func(d *domain.Drone) *domain.DroneStatus { return &d.Status }),
+	text("reportedStatus", func(d *domain.Drone) *domain.DroneStatus { return &d.ReportedStatus }),
+	point("position", func(d *domain.Drone) *domain.Position { return &d.Position }),
+	real("batteryPercentage", func(d *domain.Drone) *float64 { return &d.Battery }),
+	real("speedKmh", func(d *domain.Drone) *float64 { return &d.SpeedKmh }),
+	instant("lastUpdate", func(d *domain.Drone) *time.Time { return &d.LastUpdate }),
+	instant("seenAt", func(d *domain.Drone) *time.Time { return &d.SeenAt }),
+	text("currentMissionId", func(d *domain.Drone) *domain.MissionID { return &d.CurrentMissionID }),
+	flag("missionAcked", func(d *domain.Drone) *bool { return &d.MissionAcked }),
+	flag("missionMoved", func(d *domain.Drone) *bool { return &d.MissionMoved }),
+	instant("freeAfter", func(d *domain.Drone) *time.Time { return &d.FreeAfter }),
+	instant("idleSince", func(d *domain.Drone) *time.Time { return &d.IdleSince }),
+	instant("faultSince", func(d *domain.Drone) *time.Time { return &d.FaultSince }),
+	flag("emergencyLatched", func(d *domain.Drone) *bool { return &d.EmergencyLatched }),
+	text("ghostMissionId", func(d *domain.Drone) *domain.MissionID { return &d.GhostMissionID }),
+	instant("ghostRevokedAt", func(d *domain.Drone) *time.Time { return &d.GhostRevokedAt }),
+	structs("failedMissions", failedMissionCodec, func(d *domain.Drone) *[]domain.FailedMission { return &d.FailedMissions }),
+	text("homeDepotId", func(d *domain.Drone) *domain.DepotID { return &d.HomeDepotID }),
+	text("shortName", func(d *domain.Drone) *string { return &d.ShortName }),
+	whole("batteryCapacityMah", func(d *domain.Drone) *int { return &d.BatteryCapacityMah }),
+	real("consumptionPerKm", func(d *domain.Drone) *float64 { return &d.ConsumptionPerKm }),
+	whole("maxFlightTimeMinutes", func(d *domain.Drone) *int { return &d.MaxFlightTimeMinutes }),
+	real("payloadCapacityKg", func(d *domain.Drone) *float64 { return &d.PayloadCapacityKg }),
+	whole("revision", func(d *domain.Drone) *int64 { return &d.Revision }),
+}
+
+var orderCodec = codec[domain.Order]{
+	text("status", func(o *domain.Order) *domain.OrderStatus { return &o.Status }),
+	custom("priority", func(o *domain.Order) any {
+		if o.Priority == 0 {
+			return nil
+		}
+		return o.Priority.String()
+	}, func(o *domain.Order, stored any) error {
+		name, _ := stored.(string)
+		p, ok := domain.ParsePriority(name)
+		if !ok {
+			return wrongType("STANDARD, HIGH or CRITICAL", stored)
+		}
+		o.Priority = p
+		return nil
+	}),
+	text("productType", func(o *domain.Order) *string { return &o.ProductType }),
+	custom("pickupLocation", func(o *domain.Order) any {
+		if o.Pickup == nil {
+			return nil
+		}
+		return geoPoint(*o.Pickup)
+	}, func(o *domain.Order, stored any) error {
+		o.Pickup = &domain.Position{}
+		return point("", func(o *domain.Order) *domain.Position { return o.Pickup }).set(o, stored)
+	}),
+	point("deliveryLocation", func(o *domain.Order) *domain.Position { return &o.Delivery }),
+	real("packageWeightKg", func(o *domain.Order) *float64 { return &o.WeightKg }),
+	flag("requiresColdChain", func(o *domain.Order) *bool { return &o.ColdChain }),
+	text("requesterId", func(o *domain.Order) *string { return &o.RequesterID }),
+	instant("createdAt", func(o *domain.Order) *time.Time { return &o.CreatedAt }),
+	instant("deadline", func(o *domain.Order) *time.Time { return &o.Deadline }),
+	instant("pendingSince", func(o *domain.Order) *time.Time { return &o.PendingSince }),
+	instant("deliveredAt", func(o *domain.Order) *time.Time { return &o.DeliveredAt }),
+	whole("attempts", func(o *domain.Order) *int { return &o.Attempts }),
+	flag("held", func(o *domain.Order) *bool { return &o.Held }),
+	text("heldReason", func(o *domain.Order) *string { return &o.HeldReason }),
+	flag("late", func(o *domain.Order) *bool { return &o.Late }),
+	text("assignedDroneId", func(o *domain.Order) *domain.DroneID { return &o.AssignedDroneID }),
+	text("assignedMissionId", func(o *domain.Order) *domain.MissionID { return &o.AssignedMissionID }),
+	text("contentHash", func(o *domain.Order) *string { return &o.ContentHash }),
+	whole("revision", func(o *domain.Order) *int64 { return &o.Revision }),
+}
+
+var waypointCodec = codec[domain.Waypoint]{
+	text("type", func(w *domain.Waypoint) *domain.WaypointType { return &w.Type }),
+	point("position", func(w *domain.Waypoint) *domain.Position { return &w.Position }),
+	text("relatedOrderId", func(w *domain.Waypoint) *domain.OrderID { return &w.OrderID }),
+	text("relatedWarehouseId", func(w *domain.Waypoint) *domain.WarehouseID { return &w.WarehouseID }),
+	instant("eta", func(w *domain.Waypoint) *time.Time { return &w.ETA }),
+}
+
+var missionCodec = codec[domain.Mission]{
+	text("droneId", func(m *domain.Mission) *domain.DroneID { return &m.DroneID }),
+	texts("orderIds", func(m *domain.Mission) *[]domain.OrderID { return &m.OrderIDs }),
+	structs("route", waypointCodec, func(m *domain.Mission) *[]domain.Waypoint { return &m.Route }),
+	text("status", func(m *domain.Mission) *domain.MissionStatus { return &m.Status }),
+	instant("startTime", func(m *domain.Mission) *time.Time { return &m.StartTime }),
+	instant("endTime", func(m *domain.Mission) *time.Time { return &m.EndTime }),
+	real("estimatedBatteryConsumption", func(m *domain.Mission) *float64 { return &m.EstimatedBatteryConsumption }),
+	real("estimatedDurationMinutes", func(m *domain.Mission) *float64 { return &m.EstimatedDurationMinutes }),
+	text("decisionId", func(m *domain.Mission) *domain.DecisionID { return &m.DecisionID }),
+	text("cycleId", func(m *domain.Mission) *domain.CycleID { return &m.CycleID }),
+	text("fence", func(m *domain.Mission) *string { return &m.Fence }),
+	text("failureReason", func(m *domain.Mission) *domain.FailureReason { return &m.FailureReason }),
+	whole("reachedStops", func(m *domain.Mission) *int { return &m.ReachedStops }),
+	instant("commandExpiresAt", func(m *domain.Mission) *time.Time { return &m.CommandExpiresAt }),
+	instant("commandPublishedAt", func(m *domain.Mission) *time.Time { return &m.CommandPublishedAt }),
+	flag("revokePending", func(m *domain.Mission) *bool { return &m.RevokePending }),
+	instant("revokePublishedAt", func(m *domain.Mission) *time.Time { return &m.RevokePublishedAt }),
+	whole("revision", func(m *domain.Mission) *int64 { return &m.Revision }),
+}
+
+var ledgerCodec = codec[domain.LedgerEntry]{
+	text("outcome", func(e *domain.LedgerEntry) *domain.Outcome { return &e.Outcome }),
+	text("reason", func(e *domain.LedgerEntry) *string { return &e.Reason }),
+	text("detail", func(e *domain.LedgerEntry) *string { return &e.Detail }),
+	text("missionId", func(e *domain.LedgerEntry) *domain.MissionID { return &e.MissionID }),
+	text("droneId", func(e *domain.LedgerEntry) *domain.DroneID { return &e.DroneID }),
+	texts("orderIds", func(e *domain.LedgerEntry) *[]domain.OrderID { return &e.OrderIDs }),
+	text("payloadHash", func(e *domain.LedgerEntry) *string { return &e.PayloadHash }),
+	text("cycleId", func(e *domain.LedgerEntry) *domain.CycleID { return &e.CycleID }),
+	text("fence", func(e *domain.LedgerEntry) *string { return &e.Fence }),
+	instant("snapshotTime", func(e *domain.LedgerEntry) *time.Time { return &e.SnapshotTime }),
+	text("messageId", func(e *domain.LedgerEntry) *string { return &e.MessageID }),
+	instant("publishedAt", func(e *domain.LedgerEntry) *time.Time { return &e.PublishedAt }),
+	instant("receivedAt", func(e *domain.LedgerEntry) *time.Time { return &e.ReceivedAt }),
+	instant("appliedAt", func(e *domain.LedgerEntry) *time.Time { return &e.AppliedAt }),
+}
+
+var eventCodec = codec[domain.Event]{
+	text("entity", func(e *domain.Event) *domain.EntityKind { return &e.Entity }),
+	text("id", func(e *domain.Event) *string { return &e.ID }),
+	whole("revision", func(e *domain.Event) *int64 { return &e.Revision }),
+	text("from", func(e *domain.Event) *string { return &e.From }),
+	text("to", func(e *domain.Event) *string { return &e.To }),
+	text("cause", func(e *domain.Event) *domain.Cause { return &e.Cause }),
+	text("reason", func(e *domain.Event) *string { return &e.Reason }),
+	instant("time", func(e *domain.Event) *time.Time { return &e.Time }),
+	text("droneId", func(e *domain.Event) *domain.DroneID { return &e.DroneID }),
+	text("orderId", func(e *domain.Event) *domain.OrderID { return &e.OrderID }),
+	text("missionId", func(e *domain.Event) *domain.MissionID { return &e.MissionID }),
+	text("decisionId", func(e *domain.Event) *domain.DecisionID { return &e.DecisionID }),
+	text("cycleId", func(e *domain.Event) *domain.CycleID { return &e.CycleID }),
+	custom("state", func(e *domain.Event) any {
+		if e.State == nil {
+			return nil
+		}
+		return maps.Clone(e.State)
+	}, func(e *domain.Event, stored any) error {
+		state, ok := stored.(map[string]any)
+		if !ok {
+			return wrongType("a map", stored)
+		}
+		e.State = state
+		return nil
+	}),
+}
+
+var depotCodec = codec[domain.Depot]{
+	text("name", func(d *domain.Depot) *string { return &d.Name }),
+	point("position", func(d *domain.Depot) *domain.Position { return &d.Position }),
+	whole("capacity", func(d *domain.Depot) *int { return &d.Capacity }),
+	whole("chargingSlots", func(d *domain.Depot) *int { return &d.ChargingSlots }),
+}
+
+var warehouseCodec = codec[domain.Warehouse]{
+	text("name", func(w *domain.Warehouse) *string { return &w.Name }),
+	point("position", func(w *domain.Warehouse) *domain.Position { return &w.Position }),
+	texts("authorizedProductTypes", func(w *domain.Warehouse) *[]string { return &w.ProductTypes }),
+	flag("isColdStorageCapable", func(w *domain.Warehouse) *bool { return &w.ColdStorage }),
+}
+
+var unservedCodec = codec[domain.UnservedOrder]{
+	text("orderId", func(u *domain.UnservedOrder) *domain.OrderID { return &u.OrderID }),
+	text("reason", func(u *domain.UnservedOrder) *string { return &u.Reason }),
+}
+
+var cycleCodec = codec[domain.Cycle]{
+	text("depotId", func(c *domain.Cycle) *domain.DepotID { return &c.DepotID }),
+	text("fence", func(c *domain.Cycle) *string { return &c.Fence }),
+	text("holder", func(c *domain.Cycle) *string { return &c.Holder }),
+	instant("snapshotTime", func(c *domain.Cycle) *time.Time { return &c.SnapshotTime }),
+	whole("drones", func(c *domain.Cycle) *int { return &c.Drones }),
+	whole("orders", func(c *domain.Cycle) *int { return &c.Orders }),
+	whole("missions", func(c *domain.Cycle) *int { return &c.Missions }),
+	whole("assigned", func(c *domain.Cycle) *int { return &c.Assigned }),
+	text("objective", func(c *domain.Cycle) *string { return &c.Objective }),
+	real("distanceKm", func(c *domain.Cycle) *float64 { return &c.DistanceKm }),
+	structs("unserved", unservedCodec, func(c *domain.Cycle) *[]domain.UnservedOrder { return &c.Unserved }),
+	instant("startedAt", func(c *domain.Cycle) *time.Time { return &c.StartedAt }),
+	millis("readMs", func(c *domain.Cycle) *time.Duration { return &c.ReadTook }),
+	millis("solveMs", func(c *domain.Cycle) *time.Duration { return &c.SolveTook }),
+	millis("publishMs", func(c *domain.Cycle) *time.Duration { return &c.PublishTook }),
+	instant("endedAt", func(c *domain.Cycle) *time.Time { return &c.EndedAt }),
+	text("outcome", func(c *domain.Cycle) *string { return &c.Outcome }),
+	text("detail", func(c *domain.Cycle) *string { return &c.Detail }),
+}
+
+// millis is a duration in whole milliseconds.
+func millis[T any](name string, at func(*T) *time.Duration) field[T] {
+	return field[T]{
+		name: name,
+		get:  func(v *T) any { return at(v).Milliseconds() },
+		set: func(v *T, stored any) error {
+			n, ok := stored.(int64)
+			if !ok {
+				return wrongType("a whole number of milliseconds", stored)
+			}
+			*at(v) = time.Duration(n) * time.Millisecond
+			return nil
+		},
+	}
+}

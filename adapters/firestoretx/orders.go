@@ -1,0 +1,118 @@
+package firestoretx
+
+import (
+	"context"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
+)
+
+// IngestOrder applies an order message. published is the message's publish
+// time. The error is nil when the order changed, a *policy.Rejection when the
+// message changes nothing, and otherwise a failure of the store.
+//
+// Cost: 3 RPCs, 1 read and 2 writes for a new order; 2 more round trips when an
+// assigned order is cancelled.
+func (s *Store) IngestOrder(ctx context.Context, req domain.OrderRequest, published time.Time) error {
+	err := s.changeOrder(ctx, req.ID,
+		func(o *domain.Order) bool { return s.order.NeedsBinding(o, req) },
+		func(o *domain.Order, b *policy.Binding, now time.Time) (policy.Change, error) {
+			return s.order.IngestOrder(o, b, req, published, now)
+		})
+	return wrap(err, "order %s", req.ID)
+}
+
+// HoldOrder keeps a pending order from every cycle.
+func (s *Store) HoldOrder(ctx context.Context, id domain.OrderID, why string) error {
+	return s.changeOrder(ctx, id, alone, func(o *domain.Order, _ *policy.Binding, now time.Time) (policy.Change, error) {
+		return policy.HoldOrder(o, id, why, now)
+	})
+}
+
+// ReleaseOrder offers a held order to the cycles again.
+func (s *Store) ReleaseOrder(ctx context.Context, id domain.OrderID, why string) error {
+	return s.changeOrder(ctx, id, alone, func(o *domain.Order, _ *policy.Binding, now time.Time) (policy.Change, error) {
+		return policy.ReleaseOrder(o, id, why, now)
+	})
+}
+
+// CancelOrder cancels an order that no drone carries yet.
+func (s *Store) CancelOrder(ctx context.Context, id domain.OrderID, why string) error {
+	cancel := domain.OrderRequest{ID: id, Cancel: true}
+	return s.changeOrder(ctx, id,
+		func(o *domain.Order) bool { return s.order.NeedsBinding(o, cancel) },
+		func(o *domain.Order, b *policy.Binding, now time.Time) (policy.Change, error) {
+			return s.order.CancelByOperator(o, b, id, why, now)
+		})
+}
+
+// SweepOrder marks an open order past its deadline.
+func (s *Store) SweepOrder(ctx context.Context, id domain.OrderID) error {
+	return s.changeOrder(ctx, id, alone, func(o *domain.Order, _ *policy.Binding, now time.Time) (policy.Change, error) {
+		if o == nil {
+			return policy.Change{}, nil
+		}
+		return policy.SweepOrder(*o, now), nil
+	})
+}
+
+func alone(*domain.Order) bool { return false }
+
+// changeOrder runs decide on an order in one transaction; needsBinding asks for
+// its drone and mission too. A rejection may come with a change, the note that
+// records it: the note commits, then the rejection is returned.
+func (s *Store) changeOrder(ctx context.Context, id domain.OrderID,
+	needsBinding func(*domain.Order) bool,
+	decide func(*domain.Order, *policy.Binding, time.Time) (policy.Change, error)) error {
+	var rejection error
+	err := s.transact(ctx, nil, func(t *txn) error {
+		rejection = nil
+		if err := t.readOrders(id); err != nil {
+			return err
+		}
+		var order *domain.Order
+		if o, ok := t.orders[id]; ok {
+			order = &o
+		}
+		var binding *policy.Binding
+		if needsBinding(order) {
+			b, err := t.readBinding(order.AssignedDroneID)
+			if err != nil {
+				return err
+			}
+			binding = &b
+		}
+		change, err := decide(order, binding, t.now)
+		if err != nil && change.Empty() {
+			return err
+		}
+		rejection = err
+		return t.write(change)
+	})
+	if err != nil {
+		return err
+	}
+	return rejection
+}
+
+// ClearDrone lifts the latch of a drone's emergency.
+func (s *Store) ClearDrone(ctx context.Context, id domain.DroneID, why string) error {
+	return s.transact(ctx, nil, func(t *txn) error {
+		if err := t.readDrones(id); err != nil {
+			return err
+		}
+		var drone *domain.Drone
+		if d := t.drones[id]; d.exists {
+			if d.err != nil {
+				return d.err
+			}
+			drone = &d.Drone
+		}
+		change, err := policy.ClearDrone(drone, id, why, t.now)
+		if err != nil {
+			return err
+		}
+		return t.write(change)
+	})
+}

@@ -1,0 +1,169 @@
+package firestoretx
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"cloud.google.com/go/firestore"
+	"google.golang.org/grpc/codes"
+
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
+)
+
+// Page bounds a listing: at most Limit entities with ids after After.
+type Page struct {
+	Limit int // 0 means all
+	After string
+}
+
+func (p Page) of(q firestore.Query) firestore.Query {
+	q = q.OrderBy(firestore.DocumentID, firestore.Asc)
+	if p.After != "" {
+		q = q.StartAfter(p.After)
+	}
+	if p.Limit > 0 {
+		q = q.Limit(p.Limit)
+	}
+	return q
+}
+
+// where narrows a collection to documents whose field equals value; an empty
+// value does not narrow.
+func (s *Store) where(collection, field, value string) firestore.Query {
+	q := s.client.Collection(collection).Query
+	if value != "" {
+		q = q.Where(field, "==", value)
+	}
+	return q
+}
+
+// Drones lists drones by id; status may be empty.
+func (s *Store) Drones(ctx context.Context, status domain.DroneStatus, page Page) ([]domain.Drone, error) {
+	list, err := collect(page.of(s.where(Drones, "status", string(status))).Documents(ctx), decodeKnownDrone)
+	return list, wrap(err, "drones")
+}
+
+// Orders lists orders by id; status may be empty.
+func (s *Store) Orders(ctx context.Context, status domain.OrderStatus, page Page) ([]domain.Order, error) {
+	list, err := collect(page.of(s.where(Orders, "status", string(status))).Documents(ctx), decodeOrder)
+	return list, wrap(err, "orders")
+}
+
+// Missions lists missions by id; status may be empty.
+func (s *Store) Missions(ctx context.Context, status domain.MissionStatus, page Page) ([]domain.Mission, error) {
+	list, err := collect(page.of(s.where(Missions, "status", string(status))).Documents(ctx), decodeMission)
+	return list, wrap(err, "missions")
+}
+
+// Ledger lists decisions by id; outcome may be empty.
+func (s *Store) Ledger(ctx context.Context, outcome domain.Outcome, page Page) ([]domain.LedgerEntry, error) {
+	list, err := collect(page.of(s.where(Decisions, "outcome", string(outcome))).Documents(ctx), decodeLedgerEntry)
+	return list, wrap(err, "decisions")
+}
+
+// LedgerInCommitOrder lists the whole ledger, first committed first.
+func (s *Store) LedgerInCommitOrder(ctx context.Context) ([]domain.LedgerEntry, error) {
+	type row struct {
+		entry domain.LedgerEntry
+		snap  *firestore.DocumentSnapshot
+	}
+	rows, err := collect(s.client.Collection(Decisions).Documents(ctx), func(doc *firestore.DocumentSnapshot) (row, error) {
+		entry, err := decodeLedgerEntry(doc)
+		return row{entry, doc}, err
+	})
+	if err != nil {
+		return nil, wrap(err, "decisions")
+	}
+	slices.SortFunc(rows, func(a, b row) int { return a.snap.CreateTime.Compare(b.snap.CreateTime) })
+	entries := make([]domain.LedgerEntry, len(rows))
+	for i, r := range rows {
+		entries[i] = r.entry
+	}
+	return entries, nil
+}
+
+// AllEvents lists every event there is, in no particular order.
+func (s *Store) AllEvents(ctx context.Context) ([]domain.Event, error) {
+	list, err := collect(s.client.Collection(Events).Documents(ctx), decodeEvent)
+	return list, wrap(err, "events")
+}
+
+// EventsOf lists the events in which field ("droneId", "orderId", "missionId",
+// "decisionId" or "cycleId") is id, oldest first.
+func (s *Store) EventsOf(ctx context.Context, field, id string) ([]domain.Event, error) {
+	list, err := collect(s.client.Collection(Events).Where(field, "==", id).Documents(ctx), decodeEvent)
+	slices.SortStableFunc(list, func(a, b domain.Event) int { return a.Time.Compare(b.Time) })
+	return list, wrap(err, "events of %s", id)
+}
+
+// Cycles lists solve cycles by id; outcome may be empty.
+func (s *Store) Cycles(ctx context.Context, outcome string, page Page) ([]domain.Cycle, error) {
+	list, err := collect(page.of(s.where(Cycles, "outcome", outcome)).Documents(ctx), decodeCycle)
+	return list, wrap(err, "cycles")
+}
+
+// Depots lists the depots.
+func (s *Store) Depots(ctx context.Context) ([]domain.Depot, error) {
+	list, err := collect(s.client.Collection(Depots).Documents(ctx), decodeDepot)
+	return list, wrap(err, "depots")
+}
+
+// Warehouses lists the warehouses.
+func (s *Store) Warehouses(ctx context.Context) ([]domain.Warehouse, error) {
+	list, err := collect(s.client.Collection(Warehouses).Documents(ctx), decodeWarehouse)
+	return list, wrap(err, "warehouses")
+}
+
+// Fences are the highest fences applied, per depot.
+func (s *Store) Fences(ctx context.Context) (policy.Fences, error) {
+	snaps, err := s.client.GetAll(ctx, []*firestore.DocumentRef{s.doc(Control, controlDecisions)})
+	if err != nil {
+		return nil, wrap(err, "fences")
+	}
+	return decodeFences(snaps[0])
+}
+
+// Drone, Order, Mission, LedgerEntry and Cycle read one entity; the error wraps
+// ErrNotFound if there is none.
+
+// Drone reads a drone.
+func (s *Store) Drone(ctx context.Context, id domain.DroneID) (domain.Drone, error) {
+	return one(ctx, s.doc(Drones, string(id)), decodeKnownDrone)
+}
+
+// Order reads an order.
+func (s *Store) Order(ctx context.Context, id domain.OrderID) (domain.Order, error) {
+	return one(ctx, s.doc(Orders, string(id)), decodeOrder)
+}
+
+// Mission reads a mission.
+func (s *Store) Mission(ctx context.Context, id domain.MissionID) (domain.Mission, error) {
+	return one(ctx, s.doc(Missions, string(id)), decodeMission)
+}
+
+// LedgerEntry reads a decision's line in the ledger.
+func (s *Store) LedgerEntry(ctx context.Context, id domain.DecisionID) (domain.LedgerEntry, error) {
+	return one(ctx, s.doc(Decisions, string(id)), decodeLedgerEntry)
+}
+
+// Cycle reads a solve cycle.
+func (s *Store) Cycle(ctx context.Context, id domain.CycleID) (domain.Cycle, error) {
+	return one(ctx, s.doc(Cycles, string(id)), decodeCycle)
+}
+
+// ErrNotFound says that the store has no such entity.
+var ErrNotFound = errors.New("not found")
+
+func one[T any](ctx context.Context, ref *firestore.DocumentRef, decode func(*firestore.DocumentSnapshot) (T, error)) (T, error) {
+	var none T
+	snap, err := ref.Get(ctx)
+	if st, ok := statusOf(err); ok && st.Code() == codes.NotFound {
+		return none, wrap(ErrNotFound, "%s %s", ref.Parent.ID, ref.ID)
+	}
+	if err != nil {
+		return none, wrap(err, "%s %s", ref.Parent.ID, ref.ID)
+	}
+	return decode(snap)
+}

@@ -1,0 +1,68 @@
+package firestoretx
+
+import (
+	"context"
+
+	"cloud.google.com/go/firestore"
+
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
+)
+
+// Setup introduces depots, warehouses and drones. What exists keeps its state;
+// only the properties given here are brought up to date.
+func (s *Store) Setup(ctx context.Context, depots []domain.Depot, warehouses []domain.Warehouse, drones []domain.Drone) error {
+	for _, d := range depots {
+		if _, err := s.doc(Depots, string(d.ID)).Set(ctx, depotCodec.encode(d), firestore.MergeAll); err != nil {
+			return wrap(err, "depot %s", d.ID)
+		}
+	}
+	for _, w := range warehouses {
+		if _, err := s.doc(Warehouses, string(w.ID)).Set(ctx, warehouseCodec.encode(w), firestore.MergeAll); err != nil {
+			return wrap(err, "warehouse %s", w.ID)
+		}
+	}
+	const perTransaction = 200
+	for len(drones) > 0 {
+		n := min(perTransaction, len(drones))
+		if err := s.setupDrones(ctx, drones[:n]); err != nil {
+			return err
+		}
+		drones = drones[n:]
+	}
+	return nil
+}
+
+func (s *Store) setupDrones(ctx context.Context, drones []domain.Drone) error {
+	ids := make([]domain.DroneID, len(drones))
+	for i, d := range drones {
+		ids[i] = d.ID
+	}
+	err := s.transact(ctx, nil, func(t *txn) error {
+		if err := t.readDrones(ids...); err != nil {
+			return err
+		}
+		for _, d := range drones {
+			var existing *domain.Drone
+			if known := t.drones[d.ID]; known.exists {
+				if known.err != nil {
+					return known.err
+				}
+				existing = &known.Drone
+			}
+			if err := t.write(policy.SetupDrone(existing, d, t.now)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return wrap(err, "introduce drones")
+}
+
+// RecordCycle stores one solve cycle for auditors.
+func (s *Store) RecordCycle(ctx context.Context, c domain.Cycle) error {
+	doc := cycleCodec.encode(c)
+	doc[expireAt] = s.now().Add(s.retention)
+	_, err := s.doc(Cycles, string(c.ID)).Set(ctx, doc)
+	return wrap(err, "cycle %s", c.ID)
+}

@@ -1,0 +1,386 @@
+package firestoretx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"cloud.google.com/go/firestore"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
+)
+
+// Config is what a Store needs beside its client. The zero value of every
+// field stands for the default in its comment.
+type Config struct {
+	// Now is the local clock; default time.Now. A transaction takes place at
+	// the later of it and the server's read time.
+	Now func() time.Time
+	// The policies; default their contract's values.
+	Drone      *policy.DronePolicy
+	Order      *policy.OrderPolicy
+	Assignment *policy.MissionAssignmentPolicy
+	// Retention is how long events, ledger entries and cycles are kept before
+	// a TTL policy may delete them; default 90 days.
+	Retention time.Duration
+}
+
+// Store applies state changes to Firestore. It is safe for concurrent use.
+type Store struct {
+	client     *firestore.Client
+	now        func() time.Time
+	drone      policy.DronePolicy
+	order      policy.OrderPolicy
+	assignment policy.MissionAssignmentPolicy
+	retention  time.Duration
+}
+
+// New returns a store on client, which stays the caller's to close.
+func New(client *firestore.Client, cfg Config) *Store {
+	s := &Store{
+		client: client, now: cfg.Now, retention: cfg.Retention,
+		drone: policy.DefaultDronePolicy(), order: policy.DefaultOrderPolicy(),
+		assignment: policy.DefaultMissionAssignmentPolicy(),
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if s.retention == 0 {
+		s.retention = 90 * 24 * time.Hour
+	}
+	if cfg.Drone != nil {
+		s.drone = *cfg.Drone
+	}
+	if cfg.Order != nil {
+		s.order = *cfg.Order
+	}
+	if cfg.Assignment != nil {
+		s.assignment = *cfg.Assignment
+	}
+	return s
+}
+
+// Client is the Firestore client beneath, for what no state change needs: the
+// lock library, health checks.
+func (s *Store) Client() *firestore.Client { return s.client }
+
+// MalformedError says that a stored document cannot be understood; a person
+// must correct it.
+type MalformedError struct{ Err error }
+
+func (e *MalformedError) Error() string { return e.Err.Error() }
+func (e *MalformedError) Unwrap() error { return e.Err }
+
+// Retryable reports whether err may pass if the same work is tried again: the
+// transient gRPC codes, and a commit whose outcome is unknown, which every
+// operation here recognises when repeated.
+func Retryable(err error) bool {
+	if _, rejected := policy.ReasonOf(err); rejected || err == nil {
+		return false
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return true
+	}
+	st, ok := statusOf(err)
+	if !ok {
+		return false
+	}
+	switch st.Code() {
+	case codes.Unavailable, codes.Aborted, codes.DeadlineExceeded, codes.Internal,
+		codes.ResourceExhausted, codes.Unknown, codes.Canceled,
+		codes.Unauthenticated, codes.PermissionDenied: // an operator's mistake, soon mended: lose nothing
+		return true
+	case codes.AlreadyExists, codes.FailedPrecondition, codes.NotFound:
+		// Another writer came between read and write.
+		return true
+	case codes.InvalidArgument:
+		// The client sends a commit again after UNAVAILABLE; if the first one
+		// was applied, the server answers that the transaction is over.
+		m := strings.ToLower(st.Message())
+		return strings.Contains(m, "transaction") &&
+			(strings.Contains(m, "expired") || strings.Contains(m, "no longer valid") || strings.Contains(m, "closed") || strings.Contains(m, "invalid transaction"))
+	}
+	return false
+}
+
+func statusOf(err error) (*status.Status, bool) {
+	var s interface{ GRPCStatus() *status.Status }
+	if errors.As(err, &s) {
+		return s.GRPCStatus(), true
+	}
+	return nil, false
+}
+
+// txn is one attempt of a transaction: what it read, and when it takes place.
+type txn struct {
+	*firestore.Transaction
+	store    *Store
+	now      time.Time
+	drones   map[domain.DroneID]droneDoc
+	missions map[domain.MissionID]domain.Mission
+	orders   map[domain.OrderID]domain.Order
+}
+
+type droneDoc struct {
+	domain.Drone
+	exists bool
+	err    error // the document is malformed
+}
+
+// transact runs f as a read-write transaction, again whenever the client finds
+// that it conflicted. resp, if not nil, receives the commit's answer.
+func (s *Store) transact(ctx context.Context, resp *firestore.CommitResponse, f func(*txn) error) error {
+	opts := []firestore.TransactionOption{}
+	if resp != nil {
+		opts = append(opts, firestore.WithCommitResponseTo(resp))
+	}
+	return s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+		return f(&txn{
+			Transaction: tx, store: s, now: s.now(),
+			drones:   map[domain.DroneID]droneDoc{},
+			missions: map[domain.MissionID]domain.Mission{},
+			orders:   map[domain.OrderID]domain.Order{},
+		})
+	}, opts...)
+}
+
+// get reads documents in one round trip, in the order of refs, and moves the
+// transaction's time up to the server's if that is ahead.
+func (t *txn) get(refs ...*firestore.DocumentRef) ([]*firestore.DocumentSnapshot, error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	snaps, err := t.GetAll(refs)
+	if err != nil {
+		return nil, err
+	}
+	for _, snap := range snaps {
+		if snap.ReadTime.After(t.now) {
+			t.now = snap.ReadTime
+		}
+	}
+	return snaps, nil
+}
+
+func (s *Store) doc(collection, id string) *firestore.DocumentRef {
+	return s.client.Collection(collection).Doc(id)
+}
+
+func refs[ID ~string](s *Store, collection string, ids []ID) []*firestore.DocumentRef {
+	list := make([]*firestore.DocumentRef, len(ids))
+	for i, id := range ids {
+		list[i] = s.doc(collection, string(id))
+	}
+	return list
+}
+
+// readDrones reads drones; a malformed one is kept with its error so that it
+// spoils nobody else's batch.
+func (t *txn) readDrones(ids ...domain.DroneID) error {
+	snaps, err := t.get(refs(t.store, Drones, ids)...)
+	if err != nil {
+		return err
+	}
+	for i, snap := range snaps {
+		t.drones[ids[i]] = decodeDrone(snap)
+	}
+	return nil
+}
+
+func decodeDrone(snap *firestore.DocumentSnapshot) droneDoc {
+	if !snap.Exists() {
+		return droneDoc{}
+	}
+	d, err := droneCodec.decode(snap)
+	d.ID = domain.DroneID(snap.Ref.ID)
+	if err != nil {
+		err = &MalformedError{err}
+	}
+	return droneDoc{Drone: d, exists: true, err: err}
+}
+
+// readMissions reads missions and then all their orders.
+func (t *txn) readMissions(ids ...domain.MissionID) error {
+	snaps, err := t.get(refs(t.store, Missions, ids)...)
+	if err != nil {
+		return err
+	}
+	var orders []domain.OrderID
+	for _, snap := range snaps {
+		if !snap.Exists() {
+			continue
+		}
+		m, err := decodeMission(snap)
+		if err != nil {
+			return err
+		}
+		t.missions[m.ID] = m
+		for _, id := range m.OrderIDs {
+			if _, known := t.orders[id]; !known && !slices.Contains(orders, id) {
+				orders = append(orders, id)
+			}
+		}
+	}
+	return t.readOrders(orders...)
+}
+
+func decodeMission(snap *firestore.DocumentSnapshot) (domain.Mission, error) {
+	m, err := missionCodec.decode(snap)
+	if err != nil {
+		return m, &MalformedError{err}
+	}
+	m.ID = domain.MissionID(snap.Ref.ID)
+	return m, nil
+}
+
+// readOrders reads orders; a missing one is absent from t.orders.
+func (t *txn) readOrders(ids ...domain.OrderID) error {
+	snaps, err := t.get(refs(t.store, Orders, ids)...)
+	if err != nil {
+		return err
+	}
+	for _, snap := range snaps {
+		if err := t.addOrder(snap); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *txn) addOrder(snap *firestore.DocumentSnapshot) error {
+	if !snap.Exists() {
+		return nil
+	}
+	o, err := decodeOrder(snap)
+	if err != nil {
+		return err
+	}
+	t.orders[o.ID] = o
+	return nil
+}
+
+func decodeOrder(snap *firestore.DocumentSnapshot) (domain.Order, error) {
+	o, err := orderCodec.decode(snap)
+	if err != nil {
+		return o, &MalformedError{err}
+	}
+	o.ID = domain.OrderID(snap.Ref.ID)
+	return o, nil
+}
+
+// readBinding reads a drone and, if it is bound, its mission and orders.
+func (t *txn) readBinding(id domain.DroneID) (policy.Binding, error) {
+	if err := t.readDrones(id); err != nil {
+		return policy.Binding{}, err
+	}
+	d := t.drones[id]
+	if d.err != nil {
+		return policy.Binding{}, d.err
+	}
+	if d.Bound() {
+		if err := t.readMissions(d.CurrentMissionID); err != nil {
+			return policy.Binding{}, err
+		}
+	}
+	return t.binding(id), nil
+}
+
+// binding puts together what was read of a drone.
+func (t *txn) binding(id domain.DroneID) policy.Binding {
+	b := policy.Binding{Drone: t.drones[id].Drone}
+	if !b.Drone.Bound() {
+		return b
+	}
+	m, ok := t.missions[b.Drone.CurrentMissionID]
+	if !ok {
+		return b
+	}
+	b.Mission, b.Orders = &m, make(map[domain.OrderID]domain.Order, len(m.OrderIDs))
+	for _, o := range m.OrderIDs {
+		if order, ok := t.orders[o]; ok {
+			b.Orders[o] = order
+		}
+	}
+	return b
+}
+
+// write stores a change: of each entity the fields that differ from what the
+// transaction read, and the events.
+func (t *txn) write(c policy.Change) error {
+	if c.Drone != nil {
+		if err := t.writeDrone(*c.Drone, c.Missions); err != nil {
+			return err
+		}
+	}
+	for _, m := range c.Missions {
+		before, exists := t.missions[m.ID]
+		if err := put(t, t.store.doc(Missions, string(m.ID)), missionCodec, before, m, exists); err != nil {
+			return err
+		}
+	}
+	for _, o := range c.Orders {
+		before, exists := t.orders[o.ID]
+		if err := put(t, t.store.doc(Orders, string(o.ID)), orderCodec, before, o, exists); err != nil {
+			return err
+		}
+	}
+	for _, e := range c.Events {
+		doc := eventCodec.encode(e)
+		doc[expireAt] = t.now.Add(t.store.retention)
+		if err := t.Create(t.store.client.Collection(Events).NewDoc(), doc); err != nil {
+			return err
+		}
+	}
+	for _, id := range c.Revoke {
+		err := t.Set(t.store.doc(Missions, string(id)), map[string]any{"revokePending": true}, firestore.MergeAll)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeDrone stores a drone. When its mission changes too, the drone repeats
+// the mission's revision: its version then stands for the whole binding.
+func (t *txn) writeDrone(d domain.Drone, missions []domain.Mission) error {
+	ref := t.store.doc(Drones, string(d.ID))
+	before := t.drones[d.ID]
+	if !before.exists {
+		return t.Create(ref, droneCodec.encode(d))
+	}
+	us := droneCodec.updates(before.Drone, d)
+	for _, m := range missions {
+		if m.DroneID == d.ID {
+			us = append(us, firestore.Update{FieldPath: firestore.FieldPath{missionRevision}, Value: m.Revision})
+		}
+	}
+	if len(us) == 0 {
+		return nil
+	}
+	return t.Update(ref, us)
+}
+
+// put creates a document or updates the fields that changed.
+func put[T any](t *txn, ref *firestore.DocumentRef, c codec[T], before, after T, exists bool) error {
+	if !exists {
+		return t.Create(ref, c.encode(after))
+	}
+	if us := c.updates(before, after); len(us) > 0 {
+		return t.Update(ref, us)
+	}
+	return nil
+}
+
+// wrap names what failed, keeping rejections and causes matchable.
+func wrap(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf(format+": %w", append(args, err)...)
+}

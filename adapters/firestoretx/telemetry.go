@@ -1,0 +1,254 @@
+package firestoretx
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"cloud.google.com/go/firestore"
+	"google.golang.org/grpc/codes"
+
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
+)
+
+// TelemetryApplier commits reports of many drones together. It remembers what
+// its last commit of each drone left, so that the next report of a drone that
+// only moved costs no read: one commit, guarded by the document's version.
+// Whatever that guard or the policy finds to be more than a move goes through a
+// transaction.
+//
+// An applier is not safe for concurrent use. Give each shard of drones its own,
+// so that a process never conflicts with itself.
+type TelemetryApplier struct {
+	store *Store
+	known map[domain.DroneID]known
+}
+
+// known is a drone's binding as of one version of its document.
+type known struct {
+	binding policy.Binding
+	version time.Time
+	used    time.Time
+}
+
+// forgetAfter is how long an applier remembers a drone that says nothing.
+const forgetAfter = 10 * time.Minute
+
+// NewTelemetryApplier returns an applier that knows nothing yet.
+func (s *Store) NewTelemetryApplier() *TelemetryApplier {
+	return &TelemetryApplier{store: s, known: map[domain.DroneID]known{}}
+}
+
+// Urgent reports whether t changes more than its drone's whereabouts (a status,
+// a binding, a stop), as far as this applier knows, and so should not wait for
+// others to share its commit.
+func (a *TelemetryApplier) Urgent(t domain.Telemetry) bool {
+	k, ok := a.known[t.DroneID]
+	if !ok {
+		return true
+	}
+	_, change, err := a.store.drone.ApplyTelemetry(k.binding, t, a.store.now())
+	return err == nil && !change.OnlyDrone()
+}
+
+// Apply folds reports, in the order of their timestamps, into their drones. It
+// answers one error per report, in the order of reports: nil when its effect
+// is committed, a *policy.Rejection when it changes nothing, or the failure
+// that kept it from committing; a failure of one drone's document does not
+// touch the others.
+//
+// Cost: 1 RPC and a write per drone when all drones only moved; otherwise a
+// transaction of 3 RPCs, or 5 when a bound drone's mission must be read.
+func (a *TelemetryApplier) Apply(ctx context.Context, reports []domain.Telemetry) []error {
+	errs := make([]error, len(reports))
+	reports = slices.Clone(reports)
+	for i := range reports {
+		// As Firestore will keep it; otherwise a redelivery would look newer.
+		reports[i].Timestamp = reports[i].Timestamp.Truncate(time.Microsecond)
+	}
+	byDrone := map[domain.DroneID][]int{}
+	for i, t := range reports {
+		byDrone[t.DroneID] = append(byDrone[t.DroneID], i)
+	}
+	for _, list := range byDrone {
+		slices.SortStableFunc(list, func(i, j int) int { return reports[i].Timestamp.Compare(reports[j].Timestamp) })
+	}
+	b := &telemetryBatch{applier: a, reports: reports, byDrone: byDrone, errs: errs}
+
+	moved, rest := b.fold(slices.Sorted(maps.Keys(byDrone)))
+	if len(moved) > 0 && !b.commitMoves(ctx, moved) {
+		rest = append(rest, moved.drones()...)
+	}
+	b.commit(ctx, rest)
+	return errs
+}
+
+// telemetryBatch is one call of Apply.
+type telemetryBatch struct {
+	applier *TelemetryApplier
+	reports []domain.Telemetry
+	byDrone map[domain.DroneID][]int // indices of reports, oldest first
+	errs    []error
+}
+
+// moves are drones of which only the document of their own changes.
+type moves []move
+
+type move struct {
+	before known
+	after  policy.Binding
+}
+
+func (m moves) drones() []domain.DroneID {
+	ids := make([]domain.DroneID, len(m))
+	for i := range m {
+		ids[i] = m[i].before.binding.Drone.ID
+	}
+	return ids
+}
+
+// fold tries the reports of each drone on what is known of it. It returns the
+// drones that only moved and those that need a transaction. Drones whose
+// reports are all rejected need nothing: what is known is never newer than
+// what is stored, so stale stays stale.
+func (b *telemetryBatch) fold(drones []domain.DroneID) (moves, []domain.DroneID) {
+	var moved moves
+	var rest []domain.DroneID
+	now := b.applier.store.now()
+	for _, id := range drones {
+		k, ok := b.applier.known[id]
+		if !ok {
+			rest = append(rest, id)
+			continue
+		}
+		after, change := b.apply(id, k.binding, now)
+		switch {
+		case change.Empty():
+		case change.OnlyDrone():
+			moved = append(moved, move{before: k, after: after})
+		default:
+			rest = append(rest, id)
+		}
+	}
+	return moved, rest
+}
+
+// apply folds one drone's reports into its binding and notes each one's fate,
+// as it will be if the change commits.
+func (b *telemetryBatch) apply(id domain.DroneID, binding policy.Binding, now time.Time) (policy.Binding, policy.Change) {
+	var all policy.Change
+	for _, i := range b.byDrone[id] {
+		next, change, err := b.applier.store.drone.ApplyTelemetry(binding, b.reports[i], now)
+		b.errs[i] = err
+		if err == nil {
+			binding, all = next, all.Merge(change)
+		}
+	}
+	return binding, all
+}
+
+// fail gives all reports of the drones the same error, whatever the policy said
+// of them, except those that are rejected anyway.
+func (b *telemetryBatch) fail(drones []domain.DroneID, err error) {
+	for _, id := range drones {
+		delete(b.applier.known, id)
+		for _, i := range b.byDrone[id] {
+			if _, rejected := policy.ReasonOf(b.errs[i]); !rejected {
+				b.errs[i] = wrap(err, "telemetry of drone %s", id)
+			}
+		}
+	}
+}
+
+// commitMoves writes the drones that only moved in one commit, each guarded by
+// the version it rests on. It answers false when some version has moved on and
+// nothing was written.
+func (b *telemetryBatch) commitMoves(ctx context.Context, moved moves) bool {
+	a := b.applier
+	batch := a.store.client.Batch() //nolint:staticcheck // the only atomic write with preconditions that needs no transaction
+	for _, m := range moved {
+		ref := a.store.doc(Drones, string(m.after.Drone.ID))
+		batch.Update(ref, droneCodec.updates(m.before.binding.Drone, m.after.Drone), firestore.LastUpdateTime(m.before.version))
+	}
+	results, err := batch.Commit(ctx)
+	if err != nil {
+		st, _ := statusOf(err)
+		if !Retryable(err) || st.Code() == codes.FailedPrecondition || st.Code() == codes.NotFound {
+			return false
+		}
+		b.fail(moved.drones(), err)
+		return true
+	}
+	now := a.store.now()
+	for i, m := range moved {
+		a.known[m.after.Drone.ID] = known{binding: m.after, version: results[i].UpdateTime, used: now}
+	}
+	return true
+}
+
+// commit applies the reports of drones in one transaction, and in ever smaller
+// ones if the server refuses it, so that one bad drone stands alone.
+func (b *telemetryBatch) commit(ctx context.Context, drones []domain.DroneID) {
+	if len(drones) == 0 {
+		return
+	}
+	a := b.applier
+	after := map[domain.DroneID]policy.Binding{}
+	var malformed map[domain.DroneID]error
+	var resp firestore.CommitResponse
+	err := a.store.transact(ctx, &resp, func(t *txn) error {
+		clear(after)
+		malformed = map[domain.DroneID]error{}
+		if err := t.readDrones(drones...); err != nil {
+			return err
+		}
+		var missions []domain.MissionID
+		for _, id := range drones {
+			if d := t.drones[id]; d.Bound() {
+				missions = append(missions, d.CurrentMissionID)
+			}
+		}
+		if err := t.readMissions(missions...); err != nil {
+			return err
+		}
+		for _, id := range drones {
+			if err := t.drones[id].err; err != nil {
+				malformed[id] = err
+				continue
+			}
+			next, change := b.apply(id, t.binding(id), t.now)
+			if err := t.write(change); err != nil {
+				return err
+			}
+			if change.Drone != nil {
+				after[id] = next
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		if len(drones) > 1 && !Retryable(err) && ctx.Err() == nil {
+			half := len(drones) / 2
+			b.commit(ctx, drones[:half])
+			b.commit(ctx, drones[half:])
+			return
+		}
+		b.fail(drones, err)
+		return
+	}
+	now := a.store.now()
+	for id, binding := range after {
+		a.known[id] = known{binding: binding, version: resp.CommitTime(), used: now}
+	}
+	for id, err := range malformed {
+		b.fail([]domain.DroneID{id}, err)
+	}
+}
+
+// Forget drops drones that have been silent for long; call it now and then.
+func (a *TelemetryApplier) Forget() {
+	now := a.store.now()
+	maps.DeleteFunc(a.known, func(_ domain.DroneID, k known) bool { return now.Sub(k.used) > forgetAfter })
+}
