@@ -1,0 +1,65 @@
+package lock
+
+import (
+	"context"
+)
+
+// Acquire waits for the lock of a key and returns its handle: release or close
+// it. Tries are repeated on contention until the timeout or the number of
+// retries is used up, which is ErrAcquisitionTimeout; the end of ctx is
+// ErrAborted. After that ctx does not matter: the handle outlives it.
+func Acquire(ctx context.Context, b Backend, key string, opts ...Option) (*Handle, error) {
+	c, err := prepare(ctx, key, opts)
+	if err != nil {
+		return nil, err
+	}
+	res, err := acquireLoop(ctx, b, key, c)
+	if err != nil {
+		return nil, err
+	}
+	return newHandle(context.WithoutCancel(ctx), b, key, res, c), nil
+}
+
+// TryAcquire tries once. A held lock is nil, false, nil. The timeout applies,
+// the retry options do not.
+func TryAcquire(ctx context.Context, b Backend, key string, opts ...Option) (*Handle, bool, error) {
+	c, err := prepare(ctx, key, opts)
+	if err != nil {
+		return nil, false, err
+	}
+	fail := func(e *Error) (*Handle, bool, error) { return nil, false, e.At("acquire", key, "") }
+	if c.timeout <= 0 {
+		return fail(timedOut(nil))
+	}
+	tried := c.clock.Now()
+	res, err := tryWithin(ctx, b, AcquireRequest{Key: key, TTL: c.ttl, LockID: NewLockID()}, c.clock, c.timeout)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return fail(AbortedBy(ctx).withOutcomeOf(err))
+	case isBudget(err):
+		return fail(timedOut(nil).withOutcomeOf(err))
+	case err != nil:
+		return fail(asError(err))
+	case !res.OK:
+		return nil, false, nil
+	}
+	if res.Deadline.IsZero() {
+		res.Deadline = tried.Add(c.ttl)
+	}
+	return newHandle(context.WithoutCancel(ctx), b, key, res, c), true, nil
+}
+
+// prepare checks everything that can be checked without I/O.
+func prepare(ctx context.Context, key string, opts []Option) (config, error) {
+	c, err := newConfig(opts)
+	if err != nil {
+		return config{}, asError(err).At("acquire", key, "")
+	}
+	if _, err := NormalizeKey(key); err != nil {
+		return config{}, asError(err).At("acquire", key, "")
+	}
+	if ctx.Err() != nil {
+		return config{}, AbortedBy(ctx).At("acquire", key, "")
+	}
+	return c, nil
+}

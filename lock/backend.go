@@ -1,0 +1,147 @@
+package lock
+
+import (
+	"context"
+	"time"
+)
+
+// Backend stores leases. Each method makes one attempt and never waits for
+// another holder. Implementations are safe for concurrent use.
+//
+// Arguments are checked before any I/O and refused with ErrInvalidArgument; a
+// context that has already ended is ErrAborted, also before any I/O.
+type Backend interface {
+	// Acquire tries once to take the lock of a key. A live lock of somebody
+	// else is OK false with ReasonLocked.
+	Acquire(ctx context.Context, req AcquireRequest) (AcquireResult, error)
+
+	// Release gives the lock up. Of repeated or concurrent releases at most one
+	// is OK; a lock that is absent, foreign or over is left alone.
+	Release(ctx context.Context, ref Ref) (ReleaseResult, error)
+
+	// Extend makes the lease end ttl from now, which may be sooner than it did.
+	// It never revives a lease that is over.
+	Extend(ctx context.Context, ref Ref, ttl time.Duration) (ExtendResult, error)
+
+	// IsLocked tells whether a live lock exists for the key.
+	IsLocked(ctx context.Context, key string) (bool, error)
+
+	// Lookup describes a live lock, or returns nil, nil. It is a diagnostic: by
+	// the time it returns the answer may be out of date, so it guards nothing.
+	Lookup(ctx context.Context, q Query) (*Info, error)
+
+	// Capabilities describes the backend.
+	Capabilities() Capabilities
+}
+
+// RawLookuper is a Backend that can also reveal keys and lock ids.
+type RawLookuper interface {
+	// LookupRaw is Lookup with the raw key and lock id.
+	LookupRaw(ctx context.Context, q Query) (*RawInfo, error)
+}
+
+// Waiter is a Backend that can tell when a held key is worth another try, so
+// that waiting helpers need not poll. It is an optimisation: signals may be
+// missing or spurious, and helpers poll as well.
+type Waiter interface {
+	// Watch registers interest in a key until stop is called. The channel
+	// receives a value when the key may have become free. The longest waiting
+	// watcher of a process is told first.
+	Watch(key string) (free <-chan struct{}, stop func())
+}
+
+// Capabilities describes a backend.
+type Capabilities struct {
+	Name          string // "firestore" or "memory"
+	Fencing       bool   // acquisitions carry fences
+	TimeAuthority string // whose clock decides about expiry: "client"
+}
+
+// Reason says why a result is not OK. It is best effort: a reason is what the
+// deciding read saw, and no extra read is made to refine it.
+type Reason string
+
+// The reasons.
+const (
+	ReasonLocked   Reason = "locked"    // somebody holds the lock
+	ReasonExpired  Reason = "expired"   // the lease was found, but over
+	ReasonNotFound Reason = "not-found" // there is no such lease
+)
+
+// AcquireRequest asks for one attempt.
+type AcquireRequest struct {
+	// Key names the lock: non-empty valid UTF-8, at most 512 bytes in Unicode
+	// NFC. Keys equal under NFC are one lock.
+	Key string
+
+	// TTL is the length of the lease: a positive whole number of milliseconds.
+	TTL time.Duration
+
+	// LockID makes attempts idempotent: a retry with the id of an attempt that
+	// did succeed returns that lease. Empty: the backend makes a fresh one.
+	// Use NewLockID, never the same id for two logical acquisitions.
+	LockID string
+
+	// Probe hints that the lock is probably held: the backend answers a held
+	// lock from a plain read that takes no locks in the store.
+	Probe bool
+}
+
+// AcquireResult is the outcome of an attempt.
+type AcquireResult struct {
+	OK          bool
+	LockID      string // proves ownership; as committed
+	Fence       Fence  // as committed
+	ExpiresAtMs int64  // as committed, Unix milliseconds
+
+	// Deadline is when the holder must stop, on the local monotonic clock. It
+	// is never later than the moment ExpiresAtMs names.
+	Deadline time.Time
+
+	Reason            Reason // when not OK
+	HolderExpiresAtMs int64  // when not OK: end of the holder's lease, if known
+}
+
+// Ref names a lease. With a Key the backend goes to the lock directly, without
+// it searches for the id.
+type Ref struct {
+	LockID string
+	Key    string // optional
+}
+
+// ReleaseResult is the outcome of a release.
+type ReleaseResult struct {
+	OK     bool   // this call deleted the lock
+	Reason Reason // when not OK
+}
+
+// ExtendResult is the outcome of an extension.
+type ExtendResult struct {
+	OK          bool
+	ExpiresAtMs int64     // as committed, Unix milliseconds
+	Deadline    time.Time // when the holder must stop, see AcquireResult
+	Reason      Reason    // when not OK
+}
+
+// Query names a lock to look up: exactly one field is set.
+type Query struct {
+	Key    string
+	LockID string
+}
+
+// Info describes a live lock without revealing its key or id.
+type Info struct {
+	KeyHash      string `json:"keyHash"`
+	LockIDHash   string `json:"lockIdHash"`
+	ExpiresAtMs  int64  `json:"expiresAtMs"`  // Unix milliseconds
+	AcquiredAtMs int64  `json:"acquiredAtMs"` // Unix milliseconds
+	Fence        Fence  `json:"fence"`        // 15 digits, also for older documents
+}
+
+// RawInfo is Info with the raw key and lock id. Whoever holds a lock id can
+// release the lock: keep it out of logs.
+type RawInfo struct {
+	Info
+	Key    string `json:"key"`
+	LockID string `json:"lockId"`
+}

@@ -1,0 +1,357 @@
+package firestorelock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"cloud.google.com/go/firestore"
+	"google.golang.org/grpc/codes"
+
+	"github.com/dronefleet/dronefleet/lock"
+)
+
+// maxConflicts is how often an attempt starts again because another process
+// changed the lock between the read and the commit. Each time somebody else
+// got ahead, so in practice the next read finds the lock held.
+const maxConflicts = 8
+
+// Acquire implements lock.Backend.
+func (b *Backend) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.AcquireResult, error) {
+	fail := func(err error) (lock.AcquireResult, error) {
+		return lock.AcquireResult{}, classify(ctx, err).At("acquire", req.Key, req.LockID)
+	}
+	at, err := b.locate(req.Key)
+	if err != nil {
+		return fail(err)
+	}
+	if err := lock.ValidateTTL(req.TTL); err != nil {
+		return fail(err)
+	}
+	if req.LockID == "" {
+		req.LockID = lock.NewLockID()
+	} else if err := lock.ValidateLockID(req.LockID); err != nil {
+		return fail(err)
+	}
+	if ctx.Err() != nil {
+		return fail(lock.AbortedBy(ctx))
+	}
+	a := acquisition{b: b, at: at, ttl: req.TTL, lockID: req.LockID}
+	res, err := call(ctx, b, a.run, func(late lock.AcquireResult) {
+		if late.OK {
+			b.releaseInBackground(ctx, at, req.LockID)
+		}
+	})
+	if err != nil {
+		return fail(err)
+	}
+	return res, nil
+}
+
+// acquisition is one attempt to take a lock.
+type acquisition struct {
+	b      *Backend
+	at     address
+	ttl    time.Duration
+	lockID string
+}
+
+// grant is a lease about to be committed.
+type grant struct {
+	lease lease
+	now   instant
+}
+
+// view is what one consistent read saw of a key.
+type view struct {
+	asked   time.Time // before the read was sent
+	lock    *firestore.DocumentSnapshot
+	counter *firestore.DocumentSnapshot
+	legacy  *firestore.DocumentSnapshot // nil if not read
+}
+
+// run reads, decides and commits until the outcome is known.
+func (a *acquisition) run(ctx context.Context) (lock.AcquireResult, error) {
+	var none lock.AcquireResult
+	var committing error // the error of a commit that may have been sent
+	var tried view
+	for conflicts := 0; ; conflicts++ {
+		if ctx.Err() != nil {
+			return a.resolve(ctx, orElse(committing, lock.AbortedBy(ctx)), tried)
+		}
+		asked := a.b.clock.Now()
+		docs, err := a.b.client.GetAll(ctx, []*firestore.DocumentRef{a.at.lock, a.at.counter})
+		if err != nil {
+			if committing != nil {
+				return a.resolve(ctx, committing, tried)
+			}
+			return none, err
+		}
+		seen := view{lock: docs[0], counter: docs[1], asked: asked}
+		if committing != nil && mayBlame(committing, tried, seen) {
+			return a.resolve(ctx, committing, tried)
+		}
+		g, answer, err := a.decide(seen)
+		if err != nil {
+			return none, err
+		}
+		if answer != nil {
+			return a.accept(ctx, *answer)
+		}
+		if ctx.Err() != nil {
+			return none, lock.AbortedBy(ctx)
+		}
+		var res *lock.AcquireResult
+		if seen.counter.Exists() {
+			res, err = a.commit(ctx, seen, *g)
+		} else {
+			res, err = a.commitFirst(ctx)
+		}
+		switch {
+		case err == nil:
+			return a.accept(ctx, *res)
+		case errors.As(err, new(*lock.Error)):
+			return none, err // decided inside the transaction, nothing sent
+		case !isConflict(err) || conflicts == maxConflicts:
+			return a.resolve(ctx, err, seen)
+		}
+		committing, tried = err, seen
+	}
+}
+
+// mayBlame tells whether a failed commit that looked like a conflict was none:
+// neither document has changed since, so another try would fail alike.
+func mayBlame(err error, before, after view) bool {
+	return rpcCode(err) != codes.Aborted &&
+		sameVersion(before.lock, after.lock) && sameVersion(before.counter, after.counter)
+}
+
+func sameVersion(a, b *firestore.DocumentSnapshot) bool {
+	return a != nil && b != nil && a.Exists() == b.Exists() && a.UpdateTime.Equal(b.UpdateTime)
+}
+
+// decide judges what was read: either a lease to commit, or the answer.
+func (a *acquisition) decide(v view) (*grant, *lock.AcquireResult, error) {
+	now := a.b.instantOf(v.asked, v.lock.ReadTime)
+	var old storedLock
+	if v.lock.Exists() {
+		old = decodeLock(v.lock.Data())
+		a.b.noteMalformed(a.at.key, old)
+		if old.liveAt(now.judgeMs()) {
+			if old.lockID == a.lockID {
+				return nil, a.ours(old, v.lock, now), nil
+			}
+			return nil, &lock.AcquireResult{Reason: lock.ReasonLocked, HolderExpiresAtMs: old.expiresAtMs}, nil
+		}
+	}
+	fence, err := a.nextFence(v, old)
+	if err != nil {
+		return nil, nil, err
+	}
+	nowMs := now.writeMs()
+	return &grant{
+		lease: lease{
+			lockID:       a.lockID,
+			key:          a.at.key,
+			expiresAtMs:  nowMs + a.ttl.Milliseconds(),
+			acquiredAtMs: nowMs,
+			fence:        fence,
+		},
+		now: now,
+	}, nil, nil
+}
+
+// ours is the answer of an earlier run of the same acquisition that did
+// commit, though its reply was lost.
+func (a *acquisition) ours(stored storedLock, doc *firestore.DocumentSnapshot, now instant) *lock.AcquireResult {
+	deadline := now.deadlineRead(stored.expiresAtMs, a.ttl)
+	a.remember(stored.expiresAtMs, doc.UpdateTime, deadline)
+	return &lock.AcquireResult{
+		OK:          true,
+		LockID:      a.lockID,
+		Fence:       stored.printableFence(),
+		ExpiresAtMs: stored.expiresAtMs,
+		Deadline:    deadline,
+	}
+}
+
+// nextFence is one more than the highest counter known for the key.
+func (a *acquisition) nextFence(v view, old storedLock) (lock.Fence, error) {
+	var highest int64
+	if v.counter.Exists() {
+		n, err := decodeCounter(v.counter.Data())
+		if err != nil {
+			return "", err
+		}
+		highest = n
+	} else {
+		if old.fenceErr != nil {
+			return "", old.fenceErr
+		}
+		highest = old.fence
+		if v.legacy != nil && v.legacy.Exists() {
+			n, err := decodeCounter(v.legacy.Data())
+			if err != nil {
+				return "", err
+			}
+			highest = max(highest, n)
+		}
+	}
+	if highest >= lock.FenceMax {
+		return "", lock.Internal(fmt.Sprintf("fence counter has reached %d; the key is used up", lock.FenceMax))
+	}
+	next := highest + 1
+	if next > lock.FenceWarn {
+		a.b.log.Warn("fence counter is close to its end",
+			slog.String("key_hash", a.b.hash(a.at.key)), slog.Int64("fence", next))
+	}
+	return lock.FormatFence(next)
+}
+
+// commit writes lock and counter, on condition that both are as they were read.
+func (a *acquisition) commit(ctx context.Context, seen view, g grant) (*lock.AcquireResult, error) {
+	//lint:ignore SA1019 the only public way to one atomic commit with preconditions
+	batch := a.b.client.Batch()
+	if seen.lock.Exists() {
+		batch.Update(a.at.lock, overwrite(seen.lock.Data(), g.lease.fields()), firestore.LastUpdateTime(seen.lock.UpdateTime))
+	} else {
+		batch.Create(a.at.lock, g.lease.fields())
+	}
+	counter := counterFields(g.lease.fence, a.at.key)
+	batch.Update(a.at.counter, overwrite(seen.counter.Data(), counter), firestore.LastUpdateTime(seen.counter.UpdateTime))
+	sent := countSends(ctx)
+	written, err := batch.Commit(sent)
+	if err != nil {
+		return nil, err
+	}
+	a.b.learnSends(sent)
+	a.b.server.learn(written[0].UpdateTime, a.b.clock.Now())
+	return a.granted(g, written[0].UpdateTime), nil
+}
+
+// commitFirst is the first acquisition of a key: it has no counter yet, so the
+// place where SyncGuard 1.x kept it is read as well, all in one transaction.
+func (a *acquisition) commitFirst(ctx context.Context) (*lock.AcquireResult, error) {
+	var g *grant
+	var answer *lock.AcquireResult
+	var response firestore.CommitResponse
+	err := a.b.client.RunTransaction(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
+		g, answer = nil, nil
+		if ctx.Err() != nil {
+			return lock.AbortedBy(ctx)
+		}
+		asked := a.b.clock.Now()
+		docs, err := tx.GetAll([]*firestore.DocumentRef{a.at.lock, a.at.counter, a.at.legacy})
+		if err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return lock.AbortedBy(ctx)
+		}
+		g, answer, err = a.decide(view{asked: asked, lock: docs[0], counter: docs[1], legacy: docs[2]})
+		if err != nil {
+			return err
+		}
+		if answer != nil {
+			return errNothingToWrite
+		}
+		if err := tx.Set(a.at.lock, g.lease.fields()); err != nil {
+			return err
+		}
+		return tx.Set(a.at.counter, counterFields(g.lease.fence, a.at.key))
+	}, firestore.MaxAttempts(1), firestore.WithCommitResponseTo(&response))
+	switch {
+	case answer != nil:
+		return answer, nil
+	case err != nil:
+		return nil, err
+	}
+	return a.granted(*g, response.CommitTime()), nil
+}
+
+// errNothingToWrite rolls a transaction back that has its answer.
+var errNothingToWrite = errors.New("nothing to write")
+
+// granted is the result of a lease that was committed.
+func (a *acquisition) granted(g grant, commitTime time.Time) *lock.AcquireResult {
+	deadline := g.now.deadlineOf(g.lease.expiresAtMs, a.ttl, commitTime)
+	a.remember(g.lease.expiresAtMs, commitTime, deadline)
+	return &lock.AcquireResult{
+		OK:          true,
+		LockID:      a.lockID,
+		Fence:       g.lease.fence,
+		ExpiresAtMs: g.lease.expiresAtMs,
+		Deadline:    deadline,
+	}
+}
+
+func (a *acquisition) remember(expiresAtMs int64, version, deadline time.Time) {
+	a.b.leases.put(a.lockID, held{
+		base:        a.at.base,
+		version:     version,
+		expiresAtMs: expiresAtMs,
+		deadline:    deadline,
+		nested:      a.at.nested,
+	}, a.b.clock.Now().UnixMilli())
+}
+
+// accept hands a lease out, unless it is over already.
+func (a *acquisition) accept(ctx context.Context, res lock.AcquireResult) (lock.AcquireResult, error) {
+	if !res.OK || a.b.clock.Now().Before(res.Deadline) {
+		return res, nil
+	}
+	a.b.releaseInBackground(ctx, a.at, a.lockID)
+	return lock.AcquireResult{}, &lock.Error{Code: lock.CodeNetworkTimeout, Err: errLeaseOver}
+}
+
+// resolve finds out, after the error of a commit, whether it was applied.
+func (a *acquisition) resolve(ctx context.Context, commitErr error, tried view) (lock.AcquireResult, error) {
+	var none lock.AcquireResult
+	failure := *classify(ctx, commitErr)
+	if tried.lock == nil { // nothing was sent
+		return none, &failure
+	}
+	readCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), detachedTimeout)
+	defer cancel()
+	asked := a.b.clock.Now()
+	docs, err := a.b.client.GetAll(readCtx, []*firestore.DocumentRef{a.at.lock, a.at.counter})
+	if err == nil {
+		seen := view{asked: asked, lock: docs[0], counter: docs[1]}
+		_, answer, decideErr := a.decide(seen)
+		if decideErr == nil && answer != nil && answer.OK {
+			if ctx.Err() == nil {
+				return a.accept(ctx, *answer)
+			}
+			a.b.releaseInBackground(ctx, a.at, a.lockID)
+			return none, lock.AbortedBy(ctx)
+		}
+		// A commit whose preconditions no longer hold can never apply. The
+		// transaction of a first acquisition has none.
+		if tried.counter.Exists() && !(sameVersion(tried.lock, seen.lock) && sameVersion(tried.counter, seen.counter)) {
+			return none, &failure
+		}
+	}
+	if mayHaveApplied(commitErr) {
+		failure.OutcomeUnknown = true
+		a.b.releaseInBackground(ctx, a.at, a.lockID)
+	}
+	return none, &failure
+}
+
+// errLeaseOver is why a lease that was granted is not handed out.
+var errLeaseOver error = safeText("the lease was over before the reply arrived; use a longer ttl")
+
+// safeText is a constant text that an error may repeat.
+type safeText string
+
+func (s safeText) Error() string    { return string(s) }
+func (s safeText) SafeText() string { return string(s) }
+
+func orElse(err, otherwise error) error {
+	if err != nil {
+		return err
+	}
+	return otherwise
+}

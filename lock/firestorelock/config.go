@@ -1,0 +1,152 @@
+package firestorelock
+
+import (
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"cloud.google.com/go/firestore"
+
+	"github.com/dronefleet/dronefleet/lock"
+)
+
+// Names of the collections unless configured; SyncGuard's defaults too.
+const (
+	DefaultCollection      = "locks"
+	DefaultFenceCollection = "fence_counters"
+)
+
+// KeyPolicy says what happens to keys that are no valid Firestore path.
+type KeyPolicy int
+
+// The policies.
+const (
+	// RefuseKeys refuses them with ErrInvalidArgument.
+	RefuseKeys KeyPolicy = iota
+	// HashKeys stores them under a hash. Processes with another policy, and
+	// SyncGuard, refuse such keys, so they cannot disagree about a lock.
+	HashKeys
+)
+
+// Config is the configuration of a Backend. The zero value is valid.
+type Config struct {
+	Collection      string // of locks; "locks"
+	FenceCollection string // of fence counters; "fence_counters"
+
+	// CleanupInIsLocked lets IsLocked delete, in the background, locks that
+	// ended more than two seconds ago.
+	CleanupInIsLocked bool
+
+	// UnaddressableKeys says what happens to keys such as "a/b", ".." or
+	// "__x__"; RefuseKeys.
+	UnaddressableKeys KeyPolicy
+
+	// DisableServerTimeGuard uses the local clock alone. It is off anyway when
+	// Clock is set.
+	DisableServerTimeGuard bool
+
+	Clock  lock.Clock   // nil: the machine's
+	Logger *slog.Logger // nil: slog.Default()
+	Hasher lock.Hasher  // of keys and ids in Info and logs; nil: lock.HashKey
+}
+
+// Backend is a lock.Backend on Firestore. It is safe for concurrent use; make
+// one per client and share it, for it remembers the versions of the locks it
+// holds.
+type Backend struct {
+	client   *firestore.Client
+	locks    *firestore.CollectionRef
+	counters *firestore.CollectionRef
+	cfg      Config
+	clock    lock.Clock
+	log      *slog.Logger
+	hash     lock.Hasher
+	guarded  bool // the server-time guard is on
+
+	server   serverClock
+	leases   leaseTable
+	waiters  waiters
+	tasks    tasks
+	cleanups cleanups
+	logged   onceLog
+
+	// sendsPerCommit is the smallest number of header constructions a single
+	// successful commit was seen to need: see countSends.
+	sendsPerCommit atomic.Int64
+}
+
+var (
+	_ lock.Backend     = (*Backend)(nil)
+	_ lock.RawLookuper = (*Backend)(nil)
+	_ lock.Waiter      = (*Backend)(nil)
+)
+
+// New returns a backend on a client, which stays the caller's to close. A nil
+// client and impossible collection names are ErrInvalidArgument.
+func New(c *firestore.Client, cfg Config) (*Backend, error) {
+	if c == nil {
+		return nil, lock.Invalid("client is nil; pass a *firestore.Client")
+	}
+	if cfg.Collection == "" {
+		cfg.Collection = DefaultCollection
+	}
+	if cfg.FenceCollection == "" {
+		cfg.FenceCollection = DefaultFenceCollection
+	}
+	if err := checkCollections(cfg.Collection, cfg.FenceCollection); err != nil {
+		return nil, err
+	}
+	if cfg.UnaddressableKeys != RefuseKeys && cfg.UnaddressableKeys != HashKeys {
+		return nil, lock.Invalid("UnaddressableKeys is unknown; use RefuseKeys or HashKeys")
+	}
+	b := &Backend{
+		client:   c,
+		locks:    c.Collection(cfg.Collection),
+		counters: c.Collection(cfg.FenceCollection),
+		cfg:      cfg,
+		clock:    cfg.Clock,
+		log:      cfg.Logger,
+		hash:     cfg.Hasher,
+		guarded:  cfg.Clock == nil && !cfg.DisableServerTimeGuard,
+	}
+	if b.clock == nil {
+		b.clock = lock.SystemClock()
+	}
+	if b.log == nil {
+		b.log = slog.Default()
+	}
+	if b.hash == nil {
+		b.hash = lock.HashKey
+	}
+	return b, nil
+}
+
+// Capabilities describes the backend.
+func (b *Backend) Capabilities() lock.Capabilities {
+	return lock.Capabilities{Name: "firestore", Fencing: true, TimeAuthority: "client"}
+}
+
+// checkCollections refuses names that are no collection path, and two paths of
+// which one is the other or leads to it: documents of both would mix.
+func checkCollections(locks, fences string) error {
+	if !isCollectionPath(locks) {
+		return lock.Invalid("Collection is no collection path; use an odd number of valid segments such as \"locks\"")
+	}
+	if !isCollectionPath(fences) {
+		return lock.Invalid("FenceCollection is no collection path; use an odd number of valid segments such as \"fence_counters\"")
+	}
+	if isPathPrefix(locks, fences) || isPathPrefix(fences, locks) {
+		return lock.Invalid("Collection and FenceCollection overlap; use two separate collections")
+	}
+	return nil
+}
+
+func isCollectionPath(path string) bool {
+	segments := strings.Split(path, "/")
+	return len(segments)%2 == 1 && !slices.ContainsFunc(segments, func(s string) bool { return !isSegment(s) })
+}
+
+func isPathPrefix(prefix, path string) bool {
+	return path == prefix || strings.HasPrefix(path, prefix+"/")
+}

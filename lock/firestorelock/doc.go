@@ -1,0 +1,46 @@
+// Package firestorelock keeps leases in Google Cloud Firestore.
+//
+// Every lock is a document in one collection and every fence counter a
+// document in another; ids, fields and the liveness rule are those of
+// SyncGuard 2.5.2 (TypeScript), so that processes of both contend for the same
+// locks.
+//
+// # How an acquisition is made atomic
+//
+// Acquire reads the lock and its counter in one batched read, which takes no
+// locks in the database, and writes both in one commit whose preconditions
+// demand that neither has changed since. The commit is a transaction of its
+// own: it applies wholly, after a check of everything that was read, or not at
+// all. A read-write transaction would give the same guarantee, but its read
+// locks make waiting processes obstruct the holder, and the client library
+// sleeps up to a second after every conflict. It is used where a third
+// document has to be read, for the first acquisition of a key, and wherever
+// the version of a document is not known.
+//
+// Keyed Release and Extend are one commit with the version that this backend
+// wrote as precondition; if that fails, a transaction decides.
+//
+// # Failures
+//
+// An error of a commit does not say whether it was applied. Acquire then reads
+// the lock to find out; if it cannot, the error has OutcomeUnknown set and one
+// release is tried in the background. Extend is made again, and a Release that
+// finds its lock gone after a commit whose reply was lost counts as released.
+//
+// # Clocks
+//
+// With the server-time guard (on, unless a Clock is configured) the times the
+// server returns are used beside the local clock: a lock is taken only when it
+// is over by both, an expiry is written from the later of both, and a lease is
+// trusted only while both prove it. Among processes with the guard a skewed
+// clock can then delay, but not produce two holders. Processes without it need
+// synchronised clocks: see [Backend.CheckClock].
+//
+// # Index
+//
+// Calls by lock id alone need the ascending collection-scope index on lockId
+// of the lock collection: automatic in Standard edition, to be created in
+// Enterprise edition. Exempt all other fields of both collections from
+// indexing: expiresAtMs rises with time, and an index on such a field caps the
+// whole collection at about 500 writes per second.
+package firestorelock

@@ -1,0 +1,144 @@
+package firestorelock
+
+import (
+	"fmt"
+	"math"
+
+	"cloud.google.com/go/firestore"
+
+	"github.com/dronefleet/dronefleet/lock"
+)
+
+// Fields of the stored documents, as SyncGuard names them.
+const (
+	fieldLockID     = "lockId"
+	fieldExpiresAt  = "expiresAtMs"
+	fieldAcquiredAt = "acquiredAtMs"
+	fieldKey        = "key"
+	fieldFence      = "fence"
+	fieldKeyDebug   = "keyDebug"
+)
+
+// lease is the content of a lock document.
+type lease struct {
+	lockID       string
+	key          string
+	expiresAtMs  int64
+	acquiredAtMs int64
+	fence        lock.Fence
+}
+
+// fields is the whole document of a lease.
+func (l lease) fields() map[string]any {
+	return map[string]any{
+		fieldLockID:     l.lockID,
+		fieldExpiresAt:  l.expiresAtMs,
+		fieldAcquiredAt: l.acquiredAtMs,
+		fieldKey:        l.key,
+		fieldFence:      string(l.fence),
+	}
+}
+
+// counterFields is the whole document of a fence counter.
+func counterFields(fence lock.Fence, key string) map[string]any {
+	return map[string]any{fieldFence: string(fence), fieldKeyDebug: key}
+}
+
+// storedLock is a lock document as read. Foreign writers may have put anything
+// there: what cannot be read is absent, and malformed says what is wrong.
+type storedLock struct {
+	lockID       string
+	key          string
+	expiresAtMs  int64
+	hasExpiry    bool
+	acquiredAtMs int64
+	fence        int64 // 0 if absent or unreadable
+	fenceErr     error // a fence field that cannot be read
+	malformed    string
+}
+
+// decodeLock reads a lock document. Unknown fields are ignored.
+func decodeLock(data map[string]any) storedLock {
+	var s storedLock
+	s.lockID, _ = data[fieldLockID].(string)
+	s.key, _ = data[fieldKey].(string)
+	s.expiresAtMs, s.hasExpiry = integer(data[fieldExpiresAt])
+	s.acquiredAtMs, _ = integer(data[fieldAcquiredAt])
+	if raw, ok := data[fieldFence]; ok {
+		s.fence, s.fenceErr = decodeFence(raw)
+	}
+	switch {
+	case !s.hasExpiry:
+		s.malformed = "expiresAtMs is no integer: the lock counts as over"
+	case s.lockID == "":
+		s.malformed = "lockId is no string: nobody can release the lock"
+	case s.fenceErr != nil:
+		s.malformed = "fence is unreadable"
+	}
+	return s
+}
+
+// liveAt is the one liveness rule, for a document.
+func (s storedLock) liveAt(nowMs int64) bool { return s.hasExpiry && lock.IsLive(s.expiresAtMs, nowMs) }
+
+// printableFence is the fence in 15 digits, empty if it has none.
+func (s storedLock) printableFence() lock.Fence {
+	fence, err := lock.FormatFence(s.fence)
+	if err != nil {
+		return ""
+	}
+	return fence
+}
+
+// decodeCounter reads a fence counter. An existing counter that cannot be read
+// is an error: starting again at 1 would break every resource that compares.
+func decodeCounter(data map[string]any) (int64, error) {
+	raw, ok := data[fieldFence]
+	if !ok {
+		return 0, lock.Internal("fence counter has no field fence; repair the document by hand, never below the last fence")
+	}
+	return decodeFence(raw)
+}
+
+// decodeFence reads a fence written as digits or as an integer.
+func decodeFence(raw any) (int64, error) {
+	if s, ok := raw.(string); ok {
+		return lock.ParseFence(s)
+	}
+	n, ok := integer(raw)
+	if !ok || n < 0 {
+		return 0, lock.Internal(fmt.Sprintf("stored fence is a %T that is no whole number", raw))
+	}
+	return n, nil
+}
+
+// integer reads an integer or an integral double.
+func integer(v any) (int64, bool) {
+	switch n := v.(type) {
+	case int64:
+		return n, true
+	case float64:
+		if n != math.Trunc(n) || n < -(1<<63) || n >= 1<<63 {
+			return 0, false
+		}
+		return int64(n), true
+	default:
+		return 0, false
+	}
+}
+
+// overwrite turns a whole document into updates of an existing one: the wanted
+// fields are set and all others removed. Unlike a plain overwrite, an update
+// can carry a version as its precondition.
+func overwrite(old, wanted map[string]any) []firestore.Update {
+	updates := make([]firestore.Update, 0, len(wanted))
+	for name, value := range wanted {
+		updates = append(updates, firestore.Update{FieldPath: firestore.FieldPath{name}, Value: value})
+	}
+	for name := range old {
+		if _, keep := wanted[name]; !keep {
+			updates = append(updates, firestore.Update{FieldPath: firestore.FieldPath{name}, Value: firestore.Delete})
+		}
+	}
+	return updates
+}

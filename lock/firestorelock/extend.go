@@ -1,0 +1,135 @@
+package firestorelock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"cloud.google.com/go/firestore"
+
+	"github.com/dronefleet/dronefleet/lock"
+)
+
+// Extend implements lock.Backend.
+func (b *Backend) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (lock.ExtendResult, error) {
+	fail := func(err error) (lock.ExtendResult, error) {
+		return lock.ExtendResult{}, classify(ctx, err).At("extend", ref.Key, ref.LockID)
+	}
+	t, err := b.targetOf(ref)
+	if err != nil {
+		return fail(err)
+	}
+	if err := lock.ValidateTTL(ttl); err != nil {
+		return fail(err)
+	}
+	if ctx.Err() != nil {
+		return fail(lock.AbortedBy(ctx))
+	}
+	res, err := call(ctx, b, func(ctx context.Context) (lock.ExtendResult, error) {
+		return b.extend(ctx, t, ttl)
+	}, nil)
+	if err != nil {
+		return fail(err)
+	}
+	return res, nil
+}
+
+// extend updates the version this backend wrote, if it remembers it; else, or
+// if that version is gone, a transaction decides. Making an extension twice
+// does no harm, so an unknown outcome is simply made again.
+func (b *Backend) extend(ctx context.Context, t target, ttl time.Duration) (lock.ExtendResult, error) {
+	h, ok := b.known(t)
+	if !ok {
+		return b.extendInTransaction(ctx, t, ttl)
+	}
+	now := b.instantWithoutRead()
+	expiresAtMs := now.writeMs() + ttl.Milliseconds()
+	written, err := t.at.lock.Update(ctx,
+		[]firestore.Update{{Path: fieldExpiresAt, Value: expiresAtMs}},
+		firestore.LastUpdateTime(h.version))
+	switch {
+	case err == nil:
+		var deadline time.Time
+		if written.UpdateTime.After(h.version) {
+			b.server.learn(written.UpdateTime, b.clock.Now())
+			deadline = now.deadlineOf(expiresAtMs, ttl, written.UpdateTime)
+		} else {
+			deadline = h.deadline // nothing changed, so nothing new is proven
+		}
+		h.version = written.UpdateTime
+		return b.extended(t.lockID, h, expiresAtMs, deadline), nil
+	case isConflict(err), mayHaveApplied(err) && ctx.Err() == nil:
+		return b.extendInTransaction(ctx, t, ttl)
+	}
+	failure := *classify(ctx, err)
+	failure.OutcomeUnknown = mayHaveApplied(err)
+	return lock.ExtendResult{}, &failure
+}
+
+// extendInTransaction reads, compares and sets the new end.
+func (b *Backend) extendInTransaction(ctx context.Context, t target, ttl time.Duration) (lock.ExtendResult, error) {
+	for round := 0; ; round++ {
+		var f found
+		var expiresAtMs int64
+		var response firestore.CommitResponse
+		updating := false
+		err := b.client.RunTransaction(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
+			var err error
+			updating = false
+			if f, err = b.find(ctx, tx, t); err != nil {
+				return err
+			}
+			if f.live == nil && len(f.expired) == 0 {
+				return errNothingToWrite
+			}
+			if f.live != nil {
+				updating = true
+				expiresAtMs = f.now.writeMs() + ttl.Milliseconds()
+				update := []firestore.Update{{Path: fieldExpiresAt, Value: expiresAtMs}}
+				if err := tx.Update(f.live, update); err != nil {
+					return err
+				}
+			}
+			return f.sweep(tx)
+		}, firestore.WithCommitResponseTo(&response))
+		switch {
+		case err == nil && updating:
+			return b.extendedAt(t, f, expiresAtMs, ttl, &response)
+		case err == nil, errors.Is(err, errNothingToWrite):
+			b.leases.forget(t.lockID)
+			return lock.ExtendResult{Reason: f.reason}, nil
+		}
+		if !updating || !mayHaveApplied(err) {
+			return lock.ExtendResult{}, classify(ctx, err)
+		}
+		if round > 0 || ctx.Err() != nil {
+			failure := *classify(ctx, err)
+			failure.OutcomeUnknown = true
+			return lock.ExtendResult{}, &failure
+		}
+	}
+}
+
+// extendedAt is the result of a committed transaction.
+func (b *Backend) extendedAt(t target, f found, expiresAtMs int64, ttl time.Duration, response *firestore.CommitResponse) (lock.ExtendResult, error) {
+	commitTime := response.CommitTime()
+	b.server.learn(commitTime, b.clock.Now())
+	deadline := f.now.deadlineOf(expiresAtMs, ttl, commitTime)
+	written, err := response.WriteResults()
+	known, isKnown := b.leases.get(t.lockID)
+	if err != nil || len(written) == 0 || (t.at == nil && !isKnown) {
+		return lock.ExtendResult{OK: true, ExpiresAtMs: expiresAtMs, Deadline: deadline}, nil
+	}
+	if t.at != nil {
+		known.base, known.nested = t.at.base, t.at.nested
+	}
+	known.version = written[0].UpdateTime
+	return b.extended(t.lockID, known, expiresAtMs, deadline), nil
+}
+
+// extended remembers an extension and reports it.
+func (b *Backend) extended(lockID string, h held, expiresAtMs int64, deadline time.Time) lock.ExtendResult {
+	h.expiresAtMs, h.deadline = expiresAtMs, deadline
+	b.leases.put(lockID, h, b.clock.Now().UnixMilli())
+	return lock.ExtendResult{OK: true, ExpiresAtMs: expiresAtMs, Deadline: deadline}
+}

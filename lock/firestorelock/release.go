@@ -1,0 +1,128 @@
+package firestorelock
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"cloud.google.com/go/firestore"
+	"google.golang.org/grpc/codes"
+
+	"github.com/dronefleet/dronefleet/lock"
+)
+
+// Release implements lock.Backend.
+func (b *Backend) Release(ctx context.Context, ref lock.Ref) (lock.ReleaseResult, error) {
+	fail := func(err error) (lock.ReleaseResult, error) {
+		return lock.ReleaseResult{}, classify(ctx, err).At("release", ref.Key, ref.LockID)
+	}
+	t, err := b.targetOf(ref)
+	if err != nil {
+		return fail(err)
+	}
+	if ctx.Err() != nil {
+		return fail(lock.AbortedBy(ctx))
+	}
+	res, err := call(ctx, b, func(ctx context.Context) (lock.ReleaseResult, error) {
+		return b.release(ctx, t)
+	}, nil)
+	if err != nil {
+		return fail(err)
+	}
+	return res, nil
+}
+
+// release deletes the version this backend wrote, if it remembers it; else, or
+// if that version is gone, a transaction decides.
+func (b *Backend) release(ctx context.Context, t target) (lock.ReleaseResult, error) {
+	h, ok := b.known(t)
+	if !ok {
+		return b.releaseInTransaction(ctx, t, false)
+	}
+	// Of concurrent releases one goes this way, the others find no entry.
+	if _, mine := b.leases.take(t.lockID); !mine {
+		return b.releaseInTransaction(ctx, t, false)
+	}
+	sent := countSends(ctx)
+	_, err := t.at.lock.Delete(sent, firestore.LastUpdateTime(h.version))
+	switch {
+	case err == nil:
+		b.learnSends(sent)
+		b.waiters.wake(t.at.key)
+		return lock.ReleaseResult{OK: true}, nil
+	case isConflict(err):
+		// Changed by somebody, or deleted by our own first sending.
+		return b.releaseInTransaction(ctx, t, rpcCode(err) != codes.Aborted && b.wasRepeated(sent))
+	case mayHaveApplied(err) && ctx.Err() == nil:
+		return b.releaseInTransaction(ctx, t, true)
+	}
+	b.leases.put(t.lockID, h, b.clock.Now().UnixMilli()) // for another try
+	failure := classify(ctx, err)
+	failure.OutcomeUnknown = mayHaveApplied(err)
+	return lock.ReleaseResult{}, failure
+}
+
+// releaseInTransaction reads, compares and deletes. replyLost says that an
+// earlier commit of this release may have deleted the lock already: it then
+// counts as released if the id is gone.
+func (b *Backend) releaseInTransaction(ctx context.Context, t target, replyLost bool) (lock.ReleaseResult, error) {
+	for round := 0; ; round++ {
+		var f found
+		deleting := false
+		sent := countSends(ctx)
+		err := b.client.RunTransaction(sent, func(ctx context.Context, tx *firestore.Transaction) error {
+			var err error
+			deleting = false
+			if f, err = b.find(ctx, tx, t); err != nil {
+				return err
+			}
+			if f.live == nil && len(f.expired) == 0 {
+				return errNothingToWrite
+			}
+			if f.live != nil {
+				deleting = true
+				if err := tx.Delete(f.live); err != nil {
+					return err
+				}
+			}
+			sent.restart()
+			return f.sweep(tx)
+		})
+		switch {
+		case err == nil && deleting:
+			b.leases.forget(t.lockID)
+			b.waiters.wake(f.stored.key)
+			return lock.ReleaseResult{OK: true}, nil
+		case err == nil, errors.Is(err, errNothingToWrite):
+			b.leases.forget(t.lockID)
+			if replyLost && f.reason == lock.ReasonNotFound {
+				if t.at != nil {
+					b.waiters.wake(t.at.key)
+				}
+				return lock.ReleaseResult{OK: true}, nil
+			}
+			return lock.ReleaseResult{Reason: f.reason}, nil
+		}
+		if !deleting || !mayHaveApplied(err) {
+			return lock.ReleaseResult{}, classify(ctx, err)
+		}
+		if round > 0 || ctx.Err() != nil {
+			failure := *classify(ctx, err)
+			failure.OutcomeUnknown = true
+			return lock.ReleaseResult{}, &failure
+		}
+		// A transaction the server no longer knows was committed by an earlier
+		// sending, or it had expired: the former only if there was one.
+		replyLost = replyLost || !isTransactionGone(err) || b.wasRepeated(sent)
+	}
+}
+
+// releaseInBackground gives up a lease that nobody will use.
+func (b *Backend) releaseInBackground(ctx context.Context, at address, lockID string) {
+	b.background(ctx, func(ctx context.Context) {
+		if _, err := b.release(ctx, target{lockID: lockID, at: &at}); err != nil {
+			b.log.Warn("lock left to its ttl",
+				slog.String("key_hash", b.hash(at.key)), slog.Any("err", classify(ctx, err).At("release", "", "")))
+		}
+	})
+}

@@ -1,0 +1,136 @@
+package firestorelock
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"cloud.google.com/go/firestore"
+
+	"github.com/dronefleet/dronefleet/lock"
+)
+
+// target is the lease a release or an extension is about.
+type target struct {
+	lockID string
+	at     *address // nil: the lease is searched by id
+}
+
+// targetOf checks a reference. A query by id sees direct children of the lock
+// collection only; nested locks are found in the table of own leases.
+func (b *Backend) targetOf(ref lock.Ref) (target, error) {
+	ref, err := lock.ValidateRef(ref)
+	if err != nil {
+		return target{}, err
+	}
+	key := ref.Key
+	if key == "" {
+		h, ok := b.leases.get(ref.LockID)
+		if !ok || !h.nested {
+			return target{lockID: ref.LockID}, nil
+		}
+		key = h.base
+	}
+	at, err := b.locate(key)
+	if err != nil {
+		return target{}, err
+	}
+	return target{lockID: ref.LockID, at: &at}, nil
+}
+
+// known returns what is remembered of the target, if that is enough to act
+// without reading: the version of a lease that is live by the local clock.
+func (b *Backend) known(t target) (held, bool) {
+	if t.at == nil {
+		return held{}, false
+	}
+	h, ok := b.leases.get(t.lockID)
+	return h, ok && h.base == t.at.base && lock.IsLive(h.expiresAtMs, b.clock.Now().UnixMilli())
+}
+
+// found is what a transaction saw of a target.
+type found struct {
+	live    *firestore.DocumentRef   // the one live document; nil: none
+	stored  storedLock               // its content
+	expired []*firestore.DocumentRef // dead copies to be swept, if there were duplicates
+	reason  lock.Reason              // why live is nil
+	now     instant
+}
+
+// find reads the target inside a transaction.
+func (b *Backend) find(ctx context.Context, tx *firestore.Transaction, t target) (found, error) {
+	if ctx.Err() != nil {
+		return found{}, lock.AbortedBy(ctx)
+	}
+	asked := b.clock.Now()
+	var docs []*firestore.DocumentSnapshot
+	var err error
+	if t.at != nil {
+		docs, err = tx.GetAll([]*firestore.DocumentRef{t.at.lock})
+	} else {
+		docs, err = tx.Documents(b.byID(t.lockID)).GetAll()
+	}
+	if err != nil {
+		return found{}, err
+	}
+	if ctx.Err() != nil {
+		return found{}, lock.AbortedBy(ctx)
+	}
+	var readTime time.Time
+	if len(docs) > 0 {
+		readTime = docs[0].ReadTime
+	}
+	return b.judge(docs, t.lockID, b.instantOf(asked, readTime)), nil
+}
+
+func (b *Backend) byID(lockID string) firestore.Query {
+	return b.locks.Where(fieldLockID, "==", lockID)
+}
+
+// judge picks the live document of a lock id. Copies of one id are somebody's
+// mistake: with two live ones nothing is certain and nothing is touched.
+func (b *Backend) judge(docs []*firestore.DocumentSnapshot, lockID string, now instant) found {
+	f := found{reason: lock.ReasonNotFound, now: now}
+	var hits, live int
+	for _, doc := range docs {
+		if !doc.Exists() {
+			continue
+		}
+		s := decodeLock(doc.Data())
+		b.noteMalformed(s.key, s)
+		if s.lockID != lockID {
+			continue
+		}
+		hits++
+		if !s.liveAt(now.judgeMs()) {
+			f.expired = append(f.expired, doc.Ref)
+			continue
+		}
+		live++
+		f.live, f.stored = doc.Ref, s
+	}
+	if hits > 1 {
+		b.log.Warn("several lock documents with one lock id",
+			slog.String("lock_id_hash", b.hash(lockID)), slog.Int("documents", hits), slog.Int("live", live))
+	}
+	if live != 1 {
+		f.live = nil
+	}
+	if live == 0 && hits > 0 {
+		f.reason = lock.ReasonExpired
+	}
+	if hits < 2 || live > 1 {
+		f.expired = nil
+	}
+	return f
+}
+
+// sweep deletes the dead copies of a duplicated lock id.
+func (f found) sweep(tx *firestore.Transaction) error {
+	for _, ref := range f.expired {
+		if err := tx.Delete(ref); err != nil {
+			return err
+		}
+	}
+	return nil
+}

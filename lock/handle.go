@@ -1,0 +1,338 @@
+package lock
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Handle is one held lease. It is safe for concurrent use, and a nil Handle
+// does nothing.
+//
+// A handle releases at most once, even if that release fails: the store ends
+// the lease by itself later.
+type Handle struct {
+	backend Backend
+	key     string
+	lockID  string
+	fence   Fence
+	cfg     config
+
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	heartbeat *heartbeat // nil without WithAutoExtend
+
+	extending sync.Mutex // orders extensions with their bookkeeping
+
+	mu          sync.Mutex
+	state       handleState
+	deadline    time.Time
+	expiresAtMs int64
+	leaseEnd    Timer // fires at deadline
+	loss        error // ErrOwnershipLost or ErrLeaseUnproven
+
+	cancelRelease context.CancelCauseFunc // while closing
+	released      chan struct{}           // closed when state is closed
+}
+
+type handleState int
+
+const (
+	active handleState = iota
+	closing
+	closed
+)
+
+// newHandle starts the bookkeeping of a lease. The handle's context is derived
+// from parent.
+func newHandle(parent context.Context, b Backend, key string, res AcquireResult, c config) *Handle {
+	ctx, cancel := context.WithCancelCause(parent)
+	h := &Handle{
+		backend:     b,
+		key:         key,
+		lockID:      res.LockID,
+		fence:       res.Fence,
+		cfg:         c,
+		ctx:         ctx,
+		cancel:      cancel,
+		deadline:    res.Deadline,
+		expiresAtMs: res.ExpiresAtMs,
+		released:    make(chan struct{}),
+	}
+	h.mu.Lock()
+	h.armLeaseEnd()
+	h.mu.Unlock()
+	if c.autoExtend {
+		h.heartbeat = startHeartbeat(context.WithoutCancel(parent), h)
+	}
+	return h
+}
+
+// LockID is the secret that proves ownership.
+func (h *Handle) LockID() string {
+	if h == nil {
+		return ""
+	}
+	return h.lockID
+}
+
+// Key is the key as it was given.
+func (h *Handle) Key() string {
+	if h == nil {
+		return ""
+	}
+	return h.key
+}
+
+// Fence is the token to pass with every write to the protected resource.
+func (h *Handle) Fence() Fence {
+	if h == nil {
+		return ""
+	}
+	return h.fence
+}
+
+// ExpiresAt is the end of the lease as stored, zero for a nil handle.
+func (h *Handle) ExpiresAt() time.Time {
+	if h == nil {
+		return time.Time{}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return time.UnixMilli(h.expiresAtMs)
+}
+
+// Context ends when the lease does. Its cause is ErrOwnershipLost if the store
+// refused an extension, ErrLeaseUnproven if the lease ended or could not be
+// extended in time, ErrClosed after Release or Close. In Do it also ends with
+// the caller's context.
+func (h *Handle) Context() context.Context {
+	if h == nil {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		cancel(ErrClosed)
+		return ctx
+	}
+	return h.ctx
+}
+
+// Extend makes the lease end ttl from now. False means that the lease is lost
+// (the handle's context has ended with ErrOwnershipLost), or that the handle
+// was closed. An error proves nothing: the old end stands.
+func (h *Handle) Extend(ctx context.Context, ttl time.Duration) (bool, error) {
+	if h == nil {
+		return false, nil
+	}
+	if err := ValidateTTL(ttl); err != nil {
+		return false, asError(err).At("extend", h.key, h.lockID)
+	}
+	if !h.isActive() {
+		return false, nil
+	}
+	ok, err := h.extend(ctx, ttl)
+	if err != nil {
+		return false, asError(err).At("extend", h.key, h.lockID)
+	}
+	return ok, nil
+}
+
+// Release gives the lock up. True means that this call did; a later call is
+// false, nil. It returns its error and reports it nowhere else.
+func (h *Handle) Release(ctx context.Context) (bool, error) {
+	if h == nil {
+		return false, nil
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if !h.beginRelease(cancel) {
+		return false, nil
+	}
+	ok, err := h.releaseOnce(ctx)
+	if err != nil {
+		return false, asError(err).At("release", h.key, h.lockID)
+	}
+	return ok, nil
+}
+
+// Close releases the lock if nobody has. It waits for a release in flight, at
+// most the close timeout. A failure is reported to OnReleaseError once and
+// returned; further calls return nil.
+func (h *Handle) Close() error {
+	if h == nil {
+		return nil
+	}
+	return h.dispose()
+}
+
+// isActive tells whether no release has begun.
+func (h *Handle) isActive() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.state == active
+}
+
+// lost is ErrOwnershipLost, ErrLeaseUnproven or nil.
+func (h *Handle) lost() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.loss
+}
+
+// lose ends the handle's context because the lease can no longer be relied on.
+func (h *Handle) lose(cause error) {
+	h.mu.Lock()
+	if h.state == active && h.loss == nil {
+		h.loss = cause
+	}
+	h.mu.Unlock()
+	h.cancel(cause)
+}
+
+// extend asks the backend and keeps the books.
+func (h *Handle) extend(ctx context.Context, ttl time.Duration) (bool, error) {
+	h.extending.Lock()
+	defer h.extending.Unlock()
+	asked := h.cfg.clock.Now()
+	res, err := h.backend.Extend(ctx, Ref{LockID: h.lockID, Key: h.key}, ttl)
+	if err != nil {
+		return false, err
+	}
+	if !res.OK {
+		h.lose(ErrOwnershipLost)
+		return false, nil
+	}
+	if res.Deadline.IsZero() {
+		res.Deadline = asked.Add(ttl)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.deadline, h.expiresAtMs = res.Deadline, res.ExpiresAtMs
+	h.armLeaseEnd()
+	return true, nil
+}
+
+// armLeaseEnd ends the context at the deadline. The caller holds mu.
+func (h *Handle) armLeaseEnd() {
+	if h.leaseEnd != nil {
+		h.leaseEnd.Stop()
+	}
+	if h.state != active {
+		return
+	}
+	left := h.deadline.Sub(h.cfg.clock.Now())
+	h.leaseEnd = h.cfg.clock.AfterFunc(max(left, 0), h.onLeaseEnd)
+}
+
+// onLeaseEnd runs at the deadline; an extension may have moved it meanwhile.
+func (h *Handle) onLeaseEnd() {
+	h.mu.Lock()
+	over := h.state == active && !h.cfg.clock.Now().Before(h.deadline)
+	h.mu.Unlock()
+	if over {
+		h.lose(ErrLeaseUnproven)
+	}
+}
+
+// beginRelease claims the one release of the handle.
+func (h *Handle) beginRelease(cancel context.CancelCauseFunc) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.state != active {
+		return false
+	}
+	h.state = closing
+	h.cancelRelease = cancel
+	h.leaseEnd.Stop()
+	return true
+}
+
+// releaseOnce makes the release that beginRelease claimed. The heartbeat stops
+// first, or it would take the released lease for a lost one.
+func (h *Handle) releaseOnce(ctx context.Context) (bool, error) {
+	defer func() {
+		h.mu.Lock()
+		h.state = closed
+		h.cancelRelease = nil
+		h.mu.Unlock()
+		close(h.released)
+	}()
+	h.cancel(ErrClosed)
+	h.heartbeat.stop()
+	res, err := h.backend.Release(ctx, Ref{LockID: h.lockID, Key: h.key})
+	return res.OK && err == nil, err
+}
+
+// dispose is the release of Close and Do: bounded, detached, reported.
+func (h *Handle) dispose() error {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(h.ctx))
+	if !h.beginRelease(cancel) {
+		cancel(nil)
+		return h.awaitRelease()
+	}
+	result := make(chan error, 1)
+	go func() {
+		defer cancel(nil)
+		_, err := h.releaseOnce(ctx)
+		result <- err
+	}()
+	expired, stop := after(h.cfg.clock, h.cfg.closeTimeout)
+	defer stop()
+	select {
+	case err := <-result:
+		if err == nil {
+			return nil
+		}
+		return h.report(asError(err))
+	case <-expired:
+		cancel(errCloseTimeout)
+		return h.report(&Error{Code: CodeNetworkTimeout, OutcomeUnknown: true, Err: errCloseTimeout})
+	}
+}
+
+// errCloseTimeout is why Close gave up.
+var errCloseTimeout error = safeError("release did not finish within the close timeout")
+
+// awaitRelease waits for the release that somebody else began.
+func (h *Handle) awaitRelease() error {
+	expired, stop := after(h.cfg.clock, h.cfg.closeTimeout)
+	defer stop()
+	select {
+	case <-h.released:
+		return nil
+	case <-expired:
+	}
+	h.mu.Lock()
+	cancel := h.cancelRelease
+	h.cancelRelease = nil
+	h.mu.Unlock()
+	if cancel == nil { // done meanwhile, or another Close has reported
+		return nil
+	}
+	cancel(errCloseTimeout)
+	return h.report(&Error{Code: CodeNetworkTimeout, OutcomeUnknown: true, Err: errCloseTimeout})
+}
+
+// report tells OnReleaseError, or the log, of a failed release.
+func (h *Handle) report(e *Error) error {
+	e = e.At("release", h.key, h.lockID)
+	if h.cfg.onReleaseError == nil {
+		h.cfg.logger.Warn("lock release failed",
+			slog.String("source", SourceDisposal),
+			slog.Any("err", e))
+		return e
+	}
+	defer func() { _ = recover() }() // a broken callback must not break the caller
+	h.cfg.onReleaseError(e, ReleaseFailure{Key: h.key, LockID: h.lockID, Source: SourceDisposal})
+	return e
+}
+
+// after is a channel that closes once d has passed; never for a negative d.
+func after(clock Clock, d time.Duration) (elapsed <-chan struct{}, stop func()) {
+	c := make(chan struct{})
+	if d < 0 {
+		return c, func() {}
+	}
+	timer := clock.AfterFunc(d, func() { close(c) })
+	return c, func() { timer.Stop() }
+}

@@ -1,0 +1,97 @@
+package lock
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	beatsPerTTL      = 3
+	minAutoExtendTTL = 30 * time.Millisecond
+	maxProofMargin   = time.Second
+)
+
+// heartbeat extends a lease until it is stopped or the lease is lost.
+type heartbeat struct {
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+}
+
+func startHeartbeat(ctx context.Context, h *Handle) *heartbeat {
+	ctx, cancel := context.WithCancel(ctx)
+	hb := &heartbeat{cancel: cancel}
+	until := time.Time{}
+	if h.cfg.maxHold > 0 {
+		until = h.cfg.clock.Now().Add(h.cfg.maxHold)
+	}
+	hb.done.Go(func() { beat(ctx, h, until) })
+	return hb
+}
+
+// stop ends the heartbeat and waits for an extension in flight.
+func (hb *heartbeat) stop() {
+	if hb == nil {
+		return
+	}
+	hb.cancel()
+	hb.done.Wait()
+}
+
+// beat extends every third of the TTL. After an error it tries again soon,
+// until too little of the lease is left to stop the work in an orderly way.
+// until, if set, is when the lease must be over.
+func beat(ctx context.Context, h *Handle, until time.Time) {
+	ttl, clock := h.cfg.ttl, h.cfg.clock
+	margin := min(ttl/10, maxProofMargin)
+	pause := ttl / beatsPerTTL
+	for {
+		proofEnd := h.deadlineNow().Add(-margin)
+		left := proofEnd.Sub(clock.Now())
+		if left <= 0 {
+			h.lose(ErrLeaseUnproven)
+			return
+		}
+		wait(ctx, clock, min(pause, left), nil)
+		if ctx.Err() != nil {
+			return
+		}
+		left = proofEnd.Sub(clock.Now())
+		if left <= 0 {
+			continue // a manual extension may have moved the deadline
+		}
+		extension := ttl
+		if !until.IsZero() {
+			extension = min(ttl, until.Sub(clock.Now()).Truncate(time.Millisecond))
+			if !clock.Now().Add(extension).After(h.deadlineNow()) {
+				return // nothing more to gain: the lease ends by itself
+			}
+		}
+		ok, err := extendWithin(ctx, h, extension, left)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			pause = ttl / 30
+		case !ok:
+			return // Handle.extend has ended the context
+		default:
+			pause = ttl / beatsPerTTL
+		}
+	}
+}
+
+// extendWithin is one extension that gives up when the proof runs out.
+func extendWithin(ctx context.Context, h *Handle, ttl, budget time.Duration) (bool, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	timer := h.cfg.clock.AfterFunc(budget, cancel)
+	defer timer.Stop()
+	return h.extend(ctx, ttl)
+}
+
+func (h *Handle) deadlineNow() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.deadline
+}

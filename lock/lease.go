@@ -1,0 +1,26 @@
+package lock
+
+import "time"
+
+// Tolerance is how long after its end a lease still counts as live for
+// everybody but its holder. It absorbs clock differences between processes and
+// is the same for all of them, so it is no option.
+const Tolerance = time.Second
+
+// IsLive tells whether a lease that ends at expiresAtMs is live at nowMs, both
+// in Unix milliseconds: live while expiresAtMs > nowMs - 1000.
+func IsLive(expiresAtMs, nowMs int64) bool {
+	return expiresAtMs > nowMs-Tolerance.Milliseconds()
+}
+
+// ValidateTTL refuses a TTL that is not a positive whole number of
+// milliseconds with ErrInvalidArgument.
+func ValidateTTL(ttl time.Duration) error {
+	if ttl <= 0 {
+		return Invalid("ttl must be positive; set at least 1ms")
+	}
+	if ttl%time.Millisecond != 0 {
+		return Invalid("ttl must be a whole number of milliseconds; use ttl.Truncate(time.Millisecond)")
+	}
+	return nil
+}

@@ -1,0 +1,365 @@
+package memlock
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/dronefleet/dronefleet/lock"
+)
+
+// cleanupAge is how long a lock must be over before IsLocked may drop it.
+const cleanupAge = 2 * lock.Tolerance
+
+// Backend is a lock.Backend in memory, safe for concurrent use.
+type Backend struct {
+	clock   lock.Clock
+	log     *slog.Logger
+	hash    lock.Hasher
+	cleanup bool
+
+	mu       sync.Mutex
+	leases   map[string]*lease // by key
+	byID     map[string]*lease
+	counters map[string]int64 // never deleted
+	waiting  map[string][]chan struct{}
+}
+
+type lease struct {
+	key, lockID  string
+	acquiredAtMs int64
+	expiresAtMs  int64
+	fence        lock.Fence
+}
+
+var (
+	_ lock.Backend     = (*Backend)(nil)
+	_ lock.RawLookuper = (*Backend)(nil)
+	_ lock.Waiter      = (*Backend)(nil)
+)
+
+// Option changes a default of New.
+type Option func(*Backend)
+
+// WithClock sets the clock.
+func WithClock(c lock.Clock) Option { return func(b *Backend) { b.clock = c } }
+
+// WithLogger sets the logger, slog.Default by default.
+func WithLogger(l *slog.Logger) Option { return func(b *Backend) { b.log = l } }
+
+// WithHasher sets what turns keys and ids into hashes, lock.HashKey by default.
+func WithHasher(h lock.Hasher) Option { return func(b *Backend) { b.hash = h } }
+
+// WithCleanupInIsLocked lets IsLocked drop locks that ended more than two
+// seconds ago.
+func WithCleanupInIsLocked() Option { return func(b *Backend) { b.cleanup = true } }
+
+// New returns an empty backend.
+func New(opts ...Option) *Backend {
+	b := &Backend{
+		clock:    lock.SystemClock(),
+		log:      slog.Default(),
+		hash:     lock.HashKey,
+		leases:   make(map[string]*lease),
+		byID:     make(map[string]*lease),
+		counters: make(map[string]int64),
+		waiting:  make(map[string][]chan struct{}),
+	}
+	for _, opt := range opts {
+		opt(b)
+	}
+	return b
+}
+
+// Capabilities describes the backend.
+func (b *Backend) Capabilities() lock.Capabilities {
+	return lock.Capabilities{Name: "memory", Fencing: true, TimeAuthority: "client"}
+}
+
+// Acquire implements lock.Backend.
+func (b *Backend) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.AcquireResult, error) {
+	fail := func(err error) (lock.AcquireResult, error) {
+		return lock.AcquireResult{}, named(err, "acquire", req.Key, req.LockID)
+	}
+	key, err := lock.NormalizeKey(req.Key)
+	if err != nil {
+		return fail(err)
+	}
+	if err := lock.ValidateTTL(req.TTL); err != nil {
+		return fail(err)
+	}
+	if req.LockID == "" {
+		req.LockID = lock.NewLockID()
+	} else if err := lock.ValidateLockID(req.LockID); err != nil {
+		return fail(err)
+	}
+	if ctx.Err() != nil {
+		return fail(lock.AbortedBy(ctx))
+	}
+
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.clock.Now()
+	nowMs := now.UnixMilli()
+	if old := b.leases[key]; old != nil && lock.IsLive(old.expiresAtMs, nowMs) {
+		if old.lockID != req.LockID {
+			return lock.AcquireResult{Reason: lock.ReasonLocked, HolderExpiresAtMs: old.expiresAtMs}, nil
+		}
+		if old.expiresAtMs <= nowMs { // live for others, over for its holder
+			b.drop(old)
+			return fail(&lock.Error{Code: lock.CodeNetworkTimeout})
+		}
+		return old.granted(now), nil
+	}
+	if b.counters[key] >= lock.FenceMax {
+		return fail(lock.Internal(fmt.Sprintf("fence counter has reached %d; the key is used up", lock.FenceMax)))
+	}
+	next := b.counters[key] + 1
+	fence, err := lock.FormatFence(next)
+	if err != nil {
+		return fail(err)
+	}
+	if next > lock.FenceWarn {
+		b.log.Warn("fence counter is close to its end",
+			slog.String("key_hash", b.hash(key)), slog.Int64("fence", next))
+	}
+	if old := b.leases[key]; old != nil {
+		delete(b.byID, old.lockID)
+	}
+	l := &lease{
+		key:          key,
+		lockID:       req.LockID,
+		acquiredAtMs: nowMs,
+		expiresAtMs:  nowMs + req.TTL.Milliseconds(),
+		fence:        fence,
+	}
+	b.leases[key], b.byID[l.lockID], b.counters[key] = l, l, next
+	return l.granted(now), nil
+}
+
+// granted is the lease as a result.
+func (l *lease) granted(now time.Time) lock.AcquireResult {
+	return lock.AcquireResult{
+		OK:          true,
+		LockID:      l.lockID,
+		Fence:       l.fence,
+		ExpiresAtMs: l.expiresAtMs,
+		Deadline:    deadline(l.expiresAtMs, now),
+	}
+}
+
+// deadline carries a wall-clock end over to the monotonic clock.
+func deadline(expiresAtMs int64, now time.Time) time.Time {
+	return now.Add(time.UnixMilli(expiresAtMs).Sub(now.Round(0)))
+}
+
+// Release implements lock.Backend.
+func (b *Backend) Release(ctx context.Context, ref lock.Ref) (lock.ReleaseResult, error) {
+	checked, err := admit(ctx, ref)
+	if err != nil {
+		return lock.ReleaseResult{}, named(err, "release", ref.Key, ref.LockID)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l, reason := b.find(checked)
+	if l == nil {
+		return lock.ReleaseResult{Reason: reason}, nil
+	}
+	b.drop(l)
+	return lock.ReleaseResult{OK: true}, nil
+}
+
+// Extend implements lock.Backend.
+func (b *Backend) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (lock.ExtendResult, error) {
+	fail := func(err error) (lock.ExtendResult, error) {
+		return lock.ExtendResult{}, named(err, "extend", ref.Key, ref.LockID)
+	}
+	if err := lock.ValidateTTL(ttl); err != nil {
+		return fail(err)
+	}
+	checked, err := admit(ctx, ref)
+	if err != nil {
+		return fail(err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l, reason := b.find(checked)
+	if l == nil {
+		return lock.ExtendResult{Reason: reason}, nil
+	}
+	now := b.clock.Now()
+	l.expiresAtMs = now.UnixMilli() + ttl.Milliseconds()
+	return lock.ExtendResult{OK: true, ExpiresAtMs: l.expiresAtMs, Deadline: deadline(l.expiresAtMs, now)}, nil
+}
+
+// IsLocked implements lock.Backend.
+func (b *Backend) IsLocked(ctx context.Context, key string) (bool, error) {
+	normal, err := lock.NormalizeKey(key)
+	if err == nil && ctx.Err() != nil {
+		err = lock.AbortedBy(ctx)
+	}
+	if err != nil {
+		return false, named(err, "isLocked", key, "")
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := b.leases[normal]
+	if l == nil {
+		return false, nil
+	}
+	nowMs := b.clock.Now().UnixMilli()
+	if b.cleanup && nowMs-l.expiresAtMs > cleanupAge.Milliseconds() {
+		b.drop(l)
+		return false, nil
+	}
+	return lock.IsLive(l.expiresAtMs, nowMs), nil
+}
+
+// Lookup implements lock.Backend.
+func (b *Backend) Lookup(ctx context.Context, q lock.Query) (*lock.Info, error) {
+	raw, err := b.LookupRaw(ctx, q)
+	if raw == nil || err != nil {
+		return nil, err
+	}
+	return &raw.Info, nil
+}
+
+// LookupRaw implements lock.RawLookuper.
+func (b *Backend) LookupRaw(ctx context.Context, q lock.Query) (*lock.RawInfo, error) {
+	checked, err := lock.ValidateQuery(q)
+	if err == nil && ctx.Err() != nil {
+		err = lock.AbortedBy(ctx)
+	}
+	if err != nil {
+		return nil, named(err, "lookup", q.Key, q.LockID)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := b.leases[checked.Key]
+	if checked.LockID != "" {
+		l = b.byID[checked.LockID]
+	}
+	if l == nil || !lock.IsLive(l.expiresAtMs, b.clock.Now().UnixMilli()) {
+		return nil, nil
+	}
+	return b.describe(l), nil
+}
+
+// List describes the live locks, sorted by key.
+func (b *Backend) List(ctx context.Context) ([]lock.RawInfo, error) {
+	if ctx.Err() != nil {
+		return nil, named(lock.AbortedBy(ctx), "list", "", "")
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	nowMs := b.clock.Now().UnixMilli()
+	var list []lock.RawInfo
+	for _, l := range b.leases {
+		if lock.IsLive(l.expiresAtMs, nowMs) {
+			list = append(list, *b.describe(l))
+		}
+	}
+	slices.SortFunc(list, func(x, y lock.RawInfo) int {
+		if x.Key < y.Key {
+			return -1
+		}
+		return 1
+	})
+	return list, nil
+}
+
+func (b *Backend) describe(l *lease) *lock.RawInfo {
+	return &lock.RawInfo{
+		Info: lock.Info{
+			KeyHash:      b.hash(l.key),
+			LockIDHash:   b.hash(l.lockID),
+			ExpiresAtMs:  l.expiresAtMs,
+			AcquiredAtMs: l.acquiredAtMs,
+			Fence:        l.fence,
+		},
+		Key:    l.key,
+		LockID: l.lockID,
+	}
+}
+
+// find returns the live lease of a reference. The caller holds mu.
+func (b *Backend) find(ref lock.Ref) (*lease, lock.Reason) {
+	l := b.byID[ref.LockID]
+	switch {
+	case l == nil, ref.Key != "" && l.key != ref.Key:
+		return nil, lock.ReasonNotFound
+	case !lock.IsLive(l.expiresAtMs, b.clock.Now().UnixMilli()):
+		return nil, lock.ReasonExpired
+	default:
+		return l, ""
+	}
+}
+
+// drop removes a lease, keeps its counter and wakes the first waiter. The
+// caller holds mu.
+func (b *Backend) drop(l *lease) {
+	delete(b.leases, l.key)
+	delete(b.byID, l.lockID)
+	if queue := b.waiting[l.key]; len(queue) > 0 {
+		signal(queue[0])
+	}
+}
+
+// Watch implements lock.Waiter.
+func (b *Backend) Watch(key string) (<-chan struct{}, func()) {
+	key, err := lock.NormalizeKey(key)
+	if err != nil {
+		return nil, func() {}
+	}
+	free := make(chan struct{}, 1)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.waiting[key] = append(b.waiting[key], free)
+	return free, func() { b.leave(key, free) }
+}
+
+// leave removes a waiter; a signal it did not use goes to the next.
+func (b *Backend) leave(key string, free chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	queue := b.waiting[key]
+	if i := slices.Index(queue, free); i >= 0 {
+		queue = slices.Delete(queue, i, i+1)
+	}
+	if len(queue) == 0 {
+		delete(b.waiting, key)
+		return
+	}
+	b.waiting[key] = queue
+	if len(free) > 0 {
+		signal(queue[0])
+	}
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // already told
+	}
+}
+
+// admit checks a reference, then the context.
+func admit(ctx context.Context, ref lock.Ref) (lock.Ref, error) {
+	ref, err := lock.ValidateRef(ref)
+	if err == nil && ctx.Err() != nil {
+		err = lock.AbortedBy(ctx)
+	}
+	return ref, err
+}
+
+// named adds operation, key and id to an error of this package, all of which
+// are *lock.Error.
+func named(err error, op, key, lockID string) error {
+	if e, ok := err.(*lock.Error); ok {
+		return e.At(op, key, lockID)
+	}
+	return err
+}
