@@ -21,6 +21,8 @@ type Chain struct {
 	pending     []int32
 	pendingMark []bool
 	rank        [keyCount][]float64
+	noEmpty     bool // unused vehicles stay unused
+	eject       ejector
 }
 
 // NewChain returns a chain whose solution leaves every request out.

@@ -6,22 +6,25 @@ package search
 // would be reached too late or too heavy, which all later ones would be too.
 // By the triangle inequality the pickup's own detour bounds the pair's.
 func (st *state) evaluate(r, ro int32) (float64, uint32) {
-	in := st.in
 	n := int(st.size[ro])
 	if n+2 > st.stride {
 		return inf, 0
 	}
 	base := int(ro) * st.stride
-	nodes := st.nodes[base : base+n : base+n]
-	veh := &in.Vehicles[ro]
+	used := st.dist[ro]
+	if n == 2 {
+		used = st.nodes[base].next
+	}
+	return st.in.cheapestPair(st.nodes[base:base+n:base+n], &st.in.Vehicles[ro], used, r)
+}
+
+// cheapestPair is evaluate on bare positions whose legs sum to used.
+func (in *Instance) cheapestPair(nodes []node, veh *Vehicle, used float64, r int32) (float64, uint32) {
+	n := len(nodes)
 	pace := veh.Pace
 	room := veh.Capacity + Slack - in.Demand[r]
 	if room < 0 {
 		return inf, 0
-	}
-	used := st.dist[ro]
-	if n == 2 {
-		used = nodes[0].next
 	}
 	best := veh.MaxDist - used
 	place := uint32(0)

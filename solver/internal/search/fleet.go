@@ -13,6 +13,12 @@ type FleetOptions struct {
 // exchanges are the shares of the budget after which chains share their best.
 var exchanges = []float64{0.3, 0.5, 0.7, 0.85, 1}
 
+// fleetShare of the budget goes to saving vehicles before distance is minded.
+const (
+	fleetShare  = 0.3
+	fleetRounds = 6
+)
+
 // MinimizeFleet serves all requests with few vehicles, then little distance.
 func MinimizeFleet(in *Instance, o FleetOptions) *Solution {
 	chains := make([]*Chain, o.Workers)
@@ -24,29 +30,44 @@ func MinimizeFleet(in *Instance, o FleetOptions) *Solution {
 		chains[i] = NewChain(in, o.Tuning, o.Seed*1000+uint64(i))
 		chains[i].Construct(order)
 	}
+	for round := range fleetRounds {
+		to := fleetShare * float64(round+1) / fleetRounds
+		parallel(chains, func(c *Chain) { c.SaveVehicles(Schedule{To: to, Fraction: o.Fraction}) })
+		share(chains)
+	}
 	Together(chains, o.Fraction)
 	return chains[0].Best
+}
+
+// parallel runs f on every chain at once.
+func parallel(chains []*Chain, f func(*Chain)) {
+	var wait sync.WaitGroup
+	for _, c := range chains {
+		wait.Go(func() { f(c) })
+	}
+	wait.Wait()
+}
+
+// share gives every chain the best solution of all.
+func share(chains []*Chain) {
+	best := chains[0]
+	for _, c := range chains[1:] {
+		if c.Best.Less(best.Best) {
+			best = c
+		}
+	}
+	for _, c := range chains {
+		if c != best && best.Best.Less(c.Best) {
+			c.Load(best.Best)
+		}
+	}
 }
 
 // Together anneals independent chains that exchange their best solutions at
 // fixed shares of the budget; afterwards all hold the best.
 func Together(chains []*Chain, fraction func(int64) float64) {
 	for _, to := range exchanges {
-		var wait sync.WaitGroup
-		for _, c := range chains {
-			wait.Go(func() { c.Anneal(Schedule{To: to, Fraction: fraction}) })
-		}
-		wait.Wait()
-		best := chains[0]
-		for _, c := range chains[1:] {
-			if c.Best.Less(best.Best) {
-				best = c
-			}
-		}
-		for _, c := range chains {
-			if c != best && best.Best.Less(c.Best) {
-				c.Load(best.Best)
-			}
-		}
+		parallel(chains, func(c *Chain) { c.Anneal(Schedule{To: to, Fraction: fraction}) })
+		share(chains)
 	}
 }

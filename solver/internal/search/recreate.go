@@ -42,7 +42,7 @@ func (c *Chain) cheapest(r int32, noisy bool) (route int32, place uint32) {
 			gain += st.in.Balance * gain * (2*d + gain)
 		}
 		if st.size[ro] == 2 {
-			if emptySeen {
+			if emptySeen || c.noEmpty {
 				continue
 			}
 			emptySeen = st.in.Uniform

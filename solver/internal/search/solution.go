@@ -74,7 +74,7 @@ func (st *state) restore(s *Solution) {
 	for ro, visits := range s.Routes {
 		base := ro * st.stride
 		veh := &st.in.Vehicles[ro]
-		st.nodes[base] = node{loc: veh.Start, visit: startVisit, early: veh.Depart}
+		st.nodes[base] = node{loc: veh.Start, visit: startVisit, late: inf}
 		for i, v := range visits {
 			st.nodes[base+1+i] = st.in.node(v)
 			if v%Slots != DeliverySlot {

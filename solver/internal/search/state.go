@@ -10,7 +10,7 @@ type node struct {
 	svc    float64
 	loc    int32
 	visit  int32
-	arrive float64
+	late   float64
 }
 
 // cached is the best insertion of a request into a route as of one version.
@@ -100,67 +100,66 @@ func newState(in *Instance) *state {
 func (st *state) clearRoute(ro int) {
 	veh := &st.in.Vehicles[ro]
 	base := ro * st.stride
-	st.nodes[base] = node{loc: veh.Start, visit: startVisit, early: veh.Depart}
+	st.nodes[base] = node{loc: veh.Start, visit: startVisit, late: inf}
 	st.nodes[base+1] = node{loc: veh.End, visit: endVisit}
 	st.resize(int32(ro), 2)
 	st.refresh(ro)
 }
 
-// refresh recomputes times, loads, distances and positions of a route from its
-// visits, in one pass each way.
+// refresh recomputes a route from its visits.
 func (st *state) refresh(ro int) {
-	in := st.in
-	veh := &in.Vehicles[ro]
 	n := int(st.size[ro])
 	base := ro * st.stride
 	nodes := st.nodes[base : base+n : base+n]
-	first := &nodes[0]
-	first.depart, first.arrive, first.load, first.svc = veh.Depart, veh.Depart, 0, 0
-	var load, total float64
-	for i := 1; i < n; i++ {
-		prev, cur := &nodes[i-1], &nodes[i]
-		d := in.Dist[int(prev.loc)*in.N+int(cur.loc)]
-		prev.next = d
-		total += d
-		t := prev.depart + veh.Pace*d
-		cur.arrive = t
-		if v := cur.visit; v >= 0 {
-			if e := in.Early[v]; t < e {
-				t = e
-			}
-			r := int(v) / Slots
-			if v%Slots == DeliverySlot {
-				load -= in.Demand[r]
-				st.posD[r] = int32(i)
-			} else {
-				load += in.Demand[r]
-				st.posP[r] = int32(i)
-			}
-			cur.depart = t + in.Service[v]
-		} else {
-			cur.depart = t
-		}
-		cur.load = load
-	}
-	last := &nodes[n-1]
-	last.next, last.latest = 0, veh.Due+Slack
-	late := last.latest
-	for i := n - 2; i >= 0; i-- {
-		cur := &nodes[i]
-		late -= veh.Pace*cur.next + cur.svc
-		if v := cur.visit; v >= 0 {
-			late = min(late, in.Late[v]+Slack)
-		}
-		cur.latest = late
-	}
-	st.dist[ro] = total
+	st.dist[ro] = st.in.timetable(nodes, &st.in.Vehicles[ro])
 	if n == 2 {
 		st.dist[ro] = 0 // a vehicle without requests stays where it is
 		st.version[ro] = st.emptyVersion[ro]
-	} else {
-		st.lastVersion++
-		st.version[ro] = st.lastVersion
+		return
 	}
+	for i := 1; i < n-1; i++ {
+		if v := nodes[i].visit; v%Slots == DeliverySlot {
+			st.posD[v/Slots] = int32(i)
+		} else {
+			st.posP[v/Slots] = int32(i)
+		}
+	}
+	st.lastVersion++
+	st.version[ro] = st.lastVersion
+}
+
+// timetable computes times, loads and distances of positions from their visits,
+// in one pass each way, and returns the distance.
+func (in *Instance) timetable(nodes []node, veh *Vehicle) (total float64) {
+	n := len(nodes)
+	prev := &nodes[0]
+	prev.depart, prev.load = veh.Depart, 0
+	load := 0.0
+	for i := 1; i < n; i++ {
+		cur := &nodes[i]
+		d := in.Dist[int(prev.loc)*in.N+int(cur.loc)]
+		prev.next = d
+		total += d
+		t := max(prev.depart+veh.Pace*d, cur.early)
+		if v := cur.visit; v >= 0 {
+			if v%Slots == DeliverySlot {
+				load -= in.Demand[v/Slots]
+			} else {
+				load += in.Demand[v/Slots]
+			}
+		}
+		cur.depart, cur.load = t+cur.svc, load
+		prev = cur
+	}
+	prev.next = 0
+	late := veh.Due + Slack
+	prev.latest = late
+	for i := n - 2; i >= 0; i-- {
+		cur := &nodes[i]
+		late = min(cur.late, late-veh.Pace*cur.next-cur.svc)
+		cur.latest = late
+	}
+	return total
 }
 
 // routeCost prices a route in use; an unused one costs nothing.
@@ -324,7 +323,7 @@ func (st *state) insert(r, ro int32, place uint32) {
 }
 
 func (in *Instance) node(v int32) node {
-	return node{visit: v, loc: in.Loc[v], early: in.Early[v], svc: in.Service[v]}
+	return node{visit: v, loc: in.Loc[v], early: in.Early[v], late: in.Late[v] + Slack, svc: in.Service[v]}
 }
 
 // take removes a request from its route's books; the route must be compacted
