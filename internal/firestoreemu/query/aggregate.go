@@ -3,6 +3,7 @@ package query
 import (
 	"fmt"
 	"math"
+	"math/big"
 	"strconv"
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
@@ -157,56 +158,57 @@ func (c counter) over(docs []*pb.Document) *pb.Value {
 	}
 }
 
-// tally adds up the numbers among a field's values: integers exactly as long
-// as they fit, everything as doubles beside them.
+// tally adds up the numbers among a field's values. The integers' sum is kept
+// in two halves, so that no order of additions overflows on the way.
 type tally struct {
-	n        int64
-	integers int64
-	exact    bool // only integers so far, and integers holds their sum
-	doubles  float64
+	n           int64
+	high, low   int64 // integers' sum = high<<32 + low
+	doubles     float64
+	doublesSeen bool
 }
 
 func (c counter) tally(docs []*pb.Document) tally {
-	t := tally{exact: true}
+	var t tally
 	for _, doc := range docs {
 		switch v := value.Get(doc.GetFields(), c.field).GetValueType().(type) {
 		case *pb.Value_IntegerValue:
 			t.n++
-			t.addInteger(v.IntegerValue)
+			t.high += v.IntegerValue >> 32
+			t.low += v.IntegerValue & math.MaxUint32
 		case *pb.Value_DoubleValue:
 			t.n++
-			t.exact = false
 			t.doubles += v.DoubleValue
+			t.doublesSeen = true
 		}
 	}
 	return t
 }
 
-func (t *tally) addInteger(i int64) {
-	sum := t.integers + i
-	if (sum > t.integers) != (i > 0) && i != 0 { // wrapped around
-		t.exact = false
-	}
-	t.integers = sum
-	t.doubles += float64(i)
+func (t tally) integers() *big.Int {
+	sum := new(big.Int).Lsh(big.NewInt(t.high), 32)
+	return sum.Add(sum, big.NewInt(t.low))
 }
 
+// total is the sum of all numbers as a double.
+func (t tally) total() float64 {
+	integers, _ := new(big.Float).SetInt(t.integers()).Float64()
+	return t.doubles + integers
+}
+
+// sum is an integer as long as nothing but integers was seen and it fits.
 func (t tally) sum() *pb.Value {
-	if t.exact {
-		return intValue(t.integers)
+	if integers := t.integers(); !t.doublesSeen && integers.IsInt64() {
+		return intValue(integers.Int64())
 	}
-	return doubleValue(t.doubles)
+	return doubleValue(t.total())
 }
 
+// average is a double, or null where there was no number.
 func (t tally) average() *pb.Value {
-	switch {
-	case t.n == 0:
+	if t.n == 0 {
 		return &pb.Value{ValueType: &pb.Value_NullValue{NullValue: structpb.NullValue_NULL_VALUE}}
-	case t.exact:
-		return doubleValue(float64(t.integers) / float64(t.n))
-	default:
-		return doubleValue(t.doubles / float64(t.n))
 	}
+	return doubleValue(t.total() / float64(t.n))
 }
 
 func intValue(i int64) *pb.Value {
@@ -214,8 +216,5 @@ func intValue(i int64) *pb.Value {
 }
 
 func doubleValue(f float64) *pb.Value {
-	if math.IsNaN(f) {
-		f = math.NaN() // one NaN, whatever the addition made
-	}
 	return &pb.Value{ValueType: &pb.Value_DoubleValue{DoubleValue: f}}
 }

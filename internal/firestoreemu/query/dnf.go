@@ -5,15 +5,13 @@ import "github.com/dronefleet/dronefleet/internal/firestoreemu/value"
 const maxDisjunctions = 30
 
 // Disjunct is one conjunction of the filter's disjunctive normal form, told by
-// the fields it compares; lists (in, array-contains-any) count as one
-// comparison.
+// the fields it pins; a list (in, array-contains-any) counts as one comparison.
+// Inequalities are not here: their fields are among the plan's Orders.
 type Disjunct struct {
 	// Equalities are compared with ==, in, IS_NULL or IS_NAN.
 	Equalities []value.FieldPath
 	// ArrayContains are searched with array-contains or array-contains-any.
 	ArrayContains []value.FieldPath
-	// Inequalities are compared with anything else.
-	Inequalities []value.FieldPath
 }
 
 // countDisjunctions is how many conjunctions the filter expands to when every
@@ -24,10 +22,7 @@ func (n *node) countDisjunctions() int {
 	case n == nil:
 		return 1
 	case n.leaf != nil:
-		if n.leaf.op == opIn || n.leaf.op == opArrayContainsAny {
-			return max(1, len(n.leaf.list))
-		}
-		return 1
+		return max(1, n.leaf.alternatives)
 	case n.isOr:
 		sum := 0
 		for _, child := range n.children {
@@ -83,9 +78,7 @@ func newDisjunct(leaves []*leaf) Disjunct {
 		switch {
 		case l.op.isArrayContains():
 			d.ArrayContains = append(d.ArrayContains, l.field)
-		case l.op.isInequality():
-			d.Inequalities = append(d.Inequalities, l.field)
-		default:
+		case !l.op.isInequality():
 			d.Equalities = append(d.Equalities, l.field)
 		}
 	}

@@ -68,6 +68,8 @@ type leaf struct {
 	operand *pb.Value
 	list    []*pb.Value
 	never   bool // null and NaN operands that match nothing
+
+	alternatives int // disjunctions a list expands to; zero without a list
 }
 
 func (n *node) matches(doc *pb.Document) bool {

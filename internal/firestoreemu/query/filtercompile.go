@@ -119,6 +119,9 @@ func compileField(database string, f *pb.StructuredQuery_FieldFilter) (*node, er
 	if field.IsName() && op.op.isArrayContains() {
 		return nil, invalidf("the name %s is reserved", value.NameField)
 	}
+	if op.op == opIn || op.op == opArrayContainsAny {
+		l.alternatives = countDistinct(operands)
+	}
 	l.dropNulls()
 	return &node{leaf: l}, nil
 }
@@ -188,6 +191,11 @@ func (l *leaf) dropNulls() {
 	default:
 		l.never = isNullOrNaN(l.operand)
 	}
+}
+
+func countDistinct(values []*pb.Value) int {
+	sorted := slices.SortedFunc(slices.Values(values), value.Compare)
+	return len(slices.CompactFunc(sorted, func(a, b *pb.Value) bool { return value.Compare(a, b) == 0 }))
 }
 
 func isNullOrNaN(v *pb.Value) bool {

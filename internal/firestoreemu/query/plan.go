@@ -115,9 +115,6 @@ func (p *Plan) Disjuncts() []Disjunct {
 	return disjuncts
 }
 
-// IsKindless reports whether the query names no collection.
-func (p *Plan) IsKindless() bool { return p.scope.CollectionID == "" }
-
 // Matches reports whether the document is among the results before offset and
 // limit: in scope, with every ordered field, past the filters and between the
 // cursors.

@@ -17,6 +17,9 @@ func validate(scope Scope, parent value.Name, filter *node, explicit []Order) er
 	if err := validateConditionCount(parent, filter, explicit); err != nil {
 		return err
 	}
+	if scope.AllDescendants && parent.IsDocument() && looksBeyondName(filter, explicit) {
+		return invalidf("collection group queries are only allowed at the root parent")
+	}
 	if scope.CollectionID == "" {
 		if err := validateKindless(filter, explicit); err != nil {
 			return err
@@ -46,6 +49,12 @@ func validateConditionCount(parent value.Name, filter *node, explicit []Order) e
 			maxConditions, filters, len(explicit), ancestorText)
 	}
 	return nil
+}
+
+func looksBeyondName(filter *node, explicit []Order) bool {
+	beyond := slices.ContainsFunc(explicit, func(o Order) bool { return !o.Field.IsName() })
+	filter.leaves(func(l *leaf) { beyond = beyond || !l.field.IsName() })
+	return beyond
 }
 
 // validateKindless: a query over every collection can only look at names.

@@ -67,9 +67,10 @@ func ValidateSize(name Name, fields map[string]*pb.Value) error {
 }
 
 // ValidateOperand reports why v cannot be a filter's or a cursor's operand:
-// what ValidateFields would say of a field holding v.
+// what ValidateFields would say of a field holding v, except that arrays may
+// hold arrays.
 func ValidateOperand(v *pb.Value) error {
-	return valueValidator{property: "value"}.value(v, 0)
+	return valueValidator{property: "value", nestedArrays: true}.value(v, 0)
 }
 
 func withThousands(n int) string {
@@ -87,7 +88,8 @@ func withThousands(n int) string {
 // valueValidator checks one top-level field's value; property is the field's
 // name, for the error text.
 type valueValidator struct {
-	property string
+	property     string
+	nestedArrays bool
 }
 
 // value checks v, which stands inside depth maps and arrays.
@@ -137,7 +139,7 @@ func (c valueValidator) array(array *pb.ArrayValue, depth int) error {
 		return c.badNesting()
 	}
 	for _, element := range array.GetValues() {
-		if _, nested := element.GetValueType().(*pb.Value_ArrayValue); nested {
+		if _, nested := element.GetValueType().(*pb.Value_ArrayValue); nested && !c.nestedArrays {
 			return invalidf("Cannot convert an array value in an array value.")
 		}
 		if err := c.value(element, depth); err != nil {
