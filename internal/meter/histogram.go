@@ -1,0 +1,90 @@
+package meter
+
+import (
+	"math"
+	"math/bits"
+	"sync/atomic"
+	"time"
+)
+
+// Histogram counts durations in buckets whose bounds grow by an eighth, from a
+// microsecond to about an hour: quantiles are at most 12.5 % off and recording
+// takes no lock. The zero value is ready to use.
+type Histogram struct {
+	buckets [bucketCount]atomic.Int64
+	sum     atomic.Int64 // nanoseconds
+}
+
+const (
+	subBuckets  = 8
+	bucketCount = 32 * subBuckets
+)
+
+// bucketOf maps microseconds to a bucket: the position of the highest bit and
+// the three bits after it, as in a floating point number.
+func bucketOf(us uint64) int {
+	if us < subBuckets {
+		return int(us)
+	}
+	exp := bits.Len64(us) - 4 // so that us>>exp is in [8, 16)
+	return min((exp+1)*subBuckets+int(us>>exp)-subBuckets, bucketCount-1)
+}
+
+// upperBound is the least duration that is above bucket i, in microseconds.
+func upperBound(i int) float64 {
+	if i < subBuckets {
+		return float64(i + 1)
+	}
+	exp, sub := i/subBuckets-1, i%subBuckets
+	return math.Ldexp(float64(subBuckets+sub+1), exp)
+}
+
+// Record counts d; a negative duration, which a wrong clock can yield, counts
+// as zero.
+func (h *Histogram) Record(d time.Duration) {
+	d = max(d, 0)
+	h.buckets[bucketOf(uint64(d.Microseconds()))].Add(1)
+	h.sum.Add(int64(d))
+}
+
+// Count is how many durations were recorded.
+func (h *Histogram) Count() int64 {
+	var n int64
+	for i := range h.buckets {
+		n += h.buckets[i].Load()
+	}
+	return n
+}
+
+// Sum is the total of all durations.
+func (h *Histogram) Sum() time.Duration { return time.Duration(h.sum.Load()) }
+
+// Quantile is a duration that a share q of those recorded does not exceed, 0
+// if none was recorded.
+func (h *Histogram) Quantile(q float64) time.Duration {
+	total := h.Count()
+	if total == 0 {
+		return 0
+	}
+	rank := max(int64(math.Ceil(q*float64(total))), 1)
+	var seen int64
+	for i := range h.buckets {
+		if seen += h.buckets[i].Load(); seen >= rank {
+			return time.Duration(upperBound(i) * float64(time.Microsecond))
+		}
+	}
+	return time.Duration(upperBound(bucketCount-1) * float64(time.Microsecond))
+}
+
+// cumulative calls f with the powers of two from 128 us to 67 s, in seconds, and
+// how many durations lie below each. The bounds are always the same, as rates
+// over time need.
+func (h *Histogram) cumulative(f func(bound float64, count uint64)) {
+	var seen uint64
+	for i := range h.buckets {
+		seen += uint64(h.buckets[i].Load())
+		if bound := upperBound(i); i%subBuckets == subBuckets-1 && bound >= 1<<7 && bound <= 1<<26 {
+			f(bound/1e6, seen)
+		}
+	}
+}
