@@ -1,0 +1,52 @@
+package pubsubemu
+
+import "time"
+
+// Counters is the state of the server in numbers, since its start.
+type Counters struct {
+	Published     uint64                          // messages accepted by Publish, dead letters included
+	Subscriptions map[string]SubscriptionCounters // by full name
+}
+
+// SubscriptionCounters is one subscription in numbers, since its creation or
+// the start of the server.
+type SubscriptionCounters struct {
+	Published    uint64        // messages that passed the filter into the backlog
+	Delivered    uint64        // deliveries, redeliveries included
+	Acked        uint64        // deliveries acked
+	Nacked       uint64        // deliveries given back
+	Expired      uint64        // deliveries whose ack deadline passed
+	DeadLettered uint64        // messages forwarded to the dead-letter topic
+	Backlog      int           // unacked messages, leased ones included
+	Leased       int           // messages out with a consumer now
+	OldestAge    time.Duration // age of the oldest unacked message on Clock, 0 with none
+}
+
+// Counters reads the counters of every subscription.
+func (s *Server) Counters() Counters {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	out := Counters{
+		Published:     s.published.Load(),
+		Subscriptions: make(map[string]SubscriptionCounters, len(s.subscriptions)),
+	}
+	for name, sub := range s.subscriptions {
+		out.Subscriptions[name] = sub.counters()
+	}
+	return out
+}
+
+func (sub *subscription) counters() SubscriptionCounters {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	b := sub.backlog
+	out := SubscriptionCounters{
+		Published: b.counts.published, Delivered: b.counts.delivered, Acked: b.counts.acked,
+		Nacked: b.counts.nacked, Expired: b.counts.expired, DeadLettered: b.counts.deadLettered,
+		Backlog: b.unacked, Leased: len(b.leases),
+	}
+	if oldest := b.oldest(); oldest != nil {
+		out.OldestAge = time.Duration(sub.server.now() - oldest.stored)
+	}
+	return out
+}

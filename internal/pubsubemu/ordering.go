@@ -1,0 +1,69 @@
+package pubsubemu
+
+// keyQueue holds the unsettled messages of one ordering key in publish order:
+//
+//	[in flight or acked out of order ...][next ... not yet delivered]
+//
+// While anything before next is in flight the key is bound to the consumer that
+// holds it, and only that consumer gets more of the key. A nack or an expiry
+// moves next back, which takes the leases of everything behind it.
+type keyQueue struct {
+	name       string
+	entries    list
+	next       *entry    // first entry not delivered, nil when all are
+	owner      *consumer // bound consumer
+	orphaned   bool      // leases outlive a closed stream: bound to nobody, but not free
+	inFlight   int
+	delayed    bool     // next backs off: the key waits with it
+	in         *keyList // the list of deliverable keys that links it
+	prev, foll *keyQueue
+}
+
+// deliverable says whether some consumer may get the next message now.
+func (k *keyQueue) deliverable() bool { return k.next != nil && !k.delayed && !k.orphaned }
+
+// afterDelivered is the entry to deliver after e. One on its way to the
+// dead-letter topic is passed over: it comes back only if that fails.
+func (k *keyQueue) afterDelivered(e *entry) *entry {
+	next := k.entries.after(e)
+	for next != nil && next.state == stateForwarding {
+		next = k.entries.after(next)
+	}
+	return next
+}
+
+// keyList is a round-robin line of keys with something to deliver.
+type keyList struct {
+	head, tail *keyQueue
+	n          int
+}
+
+func (l *keyList) pushBack(k *keyQueue) {
+	k.in, k.prev, k.foll = l, l.tail, nil
+	if l.tail == nil {
+		l.head = k
+	} else {
+		l.tail.foll = k
+	}
+	l.tail = k
+	l.n++
+}
+
+func (k *keyQueue) unlist() {
+	l := k.in
+	if l == nil {
+		return
+	}
+	if k.prev == nil {
+		l.head = k.foll
+	} else {
+		k.prev.foll = k.foll
+	}
+	if k.foll == nil {
+		l.tail = k.prev
+	} else {
+		k.foll.prev = k.prev
+	}
+	k.in, k.prev, k.foll = nil, nil, nil
+	l.n--
+}

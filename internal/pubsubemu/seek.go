@@ -1,0 +1,105 @@
+package pubsubemu
+
+// seek rewrites what is acked: an entry stays or becomes unacked exactly when
+// want says so. Messages in extra that the backlog no longer holds come back
+// first; they are in order of arrival. It costs time in proportion to the
+// backlog. Leases of unordered messages that stay unacked live on; ordered
+// keys start anew, because a purge or a replay may change their first message.
+func (b *backlog) seek(want func(*message) bool, extra []*message) {
+	b.restore(extra)
+	for e := b.all.head; e != nil; {
+		next := b.all.after(e)
+		switch wanted := want(e.msg); {
+		case wanted && e.state == stateAcked:
+			b.revive(e)
+		case !wanted && e.state != stateAcked:
+			b.purge(e)
+		}
+		e = next
+	}
+	if b.rules.ordered {
+		b.rebuildKeys()
+	}
+	b.wakeIdle()
+}
+
+// restore puts messages back that had left, as acked entries in their place.
+func (b *backlog) restore(extra []*message) {
+	if len(extra) == 0 {
+		return
+	}
+	held := make(map[uint64]bool, b.all.n)
+	for e := b.all.head; e != nil; e = b.all.after(e) {
+		held[e.msg.id] = true
+	}
+	at := b.all.head
+	for _, m := range extra {
+		if held[m.id] {
+			continue
+		}
+		for at != nil && at.msg.id < m.id {
+			at = b.all.after(at)
+		}
+		b.all.insertBefore(&entry{msg: m, timer: -1, state: stateAcked}, at)
+	}
+}
+
+// revive makes an acked entry unacked, as if never delivered.
+func (b *backlog) revive(e *entry) {
+	e.attempts = 0
+	b.unacked++
+	e.state = stateReady
+	if b.rules.ordered && e.msg.key != "" {
+		return // rebuildKeys puts it in line
+	}
+	b.again.pushBack(e)
+	e.queue = &b.again
+}
+
+// purge acks an entry on behalf of a seek.
+func (b *backlog) purge(e *entry) {
+	b.withdraw(e)
+	b.unacked--
+	e.state = stateAcked
+	b.leaveKey(e)
+	b.letGo(e)
+}
+
+// rebuildKeys lines up every unacked keyed message anew, in order of arrival.
+func (b *backlog) rebuildKeys() {
+	for _, k := range b.keys {
+		k.unlist()
+		for k.entries.head != nil {
+			e := k.entries.head
+			if e.state == stateLeased {
+				b.endLease(e)
+			}
+			b.timers.drop(e)
+			k.entries.remove(e)
+			e.key = nil
+			if e.state == stateAcked {
+				b.letGo(e)
+			}
+		}
+		k.next = nil
+		k.unlist()
+	}
+	clear(b.keys)
+	for e := b.all.head; e != nil; e = b.all.after(e) {
+		if e.msg.key != "" && e.state != stateAcked {
+			b.enqueue(e, &b.fresh)
+		}
+	}
+}
+
+// stopRetaining drops acked entries when the subscription no longer keeps them.
+func (b *backlog) stopRetaining() {
+	for e := b.all.head; e != nil; {
+		next := b.all.after(e)
+		if e.state == stateAcked && e.key == nil {
+			b.all.remove(e)
+			e.state = stateGone
+		}
+		e = next
+	}
+}

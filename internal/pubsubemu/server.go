@@ -1,0 +1,152 @@
+package pubsubemu
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// maxRequestBytes is above the documented publish limit, so that too large a
+// publish gets its INVALID_ARGUMENT and not a transport error.
+const maxRequestBytes = 32 << 20
+
+// Server is a running Pub/Sub server.
+type Server struct {
+	pubsubpb.UnimplementedPublisherServer
+	pubsubpb.UnimplementedSubscriberServer
+
+	opts     Options
+	listener net.Listener
+	grpc     *grpc.Server
+	serving  sync.WaitGroup // the accept loop and one timer loop per subscription
+	closing  chan struct{}  // closed when Close begins
+	closed   sync.Once
+	closeErr error
+
+	published    atomic.Uint64 // messages accepted so far
+	lastMessage  atomic.Uint64 // id of the newest message
+	lastInstance atomic.Uint64 // instance of the newest subscription
+
+	mu            sync.RWMutex
+	topics        map[string]*topic
+	subscriptions map[string]*subscription
+	snapshots     map[string]*snapshot
+}
+
+// Start listens on opts.Addr and serves until Close. It fails when the address
+// is taken or the data directory cannot be used.
+func Start(opts Options) (*Server, error) {
+	opts = opts.withDefaults()
+	listener, err := net.Listen("tcp", opts.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("pubsub emulator: listen on %s: %w; choose another Options.Addr", opts.Addr, err)
+	}
+	s := &Server{
+		opts:          opts,
+		listener:      listener,
+		closing:       make(chan struct{}),
+		topics:        map[string]*topic{},
+		subscriptions: map[string]*subscription{},
+		snapshots:     map[string]*snapshot{},
+	}
+	s.grpc = grpc.NewServer(
+		grpc.ForceServerCodecV2(newCodec()),
+		grpc.MaxRecvMsgSize(maxRequestBytes),
+		grpc.MaxSendMsgSize(maxRequestBytes),
+		grpc.InitialWindowSize(1<<20),
+		grpc.InitialConnWindowSize(4<<20),
+		grpc.WaitForHandlers(true),
+		grpc.UnaryInterceptor(s.guardUnary),
+		grpc.StreamInterceptor(s.guardStream),
+	)
+	pubsubpb.RegisterPublisherServer(s.grpc, s)
+	pubsubpb.RegisterSubscriberServer(s.grpc, s)
+	pubsubpb.RegisterSchemaServiceServer(s.grpc, schemas{})
+	s.serving.Go(func() {
+		if err := s.grpc.Serve(listener); err != nil {
+			opts.Logger.Error("pubsub emulator stopped serving", slog.Any("err", err))
+		}
+	})
+	return s, nil
+}
+
+// Addr is host:port, as PUBSUB_EMULATOR_HOST wants it.
+func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// Close ends all streams and calls, and returns when nothing of the server
+// runs any more. Closing twice is harmless.
+func (s *Server) Close() error {
+	s.closed.Do(func() {
+		close(s.closing)
+		s.mu.Lock()
+		for _, sub := range s.subscriptions {
+			sub.end(status.Error(codes.Unavailable, "the server is shutting down"))
+		}
+		s.mu.Unlock()
+		s.grpc.Stop()
+		s.serving.Wait()
+	})
+	return s.closeErr
+}
+
+// now is the time of leases and retention in Clock nanoseconds.
+func (s *Server) now() int64 { return s.opts.Clock.Now().UnixNano() }
+
+func (s *Server) guardUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (resp any, err error) {
+	defer func() { err = s.finish(info.FullMethod, recover(), err) }()
+	return handle(ctx, req)
+}
+
+func (s *Server) guardStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
+	defer func() { err = s.finish(info.FullMethod, recover(), err) }()
+	return handle(srv, stream)
+}
+
+// finish turns a panic into an INTERNAL answer, so that one bad call does not
+// take the test run down without a word.
+func (s *Server) finish(method string, panicked any, err error) error {
+	if panicked != nil {
+		s.opts.Logger.Error("pubsub emulator call panicked", slog.String("method", method),
+			slog.Any("panic", panicked), slog.String("stack", string(debug.Stack())))
+		return status.Errorf(codes.Internal, "%s panicked: %v", method, panicked)
+	}
+	if err != nil {
+		s.opts.Logger.Debug("pubsub emulator call refused", slog.String("method", method), slog.Any("err", err))
+	}
+	return err
+}
+
+func (s *Server) topic(field, name string) (*topic, error) {
+	if err := checkName(field, name, topics); err != nil {
+		return nil, err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	t := s.topics[name]
+	if t == nil {
+		return nil, notFound(name)
+	}
+	return t, nil
+}
+
+func (s *Server) subscription(field, name string) (*subscription, error) {
+	if err := checkName(field, name, subscriptions); err != nil {
+		return nil, err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	sub := s.subscriptions[name]
+	if sub == nil {
+		return nil, notFound(name)
+	}
+	return sub, nil
+}

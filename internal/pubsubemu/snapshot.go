@@ -1,0 +1,299 @@
+package pubsubemu
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/dronefleet/dronefleet/internal/pubsubemu/filter"
+)
+
+// A snapshot lives for snapshotLife minus the age of its oldest message, and
+// is refused when less than minSnapshotLife would remain.
+const (
+	snapshotLife    = 7 * 24 * time.Hour
+	minSnapshotLife = time.Hour
+)
+
+// snapshot holds what a subscription had unacked when it was taken, and every
+// message published to the topic since.
+type snapshot struct {
+	name string
+
+	mu       sync.Mutex
+	config   *pubsubpb.Snapshot
+	topic    *topic // nil once deleted
+	messages []*message
+}
+
+func (snap *snapshot) hold(msgs []*message) {
+	snap.mu.Lock()
+	snap.messages = append(snap.messages, msgs...)
+	snap.mu.Unlock()
+}
+
+func (snap *snapshot) describe() *pubsubpb.Snapshot {
+	snap.mu.Lock()
+	defer snap.mu.Unlock()
+	return proto.CloneOf(snap.config)
+}
+
+// CreateSnapshot takes a snapshot of a subscription's backlog.
+func (s *Server) CreateSnapshot(_ context.Context, req *pubsubpb.CreateSnapshotRequest) (*pubsubpb.Snapshot, error) {
+	sub, err := s.subscription("subscription", req.Subscription)
+	if err != nil {
+		return nil, err
+	}
+	name := req.Name
+	if name == "" {
+		name = fmt.Sprintf("projects/%s/snapshots/snapshot-%d", projectOf(sub.name), s.lastInstance.Add(1))
+	}
+	if err := checkName("name", name, snapshots); err != nil {
+		return nil, err
+	}
+	s.dropExpiredSnapshots()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.snapshots[name] != nil {
+		return nil, alreadyExists(name)
+	}
+	sub.mu.Lock()
+	t, ended := sub.topic, sub.ended
+	sub.mu.Unlock()
+	if ended != nil {
+		return nil, ended
+	}
+	if t == nil {
+		return nil, status.Errorf(codes.FailedPrecondition, "subscription %s: its topic is deleted; a snapshot needs one", sub.name)
+	}
+	t.mu.Lock() // waits for publishes under way: each is in the snapshot wholly
+	defer t.mu.Unlock()
+	messages := sub.unacked()
+	now := s.opts.Clock.Now()
+	life := snapshotLife
+	if len(messages) > 0 {
+		life -= now.Sub(time.Unix(0, messages[0].stored))
+	}
+	if life < minSnapshotLife {
+		return nil, status.Errorf(codes.FailedPrecondition,
+			"subscription %s: its oldest unacked message leaves the snapshot less than %v to live; ack or seek first", sub.name, minSnapshotLife)
+	}
+	snap := &snapshot{name: name, topic: t, messages: messages, config: &pubsubpb.Snapshot{
+		Name: name, Topic: t.name, Labels: req.Labels, ExpireTime: timestamppb.New(now.Add(life)),
+	}}
+	s.snapshots[name] = snap
+	t.snapshots = append(t.snapshots, snap)
+	return snap.describe(), nil
+}
+
+// unacked lists the messages still to be acked, by arrival.
+func (sub *subscription) unacked() []*message {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	var messages []*message
+	for e := sub.backlog.all.head; e != nil; e = sub.backlog.all.after(e) {
+		if e.state != stateAcked {
+			messages = append(messages, e.msg)
+		}
+	}
+	return messages
+}
+
+func (s *Server) snapshot(field, name string) (*snapshot, error) {
+	if err := checkName(field, name, snapshots); err != nil {
+		return nil, err
+	}
+	s.dropExpiredSnapshots()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	snap := s.snapshots[name]
+	if snap == nil {
+		return nil, notFound(name)
+	}
+	return snap, nil
+}
+
+// dropExpiredSnapshots removes snapshots past their time, whenever snapshots
+// are looked at.
+func (s *Server) dropExpiredSnapshots() {
+	now := s.opts.Clock.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, snap := range s.snapshots {
+		if !snap.describe().ExpireTime.AsTime().After(now) {
+			s.removeSnapshot(snap)
+		}
+	}
+}
+
+// removeSnapshot forgets a snapshot. The caller holds the lock of the server.
+func (s *Server) removeSnapshot(snap *snapshot) {
+	delete(s.snapshots, snap.name)
+	snap.mu.Lock()
+	t := snap.topic
+	snap.topic, snap.messages = nil, nil
+	snap.mu.Unlock()
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	if i := slices.Index(t.snapshots, snap); i >= 0 {
+		t.snapshots = slices.Delete(t.snapshots, i, i+1)
+	}
+	t.mu.Unlock()
+}
+
+// GetSnapshot returns a snapshot's settings.
+func (s *Server) GetSnapshot(_ context.Context, req *pubsubpb.GetSnapshotRequest) (*pubsubpb.Snapshot, error) {
+	snap, err := s.snapshot("snapshot", req.Snapshot)
+	if err != nil {
+		return nil, err
+	}
+	return snap.describe(), nil
+}
+
+// ListSnapshots lists the snapshots of a project by name.
+func (s *Server) ListSnapshots(_ context.Context, req *pubsubpb.ListSnapshotsRequest) (*pubsubpb.ListSnapshotsResponse, error) {
+	if err := checkProject("project", req.Project); err != nil {
+		return nil, err
+	}
+	s.dropExpiredSnapshots()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	names, next, err := page(namesIn(s.snapshots, req.Project), req.PageSize, req.PageToken)
+	if err != nil {
+		return nil, err
+	}
+	out := &pubsubpb.ListSnapshotsResponse{NextPageToken: next}
+	for _, name := range names {
+		out.Snapshots = append(out.Snapshots, s.snapshots[name].describe())
+	}
+	return out, nil
+}
+
+var mutableSnapshotFields = map[string]bool{"labels": true, "expire_time": true}
+
+// UpdateSnapshot changes the fields the mask names.
+func (s *Server) UpdateSnapshot(_ context.Context, req *pubsubpb.UpdateSnapshotRequest) (*pubsubpb.Snapshot, error) {
+	snap, err := s.snapshot("snapshot.name", req.Snapshot.GetName())
+	if err != nil {
+		return nil, err
+	}
+	snap.mu.Lock()
+	defer snap.mu.Unlock()
+	config := proto.CloneOf(snap.config)
+	if err := applyMask(config, req.Snapshot, req.UpdateMask, mutableSnapshotFields); err != nil {
+		return nil, err
+	}
+	if err := config.ExpireTime.CheckValid(); err != nil {
+		return nil, invalid("snapshot.expire_time: %v", err)
+	}
+	if latest := s.opts.Clock.Now().Add(snapshotLife); config.ExpireTime.AsTime().After(latest) {
+		return nil, invalid("snapshot.expire_time: more than %v ahead", snapshotLife)
+	}
+	snap.config = config
+	return proto.CloneOf(config), nil
+}
+
+// DeleteSnapshot removes a snapshot.
+func (s *Server) DeleteSnapshot(_ context.Context, req *pubsubpb.DeleteSnapshotRequest) (*emptypb.Empty, error) {
+	snap, err := s.snapshot("snapshot", req.Snapshot)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.snapshots[snap.name] != snap {
+		return nil, notFound(snap.name)
+	}
+	s.removeSnapshot(snap)
+	return &emptypb.Empty{}, nil
+}
+
+// Seek moves a subscription to a time or to a snapshot.
+func (s *Server) Seek(_ context.Context, req *pubsubpb.SeekRequest) (*pubsubpb.SeekResponse, error) {
+	sub, err := s.subscription("subscription", req.Subscription)
+	if err != nil {
+		return nil, err
+	}
+	switch target := req.Target.(type) {
+	case *pubsubpb.SeekRequest_Time:
+		if err := target.Time.CheckValid(); err != nil {
+			return nil, invalid("time: %v", err)
+		}
+		return &pubsubpb.SeekResponse{}, sub.seekTime(target.Time.AsTime())
+	case *pubsubpb.SeekRequest_Snapshot:
+		snap, err := s.snapshot("snapshot", target.Snapshot)
+		if err != nil {
+			return nil, err
+		}
+		return &pubsubpb.SeekResponse{}, sub.seekSnapshot(snap)
+	}
+	return nil, invalid("target: set time or snapshot")
+}
+
+// seekTime acks what was published before at and brings back what is retained
+// since: by the subscription itself, or by its topic.
+func (sub *subscription) seekTime(at time.Time) error {
+	sub.mu.Lock()
+	t := sub.topic
+	sub.mu.Unlock()
+	var extra []*message
+	if t != nil {
+		extra = t.replayable(sub.server.now())
+	}
+	return sub.seek(func(m *message) bool { return !m.published.Before(at) }, extra)
+}
+
+func (sub *subscription) seekSnapshot(snap *snapshot) error {
+	sub.mu.Lock()
+	t := sub.topic
+	sub.mu.Unlock()
+	snap.mu.Lock()
+	sameTopic := t != nil && snap.topic == t
+	held := slices.Clone(snap.messages)
+	snap.mu.Unlock()
+	if !sameTopic {
+		return status.Errorf(codes.FailedPrecondition,
+			"snapshot %s: belongs to another topic than subscription %s; seek a subscription of the same topic", snap.name, sub.name)
+	}
+	wanted := make(map[uint64]bool, len(held))
+	for _, m := range held {
+		wanted[m.id] = true
+	}
+	return sub.seek(func(m *message) bool { return wanted[m.id] }, held)
+}
+
+func (sub *subscription) seek(want func(*message) bool, extra []*message) error {
+	restorable := extra[:0]
+	for _, m := range extra {
+		if want(m) && matches(sub.filter, m) {
+			restorable = append(restorable, m)
+		}
+	}
+	sub.mu.Lock()
+	defer sub.unlock()
+	if sub.ended != nil {
+		return sub.ended
+	}
+	sub.backlog.seek(want, restorable)
+	return nil
+}
+
+// matches evaluates a filter on a stored message.
+func matches(f filter.Filter, m *message) bool {
+	if f.Everything() {
+		return true
+	}
+	decoded := &pubsubpb.PubsubMessage{}
+	return proto.Unmarshal(m.wire, decoded) == nil && f.Matches(decoded.Attributes)
+}

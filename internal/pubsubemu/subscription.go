@@ -1,0 +1,235 @@
+package pubsubemu
+
+import (
+	"math"
+	"strconv"
+	"sync"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/dronefleet/dronefleet/internal/pubsubemu/filter"
+)
+
+// subscription couples a backlog with its lock, its timer and its settings.
+type subscription struct {
+	server   *Server
+	name     string
+	instance uint64 // tells incarnations of one name apart in ack ids
+	ackIDs   string // prefix of its ack ids
+	filter   filter.Filter
+
+	gone  chan struct{} // closed when deleted, detached or shut down
+	rearm chan struct{} // holds one token: something is due earlier than armed
+
+	mu      sync.Mutex
+	config  *pubsubpb.Subscription
+	backlog *backlog
+	topic   *topic // nil once the topic is deleted or the subscription detached
+	armed   int64  // when the timer loop wakes, in Clock nanoseconds
+	ended   error  // why gone is closed
+}
+
+// newSubscription builds a subscription from checked, completed settings.
+func (s *Server) newSubscription(config *pubsubpb.Subscription, t *topic, f filter.Filter, instance uint64) *subscription {
+	return &subscription{
+		server:   s,
+		name:     config.Name,
+		instance: instance,
+		ackIDs:   ackIDPrefix(instance),
+		filter:   f,
+		gone:     make(chan struct{}),
+		rearm:    make(chan struct{}, 1),
+		config:   config,
+		backlog:  newBacklog(rulesOf(config)),
+		topic:    t,
+		armed:    math.MaxInt64,
+	}
+}
+
+func rulesOf(config *pubsubpb.Subscription) rules {
+	r := rules{
+		ackDeadline: time.Duration(config.AckDeadlineSeconds) * time.Second,
+		retention:   config.MessageRetentionDuration.AsDuration(),
+		retainAcked: config.RetainAckedMessages,
+		ordered:     config.EnableMessageOrdering,
+		exactlyOnce: config.EnableExactlyOnceDelivery,
+	}
+	if p := config.DeadLetterPolicy; p != nil {
+		r.maxAttempts = p.MaxDeliveryAttempts
+	}
+	if p := config.RetryPolicy; p != nil {
+		r.retry = true
+		r.minBackoff, r.maxBackoff = p.MinimumBackoff.AsDuration(), p.MaximumBackoff.AsDuration()
+	}
+	return r
+}
+
+// run is the timer loop: it expires leases, ends backoffs and drops messages
+// past their retention.
+func (sub *subscription) run() {
+	for {
+		sub.mu.Lock()
+		now := sub.server.now()
+		sub.backlog.advance(now)
+		due, ok := sub.backlog.nextDue()
+		if !ok {
+			due = math.MaxInt64
+		}
+		sub.armed = due
+		sub.unlock()
+
+		var fire <-chan time.Time
+		stop := func() bool { return false }
+		if ok {
+			timer := sub.server.opts.Clock.NewTimer(time.Duration(due - now))
+			fire, stop = timer.Chan(), timer.Stop
+		}
+		select {
+		case <-fire:
+		case <-sub.rearm:
+		case <-sub.gone:
+			stop()
+			return
+		}
+		stop()
+	}
+}
+
+// unlock releases the lock after a change of the backlog and does what the
+// change asks for: an earlier timer, dead letters to forward.
+func (sub *subscription) unlock() {
+	b := sub.backlog
+	if due, ok := b.nextDue(); ok && due < sub.armed {
+		sub.armed = due
+		select {
+		case sub.rearm <- struct{}{}:
+		default:
+		}
+	}
+	forwards, config := b.forwards, sub.config
+	b.forwards = nil
+	sub.mu.Unlock()
+	if len(forwards) > 0 {
+		sub.deadLetter(config, forwards)
+	}
+}
+
+// hold adds published messages to the backlog.
+func (sub *subscription) hold(msgs []*message) {
+	sub.mu.Lock()
+	if sub.ended == nil {
+		sub.backlog.add(msgs)
+	}
+	sub.unlock()
+}
+
+// end closes the subscription to all consumers; err is what they are told.
+func (sub *subscription) end(err error) {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	if sub.ended != nil {
+		return
+	}
+	sub.ended = err
+	sub.backlog = newBacklog(sub.backlog.rules)
+	close(sub.gone)
+}
+
+// open admits a consumer.
+func (sub *subscription) open(c *consumer) error {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	if sub.ended != nil {
+		return sub.ended
+	}
+	sub.backlog.open(c)
+	return nil
+}
+
+// batch limits: few enough bytes for every client's receive limit, few enough
+// messages that concurrent streams share a backlog.
+var handOver = batchLimits{messages: 1000, bytes: 1 << 20}
+
+// take leases what c may have now into out. With nothing to hand over c is
+// lined up to be woken.
+func (sub *subscription) take(c *consumer, limits batchLimits, room []*entry, out *pullResponse) []*entry {
+	sub.mu.Lock()
+	b := sub.backlog
+	taken := b.take(c, room[:0], limits, sub.server.now())
+	if len(taken) == 0 {
+		b.wait(c)
+	}
+	out.exactlyOnce, out.ordered = b.rules.exactlyOnce, b.rules.ordered
+	out.deliveries = out.deliveries[:0]
+	for _, e := range taken {
+		d := delivery{lease: e.lease, wire: e.msg.wire}
+		if b.rules.maxAttempts > 0 {
+			d.attempt = e.attempts
+		}
+		out.deliveries = append(out.deliveries, d)
+	}
+	sub.unlock()
+	for i := range out.deliveries {
+		out.deliveries[i].ackID = formatAckID(sub.ackIDs, out.deliveries[i].lease)
+	}
+	return taken
+}
+
+// closeStream ends a streaming pull's consumer.
+func (sub *subscription) closeStream(c *consumer) {
+	sub.mu.Lock()
+	sub.backlog.close(c, sub.server.now())
+	sub.unlock()
+}
+
+// closePull ends a Pull's consumer; what it took stays leased.
+func (sub *subscription) closePull(c *consumer) {
+	sub.mu.Lock()
+	sub.backlog.leave(c)
+	sub.unlock()
+}
+
+// describe copies the settings for an answer.
+func (sub *subscription) describe() *pubsubpb.Subscription {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	return proto.CloneOf(sub.config)
+}
+
+// deadLetter forwards exhausted messages to the dead-letter topic.
+func (sub *subscription) deadLetter(config *pubsubpb.Subscription, exhausted []*entry) {
+	t, err := sub.server.topic("dead_letter_topic", config.DeadLetterPolicy.GetDeadLetterTopic())
+	for _, e := range exhausted {
+		forwarded := err == nil && sub.forward(t, e) == nil
+		sub.mu.Lock()
+		sub.backlog.forwarded(e, forwarded)
+		sub.unlock()
+	}
+}
+
+// Attributes the service adds to a dead-lettered message,
+// https://cloud.google.com/pubsub/docs/handling-failures.
+const (
+	deadLetterSubscription = "CloudPubSubDeadLetterSourceSubscription"
+	deadLetterProject      = "CloudPubSubDeadLetterSourceSubscriptionProject"
+	deadLetterCount        = "CloudPubSubDeadLetterSourceDeliveryCount"
+	deadLetterPublishTime  = "CloudPubSubDeadLetterSourceTopicPublishTime"
+)
+
+func (sub *subscription) forward(t *topic, e *entry) error {
+	letter := &pubsubpb.PubsubMessage{}
+	if err := proto.Unmarshal(e.msg.wire, letter); err != nil {
+		return err
+	}
+	if letter.Attributes == nil {
+		letter.Attributes = map[string]string{}
+	}
+	letter.Attributes[deadLetterSubscription] = idOf(sub.name)
+	letter.Attributes[deadLetterProject] = projectOf(sub.name)
+	letter.Attributes[deadLetterCount] = strconv.Itoa(int(e.attempts))
+	letter.Attributes[deadLetterPublishTime] = e.msg.published.UTC().Format(time.RFC3339Nano)
+	_, err := sub.server.publish(t, []*pubsubpb.PubsubMessage{letter})
+	return err
+}

@@ -1,0 +1,280 @@
+package pubsubemu
+
+import (
+	"context"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/dronefleet/dronefleet/internal/pubsubemu/filter"
+)
+
+// CreateSubscription adds a pull subscription to a topic.
+func (s *Server) CreateSubscription(_ context.Context, req *pubsubpb.Subscription) (*pubsubpb.Subscription, error) {
+	if err := checkName("name", req.Name, subscriptions); err != nil {
+		return nil, err
+	}
+	if err := checkName("topic", req.Topic, topics); err != nil {
+		return nil, err
+	}
+	config := proto.CloneOf(req)
+	if err := completeSubscription(config); err != nil {
+		return nil, err
+	}
+	parsed, err := filter.Parse(config.Filter)
+	if err != nil {
+		return nil, invalid("filter: %v", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.topics[config.Topic]
+	if t == nil {
+		return nil, notFound(config.Topic)
+	}
+	if s.subscriptions[config.Name] != nil {
+		return nil, alreadyExists(config.Name)
+	}
+	if err := s.checkDeadLetterTopic(config); err != nil {
+		return nil, err
+	}
+	config.TopicMessageRetentionDuration = t.describe().MessageRetentionDuration
+	sub := s.newSubscription(config, t, parsed, s.lastInstance.Add(1))
+	s.admit(sub)
+	return sub.describe(), nil
+}
+
+// admit makes a subscription reachable and starts its timer. The caller holds
+// the lock of the server.
+func (s *Server) admit(sub *subscription) {
+	s.subscriptions[sub.name] = sub
+	if sub.topic != nil {
+		sub.topic.attach(sub)
+	}
+	s.serving.Go(sub.run)
+}
+
+// completeSubscription checks the settings and fills in the defaults.
+func completeSubscription(config *pubsubpb.Subscription) error {
+	for field, set := range map[string]bool{
+		"push_config":          config.PushConfig.GetPushEndpoint() != "",
+		"bigquery_config":      config.BigqueryConfig != nil,
+		"cloud_storage_config": config.CloudStorageConfig != nil,
+		"bigtable_config":      config.BigtableConfig != nil,
+		"message_transforms":   len(config.MessageTransforms) > 0,
+	} {
+		if set {
+			return unsupported(field)
+		}
+	}
+	if config.AckDeadlineSeconds == 0 {
+		config.AckDeadlineSeconds = minAckDeadline
+	}
+	if seconds := config.AckDeadlineSeconds; seconds < minAckDeadline || seconds > maxAckDeadline {
+		return invalid("ack_deadline_seconds: %d is out of range; use %d to %d", seconds, minAckDeadline, maxAckDeadline)
+	}
+	if config.MessageRetentionDuration == nil {
+		config.MessageRetentionDuration = durationpb.New(defaultSubRetention)
+	}
+	if err := checkRange("message_retention_duration", config.MessageRetentionDuration, minRetention, maxSubRetention); err != nil {
+		return err
+	}
+	if err := completeExpiration(config); err != nil {
+		return err
+	}
+	if err := completeDeadLetter(config.DeadLetterPolicy); err != nil {
+		return err
+	}
+	if err := completeRetry(config.RetryPolicy); err != nil {
+		return err
+	}
+	if config.PushConfig == nil {
+		config.PushConfig = &pubsubpb.PushConfig{}
+	}
+	config.State = pubsubpb.Subscription_ACTIVE
+	config.Detached = false
+	return nil
+}
+
+func completeExpiration(config *pubsubpb.Subscription) error {
+	if config.ExpirationPolicy == nil {
+		config.ExpirationPolicy = &pubsubpb.ExpirationPolicy{Ttl: durationpb.New(defaultExpirationTTL)}
+	}
+	ttl := config.ExpirationPolicy.Ttl
+	if ttl == nil {
+		return nil // never expires
+	}
+	if ttl.AsDuration() < minExpirationTTL {
+		return invalid("expiration_policy.ttl: %v; use at least %v, or none", ttl.AsDuration(), minExpirationTTL)
+	}
+	if retention := config.MessageRetentionDuration.AsDuration(); ttl.AsDuration() < retention {
+		return invalid("expiration_policy.ttl: %v is less than message_retention_duration %v", ttl.AsDuration(), retention)
+	}
+	return nil
+}
+
+func completeDeadLetter(p *pubsubpb.DeadLetterPolicy) error {
+	if p == nil {
+		return nil
+	}
+	if err := checkName("dead_letter_policy.dead_letter_topic", p.DeadLetterTopic, topics); err != nil {
+		return err
+	}
+	if p.MaxDeliveryAttempts == 0 {
+		p.MaxDeliveryAttempts = defaultDeadLetter
+	}
+	if n := p.MaxDeliveryAttempts; n < minDeadLetterTries || n > maxDeadLetterTries {
+		return invalid("dead_letter_policy.max_delivery_attempts: %d is out of range; use %d to %d",
+			n, minDeadLetterTries, maxDeadLetterTries)
+	}
+	return nil
+}
+
+func completeRetry(p *pubsubpb.RetryPolicy) error {
+	if p == nil {
+		return nil
+	}
+	if p.MinimumBackoff == nil {
+		p.MinimumBackoff = durationpb.New(min(defaultMinBackoff, backoffOr(p.MaximumBackoff, defaultMinBackoff)))
+	}
+	if p.MaximumBackoff == nil {
+		p.MaximumBackoff = durationpb.New(defaultMaxBackoff)
+	}
+	if err := checkRange("retry_policy.minimum_backoff", p.MinimumBackoff, 0, defaultMaxBackoff); err != nil {
+		return err
+	}
+	if err := checkRange("retry_policy.maximum_backoff", p.MaximumBackoff, 0, defaultMaxBackoff); err != nil {
+		return err
+	}
+	if p.MinimumBackoff.AsDuration() > p.MaximumBackoff.AsDuration() {
+		return invalid("retry_policy: minimum_backoff %v is more than maximum_backoff %v",
+			p.MinimumBackoff.AsDuration(), p.MaximumBackoff.AsDuration())
+	}
+	return nil
+}
+
+func backoffOr(d *durationpb.Duration, otherwise time.Duration) time.Duration {
+	if d == nil {
+		return otherwise
+	}
+	return d.AsDuration()
+}
+
+// checkDeadLetterTopic refuses a dead-letter topic that does not exist. The
+// caller holds the lock of the server.
+func (s *Server) checkDeadLetterTopic(config *pubsubpb.Subscription) error {
+	if p := config.DeadLetterPolicy; p != nil && s.topics[p.DeadLetterTopic] == nil {
+		return notFound(p.DeadLetterTopic)
+	}
+	return nil
+}
+
+var mutableSubscriptionFields = map[string]bool{
+	"push_config": true, "bigquery_config": true, "cloud_storage_config": true, "bigtable_config": true,
+	"message_transforms": true, "ack_deadline_seconds": true, "retain_acked_messages": true,
+	"message_retention_duration": true, "labels": true, "expiration_policy": true,
+	"dead_letter_policy": true, "retry_policy": true, "enable_exactly_once_delivery": true,
+}
+
+// UpdateSubscription changes the fields the mask names. Leases that run keep
+// the deadline they have.
+func (s *Server) UpdateSubscription(_ context.Context, req *pubsubpb.UpdateSubscriptionRequest) (*pubsubpb.Subscription, error) {
+	sub, err := s.subscription("subscription.name", req.Subscription.GetName())
+	if err != nil {
+		return nil, err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	sub.mu.Lock()
+	defer sub.unlock()
+	config := proto.CloneOf(sub.config)
+	if err := applyMask(config, req.Subscription, req.UpdateMask, mutableSubscriptionFields); err != nil {
+		return nil, err
+	}
+	detached := config.Detached
+	if err := completeSubscription(config); err != nil {
+		return nil, err
+	}
+	config.Detached = detached
+	if proto.Equal(config.DeadLetterPolicy, sub.config.DeadLetterPolicy) {
+		// unchanged: its topic may have gone meanwhile
+	} else if err := s.checkDeadLetterTopic(config); err != nil {
+		return nil, err
+	}
+	sub.config = config
+	sub.backlog.rules = rulesOf(config)
+	if !config.RetainAckedMessages {
+		sub.backlog.stopRetaining()
+	}
+	return proto.CloneOf(config), nil
+}
+
+// ModifyPushConfig accepts only the empty configuration, which means pull.
+func (s *Server) ModifyPushConfig(_ context.Context, req *pubsubpb.ModifyPushConfigRequest) (*emptypb.Empty, error) {
+	if _, err := s.subscription("subscription", req.Subscription); err != nil {
+		return nil, err
+	}
+	if req.PushConfig.GetPushEndpoint() != "" {
+		return nil, unsupported("push_config")
+	}
+	return &emptypb.Empty{}, nil
+}
+
+// GetSubscription returns a subscription's settings.
+func (s *Server) GetSubscription(_ context.Context, req *pubsubpb.GetSubscriptionRequest) (*pubsubpb.Subscription, error) {
+	sub, err := s.subscription("subscription", req.Subscription)
+	if err != nil {
+		return nil, err
+	}
+	return sub.describe(), nil
+}
+
+// ListSubscriptions lists the subscriptions of a project by name.
+func (s *Server) ListSubscriptions(_ context.Context, req *pubsubpb.ListSubscriptionsRequest) (*pubsubpb.ListSubscriptionsResponse, error) {
+	if err := checkProject("project", req.Project); err != nil {
+		return nil, err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	names, next, err := page(namesIn(s.subscriptions, req.Project), req.PageSize, req.PageToken)
+	if err != nil {
+		return nil, err
+	}
+	out := &pubsubpb.ListSubscriptionsResponse{NextPageToken: next}
+	for _, name := range names {
+		out.Subscriptions = append(out.Subscriptions, s.subscriptions[name].describe())
+	}
+	return out, nil
+}
+
+// DeleteSubscription removes a subscription with its backlog and ends its streams.
+func (s *Server) DeleteSubscription(_ context.Context, req *pubsubpb.DeleteSubscriptionRequest) (*emptypb.Empty, error) {
+	sub, err := s.subscription("subscription", req.Subscription)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.subscriptions[sub.name] != sub {
+		return nil, notFound(sub.name)
+	}
+	delete(s.subscriptions, sub.name)
+	sub.leaveTopic()
+	sub.end(status.Errorf(codes.NotFound, "Subscription does not exist (resource=%s).", idOf(sub.name)))
+	return &emptypb.Empty{}, nil
+}
+
+// leaveTopic takes a subscription out of its topic.
+func (sub *subscription) leaveTopic() {
+	sub.mu.Lock()
+	t := sub.topic
+	sub.topic = nil
+	sub.mu.Unlock()
+	if t != nil {
+		t.detach(sub)
+	}
+}
