@@ -2,6 +2,7 @@ package value
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
@@ -55,13 +56,14 @@ func normalizeFields(fields map[string]*pb.Value) (normal map[string]*pb.Value, 
 }
 
 func normalizeElements(values []*pb.Value) (normal []*pb.Value, changed bool) {
+	normal = values
 	for i, v := range values {
 		n := Normalize(v)
 		if n == v {
 			continue
 		}
 		if !changed {
-			normal, changed = append([]*pb.Value(nil), values...), true
+			normal, changed = slices.Clone(values), true
 		}
 		normal[i] = n
 	}

@@ -174,8 +174,8 @@ func union(old *pb.Value, elements []*pb.Value) *pb.Value {
 	present := old.GetArrayValue().GetValues()
 	values := append(make([]*pb.Value, 0, len(present)+len(elements)), present...)
 	for _, element := range elements {
-		if !containsSame(values, element) {
-			values = append(values, Normalize(element))
+		if element = Normalize(element); !containsSame(values, element) {
+			values = append(values, element)
 		}
 	}
 	return arrayValue(values)
@@ -183,6 +183,7 @@ func union(old *pb.Value, elements []*pb.Value) *pb.Value {
 
 // remove drops every occurrence of each element, as Compare tells sameness.
 func remove(old *pb.Value, elements []*pb.Value) *pb.Value {
+	elements, _ = normalizeElements(elements)
 	var values []*pb.Value
 	for _, v := range old.GetArrayValue().GetValues() {
 		if !containsSame(elements, v) {
