@@ -1,0 +1,356 @@
+// Package faultproxy is a gRPC proxy between a Firestore client and any
+// Firestore server that counts requests and makes them fail on demand: before
+// they reach the server, after they were applied, or never answering. It can
+// also shift the server's clock as seen by the client.
+//
+// It is test support. It knows the Firestore messages only as far as rules
+// look into them, and passes everything else through as bytes.
+package faultproxy
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"path"
+	"sync"
+	"time"
+
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+)
+
+const maxMessageBytes = 16 << 20
+
+// Proxy forwards requests to one server. Its methods are safe for concurrent
+// use.
+type Proxy struct {
+	listener net.Listener
+	server   *grpc.Server
+	upstream *grpc.ClientConn
+	stopped  chan struct{}
+
+	mu    sync.Mutex
+	calls map[string]int
+	rules []*Rule
+	skew  time.Duration
+}
+
+// Rule is what happens to matching requests.
+type Rule struct {
+	RPC   string            // such as "Commit"
+	Match func([]byte) bool // looks at the encoded request; nil: all
+	Skip  int               // so many matching requests pass first
+	Times int               // then so many are affected; 0: all
+	Do    Fault             // what happens to them
+	Hook  func()            // called before the fault, e.g. to interfere
+	seen  int
+}
+
+// Fault is what happens to a request. The zero value lets it pass.
+type Fault struct {
+	Before    codes.Code    // answer this instead of forwarding
+	After     codes.Code    // forward, then answer this instead of the reply
+	Text      string        // of Before and After
+	BlackHole bool          // swallow the request: no answer until the client goes away
+	HoldReply bool          // forward, then give no answer until the client goes away
+	Delay     time.Duration // between the server's answer and the client
+	Release   chan struct{} // if set, the answer waits for it to be closed
+}
+
+// Start begins to forward to the server at an address.
+func Start(upstream string) (*Proxy, error) {
+	conn, err := grpc.NewClient(upstream,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.ForceCodec(rawCodec{})))
+	if err != nil {
+		return nil, fmt.Errorf("faultproxy: dial %s: %w", upstream, err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("faultproxy: listen: %w", err)
+	}
+	p := &Proxy{listener: listener, upstream: conn, calls: make(map[string]int), stopped: make(chan struct{})}
+	p.server = grpc.NewServer(
+		grpc.MaxRecvMsgSize(maxMessageBytes),
+		grpc.ForceServerCodec(rawCodec{}),
+		grpc.UnknownServiceHandler(p.handle))
+	go func() {
+		defer close(p.stopped)
+		_ = p.server.Serve(listener) // ends with Close
+	}()
+	return p, nil
+}
+
+// Addr is where the proxy listens.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Close breaks all connections.
+func (p *Proxy) Close() error {
+	p.server.Stop()
+	<-p.stopped
+	return p.upstream.Close()
+}
+
+// Add puts a rule in force. Of several matching rules the first decides.
+func (p *Proxy) Add(r Rule) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rules = append(p.rules, &r)
+}
+
+// Clear drops all rules, counts and the skew.
+func (p *Proxy) Clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rules, p.skew = nil, 0
+	clear(p.calls)
+}
+
+// Skew shifts the times of all further answers: positive is a server ahead.
+func (p *Proxy) Skew(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.skew = d
+}
+
+// Calls returns how often each RPC was requested since the last Clear.
+func (p *Proxy) Calls() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	calls := make(map[string]int, len(p.calls))
+	for rpc, n := range p.calls {
+		calls[rpc] = n
+	}
+	return calls
+}
+
+// admit counts a request and finds what happens to it.
+func (p *Proxy) admit(rpc string, request []byte) (Fault, func(), time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls[rpc]++
+	for _, r := range p.rules {
+		if r.RPC != rpc || (r.Match != nil && !r.Match(request)) {
+			continue
+		}
+		r.seen++
+		if r.seen > r.Skip && (r.Times == 0 || r.seen <= r.Skip+r.Times) {
+			return r.Do, r.Hook, p.skew
+		}
+	}
+	return Fault{}, nil, p.skew
+}
+
+// handle forwards one RPC.
+func (p *Proxy) handle(_ any, in grpc.ServerStream) error {
+	method, _ := grpc.MethodFromServerStream(in)
+	rpc := path.Base(method)
+	if rpc == "Listen" {
+		return p.pass(in, method)
+	}
+	var request []byte
+	if err := in.RecvMsg(&request); err != nil {
+		return err
+	}
+	fault, hook, skew := p.admit(rpc, request)
+	if hook != nil {
+		hook()
+	}
+	switch {
+	case fault.BlackHole:
+		<-in.Context().Done()
+		return status.FromContextError(in.Context().Err()).Err()
+	case fault.Before != codes.OK:
+		return status.Error(fault.Before, fault.Text)
+	}
+	if skew != 0 && rpc == "Commit" {
+		request = unshiftPreconditions(request, skew)
+	}
+	replies, err := p.forward(in.Context(), method, request)
+	if fault.Release != nil {
+		select {
+		case <-fault.Release:
+		case <-in.Context().Done():
+		}
+	}
+	switch {
+	case fault.HoldReply:
+		<-in.Context().Done()
+		return status.FromContextError(in.Context().Err()).Err()
+	case fault.After != codes.OK && err == nil:
+		return status.Error(fault.After, fault.Text)
+	}
+	if fault.Delay > 0 {
+		select {
+		case <-time.After(fault.Delay):
+		case <-in.Context().Done():
+		}
+	}
+	for _, reply := range replies {
+		if skew != 0 {
+			reply = shift(rpc, reply, skew)
+		}
+		if err := in.SendMsg(&reply); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// forward sends one request and collects the replies. The request runs to its
+// end even if the client goes away, as on a real network.
+func (p *Proxy) forward(ctx context.Context, method string, request []byte) ([][]byte, error) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	out := metadata.NewOutgoingContext(context.WithoutCancel(ctx), md)
+	out, cancel := context.WithTimeout(out, time.Minute)
+	defer cancel()
+	stream, err := p.upstream.NewStream(out, &grpc.StreamDesc{ServerStreams: true}, method)
+	if err != nil {
+		return nil, err
+	}
+	if err := stream.SendMsg(&request); err != nil && err != io.EOF {
+		return nil, err
+	}
+	if err := stream.CloseSend(); err != nil {
+		return nil, err
+	}
+	var replies [][]byte
+	for {
+		var reply []byte
+		switch err := stream.RecvMsg(&reply); err {
+		case nil:
+			replies = append(replies, reply)
+		case io.EOF:
+			return replies, nil
+		default:
+			return replies, err
+		}
+	}
+}
+
+// pass connects a two-way stream and lets everything through.
+func (p *Proxy) pass(in grpc.ServerStream, method string) error {
+	p.mu.Lock()
+	p.calls[path.Base(method)]++
+	p.mu.Unlock()
+	md, _ := metadata.FromIncomingContext(in.Context())
+	ctx, cancel := context.WithCancel(metadata.NewOutgoingContext(in.Context(), md))
+	defer cancel()
+	out, err := p.upstream.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
+	if err != nil {
+		return err
+	}
+	go func() {
+		defer func() { _ = out.CloseSend() }()
+		for {
+			var request []byte
+			if in.RecvMsg(&request) != nil || out.SendMsg(&request) != nil {
+				return
+			}
+		}
+	}()
+	for {
+		var reply []byte
+		if err := out.RecvMsg(&reply); err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+		if err := in.SendMsg(&reply); err != nil {
+			return err
+		}
+	}
+}
+
+// shift moves all times of the server in a reply.
+func shift(rpc string, reply []byte, by time.Duration) []byte {
+	switch rpc {
+	case "Commit":
+		return edit(reply, &pb.CommitResponse{}, func(r *pb.CommitResponse) {
+			move(r.CommitTime, by)
+			for _, w := range r.WriteResults {
+				move(w.UpdateTime, by)
+			}
+		})
+	case "BatchGetDocuments":
+		return edit(reply, &pb.BatchGetDocumentsResponse{}, func(r *pb.BatchGetDocumentsResponse) {
+			move(r.ReadTime, by)
+			moveDocument(r.GetFound(), by)
+		})
+	case "RunQuery":
+		return edit(reply, &pb.RunQueryResponse{}, func(r *pb.RunQueryResponse) {
+			move(r.ReadTime, by)
+			moveDocument(r.Document, by)
+		})
+	}
+	return reply
+}
+
+// unshiftPreconditions turns versions the client saw back into the server's.
+func unshiftPreconditions(request []byte, by time.Duration) []byte {
+	return edit(request, &pb.CommitRequest{}, func(r *pb.CommitRequest) {
+		for _, w := range r.Writes {
+			if v, ok := w.GetCurrentDocument().GetConditionType().(*pb.Precondition_UpdateTime); ok {
+				move(v.UpdateTime, -by)
+			}
+		}
+	})
+}
+
+func edit[M proto.Message](raw []byte, m M, change func(M)) []byte {
+	if proto.Unmarshal(raw, m) != nil {
+		return raw
+	}
+	change(m)
+	edited, err := proto.Marshal(m)
+	if err != nil {
+		return raw
+	}
+	return edited
+}
+
+func moveDocument(d *pb.Document, by time.Duration) {
+	if d != nil {
+		move(d.UpdateTime, by)
+		move(d.CreateTime, by)
+	}
+}
+
+func move(t *timestamppb.Timestamp, by time.Duration) {
+	if t == nil {
+		return
+	}
+	moved := timestamppb.New(t.AsTime().Add(by))
+	t.Seconds, t.Nanos = moved.Seconds, moved.Nanos
+}
+
+// rawCodec passes messages as bytes.
+type rawCodec struct{}
+
+func (rawCodec) Name() string { return "proto" }
+
+func (rawCodec) Marshal(v any) ([]byte, error) {
+	b, ok := v.(*[]byte)
+	if !ok {
+		return nil, fmt.Errorf("faultproxy: cannot marshal %T", v)
+	}
+	return *b, nil
+}
+
+func (rawCodec) Unmarshal(data []byte, v any) error {
+	b, ok := v.(*[]byte)
+	if !ok {
+		return fmt.Errorf("faultproxy: cannot unmarshal into %T", v)
+	}
+	*b = append([]byte(nil), data...)
+	return nil
+}

@@ -1,0 +1,12 @@
+// Package locktest is the contract of lock.Backend as a test suite, and a clock
+// for tests. A backend passes if Run does:
+//
+//	func TestContract(t *testing.T) {
+//		locktest.Run(t, func(t *testing.T, clock lock.Clock) lock.Backend {
+//			return mybackend.New(mybackend.WithClock(clock))
+//		})
+//	}
+//
+// Each call of the function gives a backend whose keys the suite has not used;
+// keys are unique per run, so a shared store is fine.
+package locktest
