@@ -67,3 +67,8 @@ type Command struct {
 func (m Mission) Command() Command {
 	return Command{Mission: m, ExpiresAt: m.CommandExpiresAt, Revoke: m.Status == MissionFailed}
 }
+
+// Owing reports whether the drone is owed a message about the mission.
+func (m Mission) Owing() bool {
+	return m.RevokePending || m.Status == MissionActive && m.CommandPublishedAt.IsZero()
+}

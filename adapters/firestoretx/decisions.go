@@ -14,13 +14,12 @@ import (
 // first transaction to commit wins, whichever cycle began first.
 //
 // The entry is the decision's fate as the ledger has it, now or from an earlier
-// delivery of the same decision. The mission comes with it when the decision is
-// applied for the first time. The error is a *policy.Rejection
+// delivery of the same decision. The error is a *policy.Rejection
 // (DECISION_CONFLICT) when another decision took the id, and otherwise a
 // failure of the store.
 //
 // Cost: 3 RPCs; 3 + n reads and 2(3 + n) + 1 writes at most for n orders.
-func (s *Store) AssignMission(ctx context.Context, d domain.Decision, via policy.Delivery) (domain.LedgerEntry, *domain.Mission, error) {
+func (s *Store) AssignMission(ctx context.Context, d domain.Decision, via policy.Delivery) (domain.LedgerEntry, error) {
 	var verdict policy.Verdict
 	err := s.transact(ctx, nil, func(t *txn) error {
 		state, err := t.readDecisionState(d)
@@ -44,12 +43,9 @@ func (s *Store) AssignMission(ctx context.Context, d domain.Decision, via policy
 		return t.write(verdict.Change)
 	})
 	if err != nil {
-		return domain.LedgerEntry{}, nil, wrap(err, "decision %s", d.ID)
+		return domain.LedgerEntry{}, wrap(err, "decision %s", d.ID)
 	}
-	if len(verdict.Change.Missions) == 1 {
-		return verdict.Entry, &verdict.Change.Missions[0], nil
-	}
-	return verdict.Entry, nil, nil
+	return verdict.Entry, nil
 }
 
 // readDecisionState reads all a decision is judged by in one round trip.

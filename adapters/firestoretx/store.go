@@ -29,6 +29,9 @@ type Config struct {
 	// Retention is how long events, ledger entries and cycles are kept before
 	// a TTL policy may delete them; default 90 days.
 	Retention time.Duration
+	// Owed, if set, is called after each commit with every mission that now
+	// owes its drone a message. It must not block.
+	Owed func(domain.Mission)
 }
 
 // Store applies state changes to Firestore. It is safe for concurrent use.
@@ -39,12 +42,13 @@ type Store struct {
 	order      policy.OrderPolicy
 	assignment policy.MissionAssignmentPolicy
 	retention  time.Duration
+	owed       func(domain.Mission)
 }
 
 // New returns a store on client, which stays the caller's to close.
 func New(client *firestore.Client, cfg Config) *Store {
 	s := &Store{
-		client: client, now: cfg.Now, retention: cfg.Retention,
+		client: client, now: cfg.Now, retention: cfg.Retention, owed: cfg.Owed,
 		drone: policy.DefaultDronePolicy(), order: policy.DefaultOrderPolicy(),
 		assignment: policy.DefaultMissionAssignmentPolicy(),
 	}
@@ -125,6 +129,7 @@ type txn struct {
 	drones   map[domain.DroneID]droneDoc
 	missions map[domain.MissionID]domain.Mission
 	orders   map[domain.OrderID]domain.Order
+	owed     []domain.Mission // owe their drones a message once this commits
 }
 
 type droneDoc struct {
@@ -140,14 +145,22 @@ func (s *Store) transact(ctx context.Context, resp *firestore.CommitResponse, f 
 	if resp != nil {
 		opts = append(opts, firestore.WithCommitResponseTo(resp))
 	}
-	return s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
-		return f(&txn{
+	var t *txn
+	err := s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+		t = &txn{
 			Transaction: tx, store: s, now: s.now(),
 			drones:   map[domain.DroneID]droneDoc{},
 			missions: map[domain.MissionID]domain.Mission{},
 			orders:   map[domain.OrderID]domain.Order{},
-		})
+		}
+		return f(t)
 	}, opts...)
+	if err == nil && s.owed != nil {
+		for _, m := range t.owed {
+			s.owed(m)
+		}
+	}
+	return err
 }
 
 // get reads documents in one round trip, in the order of refs, and moves the
@@ -323,6 +336,9 @@ func (t *txn) write(c policy.Change) error {
 		if err := put(t, t.store.doc(Missions, string(m.ID)), missionCodec, before, m, exists); err != nil {
 			return err
 		}
+		if m.Owing() && (!exists || !before.Owing() || m.CommandExpiresAt.After(before.CommandExpiresAt)) {
+			t.owed = append(t.owed, m)
+		}
 	}
 	for _, o := range c.Orders {
 		before, exists := t.orders[o.ID]
@@ -342,6 +358,7 @@ func (t *txn) write(c policy.Change) error {
 		if err != nil {
 			return err
 		}
+		t.owed = append(t.owed, domain.Mission{ID: id, DroneID: c.Drone.ID, Status: domain.MissionFailed, RevokePending: true})
 	}
 	return nil
 }

@@ -1,0 +1,70 @@
+package pubsubio
+
+import (
+	"context"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2"
+
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/policy"
+)
+
+// OrderStore applies order messages.
+type OrderStore interface {
+	IngestOrder(ctx context.Context, req domain.OrderRequest, published time.Time) error
+}
+
+// DecisionStore applies decisions.
+type DecisionStore interface {
+	AssignMission(ctx context.Context, d domain.Decision, via policy.Delivery) (domain.LedgerEntry, error)
+}
+
+// orderHandler applies the messages of topic orders.
+type orderHandler struct {
+	store OrderStore
+	*settler
+}
+
+// handle decodes one order message, has it applied, and settles it.
+func (h *orderHandler) handle(ctx context.Context, msg *pubsub.Message) {
+	ctx = meter.WithOperation(ctx, TopicOrders)
+	req, err := wire.DecodeOrder(msg.Data, msg.Attributes)
+	if err == nil {
+		err = retry(ctx, func() error { return h.store.IngestOrder(ctx, req, msg.PublishTime) }, h.retryable)
+	}
+	h.settle(context.WithoutCancel(ctx), msg, err)
+}
+
+// decisionHandler applies the messages of topic decisions.
+type decisionHandler struct {
+	store DecisionStore
+	*settler
+}
+
+// handle decodes one decision, has it judged, and settles it. A rejection by
+// the policy is in the ledger when handle learns of it.
+func (h *decisionHandler) handle(ctx context.Context, msg *pubsub.Message) {
+	ctx = meter.WithOperation(ctx, TopicDecisions)
+	received := h.now()
+	d, err := wire.DecodeDecision(msg.Data, msg.Attributes)
+	if err == nil {
+		if d.ID == "" {
+			d.ID = domain.DecisionID(msg.ID)
+		}
+		if d.SnapshotTime.IsZero() {
+			d.SnapshotTime = msg.PublishTime
+		}
+		via := policy.Delivery{MessageID: msg.ID, PublishedAt: msg.PublishTime, ReceivedAt: received}
+		err = retry(ctx, func() error {
+			entry, err := h.store.AssignMission(ctx, d, via)
+			if err == nil && entry.Outcome == domain.OutcomeRejected {
+				err = &policy.Rejection{Reason: policy.Reason(entry.Reason), Subject: string(d.ID), Detail: entry.Detail}
+			}
+			return err
+		}, h.retryable)
+	}
+	h.settle(context.WithoutCancel(ctx), msg, err)
+}

@@ -1,0 +1,126 @@
+package pubsubio
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/meter"
+)
+
+// OutboxStore is what the outbox needs of the store.
+type OutboxStore interface {
+	OwedCommands(ctx context.Context, grace time.Duration) ([]domain.Mission, error)
+	MarkCommandsPublished(ctx context.Context, missions []domain.Mission) error
+}
+
+// Outbox sends drones what their missions owe them. Commits hand it missions as
+// they happen; whatever a crash keeps from it, the sweeper finds and hands it
+// later. A command may be sent twice, never not at all.
+type Outbox struct {
+	store     OutboxStore
+	publisher *Publisher
+	format    wire.Format
+	log       *slog.Logger
+	meter     *meter.Meter
+	queue     chan domain.Mission
+}
+
+// outboxQueue bounds what waits to be published; beyond it the sweeper takes
+// over.
+const outboxQueue = 10_000
+
+// NewOutbox returns an outbox; Run makes it work.
+func NewOutbox(store OutboxStore, publisher *Publisher, format wire.Format, log *slog.Logger, m *meter.Meter) *Outbox {
+	return &Outbox{store: store, publisher: publisher, format: format, log: log, meter: m, queue: make(chan domain.Mission, outboxQueue)}
+}
+
+// Offer hands over a mission whose drone is owed a message. It never blocks.
+func (o *Outbox) Offer(m domain.Mission) {
+	select {
+	case o.queue <- m:
+	default:
+		o.meter.Add("outbox_overflow", 1)
+	}
+}
+
+// Run publishes until ctx ends, then what is already queued.
+func (o *Outbox) Run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			o.flush(context.WithoutCancel(ctx), nil)
+			return
+		case m := <-o.queue:
+			o.flush(ctx, []domain.Mission{m})
+		}
+	}
+}
+
+// outboxBatch bounds how many commands are published and marked together.
+const outboxBatch = 200
+
+// flush publishes batch with whatever else is queued and then marks it in one
+// commit.
+func (o *Outbox) flush(ctx context.Context, batch []domain.Mission) {
+	for {
+	gather:
+		for len(batch) < outboxBatch {
+			select {
+			case m := <-o.queue:
+				batch = append(batch, m)
+			default:
+				break gather
+			}
+		}
+		if len(batch) == 0 {
+			return
+		}
+		o.publish(ctx, batch)
+		batch = nil
+	}
+}
+
+func (o *Outbox) publish(ctx context.Context, batch []domain.Mission) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	ctx = meter.WithOperation(ctx, "outbox")
+	pending := make([]Published, len(batch))
+	for i, m := range batch {
+		data, attrs, err := wire.EncodeCommand(m.Command(), o.format)
+		if err != nil {
+			o.log.ErrorContext(ctx, "mission command cannot be encoded", slog.String("mission_id", string(m.ID)), slog.Any("err", err))
+			continue
+		}
+		pending[i] = o.publisher.Publish(ctx, TopicMissions, data, attrs, string(m.DroneID))
+	}
+	var sent []domain.Mission
+	for i, m := range batch {
+		if pending[i].result == nil {
+			continue
+		}
+		if _, err := pending[i].Wait(ctx); err != nil {
+			o.log.WarnContext(ctx, "mission command not published; the sweeper will", slog.String("mission_id", string(m.ID)), slog.Any("err", err))
+			continue
+		}
+		sent = append(sent, m)
+	}
+	o.meter.Add("commands_published", int64(len(sent)))
+	if len(sent) == 0 {
+		return
+	}
+	if err := o.store.MarkCommandsPublished(ctx, sent); err != nil {
+		o.log.WarnContext(ctx, "mission commands not marked as published; they will be sent again", slog.Any("err", err))
+	}
+}
+
+// Collect queues whatever the store says is owed and nobody has sent.
+func (o *Outbox) Collect(ctx context.Context, grace time.Duration) error {
+	owed, err := o.store.OwedCommands(ctx, grace)
+	for _, m := range owed {
+		o.Offer(m)
+	}
+	return err
+}

@@ -1,0 +1,94 @@
+package pubsubio
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/policy"
+)
+
+// settler ends the life of messages of one topic.
+type settler struct {
+	topic       string
+	log         *slog.Logger
+	meter       *meter.Meter
+	deadLetters *deadLetters
+	now         func() time.Time
+	retryable   func(error) bool
+}
+
+// settle is the only place that acks or nacks. err is nil when the message's
+// effect is committed, a *policy.Rejection when it is refused for good, a
+// poison error when nobody will ever understand it, and anything else when it
+// may succeed later.
+func (s *settler) settle(ctx context.Context, msg *pubsub.Message, err error) {
+	log := s.log.With(slog.String("message_id", msg.ID), slog.String("topic", s.topic))
+	if poison := poisonReason(err); poison != "" {
+		if dlErr := s.deadLetters.publish(ctx, s.topic, msg, poison, err); dlErr != nil {
+			log.ErrorContext(ctx, "dead letter not published; message will come again", slog.String("reason", poison), slog.Any("err", dlErr))
+			s.count(meter.Nacked, poison)
+			msg.Nack()
+			return
+		}
+		log.WarnContext(ctx, "message dead-lettered", slog.String("reason", poison), slog.Any("err", err))
+		s.count(meter.DeadLetter, poison)
+		msg.Ack()
+		return
+	}
+	reason, rejected := policy.ReasonOf(err)
+	switch {
+	case err == nil:
+		s.count(meter.Applied, "")
+		s.meter.Latency(s.topic).Record(s.now().Sub(msg.PublishTime))
+		msg.Ack()
+	case rejected: // an answer: redelivery cannot change it
+		log.DebugContext(ctx, "message rejected", slog.String("reason", string(reason)), slog.Any("err", err))
+		s.count(meter.Rejected, string(reason))
+		msg.Ack()
+	default:
+		log.WarnContext(ctx, "message failed; it will come again", slog.Any("err", err))
+		s.count(meter.Nacked, "")
+		msg.Nack()
+	}
+}
+
+func (s *settler) count(outcome, reason string) {
+	s.meter.Settle(meter.Settlement{Kind: s.topic, Outcome: outcome, Reason: reason})
+}
+
+// Reasons for dead letters beside those of the wire and the policies.
+const (
+	reasonMalformedDocument = "MALFORMED_DOCUMENT" // the stored document must be corrected first
+	reasonRefusedByStore    = "REFUSED_BY_STORE"   // the store will never take the result
+)
+
+// poisonReason names why a message can never be applied; "" if it may be, or
+// if its refusal is a plain answer.
+func poisonReason(err error) string {
+	var invalid *wire.ValidationError
+	var undecodable *wire.UndecodableError
+	var malformed *firestoretx.MalformedError
+	reason, rejected := policy.ReasonOf(err)
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &invalid):
+		return wire.ReasonInvalid
+	case errors.As(err, &undecodable):
+		return wire.ReasonUndecodable
+	case errors.As(err, &malformed):
+		return reasonMalformedDocument
+	case rejected && (reason == policy.ReasonFutureTimestamp || reason == policy.ReasonDecisionConflict):
+		return string(reason)
+	case rejected, firestoretx.Retryable(err), errors.Is(err, context.Canceled):
+		return ""
+	}
+	return reasonRefusedByStore
+}

@@ -1,0 +1,230 @@
+package pubsubio
+
+import (
+	"context"
+	"hash/maphash"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2"
+
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/meter"
+)
+
+// TelemetryApplier commits reports of many drones together; see
+// firestoretx.TelemetryApplier. Each shard has its own.
+type TelemetryApplier interface {
+	Apply(ctx context.Context, reports []domain.Telemetry) []error
+	Urgent(t domain.Telemetry) bool
+	Forget()
+}
+
+// telemetryPipeline groups reports into commits. Drones are spread over shards
+// by id; a shard is one goroutine with an applier of its own, so that a process
+// never conflicts with itself.
+type telemetryPipeline struct {
+	*settler
+	lease   time.Duration
+	seed    maphash.Seed
+	shards  []*telemetryShard
+	stopped chan struct{} // closed when nothing more is accepted
+}
+
+// report is a decoded message on its way to a commit.
+type report struct {
+	domain.Telemetry
+	lease time.Time // until when its message is ours
+	msg   *pubsub.Message
+}
+
+// telemetryShard gathers the reports of its drones and commits them: at once
+// (after gather) when one changes more than its drone's whereabouts, otherwise
+// when its drone's document is due to be written again.
+type telemetryShard struct {
+	*settler
+	ctx      context.Context // ends when shutdown can wait no longer
+	applier  TelemetryApplier
+	in       chan report
+	stopped  chan struct{}
+	gather   time.Duration
+	coalesce time.Duration
+
+	waiting map[domain.DroneID][]report
+	due     map[domain.DroneID]time.Time // when a waiting drone shall be committed
+	written map[domain.DroneID]time.Time // when a drone was last committed
+	next    time.Time                    // the earliest of due
+}
+
+// never is when nothing is due.
+func never() time.Time { return time.Now().Add(time.Hour) }
+
+// tick is the grain of the times at which positions are committed, so that
+// drones due at about the same time share a commit.
+const tick = 50 * time.Millisecond
+
+// maxBatch bounds the drones of one commit.
+const maxBatch = 250
+
+func newTelemetryPipeline(ctx context.Context, s *settler, cfg Config, newApplier func() TelemetryApplier) *telemetryPipeline {
+	p := &telemetryPipeline{settler: s, lease: cfg.Lease, seed: maphash.MakeSeed(), stopped: make(chan struct{})}
+	for range cfg.TelemetryShards {
+		p.shards = append(p.shards, &telemetryShard{
+			settler: s, ctx: ctx, applier: newApplier(), in: make(chan report, 1024), stopped: p.stopped,
+			gather: cfg.TelemetryGather, coalesce: cfg.TelemetryCoalesce, next: never(),
+			waiting: map[domain.DroneID][]report{},
+			due:     map[domain.DroneID]time.Time{},
+			written: map[domain.DroneID]time.Time{},
+		})
+	}
+	return p
+}
+
+// handle decodes a report and gives it to its drone's shard, which settles it.
+// It blocks while the shard is behind.
+func (p *telemetryPipeline) handle(ctx context.Context, msg *pubsub.Message) {
+	t, err := wire.DecodeTelemetry(msg.Data, msg.Attributes)
+	if err != nil {
+		p.settle(context.WithoutCancel(ctx), msg, err)
+		return
+	}
+	shard := p.shards[maphash.String(p.seed, string(t.DroneID))%uint64(len(p.shards))]
+	select {
+	case shard.in <- report{Telemetry: t, lease: time.Now().Add(p.lease), msg: msg}:
+	case <-p.stopped:
+		p.settle(context.WithoutCancel(ctx), msg, context.Canceled)
+	}
+}
+
+// stop ends the shards once what they hold is settled.
+func (p *telemetryPipeline) stop() { close(p.stopped) }
+
+// run works until the pipeline is stopped and everything it took is settled.
+// The times here are those of the machine: they pace commits, nothing else.
+func (s *telemetryShard) run() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	forget := time.NewTicker(time.Minute)
+	defer forget.Stop()
+	for {
+		timer.Reset(time.Until(s.next))
+		select {
+		case r := <-s.in:
+			s.add(r)
+			s.drain()
+		case <-s.stopped:
+			s.drain()
+			s.commit(s.dueBy(time.Time{}))
+			return
+		case <-timer.C:
+			s.commit(s.dueBy(time.Now()))
+		case <-forget.C:
+			s.forget()
+		}
+	}
+}
+
+// drain takes what else is ready, so that a burst shares commits and the timer
+// is set once for all of it.
+func (s *telemetryShard) drain() {
+	for range cap(s.in) {
+		select {
+		case r := <-s.in:
+			s.add(r)
+		default:
+			return
+		}
+	}
+}
+
+// add files a report under its drone and dates the drone's next commit.
+func (s *telemetryShard) add(r report) {
+	id := r.DroneID
+	s.waiting[id] = append(s.waiting[id], r)
+	now := time.Now()
+	due, waits := s.due[id]
+	if !waits {
+		due = s.written[id].Add(s.coalesce).Truncate(tick).Add(tick)
+	}
+	if s.applier.Urgent(r.Telemetry) {
+		due = earliest(due, now.Add(s.gather))
+	}
+	s.due[id] = due
+	s.next = earliest(s.next, due)
+}
+
+func earliest(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// dueBy takes the reports of all drones due by then; of all drones if then is
+// zero.
+func (s *telemetryShard) dueBy(then time.Time) []report {
+	var batch []report
+	s.next = never()
+	for id, due := range s.due {
+		if !then.IsZero() && due.After(then) {
+			s.next = earliest(s.next, due)
+			continue
+		}
+		batch = append(batch, s.waiting[id]...)
+		delete(s.waiting, id)
+		delete(s.due, id)
+		s.written[id] = time.Now()
+	}
+	return batch
+}
+
+// commit applies reports, retrying what failed for a passing reason while the
+// leases last, and settles every one of them.
+func (s *telemetryShard) commit(batch []report) {
+	for len(batch) > 0 {
+		n := min(len(batch), maxBatch)
+		s.commitSome(batch[:n])
+		batch = batch[n:]
+	}
+}
+
+func (s *telemetryShard) commitSome(batch []report) {
+	lease := batch[0].lease
+	for _, r := range batch {
+		lease = earliest(lease, r.lease)
+	}
+	ctx, cancel := context.WithDeadline(meter.WithOperation(s.ctx, TopicTelemetry), lease)
+	defer cancel()
+	left := batch
+	err := retry(ctx, func() error {
+		reports := make([]domain.Telemetry, len(left))
+		for i, r := range left {
+			reports[i] = r.Telemetry
+		}
+		var again []report
+		var transient error
+		for i, err := range s.applier.Apply(ctx, reports) {
+			if err != nil && s.retryable(err) {
+				again, transient = append(again, left[i]), err
+				continue
+			}
+			s.settle(context.WithoutCancel(ctx), left[i].msg, err)
+		}
+		left = again
+		return transient
+	}, s.retryable)
+	for _, r := range left {
+		s.settle(context.WithoutCancel(ctx), r.msg, err)
+	}
+}
+
+// forget drops the times of drones that have nothing to say.
+func (s *telemetryShard) forget() {
+	now := time.Now()
+	for id, at := range s.written {
+		if now.Sub(at) > 10*time.Minute {
+			delete(s.written, id)
+		}
+	}
+	s.applier.Forget()
+}

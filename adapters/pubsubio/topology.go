@@ -1,0 +1,86 @@
+package pubsubio
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2"
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// Topics of the fleet.
+const (
+	TopicTelemetry = "telemetry"
+	TopicOrders    = "orders"
+	TopicDecisions = "decisions"
+	TopicMissions  = "missions"
+)
+
+// InboundTopics are those the State Manager consumes.
+var InboundTopics = []string{TopicTelemetry, TopicOrders, TopicDecisions}
+
+// DeadLetterTopic is where a topic's poison goes.
+func DeadLetterTopic(topic string) string { return topic + "-dead-letter" }
+
+// Subscription is the State Manager's subscription of a topic; all replicas
+// share it.
+func Subscription(topic string) string { return topic + "-statemanager" }
+
+// DeadLetterSubscription keeps a topic's dead letters for the operators.
+func DeadLetterSubscription(topic string) string { return DeadLetterTopic(topic) + "-review" }
+
+// Ensure creates every topic and subscription that does not exist, with the
+// settings the fleet relies on. Those that exist are left as they are.
+func Ensure(ctx context.Context, c *pubsub.Client) error {
+	var topics []string
+	for _, t := range InboundTopics {
+		topics = append(topics, t, DeadLetterTopic(t))
+	}
+	for _, t := range append(topics, TopicMissions) {
+		_, err := c.TopicAdminClient.CreateTopic(ctx, &pubsubpb.Topic{Name: topicName(c, t)})
+		if err != nil && status.Code(err) != codes.AlreadyExists {
+			return fmt.Errorf("create topic %s: %w", t, err)
+		}
+	}
+	for _, t := range InboundTopics {
+		if err := EnsureSubscription(ctx, c, Subscription(t), t, true); err != nil {
+			return err
+		}
+		if err := EnsureSubscription(ctx, c, DeadLetterSubscription(t), DeadLetterTopic(t), false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// EnsureSubscription creates one subscription if it does not exist. It has no
+// dead-letter policy of Pub/Sub's own: that would give up good messages while
+// the store is out of reach.
+func EnsureSubscription(ctx context.Context, c *pubsub.Client, name, topic string, ordered bool) error {
+	_, err := c.SubscriptionAdminClient.CreateSubscription(ctx, &pubsubpb.Subscription{
+		Name: subscriptionName(c, name), Topic: topicName(c, topic),
+		AckDeadlineSeconds:       30,
+		EnableMessageOrdering:    ordered,
+		MessageRetentionDuration: durationpb.New(7 * 24 * time.Hour),
+		ExpirationPolicy:         &pubsubpb.ExpirationPolicy{}, // never
+		RetryPolicy: &pubsubpb.RetryPolicy{
+			MinimumBackoff: durationpb.New(time.Second), MaximumBackoff: durationpb.New(30 * time.Second),
+		},
+	})
+	if err != nil && status.Code(err) != codes.AlreadyExists {
+		return fmt.Errorf("create subscription %s: %w", name, err)
+	}
+	return nil
+}
+
+func topicName(c *pubsub.Client, id string) string {
+	return fmt.Sprintf("projects/%s/topics/%s", c.Project(), id)
+}
+
+func subscriptionName(c *pubsub.Client, id string) string {
+	return fmt.Sprintf("projects/%s/subscriptions/%s", c.Project(), id)
+}

@@ -1,0 +1,163 @@
+package pubsubio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/internal/meter"
+)
+
+// Config tunes a Worker. Zero values stand for the defaults in the comments.
+type Config struct {
+	// TelemetryShards is how many groups of drones commit independently;
+	// default twice the processors.
+	TelemetryShards int
+	// TelemetryGather is how long a report that changes a status waits for
+	// others to share its commit; default 10 ms, at most 20 ms.
+	TelemetryGather time.Duration
+	// TelemetryCoalesce is how often the document of a drone that only moves
+	// is written; default 1 s.
+	TelemetryCoalesce time.Duration
+	// MaxOutstanding bounds the messages held per topic; default 40,000 for
+	// telemetry. Orders and decisions are held a fortieth as many.
+	MaxOutstanding int
+	// Lease is how long a message may be worked on before it is given back;
+	// default 50 s.
+	Lease time.Duration
+	// DrainTimeout is how long a shutdown waits for messages in work; default
+	// 20 s.
+	DrainTimeout time.Duration
+	// Now is the clock of the latency figures; default time.Now.
+	Now func() time.Time
+}
+
+func (c Config) withDefaults() Config {
+	def := func(v *time.Duration, d time.Duration) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	def(&c.TelemetryGather, 10*time.Millisecond)
+	def(&c.TelemetryCoalesce, time.Second)
+	def(&c.Lease, 50*time.Second)
+	def(&c.DrainTimeout, 20*time.Second)
+	if c.TelemetryShards == 0 {
+		c.TelemetryShards = 2 * runtime.GOMAXPROCS(0)
+	}
+	if c.MaxOutstanding == 0 {
+		c.MaxOutstanding = 40_000
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+// Store is what a Worker needs applied.
+type Store interface {
+	OrderStore
+	DecisionStore
+	NewTelemetryApplier() *firestoretx.TelemetryApplier
+}
+
+// Worker consumes the inbound topics and has their messages applied.
+type Worker struct {
+	client    *pubsub.Client
+	store     Store
+	publisher *Publisher
+	cfg       Config
+	log       *slog.Logger
+	meter     *meter.Meter
+}
+
+// NewWorker returns a worker; Run makes it work. The publisher serves the dead
+// letters.
+func NewWorker(client *pubsub.Client, store Store, publisher *Publisher, cfg Config, log *slog.Logger, m *meter.Meter) *Worker {
+	return &Worker{client: client, store: store, publisher: publisher, cfg: cfg.withDefaults(), log: log, meter: m}
+}
+
+// Run consumes until ctx ends, then settles what it holds and returns nil, or
+// gives it up after the drain timeout. An error means that a subscription
+// cannot be consumed at all.
+func (w *Worker) Run(ctx context.Context) error {
+	// Work outlives the order to stop; hard ends it when time is up.
+	hard, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	stopTimer := context.AfterFunc(ctx, func() {
+		time.AfterFunc(w.cfg.DrainTimeout, giveUp)
+	})
+	defer stopTimer()
+
+	telemetry := newTelemetryPipeline(hard, w.settler(TopicTelemetry), w.cfg,
+		func() TelemetryApplier { return w.store.NewTelemetryApplier() })
+	var shards errgroup.Group
+	for _, s := range telemetry.shards {
+		shards.Go(func() error { s.run(); return nil })
+	}
+
+	orders := orderHandler{store: w.store, settler: w.settler(TopicOrders)}
+	decisions := decisionHandler{store: w.store, settler: w.settler(TopicDecisions)}
+	leased := func(handle func(context.Context, *pubsub.Message)) func(context.Context, *pubsub.Message) {
+		return func(_ context.Context, msg *pubsub.Message) {
+			ctx, cancel := context.WithTimeout(hard, w.cfg.Lease)
+			defer cancel()
+			handle(ctx, msg)
+		}
+	}
+	receivers, rctx := errgroup.WithContext(ctx)
+	receive := func(topic string, outstanding, streams int, handle func(context.Context, *pubsub.Message)) {
+		receivers.Go(func() error { return w.receive(rctx, topic, outstanding, streams, handle) })
+	}
+	receive(TopicTelemetry, w.cfg.MaxOutstanding, 2, func(_ context.Context, msg *pubsub.Message) { telemetry.handle(hard, msg) })
+	receive(TopicOrders, max(w.cfg.MaxOutstanding/40, 1), 1, leased(orders.handle))
+	receive(TopicDecisions, max(w.cfg.MaxOutstanding/40, 1), 1, leased(decisions.handle))
+	err := receivers.Wait()
+	telemetry.stop()
+	return errors.Join(err, shards.Wait())
+}
+
+func (w *Worker) settler(topic string) *settler {
+	return &settler{
+		topic: topic, log: w.log, meter: w.meter, now: w.cfg.Now,
+		deadLetters: &deadLetters{publisher: w.publisher}, retryable: firestoretx.Retryable,
+	}
+}
+
+// receive consumes one subscription until ctx ends. It starts again after a
+// failure, which may be an outage of Pub/Sub, unless the subscription is not
+// there.
+func (w *Worker) receive(ctx context.Context, topic string, outstanding, streams int, handle func(context.Context, *pubsub.Message)) error {
+	sub := w.client.Subscriber(Subscription(topic))
+	sub.ReceiveSettings.MaxOutstandingMessages = outstanding
+	sub.ReceiveSettings.MaxOutstandingBytes = 256 << 20
+	sub.ReceiveSettings.MaxExtension = w.cfg.Lease + 10*time.Second
+	sub.ReceiveSettings.NumGoroutines = streams
+	sub.ReceiveSettings.ShutdownOptions = &pubsub.ShutdownOptions{
+		Behavior: pubsub.ShutdownBehaviorWaitForProcessing, Timeout: w.cfg.DrainTimeout,
+	}
+	for {
+		err := sub.Receive(ctx, handle)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			continue
+		case permanent(err):
+			return fmt.Errorf("subscription %s: %w", Subscription(topic), err)
+		}
+		w.log.WarnContext(ctx, "subscription interrupted; trying again", slog.String("topic", topic), slog.Any("err", err))
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Second):
+		}
+	}
+}
