@@ -1,0 +1,208 @@
+package firestoreemu
+
+import (
+	"context"
+	"time"
+
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/dronefleet/dronefleet/internal/firestoreemu/locks"
+	"github.com/dronefleet/dronefleet/internal/firestoreemu/store"
+)
+
+// maxPayloadBytes is the service's limit on a request.
+const maxPayloadBytes = 10 << 20
+
+// BeginTransaction opens a transaction; without options a read-write one.
+func (s *Server) BeginTransaction(_ context.Context, req *pb.BeginTransactionRequest) (*pb.BeginTransactionResponse, error) {
+	d, err := s.database(req.GetDatabase())
+	if err != nil {
+		return nil, err
+	}
+	tx, err := d.transactions.beginWith(d.store, req.GetOptions())
+	if err != nil {
+		return nil, err
+	}
+	return &pb.BeginTransactionResponse{Transaction: tx.id}, nil
+}
+
+// Rollback ends a transaction; one that has already ended is fine (E-TX-14).
+func (s *Server) Rollback(_ context.Context, req *pb.RollbackRequest) (*emptypb.Empty, error) {
+	d, err := s.database(req.GetDatabase())
+	if err != nil {
+		return nil, err
+	}
+	if _, _, ok := decodeID(req.GetTransaction(), d.name); !ok {
+		return nil, errInvalidTransaction
+	}
+	tx, err := d.transactions.find(req.GetTransaction())
+	if err != nil {
+		return &emptypb.Empty{}, nil
+	}
+	defer d.transactions.release(tx)
+	if tx.owner != nil && !d.locks.Abort(tx.owner, locks.ErrEnded) && d.locks.Err(tx.owner) == nil {
+		return &emptypb.Empty{}, nil // past its commit point: the commit ends it
+	}
+	d.transactions.close(tx)
+	return &emptypb.Empty{}, nil
+}
+
+// Commit applies all writes or none.
+func (s *Server) Commit(ctx context.Context, req *pb.CommitRequest) (*pb.CommitResponse, error) {
+	arrival := s.opts.Clock.Now()
+	d, err := s.database(req.GetDatabase())
+	if err != nil {
+		return nil, err
+	}
+	var answer *pb.CommitResponse
+	if len(req.GetTransaction()) == 0 {
+		answer, err = d.commitAlone(ctx, req, arrival)
+	} else {
+		answer, err = d.commitTransaction(ctx, req, arrival)
+	}
+	if err == nil {
+		s.counters.written.Add(uint64(len(req.GetWrites())))
+	}
+	return answer, err
+}
+
+// commitAlone is a commit without a transaction: a transaction of its own, as
+// old as its arrival (E-TX-06).
+func (d *database) commitAlone(ctx context.Context, req *pb.CommitRequest, arrival time.Time) (*pb.CommitResponse, error) {
+	writes, err := d.parseCommit(req)
+	if err != nil {
+		return nil, err
+	}
+	return d.commit(ctx, locks.NewOwner(0), writes, arrival)
+}
+
+func (d *database) commitTransaction(ctx context.Context, req *pb.CommitRequest, arrival time.Time) (*pb.CommitResponse, error) {
+	tx, err := d.transactions.find(req.GetTransaction())
+	if err != nil {
+		return nil, err
+	}
+	defer d.transactions.release(tx)
+	if !tx.startCommit() {
+		return nil, errExpired
+	}
+	if tx.mode == readOnly {
+		defer d.transactions.close(tx)
+		if len(req.GetWrites()) > 0 {
+			return nil, errReadOnlyWrites
+		}
+		return d.emptyCommit(), nil
+	}
+	writes, err := d.parseCommit(req)
+	if err != nil {
+		d.locks.End(tx.owner)
+		d.transactions.close(tx)
+		return nil, err
+	}
+	answer, err := d.commit(ctx, tx.owner, writes, arrival)
+	if cause := d.locks.Err(tx.owner); cause != nil && cause != locks.ErrEnded {
+		tx.cancelCommit() // stays, and answers ABORTED until it is rolled back (E-TX-11)
+		return nil, err
+	}
+	if d.locks.Err(tx.owner) == nil {
+		tx.cancelCommit() // the client gave up waiting: nothing happened (E-TX-13)
+		return nil, err
+	}
+	d.transactions.close(tx)
+	return answer, err
+}
+
+func (d *database) parseCommit(req *pb.CommitRequest) ([]write, error) {
+	if proto.Size(req) > maxPayloadBytes {
+		return nil, errPayload
+	}
+	return d.parseWrites(req.GetWrites())
+}
+
+// commit takes the locks, applies the writes and ends the owner, unless the
+// owner lost its locks or the client gave up before they were granted.
+func (d *database) commit(ctx context.Context, owner *locks.Owner, writes []write, arrival time.Time) (*pb.CommitResponse, error) {
+	var done *outcome
+	var changes []locks.Change
+	var failure error
+	err := d.locks.Exclude(ctx, owner, names(writes), func() ([]locks.Change, error) {
+		if done, failure = d.apply(writes, arrival); failure != nil {
+			return nil, failure
+		}
+		changes = done.lockChanges()
+		return changes, nil
+	})
+	if err != nil {
+		return nil, lockStatus(err)
+	}
+	defer d.locks.End(owner)
+	if failure != nil {
+		return nil, failure
+	}
+	earliest := arrival.Truncate(time.Millisecond).UnixMicro()
+	at, err := d.store.Commit(storeChanges(done, changes), earliest)
+	if err != nil {
+		return nil, err
+	}
+	return &pb.CommitResponse{WriteResults: done.writeResults(at), CommitTime: store.Timestamp(at)}, nil
+}
+
+// emptyCommit answers a commit that has nothing to do.
+func (d *database) emptyCommit() *pb.CommitResponse {
+	now := d.store.Now()
+	defer now.Close()
+	return &pb.CommitResponse{CommitTime: store.Timestamp(now.Time)}
+}
+
+// BatchWrite applies each write by itself (E-WR-08).
+func (s *Server) BatchWrite(ctx context.Context, req *pb.BatchWriteRequest) (*pb.BatchWriteResponse, error) {
+	arrival := s.opts.Clock.Now()
+	d, err := s.database(req.GetDatabase())
+	if err != nil {
+		return nil, err
+	}
+	if proto.Size(req) > maxPayloadBytes {
+		return nil, errPayload
+	}
+	seen := map[string]bool{}
+	for _, w := range req.GetWrites() {
+		name := writeName(w)
+		if seen[name] {
+			return nil, invalidf("Cannot write to the same document %s more than once in a BatchWrite.", name)
+		}
+		seen[name] = true
+	}
+	answer := &pb.BatchWriteResponse{
+		WriteResults: make([]*pb.WriteResult, len(req.GetWrites())),
+		Status:       make([]*rpcstatus.Status, len(req.GetWrites())),
+	}
+	for i, w := range req.GetWrites() {
+		alone := &pb.CommitRequest{Database: req.GetDatabase(), Writes: []*pb.Write{w}}
+		committed, err := d.commitAlone(ctx, alone, arrival)
+		answer.Status[i] = status.Convert(err).Proto()
+		answer.WriteResults[i] = &pb.WriteResult{}
+		if err == nil {
+			answer.Status[i] = &rpcstatus.Status{}
+			answer.WriteResults[i] = committed.WriteResults[0]
+			s.counters.written.Add(1)
+		}
+	}
+	return answer, nil
+}
+
+func writeName(w *pb.Write) string {
+	switch op := w.GetOperation().(type) {
+	case *pb.Write_Update:
+		return op.Update.GetName()
+	case *pb.Write_Delete:
+		return op.Delete
+	case *pb.Write_Transform:
+		return op.Transform.GetDocument()
+	}
+	return ""
+}
+
+func commitMicros(c *pb.CommitResponse) int64 { return store.Micros(c.GetCommitTime()) }

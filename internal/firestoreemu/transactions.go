@@ -1,0 +1,233 @@
+package firestoreemu
+
+import (
+	"sync"
+	"time"
+
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	"github.com/jonboulle/clockwork"
+
+	"github.com/dronefleet/dronefleet/internal/firestoreemu/locks"
+	"github.com/dronefleet/dronefleet/internal/firestoreemu/store"
+)
+
+// mode is how a transaction isolates itself.
+type mode int
+
+const (
+	readWrite mode = iota // locks what it reads
+	readOnly              // reads one snapshot, writes nothing
+)
+
+// transaction is one open transaction.
+type transaction struct {
+	id      []byte
+	counter uint64
+	mode    mode
+	owner   *locks.Owner // read-write only
+
+	mu        sync.Mutex
+	snapshot  *store.Snapshot // read-only: fixed at the first read
+	began     time.Time
+	used      time.Time // when its last RPC began or ended
+	inUse     int       // RPCs running
+	finishing bool      // a Commit is under way
+}
+
+// registry holds the open transactions of one database.
+type registry struct {
+	database string
+	epoch    uint64
+	clock    clockwork.Clock
+	limits   Limits
+	table    *locks.Table
+
+	mu      sync.Mutex
+	counter uint64
+	open    map[uint64]*transaction
+	ages    map[uint64]uint64 // of closed transactions that may be retried
+	aged    []uint64          // their counters, oldest first
+}
+
+// mostAges bounds the closed transactions whose age a retry can still inherit.
+const mostAges = 1 << 16
+
+func newRegistry(database string, epoch uint64, clock clockwork.Clock, limits Limits, table *locks.Table) *registry {
+	return &registry{
+		database: database, epoch: epoch, clock: clock, limits: limits, table: table,
+		open: map[uint64]*transaction{}, ages: map[uint64]uint64{},
+	}
+}
+
+// begin opens a transaction. A retry inherits the age of its earlier attempt if
+// that is still known (E-TX-07).
+func (g *registry) begin(m mode, retryOf []byte) (*transaction, error) {
+	var age uint64
+	if len(retryOf) > 0 {
+		epoch, counter, ok := decodeID(retryOf, g.database)
+		if !ok {
+			return nil, errInvalidTransaction
+		}
+		if epoch == g.epoch {
+			age = g.ageOf(counter)
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.counter++
+	now := g.clock.Now()
+	tx := &transaction{
+		id:      encodeID(g.epoch, g.counter, g.database),
+		counter: g.counter,
+		mode:    m,
+		began:   now,
+		used:    now,
+	}
+	if m == readWrite {
+		tx.owner = locks.NewOwner(age)
+	}
+	g.open[tx.counter] = tx
+	return tx, nil
+}
+
+func (g *registry) ageOf(counter uint64) uint64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if tx := g.open[counter]; tx != nil && tx.owner != nil {
+		return g.table.Age(tx.owner)
+	}
+	return g.ages[counter]
+}
+
+// find returns the open transaction of an id and counts an RPC of it as running;
+// the caller must call release.
+func (g *registry) find(id []byte) (*transaction, error) {
+	epoch, counter, ok := decodeID(id, g.database)
+	if !ok {
+		return nil, errInvalidTransaction
+	}
+	g.mu.Lock()
+	tx := g.open[counter]
+	g.mu.Unlock()
+	if epoch != g.epoch || tx == nil {
+		return nil, errExpired
+	}
+	now := g.clock.Now()
+	if g.lapsed(tx, now) {
+		g.expire(tx)
+		return nil, errExpired
+	}
+	tx.mu.Lock()
+	tx.used = now
+	tx.inUse++
+	tx.mu.Unlock()
+	return tx, nil
+}
+
+// release counts an RPC of the transaction as done.
+func (g *registry) release(tx *transaction) {
+	tx.mu.Lock()
+	defer tx.mu.Unlock()
+	tx.inUse--
+	tx.used = g.clock.Now()
+}
+
+// lapsed says whether the transaction has outlived its limits (E-TX-12).
+func (g *registry) lapsed(tx *transaction, now time.Time) bool {
+	tx.mu.Lock()
+	defer tx.mu.Unlock()
+	idle := tx.inUse == 0 && now.Sub(tx.used) >= g.limits.Idle
+	return !tx.finishing && (idle || now.Sub(tx.began) >= g.limits.Total)
+}
+
+func (g *registry) expire(tx *transaction) {
+	if tx.owner != nil {
+		g.table.Abort(tx.owner, errLapsed)
+	}
+	g.close(tx)
+}
+
+// expireLapsed ends all transactions that have outlived their limits.
+func (g *registry) expireLapsed() {
+	now := g.clock.Now()
+	g.mu.Lock()
+	var lapsed []*transaction
+	for _, tx := range g.open {
+		if g.lapsed(tx, now) {
+			lapsed = append(lapsed, tx)
+		}
+	}
+	g.mu.Unlock()
+	for _, tx := range lapsed {
+		g.expire(tx)
+	}
+}
+
+// close forgets the transaction; its id answers "no longer valid" from now on.
+// Its locks must already be free.
+func (g *registry) close(tx *transaction) {
+	tx.mu.Lock()
+	if tx.snapshot != nil {
+		tx.snapshot.Close()
+	}
+	tx.mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, open := g.open[tx.counter]; !open {
+		return
+	}
+	delete(g.open, tx.counter)
+	if tx.owner == nil {
+		return
+	}
+	g.ages[tx.counter] = g.table.Age(tx.owner)
+	g.aged = append(g.aged, tx.counter)
+	if len(g.aged) > mostAges {
+		delete(g.ages, g.aged[0])
+		g.aged = g.aged[1:]
+	}
+}
+
+// startCommit reports false when another Commit of the transaction is running.
+func (tx *transaction) startCommit() bool {
+	tx.mu.Lock()
+	defer tx.mu.Unlock()
+	if tx.finishing {
+		return false
+	}
+	tx.finishing = true
+	return true
+}
+
+// cancelCommit undoes startCommit after the client gave up waiting.
+func (tx *transaction) cancelCommit() {
+	tx.mu.Lock()
+	defer tx.mu.Unlock()
+	tx.finishing = false
+}
+
+// options reads what BeginTransaction asks for.
+func (g *registry) beginWith(db *store.DB, options *pb.TransactionOptions) (*transaction, error) {
+	switch m := options.GetMode().(type) {
+	case *pb.TransactionOptions_ReadOnly_:
+		var snapshot *store.Snapshot
+		if at := m.ReadOnly.GetReadTime(); at != nil {
+			var err error
+			if snapshot, err = snapshotAt(db, at); err != nil {
+				return nil, err
+			}
+		}
+		tx, err := g.begin(readOnly, nil)
+		if err != nil {
+			return nil, err
+		}
+		tx.snapshot = snapshot
+		return tx, nil
+	case *pb.TransactionOptions_ReadWrite_:
+		if m.ReadWrite.GetConcurrencyMode() == pb.TransactionOptions_OPTIMISTIC {
+			return nil, unimplemented("TransactionOptions.read_write.concurrency_mode OPTIMISTIC")
+		}
+		return g.begin(readWrite, m.ReadWrite.GetRetryTransaction())
+	}
+	return g.begin(readWrite, nil)
+}
