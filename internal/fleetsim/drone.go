@@ -1,0 +1,268 @@
+package fleetsim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// How every drone flies.
+const (
+	// CruiseKmh is the ground speed between stops.
+	CruiseKmh = 50.0
+	// Dwell is the time a drone spends at a pickup or a delivery.
+	Dwell = 3 * time.Second
+	// A drone at its depot below chargeBelow percent charges until chargeUntil.
+	chargeBelow = 80.0
+	chargeUntil = 90.0
+	// chargePerMinute is a fast charger's percent of a full charge a minute.
+	chargePerMinute = 10.0
+	// atHomeMetres is how near its depot a drone is at it.
+	atHomeMetres = 50.0
+)
+
+// Drone is a simulated drone at one instant. It is a value: time passing and
+// commands obeyed give another Drone and leave this one as it was.
+type Drone struct {
+	id          domain.DroneID
+	home        domain.Position
+	consumption float64 // percent of a full charge per kilometre
+
+	position domain.Position
+	battery  float64 // percent of a full charge
+
+	mission   domain.MissionID  // empty: none that it knows of
+	startedAt time.Time         // of that mission, by the State Manager
+	route     []domain.Waypoint // never modified, shared between values
+	next      int               // index in route of the stop it flies to or dwells at
+	dwelling  bool
+	dwellLeft time.Duration
+	reported  bool // whether anybody heard it at the stop where it dwells
+	charging  bool
+	// ended remembers missions it must not start again when an old command
+	// is delivered once more.
+	ended [8]domain.MissionID
+
+	silentFor time.Duration
+	deafFor   time.Duration
+	brokenFor time.Duration
+}
+
+// NewDrone is the drone d standing idle where it is.
+func NewDrone(d domain.Drone, home domain.Position) Drone {
+	consumption := d.ConsumptionPerKm
+	if consumption == 0 {
+		consumption = consumptionPerKm
+	}
+	return Drone{id: d.ID, home: home, consumption: consumption, position: d.Position, battery: d.Battery}
+}
+
+// After is the drone when dt of its time has passed.
+func (d Drone) After(dt time.Duration) Drone {
+	d.silentFor = max(0, d.silentFor-dt)
+	d.deafFor = max(0, d.deafFor-dt)
+	broken := min(d.brokenFor, dt)
+	d.brokenFor -= broken
+	dt -= broken
+	for dt > 0 {
+		switch {
+		case d.dwelling && (dt < d.dwellLeft || !d.reported):
+			// It does not leave a stop before it has reported from there,
+			// however fast time runs: the report is the proof of delivery.
+			d.dwellLeft = max(0, d.dwellLeft-dt)
+			return d
+		case d.dwelling:
+			dt -= d.dwellLeft
+			d.dwelling, d.dwellLeft = false, 0
+			d = d.passStop()
+		case d.next < len(d.route):
+			d, dt = d.fly(dt)
+		default:
+			return d.charge(dt)
+		}
+	}
+	return d
+}
+
+// fly moves towards the next stop and returns what is left of dt on arrival.
+func (d Drone) fly(dt time.Duration) (Drone, time.Duration) {
+	const metresPerSecond = CruiseKmh / 3.6
+	stop := d.route[d.next]
+	distance := d.position.DistanceMetres(stop.Position)
+	metres := min(metresPerSecond*dt.Seconds(), d.battery/d.consumption*1000)
+	if metres < distance {
+		d.position = d.position.Towards(stop.Position, metres)
+		d.battery = max(0, d.battery-metres/1000*d.consumption)
+		return d, 0
+	}
+	d.position = stop.Position
+	d.battery = max(0, d.battery-distance/1000*d.consumption)
+	left := dt - time.Duration(distance/metresPerSecond*float64(time.Second))
+	if stop.ForOrder() {
+		d.dwelling, d.dwellLeft, d.reported = true, Dwell, false
+	} else {
+		d = d.passStop()
+	}
+	return d, max(0, left)
+}
+
+// passStop turns to the stop after the one just done; after the last one the
+// drone has landed and its mission is over.
+func (d Drone) passStop() Drone {
+	d.next++
+	if d.next < len(d.route) {
+		return d
+	}
+	d = d.remember(d.mission)
+	d.mission, d.route, d.next = "", nil, 0
+	d.charging = d.atHome() && d.battery < chargeBelow
+	return d
+}
+
+func (d Drone) charge(dt time.Duration) Drone {
+	if !d.atHome() {
+		return d
+	}
+	if d.battery < chargeBelow {
+		d.charging = true
+	}
+	d.battery = min(100, d.battery+chargePerMinute*dt.Minutes())
+	if d.battery >= chargeUntil {
+		d.charging = false
+	}
+	return d
+}
+
+// Obey is the drone after a command that arrives when its clock shows now, and
+// whether the command had an effect. It ignores commands for others, expired
+// ones, those of missions it has ended and those older than its own mission. A
+// revocation never expires: giving up a mission late is still right.
+func (d Drone) Obey(c domain.Command, now time.Time) (Drone, bool) {
+	m := c.Mission
+	switch {
+	case m.DroneID != d.id || d.deafFor > 0 || m.ID == "":
+		return d, false
+	case c.Revoke && m.ID != d.mission:
+		return d.remember(m.ID), false
+	case c.Revoke:
+		return d.goHome(), true
+	case now.After(c.ExpiresAt) || m.Status != domain.MissionActive || slices.Contains(d.ended[:], m.ID):
+		return d, false
+	case m.ID == d.mission:
+		return d.reroute(m.Route), true
+	case d.mission != "" && !m.StartTime.After(d.startedAt):
+		return d, false
+	default:
+		return d.start(m), true
+	}
+}
+
+func (d Drone) start(m domain.Mission) Drone {
+	d = d.remember(d.mission)
+	d.mission, d.startedAt = m.ID, m.StartTime
+	d.route, d.next = d.endingAtHome(m.Route), 0
+	d.dwelling, d.charging = false, false
+	return d
+}
+
+// reroute takes a changed route of the mission it flies, keeping the stops it
+// has passed.
+func (d Drone) reroute(route []domain.Waypoint) Drone {
+	route = d.endingAtHome(route)
+	passed := d.route[:d.next]
+	if d.dwelling {
+		passed = d.route[:d.next+1]
+	}
+	next := 0
+	for next < len(route) && slices.ContainsFunc(passed, sameStop(route[next])) {
+		next++
+	}
+	if d.dwelling && next > 0 && sameStop(route[next-1])(d.route[d.next]) {
+		d.route, d.next = route, next-1
+		return d
+	}
+	d.route, d.next, d.dwelling = route, next, false
+	if next == len(route) {
+		return d.goHome()
+	}
+	return d
+}
+
+func sameStop(w domain.Waypoint) func(domain.Waypoint) bool {
+	return func(v domain.Waypoint) bool {
+		return v.Type == w.Type && v.OrderID == w.OrderID && v.Position == w.Position
+	}
+}
+
+// goHome gives the mission up and returns to the depot.
+func (d Drone) goHome() Drone {
+	d = d.remember(d.mission)
+	d.mission, d.dwelling = "", false
+	d.route, d.next = d.endingAtHome(nil), 0
+	return d
+}
+
+// endingAtHome completes a route that does not say where to land.
+func (d Drone) endingAtHome(route []domain.Waypoint) []domain.Waypoint {
+	if n := len(route); n > 0 && route[n-1].Type == domain.WaypointDepotReturn {
+		return route
+	}
+	return append(slices.Clip(route), domain.Waypoint{Type: domain.WaypointDepotReturn, Position: d.home})
+}
+
+func (d Drone) remember(id domain.MissionID) Drone {
+	if id != "" && !slices.Contains(d.ended[:], id) {
+		copy(d.ended[1:], d.ended[:len(d.ended)-1])
+		d.ended[0] = id
+	}
+	return d
+}
+
+// Report is what the drone says of itself when its clock shows now, and the
+// drone having said so.
+func (d Drone) Report(now time.Time) (Drone, domain.Telemetry) {
+	d.reported = d.reported || d.dwelling
+	return d, domain.Telemetry{
+		DroneID:   d.id,
+		Timestamp: now.UTC().Truncate(time.Microsecond), // as the wire keeps it
+		Position:  d.position,
+		Battery:   d.battery,
+		SpeedKmh:  d.speed(),
+		Status:    d.Status(),
+		MissionID: d.mission,
+	}
+}
+
+// Status is what the drone is doing.
+func (d Drone) Status() domain.DroneStatus {
+	switch {
+	case d.stranded():
+		return domain.DroneProblem
+	case d.dwelling && d.route[d.next].Type == domain.WaypointHospitalDelivery:
+		return domain.DroneDelivering
+	case d.next < len(d.route):
+		return domain.DroneMoving
+	case d.charging:
+		return domain.DroneCharging
+	default:
+		return domain.DroneIdle
+	}
+}
+
+func (d Drone) speed() float64 {
+	if d.stranded() || d.dwelling || d.next >= len(d.route) {
+		return 0
+	}
+	return CruiseKmh
+}
+
+// stranded is a drone that cannot fly on: broken, or empty before it landed.
+func (d Drone) stranded() bool {
+	return d.brokenFor > 0 || (d.battery <= 0 && d.next < len(d.route))
+}
+
+// Silent reports whether its radio sends nothing.
+func (d Drone) Silent() bool { return d.silentFor > 0 }
+
+func (d Drone) atHome() bool { return d.position.DistanceMetres(d.home) <= atHomeMetres }

@@ -1,0 +1,338 @@
+package fleetsim
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+var (
+	noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	home = parisDepot.Position
+)
+
+func standing(at domain.Position, battery float64) Drone {
+	return NewDrone(domain.Drone{ID: "D", Position: at, Battery: battery}, home)
+}
+
+// errand is a mission from one place to another and back to the depot.
+func errand(id domain.MissionID, from, to domain.Position) domain.Mission {
+	return domain.Mission{
+		ID: id, DroneID: "D", OrderIDs: []domain.OrderID{"O"}, Status: domain.MissionActive, StartTime: noon,
+		Route: []domain.Waypoint{
+			{Type: domain.WaypointWarehousePickup, Position: from, OrderID: "O"},
+			{Type: domain.WaypointHospitalDelivery, Position: to, OrderID: "O"},
+			{Type: domain.WaypointDepotReturn, Position: home},
+		},
+	}
+}
+
+func command(m domain.Mission) domain.Command {
+	return domain.Command{Mission: m, ExpiresAt: noon.Add(20 * time.Second)}
+}
+
+func obeying(t *testing.T, d Drone, c domain.Command, now time.Time) Drone {
+	t.Helper()
+	d, obeyed := d.Obey(c, now)
+	if !obeyed {
+		t.Fatalf("drone ignored %+v", c)
+	}
+	return d
+}
+
+// life is what a drone says of itself, second by second.
+type life struct {
+	at      time.Duration
+	status  domain.DroneStatus
+	mission domain.MissionID
+}
+
+// follow steps and hears the drone each second and lists its changes.
+func follow(d Drone, seconds int) (Drone, []life) {
+	var changes []life
+	for s := 1; s <= seconds; s++ {
+		var r domain.Telemetry
+		d, r = d.After(time.Second).Report(noon.Add(time.Duration(s) * time.Second))
+		if n := len(changes); n == 0 || changes[n-1].status != r.Status || changes[n-1].mission != r.MissionID {
+			changes = append(changes, life{time.Duration(s) * time.Second, r.Status, r.MissionID})
+		}
+	}
+	return d, changes
+}
+
+func TestDrone_FliesItsMissionAndLandsWithoutOne(t *testing.T) {
+	from, to := hospital("HOSP-ROTHSCHILD").Position, hospital("HOSP-TROUSSEAU").Position
+	d := obeying(t, standing(from, 100), command(errand("M", from, to)), noon)
+	d, changes := follow(d, 600)
+
+	want := []struct {
+		status  domain.DroneStatus
+		mission domain.MissionID
+	}{
+		{domain.DroneMoving, "M"}, // pickup and flight
+		{domain.DroneDelivering, "M"},
+		{domain.DroneMoving, "M"}, // home
+		{domain.DroneIdle, ""},
+	}
+	if len(changes) != len(want) {
+		t.Fatalf("its life was %+v, want %+v", changes, want)
+	}
+	for i, w := range want {
+		if changes[i].status != w.status || changes[i].mission != w.mission {
+			t.Errorf("change %d is %+v, want %+v", i, changes[i], w)
+		}
+	}
+	metres := from.DistanceMetres(to) + to.DistanceMetres(home)
+	// It trickles up on the charger after landing, so bound the use from above.
+	if used := 100 - d.battery; used > metres/1000*consumptionPerKm+0.01 {
+		t.Errorf("it used %.2f %% for %.0f m, want at most %.2f %%", used, metres, metres/1000*consumptionPerKm)
+	}
+}
+
+// The promise of the opening orders: deliveries within 40 s of a command.
+func TestOpening_ShortOrdersAreDeliveredWithin40Seconds(t *testing.T) {
+	const reachMetres = 75 // a stop is reached this near to it
+	within := 0
+	for _, leg := range [][2]domain.Position{
+		{hospital("HOSP-ROTHSCHILD").Position, hospital("HOSP-TROUSSEAU").Position},
+		{hospital("HOSP-COCHIN").Position, hospital("HOSP-BROCA").Position},
+		{warehouseSouth.Position, hospital("HOSP-GUSTAVE-ROUSSY").Position},
+		{hospital("HOSP-COCHIN").Position, hospital("HOSP-TARNIER").Position},
+	} {
+		d := obeying(t, standing(leg[0], 100), command(errand("M", leg[0], leg[1])), noon)
+		for s := 1; s <= 60; s++ {
+			d, _ = d.After(time.Second).Report(noon)
+			if d.position.DistanceMetres(leg[1]) <= reachMetres {
+				t.Logf("%.0f m delivered after %d s", leg[0].DistanceMetres(leg[1]), s)
+				if s <= 41 {
+					within++
+				}
+				break
+			}
+		}
+	}
+	if within < 3 {
+		t.Errorf("%d of 4 short orders are delivered within 41 s, want 3", within)
+	}
+}
+
+func TestDrone_CruisesAt50KmhAndDrains(t *testing.T) {
+	far := hospital("HOSP-AVICENNE").Position
+	d := obeying(t, standing(home, 100), command(errand("M", far, far)), noon)
+	d = d.After(time.Minute)
+	if flown := home.DistanceMetres(d.position); flown < 832 || flown > 835 {
+		t.Errorf("it flew %.1f m in a minute, want 833", flown)
+	}
+	if used := 100 - d.battery; used < 2.08 || used > 2.09 {
+		t.Errorf("it used %.3f %%, want 2.083", used)
+	}
+	if _, r := d.Report(noon); r.SpeedKmh != CruiseKmh {
+		t.Errorf("it reports %v km/h, want %v", r.SpeedKmh, CruiseKmh)
+	}
+}
+
+func TestDrone_DoesNotLeaveAStopUnheard(t *testing.T) {
+	stop := hospital("HOSP-COCHIN").Position
+	d := obeying(t, standing(stop, 100), command(errand("M", stop, stop)), noon)
+	d = d.After(time.Hour) // however fast time runs
+	if d.next != 0 || !d.dwelling {
+		t.Fatal("it left the pickup without having reported from there")
+	}
+	d, _ = d.Report(noon)
+	d = d.After(time.Hour)
+	if d.next != 1 || !d.dwelling {
+		t.Error("it did not go on to the delivery and wait there")
+	}
+}
+
+func TestDrone_ObeysOnlyWhatItMust(t *testing.T) {
+	stop := hospital("HOSP-COCHIN").Position
+	m := errand("M", stop, stop)
+	flying := obeying(t, standing(home, 100), command(m), noon)
+	landed := flying
+	for landed.mission != "" {
+		landed, _ = landed.After(time.Minute).Report(noon)
+	}
+	revoked := obeying(t, flying, domain.Command{Mission: m, Revoke: true}, noon)
+	revokedFirst, _ := standing(home, 100).Obey(domain.Command{Mission: m, Revoke: true}, noon)
+	forOther, older, newer, failed := m, errand("M0", stop, stop), errand("M2", stop, stop), m
+	forOther.DroneID = "E"
+	older.StartTime = noon.Add(-time.Minute)
+	newer.StartTime = noon.Add(time.Minute)
+	failed.Status = domain.MissionFailed
+
+	for name, row := range map[string]struct {
+		drone Drone
+		c     domain.Command
+		now   time.Time
+		want  bool
+	}{
+		"a mission":                             {standing(home, 100), command(m), noon, true},
+		"a mission on its last moment":          {standing(home, 100), command(m), noon.Add(20 * time.Second), true},
+		"an expired mission":                    {standing(home, 100), command(m), noon.Add(21 * time.Second), false},
+		"another drone's mission":               {standing(home, 100), command(forOther), noon, false},
+		"a failed mission":                      {standing(home, 100), command(failed), noon, false},
+		"its own mission again":                 {flying, command(m), noon, true},
+		"an older mission while it flies":       {flying, command(older), noon, false},
+		"a newer mission while it flies":        {flying, command(newer), noon, true},
+		"the mission it has ended":              {landed, command(m), noon, false},
+		"a mission that was revoked in flight":  {revoked, command(m), noon, false},
+		"a mission whose revocation came first": {revokedFirst, command(m), noon, false},
+		"the revocation of another mission":     {flying, domain.Command{Mission: newer, Revoke: true}, noon, false},
+		"a late revocation":                     {flying, domain.Command{Mission: m, Revoke: true, ExpiresAt: noon}, noon.Add(time.Hour), true},
+		"anything while it is deaf":             {standing(home, 100).Suffering(Fault{Deaf: time.Minute}), command(m), noon, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, obeyed := row.drone.Obey(row.c, row.now); obeyed != row.want {
+				t.Errorf("obeyed is %v, want %v", obeyed, row.want)
+			}
+		})
+	}
+}
+
+func TestDrone_RevocationSendsItHome(t *testing.T) {
+	stop := hospital("HOSP-COCHIN").Position
+	m := errand("M", stop, stop)
+	d := obeying(t, standing(home, 100), command(m), noon).After(time.Minute)
+	d = obeying(t, d, domain.Command{Mission: m, Revoke: true}, noon)
+	if _, r := d.Report(noon); r.Status != domain.DroneMoving || r.MissionID != "" {
+		t.Errorf("it reports %s with mission %q, want MOVING without one", r.Status, r.MissionID)
+	}
+	if d = d.After(10 * time.Minute); !d.atHome() || d.Status() != domain.DroneIdle {
+		t.Errorf("it is %s at %v, want IDLE at home", d.Status(), d.position)
+	}
+}
+
+func TestDrone_ChangedRouteKeepsThePassedStops(t *testing.T) {
+	a, b, c := hospital("HOSP-COCHIN").Position, hospital("HOSP-BROCA").Position, hospital("HOSP-NECKER").Position
+	m := errand("M", a, b)
+	m.OrderIDs = []domain.OrderID{"O", "P"}
+	m.Route = []domain.Waypoint{
+		{Type: domain.WaypointWarehousePickup, Position: a, OrderID: "O"},
+		{Type: domain.WaypointWarehousePickup, Position: a, OrderID: "P"},
+		{Type: domain.WaypointHospitalDelivery, Position: c, OrderID: "P"},
+		{Type: domain.WaypointHospitalDelivery, Position: b, OrderID: "O"},
+		{Type: domain.WaypointDepotReturn, Position: home},
+	}
+	withdrawn := m
+	withdrawn.OrderIDs = []domain.OrderID{"O"}
+	withdrawn.Route = []domain.Waypoint{m.Route[0], m.Route[3], m.Route[4]}
+
+	t.Run("in flight", func(t *testing.T) {
+		d := obeying(t, standing(a, 100), command(m), noon)
+		for d.next < 2 {
+			d, _ = d.After(time.Second).Report(noon)
+		}
+		d = obeying(t, d, command(withdrawn), noon)
+		if d.next != 1 || d.dwelling || d.route[d.next].OrderID != "O" {
+			t.Errorf("it flies to stop %d of %+v, want the delivery of O", d.next, d.route)
+		}
+	})
+	t.Run("at a stop that stays", func(t *testing.T) {
+		d := obeying(t, standing(a, 100), command(m), noon).After(time.Second)
+		before := d.dwellLeft
+		d = obeying(t, d, command(withdrawn), noon)
+		if d.next != 0 || !d.dwelling || d.dwellLeft != before {
+			t.Errorf("stop %d, dwelling %v for %v; want it to finish the pickup of O", d.next, d.dwelling, d.dwellLeft)
+		}
+	})
+	t.Run("at a stop that is dropped", func(t *testing.T) {
+		d := obeying(t, standing(a, 100), command(m), noon)
+		for d.next < 1 {
+			d, _ = d.After(time.Second).Report(noon)
+		}
+		d = obeying(t, d, command(withdrawn), noon)
+		if d.next != 1 || d.dwelling {
+			t.Errorf("stop %d, dwelling %v; want it on its way to the delivery of O", d.next, d.dwelling)
+		}
+	})
+}
+
+func TestDrone_ChargesAtHome(t *testing.T) {
+	d := standing(home, 79).After(time.Second)
+	if d.Status() != domain.DroneCharging {
+		t.Fatalf("at 79 %% it is %s, want CHARGING", d.Status())
+	}
+	if d = d.After(time.Minute); d.Status() != domain.DroneCharging || d.battery < 88 {
+		t.Errorf("a minute later it is %s at %.1f %%, want CHARGING near 89 %%", d.Status(), d.battery)
+	}
+	if d = d.After(10 * time.Second); d.Status() != domain.DroneIdle {
+		t.Errorf("at %.1f %% it is %s, want IDLE", d.battery, d.Status())
+	}
+	if away := standing(hospital("HOSP-TENON").Position, 30).After(time.Hour); away.battery != 30 || away.Status() != domain.DroneIdle {
+		t.Errorf("away from home it is %s at %.1f %%, want IDLE at 30 %%", away.Status(), away.battery)
+	}
+}
+
+func TestDrone_Faults(t *testing.T) {
+	stop := hospital("HOSP-TENON").Position
+	flying := obeying(t, standing(home, 100), command(errand("M", stop, stop)), noon).After(10 * time.Second)
+
+	broken := flying.Suffering(Fault{Broken: time.Minute})
+	if _, r := broken.Report(noon); r.Status != domain.DroneProblem || r.SpeedKmh != 0 || r.MissionID != "M" {
+		t.Errorf("broken it reports %+v", r)
+	}
+	if still := broken.After(59 * time.Second); still.position != flying.position {
+		t.Error("broken it moved")
+	}
+	if again := broken.After(61 * time.Second); again.position == flying.position || again.Status() != domain.DroneMoving {
+		t.Error("recovered it does not fly on")
+	}
+
+	silent := flying.Suffering(Fault{Silent: time.Minute})
+	if !silent.After(59*time.Second).Silent() || silent.After(61*time.Second).Silent() {
+		t.Error("its silence does not last a minute")
+	}
+
+	low := 0.01
+	empty := flying.Suffering(Fault{Battery: &low}).After(time.Hour)
+	if empty.battery != 0 || empty.Status() != domain.DroneProblem {
+		t.Errorf("out of charge it is %s at %v %%, want PROBLEM at 0 %%", empty.Status(), empty.battery)
+	}
+}
+
+// However time is cut, whatever it is told: charge stays within bounds, it is
+// never IDLE on a mission, and it always lands.
+func TestDrone_Properties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now := noon
+		d := standing(rapid.SampledFrom(startingPads()).Draw(t, "pad"), rapid.Float64Range(0, 100).Draw(t, "battery"))
+		place := func(name string) domain.Position { return rapid.SampledFrom(hospitals).Draw(t, name).Position }
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			switch rapid.IntRange(0, 4).Draw(t, "what") {
+			case 0:
+				m := errand(domain.MissionID(rapid.StringMatching(`M[1-4]`).Draw(t, "mission")), place("from"), place("to"))
+				m.StartTime = now
+				d, _ = d.Obey(domain.Command{Mission: m, ExpiresAt: now.Add(time.Second), Revoke: rapid.Bool().Draw(t, "revoke")}, now)
+			case 1:
+				d = d.Suffering(Fault{
+					Silent: time.Duration(rapid.IntRange(0, 60).Draw(t, "silent")) * time.Second,
+					Broken: time.Duration(rapid.IntRange(0, 60).Draw(t, "broken")) * time.Second,
+				})
+			default:
+				dt := time.Duration(rapid.IntRange(1, 600_000).Draw(t, "ms")) * time.Millisecond
+				now = now.Add(dt)
+				d = d.After(dt)
+			}
+			var r domain.Telemetry
+			d, r = d.Report(now)
+			if r.Battery < 0 || r.Battery > 100 {
+				t.Fatalf("battery is %v", r.Battery)
+			}
+			if r.MissionID != "" && (r.Status == domain.DroneIdle || r.Status == domain.DroneCharging) {
+				t.Fatalf("it reports %s on mission %s", r.Status, r.MissionID)
+			}
+		}
+		full := 100.0
+		d.battery = full
+		for range 20 { // stops left, each left only once it was heard
+			d, _ = d.After(24 * time.Hour).Report(now)
+		}
+		if d.mission != "" || d.Status() == domain.DroneMoving {
+			t.Fatalf("it never landed: %s on %q", d.Status(), d.mission)
+		}
+	})
+}

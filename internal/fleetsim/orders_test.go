@@ -1,0 +1,133 @@
+package fleetsim
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jonboulle/clockwork"
+
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+func newSource(t *testing.T, cfg OrderConfig) *OrderSource {
+	t.Helper()
+	s, err := NewOrderSource(newWorld(t, 1), cfg, clockwork.NewFakeClockAt(noon), newNetwork(), NewJournal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestOrderSource_MixAndFeasibility(t *testing.T) {
+	const n = 5000
+	s := newSource(t, OrderConfig{Seed: 3})
+	share := map[domain.Priority]float64{}
+	ids := map[domain.OrderID]bool{}
+	for range n {
+		r := s.Next()
+		share[r.Priority] += 1.0 / n
+		ids[r.ID] = true
+		if cold := r.ProductType == "BLOOD" || r.ProductType == "VACCINE"; r.ColdChain != cold {
+			t.Fatalf("cold chain is %v for %s", r.ColdChain, r.ProductType)
+		}
+		if r.WeightKg <= 0 || r.WeightKg > payloadCapacityKg/2.0 || !r.CreatedAt.Equal(noon) || r.RequesterID == "" {
+			t.Fatalf("order is %+v", r)
+		}
+		if !slices.ContainsFunc(s.world.Warehouses, func(w domain.Warehouse) bool {
+			metres := home.DistanceMetres(w.Position) + w.Position.DistanceMetres(r.Delivery) + r.Delivery.DistanceMetres(home)
+			return slices.Contains(w.ProductTypes, r.ProductType) && (w.ColdStorage || !r.ColdChain) &&
+				chargeBelow-metres/1000*consumptionPerKm >= reserveCharge
+		}) {
+			t.Fatalf("no drone can serve %+v", r)
+		}
+		data, attrs, err := wire.EncodeOrder(r, wire.JSON)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := wire.DecodeOrder(data, attrs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(ids) != n {
+		t.Errorf("%d ids for %d orders", len(ids), n)
+	}
+	for priority, want := range map[domain.Priority]float64{
+		domain.PriorityCritical: 0.1, domain.PriorityHigh: 0.3, domain.PriorityStandard: 0.6,
+	} {
+		if math.Abs(share[priority]-want) > 0.03 {
+			t.Errorf("share of %v is %.3f, want about %.1f", priority, share[priority], want)
+		}
+	}
+}
+
+func TestOrderSource_SeedRepeatsIt(t *testing.T) {
+	a, b := newSource(t, OrderConfig{Seed: 3}), newSource(t, OrderConfig{Seed: 3})
+	if diff := cmp.Diff(a.Opening(), b.Opening()); diff != "" {
+		t.Errorf("opening orders differ:\n%s", diff)
+	}
+	for range 20 {
+		if diff := cmp.Diff(a.Next(), b.Next()); diff != "" {
+			t.Fatalf("orders differ:\n%s", diff)
+		}
+	}
+}
+
+func TestOrderSource_PublishesTheOpeningAndThenAtItsRate(t *testing.T) {
+	const perMinute = 30
+	clock := clockwork.NewFakeClockAt(noon)
+	n, journal := newNetwork(), NewJournal()
+	s, err := NewOrderSource(newWorld(t, 1), OrderConfig{PerMinute: perMinute, Seed: 5, IDPrefix: "R1"}, clock, n, journal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); s.Run(ctx) }()
+	opening := len(newSource(t, OrderConfig{}).Opening())
+	for range opening {
+		<-n.arrived
+	}
+	for end := noon.Add(10 * time.Minute); clock.Now().Before(end); {
+		if err := clock.BlockUntilContext(ctx, 1); err != nil { // it waits for the next moment
+			t.Fatal(err)
+		}
+		clock.Advance(100 * time.Millisecond)
+	}
+	cancel()
+	<-done
+	sent := n.sent()
+	if got := len(sent) - opening; got < 250 || got > 350 {
+		t.Errorf("%d orders in 10 minutes at %d a minute", got, perMinute)
+	}
+	for _, m := range sent {
+		r, err := wire.DecodeOrder(m.data, m.attrs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.topic != "orders" || m.key != "" || !strings.HasPrefix(string(r.ID), "R1-") {
+			t.Errorf("topic %q, ordering key %q, order %s", m.topic, m.key, r.ID)
+		}
+	}
+	if got := len(journal.Messages()); got != len(sent) {
+		t.Errorf("the journal holds %d of %d confirmed orders", got, len(sent))
+	}
+}
+
+func TestOrderSource_BadSettings(t *testing.T) {
+	for want, cfg := range map[string]OrderConfig{
+		"orders per minute is -1":  {PerMinute: -1},
+		"orders per minute is NaN": {PerMinute: math.NaN()},
+		`format is "xml"`:          {Format: "xml"},
+	} {
+		_, err := NewOrderSource(newWorld(t, 1), cfg, clockwork.NewFakeClock(), newNetwork(), NewJournal())
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v does not say %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package fleetsim
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// WorldConfig chooses a world.
+type WorldConfig struct {
+	Drones int    // size of the fleet, 1 to 100,000; default 40
+	Seed   uint64 // repeats the world's choices
+}
+
+const (
+	defaultDrones = 40
+	maxDrones     = 100_000
+)
+
+// World is everything that exists before the first message.
+type World struct {
+	Depots     []domain.Depot
+	Warehouses []domain.Warehouse
+	Hospitals  []Hospital
+	// Drones stand where they will start, status UNKNOWN as nobody has heard
+	// of them yet.
+	Drones []domain.Drone
+	Seed   uint64
+}
+
+// The reference drone: 80 % of its charge carries it 32 km, 38 min at cruise.
+const (
+	consumptionPerKm  = 2.5 // percent of a full charge
+	batteryMah        = 16_000
+	maxFlightMinutes  = 38
+	payloadCapacityKg = 5
+)
+
+// NewWorld places a fleet around the reference places.
+func NewWorld(cfg WorldConfig) (*World, error) {
+	if cfg.Drones == 0 {
+		cfg.Drones = defaultDrones
+	}
+	if cfg.Drones < 1 || cfg.Drones > maxDrones {
+		return nil, fmt.Errorf("drones is %d; give 1 to %d", cfg.Drones, maxDrones)
+	}
+	depot := parisDepot
+	depot.Capacity = cfg.Drones
+	w := &World{
+		Depots:     []domain.Depot{depot},
+		Warehouses: []domain.Warehouse{warehouseNorth, warehouseSouth},
+		Hospitals:  hospitals,
+		Seed:       cfg.Seed,
+	}
+	random := randomFor(cfg.Seed, streamWorld)
+	pads := startingPads()
+	for i := range cfg.Drones {
+		w.Drones = append(w.Drones, domain.Drone{
+			ID:                   domain.DroneID(fmt.Sprintf("DRONE-%03d", i+1)),
+			ShortName:            fmt.Sprintf("D%d", i+1),
+			Status:               domain.DroneUnknown,
+			Position:             pads[i%len(pads)],
+			Battery:              82 + 18*random.Float64(),
+			HomeDepotID:          depot.ID,
+			BatteryCapacityMah:   batteryMah,
+			ConsumptionPerKm:     consumptionPerKm,
+			MaxFlightTimeMinutes: maxFlightMinutes,
+			PayloadCapacityKg:    payloadCapacityKg,
+		})
+	}
+	return w, nil
+}
+
+// startingPads are the places drones start at, in turn. The first few stand
+// where the opening orders are picked up, so that even a small fleet delivers
+// soon.
+func startingPads() []domain.Position {
+	depot, north, south := parisDepot.Position, warehouseNorth.Position, warehouseSouth.Position
+	pads := []domain.Position{
+		hospital("HOSP-ROTHSCHILD").Position, south, hospital("HOSP-COCHIN").Position, depot, north,
+		hospital("HOSP-SAINT-ANTOINE").Position, hospital("HOSP-COCHIN").Position, depot, south, depot,
+	}
+	for range 3 {
+		pads = append(pads, depot, depot, north, depot, depot, depot, south, depot, depot, depot)
+	}
+	return pads
+}
+
+// hospital finds one by id; it panics if the table above does not hold it.
+func hospital(id string) Hospital {
+	for _, h := range hospitals {
+		if h.ID == id {
+			return h
+		}
+	}
+	panic("fleetsim: no hospital " + id)
+}
+
+// Independent streams of chance, so that a larger fleet does not change the
+// orders of the same seed.
+const (
+	streamWorld uint64 = iota + 1
+	streamOrders
+	streamClocks
+)
+
+func randomFor(seed, stream uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, stream)) }
