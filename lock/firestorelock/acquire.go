@@ -16,7 +16,10 @@ import (
 // maxConflicts is how often an attempt starts again because another process
 // changed the lock between the read and the commit. Each time somebody else
 // got ahead, so in practice the next read finds the lock held.
-const maxConflicts = 8
+const (
+	maxConflicts = 8
+	maxRefusals  = 3
+)
 
 // Acquire implements lock.Backend.
 func (b *Backend) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.AcquireResult, error) {
@@ -77,6 +80,7 @@ func (a *acquisition) run(ctx context.Context) (lock.AcquireResult, error) {
 	var none lock.AcquireResult
 	var committing error // the error of a commit that may have been sent
 	var tried view
+	var refused int
 	for conflicts := 0; ; conflicts++ {
 		if ctx.Err() != nil {
 			return a.resolve(ctx, orElse(committing, lock.AbortedBy(ctx)), tried)
@@ -90,8 +94,12 @@ func (a *acquisition) run(ctx context.Context) (lock.AcquireResult, error) {
 			return none, err
 		}
 		seen := view{lock: docs[0], counter: docs[1], asked: asked}
-		if committing != nil && mayBlame(committing, tried, seen) {
-			return a.resolve(ctx, committing, tried)
+		if committing != nil && rpcCode(committing) == codes.FailedPrecondition && tried.sameAs(seen) {
+			// Not a conflict, it seems: the server refuses for another reason. Once
+			// may be chance, for a server may refuse before it shows why.
+			if refused++; refused == maxRefusals {
+				return a.resolve(ctx, committing, tried)
+			}
 		}
 		g, answer, err := a.decide(seen)
 		if err != nil {
@@ -114,18 +122,18 @@ func (a *acquisition) run(ctx context.Context) (lock.AcquireResult, error) {
 			return a.accept(ctx, *res)
 		case errors.As(err, new(*lock.Error)):
 			return none, err // decided inside the transaction, nothing sent
-		case !isConflict(err) || conflicts == maxConflicts:
+		case !isConflict(err):
 			return a.resolve(ctx, err, seen)
+		case conflicts == maxConflicts:
+			return a.resolve(ctx, rpcError{codes.Aborted, err}, seen)
 		}
 		committing, tried = err, seen
 	}
 }
 
-// mayBlame tells whether a failed commit that looked like a conflict was none:
-// neither document has changed since, so another try would fail alike.
-func mayBlame(err error, before, after view) bool {
-	return rpcCode(err) != codes.Aborted &&
-		sameVersion(before.lock, after.lock) && sameVersion(before.counter, after.counter)
+// sameAs tells whether neither document has changed between two reads.
+func (v view) sameAs(later view) bool {
+	return sameVersion(v.lock, later.lock) && sameVersion(v.counter, later.counter)
 }
 
 func sameVersion(a, b *firestore.DocumentSnapshot) bool {
@@ -329,7 +337,7 @@ func (a *acquisition) resolve(ctx context.Context, commitErr error, tried view) 
 		}
 		// A commit whose preconditions no longer hold can never apply. The
 		// transaction of a first acquisition has none.
-		if tried.counter.Exists() && !(sameVersion(tried.lock, seen.lock) && sameVersion(tried.counter, seen.counter)) {
+		if tried.counter.Exists() && !tried.sameAs(seen) {
 			return none, &failure
 		}
 	}

@@ -42,6 +42,9 @@ func classify(ctx context.Context, err error) *lock.Error {
 // rpcCode is the gRPC code of an error. The client library reports its own
 // timers as bare context errors.
 func rpcCode(err error) codes.Code {
+	if e, ok := errors.AsType[rpcError](err); ok {
+		return e.code
+	}
 	if s, ok := status.FromError(err); ok {
 		return s.Code()
 	}

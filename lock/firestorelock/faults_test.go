@@ -1,0 +1,566 @@
+package firestorelock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/firestore"
+	"google.golang.org/grpc/codes"
+
+	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/internal/faultproxy"
+	"github.com/dronefleet/dronefleet/lock/locktest"
+)
+
+const (
+	key = "payment:42"
+	ttl = 30 * time.Second
+)
+
+var bg = context.Background()
+
+func mustAcquire(t *testing.T, b *Backend, key string) lock.AcquireResult {
+	t.Helper()
+	res, err := b.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl})
+	if err != nil || !res.OK {
+		t.Fatalf("acquire: %+v, %v (%v)", res, err, errors.Unwrap(err))
+	}
+	return res
+}
+
+func mustRelease(t *testing.T, b *Backend, ref lock.Ref) {
+	t.Helper()
+	res, err := b.Release(bg, ref)
+	if err != nil || !res.OK {
+		t.Fatalf("release: %+v, %v (%v)", res, err, errors.Unwrap(err))
+	}
+}
+
+// warmUp makes the key's counter, so that acquisitions take the usual way.
+func warmUp(t *testing.T, b *Backend) {
+	t.Helper()
+	mustRelease(t, b, lock.Ref{LockID: mustAcquire(t, b, key).LockID, Key: key})
+}
+
+func settle(t *testing.T, b *Backend) {
+	t.Helper()
+	if err := b.tasks.close(bg); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantFence(t *testing.T, got, want lock.Fence) {
+	t.Helper()
+	if got != want {
+		t.Errorf("fence %s, want %s", got, want)
+	}
+}
+
+// The request counts of the documentation. L-ACQ-08, B-08
+func TestRequestCounts(t *testing.T) {
+	r := newRig(t, Config{})
+	b := r.faulty
+	var held lock.AcquireResult
+	steps := []struct {
+		name string
+		do   func() (bool, error)
+		want map[string]int
+	}{
+		{"first acquisition of a key", func() (bool, error) {
+			res, err := b.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl})
+			held = res
+			return res.OK, err
+		}, map[string]int{"BatchGetDocuments": 2, "BeginTransaction": 1, "Commit": 1}},
+		{"contended acquire", func() (bool, error) {
+			res, err := b.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl})
+			return res.Reason == lock.ReasonLocked, err
+		}, map[string]int{"BatchGetDocuments": 1}},
+		{"probe of a held lock", func() (bool, error) {
+			res, err := b.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl, Probe: true})
+			return res.Reason == lock.ReasonLocked, err
+		}, map[string]int{"BatchGetDocuments": 1}},
+		{"isLocked", func() (bool, error) { return b.IsLocked(bg, key) }, map[string]int{"BatchGetDocuments": 1}},
+		{"lookup by key", func() (bool, error) {
+			info, err := b.Lookup(bg, lock.Query{Key: key})
+			return info != nil, err
+		}, map[string]int{"BatchGetDocuments": 1}},
+		{"lookup by id", func() (bool, error) {
+			info, err := b.Lookup(bg, lock.Query{LockID: held.LockID})
+			return info != nil, err
+		}, map[string]int{"RunQuery": 1}},
+		{"keyed extend", func() (bool, error) {
+			res, err := b.Extend(bg, lock.Ref{LockID: held.LockID, Key: key}, ttl)
+			return res.OK, err
+		}, map[string]int{"Commit": 1}},
+		{"extend by id", func() (bool, error) {
+			res, err := b.Extend(bg, lock.Ref{LockID: held.LockID}, ttl)
+			return res.OK, err
+		}, map[string]int{"BeginTransaction": 1, "RunQuery": 1, "Commit": 1}},
+		{"keyed release", func() (bool, error) {
+			res, err := b.Release(bg, lock.Ref{LockID: held.LockID, Key: key})
+			return res.OK, err
+		}, map[string]int{"Commit": 1}},
+		{"acquire", func() (bool, error) {
+			res, err := b.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl})
+			held = res
+			return res.OK, err
+		}, map[string]int{"BatchGetDocuments": 1, "Commit": 1}},
+		{"release by id", func() (bool, error) {
+			res, err := b.Release(bg, lock.Ref{LockID: held.LockID})
+			return res.OK, err
+		}, map[string]int{"BeginTransaction": 1, "RunQuery": 1, "Commit": 1}},
+		{"keyed release of nothing", func() (bool, error) {
+			res, err := b.Release(bg, lock.Ref{LockID: held.LockID, Key: key})
+			return res.Reason == lock.ReasonNotFound, err
+		}, map[string]int{"BeginTransaction": 1, "BatchGetDocuments": 1, "Rollback": 1}},
+	}
+	for _, step := range steps {
+		r.proxy.Clear()
+		ok, err := step.do()
+		if err != nil || !ok {
+			t.Errorf("%s: %v, %v", step.name, ok, err)
+		}
+		if got := r.proxy.Calls(); !maps.Equal(got, step.want) {
+			t.Errorf("%s: %v, want %v", step.name, got, step.want)
+		}
+	}
+}
+
+// L-ACQ-05, L-ACQ-06, B-03: the commit is applied, its reply is lost.
+func TestAcquire_AppliedButReplyLost(t *testing.T) {
+	lost := []codes.Code{
+		codes.Unavailable, // repeated by the client library
+		codes.ResourceExhausted,
+		codes.Aborted, // rerun by the backend
+		codes.DeadlineExceeded, codes.Internal, codes.Unknown, codes.Canceled,
+	}
+	for _, first := range []bool{true, false} {
+		for _, code := range lost {
+			t.Run(fmt.Sprintf("first=%v/%v", first, code), func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, Config{})
+				fence := lock.Fence("000000000000001")
+				if !first {
+					warmUp(t, r.direct)
+					fence = "000000000000002"
+				}
+				r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{After: code}})
+				res := mustAcquire(t, r.faulty, key)
+				wantFence(t, res.Fence, fence)
+				info, err := lock.GetByKeyRaw(bg, r.direct, key)
+				if err != nil || info == nil || info.LockID != res.LockID || info.ExpiresAtMs != res.ExpiresAtMs {
+					t.Errorf("stored %+v, %v, returned %+v", info, err, res)
+				}
+				mustRelease(t, r.faulty, lock.Ref{LockID: res.LockID, Key: key})
+				wantFence(t, mustAcquire(t, r.direct, key).Fence, next(t, fence))
+			})
+		}
+	}
+}
+
+func next(t *testing.T, f lock.Fence) lock.Fence {
+	t.Helper()
+	n, err := lock.ParseFence(string(f))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err = lock.FormatFence(n + 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// L-ACQ-06, L-FENCE-02: the commit is not applied.
+func TestAcquire_NotApplied(t *testing.T) {
+	for code, unknown := range map[codes.Code]bool{
+		codes.DeadlineExceeded: true, codes.Internal: true, codes.Unknown: true, codes.Canceled: true,
+		codes.PermissionDenied: false, codes.InvalidArgument: false, codes.DataLoss: false,
+	} {
+		t.Run(code.String(), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, Config{})
+			warmUp(t, r.direct)
+			r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{Before: code}})
+			res, err := r.faulty.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl})
+			e, ok := errors.AsType[*lock.Error](err)
+			if !ok || res.OK || e.Code != lockCode(code, err) || e.OutcomeUnknown != unknown {
+				t.Fatalf("%+v, %v, want %v, outcome unknown %v", res, err, lockCode(code, err), unknown)
+			}
+			settle(t, r.faulty)
+			wantFence(t, mustAcquire(t, r.direct, key).Fence, "000000000000002")
+		})
+	}
+}
+
+// L-ACQ-06: the reply is lost and the state cannot be read either.
+func TestAcquire_UnresolvedIsReleasedInBackground(t *testing.T) {
+	r := newRig(t, Config{})
+	warmUp(t, r.direct)
+	r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{After: codes.Unknown}})
+	r.proxy.Add(faultproxy.Rule{RPC: "BatchGetDocuments", Skip: 1, Times: 1, Do: faultproxy.Fault{Before: codes.PermissionDenied}})
+	_, err := r.faulty.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl})
+	if e, ok := errors.AsType[*lock.Error](err); !ok || !e.OutcomeUnknown || e.Code != lock.CodeInternal {
+		t.Fatalf("got %v, want Internal with unknown outcome", err)
+	}
+	settle(t, r.faulty)
+	wantFence(t, mustAcquire(t, r.direct, key).Fence, "000000000000003")
+}
+
+// L-ACQ-06: the lock was taken, but the caller is gone.
+func TestAcquire_CancelledAfterCommitIsReleased(t *testing.T) {
+	r := newRig(t, Config{})
+	warmUp(t, r.direct)
+	ctx, cancel := context.WithCancel(bg)
+	r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{HoldReply: true}, Hook: cancel})
+	_, err := r.faulty.Acquire(ctx, lock.AcquireRequest{Key: key, TTL: ttl})
+	if !errors.Is(err, lock.ErrAborted) || !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v, want Aborted", err)
+	}
+	settle(t, r.faulty)
+	if locked, err := r.direct.IsLocked(bg, key); locked || err != nil {
+		t.Errorf("still locked: %v, %v", locked, err)
+	}
+}
+
+// L-TIME-02: a rerun counts the lease from its own clock reading. L-ACQ-02
+func TestAcquire_RerunMovesExpiry(t *testing.T) {
+	clock := locktest.NewClock(time.Now())
+	r := newRig(t, Config{Clock: clock})
+	warmUp(t, r.direct)
+	counter := r.client.Doc("fence_counters/fence:" + key)
+	r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Hook: func() {
+		clock.Advance(7 * time.Second)
+		if _, err := counter.Update(bg, []firestore.Update{{Path: fieldKeyDebug, Value: "touched"}}); err != nil {
+			t.Error(err)
+		}
+	}})
+	res := mustAcquire(t, r.faulty, key)
+	if want := clock.Now().Add(ttl).UnixMilli(); res.ExpiresAtMs != want {
+		t.Errorf("expires at %d, want %d", res.ExpiresAtMs, want)
+	}
+	if !res.Deadline.Equal(clock.Now().Add(ttl).Truncate(time.Millisecond)) {
+		t.Errorf("deadline %v", res.Deadline)
+	}
+}
+
+// L-ACQ-01, L-REL-05: somebody takes the lock between the read and the commit.
+func TestAcquire_Overtaken(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		t.Run(fmt.Sprintf("first=%v", first), func(t *testing.T) {
+			r := newRig(t, Config{})
+			if !first {
+				warmUp(t, r.direct)
+			}
+			var other lock.AcquireResult
+			// After the plain read, before the transaction or the commit.
+			rpc := "Commit"
+			if first {
+				rpc = "BeginTransaction"
+			}
+			r.proxy.Add(faultproxy.Rule{RPC: rpc, Times: 1, Hook: func() { other = mustAcquire(t, r.direct, key) }})
+			res, err := r.faulty.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl})
+			if err != nil || res.OK || res.Reason != lock.ReasonLocked || res.HolderExpiresAtMs != other.ExpiresAtMs {
+				t.Errorf("%+v, %v", res, err)
+			}
+			mustRelease(t, r.direct, lock.Ref{LockID: other.LockID, Key: key})
+			wantFence(t, mustAcquire(t, r.faulty, key).Fence, next(t, other.Fence))
+		})
+	}
+}
+
+// L-ACQ-07: the lease is over when the reply arrives.
+func TestAcquire_SlowCommit(t *testing.T) {
+	r := newRig(t, Config{})
+	warmUp(t, r.direct)
+	r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{Delay: 60 * time.Millisecond}})
+	_, err := r.faulty.Acquire(bg, lock.AcquireRequest{Key: key, TTL: 50 * time.Millisecond})
+	if !errors.Is(err, lock.ErrNetworkTimeout) {
+		t.Fatalf("got %v, want NetworkTimeout", err)
+	}
+	settle(t, r.faulty)
+	if locked, err := r.direct.IsLocked(bg, key); locked || err != nil {
+		t.Errorf("still locked: %v, %v", locked, err)
+	}
+}
+
+// B-03: a release whose reply was lost did release.
+func TestRelease_ReplyLost(t *testing.T) {
+	for _, known := range []bool{true, false} { // by version, by transaction
+		for _, code := range []codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.Internal, codes.Unknown, codes.Canceled} {
+			t.Run(fmt.Sprintf("known=%v/%v", known, code), func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, Config{})
+				warmUp(t, r.faulty)
+				res := mustAcquire(t, r.faulty, key)
+				if !known {
+					r.faulty.leases.forget(res.LockID)
+				}
+				r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{After: code}})
+				mustRelease(t, r.faulty, lock.Ref{LockID: res.LockID, Key: key})
+				again, err := r.faulty.Release(bg, lock.Ref{LockID: res.LockID, Key: key})
+				if err != nil || again.OK {
+					t.Errorf("second release: %+v, %v", again, err)
+				}
+			})
+		}
+	}
+}
+
+// L-REL-01, L-REL-05: the lock was released by somebody else who knows the id,
+// which looks like an own commit applied twice, but was sent only once.
+func TestRelease_ElsewhereIsNotOurs(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		t.Run(fmt.Sprintf("known=%v", known), func(t *testing.T) {
+			r := newRig(t, Config{})
+			warmUp(t, r.faulty)
+			res := mustAcquire(t, r.faulty, key)
+			ref := lock.Ref{LockID: res.LockID, Key: key}
+			if !known {
+				r.faulty.leases.forget(res.LockID)
+			}
+			mustRelease(t, r.direct, ref)
+			got, err := r.faulty.Release(bg, ref)
+			if err != nil || got.OK || got.Reason != lock.ReasonNotFound {
+				t.Errorf("%+v, %v, want not-found", got, err)
+			}
+		})
+	}
+}
+
+// A release that was not applied is made again.
+func TestRelease_NotApplied(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		r := newRig(t, Config{})
+		res := mustAcquire(t, r.faulty, key)
+		if !known {
+			r.faulty.leases.forget(res.LockID)
+		}
+		r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{Before: codes.Unknown}})
+		mustRelease(t, r.faulty, lock.Ref{LockID: res.LockID, Key: key})
+		if locked, err := r.direct.IsLocked(bg, key); locked || err != nil {
+			t.Errorf("still locked: %v, %v", locked, err)
+		}
+	}
+}
+
+// A refused release can be tried again.
+func TestRelease_Refused(t *testing.T) {
+	r := newRig(t, Config{})
+	ref := lock.Ref{LockID: mustAcquire(t, r.faulty, key).LockID, Key: key}
+	r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{Before: codes.PermissionDenied}})
+	if _, err := r.faulty.Release(bg, ref); !errors.Is(err, lock.ErrAuthFailed) {
+		t.Fatalf("got %v, want AuthFailed", err)
+	}
+	r.proxy.Clear()
+	mustRelease(t, r.faulty, ref)
+	if calls := r.proxy.Calls(); !maps.Equal(calls, map[string]int{"Commit": 1}) {
+		t.Errorf("requests %v", calls)
+	}
+}
+
+// B-03: an extension is made again, whether it was applied or not.
+func TestExtend_ReplyLost(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		for _, fault := range []faultproxy.Fault{
+			{After: codes.Unavailable}, {After: codes.DeadlineExceeded}, {After: codes.Unknown},
+			{Before: codes.Internal}, {Before: codes.Aborted}, {After: codes.Aborted},
+		} {
+			t.Run(fmt.Sprintf("known=%v/%v,%v", known, fault.Before, fault.After), func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, Config{})
+				res := mustAcquire(t, r.faulty, key)
+				if !known {
+					r.faulty.leases.forget(res.LockID)
+				}
+				r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: fault})
+				ext, err := r.faulty.Extend(bg, lock.Ref{LockID: res.LockID, Key: key}, time.Minute)
+				if err != nil || !ext.OK {
+					t.Fatalf("%+v, %v", ext, err)
+				}
+				info, err := r.direct.Lookup(bg, lock.Query{Key: key})
+				if err != nil || info == nil || info.ExpiresAtMs != ext.ExpiresAtMs {
+					t.Errorf("stored %+v, %v, returned %+v", info, err, ext)
+				}
+				mustRelease(t, r.faulty, lock.Ref{LockID: res.LockID, Key: key})
+			})
+		}
+	}
+}
+
+// B-08: a lease changed elsewhere is found by the transaction.
+func TestKnownVersionIsStale(t *testing.T) {
+	r := newRig(t, Config{})
+	ref := lock.Ref{LockID: mustAcquire(t, r.faulty, key).LockID, Key: key}
+	for range 2 {
+		if res, err := r.direct.Extend(bg, ref, time.Minute); err != nil || !res.OK {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		if res, err := r.faulty.Extend(bg, ref, ttl); err != nil || !res.OK {
+			t.Fatalf("%+v, %v", res, err)
+		}
+	}
+	if res, err := r.direct.Extend(bg, ref, time.Minute); err != nil || !res.OK {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	mustRelease(t, r.faulty, ref)
+}
+
+// L-CAN-02: a context that ends during the read stops the write.
+func TestCancelledBetweenReadAndWrite(t *testing.T) {
+	for _, op := range operations {
+		if op.reads == "" {
+			continue
+		}
+		t.Run(op.name, func(t *testing.T) {
+			r := newRig(t, Config{})
+			warmUp(t, r.direct)
+			res := mustAcquire(t, r.direct, key)
+			ctx, cancel := context.WithCancel(bg)
+			defer cancel()
+			r.proxy.Add(faultproxy.Rule{RPC: op.reads, Times: 1, Hook: cancel})
+			err := op.do(ctx, r.faulty, res.LockID)
+			if !errors.Is(err, lock.ErrAborted) {
+				t.Errorf("got %v, want Aborted", err)
+			}
+			settle(t, r.faulty)
+			if calls := r.proxy.Calls(); calls["Commit"] != 0 {
+				t.Errorf("requests %v", calls)
+			}
+		})
+	}
+}
+
+// operation is one call, and the requests it depends on.
+type operation struct {
+	name  string
+	reads string
+	do    func(ctx context.Context, b *Backend, lockID string) error
+}
+
+var operations = []operation{
+	{"acquire", "BatchGetDocuments", func(ctx context.Context, b *Backend, _ string) error {
+		_, err := b.Acquire(ctx, lock.AcquireRequest{Key: "other", TTL: ttl})
+		return err
+	}},
+	{"release", "BatchGetDocuments", func(ctx context.Context, b *Backend, id string) error {
+		_, err := b.Release(ctx, lock.Ref{LockID: id, Key: key})
+		return err
+	}},
+	{"release by id", "RunQuery", func(ctx context.Context, b *Backend, id string) error {
+		_, err := b.Release(ctx, lock.Ref{LockID: id})
+		return err
+	}},
+	{"extend", "BatchGetDocuments", func(ctx context.Context, b *Backend, id string) error {
+		_, err := b.Extend(ctx, lock.Ref{LockID: id, Key: key}, ttl)
+		return err
+	}},
+	{"isLocked", "BatchGetDocuments", func(ctx context.Context, b *Backend, _ string) error {
+		_, err := b.IsLocked(ctx, key)
+		return err
+	}},
+	{"lookup", "BatchGetDocuments", func(ctx context.Context, b *Backend, _ string) error {
+		_, err := b.Lookup(ctx, lock.Query{Key: key})
+		return err
+	}},
+	{"lookup by id", "RunQuery", func(ctx context.Context, b *Backend, id string) error {
+		_, err := b.Lookup(ctx, lock.Query{LockID: id})
+		return err
+	}},
+}
+
+// L-CAN-04: a silent server does not hold a cancelled caller.
+func TestSilentServer(t *testing.T) {
+	for _, op := range operations {
+		for _, rpc := range []string{op.reads, "Commit", "BeginTransaction"} {
+			t.Run(op.name+"/"+rpc, func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, Config{})
+				res := mustAcquire(t, r.direct, key)
+				reached := make(chan struct{}, 16)
+				silent := faultproxy.Fault{BlackHole: true}
+				r.proxy.Add(faultproxy.Rule{RPC: rpc, Do: silent, Hook: func() { reached <- struct{}{} }})
+				r.proxy.Add(faultproxy.Rule{RPC: "Rollback", Do: silent})
+				ctx, cancel := context.WithCancel(bg)
+				defer cancel()
+				result := make(chan error, 1)
+				go func() { result <- op.do(ctx, r.faulty, res.LockID) }()
+				select {
+				case <-reached:
+				case err := <-result: // this operation makes no such request
+					if err != nil {
+						t.Error(err)
+					}
+					return
+				}
+				cancel()
+				start := time.Now()
+				if err := <-result; !errors.Is(err, lock.ErrAborted) {
+					t.Errorf("got %v, want Aborted", err)
+				}
+				if took := time.Since(start); took > 500*time.Millisecond {
+					t.Errorf("returned %v after the cancellation", took)
+				}
+			})
+		}
+	}
+}
+
+// L-ERR-01: all codes, each through the request that can return it. Requests
+// the client library repeats until the context ends are covered by
+// TestClassify.
+func TestCodesOfRequests(t *testing.T) {
+	repeated := map[string]map[codes.Code]bool{
+		"Commit":            {codes.Unavailable: true, codes.ResourceExhausted: true},
+		"BeginTransaction":  {codes.Unavailable: true, codes.ResourceExhausted: true, codes.Internal: true, codes.DeadlineExceeded: true},
+		"RunQuery":          {codes.Unavailable: true, codes.Internal: true, codes.DeadlineExceeded: true},
+		"BatchGetDocuments": {codes.Unavailable: true, codes.Internal: true, codes.DeadlineExceeded: true},
+	}
+	// What a commit with preconditions answers is a conflict, unless it persists.
+	conflict := map[codes.Code]lock.Code{
+		codes.NotFound:           lock.CodeServiceUnavailable,
+		codes.AlreadyExists:      lock.CodeServiceUnavailable,
+		codes.FailedPrecondition: lock.CodeInvalidArgument,
+	}
+	via := map[string]func(b *Backend) error{
+		"BatchGetDocuments": func(b *Backend) error { _, err := b.IsLocked(bg, key); return err },
+		"RunQuery":          func(b *Backend) error { _, err := b.Lookup(bg, lock.Query{LockID: lock.NewLockID()}); return err },
+		"BeginTransaction": func(b *Backend) error {
+			_, err := b.Extend(bg, lock.Ref{LockID: lock.NewLockID(), Key: key}, ttl)
+			return err
+		},
+		"Commit": func(b *Backend) error {
+			_, err := b.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl})
+			return err
+		},
+	}
+	for rpc, do := range via {
+		t.Run(rpc, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, Config{})
+			warmUp(t, r.direct)
+			for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
+				if repeated[rpc][code] || (rpc == "BeginTransaction" && code == codes.Aborted) {
+					continue
+				}
+				r.proxy.Clear()
+				r.proxy.Add(faultproxy.Rule{RPC: rpc, Do: faultproxy.Fault{Before: code, Text: "documents/locks/" + key}})
+				want := codeTable[code]
+				if rpc == "Commit" && conflict[code] != "" {
+					want = conflict[code]
+				}
+				err := do(r.faulty)
+				e, ok := errors.AsType[*lock.Error](err)
+				if !ok || e.Code != want {
+					t.Errorf("%v: got %v, want %v", code, err, want)
+					continue
+				}
+				checkNoSecrets(t, e, key) // L-ID-03
+			}
+		})
+	}
+}
