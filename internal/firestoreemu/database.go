@@ -38,12 +38,16 @@ func (s *Server) database(name string) (*database, error) {
 	if d := s.databases[name]; d != nil {
 		return d, nil
 	}
-	d = s.newDatabase(name)
+	d = s.emptyDatabase(name)
+	if s.file != nil {
+		d.store.UseLog(s.log(name))
+	}
 	s.databases[name] = d
 	return d, nil
 }
 
-func (s *Server) newDatabase(name string) *database {
+// emptyDatabase makes a database without documents and without a log.
+func (s *Server) emptyDatabase(name string) *database {
 	table := locks.NewTable(s.opts.Clock, locks.Limits{Wait: s.opts.Limits.LockWait, Hold: s.opts.Limits.LockHold})
 	return &database{
 		name:         name,

@@ -30,6 +30,9 @@ func (s *Server) ListDocuments(ctx context.Context, req *pb.ListDocumentsRequest
 	if err != nil {
 		return nil, err
 	}
+	if err := s.indexes.Check(plan, nil); err != nil {
+		return nil, err
+	}
 	page, sel, err := resume(req.GetPageToken(), req.GetPageSize(), selectorOf(req))
 	if err != nil {
 		return nil, err

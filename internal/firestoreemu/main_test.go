@@ -15,7 +15,13 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childDirEnv); dir != "" {
+		serveAsChild(dir)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // patienceOfTests bounds every test that could hang; no test waits for it.
 const patienceOfTests = 60 * time.Second

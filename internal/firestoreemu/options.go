@@ -8,6 +8,7 @@ import (
 
 	"github.com/jonboulle/clockwork"
 
+	"github.com/dronefleet/dronefleet/internal/firestoreemu/index"
 	"github.com/dronefleet/dronefleet/internal/firestoreemu/locks"
 )
 
@@ -19,6 +20,18 @@ type Options struct {
 	// Clock drives commit times, lock and transaction timeouts and TTL; default
 	// the real one.
 	Clock clockwork.Clock
+	// DataDir is where documents are kept; default none: memory only. It is
+	// created if missing and serves one server at a time.
+	DataDir string
+	// Sync says what a commit's OK waits for when there is a DataDir; default
+	// SyncFull.
+	Sync SyncMode
+	// Indexes is the content of firestore.indexes.json. Nil turns the check off
+	// that a query has the index it would need in production.
+	Indexes []byte
+	// IndexMode says what to do about a query without an index; default
+	// index.Strict.
+	IndexMode index.Mode
 	// Retention is how long superseded versions stay readable; default 1 h.
 	Retention time.Duration
 	// Limits bound transactions; zero fields take the service's values.

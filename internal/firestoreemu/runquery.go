@@ -23,6 +23,9 @@ func (s *Server) RunQuery(req *pb.RunQueryRequest, stream pb.Firestore_RunQueryS
 	if err != nil {
 		return err
 	}
+	if err := s.indexes.Check(plan, nil); err != nil {
+		return err
+	}
 	v, err := d.open(selectorOf(req))
 	if err != nil {
 		return err
@@ -65,6 +68,9 @@ func (s *Server) RunAggregationQuery(req *pb.RunAggregationQueryRequest, stream 
 	}
 	aggregation, err := query.CompileAggregation(req.GetParent(), req.GetStructuredAggregationQuery())
 	if err != nil {
+		return err
+	}
+	if err := s.indexes.Check(aggregation.Plan(), aggregation.Fields()); err != nil {
 		return err
 	}
 	v, err := d.open(selectorOf(req))

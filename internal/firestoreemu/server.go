@@ -9,6 +9,9 @@ import (
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 	"google.golang.org/grpc"
+
+	"github.com/dronefleet/dronefleet/internal/firestoreemu/index"
+	"github.com/dronefleet/dronefleet/internal/firestoreemu/wal"
 )
 
 // maxRequestBytes is what the transport takes. It is above the service's own
@@ -26,10 +29,13 @@ type Server struct {
 	counters counters
 	stop     chan struct{}  // closed by Close
 	running  sync.WaitGroup // serving and housekeeping
+	indexes  *index.Checker
+	file     *wal.File // nil: memory only
 
 	mu        sync.RWMutex
 	databases map[string]*database
 	closing   sync.Once
+	closed    error // what Close returns
 }
 
 // Start returns a server that is already listening.
@@ -49,9 +55,14 @@ func Start(opts Options) (*Server, error) {
 		stop:      make(chan struct{}),
 		databases: map[string]*database{},
 	}
+	if err := s.prepare(); err != nil {
+		_ = listener.Close() // the failure to start is the error to tell
+		return nil, err
+	}
 	s.grpc = grpc.NewServer(
 		grpc.MaxRecvMsgSize(maxRequestBytes),
 		grpc.MaxSendMsgSize(maxRequestBytes),
+		grpc.WaitForHandlers(true),
 		grpc.UnaryInterceptor(s.interceptUnary),
 		grpc.StreamInterceptor(s.interceptStream),
 	)
@@ -59,6 +70,20 @@ func Start(opts Options) (*Server, error) {
 	s.running.Go(func() { _ = s.grpc.Serve(listener) }) // ends with Close, which has nothing to do about its error
 	s.running.Go(s.keepHouse)
 	return s, nil
+}
+
+// prepare loads what the server serves from.
+func (s *Server) prepare() error {
+	set, mode := (*index.Set)(nil), index.Off
+	if s.opts.Indexes != nil {
+		var err error
+		if set, err = index.Load(s.opts.Indexes); err != nil {
+			return fmt.Errorf("firestoreemu: Indexes: %w", err)
+		}
+		mode = s.opts.IndexMode
+	}
+	s.indexes = index.NewChecker(set, mode, s.opts.Logger)
+	return s.recover()
 }
 
 // Addr is the host:port to put into FIRESTORE_EMULATOR_HOST.
@@ -71,8 +96,9 @@ func (s *Server) Close() error {
 		close(s.stop)
 		s.grpc.Stop()
 		s.running.Wait()
+		s.closed = s.stopLogs()
 	})
-	return nil
+	return s.closed
 }
 
 // housekeeping is how often, on the injected clock, timeouts are looked for.

@@ -101,11 +101,18 @@ func (c *committer) write(batch []pending) {
 	}
 }
 
-// Restore publishes a commit found in the log at start. Commits must come in
-// time order, before UseLog.
-func (db *DB) Restore(changes []Change, at int64) {
+// Restore publishes a document found in the log at start, before UseLog.
+func (db *DB) Restore(change Change, at int64) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	db.last = max(db.last, at)
-	db.publish(changes, at)
+	db.publish([]Change{change}, at)
+}
+
+// Resume continues after the last commit in the log. Older versions did not
+// survive, so nothing before it can be read as of its time.
+func (db *DB) Resume(last int64) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.last = max(db.last, last)
+	db.floor = last
 }

@@ -22,6 +22,7 @@ type DB struct {
 	mu         sync.Mutex // orders commits and the picking of snapshots
 	published  sync.Cond  // signalled when commits leave inFlight
 	last       int64      // newest time handed out
+	floor      int64      // oldest time that can be read
 	inFlight   []int64    // times of commits being logged, oldest first
 	snapshots  map[*Snapshot]struct{}
 	superseded []supersession // oldest first

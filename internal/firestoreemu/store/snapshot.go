@@ -43,7 +43,7 @@ func (db *DB) At(time int64) (*Snapshot, error) {
 	switch {
 	case time > max(db.last, db.now()):
 		return nil, ErrFuture
-	case time < db.now()-db.retention:
+	case time < max(db.floor, db.now()-db.retention):
 		return nil, ErrTooOld
 	}
 	db.last = max(db.last, time)

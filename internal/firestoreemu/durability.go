@@ -1,0 +1,74 @@
+package firestoreemu
+
+import (
+	"fmt"
+
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+
+	"github.com/dronefleet/dronefleet/internal/firestoreemu/store"
+	"github.com/dronefleet/dronefleet/internal/firestoreemu/wal"
+)
+
+// SyncMode says what a commit's OK waits for, see the constants.
+type SyncMode = wal.Sync
+
+const (
+	// SyncFull waits for fsync: an acknowledged commit survives a power loss.
+	SyncFull = wal.Full
+	// SyncOS waits for the kernel: it survives the death of the process.
+	SyncOS = wal.OS
+)
+
+// recover opens the data directory and restores all databases in it.
+func (s *Server) recover() error {
+	if s.opts.DataDir == "" {
+		return nil
+	}
+	file, err := wal.Open(s.opts.DataDir, s.opts.Sync)
+	if err != nil {
+		return fmt.Errorf("firestoreemu: DataDir %q: %w", s.opts.DataDir, err)
+	}
+	names, err := file.Databases()
+	if err == nil {
+		s.file = file
+		for _, name := range names {
+			var d *database
+			if d, err = s.restore(name); err != nil {
+				break
+			}
+			s.databases[name] = d
+		}
+	}
+	if err != nil {
+		s.stopLogs()
+		return fmt.Errorf("firestoreemu: DataDir %q: %w", s.opts.DataDir, err)
+	}
+	return nil
+}
+
+// restore loads a database from the file.
+func (s *Server) restore(name string) (*database, error) {
+	d := s.emptyDatabase(name)
+	last, err := s.file.Load(name, func(doc *pb.Document) {
+		d.store.Restore(store.Change{Name: doc.GetName(), Doc: doc}, store.Micros(doc.GetUpdateTime()))
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.store.Resume(last)
+	d.store.UseLog(s.log(name))
+	return d, nil
+}
+
+func (s *Server) log(name string) store.Log { return s.file.Log(name) }
+
+// stopLogs finishes all log writes and closes the file.
+func (s *Server) stopLogs() error {
+	for _, d := range s.databases {
+		d.store.StopLog()
+	}
+	if s.file == nil {
+		return nil
+	}
+	return s.file.Close()
+}

@@ -1,0 +1,177 @@
+package wal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/dronefleet/dronefleet/internal/firestoreemu/store"
+)
+
+// Sync says what a commit waits for.
+type Sync int
+
+const (
+	Full Sync = iota // fsync: survives a power loss
+	OS               // write: survives the death of the process
+)
+
+// String is the form UnmarshalText reads.
+func (s Sync) String() string {
+	if s == OS {
+		return "os"
+	}
+	return "full"
+}
+
+// UnmarshalText reads "full" or "os", so that Sync can be a flag.
+func (s *Sync) UnmarshalText(text []byte) error {
+	switch string(text) {
+	case "full":
+		*s = Full
+	case "os":
+		*s = OS
+	default:
+		return fmt.Errorf("unknown sync mode %q; want full or os", text)
+	}
+	return nil
+}
+
+// FileName is the file inside the data directory.
+const FileName = "firestore.bolt"
+
+// lockTimeout is how long Open waits for another process to let go of the file.
+const lockTimeout = 200 * time.Millisecond
+
+// Keys inside a database's bucket: documents under a prefix of their own, so that
+// no document id can meet the clock.
+var (
+	clockKey       = []byte("clock") // last commit time, µs, big endian
+	documentPrefix = []byte("d/")
+)
+
+// File is an open data file.
+type File struct {
+	bolt *bolt.DB
+}
+
+// Open opens the data file in dir, making both if need be.
+func Open(dir string, sync Sync) (*File, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("wal: data directory: %w", err)
+	}
+	path := filepath.Join(dir, FileName)
+	db, err := bolt.Open(path, 0o600, &bolt.Options{
+		Timeout:        lockTimeout,
+		NoSync:         sync == OS,
+		NoGrowSync:     sync == OS,
+		NoFreelistSync: true, // rebuilt at Open; a commit then writes fewer pages
+		FreelistType:   bolt.FreelistMapType,
+	})
+	if errors.Is(err, bolterrors.ErrTimeout) {
+		return nil, fmt.Errorf("wal: %s is in use by another process; stop it or choose another data directory", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("wal: open %s: %w", path, err)
+	}
+	return &File{bolt: db}, nil
+}
+
+// Close closes the file. All logs on it must have stopped.
+func (f *File) Close() error { return f.bolt.Close() }
+
+// Databases lists the names of the databases kept in the file.
+func (f *File) Databases() ([]string, error) {
+	var names []string
+	err := f.bolt.View(func(tx *bolt.Tx) error {
+		return tx.ForEach(func(name []byte, _ *bolt.Bucket) error {
+			names = append(names, string(name))
+			return nil
+		})
+	})
+	return names, err
+}
+
+// Load yields every document of a database and returns the time of its last
+// commit, 0 if there is none.
+func (f *File) Load(database string, yield func(*pb.Document)) (last int64, err error) {
+	err = f.bolt.View(func(tx *bolt.Tx) error {
+		bucket := tx.Bucket([]byte(database))
+		if bucket == nil {
+			return nil
+		}
+		if raw := bucket.Get(clockKey); len(raw) == 8 {
+			last = int64(binary.BigEndian.Uint64(raw))
+		}
+		c := bucket.Cursor()
+		for key, raw := c.Seek(documentPrefix); key != nil && hasPrefix(key); key, raw = c.Next() {
+			doc := &pb.Document{}
+			if err := proto.Unmarshal(raw, doc); err != nil {
+				return fmt.Errorf("wal: document %q of %s is damaged: %w", key, database, err)
+			}
+			yield(doc)
+		}
+		return nil
+	})
+	return last, err
+}
+
+func hasPrefix(key []byte) bool {
+	return len(key) >= len(documentPrefix) && string(key[:len(documentPrefix)]) == string(documentPrefix)
+}
+
+// Log appends the commits of one database. It is a store.Log.
+type Log struct {
+	file     *File
+	database []byte
+}
+
+// Log returns the log of a database.
+func (f *File) Log(database string) *Log {
+	return &Log{file: f, database: []byte(database)}
+}
+
+// Append writes a batch of commits in one step.
+func (l *Log) Append(batch []store.Entry) error {
+	type put struct{ key, value []byte }
+	var puts []put // in commit order; a later one of the same key wins
+	var last int64
+	for _, entry := range batch {
+		last = max(last, entry.Time)
+		for _, change := range entry.Changes {
+			p := put{key: append(documentPrefix[:len(documentPrefix):len(documentPrefix)], change.Name...)}
+			if change.Doc != nil {
+				var err error
+				if p.value, err = proto.Marshal(change.Doc); err != nil {
+					return fmt.Errorf("wal: encode %s: %w", change.Name, err)
+				}
+			}
+			puts = append(puts, p)
+		}
+	}
+	return l.file.bolt.Update(func(tx *bolt.Tx) error {
+		bucket, err := tx.CreateBucketIfNotExists(l.database)
+		if err != nil {
+			return err
+		}
+		for _, p := range puts {
+			if p.value == nil {
+				err = bucket.Delete(p.key)
+			} else {
+				err = bucket.Put(p.key, p.value)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return bucket.Put(clockKey, binary.BigEndian.AppendUint64(nil, uint64(last)))
+	})
+}
