@@ -80,7 +80,7 @@ func (p MissionAssignmentPolicy) AssignMission(s DecisionState, d domain.Decisio
 		CycleID: d.CycleID, Fence: d.Fence, SnapshotTime: d.SnapshotTime,
 		MessageID: via.MessageID, PublishedAt: via.PublishedAt, ReceivedAt: via.ReceivedAt, AppliedAt: now,
 	}}
-	if err := p.check(s, d, now); err != nil {
+	if err := p.check(s, d, snapshotTime(d, via, now), now); err != nil {
 		v.Entry.Outcome = domain.OutcomeRejected
 		v.Entry.Reason, v.Entry.Detail = string(err.Reason), err.Detail
 		return v, nil
@@ -94,8 +94,24 @@ func (p MissionAssignmentPolicy) AssignMission(s DecisionState, d domain.Decisio
 	return v, nil
 }
 
-// check returns the first reason against the decision, nil if there is none.
-func (p MissionAssignmentPolicy) check(s DecisionState, d domain.Decision, now time.Time) *Rejection {
+// snapshotTime is when the decision's snapshot was taken: as it says, but not
+// after it was published. A clock that is ahead must not make a decision
+// everlasting, nor blind to what changed since.
+func snapshotTime(d domain.Decision, via Delivery, now time.Time) time.Time {
+	latest := now
+	if !via.PublishedAt.IsZero() {
+		latest = earlier(latest, via.PublishedAt)
+	}
+	return earlier(d.SnapshotTime, latest)
+}
+
+// rounding is how much of a percent or a kilogram a sum of estimates may be
+// off: a plan that uses a limit up is not refused for its last binary digit.
+const rounding = 1e-9
+
+// check returns the first reason against the decision, whose snapshot was taken
+// at seen; nil if there is none.
+func (p MissionAssignmentPolicy) check(s DecisionState, d domain.Decision, seen, now time.Time) *Rejection {
 	no := func(reason Reason, subject, format string, args ...any) *Rejection {
 		return &Rejection{Reason: reason, Subject: subject, Detail: fmt.Sprintf(format, args...)}
 	}
@@ -107,7 +123,7 @@ func (p MissionAssignmentPolicy) check(s DecisionState, d domain.Decision, now t
 	if highest := s.Fences[depot]; d.Fence != "" && fenceLess(d.Fence, highest) {
 		return no(ReasonStaleFence, string(d.ID), "fence %s is below %s, already applied", d.Fence, highest)
 	}
-	if age := now.Sub(d.SnapshotTime); age > p.MaxAge {
+	if age := now.Sub(seen); age > p.MaxAge {
 		return no(ReasonDecisionExpired, string(d.ID), "its snapshot is %s old, more than %s", age.Round(time.Second), p.MaxAge)
 	}
 	if drone == nil {
@@ -123,25 +139,25 @@ func (p MissionAssignmentPolicy) check(s DecisionState, d domain.Decision, now t
 	if silent := now.Sub(drone.SeenAt); silent > p.MaxSilence {
 		return no(ReasonDroneSilent, string(drone.ID), "drone %s was last heard of %s ago", drone.ID, silent.Round(time.Second))
 	}
-	if landing := drone.Battery - d.EstimatedBatteryConsumption; drone.Battery <= p.MinBattery || landing < p.MinBattery {
+	if landing := drone.Battery - d.EstimatedBatteryConsumption; drone.Battery <= p.MinBattery || landing < p.MinBattery-rounding {
 		return no(ReasonLowBattery, string(drone.ID), "drone %s has %.1f %% and would land with %.1f %%, under %.0f %%", drone.ID, drone.Battery, landing, p.MinBattery)
 	}
-	if drone.IdleSince.After(d.SnapshotTime) {
+	if drone.IdleSince.After(seen) {
 		return no(ReasonDroneChanged, string(drone.ID), "drone %s has been away since the snapshot", drone.ID)
 	}
-	if r := checkOrders(s.Orders, d, no); r != nil {
+	if r := checkOrders(s.Orders, d, seen, no); r != nil {
 		return r
 	}
 	if problem := routeProblem(d); problem != "" {
 		return no(ReasonBadRoute, string(d.ID), "%s", problem)
 	}
-	if load := peakLoad(d, s.Orders); drone.PayloadCapacityKg > 0 && load > drone.PayloadCapacityKg {
+	if load := peakLoad(d, s.Orders); drone.PayloadCapacityKg > 0 && load > drone.PayloadCapacityKg+rounding {
 		return no(ReasonOverCapacity, string(drone.ID), "the route loads %.2f kg, drone %s carries %.2f kg", load, drone.ID, drone.PayloadCapacityKg)
 	}
 	return nil
 }
 
-func checkOrders(orders map[domain.OrderID]domain.Order, d domain.Decision, no func(Reason, string, string, ...any) *Rejection) *Rejection {
+func checkOrders(orders map[domain.OrderID]domain.Order, d domain.Decision, seen time.Time, no func(Reason, string, string, ...any) *Rejection) *Rejection {
 	checks := []struct {
 		reason Reason
 		detail func(o domain.Order, known bool) string // empty: passes
@@ -165,7 +181,7 @@ func checkOrders(orders map[domain.OrderID]domain.Order, d domain.Decision, no f
 			return "it waits for an operator: " + o.HeldReason
 		}},
 		{ReasonOrderChanged, func(o domain.Order, _ bool) string {
-			if !o.PendingSince.After(d.SnapshotTime) {
+			if !o.PendingSince.After(seen) {
 				return ""
 			}
 			return "it changed since the snapshot"
@@ -183,7 +199,8 @@ func checkOrders(orders map[domain.OrderID]domain.Order, d domain.Decision, no f
 }
 
 // routeProblem says what is wrong with the decision's route, "" if nothing is:
-// each order must be picked up once and then delivered once, and nothing else.
+// each order must be listed once, picked up once and then delivered once, and
+// nothing else.
 func routeProblem(d domain.Decision) string {
 	const (
 		missing = iota
@@ -192,6 +209,9 @@ func routeProblem(d domain.Decision) string {
 	)
 	progress := make(map[domain.OrderID]int, len(d.OrderIDs))
 	for _, id := range d.OrderIDs {
+		if _, twice := progress[id]; twice {
+			return fmt.Sprintf("order %s is listed twice", id)
+		}
 		progress[id] = missing
 	}
 	for i, stop := range d.Route {

@@ -143,14 +143,13 @@ func (r *recorder) withdrawOrder(b *Binding, id domain.OrderID, commandLifetime,
 		}
 	}
 	m.Route = route
-	if m.LastOrderStopReached() {
+	// The drone is owed the shorter route, if only to fly home.
+	m.CommandPublishedAt, m.CommandExpiresAt = time.Time{}, r.now.Add(commandLifetime)
+	switch {
+	case m.LastOrderStopReached():
 		m.Status, m.EndTime = domain.MissionCompleted, r.now
-	} else {
-		// The drone is owed the shorter route.
-		m.CommandPublishedAt, m.CommandExpiresAt = time.Time{}, r.now.Add(commandLifetime)
-		if !b.Drone.MissionAcked {
-			b.Drone.FreeAfter = m.CommandExpiresAt.Add(clockError)
-		}
+	case !b.Drone.MissionAcked:
+		b.Drone.FreeAfter = m.CommandExpiresAt.Add(clockError)
 	}
 	r.mission(before, m, string(domain.FailureWithdrawn))
 }

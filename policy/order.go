@@ -39,21 +39,21 @@ func (p OrderPolicy) IngestOrder(order *domain.Order, binding *Binding, req doma
 	switch {
 	case order == nil:
 		o := domain.Order{ID: req.ID}
-		p.fill(&o, req, published)
+		p.fill(&o, req, createdAt(req, published))
 		o.PendingSince = now
 		r.order(domain.Order{}, &o, "")
 		return r.change, nil
-	case order.ContentHash == hash:
+	case order.ContentHash == hash && order.Status != "":
 		return Change{}, reject(ReasonDuplicateOrder, string(req.ID), "the same request again; the order is %s", order.Status)
 	case order.Status == domain.OrderPending || order.Status == "":
 		o := *order
-		p.fill(&o, req, order.CreatedAt)
-		if !order.CreatedAt.IsZero() {
-			o.CreatedAt = order.CreatedAt
-		} else if req.CreatedAt.IsZero() {
-			o.CreatedAt = published
+		created := order.CreatedAt
+		if created.IsZero() {
+			created = createdAt(req, published)
 		}
+		p.fill(&o, req, created)
 		o.PendingSince = now // plans made for the old content no longer fit
+		o.Late = o.Late && now.After(o.Deadline)
 		r.order(*order, &o, "changed by its requester")
 		return r.change, nil
 	case order.Status == domain.OrderCancelled && order.ContentHash == "":
@@ -69,15 +69,20 @@ func (p OrderPolicy) NeedsBinding(order *domain.Order, req domain.OrderRequest) 
 	return req.Cancel && order != nil && order.Status == domain.OrderAssigned
 }
 
-// fill sets the requested content and what follows from it.
-func (p OrderPolicy) fill(o *domain.Order, req domain.OrderRequest, createdFallback time.Time) {
-	o.Status, o.OrderContent, o.ContentHash = domain.OrderPending, req.OrderContent, req.Hash()
-	o.CreatedAt, o.Deadline = req.CreatedAt, req.Deadline
-	if o.CreatedAt.IsZero() {
-		o.CreatedAt = createdFallback
+// createdAt is when the requester made the order, as far as it says.
+func createdAt(req domain.OrderRequest, published time.Time) time.Time {
+	if req.CreatedAt.IsZero() {
+		return published
 	}
+	return req.CreatedAt
+}
+
+// fill sets the requested content and what follows from it.
+func (p OrderPolicy) fill(o *domain.Order, req domain.OrderRequest, created time.Time) {
+	o.Status, o.OrderContent, o.ContentHash = domain.OrderPending, req.OrderContent, req.Hash()
+	o.CreatedAt, o.Deadline = created, req.Deadline
 	if o.Deadline.IsZero() {
-		o.Deadline = o.CreatedAt.Add(p.allowance(req.Priority))
+		o.Deadline = created.Add(p.allowance(req.Priority))
 	}
 }
 
@@ -117,7 +122,7 @@ func (p OrderPolicy) cancel(r *recorder, order *domain.Order, binding *Binding, 
 	r.order(*order, &o, why)
 	if order.Status == domain.OrderAssigned && binding != nil && binding.Drone.CurrentMissionID == order.AssignedMissionID {
 		b := binding.clone()
-		b.Orders[id] = o
+		delete(b.Orders, id) // it has ended; the mission's end is not to touch it
 		before, mission := b.Drone, b.Drone.CurrentMissionID
 		r.withdrawOrder(&b, id, p.CommandLifetime, p.ClockError)
 		r.drone(before, &b.Drone, mission, string(domain.FailureWithdrawn))
@@ -175,7 +180,7 @@ func ClearDrone(drone *domain.Drone, id domain.DroneID, why string, now time.Tim
 		return Change{}, reject(ReasonNotEmergency, string(id), "the drone is %s and has no emergency to clear", drone.Status)
 	}
 	d := *drone
-	d.EmergencyLatched = false
+	d.EmergencyLatched, d.FaultSince = false, time.Time{}
 	if d.Bound() {
 		d.Status = domain.DroneMoving
 	} else {

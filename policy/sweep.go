@@ -8,11 +8,12 @@ import (
 )
 
 // SweepBinding handles what no message will: a bound drone that fell silent or
-// did not recover from a fault, a mission far over its estimate.
+// did not recover from a fault, a mission far over its estimate. A drone that
+// falls silent on its way home is lost too, though its mission is done.
 func (p DronePolicy) SweepBinding(b Binding, now time.Time) Change {
 	b = b.clone()
 	d, m := &b.Drone, b.Mission
-	if !d.Bound() || m == nil || m.Status != domain.MissionActive {
+	if !d.Bound() || m == nil {
 		return Change{}
 	}
 	before := *d
@@ -21,6 +22,8 @@ func (p DronePolicy) SweepBinding(b Binding, now time.Time) Change {
 	switch {
 	case now.Sub(lastSign(*d, *m)) >= p.BoundSilence:
 		reason, d.Status = domain.FailureContactLost, domain.DroneUnknown
+	case m.Status != domain.MissionActive:
+		return Change{}
 	case !d.FaultSince.IsZero() && now.Sub(d.FaultSince) >= p.FaultGrace+p.ClockError:
 		reason = domain.FailureDroneFault
 	case now.Sub(m.StartTime) > p.stallLimit(*m):
@@ -46,9 +49,12 @@ func lastSign(d domain.Drone, m domain.Mission) time.Time {
 	return d.SeenAt
 }
 
+// stallLimit is how long the mission may take in all.
 func (p DronePolicy) stallLimit(m domain.Mission) time.Duration {
-	estimate := time.Duration(m.EstimatedDurationMinutes * float64(time.Minute))
-	return max(time.Duration(p.StallFactor*float64(estimate)), p.StallFloor)
+	if m.EstimatedDurationMinutes <= 0 {
+		return p.StallFloor
+	}
+	return time.Duration(p.StallFactor * m.EstimatedDurationMinutes * float64(time.Minute))
 }
 
 // SweepIdle makes an unbound, silent drone UNKNOWN, so that it is offered to

@@ -31,7 +31,7 @@ type DronePolicy struct {
 	// is given up.
 	BoundSilence time.Duration
 	// StallFactor is how many times its estimate a mission may take, and
-	// StallFloor the least time it is given.
+	// StallFloor how long a mission without an estimate may.
 	StallFactor float64
 	StallFloor  time.Duration
 }
@@ -89,8 +89,9 @@ func (p DronePolicy) ApplyTelemetry(b Binding, t domain.Telemetry, now time.Time
 	if d.Bound() {
 		reason = r.applyBound(p, &b, t, claim)
 	} else {
-		r.applyUnbound(p, &b, t, claim)
+		d.Status = p.unboundStatus(*d, t, claim, now)
 	}
+	r.watchGhost(p, before, d, t, claim)
 	if d.EmergencyLatched {
 		d.Status = domain.DroneEmergency
 	}
@@ -102,10 +103,11 @@ func (p DronePolicy) ApplyTelemetry(b Binding, t domain.Telemetry, now time.Time
 }
 
 // claim is the status a report stands for: its own, or EMERGENCY when the
-// battery is almost empty. Empty means no claim.
+// battery is almost empty, unless the drone is in maintenance, where that is no
+// news. Empty means no claim.
 func (p DronePolicy) claim(t domain.Telemetry) domain.DroneStatus {
 	switch {
-	case t.Status == domain.DroneMaintenance, t.Status == domain.DroneProblem:
+	case t.Status == domain.DroneMaintenance:
 		return t.Status
 	case t.Battery < p.EmergencyBattery:
 		return domain.DroneEmergency
@@ -191,10 +193,36 @@ func (r *recorder) applyBound(p DronePolicy, b *Binding, t domain.Telemetry, cla
 // park frees the drone and takes its word for what it does now.
 func (r *recorder) park(p DronePolicy, b *Binding, t domain.Telemetry, claim domain.DroneStatus) {
 	unbind(b, r.now)
-	b.Drone.Status = claim
-	if claim == domain.DroneIdle && !p.fresh(t, r.now) {
-		b.Drone.Status = domain.DroneUnknown
+	d := &b.Drone
+	d.Status = claim
+	if claim == domain.DroneIdle {
+		d.Status = domain.DroneUnknown
+		d.Status = p.unboundStatus(*d, t, claim, r.now)
 	}
+}
+
+// unboundStatus is what a drone that nothing holds is after a report. IDLE
+// offers it to the optimizer and is therefore believed only when it is fresh
+// and the drone has understood that its last mission is over.
+func (p DronePolicy) unboundStatus(d domain.Drone, t domain.Telemetry, claim domain.DroneStatus, now time.Time) domain.DroneStatus {
+	unaware := p.unaware(d, t)
+	switch {
+	case unaware && d.Status == domain.DroneIdle && (claim == domain.DroneIdle || claim == ""):
+		return domain.DroneUnknown
+	case claim == "", claim == domain.DroneIdle && (unaware || !p.fresh(t, now)):
+		return d.Status
+	case claim != domain.DroneIdle && !isFault(claim) && d.IdleSince.IsZero():
+		return domain.DroneUnknown // introduced, and never yet ready to fly
+	default:
+		return claim
+	}
+}
+
+// unaware reports whether the drone names a mission of its own so soon after
+// it failed that it may not have learned of that yet.
+func (p DronePolicy) unaware(d domain.Drone, t domain.Telemetry) bool {
+	failedAt, failed := d.FailedAt(t.MissionID)
+	return failed && !t.Timestamp.After(failedAt.Add(p.GhostGrace))
 }
 
 // fresh reports whether the report is recent enough to offer the drone to the
@@ -203,26 +231,13 @@ func (p DronePolicy) fresh(t domain.Telemetry, now time.Time) bool {
 	return now.Sub(t.Timestamp) <= p.IdleSilence
 }
 
-// applyUnbound handles a report of a drone that nothing holds.
-func (r *recorder) applyUnbound(p DronePolicy, b *Binding, t domain.Telemetry, claim domain.DroneStatus) {
-	d := &b.Drone
-	failedAt, named := d.FailedAt(t.MissionID)
-	early := named && !t.Timestamp.After(failedAt.Add(p.GhostGrace))
-	ghost := named && (isFlying(claim) || early)
-
-	switch {
-	case claim == domain.DroneIdle && early:
-		// It has not understood yet that the mission is over.
-		if d.Status == domain.DroneIdle {
-			d.Status = domain.DroneUnknown
-		}
-	case claim == domain.DroneIdle && !p.fresh(t, r.now):
-		// Old news: it does not offer the drone to anyone.
-	case claim != "":
-		d.Status = claim
-	}
-
-	if !ghost {
+// watchGhost flags a drone that still flies a mission of its own that had
+// failed before this report, whether or not another mission holds it by now,
+// and has the drone told again.
+func (r *recorder) watchGhost(p DronePolicy, before domain.Drone, d *domain.Drone, t domain.Telemetry, claim domain.DroneStatus) {
+	_, failed := before.FailedAt(t.MissionID)
+	silentGhost := claim == "" && before.GhostMissionID == t.MissionID
+	if !failed || !(isFlying(claim) || silentGhost || p.unaware(before, t)) {
 		d.GhostMissionID, d.GhostRevokedAt = "", time.Time{}
 		return
 	}

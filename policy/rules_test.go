@@ -1,0 +1,43 @@
+package policy
+
+import (
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// rules is the whole of the policies as their callers use it. Every check in
+// this package takes one, so that it can be run against the real policies,
+// where it must hold, and against broken ones, where it must not.
+type rules struct {
+	drone      DronePolicy
+	order      OrderPolicy
+	assignment MissionAssignmentPolicy
+
+	telemetry        func(Binding, domain.Telemetry, time.Time) (Binding, Change, error)
+	sweepBinding     func(Binding, time.Time) Change
+	sweepIdle        func(domain.Drone, time.Time) Change
+	sweepOrder       func(domain.Order, time.Time) Change
+	assign           func(DecisionState, domain.Decision, Delivery, time.Time) (Verdict, error)
+	ingest           func(*domain.Order, *Binding, domain.OrderRequest, time.Time, time.Time) (Change, error)
+	cancelByOperator func(*domain.Order, *Binding, domain.OrderID, string, time.Time) (Change, error)
+	hold             func(*domain.Order, domain.OrderID, string, time.Time) (Change, error)
+	release          func(*domain.Order, domain.OrderID, string, time.Time) (Change, error)
+	clear            func(*domain.Drone, domain.DroneID, string, time.Time) (Change, error)
+	setup            func(*domain.Drone, domain.Drone, time.Time) Change
+}
+
+// contract is the rules as they shall be.
+func contract() rules {
+	return configured(DefaultDronePolicy(), DefaultOrderPolicy(), DefaultMissionAssignmentPolicy())
+}
+
+// configured is the rules under other limits than the contract's.
+func configured(drone DronePolicy, order OrderPolicy, assignment MissionAssignmentPolicy) rules {
+	return rules{
+		drone: drone, order: order, assignment: assignment,
+		telemetry: drone.ApplyTelemetry, sweepBinding: drone.SweepBinding, sweepIdle: drone.SweepIdle, sweepOrder: SweepOrder,
+		assign: assignment.AssignMission, ingest: order.IngestOrder, cancelByOperator: order.CancelByOperator,
+		hold: HoldOrder, release: ReleaseOrder, clear: ClearDrone, setup: SetupDrone,
+	}
+}
