@@ -132,6 +132,7 @@ func (sub *subscription) apply(ackIDs []string, order func(a, b target) int, do 
 		report = &ackReport{}
 	}
 	now := sub.server.now()
+	sub.backlog.advance(now)
 	for _, t := range targets {
 		outcome := do(t, now)
 		if report != nil {

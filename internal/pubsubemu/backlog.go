@@ -466,12 +466,13 @@ func (b *backlog) withdraw(e *entry) {
 }
 
 // advance does everything that is due: leases expire, delays end, messages
-// outlive their retention.
+// outlive their retention. Takes and acks call it too, so that what a call sees
+// depends on the clock alone and not on when the timer loop got to run.
 func (b *backlog) advance(now int64) {
 	for e := b.timers.first(); e != nil && e.due <= now; e = b.timers.first() {
 		if e.state == stateLeased {
 			b.counts.expired++
-			b.giveBack(e, now, true)
+			b.giveBack(e, e.due, true) // a backoff counts from the expiry, however late it is noticed
 			continue
 		}
 		b.timers.drop(e)

@@ -157,7 +157,9 @@ var handOver = batchLimits{messages: 1000, bytes: 1 << 20}
 func (sub *subscription) take(c *consumer, limits batchLimits, room []*entry, out *pullResponse) []*entry {
 	sub.mu.Lock()
 	b := sub.backlog
-	taken := b.take(c, room[:0], limits, sub.server.now())
+	now := sub.server.now()
+	b.advance(now)
+	taken := b.take(c, room[:0], limits, now)
 	if len(taken) == 0 {
 		b.wait(c)
 	}
