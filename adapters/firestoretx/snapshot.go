@@ -20,6 +20,9 @@ type SnapshotRequest struct {
 	MinBattery float64
 	// MaxSilence is how long a drone may have been silent.
 	MaxSilence time.Duration
+	// OnMalformed, if set, is told of each drone or order that was left out
+	// because its document cannot be understood.
+	OnMalformed func(error)
 }
 
 // Snapshot reads, at one read time and without taking locks, all that a cycle
@@ -31,6 +34,12 @@ func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snaps
 	opts := []firestore.TransactionOption{firestore.ReadOnly}
 	if !req.At.IsZero() {
 		opts = append(opts, firestore.TransactionReadTime(req.At.Truncate(time.Microsecond)))
+	}
+	leaveOut := func(err error) bool {
+		if err != nil && req.OnMalformed != nil {
+			req.OnMalformed(err)
+		}
+		return err != nil
 	}
 	var snap domain.Snapshot
 	err := s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
@@ -48,16 +57,23 @@ func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snaps
 		err = each(tx.Documents(idle), func(doc *firestore.DocumentSnapshot) error {
 			d := decodeDrone(doc)
 			silent := snap.ReadTime.Sub(d.SeenAt)
-			if d.err == nil && !d.Bound() && d.Battery > req.MinBattery && silent <= req.MaxSilence {
-				snap.Drones = append(snap.Drones, d.Drone)
+			if leaveOut(d.err) || d.Bound() || d.Battery <= req.MinBattery || silent > req.MaxSilence {
+				return nil
 			}
-			return nil // a malformed drone is offered to nobody
+			snap.Drones = append(snap.Drones, d.Drone)
+			return nil
 		})
 		if err != nil {
 			return wrap(err, "idle drones")
 		}
 		pending := s.client.Collection(Orders).Where("status", "==", string(domain.OrderPending)).Where("held", "==", false)
-		if snap.Orders, err = collect(tx.Documents(pending), decodeOrder); err != nil {
+		err = each(tx.Documents(pending), func(doc *firestore.DocumentSnapshot) error {
+			if o, err := decodeOrder(doc); !leaveOut(err) {
+				snap.Orders = append(snap.Orders, o)
+			}
+			return nil
+		})
+		if err != nil {
 			return wrap(err, "pending orders")
 		}
 		snap.Warehouses, err = collect(tx.Documents(s.client.Collection(Warehouses)), decodeWarehouse)

@@ -1,0 +1,426 @@
+package firestoretx_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/firestore"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/policy"
+)
+
+// fleet is a store with a drone D1 at its depot, ready for missions, and the
+// clock that everything here goes by.
+type fleet struct {
+	*firestoretx.Store
+	applier *firestoretx.TelemetryApplier
+	client  *firestore.Client
+	now     time.Time
+}
+
+var depot = domain.Depot{ID: "DEPOT-1", Name: "Main", Position: domain.Position{Lat: 48.8566, Lon: 2.3522}}
+
+func newFleet(t *testing.T) *fleet {
+	t.Helper()
+	f := &fleet{client: emutest.Clients(t).Firestore, now: time.Now().UTC().Truncate(time.Microsecond)}
+	f.Store = firestoretx.New(f.client, firestoretx.Config{Now: func() time.Time { return f.now }})
+	f.applier = f.NewTelemetryApplier()
+	drones := []domain.Drone{{ID: "D1", HomeDepotID: depot.ID, PayloadCapacityKg: 5}, {ID: "D2", HomeDepotID: depot.ID, PayloadCapacityKg: 5}}
+	if err := f.Setup(t.Context(), []domain.Depot{depot}, nil, drones); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// report applies one report and returns its fate.
+func (f *fleet) report(t *testing.T, tm domain.Telemetry) error {
+	t.Helper()
+	return f.applier.Apply(t.Context(), []domain.Telemetry{tm})[0]
+}
+
+func idle(id domain.DroneID, at time.Time) domain.Telemetry {
+	return domain.Telemetry{DroneID: id, Timestamp: at, Position: depot.Position, Battery: 90, Status: domain.DroneIdle}
+}
+
+func (f *fleet) mustReport(t *testing.T, tm domain.Telemetry) {
+	t.Helper()
+	if err := f.report(t, tm); err != nil {
+		t.Fatalf("report of %s: %v", tm.DroneID, err)
+	}
+}
+
+func (f *fleet) mustOrder(t *testing.T, id domain.OrderID) domain.OrderRequest {
+	t.Helper()
+	req := domain.OrderRequest{ID: id, OrderContent: domain.OrderContent{
+		Priority: domain.PriorityHigh, ProductType: "BLOOD", Delivery: domain.Position{Lat: 48.86, Lon: 2.36}, WeightKg: 1,
+	}}
+	if err := f.IngestOrder(t.Context(), req, f.now); err != nil {
+		t.Fatal(err)
+	}
+	return req
+}
+
+func (f *fleet) decision(id domain.DecisionID, drone domain.DroneID, orders ...domain.OrderID) domain.Decision {
+	d := domain.Decision{ID: id, CycleID: "C1", DroneID: drone, OrderIDs: orders, SnapshotTime: f.later(0), PayloadHash: string(id), EstimatedBatteryConsumption: 10, EstimatedDurationMinutes: 5}
+	for _, o := range orders {
+		d.Route = append(d.Route,
+			domain.Waypoint{Type: domain.WaypointWarehousePickup, OrderID: o, Position: domain.Position{Lat: 48.858, Lon: 2.354}},
+			domain.Waypoint{Type: domain.WaypointHospitalDelivery, OrderID: o, Position: domain.Position{Lat: 48.86, Lon: 2.36}})
+	}
+	return d
+}
+
+// later is a moment that no commit so far can be after, by the server's clock.
+func (f *fleet) later(d time.Duration) time.Time { return f.now.Add(time.Second + d) }
+
+func (f *fleet) assign(t *testing.T, d domain.Decision) domain.LedgerEntry {
+	t.Helper()
+	entry, err := f.AssignMission(t.Context(), d, policy.Delivery{MessageID: "m-" + string(d.ID)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return entry
+}
+
+func (f *fleet) drone(t *testing.T, id domain.DroneID) domain.Drone {
+	t.Helper()
+	d, err := f.Store.Drone(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func (f *fleet) order(t *testing.T, id domain.OrderID) domain.Order {
+	t.Helper()
+	o, err := f.Store.Order(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func wantReason(t *testing.T, err error, want policy.Reason) {
+	t.Helper()
+	if got, _ := policy.ReasonOf(err); got != want {
+		t.Fatalf("error %v, want reason %s", err, want)
+	}
+}
+
+func TestStore_DeliversAnOrderFromRequestToArrival(t *testing.T) {
+	f := newFleet(t)
+	f.mustReport(t, idle("D1", f.now))
+	f.mustOrder(t, "O1")
+	d := f.decision("DEC-1", "D1", "O1")
+	entry := f.assign(t, d)
+	if entry.Outcome != domain.OutcomeApplied {
+		t.Fatalf("decision %s: %s %s", entry.Outcome, entry.Reason, entry.Detail)
+	}
+	mission := entry.MissionID
+	if d := f.drone(t, "D1"); d.Status != domain.DroneMoving || d.CurrentMissionID != mission || d.MissionAcked {
+		t.Fatalf("after the assignment the drone is %+v", d)
+	}
+
+	// F-TEL-07: pickup, then delivery, as the drone passes by.
+	for i, step := range []struct {
+		at   domain.Position
+		want domain.OrderStatus
+	}{
+		{depot.Position, domain.OrderAssigned},
+		{domain.Position{Lat: 48.858, Lon: 2.354}, domain.OrderInDelivery},
+		{domain.Position{Lat: 48.86, Lon: 2.36}, domain.OrderDelivered},
+	} {
+		f.mustReport(t, domain.Telemetry{
+			DroneID: "D1", Timestamp: f.now.Add(time.Duration(i+1) * time.Second), Position: step.at,
+			Battery: 80, Status: domain.DroneMoving, MissionID: mission,
+		})
+		if got := f.order(t, "O1").Status; got != step.want {
+			t.Errorf("step %d: order is %s, want %s", i, got, step.want)
+		}
+	}
+	m, err := f.Mission(t.Context(), mission)
+	if err != nil || m.Status != domain.MissionCompleted || m.ReachedStops != 2 {
+		t.Errorf("mission %+v, %v", m, err)
+	}
+	if d := f.drone(t, "D1"); d.Status != domain.DroneMoving || d.CurrentMissionID != mission {
+		t.Errorf("before it reports idle the drone is %s on %q", d.Status, d.CurrentMissionID)
+	}
+	f.mustReport(t, idle("D1", f.now.Add(4*time.Second)))
+	if d := f.drone(t, "D1"); d.Status != domain.DroneIdle || d.Bound() {
+		t.Errorf("after its report the drone is %s on %q", d.Status, d.CurrentMissionID)
+	}
+}
+
+// F-TEL-06: the report was measured after the assignment but before the drone
+// knew of it. Applied naively it would free the drone for a second mission.
+func TestStore_ReportThatDoesNotKnowTheMissionYetFreesNobody(t *testing.T) {
+	f := newFleet(t)
+	f.mustReport(t, idle("D1", f.now))
+	f.mustOrder(t, "O1")
+	f.mustOrder(t, "O2")
+	mission := f.assign(t, f.decision("DEC-1", "D1", "O1")).MissionID
+
+	f.mustReport(t, idle("D1", f.now.Add(time.Second)))
+	d := f.drone(t, "D1")
+	if d.Status != domain.DroneMoving || d.CurrentMissionID != mission {
+		t.Fatalf("the report freed the drone: %s on %q", d.Status, d.CurrentMissionID)
+	}
+	if !d.LastUpdate.Equal(f.now.Add(time.Second)) {
+		t.Errorf("the report's position was not applied: last update %s", d.LastUpdate)
+	}
+	if entry := f.assign(t, f.decision("DEC-2", "D1", "O2")); entry.Reason != string(policy.ReasonDroneNotIdle) {
+		t.Errorf("a second decision got %s %s, want %s", entry.Outcome, entry.Reason, policy.ReasonDroneNotIdle)
+	}
+}
+
+// F-DEC-01: T0-T7. Cycle A assigns D1 to O1, the overlapping cycle B D1 to O2;
+// A's commit wins, B is rejected, O2 stays PENDING and the next cycle serves it.
+func TestStore_OverlappingCyclesNeverAssignADroneTwice(t *testing.T) {
+	f := newFleet(t)
+	f.mustReport(t, idle("D1", f.now))
+	f.mustReport(t, idle("D2", f.now))
+	f.mustOrder(t, "O1")
+	f.mustOrder(t, "O2")
+	a, b := f.decision("A-1", "D1", "O1"), f.decision("B-1", "D1", "O2")
+	if entry := f.assign(t, a); entry.Outcome != domain.OutcomeApplied {
+		t.Fatalf("A: %+v", entry)
+	}
+	entry := f.assign(t, b)
+	if entry.Outcome != domain.OutcomeRejected || entry.Reason != string(policy.ReasonDroneNotIdle) {
+		t.Fatalf("B: %+v", entry)
+	}
+	if o := f.order(t, "O2"); o.Status != domain.OrderPending || o.AssignedDroneID != "" {
+		t.Fatalf("O2 is %+v", o)
+	}
+	if entry := f.assign(t, f.decision("C-1", "D2", "O2")); entry.Outcome != domain.OutcomeApplied {
+		t.Fatalf("the next cycle: %+v", entry)
+	}
+}
+
+// F-TEL-02: an equal or older timestamp changes nothing, whether the applier
+// remembers the drone or reads it.
+func TestStore_StaleTelemetryChangesNothing(t *testing.T) {
+	f := newFleet(t)
+	f.mustReport(t, idle("D1", f.now))
+	f.mustReport(t, idle("D1", f.now.Add(time.Second)))
+	before := f.drone(t, "D1")
+	for name, applier := range map[string]*firestoretx.TelemetryApplier{"knows the drone": f.applier, "knows nothing": f.NewTelemetryApplier()} {
+		for _, at := range []time.Time{f.now, f.now.Add(time.Second), f.now.Add(time.Second + 300*time.Nanosecond)} {
+			stale := idle("D1", at)
+			stale.Battery = 1
+			wantReason(t, applier.Apply(t.Context(), []domain.Telemetry{stale})[0], policy.ReasonStaleTelemetry)
+		}
+		if diff := cmp.Diff(before, f.drone(t, "D1")); diff != "" {
+			t.Errorf("%s: the drone changed:\n%s", name, diff)
+		}
+	}
+}
+
+// F-TEL-03
+func TestStore_FutureTelemetryIsRefused(t *testing.T) {
+	f := newFleet(t)
+	wantReason(t, f.report(t, idle("D1", f.now.Add(time.Minute))), policy.ReasonFutureTimestamp)
+}
+
+// F-TEL-04
+func TestStore_UnknownDroneIsRegistered(t *testing.T) {
+	f := newFleet(t)
+	f.mustReport(t, domain.Telemetry{DroneID: "STRAY", Timestamp: f.now, Position: depot.Position, Battery: 50})
+	if d := f.drone(t, "STRAY"); d.Status != domain.DroneUnknown || d.Battery != 50 {
+		t.Errorf("%+v", d)
+	}
+	f.mustReport(t, idle("STRAY", f.now.Add(time.Second)))
+	if d := f.drone(t, "STRAY"); d.Status != domain.DroneIdle {
+		t.Errorf("after IDLE: %s", d.Status)
+	}
+}
+
+// F-ORD-02: a redelivery, before or after the assignment, writes nothing.
+func TestStore_RedeliveredOrderNeverResetsIt(t *testing.T) {
+	f := newFleet(t)
+	f.mustReport(t, idle("D1", f.now))
+	req := f.mustOrder(t, "O1")
+	wantReason(t, f.IngestOrder(t.Context(), req, f.now.Add(time.Minute)), policy.ReasonDuplicateOrder)
+	f.assign(t, f.decision("DEC-1", "D1", "O1"))
+	before, err := f.client.Doc("orders/O1").Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantReason(t, f.IngestOrder(t.Context(), req, f.now.Add(time.Hour)), policy.ReasonDuplicateOrder)
+	other := req
+	other.ProductType = "VACCINE"
+	wantReason(t, f.IngestOrder(t.Context(), other, f.now), policy.ReasonOrderConflict)
+	after, err := f.client.Doc("orders/O1").Get(t.Context())
+	if err != nil || !after.UpdateTime.Equal(before.UpdateTime) {
+		t.Errorf("the order was written (%v):\n%s", err, cmp.Diff(before.Data(), after.Data()))
+	}
+	events, err := f.EventsOf(t.Context(), "orderId", "O1")
+	if err != nil || events[len(events)-1].Reason != string(policy.ReasonOrderConflict) {
+		t.Errorf("the conflict is not recorded: %+v %v", events, err)
+	}
+}
+
+// F-DEC-03: one bad order rejects the whole mission.
+func TestStore_OneBadOrderRejectsTheWholeMission(t *testing.T) {
+	f := newFleet(t)
+	f.mustReport(t, idle("D1", f.now))
+	f.mustOrder(t, "O1")
+	f.mustOrder(t, "O3")
+	entry := f.assign(t, f.decision("DEC-1", "D1", "O1", "NO-SUCH", "O3"))
+	if entry.Outcome != domain.OutcomeRejected || entry.Reason != string(policy.ReasonOrderUnknown) {
+		t.Fatalf("%+v", entry)
+	}
+	if d := f.drone(t, "D1"); d.Status != domain.DroneIdle || d.Bound() {
+		t.Errorf("drone is %s on %q", d.Status, d.CurrentMissionID)
+	}
+	for _, id := range []domain.OrderID{"O1", "O3"} {
+		if o := f.order(t, id); o.Status != domain.OrderPending {
+			t.Errorf("order %s is %s", id, o.Status)
+		}
+	}
+	stored, err := f.LedgerEntry(t.Context(), "DEC-1")
+	if err != nil || stored.Reason != entry.Reason || stored.MessageID != "m-DEC-1" {
+		t.Errorf("the ledger says %+v, %v", stored, err)
+	}
+}
+
+// F-DEC-02, F-DEC-04: the ledger answers a repeated decision, and refuses
+// another of the same id.
+func TestStore_RepeatedDecisionHasOneOutcome(t *testing.T) {
+	f := newFleet(t)
+	f.mustReport(t, idle("D1", f.now))
+	f.mustOrder(t, "O1")
+	d := f.decision("DEC-1", "D1", "O1")
+	first := f.assign(t, d)
+	again := f.assign(t, d)
+	if diff := cmp.Diff(first, again, cmp.Comparer(func(a, b time.Time) bool { return a.Sub(b).Abs() < time.Millisecond })); diff != "" {
+		t.Errorf("the replay differs:\n%s", diff)
+	}
+	d.PayloadHash = "another"
+	_, err := f.AssignMission(t.Context(), d, policy.Delivery{})
+	wantReason(t, err, policy.ReasonDecisionConflict)
+}
+
+// F-DEC-02: equal fences pass, higher ones are stored, lower ones are refused.
+func TestStore_FencesOnlyRise(t *testing.T) {
+	f := newFleet(t)
+	f.mustReport(t, idle("D1", f.now))
+	f.mustReport(t, idle("D2", f.now))
+	for _, id := range []domain.OrderID{"O1", "O2", "O3"} {
+		f.mustOrder(t, id)
+	}
+	d := f.decision("DEC-1", "D1", "O1")
+	d.Fence = "000000000000007"
+	if e := f.assign(t, d); e.Outcome != domain.OutcomeApplied {
+		t.Fatalf("%+v", e)
+	}
+	low := f.decision("DEC-2", "D2", "O2")
+	low.Fence = "000000000000006"
+	if e := f.assign(t, low); e.Reason != string(policy.ReasonStaleFence) {
+		t.Fatalf("%+v", e)
+	}
+	equal := f.decision("DEC-3", "D2", "O2")
+	equal.Fence = d.Fence
+	if e := f.assign(t, equal); e.Outcome != domain.OutcomeApplied {
+		t.Fatalf("%+v", e)
+	}
+	fences, err := f.Fences(t.Context())
+	if err != nil || fences[depot.ID] != d.Fence {
+		t.Errorf("stored %v, %v", fences, err)
+	}
+}
+
+// F-ORD-03
+func TestStore_CancellationOfAnAssignedOrderWithdrawsIt(t *testing.T) {
+	f := newFleet(t)
+	f.mustReport(t, idle("D1", f.now))
+	f.mustOrder(t, "O1")
+	f.mustOrder(t, "O2")
+	mission := f.assign(t, f.decision("DEC-1", "D1", "O1", "O2")).MissionID
+	cancel := func(id domain.OrderID) error {
+		return f.IngestOrder(t.Context(), domain.OrderRequest{ID: id, Cancel: true}, f.now)
+	}
+	if err := cancel("O1"); err != nil {
+		t.Fatal(err)
+	}
+	m, err := f.Mission(t.Context(), mission)
+	if err != nil || m.Status != domain.MissionActive || len(m.OrderIDs) != 1 || len(m.Route) != 2 {
+		t.Fatalf("mission %+v, %v", m, err)
+	}
+	if err := cancel("O2"); err != nil {
+		t.Fatal(err)
+	}
+	m, err = f.Mission(t.Context(), mission)
+	if err != nil || m.Status != domain.MissionFailed || m.FailureReason != domain.FailureWithdrawn || !m.RevokePending {
+		t.Fatalf("mission %+v, %v", m, err)
+	}
+	if d := f.drone(t, "D1"); d.Bound() {
+		t.Errorf("drone still bound to %s", d.CurrentMissionID)
+	}
+	wantReason(t, cancel("O2"), policy.ReasonAlreadyCancelled)
+	if err := cancel("LATER"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.IngestOrder(t.Context(), domain.OrderRequest{ID: "LATER"}, f.now); !errors.Is(err, &policy.Rejection{Reason: policy.ReasonAlreadyCancelled}) {
+		t.Errorf("an order after its cancellation: %v", err)
+	}
+}
+
+// F-DOC-02
+func TestStore_ForeignFieldsSurvive(t *testing.T) {
+	f := newFleet(t)
+	f.mustReport(t, idle("D1", f.now))
+	ref := f.client.Doc("drones/D1")
+	if _, err := ref.Set(t.Context(), map[string]any{"painted": "red"}, firestore.MergeAll); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		moved := idle("D1", f.now.Add(time.Duration(i+1)*time.Second))
+		moved.Position.Lat += float64(i) / 1000
+		f.mustReport(t, moved)
+	}
+	snap, err := ref.Get(t.Context())
+	if err != nil || snap.Data()["painted"] != "red" {
+		t.Errorf("%v, %v", snap.Data(), err)
+	}
+}
+
+// A malformed document fails alone and says what to correct.
+func TestStore_MalformedDroneSpoilsNobodyElse(t *testing.T) {
+	f := newFleet(t)
+	if _, err := f.client.Doc("drones/D1").Set(t.Context(), map[string]any{"batteryPercentage": "full"}); err != nil {
+		t.Fatal(err)
+	}
+	errs := f.applier.Apply(t.Context(), []domain.Telemetry{idle("D1", f.now), idle("D2", f.now)})
+	var malformed *firestoretx.MalformedError
+	if !errors.As(errs[0], &malformed) || errs[1] != nil {
+		t.Errorf("errors %v", errs)
+	}
+}
+
+// F-OPT-02
+func TestStore_SnapshotOffersOnlyWhatCanBeAssigned(t *testing.T) {
+	f := newFleet(t)
+	f.mustReport(t, idle("D1", f.now))
+	low := idle("D2", f.now)
+	low.Battery = 20
+	f.mustReport(t, low)
+	f.mustOrder(t, "O1")
+	f.mustOrder(t, "O2")
+	if err := f.HoldOrder(t.Context(), "O2", "ask the ward"); err != nil {
+		t.Fatal(err)
+	}
+	snap, err := f.Snapshot(context.Background(), firestoretx.SnapshotRequest{Depot: depot.ID, MinBattery: 20, MaxSilence: 15 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(snap.Drones) != 1 || snap.Drones[0].ID != "D1" || len(snap.Orders) != 1 || snap.Orders[0].ID != "O1" || snap.Depot != depot {
+		t.Errorf("%+v", snap)
+	}
+}

@@ -1,0 +1,192 @@
+// Package connect opens the clients of Firestore and Pub/Sub, real or emulated,
+// and says in one line what is wrong when they cannot be had.
+package connect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"cloud.google.com/go/firestore"
+	"cloud.google.com/go/pubsub/v2"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+)
+
+// The variables by which the Google client libraries find emulators.
+const (
+	FirestoreHost = "FIRESTORE_EMULATOR_HOST"
+	PubSubHost    = "PUBSUB_EMULATOR_HOST"
+)
+
+// EmulatorProject is the project used with emulators when none is named: they
+// accept any.
+const EmulatorProject = "dronefleet"
+
+// Config names what to connect to.
+type Config struct {
+	Project  string // may be empty when both emulators are named
+	Database string // Firestore database id; empty means "(default)"
+	// The emulators' addresses; empty means the real service.
+	FirestoreHost, PubSubHost string
+}
+
+// FromEnvironment fills what is empty from the environment.
+func (c Config) FromEnvironment() Config {
+	fill := func(v *string, names ...string) {
+		for _, name := range names {
+			if *v == "" {
+				*v = os.Getenv(name)
+			}
+		}
+	}
+	fill(&c.FirestoreHost, FirestoreHost)
+	fill(&c.PubSubHost, PubSubHost)
+	fill(&c.Project, "GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT")
+	return c
+}
+
+// Emulated reports whether everything runs on emulators.
+func (c Config) Emulated() bool { return c.FirestoreHost != "" && c.PubSubHost != "" }
+
+// Validate reports what is missing, and where to give it. Half an emulated
+// fleet would mix test messages with real documents, so it is refused.
+func (c Config) Validate() error {
+	switch {
+	case c.Emulated(), c.Project != "" && c.FirestoreHost == "" && c.PubSubHost == "":
+		return nil
+	case c.FirestoreHost != "" || c.PubSubHost != "":
+		return fmt.Errorf("only one of %s and %s is set; set both to use emulators, or neither to use Google Cloud", FirestoreHost, PubSubHost)
+	}
+	return fmt.Errorf("no Google Cloud project: give --project or set GOOGLE_CLOUD_PROJECT, or set %s and %s to use emulators (\"statemanager dev\" prints both)",
+		FirestoreHost, PubSubHost)
+}
+
+// Clients are the open connections.
+type Clients struct {
+	Firestore *firestore.Client
+	PubSub    *pubsub.Client
+	Meter     *meter.Meter
+	Config    Config
+}
+
+// Open connects. Nothing is sent yet; see Check.
+func Open(ctx context.Context, c Config, m *meter.Meter) (*Clients, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if c.Project == "" {
+		c.Project = EmulatorProject
+	}
+	if c.Database == "" {
+		c.Database = firestore.DefaultDatabaseID
+	}
+	opts := emulatorOptions(c.FirestoreHost)
+	for _, o := range m.DialOptions() {
+		opts = append(opts, option.WithGRPCDialOption(o))
+	}
+	fs, err := firestore.NewClientWithDatabase(ctx, c.Project, c.Database, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("connect to Firestore: %w", err)
+	}
+	ps, err := pubsub.NewClient(ctx, c.Project, emulatorOptions(c.PubSubHost)...)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("connect to Pub/Sub: %w", err), fs.Close())
+	}
+	return &Clients{Firestore: fs, PubSub: ps, Meter: m, Config: c}, nil
+}
+
+// emulatorOptions make a client talk to an emulator; none for the real service.
+func emulatorOptions(host string) []option.ClientOption {
+	if host == "" {
+		return nil
+	}
+	return []option.ClientOption{
+		option.WithEndpoint(host), option.WithoutAuthentication(),
+		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())),
+		option.WithGRPCDialOption(grpc.WithPerRPCCredentials(owner{})),
+	}
+}
+
+// owner is the token by which Firestore emulators know a server library, which
+// no security rules bind.
+type owner struct{}
+
+func (owner) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{"authorization": "Bearer owner"}, nil
+}
+
+func (owner) RequireTransportSecurity() bool { return false }
+
+// Close closes both connections.
+func (c *Clients) Close() error { return errors.Join(c.Firestore.Close(), c.PubSub.Close()) }
+
+// checkTimeout is how long a service may take to answer at start.
+const checkTimeout = 10 * time.Second
+
+// Check makes sure that Firestore answers, which no lazy connection does.
+func (c *Clients) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	where := "project " + c.Config.Project
+	if c.Config.FirestoreHost != "" {
+		where = c.Config.FirestoreHost
+	}
+	_, err := c.Firestore.GetAll(ctx, []*firestore.DocumentRef{c.Firestore.Doc("control/decisions")})
+	switch status.Code(err) {
+	case codes.OK:
+		return nil
+	case codes.Unavailable, codes.DeadlineExceeded:
+		return fmt.Errorf("Firestore at %s does not answer; is it running and reachable? (%w)", where, err)
+	case codes.Unauthenticated, codes.PermissionDenied:
+		return fmt.Errorf("Firestore at %s refuses these credentials; see \"gcloud auth application-default login\" and the roles in deploy/ (%w)", where, err)
+	}
+	return fmt.Errorf("Firestore at %s: %w", where, err)
+}
+
+// clockDocument holds the rate of a simulated clock, so that every process on
+// an emulated fleet keeps the same time.
+const clockDocument = "control/clock"
+
+// ShareClock tells other processes on this Firestore that time is simulated.
+func (c *Clients) ShareClock(ctx context.Context, rate simclock.Rate) error {
+	_, err := c.Firestore.Doc(clockDocument).Set(ctx, map[string]any{"epoch": rate.Epoch, "speed": rate.Speed})
+	if err != nil {
+		return fmt.Errorf("share the simulated clock: %w", err)
+	}
+	return nil
+}
+
+// Clock is the clock that processes on this Firestore share: the machine's,
+// unless an emulated fleet simulates time.
+func (c *Clients) Clock(ctx context.Context) (*simclock.Clock, error) {
+	if c.Config.FirestoreHost == "" {
+		return simclock.Real(), nil
+	}
+	snaps, err := c.Firestore.GetAll(ctx, []*firestore.DocumentRef{c.Firestore.Doc(clockDocument)})
+	if err != nil {
+		return nil, fmt.Errorf("ask Firestore for a simulated clock: %w", err)
+	}
+	if !snaps[0].Exists() {
+		return simclock.Real(), nil
+	}
+	var rate struct {
+		Epoch time.Time `firestore:"epoch"`
+		Speed float64   `firestore:"speed"`
+	}
+	if err := snaps[0].DataTo(&rate); err != nil {
+		return nil, fmt.Errorf("document %s is not a clock (delete it): %w", clockDocument, err)
+	}
+	if rate.Speed == 1 {
+		return simclock.Real(), nil
+	}
+	return simclock.New(simclock.Rate{Epoch: rate.Epoch, Speed: rate.Speed})
+}

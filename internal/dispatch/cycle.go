@@ -1,0 +1,251 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/solver"
+	"github.com/dronefleet/dronefleet/solver/check"
+)
+
+// Outcomes of a cycle.
+const (
+	OutcomePublished = "PUBLISHED"
+	OutcomeEmpty     = "EMPTY"      // nothing could be assigned
+	OutcomeLeaseLost = "LEASE_LOST" // the lock was lost; nothing more was published
+	OutcomeFailed    = "FAILED"
+)
+
+// Store is what cycles need of the store.
+type Store interface {
+	Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) (domain.Snapshot, error)
+	RecordCycle(ctx context.Context, c domain.Cycle) error
+	Depots(ctx context.Context) ([]domain.Depot, error)
+}
+
+// Publish sends decisions and returns when the server has all of them.
+type Publish func(ctx context.Context, decisions []domain.Decision) error
+
+// Config tunes a Runner. Zero values stand for the defaults in the comments.
+type Config struct {
+	// Depots whose cycles to run; empty means all in the store.
+	Depots []domain.DepotID
+	// Interval between cycles; default 10 s.
+	Interval time.Duration
+	// LockTTL is how long a crashed cycle blocks the next; default 15 s.
+	LockTTL time.Duration
+	// SolveLimit bounds the search in machine time; default 8 s.
+	SolveLimit time.Duration
+	// Strategy and Seed go to the solver.
+	Strategy solver.Strategy
+	Seed     uint64
+	// MinBattery (percent) and MaxSilence say which drones are offered; default
+	// 20 and 15 s.
+	MinBattery float64
+	MaxSilence time.Duration
+	// Holder names this process in cycle records.
+	Holder string
+}
+
+func (c Config) withDefaults() Config {
+	if c.Interval == 0 {
+		c.Interval = 10 * time.Second
+	}
+	if c.LockTTL == 0 {
+		c.LockTTL = 15 * time.Second
+	}
+	if c.SolveLimit == 0 {
+		c.SolveLimit = solver.DefaultTimeLimit
+	}
+	if c.MinBattery == 0 {
+		c.MinBattery = 20
+	}
+	if c.MaxSilence == 0 {
+		c.MaxSilence = 15 * time.Second
+	}
+	return c
+}
+
+// Runner runs the cycles of one process.
+type Runner struct {
+	store   Store
+	locks   lock.Backend
+	publish Publish
+	newID   func() string
+	clock   *simclock.Clock
+	cfg     Config
+	log     *slog.Logger
+	meter   *meter.Meter
+}
+
+// NewRunner returns a runner. newID yields unique, non-monotonic cycle ids.
+func NewRunner(store Store, locks lock.Backend, publish Publish, newID func() string, clock *simclock.Clock, cfg Config, log *slog.Logger, m *meter.Meter) *Runner {
+	return &Runner{store: store, locks: locks, publish: publish, newID: newID, clock: clock, cfg: cfg.withDefaults(), log: log, meter: m}
+}
+
+// CycleKey is the key of the lock that keeps a depot's cycles apart.
+func CycleKey(depot domain.DepotID) string { return "optimizer:cycle:" + string(depot) }
+
+// ErrLocked says that another process runs the depot's cycle.
+var ErrLocked = errors.New("another cycle of the depot is running")
+
+// errLeaseOver is why a cycle that learns of its lease's end stops.
+var errLeaseOver = errors.New("lease lost")
+
+// Once runs one cycle of a depot. It returns ErrLocked when another process is
+// at it; warm, which may be nil, is the depot's previous plan and is replaced.
+func (r *Runner) Once(ctx context.Context, depot domain.DepotID, warm *solver.Plan) (domain.Cycle, error) {
+	ctx = meter.WithOperation(ctx, "cycle")
+	opts := []lock.Option{
+		lock.WithTTL(r.cfg.LockTTL), lock.WithAutoExtend(), lock.WithLogger(r.log),
+	}
+	if c := r.clock.ForLocks(); c != nil {
+		opts = append(opts, lock.WithClock(c))
+	}
+	h, ok, err := lock.TryAcquire(ctx, r.locks, CycleKey(depot), opts...)
+	if err != nil {
+		r.meter.Add("cycles_failed", 1)
+		return domain.Cycle{}, fmt.Errorf("depot %s: cycle lock: %w", depot, err)
+	}
+	if !ok {
+		r.meter.Add("cycles_skipped", 1)
+		return domain.Cycle{}, fmt.Errorf("depot %s: %w", depot, ErrLocked)
+	}
+	defer func() {
+		if err := h.Close(); err != nil {
+			r.log.WarnContext(ctx, "cycle lock not released; it will expire", slog.Any("err", err))
+		}
+	}()
+	r.meter.Add("cycles_run", 1)
+	cycle := domain.Cycle{
+		ID: domain.CycleID(r.newID()), DepotID: depot, Fence: string(h.Fence()), Holder: r.cfg.Holder,
+		StartedAt: r.clock.Now(),
+	}
+	err = r.cycle(h.Context(), &cycle, warm)
+	cycle.EndedAt = r.clock.Now()
+	switch {
+	case h.Context().Err() != nil && ctx.Err() == nil:
+		cycle.Outcome, cycle.Detail = OutcomeLeaseLost, context.Cause(h.Context()).Error()
+		err = fmt.Errorf("depot %s: %w: %w", depot, errLeaseOver, context.Cause(h.Context()))
+	case err != nil:
+		cycle.Outcome, cycle.Detail = OutcomeFailed, err.Error()
+	}
+	r.record(ctx, cycle)
+	return cycle, err
+}
+
+// cycle does the work under the lease that ctx stands for.
+func (r *Runner) cycle(ctx context.Context, c *domain.Cycle, warm *solver.Plan) error {
+	began := time.Now()
+	snap, err := r.store.Snapshot(ctx, firestoretx.SnapshotRequest{
+		Depot: c.DepotID, MinBattery: r.cfg.MinBattery, MaxSilence: r.cfg.MaxSilence,
+		OnMalformed: func(err error) {
+			r.log.ErrorContext(ctx, "document left out of the snapshot; correct it", slog.Any("err", err))
+		},
+	})
+	if err != nil {
+		return err
+	}
+	snap.CycleID, snap.Fence = c.ID, c.Fence
+	c.SnapshotTime, c.Drones, c.Orders = snap.ReadTime, len(snap.Drones), len(snap.Orders)
+	c.ReadTook = time.Since(began)
+
+	began = time.Now()
+	problem := ProblemOf(snap, r.clock.Now())
+	plan, err := r.solve(ctx, problem, warm)
+	if err != nil {
+		return err
+	}
+	c.SolveTook = time.Since(began)
+	if warm != nil {
+		*warm = plan
+	}
+
+	began = time.Now()
+	decisions := DecisionsOf(plan, snap)
+	c.Missions, c.DistanceKm = len(decisions), plan.Objective.DistanceKm
+	for _, d := range decisions {
+		c.Assigned += len(d.OrderIDs)
+	}
+	for _, u := range plan.Unserved {
+		reason := string(u.Reason)
+		if u.Detail != "" {
+			reason += ": " + u.Detail
+		}
+		c.Unserved = append(c.Unserved, domain.UnservedOrder{OrderID: domain.OrderID(u.OrderID), Reason: reason})
+	}
+	c.Objective = fmt.Sprintf("unserved %d CRITICAL, %d HIGH, %d STANDARD; %.1f km", plan.Objective.Unserved[solver.Critical],
+		plan.Objective.Unserved[solver.High], plan.Objective.Unserved[solver.Standard], plan.Objective.DistanceKm)
+	c.Outcome = OutcomeEmpty
+	if len(decisions) > 0 {
+		if err := context.Cause(ctx); err != nil {
+			return err // the lease is over: publish nothing
+		}
+		if err := r.publish(ctx, decisions); err != nil {
+			return fmt.Errorf("publish decisions: %w", err)
+		}
+		c.Outcome = OutcomePublished
+	}
+	c.PublishTook = time.Since(began)
+	return nil
+}
+
+// solve plans and has the plan checked by what shares no code with the solver.
+// A plan that fails is not published: it is logged with its problem, for
+// replay, and the greedy plan takes its place if that one holds.
+func (r *Runner) solve(ctx context.Context, p solver.Problem, warm *solver.Plan) (solver.Plan, error) {
+	opts := solver.Options{TimeLimit: r.cfg.SolveLimit, Strategy: r.cfg.Strategy, Seed: r.cfg.Seed, Warm: warm}
+	plan, err := solver.Solve(ctx, p, opts)
+	if err != nil {
+		return plan, err
+	}
+	fault := check.Plan(p, plan)
+	if fault == nil {
+		return plan, nil
+	}
+	r.meter.Add("plans_refused", 1)
+	instance, _ := json.Marshal(p) //nolint:errcheck // plain values; at worst the log lacks the instance
+	r.log.ErrorContext(ctx, "plan broke the rules and is not published; the greedy one is",
+		slog.Any("err", fault), slog.String("problem", string(instance)))
+	opts.Strategy = solver.Greedy
+	if plan, err = solver.Solve(ctx, p, opts); err != nil {
+		return plan, err
+	}
+	if fault := check.Plan(p, plan); fault != nil {
+		return plan, fmt.Errorf("the greedy plan broke the rules too: %w", fault)
+	}
+	return plan, nil
+}
+
+// record stores the cycle and says how it went. A cycle that saw no order
+// leaves no document.
+func (r *Runner) record(ctx context.Context, c domain.Cycle) {
+	r.meter.Time("cycle", c.EndedAt.Sub(c.StartedAt))
+	r.meter.Set("orders_unserved", int64(len(c.Unserved)))
+	level := slog.LevelInfo
+	if c.Outcome == OutcomeFailed || c.Outcome == OutcomeLeaseLost {
+		level = slog.LevelWarn
+	}
+	r.log.Log(ctx, level, "cycle", slog.String("cycle_id", string(c.ID)), slog.String("outcome", c.Outcome),
+		slog.String("depot_id", string(c.DepotID)), slog.String("fence", c.Fence),
+		slog.Int("drones", c.Drones), slog.Int("orders", c.Orders), slog.Int("missions", c.Missions),
+		slog.Int("assigned", c.Assigned), slog.String("objective", c.Objective),
+		slog.Duration("solve", c.SolveTook), slog.String("detail", c.Detail))
+	if c.Orders == 0 && c.Outcome == OutcomeEmpty {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := r.store.RecordCycle(ctx, c); err != nil {
+		r.log.WarnContext(ctx, "cycle not recorded", slog.Any("err", err))
+	}
+}

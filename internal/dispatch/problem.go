@@ -1,0 +1,84 @@
+package dispatch
+
+import (
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/solver"
+)
+
+// ProblemOf puts a snapshot as a problem for the solver. A drone's present
+// speed says nothing about its cruise speed, which stays the solver's default.
+func ProblemOf(s domain.Snapshot, now time.Time) solver.Problem {
+	p := solver.Problem{Now: now}
+	if s.Depot.ID != "" {
+		p.Depots = []solver.Depot{{ID: string(s.Depot.ID), At: location(s.Depot.Position)}}
+	}
+	for _, w := range s.Warehouses {
+		p.Warehouses = append(p.Warehouses, solver.Warehouse{
+			ID: string(w.ID), At: location(w.Position), ProductTypes: w.ProductTypes, ColdStorage: w.ColdStorage,
+		})
+	}
+	for _, d := range s.Drones {
+		p.Drones = append(p.Drones, solver.Drone{
+			ID: string(d.ID), At: location(d.Position), HomeDepotID: string(d.HomeDepotID),
+			BatteryPercent: d.Battery, ConsumptionPercentPerKm: d.ConsumptionPerKm, CapacityKg: d.PayloadCapacityKg,
+			MaxFlight: time.Duration(d.MaxFlightTimeMinutes) * time.Minute,
+		})
+	}
+	for _, o := range s.Orders {
+		order := solver.Order{
+			ID: string(o.ID), Delivery: location(o.Delivery), ProductType: o.ProductType,
+			WeightKg: o.WeightKg, ColdChain: o.ColdChain, Priority: priority(o.Priority),
+			CreatedAt: o.CreatedAt, Deadline: o.Deadline,
+		}
+		if o.Pickup != nil {
+			at := location(*o.Pickup)
+			order.Pickup = &at
+		}
+		p.Orders = append(p.Orders, order)
+	}
+	return p
+}
+
+func location(p domain.Position) solver.Location { return solver.Location{Lat: p.Lat, Lon: p.Lon} }
+
+func priority(p domain.Priority) solver.Priority {
+	switch p {
+	case domain.PriorityCritical:
+		return solver.Critical
+	case domain.PriorityHigh:
+		return solver.High
+	default:
+		return solver.Standard
+	}
+}
+
+// DecisionsOf are the decisions that make a plan's routes missions.
+func DecisionsOf(plan solver.Plan, s domain.Snapshot) []domain.Decision {
+	var decisions []domain.Decision
+	for _, r := range plan.Routes {
+		d := domain.Decision{
+			ID:      domain.DecisionIDFor(s.CycleID, domain.DroneID(r.DroneID)),
+			CycleID: s.CycleID, Fence: s.Fence, SnapshotTime: s.ReadTime,
+			DroneID:                     domain.DroneID(r.DroneID),
+			EstimatedBatteryConsumption: r.BatteryUsePercent,
+			EstimatedDurationMinutes:    r.Duration.Minutes(),
+		}
+		for _, id := range r.OrderIDs() {
+			d.OrderIDs = append(d.OrderIDs, domain.OrderID(id))
+		}
+		for _, stop := range r.Stops {
+			d.Route = append(d.Route, domain.Waypoint{
+				Type:     domain.WaypointType(stop.Kind.String()),
+				Position: domain.Position{Lat: stop.At.Lat, Lon: stop.At.Lon},
+				OrderID:  domain.OrderID(stop.OrderID), WarehouseID: domain.WarehouseID(stop.WarehouseID),
+				ETA: stop.ETA.Truncate(time.Microsecond),
+			})
+		}
+		if len(d.OrderIDs) > 0 {
+			decisions = append(decisions, d)
+		}
+	}
+	return decisions
+}

@@ -1,0 +1,98 @@
+// Package emutest gives tests a Firestore and a Pub/Sub of their own: the
+// emulators named by FIRESTORE_EMULATOR_HOST and PUBSUB_EMULATOR_HOST if set,
+// else embedded servers. Every test gets a project that no other test uses, so
+// tests can run together on one server.
+package emutest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/firestoreemu"
+	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/pubsubemu"
+)
+
+// Hosts starts whatever server the environment does not name, and returns where
+// both are. They stop with the test.
+func Hosts(t testing.TB) connect.Config {
+	t.Helper()
+	c := connect.Config{
+		// Project ids are short and begin with a letter.
+		Project:       "t" + strings.ReplaceAll(uuid.NewString(), "-", "")[:20],
+		FirestoreHost: os.Getenv(connect.FirestoreHost),
+		PubSubHost:    os.Getenv(connect.PubSubHost),
+	}
+	if c.FirestoreHost == "" {
+		s, err := firestoreemu.Start(firestoreemu.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { closing(t, "firestore", s.Close) })
+		c.FirestoreHost = s.Addr()
+	}
+	if c.PubSubHost == "" {
+		s, err := pubsubemu.Start(pubsubemu.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { closing(t, "pubsub", s.Close) })
+		c.PubSubHost = s.Addr()
+	}
+	return c
+}
+
+func closing(t testing.TB, what string, stop func() error) {
+	if err := stop(); err != nil {
+		t.Errorf("close %s: %v", what, err)
+	}
+}
+
+// Clients are connections to the servers of Hosts, closed with the test.
+func Clients(t testing.TB) *connect.Clients { return Connect(t, Hosts(t)) }
+
+// Connect opens further connections to hosts, closed with the test.
+func Connect(t testing.TB, hosts connect.Config) *connect.Clients {
+	t.Helper()
+	c, err := connect.Open(context.Background(), hosts, meter.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closing(t, "clients", c.Close) })
+	return c
+}
+
+// Log sends log lines to the test's output.
+func Log(t testing.TB) *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// Eventually waits until check returns nil, and fails the test with its last
+// error if that takes longer than a minute. It is for what other goroutines
+// and servers bring about; nothing in it depends on how long that takes.
+func Eventually(t testing.TB, what string, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatalf("%s: %v", what, fmt.Errorf("test ended: %w", err))
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,141 @@
+// Package manager is the State Manager as one service: it consumes the inbound
+// topics, sends mission commands, and sweeps up what no message will say. Any
+// number of managers share the work; which of them does what never matters.
+package manager
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/firestorelock"
+)
+
+// Config tunes a Manager. Zero values stand for the defaults in the comments.
+type Config struct {
+	// Worker tunes the consumption of messages.
+	Worker pubsubio.Config
+	// Format is the form of published messages; default protobuf.
+	Format wire.Format
+	// SweepInterval is how often the fleet is swept by one of the managers;
+	// default 5 s.
+	SweepInterval time.Duration
+}
+
+// Manager is one replica of the State Manager.
+type Manager struct {
+	Store *firestoretx.Store
+	Locks *firestorelock.Backend
+
+	worker    *pubsubio.Worker
+	outbox    *pubsubio.Outbox
+	publisher *pubsubio.Publisher
+	clock     *simclock.Clock
+	cfg       Config
+	log       *slog.Logger
+	meter     *meter.Meter
+}
+
+// New assembles a manager on open connections.
+func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger) (*Manager, error) {
+	if cfg.SweepInterval == 0 {
+		cfg.SweepInterval = 5 * time.Second
+	}
+	cfg.Worker.Now = clock.Now
+	if cfg.Worker.TelemetryCoalesce == 0 {
+		cfg.Worker.TelemetryCoalesce = clock.Real(time.Second)
+	}
+	locks, err := NewLocks(c, clock, log)
+	if err != nil {
+		return nil, err
+	}
+	m := &Manager{
+		Locks: locks, clock: clock, cfg: cfg, log: log, meter: c.Meter,
+		publisher: pubsubio.NewPublisher(c.PubSub),
+	}
+	m.Store = firestoretx.New(c.Firestore, firestoretx.Config{
+		Now:  clock.Now,
+		Owed: func(mission domain.Mission) { m.outbox.Offer(mission) },
+	})
+	m.outbox = pubsubio.NewOutbox(m.Store, m.publisher, cfg.Format, log, c.Meter)
+	m.worker = pubsubio.NewWorker(c.PubSub, m.Store, m.publisher, cfg.Worker, log, c.Meter)
+	return m, nil
+}
+
+// NewLocks returns the lock backend of the fleet.
+func NewLocks(c *connect.Clients, clock *simclock.Clock, log *slog.Logger) (*firestorelock.Backend, error) {
+	return firestorelock.New(c.Firestore, firestorelock.Config{Clock: clock.ForLocks(), Logger: log})
+}
+
+// Run works until ctx ends, then settles what it holds: pulling stops, messages
+// in work are finished or given back, owed commands are sent.
+func (m *Manager) Run(ctx context.Context) error {
+	outboxCtx, stopOutbox := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopOutbox()
+	var after errgroup.Group
+	after.Go(func() error { m.outbox.Run(outboxCtx); return nil })
+
+	work, workCtx := errgroup.WithContext(ctx)
+	work.Go(func() error { return m.worker.Run(workCtx) })
+	work.Go(func() error { m.sweep(workCtx); return nil })
+	err := work.Wait()
+
+	stopOutbox()
+	err = errors.Join(err, after.Wait())
+	m.publisher.Stop()
+	closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	return errors.Join(err, m.Locks.Close(closeCtx))
+}
+
+// sweeperKey keeps sweeps apart.
+const sweeperKey = "statemanager:sweeper"
+
+// outboxGrace is how long whoever assigned a mission has for its command.
+const outboxGrace = 5 * time.Second
+
+// sweep sweeps every interval, unless another manager is at it.
+func (m *Manager) sweep(ctx context.Context) {
+	ctx = meter.WithOperation(ctx, "sweep")
+	ticker := m.clock.NewTicker(m.cfg.SweepInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.Chan():
+		}
+		if err := m.sweepOnce(ctx); err != nil && ctx.Err() == nil {
+			m.log.WarnContext(ctx, "sweep failed; the next one tries again", slog.Any("err", err))
+		}
+	}
+}
+
+func (m *Manager) sweepOnce(ctx context.Context) error {
+	opts := []lock.Option{lock.WithTTL(15 * time.Second), lock.WithAutoExtend(), lock.WithLogger(m.log)}
+	if c := m.clock.ForLocks(); c != nil {
+		opts = append(opts, lock.WithClock(c))
+	}
+	h, ok, err := lock.TryAcquire(ctx, m.Locks, sweeperKey, opts...)
+	if err != nil || !ok {
+		return err
+	}
+	result, sweepErr := m.Store.Sweep(h.Context())
+	if result != (firestoretx.SweepResult{}) {
+		m.log.InfoContext(ctx, "swept", slog.Int("missions_failed", result.MissionsFailed),
+			slog.Int("drones_unknown", result.DronesUnknown), slog.Int("orders_late", result.OrdersLate))
+	}
+	m.meter.Add("sweeps", 1)
+	return errors.Join(sweepErr, m.outbox.Collect(h.Context(), outboxGrace), h.Close())
+}

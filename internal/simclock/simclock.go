@@ -1,0 +1,119 @@
+// Package simclock is a clock that runs faster than the machine's, for
+// simulations that shall not take as long as what they simulate. At speed 1 it
+// is the machine's clock.
+package simclock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/dronefleet/dronefleet/lock"
+)
+
+// Clock is simulated time.
+type Clock struct {
+	clockwork.Clock // the machine's
+	Rate
+	base time.Time // machine time, with its monotonic reading, of Rate.Epoch
+}
+
+// Rate defines simulated time by that of the machine, so that processes can
+// share it: at machine time Epoch both agree, and from then on simulated time
+// runs Speed times as fast.
+type Rate struct {
+	Epoch time.Time
+	Speed float64
+}
+
+// New returns the clock of rate. The error names what is wrong with it.
+func New(rate Rate) (*Clock, error) {
+	if !(rate.Speed >= 1 && rate.Speed <= 1000) {
+		return nil, fmt.Errorf("speed is %v; give 1 to 1000", rate.Speed)
+	}
+	now := time.Now()
+	return &Clock{Clock: clockwork.NewRealClock(), Rate: rate, base: now.Add(rate.Epoch.Sub(now))}, nil
+}
+
+// Real is the machine's clock.
+func Real() *Clock {
+	now := time.Now()
+	return &Clock{Clock: clockwork.NewRealClock(), Rate: Rate{Epoch: now, Speed: 1}, base: now}
+}
+
+// Now is simulated time. It carries no monotonic reading unless it is the
+// machine's.
+func (c *Clock) Now() time.Time {
+	if c.Speed == 1 {
+		return time.Now()
+	}
+	return c.Epoch.Round(0).Add(time.Duration(float64(time.Since(c.base)) * c.Speed))
+}
+
+// Real is how long the machine takes for a simulated duration.
+func (c *Clock) Real(d time.Duration) time.Duration {
+	return time.Duration(float64(d) / c.Speed)
+}
+
+// Since is Now minus t.
+func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
+// Until is t minus Now.
+func (c *Clock) Until(t time.Time) time.Duration { return t.Sub(c.Now()) }
+
+// The rest wait for simulated durations; the channels carry machine time.
+
+// After is a channel that delivers after d.
+func (c *Clock) After(d time.Duration) <-chan time.Time { return c.Clock.After(c.Real(d)) }
+
+// Sleep waits for d.
+func (c *Clock) Sleep(d time.Duration) { c.Clock.Sleep(c.Real(d)) }
+
+// NewTicker ticks every d.
+func (c *Clock) NewTicker(d time.Duration) clockwork.Ticker {
+	return ticker{c.Clock.NewTicker(c.Real(d)), c}
+}
+
+// NewTimer fires after d.
+func (c *Clock) NewTimer(d time.Duration) clockwork.Timer {
+	return timer{c.Clock.NewTimer(c.Real(d)), c}
+}
+
+// AfterFunc calls f after d.
+func (c *Clock) AfterFunc(d time.Duration, f func()) clockwork.Timer {
+	return timer{c.Clock.AfterFunc(c.Real(d), f), c}
+}
+
+type ticker struct {
+	clockwork.Ticker
+	clock *Clock
+}
+
+func (t ticker) Reset(d time.Duration) { t.Ticker.Reset(t.clock.Real(d)) }
+
+type timer struct {
+	clockwork.Timer
+	clock *Clock
+}
+
+func (t timer) Reset(d time.Duration) bool { return t.Timer.Reset(t.clock.Real(d)) }
+
+// ForLocks is the clock as the lock library takes it; nil, which stands for
+// the machine's, at speed 1.
+func (c *Clock) ForLocks() lock.Clock {
+	if c.Speed == 1 {
+		return nil
+	}
+	return lockClock{c}
+}
+
+type lockClock struct{ *Clock }
+
+func (c lockClock) AfterFunc(d time.Duration, f func()) lock.Timer { return c.Clock.AfterFunc(d, f) }
+
+// WithTimeout is context.WithTimeout for a simulated duration.
+func (c *Clock) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, c.Real(d))
+}
