@@ -40,6 +40,7 @@ type Proxy struct {
 	calls map[string]int
 	rules []*Rule
 	skew  time.Duration
+	clear chan struct{} // closed by Clear
 }
 
 // Rule is what happens to matching requests.
@@ -77,7 +78,7 @@ func Start(upstream string) (*Proxy, error) {
 		_ = conn.Close()
 		return nil, fmt.Errorf("faultproxy: listen: %w", err)
 	}
-	p := &Proxy{listener: listener, upstream: conn, calls: make(map[string]int), stopped: make(chan struct{})}
+	p := &Proxy{listener: listener, upstream: conn, calls: make(map[string]int), stopped: make(chan struct{}), clear: make(chan struct{})}
 	p.server = grpc.NewServer(
 		grpc.MaxRecvMsgSize(maxMessageBytes),
 		grpc.ForceServerCodec(rawCodec{}),
@@ -106,12 +107,15 @@ func (p *Proxy) Add(r Rule) {
 	p.rules = append(p.rules, &r)
 }
 
-// Clear drops all rules, counts and the skew.
+// Clear drops all rules, counts and the skew. Requests that were swallowed are
+// refused now.
 func (p *Proxy) Clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rules, p.skew = nil, 0
 	clear(p.calls)
+	close(p.clear)
+	p.clear = make(chan struct{})
 }
 
 // Skew shifts the times of all further answers: positive is a server ahead.
@@ -133,7 +137,7 @@ func (p *Proxy) Calls() map[string]int {
 }
 
 // admit counts a request and finds what happens to it.
-func (p *Proxy) admit(rpc string, request []byte) (Fault, func(), time.Duration) {
+func (p *Proxy) admit(rpc string, request []byte) (f Fault, hook func(), skew time.Duration, cleared <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls[rpc]++
@@ -143,10 +147,10 @@ func (p *Proxy) admit(rpc string, request []byte) (Fault, func(), time.Duration)
 		}
 		r.seen++
 		if r.seen > r.Skip && (r.Times == 0 || r.seen <= r.Skip+r.Times) {
-			return r.Do, r.Hook, p.skew
+			return r.Do, r.Hook, p.skew, p.clear
 		}
 	}
-	return Fault{}, nil, p.skew
+	return Fault{}, nil, p.skew, p.clear
 }
 
 // handle forwards one RPC.
@@ -160,14 +164,13 @@ func (p *Proxy) handle(_ any, in grpc.ServerStream) error {
 	if err := in.RecvMsg(&request); err != nil {
 		return err
 	}
-	fault, hook, skew := p.admit(rpc, request)
+	fault, hook, skew, cleared := p.admit(rpc, request)
 	if hook != nil {
 		hook()
 	}
 	switch {
 	case fault.BlackHole:
-		<-in.Context().Done()
-		return status.FromContextError(in.Context().Err()).Err()
+		return silence(in.Context(), cleared)
 	case fault.Before != codes.OK:
 		return status.Error(fault.Before, fault.Text)
 	}
@@ -183,8 +186,7 @@ func (p *Proxy) handle(_ any, in grpc.ServerStream) error {
 	}
 	switch {
 	case fault.HoldReply:
-		<-in.Context().Done()
-		return status.FromContextError(in.Context().Err()).Err()
+		return silence(in.Context(), cleared)
 	case fault.After != codes.OK && err == nil:
 		return status.Error(fault.After, fault.Text)
 	}
@@ -203,6 +205,17 @@ func (p *Proxy) handle(_ any, in grpc.ServerStream) error {
 		}
 	}
 	return err
+}
+
+// silence gives no answer until the client has gone away or nobody needs the
+// silence any more.
+func silence(ctx context.Context, cleared <-chan struct{}) error {
+	select {
+	case <-ctx.Done():
+		return status.FromContextError(ctx.Err()).Err()
+	case <-cleared:
+		return status.Error(codes.PermissionDenied, "faultproxy: cleared")
+	}
 }
 
 // forward sends one request and collects the replies. The request runs to its

@@ -1,0 +1,330 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/locktest"
+	"github.com/dronefleet/dronefleet/lock/memlock"
+)
+
+// L-RTY-01
+func TestDefaults(t *testing.T) {
+	ttl, retries, delay, timeout, backoff, jitter, err := lock.Config()
+	if err != nil || ttl != 30*time.Second || retries != 10 || delay != 100*time.Millisecond ||
+		timeout != 5*time.Second || backoff != lock.BackoffExponential || jitter != lock.JitterEqual {
+		t.Error(ttl, retries, delay, timeout, backoff, jitter, err)
+	}
+}
+
+// L-RTY-02
+func TestPause(t *testing.T) {
+	ms := time.Millisecond
+	for _, row := range []struct {
+		n    int
+		r    float64
+		opts []lock.Option
+		want time.Duration
+	}{
+		{1, 0, nil, 50 * ms},
+		{1, 0.5, nil, 75 * ms},
+		{3, 0, nil, 200 * ms},
+		{3, 0.25, nil, 250 * ms},
+		{4, 0.5, []lock.Option{lock.WithBackoff(lock.BackoffFixed)}, 75 * ms},
+		{2, 0.5, []lock.Option{lock.WithJitter(lock.JitterFull)}, 100 * ms},
+		{2, 0, []lock.Option{lock.WithJitter(lock.JitterFull)}, 0},
+		{2, 0.9, []lock.Option{lock.WithJitter(lock.JitterNone)}, 200 * ms},
+		{1_000_000, 0.9, []lock.Option{lock.WithJitter(lock.JitterNone)}, math.MaxInt64},
+		{64, 0, nil, math.MaxInt64 / 2},
+		{5, 0.5, []lock.Option{lock.WithRetryDelay(0)}, 0},
+	} {
+		got, err := lock.Pause(row.n, row.r, row.opts...)
+		if err != nil || got != row.want {
+			t.Errorf("try %d, r %v: %v, %v, want %v", row.n, row.r, got, err, row.want)
+		}
+	}
+	for n := 1; n <= 1_000_000; n = n*3 + 1 {
+		for _, r := range []float64{0, 0.5, math.Nextafter(1, 0)} {
+			for _, j := range []lock.Jitter{lock.JitterEqual, lock.JitterFull, lock.JitterNone} {
+				if got, err := lock.Pause(n, r, lock.WithJitter(j), lock.WithRetryDelay(math.MaxInt64/3)); err != nil || got < 0 {
+					t.Errorf("try %d, r %v, %s: %v, %v", n, r, j, got, err)
+				}
+			}
+		}
+	}
+}
+
+// L-RTY-08, L-TIME-03
+func TestOptions_Refused(t *testing.T) {
+	for name, opt := range map[string]lock.Option{
+		"ttl zero":     lock.WithTTL(0),
+		"ttl negative": lock.WithTTL(-time.Second),
+		"ttl fraction": lock.WithTTL(time.Millisecond + 1),
+		"retries":      lock.WithMaxRetries(-1),
+		"delay":        lock.WithRetryDelay(-1),
+		"timeout":      lock.WithTimeout(-1),
+		"max hold":     lock.WithMaxHold(-1),
+		"backoff":      lock.WithBackoff("x"),
+		"jitter":       lock.WithJitter("x"),
+	} {
+		b := &spy{Backend: memlock.New()}
+		if _, err := lock.Acquire(bg, b, "k", opt); !errors.Is(err, lock.ErrInvalidArgument) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n, _, _ := b.counts(); n != 0 {
+			t.Errorf("%s: %d tries", name, n)
+		}
+	}
+	_, err := lock.Acquire(bg, memlock.New(), "k", lock.WithTTL(29*time.Millisecond), lock.WithAutoExtend())
+	if !errors.Is(err, lock.ErrInvalidArgument) {
+		t.Errorf("auto-extension of a short ttl: %v", err)
+	}
+}
+
+// contendedUntil is a backend whose lock is free from the n-th try on.
+func contendedUntil(n int) *spy {
+	s := &spy{Backend: memlock.New()}
+	s.onAcquire = func(ctx context.Context, try int) (lock.AcquireResult, error) {
+		if try < n {
+			return lock.AcquireResult{Reason: lock.ReasonLocked}, nil
+		}
+		s.mu.Lock()
+		req := s.acquires[try-1]
+		s.mu.Unlock()
+		return s.Backend.Acquire(ctx, req)
+	}
+	return s
+}
+
+// L-RTY-03, L-RTY-08
+func TestAcquire_Tries(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		freeAt  int
+		opts    []lock.Option
+		tries   int
+		timeout bool
+	}{
+		{"first try", 1, nil, 1, false},
+		{"last try", 11, nil, 11, false},
+		{"one try too many", 12, nil, 11, true},
+		{"no retry", 2, []lock.Option{lock.WithMaxRetries(0)}, 1, true},
+		{"no time", 1, []lock.Option{lock.WithTimeout(0)}, 0, true},
+	} {
+		b := contendedUntil(row.freeAt)
+		h, err := lock.Acquire(bg, b, "k", append(row.opts, lock.WithRetryDelay(0))...)
+		if row.timeout != errors.Is(err, lock.ErrAcquisitionTimeout) || (err == nil) != (h != nil) {
+			t.Errorf("%s: %v, %v", row.name, h, err)
+		}
+		if tries, _, _ := b.counts(); tries != row.tries {
+			t.Errorf("%s: %d tries, want %d", row.name, tries, row.tries)
+		}
+		if err := h.Close(); err != nil {
+			t.Errorf("%s: %v", row.name, err)
+		}
+	}
+}
+
+// L-RTY-02, L-RTY-03: the pauses, on a clock that stands still.
+func TestAcquire_Sleeps(t *testing.T) {
+	clock := locktest.NewClock(time.Now())
+	b := contendedUntil(4)
+	done := make(chan error, 1)
+	go func() {
+		h, err := lock.Acquire(bg, b, "k", lock.WithClock(clock), lock.WithRand(func() float64 { return 0.5 }))
+		if err == nil {
+			err = h.Close()
+		}
+		done <- err
+	}()
+	for _, pause := range []time.Duration{75, 150, 300} {
+		clock.WaitTimers(1)
+		clock.Advance(pause*time.Millisecond - 1)
+		if clock.Timers() != 1 {
+			t.Errorf("woke before %d ms", pause)
+		}
+		clock.Advance(1)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	// All tries share one id; retries say that the lock is probably held.
+	for i, req := range b.acquires {
+		if req.LockID != b.acquires[0].LockID || req.Probe != (i > 0) {
+			t.Errorf("try %d: %+v", i+1, req) // L-RTY-05, L-ACQ-08
+		}
+	}
+}
+
+// B-06: the end of the holder's lease shortens the pause, never lengthens it.
+func TestAcquire_WakesAtExpiry(t *testing.T) {
+	clock := locktest.NewClock(time.UnixMilli(1_000_000))
+	b := &spy{Backend: memlock.New()}
+	b.onAcquire = func(context.Context, int) (lock.AcquireResult, error) {
+		return lock.AcquireResult{Reason: lock.ReasonLocked, HolderExpiresAtMs: clock.Now().UnixMilli() - 990}, nil
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := lock.Acquire(bg, b, "k", lock.WithClock(clock), lock.WithMaxRetries(1), lock.WithRand(func() float64 { return 0.5 }))
+		done <- err
+	}()
+	clock.WaitTimers(1)
+	clock.Advance(35 * time.Millisecond) // 10 ms to the end of the tolerance, 25 ms of jitter
+	if err := <-done; !errors.Is(err, lock.ErrAcquisitionTimeout) {
+		t.Error(err)
+	}
+}
+
+// L-RTY-03: the last pause is cut to what is left, then the budget is over.
+func TestAcquire_BudgetEndsSleep(t *testing.T) {
+	clock := locktest.NewClock(time.Now())
+	done := make(chan error, 1)
+	b := contendedUntil(100)
+	go func() {
+		_, err := lock.Acquire(bg, b, "k", lock.WithClock(clock), lock.WithTimeout(10*time.Millisecond))
+		done <- err
+	}()
+	clock.WaitTimers(1)
+	clock.Advance(10 * time.Millisecond)
+	if err := <-done; !errors.Is(err, lock.ErrAcquisitionTimeout) {
+		t.Error(err)
+	}
+	if tries, _, _ := b.counts(); tries != 1 {
+		t.Errorf("%d tries", tries)
+	}
+}
+
+// L-RTY-04: a hung backend ends with the budget, as AcquisitionTimeout.
+func TestAcquire_BudgetEndsTry(t *testing.T) {
+	clock := locktest.NewClock(time.Now())
+	b := &spy{Backend: memlock.New()}
+	b.onAcquire = func(ctx context.Context, _ int) (lock.AcquireResult, error) {
+		<-ctx.Done()
+		return lock.AcquireResult{}, &lock.Error{Code: lock.CodeAborted, OutcomeUnknown: true, Err: ctx.Err()}
+	}
+	for name, acquire := range map[string]func() error{
+		"Acquire": func() error { _, err := lock.Acquire(bg, b, "k", lock.WithClock(clock)); return err },
+		"TryAcquire": func() error {
+			_, _, err := lock.TryAcquire(bg, b, "k", lock.WithClock(clock))
+			return err
+		},
+	} {
+		done := make(chan error, 1)
+		go func() { done <- acquire() }()
+		clock.WaitTimers(1)
+		clock.Advance(5 * time.Second)
+		err := <-done
+		e, ok := errors.AsType[*lock.Error](err)
+		if !errors.Is(err, lock.ErrAcquisitionTimeout) || !ok || !e.OutcomeUnknown {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// L-RTY-03, L-RTY-04: the caller's context is Aborted, in a pause and in a try.
+func TestAcquire_Cancelled(t *testing.T) {
+	clock := locktest.NewClock(time.Now())
+	cause := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(bg)
+	done := make(chan error, 1)
+	go func() {
+		_, err := lock.Acquire(ctx, contendedUntil(100), "k", lock.WithClock(clock))
+		done <- err
+	}()
+	clock.WaitTimers(1)
+	cancel(cause)
+	if err := <-done; !errors.Is(err, lock.ErrAborted) || !errors.Is(err, cause) || !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+
+	ctx, cancel = context.WithCancelCause(bg)
+	b := &spy{Backend: memlock.New()}
+	b.onAcquire = func(ctx context.Context, _ int) (lock.AcquireResult, error) {
+		cancel(cause)
+		<-ctx.Done()
+		return lock.AcquireResult{}, errors.New("foreign")
+	}
+	if _, err := lock.Acquire(ctx, b, "k", lock.WithClock(clock)); !errors.Is(err, lock.ErrAborted) || !errors.Is(err, cause) {
+		t.Error(err)
+	}
+	if _, err := lock.Acquire(ctx, b, "k", lock.WithClock(clock)); !errors.Is(err, lock.ErrAborted) {
+		t.Error(err)
+	}
+	if tries, _, _ := b.counts(); tries != 1 {
+		t.Errorf("%d tries, the last context had ended before", tries)
+	}
+}
+
+// L-RTY-05
+func TestAcquire_ErrorsOfTries(t *testing.T) {
+	foreign := errors.New("foreign")
+	for _, row := range []struct {
+		name  string
+		err   error
+		opts  []lock.Option
+		want  error
+		tries int
+	}{
+		{"conflict is contention", &lock.Error{Code: lock.CodeServiceUnavailable, Err: lock.ErrConflict}, nil, lock.ErrAcquisitionTimeout, 3},
+		{"unavailable", lock.ErrServiceUnavailable, nil, lock.ErrServiceUnavailable, 1},
+		{"timeout", lock.ErrNetworkTimeout, nil, lock.ErrNetworkTimeout, 1},
+		{"unavailable, opted in", lock.ErrServiceUnavailable, []lock.Option{lock.WithRetryTransient()}, lock.ErrAcquisitionTimeout, 3},
+		{"timeout, opted in", lock.ErrNetworkTimeout, []lock.Option{lock.WithRetryTransient()}, lock.ErrAcquisitionTimeout, 3},
+		{"rate, opted in", lock.ErrRateLimited, []lock.Option{lock.WithRetryTransient()}, lock.ErrAcquisitionTimeout, 3},
+		{"auth, opted in", lock.ErrAuthFailed, []lock.Option{lock.WithRetryTransient()}, lock.ErrAuthFailed, 1},
+		{"foreign", foreign, nil, lock.ErrInternal, 1},
+		{"foreign keeps its cause", foreign, nil, foreign, 1},
+	} {
+		b := &spy{Backend: memlock.New()}
+		b.onAcquire = func(context.Context, int) (lock.AcquireResult, error) { return lock.AcquireResult{}, row.err }
+		opts := append(row.opts, lock.WithMaxRetries(2), lock.WithRetryDelay(0))
+		if _, err := lock.Acquire(bg, b, "k", opts...); !errors.Is(err, row.want) {
+			t.Errorf("%s: %v", row.name, err)
+		}
+		if tries, _, _ := b.counts(); tries != row.tries {
+			t.Errorf("%s: %d tries, want %d", row.name, tries, row.tries)
+		}
+	}
+}
+
+// B-07: a release in the process wakes the longest waiting acquisition.
+func TestAcquire_WokenByRelease(t *testing.T) {
+	clock := locktest.NewClock(time.Now())
+	b := memlock.New(memlock.WithClock(clock))
+	first, err := lock.Acquire(bg, b, "k", lock.WithClock(clock))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		h, err := lock.Acquire(bg, b, "k", lock.WithClock(clock))
+		if err == nil {
+			err = h.Close()
+		}
+		done <- err
+	}()
+	clock.WaitTimers(2) // the first lease's end and the pause
+	if ok, err := first.Release(bg); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	if err := <-done; err != nil { // though the clock stands still
+		t.Error(err)
+	}
+}
+
+// L-RTY-08: arguments come before everything else.
+func TestAcquire_BadKey(t *testing.T) {
+	ctx, cancel := context.WithCancel(bg)
+	cancel()
+	_, err := lock.Acquire(ctx, memlock.New(), "")
+	if !errors.Is(err, lock.ErrInvalidArgument) {
+		t.Error(err)
+	}
+	if _, _, err := lock.TryAcquire(ctx, memlock.New(), "a\xff"); !errors.Is(err, lock.ErrInvalidArgument) {
+		t.Error(err)
+	}
+}
