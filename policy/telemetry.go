@@ -160,7 +160,7 @@ func (r *recorder) applyBound(p DronePolicy, b *Binding, t domain.Telemetry, cla
 		}
 		d.Status = claim
 		return reason
-	case claim != "":
+	case isFlying(claim) || isParked(claim):
 		d.FaultSince = time.Time{} // recovered
 	}
 
@@ -236,8 +236,9 @@ func (p DronePolicy) fresh(t domain.Telemetry, now time.Time) bool {
 // and has the drone told again.
 func (r *recorder) watchGhost(p DronePolicy, before domain.Drone, d *domain.Drone, t domain.Telemetry, claim domain.DroneStatus) {
 	_, failed := before.FailedAt(t.MissionID)
-	silentGhost := claim == "" && before.GhostMissionID == t.MissionID
-	if !failed || !(isFlying(claim) || silentGhost || p.unaware(before, t)) {
+	landed := isParked(claim) || claim == domain.DroneMaintenance
+	flies := isFlying(claim) || before.GhostMissionID == t.MissionID && !landed
+	if !failed || !flies && !p.unaware(before, t) {
 		d.GhostMissionID, d.GhostRevokedAt = "", time.Time{}
 		return
 	}

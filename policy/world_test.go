@@ -463,7 +463,7 @@ func legal(kind domain.EntityKind, from, to string) bool {
 			"SOLVING CANCELLED",
 		}, from+" "+to)
 	default:
-		return to != string(domain.DroneReserved) && (from != "" || to == string(domain.DroneUnknown))
+		return (to != string(domain.DroneReserved) || from == to) && (from != "" || to == string(domain.DroneUnknown))
 	}
 }
 
