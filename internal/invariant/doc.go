@@ -1,4 +1,18 @@
-// Package invariant checks a fleet's history against the rules that must hold
-// whatever happened: no drone and no order in two missions, no order lost, no
-// clock and no fence going back, every event folding to the documents.
+// Package invariant checks a fleet's history, its events, final documents,
+// ledger and journals, against the nine rules that must hold whatever happened:
+//
+//	I1  no drone and no order is in two ACTIVE missions at any time
+//	I2  every status change is legal
+//	I3  no order is lost
+//	I4  a drone's lastUpdate never goes back
+//	I5  the fences of applied decisions never go back
+//	I6  each decision has one outcome
+//	I7  an applied decision is mission, drone and all orders, or nothing
+//	I8  the events fold to the documents
+//	I9  every acknowledged message has its effect or a recorded reason
+//
+// It judges results, so it has its own tables of what is legal and must never
+// import policy or an adapter: a mistake there must not excuse itself here. It
+// imports domain only, reads no clock and changes nothing. It never fails;
+// whatever is wrong, missing pieces included, is a Violation.
 package invariant

@@ -1,0 +1,281 @@
+package invariant
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+func TestCheck_GoodHistoryHasNoViolation(t *testing.T) {
+	report := Check(goodHistory())
+	for _, v := range report.Violations {
+		t.Error(v)
+	}
+	if report.Checked < 200 || !report.OK() {
+		t.Errorf("only %d facts were checked", report.Checked)
+	}
+}
+
+func TestCheck_EmptyHistory(t *testing.T) {
+	if report := Check(History{}); !report.OK() {
+		t.Error(report.Violations)
+	}
+}
+
+func TestCheck_OrderOfEventsDoesNotMatter(t *testing.T) {
+	h := goodHistory()
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 20 {
+		random.Shuffle(len(h.Events), func(i, j int) { h.Events[i], h.Events[j] = h.Events[j], h.Events[i] })
+		if report := Check(h); !report.OK() {
+			t.Fatal(report.Violations)
+		}
+	}
+}
+
+// Stores return numbers in types of their own.
+func TestCheck_NumbersOfStateMayBeOfAnyType(t *testing.T) {
+	h := goodHistory()
+	for i := range h.Events {
+		h.Events[i].State = maps.Clone(h.Events[i].State)
+		for key, v := range h.Events[i].State {
+			if n, ok := v.(int64); ok {
+				h.Events[i].State[key] = []any{int(n), float64(n), int32(n)}[i%3]
+			}
+		}
+	}
+	if report := Check(h); !report.OK() {
+		t.Fatal(report.Violations)
+	}
+}
+
+func TestCheck_LosingOrRepeatingAnyEventIsSeen(t *testing.T) {
+	for i, e := range goodHistory().Events {
+		t.Run(fmt.Sprintf("%s %s revision %d", e.Entity, e.ID, e.Revision), func(t *testing.T) {
+			lost := goodHistory()
+			lost.Events = slices.Delete(lost.Events, i, i+1)
+			if !broken(Check(lost), "I8") {
+				t.Error("its loss goes unseen")
+			}
+			double := goodHistory()
+			double.Events = append(double.Events, e)
+			if !broken(Check(double), "I8") {
+				t.Error("its repetition goes unseen")
+			}
+		})
+	}
+}
+
+func broken(r Report, invariant string) bool {
+	return slices.ContainsFunc(r.Violations, func(v Violation) bool { return v.Invariant == invariant })
+}
+
+// Every invariant is broken here in each way it knows of.
+func TestCheck_BrokenHistories(t *testing.T) {
+	for _, row := range []struct {
+		invariant, name string
+		breaks          func(h *History)
+	}{
+		{"I1", "two final missions of one drone", func(h *History) { final(h, "M2").Status = domain.MissionActive; final(h, "M2").DroneID = "D1" }},
+		{"I1", "two final missions of one order", func(h *History) {
+			final(h, "M4").Status = domain.MissionActive
+			final(h, "M4").OrderIDs = final(h, "M3").OrderIDs
+		}},
+		{"I1", "drone bound from mission to mission", func(h *History) { set(h, "drone D2 4", "currentMissionId", "M9") }},
+		{"I1", "order moved from mission to mission", func(h *History) {
+			set(h, "order O3 4", "assignedMissionId", "M9")
+			set(h, "order O3 3", "assignedMissionId", "M2")
+		}},
+		{"I1", "drone's missions overlap in time", func(h *History) { event(h, "mission M3 1").Time = event(h, "mission M1 1").Time.Add(time.Second) }},
+		{"I1", "order's missions overlap in time", func(h *History) { last(h, "mission M2").Time = event(h, "mission M3 1").Time.Add(time.Minute) }},
+		{"I1", "withdrawn order's missions overlap in time", func(h *History) {
+			final(h, "M4").OrderIDs = []domain.OrderID{"O5", "O4"}
+			event(h, "mission M4 1").Time = event(h, "mission M3 1").Time.Add(time.Second)
+		}},
+		{"I1", "a long mission over two short ones", func(h *History) {
+			final(h, "M1").DroneID, final(h, "M2").DroneID, final(h, "M3").DroneID = "D3", "D3", "D1"
+			last(h, "mission M1").Time = event(h, "mission M4 1").Time.Add(time.Hour)
+		}},
+
+		{"I2", "drone begins IDLE", func(h *History) { event(h, "drone D1 1").To = "IDLE" }},
+		{"I2", "drone has a status nobody knows", func(h *History) { event(h, "drone D1 2").To = "FLYING" }},
+		{"I2", "bound drone is IDLE", func(h *History) { event(h, "drone D1 4").To = "IDLE" }},
+		{"I2", "drone is bound by telemetry", func(h *History) { event(h, "drone D1 3").Cause = domain.CauseTelemetry }},
+		{"I2", "drone is bound while charging", func(h *History) { event(h, "drone D1 3").From = "CHARGING" }},
+		{"I2", "drone is bound to something but MOVING", func(h *History) { event(h, "drone D1 3").To = "DELIVERING" }},
+		{"I2", "drone knows its mission at once", func(h *History) { set(h, "drone D1 3", "missionAcked", true) }},
+		{"I2", "decision frees a drone", func(h *History) { last(h, "drone D2").Cause = domain.CauseDecision }},
+		{"I2", "order begins DELIVERED", func(h *History) { event(h, "order O6 1").To = "DELIVERED" }},
+		{"I2", "order is delivered without pickup", func(h *History) { event(h, "order O1 3").To = "DELIVERED" }},
+		{"I2", "order changes after its end", func(h *History) { event(h, "order O1 4").From = "CANCELLED" }},
+		{"I2", "order is assigned by an operator", func(h *History) { event(h, "order O1 2").Cause = domain.CauseOperator }},
+		{"I2", "held order is assigned", func(h *History) { set(h, "order O1 1", "held", true) }},
+		{"I2", "assigned order has no mission", func(h *History) { set(h, "order O1 2", "assignedMissionId", "") }},
+		{"I2", "assigned order has no drone", func(h *History) { set(h, "order O1 2", "assignedDroneId", "") }},
+		{"I2", "pending order keeps its mission", func(h *History) { set(h, "order O3 3", "assignedMissionId", "M2") }},
+		{"I2", "failed attempt is not counted", func(h *History) { set(h, "order O3 3", "attempts", int64(0)) }},
+		{"I2", "third failed attempt is not held", func(h *History) {
+			set(h, "order O3 2", "attempts", int64(2))
+			set(h, "order O3 3", "attempts", int64(3))
+		}},
+		{"I2", "parcel aboard is not held", func(h *History) { set(h, "order O5 4", "held", false) }},
+		{"I2", "assigned order changes content", func(h *History) { set(h, "order O3 5", "contentHash", "other") }},
+		{"I2", "mission begins COMPLETED", func(h *History) { event(h, "mission M3 1").To = "COMPLETED" }},
+		{"I2", "mission begins by telemetry", func(h *History) { event(h, "mission M3 1").Cause = domain.CauseTelemetry }},
+		{"I2", "mission comes back", func(h *History) { last(h, "mission M1").From = "FAILED" }},
+		{"I2", "mission fails without a reason", func(h *History) { set(h, "mission M2 2", "failureReason", "") }},
+		{"I2", "mission is completed for a reason", func(h *History) { set(h, "mission M1 6", "failureReason", "STALLED") }},
+		{"I2", "mission goes back a stop", func(h *History) { set(h, "mission M1 4", "reachedStops", int64(0)) }},
+		{"I2", "event of a strange kind", func(h *History) { event(h, "mission M1 1").Entity = "depot" }},
+
+		{"I3", "accepted order does not exist", func(h *History) { h.Orders = slices.Delete(h.Orders, 5, 6) }},
+		{"I3", "order waits in a status nobody looks at", func(h *History) { parcel(h, "O6").Status = domain.OrderSolving }},
+		{"I3", "assigned order's mission is over", func(h *History) { final(h, "M3").Status = domain.MissionCompleted }},
+		{"I3", "assigned order's mission does not list it", func(h *History) { final(h, "M3").OrderIDs = nil }},
+		{"I3", "assigned order's mission does not exist", func(h *History) { parcel(h, "O3").AssignedMissionID = "M9" }},
+		{"I3", "mission lists an order that waits", func(h *History) { final(h, "M3").OrderIDs = []domain.OrderID{"O3", "O6"} }},
+
+		{"I4", "observed lastUpdate goes back", func(h *History) { slices.Reverse(h.Observations) }},
+		{"I4", "final lastUpdate is older than one seen", func(h *History) { h.Drones[0].LastUpdate = morning }},
+
+		{"I5", "older fence is applied later", func(h *History) { row(h, "C3-D1").Fence = "001" }},
+		{"I5", "fences compare as numbers", func(h *History) { row(h, "C2-D2").Fence, row(h, "C3-D1").Fence = "10", "9" }},
+		{"I5", "control document forgot the fence", func(h *History) { h.Fences = map[domain.DepotID]string{"DEPOT": "001"} }},
+		{"I5", "control document has no fence", func(h *History) { h.Fences = map[domain.DepotID]string{} }},
+
+		{"I6", "decision has two outcomes", func(h *History) { h.Ledger = append(h.Ledger, h.Ledger[1]) }},
+		{"I6", "decision has a strange outcome", func(h *History) { h.Ledger[1].Outcome = "MAYBE" }},
+		{"I6", "applied decision has no mission", func(h *History) { h.Missions = slices.Delete(h.Missions, 0, 1) }},
+		{"I6", "applied decision has a reason", func(h *History) { h.Ledger[0].Reason = "LOW_BATTERY" }},
+		{"I6", "rejection has no reason", func(h *History) { h.Ledger[1].Reason = "" }},
+		{"I6", "decision made two missions", func(h *History) { final(h, "M2").DecisionID = "C1-D1" }},
+		{"I6", "rejected decision made a mission", func(h *History) { final(h, "M1").DecisionID = "C1-D2" }},
+		{"I6", "mission of no decision", func(h *History) { h.Ledger = h.Ledger[1:] }},
+
+		{"I7", "order was not assigned", func(h *History) { event(h, "order O2 2").DecisionID = "" }},
+		{"I7", "order was assigned to another mission", func(h *History) { set(h, "order O2 2", "assignedMissionId", "M3") }},
+		{"I7", "drone was not bound", func(h *History) { h.Events = remove(h.Events, "drone D1 3") }},
+		{"I7", "mission was not begun", func(h *History) { h.Events = remove(h.Events, "mission M1 1") }},
+		{"I7", "decision took effect twice", func(h *History) { h.Events = append(h.Events, *event(h, "order O1 2")) }},
+		{"I7", "decision took effect in two commits", func(h *History) {
+			e := event(h, "order O2 2")
+			e.Time = e.Time.Add(time.Millisecond)
+		}},
+		{"I7", "rejected decision had an effect", func(h *History) { h.Ledger[0].Outcome, h.Ledger[0].Reason = domain.OutcomeRejected, "LOW_BATTERY" }},
+		{"I7", "decision without outcome had an effect", func(h *History) { h.Ledger = h.Ledger[1:] }},
+		{"I7", "mission lists an order nobody decided", func(h *History) { final(h, "M1").OrderIDs = []domain.OrderID{"O1", "O2", "O6"} }},
+
+		{"I8", "drone's status has no event", func(h *History) { h.Drones[1].Status = domain.DroneCharging }},
+		{"I8", "drone's binding has no event", func(h *History) { h.Drones[1].CurrentMissionID = "M9" }},
+		{"I8", "order's flag has no event", func(h *History) { parcel(h, "O6").Held = true }},
+		{"I8", "mission's progress has no event", func(h *History) { final(h, "M3").ReachedStops = 1 }},
+		{"I8", "document is a revision ahead", func(h *History) { h.Drones[0].Revision++ }},
+		{"I8", "event leaves a status it was not in", func(h *History) { event(h, "drone D1 5").From = "CHARGING" }},
+		{"I8", "first event leaves a status", func(h *History) { event(h, "order O6 1").From = "PENDING" }},
+		{"I8", "document has no events", func(h *History) { h.Drones = append(h.Drones, domain.Drone{ID: "D9"}) }},
+		{"I8", "events have no document", func(h *History) { h.Drones = h.Drones[:2] }},
+
+		{"I9", "report had no effect", func(h *History) { h.Journal[0].Timestamp = morning.Add(24 * time.Hour) }},
+		{"I9", "reporting drone does not exist", func(h *History) { h.Journal[0].DroneID = "D9" }},
+		{"I9", "dead letter has no reason", func(h *History) { h.DeadLetters[0].Reason = "" }},
+		{"I9", "order had no effect", func(h *History) { h.Journal = append(h.Journal, Message{ID: "zz", OrderID: "O9"}) }},
+		{"I9", "cancellation had no effect", func(h *History) { h.Journal = append(h.Journal, Message{ID: "zz", OrderID: "O6", Cancel: true}) }},
+		{"I9", "decision had no outcome", func(h *History) { h.Journal = append(h.Journal, Message{ID: "zz", DecisionID: "C9"}) }},
+		{"I9", "message about nothing", func(h *History) { h.Journal = append(h.Journal, Message{ID: "zz"}) }},
+	} {
+		t.Run(row.invariant+" "+row.name, func(t *testing.T) {
+			h := goodHistory()
+			row.breaks(&h)
+			report := Check(h)
+			if !broken(report, row.invariant) {
+				t.Errorf("%s is not reported; reported are %v", row.invariant, report.Violations)
+			}
+			if diff := cmp.Diff(report, Check(h)); diff != "" {
+				t.Errorf("the report is not repeatable:\n%s", diff)
+			}
+		})
+	}
+}
+
+// Servers' clocks differ: a mission may seem to begin before the last one ended.
+func TestCheck_ClockToleranceAllowsNoMoreThanItself(t *testing.T) {
+	seeming := func(overlap, tolerance time.Duration) Report {
+		h := goodHistory()
+		h.ClockTolerance = tolerance
+		last(&h, "mission M1").Time = event(&h, "mission M3 1").Time.Add(overlap)
+		return Check(h)
+	}
+	if r := seeming(5*time.Second, 0); broken(r, "I1") {
+		t.Errorf("5 s of overlap: %v", r.Violations)
+	}
+	if r := seeming(5*time.Second+1, 0); !broken(r, "I1") {
+		t.Error("more than 5 s of overlap is accepted")
+	}
+	if r := seeming(2*time.Second, time.Second); !broken(r, "I1") {
+		t.Error("2 s of overlap is accepted at a tolerance of 1 s")
+	}
+}
+
+// A cancellation that came too late is an answer.
+func TestCheck_LateCancellationIsAnEffect(t *testing.T) {
+	h := goodHistory()
+	for _, id := range []domain.OrderID{"O1", "O5"} {
+		h.Journal = append(h.Journal, Message{ID: "late " + string(id), OrderID: id, Cancel: true})
+	}
+	if report := Check(h); !report.OK() {
+		t.Error(report.Violations)
+	}
+}
+
+// The helpers find pieces of a history by name and fail loudly.
+
+func find[T any](in []T, what string, is func(T) bool) *T {
+	i := slices.IndexFunc(in, is)
+	if i < 0 {
+		panic("no " + what)
+	}
+	return &in[i]
+}
+
+func named(e domain.Event) string { return fmt.Sprintf("%s %s %d", e.Entity, e.ID, e.Revision) }
+
+// event finds for example "drone D1 3", its third event.
+func event(h *History, name string) *domain.Event {
+	return find(h.Events, name, func(e domain.Event) bool { return named(e) == name })
+}
+
+// last finds for example the last event of "drone D1".
+func last(h *History, name string) *domain.Event {
+	var found *domain.Event
+	for i := range h.Events {
+		if e := &h.Events[i]; fmt.Sprintf("%s %s", e.Entity, e.ID) == name {
+			found = e
+		}
+	}
+	return found
+}
+
+func set(h *History, name, key string, value any) { event(h, name).State[key] = value }
+
+func remove(events []domain.Event, name string) []domain.Event {
+	return slices.DeleteFunc(events, func(e domain.Event) bool { return named(e) == name })
+}
+
+func final(h *History, id domain.MissionID) *domain.Mission {
+	return find(h.Missions, string(id), func(m domain.Mission) bool { return m.ID == id })
+}
+
+func parcel(h *History, id domain.OrderID) *domain.Order {
+	return find(h.Orders, string(id), func(o domain.Order) bool { return o.ID == id })
+}
+
+func row(h *History, id domain.DecisionID) *domain.LedgerEntry {
+	return find(h.Ledger, string(id), func(r domain.LedgerEntry) bool { return r.ID == id })
+}

@@ -1,0 +1,132 @@
+package invariant
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// exclusive is I1. It looks three times: at the final documents, where two
+// ACTIVE missions are wrong whatever the clocks say; along the revisions of each
+// drone and order, which are in commit order; and at the missions' times, which
+// are not, so that those must overlap by more than the clock tolerance.
+func (c *checker) exclusive() {
+	c.exclusiveNow()
+	c.exclusiveByRevision()
+	c.exclusiveByTime()
+}
+
+func (c *checker) exclusiveNow() {
+	holder := make(map[entity]domain.MissionID)
+	for _, m := range c.Missions {
+		if m.Status != domain.MissionActive {
+			continue
+		}
+		held := []entity{drone(m.DroneID)}
+		for _, o := range m.OrderIDs {
+			held = append(held, order(o))
+		}
+		for _, e := range held {
+			other, taken := holder[e]
+			c.expect(!taken, "I1", e, "is in the ACTIVE missions %s and %s", other, m.ID)
+			holder[e] = m.ID
+		}
+	}
+}
+
+func (c *checker) exclusiveByRevision() {
+	for _, e := range c.entities {
+		var key string
+		switch e.kind {
+		case domain.EntityDrone:
+			key = "currentMissionId"
+		case domain.EntityOrder:
+			key = "assignedMissionId"
+		default:
+			continue
+		}
+		events := c.events[e]
+		for i := 1; i < len(events); i++ {
+			before, after := text(events[i-1], key), text(events[i], key)
+			c.expect(before == "" || after == "" || before == after, "I1", e,
+				"goes from mission %s straight to %s at revision %d", before, after, events[i].Revision)
+		}
+	}
+}
+
+// interval is the time one drone or order spends in one mission.
+type interval struct {
+	mission    domain.MissionID
+	start, end time.Time
+	open       bool // has not ended
+}
+
+func (c *checker) exclusiveByTime() {
+	held := make(map[entity][]interval)
+	for _, m := range c.Missions {
+		span, ok := c.activeSpan(m)
+		if !ok {
+			continue // I8 tells of missing events
+		}
+		held[drone(m.DroneID)] = append(held[drone(m.DroneID)], span)
+		for _, o := range m.OrderIDs {
+			held[order(o)] = append(held[order(o)], span)
+		}
+		for _, o := range c.applied[m.ID].OrderIDs {
+			if !slices.Contains(m.OrderIDs, o) {
+				held[order(o)] = append(held[order(o)], c.untilWithdrawn(span, o))
+			}
+		}
+	}
+	for e, spans := range held {
+		slices.SortFunc(spans, func(a, b interval) int {
+			return cmp.Or(a.start.Compare(b.start), cmp.Compare(a.mission, b.mission))
+		})
+		longest := spans[0] // of those begun so far
+		for _, next := range spans[1:] {
+			apart := !longest.open && !longest.end.After(next.start.Add(c.ClockTolerance))
+			c.expect(apart, "I1", e, "is in mission %s until %s and in %s from %s",
+				longest.mission, clockText(longest), next.mission, next.start.Format(time.RFC3339Nano))
+			if next.open || (!longest.open && next.end.After(longest.end)) {
+				longest = next
+			}
+		}
+	}
+}
+
+// activeSpan is when a mission was ACTIVE, by its events.
+func (c *checker) activeSpan(m domain.Mission) (span interval, ok bool) {
+	events := c.events[mission(m.ID)]
+	if len(events) == 0 {
+		return interval{}, false
+	}
+	last := events[len(events)-1]
+	return interval{
+		mission: m.ID, start: events[0].Time, end: last.Time,
+		open: last.To == string(domain.MissionActive),
+	}, true
+}
+
+// untilWithdrawn shortens a mission's span to the moment one of its orders left
+// it.
+func (c *checker) untilWithdrawn(span interval, id domain.OrderID) interval {
+	inside := false
+	for _, e := range c.events[order(id)] {
+		here := text(e, "assignedMissionId") == string(span.mission) && e.To != string(domain.OrderCancelled)
+		if inside && !here {
+			span.end, span.open = e.Time, false
+			break
+		}
+		inside = here
+	}
+	return span
+}
+
+func clockText(i interval) string {
+	if i.open {
+		return "now"
+	}
+	return i.end.Format(time.RFC3339Nano)
+}

@@ -1,0 +1,51 @@
+package invariant
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// decision is a Stringer for the subject of a violation.
+type decision domain.DecisionID
+
+func (d decision) String() string { return "decision " + string(d) }
+
+// depot is a Stringer for the subject of a violation.
+type depot domain.DepotID
+
+func (d depot) String() string { return "depot " + string(d) }
+
+// fences is I5: along the commits, the fences of applied decisions never go
+// back within a depot, and the control document has kept the highest. A
+// decision without a fence belongs to no cycle and passes.
+func (c *checker) fences() {
+	highest := make(map[domain.DepotID]string)
+	for _, row := range c.Ledger {
+		if row.Outcome != domain.OutcomeApplied || row.Fence == "" {
+			continue
+		}
+		home := c.droneByID[row.DroneID].HomeDepotID
+		if c.expect(compareFences(row.Fence, highest[home]) >= 0, "I5", decision(row.ID),
+			"was applied with fence %s after fence %s had been, at depot %s", row.Fence, highest[home], home) {
+			highest[home] = row.Fence
+		}
+	}
+	if c.Fences == nil {
+		return
+	}
+	for home, fence := range highest {
+		c.expect(compareFences(c.Fences[home], fence) >= 0, "I5", depot(home),
+			"remembers fence %q although %s was applied", c.Fences[home], fence)
+	}
+}
+
+// compareFences compares decimal numbers of any length; nothing is below zero.
+func compareFences(a, b string) int {
+	if a == "" || b == "" {
+		return cmp.Compare(len(a), len(b))
+	}
+	a, b = strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
+	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
+}

@@ -1,0 +1,134 @@
+package invariant
+
+import (
+	"slices"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// transition is a change of status.
+type transition struct{ from, to string }
+
+// orderTransitions are the legal ones of an order. One from a status to itself
+// changes something else: late, held, attempts or content.
+var orderTransitions = []transition{
+	{"", string(domain.OrderPending)},
+	{"", string(domain.OrderCancelled)}, // the cancellation came first
+	{string(domain.OrderPending), string(domain.OrderPending)},
+	{string(domain.OrderPending), string(domain.OrderAssigned)},
+	{string(domain.OrderPending), string(domain.OrderCancelled)},
+	{string(domain.OrderAssigned), string(domain.OrderAssigned)},
+	{string(domain.OrderAssigned), string(domain.OrderInDelivery)},
+	{string(domain.OrderAssigned), string(domain.OrderPending)},
+	{string(domain.OrderAssigned), string(domain.OrderCancelled)},
+	{string(domain.OrderInDelivery), string(domain.OrderInDelivery)},
+	{string(domain.OrderInDelivery), string(domain.OrderDelivered)},
+	{string(domain.OrderInDelivery), string(domain.OrderPending)},
+}
+
+var missionTransitions = []transition{
+	{"", string(domain.MissionActive)},
+	{string(domain.MissionActive), string(domain.MissionActive)}, // stop reached, order dropped
+	{string(domain.MissionActive), string(domain.MissionCompleted)},
+	{string(domain.MissionActive), string(domain.MissionFailed)},
+}
+
+// maxAttempts is the number of failed missions after which an order waits for
+// an operator.
+const maxAttempts = 3
+
+// legal is I2.
+func (c *checker) legal() {
+	for _, e := range c.entities {
+		events := c.events[e]
+		for i, after := range events {
+			var before domain.Event // zero: there was nothing
+			switch {
+			case i > 0 && events[i-1].Revision == after.Revision-1:
+				before = events[i-1]
+			case after.Revision != 1:
+				continue // I8 tells of the gap; what came before is unknown
+			}
+			switch e.kind {
+			case domain.EntityDrone:
+				c.legalDrone(e, before, after)
+			case domain.EntityOrder:
+				c.legalOrder(e, before, after)
+			case domain.EntityMission:
+				c.legalMission(e, before, after)
+			default:
+				c.expect(false, "I2", e, "is of a kind that has no events")
+			}
+		}
+	}
+}
+
+func (c *checker) legalDrone(e entity, before, after domain.Event) {
+	is, was := domain.DroneStatus(after.To), domain.DroneStatus(after.From)
+	c.expect(slices.Contains(domain.DroneStatuses, is), "I2", e, "has the status %q at revision %d", after.To, after.Revision)
+	if after.Revision == 1 {
+		c.expect(was == "" && is == domain.DroneUnknown, "I2", e, "begins as %q -> %q; only \"\" -> UNKNOWN is legal", was, is)
+	}
+	bound, wasBound := text(after, "currentMissionId"), text(before, "currentMissionId")
+	c.expect(bound == "" || is != domain.DroneIdle, "I2", e, "is IDLE while bound to %s at revision %d", bound, after.Revision)
+	if bound != "" && bound != wasBound {
+		c.expect(after.Cause == domain.CauseDecision && was == domain.DroneIdle && is == domain.DroneMoving, "I2", e,
+			"is bound to %s by %s, %s -> %s; only a DECISION binds, IDLE -> MOVING", bound, after.Cause, was, is)
+		c.expect(!flag(after, "missionAcked") && !flag(after, "missionMoved"), "I2", e,
+			"knows mission %s before it could have heard of it", bound)
+	} else {
+		c.expect(after.Cause != domain.CauseDecision, "I2", e, "is changed by a DECISION that does not bind it, at revision %d", after.Revision)
+	}
+}
+
+func (c *checker) legalOrder(e entity, before, after domain.Event) {
+	is, was := domain.OrderStatus(after.To), domain.OrderStatus(after.From)
+	if !c.expect(slices.Contains(orderTransitions, transition{after.From, after.To}), "I2", e,
+		"goes %q -> %q at revision %d", was, is, after.Revision) {
+		return
+	}
+	held, assigned := flag(after, "held"), text(after, "assignedMissionId")
+	attempts, attemptsBefore := number(after, "attempts"), number(before, "attempts")
+	switch is {
+	case domain.OrderPending:
+		c.expect(assigned == "", "I2", e, "is PENDING with mission %s at revision %d", assigned, after.Revision)
+	case domain.OrderAssigned, domain.OrderInDelivery:
+		c.expect(assigned != "" && text(after, "assignedDroneId") != "", "I2", e,
+			"is %s without mission or drone at revision %d", is, after.Revision)
+	}
+	switch (transition{after.From, after.To}) {
+	case transition{string(domain.OrderPending), string(domain.OrderAssigned)}:
+		c.expect(after.Cause == domain.CauseDecision && !flag(before, "held"), "I2", e,
+			"is assigned by %s, held %v; only a DECISION assigns, and none that is held", after.Cause, flag(before, "held"))
+	case transition{string(domain.OrderAssigned), string(domain.OrderPending)}:
+		c.expect(attempts == attemptsBefore+1 && (held || attempts < maxAttempts), "I2", e,
+			"returns with attempts %d after %d, held %v; want one more, held from the %drd", attempts, attemptsBefore, held, maxAttempts)
+	case transition{string(domain.OrderInDelivery), string(domain.OrderPending)}:
+		c.expect(held, "I2", e, "returns from delivery without being held; the parcel is aboard")
+	case transition{string(domain.OrderAssigned), string(domain.OrderAssigned)},
+		transition{string(domain.OrderInDelivery), string(domain.OrderInDelivery)}:
+		c.expect(onlyLateChanged(before, after), "I2", e, "changes more than late while %s at revision %d", is, after.Revision)
+	}
+}
+
+func onlyLateChanged(before, after domain.Event) bool {
+	for key, value := range after.State {
+		if key != "late" && plain(value) != plain(before.State[key]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *checker) legalMission(e entity, before, after domain.Event) {
+	if !c.expect(slices.Contains(missionTransitions, transition{after.From, after.To}), "I2", e,
+		"goes %q -> %q at revision %d", after.From, after.To, after.Revision) {
+		return
+	}
+	reason := text(after, "failureReason")
+	failed := after.To == string(domain.MissionFailed)
+	c.expect(failed == (reason != ""), "I2", e, "is %s with failure reason %q", after.To, reason)
+	c.expect(after.From != "" || after.Cause == domain.CauseDecision, "I2", e, "is begun by %s; only a DECISION begins a mission", after.Cause)
+	c.expect(number(after, "reachedStops") >= number(before, "reachedStops"), "I2", e,
+		"goes back from stop %d to %d", number(before, "reachedStops"), number(after, "reachedStops"))
+}

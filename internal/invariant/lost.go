@@ -1,0 +1,53 @@
+package invariant
+
+import (
+	"slices"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// noOrderLost is I3: whatever was ordered is there, and has ended, waits, or is
+// on its way in a mission that knows it.
+func (c *checker) noOrderLost() {
+	refused := c.refused()
+	for _, m := range c.Journal {
+		if m.OrderID == "" || refused[m.ID] {
+			continue
+		}
+		_, exists := c.orderByID[m.OrderID]
+		c.expect(exists, "I3", order(m.OrderID), "was accepted as message %s and does not exist", m.ID)
+	}
+	for _, o := range c.Orders {
+		switch o.Status {
+		case domain.OrderDelivered, domain.OrderCancelled, domain.OrderPending:
+			c.report.Checked++
+		case domain.OrderAssigned, domain.OrderInDelivery:
+			m, exists := c.missionByID[o.AssignedMissionID]
+			c.expect(exists && m.Status == domain.MissionActive && slices.Contains(m.OrderIDs, o.ID), "I3", order(o.ID),
+				"is %s in mission %q, which is %q and lists %v", o.Status, o.AssignedMissionID, m.Status, m.OrderIDs)
+		default:
+			c.expect(false, "I3", order(o.ID), "is %q, where no one looks for it", o.Status)
+		}
+	}
+	for _, m := range c.Missions {
+		for _, id := range m.OrderIDs {
+			o, exists := c.orderByID[id]
+			ok := exists
+			if m.Status == domain.MissionActive {
+				ok = exists && (o.AssignedMissionID == m.ID || o.Status == domain.OrderDelivered)
+			}
+			c.expect(ok, "I3", order(id), "is listed by %s mission %s and has mission %q, exists %v", m.Status, m.ID, o.AssignedMissionID, exists)
+		}
+	}
+}
+
+// refused are the ids of dead-lettered messages.
+func (c *checker) refused() map[string]bool {
+	ids := make(map[string]bool, len(c.DeadLetters))
+	for _, d := range c.DeadLetters {
+		if d.Reason != "" {
+			ids[d.MessageID] = true
+		}
+	}
+	return ids
+}
