@@ -40,14 +40,19 @@ type backlog struct {
 
 	consumers map[*consumer]struct{}
 	idle      []*consumer // consumers that found nothing, longest waiting first
-	turn      int         // which source the next take starts with
+	promises  int         // idle consumers woken for something they have not come for yet
+	turn      int         // which source the last take ended with
 
 	unacked  int
 	forwards []*entry // exhausted entries for the caller to dead-letter once unlocked
-	done     []uint64 // ids of messages settled since the journal last asked
-	tracked  bool     // a journal wants done
+	tracked  bool     // a journal wants changes
+	changes  holdChanges
 	counts   deliveryCounts
 }
+
+// holdChanges are the ids of messages whose hold changed since the journal
+// was last told: unacked again, acked but kept, and no longer held.
+type holdChanges struct{ revived, acked, dropped []uint64 }
 
 // roomyMap is how many leases a map may have served before it is replaced when
 // empty, so that a peak does not pin its memory for good.
@@ -132,11 +137,12 @@ type batchLimits struct {
 // take leases messages to c, as many as its flow control, the limits and its
 // fair share of what waits allow, and appends them to out.
 func (b *backlog) take(c *consumer, out []*entry, limits batchLimits, now int64) []*entry {
+	b.keepPromise(c)
 	share := b.fairShare(c)
 	var bytes int64
 	for n := 0; n < limits.messages; n++ {
 		e, shared := b.nextFor(c, share > 0)
-		if e == nil || !c.fits(e.msg.size) || (n > 0 && bytes+e.msg.size > limits.bytes) {
+		if e == nil || (n > 0 && bytes+e.msg.size > limits.bytes) {
 			break
 		}
 		if shared {
@@ -146,12 +152,19 @@ func (b *backlog) take(c *consumer, out []*entry, limits batchLimits, now int64)
 		b.lease(e, c, now)
 		out = append(out, e)
 	}
+	b.wakeIdle() // for what the share left
 	return out
+}
+
+// unpromised is how many messages and keys wait that no woken consumer is on
+// its way to.
+func (b *backlog) unpromised() int {
+	return max(b.again.n+b.fresh.n+b.free.n-b.promises, 0)
 }
 
 // fairShare is what c may take now of the messages any consumer could take.
 func (b *backlog) fairShare(c *consumer) int {
-	waiting := b.again.n + b.fresh.n + b.free.n
+	waiting := b.unpromised()
 	if len(b.consumers) < 2 || waiting < 2 {
 		return waiting
 	}
@@ -164,26 +177,51 @@ func (b *backlog) fairShare(c *consumer) int {
 	return (waiting + able - 1) / max(able, 1)
 }
 
+// Sources of messages, in the order a consumer turns them over.
+const (
+	ownKeys = iota
+	freeKeys
+	redeliveries
+	firstDeliveries
+	sources
+)
+
+// head is the entry to deliver next from a source, or nil.
+func (b *backlog) head(source int, c *consumer) *entry {
+	switch source {
+	case ownKeys:
+		return c.keys.first()
+	case freeKeys:
+		return b.free.first()
+	case redeliveries:
+		return b.again.head
+	default:
+		return b.fresh.head
+	}
+}
+
 // nextFor picks the entry c gets next, turning over the sources so that
 // neither redeliveries nor one busy key starve the rest. shared says that
 // another consumer could have had it.
 func (b *backlog) nextFor(c *consumer, mayShare bool) (e *entry, shared bool) {
-	const sources = 4
 	for range sources {
 		b.turn = (b.turn + 1) % sources
-		switch {
-		case b.turn == 0 && c.keys.n > 0:
-			return c.keys.head.next, false
-		case !mayShare:
-		case b.turn == 1 && b.free.n > 0:
-			return b.free.head.next, true
-		case b.turn == 2 && b.again.n > 0:
-			return b.again.head, true
-		case b.turn == 3 && b.fresh.n > 0:
-			return b.fresh.head, true
+		if b.turn != ownKeys && !mayShare {
+			continue
+		}
+		if e := b.head(b.turn, c); e != nil && c.fits(e.msg.size) {
+			return e, b.turn != ownKeys
 		}
 	}
 	return nil, false
+}
+
+// keepPromise ends the reservation that waking c made.
+func (b *backlog) keepPromise(c *consumer) {
+	if c.promised {
+		c.promised = false
+		b.promises--
+	}
 }
 
 // lease hands e to c.
@@ -274,12 +312,19 @@ func (b *backlog) settle(e *entry) {
 
 // letGo forgets an acked entry, unless acked messages are retained for seeks.
 func (b *backlog) letGo(e *entry) {
-	if b.tracked {
-		b.done = append(b.done, e.msg.id)
-	}
 	if !b.rules.retainAcked {
-		b.all.remove(e)
-		e.state = stateGone
+		b.drop(e)
+	} else if b.tracked {
+		b.changes.acked = append(b.changes.acked, e.msg.id)
+	}
+}
+
+// drop forgets an entry for good.
+func (b *backlog) drop(e *entry) {
+	b.all.remove(e)
+	e.state = stateGone
+	if b.tracked {
+		b.changes.dropped = append(b.changes.dropped, e.msg.id)
 	}
 }
 
@@ -442,11 +487,7 @@ func (b *backlog) discard(e *entry) {
 	}
 	b.withdraw(e)
 	b.leaveKey(e)
-	if b.tracked {
-		b.done = append(b.done, e.msg.id)
-	}
-	b.all.remove(e)
-	e.state = stateGone
+	b.drop(e)
 }
 
 // withdraw ends whatever delivery e is in or waits for.
@@ -515,6 +556,7 @@ func (b *backlog) wait(c *consumer) {
 // for something it did not take.
 func (b *backlog) leave(c *consumer) {
 	delete(b.consumers, c)
+	b.keepPromise(c)
 	if i := slices.Index(b.idle, c); i >= 0 {
 		b.idle = slices.Delete(b.idle, i, i+1)
 	}
@@ -549,26 +591,39 @@ func (b *backlog) close(c *consumer, now int64) {
 	b.wakeIdle()
 }
 
-// wakeIdle wakes as many idle consumers as there is work for.
+// wakeIdle wakes as many idle consumers as there is work for, the one idle
+// longest first. What a consumer is woken for is promised to it, else a busy
+// one that happens to look earlier would win every time.
 func (b *backlog) wakeIdle() {
 	if len(b.idle) == 0 {
 		return
 	}
-	work := b.again.n + b.fresh.n + b.free.n
 	kept := b.idle[:0]
 	for _, c := range b.idle {
-		if !c.hasRoom() || (work == 0 && c.keys.n == 0) {
+		own, shared := b.hasWork(c)
+		if !own && !shared {
 			kept = append(kept, c)
 			continue
 		}
-		if c.keys.n == 0 {
-			work--
+		if !own {
+			c.promised = true
+			b.promises++
 		}
 		c.waiting = false
 		c.nudge()
 	}
 	clear(b.idle[len(kept):])
 	b.idle = kept
+}
+
+// hasWork says whether c could take something from its own keys, or from what
+// is promised to nobody.
+func (b *backlog) hasWork(c *consumer) (own, shared bool) {
+	fits := func(e *entry) bool { return e != nil && c.fits(e.msg.size) }
+	own = fits(b.head(ownKeys, c))
+	shared = b.unpromised() > 0 &&
+		(fits(b.head(freeKeys, c)) || fits(b.head(redeliveries, c)) || fits(b.head(firstDeliveries, c)))
+	return own, shared
 }
 
 // oldest is the message waiting longest for its ack, or nil.

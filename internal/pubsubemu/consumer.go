@@ -12,6 +12,7 @@ type consumer struct {
 	bytes       int64         // outstanding now
 	keys        keyList       // ordering keys bound to it that have something to deliver
 	waiting     bool          // in the backlog's line of idle consumers
+	promised    bool          // woken for something it has not come for yet
 	wake        chan struct{} // holds one token: look again
 }
 

@@ -49,6 +49,14 @@ func (l *keyList) pushBack(k *keyQueue) {
 	l.n++
 }
 
+// first is the next message of the key at the head of the line, or nil.
+func (l *keyList) first() *entry {
+	if l.head == nil {
+		return nil
+	}
+	return l.head.next
+}
+
 func (k *keyQueue) unlist() {
 	l := k.in
 	if l == nil {

@@ -49,7 +49,11 @@ func (s *Server) publish(t *topic, in []*pubsubpb.PubsubMessage) ([]string, erro
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	for _, share := range t.shares(msgs, in) {
+	shares := t.shares(msgs, in)
+	if err := s.record(msgs, shares); err != nil {
+		return nil, err
+	}
+	for _, share := range shares {
 		share.to.hold(share.msgs)
 	}
 	s.published.Add(uint64(len(ids)))

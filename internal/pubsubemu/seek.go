@@ -46,6 +46,9 @@ func (b *backlog) restore(extra []*message) {
 
 // revive makes an acked entry unacked, as if never delivered.
 func (b *backlog) revive(e *entry) {
+	if b.tracked {
+		b.changes.revived = append(b.changes.revived, e.msg.id)
+	}
 	e.attempts = 0
 	b.unacked++
 	e.state = stateReady
@@ -97,8 +100,7 @@ func (b *backlog) stopRetaining() {
 	for e := b.all.head; e != nil; {
 		next := b.all.after(e)
 		if e.state == stateAcked && e.key == nil {
-			b.all.remove(e)
-			e.state = stateGone
+			b.drop(e)
 		}
 		e = next
 	}

@@ -2,6 +2,7 @@ package pubsubemu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -13,6 +14,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/dronefleet/dronefleet/internal/pubsubemu/journal"
 )
 
 // maxRequestBytes is above the documented publish limit, so that too large a
@@ -32,9 +35,12 @@ type Server struct {
 	closed   sync.Once
 	closeErr error
 
-	published    atomic.Uint64 // messages accepted so far
-	lastMessage  atomic.Uint64 // id of the newest message
-	lastInstance atomic.Uint64 // instance of the newest subscription
+	published    atomic.Uint64    // messages accepted so far
+	lastMessage  atomic.Uint64    // id of the newest message
+	lastInstance atomic.Uint64    // subscriptions opened since the start
+	lastHolder   atomic.Uint64    // newest holder id in the journal
+	instances    uint64           // first subscription instance of this start
+	journal      *journal.Journal // nil without a data directory
 
 	mu            sync.RWMutex
 	topics        map[string]*topic
@@ -57,6 +63,9 @@ func Start(opts Options) (*Server, error) {
 		topics:        map[string]*topic{},
 		subscriptions: map[string]*subscription{},
 		snapshots:     map[string]*snapshot{},
+	}
+	if err := s.restore(); err != nil {
+		return nil, errors.Join(fmt.Errorf("pubsub emulator: %w", err), s.Close())
 	}
 	s.grpc = grpc.NewServer(
 		grpc.ForceServerCodecV2(newCodec()),
@@ -92,8 +101,15 @@ func (s *Server) Close() error {
 			sub.end(status.Error(codes.Unavailable, "the server is shutting down"))
 		}
 		s.mu.Unlock()
-		s.grpc.Stop()
+		if s.grpc != nil {
+			s.grpc.Stop()
+		} else {
+			s.closeErr = s.listener.Close()
+		}
 		s.serving.Wait()
+		if s.journal != nil {
+			s.closeErr = errors.Join(s.closeErr, s.journal.Close())
+		}
 	})
 	return s.closeErr
 }

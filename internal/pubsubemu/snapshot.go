@@ -3,6 +3,7 @@ package pubsubemu
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/dronefleet/dronefleet/internal/pubsubemu/filter"
+	"github.com/dronefleet/dronefleet/internal/pubsubemu/journal"
 )
 
 // A snapshot lives for snapshotLife minus the age of its oldest message, and
@@ -27,7 +29,8 @@ const (
 // snapshot holds what a subscription had unacked when it was taken, and every
 // message published to the topic since.
 type snapshot struct {
-	name string
+	name   string
+	holder uint64 // names it in the journal
 
 	mu       sync.Mutex
 	config   *pubsubpb.Snapshot
@@ -40,6 +43,8 @@ func (snap *snapshot) hold(msgs []*message) {
 	snap.messages = append(snap.messages, msgs...)
 	snap.mu.Unlock()
 }
+
+func (snap *snapshot) journalID() uint64 { return snap.holder }
 
 func (snap *snapshot) describe() *pubsubpb.Snapshot {
 	snap.mu.Lock()
@@ -77,7 +82,8 @@ func (s *Server) CreateSnapshot(_ context.Context, req *pubsubpb.CreateSnapshotR
 	}
 	t.mu.Lock() // waits for publishes under way: each is in the snapshot wholly
 	defer t.mu.Unlock()
-	messages := sub.unacked()
+	holder := s.lastHolder.Add(1)
+	messages := sub.unacked(holder)
 	now := s.opts.Clock.Now()
 	life := snapshotLife
 	if len(messages) > 0 {
@@ -87,16 +93,20 @@ func (s *Server) CreateSnapshot(_ context.Context, req *pubsubpb.CreateSnapshotR
 		return nil, status.Errorf(codes.FailedPrecondition,
 			"subscription %s: its oldest unacked message leaves the snapshot less than %v to live; ack or seek first", sub.name, minSnapshotLife)
 	}
-	snap := &snapshot{name: name, topic: t, messages: messages, config: &pubsubpb.Snapshot{
+	snap := &snapshot{name: name, holder: holder, topic: t, messages: messages, config: &pubsubpb.Snapshot{
 		Name: name, Topic: t.name, Labels: req.Labels, ExpireTime: timestamppb.New(now.Add(life)),
 	}}
+	if err := s.persist(journal.Snapshot, name, holder, snap.config); err != nil {
+		return nil, err
+	}
 	s.snapshots[name] = snap
 	t.snapshots = append(t.snapshots, snap)
 	return snap.describe(), nil
 }
 
-// unacked lists the messages still to be acked, by arrival.
-func (sub *subscription) unacked() []*message {
+// unacked lists the messages still to be acked, by arrival, and enters them
+// in the journal for a new holder before any of them can be settled.
+func (sub *subscription) unacked(holder uint64) []*message {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
 	var messages []*message
@@ -104,6 +114,9 @@ func (sub *subscription) unacked() []*message {
 		if e.state != stateAcked {
 			messages = append(messages, e.msg)
 		}
+	}
+	if sub.backlog.tracked {
+		sub.server.journal.Settle(holder, idsOf(messages), nil, nil)
 	}
 	return messages
 }
@@ -130,26 +143,32 @@ func (s *Server) dropExpiredSnapshots() {
 	defer s.mu.Unlock()
 	for _, snap := range s.snapshots {
 		if !snap.describe().ExpireTime.AsTime().After(now) {
-			s.removeSnapshot(snap)
+			if err := s.removeSnapshot(snap); err != nil {
+				s.opts.Logger.Error("expired snapshot stays on disk", slog.String("snapshot", snap.name), slog.Any("err", err))
+			}
 		}
 	}
 }
 
 // removeSnapshot forgets a snapshot. The caller holds the lock of the server.
-func (s *Server) removeSnapshot(snap *snapshot) {
+func (s *Server) removeSnapshot(snap *snapshot) error {
+	if err := s.forget(journal.Snapshot, snap.name, snap.holder); err != nil {
+		return err
+	}
 	delete(s.snapshots, snap.name)
 	snap.mu.Lock()
 	t := snap.topic
 	snap.topic, snap.messages = nil, nil
 	snap.mu.Unlock()
 	if t == nil {
-		return
+		return nil
 	}
 	t.mu.Lock()
 	if i := slices.Index(t.snapshots, snap); i >= 0 {
 		t.snapshots = slices.Delete(t.snapshots, i, i+1)
 	}
 	t.mu.Unlock()
+	return nil
 }
 
 // GetSnapshot returns a snapshot's settings.
@@ -200,6 +219,9 @@ func (s *Server) UpdateSnapshot(_ context.Context, req *pubsubpb.UpdateSnapshotR
 	if latest := s.opts.Clock.Now().Add(snapshotLife); config.ExpireTime.AsTime().After(latest) {
 		return nil, invalid("snapshot.expire_time: more than %v ahead", snapshotLife)
 	}
+	if err := s.persist(journal.Snapshot, snap.name, snap.holder, config); err != nil {
+		return nil, err
+	}
 	snap.config = config
 	return proto.CloneOf(config), nil
 }
@@ -215,8 +237,7 @@ func (s *Server) DeleteSnapshot(_ context.Context, req *pubsubpb.DeleteSnapshotR
 	if s.snapshots[snap.name] != snap {
 		return nil, notFound(snap.name)
 	}
-	s.removeSnapshot(snap)
-	return &emptypb.Empty{}, nil
+	return &emptypb.Empty{}, s.removeSnapshot(snap)
 }
 
 // Seek moves a subscription to a time or to a snapshot.
@@ -230,13 +251,19 @@ func (s *Server) Seek(_ context.Context, req *pubsubpb.SeekRequest) (*pubsubpb.S
 		if err := target.Time.CheckValid(); err != nil {
 			return nil, invalid("time: %v", err)
 		}
-		return &pubsubpb.SeekResponse{}, sub.seekTime(target.Time.AsTime())
+		if err := sub.seekTime(target.Time.AsTime()); err != nil {
+			return nil, err
+		}
+		return &pubsubpb.SeekResponse{}, s.sync()
 	case *pubsubpb.SeekRequest_Snapshot:
 		snap, err := s.snapshot("snapshot", target.Snapshot)
 		if err != nil {
 			return nil, err
 		}
-		return &pubsubpb.SeekResponse{}, sub.seekSnapshot(snap)
+		if err := sub.seekSnapshot(snap); err != nil {
+			return nil, err
+		}
+		return &pubsubpb.SeekResponse{}, s.sync()
 	}
 	return nil, invalid("target: set time or snapshot")
 }

@@ -16,6 +16,7 @@ import (
 type subscription struct {
 	server   *Server
 	name     string
+	holder   uint64 // names it in the journal
 	instance uint64 // tells incarnations of one name apart in ack ids
 	ackIDs   string // prefix of its ack ids
 	filter   filter.Filter
@@ -32,10 +33,12 @@ type subscription struct {
 }
 
 // newSubscription builds a subscription from checked, completed settings.
-func (s *Server) newSubscription(config *pubsubpb.Subscription, t *topic, f filter.Filter, instance uint64) *subscription {
-	return &subscription{
+func (s *Server) newSubscription(config *pubsubpb.Subscription, t *topic, f filter.Filter, holder uint64) *subscription {
+	instance := s.instances + s.lastInstance.Add(1)
+	sub := &subscription{
 		server:   s,
 		name:     config.Name,
+		holder:   holder,
 		instance: instance,
 		ackIDs:   ackIDPrefix(instance),
 		filter:   f,
@@ -46,6 +49,8 @@ func (s *Server) newSubscription(config *pubsubpb.Subscription, t *topic, f filt
 		topic:    t,
 		armed:    math.MaxInt64,
 	}
+	sub.backlog.tracked = s.journal != nil
+	return sub
 }
 
 func rulesOf(config *pubsubpb.Subscription) rules {
@@ -107,6 +112,10 @@ func (sub *subscription) unlock() {
 		case sub.rearm <- struct{}{}:
 		default:
 		}
+	}
+	if c := b.changes; b.tracked && len(c.revived)+len(c.acked)+len(c.dropped) > 0 {
+		sub.server.journal.Settle(sub.holder, c.revived, c.acked, c.dropped)
+		b.changes = holdChanges{}
 	}
 	forwards, config := b.forwards, sub.config
 	b.forwards = nil
@@ -235,3 +244,5 @@ func (sub *subscription) forward(t *topic, e *entry) error {
 	_, err := sub.server.publish(t, []*pubsubpb.PubsubMessage{letter})
 	return err
 }
+
+func (sub *subscription) journalID() uint64 { return sub.holder }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/dronefleet/dronefleet/internal/pubsubemu/filter"
+	"github.com/dronefleet/dronefleet/internal/pubsubemu/journal"
 )
 
 // CreateSubscription adds a pull subscription to a topic.
@@ -43,7 +44,11 @@ func (s *Server) CreateSubscription(_ context.Context, req *pubsubpb.Subscriptio
 		return nil, err
 	}
 	config.TopicMessageRetentionDuration = t.describe().MessageRetentionDuration
-	sub := s.newSubscription(config, t, parsed, s.lastInstance.Add(1))
+	holder := s.lastHolder.Add(1)
+	if err := s.persist(journal.Subscription, config.Name, holder, config); err != nil {
+		return nil, err
+	}
+	sub := s.newSubscription(config, t, parsed, holder)
 	s.admit(sub)
 	return sub.describe(), nil
 }
@@ -205,6 +210,9 @@ func (s *Server) UpdateSubscription(_ context.Context, req *pubsubpb.UpdateSubsc
 	} else if err := s.checkDeadLetterTopic(config); err != nil {
 		return nil, err
 	}
+	if err := s.persist(journal.Subscription, sub.name, sub.holder, config); err != nil {
+		return nil, err
+	}
 	sub.config = config
 	sub.backlog.rules = rulesOf(config)
 	if !config.RetainAckedMessages {
@@ -261,6 +269,9 @@ func (s *Server) DeleteSubscription(_ context.Context, req *pubsubpb.DeleteSubsc
 	defer s.mu.Unlock()
 	if s.subscriptions[sub.name] != sub {
 		return nil, notFound(sub.name)
+	}
+	if err := s.forget(journal.Subscription, sub.name, sub.holder); err != nil {
+		return nil, err
 	}
 	delete(s.subscriptions, sub.name)
 	sub.leaveTopic()

@@ -5,12 +5,16 @@ import (
 	"sync"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+
+	"github.com/dronefleet/dronefleet/internal/pubsubemu/journal"
 )
 
 // topic fans published messages out to the subscriptions and snapshots that
 // hold them from then on. Lock order: Server.mu, topic.mu, subscription.mu.
 type topic struct {
-	name string
+	name    string
+	holder  uint64           // names its retained messages in the journal
+	journal *journal.Journal // nil without a data directory
 
 	mu            sync.RWMutex
 	config        *pubsubpb.Topic
@@ -24,6 +28,7 @@ type topic struct {
 // holder keeps messages: a subscription or a snapshot.
 type holder interface {
 	hold(msgs []*message)
+	journalID() uint64
 }
 
 // share is what one holder gets of a publish.
@@ -86,9 +91,14 @@ func (t *topic) trim(now int64) {
 		expired++
 	}
 	if expired > 0 {
+		if t.journal != nil {
+			t.journal.Settle(t.holder, nil, nil, idsOf(t.retained[:expired]))
+		}
 		t.retained = slices.Delete(t.retained, 0, expired)
 	}
 }
+
+func (t *topic) journalID() uint64 { return t.holder }
 
 // attach adds a holder that gets what is published from now on.
 func (t *topic) attach(sub *subscription) {

@@ -2,12 +2,15 @@ package pubsubemu
 
 import (
 	"context"
+	"errors"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/dronefleet/dronefleet/internal/pubsubemu/journal"
 )
 
 // CreateTopic adds a topic.
@@ -24,7 +27,11 @@ func (s *Server) CreateTopic(_ context.Context, req *pubsubpb.Topic) (*pubsubpb.
 	if s.topics[req.Name] != nil {
 		return nil, alreadyExists(req.Name)
 	}
-	s.topics[req.Name] = &topic{name: req.Name, config: config}
+	t := &topic{name: req.Name, holder: s.lastHolder.Add(1), journal: s.journal, config: config}
+	if err := s.persist(journal.Topic, t.name, t.holder, config); err != nil {
+		return nil, err
+	}
+	s.topics[t.name] = t
 	return proto.CloneOf(config), nil
 }
 
@@ -70,6 +77,9 @@ func (s *Server) UpdateTopic(_ context.Context, req *pubsubpb.UpdateTopicRequest
 		return nil, err
 	}
 	if err := completeTopic(config); err != nil {
+		return nil, err
+	}
+	if err := s.persist(journal.Topic, t.name, t.holder, config); err != nil {
 		return nil, err
 	}
 	t.config = config
@@ -164,6 +174,9 @@ func (s *Server) DeleteTopic(_ context.Context, req *pubsubpb.DeleteTopicRequest
 	if s.topics[req.Topic] != t {
 		return nil, notFound(req.Topic)
 	}
+	if err := s.forget(journal.Topic, t.name, t.holder); err != nil {
+		return nil, err
+	}
 	delete(s.topics, req.Topic)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -172,16 +185,18 @@ func (s *Server) DeleteTopic(_ context.Context, req *pubsubpb.DeleteTopicRequest
 		sub.topic = nil
 		sub.config.Topic = deletedTopic
 		sub.config.TopicMessageRetentionDuration = nil
+		err = errors.Join(err, s.persist(journal.Subscription, sub.name, sub.holder, sub.config))
 		sub.mu.Unlock()
 	}
 	for _, snap := range t.snapshots {
 		snap.mu.Lock()
 		snap.topic = nil
 		snap.config.Topic = deletedTopic
+		err = errors.Join(err, s.persist(journal.Snapshot, snap.name, snap.holder, snap.config))
 		snap.mu.Unlock()
 	}
 	t.subscriptions, t.snapshots = nil, nil
-	return &emptypb.Empty{}, nil
+	return &emptypb.Empty{}, err
 }
 
 // DetachSubscription cuts a subscription from its topic and drops its backlog.
@@ -195,7 +210,12 @@ func (s *Server) DetachSubscription(_ context.Context, req *pubsubpb.DetachSubsc
 	sub.leaveTopic()
 	sub.mu.Lock()
 	sub.config.Detached = true
+	err = s.persist(journal.Subscription, sub.name, sub.holder, sub.config)
 	sub.mu.Unlock()
-	sub.end(status.Errorf(codes.FailedPrecondition, "subscription %s is detached from its topic; create another one", sub.name))
-	return &pubsubpb.DetachSubscriptionResponse{}, nil
+	sub.end(errDetached(sub.name))
+	return &pubsubpb.DetachSubscriptionResponse{}, errors.Join(err, s.release(sub.holder))
+}
+
+func errDetached(name string) error {
+	return status.Errorf(codes.FailedPrecondition, "subscription %s is detached from its topic; create another one", name)
 }
