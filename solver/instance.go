@@ -13,8 +13,13 @@ type part struct {
 	drones []int32 // vehicle -> prepared.drones
 }
 
-// build makes the instance of some orders and drones.
-func (pr *prepared) build(orders, drones []int32) *part {
+// build makes the instance of some orders and drones. With lateAllowed, orders
+// that none of the kept routes serves may be delivered at any time.
+func (pr *prepared) build(orders, drones []int32, lateAllowed bool, kept ...plannedRoute) *part {
+	var inTime map[int32]bool
+	if lateAllowed {
+		inTime = servedBy(kept)
+	}
 	var points []vec
 	place := map[vec]int32{} // co-located stops share a row
 	locate := func(v vec) int32 {
@@ -67,7 +72,11 @@ func (pr *prepared) build(orders, drones []int32) *part {
 			in.Loc[v], in.Late[v], in.Service[v] = alts[i].locs[k], math.Inf(1), pr.params.PickupService.Seconds()
 		}
 		v := i*search.Slots + search.DeliverySlot
-		in.Loc[v], in.Late[v], in.Service[v] = delivery[i], or.due, pr.params.DeliveryService.Seconds()
+		due := or.due
+		if lateAllowed && !inTime[o] {
+			due = math.Inf(1)
+		}
+		in.Loc[v], in.Late[v], in.Service[v] = delivery[i], due, pr.params.DeliveryService.Seconds()
 	}
 	for i, d := range drones {
 		dr := &pr.drones[d]
@@ -94,4 +103,49 @@ func (pr *prepared) rankWeights(orders []int32) [rankCount]int64 {
 		}
 	}
 	return weights
+}
+
+// neighbours is how many deliveries around each other one a ruin can reach.
+const neighbours = 60
+
+// link computes which deliveries are near each other; fetching from places far
+// apart counts too.
+func (pt *part) link(pr *prepared) {
+	in := pt.in
+	anchors := make([]int32, len(pt.orders))
+	for r := range anchors {
+		anchors[r] = int32(r*search.Slots + search.DeliverySlot)
+	}
+	in.LinkAnchors(anchors, neighbours, func(a, b int32) float64 {
+		pickupA, pickupB := in.Loc[a-search.DeliverySlot], in.Loc[b-search.DeliverySlot]
+		return in.Dist[int(in.Loc[a])*in.N+int(in.Loc[b])] + 0.3*in.Dist[int(pickupA)*in.N+int(pickupB)]
+	})
+}
+
+// importRoutes is the engine's form of routes. Orders that do not fit where they
+// are (the deadline has come closer since) are left out.
+func (pt *part) importRoutes(routes []plannedRoute) *search.Solution {
+	s := search.NewSolution(pt.in)
+	vehicle := make(map[int32]int32, len(pt.drones))
+	for v, d := range pt.drones {
+		vehicle[d] = int32(v)
+	}
+	request := make(map[int32]int32, len(pt.orders))
+	for r, o := range pt.orders {
+		request[o] = int32(r)
+	}
+	for _, route := range routes {
+		v := vehicle[route.drone]
+		for _, stop := range route.stops {
+			slot := int32(search.DeliverySlot)
+			if stop.source >= 0 {
+				slot = int32(stop.source)
+			}
+			s.Routes[v] = append(s.Routes[v], request[stop.order]*search.Slots+slot)
+		}
+		for !pt.in.Fits(int(v), s.Routes[v]) {
+			s.Routes[v] = search.Without(s.Routes[v], s.Routes[v][len(s.Routes[v])-1]/search.Slots)
+		}
+	}
+	return s
 }

@@ -3,7 +3,9 @@ package solver
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/dronefleet/dronefleet/solver/internal/search"
@@ -12,12 +14,24 @@ import (
 
 const rankCount = model.RankCount
 
+// dispatchTuning is in metres.
+var dispatchTuning = search.Tuning{Hot: 500, Cold: 5, Mean: 10, MaxString: 10, BankTries: 6, Keys: [8]int{4, 1, 2, 1, 0, 3, 0, 4}}
+
+// tinyProblem is the number of orders up to which the search ends by itself
+// after tinySteps per worker, far below any limit.
+const (
+	tinyProblem = 20
+	tinySteps   = 4000
+)
+
 // run is one Solve in progress.
 type run struct {
 	*prepared
 	ctx   context.Context
 	opts  Options
 	start time.Time
+	stats model.Stats
+	steps int64
 }
 
 func solve(ctx context.Context, p Problem, o Options) (Plan, error) {
@@ -25,21 +39,271 @@ func solve(ctx context.Context, p Problem, o Options) (Plan, error) {
 	r.prepared = prepare(p)
 	var routes []plannedRoute
 	if len(r.orders) > 0 && len(r.drones) > 0 {
-		routes = r.greedy()
+		switch o.Strategy {
+		case NearestFirst:
+			routes = r.nearestFirst()
+		case Greedy:
+			routes = r.fillLate(r.construct())
+		default:
+			routes = r.search()
+		}
 	}
 	plan := r.assemble(routes)
-	plan.Stats.Elapsed = r.elapsed()
+	r.stats.Elapsed = r.elapsed()
+	r.stats.Iterations = r.steps
+	plan.Stats = r.stats
 	return plan, context.Cause(ctx)
 }
 
 func (r *run) elapsed() time.Duration { return r.opts.Clock().Sub(r.start) }
 
-// greedy is one construction over everything.
-func (r *run) greedy() []plannedRoute {
-	pt := r.build(indices(len(r.orders)), indices(len(r.drones)))
-	chain := search.NewChain(pt.in, dispatchTuning, r.opts.Seed)
-	chain.Construct(r.byUrgency(pt))
-	return pt.export(chain.Best)
+// search constructs, improves until the limit and fills what is left with late
+// deliveries.
+func (r *run) search() []plannedRoute {
+	routes := r.construct()
+	r.stats.FirstPlan = r.elapsed()
+	r.report(routes)
+	routes = r.better(routes, r.rewarm())
+	began := r.elapsed()
+	if len(r.orders) <= singlePart {
+		routes = r.improveWhole(routes, began)
+	} else {
+		routes = r.improveClusters(routes, began)
+	}
+	return r.fillLate(routes)
+}
+
+func (r *run) report(routes []plannedRoute) {
+	if r.opts.reportsProgress {
+		r.opts.Progress(Progress{Elapsed: r.elapsed(), Iterations: r.steps, Objective: r.assemble(routes).Objective})
+	}
+}
+
+// better returns the better of two sets of routes; b may be nil.
+func (r *run) better(a, b []plannedRoute) []plannedRoute {
+	if b != nil && r.assemble(b).Objective.Less(r.assemble(a).Objective) {
+		return b
+	}
+	return a
+}
+
+// reserve is the part of the limit kept for what follows the search: the late
+// fill repeats a construction, and the plan is assembled.
+func (r *run) reserve() time.Duration {
+	return 2*time.Millisecond + min(r.stats.FirstPlan, r.opts.TimeLimit/4)
+}
+
+// fraction returns the share of the budget between began and the limit that is
+// spent, for a chain after its steps.
+func (r *run) fraction(began time.Duration, stepBudget int64) func(int64) float64 {
+	if r.opts.Iterations > 0 || len(r.orders) <= tinyProblem {
+		return func(steps int64) float64 {
+			if r.ctx.Err() != nil || r.opts.Iterations <= 0 && r.elapsed() > r.opts.TimeLimit-r.reserve() {
+				return 2
+			}
+			return float64(steps) / float64(stepBudget)
+		}
+	}
+	span := r.opts.TimeLimit - r.reserve() - began
+	return func(int64) float64 {
+		if r.ctx.Err() != nil || span <= 0 {
+			return 2
+		}
+		return float64(r.elapsed()-began) / float64(span)
+	}
+}
+
+// stepBudget is the number of steps per chain when steps are what counts.
+func (r *run) stepBudget() int64 {
+	if r.opts.Iterations > 0 {
+		return int64(r.opts.Iterations)
+	}
+	return tinySteps
+}
+
+// improveWhole anneals chains on the whole problem.
+func (r *run) improveWhole(routes []plannedRoute, began time.Duration) []plannedRoute {
+	pt := r.build(indices(len(r.orders)), indices(len(r.drones)), false)
+	pt.link(r.prepared)
+	chains := make([]*search.Chain, r.opts.Workers)
+	first := pt.importRoutes(routes)
+	for i := range chains {
+		chains[i] = search.NewChain(pt.in, r.tuning(), r.opts.Seed*1000+uint64(i))
+		chains[i].Load(first)
+	}
+	r.stats.Clusters = 1
+	search.Together(chains, 0, r.fraction(began, r.stepBudget()), func(best *search.Solution) {
+		r.report(pt.export(best))
+	})
+	for _, c := range chains {
+		r.steps += c.Steps
+	}
+	return pt.export(chains[0].Best)
+}
+
+func (r *run) tuning() search.Tuning { return dispatchTuning }
+
+// clusterRounds is how often the borders between clusters move.
+const clusterRounds = 6
+
+// improveClusters anneals clusters in parallel, a few rounds with other borders.
+func (r *run) improveClusters(routes []plannedRoute, began time.Duration) []plannedRoute {
+	fraction := r.fraction(began, 1)
+	for round := range clusterRounds {
+		if r.ctx.Err() != nil {
+			break
+		}
+		clusters := r.cut(routes, math.Mod(float64(round)*0.618, 1))
+		r.stats.Clusters = len(clusters)
+		total := 0
+		for i := range clusters {
+			total += len(clusters[i].orders)
+		}
+		from, to := float64(round)/clusterRounds, float64(round+1)/clusterRounds
+		// Workers take clusters from one queue; each may search for as long as
+		// its share of the orders is of all orders, from when it begins.
+		out := make([][]plannedRoute, len(clusters))
+		steps := make([]int64, len(clusters))
+		r.eachCluster(len(clusters), func(worker, i int, done float64) {
+			c := &clusters[i]
+			share := float64(len(c.orders)) / float64(max(1, total)) * float64(min(r.opts.Workers, len(clusters)))
+			pt := r.build(c.orders, c.drones, false)
+			pt.link(r.prepared)
+			chain := search.NewChain(pt.in, r.tuning(), r.opts.Seed*1000+uint64(round*1000+i))
+			chain.Load(pt.importRoutes(c.routes))
+			schedule := search.Schedule{From: 0, To: 1, Heat: [2]float64{from, to}}
+			if r.opts.Iterations > 0 {
+				budget := float64(r.opts.Iterations) / clusterRounds
+				schedule.Fraction = r.orCancelled(func(steps int64) float64 { return float64(steps) / budget })
+			} else {
+				start := fraction(0)
+				end := min(to, start+share/clusterRounds)
+				if done+float64(len(c.orders))/float64(max(1, total)) > 0.999 {
+					end = to
+				}
+				schedule.Fraction = func(int64) float64 {
+					if end <= start {
+						return 2
+					}
+					return (fraction(0) - start) / (end - start)
+				}
+			}
+			chain.Anneal(schedule)
+			steps[i] = chain.Steps
+			out[i] = pt.export(chain.Best)
+		}, func(i int) float64 { return float64(len(clusters[i].orders)) / float64(max(1, total)) })
+		routes = routes[:0:0]
+		for i := range out {
+			routes = append(routes, out[i]...)
+			r.steps += steps[i]
+		}
+		r.report(routes)
+	}
+	return routes
+}
+
+func (r *run) orCancelled(f func(int64) float64) func(int64) float64 {
+	return func(steps int64) float64 {
+		if r.ctx.Err() != nil {
+			return 2
+		}
+		return f(steps)
+	}
+}
+
+// eachCluster runs f for every cluster on the workers. f learns the share of
+// all work that was handed out before.
+func (r *run) eachCluster(n int, f func(worker, i int, done float64), weight func(i int) float64) {
+	var mu sync.Mutex
+	next, done := 0, 0.0
+	var wait sync.WaitGroup
+	for w := range min(r.opts.Workers, n) {
+		wait.Go(func() {
+			for {
+				mu.Lock()
+				i, before := next, done
+				if i < n {
+					next++
+					done += weight(i)
+				}
+				mu.Unlock()
+				if i >= n {
+					return
+				}
+				f(w, i, before)
+			}
+		})
+	}
+	wait.Wait()
+}
+
+// construct inserts every order greedily, most urgent first, cluster by
+// cluster.
+func (r *run) construct() []plannedRoute {
+	clusters := r.cut(nil, 0)
+	out := make([][]plannedRoute, len(clusters))
+	r.eachCluster(len(clusters), func(_, i int, _ float64) {
+		pt := r.build(clusters[i].orders, clusters[i].drones, false)
+		chain := search.NewChain(pt.in, r.tuning(), r.opts.Seed)
+		chain.Construct(r.byUrgency(pt))
+		out[i] = pt.export(chain.Best)
+	}, func(int) float64 { return 0 })
+	return slices.Concat(out...)
+}
+
+// fillLate serves, late, what could not be served in time: a late medical
+// delivery is better than none. Nothing that is in a route changes its place in
+// time for it.
+func (r *run) fillLate(routes []plannedRoute) []plannedRoute {
+	if !r.misses(routes) {
+		return routes
+	}
+	clusters := r.cut(routes, 0)
+	out := make([][]plannedRoute, len(clusters))
+	r.eachCluster(len(clusters), func(_, i int, _ float64) {
+		c := &clusters[i]
+		if !r.missesAny(c) {
+			out[i] = c.routes
+			return
+		}
+		pt := r.build(c.orders, c.drones, true, c.routes...)
+		chain := search.NewChain(pt.in, r.tuning(), r.opts.Seed)
+		chain.Load(pt.importRoutes(c.routes))
+		chain.Construct(r.byUrgency(pt))
+		out[i] = pt.export(chain.Best)
+	}, func(int) float64 { return 0 })
+	return slices.Concat(out...)
+}
+
+// misses tells whether some order is in no route.
+func (r *run) misses(routes []plannedRoute) bool {
+	n := 0
+	for _, route := range routes {
+		n += len(route.stops) / 2
+	}
+	return n < len(r.orders)
+}
+
+// missesAny tells whether a cluster leaves out an order that is not too late
+// for everyone.
+func (r *run) missesAny(c *cluster) bool {
+	served := servedBy(c.routes)
+	for _, o := range c.orders {
+		if !served[o] && !math.IsInf(r.orders[o].due, 1) {
+			return true
+		}
+	}
+	return false
+}
+
+func servedBy(routes []plannedRoute) map[int32]bool {
+	served := map[int32]bool{}
+	for _, route := range routes {
+		for _, s := range route.stops {
+			served[s.order] = true
+		}
+	}
+	return served
 }
 
 // byUrgency orders a part's requests by rank, then by deadline.
@@ -52,6 +316,38 @@ func (r *run) byUrgency(pt *part) []int32 {
 	return order
 }
 
+// nearestFirst is the naive baseline: most urgent first, each order alone on the
+// nearest drone that can, from the nearest warehouse.
+func (r *run) nearestFirst() []plannedRoute {
+	pt := &part{orders: indices(len(r.orders))}
+	used := make([]bool, len(r.drones))
+	var routes []plannedRoute
+	service := (r.params.PickupService + r.params.DeliveryService).Seconds()
+	for _, o := range r.byUrgency(pt) {
+		order := &r.orders[o]
+		src := slices.MinFunc(order.sources, func(a, b source) int {
+			return cmp.Compare(a.at.metres(order.delivery), b.at.metres(order.delivery))
+		})
+		best, nearest := -1, math.Inf(1)
+		for d := range r.drones {
+			dr := &r.drones[d]
+			approach := dr.at.metres(src.at)
+			total := approach + src.at.metres(order.delivery) + order.delivery.metres(dr.home)
+			if !used[d] && order.weight <= dr.capacity && approach < nearest &&
+				total <= dr.reach && total*dr.pace+service <= dr.maxTime {
+				best, nearest = d, approach
+			}
+		}
+		if best < 0 {
+			continue
+		}
+		used[best] = true
+		k := slices.Index(order.sources, src)
+		routes = append(routes, plannedRoute{drone: int32(best), stops: []plannedStop{{o, int8(k)}, {o, -1}}})
+	}
+	return routes
+}
+
 func indices(n int) []int32 {
 	out := make([]int32, n)
 	for i := range out {
@@ -59,6 +355,3 @@ func indices(n int) []int32 {
 	}
 	return out
 }
-
-// dispatchTuning is for metres.
-var dispatchTuning = search.Tuning{Hot: 500, Cold: 5, Mean: 10, BankTries: 6, Keys: [8]int{4, 1, 2, 1, 0, 3, 0, 4}}

@@ -96,6 +96,8 @@ type Options struct {
 	Progress func(Progress)
 	// Clock replaces time.Now for the time limit.
 	Clock func() time.Time
+
+	reportsProgress bool
 }
 
 // Progress is a report on a running search.
@@ -118,9 +120,7 @@ func (o Options) withDefaults() Options {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	if o.Progress == nil {
-		o.Progress = func(Progress) {}
-	}
+	o.reportsProgress = o.Progress != nil
 	return o
 }
 

@@ -11,9 +11,9 @@ import (
 
 // Task is one line of an instance; task 0 is the depot.
 type Task struct {
-	X, Y, Demand      float64
-	Early, Late       float64
-	Service           float64
+	X, Y, Demand float64
+	Early, Late  float64
+	Service      float64
 	Pickup, Drop int // index of the partner, 0 if this task is that itself
 }
 

@@ -3,6 +3,8 @@ package lilim
 import (
 	"context"
 	"fmt"
+	"os"
+	"strconv"
 	"time"
 
 	"github.com/dronefleet/dronefleet/solver/internal/search"
@@ -58,10 +60,15 @@ func Solve(ctx context.Context, in *Instance, o Options) ([][]int, error) {
 }
 
 // tuning is for the benchmark's coordinates, about 100 wide.
-var tuning = search.Tuning{Hot: 10, Cold: 0.1, Mean: 10, Keys: [8]int{4, 4, 2, 1, 2, 2, 2, 0}}
+var tuning = search.Tuning{Hot: envf("HOT", 10), Cold: envf("COLD", 0.1), Soft: envf("SOFT", 1) > 0, BankTries: int(envf("BT", 8)), Mean: envf("MEAN", 10), MaxString: envf("MAXS", 10), Keys: [8]int{4, 4, 2, 1, 2, 2, 2, 0}}
 
-// vehicleCost makes one vehicle dearer than any distance it could save.
-const vehicleCost = 1e6
+func envf(k string, d float64) float64 {
+	if s := os.Getenv(k); s != "" {
+		v, _ := strconv.ParseFloat(s, 64)
+		return v
+	}
+	return d
+}
 
 // flatten gives the engine's form; pickups maps requests to task ids.
 func (in *Instance) flatten() (flat *search.Instance, pickups []int) {
@@ -77,7 +84,7 @@ func (in *Instance) flatten() (flat *search.Instance, pickups []int) {
 			flat.Dist[a*n+b] = in.Distance(a, b)
 		}
 	}
-	flat.Uniform, flat.Fixed = true, vehicleCost
+	flat.Uniform = true
 	flat.MaxRequests = min(len(pickups), 250)
 	var anchors []int32
 	for r, p := range pickups {

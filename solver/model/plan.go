@@ -173,3 +173,9 @@ type Plan struct {
 	Objective Objective  `json:"objective"`
 	Stats     Stats      `json:"stats"`
 }
+
+// ReferenceScalar is the cost of the reference optimizer, in metres: distance,
+// 100 x the longest route, 200 000 for each order left out. For comparison only.
+func (o Objective) ReferenceScalar() float64 {
+	return 1000*o.DistanceKm + 100*1000*o.LongestKm + 200_000*float64(o.UnservedTotal())
+}

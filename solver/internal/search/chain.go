@@ -5,7 +5,9 @@ import "math"
 // Tuning is what differs between kinds of instances.
 type Tuning struct {
 	Hot, Cold float64 // temperatures at the start and the end, in cost
+	Soft      bool
 	Mean      float64 // visits removed per step on average
+	MaxString float64
 	Keys      [keyCount]int
 	BankTries int // bank requests that join a step, at most
 }
@@ -21,7 +23,10 @@ type Chain struct {
 	pending     []int32
 	pendingMark []bool
 	rank        [keyCount][]float64
-	noEmpty     bool // unused vehicles stay unused
+	limit       int     // routes that may be in use
+	lambda      float64 // what a unit of bank value costs while Tuning.Soft
+	soft        bool    // the bank is priced by lambda instead of forbidden
+	full, seen  int     // steps since lambda was set: with empty bank, all
 	eject       ejector
 }
 
@@ -31,6 +36,7 @@ func NewChain(in *Instance, tuning Tuning, seed uint64) *Chain {
 		state: *newState(in), rng: newRng(seed), Tuning: tuning, Best: NewSolution(in),
 		pending: make([]int32, 0, in.Requests), pendingMark: make([]bool, in.Requests),
 	}
+	c.limit, c.lambda = len(in.Vehicles), 10*tuning.Hot
 	c.rankKeys()
 	return c
 }
@@ -56,17 +62,33 @@ func (c *Chain) Load(s *Solution) {
 
 // keep copies the current solution to Best if it is better.
 func (c *Chain) keep() bool {
-	if c.bankValue > c.Best.BankValue || c.bankValue == c.Best.BankValue && c.cost >= c.Best.Cost-1e-7 {
+	b := c.Best
+	switch {
+	case c.bankValue != b.BankValue:
+		if c.bankValue > b.BankValue {
+			return false
+		}
+	case c.in.Uniform && c.used != b.Used:
+		if c.used > b.Used {
+			return false
+		}
+	case c.cost >= b.Cost-1e-7:
 		return false
 	}
-	c.capture(c.Best)
+	c.capture(b)
+	if c.in.Uniform && c.bankValue == 0 {
+		c.limit = b.Used
+	}
 	return true
 }
 
 // Schedule says how far a run is: Fraction is called every few steps and
 // returns the share of the budget spent; the run ends when it reaches To.
+// Cooling began at share From and ends at 1.
 type Schedule struct {
-	To       float64
+	From, To float64
+	// Heat, when set, are the shares of the cooling at From and at To.
+	Heat     [2]float64
 	Fraction func(steps int64) float64
 }
 
@@ -78,12 +100,18 @@ func (c *Chain) Anneal(s Schedule) {
 	if c.in.Requests == 0 || len(c.in.Anchors) == 0 {
 		return
 	}
+	c.soft = c.Tuning.Soft
+	defer func() { c.soft = false }()
 	for {
 		f := s.Fraction(c.Steps)
 		if f >= s.To {
 			return
 		}
-		temperature := c.Tuning.Hot * math.Pow(c.Tuning.Cold/c.Tuning.Hot, f)
+		cooled := max(0, f-s.From) / (1 - s.From)
+		if s.Heat[1] > 0 {
+			cooled = s.Heat[0] + cooled*(s.Heat[1]-s.Heat[0])
+		}
+		temperature := c.Tuning.Hot * math.Pow(c.Tuning.Cold/c.Tuning.Hot, cooled)
 		for range clockEvery {
 			c.step(temperature)
 		}
@@ -98,14 +126,40 @@ func (c *Chain) step(temperature float64) {
 	c.ruin()
 	c.closeRuin()
 	c.recreate()
-	better := c.bankValue < c.oldBank ||
-		c.bankValue == c.oldBank && c.cost < c.oldCost-temperature*c.rng.logFloat()
-	if !better {
+	if !c.accepts(temperature) {
 		c.rollback()
 		return
 	}
 	c.commit()
 	c.keep()
+}
+
+// accepts decides on the step: the bank first, then Metropolis on the cost. A
+// soft chain prices the bank instead, so that it may cross states that leave
+// something out; the price keeps about half of its states complete.
+func (c *Chain) accepts(temperature float64) bool {
+	threshold := c.oldCost - temperature*c.rng.logFloat()
+	if !c.soft {
+		return c.bankValue < c.oldBank || c.bankValue == c.oldBank && c.cost < threshold
+	}
+	ok := c.cost+c.lambda*float64(c.bankValue) < threshold+c.lambda*float64(c.oldBank)
+	value := c.bankValue
+	if !ok {
+		value = c.oldBank
+	}
+	c.seen++
+	if value == 0 {
+		c.full++
+	}
+	if c.seen == 100 {
+		if c.full < 50 {
+			c.lambda *= 1.1
+		} else {
+			c.lambda = max(c.lambda/1.1, temperature)
+		}
+		c.full, c.seen = 0, 0
+	}
+	return ok
 }
 
 // ruin picks a seed and a way of removing.
@@ -121,7 +175,10 @@ func (c *Chain) ruin() {
 	default:
 		c.ruinRoute(seed, c.Tuning.Mean)
 	}
-	if c.Tuning.BankTries > 0 {
+	switch {
+	case c.soft:
+		c.enqueueBank(seed, c.Tuning.BankTries)
+	case !c.in.Uniform && c.Tuning.BankTries > 0:
 		c.enqueueBank(seed, c.rng.intn(c.Tuning.BankTries+1))
 	}
 }

@@ -41,11 +41,10 @@ func (c *Chain) SaveVehicles(s Schedule) {
 			scratch: make([]node, c.stride), members: make([]int32, 0, c.stride),
 		}
 	}
-	c.noEmpty = true
 	for c.dissolve(s) {
 	}
-	c.noEmpty = false
 	c.restore(c.Best)
+	c.limit = c.Best.Used
 }
 
 // dissolve tries to empty one route. It reports whether there is time left.
@@ -76,6 +75,7 @@ func (c *Chain) dissolve(s Schedule) bool {
 	}
 	c.compact(ro)
 	c.commit()
+	c.limit = c.used
 
 	for len(c.bank) > 0 {
 		if s.Fraction(c.Steps) >= s.To {
@@ -117,6 +117,9 @@ func (c *Chain) throwOut(r int32) {
 // the routes.
 func (c *Chain) force() {
 	e := &c.eject
+	if len(e.pool) == 0 { // a shake has swapped what is left out
+		e.pool = append(e.pool, c.bank...)
+	}
 	r := e.pool[len(e.pool)-1]
 	e.pool = e.pool[:len(e.pool)-1]
 	if c.bankIndex[r] < 0 {

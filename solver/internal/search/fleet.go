@@ -1,6 +1,9 @@
 package search
 
-import "sync"
+import (
+	"os"
+	"sync"
+)
 
 // FleetOptions steer MinimizeFleet.
 type FleetOptions struct {
@@ -35,7 +38,12 @@ func MinimizeFleet(in *Instance, o FleetOptions) *Solution {
 		parallel(chains, func(c *Chain) { c.SaveVehicles(Schedule{To: to, Fraction: o.Fraction}) })
 		share(chains)
 	}
-	Together(chains, o.Fraction)
+	Together(chains, fleetShare, o.Fraction, nil)
+	if Debug {
+		for _, c := range chains {
+			println("steps", c.Steps, "used", c.used)
+		}
+	}
 	return chains[0].Best
 }
 
@@ -64,10 +72,16 @@ func share(chains []*Chain) {
 }
 
 // Together anneals independent chains that exchange their best solutions at
-// fixed shares of the budget; afterwards all hold the best.
-func Together(chains []*Chain, fraction func(int64) float64) {
-	for _, to := range exchanges {
-		parallel(chains, func(c *Chain) { c.Anneal(Schedule{To: to, Fraction: fraction}) })
+// fixed shares of the budget left after from; afterwards all hold the best.
+func Together(chains []*Chain, from float64, fraction func(int64) float64, report func(*Solution)) {
+	for _, x := range exchanges {
+		to := from + x*(1-from)
+		parallel(chains, func(c *Chain) { c.Anneal(Schedule{From: from, To: to, Fraction: fraction}) })
 		share(chains)
+		if report != nil {
+			report(chains[0].Best)
+		}
 	}
 }
+
+var Debug = os.Getenv("SDEBUG") != ""

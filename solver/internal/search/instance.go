@@ -1,8 +1,9 @@
 package search
 
 import (
+	"cmp"
 	"math"
-	"sort"
+	"slices"
 )
 
 // A visit is one stop of a request: request*Slots + slot. Slots below
@@ -44,7 +45,8 @@ type Instance struct {
 	Early, Late, Service []float64
 
 	Vehicles []Vehicle
-	// Uniform says that all vehicles are alike: one empty route stands for all.
+	// Uniform says that all vehicles are alike, so that one empty route stands
+	// for all, and that fewer vehicles are better than any distance.
 	Uniform bool
 	// MaxRequests bounds one route.
 	MaxRequests int
@@ -54,8 +56,6 @@ type Instance struct {
 	Near    [][]int32
 	Anchors []int32
 
-	// Fixed is the cost of using a vehicle at all.
-	Fixed float64
 	// Balance prices the square of each route's length.
 	Balance float64
 }
@@ -90,11 +90,8 @@ func (in *Instance) LinkAnchors(anchors []int32, k int, metric func(a, b int32) 
 				links = append(links, link{b, metric(a, b)})
 			}
 		}
-		sort.Slice(links, func(i, j int) bool {
-			if links[i].d != links[j].d {
-				return links[i].d < links[j].d
-			}
-			return links[i].v < links[j].v
+		slices.SortFunc(links, func(x, y link) int {
+			return cmp.Or(cmp.Compare(x.d, y.d), cmp.Compare(x.v, y.v))
 		})
 		n := min(k, len(links))
 		near := make([]int32, 0, n+1)

@@ -42,11 +42,10 @@ func (c *Chain) cheapest(r int32, noisy bool) (route int32, place uint32) {
 			gain += st.in.Balance * gain * (2*d + gain)
 		}
 		if st.size[ro] == 2 {
-			if emptySeen || c.noEmpty {
+			if emptySeen || st.used >= c.limit {
 				continue
 			}
 			emptySeen = st.in.Uniform
-			gain += st.in.Fixed
 		}
 		if gain < best {
 			if noisy && c.rng.next()>>32 < (1<<32)/blinkOneIn {

@@ -3,7 +3,7 @@ package search
 // Ruin tuning, in visits as in the slack-induction paper (Christiaens and
 // Vanden Berghe 2020); the partner of every removed visit goes too.
 const (
-	maxString   = 10   // longest string removed from one route
+	maxStringX  = 10   // longest string removed from one route
 	splitShare  = 0.5  // share of strings that spare some visits in their middle
 	splitGrowth = 0.01 // chance that the spared middle grows by one more
 )
@@ -13,7 +13,7 @@ func (c *Chain) ruinStrings(seed int32, mean float64) {
 	st := &c.state
 	in := st.in
 	average := st.averageVisits()
-	longest := min(float64(maxString), average)
+	longest := min(c.Tuning.MaxString, average)
 	most := 4*mean/(1+longest) - 1
 	strings := int(c.rng.float()*max(most, 0) + 1)
 	for _, v := range in.Near[seed] {

@@ -5,11 +5,14 @@ type Solution struct {
 	Routes    [][]int32 // visits in order, one slice per vehicle
 	BankValue int64
 	Cost      float64 // Σ routeCost, summed afresh
+	Used      int     // routes that serve something
+
+	fewer bool // Used counts before Cost
 }
 
 // NewSolution returns an empty solution with room for the instance.
 func NewSolution(in *Instance) *Solution {
-	s := &Solution{Routes: make([][]int32, len(in.Vehicles)), BankValue: 0, Cost: 0}
+	s := &Solution{Routes: make([][]int32, len(in.Vehicles)), fewer: in.Uniform}
 	for i := range s.Routes {
 		s.Routes[i] = make([]int32, 0, in.stride())
 	}
@@ -24,6 +27,9 @@ func (s *Solution) Less(t *Solution) bool {
 	if s.BankValue != t.BankValue {
 		return s.BankValue < t.BankValue
 	}
+	if s.fewer && s.Used != t.Used {
+		return s.Used < t.Used
+	}
 	return s.Cost < t.Cost
 }
 
@@ -32,7 +38,7 @@ func (s *Solution) CopyFrom(t *Solution) {
 	for i := range s.Routes {
 		s.Routes[i] = append(s.Routes[i][:0], t.Routes[i]...)
 	}
-	s.BankValue, s.Cost = t.BankValue, t.Cost
+	s.BankValue, s.Cost, s.Used = t.BankValue, t.Cost, t.Used
 }
 
 // capture copies what changed since the last capture into s.
@@ -48,7 +54,7 @@ func (st *state) capture(s *Solution) {
 	}
 	st.stale = st.stale[:0]
 	st.recount()
-	s.BankValue, s.Cost = st.bankValue, st.cost
+	s.BankValue, s.Cost, s.Used = st.bankValue, st.cost, st.used
 }
 
 // recount sums the cost afresh, so that no drift accumulates.
@@ -88,4 +94,42 @@ func (st *state) restore(s *Solution) {
 		st.refresh(ro)
 	}
 	st.recount()
+}
+
+// Fits reports whether vehicle ro can drive the visits.
+func (in *Instance) Fits(ro int, visits []int32) bool {
+	if len(visits) == 0 {
+		return true
+	}
+	if len(visits)+2 > in.stride() {
+		return false
+	}
+	veh := &in.Vehicles[ro]
+	nodes := make([]node, 0, len(visits)+2)
+	nodes = append(nodes, node{loc: veh.Start, visit: startVisit, late: inf})
+	for _, v := range visits {
+		nodes = append(nodes, in.node(v))
+	}
+	nodes = append(nodes, node{loc: veh.End, visit: endVisit})
+	if in.timetable(nodes, veh) > veh.MaxDist {
+		return false
+	}
+	for i := range nodes {
+		n := &nodes[i]
+		if n.load > veh.Capacity+Slack {
+			return false
+		}
+	}
+	return nodes[0].latest >= veh.Depart
+}
+
+// Without returns the visits less those of one request, in place.
+func Without(visits []int32, request int32) []int32 {
+	out := visits[:0]
+	for _, v := range visits {
+		if v/Slots != request {
+			out = append(out, v)
+		}
+	}
+	return out
 }

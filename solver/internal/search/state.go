@@ -168,7 +168,7 @@ func (st *state) routeCost(ro int32) float64 {
 		return 0
 	}
 	d := st.dist[ro]
-	return st.in.Fixed + d + st.in.Balance*d*d
+	return d + st.in.Balance*d*d
 }
 
 // resize sets a route's number of positions and keeps count of routes in use.

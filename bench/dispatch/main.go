@@ -1,0 +1,223 @@
+// Command dispatch runs the solver on generated dispatch problems and prints
+// what it leaves out, how far it flies and how long it takes.
+//
+//	go run ./bench/dispatch [--drones 100 --orders 500] --instances 10 --time 8s --seed N [--json FILE]
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/dronefleet/dronefleet/bench/dispatch/scenario"
+	"github.com/dronefleet/dronefleet/solver"
+	"github.com/dronefleet/dronefleet/solver/check"
+)
+
+type flags struct {
+	Drones    int           `default:"100" help:"Drones per instance."`
+	Orders    int           `default:"500" help:"Orders per instance."`
+	Cities    int           `default:"0" help:"Towns per instance; 0 draws the number."`
+	Geography string        `default:"" enum:",accra,berlin,towns" help:"Geography of single-town instances."`
+	Instances int           `default:"5" help:"Instances, seeded 1, 2, ... from --first."`
+	First     uint64        `default:"1" help:"Seed of the first instance."`
+	Time      time.Duration `default:"8s" help:"Time limit per instance."`
+	Long      time.Duration `help:"Also run this long and print the gap to it."`
+	Seed      uint64        `default:"1" help:"First seed of the search."`
+	Seeds     int           `default:"1" help:"Number of search seeds."`
+	Workers   int           `default:"2" help:"Search goroutines."`
+	Reference bool          `help:"Minimise the reference optimizer's scalar instead."`
+	Strategy  string        `default:"sisr" enum:"sisr,greedy,nearest" help:"Search strategy."`
+	JSON      string        `name:"json" help:"Write one JSON row per run to this file."`
+	Dump      string        `help:"Write the instances as JSON into this folder and stop."`
+	Quiet     bool          `help:"Print only the summary."`
+}
+
+// row is one run.
+type row struct {
+	Instance  uint64           `json:"instance"`
+	Seed      uint64           `json:"seed"`
+	Drones    int              `json:"drones"`
+	Orders    int              `json:"orders"`
+	Objective solver.Objective `json:"objective"`
+	Scalar    float64          `json:"referenceScalar"`
+	FirstMs   float64          `json:"firstPlanMs"`
+	ElapsedMs float64          `json:"elapsedMs"`
+	Steps     int64            `json:"iterations"`
+	Fault     string           `json:"fault,omitempty"`
+	Plan      *solver.Plan     `json:"plan,omitempty"`
+}
+
+func main() {
+	var f flags
+	kong.Parse(&f, kong.Description("Dispatch benchmark on generated problems."))
+	if err := run(f); err != nil {
+		fmt.Fprintln(os.Stderr, "dispatch:", err)
+		os.Exit(1)
+	}
+}
+
+func run(f flags) error {
+	if f.Dump != "" {
+		return dump(f)
+	}
+	var out *json.Encoder
+	if f.JSON != "" {
+		file, err := os.Create(f.JSON)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		out = json.NewEncoder(file)
+	}
+	var sum summary
+	for i := f.First; i < f.First+uint64(f.Instances); i++ {
+		p := scenario.Generate(f.params(i))
+		var best *row
+		if f.Long > 0 {
+			r := solve(f, p, i, f.Seed+1000, f.Long)
+			best = &r
+		}
+		for seed := f.Seed; seed < f.Seed+uint64(f.Seeds); seed++ {
+			r := solve(f, p, i, seed, f.Time)
+			sum.add(r, best, !f.Quiet)
+			if out != nil {
+				if err := out.Encode(r); err != nil {
+					return fmt.Errorf("write %s: %w", f.JSON, err)
+				}
+			}
+		}
+	}
+	sum.print()
+	return nil
+}
+
+func (f flags) params(i uint64) scenario.Params {
+	return scenario.Params{Drones: f.Drones, Orders: f.Orders, Cities: f.Cities, Geography: f.Geography, Seed: i}
+}
+
+// dump writes the instances for other solvers.
+func dump(f flags) error {
+	if err := os.MkdirAll(f.Dump, 0o755); err != nil {
+		return err
+	}
+	for i := f.First; i < f.First+uint64(f.Instances); i++ {
+		data, err := json.MarshalIndent(scenario.Generate(f.params(i)), "", " ")
+		if err != nil {
+			return err
+		}
+		name := fmt.Sprintf("%dx%d-%03d.json", f.Drones, f.Orders, i)
+		if err := os.WriteFile(filepath.Join(f.Dump, name), data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func solve(f flags, p solver.Problem, instance, seed uint64, limit time.Duration) row {
+	o := solver.Options{TimeLimit: limit, Seed: seed, Workers: f.Workers}
+	switch f.Strategy {
+	case "greedy":
+		o.Strategy = solver.Greedy
+	case "nearest":
+		o.Strategy = solver.NearestFirst
+	}
+	if f.Reference {
+		o.Goal = solver.ReferenceScalar
+	}
+	start := time.Now()
+	plan, err := solver.Solve(context.Background(), p, o)
+	elapsed := time.Since(start)
+	r := row{Instance: instance, Seed: seed, Drones: f.Drones, Orders: f.Orders, Objective: plan.Objective,
+		Scalar: plan.Objective.ReferenceScalar(), FirstMs: ms(plan.Stats.FirstPlan), ElapsedMs: ms(elapsed),
+		Steps: plan.Stats.Iterations, Plan: &plan}
+	if err != nil {
+		r.Fault = err.Error()
+	}
+	if err := check.Plan(p, plan); err != nil {
+		r.Fault = err.Error()
+	}
+	return r
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// summary collects runs.
+type summary struct {
+	rows         []row
+	same, behind int
+	gaps         []float64
+}
+
+func (s *summary) add(r row, best *row, verbose bool) {
+	s.rows = append(s.rows, r)
+	note := r.Fault
+	if best != nil {
+		a, b := r.Objective, best.Objective
+		switch {
+		case a.MissedByRank == b.MissedByRank:
+			s.same++
+			gap := 100 * (a.DistanceKm/max(b.DistanceKm, 1e-9) - 1)
+			s.gaps = append(s.gaps, gap)
+			note += fmt.Sprintf(" long %.2f km, gap %+.3f %%", b.DistanceKm, gap)
+		case b.Less(a):
+			s.behind++
+			note += fmt.Sprintf(" long missed %v", b.MissedByRank)
+		default:
+			note += fmt.Sprintf(" better than long, missed %v", b.MissedByRank)
+		}
+	}
+	if verbose {
+		o := r.Objective
+		fmt.Printf("instance %-3d seed %-3d missed %v unserved %v late %v %10.3f km longest %6.2f first %7.1f ms total %8.1f ms %9d steps %s\n",
+			r.Instance, r.Seed, o.MissedByRank, o.Unserved, o.Late, o.DistanceKm, o.LongestKm, r.FirstMs, r.ElapsedMs, r.Steps, note)
+	}
+}
+
+func (s *summary) print() {
+	faults, km, scalar := 0, 0.0, 0.0
+	var missed [len(solver.Objective{}.MissedByRank)]int
+	var elapsed, first []float64
+	for _, r := range s.rows {
+		if r.Fault != "" {
+			faults++
+		}
+		km += r.Objective.DistanceKm
+		scalar += r.Scalar
+		for k, n := range r.Objective.MissedByRank {
+			missed[k] += n
+		}
+		elapsed, first = append(elapsed, r.ElapsedMs), append(first, r.FirstMs)
+	}
+	fmt.Printf("%d runs: missed %v, %.3f km, reference scalar %.0f, first plan p50 %.1f max %.1f ms, total p50 %.1f p99 %.1f max %.1f ms, faults %d\n",
+		len(s.rows), missed, km, scalar, quantile(first, 0.5), quantile(first, 1),
+		quantile(elapsed, 0.5), quantile(elapsed, 0.99), quantile(elapsed, 1), faults)
+	if s.same+s.behind > 0 {
+		fmt.Printf("against the long run: same missed vector %d, worse %d; distance gap mean %.3f %%, worst %.3f %%\n",
+			s.same, s.behind, mean(s.gaps), quantile(s.gaps, 1))
+	}
+}
+
+func quantile(x []float64, q float64) float64 {
+	if len(x) == 0 {
+		return 0
+	}
+	x = slices.Clone(x)
+	slices.SortFunc(x, cmp.Compare[float64])
+	return x[min(len(x)-1, int(q*float64(len(x))))]
+}
+
+func mean(x []float64) float64 {
+	total := 0.0
+	for _, v := range x {
+		total += v
+	}
+	return total / float64(max(1, len(x)))
+}

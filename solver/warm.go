@@ -1,0 +1,91 @@
+package solver
+
+import "github.com/dronefleet/dronefleet/solver/internal/search"
+
+// rewarm repairs the previous plan: of each route what is still pending and
+// still fits keeps its sequence, the rest is inserted. It returns nil without a
+// previous plan.
+func (r *run) rewarm() []plannedRoute {
+	if r.opts.Warm == nil {
+		return nil
+	}
+	drones := map[string]int32{}
+	for i := range r.drones {
+		drones[r.problem.Drones[r.drones[i].index].ID] = int32(i)
+	}
+	orders := map[string]int32{}
+	for i := range r.orders {
+		orders[r.problem.Orders[r.orders[i].index].ID] = int32(i)
+	}
+	var routes []plannedRoute
+	taken := map[int32]bool{}
+	for _, old := range r.opts.Warm.Routes {
+		d, ok := drones[old.DroneID]
+		if !ok || taken[-1-d] {
+			continue
+		}
+		taken[-1-d] = true
+		if route := r.recall(old, d, orders, taken); len(route.stops) > 0 {
+			routes = append(routes, route)
+		}
+	}
+	clusters := r.cut(routes, 0)
+	out := make([][]plannedRoute, len(clusters))
+	r.eachCluster(len(clusters), func(_, i int, _ float64) {
+		c := &clusters[i]
+		pt := r.build(c.orders, c.drones, false)
+		chain := search.NewChain(pt.in, r.tuning(), r.opts.Seed)
+		chain.Load(pt.importRoutes(c.routes))
+		chain.Construct(r.byUrgency(pt))
+		out[i] = pt.export(chain.Best)
+	}, func(int) float64 { return 0 })
+	all := make([]plannedRoute, 0, len(routes))
+	for _, o := range out {
+		all = append(all, o...)
+	}
+	return all
+}
+
+// recall translates an old route; stops that no longer name a pending order or
+// an open source are dropped in pairs.
+func (r *run) recall(old Route, drone int32, orders map[string]int32, taken map[int32]bool) plannedRoute {
+	route := plannedRoute{drone: drone}
+	aboard := map[int32]bool{}
+	for _, s := range old.Stops {
+		o, ok := orders[s.OrderID]
+		if !ok {
+			continue
+		}
+		switch s.Kind {
+		case WarehousePickup:
+			k := r.sourceIndex(o, s.WarehouseID)
+			if k < 0 || taken[o] || aboard[o] {
+				continue
+			}
+			aboard[o] = true
+			route.stops = append(route.stops, plannedStop{o, int8(k)})
+		case Delivery:
+			if aboard[o] && !taken[o] {
+				taken[o] = true
+				route.stops = append(route.stops, plannedStop{o, -1})
+			}
+		}
+	}
+	stops := route.stops[:0]
+	for _, s := range route.stops {
+		if taken[s.order] {
+			stops = append(stops, s)
+		}
+	}
+	route.stops = stops
+	return route
+}
+
+func (r *run) sourceIndex(o int32, warehouse string) int {
+	for k, s := range r.orders[o].sources {
+		if s.warehouse < 0 && warehouse == "" || s.warehouse >= 0 && r.problem.Warehouses[s.warehouse].ID == warehouse {
+			return k
+		}
+	}
+	return -1
+}
