@@ -2,6 +2,7 @@ package firestoreemu
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
@@ -89,26 +90,36 @@ func (d *database) commitTransaction(ctx context.Context, req *pb.CommitRequest,
 	if !tx.startCommit() {
 		return nil, errExpired
 	}
-	if tx.mode == readOnly {
-		defer d.transactions.close(tx)
-		if len(req.GetWrites()) > 0 {
-			return nil, errReadOnlyWrites
-		}
+	writes, err := d.parseCommit(req)
+	switch {
+	case tx.mode == readWrite:
+		return d.commitLocked(ctx, tx, writes, err, arrival)
+	case err != nil:
+	case tx.mode == readOnly && len(writes) > 0:
+		err = errReadOnlyWrites
+	}
+	defer d.transactions.close(tx)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(writes) == 0:
 		return d.emptyCommit(), nil
 	}
-	writes, err := d.parseCommit(req)
-	if err != nil {
+	return d.commitOptimistic(ctx, tx, writes, arrival)
+}
+
+// commitLocked ends a read-write transaction, unless it has been aborted: then it
+// stays, and answers ABORTED until it is rolled back (E-TX-11). invalid is what
+// is wrong with the request itself.
+func (d *database) commitLocked(ctx context.Context, tx *transaction, writes []write, invalid error, arrival time.Time) (*pb.CommitResponse, error) {
+	if invalid != nil {
 		d.locks.End(tx.owner)
 		d.transactions.close(tx)
-		return nil, err
+		return nil, invalid
 	}
 	answer, err := d.commit(ctx, tx.owner, writes, arrival)
-	if cause := d.locks.Err(tx.owner); cause != nil && cause != locks.ErrEnded {
-		tx.cancelCommit() // stays, and answers ABORTED until it is rolled back (E-TX-11)
-		return nil, err
-	}
-	if d.locks.Err(tx.owner) == nil {
-		tx.cancelCommit() // the client gave up waiting: nothing happened (E-TX-13)
+	if ended := d.locks.Err(tx.owner); !errors.Is(ended, locks.ErrEnded) {
+		tx.cancelCommit() // aborted, or the client gave up before anything happened (E-TX-13)
 		return nil, err
 	}
 	d.transactions.close(tx)

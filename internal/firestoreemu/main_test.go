@@ -97,6 +97,7 @@ type raw struct {
 	ctx    context.Context
 	rpc    pb.FirestoreClient
 	server *Server
+	heard  heard // of the last Listen
 }
 
 func newRaw(t testing.TB, opts Options) *raw {

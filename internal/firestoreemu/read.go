@@ -42,7 +42,9 @@ func (s *Server) BatchGetDocuments(req *pb.BatchGetDocumentsRequest, stream pb.F
 	answers := make([]*pb.BatchGetDocumentsResponse, len(names))
 	for i, name := range names {
 		answers[i] = &pb.BatchGetDocumentsResponse{ReadTime: v.readTime()}
-		if doc := v.snapshot.Get(name); doc != nil {
+		doc := v.snapshot.Get(name)
+		v.noteDocument(name, doc)
+		if doc != nil {
 			answers[i].Result = &pb.BatchGetDocumentsResponse_Found{Found: project(doc, mask)}
 		} else {
 			answers[i].Result = &pb.BatchGetDocumentsResponse_Missing{Missing: name}
@@ -88,6 +90,7 @@ func (s *Server) GetDocument(ctx context.Context, req *pb.GetDocumentRequest) (*
 		return nil, err
 	}
 	doc := v.snapshot.Get(req.GetName())
+	v.noteDocument(req.GetName(), doc)
 	if err := v.verify(); err != nil {
 		return nil, err
 	}

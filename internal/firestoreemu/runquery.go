@@ -102,6 +102,7 @@ func (v *view) run(ctx context.Context, plan *query.Plan) ([]*pb.Document, error
 		return nil, err
 	}
 	docs := evaluate(plan, v.snapshot)
+	v.noteQuery(plan, docs)
 	if held != nil {
 		if n, limited := plan.Limit(); limited && n > 0 && len(docs) == n {
 			v.db.locks.Narrow(held, &scan{plan: plan, last: docs[len(docs)-1]})

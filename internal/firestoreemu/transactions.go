@@ -15,8 +15,9 @@ import (
 type mode int
 
 const (
-	readWrite mode = iota // locks what it reads
-	readOnly              // reads one snapshot, writes nothing
+	readWrite  mode = iota // locks what it reads
+	readOnly               // reads one snapshot, writes nothing
+	optimistic             // reads one snapshot, which must still be true at commit
 )
 
 // transaction is one open transaction.
@@ -24,10 +25,11 @@ type transaction struct {
 	id      []byte
 	counter uint64
 	mode    mode
-	owner   *locks.Owner // read-write only
+	owner   *locks.Owner // of a readWrite one
 
 	mu        sync.Mutex
-	snapshot  *store.Snapshot // read-only: fixed at the first read
+	snapshot  *store.Snapshot // unless readWrite: fixed at the first read
+	found     findings        // of an optimistic one
 	began     time.Time
 	used      time.Time // when its last RPC began or ended
 	inUse     int       // RPCs running
@@ -206,7 +208,8 @@ func (tx *transaction) cancelCommit() {
 	tx.finishing = false
 }
 
-// options reads what BeginTransaction asks for.
+// beginWith opens the transaction that options ask for; without any, a
+// read-write one (E-TX-02).
 func (g *registry) beginWith(db *store.DB, options *pb.TransactionOptions) (*transaction, error) {
 	switch m := options.GetMode().(type) {
 	case *pb.TransactionOptions_ReadOnly_:
@@ -225,7 +228,7 @@ func (g *registry) beginWith(db *store.DB, options *pb.TransactionOptions) (*tra
 		return tx, nil
 	case *pb.TransactionOptions_ReadWrite_:
 		if m.ReadWrite.GetConcurrencyMode() == pb.TransactionOptions_OPTIMISTIC {
-			return nil, unimplemented("TransactionOptions.read_write.concurrency_mode OPTIMISTIC")
+			return g.begin(optimistic, m.ReadWrite.GetRetryTransaction())
 		}
 		return g.begin(readWrite, m.ReadWrite.GetRetryTransaction())
 	}

@@ -73,14 +73,14 @@ func (d *database) open(s selector) (*view, error) {
 		v.snapshot = d.store.Now()
 		return v, nil
 	}
-	if v.tx.mode == readOnly {
+	if v.tx.mode != readWrite {
 		v.snapshot, v.shared = v.tx.fixSnapshot(d.store), true
 	}
 	return v, nil
 }
 
-// fixSnapshot returns the snapshot of a read-only transaction, fixed at its
-// first read (E-TX-03).
+// fixSnapshot returns the snapshot of a read-only or optimistic transaction,
+// fixed at its first read (E-TX-03, E-TX-16).
 func (tx *transaction) fixSnapshot(db *store.DB) *store.Snapshot {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()

@@ -18,25 +18,25 @@ type Transition struct {
 	Before, After *firestorepb.Document
 }
 
-// Watcher collects every commit after the snapshot it was opened with, in order.
+// Watcher collects every commit published since it was opened, in order.
 type Watcher struct {
 	db     *DB
 	mu     sync.Mutex
 	events []Event
+	missed bool          // more came than mostEvents
 	signal chan struct{} // holds one token when events are waiting
 }
 
-// Watch opens a snapshot and a watcher of all commits after it.
-func (db *DB) Watch() (*Snapshot, *Watcher) {
+// mostEvents bounds what is kept for a watcher that does not keep up.
+const mostEvents = 4096
+
+// Watch opens a watcher of all commits published from now on.
+func (db *DB) Watch() *Watcher {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	w := &Watcher{db: db, signal: make(chan struct{}, 1)}
 	db.watchers[w] = struct{}{}
-	if len(db.inFlight) > 0 {
-		return db.open(db.inFlight[0] - 1), w
-	}
-	db.last = max(db.last, db.now())
-	return db.open(db.last), w
+	return w
 }
 
 // notify adds a commit. The DB's mutex is held, versions are published.
@@ -46,6 +46,9 @@ func (w *Watcher) notify(changes []Change, at int64) {
 		event.Changes[i] = Transition{Name: c.Name, Before: w.db.before(c.Name), After: c.Doc}
 	}
 	w.mu.Lock()
+	if len(w.events) == mostEvents {
+		w.events, w.missed = nil, true
+	}
 	w.events = append(w.events, event)
 	w.mu.Unlock()
 	select {
@@ -68,13 +71,14 @@ func (db *DB) before(name string) *firestorepb.Document {
 // Ready receives when Take has something to return.
 func (w *Watcher) Ready() <-chan struct{} { return w.signal }
 
-// Take returns the commits since the last call.
-func (w *Watcher) Take() []Event {
+// Take returns the commits since the last call, or the newest of them and missed
+// when there were too many to keep.
+func (w *Watcher) Take() (events []Event, missed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	events := w.events
-	w.events = nil
-	return events
+	events, missed = w.events, w.missed
+	w.events, w.missed = nil, false
+	return events, missed
 }
 
 // Close stops collecting.

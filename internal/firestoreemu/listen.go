@@ -1,0 +1,250 @@
+package firestoreemu
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"slices"
+
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	"google.golang.org/grpc/status"
+
+	"github.com/dronefleet/dronefleet/internal/firestoreemu/store"
+)
+
+// Listen keeps clients informed of the documents that match their targets. What
+// it sends always leads from one consistent state of all targets to the next,
+// and says so with a NO_CHANGE that carries the read time and a resume token.
+func (s *Server) Listen(stream pb.Firestore_ListenServer) error {
+	requests := make(chan *pb.ListenRequest)
+	received := make(chan error, 1)
+	go func() {
+		for {
+			req, err := stream.Recv()
+			if err != nil {
+				received <- err
+				return
+			}
+			select {
+			case requests <- req:
+			case <-stream.Context().Done():
+				received <- stream.Context().Err()
+				return
+			}
+		}
+	}()
+	l := &listener{server: s, stream: stream, targets: map[int32]*target{}}
+	defer l.close()
+	for {
+		var err error
+		select {
+		case req := <-requests:
+			err = l.handle(req)
+		case <-l.ready():
+			err = l.catchUp()
+		case err = <-received:
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// listener is one Listen stream.
+type listener struct {
+	server  *Server
+	stream  pb.Firestore_ListenServer
+	db      *database // nil before the first request
+	watcher *store.Watcher
+	pending []store.Event // taken, but later than what the targets show
+	missed  bool          // some commits are not in pending
+	targets map[int32]*target
+	lastID  int32 // newest target id given by the server
+}
+
+func (l *listener) close() {
+	if l.watcher != nil {
+		l.watcher.Close()
+	}
+}
+
+// ready receives when commits are waiting; never before the first request.
+func (l *listener) ready() <-chan struct{} {
+	if l.watcher == nil {
+		return nil
+	}
+	return l.watcher.Ready()
+}
+
+func (l *listener) handle(req *pb.ListenRequest) error {
+	if l.db == nil {
+		d, err := l.server.database(req.GetDatabase())
+		if err != nil {
+			return err
+		}
+		l.db, l.watcher = d, d.store.Watch()
+	}
+	if name := req.GetDatabase(); name != "" && name != l.db.name {
+		return invalidf("a Listen stream serves one database: %q after %q", name, l.db.name)
+	}
+	switch change := req.GetTargetChange().(type) {
+	case *pb.ListenRequest_AddTarget:
+		return l.add(change.AddTarget)
+	case *pb.ListenRequest_RemoveTarget:
+		if _, known := l.targets[change.RemoveTarget]; !known {
+			return nil
+		}
+		delete(l.targets, change.RemoveTarget)
+		return l.sendTarget(&pb.TargetChange{
+			TargetChangeType: pb.TargetChange_REMOVE, TargetIds: []int32{change.RemoveTarget},
+		})
+	}
+	return invalidf("a Listen request must add or remove a target")
+}
+
+// add starts a target: ADD, its present state or what changed since its resume
+// point, CURRENT, and the consistent state reached.
+func (l *listener) add(t *pb.Target) error {
+	id := t.GetTargetId()
+	if id == 0 {
+		l.lastID++
+		id = l.lastID
+	}
+	if _, taken := l.targets[id]; taken || id < 0 {
+		return invalidf("target id %d is in use or negative; choose another positive number", id)
+	}
+	added, err := l.newTarget(id, t)
+	if err != nil {
+		return l.sendTarget(&pb.TargetChange{
+			TargetChangeType: pb.TargetChange_REMOVE, TargetIds: []int32{id}, Cause: status.Convert(err).Proto(),
+		})
+	}
+	now := l.db.store.Now()
+	defer now.Close()
+	if _, err := l.advance(now); err != nil {
+		return err
+	}
+	ids := []int32{id}
+	if err := l.sendTarget(&pb.TargetChange{TargetChangeType: pb.TargetChange_ADD, TargetIds: ids}); err != nil {
+		return err
+	}
+	if err := l.resume(added, t); err != nil {
+		return err
+	}
+	if err := l.send(added.refresh(now)); err != nil {
+		return err
+	}
+	if t.GetResumeType() != nil {
+		if err := l.sendFilter(added); err != nil {
+			return err
+		}
+	}
+	l.targets[id] = added
+	current := &pb.TargetChange{TargetChangeType: pb.TargetChange_CURRENT, TargetIds: ids}
+	stamp(current, now.Time)
+	if err := l.sendTarget(current); err != nil {
+		return err
+	}
+	if err := l.consistent(now.Time); err != nil || !t.GetOnce() {
+		return err
+	}
+	delete(l.targets, id)
+	return l.sendTarget(&pb.TargetChange{TargetChangeType: pb.TargetChange_REMOVE, TargetIds: ids})
+}
+
+// resume sets what the client already has. Where that is no longer known, the
+// client is told to forget it.
+func (l *listener) resume(t *target, req *pb.Target) error {
+	var from int64
+	switch r := req.GetResumeType().(type) {
+	case *pb.Target_ReadTime:
+		from = store.Micros(r.ReadTime)
+	case *pb.Target_ResumeToken:
+		if len(r.ResumeToken) == 8 {
+			from = int64(binary.BigEndian.Uint64(r.ResumeToken))
+		}
+	default:
+		return nil
+	}
+	then, err := l.db.store.At(from)
+	if err != nil {
+		return l.sendTarget(&pb.TargetChange{TargetChangeType: pb.TargetChange_RESET, TargetIds: []int32{t.id}})
+	}
+	defer then.Close()
+	t.refresh(then)
+	return nil
+}
+
+// catchUp brings all targets to the newest commit that is waiting.
+func (l *listener) catchUp() error {
+	now := l.db.store.Now()
+	defer now.Close()
+	sent, err := l.advance(now)
+	if err != nil || !sent {
+		return err
+	}
+	return l.consistent(now.Time)
+}
+
+// advance brings all targets to a snapshot and reports whether anything changed.
+func (l *listener) advance(to *store.Snapshot) (changed bool, err error) {
+	events, missed := l.watcher.Take()
+	l.pending = append(l.pending, events...)
+	l.missed = l.missed || missed
+	due := 0
+	for due < len(l.pending) && l.pending[due].Time <= to.Time {
+		due++
+	}
+	changes := l.pending[:due]
+	l.pending = slices.Clone(l.pending[due:])
+	for _, t := range l.targets {
+		var responses []*pb.ListenResponse
+		if l.missed {
+			responses = t.refresh(to)
+		} else {
+			responses = t.follow(changes, to)
+		}
+		changed = changed || len(responses) > 0
+		if err := l.send(responses); err != nil {
+			return changed, err
+		}
+	}
+	l.missed = false
+	return changed, nil
+}
+
+// consistent tells that all targets are at one time now.
+func (l *listener) consistent(at int64) error {
+	change := &pb.TargetChange{TargetChangeType: pb.TargetChange_NO_CHANGE}
+	stamp(change, at)
+	return l.sendTarget(change)
+}
+
+// stamp adds the read time and the token to resume from it.
+func stamp(change *pb.TargetChange, at int64) {
+	change.ReadTime = store.Timestamp(at)
+	change.ResumeToken = binary.BigEndian.AppendUint64(nil, uint64(at))
+}
+
+func (l *listener) sendTarget(change *pb.TargetChange) error {
+	return l.stream.Send(&pb.ListenResponse{ResponseType: &pb.ListenResponse_TargetChange{TargetChange: change}})
+}
+
+// sendFilter tells a resumed client how many documents it should have.
+func (l *listener) sendFilter(t *target) error {
+	return l.stream.Send(&pb.ListenResponse{ResponseType: &pb.ListenResponse_Filter{
+		Filter: &pb.ExistenceFilter{TargetId: t.id, Count: int32(len(t.shown))},
+	}})
+}
+
+func (l *listener) send(responses []*pb.ListenResponse) error {
+	for _, r := range responses {
+		if err := l.stream.Send(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
