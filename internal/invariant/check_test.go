@@ -164,6 +164,11 @@ func TestCheck_BrokenHistories(t *testing.T) {
 		{"I7", "drone was not bound", func(h *History) { h.Events = remove(h.Events, "drone D1 3") }},
 		{"I7", "mission was not begun", func(h *History) { h.Events = remove(h.Events, "mission M1 1") }},
 		{"I7", "decision took effect twice", func(h *History) { h.Events = append(h.Events, *event(h, "order O1 2")) }},
+		{"I7", "decision assigned an order too many", func(h *History) {
+			e := *event(h, "order O2 2")
+			e.ID = "O6"
+			h.Events = append(h.Events, e)
+		}},
 		{"I7", "decision took effect in two commits", func(h *History) {
 			e := event(h, "order O2 2")
 			e.Time = e.Time.Add(time.Millisecond)
