@@ -24,6 +24,7 @@ type world struct {
 	fences   Fences
 	folded   map[string]folded // what the events so far make of each entity
 	revokes  []domain.MissionID
+	notes    int // refusals that events record
 	broken   []string
 }
 
@@ -378,6 +379,7 @@ func (w *world) fold(e domain.Event) {
 		w.violated("%s: an event starts from %q, but it was %q", k, e.From, was.status)
 	}
 	if e.Revision == 0 { // a note
+		w.notes++
 		if e.To != was.status || e.Reason == "" {
 			w.violated("%s: a note changes it to %q", k, e.To)
 		}
@@ -460,7 +462,7 @@ func legal(kind domain.EntityKind, from, to string) bool {
 			"PENDING PENDING", "PENDING ASSIGNED", "PENDING CANCELLED",
 			"ASSIGNED ASSIGNED", "ASSIGNED IN_DELIVERY", "ASSIGNED PENDING", "ASSIGNED CANCELLED",
 			"IN_DELIVERY IN_DELIVERY", "IN_DELIVERY DELIVERED", "IN_DELIVERY PENDING",
-			"SOLVING CANCELLED",
+			"SOLVING SOLVING", "SOLVING CANCELLED", // another tool's
 		}, from+" "+to)
 	default:
 		return (to != string(domain.DroneReserved) || from == to) && (from != "" || to == string(domain.DroneUnknown))

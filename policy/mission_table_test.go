@@ -1,0 +1,198 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// The mission table says what every event does to mission M-X, which brings
+// orders O1 and O2 (in this order, one after the other) by drone D1. A cell
+// says what changes, "." for nothing:
+//
+//	→S            the mission's status becomes S, with its reason if it failed
+//	+1            one more stop is reached
+//	shorter       a withdrawn order's stops are dropped
+//	command       the drone is owed the mission's new route
+//	revoke        the drone is owed the mission's revocation
+//	D1 S          drone D1 is let go with status S
+const missionGrid = `
+event                             | none    | ACTIVE unacked                                     | ACTIVE acked                                       | ACTIVE carrying                             | ACTIVE one delivered                        | COMPLETED      | FAILED
+a decision makes it               | →ACTIVE | .                                                  | .                                                  | .                                           | .                                           | .              | .
+the drone names it in flight      | .       | +1                                                 | .                                                  | .                                           | .                                           | .              | .
+the drone is at the first pickup  | .       | +2                                                 | +1                                                 | .                                           | .                                           | .              | .
+the drone is at the depot         | .       | +1                                                 | .                                                  | .                                           | .                                           | .              | .
+the drone is at the next delivery | .       | +1                                                 | .                                                  | +1                                          | .                                           | .              | .
+the drone is at both last stops   | .       | +1                                                 | .                                                  | .                                           | +2 →COMPLETED                               | .              | .
+idle before freeAfter naming none | .       | .                                                  | →FAILED ABORTED_BY_DRONE revoke D1 IDLE            | →FAILED ABORTED_BY_DRONE revoke D1 IDLE     | →FAILED ABORTED_BY_DRONE revoke D1 IDLE     | D1 IDLE        | .
+idle after freeAfter naming none  | .       | →FAILED NOT_ACKED revoke D1 IDLE                   | →FAILED ABORTED_BY_DRONE revoke D1 IDLE            | →FAILED ABORTED_BY_DRONE revoke D1 IDLE     | →FAILED ABORTED_BY_DRONE revoke D1 IDLE     | D1 IDLE        | .
+idle after freeAfter naming it    | .       | +1                                                 | .                                                  | .                                           | .                                           | D1 IDLE        | .
+charging after freeAfter          | .       | →FAILED NOT_ACKED revoke D1 CHARGING               | →FAILED ABORTED_BY_DRONE revoke D1 CHARGING        | →FAILED ABORTED_BY_DRONE revoke D1 CHARGING | →FAILED ABORTED_BY_DRONE revoke D1 CHARGING | D1 CHARGING    | .
+a problem naming none             | .       | →FAILED DRONE_FAULT revoke D1 PROBLEM              | .                                                  | .                                           | .                                           | .              | .
+a problem for 30 s                | .       | →FAILED DRONE_FAULT revoke D1 PROBLEM              | →FAILED DRONE_FAULT revoke D1 PROBLEM              | →FAILED DRONE_FAULT revoke D1 PROBLEM       | →FAILED DRONE_FAULT revoke D1 PROBLEM       | D1 PROBLEM     | .
+an emergency for 30 s             | .       | →FAILED DRONE_FAULT revoke D1 EMERGENCY            | →FAILED DRONE_FAULT revoke D1 EMERGENCY            | →FAILED DRONE_FAULT revoke D1 EMERGENCY     | →FAILED DRONE_FAULT revoke D1 EMERGENCY     | D1 EMERGENCY   | .
+an empty battery for 30 s         | .       | →FAILED DRONE_FAULT revoke D1 EMERGENCY            | →FAILED DRONE_FAULT revoke D1 EMERGENCY            | →FAILED DRONE_FAULT revoke D1 EMERGENCY     | →FAILED DRONE_FAULT revoke D1 EMERGENCY     | D1 EMERGENCY   | .
+a problem then silence for 35 s   | .       | →FAILED DRONE_FAULT revoke D1 PROBLEM              | →FAILED DRONE_FAULT revoke D1 PROBLEM              | →FAILED DRONE_FAULT revoke D1 PROBLEM       | →FAILED DRONE_FAULT revoke D1 PROBLEM       | .              | .
+maintenance                       | .       | →FAILED DRONE_FAULT revoke D1 MAINTENANCE          | →FAILED DRONE_FAULT revoke D1 MAINTENANCE          | →FAILED DRONE_FAULT revoke D1 MAINTENANCE   | →FAILED DRONE_FAULT revoke D1 MAINTENANCE   | D1 MAINTENANCE | .
+silence for 119 s                 | .       | .                                                  | .                                                  | .                                           | .                                           | .              | .
+silence for 120 s                 | .       | →FAILED CONTACT_LOST revoke D1 UNKNOWN             | →FAILED CONTACT_LOST revoke D1 UNKNOWN             | →FAILED CONTACT_LOST revoke D1 UNKNOWN      | →FAILED CONTACT_LOST revoke D1 UNKNOWN      | D1 UNKNOWN     | .
+twice its estimate                | .       | .                                                  | .                                                  | .                                           | .                                           | .              | .
+a second over twice its estimate  | .       | →FAILED STALLED revoke D1 MOVING                   | →FAILED STALLED revoke D1 MOVING                   | →FAILED STALLED revoke D1 MOVING            | →FAILED STALLED revoke D1 MOVING            | .              | .
+O2 is cancelled                   | .       | shorter command                                    | shorter command                                    | shorter command                             | shorter →COMPLETED command                  | .              | .
+O1 and O2 are cancelled           | .       | shorter →FAILED WITHDRAWN command revoke D1 MOVING | shorter →FAILED WITHDRAWN command revoke D1 MOVING | shorter command                             | shorter →COMPLETED command                  | .              | .
+`
+
+// missionStates puts D1, O1 and O2 into the world, with M-X as the state says.
+var missionStates = map[string]func(w *world){
+	"none": noMission,
+	"ACTIVE unacked": mission(func(d *domain.Drone, m *domain.Mission, o1, o2 *domain.Order) {
+		d.MissionAcked, d.MissionMoved, m.ReachedStops, d.FreeAfter = false, false, 0, at(25)
+	}),
+	"ACTIVE acked": mission(func(*domain.Drone, *domain.Mission, *domain.Order, *domain.Order) {}),
+	"ACTIVE carrying": mission(func(_ *domain.Drone, m *domain.Mission, o1, _ *domain.Order) {
+		m.ReachedStops, o1.Status = 2, domain.OrderInDelivery
+	}),
+	"ACTIVE one delivered": mission(func(_ *domain.Drone, m *domain.Mission, o1, _ *domain.Order) {
+		m.ReachedStops, o1.Status = 3, domain.OrderDelivered
+	}),
+	"COMPLETED": mission(func(_ *domain.Drone, m *domain.Mission, o1, o2 *domain.Order) {
+		m.Status, m.EndTime, m.ReachedStops = domain.MissionCompleted, at(1), 5
+		o1.Status, o2.Status = domain.OrderDelivered, domain.OrderDelivered
+	}),
+	"FAILED": mission(func(d *domain.Drone, m *domain.Mission, o1, o2 *domain.Order) {
+		m.Status, m.EndTime, m.FailureReason, m.RevokePending = domain.MissionFailed, at(1), domain.FailureStalled, true
+		for _, o := range []*domain.Order{o1, o2} {
+			o.Status, o.AssignedDroneID, o.AssignedMissionID, o.Attempts = domain.OrderPending, "", "", 1
+		}
+		d.CurrentMissionID, d.MissionAcked, d.MissionMoved = "", false, false
+		d.FailedMissions = []domain.FailedMission{{ID: m.ID, FailedAt: at(1)}}
+	}),
+}
+
+func noMission(w *world) { w.with(readyDrone("D1"), openOrder("O1", 0), openOrder("O2", 1)) }
+
+func mission(change func(d *domain.Drone, m *domain.Mission, o1, o2 *domain.Order)) func(*world) {
+	return func(w *world) {
+		noMission(w)
+		w.expectOutcome(missionPlan(), applied)
+		d, m, o1, o2 := w.drones["D1"], w.missions["M-X"], w.orders["O1"], w.orders["O2"]
+		acked(&d)
+		d.MissionMoved, m.ReachedStops, m.CommandPublishedAt = true, 1, at(0)
+		change(&d, &m, &o1, &o2)
+		w.with(d, m, o1, o2)
+	}
+}
+
+// missionPlan brings O1 to the first hospital, then O2 from there to the place
+// it stands at.
+func missionPlan() domain.Decision {
+	d := plan("X", "D1", "O1", "O2")
+	d.Route[2], d.Route[3] = d.Route[3], d.Route[2]
+	d.Route[3].Position = d.Route[4].Position // O2 is handed over on the spot
+	return d
+}
+
+// missionEvents are what can happen to M-X.
+var missionEvents = map[string]func(w *world){
+	"a decision makes it":               func(w *world) { w.decide(missionPlan()) },
+	"the drone names it in flight":      func(w *world) { w.says(10, domain.DroneMoving, "M-X") },
+	"the drone is at the first pickup":  func(w *world) { w.saysAt(10, warehouseAt, domain.DroneMoving, "M-X") },
+	"the drone is at the depot":         func(w *world) { w.saysAt(10, depotAt, domain.DroneMoving, "M-X") },
+	"the drone is at the next delivery": func(w *world) { w.saysAt(10, hospitalsAt[0], domain.DroneDelivering, "M-X") },
+	"the drone is at both last stops":   func(w *world) { w.saysAt(10, hospitalsAt[1], domain.DroneDelivering, "M-X") },
+	"idle before freeAfter naming none": func(w *world) {
+		w.says(24, domain.DroneIdle, "")
+	},
+	"idle after freeAfter naming none": func(w *world) { w.says(26, domain.DroneIdle, "") },
+	"idle after freeAfter naming it":   func(w *world) { w.says(26, domain.DroneIdle, "M-X") },
+	"charging after freeAfter":         func(w *world) { w.says(26, domain.DroneCharging, "") },
+	"a problem naming none":            func(w *world) { w.says(10, domain.DroneProblem, "") },
+	"a problem for 30 s":               func(w *world) { w.says(10, domain.DroneProblem, ""); w.says(40, domain.DroneProblem, "") },
+	"an emergency for 30 s":            func(w *world) { w.says(10, domain.DroneEmergency, ""); w.says(40, domain.DroneEmergency, "") },
+	"an empty battery for 30 s": func(w *world) {
+		for _, s := range []float64{10, 40} {
+			w.clock(s)
+			w.expectError(w.report(charged(report("D1", domain.DroneMoving, "", at(s)), 4)), "")
+		}
+	},
+	"a problem then silence for 35 s":  func(w *world) { w.says(10, domain.DroneProblem, ""); w.clock(45); w.sweep() },
+	"maintenance":                      func(w *world) { w.says(10, domain.DroneMaintenance, "M-X") },
+	"silence for 119 s":                func(w *world) { w.clock(119); w.sweep() },
+	"silence for 120 s":                func(w *world) { w.clock(120); w.sweep() },
+	"twice its estimate":               func(w *world) { w.heard(24 * 60); w.sweep() },
+	"a second over twice its estimate": func(w *world) { w.heard(24*60 + 1); w.sweep() },
+	"O2 is cancelled":                  func(w *world) { w.clock(5); _ = w.request(cancellation("O2")) },
+	"O1 and O2 are cancelled": func(w *world) {
+		w.clock(5)
+		_ = w.request(cancellation("O1"))
+		_ = w.request(cancellation("O2"))
+	},
+}
+
+// heard puts the clock forward, with D1 heard of all the time.
+func (w *world) heard(seconds float64) {
+	w.clock(seconds)
+	d := w.drones["D1"]
+	d.SeenAt = w.now
+	w.drones["D1"] = d
+}
+
+func TestMissionTable(t *testing.T) {
+	if err := checkMissionTable(contract()); err != nil {
+		t.Error(err)
+	}
+}
+
+func checkMissionTable(r rules) error {
+	g, err := parseGrid(missionGrid)
+	if err != nil {
+		return err
+	}
+	var all []error
+	for state, build := range missionStates {
+		for event, happen := range missionEvents {
+			want, ok := g.cell(event, state)
+			if !ok {
+				all = append(all, fmt.Errorf("no cell for %s, %s", state, event))
+			}
+			w := newWorld(r)
+			build(w)
+			m, d := w.missions["M-X"], w.drones["D1"]
+			w.broken = nil
+			happen(w)
+			if got := missionDifference(m, w.missions["M-X"], d, w.drones["D1"]); got != want {
+				all = append(all, fmt.Errorf("%s, %s: %q, want %q", state, event, got, want))
+			}
+			if err := w.err(); err != nil {
+				all = append(all, fmt.Errorf("%s, %s: %w", state, event, err))
+			}
+		}
+	}
+	if want := len(missionStates) * len(missionEvents); len(g.cells) != want {
+		all = append(all, fmt.Errorf("the table has %d cells, not %d", len(g.cells), want))
+	}
+	return errors.Join(all...)
+}
+
+func missionDifference(before, after domain.Mission, d, now domain.Drone) string {
+	var parts []string
+	say := func(when bool, what string) {
+		if when {
+			parts = append(parts, what)
+		}
+	}
+	stops := after.ReachedStops - before.ReachedStops
+	say(stops != 0, fmt.Sprintf("%+d", stops))
+	say(before.Status != "" && len(after.Route) < len(before.Route), "shorter")
+	say(after.Status != before.Status, strings.TrimSpace("→"+string(after.Status)+" "+string(after.FailureReason)))
+	say(!before.CommandPublishedAt.IsZero() && after.CommandPublishedAt.IsZero(), "command")
+	say(after.RevokePending && !before.RevokePending, "revoke")
+	say(d.Bound() && !now.Bound(), "D1 "+string(now.Status))
+	if len(parts) == 0 {
+		return "."
+	}
+	return strings.Join(parts, " ")
+}

@@ -1,0 +1,183 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// The order table says what every event does to an order O1 in every state. A
+// cell says what changes, "." for nothing:
+//
+//	→S            the order's status becomes S
+//	held, offered it waits for an operator, waits no longer
+//	+1            its attempts rise by one; "anew" says they start over
+//	late, timely  it is past its deadline, is so no longer
+//	changed       its content is the message's
+//	a reason      the answer is a rejection; "noted" if an event records it
+const orderGrid = `
+event                          | none          | PENDING         | PENDING held       | PENDING late    | SOLVING              | ASSIGNED             | ASSIGNED third       | IN_DELIVERY           | DELIVERED               | CANCELLED            | tombstone
+the same request               | →PENDING      | DUPLICATE_ORDER | DUPLICATE_ORDER    | DUPLICATE_ORDER | DUPLICATE_ORDER      | DUPLICATE_ORDER      | DUPLICATE_ORDER      | DUPLICATE_ORDER       | DUPLICATE_ORDER         | DUPLICATE_ORDER      | ALREADY_CANCELLED
+other content                  | →PENDING      | changed         | changed            | changed timely  | ORDER_CONFLICT noted | ORDER_CONFLICT noted | ORDER_CONFLICT noted | ORDER_CONFLICT noted  | ORDER_CONFLICT noted    | ORDER_CONFLICT noted | ALREADY_CANCELLED
+another deadline               | →PENDING      | changed         | changed            | changed timely  | ORDER_CONFLICT noted | ORDER_CONFLICT noted | ORDER_CONFLICT noted | ORDER_CONFLICT noted  | ORDER_CONFLICT noted    | ORDER_CONFLICT noted | ALREADY_CANCELLED
+a cancellation                 | →CANCELLED    | →CANCELLED      | →CANCELLED offered | →CANCELLED      | →CANCELLED           | →CANCELLED           | →CANCELLED           | CANCEL_TOO_LATE noted | ALREADY_DELIVERED noted | ALREADY_CANCELLED    | ALREADY_CANCELLED
+an operator cancels it         | NOT_FOUND     | →CANCELLED      | →CANCELLED offered | →CANCELLED      | →CANCELLED           | →CANCELLED           | →CANCELLED           | CANCEL_TOO_LATE noted | ALREADY_DELIVERED noted | ALREADY_CANCELLED    | ALREADY_CANCELLED
+an operator holds it           | NOT_FOUND     | held            | .                  | held            | NOT_PENDING          | NOT_PENDING          | NOT_PENDING          | NOT_PENDING           | NOT_PENDING             | NOT_PENDING          | NOT_PENDING
+an operator releases it        | NOT_FOUND     | NOT_HELD        | offered anew       | NOT_HELD        | NOT_HELD             | NOT_HELD             | NOT_HELD             | NOT_HELD              | NOT_HELD                | NOT_HELD             | NOT_HELD
+its deadline passes            | .             | late            | late               | .               | late                 | late                 | late                 | late                  | .                       | .                    | .
+a decision names it            | ORDER_UNKNOWN | →ASSIGNED       | ORDER_HELD         | →ASSIGNED       | ORDER_NOT_PENDING    | ORDER_NOT_PENDING    | ORDER_NOT_PENDING    | ORDER_NOT_PENDING     | ORDER_NOT_PENDING       | ORDER_NOT_PENDING    | ORDER_NOT_PENDING
+its drone reaches the pickup   | .             | .               | .                  | .               | .                    | →IN_DELIVERY         | →IN_DELIVERY         | .                     | .                       | .                    | .
+its drone reaches the delivery | .             | .               | .                  | .               | .                    | .                    | .                    | →DELIVERED            | .                       | .                    | .
+its drone aborts               | .             | .               | .                  | .               | .                    | →PENDING +1          | →PENDING held +1     | →PENDING held         | .                       | .                    | .
+its drone is lost              | .             | .               | .                  | .               | .                    | →PENDING +1          | →PENDING held +1     | →PENDING held         | .                       | .                    | .
+its drone is faulty            | .             | .               | .                  | .               | .                    | →PENDING +1          | →PENDING held +1     | →PENDING held         | .                       | .                    | .
+`
+
+// orderStates puts O1 into the world, and where it is under way also the
+// mission M-X that drone D1 flies for it, acked, with O2 aboard beside it.
+var orderStates = map[string]func(w *world){
+	"none":         func(*world) {},
+	"PENDING":      order(func(*domain.Order) {}),
+	"PENDING held": order(func(o *domain.Order) { o.Held, o.Attempts = true, 3 }),
+	"PENDING late": order(func(o *domain.Order) { o.Late, o.Deadline = true, at(-1) }),
+	"SOLVING":      order(func(o *domain.Order) { o.Status = domain.OrderSolving }),
+	"ASSIGNED":     underWay(func(*domain.Mission, *domain.Order) {}),
+	"ASSIGNED third": underWay(func(_ *domain.Mission, o *domain.Order) {
+		o.Attempts = 2
+	}),
+	"IN_DELIVERY": underWay(func(m *domain.Mission, o *domain.Order) {
+		m.ReachedStops, o.Status = 3, domain.OrderInDelivery
+	}),
+	"DELIVERED": underWay(func(m *domain.Mission, o *domain.Order) {
+		m.ReachedStops, o.Status, o.DeliveredAt = 4, domain.OrderDelivered, at(-1)
+	}),
+	"CANCELLED": order(func(o *domain.Order) { o.Status = domain.OrderCancelled }),
+	"tombstone": func(w *world) { w.with(domain.Order{ID: "O1", Status: domain.OrderCancelled, Revision: 1}) },
+}
+
+func order(change func(*domain.Order)) func(*world) {
+	return func(w *world) {
+		o := openOrder("O1", 0)
+		change(&o)
+		w.with(o)
+	}
+}
+
+func underWay(change func(*domain.Mission, *domain.Order)) func(*world) {
+	return func(w *world) {
+		w.with(readyDrone("D1"), openOrder("O1", 0), openOrder("O2", 1))
+		d := plan("X", "D1", "O2", "O1")
+		d.Route[3], d.Route[4] = d.Route[4], d.Route[3] // O1's delivery is the third stop
+		w.expectOutcome(d, applied)
+		drone, m, o, o2 := w.drones["D1"], w.missions["M-X"], w.orders["O1"], w.orders["O2"]
+		acked(&drone)
+		drone.MissionMoved = true
+		change(&m, &o)
+		if m.ReachedStops > 1 {
+			o2.Status = domain.OrderInDelivery
+		}
+		w.with(drone, m, o, o2)
+	}
+}
+
+// orderEvents are what can happen to O1.
+var orderEvents = map[string]func(w *world) string{
+	"the same request": func(w *world) string { return answer(w.request(request("O1", 0))) },
+	"other content":    func(w *world) string { return answer(w.request(request("O1", 2))) },
+	"another deadline": func(w *world) string {
+		req := request("O1", 0)
+		req.Deadline = at(7200)
+		return answer(w.request(req))
+	},
+	"a cancellation":          func(w *world) string { return answer(w.request(cancellation("O1"))) },
+	"an operator cancels it":  func(w *world) string { return answer(w.operatorCancels("O1")) },
+	"an operator holds it":    func(w *world) string { return answer(w.holdOrder("O1")) },
+	"an operator releases it": func(w *world) string { return answer(w.releaseOrder("O1")) },
+	"its deadline passes": func(w *world) string {
+		w.clock(3541)
+		w.commit(w.sweepOrder(w.orders["O1"], w.now))
+		return ""
+	},
+	"a decision names it": func(w *world) string {
+		w.with(readyDrone("D9"))
+		if got := w.decide(plan("Y", "D9", "O1")); got != applied {
+			return got
+		}
+		return ""
+	},
+	"its drone reaches the pickup":   func(w *world) string { w.saysAt(10, warehouseAt, domain.DroneMoving, "M-X"); return "" },
+	"its drone reaches the delivery": func(w *world) string { w.saysAt(10, hospitalsAt[1], domain.DroneMoving, "M-X"); return "" },
+	"its drone aborts":               func(w *world) string { w.says(10, domain.DroneIdle, ""); return "" },
+	"its drone is lost":              func(w *world) string { w.clock(121); w.sweep(); return "" },
+	"its drone is faulty":            func(w *world) string { w.says(10, domain.DroneMaintenance, "M-X"); return "" },
+}
+
+func answer(err error) string {
+	reason, _ := ReasonOf(err)
+	return string(reason)
+}
+
+func TestOrderTable(t *testing.T) {
+	if err := checkOrderTable(contract()); err != nil {
+		t.Error(err)
+	}
+}
+
+func checkOrderTable(r rules) error {
+	g, err := parseGrid(orderGrid)
+	if err != nil {
+		return err
+	}
+	var all []error
+	for state, build := range orderStates {
+		for event, happen := range orderEvents {
+			want, ok := g.cell(event, state)
+			if !ok {
+				all = append(all, fmt.Errorf("no cell for %s, %s", state, event))
+			}
+			w := newWorld(r)
+			build(w)
+			before, known := w.orders["O1"]
+			w.broken = nil
+			notes := w.notes
+			reason := happen(w)
+			got := orderDifference(before, w.orders["O1"], known, reason, w.notes > notes)
+			if got != want {
+				all = append(all, fmt.Errorf("%s, %s: %q, want %q", state, event, got, want))
+			}
+			if err := w.err(); err != nil {
+				all = append(all, fmt.Errorf("%s, %s: %w", state, event, err))
+			}
+		}
+	}
+	if want := len(orderStates) * len(orderEvents); len(g.cells) != want {
+		all = append(all, fmt.Errorf("the table has %d cells, not %d", len(g.cells), want))
+	}
+	return errors.Join(all...)
+}
+
+func orderDifference(before, after domain.Order, known bool, reason string, noted bool) string {
+	var parts []string
+	say := func(when bool, what string) {
+		if when {
+			parts = append(parts, what)
+		}
+	}
+	say(after.Status != before.Status, "→"+string(after.Status))
+	say(known && after.ContentHash != before.ContentHash, "changed")
+	say(after.Held && !before.Held, "held")
+	say(!after.Held && before.Held, "offered")
+	say(after.Attempts == before.Attempts+1, "+1")
+	say(after.Attempts < before.Attempts, "anew")
+	say(after.Late && !before.Late, "late")
+	say(!after.Late && before.Late, "timely")
+	say(reason != "", reason)
+	say(noted, "noted")
+	if len(parts) == 0 {
+		return "."
+	}
+	return strings.Join(parts, " ")
+}
