@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"cloud.google.com/go/firestore"
+	"cloud.google.com/go/firestore/apiv1/firestorepb"
 	"google.golang.org/grpc/codes"
 
 	"github.com/dronefleet/dronefleet/domain"
@@ -49,6 +50,24 @@ func (s *Store) Drones(ctx context.Context, status domain.DroneStatus, page Page
 func (s *Store) Orders(ctx context.Context, status domain.OrderStatus, page Page) ([]domain.Order, error) {
 	list, err := collect(page.of(s.where(Orders, "status", string(status))).Documents(ctx), decodeOrder)
 	return list, wrap(err, "orders")
+}
+
+// OrderCounts counts the orders of each status that is not empty. They are
+// counted one status after the other, so an order that changes meanwhile may
+// count twice or not at all.
+func (s *Store) OrderCounts(ctx context.Context) (map[domain.OrderStatus]int64, error) {
+	counts := map[domain.OrderStatus]int64{}
+	for _, status := range domain.OrderStatuses {
+		q := s.where(Orders, "status", string(status))
+		result, err := q.NewAggregationQuery().WithCount("n").Get(ctx)
+		if err != nil {
+			return nil, wrap(err, "count %s orders", status)
+		}
+		if n, ok := result["n"].(*firestorepb.Value); ok {
+			counts[status] = n.GetIntegerValue()
+		}
+	}
+	return counts, nil
 }
 
 // Missions lists missions by id; status may be empty.

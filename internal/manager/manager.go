@@ -52,6 +52,9 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 	if cfg.SweepInterval == 0 {
 		cfg.SweepInterval = 5 * time.Second
 	}
+	if cfg.Format == "" {
+		cfg.Format = wire.Protobuf
+	}
 	cfg.Worker.Now = clock.Now
 	if cfg.Worker.TelemetryCoalesce == 0 {
 		cfg.Worker.TelemetryCoalesce = clock.Real(time.Second)

@@ -1,0 +1,129 @@
+// Command optimizer plans the fleet's missions: every ten seconds it takes a
+// snapshot of idle drones and pending orders, solves it and publishes
+// decisions, which the State Manager makes missions or rejects.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/google/uuid"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/cli"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/dispatch"
+	"github.com/dronefleet/dronefleet/internal/manager"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+)
+
+type grammar struct {
+	Run     runCommand       `cmd:"" help:"Run a solve cycle of every depot every interval."`
+	Once    onceCommand      `cmd:"" help:"Run one solve cycle of every depot and end, for a scheduler."`
+	Version kong.VersionFlag `help:"Print the version."`
+}
+
+func main() {
+	cli.Main(&grammar{}, "Plans the missions of a medical drone fleet.")
+}
+
+// cycles holds the flags that every kind of cycle takes.
+type cycles struct {
+	cli.Connection
+	cli.Logging
+	Depot      []string      `help:"Depots to plan for; default all." placeholder:"ID"`
+	SolveLimit time.Duration `help:"How long one cycle may search." default:"8s"`
+	LockTTL    time.Duration `help:"How long a crashed cycle blocks the next." default:"15s" name:"lock-ttl"`
+	Format     wire.Format   `help:"Form of published messages: protobuf or json." default:"protobuf" enum:"protobuf,json"`
+}
+
+type runCommand struct {
+	cycles
+	Interval time.Duration `help:"Time between cycles." default:"10s"`
+}
+
+type onceCommand struct{ cycles }
+
+// Run runs cycles until interrupted.
+func (c *runCommand) Run(ctx context.Context) error {
+	if c.Interval <= 0 {
+		return fmt.Errorf("--interval is %s; give a positive time", c.Interval)
+	}
+	return c.with(ctx, c.Interval, func(r *dispatch.Runner) error {
+		err := r.Run(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	})
+}
+
+// Run runs one cycle of every depot. That another process is at it is no
+// failure.
+func (c *onceCommand) Run(ctx context.Context) error {
+	return c.with(ctx, 0, func(r *dispatch.Runner) error {
+		depots, err := r.DepotIDs(ctx)
+		errs := []error{err}
+		for _, depot := range depots {
+			_, err := r.Once(ctx, depot, nil)
+			if errors.Is(err, dispatch.ErrLocked) {
+				fmt.Fprintf(os.Stderr, "depot %s: another cycle is running; skipped\n", depot)
+				err = nil
+			}
+			errs = append(errs, err)
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// with connects and calls f with a runner.
+func (c *cycles) with(ctx context.Context, interval time.Duration, f func(*dispatch.Runner) error) error {
+	if c.SolveLimit <= 0 {
+		return fmt.Errorf("--solve-limit is %s; give a positive time", c.SolveLimit)
+	}
+	clients, clock, err := c.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer clients.Close()
+	publisher := pubsubio.NewPublisher(clients.PubSub)
+	defer publisher.Stop()
+	r, err := c.runner(clients, clock, publisher, interval)
+	if err != nil {
+		return err
+	}
+	return f(r)
+}
+
+func (c *cycles) runner(clients *connect.Clients, clock *simclock.Clock, publisher *pubsubio.Publisher, interval time.Duration) (*dispatch.Runner, error) {
+	log := c.Logger(os.Stderr)
+	locks, err := manager.NewLocks(clients, clock, log)
+	if err != nil {
+		return nil, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	cfg := dispatch.Config{
+		Interval: interval, LockTTL: c.LockTTL, SolveLimit: c.SolveLimit, Seed: uint64(time.Now().UnixNano()),
+		Holder: fmt.Sprintf("%s/%d", host, os.Getpid()),
+	}
+	for _, id := range c.Depot {
+		if err := domain.CheckID(id); err != nil {
+			return nil, fmt.Errorf("--depot %q %w", id, err)
+		}
+		cfg.Depots = append(cfg.Depots, domain.DepotID(id))
+	}
+	store := firestoretx.New(clients.Firestore, firestoretx.Config{Now: clock.Now})
+	log.Info("optimizer started", slog.String("project", clients.Config.Project), slog.Float64("speed", clock.Speed))
+	return dispatch.NewRunner(store, locks, dispatch.Publisher(publisher, c.Format), uuid.NewString, clock, cfg, log, clients.Meter), nil
+}

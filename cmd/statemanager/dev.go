@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/mattn/go-isatty"
+
+	"github.com/dronefleet/dronefleet/internal/cli"
+	"github.com/dronefleet/dronefleet/internal/devrun"
+	"github.com/dronefleet/dronefleet/solver"
+)
+
+type devCommand struct {
+	Duration        time.Duration `help:"End after this long, with a report; 0 runs until interrupted." default:"0"`
+	Drones          int           `help:"Size of the fleet." default:"40"`
+	Hz              float64       `help:"Telemetry per drone and second." default:"1"`
+	OrdersPerMinute float64       `help:"Mean rate of new orders." default:"12"`
+	Speed           float64       `help:"Simulated seconds per second." default:"1"`
+	Seed            uint64        `help:"Repeats the world's choices." default:"1"`
+	Solver          string        `help:"How missions are planned: ${enum}." enum:"sisr,greedy,nearest" default:"sisr"`
+	SolveLimit      time.Duration `help:"How long one cycle may search, in real time." default:"1s"`
+	Report          string        `help:"Also write the report to this file, as JSON." placeholder:"FILE" type:"path"`
+	FirestoreAddr   string        `help:"Where the embedded Firestore listens; default a free port." placeholder:"HOST:PORT"`
+	PubsubAddr      string        `help:"Where the embedded Pub/Sub listens; default a free port." placeholder:"HOST:PORT"`
+	LogLevel        string        `help:"Least severity to log to standard error: ${enum}." enum:"debug,info,warn,error" default:"error"`
+}
+
+// errInvariants makes the process fail when the fleet did.
+var errInvariants = errors.New("invariants broke; see the report")
+
+var strategies = map[string]solver.Strategy{"sisr": solver.SISR, "greedy": solver.Greedy, "nearest": solver.NearestFirst}
+
+// Run runs the fleet, prints its report, and fails if an invariant broke.
+func (c *devCommand) Run(ctx context.Context) error {
+	var logging cli.Logging
+	if err := logging.LogLevel.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		return err
+	}
+	// A file that cannot be written shall be known before the run, not after.
+	var out *os.File
+	if c.Report != "" {
+		var err error
+		if out, err = os.Create(c.Report); err != nil {
+			return fmt.Errorf("--report: %w", err)
+		}
+		defer out.Close()
+	}
+	report, err := devrun.Run(ctx, devrun.Config{
+		Duration: c.Duration, Drones: c.Drones, Hz: c.Hz, OrdersPerMinute: c.OrdersPerMinute,
+		Speed: c.Speed, Seed: c.Seed, SolveLimit: c.SolveLimit, Strategy: strategies[c.Solver],
+		FirestoreAddr: c.FirestoreAddr, PubSubAddr: c.PubsubAddr,
+		Out: os.Stdout, Terminal: isatty.IsTerminal(os.Stdout.Fd()), Log: logging.Logger(os.Stderr),
+	})
+	if err != nil {
+		return err
+	}
+	report.Print(os.Stdout)
+	if out != nil {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		if err := errors.Join(encoder.Encode(report), out.Close()); err != nil {
+			return fmt.Errorf("--report: %w", err)
+		}
+	}
+	if len(report.Invariants.Violations) > 0 {
+		return errInvariants
+	}
+	return nil
+}

@@ -1,0 +1,21 @@
+// Command statemanager keeps the state of a medical drone fleet: it applies
+// telemetry, orders and mission decisions from Pub/Sub to Firestore. It can
+// also run a whole fleet in one process, with embedded servers and simulated
+// drones.
+package main
+
+import (
+	"github.com/alecthomas/kong"
+
+	"github.com/dronefleet/dronefleet/internal/cli"
+)
+
+type grammar struct {
+	Dev     devCommand       `cmd:"" help:"Run a whole fleet in this process: embedded servers, State Manager, optimizer, simulated drones."`
+	Serve   serveCommand     `cmd:"" help:"Run the State Manager against Google Cloud or emulators."`
+	Version kong.VersionFlag `help:"Print the version."`
+}
+
+func main() {
+	cli.Main(&grammar{}, "Keeps the state of a medical drone fleet in Firestore.")
+}

@@ -1,0 +1,136 @@
+// Package cli is what the commands have in common: connection flags, logging
+// in Cloud Logging's field names, signals, and one clear line for every error.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+)
+
+// Connection holds the flags that say where the fleet is.
+type Connection struct {
+	Project       string `help:"Google Cloud project. With emulators any name will do." env:"GOOGLE_CLOUD_PROJECT" placeholder:"ID"`
+	Database      string `help:"Firestore database." default:"(default)" env:"FIRESTORE_DATABASE" placeholder:"ID"`
+	FirestoreHost string `help:"Address of a Firestore emulator; empty for Google Cloud." env:"FIRESTORE_EMULATOR_HOST" placeholder:"HOST:PORT"`
+	PubsubHost    string `help:"Address of a Pub/Sub emulator; empty for Google Cloud." env:"PUBSUB_EMULATOR_HOST" placeholder:"HOST:PORT"`
+}
+
+// Open connects, makes sure that Firestore answers, and finds the clock that
+// the fleet goes by.
+func (c Connection) Open(ctx context.Context) (*connect.Clients, *simclock.Clock, error) {
+	clients, err := connect.Open(ctx, connect.Config{
+		Project: c.Project, Database: c.Database, FirestoreHost: c.FirestoreHost, PubSubHost: c.PubsubHost,
+	}, meter.New())
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := clients.Check(ctx); err != nil {
+		return nil, nil, errors.Join(err, clients.Close())
+	}
+	clock, err := clients.Clock(ctx)
+	if err != nil {
+		return nil, nil, errors.Join(err, clients.Close())
+	}
+	return clients, clock, nil
+}
+
+// Logging holds the flags of the log.
+type Logging struct {
+	LogLevel slog.Level `help:"Least severity to log: debug, info, warn, error." default:"info" env:"LOG_LEVEL"`
+}
+
+// Logger writes JSON lines in the field names of Cloud Logging.
+func (l Logging) Logger(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{
+		Level: l.LogLevel,
+		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+			if len(groups) > 0 {
+				return a
+			}
+			switch a.Key {
+			case slog.LevelKey:
+				level, _ := a.Value.Any().(slog.Level)
+				a = slog.String("severity", severity(level))
+			case slog.MessageKey:
+				a.Key = "message"
+			}
+			return a
+		},
+	}))
+}
+
+// severity is Cloud Logging's name of a level.
+func severity(l slog.Level) string {
+	switch {
+	case l < slog.LevelInfo:
+		return "DEBUG"
+	case l < slog.LevelWarn:
+		return "INFO"
+	case l < slog.LevelError:
+		return "WARNING"
+	}
+	return "ERROR"
+}
+
+// Version is the module version and revision the binary was built from.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	version := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			version += " " + s.Value
+		}
+	}
+	return version + " " + info.GoVersion
+}
+
+// Main parses the command line into grammar, a kong struct whose commands have
+// a Run(context.Context) error, and runs the one chosen. It ends the process:
+// 0 for success, 1 for failure, 2 for a wrong command line. The first interrupt
+// or SIGTERM ends the context; a second one ends the process.
+func Main(grammar any, description string) {
+	name := filepath.Base(os.Args[0])
+	parser, err := kong.New(grammar,
+		kong.Name(name), kong.Description(description), kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Vars{"version": name + " " + Version()},
+	)
+	if err != nil {
+		fail(name, err, 1)
+	}
+	command, err := parser.Parse(os.Args[1:])
+	if err != nil {
+		fail(name, fmt.Errorf("%w; see \"%s --help\"", err, name), 2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // from then on signals have their usual effect
+	command.BindTo(ctx, (*context.Context)(nil))
+	if err := command.Run(); err != nil {
+		fail(name, err, 1)
+	}
+}
+
+// fail prints err as one line and exits.
+func fail(name string, err error, code int) {
+	text := strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' }), "; ")
+	fmt.Fprintf(os.Stderr, "%s: %s\n", name, text)
+	os.Exit(code)
+}

@@ -1,0 +1,206 @@
+package devrun
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/policy"
+)
+
+// Report is how a run went. Its JSON form is stable.
+type Report struct {
+	Orders     OrderReport     `json:"orders"`
+	Decisions  DecisionReport  `json:"decisions"`
+	Telemetry  TelemetryReport `json:"telemetry"`
+	Cycles     CycleReport     `json:"cycles"`
+	Firestore  meter.Firestore `json:"firestore"`
+	LatencyMs  LatencyReport   `json:"latencyMs"`
+	Invariants InvariantReport `json:"invariants"`
+
+	// FirestorePerThousand is what a thousand messages of each kind cost.
+	FirestorePerThousand map[string]CostReport `json:"firestorePerThousandMessages"`
+	DeadLetters          map[string]int64      `json:"deadLetters"`
+	Seed                 uint64                `json:"seed"`
+	SimulatedSeconds     float64               `json:"simulatedSeconds"`
+	ElapsedSeconds       float64               `json:"elapsedSeconds"`
+	FirstTelemetryMs     float64               `json:"firstTelemetryMs"`
+}
+
+// OrderReport counts orders by where they stand at the end.
+type OrderReport struct {
+	Created   int `json:"created"`
+	Assigned  int `json:"assigned"` // ever given to a drone
+	Delivered int `json:"delivered"`
+	OnTime    int `json:"onTime"`
+	Pending   int `json:"pending"`
+	Held      int `json:"held"`
+	Cancelled int `json:"cancelled"`
+}
+
+// DecisionReport counts decisions by outcome.
+type DecisionReport struct {
+	Applied  int            `json:"applied"`
+	Rejected map[string]int `json:"rejected"`
+}
+
+// TelemetryReport counts reports by outcome.
+type TelemetryReport struct {
+	Applied  int64            `json:"applied"`
+	Stale    int64            `json:"stale"`
+	Rejected map[string]int64 `json:"rejected"`
+}
+
+// CycleReport counts solve cycles.
+type CycleReport struct {
+	Run     int64 `json:"run"`
+	Skipped int64 `json:"skipped"`
+	Failed  int64 `json:"failed"`
+}
+
+// LatencyReport is the time from publish to commit of telemetry, in
+// milliseconds of machine time.
+type LatencyReport struct {
+	P50 float64 `json:"p50"`
+	P99 float64 `json:"p99"`
+}
+
+// InvariantReport is the checker's verdict.
+type InvariantReport struct {
+	Checked    int      `json:"checked"`
+	Violations []string `json:"violations"`
+}
+
+// CostReport is a price in documents.
+type CostReport struct {
+	RPCs   float64 `json:"rpcs"`
+	Reads  float64 `json:"reads"`
+	Writes float64 `json:"writes"`
+}
+
+// reportOrders counts orders by their final documents and their events.
+func reportOrders(orders []domain.Order, events []domain.Event) OrderReport {
+	r := OrderReport{Created: len(orders)}
+	assigned := map[string]bool{}
+	for _, e := range events {
+		if e.Entity == domain.EntityOrder && e.To == string(domain.OrderAssigned) {
+			assigned[e.ID] = true
+		}
+	}
+	r.Assigned = len(assigned)
+	for _, o := range orders {
+		switch {
+		case o.Status == domain.OrderDelivered:
+			r.Delivered++
+			if !o.Late {
+				r.OnTime++
+			}
+		case o.Status == domain.OrderCancelled:
+			r.Cancelled++
+		case o.Held:
+			r.Held++
+		case o.Status == domain.OrderPending:
+			r.Pending++
+		}
+	}
+	return r
+}
+
+func reportDecisions(ledger []domain.LedgerEntry) DecisionReport {
+	r := DecisionReport{Rejected: map[string]int{}}
+	for _, e := range ledger {
+		if e.Outcome == domain.OutcomeApplied {
+			r.Applied++
+		} else {
+			r.Rejected[e.Reason]++
+		}
+	}
+	return r
+}
+
+// reportMeter fills in what only the meter knows.
+func (r *Report) reportMeter(m *meter.Meter, speed float64) {
+	r.Telemetry.Rejected, r.DeadLetters = map[string]int64{}, map[string]int64{}
+	messages := map[string]int64{}
+	for s, n := range m.Settled() {
+		if s.Outcome != meter.Nacked {
+			messages[s.Kind] += n
+		}
+		if s.Outcome == meter.DeadLetter {
+			r.DeadLetters[s.Kind+": "+s.Reason] += n
+		}
+		switch {
+		case s.Kind != pubsubio.TopicTelemetry:
+		case s.Outcome == meter.Applied:
+			r.Telemetry.Applied += n
+		case s.Reason == string(policy.ReasonStaleTelemetry):
+			r.Telemetry.Stale += n
+		case s.Outcome != meter.Nacked:
+			r.Telemetry.Rejected[s.Reason] += n
+		}
+	}
+	r.Cycles = CycleReport{Run: m.Count("cycles_run"), Skipped: m.Count("cycles_skipped"), Failed: m.Count("cycles_failed")}
+	r.Firestore = m.FirestoreTotals()
+	// Latencies are measured on the simulated clock.
+	h := m.Latency(pubsubio.TopicTelemetry)
+	r.LatencyMs = LatencyReport{P50: millis(h.Quantile(0.5)) / speed, P99: millis(h.Quantile(0.99)) / speed}
+	r.FirestorePerThousand = map[string]CostReport{}
+	for op, f := range m.FirestoreByOperation() {
+		if n := float64(messages[op]); n > 0 {
+			r.FirestorePerThousand[op] = CostReport{
+				RPCs: float64(f.RPCs) * 1000 / n, Reads: float64(f.Reads) * 1000 / n, Writes: float64(f.Writes) * 1000 / n,
+			}
+		}
+	}
+}
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// Print writes the report for people.
+func (r Report) Print(w io.Writer) {
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "%-11s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	fmt.Fprintf(w, "\nReport after %.0f s (%.0f s simulated), seed %d\n", r.ElapsedSeconds, r.SimulatedSeconds, r.Seed)
+	o := r.Orders
+	line("orders", "%d created, %d assigned, %d delivered (%d on time), %d pending, %d held, %d cancelled",
+		o.Created, o.Assigned, o.Delivered, o.OnTime, o.Pending, o.Held, o.Cancelled)
+	line("decisions", "%d applied, rejected: %s", r.Decisions.Applied, tally(r.Decisions.Rejected))
+	line("telemetry", "%d applied, %d stale, rejected: %s", r.Telemetry.Applied, r.Telemetry.Stale, tally(r.Telemetry.Rejected))
+	if len(r.DeadLetters) > 0 {
+		line("dead", "%s", tally(r.DeadLetters))
+	}
+	line("cycles", "%d run, %d skipped, %d failed", r.Cycles.Run, r.Cycles.Skipped, r.Cycles.Failed)
+	line("firestore", "%d reads, %d writes, %d RPCs", r.Firestore.Reads, r.Firestore.Writes, r.Firestore.RPCs)
+	for _, kind := range slices.Sorted(maps.Keys(r.FirestorePerThousand)) {
+		c := r.FirestorePerThousand[kind]
+		line("", "per 1,000 %s: %.0f reads, %.0f writes, %.0f RPCs", kind, c.Reads, c.Writes, c.RPCs)
+	}
+	line("latency", "publish to commit of telemetry: p50 %.1f ms, p99 %.1f ms; first telemetry applied after %.0f ms", r.LatencyMs.P50, r.LatencyMs.P99, r.FirstTelemetryMs)
+	if len(r.Invariants.Violations) == 0 {
+		line("invariants", "I1-I9 hold (%d checks)", r.Invariants.Checked)
+		return
+	}
+	line("invariants", "BROKEN, %d of %d checks:", len(r.Invariants.Violations), r.Invariants.Checked)
+	for _, v := range r.Invariants.Violations {
+		fmt.Fprintln(w, "  "+v)
+	}
+}
+
+// tally lists counts by name.
+func tally[N int | int64](counts map[string]N) string {
+	if len(counts) == 0 {
+		return "none"
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[name], name))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,247 @@
+package devrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/deploy"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/dispatch"
+	"github.com/dronefleet/dronefleet/internal/firestoreemu"
+	"github.com/dronefleet/dronefleet/internal/fleetsim"
+	"github.com/dronefleet/dronefleet/internal/manager"
+	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/pubsubemu"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+)
+
+// missionsSubscription carries commands to the simulated drones.
+const missionsSubscription = "missions-simulated-fleet"
+
+// Run runs the fleet until ctx ends or the duration is over, and reports. An
+// error means that it could not be run; broken invariants are in the report.
+func Run(ctx context.Context, cfg Config) (Report, error) {
+	if err := cfg.Validate(); err != nil {
+		return Report{}, err
+	}
+	began := time.Now()
+	clock, err := simclock.New(simclock.Rate{Epoch: began, Speed: cfg.Speed})
+	if err != nil {
+		return Report{}, err
+	}
+	srv, err := startServers(cfg, clock)
+	if err != nil {
+		return Report{}, err
+	}
+	f := &fleet{cfg: cfg, clock: clock, servers: srv, began: began, simBegan: clock.Now()}
+	err = f.open(ctx)
+	if err == nil {
+		err = f.run(ctx)
+	}
+	var report Report
+	if err == nil {
+		report, err = f.report(context.WithoutCancel(ctx))
+	}
+	return report, errors.Join(err, f.close())
+}
+
+func startServers(cfg Config, clock *simclock.Clock) (servers, error) {
+	fs, err := firestoreemu.Start(firestoreemu.Options{
+		Addr: cfg.FirestoreAddr, Clock: clock, Indexes: deploy.FirestoreIndexes, DataDir: subdirectory(cfg.DataDir, "firestore"), Logger: cfg.Log,
+	})
+	if err != nil {
+		return servers{}, fmt.Errorf("embedded Firestore: %w", err)
+	}
+	ps, err := pubsubemu.Start(pubsubemu.Options{
+		Addr: cfg.PubSubAddr, PublishTime: clock.Now, DataDir: subdirectory(cfg.DataDir, "pubsub"), Logger: cfg.Log,
+	})
+	if err != nil {
+		return servers{}, errors.Join(fmt.Errorf("embedded Pub/Sub: %w", err), fs.Close())
+	}
+	return servers{fs, ps}, nil
+}
+
+// fleet is everything that runs.
+type fleet struct {
+	cfg      Config
+	clock    *simclock.Clock
+	servers  servers
+	began    time.Time
+	simBegan time.Time
+
+	product *connect.Clients // of the State Manager and the optimizer
+	world   *connect.Clients // of the drones and hospitals
+	manager *manager.Manager
+	runner  *dispatch.Runner
+	drones  *fleetsim.Fleet
+	orders  *fleetsim.OrderSource
+	journal *fleetsim.Journal
+	publish *pubsubio.Publisher // the optimizer's
+	outside *pubsubio.Publisher // the world's
+
+	firstTelemetry time.Duration
+}
+
+// open connects everything, creates topics and introduces the fleet.
+func (f *fleet) open(ctx context.Context) error {
+	hosts := connect.Config{FirestoreHost: f.servers.firestore.Addr(), PubSubHost: f.servers.pubsub.Addr()}
+	var err error
+	if f.product, err = connect.Open(ctx, hosts, meter.New()); err != nil {
+		return err
+	}
+	if f.world, err = connect.Open(ctx, hosts, meter.New()); err != nil {
+		return err
+	}
+	if err := pubsubio.Ensure(ctx, f.world.PubSub); err != nil {
+		return err
+	}
+	if err := pubsubio.EnsureSubscription(ctx, f.world.PubSub, missionsSubscription, pubsubio.TopicMissions, true); err != nil {
+		return err
+	}
+	if err := f.world.ShareClock(ctx, f.clock.Rate); err != nil {
+		return err
+	}
+	world, err := fleetsim.NewWorld(fleetsim.WorldConfig{Drones: f.cfg.Drones, Seed: f.cfg.Seed})
+	if err != nil {
+		return err
+	}
+	if f.manager, err = manager.New(f.product, f.clock, manager.Config{}, f.cfg.Log); err != nil {
+		return err
+	}
+	setup := firestoretx.New(f.world.Firestore, firestoretx.Config{Now: f.clock.Now})
+	if err := setup.Setup(ctx, world.Depots, world.Warehouses, world.Drones); err != nil {
+		return err
+	}
+	f.publish, f.outside = pubsubio.NewPublisher(f.product.PubSub), pubsubio.NewPublisher(f.world.PubSub)
+	f.journal = fleetsim.NewJournal()
+	f.runner = dispatch.NewRunner(f.manager.Store, f.manager.Locks, journaled(dispatch.Publisher(f.publish, wire.Protobuf), f.journal), uuid.NewString, f.clock,
+		dispatch.Config{SolveLimit: f.cfg.SolveLimit, Strategy: f.cfg.Strategy, Seed: f.cfg.Seed, Holder: "dev"}, f.cfg.Log, f.product.Meter)
+	f.drones, err = fleetsim.NewFleet(world, fleetsim.FleetConfig{Hz: f.cfg.Hz, Seed: f.cfg.Seed}, f.clock, simulated{f.outside}, f.journal)
+	if err != nil {
+		return err
+	}
+	f.orders, err = fleetsim.NewOrderSource(world, fleetsim.OrderConfig{PerMinute: f.cfg.OrdersPerMinute, Seed: f.cfg.Seed, IDPrefix: "O-" + uuid.NewString()[:8]}, f.clock, simulated{f.outside}, f.journal)
+	return err
+}
+
+// simulated lets the simulated world publish.
+type simulated struct{ *pubsubio.Publisher }
+
+func (s simulated) Publish(ctx context.Context, topic string, data []byte, attrs map[string]string, orderingKey string) fleetsim.Result {
+	return result{s.Publisher.Publish(ctx, topic, data, attrs, orderingKey)}
+}
+
+type result struct{ pubsubio.Published }
+
+func (r result) Get(ctx context.Context) (string, error) { return r.Wait(ctx) }
+
+// run runs all parts until ctx ends or the duration is over; then the world
+// stops first, the backlog is worked off, and the State Manager stops last.
+func (f *fleet) run(ctx context.Context) error {
+	if f.cfg.Duration > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, f.cfg.Duration)
+		defer cancel()
+	}
+	f.announce()
+
+	background := context.WithoutCancel(ctx)
+	managerCtx, stopManager := context.WithCancel(background)
+	defer stopManager()
+	var managing errgroup.Group
+	managing.Go(func() error { return f.manager.Run(managerCtx) })
+	commandCtx, stopCommands := context.WithCancel(background)
+	defer stopCommands()
+	managing.Go(func() error { return f.receiveCommands(commandCtx) })
+
+	var world errgroup.Group
+	world.Go(func() error { f.drones.Run(ctx); return nil })
+	world.Go(func() error { f.orders.Run(ctx); return nil })
+	world.Go(func() error {
+		f.awaitTelemetry(ctx)
+		return f.runner.Run(ctx)
+	})
+	world.Go(func() error { f.status(ctx); return nil })
+	err := world.Wait()
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		err = nil
+	}
+	f.outside.Stop()
+	f.publish.Stop()
+	f.drain(background)
+	stopManager()
+	stopCommands()
+	return errors.Join(err, managing.Wait())
+}
+
+func (f *fleet) announce() {
+	hosts := f.product.Config
+	fmt.Fprintf(f.cfg.Out, "DroneFleet: %d drones around Paris, telemetry %g/s each, %g orders/min, time x%g, seed %d\n",
+		f.cfg.Drones, f.cfg.Hz, f.cfg.OrdersPerMinute, f.cfg.Speed, f.cfg.Seed)
+	fmt.Fprintf(f.cfg.Out, "Other State Managers and optimizers can join from another terminal with\n  export %s=%s\n  export %s=%s\n",
+		connect.FirestoreHost, hosts.FirestoreHost, connect.PubSubHost, hosts.PubSubHost)
+	fmt.Fprintln(f.cfg.Out, "Ctrl-C ends the run with a report.")
+}
+
+// awaitTelemetry waits until the first report is applied, so that the first
+// cycle sees drones.
+func (f *fleet) awaitTelemetry(ctx context.Context) {
+	applied := meter.Settlement{Kind: pubsubio.TopicTelemetry, Outcome: meter.Applied}
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		n := f.product.Meter.Settled()[applied]
+		if n > 0 && f.firstTelemetry == 0 {
+			f.firstTelemetry = time.Since(f.began)
+		}
+		// The whole fleet reports within one simulated second and a bit.
+		if n >= int64(f.cfg.Drones) || n > 0 && time.Since(f.began) > f.firstTelemetry+2*time.Second {
+			return
+		}
+	}
+}
+
+// drainTimeout bounds how long a run that is over waits for the backlog.
+const drainTimeout = 30 * time.Second
+
+// drain waits until every message has been settled.
+func (f *fleet) drain(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
+	defer cancel()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for backlog := f.backlog(); backlog > 0; backlog = f.backlog() {
+		select {
+		case <-ctx.Done():
+			fmt.Fprintf(f.cfg.Out, "%d messages are still unsettled after %s; reporting without them\n", backlog, drainTimeout)
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// backlog counts the messages that the State Managers have not settled.
+func (f *fleet) backlog() int {
+	var n int
+	for name, s := range f.servers.pubsub.Counters().Subscriptions {
+		for _, topic := range pubsubio.InboundTopics {
+			if lastSegment(name) == pubsubio.Subscription(topic) {
+				n += int(s.Backlog)
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,83 @@
+package devrun
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/meter"
+)
+
+// status keeps the user informed: one redrawn line on a terminal, a line every
+// five seconds elsewhere.
+type status struct {
+	out      io.Writer
+	terminal bool
+	meter    *meter.Meter
+	store    *firestoretx.Store
+	now      func() time.Time
+	began    time.Time // simulated
+	speed    float64
+}
+
+const (
+	redrawEvery = 500 * time.Millisecond
+	printEvery  = 5 * time.Second
+)
+
+// run prints until ctx ends.
+func (s status) run(ctx context.Context) {
+	every := printEvery
+	if s.terminal {
+		every = redrawEvery
+	}
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	var last int64
+	lastAt := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			if s.terminal {
+				fmt.Fprint(s.out, "\r\x1b[K")
+			}
+			return
+		case <-ticker.C:
+		}
+		applied := s.applied(pubsubio.TopicTelemetry)
+		rate := float64(applied-last) / time.Since(lastAt).Seconds()
+		last, lastAt = applied, time.Now()
+		orders, err := s.store.OrderCounts(meter.WithOperation(ctx, "status"))
+		if err != nil {
+			continue // the run is ending, or the next look succeeds
+		}
+		line := fmt.Sprintf("%6s  telemetry %.0f/s  orders: %d pending, %d assigned, %d aboard, %d delivered  missions: %d (%d refused)  cycles: %d  p99 %.0f ms",
+			s.now().Sub(s.began).Truncate(time.Second), rate,
+			orders[domain.OrderPending], orders[domain.OrderAssigned], orders[domain.OrderInDelivery], orders[domain.OrderDelivered],
+			s.applied(pubsubio.TopicDecisions), s.rejected(pubsubio.TopicDecisions), s.meter.Count("cycles_run"),
+			millis(s.meter.Latency(pubsubio.TopicTelemetry).Quantile(0.99))/s.speed)
+		if s.terminal {
+			fmt.Fprint(s.out, "\r\x1b[K"+line)
+		} else {
+			fmt.Fprintln(s.out, line)
+		}
+	}
+}
+
+func (s status) applied(kind string) int64 {
+	return s.meter.Settled()[meter.Settlement{Kind: kind, Outcome: meter.Applied}]
+}
+
+func (s status) rejected(kind string) int64 {
+	var n int64
+	for k, v := range s.meter.Settled() {
+		if k.Kind == kind && k.Outcome == meter.Rejected {
+			n += v
+		}
+	}
+	return n
+}

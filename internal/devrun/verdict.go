@@ -1,0 +1,86 @@
+package devrun
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/dispatch"
+	"github.com/dronefleet/dronefleet/internal/fleetsim"
+	"github.com/dronefleet/dronefleet/internal/invariant"
+)
+
+// report reads what the run left behind and has it judged.
+func (f *fleet) report(ctx context.Context) (Report, error) {
+	r := Report{
+		Seed: f.cfg.Seed, ElapsedSeconds: time.Since(f.began).Seconds(),
+		SimulatedSeconds: f.clock.Now().Sub(f.simBegan).Seconds(),
+		FirstTelemetryMs: millis(f.firstTelemetry),
+	}
+	// The figures first: reading the history would add to them.
+	r.reportMeter(f.product.Meter, f.cfg.Speed)
+	h, err := f.history(ctx)
+	if err != nil {
+		return r, fmt.Errorf("read the history: %w", err)
+	}
+	r.Orders = reportOrders(h.Orders, h.Events)
+	r.Decisions = reportDecisions(h.Ledger)
+	verdict := invariant.Check(h)
+	r.Invariants = InvariantReport{Checked: verdict.Checked, Violations: []string{}}
+	for _, v := range verdict.Violations {
+		r.Invariants.Violations = append(r.Invariants.Violations, v.String())
+	}
+	return r, nil
+}
+
+// history gathers documents, events and journals.
+func (f *fleet) history(ctx context.Context) (invariant.History, error) {
+	var h invariant.History
+	store := f.manager.Store
+	all := firestoretx.Page{}
+	read := []func() error{
+		func() (err error) { h.Drones, err = store.Drones(ctx, "", all); return },
+		func() (err error) { h.Orders, err = store.Orders(ctx, "", all); return },
+		func() (err error) { h.Missions, err = store.Missions(ctx, "", all); return },
+		func() (err error) { h.Ledger, err = store.LedgerInCommitOrder(ctx); return },
+		func() (err error) { h.Events, err = store.AllEvents(ctx); return },
+		func() error {
+			fences, err := store.Fences(ctx)
+			h.Fences = fences
+			return err
+		},
+	}
+	for _, topic := range pubsubio.InboundTopics {
+		read = append(read, func() error {
+			return pubsubio.DeadLetters(ctx, f.world.PubSub, topic, math.MaxInt32, func(l pubsubio.DeadLetter) (bool, error) {
+				h.DeadLetters = append(h.DeadLetters, invariant.DeadLetter{MessageID: l.MessageID, Reason: l.Reason})
+				return false, nil
+			})
+		})
+	}
+	for _, f := range read {
+		if err := f(); err != nil {
+			return h, err
+		}
+	}
+	h.Journal = f.journal.Messages()
+	return h, nil
+}
+
+// journaled notes every decision that the server took, for the checker.
+func journaled(publish dispatch.Publish, j *fleetsim.Journal) dispatch.Publish {
+	return func(ctx context.Context, decisions []domain.Decision) error {
+		err := publish(ctx, decisions)
+		if err != nil {
+			return err
+		}
+		for _, d := range decisions {
+			j.Confirm(invariant.Message{Topic: pubsubio.TopicDecisions, DecisionID: d.ID, Timestamp: d.SnapshotTime})
+		}
+		return nil
+	}
+}
