@@ -20,8 +20,6 @@ import (
 	"github.com/dronefleet/dronefleet/internal/pubsubemu"
 )
 
-func runChild() bool { return false }
-
 var epoch = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
 func TestStart_busyPort(t *testing.T) {

@@ -1,0 +1,235 @@
+package pubsubemu_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"github.com/google/go-cmp/cmp"
+	"github.com/jonboulle/clockwork"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/dronefleet/dronefleet/internal/pubsubemu"
+)
+
+// childDataDir makes the test binary a server on this data directory, which
+// the test kills.
+const childDataDir = "PUBSUBEMU_TEST_CHILD_DATA_DIR"
+
+// runChild serves until standard input closes, when this process is the child.
+func runChild() bool {
+	dir := os.Getenv(childDataDir)
+	if dir == "" {
+		return false
+	}
+	server, err := pubsubemu.Start(pubsubemu.Options{DataDir: dir})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println(server.Addr())
+	_, _ = io.Copy(io.Discard, os.Stdin) // the parent died: do not outlive it
+	_ = server.Close()
+	return true
+}
+
+// startChild runs a server in another process and returns its address.
+func startChild(t *testing.T, dir string) (addr string, kill func()) {
+	t.Helper()
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), childDataDir+"="+dir)
+	child.Stderr = os.Stderr
+	stdin, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill = sync.OnceFunc(func() {
+		_ = child.Process.Kill() // SIGKILL: nothing is flushed
+		_ = child.Wait()
+		_ = stdin.Close()
+	})
+	t.Cleanup(kill)
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(line), kill
+}
+
+func TestDurability_publishSurvivesKill(t *testing.T) { // P-DUR-01
+	dir := t.TempDir()
+	addr, kill := startChild(t, dir)
+	b := connect(t, addr)
+	topic := b.topic("telemetry")
+	sub := b.subscribe("ingest", topic, nil)
+	orders := b.subscribe("orders", topic, func(c *pubsubpb.Subscription) {
+		c.Filter, c.EnableMessageOrdering = "attributes:order", true
+	})
+
+	// Writers publish until the server dies under them; one reader acks.
+	var mu sync.Mutex
+	answered, acked := map[string]bool{}, map[string]bool{}
+	enough := make(chan struct{})
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				text := fmt.Sprintf("w%d-%d", w, i)
+				m := &pubsubpb.PubsubMessage{Data: []byte(text)}
+				if i%2 == 0 {
+					m.OrderingKey, m.Attributes = fmt.Sprint(w), map[string]string{"order": ""}
+				}
+				_, err := b.pub.Publish(t.Context(), &pubsubpb.PublishRequest{Topic: topic, Messages: []*pubsubpb.PubsubMessage{m}})
+				if err != nil {
+					return
+				}
+				mu.Lock()
+				if answered[text] = true; len(answered) == 800 {
+					close(enough)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Go(func() {
+		for {
+			got, err := b.sub.Pull(t.Context(), &pubsubpb.PullRequest{Subscription: sub, MaxMessages: 10})
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			for _, text := range payloads(got.ReceivedMessages) {
+				acked[text] = true // before the call: the ack may land though its answer does not
+			}
+			mu.Unlock()
+			_, err = b.sub.Acknowledge(t.Context(), &pubsubpb.AcknowledgeRequest{Subscription: sub, AckIds: ackIDs(got.ReceivedMessages)})
+			if err != nil {
+				return
+			}
+		}
+	})
+	select {
+	case <-enough:
+	case <-b.deadline().Done():
+		t.Fatal("publishing stalled")
+	}
+	kill()
+	wg.Wait()
+
+	again := start(t, pubsubemu.Options{DataDir: dir})
+	left := everything(again, sub)
+	for text := range answered {
+		if !acked[text] && left[text] == 0 {
+			t.Errorf("%s was answered OK, never acked, and is gone", text)
+		}
+	}
+	ordered := again.stream(&pubsubpb.StreamingPullRequest{Subscription: orders})
+	next := map[string]int{}
+	for _, m := range ordered.receive(again.server.Counters().Subscriptions[orders].Backlog) {
+		if want := fmt.Sprintf("w%s-%d", m.Message.OrderingKey, next[m.Message.OrderingKey]); string(m.Message.Data) != want {
+			t.Fatalf("after the crash key %s went on with %s, want %s", m.Message.OrderingKey, m.Message.Data, want)
+		}
+		next[m.Message.OrderingKey] += 2
+	}
+}
+
+// everything drains a subscription and counts payloads.
+func everything(b *bench, sub string) map[string]int {
+	b.t.Helper()
+	got := map[string]int{}
+	for batch := b.pull(sub, 1000); len(batch) > 0; batch = b.pull(sub, 1000) {
+		for _, text := range payloads(batch) {
+			got[text]++
+		}
+		b.ack(sub, batch...)
+	}
+	return got
+}
+
+func TestDurability_restart(t *testing.T) { // P-DUR-01, P-SEEK-01
+	dir, clock := t.TempDir(), clockwork.NewFakeClockAt(epoch)
+	open := func() *bench { return start(t, pubsubemu.Options{DataDir: dir, Clock: clock}) }
+	b := open()
+	ctx := b.deadline()
+	topic, gone := b.topic("telemetry"), b.topic("gone")
+	replay := topicName("replay")
+	if _, err := b.pub.CreateTopic(ctx, &pubsubpb.Topic{Name: replay, MessageRetentionDuration: durationpb.New(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	sub := b.subscribe("ingest", topic, func(c *pubsubpb.Subscription) { c.RetainAckedMessages = true })
+	snapped, detached := b.subscribe("snapped", topic, nil), b.subscribe("detached", topic, nil)
+	orphan := b.subscribe("orphan", gone, nil)
+	b.publish(topic, texts("m", 4)...)
+	b.publish(gone, texts("left", 1)...)
+	b.publish(replay, texts("replayed", 1)...)
+	if _, err := b.pub.DeleteTopic(ctx, &pubsubpb.DeleteTopicRequest{Topic: gone}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.pub.DetachSubscription(ctx, &pubsubpb.DetachSubscriptionRequest{Subscription: detached}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.sub.CreateSnapshot(ctx, &pubsubpb.CreateSnapshotRequest{Name: snapshotName("snap"), Subscription: snapped}); err != nil {
+		t.Fatal(err)
+	}
+	b.ack(sub, b.pull(sub, 2)...)
+	stale := b.pull(sub, 1) // leased when the server stops
+	b.ack(snapped, b.pull(snapped, 10)...)
+	if _, err := pubsubemu.Start(pubsubemu.Options{DataDir: dir}); err == nil || !strings.Contains(err.Error(), "another server") {
+		t.Errorf("second server on one directory: %v", err)
+	}
+	if err := b.server.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	b = open()
+	ctx = b.deadline()
+	b.ack(sub, stale...) // an ack id of the first start must not settle a delivery of the second
+	current := b.pull(sub, 1)
+	b.ack(sub, stale...)
+	b.modify(sub, 0, current...)
+	if got := b.server.Counters().Subscriptions[sub]; got.Backlog != 2 {
+		t.Errorf("backlog %d after stale acks, want 2", got.Backlog)
+	}
+	seek(b, sub, epoch)
+	if got := everything(b, sub); len(got) != 4 {
+		t.Errorf("replayed %v, want all 4", got)
+	}
+	if _, err := b.sub.Seek(ctx, &pubsubpb.SeekRequest{Subscription: snapped, Target: &pubsubpb.SeekRequest_Snapshot{Snapshot: snapshotName("snap")}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := everything(b, snapped); len(got) != 4 {
+		t.Errorf("snapshot brought back %v, want all 4", got)
+	}
+	if got := payloads(b.pull(orphan, 10)); !slices.Equal(got, []string{"left0"}) {
+		t.Errorf("orphan holds %v", got)
+	}
+	if _, err := b.sub.Pull(ctx, &pubsubpb.PullRequest{Subscription: detached, MaxMessages: 1}); status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("detached subscription: %v", err)
+	}
+	late := b.subscribe("late", replay, nil)
+	seek(b, late, epoch)
+	if diff := cmp.Diff([]string{"replayed0"}, payloads(b.pull(late, 10))); diff != "" {
+		t.Error(diff)
+	}
+	ids := b.publish(topic, texts("new", 1)...)
+	if ids[0] <= "6" && len(ids[0]) == 1 {
+		t.Errorf("message id %s was used before the restart", ids[0])
+	}
+}
