@@ -7,6 +7,7 @@ import (
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -153,10 +154,11 @@ func (d *database) commit(ctx context.Context, owner *locks.Owner, writes []writ
 	if failure != nil {
 		return nil, failure
 	}
+	d.holdLocks(ctx)
 	earliest := arrival.Truncate(time.Millisecond).UnixMicro()
 	at, err := d.store.Commit(storeChanges(done, changes), earliest)
 	if err != nil {
-		return nil, err
+		return nil, status.Errorf(codes.Internal, "embedded firestore: the commit may or may not be kept: %v", err)
 	}
 	return &pb.CommitResponse{WriteResults: done.writeResults(at), CommitTime: store.Timestamp(at)}, nil
 }

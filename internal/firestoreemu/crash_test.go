@@ -9,10 +9,12 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 
+	"github.com/dronefleet/dronefleet/internal/firestoreemu/fault"
 	"github.com/dronefleet/dronefleet/internal/firestoreemu/store"
 )
 
@@ -21,6 +23,9 @@ import (
 const (
 	childDirEnv  = "FIRESTOREEMU_TEST_CHILD_DIR"
 	childSyncEnv = "FIRESTOREEMU_TEST_CHILD_SYNC"
+	// childCrashEnv lets the child kill itself "before" or "after" its second
+	// log write.
+	childCrashEnv = "FIRESTOREEMU_TEST_CHILD_CRASH"
 )
 
 func serveAsChild(dir string) {
@@ -28,7 +33,18 @@ func serveAsChild(dir string) {
 	if err := sync.UnmarshalText([]byte(os.Getenv(childSyncEnv))); err != nil {
 		panic(err)
 	}
-	s, err := Start(Options{DataDir: dir, Sync: sync})
+	faults := fault.New(1)
+	kill := fault.Crash(func() {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // does not return
+		select {}
+	})
+	switch os.Getenv(childCrashEnv) {
+	case "before":
+		faults.Add(fault.Rule{Nth: 2, At: fault.BeforeLog, Do: kill})
+	case "after":
+		faults.Add(fault.Rule{Nth: 2, At: fault.AfterLog, Do: kill})
+	}
+	s, err := Start(Options{DataDir: dir, Sync: sync, Faults: faults})
 	if err != nil {
 		panic(err)
 	}
@@ -39,8 +55,13 @@ func serveAsChild(dir string) {
 // child starts the durable server in a process of its own.
 func child(t *testing.T, dir string, sync SyncMode) (addr string, kill func()) {
 	t.Helper()
+	return childCrashing(t, dir, sync, "")
+}
+
+func childCrashing(t *testing.T, dir string, sync SyncMode, crash string) (addr string, kill func()) {
+	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childDirEnv+"="+dir, childSyncEnv+"="+sync.String())
+	cmd.Env = append(os.Environ(), childDirEnv+"="+dir, childSyncEnv+"="+sync.String(), childCrashEnv+"="+crash)
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 // database is one isolated database: its documents, locks and transactions.
 type database struct {
+	server       *Server
 	name         string // "projects/p/databases/d"
 	store        *store.DB
 	locks        *locks.Table
@@ -50,6 +51,7 @@ func (s *Server) database(name string) (*database, error) {
 func (s *Server) emptyDatabase(name string) *database {
 	table := locks.NewTable(s.opts.Clock, locks.Limits{Wait: s.opts.Limits.LockWait, Hold: s.opts.Limits.LockHold})
 	return &database{
+		server:       s,
 		name:         name,
 		store:        store.New(store.Options{Clock: s.opts.Clock, Retention: s.opts.Retention}),
 		locks:        table,

@@ -60,7 +60,7 @@ func (s *Server) restore(name string) (*database, error) {
 	return d, nil
 }
 
-func (s *Server) log(name string) store.Log { return s.file.Log(name) }
+func (s *Server) log(name string) store.Log { return faultyLog{s.file.Log(name), s} }
 
 // stopLogs finishes all log writes and closes the file.
 func (s *Server) stopLogs() error {

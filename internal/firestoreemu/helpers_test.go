@@ -20,3 +20,6 @@ func wantCode(t testing.TB, what string, err error, want codes.Code) {
 		t.Errorf("%s: got %v (%v), want %v", what, got, err, want)
 	}
 }
+
+// codeOf is status.Code for errors the client may have wrapped.
+func codeOf(err error) codes.Code { return status.Code(err) }

@@ -7,22 +7,70 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
+
+	"github.com/dronefleet/dronefleet/internal/firestoreemu/fault"
 )
 
 func (s *Server) interceptUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	method := path.Base(info.FullMethod)
 	count(&s.counters.rpcs, method)
-	answer, err := handle(ctx, req)
+	s.connections.note(ctx)
+	answer, err := s.unaryUnderFaults(ctx, method, req, handle)
 	s.note(ctx, method, err)
+	return answer, err
+}
+
+func (s *Server) unaryUnderFaults(ctx context.Context, method string, req any, handle grpc.UnaryHandler) (any, error) {
+	if !s.opts.Faults.Active() {
+		return handle(ctx, req)
+	}
+	call := callOf(ctx, method, req)
+	if err := s.act(ctx, call, fault.Before); err != nil {
+		return nil, err
+	}
+	answer, err := handle(context.WithValue(ctx, callKey{}, call), req)
+	if fail := s.act(ctx, call, fault.After); fail != nil {
+		return nil, fail
+	}
 	return answer, err
 }
 
 func (s *Server) interceptStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	method := path.Base(info.FullMethod)
 	count(&s.counters.rpcs, method)
-	err := handle(srv, stream)
+	s.connections.note(stream.Context())
+	err := s.streamUnderFaults(srv, stream, method, handle)
 	s.note(stream.Context(), method, err)
 	return err
+}
+
+func (s *Server) streamUnderFaults(srv any, stream grpc.ServerStream, method string, handle grpc.StreamHandler) error {
+	if !s.opts.Faults.Active() {
+		return handle(srv, stream)
+	}
+	faulty := &faultyStream{ServerStream: stream, server: s, method: method}
+	err := handle(srv, faulty)
+	if fail := s.act(stream.Context(), faulty.call, fault.After); fail != nil {
+		return fail
+	}
+	return err
+}
+
+// faultyStream applies the rules when the first request has arrived.
+type faultyStream struct {
+	grpc.ServerStream
+	server *Server
+	method string
+	call   fault.Call // set by the first request
+}
+
+// RecvMsg receives a request, or the failure that a rule wants.
+func (f *faultyStream) RecvMsg(req any) error {
+	if err := f.ServerStream.RecvMsg(req); err != nil || f.call.RPC != "" {
+		return err
+	}
+	f.call = callOf(f.Context(), f.method, req)
+	return f.server.act(f.Context(), f.call, fault.Before)
 }
 
 // note counts and logs a failed RPC.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jonboulle/clockwork"
 
+	"github.com/dronefleet/dronefleet/internal/firestoreemu/fault"
 	"github.com/dronefleet/dronefleet/internal/firestoreemu/index"
 	"github.com/dronefleet/dronefleet/internal/firestoreemu/locks"
 )
@@ -36,6 +37,8 @@ type Options struct {
 	Retention time.Duration
 	// Limits bound transactions; zero fields take the service's values.
 	Limits Limits
+	// Faults makes the server misbehave on purpose; default never.
+	Faults *fault.Injector
 	// Logger receives one debug line per failed RPC; default none.
 	Logger *slog.Logger
 }

@@ -22,15 +22,15 @@ const maxRequestBytes = 16 << 20
 // Server is a running embedded Firestore.
 type Server struct {
 	pb.UnimplementedFirestoreServer
-	opts     Options
-	epoch    uint64
-	listener net.Listener
-	grpc     *grpc.Server
-	counters counters
-	stop     chan struct{}  // closed by Close
-	running  sync.WaitGroup // serving and housekeeping
-	indexes  *index.Checker
-	file     *wal.File // nil: memory only
+	opts        Options
+	epoch       uint64
+	connections *connections
+	grpc        *grpc.Server
+	counters    counters
+	stop        chan struct{}  // closed by Close
+	running     sync.WaitGroup // serving and housekeeping
+	indexes     *index.Checker
+	file        *wal.File // nil: memory only
 
 	mu        sync.RWMutex
 	databases map[string]*database
@@ -49,11 +49,11 @@ func Start(opts Options) (*Server, error) {
 		return nil, fmt.Errorf("firestoreemu: cannot listen on Addr %q: %w", opts.Addr, err)
 	}
 	s := &Server{
-		opts:      opts,
-		epoch:     rand.Uint64(),
-		listener:  listener,
-		stop:      make(chan struct{}),
-		databases: map[string]*database{},
+		opts:        opts,
+		epoch:       rand.Uint64(),
+		connections: newConnections(listener),
+		stop:        make(chan struct{}),
+		databases:   map[string]*database{},
 	}
 	if err := s.prepare(); err != nil {
 		_ = listener.Close() // the failure to start is the error to tell
@@ -67,7 +67,7 @@ func Start(opts Options) (*Server, error) {
 		grpc.StreamInterceptor(s.interceptStream),
 	)
 	pb.RegisterFirestoreServer(s.grpc, s)
-	s.running.Go(func() { _ = s.grpc.Serve(listener) }) // ends with Close, which has nothing to do about its error
+	s.running.Go(func() { _ = s.grpc.Serve(s.connections) }) // ends with Close, which has nothing to do about its error
 	s.running.Go(s.keepHouse)
 	return s, nil
 }
@@ -87,7 +87,7 @@ func (s *Server) prepare() error {
 }
 
 // Addr is the host:port to put into FIRESTORE_EMULATOR_HOST.
-func (s *Server) Addr() string { return s.listener.Addr().String() }
+func (s *Server) Addr() string { return s.connections.Addr().String() }
 
 // Close breaks all connections and stops the server; no goroutine of it is left
 // when it returns. Closing twice is harmless.
