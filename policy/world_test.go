@@ -319,28 +319,20 @@ func (w *world) clearDrone(id domain.DroneID) error {
 
 // commit writes a change, after checking that its events tell it all.
 func (w *world) commit(c Change) {
-	for _, e := range c.Events {
-		w.fold(e)
-	}
-	failed := map[domain.MissionID]bool{}
+	w.tell(c)
 	for i, m := range c.Missions {
 		if slices.ContainsFunc(c.Missions[:i], func(x domain.Mission) bool { return x.ID == m.ID }) {
 			w.violated("mission %s is written twice", m.ID)
 		}
-		before := w.missions[m.ID]
-		failed[m.ID] = m.Status == domain.MissionFailed && before.Status == domain.MissionActive
 		if (m.EndTime.IsZero()) != (m.Status == domain.MissionActive) || (m.FailureReason != "") != (m.Status == domain.MissionFailed) {
 			w.violated("mission %s is %s with end %s and failure %q", m.ID, m.Status, m.EndTime, m.FailureReason)
 		}
 		w.missions[m.ID] = m
-		w.agree(domain.EntityMission, string(m.ID), string(m.Status), domain.MissionState(m), m.Revision)
 	}
 	for _, o := range c.Orders {
-		before := w.orders[o.ID]
 		w.orders[o.ID] = o
-		w.agree(domain.EntityOrder, string(o.ID), string(o.Status), domain.OrderState(o), o.Revision)
-		if failed[before.AssignedMissionID] {
-			w.verifyReturned(before, o)
+		if o.Status == domain.OrderPending && o.PendingSince.After(w.now) {
+			w.violated("order %s is pending since %s", o.ID, o.PendingSince)
 		}
 	}
 	if d := c.Drone; d != nil {
@@ -348,26 +340,24 @@ func (w *world) commit(c Change) {
 			w.violated("lastUpdate of drone %s went back", d.ID)
 		}
 		w.drones[d.ID] = *d
-		w.agree(domain.EntityDrone, string(d.ID), string(d.Status), domain.DroneState(*d), d.Revision)
 	}
 	w.revokes = append(w.revokes, c.Revoke...)
 	w.verify()
 }
 
-// verifyReturned checks what a failed mission leaves of an order. F-ORD-04
-func (w *world) verifyReturned(before, after domain.Order) {
-	switch {
-	case after.Status == domain.OrderCancelled && before.Status == domain.OrderAssigned: // withdrawn
-	case after.Status != domain.OrderPending:
-		w.violated("order %s of a failed mission is %s", after.ID, after.Status)
-	case before.Status == domain.OrderInDelivery && !after.Held:
-		w.violated("order %s, whose parcel is aboard, is not held", after.ID)
-	case before.Status == domain.OrderAssigned && after.Attempts != before.Attempts+1:
-		w.violated("order %s has %d attempts after %d", after.ID, after.Attempts, before.Attempts)
-	case after.Attempts >= 3 && !after.Held:
-		w.violated("order %s failed %d times and is not held", after.ID, after.Attempts)
-	case !after.PendingSince.Equal(w.now):
-		w.violated("order %s is pending since %s", after.ID, after.PendingSince)
+// tell folds a change's events and checks that they come to its documents. I8
+func (w *world) tell(c Change) {
+	for _, e := range c.Events {
+		w.fold(e)
+	}
+	for _, m := range c.Missions {
+		w.agree(domain.EntityMission, string(m.ID), string(m.Status), domain.MissionState(m), m.Revision)
+	}
+	for _, o := range c.Orders {
+		w.agree(domain.EntityOrder, string(o.ID), string(o.Status), domain.OrderState(o), o.Revision)
+	}
+	if d := c.Drone; d != nil {
+		w.agree(domain.EntityDrone, string(d.ID), string(d.Status), domain.DroneState(*d), d.Revision)
 	}
 }
 
@@ -394,7 +384,28 @@ func (w *world) fold(e domain.Event) {
 	if !e.Time.Equal(w.now) || e.Cause == "" {
 		w.violated("%s: an event of %s by %q", k, e.Time, e.Cause)
 	}
+	if e.Entity == domain.EntityOrder && e.To == string(domain.OrderPending) {
+		w.verifyReturned(k, e, was)
+	}
 	w.folded[k] = folded{e.Revision, e.To, e.State}
+}
+
+// verifyReturned checks what a failed mission makes of its order. F-ORD-04
+func (w *world) verifyReturned(order string, e domain.Event, was folded) {
+	attempts, held := e.State["attempts"].(int64), e.State["held"] == true
+	switch domain.OrderStatus(e.From) {
+	case domain.OrderInDelivery:
+		if !held {
+			w.violated("%s, whose parcel is aboard, is not held", order)
+		}
+	case domain.OrderAssigned:
+		if attempts != was.state["attempts"].(int64)+1 {
+			w.violated("%s has %d attempts after %d", order, attempts, was.state["attempts"])
+		}
+		if held != (attempts >= 3) {
+			w.violated("%s failed %d times, held %t", order, attempts, held)
+		}
+	}
 }
 
 // agree checks that the events of an entity fold to its document. I8

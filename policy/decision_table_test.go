@@ -1,0 +1,252 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// judged is a decision on its way to be judged, with what it is judged by.
+type judged struct {
+	state    DecisionState
+	decision domain.Decision
+}
+
+// soundDecision is for drone D1 and orders O1 and O2, and has nothing against
+// it.
+func soundDecision() judged {
+	drone := readyDrone("D1")
+	d := plan("X", "D1", "O1", "O2")
+	d.Fence = "000000000000007"
+	return judged{
+		decision: d,
+		state: DecisionState{
+			Drone:  &drone,
+			Fences: Fences{"DEPOT": "000000000000007", "": "000000000000007"},
+			Orders: map[domain.OrderID]domain.Order{"O1": openOrder("O1", 0), "O2": openOrder("O2", 1)},
+		},
+	}
+}
+
+// objections lists every reason against a decision in the order in which they
+// count, each with something that gives it. Those about the drone leave it in
+// place, those about an order touch O1, so that any two can be given at once.
+// F-DEC-02
+var objections = []struct {
+	reason Reason
+	why    string
+	give   func(*judged)
+}{
+	{ReasonDecisionConflict, "the ledger has the id for another payload", func(j *judged) {
+		j.state.Ledger = &domain.LedgerEntry{ID: "X", Outcome: domain.OutcomeApplied, PayloadHash: "another"}
+	}},
+	{ReasonStaleFence, "its fence is below the highest applied", func(j *judged) {
+		j.state.Fences = Fences{"DEPOT": "000000000000008", "": "000000000000008"}
+	}},
+	{ReasonDecisionExpired, "its snapshot is older than 2 min", func(j *judged) { j.decision.SnapshotTime = at(-120.001) }},
+	{ReasonDroneUnknown, "there is no such drone", func(j *judged) { j.state.Drone = nil }},
+	{ReasonDroneNotIdle, "the drone is not IDLE", drone(func(d *domain.Drone) { d.Status = domain.DroneCharging })},
+	{ReasonDroneSilent, "the drone was not heard of for 15 s", drone(func(d *domain.Drone) { d.SeenAt = at(-15.001) })},
+	{ReasonLowBattery, "the drone has 20 % or less, or would land with less", drone(func(d *domain.Drone) { d.Battery = 20 })},
+	{ReasonDroneChanged, "the drone has been away since the snapshot", drone(func(d *domain.Drone) { d.IdleSince = at(-1) })},
+	{ReasonOrderUnknown, "there is no such order", func(j *judged) { delete(j.state.Orders, "O2") }},
+	{ReasonOrderNotPending, "an order is not PENDING", first(func(o *domain.Order) { o.Status = domain.OrderAssigned })},
+	{ReasonOrderHeld, "an order waits for an operator", first(func(o *domain.Order) { o.Held = true })},
+	{ReasonOrderChanged, "an order changed since the snapshot", first(func(o *domain.Order) { o.PendingSince = at(-1) })},
+	{ReasonBadRoute, "a stop is missing, doubled, out of turn or for another order", func(j *judged) {
+		j.decision.Route = j.decision.Route[:len(j.decision.Route)-2] // no delivery of O2
+	}},
+	{ReasonOverCapacity, "the drone cannot lift the parcels aboard at once", drone(func(d *domain.Drone) { d.PayloadCapacityKg = 1.9 })},
+}
+
+func drone(change func(*domain.Drone)) func(*judged) {
+	return func(j *judged) {
+		if j.state.Drone != nil {
+			change(j.state.Drone)
+		}
+	}
+}
+
+func first(change func(*domain.Order)) func(*judged) {
+	return func(j *judged) {
+		o := j.state.Orders["O1"]
+		change(&o)
+		j.state.Orders["O1"] = o
+	}
+}
+
+func TestDecisionTable(t *testing.T) {
+	if err := checkDecisionTable(contract()); err != nil {
+		t.Error(err)
+	}
+}
+
+// checkDecisionTable gives every objection alone, which must be the reason, and
+// with every later one, where the earlier must be.
+func checkDecisionTable(r rules) error {
+	var all []error
+	if got := judge(r, soundDecision()); got != applied {
+		all = append(all, fmt.Errorf("a sound decision came to %s", got))
+	}
+	for i, objection := range objections {
+		for _, other := range objections[i:] {
+			j := soundDecision()
+			other.give(&j)
+			objection.give(&j)
+			if got := judge(r, j); got != string(objection.reason) {
+				all = append(all, fmt.Errorf("%s and %s: %s, want %s", objection.why, other.why, got, objection.reason))
+			}
+		}
+	}
+	for _, d := range decisionDetails {
+		j := soundDecision()
+		d.give(&j)
+		if got := judge(r, j); got != d.want {
+			all = append(all, fmt.Errorf("%s: %s, want %s", d.why, got, d.want))
+		}
+	}
+	return errors.Join(all...)
+}
+
+func judge(r rules, j judged) string {
+	before := deepCopy(j)
+	v, err := r.assign(j.state, j.decision, Delivery{MessageID: "m", PublishedAt: start, ReceivedAt: start}, start)
+	switch {
+	case err != nil:
+		return answer(err)
+	case v.Entry.Outcome == domain.OutcomeRejected && (!v.Change.Empty() || v.Fence != "" || v.Entry.Detail == "" || v.Entry.MissionID != ""):
+		return fmt.Sprintf("%s with a change, a fence, a mission or without a word to people: %+v", v.Entry.Reason, v)
+	case !maps.Equal(before.state.Fences, j.state.Fences):
+		return "fences changed in place"
+	}
+	return outcome(v.Entry)
+}
+
+// decisionDetails are the sides of each limit.
+var decisionDetails = []struct {
+	why  string
+	give func(*judged)
+	want string
+}{
+	{"the same payload is in the ledger as rejected", func(j *judged) {
+		j.state.Ledger = &domain.LedgerEntry{ID: "X", Outcome: domain.OutcomeRejected, Reason: "LOW_BATTERY", Detail: "10 %", PayloadHash: j.decision.PayloadHash}
+	}, string(ReasonLowBattery)},
+	{"an equal fence", func(*judged) {}, applied},
+	{"an equal fence of other width", func(j *judged) { j.decision.Fence = "7" }, applied},
+	{"a higher fence", func(j *judged) { j.decision.Fence = "000000000000010" }, applied},
+	{"no fence", func(j *judged) { j.decision.Fence = "" }, applied},
+	{"no fence applied yet", func(j *judged) { j.state.Fences = nil }, applied},
+	{"another depot's higher fence", func(j *judged) { j.state.Fences["DEPOT-2"] = "000000000000999" }, applied},
+	{"a snapshot exactly 2 min old", func(j *judged) {
+		j.decision.SnapshotTime = at(-120)
+		j.state.Drone.IdleSince = at(-120)
+		for id, o := range j.state.Orders {
+			o.PendingSince = at(-120)
+			j.state.Orders[id] = o
+		}
+	}, applied},
+	{"a drone bound but marked IDLE", drone(func(d *domain.Drone) { d.CurrentMissionID = "M-Q" }), string(ReasonDroneNotIdle)},
+	{"a drone heard of exactly 15 s ago", drone(func(d *domain.Drone) { d.SeenAt = at(-15) }), applied},
+	{"a drone with just over 20 %", func(j *judged) {
+		j.state.Drone.Battery, j.decision.EstimatedBatteryConsumption = 20.1, 0.1
+	}, applied},
+	{"landing with exactly 20 %", drone(func(d *domain.Drone) { d.Battery = 50 }), applied},
+	{"landing with less than 20 %", drone(func(d *domain.Drone) { d.Battery = 49.9 }), string(ReasonLowBattery)},
+	{"a drone idle since the snapshot", drone(func(d *domain.Drone) { d.IdleSince = at(-2) }), applied},
+	{"an order pending since the snapshot", first(func(o *domain.Order) { o.PendingSince = at(-2) }), applied},
+	{"parcels of exactly the capacity", func(j *judged) {
+		j.state.Drone.PayloadCapacityKg = 0.3
+		j.weigh("O1", 0.1)
+		j.weigh("O2", 0.2) // 0.1 + 0.2 is a little over 0.3 in binary
+	}, applied},
+	{"no known capacity", drone(func(d *domain.Drone) { d.PayloadCapacityKg = 0 }), applied},
+	{"one parcel after the other", func(j *judged) {
+		j.state.Drone.PayloadCapacityKg = 1
+		j.decision.Route[2], j.decision.Route[3] = j.decision.Route[3], j.decision.Route[2]
+	}, applied},
+	{"a stop for another order", func(j *judged) { j.decision.Route[1].OrderID = "O9" }, string(ReasonBadRoute)},
+	{"a stop for no order", func(j *judged) { j.decision.Route[1].OrderID = "" }, string(ReasonBadRoute)},
+	{"a delivery before its pickup", func(j *judged) {
+		r := j.decision.Route
+		r[1], r[3] = r[3], r[1]
+	}, string(ReasonBadRoute)},
+	{"an order picked up twice", func(j *judged) { j.decision.Route[2] = j.decision.Route[1] }, string(ReasonBadRoute)},
+	{"an order delivered twice", func(j *judged) { j.decision.Route[4] = j.decision.Route[3] }, string(ReasonBadRoute)},
+	{"no pickup", func(j *judged) { j.decision.Route[1].Type = domain.WaypointDepotReturn }, string(ReasonBadRoute)},
+	{"no stops at all", func(j *judged) { j.decision.Route = nil }, string(ReasonBadRoute)},
+	{"an order listed twice", func(j *judged) { j.decision.OrderIDs = []domain.OrderID{"O1", "O2", "O1"} }, string(ReasonBadRoute)},
+	{"a route from where it stands", func(j *judged) { j.decision.Route = j.decision.Route[1:5] }, applied},
+}
+
+func (j *judged) weigh(id domain.OrderID, kg float64) {
+	o := j.state.Orders[id]
+	o.WeightKg = kg
+	j.state.Orders[id] = o
+}
+
+// TestDecisionTable_Status shows that of all statuses only IDLE and PENDING
+// can be assigned. F-DEC-06
+func TestDecisionTable_Status(t *testing.T) {
+	for _, s := range domain.DroneStatuses {
+		j := soundDecision()
+		j.state.Drone.Status = s
+		want := string(ReasonDroneNotIdle)
+		if s == domain.DroneIdle {
+			want = applied
+		}
+		if got := judge(contract(), j); got != want {
+			t.Errorf("drone %s: %s, want %s", s, got, want)
+		}
+	}
+	for _, s := range append(domain.OrderStatuses, "") {
+		j := soundDecision()
+		first(func(o *domain.Order) { o.Status = s })(&j)
+		want := string(ReasonOrderNotPending)
+		if s == domain.OrderPending {
+			want = applied
+		}
+		if got := judge(contract(), j); got != want {
+			t.Errorf("order %s: %s, want %s", s, got, want)
+		}
+	}
+}
+
+// TestVerdict_Applied looks at what an applied decision writes. F-DEC-01,
+// F-DEC-04, F-TEL-06 a
+func TestVerdict_Applied(t *testing.T) {
+	j := soundDecision()
+	j.decision.Fence = "000000000000009"
+	via := Delivery{MessageID: "m", PublishedAt: at(-1), ReceivedAt: at(-0.5)}
+	v, err := contract().assign(j.state, j.decision, via, start)
+	if err != nil || v.Entry.Outcome != domain.OutcomeApplied {
+		t.Fatalf("%+v, %v", v.Entry, err)
+	}
+	if v.Depot != "DEPOT" || v.Fence != j.decision.Fence || v.Replay {
+		t.Errorf("fence %q of %q, replay %t", v.Fence, v.Depot, v.Replay)
+	}
+	e := v.Entry
+	if e.MissionID != "M-X" || e.PayloadHash != j.decision.PayloadHash || e.CycleID != "C" || e.Fence != j.decision.Fence ||
+		e.MessageID != "m" || !e.PublishedAt.Equal(via.PublishedAt) || !e.ReceivedAt.Equal(via.ReceivedAt) || !e.AppliedAt.Equal(start) {
+		t.Errorf("ledger %+v", e)
+	}
+	d := v.Change.Drone
+	if d.Status != domain.DroneMoving || d.CurrentMissionID != "M-X" || !d.FreeAfter.Equal(start.Add(25*time.Second)) || !d.LastUpdate.Equal(at(-1)) {
+		t.Errorf("drone %+v", d)
+	}
+	m := v.Change.Missions[0]
+	if m.Status != domain.MissionActive || !m.CommandExpiresAt.Equal(start.Add(20*time.Second)) || !m.CommandPublishedAt.IsZero() || len(m.Route) != 6 {
+		t.Errorf("mission %+v", m)
+	}
+	if len(v.Change.Events) != 4 {
+		t.Errorf("%d events for a mission, a drone and two orders", len(v.Change.Events))
+	}
+	for _, ev := range v.Change.Events {
+		if ev.DecisionID != "X" || ev.CycleID != "C" || ev.MissionID != "M-X" || ev.DroneID != "D1" || ev.Cause != domain.CauseDecision {
+			t.Errorf("event %+v", ev)
+		}
+	}
+}
