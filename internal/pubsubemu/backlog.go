@@ -72,13 +72,12 @@ func newBacklog(r rules) *backlog {
 	}
 }
 
-// add appends published messages and wakes consumers for them.
+// add appends published messages. The caller wakes consumers for them.
 func (b *backlog) add(msgs []*message) {
 	for _, m := range msgs {
 		b.append(m)
 	}
 	b.counts.published += uint64(len(msgs))
-	b.wakeIdle()
 }
 
 func (b *backlog) append(m *message) {

@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/dronefleet/dronefleet/internal/pubsubemu/fault"
 )
 
 // Publish stores the messages in every matching subscription before it answers.
@@ -23,6 +25,9 @@ func (s *Server) Publish(_ context.Context, req *pubsubpb.PublishRequest) (*pubs
 	ids, err := s.publish(t, req.Messages)
 	if err != nil {
 		return nil, err
+	}
+	if last, err := strconv.ParseUint(ids[len(ids)-1], 10, 64); err == nil && s.faults.Hit(fault.LoseAnswer, t.name, last) {
+		return nil, errAnswerLost
 	}
 	return &pubsubpb.PublishResponse{MessageIds: ids}, nil
 }

@@ -46,6 +46,8 @@ func (s *Server) Pull(ctx context.Context, req *pubsubpb.PullRequest) (*pubsubpb
 		}
 		select {
 		case <-c.wake:
+		case <-s.faults.Outage():
+			return nil, errOutage
 		case <-timeout:
 			return &pubsubpb.PullResponse{}, nil
 		case <-sub.gone:

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/dronefleet/dronefleet/internal/pubsubemu/fault"
 	"github.com/dronefleet/dronefleet/internal/pubsubemu/journal"
 )
 
@@ -28,6 +29,7 @@ type Server struct {
 	pubsubpb.UnimplementedSubscriberServer
 
 	opts     Options
+	faults   *fault.Injector
 	listener net.Listener
 	grpc     *grpc.Server
 	serving  sync.WaitGroup // the accept loop and one timer loop per subscription
@@ -58,6 +60,7 @@ func Start(opts Options) (*Server, error) {
 	}
 	s := &Server{
 		opts:          opts,
+		faults:        fault.New(opts.Seed),
 		listener:      listener,
 		closing:       make(chan struct{}),
 		topics:        map[string]*topic{},
@@ -119,11 +122,17 @@ func (s *Server) now() int64 { return s.opts.Clock.Now().UnixNano() }
 
 func (s *Server) guardUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (resp any, err error) {
 	defer func() { err = s.finish(info.FullMethod, recover(), err) }()
+	if err := s.outage(); err != nil {
+		return nil, err
+	}
 	return handle(ctx, req)
 }
 
 func (s *Server) guardStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
 	defer func() { err = s.finish(info.FullMethod, recover(), err) }()
+	if err := s.outage(); err != nil {
+		return err
+	}
 	return handle(srv, stream)
 }
 

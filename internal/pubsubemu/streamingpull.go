@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/dronefleet/dronefleet/internal/pubsubemu/fault"
 )
 
 // pullStream is one StreamingPull call. The handler's goroutine sends, a
@@ -76,18 +77,10 @@ func (p *pullStream) send() error {
 		room = p.sub.take(p.c, handOver, room, &response)
 		if len(room) > 0 {
 			clear(room) // hold no message longer than the backlog does
-			if err := p.stream.SendMsg(&response); err != nil {
+			if err := p.handOver(&response); err != nil {
 				return err
 			}
-			clear(response.deliveries)
-			select {
-			case err := <-p.broken:
-				return err
-			case <-p.sub.gone:
-				return p.sub.ended
-			default:
-			}
-			continue
+			p.c.nudge() // look again at once
 		}
 		select {
 		case <-p.c.wake:
@@ -95,10 +88,29 @@ func (p *pullStream) send() error {
 			return err
 		case <-p.sub.gone:
 			return p.sub.ended
+		case <-p.server.faults.Outage():
+			return errOutage
 		case <-p.stream.Context().Done():
 			return status.FromContextError(p.stream.Context().Err()).Err()
 		}
 	}
+}
+
+// handOver sends deliveries; a fault may have dropped all of them, or breaks
+// the stream behind them.
+func (p *pullStream) handOver(response *pullResponse) error {
+	if len(response.deliveries) == 0 {
+		return nil
+	}
+	if err := p.stream.SendMsg(response); err != nil {
+		return err
+	}
+	breaks := p.server.faults.Hit(fault.BreakStream, p.sub.name, response.deliveries[0].lease)
+	clear(response.deliveries)
+	if breaks {
+		return errStreamBroken
+	}
+	return nil
 }
 
 func (p *pullStream) receive() {
@@ -210,6 +222,3 @@ func (p *pullStream) takeControls() []*pubsubpb.StreamingPullResponse {
 	p.controls = nil
 	return controls
 }
-
-// errStreamBroken is what a client sees when a fault breaks its stream.
-var errStreamBroken = status.Error(codes.Unavailable, "the stream was broken by a fault hook")

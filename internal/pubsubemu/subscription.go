@@ -130,6 +130,8 @@ func (sub *subscription) hold(msgs []*message) {
 	sub.mu.Lock()
 	if sub.ended == nil {
 		sub.backlog.add(msgs)
+		sub.holdBack(msgs)
+		sub.backlog.wakeIdle()
 	}
 	sub.unlock()
 }
@@ -181,6 +183,7 @@ func (sub *subscription) take(c *consumer, limits batchLimits, room []*entry, ou
 		}
 		out.deliveries = append(out.deliveries, d)
 	}
+	out.deliveries = sub.distort(out.deliveries)
 	sub.unlock()
 	for i := range out.deliveries {
 		out.deliveries[i].ackID = formatAckID(sub.ackIDs, out.deliveries[i].lease)
