@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
+	"strings"
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -62,7 +64,34 @@ func CompileAggregation(parent string, q *pb.StructuredAggregationQuery) (*Aggre
 			plan.required = append(plan.required, c.field)
 		}
 	}
+	if err := a.checkNameOrder(q.GetStructuredQuery()); err != nil {
+		return nil, err
+	}
 	return a, a.nameCounters()
+}
+
+// checkNameOrder: an aggregated field's index key comes before the document's
+// name, so a query that itself speaks of the name must order by the field too.
+func (a *Aggregation) checkNameOrder(q *pb.StructuredQuery) error {
+	speaksOfName := slices.ContainsFunc(q.GetOrderBy(), func(o *pb.StructuredQuery_Order) bool {
+		return o.GetField().GetFieldPath() == value.NameField
+	})
+	a.plan.filter.leaves(func(l *leaf) { speaksOfName = speaksOfName || l.field.IsName() })
+	if !speaksOfName {
+		return nil
+	}
+	var unordered []string
+	for _, field := range a.Fields() {
+		if !slices.ContainsFunc(a.plan.orders, func(o Order) bool { return o.Field.Compare(field) == 0 }) {
+			unordered = append(unordered, field.String())
+		}
+	}
+	if len(unordered) == 0 {
+		return nil
+	}
+	slices.Sort(unordered)
+	return invalidf("This query requires an index that has fields [%s] after %s and Firestore does not currently support such an index. "+
+		"Please try the query again with additional ordering on those fields.", strings.Join(slices.Compact(unordered), ", "), value.NameField)
 }
 
 func compileCounter(aggregation *pb.StructuredAggregationQuery_Aggregation) (counter, error) {

@@ -147,6 +147,15 @@ func TestCompileAggregation_refuses(t *testing.T) {
 	if _, err := CompileAggregation(testRoot, aggregationQuery(with(on(nil), limit(-1)), count("", nil))); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("bad query: %v", err)
 	}
+	const afterName = "This query requires an index that has fields [x, y] after __name__ and Firestore does not currently support such an index. Please try the query again with additional ordering on those fields."
+	for _, q := range []*structured{on(nil, "z", "__name__"), on(fieldFilter("__name__", "GREATER_THAN", reference("c/a")))} {
+		if _, err := CompileAggregation(testRoot, aggregationQuery(q, sum("", "y"), average("", "x"))); status.Convert(err).Message() != afterName {
+			t.Errorf("sum after the name: %v, want %s", err, afterName)
+		}
+	}
+	if _, err := CompileAggregation(testRoot, aggregationQuery(on(nil, "x", "__name__"), sum("", "x"))); err != nil {
+		t.Errorf("sum before the name: %v", err)
+	}
 	a, err := CompileAggregation(testRoot, aggregationQuery(on(nil), count("", nil), sum("", "x"), average("", "y.z")))
 	if err != nil || len(a.Fields()) != 2 || a.Fields()[1].String() != "y.z" {
 		t.Errorf("fields %v, %v", a.Fields(), err)

@@ -1,7 +1,6 @@
 package value
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -10,8 +9,8 @@ import (
 )
 
 // NormalizeFields returns the fields as they are stored: timestamps floored to
-// the microsecond and -0.0 turned into 0.0, at any depth. Maps that already are
-// in that form are returned as they are; nothing is changed in place.
+// the microsecond, at any depth. Maps that already are in that form are returned
+// as they are; nothing is changed in place.
 func NormalizeFields(fields map[string]*pb.Value) map[string]*pb.Value {
 	normal, _ := normalizeFields(fields)
 	return normal
@@ -20,10 +19,6 @@ func NormalizeFields(fields map[string]*pb.Value) map[string]*pb.Value {
 // Normalize is NormalizeFields for one value.
 func Normalize(v *pb.Value) *pb.Value {
 	switch t := v.GetValueType().(type) {
-	case *pb.Value_DoubleValue:
-		if t.DoubleValue == 0 && math.Signbit(t.DoubleValue) {
-			return &pb.Value{ValueType: &pb.Value_DoubleValue{}}
-		}
 	case *pb.Value_TimestampValue:
 		if floored := FloorTimestamp(t.TimestampValue, time.Microsecond); floored != t.TimestampValue {
 			return &pb.Value{ValueType: &pb.Value_TimestampValue{TimestampValue: floored}}

@@ -139,8 +139,11 @@ func (c valueValidator) array(array *pb.ArrayValue, depth int) error {
 		return c.badNesting()
 	}
 	for _, element := range array.GetValues() {
-		if _, nested := element.GetValueType().(*pb.Value_ArrayValue); nested && !c.nestedArrays {
+		switch kind := KindOf(element); {
+		case kind == KindArray && !c.nestedArrays:
 			return invalidf("Cannot convert an array value in an array value.")
+		case kind == KindVector:
+			return invalidf("Cannot convert a vector value in an array value.")
 		}
 		if err := c.value(element, depth); err != nil {
 			return err

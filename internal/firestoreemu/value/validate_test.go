@@ -24,7 +24,7 @@ func TestValidateDocument(t *testing.T) {
 		want   string // empty: legal
 	}{
 		"no fields":                     {nil, ""},
-		"every type":                    {fields{"a": array(nullValue(), boolean(true), integer(1), double(1), instant(0, 0), text(""), blob(""), reference("a/b"), geoPoint(90, -180), vector(1), mapValue(nil))}, ""},
+		"every type":                    {fields{"a": array(nullValue(), boolean(true), integer(1), double(1), instant(0, 0), text(""), blob(""), reference("a/b"), geoPoint(90, -180), mapValue(nil)), "v": vector(1)}, ""},
 		"odd names":                     {fields{"é": integer(1), "a.b": integer(1), "a`b": integer(1), "__x": integer(1), "x__": integer(1), "_": integer(1), name1500: integer(1)}, ""},
 		"reference to another database": {fields{"a": foreign}, ""},
 		"array in a map in an array":    {fields{"a": array(mapValue(fields{"a": array()}))}, ""},
@@ -42,6 +42,7 @@ func TestValidateDocument(t *testing.T) {
 		"nil value":                 {fields{"a": nil}, "Cannot convert firestore.v1.Value with type unset."},
 		"element without a type":    {fields{"a": array(&pb.Value{})}, "Cannot convert firestore.v1.Value with type unset."},
 		"array in an array":         {fields{"a": array(array())}, "Cannot convert an array value in an array value."},
+		"vector in an array":        {fields{"a": array(vector(1))}, "Cannot convert a vector value in an array value."},
 		"bad reference":             {fields{"a": badReference}, `Resource name "a/b" lacks "projects" at index 0.`},
 		"reference to a collection": {fields{"a": reference("a")}, `Resource name "projects/p/databases/(default)/documents/a" lacks "/" at index 42.`},
 		"latitude":                  {fields{"a": geoPoint(91, 0)}, "Geo point latitude '91.0' outside permitted range -90.0 to 90.0."},
@@ -132,7 +133,7 @@ func TestNormalizeFields(t *testing.T) {
 	}
 	got := NormalizeFields(original)
 	want := fields{"t": instant(1, 123_456_000), "z": double(0), "m": mapValue(fields{"a": array(instant(-1, 0))}), "k": array(integer(1))}
-	if !EqualFields(got, want) || math.Signbit(got["z"].GetDoubleValue()) {
+	if !EqualFields(got, want) || !math.Signbit(got["z"].GetDoubleValue()) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if got["k"] != original["k"] {
