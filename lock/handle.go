@@ -322,9 +322,14 @@ func (h *Handle) report(e *Error) error {
 			slog.Any("err", e))
 		return e
 	}
-	defer func() { _ = recover() }() // a broken callback must not break the caller
-	h.cfg.onReleaseError(e, ReleaseFailure{Key: h.key, LockID: h.lockID, Source: SourceDisposal})
+	h.tell(e)
 	return e
+}
+
+// tell calls OnReleaseError; a broken callback must not break the caller.
+func (h *Handle) tell(e *Error) {
+	defer func() { _ = recover() }()
+	h.cfg.onReleaseError(e, ReleaseFailure{Key: h.key, LockID: h.lockID, Source: SourceDisposal})
 }
 
 // after is a channel that closes once d has passed; never for a negative d.

@@ -142,12 +142,8 @@ func TestAcquire_Sleeps(t *testing.T) {
 		done <- err
 	}()
 	for _, pause := range []time.Duration{75, 150, 300} {
-		clock.WaitTimers(1)
-		clock.Advance(pause*time.Millisecond - 1)
-		if clock.Timers() != 1 {
-			t.Errorf("woke before %d ms", pause)
-		}
-		clock.Advance(1)
+		clock.WaitTimer(pause * time.Millisecond)
+		clock.Advance(pause * time.Millisecond)
 	}
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -172,7 +168,7 @@ func TestAcquire_WakesAtExpiry(t *testing.T) {
 		_, err := lock.Acquire(bg, b, "k", lock.WithClock(clock), lock.WithMaxRetries(1), lock.WithRand(func() float64 { return 0.5 }))
 		done <- err
 	}()
-	clock.WaitTimers(1)
+	clock.WaitTimer(35 * time.Millisecond)
 	clock.Advance(35 * time.Millisecond) // 10 ms to the end of the tolerance, 25 ms of jitter
 	if err := <-done; !errors.Is(err, lock.ErrAcquisitionTimeout) {
 		t.Error(err)
@@ -188,7 +184,7 @@ func TestAcquire_BudgetEndsSleep(t *testing.T) {
 		_, err := lock.Acquire(bg, b, "k", lock.WithClock(clock), lock.WithTimeout(10*time.Millisecond))
 		done <- err
 	}()
-	clock.WaitTimers(1)
+	clock.WaitTimer(10 * time.Millisecond)
 	clock.Advance(10 * time.Millisecond)
 	if err := <-done; !errors.Is(err, lock.ErrAcquisitionTimeout) {
 		t.Error(err)
@@ -215,7 +211,7 @@ func TestAcquire_BudgetEndsTry(t *testing.T) {
 	} {
 		done := make(chan error, 1)
 		go func() { done <- acquire() }()
-		clock.WaitTimers(1)
+		clock.WaitTimer(5 * time.Second)
 		clock.Advance(5 * time.Second)
 		err := <-done
 		e, ok := errors.AsType[*lock.Error](err)

@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -23,9 +24,9 @@ type timer struct {
 	f     func()
 }
 
-// NewClock returns a clock that stands at a time.
+// NewClock returns a clock that stands at a time, in whole milliseconds.
 func NewClock(now time.Time) *Clock {
-	c := &Clock{now: now.Round(0)}
+	c := &Clock{now: now.Round(0).Truncate(time.Millisecond)}
 	c.changed = sync.NewCond(&c.mu)
 	return c
 }
@@ -60,14 +61,12 @@ func (t *timer) Stop() bool {
 }
 
 func (c *Clock) remove(t *timer) bool {
-	for i, other := range c.timers {
-		if other == t {
-			c.timers = append(c.timers[:i], c.timers[i+1:]...)
-			c.changed.Broadcast()
-			return true
-		}
+	i := slices.Index(c.timers, t)
+	if i < 0 {
+		return false
 	}
-	return false
+	c.timers = slices.Delete(c.timers, i, i+1)
+	return true
 }
 
 // Advance moves the clock and calls, in order and one by one, what was due
@@ -115,6 +114,16 @@ func (c *Clock) WaitTimers(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(c.timers) < n {
+		c.changed.Wait()
+	}
+}
+
+// WaitTimer waits until a call is pending that is due in exactly d: until the
+// code under test has gone to sleep for that long.
+func (c *Clock) WaitTimer(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !slices.ContainsFunc(c.timers, func(t *timer) bool { return t.at.Equal(c.now.Add(d)) }) {
 		c.changed.Wait()
 	}
 }

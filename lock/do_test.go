@@ -1,0 +1,279 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/locktest"
+	"github.com/dronefleet/dronefleet/lock/memlock"
+)
+
+func isLocked(t *testing.T, b lock.Backend) bool {
+	t.Helper()
+	locked, err := b.IsLocked(bg, "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return locked
+}
+
+// L-RTY-06
+func TestDo_ReleasesAfterPanicAndGoexit(t *testing.T) {
+	b := &spy{Backend: memlock.New()}
+	func() {
+		defer func() {
+			if recover() != "boom" {
+				t.Error("the panic is lost")
+			}
+		}()
+		_ = lock.Do(bg, b, "k", func(context.Context, *lock.Handle) error { panic("boom") })
+	}()
+	if isLocked(t, b) {
+		t.Error("held after a panic")
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = lock.Do(bg, b, "k", func(context.Context, *lock.Handle) error { runtime.Goexit(); return nil })
+	}()
+	<-done
+	if isLocked(t, b) {
+		t.Error("held after Goexit")
+	}
+}
+
+// L-RTY-06: the release does not depend on the caller's context.
+func TestDo_ReleasesAfterCancellation(t *testing.T) {
+	b := memlock.New()
+	ctx, cancel := context.WithCancel(bg)
+	err := lock.Do(ctx, b, "k", func(ctx context.Context, _ *lock.Handle) error {
+		cancel()
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if isLocked(t, b) {
+		t.Error("held after cancellation")
+	}
+}
+
+// L-RTY-06
+func TestDo_NotRunWithoutLock(t *testing.T) {
+	b := memlock.New()
+	h := mustAcquire(t, b)
+	err := lock.Do(bg, b, "k", func(context.Context, *lock.Handle) error {
+		t.Error("fn ran without the lock")
+		return nil
+	}, lock.WithMaxRetries(0))
+	if !errors.Is(err, lock.ErrAcquisitionTimeout) {
+		t.Error(err)
+	}
+	mustClose(t, h)
+}
+
+// L-RTY-07
+func TestDo_Errors(t *testing.T) {
+	work, release := errors.New("work"), errors.New("release")
+	b := &spy{Backend: memlock.New()}
+	b.onRelease = func(context.Context) (lock.ReleaseResult, error) { return lock.ReleaseResult{}, release }
+	var f failures
+	runs := 0
+	value, err := lock.DoValue(bg, b, "k", func(context.Context, *lock.Handle) (int, error) { runs++; return 7, work }, f.option())
+	if value != 7 || err != work || runs != 1 {
+		t.Error(value, err, runs)
+	}
+	if f.count() != 1 || !errors.Is(f.errs[0], release) || f.info[0].Source != lock.SourceDisposal {
+		t.Error(f.errs, f.info)
+	}
+
+	// A release that found nothing is no failure.
+	b = &spy{Backend: memlock.New()}
+	b.onRelease = func(context.Context) (lock.ReleaseResult, error) {
+		return lock.ReleaseResult{Reason: lock.ReasonExpired}, nil
+	}
+	f = failures{}
+	if err := lock.Do(bg, b, "k", func(context.Context, *lock.Handle) error { return nil }, f.option()); err != nil || f.count() != 0 {
+		t.Error(err, f.errs)
+	}
+}
+
+// B-01: what ends the lease ends fn's context and shows in Do's error.
+func TestDo_LeaseEnds(t *testing.T) {
+	clock := locktest.NewClock(time.Now())
+	b := memlock.New(memlock.WithClock(clock))
+	work := errors.New("work")
+	for _, fnErr := range []error{nil, work} {
+		err := lock.Do(bg, b, "k", func(ctx context.Context, _ *lock.Handle) error {
+			clock.Advance(lock.DefaultTTL)
+			<-ctx.Done()
+			if !errors.Is(context.Cause(ctx), lock.ErrLeaseUnproven) {
+				t.Error(context.Cause(ctx))
+			}
+			return fnErr
+		}, lock.WithClock(clock))
+		if !errors.Is(err, lock.ErrLeaseUnproven) || (fnErr != nil && !errors.Is(err, fnErr)) {
+			t.Error(err)
+		}
+		clock.Advance(2 * time.Second)
+	}
+}
+
+// B-01: the lease is extended every third of its TTL.
+func TestAutoExtend(t *testing.T) {
+	clock := locktest.NewClock(time.Now())
+	b := &spy{Backend: memlock.New(memlock.WithClock(clock))}
+	err := lock.Do(bg, b, "k", func(ctx context.Context, h *lock.Handle) error {
+		for i := range 12 {
+			clock.WaitTimer(10 * time.Second)
+			clock.Advance(10 * time.Second)
+			if ctx.Err() != nil {
+				t.Errorf("lost after %d extensions: %v", i, context.Cause(ctx))
+			}
+		}
+		clock.WaitTimer(10 * time.Second)
+		return nil
+	}, lock.WithAutoExtend(), lock.WithClock(clock))
+	if err != nil {
+		t.Error(err)
+	}
+	if _, releases, extends := b.counts(); releases != 1 || extends != 12 {
+		t.Errorf("%d extensions, %d releases", extends, releases)
+	}
+	if clock.Timers() != 0 {
+		t.Errorf("%d timers are left", clock.Timers())
+	}
+}
+
+// B-01
+func TestAutoExtend_OwnershipLost(t *testing.T) {
+	clock := locktest.NewClock(time.Now())
+	b := memlock.New(memlock.WithClock(clock))
+	err := lock.Do(bg, b, "k", func(ctx context.Context, h *lock.Handle) error {
+		if res, err := b.Release(bg, lock.Ref{LockID: h.LockID()}); !res.OK || err != nil {
+			t.Error(res, err)
+		}
+		clock.WaitTimer(10 * time.Second)
+		clock.Advance(10 * time.Second)
+		<-ctx.Done()
+		if !errors.Is(context.Cause(ctx), lock.ErrOwnershipLost) {
+			t.Error(context.Cause(ctx))
+		}
+		return nil
+	}, lock.WithAutoExtend(), lock.WithClock(clock))
+	if !errors.Is(err, lock.ErrOwnershipLost) {
+		t.Error(err)
+	}
+}
+
+// B-01: errors are retried until a second before the deadline.
+func TestAutoExtend_Unproven(t *testing.T) {
+	clock := locktest.NewClock(time.Now())
+	start := clock.Now()
+	b := &spy{Backend: memlock.New(memlock.WithClock(clock))}
+	b.onExtend = func(context.Context, int) (lock.ExtendResult, error) {
+		return lock.ExtendResult{}, lock.ErrServiceUnavailable
+	}
+	err := lock.Do(bg, b, "k", func(ctx context.Context, _ *lock.Handle) error {
+		clock.WaitTimer(10 * time.Second)
+		clock.Advance(10 * time.Second)
+		for range 19 {
+			clock.WaitTimer(time.Second)
+			if ctx.Err() != nil {
+				t.Errorf("given up after %v", clock.Now().Sub(start))
+			}
+			clock.Advance(time.Second)
+		}
+		<-ctx.Done()
+		return nil
+	}, lock.WithAutoExtend(), lock.WithClock(clock))
+	if !errors.Is(err, lock.ErrLeaseUnproven) {
+		t.Error(err)
+	}
+	if _, _, extends := b.counts(); extends != 19 {
+		t.Errorf("%d extensions were tried", extends)
+	}
+}
+
+// B-01: an extension that hangs is given up in time.
+func TestAutoExtend_Hung(t *testing.T) {
+	clock := locktest.NewClock(time.Now())
+	b := &spy{Backend: memlock.New(memlock.WithClock(clock))}
+	entered := make(chan struct{})
+	b.onExtend = func(ctx context.Context, _ int) (lock.ExtendResult, error) {
+		close(entered)
+		<-ctx.Done()
+		return lock.ExtendResult{}, ctx.Err()
+	}
+	err := lock.Do(bg, b, "k", func(ctx context.Context, _ *lock.Handle) error {
+		clock.WaitTimer(10 * time.Second)
+		clock.Advance(10 * time.Second)
+		<-entered
+		clock.Advance(19 * time.Second)
+		<-ctx.Done()
+		return nil
+	}, lock.WithAutoExtend(), lock.WithClock(clock))
+	if !errors.Is(err, lock.ErrLeaseUnproven) {
+		t.Error(err)
+	}
+}
+
+// B-01: an error is no loss if a later extension succeeds.
+func TestAutoExtend_Recovers(t *testing.T) {
+	clock := locktest.NewClock(time.Now())
+	b := &spy{Backend: memlock.New(memlock.WithClock(clock))}
+	recovered := make(chan struct{})
+	b.onExtend = func(ctx context.Context, n int) (lock.ExtendResult, error) {
+		if n == 1 {
+			return lock.ExtendResult{}, lock.ErrServiceUnavailable
+		}
+		defer close(recovered)
+		return lock.ExtendResult{OK: true, ExpiresAtMs: clock.Now().Add(time.Hour).UnixMilli(), Deadline: clock.Now().Add(time.Hour)}, nil
+	}
+	err := lock.Do(bg, b, "k", func(ctx context.Context, _ *lock.Handle) error {
+		clock.WaitTimer(10 * time.Second)
+		clock.Advance(10 * time.Second)
+		clock.WaitTimer(time.Second)
+		clock.Advance(time.Second)
+		<-recovered
+		clock.WaitTimer(10 * time.Second)
+		return ctx.Err()
+	}, lock.WithAutoExtend(), lock.WithClock(clock))
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// B-10
+func TestMaxHold(t *testing.T) {
+	clock := locktest.NewClock(time.Now().Truncate(time.Millisecond))
+	start := clock.Now()
+	b := &spy{Backend: memlock.New(memlock.WithClock(clock))}
+	var end time.Time
+	err := lock.Do(bg, b, "k", func(ctx context.Context, h *lock.Handle) error {
+		for range 2 {
+			clock.WaitTimer(10 * time.Second)
+			clock.Advance(10 * time.Second)
+		}
+		clock.WaitTimer(10 * time.Second)
+		end = h.ExpiresAt()
+		clock.Advance(24 * time.Second)
+		if ctx.Err() != nil {
+			t.Error("ended early")
+		}
+		clock.Advance(time.Second)
+		<-ctx.Done()
+		return nil
+	}, lock.WithAutoExtend(), lock.WithClock(clock), lock.WithMaxHold(45*time.Second))
+	if !errors.Is(err, lock.ErrLeaseUnproven) {
+		t.Error(err)
+	}
+	if !end.Equal(start.Add(45 * time.Second)) {
+		t.Errorf("the lease ended %v after it began, want 45 s", end.Sub(start))
+	}
+}

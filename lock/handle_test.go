@@ -1,0 +1,327 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/locktest"
+	"github.com/dronefleet/dronefleet/lock/memlock"
+)
+
+func mustAcquire(t *testing.T, b lock.Backend, opts ...lock.Option) *lock.Handle {
+	t.Helper()
+	h, err := lock.Acquire(bg, b, "k", opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func mustClose(t *testing.T, h *lock.Handle) {
+	t.Helper()
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// failures collects what OnReleaseError is told.
+type failures struct {
+	mu   sync.Mutex
+	errs []error
+	info []lock.ReleaseFailure
+}
+
+func (f *failures) option() lock.Option {
+	return lock.WithOnReleaseError(func(err error, info lock.ReleaseFailure) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.errs, f.info = append(f.errs, err), append(f.info, info)
+	})
+}
+
+func (f *failures) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.errs)
+}
+
+// L-HND-01
+func TestHandle_ReleasesOnce(t *testing.T) {
+	b := &spy{Backend: memlock.New()}
+	h := mustAcquire(t, b)
+	var wg sync.WaitGroup
+	var released atomic.Int32
+	for range 8 {
+		wg.Go(func() {
+			if ok, err := h.Release(bg); err != nil {
+				t.Error(err)
+			} else if ok {
+				released.Add(1)
+			}
+		})
+		wg.Go(func() { mustClose(t, h) })
+	}
+	wg.Wait()
+	if _, n, _ := b.counts(); n != 1 || released.Load() > 1 {
+		t.Errorf("%d backend releases, %d OK", n, released.Load())
+	}
+	if ok, err := h.Release(bg); ok || err != nil {
+		t.Error(ok, err)
+	}
+}
+
+// L-HND-01, L-HND-02
+func TestHandle_FailedReleaseIsFinal(t *testing.T) {
+	b := &spy{Backend: memlock.New()}
+	boom := errors.New("boom")
+	b.onRelease = func(context.Context) (lock.ReleaseResult, error) { return lock.ReleaseResult{}, boom }
+	var f failures
+	h := mustAcquire(t, b, f.option())
+	if ok, err := h.Release(bg); ok || !errors.Is(err, boom) {
+		t.Error(ok, err)
+	}
+	if ok, err := h.Release(bg); ok || err != nil {
+		t.Error(ok, err)
+	}
+	mustClose(t, h)
+	if _, n, _ := b.counts(); n != 1 || f.count() != 0 {
+		t.Errorf("%d backend releases, %d reports", n, f.count())
+	}
+}
+
+// L-HND-03
+func TestHandle_CloseReportsOnce(t *testing.T) {
+	b := &spy{Backend: memlock.New()}
+	boom := errors.New("boom")
+	b.onRelease = func(context.Context) (lock.ReleaseResult, error) { return lock.ReleaseResult{}, boom }
+	var f failures
+	h := mustAcquire(t, b, f.option())
+	if err := h.Close(); !errors.Is(err, boom) {
+		t.Error(err)
+	}
+	mustClose(t, h)
+	if f.count() != 1 {
+		t.Fatalf("%d reports", f.count())
+	}
+	if got, want := f.info[0], (lock.ReleaseFailure{Key: "k", LockID: h.LockID(), Source: lock.SourceDisposal}); got != want {
+		t.Errorf("%+v", got)
+	}
+}
+
+// L-HND-03
+func TestHandle_CloseWaitsForRelease(t *testing.T) {
+	b := &spy{Backend: memlock.New()}
+	entered, proceed := make(chan struct{}), make(chan struct{})
+	b.onRelease = func(context.Context) (lock.ReleaseResult, error) {
+		close(entered)
+		<-proceed
+		return lock.ReleaseResult{OK: true}, nil
+	}
+	h := mustAcquire(t, b)
+	released, closed := make(chan bool, 1), make(chan error, 1)
+	go func() { ok, _ := h.Release(bg); released <- ok }()
+	<-entered
+	go func() { closed <- h.Close() }()
+	select {
+	case <-closed:
+		t.Error("Close did not wait")
+	default:
+	}
+	close(proceed)
+	if ok := <-released; !ok {
+		t.Error("the release was not OK")
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}
+
+// L-HND-04
+func TestHandle_CloseTimeout(t *testing.T) {
+	for _, inFlight := range []bool{false, true} {
+		clock := locktest.NewClock(time.Now())
+		b := &spy{Backend: memlock.New(memlock.WithClock(clock))}
+		entered := make(chan struct{})
+		b.onRelease = func(ctx context.Context) (lock.ReleaseResult, error) {
+			close(entered)
+			<-ctx.Done()
+			return lock.ReleaseResult{}, ctx.Err()
+		}
+		var f failures
+		h := mustAcquire(t, b, f.option(), lock.WithClock(clock))
+		released := make(chan error, 1)
+		if inFlight {
+			go func() { _, err := h.Release(bg); released <- err }()
+			<-entered
+		}
+		closed := make(chan error, 1)
+		go func() { closed <- h.Close() }()
+		<-entered
+		clock.WaitTimer(lock.DefaultCloseTimeout)
+		clock.Advance(lock.DefaultCloseTimeout)
+		if err := <-closed; !errors.Is(err, lock.ErrNetworkTimeout) {
+			t.Errorf("in flight %v: %v", inFlight, err)
+		}
+		if f.count() != 1 {
+			t.Errorf("in flight %v: %d reports", inFlight, f.count())
+		}
+		if inFlight {
+			if err := <-released; err == nil {
+				t.Error("the release was not cancelled")
+			}
+		}
+		mustClose(t, h)
+	}
+}
+
+// L-HND-04
+func TestHandle_CloseUnbounded(t *testing.T) {
+	clock := locktest.NewClock(time.Now())
+	b := &spy{Backend: memlock.New(memlock.WithClock(clock))}
+	proceed := make(chan struct{})
+	b.onRelease = func(context.Context) (lock.ReleaseResult, error) {
+		<-proceed
+		return lock.ReleaseResult{OK: true}, nil
+	}
+	h := mustAcquire(t, b, lock.WithClock(clock), lock.WithCloseTimeout(-1))
+	closed := make(chan error, 1)
+	go func() { closed <- h.Close() }()
+	clock.Advance(time.Hour)
+	close(proceed)
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}
+
+// L-HND-05
+func TestHandle_AfterRelease(t *testing.T) {
+	b := &spy{Backend: memlock.New()}
+	h := mustAcquire(t, b)
+	if ok, err := h.Release(bg); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	if ok, err := h.Extend(bg, time.Minute); ok || err != nil {
+		t.Error(ok, err)
+	}
+	if _, _, n := b.counts(); n != 0 {
+		t.Errorf("%d extensions", n)
+	}
+	if cause := context.Cause(h.Context()); !errors.Is(cause, lock.ErrClosed) {
+		t.Error(cause)
+	}
+}
+
+// L-HND-05
+func TestHandle_Nil(t *testing.T) {
+	var h *lock.Handle
+	if ok, err := h.Extend(bg, time.Minute); ok || err != nil {
+		t.Error(ok, err)
+	}
+	if ok, err := h.Release(bg); ok || err != nil {
+		t.Error(ok, err)
+	}
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
+	if h.LockID() != "" || h.Key() != "" || h.Fence() != "" || !h.ExpiresAt().IsZero() || h.Context().Err() == nil {
+		t.Error("a nil handle holds something")
+	}
+}
+
+// L-HND-06
+func TestHandle_LogsWithoutCallback(t *testing.T) {
+	var log strings.Builder
+	b := &spy{Backend: memlock.New()}
+	b.onRelease = func(context.Context) (lock.ReleaseResult, error) {
+		return lock.ReleaseResult{}, lock.ErrServiceUnavailable
+	}
+	h := mustAcquire(t, b, lock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	if err := h.Close(); err == nil {
+		t.Error("no error")
+	}
+	text := log.String()
+	if strings.Count(text, "level=WARN") != 1 || !strings.Contains(text, "source=disposal") || !strings.Contains(text, "ServiceUnavailable") {
+		t.Error(text)
+	}
+	if strings.Contains(text, h.LockID()) { // L-ID-03
+		t.Error("the log reveals the lock id")
+	}
+}
+
+// L-RTY-07
+func TestHandle_PanickingCallback(t *testing.T) {
+	b := &spy{Backend: memlock.New()}
+	b.onRelease = func(context.Context) (lock.ReleaseResult, error) {
+		return lock.ReleaseResult{}, errors.New("boom")
+	}
+	h := mustAcquire(t, b, lock.WithOnReleaseError(func(error, lock.ReleaseFailure) { panic("callback") }))
+	if err := h.Close(); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestHandle_Extend(t *testing.T) {
+	clock := locktest.NewClock(time.Now().Truncate(time.Millisecond))
+	b := memlock.New(memlock.WithClock(clock))
+	h := mustAcquire(t, b, lock.WithClock(clock), lock.WithTTL(time.Second))
+	clock.Advance(900 * time.Millisecond)
+	if ok, err := h.Extend(bg, time.Second); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	if !h.ExpiresAt().Equal(clock.Now().Add(time.Second)) {
+		t.Error(h.ExpiresAt())
+	}
+	clock.Advance(900 * time.Millisecond)
+	if h.Context().Err() != nil {
+		t.Error("the context ended with the old end")
+	}
+	if _, err := h.Extend(bg, 0); !errors.Is(err, lock.ErrInvalidArgument) {
+		t.Error(err)
+	}
+	// B-01, L-TIME-04: without auto-extension it ends at the deadline exactly.
+	clock.Advance(99 * time.Millisecond)
+	if h.Context().Err() != nil {
+		t.Error("ended early")
+	}
+	clock.Advance(time.Millisecond)
+	if cause := context.Cause(h.Context()); !errors.Is(cause, lock.ErrLeaseUnproven) {
+		t.Error(cause)
+	}
+	mustClose(t, h)
+}
+
+func TestHandle_ExtendLost(t *testing.T) {
+	b := memlock.New()
+	h := mustAcquire(t, b)
+	if res, err := b.Release(bg, lock.Ref{LockID: h.LockID()}); !res.OK || err != nil {
+		t.Fatal(res, err)
+	}
+	if ok, err := h.Extend(bg, time.Minute); ok || err != nil {
+		t.Error(ok, err)
+	}
+	if cause := context.Cause(h.Context()); !errors.Is(cause, lock.ErrOwnershipLost) {
+		t.Error(cause)
+	}
+	mustClose(t, h)
+}
+
+// The handle outlives the context of its acquisition.
+func TestHandle_OutlivesAcquire(t *testing.T) {
+	ctx, cancel := context.WithCancel(bg)
+	h, ok, err := lock.TryAcquire(ctx, memlock.New(), "k")
+	if !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	cancel()
+	if h.Context().Err() != nil {
+		t.Error("the handle ended with the context of its acquisition")
+	}
+	mustClose(t, h)
+}
