@@ -19,9 +19,6 @@ type FleetConfig struct {
 	Topic  string      // of telemetry; default "telemetry"
 	Format wire.Format // default Protobuf
 	Hz     float64     // reports per drone and second of the clock, (0, 100]; default 1
-	// Speed runs the drones' time faster than the clock, [0.1, 1000];
-	// default 1. Reports keep the clock's times and Hz.
-	Speed float64
 	// ClockError is the largest error of a drone's clock, either way; each
 	// drone's is constant and chosen by Seed. Default 0.
 	ClockError time.Duration
@@ -39,9 +36,6 @@ func (c FleetConfig) WithDefaults() FleetConfig {
 	if c.Hz == 0 {
 		c.Hz = 1
 	}
-	if c.Speed == 0 {
-		c.Speed = 1
-	}
 	return c
 }
 
@@ -50,9 +44,6 @@ func (c FleetConfig) Validate() error {
 	var errs []error
 	if !(c.Hz > 0 && c.Hz <= 100) {
 		errs = append(errs, fmt.Errorf("hz is %v; give more than 0 and at most 100", c.Hz))
-	}
-	if !(c.Speed >= 0.1 && c.Speed <= 1000) {
-		errs = append(errs, fmt.Errorf("speed is %v; give 0.1 to 1000", c.Speed))
 	}
 	if c.ClockError < 0 {
 		errs = append(errs, fmt.Errorf("clock error is %v; give 0 or more", c.ClockError))
@@ -183,7 +174,7 @@ func (f *Fleet) report(i int, now time.Time) (t domain.Telemetry, ok bool) {
 func (f *Fleet) advance(i int, now time.Time) *member {
 	m := &f.members[i]
 	if dt := now.Sub(m.at); dt > 0 {
-		m.drone = m.drone.After(time.Duration(float64(dt) * f.cfg.Speed))
+		m.drone = m.drone.After(dt)
 		m.at = now
 	}
 	return m

@@ -129,6 +129,10 @@ func (s *OrderSource) Next() domain.OrderRequest {
 	}, reach[s.random.IntN(len(reach))])
 }
 
+// urgentWithin is the deadline of the opening's urgent transfers: only the drone
+// that stands beside such a parcel can keep it.
+const urgentWithin = 3 * time.Minute
+
 // Opening are the orders that a fresh fleet finds: short flights from where
 // drones stand, so that a newcomer soon sees a delivery, and a few longer ones.
 func (s *OrderSource) Opening() []domain.OrderRequest {
@@ -136,9 +140,13 @@ func (s *OrderSource) Opening() []domain.OrderRequest {
 	defer s.mu.Unlock()
 	transfer := func(p domain.Priority, product, from, to string) domain.OrderRequest {
 		pickup := hospital(from).Position
-		return s.request(domain.OrderContent{
+		r := s.request(domain.OrderContent{
 			Priority: p, ProductType: product, Pickup: &pickup, WeightKg: 0.5,
 		}, hospital(to))
+		if p == domain.PriorityCritical {
+			r.Deadline = r.CreatedAt.Add(urgentWithin)
+		}
+		return r
 	}
 	stocked := func(p domain.Priority, product, to string) domain.OrderRequest {
 		return s.request(domain.OrderContent{
@@ -146,9 +154,9 @@ func (s *OrderSource) Opening() []domain.OrderRequest {
 		}, hospital(to))
 	}
 	return []domain.OrderRequest{
+		transfer(domain.PriorityCritical, "MEDICINE", "HOSP-COCHIN", "HOSP-PORT-ROYAL"),
 		transfer(domain.PriorityCritical, "MEDICINE", "HOSP-ROTHSCHILD", "HOSP-TROUSSEAU"),
-		transfer(domain.PriorityHigh, "MEDICAL_DEVICE", "HOSP-COCHIN", "HOSP-BROCA"),
-		transfer(domain.PriorityStandard, "MEDICINE", "HOSP-COCHIN", "HOSP-TARNIER"),
+		transfer(domain.PriorityStandard, "MEDICAL_DEVICE", "HOSP-COCHIN", "HOSP-TARNIER"),
 		stocked(domain.PriorityHigh, "MEDICAL_DEVICE", "HOSP-GUSTAVE-ROUSSY"),
 		transfer(domain.PriorityStandard, "MEDICINE", "HOSP-SAINT-ANTOINE", "HOSP-QUINZE-VINGTS"),
 		stocked(domain.PriorityCritical, "BLOOD", "HOSP-BICHAT"),

@@ -30,8 +30,9 @@ var (
 )
 
 // hospitals of Paris and its inner suburbs. Positions are the coordinates given
-// by Wikipedia's article on each hospital (fr.wikipedia.org, for Avicenne
-// en.wikipedia.org, article "Avicenne Hospital"), to the arc second.
+// by Wikipedia's article on each hospital, to the arc second (fr.wikipedia.org;
+// for Avicenne en.wikipedia.org, "Avicenne Hospital"; for the maternity of
+// Port-Royal that on its site, "Abbaye de Port-Royal de Paris").
 var hospitals = []Hospital{
 	{"HOSP-AMBROISE-PARE", "Hôpital Ambroise-Paré", degrees(48, 50, 57, 2, 14, 8)},
 	{"HOSP-AVICENNE", "Hôpital Avicenne", domain.Position{Lat: 48.9144, Lon: 2.4239}},
@@ -49,6 +50,7 @@ var hospitals = []Hospital{
 	{"HOSP-NECKER", "Hôpital Necker-Enfants malades", degrees(48, 50, 42, 2, 18, 56)},
 	{"HOSP-PAUL-BROUSSE", "Hôpital Paul-Brousse", degrees(48, 47, 45, 2, 21, 42)},
 	{"HOSP-POMPIDOU", "Hôpital européen Georges-Pompidou", degrees(48, 50, 20, 2, 16, 25)},
+	{"HOSP-PORT-ROYAL", "Maternité de Port-Royal", degrees(48, 50, 19, 2, 20, 18)},
 	{"HOSP-QUINZE-VINGTS", "Hôpital des Quinze-Vingts", degrees(48, 51, 1, 2, 22, 19)},
 	{"HOSP-ROBERT-DEBRE", "Hôpital Robert-Debré", degrees(48, 52, 46, 2, 24, 10)},
 	{"HOSP-ROTHSCHILD", "Hôpital Rothschild", degrees(48, 50, 37, 2, 24, 4)},

@@ -78,7 +78,7 @@ func NewWorld(cfg WorldConfig) (*World, error) {
 func startingPads() []domain.Position {
 	depot, north, south := parisDepot.Position, warehouseNorth.Position, warehouseSouth.Position
 	pads := []domain.Position{
-		hospital("HOSP-ROTHSCHILD").Position, south, hospital("HOSP-COCHIN").Position, depot, north,
+		hospital("HOSP-COCHIN").Position, hospital("HOSP-ROTHSCHILD").Position, south, depot, north,
 		hospital("HOSP-SAINT-ANTOINE").Position, hospital("HOSP-COCHIN").Position, depot, south, depot,
 	}
 	for range 3 {
