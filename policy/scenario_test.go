@@ -116,13 +116,14 @@ func (s scenario) happen(r rules) *world {
 		case "decision", "sound decision":
 			decisions++
 			d := w.drawDecision(decisions, drone, st)
+			width := []int{15, 19}[st.back%2]
 			switch n := uint64(st.fence); n {
 			case 0:
 			case 1:
-				d.Fence = fmt.Sprintf("%019d", fence-1)
+				d.Fence = fmt.Sprintf("%0*d", width, fence-1)
 			default:
 				fence += n - 2
-				d.Fence = fmt.Sprintf("%015d", fence)
+				d.Fence = fmt.Sprintf("%0*d", width, fence)
 			}
 			send(func() { w.decide(d) })
 		case "again":

@@ -202,6 +202,9 @@ func (w *world) decide(d domain.Decision) string {
 		if !v.Change.Empty() || v.Fence != "" {
 			w.violated("rejected decision %s changed something", d.ID)
 		}
+		if v.Entry.Reason == string(ReasonStaleFence) && number(d.Fence) >= number(w.fences["DEPOT"]) {
+			w.violated("decision %s was refused with fence %s, though %s is the highest", d.ID, d.Fence, w.fences["DEPOT"])
+		}
 		return outcome(v.Entry)
 	}
 	w.verifyApplied(s, d, v)
