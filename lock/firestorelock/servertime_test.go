@@ -1,0 +1,142 @@
+package firestorelock
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/lock"
+)
+
+// B-02: a client whose clock is wrong by some seconds, which the proxy shows by
+// shifting the server's times instead.
+func TestServerTimeGuard(t *testing.T) {
+	const skew = 10 * time.Second
+	for name, serverAhead := range map[string]time.Duration{"local clock slow": skew, "local clock fast": -skew, "in step": 0} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Config{})
+			warmUp(t, r.direct)
+			r.proxy.Skew(serverAhead)
+			before := time.Now()
+			res := mustAcquire(t, r.faulty, key)
+			after := time.Now()
+
+			// Written: the later of both clocks, plus the ttl.
+			later := max(serverAhead, 0)
+			low, high := before.Add(later+ttl).UnixMilli(), after.Add(later+ttl).UnixMilli()
+			if res.ExpiresAtMs < low-50 || res.ExpiresAtMs > high+50 {
+				t.Errorf("expires %d ms off", res.ExpiresAtMs-low)
+			}
+			// Trusted: never longer than the ttl from the attempt.
+			if res.Deadline.After(after.Add(ttl)) || res.Deadline.Before(before.Add(ttl-2*time.Second)) {
+				t.Errorf("deadline %v after the attempt", res.Deadline.Sub(before))
+			}
+			ext, err := r.faulty.Extend(bg, lock.Ref{LockID: res.LockID, Key: key}, ttl)
+			if err != nil || !ext.OK {
+				t.Fatal(ext, err)
+			}
+			if ext.Deadline.Before(res.Deadline) || ext.Deadline.After(time.Now().Add(ttl)) {
+				t.Errorf("the extension moved the deadline by %v", ext.Deadline.Sub(res.Deadline))
+			}
+			if ext.ExpiresAtMs < res.ExpiresAtMs-50 {
+				t.Errorf("the extension moved the end by %d ms", ext.ExpiresAtMs-res.ExpiresAtMs)
+			}
+			mustRelease(t, r.faulty, lock.Ref{LockID: res.LockID, Key: key})
+		})
+	}
+}
+
+// B-02: a lock that is over by one clock only is not taken.
+func TestServerTimeGuard_DeadByBoth(t *testing.T) {
+	for _, row := range []struct {
+		name        string
+		end         time.Duration // of the planted lock, from now by the local clock
+		serverAhead time.Duration
+		guard       bool
+		free        bool
+	}{
+		{"over by both", -2 * time.Second, 0, true, true},
+		{"live by the server", -2 * time.Second, -10 * time.Second, true, false},
+		{"live by the local clock", 2 * time.Second, 10 * time.Second, true, false},
+		{"live by the server, no guard", -2 * time.Second, -10 * time.Second, false, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := newRig(t, Config{DisableServerTimeGuard: !row.guard})
+			warmUp(t, r.direct)
+			if _, err := r.client.Doc("locks/"+key).Set(bg, lease{
+				lockID: lock.NewLockID(), key: key, expiresAtMs: time.Now().Add(row.end).UnixMilli(), fence: "000000000000001",
+			}.fields()); err != nil {
+				t.Fatal(err)
+			}
+			r.proxy.Skew(row.serverAhead)
+			res, err := r.faulty.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl})
+			if err != nil || res.OK != row.free {
+				t.Errorf("%+v, %v", res, err)
+			}
+		})
+	}
+}
+
+// B-02: a lease whose commit took its time is trusted by the commit's time.
+func TestDeadlineOf(t *testing.T) {
+	local := time.Now()
+	wall := local.Round(0).Truncate(time.Millisecond)
+	for _, row := range []struct {
+		name   string
+		end    time.Duration // from the local wall clock
+		commit time.Duration // the server's clock at the commit, likewise
+		server bool
+		want   time.Duration
+	}{
+		{"no guard", ttl, 0, false, ttl},
+		{"in step", ttl, 0, true, ttl},
+		{"slow commit", ttl, 3 * time.Second, true, ttl - 3*time.Second},
+		{"server ahead, end from its clock", ttl + 5*time.Second, 5 * time.Second, true, ttl},
+		{"server behind", ttl, -5 * time.Second, true, ttl},
+	} {
+		now := instant{local: local}
+		if row.server {
+			now.server = wall
+		}
+		got := now.deadlineOf(wall.Add(row.end).UnixMilli(), ttl, wall.Add(row.commit)).Sub(local)
+		if got > row.want || got < row.want-2*time.Millisecond {
+			t.Errorf("%s: %v, want %v", row.name, got, row.want)
+		}
+	}
+}
+
+// B-09, L-CLK-01
+func TestCheckClock(t *testing.T) {
+	r := newRig(t, Config{})
+	for skew, want := range map[time.Duration]ClockLevel{
+		0: ClockOK, 350 * time.Millisecond: ClockWarn, -350 * time.Millisecond: ClockWarn,
+		5 * time.Second: ClockBlock, -5 * time.Second: ClockBlock,
+	} {
+		r.proxy.Clear()
+		r.proxy.Skew(skew)
+		report, err := r.faulty.CheckClock(bg)
+		if err != nil || report.Level != want {
+			t.Errorf("%v: %+v, %v", skew, report, err)
+		}
+		if off := report.Offset - skew; off.Abs() > report.Uncertainty+10*time.Millisecond {
+			t.Errorf("%v: measured %v +- %v", skew, report.Offset, report.Uncertainty)
+		}
+		if n := r.proxy.Calls()["BatchGetDocuments"]; n != 5 {
+			t.Errorf("%d reads", n)
+		}
+	}
+}
+
+func TestLevelOf(t *testing.T) {
+	ms := time.Millisecond
+	for _, row := range []struct {
+		offset, uncertainty time.Duration
+		want                ClockLevel
+	}{
+		{199 * ms, 0, ClockOK}, {-199 * ms, 0, ClockOK}, {200 * ms, 50 * ms, ClockWarn}, {-200 * ms, 0, ClockWarn},
+		{499 * ms, 0, ClockWarn}, {500 * ms, 0, ClockBlock}, {-500 * ms, 0, ClockBlock}, {520 * ms, 30 * ms, ClockWarn},
+	} {
+		if got := levelOf(row.offset, row.uncertainty); got != row.want {
+			t.Errorf("%v +- %v: %s, want %s", row.offset, row.uncertainty, got, row.want)
+		}
+	}
+}
