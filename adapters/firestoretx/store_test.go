@@ -67,7 +67,7 @@ func (f *fleet) mustOrder(t *testing.T, id domain.OrderID) domain.OrderRequest {
 }
 
 func (f *fleet) decision(id domain.DecisionID, drone domain.DroneID, orders ...domain.OrderID) domain.Decision {
-	d := domain.Decision{ID: id, CycleID: "C1", DroneID: drone, OrderIDs: orders, SnapshotTime: f.later(0), PayloadHash: string(id), EstimatedBatteryConsumption: 10, EstimatedDurationMinutes: 5}
+	d := domain.Decision{ID: id, CycleID: "C1", DroneID: drone, OrderIDs: orders, SnapshotTime: f.later(), PayloadHash: string(id), EstimatedBatteryConsumption: 10, EstimatedDurationMinutes: 5}
 	for _, o := range orders {
 		d.Route = append(d.Route,
 			domain.Waypoint{Type: domain.WaypointWarehousePickup, OrderID: o, Position: domain.Position{Lat: 48.858, Lon: 2.354}},
@@ -76,8 +76,9 @@ func (f *fleet) decision(id domain.DecisionID, drone domain.DroneID, orders ...d
 	return d
 }
 
-// later is a moment that no commit so far can be after, by the server's clock.
-func (f *fleet) later(d time.Duration) time.Time { return f.now.Add(time.Second + d) }
+// later is a moment that no commit so far can be after, by the server's clock,
+// however slow the server.
+func (f *fleet) later() time.Time { return f.now.Add(time.Hour) }
 
 func (f *fleet) assign(t *testing.T, d domain.Decision) domain.LedgerEntry {
 	t.Helper()

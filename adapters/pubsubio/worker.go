@@ -139,6 +139,8 @@ func (w *Worker) receive(ctx context.Context, topic string, outstanding, streams
 	sub.ReceiveSettings.MaxOutstandingMessages = outstanding
 	sub.ReceiveSettings.MaxOutstandingBytes = 256 << 20
 	sub.ReceiveSettings.MaxExtension = w.cfg.Lease + 10*time.Second
+	// What a killed process held comes to another one soon.
+	sub.ReceiveSettings.MaxDurationPerAckExtension = 20 * time.Second
 	sub.ReceiveSettings.NumGoroutines = streams
 	sub.ReceiveSettings.ShutdownOptions = &pubsub.ShutdownOptions{
 		Behavior: pubsub.ShutdownBehaviorWaitForProcessing, Timeout: w.cfg.DrainTimeout,

@@ -75,12 +75,17 @@ func Log(t testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
+// patience is far more than anything takes that works at all: the official
+// Pub/Sub emulator hands what a closed stream held to another only after a
+// lease.
+const patience = 2 * time.Minute
+
 // Eventually waits until check returns nil, and fails the test with its last
-// error if that takes longer than a minute. It is for what other goroutines
+// error if that takes longer than two minutes. It is for what other goroutines
 // and servers bring about; nothing in it depends on how long that takes.
 func Eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(patience)
 	for {
 		err := check()
 		if err == nil {

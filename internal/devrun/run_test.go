@@ -1,0 +1,81 @@
+package devrun_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/devrun"
+	"github.com/dronefleet/dronefleet/internal/emutest"
+)
+
+func config(t *testing.T) devrun.Config {
+	if os.Getenv(connect.FirestoreHost) != "" || os.Getenv(connect.PubSubHost) != "" {
+		t.Skip("the run starts the embedded servers by design; there is nothing to compare on others")
+	}
+	return devrun.Config{
+		Duration: 10 * time.Second, Drones: 40, Hz: 1, OrdersPerMinute: 12, Speed: 20, Seed: 1,
+		SolveLimit: 200 * time.Millisecond, Out: &bytes.Buffer{}, Log: emutest.Log(t),
+	}
+}
+
+// F-API-02: a run delivers orders, keeps every invariant, and says so.
+func TestRun_DeliversAndKeepsTheInvariants(t *testing.T) {
+	cfg := config(t)
+	var out bytes.Buffer
+	cfg.Out = &out
+	report, err := devrun.Run(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Orders.Delivered == 0 || report.Telemetry.Applied == 0 || report.Cycles.Run == 0 || report.Firestore.RPCs == 0 {
+		t.Errorf("nothing happened: %+v", report)
+	}
+	if len(report.Invariants.Violations) > 0 || report.Invariants.Checked == 0 {
+		t.Errorf("invariants: %+v", report.Invariants)
+	}
+	for _, want := range []string{connect.FirestoreHost + "=127.0.0.1:", connect.PubSubHost + "=127.0.0.1:"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("output lacks %q:\n%s", want, out.String())
+		}
+	}
+	text, err := json.Marshal(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{`"orders":{"created":`, `"onTime":`, `"decisions":{"applied":`, `"rejected":{`, `"telemetry":{"applied":`, `"cycles":{"run":`, `"firestore":{"rpcs":`, `"latencyMs":{"p50":`, `"invariants":{"checked":`, `"violations":[]`} {
+		if !strings.Contains(string(text), key) {
+			t.Errorf("report lacks %s:\n%s", key, text)
+		}
+	}
+}
+
+func TestRun_NamesEveryBadSetting(t *testing.T) {
+	cfg := config(t)
+	cfg.Drones, cfg.Hz, cfg.Speed = 0, -1, 0
+	_, err := devrun.Run(t.Context(), cfg)
+	for _, flag := range []string{"--drones", "--hz", "--speed"} {
+		if err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("error %v does not name %s", err, flag)
+		}
+	}
+}
+
+func TestRun_BusyPortIsOneClearError(t *testing.T) {
+	cfg := config(t)
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	cfg.PubSubAddr = busy.Addr().String()
+	_, err = devrun.Run(t.Context(), cfg)
+	if err == nil || !strings.Contains(err.Error(), busy.Addr().String()) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("error is %v", err)
+	}
+}

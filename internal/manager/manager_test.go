@@ -1,0 +1,385 @@
+package manager_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/invariant"
+	"github.com/dronefleet/dronefleet/internal/manager"
+	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/policy"
+)
+
+// system is a fleet of one depot with managers running on it.
+type system struct {
+	t       *testing.T
+	hosts   connect.Config
+	outside *connect.Clients // of whoever sends messages
+	publish *pubsubio.Publisher
+	store   *firestoretx.Store
+}
+
+var home = domain.Position{Lat: 48.8566, Lon: 2.3522}
+
+func newSystem(t *testing.T) *system {
+	s := &system{t: t, hosts: emutest.Hosts(t)}
+	s.outside = emutest.Connect(t, s.hosts)
+	if err := pubsubio.Ensure(t.Context(), s.outside.PubSub); err != nil {
+		t.Fatal(err)
+	}
+	s.publish = pubsubio.NewPublisher(s.outside.PubSub)
+	t.Cleanup(s.publish.Stop)
+	s.store = firestoretx.New(s.outside.Firestore, firestoretx.Config{})
+	depot := domain.Depot{ID: "DEPOT-1", Name: "Main", Position: home}
+	if err := s.store.Setup(t.Context(), []domain.Depot{depot}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// startManager runs one more State Manager until the test ends or stop is
+// called.
+func (s *system) startManager() (clients *connect.Clients, stop func()) {
+	s.t.Helper()
+	clients = emutest.Connect(s.t, s.hosts)
+	m, err := manager.New(clients, simclock.Real(), manager.Config{SweepInterval: 200 * time.Millisecond}, emutest.Log(s.t))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- m.Run(ctx) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-done; err != nil {
+			s.t.Errorf("manager: %v", err)
+		}
+	}
+	s.t.Cleanup(stop)
+	return clients, stop
+}
+
+// send publishes and waits for the server's word.
+func (s *system) send(topic string, data []byte, attrs map[string]string, err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := s.publish.Publish(s.t.Context(), topic, data, attrs, "").Wait(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *system) report(id domain.DroneID, at time.Time, status domain.DroneStatus, mission domain.MissionID, pos domain.Position) {
+	s.t.Helper()
+	data, attrs, err := wire.EncodeTelemetry(domain.Telemetry{
+		DroneID: id, Timestamp: at, Position: pos, Battery: 90, Status: status, MissionID: mission,
+	}, wire.Protobuf)
+	s.send(pubsubio.TopicTelemetry, data, attrs, err)
+}
+
+func orderRequest(id domain.OrderID) domain.OrderRequest {
+	return domain.OrderRequest{ID: id, OrderContent: domain.OrderContent{
+		Priority: domain.PriorityCritical, ProductType: "BLOOD", Delivery: domain.Position{Lat: 48.86, Lon: 2.36},
+	}}
+}
+
+func (s *system) order(id domain.OrderID) {
+	s.t.Helper()
+	data, attrs, err := wire.EncodeOrder(orderRequest(id), wire.JSON)
+	s.send(pubsubio.TopicOrders, data, attrs, err)
+}
+
+func (s *system) decide(id domain.DecisionID, drone domain.DroneID, order domain.OrderID) {
+	s.t.Helper()
+	data, attrs, err := wire.EncodeDecision(domain.Decision{
+		ID: id, CycleID: "C", SnapshotTime: time.Now().Add(time.Minute), DroneID: drone, OrderIDs: []domain.OrderID{order},
+		Route: []domain.Waypoint{
+			{Type: domain.WaypointDepotStart, Position: home},
+			{Type: domain.WaypointWarehousePickup, OrderID: order, Position: home},
+			{Type: domain.WaypointHospitalDelivery, OrderID: order, Position: domain.Position{Lat: 48.86, Lon: 2.36}},
+			{Type: domain.WaypointDepotReturn, Position: home},
+		},
+		EstimatedBatteryConsumption: 5, EstimatedDurationMinutes: 3,
+	}, wire.Protobuf)
+	s.send(pubsubio.TopicDecisions, data, attrs, err)
+}
+
+func (s *system) awaitDrone(id domain.DroneID, what string, ok func(domain.Drone) bool) domain.Drone {
+	s.t.Helper()
+	var d domain.Drone
+	emutest.Eventually(s.t, what, func() (err error) {
+		if d, err = s.store.Drone(s.t.Context(), id); err == nil && !ok(d) {
+			err = fmt.Errorf("drone is %+v", d)
+		}
+		return err
+	})
+	return d
+}
+
+func (s *system) awaitOrder(id domain.OrderID, want domain.OrderStatus) domain.Order {
+	s.t.Helper()
+	var o domain.Order
+	emutest.Eventually(s.t, fmt.Sprintf("order %s %s", id, want), func() (err error) {
+		if o, err = s.store.Order(s.t.Context(), id); err == nil && o.Status != want {
+			err = fmt.Errorf("order is %+v", o)
+		}
+		return err
+	})
+	return o
+}
+
+// commands collects what the drones are told.
+func (s *system) commands() <-chan domain.Command {
+	s.t.Helper()
+	const name = "missions-test"
+	if err := pubsubio.EnsureSubscription(s.t.Context(), s.outside.PubSub, name, pubsubio.TopicMissions, true); err != nil {
+		s.t.Fatal(err)
+	}
+	commands := make(chan domain.Command, 100)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		done <- s.outside.PubSub.Subscriber(name).Receive(ctx, func(_ context.Context, msg *pubsub.Message) {
+			c, err := wire.DecodeCommand(msg.Data, msg.Attributes)
+			if err != nil {
+				s.t.Errorf("command: %v", err)
+			}
+			commands <- c
+			msg.Ack()
+		})
+	}()
+	s.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			s.t.Errorf("commands: %v", err)
+		}
+	})
+	return commands
+}
+
+func next(t *testing.T, commands <-chan domain.Command) domain.Command {
+	t.Helper()
+	select {
+	case c := <-commands:
+		return c
+	case <-time.After(time.Minute):
+		t.Fatal("no command within a minute")
+		return domain.Command{}
+	}
+}
+
+// F-DEC-05: from the order to the delivery, over Pub/Sub alone.
+func TestManager_DeliversOverPubSub(t *testing.T) {
+	s := newSystem(t)
+	commands := s.commands()
+	s.startManager()
+	s.startManager() // any number share the work
+	now := time.Now()
+	s.report("D1", now.Add(-4*time.Second), domain.DroneIdle, "", home)
+	s.awaitDrone("D1", "the drone registers", func(d domain.Drone) bool { return d.Status == domain.DroneIdle })
+	s.order("O1")
+	s.awaitOrder("O1", domain.OrderPending)
+	s.decide("DEC-1", "D1", "O1")
+	c := next(t, commands)
+	if c.Mission.DroneID != "D1" || c.Revoke || c.ExpiresAt.IsZero() || len(c.Mission.Route) != 4 {
+		t.Fatalf("command %+v", c)
+	}
+	s.report("D1", now.Add(-3*time.Second), domain.DroneMoving, c.Mission.ID, home)
+	s.awaitOrder("O1", domain.OrderInDelivery)
+	s.report("D1", now.Add(-2*time.Second), domain.DroneDelivering, c.Mission.ID, domain.Position{Lat: 48.86, Lon: 2.36})
+	s.awaitOrder("O1", domain.OrderDelivered)
+	s.report("D1", now.Add(-time.Second), domain.DroneIdle, "", home)
+	s.awaitDrone("D1", "the drone is free", func(d domain.Drone) bool { return d.Status == domain.DroneIdle && !d.Bound() })
+	s.checkInvariants()
+}
+
+// F-ACK-01, F-DEC-02: messages delivered many times over, to several managers,
+// have one effect.
+func TestManager_RedeliveryChangesNothing(t *testing.T) {
+	s := newSystem(t)
+	for range 3 {
+		s.startManager()
+	}
+	at := time.Now().Add(-5 * time.Second)
+	for range 5 {
+		s.report("D1", at, domain.DroneIdle, "", home)
+		s.order("O1")
+	}
+	s.awaitDrone("D1", "the drone registers", func(d domain.Drone) bool { return d.Status == domain.DroneIdle })
+	s.awaitOrder("O1", domain.OrderPending)
+	for range 5 {
+		s.decide("DEC-1", "D1", "O1")
+		s.order("O1")
+	}
+	s.awaitOrder("O1", domain.OrderAssigned)
+	for range 5 {
+		s.order("O1")
+	}
+	s.awaitQuiet()
+	if o := s.awaitOrder("O1", domain.OrderAssigned); o.Revision != 2 {
+		t.Errorf("the order changed %d times, want 2", o.Revision)
+	}
+	s.checkInvariants()
+}
+
+// awaitQuiet waits until messages sent after all others have their effect, a
+// few times over: by then the others have theirs.
+func (s *system) awaitQuiet() {
+	s.t.Helper()
+	for i := range 3 {
+		id := "MARK-" + strconv.Itoa(i)
+		s.order(domain.OrderID(id))
+		s.awaitOrder(domain.OrderID(id), domain.OrderPending)
+		s.report(domain.DroneID(id), time.Now(), domain.DroneCharging, "", home)
+		s.awaitDrone(domain.DroneID(id), "marker", func(domain.Drone) bool { return true })
+	}
+}
+
+// F-DLQ-01: poison is kept with its reason, and nothing else is held up.
+func TestManager_PoisonBecomesADeadLetter(t *testing.T) {
+	s := newSystem(t)
+	s.startManager()
+	s.send(pubsubio.TopicTelemetry, []byte("{not json"), nil, nil)
+	s.send(pubsubio.TopicOrders, []byte(`{"id":"a/b","deliveryLocation":{"lat":99,"lon":0},"productType":"BLOOD"}`), nil, nil)
+	s.report("D1", time.Now().Add(time.Hour), domain.DroneIdle, "", home)
+	s.report("D2", time.Now(), domain.DroneIdle, "", home)
+	s.awaitDrone("D2", "good messages pass", func(d domain.Drone) bool { return d.Status == domain.DroneIdle })
+	want := map[string]string{
+		pubsubio.TopicTelemetry + " " + wire.ReasonUndecodable:               "",
+		pubsubio.TopicTelemetry + " " + string(policy.ReasonFutureTimestamp): "",
+		pubsubio.TopicOrders + " " + wire.ReasonInvalid:                      "",
+	}
+	emutest.Eventually(t, "dead letters", func() error {
+		for _, topic := range pubsubio.InboundTopics {
+			err := pubsubio.DeadLetters(t.Context(), s.outside.PubSub, topic, 100, func(l pubsubio.DeadLetter) (bool, error) {
+				key := l.Topic + " " + l.Reason
+				if _, expected := want[key]; !expected || len(l.Data) == 0 || l.MessageID == "" || l.Error == "" {
+					t.Errorf("dead letter %+v", l)
+				}
+				delete(want, key)
+				return true, nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		if len(want) > 0 {
+			return fmt.Errorf("still missing %v", want)
+		}
+		return nil
+	})
+}
+
+// F-FLOW-01: a manager that is told to stop settles what it holds; another one
+// takes over.
+func TestManager_StopsCleanlyAndAnotherTakesOver(t *testing.T) {
+	s := newSystem(t)
+	_, stop := s.startManager()
+	began := time.Now().Add(-time.Minute)
+	for i := range 50 {
+		s.report("D1", began.Add(time.Duration(i)*time.Second), domain.DroneIdle, "", home)
+	}
+	s.awaitDrone("D1", "the first reports arrive", func(d domain.Drone) bool { return d.Revision > 0 })
+	stop()
+	last := began.Add(55 * time.Second)
+	s.report("D1", last, domain.DroneIdle, "", home)
+	s.startManager()
+	s.awaitDrone("D1", "the last report", func(d domain.Drone) bool { return d.LastUpdate.Equal(last.Truncate(time.Microsecond)) })
+}
+
+// F-TEL-09: a silent drone is offered to nobody, found by the sweeper alone.
+func TestManager_SweepsSilentDrones(t *testing.T) {
+	s := newSystem(t)
+	// Measured just long enough ago to be believed, then silent.
+	old := time.Now().Add(-14 * time.Second)
+	_, stop := s.startManager()
+	s.report("D1", old, domain.DroneIdle, "", home)
+	s.awaitDrone("D1", "the drone registers", func(d domain.Drone) bool { return d.Revision > 0 })
+	s.awaitDrone("D1", "the sweeper notices", func(d domain.Drone) bool { return d.Status == domain.DroneUnknown })
+	stop()
+	s.checkInvariants()
+}
+
+// checkInvariants judges everything in the store.
+func (s *system) checkInvariants() {
+	s.t.Helper()
+	ctx := s.t.Context()
+	var h invariant.History
+	var err error
+	read := func(what string, e error) {
+		if e != nil {
+			s.t.Fatalf("%s: %v", what, e)
+		}
+	}
+	h.Drones, err = s.store.Drones(ctx, "", firestoretx.Page{})
+	read("drones", err)
+	h.Orders, err = s.store.Orders(ctx, "", firestoretx.Page{})
+	read("orders", err)
+	h.Missions, err = s.store.Missions(ctx, "", firestoretx.Page{})
+	read("missions", err)
+	h.Ledger, err = s.store.LedgerInCommitOrder(ctx)
+	read("ledger", err)
+	h.Events, err = s.store.AllEvents(ctx)
+	read("events", err)
+	for _, v := range invariant.Check(h).Violations {
+		s.t.Errorf("invariant broken: %s", v)
+	}
+}
+
+// F-BAT-01: many drones share commits, however slow the machine: a message of
+// its own transaction would cost three calls.
+func TestManager_TelemetryIsGroupCommitted(t *testing.T) {
+	s := newSystem(t)
+	clients, stop := s.startManager()
+	const drones, reports = 100, 20
+	began := time.Now().Add(-reports * time.Second)
+	var sent []pubsubio.Published
+	for r := range reports {
+		for d := range drones {
+			data, attrs, err := wire.EncodeTelemetry(domain.Telemetry{
+				DroneID: domain.DroneID(fmt.Sprintf("D%03d", d)), Timestamp: began.Add(time.Duration(r) * time.Second),
+				Position: home, Battery: 90, Status: domain.DroneMoving,
+			}, wire.Protobuf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sent = append(sent, s.publish.Publish(t.Context(), pubsubio.TopicTelemetry, data, attrs, ""))
+		}
+	}
+	for _, p := range sent {
+		if _, err := p.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := began.Add((reports - 1) * time.Second).Truncate(time.Microsecond)
+	for d := range drones {
+		s.awaitDrone(domain.DroneID(fmt.Sprintf("D%03d", d)), "last report", func(x domain.Drone) bool { return x.LastUpdate.Equal(last) })
+	}
+	stop()
+	cost := clients.Meter.FirestoreByOperation()[pubsubio.TopicTelemetry]
+	if cost.RPCs > drones*reports/4 {
+		t.Errorf("%d messages took %d RPCs", drones*reports, cost.RPCs)
+	}
+	settled := clients.Meter.Settled()
+	if n := settled[meter.Settlement{Kind: pubsubio.TopicTelemetry, Outcome: meter.Nacked}]; n > 0 {
+		t.Errorf("%d messages were given back", n)
+	}
+}
