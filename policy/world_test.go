@@ -24,7 +24,8 @@ type world struct {
 	fences   Fences
 	folded   map[string]folded // what the events so far make of each entity
 	revokes  []domain.MissionID
-	notes    int // refusals that events record
+	notes    int             // refusals that events record
+	moves    map[string]bool // steps of lifecycles taken, "kind: from → to"
 	broken   []string
 }
 
@@ -40,7 +41,7 @@ func newWorld(r rules) *world {
 		rules: r, now: start,
 		drones: map[domain.DroneID]domain.Drone{}, missions: map[domain.MissionID]domain.Mission{},
 		orders: map[domain.OrderID]domain.Order{}, ledger: map[domain.DecisionID]domain.LedgerEntry{},
-		fences: Fences{}, folded: map[string]folded{},
+		fences: Fences{}, folded: map[string]folded{}, moves: map[string]bool{},
 	}
 }
 
@@ -323,6 +324,10 @@ func (w *world) clearDrone(id domain.DroneID) error {
 // commit writes a change, after checking that its events tell it all.
 func (w *world) commit(c Change) {
 	w.tell(c)
+	var from string
+	if c.Drone != nil {
+		from = w.phase(w.drones[c.Drone.ID])
+	}
 	for i, m := range c.Missions {
 		if slices.ContainsFunc(c.Missions[:i], func(x domain.Mission) bool { return x.ID == m.ID }) {
 			w.violated("mission %s is written twice", m.ID)
@@ -343,6 +348,9 @@ func (w *world) commit(c Change) {
 			w.violated("lastUpdate of drone %s went back", d.ID)
 		}
 		w.drones[d.ID] = *d
+		if to := w.phase(*d); from != to {
+			w.moved(domain.EntityDrone, from, to)
+		}
 	}
 	w.revokes = append(w.revokes, c.Revoke...)
 	w.verify()
@@ -390,7 +398,22 @@ func (w *world) fold(e domain.Event) {
 	if e.Entity == domain.EntityOrder && e.To == string(domain.OrderPending) {
 		w.verifyReturned(k, e, was)
 	}
+	if now := (folded{e.Revision, e.To, e.State}); e.Entity != domain.EntityDrone {
+		w.moved(e.Entity, was.phase(), now.phase())
+	}
 	w.folded[k] = folded{e.Revision, e.To, e.State}
+}
+
+// phase is where an order or a mission stands in its lifecycle.
+func (f folded) phase() string {
+	if f.status == string(domain.OrderPending) && f.state["held"] == true {
+		return phaseHeld
+	}
+	return f.status
+}
+
+func (w *world) moved(kind domain.EntityKind, from, to string) {
+	w.moves[(edge{from: from, to: to}).key(kind)] = true
 }
 
 // verifyReturned checks what a failed mission makes of its order. F-ORD-04

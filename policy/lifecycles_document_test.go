@@ -1,0 +1,113 @@
+package policy
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+var update = flag.Bool("update", false, "write the generated sections of docs/lifecycles.md anew")
+
+const lifecyclesDocument = "../docs/lifecycles.md"
+
+// generatedSections are the parts of the document that are written from the
+// same data the tests check, by name.
+var generatedSections = map[string]func() string{
+	"drone diagram":    func() string { return mermaid(diagrams[domain.EntityDrone]) },
+	"drone table":      droneSections,
+	"order diagram":    func() string { return mermaid(diagrams[domain.EntityOrder]) },
+	"order table":      func() string { return markdown(orderGrid) },
+	"mission diagram":  func() string { return mermaid(diagrams[domain.EntityMission]) },
+	"mission table":    func() string { return markdown(missionGrid) },
+	"decision reasons": reasonList,
+}
+
+// TestLifecyclesDocument fails when the document shows other lifecycles than
+// the tests prove. Run it with -update to write them anew.
+func TestLifecyclesDocument(t *testing.T) {
+	text, err := os.ReadFile(lifecyclesDocument)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := regenerate(string(text))
+	switch {
+	case err != nil:
+		t.Fatal(err)
+	case fresh == string(text):
+	case *update:
+		if err := os.WriteFile(lifecyclesDocument, []byte(fresh), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("%s is stale; run go test ./policy -run TestLifecyclesDocument -update", lifecyclesDocument)
+	}
+}
+
+// regenerate replaces what stands between each pair of markers. Every section
+// must be there once.
+func regenerate(text string) (string, error) {
+	for name, generate := range generatedSections {
+		begin, end := "<!-- begin generated: "+name+" -->\n", "<!-- end generated: "+name+" -->\n"
+		head, rest, ok := strings.Cut(text, begin)
+		_, tail, closed := strings.Cut(rest, end)
+		if !ok || !closed || strings.Contains(tail, begin) {
+			return "", fmt.Errorf("%s needs one section between %q and %q", lifecyclesDocument, begin, end)
+		}
+		text = head + begin + "\n" + generate() + "\n" + end + tail
+	}
+	return text, nil
+}
+
+func droneSections() string {
+	var b strings.Builder
+	for i, s := range droneSituations {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "#### %s\n\n%s", s.name, s.prose)
+		if s.statuses != nil {
+			fmt.Fprintf(&b, " The status before is any of %s.", joined(s.statuses))
+		}
+		fmt.Fprintf(&b, "\n\n%s", markdown(s.grid))
+	}
+	return b.String()
+}
+
+func joined(statuses []domain.DroneStatus) string {
+	var names []string
+	for _, s := range statuses {
+		names = append(names, string(s))
+	}
+	return strings.Join(names, ", ")
+}
+
+// markdown turns a grid into a table.
+func markdown(grid string) string {
+	var b strings.Builder
+	for i, line := range strings.Split(strings.TrimSpace(grid), "\n") {
+		fields := strings.Split(line, "|")
+		for j, f := range fields {
+			if f = strings.TrimSpace(f); f == "." {
+				f = "·"
+			}
+			fields[j] = f
+		}
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(fields, " | "))
+		if i == 0 {
+			b.WriteString("|" + strings.Repeat("---|", len(fields)) + "\n")
+		}
+	}
+	return b.String()
+}
+
+func reasonList() string {
+	var b strings.Builder
+	for i, o := range objections {
+		fmt.Fprintf(&b, "%d. `%s`: %s.\n", i+1, o.reason, o.why)
+	}
+	return b.String()
+}
