@@ -11,6 +11,7 @@ import (
 
 	"cloud.google.com/go/firestore"
 	"cloud.google.com/go/pubsub/v2"
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -132,24 +133,40 @@ func (c *Clients) Close() error { return errors.Join(c.Firestore.Close(), c.PubS
 // checkTimeout is how long a service may take to answer at start.
 const checkTimeout = 10 * time.Second
 
-// Check makes sure that Firestore answers, which no lazy connection does.
+// Check makes sure that both services answer, which no lazy connection does.
 func (c *Clients) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	where := "project " + c.Config.Project
-	if c.Config.FirestoreHost != "" {
-		where = c.Config.FirestoreHost
-	}
 	_, err := c.Firestore.GetAll(ctx, []*firestore.DocumentRef{c.Firestore.Doc("control/decisions")})
-	switch status.Code(err) {
-	case codes.OK:
-		return nil
-	case codes.Unavailable, codes.DeadlineExceeded:
-		return fmt.Errorf("Firestore at %s does not answer; is it running and reachable? (%w)", where, err)
-	case codes.Unauthenticated, codes.PermissionDenied:
-		return fmt.Errorf("Firestore at %s refuses these credentials; see \"gcloud auth application-default login\" and the roles in deploy/ (%w)", where, err)
+	if err := c.explain("Firestore", c.Config.FirestoreHost, err); err != nil {
+		return err
 	}
-	return fmt.Errorf("Firestore at %s: %w", where, err)
+	// Whether the topic is there, or this account may look, is not the point.
+	_, err = c.PubSub.TopicAdminClient.GetTopic(ctx, &pubsubpb.GetTopicRequest{
+		Topic: fmt.Sprintf("projects/%s/topics/telemetry", c.Config.Project),
+	})
+	if code := status.Code(err); code == codes.NotFound || code == codes.PermissionDenied {
+		err = nil
+	}
+	return c.explain("Pub/Sub", c.Config.PubSubHost, err)
+}
+
+// explain says in one line why a service cannot be used and what to do.
+func (c *Clients) explain(service, host string, err error) error {
+	where := "in project " + c.Config.Project
+	if host != "" {
+		where = "at " + host
+	}
+	code := status.Code(err)
+	switch {
+	case err == nil:
+		return nil
+	case code == codes.Unavailable, code == codes.DeadlineExceeded, errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s %s does not answer within %s; is it running and reachable? (%w)", service, where, checkTimeout, err)
+	case code == codes.Unauthenticated, code == codes.PermissionDenied:
+		return fmt.Errorf("%s %s refuses these credentials; see \"gcloud auth application-default login\" and the roles in deploy/ (%w)", service, where, err)
+	}
+	return fmt.Errorf("%s %s: %w", service, where, err)
 }
 
 // clockDocument holds the rate of a simulated clock, so that every process on

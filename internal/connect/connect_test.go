@@ -1,0 +1,70 @@
+package connect_test
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+)
+
+// F-API-02: nothing falls back to anything; what is missing is named.
+func TestConfig_ValidateNamesWhatIsMissing(t *testing.T) {
+	for name, c := range map[string]struct {
+		connect.Config
+		want string
+	}{
+		"nothing at all":      {connect.Config{}, "GOOGLE_CLOUD_PROJECT"},
+		"only one emulator":   {connect.Config{FirestoreHost: "h:1"}, "PUBSUB_EMULATOR_HOST"},
+		"half, with project":  {connect.Config{PubSubHost: "h:1", Project: "p"}, "FIRESTORE_EMULATOR_HOST"},
+		"project alone":       {connect.Config{Project: "p"}, ""},
+		"both emulators":      {connect.Config{FirestoreHost: "h:1", PubSubHost: "h:2"}, ""},
+		"emulators, projects": {connect.Config{FirestoreHost: "h:1", PubSubHost: "h:2", Project: "p"}, ""},
+	} {
+		err := c.Validate()
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: error %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+func TestClients_CheckSaysWhichServiceDoesNotAnswer(t *testing.T) {
+	hosts := emutest.Hosts(t)
+	// A port that was free a moment ago: nobody answers there.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead := l.Addr().String()
+	l.Close()
+	hosts.FirestoreHost = dead
+	c, err := connect.Open(t.Context(), hosts, meter.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	err = c.Check(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "Firestore at "+dead) || !strings.Contains(err.Error(), "running") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestClients_ShareTheSimulatedClock(t *testing.T) {
+	c := emutest.Clients(t)
+	clock, err := c.Clock(t.Context())
+	if err != nil || clock.Speed != 1 {
+		t.Fatalf("without a document: %+v, %v", clock, err)
+	}
+	rate := simclock.Rate{Epoch: time.Now().Truncate(time.Microsecond), Speed: 30}
+	if err := c.ShareClock(t.Context(), rate); err != nil {
+		t.Fatal(err)
+	}
+	clock, err = c.Clock(t.Context())
+	if err != nil || clock.Speed != 30 || !clock.Epoch.Equal(rate.Epoch) {
+		t.Errorf("%+v, %v", clock, err)
+	}
+}
