@@ -1,0 +1,126 @@
+package history
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/dronefleet/dronefleet/lock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// flawed is a lock service in memory with a defect. Its clients have clocks of
+// their own.
+type flawed struct {
+	sameFence   bool // the fence is not incremented
+	noOwner     bool // release does not compare the owner
+	noTolerance bool // leases are over for everybody at their end
+
+	mu    sync.Mutex
+	locks map[string]*flawedLock
+}
+
+type flawedLock struct {
+	lockID      string
+	expiresAtMs int64
+	fence       int64
+}
+
+// flawedClient is a flawed service seen with a skewed clock.
+type flawedClient struct {
+	lock.Backend // nothing else is called
+	service      *flawed
+	offset       time.Duration
+}
+
+func (c flawedClient) now() time.Time { return time.Now().Add(c.offset) }
+
+func (c flawedClient) live(l *flawedLock) bool {
+	if c.service.noTolerance {
+		return l.lockID != "" && l.expiresAtMs > c.now().UnixMilli()
+	}
+	return l.lockID != "" && lock.IsLive(l.expiresAtMs, c.now().UnixMilli())
+}
+
+func (c flawedClient) find(key string) *flawedLock {
+	if c.service.locks == nil {
+		c.service.locks = make(map[string]*flawedLock)
+	}
+	if c.service.locks[key] == nil {
+		c.service.locks[key] = &flawedLock{}
+	}
+	return c.service.locks[key]
+}
+
+func (c flawedClient) Acquire(_ context.Context, req lock.AcquireRequest) (lock.AcquireResult, error) {
+	c.service.mu.Lock()
+	defer c.service.mu.Unlock()
+	l := c.find(req.Key)
+	if c.live(l) {
+		return lock.AcquireResult{Reason: lock.ReasonLocked}, nil
+	}
+	if !c.service.sameFence || l.fence == 0 {
+		l.fence++
+	}
+	start := c.now()
+	l.lockID, l.expiresAtMs = req.LockID, start.Add(req.TTL).UnixMilli()
+	fence, err := lock.FormatFence(l.fence)
+	return lock.AcquireResult{OK: true, LockID: req.LockID, Fence: fence, Deadline: start.Add(req.TTL)}, err
+}
+
+func (c flawedClient) Release(_ context.Context, ref lock.Ref) (lock.ReleaseResult, error) {
+	c.service.mu.Lock()
+	defer c.service.mu.Unlock()
+	l := c.find(ref.Key)
+	if !c.live(l) || (l.lockID != ref.LockID && !c.service.noOwner) {
+		return lock.ReleaseResult{Reason: lock.ReasonNotFound}, nil
+	}
+	l.lockID = ""
+	return lock.ReleaseResult{OK: true}, nil
+}
+
+func (c flawedClient) Extend(_ context.Context, ref lock.Ref, ttl time.Duration) (lock.ExtendResult, error) {
+	c.service.mu.Lock()
+	defer c.service.mu.Unlock()
+	l := c.find(ref.Key)
+	if !c.live(l) || l.lockID != ref.LockID {
+		return lock.ExtendResult{Reason: lock.ReasonNotFound}, nil
+	}
+	start := c.now()
+	l.expiresAtMs = start.Add(ttl).UnixMilli()
+	return lock.ExtendResult{OK: true, Deadline: start.Add(ttl)}, nil
+}
+
+// B-05: the checker accepts a sound service and finds each defect.
+func TestCheck(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		service *flawed
+		want    Verdict
+	}{
+		{"sound", &flawed{}, Linearizable},
+		{"fence not incremented", &flawed{sameFence: true}, Violated},
+		{"ownership not compared", &flawed{noOwner: true}, Violated},
+		{"tolerance missing", &flawed{noTolerance: true}, Violated},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			r := NewRecorder()
+			var clients []*Client
+			for i, offset := range []time.Duration{-500, -200, 200, 500} {
+				offset *= time.Millisecond
+				clients = append(clients, &Client{
+					Backend: flawedClient{service: row.service, offset: offset}, Recorder: r, ID: i, Offset: offset,
+				})
+			}
+			Workload{Seed: 1, Keys: 2, TTL: 100 * time.Millisecond, Run: 4 * time.Second, Crashes: 0.1}.Play(clients)
+			if got := r.Check(20 * time.Second); got != row.want {
+				t.Errorf("%s after %d calls, want %s", got, r.Len(), row.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,82 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/dronefleet/dronefleet/lock"
+)
+
+// Workload is what the clients do.
+type Workload struct {
+	Seed    uint64
+	Keys    int
+	TTL     time.Duration
+	Run     time.Duration // how long
+	Crashes float64       // share of leases that are abandoned
+	Cancels float64       // share of calls whose context ends early
+}
+
+// Play lets every client work on random keys until the time is over. What each
+// client does depends on the seed alone; how the calls meet does not.
+func (w Workload) Play(clients []*Client) {
+	var wg sync.WaitGroup
+	ctx, cancel := context.WithTimeout(context.Background(), w.Run)
+	defer cancel()
+	for i, c := range clients {
+		rng := rand.New(rand.NewPCG(w.Seed, uint64(i)))
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				w.session(ctx, c, rng)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// session is one lease: acquired, perhaps extended, released or abandoned, and
+// perhaps released once more when it is no longer ours.
+func (w Workload) session(ctx context.Context, c *Client, rng *rand.Rand) {
+	key := fmt.Sprintf("key-%d", rng.IntN(w.Keys))
+	id := lock.NewLockID()
+	res, err := c.Acquire(w.callContext(ctx, rng), lock.AcquireRequest{Key: key, TTL: w.TTL, LockID: id})
+	if err != nil || !res.OK {
+		pause(ctx, time.Duration(rng.Int64N(int64(10*time.Millisecond))))
+		return
+	}
+	ref := lock.Ref{LockID: id, Key: key}
+	for range rng.IntN(3) {
+		pause(ctx, time.Duration(rng.Int64N(int64(w.TTL/3))))
+		if ext, err := c.Extend(w.callContext(ctx, rng), ref, w.TTL); err != nil || !ext.OK {
+			break
+		}
+	}
+	if rng.Float64() < w.Crashes {
+		pause(ctx, w.TTL+lock.Tolerance+time.Duration(rng.Int64N(int64(w.TTL))))
+	}
+	_, _ = c.Release(w.callContext(ctx, rng), ref)
+}
+
+// callContext is the context of one call. It outlives the run, so that the end
+// of the run is no cancellation.
+func (w Workload) callContext(ctx context.Context, rng *rand.Rand) context.Context {
+	ctx = context.WithoutCancel(ctx)
+	if rng.Float64() >= w.Cancels {
+		return ctx
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	time.AfterFunc(time.Duration(rng.Int64N(int64(4*time.Millisecond))), cancel)
+	return ctx
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
