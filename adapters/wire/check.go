@@ -27,6 +27,16 @@ const maxFenceDigits = 19
 // checker collects the problems of one message while its fields are converted.
 type checker struct {
 	problems []Problem
+	fields   map[string]bool // those that have complained; nil: none
+}
+
+// newChecker begins with what decoding has already found.
+func newChecker(problems []Problem) *checker {
+	c := &checker{problems: problems}
+	for _, p := range problems {
+		c.mark(p.Field)
+	}
+	return c
 }
 
 // err is the message's *ValidationError, or nil if no field complained.
@@ -39,12 +49,18 @@ func (c *checker) err(kind string) error {
 
 // add records the first complaint about a field; later ones follow from it.
 func (c *checker) add(field, format string, args ...any) {
-	for _, p := range c.problems {
-		if p.Field == field {
-			return
-		}
+	if c.fields[field] {
+		return
 	}
+	c.mark(field)
 	c.problems = append(c.problems, Problem{field, fmt.Sprintf(format, args...)})
+}
+
+func (c *checker) mark(field string) {
+	if c.fields == nil {
+		c.fields = make(map[string]bool)
+	}
+	c.fields[field] = true
 }
 
 func (c *checker) id(field, id string) {

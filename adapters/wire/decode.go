@@ -27,7 +27,7 @@ func DecodeTelemetry(data []byte, attrs map[string]string) (domain.Telemetry, er
 	if err != nil {
 		return domain.Telemetry{}, err
 	}
-	c := checker{problems: problems}
+	c := newChecker(problems)
 	c.id("drone_id", m.GetDroneId())
 	c.within("battery_percentage", m.GetBatteryPercentage(), 0, 100)
 	c.notNegative("speed_kmh", m.GetSpeedKmh())
@@ -57,13 +57,13 @@ func DecodeOrder(data []byte, attrs map[string]string) (domain.OrderRequest, err
 	if err != nil {
 		return domain.OrderRequest{}, err
 	}
-	identity := checker{}
+	identity := newChecker(nil)
 	identity.id("id", m.GetId())
 	cancel := m.GetStatus() == pb.OrderStatus_ORDER_STATUS_CANCELLED
 
-	c := checker{problems: append(identity.problems, problems...)}
+	c := newChecker(append(identity.problems, problems...))
 	c.known("status", m.GetStatus())
-	r := orderRequest(&c, &m)
+	r := orderRequest(c, &m)
 	r.Cancel = cancel
 	switch err := c.err(kindOrder); {
 	case err == nil:
@@ -112,7 +112,7 @@ func DecodeDecision(data []byte, attrs map[string]string) (domain.Decision, erro
 	if err != nil {
 		return domain.Decision{}, err
 	}
-	c := checker{problems: problems}
+	c := newChecker(problems)
 	c.id("drone_id", m.GetDroneId())
 	c.optionalID("decision_id", m.GetDecisionId())
 	c.optionalID("cycle_id", m.GetCycleId())
@@ -164,13 +164,13 @@ func DecodeCommand(data []byte, attrs map[string]string) (domain.Command, error)
 	if err != nil {
 		return domain.Command{}, err
 	}
-	c := checker{problems: problems}
+	c := newChecker(problems)
 	if m.GetMission() == nil {
 		c.add("mission", "is missing; give the mission to fly or to give up")
 		return domain.Command{}, c.err(kindCommand)
 	}
 	command := domain.Command{
-		Mission:   mission(&c, "mission", m.GetMission()),
+		Mission:   mission(c, "mission", m.GetMission()),
 		ExpiresAt: c.time("expires_at", m.GetExpiresAt()),
 		Revoke:    m.GetRevoke(),
 	}

@@ -71,8 +71,8 @@ func fuzz[T any](f *testing.F, kind string,
 		f.Add(binary, byte(i))
 	}
 	for _, m := range readMalformed(f) {
-		if m.Kind == kind && m.Hex == "" {
-			f.Add([]byte(m.Text), byte(0))
+		if m.Kind == kind {
+			f.Add(m.payload(f), byte(0))
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte, contentType byte) {

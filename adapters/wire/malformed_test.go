@@ -24,7 +24,7 @@ type malformed struct {
 
 const malformedFile = "testdata/malformed.json"
 
-func (m malformed) payload(t *testing.T) []byte {
+func (m malformed) payload(t testing.TB) []byte {
 	t.Helper()
 	if m.Hex == "" {
 		return []byte(m.Text)

@@ -51,7 +51,7 @@ func SnapshotFromProto(m *pb.OptimizationSnapshot) (domain.Snapshot, error) {
 }
 
 func snapshot(problems []Problem, m *pb.OptimizationSnapshot) (domain.Snapshot, error) {
-	c := checker{problems: problems}
+	c := newChecker(problems)
 	c.optionalID("session_id", m.GetSessionId())
 	c.fence("fence", m.GetFence())
 	s := domain.Snapshot{
@@ -59,10 +59,10 @@ func snapshot(problems []Problem, m *pb.OptimizationSnapshot) (domain.Snapshot, 
 		Fence:      m.GetFence(),
 		Time:       c.time("timestamp", m.GetTimestamp()),
 		ReadTime:   c.time("read_time", m.GetReadTime()),
-		Depot:      depot(&c, "depot", m.GetDepot()),
-		Drones:     eachAt(&c, "drones", m.GetDrones(), drone),
-		Orders:     eachAt(&c, "orders", m.GetOrders(), order),
-		Warehouses: eachAt(&c, "warehouses", m.GetWarehouses(), warehouse),
+		Depot:      depot(c, "depot", m.GetDepot()),
+		Drones:     eachAt(c, "drones", m.GetDrones(), drone),
+		Orders:     eachAt(c, "orders", m.GetOrders(), order),
+		Warehouses: eachAt(c, "warehouses", m.GetWarehouses(), warehouse),
 	}
 	if err := c.err(kindSnapshot); err != nil {
 		return domain.Snapshot{}, err
@@ -123,12 +123,12 @@ func drone(c *checker, path string, m *pb.Drone) domain.Drone {
 }
 
 func order(c *checker, path string, m *pb.Order) domain.Order {
-	inner := checker{}
+	inner := newChecker(nil)
 	inner.id("id", m.GetId())
 	inner.known("status", m.GetStatus())
 	inner.optionalID("assigned_drone_id", m.GetAssignedDroneId())
 	inner.optionalID("assigned_mission_id", m.GetAssignedMissionId())
-	r := orderRequest(&inner, m)
+	r := orderRequest(inner, m)
 	for _, p := range inner.problems {
 		c.add(join(path, p.Field), "%s", p.Complaint)
 	}

@@ -63,6 +63,7 @@ func follow(d Drone, seconds int) (Drone, []life) {
 	return d, changes
 }
 
+// F-TEL-06: it knows a mission from its command until it has landed.
 func TestDrone_FliesItsMissionAndLandsWithoutOne(t *testing.T) {
 	from, to := hospital("HOSP-ROTHSCHILD").Position, hospital("HOSP-TROUSSEAU").Position
 	d := obeying(t, standing(from, 100), command(errand("M", from, to)), noon)
@@ -138,6 +139,7 @@ func TestDrone_CruisesAt50KmhAndDrains(t *testing.T) {
 	}
 }
 
+// F-TEL-07: a stop counts when a report from it is heard.
 func TestDrone_DoesNotLeaveAStopUnheard(t *testing.T) {
 	stop := hospital("HOSP-COCHIN").Position
 	d := obeying(t, standing(stop, 100), command(errand("M", stop, stop)), noon)
@@ -152,6 +154,7 @@ func TestDrone_DoesNotLeaveAStopUnheard(t *testing.T) {
 	}
 }
 
+// F-DEC-05 F-TEL-10
 func TestDrone_ObeysOnlyWhatItMust(t *testing.T) {
 	stop := hospital("HOSP-COCHIN").Position
 	m := errand("M", stop, stop)
@@ -210,6 +213,7 @@ func TestDrone_RevocationSendsItHome(t *testing.T) {
 	}
 }
 
+// F-ORD-03: a withdrawn order's stops are dropped in flight.
 func TestDrone_ChangedRouteKeepsThePassedStops(t *testing.T) {
 	a, b, c := hospital("HOSP-COCHIN").Position, hospital("HOSP-BROCA").Position, hospital("HOSP-NECKER").Position
 	m := errand("M", a, b)

@@ -181,6 +181,7 @@ func TestFleet_DeliversCommandsAndReportsTheMission(t *testing.T) {
 	}
 }
 
+// I9 rests on this.
 func TestFleet_JournalHoldsExactlyTheConfirmed(t *testing.T) {
 	n := newNetwork()
 	n.lost = func(number int) bool { return number%3 == 0 }

@@ -9,6 +9,7 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
+// F-API-02
 func TestNewWorld_ReferenceFleet(t *testing.T) {
 	w := newWorld(t, 0)
 	if len(w.Drones) != 40 || len(w.Hospitals) < 20 {
