@@ -94,7 +94,7 @@ func (w *world) commit(ctx context.Context, transaction []byte, planned []planne
 	writes := resolveAll(planned, w)
 	answer, err := w.rpc.Commit(ctx, &pb.CommitRequest{Database: w.database, Transaction: transaction, Writes: writes})
 	if err != nil {
-		return failed(err)
+		return failedWrite(err, slices.ContainsFunc(planned, func(p plannedWrite) bool { return p.usesTime }))
 	}
 	if len(answer.GetWriteResults()) > 0 { // the official emulator's times of empty commits run ahead
 		w.committed(answer.GetCommitTime())
@@ -125,7 +125,7 @@ func batchWriteStep(writes []plannedWrite) step {
 		}
 		o := outcome{}
 		for i, result := range answer.GetWriteResults() {
-			code := comparableCode(status.FromProto(answer.GetStatus()[i]))
+			code := comparableCode(status.FromProto(answer.GetStatus()[i]), writes[i].usesTime)
 			if code == codes.OK {
 				w.chose(result.GetUpdateTime())
 			}
@@ -263,6 +263,9 @@ func listStep(req *pb.ListDocumentsRequest) step {
 				return failed(err)
 			}
 			for _, doc := range answer.GetDocuments() {
+				if doc.GetCreateTime() == nil {
+					doc.UpdateTime = nil // see Deliberate: times of missing documents
+				}
 				o.lines = append(o.lines, w.showDocument(doc))
 			}
 			if answer.GetNextPageToken() == "" || page > 50 {

@@ -66,13 +66,22 @@ type outcome struct {
 }
 
 func failed(err error) outcome {
-	return outcome{code: comparableCode(status.Convert(err)), message: status.Convert(err).Message()}
+	return outcome{code: status.Code(err), message: status.Convert(err).Message()}
 }
 
-// comparableCode gives the official emulator's code as the embedded server
-// would: see Deliberate, a base version of the future.
-func comparableCode(s *status.Status) codes.Code {
-	if strings.HasPrefix(s.Message(), "Invalid base version, it is greater than the stored version") {
+// failedWrite is failed for writes of which one or more carry an update time
+// as precondition.
+func failedWrite(err error, timed bool) outcome {
+	s := status.Convert(err)
+	return outcome{code: comparableCode(s, timed), message: s.Message()}
+}
+
+// comparableCode is the code of a failed write in the embedded server's terms:
+// see Deliberate, a base version of the future and of a missing document.
+func comparableCode(s *status.Status, timed bool) codes.Code {
+	future := strings.HasPrefix(s.Message(), "Invalid base version, it is greater than the stored version")
+	missing := s.Code() == codes.NotFound && timed
+	if future || missing {
 		return codes.FailedPrecondition
 	}
 	return s.Code()

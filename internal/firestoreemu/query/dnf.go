@@ -78,7 +78,7 @@ func newDisjunct(leaves []*leaf) Disjunct {
 		switch {
 		case l.op.isArrayContains():
 			d.ArrayContains = append(d.ArrayContains, l.field)
-		case !l.op.isInequality():
+		case !l.isInequality():
 			d.Equalities = append(d.Equalities, l.field)
 		}
 	}

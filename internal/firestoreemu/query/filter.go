@@ -28,13 +28,13 @@ const (
 	opIsNotNull
 )
 
-// isInequality reports whether the operator's field joins the implicit order.
-func (op operator) isInequality() bool {
+// isRange reports whether op compares by order.
+func (op operator) isRange() bool {
 	switch op {
 	case opLess, opLessOrEqual, opGreater, opGreaterOrEqual:
 		return true
 	default:
-		return op.isNegation()
+		return false
 	}
 }
 
@@ -106,6 +106,13 @@ func (n *node) leaves(visit func(*leaf)) {
 	for _, child := range n.children {
 		child.leaves(visit)
 	}
+}
+
+// isInequality reports whether the leaf's field joins the implicit order. A
+// comparison with null or NaN that nothing passes does not, but a not-in does
+// that has a null among other values.
+func (l *leaf) isInequality() bool {
+	return (l.op.isNegation() || l.op.isRange()) && (!l.never || len(l.list) > 0)
 }
 
 func (l *leaf) matches(doc *pb.Document) bool {

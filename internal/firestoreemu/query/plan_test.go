@@ -230,6 +230,7 @@ func TestCompile_limits(t *testing.T) {
 		"name in another database":      {on(fieldFilter("__name__", "EQUAL", foreign)), "The request was for database 'projects/p/databases/(default)' but was attempting to access database 'projects/p/databases/other'"},
 		"name as an array":              {on(fieldFilter("__name__", "ARRAY_CONTAINS", reference("c/a"))), "the name __name__ is reserved"},
 		"inequality and name equality":  {on(and(less("v"), fieldFilter("__name__", "EQUAL", reference("c/a")))), "Equality on key is not allowed if there are other inequality fields and key does not appear in inequalities."},
+		"inequality and name in":        {on(and(less("v"), fieldFilter("__name__", "IN", array(reference("c/a"))))), "Equality on key is not allowed if there are other inequality fields and key does not appear in inequalities."},
 		"equality and name equality":    {on(and(eq("v", 1), fieldFilter("__name__", "EQUAL", reference("c/a")))), ""},
 		"10 inequality fields":          {on(manyFilters(10, "LESS_THAN")), ""},
 		"11 inequality fields":          {on(manyFilters(11, "LESS_THAN")), "The query contains 11 distinct inequality fields: [f0, f1, f10, f2, f3, f4, f5, f6, f7, f8, f9]. A query may not have more than 10 distinct inequality fields."},

@@ -107,7 +107,7 @@ func validateInequalities(filter *node, explicit []Order) error {
 	}
 	nameEquality := false
 	filter.leaves(func(l *leaf) {
-		nameEquality = nameEquality || l.field.IsName() && l.op == opEqual
+		nameEquality = nameEquality || l.field.IsName() && (l.op == opEqual || l.op == opIn)
 	})
 	if nameEquality && len(fields) > 0 && !slices.ContainsFunc(fields, value.FieldPath.IsName) {
 		return invalidf("Equality on key is not allowed if there are other inequality fields and key does not appear in inequalities.")
@@ -126,7 +126,7 @@ func validateInequalities(filter *node, explicit []Order) error {
 func inequalityFields(filter *node) []value.FieldPath {
 	var fields []value.FieldPath
 	filter.leaves(func(l *leaf) {
-		if l.op.isInequality() {
+		if l.isInequality() {
 			fields = append(fields, l.field)
 		}
 	})
