@@ -1,0 +1,258 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// EventType names the operation an Event is about.
+type EventType string
+
+// The event types.
+const (
+	EventAcquire  EventType = "acquire"
+	EventRelease  EventType = "release"
+	EventExtend   EventType = "extend"
+	EventIsLocked EventType = "isLocked"
+	EventLookup   EventType = "lookup"
+)
+
+// EventResult is ok or fail.
+type EventResult string
+
+// The event results.
+const (
+	ResultOK   EventResult = "ok"
+	ResultFail EventResult = "fail"
+)
+
+// Event is one finished operation. Raw values are there only if IncludeRaw
+// allows them.
+type Event struct {
+	Type       EventType
+	Result     EventResult
+	KeyHash    string        // if the call names a key
+	LockIDHash string        // if the call names an id, or yields one
+	Reason     Reason        // when a result is not OK
+	Code       Code          // when the call failed
+	Duration   time.Duration // of the call
+	Key        string        // raw
+	LockID     string        // raw
+}
+
+// Observer takes events, one at a time and in order.
+type Observer interface{ Observe(Event) }
+
+// ObserverFunc is a function as Observer.
+type ObserverFunc func(Event)
+
+// Observe calls the function.
+func (f ObserverFunc) Observe(e Event) { f(e) }
+
+// eventQueue is how many events may wait for a slow observer.
+const eventQueue = 1024
+
+// TelemetryOption changes a default of WithTelemetry.
+type TelemetryOption func(*Observed)
+
+// IncludeRaw puts raw keys and lock ids into the events for which allow is
+// true. nil allows all; a panic means no.
+func IncludeRaw(allow func(Event) bool) TelemetryOption {
+	if allow == nil {
+		allow = func(Event) bool { return true }
+	}
+	return func(o *Observed) { o.allowRaw = allow }
+}
+
+// WithHasher sets what turns keys and ids into hashes, HashKey by default.
+func WithHasher(h Hasher) TelemetryOption { return func(o *Observed) { o.hash = h } }
+
+// WithTelemetryClock sets the clock that measures durations.
+func WithTelemetryClock(c Clock) TelemetryOption { return func(o *Observed) { o.clock = c } }
+
+// Observed is a Backend that reports what it does. Observers run in a
+// goroutine of their own: they can neither delay nor change a result. If they
+// fall more than 1024 events behind, further events are dropped and counted.
+type Observed struct {
+	backend  Backend
+	observer Observer
+	hash     Hasher
+	clock    Clock
+	allowRaw func(Event) bool // nil: never
+
+	mu      sync.Mutex // orders events, guards closed
+	closed  bool
+	queue   chan Event
+	drained chan struct{}
+	dropped atomic.Int64
+}
+
+var (
+	_ Backend     = (*Observed)(nil)
+	_ RawLookuper = (*Observed)(nil)
+	_ Waiter      = (*Observed)(nil)
+)
+
+// WithTelemetry returns a backend that tells o what it does. Close it when no
+// further calls come. A nil observer observes nothing.
+func WithTelemetry(b Backend, o Observer, opts ...TelemetryOption) *Observed {
+	if o == nil {
+		o = ObserverFunc(func(Event) {})
+	}
+	d := &Observed{
+		backend:  b,
+		observer: o,
+		hash:     HashKey,
+		clock:    SystemClock(),
+		queue:    make(chan Event, eventQueue),
+		drained:  make(chan struct{}),
+	}
+	for _, opt := range opts {
+		opt(d)
+	}
+	go d.deliver()
+	return d
+}
+
+// Close delivers the events that wait, at most until ctx ends (ErrAborted), and
+// stops. Later calls of the backend work, unobserved.
+func (o *Observed) Close(ctx context.Context) error {
+	o.mu.Lock()
+	if !o.closed {
+		o.closed = true
+		close(o.queue)
+	}
+	o.mu.Unlock()
+	select {
+	case <-o.drained:
+		return nil
+	case <-ctx.Done():
+		return AbortedBy(ctx).At("close", "", "")
+	}
+}
+
+// Dropped is how many events were lost because the observer was too slow.
+func (o *Observed) Dropped() int64 { return o.dropped.Load() }
+
+// Capabilities returns those of the backend.
+func (o *Observed) Capabilities() Capabilities { return o.backend.Capabilities() }
+
+// Acquire implements Backend.
+func (o *Observed) Acquire(ctx context.Context, req AcquireRequest) (AcquireResult, error) {
+	start := o.clock.Now()
+	res, err := o.backend.Acquire(ctx, req)
+	id := res.LockID
+	if id == "" {
+		id = req.LockID
+	}
+	o.emit(Event{Type: EventAcquire, Reason: res.Reason}, start, req.Key, id, res.OK, err)
+	return res, err
+}
+
+// Release implements Backend.
+func (o *Observed) Release(ctx context.Context, ref Ref) (ReleaseResult, error) {
+	start := o.clock.Now()
+	res, err := o.backend.Release(ctx, ref)
+	o.emit(Event{Type: EventRelease, Reason: res.Reason}, start, ref.Key, ref.LockID, res.OK, err)
+	return res, err
+}
+
+// Extend implements Backend.
+func (o *Observed) Extend(ctx context.Context, ref Ref, ttl time.Duration) (ExtendResult, error) {
+	start := o.clock.Now()
+	res, err := o.backend.Extend(ctx, ref, ttl)
+	o.emit(Event{Type: EventExtend, Reason: res.Reason}, start, ref.Key, ref.LockID, res.OK, err)
+	return res, err
+}
+
+// IsLocked implements Backend.
+func (o *Observed) IsLocked(ctx context.Context, key string) (bool, error) {
+	start := o.clock.Now()
+	locked, err := o.backend.IsLocked(ctx, key)
+	o.emit(Event{Type: EventIsLocked}, start, key, "", locked, err)
+	return locked, err
+}
+
+// Lookup implements Backend.
+func (o *Observed) Lookup(ctx context.Context, q Query) (*Info, error) {
+	start := o.clock.Now()
+	info, err := o.backend.Lookup(ctx, q)
+	o.emit(Event{Type: EventLookup}, start, q.Key, q.LockID, info != nil, err)
+	return info, err
+}
+
+// LookupRaw implements RawLookuper. A backend without raw lookup is
+// ErrInvalidArgument.
+func (o *Observed) LookupRaw(ctx context.Context, q Query) (*RawInfo, error) {
+	start := o.clock.Now()
+	info, err := lookupRaw(ctx, o.backend, q)
+	o.emit(Event{Type: EventLookup}, start, q.Key, q.LockID, info != nil, err)
+	return info, err
+}
+
+// Watch implements Waiter, if the backend does.
+func (o *Observed) Watch(key string) (<-chan struct{}, func()) { return watch(o.backend, key) }
+
+// emit completes an event and queues it.
+func (o *Observed) emit(e Event, start time.Time, key, lockID string, ok bool, err error) {
+	e.Result = ResultOK
+	if !ok || err != nil {
+		e.Result = ResultFail
+	}
+	if err != nil {
+		e.Reason = ""
+		e.Code = CodeInternal
+		if known, is := errors.AsType[*Error](err); is {
+			e.Code = known.Code
+		}
+	}
+	e.Duration = o.clock.Now().Sub(start)
+	if key != "" {
+		e.KeyHash = o.hash(key)
+	}
+	if lockID != "" {
+		e.LockIDHash = o.hash(lockID)
+	}
+	if o.mayShowRaw(e) {
+		e.Key, e.LockID = key, lockID
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return
+	}
+	select {
+	case o.queue <- e:
+	default:
+		o.dropped.Add(1)
+	}
+}
+
+func (o *Observed) mayShowRaw(e Event) (allowed bool) {
+	if o.allowRaw == nil {
+		return false
+	}
+	defer func() {
+		if recover() != nil {
+			allowed = false
+		}
+	}()
+	return o.allowRaw(e)
+}
+
+// deliver hands events over until Close.
+func (o *Observed) deliver() {
+	defer close(o.drained)
+	for e := range o.queue {
+		o.tell(e)
+	}
+}
+
+// tell survives a panicking observer.
+func (o *Observed) tell(e Event) {
+	defer func() { _ = recover() }()
+	o.observer.Observe(e)
+}
