@@ -65,6 +65,7 @@ func (pr *prepared) build(orders, drones []int32, lateAllowed bool, kept ...plan
 		or := &pr.orders[o]
 		in.Demand[i] = or.weight
 		in.Weight[i] = weights[or.rank]
+		in.Price[i] = math.Pow(envf("GR", 2), float64(rankCount-1-or.rank))
 		count := min(len(or.sources), search.MaxAlts)
 		in.Alts[i] = uint8(count)
 		for k := 0; k < count; k++ {

@@ -22,22 +22,23 @@ import (
 )
 
 type flags struct {
-	Drones    int           `default:"100" help:"Drones per instance."`
-	Orders    int           `default:"500" help:"Orders per instance."`
-	Cities    int           `default:"0" help:"Towns per instance; 0 draws the number."`
-	Geography string        `default:"" enum:",accra,berlin,towns" help:"Geography of single-town instances."`
-	Instances int           `default:"5" help:"Instances, seeded 1, 2, ... from --first."`
-	First     uint64        `default:"1" help:"Seed of the first instance."`
-	Time      time.Duration `default:"8s" help:"Time limit per instance."`
-	Long      time.Duration `help:"Also run this long and print the gap to it."`
-	Seed      uint64        `default:"1" help:"First seed of the search."`
-	Seeds     int           `default:"1" help:"Number of search seeds."`
-	Workers   int           `default:"2" help:"Search goroutines."`
-	Reference bool          `help:"Minimise the reference optimizer's scalar instead."`
-	Strategy  string        `default:"sisr" enum:"sisr,greedy,nearest" help:"Search strategy."`
-	JSON      string        `name:"json" help:"Write one JSON row per run to this file."`
-	Dump      string        `help:"Write the instances as JSON into this folder and stop."`
-	Quiet     bool          `help:"Print only the summary."`
+	Drones     int           `default:"100" help:"Drones per instance."`
+	Orders     int           `default:"500" help:"Orders per instance."`
+	Cities     int           `default:"0" help:"Towns per instance; 0 draws the number."`
+	Geography  string        `default:"" enum:",accra,berlin,towns" help:"Geography of single-town instances."`
+	Instances  int           `default:"5" help:"Instances, seeded 1, 2, ... from --first."`
+	First      uint64        `default:"1" help:"Seed of the first instance."`
+	Time       time.Duration `default:"8s" help:"Time limit per instance."`
+	Iterations int           `help:"Deterministic mode: steps per worker instead of a time limit."`
+	Long       time.Duration `help:"Also run this long and print the gap to it; tiny instances run 200 000 steps instead."`
+	Seed       uint64        `default:"1" help:"First seed of the search."`
+	Seeds      int           `default:"1" help:"Number of search seeds."`
+	Workers    int           `default:"2" help:"Search goroutines."`
+	Reference  bool          `help:"Minimise the reference optimizer's scalar instead."`
+	Strategy   string        `default:"sisr" enum:"sisr,greedy,nearest" help:"Search strategy."`
+	JSON       string        `name:"json" help:"Write one JSON row per run to this file."`
+	Dump       string        `help:"Write the instances as JSON into this folder and stop."`
+	Quiet      bool          `help:"Print only the summary."`
 }
 
 // row is one run.
@@ -82,7 +83,11 @@ func run(f flags) error {
 		p := scenario.Generate(f.params(i))
 		var best *row
 		if f.Long > 0 {
-			r := solve(f, p, i, f.Seed+1000, f.Long)
+			long := f
+			if f.Orders <= 20 {
+				long.Iterations = 200_000
+			}
+			r := solve(long, p, i, f.Seed+1000, f.Long)
 			best = &r
 		}
 		for seed := f.Seed; seed < f.Seed+uint64(f.Seeds); seed++ {
@@ -122,7 +127,7 @@ func dump(f flags) error {
 }
 
 func solve(f flags, p solver.Problem, instance, seed uint64, limit time.Duration) row {
-	o := solver.Options{TimeLimit: limit, Seed: seed, Workers: f.Workers}
+	o := solver.Options{TimeLimit: limit, Seed: seed, Workers: f.Workers, Iterations: f.Iterations}
 	switch f.Strategy {
 	case "greedy":
 		o.Strategy = solver.Greedy

@@ -3,8 +3,6 @@ package lilim
 import (
 	"context"
 	"fmt"
-	"os"
-	"strconv"
 	"time"
 
 	"github.com/dronefleet/dronefleet/solver/internal/search"
@@ -60,14 +58,10 @@ func Solve(ctx context.Context, in *Instance, o Options) ([][]int, error) {
 }
 
 // tuning is for the benchmark's coordinates, about 100 wide.
-var tuning = search.Tuning{Hot: envf("HOT", 10), Cold: envf("COLD", 0.1), Soft: envf("SOFT", 1) > 0, BankTries: int(envf("BT", 8)), Mean: envf("MEAN", 10), MaxString: envf("MAXS", 10), Keys: [8]int{4, 4, 2, 1, 2, 2, 2, 0}}
-
-func envf(k string, d float64) float64 {
-	if s := os.Getenv(k); s != "" {
-		v, _ := strconv.ParseFloat(s, 64)
-		return v
-	}
-	return d
+var tuning = search.Tuning{
+	Hot: 10, Cold: 0.1, Mean: 20, MaxString: 10,
+	Soft: true, Share: 50, BankTries: 8,
+	Keys: [8]int{4, 4, 2, 1, 2, 2, 2, 0},
 }
 
 // flatten gives the engine's form; pickups maps requests to task ids.
@@ -89,6 +83,7 @@ func (in *Instance) flatten() (flat *search.Instance, pickups []int) {
 	var anchors []int32
 	for r, p := range pickups {
 		flat.Alts[r], flat.Demand[r], flat.Weight[r] = 1, in.Tasks[p].Demand, 1
+		flat.Price[r] = 1
 		for _, end := range [2]struct{ slot, id int }{{0, p}, {search.DeliverySlot, in.Tasks[p].Drop}} {
 			v, t := r*search.Slots+end.slot, in.Tasks[end.id]
 			flat.Loc[v], flat.Early[v], flat.Late[v], flat.Service[v] = int32(end.id), t.Early, t.Late, t.Service

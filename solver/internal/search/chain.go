@@ -6,6 +6,7 @@ import "math"
 type Tuning struct {
 	Hot, Cold float64 // temperatures at the start and the end, in cost
 	Soft      bool
+	Share     int     // percent of states of a soft chain that should have as good a bank as the best
 	Mean      float64 // visits removed per step on average
 	MaxString float64
 	Keys      [keyCount]int
@@ -142,17 +143,17 @@ func (c *Chain) accepts(temperature float64) bool {
 	if !c.soft {
 		return c.bankValue < c.oldBank || c.bankValue == c.oldBank && c.cost < threshold
 	}
-	ok := c.cost+c.lambda*float64(c.bankValue) < threshold+c.lambda*float64(c.oldBank)
+	ok := c.cost+c.lambda*c.bankPrice < threshold+c.lambda*c.oldPrice
 	value := c.bankValue
 	if !ok {
 		value = c.oldBank
 	}
 	c.seen++
-	if value == 0 {
+	if value <= c.Best.BankValue {
 		c.full++
 	}
 	if c.seen == 100 {
-		if c.full < 50 {
+		if c.full < c.Tuning.Share {
 			c.lambda *= 1.1
 		} else {
 			c.lambda = max(c.lambda/1.1, temperature)

@@ -206,7 +206,7 @@ func (c *Chain) tryWithout(r, ro, a, b, sum int32, best *ejection) {
 	}
 	veh := &c.in.Vehicles[ro]
 	used := c.in.timetable(nodes, veh)
-	delta, place := c.in.cheapestPair(nodes, veh, used, r)
+	delta, place := c.cheapestPair(nodes, veh, used, r)
 	if delta == inf {
 		return
 	}

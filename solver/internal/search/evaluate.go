@@ -1,10 +1,6 @@
 package search
 
-// evaluate tries every pair of positions and every pickup alternative, O(1)
-// each. For a pickup after position i the time is carried forward over the
-// delivery positions j >= i; the search in j ends at the first position that
-// would be reached too late or too heavy, which all later ones would be too.
-// By the triangle inequality the pickup's own detour bounds the pair's.
+// evaluate tries every pair of positions and every pickup alternative.
 func (st *state) evaluate(r, ro int32) (float64, uint32) {
 	n := int(st.size[ro])
 	if n+2 > st.stride {
@@ -15,11 +11,20 @@ func (st *state) evaluate(r, ro int32) (float64, uint32) {
 	if n == 2 {
 		used = st.nodes[base].next
 	}
-	return st.in.cheapestPair(st.nodes[base:base+n:base+n], &st.in.Vehicles[ro], used, r)
+	return st.cheapestPair(st.nodes[base:base+n:base+n], &st.in.Vehicles[ro], used, r)
 }
 
-// cheapestPair is evaluate on bare positions whose legs sum to used.
-func (in *Instance) cheapestPair(nodes []node, veh *Vehicle, used float64, r int32) (float64, uint32) {
+// cheapestPair is evaluate on bare positions whose legs sum to used. Each pair
+// costs O(1): for a pickup after position i the time is carried forward over
+// the delivery positions j >= i, and the search in j ends at the first position
+// that would be reached too late or too heavy, as all later ones would be.
+//
+// By the triangle inequality neither half of the pair costs more alone than in
+// the pair, nor comes earlier. So the delivery is tried alone first, in O(n):
+// where it does not fit, no pair does, and its cheapest places to the right of i
+// bound what a pickup at i can still achieve.
+func (st *state) cheapestPair(nodes []node, veh *Vehicle, used float64, r int32) (float64, uint32) {
+	in := st.in
 	n := len(nodes)
 	pace := veh.Pace
 	room := veh.Capacity + Slack - in.Demand[r]
@@ -31,61 +36,91 @@ func (in *Instance) cheapestPair(nodes []node, veh *Vehicle, used float64, r int
 	found := false
 
 	vd := int(r)*Slots + DeliverySlot
-	rowD := in.Dist[int(in.Loc[vd])*in.N : int(in.Loc[vd])*in.N+in.N]
-	earlyD, lateD, svcD := in.Early[vd], in.Late[vd]+Slack, in.Service[vd]
 	locD := in.Loc[vd]
+	rowD := in.Dist[int(locD)*in.N : int(locD)*in.N+in.N]
+	earlyD, lateD, svcD := in.Early[vd], in.Late[vd]+Slack, in.Service[vd]
+
+	// alone[j]: detour of the delivery by itself after j; bound[j]: the least of
+	// alone[j:]; both +Inf where it cannot be.
+	alone, bound := st.alone[:n], st.bound[:n]
+	last := -1
+	jd := rowD[nodes[0].loc]
+	for j := 0; j < n-1; j++ {
+		a, b := &nodes[j], &nodes[j+1]
+		dn := rowD[b.loc]
+		alone[j] = inf
+		td := a.depart + pace*jd
+		if td > lateD {
+			break
+		}
+		if c := jd + dn - a.next; c < best && max(td, earlyD)+svcD+pace*dn <= b.latest {
+			alone[j] = c
+			last = j
+		}
+		jd = dn
+	}
+	if last < 0 {
+		return inf, 0
+	}
+	low := inf
+	for j := last; j >= 0; j-- {
+		low = min(low, alone[j])
+		bound[j] = low
+	}
+	bound[last+1] = inf
 
 	for alt := 0; alt < int(in.Alts[r]); alt++ {
 		vp := int(r)*Slots + alt
-		rowP := in.Dist[int(in.Loc[vp])*in.N : int(in.Loc[vp])*in.N+in.N]
+		locP := int(in.Loc[vp])
+		rowP := in.Dist[locP*in.N : locP*in.N+in.N]
 		earlyP, lateP, svcP := in.Early[vp], in.Late[vp]+Slack, in.Service[vp]
 		direct := rowP[locD]
-		for i := 0; i < n-1; i++ {
-			a := &nodes[i]
-			ap := rowP[a.loc]
-			tp := a.depart + pace*ap
+		ap := rowP[nodes[0].loc]
+		for i := 0; i <= last; i++ {
+			a, b := &nodes[i], &nodes[i+1]
+			bp := rowP[b.loc]
+			toP := ap
+			ap = bp
+			tp := a.depart + pace*toP
 			if tp > lateP {
 				break
 			}
-			if a.load > room {
+			base := toP - a.next
+			if a.load > room || bound[i] >= best || base+bp >= best {
 				continue
 			}
 			tp = max(tp, earlyP) + svcP
-			b := &nodes[i+1]
-			bd := rowD[b.loc]
-			base := ap - a.next
-			if c := base + direct + bd; c < best {
-				td := tp + pace*direct
-				if td <= lateD && max(td, earlyD)+svcD+pace*bd <= b.latest {
-					best, place, found = c, packPlace(i, i, alt), true
+			if alone[i] != inf {
+				bd := rowD[b.loc]
+				if c := base + direct + bd; c < best {
+					td := tp + pace*direct
+					if td <= lateD && max(td, earlyD)+svcD+pace*bd <= b.latest {
+						best, place, found = c, packPlace(i, i, alt), true
+					}
 				}
 			}
-			bp := rowP[b.loc]
 			base += bp
-			if base >= best {
+			if base+bound[i+1] >= best {
 				continue
 			}
 			t := tp + pace*bp
-			jd := bd
-			for j := i + 1; j < n-1; j++ {
+			for j := i + 1; j <= last; j++ {
 				cur := &nodes[j]
-				if t > cur.latest || cur.load > room {
+				if t > cur.latest || cur.load > room || base+bound[j] >= best {
 					break
 				}
 				t = max(t, cur.early) + cur.svc
-				td := t + pace*jd
-				if td > lateD {
-					break
-				}
-				m := &nodes[j+1]
-				dn := rowD[m.loc]
-				if c := base + jd + dn - cur.next; c < best {
-					if max(td, earlyD)+svcD+pace*dn <= m.latest {
+				if c := base + alone[j]; c < best {
+					m := &nodes[j+1]
+					td := t + pace*rowD[cur.loc]
+					if td > lateD {
+						break
+					}
+					if max(td, earlyD)+svcD+pace*rowD[m.loc] <= m.latest {
 						best, place, found = c, packPlace(i, j, alt), true
 					}
 				}
 				t += pace * cur.next
-				jd = dn
 			}
 		}
 	}

@@ -40,6 +40,7 @@ type Instance struct {
 	Alts     []uint8   // pickup alternatives per request, at least 1
 	Demand   []float64 // per request
 	Weight   []int64   // what leaving the request out costs, lexicographic
+	Price    []float64 // the same on a gentle scale, for soft chains
 	// Per visit; unused slots are ignored.
 	Loc                  []int32
 	Early, Late, Service []float64
@@ -66,7 +67,7 @@ func NewInstance(locations, requests, vehicles int) *Instance {
 	return &Instance{
 		N: locations, Dist: make([]float64, locations*locations),
 		Requests: requests,
-		Alts:     make([]uint8, requests), Demand: make([]float64, requests), Weight: make([]int64, requests),
+		Alts:     make([]uint8, requests), Demand: make([]float64, requests), Weight: make([]int64, requests), Price: make([]float64, requests),
 		Loc: make([]int32, visits), Early: make([]float64, visits), Late: make([]float64, visits), Service: make([]float64, visits),
 		Vehicles:    make([]Vehicle, vehicles),
 		MaxRequests: requests,

@@ -45,11 +45,14 @@ type state struct {
 	bank      []int32
 	bankIndex []int32 // place in bank, -1 when routed
 	bankValue int64
+	bankPrice float64
 	cost      float64
 
 	emptyVersion []uint32
 	lastVersion  uint32
 	cache        []cached // requests x vehicles
+
+	alone, bound []float64 // scratch of cheapestPair
 
 	// Undo log of the current step.
 	touched  []int32
@@ -59,6 +62,7 @@ type state struct {
 	savedVer []uint32
 	savedDst []float64
 	oldBank  int64
+	oldPrice float64
 	oldCost  float64
 	moved    []int32 // requests whose bank membership may have changed
 	wasBank  []bool
@@ -79,6 +83,7 @@ func newState(in *Instance) *state {
 		routeOf: make([]int32, r), altOf: make([]uint8, r), posP: make([]int32, r), posD: make([]int32, r),
 		bank: make([]int32, 0, r), bankIndex: make([]int32, r),
 		emptyVersion: make([]uint32, v), cache: make([]cached, r*v),
+		alone: make([]float64, s+1), bound: make([]float64, s+1),
 		touched: make([]int32, 0, v), isTouch: make([]bool, v),
 		saved: make([]node, v*s), savedLen: make([]int32, v), savedVer: make([]uint32, v), savedDst: make([]float64, v),
 		moved: make([]int32, 0, r), wasBank: make([]bool, r), isMoved: make([]bool, r),
@@ -211,6 +216,7 @@ func (st *state) deposit(r int32) {
 	st.bankIndex[r] = int32(len(st.bank))
 	st.bank = append(st.bank, r)
 	st.bankValue += st.in.Weight[r]
+	st.bankPrice += st.in.Price[r]
 }
 
 func (st *state) withdraw(r int32) {
@@ -224,10 +230,11 @@ func (st *state) withdraw(r int32) {
 	st.bank = st.bank[:len(st.bank)-1]
 	st.bankIndex[r] = -1
 	st.bankValue -= st.in.Weight[r]
+	st.bankPrice -= st.in.Price[r]
 }
 
 // begin opens a step.
-func (st *state) begin() { st.oldBank, st.oldCost = st.bankValue, st.cost }
+func (st *state) begin() { st.oldBank, st.oldPrice, st.oldCost = st.bankValue, st.bankPrice, st.cost }
 
 // commit keeps the step.
 func (st *state) commit() {
@@ -264,7 +271,7 @@ func (st *state) rollback() {
 		st.claim(ro)
 	}
 	st.touched, st.moved = st.touched[:0], st.moved[:0]
-	st.bankValue, st.cost = st.oldBank, st.oldCost
+	st.bankValue, st.bankPrice, st.cost = st.oldBank, st.oldPrice, st.oldCost
 }
 
 // claim derives the requests' places from a route's visits.
