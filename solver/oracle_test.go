@@ -1,0 +1,48 @@
+package solver_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/solver"
+	"github.com/dronefleet/dronefleet/solver/oracle"
+)
+
+// tiny is a problem that the oracle can enumerate.
+func tiny(seed uint64) solver.Problem {
+	p := town(seed, 1+int(seed%3), 3+int(seed%3))
+	p.Warehouses = p.Warehouses[:3]
+	if seed%4 == 0 {
+		p.Params.PickupService, p.Params.DeliveryService = time.Minute, 2*time.Minute
+	}
+	if seed%5 == 0 { // overdue by up to an hour
+		for i := range p.Orders {
+			p.Orders[i].CreatedAt = p.Orders[i].CreatedAt.Add(-time.Duration(i*20) * time.Minute)
+		}
+	}
+	return p
+}
+
+func TestSolve_TinyProblemsReachTheExhaustiveOptimum(t *testing.T) {
+	for seed := range uint64(200) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			p := tiny(seed)
+			want, err := oracle.Solve(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan := solveChecked(t, p, solver.Options{Seed: seed, Iterations: 2000})
+			if plan.Objective.MissedByRank != want.MissedByRank {
+				t.Fatalf("missed %v, optimum %v", plan.Objective.MissedByRank, want.MissedByRank)
+			}
+			if served := len(p.Orders) - len(plan.Unserved); served != want.Served {
+				return // further orders are served late: their distance is not the oracle's
+			}
+			if math.Abs(plan.Objective.DistanceKm-want.DistanceKm) > 1e-6 {
+				t.Fatalf("%.6f km, optimum %.6f", plan.Objective.DistanceKm, want.DistanceKm)
+			}
+		})
+	}
+}
