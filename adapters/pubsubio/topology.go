@@ -50,7 +50,7 @@ func Ensure(ctx context.Context, c *pubsub.Client) error {
 		if err := EnsureSubscription(ctx, c, Subscription(t), t, true); err != nil {
 			return err
 		}
-		if err := EnsureSubscription(ctx, c, DeadLetterSubscription(t), DeadLetterTopic(t), false); err != nil {
+		if err := ensureReview(ctx, c, t); err != nil {
 			return err
 		}
 	}
@@ -61,18 +61,31 @@ func Ensure(ctx context.Context, c *pubsub.Client) error {
 // dead-letter policy of Pub/Sub's own: that would give up good messages while
 // the store is out of reach.
 func EnsureSubscription(ctx context.Context, c *pubsub.Client, name, topic string, ordered bool) error {
-	_, err := c.SubscriptionAdminClient.CreateSubscription(ctx, &pubsubpb.Subscription{
+	return ensureSubscription(ctx, c, &pubsubpb.Subscription{
 		Name: subscriptionName(c, name), Topic: topicName(c, topic),
-		AckDeadlineSeconds:       30,
-		EnableMessageOrdering:    ordered,
-		MessageRetentionDuration: durationpb.New(7 * 24 * time.Hour),
-		ExpirationPolicy:         &pubsubpb.ExpirationPolicy{}, // never
+		AckDeadlineSeconds:    30,
+		EnableMessageOrdering: ordered,
 		RetryPolicy: &pubsubpb.RetryPolicy{
 			MinimumBackoff: durationpb.New(time.Second), MaximumBackoff: durationpb.New(30 * time.Second),
 		},
 	})
+}
+
+// ensureReview creates the subscription for a topic's dead letters. It has no
+// retry policy: what an operator looked at shall be there again at once.
+func ensureReview(ctx context.Context, c *pubsub.Client, topic string) error {
+	return ensureSubscription(ctx, c, &pubsubpb.Subscription{
+		Name: subscriptionName(c, DeadLetterSubscription(topic)), Topic: topicName(c, DeadLetterTopic(topic)),
+		AckDeadlineSeconds: 60,
+	})
+}
+
+func ensureSubscription(ctx context.Context, c *pubsub.Client, sub *pubsubpb.Subscription) error {
+	sub.MessageRetentionDuration = durationpb.New(7 * 24 * time.Hour)
+	sub.ExpirationPolicy = &pubsubpb.ExpirationPolicy{} // never
+	_, err := c.SubscriptionAdminClient.CreateSubscription(ctx, sub)
 	if err != nil && status.Code(err) != codes.AlreadyExists {
-		return fmt.Errorf("create subscription %s: %w", name, err)
+		return fmt.Errorf("create subscription %s: %w", sub.GetName(), err)
 	}
 	return nil
 }

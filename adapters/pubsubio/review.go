@@ -1,0 +1,166 @@
+package pubsubio
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2"
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Review is one look at a topic's dead letters. It holds every letter it found
+// under a lease of ten minutes, so that they can be sorted and judged together;
+// Close gives back those that were not settled.
+type Review struct {
+	// Letters are in the order in which the original messages were published.
+	Letters []DeadLetter
+	// More says that the limits of one review were reached.
+	More bool
+
+	client       *pubsub.Client
+	topic        string
+	subscription string
+	settled      map[string]bool // ack ids
+}
+
+// Limits of one review, which holds its letters in memory.
+const (
+	maxReviewLetters = 10_000
+	maxReviewBytes   = 256 << 20
+)
+
+const (
+	reviewLease  = 10 * time.Minute // Pub/Sub's longest
+	ackIDsAtOnce = 1000             // keeps requests below Pub/Sub's 512 KiB
+)
+
+// OpenReview collects the dead letters of a topic until none comes for wait;
+// with wait 0 it takes an empty answer at its word, which emulators keep and
+// the service does not. Letters that another review holds are not seen.
+func OpenReview(ctx context.Context, c *pubsub.Client, topic string, wait time.Duration) (*Review, error) {
+	r := &Review{client: c, topic: topic, subscription: subscriptionName(c, DeadLetterSubscription(topic)), settled: map[string]bool{}}
+	seen := map[string]int{} // index in Letters by the dead letter's own message id
+	size := 0
+	for !r.More {
+		pulled, err := r.pull(ctx, wait)
+		if err != nil {
+			return nil, errors.Join(r.fail("read", err), r.Close(ctx))
+		}
+		fresh := false
+		for _, m := range pulled {
+			letter := decodeDeadLetter(m)
+			if i, again := seen[m.GetMessage().GetMessageId()]; again {
+				r.Letters[i].ackID = letter.ackID // the newer lease counts
+				continue
+			}
+			seen[m.GetMessage().GetMessageId()] = len(r.Letters)
+			r.Letters = append(r.Letters, letter)
+			size += len(letter.Data)
+			fresh = true
+		}
+		if err := r.lease(ctx, pulled); err != nil {
+			return nil, errors.Join(r.fail("hold", err), r.Close(ctx))
+		}
+		if !fresh {
+			break
+		}
+		r.More = len(r.Letters) >= maxReviewLetters || size >= maxReviewBytes
+	}
+	slices.SortStableFunc(r.Letters, func(a, b DeadLetter) int {
+		return cmp.Or(a.PublishTime.Compare(b.PublishTime), cmp.Compare(a.MessageID, b.MessageID))
+	})
+	return r, nil
+}
+
+// pull asks for letters once; none is no error.
+func (r *Review) pull(ctx context.Context, wait time.Duration) ([]*pubsubpb.ReceivedMessage, error) {
+	asking := ctx
+	if wait > 0 {
+		var cancel context.CancelFunc
+		asking, cancel = context.WithTimeout(ctx, wait)
+		defer cancel()
+	}
+	resp, err := r.client.SubscriptionAdminClient.Pull(asking, &pubsubpb.PullRequest{
+		Subscription: r.subscription, MaxMessages: ackIDsAtOnce,
+		ReturnImmediately: wait <= 0, //nolint:staticcheck // an empty answer is an answer here
+	})
+	if err != nil && asking.Err() != nil && ctx.Err() == nil {
+		return nil, nil
+	}
+	return resp.GetReceivedMessages(), err
+}
+
+func (r *Review) lease(ctx context.Context, pulled []*pubsubpb.ReceivedMessage) error {
+	ids := make([]string, len(pulled))
+	for i, m := range pulled {
+		ids[i] = m.GetAckId()
+	}
+	return r.modify(ctx, ids, reviewLease)
+}
+
+func (r *Review) modify(ctx context.Context, ids []string, deadline time.Duration) error {
+	for chunk := range slices.Chunk(ids, ackIDsAtOnce) {
+		err := r.client.SubscriptionAdminClient.ModifyAckDeadline(ctx, &pubsubpb.ModifyAckDeadlineRequest{
+			Subscription: r.subscription, AckIds: chunk, AckDeadlineSeconds: int32(deadline.Seconds()),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Replay publishes a letter's original message to its original topic and then
+// deletes the letter. The order of calls is the order in which messages of one
+// ordering key arrive. An error leaves the letter where it is, or, when only
+// its deletion failed, says so: replaying it again is harmless, for messages
+// that were applied change nothing.
+func (r *Review) Replay(ctx context.Context, p *Publisher, letter DeadLetter) error {
+	// Whatever the letter claims, it came from the topic under review.
+	if _, err := p.Publish(ctx, r.topic, letter.Data, letter.Attributes, letter.OrderingKey).Wait(ctx); err != nil {
+		return r.fail("publish again", fmt.Errorf("message %s: %w", letter.MessageID, err))
+	}
+	err := r.client.SubscriptionAdminClient.Acknowledge(ctx, &pubsubpb.AcknowledgeRequest{
+		Subscription: r.subscription, AckIds: []string{letter.ackID},
+	})
+	if err != nil {
+		return r.fail("delete", fmt.Errorf("message %s was published again, its letter stays: %w", letter.MessageID, err))
+	}
+	r.settled[letter.ackID] = true
+	return nil
+}
+
+// closeTimeout bounds how long giving letters back may take.
+const closeTimeout = 10 * time.Second
+
+// Close gives back, at once, the letters that were not settled. It works after
+// ctx has ended, too; when it fails they come back after their lease.
+func (r *Review) Close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	var ids []string
+	for _, l := range r.Letters {
+		if !r.settled[l.ackID] {
+			ids = append(ids, l.ackID)
+		}
+	}
+	return r.fail("give back", r.modify(ctx, ids, 0))
+}
+
+// fail says what could not be done, in an operator's words.
+func (r *Review) fail(what string, err error) error {
+	switch status.Code(err) {
+	case codes.OK:
+		return nil
+	case codes.NotFound:
+		return fmt.Errorf("%s dead letters of %s: subscription %s does not exist; \"statemanager serve --create-topics\" creates it",
+			what, r.topic, DeadLetterSubscription(r.topic))
+	}
+	return fmt.Errorf("%s dead letters of %s: %w", what, r.topic, err)
+}
