@@ -1,0 +1,112 @@
+package firestoretx
+
+import (
+	"context"
+
+	"cloud.google.com/go/firestore"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// Listing is one page of a collection, in the order of ids. A document that
+// cannot be understood is named instead of listed, so that it hides no other.
+//
+// Cost of each List method: 1 RPC; a read per entity and one more.
+type Listing[T any] struct {
+	Items     []T
+	Malformed []error
+	Next      string // After of the next page; empty on the last
+}
+
+// condition is one of a listing; an empty value is none.
+type condition struct {
+	field, operator string
+	value           any
+}
+
+func equal(field string, value any) condition { return condition{field, "==", value} }
+
+func list[T any](ctx context.Context, s *Store, collection string, page Page, decode func(*firestore.DocumentSnapshot) (T, error), conditions ...condition) (Listing[T], error) {
+	q := s.client.Collection(collection).Query
+	for _, c := range conditions {
+		if c.value != "" {
+			q = q.Where(c.field, c.operator, c.value)
+		}
+	}
+	// One more than asked for tells whether there is another page.
+	ask := page
+	if ask.Limit > 0 {
+		ask.Limit++
+	}
+	var (
+		listing Listing[T]
+		last    string
+		seen    int
+	)
+	err := each(ask.of(q).Documents(ctx), func(doc *firestore.DocumentSnapshot) error {
+		if seen++; page.Limit > 0 && seen > page.Limit {
+			listing.Next = last
+			return nil
+		}
+		last = doc.Ref.ID
+		v, err := decode(doc)
+		if err != nil {
+			listing.Malformed = append(listing.Malformed, err)
+			return nil
+		}
+		listing.Items = append(listing.Items, v)
+		return nil
+	})
+	return listing, wrap(err, "%s", collection)
+}
+
+// ListDrones lists drones; status may be empty.
+func (s *Store) ListDrones(ctx context.Context, status domain.DroneStatus, page Page) (Listing[domain.Drone], error) {
+	return list(ctx, s, Drones, page, decodeKnownDrone, equal("status", string(status)))
+}
+
+// OrderFilter narrows a listing of orders; zero fields do not.
+type OrderFilter struct {
+	Status domain.OrderStatus
+	Held   bool // only those that wait for an operator
+}
+
+// ListOrders lists orders.
+func (s *Store) ListOrders(ctx context.Context, f OrderFilter, page Page) (Listing[domain.Order], error) {
+	conditions := []condition{equal("status", string(f.Status))}
+	if f.Held {
+		conditions = append(conditions, equal("held", true))
+	}
+	return list(ctx, s, Orders, page, decodeOrder, conditions...)
+}
+
+// ListMissions lists missions; status may be empty.
+func (s *Store) ListMissions(ctx context.Context, status domain.MissionStatus, page Page) (Listing[domain.Mission], error) {
+	return list(ctx, s, Missions, page, decodeMission, equal("status", string(status)))
+}
+
+// LedgerFilter narrows a listing of the ledger; zero fields do not.
+type LedgerFilter struct {
+	Outcome domain.Outcome
+	Reason  string
+	Drone   domain.DroneID
+	Cycle   domain.CycleID
+	Order   domain.OrderID // among those the decision is about
+}
+
+// ListLedger lists decisions with their fate.
+func (s *Store) ListLedger(ctx context.Context, f LedgerFilter, page Page) (Listing[domain.LedgerEntry], error) {
+	conditions := []condition{
+		equal("outcome", string(f.Outcome)), equal("reason", f.Reason),
+		equal("droneId", string(f.Drone)), equal("cycleId", string(f.Cycle)),
+	}
+	if f.Order != "" {
+		conditions = append(conditions, condition{"orderIds", "array-contains", string(f.Order)})
+	}
+	return list(ctx, s, Decisions, page, decodeLedgerEntry, conditions...)
+}
+
+// ListCycles lists solve cycles; outcome may be empty.
+func (s *Store) ListCycles(ctx context.Context, outcome string, page Page) (Listing[domain.Cycle], error) {
+	return list(ctx, s, Cycles, page, decodeCycle, equal("outcome", outcome))
+}
