@@ -102,8 +102,8 @@ func (m *Manager) Run(ctx context.Context) error {
 	return errors.Join(err, m.Locks.Close(closeCtx))
 }
 
-// sweeperKey keeps sweeps apart.
-const sweeperKey = "statemanager:sweeper"
+// SweeperKey is the key of the lock that keeps sweeps apart.
+const SweeperKey = "statemanager:sweeper"
 
 // outboxGrace is how long whoever assigned a mission has for its command.
 const outboxGrace = 5 * time.Second
@@ -130,7 +130,7 @@ func (m *Manager) sweepOnce(ctx context.Context) error {
 	if c := m.clock.ForLocks(); c != nil {
 		opts = append(opts, lock.WithClock(c))
 	}
-	h, ok, err := lock.TryAcquire(ctx, m.Locks, sweeperKey, opts...)
+	h, ok, err := lock.TryAcquire(ctx, m.Locks, SweeperKey, opts...)
 	if err != nil || !ok {
 		return err
 	}
