@@ -1,11 +1,21 @@
 package pubsubemu
 
+import "google.golang.org/grpc/codes"
+
 // Difference is one deliberate deviation.
 type Difference struct {
 	Topic string // what behaves differently
 	From  string // "production" or "official emulator"
 	How   string // what this server does
 	Why   string
+	Calls []CallDifference // calls on which the differential test sees it
+}
+
+// CallDifference is a call of the differential test, by the start of its name,
+// on which the two servers answer with different codes.
+type CallDifference struct {
+	Operation      string
+	Ours, Official codes.Code
 }
 
 // Differences lists every deliberate deviation from production and from the
@@ -31,5 +41,72 @@ var Differences = []Difference{
 	{
 		Topic: "permissions, quotas, regions, encryption keys", From: "production",
 		How: "not modelled; the fields are stored", Why: "outside of what the tests need",
+	},
+	{
+		Topic: "ListTopicSubscriptions of a missing topic", From: "official emulator",
+		How: "NOT_FOUND, not an empty list", Why: "production says NOT_FOUND",
+		Calls: []CallDifference{{"list", codes.NotFound, codes.OK}},
+	},
+	{
+		Topic: "dead_letter_policy.max_delivery_attempts over 100", From: "official emulator",
+		How: "INVALID_ARGUMENT, not OUT_OF_RANGE", Why: "production says INVALID_ARGUMENT",
+		Calls: []CallDifference{{"create subscription", codes.InvalidArgument, codes.OutOfRange}},
+	},
+	{
+		Topic: "ack_deadline_seconds under 10 of a subscription, over 600 of ModifyAckDeadline", From: "official emulator",
+		How: "INVALID_ARGUMENT, not accepted", Why: "the documented limit",
+	},
+	{
+		Topic: "malformed ack ids", From: "official emulator",
+		How: "INVALID_ARGUMENT, not ignored", Why: "production says INVALID_ARGUMENT; only ids that were once issued may be ignored",
+		Calls: []CallDifference{
+			{"ack a malformed id", codes.InvalidArgument, codes.OK},
+			{"modify a malformed id", codes.InvalidArgument, codes.OK},
+		},
+	},
+	{
+		Topic: "Seek to a snapshot of a deleted topic from a subscription of a new topic of the same name", From: "official emulator",
+		How: "FAILED_PRECONDITION, not OK", Why: "they are different topics: the snapshot holds none of the subscription's messages",
+		Calls: []CallDifference{{"seek", codes.FailedPrecondition, codes.OK}},
+	},
+	{
+		Topic: "Seek to a snapshot of a younger subscription", From: "official emulator",
+		How: "acks what the snapshot does not hold, also messages older than the snapshot's subscription",
+		Why: "a snapshot stands for the ack state to restore",
+	},
+	{
+		Topic: "Seek to a time", From: "official emulator",
+		How: "implemented, not UNIMPLEMENTED", Why: "P-SEEK-01",
+	},
+	{
+		Topic: "UpdateSubscription of labels", From: "official emulator",
+		How: "applied, not INVALID_ARGUMENT", Why: "production applies it",
+	},
+	{
+		Topic: "attribute keys over 256 bytes, values over 1,024 bytes, ordering keys over 1,024 bytes", From: "official emulator",
+		How: "INVALID_ARGUMENT, not accepted", Why: "the documented limit",
+	},
+	{
+		Topic: "expiration_policy.ttl under a day", From: "official emulator",
+		How: "INVALID_ARGUMENT, not accepted", Why: "the documented limit",
+	},
+	{
+		Topic: "CreateSubscription and CreateSnapshot with several faults", From: "official emulator",
+		How: "another one may be reported first", Why: "the order is not documented",
+		Calls: []CallDifference{
+			{"create subscription", codes.InvalidArgument, codes.AlreadyExists},
+			{"create subscription", codes.InvalidArgument, codes.NotFound},
+			{"snapshot", codes.InvalidArgument, codes.AlreadyExists},
+		},
+	},
+	{
+		Topic: "CreateSnapshot of a subscription whose topic is deleted", From: "official emulator",
+		How: "FAILED_PRECONDITION, not OK", Why: "nothing could be published after it, and no subscription of the topic could seek to it",
+		Calls: []CallDifference{{"snapshot", codes.FailedPrecondition, codes.OK}},
+	},
+	{
+		Topic: "CreateSnapshot with an ill-formed subscription name", From: "official emulator",
+		How: "INVALID_ARGUMENT, not NOT_FOUND", Why: "the text says what is wrong with the name",
+		Calls: []CallDifference{{"snapshot", codes.InvalidArgument, codes.NotFound}},
 	},
 }

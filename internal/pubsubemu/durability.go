@@ -1,6 +1,7 @@
 package pubsubemu
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -115,10 +116,15 @@ func (l *loader) subscription(r journal.Resource) error {
 
 func (l *loader) snapshot(r journal.Resource) error {
 	config := &pubsubpb.Snapshot{}
-	if err := proto.Unmarshal(r.Config, config); err != nil {
+	if len(r.Config) == 0 {
+		return errors.New("the record is empty")
+	}
+	if err := proto.Unmarshal(r.Config[1:], config); err != nil {
 		return err
 	}
-	snap := &snapshot{name: r.Name, holder: r.Holder, config: config, topic: l.server.topics[config.Topic]}
+	snap := &snapshot{
+		name: r.Name, holder: r.Holder, config: config, topic: l.server.topics[config.Topic], ordered: r.Config[0] == 1,
+	}
 	held, err := l.held(r.Holder)
 	if err != nil {
 		return err
@@ -199,6 +205,23 @@ func (s *Server) persist(kind journal.Kind, name string, holder uint64, config p
 		return invalid("%v", err)
 	}
 	return onDisk(s.journal.Put(kind, journal.Resource{Name: name, Holder: holder, Config: encoded}))
+}
+
+// persistSnapshot stores a snapshot; its record starts with whether it is of an
+// ordered subscription, for which the resource has no field.
+func (s *Server) persistSnapshot(snap *snapshot, config *pubsubpb.Snapshot) error {
+	if s.journal == nil {
+		return nil
+	}
+	record := []byte{0}
+	if snap.ordered {
+		record[0] = 1
+	}
+	record, err := proto.MarshalOptions{}.MarshalAppend(record, config)
+	if err != nil {
+		return invalid("%v", err)
+	}
+	return onDisk(s.journal.Put(journal.Snapshot, journal.Resource{Name: snap.name, Holder: snap.holder, Config: record}))
 }
 
 func (s *Server) forget(kind journal.Kind, name string, holder uint64) error {

@@ -36,7 +36,8 @@ func (s *Server) Pull(ctx context.Context, req *pubsubpb.PullRequest) (*pubsubpb
 		if taken := sub.take(c, limits, nil, &response); len(taken) > 0 {
 			return response.unary()
 		}
-		if req.ReturnImmediately { //nolint:staticcheck // deprecated, but clients still send it
+		//lint:ignore SA1019 deprecated, but clients still send it
+		if req.ReturnImmediately {
 			return &pubsubpb.PullResponse{}, nil
 		}
 		if timeout == nil {

@@ -3,8 +3,8 @@ package pubsubemu
 // seek rewrites what is acked: an entry stays or becomes unacked exactly when
 // want says so. Messages in extra that the backlog no longer holds come back
 // first; they are in order of arrival. It costs time in proportion to the
-// backlog. Leases of unordered messages that stay unacked live on; ordered
-// keys start anew, because a purge or a replay may change their first message.
+// backlog. What was out with a consumer and stays unacked is delivered again:
+// a replay starts over. Only exactly-once leases of unordered messages live on.
 func (b *backlog) seek(want func(*message) bool, extra []*message) {
 	b.restore(extra)
 	for e := b.all.head; e != nil; {
@@ -14,6 +14,9 @@ func (b *backlog) seek(want func(*message) bool, extra []*message) {
 			b.revive(e)
 		case !wanted && e.state != stateAcked:
 			b.purge(e)
+		case wanted && e.state == stateLeased && e.key == nil && !b.rules.exactlyOnce:
+			b.endLease(e)
+			b.requeue(e)
 		}
 		e = next
 	}

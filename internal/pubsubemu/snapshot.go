@@ -35,6 +35,7 @@ type snapshot struct {
 	mu       sync.Mutex
 	config   *pubsubpb.Snapshot
 	topic    *topic // nil once deleted
+	ordered  bool   // taken of a subscription with message ordering
 	messages []*message
 }
 
@@ -54,15 +55,14 @@ func (snap *snapshot) describe() *pubsubpb.Snapshot {
 
 // CreateSnapshot takes a snapshot of a subscription's backlog.
 func (s *Server) CreateSnapshot(_ context.Context, req *pubsubpb.CreateSnapshotRequest) (*pubsubpb.Snapshot, error) {
-	sub, err := s.subscription("subscription", req.Subscription)
-	if err != nil {
-		return nil, err
-	}
 	name := req.Name
 	if name == "" {
-		name = fmt.Sprintf("projects/%s/snapshots/snapshot-%d", projectOf(sub.name), s.lastInstance.Add(1))
+		name = fmt.Sprintf("projects/%s/snapshots/snapshot-%d", projectOf(req.Subscription), s.lastInstance.Add(1))
 	}
 	if err := checkName("name", name, snapshots); err != nil {
+		return nil, err
+	}
+	if err := checkName("subscription", req.Subscription, subscriptions); err != nil {
 		return nil, err
 	}
 	s.dropExpiredSnapshots()
@@ -71,8 +71,12 @@ func (s *Server) CreateSnapshot(_ context.Context, req *pubsubpb.CreateSnapshotR
 	if s.snapshots[name] != nil {
 		return nil, alreadyExists(name)
 	}
+	sub := s.subscriptions[req.Subscription]
+	if sub == nil {
+		return nil, notFound(req.Subscription)
+	}
 	sub.mu.Lock()
-	t, ended := sub.topic, sub.ended
+	t, ended, isOrdered := sub.topic, sub.ended, sub.backlog.rules.ordered
 	sub.mu.Unlock()
 	if ended != nil {
 		return nil, ended
@@ -93,10 +97,10 @@ func (s *Server) CreateSnapshot(_ context.Context, req *pubsubpb.CreateSnapshotR
 		return nil, status.Errorf(codes.FailedPrecondition,
 			"subscription %s: its oldest unacked message leaves the snapshot less than %v to live; ack or seek first", sub.name, minSnapshotLife)
 	}
-	snap := &snapshot{name: name, holder: holder, topic: t, messages: messages, config: &pubsubpb.Snapshot{
+	snap := &snapshot{name: name, holder: holder, topic: t, ordered: isOrdered, messages: messages, config: &pubsubpb.Snapshot{
 		Name: name, Topic: t.name, Labels: req.Labels, ExpireTime: timestamppb.New(now.Add(life)),
 	}}
-	if err := s.persist(journal.Snapshot, name, holder, snap.config); err != nil {
+	if err := s.persistSnapshot(snap, snap.config); err != nil {
 		return nil, err
 	}
 	s.snapshots[name] = snap
@@ -219,7 +223,7 @@ func (s *Server) UpdateSnapshot(_ context.Context, req *pubsubpb.UpdateSnapshotR
 	if latest := s.opts.Clock.Now().Add(snapshotLife); config.ExpireTime.AsTime().After(latest) {
 		return nil, invalid("snapshot.expire_time: more than %v ahead", snapshotLife)
 	}
-	if err := s.persist(journal.Snapshot, snap.name, snap.holder, config); err != nil {
+	if err := s.persistSnapshot(snap, config); err != nil {
 		return nil, err
 	}
 	snap.config = config
@@ -283,7 +287,7 @@ func (sub *subscription) seekTime(at time.Time) error {
 
 func (sub *subscription) seekSnapshot(snap *snapshot) error {
 	sub.mu.Lock()
-	t := sub.topic
+	t, isOrdered := sub.topic, sub.backlog.rules.ordered
 	sub.mu.Unlock()
 	snap.mu.Lock()
 	sameTopic := t != nil && snap.topic == t
@@ -292,6 +296,10 @@ func (sub *subscription) seekSnapshot(snap *snapshot) error {
 	if !sameTopic {
 		return status.Errorf(codes.FailedPrecondition,
 			"snapshot %s: belongs to another topic than subscription %s; seek a subscription of the same topic", snap.name, sub.name)
+	}
+	if isOrdered && !snap.ordered {
+		return status.Errorf(codes.FailedPrecondition,
+			"snapshot %s: taken of a subscription without message ordering; %s has it and could get messages out of order", snap.name, sub.name)
 	}
 	wanted := make(map[uint64]bool, len(held))
 	for _, m := range held {

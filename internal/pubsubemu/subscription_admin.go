@@ -24,24 +24,27 @@ func (s *Server) CreateSubscription(_ context.Context, req *pubsubpb.Subscriptio
 		return nil, err
 	}
 	config := proto.CloneOf(req)
+	if err := completeAckDeadline(config); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.subscriptions[config.Name] != nil {
+		return nil, alreadyExists(config.Name)
+	}
+	t := s.topics[config.Topic]
+	if t == nil {
+		return nil, notFound(config.Topic)
+	}
+	if err := s.checkDeadLetterTopic(config); err != nil {
+		return nil, err
+	}
 	if err := completeSubscription(config); err != nil {
 		return nil, err
 	}
 	parsed, err := filter.Parse(config.Filter)
 	if err != nil {
 		return nil, invalid("filter: %v", err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := s.topics[config.Topic]
-	if t == nil {
-		return nil, notFound(config.Topic)
-	}
-	if s.subscriptions[config.Name] != nil {
-		return nil, alreadyExists(config.Name)
-	}
-	if err := s.checkDeadLetterTopic(config); err != nil {
-		return nil, err
 	}
 	config.TopicMessageRetentionDuration = t.describe().MessageRetentionDuration
 	holder := s.lastHolder.Add(1)
@@ -76,11 +79,8 @@ func completeSubscription(config *pubsubpb.Subscription) error {
 			return unsupported(field)
 		}
 	}
-	if config.AckDeadlineSeconds == 0 {
-		config.AckDeadlineSeconds = minAckDeadline
-	}
-	if seconds := config.AckDeadlineSeconds; seconds < minAckDeadline || seconds > maxAckDeadline {
-		return invalid("ack_deadline_seconds: %d is out of range; use %d to %d", seconds, minAckDeadline, maxAckDeadline)
+	if err := completeAckDeadline(config); err != nil {
+		return err
 	}
 	if config.MessageRetentionDuration == nil {
 		config.MessageRetentionDuration = durationpb.New(defaultSubRetention)
@@ -105,6 +105,16 @@ func completeSubscription(config *pubsubpb.Subscription) error {
 	return nil
 }
 
+func completeAckDeadline(config *pubsubpb.Subscription) error {
+	if config.AckDeadlineSeconds == 0 {
+		config.AckDeadlineSeconds = minAckDeadline
+	}
+	if seconds := config.AckDeadlineSeconds; seconds < minAckDeadline || seconds > maxAckDeadline {
+		return invalid("ack_deadline_seconds: %d is out of range; use %d to %d", seconds, minAckDeadline, maxAckDeadline)
+	}
+	return nil
+}
+
 func completeExpiration(config *pubsubpb.Subscription) error {
 	if config.ExpirationPolicy == nil {
 		config.ExpirationPolicy = &pubsubpb.ExpirationPolicy{Ttl: durationpb.New(defaultExpirationTTL)}
@@ -125,9 +135,6 @@ func completeExpiration(config *pubsubpb.Subscription) error {
 func completeDeadLetter(p *pubsubpb.DeadLetterPolicy) error {
 	if p == nil {
 		return nil
-	}
-	if err := checkName("dead_letter_policy.dead_letter_topic", p.DeadLetterTopic, topics); err != nil {
-		return err
 	}
 	if p.MaxDeliveryAttempts == 0 {
 		p.MaxDeliveryAttempts = defaultDeadLetter
@@ -169,10 +176,18 @@ func backoffOr(d *durationpb.Duration, otherwise time.Duration) time.Duration {
 	return d.AsDuration()
 }
 
-// checkDeadLetterTopic refuses a dead-letter topic that does not exist. The
+// checkDeadLetterTopic refuses a dead-letter topic that is ill-named or does
+// not exist. The
 // caller holds the lock of the server.
 func (s *Server) checkDeadLetterTopic(config *pubsubpb.Subscription) error {
-	if p := config.DeadLetterPolicy; p != nil && s.topics[p.DeadLetterTopic] == nil {
+	p := config.DeadLetterPolicy
+	if p == nil {
+		return nil
+	}
+	if err := checkName("dead_letter_policy.dead_letter_topic", p.DeadLetterTopic, topics); err != nil {
+		return err
+	}
+	if s.topics[p.DeadLetterTopic] == nil {
 		return notFound(p.DeadLetterTopic)
 	}
 	return nil

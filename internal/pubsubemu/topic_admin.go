@@ -192,10 +192,10 @@ func (s *Server) DeleteTopic(_ context.Context, req *pubsubpb.DeleteTopicRequest
 		snap.mu.Lock()
 		snap.topic = nil
 		snap.config.Topic = deletedTopic
-		err = errors.Join(err, s.persist(journal.Snapshot, snap.name, snap.holder, snap.config))
+		err = errors.Join(err, s.persistSnapshot(snap, snap.config))
 		snap.mu.Unlock()
 	}
-	t.subscriptions, t.snapshots = nil, nil
+	t.subscriptions, t.snapshots, t.retained = nil, nil, nil
 	return &emptypb.Empty{}, err
 }
 

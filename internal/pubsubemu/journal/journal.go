@@ -10,6 +10,7 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 )
 
 // Kind is a kind of named resource.
@@ -96,7 +97,7 @@ func Open(dir string) (*Journal, *State, error) {
 	db, err := bolt.Open(path, 0o600, &bolt.Options{
 		Timeout: time.Second, NoFreelistSync: true, FreelistType: bolt.FreelistMapType,
 	})
-	if errors.Is(err, bolt.ErrTimeout) {
+	if errors.Is(err, bolterrors.ErrTimeout) {
 		return nil, nil, fmt.Errorf("data directory %s: another server has it open; stop it or use another directory", dir)
 	}
 	if err != nil {
