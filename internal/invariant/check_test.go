@@ -140,6 +140,8 @@ func TestCheck_BrokenHistories(t *testing.T) {
 		{"I3", "assigned order's mission is over", func(h *History) { final(h, "M3").Status = domain.MissionCompleted }},
 		{"I3", "assigned order's mission does not list it", func(h *History) { final(h, "M3").OrderIDs = nil }},
 		{"I3", "assigned order's mission does not exist", func(h *History) { parcel(h, "O3").AssignedMissionID = "M9" }},
+		{"I3", "active mission's drone is free", func(h *History) { h.Drones[0].CurrentMissionID = "" }},
+		{"I3", "active mission's drone does not exist", func(h *History) { h.Drones = h.Drones[1:] }},
 		{"I3", "mission lists an order that waits", func(h *History) { final(h, "M3").OrderIDs = []domain.OrderID{"O3", "O6"} }},
 
 		{"I4", "observed lastUpdate goes back", func(h *History) { slices.Reverse(h.Observations) }},

@@ -7,7 +7,7 @@ import (
 )
 
 // noOrderLost is I3: whatever was ordered is there, and has ended, waits, or is
-// on its way in a mission that knows it.
+// on its way in a mission that knows it and that its drone knows of.
 func (c *checker) noOrderLost() {
 	refused := c.refused()
 	for _, m := range c.Journal {
@@ -30,6 +30,11 @@ func (c *checker) noOrderLost() {
 		}
 	}
 	for _, m := range c.Missions {
+		if m.Status == domain.MissionActive {
+			d := c.droneByID[m.DroneID]
+			c.expect(d.CurrentMissionID == m.ID, "I3", mission(m.ID), "is ACTIVE with orders %v, but its drone %s is bound to %q: no one flies it",
+				m.OrderIDs, m.DroneID, d.CurrentMissionID)
+		}
 		for _, id := range m.OrderIDs {
 			o, exists := c.orderByID[id]
 			ok := exists
