@@ -1,9 +1,6 @@
 package search
 
-import (
-	"os"
-	"sync"
-)
+import "sync"
 
 // FleetOptions steer MinimizeFleet.
 type FleetOptions struct {
@@ -39,11 +36,6 @@ func MinimizeFleet(in *Instance, o FleetOptions) *Solution {
 		share(chains)
 	}
 	Together(chains, fleetShare, o.Fraction, nil)
-	if Debug {
-		for _, c := range chains {
-			println("steps", c.Steps, "used", c.used)
-		}
-	}
 	return chains[0].Best
 }
 
@@ -83,5 +75,3 @@ func Together(chains []*Chain, from float64, fraction func(int64) float64, repor
 		}
 	}
 }
-
-var Debug = os.Getenv("SDEBUG") != ""

@@ -1,0 +1,255 @@
+package search
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// random is a seeded instance on a plane with windows, payloads, distance caps
+// and alternative pickups.
+func random(seed uint64, requests, vehicles int) *Instance {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	n := 2*requests + 2*vehicles + 3
+	xs, ys := make([]float64, n), make([]float64, n)
+	for i := range xs {
+		xs[i], ys[i] = rng.Float64()*100, rng.Float64()*100
+	}
+	in := NewInstance(n, requests, vehicles)
+	for a := range n {
+		for b := range n {
+			in.Dist[a*n+b] = math.Hypot(xs[a]-xs[b], ys[a]-ys[b])
+		}
+	}
+	var anchors []int32
+	for r := range requests {
+		in.Demand[r], in.Weight[r], in.Price[r] = 1+rng.Float64()*4, 1+int64(rng.IntN(3)), 1
+		in.Alts[r] = uint8(1 + rng.IntN(3))
+		for slot := range Slots {
+			v := r*Slots + slot
+			in.Loc[v] = int32(rng.IntN(n))
+			in.Early[v] = float64(rng.IntN(2)) * rng.Float64() * 200
+			in.Late[v] = in.Early[v] + 100 + rng.Float64()*300
+			in.Service[v] = rng.Float64() * 5
+		}
+		anchors = append(anchors, int32(r*Slots+DeliverySlot))
+	}
+	for i := range in.Vehicles {
+		in.Vehicles[i] = Vehicle{Start: int32(rng.IntN(n)), End: int32(rng.IntN(n)), Due: 600, Pace: 0.7 + rng.Float64()*0.6,
+			Capacity: 6 + rng.Float64()*6, MaxDist: 200 + rng.Float64()*400}
+	}
+	in.LinkAnchors(anchors, 30, func(a, b int32) float64 { return in.Dist[int(in.Loc[a])*n+int(in.Loc[b])] })
+	return in
+}
+
+var testTuning = Tuning{Hot: 20, Cold: 0.1, Mean: 8, MaxString: 8, BankTries: 4, Share: 50, Keys: [keyCount]int{4, 1, 1, 1, 1, 1, 1, 1}}
+
+// replay drives the visits from first principles and returns the distance, or
+// +Inf if a rule is broken.
+func replay(in *Instance, ro int, visits []int32) float64 {
+	if len(visits) == 0 {
+		return 0
+	}
+	veh := in.Vehicles[ro]
+	at, clock, load, total := int(veh.Start), veh.Depart, 0.0, 0.0
+	aboard := map[int32]bool{}
+	for _, v := range visits {
+		leg := in.Dist[at*in.N+int(in.Loc[v])]
+		total += leg
+		clock = max(clock+veh.Pace*leg, in.Early[v])
+		if clock > in.Late[v]+1e-7 {
+			return inf
+		}
+		clock += in.Service[v]
+		r := v / Slots
+		if v%Slots == DeliverySlot {
+			if !aboard[r] {
+				return inf
+			}
+			delete(aboard, r)
+			load -= in.Demand[r]
+		} else {
+			aboard[r] = true
+			load += in.Demand[r]
+		}
+		if load > veh.Capacity+1e-7 {
+			return inf
+		}
+		at = int(in.Loc[v])
+	}
+	leg := in.Dist[at*in.N+int(veh.End)]
+	total += leg
+	if len(aboard) > 0 || clock+veh.Pace*leg > veh.Due+1e-7 || total > veh.MaxDist+1e-7 {
+		return inf
+	}
+	return total
+}
+
+// slowest tries every insertion by replaying the whole route.
+func slowest(in *Instance, ro int, visits []int32, r int32) float64 {
+	best, before := inf, replay(in, ro, visits)
+	for alt := range int32(in.Alts[r]) {
+		for i := 0; i <= len(visits); i++ {
+			for j := i; j <= len(visits); j++ {
+				with := slices.Clone(visits[:i])
+				with = append(with, r*Slots+alt)
+				with = append(with, visits[i:j]...)
+				with = append(with, r*Slots+DeliverySlot)
+				with = append(with, visits[j:]...)
+				best = min(best, replay(in, ro, with)-before)
+			}
+		}
+	}
+	return best
+}
+
+func (st *state) visits(ro int) []int32 {
+	var out []int32
+	for i := 1; i < int(st.size[ro])-1; i++ {
+		out = append(out, st.nodes[ro*st.stride+i].visit)
+	}
+	return out
+}
+
+func FuzzCheapestPair_MatchesFullRecomputation(f *testing.F) {
+	for seed := range uint64(40) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		in := random(seed, 14, 3)
+		c := NewChain(in, testTuning, seed)
+		c.Construct(ints(in.Requests))
+		c.Anneal(Schedule{To: 1, Fraction: func(s int64) float64 { return float64(s) / 100 }})
+		for _, r := range c.bank {
+			for ro := range in.Vehicles {
+				got, place := c.evaluate(r, int32(ro))
+				want := slowest(in, ro, c.visits(ro), r)
+				if math.Abs(got-want) > 1e-6 && !(got == inf && want == inf) {
+					t.Fatalf("request %d route %d: delta %v, recomputed %v", r, ro, got, want)
+				}
+				if got == inf {
+					continue
+				}
+				i, j, alt := unpackPlace(place)
+				v := c.visits(ro)
+				with := slices.Concat(v[:i], []int32{r*Slots + int32(alt)}, v[i:j], []int32{r*Slots + DeliverySlot}, v[j:])
+				if d := replay(in, ro, with) - replay(in, ro, v); math.Abs(d-got) > 1e-6 {
+					t.Fatalf("request %d route %d: place costs %v, said %v", r, ro, d, got)
+				}
+			}
+		}
+	})
+}
+
+// consistent compares every derived value of the state with its definition.
+func consistent(t *testing.T, c *Chain) {
+	t.Helper()
+	in := c.in
+	seen := make([]int, in.Requests)
+	var cost, price float64
+	var value int64
+	used := 0
+	for ro := range in.Vehicles {
+		v := c.visits(ro)
+		d := replay(in, ro, v)
+		if d == inf || math.Abs(d-c.dist[ro]) > 1e-6 {
+			t.Fatalf("route %d: stored %v, replay %v", ro, c.dist[ro], d)
+		}
+		cost += d
+		if len(v) > 0 {
+			used++
+		}
+		for i, x := range v {
+			r := x / Slots
+			seen[r]++
+			if c.routeOf[r] != int32(ro) || x%Slots == DeliverySlot && c.posD[r] != int32(i+1) ||
+				x%Slots != DeliverySlot && (c.posP[r] != int32(i+1) || c.altOf[r] != uint8(x%Slots)) {
+				t.Fatalf("request %d: books disagree with route %d", r, ro)
+			}
+		}
+	}
+	for r := range in.Requests {
+		if inBank := c.bankIndex[r] >= 0; inBank != (seen[r] == 0) || seen[r]%2 != 0 || seen[r] > 2 {
+			t.Fatalf("request %d: %d visits, in bank %v", r, seen[r], inBank)
+		} else if inBank {
+			value += in.Weight[r]
+			price += in.Price[r]
+		}
+	}
+	if value != c.bankValue || math.Abs(price-c.bankPrice) > 1e-6 || used != c.used || math.Abs(cost-c.cost) > 1e-5 {
+		t.Fatalf("totals: value %d/%d price %v/%v used %d/%d cost %v/%v", c.bankValue, value, c.bankPrice, price, c.used, used, c.cost, cost)
+	}
+}
+
+func TestChain_EveryStepLeavesTheBooksRight(t *testing.T) {
+	for seed := range uint64(20) {
+		in := random(seed, 25, 4)
+		tuning := testTuning
+		tuning.Soft = seed%2 == 0
+		c := NewChain(in, tuning, seed)
+		c.soft = tuning.Soft
+		c.Construct(ints(in.Requests))
+		for range 400 {
+			c.step(10)
+			consistent(t, c)
+		}
+		best := NewSolution(in)
+		best.CopyFrom(c.Best)
+		c.Load(best)
+		consistent(t, c)
+		if c.bankValue != best.BankValue || math.Abs(c.cost-best.Cost) > 1e-6 {
+			t.Fatalf("seed %d: best says %d %v, loaded %d %v", seed, best.BankValue, best.Cost, c.bankValue, c.cost)
+		}
+	}
+}
+
+func TestChain_StepsDoNotAllocate(t *testing.T) {
+	in := random(3, 60, 8)
+	c := NewChain(in, testTuning, 3)
+	c.Construct(ints(in.Requests))
+	if n := testing.AllocsPerRun(2000, func() { c.step(5) }); n != 0 {
+		t.Fatalf("%v allocations per step", n)
+	}
+}
+
+func TestSaveVehicles_KeepsEveryRequest(t *testing.T) {
+	for seed := range uint64(10) {
+		in := random(seed, 30, 15)
+		in.Uniform = true
+		for i := range in.Vehicles {
+			in.Vehicles[i] = Vehicle{Due: 2000, Pace: 1, Capacity: 20, MaxDist: Unlimited}
+		}
+		for v := range in.Late {
+			in.Late[v] = 1500
+		}
+		budget := func(steps int64) float64 { return float64(steps) / 3000 }
+		s := MinimizeFleet(in, FleetOptions{Tuning: testTuning, Seed: seed, Workers: 2, Fraction: budget})
+		if s.BankValue != 0 {
+			t.Fatalf("seed %d: bank value %d", seed, s.BankValue)
+		}
+		for ro, v := range s.Routes {
+			if replay(in, ro, v) == inf {
+				t.Fatalf("seed %d: route %d is infeasible", seed, ro)
+			}
+		}
+	}
+}
+
+func ints(n int) []int32 {
+	out := make([]int32, n)
+	for i := range out {
+		out[i] = int32(i)
+	}
+	return out
+}
+
+func BenchmarkStep(b *testing.B) {
+	in := random(3, 200, 30)
+	c := NewChain(in, testTuning, 3)
+	c.Construct(ints(in.Requests))
+	b.ReportAllocs()
+	for b.Loop() {
+		c.step(5)
+	}
+}
