@@ -116,23 +116,54 @@ func (r *Review) modify(ctx context.Context, ids []string, deadline time.Duratio
 	return nil
 }
 
-// Replay publishes a letter's original message to its original topic and then
-// deletes the letter. The order of calls is the order in which messages of one
-// ordering key arrive. An error leaves the letter where it is, or, when only
-// its deletion failed, says so: replaying it again is harmless, for messages
-// that were applied change nothing.
-func (r *Review) Replay(ctx context.Context, p *Publisher, letter DeadLetter) error {
-	// Whatever the letter claims, it came from the topic under review.
-	if _, err := p.Publish(ctx, r.topic, letter.Data, letter.Attributes, letter.OrderingKey).Wait(ctx); err != nil {
-		return r.fail("publish again", fmt.Errorf("message %s: %w", letter.MessageID, err))
+// replayAtOnce bounds how many messages are published before their letters are
+// deleted together.
+const replayAtOnce = 200
+
+// Replay publishes the original messages of letters to their original topic, in
+// the order given, and deletes each letter whose message the server confirmed.
+// It stops after the first failures and reports how many were replayed; the
+// others stay. When only the deletion failed, replaying again is harmless:
+// messages that were applied change nothing.
+func (r *Review) Replay(ctx context.Context, p *Publisher, letters []DeadLetter) (replayed int, err error) {
+	for chunk := range slices.Chunk(letters, replayAtOnce) {
+		pending := make([]Published, len(chunk))
+		for i, l := range chunk {
+			// Whatever the letter claims, it came from the topic under review.
+			pending[i] = p.Publish(ctx, r.topic, l.Data, l.Attributes, l.OrderingKey)
+		}
+		var confirmed []string
+		var errs []error
+		for i, l := range chunk {
+			if _, err := pending[i].Wait(ctx); err != nil {
+				errs = append(errs, r.fail("replay", fmt.Errorf("message %s: %w", l.MessageID, err)))
+				continue
+			}
+			confirmed = append(confirmed, l.ackID)
+		}
+		if err := r.acknowledge(ctx, confirmed); err != nil {
+			errs = append(errs, r.fail("delete", fmt.Errorf("%d messages were published again, their letters stay: %w", len(confirmed), err)))
+		} else {
+			replayed += len(confirmed)
+		}
+		if len(errs) > 0 {
+			return replayed, errors.Join(errs...)
+		}
 	}
-	err := r.client.SubscriptionAdminClient.Acknowledge(ctx, &pubsubpb.AcknowledgeRequest{
-		Subscription: r.subscription, AckIds: []string{letter.ackID},
-	})
+	return replayed, nil
+}
+
+func (r *Review) acknowledge(ctx context.Context, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	err := r.client.SubscriptionAdminClient.Acknowledge(ctx, &pubsubpb.AcknowledgeRequest{Subscription: r.subscription, AckIds: ids})
 	if err != nil {
-		return r.fail("delete", fmt.Errorf("message %s was published again, its letter stays: %w", letter.MessageID, err))
+		return err
 	}
-	r.settled[letter.ackID] = true
+	for _, id := range ids {
+		r.settled[id] = true
+	}
 	return nil
 }
 
