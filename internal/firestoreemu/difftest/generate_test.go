@@ -225,7 +225,7 @@ func (d drawing) write() plannedWrite {
 	case "delete":
 		p.write.Operation = &pb.Write_Delete{Delete: d.name()}
 	}
-	switch d.pick("precondition", "none", "none", "none", "exists", "missing", "time") {
+	switch d.pick("precondition", "none", "none", "none", "none", "none", "none", "none", "none", "none", "exists", "missing", "time") {
 	case "exists":
 		p.write.CurrentDocument = &pb.Precondition{ConditionType: &pb.Precondition_Exists{Exists: true}}
 	case "missing":
@@ -341,13 +341,20 @@ func (d drawing) structuredQuery() (parent string, q *pb.StructuredQuery) {
 	if d.chance("limited", 30) {
 		q.Limit = wrapperspb.Int32(int32(rapid.IntRange(-1, 4).Draw(d.T, "limit")))
 	}
-	if d.chance("projected", 15) {
-		q.Select = &pb.StructuredQuery_Projection{}
-		for range rapid.IntRange(1, 3).Draw(d.T, "projected fields") {
-			q.Select.Fields = append(q.Select.Fields, fieldRef(d.pick("projected field", append(fieldPaths, "__name__")...)))
-		}
-	}
+	q.Select = d.projection()
 	return parent, q
+}
+
+// projection is nil most of the time.
+func (d drawing) projection() *pb.StructuredQuery_Projection {
+	if !d.chance("projected", 15) {
+		return nil
+	}
+	s := &pb.StructuredQuery_Projection{}
+	for range rapid.IntRange(1, 3).Draw(d.T, "projected fields") {
+		s.Fields = append(s.Fields, fieldRef(d.pick("projected field", append(fieldPaths, "__name__")...)))
+	}
+	return s
 }
 
 // orders draws the sort order. A descending name is left out: see Deliberate.
@@ -394,7 +401,12 @@ func (d drawing) query() *pb.RunQueryRequest {
 func (d drawing) aggregation() *pb.RunAggregationQueryRequest {
 	parent, q := d.structuredQuery()
 	q.Select = nil
-	a := &pb.StructuredAggregationQuery{QueryType: &pb.StructuredAggregationQuery_StructuredQuery{StructuredQuery: q}}
+	a := &pb.StructuredAggregationQuery{QueryType: &pb.StructuredAggregationQuery_StructuredQuery{StructuredQuery: q}, Aggregations: d.aggregations()}
+	return &pb.RunAggregationQueryRequest{Parent: parent, QueryType: &pb.RunAggregationQueryRequest_StructuredAggregationQuery{StructuredAggregationQuery: a}}
+}
+
+func (d drawing) aggregations() []*pb.StructuredAggregationQuery_Aggregation {
+	var aggregations []*pb.StructuredAggregationQuery_Aggregation
 	for range rapid.IntRange(1, 3).Draw(d.T, "aggregations") {
 		one := &pb.StructuredAggregationQuery_Aggregation{}
 		switch d.pick("aggregation", "count", "sum", "average") {
@@ -409,9 +421,9 @@ func (d drawing) aggregation() *pb.RunAggregationQueryRequest {
 		case "average":
 			one.Operator = &pb.StructuredAggregationQuery_Aggregation_Avg_{Avg: &pb.StructuredAggregationQuery_Aggregation_Avg{Field: fieldRef(d.field())}}
 		}
-		a.Aggregations = append(a.Aggregations, one)
+		aggregations = append(aggregations, one)
 	}
-	return &pb.RunAggregationQueryRequest{Parent: parent, QueryType: &pb.RunAggregationQueryRequest_StructuredAggregationQuery{StructuredAggregationQuery: a}}
+	return aggregations
 }
 
 func (d drawing) batchGet() *pb.BatchGetDocumentsRequest {

@@ -133,7 +133,7 @@ func newNeed(plan *query.Plan, disjunct query.Disjunct, aggregated []value.Field
 	for _, o := range orders[:len(orders)-1] {
 		n.appendSort(o.Field, o.Descending)
 	}
-	for _, path := range aggregated {
+	for _, path := range slices.SortedFunc(slices.Values(aggregated), value.FieldPath.Compare) {
 		n.appendSort(path, name.Descending)
 	}
 	n.appendSort(name.Field, name.Descending)

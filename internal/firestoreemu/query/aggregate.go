@@ -58,15 +58,11 @@ func CompileAggregation(parent string, q *pb.StructuredAggregationQuery) (*Aggre
 			return nil, err
 		}
 		a.counters = append(a.counters, c)
-		if c.field != nil {
-			// An index over the field holds no documents without it, so they fall
-			// out of every aggregation of the request.
-			plan.required = append(plan.required, c.field)
-		}
 	}
 	if err := a.checkNameOrder(q.GetStructuredQuery()); err != nil {
 		return nil, err
 	}
+	plan.sortByToo(a.Fields())
 	return a, a.nameCounters()
 }
 

@@ -120,6 +120,38 @@ func TestAggregation_fieldsMustExist(t *testing.T) {
 	}
 }
 
+// A page of a sum is a page of the index that ends in the summed fields.
+func TestAggregation_pagesBySummedField(t *testing.T) {
+	docs := []*pb.Document{
+		document("c/1", "g", intValue(1), "a", intValue(1), "b", intValue(30)),
+		document("c/2", "g", intValue(1), "a", intValue(2), "b", intValue(10)),
+		document("c/3", "g", intValue(1), "a", intValue(3), "b", intValue(20)),
+	}
+	tests := map[string]struct {
+		query  *structured
+		fields []string
+		want   int64 // sum of the last field over the first document
+	}{
+		"unordered":                 {on(nil), []string{"b"}, 10},
+		"two fields sort by name":   {on(nil), []string{"b", "a"}, 1},
+		"after the explicit order":  {on(nil, "g"), []string{"b"}, 10},
+		"in the explicit direction": {on(nil, "-g"), []string{"b"}, 30},
+		"after an inequality":       {on(fieldFilter("a", "GREATER_THAN", intValue(1))), []string{"b"}, 10},
+	}
+	for rule, tt := range tests {
+		t.Run(rule, func(t *testing.T) {
+			var sums []*aggregationProto
+			for _, field := range tt.fields {
+				sums = append(sums, sum(field, field))
+			}
+			last := tt.fields[len(tt.fields)-1]
+			if got := run(t, docs, with(tt.query, limit(1)), sums...)[last]; got.GetIntegerValue() != tt.want {
+				t.Errorf("got %v, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
 // E-QY-07
 func TestCompileAggregation_refuses(t *testing.T) {
 	tests := map[string]struct {

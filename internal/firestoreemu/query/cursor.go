@@ -35,7 +35,11 @@ func compileCursor(database string, c *pb.Cursor, explicit []Order) (*cursor, er
 			return nil, err
 		}
 	}
-	return &cursor{values: c.GetValues(), before: c.GetBefore()}, nil
+	compiled := &cursor{before: c.GetBefore()}
+	for _, v := range c.GetValues() {
+		compiled.values = append(compiled.values, normalizeNested(v))
+	}
+	return compiled, nil
 }
 
 // isPast reports whether the document lies beyond the cursor's position.

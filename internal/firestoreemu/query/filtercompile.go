@@ -107,9 +107,11 @@ func compileField(database string, f *pb.StructuredQuery_FieldFilter) (*node, er
 		if operands, err = listOperand(f, op.maxValues); err != nil {
 			return nil, err
 		}
-		l.list = operands
+		for _, operand := range operands {
+			l.list = append(l.list, value.Normalize(operand))
+		}
 	} else {
-		l.operand = f.GetValue()
+		l.operand = normalizeNested(f.GetValue())
 	}
 	for _, operand := range operands {
 		if err := checkOperand(database, field, operand); err != nil {
@@ -153,6 +155,16 @@ func checkOperand(database string, field value.FieldPath, operand *pb.Value) err
 		return errNameOperand()
 	}
 	return checkDatabase(database, reference.ReferenceValue)
+}
+
+// normalizeNested floors timestamps inside arrays and maps as stored ones are. A
+// bare timestamp stays as fine as it was asked for: nothing equals it, but it
+// still lies between stored ones. So Google's emulator has it.
+func normalizeNested(v *pb.Value) *pb.Value {
+	if value.KindOf(v) == value.KindTimestamp {
+		return v
+	}
+	return value.Normalize(v)
 }
 
 func errNameOperand() error {

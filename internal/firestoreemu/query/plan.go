@@ -76,6 +76,22 @@ func (p *Plan) compileConditions(q *pb.StructuredQuery) error {
 	return err
 }
 
+// sortByToo makes the query run as on an index that ends in the given fields:
+// sorted by name they come just before the document's name, in its direction,
+// and documents without one of them fall out.
+func (p *Plan) sortByToo(fields []value.FieldPath) {
+	name := p.orders[len(p.orders)-1]
+	orders := p.orders[:len(p.orders)-1]
+	fields = slices.SortedFunc(slices.Values(fields), value.FieldPath.Compare)
+	for _, field := range fields {
+		if !slices.ContainsFunc(orders, func(o Order) bool { return o.Field.Compare(field) == 0 }) {
+			orders = append(orders, Order{Field: field, Descending: name.Descending})
+			p.required = append(p.required, field)
+		}
+	}
+	p.orders = append(orders, name)
+}
+
 func compileProjection(s *pb.StructuredQuery_Projection) ([]value.FieldPath, error) {
 	if len(s.GetFields()) == 0 {
 		return nil, nil // the protocol's way to ask for every field

@@ -13,6 +13,7 @@ import (
 )
 
 func TestPlan_filters(t *testing.T) {
+	finer := &pb.Value{ValueType: &pb.Value_TimestampValue{TimestampValue: &timestamppb.Timestamp{Seconds: 1, Nanos: 999}}}
 	everyV := sorted("null", "false", "true", "nan", "1", "1.0", "1.5", "2", "time", "a", "b", "ref", "geo", "[1 2]", "[nan]", "vector", "map")
 	without := func(names ...string) []string {
 		return slices.DeleteFunc(slices.Clone(everyV), func(name string) bool { return slices.Contains(names, name) })
@@ -56,6 +57,10 @@ func TestPlan_filters(t *testing.T) {
 		"inside a map":                  {fieldFilter("v.k", "EQUAL", intValue(1)), sorted("map")},
 		"inside what is no map":         {fieldFilter("v.k.z", "EQUAL", intValue(1)), nil},
 		"inside a vector":               {unaryFilter("v.value", "IS_NOT_NULL"), sorted("vector")},
+
+		"a finer timestamp equals none":         {fieldFilter("v", "EQUAL", finer), nil},
+		"a finer timestamp is more":             {fieldFilter("v", "LESS_THAN", finer), sorted("time")},
+		"a finer timestamp in a list is coarse": {fieldFilter("v", "IN", array(finer)), sorted("time")},
 
 		"and":                 {and(fieldFilter("v", "GREATER_THAN", intValue(1)), fieldFilter("w", "EQUAL", intValue(3))), sorted("2")},
 		"an empty and":        {and(), append(sorted("absent"), everyV...)},
