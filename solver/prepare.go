@@ -138,12 +138,12 @@ func badDrone(d Drone) string {
 	switch {
 	case !(d.BatteryPercent >= 0 && d.BatteryPercent <= 100):
 		return fmt.Sprintf("batteryPercent %v is outside [0,100]", d.BatteryPercent)
-	case !finite(d.ConsumptionPercentPerKm) || d.ConsumptionPercentPerKm < 0:
-		return fmt.Sprintf("consumptionPercentPerKm %v is not a finite number >= 0", d.ConsumptionPercentPerKm)
+	case d.ConsumptionPercentPerKm != 0 && !(d.ConsumptionPercentPerKm >= 0.001 && d.ConsumptionPercentPerKm <= 1000):
+		return fmt.Sprintf("consumptionPercentPerKm %v is neither 0 nor in [0.001,1000]", d.ConsumptionPercentPerKm)
 	case !finite(d.CapacityKg) || d.CapacityKg < 0:
 		return fmt.Sprintf("capacityKg %v is not a finite number >= 0", d.CapacityKg)
-	case !finite(d.SpeedKmh) || d.SpeedKmh < 0:
-		return fmt.Sprintf("speedKmh %v is not a finite number >= 0", d.SpeedKmh)
+	case d.SpeedKmh != 0 && !(d.SpeedKmh >= 1 && d.SpeedKmh <= 1000):
+		return fmt.Sprintf("speedKmh %v is neither 0 nor in [1,1000]", d.SpeedKmh)
 	case d.MaxFlight < 0:
 		return fmt.Sprintf("maxFlight %v is negative", d.MaxFlight)
 	}

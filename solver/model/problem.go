@@ -55,11 +55,12 @@ type Drone struct {
 	HomeDepotID string `json:"homeDepotId,omitempty"`
 	// BatteryPercent is the state of charge in [0,100].
 	BatteryPercent float64 `json:"batteryPercent"`
-	// ConsumptionPercentPerKm of flight; 0 means DefaultConsumptionPercentPerKm.
+	// ConsumptionPercentPerKm of flight, in [0.001,1000]; 0 means
+	// DefaultConsumptionPercentPerKm.
 	ConsumptionPercentPerKm float64 `json:"consumptionPercentPerKm,omitempty"`
 	// CapacityKg is the greatest payload aboard at any time; 0 means unlimited.
 	CapacityKg float64 `json:"capacityKg,omitempty"`
-	// SpeedKmh is the cruise speed; 0 means DefaultSpeedKmh.
+	// SpeedKmh is the cruise speed, in [1,1000]; 0 means DefaultSpeedKmh.
 	SpeedKmh float64 `json:"speedKmh,omitempty"`
 	// MaxFlight bounds the whole route including service; 0 means unlimited.
 	MaxFlight time.Duration `json:"maxFlight,omitempty"`
@@ -148,7 +149,8 @@ type Params struct {
 	// ReservePercent is the least charge at landing; 0 means 20. Negative means
 	// no reserve at all.
 	ReservePercent float64 `json:"reservePercent,omitempty"`
-	// PickupService and DeliveryService are spent at each such stop; default 0.
+	// PickupService and DeliveryService are spent at each such stop; default 0,
+	// at most MaxService.
 	PickupService   time.Duration `json:"pickupService,omitempty"`
 	DeliveryService time.Duration `json:"deliveryService,omitempty"`
 	// MaxOrdersPerRoute bounds one route; 0 means MaxOrdersPerDecision, which
@@ -165,14 +167,18 @@ const (
 	MaxWaypointsPerDecision = 256
 )
 
-// WithDefaults returns the parameters with every zero replaced.
+// MaxService bounds the service at one stop.
+const MaxService = 24 * time.Hour
+
+// WithDefaults returns the parameters with every zero replaced and every value
+// brought into its range.
 func (p Params) WithDefaults() Params {
-	if p.ReservePercent == 0 {
+	if p.ReservePercent == 0 || p.ReservePercent != p.ReservePercent { // unset or NaN
 		p.ReservePercent = 20
 	}
-	if p.ReservePercent < 0 {
-		p.ReservePercent = 0
-	}
+	p.ReservePercent = min(100, max(0, p.ReservePercent))
+	p.PickupService = min(MaxService, max(0, p.PickupService))
+	p.DeliveryService = min(MaxService, max(0, p.DeliveryService))
 	if p.MaxOrdersPerRoute <= 0 || p.MaxOrdersPerRoute > MaxOrdersPerDecision {
 		p.MaxOrdersPerRoute = MaxOrdersPerDecision
 	}

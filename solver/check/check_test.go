@@ -1,0 +1,107 @@
+package check_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/solver"
+	"github.com/dronefleet/dronefleet/solver/check"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// sound is a problem and a plan with one route of two orders.
+func sound(t *testing.T) (solver.Problem, solver.Plan) {
+	t.Helper()
+	at := func(lat float64) solver.Location { return solver.Location{Lat: lat, Lon: -0.2} }
+	p := solver.Problem{
+		Now:    noon,
+		Depots: []solver.Depot{{ID: "depot", At: at(5.60)}, {ID: "other", At: at(5.70)}},
+		Warehouses: []solver.Warehouse{
+			{ID: "wh", At: at(5.62), ProductTypes: []string{"BLOOD"}, ColdStorage: true},
+			{ID: "warm", At: at(5.62), ProductTypes: []string{"BLOOD"}},
+			{ID: "empty", At: at(5.62)},
+		},
+		Drones: []solver.Drone{{ID: "drone", At: at(5.60), HomeDepotID: "depot", BatteryPercent: 90, CapacityKg: 5}},
+		Orders: []solver.Order{
+			{ID: "a", Delivery: at(5.64), ProductType: "BLOOD", ColdChain: true, WeightKg: 2},
+			{ID: "b", Delivery: at(5.65), ProductType: "BLOOD", ColdChain: true, WeightKg: 2},
+			{ID: "heavy", Delivery: at(5.65), ProductType: "BLOOD", WeightKg: 20},
+		},
+	}
+	plan, err := solver.Solve(context.Background(), p, solver.Options{Iterations: 200})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := check.Plan(p, plan); err != nil {
+		t.Fatal(err)
+	}
+	if len(plan.Routes) != 1 || len(plan.Routes[0].Stops) != 6 {
+		t.Fatalf("unexpected plan %+v", plan)
+	}
+	return p, plan
+}
+
+func TestPlan_NamesTheBrokenRule(t *testing.T) {
+	tests := map[string]struct {
+		spoil func(*solver.Problem, *solver.Plan)
+		rule  string
+	}{
+		"delivery before pickup": {func(_ *solver.Problem, x *solver.Plan) {
+			s := x.Routes[0].Stops
+			s[1], s[4] = s[4], s[1]
+		}, "precedence"},
+		"a stop is missing": {func(_ *solver.Problem, x *solver.Plan) {
+			x.Routes[0].Stops = append(x.Routes[0].Stops[:4], x.Routes[0].Stops[5])
+		}, "pairing"},
+		"delivered elsewhere":     {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[3].At.Lon += 0.01 }, "pairing"},
+		"warehouse without stock": {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[1].WarehouseID = "empty" }, "stock"},
+		"warehouse not cold":      {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[1].WarehouseID = "warm" }, "stock"},
+		"unknown warehouse":       {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[1].WarehouseID = "x" }, "stock"},
+		"unknown drone":           {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].DroneID = "x" }, "drone"},
+		"two routes of a drone":   {func(_ *solver.Problem, x *solver.Plan) { x.Routes = append(x.Routes, x.Routes[0]) }, "drone"},
+		"wrong depot":             {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].HomeDepotID = "other" }, "ends"},
+		"starts elsewhere":        {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].At.Lat += 0.1 }, "ends"},
+		"too heavy":               {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].CapacityKg = 3 }, "capacity"},
+		"lands below the reserve": {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].BatteryPercent = 30 }, "reserve"},
+		"flies too long":          {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].MaxFlight = time.Minute }, "flight"},
+		"too many orders":         {func(p *solver.Problem, _ *solver.Plan) { p.Params.MaxOrdersPerRoute = 1 }, "size"},
+		"order forgotten":         {func(_ *solver.Problem, x *solver.Plan) { x.Unserved = nil }, "conservation"},
+		"order twice":             {func(_ *solver.Problem, x *solver.Plan) { x.Unserved = append(x.Unserved, x.Unserved[0]) }, "conservation"},
+		"served and unserved": {func(_ *solver.Problem, x *solver.Plan) {
+			x.Unserved = append(x.Unserved, solver.Unserved{OrderID: "a", Index: 0, Reason: solver.NoDroneFree})
+		}, "conservation"},
+		"no reason":       {func(_ *solver.Problem, x *solver.Plan) { x.Unserved[0].Reason = "" }, "bank"},
+		"wrong arrival":   {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[2].ETA = noon }, "eta"},
+		"wrong charge":    {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[2].BatteryPercent++ }, "battery"},
+		"wrong total":     {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].DistanceKm++ }, "totals"},
+		"wrong objective": {func(_ *solver.Problem, x *solver.Plan) { x.Objective.DistanceKm++ }, "objective"},
+		"hidden lateness": {func(p *solver.Problem, _ *solver.Plan) { p.Orders[0].Deadline = noon }, "objective"},
+		"no start":        {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops = x.Routes[0].Stops[1:] }, "ends"},
+		"no stops":        {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops = nil }, "ends"},
+		"unknown order":   {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[1].OrderID = "x" }, "order"},
+		"picked up twice": {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[2] = x.Routes[0].Stops[1] }, "once"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			p, plan := sound(t)
+			test.spoil(&p, &plan)
+			var faults check.Faults
+			if err := check.Plan(p, plan); !errors.As(err, &faults) {
+				t.Fatalf("not noticed: %v", err)
+			}
+			for _, f := range faults {
+				if f.Rule == test.rule {
+					if !strings.Contains(faults.Error(), "plan breaks") {
+						t.Error(faults.Error())
+					}
+					return
+				}
+			}
+			t.Fatalf("rule %q not among %v", test.rule, faults)
+		})
+	}
+}

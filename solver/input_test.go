@@ -1,0 +1,270 @@
+package solver_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/solver"
+	"github.com/dronefleet/dronefleet/solver/check"
+)
+
+// basic is one drone, one warehouse, one deliverable order.
+func basic() solver.Problem {
+	return solver.Problem{
+		Now:        noon,
+		Depots:     []solver.Depot{{ID: "depot", At: solver.Location{Lat: 5.60, Lon: -0.20}}},
+		Warehouses: []solver.Warehouse{{ID: "wh", At: solver.Location{Lat: 5.62, Lon: -0.20}, ProductTypes: []string{"BLOOD"}}},
+		Drones:     []solver.Drone{{ID: "drone", At: solver.Location{Lat: 5.60, Lon: -0.20}, HomeDepotID: "depot", BatteryPercent: 90}},
+		Orders:     []solver.Order{{ID: "order", Delivery: solver.Location{Lat: 5.64, Lon: -0.20}, ProductType: "BLOOD", Priority: solver.High}},
+	}
+}
+
+func TestSolve_OneOrder(t *testing.T) {
+	plan := solveChecked(t, basic(), solver.Options{Iterations: 100})
+	if len(plan.Routes) != 1 || len(plan.Routes[0].Stops) != 4 || len(plan.Unserved) != 0 {
+		t.Fatalf("plan %+v", plan)
+	}
+	kinds := []solver.StopKind{solver.DepotStart, solver.WarehousePickup, solver.Delivery, solver.DepotReturn}
+	for i, s := range plan.Routes[0].Stops {
+		if s.Kind != kinds[i] {
+			t.Errorf("stop %d is a %s", i, s.Kind)
+		}
+	}
+}
+
+// F-OPT-04
+func TestSolve_GivesTheReasonForWhatItLeavesOut(t *testing.T) {
+	tests := map[string]struct {
+		spoil func(*solver.Problem)
+		want  solver.Reason
+	}{
+		"no warehouse stocks the product":     {func(p *solver.Problem) { p.Orders[0].ProductType = "PLASMA" }, solver.NoCompatibleWarehouse},
+		"no cold warehouse":                   {func(p *solver.Problem) { p.Orders[0].ColdChain = true }, solver.NoCompatibleWarehouse},
+		"no warehouses at all":                {func(p *solver.Problem) { p.Warehouses = nil }, solver.NoCompatibleWarehouse},
+		"another town":                        {func(p *solver.Problem) { p.Orders[0].Delivery.Lat = 7 }, solver.OutOfRange},
+		"battery low, would reach if charged": {func(p *solver.Problem) { p.Drones[0].BatteryPercent = 30 }, solver.NoDroneFree},
+		"battery at the reserve":              {func(p *solver.Problem) { p.Drones[0].BatteryPercent = 20 }, solver.NoDroneFree},
+		"no drones":                           {func(p *solver.Problem) { p.Drones = nil }, solver.NoDroneFree},
+		"no depots":                           {func(p *solver.Problem) { p.Depots = nil }, solver.NoDroneFree},
+		"too heavy":                           {func(p *solver.Problem) { p.Drones[0].CapacityKg, p.Orders[0].WeightKg = 2, 3 }, solver.OverCapacity},
+		"NaN latitude":                        {func(p *solver.Problem) { p.Orders[0].Delivery.Lat = math.NaN() }, solver.InvalidInput},
+		"infinite pickup":                     {func(p *solver.Problem) { p.Orders[0].Pickup = &solver.Location{Lon: math.Inf(1)} }, solver.InvalidInput},
+		"negative weight":                     {func(p *solver.Problem) { p.Orders[0].WeightKg = -1 }, solver.InvalidInput},
+		"unknown priority":                    {func(p *solver.Problem) { p.Orders[0].Priority = 9 }, solver.InvalidInput},
+		"no product":                          {func(p *solver.Problem) { p.Orders[0].ProductType = "" }, solver.InvalidInput},
+		"no id":                               {func(p *solver.Problem) { p.Orders[0].ID = "" }, solver.InvalidInput},
+		"NaN battery":                         {func(p *solver.Problem) { p.Drones[0].BatteryPercent = math.NaN() }, solver.NoDroneFree},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := basic()
+			test.spoil(&p)
+			plan := solveChecked(t, p, solver.Options{Iterations: 100})
+			if len(plan.Routes) != 0 || len(plan.Unserved) != 1 || plan.Unserved[0].Reason != test.want {
+				t.Fatalf("routes %d, unserved %+v, want reason %s", len(plan.Routes), plan.Unserved, test.want)
+			}
+			if test.want == solver.InvalidInput && plan.Unserved[0].Detail == "" {
+				t.Error("no field named")
+			}
+		})
+	}
+}
+
+func TestSolve_DuplicatedRecordsCountOnce(t *testing.T) {
+	p := basic()
+	p.Orders = append(p.Orders, p.Orders[0])
+	p.Drones = append(p.Drones, p.Drones[0])
+	p.Depots = append(p.Depots, p.Depots[0])
+	p.Warehouses = append(p.Warehouses, p.Warehouses[0])
+	plan := solveChecked(t, p, solver.Options{Iterations: 100})
+	if len(plan.Routes) != 1 || len(plan.Unserved) != 1 || plan.Unserved[0].Index != 1 || len(plan.Ignored) != 3 {
+		t.Fatalf("plan %+v", plan)
+	}
+}
+
+func TestSolve_LateIsBetterThanNever(t *testing.T) {
+	p := basic()
+	p.Orders[0].CreatedAt = noon.Add(-2 * time.Hour)
+	plan := solveChecked(t, p, solver.Options{Iterations: 100})
+	if len(plan.Routes) != 1 || plan.Objective.Late[solver.High] != 1 {
+		t.Fatalf("overdue order is not delivered: %+v", plan)
+	}
+	if rank := plan.Objective.MissedByRank; rank != (solver.Objective{}).MissedByRank {
+		t.Fatalf("missed %v", rank)
+	}
+}
+
+func TestSolve_WaitingRaisesTheRank(t *testing.T) {
+	// One drone can do one of two deliveries in opposite directions.
+	p := basic()
+	p.Drones[0].BatteryPercent = 70
+	p.Warehouses[0].At = p.Depots[0].At
+	p.Orders[0].Delivery = solver.Location{Lat: 5.68, Lon: -0.20}
+	p.Orders[0].Priority = solver.Critical
+	p.Orders = append(p.Orders, solver.Order{ID: "waiting", Delivery: solver.Location{Lat: 5.52, Lon: -0.20},
+		ProductType: "BLOOD", Priority: solver.Standard, Deadline: noon.Add(-time.Minute)})
+	plan := solveChecked(t, p, solver.Options{Iterations: 200})
+	if len(plan.Unserved) != 1 || plan.Unserved[0].OrderID != "waiting" {
+		t.Fatalf("the urgent order should go first: %+v", plan.Unserved)
+	}
+	p.Orders[0].Priority = solver.High
+	p.Orders[1].Deadline = noon.Add(-50 * time.Minute)
+	plan = solveChecked(t, p, solver.Options{Iterations: 200})
+	if len(plan.Unserved) != 1 || plan.Unserved[0].OrderID != "order" {
+		t.Fatalf("the order overdue for 50 minutes should go first: %+v", plan.Unserved)
+	}
+}
+
+// spoiled is a town in which records are broken at random.
+func spoiled(seed uint64) solver.Problem {
+	rng := rand.New(rand.NewPCG(seed, 99))
+	p := town(seed, 1+rng.IntN(12), rng.IntN(40))
+	values := []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1, 0, 1e300, 91, 181, 5e-324}
+	value := func() float64 { return values[rng.IntN(len(values))] }
+	place := func() solver.Location { return solver.Location{Lat: value(), Lon: value()} }
+	for range rng.IntN(12) {
+		d, o := &p.Drones[rng.IntN(len(p.Drones))], &solver.Order{}
+		if len(p.Orders) > 0 {
+			o = &p.Orders[rng.IntN(len(p.Orders))]
+		}
+		switch rng.IntN(16) {
+		case 0:
+			d.At = place()
+		case 1:
+			d.BatteryPercent = value()
+		case 2:
+			d.ConsumptionPercentPerKm = value()
+		case 3:
+			d.CapacityKg = value()
+		case 4:
+			d.SpeedKmh = value()
+		case 5:
+			d.MaxFlight = time.Duration(value())
+		case 6:
+			d.HomeDepotID = "nowhere"
+		case 7:
+			d.ID = p.Drones[0].ID
+		case 8:
+			o.Delivery = place()
+		case 9:
+			at := place()
+			o.Pickup = &at
+		case 10:
+			o.WeightKg = value()
+		case 11:
+			o.Priority = solver.Priority(rng.IntN(9) - 4)
+		case 12:
+			o.CreatedAt = time.Unix(int64(rng.Uint64()>>24), 0)
+		case 13:
+			if len(p.Orders) > 0 {
+				o.ID = p.Orders[0].ID
+			}
+		case 14:
+			p.Warehouses[rng.IntN(len(p.Warehouses))].At = place()
+		case 15:
+			p.Depots[rng.IntN(len(p.Depots))].At = place()
+		}
+	}
+	switch rng.IntN(12) {
+	case 0:
+		p.Warehouses = nil
+	case 1:
+		p.Depots = nil
+	case 2:
+		p.Drones = nil
+	case 3:
+		p.Params.ReservePercent = value()
+		p.Params.PickupService = time.Duration(value())
+	}
+	return p
+}
+
+func FuzzSolve_BadInputNeverPanicsAndTheRestIsPlanned(f *testing.F) {
+	for seed := range uint64(300) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		p := spoiled(seed)
+		plan, err := solver.Solve(context.Background(), p, solver.Options{Seed: seed, Iterations: 48})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := check.Plan(p, plan); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestSolve_SameSeedSamePlan(t *testing.T) {
+	for _, orders := range []int{15, 60, 900} {
+		p := town(5, orders/6+1, orders)
+		o := solver.Options{Seed: 9, Iterations: 320}
+		a, b := solveChecked(t, p, o), solveChecked(t, p, o)
+		a.Stats, b.Stats = solver.Plan{}.Stats, solver.Plan{}.Stats
+		if !reflect.DeepEqual(a, b) {
+			t.Errorf("%d orders: two runs differ", orders)
+		}
+	}
+}
+
+func TestSolve_WarmStartIsNeverWorse(t *testing.T) {
+	p := town(8, 10, 60)
+	good := solveChecked(t, p, solver.Options{Seed: 1, Iterations: 3000})
+	warm := solveChecked(t, p, solver.Options{Seed: 2, Iterations: 16, Warm: &good})
+	if good.Objective.Less(warm.Objective) {
+		t.Fatalf("warm start lost: %+v after %+v", warm.Objective, good.Objective)
+	}
+}
+
+func TestSolve_WarmStartFromAnotherProblem(t *testing.T) {
+	for seed := range uint64(40) {
+		old := solveChecked(t, town(seed, 8, 40), solver.Options{Seed: seed, Iterations: 64})
+		solveChecked(t, spoiled(seed+1), solver.Options{Seed: seed, Iterations: 64, Warm: &old})
+		later := town(seed, 8, 40)
+		later.Now = later.Now.Add(time.Duration(seed) * time.Minute)
+		for i := range later.Drones {
+			later.Drones[i].BatteryPercent = max(0, later.Drones[i].BatteryPercent-float64(seed))
+		}
+		solveChecked(t, later, solver.Options{Seed: seed, Iterations: 64, Warm: &old})
+	}
+}
+
+func TestSolve_CancelledContextStillReturnsAWholePlan(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, orders := range []int{10, 100, 900} {
+		p := town(4, orders/5, orders)
+		plan, err := solver.Solve(ctx, p, solver.Options{})
+		if err == nil {
+			t.Fatal("no error after cancellation")
+		}
+		if err := check.Plan(p, plan); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The limit is judged by an injected clock that moves a millisecond per look.
+func TestSolve_StopsAtTheLimitOfTheInjectedClock(t *testing.T) {
+	p := town(6, 20, 100)
+	start, looks := noon, 0
+	var reports []solver.Progress
+	o := solver.Options{Workers: 1, TimeLimit: 500 * time.Millisecond, Progress: func(x solver.Progress) { reports = append(reports, x) },
+		Clock: func() time.Time { looks++; return start.Add(time.Duration(looks) * time.Millisecond) }}
+	plan := solveChecked(t, p, o)
+	if plan.Stats.Elapsed > 500*time.Millisecond || plan.Stats.Elapsed < 400*time.Millisecond {
+		t.Errorf("ended at %s", plan.Stats.Elapsed)
+	}
+	if len(reports) < 3 {
+		t.Fatalf("%d progress reports", len(reports))
+	}
+	for i := 1; i < len(reports); i++ {
+		if reports[i-1].Objective.Less(reports[i].Objective) {
+			t.Errorf("report %d got worse", i)
+		}
+	}
+}
