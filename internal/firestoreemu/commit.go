@@ -79,7 +79,7 @@ func (d *database) commitAlone(ctx context.Context, req *pb.CommitRequest, arriv
 	if err != nil {
 		return nil, err
 	}
-	return d.commit(ctx, locks.NewOwner(0), writes, arrival)
+	return d.commit(ctx, nil, locks.NewOwner(0), writes, arrival)
 }
 
 func (d *database) commitTransaction(ctx context.Context, req *pb.CommitRequest, arrival time.Time) (*pb.CommitResponse, error) {
@@ -118,7 +118,7 @@ func (d *database) commitLocked(ctx context.Context, tx *transaction, writes []w
 		d.transactions.close(tx)
 		return nil, invalid
 	}
-	answer, err := d.commit(ctx, tx.owner, writes, arrival)
+	answer, err := d.commit(ctx, tx, tx.owner, writes, arrival)
 	if ended := d.locks.Err(tx.owner); !errors.Is(ended, locks.ErrEnded) {
 		tx.cancelCommit() // aborted, or the client gave up before anything happened (E-TX-13)
 		return nil, err
@@ -136,7 +136,8 @@ func (d *database) parseCommit(req *pb.CommitRequest) ([]write, error) {
 
 // commit takes the locks, applies the writes and ends the owner, unless the
 // owner lost its locks or the client gave up before they were granted.
-func (d *database) commit(ctx context.Context, owner *locks.Owner, writes []write, arrival time.Time) (*pb.CommitResponse, error) {
+// tx is nil for a commit without a transaction.
+func (d *database) commit(ctx context.Context, tx *transaction, owner *locks.Owner, writes []write, arrival time.Time) (*pb.CommitResponse, error) {
 	var done *outcome
 	var changes []locks.Change
 	var failure error
@@ -160,6 +161,7 @@ func (d *database) commit(ctx context.Context, owner *locks.Owner, writes []writ
 	if err != nil {
 		return nil, status.Errorf(codes.Internal, "embedded firestore: the commit may or may not be kept: %v", err)
 	}
+	d.recordCommit(tx, changes, arrival, at)
 	return &pb.CommitResponse{WriteResults: done.writeResults(at), CommitTime: store.Timestamp(at)}, nil
 }
 

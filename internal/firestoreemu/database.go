@@ -55,7 +55,7 @@ func (s *Server) emptyDatabase(name string) *database {
 		name:         name,
 		store:        store.New(store.Options{Clock: s.opts.Clock, Retention: s.opts.Retention}),
 		locks:        table,
-		transactions: newRegistry(name, s.epoch, s.opts.Clock, s.opts.Limits, table),
+		transactions: newRegistry(name, s.epoch, s.opts, table),
 	}
 }
 

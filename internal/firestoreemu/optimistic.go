@@ -26,6 +26,7 @@ type finding struct {
 
 // noteDocument remembers a document that was read.
 func (v *view) noteDocument(name string, doc *pb.Document) {
+	v.noteVersion(name)
 	if v.tx == nil || v.tx.mode != optimistic {
 		return
 	}
@@ -39,6 +40,9 @@ func (v *view) noteDocument(name string, doc *pb.Document) {
 
 // noteQuery remembers a query's results.
 func (v *view) noteQuery(plan *query.Plan, docs []*pb.Document) {
+	for _, doc := range docs {
+		v.noteVersion(doc.GetName())
+	}
 	if v.tx == nil || v.tx.mode != optimistic {
 		return
 	}
@@ -87,5 +91,5 @@ func (d *database) commitOptimistic(ctx context.Context, tx *transaction, writes
 	if err := d.confirm(ctx, owner, tx); err != nil {
 		return nil, err
 	}
-	return d.commit(ctx, owner, writes, arrival)
+	return d.commit(ctx, tx, owner, writes, arrival)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/dronefleet/dronefleet/internal/firestoreemu/fault"
+	"github.com/dronefleet/dronefleet/internal/firestoreemu/history"
 	"github.com/dronefleet/dronefleet/internal/firestoreemu/index"
 	"github.com/dronefleet/dronefleet/internal/firestoreemu/locks"
 )
@@ -39,8 +40,15 @@ type Options struct {
 	Limits Limits
 	// Faults makes the server misbehave on purpose; default never.
 	Faults *fault.Injector
+	// History records what every transaction, plain commit and plain read saw and
+	// did; default nothing.
+	History *history.Log
 	// Logger receives one debug line per failed RPC; default none.
 	Logger *slog.Logger
+
+	// brokenReads lets reads in transactions take no locks. Tests use it to see
+	// that they would notice.
+	brokenReads bool
 }
 
 // Limits are the times after which the server gives up on a transaction.

@@ -7,6 +7,7 @@ import (
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 	"github.com/jonboulle/clockwork"
 
+	"github.com/dronefleet/dronefleet/internal/firestoreemu/history"
 	"github.com/dronefleet/dronefleet/internal/firestoreemu/locks"
 	"github.com/dronefleet/dronefleet/internal/firestoreemu/store"
 )
@@ -28,8 +29,9 @@ type transaction struct {
 	owner   *locks.Owner // of a readWrite one
 
 	mu        sync.Mutex
-	snapshot  *store.Snapshot // unless readWrite: fixed at the first read
-	found     findings        // of an optimistic one
+	snapshot  *store.Snapshot     // unless readWrite: fixed at the first read
+	found     findings            // of an optimistic one
+	record    history.Transaction // filled when a history is kept
 	began     time.Time
 	used      time.Time // when its last RPC began or ended
 	inUse     int       // RPCs running
@@ -42,6 +44,7 @@ type registry struct {
 	epoch    uint64
 	clock    clockwork.Clock
 	limits   Limits
+	history  *history.Log // may be nil
 	table    *locks.Table
 
 	mu      sync.Mutex
@@ -54,9 +57,9 @@ type registry struct {
 // mostAges bounds the closed transactions whose age a retry can still inherit.
 const mostAges = 1 << 16
 
-func newRegistry(database string, epoch uint64, clock clockwork.Clock, limits Limits, table *locks.Table) *registry {
+func newRegistry(database string, epoch uint64, opts Options, table *locks.Table) *registry {
 	return &registry{
-		database: database, epoch: epoch, clock: clock, limits: limits, table: table,
+		database: database, epoch: epoch, clock: opts.Clock, limits: opts.Limits, history: opts.History, table: table,
 		open: map[uint64]*transaction{}, ages: map[uint64]uint64{},
 	}
 }
@@ -179,6 +182,7 @@ func (g *registry) close(tx *transaction) {
 		return
 	}
 	delete(g.open, tx.counter)
+	g.keepHistory(tx)
 	if tx.owner == nil {
 		return
 	}

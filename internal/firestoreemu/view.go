@@ -21,6 +21,8 @@ type view struct {
 	created  []byte       // id of the transaction this RPC began, to be told first
 	snapshot *store.Snapshot
 	shared   bool // the snapshot belongs to the transaction
+	began    int64 // µs; 0 when an older state was asked for
+	saw      map[string]int64 // versions, when a history is kept
 }
 
 // selector is the union of the consistency selectors of all read requests.
@@ -49,7 +51,7 @@ func selectorOf(req consistency) selector {
 
 // open returns the view a selector asks for; the caller must close it.
 func (d *database) open(s selector) (*view, error) {
-	v := &view{db: d}
+	v := &view{db: d, began: d.server.opts.Clock.Now().UnixMicro()}
 	var err error
 	switch {
 	case s.newTransaction != nil:
@@ -67,6 +69,7 @@ func (d *database) open(s selector) (*view, error) {
 			return nil, err
 		}
 	case s.readTime != nil:
+		v.began = 0
 		v.snapshot, err = snapshotAt(d.store, s.readTime)
 		return v, err
 	default:
@@ -96,6 +99,10 @@ func (v *view) locking() bool { return v.tx != nil && v.tx.mode == readWrite }
 // readNames prepares reading the named documents.
 func (v *view) readNames(ctx context.Context, names []string) error {
 	if !v.locking() {
+		return nil
+	}
+	if v.db.server.opts.brokenReads {
+		v.snapshot = v.db.store.Now()
 		return nil
 	}
 	if err := v.db.locks.Share(ctx, v.tx.owner, names); err != nil {
@@ -131,6 +138,7 @@ func (v *view) verify() error {
 func (v *view) readTime() *timestamppb.Timestamp { return store.Timestamp(v.snapshot.Time) }
 
 func (v *view) close() {
+	v.keepHistory()
 	if v.snapshot != nil && !v.shared {
 		v.snapshot.Close()
 	}

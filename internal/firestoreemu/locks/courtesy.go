@@ -9,7 +9,9 @@ import (
 // the oldest one's commit wounds all others, and each of those sleeps up to a
 // second in its client before it tries again. So a name on which a transaction
 // has lately lost its upgrade from shared to exclusive counts as hot, and the
-// next reader of it lets the present holders finish first, for a short while.
+// next reader of it lets the present holders finish first, for a short while. Only
+// an owner without locks is that polite: nobody waits for it, so courtesy makes
+// no circles.
 // This is scheduling only: it changes when a lock is granted, never who wins.
 // It therefore runs on real time, not on the injected clock.
 const (
@@ -20,7 +22,7 @@ const (
 
 // waitsOutOfCourtesy leaves a reader of a hot name behind one of its holders.
 func (t *Table) waitsOutOfCourtesy(r *request) bool {
-	if !r.courteous || len(t.hot) == 0 {
+	if !r.courteous || len(t.hot) == 0 || r.owner.holdsAny() {
 		return false
 	}
 	holder := t.hotHolder(r)

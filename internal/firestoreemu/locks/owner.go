@@ -49,6 +49,9 @@ func NewOwner(age uint64) *Owner { return &Owner{age: age} }
 
 func (o *Owner) olderThan(other *Owner) bool { return o.age < other.age }
 
+// holdsAny says whether the owner has any lock.
+func (o *Owner) holdsAny() bool { return len(o.shared) > 0 || len(o.ranges) > 0 }
+
 // wait keeps a request on the list of those to look at when o lets go.
 func (o *Owner) wait(r *request, now time.Time) {
 	o.blocked = slices.DeleteFunc(o.blocked, func(other *request) bool { return !other.waiting })

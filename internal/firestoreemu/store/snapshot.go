@@ -79,6 +79,18 @@ func (s *Snapshot) Get(name string) *firestorepb.Document {
 	return r.at(s.Time)
 }
 
+// Version is the update time of a document's state, of its tombstone if it has
+// been deleted, and 0 if nothing of it is known.
+func (s *Snapshot) Version(name string) int64 {
+	s.db.index.RLock()
+	r := s.db.records[name]
+	s.db.index.RUnlock()
+	if r == nil {
+		return 0
+	}
+	return r.versionAt(s.Time)
+}
+
 // Scope selects collections, see query.Scope.
 type Scope struct {
 	Parent         string

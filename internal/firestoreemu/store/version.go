@@ -30,6 +30,16 @@ func (r *record) at(time int64) *firestorepb.Document {
 	return nil
 }
 
+// versionAt is the time of the state at returns.
+func (r *record) versionAt(time int64) int64 {
+	for v := r.newest.Load(); v != nil; v = v.prev.Load() {
+		if v.time <= time {
+			return v.time
+		}
+	}
+	return 0
+}
+
 // cut drops the versions no snapshot at or after horizon can see and reports
 // whether nothing but a tombstone is left.
 func (r *record) cut(horizon int64) (dead bool) {
