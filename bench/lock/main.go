@@ -1,0 +1,241 @@
+// Command lock measures the lock library: pairs of acquisition and release per
+// second and how long acquisitions take, for one key and for many, for one
+// worker and for crowds. While it measures it checks what a lock promises: no
+// two holders at a time, fences strictly rising, no worker starved.
+//
+// It runs against an embedded Firestore server, or against the server of
+// FIRESTORE_EMULATOR_HOST.
+//
+//	go run ./bench/lock -duration 5s
+//	go run ./bench/lock -keys 1 -workers 64 -duration 10s
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"cloud.google.com/go/firestore"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/dronefleet/dronefleet/internal/firestoreemu"
+	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/firestorelock"
+)
+
+// run is one measurement.
+type run struct {
+	keys, workers int
+	duration      time.Duration
+	processes     int // backends that share nothing but the server
+}
+
+// matrix is what is measured unless flags choose one cell.
+var matrix = []run{
+	{keys: 1, workers: 1}, {keys: 1, workers: 8}, {keys: 1, workers: 64},
+	{keys: 64, workers: 1}, {keys: 64, workers: 8}, {keys: 64, workers: 64},
+}
+
+func main() {
+	keys := flag.Int("keys", 0, "number of keys; 0 measures the whole matrix")
+	workers := flag.Int("workers", 1, "number of workers, with -keys")
+	processes := flag.Int("backends", 1, "number of backends the workers are spread over, as if each were a process")
+	duration := flag.Duration("duration", 3*time.Second, "length of each measurement")
+	flag.Parse()
+	runs := matrix
+	if *keys > 0 {
+		runs = []run{{keys: *keys, workers: *workers}}
+	}
+	for i := range runs {
+		runs[i].duration, runs[i].processes = *duration, *processes
+	}
+	if err := measure(os.Stdout, runs); err != nil {
+		fmt.Fprintln(os.Stderr, "lock benchmark:", err)
+		os.Exit(1)
+	}
+}
+
+// measure makes the runs and prints a line for each.
+func measure(w io.Writer, runs []run) (err error) {
+	addr, name := os.Getenv("FIRESTORE_EMULATOR_HOST"), "server of FIRESTORE_EMULATOR_HOST"
+	if addr == "" {
+		server, err := firestoreemu.Start(firestoreemu.Options{})
+		if err != nil {
+			return err
+		}
+		defer func() { err = firstError(err, server.Close()) }()
+		addr, name = server.Addr(), "embedded server"
+	} else if err := os.Unsetenv("FIRESTORE_EMULATOR_HOST"); err != nil { // we dial it ourselves
+		return err
+	}
+	fmt.Fprintf(w, "%s\n%5s %7s %8s %9s %9s %9s %9s %8s %8s\n", name,
+		"keys", "workers", "backends", "pairs/s", "p50", "p99", "max", "fewest", "RPCs/pair")
+	for _, r := range runs {
+		if err := measureOne(w, addr, r); err != nil {
+			return fmt.Errorf("%d keys, %d workers: %w", r.keys, r.workers, err)
+		}
+	}
+	return nil
+}
+
+func firstError(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// resource is what a lock guards; it notices when the lock fails.
+type resource struct {
+	mu     sync.Mutex
+	holder int
+	fence  lock.Fence
+}
+
+func (r *resource) enter(worker int, fence lock.Fence) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.holder != 0 {
+		return fmt.Errorf("workers %d and %d hold the lock at once", r.holder, worker)
+	}
+	if fence <= r.fence {
+		return fmt.Errorf("fence %s follows %s", fence, r.fence)
+	}
+	r.holder, r.fence = worker, fence
+	return nil
+}
+
+func (r *resource) leave() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.holder = 0
+}
+
+func measureOne(w io.Writer, addr string, r run) error {
+	ctx := context.Background()
+	var requests atomic.Int64
+	var backends []*firestorelock.Backend
+	for range r.processes {
+		b, closeClient, err := dial(ctx, addr, &requests)
+		if err != nil {
+			return err
+		}
+		defer closeClient()
+		backends = append(backends, b)
+	}
+	prefix := lock.NewLockID()
+	key := func(i int) string { return fmt.Sprintf("%s-%d", prefix, i%r.keys) }
+	for i := range r.keys { // the first acquisition of a key is a special case
+		if err := lock.Do(ctx, backends[0], key(i), func(context.Context, *lock.Handle) error { return nil }); err != nil {
+			return err
+		}
+	}
+	requests.Store(0)
+
+	resources := make([]resource, r.keys)
+	latencies := make([][]time.Duration, r.workers)
+	failures := make([]error, r.workers)
+	start := time.Now()
+	var wg sync.WaitGroup
+	for worker := range r.workers {
+		wg.Go(func() {
+			b := backends[worker%len(backends)]
+			for i := worker; time.Since(start) < r.duration; i++ {
+				took, err := pair(ctx, b, key(i), &resources[i%r.keys], worker+1)
+				if err != nil {
+					failures[worker] = err
+					return
+				}
+				latencies[worker] = append(latencies[worker], took)
+			}
+		})
+	}
+	wg.Wait()
+	elapsed := time.Since(start)
+	for _, err := range failures {
+		if err != nil {
+			return err
+		}
+	}
+	report(w, r, latencies, elapsed, requests.Load())
+	for worker, l := range latencies {
+		if len(l) == 0 {
+			return fmt.Errorf("worker %d was starved", worker+1)
+		}
+	}
+	return nil
+}
+
+// pair acquires and releases once, and returns how long the acquisition took.
+func pair(ctx context.Context, b *firestorelock.Backend, key string, guarded *resource, worker int) (time.Duration, error) {
+	start := time.Now()
+	h, err := lock.Acquire(ctx, b, key, lock.WithTimeout(time.Minute), lock.WithMaxRetries(1<<30),
+		lock.WithRetryDelay(20*time.Millisecond))
+	took := time.Since(start)
+	if err != nil {
+		return 0, err
+	}
+	if err := guarded.enter(worker, h.Fence()); err != nil {
+		return 0, err
+	}
+	guarded.leave()
+	if ok, err := h.Release(ctx); err != nil || !ok {
+		return 0, fmt.Errorf("release: %v, %w", ok, err)
+	}
+	return took, nil
+}
+
+func report(w io.Writer, r run, latencies [][]time.Duration, elapsed time.Duration, requests int64) {
+	fewest := len(latencies[0])
+	for _, l := range latencies {
+		fewest = min(fewest, len(l))
+	}
+	all := slices.Concat(latencies...)
+	slices.Sort(all)
+	at := func(share float64) time.Duration {
+		return all[int(share*float64(len(all)-1))].Round(10 * time.Microsecond)
+	}
+	fmt.Fprintf(w, "%5d %7d %8d %9.0f %9v %9v %9v %8d %8.2f\n", r.keys, r.workers, r.processes,
+		float64(len(all))/elapsed.Seconds(), at(0.5), at(0.99), at(1), fewest, float64(requests)/float64(len(all)))
+}
+
+// dial returns a backend on a connection of its own that counts requests.
+func dial(ctx context.Context, addr string, requests *atomic.Int64) (*firestorelock.Backend, func(), error) {
+	count := func(ctx context.Context) context.Context {
+		requests.Add(1)
+		return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer owner") // for Google's emulator
+	}
+	conn, err := grpc.NewClient(addr,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			return invoke(count(ctx), method, req, reply, cc, opts...)
+		}),
+		grpc.WithStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, stream grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+			return stream(count(ctx), desc, cc, method, opts...)
+		}))
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := firestore.NewClient(ctx, "lock-benchmark", option.WithGRPCConn(conn))
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := firestorelock.New(client, firestorelock.Config{})
+	if err != nil {
+		return nil, nil, err
+	}
+	return b, func() {
+		_ = b.Close(ctx)
+		_ = client.Close()
+		_ = conn.Close()
+	}, nil
+}
