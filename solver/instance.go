@@ -13,6 +13,12 @@ type part struct {
 	drones []int32 // vehicle -> prepared.drones
 }
 
+// The reference optimizer's prices, in metres.
+const (
+	referenceSpan = 100
+	referenceDrop = 200_000
+)
+
 // build makes the instance of some orders and drones. With lateAllowed, orders
 // that none of the kept routes serves may be delivered at any time.
 func (pr *prepared) build(orders, drones []int32, lateAllowed bool, kept ...plannedRoute) *part {
@@ -59,13 +65,20 @@ func (pr *prepared) build(orders, drones []int32, lateAllowed bool, kept ...plan
 			in.Dist[j*in.N+i] = d
 		}
 	}
+	if pr.scalarGoal {
+		in.SpanPrice = referenceSpan
+	}
 	in.MaxRequests = min(n, pr.params.MaxOrdersPerRoute)
 	weights := pr.rankWeights(orders)
 	for i, o := range orders {
 		or := &pr.orders[o]
 		in.Demand[i] = or.weight
 		in.Weight[i] = weights[or.rank]
-		in.Price[i] = math.Pow(envf("GR", 2), float64(rankCount-1-or.rank))
+		if pr.scalarGoal {
+			in.Price[i] = referenceDrop
+		} else {
+			in.Price[i] = math.Pow(envf("GR", 2), float64(rankCount-1-or.rank))
+		}
 		count := min(len(or.sources), search.MaxAlts)
 		in.Alts[i] = uint8(count)
 		for k := 0; k < count; k++ {

@@ -44,13 +44,14 @@ type readyOrder struct {
 
 // prepared is the problem without what is impossible.
 type prepared struct {
-	problem  Problem
-	params   Params
-	depots   []vec
-	drones   []readyDrone
-	orders   []readyOrder
-	unserved []Unserved
-	ignored  []Ignored
+	scalarGoal bool // minimise the reference optimizer's scalar
+	problem    Problem
+	params     Params
+	depots     []vec
+	drones     []readyDrone
+	orders     []readyOrder
+	unserved   []Unserved
+	ignored    []Ignored
 
 	warehouses []readyWarehouse
 	stock      map[string][]int // product type -> warehouses

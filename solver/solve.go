@@ -47,6 +47,7 @@ type run struct {
 func solve(ctx context.Context, p Problem, o Options) (Plan, error) {
 	r := &run{ctx: ctx, opts: o, start: o.Clock()}
 	r.prepared = prepare(p)
+	r.scalarGoal = o.Goal == ReferenceScalar
 	var routes []plannedRoute
 	if len(r.orders) > 0 && len(r.drones) > 0 {
 		switch o.Strategy {
@@ -91,7 +92,11 @@ func (r *run) report(routes []plannedRoute) {
 
 // better returns the better of two sets of routes; b may be nil.
 func (r *run) better(a, b []plannedRoute) []plannedRoute {
-	if b != nil && r.assemble(b).Objective.Less(r.assemble(a).Objective) {
+	if b == nil {
+		return a
+	}
+	x, y := r.assemble(a).Objective, r.assemble(b).Objective
+	if r.scalarGoal && y.ReferenceScalar() < x.ReferenceScalar() || !r.scalarGoal && y.Less(x) {
 		return b
 	}
 	return a
@@ -151,7 +156,16 @@ func (r *run) improveWhole(routes []plannedRoute, began time.Duration) []planned
 	return pt.export(chains[0].Best)
 }
 
-func (r *run) tuning() search.Tuning { return dispatchTuning }
+func (r *run) tuning() search.Tuning {
+	t := dispatchTuning
+	if r.scalarGoal {
+		t.Hot, t.Cold = 20_000, 50
+	}
+	if len(r.orders) <= tinyProblem {
+		t.Mean = 10
+	}
+	return t
+}
 
 // clusterRounds is how often the borders between clusters move.
 const clusterRounds = 6
@@ -265,7 +279,7 @@ func (r *run) construct() []plannedRoute {
 // delivery is better than none. Nothing that is in a route changes its place in
 // time for it.
 func (r *run) fillLate(routes []plannedRoute) []plannedRoute {
-	if !r.misses(routes) {
+	if r.scalarGoal || !r.misses(routes) {
 		return routes
 	}
 	clusters := r.cut(routes, 0)

@@ -64,6 +64,13 @@ func (c *Chain) Load(s *Solution) {
 // keep copies the current solution to Best if it is better.
 func (c *Chain) keep() bool {
 	b := c.Best
+	if c.in.SpanPrice > 0 {
+		if c.scalar() >= b.Cost-1e-6 {
+			return false
+		}
+		c.capture(b)
+		return true
+	}
 	switch {
 	case c.bankValue != b.BankValue:
 		if c.bankValue > b.BankValue {
@@ -102,6 +109,7 @@ func (c *Chain) Anneal(s Schedule) {
 		return
 	}
 	c.soft = c.Tuning.Soft
+	c.relax()
 	defer func() { c.soft = false }()
 	for {
 		f := s.Fraction(c.Steps)
@@ -116,7 +124,23 @@ func (c *Chain) Anneal(s Schedule) {
 		for range clockEvery {
 			c.step(temperature)
 		}
+		c.relax()
 		c.recount()
+	}
+}
+
+// relax redraws the length above which routes cost span: a little below the
+// longest, so that the sum over routes leads where the maximum alone is flat.
+func (c *Chain) relax() {
+	if c.in.SpanPrice == 0 || c.Steps%512 != 0 {
+		return
+	}
+	longest := 0.0
+	for _, d := range c.dist {
+		longest = max(longest, d)
+	}
+	if c.spanFree = inf; longest > 0 {
+		c.spanFree = longest * (0.85 + 0.15*c.rng.float())
 	}
 }
 
@@ -140,6 +164,9 @@ func (c *Chain) step(temperature float64) {
 // something out; the price keeps about half of its states complete.
 func (c *Chain) accepts(temperature float64) bool {
 	threshold := c.oldCost - temperature*c.rng.logFloat()
+	if c.in.SpanPrice > 0 {
+		return c.cost+c.bankPrice < threshold+c.oldPrice
+	}
 	if !c.soft {
 		return c.bankValue < c.oldBank || c.bankValue == c.oldBank && c.cost < threshold
 	}

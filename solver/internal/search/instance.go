@@ -57,8 +57,9 @@ type Instance struct {
 	Near    [][]int32
 	Anchors []int32
 
-	// Balance prices the square of each route's length.
-	Balance float64
+	// SpanPrice, when positive, replaces the lexicographic objective by one sum:
+	// distance + SpanPrice x the longest route + the Price of the bank.
+	SpanPrice float64
 }
 
 // NewInstance returns an instance with room for the given sizes.

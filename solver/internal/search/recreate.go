@@ -25,6 +25,9 @@ func (c *Chain) cheapest(r int32, noisy bool) (route int32, place uint32) {
 	row := st.cache[int(r)*routes : int(r)*routes+routes]
 	versions := st.version[:routes]
 	best := inf
+	if st.in.SpanPrice != 0 {
+		best = st.in.Price[r] // dearer than leaving it out is no place
+	}
 	route = -1
 	emptySeen := false
 	for ro := range row {
@@ -37,9 +40,9 @@ func (c *Chain) cheapest(r int32, noisy bool) (route int32, place uint32) {
 			continue
 		}
 		gain := e.delta
-		if st.in.Balance != 0 {
+		if st.in.SpanPrice != 0 {
 			d := st.dist[ro]
-			gain += st.in.Balance * gain * (2*d + gain)
+			gain += st.in.SpanPrice * (max(0, d+gain-st.spanFree) - max(0, d-st.spanFree))
 		}
 		if st.size[ro] == 2 {
 			if emptySeen || st.used >= c.limit {

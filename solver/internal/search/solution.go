@@ -16,8 +16,12 @@ func NewSolution(in *Instance) *Solution {
 	for i := range s.Routes {
 		s.Routes[i] = make([]int32, 0, in.stride())
 	}
-	for _, w := range in.Weight {
-		s.BankValue += w
+	for r, w := range in.Weight {
+		if in.SpanPrice > 0 {
+			s.Cost += in.Price[r]
+		} else {
+			s.BankValue += w
+		}
 	}
 	return s
 }
@@ -55,6 +59,19 @@ func (st *state) capture(s *Solution) {
 	st.stale = st.stale[:0]
 	st.recount()
 	s.BankValue, s.Cost, s.Used = st.bankValue, st.cost, st.used
+	if st.in.SpanPrice > 0 {
+		s.BankValue, s.Cost = 0, st.scalar()
+	}
+}
+
+// scalar is the objective under SpanPrice.
+func (st *state) scalar() float64 {
+	total, longest := 0.0, 0.0
+	for _, d := range st.dist {
+		total += d
+		longest = max(longest, d)
+	}
+	return total + st.in.SpanPrice*longest + st.bankPrice
 }
 
 // recount sums the cost afresh, so that no drift accumulates.

@@ -47,6 +47,7 @@ type state struct {
 	bankValue int64
 	bankPrice float64
 	cost      float64
+	spanFree  float64 // length of a route that costs no span
 
 	emptyVersion []uint32
 	lastVersion  uint32
@@ -78,7 +79,7 @@ type state struct {
 func newState(in *Instance) *state {
 	r, v, s := in.Requests, len(in.Vehicles), in.stride()
 	st := &state{
-		in: in, stride: s,
+		in: in, stride: s, spanFree: inf,
 		nodes: make([]node, v*s), size: make([]int32, v), dist: make([]float64, v), version: make([]uint32, v),
 		routeOf: make([]int32, r), altOf: make([]uint8, r), posP: make([]int32, r), posD: make([]int32, r),
 		bank: make([]int32, 0, r), bankIndex: make([]int32, r),
@@ -173,7 +174,7 @@ func (st *state) routeCost(ro int32) float64 {
 		return 0
 	}
 	d := st.dist[ro]
-	return d + st.in.Balance*d*d
+	return d + st.in.SpanPrice*max(0, d-st.spanFree)
 }
 
 // resize sets a route's number of positions and keeps count of routes in use.
