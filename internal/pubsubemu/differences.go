@@ -83,6 +83,10 @@ var Differences = []Difference{
 		How: "applied, not INVALID_ARGUMENT", Why: "production applies it",
 	},
 	{
+		Topic: "dead letters", From: "official emulator",
+		How: "forwarded by the last nack or expiry, not when a subscriber asks again", Why: "a subscription nobody reads any more must not keep its dead letters back",
+	},
+	{
 		Topic: "attribute keys over 256 bytes, values over 1,024 bytes, ordering keys over 1,024 bytes", From: "official emulator",
 		How: "INVALID_ARGUMENT, not accepted", Why: "the documented limit",
 	},
