@@ -15,6 +15,8 @@ import (
 type queryDrawing struct {
 	drawing
 	documents []*pb.Document
+
+	longestList int
 }
 
 // operand draws a value to compare the field with.
@@ -42,9 +44,11 @@ func (d queryDrawing) element(field string) *pb.Value {
 	return d.number()
 }
 
+// list draws alternatives, so few that no filter expands to more than 30
+// conjunctions: see Deliberate, disjunctions written twice.
 func (d queryDrawing) list(field string, draw func(string) *pb.Value) *pb.Value {
 	var values []*pb.Value
-	for range rapid.IntRange(1, 4).Draw(d.T, "alternatives") {
+	for range rapid.IntRange(1, d.longestList).Draw(d.T, "alternatives") {
 		values = append(values, draw(field))
 	}
 	return array(values...)
@@ -111,6 +115,7 @@ func (d queryDrawing) filter() (filter *pb.StructuredQuery_Filter, inequalities 
 		filters, inequalities := d.conjunction(2)
 		return composite(pb.StructuredQuery_CompositeFilter_AND, filters), inequalities
 	case "or":
+		d.longestList = 2
 		var alternatives []*pb.StructuredQuery_Filter
 		for range rapid.IntRange(2, 3).Draw(d.T, "alternatives") {
 			filters, compared := d.conjunction(2)

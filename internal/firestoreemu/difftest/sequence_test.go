@@ -70,7 +70,7 @@ func TestRandomQueries(t *testing.T) {
 		}
 		s.run(commitStep(writes))
 		queries := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) step {
-			return queryDrawing{drawing{rt, generator{root: s.root()}}, documents}.step()
+			return queryDrawing{drawing{rt, generator{root: s.root()}}, documents, 3}.step()
 		}), 10, 30).Draw(rt, "queries")
 		for _, one := range queries {
 			s.run(one)

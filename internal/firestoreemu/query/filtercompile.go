@@ -205,9 +205,15 @@ func (l *leaf) dropNulls() {
 	}
 }
 
+// countDistinct tells 1 from 1.0, though they match the same documents.
 func countDistinct(values []*pb.Value) int {
-	sorted := slices.SortedFunc(slices.Values(values), value.Compare)
-	return len(slices.CompactFunc(sorted, func(a, b *pb.Value) bool { return value.Compare(a, b) == 0 }))
+	n := 0
+	for i, v := range values {
+		if !slices.ContainsFunc(values[:i], func(earlier *pb.Value) bool { return value.Equal(earlier, v) }) {
+			n++
+		}
+	}
+	return n
 }
 
 func isNullOrNaN(v *pb.Value) bool {
