@@ -448,6 +448,8 @@ var hazards = []hazard{
 	{"a reported emergency stays until an operator clears it, an empty battery does not", func(w *world) { // F-TEL-05, F-TEL-08
 		w.with(readyDrone("D1"))
 		w.clock(1)
+		w.expectError(w.report(charged(report("D1", domain.DroneIdle, "", at(0.5)), 5)), "")
+		w.expectDrone("D1", domain.DroneIdle, "")
 		w.expectError(w.report(charged(report("D1", domain.DroneIdle, "", at(1)), 4.9)), "")
 		w.expectDrone("D1", domain.DroneEmergency, "")
 		w.says(2, domain.DroneIdle, "")

@@ -48,17 +48,6 @@ func (r *recorder) failMission(b *Binding, reason domain.FailureReason) {
 	r.mission(before, m, string(reason))
 }
 
-// completeMission ends the bound, active mission well.
-func (r *recorder) completeMission(b *Binding) {
-	m := b.Mission
-	if m == nil || m.Status != domain.MissionActive {
-		return
-	}
-	before := *m
-	m.Status, m.EndTime = domain.MissionCompleted, r.now
-	r.mission(before, m, "")
-}
-
 // unbind frees the drone of its mission and remembers a failure, by which its
 // ghost is told later.
 func unbind(b *Binding, now time.Time) {
@@ -96,7 +85,9 @@ func (r *recorder) reachStops(b *Binding, at domain.Position, measured time.Time
 		r.serveStop(b, stop, measured)
 	}
 	if m.LastOrderStopReached() {
-		r.completeMission(b)
+		before := *m
+		m.Status, m.EndTime = domain.MissionCompleted, r.now
+		r.mission(before, m, "")
 	}
 }
 

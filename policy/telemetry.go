@@ -166,9 +166,7 @@ func (r *recorder) applyBound(p DronePolicy, b *Binding, t domain.Telemetry, cla
 
 	switch {
 	case d.MissionAcked && parked:
-		if done {
-			r.completeMission(b)
-		} else {
+		if !done {
 			r.failMission(b, domain.FailureAbortedByDrone)
 			reason = string(domain.FailureAbortedByDrone)
 		}
@@ -180,7 +178,6 @@ func (r *recorder) applyBound(p DronePolicy, b *Binding, t domain.Telemetry, cla
 		reason = string(domain.FailureNotAcked)
 		r.park(p, b, t, claim)
 	case claim == domain.DroneIdle && named && d.MissionMoved && done:
-		r.completeMission(b)
 		r.park(p, b, t, claim)
 	case d.MissionAcked && isFlying(claim):
 		d.Status = claim

@@ -114,8 +114,8 @@ func (w *world) report(t domain.Telemetry) error {
 		w.violated("a fresh report was refused: %v", err)
 	case err != nil && !change.Empty():
 		w.violated("a refused report changed something")
-	case err == nil && !after.LastUpdate.Equal(t.Timestamp):
-		w.violated("lastUpdate is %s after a report measured %s", after.LastUpdate, t.Timestamp)
+	case err == nil:
+		w.verifyHeard(before, after, t)
 	}
 	if after.CurrentMissionID != "" && after.CurrentMissionID != before.CurrentMissionID { // F-TEL-06
 		w.violated("telemetry bound drone %s to %s", t.DroneID, after.CurrentMissionID)
@@ -133,6 +133,26 @@ func (w *world) report(t domain.Telemetry) error {
 		}
 	}
 	return err
+}
+
+// verifyHeard checks what a drone's document takes from any applied report.
+func (w *world) verifyHeard(before, after domain.Drone, t domain.Telemetry) {
+	if !after.LastUpdate.Equal(t.Timestamp) || after.Position != t.Position || after.Battery != t.Battery || after.SpeedKmh != t.SpeedKmh {
+		w.violated("drone %s is %+v after %+v", t.DroneID, after, t)
+	}
+	if t.Status != "" && after.ReportedStatus != t.Status || t.Status == "" && after.ReportedStatus != before.ReportedStatus {
+		w.violated("drone %s is remembered to say %q after it said %q", t.DroneID, after.ReportedStatus, t.Status)
+	}
+	if after.SeenAt.After(w.now) || after.SeenAt.After(t.Timestamp.Add(5*time.Second)) {
+		w.violated("drone %s was seen at %s, by a report measured %s", t.DroneID, after.SeenAt, t.Timestamp)
+	}
+	idleSince := before.IdleSince
+	if after.Status == domain.DroneIdle && before.Status != domain.DroneIdle {
+		idleSince = w.now
+	}
+	if !after.IdleSince.Equal(idleSince) {
+		w.violated("drone %s is idle since %s, not %s", t.DroneID, after.IdleSince, idleSince)
+	}
 }
 
 // request delivers an order message, published when it was made.
@@ -336,6 +356,11 @@ func (w *world) commit(c Change) {
 			w.violated("mission %s is %s with end %s and failure %q", m.ID, m.Status, m.EndTime, m.FailureReason)
 		}
 		w.missions[m.ID] = m
+		if d := c.Drone; m.Status == domain.MissionFailed && d != nil && !slices.ContainsFunc(c.Events, func(e domain.Event) bool {
+			return e.Entity == domain.EntityDrone && e.MissionID == m.ID && e.Reason == string(m.FailureReason)
+		}) {
+			w.violated("no event of drone %s tells that %s failed with %s", d.ID, m.ID, m.FailureReason)
+		}
 	}
 	for _, o := range c.Orders {
 		w.orders[o.ID] = o
