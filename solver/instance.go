@@ -77,7 +77,7 @@ func (pr *prepared) build(orders, drones []int32, lateAllowed bool, kept ...plan
 		if pr.scalarGoal {
 			in.Price[i] = referenceDrop
 		} else {
-			in.Price[i] = math.Pow(envf("GR", 2), float64(rankCount-1-or.rank))
+			in.Price[i] = math.Pow(2, float64(rankCount-1-or.rank))
 		}
 		count := min(len(or.sources), search.MaxAlts)
 		in.Alts[i] = uint8(count)

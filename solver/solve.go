@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
-	"os"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -17,15 +15,10 @@ import (
 const rankCount = model.RankCount
 
 // dispatchTuning is in metres.
-func envf(k string, d float64) float64 {
-	if s := os.Getenv(k); s != "" {
-		v, _ := strconv.ParseFloat(s, 64)
-		return v
-	}
-	return d
+var dispatchTuning = search.Tuning{
+	Hot: 500, Cold: 5, Mean: 20, MaxString: 10, BankTries: 6,
+	Keys: [8]int{4, 1, 2, 1, 0, 3, 0, 4},
 }
-
-var dispatchTuning = search.Tuning{Hot: envf("HOT", 500), Cold: envf("COLD", 5), Mean: envf("MEAN", 25), MaxString: envf("MAXS", 10), BankTries: int(envf("BT", 6)), Soft: envf("SOFT", 0) > 0, Share: int(envf("SHARE", 40)), Keys: [8]int{4, 1, 2, 1, 0, 3, 0, 4}}
 
 // tinyProblem is the number of orders up to which the search ends by itself
 // after tinySteps per worker, far below any limit.

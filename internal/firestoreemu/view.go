@@ -20,8 +20,8 @@ type view struct {
 	tx       *transaction // nil outside transactions
 	created  []byte       // id of the transaction this RPC began, to be told first
 	snapshot *store.Snapshot
-	shared   bool // the snapshot belongs to the transaction
-	began    int64 // µs; 0 when an older state was asked for
+	shared   bool             // the snapshot belongs to the transaction
+	began    int64            // µs; 0 when an older state was asked for
 	saw      map[string]int64 // versions, when a history is kept
 }
 

@@ -401,6 +401,9 @@ func (b *backlog) giveBack(e *entry, now int64, backOff bool) {
 func (b *backlog) forward(e *entry) {
 	e.state = stateForwarding
 	if k := e.key; k != nil {
+		if k.next == e {
+			k.next = k.afterDelivered(e)
+		}
 		k.delayed = true
 		b.place(k)
 	}

@@ -151,6 +151,7 @@ func (a *acquisition) decide(v view) (*grant, *lock.AcquireResult, error) {
 			if old.lockID == a.lockID {
 				return nil, a.ours(old, v.lock, now), nil
 			}
+			a.b.listenSoon(a.at)
 			return nil, &lock.AcquireResult{Reason: lock.ReasonLocked, HolderExpiresAtMs: old.expiresAtMs}, nil
 		}
 	}

@@ -134,4 +134,7 @@ func call[T any](ctx context.Context, b *Backend, operation func(context.Context
 // Close waits for background work, at most until ctx ends (ErrAborted). The
 // client stays open. Locks stay held; calls still work, but nothing optional
 // is started any more.
-func (b *Backend) Close(ctx context.Context) error { return b.tasks.close(ctx) }
+func (b *Backend) Close(ctx context.Context) error {
+	b.waiters.close()
+	return b.tasks.close(ctx)
+}

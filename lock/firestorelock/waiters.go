@@ -1,17 +1,39 @@
 package firestorelock
 
 import (
+	"context"
 	"slices"
 	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
 
 	"github.com/dronefleet/dronefleet/lock"
 )
 
-// waiters are the acquisitions of this process that wait, by key, longest
-// first. A release through the same backend wakes the first of them.
+// listenAfter is how long the first of the waiting must have waited before the
+// lock document is listened to. Holders of the same process wake it sooner.
+const listenAfter = 100 * time.Millisecond
+
+// waiters are the acquisitions of this process that wait, by key. A release
+// through the same backend wakes the longest waiting, and where that does not
+// happen soon a listener on the lock document does, whoever releases.
 type waiters struct {
-	mu    sync.Mutex
-	queue map[string][]chan struct{}
+	mu       sync.Mutex
+	lines    map[string]*line
+	disabled bool // the server has no listeners, or the backend is closed
+}
+
+// line is the queue of one key.
+type line struct {
+	queue   []*waiter
+	pending lock.Timer         // starts the listener
+	stop    context.CancelFunc // ends the listener
+}
+
+type waiter struct {
+	free  chan struct{}
+	since time.Time
 }
 
 // Watch implements lock.Waiter.
@@ -20,47 +42,135 @@ func (b *Backend) Watch(key string) (<-chan struct{}, func()) {
 	if err != nil {
 		return nil, func() {}
 	}
-	w := &b.waiters
-	free := make(chan struct{}, 1)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.queue == nil {
-		w.queue = make(map[string][]chan struct{})
+	ws := &b.waiters
+	w := &waiter{free: make(chan struct{}, 1), since: b.clock.Now()}
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.lines == nil {
+		ws.lines = make(map[string]*line)
 	}
-	w.queue[key] = append(w.queue[key], free)
-	return free, func() { w.leave(key, free) }
+	l := ws.lines[key]
+	if l == nil {
+		l = &line{}
+		ws.lines[key] = l
+	}
+	l.queue = append(l.queue, w)
+	return w.free, func() { ws.leave(key, w) }
 }
 
-// leave removes a waiter. A signal it did not use goes to the next.
-func (w *waiters) leave(key string, free chan struct{}) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	queue := w.queue[key]
-	if i := slices.Index(queue, free); i >= 0 {
-		queue = slices.Delete(queue, i, i+1)
-	}
-	if len(queue) == 0 {
-		delete(w.queue, key)
+// leave removes a waiter. A signal it did not use goes to the next; the last
+// one ends the listener.
+func (ws *waiters) leave(key string, w *waiter) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	l := ws.lines[key]
+	if l == nil {
 		return
 	}
-	w.queue[key] = queue
-	if len(free) > 0 {
-		signal(queue[0])
+	if i := slices.Index(l.queue, w); i >= 0 {
+		l.queue = slices.Delete(l.queue, i, i+1)
+	}
+	if len(l.queue) == 0 {
+		delete(ws.lines, key)
+		l.silence()
+		return
+	}
+	if len(w.free) > 0 {
+		l.wake()
 	}
 }
 
 // wake tells the first waiter of a key.
-func (w *waiters) wake(key string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if queue := w.queue[key]; len(queue) > 0 {
-		signal(queue[0])
+func (ws *waiters) wake(key string) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if l := ws.lines[key]; l != nil {
+		l.wake()
 	}
 }
 
-func signal(c chan struct{}) {
+// close ends all listeners for good.
+func (ws *waiters) close() {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.disabled = true
+	for _, l := range ws.lines {
+		l.silence()
+	}
+}
+
+func (l *line) wake() {
+	if len(l.queue) == 0 {
+		return
+	}
 	select {
-	case c <- struct{}{}:
+	case l.queue[0].free <- struct{}{}:
 	default: // already told
+	}
+}
+
+// silence ends the listener, or prevents it.
+func (l *line) silence() {
+	if l.pending != nil {
+		l.pending.Stop()
+		l.pending = nil
+	}
+	if l.stop != nil {
+		l.stop()
+	}
+}
+
+// listenSoon arranges for a listener on a lock that was found held, if somebody
+// waits for it and goes on waiting.
+func (b *Backend) listenSoon(at address) {
+	ws := &b.waiters
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	l := ws.lines[at.key]
+	if l == nil || ws.disabled || l.pending != nil || l.stop != nil {
+		return
+	}
+	l.pending = b.clock.AfterFunc(listenAfter, func() { b.listen(at, l) })
+}
+
+// listen starts the listener of a line, unless its first waiter has only just
+// come to the front: the next contended try asks again.
+func (b *Backend) listen(at address, l *line) {
+	ws := &b.waiters
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	l.pending = nil
+	if ws.disabled || len(l.queue) == 0 || b.clock.Now().Sub(l.queue[0].since) < listenAfter {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l.stop = cancel
+	b.tasks.begin()
+	go func() {
+		defer b.tasks.end()
+		defer cancel()
+		err := b.follow(ctx, at)
+		ws.mu.Lock()
+		defer ws.mu.Unlock()
+		l.stop = nil
+		if rpcCode(err) == codes.Unimplemented {
+			ws.disabled = true
+		}
+	}()
+}
+
+// follow wakes the first waiter whenever the lock is seen absent or over. It
+// returns when ctx ends or the server refuses; waiters poll in any case.
+func (b *Backend) follow(ctx context.Context, at address) error {
+	changes := at.lock.Snapshots(ctx)
+	defer changes.Stop()
+	for {
+		doc, err := changes.Next()
+		if err != nil {
+			return err
+		}
+		if !doc.Exists() || !decodeLock(doc.Data()).liveAt(b.instantOf(b.clock.Now(), doc.ReadTime).judgeMs()) {
+			b.waiters.wake(at.key)
+		}
 	}
 }

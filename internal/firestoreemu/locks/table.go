@@ -43,7 +43,7 @@ type Table struct {
 	woken      []*request           // to be tried again before the mutex is released
 	hot        map[string]time.Time // see courtesy.go
 	stats      Stats
-	queued     chan struct{} // closed when a request begins to wait; nil if nobody asked
+	changed    chan struct{} // closed when the set of waiting requests changes; nil if nobody asked
 }
 
 // Stats counts what happened to lock requests since the table was made.
@@ -161,19 +161,19 @@ func (t *Table) Waiting() int {
 	return len(t.waiting)
 }
 
-// AwaitWaiting returns when at least n requests wait at one moment, or when the
+// AwaitWaiting returns when exactly n requests wait at one moment, or when the
 // context ends. Tests use it to know that somebody is blocked.
 func (t *Table) AwaitWaiting(ctx context.Context, n int) error {
 	for {
 		t.mu.Lock()
-		if len(t.waiting) >= n {
+		if len(t.waiting) == n {
 			t.mu.Unlock()
 			return nil
 		}
-		if t.queued == nil {
-			t.queued = make(chan struct{})
+		if t.changed == nil {
+			t.changed = make(chan struct{})
 		}
-		changed := t.queued
+		changed := t.changed
 		t.mu.Unlock()
 		select {
 		case <-changed:
@@ -497,10 +497,7 @@ func (t *Table) drop(name string, e *entry) {
 func (t *Table) enqueue(r *request) {
 	r.waiting = true
 	t.waiting[r] = struct{}{}
-	if t.queued != nil {
-		close(t.queued)
-		t.queued = nil
-	}
+	t.tellChanged()
 	if r.owner.waiting == nil {
 		r.owner.waiting = map[*request]struct{}{}
 	}
@@ -517,6 +514,7 @@ func (t *Table) enqueue(r *request) {
 // dequeue takes r out of all queues, whatever its outcome.
 func (t *Table) dequeue(r *request) {
 	delete(t.waiting, r)
+	t.tellChanged()
 	delete(r.owner.waiting, r)
 	for _, name := range r.names {
 		e := t.entries[name]
@@ -525,6 +523,14 @@ func (t *Table) dequeue(r *request) {
 	}
 	t.scanQueue = without(t.scanQueue, r)
 	r.waiting = false
+}
+
+// tellChanged wakes AwaitWaiting.
+func (t *Table) tellChanged() {
+	if t.changed != nil {
+		close(t.changed)
+		t.changed = nil
+	}
 }
 
 func insertByAge(queue []*request, r *request) []*request {
