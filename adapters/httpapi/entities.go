@@ -1,0 +1,191 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/httpapi/entity"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
+)
+
+// listing is one page as JSON: the entities under their collection's name,
+// next, if there is another page, as its parameter after, and malformed, if
+// documents could not be understood, one line each.
+func listing[D, J any](name string, l firestoretx.Listing[D], form func(D) J) map[string]any {
+	items := entity.Each(l.Items, form)
+	if items == nil {
+		items = []J{}
+	}
+	body := map[string]any{name: items}
+	if l.Next != "" {
+		body["next"] = l.Next
+	}
+	if len(l.Malformed) > 0 {
+		body["malformed"] = entity.Each(l.Malformed, error.Error)
+	}
+	return body
+}
+
+// drones answers GET /api/v1/drones?status=&limit=&after=.
+//
+// Cost: 1 RPC; a read per drone listed and one more.
+func (a *API) drones(ctx context.Context, r *http.Request) (any, error) {
+	q, err := parameters(r, "status", "limit", "after")
+	if err != nil {
+		return nil, err
+	}
+	status, page := choice(q, "status", domain.DroneStatuses), q.page()
+	if err := q.err(); err != nil {
+		return nil, err
+	}
+	l, err := a.store.ListDrones(ctx, status, page)
+	if err != nil {
+		return nil, err
+	}
+	return listing("drones", l, entity.OfDrone), nil
+}
+
+// orders answers GET /api/v1/orders?status=&held=&limit=&after=.
+//
+// Cost: 1 RPC; a read per order listed and one more.
+func (a *API) orders(ctx context.Context, r *http.Request) (any, error) {
+	q, err := parameters(r, "status", "held", "limit", "after")
+	if err != nil {
+		return nil, err
+	}
+	filter, page := firestoretx.OrderFilter{Status: choice(q, "status", domain.OrderStatuses), Held: q.flag("held")}, q.page()
+	if err := q.err(); err != nil {
+		return nil, err
+	}
+	l, err := a.store.ListOrders(ctx, filter, page)
+	if err != nil {
+		return nil, err
+	}
+	return listing("orders", l, entity.OfOrder), nil
+}
+
+// missions answers GET /api/v1/missions?status=&limit=&after=.
+//
+// Cost: 1 RPC; a read per mission listed and one more.
+func (a *API) missions(ctx context.Context, r *http.Request) (any, error) {
+	q, err := parameters(r, "status", "limit", "after")
+	if err != nil {
+		return nil, err
+	}
+	status, page := choice(q, "status", domain.MissionStatuses), q.page()
+	if err := q.err(); err != nil {
+		return nil, err
+	}
+	l, err := a.store.ListMissions(ctx, status, page)
+	if err != nil {
+		return nil, err
+	}
+	return listing("missions", l, entity.OfMission), nil
+}
+
+// rejections are the reasons the ledger can hold.
+var rejections = []policy.Reason{
+	policy.ReasonStaleFence, policy.ReasonDecisionExpired, policy.ReasonDroneUnknown, policy.ReasonDroneNotIdle,
+	policy.ReasonDroneSilent, policy.ReasonLowBattery, policy.ReasonDroneChanged, policy.ReasonOrderUnknown,
+	policy.ReasonOrderNotPending, policy.ReasonOrderHeld, policy.ReasonOrderChanged, policy.ReasonBadRoute, policy.ReasonOverCapacity,
+}
+
+// decisions answers GET /api/v1/decisions?outcome=&reason=&limit=&after=.
+//
+// Cost: 1 RPC; a read per decision listed and one more.
+func (a *API) decisions(ctx context.Context, r *http.Request) (any, error) {
+	q, err := parameters(r, "outcome", "reason", "limit", "after")
+	if err != nil {
+		return nil, err
+	}
+	filter := firestoretx.LedgerFilter{
+		Outcome: choice(q, "outcome", []domain.Outcome{domain.OutcomeApplied, domain.OutcomeRejected}),
+		Reason:  string(choice(q, "reason", rejections)),
+	}
+	page := q.page()
+	if filter.Reason != "" && filter.Outcome == domain.OutcomeApplied {
+		q.add("reason", "goes with outcome REJECTED; an applied decision has none")
+	}
+	if err := q.err(); err != nil {
+		return nil, err
+	}
+	l, err := a.store.ListLedger(ctx, filter, page)
+	if err != nil {
+		return nil, err
+	}
+	return listing("decisions", l, entity.OfDecision), nil
+}
+
+// cycleOutcomes are how an optimizer's cycle can end.
+var cycleOutcomes = []string{"PUBLISHED", "EMPTY", "LEASE_LOST", "FAILED"}
+
+// cycles answers GET /api/v1/cycles?outcome=&limit=&after=.
+//
+// Cost: 1 RPC; a read per cycle listed and one more.
+func (a *API) cycles(ctx context.Context, r *http.Request) (any, error) {
+	q, err := parameters(r, "outcome", "limit", "after")
+	if err != nil {
+		return nil, err
+	}
+	outcome, page := choice(q, "outcome", cycleOutcomes), q.page()
+	if err := q.err(); err != nil {
+		return nil, err
+	}
+	l, err := a.store.ListCycles(ctx, outcome, page)
+	if err != nil {
+		return nil, err
+	}
+	return listing("cycles", l, entity.OfCycle), nil
+}
+
+// single answers GET /api/v1/{collection}/{id}.
+//
+// Cost: 1 RPC, 1 read.
+func single[ID ~string, D, J any](read func(context.Context, ID) (D, error), form func(D) J) func(context.Context, *http.Request) (any, error) {
+	return func(ctx context.Context, r *http.Request) (any, error) {
+		if _, err := parameters(r); err != nil {
+			return nil, err
+		}
+		id := r.PathValue("id")
+		if err := domain.CheckID(id); err != nil {
+			return nil, badParameters([]ParameterProblem{{"id", err.Error()}})
+		}
+		v, err := read(ctx, ID(id))
+		if err != nil {
+			return nil, err
+		}
+		return form(v), nil
+	}
+}
+
+// depotOf is the depot a request names, or the only one there is.
+func (a *API) depotOf(ctx context.Context, q *query) (domain.DepotID, error) {
+	wanted := domain.DepotID(q.id("depot"))
+	if err := q.err(); err != nil {
+		return "", err
+	}
+	depots, err := a.store.Depots(ctx)
+	if err != nil {
+		return "", err
+	}
+	ids := make([]string, len(depots))
+	for i, d := range depots {
+		ids[i] = string(d.ID)
+	}
+	switch {
+	case len(ids) == 0:
+		return "", problem(http.StatusNotFound, "the fleet has no depot yet; introduce one first")
+	case wanted == "" && len(ids) == 1:
+		return domain.DepotID(ids[0]), nil
+	case wanted == "":
+		return "", badParameters([]ParameterProblem{{"depot", "is missing; give " + oneOf(ids)}})
+	case !slices.Contains(ids, string(wanted)):
+		p := badParameters([]ParameterProblem{{"depot", "names no depot; give " + oneOf(ids)}})
+		p.Status, p.Title = http.StatusNotFound, http.StatusText(http.StatusNotFound)
+		return "", p
+	}
+	return wanted, nil
+}

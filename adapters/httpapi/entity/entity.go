@@ -1,0 +1,285 @@
+package entity
+
+import (
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// Position is in degrees.
+type Position struct {
+	Lat float64 `json:"lat"`
+	Lon float64 `json:"lon"`
+}
+
+func position(p domain.Position) Position { return Position{p.Lat, p.Lon} }
+
+// Time is a moment in UTC; nil for none.
+type Time = *time.Time
+
+func moment(t time.Time) Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+// Drone is a drone.
+type Drone struct {
+	ID                   domain.DroneID     `json:"id"`
+	Status               domain.DroneStatus `json:"status"`
+	ReportedStatus       domain.DroneStatus `json:"reportedStatus,omitempty"`
+	Position             Position           `json:"position"`
+	BatteryPercentage    float64            `json:"batteryPercentage"`
+	SpeedKmh             float64            `json:"speedKmh"`
+	LastUpdate           Time               `json:"lastUpdate,omitempty"`
+	SeenAt               Time               `json:"seenAt,omitempty"`
+	CurrentMissionID     domain.MissionID   `json:"currentMissionId,omitempty"`
+	MissionAcked         bool               `json:"missionAcked,omitempty"`
+	MissionMoved         bool               `json:"missionMoved,omitempty"`
+	FreeAfter            Time               `json:"freeAfter,omitempty"`
+	IdleSince            Time               `json:"idleSince,omitempty"`
+	FaultSince           Time               `json:"faultSince,omitempty"`
+	EmergencyLatched     bool               `json:"emergencyLatched,omitempty"`
+	GhostMissionID       domain.MissionID   `json:"ghostMissionId,omitempty"`
+	GhostRevokedAt       Time               `json:"ghostRevokedAt,omitempty"`
+	FailedMissions       []FailedMission    `json:"failedMissions,omitempty"`
+	HomeDepotID          domain.DepotID     `json:"homeDepotId,omitempty"`
+	ShortName            string             `json:"shortName,omitempty"`
+	BatteryCapacityMah   int                `json:"batteryCapacityMah,omitempty"`
+	ConsumptionPerKm     float64            `json:"consumptionPerKm,omitempty"`
+	MaxFlightTimeMinutes int                `json:"maxFlightTimeMinutes,omitempty"`
+	PayloadCapacityKg    float64            `json:"payloadCapacityKg,omitempty"`
+	Revision             int64              `json:"revision"`
+}
+
+// FailedMission is one of a drone's latest failures.
+type FailedMission struct {
+	MissionID domain.MissionID `json:"missionId"`
+	FailedAt  Time             `json:"failedAt,omitempty"`
+}
+
+// OfDrone is the JSON form of a drone.
+func OfDrone(d domain.Drone) Drone {
+	return Drone{
+		ID: d.ID, Status: d.Status, ReportedStatus: d.ReportedStatus, Position: position(d.Position),
+		BatteryPercentage: d.Battery, SpeedKmh: d.SpeedKmh, LastUpdate: moment(d.LastUpdate), SeenAt: moment(d.SeenAt),
+		CurrentMissionID: d.CurrentMissionID, MissionAcked: d.MissionAcked, MissionMoved: d.MissionMoved,
+		FreeAfter: moment(d.FreeAfter), IdleSince: moment(d.IdleSince), FaultSince: moment(d.FaultSince),
+		EmergencyLatched: d.EmergencyLatched, GhostMissionID: d.GhostMissionID, GhostRevokedAt: moment(d.GhostRevokedAt),
+		FailedMissions: Each(d.FailedMissions, func(f domain.FailedMission) FailedMission {
+			return FailedMission{f.ID, moment(f.FailedAt)}
+		}),
+		HomeDepotID: d.HomeDepotID, ShortName: d.ShortName, BatteryCapacityMah: d.BatteryCapacityMah,
+		ConsumptionPerKm: d.ConsumptionPerKm, MaxFlightTimeMinutes: d.MaxFlightTimeMinutes,
+		PayloadCapacityKg: d.PayloadCapacityKg, Revision: d.Revision,
+	}
+}
+
+// Order is an order.
+type Order struct {
+	ID                domain.OrderID     `json:"id"`
+	Status            domain.OrderStatus `json:"status"`
+	Priority          string             `json:"priority,omitempty"`
+	ProductType       string             `json:"productType,omitempty"`
+	PickupLocation    *Position          `json:"pickupLocation,omitempty"`
+	DeliveryLocation  Position           `json:"deliveryLocation"`
+	PackageWeightKg   float64            `json:"packageWeightKg,omitempty"`
+	RequiresColdChain bool               `json:"requiresColdChain,omitempty"`
+	RequesterID       string             `json:"requesterId,omitempty"`
+	CreatedAt         Time               `json:"createdAt,omitempty"`
+	Deadline          Time               `json:"deadline,omitempty"`
+	PendingSince      Time               `json:"pendingSince,omitempty"`
+	DeliveredAt       Time               `json:"deliveredAt,omitempty"`
+	Attempts          int                `json:"attempts"`
+	Held              bool               `json:"held"`
+	HeldReason        string             `json:"heldReason,omitempty"`
+	Late              bool               `json:"late"`
+	AssignedDroneID   domain.DroneID     `json:"assignedDroneId,omitempty"`
+	AssignedMissionID domain.MissionID   `json:"assignedMissionId,omitempty"`
+	ContentHash       string             `json:"contentHash,omitempty"`
+	Revision          int64              `json:"revision"`
+}
+
+// OfOrder is the JSON form of an order.
+func OfOrder(o domain.Order) Order {
+	order := Order{
+		ID: o.ID, Status: o.Status, ProductType: o.ProductType,
+		DeliveryLocation: position(o.Delivery), PackageWeightKg: o.WeightKg, RequiresColdChain: o.ColdChain, RequesterID: o.RequesterID,
+		CreatedAt: moment(o.CreatedAt), Deadline: moment(o.Deadline), PendingSince: moment(o.PendingSince), DeliveredAt: moment(o.DeliveredAt),
+		Attempts: o.Attempts, Held: o.Held, HeldReason: o.HeldReason, Late: o.Late,
+		AssignedDroneID: o.AssignedDroneID, AssignedMissionID: o.AssignedMissionID, ContentHash: o.ContentHash, Revision: o.Revision,
+	}
+	if o.Priority != 0 {
+		order.Priority = o.Priority.String()
+	}
+	if o.Pickup != nil {
+		pickup := position(*o.Pickup)
+		order.PickupLocation = &pickup
+	}
+	return order
+}
+
+// Waypoint is one stop of a route.
+type Waypoint struct {
+	Type               domain.WaypointType `json:"type"`
+	Position           Position            `json:"position"`
+	RelatedOrderID     domain.OrderID      `json:"relatedOrderId,omitempty"`
+	RelatedWarehouseID domain.WarehouseID  `json:"relatedWarehouseId,omitempty"`
+	ETA                Time                `json:"eta,omitempty"`
+}
+
+// Mission is a mission.
+type Mission struct {
+	ID                          domain.MissionID     `json:"id"`
+	DroneID                     domain.DroneID       `json:"droneId"`
+	OrderIDs                    []domain.OrderID     `json:"orderIds"`
+	Route                       []Waypoint           `json:"route"`
+	Status                      domain.MissionStatus `json:"status"`
+	FailureReason               domain.FailureReason `json:"failureReason,omitempty"`
+	ReachedStops                int                  `json:"reachedStops"`
+	StartTime                   Time                 `json:"startTime,omitempty"`
+	EndTime                     Time                 `json:"endTime,omitempty"`
+	EstimatedBatteryConsumption float64              `json:"estimatedBatteryConsumption"`
+	EstimatedDurationMinutes    float64              `json:"estimatedDurationMinutes"`
+	DecisionID                  domain.DecisionID    `json:"decisionId,omitempty"`
+	CycleID                     domain.CycleID       `json:"cycleId,omitempty"`
+	Fence                       string               `json:"fence,omitempty"`
+	CommandExpiresAt            Time                 `json:"commandExpiresAt,omitempty"`
+	CommandPublishedAt          Time                 `json:"commandPublishedAt,omitempty"`
+	RevokePending               bool                 `json:"revokePending,omitempty"`
+	RevokePublishedAt           Time                 `json:"revokePublishedAt,omitempty"`
+	Revision                    int64                `json:"revision"`
+}
+
+// OfMission is the JSON form of a mission.
+func OfMission(m domain.Mission) Mission {
+	return Mission{
+		ID: m.ID, DroneID: m.DroneID, OrderIDs: orEmpty(m.OrderIDs), Status: m.Status, FailureReason: m.FailureReason,
+		Route: orEmpty(Each(m.Route, func(w domain.Waypoint) Waypoint {
+			return Waypoint{w.Type, position(w.Position), w.OrderID, w.WarehouseID, moment(w.ETA)}
+		})),
+		ReachedStops: m.ReachedStops, StartTime: moment(m.StartTime), EndTime: moment(m.EndTime),
+		EstimatedBatteryConsumption: m.EstimatedBatteryConsumption, EstimatedDurationMinutes: m.EstimatedDurationMinutes,
+		DecisionID: m.DecisionID, CycleID: m.CycleID, Fence: m.Fence,
+		CommandExpiresAt: moment(m.CommandExpiresAt), CommandPublishedAt: moment(m.CommandPublishedAt),
+		RevokePending: m.RevokePending, RevokePublishedAt: moment(m.RevokePublishedAt), Revision: m.Revision,
+	}
+}
+
+// Decision is a decision's line in the ledger.
+type Decision struct {
+	ID           domain.DecisionID `json:"id"`
+	Outcome      domain.Outcome    `json:"outcome"`
+	Reason       string            `json:"reason,omitempty"`
+	Detail       string            `json:"detail,omitempty"`
+	MissionID    domain.MissionID  `json:"missionId,omitempty"`
+	DroneID      domain.DroneID    `json:"droneId"`
+	OrderIDs     []domain.OrderID  `json:"orderIds"`
+	CycleID      domain.CycleID    `json:"cycleId,omitempty"`
+	Fence        string            `json:"fence,omitempty"`
+	SnapshotTime Time              `json:"snapshotTime,omitempty"`
+	MessageID    string            `json:"messageId,omitempty"`
+	PublishedAt  Time              `json:"publishedAt,omitempty"`
+	ReceivedAt   Time              `json:"receivedAt,omitempty"`
+	AppliedAt    Time              `json:"appliedAt,omitempty"`
+	PayloadHash  string            `json:"payloadHash,omitempty"`
+}
+
+// OfDecision is the JSON form of a ledger entry.
+func OfDecision(e domain.LedgerEntry) Decision {
+	return Decision{
+		ID: e.ID, Outcome: e.Outcome, Reason: e.Reason, Detail: e.Detail, MissionID: e.MissionID, DroneID: e.DroneID,
+		OrderIDs: orEmpty(e.OrderIDs), CycleID: e.CycleID, Fence: e.Fence, SnapshotTime: moment(e.SnapshotTime),
+		MessageID: e.MessageID, PublishedAt: moment(e.PublishedAt), ReceivedAt: moment(e.ReceivedAt), AppliedAt: moment(e.AppliedAt),
+		PayloadHash: e.PayloadHash,
+	}
+}
+
+// Cycle is one solve cycle.
+type Cycle struct {
+	ID           domain.CycleID `json:"id"`
+	DepotID      domain.DepotID `json:"depotId"`
+	Outcome      string         `json:"outcome"`
+	Detail       string         `json:"detail,omitempty"`
+	Fence        string         `json:"fence,omitempty"`
+	Holder       string         `json:"holder,omitempty"`
+	SnapshotTime Time           `json:"snapshotTime,omitempty"`
+	Drones       int            `json:"drones"`
+	Orders       int            `json:"orders"`
+	Missions     int            `json:"missions"`
+	Assigned     int            `json:"assigned"`
+	Objective    string         `json:"objective,omitempty"`
+	DistanceKm   float64        `json:"distanceKm"`
+	Unserved     []Unserved     `json:"unserved"`
+	StartedAt    Time           `json:"startedAt,omitempty"`
+	EndedAt      Time           `json:"endedAt,omitempty"`
+	ReadMs       int64          `json:"readMs"`
+	SolveMs      int64          `json:"solveMs"`
+	PublishMs    int64          `json:"publishMs"`
+}
+
+// Unserved is an order that a cycle left, and why.
+type Unserved struct {
+	OrderID domain.OrderID `json:"orderId"`
+	Reason  string         `json:"reason"`
+}
+
+// OfCycle is the JSON form of a cycle.
+func OfCycle(c domain.Cycle) Cycle {
+	return Cycle{
+		ID: c.ID, DepotID: c.DepotID, Outcome: c.Outcome, Detail: c.Detail, Fence: c.Fence, Holder: c.Holder,
+		SnapshotTime: moment(c.SnapshotTime), Drones: c.Drones, Orders: c.Orders, Missions: c.Missions, Assigned: c.Assigned,
+		Objective: c.Objective, DistanceKm: c.DistanceKm,
+		Unserved:  orEmpty(Each(c.Unserved, func(u domain.UnservedOrder) Unserved { return Unserved{u.OrderID, u.Reason} })),
+		StartedAt: moment(c.StartedAt), EndedAt: moment(c.EndedAt),
+		ReadMs: c.ReadTook.Milliseconds(), SolveMs: c.SolveTook.Milliseconds(), PublishMs: c.PublishTook.Milliseconds(),
+	}
+}
+
+// Event is one state change.
+type Event struct {
+	Time       Time              `json:"time,omitempty"`
+	Entity     domain.EntityKind `json:"entity"`
+	ID         string            `json:"id"`
+	Revision   int64             `json:"revision"`
+	From       string            `json:"from,omitempty"`
+	To         string            `json:"to"`
+	Cause      domain.Cause      `json:"cause"`
+	Reason     string            `json:"reason,omitempty"`
+	DroneID    domain.DroneID    `json:"droneId,omitempty"`
+	OrderID    domain.OrderID    `json:"orderId,omitempty"`
+	MissionID  domain.MissionID  `json:"missionId,omitempty"`
+	DecisionID domain.DecisionID `json:"decisionId,omitempty"`
+	CycleID    domain.CycleID    `json:"cycleId,omitempty"`
+	State      map[string]any    `json:"state,omitempty"`
+}
+
+// OfEvent is the JSON form of an event.
+func OfEvent(e domain.Event) Event {
+	return Event{
+		Time: moment(e.Time), Entity: e.Entity, ID: e.ID, Revision: e.Revision, From: e.From, To: e.To, Cause: e.Cause, Reason: e.Reason,
+		DroneID: e.DroneID, OrderID: e.OrderID, MissionID: e.MissionID, DecisionID: e.DecisionID, CycleID: e.CycleID, State: e.State,
+	}
+}
+
+// Each converts every entry of a list.
+func Each[T, U any](in []T, convert func(T) U) []U {
+	if in == nil {
+		return nil
+	}
+	out := make([]U, len(in))
+	for i, v := range in {
+		out[i] = convert(v)
+	}
+	return out
+}
+
+// orEmpty makes a list that is always there an empty one, not null.
+func orEmpty[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}

@@ -1,0 +1,157 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2"
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/lock/firestorelock"
+)
+
+// Verdicts of a check, worst last.
+const (
+	CheckOK      = "ok"
+	CheckWarning = "warning" // ready, but somebody should look
+	CheckFailing = "failing" // not ready
+)
+
+// Check is the outcome of one look at something the process depends on.
+type Check struct {
+	Status string `json:"status"`
+	Detail string `json:"detail,omitempty"`
+	TookMs int64  `json:"tookMs"`
+
+	// Of the clock: the server's time minus the local one, and how far the true
+	// offset may be from that.
+	OffsetMs      *float64 `json:"offsetMs,omitempty"`
+	UncertaintyMs *float64 `json:"uncertaintyMs,omitempty"`
+}
+
+// Readiness is the answer of /readyz.
+type Readiness struct {
+	Status string           `json:"status"`
+	Checks map[string]Check `json:"checks"`
+}
+
+// readyFor is how long a report is given out again, so that eager probes cost
+// no more than one look each second.
+const readyFor = time.Second
+
+// readyTimeout is how long a service may take to answer.
+const readyTimeout = 5 * time.Second
+
+type readiness struct {
+	locks    *firestorelock.Backend
+	pubsub   *pubsub.Client
+	stopping <-chan struct{}
+
+	mu     sync.Mutex // held while looking: one look at a time
+	last   Readiness
+	lastAt time.Time
+}
+
+func newReadiness(cfg Config) *readiness {
+	return &readiness{locks: cfg.Locks, pubsub: cfg.PubSub, stopping: cfg.Stopping}
+}
+
+// readyz says whether the process can do its work: Firestore and Pub/Sub answer
+// and the clocks agree. It answers 503 when it cannot, or is about to stop.
+//
+// Cost: 5 RPCs to Firestore, 5 reads, and 1 RPC to Pub/Sub, at most once a
+// second.
+func (a *API) readyz(w http.ResponseWriter, r *http.Request) {
+	if _, err := parameters(r); err != nil {
+		a.refuse(w, r, err)
+		return
+	}
+	report := a.ready.report(r.Context())
+	code := http.StatusOK
+	if report.Status == CheckFailing {
+		code = http.StatusServiceUnavailable
+	}
+	a.write(w, r, code, "application/json", report)
+}
+
+func (r *readiness) report(ctx context.Context) Readiness {
+	select {
+	case <-r.stopping:
+		return Readiness{Status: CheckFailing, Checks: map[string]Check{
+			"process": {Status: CheckFailing, Detail: "stopping: it settles what it holds and takes nothing new"},
+		}}
+	default:
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.lastAt.IsZero() && time.Since(r.lastAt) < readyFor {
+		return r.last
+	}
+	// A probe that gives up must not make the next one believe in an outage.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
+	defer cancel()
+	var firestore, clock, messages Check
+	var g errgroup.Group
+	g.Go(func() error { firestore, clock = r.checkFirestore(ctx); return nil })
+	g.Go(func() error { messages = r.checkPubSub(ctx); return nil })
+	_ = g.Wait() // neither returns an error
+	r.last = Readiness{Status: CheckOK, Checks: map[string]Check{"firestore": firestore, "pubsub": messages, "clock": clock}}
+	for _, c := range r.last.Checks {
+		if c.Status == CheckFailing || c.Status == CheckWarning && r.last.Status == CheckOK {
+			r.last.Status = c.Status
+		}
+	}
+	r.lastAt = time.Now()
+	return r.last
+}
+
+// checkFirestore measures the clock, for which Firestore must answer.
+func (r *readiness) checkFirestore(ctx context.Context) (store, clock Check) {
+	began := time.Now()
+	report, err := r.locks.CheckClock(ctx)
+	took := time.Since(began).Milliseconds()
+	if err != nil {
+		return Check{Status: CheckFailing, Detail: err.Error(), TookMs: took},
+			Check{Status: CheckFailing, Detail: "unknown while Firestore does not answer", TookMs: took}
+	}
+	offset, uncertainty := inMs(report.Offset), inMs(report.Uncertainty)
+	clock = Check{Status: CheckOK, TookMs: took, OffsetMs: &offset, UncertaintyMs: &uncertainty}
+	switch report.Level {
+	case firestorelock.ClockBlock:
+		clock.Status = CheckFailing
+		clock.Detail = fmt.Sprintf("the clock is off by %s, more than %s; synchronise it (NTP)", report.Offset.Abs(), firestorelock.SkewBlock)
+	case firestorelock.ClockWarn:
+		clock.Status = CheckWarning
+		clock.Detail = fmt.Sprintf("the clock is off by %s, more than %s; synchronise it (NTP)", report.Offset.Abs(), firestorelock.SkewWarn)
+	}
+	return Check{Status: CheckOK, TookMs: took}, clock
+}
+
+func inMs(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// checkPubSub asks for a subscription the State Manager consumes. An account
+// that may consume but not look is fine: Pub/Sub answered.
+func (r *readiness) checkPubSub(ctx context.Context) Check {
+	began := time.Now()
+	name := pubsubio.Subscription(pubsubio.TopicTelemetry)
+	_, err := r.pubsub.SubscriptionAdminClient.GetSubscription(ctx, &pubsubpb.GetSubscriptionRequest{
+		Subscription: fmt.Sprintf("projects/%s/subscriptions/%s", r.pubsub.Project(), name),
+	})
+	c := Check{Status: CheckOK, TookMs: time.Since(began).Milliseconds()}
+	switch status.Code(err) {
+	case codes.OK, codes.PermissionDenied:
+	case codes.NotFound:
+		c.Status = CheckFailing
+		c.Detail = fmt.Sprintf("subscription %s does not exist; \"statemanager serve --create-topics\" creates it", name)
+	default:
+		c.Status, c.Detail = CheckFailing, err.Error()
+	}
+	return c
+}

@@ -1,0 +1,75 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Bounds that keep a slow or hostile client from holding the server.
+const (
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 10 * time.Second
+	writeTimeout      = requestTimeout + 15*time.Second
+	idleTimeout       = 60 * time.Second
+	maxHeaderBytes    = 16 << 10
+	shutdownTimeout   = 5 * time.Second
+)
+
+// Listener holds an address for an API that is not there yet, so that a taken
+// port is known before anything starts.
+type Listener struct{ listener net.Listener }
+
+// Listen takes addr, a host:port whose port may be 0 for a free one.
+func Listen(addr string) (*Listener, error) {
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		return nil, fmt.Errorf("HTTP address %q: %w; give host:port, for example 127.0.0.1:8080", addr, err)
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("HTTP address %s cannot be used: %w; give another one or stop what uses it", addr, err)
+	}
+	return &Listener{l}, nil
+}
+
+// URL is the API's address.
+func (l *Listener) URL() string { return "http://" + l.listener.Addr().String() }
+
+// Close gives up an address that was never served.
+func (l *Listener) Close() error { return l.listener.Close() }
+
+// Serve answers requests with api until ctx ends, then lets those under way
+// finish for a few seconds.
+func (l *Listener) Serve(ctx context.Context, api *API) error {
+	server := &http.Server{
+		Handler:           api,
+		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog:       slog.NewLogLogger(api.log.Handler(), slog.LevelDebug),
+		// Requests may outlive the order to stop, for a while.
+		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+	}
+	g, serving := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		if err := server.Serve(l.listener); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("HTTP API: %w", err)
+		}
+		return nil
+	})
+	g.Go(func() error {
+		<-serving.Done()
+		finishing, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+		defer cancel()
+		if err := server.Shutdown(finishing); err != nil {
+			return errors.Join(fmt.Errorf("HTTP API: requests were cut off: %w", err), server.Close())
+		}
+		return nil
+	})
+	return g.Wait()
+}
