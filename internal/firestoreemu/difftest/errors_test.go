@@ -1,0 +1,164 @@
+package difftest
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	"google.golang.org/genproto/googleapis/type/latlng"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// ownWords are refused with the same code, but in words that differ: the
+// official ones speak of the emulator's inside.
+var ownWords = map[string]bool{"commit: set, then create": true, "write: no operation at all": true}
+
+// malformed are requests that both servers refuse, with the same code and, but
+// for ownWords, the same text.
+func malformed() map[string]probe {
+	m := map[string]probe{}
+	write := func(what string, make func(*world) plannedWrite) {
+		m["write: "+what] = func(ctx context.Context, w *world) outcome { return w.rawCommit(ctx, make(w)) }
+	}
+	ask := func(what string, q *pb.StructuredQuery) {
+		m["query: "+what] = func(ctx context.Context, w *world) outcome { return w.query(ctx, queryOf(w, q)) }
+	}
+	filter := func(what string, f *pb.StructuredQuery_Filter) { ask(what, &pb.StructuredQuery{Where: f}) }
+
+	// E-ER-01: names
+	for _, path := range []string{"", "/", "/c", "/c/", "/c/a/", "/c/a/s", "/c//x", "//x", "/c/.", "/../x", "/c/__x__", "/c/_____", "/__x__/a", "/__id7__/a", "/c/__id__", "/c/__id07__", "/c/__id9223372036854775808__"} {
+		write("document "+path, func(w *world) plannedWrite { return set(w.root()+path, nil) })
+		m["read: document "+path] = func(ctx context.Context, w *world) outcome {
+			return w.batchGet(ctx, &pb.BatchGetDocumentsRequest{Documents: []string{w.root() + path}})
+		}
+	}
+	for _, name := range []string{"", "c/a", "projects", "projects/p", "projects/p/databases", "projects/p/databases/d/c/a", "/projects/p/databases/d/documents/c/a"} {
+		write("name "+name, func(*world) plannedWrite { return set(name, nil) })
+	}
+	write("long id", func(w *world) plannedWrite { return set(w.root()+"/c/"+strings.Repeat("x", 1501), nil) })
+
+	// E-ER-01: fields and values
+	for _, field := range []string{"", "__x__", "__name__", "_____", strings.Repeat("x", 1501)} {
+		write("field "+field[:min(9, len(field))], func(w *world) plannedWrite { return set(w.root()+"/c/a", map[string]*pb.Value{field: integer(1)}) })
+		write("inner field "+field[:min(9, len(field))], func(w *world) plannedWrite {
+			return set(w.root()+"/c/a", map[string]*pb.Value{"m": mapping(map[string]*pb.Value{field: integer(1)})})
+		})
+	}
+	deep := integer(1)
+	for range 21 {
+		deep = mapping(map[string]*pb.Value{"k": deep})
+	}
+	geo := func(lat, lng float64) *pb.Value {
+		return &pb.Value{ValueType: &pb.Value_GeoPointValue{GeoPointValue: &latlng.LatLng{Latitude: lat, Longitude: lng}}}
+	}
+	for what, v := range map[string]*pb.Value{
+		"untyped": {}, "untyped element": array(&pb.Value{}), "array in array": array(array()), "vector in array": array(vector(1)),
+		"reference": reference("c/a"), "empty reference": reference(""), "latitude": geo(91, 0), "longitude": geo(0, -180.5),
+		"long string": text(strings.Repeat("x", 1<<20-88)), "deep": deep, "empty vector": vector(), "long vector": vector(make([]float64, 2049)...),
+		"vector of integers": mapping(map[string]*pb.Value{"__type__": text("__vector__"), "value": array(integer(1))}),
+		"vector without":     mapping(map[string]*pb.Value{"__type__": text("__vector__")}),
+		"vector with more":   mapping(map[string]*pb.Value{"__type__": text("__vector__"), "value": array(double(1)), "z": integer(1)}),
+		"unknown type":       mapping(map[string]*pb.Value{"__type__": text("x")}),
+		"field reference":    {ValueType: &pb.Value_FieldReferenceValue{FieldReferenceValue: "v"}},
+	} {
+		write("value "+what, func(w *world) plannedWrite { return set(w.root()+"/c/a", map[string]*pb.Value{"v": v}) })
+	}
+
+	// E-ER-01: field paths
+	for _, path := range []string{"", "a.", ".a", "a..b", "1a", "a-b", "a b", "`a", "a`", "``", "`a`b", "é", "*", "__x__", "a.__x__", strings.Repeat("a.", 20) + "a", strings.Repeat("x", 1501)} {
+		short := path[:min(9, len(path))]
+		write("masked "+short, func(w *world) plannedWrite {
+			p := set(w.root()+"/c/a", nil)
+			p.write.UpdateMask = &pb.DocumentMask{FieldPaths: []string{path}}
+			return p
+		})
+		if len(path) < 40 { // see Deliberate: long paths in transforms
+			write("transformed "+short, func(w *world) plannedWrite { return transformOf(w.root()+"/c/a", incrementOf(path)) })
+		}
+		ask("ordered by "+short, &pb.StructuredQuery{OrderBy: []*pb.StructuredQuery_Order{order(path, pb.StructuredQuery_ASCENDING)}})
+		filter("compared "+short, compare(path, pb.StructuredQuery_FieldFilter_EQUAL, integer(1)))
+		ask("projected "+short, &pb.StructuredQuery{Select: &pb.StructuredQuery_Projection{Fields: []*pb.StructuredQuery_FieldReference{fieldRef(path)}}})
+	}
+
+	// E-WR-06: transforms
+	write("no operation", func(w *world) plannedWrite {
+		return transformOf(w.root()+"/c/a", &pb.DocumentTransform_FieldTransform{FieldPath: "v"})
+	})
+	write("no server value", func(w *world) plannedWrite {
+		return transformOf(w.root()+"/c/a", &pb.DocumentTransform_FieldTransform{FieldPath: "v", TransformType: &pb.DocumentTransform_FieldTransform_SetToServerValue{}})
+	})
+	write("increment by text", func(w *world) plannedWrite {
+		return transformOf(w.root()+"/c/a", &pb.DocumentTransform_FieldTransform{FieldPath: "v", TransformType: &pb.DocumentTransform_FieldTransform_Increment{Increment: text("x")}})
+	})
+	write("inside another", func(w *world) plannedWrite { return transformOf(w.root()+"/c/a", incrementOf("v"), incrementOf("v.k")) })
+
+	// E-QY-05
+	many := func(n int) *pb.Value {
+		var values []*pb.Value
+		for i := range n {
+			values = append(values, integer(int64(i)))
+		}
+		return array(values...)
+	}
+	eq := compare("v", pb.StructuredQuery_FieldFilter_EQUAL, integer(1))
+	both := func(op pb.StructuredQuery_CompositeFilter_Operator, filters ...*pb.StructuredQuery_Filter) *pb.StructuredQuery_Filter {
+		return composite(op, filters)
+	}
+	const and, or = pb.StructuredQuery_CompositeFilter_AND, pb.StructuredQuery_CompositeFilter_OR
+	for _, op := range []pb.StructuredQuery_FieldFilter_Operator{pb.StructuredQuery_FieldFilter_IN, pb.StructuredQuery_FieldFilter_NOT_IN, pb.StructuredQuery_FieldFilter_ARRAY_CONTAINS_ANY} {
+		filter(op.String()+" empty", compare("v", op, array()))
+		filter(op.String()+" scalar", compare("v", op, integer(1)))
+		filter(op.String()+" long", compare("v", op, many(31)))
+	}
+	filter("36 disjunctions", both(and, compare("v", pb.StructuredQuery_FieldFilter_IN, many(6)), compare("w", pb.StructuredQuery_FieldFilter_IN, many(6))))
+	filter("two negations", both(and, isOf("v", pb.StructuredQuery_UnaryFilter_IS_NOT_NULL), compare("w", pb.StructuredQuery_FieldFilter_NOT_EQUAL, integer(1))))
+	filter("not-in and or", both(or, compare("v", pb.StructuredQuery_FieldFilter_NOT_IN, many(1)), eq))
+	filter("not-in and in", both(and, compare("v", pb.StructuredQuery_FieldFilter_NOT_IN, many(1)), compare("w", pb.StructuredQuery_FieldFilter_IN, many(1))))
+	filter("two array-contains", both(and, compare("v", pb.StructuredQuery_FieldFilter_ARRAY_CONTAINS, integer(1)), compare("w", pb.StructuredQuery_FieldFilter_ARRAY_CONTAINS, integer(1))))
+	filter("no filter", &pb.StructuredQuery_Filter{})
+	filter("no operator", compare("v", 0, integer(1)))
+	filter("no unary operator", isOf("v", 0))
+	filter("no operand", compare("v", pb.StructuredQuery_FieldFilter_EQUAL, nil))
+	filter("an empty or", both(or))
+	var equalities []*pb.StructuredQuery_Filter
+	for i := range 101 {
+		equalities = append(equalities, compare("f"+strconv.Itoa(i), pb.StructuredQuery_FieldFilter_EQUAL, integer(1)))
+	}
+	filter("101 conditions", both(and, equalities...))
+	ask("one field twice", &pb.StructuredQuery{OrderBy: []*pb.StructuredQuery_Order{order("v", pb.StructuredQuery_ASCENDING), order("v", pb.StructuredQuery_DESCENDING)}})
+	ask("after the name", &pb.StructuredQuery{OrderBy: []*pb.StructuredQuery_Order{order("__name__", pb.StructuredQuery_ASCENDING), order("v", pb.StructuredQuery_ASCENDING)}})
+	ask("negative limit", &pb.StructuredQuery{Limit: wrapperspb.Int32(-1)})
+	ask("negative offset", &pb.StructuredQuery{Offset: -1})
+	ask("long cursor", &pb.StructuredQuery{StartAt: &pb.Cursor{Values: []*pb.Value{integer(1)}}})
+	ask("two collections", &pb.StructuredQuery{From: []*pb.StructuredQuery_CollectionSelector{{CollectionId: "c"}, {CollectionId: "d"}}})
+	ask("reserved collection", &pb.StructuredQuery{From: []*pb.StructuredQuery_CollectionSelector{{CollectionId: "__x__"}}})
+
+	// E-WR-03, E-WR-08 and emptiness
+	write("no operation at all", func(*world) plannedWrite { return plannedWrite{write: &pb.Write{}} })
+	m["commit: set, then create"] = func(ctx context.Context, w *world) outcome {
+		create := set(w.root()+"/c/a", nil)
+		create.write.CurrentDocument = &pb.Precondition{ConditionType: &pb.Precondition_Exists{}}
+		return w.rawCommit(ctx, set(w.root()+"/c/a", nil), create)
+	}
+	m["aggregation: none"] = func(ctx context.Context, w *world) outcome { return w.aggregate(ctx, countsNamed(w)) }
+	m["aggregation: alias twice"] = func(ctx context.Context, w *world) outcome { return w.aggregate(ctx, countsNamed(w, "a", "a")) }
+	return m
+}
+
+// E-ER-01, E-QY-05, E-WR-06: bad input is refused in the same words.
+func TestErrorsAgree(t *testing.T) {
+	ws := connectWorlds(t)
+	for what, probe := range malformed() {
+		t.Run(what, func(t *testing.T) {
+			ctx := stepContext(t)
+			officialWorld, embeddedWorld := ws.fresh()
+			want, got := probe(ctx, officialWorld), probe(ctx, embeddedWorld)
+			if want.code == codes.OK || got.code != want.code || got.message != want.message && !ownWords[what] {
+				t.Errorf("official: %.300s\nembedded: %.300s", want, got)
+			}
+		})
+	}
+}
