@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"time"
 
+	"github.com/dronefleet/dronefleet/adapters/httpapi"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/internal/cli"
@@ -18,6 +20,7 @@ type serveCommand struct {
 	cli.Logging
 	CreateTopics      bool          `help:"Create topics and subscriptions that do not exist."`
 	TelemetryCoalesce time.Duration `help:"How often the document of a drone that only moves is written." default:"1s"`
+	HTTPAddr          string        `help:"Where the HTTP API listens; \"\" for none. It checks no credentials." default:"127.0.0.1:8080" placeholder:"HOST:PORT" name:"http-addr" env:"HTTP_ADDR"`
 	MaxOutstanding    int           `help:"Bound of the telemetry messages held in memory." default:"40000"`
 	Format            wire.Format   `help:"Form of published messages: protobuf or json." default:"protobuf" enum:"protobuf,json"`
 }
@@ -25,6 +28,14 @@ type serveCommand struct {
 // Run serves until interrupted, then settles what it holds.
 func (c *serveCommand) Run(ctx context.Context) error {
 	log := c.Logger(os.Stderr)
+	var listener *httpapi.Listener
+	if c.HTTPAddr != "" {
+		var err error
+		if listener, err = httpapi.Listen(c.HTTPAddr); err != nil {
+			return fmt.Errorf("--http-addr: %w", err)
+		}
+		defer listener.Close()
+	}
 	clients, clock, err := c.Open(ctx)
 	if err != nil {
 		return err
@@ -44,7 +55,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	}
 	log.InfoContext(ctx, "State Manager serving", slog.String("project", clients.Config.Project),
 		slog.String("firestore", clients.Config.FirestoreHost), slog.String("pubsub", clients.Config.PubSubHost), slog.Float64("speed", clock.Speed))
-	err = m.Run(ctx)
+	err = m.Serve(ctx, listener)
 	if errors.Is(err, context.Canceled) {
 		err = nil
 	}

@@ -24,6 +24,7 @@ type Config struct {
 	Strategy        solver.Strategy
 	FirestoreAddr   string // where the embedded servers listen; "" for a free port
 	PubSubAddr      string
+	HTTPAddr        string // where the HTTP API listens; "" for none
 	DataDir         string // keeps the fleet across runs; "" for memory only
 
 	Out      io.Writer // status and report

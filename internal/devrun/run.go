@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/httpapi"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/deploy"
@@ -32,6 +33,14 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return Report{}, err
 	}
+	var api *httpapi.Listener
+	if cfg.HTTPAddr != "" {
+		var err error
+		if api, err = httpapi.Listen(cfg.HTTPAddr); err != nil {
+			return Report{}, fmt.Errorf("--http-addr: %w", err)
+		}
+		defer api.Close()
+	}
 	began := time.Now()
 	clock, err := simclock.New(simclock.Rate{Epoch: began, Speed: cfg.Speed})
 	if err != nil {
@@ -41,7 +50,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	f := &fleet{cfg: cfg, clock: clock, servers: srv, began: began, simBegan: clock.Now()}
+	f := &fleet{cfg: cfg, api: api, clock: clock, servers: srv, began: began, simBegan: clock.Now()}
 	err = f.open(ctx)
 	if err == nil {
 		err = f.run(ctx)
@@ -74,6 +83,7 @@ type fleet struct {
 	cfg      Config
 	clock    *simclock.Clock
 	servers  servers
+	api      *httpapi.Listener // nil for none
 	began    time.Time
 	simBegan time.Time
 
@@ -157,7 +167,7 @@ func (f *fleet) run(ctx context.Context) error {
 	managerCtx, stopManager := context.WithCancel(background)
 	defer stopManager()
 	var managing errgroup.Group
-	managing.Go(func() error { return f.manager.Run(managerCtx) })
+	managing.Go(func() error { return f.manager.Serve(managerCtx, f.api) })
 	commandCtx, stopCommands := context.WithCancel(background)
 	defer stopCommands()
 	managing.Go(func() error { return f.receiveCommands(commandCtx) })
@@ -188,6 +198,9 @@ func (f *fleet) announce() {
 		f.cfg.Drones, f.cfg.Hz, f.cfg.OrdersPerMinute, f.cfg.Speed, f.cfg.Seed)
 	fmt.Fprintf(f.cfg.Out, "Other State Managers and optimizers can join from another terminal with\n  export %s=%s\n  export %s=%s\n",
 		connect.FirestoreHost, hosts.FirestoreHost, connect.PubSubHost, hosts.PubSubHost)
+	if f.api != nil {
+		fmt.Fprintf(f.cfg.Out, "HTTP API on %s\n", f.api.URL())
+	}
 	fmt.Fprintln(f.cfg.Out, "Ctrl-C ends the run with a report.")
 }
 

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"time"
 
+	"cloud.google.com/go/pubsub/v2"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
@@ -41,6 +42,7 @@ type Manager struct {
 	worker    *pubsubio.Worker
 	outbox    *pubsubio.Outbox
 	publisher *pubsubio.Publisher
+	pubsub    *pubsub.Client
 	clock     *simclock.Clock
 	cfg       Config
 	log       *slog.Logger
@@ -65,7 +67,7 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 	}
 	m := &Manager{
 		Locks: locks, clock: clock, cfg: cfg, log: log, meter: c.Meter,
-		publisher: pubsubio.NewPublisher(c.PubSub),
+		publisher: pubsubio.NewPublisher(c.PubSub), pubsub: c.PubSub,
 	}
 	m.Store = firestoretx.New(c.Firestore, firestoretx.Config{
 		Now:  clock.Now,

@@ -1,0 +1,31 @@
+package manager
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dronefleet/dronefleet/adapters/httpapi"
+)
+
+// Serve is Run with an HTTP API on a listener, which may be nil for none. The
+// API is there until the last message is settled, so that probes and operators
+// see a manager that is stopping; if it fails, the manager stops.
+func (m *Manager) Serve(ctx context.Context, listener *httpapi.Listener) error {
+	if listener == nil {
+		return m.Run(ctx)
+	}
+	api := httpapi.New(httpapi.Config{
+		Store: m.Store, Locks: m.Locks, PubSub: m.pubsub, Meter: m.meter,
+		NewID: uuid.NewString, Stopping: ctx.Done(), Log: m.log,
+	})
+	apiCtx, stopAPI := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopAPI()
+	m.log.InfoContext(ctx, "HTTP API listening", slog.String("url", listener.URL()))
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return listener.Serve(apiCtx, api) })
+	g.Go(func() error { defer stopAPI(); return m.Run(ctx) })
+	return g.Wait()
+}
