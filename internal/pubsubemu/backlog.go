@@ -335,7 +335,6 @@ func (b *backlog) leaveKey(e *entry) {
 	}
 	if k.next == e {
 		k.next = k.afterDelivered(e)
-		k.delayed = false
 	}
 	k.entries.remove(e)
 	e.key = nil
@@ -404,7 +403,7 @@ func (b *backlog) forward(e *entry) {
 		if k.next == e {
 			k.next = k.afterDelivered(e)
 		}
-		k.delayed = true
+		k.forwarding++
 		b.place(k)
 	}
 	b.forwards = append(b.forwards, e)
@@ -416,20 +415,17 @@ func (b *backlog) forwarded(e *entry, ok bool) {
 	if e.state != stateForwarding {
 		return // purged meanwhile
 	}
+	k := e.key
+	if k != nil {
+		k.forwarding--
+	}
 	if ok {
-		if e.key != nil {
-			e.key.delayed = false
-		}
 		b.counts.deadLettered++
 		b.unacked--
 		e.state = stateAcked
-		if e.key == nil || e.key.entries.head == e {
-			b.settle(e)
-		} else {
-			b.place(e.key)
-		}
+		b.settle(e) // wherever it stands in its key: it never comes back
 	} else {
-		if e.key != nil {
+		if k != nil && (k.next == nil || e.msg.id < k.next.msg.id) {
 			b.rewind(e)
 		}
 		b.requeue(e)
@@ -441,9 +437,8 @@ func (b *backlog) forwarded(e *entry, ok bool) {
 func (b *backlog) delay(e *entry, due int64) {
 	e.state = stateDelayed
 	b.timers.set(e, due)
-	if k := e.key; k != nil {
-		k.delayed = true
-		b.place(k)
+	if e.key != nil {
+		b.place(e.key)
 	}
 }
 
@@ -478,7 +473,7 @@ func (b *backlog) rewind(e *entry) {
 			break // nothing beyond was delivered
 		}
 	}
-	k.next, k.delayed = e, false
+	k.next = e
 	b.place(k)
 }
 
@@ -502,9 +497,8 @@ func (b *backlog) withdraw(e *entry) {
 		e.queue.remove(e)
 		e.queue = nil
 	}
-	if k := e.key; k != nil && k.delayed && (e.state == stateForwarding || e == k.next) {
-		k.delayed = false
-		b.place(k)
+	if e.key != nil && e.state == stateForwarding {
+		e.key.forwarding--
 	}
 }
 
@@ -519,9 +513,6 @@ func (b *backlog) advance(now int64) {
 			continue
 		}
 		b.timers.drop(e)
-		if e.key != nil {
-			e.key.delayed = false
-		}
 		b.requeue(e)
 	}
 	for e := b.all.head; e != nil && e.msg.stored+int64(b.rules.retention) <= now; e = b.all.head {

@@ -14,13 +14,16 @@ type keyQueue struct {
 	owner      *consumer // bound consumer
 	orphaned   bool      // leases outlive a closed stream: bound to nobody, but not free
 	inFlight   int
-	delayed    bool     // next backs off: the key waits with it
+	forwarding int      // entries on their way to the dead-letter topic
 	in         *keyList // the list of deliverable keys that links it
 	prev, foll *keyQueue
 }
 
-// deliverable says whether some consumer may get the next message now.
-func (k *keyQueue) deliverable() bool { return k.next != nil && !k.delayed && !k.orphaned }
+// deliverable says whether some consumer may get the next message now. The key
+// waits while next backs off, and while the fate of an earlier one is open.
+func (k *keyQueue) deliverable() bool {
+	return k.next != nil && k.next.state == stateReady && k.forwarding == 0 && !k.orphaned
+}
 
 // afterDelivered is the entry to deliver after e. One on its way to the
 // dead-letter topic is passed over: it comes back only if that fails.

@@ -1,0 +1,274 @@
+package pubsubemu
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+	"weak"
+
+	"pgregory.net/rapid"
+)
+
+// check verifies every invariant of a backlog's structure.
+func (b *backlog) check() error {
+	unacked := 0
+	outstanding := map[*consumer]int64{}
+	for e := b.all.head; e != nil; e = b.all.after(e) {
+		if e.state != stateAcked {
+			unacked++
+		}
+		if e.state == stateLeased {
+			if b.leases[e.lease] != e {
+				return fmt.Errorf("message %d: lease %d is not its own", e.msg.id, e.lease)
+			}
+			if e.holder != nil {
+				outstanding[e.holder]++
+			}
+		}
+		if timed := e.state == stateLeased || e.state == stateDelayed; timed != (e.timer >= 0) {
+			return fmt.Errorf("message %d: state %d, timer %d", e.msg.id, e.state, e.timer)
+		}
+		if e.timer >= 0 && b.timers.entries[e.timer] != e {
+			return fmt.Errorf("message %d: timer %d is another's", e.msg.id, e.timer)
+		}
+		if queued := e.state == stateReady && e.key == nil; queued != (e.queue != nil) {
+			return fmt.Errorf("message %d: state %d, queued %v", e.msg.id, e.state, e.queue != nil)
+		}
+		if e.state != stateAcked && b.rules.ordered && e.msg.key != "" && (e.key == nil || b.keys[e.msg.key] != e.key) {
+			return fmt.Errorf("message %d is not in its key", e.msg.id)
+		}
+	}
+	if unacked != b.unacked {
+		return fmt.Errorf("%d unacked, counted %d", unacked, b.unacked)
+	}
+	for c := range b.consumers {
+		if c.messages != outstanding[c] || c.maxMessages > 0 && c.messages > c.maxMessages || c.bytes < 0 {
+			return fmt.Errorf("consumer has %d outstanding, counts %d (%d bytes) of %d", outstanding[c], c.messages, c.bytes, c.maxMessages)
+		}
+	}
+	for name, k := range b.keys {
+		if err := k.check(b); err != nil {
+			return fmt.Errorf("key %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (k *keyQueue) check(b *backlog) error {
+	inFlight, forwarding, delivered, last := 0, 0, true, uint64(0)
+	for e := k.entries.head; e != nil; e = k.entries.after(e) {
+		if e.msg.id <= last {
+			return fmt.Errorf("message %d after %d", e.msg.id, last)
+		}
+		last = e.msg.id
+		if e == k.next {
+			delivered = false
+		}
+		if e.state == stateLeased {
+			inFlight++
+		}
+		if e.state == stateForwarding {
+			forwarding++
+		}
+		waits := e.state == stateReady || e.state == stateDelayed
+		if e.state != stateForwarding && waits == delivered {
+			return fmt.Errorf("message %d: state %d, delivered %v", e.msg.id, e.state, delivered)
+		}
+	}
+	if forwarding != k.forwarding {
+		return fmt.Errorf("%d forwarding, counted %d", forwarding, k.forwarding)
+	}
+	if inFlight != k.inFlight || k.entries.n == 0 {
+		return fmt.Errorf("%d in flight, counted %d; %d entries", inFlight, k.inFlight, k.entries.n)
+	}
+	if inFlight == 0 && (k.owner != nil || k.orphaned) {
+		return fmt.Errorf("bound with nothing in flight")
+	}
+	var target *keyList
+	if k.deliverable() {
+		target = &b.free
+		if k.owner != nil {
+			target = &k.owner.keys
+		}
+	}
+	if k.in != target {
+		return fmt.Errorf("listed in %p, want %p", k.in, target)
+	}
+	return nil
+}
+
+// TestBacklog_anySequence runs random operations and checks the structure after
+// each; then one consumer must be able to drain it. P-DEL-01, P-DEL-02,
+// P-DEL-03, P-DEL-04, P-DEL-05, P-DEL-06, P-SEEK-01
+func TestBacklog_anySequence(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := rules{
+			ackDeadline: 10 * time.Second, retention: time.Hour,
+			ordered:     rapid.Bool().Draw(t, "ordered"),
+			exactlyOnce: rapid.Bool().Draw(t, "exactly once"),
+			retainAcked: rapid.Bool().Draw(t, "retain"),
+		}
+		if rapid.Bool().Draw(t, "retry") {
+			r.retry, r.minBackoff, r.maxBackoff = true, time.Second, 8*time.Second
+		}
+		if rapid.Bool().Draw(t, "dead letters") {
+			r.maxAttempts = 2
+		}
+		b := newBacklog(r)
+		now, id := int64(0), uint64(0)
+		var streams []*consumer
+		var leases []uint64
+		acked := map[uint64]bool{}
+		stream := func(t *rapid.T) *consumer {
+			if len(streams) == 0 {
+				t.Skip("no stream")
+			}
+			return rapid.SampledFrom(streams).Draw(t, "stream")
+		}
+		lease := func(t *rapid.T) uint64 {
+			if len(leases) == 0 {
+				t.Skip("no lease")
+			}
+			return rapid.SampledFrom(leases).Draw(t, "lease")
+		}
+		actions := map[string]func(*rapid.T){
+			"publish": func(t *rapid.T) {
+				var msgs []*message
+				for range rapid.IntRange(1, 4).Draw(t, "messages") {
+					id++
+					key := rapid.SampledFrom([]string{"", "k", "l"}).Draw(t, "key")
+					msgs = append(msgs, &message{id: id, size: 10, key: key, stored: now, published: time.Unix(0, now)})
+				}
+				b.add(msgs)
+				b.wakeIdle()
+			},
+			"open": func(t *rapid.T) {
+				c := newConsumer(rapid.Int64Range(0, 3).Draw(t, "most"), rapid.SampledFrom([]int64{0, 5, 25}).Draw(t, "bytes"))
+				b.open(c)
+				streams = append(streams, c)
+			},
+			"close": func(t *rapid.T) {
+				c := stream(t)
+				b.close(c, now)
+				streams = slices.DeleteFunc(streams, func(o *consumer) bool { return o == c })
+			},
+			"take": func(t *rapid.T) {
+				c := stream(t)
+				taken := b.take(c, nil, batchLimits{messages: 5, bytes: 100}, now)
+				last := map[string]uint64{}
+				for _, e := range taken {
+					if r.exactlyOnce && acked[e.msg.id] {
+						t.Fatalf("message %d delivered after its ack", e.msg.id)
+					}
+					if r.ordered && e.msg.key != "" && e.msg.id < last[e.msg.key] {
+						t.Fatalf("message %d after %d of its key", e.msg.id, last[e.msg.key])
+					}
+					last[e.msg.key] = e.msg.id
+					leases = append(leases, e.lease)
+				}
+				if len(taken) == 0 {
+					b.wait(c)
+				}
+			},
+			"ack": func(t *rapid.T) {
+				l := lease(t)
+				e := b.leases[l]
+				if b.acknowledge(l, now) == ackApplied && e != nil {
+					acked[e.msg.id] = true
+				}
+				b.wakeIdle()
+			},
+			"nack":   func(t *rapid.T) { b.nack(lease(t), now); b.wakeIdle() },
+			"extend": func(t *rapid.T) { b.extend(lease(t), now+int64(time.Minute)) },
+			"time": func(t *rapid.T) {
+				now += int64(rapid.SampledFrom([]time.Duration{time.Second, 11 * time.Second, 40 * time.Minute}).Draw(t, "pause"))
+				b.advance(now)
+			},
+			"forward": func(t *rapid.T) {
+				forwards := b.forwards
+				b.forwards = nil
+				for _, e := range forwards {
+					b.forwarded(e, rapid.Bool().Draw(t, "forwarded"))
+				}
+			},
+			"seek": func(t *rapid.T) {
+				at := time.Unix(0, rapid.Int64Range(0, now).Draw(t, "at"))
+				b.seek(func(m *message) bool { return !m.published.Before(at) }, nil)
+				clear(acked) // a replay may bring them back
+			},
+			"": func(t *rapid.T) {
+				if err := b.check(); err != nil {
+					t.Fatal(err)
+				}
+			},
+		}
+		t.Repeat(actions)
+
+		for _, c := range streams {
+			b.close(c, now)
+		}
+		drain := newConsumer(0, 0)
+		b.open(drain)
+		for round := 0; b.unacked > 0; round++ {
+			if round > 1000 {
+				t.Fatalf("%d messages cannot be drained", b.unacked)
+			}
+			for _, e := range b.forwards {
+				b.forwarded(e, true)
+			}
+			b.forwards = nil
+			for _, e := range b.take(drain, nil, batchLimits{messages: 100, bytes: 1 << 20}, now) {
+				b.acknowledge(e.lease, now)
+			}
+			now += int64(5 * time.Minute)
+			b.advance(now)
+			if err := b.check(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(b.leases)+len(b.timers.entries)+len(b.keys)+b.again.n+b.fresh.n+b.free.n+b.promises != 0 {
+			t.Fatalf("left over after draining: %+v", b)
+		}
+	})
+}
+
+func TestBacklog_ackedMessagesAreFreed(t *testing.T) { // P-DEL-01, P-PF-01
+	b := newBacklog(rules{ackDeadline: time.Minute, retention: time.Hour, ordered: true})
+	c := newConsumer(0, 0)
+	b.open(c)
+	var watched []weak.Pointer[message]
+	for i := range 100 {
+		m := &message{id: uint64(i + 1), wire: make([]byte, 100), key: []string{"", "k"}[i%2]}
+		watched = append(watched, weak.Make(m))
+		b.add([]*message{m})
+	}
+	for _, e := range b.take(c, nil, batchLimits{messages: 99, bytes: 1 << 20}, 0) {
+		b.acknowledge(e.lease, 0)
+	}
+	runtime.GC()
+	alive := 0
+	for _, w := range watched {
+		if w.Value() != nil {
+			alive++
+		}
+	}
+	if alive != 1 { // the one not taken
+		t.Errorf("%d messages alive, want 1", alive)
+	}
+	runtime.KeepAlive(b)
+}
+
+func TestBackoff_doublesUpToItsMaximum(t *testing.T) { // P-DEL-03
+	for attempts, want := range map[int32]time.Duration{
+		1: 10 * time.Second, 2: 20 * time.Second, 3: 40 * time.Second, 7: 600 * time.Second, 1 << 30: 600 * time.Second,
+	} {
+		if got := backoff(defaultMinBackoff, defaultMaxBackoff, attempts); got != want {
+			t.Errorf("after %d attempts %v, want %v", attempts, got, want)
+		}
+	}
+	if got := backoff(0, 0, 5); got != 0 {
+		t.Errorf("without a backoff %v", got)
+	}
+}
