@@ -2,11 +2,14 @@ package firestoreemu
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"path"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/dronefleet/dronefleet/internal/firestoreemu/fault"
 )
@@ -15,6 +18,10 @@ func (s *Server) interceptUnary(ctx context.Context, req any, info *grpc.UnarySe
 	method := path.Base(info.FullMethod)
 	count(&s.counters.rpcs, method)
 	s.connections.note(ctx)
+	if err := refuseUnknown(req); err != nil {
+		s.note(ctx, method, err)
+		return nil, err
+	}
 	answer, err := s.unaryUnderFaults(ctx, method, req, handle)
 	s.note(ctx, method, err)
 	return answer, err
@@ -46,14 +53,40 @@ func (s *Server) interceptStream(srv any, stream grpc.ServerStream, info *grpc.S
 
 func (s *Server) streamUnderFaults(srv any, stream grpc.ServerStream, method string, handle grpc.StreamHandler) error {
 	if !s.opts.Faults.Active() {
-		return handle(srv, stream)
+		return handle(srv, strictStream{stream})
 	}
-	faulty := &faultyStream{ServerStream: stream, server: s, method: method}
+	faulty := &faultyStream{ServerStream: strictStream{stream}, server: s, method: method}
 	err := handle(srv, faulty)
 	if fail := s.act(stream.Context(), faulty.call, fault.After); fail != nil {
 		return fail
 	}
 	return err
+}
+
+// strictStream refuses requests with fields this server does not know.
+type strictStream struct{ grpc.ServerStream }
+
+// RecvMsg receives a request.
+func (s strictStream) RecvMsg(req any) error {
+	if err := s.ServerStream.RecvMsg(req); err != nil {
+		return err
+	}
+	return refuseUnknown(req)
+}
+
+// refuseUnknown reports the first field of a request that is newer than this
+// server (E-RPC-03).
+func refuseUnknown(req any) error {
+	m, ok := req.(proto.Message)
+	if !ok {
+		return nil
+	}
+	unknown := m.ProtoReflect().GetUnknown()
+	if len(unknown) == 0 {
+		return nil
+	}
+	number, _, _ := protowire.ConsumeTag(unknown)
+	return unimplemented(fmt.Sprintf("field %d of %s", number, m.ProtoReflect().Descriptor().Name()))
 }
 
 // faultyStream applies the rules when the first request has arrived.

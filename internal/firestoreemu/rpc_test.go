@@ -1,0 +1,186 @@
+package firestoreemu
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// What is not honoured is refused, never ignored (E-RPC-03).
+func TestRPC_Unimplemented(t *testing.T) {
+	r := newRaw(t, Options{})
+	const text = "not implemented (E-RPC-03)"
+	write, err := r.rpc.Write(r.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = write.Recv()
+	wantText(t, "Write", err, codes.Unimplemented, "embedded firestore: Write "+text)
+	pipeline, err := r.rpc.ExecutePipeline(r.ctx, &pb.ExecutePipelineRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = pipeline.Recv()
+	wantText(t, "ExecutePipeline", err, codes.Unimplemented, "ExecutePipeline "+text)
+	explain, err := r.rpc.RunQuery(r.ctx, &pb.RunQueryRequest{Parent: testRoot, ExplainOptions: &pb.ExplainOptions{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = explain.Recv()
+	wantText(t, "explain", err, codes.Unimplemented, "explain_options "+text)
+	newer := &pb.CommitRequest{Database: testDatabase}
+	newer.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 999, protowire.VarintType), 1))
+	_, err = r.rpc.Commit(r.ctx, newer)
+	wantText(t, "unknown field", err, codes.Unimplemented, "field 999 of CommitRequest "+text)
+}
+
+// Databases appear on first use and are isolated; bad names are refused (E-RPC-04).
+func TestRPC_Databases(t *testing.T) {
+	ctx := testContext(t)
+	addr := serverUnderTest(t)
+	one, two := newClient(t, addr), newClient(t, addr)
+	if _, err := one.Doc("c/d").Set(ctx, fields{"n": 1}); err != nil {
+		t.Fatal(err)
+	}
+	if snap, err := two.Doc("c/d").Get(ctx); codeOf(err) != codes.NotFound {
+		t.Errorf("another project sees %v, %v", snap.Data(), err)
+	}
+	r := newRaw(t, Options{})
+	_, err := r.rpc.BeginTransaction(r.ctx, &pb.BeginTransactionRequest{Database: "nonsense"})
+	wantCode(t, "bad database", err, codes.InvalidArgument)
+}
+
+// A busy port and bad options are one clear error.
+func TestStart_Errors(t *testing.T) {
+	s := start(t, Options{})
+	for part, opts := range map[string]Options{
+		"cannot listen on Addr": {Addr: s.Addr()},
+		"not loopback":          {Addr: "0.0.0.0:0"},
+		"want host:port":        {Addr: "nonsense"},
+		"Indexes":               {Indexes: []byte("{")},
+		"Retention":             {Retention: -time.Second},
+	} {
+		_, err := Start(opts)
+		if err == nil || !strings.Contains(err.Error(), part) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%v; want one line with %q", err, part)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("second Close: %v", err)
+	}
+}
+
+// Listings page through one snapshot and show missing parents (E-RPC-01).
+func TestRPC_ListDocuments(t *testing.T) {
+	r := newRaw(t, Options{})
+	for i := range 5 {
+		r.mustCommit(nil, set(fmt.Sprint(i), int64(i)))
+	}
+	child := set("x", 1)
+	child.GetUpdate().Name = doc("ghost") + "/sub/s"
+	r.mustCommit(nil, child)
+	list := func(req *pb.ListDocumentsRequest) []string {
+		t.Helper()
+		req.Parent, req.CollectionId, req.PageSize = testRoot, "c", 2
+		var ids []string
+		for {
+			answer, err := r.rpc.ListDocuments(r.ctx, req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range answer.GetDocuments() {
+				ids = append(ids, d.GetName()[len(doc("")):])
+				if len(d.GetFields()) > 0 && req.GetMask() != nil {
+					t.Errorf("fields %v in spite of an empty mask", d.GetFields())
+				}
+			}
+			if len(ids) == 2 {
+				r.mustCommit(nil, set("00", 9)) // must not shift the pages
+			}
+			if req.PageToken = answer.GetNextPageToken(); req.PageToken == "" {
+				return ids
+			}
+		}
+	}
+	if got, want := list(&pb.ListDocumentsRequest{}), []string{"0", "1", "2", "3", "4"}; !slices.Equal(got, want) {
+		t.Errorf("documents %v, want %v", got, want)
+	}
+	got := list(&pb.ListDocumentsRequest{ShowMissing: true, Mask: &pb.DocumentMask{}})
+	if want := []string{"0", "00", "1", "2", "3", "4", "ghost"}; !slices.Equal(got, want) {
+		t.Errorf("with missing ones %v, want %v", got, want)
+	}
+	got = list(&pb.ListDocumentsRequest{OrderBy: "n desc"})
+	if want := []string{"00", "4", "3", "2", "1", "0"}; !slices.Equal(got, want) {
+		t.Errorf("ordered %v, want %v", got, want)
+	}
+	_, err := r.rpc.ListDocuments(r.ctx, &pb.ListDocumentsRequest{Parent: testRoot, CollectionId: "c", PageToken: "?"})
+	wantCode(t, "bad token", err, codes.InvalidArgument)
+}
+
+// Collection ids are those with documents, or with documents below missing ones.
+func TestRPC_ListCollectionIds(t *testing.T) {
+	r := newRaw(t, Options{})
+	deep := set("x", 1)
+	deep.GetUpdate().Name = testRoot + "/a/missing/sub/s"
+	gone := set("x", 1)
+	gone.GetUpdate().Name = testRoot + "/gone/g"
+	r.mustCommit(nil, set("d", 1), deep, gone)
+	r.mustCommit(nil, &pb.Write{Operation: &pb.Write_Delete{Delete: testRoot + "/gone/g"}})
+	for parent, want := range map[string][]string{testRoot: {"a", "c"}, testRoot + "/a/missing": {"sub"}, doc("d"): nil} {
+		answer, err := r.rpc.ListCollectionIds(r.ctx, &pb.ListCollectionIdsRequest{Parent: parent})
+		if err != nil || !slices.Equal(answer.GetCollectionIds(), want) {
+			t.Errorf("%s: %v, %v; want %v", parent, answer.GetCollectionIds(), err, want)
+		}
+	}
+}
+
+// The single-document RPCs do what their commits do (E-RPC-02).
+func TestRPC_SingleDocuments(t *testing.T) {
+	r := newRaw(t, Options{})
+	made, err := r.rpc.CreateDocument(r.ctx, &pb.CreateDocumentRequest{
+		Parent: testRoot, CollectionId: "c", DocumentId: "d", Document: &pb.Document{Fields: map[string]*pb.Value{"n": integer(1)}},
+	})
+	if err != nil || made.GetName() != doc("d") || made.GetCreateTime() == nil {
+		t.Fatalf("create: %v, %v", made, err)
+	}
+	_, err = r.rpc.CreateDocument(r.ctx, &pb.CreateDocumentRequest{Parent: testRoot, CollectionId: "c", DocumentId: "d"})
+	wantCode(t, "create again", err, codes.AlreadyExists)
+	anonymous, err := r.rpc.CreateDocument(r.ctx, &pb.CreateDocumentRequest{Parent: testRoot, CollectionId: "c"})
+	if err != nil || anonymous.GetName() == doc("") {
+		t.Errorf("create without an id: %v, %v", anonymous, err)
+	}
+	changed, err := r.rpc.UpdateDocument(r.ctx, &pb.UpdateDocumentRequest{
+		Document:   &pb.Document{Name: doc("d"), Fields: map[string]*pb.Value{"m": integer(2)}},
+		UpdateMask: &pb.DocumentMask{FieldPaths: []string{"m"}},
+	})
+	if err != nil || len(changed.GetFields()) != 2 {
+		t.Errorf("update: %v, %v; want both fields", changed, err)
+	}
+	if _, err := r.rpc.DeleteDocument(r.ctx, &pb.DeleteDocumentRequest{Name: doc("d")}); err != nil {
+		t.Error(err)
+	}
+	_, err = r.rpc.GetDocument(r.ctx, &pb.GetDocumentRequest{Name: doc("d")})
+	wantCode(t, "get deleted", err, codes.NotFound)
+}
+
+// A missing index fails the query when indexes are given, and only then (E-IX-06).
+func TestRPC_IndexCheck(t *testing.T) {
+	ctx := testContext(t)
+	for name, c := range map[string]struct {
+		indexes []byte
+		want    codes.Code
+	}{"none given": {nil, codes.OK}, "none declared": {[]byte("{}"), codes.FailedPrecondition}} {
+		client := newClient(t, start(t, Options{Indexes: c.indexes}).Addr())
+		_, err := client.Collection("c").Where("x", "==", 1).OrderBy("q", 1).Documents(ctx).GetAll()
+		wantCode(t, name, err, c.want)
+	}
+}
