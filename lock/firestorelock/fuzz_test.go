@@ -1,0 +1,66 @@
+package firestorelock
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/dronefleet/dronefleet/lock"
+)
+
+// fuzzedValue makes a field of any type Firestore can hold.
+func fuzzedValue(kind byte, s string, n int64, x float64) (any, bool) {
+	switch kind % 9 {
+	case 0:
+		return s, true
+	case 1:
+		return n, true
+	case 2:
+		return x, true
+	case 3:
+		return nil, true
+	case 4:
+		return kind > 127, true
+	case 5:
+		return []any{s, n}, true
+	case 6:
+		return map[string]any{s: x}, true
+	case 7:
+		return []byte(s), true
+	default:
+		return nil, false // absent
+	}
+}
+
+// Documents are written by others too: decoding never panics, never takes a
+// broken expiry for a live one, and never reads a broken counter as a number.
+func FuzzDecode(f *testing.F) {
+	f.Add(byte(0), byte(1), byte(0), "000000000000042", int64(1_800_000_000_000), 1.5)
+	f.Add(byte(1), byte(2), byte(8), "x", int64(-1), math.Inf(1))
+	f.Add(byte(3), byte(0), byte(2), "", int64(math.MaxInt64), math.NaN())
+	f.Add(byte(5), byte(2), byte(6), "9223372036854775808", int64(0), 1e300)
+	f.Fuzz(func(t *testing.T, id, expiry, fence byte, s string, n int64, x float64) {
+		data := make(map[string]any)
+		for field, kind := range map[string]byte{fieldLockID: id, fieldExpiresAt: expiry, fieldFence: fence} {
+			if v, ok := fuzzedValue(kind, s, n, x); ok {
+				data[field] = v
+			}
+		}
+		l := decodeLock(data)
+		if _, isInt := data[fieldExpiresAt].(int64); isInt != l.hasExpiry {
+			if v, isDouble := data[fieldExpiresAt].(float64); !isDouble || (l.hasExpiry && v != math.Trunc(v)) {
+				t.Fatalf("expiry %v: %+v", data[fieldExpiresAt], l)
+			}
+		}
+		if !l.hasExpiry && (l.liveAt(0) || l.malformed == "") {
+			t.Fatalf("%+v", l)
+		}
+		count, err := decodeCounter(data)
+		if err != nil && !errors.Is(err, lock.ErrInternal) {
+			t.Fatal(err)
+		}
+		if err == nil && count < 0 {
+			t.Fatalf("counter %d", count)
+		}
+	})
+}
