@@ -28,7 +28,7 @@ func (s *Server) Pull(ctx context.Context, req *pubsubpb.PullRequest) (*pubsubpb
 		return nil, err
 	}
 	defer sub.closePull(c)
-	limits := handOver
+	limits := largestBatch
 	limits.messages = min(limits.messages, int(req.MaxMessages))
 	var timeout <-chan time.Time
 	var response pullResponse

@@ -74,7 +74,7 @@ func (p *pullStream) send() error {
 				return err
 			}
 		}
-		room = p.sub.take(p.c, handOver, room, &response)
+		room = p.sub.take(p.c, largestBatch, room, &response)
 		if len(room) > 0 {
 			clear(room) // hold no message longer than the backlog does
 			if err := p.handOver(&response); err != nil {

@@ -2,7 +2,6 @@ package pubsubemu
 
 import (
 	"math"
-	"strconv"
 	"sync"
 	"time"
 
@@ -159,9 +158,9 @@ func (sub *subscription) open(c *consumer) error {
 	return nil
 }
 
-// batch limits: few enough bytes for every client's receive limit, few enough
-// messages that concurrent streams share a backlog.
-var handOver = batchLimits{messages: 1000, bytes: 1 << 20}
+// largestBatch is few enough bytes for every client's receive limit, and few
+// enough messages that concurrent streams share a backlog.
+var largestBatch = batchLimits{messages: 1000, bytes: 1 << 20}
 
 // take leases what c may have now into out. With nothing to hand over c is
 // lined up to be woken.
@@ -210,42 +209,6 @@ func (sub *subscription) describe() *pubsubpb.Subscription {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
 	return proto.CloneOf(sub.config)
-}
-
-// deadLetter forwards exhausted messages to the dead-letter topic.
-func (sub *subscription) deadLetter(config *pubsubpb.Subscription, exhausted []*entry) {
-	t, err := sub.server.topic("dead_letter_topic", config.DeadLetterPolicy.GetDeadLetterTopic())
-	for _, e := range exhausted {
-		forwarded := err == nil && sub.forward(t, e) == nil
-		sub.mu.Lock()
-		sub.backlog.forwarded(e, forwarded)
-		sub.unlock()
-	}
-}
-
-// Attributes the service adds to a dead-lettered message,
-// https://cloud.google.com/pubsub/docs/handling-failures.
-const (
-	deadLetterSubscription = "CloudPubSubDeadLetterSourceSubscription"
-	deadLetterProject      = "CloudPubSubDeadLetterSourceSubscriptionProject"
-	deadLetterCount        = "CloudPubSubDeadLetterSourceDeliveryCount"
-	deadLetterPublishTime  = "CloudPubSubDeadLetterSourceTopicPublishTime"
-)
-
-func (sub *subscription) forward(t *topic, e *entry) error {
-	letter := &pubsubpb.PubsubMessage{}
-	if err := proto.Unmarshal(e.msg.wire, letter); err != nil {
-		return err
-	}
-	if letter.Attributes == nil {
-		letter.Attributes = map[string]string{}
-	}
-	letter.Attributes[deadLetterSubscription] = idOf(sub.name)
-	letter.Attributes[deadLetterProject] = projectOf(sub.name)
-	letter.Attributes[deadLetterCount] = strconv.Itoa(int(e.attempts))
-	letter.Attributes[deadLetterPublishTime] = e.msg.published.UTC().Format(time.RFC3339Nano)
-	_, err := sub.server.publish(t, []*pubsubpb.PubsubMessage{letter})
-	return err
 }
 
 func (sub *subscription) journalID() uint64 { return sub.holder }

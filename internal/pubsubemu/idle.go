@@ -1,0 +1,91 @@
+package pubsubemu
+
+import (
+	"cmp"
+	"slices"
+)
+
+// open admits a consumer to the fair division.
+func (b *backlog) open(c *consumer) { b.consumers[c] = struct{}{} }
+
+// wait puts a consumer that found nothing at the end of the line.
+func (b *backlog) wait(c *consumer) {
+	if !c.waiting {
+		c.waiting = true
+		b.idle = append(b.idle, c)
+	}
+}
+
+// leave ends a Pull: its leases run on. Others are woken in case it was woken
+// for something it did not take.
+func (b *backlog) leave(c *consumer) {
+	delete(b.consumers, c)
+	b.keepPromise(c)
+	if i := slices.Index(b.idle, c); i >= 0 {
+		b.idle = slices.Delete(b.idle, i, i+1)
+	}
+	b.wakeIdle()
+}
+
+// close ends a stream: its unacked messages are redelivered at once, oldest
+// first. Exactly-once leases live on, for their acks may come by another way.
+func (b *backlog) close(c *consumer, now int64) {
+	b.leave(c)
+	var held []*entry
+	for _, e := range b.leases {
+		if e.holder == c {
+			held = append(held, e)
+		}
+	}
+	slices.SortFunc(held, func(a, b *entry) int { return cmp.Compare(a.lease, b.lease) })
+	for _, e := range held {
+		if e.state != stateLeased {
+			continue // taken back with an earlier one of its key
+		}
+		if !b.rules.exactlyOnce {
+			b.giveBack(e, now, false)
+			continue
+		}
+		e.holder = nil
+		if k := e.key; k != nil {
+			k.owner, k.orphaned = nil, true
+			b.place(k)
+		}
+	}
+	b.wakeIdle()
+}
+
+// wakeIdle wakes as many idle consumers as there is work for, the one idle
+// longest first. What a consumer is woken for is promised to it, else a busy
+// one that happens to look earlier would win every time.
+func (b *backlog) wakeIdle() {
+	if len(b.idle) == 0 {
+		return
+	}
+	kept := b.idle[:0]
+	for _, c := range b.idle {
+		own, shared := b.hasWork(c)
+		if !own && !shared {
+			kept = append(kept, c)
+			continue
+		}
+		if !own {
+			c.promised = true
+			b.promises++
+		}
+		c.waiting = false
+		c.nudge()
+	}
+	clear(b.idle[len(kept):])
+	b.idle = kept
+}
+
+// hasWork says whether c could take something from its own keys, or from what
+// is promised to nobody.
+func (b *backlog) hasWork(c *consumer) (own, shared bool) {
+	fits := func(e *entry) bool { return e != nil && c.fits(e.msg.size) }
+	own = fits(b.head(ownKeys, c))
+	shared = b.unpromised() > 0 &&
+		(fits(b.head(freeKeys, c)) || fits(b.head(redeliveries, c)) || fits(b.head(firstDeliveries, c)))
+	return own, shared
+}

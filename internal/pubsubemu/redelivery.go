@@ -1,0 +1,111 @@
+package pubsubemu
+
+import (
+	"time"
+)
+
+// giveBack ends a lease without an ack: the entry is redelivered, after a
+// backoff when asked and configured, or it has had its deliveries and goes to
+// the dead-letter topic.
+func (b *backlog) giveBack(e *entry, now int64, backOff bool) {
+	if e.key != nil {
+		b.rewind(e)
+	} else {
+		b.endLease(e)
+	}
+	if b.rules.maxAttempts > 0 && e.attempts >= b.rules.maxAttempts {
+		b.forward(e)
+		return
+	}
+	var delay time.Duration
+	if backOff && b.rules.retry {
+		delay = backoff(b.rules.minBackoff, b.rules.maxBackoff, e.attempts)
+	}
+	if delay > 0 {
+		b.delay(e, now+int64(delay))
+		return
+	}
+	b.requeue(e)
+}
+
+// forward sets e aside for the dead-letter topic. In its key it still stands
+// before the later ones, which wait until its fate is known.
+func (b *backlog) forward(e *entry) {
+	e.state = stateForwarding
+	if k := e.key; k != nil {
+		if k.next == e {
+			k.next = k.afterDelivered(e)
+		}
+		k.forwarding++
+		b.place(k)
+	}
+	b.forwards = append(b.forwards, e)
+}
+
+// forwarded ends what forward began. A message that could not be forwarded
+// goes on being delivered, as it does in production.
+func (b *backlog) forwarded(e *entry, ok bool) {
+	if e.state != stateForwarding {
+		return // purged meanwhile
+	}
+	k := e.key
+	if k != nil {
+		k.forwarding--
+	}
+	if ok {
+		b.counts.deadLettered++
+		b.unacked--
+		e.state = stateAcked
+		b.settle(e) // wherever it stands in its key: it never comes back
+	} else {
+		if k != nil && (k.next == nil || e.msg.id < k.next.msg.id) {
+			b.rewind(e)
+		}
+		b.requeue(e)
+	}
+	b.wakeIdle()
+}
+
+// delay keeps e from delivery until due, and its key with it.
+func (b *backlog) delay(e *entry, due int64) {
+	e.state = stateDelayed
+	b.timers.set(e, due)
+	if e.key != nil {
+		b.place(e.key)
+	}
+}
+
+// requeue makes an entry that was delivered before deliverable again.
+func (b *backlog) requeue(e *entry) {
+	e.state = stateReady
+	if k := e.key; k != nil {
+		b.place(k)
+		return
+	}
+	b.again.pushBack(e)
+	e.queue = &b.again
+}
+
+// rewind takes e and every later delivery of its key back, so that they are
+// delivered again in order, acked ones included.
+func (b *backlog) rewind(e *entry) {
+	k := e.key
+	for later := e; later != nil; later = k.entries.after(later) {
+		switch later.state {
+		case stateLeased:
+			b.endLease(later)
+		case stateDelayed:
+			b.timers.drop(later)
+		case stateAcked:
+			b.unacked++
+		case stateForwarding: // keeps its place; delivery resumes when its fate is known
+			continue
+		}
+		later.state = stateReady
+		if later == k.next {
+			break // nothing beyond was delivered
+		}
+	}
+	k.next = e
+	b.place(k)
+}

@@ -1,0 +1,103 @@
+package pubsubemu
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/dronefleet/dronefleet/internal/pubsubemu/filter"
+)
+
+// Seek moves a subscription to a time or to a snapshot.
+func (s *Server) Seek(_ context.Context, req *pubsubpb.SeekRequest) (*pubsubpb.SeekResponse, error) {
+	sub, err := s.subscription("subscription", req.Subscription)
+	if err != nil {
+		return nil, err
+	}
+	switch target := req.Target.(type) {
+	case *pubsubpb.SeekRequest_Time:
+		if err := target.Time.CheckValid(); err != nil {
+			return nil, invalid("time: %v", err)
+		}
+		if err := sub.seekTime(target.Time.AsTime()); err != nil {
+			return nil, err
+		}
+		return &pubsubpb.SeekResponse{}, s.sync()
+	case *pubsubpb.SeekRequest_Snapshot:
+		snap, err := s.snapshot("snapshot", target.Snapshot)
+		if err != nil {
+			return nil, err
+		}
+		if err := sub.seekSnapshot(snap); err != nil {
+			return nil, err
+		}
+		return &pubsubpb.SeekResponse{}, s.sync()
+	}
+	return nil, invalid("target: set time or snapshot")
+}
+
+// seekTime acks what was published before at and brings back what is retained
+// since: by the subscription itself, or by its topic.
+func (sub *subscription) seekTime(at time.Time) error {
+	sub.mu.Lock()
+	t := sub.topic
+	sub.mu.Unlock()
+	var extra []*message
+	if t != nil {
+		extra = t.replayable(sub.server.now())
+	}
+	return sub.seek(func(m *message) bool { return !m.published.Before(at) }, extra)
+}
+
+func (sub *subscription) seekSnapshot(snap *snapshot) error {
+	sub.mu.Lock()
+	t, isOrdered := sub.topic, sub.backlog.rules.ordered
+	sub.mu.Unlock()
+	snap.mu.Lock()
+	sameTopic := t != nil && snap.topic == t
+	held := slices.Clone(snap.messages)
+	snap.mu.Unlock()
+	if !sameTopic {
+		return status.Errorf(codes.FailedPrecondition,
+			"snapshot %s: belongs to another topic than subscription %s; seek a subscription of the same topic", snap.name, sub.name)
+	}
+	if isOrdered && !snap.ordered {
+		return status.Errorf(codes.FailedPrecondition,
+			"snapshot %s: taken of a subscription without message ordering; %s has it and could get messages out of order", snap.name, sub.name)
+	}
+	wanted := make(map[uint64]bool, len(held))
+	for _, m := range held {
+		wanted[m.id] = true
+	}
+	return sub.seek(func(m *message) bool { return wanted[m.id] }, held)
+}
+
+func (sub *subscription) seek(want func(*message) bool, extra []*message) error {
+	restorable := extra[:0]
+	for _, m := range extra {
+		if want(m) && matches(sub.filter, m) {
+			restorable = append(restorable, m)
+		}
+	}
+	sub.mu.Lock()
+	defer sub.unlock()
+	if sub.ended != nil {
+		return sub.ended
+	}
+	sub.backlog.seek(want, restorable)
+	return nil
+}
+
+// matches evaluates a filter on a stored message.
+func matches(f filter.Filter, m *message) bool {
+	if f.Everything() {
+		return true
+	}
+	decoded := &pubsubpb.PubsubMessage{}
+	return proto.Unmarshal(m.wire, decoded) == nil && f.Matches(decoded.Attributes)
+}
