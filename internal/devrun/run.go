@@ -18,6 +18,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/dispatch"
 	"github.com/dronefleet/dronefleet/internal/firestoreemu"
 	"github.com/dronefleet/dronefleet/internal/fleetsim"
+	"github.com/dronefleet/dronefleet/internal/invariant"
 	"github.com/dronefleet/dronefleet/internal/manager"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/pubsubemu"
@@ -98,6 +99,7 @@ type fleet struct {
 	outside *pubsubio.Publisher // the world's
 
 	firstTelemetry time.Duration
+	observations   []invariant.Observation
 }
 
 // open connects everything, creates topics and introduces the fleet.
@@ -180,6 +182,7 @@ func (f *fleet) run(ctx context.Context) error {
 		return f.runner.Run(ctx)
 	})
 	world.Go(func() error { f.status(ctx); return nil })
+	world.Go(func() error { f.observe(ctx); return nil })
 	err := world.Wait()
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		err = nil

@@ -68,6 +68,9 @@ func (f *fleet) history(ctx context.Context) (invariant.History, error) {
 		}
 	}
 	h.Journal = f.journal.Messages()
+	h.Observations = f.observations
+	// Commits take machine time, events carry simulated time.
+	h.ClockTolerance = time.Duration(float64(invariant.DefaultClockTolerance) * f.cfg.Speed)
 	return h, nil
 }
 
@@ -84,3 +87,32 @@ func journaled(publish dispatch.Publish, j *fleetsim.Journal) dispatch.Publish {
 		return nil
 	}
 }
+
+// observe samples the drones' documents until ctx ends, for the checker: what
+// no event records must not go back either.
+func (f *fleet) observe(ctx context.Context) {
+	store := firestoretx.New(f.world.Firestore, firestoretx.Config{Now: f.clock.Now})
+	ticker := time.NewTicker(observeEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		drones, err := store.Drones(ctx, "", firestoretx.Page{Limit: observedDrones})
+		if err != nil {
+			continue // the run is ending, or the next look succeeds
+		}
+		for _, d := range drones {
+			f.observations = append(f.observations, invariant.Observation{DroneID: d.ID, LastUpdate: d.LastUpdate})
+		}
+	}
+}
+
+// observeEvery and observedDrones bound what watching a large fleet for long
+// costs.
+const (
+	observeEvery   = 2 * time.Second
+	observedDrones = 200
+)
