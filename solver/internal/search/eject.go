@@ -6,8 +6,9 @@ package search
 
 const (
 	// squeezeSteps of ruin and recreate shake the other routes after each
-	// forced insertion.
-	squeezeSteps = 12
+	// forced insertion, each removing squeezeMean visits.
+	squeezeSteps = 3
+	squeezeMean  = 10
 	// pairLimit bounds the requests of a route of which pairs are thrown out.
 	pairLimit = 16
 )
@@ -41,8 +42,11 @@ func (c *Chain) SaveVehicles(s Schedule) {
 			scratch: make([]node, c.stride), members: make([]int32, 0, c.stride),
 		}
 	}
+	mean := c.Tuning.Mean
+	c.Tuning.Mean = squeezeMean
 	for c.dissolve(s) {
 	}
+	c.Tuning.Mean = mean
 	c.restore(c.Best)
 	c.limit = c.Best.Used
 }

@@ -13,11 +13,14 @@ type FleetOptions struct {
 // exchanges are the shares of the budget after which chains share their best.
 var exchanges = []float64{0.3, 0.5, 0.7, 0.85, 1}
 
-// fleetShare of the budget goes to saving vehicles before distance is minded.
-const (
-	fleetShare  = 0.3
-	fleetRounds = 6
-)
+// fleetRounds is how often chains that save vehicles share what they found.
+const fleetRounds = 8
+
+// fleetShare of the budget goes to saving vehicles before distance is minded:
+// the larger the instance, the more vehicles there are to save.
+func fleetShare(requests int) float64 {
+	return min(0.6, 0.2+0.0015*float64(requests))
+}
 
 // MinimizeFleet serves all requests with few vehicles, then little distance.
 func MinimizeFleet(in *Instance, o FleetOptions) *Solution {
@@ -30,12 +33,13 @@ func MinimizeFleet(in *Instance, o FleetOptions) *Solution {
 		chains[i] = NewChain(in, o.Tuning, o.Seed*1000+uint64(i))
 		chains[i].Construct(order)
 	}
+	forFleet := fleetShare(in.Requests)
 	for round := range fleetRounds {
-		to := fleetShare * float64(round+1) / fleetRounds
+		to := forFleet * float64(round+1) / fleetRounds
 		parallel(chains, func(c *Chain) { c.SaveVehicles(Schedule{To: to, Fraction: o.Fraction}) })
 		share(chains)
 	}
-	Together(chains, fleetShare, o.Fraction, nil)
+	Together(chains, forFleet, o.Fraction, nil)
 	return chains[0].Best
 }
 
