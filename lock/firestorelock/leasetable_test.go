@@ -1,0 +1,45 @@
+package firestorelock
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/lock"
+)
+
+// A lease costs far less than 1 KiB, and abandoned ones are forgotten.
+func TestLeaseTable_Memory(t *testing.T) {
+	const n = 20_000
+	var table leaseTable
+	now := time.Now()
+	put := func(i int, end time.Duration) {
+		table.put(lock.NewLockID(), held{
+			base: fmt.Sprintf("some/usual/key-%d", i), version: now, expiresAtMs: now.Add(end).UnixMilli(), deadline: now,
+		}, now.UnixMilli())
+	}
+	before := heap()
+	for i := range n {
+		put(i, time.Minute)
+	}
+	each := (heap() - before) / n
+	t.Logf("%d bytes per lease", each)
+	if each > 512 {
+		t.Errorf("%d bytes per lease", each)
+	}
+	for i := range 3 * n {
+		put(i, -time.Minute)
+	}
+	if size := len(table.leases); size > 3*n {
+		t.Errorf("%d leases are remembered, %d are live", size, n)
+	}
+}
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
