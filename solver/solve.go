@@ -206,6 +206,7 @@ func (r *run) improveClusters(routes []plannedRoute, began time.Duration) []plan
 				}
 			}
 			chain.Anneal(schedule)
+			chain.Promote()
 			steps[i] = chain.Steps
 			out[i] = pt.export(chain.Best)
 		}, func(i int) float64 { return float64(len(clusters[i].orders)) / float64(max(1, total)) })

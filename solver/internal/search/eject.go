@@ -1,5 +1,10 @@
 package search
 
+import (
+	"cmp"
+	"slices"
+)
+
 // Guided ejection (after Nagata and Kobayashi 2010): one route is dissolved and
 // its requests are forced into the others, throwing out those that were easy to
 // place so far, until none is left over.
@@ -15,7 +20,7 @@ const (
 
 // ejector is the memory of one attempt; allocated once per chain.
 type ejector struct {
-	penalty []int32 // how often a request could not be placed
+	penalty []int64 // how often a request could not be placed
 	pool    []int32 // requests without a route, last in first out
 	scratch []node
 	members []int32
@@ -23,11 +28,20 @@ type ejector struct {
 
 // ejection is the cheapest way found to make room.
 type ejection struct {
-	sum   int32
+	sum   int64
 	route int32
 	out   [2]int32 // -1: none
 	place uint32
 	ties  int
+}
+
+func (e *ejector) prepare(in *Instance) {
+	if e.penalty == nil {
+		*e = ejector{
+			penalty: make([]int64, in.Requests), pool: make([]int32, 0, in.Requests),
+			scratch: make([]node, in.stride()), members: make([]int32, 0, in.stride()),
+		}
+	}
 }
 
 // SaveVehicles dissolves routes one after another until the schedule ends. Best
@@ -36,12 +50,7 @@ func (c *Chain) SaveVehicles(s Schedule) {
 	if c.Best.BankValue > 0 {
 		return
 	}
-	if c.eject.penalty == nil {
-		c.eject = ejector{
-			penalty: make([]int32, c.in.Requests), pool: make([]int32, 0, c.in.Requests),
-			scratch: make([]node, c.stride), members: make([]int32, 0, c.stride),
-		}
-	}
+	c.eject.prepare(c.in)
 	mean := c.Tuning.Mean
 	c.Tuning.Mean = squeezeMean
 	for c.dissolve(s) {
@@ -135,18 +144,11 @@ func (c *Chain) force() {
 		return
 	}
 	e.penalty[r]++
-	x := c.makeRoom(r)
+	x := c.makeRoom(r, e.penalty)
 	if x.route < 0 {
 		e.pool = append(e.pool, r)
 	} else {
-		for _, out := range x.out {
-			if out >= 0 {
-				c.throwOut(out)
-				e.pool = append(e.pool, out)
-			}
-		}
-		c.compact(x.route)
-		c.put(r, x.route, x.place)
+		e.pool = append(e.pool, c.exchange(r, x)...)
 	}
 	c.commit()
 	for range squeezeSteps {
@@ -154,11 +156,53 @@ func (c *Chain) force() {
 	}
 }
 
+// exchange throws out what is in r's way, puts r in and returns what left.
+func (c *Chain) exchange(r int32, x ejection) []int32 {
+	n := 0
+	for n < len(x.out) && x.out[n] >= 0 {
+		c.throwOut(x.out[n])
+		n++
+	}
+	c.compact(x.route)
+	c.put(r, x.route, x.place)
+	return x.out[:n]
+}
+
+// Promote gives bank requests the place of one or two routed ones that weigh
+// less together, and those another place if there is one. The bank only gets
+// better.
+func (c *Chain) Promote() {
+	if c.in.Uniform || c.in.SpanPrice > 0 || len(c.bank) == 0 {
+		return
+	}
+	e := &c.eject
+	e.prepare(c.in)
+	e.pool = append(e.pool[:0], c.bank...)
+	slices.SortFunc(e.pool, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(c.in.Weight[b], c.in.Weight[a]), cmp.Compare(a, b))
+	})
+	c.begin()
+	for _, r := range e.pool {
+		if c.bankIndex[r] < 0 || c.settle(r, false) {
+			continue
+		}
+		x := c.makeRoom(r, c.in.Weight)
+		if x.route < 0 {
+			continue
+		}
+		for _, out := range c.exchange(r, x) {
+			c.settle(out, false)
+		}
+	}
+	c.commit()
+	c.keep()
+}
+
 // makeRoom finds the one or two requests of one route with the least penalty,
 // below that of r, without which r fits.
-func (c *Chain) makeRoom(r int32) ejection {
+func (c *Chain) makeRoom(r int32, penalty []int64) ejection {
 	e := &c.eject
-	best := ejection{sum: e.penalty[r], route: -1}
+	best := ejection{sum: penalty[r], route: -1}
 	for ro := range c.size {
 		if c.size[ro] == 2 {
 			continue
@@ -171,7 +215,7 @@ func (c *Chain) makeRoom(r int32) ejection {
 			}
 		}
 		for _, a := range e.members {
-			c.tryWithout(r, int32(ro), a, -1, e.penalty[a], &best)
+			c.tryWithout(r, int32(ro), a, -1, penalty[a], &best)
 		}
 		if best.sum <= 2 {
 			continue // no pair can be cheaper
@@ -182,7 +226,7 @@ func (c *Chain) makeRoom(r int32) ejection {
 		}
 		for i, a := range e.members {
 			for _, b := range e.members[i+1:] {
-				c.tryWithout(r, int32(ro), a, b, e.penalty[a]+e.penalty[b], &best)
+				c.tryWithout(r, int32(ro), a, b, penalty[a]+penalty[b], &best)
 			}
 		}
 	}
@@ -190,7 +234,7 @@ func (c *Chain) makeRoom(r int32) ejection {
 }
 
 // tryWithout tests whether r fits into the route without a and b.
-func (c *Chain) tryWithout(r, ro, a, b, sum int32, best *ejection) {
+func (c *Chain) tryWithout(r, ro, a, b int32, sum int64, best *ejection) {
 	if sum > best.sum || sum == best.sum && best.route < 0 {
 		return
 	}

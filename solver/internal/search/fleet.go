@@ -72,7 +72,10 @@ func share(chains []*Chain) {
 func Together(chains []*Chain, from float64, fraction func(int64) float64, report func(*Solution)) {
 	for _, x := range exchanges {
 		to := from + x*(1-from)
-		parallel(chains, func(c *Chain) { c.Anneal(Schedule{From: from, To: to, Fraction: fraction}) })
+		parallel(chains, func(c *Chain) {
+			c.Anneal(Schedule{From: from, To: to, Fraction: fraction})
+			c.Promote()
+		})
 		share(chains)
 		if report != nil {
 			report(chains[0].Best)
