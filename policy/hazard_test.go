@@ -310,6 +310,30 @@ var hazards = []hazard{
 		w.expectOrder("O1", domain.OrderDelivered, false)
 		w.expectDrone("D1", domain.DroneIdle, "")
 	}},
+	{"a route may end where the last parcel goes", func(w *world) { // F-TEL-07
+		w.with(readyDrone("D1"), openOrder("O1", 0))
+		d := plan("X", "D1", "O1")
+		d.Route = d.Route[:3]
+		w.expectOutcome(d, applied)
+		w.saysAt(60, warehouseAt, domain.DroneMoving, "M-X")
+		w.saysAt(90, hospitalsAt[0], domain.DroneDelivering, "M-X")
+		w.expectMission("M-X", domain.MissionCompleted, "")
+	}},
+	{"a drone remembers its latest failures only", func(w *world) { // F-TEL-06 e
+		w.with(readyDrone("D1"))
+		for i, id := range []domain.DecisionID{"A", "B", "C", "D", "E"} {
+			t, order := float64(i)*30, domain.OrderID("O-"+id)
+			w.says(t, domain.DroneIdle, "")
+			w.with(openOrder(order, 0))
+			d := plan(id, "D1", order)
+			d.SnapshotTime = at(t + 1)
+			w.clock(t + 2)
+			w.expectOutcome(d, applied)
+			w.says(t+29, domain.DroneIdle, "")
+		}
+		f := w.drones["D1"].FailedMissions
+		w.expect(len(f) == 4 && f[0].ID == "M-B" && f[3].ID == "M-E" && f[3].FailedAt.Equal(at(149)), "it remembers %v", f)
+	}},
 	{"idle while naming the mission keeps it until it has moved and is done", func(w *world) { // F-TEL-06 d
 		w.with(readyDrone("D1"), openOrder("O1", 0))
 		w.expectOutcome(plan("X", "D1", "O1"), applied)

@@ -21,8 +21,8 @@ func (r *recorder) failMission(b *Binding, reason domain.FailureReason) {
 		return
 	}
 	for _, id := range m.OrderIDs {
-		o, ok := b.Orders[id]
-		if !ok || o.AssignedMissionID != m.ID {
+		o := b.Orders[id]
+		if o.AssignedMissionID != m.ID {
 			continue
 		}
 		before := o
@@ -93,8 +93,8 @@ func (r *recorder) reachStops(b *Binding, at domain.Position, measured time.Time
 
 // serveStop applies what reaching a stop means for its order.
 func (r *recorder) serveStop(b *Binding, stop domain.Waypoint, measured time.Time) {
-	o, ok := b.Orders[stop.OrderID]
-	if !ok || o.AssignedMissionID != b.Mission.ID {
+	o := b.Orders[stop.OrderID]
+	if o.AssignedMissionID != b.Mission.ID {
 		return
 	}
 	before := o
