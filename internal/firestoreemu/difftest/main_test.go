@@ -7,6 +7,8 @@ import (
 	"os"
 	"strconv"
 	"testing"
+
+	"go.uber.org/goleak"
 )
 
 // official is shared by all tests: starting it takes seconds.
@@ -17,6 +19,10 @@ func TestMain(m *testing.M) {
 	chooseSeed()
 	code := m.Run()
 	official.stop()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Println(err)
+		code = 1
+	}
 	os.Exit(code)
 }
 
