@@ -27,7 +27,9 @@ type SnapshotRequest struct {
 
 // Snapshot reads, at one read time and without taking locks, all that a cycle
 // of one depot decides on: its IDLE drones with charge that were heard of
-// recently, PENDING orders not held, the warehouses and the depot.
+// recently, PENDING orders not held, the warehouses and the depot. Where there
+// is only one depot, all drones are its own; otherwise those that name it as
+// their home.
 //
 // Cost: 6 RPCs; a read per document returned.
 func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snapshot, error) {
@@ -44,16 +46,27 @@ func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snaps
 	var snap domain.Snapshot
 	err := s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
 		snap = domain.Snapshot{}
-		docs, err := tx.GetAll([]*firestore.DocumentRef{s.doc(Depots, string(req.Depot))})
+		var depots int
+		err := each(tx.Documents(s.client.Collection(Depots)), func(doc *firestore.DocumentSnapshot) error {
+			depots++
+			if doc.Ref.ID != string(req.Depot) {
+				return nil
+			}
+			var err error
+			snap.ReadTime = doc.ReadTime
+			snap.Depot, err = decodeDepot(doc)
+			return err
+		})
 		if err != nil {
-			return wrap(err, "depot %s", req.Depot)
+			return wrap(err, "depots")
 		}
-		snap.ReadTime = docs[0].ReadTime
-		if snap.Depot, err = depotCodec.decode(docs[0]); err != nil {
-			return &MalformedError{err}
+		if snap.Depot.ID == "" {
+			return wrap(ErrNotFound, "depot %s", req.Depot)
 		}
-		snap.Depot.ID = req.Depot
-		idle := s.client.Collection(Drones).Where("status", "==", string(domain.DroneIdle)).Where("homeDepotId", "==", string(req.Depot))
+		idle := s.client.Collection(Drones).Where("status", "==", string(domain.DroneIdle))
+		if depots > 1 {
+			idle = idle.Where("homeDepotId", "==", string(req.Depot))
+		}
 		err = each(tx.Documents(idle), func(doc *firestore.DocumentSnapshot) error {
 			d := decodeDrone(doc)
 			silent := snap.ReadTime.Sub(d.SeenAt)

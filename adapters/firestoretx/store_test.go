@@ -425,3 +425,30 @@ func TestStore_SnapshotOffersOnlyWhatCanBeAssigned(t *testing.T) {
 		t.Errorf("%+v", snap)
 	}
 }
+
+// F-OPT-02: the only depot plans for every drone; one of several, for its own.
+func TestStore_SnapshotOffersDronesWithoutAHomeToTheOnlyDepot(t *testing.T) {
+	f := newFleet(t)
+	f.mustReport(t, idle("D1", f.now))
+	f.mustReport(t, idle("STRAY", f.now))
+	offered := func() int {
+		snap, err := f.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: depot.ID, MinBattery: 20, MaxSilence: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(snap.Drones)
+	}
+	if n := offered(); n != 2 {
+		t.Errorf("the only depot is offered %d drones, want 2", n)
+	}
+	other := domain.Depot{ID: "DEPOT-2", Position: domain.Position{Lat: 45.76, Lon: 4.84}}
+	if err := f.Setup(t.Context(), []domain.Depot{other}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := offered(); n != 1 {
+		t.Errorf("one of two depots is offered %d drones, want its own", n)
+	}
+	if _, err := f.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: "NOWHERE"}); !errors.Is(err, firestoretx.ErrNotFound) {
+		t.Errorf("snapshot of an unknown depot: %v", err)
+	}
+}
