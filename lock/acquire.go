@@ -1,8 +1,6 @@
 package lock
 
-import (
-	"context"
-)
+import "context"
 
 // Acquire waits for the lock of a key and returns its handle: release or close
 // it. Tries are repeated on contention until the timeout or the number of
@@ -27,7 +25,7 @@ func TryAcquire(ctx context.Context, b Backend, key string, opts ...Option) (*Ha
 	if err != nil {
 		return nil, false, err
 	}
-	fail := func(e *Error) (*Handle, bool, error) { return nil, false, e.At("acquire", key, "") }
+	fail := func(err error) (*Handle, bool, error) { return nil, false, located(err, "acquire", key, "") }
 	if c.timeout <= 0 {
 		return fail(timedOut(nil))
 	}
@@ -39,7 +37,7 @@ func TryAcquire(ctx context.Context, b Backend, key string, opts ...Option) (*Ha
 	case isBudget(err):
 		return fail(timedOut(nil).withOutcomeOf(err))
 	case err != nil:
-		return fail(asError(err))
+		return fail(err)
 	case !res.OK:
 		return nil, false, nil
 	}
@@ -53,10 +51,10 @@ func TryAcquire(ctx context.Context, b Backend, key string, opts ...Option) (*Ha
 func prepare(ctx context.Context, key string, opts []Option) (config, error) {
 	c, err := newConfig(opts)
 	if err != nil {
-		return config{}, asError(err).At("acquire", key, "")
+		return config{}, located(err, "acquire", key, "")
 	}
 	if _, err := NormalizeKey(key); err != nil {
-		return config{}, asError(err).At("acquire", key, "")
+		return config{}, located(err, "acquire", key, "")
 	}
 	if ctx.Err() != nil {
 		return config{}, AbortedBy(ctx).At("acquire", key, "")

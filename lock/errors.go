@@ -137,12 +137,17 @@ func (e *Error) At(op, key, lockID string) *Error {
 	return &c
 }
 
-// asError returns err as *Error; foreign errors become Internal.
-func asError(err error) *Error {
-	if e, ok := errors.AsType[*Error](err); ok {
-		return e
+// located names operation, key and lock id in an error of a backend. An error
+// that somebody wrapped around an *Error is left as it is; foreign errors become
+// Internal.
+func located(err error, op, key, lockID string) error {
+	if e, ok := err.(*Error); ok {
+		return e.At(op, key, lockID)
 	}
-	return &Error{Code: CodeInternal, Err: err}
+	if _, ok := errors.AsType[*Error](err); ok {
+		return err
+	}
+	return (&Error{Code: CodeInternal, Err: err}).At(op, key, lockID)
 }
 
 // safeError is a constant text written by this module.

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -125,14 +126,14 @@ func (h *Handle) Extend(ctx context.Context, ttl time.Duration) (bool, error) {
 		return false, nil
 	}
 	if err := ValidateTTL(ttl); err != nil {
-		return false, asError(err).At("extend", h.key, h.lockID)
+		return false, located(err, "extend", h.key, h.lockID)
 	}
 	if !h.isActive() {
 		return false, nil
 	}
 	ok, err := h.extend(ctx, ttl)
 	if err != nil {
-		return false, asError(err).At("extend", h.key, h.lockID)
+		return false, located(err, "extend", h.key, h.lockID)
 	}
 	return ok, nil
 }
@@ -150,7 +151,7 @@ func (h *Handle) Release(ctx context.Context) (bool, error) {
 	}
 	ok, err := h.releaseOnce(ctx)
 	if err != nil {
-		return false, asError(err).At("release", h.key, h.lockID)
+		return false, located(err, "release", h.key, h.lockID)
 	}
 	return ok, nil
 }
@@ -283,7 +284,7 @@ func (h *Handle) dispose() error {
 		if err == nil {
 			return nil
 		}
-		return h.report(asError(err))
+		return h.report(err)
 	case <-expired:
 		cancel(errCloseTimeout)
 		return h.report(&Error{Code: CodeNetworkTimeout, OutcomeUnknown: true, Err: errCloseTimeout})
@@ -314,22 +315,31 @@ func (h *Handle) awaitRelease() error {
 }
 
 // report tells OnReleaseError, or the log, of a failed release.
-func (h *Handle) report(e *Error) error {
-	e = e.At("release", h.key, h.lockID)
+func (h *Handle) report(err error) error {
+	err = located(err, "release", h.key, h.lockID)
 	if h.cfg.onReleaseError == nil {
 		h.cfg.logger.Warn("lock release failed",
 			slog.String("source", SourceDisposal),
-			slog.Any("err", e))
+			slog.Any("err", printable(err)))
+		return err
+	}
+	h.tell(err)
+	return err
+}
+
+// printable is an error as it may be logged: without what others wrapped
+// around it, which may name the key.
+func printable(err error) error {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
-	h.tell(e)
-	return e
+	return err
 }
 
 // tell calls OnReleaseError; a broken callback must not break the caller.
-func (h *Handle) tell(e *Error) {
+func (h *Handle) tell(err error) {
 	defer func() { _ = recover() }()
-	h.cfg.onReleaseError(e, ReleaseFailure{Key: h.key, LockID: h.lockID, Source: SourceDisposal})
+	h.cfg.onReleaseError(err, ReleaseFailure{Key: h.key, LockID: h.lockID, Source: SourceDisposal})
 }
 
 // after is a channel that closes once d has passed; never for a negative d.

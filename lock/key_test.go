@@ -132,7 +132,7 @@ func TestKeyedHasher(t *testing.T) {
 		t.Fatal(err)
 	}
 	switch {
-	case one("k") != one("k"), one("cafe\u0301") != one("caf\u00e9"):
+	case one("cafe\u0301") != one("caf\u00e9"):
 		t.Error("not deterministic over NFC")
 	case one("k") == two("k"), one("k") == lock.HashKey("k"):
 		t.Error("the secret does not matter")

@@ -60,7 +60,7 @@ func (c config) untilFree(pause time.Duration, holderExpiresAtMs int64, now time
 // tries share one lock id, so that a try whose reply was lost is recognised.
 func acquireLoop(ctx context.Context, b Backend, key string, c config) (AcquireResult, error) {
 	req := AcquireRequest{Key: key, TTL: c.ttl, LockID: NewLockID()}
-	fail := func(e *Error) (AcquireResult, error) { return AcquireResult{}, e.At("acquire", key, "") }
+	fail := func(err error) (AcquireResult, error) { return AcquireResult{}, located(err, "acquire", key, "") }
 
 	free, stop := watch(b, key)
 	defer stop()
@@ -87,7 +87,7 @@ func acquireLoop(ctx context.Context, b Backend, key string, c config) (AcquireR
 		case isBudget(err):
 			return fail(timedOut(nil).withOutcomeOf(err))
 		case err != nil && !c.retries(err):
-			return fail(asError(err))
+			return fail(err)
 		}
 
 		remaining = c.timeout - c.clock.Now().Sub(start)

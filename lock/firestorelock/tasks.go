@@ -21,6 +21,9 @@ const (
 	operationTimeout = 60 * time.Second
 )
 
+// errNoAnswer is why a call without a deadline of its own gave up.
+var errNoAnswer error = safeText("no answer within a minute")
+
 // tasks counts running operations and background work.
 type tasks struct {
 	mu      sync.Mutex
@@ -102,7 +105,7 @@ func call[T any](ctx context.Context, b *Backend, operation func(context.Context
 		value, err := operation(opCtx)
 		if err != nil && opCtx.Err() != nil && ctx.Err() == nil {
 			// Our own bound ended it, so to the caller it is a timeout.
-			err = &lock.Error{Code: lock.CodeNetworkTimeout, OutcomeUnknown: outcomeUnknown(err), Err: err}
+			err = &lock.Error{Code: lock.CodeNetworkTimeout, OutcomeUnknown: outcomeUnknown(err), Err: errNoAnswer}
 		}
 		result <- outcome{value, err}
 	}()
