@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"cloud.google.com/go/firestore"
 
@@ -62,7 +63,8 @@ type Backend struct {
 	clock    lock.Clock
 	log      *slog.Logger
 	hash     lock.Hasher
-	guarded  bool // the server-time guard is on
+	guarded  bool          // the server-time guard is on
+	patience time.Duration // bounds every call
 
 	server   serverClock
 	leases   leaseTable
@@ -109,6 +111,7 @@ func New(c *firestore.Client, cfg Config) (*Backend, error) {
 		log:      cfg.Logger,
 		hash:     cfg.Hasher,
 		guarded:  cfg.Clock == nil && !cfg.DisableServerTimeGuard,
+		patience: operationTimeout,
 	}
 	if b.clock == nil {
 		b.clock = lock.SystemClock()

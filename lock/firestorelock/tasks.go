@@ -17,7 +17,7 @@ const (
 	// detachedTimeout bounds what is done on behalf of a caller that is gone.
 	detachedTimeout = 2 * time.Second
 
-	// operationTimeout bounds a call whose context has no deadline.
+	// operationTimeout bounds every call; a context may end it sooner.
 	operationTimeout = 60 * time.Second
 )
 
@@ -100,7 +100,7 @@ func call[T any](ctx context.Context, b *Backend, operation func(context.Context
 	result := make(chan outcome, 1)
 	go func() {
 		defer b.tasks.end()
-		opCtx, cancel := context.WithTimeout(ctx, operationTimeout)
+		opCtx, cancel := context.WithTimeout(ctx, b.patience)
 		defer cancel()
 		value, err := operation(opCtx)
 		if err != nil && opCtx.Err() != nil && ctx.Err() == nil {

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The benchmark fails by itself on two holders, a fence out of order or a
+// starved worker.
+func TestMeasure(t *testing.T) {
+	var out bytes.Buffer
+	runs := []run{
+		{keys: 1, workers: 4, processes: 1, duration: 100 * time.Millisecond},
+		{keys: 8, workers: 4, processes: 2, duration: 100 * time.Millisecond},
+	}
+	if err := measure(&out, runs); err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Count(out.String(), "\n"); lines != 4 {
+		t.Errorf("%d lines:\n%s", lines, out.String())
+	}
+}
