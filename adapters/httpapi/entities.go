@@ -11,22 +11,9 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// listing is one page as JSON: the entities under their collection's name,
-// next, if there is another page, as its parameter after, and malformed, if
-// documents could not be understood, one line each.
+// listing is one page as JSON.
 func listing[D, J any](name string, l firestoretx.Listing[D], form func(D) J) map[string]any {
-	items := entity.Each(l.Items, form)
-	if items == nil {
-		items = []J{}
-	}
-	body := map[string]any{name: items}
-	if l.Next != "" {
-		body["next"] = l.Next
-	}
-	if len(l.Malformed) > 0 {
-		body["malformed"] = entity.Each(l.Malformed, error.Error)
-	}
-	return body
+	return entity.Page(name, entity.Each(l.Items, form), l.Next, l.Malformed)
 }
 
 // drones answers GET /api/v1/drones?status=&limit=&after=.

@@ -78,6 +78,9 @@ func OpenReview(ctx context.Context, c *pubsub.Client, topic string, wait time.D
 	return r, nil
 }
 
+// Topic is the topic of the original messages.
+func (r *Review) Topic() string { return r.topic }
+
 // pull asks for letters once; none is no error.
 func (r *Review) pull(ctx context.Context, wait time.Duration) ([]*pubsubpb.ReceivedMessage, error) {
 	asking := ctx

@@ -11,9 +11,15 @@ import (
 )
 
 type grammar struct {
-	Dev     devCommand       `cmd:"" help:"Run a whole fleet in this process: embedded servers, State Manager, optimizer, simulated drones."`
-	Serve   serveCommand     `cmd:"" help:"Run the State Manager against Google Cloud or emulators."`
-	Version kong.VersionFlag `help:"Print the version."`
+	Dev         devCommand         `cmd:"" help:"Run a whole fleet in this process: embedded servers, State Manager, optimizer, simulated drones."`
+	Serve       serveCommand       `cmd:"" help:"Run the State Manager against Google Cloud or emulators."`
+	Emulators   emulatorsCommand   `cmd:"" help:"Run the embedded Firestore and Pub/Sub alone."`
+	Orders      ordersCommand      `cmd:"" help:"List, hold, release and cancel orders."`
+	Drones      dronesCommand      `cmd:"" help:"List drones, clear emergencies."`
+	Audit       auditCommand       `cmd:"" help:"Tell the story of one drone, order, mission, decision or cycle."`
+	Deadletters deadLettersCommand `cmd:"" help:"List and replay messages that were refused for good."`
+	Locks       locksCommand       `cmd:"" help:"Show the locks that are held."`
+	Version     kong.VersionFlag   `help:"Print the version."`
 }
 
 func main() {

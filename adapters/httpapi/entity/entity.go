@@ -264,6 +264,20 @@ func OfEvent(e domain.Event) Event {
 	}
 }
 
+// Page is one page of a collection: the entities under its name, next, if there
+// is another page, for its parameter after, and malformed, if documents could
+// not be understood, one line each.
+func Page[J any](name string, items []J, next string, malformed []error) map[string]any {
+	page := map[string]any{name: orEmpty(items)}
+	if next != "" {
+		page["next"] = next
+	}
+	if len(malformed) > 0 {
+		page["malformed"] = Each(malformed, error.Error)
+	}
+	return page
+}
+
 // Each converts every entry of a list.
 func Each[T, U any](in []T, convert func(T) U) []U {
 	if in == nil {

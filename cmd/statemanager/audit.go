@@ -1,0 +1,19 @@
+package main
+
+import (
+	"context"
+
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/operator"
+)
+
+type auditCommand struct {
+	desk
+	Subject operator.Subject `arg:"" help:"drone, order, mission, decision or cycle." enum:"drone,order,mission,decision,cycle"`
+	ID      string           `arg:"" help:"Which one."`
+}
+
+// Run prints the story of one entity.
+func (c *auditCommand) Run(ctx context.Context) error {
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return d.Audit(ctx, c.Subject, c.ID) })
+}

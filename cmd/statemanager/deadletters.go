@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/operator"
+)
+
+// deadLetterPatience is how long Pub/Sub has to come up with letters: the
+// service, unlike emulators, may have some and answer at first that it has none.
+const deadLetterPatience = 3 * time.Second
+
+type deadLettersCommand struct {
+	List   deadLettersList   `cmd:"" help:"List messages that were refused for good, with the reason."`
+	Replay deadLettersReplay `cmd:"" help:"Send refused messages again, once what was wrong is mended."`
+}
+
+// letters holds the flags that choose dead letters.
+type letters struct {
+	desk
+	Topic  string   `help:"Only messages of this topic: telemetry, orders or decisions." placeholder:"TOPIC"`
+	Reason string   `help:"Only those refused for this reason, such as INVALID." placeholder:"REASON"`
+	ID     []string `help:"Only these messages, by their original ids." placeholder:"MESSAGE"`
+	Limit  int      `help:"How many at most, the first published first; 0 for all." default:"0"`
+}
+
+func (c *letters) filter() (operator.LetterFilter, error) {
+	if c.Limit < 0 {
+		return operator.LetterFilter{}, fmt.Errorf("--limit is %d; give 0 or more", c.Limit)
+	}
+	return operator.LetterFilter{Topic: c.Topic, Reason: c.Reason, IDs: c.ID, Limit: c.Limit}, nil
+}
+
+type deadLettersList struct{ letters }
+
+// Run lists dead letters and leaves them where they are.
+func (c *deadLettersList) Run(ctx context.Context) error {
+	filter, err := c.filter()
+	if err != nil {
+		return err
+	}
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return d.ListDeadLetters(ctx, filter) })
+}
+
+type deadLettersReplay struct {
+	letters
+	DryRun bool `help:"Only show what would be sent."`
+}
+
+// Run sends the original messages again and deletes their letters.
+func (c *deadLettersReplay) Run(ctx context.Context) error {
+	filter, err := c.filter()
+	if err != nil {
+		return err
+	}
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return d.ReplayDeadLetters(ctx, filter, c.DryRun) })
+}

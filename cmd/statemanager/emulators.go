@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/dronefleet/dronefleet/deploy"
+	"github.com/dronefleet/dronefleet/internal/cli"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/firestoreemu"
+	"github.com/dronefleet/dronefleet/internal/pubsubemu"
+)
+
+type emulatorsCommand struct {
+	cli.Logging
+	Firestore string `help:"Where Firestore listens." default:"127.0.0.1:8081" placeholder:"HOST:PORT"`
+	Pubsub    string `help:"Where Pub/Sub listens." default:"127.0.0.1:8085" placeholder:"HOST:PORT"`
+	DataDir   string `help:"Keep everything in this directory; default memory only." placeholder:"DIR" type:"path"`
+	Indexes   string `help:"Index configuration that queries must keep to; default the fleet's own, \"off\" for none." placeholder:"FILE|off"`
+}
+
+// Run serves both emulators until interrupted.
+func (c *emulatorsCommand) Run(ctx context.Context) (err error) {
+	indexes, err := c.indexes()
+	if err != nil {
+		return err
+	}
+	log := c.Logger(os.Stderr)
+	fs, err := firestoreemu.Start(firestoreemu.Options{Addr: c.Firestore, DataDir: c.directory("firestore"), Indexes: indexes, Logger: log})
+	if err != nil {
+		return fmt.Errorf("--firestore: %w", err)
+	}
+	defer func() { err = errors.Join(err, fs.Close()) }()
+	ps, err := pubsubemu.Start(pubsubemu.Options{Addr: c.Pubsub, DataDir: c.directory("pubsub"), Logger: log})
+	if err != nil {
+		return fmt.Errorf("--pubsub: %w", err)
+	}
+	defer func() { err = errors.Join(err, ps.Close()) }()
+	fmt.Printf("export %s=%s\nexport %s=%s\n", connect.FirestoreHost, fs.Addr(), connect.PubSubHost, ps.Addr())
+	fmt.Fprintln(os.Stderr, "Both emulators serve until Ctrl-C.")
+	<-ctx.Done()
+	return nil
+}
+
+func (c *emulatorsCommand) directory(name string) string {
+	if c.DataDir == "" {
+		return ""
+	}
+	return filepath.Join(c.DataDir, name)
+}
+
+// indexes is the content of the index configuration; nil checks nothing.
+func (c *emulatorsCommand) indexes() ([]byte, error) {
+	switch c.Indexes {
+	case "":
+		return deploy.FirestoreIndexes, nil
+	case "off":
+		return nil, nil
+	}
+	data, err := os.ReadFile(c.Indexes)
+	if err != nil {
+		return nil, fmt.Errorf("--indexes: %w", err)
+	}
+	return data, nil
+}

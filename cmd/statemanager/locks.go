@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/dispatch"
+	"github.com/dronefleet/dronefleet/internal/manager"
+	"github.com/dronefleet/dronefleet/internal/operator"
+)
+
+type locksCommand struct {
+	List locksList `cmd:"" help:"List the locks that are held."`
+	Show locksShow `cmd:"" help:"Show the lock of one key."`
+}
+
+type locksList struct {
+	desk
+	Raw bool `help:"Show keys and lock ids, not their hashes alone. Keep the ids to yourself."`
+}
+
+// Run lists the live locks.
+func (c *locksList) Run(ctx context.Context) error {
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
+		known, err := d.KnownKeys(ctx, manager.SweeperKey, dispatch.CycleKey)
+		if err != nil {
+			return err
+		}
+		return d.ListLocks(ctx, c.Raw, known)
+	})
+}
+
+type locksShow struct {
+	desk
+	Key string `arg:"" help:"Key of the lock, such as optimizer:cycle:DEPOT-1."`
+	Raw bool   `help:"Show the lock id, not its hash alone. Keep it to yourself."`
+}
+
+// Run shows one lock.
+func (c *locksShow) Run(ctx context.Context) error {
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return d.ShowLock(ctx, c.Key, c.Raw) })
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/cli"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/manager"
+	"github.com/dronefleet/dronefleet/internal/operator"
+)
+
+// desk holds the flags of every operator command.
+type desk struct {
+	cli.Connection
+	JSON bool `help:"Print JSON." name:"json"`
+}
+
+// with connects and has f do the command's work.
+func (c *desk) with(ctx context.Context, f func(*operator.Desk, *connect.Clients) error) (err error) {
+	clients, clock, err := c.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, clients.Close()) }()
+	locks, err := manager.NewLocks(clients, clock, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, locks.Close(context.WithoutCancel(ctx))) }()
+	d := &operator.Desk{
+		Store: firestoretx.New(clients.Firestore, firestoretx.Config{Now: clock.Now}), Locks: locks, PubSub: clients.PubSub,
+		Now: clock.Now, Patience: deadLetterPatience, Out: os.Stdout, JSON: c.JSON,
+	}
+	if clients.Config.Emulated() {
+		d.Patience = 0
+	}
+	return f(d, clients)
+}
+
+// page holds the flags of a listing.
+type page struct {
+	Limit int    `help:"How many to list at most; 0 for all." default:"100"`
+	After string `help:"List those whose ids come after this one." placeholder:"ID"`
+}
+
+func (p page) page() (firestoretx.Page, error) {
+	if p.Limit < 0 {
+		return firestoretx.Page{}, fmt.Errorf("--limit is %d; give 0 or more", p.Limit)
+	}
+	if p.After != "" {
+		if err := domain.CheckID(p.After); err != nil {
+			return firestoretx.Page{}, fmt.Errorf("--after %w", err)
+		}
+	}
+	return firestoretx.Page{Limit: p.Limit, After: p.After}, nil
+}
+
+// checkStatus refuses a status that is none of legal; empty is fine.
+func checkStatus[T ~string](status T, legal []T) error {
+	if status == "" || slices.Contains(legal, status) {
+		return nil
+	}
+	return fmt.Errorf("--status is %q; give one of %v", status, legal)
+}
+
+type ordersCommand struct {
+	List    ordersList    `cmd:"" help:"List orders."`
+	Hold    ordersHold    `cmd:"" help:"Keep a pending order from every solve cycle."`
+	Release ordersRelease `cmd:"" help:"Offer a held order to the solve cycles again."`
+	Cancel  ordersCancel  `cmd:"" help:"Cancel an order that no drone carries yet."`
+}
+
+type ordersList struct {
+	desk
+	page
+	Status domain.OrderStatus `help:"Only orders of this status." placeholder:"STATUS"`
+	Held   bool               `help:"Only orders that wait for an operator."`
+}
+
+// Run lists orders.
+func (c *ordersList) Run(ctx context.Context) error {
+	page, err := c.page.page()
+	if err := errors.Join(err, checkStatus(c.Status, domain.OrderStatuses)); err != nil {
+		return err
+	}
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
+		return d.ListOrders(ctx, firestoretx.OrderFilter{Status: c.Status, Held: c.Held}, page)
+	})
+}
+
+// change holds the arguments of a change to one entity.
+type change struct {
+	desk
+	ID     string `arg:"" help:"Which one."`
+	Reason string `help:"Why, for the audit." required:"" placeholder:"TEXT"`
+}
+
+type ordersHold struct{ change }
+
+// Run holds an order.
+func (c *ordersHold) Run(ctx context.Context) error {
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
+		return d.HoldOrder(ctx, domain.OrderID(c.ID), c.Reason)
+	})
+}
+
+type ordersRelease struct{ change }
+
+// Run releases an order.
+func (c *ordersRelease) Run(ctx context.Context) error {
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
+		return d.ReleaseOrder(ctx, domain.OrderID(c.ID), c.Reason)
+	})
+}
+
+type ordersCancel struct{ change }
+
+// Run cancels an order.
+func (c *ordersCancel) Run(ctx context.Context) error {
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
+		return d.CancelOrder(ctx, domain.OrderID(c.ID), c.Reason)
+	})
+}
+
+type dronesCommand struct {
+	List  dronesList  `cmd:"" help:"List drones."`
+	Clear dronesClear `cmd:"" help:"Lift the latch of a drone's emergency."`
+}
+
+type dronesList struct {
+	desk
+	page
+	Status domain.DroneStatus `help:"Only drones of this status." placeholder:"STATUS"`
+}
+
+// Run lists drones.
+func (c *dronesList) Run(ctx context.Context) error {
+	page, err := c.page.page()
+	if err := errors.Join(err, checkStatus(c.Status, domain.DroneStatuses)); err != nil {
+		return err
+	}
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return d.ListDrones(ctx, c.Status, page) })
+}
+
+type dronesClear struct{ change }
+
+// Run clears a drone's emergency.
+func (c *dronesClear) Run(ctx context.Context) error {
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
+		return d.ClearDrone(ctx, domain.DroneID(c.ID), c.Reason)
+	})
+}

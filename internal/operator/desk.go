@@ -1,0 +1,119 @@
+package operator
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/lock/firestorelock"
+)
+
+// Desk is what an operator works at.
+type Desk struct {
+	Store  *firestoretx.Store
+	Locks  *firestorelock.Backend
+	PubSub *pubsub.Client
+	// Now is the fleet's clock, for times like "3s ago".
+	Now func() time.Time
+	// Patience is how long to wait for dead letters that may still come; 0
+	// takes the first empty answer, as emulators allow.
+	Patience time.Duration
+	Out      io.Writer
+	JSON     bool
+}
+
+// printJSON writes v, indented for people.
+func (d *Desk) printJSON(v any) error {
+	encoder := json.NewEncoder(d.Out)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(v)
+}
+
+// table writes aligned columns; empty cells show as "-".
+type table struct{ out *tabwriter.Writer }
+
+func (d *Desk) table(header ...string) *table {
+	t := &table{tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)}
+	t.row(header...)
+	return t
+}
+
+func (t *table) row(cells ...string) {
+	for i, c := range cells {
+		// A cell is one line whatever a message said.
+		if c = strings.Join(strings.Fields(c), " "); c == "" {
+			c = "-"
+		}
+		cells[i] = c
+	}
+	// A failure to write is kept by the writer and told by flush.
+	fmt.Fprintln(t.out, strings.Join(cells, "\t"))
+}
+
+// continued writes text below the last row, in the column after skip others.
+func (t *table) continued(skip int, text string) {
+	fmt.Fprintln(t.out, strings.Repeat("\t", skip)+"  "+text)
+}
+
+func (t *table) flush() error { return t.out.Flush() }
+
+// footer says what a page left out.
+func (d *Desk) footer(next string, malformed []error) {
+	if next != "" {
+		fmt.Fprintf(d.Out, "There are more; give --after %s\n", next)
+	}
+	for _, err := range malformed {
+		fmt.Fprintf(d.Out, "Left out: %s\n", err)
+	}
+}
+
+const clockLayout = "2006-01-02 15:04:05.000"
+
+// stamp is a moment in UTC, to the millisecond.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(clockLayout)
+}
+
+// ago is a moment as seen from now: "3s ago", "in 5m0s".
+func (d *Desk) ago(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	since := d.Now().Sub(t)
+	round := time.Second
+	if since.Abs() > time.Hour {
+		round = time.Minute
+	}
+	if since = since.Round(round); since < 0 {
+		return "in " + (-since).String()
+	}
+	return since.String() + " ago"
+}
+
+// checkID refuses an id that no entity can have.
+func checkID(kind, id string) error {
+	if err := domain.CheckID(id); err != nil {
+		return fmt.Errorf("%s id %q %w", kind, id, err)
+	}
+	return nil
+}
+
+// checkReason insists on an operator's reason, which the audit shows.
+func checkReason(reason string) error {
+	if strings.TrimSpace(reason) == "" {
+		return errors.New("--reason is blank; say why, for the audit")
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/lock"
+)
+
+// ListLocks prints the live locks: hashes of their keys and ids, or, raw, the
+// keys and ids themselves. known are keys that are no secret; their locks are
+// shown by name.
+//
+// Cost: 1 RPC; a read per lock document, live or not.
+func (d *Desk) ListLocks(ctx context.Context, raw bool, known []string) error {
+	locks, err := d.Locks.List(ctx)
+	if err != nil {
+		return err
+	}
+	if d.JSON {
+		if raw {
+			return d.printJSON(map[string]any{"locks": nonNil(locks)})
+		}
+		infos := make([]lock.Info, len(locks))
+		for i, l := range locks {
+			infos[i] = l.Info
+		}
+		return d.printJSON(map[string]any{"locks": infos})
+	}
+	if len(locks) == 0 {
+		fmt.Fprintln(d.Out, "No lock is held.")
+		return nil
+	}
+	return d.lockTable(locks, raw, known)
+}
+
+// ShowLock prints the lock of one key; that nobody holds it is an answer.
+//
+// Cost: 1 RPC, 1 read.
+func (d *Desk) ShowLock(ctx context.Context, key string, raw bool) error {
+	l, err := d.Locks.LookupRaw(ctx, lock.Query{Key: key})
+	if err != nil {
+		return err
+	}
+	switch {
+	case d.JSON && l == nil:
+		return d.printJSON(map[string]any{"locked": false})
+	case d.JSON && raw:
+		return d.printJSON(map[string]any{"locked": true, "lock": l})
+	case d.JSON:
+		return d.printJSON(map[string]any{"locked": true, "lock": l.Info})
+	case l == nil:
+		fmt.Fprintf(d.Out, "Nobody holds %s.\n", key)
+		return nil
+	}
+	return d.lockTable([]lock.RawInfo{*l}, raw, []string{key})
+}
+
+func (d *Desk) lockTable(locks []lock.RawInfo, raw bool, known []string) error {
+	isKnown := map[string]bool{}
+	for _, key := range known {
+		isKnown[key] = true
+	}
+	header := []string{"LOCK", "KEY HASH", "ID HASH", "FENCE", "ACQUIRED", "EXPIRES"}
+	if raw {
+		header = append(header, "LOCK ID")
+	}
+	t := d.table(header...)
+	for _, l := range locks {
+		name := ""
+		if raw || isKnown[l.Key] {
+			name = l.Key
+		}
+		row := []string{name, l.KeyHash, l.LockIDHash, string(l.Fence), d.ago(atMs(l.AcquiredAtMs)), d.ago(atMs(l.ExpiresAtMs))}
+		if raw {
+			row = append(row, l.LockID)
+		}
+		t.row(row...)
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	if raw {
+		fmt.Fprintln(d.Out, "Whoever has a lock id can release the lock: keep it to yourself.")
+	}
+	return nil
+}
+
+// atMs is a moment in Unix milliseconds; 0 is none.
+func atMs(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}
+
+// KnownKeys are the keys of the fleet's own locks, which are no secret: the
+// sweeper's and, per depot, the cycle's.
+//
+// Cost: 1 RPC; a read per depot.
+func (d *Desk) KnownKeys(ctx context.Context, sweeper string, cycle func(domain.DepotID) string) ([]string, error) {
+	depots, err := d.Store.Depots(ctx)
+	if err != nil {
+		return nil, err
+	}
+	keys := []string{sweeper}
+	for _, depot := range depots {
+		keys = append(keys, cycle(depot.ID))
+	}
+	return keys, nil
+}
+
+// nonNil makes an empty list one, not null.
+func nonNil[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}

@@ -1,0 +1,121 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/httpapi/entity"
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// ListOrders prints one page of orders.
+func (d *Desk) ListOrders(ctx context.Context, f firestoretx.OrderFilter, page firestoretx.Page) error {
+	l, err := d.Store.ListOrders(ctx, f, page)
+	if err != nil {
+		return err
+	}
+	if d.JSON {
+		return d.printJSON(entity.Page("orders", entity.Each(l.Items, entity.OfOrder), l.Next, l.Malformed))
+	}
+	if len(l.Items) == 0 {
+		fmt.Fprintln(d.Out, nothing("orders", string(f.Status), f.Held))
+		d.footer(l.Next, l.Malformed)
+		return nil
+	}
+	t := d.table("ORDER", "STATUS", "PRIORITY", "PRODUCT", "CREATED", "DUE", "ATTEMPTS", "FLAGS", "DRONE", "MISSION", "HELD BECAUSE")
+	for _, o := range l.Items {
+		due := d.ago(o.Deadline)
+		if o.Status.Final() {
+			due = stamp(o.Deadline)
+		}
+		t.row(string(o.ID), string(o.Status), priority(o), o.ProductType, d.ago(o.CreatedAt), due, fmt.Sprint(o.Attempts),
+			flags("held", o.Held, "late", o.Late), string(o.AssignedDroneID), string(o.AssignedMissionID), o.HeldReason)
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	d.footer(l.Next, l.Malformed)
+	return nil
+}
+
+// nothing says that a listing is empty and why it may be.
+func nothing(what, status string, held bool) string {
+	text := "No " + what
+	if status != "" {
+		text += " are " + status
+	}
+	switch {
+	case held && status != "":
+		text += " and held"
+	case held:
+		text += " are held"
+	case status == "":
+		text += " yet"
+	}
+	return text + "."
+}
+
+func priority(o domain.Order) string {
+	if o.Priority == 0 {
+		return ""
+	}
+	return o.Priority.String()
+}
+
+// flags names those that are set, given as pairs of name and value.
+func flags(pairs ...any) string {
+	var set []string
+	for i := 0; i+1 < len(pairs); i += 2 {
+		name, _ := pairs[i].(string)
+		if on, _ := pairs[i+1].(bool); on {
+			set = append(set, name)
+		}
+	}
+	return strings.Join(set, ",")
+}
+
+// HoldOrder keeps a pending order from every cycle. The error is a
+// *policy.Rejection if the order cannot be held.
+func (d *Desk) HoldOrder(ctx context.Context, id domain.OrderID, reason string) error {
+	return d.changeOrder(ctx, id, reason, d.Store.HoldOrder)
+}
+
+// ReleaseOrder offers a held order to the cycles again. The error is a
+// *policy.Rejection if it is not held.
+func (d *Desk) ReleaseOrder(ctx context.Context, id domain.OrderID, reason string) error {
+	return d.changeOrder(ctx, id, reason, d.Store.ReleaseOrder)
+}
+
+// CancelOrder cancels an order that no drone carries yet; the drone of an
+// assigned one is told by the State Managers. The error is a *policy.Rejection
+// if it is too late.
+func (d *Desk) CancelOrder(ctx context.Context, id domain.OrderID, reason string) error {
+	return d.changeOrder(ctx, id, reason, d.Store.CancelOrder)
+}
+
+func (d *Desk) changeOrder(ctx context.Context, id domain.OrderID, reason string, change func(context.Context, domain.OrderID, string) error) error {
+	if err := checkID("order", string(id)); err != nil {
+		return err
+	}
+	if err := checkReason(reason); err != nil {
+		return err
+	}
+	if err := change(ctx, id, reason); err != nil {
+		return fmt.Errorf("order %w", err)
+	}
+	o, err := d.Store.Order(ctx, id)
+	if err != nil {
+		return err
+	}
+	if d.JSON {
+		return d.printJSON(entity.OfOrder(o))
+	}
+	line := fmt.Sprintf("order %s is %s", o.ID, o.Status)
+	if o.Held {
+		line += ", held: " + o.HeldReason
+	}
+	fmt.Fprintln(d.Out, line)
+	return nil
+}
