@@ -43,10 +43,20 @@ func (b *backlog) check() error {
 	if unacked != b.unacked {
 		return fmt.Errorf("%d unacked, counted %d", unacked, b.unacked)
 	}
+	promised := 0
 	for c := range b.consumers {
+		if c.promised {
+			promised++
+		}
+		if c.waiting != slices.Contains(b.idle, c) || c.waiting && c.promised {
+			return fmt.Errorf("consumer waiting %v, promised %v, in line %v", c.waiting, c.promised, slices.Contains(b.idle, c))
+		}
 		if c.messages != outstanding[c] || c.maxMessages > 0 && c.messages > c.maxMessages || c.bytes < 0 {
 			return fmt.Errorf("consumer has %d outstanding, counts %d (%d bytes) of %d", outstanding[c], c.messages, c.bytes, c.maxMessages)
 		}
+	}
+	if promised != b.promises {
+		return fmt.Errorf("%d promised, counted %d", promised, b.promises)
 	}
 	for name, k := range b.keys {
 		if err := k.check(b); err != nil {

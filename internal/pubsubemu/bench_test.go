@@ -128,6 +128,21 @@ func BenchmarkStreamingPull(b *testing.B) {
 	b.ReportMetric(perSecond(n*b.N, total), "msg/s")
 }
 
+// BenchmarkRoundTrip is the time from the call of Publish to the arrival of the
+// message on an open stream. P-PF-01
+func BenchmarkRoundTrip(b *testing.B) {
+	t := start(b, pubsubemu.Options{})
+	topic, subscription := t.backlog(1)
+	t.ack(subscription, t.pullWait(subscription, 1)...)
+	s := t.stream(&pubsubpb.StreamingPullRequest{Subscription: subscription})
+	message := texts("m", 1)
+	b.ResetTimer()
+	for range b.N {
+		t.publish(topic, message...)
+		s.receive(1)
+	}
+}
+
 // BenchmarkBacklogLength pulls and acks 1,000 messages at a time from short
 // and long backlogs; the cost must not depend on the length. P-PF-01
 func BenchmarkBacklogLength(b *testing.B) {

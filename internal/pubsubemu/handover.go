@@ -10,7 +10,7 @@ type batchLimits struct {
 // take leases messages to c, as many as its flow control, the limits and its
 // fair share of what waits allow, and appends them to out.
 func (b *backlog) take(c *consumer, out []*entry, limits batchLimits, now int64) []*entry {
-	b.keepPromise(c)
+	b.arrive(c)
 	share := b.fairShare(c)
 	var bytes int64
 	for n := 0; n < limits.messages; n++ {
@@ -35,19 +35,31 @@ func (b *backlog) unpromised() int {
 	return max(b.again.n+b.fresh.n+b.free.n-b.promises, 0)
 }
 
-// fairShare is what c may take now of the messages any consumer could take.
+// fairShare is what c may take now of the messages any consumer could take: as
+// much as brings it level with the others that have room, in messages
+// outstanding. So a burst is split evenly, and those that ack fast get more.
+// What brings woken consumers level is kept for them, however late they come;
+// apart from that it is at least one, for the others may be busy sending.
 func (b *backlog) fairShare(c *consumer) int {
-	waiting := b.unpromised()
-	if len(b.consumers) < 2 || waiting < 2 {
+	waiting := b.again.n + b.fresh.n + b.free.n
+	if len(b.consumers) < 2 || waiting == 0 {
 		return waiting
 	}
-	able := 0
+	able, total := int64(0), int64(waiting)
 	for other := range b.consumers {
 		if other == c || other.hasRoom() {
 			able++
+			total += other.messages
 		}
 	}
-	return (waiting + able - 1) / max(able, 1)
+	level := (total + able - 1) / able
+	kept := int64(0)
+	for other := range b.consumers {
+		if other.promised {
+			kept += max(level-other.messages, 1)
+		}
+	}
+	return int(min(max(level-c.messages, 1), int64(waiting)-kept))
 }
 
 // Sources of messages, in the order a consumer turns them over.
@@ -87,14 +99,6 @@ func (b *backlog) nextFor(c *consumer, mayShare bool) (e *entry, shared bool) {
 		}
 	}
 	return nil, false
-}
-
-// keepPromise ends the reservation that waking c made.
-func (b *backlog) keepPromise(c *consumer) {
-	if c.promised {
-		c.promised = false
-		b.promises--
-	}
 }
 
 // lease hands e to c.

@@ -20,11 +20,22 @@ func (b *backlog) wait(c *consumer) {
 // for something it did not take.
 func (b *backlog) leave(c *consumer) {
 	delete(b.consumers, c)
-	b.keepPromise(c)
-	if i := slices.Index(b.idle, c); i >= 0 {
-		b.idle = slices.Delete(b.idle, i, i+1)
-	}
+	b.arrive(c)
 	b.wakeIdle()
+}
+
+// arrive takes c out of the line of the idle and ends the reservation made for
+// it: it is here to look for itself.
+func (b *backlog) arrive(c *consumer) {
+	if c.waiting {
+		c.waiting = false
+		at := slices.Index(b.idle, c)
+		b.idle = slices.Delete(b.idle, at, at+1)
+	}
+	if c.promised {
+		c.promised = false
+		b.promises--
+	}
 }
 
 // close ends a stream: its unacked messages are redelivered at once, oldest
