@@ -4,11 +4,15 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"cloud.google.com/go/firestore"
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
 // The benchmarks run against the server that FIRESTORE_EMULATOR_HOST names, else
@@ -124,4 +128,103 @@ func BenchmarkStart(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// Plain reads while 100 writers queue for one document: their speed must not
+// depend on the queue (E-PF-03). Compare with BenchmarkGet.
+func BenchmarkGetWhileWritersQueue(b *testing.B) {
+	if os.Getenv("FIRESTORE_EMULATOR_HOST") != "" {
+		b.Skip("the queue is seen from inside the server")
+	}
+	r := newRaw(b, Options{})
+	r.mustCommit(nil, set("hot", 1))
+	tx := r.begin(nil)
+	r.get(tx, "hot")
+	var writers errgroup.Group
+	for range 100 {
+		writers.Go(func() error { return r.commit(nil, set("hot", 2)) })
+	}
+	d, err := r.server.database(testDatabase)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := d.locks.AwaitWaiting(r.ctx, 100); err != nil {
+		b.Fatal(err)
+	}
+	c := clientFor(b, r.server.Addr(), "test")
+	var readers errgroup.Group
+	var done atomic.Int64
+	b.ResetTimer()
+	for range benchClients {
+		readers.Go(func() error {
+			for done.Add(1) <= int64(b.N) {
+				if _, err := c.Doc("c/hot").Get(b.Context()); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := readers.Wait(); err != nil {
+		b.Fatal(err)
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "ops/s")
+	r.mustCommit(tx)
+	if err := writers.Wait(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// Memory that 100,000 drones take, and how long a query over all of them and one
+// for a single one last.
+func BenchmarkHundredThousandDocuments(b *testing.B) {
+	const documents = 100_000
+	s := start(b, Options{})
+	d, err := s.database(testDatabase)
+	if err != nil {
+		b.Fatal(err)
+	}
+	before := liveBytes()
+	for i := range documents {
+		w := &pb.Write{Operation: &pb.Write_Update{Update: &pb.Document{
+			Name: fmt.Sprintf("%s/drones/drone%06d", testRoot, i),
+			Fields: map[string]*pb.Value{
+				"state": text("idle"), "battery": integer(int64(i % 100)), "lat": double(51.5), "lon": double(-0.1),
+				"lastUpdate": {ValueType: &pb.Value_TimestampValue{TimestampValue: timestamppb.Now()}},
+			},
+		}}}
+		if _, err := d.commitAlone(b.Context(), &pb.CommitRequest{Database: testDatabase, Writes: []*pb.Write{w}}, time.Now()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	megabytes := float64(liveBytes()-before) / 1e6
+	c := clientFor(b, s.Addr(), "test")
+	b.ResetTimer()
+	for range b.N {
+		found, err := c.Collection("drones").Where("battery", "==", 7).Where("state", "==", "idle").Limit(10).Documents(b.Context()).GetAll()
+		if err != nil || len(found) != 10 {
+			b.Fatalf("%d documents, %v", len(found), err)
+		}
+	}
+	b.StopTimer()
+	began := time.Now()
+	half := c.Collection("drones").Where("battery", ">=", 50)
+	_, err = half.NewAggregationQuery().WithCount("n").Get(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(time.Since(began).Milliseconds()), "ms/fullscan")
+	b.ReportMetric(megabytes, "MB")
+}
+
+func double(f float64) *pb.Value {
+	return &pb.Value{ValueType: &pb.Value_DoubleValue{DoubleValue: f}}
+}
+
+func liveBytes() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }

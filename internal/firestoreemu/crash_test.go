@@ -145,7 +145,10 @@ func loadUntilKilled(t *testing.T, addr string, pairs []pair, newest int64, kill
 					t.Errorf("commit time %d is not after %d of before the kill", p.time, newest)
 				}
 				if done.Add(1) == commits {
-					go kill()
+					go func() {
+						kill()
+						cancel() // whoever now waits for a connection
+					}()
 				}
 			}
 		})

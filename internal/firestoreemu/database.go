@@ -47,6 +47,17 @@ func (s *Server) database(name string) (*database, error) {
 	return d, nil
 }
 
+// allDatabases lists the databases that exist now.
+func (s *Server) allDatabases() []*database {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	all := make([]*database, 0, len(s.databases))
+	for _, d := range s.databases {
+		all = append(all, d)
+	}
+	return all
+}
+
 // emptyDatabase makes a database without documents and without a log.
 func (s *Server) emptyDatabase(name string) *database {
 	table := locks.NewTable(s.opts.Clock, locks.Limits{Wait: s.opts.Limits.LockWait, Hold: s.opts.Limits.LockHold})

@@ -42,7 +42,7 @@ func (s *Server) ListDocuments(ctx context.Context, req *pb.ListDocumentsRequest
 		return nil, err
 	}
 	defer v.close()
-	docs, err := v.run(ctx, plan)
+	docs, err := v.run(ctx, plan, true)
 	if err != nil {
 		return nil, err
 	}

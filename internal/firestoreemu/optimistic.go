@@ -77,7 +77,7 @@ func (d *database) confirm(ctx context.Context, owner *locks.Owner, tx *transact
 		}
 	}
 	for _, q := range found.queries {
-		if !slices.Equal(evaluate(q.plan, now), q.docs) {
+		if !slices.Equal(evaluate(q.plan, now, true), q.docs) {
 			return errContention
 		}
 	}

@@ -34,7 +34,7 @@ func (s *Server) PartitionQuery(_ context.Context, req *pb.PartitionQueryRequest
 		return nil, err
 	}
 	defer v.close()
-	cursors := partition(evaluate(plan, v.snapshot), int(min(req.GetPartitionCount(), 1<<20)))
+	cursors := partition(evaluate(plan, v.snapshot, true), int(min(req.GetPartitionCount(), 1<<20)))
 	part, token := pageOf(cursors, page, v.snapshot.Time)
 	return &pb.PartitionQueryResponse{Partitions: part, NextPageToken: token}, nil
 }

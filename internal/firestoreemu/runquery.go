@@ -31,7 +31,7 @@ func (s *Server) RunQuery(req *pb.RunQueryRequest, stream pb.Firestore_RunQueryS
 		return err
 	}
 	defer v.close()
-	docs, err := v.run(stream.Context(), plan)
+	docs, err := v.run(stream.Context(), plan, true)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (s *Server) RunAggregationQuery(req *pb.RunAggregationQueryRequest, stream 
 		return err
 	}
 	defer v.close()
-	docs, err := v.run(stream.Context(), aggregation.Plan())
+	docs, err := v.run(stream.Context(), aggregation.Plan(), len(aggregation.Fields()) > 0)
 	if err != nil {
 		return err
 	}
@@ -95,13 +95,13 @@ func (s *Server) RunAggregationQuery(req *pb.RunAggregationQueryRequest, stream 
 }
 
 // run locks what the plan scans, if the view locks at all, and returns the
-// plan's results in order.
-func (v *view) run(ctx context.Context, plan *query.Plan) ([]*pb.Document, error) {
+// plan's results; in order unless the caller only counts them.
+func (v *view) run(ctx context.Context, plan *query.Plan, ordered bool) ([]*pb.Document, error) {
 	held, err := v.readScan(ctx, plan)
 	if err != nil {
 		return nil, err
 	}
-	docs := evaluate(plan, v.snapshot)
+	docs := evaluate(plan, v.snapshot, ordered || v.tx != nil)
 	v.noteQuery(plan, docs)
 	if held != nil {
 		if n, limited := plan.Limit(); limited && n > 0 && len(docs) == n {
@@ -111,8 +111,9 @@ func (v *view) run(ctx context.Context, plan *query.Plan) ([]*pb.Document, error
 	return docs, v.verify()
 }
 
-// evaluate returns a plan's results in order, offset and limit applied.
-func evaluate(plan *query.Plan, snapshot *store.Snapshot) []*pb.Document {
+// evaluate returns a plan's results, offset and limit applied. Without ordered it
+// leaves out sorting where that does not decide what the results are.
+func evaluate(plan *query.Plan, snapshot *store.Snapshot, ordered bool) []*pb.Document {
 	scope := plan.Scope()
 	enough := -1 // how many matches suffice, when they come in result order
 	if n, limited := plan.Limit(); limited && byName(plan) && !scope.AllDescendants && scope.CollectionID != "" {
@@ -127,10 +128,17 @@ func evaluate(plan *query.Plan, snapshot *store.Snapshot) []*pb.Document {
 			return len(found) != enough
 		})
 	}
-	if enough < 0 {
+	if enough < 0 && (ordered || windowed(plan)) {
 		plan.Sort(found)
 	}
 	return plan.Page(found)
+}
+
+// windowed says whether a document's place among the results decides whether it
+// is one.
+func windowed(plan *query.Plan) bool {
+	_, limited := plan.Limit()
+	return limited || plan.Offset() > 0
 }
 
 // byName says whether results come in ascending name order, as a scan yields them.

@@ -30,7 +30,8 @@ type Server struct {
 	stop        chan struct{}  // closed by Close
 	running     sync.WaitGroup // serving and housekeeping
 	indexes     *index.Checker
-	file        *wal.File // nil: memory only
+	ttl         *index.Set // nil: nothing expires
+	file        *wal.File  // nil: memory only
 
 	mu        sync.RWMutex
 	databases map[string]*database
@@ -80,7 +81,7 @@ func (s *Server) prepare() error {
 		if set, err = index.Load(s.opts.Indexes); err != nil {
 			return fmt.Errorf("firestoreemu: Indexes: %w", err)
 		}
-		mode = s.opts.IndexMode
+		mode, s.ttl = s.opts.IndexMode, set
 	}
 	s.indexes = index.NewChecker(set, mode, s.opts.Logger)
 	return s.recover()
@@ -114,13 +115,7 @@ func (s *Server) keepHouse() {
 			return
 		case <-ticker.Chan():
 		}
-		s.mu.RLock()
-		all := make([]*database, 0, len(s.databases))
-		for _, d := range s.databases {
-			all = append(all, d)
-		}
-		s.mu.RUnlock()
-		for _, d := range all {
+		for _, d := range s.allDatabases() {
 			d.locks.Tick()
 			d.transactions.expireLapsed()
 		}

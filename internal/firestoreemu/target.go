@@ -57,7 +57,7 @@ func (t *target) refresh(to *store.Snapshot) []*pb.ListenResponse {
 			}
 		}
 	} else {
-		for _, doc := range evaluate(t.plan, to) {
+		for _, doc := range evaluate(t.plan, to, false) {
 			matching[doc.GetName()] = doc
 		}
 	}
@@ -88,7 +88,7 @@ func (t *target) follow(events []store.Event, to *store.Snapshot) []*pb.ListenRe
 	if len(newest) == 0 {
 		return nil
 	}
-	if t.windowed() {
+	if t.plan != nil && windowed(t.plan) {
 		return t.refresh(to)
 	}
 	var responses []*pb.ListenResponse
@@ -102,15 +102,6 @@ func (t *target) follow(events []store.Event, to *store.Snapshot) []*pb.ListenRe
 		}
 	}
 	return responses
-}
-
-// windowed says whether a document's place among the results depends on others.
-func (t *target) windowed() bool {
-	if t.plan == nil {
-		return false
-	}
-	_, limited := t.plan.Limit()
-	return limited || t.plan.Offset() > 0
 }
 
 func (t *target) matches(name string, doc *pb.Document) bool {
