@@ -311,7 +311,7 @@ func (a *acquisition) accept(ctx context.Context, res lock.AcquireResult) (lock.
 	if !res.OK || a.b.clock.Now().Before(res.Deadline) {
 		return res, nil
 	}
-	a.b.releaseInBackground(ctx, a.at, a.lockID)
+	a.b.releaseDetached(ctx, a.at, a.lockID)
 	return lock.AcquireResult{}, &lock.Error{Code: lock.CodeNetworkTimeout, Err: errLeaseOver}
 }
 
@@ -333,7 +333,7 @@ func (a *acquisition) resolve(ctx context.Context, commitErr error, tried view) 
 			if ctx.Err() == nil {
 				return a.accept(ctx, *answer)
 			}
-			a.b.releaseInBackground(ctx, a.at, a.lockID)
+			a.b.releaseDetached(ctx, a.at, a.lockID)
 			return none, lock.AbortedBy(ctx)
 		}
 		// A commit whose preconditions no longer hold can never apply. The

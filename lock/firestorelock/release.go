@@ -119,10 +119,20 @@ func (b *Backend) releaseInTransaction(ctx context.Context, t target, replyLost 
 
 // releaseInBackground gives up a lease that nobody will use.
 func (b *Backend) releaseInBackground(ctx context.Context, at address, lockID string) {
-	b.background(ctx, func(ctx context.Context) {
-		if _, err := b.release(ctx, target{lockID: lockID, at: &at}); err != nil {
-			b.log.Warn("lock left to its ttl",
-				slog.String("key_hash", b.hash(at.key)), slog.Any("err", classify(ctx, err).At("release", "", "")))
-		}
-	})
+	b.tasks.begin()
+	go func() {
+		defer b.tasks.end()
+		b.releaseDetached(ctx, at, lockID)
+	}()
+}
+
+// releaseDetached gives up a lease that nobody will use, whether or not the
+// caller is still there. A failure leaves the lock to its ttl.
+func (b *Backend) releaseDetached(ctx context.Context, at address, lockID string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), detachedTimeout)
+	defer cancel()
+	if _, err := b.release(ctx, target{lockID: lockID, at: &at}); err != nil {
+		b.log.Warn("lock left to its ttl",
+			slog.String("key_hash", b.hash(at.key)), slog.Any("err", classify(ctx, err).At("release", "", "")))
+	}
 }
