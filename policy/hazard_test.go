@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 
 	"github.com/dronefleet/dronefleet/domain"
@@ -566,6 +567,36 @@ var hazards = []hazard{
 		w.expectDrone("D1", domain.DroneUnknown, "")
 		w.expectMission("M-X", domain.MissionCompleted, "")
 	}},
+	{"a lost drone with an emergency stays one", func(w *world) { // F-TEL-08, F-TEL-09
+		w.with(readyDrone("D1"), openOrder("O1", 0))
+		w.expectOutcome(plan("X", "D1", "O1"), applied)
+		w.says(5, domain.DroneMoving, "M-X")
+		w.says(6, domain.DroneEmergency, "M-X")
+		w.says(7, domain.DroneMoving, "M-X")
+		w.clock(127)
+		w.sweep()
+		w.expectMission("M-X", domain.MissionFailed, domain.FailureContactLost)
+		w.expectDrone("D1", domain.DroneEmergency, "")
+	}},
+	{"an idle drone silent for 15 s is offered to nobody", func(w *world) { // F-TEL-09
+		w.with(readyDrone("D1")) // seen at -1
+		w.clock(13.999)
+		w.sweep()
+		w.expectDrone("D1", domain.DroneIdle, "")
+		w.clock(14)
+		w.sweep()
+		w.expectDrone("D1", domain.DroneUnknown, "")
+	}},
+	{"a binding whose mission is gone is left to the drone's word", func(w *world) { // F-TEL-09
+		d := readyDrone("D1")
+		d.Status, d.CurrentMissionID, d.MissionAcked = domain.DroneMoving, "M-gone", true
+		w.with(d)
+		w.clock(500)
+		w.sweep()
+		w.expectDrone("D1", domain.DroneMoving, "M-gone")
+		w.says(501, domain.DroneIdle, "")
+		w.expectDrone("D1", domain.DroneIdle, "")
+	}},
 	{"a backlog of reports is no sign of life now", func(w *world) { // F-TEL-09
 		w.with(readyDrone("D1"), openOrder("O1", 0))
 		w.clock(60)
@@ -637,9 +668,15 @@ var hazards = []hazard{
 		w.commit(w.setup(nil, domain.Drone{ID: "D1", HomeDepotID: "DEPOT"}, w.now))
 		w.expectDrone("D1", domain.DroneUnknown, "")
 		w.says(1, domain.DroneIdle, "")
-		w.commit(w.setup(ptr(w.drones["D1"]), domain.Drone{ID: "D1", HomeDepotID: "DEPOT-2", PayloadCapacityKg: 3}, w.now))
-		w.expectDrone("D1", domain.DroneIdle, "")
-		w.expect(w.drones["D1"].HomeDepotID == "DEPOT-2" && w.drones["D1"].PayloadCapacityKg == 3, "%+v", w.drones["D1"])
+		facts := domain.Drone{
+			ID: "D1", HomeDepotID: "DEPOT-2", ShortName: "one", BatteryCapacityMah: 9000, ConsumptionPerKm: 2,
+			MaxFlightTimeMinutes: 40, PayloadCapacityKg: 3,
+		}
+		want := w.drones["D1"]
+		want.HomeDepotID, want.ShortName, want.BatteryCapacityMah = "DEPOT-2", "one", 9000
+		want.ConsumptionPerKm, want.MaxFlightTimeMinutes, want.PayloadCapacityKg = 2, 40, 3
+		w.commit(w.setup(ptr(w.drones["D1"]), facts, w.now))
+		w.expect(reflect.DeepEqual(w.drones["D1"], want), "%+v, not %+v", w.drones["D1"], want)
 	}},
 	{"a plan that lands with exactly the reserve is flown", func(w *world) { // F-DEC-02
 		d := readyDrone("D1")

@@ -181,3 +181,21 @@ func orderDifference(before, after domain.Order, known bool, reason string, note
 	}
 	return strings.Join(parts, " ")
 }
+
+// TestOrderPolicy_NeedsBinding shows that a mission is asked for only where an
+// order is cancelled that is in one.
+func TestOrderPolicy_NeedsBinding(t *testing.T) {
+	p := DefaultOrderPolicy()
+	for _, cancel := range []bool{false, true} {
+		req := domain.OrderRequest{ID: "O1", Cancel: cancel}
+		if p.NeedsBinding(nil, req) {
+			t.Errorf("a mission is asked for an order that does not exist, cancel %t", cancel)
+		}
+		for _, s := range domain.OrderStatuses {
+			want := cancel && s == domain.OrderAssigned
+			if got := p.NeedsBinding(&domain.Order{ID: "O1", Status: s}, req); got != want {
+				t.Errorf("%s, cancel %t: %t", s, cancel, got)
+			}
+		}
+	}
+}

@@ -165,6 +165,9 @@ func (w *world) request(req domain.OrderRequest) error {
 	})
 	w.commit(change)
 	after := w.orders[req.ID]
+	if after.Status == domain.OrderPending && after.ContentHash != before.ContentHash && !after.PendingSince.Equal(w.now) {
+		w.violated("order %s has new content, and is pending since %s", req.ID, after.PendingSince)
+	}
 	if known && after.Status == domain.OrderPending && before.Status != domain.OrderPending && before.Status != "" { // F-ORD-02
 		w.violated("a message made order %s PENDING that was %s", req.ID, before.Status)
 	}
