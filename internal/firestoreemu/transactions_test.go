@@ -236,6 +236,27 @@ func TestTransaction_RetryKeepsAge(t *testing.T) {
 	wantCode(t, "younger", r.commit(younger, set("d", 4)), codes.Aborted)
 }
 
+// A retry whose earlier attempt is still open, because its rollback was lost,
+// does not wait for it; two retries of one attempt do not block each other
+// (E-TX-07, E-TX-08).
+func TestTransaction_RetryOfOpenAttempt(t *testing.T) {
+	r := newRaw(t, Options{})
+	r.mustCommit(nil, set("d", 1))
+	zombie := r.begin(nil)
+	r.get(zombie, "d")
+	retry := r.begin(zombie)
+	r.get(retry, "d")
+	r.mustCommit(retry, set("d", 2))
+	wantCode(t, "the earlier attempt", r.commit(zombie, set("d", 3)), codes.Aborted)
+
+	one, two := r.begin(zombie), r.begin(zombie)
+	r.get(one, "d")
+	r.get(two, "d")
+	outcome := r.commitBlocks(1, one, set("d", 4))
+	r.mustCommit(two, set("d", 5))
+	wantCode(t, "one", outcome(), codes.Aborted)
+}
+
 // A wounded transaction answers ABORTED to everything until it is rolled back;
 // so nobody sees half of a newer state (E-TX-10, E-TX-11, E-GO-06).
 func TestTransaction_Wounded(t *testing.T) {

@@ -31,6 +31,7 @@ const (
 // sees it. All fields are guarded by the table's mutex.
 type Owner struct {
 	age       uint64 // rank by first lock request; 0 before it; smaller is older
+	attempt   uint64 // tells owners of one inherited age apart
 	phase     phase
 	cause     error // set when phase == ended
 	shared    map[string]struct{}
@@ -47,7 +48,15 @@ type Owner struct {
 // one of its own at its first lock request when age is 0.
 func NewOwner(age uint64) *Owner { return &Owner{age: age} }
 
-func (o *Owner) olderThan(other *Owner) bool { return o.age < other.age }
+// olderThan ranks owners, no two alike. Of two attempts with one age the later
+// one counts as older: its client has given up the other, which may still hold
+// locks because its rollback was lost.
+func (o *Owner) olderThan(other *Owner) bool {
+	if o.age != other.age {
+		return o.age < other.age
+	}
+	return o.attempt > other.attempt
+}
 
 // holdsAny says whether the owner has any lock.
 func (o *Owner) holdsAny() bool { return len(o.shared) > 0 || len(o.ranges) > 0 }

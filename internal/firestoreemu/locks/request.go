@@ -53,9 +53,9 @@ func touchesAny(scan Range, changes []Change) bool {
 // byAge sorts requests oldest owner first.
 func byAge(a, b *request) int {
 	switch {
-	case a.owner.age < b.owner.age:
+	case a.owner.olderThan(b.owner):
 		return -1
-	case a.owner.age > b.owner.age:
+	case b.owner.olderThan(a.owner):
 		return 1
 	}
 	return 0

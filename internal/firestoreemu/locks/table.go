@@ -35,6 +35,7 @@ type Table struct {
 
 	mu         sync.Mutex
 	lastAge    uint64
+	attempts   uint64
 	entries    map[string]*entry
 	ranges     map[*HeldRange]struct{}
 	committing map[*Owner]struct{} // owners with exclusive locks
@@ -214,6 +215,10 @@ func (t *Table) acquire(ctx context.Context, r *request) error {
 		defer t.mu.Unlock()
 		t.noteLostUpgrade(r)
 		return cmp.Or(o.cause, ErrEnded)
+	}
+	if o.attempt == 0 {
+		t.attempts++
+		o.attempt = t.attempts
 	}
 	if o.age == 0 {
 		t.lastAge++

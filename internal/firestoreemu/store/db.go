@@ -118,7 +118,7 @@ func (db *DB) publish(changes []Change, at int64) {
 	for w := range db.watchers {
 		w.notify(changes, at)
 	}
-	db.forget()
+	db.forget(64 + 2*len(changes)) // more than this commit can add
 }
 
 // record returns the name's record, made and indexed if need be. Callers hold mu.
@@ -145,8 +145,8 @@ func (db *DB) record(name string) *record {
 }
 
 // forget drops versions that are older than the retention and that no open
-// snapshot needs. It does a bounded amount of work per commit.
-func (db *DB) forget() {
+// snapshot needs, at most so many at once.
+func (db *DB) forget(most int) {
 	horizon := db.now() - db.retention
 	if len(db.superseded) == 0 || db.superseded[0].time > horizon {
 		return
@@ -154,7 +154,6 @@ func (db *DB) forget() {
 	for s := range db.snapshots {
 		horizon = min(horizon, s.Time)
 	}
-	const most = 64
 	done := 0
 	for _, s := range db.superseded[:min(most, len(db.superseded))] {
 		if s.time > horizon {

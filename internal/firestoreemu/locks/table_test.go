@@ -1,0 +1,216 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// cells is shared state that only the lock table protects.
+type cells struct {
+	table *Table
+	value [4]atomic.Int64
+	busy  [4]atomic.Int32 // writers inside
+}
+
+func name(i int) string { return fmt.Sprintf("cell%d", i) }
+
+// all is the range of a scan over every cell.
+type all struct{}
+
+func (all) Touches(Change) bool { return true }
+
+// Random owners read, scan and write a few cells at the same time. Nobody waits
+// for ever, writers are alone, and what an owner has read stays as it was for as
+// long as the owner has not been aborted (E-TX-08, E-TX-11).
+func TestTable_RandomOwners(t *testing.T) {
+	c := &cells{table: NewTable(clockwork.NewRealClock(), Limits{})}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	const workers, rounds = 12, 300
+	var committed, wounded atomic.Int64
+	var group sync.WaitGroup
+	for id := range workers {
+		group.Go(func() {
+			random := rand.New(rand.NewPCG(7, uint64(id)))
+			for range rounds {
+				age := uint64(0)
+				for {
+					o := NewOwner(age)
+					err := c.attempt(ctx, o, random)
+					age = c.table.Age(o)
+					c.table.End(o)
+					if err == nil {
+						committed.Add(1)
+						break
+					}
+					if !errors.Is(err, ErrWounded) {
+						t.Errorf("an attempt failed: %v", err)
+						return
+					}
+					wounded.Add(1)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if got := committed.Load(); got != workers*rounds {
+		t.Errorf("%d of %d owners committed", got, workers*rounds)
+	}
+	t.Logf("%d commits, %d wounds, %+v", committed.Load(), wounded.Load(), c.table.Stats())
+	if n := len(c.table.entries) + len(c.table.ranges) + len(c.table.waiting) + len(c.table.committing) + len(c.table.scanQueue); n != 0 {
+		t.Errorf("%d entries are left over in the table", n)
+	}
+}
+
+// attempt reads some cells, or all by a scan, writes some, and checks that what
+// it read did not change meanwhile.
+func (c *cells) attempt(ctx context.Context, o *Owner, random *rand.Rand) error {
+	read := map[int]int64{}
+	if random.IntN(5) == 0 {
+		if _, err := c.table.ShareRange(ctx, o, all{}); err != nil {
+			return err
+		}
+		for i := range c.value {
+			read[i] = c.value[i].Load()
+		}
+	}
+	for range random.IntN(3) {
+		i := random.IntN(len(c.value))
+		if err := c.table.Share(ctx, o, []string{name(i)}); err != nil {
+			return err
+		}
+		if _, again := read[i]; !again {
+			read[i] = c.value[i].Load()
+		}
+	}
+	var names []string
+	var written []int
+	for _, i := range random.Perm(len(c.value))[:random.IntN(3)] {
+		written = append(written, i)
+		names = append(names, name(i))
+	}
+	err := c.table.Exclude(ctx, o, names, func() ([]Change, error) {
+		changes := make([]Change, len(names))
+		for i := range names {
+			changes[i].Name = names[i]
+		}
+		return changes, nil
+	})
+	if err != nil {
+		return err
+	}
+	// From here on the owner cannot be wounded, so its reads must still hold.
+	for i, seen := range read {
+		if now := c.value[i].Load(); now != seen {
+			return fmt.Errorf("cell %d changed from %d to %d under its reader", i, seen, now)
+		}
+	}
+	for _, i := range written {
+		if c.busy[i].Add(1) != 1 {
+			return fmt.Errorf("two writers of cell %d", i)
+		}
+		c.value[i].Add(1)
+	}
+	for _, i := range written {
+		c.busy[i].Add(-1)
+	}
+	return nil
+}
+
+// A queue for one name is served oldest first (E-TX-08).
+func TestTable_OldestFirst(t *testing.T) {
+	table := NewTable(clockwork.NewRealClock(), Limits{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	holder := NewOwner(0)
+	if err := table.Share(ctx, holder, []string{"d"}); err != nil {
+		t.Fatal(err)
+	}
+	const waiters = 20
+	order := make(chan uint64, waiters)
+	owners := make([]*Owner, waiters)
+	var group sync.WaitGroup
+	for i := range owners {
+		owners[i] = NewOwner(uint64(2 + (i*7)%waiters)) // ages in a mixed order
+		group.Go(func() {
+			if err := table.Exclude(ctx, owners[i], []string{"d"}, nothing); err != nil {
+				t.Errorf("owner %d: %v", i, err)
+				return
+			}
+			order <- owners[i].age
+			table.End(owners[i])
+		})
+	}
+	if err := table.AwaitWaiting(ctx, waiters); err != nil {
+		t.Fatal(err)
+	}
+	table.End(holder)
+	group.Wait()
+	close(order)
+	last := uint64(0)
+	for age := range order {
+		if age < last {
+			t.Errorf("age %d was served after age %d", age, last)
+		}
+		last = age
+	}
+}
+
+func nothing() ([]Change, error) { return nil, nil }
+
+// On a hot name a newcomer without locks lets the holder finish; one with locks
+// does not wait, so courtesy never makes a circle.
+func TestTable_Courtesy(t *testing.T) {
+	table := NewTable(clockwork.NewRealClock(), Limits{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	d := []string{"d"}
+	a, b := NewOwner(0), NewOwner(0)
+	for _, o := range []*Owner{a, b} {
+		if err := table.Share(ctx, o, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := table.Exclude(ctx, a, d, nothing); err != nil { // wounds b
+		t.Fatal(err)
+	}
+	table.End(a)
+	if err := table.Exclude(ctx, b, d, nothing); !errors.Is(err, ErrWounded) { // b has lost its upgrade: d is hot
+		t.Fatalf("b: %v, want wounded", err)
+	}
+	holder, busy := NewOwner(0), NewOwner(0)
+	if err := table.Share(ctx, holder, d); err != nil {
+		t.Fatal(err)
+	}
+	if err := table.Share(ctx, busy, []string{"other"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := table.Share(ctx, busy, d); err != nil {
+		t.Fatal(err)
+	}
+	waits := table.Stats().Waits
+	if waits != 0 {
+		t.Errorf("%d waits, want none by owners with locks", waits)
+	}
+	table.End(busy)
+	done := make(chan error, 1)
+	go func() { done <- table.Share(ctx, NewOwner(0), d) }()
+	if err := table.AwaitWaiting(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	table.End(holder)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
