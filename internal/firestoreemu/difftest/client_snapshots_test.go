@@ -30,6 +30,33 @@ func TestClient_documentSnapshots(t *testing.T) {
 	next("deleted", nil)
 }
 
+func TestClient_limitedSnapshots(t *testing.T) {
+	s := newSuite(t)
+	for i, id := range []string{"a", "b", "c"} {
+		s.set(id, fields{"n": i})
+	}
+	it := s.coll.OrderBy("n", firestore.Desc).Limit(2).Snapshots(s.ctx)
+	defer it.Stop()
+	next := func(what, want string) {
+		t.Helper()
+		snapshot, err := it.Next()
+		s.must(what, err)
+		docs, err := snapshot.Documents.GetAll()
+		s.must(what, err)
+		if got := fmt.Sprint(idsOf(docs)); got != want {
+			t.Errorf("%s: got %s, want %s", what, got, want)
+		}
+	}
+	next("at first", "[c b]")
+	s.set("c", fields{"n": 10})
+	next("changed in place", "[c b]")
+	s.set("a", fields{"n": 20})
+	next("one pushes out another", "[a c]")
+	_, err := s.coll.Doc("a").Delete(s.ctx)
+	s.must("delete", err)
+	next("the next moves up", "[c b]")
+}
+
 func TestClient_querySnapshots(t *testing.T) {
 	s := newSuite(t)
 	s.set("a", fields{"n": 1})

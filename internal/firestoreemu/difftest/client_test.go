@@ -36,6 +36,7 @@ func newSuite(t *testing.T) suite {
 	if addr == "" {
 		addr = startEmbedded(t)
 	}
+	t.Setenv("FIRESTORE_EMULATOR_HOST", "") // or the client would dial by itself
 	conn, err := dial(addr)
 	if err != nil {
 		t.Fatal(err)
