@@ -3,7 +3,6 @@ package firestoretx
 import (
 	"fmt"
 	"reflect"
-	"slices"
 	"time"
 
 	"cloud.google.com/go/firestore"
@@ -266,15 +265,4 @@ func structs[T, E any](name string, c codec[E], at func(*T) *[]E) field[T] {
 			return nil
 		},
 	}
-}
-
-// names lists the document fields of a codec, for the documentation and for
-// the check against the index configuration.
-func (c codec[T]) names() []string {
-	var names []string
-	for _, f := range c {
-		names = append(names, f.name)
-	}
-	slices.Sort(names)
-	return names
 }

@@ -37,7 +37,8 @@ func (s *Store) OwedCommands(ctx context.Context, grace time.Duration) ([]domain
 //
 // Cost: 1 RPC for all; one each when some mission's document is gone.
 func (s *Store) MarkCommandsPublished(ctx context.Context, missions []domain.Mission) error {
-	batch := s.client.Batch() //nolint:staticcheck // one commit for all, without a transaction
+	//lint:ignore SA1019 one commit for all, without a transaction
+	batch := s.client.Batch()
 	for _, m := range missions {
 		batch.Update(s.doc(Missions, string(m.ID)), s.publishedUpdates(m))
 	}

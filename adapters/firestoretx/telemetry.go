@@ -167,7 +167,8 @@ func (b *telemetryBatch) fail(drones []domain.DroneID, err error) {
 // nothing was written.
 func (b *telemetryBatch) commitMoves(ctx context.Context, moved moves) bool {
 	a := b.applier
-	batch := a.store.client.Batch() //nolint:staticcheck // the only atomic write with preconditions that needs no transaction
+	//lint:ignore SA1019 the only atomic write with preconditions that needs no transaction
+	batch := a.store.client.Batch()
 	for _, m := range moved {
 		ref := a.store.doc(Drones, string(m.after.Drone.ID))
 		batch.Update(ref, droneCodec.updates(m.before.binding.Drone, m.after.Drone), firestore.LastUpdateTime(m.before.version))

@@ -34,8 +34,9 @@ type telemetryPipeline struct {
 // report is a decoded message on its way to a commit.
 type report struct {
 	domain.Telemetry
-	lease time.Time // until when its message is ours
-	msg   *pubsub.Message
+	lease  time.Time // until when its message is ours
+	urgent bool      // changes more than its drone's whereabouts
+	msg    *pubsub.Message
 }
 
 // telemetryShard gathers the reports of its drones and commits them: at once
@@ -140,14 +141,14 @@ func (s *telemetryShard) drain() {
 // add files a report under its drone and dates the drone's next commit.
 func (s *telemetryShard) add(r report) {
 	id := r.DroneID
+	r.urgent = s.applier.Urgent(r.Telemetry)
 	s.waiting[id] = append(s.waiting[id], r)
-	now := time.Now()
 	due, waits := s.due[id]
 	if !waits {
 		due = s.written[id].Add(s.coalesce).Truncate(tick).Add(tick)
 	}
-	if s.applier.Urgent(r.Telemetry) {
-		due = earliest(due, now.Add(s.gather))
+	if r.urgent {
+		due = earliest(due, time.Now().Add(s.gather))
 	}
 	s.due[id] = due
 	s.next = earliest(s.next, due)
@@ -209,6 +210,9 @@ func (s *telemetryShard) commitSome(batch []report) {
 				continue
 			}
 			s.settle(context.WithoutCancel(ctx), left[i].msg, err)
+			if err == nil {
+				s.timeClass(left[i])
+			}
 		}
 		left = again
 		return transient
@@ -216,6 +220,21 @@ func (s *telemetryShard) commitSome(batch []report) {
 	for _, r := range left {
 		s.settle(context.WithoutCancel(ctx), r.msg, err)
 	}
+}
+
+// Kinds of latency beside the topic's own: the two tiers of telemetry.
+const (
+	LatencyStatus   = "telemetry_status"
+	LatencyPosition = "telemetry_position"
+)
+
+// timeClass records how long an applied report took, by its tier.
+func (s *telemetryShard) timeClass(r report) {
+	kind := LatencyPosition
+	if r.urgent {
+		kind = LatencyStatus
+	}
+	s.meter.Latency(kind).Record(s.now().Sub(r.msg.PublishTime))
 }
 
 // forget drops the times of drones that have nothing to say.

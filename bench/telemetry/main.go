@@ -1,0 +1,325 @@
+// Command telemetry measures how many reports the State Manager commits, what
+// each costs in Firestore, and how long it takes, against a plain worker that
+// spends a transaction on every message. Both run over the embedded servers (or
+// the emulators named in the environment) in one process with the publisher.
+//
+//	go run ./bench/telemetry                      # both workers on one backlog, then the sustained load
+//	go run ./bench/telemetry --drones 10000 --hz 1
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"sync"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/cli"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/firestoreemu"
+	"github.com/dronefleet/dronefleet/internal/manager"
+	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/pubsubemu"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+)
+
+type command struct {
+	Drones   int           `help:"Size of the fleet." default:"2000"`
+	Hz       float64       `help:"Reports per drone and second of the sustained load." default:"5"`
+	Duration time.Duration `help:"How long the sustained load lasts." default:"60s"`
+	Backlog  int           `help:"Reports the grouped worker drains; the plain one gets a twentieth." default:"200000"`
+	Changes  int           `help:"Every how many reports of a drone change its status." default:"50"`
+	Burst    float64       `help:"Times the load by this for the first half of the run, then let it drain." default:"1"`
+	Profile  string        `help:"Write a CPU profile of the run to this file." placeholder:"FILE"`
+	Skip     []string      `help:"Parts to leave out: plain, drain, sustain." placeholder:"PART"`
+}
+
+func main() {
+	cli.Main(&command{}, "Measures the State Manager's telemetry path against a plain worker.")
+}
+
+// Run runs the parts and prints a table.
+func (c *command) Run(ctx context.Context) error {
+	if c.Profile != "" {
+		out, err := os.Create(c.Profile)
+		if err != nil {
+			return fmt.Errorf("--profile: %w", err)
+		}
+		defer out.Close()
+		if err := pprof.StartCPUProfile(out); err != nil {
+			return fmt.Errorf("--profile: %w", err)
+		}
+		defer pprof.StopCPUProfile()
+	}
+	skip := map[string]bool{}
+	for _, part := range c.Skip {
+		skip[part] = true
+	}
+	fmt.Printf("%d drones, every %d. report changes a status; %d processors\n\n", c.Drones, c.Changes, runtime.GOMAXPROCS(0))
+	fmt.Printf("%-24s %10s %12s %8s %8s %8s %12s %12s %8s\n", "", "messages", "messages/s", "RPCs", "reads", "writes", "p99 status", "p99 position", "heap")
+	var plain, grouped float64
+	var err error
+	if !skip["plain"] {
+		if plain, err = c.drain(ctx, "plain, backlog", c.Backlog/20, runPlain); err != nil {
+			return err
+		}
+	}
+	if !skip["drain"] {
+		if grouped, err = c.drain(ctx, "grouped, backlog", c.Backlog, runGrouped); err != nil {
+			return err
+		}
+	}
+	if plain > 0 && grouped > 0 {
+		fmt.Printf("%-24s %23.1f\n", "grouped / plain", grouped/plain)
+	}
+	if skip["sustain"] {
+		return nil
+	}
+	return c.sustain(ctx)
+}
+
+// worker settles telemetry until its context ends.
+type worker func(ctx context.Context, clients *connect.Clients) error
+
+func runGrouped(ctx context.Context, clients *connect.Clients) error {
+	m, err := manager.New(clients, simclock.Real(), manager.Config{}, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	if err != nil {
+		return err
+	}
+	return m.Run(ctx)
+}
+
+// runPlain is the State Manager as one would write it first: every message is
+// a transaction of its own.
+func runPlain(ctx context.Context, clients *connect.Clients) error {
+	store := firestoretx.New(clients.Firestore, firestoretx.Config{})
+	ctx = meter.WithOperation(ctx, pubsubio.TopicTelemetry)
+	sub := clients.PubSub.Subscriber(pubsubio.Subscription(pubsubio.TopicTelemetry))
+	return sub.Receive(ctx, func(_ context.Context, msg *pubsub.Message) {
+		report, err := wire.DecodeTelemetry(msg.Data, msg.Attributes)
+		if err == nil {
+			err = store.NewTelemetryApplier().Apply(context.WithoutCancel(ctx), []domain.Telemetry{report})[0]
+		}
+		if err != nil && firestoretx.Retryable(err) {
+			msg.Nack()
+			return
+		}
+		clients.Meter.Settle(meter.Settlement{Kind: pubsubio.TopicTelemetry, Outcome: meter.Applied})
+		clients.Meter.Latency(pubsubio.TopicTelemetry).Record(time.Since(msg.PublishTime))
+		msg.Ack()
+	})
+}
+
+// bed is a pair of fresh servers with a publisher.
+type bed struct {
+	closers   []io.Closer
+	clients   *connect.Clients
+	publisher *pubsubio.Publisher
+	pubsub    *pubsubemu.Server // nil when the environment names another
+}
+
+type closer func() error
+
+func (c closer) Close() error { return c() }
+
+func newBed(ctx context.Context) (*bed, error) {
+	b := &bed{}
+	hosts := connect.Config{}.FromEnvironment()
+	if hosts.FirestoreHost == "" {
+		s, err := firestoreemu.Start(firestoreemu.Options{})
+		if err != nil {
+			return nil, err
+		}
+		hosts.FirestoreHost, b.closers = s.Addr(), append(b.closers, s)
+	}
+	if hosts.PubSubHost == "" {
+		s, err := pubsubemu.Start(pubsubemu.Options{})
+		if err != nil {
+			return nil, err
+		}
+		hosts.PubSubHost, b.pubsub, b.closers = s.Addr(), s, append(b.closers, s)
+	}
+	hosts.Project = fmt.Sprintf("bench-%d", time.Now().UnixNano())
+	var err error
+	if b.clients, err = connect.Open(ctx, hosts, meter.New()); err != nil {
+		return nil, err
+	}
+	b.publisher = pubsubio.NewPublisher(b.clients.PubSub)
+	b.closers = append([]io.Closer{closer(func() error { b.publisher.Stop(); return nil }), b.clients}, b.closers...)
+	return b, pubsubio.Ensure(ctx, b.clients.PubSub)
+}
+
+func (b *bed) close() error {
+	var errs []error
+	for _, c := range b.closers {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// report is the n-th report of drone d.
+func (c *command) report(d, n int, at time.Time) domain.Telemetry {
+	t := domain.Telemetry{
+		DroneID: domain.DroneID(fmt.Sprintf("DRONE-%05d", d)), Timestamp: at, Battery: 80, SpeedKmh: 50, Status: domain.DroneMoving,
+		Position: domain.Position{Lat: 48.8 + float64(n%1000)/1e4, Lon: 2.3 + float64(d%1000)/1e4},
+	}
+	if c.Changes > 0 && ((n+d)/c.Changes)%2 == 1 {
+		t.Status = domain.DroneDelivering
+	}
+	return t
+}
+
+func (b *bed) publish(ctx context.Context, t domain.Telemetry) (pubsubio.Published, error) {
+	data, attrs, err := wire.EncodeTelemetry(t, wire.Protobuf)
+	if err != nil {
+		return pubsubio.Published{}, err
+	}
+	return b.publisher.Publish(ctx, pubsubio.TopicTelemetry, data, attrs, string(t.DroneID)), nil
+}
+
+// drain fills a backlog and then measures how fast it is worked off.
+func (c *command) drain(ctx context.Context, name string, messages int, work worker) (rate float64, err error) {
+	b, err := newBed(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	began := time.Now().Add(-time.Hour)
+	var sent []pubsubio.Published
+	for i := range messages {
+		p, err := b.publish(ctx, c.report(i%c.Drones, i/c.Drones, began.Add(time.Duration(i/c.Drones)*200*time.Millisecond)))
+		if err != nil {
+			return 0, err
+		}
+		sent = append(sent, p)
+	}
+	for _, p := range sent {
+		if _, err := p.Wait(ctx); err != nil {
+			return 0, err
+		}
+	}
+	start := time.Now()
+	stop := b.start(ctx, work)
+	err = b.await(ctx, int64(messages))
+	elapsed := time.Since(start)
+	err = errors.Join(err, stop())
+	rate = float64(messages) / elapsed.Seconds()
+	b.row(name, rate)
+	return rate, err
+}
+
+// start runs the worker until the returned function is called.
+func (b *bed) start(ctx context.Context, work worker) (stop func() error) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- work(ctx, b.clients) }()
+	return func() error { cancel(); return <-done }
+}
+
+func (b *bed) settled() int64 {
+	var n int64
+	for s, count := range b.clients.Meter.Settled() {
+		if s.Kind == pubsubio.TopicTelemetry && s.Outcome != meter.Nacked {
+			n += count
+		}
+	}
+	return n
+}
+
+// await waits until n messages are settled, and says how far it is.
+func (b *bed) await(ctx context.Context, n int64) error {
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	shown := time.Now()
+	for b.settled() < n {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+		if time.Since(shown) > 5*time.Second {
+			shown = time.Now()
+			fmt.Fprintf(os.Stderr, "  %d of %d settled\n", b.settled(), n)
+		}
+	}
+	return nil
+}
+
+func (b *bed) row(name string, rate float64) {
+	var mem runtime.MemStats
+	runtime.ReadMemStats(&mem)
+	n := float64(b.settled())
+	f := b.clients.Meter.FirestoreByOperation()[pubsubio.TopicTelemetry]
+	p99 := func(kind string) string {
+		h := b.clients.Meter.Latency(kind)
+		if h.Count() == 0 {
+			return "-"
+		}
+		return h.Quantile(0.99).Round(time.Millisecond).String()
+	}
+	fmt.Printf("%-24s %10.0f %12.0f %8.4f %8.4f %8.4f %12s %12s %5d MB\n", name, n, rate,
+		float64(f.RPCs)/n, float64(f.Reads)/n, float64(f.Writes)/n,
+		p99(pubsubio.LatencyStatus), p99(pubsubio.LatencyPosition), mem.HeapInuse>>20)
+}
+
+// sustain publishes at a steady rate and measures while it lasts.
+func (c *command) sustain(ctx context.Context) (err error) {
+	b, err := newBed(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	stop := b.start(ctx, runGrouped)
+	var confirmed sync.WaitGroup
+	var sent, maxBacklog int64
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	start := time.Now()
+	next := make([]int, c.Drones) // reports sent of each drone
+	credit, last := 0.0, start
+	at := 0
+	shown := start
+	for now := start; now.Sub(start) < c.Duration; now = <-ticker.C {
+		rate := float64(c.Drones) * c.Hz
+		if c.Burst > 1 && now.Sub(start) < c.Duration/2 {
+			rate *= c.Burst
+		} else if c.Burst > 1 {
+			rate = 0
+		}
+		credit += rate * now.Sub(last).Seconds()
+		last = now
+		for ; credit >= 1; credit-- {
+			p, err := b.publish(ctx, c.report(at, next[at], time.Now()))
+			if err != nil {
+				return err
+			}
+			confirmed.Go(func() { p.Wait(ctx) })
+			next[at]++
+			at = (at + 1) % c.Drones
+			sent++
+		}
+		maxBacklog = max(maxBacklog, sent-b.settled())
+		if now.Sub(shown) > 5*time.Second {
+			shown = now
+			fmt.Fprintf(os.Stderr, "  %.0f s: %d sent, %d not settled\n", now.Sub(start).Seconds(), sent, sent-b.settled())
+		}
+	}
+	offered := float64(sent) / time.Since(start).Seconds()
+	confirmed.Wait()
+	behind := sent - b.settled()
+	err = errors.Join(b.await(ctx, sent), stop())
+	b.row(fmt.Sprintf("grouped, %.0f/s offered", offered), float64(sent)/time.Since(start).Seconds())
+	fmt.Printf("%-24s %d unsettled when the load ended, at most %d at any time; a position waits up to a second by design\n", "", behind, maxBacklog)
+	return err
+}
