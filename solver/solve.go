@@ -16,8 +16,8 @@ const rankCount = model.RankCount
 
 // dispatchTuning is in metres.
 var dispatchTuning = search.Tuning{
-	Hot: 500, Cold: 5, Mean: 20, MaxString: 10, BankTries: 6,
-	Keys: [8]int{4, 1, 2, 1, 0, 3, 0, 4},
+	Hot: 2000, Cold: 20, Mean: 20, MaxString: 10, BankTries: 6,
+	Keys: [8]int{4, 1, 2, 1, 0, 3, 0, 8},
 }
 
 // tinyProblem is the number of orders up to which the search ends by itself
@@ -26,6 +26,9 @@ const (
 	tinyProblem = 20
 	tinySteps   = 12000
 )
+
+// endgame is the part of the limit kept for assembling the plan.
+const endgame = 2 * time.Millisecond
 
 // run is one Solve in progress.
 type run struct {
@@ -98,7 +101,7 @@ func (r *run) better(a, b []plannedRoute) []plannedRoute {
 // reserve is the part of the limit kept for what follows the search: the late
 // fill repeats a construction, and the plan is assembled.
 func (r *run) reserve() time.Duration {
-	return 2*time.Millisecond + min(r.stats.FirstPlan, r.opts.TimeLimit/4)
+	return endgame + min(3*r.stats.FirstPlan/2, r.opts.TimeLimit/4)
 }
 
 // fraction returns the share of the budget between began and the limit that is
@@ -136,7 +139,7 @@ func (r *run) improveWhole(routes []plannedRoute, began time.Duration) []planned
 	chains := make([]*search.Chain, r.opts.Workers)
 	first := pt.importRoutes(routes)
 	for i := range chains {
-		chains[i] = search.NewChain(pt.in, r.tuning(), r.opts.Seed*1000+uint64(i))
+		chains[i] = search.NewChain(pt.in, r.tuning(i%2 == 1), r.opts.Seed*1000+uint64(i))
 		chains[i].Load(first)
 	}
 	r.stats.Clusters = 1
@@ -149,13 +152,20 @@ func (r *run) improveWhole(routes []plannedRoute, began time.Duration) []planned
 	return pt.export(chains[0].Best)
 }
 
-func (r *run) tuning() search.Tuning {
+// tuning of one chain. A soft chain wanders through worse banks, which helps the
+// others over ridges; measured, half of each is better than either alone.
+func (r *run) tuning(soft bool) search.Tuning {
 	t := dispatchTuning
 	if r.scalarGoal {
 		t.Hot, t.Cold = 20_000, 50
 	}
-	if len(r.orders) <= tinyProblem {
-		t.Mean = 10
+	if len(r.orders) <= tinyProblem || len(r.orders) > singlePart {
+		// Few steps per order, or few orders: small ruins and a cool start do more.
+		t.Mean, t.Hot, t.Cold = 10, 500, 5
+		return t
+	}
+	if soft {
+		t.Soft, t.Share, t.BankTries = true, 40, 12
 	}
 	return t
 }
@@ -186,7 +196,7 @@ func (r *run) improveClusters(routes []plannedRoute, began time.Duration) []plan
 			share := float64(len(c.orders)) / float64(max(1, total)) * float64(min(r.opts.Workers, len(clusters)))
 			pt := r.build(c.orders, c.drones, false)
 			pt.link(r.prepared)
-			chain := search.NewChain(pt.in, r.tuning(), r.opts.Seed*1000+uint64(round*1000+i))
+			chain := search.NewChain(pt.in, r.tuning(round%2 == 1), r.opts.Seed*1000+uint64(round*1000+i))
 			chain.Load(pt.importRoutes(c.routes))
 			schedule := search.Schedule{From: 0, To: 1, Heat: [2]float64{from, to}}
 			if r.opts.Iterations > 0 {
@@ -205,8 +215,8 @@ func (r *run) improveClusters(routes []plannedRoute, began time.Duration) []plan
 					return (fraction(0) - start) / (end - start)
 				}
 			}
+			chain.Promote(schedule)
 			chain.Anneal(schedule)
-			chain.Promote()
 			steps[i] = chain.Steps
 			out[i] = pt.export(chain.Best)
 		}, func(i int) float64 { return float64(len(clusters[i].orders)) / float64(max(1, total)) })
@@ -262,7 +272,7 @@ func (r *run) construct() []plannedRoute {
 	out := make([][]plannedRoute, len(clusters))
 	r.eachCluster(len(clusters), func(_, i int, _ float64) {
 		pt := r.build(clusters[i].orders, clusters[i].drones, false)
-		chain := search.NewChain(pt.in, r.tuning(), r.opts.Seed)
+		chain := search.NewChain(pt.in, r.tuning(false), r.opts.Seed)
 		chain.Construct(r.byUrgency(pt))
 		out[i] = pt.export(chain.Best)
 	}, func(int) float64 { return 0 })
@@ -280,17 +290,24 @@ func (r *run) fillLate(routes []plannedRoute) []plannedRoute {
 	out := make([][]plannedRoute, len(clusters))
 	r.eachCluster(len(clusters), func(_, i int, _ float64) {
 		c := &clusters[i]
-		if !r.missesAny(c) {
+		if !r.missesAny(c) || r.overtime(len(clusters)) {
 			out[i] = c.routes
 			return
 		}
 		pt := r.build(c.orders, c.drones, true, c.routes...)
-		chain := search.NewChain(pt.in, r.tuning(), r.opts.Seed)
+		chain := search.NewChain(pt.in, r.tuning(false), r.opts.Seed)
 		chain.Load(pt.importRoutes(c.routes))
 		chain.Construct(r.byUrgency(pt))
 		out[i] = pt.export(chain.Best)
 	}, func(int) float64 { return 0 })
 	return slices.Concat(out...)
+}
+
+// overtime tells whether one more of n clusters would not be done in time, going
+// by what construction took.
+func (r *run) overtime(n int) bool {
+	each := 3 * r.stats.FirstPlan / 2 * time.Duration(min(n, r.opts.Workers)) / time.Duration(n)
+	return r.opts.Iterations <= 0 && r.elapsed()+each > r.opts.TimeLimit-endgame
 }
 
 // misses tells whether some order is in no route.

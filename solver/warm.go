@@ -34,7 +34,7 @@ func (r *run) rewarm() []plannedRoute {
 	r.eachCluster(len(clusters), func(_, i int, _ float64) {
 		c := &clusters[i]
 		pt := r.build(c.orders, c.drones, false)
-		chain := search.NewChain(pt.in, r.tuning(), r.opts.Seed)
+		chain := search.NewChain(pt.in, r.tuning(false), r.opts.Seed)
 		chain.Load(pt.importRoutes(c.routes))
 		chain.Construct(r.byUrgency(pt))
 		out[i] = pt.export(chain.Best)

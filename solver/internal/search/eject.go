@@ -170,19 +170,27 @@ func (c *Chain) exchange(r int32, x ejection) []int32 {
 
 // Promote gives bank requests the place of one or two routed ones that weigh
 // less together, and those another place if there is one. The bank only gets
-// better.
-func (c *Chain) Promote() {
+// better. It takes at most a tenth of what is left
+// of the schedule.
+func (c *Chain) Promote(s Schedule) {
 	if c.in.Uniform || c.in.SpanPrice > 0 || len(c.bank) == 0 {
 		return
 	}
 	e := &c.eject
 	e.prepare(c.in)
 	e.pool = append(e.pool[:0], c.bank...)
-	slices.SortFunc(e.pool, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(c.in.Weight[b], c.in.Weight[a]), cmp.Compare(a, b))
-	})
+	for i := len(e.pool) - 1; i > 0; i-- {
+		j := c.rng.intn(i + 1)
+		e.pool[i], e.pool[j] = e.pool[j], e.pool[i]
+	}
+	slices.SortStableFunc(e.pool, func(a, b int32) int { return cmp.Compare(c.in.Weight[b], c.in.Weight[a]) })
+	now := s.Fraction(c.Steps)
+	stop := now + (s.To-now)/10
 	c.begin()
 	for _, r := range e.pool {
+		if s.Fraction(c.Steps) > stop {
+			break
+		}
 		if c.bankIndex[r] < 0 || c.settle(r, false) {
 			continue
 		}

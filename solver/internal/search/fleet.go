@@ -73,8 +73,9 @@ func Together(chains []*Chain, from float64, fraction func(int64) float64, repor
 	for _, x := range exchanges {
 		to := from + x*(1-from)
 		parallel(chains, func(c *Chain) {
-			c.Anneal(Schedule{From: from, To: to, Fraction: fraction})
-			c.Promote()
+			s := Schedule{From: from, To: to, Fraction: fraction}
+			c.Promote(s)
+			c.Anneal(s)
 		})
 		share(chains)
 		if report != nil {
