@@ -1,0 +1,262 @@
+package operator_test
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/manager"
+	"github.com/dronefleet/dronefleet/internal/operator"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/policy"
+)
+
+// busyOffice is an office of a fleet with a State Manager at work.
+type busyOffice struct {
+	*office
+	hosts     connect.Config
+	publisher *pubsubio.Publisher
+}
+
+func openBusyOffice(t *testing.T) *busyOffice {
+	t.Helper()
+	hosts := emutest.Hosts(t)
+	b := &busyOffice{office: openOfficeAt(t, hosts), hosts: hosts}
+	if err := pubsubio.Ensure(t.Context(), b.clients.PubSub); err != nil {
+		t.Fatal(err)
+	}
+	b.publisher = pubsubio.NewPublisher(b.clients.PubSub)
+	t.Cleanup(b.publisher.Stop)
+	m, err := manager.New(emutest.Connect(t, hosts), simclock.Real(), manager.Config{}, emutest.Log(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- m.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("manager: %v", err)
+		}
+	})
+	return b
+}
+
+// send publishes and returns the message's id.
+func (b *busyOffice) send(topic string, data []byte, attrs map[string]string, key string) string {
+	b.t.Helper()
+	id, err := b.publisher.Publish(b.t.Context(), topic, data, attrs, key).Wait(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return id
+}
+
+func (b *busyOffice) telemetry(t domain.Telemetry) string {
+	b.t.Helper()
+	data, attrs, err := wire.EncodeTelemetry(t, wire.Protobuf)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return b.send(pubsubio.TopicTelemetry, data, attrs, string(t.DroneID))
+}
+
+type letter struct {
+	Topic, MessageID, OrderingKey, Reason, Error, Text string
+	PublishedAt                                        time.Time
+	Data                                               []byte
+	Attributes                                         map[string]string
+}
+
+// letters is what deadletters list --json shows.
+func (b *busyOffice) letters(f operator.LetterFilter) []letter {
+	b.t.Helper()
+	b.desk.JSON = true
+	defer func() { b.desk.JSON = false }()
+	var list struct{ DeadLetters []letter }
+	if err := json.Unmarshal([]byte(b.says(b.desk.ListDeadLetters(b.t.Context(), f))), &list); err != nil {
+		b.t.Fatal(err)
+	}
+	return list.DeadLetters
+}
+
+// awaitLetters waits until exactly the letters of these messages are there.
+func (b *busyOffice) awaitLetters(ids ...string) []letter {
+	b.t.Helper()
+	want := slices.Sorted(slices.Values(ids))
+	var list []letter
+	emutest.Eventually(b.t, "dead letters", func() error {
+		list = b.letters(operator.LetterFilter{})
+		var got []string
+		for _, l := range list {
+			got = append(got, l.MessageID)
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("letters of %d messages %v, want %d %v", len(got), got, len(want), want)
+		}
+		return nil
+	})
+	return list
+}
+
+// malformed is one entry of the decoders' corpus.
+type malformed struct {
+	Name, Kind, ContentType, Text, Hex, Reason, Error string
+}
+
+func corpus(t *testing.T) []malformed {
+	t.Helper()
+	text, err := os.ReadFile("../../adapters/wire/testdata/malformed.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []malformed
+	if err := json.Unmarshal(text, &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// F-DLQ-01: every malformed message ends as a dead letter with its reason and
+// its original data; good messages between them pass.
+func TestDeadLetters_EveryMalformedMessageIsKeptWithItsReason(t *testing.T) {
+	b := openBusyOffice(t)
+	topics := map[string]string{"telemetry": pubsubio.TopicTelemetry, "order": pubsubio.TopicOrders, "decision": pubsubio.TopicDecisions}
+	sent := map[string]malformed{}
+	for _, m := range corpus(t) {
+		topic, inbound := topics[m.Kind]
+		if !inbound {
+			continue
+		}
+		data := []byte(m.Text)
+		if m.Hex != "" {
+			var err error
+			if data, err = hex.DecodeString(m.Hex); err != nil {
+				t.Fatal(err)
+			}
+		}
+		attrs := map[string]string{"corpus": m.Name}
+		if m.ContentType != "" {
+			attrs[wire.AttrContentType] = m.ContentType
+		}
+		m.Kind, m.Text = topic, string(data)
+		sent[b.send(topic, data, attrs, "")] = m
+	}
+	future := domain.Telemetry{DroneID: "D-AHEAD", Timestamp: time.Now().Add(time.Hour), Position: home, Battery: 90, Status: domain.DroneIdle}
+	data, _, err := wire.EncodeTelemetry(future, wire.Protobuf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent[b.telemetry(future)] = malformed{Kind: pubsubio.TopicTelemetry, Text: string(data), Reason: string(policy.ReasonFutureTimestamp), Error: "D-AHEAD"}
+	b.telemetry(domain.Telemetry{DroneID: "D-GOOD", Timestamp: time.Now(), Position: home, Battery: 90, Status: domain.DroneIdle})
+
+	list := b.awaitLetters(slices.Collect(maps.Keys(sent))...)
+	for i, l := range list {
+		m := sent[l.MessageID]
+		if l.Topic != m.Kind || l.Reason != m.Reason || string(l.Data) != m.Text {
+			t.Errorf("%s: letter %+v", m.Name, l)
+		}
+		// Attributes end after 1,024 bytes, at a rune's border.
+		if !strings.Contains(l.Error, m.Error) && !strings.HasPrefix(m.Error, l.Error[:min(len(l.Error), 900)]) {
+			t.Errorf("%s: error %q, want %q", m.Name, l.Error, m.Error)
+		}
+		if m.Name != "" && l.Attributes["corpus"] != m.Name {
+			t.Errorf("%s: attributes %v", m.Name, l.Attributes)
+		}
+		if i > 0 && l.PublishedAt.Before(list[i-1].PublishedAt) {
+			t.Errorf("letter %d was published before the one above it", i)
+		}
+	}
+	emutest.Eventually(t, "the good report passes", func() error {
+		_, err := b.desk.Store.Drone(t.Context(), "D-GOOD")
+		return err
+	})
+	if only := b.letters(operator.LetterFilter{Topic: pubsubio.TopicOrders, Limit: 2}); len(only) != 2 || only[0].Topic != pubsubio.TopicOrders {
+		t.Errorf("two letters of orders: %+v", only)
+	}
+	b.expect(b.says(b.desk.ListDeadLetters(t.Context(), operator.LetterFilter{Reason: string(policy.ReasonFutureTimestamp)})),
+		"PUBLISHED (UTC)", pubsubio.TopicTelemetry, "FUTURE_TIMESTAMP", "D-AHEAD")
+}
+
+// F-DLQ-01: what was refused is delivered once its cause is mended, in the
+// order it was published, and no letter is lost on the way.
+func TestDeadLetters_AreReplayedOnceTheCauseIsMended(t *testing.T) {
+	b := openBusyOffice(t)
+	ctx := t.Context()
+	broken := b.clients.Firestore.Doc("drones/D1")
+	if _, err := broken.Set(ctx, map[string]any{"status": 5}); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now().Add(-10 * time.Second)
+	var ids []string
+	for i := range 5 {
+		ids = append(ids, b.telemetry(domain.Telemetry{
+			DroneID: "D1", Timestamp: began.Add(time.Duration(i) * time.Second), Position: home, Battery: 90, Status: domain.DroneIdle,
+		}))
+	}
+	poison := b.send(pubsubio.TopicOrders, []byte("{not json"), nil, "")
+	list := b.awaitLetters(append(ids, poison)...)
+	for _, l := range list {
+		if l.MessageID != poison && (l.Reason != "MALFORMED_DOCUMENT" || l.OrderingKey != "D1" || !strings.Contains(l.Error, "drones/D1: field status")) {
+			t.Errorf("letter %+v", l)
+		}
+	}
+
+	malformedOnes := operator.LetterFilter{Reason: "MALFORMED_DOCUMENT"}
+	b.expect(b.says(b.desk.ReplayDeadLetters(ctx, malformedOnes, true)), "MALFORMED_DOCUMENT", "D1", "5 would be replayed")
+	b.awaitLetters(append(ids, poison)...)
+	if _, err := broken.Delete(ctx); err != nil {
+		t.Fatal(err)
+	}
+	b.expect(b.says(b.desk.ReplayDeadLetters(ctx, operator.LetterFilter{IDs: ids[:1]}, false)), "1 of 1 replayed.")
+	b.awaitLetters(append(ids[1:], poison)...)
+	b.expect(b.says(b.desk.ReplayDeadLetters(ctx, malformedOnes, false)), "4 of 4 replayed.")
+	emutest.Eventually(t, "the replayed reports are applied", func() error {
+		d, err := b.desk.Store.Drone(ctx, "D1")
+		if err == nil && !d.LastUpdate.Equal(began.Add(4*time.Second).Truncate(time.Microsecond)) {
+			err = fmt.Errorf("drone is %+v", d)
+		}
+		return err
+	})
+	b.awaitLetters(poison)
+
+	// What is still wrong comes back as a letter; it is never lost.
+	b.expect(b.says(b.desk.ReplayDeadLetters(ctx, operator.LetterFilter{Topic: pubsubio.TopicOrders}, false)), "UNDECODABLE", "1 of 1 replayed.")
+	emutest.Eventually(t, "the poison returns", func() error {
+		list := b.letters(operator.LetterFilter{})
+		if len(list) != 1 || list[0].MessageID == poison || list[0].Text != "{not json" {
+			return fmt.Errorf("letters %+v", list)
+		}
+		return nil
+	})
+	if err := b.desk.ReplayDeadLetters(ctx, operator.LetterFilter{IDs: []string{"none"}}, false); err == nil || !strings.Contains(err.Error(), `"none"`) {
+		t.Errorf("error %v", err)
+	}
+	if err := b.desk.ListDeadLetters(ctx, operator.LetterFilter{Topic: "missions"}); err == nil || !strings.Contains(err.Error(), "telemetry orders decisions") {
+		t.Errorf("error %v", err)
+	}
+	b.expect(b.says(b.desk.ListDeadLetters(ctx, operator.LetterFilter{Reason: "INVALID"})), "No such dead letters.")
+}
+
+// A project without the fleet's subscriptions is told so in one line.
+func TestDeadLetters_MissingSubscriptionsAreNamed(t *testing.T) {
+	o := openOffice(t)
+	err := o.desk.ListDeadLetters(t.Context(), operator.LetterFilter{})
+	if err == nil || !strings.Contains(err.Error(), "telemetry-dead-letter-review does not exist") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,329 @@
+package operator_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/manager"
+	"github.com/dronefleet/dronefleet/internal/operator"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/policy"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"), // started by an import
+		// The Pub/Sub client's handler waits for tickers that are stopped before it.
+		goleak.IgnoreAnyFunction("cloud.google.com/go/pubsub/v2.(*messageIterator).streamKeepAliveHandler"),
+	)
+}
+
+// office is a desk whose output a test can read.
+type office struct {
+	t       *testing.T
+	clients *connect.Clients
+	desk    *operator.Desk
+	out     bytes.Buffer
+}
+
+func openOffice(t *testing.T) *office { return openOfficeAt(t, emutest.Hosts(t)) }
+
+func openOfficeAt(t *testing.T, hosts connect.Config) *office {
+	t.Helper()
+	o := &office{t: t, clients: emutest.Connect(t, hosts)}
+	locks, err := manager.NewLocks(o.clients, simclock.Real(), emutest.Log(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := locks.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	o.desk = &operator.Desk{
+		Store: firestoretx.New(o.clients.Firestore, firestoretx.Config{}), Locks: locks, PubSub: o.clients.PubSub,
+		Now: time.Now, Out: &o.out,
+	}
+	return o
+}
+
+// says is what the desk printed since the last call, after a command that must
+// succeed.
+func (o *office) says(err error) string {
+	o.t.Helper()
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	text := o.out.String()
+	o.out.Reset()
+	return text
+}
+
+// expect checks that text holds every part, in order.
+func (o *office) expect(text string, parts ...string) {
+	o.t.Helper()
+	rest := text
+	for _, part := range parts {
+		_, after, ok := strings.Cut(rest, part)
+		if !ok {
+			o.t.Fatalf("%q is missing, or not where it should be, in:\n%s", part, text)
+		}
+		rest = after
+	}
+}
+
+// refused checks that err is one line with a policy's reason.
+func (o *office) refused(err error, reason policy.Reason) {
+	o.t.Helper()
+	got, ok := policy.ReasonOf(err)
+	if !ok || got != reason || strings.Contains(err.Error(), "\n") {
+		o.t.Errorf("error %v, want one line with %s", err, reason)
+	}
+	if o.out.Len() > 0 {
+		o.t.Errorf("a refused command printed %q", o.out.String())
+	}
+}
+
+var (
+	home     = domain.Position{Lat: 48.8566, Lon: 2.3522}
+	hospital = domain.Position{Lat: 48.86, Lon: 2.36}
+)
+
+func (o *office) order(id domain.OrderID) {
+	o.t.Helper()
+	err := o.desk.Store.IngestOrder(o.t.Context(), domain.OrderRequest{ID: id, OrderContent: domain.OrderContent{
+		Priority: domain.PriorityCritical, ProductType: "BLOOD", Delivery: hospital,
+	}}, time.Now())
+	if err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+func (o *office) report(reports ...domain.Telemetry) {
+	o.t.Helper()
+	for _, err := range o.desk.Store.NewTelemetryApplier().Apply(o.t.Context(), reports) {
+		if err != nil {
+			o.t.Fatal(err)
+		}
+	}
+}
+
+func (o *office) decide(id domain.DecisionID, drone domain.DroneID, order domain.OrderID) domain.LedgerEntry {
+	o.t.Helper()
+	now := time.Now()
+	d := domain.Decision{
+		ID: id, CycleID: "C1", Fence: "7", SnapshotTime: now, DroneID: drone, OrderIDs: []domain.OrderID{order},
+		Route: []domain.Waypoint{
+			{Type: domain.WaypointDepotStart, Position: home},
+			{Type: domain.WaypointWarehousePickup, OrderID: order, WarehouseID: "W1", Position: home},
+			{Type: domain.WaypointHospitalDelivery, OrderID: order, Position: hospital},
+			{Type: domain.WaypointDepotReturn, Position: home},
+		},
+		EstimatedBatteryConsumption: 5, EstimatedDurationMinutes: 3,
+	}
+	d.PayloadHash = wire.DecisionHash(d)
+	entry, err := o.desk.Store.AssignMission(o.t.Context(), d, policy.Delivery{MessageID: "m1", PublishedAt: now, ReceivedAt: now})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return entry
+}
+
+// F-ORD-04: operators hold, release and cancel, and are told what they may not.
+func TestDesk_OrdersAreHeldReleasedAndCancelled(t *testing.T) {
+	o := openOffice(t)
+	ctx := t.Context()
+	o.expect(o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{}, firestoretx.Page{})), "No orders yet.")
+	o.order("O1")
+	o.order("O2")
+	o.expect(o.says(o.desk.HoldOrder(ctx, "O1", "address in doubt")), "order O1 is PENDING, held: address in doubt")
+	held := o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{Held: true}, firestoretx.Page{Limit: 10}))
+	o.expect(held, "ORDER", "O1", "PENDING", "CRITICAL", "BLOOD", "held", "address in doubt")
+	if strings.Contains(held, "O2") {
+		t.Errorf("O2 is not held:\n%s", held)
+	}
+	o.refused(o.desk.ReleaseOrder(ctx, "O2", "no reason"), policy.ReasonNotHeld)
+	o.expect(o.says(o.desk.ReleaseOrder(ctx, "O1", "confirmed by phone")), "order O1 is PENDING\n")
+	o.expect(o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{Held: true}, firestoretx.Page{})), "No orders are held.")
+	o.expect(o.says(o.desk.CancelOrder(ctx, "O1", "no longer needed")), "order O1 is CANCELLED")
+	o.refused(o.desk.CancelOrder(ctx, "O1", "again"), policy.ReasonAlreadyCancelled)
+	o.refused(o.desk.HoldOrder(ctx, "O1", "too late"), policy.ReasonNotPending)
+	o.refused(o.desk.HoldOrder(ctx, "O9", "unknown"), policy.ReasonNotFound)
+	for _, err := range []error{o.desk.HoldOrder(ctx, "O2", " \t"), o.desk.HoldOrder(ctx, "a/b", "x"), o.desk.ClearDrone(ctx, "", "x")} {
+		if err == nil || o.out.Len() > 0 {
+			t.Errorf("error %v, printed %q", err, o.out.String())
+		}
+	}
+	o.expect(o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{Status: domain.OrderCancelled}, firestoretx.Page{})), "O1", "CANCELLED")
+	page := o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{}, firestoretx.Page{Limit: 1}))
+	o.expect(page, "O1", "There are more; give --after O1")
+	o.desk.JSON = true
+	var listed struct {
+		Orders []struct{ ID, Status string }
+		Next   string
+	}
+	if err := json.Unmarshal([]byte(o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{}, firestoretx.Page{Limit: 1, After: "O1"}))), &listed); err != nil {
+		t.Fatal(err)
+	}
+	if len(listed.Orders) != 1 || listed.Orders[0].ID != "O2" || listed.Next != "" {
+		t.Errorf("page %+v", listed)
+	}
+}
+
+// F-TEL-08: only an operator clears a reported emergency.
+func TestDesk_EmergenciesAreCleared(t *testing.T) {
+	o := openOffice(t)
+	ctx, began := t.Context(), time.Now().Add(-10*time.Second)
+	o.expect(o.says(o.desk.ListDrones(ctx, domain.DroneEmergency, firestoretx.Page{})), "No drones are EMERGENCY.")
+	o.refused(o.desk.ClearDrone(ctx, "D1", "looked at it"), policy.ReasonNotFound)
+	o.report(domain.Telemetry{DroneID: "D1", Timestamp: began, Position: home, Battery: 80, Status: domain.DroneIdle})
+	o.refused(o.desk.ClearDrone(ctx, "D1", "looked at it"), policy.ReasonNotEmergency)
+	o.report(domain.Telemetry{DroneID: "D1", Timestamp: began.Add(time.Second), Position: home, Battery: 80, Status: domain.DroneEmergency})
+	o.expect(o.says(o.desk.ListDrones(ctx, "", firestoretx.Page{})), "D1", "EMERGENCY", "80 %", "emergency latched")
+	o.expect(o.says(o.desk.ClearDrone(ctx, "D1", "looked at it")), "drone D1 is UNKNOWN")
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectDrone, "D1")),
+		"Drone D1: UNKNOWN", "new: UNKNOWN", "IDLE -> EMERGENCY; emergencyLatched=true",
+		"OPERATOR", "EMERGENCY -> UNKNOWN; emergencyLatched=false because looked at it")
+}
+
+// F-DOC-01: the story of an entity is told in order, rejections included.
+func TestDesk_AuditTellsTheStoryInOrder(t *testing.T) {
+	o := openOffice(t)
+	ctx, began := t.Context(), time.Now().Add(-10*time.Second)
+	if err := o.desk.Store.Setup(ctx, []domain.Depot{{ID: "DEPOT-1", Position: home}}, nil, []domain.Drone{{ID: "D1", HomeDepotID: "DEPOT-1"}}); err != nil {
+		t.Fatal(err)
+	}
+	o.order("O1")
+	if e := o.decide("DEC-0", "D1", "O1"); e.Outcome != domain.OutcomeRejected {
+		t.Fatalf("decision %+v", e)
+	}
+	o.report(domain.Telemetry{DroneID: "D1", Timestamp: began, Position: home, Battery: 90, Status: domain.DroneIdle})
+	applied := o.decide("DEC-1", "D1", "O1")
+	if applied.Outcome != domain.OutcomeApplied {
+		t.Fatalf("decision %+v", applied)
+	}
+	mission := applied.MissionID
+	o.report(
+		domain.Telemetry{DroneID: "D1", Timestamp: began.Add(time.Second), Position: home, Battery: 88, Status: domain.DroneMoving, MissionID: mission},
+		domain.Telemetry{DroneID: "D1", Timestamp: began.Add(2 * time.Second), Position: hospital, Battery: 85, Status: domain.DroneDelivering, MissionID: mission},
+	)
+	if err := o.desk.Store.RecordCycle(ctx, domain.Cycle{
+		ID: "C1", DepotID: "DEPOT-1", Fence: "7", Holder: "host/1", SnapshotTime: began, StartedAt: began, EndedAt: began.Add(time.Second),
+		Drones: 1, Orders: 2, Missions: 1, Assigned: 1, Outcome: "PUBLISHED", Unserved: []domain.UnservedOrder{{OrderID: "O2", Reason: "no drone free"}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectOrder, "O1")),
+		"Order O1: DELIVERED, CRITICAL BLOOD", "delivered",
+		"order O1: new: PENDING",
+		"decision DEC-0: REJECTED because DRONE_NOT_IDLE",
+		"decision DEC-1: APPLIED", "drone D1, orders O1, mission "+string(mission)+", cycle C1, fence 7",
+		"PENDING -> ASSIGNED", "drone D1, mission "+string(mission),
+		"ASSIGNED -> IN_DELIVERY", "TELEMETRY", "IN_DELIVERY -> DELIVERED")
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectMission, string(mission))),
+		"Mission "+string(mission)+": COMPLETED, drone D1, orders O1", "decision DEC-1, cycle C1",
+		"Route:", "DEPOT_START", "WAREHOUSE_PICKUP", "W1", "yes", "HOSPITAL_DELIVERY", "yes", "DEPOT_RETURN",
+		"decision DEC-1: APPLIED", "new: ACTIVE", "ACTIVE -> COMPLETED")
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectDecision, "DEC-0")),
+		"Decision DEC-0: REJECTED because DRONE_NOT_IDLE", "drone D1, orders O1, cycle C1, fence 7", "message m1", "decision DEC-0: REJECTED")
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectDecision, "DEC-1")),
+		"Decision DEC-1: APPLIED", "Mission "+string(mission), "Route:", "decision DEC-1: APPLIED", "PENDING -> ASSIGNED")
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectCycle, "C1")),
+		"Cycle C1 of depot DEPOT-1: PUBLISHED", "host/1, fence 7", "Left for later:", "O2", "no drone free",
+		"decision DEC-0: REJECTED", "decision DEC-1: APPLIED")
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectDrone, "D1")),
+		"Drone D1: DELIVERING", "new: UNKNOWN", "UNKNOWN -> IDLE", "IDLE -> MOVING", "missionAcked=true", "MOVING -> DELIVERING")
+	if err := o.desk.Audit(ctx, operator.SubjectOrder, "O9"); err == nil || !strings.Contains(err.Error(), `nothing is recorded about order "O9"`) {
+		t.Errorf("error %v", err)
+	}
+	if err := o.desk.Audit(ctx, "hospital", "H1"); err == nil {
+		t.Error("a story of a hospital")
+	}
+	o.desk.JSON = true
+	var story struct {
+		Order     struct{ Status string }
+		Events    []struct{ From, To, Cause string }
+		Decisions []struct{ ID, Outcome string }
+	}
+	if err := json.Unmarshal([]byte(o.says(o.desk.Audit(ctx, operator.SubjectOrder, "O1"))), &story); err != nil {
+		t.Fatal(err)
+	}
+	var steps []string
+	for _, e := range story.Events {
+		steps = append(steps, e.From+">"+e.To)
+	}
+	if got := strings.Join(steps, " "); got != ">PENDING PENDING>ASSIGNED ASSIGNED>IN_DELIVERY IN_DELIVERY>DELIVERED" || len(story.Decisions) != 2 {
+		t.Errorf("story %s, decisions %+v", got, story.Decisions)
+	}
+}
+
+// The story of an entity whose document is gone is still told.
+func TestDesk_AuditTellsOfWhatIsGone(t *testing.T) {
+	o := openOffice(t)
+	o.order("O1")
+	if _, err := o.clients.Firestore.Doc("orders/O1").Delete(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o.expect(o.says(o.desk.Audit(t.Context(), operator.SubjectOrder, "O1")), "order O1 has no document any more", "new: PENDING")
+}
+
+// Locks are shown without what would let a reader release them.
+func TestDesk_LocksAreShownByHash(t *testing.T) {
+	o := openOffice(t)
+	ctx := t.Context()
+	o.expect(o.says(o.desk.ListLocks(ctx, false, nil)), "No lock is held.")
+	h, ok, err := lock.TryAcquire(ctx, o.desk.Locks, "patients:ward-7", lock.WithTTL(time.Minute))
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	sweeper, ok, err := lock.TryAcquire(ctx, o.desk.Locks, manager.SweeperKey, lock.WithTTL(time.Minute))
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	if err := o.desk.Store.Setup(ctx, []domain.Depot{{ID: "DEPOT-1", Position: home}}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	known, err := o.desk.KnownKeys(ctx, manager.SweeperKey, func(d domain.DepotID) string { return "cycle:" + string(d) })
+	if err != nil || fmt.Sprint(known) != "["+manager.SweeperKey+" cycle:DEPOT-1]" {
+		t.Fatalf("known keys %v, %v", known, err)
+	}
+	for _, asJSON := range []bool{false, true} {
+		o.desk.JSON = asJSON
+		hashed := o.says(o.desk.ListLocks(ctx, false, known)) + o.says(o.desk.ShowLock(ctx, manager.SweeperKey, false))
+		o.expect(hashed, lock.HashKey("patients:ward-7"), string(h.Fence()))
+		for _, secret := range []string{"patients:ward-7", h.LockID(), sweeper.LockID()} {
+			if strings.Contains(hashed, secret) {
+				t.Errorf("%q is shown in\n%s", secret, hashed)
+			}
+		}
+		raw := o.says(o.desk.ListLocks(ctx, true, known))
+		for _, part := range []string{"patients:ward-7", h.LockID(), manager.SweeperKey, sweeper.LockID()} {
+			o.expect(raw, part)
+		}
+	}
+	o.desk.JSON = false
+	o.expect(o.says(o.desk.ListLocks(ctx, false, known)), "EXPIRES")
+	o.expect(o.says(o.desk.ShowLock(ctx, manager.SweeperKey, false)), manager.SweeperKey, string(sweeper.Fence()), "in ")
+	for _, h := range []*lock.Handle{h, sweeper} {
+		if err := h.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.expect(o.says(o.desk.ShowLock(ctx, manager.SweeperKey, false)), "Nobody holds "+manager.SweeperKey)
+	if err := o.desk.ShowLock(ctx, "", false); err == nil {
+		t.Error("an empty key was looked up")
+	}
+}
