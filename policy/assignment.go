@@ -86,7 +86,7 @@ func (p MissionAssignmentPolicy) AssignMission(s DecisionState, d domain.Decisio
 		return v, nil
 	}
 	v.Depot = s.Drone.HomeDepotID
-	if d.Fence != "" && fenceLess(s.Fences[v.Depot], d.Fence) {
+	if fenceLess(s.Fences[v.Depot], d.Fence) {
 		v.Fence = d.Fence
 	}
 	v.Entry.Outcome, v.Entry.MissionID = domain.OutcomeApplied, domain.MissionIDFor(d.ID)

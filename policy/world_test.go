@@ -509,8 +509,8 @@ func (w *world) verify() {
 		if !flying && holds[o.ID] != "" && (o.Status != domain.OrderDelivered || o.AssignedMissionID != holds[o.ID]) {
 			w.violated("order %s is %s while mission %s carries it", o.ID, o.Status, holds[o.ID])
 		}
-		if o.Status == domain.OrderPending && o.AssignedMissionID != "" {
-			w.violated("order %s is PENDING on mission %s", o.ID, o.AssignedMissionID)
+		if (o.Status == domain.OrderPending || o.Status == domain.OrderCancelled) && (o.AssignedMissionID != "" || o.AssignedDroneID != "") {
+			w.violated("order %s is %s on mission %q of drone %q", o.ID, o.Status, o.AssignedMissionID, o.AssignedDroneID)
 		}
 	}
 }
