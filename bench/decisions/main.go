@@ -1,0 +1,188 @@
+// Command decisions measures how many decisions a second the State Manager
+// judges when several cycles overlap, what each costs in Firestore, and that
+// none is applied twice. Every cycle decides about all drones, in an order of
+// its own, so for each drone all cycles but one must lose.
+//
+//	go run ./bench/decisions
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/cli"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/firestoreemu"
+	"github.com/dronefleet/dronefleet/internal/invariant"
+	"github.com/dronefleet/dronefleet/internal/manager"
+	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/pubsubemu"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+)
+
+type command struct {
+	Cycles int    `help:"Overlapping cycles." default:"8"`
+	Drones int    `help:"Drones, and decisions per cycle." default:"500"`
+	Seed   uint64 `help:"Repeats the order in which cycles decide." default:"1"`
+}
+
+func main() {
+	cli.Main(&command{}, "Measures decisions a second under overlapping cycles.")
+}
+
+var home = domain.Position{Lat: 48.8566, Lon: 2.3522}
+
+// Run fills the store, publishes all decisions, and judges what became of them.
+func (c *command) Run(ctx context.Context) error {
+	fs, err := firestoreemu.Start(firestoreemu.Options{})
+	if err != nil {
+		return err
+	}
+	defer fs.Close()
+	ps, err := pubsubemu.Start(pubsubemu.Options{})
+	if err != nil {
+		return err
+	}
+	defer ps.Close()
+	clients, err := connect.Open(ctx, connect.Config{FirestoreHost: fs.Addr(), PubSubHost: ps.Addr()}, meter.New())
+	if err != nil {
+		return err
+	}
+	defer clients.Close()
+	if err := pubsubio.Ensure(ctx, clients.PubSub); err != nil {
+		return err
+	}
+	store := firestoretx.New(clients.Firestore, firestoretx.Config{})
+	if err := c.fill(ctx, store); err != nil {
+		return err
+	}
+	publisher := pubsubio.NewPublisher(clients.PubSub)
+	defer publisher.Stop()
+	if err := c.publish(ctx, publisher); err != nil {
+		return err
+	}
+
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	m, err := manager.New(clients, simclock.Real(), manager.Config{}, log)
+	if err != nil {
+		return err
+	}
+	runCtx, stop := context.WithCancel(ctx)
+	defer stop()
+	var running errgroup.Group
+	start := time.Now()
+	running.Go(func() error { return m.Run(runCtx) })
+	total := int64(c.Cycles * c.Drones)
+	for settled(clients.Meter) < total && ctx.Err() == nil {
+		time.Sleep(5 * time.Millisecond)
+	}
+	elapsed := time.Since(start)
+	cost := clients.Meter.FirestoreByOperation()[pubsubio.TopicDecisions]
+	stop()
+	if err := errors.Join(running.Wait(), ctx.Err()); err != nil {
+		return err
+	}
+	n := float64(total)
+	fmt.Printf("%d decisions of %d overlapping cycles about %d drones: %.0f/s, p99 from the start of the backlog %s\n",
+		total, c.Cycles, c.Drones, n/elapsed.Seconds(), clients.Meter.Latency(pubsubio.TopicDecisions).Quantile(0.99).Round(time.Millisecond))
+	fmt.Printf("each: %.2f RPCs, %.2f reads, %.2f writes\n", float64(cost.RPCs)/n, float64(cost.Reads)/n, float64(cost.Writes)/n)
+	return c.judge(ctx, store)
+}
+
+// fill introduces idle drones and pending orders, one for each.
+func (c *command) fill(ctx context.Context, store *firestoretx.Store) error {
+	var g errgroup.Group
+	g.SetLimit(16)
+	for i := range c.Drones {
+		g.Go(func() error {
+			report := domain.Telemetry{DroneID: drone(i), Timestamp: time.Now(), Position: home, Battery: 90, Status: domain.DroneIdle}
+			return errors.Join(
+				store.NewTelemetryApplier().Apply(ctx, []domain.Telemetry{report})[0],
+				store.IngestOrder(ctx, domain.OrderRequest{ID: order(i), OrderContent: domain.OrderContent{
+					Priority: domain.PriorityStandard, ProductType: "BLOOD", Delivery: home,
+				}}, time.Now()))
+		})
+	}
+	return g.Wait()
+}
+
+func drone(i int) domain.DroneID { return domain.DroneID(fmt.Sprintf("DRONE-%04d", i)) }
+func order(i int) domain.OrderID { return domain.OrderID(fmt.Sprintf("ORDER-%04d", i)) }
+
+// publish interleaves the cycles' decisions. Each cycle pairs drones and orders
+// in its own way.
+func (c *command) publish(ctx context.Context, p *pubsubio.Publisher) error {
+	rng := rand.New(rand.NewPCG(c.Seed, 0))
+	drones, orders := make([][]int, c.Cycles), make([][]int, c.Cycles)
+	for k := range c.Cycles {
+		drones[k], orders[k] = rng.Perm(c.Drones), rng.Perm(c.Drones)
+	}
+	var sent []pubsubio.Published
+	for i := range c.Drones {
+		for k := range c.Cycles {
+			cycle := domain.CycleID(fmt.Sprintf("CYCLE-%d", k))
+			o := order(orders[k][i])
+			d := domain.Decision{
+				ID: domain.DecisionIDFor(cycle, drone(drones[k][i])), CycleID: cycle, SnapshotTime: time.Now().Add(time.Minute),
+				DroneID: drone(drones[k][i]), OrderIDs: []domain.OrderID{o},
+				Route: []domain.Waypoint{
+					{Type: domain.WaypointWarehousePickup, OrderID: o, Position: home},
+					{Type: domain.WaypointHospitalDelivery, OrderID: o, Position: home},
+				},
+				EstimatedBatteryConsumption: 5, EstimatedDurationMinutes: 5,
+			}
+			data, attrs, err := wire.EncodeDecision(d, wire.Protobuf)
+			if err != nil {
+				return err
+			}
+			sent = append(sent, p.Publish(ctx, pubsubio.TopicDecisions, data, attrs, string(d.DroneID)))
+		}
+	}
+	for _, s := range sent {
+		if _, err := s.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func settled(m *meter.Meter) int64 {
+	var n int64
+	for s, count := range m.Settled() {
+		if s.Kind == pubsubio.TopicDecisions && s.Outcome != meter.Nacked {
+			n += count
+		}
+	}
+	return n
+}
+
+// judge has the invariants checked on what is left.
+func (c *command) judge(ctx context.Context, store *firestoretx.Store) error {
+	var h invariant.History
+	var errs [5]error
+	h.Drones, errs[0] = store.Drones(ctx, "", firestoretx.Page{})
+	h.Orders, errs[1] = store.Orders(ctx, "", firestoretx.Page{})
+	h.Missions, errs[2] = store.Missions(ctx, "", firestoretx.Page{})
+	h.Ledger, errs[3] = store.LedgerInCommitOrder(ctx)
+	h.Events, errs[4] = store.AllEvents(ctx)
+	if err := errors.Join(errs[:]...); err != nil {
+		return err
+	}
+	verdict := invariant.Check(h)
+	fmt.Printf("%d missions, %d decisions in the ledger, %d invariant checks, %d violations\n", len(h.Missions), len(h.Ledger), verdict.Checked, len(verdict.Violations))
+	if !verdict.OK() {
+		return fmt.Errorf("invariants broke, first: %s", verdict.Violations[0])
+	}
+	return nil
+}
