@@ -282,3 +282,17 @@ func TestBackoff_doublesUpToItsMaximum(t *testing.T) { // P-DEL-03
 		t.Errorf("without a backoff %v", got)
 	}
 }
+
+// A stream that waits when its subscription ends closes against the empty
+// backlog that took the old one's place. P-RPC-01
+func TestBacklog_disbandedConsumersMayLeave(t *testing.T) {
+	old, c := newBacklog(rules{}), newConsumer(0, 0)
+	old.open(c)
+	old.wait(c)
+	old.disband()
+	after := newBacklog(rules{})
+	after.close(c, 0)
+	if err := after.check(); err != nil || c.waiting || c.promised {
+		t.Errorf("waiting %v, promised %v: %v", c.waiting, c.promised, err)
+	}
+}

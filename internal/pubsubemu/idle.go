@@ -38,6 +38,15 @@ func (b *backlog) arrive(c *consumer) {
 	}
 }
 
+// disband sends all consumers away, of a backlog that is given up.
+func (b *backlog) disband() {
+	for c := range b.consumers {
+		c.waiting, c.promised = false, false
+	}
+	clear(b.consumers)
+	b.idle, b.promises = nil, 0
+}
+
 // close ends a stream: its unacked messages are redelivered at once, oldest
 // first. Exactly-once leases live on, for their acks may come by another way.
 func (b *backlog) close(c *consumer, now int64) {

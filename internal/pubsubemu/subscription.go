@@ -127,12 +127,12 @@ func (sub *subscription) unlock() {
 // hold adds published messages to the backlog.
 func (sub *subscription) hold(msgs []*message) {
 	sub.mu.Lock()
+	defer sub.unlock()
 	if sub.ended == nil {
 		sub.backlog.add(msgs)
 		sub.holdBack(msgs)
 		sub.backlog.wakeIdle()
 	}
-	sub.unlock()
 }
 
 // end closes the subscription to all consumers; err is what they are told.
@@ -143,6 +143,7 @@ func (sub *subscription) end(err error) {
 		return
 	}
 	sub.ended = err
+	sub.backlog.disband()
 	sub.backlog = newBacklog(sub.backlog.rules)
 	close(sub.gone)
 }
@@ -165,7 +166,16 @@ var largestBatch = batchLimits{messages: 1000, bytes: 1 << 20}
 // take leases what c may have now into out. With nothing to hand over c is
 // lined up to be woken.
 func (sub *subscription) take(c *consumer, limits batchLimits, room []*entry, out *pullResponse) []*entry {
+	taken := sub.takeLocked(c, limits, room, out)
+	for i := range out.deliveries {
+		out.deliveries[i].ackID = formatAckID(sub.ackIDs, out.deliveries[i].lease)
+	}
+	return taken
+}
+
+func (sub *subscription) takeLocked(c *consumer, limits batchLimits, room []*entry, out *pullResponse) []*entry {
 	sub.mu.Lock()
+	defer sub.unlock()
 	b := sub.backlog
 	now := sub.server.now()
 	b.advance(now)
@@ -183,25 +193,21 @@ func (sub *subscription) take(c *consumer, limits batchLimits, room []*entry, ou
 		out.deliveries = append(out.deliveries, d)
 	}
 	out.deliveries = sub.distort(out.deliveries)
-	sub.unlock()
-	for i := range out.deliveries {
-		out.deliveries[i].ackID = formatAckID(sub.ackIDs, out.deliveries[i].lease)
-	}
 	return taken
 }
 
 // closeStream ends a streaming pull's consumer.
 func (sub *subscription) closeStream(c *consumer) {
 	sub.mu.Lock()
+	defer sub.unlock()
 	sub.backlog.close(c, sub.server.now())
-	sub.unlock()
 }
 
 // closePull ends a Pull's consumer; what it took stays leased.
 func (sub *subscription) closePull(c *consumer) {
 	sub.mu.Lock()
+	defer sub.unlock()
 	sub.backlog.leave(c)
-	sub.unlock()
 }
 
 // describe copies the settings for an answer.
