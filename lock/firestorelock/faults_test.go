@@ -311,6 +311,53 @@ func TestRelease_ReplyLost(t *testing.T) {
 	}
 }
 
+// B-03: the reply of the first sending is lost, and the repeated one fails in
+// its own way.
+func TestRelease_ReplyLostThenRefused(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		for _, code := range []codes.Code{codes.Aborted, codes.FailedPrecondition, codes.Internal} {
+			t.Run(fmt.Sprintf("known=%v/%v", known, code), func(t *testing.T) {
+				if !known && code == codes.FailedPrecondition {
+					t.Skip("a transaction's commit of a delete has no precondition")
+				}
+				t.Parallel()
+				r := newRig(t, Config{})
+				warmUp(t, r.faulty)
+				res := mustAcquire(t, r.faulty, key)
+				if !known {
+					r.faulty.leases.forget(res.LockID)
+				}
+				r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{After: codes.Unavailable}})
+				r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{Before: code}})
+				mustRelease(t, r.faulty, lock.Ref{LockID: res.LockID, Key: key})
+			})
+		}
+	}
+}
+
+// A release that conflicts and finds the lock released by somebody else is not
+// ours, though it ran twice.
+func TestRelease_ConflictThenGone(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		r := newRig(t, Config{})
+		warmUp(t, r.faulty)
+		ref := lock.Ref{LockID: mustAcquire(t, r.faulty, key).LockID, Key: key}
+		if !known {
+			r.faulty.leases.forget(ref.LockID)
+		}
+		r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{Before: codes.Aborted}})
+		// The conflict frees the document; before the rerun reads it, it is gone.
+		again := faultproxy.Rule{RPC: "BeginTransaction", Times: 1, Hook: func() { mustRelease(t, r.direct, ref) }}
+		if !known {
+			again.Skip = 1
+		}
+		r.proxy.Add(again)
+		if res, err := r.faulty.Release(bg, ref); err != nil || res.OK {
+			t.Errorf("known %v: %+v, %v", known, res, err)
+		}
+	}
+}
+
 // L-REL-01, L-REL-05: the lock was released by somebody else who knows the id,
 // which looks like an own commit applied twice, but was sent only once.
 func TestRelease_ElsewhereIsNotOurs(t *testing.T) {

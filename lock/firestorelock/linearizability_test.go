@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -38,6 +39,20 @@ func runTime(t *testing.T) time.Duration {
 	return d
 }
 
+// seedOf is what faults and clients draw from; LOCK_SEED=9 sets another.
+func seedOf(t *testing.T) uint64 {
+	t.Helper()
+	text := os.Getenv("LOCK_SEED")
+	if text == "" {
+		return 7
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seed
+}
+
 // B-05: concurrent clients with skewed clocks that crash, lose replies and let
 // leases expire, behind a network that fails. Without the server-time guard
 // clocks may differ by the tolerance in all, with it by any amount.
@@ -54,7 +69,7 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			const seed = 7
+			seed := seedOf(t)
 			project := freshProject()
 			recorder := history.NewRecorder()
 			var clients []*history.Client
@@ -83,10 +98,10 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 				w.Cancels = 0.02
 			}
 			w.Play(clients)
-			verdict := recorder.Check(time.Minute)
+			verdict, why := recorder.Check(time.Minute)
 			t.Logf("%d calls: %s", recorder.Len(), verdict)
 			if verdict != history.Linearizable {
-				t.Errorf("%d calls are %s", recorder.Len(), verdict)
+				t.Errorf("seed %d: %d calls are %s\n%s", seed, recorder.Len(), verdict, why)
 			}
 		})
 	}

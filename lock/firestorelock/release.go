@@ -6,7 +6,6 @@ import (
 	"log/slog"
 
 	"cloud.google.com/go/firestore"
-	"google.golang.org/grpc/codes"
 
 	"github.com/dronefleet/dronefleet/lock"
 )
@@ -52,13 +51,13 @@ func (b *Backend) release(ctx context.Context, t target) (lock.ReleaseResult, er
 		return lock.ReleaseResult{OK: true}, nil
 	case isConflict(err):
 		// Changed by somebody, or deleted by our own first sending.
-		return b.releaseInTransaction(ctx, t, rpcCode(err) != codes.Aborted && b.wasRepeated(sent))
+		return b.releaseInTransaction(ctx, t, b.wasRepeated(sent))
 	case mayHaveApplied(err) && ctx.Err() == nil:
 		return b.releaseInTransaction(ctx, t, true)
 	}
 	b.leases.put(t.lockID, h, b.clock.Now().UnixMilli()) // for another try
 	failure := classify(ctx, err)
-	failure.OutcomeUnknown = mayHaveApplied(err)
+	failure.OutcomeUnknown = mayHaveApplied(err) || b.wasRepeated(sent)
 	return lock.ReleaseResult{}, failure
 }
 
@@ -72,6 +71,9 @@ func (b *Backend) releaseInTransaction(ctx context.Context, t target, replyLost 
 		sent := countSends(ctx)
 		err := b.client.RunTransaction(sent, func(ctx context.Context, tx *firestore.Transaction) error {
 			var err error
+			if deleting && b.wasRepeatedBeforeRerun(sent) {
+				replyLost = true
+			}
 			deleting = false
 			if f, err = b.find(ctx, tx, t); err != nil {
 				return err

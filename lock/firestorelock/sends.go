@@ -54,3 +54,10 @@ func (b *Backend) wasRepeated(c *sendCounter) bool {
 	known := b.sendsPerCommit.Load()
 	return known != 0 && c.asked.Load() > known
 }
+
+// wasRepeatedBeforeRerun is wasRepeated at the start of a transaction's rerun:
+// the request that began it has been sent as well, and asks as often.
+func (b *Backend) wasRepeatedBeforeRerun(c *sendCounter) bool {
+	known := b.sendsPerCommit.Load()
+	return known != 0 && c.asked.Load() > 2*known
+}

@@ -11,9 +11,13 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -139,18 +143,49 @@ const (
 	Undecided    Verdict = "undecided" // the time for the search is used up
 )
 
-// Check searches an order that explains the history.
-func (r *Recorder) Check(timeout time.Duration) Verdict {
+// Check searches an order that explains the history. If there is none, the text
+// shows where the longest explanation of a key ends.
+func (r *Recorder) Check(timeout time.Duration) (Verdict, string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch porcupine.CheckOperationsTimeout(model, r.ops, timeout) {
+	result, info := porcupine.CheckOperationsVerbose(model, r.ops, timeout)
+	switch result {
 	case porcupine.Ok:
-		return Linearizable
+		return Linearizable, ""
 	case porcupine.Illegal:
-		return Violated
+		return Violated, r.explain(info)
 	default:
-		return Undecided
+		return Undecided, ""
 	}
+}
+
+// explain lists, for each key that cannot be explained wholly, the last calls of
+// the longest explanation and the first it leaves out.
+func (r *Recorder) explain(info porcupine.LinearizationInfo) string {
+	const context = 6
+	var text strings.Builder
+	for i, partials := range info.PartialLinearizationsOperations() {
+		all := partition(r.ops)[i]
+		longest := slices.MaxFunc(partials, func(a, b []porcupine.Operation) int { return len(a) - len(b) })
+		if len(longest) == len(all) {
+			continue
+		}
+		fmt.Fprintf(&text, "%d of %d calls explained; the last:\n", len(longest), len(all))
+		explained := make(map[input]bool)
+		for j, op := range longest {
+			explained[op.Input.(input)] = true
+			if j >= len(longest)-context {
+				fmt.Fprintf(&text, "  %d: %+v -> %+v\n", op.ClientId, op.Input, op.Output)
+			}
+		}
+		left := slices.DeleteFunc(slices.Clone(all), func(op porcupine.Operation) bool { return explained[op.Input.(input)] })
+		slices.SortFunc(left, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
+		fmt.Fprintf(&text, "not explained:\n")
+		for _, op := range left[:min(context, len(left))] {
+			fmt.Fprintf(&text, "  %d: %+v -> %+v\n", op.ClientId, op.Input, op.Output)
+		}
+	}
+	return text.String()
 }
 
 // state is one lock. now is the earliest moment at which the calls so far can
@@ -185,8 +220,8 @@ func partition(ops []porcupine.Operation) [][]porcupine.Operation {
 		byKey[key] = append(byKey[key], op)
 	}
 	parts := make([][]porcupine.Operation, 0, len(byKey))
-	for _, part := range byKey {
-		parts = append(parts, part)
+	for _, key := range slices.Sorted(maps.Keys(byKey)) {
+		parts = append(parts, byKey[key])
 	}
 	return parts
 }

@@ -118,8 +118,8 @@ func TestCheck(t *testing.T) {
 				})
 			}
 			Workload{Seed: 1, Keys: 2, TTL: 100 * time.Millisecond, Run: 4 * time.Second, Crashes: 0.1}.Play(clients)
-			if got := r.Check(20 * time.Second); got != row.want {
-				t.Errorf("%s after %d calls, want %s", got, r.Len(), row.want)
+			if got, why := r.Check(20 * time.Second); got != row.want || (why != "") != (got == Violated) {
+				t.Errorf("%s after %d calls, want %s\n%s", got, r.Len(), row.want, why)
 			}
 		})
 	}
