@@ -84,7 +84,7 @@ type listenedSide struct {
 // that follows.
 func (s *listenedSide) next(rt *rapid.T, n int, changes []listenedChange) string {
 	if n > 0 {
-		batch := s.client.Batch() //nolint:staticcheck // deprecated, but atomic, which BulkWriter is not
+		batch := atomicBatch(s.client)
 		batch.Set(s.client.Doc("c/sentinel"), fields{"n": s.sentinel(n)})
 		for _, c := range changes {
 			if c.fields == nil {
