@@ -154,6 +154,9 @@ var decisionDetails = []struct {
 	{"a drone with just over 20 %", func(j *judged) {
 		j.state.Drone.Battery, j.decision.EstimatedBatteryConsumption = 20.1, 0.1
 	}, applied},
+	{"a drone with exactly 20 % on a plan that uses none", func(j *judged) {
+		j.state.Drone.Battery, j.decision.EstimatedBatteryConsumption = 20, 0
+	}, string(ReasonLowBattery)},
 	{"landing with exactly 20 %", drone(func(d *domain.Drone) { d.Battery = 50 }), applied},
 	{"landing with less than 20 %", drone(func(d *domain.Drone) { d.Battery = 49.9 }), string(ReasonLowBattery)},
 	{"a drone idle since the snapshot", drone(func(d *domain.Drone) { d.IdleSince = at(-2) }), applied},
