@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/httpapi"
@@ -184,7 +186,7 @@ func (f *fleet) run(ctx context.Context) error {
 	world.Go(func() error { f.status(ctx); return nil })
 	world.Go(func() error { f.observe(ctx); return nil })
 	err := world.Wait()
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if ctx.Err() != nil && endedBy(err) {
 		err = nil
 	}
 	f.outside.Stop()
@@ -193,6 +195,13 @@ func (f *fleet) run(ctx context.Context) error {
 	stopManager()
 	stopCommands()
 	return errors.Join(err, managing.Wait())
+}
+
+// endedBy reports whether err says no more than that a context ended, in Go's
+// words or gRPC's.
+func endedBy(err error) bool {
+	code := grpcstatus.Code(err)
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || code == codes.Canceled || code == codes.DeadlineExceeded
 }
 
 func (f *fleet) announce() {

@@ -1,0 +1,296 @@
+package main_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/meter"
+)
+
+// binary is the command under test, built once.
+var binary string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "statemanager")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	binary = filepath.Join(dir, "statemanager")
+	build := exec.Command("go", "build", "-o", binary, ".")
+	build.Stderr = os.Stderr
+	code := 1
+	if err := build.Run(); err == nil {
+		code = m.Run()
+	}
+	_ = os.RemoveAll(dir) // what is left is only temporary
+	os.Exit(code)
+}
+
+// patience bounds a test against a command that hangs.
+const patience = 2 * time.Minute
+
+// command is a call of the binary on hosts, with nothing else of this
+// environment that could reach a fleet.
+func command(t *testing.T, hosts connect.Config, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Env = []string{"HOME=" + t.TempDir(), "GOOGLE_CLOUD_PROJECT=" + hosts.Project}
+	if hosts.FirestoreHost != "" {
+		cmd.Env = append(cmd.Env, connect.FirestoreHost+"="+hosts.FirestoreHost, connect.PubSubHost+"="+hosts.PubSubHost)
+	}
+	return cmd
+}
+
+// run expects an exit code and returns what the command printed.
+func run(t *testing.T, hosts connect.Config, code int, args ...string) (stdout, stderr string) {
+	t.Helper()
+	var out, errs strings.Builder
+	cmd := command(t, hosts, args...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	exit, failed := errors.AsType[*exec.ExitError](err)
+	if err != nil && !failed {
+		t.Fatal(err)
+	}
+	if got := cmd.ProcessState.ExitCode(); got != code {
+		t.Fatalf("%v: exit code %d, want %d (%v)\n%s%s", args, got, code, exit, out.String(), errs.String())
+	}
+	return out.String(), errs.String()
+}
+
+// refused expects an exit code and one line that holds every part.
+func refused(t *testing.T, hosts connect.Config, code int, parts []string, args ...string) {
+	t.Helper()
+	out, errs := run(t, hosts, code, args...)
+	lines := strings.Split(strings.TrimSpace(errs), "\n")
+	last := lines[len(lines)-1]
+	if code == 1 && (len(lines) != 1 || out != "") {
+		t.Errorf("%v: printed more than one line:\n%s%s", args, out, errs)
+	}
+	for _, part := range parts {
+		if !strings.Contains(last, part) {
+			t.Errorf("%v: %q lacks %q", args, last, part)
+		}
+	}
+}
+
+// A wrong command line ends with 2, one that cannot be carried out with 1.
+func TestCommands_RefuseInOneLine(t *testing.T) {
+	hosts := emutest.Hosts(t)
+	for _, c := range []struct {
+		code  int
+		args  string
+		parts []string
+	}{
+		{2, "orders hold O1", []string{"--reason"}},
+		{2, "orders fly O1", []string{"unexpected argument fly"}},
+		{2, "audit hospital H1", []string{"drone", "cycle"}},
+		{2, "drones clear --reason=x", []string{"<id>"}},
+		{1, "orders hold O1 --reason=x", []string{"order O1: NOT_FOUND", "no such order"}},
+		{1, "drones clear D1 --reason=x", []string{"drone D1: NOT_FOUND"}},
+		{1, "orders cancel a/b --reason=x", []string{"a/b"}},
+		{1, "orders list --status=FLYING", []string{"--status", "PENDING", "CANCELLED"}},
+		{1, "drones list --status=PENDING", []string{"--status", "IDLE", "UNKNOWN"}},
+		{1, "drones list --limit=-1", []string{"--limit", "0 or more"}},
+		{1, "audit order O1", []string{`order "O1"`}},
+		{1, "deadletters list", []string{"does not exist", "--create-topics"}},
+		{1, "deadletters replay --topic=missions", []string{"--topic", "telemetry"}},
+		{1, "emulators --firestore=0.0.0.0:0", []string{"--firestore", "loopback"}},
+		{1, "emulators --indexes=/does/not/exist", []string{"--indexes"}},
+		{1, "serve --http-addr=nowhere", []string{"--http-addr", "host:port"}},
+	} {
+		refused(t, hosts, c.code, c.parts, strings.Fields(c.args)...)
+	}
+	// F-API-02: nothing falls back to anything.
+	refused(t, connect.Config{}, 1, []string{"GOOGLE_CLOUD_PROJECT", connect.FirestoreHost}, "orders", "list")
+}
+
+func TestCommands_ChangeAndShowTheFleet(t *testing.T) {
+	hosts := emutest.Hosts(t)
+	store := firestoretx.New(emutest.Connect(t, hosts).Firestore, firestoretx.Config{})
+	err := store.IngestOrder(t.Context(), domain.OrderRequest{ID: "O1", OrderContent: domain.OrderContent{
+		Priority: domain.PriorityHigh, ProductType: "BLOOD", Delivery: domain.Position{Lat: 48.86, Lon: 2.36},
+	}}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	says := func(want, args string) {
+		t.Helper()
+		if out, _ := run(t, hosts, 0, strings.Fields(args)...); !strings.Contains(out, want) {
+			t.Errorf("%s: printed %q, want %q", args, out, want)
+		}
+	}
+	says("order O1 is PENDING, held: doubt", "orders hold O1 --reason=doubt")
+	says("doubt", "orders list --held")
+	says("order O1 is PENDING\n", "orders release O1 --reason=settled")
+	says("No orders are held.", "orders list --held")
+	says("order O1 is CANCELLED", "orders cancel O1 --reason=obsolete")
+	says("PENDING -> CANCELLED because obsolete", "audit order O1")
+	says(`"to": "CANCELLED"`, "audit order O1 --json")
+	says("No drones yet.", "drones list")
+	says("No lock is held.", "locks list")
+	says("Nobody holds some:key", "locks show some:key")
+	says(`"drones": []`, "drones list --json")
+}
+
+// process is a command that runs until it is told to stop.
+type process struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	stdout *bufio.Reader
+	stderr *bufio.Reader
+}
+
+func start(t *testing.T, hosts connect.Config, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, cmd: command(t, hosts, args...)}
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr, err := p.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.stdout, p.stderr = bufio.NewReader(stdout), bufio.NewReader(stderr)
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// find reads lines from r up to one with prefix, and returns the rest of it.
+func (p *process) find(r *bufio.Reader, prefix string) string {
+	p.t.Helper()
+	for {
+		text, err := r.ReadString('\n')
+		if _, rest, ok := strings.Cut(text, prefix); ok {
+			return strings.TrimSpace(rest)
+		}
+		if err != nil {
+			p.t.Fatalf("%v ended without %q: %v", p.cmd.Args, prefix, err)
+		}
+	}
+}
+
+// interrupt sends Ctrl-C and expects success.
+func (p *process) interrupt() {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		p.t.Fatal(err)
+	}
+	rest := make(chan struct{})
+	go func() {
+		defer close(rest)
+		_, _ = io.Copy(io.Discard, p.stdout) // until the process ends
+	}()
+	errs, _ := io.ReadAll(p.stderr) // likewise
+	<-rest
+	if err := p.cmd.Wait(); err != nil {
+		p.t.Errorf("%v: %v\n%s", p.cmd.Args, err, errs)
+	}
+}
+
+// The two servers alone: clients find them by the lines printed, and a data
+// directory keeps what they stored.
+func TestEmulators_ServeAndKeepTheirData(t *testing.T) {
+	dir := t.TempDir()
+	for round, want := range []string{"", "kept"} {
+		p := start(t, connect.Config{}, "emulators", "--firestore=127.0.0.1:0", "--pubsub=127.0.0.1:0", "--data-dir="+dir)
+		hosts := connect.Config{
+			FirestoreHost: p.find(p.stdout, "export "+connect.FirestoreHost+"="),
+			PubSubHost:    p.find(p.stdout, "export "+connect.PubSubHost+"="),
+		}
+		clients, err := connect.Open(t.Context(), hosts, meter.New())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := clients.Check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		doc := clients.Firestore.Doc("notes/n1")
+		snap, err := doc.Get(t.Context())
+		if got, _ := snap.Data()["text"].(string); got != want {
+			t.Errorf("round %d: document holds %q, want %q (%v)", round, got, want, err)
+		}
+		if _, err := doc.Set(t.Context(), map[string]any{"text": "kept"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := clients.Close(); err != nil {
+			t.Error(err)
+		}
+		p.interrupt()
+	}
+}
+
+// F-API-01: serve answers over HTTP; a taken port is refused before it starts.
+func TestServe_AnswersOverHTTP(t *testing.T) {
+	hosts := emutest.Hosts(t)
+	p := start(t, hosts, "serve", "--http-addr=127.0.0.1:0")
+	url, _, _ := strings.Cut(p.find(p.stderr, `"url":"`), `"`)
+	emutest.Eventually(t, "ready", func() error {
+		resp, err := http.Get(url + "/readyz")
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		var report struct{ Status string }
+		if err := json.NewDecoder(resp.Body).Decode(&report); err != nil {
+			return err
+		}
+		if resp.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s: %+v", resp.Status, report)
+		}
+		return nil
+	})
+	refused(t, hosts, 1, []string{"--http-addr", "in use"}, "serve", "--http-addr="+strings.TrimPrefix(url, "http://"))
+	http.DefaultClient.CloseIdleConnections()
+	p.interrupt()
+	if _, err := net.Dial("tcp", strings.TrimPrefix(url, "http://")); err == nil {
+		t.Error("the port is still open")
+	}
+}
+
+// F-API-02: dev says in one line where its API is.
+func TestDev_PrintsWhereItsAPIIs(t *testing.T) {
+	p := start(t, connect.Config{}, "dev", "--drones=3")
+	url := p.find(p.stdout, "HTTP API on ")
+	resp, err := http.Get(url + "/api/v1/drones?limit=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var page struct {
+		Drones []struct{ ID string }
+		Next   string
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&page); err != nil {
+		t.Fatal(err)
+	}
+	if len(page.Drones) != 2 || page.Next != page.Drones[1].ID {
+		t.Errorf("page %+v", page)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	p.interrupt()
+	refused(t, connect.Config{}, 1, []string{"--http-addr", "host:port"}, "dev", "--http-addr=8080")
+}
