@@ -96,7 +96,7 @@ func (c *checker) notNegative(field string, v float64) {
 func (c *checker) position(field string, p *pb.Position) domain.Position {
 	if p == nil {
 		c.add(field, "is missing; give lat and lon in degrees")
-		return domain.Position{}
+		return domain.Position{Lat: math.NaN(), Lon: math.NaN()} // nobody shall take it for a place
 	}
 	c.within(join(field, "lat"), p.GetLat(), -90, 90)
 	c.within(join(field, "lon"), p.GetLon(), -180, 180)

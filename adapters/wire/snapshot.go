@@ -27,7 +27,9 @@ func MarshalSnapshot(s domain.Snapshot) ([]byte, error) {
 }
 
 // DecodeSnapshot reads a snapshot file of either form. It may be of any size:
-// it comes from a person, not from a topic.
+// it comes from a person, not from a topic. With a *ValidationError comes the
+// snapshot as it was written, bad values included, for those who can work with
+// the rest.
 func DecodeSnapshot(data []byte) (domain.Snapshot, error) {
 	var (
 		m        pb.OptimizationSnapshot
@@ -45,7 +47,8 @@ func DecodeSnapshot(data []byte) (domain.Snapshot, error) {
 	return snapshot(problems, &m)
 }
 
-// SnapshotFromProto reads a snapshot; it fails with a *ValidationError.
+// SnapshotFromProto reads a snapshot; it fails with a *ValidationError, with
+// which the snapshot comes all the same.
 func SnapshotFromProto(m *pb.OptimizationSnapshot) (domain.Snapshot, error) {
 	return snapshot(nil, m)
 }
@@ -64,10 +67,7 @@ func snapshot(problems []Problem, m *pb.OptimizationSnapshot) (domain.Snapshot, 
 		Orders:     eachAt(c, "orders", m.GetOrders(), order),
 		Warehouses: eachAt(c, "warehouses", m.GetWarehouses(), warehouse),
 	}
-	if err := c.err(kindSnapshot); err != nil {
-		return domain.Snapshot{}, err
-	}
-	return s, nil
+	return s, c.err(kindSnapshot)
 }
 
 func depot(c *checker, path string, m *pb.Depot) domain.Depot {

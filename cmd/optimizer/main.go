@@ -28,6 +28,7 @@ import (
 type grammar struct {
 	Run     runCommand       `cmd:"" help:"Run a solve cycle of every depot every interval."`
 	Once    onceCommand      `cmd:"" help:"Run one solve cycle of every depot and end, for a scheduler."`
+	Solve   solveCommand     `cmd:"" help:"Plan a snapshot from a file or from the past; publishes nothing."`
 	Version kong.VersionFlag `help:"Print the version."`
 }
 

@@ -48,6 +48,9 @@ type Config struct {
 	// Strategy and Seed go to the solver.
 	Strategy solver.Strategy
 	Seed     uint64
+	// Params are the rules of planning, such as service times; the zero value
+	// stands for the solver's defaults.
+	Params solver.Params
 	// MinBattery (percent) and MaxSilence say which drones are offered; default
 	// 20 and 15 s.
 	MinBattery float64
@@ -160,7 +163,7 @@ func (r *Runner) cycle(ctx context.Context, c *domain.Cycle, warm *solver.Plan) 
 	c.ReadTook = time.Since(began)
 
 	began = time.Now()
-	problem := ProblemOf(snap, r.clock.Now())
+	problem := ProblemOf(snap, r.clock.Now(), r.cfg.Params)
 	plan, err := r.solve(ctx, problem, warm)
 	if err != nil {
 		return err
@@ -199,11 +202,23 @@ func (r *Runner) cycle(ctx context.Context, c *domain.Cycle, warm *solver.Plan) 
 	return nil
 }
 
-// solve plans and has the plan checked by what shares no code with the solver.
-// A plan that fails is not published: it is logged with its problem, for
-// replay, and the greedy plan takes its place if that one holds.
 func (r *Runner) solve(ctx context.Context, p solver.Problem, warm *solver.Plan) (solver.Plan, error) {
 	opts := solver.Options{TimeLimit: r.cfg.SolveLimit, Strategy: r.cfg.Strategy, Seed: r.cfg.Seed, Warm: warm}
+	return Solve(ctx, p, opts, func(fault error) {
+		r.meter.Add("plans_refused", 1)
+		instance, err := json.Marshal(p)
+		if err != nil {
+			instance = []byte(err.Error())
+		}
+		r.log.ErrorContext(ctx, "plan broke the rules and is not published; the greedy one is",
+			slog.Any("err", fault), slog.String("problem", string(instance)))
+	})
+}
+
+// Solve plans and has the plan checked by what shares no code with the solver.
+// A plan that fails is never returned: refused is told why, and the greedy plan
+// takes its place if that one holds.
+func Solve(ctx context.Context, p solver.Problem, opts solver.Options, refused func(fault error)) (solver.Plan, error) {
 	plan, err := solver.Solve(ctx, p, opts)
 	if err != nil {
 		return plan, err
@@ -212,10 +227,7 @@ func (r *Runner) solve(ctx context.Context, p solver.Problem, warm *solver.Plan)
 	if fault == nil {
 		return plan, nil
 	}
-	r.meter.Add("plans_refused", 1)
-	instance, _ := json.Marshal(p) //nolint:errcheck // plain values; at worst the log lacks the instance
-	r.log.ErrorContext(ctx, "plan broke the rules and is not published; the greedy one is",
-		slog.Any("err", fault), slog.String("problem", string(instance)))
+	refused(fault)
 	opts.Strategy = solver.Greedy
 	if plan, err = solver.Solve(ctx, p, opts); err != nil {
 		return plan, err

@@ -9,8 +9,8 @@ import (
 
 // ProblemOf puts a snapshot as a problem for the solver. A drone's present
 // speed says nothing about its cruise speed, which stays the solver's default.
-func ProblemOf(s domain.Snapshot, now time.Time) solver.Problem {
-	p := solver.Problem{Now: now}
+func ProblemOf(s domain.Snapshot, now time.Time, params solver.Params) solver.Problem {
+	p := solver.Problem{Now: now, Params: params}
 	if s.Depot.ID != "" {
 		p.Depots = []solver.Depot{{ID: string(s.Depot.ID), At: location(s.Depot.Position)}}
 	}

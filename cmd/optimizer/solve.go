@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/cli"
+	"github.com/dronefleet/dronefleet/internal/dispatch"
+	"github.com/dronefleet/dronefleet/solver"
+)
+
+// solveCommand plans a snapshot and publishes nothing.
+type solveCommand struct {
+	cli.Connection
+	In         string        `help:"Snapshot to plan: an OptimizationSnapshot as JSON or protobuf, - for standard input." xor:"source" placeholder:"FILE"`
+	At         time.Time     `help:"Plan what Firestore held at this time instead (RFC 3339, within the last hour)." xor:"source" placeholder:"TIME"`
+	Depot      string        `help:"Depot to plan for, with --at; default the only one." placeholder:"ID"`
+	Out        string        `help:"Write the plan to this file, as JSON." placeholder:"FILE"`
+	GeoJSON    string        `help:"Write routes and stops to this file, for any map." name:"geojson" placeholder:"FILE"`
+	SolveLimit time.Duration `help:"How long to search." default:"8s"`
+	Strategy   string        `help:"How to plan: ${enum}." enum:"sisr,greedy,nearest" default:"sisr"`
+	Seed       uint64        `help:"Repeats the search's choices." default:"1"`
+	Iterations int           `help:"Search this many steps instead of a time: the same seed gives the same plan."`
+}
+
+var strategies = map[string]solver.Strategy{"sisr": solver.SISR, "greedy": solver.Greedy, "nearest": solver.NearestFirst}
+
+// Run solves and prints the plan.
+func (c *solveCommand) Run(ctx context.Context) error {
+	if c.SolveLimit <= 0 {
+		return fmt.Errorf("--solve-limit is %s; give a positive time", c.SolveLimit)
+	}
+	snap, err := c.snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	now := snap.ReadTime
+	if now.IsZero() {
+		now = snap.Time
+	}
+	if now.IsZero() {
+		now = time.Now()
+	}
+	problem := dispatch.ProblemOf(snap, now, solver.Params{})
+	plan, err := dispatch.Solve(ctx, problem, solver.Options{
+		TimeLimit: c.SolveLimit, Strategy: strategies[c.Strategy], Seed: c.Seed, Iterations: c.Iterations, Progress: progress,
+	}, func(fault error) {
+		fmt.Fprintf(os.Stderr, "the plan broke the rules, the greedy one takes its place: %v\n", fault)
+	})
+	if err != nil {
+		return err
+	}
+	if err := dispatch.PrintPlan(os.Stdout, problem, plan); err != nil {
+		return err
+	}
+	write := func(name string, write func(io.Writer) error) error {
+		if name == "" {
+			return nil
+		}
+		f, err := os.Create(name)
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(f), f.Close())
+	}
+	return errors.Join(
+		write(c.Out, func(w io.Writer) error {
+			encoder := json.NewEncoder(w)
+			encoder.SetIndent("", " ")
+			return encoder.Encode(plan)
+		}),
+		write(c.GeoJSON, func(w io.Writer) error { return dispatch.WriteGeoJSON(w, problem, plan) }))
+}
+
+func progress(p solver.Progress) {
+	if p.Elapsed > time.Second {
+		fmt.Fprintf(os.Stderr, "  %s: %d unserved, %.1f km\n", p.Elapsed.Round(time.Second), p.Objective.UnservedTotal(), p.Objective.DistanceKm)
+	}
+}
+
+// snapshot reads the snapshot from where the flags say.
+func (c *solveCommand) snapshot(ctx context.Context) (domain.Snapshot, error) {
+	switch {
+	case c.In != "":
+		return c.snapshotFromFile()
+	case !c.At.IsZero():
+		return c.snapshotFromFirestore(ctx)
+	}
+	return domain.Snapshot{}, errors.New("give --in FILE, a snapshot, or --at TIME, a moment of the fleet's past")
+}
+
+// snapshotFromFile reads a snapshot and says what is wrong with it; the solver
+// then leaves out what cannot be planned, with its reason.
+func (c *solveCommand) snapshotFromFile() (domain.Snapshot, error) {
+	var data []byte
+	var err error
+	if c.In == "-" {
+		data, err = io.ReadAll(os.Stdin)
+	} else {
+		data, err = os.ReadFile(c.In)
+	}
+	if err != nil {
+		return domain.Snapshot{}, err
+	}
+	snap, err := wire.DecodeSnapshot(data)
+	var invalid *wire.ValidationError
+	if errors.As(err, &invalid) {
+		for _, p := range invalid.Problems {
+			fmt.Fprintf(os.Stderr, "%s: %s %s\n", c.In, p.Field, p.Complaint)
+		}
+		err = nil
+	}
+	if err != nil {
+		return snap, fmt.Errorf("%s: %w", c.In, err)
+	}
+	snap.Drones = slices.DeleteFunc(snap.Drones, func(d domain.Drone) bool {
+		return d.Status != "" && d.Status != domain.DroneIdle
+	})
+	snap.Orders = slices.DeleteFunc(snap.Orders, func(o domain.Order) bool {
+		return o.Status != "" && o.Status != domain.OrderPending
+	})
+	return snap, nil
+}
+
+func (c *solveCommand) snapshotFromFirestore(ctx context.Context) (domain.Snapshot, error) {
+	clients, clock, err := c.Open(ctx)
+	if err != nil {
+		return domain.Snapshot{}, err
+	}
+	defer clients.Close()
+	store := firestoretx.New(clients.Firestore, firestoretx.Config{Now: clock.Now})
+	depot := domain.DepotID(c.Depot)
+	if depot == "" {
+		depots, err := store.Depots(ctx)
+		if err != nil {
+			return domain.Snapshot{}, err
+		}
+		if len(depots) != 1 {
+			return domain.Snapshot{}, fmt.Errorf("the store has %d depots; name one with --depot", len(depots))
+		}
+		depot = depots[0].ID
+	}
+	return store.Snapshot(ctx, firestoretx.SnapshotRequest{Depot: depot, At: c.At, MinBattery: 20, MaxSilence: 15 * time.Second,
+		OnMalformed: func(err error) { fmt.Fprintf(os.Stderr, "left out: %v\n", err) }})
+}

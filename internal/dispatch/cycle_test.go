@@ -1,0 +1,219 @@
+package dispatch_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/dispatch"
+	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/firestorelock"
+	"github.com/dronefleet/dronefleet/solver"
+)
+
+var depot = domain.Depot{ID: "DEPOT-1", Name: "Main", Position: domain.Position{Lat: 48.8566, Lon: 2.3522}}
+
+// bench is a fleet with one idle drone and whoever dispatches it.
+type bench struct {
+	clients   *connect.Clients
+	store     *firestoretx.Store
+	locks     *firestorelock.Backend
+	published []domain.Decision
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{clients: emutest.Clients(t)}
+	b.store = firestoretx.New(b.clients.Firestore, firestoretx.Config{})
+	var err error
+	if b.locks, err = firestorelock.New(b.clients.Firestore, firestorelock.Config{Logger: emutest.Log(t)}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.locks.Close(context.Background()); err != nil {
+			t.Errorf("close locks: %v", err)
+		}
+	})
+	warehouse := domain.Warehouse{ID: "WH", Position: domain.Position{Lat: 48.87, Lon: 2.35}, ProductTypes: []string{"BLOOD"}, ColdStorage: true}
+	if err := b.store.Setup(t.Context(), []domain.Depot{depot}, []domain.Warehouse{warehouse}, nil); err != nil {
+		t.Fatal(err)
+	}
+	report := domain.Telemetry{DroneID: "D1", Timestamp: time.Now(), Position: depot.Position, Battery: 90, Status: domain.DroneIdle}
+	if err := b.store.NewTelemetryApplier().Apply(t.Context(), []domain.Telemetry{report})[0]; err != nil {
+		t.Fatal(err)
+	}
+	for id, product := range map[domain.OrderID]string{"SERVED": "BLOOD", "NOBODY-STOCKS-IT": "UNOBTAINIUM"} {
+		req := domain.OrderRequest{ID: id, OrderContent: domain.OrderContent{
+			Priority: domain.PriorityHigh, ProductType: product, Delivery: domain.Position{Lat: 48.86, Lon: 2.36},
+		}}
+		if err := b.store.IngestOrder(t.Context(), req, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b
+}
+
+func (b *bench) runner(t *testing.T, store dispatch.Store, ttl time.Duration) *dispatch.Runner {
+	publish := func(_ context.Context, decisions []domain.Decision) error {
+		b.published = append(b.published, decisions...)
+		return nil
+	}
+	cfg := dispatch.Config{SolveLimit: 100 * time.Millisecond, LockTTL: ttl, Holder: "test"}
+	return dispatch.NewRunner(store, b.locks, publish, uuid.NewString, simclock.Real(), cfg, emutest.Log(t), b.clients.Meter)
+}
+
+// F-OPT-03, F-OPT-04: one decision per mission, with all it needs; the cycle is
+// recorded with the reason of every order it left.
+func TestOnce_PublishesDecisionsAndRecordsTheCycle(t *testing.T) {
+	b := newBench(t)
+	cycle, err := b.runner(t, b.store, 15*time.Second).Once(t.Context(), depot.ID, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(b.published) != 1 {
+		t.Fatalf("published %+v", b.published)
+	}
+	d := b.published[0]
+	if d.DroneID != "D1" || !slices.Equal(d.OrderIDs, []domain.OrderID{"SERVED"}) || d.CycleID != cycle.ID || d.ID == "" ||
+		d.Fence != cycle.Fence || d.Fence == "" || !d.SnapshotTime.Equal(cycle.SnapshotTime) || d.SnapshotTime.IsZero() ||
+		d.EstimatedBatteryConsumption <= 0 || d.EstimatedDurationMinutes <= 0 {
+		t.Errorf("decision %+v of cycle %+v", d, cycle)
+	}
+	stored, err := b.store.Cycle(t.Context(), cycle.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []domain.UnservedOrder{{OrderID: "NOBODY-STOCKS-IT", Reason: string(solver.NoCompatibleWarehouse)}}
+	if stored.Outcome != dispatch.OutcomePublished || stored.Missions != 1 || stored.Assigned != 1 || stored.Holder != "test" || !slices.Equal(stored.Unserved, want) {
+		t.Errorf("recorded %+v", stored)
+	}
+	if locked, err := b.locks.IsLocked(t.Context(), dispatch.CycleKey(depot.ID)); err != nil || locked {
+		t.Errorf("after the cycle the lock is held: %v, %v", locked, err)
+	}
+}
+
+// F-OPT-01
+func TestOnce_SkipsWhatAnotherProcessRuns(t *testing.T) {
+	b := newBench(t)
+	h, ok, err := lock.TryAcquire(t.Context(), b.locks, dispatch.CycleKey(depot.ID))
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	defer h.Close()
+	if _, err := b.runner(t, b.store, 15*time.Second).Once(t.Context(), depot.ID, nil); !errors.Is(err, dispatch.ErrLocked) {
+		t.Errorf("error %v", err)
+	}
+	if n := b.clients.Meter.Count("cycles_skipped"); n != 1 || len(b.published) > 0 {
+		t.Errorf("%d cycles skipped, published %v", n, b.published)
+	}
+}
+
+// thief takes the lock away while the cycle reads its snapshot, and lets it go
+// on only when the cycle must know.
+type thief struct {
+	*firestoretx.Store
+	clients *connect.Clients
+	t       *testing.T
+}
+
+func (s thief) Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) (domain.Snapshot, error) {
+	snap, err := s.Store.Snapshot(ctx, req)
+	if err != nil {
+		return snap, err
+	}
+	if _, err := s.clients.Firestore.Collection("locks").Doc(dispatch.CycleKey(req.Depot)).Delete(context.WithoutCancel(ctx)); err != nil {
+		s.t.Errorf("steal the lock: %v", err)
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Minute):
+		s.t.Error("the cycle never learned that its lease is lost")
+	}
+	return snap, nil
+}
+
+// F-OPT-01: a lost lease ends the cycle, which publishes nothing more.
+func TestOnce_PublishesNothingAfterItsLeaseIsLost(t *testing.T) {
+	b := newBench(t)
+	cycle, err := b.runner(t, thief{b.store, b.clients, t}, 300*time.Millisecond).Once(t.Context(), depot.ID, nil)
+	if err == nil || cycle.Outcome != dispatch.OutcomeLeaseLost {
+		t.Errorf("cycle %+v, error %v", cycle, err)
+	}
+	if len(b.published) > 0 {
+		t.Errorf("published %+v", b.published)
+	}
+}
+
+func TestDepotIDs_SayWhatIsMissing(t *testing.T) {
+	b := newBench(t)
+	r := dispatch.NewRunner(b.store, b.locks, nil, uuid.NewString, simclock.Real(), dispatch.Config{Depots: []domain.DepotID{"NOWHERE"}}, emutest.Log(t), b.clients.Meter)
+	if _, err := r.DepotIDs(t.Context()); err == nil || !strings.Contains(err.Error(), "NOWHERE") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// F-OPT-05: the plan for people and for maps.
+func TestPrintedPlan(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	snap := domain.Snapshot{
+		Depot:      depot,
+		Warehouses: []domain.Warehouse{{ID: "WH", Position: domain.Position{Lat: 48.87, Lon: 2.35}, ProductTypes: []string{"BLOOD"}}},
+		Drones:     []domain.Drone{{ID: "D1", Position: depot.Position, Battery: 90}},
+		Orders: []domain.Order{
+			{ID: "O1", CreatedAt: now, OrderContent: domain.OrderContent{ProductType: "BLOOD", Delivery: domain.Position{Lat: 48.86, Lon: 2.36}}},
+			{ID: "FAR", CreatedAt: now, OrderContent: domain.OrderContent{ProductType: "BLOOD", Delivery: domain.Position{Lat: 52, Lon: 2.36}}},
+		},
+	}
+	p := dispatch.ProblemOf(snap, now, solver.Params{})
+	plan, err := dispatch.Solve(t.Context(), p, solver.Options{Strategy: solver.Greedy}, func(fault error) { t.Error(fault) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text, places bytes.Buffer
+	if err := dispatch.PrintPlan(&text, p, plan); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"1 routes for 1 of 2 orders", "drone D1", "HOSPITAL_DELIVERY", "O1 from WH", "FAR", string(solver.OutOfRange)} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the plan lacks %q:\n%s", want, &text)
+		}
+	}
+	if err := dispatch.WriteGeoJSON(&places, p, plan); err != nil {
+		t.Fatal(err)
+	}
+	var collection struct {
+		Type     string
+		Features []struct {
+			Geometry struct {
+				Type        string
+				Coordinates json.RawMessage
+			}
+		}
+	}
+	if err := json.Unmarshal(places.Bytes(), &collection); err != nil || collection.Type != "FeatureCollection" {
+		t.Fatalf("%v:\n%s", err, &places)
+	}
+	kinds := map[string]int{}
+	for _, f := range collection.Features {
+		kinds[f.Geometry.Type]++
+	}
+	if fmt.Sprint(kinds) != "map[LineString:1 Point:5]" {
+		t.Errorf("features %v", kinds)
+	}
+	if first := string(collection.Features[0].Geometry.Coordinates); strings.Join(strings.Fields(first), "") != "[2.3522,48.8566]" {
+		t.Errorf("the first stop is at %s, want longitude first", first)
+	}
+}

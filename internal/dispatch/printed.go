@@ -1,0 +1,101 @@
+package dispatch
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/dronefleet/dronefleet/solver"
+)
+
+// PrintPlan writes a plan for people: every route with times, distance and
+// charge at each stop, then the orders left, each with its reason.
+func PrintPlan(w io.Writer, p solver.Problem, plan solver.Plan) error {
+	o := plan.Objective
+	fmt.Fprintf(w, "%d routes for %d of %d orders, %.1f km; unserved: %d CRITICAL, %d HIGH, %d STANDARD; late: %d\n",
+		len(plan.Routes), served(plan), len(p.Orders), o.DistanceKm,
+		o.Unserved[solver.Critical], o.Unserved[solver.High], o.Unserved[solver.Standard],
+		o.Late[solver.Critical]+o.Late[solver.High]+o.Late[solver.Standard])
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, r := range plan.Routes {
+		fmt.Fprintf(table, "\ndrone %s\t%.1f km\t%s\tuses %.1f %%\n", r.DroneID, r.DistanceKm, r.Duration.Round(time.Second), r.BatteryUsePercent)
+		for _, s := range r.Stops {
+			what := s.OrderID
+			if s.WarehouseID != "" {
+				what += " from " + s.WarehouseID
+			}
+			fmt.Fprintf(table, "  %s\t%s\t%.1f km\t%.1f %%\t%s\n", s.ETA.UTC().Format(time.TimeOnly), s.Kind, s.DistanceKm, s.BatteryPercent, what)
+		}
+	}
+	if len(plan.Unserved) > 0 {
+		fmt.Fprintf(table, "\nunserved\n")
+	}
+	for _, u := range plan.Unserved {
+		fmt.Fprintf(table, "  %s\t%s\t%s\n", u.OrderID, u.Reason, u.Detail)
+	}
+	if len(plan.Ignored) > 0 {
+		fmt.Fprintf(table, "\nleft out\n")
+	}
+	for _, i := range plan.Ignored {
+		fmt.Fprintf(table, "  %s %s\t%s\n", i.Kind, i.ID, i.Detail)
+	}
+	return table.Flush()
+}
+
+func served(plan solver.Plan) (n int) {
+	for _, r := range plan.Routes {
+		n += len(r.OrderIDs())
+	}
+	return n
+}
+
+// The types of GeoJSON (RFC 7946) that a plan needs.
+type (
+	featureCollection struct {
+		Type     string    `json:"type"`
+		Features []feature `json:"features"`
+	}
+	feature struct {
+		Type       string         `json:"type"`
+		Geometry   geometry       `json:"geometry"`
+		Properties map[string]any `json:"properties"`
+	}
+	geometry struct {
+		Type        string `json:"type"`
+		Coordinates any    `json:"coordinates"`
+	}
+)
+
+// position is a point as GeoJSON has it: longitude first.
+func position(at solver.Location) [2]float64 { return [2]float64{at.Lon, at.Lat} }
+
+// WriteGeoJSON writes a plan's routes as lines and its stops as points, so that
+// people can look at them on any map. Unserved orders are points of their own.
+func WriteGeoJSON(w io.Writer, p solver.Problem, plan solver.Plan) error {
+	all := featureCollection{Type: "FeatureCollection", Features: []feature{}}
+	add := func(kind string, coordinates any, properties map[string]any) {
+		all.Features = append(all.Features, feature{"Feature", geometry{kind, coordinates}, properties})
+	}
+	for _, r := range plan.Routes {
+		var line [][2]float64
+		for i, s := range r.Stops {
+			line = append(line, position(s.At))
+			add("Point", position(s.At), map[string]any{
+				"drone": r.DroneID, "stop": i, "kind": s.Kind.String(), "order": s.OrderID, "warehouse": s.WarehouseID,
+				"eta": s.ETA, "batteryPercent": s.BatteryPercent, "distanceKm": s.DistanceKm,
+			})
+		}
+		add("LineString", line, map[string]any{"drone": r.DroneID, "orders": r.OrderIDs(), "distanceKm": r.DistanceKm, "batteryUsePercent": r.BatteryUsePercent})
+	}
+	for _, u := range plan.Unserved {
+		if u.Index < 0 || u.Index >= len(p.Orders) || u.Reason == solver.InvalidInput {
+			continue // no place to show
+		}
+		add("Point", position(p.Orders[u.Index].Delivery), map[string]any{"order": u.OrderID, "unserved": u.Reason})
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", " ")
+	return encoder.Encode(all)
+}
