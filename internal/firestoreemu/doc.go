@@ -12,6 +12,9 @@
 // real service would see. Requests and fields it does not honour are answered
 // UNIMPLEMENTED, never ignored.
 //
+// What only describes a request, its labels and tags, is accepted and has no
+// effect.
+//
 // It must never import anything of the product it is used by. It listens on
 // loopback only and checks no credentials.
 //

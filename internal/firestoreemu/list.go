@@ -26,6 +26,9 @@ func (s *Server) ListDocuments(ctx context.Context, req *pb.ListDocumentsRequest
 	if err != nil {
 		return nil, err
 	}
+	if req.GetShowMissing() && req.GetCollectionId() == "" {
+		return nil, invalidf("show_missing needs a collection_id")
+	}
 	plan, err := listPlan(req)
 	if err != nil {
 		return nil, err

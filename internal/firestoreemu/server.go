@@ -9,6 +9,7 @@ import (
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
 
 	"github.com/dronefleet/dronefleet/internal/firestoreemu/index"
 	"github.com/dronefleet/dronefleet/internal/firestoreemu/wal"
@@ -64,6 +65,8 @@ func Start(opts Options) (*Server, error) {
 		grpc.MaxRecvMsgSize(maxRequestBytes),
 		grpc.MaxSendMsgSize(maxRequestBytes),
 		grpc.WaitForHandlers(true),
+		// Clients may ping as often as they like; the default cuts them off.
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 		grpc.UnaryInterceptor(s.interceptUnary),
 		grpc.StreamInterceptor(s.interceptStream),
 	)

@@ -1,0 +1,51 @@
+package firestoreemu
+
+import (
+	"testing"
+
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	"google.golang.org/grpc/codes"
+)
+
+// Documents, deletions, times and databases survive a restart; transactions and
+// older versions do not (E-DU-01, E-ST-02).
+func TestDurability_Restart(t *testing.T) {
+	dir := t.TempDir()
+	r := newRaw(t, Options{DataDir: dir})
+	r.mustCommit(nil, set("kept", 1), set("gone", 1))
+	old := r.updateTime("kept")
+	r.mustCommit(nil, set("kept", 2), remove("gone"))
+	kept := r.document("kept")
+	other := set("kept", 7)
+	other.GetUpdate().Name = "projects/test/databases/second/documents/c/kept"
+	if _, err := r.rpc.Commit(r.ctx, &pb.CommitRequest{Database: "projects/test/databases/second", Writes: []*pb.Write{other}}); err != nil {
+		t.Fatal(err)
+	}
+	tx := r.begin(nil)
+	r.get(tx, "kept")
+	if err := r.server.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	r = newRaw(t, Options{DataDir: dir})
+	again := r.document("kept")
+	if got := again.GetFields()["n"].GetIntegerValue(); got != 2 {
+		t.Errorf("kept = %d, want 2", got)
+	}
+	if !again.GetUpdateTime().AsTime().Equal(kept.GetUpdateTime().AsTime()) || !again.GetCreateTime().AsTime().Equal(kept.GetCreateTime().AsTime()) {
+		t.Errorf("times %v, %v; want %v, %v", again.GetCreateTime(), again.GetUpdateTime(), kept.GetCreateTime(), kept.GetUpdateTime())
+	}
+	if r.document("gone") != nil {
+		t.Error("a deleted document came back")
+	}
+	d, err := r.rpc.GetDocument(r.ctx, &pb.GetDocumentRequest{Name: other.GetUpdate().GetName()})
+	if err != nil || d.GetFields()["n"].GetIntegerValue() != 7 {
+		t.Errorf("second database: %v, %v", d, err)
+	}
+	wantText(t, "transaction of before", r.commit(tx, set("kept", 3)), codes.InvalidArgument, textExpired)
+	r.mustCommit(nil, set("kept", 3)) // its lock is gone
+	_, err = r.rpc.GetDocument(r.ctx, &pb.GetDocumentRequest{
+		Name: doc("kept"), ConsistencySelector: &pb.GetDocumentRequest_ReadTime{ReadTime: old},
+	})
+	wantCode(t, "version of before", err, codes.FailedPrecondition)
+}
