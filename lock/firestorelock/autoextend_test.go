@@ -16,19 +16,26 @@ import (
 func TestAutoExtend_SurvivesFaults(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Config{})
-	err := lock.Do(bg, r.faulty, key, func(ctx context.Context, h *lock.Handle) error {
+	extended := make(chan struct{}, 16)
+	observed := lock.WithTelemetry(r.faulty, lock.ObserverFunc(func(e lock.Event) {
+		if e.Type == lock.EventExtend && e.Result == lock.ResultOK {
+			extended <- struct{}{}
+		}
+	}))
+	err := lock.Do(bg, observed, key, func(ctx context.Context, _ *lock.Handle) error {
 		r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 2, Do: faultproxy.Fault{Before: codes.Unknown}})
 		r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 2, Do: faultproxy.Fault{After: codes.Unavailable}})
-		for first := h.ExpiresAt(); !h.ExpiresAt().After(first); {
-			select {
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			case <-time.After(5 * time.Millisecond):
-			}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-extended:
+			return nil
 		}
-		return nil
 	}, lock.WithTTL(3*time.Second), lock.WithAutoExtend())
 	if err != nil {
+		t.Error(err)
+	}
+	if err := observed.Close(bg); err != nil {
 		t.Error(err)
 	}
 }

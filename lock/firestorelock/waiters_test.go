@@ -20,9 +20,7 @@ func TestWaiter_WokenByListener(t *testing.T) {
 		}
 		waiting <- err
 	}()
-	for r.proxy.Calls()["Listen"] == 0 {
-		<-time.After(time.Millisecond)
-	}
+	r.proxy.WaitCalls("Listen", 1)
 	mustRelease(t, r.direct, lock.Ref{LockID: holder.LockID, Key: key})
 	if err := <-waiting; err != nil {
 		t.Error(err)
@@ -66,9 +64,7 @@ func TestWaiter_Polls(t *testing.T) {
 		}
 		waiting <- err
 	}()
-	for r.proxy.Calls()["BatchGetDocuments"] < 3 {
-		<-time.After(time.Millisecond)
-	}
+	r.proxy.WaitCalls("BatchGetDocuments", 3)
 	mustRelease(t, r.direct, lock.Ref{LockID: holder.LockID, Key: key})
 	if err := <-waiting; err != nil {
 		t.Error(err)

@@ -37,6 +37,7 @@ type Proxy struct {
 	stopped  chan struct{}
 
 	mu    sync.Mutex
+	more  *sync.Cond // broadcast with every call
 	calls map[string]int
 	rules []*Rule
 	skew  time.Duration
@@ -62,7 +63,6 @@ type Fault struct {
 	BlackHole bool          // swallow the request: no answer until the client goes away
 	HoldReply bool          // forward, then give no answer until the client goes away
 	Delay     time.Duration // between the server's answer and the client
-	Release   chan struct{} // if set, the answer waits for it to be closed
 }
 
 // Start begins to forward to the server at an address.
@@ -79,6 +79,7 @@ func Start(upstream string) (*Proxy, error) {
 		return nil, fmt.Errorf("faultproxy: listen: %w", err)
 	}
 	p := &Proxy{listener: listener, upstream: conn, calls: make(map[string]int), stopped: make(chan struct{}), clear: make(chan struct{})}
+	p.more = sync.NewCond(&p.mu)
 	p.server = grpc.NewServer(
 		grpc.MaxRecvMsgSize(maxMessageBytes),
 		grpc.ForceServerCodec(rawCodec{}),
@@ -136,11 +137,26 @@ func (p *Proxy) Calls() map[string]int {
 	return calls
 }
 
+// WaitCalls waits until an RPC has been requested n times since the last Clear.
+func (p *Proxy) WaitCalls(rpc string, n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.calls[rpc] < n {
+		p.more.Wait()
+	}
+}
+
+// count counts a request. The caller holds mu.
+func (p *Proxy) count(rpc string) {
+	p.calls[rpc]++
+	p.more.Broadcast()
+}
+
 // admit counts a request and finds what happens to it.
 func (p *Proxy) admit(rpc string, request []byte) (f Fault, hook func(), skew time.Duration, cleared <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.calls[rpc]++
+	p.count(rpc)
 	for _, r := range p.rules {
 		if r.RPC != rpc || (r.Match != nil && !r.Match(request)) {
 			continue
@@ -178,12 +194,6 @@ func (p *Proxy) handle(_ any, in grpc.ServerStream) error {
 		request = unshiftPreconditions(request, skew)
 	}
 	replies, err := p.forward(in.Context(), method, request)
-	if fault.Release != nil {
-		select {
-		case <-fault.Release:
-		case <-in.Context().Done():
-		}
-	}
 	switch {
 	case fault.HoldReply:
 		return silence(in.Context(), cleared)
@@ -252,7 +262,7 @@ func (p *Proxy) forward(ctx context.Context, method string, request []byte) ([][
 // pass connects a two-way stream and lets everything through.
 func (p *Proxy) pass(in grpc.ServerStream, method string) error {
 	p.mu.Lock()
-	p.calls[path.Base(method)]++
+	p.count(path.Base(method))
 	p.mu.Unlock()
 	md, _ := metadata.FromIncomingContext(in.Context())
 	ctx, cancel := context.WithCancel(metadata.NewOutgoingContext(in.Context(), md))
