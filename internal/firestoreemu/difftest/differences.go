@@ -36,7 +36,12 @@ var Deliberate = []Difference{
 	},
 	{
 		Name: "base version of a missing document", Official: codes.NotFound, Embedded: codes.FailedPrecondition,
-		What:   "an update time as precondition on a document that was deleted",
+		What:   "writing a deleted document with the time of its deletion as precondition",
+		Reason: "E-WR-03: a missing document fails the precondition",
+	},
+	{
+		Name: "base version of a deletion", Official: codes.OK, Embedded: codes.FailedPrecondition,
+		What:   "deleting a deleted document with the time of its deletion as precondition",
 		Reason: "E-WR-03: a missing document fails the precondition",
 	},
 	{

@@ -41,7 +41,7 @@ func (w *world) rawCommit(ctx context.Context, writes ...plannedWrite) outcome {
 	if err != nil {
 		return failed(err)
 	}
-	w.committed(answer.GetCommitTime())
+	w.committed(answer.GetCommitTime(), false)
 	o := outcome{}
 	for _, result := range answer.GetWriteResults() {
 		o.lines = append(o.lines, w.showWriteResult(result))
@@ -96,6 +96,11 @@ var probes = map[string]probe{
 		w.rawCommit(ctx, set(w.root()+"/c/a", nil))
 		w.rawCommit(ctx, remove(w.root()+"/c/a"))
 		return w.rawCommit(ctx, onlyIfUpdatedAt(set(w.root()+"/c/a", nil), 1))
+	},
+	"base version of a deletion": func(ctx context.Context, w *world) outcome {
+		w.rawCommit(ctx, set(w.root()+"/c/a", nil))
+		w.rawCommit(ctx, remove(w.root()+"/c/a"))
+		return w.rawCommit(ctx, onlyIfUpdatedAt(remove(w.root()+"/c/a"), 1))
 	},
 	"arrays inside arrays by transform": func(ctx context.Context, w *world) outcome {
 		return w.rawCommit(ctx, transformOf(w.root()+"/c/a", &pb.DocumentTransform_FieldTransform{FieldPath: "v",

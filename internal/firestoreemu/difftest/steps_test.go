@@ -67,7 +67,7 @@ func (p plannedWrite) resolve(w *world) *pb.Write {
 	if !p.usesTime {
 		return p.write
 	}
-	at := w.commitTime(p.updatedAt)
+	at := cycle(w.bases, p.updatedAt)
 	if at == nil {
 		at = &timestamppb.Timestamp{Seconds: 1}
 	}
@@ -97,7 +97,7 @@ func (w *world) commit(ctx context.Context, transaction []byte, planned []planne
 		return failedWrite(err, slices.ContainsFunc(planned, func(p plannedWrite) bool { return p.usesTime }))
 	}
 	if len(answer.GetWriteResults()) > 0 { // the official emulator's times of empty commits run ahead
-		w.committed(answer.GetCommitTime())
+		w.committed(answer.GetCommitTime(), slices.ContainsFunc(writes, func(write *pb.Write) bool { return write.GetDelete() != "" }))
 	}
 	o := outcome{}
 	deleted := map[string]bool{}
@@ -153,7 +153,7 @@ func (r readAt) time(w *world) *timestamppb.Timestamp {
 	if !r.past {
 		return nil
 	}
-	return w.commitTime(r.commit)
+	return cycle(w.commits, r.commit)
 }
 
 func batchGetStep(req *pb.BatchGetDocumentsRequest, at readAt) step {

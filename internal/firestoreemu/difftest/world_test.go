@@ -27,6 +27,7 @@ type world struct {
 
 	step    int
 	commits []*timestamppb.Timestamp // commit times, oldest first
+	bases   []*timestamppb.Timestamp // those a precondition may refer to
 	labels  map[string]string        // a server's time -> the step it was chosen in
 }
 
@@ -110,18 +111,22 @@ func (w *world) chose(t *timestamppb.Timestamp) {
 }
 
 // committed records a commit's time; reads and preconditions of later steps
-// refer to it by number.
-func (w *world) committed(t *timestamppb.Timestamp) {
+// refer to it by number, the latter only if nothing was deleted: see Deliberate,
+// base version of a deletion.
+func (w *world) committed(t *timestamppb.Timestamp, deletes bool) {
 	w.chose(t)
 	w.commits = append(w.commits, t)
+	if !deletes {
+		w.bases = append(w.bases, t)
+	}
 }
 
-// commitTime is the time of one of the commits so far, nil before the first.
-func (w *world) commitTime(n int) *timestamppb.Timestamp {
-	if len(w.commits) == 0 {
+// cycle picks one of the times so far, nil before the first.
+func cycle(times []*timestamppb.Timestamp, n int) *timestamppb.Timestamp {
+	if len(times) == 0 {
 		return nil
 	}
-	return w.commits[n%len(w.commits)]
+	return times[n%len(times)]
 }
 
 // label names a server's time by the step in which it was chosen.
