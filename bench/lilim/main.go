@@ -27,6 +27,7 @@ type flags struct {
 	Seeds     int           `default:"1" help:"Number of seeds to run, from --seed upward."`
 	Workers   int           `default:"2" help:"Search goroutines."`
 	JSON      string        `name:"json" help:"Write one JSON row per instance and seed to this file."`
+	Rows      string        `help:"Check and print the rows of this file (of this command or bench/peers) instead of solving."`
 	Quiet     bool          `help:"Print only the summary."`
 }
 
@@ -53,6 +54,9 @@ func main() {
 }
 
 func run(f flags) error {
+	if f.Rows != "" {
+		return judge(f)
+	}
 	names, err := instances(f)
 	if err != nil {
 		return err
@@ -85,6 +89,49 @@ func run(f flags) error {
 	return nil
 }
 
+// judge checks and prints rows made elsewhere.
+func judge(f flags) error {
+	file, err := os.Open(f.Rows)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	var sum summary
+	for rows := json.NewDecoder(file); rows.More(); {
+		var r row
+		if err := rows.Decode(&r); err != nil {
+			return fmt.Errorf("read %s: %w", f.Rows, err)
+		}
+		in, err := load(filepath.Join(f.Dir, r.Instance+".txt"), r.Instance)
+		if err != nil {
+			return err
+		}
+		if err := r.readBest(in, filepath.Join(f.Dir, r.Instance+".sol")); err != nil {
+			return err
+		}
+		r.check(in)
+		sum.add(r, !f.Quiet)
+	}
+	sum.print(f.Seed)
+	return nil
+}
+
+func load(path, name string) (*lilim.Instance, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return lilim.Parse(name, file)
+}
+
+func (r *row) check(in *lilim.Instance) {
+	var err error
+	if r.Vehicles, r.Distance, err = lilim.Check(in, r.Routes); err != nil {
+		r.Error = err.Error()
+	}
+}
+
 // instances lists the files that match.
 func instances(f flags) ([]string, error) {
 	var names []string
@@ -105,12 +152,7 @@ func instances(f flags) ([]string, error) {
 func solve(path string, f flags, seed uint64) (row, error) {
 	name := strings.TrimSuffix(filepath.Base(path), ".txt")
 	r := row{Instance: name, Seed: seed}
-	file, err := os.Open(path)
-	if err != nil {
-		return r, err
-	}
-	defer file.Close()
-	in, err := lilim.Parse(name, file)
+	in, err := load(path, name)
 	if err != nil {
 		return r, err
 	}
@@ -125,9 +167,7 @@ func solve(path string, f flags, seed uint64) (row, error) {
 		return r, nil
 	}
 	r.Routes = routes
-	if r.Vehicles, r.Distance, err = lilim.Check(in, routes); err != nil {
-		r.Error = err.Error()
-	}
+	r.check(in)
 	return r, nil
 }
 
