@@ -20,7 +20,7 @@
 // [Do] acquires, runs a function once and releases, also after a panic.
 // [WithAutoExtend] keeps the lease alive meanwhile and cancels the function's
 // context when that fails. [Acquire] and [TryAcquire] return a [Handle] for
-// work that does not fit one function. The four verbs of [Backend] lie below
+// work that does not fit one function. The five verbs of [Backend] lie below
 // them; a backend makes one attempt per call and never waits.
 //
 // # Outcomes

@@ -3,6 +3,7 @@ package firestorelock
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/dronefleet/dronefleet/lock"
@@ -61,6 +62,37 @@ func FuzzDecode(f *testing.F) {
 		}
 		if err == nil && count < 0 {
 			t.Fatalf("counter %d", count)
+		}
+	})
+}
+
+// Every key is refused, or leads to three documents that Firestore accepts; equal
+// keys lead to the same, other keys to others.
+func FuzzLocate(f *testing.F) {
+	for _, seed := range []string{"payment:42", "a/b/c", "a/b", "a//b", ".", "__x__", "cafe\u0301", "fence:a", strings.Repeat("a/", 250) + "a"} {
+		f.Add(seed, seed+"x")
+	}
+	client := newClient(f, serverAddr)
+	strict, hashing := newBackend(f, client, Config{}), newBackend(f, client, Config{UnaddressableKeys: HashKeys})
+	f.Fuzz(func(t *testing.T, key, other string) {
+		for _, b := range []*Backend{strict, hashing} {
+			at, err := b.locate(key)
+			if err != nil {
+				if !errors.Is(err, lock.ErrInvalidArgument) {
+					t.Fatal(err)
+				}
+				continue
+			}
+			if at.lock == nil || at.counter == nil || at.legacy == nil {
+				t.Fatalf("%q has no documents", key)
+			}
+			if at.nested != strings.Contains(at.base, "/") || len(at.lock.ID) > maxDocumentIDBytes {
+				t.Fatalf("%q: %+v", key, at)
+			}
+			second, err := b.locate(other)
+			if err == nil && (second.key == at.key) != (second.lock.Path == at.lock.Path && second.counter.Path == at.counter.Path) {
+				t.Fatalf("%q and %q share documents, or one has two", key, other)
+			}
 		}
 	})
 }

@@ -30,16 +30,16 @@ func (w Workload) Play(clients []*Client) {
 		rng := rand.New(rand.NewPCG(w.Seed, uint64(i)))
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				w.session(ctx, c, rng)
+				w.useLease(ctx, c, rng)
 			}
 		})
 	}
 	wg.Wait()
 }
 
-// session is one lease: acquired, perhaps extended, released or abandoned, and
+// useLease is the life of one lease: acquired, perhaps extended, released or abandoned, and
 // perhaps released once more when it is no longer ours.
-func (w Workload) session(ctx context.Context, c *Client, rng *rand.Rand) {
+func (w Workload) useLease(ctx context.Context, c *Client, rng *rand.Rand) {
 	key := fmt.Sprintf("key-%d", rng.IntN(w.Keys))
 	id := lock.NewLockID()
 	res, err := c.Acquire(w.callContext(ctx, rng), lock.AcquireRequest{Key: key, TTL: w.TTL, LockID: id})
