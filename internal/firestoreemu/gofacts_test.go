@@ -88,7 +88,8 @@ func TestGoClient_RPCsPerTransaction(t *testing.T) {
 		if _, err := c.GetAll(ctx, []*firestore.DocumentRef{a, b, c.Doc("c/none")}); err != nil {
 			t.Error(err)
 		}
-		batch := c.Batch().Set(a, fields{"n": 4}).Set(b, fields{"n": 4}) //nolint:staticcheck // deprecated, but the only atomic batch
+		//lint:ignore SA1019 deprecated, but the only atomic batch with preconditions (E-GO-02)
+		batch := c.Batch().Set(a, fields{"n": 4}).Set(b, fields{"n": 4})
 		if _, err := batch.Commit(ctx); err != nil {
 			t.Error(err)
 		}

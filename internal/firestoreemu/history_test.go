@@ -1,10 +1,13 @@
 package firestoreemu
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 	"google.golang.org/grpc/codes"
@@ -91,34 +94,99 @@ type sighting struct{ version int64 }
 
 func runRandomHistory(t *testing.T, opts Options, seed uint64, rules []fault.Rule) *world {
 	t.Helper()
-	w := &world{versions: map[string]sighting{}, unknown: map[string]history.Transaction{}}
+	w := newWorld()
 	opts.History = &w.recorded
 	opts.Faults = fault.New(seed)
 	w.raw = newRaw(t, opts)
-	open := w.client("setup")
-	open.commit(nil, open.writes(map[string]int64{account(0): 0, account(1): 0, account(2): 0, account(3): 0, account(4): 0}))
+	w.openAccounts()
 	var installed []*fault.Installed
 	for _, rule := range rules {
 		installed = append(installed, opts.Faults.Add(rule))
 	}
+	w.work(seed, func() bool { return true })
+	for _, rule := range installed {
+		rule.Remove()
+	}
+	w.lookAtEverything()
+	return w
+}
+
+func newWorld() *world {
+	return &world{versions: map[string]sighting{}, unknown: map[string]history.Transaction{}}
+}
+
+func (w *world) openAccounts() {
+	values := map[string]int64{}
+	for i := range historyAccounts {
+		values[account(i)] = 0
+	}
+	c := w.client("setup")
+	c.commit(nil, c.writes(values))
+}
+
+// work lets all workers do random things until their rounds are over or proceed
+// says no.
+func (w *world) work(seed uint64, proceed func() bool) {
 	var group sync.WaitGroup
 	for id := range historyWorkers {
 		group.Go(func() {
 			r := rand.New(rand.NewPCG(seed, uint64(id)))
 			for round := range historyRounds {
-				c := w.client(fmt.Sprintf("worker %d round %d", id, round))
+				if !proceed() {
+					return
+				}
+				c := w.client(fmt.Sprintf("seed %d worker %d round %d", seed, id, round))
 				[]func(*rand.Rand){c.transfer, c.transfer, c.audit, c.snapshot, c.addItem, c.countItems}[r.IntN(6)](r)
 			}
 		})
 	}
 	group.Wait()
-	for _, rule := range installed {
-		rule.Remove()
+}
+
+// lookAtEverything makes sure that every last version has been seen.
+func (w *world) lookAtEverything() {
+	c := w.client("last")
+	c.snapshot(nil)
+	c.countItems(nil)
+}
+
+// The same on a durable server that is killed with kill -9 again and again: what
+// clients saw before, between and after the kills is strictly serializable
+// (E-PR-03, E-DU-04).
+func TestHistory_Kill(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld()
+	connect := func() (kill func(), ctx context.Context) {
+		addr, stop := child(t, dir, SyncOS)
+		ctx, cancel := context.WithCancel(testContext(t))
+		w.raw = &raw{t: t, ctx: ctx, rpc: pb.NewFirestoreClient(dial(t, addr))}
+		return func() { stop(); cancel() }, ctx
 	}
-	last := w.client("last")
-	last.snapshot(nil)
-	last.countItems(nil) // everything is seen at least once now
-	return w
+	kill, _ := connect()
+	w.openAccounts()
+	kill()
+	for round := range uint64(4) {
+		kill, ctx := connect()
+		var steps atomic.Int64
+		w.work(round, func() bool {
+			if steps.Add(1) == historyWorkers*historyRounds/3 {
+				kill()
+			}
+			return ctx.Err() == nil
+		})
+		kill()
+	}
+	connect()
+	w.lookAtEverything()
+	if err := history.Check(w.observed()); err != nil {
+		t.Error(err)
+	}
+	if w.unbalanced > 0 {
+		t.Errorf("%d snapshots do not sum up to 0", w.unbalanced)
+	}
+	if len(w.seen) < 100 {
+		t.Errorf("only %d transactions were seen", len(w.seen))
+	}
 }
 
 func account(i int) string { return fmt.Sprintf("account%d", i) }
@@ -165,7 +233,7 @@ func (a *attempt) restart() {
 	a.sum = map[string]int64{}
 }
 
-func (a *attempt) now() int64 { return a.raw.server.opts.Clock.Now().UnixMicro() }
+func (a *attempt) now() int64 { return time.Now().UnixMicro() }
 
 // saw notes a version that was read.
 func (a *attempt) saw(d *pb.Document) {
@@ -257,6 +325,9 @@ func (a *attempt) inTransaction(body func(tx []byte) ([]*pb.Write, error)) {
 			tx = answer.GetTransaction()
 			return err
 		})
+		if a.ctx.Err() != nil {
+			return
+		}
 		a.restart()
 		writes, err := body(tx)
 		again := err != nil
@@ -277,6 +348,9 @@ func (a *attempt) insist(call func() error) {
 		err := call()
 		if err == nil {
 			return
+		}
+		if a.ctx.Err() != nil {
+			return // the server has been killed
 		}
 		if codeOf(err) != codes.Unavailable {
 			a.t.Errorf("%s: %v", a.token, err)
