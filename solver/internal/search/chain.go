@@ -22,12 +22,14 @@ type Chain struct {
 	Steps  int64
 
 	pending     []int32
+	scratch     []int32
 	pendingMark []bool
 	rank        [keyCount][]float64
 	limit       int     // routes that may be in use
 	lambda      float64 // what a unit of bank value costs while Tuning.Soft
 	soft        bool    // the bank is priced by lambda instead of forbidden
 	full, seen  int     // steps since lambda was set: with empty bank, all
+	pool        pool
 	eject       ejector
 }
 
@@ -35,9 +37,10 @@ type Chain struct {
 func NewChain(in *Instance, tuning Tuning, seed uint64) *Chain {
 	c := &Chain{
 		state: *newState(in), rng: newRng(seed), Tuning: tuning, Best: NewSolution(in),
-		pending: make([]int32, 0, in.Requests), pendingMark: make([]bool, in.Requests),
+		pending: make([]int32, 0, in.Requests), scratch: make([]int32, 0, in.stride()), pendingMark: make([]bool, in.Requests),
 	}
 	c.limit, c.lambda = len(in.Vehicles), 10*tuning.Hot
+	c.pool = newPool(in)
 	c.rankKeys()
 	return c
 }
@@ -68,7 +71,7 @@ func (c *Chain) keep() bool {
 		if c.scalar() >= b.Cost-1e-6 {
 			return false
 		}
-		c.capture(b)
+		c.save()
 		return true
 	}
 	switch {
@@ -83,11 +86,24 @@ func (c *Chain) keep() bool {
 	case c.cost >= b.Cost-1e-7:
 		return false
 	}
-	c.capture(b)
+	c.save()
 	if c.in.Uniform && c.bankValue == 0 {
 		c.limit = b.Used
 	}
 	return true
+}
+
+// save copies the current solution to Best and its new routes to the pool.
+func (c *Chain) save() {
+	for _, ro := range c.stale {
+		base, n := int(ro)*c.stride, int(c.size[ro])
+		c.scratch = c.scratch[:0]
+		for i := 1; i < n-1; i++ {
+			c.scratch = append(c.scratch, c.nodes[base+i].visit)
+		}
+		c.pool.remember(ro, c.scratch)
+	}
+	c.capture(c.Best)
 }
 
 // Schedule says how far a run is: Fraction is called every few steps and
@@ -148,8 +164,12 @@ func (c *Chain) relax() {
 func (c *Chain) step(temperature float64) {
 	c.Steps++
 	c.begin()
-	c.ruin()
-	c.closeRuin()
+	if c.pool.filled > 0 && c.rng.intn(100) < poolShare {
+		c.recall()
+	} else {
+		c.ruin()
+		c.closeRuin()
+	}
 	c.recreate()
 	if !c.accepts(temperature) {
 		c.rollback()

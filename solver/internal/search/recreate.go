@@ -82,7 +82,9 @@ func (c *Chain) put(r, route int32, place uint32) {
 func (c *Chain) recreate() {
 	c.sortPending(c.pickKey())
 	for _, r := range c.pending {
-		c.settle(r, true)
+		if c.bankIndex[r] >= 0 { // recall has placed some
+			c.settle(r, true)
+		}
 	}
 	c.clearPending()
 }
