@@ -329,6 +329,30 @@ func TestAPI_ShowsSingleEntities(t *testing.T) {
 	}
 }
 
+// F-API-01: an entity has, under the same names, all that its document has.
+func TestAPI_EntitiesHaveTheFieldsOfTheirDocuments(t *testing.T) {
+	s := serve(t)
+	s.fleet()
+	internal := map[string]bool{"missionRevision": true, "expireAt": true}
+	for _, path := range []string{"drones/D1", "drones/D3", "orders/O1", "orders/O3", "missions/M-DEC-1", "decisions/DEC-1", "decisions/DEC-2"} {
+		snap, err := s.clients.Firestore.Doc(path).Get(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var shown map[string]any
+		s.get("/api/v1/"+path, http.StatusOK, &shown)
+		for field, value := range snap.Data() {
+			zero := value == nil || value == "" || value == false || value == int64(0) || value == 0.0
+			if list, ok := value.([]any); ok && len(list) == 0 {
+				zero = true
+			}
+			if _, ok := shown[field]; !ok && !zero && !internal[field] {
+				t.Errorf("%s: field %s = %v is not shown", path, field, value)
+			}
+		}
+	}
+}
+
 // F-API-01: each refusal names the parameter and the fix.
 func TestAPI_RefusesWithTheFix(t *testing.T) {
 	s := serve(t)

@@ -271,10 +271,32 @@ func TestServe_AnswersOverHTTP(t *testing.T) {
 	}
 }
 
-// F-API-02: dev says in one line where its API is.
+// F-API-02: dev says in one line where its API is. Its Firestore keeps to the
+// fleet's index configuration, so every query here has its index in production.
 func TestDev_PrintsWhereItsAPIIs(t *testing.T) {
 	p := start(t, connect.Config{}, "dev", "--drones=3")
+	hosts := connect.Config{
+		FirestoreHost: p.find(p.stdout, "export "+connect.FirestoreHost+"="),
+		PubSubHost:    p.find(p.stdout, "export "+connect.PubSubHost+"="),
+	}
 	url := p.find(p.stdout, "HTTP API on ")
+	for _, path := range []string{
+		"/api/v1/optimizer/snapshot", "/api/v1/drones?status=IDLE&limit=1&after=A", "/api/v1/orders?status=PENDING&held=true",
+		"/api/v1/missions?status=ACTIVE", "/api/v1/decisions?outcome=REJECTED&reason=BAD_ROUTE&after=A", "/api/v1/cycles?outcome=EMPTY", "/metrics",
+	} {
+		resp, err := http.Get(url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s %s %v", path, resp.Status, body, err)
+		}
+	}
+	for _, subject := range []string{"drone", "order", "mission", "decision", "cycle"} {
+		refused(t, hosts, 1, []string{"nothing is recorded"}, "audit", subject, "none")
+	}
 	resp, err := http.Get(url + "/api/v1/drones?limit=2")
 	if err != nil {
 		t.Fatal(err)

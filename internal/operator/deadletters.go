@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/dronefleet/dronefleet/adapters/httpapi/entity"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 )
@@ -119,21 +121,26 @@ func (d *Desk) review(ctx context.Context, f LetterFilter, work func(found []fou
 	if err != nil {
 		return err
 	}
-	var reviews []*pubsubio.Review
+	reviews := make([]*pubsubio.Review, len(topics))
 	defer func() {
 		for _, r := range reviews {
-			err = errors.Join(err, r.Close(ctx))
+			if r != nil {
+				err = errors.Join(err, r.Close(ctx))
+			}
 		}
 	}()
-	more := false
-	for _, topic := range topics {
-		r, err := pubsubio.OpenReview(ctx, d.PubSub, topic, d.Patience)
-		if err != nil {
+	// Together, for each waits for letters that may still come.
+	var g errgroup.Group
+	for i, topic := range topics {
+		g.Go(func() (err error) {
+			reviews[i], err = pubsubio.OpenReview(ctx, d.PubSub, topic, d.Patience)
 			return err
-		}
-		reviews = append(reviews, r)
-		more = more || r.More
+		})
 	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	more := slices.ContainsFunc(reviews, func(r *pubsubio.Review) bool { return r.More })
 	found := f.choose(reviews)
 	for _, id := range f.IDs {
 		if !slices.ContainsFunc(found, func(l foundLetter) bool { return l.MessageID == id }) {
