@@ -140,14 +140,13 @@ func (d *database) parseCommit(req *pb.CommitRequest) ([]write, error) {
 // tx is nil for a commit without a transaction.
 func (d *database) commit(ctx context.Context, tx *transaction, owner *locks.Owner, writes []write, arrival time.Time) (*pb.CommitResponse, error) {
 	var done *outcome
-	var changes []locks.Change
 	var failure error
-	err := d.locks.Exclude(ctx, owner, names(writes), func() ([]locks.Change, error) {
+	written := names(writes)
+	err := d.locks.Exclude(ctx, owner, written, func() []locks.Change {
 		if done, failure = d.apply(writes, arrival); failure != nil {
-			return nil, failure
+			return d.untouched(written)
 		}
-		changes = done.lockChanges()
-		return changes, nil
+		return done.lockChanges()
 	})
 	if err != nil {
 		return nil, lockStatus(err)
@@ -158,7 +157,8 @@ func (d *database) commit(ctx context.Context, tx *transaction, owner *locks.Own
 	}
 	d.holdLocks(ctx)
 	earliest := arrival.Truncate(time.Millisecond).UnixMicro()
-	at, err := d.store.Commit(storeChanges(done, changes), earliest)
+	changes := done.storeChanges()
+	at, err := d.store.Commit(changes, earliest)
 	if err != nil {
 		return nil, status.Errorf(codes.Internal, "embedded firestore: the commit may or may not be kept: %v", err)
 	}

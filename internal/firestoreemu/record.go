@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/internal/firestoreemu/history"
-	"github.com/dronefleet/dronefleet/internal/firestoreemu/locks"
+	"github.com/dronefleet/dronefleet/internal/firestoreemu/store"
 )
 
 // What transactions saw and did, for a history.Log (E-FI-03). Without a log all
@@ -53,7 +53,7 @@ func (v *view) keepHistory() {
 }
 
 // recordCommit notes a commit's new versions.
-func (d *database) recordCommit(tx *transaction, changes []locks.Change, arrival time.Time, at int64) {
+func (d *database) recordCommit(tx *transaction, changes []store.Change, arrival time.Time, at int64) {
 	if d.server.opts.History == nil {
 		return
 	}

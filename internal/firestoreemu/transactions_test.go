@@ -155,7 +155,8 @@ func TestTransaction_RangeLocks(t *testing.T) {
 		{"after the last of a full window", 2, set("new", 90), false},
 		{"inside a full window", 2, set("new", 55), true},
 		{"window not full", 9, set("new", 90), true},
-		{"rewrite without a change", 0, set("b", 50), false},
+		{"rewrite of a result without a change", 0, set("b", 50), true},
+		{"rewrite of another without a change", 0, set("low", 10), false},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -99,12 +99,14 @@ func (p *write) parseFields(mask *pb.DocumentMask) error {
 // draft is a document while the writes of one commit are applied to it.
 type draft struct {
 	name      value.Name
+	key       string       // the same in one string
 	stored    *pb.Document // as it is in the store, nil if missing
 	exists    bool
 	fields    map[string]*pb.Value
 	touched   bool // an earlier write of this commit was applied
 	recreated bool
-	changed   bool // the commit makes a new version (E-WR-04)
+	changed   bool         // the commit makes a new version (E-WR-04)
+	next      *pb.Document // the new version, nil for a tombstone
 }
 
 // outcome is what a list of writes does to the newest documents. It is computed
@@ -130,7 +132,7 @@ func (d *database) apply(writes []write, requestTime time.Time) (*outcome, error
 		doc := byName[w.name]
 		if doc == nil {
 			stored := d.store.Newest(w.name)
-			doc = &draft{name: w.parsed, stored: stored, exists: stored != nil, fields: stored.GetFields()}
+			doc = &draft{name: w.parsed, key: w.name, stored: stored, exists: stored != nil, fields: stored.GetFields()}
 			byName[w.name] = doc
 			o.drafts = append(o.drafts, doc)
 		}
@@ -216,33 +218,43 @@ func (doc *draft) differs() bool {
 	return !value.EqualFields(doc.stored.GetFields(), doc.fields)
 }
 
-// lockChanges is the outcome as range locks see it.
+// lockChanges is the outcome as range locks see it. It has every document, also
+// those that stay as they are: a query that returned one holds it as a read of
+// that name would (E-TX-05).
 func (o *outcome) lockChanges() []locks.Change {
-	changes := make([]locks.Change, 0, len(o.drafts))
-	for _, doc := range o.drafts {
-		if !doc.changed {
-			continue
+	changes := make([]locks.Change, len(o.drafts))
+	for i, doc := range o.drafts {
+		changes[i] = locks.Change{Name: doc.key, Before: doc.stored, After: doc.stored}
+		switch {
+		case !doc.changed:
+		case doc.exists:
+			doc.next = &pb.Document{Name: doc.key, Fields: doc.fields}
+			changes[i].After = doc.next
+		default:
+			changes[i].After = nil
 		}
-		c := locks.Change{Name: doc.name.String(), Before: doc.stored}
-		if doc.exists {
-			c.After = &pb.Document{Name: c.Name, Fields: doc.fields}
-		}
-		changes = append(changes, c)
 	}
 	return changes
 }
 
-// storeChanges turns the lock table's view into what the store publishes.
-func storeChanges(o *outcome, changes []locks.Change) []store.Change {
-	published := make([]store.Change, len(changes))
-	recreated := map[string]bool{}
-	for _, doc := range o.drafts {
-		if doc.recreated {
-			recreated[doc.name.String()] = true
-		}
+// untouched is what range locks see of a commit that will fail.
+func (d *database) untouched(names []string) []locks.Change {
+	changes := make([]locks.Change, len(names))
+	for i, name := range names {
+		stored := d.store.Newest(name)
+		changes[i] = locks.Change{Name: name, Before: stored, After: stored}
 	}
-	for i, c := range changes {
-		published[i] = store.Change{Name: c.Name, Doc: c.After, Recreated: recreated[c.Name]}
+	return changes
+}
+
+// storeChanges is what the store publishes: the new versions, after lockChanges
+// has made them.
+func (o *outcome) storeChanges() []store.Change {
+	published := make([]store.Change, 0, len(o.drafts))
+	for _, doc := range o.drafts {
+		if doc.changed {
+			published = append(published, store.Change{Name: doc.key, Doc: doc.next, Recreated: doc.recreated})
+		}
 	}
 	return published
 }

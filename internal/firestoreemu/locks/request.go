@@ -8,7 +8,7 @@ import (
 )
 
 // Change is what a commit does to one document. Before and After are nil where
-// the document does not exist.
+// the document does not exist, and the same where the commit changes nothing.
 type Change struct {
 	Name          string
 	Before, After *firestorepb.Document
@@ -22,7 +22,7 @@ type request struct {
 	scan      Range // a query's range, asked for alone
 	// prepare computes what the commit would do to the newest documents. It is
 	// called under the table's mutex, more than once while the request waits.
-	prepare func() ([]Change, error)
+	prepare func() []Change
 	held    *HeldRange // what a granted range request holds
 
 	waiting  bool

@@ -99,12 +99,10 @@ func (t *Table) Narrow(held *HeldRange, scan Range) {
 }
 
 // Exclude takes exclusive locks on all names for a commit. prepare computes what
-// the commit does to the documents as they then are; it runs under the table's
-// mutex, possibly several times, the last time when the locks are granted. If it
-// fails, the locks are granted all the same: the owner then holds them while its
-// failure is true. From the grant on the owner cannot be wounded; it must call
-// End.
-func (t *Table) Exclude(ctx context.Context, o *Owner, names []string, prepare func() ([]Change, error)) error {
+// the commit does to those documents as they then are; it runs under the table's
+// mutex, possibly several times, the last time when the locks are granted. From
+// the grant on the owner cannot be wounded; it must call End.
+func (t *Table) Exclude(ctx context.Context, o *Owner, names []string, prepare func() []Change) error {
 	return t.acquire(ctx, &request{owner: o, names: names, exclusive: true, prepare: prepare})
 }
 
@@ -315,10 +313,7 @@ func (t *Table) holders(r *request) []*Owner {
 			}
 		}
 	case r.exclusive && len(found) == 0 && len(t.ranges) > 0:
-		changes, err := r.prepare()
-		if err != nil {
-			break // a commit that fails changes nothing
-		}
+		changes := r.prepare()
 		for held := range t.ranges {
 			if held.owner != r.owner && touchesAny(held.scan, changes) {
 				found = append(found, held.owner)
@@ -348,10 +343,7 @@ func (t *Table) aheadInQueue(r *request) *request {
 	case r.scan != nil:
 		return t.olderCommitTouching(r)
 	case r.exclusive && len(t.scanQueue) > 0:
-		changes, err := r.prepare()
-		if err != nil {
-			return nil
-		}
+		changes := r.prepare()
 		for _, w := range t.scanQueue {
 			if w.owner.olderThan(r.owner) && touchesAny(w.scan, changes) {
 				return w
@@ -368,7 +360,7 @@ func (t *Table) olderCommitTouching(r *request) *request {
 		if !w.exclusive || !w.owner.olderThan(r.owner) {
 			continue
 		}
-		if changes, err := w.prepare(); err == nil && touchesAny(r.scan, changes) {
+		if touchesAny(r.scan, w.prepare()) {
 			return w
 		}
 	}
@@ -380,7 +372,7 @@ func (t *Table) grant(r *request) {
 	o := r.owner
 	switch {
 	case r.exclusive:
-		o.changes, _ = r.prepare()
+		o.changes = r.prepare()
 		o.exclusive = r.names
 		o.phase = committing
 		for _, name := range r.names {

@@ -100,12 +100,12 @@ func (c *cells) attempt(ctx context.Context, o *Owner, random *rand.Rand) error 
 		written = append(written, i)
 		names = append(names, name(i))
 	}
-	err := c.table.Exclude(ctx, o, names, func() ([]Change, error) {
+	err := c.table.Exclude(ctx, o, names, func() []Change {
 		changes := make([]Change, len(names))
 		for i := range names {
 			changes[i].Name = names[i]
 		}
-		return changes, nil
+		return changes
 	})
 	if err != nil {
 		return err
@@ -167,7 +167,7 @@ func TestTable_OldestFirst(t *testing.T) {
 	}
 }
 
-func nothing() ([]Change, error) { return nil, nil }
+func nothing() []Change { return nil }
 
 // On a hot name a newcomer without locks lets the holder finish; one with locks
 // does not wait, so courtesy never makes a circle.
