@@ -72,3 +72,12 @@ func (m Mission) Command() Command {
 func (m Mission) Owing() bool {
 	return m.RevokePending || m.Status == MissionActive && m.CommandPublishedAt.IsZero()
 }
+
+// PlannedKm is the length of the route in kilometres.
+func (m Mission) PlannedKm() float64 {
+	var metres float64
+	for i := 1; i < len(m.Route); i++ {
+		metres += m.Route[i-1].Position.DistanceMetres(m.Route[i].Position)
+	}
+	return metres / 1000
+}

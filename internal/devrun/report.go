@@ -24,6 +24,13 @@ type Report struct {
 	LatencyMs  LatencyReport   `json:"latencyMs"`
 	Invariants InvariantReport `json:"invariants"`
 
+	// Priorities says how orders of each priority fared.
+	Priorities map[string]PriorityReport `json:"priorities"`
+	// FlownKm is what all missions were planned to fly.
+	FlownKm float64 `json:"flownKm"`
+	// Missions that failed and the orders that went back with them.
+	MissionsFailed int `json:"missionsFailed"`
+
 	// FirestorePerThousand is what a thousand messages of each kind cost.
 	FirestorePerThousand map[string]CostReport `json:"firestorePerThousandMessages"`
 	DeadLetters          map[string]int64      `json:"deadLetters"`
@@ -42,6 +49,55 @@ type OrderReport struct {
 	Pending   int `json:"pending"`
 	Held      int `json:"held"`
 	Cancelled int `json:"cancelled"`
+}
+
+// PriorityReport is how the orders of one priority fared. Orders not delivered
+// yet count as late once their deadline has passed.
+type PriorityReport struct {
+	Created   int `json:"created"`
+	Delivered int `json:"delivered"`
+	OnTime    int `json:"onTime"`
+	Late      int `json:"late"` // delivered late, or overdue and not delivered
+	// MeanWaitSeconds is from creation to delivery, of those delivered.
+	MeanWaitSeconds float64 `json:"meanWaitSeconds"`
+	// MeanLatenessSeconds is past the deadline, of those late.
+	MeanLatenessSeconds float64 `json:"meanLatenessSeconds"`
+	// OldestSeconds is the age of the oldest order still open.
+	OldestSeconds float64 `json:"oldestSeconds"`
+}
+
+// reportPriorities sums up orders by priority as of now.
+func reportPriorities(orders []domain.Order, now time.Time) map[string]PriorityReport {
+	reports := map[string]PriorityReport{}
+	for _, o := range orders {
+		if o.Status == domain.OrderCancelled {
+			continue
+		}
+		r := reports[o.Priority.String()]
+		r.Created++
+		end := now
+		if o.Status == domain.OrderDelivered {
+			end = o.DeliveredAt
+			r.Delivered++
+			r.MeanWaitSeconds += end.Sub(o.CreatedAt).Seconds() // a sum until below
+		} else {
+			r.OldestSeconds = max(r.OldestSeconds, now.Sub(o.CreatedAt).Seconds())
+		}
+		switch late := end.Sub(o.Deadline); {
+		case late > 0:
+			r.Late++
+			r.MeanLatenessSeconds += late.Seconds() // likewise
+		case o.Status == domain.OrderDelivered:
+			r.OnTime++
+		}
+		reports[o.Priority.String()] = r
+	}
+	for name, r := range reports {
+		r.MeanWaitSeconds /= float64(max(r.Delivered, 1))
+		r.MeanLatenessSeconds /= float64(max(r.Late, 1))
+		reports[name] = r
+	}
+	return reports
 }
 
 // DecisionReport counts decisions by outcome.
@@ -171,6 +227,11 @@ func (r Report) Print(w io.Writer) {
 	o := r.Orders
 	line("orders", "%d created, %d assigned, %d delivered (%d on time), %d pending, %d held, %d cancelled",
 		o.Created, o.Assigned, o.Delivered, o.OnTime, o.Pending, o.Held, o.Cancelled)
+	for _, name := range []string{"CRITICAL", "HIGH", "STANDARD"} {
+		if p := r.Priorities[name]; p.Created > 0 {
+			line("", "%s: %d of %d delivered, %d late, mean wait %.1f min", name, p.Delivered, p.Created, p.Late, p.MeanWaitSeconds/60)
+		}
+	}
 	line("decisions", "%d applied, rejected: %s", r.Decisions.Applied, tally(r.Decisions.Rejected))
 	line("telemetry", "%d applied, %d stale, rejected: %s", r.Telemetry.Applied, r.Telemetry.Stale, tally(r.Telemetry.Rejected))
 	if len(r.DeadLetters) > 0 {

@@ -28,7 +28,14 @@ func (f *fleet) report(ctx context.Context) (Report, error) {
 		return r, fmt.Errorf("read the history: %w", err)
 	}
 	r.Orders = reportOrders(h.Orders, h.Events)
+	r.Priorities = reportPriorities(h.Orders, f.clock.Now())
 	r.Decisions = reportDecisions(h.Ledger)
+	for _, m := range h.Missions {
+		r.FlownKm += m.PlannedKm()
+		if m.Status == domain.MissionFailed {
+			r.MissionsFailed++
+		}
+	}
 	verdict := invariant.Check(h)
 	r.Invariants = InvariantReport{Checked: verdict.Checked, Violations: []string{}}
 	for _, v := range verdict.Violations {
