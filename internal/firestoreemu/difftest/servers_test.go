@@ -44,6 +44,7 @@ type officialEmulator struct {
 	once    sync.Once
 	addr    string
 	missing string // why there is none
+	broken  error  // why the one that was asked for does not work
 	process *exec.Cmd
 }
 
@@ -51,6 +52,9 @@ type officialEmulator struct {
 func (o *officialEmulator) address(t testing.TB) string {
 	t.Helper()
 	o.once.Do(o.find)
+	if o.broken != nil {
+		t.Fatalf("official Firestore emulator of FIRESTORE_OFFICIAL_EMULATOR: %v", o.broken)
+	}
 	if o.missing != "" {
 		t.Skip("official Firestore emulator: " + o.missing)
 	}
@@ -75,7 +79,12 @@ func (o *officialEmulator) find() {
 		o.missing = "needs java, which is not installed"
 		return
 	}
-	if err := o.start(launcher); err != nil {
+	err := o.start(launcher)
+	switch {
+	case err == nil:
+	case given != "":
+		o.broken = err
+	default:
 		o.missing = err.Error()
 	}
 }
