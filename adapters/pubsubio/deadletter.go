@@ -87,10 +87,10 @@ func DeadLetters(ctx context.Context, c *pubsub.Client, topic string, limit int,
 	}()
 	seen := map[string]bool{}
 	for len(seen) < limit {
-		resp, err := admin.Pull(ctx, &pubsubpb.PullRequest{
-			Subscription: sub, MaxMessages: int32(min(limit-len(seen), 1000)),
-			ReturnImmediately: true, //nolint:staticcheck // an empty answer is an answer here
-		})
+		req := &pubsubpb.PullRequest{Subscription: sub, MaxMessages: int32(min(limit-len(seen), 1000))}
+		//lint:ignore SA1019 deprecated for its empty answers, which are answers here
+		req.ReturnImmediately = true
+		resp, err := admin.Pull(ctx, req)
 		if err != nil {
 			return fmt.Errorf("dead letters of %s: %w", topic, err)
 		}

@@ -89,10 +89,13 @@ func (r *Review) pull(ctx context.Context, wait time.Duration) ([]*pubsubpb.Rece
 		asking, cancel = context.WithTimeout(ctx, wait)
 		defer cancel()
 	}
-	resp, err := r.client.SubscriptionAdminClient.Pull(asking, &pubsubpb.PullRequest{
-		Subscription: r.subscription, MaxMessages: ackIDsAtOnce,
-		ReturnImmediately: wait <= 0, //nolint:staticcheck // an empty answer is an answer here
-	})
+	req := &pubsubpb.PullRequest{Subscription: r.subscription, MaxMessages: ackIDsAtOnce}
+	//lint:ignore SA1019 deprecated for its empty answers, which are answers here
+	req.ReturnImmediately = wait <= 0
+	resp, err := r.client.SubscriptionAdminClient.Pull(asking, req)
+	if status.Code(err) == codes.NotFound {
+		return nil, fmt.Errorf("subscription %s does not exist; \"statemanager serve --create-topics\" creates it", DeadLetterSubscription(r.topic))
+	}
 	if err != nil && asking.Err() != nil && ctx.Err() == nil {
 		return nil, nil
 	}
@@ -187,14 +190,10 @@ func (r *Review) Close(ctx context.Context) error {
 	return r.fail("give back", r.modify(ctx, ids, 0))
 }
 
-// fail says what could not be done, in an operator's words.
+// fail says what could not be done; nil stays nil.
 func (r *Review) fail(what string, err error) error {
-	switch status.Code(err) {
-	case codes.OK:
+	if err == nil {
 		return nil
-	case codes.NotFound:
-		return fmt.Errorf("%s dead letters of %s: subscription %s does not exist; \"statemanager serve --create-topics\" creates it",
-			what, r.topic, DeadLetterSubscription(r.topic))
 	}
 	return fmt.Errorf("%s dead letters of %s: %w", what, r.topic, err)
 }

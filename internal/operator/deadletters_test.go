@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
@@ -250,6 +252,31 @@ func TestDeadLetters_AreReplayedOnceTheCauseIsMended(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	b.expect(b.says(b.desk.ListDeadLetters(ctx, operator.LetterFilter{Reason: "INVALID"})), "No such dead letters.")
+}
+
+// F-DLQ-01: a letter whose message cannot be published stays.
+func TestDeadLetters_AReplayThatFailsLosesNothing(t *testing.T) {
+	o := openOffice(t)
+	ctx := t.Context()
+	if err := pubsubio.Ensure(ctx, o.clients.PubSub); err != nil {
+		t.Fatal(err)
+	}
+	b := &busyOffice{office: o, publisher: pubsubio.NewPublisher(o.clients.PubSub)}
+	t.Cleanup(b.publisher.Stop)
+	// A letter as a State Manager writes it.
+	b.send(pubsubio.DeadLetterTopic(pubsubio.TopicOrders), []byte("{not json"), map[string]string{
+		pubsubio.AttrTopic: pubsubio.TopicOrders, pubsubio.AttrMessageID: "m1", pubsubio.AttrReason: wire.ReasonUndecodable, pubsubio.AttrError: "not JSON",
+	}, "")
+	b.awaitLetters("m1")
+	orders := &pubsubpb.DeleteTopicRequest{Topic: fmt.Sprintf("projects/%s/topics/%s", o.clients.PubSub.Project(), pubsubio.TopicOrders)}
+	if err := o.clients.PubSub.TopicAdminClient.DeleteTopic(ctx, orders); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.desk.ReplayDeadLetters(ctx, operator.LetterFilter{}, false); err == nil || !strings.Contains(err.Error(), "message m1") {
+		t.Errorf("error %v", err)
+	}
+	o.expect(o.says(nil), "m1", "0 of 1 replayed.")
+	b.awaitLetters("m1")
 }
 
 // A project without the fleet's subscriptions is told so in one line.
