@@ -70,7 +70,7 @@ func (m Mission) Command() Command {
 
 // Owing reports whether the drone is owed a message about the mission.
 func (m Mission) Owing() bool {
-	return m.RevokePending || m.Status == MissionActive && m.CommandPublishedAt.IsZero()
+	return m.RevokePending || m.Status != MissionFailed && m.CommandPublishedAt.IsZero()
 }
 
 // PlannedKm is the length of the route in kilometres.

@@ -26,7 +26,10 @@ type Order struct {
 	AssignedMissionID MissionID
 
 	ContentHash string // Hash of the request as last accepted
-	Revision    int64  // counts the order's state changes; its events carry it
+	// ContentPublishedAt is the publish time of that request: an older request
+	// that comes again changes nothing.
+	ContentPublishedAt time.Time
+	Revision           int64 // counts the order's state changes; its events carry it
 }
 
 // OrderContent is what a requester decides.

@@ -40,11 +40,15 @@ func (p OrderPolicy) IngestOrder(order *domain.Order, binding *Binding, req doma
 	case order == nil:
 		o := domain.Order{ID: req.ID}
 		p.fill(&o, req, createdAt(req, published))
+		o.ContentPublishedAt = published
 		o.PendingSince = now
 		r.order(domain.Order{}, &o, "")
 		return r.change, nil
 	case order.ContentHash == hash && order.Status != "":
 		return Change{}, reject(ReasonDuplicateOrder, string(req.ID), "the same request again; the order is %s", order.Status)
+	case order.Status == domain.OrderPending && published.Before(order.ContentPublishedAt):
+		return Change{}, reject(ReasonOrderSuperseded, string(req.ID), "published %s, before the request that was accepted since",
+			published.UTC().Format(time.RFC3339Nano))
 	case order.Status == domain.OrderPending || order.Status == "":
 		o := *order
 		created := order.CreatedAt
@@ -52,6 +56,7 @@ func (p OrderPolicy) IngestOrder(order *domain.Order, binding *Binding, req doma
 			created = createdAt(req, published)
 		}
 		p.fill(&o, req, created)
+		o.ContentPublishedAt = published
 		o.PendingSince = now // plans made for the old content no longer fit
 		o.Late = o.Late && now.After(o.Deadline)
 		r.order(*order, &o, "changed by its requester")

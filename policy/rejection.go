@@ -17,9 +17,10 @@ const (
 
 // Reasons for order messages that change nothing.
 const (
-	ReasonDuplicateOrder   Reason = "DUPLICATE_ORDER" // same content again
-	ReasonOrderConflict    Reason = "ORDER_CONFLICT"  // other content, too late to take it
-	ReasonCancelTooLate    Reason = "CANCEL_TOO_LATE" // the parcel is aboard
+	ReasonDuplicateOrder   Reason = "DUPLICATE_ORDER"  // same content again
+	ReasonOrderSuperseded  Reason = "ORDER_SUPERSEDED" // older content than what was accepted since
+	ReasonOrderConflict    Reason = "ORDER_CONFLICT"   // other content, too late to take it
+	ReasonCancelTooLate    Reason = "CANCEL_TOO_LATE"  // the parcel is aboard
 	ReasonAlreadyDelivered Reason = "ALREADY_DELIVERED"
 	ReasonAlreadyCancelled Reason = "ALREADY_CANCELLED"
 )

@@ -104,6 +104,7 @@ var orderCodec = codec[domain.Order]{
 	text("assignedDroneId", func(o *domain.Order) *domain.DroneID { return &o.AssignedDroneID }),
 	text("assignedMissionId", func(o *domain.Order) *domain.MissionID { return &o.AssignedMissionID }),
 	text("contentHash", func(o *domain.Order) *string { return &o.ContentHash }),
+	instant("contentPublishedAt", func(o *domain.Order) *time.Time { return &o.ContentPublishedAt }),
 	whole("revision", func(o *domain.Order) *int64 { return &o.Revision }),
 }
 

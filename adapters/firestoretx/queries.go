@@ -186,3 +186,28 @@ func one[T any](ctx context.Context, ref *firestore.DocumentRef, decode func(*fi
 	}
 	return decode(snap)
 }
+
+// many reads entities by id in one call; those that do not exist are left out.
+func many[ID ~string, T any](ctx context.Context, s *Store, collection string, ids []ID, decode func(*firestore.DocumentSnapshot) (T, error)) ([]T, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	snaps, err := s.client.GetAll(ctx, refs(s, collection, ids))
+	if err != nil {
+		return nil, wrap(err, "%s", collection)
+	}
+	var list []T
+	var malformed []error
+	for _, snap := range snaps {
+		if !snap.Exists() {
+			continue
+		}
+		v, err := decode(snap)
+		if err != nil {
+			malformed = append(malformed, err)
+			continue
+		}
+		list = append(list, v)
+	}
+	return list, errors.Join(malformed...)
+}

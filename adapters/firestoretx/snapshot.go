@@ -153,15 +153,19 @@ func each(it *firestore.DocumentIterator, f func(*firestore.DocumentSnapshot) er
 	}
 }
 
-// collect decodes every document of a query.
+// collect decodes every document of a query. With a *MalformedError come all
+// documents that can be understood.
 func collect[T any](it *firestore.DocumentIterator, decode func(*firestore.DocumentSnapshot) (T, error)) ([]T, error) {
 	var list []T
+	var malformed []error
 	err := each(it, func(doc *firestore.DocumentSnapshot) error {
 		v, err := decode(doc)
-		if err == nil {
-			list = append(list, v)
+		if err != nil {
+			malformed = append(malformed, err)
+			return nil
 		}
-		return err
+		list = append(list, v)
+		return nil
 	})
-	return list, err
+	return list, errors.Join(append(malformed, err)...)
 }

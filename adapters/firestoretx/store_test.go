@@ -452,3 +452,77 @@ func TestStore_SnapshotOffersDronesWithoutAHomeToTheOnlyDepot(t *testing.T) {
 		t.Errorf("snapshot of an unknown depot: %v", err)
 	}
 }
+
+// F-TEL-09: silence ends a mission and frees its orders; a malformed document
+// does not keep the sweeper from the rest.
+func TestStore_SweepEndsWhatNoMessageWill(t *testing.T) {
+	f := newFleet(t)
+	f.mustReport(t, idle("D1", f.now))
+	f.mustReport(t, idle("D2", f.now))
+	f.mustOrder(t, "O1")
+	f.mustOrder(t, "O2")
+	mission := f.assign(t, f.decision("DEC-1", "D1", "O1")).MissionID
+	for id, broken := range map[string]map[string]any{
+		"missions/BROKEN": {"status": "ACTIVE", "droneId": 7}, "drones/BROKEN": {"status": "IDLE", "position": "here"}, "orders/BROKEN": {"status": "PENDING", "late": false, "attempts": "many"},
+	} {
+		if _, err := f.client.Doc(id).Set(t.Context(), broken); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.now = f.now.Add(2 * time.Hour)
+	result, err := f.Sweep(t.Context())
+	var malformed *firestoretx.MalformedError
+	if !errors.As(err, &malformed) {
+		t.Errorf("error %v, want one that names the malformed documents", err)
+	}
+	// O1 went back to PENDING in time to be found late with O2.
+	if want := (firestoretx.SweepResult{MissionsFailed: 1, DronesUnknown: 1, OrdersLate: 2}); result != want {
+		t.Errorf("swept %+v, want %+v", result, want)
+	}
+	m, err := f.Mission(t.Context(), mission)
+	if err != nil || m.Status != domain.MissionFailed || m.FailureReason != domain.FailureContactLost {
+		t.Errorf("mission %+v, %v", m, err)
+	}
+	if o := f.order(t, "O1"); o.Status != domain.OrderPending || o.Attempts != 1 || !o.Late {
+		t.Errorf("order %+v", o)
+	}
+	if d := f.drone(t, "D1"); d.Status != domain.DroneUnknown || d.Bound() {
+		t.Errorf("drone %+v", d)
+	}
+}
+
+// F-TEL-09: a drone lost on its way home is not MOVING for ever.
+func TestStore_SweepFindsDronesSilentAfterTheirMission(t *testing.T) {
+	f := newFleet(t)
+	f.mustReport(t, idle("D1", f.now))
+	f.mustOrder(t, "O1")
+	mission := f.assign(t, f.decision("DEC-1", "D1", "O1")).MissionID
+	for i, at := range []domain.Position{{Lat: 48.858, Lon: 2.354}, {Lat: 48.86, Lon: 2.36}} {
+		f.mustReport(t, domain.Telemetry{DroneID: "D1", Timestamp: f.now.Add(time.Duration(i+1) * time.Second), Position: at, Battery: 80, Status: domain.DroneMoving, MissionID: mission})
+	}
+	f.now = f.now.Add(time.Hour)
+	if _, err := f.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if d := f.drone(t, "D1"); d.Status != domain.DroneUnknown || d.Bound() {
+		t.Errorf("drone is %s on %q", d.Status, d.CurrentMissionID)
+	}
+	if m, err := f.Mission(t.Context(), mission); err != nil || m.Status != domain.MissionCompleted {
+		t.Errorf("mission %+v, %v", m, err)
+	}
+}
+
+// F-ORD-02: an older request that comes again does not undo a newer one.
+func TestStore_OlderOrderContentNeverReturns(t *testing.T) {
+	f := newFleet(t)
+	first := f.mustOrder(t, "O1")
+	second := first
+	second.ProductType = "VACCINE"
+	if err := f.IngestOrder(t.Context(), second, f.now.Add(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	wantReason(t, f.IngestOrder(t.Context(), first, f.now), policy.ReasonOrderSuperseded)
+	if o := f.order(t, "O1"); o.ProductType != "VACCINE" {
+		t.Errorf("the order asks for %s", o.ProductType)
+	}
+}
