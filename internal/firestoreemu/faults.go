@@ -11,6 +11,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/firestoreemu/fault"
 	"github.com/dronefleet/dronefleet/internal/firestoreemu/locks"
 	"github.com/dronefleet/dronefleet/internal/firestoreemu/store"
+	"github.com/dronefleet/dronefleet/internal/firestoreemu/value"
 )
 
 // callKey is the context key of a request's fault.Call, for the stages inside a
@@ -157,4 +158,39 @@ func (c untilClosed) Err() error {
 	default:
 		return nil
 	}
+}
+
+// HoldLock locks documents as a transaction would that has read them and then
+// hangs: writers of them wait until release is called or the server gives up on
+// the transaction, see Options.Limits. Names are full names of one database.
+func (s *Server) HoldLock(ctx context.Context, names ...string) (release func(), err error) {
+	if len(names) == 0 {
+		return nil, invalidf("HoldLock needs the names of documents")
+	}
+	first, err := value.ParseName(names[0])
+	if err != nil {
+		return nil, err
+	}
+	d, err := s.database(first.DatabaseName())
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if err := d.documentName(name); err != nil {
+			return nil, err
+		}
+	}
+	tx, err := d.transactions.begin(readWrite, nil)
+	if err != nil {
+		return nil, err
+	}
+	release = func() {
+		d.locks.Abort(tx.owner, locks.ErrEnded)
+		d.transactions.close(tx)
+	}
+	if err := d.locks.Share(ctx, tx.owner, names); err != nil {
+		release()
+		return nil, lockStatus(err)
+	}
+	return release, nil
 }

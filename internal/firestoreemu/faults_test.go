@@ -296,3 +296,29 @@ func TestFault_CloseWhilePaused(t *testing.T) {
 		t.Errorf("the commit: %v, want a failure", err)
 	}
 }
+
+// A held lock makes writers wait, not readers, until it is released or the server
+// gives up on its holder (E-FI-01, E-TX-12).
+func TestFault_HoldLock(t *testing.T) {
+	r, clock := clocked(t)
+	release, err := r.server.HoldLock(r.ctx, doc("d"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcome := r.commitBlocks(1, nil, set("d", 2))
+	if got := r.get(nil, "d"); got != 1 {
+		t.Errorf("d = %d, want 1", got)
+	}
+	release()
+	release() // harmless
+	if err := outcome(); err != nil {
+		t.Error(err)
+	}
+	if _, err := r.server.HoldLock(r.ctx, doc("d")); err != nil {
+		t.Fatal(err)
+	}
+	clock.Advance(time.Minute)
+	r.mustCommit(nil, set("d", 3)) // its holder has been idle for too long
+	_, err = r.server.HoldLock(r.ctx, "nonsense")
+	wantCode(t, "bad name", err, codes.InvalidArgument)
+}
