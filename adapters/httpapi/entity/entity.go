@@ -99,7 +99,9 @@ type Order struct {
 	AssignedDroneID   domain.DroneID     `json:"assignedDroneId,omitempty"`
 	AssignedMissionID domain.MissionID   `json:"assignedMissionId,omitempty"`
 	ContentHash       string             `json:"contentHash,omitempty"`
-	Revision          int64              `json:"revision"`
+	// ContentPublishedAt is when the request was published that the content is of.
+	ContentPublishedAt Time  `json:"contentPublishedAt,omitempty"`
+	Revision           int64 `json:"revision"`
 }
 
 // OfOrder is the JSON form of an order.
@@ -109,7 +111,7 @@ func OfOrder(o domain.Order) Order {
 		DeliveryLocation: position(o.Delivery), PackageWeightKg: o.WeightKg, RequiresColdChain: o.ColdChain, RequesterID: o.RequesterID,
 		CreatedAt: moment(o.CreatedAt), Deadline: moment(o.Deadline), PendingSince: moment(o.PendingSince), DeliveredAt: moment(o.DeliveredAt),
 		Attempts: o.Attempts, Held: o.Held, HeldReason: o.HeldReason, Late: o.Late,
-		AssignedDroneID: o.AssignedDroneID, AssignedMissionID: o.AssignedMissionID, ContentHash: o.ContentHash, Revision: o.Revision,
+		AssignedDroneID: o.AssignedDroneID, AssignedMissionID: o.AssignedMissionID, ContentHash: o.ContentHash, ContentPublishedAt: moment(o.ContentPublishedAt), Revision: o.Revision,
 	}
 	if o.Priority != 0 {
 		order.Priority = o.Priority.String()
