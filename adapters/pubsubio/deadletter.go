@@ -2,7 +2,6 @@ package pubsubio
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"time"
 
@@ -69,70 +68,13 @@ type DeadLetter struct {
 	ackID string
 }
 
-// DeadLetters takes dead letters of a topic from its review subscription, at
-// most limit, and calls f with each; those for which f returns true are done
-// with and deleted, the others stay. Fewer than there are may come at once;
-// f sees none twice.
-func DeadLetters(ctx context.Context, c *pubsub.Client, topic string, limit int, f func(DeadLetter) (done bool, err error)) error {
-	sub := subscriptionName(c, DeadLetterSubscription(topic))
-	admin := c.SubscriptionAdminClient
-	var done, keep []string
-	defer func() {
-		// Also after a failure: what was looked at must be there again at once.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-		defer cancel()
-		if len(keep) > 0 {
-			_ = admin.ModifyAckDeadline(ctx, &pubsubpb.ModifyAckDeadlineRequest{Subscription: sub, AckIds: keep}) //nolint:errcheck // the deadline passes anyway
-		}
-	}()
-	seen := map[string]bool{}
-	for len(seen) < limit {
-		req := &pubsubpb.PullRequest{Subscription: sub, MaxMessages: int32(min(limit-len(seen), 1000))}
-		//lint:ignore SA1019 deprecated for its empty answers, which are answers here
-		req.ReturnImmediately = true
-		resp, err := admin.Pull(ctx, req)
-		if err != nil {
-			return fmt.Errorf("dead letters of %s: %w", topic, err)
-		}
-		fresh := 0
-		for _, m := range resp.GetReceivedMessages() {
-			letter := decodeDeadLetter(m)
-			if seen[m.GetMessage().GetMessageId()] {
-				keep = append(keep, m.GetAckId())
-				continue
-			}
-			seen[m.GetMessage().GetMessageId()] = true
-			fresh++
-			finished, err := f(letter)
-			if finished {
-				done = append(done, letter.ackID)
-			} else {
-				keep = append(keep, letter.ackID)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		if len(done) > 0 {
-			if err := admin.Acknowledge(ctx, &pubsubpb.AcknowledgeRequest{Subscription: sub, AckIds: done}); err != nil {
-				return fmt.Errorf("dead letters of %s: %w", topic, err)
-			}
-			done = nil
-		}
-		if fresh == 0 {
-			return nil
-		}
-	}
-	return nil
-}
-
 func decodeDeadLetter(m *pubsubpb.ReceivedMessage) DeadLetter {
 	attrs := maps.Clone(m.GetMessage().GetAttributes())
 	letter := DeadLetter{
 		Topic: attrs[AttrTopic], MessageID: attrs[AttrMessageID], OrderingKey: attrs[AttrOrderingKey],
 		Reason: attrs[AttrReason], Error: attrs[AttrError], Data: m.GetMessage().GetData(), ackID: m.GetAckId(),
 	}
-	letter.PublishTime, _ = time.Parse(timeLayout, attrs[AttrPublishTime]) //nolint:errcheck // the zero time says it is unknown
+	letter.PublishTime, _ = time.Parse(timeLayout, attrs[AttrPublishTime]) // the zero time says it is unknown
 	for _, name := range []string{AttrTopic, AttrMessageID, AttrOrderingKey, AttrReason, AttrError, AttrPublishTime} {
 		delete(attrs, name)
 	}

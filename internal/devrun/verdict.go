@@ -3,7 +3,6 @@ package devrun
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
@@ -63,10 +62,14 @@ func (f *fleet) history(ctx context.Context) (invariant.History, error) {
 	}
 	for _, topic := range pubsubio.InboundTopics {
 		read = append(read, func() error {
-			return pubsubio.DeadLetters(ctx, f.world.PubSub, topic, math.MaxInt32, func(l pubsubio.DeadLetter) (bool, error) {
+			review, err := pubsubio.OpenReview(ctx, f.world.PubSub, topic, 0)
+			if err != nil {
+				return err
+			}
+			for _, l := range review.Letters {
 				h.DeadLetters = append(h.DeadLetters, invariant.DeadLetter{MessageID: l.MessageID, Reason: l.Reason})
-				return false, nil
-			})
+			}
+			return review.Close(ctx)
 		})
 	}
 	for _, f := range read {

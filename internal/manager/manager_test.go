@@ -3,6 +3,7 @@ package manager_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 	"testing"
 	"time"
@@ -262,27 +263,31 @@ func TestManager_PoisonBecomesADeadLetter(t *testing.T) {
 	s.report("D1", time.Now().Add(time.Hour), domain.DroneIdle, "", home)
 	s.report("D2", time.Now(), domain.DroneIdle, "", home)
 	s.awaitDrone("D2", "good messages pass", func(d domain.Drone) bool { return d.Status == domain.DroneIdle })
-	want := map[string]string{
-		pubsubio.TopicTelemetry + " " + wire.ReasonUndecodable:               "",
-		pubsubio.TopicTelemetry + " " + string(policy.ReasonFutureTimestamp): "",
-		pubsubio.TopicOrders + " " + wire.ReasonInvalid:                      "",
+	poison := map[string]bool{
+		pubsubio.TopicTelemetry + " " + wire.ReasonUndecodable:               true,
+		pubsubio.TopicTelemetry + " " + string(policy.ReasonFutureTimestamp): true,
+		pubsubio.TopicOrders + " " + wire.ReasonInvalid:                      true,
 	}
+	missing := maps.Clone(poison)
 	emutest.Eventually(t, "dead letters", func() error {
 		for _, topic := range pubsubio.InboundTopics {
-			err := pubsubio.DeadLetters(t.Context(), s.outside.PubSub, topic, 100, func(l pubsubio.DeadLetter) (bool, error) {
-				key := l.Topic + " " + l.Reason
-				if _, expected := want[key]; !expected || len(l.Data) == 0 || l.MessageID == "" || l.Error == "" {
-					t.Errorf("dead letter %+v", l)
-				}
-				delete(want, key)
-				return true, nil
-			})
+			review, err := pubsubio.OpenReview(t.Context(), s.outside.PubSub, topic, 0)
 			if err != nil {
 				return err
 			}
+			for _, l := range review.Letters {
+				key := l.Topic + " " + l.Reason
+				if !poison[key] || len(l.Data) == 0 || l.MessageID == "" || l.Error == "" {
+					t.Errorf("dead letter %+v", l)
+				}
+				delete(missing, key)
+			}
+			if err := review.Close(t.Context()); err != nil {
+				return err
+			}
 		}
-		if len(want) > 0 {
-			return fmt.Errorf("still missing %v", want)
+		if len(missing) > 0 {
+			return fmt.Errorf("still missing %v", missing)
 		}
 		return nil
 	})
