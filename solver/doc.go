@@ -6,9 +6,16 @@
 // The method is ruin and recreate by slack induction on pickup-delivery pairs
 // (strings of neighbouring routes are removed, then reinserted greedily with
 // blinks over all warehouses) under simulated annealing, with an order bank
-// whose value is lexicographic: no distance buys an urgent order off. Routes
-// seen on the way are recombined by set packing. Problems above a few hundred
-// orders are cut into overlapping clusters.
+// whose value is lexicographic: no distance buys an urgent order off. Routes of
+// earlier bests are put back and recombined. Two chains share what they find;
+// problems above 800 orders are cut into clusters whose borders move.
+//
+// An order that some drone could still deliver in time is planned in time or
+// not at all; what is left over at the end is added late where that costs
+// nobody else's deadline. An order that is too late for every drone ranks below
+// all that are not, and one rank higher for every Params.AgingStep it is
+// overdue; in the highest rank it then outweighs one order more per step. So
+// nothing feasible waits without end.
 //
 // The package takes and returns plain values (solver/model). It must never
 // import a store, a wire format or a message bus, nor read a clock except the

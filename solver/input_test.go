@@ -117,6 +117,21 @@ func TestSolve_WaitingRaisesTheRank(t *testing.T) {
 	if len(plan.Unserved) != 1 || plan.Unserved[0].OrderID != "order" {
 		t.Fatalf("the order overdue for 50 minutes should go first: %+v", plan.Unserved)
 	}
+	// Two urgent orders on one way outnumber it, until it has waited longer.
+	p.Orders[0].Priority = solver.Critical
+	second := p.Orders[0]
+	second.ID = "second"
+	p.Orders = append(p.Orders, second)
+	for _, wait := range []struct {
+		minutes time.Duration
+		served  int
+	}{{55, 2}, {90, 1}} {
+		p.Orders[1].Deadline = noon.Add(-wait.minutes * time.Minute)
+		plan = solveChecked(t, p, solver.Options{Iterations: 400})
+		if served := len(p.Orders) - len(plan.Unserved); served != wait.served {
+			t.Fatalf("overdue for %d minutes: %d served, want %d: %+v", wait.minutes, served, wait.served, plan.Unserved)
+		}
+	}
 }
 
 // spoiled is a town in which records are broken at random.

@@ -76,7 +76,7 @@ func (pr *prepared) build(orders, drones []int32, lateAllowed bool, kept ...plan
 	for i, o := range orders {
 		or := &pr.orders[o]
 		in.Demand[i] = or.weight
-		in.Weight[i] = weights[or.rank]
+		in.Weight[i] = weights[or.rank] * int64(1+or.extra)
 		if pr.scalarGoal {
 			in.Price[i] = referenceDrop
 		} else {

@@ -40,7 +40,12 @@ type readyOrder struct {
 	weight   float64
 	rank     int
 	overdue  float64 // seconds past the deadline, 0 if not late
+	extra    int     // aging steps beyond the highest rank
 }
+
+// mostExtra bounds how many orders of the highest rank one long overdue order
+// can come to outweigh.
+const mostExtra = 15
 
 // prepared is the problem without what is impossible.
 type prepared struct {
@@ -287,7 +292,8 @@ func (pr *prepared) prepareOrders() {
 			ro.overdue = max(0, -due)
 			ro.rank += model.PriorityCount
 			if due < 0 {
-				steps := int(min(float64(model.RankCount), -due/pr.params.AgingStep.Seconds()))
+				steps := int(min(model.RankCount+mostExtra, -due/pr.params.AgingStep.Seconds()))
+				ro.extra = max(0, min(mostExtra, steps-ro.rank))
 				ro.rank = max(0, ro.rank-steps)
 			}
 		}

@@ -152,7 +152,7 @@ func (c *Chain) force() {
 	}
 	c.commit()
 	for range squeezeSteps {
-		c.step(c.Tuning.Hot)
+		c.step(c.Tuning.Hot / 10)
 	}
 }
 
