@@ -25,10 +25,8 @@ func DialOptions(owner string) []grpc.DialOption {
 
 // OwnerOf returns who a client says it is.
 func OwnerOf(ctx context.Context) string {
-	if md, ok := metadata.FromIncomingContext(ctx); ok {
-		if values := md.Get(OwnerHeader); len(values) > 0 {
-			return values[0]
-		}
+	if values := metadata.ValueFromIncomingContext(ctx, OwnerHeader); len(values) > 0 {
+		return values[0]
 	}
 	return ""
 }
