@@ -6,8 +6,9 @@
 // It is made of parts that know nothing of each other: package value (what
 // values mean), package query (what a query admits), package index (which
 // queries need a declared index), package store (versions and snapshots),
-// package locks (wound-wait), package wal (durability). This package alone joins
-// them into RPCs: it parses a request, takes the locks or the snapshot the
+// package locks (wound-wait), package wal (durability), package fault (misbehaviour
+// on purpose), package history (what transactions saw, and whether that can be).
+// This package alone joins them into RPCs: it parses a request, takes the locks or the snapshot the
 // request needs, and turns every failure into the gRPC status a client of the
 // real service would see. Requests and fields it does not honour are answered
 // UNIMPLEMENTED, never ignored.
