@@ -90,31 +90,49 @@ func Open(ctx context.Context, c Config, m *meter.Meter) (*Clients, error) {
 	if c.Database == "" {
 		c.Database = firestore.DefaultDatabaseID
 	}
-	opts := emulatorOptions(c.FirestoreHost)
-	for _, o := range m.DialOptions() {
-		opts = append(opts, option.WithGRPCDialOption(o))
+	fsOpts, err := options(c.FirestoreHost, m.DialOptions()...)
+	if err != nil {
+		return nil, fmt.Errorf("Firestore: %w", err)
 	}
-	fs, err := firestore.NewClientWithDatabase(ctx, c.Project, c.Database, opts...)
+	fs, err := firestore.NewClientWithDatabase(ctx, c.Project, c.Database, fsOpts...)
 	if err != nil {
 		return nil, fmt.Errorf("connect to Firestore: %w", err)
 	}
-	ps, err := pubsub.NewClient(ctx, c.Project, emulatorOptions(c.PubSubHost)...)
+	psOpts, err := options(c.PubSubHost)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("Pub/Sub: %w", err), fs.Close())
+	}
+	ps, err := pubsub.NewClient(ctx, c.Project, psOpts...)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("connect to Pub/Sub: %w", err), fs.Close())
 	}
 	return &Clients{Firestore: fs, PubSub: ps, Meter: m, Config: c}, nil
 }
 
-// emulatorOptions make a client talk to an emulator; none for the real service.
-func emulatorOptions(host string) []option.ClientOption {
+// maxMessageBytes is more than any answer holds; gRPC's default of 4 MiB is less
+// than some.
+const maxMessageBytes = 64 << 20
+
+// options make a client talk to an emulator, or to the real service if host is
+// empty. The connection to an emulator is made here, because a library that
+// finds one in its environment makes its own and ignores dial options.
+func options(host string, dial ...grpc.DialOption) ([]option.ClientOption, error) {
 	if host == "" {
-		return nil
+		var opts []option.ClientOption
+		for _, d := range dial {
+			opts = append(opts, option.WithGRPCDialOption(d))
+		}
+		return opts, nil
 	}
-	return []option.ClientOption{
-		option.WithEndpoint(host), option.WithoutAuthentication(),
-		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())),
-		option.WithGRPCDialOption(grpc.WithPerRPCCredentials(owner{})),
+	conn, err := grpc.NewClient(host, append(dial,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithPerRPCCredentials(owner{}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes)),
+	)...)
+	if err != nil {
+		return nil, fmt.Errorf("address %q: %w", host, err)
 	}
+	return []option.ClientOption{option.WithGRPCConn(conn)}, nil
 }
 
 // owner is the token by which Firestore emulators know a server library, which
