@@ -24,7 +24,7 @@ var dispatchTuning = search.Tuning{
 // after tinySteps per worker, far below any limit.
 const (
 	tinyProblem = 20
-	tinySteps   = 12000
+	tinySteps   = 7000
 )
 
 // endgame is the part of the limit kept for assembling the plan.
