@@ -24,6 +24,7 @@ type devCommand struct {
 	Seed            uint64        `help:"Repeats the world's choices." default:"1"`
 	Solver          string        `help:"How missions are planned: ${enum}." enum:"sisr,greedy,nearest" default:"sisr"`
 	SolveLimit      time.Duration `help:"How long one cycle may search, in real time." default:"1s"`
+	DataDir         string        `help:"Keep the fleet in this folder, and go on with what is there." placeholder:"DIR" type:"path"`
 	Report          string        `help:"Also write the report to this file, as JSON." placeholder:"FILE" type:"path"`
 	FirestoreAddr   string        `help:"Where the embedded Firestore listens; default a free port." placeholder:"HOST:PORT"`
 	PubsubAddr      string        `help:"Where the embedded Pub/Sub listens; default a free port." placeholder:"HOST:PORT"`
@@ -54,7 +55,7 @@ func (c *devCommand) Run(ctx context.Context) error {
 	report, err := devrun.Run(ctx, devrun.Config{
 		Duration: c.Duration, Drones: c.Drones, Hz: c.Hz, OrdersPerMinute: c.OrdersPerMinute,
 		Speed: c.Speed, Seed: c.Seed, SolveLimit: c.SolveLimit, Strategy: strategies[c.Solver],
-		FirestoreAddr: c.FirestoreAddr, PubSubAddr: c.PubsubAddr, HTTPAddr: c.HTTPAddr,
+		DataDir: c.DataDir, FirestoreAddr: c.FirestoreAddr, PubSubAddr: c.PubsubAddr, HTTPAddr: c.HTTPAddr,
 		Out: os.Stdout, Terminal: isatty.IsTerminal(os.Stdout.Fd()), Log: logging.Logger(os.Stderr),
 	})
 	if err != nil {

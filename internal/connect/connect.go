@@ -193,7 +193,7 @@ const clockDocument = "control/clock"
 
 // ShareClock tells other processes on this Firestore that time is simulated.
 func (c *Clients) ShareClock(ctx context.Context, rate simclock.Rate) error {
-	_, err := c.Firestore.Doc(clockDocument).Set(ctx, map[string]any{"epoch": rate.Epoch, "speed": rate.Speed})
+	_, err := c.Firestore.Doc(clockDocument).Set(ctx, map[string]any{"epoch": rate.Epoch, "speed": rate.Speed, "aheadMs": rate.Ahead.Milliseconds()})
 	if err != nil {
 		return fmt.Errorf("share the simulated clock: %w", err)
 	}
@@ -216,12 +216,13 @@ func (c *Clients) Clock(ctx context.Context) (*simclock.Clock, error) {
 	var rate struct {
 		Epoch time.Time `firestore:"epoch"`
 		Speed float64   `firestore:"speed"`
+		Ahead int64     `firestore:"aheadMs"`
 	}
 	if err := snaps[0].DataTo(&rate); err != nil {
 		return nil, fmt.Errorf("document %s is not a clock (delete it): %w", clockDocument, err)
 	}
-	if rate.Speed == 1 {
+	if rate.Speed == 1 && rate.Ahead == 0 {
 		return simclock.Real(), nil
 	}
-	return simclock.New(simclock.Rate{Epoch: rate.Epoch, Speed: rate.Speed})
+	return simclock.New(simclock.Rate{Epoch: rate.Epoch, Speed: rate.Speed, Ahead: time.Duration(rate.Ahead) * time.Millisecond})
 }

@@ -102,6 +102,7 @@ type fleet struct {
 
 	firstTelemetry time.Duration
 	observations   []invariant.Observation
+	resumed        bool // an earlier run's fleet goes on
 }
 
 // open connects everything, creates topics and introduces the fleet.
@@ -120,17 +121,22 @@ func (f *fleet) open(ctx context.Context) error {
 	if err := pubsubio.EnsureSubscription(ctx, f.world.PubSub, missionsSubscription, pubsubio.TopicMissions, true); err != nil {
 		return err
 	}
-	if err := f.world.ShareClock(ctx, f.clock.Rate); err != nil {
-		return err
-	}
 	world, err := fleetsim.NewWorld(fleetsim.WorldConfig{Drones: f.cfg.Drones, Seed: f.cfg.Seed})
 	if err != nil {
+		return err
+	}
+	setup := firestoretx.New(f.world.Firestore, firestoretx.Config{Now: f.clock.Now})
+	missions, err := f.resume(ctx, setup, world)
+	if err != nil {
+		return fmt.Errorf("resume from %s: %w", f.cfg.DataDir, err)
+	}
+	f.simBegan = f.clock.Now()
+	if err := f.world.ShareClock(ctx, f.clock.Shared()); err != nil {
 		return err
 	}
 	if f.manager, err = manager.New(f.product, f.clock, manager.Config{}, f.cfg.Log); err != nil {
 		return err
 	}
-	setup := firestoretx.New(f.world.Firestore, firestoretx.Config{Now: f.clock.Now})
 	if err := setup.Setup(ctx, world.Depots, world.Warehouses, world.Drones); err != nil {
 		return err
 	}
@@ -142,7 +148,10 @@ func (f *fleet) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.orders, err = fleetsim.NewOrderSource(world, fleetsim.OrderConfig{PerMinute: f.cfg.OrdersPerMinute, Seed: f.cfg.Seed, IDPrefix: "O-" + uuid.NewString()[:8]}, f.clock, simulated{f.outside}, f.journal)
+	for _, m := range missions {
+		f.drones.Deliver(m)
+	}
+	f.orders, err = fleetsim.NewOrderSource(world, fleetsim.OrderConfig{PerMinute: f.cfg.OrdersPerMinute, NoOpening: f.resumed, Seed: f.cfg.Seed, IDPrefix: "O-" + uuid.NewString()[:8]}, f.clock, simulated{f.outside}, f.journal)
 	return err
 }
 

@@ -79,3 +79,31 @@ func TestRun_BusyPortIsOneClearError(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 }
+
+// E-DU-01: a fleet in a data directory goes on where it was.
+func TestRun_ResumesFromItsDataDirectory(t *testing.T) {
+	cfg := config(t)
+	cfg.Duration, cfg.DataDir = 4*time.Second, t.TempDir()
+	first, err := devrun.Run(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := devrun.Run(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second.Orders.Created < first.Orders.Created || second.Orders.Delivered < first.Orders.Delivered || second.Decisions.Applied < first.Decisions.Applied {
+		t.Errorf("something was forgotten:\n%+v\n%+v", first.Orders, second.Orders)
+	}
+	if second.Telemetry.Applied == 0 {
+		t.Errorf("after the restart no report was newer than those before: %+v", second.Telemetry)
+	}
+	if second.MissionsFailed > first.MissionsFailed {
+		t.Errorf("%d missions failed over the restart: drones forgot them", second.MissionsFailed-first.MissionsFailed)
+	}
+	for _, r := range []devrun.Report{first, second} {
+		if len(r.Invariants.Violations) > 0 {
+			t.Errorf("invariants: %q", r.Invariants.Violations)
+		}
+	}
+}

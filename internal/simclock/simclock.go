@@ -6,6 +6,7 @@ package simclock
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/jonboulle/clockwork"
@@ -17,15 +18,17 @@ import (
 type Clock struct {
 	clockwork.Clock // the machine's
 	Rate
-	base time.Time // machine time, with its monotonic reading, of Rate.Epoch
+	base  time.Time    // machine time, with its monotonic reading, of Rate.Epoch
+	ahead atomic.Int64 // Rate.Ahead as it is now, in nanoseconds
 }
 
 // Rate defines simulated time by that of the machine, so that processes can
-// share it: at machine time Epoch both agree, and from then on simulated time
-// runs Speed times as fast.
+// share it: at machine time Epoch simulated time is Ahead of it, and from then
+// on it runs Speed times as fast.
 type Rate struct {
 	Epoch time.Time
 	Speed float64
+	Ahead time.Duration
 }
 
 // New returns the clock of rate. The error names what is wrong with it.
@@ -34,7 +37,22 @@ func New(rate Rate) (*Clock, error) {
 		return nil, fmt.Errorf("speed is %v; give 1 to 1000", rate.Speed)
 	}
 	now := time.Now()
-	return &Clock{Clock: clockwork.NewRealClock(), Rate: rate, base: now.Add(rate.Epoch.Sub(now))}, nil
+	c := &Clock{Clock: clockwork.NewRealClock(), Rate: rate, base: now.Add(rate.Epoch.Sub(now))}
+	c.ahead.Store(int64(rate.Ahead))
+	return c, nil
+}
+
+// NotBefore moves the clock forward, if need be, so that it is past t: a
+// simulation that goes on where an earlier one ended must not repeat its time.
+func (c *Clock) NotBefore(t time.Time) {
+	if gap := t.Sub(c.Now()); gap > 0 {
+		c.ahead.Add(int64(gap))
+	}
+}
+
+// Shared is the rate by which other processes keep this clock's time.
+func (c *Clock) Shared() Rate {
+	return Rate{Epoch: c.Epoch, Speed: c.Speed, Ahead: time.Duration(c.ahead.Load())}
 }
 
 // Real is the machine's clock.
@@ -46,10 +64,11 @@ func Real() *Clock {
 // Now is simulated time. It carries no monotonic reading unless it is the
 // machine's.
 func (c *Clock) Now() time.Time {
-	if c.Speed == 1 {
+	ahead := time.Duration(c.ahead.Load())
+	if c.Speed == 1 && ahead == 0 {
 		return time.Now()
 	}
-	return c.Epoch.Round(0).Add(time.Duration(float64(time.Since(c.base)) * c.Speed))
+	return c.Epoch.Round(0).Add(ahead + time.Duration(float64(time.Since(c.base))*c.Speed))
 }
 
 // Real is how long the machine takes for a simulated duration.
@@ -101,9 +120,9 @@ type timer struct {
 func (t timer) Reset(d time.Duration) bool { return t.Timer.Reset(t.clock.Real(d)) }
 
 // ForLocks is the clock as the lock library takes it; nil, which stands for
-// the machine's, at speed 1.
+// the machine's, when that is what it is.
 func (c *Clock) ForLocks() lock.Clock {
-	if c.Speed == 1 {
+	if c.Speed == 1 && c.ahead.Load() == 0 {
 		return nil
 	}
 	return lockClock{c}
