@@ -335,6 +335,31 @@ func TestRelease_ReplyLostThenRefused(t *testing.T) {
 	}
 }
 
+// L-REL-05: the lease was over and somebody took the lock; that a commit was
+// sent twice explains nothing then. The slow clock does not see it.
+func TestRelease_TakenOverAndSentTwice(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{})
+	slow := newBackend(t, clientOf(t, r.proxy.Addr(), r.project), Config{Clock: skewedClock{lock.SystemClock(), -10 * time.Second}})
+	slow.guarded = true
+	warmUp(t, slow)
+	old, err := slow.Acquire(bg, lock.AcquireRequest{Key: key, TTL: 200 * time.Millisecond})
+	if err != nil || !old.OK {
+		t.Fatal(old, err)
+	}
+	h, err := lock.Acquire(bg, r.direct, key, lock.WithMaxRetries(1000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{Before: codes.Unavailable}})
+	if res, err := slow.Release(bg, lock.Ref{LockID: old.LockID, Key: key}); err != nil || res.OK {
+		t.Errorf("%+v, %v", res, err)
+	}
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A release that conflicts and finds the lock released by somebody else is not
 // ours, though it ran twice.
 func TestRelease_ConflictThenGone(t *testing.T) {

@@ -36,11 +36,11 @@ func (b *Backend) Release(ctx context.Context, ref lock.Ref) (lock.ReleaseResult
 func (b *Backend) release(ctx context.Context, t target) (lock.ReleaseResult, error) {
 	h, ok := b.known(t)
 	if !ok {
-		return b.releaseInTransaction(ctx, t, false)
+		return b.releaseInTransaction(ctx, t, lostReply{})
 	}
 	// Of concurrent releases one goes this way, the others find no entry.
 	if _, mine := b.leases.take(t.lockID); !mine {
-		return b.releaseInTransaction(ctx, t, false)
+		return b.releaseInTransaction(ctx, t, lostReply{})
 	}
 	sent := countSends(ctx)
 	_, err := t.at.lock.Delete(sent, firestore.LastUpdateTime(h.version))
@@ -51,9 +51,9 @@ func (b *Backend) release(ctx context.Context, t target) (lock.ReleaseResult, er
 		return lock.ReleaseResult{OK: true}, nil
 	case isConflict(err):
 		// Changed by somebody, or deleted by our own first sending.
-		return b.releaseInTransaction(ctx, t, b.wasRepeated(sent))
+		return b.releaseInTransaction(ctx, t, lostReply{b.wasRepeated(sent), h.expiresAtMs})
 	case mayHaveApplied(err) && ctx.Err() == nil:
-		return b.releaseInTransaction(ctx, t, true)
+		return b.releaseInTransaction(ctx, t, lostReply{true, h.expiresAtMs})
 	}
 	b.leases.put(t.lockID, h, b.clock.Now().UnixMilli()) // for another try
 	failure := classify(ctx, err)
@@ -61,10 +61,24 @@ func (b *Backend) release(ctx context.Context, t target) (lock.ReleaseResult, er
 	return lock.ReleaseResult{}, failure
 }
 
-// releaseInTransaction reads, compares and deletes. replyLost says that an
-// earlier commit of this release may have deleted the lock already: it then
-// counts as released if the id is gone.
-func (b *Backend) releaseInTransaction(ctx context.Context, t target, replyLost bool) (lock.ReleaseResult, error) {
+// lostReply says that an earlier commit of a release may have deleted the lock,
+// and when the lease it deleted would have ended.
+type lostReply struct {
+	possible    bool
+	expiresAtMs int64
+}
+
+// explains tells whether it was our commit that deleted a lock that is gone. Once
+// the lease is no longer live others may take the lock, and its absence proves
+// nothing.
+func (l lostReply) explains(now instant) bool {
+	return l.possible && lock.IsLive(l.expiresAtMs, now.writeMs())
+}
+
+// releaseInTransaction reads, compares and deletes. If the id is gone although
+// nobody else may have taken the lock, an earlier commit whose reply was lost
+// did it, and the lock counts as released.
+func (b *Backend) releaseInTransaction(ctx context.Context, t target, lost lostReply) (lock.ReleaseResult, error) {
 	for round := 0; ; round++ {
 		var f found
 		deleting := false
@@ -72,7 +86,7 @@ func (b *Backend) releaseInTransaction(ctx context.Context, t target, replyLost 
 		err := b.client.RunTransaction(sent, func(ctx context.Context, tx *firestore.Transaction) error {
 			var err error
 			if deleting && b.wasRepeatedBeforeRerun(sent) {
-				replyLost = true
+				lost = lostReply{true, f.stored.expiresAtMs}
 			}
 			deleting = false
 			if f, err = b.find(ctx, tx, t); err != nil {
@@ -97,7 +111,7 @@ func (b *Backend) releaseInTransaction(ctx context.Context, t target, replyLost 
 			return lock.ReleaseResult{OK: true}, nil
 		case err == nil, errors.Is(err, errNothingToWrite):
 			b.leases.forget(t.lockID)
-			if replyLost && f.reason == lock.ReasonNotFound {
+			if f.reason == lock.ReasonNotFound && lost.explains(f.now) {
 				if t.at != nil {
 					b.waiters.wake(t.at.key)
 				}
@@ -115,7 +129,9 @@ func (b *Backend) releaseInTransaction(ctx context.Context, t target, replyLost 
 		}
 		// A transaction the server no longer knows was committed by an earlier
 		// sending, or it had expired: the former only if there was one.
-		replyLost = replyLost || !isTransactionGone(err) || b.wasRepeated(sent)
+		if !isTransactionGone(err) || b.wasRepeated(sent) {
+			lost = lostReply{true, f.stored.expiresAtMs}
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package firestorelock
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"cloud.google.com/go/firestore"
 
@@ -76,11 +75,11 @@ func (b *Backend) find(ctx context.Context, tx *firestore.Transaction, t target)
 	if ctx.Err() != nil {
 		return found{}, lock.AbortedBy(ctx)
 	}
-	var readTime time.Time
+	now := b.instantWithoutRead() // a query without hits tells no time
 	if len(docs) > 0 {
-		readTime = docs[0].ReadTime
+		now = b.instantOf(asked, docs[0].ReadTime)
 	}
-	return b.judge(docs, t.lockID, b.instantOf(asked, readTime)), nil
+	return b.judge(docs, t.lockID, now), nil
 }
 
 func (b *Backend) byID(lockID string) firestore.Query {

@@ -117,10 +117,11 @@ func newBackend(tb testing.TB, c *firestore.Client, cfg Config) *Backend {
 
 // rig is a backend behind a fault proxy, and one beside it.
 type rig struct {
-	proxy  *faultproxy.Proxy
-	faulty *Backend
-	direct *Backend
-	client *firestore.Client // direct
+	project string
+	proxy   *faultproxy.Proxy
+	faulty  *Backend
+	direct  *Backend
+	client  *firestore.Client // direct
 }
 
 func newRig(tb testing.TB, cfg Config) rig {
@@ -137,9 +138,10 @@ func newRig(tb testing.TB, cfg Config) rig {
 	project := freshProject()
 	direct := clientOf(tb, serverAddr, project)
 	return rig{
-		proxy:  proxy,
-		faulty: newBackend(tb, clientOf(tb, proxy.Addr(), project), cfg),
-		direct: newBackend(tb, direct, cfg),
-		client: direct,
+		project: project,
+		proxy:   proxy,
+		faulty:  newBackend(tb, clientOf(tb, proxy.Addr(), project), cfg),
+		direct:  newBackend(tb, direct, cfg),
+		client:  direct,
 	}
 }
