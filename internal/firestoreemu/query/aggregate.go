@@ -189,7 +189,20 @@ type tally struct {
 	n           int64
 	high, low   int64 // integers' sum = high<<32 + low
 	doubles     float64
+	lost        float64 // what rounding took from doubles
 	doublesSeen bool
+}
+
+// add adds a double and keeps what rounding takes from the sum (Neumaier's
+// variant of Kahan's summation), so that ten times 3.2 is 32.
+func (t *tally) add(x float64) {
+	sum := t.doubles + x
+	if math.Abs(t.doubles) >= math.Abs(x) {
+		t.lost += (t.doubles - sum) + x
+	} else {
+		t.lost += (x - sum) + t.doubles
+	}
+	t.doubles = sum
 }
 
 func (c counter) tally(docs []*pb.Document) tally {
@@ -202,7 +215,7 @@ func (c counter) tally(docs []*pb.Document) tally {
 			t.low += v.IntegerValue & math.MaxUint32
 		case *pb.Value_DoubleValue:
 			t.n++
-			t.doubles += v.DoubleValue
+			t.add(v.DoubleValue)
 			t.doublesSeen = true
 		}
 	}
@@ -217,7 +230,10 @@ func (t tally) integers() *big.Int {
 // total is the sum of all numbers as a double.
 func (t tally) total() float64 {
 	integers, _ := new(big.Float).SetInt(t.integers()).Float64()
-	return t.doubles + integers
+	if math.IsNaN(t.doubles) || math.IsInf(t.doubles, 0) {
+		return t.doubles + integers // nothing was lost of these
+	}
+	return t.doubles + (t.lost + integers)
 }
 
 // sum is an integer as long as nothing but integers was seen and it fits.

@@ -193,3 +193,23 @@ func TestCompileAggregation_refuses(t *testing.T) {
 		t.Errorf("fields %v, %v", a.Fields(), err)
 	}
 }
+
+// The sum does not depend on how doubles round on the way.
+func TestAggregation_sumKeepsWhatRoundingTakes(t *testing.T) {
+	var ten []*pb.Value
+	for range 10 {
+		ten = append(ten, doubleValue(0.1))
+	}
+	for want, numbers := range map[float64][]*pb.Value{
+		1: ten,
+		2: {doubleValue(1), doubleValue(1e100), doubleValue(1), doubleValue(-1e100)},
+	} {
+		var c tally
+		for _, n := range numbers {
+			c.add(n.GetDoubleValue())
+		}
+		if got := c.total(); got != want {
+			t.Errorf("sum is %v, want %v", got, want)
+		}
+	}
+}
