@@ -30,7 +30,13 @@ func MinimizeFleet(in *Instance, o FleetOptions) *Solution {
 		order[i] = int32(i)
 	}
 	for i := range chains {
-		chains[i] = NewChain(in, o.Tuning, o.Seed*1000+uint64(i))
+		// One chain in two keeps to complete states and small ruins: where the fleet
+		// is tight, a soft one can take long to find back to them.
+		tuning := o.Tuning
+		if i%2 == 1 {
+			tuning.Soft, tuning.Mean = false, tuning.Mean/2
+		}
+		chains[i] = NewChain(in, tuning, o.Seed*1000+uint64(i))
 		chains[i].Construct(order)
 	}
 	forFleet := fleetShare(in.Requests)
