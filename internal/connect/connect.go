@@ -92,7 +92,7 @@ func Open(ctx context.Context, c Config, m *meter.Meter) (*Clients, error) {
 	}
 	fsOpts, err := options(c.FirestoreHost, m.DialOptions()...)
 	if err != nil {
-		return nil, fmt.Errorf("Firestore: %w", err)
+		return nil, fmt.Errorf("address of Firestore: %w", err)
 	}
 	fs, err := firestore.NewClientWithDatabase(ctx, c.Project, c.Database, fsOpts...)
 	if err != nil {
@@ -100,7 +100,7 @@ func Open(ctx context.Context, c Config, m *meter.Meter) (*Clients, error) {
 	}
 	psOpts, err := options(c.PubSubHost)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("Pub/Sub: %w", err), fs.Close())
+		return nil, errors.Join(fmt.Errorf("address of Pub/Sub: %w", err), fs.Close())
 	}
 	ps, err := pubsub.NewClient(ctx, c.Project, psOpts...)
 	if err != nil {
@@ -130,7 +130,7 @@ func options(host string, dial ...grpc.DialOption) ([]option.ClientOption, error
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes)),
 	)...)
 	if err != nil {
-		return nil, fmt.Errorf("address %q: %w", host, err)
+		return nil, fmt.Errorf("%q: %w", host, err)
 	}
 	return []option.ClientOption{option.WithGRPCConn(conn)}, nil
 }
