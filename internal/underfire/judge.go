@@ -1,0 +1,146 @@
+package underfire
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/invariant"
+	"github.com/dronefleet/dronefleet/internal/pubsubemu"
+	"github.com/dronefleet/dronefleet/policy"
+)
+
+// drainTimeout bounds how long the backlog may take once everything is healed,
+// of the machine's time.
+const drainTimeout = 25 * time.Second
+
+// drain waits until every message is settled, and returns how many are not.
+func (f *fire) drain(ctx context.Context) int {
+	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
+	defer cancel()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		left := backlog(f.pubsub)
+		if left == 0 {
+			return 0
+		}
+		select {
+		case <-ctx.Done():
+			return left
+		case <-ticker.C:
+		}
+	}
+}
+
+// backlog counts the messages that the State Managers have not settled.
+func backlog(s *pubsubemu.Server) int {
+	n := 0
+	subscriptions := s.Counters().Subscriptions
+	for name, c := range subscriptions {
+		for _, topic := range pubsubio.InboundTopics {
+			if path.Base(name) == pubsubio.Subscription(topic) {
+				n += c.Backlog
+			}
+		}
+	}
+	return n
+}
+
+// judge reads what the run left behind.
+func (f *fire) judge(ctx context.Context) (Result, error) {
+	h, letters, err := readHistory(ctx, f.store, f.outside)
+	if err != nil {
+		return Result{}, fmt.Errorf("read the history: %w", err)
+	}
+	h.Journal = f.journal.Messages()
+	h.Observations = f.observations
+	// Two managers' clocks may differ by twice the skew, and a commit takes
+	// machine time while events carry simulated time.
+	h.ClockTolerance = 2*maxSkew + time.Duration(float64(time.Second)*f.cfg.Speed)
+	var complaints []string
+	h.Events, complaints = withoutNotes(h.Events)
+	r := Result{
+		Complaints: complaints, History: h, Verdict: invariant.Check(h), Faults: f.struck, Events: len(h.Events), MaxHeap: f.maxHeap,
+		DeadLetters: map[string]int{}, Orders: map[domain.OrderStatus]int{}, Rejected: map[string]int{},
+	}
+	for _, s := range append(f.managers, f.optimizers...) {
+		r.Starts += s.starts
+	}
+	for _, l := range letters {
+		r.DeadLetters[l.Reason]++
+		// A slow manager and a fast drone together may be off by more than the
+		// drone alone is allowed; it is recorded, and the next report counts.
+		if l.Attributes[poisonAttr] == "" && l.Reason != string(policy.ReasonFutureTimestamp) {
+			r.Complaints = append(r.Complaints, fmt.Sprintf("good message %s of %s was dead-lettered: %s: %s", l.MessageID, l.Topic, l.Reason, l.Error))
+		}
+	}
+	for _, o := range h.Orders {
+		r.Orders[o.Status]++
+	}
+	for _, e := range h.Ledger {
+		if e.Outcome == domain.OutcomeApplied {
+			r.Applied++
+		} else {
+			r.Rejected[e.Reason]++
+		}
+	}
+	return r, nil
+}
+
+// withoutNotes takes out the events that record a refusal and no change: folding
+// is not for them. It complains of those that changed something after all, or
+// give no reason.
+func withoutNotes(events []domain.Event) (changes []domain.Event, complaints []string) {
+	for _, e := range events {
+		switch {
+		case e.Revision != 0:
+			changes = append(changes, e)
+		case e.From != e.To || e.Reason == "":
+			complaints = append(complaints, fmt.Sprintf("note on %s %s goes %q -> %q for reason %q", e.Entity, e.ID, e.From, e.To, e.Reason))
+		}
+	}
+	return changes, complaints
+}
+
+// readHistory gathers documents, events, ledger and dead letters.
+func readHistory(ctx context.Context, store *firestoretx.Store, c *connections) (invariant.History, []pubsubio.DeadLetter, error) {
+	var h invariant.History
+	var letters []pubsubio.DeadLetter
+	all := firestoretx.Page{}
+	read := []func() error{
+		func() (err error) { h.Drones, err = store.Drones(ctx, "", all); return },
+		func() (err error) { h.Orders, err = store.Orders(ctx, "", all); return },
+		func() (err error) { h.Missions, err = store.Missions(ctx, "", all); return },
+		func() (err error) { h.Ledger, err = store.LedgerInCommitOrder(ctx); return },
+		func() (err error) { h.Events, err = store.AllEvents(ctx); return },
+		func() error {
+			fences, err := store.Fences(ctx)
+			h.Fences = fences
+			return err
+		},
+	}
+	for _, topic := range pubsubio.InboundTopics {
+		read = append(read, func() error {
+			review, err := pubsubio.OpenReview(ctx, c.PubSub, topic, 0)
+			if err != nil {
+				return err
+			}
+			letters = append(letters, review.Letters...)
+			for _, l := range review.Letters {
+				h.DeadLetters = append(h.DeadLetters, invariant.DeadLetter{MessageID: l.MessageID, Reason: l.Reason})
+			}
+			return review.Close(ctx)
+		})
+	}
+	for _, f := range read {
+		if err := f(); err != nil {
+			return h, letters, err
+		}
+	}
+	return h, letters, nil
+}
