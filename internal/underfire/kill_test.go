@@ -1,0 +1,141 @@
+package underfire
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/manager"
+)
+
+// What makes the test binary a State Manager: the addresses of the servers.
+const (
+	childFirestore = "UNDERFIRE_CHILD_FIRESTORE"
+	childPubSub    = "UNDERFIRE_CHILD_PUBSUB"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childFirestore) == "" {
+		os.Exit(m.Run())
+	}
+	if err := child(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// child is a State Manager in a process of its own, until it is killed. It ends
+// by itself when its parent does.
+func child() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // returns when the parent is gone
+		cancel()
+	}()
+	hosts := connect.Config{
+		Project: connect.EmulatorProject, FirestoreHost: os.Getenv(childFirestore), PubSubHost: os.Getenv(childPubSub),
+	}
+	c, err := dial(ctx, hosts, productOwner, newPulls(1).dialOption())
+	if err != nil {
+		return err
+	}
+	clock, err := c.Clock(ctx)
+	if err != nil {
+		return err
+	}
+	m, err := manager.New(c.Clients, clock, manager.Config{Worker: workerConfig()}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	return m.Run(ctx)
+}
+
+// longestLife is how long a child lives at most once it is ready.
+const longestLife = 300 * time.Millisecond
+
+// F-ACK-01, F-DEC-01, F-DEC-04, F-DOC-01: State Managers that are killed with
+// SIGKILL at random moments, two at a time, lose nothing and double nothing.
+func TestKillNine(t *testing.T) {
+	needsEmbedded(t)
+	if testing.Short() {
+		t.Skip("tens of processes; run without -short")
+	}
+	var killed atomic.Int64
+	began := time.Now()
+	during := func(ctx context.Context, hosts connect.Config) error {
+		g, ctx := errgroup.WithContext(ctx)
+		for slot := range 2 {
+			random := rand.New(rand.NewPCG(*seed, uint64(slot)))
+			g.Go(func() error {
+				for range *kills / 2 {
+					if err := liveAndDie(ctx, hosts, time.Duration(random.Int64N(int64(longestLife)))); err != nil {
+						return err
+					}
+					killed.Add(1)
+				}
+				return nil
+			})
+		}
+		return g.Wait()
+	}
+	r, err := Run(t.Context(), Config{Seed: *seed, Managers: -1, Optimizers: 1, During: during, Log: logger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d kills in %s: orders %v, decisions %d applied, rejected %v, dead letters %v, %d events, %d facts checked, drained in %s",
+		killed.Load(), time.Since(began).Round(time.Second), r.Orders, r.Applied, r.Rejected, r.DeadLetters, r.Events, r.Verdict.Checked, r.Drained.Round(time.Millisecond))
+	for _, v := range r.Verdict.Violations {
+		t.Error(v)
+	}
+	for _, c := range r.Complaints {
+		t.Error(c)
+	}
+	if r.Events == 0 || r.Applied == 0 {
+		t.Error("the State Managers did nothing before they died")
+	}
+}
+
+// liveAndDie starts a State Manager and kills it some time after it is ready.
+func liveAndDie(ctx context.Context, hosts connect.Config, life time.Duration) error {
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^$")
+	cmd.Env = append(os.Environ(), childFirestore+"="+hosts.FirestoreHost, childPubSub+"="+hosts.PubSubHost)
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	defer stdin.Close()
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
+		_ = cmd.Wait() // why it died is on its stderr
+		return fmt.Errorf("the child did not get ready: %w", err)
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(life):
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		return err
+	}
+	_ = cmd.Wait() // it says that the process was killed
+	return nil
+}
