@@ -23,6 +23,7 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/evidence"
 	"github.com/dronefleet/dronefleet/internal/firestoreemu"
 	"github.com/dronefleet/dronefleet/internal/invariant"
 	"github.com/dronefleet/dronefleet/internal/manager"
@@ -169,14 +170,8 @@ func settled(m *meter.Meter) int64 {
 
 // judge has the invariants checked on what is left.
 func (c *command) judge(ctx context.Context, store *firestoretx.Store) error {
-	var h invariant.History
-	var errs [5]error
-	h.Drones, errs[0] = store.Drones(ctx, "", firestoretx.Page{})
-	h.Orders, errs[1] = store.Orders(ctx, "", firestoretx.Page{})
-	h.Missions, errs[2] = store.Missions(ctx, "", firestoretx.Page{})
-	h.Ledger, errs[3] = store.LedgerInCommitOrder(ctx)
-	h.Events, errs[4] = store.AllEvents(ctx)
-	if err := errors.Join(errs[:]...); err != nil {
+	h, err := evidence.Documents(ctx, store)
+	if err != nil {
 		return err
 	}
 	verdict := invariant.Check(h)

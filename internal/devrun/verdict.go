@@ -2,13 +2,13 @@ package devrun
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/dispatch"
+	"github.com/dronefleet/dronefleet/internal/evidence"
 	"github.com/dronefleet/dronefleet/internal/fleetsim"
 	"github.com/dronefleet/dronefleet/internal/invariant"
 )
@@ -24,7 +24,7 @@ func (f *fleet) report(ctx context.Context) (Report, error) {
 	r.reportMeter(f.product.Meter, f.cfg.Speed)
 	h, err := f.history(ctx)
 	if err != nil {
-		return r, fmt.Errorf("read the history: %w", err)
+		return r, err
 	}
 	r.Orders = reportOrders(h.Orders, h.Events)
 	r.Priorities = reportPriorities(h.Orders, f.clock.Now())
@@ -43,39 +43,14 @@ func (f *fleet) report(ctx context.Context) (Report, error) {
 	return r, nil
 }
 
-// history gathers documents, events and journals.
+// history gathers documents, events, dead letters and journals.
 func (f *fleet) history(ctx context.Context) (invariant.History, error) {
-	var h invariant.History
-	store := f.manager.Store
-	all := firestoretx.Page{}
-	read := []func() error{
-		func() (err error) { h.Drones, err = store.Drones(ctx, "", all); return },
-		func() (err error) { h.Orders, err = store.Orders(ctx, "", all); return },
-		func() (err error) { h.Missions, err = store.Missions(ctx, "", all); return },
-		func() (err error) { h.Ledger, err = store.LedgerInCommitOrder(ctx); return },
-		func() (err error) { h.Events, err = store.AllEvents(ctx); return },
-		func() error {
-			fences, err := store.Fences(ctx)
-			h.Fences = fences
-			return err
-		},
+	h, err := evidence.Documents(ctx, f.manager.Store)
+	if err != nil {
+		return h, err
 	}
-	for _, topic := range pubsubio.InboundTopics {
-		read = append(read, func() error {
-			review, err := pubsubio.OpenReview(ctx, f.world.PubSub, topic, 0)
-			if err != nil {
-				return err
-			}
-			for _, l := range review.Letters {
-				h.DeadLetters = append(h.DeadLetters, invariant.DeadLetter{MessageID: l.MessageID, Reason: l.Reason})
-			}
-			return review.Close(ctx)
-		})
-	}
-	for _, f := range read {
-		if err := f(); err != nil {
-			return h, err
-		}
+	if h.DeadLetters, err = evidence.DeadLetters(ctx, f.world.PubSub); err != nil {
+		return h, err
 	}
 	h.Journal = f.journal.Messages()
 	h.Observations = f.observations

@@ -41,6 +41,7 @@ type checker struct {
 	applied     map[domain.MissionID]domain.LedgerEntry
 
 	events   map[entity][]domain.Event // by revision
+	notes    []domain.Event            // refusals worth recording, no changes
 	entities []entity                  // those with events, in a fixed order
 }
 
@@ -81,6 +82,10 @@ func newChecker(h History) *checker {
 		}
 	}
 	for _, e := range h.Events {
+		if e.Revision == 0 {
+			c.notes = append(c.notes, e)
+			continue
+		}
 		key := entity{e.Entity, e.ID}
 		c.events[key] = append(c.events[key], e)
 	}

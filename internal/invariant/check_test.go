@@ -286,3 +286,26 @@ func parcel(h *History, id domain.OrderID) *domain.Order {
 func row(h *History, id domain.DecisionID) *domain.LedgerEntry {
 	return find(h.Ledger, string(id), func(r domain.LedgerEntry) bool { return r.ID == id })
 }
+
+// A refusal that is recorded as a note changes nothing, and says why.
+func TestCheck_NotesAreNoChanges(t *testing.T) {
+	h := goodHistory()
+	note := domain.Event{
+		Entity: domain.EntityOrder, ID: "O1", From: string(domain.OrderDelivered), To: string(domain.OrderDelivered),
+		Cause: domain.CauseOrder, Reason: "ORDER_CONFLICT", OrderID: "O1", Time: morning,
+	}
+	h.Events = append(h.Events, note)
+	if report := Check(h); !report.OK() {
+		t.Errorf("a note broke %v", report.Violations)
+	}
+	moves, mute := note, note
+	moves.To = string(domain.OrderPending)
+	mute.Reason = ""
+	for _, bad := range []domain.Event{moves, mute} {
+		h := goodHistory()
+		h.Events = append(h.Events, bad)
+		if report := Check(h); len(report.Violations) != 1 || report.Violations[0].Invariant != "I2" {
+			t.Errorf("note %+v: %v", bad, report.Violations)
+		}
+	}
+}

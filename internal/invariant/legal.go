@@ -39,6 +39,9 @@ const maxAttempts = 3
 
 // legal is I2.
 func (c *checker) legal() {
+	for _, e := range c.notes {
+		c.expect(e.From == e.To && e.Reason != "", "I2", entity{e.Entity, e.ID}, "a note goes %q -> %q for reason %q; a note changes nothing and gives one", e.From, e.To, e.Reason)
+	}
 	for _, e := range c.entities {
 		events := c.events[e]
 		for i, after := range events {

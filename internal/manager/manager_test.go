@@ -16,6 +16,7 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/evidence"
 	"github.com/dronefleet/dronefleet/internal/invariant"
 	"github.com/dronefleet/dronefleet/internal/manager"
 	"github.com/dronefleet/dronefleet/internal/meter"
@@ -326,24 +327,10 @@ func TestManager_SweepsSilentDrones(t *testing.T) {
 // checkInvariants judges everything in the store.
 func (s *system) checkInvariants() {
 	s.t.Helper()
-	ctx := s.t.Context()
-	var h invariant.History
-	var err error
-	read := func(what string, e error) {
-		if e != nil {
-			s.t.Fatalf("%s: %v", what, e)
-		}
+	h, err := evidence.Documents(s.t.Context(), s.store)
+	if err != nil {
+		s.t.Fatal(err)
 	}
-	h.Drones, err = s.store.Drones(ctx, "", firestoretx.Page{})
-	read("drones", err)
-	h.Orders, err = s.store.Orders(ctx, "", firestoretx.Page{})
-	read("orders", err)
-	h.Missions, err = s.store.Missions(ctx, "", firestoretx.Page{})
-	read("missions", err)
-	h.Ledger, err = s.store.LedgerInCommitOrder(ctx)
-	read("ledger", err)
-	h.Events, err = s.store.AllEvents(ctx)
-	read("events", err)
 	for _, v := range invariant.Check(h).Violations {
 		s.t.Errorf("invariant broken: %s", v)
 	}

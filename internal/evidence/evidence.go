@@ -1,0 +1,58 @@
+// Package evidence gathers what a fleet leaves behind in its store and its
+// dead-letter topics, as the invariant checker takes it. Read it when nothing
+// is in flight any more.
+package evidence
+
+import (
+	"context"
+	"fmt"
+
+	"cloud.google.com/go/pubsub/v2"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/internal/invariant"
+)
+
+// Documents reads all drones, orders, missions and events, the ledger in the
+// order of its commits, and the highest fences.
+func Documents(ctx context.Context, store *firestoretx.Store) (invariant.History, error) {
+	var h invariant.History
+	all := firestoretx.Page{}
+	for _, read := range []func() error{
+		func() (err error) { h.Drones, err = store.Drones(ctx, "", all); return },
+		func() (err error) { h.Orders, err = store.Orders(ctx, "", all); return },
+		func() (err error) { h.Missions, err = store.Missions(ctx, "", all); return },
+		func() (err error) { h.Ledger, err = store.LedgerInCommitOrder(ctx); return },
+		func() (err error) { h.Events, err = store.AllEvents(ctx); return },
+		func() error {
+			fences, err := store.Fences(ctx)
+			h.Fences = fences
+			return err
+		},
+	} {
+		if err := read(); err != nil {
+			return h, fmt.Errorf("read the history: %w", err)
+		}
+	}
+	return h, nil
+}
+
+// DeadLetters looks at the dead letters of all inbound topics and leaves them
+// where they are.
+func DeadLetters(ctx context.Context, c *pubsub.Client) ([]invariant.DeadLetter, error) {
+	var letters []invariant.DeadLetter
+	for _, topic := range pubsubio.InboundTopics {
+		review, err := pubsubio.OpenReview(ctx, c, topic, 0)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range review.Letters {
+			letters = append(letters, invariant.DeadLetter{MessageID: l.MessageID, Reason: l.Reason})
+		}
+		if err := review.Close(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return letters, nil
+}
