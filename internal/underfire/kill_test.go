@@ -73,6 +73,7 @@ func TestKillNine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("tens of processes; run without -short")
 	}
+	t.Parallel()
 	var killed atomic.Int64
 	began := time.Now()
 	during := func(ctx context.Context, hosts connect.Config) error {
@@ -91,7 +92,11 @@ func TestKillNine(t *testing.T) {
 		}
 		return g.Wait()
 	}
-	r, err := Run(t.Context(), Config{Seed: *seed, Managers: -1, Optimizers: 1, During: during, Log: logger(t)})
+	r, err := Run(t.Context(), Config{
+		// Slow enough that a process of a fraction of a second sees a fleet that
+		// is up to date, and has decisions to apply when it dies.
+		Seed: *seed, Speed: 8, Drones: 30, Managers: -1, Optimizers: 1, During: during, Log: logger(t),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

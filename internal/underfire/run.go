@@ -41,8 +41,9 @@ type Config struct {
 	Managers   int           // State Managers in this process; default 2 to 4, by seed; -1 for none
 	Optimizers int           // default 2
 	Drones     int           // default 12
-	Calm       bool          // no faults but those the caller brings about
-	Log        *slog.Logger
+	// Strikes, if not nil, are carried out in the place of the seed's plan.
+	Strikes []strike
+	Log     *slog.Logger
 	// Sabotage, if set, goes into every connection of the product: how broken
 	// variants are made.
 	Sabotage []grpc.DialOption
@@ -221,7 +222,7 @@ func skewed(rate simclock.Rate, ahead time.Duration) (*simclock.Clock, error) {
 // workerConfig shortens what the machine's clock times, as the simulated outages
 // are short on that clock too.
 func workerConfig() pubsubio.Config {
-	return pubsubio.Config{Lease: 2 * time.Second, DrainTimeout: 500 * time.Millisecond, MaxOutstanding: 2000}
+	return pubsubio.Config{Lease: 400 * time.Millisecond, DrainTimeout: 500 * time.Millisecond, MaxOutstanding: 2000}
 }
 
 // manage is the life of a State Manager.
@@ -340,14 +341,16 @@ func (f *fire) burn(ctx context.Context) {
 	begun := f.clock.Now()
 	healed, heal := context.WithCancel(ctx)
 	var striking sync.WaitGroup
-	if !f.cfg.Calm {
-		for _, s := range newPlan(f.cfg.Seed, length) {
-			striking.Go(func() {
-				if f.wait(healed, begun.Add(s.at)) {
-					f.strike(healed, ctx, s)
-				}
-			})
-		}
+	plan := f.cfg.Strikes
+	if plan == nil {
+		plan = newPlan(f.cfg.Seed, length)
+	}
+	for _, s := range plan {
+		striking.Go(func() {
+			if f.wait(healed, begun.Add(s.at)) {
+				f.strike(healed, ctx, s)
+			}
+		})
 	}
 	f.wait(ctx, end)
 	heal()

@@ -14,7 +14,7 @@ import (
 var (
 	seeds    = flag.Int("underfire.seeds", 4, "how many seeds to run")
 	seed     = flag.Uint64("underfire.seed", 1, "the first seed")
-	duration = flag.Duration("underfire.duration", 5*time.Second, "machine time under fire of each seed")
+	duration = flag.Duration("underfire.duration", 4*time.Second, "machine time under fire of each seed")
 	kills    = flag.Int("underfire.kills", 30, "how many State Managers to kill with SIGKILL")
 	verbose  = flag.Bool("underfire.log", false, "print the product's log")
 )
@@ -48,6 +48,7 @@ func TestUnderFire(t *testing.T) {
 	}
 	for s := *seed; s < *seed+uint64(n); s++ {
 		t.Run(fmt.Sprintf("seed %d", s), func(t *testing.T) {
+			t.Parallel()
 			r, err := Run(t.Context(), Config{Seed: s, Duration: *duration, Log: logger(t)})
 			if err != nil {
 				t.Fatal(err)
