@@ -85,7 +85,7 @@ func newPlan(seed uint64, length time.Duration) []strike {
 		}
 		panic("underfire: weights do not add up")
 	}
-	make1 := func(at time.Duration, what string) strike {
+	newStrike := func(at time.Duration, what string) strike {
 		s := strike{at: at, what: what, target: random.IntN(1 << 20), lasts: between(3*time.Second, 20*time.Second)}
 		chance := 0.1 + 0.6*random.Float64()
 		commit := func(stage fsfault.Stage, do fsfault.Action) *fsfault.Rule {
@@ -124,11 +124,11 @@ func newPlan(seed uint64, length time.Duration) []strike {
 	}
 	var plan []strike
 	for at := meanPause / 2; at < length; at += time.Duration(random.ExpFloat64() * float64(meanPause)) {
-		plan = append(plan, make1(at, draw()))
+		plan = append(plan, newStrike(at, draw()))
 	}
 	// What every run shall meet.
 	for _, what := range []string{strikeFirestoreOutage, strikePubSubWeather, strikeAnswerLost, strikePoison, strikeKillManager, strikeKillOptimizer} {
-		plan = append(plan, make1(time.Duration(random.Int64N(int64(length*2/3))), what))
+		plan = append(plan, newStrike(time.Duration(random.Int64N(int64(length*2/3))), what))
 	}
 	slices.SortStableFunc(plan, func(a, b strike) int { return cmp.Compare(a.at, b.at) })
 	return plan

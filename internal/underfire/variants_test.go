@@ -13,9 +13,9 @@ import (
 
 // variant is the product with one mistake in it.
 type variant struct {
-	name   string
-	caught string // the invariant, or the requirement, that must report it
-	make   func(*story)
+	name    string
+	caught  string // the invariant, or the requirement, that must report it
+	mistake func(*story)
 }
 
 // reads breaks what the product reads of a collection while it does op; an
@@ -180,7 +180,7 @@ func TestBrokenVariantsAreCaught(t *testing.T) {
 	})
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
-			s := newStory(t, v.make)
+			s := newStory(t, v.mistake)
 			s.tell()
 			found := s.findings()
 			if !slices.ContainsFunc(found, func(f string) bool { return strings.HasPrefix(f, v.caught+" ") }) {
