@@ -57,6 +57,12 @@ func (c Change) OnlyDrone() bool {
 	return c.Drone != nil && len(c.Missions) == 0 && len(c.Orders) == 0 && len(c.Events) == 0 && len(c.Revoke) == 0
 }
 
+// WithinDrone reports whether the change is the drone's document and the events
+// about it: its mission and orders stay as they are.
+func (c Change) WithinDrone() bool {
+	return c.Drone != nil && len(c.Missions) == 0 && len(c.Orders) == 0 && len(c.Revoke) == 0
+}
+
 // Merge adds a later change of the same binding: the later state of an entity
 // replaces the earlier, the events of both remain.
 func (c Change) Merge(later Change) Change {

@@ -347,9 +347,7 @@ func (t *txn) write(c policy.Change) error {
 		}
 	}
 	for _, e := range c.Events {
-		doc := eventCodec.encode(e)
-		doc[expireAt] = t.now.Add(t.store.retention)
-		if err := t.Create(t.store.client.Collection(Events).NewDoc(), doc); err != nil {
+		if err := t.Create(t.store.client.Collection(Events).NewDoc(), t.store.encodeEvent(e)); err != nil {
 			return err
 		}
 	}
@@ -361,6 +359,13 @@ func (t *txn) write(c policy.Change) error {
 		t.owed = append(t.owed, domain.Mission{ID: id, DroneID: c.Drone.ID, Status: domain.MissionFailed, RevokePending: true})
 	}
 	return nil
+}
+
+// encodeEvent is an event's document, with the moment it may be deleted.
+func (s *Store) encodeEvent(e domain.Event) map[string]any {
+	doc := eventCodec.encode(e)
+	doc[expireAt] = e.Time.Add(s.retention)
+	return doc
 }
 
 // writeDrone stores a drone. When its mission changes too, the drone repeats

@@ -3,6 +3,7 @@ package firestoretx_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/policy"
 )
 
@@ -524,5 +526,54 @@ func TestStore_OlderOrderContentNeverReturns(t *testing.T) {
 	wantReason(t, f.IngestOrder(t.Context(), first, f.now), policy.ReasonOrderSuperseded)
 	if o := f.order(t, "O1"); o.ProductType != "VACCINE" {
 		t.Errorf("the order asks for %s", o.ProductType)
+	}
+}
+
+// F-BAT-01, F-DOC-01: a drone that the applier knows changes its status with its
+// event in one call and without a read; once another writer came between, the
+// change goes through a transaction.
+func TestStore_KnownDroneChangesWithoutARead(t *testing.T) {
+	clients := emutest.Clients(t)
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	store := firestoretx.New(clients.Firestore, firestoretx.Config{Now: func() time.Time { return now }})
+	applier := store.NewTelemetryApplier()
+	report := func(second int, status domain.DroneStatus) {
+		t.Helper()
+		tm := idle("D1", now.Add(time.Duration(second)*time.Second))
+		tm.Status = status
+		if err := applier.Apply(t.Context(), []domain.Telemetry{tm})[0]; err != nil {
+			t.Fatal(err)
+		}
+	}
+	cost := func(f func()) meter.Firestore {
+		before := clients.Meter.FirestoreTotals()
+		f()
+		after := clients.Meter.FirestoreTotals()
+		return meter.Firestore{RPCs: after.RPCs - before.RPCs, Reads: after.Reads - before.Reads, Writes: after.Writes - before.Writes}
+	}
+	report(0, domain.DroneIdle)
+	if got := cost(func() { report(1, domain.DroneCharging) }); got != (meter.Firestore{RPCs: 1, Writes: 2}) {
+		t.Errorf("a change of status cost %+v", got)
+	}
+	if got := cost(func() { report(2, domain.DroneCharging) }); got != (meter.Firestore{RPCs: 1, Writes: 1}) {
+		t.Errorf("a new position cost %+v", got)
+	}
+	// Another writer: the guard fails, the transaction finds the new state.
+	if _, err := clients.Firestore.Doc("drones/D1").Update(t.Context(), []firestore.Update{{Path: "painted", Value: "red"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := cost(func() { report(3, domain.DroneMoving) }); got != (meter.Firestore{RPCs: 4, Reads: 1, Writes: 2}) {
+		t.Errorf("after another writer the change cost %+v", got)
+	}
+	events, err := store.EventsOf(t.Context(), "droneId", "D1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var path []string
+	for _, e := range events {
+		path = append(path, e.To)
+	}
+	if want := []string{"UNKNOWN", "IDLE", "CHARGING", "MOVING"}; !slices.Equal(path, want) {
+		t.Errorf("events tell of %v, want %v", path, want)
 	}
 }

@@ -15,9 +15,9 @@ import (
 
 // TelemetryApplier commits reports of many drones together. It remembers what
 // its last commit of each drone left, so that the next report of a drone that
-// only moved costs no read: one commit, guarded by the document's version.
-// Whatever that guard or the policy finds to be more than a move goes through a
-// transaction.
+// moved or changed its status costs no read: one commit, guarded by the
+// document's version. Whatever touches a mission or an order, or fails that
+// guard, goes through a transaction.
 //
 // An applier is not safe for concurrent use. Give each shard of drones its own,
 // so that a process never conflicts with itself.
@@ -59,8 +59,9 @@ func (a *TelemetryApplier) Urgent(t domain.Telemetry) bool {
 // that kept it from committing; a failure of one drone's document does not
 // touch the others.
 //
-// Cost: 1 RPC and a write per drone when all drones only moved; otherwise a
-// transaction of 3 RPCs, or 5 when a bound drone's mission must be read.
+// Cost: 1 RPC, and a write per drone and event, when nothing but drones changed;
+// otherwise a transaction of 3 RPCs, or 5 when a bound drone's mission must be
+// read.
 func (a *TelemetryApplier) Apply(ctx context.Context, reports []domain.Telemetry) []error {
 	errs := make([]error, len(reports))
 	reports = slices.Clone(reports)
@@ -77,9 +78,9 @@ func (a *TelemetryApplier) Apply(ctx context.Context, reports []domain.Telemetry
 	}
 	b := &telemetryBatch{applier: a, reports: reports, byDrone: byDrone, errs: errs}
 
-	moved, rest := b.fold(slices.Sorted(maps.Keys(byDrone)))
-	if len(moved) > 0 && !b.commitMoves(ctx, moved) {
-		rest = append(rest, moved.drones()...)
+	alone, rest := b.fold(slices.Sorted(maps.Keys(byDrone)))
+	if len(alone) > 0 && !b.commitAlone(ctx, alone) {
+		rest = append(rest, alone.drones()...)
 	}
 	b.commit(ctx, rest)
 	return errs
@@ -93,15 +94,16 @@ type telemetryBatch struct {
 	errs    []error
 }
 
-// moves are drones of which only the document of their own changes.
-type moves []move
+// soloChanges are changes of drones that touch no mission and no order.
+type soloChanges []soloChange
 
-type move struct {
+type soloChange struct {
 	before known
 	after  policy.Binding
+	events []domain.Event
 }
 
-func (m moves) drones() []domain.DroneID {
+func (m soloChanges) drones() []domain.DroneID {
 	ids := make([]domain.DroneID, len(m))
 	for i := range m {
 		ids[i] = m[i].before.binding.Drone.ID
@@ -110,11 +112,11 @@ func (m moves) drones() []domain.DroneID {
 }
 
 // fold tries the reports of each drone on what is known of it. It returns the
-// drones that only moved and those that need a transaction. Drones whose
+// drones that change alone and those that need a transaction. Drones whose
 // reports are all rejected need nothing: what is known is never newer than
 // what is stored, so stale stays stale.
-func (b *telemetryBatch) fold(drones []domain.DroneID) (moves, []domain.DroneID) {
-	var moved moves
+func (b *telemetryBatch) fold(drones []domain.DroneID) (soloChanges, []domain.DroneID) {
+	var alone soloChanges
 	var rest []domain.DroneID
 	now := b.applier.store.now()
 	for _, id := range drones {
@@ -123,16 +125,34 @@ func (b *telemetryBatch) fold(drones []domain.DroneID) (moves, []domain.DroneID)
 			rest = append(rest, id)
 			continue
 		}
-		after, change := b.apply(id, k.binding, now)
+		at := now
+		if k.version.After(at) {
+			at = k.version // the server is ahead, and this comes after its last word
+		}
+		after, change := b.apply(id, k.binding, at)
 		switch {
 		case change.Empty():
-		case change.OnlyDrone():
-			moved = append(moved, move{before: k, after: after})
+		case change.WithinDrone() && !becomesIdle(k.binding.Drone, after.Drone):
+			alone = append(alone, soloChange{before: k, after: after, events: change.Events})
 		default:
 			rest = append(rest, id)
 		}
 	}
-	return moved, rest
+	return alone, rest
+}
+
+// becomesIdle reports whether the moment of the change decides which decisions
+// about the drone still hold. That moment must be the server's, which only a
+// transaction learns.
+func becomesIdle(before, after domain.Drone) bool { return !before.IdleSince.Equal(after.IdleSince) }
+
+// fromFuture reports whether some report of the drone was refused for its
+// timestamp being ahead.
+func (b *telemetryBatch) fromFuture(id domain.DroneID) bool {
+	return slices.ContainsFunc(b.byDrone[id], func(i int) bool {
+		reason, _ := policy.ReasonOf(b.errs[i])
+		return reason == policy.ReasonFutureTimestamp
+	})
 }
 
 // apply folds one drone's reports into its binding and notes each one's fate,
@@ -162,16 +182,21 @@ func (b *telemetryBatch) fail(drones []domain.DroneID, err error) {
 	}
 }
 
-// commitMoves writes the drones that only moved in one commit, each guarded by
-// the version it rests on. It answers false when some version has moved on and
-// nothing was written.
-func (b *telemetryBatch) commitMoves(ctx context.Context, moved moves) bool {
+// commitAlone writes drones and their events in one commit, each drone guarded
+// by the version it rests on. It answers false when some version has moved on
+// and nothing was written.
+func (b *telemetryBatch) commitAlone(ctx context.Context, alone soloChanges) bool {
 	a := b.applier
 	//lint:ignore SA1019 the only atomic write with preconditions that needs no transaction
 	batch := a.store.client.Batch()
-	for _, m := range moved {
+	for _, m := range alone {
 		ref := a.store.doc(Drones, string(m.after.Drone.ID))
 		batch.Update(ref, droneCodec.updates(m.before.binding.Drone, m.after.Drone), firestore.LastUpdateTime(m.before.version))
+	}
+	for _, m := range alone {
+		for _, e := range m.events {
+			batch.Create(a.store.client.Collection(Events).NewDoc(), a.store.encodeEvent(e))
+		}
 	}
 	results, err := batch.Commit(ctx)
 	if err != nil {
@@ -179,11 +204,11 @@ func (b *telemetryBatch) commitMoves(ctx context.Context, moved moves) bool {
 		if !Retryable(err) || st.Code() == codes.FailedPrecondition || st.Code() == codes.NotFound {
 			return false
 		}
-		b.fail(moved.drones(), err)
+		b.fail(alone.drones(), err)
 		return true
 	}
 	now := a.store.now()
-	for i, m := range moved {
+	for i, m := range alone {
 		a.known[m.after.Drone.ID] = known{binding: m.after, version: results[i].UpdateTime, used: now}
 	}
 	return true

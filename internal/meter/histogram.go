@@ -88,3 +88,14 @@ func (h *Histogram) cumulative(f func(bound float64, count uint64)) {
 		}
 	}
 }
+
+// Since is what was recorded after earlier was taken of h in the same way; of
+// an empty histogram, everything so far.
+func (h *Histogram) Since(earlier *Histogram) *Histogram {
+	var d Histogram
+	for i := range h.buckets {
+		d.buckets[i].Store(h.buckets[i].Load() - earlier.buckets[i].Load())
+	}
+	d.sum.Store(h.sum.Load() - earlier.sum.Load())
+	return &d
+}

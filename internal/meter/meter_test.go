@@ -57,3 +57,13 @@ func TestMeter_IsAConsistentCollector(t *testing.T) {
 		t.Errorf("%d metric families, want 5", len(families))
 	}
 }
+
+func TestHistogram_SinceLeavesOutWhatWasBefore(t *testing.T) {
+	var h Histogram
+	h.Record(time.Second)
+	before := h.Since(&Histogram{})
+	h.Record(time.Millisecond)
+	if after := h.Since(before); after.Count() != 1 || after.Quantile(1) > 2*time.Millisecond || after.Sum() != time.Millisecond {
+		t.Errorf("%d recorded, at most %s", after.Count(), after.Quantile(1))
+	}
+}
