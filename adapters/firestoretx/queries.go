@@ -1,6 +1,7 @@
 package firestoretx
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -113,7 +114,10 @@ func (s *Store) AllEvents(ctx context.Context) ([]domain.Event, error) {
 // "decisionId" or "cycleId") is id, oldest first.
 func (s *Store) EventsOf(ctx context.Context, field, id string) ([]domain.Event, error) {
 	list, err := collect(s.client.Collection(Events).Where(field, "==", id).Documents(ctx), decodeEvent)
-	slices.SortStableFunc(list, func(a, b domain.Event) int { return a.Time.Compare(b.Time) })
+	slices.SortFunc(list, func(a, b domain.Event) int {
+		// Events of one commit share its time.
+		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Entity, b.Entity), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Revision, b.Revision))
+	})
 	return list, wrap(err, "events of %s", id)
 }
 

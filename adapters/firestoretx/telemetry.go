@@ -146,15 +146,6 @@ func (b *telemetryBatch) fold(drones []domain.DroneID) (soloChanges, []domain.Dr
 // transaction learns.
 func becomesIdle(before, after domain.Drone) bool { return !before.IdleSince.Equal(after.IdleSince) }
 
-// fromFuture reports whether some report of the drone was refused for its
-// timestamp being ahead.
-func (b *telemetryBatch) fromFuture(id domain.DroneID) bool {
-	return slices.ContainsFunc(b.byDrone[id], func(i int) bool {
-		reason, _ := policy.ReasonOf(b.errs[i])
-		return reason == policy.ReasonFutureTimestamp
-	})
-}
-
 // apply folds one drone's reports into its binding and notes each one's fate,
 // as it will be if the change commits.
 func (b *telemetryBatch) apply(id domain.DroneID, binding policy.Binding, now time.Time) (policy.Binding, policy.Change) {
