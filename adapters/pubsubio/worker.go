@@ -21,7 +21,7 @@ type Config struct {
 	// default twice the processors.
 	TelemetryShards int
 	// TelemetryGather is how long a report that changes a status waits for
-	// others to share its commit; default 10 ms, at most 20 ms.
+	// others to share its commit; default 20 ms.
 	TelemetryGather time.Duration
 	// TelemetryCoalesce is how often the document of a drone that only moves
 	// is written; default 1 s.
@@ -45,7 +45,7 @@ func (c Config) withDefaults() Config {
 			*v = d
 		}
 	}
-	def(&c.TelemetryGather, 10*time.Millisecond)
+	def(&c.TelemetryGather, 20*time.Millisecond)
 	def(&c.TelemetryCoalesce, time.Second)
 	def(&c.Lease, 50*time.Second)
 	def(&c.DrainTimeout, 20*time.Second)
