@@ -49,9 +49,11 @@ func (f *fleet) history(ctx context.Context) (invariant.History, error) {
 	if err != nil {
 		return h, err
 	}
-	if h.DeadLetters, err = evidence.DeadLetters(ctx, f.world.PubSub); err != nil {
+	letters, err := evidence.DeadLetters(ctx, f.world.PubSub)
+	if err != nil {
 		return h, err
 	}
+	h.DeadLetters = evidence.ForChecker(letters)
 	h.Journal = f.journal.Messages()
 	h.Observations = f.observations
 	// Commits take machine time, events carry simulated time.

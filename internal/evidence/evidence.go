@@ -40,19 +40,26 @@ func Documents(ctx context.Context, store *firestoretx.Store) (invariant.History
 
 // DeadLetters looks at the dead letters of all inbound topics and leaves them
 // where they are.
-func DeadLetters(ctx context.Context, c *pubsub.Client) ([]invariant.DeadLetter, error) {
-	var letters []invariant.DeadLetter
+func DeadLetters(ctx context.Context, c *pubsub.Client) ([]pubsubio.DeadLetter, error) {
+	var letters []pubsubio.DeadLetter
 	for _, topic := range pubsubio.InboundTopics {
 		review, err := pubsubio.OpenReview(ctx, c, topic, 0)
 		if err != nil {
 			return nil, err
 		}
-		for _, l := range review.Letters {
-			letters = append(letters, invariant.DeadLetter{MessageID: l.MessageID, Reason: l.Reason})
-		}
+		letters = append(letters, review.Letters...)
 		if err := review.Close(ctx); err != nil {
 			return nil, err
 		}
 	}
 	return letters, nil
+}
+
+// ForChecker is what the invariant checker needs of dead letters.
+func ForChecker(letters []pubsubio.DeadLetter) []invariant.DeadLetter {
+	list := make([]invariant.DeadLetter, len(letters))
+	for i, l := range letters {
+		list[i] = invariant.DeadLetter{MessageID: l.MessageID, Reason: l.Reason}
+	}
+	return list
 }

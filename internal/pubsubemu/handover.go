@@ -38,8 +38,10 @@ func (b *backlog) unpromised() int {
 // fairShare is what c may take now of the messages any consumer could take: as
 // much as brings it level with the others that have room, in messages
 // outstanding. So a burst is split evenly, and those that ack fast get more.
-// What brings woken consumers level is kept for them, however late they come;
-// apart from that it is at least one, for the others may be busy sending.
+// What brings woken consumers level is kept for them, however late they come.
+// But a consumer below the others gets at least one as long as more wait than
+// consumers are woken: else several could keep the same few messages for one
+// another for ever.
 func (b *backlog) fairShare(c *consumer) int {
 	waiting := b.again.n + b.fresh.n + b.free.n
 	if len(b.consumers) < 2 || waiting == 0 {
@@ -59,7 +61,11 @@ func (b *backlog) fairShare(c *consumer) int {
 			kept += max(level-other.messages, 1)
 		}
 	}
-	return int(min(max(level-c.messages, 1), int64(waiting)-kept))
+	share := min(max(level-c.messages, 1), int64(waiting)-kept)
+	if c.messages < level {
+		share = max(share, min(1, int64(waiting-b.promises)))
+	}
+	return int(share)
 }
 
 // Sources of messages, in the order a consumer turns them over.

@@ -9,6 +9,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/evidence"
 	"github.com/dronefleet/dronefleet/internal/invariant"
 	"github.com/dronefleet/dronefleet/internal/pubsubemu"
 	"github.com/dronefleet/dronefleet/policy"
@@ -62,10 +63,8 @@ func (f *fire) judge(ctx context.Context) (Result, error) {
 	// Two managers' clocks may differ by twice the skew, and a commit takes
 	// machine time while events carry simulated time.
 	h.ClockTolerance = 2*maxSkew + time.Duration(float64(time.Second)*f.cfg.Speed)
-	var complaints []string
-	h.Events, complaints = withoutNotes(h.Events)
 	r := Result{
-		Complaints: complaints, History: h, Verdict: invariant.Check(h), Faults: f.struck, Events: len(h.Events), MaxHeap: f.maxHeap,
+		History: h, Verdict: invariant.Check(h), Faults: f.struck, Events: len(h.Events), MaxHeap: f.maxHeap,
 		DeadLetters: map[string]int{}, Orders: map[domain.OrderStatus]int{}, Rejected: map[string]int{},
 	}
 	for _, s := range append(f.managers, f.optimizers...) {
@@ -92,55 +91,13 @@ func (f *fire) judge(ctx context.Context) (Result, error) {
 	return r, nil
 }
 
-// withoutNotes takes out the events that record a refusal and no change: folding
-// is not for them. It complains of those that changed something after all, or
-// give no reason.
-func withoutNotes(events []domain.Event) (changes []domain.Event, complaints []string) {
-	for _, e := range events {
-		switch {
-		case e.Revision != 0:
-			changes = append(changes, e)
-		case e.From != e.To || e.Reason == "":
-			complaints = append(complaints, fmt.Sprintf("note on %s %s goes %q -> %q for reason %q", e.Entity, e.ID, e.From, e.To, e.Reason))
-		}
-	}
-	return changes, complaints
-}
-
 // readHistory gathers documents, events, ledger and dead letters.
 func readHistory(ctx context.Context, store *firestoretx.Store, c *connections) (invariant.History, []pubsubio.DeadLetter, error) {
-	var h invariant.History
-	var letters []pubsubio.DeadLetter
-	all := firestoretx.Page{}
-	read := []func() error{
-		func() (err error) { h.Drones, err = store.Drones(ctx, "", all); return },
-		func() (err error) { h.Orders, err = store.Orders(ctx, "", all); return },
-		func() (err error) { h.Missions, err = store.Missions(ctx, "", all); return },
-		func() (err error) { h.Ledger, err = store.LedgerInCommitOrder(ctx); return },
-		func() (err error) { h.Events, err = store.AllEvents(ctx); return },
-		func() error {
-			fences, err := store.Fences(ctx)
-			h.Fences = fences
-			return err
-		},
+	h, err := evidence.Documents(ctx, store)
+	if err != nil {
+		return h, nil, err
 	}
-	for _, topic := range pubsubio.InboundTopics {
-		read = append(read, func() error {
-			review, err := pubsubio.OpenReview(ctx, c.PubSub, topic, 0)
-			if err != nil {
-				return err
-			}
-			letters = append(letters, review.Letters...)
-			for _, l := range review.Letters {
-				h.DeadLetters = append(h.DeadLetters, invariant.DeadLetter{MessageID: l.MessageID, Reason: l.Reason})
-			}
-			return review.Close(ctx)
-		})
-	}
-	for _, f := range read {
-		if err := f(); err != nil {
-			return h, letters, err
-		}
-	}
-	return h, letters, nil
+	letters, err := evidence.DeadLetters(ctx, c.PubSub)
+	h.DeadLetters = evidence.ForChecker(letters)
+	return h, letters, err
 }

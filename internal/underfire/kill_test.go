@@ -51,7 +51,7 @@ func child() error {
 	hosts := connect.Config{
 		Project: connect.EmulatorProject, FirestoreHost: os.Getenv(childFirestore), PubSubHost: os.Getenv(childPubSub),
 	}
-	c, err := dial(ctx, hosts, productOwner, newPulls(1).dialOption())
+	c, err := dial(ctx, hosts, productOwner)
 	if err != nil {
 		return err
 	}

@@ -118,7 +118,6 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 	f := &fire{
 		cfg: cfg, clock: clock, random: random, injector: injector, pubsub: ps,
 		hosts:   connect.Config{Project: connect.EmulatorProject, FirestoreHost: fs.Addr(), PubSubHost: ps.Addr()},
-		pulls:   newPulls(2),
 		journal: fleetsim.NewJournal(), struck: map[string]int{},
 	}
 	result, err := f.run(ctx)
@@ -133,7 +132,6 @@ type fire struct {
 	injector *fsfault.Injector
 	pubsub   *pubsubemu.Server
 	hosts    connect.Config
-	pulls    *pulls
 	journal  *fleetsim.Journal
 
 	outside   *connections // of the world and the judge
@@ -210,7 +208,7 @@ func (f *fire) open(ctx context.Context) error {
 }
 
 func (f *fire) slot(name string, clock *simclock.Clock, work func(context.Context, *connections, *simclock.Clock) error) *slot {
-	return &slot{name: name, hosts: f.hosts, clock: clock, log: f.cfg.Log, work: work, extra: append([]grpc.DialOption{f.pulls.dialOption()}, f.cfg.Sabotage...)}
+	return &slot{name: name, hosts: f.hosts, clock: clock, log: f.cfg.Log, work: work, extra: f.cfg.Sabotage}
 }
 
 // skewed is a clock that is ahead of rate by so much.

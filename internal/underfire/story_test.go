@@ -1,14 +1,15 @@
 package underfire
 
 import (
-	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/evidence"
 	"github.com/dronefleet/dronefleet/internal/firestoreemu"
 	"github.com/dronefleet/dronefleet/internal/invariant"
 	"github.com/dronefleet/dronefleet/policy"
@@ -244,22 +245,12 @@ func (s *story) tell() {
 // findings is everything wrong at the end of the day, each with the invariant
 // or requirement it breaks in front.
 func (s *story) findings() []string {
-	h := invariant.History{Journal: s.journal, Observations: s.observations}
-	ctx, all := s.t.Context(), firestoretx.Page{}
-	var errs [6]error
-	h.Drones, errs[0] = s.judge.Drones(ctx, "", all)
-	h.Orders, errs[1] = s.judge.Orders(ctx, "", all)
-	h.Missions, errs[2] = s.judge.Missions(ctx, "", all)
-	h.Ledger, errs[3] = s.judge.LedgerInCommitOrder(ctx)
-	h.Events, errs[4] = s.judge.AllEvents(ctx)
-	fences, err := s.judge.Fences(ctx)
-	h.Fences, errs[5] = fences, err
-	if err := errors.Join(errs[:]...); err != nil {
+	h, err := evidence.Documents(s.t.Context(), s.judge)
+	if err != nil {
 		s.t.Fatal(err)
 	}
-	var found []string
-	h.Events, found = withoutNotes(h.Events)
-	found = append(found, s.complaints...)
+	h.Journal, h.Observations = s.journal, s.observations
+	found := slices.Clone(s.complaints)
 	for _, v := range invariant.Check(h).Violations {
 		found = append(found, v.String())
 	}
