@@ -2,6 +2,7 @@ package firestorelock
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -84,14 +85,22 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 						t.Error(err)
 					}
 				})
-				b := newBackend(t, clientOf(t, proxy.Addr(), project), Config{Clock: skewedClock{lock.SystemClock(), offset}})
+				client, conn := dial(t, proxy.Addr(), project)
+				b := newBackend(t, client, Config{Clock: skewedClock{lock.SystemClock(), offset}})
 				b.guarded = row.guard
 				// The first commits teach the backend how often a commit is sent.
 				mustRelease(t, b, lock.Ref{Key: fmt.Sprint("warm-up-", i), LockID: mustAcquire(t, b, fmt.Sprint("warm-up-", i)).LockID})
 				if row.faults {
 					addRandomFaults(proxy, seed+uint64(i))
 				}
-				clients = append(clients, &history.Client{Backend: b, Recorder: recorder, ID: i, Offset: offset})
+				clients = append(clients, &history.Client{
+					Backend: b, Recorder: recorder, ID: i, Offset: offset,
+					Settle: func() error {
+						ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+						defer cancel()
+						return proxy.Settle(ctx, conn)
+					},
+				})
 			}
 			w := history.Workload{Seed: seed, Keys: 2, TTL: 150 * time.Millisecond, Run: runTime(t), Crashes: 0.05}
 			if row.faults {

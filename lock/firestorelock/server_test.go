@@ -68,6 +68,13 @@ func freshProject() string {
 
 func clientOf(tb testing.TB, addr, project string) *firestore.Client {
 	tb.Helper()
+	c, _ := dial(tb, addr, project)
+	return c
+}
+
+// dial returns a client and its only connection.
+func dial(tb testing.TB, addr, project string) (*firestore.Client, *grpc.ClientConn) {
+	tb.Helper()
 	conn, err := grpc.NewClient(addr,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithUnaryInterceptor(asOwner),
@@ -83,7 +90,7 @@ func clientOf(tb testing.TB, addr, project string) *firestore.Client {
 		_ = c.Close()
 		_ = conn.Close()
 	})
-	return c
+	return c, conn
 }
 
 // asOwner gives requests the rights of the project's owner on Google's emulator.

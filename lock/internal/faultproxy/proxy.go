@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
@@ -36,13 +37,17 @@ type Proxy struct {
 	upstream *grpc.ClientConn
 	stopped  chan struct{}
 
-	mu    sync.Mutex
-	more  *sync.Cond // broadcast with every call
-	calls map[string]int
-	rules []*Rule
-	skew  time.Duration
-	clear chan struct{} // closed by Clear
+	mu       sync.Mutex
+	more     *sync.Cond // broadcast with every call, and with the last one's end
+	calls    map[string]int
+	underWay int // requests received and not answered
+	rules    []*Rule
+	skew     time.Duration
+	clear    chan struct{} // closed by Clear
 }
+
+// settleMethod is the proxy's own RPC; see Settle.
+const settleMethod = "/dronefleet.FaultProxy/Settle"
 
 // Rule is what happens to matching requests.
 type Rule struct {
@@ -83,6 +88,7 @@ func Start(upstream string) (*Proxy, error) {
 	p.server = grpc.NewServer(
 		grpc.MaxRecvMsgSize(maxMessageBytes),
 		grpc.ForceServerCodec(rawCodec{}),
+		grpc.InTapHandle(p.receive),
 		grpc.UnknownServiceHandler(p.handle))
 	go func() {
 		defer close(p.stopped)
@@ -146,6 +152,48 @@ func (p *Proxy) WaitCalls(rpc string, n int) {
 	}
 }
 
+// receive notes a request. It runs in the order in which a connection's
+// requests arrive, before any of them is handled.
+func (p *Proxy) receive(ctx context.Context, info *tap.Info) (context.Context, error) {
+	if info.FullMethodName != settleMethod {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.underWay++
+	}
+	return ctx, nil
+}
+
+func (p *Proxy) answered() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.underWay--; p.underWay == 0 {
+		p.more.Broadcast()
+	}
+}
+
+// Settle returns when nothing that was sent through conn, a connection to the
+// proxy, can still take effect, though its sender may have given up on it: a
+// request of its own follows the others and is answered after all of them.
+func (p *Proxy) Settle(ctx context.Context, conn *grpc.ClientConn) error {
+	var nothing []byte
+	return conn.Invoke(ctx, settleMethod, &nothing, &nothing, grpc.ForceCodec(rawCodec{}))
+}
+
+// settle answers Settle.
+func (p *Proxy) settle(in grpc.ServerStream) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer context.AfterFunc(in.Context(), p.more.Broadcast)()
+	for p.underWay > 0 && in.Context().Err() == nil {
+		p.more.Wait()
+	}
+	if err := in.Context().Err(); err != nil {
+		return status.FromContextError(err).Err()
+	}
+	var nothing []byte
+	return in.SendMsg(&nothing)
+}
+
 // count counts a request. The caller holds mu.
 func (p *Proxy) count(rpc string) {
 	p.calls[rpc]++
@@ -172,6 +220,10 @@ func (p *Proxy) admit(rpc string, request []byte) (f Fault, hook func(), skew ti
 // handle forwards one RPC.
 func (p *Proxy) handle(_ any, in grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(in)
+	if method == settleMethod {
+		return p.settle(in)
+	}
+	defer p.answered()
 	rpc := path.Base(method)
 	if rpc == "Listen" {
 		return p.pass(in, method)

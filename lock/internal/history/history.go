@@ -6,8 +6,8 @@
 // last grant, and the moment until which its holder may rely on it. An
 // acquisition is granted only if there is no holder or if that moment has
 // passed, with the next fence; only the holder's id releases and extends.
-// Calls whose outcome the caller does not know may have happened or not, at
-// any later time. It is test support.
+// Calls whose outcome the caller does not know may have happened or not, until
+// the server is known to be done with them. It is test support.
 package history
 
 import (
@@ -74,6 +74,12 @@ type Client struct {
 	Recorder *Recorder
 	ID       int
 	Offset   time.Duration // of the backend's clock from the true one
+
+	// Settle returns when no request that the backend ever sent can still take
+	// effect. With it, a call of unknown outcome happened by then or never; nil,
+	// or if it fails: such a call may happen at any later time, and a history
+	// with many of them takes for ever to check.
+	Settle func() error
 }
 
 // Acquire records and makes a call. Errors are recorded as unknown outcomes.
@@ -115,9 +121,10 @@ func (c *Client) trueTime(t time.Time) int64 {
 
 func (c *Client) record(in input, called time.Duration, out output) {
 	in.called = int64(called)
-	in.returned = int64(time.Since(c.Recorder.start))
-	if out.unknown {
+	if out.unknown && (c.Settle == nil || c.Settle() != nil) {
 		in.returned = never
+	} else {
+		in.returned = int64(time.Since(c.Recorder.start))
 	}
 	c.Recorder.mu.Lock()
 	defer c.Recorder.mu.Unlock()
