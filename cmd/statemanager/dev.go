@@ -30,6 +30,7 @@ type devCommand struct {
 	PubsubAddr      string        `help:"Where the embedded Pub/Sub listens; default a free port." placeholder:"HOST:PORT"`
 	HTTPAddr        string        `help:"Where the HTTP API listens; default a free port, \"\" for none." default:"127.0.0.1:0" placeholder:"HOST:PORT" name:"http-addr"`
 	LogLevel        string        `help:"Least severity to log to standard error: ${enum}." enum:"debug,info,warn,error" default:"error"`
+	gameDay
 }
 
 // errInvariants makes the process fail when the fleet did.
@@ -55,7 +56,7 @@ func (c *devCommand) Run(ctx context.Context) error {
 	report, err := devrun.Run(ctx, devrun.Config{
 		Duration: c.Duration, Drones: c.Drones, Hz: c.Hz, OrdersPerMinute: c.OrdersPerMinute,
 		Speed: c.Speed, Seed: c.Seed, SolveLimit: c.SolveLimit, Strategy: strategies[c.Solver],
-		DataDir: c.DataDir, FirestoreAddr: c.FirestoreAddr, PubSubAddr: c.PubsubAddr, HTTPAddr: c.HTTPAddr,
+		DataDir: c.DataDir, FirestoreAddr: c.FirestoreAddr, PubSubAddr: c.PubsubAddr, HTTPAddr: c.HTTPAddr, GameDay: c.config(),
 		Out: os.Stdout, Terminal: isatty.IsTerminal(os.Stdout.Fd()), Log: logging.Logger(os.Stderr),
 	})
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/dispatch"
 	"github.com/dronefleet/dronefleet/internal/firestoreemu"
+	"github.com/dronefleet/dronefleet/internal/firestoreemu/fault"
 	"github.com/dronefleet/dronefleet/internal/fleetsim"
 	"github.com/dronefleet/dronefleet/internal/invariant"
 	"github.com/dronefleet/dronefleet/internal/manager"
@@ -36,6 +37,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return Report{}, err
 	}
+	cfg.Out = &output{to: cfg.Out}
 	var api *httpapi.Listener
 	if cfg.HTTPAddr != "" {
 		var err error
@@ -49,11 +51,12 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	srv, err := startServers(cfg, clock)
+	faults := fault.New(cfg.Seed)
+	srv, err := startServers(cfg, clock, faults)
 	if err != nil {
 		return Report{}, err
 	}
-	f := &fleet{cfg: cfg, api: api, clock: clock, servers: srv, began: began, simBegan: clock.Now()}
+	f := &fleet{cfg: cfg, api: api, clock: clock, servers: srv, faults: faults, began: began, simBegan: clock.Now()}
 	err = f.open(ctx)
 	if err == nil {
 		err = f.run(ctx)
@@ -65,9 +68,9 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	return report, errors.Join(err, f.close())
 }
 
-func startServers(cfg Config, clock *simclock.Clock) (servers, error) {
+func startServers(cfg Config, clock *simclock.Clock, faults *fault.Injector) (servers, error) {
 	fs, err := firestoreemu.Start(firestoreemu.Options{
-		Addr: cfg.FirestoreAddr, Clock: clock, Indexes: deploy.FirestoreIndexes, DataDir: subdirectory(cfg.DataDir, "firestore"), Logger: cfg.Log,
+		Addr: cfg.FirestoreAddr, Clock: clock, Indexes: deploy.FirestoreIndexes, DataDir: subdirectory(cfg.DataDir, "firestore"), Faults: faults, Logger: cfg.Log,
 	})
 	if err != nil {
 		return servers{}, fmt.Errorf("embedded Firestore: %w", err)
@@ -86,6 +89,7 @@ type fleet struct {
 	cfg      Config
 	clock    *simclock.Clock
 	servers  servers
+	faults   *fault.Injector   // of Firestore
 	api      *httpapi.Listener // nil for none
 	began    time.Time
 	simBegan time.Time
@@ -134,7 +138,11 @@ func (f *fleet) open(ctx context.Context) error {
 	if err := f.world.ShareClock(ctx, f.clock.Shared()); err != nil {
 		return err
 	}
-	if f.manager, err = manager.New(f.product, f.clock, manager.Config{}, f.cfg.Log); err != nil {
+	clock, err := f.productClock()
+	if err != nil {
+		return err
+	}
+	if f.manager, err = manager.New(f.product, clock, manager.Config{}, f.cfg.Log); err != nil {
 		return err
 	}
 	if err := setup.Setup(ctx, world.Depots, world.Warehouses, world.Drones); err != nil {
@@ -142,7 +150,7 @@ func (f *fleet) open(ctx context.Context) error {
 	}
 	f.publish, f.outside = pubsubio.NewPublisher(f.product.PubSub), pubsubio.NewPublisher(f.world.PubSub)
 	f.journal = fleetsim.NewJournal()
-	f.runner = dispatch.NewRunner(f.manager.Store, f.manager.Locks, journaled(dispatch.Publisher(f.publish, wire.Protobuf), f.journal), uuid.NewString, f.clock,
+	f.runner = dispatch.NewRunner(f.manager.Store, f.manager.Locks, journaled(dispatch.Publisher(f.publish, wire.Protobuf), f.journal), uuid.NewString, clock,
 		dispatch.Config{SolveLimit: f.cfg.SolveLimit, Strategy: f.cfg.Strategy, Seed: f.cfg.Seed, Holder: "dev"}, f.cfg.Log, f.product.Meter)
 	f.drones, err = fleetsim.NewFleet(world, fleetsim.FleetConfig{Hz: f.cfg.Hz, Seed: f.cfg.Seed}, f.clock, simulated{f.outside}, f.journal)
 	if err != nil {
@@ -190,8 +198,12 @@ func (f *fleet) run(ctx context.Context) error {
 	world.Go(func() error { f.orders.Run(ctx); return nil })
 	world.Go(func() error {
 		f.awaitTelemetry(ctx)
+		if f.cfg.GameDay.WithoutOptimizer {
+			return nil
+		}
 		return f.runner.Run(ctx)
 	})
+	world.Go(func() error { f.outage(ctx); return nil })
 	world.Go(func() error { f.status(ctx); return nil })
 	world.Go(func() error { f.observe(ctx); return nil })
 	err := world.Wait()

@@ -57,7 +57,7 @@ func (f *fleet) history(ctx context.Context) (invariant.History, error) {
 	h.Journal = f.journal.Messages()
 	h.Observations = f.observations
 	// Commits take machine time, events carry simulated time.
-	h.ClockTolerance = time.Duration(float64(invariant.DefaultClockTolerance) * f.cfg.Speed)
+	h.ClockTolerance = time.Duration(float64(invariant.DefaultClockTolerance)*f.cfg.Speed) + f.cfg.GameDay.ClockSkew.Abs()
 	return h, nil
 }
 

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/internal/cli"
+)
+
+// publishCommand sends a message as it is: whether it is any good is for the
+// State Manager to say.
+type publishCommand struct {
+	cli.Connection
+	Topic       string            `arg:"" help:"${enum}." enum:"telemetry,orders,decisions"`
+	File        string            `arg:"" optional:"" help:"The payload; default standard input." default:"-"`
+	OrderingKey string            `help:"Messages of one key keep their order." placeholder:"KEY"`
+	Attribute   map[string]string `help:"Attributes of the message, such as content-type=application/json." placeholder:"NAME=VALUE"`
+}
+
+// maxPublished is Pub/Sub's limit of a message.
+const maxPublished = 10_000_000
+
+// Run publishes one message and prints its id.
+func (c *publishCommand) Run(ctx context.Context) (err error) {
+	data, err := c.payload()
+	if err != nil {
+		return err
+	}
+	clients, _, err := c.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, clients.Close()) }()
+	publisher := pubsubio.NewPublisher(clients.PubSub)
+	defer publisher.Stop()
+	id, err := publisher.Publish(ctx, c.Topic, data, maps.Clone(c.Attribute), c.OrderingKey).Wait(ctx)
+	if err != nil {
+		return fmt.Errorf("publish to %s: %w", c.Topic, err)
+	}
+	fmt.Printf("message %s published to %s\n", id, c.Topic)
+	return nil
+}
+
+func (c *publishCommand) payload() ([]byte, error) {
+	in := os.Stdin
+	if c.File != "-" {
+		var err error
+		if in, err = os.Open(c.File); err != nil {
+			return nil, err
+		}
+		defer in.Close()
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maxPublished+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the payload: %w", err)
+	case len(data) == 0:
+		return nil, errors.New("the payload is empty; give a file, or pipe one in")
+	case len(data) > maxPublished:
+		return nil, fmt.Errorf("the payload has more than %d bytes; Pub/Sub takes no larger message", maxPublished)
+	}
+	return data, nil
+}
