@@ -18,14 +18,20 @@ func (b *Backend) instantOf(asked, readTime time.Time) instant {
 	now := instant{asked: asked, local: b.clock.Now()}
 	if b.guarded {
 		now.server = readTime
+		b.server.learn(readTime, now.local)
 	}
 	return now
 }
 
-// instantWithoutRead takes the server's clock from the last commit.
+// instantWithoutRead takes the server's clock from its last answer. There was
+// one wherever a lease is known: it was read or written.
 func (b *Backend) instantWithoutRead() instant {
 	now := b.clock.Now()
-	return b.instantOf(now, b.server.at(now))
+	i := instant{asked: now, local: now}
+	if b.guarded {
+		i.server = b.server.at(now)
+	}
+	return i
 }
 
 // judgeMs is the time at which a lease is judged: the earlier of both clocks,
@@ -77,7 +83,7 @@ func (i instant) deadlineRead(expiresAtMs int64, ttl time.Duration) time.Time {
 func sinceWall(t, u time.Time) time.Duration { return t.Sub(u.Round(0)) }
 
 // serverClock estimates the server's clock between its answers, from the time
-// of a commit and the local moment its reply arrived. It is late by the way of
+// of a read or commit and the local moment its reply arrived. It is late by the way of
 // the reply, never early unless the server's clock is set back.
 type serverClock struct {
 	mu     sync.Mutex
@@ -93,7 +99,7 @@ func (c *serverClock) learn(server, local time.Time) {
 	}
 }
 
-// at is the estimate for a local moment; zero before the first commit.
+// at is the estimate for a local moment; zero before the first answer.
 func (c *serverClock) at(local time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

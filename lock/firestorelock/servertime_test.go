@@ -46,6 +46,21 @@ func TestServerTimeGuard(t *testing.T) {
 	}
 }
 
+// B-02: what a process with a slow clock does first, on a key that nobody has
+// ever locked, is written by the server's clock too.
+func TestServerTimeGuard_FirstExtension(t *testing.T) {
+	r := newRig(t, Config{})
+	r.proxy.Skew(10 * time.Second)
+	res := mustAcquire(t, r.faulty, key)
+	ext, err := r.faulty.Extend(bg, lock.Ref{LockID: res.LockID, Key: key}, ttl)
+	if err != nil || !ext.OK {
+		t.Fatal(ext, err)
+	}
+	if ext.ExpiresAtMs < res.ExpiresAtMs {
+		t.Errorf("the extension moved the end by %d ms", ext.ExpiresAtMs-res.ExpiresAtMs)
+	}
+}
+
 // B-02: a lock that is over by one clock only is not taken.
 func TestServerTimeGuard_DeadByBoth(t *testing.T) {
 	for _, row := range []struct {
