@@ -80,7 +80,7 @@ func (s *OrderSource) Run(ctx context.Context) {
 	}
 	// Moments are computed from the one before, not from when the timer
 	// fired, so that the rate holds at any load.
-	next := s.clock.Now().Add(s.pause())
+	next := s.clock.Now().Add(s.Pause())
 	for {
 		timer := s.clock.NewTimer(next.Sub(s.clock.Now()))
 		select {
@@ -89,13 +89,13 @@ func (s *OrderSource) Run(ctx context.Context) {
 			return
 		case <-timer.Chan():
 			s.publish(ctx, s.Next())
-			next = next.Add(s.pause())
+			next = next.Add(s.Pause())
 		}
 	}
 }
 
-// pause is the time to the next order of a Poisson process.
-func (s *OrderSource) pause() time.Duration {
+// Pause is the time from one order to the next in the seed's Poisson process.
+func (s *OrderSource) Pause() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return time.Duration(s.random.ExpFloat64() / s.cfg.PerMinute * float64(time.Minute))
