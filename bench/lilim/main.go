@@ -16,6 +16,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/dronefleet/dronefleet/bench/lilim/cputime"
 	"github.com/dronefleet/dronefleet/solver/lilim"
 )
 
@@ -29,6 +30,8 @@ type flags struct {
 	JSON      string        `name:"json" help:"Write one JSON row per instance and seed to this file."`
 	Rows      string        `help:"Check and print the rows of this file (of this command or bench/peers) instead of solving."`
 	Quiet     bool          `help:"Print only the summary."`
+	CPU       bool          `name:"cpu" help:"Count processor time divided by --workers instead of wall time, for busy machines."`
+	Target    float64       `default:"1" help:"Print when each run came within this many percent of the best known, at its vehicles."`
 }
 
 // row is one solved instance; routes are task ids so that anyone can check.
@@ -40,8 +43,12 @@ type row struct {
 	BestVehicles int     `json:"bestVehicles"`
 	BestDistance float64 `json:"bestDistance"`
 	ElapsedMs    int64   `json:"elapsedMs"`
-	Routes       [][]int `json:"routes"`
-	Error        string  `json:"error,omitempty"`
+	// FleetMs and TargetMs are when the best known number of vehicles was reached
+	// and when the distance came within the target; absent: never.
+	FleetMs  *int64  `json:"fleetMs,omitempty"`
+	TargetMs *int64  `json:"targetMs,omitempty"`
+	Routes   [][]int `json:"routes"`
+	Error    string  `json:"error,omitempty"`
 }
 
 func main() {
@@ -159,9 +166,22 @@ func solve(path string, f flags, seed uint64) (row, error) {
 	if err := r.readBest(in, strings.TrimSuffix(path, ".txt")+".sol"); err != nil {
 		return r, err
 	}
-	start := time.Now()
-	routes, err := lilim.Solve(context.Background(), in, lilim.Options{TimeLimit: f.Time, Seed: seed, Workers: f.Workers})
-	r.ElapsedMs = time.Since(start).Milliseconds()
+	o := lilim.Options{TimeLimit: f.Time, Seed: seed, Workers: f.Workers, Clock: time.Now}
+	if f.CPU {
+		o.Clock = cputime.Clock(f.Workers)
+	}
+	o.Improved = func(elapsed time.Duration, vehicles int, distance float64) {
+		at := elapsed.Milliseconds()
+		if r.FleetMs == nil && vehicles <= r.BestVehicles {
+			r.FleetMs = &at
+		}
+		if r.TargetMs == nil && (vehicles < r.BestVehicles || vehicles == r.BestVehicles && distance <= r.BestDistance*(1+f.Target/100)) {
+			r.TargetMs = &at
+		}
+	}
+	start := o.Clock()
+	routes, err := lilim.Solve(context.Background(), in, o)
+	r.ElapsedMs = o.Clock().Sub(start).Milliseconds()
 	if err != nil {
 		r.Error = err.Error()
 		return r, nil
@@ -226,9 +246,17 @@ func (s *summary) add(r row, verbose bool) {
 		}
 	}
 	if verbose {
-		fmt.Printf("%-10s seed %-3d %3d/%-3d %11.2f %11.2f %8.3f %% %6d ms %s\n",
-			r.Instance, r.Seed, r.Vehicles, r.BestVehicles, r.Distance, r.BestDistance, gap, r.ElapsedMs, mark)
+		fmt.Printf("%-10s seed %-3d %3d/%-3d %11.2f %11.2f %8.3f %% %6d ms, fleet at %s, target at %s %s\n",
+			r.Instance, r.Seed, r.Vehicles, r.BestVehicles, r.Distance, r.BestDistance, gap, r.ElapsedMs, when(r.FleetMs), when(r.TargetMs), mark)
 	}
+}
+
+// when prints a time that may never have come.
+func when(ms *int64) string {
+	if ms == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%d ms", *ms)
 }
 
 func (s *summary) print(seed uint64) {

@@ -3,6 +3,7 @@ package lilim
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/dronefleet/dronefleet/solver/internal/search"
@@ -14,6 +15,9 @@ type Options struct {
 	Seed      uint64
 	Workers   int
 	Clock     func() time.Time
+	// Improved, if set, is called with every better complete solution, by one
+	// goroutine at a time.
+	Improved func(elapsed time.Duration, vehicles int, distance float64)
 }
 
 // Solve returns routes as task ids. The error tells that no complete solution
@@ -33,9 +37,11 @@ func Solve(ctx context.Context, in *Instance, o Options) ([][]int, error) {
 		return float64(o.Clock().Sub(start)) / float64(o.TimeLimit)
 	}
 	flat, pickups := in.flatten()
-	best := search.MinimizeFleet(flat, search.FleetOptions{
-		Tuning: tuning, Seed: o.Seed, Workers: o.Workers, Fraction: fraction,
-	})
+	fleet := search.FleetOptions{Tuning: tuning, Seed: o.Seed, Workers: o.Workers, Fraction: fraction}
+	if o.Improved != nil {
+		fleet.OnBest = better(flat, func(s *search.Solution) { o.Improved(o.Clock().Sub(start), s.Used, s.Cost) })
+	}
+	best := search.MinimizeFleet(flat, fleet)
 	if best.BankValue > 0 {
 		return nil, fmt.Errorf("%s: %d requests without a route", in.Name, best.BankValue)
 	}
@@ -55,6 +61,21 @@ func Solve(ctx context.Context, in *Instance, o Options) ([][]int, error) {
 		routes = append(routes, route)
 	}
 	return routes, nil
+}
+
+// better returns a function, safe for several goroutines, that passes on the
+// complete solutions better than all before.
+func better(flat *search.Instance, report func(*search.Solution)) func(*search.Solution) {
+	var mu sync.Mutex
+	best := search.NewSolution(flat)
+	return func(s *search.Solution) {
+		mu.Lock()
+		defer mu.Unlock()
+		if s.BankValue == 0 && s.Less(best) {
+			best.BankValue, best.Used, best.Cost = s.BankValue, s.Used, s.Cost
+			report(best)
+		}
+	}
 }
 
 // tuning is for the benchmark's coordinates, about 100 wide.

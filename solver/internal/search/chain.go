@@ -20,9 +20,12 @@ type Chain struct {
 	Tuning Tuning
 	Best   *Solution
 	Steps  int64
+	// OnBest, if set, is called with every new Best, in the chain's goroutine.
+	OnBest func(*Solution)
 
 	pending     []int32
 	scratch     []int32
+	open        []int32 // scratch of cheapest
 	pendingMark []bool
 	rank        [keyCount][]float64
 	limit       int     // routes that may be in use
@@ -37,7 +40,7 @@ type Chain struct {
 func NewChain(in *Instance, tuning Tuning, seed uint64) *Chain {
 	c := &Chain{
 		state: *newState(in), rng: newRng(seed), Tuning: tuning, Best: NewSolution(in),
-		pending: make([]int32, 0, in.Requests), scratch: make([]int32, 0, in.stride()), pendingMark: make([]bool, in.Requests),
+		pending: make([]int32, 0, in.Requests), scratch: make([]int32, 0, in.stride()), open: make([]int32, 0, len(in.Vehicles)), pendingMark: make([]bool, in.Requests),
 	}
 	c.limit, c.lambda = len(in.Vehicles), 10*tuning.Hot
 	c.pool = newPool(in)
@@ -104,6 +107,9 @@ func (c *Chain) save() {
 		c.pool.remember(ro, c.scratch)
 	}
 	c.capture(c.Best)
+	if c.OnBest != nil {
+		c.OnBest(c.Best)
+	}
 }
 
 // Schedule says how far a run is: Fraction is called every few steps and

@@ -1,7 +1,15 @@
 package search
 
-// evaluate tries every pair of positions and every pickup alternative.
-func (st *state) evaluate(r, ro int32) (float64, uint32) {
+import "math"
+
+// atLeast is the place of an insertion that was not found because it costs at
+// least its delta: a bound, not a value.
+const atLeast = math.MaxUint32
+
+// evaluate tries every pair of positions and every pickup alternative. An
+// insertion that costs cutoff or more is not searched for: the answer is then
+// cutoff with the place atLeast, or +Inf if it is known that there is none.
+func (st *state) evaluate(r, ro int32, cutoff float64) (float64, uint32) {
 	n := int(st.size[ro])
 	if n+2 > st.stride {
 		return inf, 0
@@ -9,9 +17,9 @@ func (st *state) evaluate(r, ro int32) (float64, uint32) {
 	base := int(ro) * st.stride
 	used := st.dist[ro]
 	if n == 2 {
-		used = st.nodes[base].next
+		used, cutoff = st.nodes[base].next, inf
 	}
-	return st.cheapestPair(st.nodes[base:base+n:base+n], &st.in.Vehicles[ro], used, r)
+	return st.cheapestPair(st.nodes[base:base+n:base+n], &st.in.Vehicles[ro], used, r, cutoff)
 }
 
 // cheapestPair is evaluate on bare positions whose legs sum to used. Each pair
@@ -23,7 +31,7 @@ func (st *state) evaluate(r, ro int32) (float64, uint32) {
 // the pair, nor comes earlier. So the delivery is tried alone first, in O(n):
 // where it does not fit, no pair does, and its cheapest places to the right of i
 // bound what a pickup at i can still achieve.
-func (st *state) cheapestPair(nodes []node, veh *Vehicle, used float64, r int32) (float64, uint32) {
+func (st *state) cheapestPair(nodes []node, veh *Vehicle, used float64, r int32, cutoff float64) (float64, uint32) {
 	in := st.in
 	n := len(nodes)
 	pace := veh.Pace
@@ -32,7 +40,10 @@ func (st *state) cheapestPair(nodes []node, veh *Vehicle, used float64, r int32)
 		return inf, 0
 	}
 	best := veh.MaxDist - used
-	place := uint32(0)
+	none, place := inf, uint32(0) // the answer if nothing cheaper than best is found
+	if cutoff < best {
+		best, none, place = cutoff, cutoff, atLeast
+	}
 	found := false
 
 	vd := int(r)*Slots + DeliverySlot
@@ -60,7 +71,7 @@ func (st *state) cheapestPair(nodes []node, veh *Vehicle, used float64, r int32)
 		jd = dn
 	}
 	if last < 0 {
-		return inf, 0
+		return none, place
 	}
 	low := inf
 	for j := last; j >= 0; j-- {
@@ -125,7 +136,7 @@ func (st *state) cheapestPair(nodes []node, veh *Vehicle, used float64, r int32)
 		}
 	}
 	if !found {
-		return inf, 0
+		return none, place
 	}
 	if n == 2 {
 		best += used // an empty route is not driven: its first request pays for all of it

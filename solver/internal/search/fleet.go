@@ -8,6 +8,9 @@ type FleetOptions struct {
 	Seed     uint64
 	Workers  int
 	Fraction func(steps int64) float64 // share of the budget spent
+	// OnBest, if set, is called with every chain's new bests, by several
+	// goroutines at once.
+	OnBest func(*Solution)
 }
 
 // exchanges are the shares of the budget after which chains share their best.
@@ -37,6 +40,7 @@ func MinimizeFleet(in *Instance, o FleetOptions) *Solution {
 			tuning.Soft, tuning.Mean = false, tuning.Mean/2
 		}
 		chains[i] = NewChain(in, tuning, o.Seed*1000+uint64(i))
+		chains[i].OnBest = o.OnBest
 		chains[i].Construct(order)
 	}
 	forFleet := fleetShare(in.Requests)

@@ -17,47 +17,78 @@ const (
 	keyCount
 )
 
+// offer is the best place found so far for one request.
+type offer struct {
+	cost  float64
+	route int32 // -1: none
+	place uint32
+	empty bool // an empty route has been looked at, and all are alike
+}
+
 // cheapest returns the best route and place for request r over all routes, or
 // route -1. With noise each improving route is overlooked once in blinkOneIn.
+//
+// What the cache knows goes first, then the route that r was in last: what they
+// offer bounds how hard the other routes are searched.
 func (c *Chain) cheapest(r int32, noisy bool) (route int32, place uint32) {
 	st := &c.state
 	routes := len(st.size)
 	row := st.cache[int(r)*routes : int(r)*routes+routes]
 	versions := st.version[:routes]
-	best := inf
+	last := st.lastRoute[r]
+	o := offer{route: -1, cost: inf}
 	if st.in.SpanPrice != 0 {
-		best = st.in.Price[r] // dearer than leaving it out is no place
+		o.cost = st.in.Price[r] // dearer than leaving it out is no place
 	}
-	route = -1
-	emptySeen := false
+	open := c.open[:0]
 	for ro := range row {
 		e := &row[ro]
-		if e.version != versions[ro] {
-			e.delta, e.place = st.evaluate(r, int32(ro))
-			e.version = versions[ro]
-		}
-		if e.delta >= best {
-			continue
-		}
-		gain := e.delta
-		if st.in.SpanPrice != 0 {
-			d := st.dist[ro]
-			gain += st.in.SpanPrice * (max(0, d+gain-st.spanFree) - max(0, d-st.spanFree))
-		}
-		if st.size[ro] == 2 {
-			if emptySeen || st.used >= c.limit {
+		if e.version == versions[ro] {
+			if e.delta >= o.cost {
 				continue
 			}
-			emptySeen = st.in.Uniform
-		}
-		if gain < best {
-			if noisy && c.rng.next()>>32 < (1<<32)/blinkOneIn {
+			if e.place != atLeast {
+				c.consider(&o, int32(ro), e, noisy)
 				continue
 			}
-			best, route, place = gain, int32(ro), e.place
+		}
+		open = append(open, int32(ro))
+		if int32(ro) == last {
+			open[0], open[len(open)-1] = last, open[0]
 		}
 	}
-	return route, place
+	for _, ro := range open {
+		e := &row[ro]
+		if e.version == versions[ro] && e.delta >= o.cost {
+			continue
+		}
+		e.delta, e.place = st.evaluate(r, ro, o.cost)
+		e.version = versions[ro]
+		if e.delta < o.cost {
+			c.consider(&o, ro, e, noisy)
+		}
+	}
+	return o.route, o.place
+}
+
+// consider takes the place that e describes if it is better than the offer.
+func (c *Chain) consider(o *offer, ro int32, e *cached, noisy bool) {
+	st := &c.state
+	cost := e.delta
+	if st.in.SpanPrice != 0 {
+		d := st.dist[ro]
+		cost += st.in.SpanPrice * (max(0, d+cost-st.spanFree) - max(0, d-st.spanFree))
+	}
+	if st.size[ro] == 2 {
+		if o.empty || st.used >= c.limit {
+			return
+		}
+		o.empty = st.in.Uniform
+	}
+	if cost >= o.cost || noisy && c.rng.next()>>32 < (1<<32)/blinkOneIn {
+		return
+	}
+	o.cost, o.route, o.place = cost, ro, e.place
 }
 
 // settle puts bank request r into the cheapest route and reports success.

@@ -123,7 +123,7 @@ func FuzzCheapestPair_MatchesFullRecomputation(f *testing.F) {
 		c.Anneal(Schedule{To: 1, Fraction: func(s int64) float64 { return float64(s) / 100 }})
 		for _, r := range c.bank {
 			for ro := range in.Vehicles {
-				got, place := c.evaluate(r, int32(ro))
+				got, place := c.evaluate(r, int32(ro), inf)
 				want := slowest(in, ro, c.visits(ro), r)
 				if math.Abs(got-want) > 1e-6 && !(got == inf && want == inf) {
 					t.Fatalf("request %d route %d: delta %v, recomputed %v", r, ro, got, want)

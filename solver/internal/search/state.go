@@ -33,14 +33,15 @@ type state struct {
 	in     *Instance
 	stride int
 
-	nodes   []node
-	size    []int32 // positions including both ends
-	dist    []float64
-	version []uint32
-	routeOf []int32 // -1: in the bank
-	altOf   []uint8
-	posP    []int32 // position of the pickup in its route
-	posD    []int32
+	nodes     []node
+	size      []int32 // positions including both ends
+	dist      []float64
+	version   []uint32
+	routeOf   []int32 // -1: in the bank
+	altOf     []uint8
+	lastRoute []int32 // the route a request was taken from last; 0 at first
+	posP      []int32 // position of the pickup in its route
+	posD      []int32
 
 	bank      []int32
 	bankIndex []int32 // place in bank, -1 when routed
@@ -81,7 +82,7 @@ func newState(in *Instance) *state {
 	st := &state{
 		in: in, stride: s, spanFree: inf,
 		nodes: make([]node, v*s), size: make([]int32, v), dist: make([]float64, v), version: make([]uint32, v),
-		routeOf: make([]int32, r), altOf: make([]uint8, r), posP: make([]int32, r), posD: make([]int32, r),
+		routeOf: make([]int32, r), altOf: make([]uint8, r), lastRoute: make([]int32, r), posP: make([]int32, r), posD: make([]int32, r),
 		bank: make([]int32, 0, r), bankIndex: make([]int32, r),
 		emptyVersion: make([]uint32, v), cache: make([]cached, r*v),
 		alone: make([]float64, s+1), bound: make([]float64, s+1),
@@ -339,5 +340,6 @@ func (in *Instance) node(v int32) node {
 func (st *state) take(r int32) {
 	st.note(r)
 	st.touch(st.routeOf[r])
+	st.lastRoute[r] = st.routeOf[r]
 	st.routeOf[r] = -1
 }
