@@ -1,0 +1,341 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// common are the flags that every command has.
+type common struct {
+	Config        string `help:"File of settings, in YAML; docs/configuration.md tells what may be in it." placeholder:"FILE" env:"CONFIG"`
+	PrintConfig   bool   `help:"Print the settings the command would run with, and where each comes from, and end."`
+	PrintSettings table  `help:"Print a table of all settings there are, in Markdown, and end."`
+}
+
+// table is a flag that prints the parser's settings.
+type table bool
+
+// BeforeReset is called by kong when the flag is given, before it asks for a
+// command.
+func (table) BeforeReset(app *kong.Kong, p *Parser) error {
+	p.printReference(app.Stdout)
+	app.Exit(0)
+	return nil
+}
+
+// Checker is a command that checks settings against each other. It is asked
+// once each of them is fine by itself.
+type Checker interface{ Check(*Report) }
+
+// Report takes what a Checker finds.
+type Report struct{ command *Command }
+
+// Refuse says that a setting cannot be used as it is given: "is 5s, less than
+// …; give more".
+func (r *Report) Refuse(setting, format string, args ...any) {
+	r.command.refuse(setting, fmt.Sprintf(format, args...))
+}
+
+// Parser reads command lines of one grammar.
+type Parser struct {
+	kong     *kong.Kong
+	common   common
+	settings map[*kong.Flag]*setting
+	// given are the problems of flags on the command line, as kong finds them.
+	given map[*kong.Flag]string
+	// lookup is os.LookupEnv.
+	lookup func(string) (string, bool)
+}
+
+// New returns a parser of grammar, a kong struct.
+func New(grammar any, options ...kong.Option) (*Parser, error) {
+	p := &Parser{settings: map[*kong.Flag]*setting{}, given: map[*kong.Flag]string{}, lookup: os.LookupEnv}
+	options = append(slices.Clone(options), kong.Embed(&p.common), kong.ValueFormatter(p.help), kong.Bind(p))
+	var err error
+	if p.kong, err = kong.New(grammar, options...); err != nil {
+		return nil, err
+	}
+	err = kong.Visit(p.kong.Model.Node, func(v kong.Visitable, next kong.Next) error {
+		node, is := v.(*kong.Node)
+		if app, isApp := v.(*kong.Application); isApp {
+			node, is = app.Node, true
+		}
+		if !is {
+			return next(nil)
+		}
+		for _, flag := range node.Flags {
+			if err := p.adopt(node, flag); err != nil {
+				return err
+			}
+		}
+		return next(nil)
+	})
+	return p, err
+}
+
+// adopt makes a flag a setting: every flag of a command with settings, and
+// elsewhere those that have a variable.
+func (p *Parser) adopt(node *kong.Node, flag *kong.Flag) error {
+	if len(flag.Tag.Envs) == 0 && !node.Tag.Has("settings") || flag.Name == "help" {
+		return nil
+	}
+	s, err := newSetting(flag)
+	if err != nil {
+		return err
+	}
+	p.settings[flag] = s
+	flag.Mapper = collector{s, p.given}
+	return nil
+}
+
+// collector reads a value of the command line and notes what is wrong with it,
+// where kong would end.
+type collector struct {
+	setting *setting
+	given   map[*kong.Flag]string
+}
+
+// Decode implements kong.Mapper.
+func (c collector) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
+	token := ctx.Scan.Peek()
+	err := c.setting.parse.Decode(ctx, target)
+	if err == nil || token.IsEOL() || token.InferredType().IsAny(kong.FlagToken, kong.ShortFlagToken) {
+		return err // a flag without its value is a matter of the command line
+	}
+	c.given[c.setting.flag] = c.setting.complaint([]string{fmt.Sprint(token.Value)}, err)
+	return nil
+}
+
+// help is kong's formatter of a flag's help.
+func (p *Parser) help(v *kong.Value) string {
+	if s := p.settings[v.Flag]; s != nil {
+		return s.help()
+	}
+	return kong.DefaultHelpValueFormatter(v)
+}
+
+// Command is a command line that was read.
+type Command struct {
+	*kong.Context
+	// Prints says that the command only shows its settings; see Print.
+	Prints bool
+
+	parser   *Parser
+	file     *file
+	origins  map[*kong.Flag]origin
+	refused  map[*kong.Flag]bool // one problem of each is enough
+	problems Problems
+}
+
+// Parse reads a command line and the settings that come with it. The error is
+// Problems if settings are wrong, and kong's if the command line is.
+func (p *Parser) Parse(args []string) (*Command, error) {
+	clear(p.given)
+	ctx, err := p.kong.Parse(args)
+	if err != nil {
+		return nil, err
+	}
+	c := &Command{
+		Context: ctx, Prints: p.common.PrintConfig, parser: p,
+		origins: map[*kong.Flag]origin{}, refused: map[*kong.Flag]bool{},
+	}
+	flags := c.flags()
+	c.resolve(p.configFlag())
+	c.readFile()
+	for _, flag := range flags {
+		c.resolve(flag)
+	}
+	if len(c.problems) == 0 {
+		c.crossCheck()
+	}
+	if len(c.problems) > 0 {
+		return nil, c.problems
+	}
+	return c, nil
+}
+
+// flags are the command's settings, in the order of its help.
+func (c *Command) flags() []*kong.Flag {
+	var flags []*kong.Flag
+	for _, flag := range c.Flags() {
+		if c.parser.settings[flag] != nil && flag != c.parser.configFlag() {
+			flags = append(flags, flag)
+		}
+	}
+	return flags
+}
+
+func (p *Parser) configFlag() *kong.Flag {
+	for flag := range p.settings {
+		if flag.Target.Addr().Interface() == any(&p.common.Config) {
+			return flag
+		}
+	}
+	return nil
+}
+
+// name is the command's, without arguments.
+func (c *Command) name() string {
+	if node := c.Selected(); node != nil {
+		return node.Name
+	}
+	return c.parser.kong.Model.Name
+}
+
+// resolve gives a flag the value of its best source, and checks it.
+func (c *Command) resolve(flag *kong.Flag) {
+	s := c.parser.settings[flag]
+	values, from, problem := c.best(s)
+	c.origins[flag] = from
+	switch {
+	case problem != "":
+		c.refuse(s.name, problem)
+		return
+	case values != nil:
+		if err := s.decode(values); err != nil {
+			c.refuse(s.name, s.complaint(values, err))
+			return
+		}
+	}
+	if text := s.violation(); text != "" {
+		c.refuse(s.name, text)
+	}
+}
+
+// best finds the source of a setting that counts. Values are nil when the flag
+// has its value already.
+func (c *Command) best(s *setting) (values []string, from origin, problem string) {
+	for _, step := range c.Path {
+		if step.Flag == s.flag {
+			return nil, origin{byFlag, "--" + s.name}, c.parser.given[s.flag]
+		}
+	}
+	for _, name := range s.variables {
+		if v, set := c.parser.lookup(name); set && v != "" {
+			return []string{v}, origin{byVariable, name}, ""
+		}
+	}
+	if e, ok := c.file.find(c.name(), s.name); ok {
+		values := e.values
+		if s.flag.IsSlice() {
+			values = slices.Clone(values)
+			for i, v := range values {
+				values[i] = escape(v, s.flag.Tag.Sep)
+			}
+		} else if len(values) != 1 && e.problem == "" {
+			e.problem = "is a list; give one value"
+		}
+		return values, c.file.at(e.line), e.problem
+	}
+	return nil, origin{}, ""
+}
+
+// escape keeps an element of a list from being split: it is one already.
+func escape(v string, separator rune) string {
+	if separator == -1 {
+		return v
+	}
+	return strings.ReplaceAll(v, string(separator), `\`+string(separator))
+}
+
+// refuse notes what is wrong with a setting.
+func (c *Command) refuse(name, complaint string) {
+	p := Problem{Setting: name, Complaint: complaint}
+	for flag, from := range c.origins {
+		if flag.Name == name {
+			if c.refused[flag] {
+				return
+			}
+			c.refused[flag], p.origin = true, from
+		}
+	}
+	c.problems = append(c.problems, p)
+}
+
+// crossCheck asks the command and what it is made of.
+func (c *Command) crossCheck() {
+	node := c.Selected()
+	if node == nil || !node.Target.CanAddr() {
+		return
+	}
+	if checker, ok := node.Target.Addr().Interface().(Checker); ok {
+		checker.Check(&Report{c})
+	}
+}
+
+// readFile reads the file that --config names, and refuses keys that no command
+// of this program has.
+func (c *Command) readFile() {
+	if c.parser.common.Config == "" || len(c.problems) > 0 {
+		return
+	}
+	c.file = readFile(c.parser.common.Config)
+	c.problems = append(c.problems, c.file.problems...)
+	known := map[string][]string{} // settings by command
+	var all []string
+	_ = kong.Visit(c.parser.kong.Model.Node, func(v kong.Visitable, next kong.Next) error { // nothing in it fails
+		if flag, is := v.(*kong.Flag); is && c.parser.settings[flag] != nil && flag != c.parser.configFlag() {
+			all = append(all, flag.Name)
+		}
+		if node, is := v.(*kong.Node); is && node.Tag.Has("settings") {
+			for _, flag := range node.Flags {
+				known[node.Name] = append(known[node.Name], flag.Name)
+			}
+		}
+		return next(nil)
+	})
+	known[""] = all
+	for _, section := range append([]string{""}, Commands...) {
+		if known[section] == nil {
+			continue // another program's
+		}
+		for name, e := range c.file.sections[section] {
+			if !slices.Contains(known[section], name) {
+				c.problems = append(c.problems, Problem{Setting: fmt.Sprintf("%.80s", name), origin: c.file.at(e.line), Complaint: unknown(section, name, known[section])})
+			}
+		}
+	}
+	slices.SortStableFunc(c.problems, func(a, b Problem) int { return compareLines(c.file, a, b) })
+}
+
+// unknown says what to do about a key that is no setting.
+func unknown(section, name string, known []string) string {
+	text := "is no setting"
+	if section != "" {
+		text = "is no setting of " + section
+	}
+	if near := nearest(name, known); near != "" {
+		return text + "; did you mean " + near + "?"
+	}
+	if section == "" {
+		return text + "; delete it, or put what another program knows under its command's name (" + strings.Join(Commands, ", ") + ")"
+	}
+	return text + "; delete it, \"" + section + " --help\" lists those there are"
+}
+
+// find is what the file says about a setting of a command; nil says nothing.
+func (f *file) find(command, name string) (entry, bool) {
+	if f == nil {
+		return entry{}, false
+	}
+	if e, ok := f.sections[command][name]; ok {
+		return e, true
+	}
+	e, ok := f.sections[""][name]
+	return e, ok
+}
+
+// compareLines orders the problems of a file as it does.
+func compareLines(f *file, a, b Problem) int {
+	line := func(p Problem) (n int) {
+		_, _ = fmt.Sscanf(strings.TrimPrefix(p.origin.place, f.name+":"), "%d", &n) // 0 without one
+		return n
+	}
+	return cmp.Compare(line(a), line(b))
+}

@@ -1,0 +1,315 @@
+package config
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/google/go-cmp/cmp"
+)
+
+// fleet is a grammar like those of the real commands.
+type fleet struct {
+	Serve fleetServe `cmd:"" settings:""`
+	Dev   fleetDev   `cmd:"" settings:""`
+	List  fleetList  `cmd:""`
+}
+
+type place struct {
+	Project string `env:"GOOGLE_CLOUD_PROJECT" check:"id"`
+}
+
+type fleetServe struct {
+	place
+	Interval time.Duration `default:"10s" check:"over 0s max 1h"`
+	Limit    time.Duration `default:"8s" check:"over 0s"`
+	Size     int           `default:"40" check:"min 1 max 100"`
+	Rate     float64       `default:"1" check:"over 0 max 100"`
+	Seed     uint64        `default:"1"`
+	Form     string        `enum:"protobuf,json" default:"protobuf"`
+	Create   bool
+	Depot    []string   `check:"id"`
+	Level    slog.Level `default:"info"`
+	Addr     string     `default:"127.0.0.1:8080" check:"listen or off" env:"HTTP_ADDR"`
+	Peer     string     `check:"address"`
+	Token    string     `secret:"" check:"id"`
+}
+
+// Check implements Checker.
+func (c *fleetServe) Check(r *Report) {
+	if c.Limit >= c.Interval {
+		r.Refuse("limit", "is %s, not below the interval; give less than %s", c.Limit, c.Interval)
+	}
+}
+
+func (c *fleetServe) Run() error { return nil }
+
+type fleetDev struct {
+	Size int `default:"4" check:"min 1 max 100"`
+}
+
+func (c *fleetDev) Run() error { return nil }
+
+type fleetList struct {
+	place
+	Reason string
+}
+
+func (c *fleetList) Run() error { return nil }
+
+// parse reads a command line in an environment.
+func parse(t *testing.T, environment map[string]string, args ...string) (*fleet, *Command, error) {
+	t.Helper()
+	g := new(fleet)
+	p, err := New(g, kong.Name("fleet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.lookup = func(name string) (string, bool) { v, ok := environment[name]; return v, ok }
+	c, err := p.Parse(args)
+	return g, c, err
+}
+
+// write makes a configuration file and returns its name.
+func write(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "fleet.yaml")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func TestParse_AFlagBeatsAVariableBeatsTheFileBeatsTheDefault(t *testing.T) {
+	file := write(t, "size: 2\nserve:\n  size: 3\n  depot: [A, 'B,C']\n  create: true\n")
+	for _, c := range []struct {
+		name        string
+		environment map[string]string
+		args        []string
+		want        int
+	}{
+		{"default", nil, []string{"serve"}, 40},
+		{"file, for the command", nil, []string{"serve", "--config", file}, 3},
+		{"file, for all commands", nil, []string{"dev", "--config", file}, 2},
+		{"variable", map[string]string{"DRONEFLEET_SIZE": "4"}, []string{"serve", "--config", file}, 4},
+		{"flag", map[string]string{"DRONEFLEET_SIZE": "4"}, []string{"serve", "--config", file, "--size=5"}, 5},
+		{"a bad variable behind a flag is not looked at", map[string]string{"DRONEFLEET_SIZE": "x"}, []string{"serve", "--size=5"}, 5},
+		{"an empty variable is none", map[string]string{"DRONEFLEET_SIZE": ""}, []string{"serve", "--config", file}, 3},
+		{"the file is named by a variable", map[string]string{"CONFIG": file}, []string{"serve"}, 3},
+		{"the project's own name of a variable first", map[string]string{"CONFIG": "/nowhere", "DRONEFLEET_CONFIG": file}, []string{"serve"}, 3},
+	} {
+		g, _, err := parse(t, c.environment, c.args...)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if got := max(g.Serve.Size*bit(c.args[0] == "serve"), g.Dev.Size*bit(c.args[0] == "dev")); got != c.want {
+			t.Errorf("%s: size %d, want %d", c.name, got, c.want)
+		}
+	}
+	g, _, err := parse(t, nil, "serve", "--config="+file)
+	if err != nil || !slices.Equal(g.Serve.Depot, []string{"A", "B,C"}) || !g.Serve.Create {
+		t.Errorf("file gave depots %q, create %v, %v", g.Serve.Depot, g.Serve.Create, err)
+	}
+	g, _, err = parse(t, map[string]string{"HTTP_ADDR": "off", "DRONEFLEET_DEPOT": "A,B", "GOOGLE_CLOUD_PROJECT": "p"}, "serve")
+	if err != nil || g.Serve.Addr != "off" || !slices.Equal(g.Serve.Depot, []string{"A", "B"}) || g.Serve.Project != "p" {
+		t.Errorf("environment gave %+v, %v", g.Serve, err)
+	}
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func TestParse_ListsAllProblemsAtOnceWithTheirOrigin(t *testing.T) {
+	file := write(t, `siez: 3
+serve:
+  rate: -1
+  form: xml
+  depot: [a/b]
+  colour: red
+  seed: {a: b}
+  create:
+  create: true
+  peer: [x, y]
+orders:
+  reason: no
+once:
+  whatever: belongs to another program
+`)
+	_, _, err := parse(t, map[string]string{"DRONEFLEET_LIMIT": "8", "DRONEFLEET_TOKEN": "se/cret", "DRONEFLEET_LEVEL": "loud"},
+		"serve", "--config", file, "--interval=2h", "--size=many", "--addr=8080")
+	var problems Problems
+	if !errors.As(err, &problems) {
+		t.Fatalf("error %v", err)
+	}
+	want := []string{
+		`siez (file FILE:1): is no setting; did you mean size?`,
+		`colour (file FILE:6): is no setting of serve; delete it, "serve --help" lists those there are`,
+		`create (file FILE:9): is there more than once; give it once`,
+		`orders (file FILE:11): is no setting; delete it, or put what another program knows under its command's name (serve, dev, emulators, run, once)`,
+		`interval (flag --interval): "2h0m0s" is out of range; give more than 0s, at most 1h`,
+		`limit (variable DRONEFLEET_LIMIT): "8" cannot be read; give a duration, such as 8s or 1m30s, more than 0s`,
+		`size (flag --size): "many" cannot be read; give a whole number, 1 or more, at most 100`,
+		`rate (file FILE:3): "-1" is out of range; give more than 0, at most 100`,
+		`seed (file FILE:7): is a mapping; give one value`,
+		`form (file FILE:4): "xml" is not among the choices; give protobuf or json`,
+		`create (file FILE:8): has no value; give one or delete the line`,
+		`depot (file FILE:5): "a/b" contains "/", which no document id may`,
+		`level (variable DRONEFLEET_LEVEL): "loud" cannot be read: slog: level string "loud": unknown name`,
+		`addr (flag --addr): "8080" is no address; give host:port with a port of 0 to 65535, for example 127.0.0.1:8080`,
+		`peer (file FILE:10): is a list; give one value`,
+		`token (variable DRONEFLEET_TOKEN): the value contains "/", which no document id may`,
+	}
+	var got []string
+	for _, p := range problems {
+		got = append(got, strings.ReplaceAll(p.Error(), file, "FILE"))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if strings.Contains(err.Error(), "se/cret") {
+		t.Error("the error shows a secret")
+	}
+	if lines := strings.Split(err.Error(), "\n"); len(lines) != 1+len(want) || lines[0] != "16 settings cannot be used:" {
+		t.Errorf("message of %d lines:\n%s", len(lines), err)
+	}
+}
+
+func TestParse_RefusesFilesThatAreNone(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"no YAML", "a: [", "is no YAML"},
+		{"a list", "- a", "is no mapping"},
+		{"two documents", "size: 1\n---\nsize: 2\n", "more than one document"},
+		{"a command as a text", "serve: 3\n", "is no mapping; give the command's settings below it"},
+		{"a key that is none", "[a]: 3\n", "a key is no text"},
+		{"a command twice", "serve: {size: 1}\nserve: {size: 2}\n", "more than once"},
+		{"endless", strings.Repeat("# endless\n", maxFileBytes/10+1), "more than 1048576 bytes"},
+	} {
+		_, _, err := parse(t, nil, "serve", "--config", write(t, c.text))
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "fleet.yaml") {
+			t.Errorf("%s: error %v, want %q", c.name, err, c.want)
+		}
+	}
+	_, _, err := parse(t, map[string]string{"CONFIG": "/nowhere/fleet.yaml"}, "serve")
+	if err == nil || !strings.Contains(err.Error(), "file /nowhere/fleet.yaml: cannot be read") {
+		t.Errorf("missing file: error %v", err)
+	}
+	for _, text := range []string{"", "# nothing\n", "serve:\n", "null\n"} {
+		if _, _, err := parse(t, nil, "serve", "--config", write(t, text)); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestParse_ChecksSettingsAgainstEachOther(t *testing.T) {
+	_, _, err := parse(t, nil, "serve", "--limit=20s")
+	if err == nil || err.Error() != "limit (flag --limit): is 20s, not below the interval; give less than 10s" {
+		t.Errorf("error %v", err)
+	}
+}
+
+// What is printed is a file that gives the same settings.
+func TestPrint_IsAFileOfTheSameSettingsWithTheirOrigins(t *testing.T) {
+	g, c, err := parse(t, map[string]string{"HTTP_ADDR": "127.0.0.1:99", "DRONEFLEET_TOKEN": "mellon"},
+		"serve", "--depot=A", "--depot=B", "--seed=18446744073709551615", "--print-config")
+	if err != nil || !c.Prints {
+		t.Fatal(c, err)
+	}
+	var out strings.Builder
+	if err := c.Print(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"# The settings of \"fleet serve\".\n", "addr: 127.0.0.1:99 # variable HTTP_ADDR\n", "interval: 10s # default\n",
+		"depot: [A, B] # flag --depot\n", "level: INFO # default\n", "# token: hidden, from variable DRONEFLEET_TOKEN\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("printed %s, want %q", out.String(), want)
+		}
+	}
+	if strings.Contains(out.String(), "mellon") {
+		t.Error("a secret was printed")
+	}
+	again, _, err := parse(t, nil, "serve", "--config", write(t, out.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Serve.Token = "" // which is no part of it
+	if diff := cmp.Diff(g.Serve, again.Serve, cmp.AllowUnexported(fleetServe{}), cmp.AllowUnexported(place{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestParse_LeavesTheCommandLineToKong(t *testing.T) {
+	for _, args := range [][]string{{"fly"}, {"serve", "--interval"}, {"serve", "--interval", "--create"}, {"serve", "--reason=x"}} {
+		_, _, err := parse(t, nil, args...)
+		var problems Problems
+		if err == nil || errors.As(err, &problems) {
+			t.Errorf("%v: error %v", args, err)
+		}
+	}
+	// What is no setting is never taken from elsewhere.
+	g, _, err := parse(t, map[string]string{"DRONEFLEET_REASON": "x", "DRONEFLEET_PROJECT": "p"}, "list")
+	if err != nil || g.List.Reason != "" || g.List.Project != "p" {
+		t.Errorf("%+v, %v", g.List, err)
+	}
+}
+
+func TestSettingsTable_NamesEverySetting(t *testing.T) {
+	var out strings.Builder
+	p, err := New(new(fleet), kong.Name("fleet"), kong.Writers(&out, &out), kong.Exit(func(int) { panic("ended") }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	func() {
+		defer func() {
+			if r := recover(); r != "ended" {
+				t.Errorf("not ended: %v", r)
+			}
+		}()
+		_, _ = p.Parse([]string{"--print-settings"}) // does not return
+	}()
+	for _, want := range []string{
+		"| `project` | serve |  | an id of 1 to 128 bytes | `DRONEFLEET_PROJECT`, `GOOGLE_CLOUD_PROJECT` |",
+		"| `size` | serve, dev | serve: `40`, dev: `4` | a whole number, 1 or more, at most 100 | `DRONEFLEET_SIZE` |",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("table %s lacks %q", out.String(), want)
+		}
+	}
+}
+
+// A rule that nobody can mean is the programmer's mistake.
+func TestNew_RefusesRulesThatAreNone(t *testing.T) {
+	for _, g := range []any{
+		&struct {
+			Run struct {
+				Size int `check:"about 7"`
+			} `cmd:"" settings:""`
+		}{},
+		&struct {
+			Run struct {
+				Size int `check:"min"`
+			} `cmd:"" settings:""`
+		}{},
+		&struct {
+			Run struct {
+				Size int `check:"min few"`
+			} `cmd:"" settings:""`
+		}{},
+	} {
+		if _, err := New(g); err == nil || !strings.Contains(err.Error(), "--size") {
+			t.Errorf("error %v", err)
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// rule is what a setting's value must be, beyond its type.
+type rule struct {
+	accepts string // for people: "more than 0"
+	// violated says what is wrong with a value and what to give; empty if
+	// nothing is. Nil accepts all.
+	violated func(reflect.Value) string
+}
+
+// parseRule reads the tag check of a flag: one of
+//
+//	min A, over A, max B     bounds of a number or a duration, one after the other
+//	address                  host:port of something that listens
+//	listen                   host:port to listen at, port 0 for a free one
+//	listen or off            the same, or "" or off for not at all
+//	id                       a legal entity id
+func parseRule(text string) (rule, error) {
+	switch text {
+	case "":
+		return rule{}, nil
+	case "address":
+		return textual("host:port", func(v string) error { return checkAddress(v, 1) }), nil
+	case "listen":
+		return textual("host:port, port 0 for a free one", func(v string) error { return checkAddress(v, 0) }), nil
+	case "listen or off":
+		return textual("host:port, port 0 for a free one, or off", func(v string) error {
+			if v == "off" {
+				return nil
+			}
+			return checkAddress(v, 0)
+		}), nil
+	case "id":
+		return textual("an id of 1 to 128 bytes", domain.CheckID), nil
+	}
+	return parseBounds(text)
+}
+
+// textual is a rule of texts; the empty one stands for none and is accepted.
+func textual(accepts string, check func(string) error) rule {
+	return rule{accepts, func(v reflect.Value) string {
+		if v.String() == "" {
+			return ""
+		}
+		if err := check(v.String()); err != nil {
+			return err.Error()
+		}
+		return ""
+	}}
+}
+
+func checkAddress(v string, lowest int) error {
+	fix := fmt.Errorf("is no address; give host:port with a port of %d to 65535, for example 127.0.0.1:8080", lowest)
+	_, port, err := net.SplitHostPort(v)
+	if err != nil {
+		return fix
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < lowest || n > 65535 {
+		return fix
+	}
+	return nil
+}
+
+// oneOf accepts the values of an enumeration.
+func oneOf(values []string) rule {
+	accepts := strings.Join(values, ", ")
+	if i := strings.LastIndex(accepts, ", "); i >= 0 {
+		accepts = accepts[:i] + " or " + accepts[i+2:]
+	}
+	return rule{accepts, func(v reflect.Value) string {
+		if slices.Contains(values, fmt.Sprint(v.Interface())) {
+			return ""
+		}
+		return "is not among the choices; give " + accepts
+	}}
+}
+
+// bound is one end of a range.
+type bound struct {
+	text    string // for people: "at least 1"
+	allowed func(order int) bool
+	limit   string
+}
+
+// parseBounds reads pairs of a word and a limit, "over 0 max 100".
+func parseBounds(text string) (rule, error) {
+	fields := strings.Fields(text)
+	if len(fields)%2 != 0 {
+		return rule{}, fmt.Errorf("check %q is no rule", text)
+	}
+	var bounds []bound
+	var parts []string
+	for pair := range slices.Chunk(fields, 2) {
+		b := bound{limit: pair[1]}
+		switch pair[0] {
+		case "min":
+			b.text, b.allowed = pair[1]+" or more", func(order int) bool { return order >= 0 }
+		case "over":
+			b.text, b.allowed = "more than "+pair[1], func(order int) bool { return order > 0 }
+		case "max":
+			b.text, b.allowed = "at most "+pair[1], func(order int) bool { return order <= 0 }
+		default:
+			return rule{}, fmt.Errorf("check %q is no rule", text)
+		}
+		if _, err := time.ParseDuration(b.limit); err != nil {
+			if _, err := strconv.ParseFloat(b.limit, 64); err != nil {
+				return rule{}, fmt.Errorf("check %q: %q is neither a number nor a duration", text, b.limit)
+			}
+		}
+		bounds = append(bounds, b)
+		parts = append(parts, b.text)
+	}
+	accepts := strings.Join(parts, ", ")
+	return rule{accepts, func(v reflect.Value) string {
+		for _, b := range bounds {
+			order, err := compare(v, b.limit)
+			// The negation would let a NaN pass.
+			if err != nil || !b.allowed(order) {
+				return "is out of range; give " + accepts
+			}
+		}
+		return ""
+	}}, nil
+}
+
+// compare orders a value against a limit of its own kind.
+func compare(v reflect.Value, limit string) (int, error) {
+	if v.Type() == durationType {
+		d, err := time.ParseDuration(limit)
+		return cmp.Compare(v.Int(), int64(d)), err
+	}
+	f, err := strconv.ParseFloat(limit, 64)
+	switch {
+	case err != nil:
+		return 0, err
+	case v.CanInt():
+		return cmp.Compare(float64(v.Int()), f), nil
+	case v.CanUint():
+		return cmp.Compare(float64(v.Uint()), f), nil
+	case v.CanFloat():
+		if v.Float() != v.Float() {
+			return 0, errors.New("not a number")
+		}
+		return cmp.Compare(v.Float(), f), nil
+	}
+	return 0, fmt.Errorf("a %s has no order", v.Type())
+}

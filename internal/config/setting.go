@@ -1,0 +1,142 @@
+package config
+
+import (
+	"cmp"
+	"encoding"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// prefix begins the environment variable of every setting.
+const prefix = "DRONEFLEET_"
+
+// setting is a flag whose value may also come from the environment or a file.
+type setting struct {
+	name      string   // of the flag, and of the key in a file
+	variables []string // of the environment, the first that is set counts
+	flag      *kong.Flag
+	parse     kong.Mapper // of kong's, behind the one that collects problems
+	rule      rule
+	secret    bool
+}
+
+// newSetting takes over what kong would do itself, and otherwise with the first
+// problem only: reading the environment and checking enumerations.
+func newSetting(flag *kong.Flag) (*setting, error) {
+	s := &setting{name: flag.Name, flag: flag, parse: flag.Mapper, secret: flag.Tag.Has("secret")}
+	s.variables = append([]string{variable(flag.Name)}, flag.Tag.Envs...)
+	flag.Envs, flag.Tag.Envs = nil, nil
+	var err error
+	if flag.Enum != "" {
+		s.rule = oneOf(flag.EnumSlice())
+		flag.Enum, flag.Tag.Enum = "", ""
+	} else if s.rule, err = parseRule(flag.Tag.Get("check")); err != nil {
+		return nil, fmt.Errorf("--%s: %w", flag.Name, err)
+	}
+	return s, nil
+}
+
+// variable is the environment variable of a flag.
+func variable(flag string) string {
+	return prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// help is what --help says about a setting.
+func (s *setting) help() string {
+	text := strings.TrimSuffix(s.flag.Help, ".")
+	return fmt.Sprintf("%s ($%s).", text, strings.Join(s.variables, ", $"))
+}
+
+// decode reads a value from outside the command line into the flag's target.
+func (s *setting) decode(values []string) error {
+	target := s.flag.Target
+	target.SetZero()
+	for _, v := range values {
+		scan := kong.ScanFromTokens(kong.Token{Type: kong.FlagValueToken, Value: v})
+		if err := s.parse.Decode(&kong.DecodeContext{Value: s.flag.Value, Scan: scan}, target); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// accepts says in a few words what the setting takes; empty for any text.
+func (s *setting) accepts() string {
+	t := s.flag.Target.Type()
+	kind := ""
+	switch {
+	case t == durationType:
+		kind = "a duration, such as 8s or 1m30s"
+	case reflect.PointerTo(t).Implements(textUnmarshaler):
+	case t.Kind() == reflect.Bool:
+		kind = "true or false"
+	case isInteger(t.Kind()):
+		kind = "a whole number"
+	case t.Kind() == reflect.Float64:
+		kind = "a number"
+	case t.Kind() == reflect.Slice:
+		kind = "a list"
+	}
+	if kind == "" || s.rule.accepts == "" {
+		return kind + s.rule.accepts
+	}
+	return kind + ", " + s.rule.accepts
+}
+
+var (
+	durationType    = reflect.TypeFor[time.Duration]()
+	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
+)
+
+func isInteger(k reflect.Kind) bool { return k >= reflect.Int && k <= reflect.Uint64 }
+
+// complaint says what is wrong with values that cannot be read.
+func (s *setting) complaint(values []string, err error) string {
+	given := s.shown(fmt.Sprintf("%.80q", strings.Join(values, ",")))
+	fix := cmp.Or(s.accepts(), "another value")
+	if reflect.PointerTo(s.flag.Target.Type()).Implements(textUnmarshaler) || s.flag.IsSlice() {
+		if s.secret {
+			return "the value cannot be read"
+		}
+		return fmt.Sprintf("%s cannot be read: %v", given, err)
+	}
+	return fmt.Sprintf("%s cannot be read; give %s", given, fix)
+}
+
+// violation says what is wrong with the value of the flag's target; empty if
+// nothing is.
+func (s *setting) violation() string {
+	if s.rule.violated == nil {
+		return ""
+	}
+	for _, v := range s.each() {
+		if text := s.rule.violated(v); text != "" {
+			return s.shown(fmt.Sprintf("%.80q", fmt.Sprint(v.Interface()))) + " " + text
+		}
+	}
+	return ""
+}
+
+// each is the elements of a list, or the one value.
+func (s *setting) each() []reflect.Value {
+	if !s.flag.IsSlice() {
+		return []reflect.Value{s.flag.Target}
+	}
+	var all []reflect.Value
+	for i := range s.flag.Target.Len() {
+		all = append(all, s.flag.Target.Index(i))
+	}
+	return all
+}
+
+// shown is text, unless the setting is a secret.
+func (s *setting) shown(text string) string {
+	if s.secret {
+		return "the value"
+	}
+	return text
+}
