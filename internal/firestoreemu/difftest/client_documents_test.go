@@ -149,6 +149,22 @@ func TestClient_mergeAndUpdate(t *testing.T) {
 	s.wantData("merge makes the document", s.coll.Doc("made"), fields{"m": fields{"x": int64(1)}})
 }
 
+// A vector travels as a map but is none: there are no fields inside it.
+func TestClient_vectorsAreNoMaps(t *testing.T) {
+	s := newSuite(t)
+	ref := s.set("a", fields{"v": firestore.Vector64{1}})
+	s.wantIDs("equal inside", s.coll.Where("v.value", "==", []float64{1}))
+	s.wantIDs("anything inside", s.coll.Where("v.value", "!=", nil))
+
+	_, err := ref.Update(s.ctx, []firestore.Update{{Path: "v.value", Value: firestore.Delete}})
+	s.must("delete inside", err)
+	s.wantData("delete inside", ref, fields{"v": firestore.Vector64{1}})
+
+	_, err = ref.Set(s.ctx, fields{"v": fields{"k": "x"}}, firestore.MergeAll)
+	s.must("set inside", err)
+	s.wantData("set inside", ref, fields{"v": fields{"k": "x"}})
+}
+
 // E-WR-03
 func TestClient_preconditions(t *testing.T) {
 	s := newSuite(t)

@@ -172,7 +172,7 @@ func Get(fields map[string]*pb.Value, path FieldPath) *pb.Value {
 		if i == len(path)-1 {
 			return v
 		}
-		fields = v.GetMapValue().GetFields()
+		fields = inside(v)
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ func Set(fields map[string]*pb.Value, path FieldPath, v *pb.Value) map[string]*p
 		changed[path[0]] = v
 		return changed
 	}
-	inner := Set(fields[path[0]].GetMapValue().GetFields(), path[1:], v)
+	inner := Set(inside(fields[path[0]]), path[1:], v)
 	changed[path[0]] = mapValue(inner)
 	return changed
 }
@@ -202,9 +202,17 @@ func Delete(fields map[string]*pb.Value, path FieldPath) map[string]*pb.Value {
 		delete(changed, path[0])
 		return changed
 	}
-	inner := Delete(fields[path[0]].GetMapValue().GetFields(), path[1:])
+	inner := Delete(inside(fields[path[0]]), path[1:])
 	changed[path[0]] = mapValue(inner)
 	return changed
+}
+
+// inside returns the fields of a map; a vector travels as one but has none.
+func inside(v *pb.Value) map[string]*pb.Value {
+	if isVector(v.GetMapValue()) {
+		return nil
+	}
+	return v.GetMapValue().GetFields()
 }
 
 func cloneFields(fields map[string]*pb.Value) map[string]*pb.Value {
