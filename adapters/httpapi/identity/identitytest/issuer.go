@@ -1,0 +1,133 @@
+// Package identitytest is an OpenID Connect issuer for tests: a real HTTP
+// server with a discovery document, a key set and keys of its own that sign
+// tokens. It must be imported by tests only.
+package identitytest
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/coreos/go-oidc/v3/oidc/oidctest"
+)
+
+// Audience is whom Token's tokens are meant for.
+const Audience = "dronefleet"
+
+// Key signs tokens.
+type Key struct {
+	ID        string
+	Algorithm string
+	Private   crypto.Signer
+}
+
+// RSA makes a key of algorithm RS256.
+func RSA(t testing.TB, id string) Key {
+	t.Helper()
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Key{id, oidc.RS256, private}
+}
+
+// EC makes a key of algorithm ES256.
+func EC(t testing.TB, id string) Key {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Key{id, oidc.ES256, private}
+}
+
+// Issuer is the server. Its methods may be called while it serves.
+type Issuer struct {
+	URL string
+
+	server *httptest.Server
+	mu     sync.Mutex
+	keys   []Key
+	down   bool
+	asked  map[string]int
+}
+
+// Start starts an issuer that ends with the test.
+func Start(t testing.TB, keys ...Key) *Issuer {
+	t.Helper()
+	i := &Issuer{keys: keys, asked: map[string]int{}}
+	i.server = httptest.NewServer(i)
+	t.Cleanup(i.server.Close)
+	i.URL = i.server.URL
+	return i
+}
+
+// Rotate replaces the keys that the issuer publishes.
+func (i *Issuer) Rotate(keys ...Key) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.keys = keys
+}
+
+// SetDown makes the issuer answer with errors, or as it should.
+func (i *Issuer) SetDown(down bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.down = down
+}
+
+// Asked is how often a path was asked for.
+func (i *Issuer) Asked(path string) int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.asked[path]
+}
+
+// KeysPath is where the key set is.
+const KeysPath = "/keys"
+
+// ServeHTTP implements http.Handler.
+func (i *Issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	i.mu.Lock()
+	i.asked[r.URL.Path]++
+	down, keys := i.down, slices.Clone(i.keys)
+	i.mu.Unlock()
+	if down {
+		http.Error(w, "down", http.StatusBadGateway)
+		return
+	}
+	s := oidctest.Server{Algorithms: []string{oidc.RS256, oidc.ES256}}
+	for _, k := range keys {
+		s.PublicKeys = append(s.PublicKeys, oidctest.PublicKey{PublicKey: k.Private.Public(), KeyID: k.ID, Algorithm: k.Algorithm})
+	}
+	s.SetIssuer(i.URL)
+	s.ServeHTTP(w, r)
+}
+
+// Claims are those of a token.
+type Claims map[string]any
+
+// Token signs a token of the issuer for Audience, good for an hour from now on;
+// claims are added to it, or replace its own; nil takes one away.
+func (i *Issuer) Token(t testing.TB, k Key, now time.Time, claims Claims) string {
+	t.Helper()
+	all := Claims{"iss": i.URL, "aud": Audience, "sub": "subject-1", "iat": now.Unix(), "exp": now.Add(time.Hour).Unix()}
+	maps.Copy(all, claims)
+	maps.DeleteFunc(all, func(_ string, v any) bool { return v == nil })
+	text, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return oidctest.SignIDToken(k.Private, k.ID, k.Algorithm, string(text))
+}
