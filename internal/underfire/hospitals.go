@@ -23,11 +23,13 @@ type hospitals struct {
 	journal *fleetsim.Journal
 	clock   *simclock.Clock
 	random  *rand.Rand // of run alone
+	drones  int
 	answers sync.WaitGroup
 }
 
-// perMinute is the mean number of orders per simulated minute.
-const perMinute = 14
+// perDrone is the mean number of orders per simulated minute and drone: more
+// than they can deliver.
+const perDrone = 1.2
 
 // poisonAttr marks the messages that are meant to be refused.
 const poisonAttr = "underfire-poison"
@@ -53,7 +55,7 @@ func (h *hospitals) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-h.clock.After(time.Duration(h.random.ExpFloat64() / perMinute * float64(time.Minute))):
+		case <-h.clock.After(time.Duration(h.random.ExpFloat64() / (perDrone * float64(h.drones)) * float64(time.Minute))):
 		}
 	}
 }

@@ -69,10 +69,10 @@ func child() error {
 
 // How long a child lives once it is ready: on average long enough to connect, to
 // work off what its predecessors left, and to be in the middle of something.
-const shortestLife, longestLife = 30 * time.Millisecond, 450 * time.Millisecond
+const shortestLife, longestLife = 30 * time.Millisecond, 1500 * time.Millisecond
 
 // F-ACK-01, F-DEC-01, F-DEC-04, F-DOC-01: State Managers that are killed with
-// SIGKILL at random moments, two at a time, lose nothing and double nothing.
+// SIGKILL at random moments, three at a time, lose nothing and double nothing.
 func TestKillNine(t *testing.T) {
 	needsEmbedded(t)
 	if testing.Short() {
@@ -81,12 +81,13 @@ func TestKillNine(t *testing.T) {
 	t.Parallel()
 	var killed atomic.Int64
 	began := time.Now()
+	const slots = 3
 	during := func(ctx context.Context, hosts connect.Config) error {
 		g, ctx := errgroup.WithContext(ctx)
-		for slot := range 2 {
+		for slot := range slots {
 			random := rand.New(rand.NewPCG(*seed, uint64(slot)))
 			g.Go(func() error {
-				for range *kills / 2 {
+				for range *kills / slots {
 					if err := liveAndDie(ctx, hosts, shortestLife+time.Duration(random.Int64N(int64(longestLife-shortestLife)))); err != nil {
 						return err
 					}
@@ -99,8 +100,9 @@ func TestKillNine(t *testing.T) {
 	}
 	r, err := Run(t.Context(), Config{
 		// Slow enough that a process of a fraction of a second sees a fleet that
-		// is up to date, and has decisions to apply when it dies.
-		Seed: *seed, Speed: 8, Managers: -1, Optimizers: 1, During: during, Log: logger(t),
+		// is up to date, and large enough that it has decisions to apply when it
+		// dies.
+		Seed: *seed, Speed: 6, Drones: 60, Managers: -1, Optimizers: 1, During: during, Log: logger(t),
 	})
 	if err != nil {
 		t.Fatal(err)

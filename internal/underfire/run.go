@@ -191,7 +191,7 @@ func (f *fire) open(ctx context.Context) error {
 	}
 	f.hospitals = &hospitals{
 		source: source, publish: f.publish, journal: f.journal, clock: f.clock,
-		random: rand.New(rand.NewPCG(f.cfg.Seed, 0x6f726465)),
+		random: rand.New(rand.NewPCG(f.cfg.Seed, 0x6f726465)), drones: f.cfg.Drones,
 	}
 	for i := range max(f.cfg.Managers, 0) {
 		skew := time.Duration((2*f.random.Float64() - 1) * float64(maxSkew))

@@ -17,7 +17,9 @@
 // Without any, the tests that need it are skipped and say so.
 //
 // The number of random sequences is bounded by -rapid.checks, which defaults to
-// DefaultSequences here. Every run prints its seed; -rapid.seed repeats it. A
+// DefaultSequences here. Every run prints its seed. It is the same one unless
+// -rapid.seed gives another, so that a failure tells of a change and not of
+// luck; the search for new differences wants other seeds and more sequences. A
 // failing sequence is shrunk before it is reported, as the list of requests.
 //
 // The client suite runs against the server that FIRESTORE_EMULATOR_HOST names,
@@ -27,3 +29,6 @@ package difftest
 // DefaultSequences is how many random sequences each test runs unless
 // -rapid.checks says otherwise.
 const DefaultSequences = 40
+
+// DefaultSeed is what they are drawn from unless -rapid.seed says otherwise.
+const DefaultSeed = 20260101
