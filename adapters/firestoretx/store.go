@@ -32,6 +32,10 @@ type Config struct {
 	// Owed, if set, is called after each commit with every mission that now
 	// owes its drone a message. It must not block.
 	Owed func(domain.Mission)
+	// Conflicted, if set, is called whenever another writer was faster: a
+	// transaction runs again, or a commit was refused. ctx is that of the
+	// operation. It must not block.
+	Conflicted func(ctx context.Context)
 }
 
 // Store applies state changes to Firestore. It is safe for concurrent use.
@@ -43,17 +47,21 @@ type Store struct {
 	assignment policy.MissionAssignmentPolicy
 	retention  time.Duration
 	owed       func(domain.Mission)
+	conflicted func(context.Context)
 }
 
 // New returns a store on client, which stays the caller's to close.
 func New(client *firestore.Client, cfg Config) *Store {
 	s := &Store{
-		client: client, now: cfg.Now, retention: cfg.Retention, owed: cfg.Owed,
+		client: client, now: cfg.Now, retention: cfg.Retention, owed: cfg.Owed, conflicted: cfg.Conflicted,
 		drone: policy.DefaultDronePolicy(), order: policy.DefaultOrderPolicy(),
 		assignment: policy.DefaultMissionAssignmentPolicy(),
 	}
 	if s.now == nil {
 		s.now = time.Now
+	}
+	if s.conflicted == nil {
+		s.conflicted = func(context.Context) {}
 	}
 	if s.retention == 0 {
 		s.retention = 90 * 24 * time.Hour
@@ -147,6 +155,9 @@ func (s *Store) transact(ctx context.Context, resp *firestore.CommitResponse, f 
 	}
 	var t *txn
 	err := s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+		if t != nil {
+			s.conflicted(ctx)
+		}
 		t = &txn{
 			Transaction: tx, store: s, now: s.now(),
 			drones:   map[domain.DroneID]droneDoc{},

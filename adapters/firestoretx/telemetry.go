@@ -192,7 +192,11 @@ func (b *telemetryBatch) commitAlone(ctx context.Context, alone soloChanges) boo
 	results, err := batch.Commit(ctx)
 	if err != nil {
 		st, _ := statusOf(err)
-		if !Retryable(err) || st.Code() == codes.FailedPrecondition || st.Code() == codes.NotFound {
+		outdated := st.Code() == codes.FailedPrecondition || st.Code() == codes.NotFound
+		if outdated {
+			a.store.conflicted(ctx)
+		}
+		if outdated || !Retryable(err) {
 			return false
 		}
 		b.fail(alone.drones(), err)

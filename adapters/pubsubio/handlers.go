@@ -30,6 +30,7 @@ type orderHandler struct {
 
 // handle decodes one order message, has it applied, and settles it.
 func (h *orderHandler) handle(ctx context.Context, msg *pubsub.Message) {
+	h.hold(msg)
 	ctx = meter.WithOperation(ctx, TopicOrders)
 	req, err := wire.DecodeOrder(msg.Data, msg.Attributes)
 	if err == nil {
@@ -47,6 +48,7 @@ type decisionHandler struct {
 // handle decodes one decision, has it judged, and settles it. A rejection by
 // the policy is in the ledger when handle learns of it.
 func (h *decisionHandler) handle(ctx context.Context, msg *pubsub.Message) {
+	h.hold(msg)
 	ctx = meter.WithOperation(ctx, TopicDecisions)
 	received := h.now()
 	d, err := wire.DecodeDecision(msg.Data, msg.Attributes)

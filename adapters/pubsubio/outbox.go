@@ -42,7 +42,7 @@ func (o *Outbox) Offer(m domain.Mission) {
 	select {
 	case o.queue <- m:
 	default:
-		o.meter.Add("outbox_overflow", 1)
+		o.meter.OutboxOverflow.Inc()
 	}
 }
 
@@ -107,7 +107,7 @@ func (o *Outbox) publish(ctx context.Context, batch []domain.Mission) {
 		}
 		sent = append(sent, m)
 	}
-	o.meter.Add("commands_published", int64(len(sent)))
+	o.meter.CommandsPublished.Add(int64(len(sent)))
 	if len(sent) == 0 {
 		return
 	}

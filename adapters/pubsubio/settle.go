@@ -19,16 +19,29 @@ type settler struct {
 	topic       string
 	log         *slog.Logger
 	meter       *meter.Meter
+	backlog     *meter.Backlog
+	applied     *meter.Counter
+	latency     *meter.Histogram
 	deadLetters *deadLetters
 	now         func() time.Time
 	retryable   func(error) bool
 }
+
+// hold counts in a message that settle will count out.
+func (s *settler) hold(msg *pubsub.Message) { s.backlog.Hold(msg.PublishTime) }
 
 // settle is the only place that acks or nacks. err is nil when the message's
 // effect is committed, a *policy.Rejection when it is refused for good, a
 // poison error when nobody will ever understand it, and anything else when it
 // may succeed later.
 func (s *settler) settle(ctx context.Context, msg *pubsub.Message, err error) {
+	defer s.backlog.Release(msg.PublishTime)
+	if err == nil {
+		s.applied.Inc()
+		s.latency.Record(s.now().Sub(msg.PublishTime))
+		msg.Ack()
+		return
+	}
 	log := s.log.With(slog.String("message_id", msg.ID), slog.String("topic", s.topic))
 	if poison := poisonReason(err); poison != "" {
 		if dlErr := s.deadLetters.publish(ctx, s.topic, msg, poison, err); dlErr != nil {
@@ -43,20 +56,15 @@ func (s *settler) settle(ctx context.Context, msg *pubsub.Message, err error) {
 		return
 	}
 	reason, rejected := policy.ReasonOf(err)
-	switch {
-	case err == nil:
-		s.count(meter.Applied, "")
-		s.meter.Latency(s.topic).Record(s.now().Sub(msg.PublishTime))
-		msg.Ack()
-	case rejected: // an answer: redelivery cannot change it
+	if rejected { // an answer: redelivery cannot change it
 		log.DebugContext(ctx, "message rejected", slog.String("reason", string(reason)), slog.Any("err", err))
 		s.count(meter.Rejected, string(reason))
 		msg.Ack()
-	default:
-		log.WarnContext(ctx, "message failed; it will come again", slog.Any("err", err))
-		s.count(meter.Nacked, "")
-		msg.Nack()
+		return
 	}
+	log.WarnContext(ctx, "message failed; it will come again", slog.Any("err", err))
+	s.count(meter.Nacked, "")
+	msg.Nack()
 }
 
 func (s *settler) count(outcome, reason string) {

@@ -84,6 +84,7 @@ func newTelemetryPipeline(ctx context.Context, s *settler, cfg Config, newApplie
 // handle decodes a report and gives it to its drone's shard, which settles it.
 // It blocks while the shard is behind.
 func (p *telemetryPipeline) handle(ctx context.Context, msg *pubsub.Message) {
+	p.hold(msg)
 	t, err := wire.DecodeTelemetry(msg.Data, msg.Attributes)
 	if err != nil {
 		p.settle(context.WithoutCancel(ctx), msg, err)

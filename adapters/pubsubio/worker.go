@@ -126,7 +126,8 @@ func (w *Worker) Run(ctx context.Context) error {
 
 func (w *Worker) settler(topic string) *settler {
 	return &settler{
-		topic: topic, log: w.log, meter: w.meter, now: w.cfg.Now,
+		topic: topic, log: w.log, meter: w.meter, now: w.cfg.Now, backlog: w.meter.Backlog(topic, w.cfg.Now),
+		applied: w.meter.Settlements(meter.Settlement{Kind: topic, Outcome: meter.Applied}), latency: w.meter.Latency(topic),
 		deadLetters: &deadLetters{publisher: w.publisher}, retryable: firestoretx.Retryable,
 	}
 }

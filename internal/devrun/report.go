@@ -32,7 +32,7 @@ type Report struct {
 	MissionsFailed int `json:"missionsFailed"`
 
 	// FirestorePerThousand is what a thousand messages of each kind cost.
-	FirestorePerThousand map[string]CostReport `json:"firestorePerThousandMessages"`
+	FirestorePerThousand map[string]meter.Cost `json:"firestorePerThousandMessages"`
 	DeadLetters          map[string]int64      `json:"deadLetters"`
 	Seed                 uint64                `json:"seed"`
 	SimulatedSeconds     float64               `json:"simulatedSeconds"`
@@ -133,13 +133,6 @@ type InvariantReport struct {
 	Violations []string `json:"violations"`
 }
 
-// CostReport is a price in documents.
-type CostReport struct {
-	RPCs   float64 `json:"rpcs"`
-	Reads  float64 `json:"reads"`
-	Writes float64 `json:"writes"`
-}
-
 // reportOrders counts orders by their final documents and their events.
 func reportOrders(orders []domain.Order, events []domain.Event) OrderReport {
 	r := OrderReport{Created: len(orders)}
@@ -183,11 +176,7 @@ func reportDecisions(ledger []domain.LedgerEntry) DecisionReport {
 // reportMeter fills in what only the meter knows.
 func (r *Report) reportMeter(m *meter.Meter, speed float64) {
 	r.Telemetry.Rejected, r.DeadLetters = map[string]int64{}, map[string]int64{}
-	messages := map[string]int64{}
 	for s, n := range m.Settled() {
-		if s.Outcome != meter.Nacked {
-			messages[s.Kind] += n
-		}
 		if s.Outcome == meter.DeadLetter {
 			r.DeadLetters[s.Kind+": "+s.Reason] += n
 		}
@@ -201,19 +190,12 @@ func (r *Report) reportMeter(m *meter.Meter, speed float64) {
 			r.Telemetry.Rejected[s.Reason] += n
 		}
 	}
-	r.Cycles = CycleReport{Run: m.Count("cycles_run"), Skipped: m.Count("cycles_skipped"), Failed: m.Count("cycles_failed")}
+	r.Cycles = CycleReport{Run: m.Cycles.Count(meter.CycleRun), Skipped: m.Cycles.Count(meter.CycleSkipped), Failed: m.Cycles.Count(meter.CycleFailed)}
 	r.Firestore = m.FirestoreTotals()
 	// Latencies are measured on the simulated clock.
 	h := m.Latency(pubsubio.TopicTelemetry)
 	r.LatencyMs = LatencyReport{P50: millis(h.Quantile(0.5)) / speed, P99: millis(h.Quantile(0.99)) / speed}
-	r.FirestorePerThousand = map[string]CostReport{}
-	for op, f := range m.FirestoreByOperation() {
-		if n := float64(messages[op]); n > 0 {
-			r.FirestorePerThousand[op] = CostReport{
-				RPCs: float64(f.RPCs) * 1000 / n, Reads: float64(f.Reads) * 1000 / n, Writes: float64(f.Writes) * 1000 / n,
-			}
-		}
-	}
+	r.FirestorePerThousand = m.CostPerThousand()
 }
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -58,7 +58,7 @@ func (s status) run(ctx context.Context) {
 		line := fmt.Sprintf("%6s  telemetry %.0f/s  orders: %d pending, %d assigned, %d aboard, %d delivered  missions: %d (%d refused)  cycles: %d  p99 %.0f ms",
 			s.now().Sub(s.began).Truncate(time.Second), rate,
 			orders[domain.OrderPending], orders[domain.OrderAssigned], orders[domain.OrderInDelivery], orders[domain.OrderDelivered],
-			s.applied(pubsubio.TopicDecisions), s.rejected(pubsubio.TopicDecisions), s.meter.Count("cycles_run"),
+			s.applied(pubsubio.TopicDecisions), s.rejected(pubsubio.TopicDecisions), s.meter.Cycles.Count(meter.CycleRun),
 			millis(s.meter.Latency(pubsubio.TopicTelemetry).Quantile(0.99))/s.speed)
 		if s.terminal {
 			fmt.Fprint(s.out, "\r\x1b[K"+line)

@@ -114,21 +114,24 @@ func (r *Runner) Once(ctx context.Context, depot domain.DepotID, warm *solver.Pl
 	if c := r.clock.ForLocks(); c != nil {
 		opts = append(opts, lock.WithClock(c))
 	}
+	began := time.Now()
 	h, ok, err := lock.TryAcquire(ctx, r.locks, CycleKey(depot), opts...)
 	if err != nil {
-		r.meter.Add("cycles_failed", 1)
+		r.meter.Cycles.Ended(meter.CycleFailed)
 		return domain.Cycle{}, fmt.Errorf("depot %s: cycle lock: %w", depot, err)
 	}
+	held := r.meter.Lock(meter.LockCycle)
+	held.Tried(began, ok)
 	if !ok {
-		r.meter.Add("cycles_skipped", 1)
+		r.meter.Cycles.Ended(meter.CycleSkipped)
 		return domain.Cycle{}, fmt.Errorf("depot %s: %w", depot, ErrLocked)
 	}
 	defer func() {
+		held.Gave()
 		if err := h.Close(); err != nil {
 			r.log.WarnContext(ctx, "cycle lock not released; it will expire", slog.Any("err", err))
 		}
 	}()
-	r.meter.Add("cycles_run", 1)
 	cycle := domain.Cycle{
 		ID: domain.CycleID(r.newID()), DepotID: depot, Fence: string(h.Fence()), Holder: r.cfg.Holder,
 		StartedAt: r.clock.Now(),
@@ -141,6 +144,12 @@ func (r *Runner) Once(ctx context.Context, depot domain.DepotID, warm *solver.Pl
 		err = fmt.Errorf("depot %s: %w: %w", depot, errLeaseOver, context.Cause(h.Context()))
 	case err != nil:
 		cycle.Outcome, cycle.Detail = OutcomeFailed, err.Error()
+	}
+	if err != nil {
+		r.meter.Cycles.Ended(meter.CycleFailed)
+	} else {
+		r.meter.Cycles.Ended(meter.CycleRun)
+		r.meter.Cycles.Took.Record(time.Since(began))
 	}
 	r.record(ctx, cycle)
 	return cycle, err
@@ -188,6 +197,11 @@ func (r *Runner) cycle(ctx context.Context, c *domain.Cycle, warm *solver.Plan) 
 	}
 	c.Objective = fmt.Sprintf("unserved %d CRITICAL, %d HIGH, %d STANDARD; %.1f km", plan.Objective.Unserved[solver.Critical],
 		plan.Objective.Unserved[solver.High], plan.Objective.Unserved[solver.Standard], plan.Objective.DistanceKm)
+	r.meter.Cycles.SetUnserved(string(c.DepotID), map[string]int64{
+		domain.PriorityCritical.String(): int64(plan.Objective.Unserved[solver.Critical]),
+		domain.PriorityHigh.String():     int64(plan.Objective.Unserved[solver.High]),
+		domain.PriorityStandard.String(): int64(plan.Objective.Unserved[solver.Standard]),
+	})
 	c.Outcome = OutcomeEmpty
 	if len(decisions) > 0 {
 		if err := context.Cause(ctx); err != nil {
@@ -205,7 +219,7 @@ func (r *Runner) cycle(ctx context.Context, c *domain.Cycle, warm *solver.Plan) 
 func (r *Runner) solve(ctx context.Context, p solver.Problem, warm *solver.Plan) (solver.Plan, error) {
 	opts := solver.Options{TimeLimit: r.cfg.SolveLimit, Strategy: r.cfg.Strategy, Seed: r.cfg.Seed, Warm: warm}
 	return Solve(ctx, p, opts, func(fault error) {
-		r.meter.Add("plans_refused", 1)
+		r.meter.Cycles.PlansRefused.Inc()
 		instance, err := json.Marshal(p)
 		if err != nil {
 			instance = []byte(err.Error())
@@ -241,8 +255,6 @@ func Solve(ctx context.Context, p solver.Problem, opts solver.Options, refused f
 // record stores the cycle and says how it went. A cycle that saw no order
 // leaves no document.
 func (r *Runner) record(ctx context.Context, c domain.Cycle) {
-	r.meter.Time("cycle", c.EndedAt.Sub(c.StartedAt))
-	r.meter.Set("orders_unserved", int64(len(c.Unserved)))
 	level := slog.LevelInfo
 	if c.Outcome == OutcomeFailed || c.Outcome == OutcomeLeaseLost {
 		level = slog.LevelWarn

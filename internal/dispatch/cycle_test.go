@@ -18,6 +18,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/dispatch"
 	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/firestorelock"
@@ -116,7 +117,7 @@ func TestOnce_SkipsWhatAnotherProcessRuns(t *testing.T) {
 	if _, err := b.runner(t, b.store, 15*time.Second).Once(t.Context(), depot.ID, nil); !errors.Is(err, dispatch.ErrLocked) {
 		t.Errorf("error %v", err)
 	}
-	if n := b.clients.Meter.Count("cycles_skipped"); n != 1 || len(b.published) > 0 {
+	if n := b.clients.Meter.Cycles.Count(meter.CycleSkipped); n != 1 || len(b.published) > 0 {
 		t.Errorf("%d cycles skipped, published %v", n, b.published)
 	}
 }

@@ -70,8 +70,9 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 		publisher: pubsubio.NewPublisher(c.PubSub), pubsub: c.PubSub,
 	}
 	m.Store = firestoretx.New(c.Firestore, firestoretx.Config{
-		Now:  clock.Now,
-		Owed: func(mission domain.Mission) { m.outbox.Offer(mission) },
+		Now:        clock.Now,
+		Owed:       func(mission domain.Mission) { m.outbox.Offer(mission) },
+		Conflicted: c.Meter.CommitRetried,
 	})
 	m.outbox = pubsubio.NewOutbox(m.Store, m.publisher, cfg.Format, log, c.Meter)
 	m.worker = pubsubio.NewWorker(c.PubSub, m.Store, m.publisher, cfg.Worker, log, c.Meter)
@@ -132,15 +133,22 @@ func (m *Manager) sweepOnce(ctx context.Context) error {
 	if c := m.clock.ForLocks(); c != nil {
 		opts = append(opts, lock.WithClock(c))
 	}
+	began := time.Now()
 	h, ok, err := lock.TryAcquire(ctx, m.Locks, SweeperKey, opts...)
-	if err != nil || !ok {
+	if err != nil {
 		return err
 	}
+	held := m.meter.Lock(meter.LockSweeper)
+	held.Tried(began, ok)
+	if !ok {
+		return nil
+	}
+	defer held.Gave()
 	result, sweepErr := m.Store.Sweep(h.Context())
 	if result != (firestoretx.SweepResult{}) {
 		m.log.InfoContext(ctx, "swept", slog.Int("missions_failed", result.MissionsFailed),
 			slog.Int("drones_unknown", result.DronesUnknown), slog.Int("orders_late", result.OrdersLate))
 	}
-	m.meter.Add("sweeps", 1)
+	m.meter.Sweeps.Inc()
 	return errors.Join(sweepErr, m.outbox.Collect(h.Context(), outboxGrace), h.Close())
 }

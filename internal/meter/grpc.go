@@ -40,10 +40,10 @@ func (m *Meter) rpc(ctx context.Context, method string) *rpcCounts {
 
 func (m *Meter) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	c := m.rpc(ctx, method)
-	c.calls.Add(1)
+	c.calls.Inc()
 	err := invoke(ctx, method, req, reply, cc, opts...)
 	if err != nil {
-		c.failed.Add(1)
+		c.failed.Inc()
 		return err
 	}
 	switch r := req.(type) {
@@ -57,10 +57,10 @@ func (m *Meter) unary(ctx context.Context, method string, req, reply any, cc *gr
 
 func (m *Meter) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	c := m.rpc(ctx, method)
-	c.calls.Add(1)
+	c.calls.Inc()
 	s, err := streamer(ctx, desc, cc, method, opts...)
 	if err != nil {
-		c.failed.Add(1)
+		c.failed.Inc()
 		return nil, err
 	}
 	return &countedStream{ClientStream: s, counts: c}, nil
@@ -75,22 +75,22 @@ func (s *countedStream) RecvMsg(msg any) error {
 	err := s.ClientStream.RecvMsg(msg)
 	if err != nil {
 		if !errors.Is(err, io.EOF) {
-			s.counts.failed.Add(1)
+			s.counts.failed.Inc()
 		}
 		return err
 	}
 	switch r := msg.(type) {
 	case *firestorepb.BatchGetDocumentsResponse:
 		if r.GetResult() != nil {
-			s.counts.reads.Add(1)
+			s.counts.reads.Inc()
 		}
 	case *firestorepb.RunQueryResponse:
 		if r.GetDocument() != nil {
-			s.counts.reads.Add(1)
+			s.counts.reads.Inc()
 		}
 	case *firestorepb.ListenResponse:
 		if r.GetDocumentChange() != nil {
-			s.counts.reads.Add(1)
+			s.counts.reads.Inc()
 		}
 	}
 	return nil

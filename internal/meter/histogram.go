@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Histogram counts durations in buckets whose bounds grow by an eighth, from a
@@ -13,11 +15,21 @@ import (
 type Histogram struct {
 	buckets [bucketCount]atomic.Int64
 	sum     atomic.Int64 // nanoseconds
+
+	exemplars [exemplarCount]atomic.Pointer[exemplar]
+}
+
+// exemplar is one duration with the trace that tells its story.
+type exemplar struct {
+	took  time.Duration
+	trace string
+	at    time.Time
 }
 
 const (
-	subBuckets  = 8
-	bucketCount = 32 * subBuckets
+	subBuckets    = 8
+	bucketCount   = 32 * subBuckets
+	exemplarCount = bucketCount / subBuckets // the last of each power of two
 )
 
 // bucketOf maps microseconds to a bucket: the position of the highest bit and
@@ -45,6 +57,25 @@ func (h *Histogram) Record(d time.Duration) {
 	d = max(d, 0)
 	h.buckets[bucketOf(uint64(d.Microseconds()))].Add(1)
 	h.sum.Add(int64(d))
+}
+
+// RecordTraced is Record, and keeps the trace's id as an example of such a
+// duration. It is for the few messages whose trace is sampled.
+func (h *Histogram) RecordTraced(d time.Duration, traceID string) {
+	h.Record(d)
+	d = max(d, 0)
+	h.exemplars[bucketOf(uint64(d.Microseconds()))/subBuckets].Store(&exemplar{took: d, trace: traceID, at: time.Now()})
+}
+
+// traced are the latest examples.
+func (h *Histogram) traced() []prometheus.Exemplar {
+	var list []prometheus.Exemplar
+	for i := range h.exemplars {
+		if e := h.exemplars[i].Load(); e != nil {
+			list = append(list, prometheus.Exemplar{Value: e.took.Seconds(), Labels: prometheus.Labels{"trace_id": e.trace}, Timestamp: e.at})
+		}
+	}
+	return list
 }
 
 // Count is how many durations were recorded.

@@ -1,10 +1,9 @@
 package meter
 
 import (
+	"context"
 	"maps"
 	"sync"
-	"sync/atomic"
-	"time"
 )
 
 // Outcomes of a message.
@@ -24,28 +23,35 @@ type Settlement struct {
 
 // Meter holds every count. The zero value is not ready; use New.
 type Meter struct {
+	Cycles            Cycles
+	Sweeps            Counter // of the fleet, for what no message says
+	CommandsPublished Counter // mission commands and revocations
+	OutboxOverflow    Counter // commands left to the sweeper because the outbox was full
+	ClockOffset       Offset  // Firestore's time minus the local one
+
 	mu        sync.Mutex
-	settled   map[Settlement]*atomic.Int64
+	settled   map[Settlement]*Counter
 	latency   map[string]*Histogram // publish to commit, by kind
 	firestore map[rpcKey]*rpcCounts
-	counts    map[string]*atomic.Int64
-	durations map[string]*Histogram
-	gauges    map[string]*atomic.Int64
+	retries   map[string]*Counter // by operation
+	locks     map[string]*Lock
+	backlogs  map[string]*Backlog
 }
 
 type rpcKey struct{ operation, method string }
 
-type rpcCounts struct{ calls, failed, reads, writes atomic.Int64 }
+type rpcCounts struct{ calls, failed, reads, writes Counter }
 
 // New returns an empty meter.
 func New() *Meter {
 	return &Meter{
-		settled:   map[Settlement]*atomic.Int64{},
+		Cycles:    Cycles{unserved: map[string]map[string]int64{}},
+		settled:   map[Settlement]*Counter{},
 		latency:   map[string]*Histogram{},
 		firestore: map[rpcKey]*rpcCounts{},
-		counts:    map[string]*atomic.Int64{},
-		durations: map[string]*Histogram{},
-		gauges:    map[string]*atomic.Int64{},
+		retries:   map[string]*Counter{},
+		locks:     map[string]*Lock{},
+		backlogs:  map[string]*Backlog{},
 	}
 }
 
@@ -61,71 +67,46 @@ func entry[K comparable, V any](m *Meter, in map[K]*V, key K) *V {
 	return v
 }
 
+// Settlements is the count of one kind of settled message; keep it where many
+// are counted.
+func (m *Meter) Settlements(s Settlement) *Counter { return entry(m, m.settled, s) }
+
 // Settle counts a settled message.
-func (m *Meter) Settle(s Settlement) { entry(m, m.settled, s).Add(1) }
+func (m *Meter) Settle(s Settlement) { m.Settlements(s).Inc() }
 
 // Latency is the histogram of the time from publish to commit of one kind.
 func (m *Meter) Latency(kind string) *Histogram { return entry(m, m.latency, kind) }
 
-// Add counts n of something else, such as cycles by outcome. The name is a
-// metric name in snake case.
-func (m *Meter) Add(name string, n int64) { entry(m, m.counts, name).Add(n) }
+// CommitRetried counts a transaction that ran again, or a commit that was
+// refused, because another writer was faster.
+func (m *Meter) CommitRetried(ctx context.Context) { entry(m, m.retries, operation(ctx)).Inc() }
 
-// Set records the present value of something, such as a queue's length.
-func (m *Meter) Set(name string, v int64) { entry(m, m.gauges, name).Store(v) }
-
-// Time records how long something else took.
-func (m *Meter) Time(name string, d time.Duration) { entry(m, m.durations, name).Record(d) }
-
-// Durations is the histogram Time records into.
-func (m *Meter) Durations(name string) *Histogram { return entry(m, m.durations, name) }
+// CommitRetries are the counts of CommitRetried by operation.
+func (m *Meter) CommitRetries() map[string]int64 { return load(m, m.retries) }
 
 // Settled is a copy of all settlement counts.
 func (m *Meter) Settled() map[Settlement]int64 { return load(m, m.settled) }
 
-// Count is the present value of a count; 0 if it was never added to.
-func (m *Meter) Count(name string) int64 { return load(m, m.counts)[name] }
-
-func load[K comparable](m *Meter, in map[K]*atomic.Int64) map[K]int64 {
+func load[K comparable](m *Meter, in map[K]*Counter) map[K]int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	out := make(map[K]int64, len(in))
 	for k, v := range in {
-		out[k] = v.Load()
+		out[k] = v.Value()
 	}
 	return out
 }
 
-// Firestore sums up the round trips to Firestore.
-type Firestore struct {
-	RPCs   int64 `json:"rpcs"`
-	Reads  int64 `json:"reads"`  // documents returned, and lookups that found none
-	Writes int64 `json:"writes"` // documents written
-}
-
-// FirestoreTotals sums all operations.
-func (m *Meter) FirestoreTotals() Firestore {
-	var t Firestore
-	for _, f := range m.FirestoreByOperation() {
-		t.RPCs += f.RPCs
-		t.Reads += f.Reads
-		t.Writes += f.Writes
-	}
-	return t
-}
-
-// FirestoreByOperation sums by the operation named in the call's context.
-func (m *Meter) FirestoreByOperation() map[string]Firestore {
+// latencies is a copy of the histograms by kind.
+func (m *Meter) latencies() map[string]*Histogram {
 	m.mu.Lock()
-	counts := maps.Clone(m.firestore)
-	m.mu.Unlock()
-	out := map[string]Firestore{}
-	for k, c := range counts {
-		f := out[k.operation]
-		f.RPCs += c.calls.Load()
-		f.Reads += c.reads.Load()
-		f.Writes += c.writes.Load()
-		out[k.operation] = f
-	}
-	return out
+	defer m.mu.Unlock()
+	return maps.Clone(m.latency)
+}
+
+// rpcs is a copy of the counts by operation and method.
+func (m *Meter) rpcs() map[rpcKey]*rpcCounts {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.firestore)
 }

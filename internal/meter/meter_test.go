@@ -1,50 +1,43 @@
 package meter
 
 import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"pgregory.net/rapid"
 )
 
-func TestHistogram_QuantileIsWithinAnEighth(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		us := rapid.Int64Range(0, 3_000_000_000).Draw(t, "us")
-		var h Histogram
-		d := time.Duration(us) * time.Microsecond
-		h.Record(d)
-		got := h.Quantile(0.99)
-		if got < d || float64(got) > float64(d)*1.125+float64(time.Microsecond) {
-			t.Fatalf("quantile of a single %s is %s", d, got)
-		}
-	})
-}
-
-func TestHistogram_QuantilesOfMany(t *testing.T) {
-	var h Histogram
-	for i := 1; i <= 1000; i++ {
-		h.Record(time.Duration(i) * time.Millisecond)
-	}
-	for q, want := range map[float64]time.Duration{0.5: 500 * time.Millisecond, 0.99: 990 * time.Millisecond} {
-		if got := h.Quantile(q); got < want || got > want*9/8 {
-			t.Errorf("quantile %v is %s, want about %s", q, got, want)
-		}
-	}
-	h.Record(-time.Second)
-	if h.Count() != 1001 {
-		t.Errorf("count is %d", h.Count())
-	}
-}
-
-func TestMeter_IsAConsistentCollector(t *testing.T) {
+// busy is a meter on which everything has happened once.
+func busy() *Meter {
 	m := New()
 	m.Settle(Settlement{Kind: "telemetry", Outcome: Applied})
 	m.Settle(Settlement{Kind: "telemetry", Outcome: Rejected, Reason: "STALE_TELEMETRY"})
-	m.Latency("telemetry").Record(time.Millisecond)
-	m.Add("cycles_run", 1)
-	m.Set("backlog", 3)
-	m.Time("cycle", time.Second)
+	m.Settle(Settlement{Kind: "telemetry", Outcome: Nacked})
+	m.Latency("telemetry").RecordTraced(time.Millisecond, "4bf92f3577b34da6a3ce929d0e0e4736")
+	rpcs := entry(m, m.firestore, rpcKey{"telemetry", "Commit"})
+	rpcs.calls.Inc()
+	rpcs.writes.Add(3)
+	m.CommitRetried(WithOperation(context.Background(), "telemetry"))
+	m.Backlog("telemetry", func() time.Time { return epoch.Add(time.Minute) }).Hold(epoch)
+	m.Lock(LockSweeper).Tried(time.Now(), true)
+	m.Cycles.Took.Record(time.Second)
+	m.Cycles.Ended(CycleRun)
+	m.Cycles.SetUnserved("DEPOT-1", map[string]int64{"CRITICAL": 2})
+	m.Cycles.SetUnserved("DEPOT-2", map[string]int64{"CRITICAL": 1})
+	m.ClockOffset.Set(-5 * time.Millisecond)
+	return m
+}
+
+var epoch = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func gather(t *testing.T, m *Meter) map[string]*dto.MetricFamily {
+	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	if err := registry.Register(m); err != nil {
 		t.Fatal(err)
@@ -53,17 +46,158 @@ func TestMeter_IsAConsistentCollector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(families) != 5 {
-		t.Errorf("%d metric families, want 5", len(families))
+	byName := map[string]*dto.MetricFamily{}
+	for _, f := range families {
+		byName[f.GetName()] = f
+	}
+	return byName
+}
+
+// F-OBS-01: every metric is described, and described ones are all there are.
+func TestMeter_CollectsExactlyWhatIsDescribed(t *testing.T) {
+	families := gather(t, busy())
+	if got, want := slices.Sorted(maps.Keys(families)), slices.Sorted(slices.Values(Names())); !slices.Equal(got, want) {
+		t.Errorf("collected %v\nwant %v", got, want)
+	}
+	for _, d := range Descriptions() {
+		f := families[d.Name]
+		if f == nil {
+			continue
+		}
+		if got := strings.ToLower(f.GetType().String()); got != d.Type {
+			t.Errorf("%s is a %s, described as %s", d.Name, got, d.Type)
+		}
+		var labels []string
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			labels = append(labels, l.GetName())
+		}
+		if want := slices.Sorted(slices.Values(d.Labels)); !slices.Equal(labels, want) {
+			t.Errorf("%s has labels %v, described as %v", d.Name, labels, want)
+		}
+		if d.Help == "" || f.GetHelp() != d.Help {
+			t.Errorf("%s: help %q", d.Name, f.GetHelp())
+		}
 	}
 }
 
-func TestHistogram_SinceLeavesOutWhatWasBefore(t *testing.T) {
-	var h Histogram
-	h.Record(time.Second)
-	before := h.Since(&Histogram{})
-	h.Record(time.Millisecond)
-	if after := h.Since(before); after.Count() != 1 || after.Quantile(1) > 2*time.Millisecond || after.Sum() != time.Millisecond {
-		t.Errorf("%d recorded, at most %s", after.Count(), after.Quantile(1))
+// F-OBS-01
+func TestMeter_ValuesOfGauges(t *testing.T) {
+	families := gather(t, busy())
+	for name, want := range map[string]float64{
+		"dronefleet_backlog_age_seconds":                    60,
+		"dronefleet_backlog_messages":                       1,
+		"dronefleet_orders_unserved":                        3, // of both depots
+		"dronefleet_clock_offset_seconds":                   -0.005,
+		"dronefleet_lock_held":                              1,
+		"dronefleet_firestore_writes_per_thousand_messages": 1500, // 3 for the two that do not come again
+		"dronefleet_firestore_reads_per_thousand_messages":  0,
+	} {
+		if got := families[name].GetMetric()[0].GetGauge().GetValue(); got != want {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+}
+
+// A rate cannot see the first event of a series that begins with it.
+func TestMeter_CountsOfNothingAreThere(t *testing.T) {
+	m := New()
+	entry(m, m.firestore, rpcKey{"orders", "Commit"})
+	families := gather(t, m)
+	for _, name := range []string{"dronefleet_cycles_total", "dronefleet_plans_refused_total", "dronefleet_sweeps_total",
+		"dronefleet_commands_published_total", "dronefleet_outbox_overflow_total", "dronefleet_commit_retries_total"} {
+		if families[name] == nil {
+			t.Errorf("%s is missing", name)
+		}
+	}
+	if n := len(families["dronefleet_cycles_total"].GetMetric()); n != 3 {
+		t.Errorf("%d outcomes of cycles", n)
+	}
+}
+
+// F-OBS-01: a latency leads to a trace that shows it.
+func TestMeter_ExemplarsNameTraces(t *testing.T) {
+	m := New()
+	h := m.Latency("orders")
+	h.Record(3 * time.Millisecond)
+	h.RecordTraced(3*time.Millisecond, "trace-3ms")
+	h.RecordTraced(200*time.Millisecond, "trace-older")
+	h.RecordTraced(220*time.Millisecond, "trace-220ms")
+	h.RecordTraced(time.Hour, "trace-1h")
+	got := map[string]float64{}
+	for _, b := range gather(t, m)["dronefleet_publish_to_commit_seconds"].GetMetric()[0].GetHistogram().GetBucket() {
+		if e := b.GetExemplar(); e != nil {
+			got[e.GetLabel()[0].GetName()+" "+e.GetLabel()[0].GetValue()] = e.GetValue()
+			if e.GetTimestamp() == nil {
+				t.Errorf("exemplar %v has no time", e)
+			}
+		}
+	}
+	want := map[string]float64{"trace_id trace-3ms": 0.003, "trace_id trace-220ms": 0.22, "trace_id trace-1h": 3600}
+	if !maps.Equal(got, want) {
+		t.Errorf("exemplars %v, want %v", got, want)
+	}
+}
+
+// F-OBS-01: the age is that of the oldest message held, in whatever order they
+// come and go.
+func TestBacklog_AgeIsThatOfTheOldest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now := epoch.Add(time.Hour)
+		b := New().Backlog("orders", func() time.Time { return now })
+		var held []time.Time
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			if len(held) > 0 && rapid.Bool().Draw(t, "release") {
+				i := rapid.IntRange(0, len(held)-1).Draw(t, "which")
+				b.Release(held[i])
+				held = slices.Delete(held, i, i+1)
+			} else {
+				at := epoch.Add(time.Duration(rapid.Int64Range(0, int64(2*time.Minute)).Draw(t, "at")))
+				b.Hold(at)
+				held = append(held, at)
+			}
+			var want time.Duration
+			for _, at := range held {
+				want = max(want, now.Sub(at))
+			}
+			if got := b.Age(); got < want || got > want+backlogGrain || len(held) == 0 && got != 0 {
+				t.Fatalf("age %s, want %s", got, want)
+			}
+			if b.Messages() != int64(len(held)) {
+				t.Fatalf("%d messages, want %d", b.Messages(), len(held))
+			}
+		}
+	})
+}
+
+func TestBacklog_WorksWithoutAllocating(t *testing.T) {
+	b := New().Backlog("telemetry", time.Now)
+	for i := range 1000 { // some are always held
+		b.Hold(epoch.Add(time.Duration(i) * backlogGrain))
+	}
+	i := 1000
+	if n := testing.AllocsPerRun(10_000, func() {
+		b.Hold(epoch.Add(time.Duration(i) * backlogGrain))
+		b.Release(epoch.Add(time.Duration(i-1000) * backlogGrain))
+		i++
+	}); n > 0 {
+		t.Errorf("%v allocations per message", n)
+	}
+}
+
+func TestLock_HeldWhileAnyIs(t *testing.T) {
+	l := New().Lock(LockCycle)
+	if l.Held() || !l.LastTried().IsZero() {
+		t.Error("held before anything happened")
+	}
+	l.Tried(time.Now(), true) // of one depot
+	l.Tried(time.Now(), true) // of another
+	l.Tried(time.Now(), false)
+	l.Gave()
+	if !l.Held() {
+		t.Error("one of two is still held")
+	}
+	l.Gave()
+	if l.Held() || l.LastTried().IsZero() || l.Wait.Count() != 3 {
+		t.Errorf("held %v, tried %s, %d waits", l.Held(), l.LastTried(), l.Wait.Count())
 	}
 }

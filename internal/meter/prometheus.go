@@ -1,77 +1,104 @@
 package meter
 
-import (
-	"maps"
+import "github.com/prometheus/client_golang/prometheus"
 
-	"github.com/prometheus/client_golang/prometheus"
-)
-
-// Names of the metrics, with the labels they carry.
-var (
-	descSettled = prometheus.NewDesc("dronefleet_messages_settled_total",
-		"Messages acked or nacked, by kind, outcome and reason.", []string{"kind", "outcome", "reason"}, nil)
-	descLatency = prometheus.NewDesc("dronefleet_publish_to_commit_seconds",
-		"Time from a message's publication to the commit of its effect.", []string{"kind"}, nil)
-	descRPCs = prometheus.NewDesc("dronefleet_firestore_rpcs_total",
-		"Firestore calls, by the operation they serve.", []string{"operation", "method"}, nil)
-	descFailed = prometheus.NewDesc("dronefleet_firestore_rpcs_failed_total",
-		"Firestore calls that ended in an error.", []string{"operation", "method"}, nil)
-	descReads = prometheus.NewDesc("dronefleet_firestore_reads_total",
-		"Documents read, as Firestore bills them.", []string{"operation"}, nil)
-	descWrites = prometheus.NewDesc("dronefleet_firestore_writes_total",
-		"Documents written, as Firestore bills them.", []string{"operation"}, nil)
-	descCount = prometheus.NewDesc("dronefleet_events_total",
-		"Other things that happened, by name.", []string{"name"}, nil)
-	descGauge = prometheus.NewDesc("dronefleet_current",
-		"Present values, by name.", []string{"name"}, nil)
-	descDuration = prometheus.NewDesc("dronefleet_duration_seconds",
-		"How long other things took, by name.", []string{"name"}, nil)
-)
+var _ prometheus.Collector = (*Meter)(nil)
 
 // Describe implements prometheus.Collector.
 func (m *Meter) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{
-		descSettled, descLatency, descRPCs, descFailed, descReads, descWrites, descCount, descGauge, descDuration,
-	} {
-		ch <- d
+	for _, d := range all {
+		ch <- d.prometheus
 	}
 }
 
-// Collect implements prometheus.Collector.
+// Collect implements prometheus.Collector. What has labels is there once it has
+// happened, what has none always.
 func (m *Meter) Collect(ch chan<- prometheus.Metric) {
-	counter := func(d *prometheus.Desc, v int64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
-	}
-	for s, n := range m.Settled() {
-		counter(descSettled, n, s.Kind, s.Outcome, s.Reason)
-	}
-	m.mu.Lock()
-	latency, firestore, durations := maps.Clone(m.latency), maps.Clone(m.firestore), maps.Clone(m.durations)
-	m.mu.Unlock()
-	for kind, h := range latency {
-		ch <- constHistogram(descLatency, h, kind)
-	}
-	for k, c := range firestore {
-		counter(descRPCs, c.calls.Load(), k.operation, k.method)
-		counter(descFailed, c.failed.Load(), k.operation, k.method)
-	}
-	for op, f := range m.FirestoreByOperation() {
-		counter(descReads, f.Reads, op)
-		counter(descWrites, f.Writes, op)
-	}
-	for name, n := range load(m, m.counts) {
-		counter(descCount, n, name)
-	}
-	for name, v := range load(m, m.gauges) {
-		ch <- prometheus.MustNewConstMetric(descGauge, prometheus.GaugeValue, float64(v), name)
-	}
-	for name, h := range durations {
-		ch <- constHistogram(descDuration, h, name)
-	}
+	m.collectMessages(collector{ch})
+	m.collectFirestore(collector{ch})
+	m.collectCycles(collector{ch})
+	m.collectLocks(collector{ch})
 }
 
-func constHistogram(d *prometheus.Desc, h *Histogram, label string) prometheus.Metric {
+// collector sends metrics to a scrape.
+type collector struct{ ch chan<- prometheus.Metric }
+
+func (c collector) count(d desc, n int64, labels ...string) {
+	c.ch <- prometheus.MustNewConstMetric(d.prometheus, prometheus.CounterValue, float64(n), labels...)
+}
+
+func (c collector) value(d desc, v float64, labels ...string) {
+	c.ch <- prometheus.MustNewConstMetric(d.prometheus, prometheus.GaugeValue, v, labels...)
+}
+
+// durations sends a histogram with the exemplars of its buckets.
+func (c collector) durations(d desc, h *Histogram, labels ...string) {
 	buckets := map[float64]uint64{}
 	h.cumulative(func(bound float64, n uint64) { buckets[bound] = n })
-	return prometheus.MustNewConstHistogram(d, uint64(h.Count()), h.Sum().Seconds(), buckets, label)
+	metric := prometheus.MustNewConstHistogram(d.prometheus, uint64(h.Count()), h.Sum().Seconds(), buckets, labels...)
+	if exemplars := h.traced(); len(exemplars) > 0 {
+		metric = prometheus.MustNewMetricWithExemplars(metric, exemplars...)
+	}
+	c.ch <- metric
+}
+
+func (m *Meter) collectMessages(c collector) {
+	for s, n := range m.Settled() {
+		c.count(settledTotal, n, s.Kind, s.Outcome, s.Reason)
+	}
+	for kind, h := range m.latencies() {
+		c.durations(publishToCommitSeconds, h, kind)
+	}
+	for kind, b := range m.Backlogs() {
+		c.value(backlogAgeSeconds, b.Age().Seconds(), kind)
+		c.value(backlogMessages, float64(b.Messages()), kind)
+	}
+	c.count(sweepsTotal, m.Sweeps.Value())
+	c.count(commandsPublishedTotal, m.CommandsPublished.Value())
+	c.count(outboxOverflowTotal, m.OutboxOverflow.Value())
+}
+
+func (m *Meter) collectFirestore(c collector) {
+	for k, n := range m.rpcs() {
+		c.count(rpcsTotal, n.calls.Value(), k.operation, k.method)
+		c.count(rpcsFailedTotal, n.failed.Value(), k.operation, k.method)
+	}
+	retries := m.CommitRetries()
+	for operation, f := range m.FirestoreByOperation() {
+		c.count(readsTotal, f.Reads, operation)
+		c.count(writesTotal, f.Writes, operation)
+		retries[operation] += 0 // a rate needs the count before the first retry
+	}
+	for operation, n := range retries {
+		c.count(commitRetriesTotal, n, operation)
+	}
+	for kind, cost := range m.CostPerThousand() {
+		c.value(readsPerThousand, cost.Reads, kind)
+		c.value(writesPerThousand, cost.Writes, kind)
+	}
+	if offset, measured := m.ClockOffset.Last(); measured {
+		c.value(clockOffsetSeconds, offset.Seconds())
+	}
+}
+
+func (m *Meter) collectCycles(c collector) {
+	for _, outcome := range []string{CycleRun, CycleSkipped, CycleFailed} {
+		c.count(cyclesTotal, m.Cycles.Count(outcome), outcome)
+	}
+	c.count(plansRefusedTotal, m.Cycles.PlansRefused.Value())
+	c.durations(cycleSeconds, &m.Cycles.Took)
+	for priority, n := range m.Cycles.Unserved() {
+		c.value(ordersUnserved, float64(n), priority)
+	}
+}
+
+func (m *Meter) collectLocks(c collector) {
+	for name, l := range m.Locks() {
+		c.durations(lockWaitSeconds, &l.Wait, name)
+		held := 0.0
+		if l.Held() {
+			held = 1
+		}
+		c.value(lockHeld, held, name)
+	}
 }

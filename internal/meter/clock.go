@@ -1,0 +1,21 @@
+package meter
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Offset is a measured difference of clocks.
+type Offset struct{ last atomic.Pointer[time.Duration] }
+
+// Set notes a measurement: the server's time minus the local one.
+func (o *Offset) Set(d time.Duration) { o.last.Store(&d) }
+
+// Last is the last measurement, if there was one.
+func (o *Offset) Last() (time.Duration, bool) {
+	d := o.last.Load()
+	if d == nil {
+		return 0, false
+	}
+	return *d, true
+}

@@ -1,0 +1,87 @@
+package meter
+
+import (
+	"maps"
+	"sync"
+	"time"
+)
+
+// Outcomes of a solve cycle, as counted.
+const (
+	CycleRun     = "run"     // ended with a plan, maybe an empty one
+	CycleSkipped = "skipped" // another process was at it
+	CycleFailed  = "failed"  // no lock, no snapshot, no plan, or the lease was lost
+)
+
+// Cycles counts solve cycles.
+type Cycles struct {
+	// Took is from asking for the lock to the last decision published, in
+	// machine time, of cycles that ran.
+	Took Histogram
+	// PlansRefused counts plans that broke the rules and were not published.
+	PlansRefused Counter
+
+	run, skipped, failed Counter
+
+	mu       sync.Mutex
+	ended    time.Time
+	unserved map[string]map[string]int64 // depot, priority: orders
+}
+
+// Ended counts a cycle that came to its end.
+func (c *Cycles) Ended(outcome string) {
+	switch outcome {
+	case CycleRun:
+		c.run.Inc()
+	case CycleSkipped:
+		c.skipped.Inc()
+	default:
+		c.failed.Inc()
+	}
+	if outcome == CycleFailed {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = time.Now()
+}
+
+// Count is how many cycles ended with an outcome.
+func (c *Cycles) Count(outcome string) int64 {
+	switch outcome {
+	case CycleRun:
+		return c.run.Value()
+	case CycleSkipped:
+		return c.skipped.Value()
+	}
+	return c.failed.Value()
+}
+
+// LastEnded is when a cycle last ran or was skipped; the zero time if none was.
+func (c *Cycles) LastEnded() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended
+}
+
+// SetUnserved notes how many orders of each priority a depot's last cycle left
+// out.
+func (c *Cycles) SetUnserved(depot string, byPriority map[string]int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unserved[depot] = maps.Clone(byPriority)
+}
+
+// Unserved sums up, over all depots, the orders that the last cycles left out,
+// by priority.
+func (c *Cycles) Unserved() map[string]int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sum := map[string]int64{}
+	for _, byPriority := range c.unserved {
+		for priority, n := range byPriority {
+			sum[priority] += n
+		}
+	}
+	return sum
+}

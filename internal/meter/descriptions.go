@@ -1,0 +1,102 @@
+package meter
+
+import (
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Description is one metric as dashboards and alerts know it.
+type Description struct {
+	Name   string
+	Type   string // counter, gauge or histogram (of seconds)
+	Labels []string
+	Help   string
+}
+
+const (
+	counter   = "counter"
+	gauge     = "gauge"
+	histogram = "histogram"
+)
+
+// desc is a Description with Prometheus' own.
+type desc struct {
+	Description
+	prometheus *prometheus.Desc
+}
+
+// all is every metric, in the order of declaration below.
+var all []desc
+
+func describe(name, kind, help string, labels ...string) desc {
+	name = "dronefleet_" + name
+	d := desc{Description{Name: name, Type: kind, Labels: labels, Help: help}, prometheus.NewDesc(name, help, labels, nil)}
+	all = append(all, d)
+	return d
+}
+
+var (
+	settledTotal = describe("messages_settled_total", counter,
+		"Messages acked or nacked, by kind (telemetry, orders, decisions), outcome (applied, rejected, dead_letter, nacked) and reason.", "kind", "outcome", "reason")
+	rpcsTotal = describe("firestore_rpcs_total", counter,
+		"Firestore calls, by the operation they serve.", "operation", "method")
+	rpcsFailedTotal = describe("firestore_rpcs_failed_total", counter,
+		"Firestore calls that ended in an error.", "operation", "method")
+	readsTotal = describe("firestore_reads_total", counter,
+		"Documents read, as Firestore bills them.", "operation")
+	writesTotal = describe("firestore_writes_total", counter,
+		"Documents written, as Firestore bills them.", "operation")
+	commitRetriesTotal = describe("commit_retries_total", counter,
+		"Transactions run again and commits refused because another writer was faster.", "operation")
+	cyclesTotal = describe("cycles_total", counter,
+		"Solve cycles, by outcome (run, skipped because another process was at it, failed).", "outcome")
+	plansRefusedTotal = describe("plans_refused_total", counter,
+		"Plans that broke the rules and were not published.")
+	sweepsTotal = describe("sweeps_total", counter,
+		"Sweeps of the fleet for what no message says.")
+	commandsPublishedTotal = describe("commands_published_total", counter,
+		"Mission commands and revocations sent to drones.")
+	outboxOverflowTotal = describe("outbox_overflow_total", counter,
+		"Mission commands left to the sweeper because the outbox was full.")
+	publishToCommitSeconds = describe("publish_to_commit_seconds", histogram,
+		"Time from a message's publication to the commit of its effect; telemetry_status and telemetry_position are telemetry's two tiers.", "kind")
+	cycleSeconds = describe("cycle_seconds", histogram,
+		"Time of a solve cycle, from asking for its lock to the last decision published.")
+	lockWaitSeconds = describe("lock_wait_seconds", histogram,
+		"Time spent in trying to acquire a lock, granted or not.", "lock")
+	backlogAgeSeconds = describe("backlog_age_seconds", gauge,
+		"Age of the oldest message that this process holds and has not settled; 0 if it holds none.", "kind")
+	backlogMessages = describe("backlog_messages", gauge,
+		"Messages that this process holds and has not settled.", "kind")
+	ordersUnserved = describe("orders_unserved", gauge,
+		"Orders that the last cycle of each depot left out, by priority.", "priority")
+	clockOffsetSeconds = describe("clock_offset_seconds", gauge,
+		"Firestore's time minus the local one, when last measured.")
+	lockHeld = describe("lock_held", gauge,
+		"1 while this process holds the lock, else 0.", "lock")
+	readsPerThousand = describe("firestore_reads_per_thousand_messages", gauge,
+		"Documents read so far, for a thousand messages settled.", "kind")
+	writesPerThousand = describe("firestore_writes_per_thousand_messages", gauge,
+		"Documents written so far, for a thousand messages settled.", "kind")
+)
+
+// Descriptions lists every metric a meter has.
+func Descriptions() []Description {
+	list := make([]Description, len(all))
+	for i, d := range all {
+		list[i] = d.Description
+		list[i].Labels = slices.Clone(d.Labels)
+	}
+	return list
+}
+
+// Names lists the names of all metrics. A histogram's series have the suffixes
+// _bucket, _sum and _count.
+func Names() []string {
+	names := make([]string, len(all))
+	for i, d := range all {
+		names[i] = d.Name
+	}
+	return names
+}

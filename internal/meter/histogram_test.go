@@ -1,0 +1,47 @@
+package meter
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestHistogram_QuantileIsWithinAnEighth(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		us := rapid.Int64Range(0, 3_000_000_000).Draw(t, "us")
+		var h Histogram
+		d := time.Duration(us) * time.Microsecond
+		h.Record(d)
+		got := h.Quantile(0.99)
+		if got < d || float64(got) > float64(d)*1.125+float64(time.Microsecond) {
+			t.Fatalf("quantile of a single %s is %s", d, got)
+		}
+	})
+}
+
+func TestHistogram_QuantilesOfMany(t *testing.T) {
+	var h Histogram
+	for i := 1; i <= 1000; i++ {
+		h.Record(time.Duration(i) * time.Millisecond)
+	}
+	for q, want := range map[float64]time.Duration{0.5: 500 * time.Millisecond, 0.99: 990 * time.Millisecond} {
+		if got := h.Quantile(q); got < want || got > want*9/8 {
+			t.Errorf("quantile %v is %s, want about %s", q, got, want)
+		}
+	}
+	h.Record(-time.Second)
+	if h.Count() != 1001 {
+		t.Errorf("count is %d", h.Count())
+	}
+}
+
+func TestHistogram_SinceLeavesOutWhatWasBefore(t *testing.T) {
+	var h Histogram
+	h.Record(time.Second)
+	before := h.Since(&Histogram{})
+	h.Record(time.Millisecond)
+	if after := h.Since(before); after.Count() != 1 || after.Quantile(1) > 2*time.Millisecond || after.Sum() != time.Millisecond {
+		t.Errorf("%d recorded, at most %s", after.Count(), after.Quantile(1))
+	}
+}
