@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -20,6 +21,9 @@ type LetterFilter struct {
 	Reason string   // UNDECODABLE, INVALID, FUTURE_TIMESTAMP, ...
 	IDs    []string // the original messages'
 	Limit  int      // of letters, the first published first; 0 means all
+	// Partial takes what there is when an id is not found, for who may have
+	// asked before without hearing the answer.
+	Partial bool
 }
 
 func (f LetterFilter) topics() ([]string, error) {
@@ -55,47 +59,91 @@ type foundLetter struct {
 	review *pubsubio.Review
 }
 
-// ListDeadLetters prints the dead letters a filter chooses, in the order in
-// which the original messages were published, and leaves them where they are.
-func (d *Desk) ListDeadLetters(ctx context.Context, f LetterFilter) error {
-	return d.review(ctx, f, func(found []foundLetter, more bool) error {
-		if d.JSON {
-			return d.printJSON(lettersJSON(found, more))
-		}
-		return d.letterTable(found, more)
-	})
+// Letters are dead letters that were found.
+type Letters struct {
+	Replayed int // how many of them
+	// Missing are the ids that were asked for and not found: settled by now,
+	// held by another review, or never there.
+	Missing []string
+	// More says that there are more than fit into one review.
+	More bool
+
+	found []foundLetter
+}
+
+// JSON is the letters for tools.
+func (l Letters) JSON() map[string]any {
+	return map[string]any{"deadLetters": nonNil(entity.Each(l.found, letterOf)), "more": l.More}
+}
+
+// DeadLetters finds those a filter chooses, in the order in which the original
+// messages were published, and leaves them where they are.
+func (c Commands) DeadLetters(ctx context.Context, f LetterFilter) (letters Letters, err error) {
+	err = c.review(ctx, f, func(found Letters) error { letters = found; return nil })
+	return letters, err
 }
 
 // ReplayDeadLetters publishes the original messages of the letters a filter
 // chooses again, in their original order, and deletes each letter once the
-// server has its message. dryRun only shows which.
-func (d *Desk) ReplayDeadLetters(ctx context.Context, f LetterFilter, dryRun bool) error {
-	return d.review(ctx, f, func(found []foundLetter, more bool) error {
-		replayed, err := 0, error(nil)
-		if !dryRun {
-			replayed, err = d.replay(ctx, found)
-		}
-		if d.JSON {
-			body := lettersJSON(found, more)
-			body["replayed"] = replayed
-			return errors.Join(err, d.printJSON(body))
-		}
-		if tableErr := d.letterTable(found, more); tableErr != nil {
-			return errors.Join(err, tableErr)
-		}
-		switch {
-		case dryRun && len(found) > 0:
-			fmt.Fprintf(d.Out, "%d would be replayed; leave out --dry-run to do it.\n", len(found))
-		case len(found) > 0:
-			fmt.Fprintf(d.Out, "%d of %d replayed.\n", replayed, len(found))
-		}
+// server has its message. It also returns the letters when some, or all, could
+// not be replayed. Replaying again what was replayed finds nothing.
+func (c Commands) ReplayDeadLetters(ctx context.Context, f LetterFilter) (letters Letters, err error) {
+	err = c.review(ctx, f, func(found Letters) (err error) {
+		letters = found
+		letters.Replayed, err = c.replay(ctx, found.found)
 		return err
 	})
+	return letters, err
 }
 
+// ListDeadLetters prints the dead letters a filter chooses, in the order in
+// which the original messages were published, and leaves them where they are.
+func (d *Desk) ListDeadLetters(ctx context.Context, f LetterFilter) error {
+	letters, err := d.commands().DeadLetters(ctx, f)
+	if err != nil {
+		return err
+	}
+	if d.JSON {
+		return d.printJSON(letters.JSON())
+	}
+	return d.letterTable(letters)
+}
+
+// ReplayDeadLetters publishes the original messages of the letters a filter
+// chooses again and prints which; see Commands. dryRun only shows them.
+func (d *Desk) ReplayDeadLetters(ctx context.Context, f LetterFilter, dryRun bool) error {
+	work := d.commands().ReplayDeadLetters
+	if dryRun {
+		work = d.commands().DeadLetters
+	}
+	letters, err := work(ctx, f)
+	if err != nil && letters.found == nil {
+		return err
+	}
+	if d.JSON {
+		body := letters.JSON()
+		body["replayed"] = letters.Replayed
+		return errors.Join(err, d.printJSON(body))
+	}
+	if tableErr := d.letterTable(letters); tableErr != nil {
+		return errors.Join(err, tableErr)
+	}
+	switch n := len(letters.found); {
+	case dryRun && n > 0:
+		fmt.Fprintf(d.Out, "%d would be replayed; leave out --dry-run to do it.\n", n)
+	case n > 0:
+		fmt.Fprintf(d.Out, "%d of %d replayed.\n", letters.Replayed, n)
+	}
+	return err
+}
+
+// AttrReplayedBy is the attribute of a replayed message that names who asked
+// for it.
+const AttrReplayedBy = "dronefleet-replayed-by"
+
 // replay takes one topic after the other.
-func (d *Desk) replay(ctx context.Context, found []foundLetter) (replayed int, err error) {
-	publisher := pubsubio.NewPublisher(d.PubSub)
+func (c Commands) replay(ctx context.Context, found []foundLetter) (replayed int, err error) {
+	publisher := pubsubio.NewPublisher(c.PubSub)
 	defer publisher.Stop()
 	var reviews []*pubsubio.Review
 	letters := map[*pubsubio.Review][]pubsubio.DeadLetter{}
@@ -103,7 +151,13 @@ func (d *Desk) replay(ctx context.Context, found []foundLetter) (replayed int, e
 		if letters[l.review] == nil {
 			reviews = append(reviews, l.review)
 		}
-		letters[l.review] = append(letters[l.review], l.DeadLetter)
+		letter := l.DeadLetter
+		if c.By != "" {
+			letter.Attributes = map[string]string{}
+			maps.Copy(letter.Attributes, l.Attributes)
+			letter.Attributes[AttrReplayedBy] = c.By // not who did it before
+		}
+		letters[l.review] = append(letters[l.review], letter)
 	}
 	var errs []error
 	for _, r := range reviews {
@@ -116,7 +170,7 @@ func (d *Desk) replay(ctx context.Context, found []foundLetter) (replayed int, e
 
 // review holds the letters of all topics in question while f works on those the
 // filter chooses.
-func (d *Desk) review(ctx context.Context, f LetterFilter, work func(found []foundLetter, more bool) error) (err error) {
+func (c Commands) review(ctx context.Context, f LetterFilter, work func(Letters) error) (err error) {
 	topics, err := f.topics()
 	if err != nil {
 		return err
@@ -133,36 +187,41 @@ func (d *Desk) review(ctx context.Context, f LetterFilter, work func(found []fou
 	var g errgroup.Group
 	for i, topic := range topics {
 		g.Go(func() (err error) {
-			reviews[i], err = pubsubio.OpenReview(ctx, d.PubSub, topic, d.Patience)
+			reviews[i], err = pubsubio.OpenReview(ctx, c.PubSub, topic, c.Patience)
 			return err
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	more := slices.ContainsFunc(reviews, func(r *pubsubio.Review) bool { return r.More })
-	found := f.choose(reviews)
+	letters := Letters{
+		found: f.choose(reviews),
+		More:  slices.ContainsFunc(reviews, func(r *pubsubio.Review) bool { return r.More }),
+	}
 	for _, id := range f.IDs {
-		if !slices.ContainsFunc(found, func(l foundLetter) bool { return l.MessageID == id }) {
-			return fmt.Errorf("no dead letter of a message %q; \"deadletters list\" shows what there is", id)
+		if !slices.ContainsFunc(letters.found, func(l foundLetter) bool { return l.MessageID == id }) {
+			letters.Missing = append(letters.Missing, id)
 		}
 	}
-	return work(found, more)
+	if len(letters.Missing) > 0 && !f.Partial {
+		return fmt.Errorf("no dead letter of a message %q; \"deadletters list\" shows what there is", letters.Missing[0])
+	}
+	return work(letters)
 }
 
-func (d *Desk) letterTable(found []foundLetter, more bool) error {
-	if len(found) == 0 {
+func (d *Desk) letterTable(letters Letters) error {
+	if len(letters.found) == 0 {
 		fmt.Fprintln(d.Out, "No such dead letters.")
 		return nil
 	}
 	t := d.table("PUBLISHED (UTC)", "TOPIC", "REASON", "MESSAGE", "KEY", "BYTES", "ERROR")
-	for _, l := range found {
+	for _, l := range letters.found {
 		t.row(stamp(l.PublishTime), l.review.Topic(), l.Reason, l.MessageID, l.OrderingKey, fmt.Sprint(len(l.Data)), l.Error)
 	}
 	if err := t.flush(); err != nil {
 		return err
 	}
-	if more {
+	if letters.More {
 		fmt.Fprintln(d.Out, "There are more than fit into one review; replay or narrow these first.")
 	}
 	return nil
@@ -182,19 +241,16 @@ type letterJSON struct {
 	Text        string            `json:"text,omitempty"`
 }
 
-func lettersJSON(found []foundLetter, more bool) map[string]any {
-	letters := entity.Each(found, func(l foundLetter) letterJSON {
-		j := letterJSON{
-			Topic: l.review.Topic(), MessageID: l.MessageID, OrderingKey: l.OrderingKey,
-			Reason: l.Reason, Error: l.Error, Attributes: l.Attributes, Data: l.Data,
-		}
-		if !l.PublishTime.IsZero() {
-			j.PublishedAt = &l.PublishTime
-		}
-		if utf8.Valid(l.Data) && !slices.ContainsFunc([]rune(string(l.Data)), func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' && r != '\r' }) {
-			j.Text = string(l.Data)
-		}
-		return j
-	})
-	return map[string]any{"deadLetters": nonNil(letters), "more": more}
+func letterOf(l foundLetter) letterJSON {
+	j := letterJSON{
+		Topic: l.review.Topic(), MessageID: l.MessageID, OrderingKey: l.OrderingKey,
+		Reason: l.Reason, Error: l.Error, Attributes: l.Attributes, Data: l.Data,
+	}
+	if !l.PublishTime.IsZero() {
+		j.PublishedAt = &l.PublishTime
+	}
+	if utf8.Valid(l.Data) && !slices.ContainsFunc([]rune(string(l.Data)), func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' && r != '\r' }) {
+		j.Text = string(l.Data)
+	}
+	return j
 }

@@ -287,3 +287,39 @@ func TestDeadLetters_MissingSubscriptionsAreNamed(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// A replay that is asked for twice, because the first answer was lost, is no
+// mistake; the message names who asked.
+func TestDeadLetters_ReplayingAgainFindsNothing(t *testing.T) {
+	o := openOffice(t)
+	ctx := t.Context()
+	if err := pubsubio.Ensure(ctx, o.clients.PubSub); err != nil {
+		t.Fatal(err)
+	}
+	b := &busyOffice{office: o, publisher: pubsubio.NewPublisher(o.clients.PubSub)}
+	t.Cleanup(b.publisher.Stop)
+	b.send(pubsubio.DeadLetterTopic(pubsubio.TopicOrders), []byte("{not json"), map[string]string{pubsubio.AttrMessageID: "m1"}, "")
+	b.awaitLetters("m1")
+	commands := operator.Commands{Store: o.desk.Store, PubSub: o.clients.PubSub, By: "ann@example.org"}
+	filter := operator.LetterFilter{IDs: []string{"m1"}, Partial: true}
+	first, err := commands.ReplayDeadLetters(ctx, filter)
+	if err != nil || first.Replayed != 1 || len(first.Missing) != 0 {
+		t.Errorf("first: %+v, %v", first, err)
+	}
+	again, err := commands.ReplayDeadLetters(ctx, filter)
+	if err != nil || again.Replayed != 0 || !slices.Equal(again.Missing, []string{"m1"}) {
+		t.Errorf("again: %+v, %v", again, err)
+	}
+	emutest.Eventually(t, "the message comes again", func() error {
+		resp, err := o.clients.PubSub.SubscriptionAdminClient.Pull(ctx, &pubsubpb.PullRequest{
+			Subscription: fmt.Sprintf("projects/%s/subscriptions/%s", o.clients.PubSub.Project(), pubsubio.Subscription(pubsubio.TopicOrders)), MaxMessages: 1,
+		})
+		if err != nil || len(resp.GetReceivedMessages()) != 1 {
+			return fmt.Errorf("pulled %v, %w", resp, err)
+		}
+		if by := resp.GetReceivedMessages()[0].GetMessage().GetAttributes()[operator.AttrReplayedBy]; by != "ann@example.org" {
+			t.Errorf("replayed by %q", by)
+		}
+		return nil
+	})
+}

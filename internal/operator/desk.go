@@ -2,7 +2,6 @@ package operator
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -26,8 +25,14 @@ type Desk struct {
 	// Patience is how long to wait for dead letters that may still come; 0
 	// takes the first empty answer, as emulators allow.
 	Patience time.Duration
-	Out      io.Writer
-	JSON     bool
+	// By is who sits at the desk, for the audit of what they change.
+	By   string
+	Out  io.Writer
+	JSON bool
+}
+
+func (d *Desk) commands() Commands {
+	return Commands{Store: d.Store, PubSub: d.PubSub, Patience: d.Patience, By: d.By}
 }
 
 // printJSON writes v, indented for people.
@@ -106,14 +111,6 @@ func (d *Desk) ago(t time.Time) string {
 func checkID(kind, id string) error {
 	if err := domain.CheckID(id); err != nil {
 		return fmt.Errorf("%s id %q %w", kind, id, err)
-	}
-	return nil
-}
-
-// checkReason insists on an operator's reason, which the audit shows.
-func checkReason(reason string) error {
-	if strings.TrimSpace(reason) == "" {
-		return errors.New("--reason is blank; say why, for the audit")
 	}
 	return nil
 }

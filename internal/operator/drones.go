@@ -41,16 +41,7 @@ func degrees(p domain.Position) string { return fmt.Sprintf("%.5f,%.5f", p.Lat, 
 // ClearDrone lifts the latch of a drone's emergency. The error is a
 // *policy.Rejection if it has none.
 func (d *Desk) ClearDrone(ctx context.Context, id domain.DroneID, reason string) error {
-	if err := checkID("drone", string(id)); err != nil {
-		return err
-	}
-	if err := checkReason(reason); err != nil {
-		return err
-	}
-	if err := d.Store.ClearDrone(ctx, id, reason); err != nil {
-		return fmt.Errorf("drone %w", err)
-	}
-	drone, err := d.Store.Drone(ctx, id)
+	drone, err := d.commands().ClearDrone(ctx, id, reason)
 	if err != nil {
 		return err
 	}

@@ -162,11 +162,15 @@ func TestDesk_OrdersAreHeldReleasedAndCancelled(t *testing.T) {
 	o.refused(o.desk.CancelOrder(ctx, "O1", "again"), policy.ReasonAlreadyCancelled)
 	o.refused(o.desk.HoldOrder(ctx, "O1", "too late"), policy.ReasonNotPending)
 	o.refused(o.desk.HoldOrder(ctx, "O9", "unknown"), policy.ReasonNotFound)
-	for _, err := range []error{o.desk.HoldOrder(ctx, "O2", " \t"), o.desk.HoldOrder(ctx, "a/b", "x"), o.desk.ClearDrone(ctx, "", "x")} {
+	for _, err := range []error{o.desk.HoldOrder(ctx, "O2", " \t"), o.desk.HoldOrder(ctx, "O2", strings.Repeat("x", 501)), o.desk.HoldOrder(ctx, "O2", "\xff"), o.desk.HoldOrder(ctx, "a/b", "x"), o.desk.ClearDrone(ctx, "", "x")} {
 		if err == nil || o.out.Len() > 0 {
 			t.Errorf("error %v, printed %q", err, o.out.String())
 		}
 	}
+	o.desk.By = "ann@example.org"
+	o.expect(o.says(o.desk.HoldOrder(ctx, "O2", "two\nlines")), "order O2 is PENDING, held: two lines (by ann@example.org)\n")
+	o.expect(o.says(o.desk.HoldOrder(ctx, "O2", "again")), "order O2 is PENDING, held: two lines (by ann@example.org)\n")
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectOrder, "O2")), "OPERATOR", "because two lines (by ann@example.org)")
 	o.expect(o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{Status: domain.OrderCancelled}, firestoretx.Page{})), "O1", "CANCELLED")
 	page := o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{}, firestoretx.Page{Limit: 1}))
 	o.expect(page, "O1", "There are more; give --after O1")

@@ -79,33 +79,23 @@ func flags(pairs ...any) string {
 // HoldOrder keeps a pending order from every cycle. The error is a
 // *policy.Rejection if the order cannot be held.
 func (d *Desk) HoldOrder(ctx context.Context, id domain.OrderID, reason string) error {
-	return d.changeOrder(ctx, id, reason, d.Store.HoldOrder)
+	return d.printOrder(d.commands().HoldOrder(ctx, id, reason))
 }
 
 // ReleaseOrder offers a held order to the cycles again. The error is a
 // *policy.Rejection if it is not held.
 func (d *Desk) ReleaseOrder(ctx context.Context, id domain.OrderID, reason string) error {
-	return d.changeOrder(ctx, id, reason, d.Store.ReleaseOrder)
+	return d.printOrder(d.commands().ReleaseOrder(ctx, id, reason))
 }
 
-// CancelOrder cancels an order that no drone carries yet; the drone of an
-// assigned one is told by the State Managers. The error is a *policy.Rejection
-// if it is too late.
+// CancelOrder cancels an order that no drone carries yet. The error is a
+// *policy.Rejection if it is too late.
 func (d *Desk) CancelOrder(ctx context.Context, id domain.OrderID, reason string) error {
-	return d.changeOrder(ctx, id, reason, d.Store.CancelOrder)
+	return d.printOrder(d.commands().CancelOrder(ctx, id, reason))
 }
 
-func (d *Desk) changeOrder(ctx context.Context, id domain.OrderID, reason string, change func(context.Context, domain.OrderID, string) error) error {
-	if err := checkID("order", string(id)); err != nil {
-		return err
-	}
-	if err := checkReason(reason); err != nil {
-		return err
-	}
-	if err := change(ctx, id, reason); err != nil {
-		return fmt.Errorf("order %w", err)
-	}
-	o, err := d.Store.Order(ctx, id)
+// printOrder says what became of an order.
+func (d *Desk) printOrder(o domain.Order, err error) error {
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,111 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"cloud.google.com/go/pubsub/v2"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// Commands changes the fleet on the word of one operator, wherever it was
+// given. Each records the reason and who asked in the events of the change. A
+// *policy.Rejection says that the fleet's rules refuse.
+type Commands struct {
+	Store  *firestoretx.Store
+	PubSub *pubsub.Client
+	// Patience is how long to wait for dead letters that may still come; 0
+	// takes the first empty answer, as emulators allow.
+	Patience time.Duration
+	// By is who asks.
+	By string
+}
+
+// HoldOrder keeps a pending order from every cycle. A held one stays as it is.
+//
+// Cost: 4 RPCs, 2 reads, 2 writes.
+func (c Commands) HoldOrder(ctx context.Context, id domain.OrderID, reason string) (domain.Order, error) {
+	return c.changeOrder(ctx, id, reason, c.Store.HoldOrder)
+}
+
+// ReleaseOrder offers a held order to the cycles again. It is rejected if the
+// order is not held.
+//
+// Cost: 4 RPCs, 2 reads, 2 writes.
+func (c Commands) ReleaseOrder(ctx context.Context, id domain.OrderID, reason string) (domain.Order, error) {
+	return c.changeOrder(ctx, id, reason, c.Store.ReleaseOrder)
+}
+
+// CancelOrder cancels an order that no drone carries yet; the drone of an
+// assigned one is told by the State Managers. It is rejected if it is too late.
+//
+// Cost: 4 RPCs, 2 reads, 2 writes; 2 more RPCs for an assigned order.
+func (c Commands) CancelOrder(ctx context.Context, id domain.OrderID, reason string) (domain.Order, error) {
+	return c.changeOrder(ctx, id, reason, c.Store.CancelOrder)
+}
+
+func (c Commands) changeOrder(ctx context.Context, id domain.OrderID, reason string, change func(context.Context, domain.OrderID, string) error) (domain.Order, error) {
+	why, err := c.why("order", string(id), reason)
+	if err != nil {
+		return domain.Order{}, err
+	}
+	if err := change(ctx, id, why); err != nil {
+		return domain.Order{}, fmt.Errorf("order %w", err)
+	}
+	return c.Store.Order(ctx, id)
+}
+
+// ClearDrone lifts the latch of a drone's emergency. It is rejected if there is
+// none.
+//
+// Cost: 4 RPCs, 2 reads, 2 writes.
+func (c Commands) ClearDrone(ctx context.Context, id domain.DroneID, reason string) (domain.Drone, error) {
+	why, err := c.why("drone", string(id), reason)
+	if err != nil {
+		return domain.Drone{}, err
+	}
+	if err := c.Store.ClearDrone(ctx, id, why); err != nil {
+		return domain.Drone{}, fmt.Errorf("drone %w", err)
+	}
+	return c.Store.Drone(ctx, id)
+}
+
+// MaxReasonBytes bounds an operator's reason: it is stored where fields are
+// indexed.
+const MaxReasonBytes = 500
+
+// CheckReason says what is wrong with an operator's reason, which the audit
+// shows.
+func CheckReason(reason string) error {
+	switch {
+	case strings.TrimSpace(reason) == "":
+		return errors.New("is blank; say why, for the audit")
+	case len(reason) > MaxReasonBytes:
+		return fmt.Errorf("has %d bytes; give at most %d", len(reason), MaxReasonBytes)
+	case !utf8.ValidString(reason):
+		return errors.New("is not valid UTF-8")
+	}
+	return nil
+}
+
+// why is what the audit shows of a change: the reason, on one line, and who
+// asked.
+func (c Commands) why(kind, id, reason string) (string, error) {
+	if err := checkID(kind, id); err != nil {
+		return "", err
+	}
+	if err := CheckReason(reason); err != nil {
+		return "", fmt.Errorf("--reason %w", err)
+	}
+	why := strings.Join(strings.Fields(reason), " ")
+	if c.By != "" {
+		why += " (by " + c.By + ")"
+	}
+	return why, nil
+}
