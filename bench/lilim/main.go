@@ -46,6 +46,7 @@ type row struct {
 	// FleetMs and TargetMs are when the best known number of vehicles was reached
 	// and when the distance came within the target; absent: never.
 	FleetMs  *int64  `json:"fleetMs,omitempty"`
+	Steps    int64   `json:"steps"`
 	TargetMs *int64  `json:"targetMs,omitempty"`
 	Routes   [][]int `json:"routes"`
 	Error    string  `json:"error,omitempty"`
@@ -180,13 +181,13 @@ func solve(path string, f flags, seed uint64) (row, error) {
 		}
 	}
 	start := o.Clock()
-	routes, err := lilim.Solve(context.Background(), in, o)
-	r.ElapsedMs = o.Clock().Sub(start).Milliseconds()
+	s, err := lilim.Solve(context.Background(), in, o)
+	r.ElapsedMs, r.Steps = o.Clock().Sub(start).Milliseconds(), s.Steps
 	if err != nil {
 		r.Error = err.Error()
 		return r, nil
 	}
-	r.Routes = routes
+	r.Routes = s.Routes
 	r.check(in)
 	return r, nil
 }
@@ -246,8 +247,8 @@ func (s *summary) add(r row, verbose bool) {
 		}
 	}
 	if verbose {
-		fmt.Printf("%-10s seed %-3d %3d/%-3d %11.2f %11.2f %8.3f %% %6d ms, fleet at %s, target at %s %s\n",
-			r.Instance, r.Seed, r.Vehicles, r.BestVehicles, r.Distance, r.BestDistance, gap, r.ElapsedMs, when(r.FleetMs), when(r.TargetMs), mark)
+		fmt.Printf("%-10s seed %-3d %3d/%-3d %11.2f %11.2f %8.3f %% %6d ms, fleet at %s, target at %s, %d steps %s\n",
+			r.Instance, r.Seed, r.Vehicles, r.BestVehicles, r.Distance, r.BestDistance, gap, r.ElapsedMs, when(r.FleetMs), when(r.TargetMs), r.Steps, mark)
 	}
 }
 

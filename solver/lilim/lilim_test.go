@@ -36,12 +36,12 @@ func TestSolve_ResultsPassTheChecker(t *testing.T) {
 			t.Fatal(err)
 		}
 		now := time.Unix(0, 0)
-		routes, err := lilim.Solve(context.Background(), in, lilim.Options{Seed: seed, Workers: 1, TimeLimit: 300 * time.Millisecond,
+		s, err := lilim.Solve(context.Background(), in, lilim.Options{Seed: seed, Workers: 1, TimeLimit: 300 * time.Millisecond,
 			Clock: func() time.Time { now = now.Add(time.Millisecond); return now }})
 		if err != nil {
 			t.Fatal(err)
 		}
-		vehicles, distance, err := lilim.Check(in, routes)
+		vehicles, distance, err := lilim.Check(in, s.Routes)
 		if err != nil || vehicles == 0 || distance == 0 {
 			t.Fatalf("seed %d: %d vehicles, %f, %v", seed, vehicles, distance, err)
 		}

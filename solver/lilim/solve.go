@@ -20,9 +20,15 @@ type Options struct {
 	Improved func(elapsed time.Duration, vehicles int, distance float64)
 }
 
-// Solve returns routes as task ids. The error tells that no complete solution
-// was found within the limit.
-func Solve(ctx context.Context, in *Instance, o Options) ([][]int, error) {
+// Solution is what Solve found.
+type Solution struct {
+	Routes [][]int // task ids
+	Steps  int64   // of ruin and recreate, by all workers
+}
+
+// Solve minimises vehicles, then distance. The error tells that no complete
+// solution was found within the limit.
+func Solve(ctx context.Context, in *Instance, o Options) (Solution, error) {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
@@ -41,9 +47,9 @@ func Solve(ctx context.Context, in *Instance, o Options) ([][]int, error) {
 	if o.Improved != nil {
 		fleet.OnBest = better(flat, func(s *search.Solution) { o.Improved(o.Clock().Sub(start), s.Used, s.Cost) })
 	}
-	best := search.MinimizeFleet(flat, fleet)
+	best, steps := search.MinimizeFleet(flat, fleet)
 	if best.BankValue > 0 {
-		return nil, fmt.Errorf("%s: %d requests without a route", in.Name, best.BankValue)
+		return Solution{Steps: steps}, fmt.Errorf("%s: %d requests without a route", in.Name, best.BankValue)
 	}
 	var routes [][]int
 	for _, visits := range best.Routes {
@@ -60,7 +66,7 @@ func Solve(ctx context.Context, in *Instance, o Options) ([][]int, error) {
 		}
 		routes = append(routes, route)
 	}
-	return routes, nil
+	return Solution{routes, steps}, nil
 }
 
 // better returns a function, safe for several goroutines, that passes on the

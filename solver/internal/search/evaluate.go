@@ -55,20 +55,23 @@ func (st *state) cheapestPair(nodes []node, veh *Vehicle, used float64, r int32,
 	// alone[j:]; both +Inf where it cannot be.
 	alone, bound := st.alone[:n], st.bound[:n]
 	last := -1
-	jd := rowD[nodes[0].loc]
+	readyD := earlyD + svcD
 	for j := 0; j < n-1; j++ {
 		a, b := &nodes[j], &nodes[j+1]
-		dn := rowD[b.loc]
 		alone[j] = inf
+		if b.latest < readyD { // before the window opens
+			continue
+		}
+		jd := rowD[a.loc]
 		td := a.depart + pace*jd
 		if td > lateD {
 			break
 		}
+		dn := rowD[b.loc]
 		if c := jd + dn - a.next; c < best && max(td, earlyD)+svcD+pace*dn <= b.latest {
 			alone[j] = c
 			last = j
 		}
-		jd = dn
 	}
 	if last < 0 {
 		return none, place
@@ -86,18 +89,19 @@ func (st *state) cheapestPair(nodes []node, veh *Vehicle, used float64, r int32,
 		rowP := in.Dist[locP*in.N : locP*in.N+in.N]
 		earlyP, lateP, svcP := in.Early[vp], in.Late[vp]+Slack, in.Service[vp]
 		direct := rowP[locD]
-		ap := rowP[nodes[0].loc]
-		for i := 0; i <= last; i++ {
+		readyP := earlyP + svcP
+		for i := 0; i <= last && bound[i] < best; i++ {
 			a, b := &nodes[i], &nodes[i+1]
-			bp := rowP[b.loc]
-			toP := ap
-			ap = bp
+			if b.latest < readyP || a.load > room {
+				continue
+			}
+			toP := rowP[a.loc]
 			tp := a.depart + pace*toP
 			if tp > lateP {
 				break
 			}
-			base := toP - a.next
-			if a.load > room || bound[i] >= best || base+bp >= best {
+			base, bp := toP-a.next, rowP[b.loc]
+			if base+bp >= best {
 				continue
 			}
 			tp = max(tp, earlyP) + svcP

@@ -25,8 +25,9 @@ func fleetShare(requests int) float64 {
 	return min(0.6, 0.2+0.0015*float64(requests))
 }
 
-// MinimizeFleet serves all requests with few vehicles, then little distance.
-func MinimizeFleet(in *Instance, o FleetOptions) *Solution {
+// MinimizeFleet serves all requests with few vehicles, then little distance, and
+// returns the best solution and the number of steps of all workers.
+func MinimizeFleet(in *Instance, o FleetOptions) (best *Solution, steps int64) {
 	chains := make([]*Chain, o.Workers)
 	order := make([]int32, in.Requests)
 	for i := range order {
@@ -50,7 +51,10 @@ func MinimizeFleet(in *Instance, o FleetOptions) *Solution {
 		share(chains)
 	}
 	Together(chains, forFleet, o.Fraction, nil)
-	return chains[0].Best
+	for _, c := range chains {
+		steps += c.Steps
+	}
+	return chains[0].Best, steps
 }
 
 // parallel runs f on every chain at once.

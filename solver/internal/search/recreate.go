@@ -22,73 +22,170 @@ type offer struct {
 	cost  float64
 	route int32 // -1: none
 	place uint32
-	empty bool // an empty route has been looked at, and all are alike
 }
 
-// cheapest returns the best route and place for request r over all routes, or
-// route -1. With noise each improving route is overlooked once in blinkOneIn.
-//
-// What the cache knows goes first, then the route that r was in last: what they
-// offer bounds how hard the other routes are searched.
+// Few routes are all looked at; of more, those that serve one of the nearest
+// anchors, and all only when none of these has room.
+const (
+	fewRoutes   = 12
+	nearAnchors = 32
+)
+
+// cheapest returns the best route and place for request r, or route -1. With
+// noise each improving route is overlooked once in blinkOneIn.
 func (c *Chain) cheapest(r int32, noisy bool) (route int32, place uint32) {
 	st := &c.state
-	routes := len(st.size)
-	row := st.cache[int(r)*routes : int(r)*routes+routes]
-	versions := st.version[:routes]
-	last := st.lastRoute[r]
 	o := offer{route: -1, cost: inf}
 	if st.in.SpanPrice != 0 {
 		o.cost = st.in.Price[r] // dearer than leaving it out is no place
 	}
-	open := c.open[:0]
-	for ro := range row {
-		e := &row[ro]
-		if e.version == versions[ro] {
-			if e.delta >= o.cost {
-				continue
-			}
-			if e.place != atLeast {
-				c.consider(&o, int32(ro), e, noisy)
-				continue
-			}
+	c.offerIdle(&o, r, noisy)
+	c.question++
+	c.open = c.open[:0]
+	near := st.used > fewRoutes && len(st.in.Anchors) > 0
+	if near {
+		c.openNear(r, DeliverySlot)
+		if st.in.Near[r*Slots] != nil {
+			c.openNear(r, 0)
 		}
-		open = append(open, int32(ro))
-		if int32(ro) == last {
-			open[0], open[len(open)-1] = last, open[0]
+	} else {
+		for _, ro := range st.fleet[:st.used] {
+			c.openRoute(r, ro)
 		}
 	}
-	for _, ro := range open {
-		e := &row[ro]
-		if e.version == versions[ro] && e.delta >= o.cost {
-			continue
+	c.offerOpen(&o, r, noisy)
+	if near && o.route < 0 {
+		c.open = c.open[:0]
+		for _, ro := range st.fleet[:st.used] {
+			c.openRoute(r, ro)
 		}
-		e.delta, e.place = st.evaluate(r, ro, o.cost)
-		e.version = versions[ro]
-		if e.delta < o.cost {
-			c.consider(&o, ro, e, noisy)
-		}
+		c.offerOpen(&o, r, noisy)
 	}
 	return o.route, o.place
 }
 
-// consider takes the place that e describes if it is better than the offer.
-func (c *Chain) consider(o *offer, ro int32, e *cached, noisy bool) {
+// openNear opens the routes that serve the anchors nearest to a visit of r.
+func (c *Chain) openNear(r, slot int32) {
+	st := &c.state
+	near := st.in.Near[r*Slots+slot]
+	for _, v := range near[1:min(len(near), nearAnchors)] {
+		if ro := st.routeOf[v/Slots]; ro >= 0 {
+			c.openRoute(r, ro)
+		}
+	}
+}
+
+// openRoute adds a route to those r may go into, the one it was in last before
+// all others: what that offers bounds how hard the others are searched.
+func (c *Chain) openRoute(r, ro int32) {
+	if c.stamp[ro] == c.question {
+		return
+	}
+	c.stamp[ro] = c.question
+	c.open = append(c.open, ro)
+	if ro == c.lastRoute[r] {
+		c.open[0], c.open[len(c.open)-1] = ro, c.open[0]
+	}
+}
+
+// offerOpen offers what the open routes have to offer.
+func (c *Chain) offerOpen(o *offer, r int32, noisy bool) {
+	st := &c.state
+	row := st.cache[int(r)*len(st.size):][:len(st.size)]
+	for _, ro := range c.open {
+		e := &row[ro]
+		if v := st.version[ro]; e.version != v || e.place == atLeast && e.delta < o.cost {
+			e.delta, e.place = st.evaluate(r, ro, o.cost)
+			e.version = v
+		}
+		if e.delta < o.cost {
+			c.consider(o, ro, e, noisy)
+		}
+	}
+}
+
+// offerIdle offers the cheapest idle vehicle.
+func (c *Chain) offerIdle(o *offer, r int32, noisy bool) {
+	st := &c.state
+	if st.used == len(st.fleet) || st.used >= c.limit {
+		return
+	}
+	if st.in.Uniform {
+		c.offerEmpty(o, r, st.fleet[st.used], noisy)
+		return
+	}
+	if !st.ranked[r] {
+		st.rankFavourites(r)
+	}
+	for _, v := range st.favourite[int(r)*st.favourites:][:st.favourites] {
+		if v < 0 {
+			return
+		}
+		if st.size[v] == 2 && c.offerEmpty(o, r, v, noisy) {
+			return
+		}
+	}
+	for _, v := range st.fleet[st.used:] {
+		c.offerEmpty(o, r, v, noisy)
+	}
+}
+
+// offerEmpty offers an idle vehicle and reports whether it was taken.
+func (c *Chain) offerEmpty(o *offer, r, v int32, noisy bool) bool {
+	st := &c.state
+	e := &st.cache[int(r)*len(st.size)+int(v)]
+	if e.version != st.version[v] {
+		e.delta, e.place = st.evaluate(r, v, inf)
+		e.version = st.version[v]
+	}
+	return e.delta < o.cost && c.consider(o, v, e, noisy)
+}
+
+// mostFavourites bounds how many vehicles a request keeps ranked.
+const mostFavourites = 128
+
+// rankFavourites lists the vehicles that could serve r alone, cheapest first, -1
+// after the last.
+func (st *state) rankFavourites(r int32) {
+	st.ranked[r] = true
+	list := st.favourite[int(r)*st.favourites:][:st.favourites]
+	cost := st.favouriteCost[:0]
+	for v := range st.in.Vehicles {
+		blank := st.blank[2*v : 2*v+2]
+		d, _ := st.cheapestPair(blank, &st.in.Vehicles[v], blank[0].next, r, inf)
+		if d == inf {
+			continue
+		}
+		k := len(cost)
+		if k < len(list) {
+			cost = cost[:k+1]
+		} else if k--; cost[k] <= d {
+			continue
+		}
+		for ; k > 0 && cost[k-1] > d; k-- {
+			cost[k], list[k] = cost[k-1], list[k-1]
+		}
+		cost[k], list[k] = d, int32(v)
+	}
+	if len(cost) < len(list) {
+		list[len(cost)] = -1
+	}
+}
+
+// consider takes the place that e describes if it is better than the offer, and
+// reports that.
+func (c *Chain) consider(o *offer, ro int32, e *cached, noisy bool) bool {
 	st := &c.state
 	cost := e.delta
 	if st.in.SpanPrice != 0 {
 		d := st.dist[ro]
 		cost += st.in.SpanPrice * (max(0, d+cost-st.spanFree) - max(0, d-st.spanFree))
 	}
-	if st.size[ro] == 2 {
-		if o.empty || st.used >= c.limit {
-			return
-		}
-		o.empty = st.in.Uniform
-	}
 	if cost >= o.cost || noisy && c.rng.next()>>32 < (1<<32)/blinkOneIn {
-		return
+		return false
 	}
 	o.cost, o.route, o.place = cost, ro, e.place
+	return true
 }
 
 // settle puts bank request r into the cheapest route and reports success.

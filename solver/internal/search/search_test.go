@@ -224,7 +224,7 @@ func TestSaveVehicles_KeepsEveryRequest(t *testing.T) {
 			in.Late[v] = 1500
 		}
 		budget := func(steps int64) float64 { return float64(steps) / 3000 }
-		s := MinimizeFleet(in, FleetOptions{Tuning: testTuning, Seed: seed, Workers: 2, Fraction: budget})
+		s, _ := MinimizeFleet(in, FleetOptions{Tuning: testTuning, Seed: seed, Workers: 2, Fraction: budget})
 		if s.BankValue != 0 {
 			t.Fatalf("seed %d: bank value %d", seed, s.BankValue)
 		}

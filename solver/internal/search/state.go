@@ -74,7 +74,15 @@ type state struct {
 	stale   []int32
 	isStale []bool
 
-	used int // routes that serve something
+	fleet   []int32 // all vehicles, those in use first
+	fleetAt []int32 // a vehicle's place in fleet
+	used    int     // routes that serve something
+
+	blank         []node  // the two positions of every vehicle's empty route
+	favourite     []int32 // requests x favourites: vehicles by what they alone cost
+	ranked        []bool  // requests whose favourites are known
+	favourites    int
+	favouriteCost []float64 // scratch of rankFavourites
 }
 
 func newState(in *Instance) *state {
@@ -90,14 +98,23 @@ func newState(in *Instance) *state {
 		saved: make([]node, v*s), savedLen: make([]int32, v), savedVer: make([]uint32, v), savedDst: make([]float64, v),
 		moved: make([]int32, 0, r), wasBank: make([]bool, r), isMoved: make([]bool, r),
 		stale: make([]int32, 0, v), isStale: make([]bool, v),
+		fleet: make([]int32, v), fleetAt: make([]int32, v), blank: make([]node, 2*v),
+		favourites: min(v, mostFavourites), ranked: make([]bool, r),
 	}
+	if in.Uniform {
+		st.favourites = 0
+	}
+	st.favouriteCost = make([]float64, 0, st.favourites)
+	st.favourite = make([]int32, r*st.favourites)
 	for i := range st.routeOf {
 		st.routeOf[i], st.bankIndex[i] = -1, -1
 		st.deposit(int32(i))
 	}
 	for i := range in.Vehicles {
 		st.emptyVersion[i] = uint32(i + 1)
+		st.fleet[i], st.fleetAt[i] = int32(i), int32(i)
 		st.clearRoute(i)
+		copy(st.blank[2*i:], st.nodes[i*s:i*s+2])
 	}
 	st.lastVersion = uint32(v + 1)
 	return st
@@ -180,13 +197,21 @@ func (st *state) routeCost(ro int32) float64 {
 
 // resize sets a route's number of positions and keeps count of routes in use.
 func (st *state) resize(ro int32, size int) {
-	if st.size[ro] > 2 {
-		st.used--
-	}
-	if size > 2 {
-		st.used++
-	}
+	was, is := st.size[ro] > 2, size > 2
 	st.size[ro] = int32(size)
+	if was == is {
+		return
+	}
+	border := st.used // the first idle place
+	if is {
+		st.used++
+	} else {
+		st.used--
+		border = st.used
+	}
+	at, other := st.fleetAt[ro], st.fleet[border]
+	st.fleet[at], st.fleet[border] = other, ro
+	st.fleetAt[other], st.fleetAt[ro] = at, int32(border)
 }
 
 // touch saves a route the first time a step changes it.
