@@ -89,6 +89,10 @@ func row(name string, seed uint64, r devrun.Report) {
 	for _, p := range r.Priorities {
 		oldest = max(oldest, p.OldestSeconds/60)
 	}
+	failed := 0
+	for _, n := range r.MissionsFailed {
+		failed += n
+	}
 	fmt.Printf("%-5d %-8s %22s %22s %22s %8.1f %7d %10.0f %10d\n", seed, name, class("CRITICAL"), class("HIGH"), class("STANDARD"),
-		r.FlownKm/float64(max(r.Orders.Delivered, 1)), r.MissionsFailed, oldest, len(r.Invariants.Violations))
+		r.FlownKm/float64(max(r.Orders.Delivered, 1)), failed, oldest, len(r.Invariants.Violations))
 }

@@ -28,8 +28,8 @@ type Report struct {
 	Priorities map[string]PriorityReport `json:"priorities"`
 	// FlownKm is what all missions were planned to fly.
 	FlownKm float64 `json:"flownKm"`
-	// Missions that failed and the orders that went back with them.
-	MissionsFailed int `json:"missionsFailed"`
+	// MissionsFailed counts the missions that failed, by reason.
+	MissionsFailed map[domain.FailureReason]int `json:"missionsFailed"`
 
 	// FirestorePerThousand is what a thousand messages of each kind cost.
 	FirestorePerThousand map[string]meter.Cost `json:"firestorePerThousandMessages"`

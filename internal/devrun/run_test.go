@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/devrun"
 	"github.com/dronefleet/dronefleet/internal/emutest"
@@ -98,8 +99,10 @@ func TestRun_ResumesFromItsDataDirectory(t *testing.T) {
 	if second.Telemetry.Applied == 0 {
 		t.Errorf("after the restart no report was newer than those before: %+v", second.Telemetry)
 	}
-	if second.MissionsFailed > first.MissionsFailed {
-		t.Errorf("%d missions failed over the restart: drones forgot them", second.MissionsFailed-first.MissionsFailed)
+	// A drone that forgets its mission says that it is idle. (On a machine that is
+	// too busy for the speed a mission can fail for other reasons.)
+	if second.MissionsFailed[domain.FailureAbortedByDrone] > 0 {
+		t.Errorf("missions failed over the restart: %v; drones forgot them", second.MissionsFailed)
 	}
 	for _, r := range []devrun.Report{first, second} {
 		if len(r.Invariants.Violations) > 0 {

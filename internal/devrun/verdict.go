@@ -29,10 +29,11 @@ func (f *fleet) report(ctx context.Context) (Report, error) {
 	r.Orders = reportOrders(h.Orders, h.Events)
 	r.Priorities = reportPriorities(h.Orders, f.clock.Now())
 	r.Decisions = reportDecisions(h.Ledger)
+	r.MissionsFailed = map[domain.FailureReason]int{}
 	for _, m := range h.Missions {
 		r.FlownKm += m.PlannedKm()
 		if m.Status == domain.MissionFailed {
-			r.MissionsFailed++
+			r.MissionsFailed[m.FailureReason]++
 		}
 	}
 	verdict := invariant.Check(h)
