@@ -1,0 +1,109 @@
+# The single source of truth. Point-in-time recovery keeps every version for
+# seven days, which "optimizer solve --at" reads and a disaster needs.
+resource "google_firestore_database" "fleet" {
+  name                              = var.firestore_database
+  location_id                       = var.firestore_location
+  type                              = "FIRESTORE_NATIVE"
+  concurrency_mode                  = "PESSIMISTIC"
+  app_engine_integration_mode       = "DISABLED"
+  point_in_time_recovery_enablement = "POINT_IN_TIME_RECOVERY_ENABLED"
+  delete_protection_state           = var.protect ? "DELETE_PROTECTION_ENABLED" : "DELETE_PROTECTION_DISABLED"
+  deletion_policy                   = var.protect ? "ABANDON" : "DELETE"
+
+  depends_on = [google_project_service.api]
+}
+
+# Backups outlive the database; point-in-time recovery does not.
+resource "google_firestore_backup_schedule" "daily" {
+  database  = google_firestore_database.fleet.name
+  retention = "604800s" # 7 days
+
+  daily_recurrence {}
+}
+
+resource "google_firestore_backup_schedule" "weekly" {
+  database  = google_firestore_database.fleet.name
+  retention = "8467200s" # 14 weeks, the longest there is
+
+  weekly_recurrence {
+    day = "SUNDAY"
+  }
+}
+
+# One source of indexes for this database and for the embedded server that every
+# test runs on: a query without its index fails there first.
+locals {
+  index_file = jsondecode(file("${path.module}/../firestore.indexes.json"))
+
+  # Keyed by content, so that a new index in the file makes no other one anew.
+  indexes = {
+    for index in local.index_file.indexes :
+    join("/", concat(
+      [index.collectionGroup, index.queryScope],
+      [for f in index.fields : join(":", [f.fieldPath, try(f.order, f.arrayConfig)])],
+    )) => index
+  }
+
+  fields = { for field in local.index_file.fieldOverrides : "${field.collectionGroup}/${field.fieldPath}" => field }
+}
+
+resource "google_firestore_index" "composite" {
+  for_each = local.indexes
+
+  database    = google_firestore_database.fleet.name
+  collection  = each.value.collectionGroup
+  query_scope = each.value.queryScope
+
+  dynamic "fields" {
+    for_each = each.value.fields
+    content {
+      field_path   = fields.value.fieldPath
+      order        = try(fields.value.order, null)
+      array_config = try(fields.value.arrayConfig, null)
+    }
+  }
+}
+
+# Exemptions: an index on sequential values would cap its collection at 500
+# writes a second. A field with "ttl" is the one its documents expire by.
+resource "google_firestore_field" "override" {
+  for_each = local.fields
+
+  database   = google_firestore_database.fleet.name
+  collection = each.value.collectionGroup
+  field      = each.value.fieldPath
+
+  index_config {
+    dynamic "indexes" {
+      for_each = each.value.indexes
+      content {
+        query_scope  = try(indexes.value.queryScope, "COLLECTION")
+        order        = try(indexes.value.order, null)
+        array_config = try(indexes.value.arrayConfig, null)
+      }
+    }
+  }
+
+  dynamic "ttl_config" {
+    for_each = try(each.value.ttl, false) ? [true] : []
+    content {}
+  }
+}
+
+# Client libraries for browsers and phones are bound by these rules, which let
+# nothing pass. The binaries are bound by IAM instead.
+resource "google_firebaserules_ruleset" "closed" {
+  source {
+    files {
+      name    = "firestore.rules"
+      content = file("${path.module}/../firestore.rules")
+    }
+  }
+
+  depends_on = [google_firestore_database.fleet]
+}
+
+resource "google_firebaserules_release" "closed" {
+  name         = var.firestore_database == "(default)" ? "cloud.firestore" : "cloud.firestore/${var.firestore_database}"
+  ruleset_name = google_firebaserules_ruleset.closed.name
+}

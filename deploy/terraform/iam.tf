@@ -1,0 +1,116 @@
+# One account per kind of program, each with what it does and no more. Topics
+# and subscriptions are granted one by one; documents are granted for this
+# database alone.
+locals {
+  service_accounts = {
+    statemanager = "State Manager: applies telemetry, orders and decisions"
+    optimizer    = "Optimizer: reads snapshots, publishes decisions"
+    drones       = "Drones or their gateway: publish telemetry, receive missions"
+    hospitals    = "Hospitals: publish orders"
+  }
+
+  members = { for name, account in google_service_account.fleet : name => account.member }
+
+  database_condition = {
+    title      = "only the fleet's database"
+    expression = "resource.type == \"firestore.googleapis.com/Database\" && resource.name == \"projects/${var.project}/databases/${var.firestore_database}\""
+  }
+
+  # Who publishes to which topic.
+  publishers = merge(
+    # Commands to drones, and what was refused for good. The State Manager
+    # never publishes what it consumes: replaying is for operators.
+    { for t in setunion(["missions"], [for t in local.inbound : "${t}-dead-letter"]) : "statemanager/${t}" => { topic = t, member = local.members.statemanager } },
+    {
+      "optimizer/decisions" = { topic = "decisions", member = local.members.optimizer }
+      "drones/telemetry"    = { topic = "telemetry", member = local.members.drones }
+      "hospitals/orders"    = { topic = "orders", member = local.members.hospitals }
+    },
+    { for m in var.drone_publishers : "${m}/telemetry" => { topic = "telemetry", member = m } },
+    { for m in var.hospital_publishers : "${m}/orders" => { topic = "orders", member = m } },
+    # Replay of dead letters.
+    { for pair in setproduct(var.operators, local.inbound) : "operator ${pair[0]}/${pair[1]}" => { topic = pair[1], member = pair[0] } },
+  )
+
+  # Who consumes which subscription.
+  subscribers = merge(
+    { for t in local.inbound : "statemanager/${t}-statemanager" => { subscription = "${t}-statemanager", member = local.members.statemanager } },
+    { for s in var.mission_subscriptions : "drones/${s}" => { subscription = s, member = local.members.drones } },
+    { for pair in setproduct(var.drone_publishers, var.mission_subscriptions) : join("/", pair) => { subscription = pair[1], member = pair[0] } },
+    { for pair in setproduct(var.operators, local.inbound) : "operator ${pair[0]}/${pair[1]}" => { subscription = "${pair[1]}-dead-letter-review", member = pair[0] } },
+  )
+
+  # Who reads and writes documents.
+  writers = merge(
+    { for name in ["statemanager", "optimizer"] : name => local.members[name] },
+    { for m in var.operators : "operator ${m}" => m },
+  )
+
+  # What else: the collector beside a Cloud Run instance acts as the instance's
+  # account, and operators look at metrics and logs.
+  project_roles = merge(
+    {
+      for pair in setproduct(local.scraped, ["roles/monitoring.metricWriter", "roles/logging.logWriter"]) :
+      join("/", pair) => { member = local.members[pair[0]], role = pair[1] }
+    },
+    {
+      for pair in setproduct(var.operators, ["roles/monitoring.viewer", "roles/logging.viewer"]) :
+      "operator ${join("/", pair)}" => { member = pair[0], role = pair[1] }
+    },
+  )
+}
+
+resource "google_service_account" "fleet" {
+  for_each = local.service_accounts
+
+  account_id   = each.key
+  display_name = each.value
+
+  depends_on = [google_project_service.api]
+}
+
+resource "google_pubsub_topic_iam_member" "publisher" {
+  for_each = local.publishers
+
+  topic  = google_pubsub_topic.fleet[each.value.topic].name
+  role   = "roles/pubsub.publisher"
+  member = each.value.member
+}
+
+resource "google_pubsub_subscription_iam_member" "subscriber" {
+  for_each = local.subscribers
+
+  subscription = google_pubsub_subscription.fleet[each.value.subscription].name
+  role         = "roles/pubsub.subscriber"
+  member       = each.value.member
+}
+
+resource "google_project_iam_member" "documents" {
+  for_each = local.writers
+
+  project = var.project
+  role    = "roles/datastore.user"
+  member  = each.value
+
+  condition {
+    title      = local.database_condition.title
+    expression = local.database_condition.expression
+  }
+}
+
+resource "google_project_iam_member" "other" {
+  for_each = local.project_roles
+
+  project = var.project
+  role    = each.value.role
+  member  = each.value.member
+}
+
+# On GKE the pods' service accounts of deploy/k8s act as ours.
+resource "google_service_account_iam_member" "gke" {
+  for_each = var.runtime == "gke" ? toset(["statemanager", "optimizer"]) : toset([])
+
+  service_account_id = google_service_account.fleet[each.key].name
+  role               = "roles/iam.workloadIdentityUser"
+  member             = "serviceAccount:${var.project}.svc.id.goog[${var.gke_namespace}/${each.key}]"
+}

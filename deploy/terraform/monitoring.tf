@@ -1,0 +1,145 @@
+# Alerts. Those on the fleet's own metrics are the Prometheus rules of
+# deploy/observability, one source for every kind of deployment; Managed Service
+# for Prometheus keeps their names (prometheus.googleapis.com/NAME/counter,
+# /gauge, /histogram in the Metrics Explorer). They are PromQL and not threshold
+# conditions because Cloud Monitoring refuses a threshold on a metric that has
+# never been written, as at the first apply. Those on Pub/Sub need no process of
+# ours to be alive.
+locals {
+  rule_groups = yamldecode(file("${path.module}/../observability/alerts.yaml")).groups
+  rules       = { for rule in flatten([for g in local.rule_groups : [for r in g.rules : merge(r, { group = g.name })]]) : rule.alert => rule }
+
+  # Cloud Monitoring has labels in its own notation, and no values.
+  summaries = {
+    for name, rule in local.rules : name => replace(
+      replace(rule.annotations.summary, "/{{ \\$labels\\.(\\w+) }}/", "$${metric.label.$1}"),
+      "/{{ \\$value[^}]*}}/", "…",
+    )
+  }
+
+  severities = { critical = "CRITICAL", error = "ERROR", warning = "WARNING", info = "WARNING" }
+  unit       = { s = 1, m = 60, h = 3600 }
+
+  channels = setunion(var.alert_channels, toset([for c in google_monitoring_notification_channel.email : c.id]))
+
+  # Pub/Sub measures a message's age from its publication on, whoever is down.
+  backlogs = merge(
+    { for t in local.inbound : "${t}-statemanager" => { seconds = t == "telemetry" ? 60 : 120, severity = "CRITICAL" } },
+    # A command's life is 20 s.
+    { for s in var.mission_subscriptions : s => { seconds = 60, severity = "CRITICAL" } },
+  )
+}
+
+resource "google_monitoring_notification_channel" "email" {
+  for_each = var.alert_emails
+
+  display_name = each.value
+  type         = "email"
+  labels       = { email_address = each.value }
+
+  depends_on = [google_project_service.api]
+}
+
+resource "google_monitoring_alert_policy" "rule" {
+  for_each = local.rules
+
+  display_name          = "DroneFleet ${each.key}"
+  combiner              = "OR"
+  severity              = local.severities[each.value.labels.severity]
+  notification_channels = local.channels
+
+  documentation {
+    content   = "${local.summaries[each.key]}\n\n${each.value.annotations.runbook_url}"
+    mime_type = "text/markdown"
+  }
+
+  conditions {
+    display_name = each.key
+
+    condition_prometheus_query_language {
+      query                     = each.value.expr
+      duration                  = "${tonumber(regex("^[0-9]+", try(each.value.for, "0s"))) * local.unit[regex("[smh]$", try(each.value.for, "0s"))]}s"
+      evaluation_interval       = "30s"
+      rule_group                = each.value.group
+      alert_rule                = each.key
+      labels                    = { severity = each.value.labels.severity }
+      disable_metric_validation = true
+    }
+  }
+
+  alert_strategy {
+    auto_close = "1800s"
+  }
+
+  depends_on = [google_project_service.api]
+}
+
+resource "google_monitoring_alert_policy" "backlog" {
+  for_each = local.backlogs
+
+  display_name          = "DroneFleet backlog of ${each.key}"
+  combiner              = "OR"
+  severity              = each.value.severity
+  notification_channels = local.channels
+
+  documentation {
+    subject   = "The oldest message of ${each.key} waits for more than ${each.value.seconds} s"
+    content   = "The oldest message that nobody has acked is older than ${each.value.seconds} s: its consumers are down, too few, or Firestore does not take their commits. Nothing is lost for seven days. See docs/runbook.md."
+    mime_type = "text/markdown"
+  }
+
+  conditions {
+    display_name = "oldest unacked message"
+
+    condition_threshold {
+      filter          = "metric.type = \"pubsub.googleapis.com/subscription/oldest_unacked_message_age\" AND resource.type = \"pubsub_subscription\" AND resource.label.subscription_id = \"${google_pubsub_subscription.fleet[each.key].name}\""
+      comparison      = "COMPARISON_GT"
+      threshold_value = each.value.seconds
+      duration        = "120s"
+
+      aggregations {
+        alignment_period   = "60s"
+        per_series_aligner = "ALIGN_MAX"
+      }
+    }
+  }
+
+  alert_strategy {
+    auto_close = "1800s"
+  }
+}
+
+resource "google_monitoring_alert_policy" "dead_letters" {
+  for_each = local.inbound
+
+  display_name          = "DroneFleet dead letters of ${each.key}"
+  combiner              = "OR"
+  severity              = "WARNING"
+  notification_channels = local.channels
+
+  documentation {
+    subject   = "Messages of ${each.key} were refused for good"
+    content   = "See them with: statemanager deadletters list ${each.key}. Mend what was wrong, then replay them. They are kept for seven days. See docs/runbook.md."
+    mime_type = "text/markdown"
+  }
+
+  conditions {
+    display_name = "dead letters wait for an operator"
+
+    condition_threshold {
+      filter          = "metric.type = \"pubsub.googleapis.com/subscription/num_undelivered_messages\" AND resource.type = \"pubsub_subscription\" AND resource.label.subscription_id = \"${google_pubsub_subscription.fleet["${each.key}-dead-letter-review"].name}\""
+      comparison      = "COMPARISON_GT"
+      threshold_value = 0
+      duration        = "300s"
+
+      aggregations {
+        alignment_period   = "60s"
+        per_series_aligner = "ALIGN_MAX"
+      }
+    }
+  }
+
+  alert_strategy {
+    auto_close = "1800s"
+  }
+}

@@ -1,0 +1,278 @@
+# Cloud Run, when runtime is cloud_run.
+#
+# Both binaries pull: nobody has to call them for work to be done, so their CPU
+# is always allocated and the smallest number of instances is what counts.
+# Cloud Run ends an instance 10 s after SIGTERM, before a State Manager under
+# load has settled all it holds; what it had not acked, Pub/Sub delivers to
+# another one. On GKE it gets the 25 s it may take.
+locals {
+  cloud_run     = var.runtime == "cloud_run"
+  optimizer_run = local.cloud_run && var.optimizer_mode == "service"
+  optimizer_job = local.cloud_run && var.optimizer_mode == "job"
+
+  # Services whose /metrics a collector scrapes; a job ends before it could be.
+  scraped = toset(local.cloud_run && var.metrics_sidecar_image != "" ? keys(local.services) : [])
+
+  environment = merge(
+    {
+      GOOGLE_CLOUD_PROJECT = var.project
+      FIRESTORE_DATABASE   = var.firestore_database
+      LOG_LEVEL            = var.log_level
+    },
+    var.otlp_endpoint != "" ? { OTEL_EXPORTER_OTLP_ENDPOINT = var.otlp_endpoint } : {},
+  )
+  service_environment = merge(local.environment, { HTTP_ADDR = ":8080" })
+  secret_environment  = var.otlp_headers_secret != "" ? { OTEL_EXPORTER_OTLP_HEADERS = var.otlp_headers_secret } : {}
+
+  services = merge(
+    local.cloud_run ? {
+      statemanager = {
+        image  = var.statemanager_image
+        args   = ["serve"]
+        min    = var.statemanager_instances.min
+        max    = var.statemanager_instances.max
+        cpu    = "2"
+        memory = "1Gi"
+      }
+    } : {},
+    local.optimizer_run ? {
+      optimizer = {
+        image  = var.optimizer_image
+        args   = ["run"]
+        min    = var.optimizer_instances
+        max    = var.optimizer_instances
+        cpu    = "2"
+        memory = "1Gi"
+      }
+    } : {},
+  )
+}
+
+resource "google_cloud_run_v2_service" "fleet" {
+  for_each = local.services
+
+  name                = each.key
+  location            = var.region
+  ingress             = var.ingress == "all" ? "INGRESS_TRAFFIC_ALL" : "INGRESS_TRAFFIC_INTERNAL_ONLY"
+  deletion_protection = var.protect
+
+  template {
+    service_account       = google_service_account.fleet[each.key].email
+    execution_environment = "EXECUTION_ENVIRONMENT_GEN2"
+
+    scaling {
+      min_instance_count = each.value.min
+      max_instance_count = each.value.max
+    }
+
+    containers {
+      name  = each.key
+      image = each.value.image
+      args  = each.value.args
+
+      ports {
+        container_port = 8080
+      }
+
+      resources {
+        limits            = { cpu = each.value.cpu, memory = each.value.memory }
+        cpu_idle          = false # always allocated
+        startup_cpu_boost = true
+      }
+
+      dynamic "env" {
+        for_each = local.service_environment
+        content {
+          name  = env.key
+          value = env.value
+        }
+      }
+
+      dynamic "env" {
+        for_each = local.secret_environment
+        content {
+          name = env.key
+          value_source {
+            secret_key_ref {
+              secret  = env.value
+              version = "latest"
+            }
+          }
+        }
+      }
+
+      # A revision that cannot reach Firestore and Pub/Sub never takes over.
+      startup_probe {
+        period_seconds    = 5
+        timeout_seconds   = 5
+        failure_threshold = 24
+        http_get {
+          path = "/readyz"
+          port = 8080
+        }
+      }
+
+      # An outage of Firestore is no reason to restart, so not /readyz.
+      liveness_probe {
+        period_seconds    = 10
+        timeout_seconds   = 5
+        failure_threshold = 6
+        http_get {
+          path = "/healthz"
+          port = 8080
+        }
+      }
+    }
+
+    dynamic "containers" {
+      for_each = contains(local.scraped, each.key) ? [var.metrics_sidecar_image] : []
+      content {
+        name       = "collector"
+        image      = containers.value
+        depends_on = [each.key]
+
+        volume_mounts {
+          name       = "collector"
+          mount_path = "/etc/rungmp/"
+        }
+      }
+    }
+
+    dynamic "volumes" {
+      for_each = contains(local.scraped, each.key) ? [google_secret_manager_secret_version.collector[each.key]] : []
+      content {
+        name = "collector"
+        secret {
+          secret = google_secret_manager_secret.collector[each.key].secret_id
+          items {
+            path    = "config.yaml"
+            version = volumes.value.version
+          }
+        }
+      }
+    }
+  }
+
+  traffic {
+    type    = "TRAFFIC_TARGET_ALLOCATION_TYPE_LATEST"
+    percent = 100
+  }
+
+  depends_on = [
+    google_firestore_field.override,
+    google_firestore_index.composite,
+    google_project_iam_member.documents,
+    google_project_iam_member.other,
+    google_pubsub_subscription_iam_member.subscriber,
+    google_pubsub_topic_iam_member.publisher,
+    google_secret_manager_secret_iam_member.collector,
+    google_secret_manager_secret_iam_member.reader,
+  ]
+}
+
+resource "google_cloud_run_v2_service_iam_member" "invoker" {
+  for_each = local.cloud_run ? var.api_invokers : toset([])
+
+  name     = google_cloud_run_v2_service.fleet["statemanager"].name
+  location = var.region
+  role     = "roles/run.invoker"
+  member   = each.value
+}
+
+# The other way to plan: one cycle per call. Cloud Scheduler calls at best once
+# a minute, where "optimizer run" plans every ten seconds.
+resource "google_cloud_run_v2_job" "optimizer" {
+  count = local.optimizer_job ? 1 : 0
+
+  name                = "optimizer"
+  location            = var.region
+  deletion_protection = var.protect
+
+  template {
+    template {
+      service_account = google_service_account.fleet["optimizer"].email
+      timeout         = "120s"
+      max_retries     = 0 # the next minute tries again, with a newer snapshot
+
+      containers {
+        name  = "optimizer"
+        image = var.optimizer_image
+        args  = ["once"]
+
+        resources {
+          limits = { cpu = "2", memory = "1Gi" }
+        }
+
+        dynamic "env" {
+          for_each = local.environment
+          content {
+            name  = env.key
+            value = env.value
+          }
+        }
+
+        dynamic "env" {
+          for_each = local.secret_environment
+          content {
+            name = env.key
+            value_source {
+              secret_key_ref {
+                secret  = env.value
+                version = "latest"
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+
+  depends_on = [
+    google_project_iam_member.documents,
+    google_pubsub_topic_iam_member.publisher,
+    google_secret_manager_secret_iam_member.reader,
+  ]
+}
+
+# Cloud Scheduler's own account: it may start this job, and nothing else.
+resource "google_service_account" "scheduler" {
+  count = local.optimizer_job ? 1 : 0
+
+  account_id   = "optimizer-scheduler"
+  display_name = "Cloud Scheduler: starts the optimizer's job"
+
+  depends_on = [google_project_service.api]
+}
+
+resource "google_cloud_run_v2_job_iam_member" "scheduler" {
+  count = local.optimizer_job ? 1 : 0
+
+  name     = google_cloud_run_v2_job.optimizer[0].name
+  location = var.region
+  role     = "roles/run.invoker"
+  member   = google_service_account.scheduler[0].member
+}
+
+resource "google_cloud_scheduler_job" "optimizer" {
+  count = local.optimizer_job ? 1 : 0
+
+  name             = "optimizer"
+  description      = "Starts one solve cycle of every depot."
+  region           = var.region
+  schedule         = var.optimizer_schedule
+  time_zone        = "Etc/UTC"
+  attempt_deadline = "60s"
+
+  retry_config {
+    retry_count = 0
+  }
+
+  http_target {
+    http_method = "POST"
+    uri         = "https://run.googleapis.com/v2/${google_cloud_run_v2_job.optimizer[0].id}:run"
+
+    oauth_token {
+      service_account_email = google_service_account.scheduler[0].email
+    }
+  }
+}

@@ -1,0 +1,49 @@
+# The fleet holds no password and no key: its binaries prove who they are by the
+# accounts they run as. A collector of traces outside Google Cloud may want a
+# token; its secret is made beforehand, so that its value is in no state file.
+resource "google_secret_manager_secret_iam_member" "reader" {
+  for_each = var.otlp_headers_secret != "" && local.cloud_run ? toset(["statemanager", "optimizer"]) : toset([])
+
+  project   = var.project
+  secret_id = var.otlp_headers_secret
+  role      = "roles/secretmanager.secretAccessor"
+  member    = google_service_account.fleet[each.key].member
+
+  depends_on = [google_project_service.api]
+}
+
+# What the collector beside a Cloud Run instance scrapes. It holds nothing
+# secret: a mounted secret is how Cloud Run hands a container a file. Its name
+# becomes the label "job", which the alerts go by.
+resource "google_secret_manager_secret" "collector" {
+  for_each = local.scraped
+
+  secret_id = "dronefleet-${each.key}-collector"
+
+  replication {
+    auto {}
+  }
+
+  depends_on = [google_project_service.api]
+}
+
+resource "google_secret_manager_secret_version" "collector" {
+  for_each = local.scraped
+
+  secret = google_secret_manager_secret.collector[each.key].id
+  secret_data = jsonencode({ # which is YAML, too
+    apiVersion = "monitoring.googleapis.com/v1beta"
+    kind       = "RunMonitoring"
+    metadata   = { name = "dronefleet-${each.key}" }
+    spec       = { endpoints = [{ port = 8080, path = "/metrics", interval = "30s", timeout = "10s" }] }
+  })
+}
+
+resource "google_secret_manager_secret_iam_member" "collector" {
+  for_each = local.scraped
+
+  project   = var.project
+  secret_id = google_secret_manager_secret.collector[each.key].secret_id
+  role      = "roles/secretmanager.secretAccessor"
+  member    = google_service_account.fleet[each.key].member
+}

@@ -1,0 +1,281 @@
+variable "project" {
+  description = "Google Cloud project that holds the fleet."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{4,28}[a-z0-9]$", var.project))
+    error_message = "project is not a project id: 6 to 30 lower-case letters, digits and hyphens, beginning with a letter."
+  }
+}
+
+variable "region" {
+  description = "Region of Cloud Run and of the image repository; choose one near the Firestore location."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[a-z]+-[a-z]+[0-9]+$", var.region))
+    error_message = "region is not a region, such as europe-west9."
+  }
+}
+
+variable "firestore_location" {
+  description = "Where documents live, for good: a region (europe-west9) or a multi-region (eur3, nam5)."
+  type        = string
+
+  validation {
+    condition     = can(regex("^([a-z]+-[a-z]+[0-9]+|eur3|nam5|nam7)$", var.firestore_location))
+    error_message = "firestore_location is neither a region, such as europe-west9, nor one of eur3, nam5, nam7."
+  }
+}
+
+variable "firestore_database" {
+  description = "Firestore database id; the binaries' --database."
+  type        = string
+  default     = "(default)"
+
+  validation {
+    condition     = var.firestore_database == "(default)" || can(regex("^[a-z][a-z0-9-]{2,61}[a-z0-9]$", var.firestore_database))
+    error_message = "firestore_database is neither \"(default)\" nor 4 to 63 lower-case letters, digits and hyphens, beginning with a letter."
+  }
+}
+
+variable "protect" {
+  description = "Refuse to delete the database and the services. Turn it off, apply, and only then destroy."
+  type        = bool
+  default     = true
+}
+
+variable "runtime" {
+  description = "Where the binaries run: cloud_run makes services here; gke leaves them to deploy/k8s and lets its service accounts act as ours."
+  type        = string
+  default     = "cloud_run"
+
+  validation {
+    condition     = contains(["cloud_run", "gke"], var.runtime)
+    error_message = "runtime is neither cloud_run nor gke."
+  }
+}
+
+variable "statemanager_image" {
+  description = "Image of the State Manager, with a tag that never moves or a digest. Required on cloud_run."
+  type        = string
+  default     = ""
+
+  validation {
+    condition     = var.runtime != "cloud_run" || can(regex("(:[^:/]+|@sha256:[0-9a-f]{64})$", var.statemanager_image))
+    error_message = "statemanager_image needs a tag or a digest when runtime is cloud_run."
+  }
+
+  validation {
+    condition     = !endswith(var.statemanager_image, ":latest")
+    error_message = "statemanager_image ends with :latest, which nobody can roll back to; name a version."
+  }
+}
+
+variable "optimizer_image" {
+  description = "Image of the optimizer, with a tag that never moves or a digest. Required on cloud_run."
+  type        = string
+  default     = ""
+
+  validation {
+    condition     = var.runtime != "cloud_run" || can(regex("(:[^:/]+|@sha256:[0-9a-f]{64})$", var.optimizer_image))
+    error_message = "optimizer_image needs a tag or a digest when runtime is cloud_run."
+  }
+
+  validation {
+    condition     = !endswith(var.optimizer_image, ":latest")
+    error_message = "optimizer_image ends with :latest, which nobody can roll back to; name a version."
+  }
+}
+
+variable "statemanager_instances" {
+  description = "Instances of the State Manager. They pull: no request makes Cloud Run start more, so min is what does the work."
+  type        = object({ min = number, max = number })
+  default     = { min = 2, max = 4 }
+
+  validation {
+    condition     = var.statemanager_instances.min >= 1 && var.statemanager_instances.min <= var.statemanager_instances.max
+    error_message = "statemanager_instances.min is below 1 or above max: with none, nothing consumes telemetry."
+  }
+}
+
+variable "optimizer_mode" {
+  description = "service keeps \"optimizer run\" up, a cycle every ten seconds; job lets Cloud Scheduler start \"optimizer once\", at best once a minute."
+  type        = string
+  default     = "service"
+
+  validation {
+    condition     = contains(["service", "job"], var.optimizer_mode)
+    error_message = "optimizer_mode is neither service nor job."
+  }
+}
+
+variable "optimizer_instances" {
+  description = "Instances of \"optimizer run\". One plans, the others stand by: the cycle lock sees to that."
+  type        = number
+  default     = 2
+
+  validation {
+    condition     = var.optimizer_instances >= 1 && floor(var.optimizer_instances) == var.optimizer_instances
+    error_message = "optimizer_instances is not a whole number of at least 1."
+  }
+}
+
+variable "optimizer_schedule" {
+  description = "When Cloud Scheduler starts \"optimizer once\", as a cron expression in UTC."
+  type        = string
+  default     = "* * * * *"
+
+  validation {
+    condition     = can(regex("^(\\S+\\s+){4}\\S+$", var.optimizer_schedule))
+    error_message = "optimizer_schedule is not a cron expression of five fields."
+  }
+}
+
+variable "ingress" {
+  description = "Who reaches the HTTP API's address: internal (this project's networks) or all. Either way only api_invokers are let in."
+  type        = string
+  default     = "internal"
+
+  validation {
+    condition     = contains(["internal", "all"], var.ingress)
+    error_message = "ingress is neither internal nor all."
+  }
+}
+
+variable "api_invokers" {
+  description = "Who may call the HTTP API, as IAM members (user:, group:, serviceAccount:)."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for m in var.api_invokers : can(regex("^(user|group|serviceAccount|domain):[^:]+$", m))])
+    error_message = "api_invokers has an entry that is not user:…, group:…, serviceAccount:… or domain:…; allUsers is not for this API."
+  }
+}
+
+variable "drone_publishers" {
+  description = "IAM members that publish telemetry and receive commands, beside the service account made for drones."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for m in var.drone_publishers : can(regex("^(user|group|serviceAccount|principal|principalSet):[^:]+", m))])
+    error_message = "drone_publishers has an entry that is not an IAM member, such as serviceAccount:…."
+  }
+}
+
+variable "hospital_publishers" {
+  description = "IAM members that publish orders, beside the service account made for hospitals."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for m in var.hospital_publishers : can(regex("^(user|group|serviceAccount|principal|principalSet):[^:]+", m))])
+    error_message = "hospital_publishers has an entry that is not an IAM member, such as serviceAccount:…."
+  }
+}
+
+variable "operators" {
+  description = "IAM members that work at the operators' desk: read and correct documents, review and replay dead letters, read metrics and logs."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for m in var.operators : can(regex("^(user|group|serviceAccount):[^:]+$", m))])
+    error_message = "operators has an entry that is not user:…, group:… or serviceAccount:…."
+  }
+}
+
+variable "mission_subscriptions" {
+  description = "Subscriptions of topic missions through which drones, or gateways of theirs, receive commands. Each gets every command."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for s in var.mission_subscriptions : can(regex("^missions-[A-Za-z0-9._~%+-]{1,200}$", s)) && !startswith(s, "missions-dead-letter")])
+    error_message = "mission_subscriptions has a name that does not begin with missions- or has characters that Pub/Sub refuses."
+  }
+}
+
+variable "alert_emails" {
+  description = "Who hears of alerts, beside alert_channels."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for a in var.alert_emails : can(regex("^[^@\\s]+@[^@\\s]+$", a))])
+    error_message = "alert_emails has an entry that is not an address."
+  }
+}
+
+variable "alert_channels" {
+  description = "Existing notification channels (projects/…/notificationChannels/…), of a pager for instance."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for c in var.alert_channels : can(regex("^projects/[^/]+/notificationChannels/[0-9]+$", c))])
+    error_message = "alert_channels has an entry that is not projects/PROJECT/notificationChannels/NUMBER."
+  }
+}
+
+variable "log_level" {
+  description = "Least severity that the binaries log."
+  type        = string
+  default     = "info"
+
+  validation {
+    condition     = contains(["debug", "info", "warn", "error"], var.log_level)
+    error_message = "log_level is not one of debug, info, warn, error."
+  }
+}
+
+variable "metrics_sidecar_image" {
+  description = "Collector beside each Cloud Run instance that scrapes :8080/metrics into Managed Service for Prometheus; empty for none, and then no alert on our own metrics can fire."
+  type        = string
+  default     = "us-docker.pkg.dev/cloud-ops-agents-artifacts/cloud-run-gmp-sidecar/cloud-run-gmp-sidecar:1.2.0"
+
+  validation {
+    condition     = var.metrics_sidecar_image == "" || can(regex("(:[^:/]+|@sha256:[0-9a-f]{64})$", var.metrics_sidecar_image))
+    error_message = "metrics_sidecar_image needs a tag or a digest."
+  }
+}
+
+variable "otlp_endpoint" {
+  description = "OpenTelemetry collector that takes traces over gRPC (https://HOST:4317); empty sends none."
+  type        = string
+  default     = ""
+
+  validation {
+    condition     = var.otlp_endpoint == "" || can(regex("^https?://[^/]+$", var.otlp_endpoint))
+    error_message = "otlp_endpoint is not http(s)://HOST:PORT."
+  }
+}
+
+variable "otlp_headers_secret" {
+  description = "Secret Manager secret, made beforehand, that holds OTEL_EXPORTER_OTLP_HEADERS (a collector's token). The fleet needs no other secret: it proves itself by its service accounts."
+  type        = string
+  default     = ""
+
+  validation {
+    condition     = var.otlp_headers_secret == "" || can(regex("^[A-Za-z0-9_-]{1,255}$", var.otlp_headers_secret))
+    error_message = "otlp_headers_secret is not the id of a secret in this project."
+  }
+
+  validation {
+    condition     = var.otlp_headers_secret == "" || var.otlp_endpoint != ""
+    error_message = "otlp_headers_secret is given without otlp_endpoint."
+  }
+}
+
+variable "gke_namespace" {
+  description = "Kubernetes namespace of deploy/k8s, whose service accounts may act as ours when runtime is gke."
+  type        = string
+  default     = "dronefleet"
+
+  validation {
+    condition     = can(regex("^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$", var.gke_namespace))
+    error_message = "gke_namespace is not a namespace."
+  }
+}

@@ -1,0 +1,123 @@
+package deploy_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/deploy/internal/tfmodule"
+)
+
+// checkAccess holds every grant of the module to what each kind of program
+// does. A grant that is not listed here is one too many.
+func checkAccess(p *tfmodule.Plan, way map[string]cty.Value) []string {
+	account := func(name string) string {
+		return fmt.Sprintf("serviceAccount:%s@%s.iam.gserviceaccount.com", name, testProject)
+	}
+	members := func(variable string) []string {
+		var list []string
+		for _, v := range way[variable].AsValueSlice() {
+			list = append(list, v.AsString())
+		}
+		return list
+	}
+	const publish, consume = "publishes to", "consumes"
+	var want []string
+	grant := func(member, what, object string) { want = append(want, fmt.Sprintf("%s %s %s", member, what, object)) }
+	for _, topic := range pubsubio.InboundTopics {
+		grant(account("statemanager"), consume, pubsubio.Subscription(topic))
+		grant(account("statemanager"), publish, pubsubio.DeadLetterTopic(topic))
+		for _, m := range members("operators") {
+			grant(m, consume, pubsubio.DeadLetterSubscription(topic))
+			grant(m, publish, topic)
+		}
+	}
+	grant(account("statemanager"), publish, pubsubio.TopicMissions)
+	grant(account("optimizer"), publish, pubsubio.TopicDecisions)
+	for _, m := range append(members("drone_publishers"), account("drones")) {
+		grant(m, publish, pubsubio.TopicTelemetry)
+		for _, s := range members("mission_subscriptions") {
+			grant(m, consume, s)
+		}
+	}
+	for _, m := range append(members("hospital_publishers"), account("hospitals")) {
+		grant(m, publish, pubsubio.TopicOrders)
+	}
+	for _, m := range append(members("operators"), account("statemanager"), account("optimizer")) {
+		grant(m, "has roles/datastore.user in", fleetDatabase(way))
+	}
+	for _, m := range members("operators") {
+		grant(m, "has roles/monitoring.viewer in", "the project")
+		grant(m, "has roles/logging.viewer in", "the project")
+	}
+	for _, name := range scrapedServices(way) {
+		grant(account(name), "has roles/monitoring.metricWriter in", "the project")
+		grant(account(name), "has roles/logging.logWriter in", "the project")
+	}
+	return compare("grant:", want, grants(p, publish, consume))
+}
+
+// fleetDatabase is the condition that binds a role to the fleet's database.
+func fleetDatabase(way map[string]cty.Value) string {
+	database := "(default)"
+	if v, ok := way["firestore_database"]; ok {
+		database = v.AsString()
+	}
+	return fmt.Sprintf(`resource.type == "firestore.googleapis.com/Database" && resource.name == "projects/%s/databases/%s"`, testProject, database)
+}
+
+func is(way map[string]cty.Value, variable, value string) bool {
+	v, ok := way[variable]
+	return ok && v.AsString() == value
+}
+
+func scrapedServices(way map[string]cty.Value) []string {
+	switch {
+	case is(way, "runtime", "gke"):
+		return nil
+	case is(way, "optimizer_mode", "job"):
+		return []string{"statemanager"}
+	}
+	return []string{"statemanager", "optimizer"}
+}
+
+// grants lists who may do what, of messages and documents.
+func grants(p *tfmodule.Plan, publish, consume string) []string {
+	var list []string
+	add := func(i tfmodule.Instance, role, what, object string) {
+		if got := i.Text("role"); role != "" && got != role {
+			what = "has " + got + " on"
+		}
+		list = append(list, fmt.Sprintf("%s %s %s", i.Text("member"), what, object))
+	}
+	for _, i := range p.Instances {
+		switch {
+		case i.Type == "google_pubsub_topic_iam_member":
+			add(i, "roles/pubsub.publisher", publish, i.Text("topic"))
+		case i.Type == "google_pubsub_subscription_iam_member":
+			add(i, "roles/pubsub.subscriber", consume, i.Text("subscription"))
+		case i.Type == "google_project_iam_member":
+			object := "the project"
+			if condition, ok := i.Only("condition"); ok {
+				object = condition.Text("expression")
+			}
+			add(i, "", "has "+i.Text("role")+" in", object)
+		case strings.Contains(i.Type, "_iam_") && !slices.Contains(knownGrants, i.Type+" "+i.Text("role")):
+			list = append(list, i.Address()+" grants "+i.Text("role"))
+		case strings.Contains(i.Type, "_iam_") && strings.HasPrefix(i.Text("member"), "all"):
+			list = append(list, i.Address()+" is for "+i.Text("member"))
+		}
+	}
+	return list
+}
+
+// knownGrants are those on single services, jobs, secrets and accounts.
+var knownGrants = []string{
+	"google_cloud_run_v2_service_iam_member roles/run.invoker",
+	"google_cloud_run_v2_job_iam_member roles/run.invoker",
+	"google_secret_manager_secret_iam_member roles/secretmanager.secretAccessor",
+	"google_service_account_iam_member roles/iam.workloadIdentityUser",
+}

@@ -1,0 +1,145 @@
+package deploy_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/VictoriaMetrics/metricsql"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/deploy/internal/tfmodule"
+)
+
+// pubsubMetrics are the metrics of Pub/Sub that we look at, in the names that
+// Cloud Monitoring's PromQL gives them.
+// https://cloud.google.com/monitoring/api/metrics_gcp_p_z#gcp-pubsub
+var pubsubMetrics = map[string]bool{
+	"pubsub_googleapis_com:subscription_oldest_unacked_message_age": true,
+	"pubsub_googleapis_com:subscription_num_undelivered_messages":   true,
+}
+
+// checkMonitoring holds alerts and dashboard to metrics that exist.
+func checkMonitoring(p *tfmodule.Plan, w *world) []string {
+	found := checkAlerts(p, w)
+	dashboards := p.Of("google_monitoring_dashboard")
+	if len(dashboards) != 1 {
+		return append(found, fmt.Sprintf("%d dashboards, want 1", len(dashboards)))
+	}
+	var dashboard struct {
+		MosaicLayout struct {
+			Tiles []struct {
+				XPos, YPos, Width, Height int
+				Widget                    struct {
+					Title   string
+					XyChart struct {
+						DataSets []struct {
+							TimeSeriesQuery struct{ PrometheusQuery string }
+						}
+					}
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(dashboards[0].Text("dashboard_json")), &dashboard); err != nil {
+		return append(found, fmt.Sprintf("dashboard: %v", err))
+	}
+	places := map[string]bool{}
+	for _, tile := range dashboard.MosaicLayout.Tiles {
+		if place := fmt.Sprint(tile.XPos, tile.YPos); places[place] {
+			found = append(found, fmt.Sprintf("chart %q covers another one", tile.Widget.Title))
+		} else {
+			places[place] = true
+		}
+		if len(tile.Widget.XyChart.DataSets) == 0 {
+			found = append(found, fmt.Sprintf("chart %q shows nothing", tile.Widget.Title))
+		}
+		for _, set := range tile.Widget.XyChart.DataSets {
+			found = append(found, checkQuery("chart "+tile.Widget.Title, set.TimeSeriesQuery.PrometheusQuery, w)...)
+		}
+	}
+	if len(places) == 0 {
+		found = append(found, "the dashboard is empty")
+	}
+	return found
+}
+
+// checkQuery parses a query and looks its metrics up.
+func checkQuery(where, query string, w *world) []string {
+	expr, err := metricsql.Parse(query)
+	if err != nil {
+		return []string{fmt.Sprintf("%s: %v", where, err)}
+	}
+	var found []string
+	metricsql.VisitAll(expr, func(e metricsql.Expr) {
+		m, ok := e.(*metricsql.MetricExpr)
+		if !ok {
+			return
+		}
+		for _, filters := range m.LabelFilterss {
+			for _, f := range filters {
+				if f.Label == "__name__" && !w.exports(f.Value) {
+					found = append(found, fmt.Sprintf("%s: nobody exports %s", where, f.Value))
+				}
+			}
+		}
+	})
+	return found
+}
+
+// exports reports whether a series of this name exists. A histogram has three.
+func (w *world) exports(series string) bool {
+	name := series
+	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+		if short, ok := strings.CutSuffix(series, suffix); ok && w.metrics[short] {
+			name = short
+		}
+	}
+	return w.metrics[name] || pubsubMetrics[name] || name == "up"
+}
+
+var subscriptionInFilter = regexp.MustCompile(`resource\.label\.subscription_id = "([^"]+)"`)
+
+func checkAlerts(p *tfmodule.Plan, w *world) []string {
+	var found []string
+	watched := map[string]bool{} // metric and subscription
+	for _, policy := range p.Of("google_monitoring_alert_policy") {
+		where := policy.Text("display_name")
+		if documentation, ok := policy.Only("documentation"); !ok || documentation.Text("content") == "" {
+			found = append(found, where+" says nothing to who is woken by it")
+		}
+		if channels := policy.Attributes["notification_channels"]; channels == cty.NilVal || channels.LengthInt() == 0 {
+			found = append(found, where+" tells nobody")
+		}
+		for _, condition := range policy.Blocks["conditions"] {
+			if query, ok := condition.Only("condition_prometheus_query_language"); ok {
+				found = append(found, checkQuery(where, query.Text("query"), w)...)
+			}
+			threshold, ok := condition.Only("condition_threshold")
+			if !ok {
+				continue
+			}
+			filter := threshold.Text("filter")
+			metric := regexp.MustCompile(`metric\.type = "pubsub\.googleapis\.com/subscription/(\w+)"`).FindStringSubmatch(filter)
+			subscription := subscriptionInFilter.FindStringSubmatch(filter)
+			if metric == nil || subscription == nil || !pubsubMetrics["pubsub_googleapis_com:subscription_"+metric[1]] {
+				found = append(found, fmt.Sprintf("%s watches %s", where, filter))
+				continue
+			}
+			watched[metric[1]+" "+subscription[1]] = true
+		}
+	}
+	for _, topic := range pubsubio.InboundTopics {
+		for _, what := range []string{
+			"oldest_unacked_message_age " + pubsubio.Subscription(topic),
+			"num_undelivered_messages " + pubsubio.DeadLetterSubscription(topic),
+		} {
+			if !watched[what] {
+				found = append(found, "no alert watches "+what)
+			}
+		}
+	}
+	return found
+}

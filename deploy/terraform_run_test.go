@@ -1,0 +1,113 @@
+package deploy_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/dronefleet/dronefleet/deploy/internal/tfmodule"
+)
+
+// checkCloudRun looks at what runs: how many, as whom, with which flags and
+// environment, and how they are probed.
+func checkCloudRun(p *tfmodule.Plan, way map[string]cty.Value, w *world) []string {
+	want := map[string][]string{"service statemanager": {"serve"}, "service optimizer": {"run"}}
+	switch {
+	case is(way, "runtime", "gke"):
+		want = nil
+	case is(way, "optimizer_mode", "job"):
+		want = map[string][]string{"service statemanager": {"serve"}, "job optimizer": {"once"}}
+	}
+	var found, names []string
+	for _, i := range p.Of(service) {
+		name := "service " + i.Text("name")
+		names = append(names, name)
+		template, ok := i.Only("template")
+		if !ok || len(template.Blocks["containers"]) == 0 {
+			found = append(found, name+" has no container")
+			continue
+		}
+		found = append(found, checkContainer(name, template, template.Blocks["containers"][0], want[name], w)...)
+		found = append(found, checkService(name, i, template)...)
+	}
+	for _, i := range p.Of("google_cloud_run_v2_job") {
+		name := "job " + i.Text("name")
+		names = append(names, name)
+		outer, _ := i.Only("template")
+		template, ok := outer.Only("template")
+		if !ok || len(template.Blocks["containers"]) != 1 {
+			found = append(found, name+" has not one container")
+			continue
+		}
+		found = append(found, checkContainer(name, template, template.Blocks["containers"][0], want[name], w)...)
+		if n := len(p.Of("google_cloud_scheduler_job")); n != 1 {
+			found = append(found, fmt.Sprintf("%d schedules start the job, want 1", n))
+		}
+	}
+	return append(found, compare("Cloud Run", slices.Sorted(maps.Keys(want)), names)...)
+}
+
+// checkContainer holds a container to the binary it runs.
+func checkContainer(name string, template, c tfmodule.Block, args []string, w *world) []string {
+	var found []string
+	_, short, _ := strings.Cut(name, " ")
+	if want := fmt.Sprintf("%s@%s.iam.gserviceaccount.com", short, testProject); template.Text("service_account") != want {
+		found = append(found, fmt.Sprintf("%s runs as %q, want %s", name, template.Text("service_account"), want))
+	}
+	got := texts(c.Attributes["args"])
+	if !slices.Equal(got, args) {
+		found = append(found, fmt.Sprintf("%s is started with %v, want %v", name, got, args))
+	}
+	known := w.settings[short+" "+strings.Join(args, " ")]
+	given := map[string]string{}
+	for _, e := range c.Blocks["env"] {
+		given[e.Text("name")] = e.Text("value")
+		if !known[e.Text("name")] {
+			found = append(found, fmt.Sprintf("%s: %s %s knows no variable %s", name, short, strings.Join(args, " "), e.Text("name")))
+		}
+	}
+	if given["GOOGLE_CLOUD_PROJECT"] != testProject {
+		found = append(found, name+" does not know its project")
+	}
+	return found
+}
+
+// checkService looks at what keeps a service that pulls at work.
+func checkService(name string, i tfmodule.Instance, template tfmodule.Block) []string {
+	var found []string
+	complain := func(bad bool, what string) {
+		if bad {
+			found = append(found, name+" "+what)
+		}
+	}
+	scaling, _ := template.Only("scaling")
+	least := scaling.Attributes["min_instance_count"]
+	complain(least == cty.NilVal || least.LessThan(cty.NumberIntVal(1)).True(), "may have no instance, and then nobody works")
+	c := template.Blocks["containers"][0]
+	resources, _ := c.Only("resources")
+	idle := resources.Attributes["cpu_idle"]
+	complain(idle == cty.NilVal || idle.True(), "has its CPU taken away between requests, of which there are none")
+	startup, _ := c.Only("startup_probe")
+	ready, _ := startup.Only("http_get")
+	complain(ready.Text("path") != "/readyz", "takes over before it is ready")
+	liveness, _ := c.Only("liveness_probe")
+	alive, _ := liveness.Only("http_get")
+	complain(alive.Text("path") != "/healthz", "is not restarted when it hangs, or is restarted in every outage of Firestore")
+	complain(i.Text("ingress") != "INGRESS_TRAFFIC_INTERNAL_ONLY", "is reached from everywhere unless told otherwise")
+	return found
+}
+
+// texts are the strings of a list; nil if there is none.
+func texts(list cty.Value) []string {
+	if list == cty.NilVal || list.IsNull() {
+		return nil
+	}
+	var out []string
+	for _, v := range list.AsValueSlice() {
+		out = append(out, v.AsString())
+	}
+	return out
+}

@@ -1,0 +1,272 @@
+package deploy_test
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/dronefleet/dronefleet/deploy/internal/tfmodule"
+)
+
+const (
+	testProject = "fleet-test"
+	terraform   = "terraform" // the module's folder
+	service     = "google_cloud_run_v2_service"
+)
+
+// deployFiles are the files of this folder that are no code of Go.
+func deployFiles(t testing.TB) tfmodule.Files {
+	t.Helper()
+	files := tfmodule.Files{}
+	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && name != "." {
+			return filepath.SkipDir
+		}
+		if entry.IsDir() || filepath.Ext(name) == ".go" {
+			return nil
+		}
+		files[filepath.ToSlash(name)], err = os.ReadFile(name)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func textSet(items ...string) cty.Value {
+	values := make([]cty.Value, len(items))
+	for i, item := range items {
+		values[i] = cty.StringVal(item)
+	}
+	if len(values) == 0 {
+		return cty.SetValEmpty(cty.String)
+	}
+	return cty.SetVal(values)
+}
+
+// settings are values for the module's variables that use all it can do; more
+// replaces or adds.
+func settings(more map[string]cty.Value) map[string]cty.Value {
+	s := map[string]cty.Value{
+		"project":               cty.StringVal(testProject),
+		"region":                cty.StringVal("europe-west9"),
+		"firestore_location":    cty.StringVal("europe-west9"),
+		"statemanager_image":    cty.StringVal("images.example/statemanager:v1"),
+		"optimizer_image":       cty.StringVal("images.example/optimizer:v1"),
+		"mission_subscriptions": textSet("missions-gateway"),
+		"drone_publishers":      textSet("serviceAccount:gateway@example.iam.gserviceaccount.com"),
+		"hospital_publishers":   textSet("serviceAccount:hospital@example.iam.gserviceaccount.com"),
+		"operators":             textSet("group:operators@example.com"),
+		"api_invokers":          textSet("group:operators@example.com"),
+		"alert_emails":          textSet("on-call@example.com"),
+		"otlp_endpoint":         cty.StringVal("https://collector.example:4317"),
+		"otlp_headers_secret":   cty.StringVal("collector-headers"),
+	}
+	maps.Copy(s, more)
+	return s
+}
+
+// ways are the ways to deploy that the module offers.
+var ways = map[string]map[string]cty.Value{
+	"Cloud Run":                 settings(nil),
+	"Cloud Run, optimizer job":  settings(map[string]cty.Value{"optimizer_mode": cty.StringVal("job")}),
+	"Cloud Run, named database": settings(map[string]cty.Value{"firestore_database": cty.StringVal("fleet")}),
+	"GKE": settings(map[string]cty.Value{
+		"runtime": cty.StringVal("gke"), "statemanager_image": cty.StringVal(""), "optimizer_image": cty.StringVal(""),
+	}),
+}
+
+// computed is what Google Cloud makes up for a resource, as far as others refer
+// to it.
+func computed(kind string, config map[string]cty.Value) map[string]cty.Value {
+	text := func(name string) string {
+		v, ok := config[name]
+		if !ok || v.IsNull() {
+			return ""
+		}
+		return v.AsString()
+	}
+	format := func(f string, args ...any) cty.Value { return cty.StringVal(fmt.Sprintf(f, args...)) }
+	switch kind {
+	case "google_pubsub_topic":
+		return map[string]cty.Value{"id": format("projects/%s/topics/%s", testProject, text("name"))}
+	case "google_pubsub_subscription":
+		return map[string]cty.Value{"id": format("projects/%s/subscriptions/%s", testProject, text("name"))}
+	case "google_service_account":
+		email := fmt.Sprintf("%s@%s.iam.gserviceaccount.com", text("account_id"), testProject)
+		return map[string]cty.Value{
+			"email": cty.StringVal(email), "member": cty.StringVal("serviceAccount:" + email),
+			"name": format("projects/%s/serviceAccounts/%s", testProject, email),
+		}
+	case service:
+		return map[string]cty.Value{"uri": format("https://%s.run.example", text("name"))}
+	case "google_cloud_run_v2_job":
+		return map[string]cty.Value{"id": format("projects/%s/locations/%s/jobs/%s", testProject, text("location"), text("name"))}
+	case "google_secret_manager_secret":
+		return map[string]cty.Value{"id": format("projects/%s/secrets/%s", testProject, text("secret_id"))}
+	case "google_secret_manager_secret_version":
+		return map[string]cty.Value{"version": cty.StringVal("1")}
+	case "google_firebaserules_ruleset":
+		return map[string]cty.Value{"name": format("projects/%s/rulesets/1", testProject)}
+	case "google_monitoring_notification_channel":
+		return map[string]cty.Value{"id": format("projects/%s/notificationChannels/1", testProject)}
+	}
+	return nil
+}
+
+// plan evaluates the module among files.
+func plan(files tfmodule.Files, variables map[string]cty.Value) (*tfmodule.Plan, error) {
+	m, err := tfmodule.Parse(files, terraform)
+	if err != nil {
+		return nil, err
+	}
+	return m.Evaluate(variables, computed)
+}
+
+// problems lists what is wrong with the module among files, deployed in a way.
+func problems(files tfmodule.Files, way map[string]cty.Value, w *world) []string {
+	p, err := plan(files, way)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	list := w.schema.Check(p)
+	list = append(list, checkTopics(p, w)...)
+	list = append(list, checkSubscriptions(p, w)...)
+	list = append(list, checkFirestore(p, w, files)...)
+	list = append(list, checkAccess(p, way)...)
+	list = append(list, checkCloudRun(p, way, w)...)
+	list = append(list, checkMonitoring(p, w)...)
+	return list
+}
+
+// Whatever way the module is deployed, it makes what the code needs, and no
+// more; and Google's provider takes it.
+func TestTerraform_MakesWhatTheCodeNeeds(t *testing.T) {
+	w, files := newWorld(t), deployFiles(t)
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
+			for _, p := range problems(files, way, w) {
+				t.Error(p)
+			}
+		})
+	}
+}
+
+// The schema the module is checked against is that of the version it pins.
+func TestTerraform_PinsTheProviderItWasCheckedWith(t *testing.T) {
+	m, err := tfmodule.Parse(deployFiles(t), terraform)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t)
+	if got := m.ProviderVersions()["google"]; got != w.schema.Version {
+		t.Errorf("versions.tf asks for google %q; the schema in testdata is of %q", got, w.schema.Version)
+	}
+}
+
+// Every variable with a rule refuses what the rule is about, in words that name
+// the variable.
+func TestTerraform_RefusesBadValues(t *testing.T) {
+	bad := map[string][]cty.Value{
+		"project":            {cty.StringVal("X"), cty.StringVal("")},
+		"region":             {cty.StringVal("paris")},
+		"firestore_location": {cty.StringVal("eu")},
+		"firestore_database": {cty.StringVal("A"), cty.StringVal("")},
+		"runtime":            {cty.StringVal("vm")},
+		"statemanager_image": {cty.StringVal(""), cty.StringVal("a/b"), cty.StringVal("a/b:latest")},
+		"optimizer_image":    {cty.StringVal(""), cty.StringVal("localhost:5000/b"), cty.StringVal("a/b:latest")},
+		"statemanager_instances": {
+			cty.ObjectVal(map[string]cty.Value{"min": cty.NumberIntVal(0), "max": cty.NumberIntVal(2)}),
+			cty.ObjectVal(map[string]cty.Value{"min": cty.NumberIntVal(3), "max": cty.NumberIntVal(2)}),
+		},
+		"optimizer_mode":        {cty.StringVal("cron")},
+		"optimizer_instances":   {cty.NumberIntVal(0), cty.NumberFloatVal(1.5)},
+		"optimizer_schedule":    {cty.StringVal("every minute")},
+		"ingress":               {cty.StringVal("public")},
+		"api_invokers":          {textSet("allUsers"), textSet("allAuthenticatedUsers")},
+		"drone_publishers":      {textSet("allUsers")},
+		"hospital_publishers":   {textSet("someone@example.com")},
+		"operators":             {textSet("allUsers")},
+		"mission_subscriptions": {textSet("telemetry-statemanager"), textSet("missions-"), textSet("missions-a b")},
+		"alert_emails":          {textSet("on-call")},
+		"alert_channels":        {textSet("pager")},
+		"log_level":             {cty.StringVal("loud")},
+		"metrics_sidecar_image": {cty.StringVal("collector")},
+		"otlp_endpoint":         {cty.StringVal("collector:4317")},
+		"otlp_headers_secret":   {cty.StringVal("projects/p/secrets/s")},
+		"gke_namespace":         {cty.StringVal("Fleet")},
+	}
+	files := deployFiles(t)
+	m, err := tfmodule.Parse(files, terraform)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range m.Variables() {
+		values, ok := bad[name]
+		if !ok && name != "protect" {
+			t.Errorf("variable %s has no rule that is tested here", name)
+		}
+		for _, v := range values {
+			_, err := m.Evaluate(settings(map[string]cty.Value{name: v}), computed)
+			if err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s = %#v is answered with: %v", name, v, err)
+			}
+		}
+	}
+	if _, err := m.Evaluate(settings(map[string]cty.Value{"otlp_endpoint": cty.StringVal("")}), computed); err == nil {
+		t.Error("otlp_headers_secret without otlp_endpoint is taken")
+	}
+}
+
+// terraform.tfvars.example is what a reader copies, so it must be taken.
+func TestTerraform_ExampleValuesAreTaken(t *testing.T) {
+	files := deployFiles(t)
+	values, err := tfmodule.ReadValues(files["terraform/terraform.tfvars.example"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := plan(files, values); err != nil {
+		t.Error(err)
+	}
+}
+
+// Without any of the optional variables there is still a fleet.
+func TestTerraform_NeedsFewValues(t *testing.T) {
+	few := map[string]cty.Value{}
+	for _, name := range []string{"project", "region", "firestore_location", "statemanager_image", "optimizer_image"} {
+		few[name] = settings(nil)[name]
+	}
+	p, err := plan(deployFiles(t), few)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(p.Of(service)); n != 2 {
+		t.Errorf("%d Cloud Run services, want 2", n)
+	}
+}
+
+// Terraform itself, where it is installed, agrees on form. It validates only
+// where its provider can be had: see .ci/terraform.
+func TestTerraform_IsFormatted(t *testing.T) {
+	binary, err := exec.LookPath("terraform")
+	if err != nil {
+		t.Skip("terraform is not installed")
+	}
+	cmd := exec.CommandContext(t.Context(), binary, "fmt", "-check", "-diff", "-recursive", terraform)
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "TF_") }), "CHECKPOINT_DISABLE=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("terraform fmt -check: %v\n%s", err, out)
+	}
+}
