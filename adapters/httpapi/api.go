@@ -11,9 +11,12 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/httpapi/entity"
+	"github.com/dronefleet/dronefleet/adapters/httpapi/identity"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/operator"
 	"github.com/dronefleet/dronefleet/lock/firestorelock"
+	"github.com/dronefleet/dronefleet/policy"
 )
 
 // Config is what an API shows.
@@ -27,6 +30,10 @@ type Config struct {
 	// Stopping, if set, is closed when the process begins to stop; from then
 	// on it is not ready.
 	Stopping <-chan struct{}
+	// Access says who may ask for what.
+	Access Access
+	// Operator carries out the operators' commands; By is set for each.
+	Operator operator.Commands
 	Log      *slog.Logger
 }
 
@@ -37,6 +44,8 @@ type API struct {
 	log      *slog.Logger
 	handler  http.Handler
 	ready    *readiness
+	access   Access
+	operator operator.Commands
 	patterns []string
 }
 
@@ -45,29 +54,47 @@ const requestTimeout = 15 * time.Second
 
 // New returns an API; see Serve.
 func New(cfg Config) *API {
-	a := &API{store: cfg.Store, newID: cfg.NewID, log: cfg.Log, ready: newReadiness(cfg)}
+	a := &API{store: cfg.Store, newID: cfg.NewID, log: cfg.Log, ready: newReadiness(cfg), access: cfg.Access, operator: cfg.Operator}
 	mux := http.NewServeMux()
-	handle := func(path string, h http.Handler) {
+	handle := func(method, path string, h http.Handler) {
 		a.patterns = append(a.patterns, path)
-		mux.Handle("GET "+path, h)
-		mux.HandleFunc(path, a.wrongMethod)
+		mux.Handle(method+" "+path, h)
+		mux.Handle(path, a.wrongMethod(method))
 	}
-	answer := func(path string, f func(context.Context, *http.Request) (any, error)) { handle(path, a.answer(f)) }
+	get := func(path string, f func(context.Context, *http.Request) (any, error)) {
+		handle(http.MethodGet, path, a.guard(identity.Viewer, a.answer(f)))
+	}
+	post := func(path string, f func(context.Context, *http.Request) (any, error)) {
+		handle(http.MethodPost, path, a.guard(identity.Operator, a.answer(f)))
+	}
 
-	answer("/api/v1/optimizer/snapshot", a.snapshot)
-	answer("/api/v1/drones", a.drones)
-	answer("/api/v1/orders", a.orders)
-	answer("/api/v1/missions", a.missions)
-	answer("/api/v1/decisions", a.decisions)
-	answer("/api/v1/cycles", a.cycles)
-	answer("/api/v1/drones/{id}", single[domain.DroneID](a.store.Drone, entity.OfDrone))
-	answer("/api/v1/orders/{id}", single[domain.OrderID](a.store.Order, entity.OfOrder))
-	answer("/api/v1/missions/{id}", single[domain.MissionID](a.store.Mission, entity.OfMission))
-	answer("/api/v1/decisions/{id}", single[domain.DecisionID](a.store.LedgerEntry, entity.OfDecision))
-	answer("/api/v1/cycles/{id}", single[domain.CycleID](a.store.Cycle, entity.OfCycle))
-	answer("/healthz", a.health)
-	handle("/readyz", http.HandlerFunc(a.readyz))
-	handle("/metrics", metricsHandler(cfg.Meter))
+	get("/api/v1/optimizer/snapshot", a.snapshot)
+	get("/api/v1/drones", a.drones)
+	get("/api/v1/orders", a.orders)
+	get("/api/v1/missions", a.missions)
+	get("/api/v1/decisions", a.decisions)
+	get("/api/v1/cycles", a.cycles)
+	get("/api/v1/drones/{id}", single[domain.DroneID](a.store.Drone, entity.OfDrone))
+	get("/api/v1/orders/{id}", single[domain.OrderID](a.store.Order, entity.OfOrder))
+	get("/api/v1/missions/{id}", single[domain.MissionID](a.store.Mission, entity.OfMission))
+	get("/api/v1/decisions/{id}", single[domain.DecisionID](a.store.LedgerEntry, entity.OfDecision))
+	get("/api/v1/cycles/{id}", single[domain.CycleID](a.store.Cycle, entity.OfCycle))
+
+	post("/api/v1/orders/{id}/hold", change(a, "orders hold", entity.OfOrder, a.store.Order, operator.Commands.HoldOrder))
+	post("/api/v1/orders/{id}/release", change(a, "orders release", entity.OfOrder, a.store.Order, a.release, policy.ReasonNotHeld))
+	post("/api/v1/orders/{id}/cancel", change(a, "orders cancel", entity.OfOrder, a.store.Order, operator.Commands.CancelOrder, policy.ReasonAlreadyCancelled))
+	post("/api/v1/drones/{id}/clear", change(a, "drones clear", entity.OfDrone, a.store.Drone, operator.Commands.ClearDrone, policy.ReasonNotEmergency))
+	post("/api/v1/deadletters/replay", a.replay)
+
+	handle(http.MethodGet, "/healthz", a.answer(a.health))
+	handle(http.MethodGet, "/readyz", http.HandlerFunc(a.readyz))
+	switch metrics := metricsHandler(cfg.Meter); cfg.Access.Metrics {
+	case MetricsOff:
+	case MetricsViewer:
+		handle(http.MethodGet, "/metrics", a.guard(identity.Viewer, metrics))
+	default:
+		handle(http.MethodGet, "/metrics", metrics)
+	}
 	mux.HandleFunc("/", a.unknownPath)
 	a.handler = mux
 	return a
@@ -79,7 +106,9 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	ctx, cancel := context.WithTimeout(meter.WithOperation(r.Context(), "http"), requestTimeout)
 	defer cancel()
-	a.handler.ServeHTTP(w, r.WithContext(ctx))
+	r = r.WithContext(ctx)
+	r.Body = http.MaxBytesReader(w, r.Body, MaxBodyBytes)
+	a.handler.ServeHTTP(w, r)
 }
 
 // answer makes a handler of a function that returns what to write as JSON.
@@ -112,10 +141,15 @@ func (a *API) write(w http.ResponseWriter, r *http.Request, status int, contentT
 	}
 }
 
-func (a *API) wrongMethod(w http.ResponseWriter, r *http.Request) {
-	p := problem(http.StatusMethodNotAllowed, "method %.16s changes nothing here; use GET", r.Method)
-	p.allow = "GET, HEAD"
-	a.refuse(w, r, p)
+// wrongMethod answers what is there, but for another method.
+func (a *API) wrongMethod(right string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p := problem(http.StatusMethodNotAllowed, "method %.16s does nothing here; use %s", r.Method, right)
+		if p.allow = right; right == http.MethodGet {
+			p.allow = "GET, HEAD"
+		}
+		a.refuse(w, r, p)
+	})
 }
 
 func (a *API) unknownPath(w http.ResponseWriter, r *http.Request) {

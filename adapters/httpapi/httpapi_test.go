@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -25,6 +26,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/manager"
 	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/operator"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/policy"
 )
@@ -48,6 +50,10 @@ type served struct {
 func serve(t *testing.T) *served { return serveOn(t, emutest.Hosts(t)) }
 
 func serveOn(t *testing.T, hosts connect.Config) *served {
+	return serveFor(t, hosts, httpapi.Access{}, emutest.Log(t))
+}
+
+func serveFor(t *testing.T, hosts connect.Config, access httpapi.Access, log *slog.Logger) *served {
 	t.Helper()
 	// With the variable set the Firestore library dials by itself, past the
 	// configured address and the meter.
@@ -65,7 +71,8 @@ func serveOn(t *testing.T, hosts connect.Config) *served {
 	s.url = listener.URL()
 	api := httpapi.New(httpapi.Config{
 		Store: s.store, Locks: locks, PubSub: s.clients.PubSub, Meter: s.clients.Meter,
-		NewID: uuid.NewString, Stopping: s.stopping, Log: emutest.Log(t),
+		NewID: uuid.NewString, Stopping: s.stopping, Log: log, Access: access,
+		Operator: operator.Commands{Store: s.store, PubSub: s.clients.PubSub},
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/httpapi/identity"
 )
 
 // Problem is a problem document of RFC 9457, as every failed request gets. Its
@@ -21,7 +22,8 @@ type Problem struct {
 	Instance   string             `json:"instance,omitempty"` // the request's path
 	Parameters []ParameterProblem `json:"parameters,omitempty"`
 
-	allow string // for 405
+	allow     string // for 405
+	challenge string // for 401 and 403
 }
 
 // ParameterProblem says what is wrong with one parameter and how to mend it.
@@ -53,7 +55,10 @@ func asProblem(err error) *Problem {
 		return p
 	}
 	_, malformed := errors.AsType[*firestoretx.MalformedError](err)
+	_, unverified := errors.AsType[*identity.UnavailableError](err)
 	switch {
+	case unverified:
+		return problem(http.StatusServiceUnavailable, "%s", err)
 	case errors.Is(err, firestoretx.ErrNotFound):
 		return problem(http.StatusNotFound, "%s", err)
 	case malformed:
@@ -73,6 +78,9 @@ func (a *API) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	if p.allow != "" {
 		w.Header().Set("Allow", p.allow)
+	}
+	if p.challenge != "" {
+		w.Header().Set("WWW-Authenticate", p.challenge)
 	}
 	if p.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")

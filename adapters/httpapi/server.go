@@ -12,19 +12,26 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Bounds that keep a slow or hostile client from holding the server.
-const (
-	readHeaderTimeout = 5 * time.Second
-	readTimeout       = 10 * time.Second
-	writeTimeout      = requestTimeout + 15*time.Second
-	idleTimeout       = 60 * time.Second
-	maxHeaderBytes    = 16 << 10
-	shutdownTimeout   = 5 * time.Second
-)
+// bounds keep a slow or hostile client from holding the server.
+type bounds struct {
+	header, read, write, idle time.Duration
+	headerBytes               int
+}
+
+var defaultBounds = bounds{
+	header: 5 * time.Second, read: 10 * time.Second, write: requestTimeout + 15*time.Second, idle: 60 * time.Second,
+	headerBytes: 16 << 10,
+}
+
+// shutdownTimeout is how long requests under way may take to finish.
+const shutdownTimeout = 5 * time.Second
 
 // Listener holds an address for an API that is not there yet, so that a taken
 // port is known before anything starts.
-type Listener struct{ listener net.Listener }
+type Listener struct {
+	listener net.Listener
+	bounds   bounds
+}
 
 // Listen takes addr, a host:port whose port may be 0 for a free one.
 func Listen(addr string) (*Listener, error) {
@@ -35,7 +42,7 @@ func Listen(addr string) (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("HTTP address %s cannot be used: %w; give another one or stop what uses it", addr, err)
 	}
-	return &Listener{l}, nil
+	return &Listener{l, defaultBounds}, nil
 }
 
 // URL is the API's address.
@@ -49,8 +56,8 @@ func (l *Listener) Close() error { return l.listener.Close() }
 func (l *Listener) Serve(ctx context.Context, api *API) error {
 	server := &http.Server{
 		Handler:           api,
-		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: maxHeaderBytes,
+		ReadHeaderTimeout: l.bounds.header, ReadTimeout: l.bounds.read, WriteTimeout: l.bounds.write, IdleTimeout: l.bounds.idle,
+		MaxHeaderBytes: l.bounds.headerBytes,
 		ErrorLog:       slog.NewLogLogger(api.log.Handler(), slog.LevelDebug),
 		// Requests may outlive the order to stop, for a while.
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },

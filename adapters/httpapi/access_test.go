@@ -1,0 +1,356 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/httpapi"
+	"github.com/dronefleet/dronefleet/adapters/httpapi/identity"
+	"github.com/dronefleet/dronefleet/adapters/httpapi/identity/identitytest"
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/emutest"
+)
+
+// log keeps what was logged, for several goroutines.
+type log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// guarded is an API that asks for tokens, with its issuer.
+type guarded struct {
+	*served
+	issuer *identitytest.Issuer
+	key    identitytest.Key
+	log    *log
+	sent   []string // tokens
+}
+
+// Claims of people.
+var (
+	asNobody   = identitytest.Claims{"sub": "nobody-1"}
+	asViewer   = identitytest.Claims{"groups": []string{"watch"}}
+	asOperator = identitytest.Claims{"email": "ann@example.org", "email_verified": true}
+)
+
+func newGuarded(t *testing.T, metrics httpapi.MetricsAccess) *guarded {
+	t.Helper()
+	g := &guarded{key: identitytest.EC(t, "k1"), log: new(log)}
+	g.issuer = identitytest.Start(t, g.key)
+	logger := slog.New(slog.NewTextHandler(io.MultiWriter(g.log, t.Output()), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	var viewer, operator identity.Grant
+	for grant, text := range map[*identity.Grant]string{&viewer: "groups=watch", &operator: "email=ann@example.org"} {
+		if err := grant.UnmarshalText([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	verifier, err := identity.New(identity.Config{
+		Issuer: g.issuer.URL, Audiences: []string{identitytest.Audience}, Viewers: []identity.Grant{viewer},
+		Operators: []identity.Grant{operator}, Leeway: time.Minute, Log: logger,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.served = serveFor(t, emutest.Hosts(t), httpapi.Access{Verifier: verifier, Metrics: metrics}, logger)
+	return g
+}
+
+func (g *guarded) token(claims identitytest.Claims) string {
+	g.t.Helper()
+	return g.issuer.Token(g.t, g.key, time.Now(), claims)
+}
+
+// answer is what a request brought.
+type answer struct {
+	body      string
+	challenge string
+}
+
+// asks sends a request with a token, or without, and expects a status and an
+// answer that holds every part.
+func (g *guarded) asks(token, method, path, body string, status int, parts ...string) answer {
+	g.t.Helper()
+	req, err := http.NewRequestWithContext(g.t.Context(), method, g.url+path, strings.NewReader(body))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	if token != "" {
+		g.sent = append(g.sent, token)
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	if method == http.MethodPost {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := g.client.Do(req)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	if resp.StatusCode != status {
+		g.t.Errorf("%s %s: %s, want %d: %s", method, path, resp.Status, status, text)
+	}
+	said := string(text)
+	if resp.StatusCode >= 400 {
+		var p httpapi.Problem
+		if err := json.Unmarshal(text, &p); err != nil {
+			g.t.Errorf("%s %s: %v: %s", method, path, err, text)
+		}
+		said = p.Detail
+	}
+	for _, part := range parts {
+		if !strings.Contains(said, part) {
+			g.t.Errorf("%s %s: answer %s lacks %q", method, path, text, part)
+		}
+	}
+	return answer{string(text), resp.Header.Get("WWW-Authenticate")}
+}
+
+// keepsSecrets expects that no token sent, nor the part of it that proves
+// anything, was logged.
+func (g *guarded) keepsSecrets() {
+	g.t.Helper()
+	text := g.log.String()
+	for _, token := range g.sent {
+		for _, part := range strings.Split(token, ".") {
+			if len(part) > 20 && strings.Contains(text, part) {
+				g.t.Errorf("the log shows a part of a token: %s", part)
+			}
+		}
+	}
+}
+
+func TestAccess_ReadingNeedsAViewerAndChangingAnOperator(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsOpen)
+	g.order("O1")
+	nobody, viewer, operator := g.token(asNobody), g.token(asViewer), g.token(asOperator)
+	const hold, body = "/api/v1/orders/O1/hold", `{"reason": "x"}`
+
+	// What probes and Prometheus ask for is open.
+	if err := pubsubio.Ensure(t.Context(), g.clients.PubSub); err != nil { // or it is not ready
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
+		g.asks("", "GET", path, "", 200)
+	}
+
+	for _, path := range []string{
+		"/api/v1/drones", "/api/v1/drones/D1", "/api/v1/orders", "/api/v1/orders/O1", "/api/v1/missions", "/api/v1/missions/M1",
+		"/api/v1/decisions", "/api/v1/decisions/X", "/api/v1/cycles", "/api/v1/cycles/C1", "/api/v1/optimizer/snapshot",
+	} {
+		if a := g.asks("", "GET", path, "", 401, "send one header"); a.challenge != `Bearer realm="dronefleet"` {
+			t.Errorf("%s: challenge %q", path, a.challenge)
+		}
+		a := g.asks(nobody, "GET", path, "", 403, "nobody-1 has not the role viewer")
+		if a.challenge != `Bearer realm="dronefleet", error="insufficient_scope", error_description="role viewer is missing"` {
+			t.Errorf("%s: challenge %q", path, a.challenge)
+		}
+	}
+	for _, path := range []string{
+		hold, "/api/v1/orders/O1/release", "/api/v1/orders/O1/cancel", "/api/v1/drones/D1/clear", "/api/v1/deadletters/replay",
+	} {
+		g.asks("", "POST", path, body, 401)
+		g.asks(nobody, "POST", path, body, 403, "role operator")
+		g.asks(viewer, "POST", path, body, 403, "subject-1 has not the role operator")
+		g.asks(operator, "GET", path, "", 405, "use POST")
+	}
+	if o, err := g.store.Order(t.Context(), "O1"); err != nil || o.Held {
+		t.Errorf("changed by nobody: %+v, %v", o, err)
+	}
+	g.asks(viewer, "GET", "/api/v1/orders/O1", "", 200, `"O1"`)
+	g.asks(operator, "GET", "/api/v1/orders/O1", "", 200, `"O1"`)
+	g.asks(operator, "POST", hold, body, 200, "ann@example.org")
+
+	a := g.asks("mellon", "GET", "/api/v1/drones", "", 401, "the token is refused")
+	if !strings.HasPrefix(a.challenge, `Bearer realm="dronefleet", error="invalid_token", error_description="`) {
+		t.Errorf("challenge %q", a.challenge)
+	}
+	g.asks(g.token(identitytest.Claims{"aud": "x", "email": `"`}), "GET", "/api/v1/drones", "", 401, "meant for")
+	g.keepsSecrets()
+	if text := g.log.String(); !strings.Contains(text, `operator=ann@example.org command="orders hold" id=O1 reason=x`) || !strings.Contains(text, "not admitted") {
+		t.Error("the log does not tell who did what")
+	}
+}
+
+func TestAccess_MetricsCanBeClosed(t *testing.T) {
+	viewers := newGuarded(t, httpapi.MetricsViewer)
+	viewers.asks("", "GET", "/metrics", "", 401)
+	viewers.asks(viewers.token(asNobody), "GET", "/metrics", "", 403, "role viewer")
+	viewers.asks(viewers.token(asViewer), "GET", "/metrics", "", 200)
+	viewers.asks("", "GET", "/healthz", "", 200)
+	off := newGuarded(t, httpapi.MetricsOff)
+	off.asks(off.token(asOperator), "GET", "/metrics", "", 404)
+}
+
+// While the issuer is out of reach the process serves: health and metrics as
+// ever, and what needs a token with a clear answer.
+func TestAccess_SaysThatTheIssuerIsOutOfReach(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsOpen)
+	g.issuer.SetDown(true)
+	g.asks("", "GET", "/healthz", "", 200)
+	g.asks(g.token(asViewer), "GET", "/api/v1/drones", "", 503, g.issuer.URL, "no token can be verified")
+	g.asks("", "GET", "/api/v1/drones", "", 401)
+	g.keepsSecrets()
+}
+
+// Without an issuer only requests that name this machine are answered, and
+// nothing is changed.
+func TestAccess_WithoutAnIssuerThisMachineMayRead(t *testing.T) {
+	for _, c := range []struct {
+		host   string
+		any    bool
+		status int
+	}{
+		{"localhost", false, 200}, {"LOCALHOST:99", false, 200}, {"127.0.0.1:99", false, 200}, {"[::1]:99", false, 200}, {"127.8.8.8", false, 200},
+		{"evil.example.org", false, 403}, {"localhost.evil.example.org:80", false, 403}, {"10.0.0.1", false, 403},
+		{"fleet.example.org", true, 200},
+	} {
+		s := serveFor(t, emutest.Hosts(t), httpapi.Access{AnyHost: c.any}, emutest.Log(t))
+		for path, status := range map[string]int{"/api/v1/drones": c.status, "/healthz": 200} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Host = c.host
+			resp, err := s.client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != status {
+				t.Errorf("host %q, path %s: %s, want %d", c.host, path, resp.Status, status)
+			}
+		}
+		s.refused("POST", "/api/v1/orders/O1/hold", 403, "nobody could tell who did it", "--oidc-issuer")
+	}
+}
+
+func TestCheckOpenAddress_RefusesWhatOthersReach(t *testing.T) {
+	for addr, fine := range map[string]bool{
+		"127.0.0.1:8080": true, "localhost:8080": true, "[::1]:0": true, "127.1.2.3:1": true,
+		"0.0.0.0:8080": false, ":8080": false, "[::]:8080": false, "10.1.2.3:8080": false, "fleet.example.org:80": false, "[fe80::1]:80": false,
+	} {
+		err := httpapi.CheckOpenAddress(addr)
+		if fine != (err == nil) || err != nil && !strings.Contains(err.Error(), "--oidc-issuer") {
+			t.Errorf("%s: %v", addr, err)
+		}
+	}
+}
+
+// order makes an order.
+func (s *served) order(id domain.OrderID) {
+	s.t.Helper()
+	err := s.store.IngestOrder(s.t.Context(), domain.OrderRequest{ID: id, OrderContent: domain.OrderContent{
+		Priority: domain.PriorityHigh, ProductType: "BLOOD", Delivery: domain.Position{Lat: 48.86, Lon: 2.36},
+	}}, time.Now())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// events counts what is recorded about an order.
+func (g *guarded) events(id string) (texts []string) {
+	g.t.Helper()
+	events, err := g.store.EventsOf(g.t.Context(), "orderId", id)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	for _, e := range events {
+		texts = append(texts, string(e.Cause)+" "+e.Reason)
+	}
+	return texts
+}
+
+// F-ORD-04: operators hold, release and cancel over HTTP; asking again changes
+// nothing and succeeds, and the audit names who asked first.
+func TestCommands_OrdersAreHeldReleasedAndCancelled(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsOpen)
+	g.order("O1")
+	ann := g.token(asOperator)
+	for range 2 {
+		g.asks(ann, "POST", "/api/v1/orders/O1/hold", `{"reason": "address in doubt"}`, 200, `"heldReason":"address in doubt (by ann@example.org)"`)
+	}
+	if n := len(g.events("O1")); n != 2 { // new, held
+		t.Errorf("%d events: %q", n, g.events("O1"))
+	}
+	for range 2 {
+		a := g.asks(ann, "POST", "/api/v1/orders/O1/release", `{"reason": "settled"}`, 200, `"status":"PENDING"`)
+		if strings.Contains(a.body, "heldReason") {
+			t.Errorf("still held: %s", a.body)
+		}
+	}
+	for range 2 {
+		g.asks(ann, "POST", "/api/v1/orders/O1/cancel", `{"reason": "obsolete"}`, 200, `"status":"CANCELLED"`)
+	}
+	events := g.events("O1")
+	if len(events) != 4 || events[len(events)-1] != "OPERATOR obsolete (by ann@example.org)" {
+		t.Errorf("events %q", events)
+	}
+	g.asks(ann, "POST", "/api/v1/orders/O1/hold", `{"reason": "too late"}`, 409, "NOT_PENDING")
+	g.asks(ann, "POST", "/api/v1/orders/O1/release", `{"reason": "too late"}`, 409, "NOT_HELD")
+	for _, command := range []string{"hold", "release", "cancel"} {
+		g.asks(ann, "POST", "/api/v1/orders/O9/"+command, `{"reason": "x"}`, 404, "no such order")
+	}
+}
+
+// F-TEL-08: an operator clears an emergency over HTTP.
+func TestCommands_EmergenciesAreCleared(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsOpen)
+	for _, err := range g.store.NewTelemetryApplier().Apply(t.Context(), []domain.Telemetry{{
+		DroneID: "D1", Timestamp: time.Now().Add(-time.Second), Position: domain.Position{Lat: 48, Lon: 2}, Battery: 80, Status: domain.DroneEmergency,
+	}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ann := g.token(asOperator)
+	for range 2 {
+		g.asks(ann, "POST", "/api/v1/drones/D1/clear", `{"reason": "inspected"}`, 200, `"status":"UNKNOWN"`)
+	}
+	g.asks(ann, "POST", "/api/v1/drones/D9/clear", `{"reason": "inspected"}`, 404, "no such drone")
+}
+
+// F-DLQ-01: dead letters are replayed over HTTP, once.
+func TestCommands_DeadLettersAreReplayed(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsOpen)
+	ann := g.token(asOperator)
+	const replay = "/api/v1/deadletters/replay"
+	g.asks(ann, "POST", replay, `{"topic": "missions", "limit": -1, "ids": [""]}`, 400, "topic is", "telemetry, orders or decisions", "limit is -1", "ids hold")
+	if err := pubsubio.Ensure(t.Context(), g.clients.PubSub); err != nil {
+		t.Fatal(err)
+	}
+	publisher := pubsubio.NewPublisher(g.clients.PubSub)
+	defer publisher.Stop()
+	_, err := publisher.Publish(t.Context(), pubsubio.DeadLetterTopic(pubsubio.TopicOrders), []byte("{not json"), map[string]string{
+		pubsubio.AttrTopic: pubsubio.TopicOrders, pubsubio.AttrMessageID: "m1", pubsubio.AttrReason: "UNDECODABLE",
+	}, "").Wait(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.asks(ann, "POST", replay, `{"dryRun": true}`, 200, `"messageId":"m1"`, `"replayed":0`, `"missing":[]`)
+	g.asks(ann, "POST", replay, `{"ids": ["m1"]}`, 200, `"messageId":"m1"`, `"replayed":1`, `"missing":[]`)
+	g.asks(ann, "POST", replay, `{"ids": ["m1"]}`, 200, `"deadLetters":[]`, `"replayed":0`, `"missing":["m1"]`)
+}

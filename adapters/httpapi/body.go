@@ -1,0 +1,48 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+)
+
+// MaxBodyBytes bounds the body of a request.
+const MaxBodyBytes = 64 << 10
+
+// readJSON reads the body of a request, which must be one JSON object with
+// nothing unknown in it. The type is insisted on because no web page can send
+// it to another host without being asked first.
+func readJSON(r *http.Request, v any) error {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return problem(http.StatusUnsupportedMediaType, "the body is %.64q; send \"Content-Type: application/json\"", r.Header.Get("Content-Type"))
+	}
+	decoder := json.NewDecoder(r.Body)
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(v)
+	if err == nil {
+		if _, more := decoder.Token(); !errors.Is(more, io.EOF) {
+			err = errors.Join(errors.New("there is more after the object"), tooLarge(more))
+		}
+	}
+	large, isLarge := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case err == nil:
+		return nil
+	case isLarge:
+		return problem(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", large.Limit)
+	case errors.Is(err, io.EOF):
+		return problem(http.StatusBadRequest, "the body is empty; send a JSON object")
+	}
+	return problem(http.StatusBadRequest, "the body cannot be read: %s; send one JSON object", strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// tooLarge is err if it says that the body is, for then nothing else matters.
+func tooLarge(err error) error {
+	if large, is := errors.AsType[*http.MaxBytesError](err); is {
+		return large
+	}
+	return nil
+}
