@@ -30,8 +30,8 @@ type Config struct {
 	// a TTL policy may delete them; default 90 days.
 	Retention time.Duration
 	// Owed, if set, is called after each commit with every mission that now
-	// owes its drone a message. It must not block.
-	Owed func(domain.Mission)
+	// owes its drone a message. ctx is that of the operation. It must not block.
+	Owed func(context.Context, domain.Mission)
 	// Conflicted, if set, is called whenever another writer was faster: a
 	// transaction runs again, or a commit was refused. ctx is that of the
 	// operation. It must not block.
@@ -46,7 +46,7 @@ type Store struct {
 	order      policy.OrderPolicy
 	assignment policy.MissionAssignmentPolicy
 	retention  time.Duration
-	owed       func(domain.Mission)
+	owed       func(context.Context, domain.Mission)
 	conflicted func(context.Context)
 }
 
@@ -168,7 +168,7 @@ func (s *Store) transact(ctx context.Context, resp *firestore.CommitResponse, f 
 	}, opts...)
 	if err == nil && s.owed != nil {
 		for _, m := range t.owed {
-			s.owed(m)
+			s.owed(ctx, m)
 		}
 	}
 	return err

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
+	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
@@ -31,9 +32,11 @@ type orderHandler struct {
 // handle decodes one order message, has it applied, and settles it.
 func (h *orderHandler) handle(ctx context.Context, msg *pubsub.Message) {
 	h.hold(msg)
-	ctx = meter.WithOperation(ctx, TopicOrders)
+	ctx, span := startProcessing(meter.WithOperation(ctx, TopicOrders), h.tracer, TopicOrders, msg)
+	defer span.End()
 	req, err := wire.DecodeOrder(msg.Data, msg.Attributes)
 	if err == nil {
+		span.SetAttributes(attribute.String("dronefleet.order_id", string(req.ID)))
 		err = retry(ctx, func() error { return h.store.IngestOrder(ctx, req, msg.PublishTime) }, h.retryable)
 	}
 	h.settle(context.WithoutCancel(ctx), msg, err)
@@ -49,7 +52,8 @@ type decisionHandler struct {
 // the policy is in the ledger when handle learns of it.
 func (h *decisionHandler) handle(ctx context.Context, msg *pubsub.Message) {
 	h.hold(msg)
-	ctx = meter.WithOperation(ctx, TopicDecisions)
+	ctx, span := startProcessing(meter.WithOperation(ctx, TopicDecisions), h.tracer, TopicDecisions, msg)
+	defer span.End()
 	received := h.now()
 	d, err := wire.DecodeDecision(msg.Data, msg.Attributes)
 	if err == nil {
@@ -59,6 +63,8 @@ func (h *decisionHandler) handle(ctx context.Context, msg *pubsub.Message) {
 		if d.SnapshotTime.IsZero() {
 			d.SnapshotTime = msg.PublishTime
 		}
+		span.SetAttributes(attribute.String("dronefleet.decision_id", string(d.ID)), attribute.String("dronefleet.cycle_id", string(d.CycleID)),
+			attribute.String("dronefleet.drone_id", string(d.DroneID)))
 		via := policy.Delivery{MessageID: msg.ID, PublishedAt: msg.PublishTime, ReceivedAt: received}
 		err = retry(ctx, func() error {
 			entry, err := h.store.AssignMission(ctx, d, via)

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/meter"
@@ -25,7 +27,14 @@ type Outbox struct {
 	format    wire.Format
 	log       *slog.Logger
 	meter     *meter.Meter
-	queue     chan domain.Mission
+	queue     chan owed
+}
+
+// owed is a mission whose drone is owed a message, and the span of whatever
+// made it so.
+type owed struct {
+	domain.Mission
+	cause trace.Span
 }
 
 // outboxQueue bounds what waits to be published; beyond it the sweeper takes
@@ -34,13 +43,14 @@ const outboxQueue = 10_000
 
 // NewOutbox returns an outbox; Run makes it work.
 func NewOutbox(store OutboxStore, publisher *Publisher, format wire.Format, log *slog.Logger, m *meter.Meter) *Outbox {
-	return &Outbox{store: store, publisher: publisher, format: format, log: log, meter: m, queue: make(chan domain.Mission, outboxQueue)}
+	return &Outbox{store: store, publisher: publisher, format: format, log: log, meter: m, queue: make(chan owed, outboxQueue)}
 }
 
-// Offer hands over a mission whose drone is owed a message. It never blocks.
-func (o *Outbox) Offer(m domain.Mission) {
+// Offer hands over a mission whose drone is owed a message, which continues the
+// trace of ctx. It never blocks.
+func (o *Outbox) Offer(ctx context.Context, m domain.Mission) {
 	select {
-	case o.queue <- m:
+	case o.queue <- owed{m, trace.SpanFromContext(ctx)}:
 	default:
 		o.meter.OutboxOverflow.Inc()
 	}
@@ -54,7 +64,7 @@ func (o *Outbox) Run(ctx context.Context) {
 			o.flush(context.WithoutCancel(ctx), nil)
 			return
 		case m := <-o.queue:
-			o.flush(ctx, []domain.Mission{m})
+			o.flush(ctx, []owed{m})
 		}
 	}
 }
@@ -64,7 +74,7 @@ const outboxBatch = 200
 
 // flush publishes batch with whatever else is queued and then marks it in one
 // commit.
-func (o *Outbox) flush(ctx context.Context, batch []domain.Mission) {
+func (o *Outbox) flush(ctx context.Context, batch []owed) {
 	for {
 	gather:
 		for len(batch) < outboxBatch {
@@ -83,7 +93,7 @@ func (o *Outbox) flush(ctx context.Context, batch []domain.Mission) {
 	}
 }
 
-func (o *Outbox) publish(ctx context.Context, batch []domain.Mission) {
+func (o *Outbox) publish(ctx context.Context, batch []owed) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	ctx = meter.WithOperation(ctx, "outbox")
@@ -94,7 +104,7 @@ func (o *Outbox) publish(ctx context.Context, batch []domain.Mission) {
 			o.log.ErrorContext(ctx, "mission command cannot be encoded", slog.String("mission_id", string(m.ID)), slog.Any("err", err))
 			continue
 		}
-		pending[i] = o.publisher.Publish(ctx, TopicMissions, data, attrs, string(m.DroneID))
+		pending[i] = o.publisher.Publish(trace.ContextWithSpan(ctx, m.cause), TopicMissions, data, attrs, string(m.DroneID))
 	}
 	var sent []domain.Mission
 	for i, m := range batch {
@@ -105,7 +115,7 @@ func (o *Outbox) publish(ctx context.Context, batch []domain.Mission) {
 			o.log.WarnContext(ctx, "mission command not published; the sweeper will", slog.String("mission_id", string(m.ID)), slog.Any("err", err))
 			continue
 		}
-		sent = append(sent, m)
+		sent = append(sent, m.Mission)
 	}
 	o.meter.CommandsPublished.Add(int64(len(sent)))
 	if len(sent) == 0 {
@@ -118,9 +128,9 @@ func (o *Outbox) publish(ctx context.Context, batch []domain.Mission) {
 
 // Collect queues whatever the store says is owed and nobody has sent.
 func (o *Outbox) Collect(ctx context.Context, grace time.Duration) error {
-	owed, err := o.store.OwedCommands(ctx, grace)
-	for _, m := range owed {
-		o.Offer(m)
+	missions, err := o.store.OwedCommands(ctx, grace)
+	for _, m := range missions {
+		o.Offer(ctx, m)
 	}
 	return err
 }

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
+	"go.opentelemetry.io/otel/codes"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // Publisher publishes to the fleet's topics. It is safe for concurrent use.
@@ -26,24 +29,31 @@ func NewPublisher(client *pubsub.Client) *Publisher {
 type Published struct {
 	result *pubsub.PublishResult
 	resume func()
+	span   trace.Span
 }
 
 // Wait returns when the server has the message, with its id, or an error when
-// it may not have it.
+// it may not have it. It also ends the message's span.
 func (p Published) Wait(ctx context.Context) (id string, err error) {
 	id, err = p.result.Get(ctx)
 	if err != nil {
 		p.resume()
+		p.span.SetStatus(codes.Error, err.Error())
+	} else {
+		p.span.SetAttributes(semconv.MessagingMessageID(id))
 	}
+	p.span.End()
 	return id, err
 }
 
 // Publish sends one message; messages of one ordering key keep their order.
-// The ordering key may be empty.
+// The ordering key may be empty. The message carries the trace of ctx, if there
+// is one.
 func (p *Publisher) Publish(ctx context.Context, topic string, data []byte, attrs map[string]string, orderingKey string) Published {
 	t := p.topic(topic)
-	result := t.Publish(ctx, &pubsub.Message{Data: data, Attributes: maps.Clone(attrs), OrderingKey: orderingKey})
-	return Published{result: result, resume: func() {
+	ctx, span := startSending(ctx, topic, orderingKey)
+	result := t.Publish(ctx, &pubsub.Message{Data: data, Attributes: inject(ctx, maps.Clone(attrs)), OrderingKey: orderingKey})
+	return Published{result: result, span: span, resume: func() {
 		if orderingKey != "" {
 			// After a failure the client refuses the key until told otherwise.
 			t.ResumePublish(orderingKey)

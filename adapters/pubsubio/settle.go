@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/wire"
@@ -19,6 +20,7 @@ type settler struct {
 	topic       string
 	log         *slog.Logger
 	meter       *meter.Meter
+	tracer      trace.Tracer
 	backlog     *meter.Backlog
 	applied     *meter.Counter
 	latency     *meter.Histogram
@@ -33,12 +35,13 @@ func (s *settler) hold(msg *pubsub.Message) { s.backlog.Hold(msg.PublishTime) }
 // settle is the only place that acks or nacks. err is nil when the message's
 // effect is committed, a *policy.Rejection when it is refused for good, a
 // poison error when nobody will ever understand it, and anything else when it
-// may succeed later.
+// may succeed later. ctx may carry the message's span, which the caller ends.
 func (s *settler) settle(ctx context.Context, msg *pubsub.Message, err error) {
 	defer s.backlog.Release(msg.PublishTime)
 	if err == nil {
 		s.applied.Inc()
-		s.latency.Record(s.now().Sub(msg.PublishTime))
+		record(s.latency, s.now().Sub(msg.PublishTime), trace.SpanContextFromContext(ctx))
+		conclude(ctx, meter.Applied, "", nil)
 		msg.Ack()
 		return
 	}
@@ -47,11 +50,13 @@ func (s *settler) settle(ctx context.Context, msg *pubsub.Message, err error) {
 		if dlErr := s.deadLetters.publish(ctx, s.topic, msg, poison, err); dlErr != nil {
 			log.ErrorContext(ctx, "dead letter not published; message will come again", slog.String("reason", poison), slog.Any("err", dlErr))
 			s.count(meter.Nacked, poison)
+			conclude(ctx, meter.Nacked, poison, dlErr)
 			msg.Nack()
 			return
 		}
 		log.WarnContext(ctx, "message dead-lettered", slog.String("reason", poison), slog.Any("err", err))
 		s.count(meter.DeadLetter, poison)
+		conclude(ctx, meter.DeadLetter, poison, err)
 		msg.Ack()
 		return
 	}
@@ -59,12 +64,23 @@ func (s *settler) settle(ctx context.Context, msg *pubsub.Message, err error) {
 	if rejected { // an answer: redelivery cannot change it
 		log.DebugContext(ctx, "message rejected", slog.String("reason", string(reason)), slog.Any("err", err))
 		s.count(meter.Rejected, string(reason))
+		conclude(ctx, meter.Rejected, string(reason), nil)
 		msg.Ack()
 		return
 	}
 	log.WarnContext(ctx, "message failed; it will come again", slog.Any("err", err))
 	s.count(meter.Nacked, "")
+	conclude(ctx, meter.Nacked, "", err)
 	msg.Nack()
+}
+
+// record records a latency, with its trace if that is sampled.
+func record(h *meter.Histogram, took time.Duration, of trace.SpanContext) {
+	if of.IsSampled() {
+		h.RecordTraced(took, of.TraceID().String())
+		return
+	}
+	h.Record(took)
 }
 
 func (s *settler) count(outcome, reason string) {

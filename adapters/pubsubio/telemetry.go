@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
@@ -25,10 +27,11 @@ type TelemetryApplier interface {
 // never conflicts with itself.
 type telemetryPipeline struct {
 	*settler
-	lease   time.Duration
-	seed    maphash.Seed
-	shards  []*telemetryShard
-	stopped chan struct{} // closed when nothing more is accepted
+	lease    time.Duration
+	seed     maphash.Seed
+	sampling sampling
+	shards   []*telemetryShard
+	stopped  chan struct{} // closed when nothing more is accepted
 }
 
 // report is a decoded message on its way to a commit.
@@ -37,6 +40,7 @@ type report struct {
 	lease  time.Time // until when its message is ours
 	urgent bool      // changes more than its drone's whereabouts
 	msg    *pubsub.Message
+	span   trace.Span // nil unless the message is traced
 }
 
 // telemetryShard gathers the reports of its drones and commits them: at once
@@ -44,12 +48,15 @@ type report struct {
 // when its drone's document is due to be written again.
 type telemetryShard struct {
 	*settler
+	sampling sampling
 	ctx      context.Context // ends when shutdown can wait no longer
 	applier  TelemetryApplier
 	in       chan report
 	stopped  chan struct{}
 	gather   time.Duration
 	coalesce time.Duration
+	status   *meter.Histogram // latencies of the two tiers
+	position *meter.Histogram
 
 	waiting map[domain.DroneID][]report
 	due     map[domain.DroneID]time.Time // when a waiting drone shall be committed
@@ -68,11 +75,12 @@ const tick = 50 * time.Millisecond
 const maxBatch = 250
 
 func newTelemetryPipeline(ctx context.Context, s *settler, cfg Config, newApplier func() TelemetryApplier) *telemetryPipeline {
-	p := &telemetryPipeline{settler: s, lease: cfg.Lease, seed: maphash.MakeSeed(), stopped: make(chan struct{})}
+	p := &telemetryPipeline{settler: s, lease: cfg.Lease, seed: maphash.MakeSeed(), sampling: newSampling(s.tracer, cfg.TraceTelemetry), stopped: make(chan struct{})}
 	for range cfg.TelemetryShards {
 		p.shards = append(p.shards, &telemetryShard{
-			settler: s, ctx: ctx, applier: newApplier(), in: make(chan report, 1024), stopped: p.stopped,
+			settler: s, sampling: p.sampling, ctx: ctx, applier: newApplier(), in: make(chan report, 1024), stopped: p.stopped,
 			gather: cfg.TelemetryGather, coalesce: cfg.TelemetryCoalesce, next: never(),
+			status: s.meter.Latency(LatencyStatus), position: s.meter.Latency(LatencyPosition),
 			waiting: map[domain.DroneID][]report{},
 			due:     map[domain.DroneID]time.Time{},
 			written: map[domain.DroneID]time.Time{},
@@ -85,17 +93,31 @@ func newTelemetryPipeline(ctx context.Context, s *settler, cfg Config, newApplie
 // It blocks while the shard is behind.
 func (p *telemetryPipeline) handle(ctx context.Context, msg *pubsub.Message) {
 	p.hold(msg)
-	t, err := wire.DecodeTelemetry(msg.Data, msg.Attributes)
-	if err != nil {
-		p.settle(context.WithoutCancel(ctx), msg, err)
+	r := report{msg: msg, span: p.sampling.start(ctx, msg)}
+	var err error
+	if r.Telemetry, err = wire.DecodeTelemetry(msg.Data, msg.Attributes); err != nil {
+		p.settleReport(context.WithoutCancel(ctx), r, err)
 		return
 	}
-	shard := p.shards[maphash.String(p.seed, string(t.DroneID))%uint64(len(p.shards))]
+	shard := p.shards[maphash.String(p.seed, string(r.DroneID))%uint64(len(p.shards))]
+	r.lease = time.Now().Add(p.lease)
 	select {
-	case shard.in <- report{Telemetry: t, lease: time.Now().Add(p.lease), msg: msg}:
+	case shard.in <- r:
 	case <-p.stopped:
-		p.settle(context.WithoutCancel(ctx), msg, context.Canceled)
+		p.settleReport(context.WithoutCancel(ctx), r, context.Canceled)
 	}
+}
+
+// settleReport settles a report's message and ends its span.
+func (s *settler) settleReport(ctx context.Context, r report, err error) {
+	if r.span != nil {
+		ctx = trace.ContextWithSpan(ctx, r.span)
+		defer r.span.End()
+		if err == nil {
+			r.span.SetAttributes(attribute.String("dronefleet.drone_id", string(r.DroneID)))
+		}
+	}
+	s.settle(ctx, r.msg, err)
 }
 
 // stop ends the shards once what they hold is settled.
@@ -197,6 +219,9 @@ func (s *telemetryShard) commitSome(batch []report) {
 	}
 	ctx, cancel := context.WithDeadline(meter.WithOperation(s.ctx, TopicTelemetry), lease)
 	defer cancel()
+	ctx, span := s.sampling.startCommit(ctx, batch)
+	defer span.End()
+	settling := context.WithoutCancel(s.ctx)
 	left := batch
 	err := retry(ctx, func() error {
 		reports := make([]domain.Telemetry, len(left))
@@ -210,16 +235,16 @@ func (s *telemetryShard) commitSome(batch []report) {
 				again, transient = append(again, left[i]), err
 				continue
 			}
-			s.settle(context.WithoutCancel(ctx), left[i].msg, err)
 			if err == nil {
 				s.timeClass(left[i])
 			}
+			s.settleReport(settling, left[i], err)
 		}
 		left = again
 		return transient
 	}, s.retryable)
 	for _, r := range left {
-		s.settle(context.WithoutCancel(ctx), r.msg, err)
+		s.settleReport(settling, r, err)
 	}
 }
 
@@ -231,11 +256,15 @@ const (
 
 // timeClass records how long an applied report took, by its tier.
 func (s *telemetryShard) timeClass(r report) {
-	kind := LatencyPosition
+	tier := s.position
 	if r.urgent {
-		kind = LatencyStatus
+		tier = s.status
 	}
-	s.meter.Latency(kind).Record(s.now().Sub(r.msg.PublishTime))
+	var traced trace.SpanContext
+	if r.span != nil {
+		traced = r.span.SpanContext()
+	}
+	record(tier, s.now().Sub(r.msg.PublishTime), traced)
 }
 
 // forget drops the times of drones that have nothing to say.

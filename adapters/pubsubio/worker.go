@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
@@ -37,6 +39,12 @@ type Config struct {
 	DrainTimeout time.Duration
 	// Now is the clock of the latency figures; default time.Now.
 	Now func() time.Time
+	// Tracing takes the spans; default none.
+	Tracing trace.TracerProvider
+	// TraceTelemetry is the share, from 0 to 1, of telemetry messages that are
+	// traced although their sender does not say so; default none. Orders and
+	// decisions are for Tracing's own sampler to judge.
+	TraceTelemetry float64
 }
 
 func (c Config) withDefaults() Config {
@@ -54,6 +62,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxOutstanding == 0 {
 		c.MaxOutstanding = 40_000
+	}
+	if c.Tracing == nil {
+		c.Tracing = noop.NewTracerProvider()
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -126,7 +137,8 @@ func (w *Worker) Run(ctx context.Context) error {
 
 func (w *Worker) settler(topic string) *settler {
 	return &settler{
-		topic: topic, log: w.log, meter: w.meter, now: w.cfg.Now, backlog: w.meter.Backlog(topic, w.cfg.Now),
+		topic: topic, log: w.log, meter: w.meter, now: w.cfg.Now,
+		tracer: w.cfg.Tracing.Tracer(scope), backlog: w.meter.Backlog(topic, w.cfg.Now),
 		applied: w.meter.Settlements(meter.Settlement{Kind: topic, Outcome: meter.Applied}), latency: w.meter.Latency(topic),
 		deadLetters: &deadLetters{publisher: w.publisher}, retryable: firestoretx.Retryable,
 	}

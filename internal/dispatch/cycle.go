@@ -8,6 +8,9 @@ import (
 	"log/slog"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/meter"
@@ -57,6 +60,8 @@ type Config struct {
 	MaxSilence time.Duration
 	// Holder names this process in cycle records.
 	Holder string
+	// Tracing takes the spans; default none.
+	Tracing trace.TracerProvider
 }
 
 func (c Config) withDefaults() Config {
@@ -74,6 +79,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxSilence == 0 {
 		c.MaxSilence = 15 * time.Second
+	}
+	if c.Tracing == nil {
+		c.Tracing = noop.NewTracerProvider()
 	}
 	return c
 }
@@ -107,7 +115,14 @@ var errLeaseOver = errors.New("lease lost")
 // Once runs one cycle of a depot. It returns ErrLocked when another process is
 // at it; warm, which may be nil, is the depot's previous plan and is replaced.
 func (r *Runner) Once(ctx context.Context, depot domain.DepotID, warm *solver.Plan) (domain.Cycle, error) {
-	ctx = meter.WithOperation(ctx, "cycle")
+	ctx, span := r.startCycle(meter.WithOperation(ctx, "cycle"), depot)
+	defer span.End()
+	cycle, err := r.once(ctx, depot, warm)
+	describeCycle(span, cycle, err)
+	return cycle, err
+}
+
+func (r *Runner) once(ctx context.Context, depot domain.DepotID, warm *solver.Plan) (domain.Cycle, error) {
 	opts := []lock.Option{
 		lock.WithTTL(r.cfg.LockTTL), lock.WithAutoExtend(), lock.WithLogger(r.log),
 	}
@@ -217,6 +232,8 @@ func (r *Runner) cycle(ctx context.Context, c *domain.Cycle, warm *solver.Plan) 
 }
 
 func (r *Runner) solve(ctx context.Context, p solver.Problem, warm *solver.Plan) (solver.Plan, error) {
+	ctx, span := r.tracer().Start(ctx, "solve")
+	defer span.End()
 	opts := solver.Options{TimeLimit: r.cfg.SolveLimit, Strategy: r.cfg.Strategy, Seed: r.cfg.Seed, Warm: warm}
 	return Solve(ctx, p, opts, func(fault error) {
 		r.meter.Cycles.PlansRefused.Inc()

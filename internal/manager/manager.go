@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
@@ -32,6 +35,8 @@ type Config struct {
 	// SweepInterval is how often the fleet is swept by one of the managers;
 	// default 5 s.
 	SweepInterval time.Duration
+	// Tracing takes the spans; default none. See Worker for telemetry's share.
+	Tracing trace.TracerProvider
 }
 
 // Manager is one replica of the State Manager.
@@ -57,7 +62,10 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 	if cfg.Format == "" {
 		cfg.Format = wire.Protobuf
 	}
-	cfg.Worker.Now = clock.Now
+	if cfg.Tracing == nil {
+		cfg.Tracing = noop.NewTracerProvider()
+	}
+	cfg.Worker.Now, cfg.Worker.Tracing = clock.Now, cfg.Tracing
 	if cfg.Worker.TelemetryCoalesce == 0 {
 		cfg.Worker.TelemetryCoalesce = clock.Real(time.Second)
 	}
@@ -71,7 +79,7 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 	}
 	m.Store = firestoretx.New(c.Firestore, firestoretx.Config{
 		Now:        clock.Now,
-		Owed:       func(mission domain.Mission) { m.outbox.Offer(mission) },
+		Owed:       func(ctx context.Context, mission domain.Mission) { m.outbox.Offer(ctx, mission) },
 		Conflicted: c.Meter.CommitRetried,
 	})
 	m.outbox = pubsubio.NewOutbox(m.Store, m.publisher, cfg.Format, log, c.Meter)
@@ -95,6 +103,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	work, workCtx := errgroup.WithContext(ctx)
 	work.Go(func() error { return m.worker.Run(workCtx) })
 	work.Go(func() error { m.sweep(workCtx); return nil })
+	work.Go(func() error { WatchClock(workCtx, m.Locks, m.meter, m.log); return nil })
 	err := work.Wait()
 
 	stopOutbox()
@@ -129,6 +138,17 @@ func (m *Manager) sweep(ctx context.Context) {
 }
 
 func (m *Manager) sweepOnce(ctx context.Context) error {
+	ctx, span := m.cfg.Tracing.Tracer("github.com/dronefleet/dronefleet/internal/manager").Start(ctx, "sweep")
+	defer span.End()
+	err := m.sweepLocked(ctx)
+	if err != nil {
+		span.SetStatus(codes.Error, err.Error())
+	}
+	return err
+}
+
+// sweepLocked sweeps if it gets the lock at once.
+func (m *Manager) sweepLocked(ctx context.Context) error {
 	opts := []lock.Option{lock.WithTTL(15 * time.Second), lock.WithAutoExtend(), lock.WithLogger(m.log)}
 	if c := m.clock.ForLocks(); c != nil {
 		opts = append(opts, lock.WithClock(c))

@@ -26,7 +26,8 @@ func operation(ctx context.Context) string {
 }
 
 // DialOptions make a gRPC connection to Firestore count its calls, with the
-// documents they read and write, in m.
+// documents they read and write, in m, and give a span to each call that is
+// made within a sampled trace.
 func (m *Meter) DialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithChainUnaryInterceptor(m.unary),
@@ -41,57 +42,73 @@ func (m *Meter) rpc(ctx context.Context, method string) *rpcCounts {
 func (m *Meter) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	c := m.rpc(ctx, method)
 	c.calls.Inc()
+	ctx, span := startCall(ctx, method)
 	err := invoke(ctx, method, req, reply, cc, opts...)
 	if err != nil {
 		c.failed.Inc()
+		span.end(err)
 		return err
 	}
+	writes := int64(0)
 	switch r := req.(type) {
 	case *firestorepb.CommitRequest:
-		c.writes.Add(int64(len(r.GetWrites())))
+		writes = int64(len(r.GetWrites()))
 	case *firestorepb.BatchWriteRequest:
-		c.writes.Add(int64(len(r.GetWrites())))
+		writes = int64(len(r.GetWrites()))
 	}
+	c.writes.Add(writes)
+	span.wrote(writes)
+	span.end(nil)
 	return nil
 }
 
 func (m *Meter) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	c := m.rpc(ctx, method)
 	c.calls.Inc()
+	ctx, span := startCall(ctx, method)
 	s, err := streamer(ctx, desc, cc, method, opts...)
 	if err != nil {
 		c.failed.Inc()
+		span.end(err)
 		return nil, err
 	}
-	return &countedStream{ClientStream: s, counts: c}, nil
+	span.endWith(ctx)
+	return &countedStream{ClientStream: s, counts: c, span: span}, nil
 }
 
 type countedStream struct {
 	grpc.ClientStream
 	counts *rpcCounts
+	span   *callSpan
 }
 
 func (s *countedStream) RecvMsg(msg any) error {
 	err := s.ClientStream.RecvMsg(msg)
-	if err != nil {
-		if !errors.Is(err, io.EOF) {
-			s.counts.failed.Inc()
-		}
+	if errors.Is(err, io.EOF) {
+		s.span.end(nil)
 		return err
 	}
-	switch r := msg.(type) {
-	case *firestorepb.BatchGetDocumentsResponse:
-		if r.GetResult() != nil {
-			s.counts.reads.Inc()
-		}
-	case *firestorepb.RunQueryResponse:
-		if r.GetDocument() != nil {
-			s.counts.reads.Inc()
-		}
-	case *firestorepb.ListenResponse:
-		if r.GetDocumentChange() != nil {
-			s.counts.reads.Inc()
-		}
+	if err != nil {
+		s.counts.failed.Inc()
+		s.span.end(err)
+		return err
+	}
+	if carriesDocument(msg) {
+		s.counts.reads.Inc()
+		s.span.read()
 	}
 	return nil
+}
+
+// carriesDocument reports whether an answer costs a read.
+func carriesDocument(msg any) bool {
+	switch r := msg.(type) {
+	case *firestorepb.BatchGetDocumentsResponse:
+		return r.GetResult() != nil
+	case *firestorepb.RunQueryResponse:
+		return r.GetDocument() != nil
+	case *firestorepb.ListenResponse:
+		return r.GetDocumentChange() != nil
+	}
+	return false
 }

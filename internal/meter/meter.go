@@ -4,6 +4,8 @@ import (
 	"context"
 	"maps"
 	"sync"
+
+	"go.opentelemetry.io/otel/trace"
 )
 
 // Outcomes of a message.
@@ -79,7 +81,10 @@ func (m *Meter) Latency(kind string) *Histogram { return entry(m, m.latency, kin
 
 // CommitRetried counts a transaction that ran again, or a commit that was
 // refused, because another writer was faster.
-func (m *Meter) CommitRetried(ctx context.Context) { entry(m, m.retries, operation(ctx)).Inc() }
+func (m *Meter) CommitRetried(ctx context.Context) {
+	entry(m, m.retries, operation(ctx)).Inc()
+	trace.SpanFromContext(ctx).AddEvent("commit retried: another writer was faster")
+}
 
 // CommitRetries are the counts of CommitRetried by operation.
 func (m *Meter) CommitRetries() map[string]int64 { return load(m, m.retries) }

@@ -1,0 +1,41 @@
+package manager
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/lock/firestorelock"
+)
+
+// clockInterval is how often a process measures its clock by itself; whoever
+// asks for its readiness has it measured too.
+const clockInterval = time.Minute
+
+// WatchClock measures the local clock against Firestore's at once and then
+// every minute until ctx ends, so that an alert needs no probe.
+//
+// Cost: 5 RPCs and 5 reads a minute.
+func WatchClock(ctx context.Context, locks *firestorelock.Backend, m *meter.Meter, log *slog.Logger) {
+	ctx = meter.WithOperation(ctx, "clock")
+	ticker := time.NewTicker(clockInterval)
+	defer ticker.Stop()
+	for {
+		report, err := locks.CheckClock(ctx)
+		switch {
+		case err == nil:
+			m.ClockOffset.Set(report.Offset)
+			if report.Level != firestorelock.ClockOK {
+				log.WarnContext(ctx, "the local clock is off; synchronise it (NTP)", slog.Duration("offset", report.Offset))
+			}
+		case ctx.Err() == nil:
+			log.WarnContext(ctx, "clock not measured; the next minute tries again", slog.Any("err", err))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
