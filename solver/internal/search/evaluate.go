@@ -68,7 +68,10 @@ func (st *state) cheapestPair(nodes []node, veh *Vehicle, used float64, r int32,
 			break
 		}
 		dn := rowD[b.loc]
-		if c := jd + dn - a.next; c < best && max(td, earlyD)+svcD+pace*dn <= b.latest {
+		if td < earlyD {
+			td = earlyD
+		}
+		if c := jd + dn - a.next; c < best && td+svcD+pace*dn <= b.latest {
 			alone[j] = c
 			last = j
 		}
@@ -78,7 +81,9 @@ func (st *state) cheapestPair(nodes []node, veh *Vehicle, used float64, r int32,
 	}
 	low := inf
 	for j := last; j >= 0; j-- {
-		low = min(low, alone[j])
+		if a := alone[j]; a < low {
+			low = a
+		}
 		bound[j] = low
 	}
 	bound[last+1] = inf
@@ -104,13 +109,20 @@ func (st *state) cheapestPair(nodes []node, veh *Vehicle, used float64, r int32,
 			if base+bp >= best {
 				continue
 			}
-			tp = max(tp, earlyP) + svcP
+			if tp < earlyP {
+				tp = earlyP
+			}
+			tp += svcP
 			if alone[i] != inf {
 				bd := rowD[b.loc]
 				if c := base + direct + bd; c < best {
-					td := tp + pace*direct
-					if td <= lateD && max(td, earlyD)+svcD+pace*bd <= b.latest {
-						best, place, found = c, packPlace(i, i, alt), true
+					if td := tp + pace*direct; td <= lateD {
+						if td < earlyD {
+							td = earlyD
+						}
+						if td+svcD+pace*bd <= b.latest {
+							best, place, found = c, packPlace(i, i, alt), true
+						}
 					}
 				}
 			}
@@ -124,14 +136,20 @@ func (st *state) cheapestPair(nodes []node, veh *Vehicle, used float64, r int32,
 				if t > cur.latest || cur.load > room || base+bound[j] >= best {
 					break
 				}
-				t = max(t, cur.early) + cur.svc
+				if t < cur.early {
+					t = cur.early
+				}
+				t += cur.svc
 				if c := base + alone[j]; c < best {
 					m := &nodes[j+1]
 					td := t + pace*rowD[cur.loc]
 					if td > lateD {
 						break
 					}
-					if max(td, earlyD)+svcD+pace*rowD[m.loc] <= m.latest {
+					if td < earlyD {
+						td = earlyD
+					}
+					if td+svcD+pace*rowD[m.loc] <= m.latest {
 						best, place, found = c, packPlace(i, j, alt), true
 					}
 				}

@@ -16,14 +16,18 @@ type FleetOptions struct {
 // exchanges are the shares of the budget after which chains share their best.
 var exchanges = []float64{0.3, 0.5, 0.7, 0.85, 1}
 
-// fleetRounds is how often chains that save vehicles share what they found.
-const fleetRounds = 8
-
-// fleetShare of the budget goes to saving vehicles before distance is minded:
-// the larger the instance, the more vehicles there are to save.
-func fleetShare(requests int) float64 {
-	return min(0.6, 0.2+0.0015*float64(requests))
-}
+// Saving vehicles comes before distance is minded. It goes on in rounds, after
+// each of which the chains share what they found, for as long as it pays: until
+// fleetPatience times the share at which the last vehicle was saved, at least
+// fleetLeast of the budget and at most fleetMost. Before each exchange of the
+// distance search, fleetRetry of the budget is one more attempt.
+const (
+	fleetRounds   = 30
+	fleetLeast    = 0.08
+	fleetMost     = 0.6
+	fleetPatience = 3
+	fleetRetry    = 0.03
+)
 
 // MinimizeFleet serves all requests with few vehicles, then little distance, and
 // returns the best solution and the number of steps of all workers.
@@ -44,13 +48,17 @@ func MinimizeFleet(in *Instance, o FleetOptions) (best *Solution, steps int64) {
 		chains[i].OnBest = o.OnBest
 		chains[i].Construct(order)
 	}
-	forFleet := fleetShare(in.Requests)
-	for round := range fleetRounds {
-		to := forFleet * float64(round+1) / fleetRounds
-		parallel(chains, func(c *Chain) { c.SaveVehicles(Schedule{To: to, Fraction: o.Fraction}) })
+	spent, until := 0.0, fleetLeast
+	for round := 1; spent < until; round++ {
+		spent = fleetMost * float64(round) / fleetRounds
+		before := chains[0].Best.Used
+		parallel(chains, func(c *Chain) { c.SaveVehicles(Schedule{To: spent, Fraction: o.Fraction}) })
 		share(chains)
+		if chains[0].Best.Used < before {
+			until = min(fleetMost, max(until, fleetPatience*spent))
+		}
 	}
-	Together(chains, forFleet, o.Fraction, nil)
+	Together(chains, spent, o.Fraction, nil)
 	for _, c := range chains {
 		steps += c.Steps
 	}
@@ -88,7 +96,13 @@ func Together(chains []*Chain, from float64, fraction func(int64) float64, repor
 		to := from + x*(1-from)
 		parallel(chains, func(c *Chain) {
 			s := Schedule{From: from, To: to, Fraction: fraction}
-			c.Promote(s)
+			if c.in.Uniform {
+				s.To = min(to, fraction(c.Steps)+fleetRetry)
+				c.SaveVehicles(s)
+				s.To = to
+			} else {
+				c.Promote(s)
+			}
 			c.Anneal(s)
 		})
 		share(chains)

@@ -27,7 +27,7 @@ type offer struct {
 // Few routes are all looked at; of more, those that serve one of the nearest
 // anchors, and all only when none of these has room.
 const (
-	fewRoutes   = 12
+	fewRoutes   = 24
 	nearAnchors = 32
 )
 

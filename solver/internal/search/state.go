@@ -164,7 +164,10 @@ func (in *Instance) timetable(nodes []node, veh *Vehicle) (total float64) {
 		d := in.Dist[int(prev.loc)*in.N+int(cur.loc)]
 		prev.next = d
 		total += d
-		t := max(prev.depart+veh.Pace*d, cur.early)
+		t := prev.depart + veh.Pace*d
+		if t < cur.early {
+			t = cur.early
+		}
 		if v := cur.visit; v >= 0 {
 			if v%Slots == DeliverySlot {
 				load -= in.Demand[v/Slots]
@@ -180,7 +183,10 @@ func (in *Instance) timetable(nodes []node, veh *Vehicle) (total float64) {
 	prev.latest = late
 	for i := n - 2; i >= 0; i-- {
 		cur := &nodes[i]
-		late = min(cur.late, late-veh.Pace*cur.next-cur.svc)
+		late -= veh.Pace*cur.next + cur.svc
+		if late > cur.late {
+			late = cur.late
+		}
 		cur.latest = late
 	}
 	return total
