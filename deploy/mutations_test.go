@@ -1,0 +1,119 @@
+package deploy_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// A check that cannot fail is none: each of these mistakes, made in the module
+// or in what it reads, is found and named.
+func TestTerraform_MistakesAreFound(t *testing.T) {
+	w, files := newWorld(t), deployFiles(t)
+	for _, m := range []struct {
+		file, right, wrong string
+		says               string
+	}{
+		// Topics and subscriptions.
+		{"pubsub.tf", `["telemetry", "orders", "decisions"]`, `["telemetry", "orders"]`, "Invalid index"},
+		{"pubsub.tf", `toset(["missions"])`, `toset(["mission"])`, "Invalid index"},
+		{"pubsub.tf", `  name = each.value`, `  name = "${each.value}-v2"`, "topic telemetry is missing"},
+		{"pubsub.tf", `  name = each.value`, `  name = "${each.value}-v2"`, "topic orders-dead-letter-v2 is of no use"},
+		{"pubsub.tf", `  name                       = each.key`, `  name                       = replace(each.key, "telemetry-s", "telemetry.s")`, "subscription telemetry-statemanager is missing"},
+		{"pubsub.tf", `"${t}-dead-letter"`, `"${t}-deadletter"`, "Invalid index"},
+		{"pubsub.tf", `"${t}-statemanager" =>`, `"${t}-manager" =>`, "Invalid index"},
+		{"pubsub.tf", `ack_deadline_seconds = 30`, `ack_deadline_seconds = 20`, "telemetry-statemanager (-code +terraform)"},
+		{"pubsub.tf", `ack_deadline_seconds = 60`, `ack_deadline_seconds = 30`, "orders-dead-letter-review (-code +terraform)"},
+		{"pubsub.tf", `ordered = true`, `ordered = false`, "enable_message_ordering"},
+		{"pubsub.tf", `maximum_backoff = "30s"`, `maximum_backoff = "600s"`, "retry_policy"},
+		{"pubsub.tf", `ordered = false, retry = null`, `ordered = false, retry = { minimum_backoff = "1s", maximum_backoff = "30s" }`, "retry_policy"},
+		{"pubsub.tf", `"604800s"`, `"86400s"`, "message_retention_duration"},
+		{"pubsub.tf", `ttl = ""`, `ttl = "2678400s"`, "expiration_policy"},
+		{"pubsub.tf", `  dynamic "retry_policy" {`, "  dead_letter_policy {\n dead_letter_topic = \"x\"\n }\n dynamic \"retry_policy\" {", "dead_letter_policy"},
+		// Documents.
+		{"firestore.tf", `FIRESTORE_NATIVE`, `DATASTORE_MODE`, "the database's type"},
+		{"firestore.tf", `= "POINT_IN_TIME_RECOVERY_ENABLED"`, `= "POINT_IN_TIME_RECOVERY_DISABLED"`, "point_in_time_recovery"},
+		{"firestore.tf", `? "DELETE_PROTECTION_ENABLED"`, `? "DELETE_PROTECTION_DISABLED"`, "delete_protection"},
+		{"firestore.tf", `try(each.value.ttl, false)`, `try(each.value.tll, false)`, "TTL policy of events is missing"},
+		{"firestore.tf", `  field      = each.value.fieldPath`, `  field      = lower(each.value.fieldPath)`, "drones.lastUpdate"},
+		{"firestore.tf", `"${path.module}/../firestore.indexes.json"`, `"${path.module}/firestore.indexes.json"`, "there is no file"},
+		{"../firestore.indexes.json", `{"collectionGroup": "drones", "fieldPath": "lastUpdate"`, `{"collectionGroup": "drone", "fieldPath": "lastUpdate"`, "no collection drone"},
+		{"../firestore.rules", `if false`, `if request.auth != null`, "let somebody in"},
+		{"../firestore.rules", `/{document=**}`, `/{document}`, "let somebody in"},
+		// Access.
+		{"iam.tf", `topic = "decisions", member = local.members.optimizer`, `topic = "missions", member = local.members.optimizer`, "optimizer@"},
+		{"iam.tf", `"hospitals/orders"    = { topic = "orders"`, `"hospitals/orders"    = { topic = "telemetry"`, "hospitals@"},
+		{"iam.tf", `"roles/pubsub.publisher"`, `"roles/pubsub.admin"`, "roles/pubsub.admin"},
+		{"iam.tf", `role    = "roles/datastore.user"`, `role    = "roles/owner"`, "roles/owner"},
+		{"iam.tf", `databases/${var.firestore_database}\""`, `databases/other\""`, "databases/other"},
+		{"iam.tf", `["statemanager", "optimizer"] : name`, `["statemanager", "optimizer", "drones"] : name`, "drones@"},
+		{"iam.tf", `"roles/iam.workloadIdentityUser"`, `"roles/iam.serviceAccountAdmin"`, "serviceAccountAdmin"},
+		// What runs.
+		{"run.tf", `args   = ["serve"]`, `args   = ["server"]`, "started with [server]"},
+		{"run.tf", `LOG_LEVEL            = var.log_level`, `LOGLEVEL            = var.log_level`, "knows no variable LOGLEVEL"},
+		{"run.tf", `cpu_idle          = false`, `cpu_idle          = true`, "CPU taken away"},
+		{"run.tf", `min    = var.statemanager_instances.min`, `min    = 0`, "may have no instance"},
+		{"run.tf", `path = "/readyz"`, `path = "/"`, "before it is ready"},
+		{"run.tf", `path = "/healthz"`, `path = "/readyz"`, "in every outage of Firestore"},
+		{"run.tf", `service_account       = google_service_account.fleet[each.key].email`, `service_account       = google_service_account.fleet["drones"].email`, "runs as"},
+		{"run.tf", `: "INGRESS_TRAFFIC_INTERNAL_ONLY"`, `: "INGRESS_TRAFFIC_ALL"`, "reached from everywhere"},
+		// Alerts and dashboard.
+		{"dashboard.tf", `dronefleet_cycles_total`, `dronefleet_cycle_total`, "nobody exports dronefleet_cycle_total"},
+		{"dashboard.tf", `rate(dronefleet_commit_retries_total[5m])`, `rate(dronefleet_commit_retries_total[5m]`, "chart Commits tried again"},
+		{"../observability/alerts.yaml", `dronefleet_backlog_age_seconds`, `dronefleet_backlog_seconds`, "nobody exports dronefleet_backlog_seconds"},
+		{"monitoring.tf", `subscription/oldest_unacked_message_age`, `subscription/oldest_message_age`, "no alert watches oldest_unacked_message_age"},
+		{"monitoring.tf", `{ for t in local.inbound : "${t}-statemanager" => { seconds`, `{ for t in ["telemetry"] : "${t}-statemanager" => { seconds`, "no alert watches oldest_unacked_message_age orders-statemanager"},
+		// The provider's schema and Terraform's language.
+		{"pubsub.tf", `  ack_deadline_seconds       =`, `  ack_deadline       =`, "no argument ack_deadline"},
+		{"pubsub.tf", `expiration_policy {`, `expiry_policy {`, "no block expiry_policy"},
+		{"run.tf", `  location            = var.region`, ``, "location is missing"},
+		{"run.tf", `google_service_account.scheduler[0].email`, `google_service_account.schedule[0].email`, `named "schedule"`},
+		{"run.tf", `google_firestore_field.override,`, `google_firestore_field.overrides,`, "does not exist"},
+		{"variables.tf", `variable "log_level"`, `variable "loglevel"`, "log_level"},
+	} {
+		path := strings.TrimPrefix(terraform+"/"+m.file, terraform+"/../")
+		if n := strings.Count(string(files[path]), m.right); n == 0 {
+			t.Errorf("%s does not hold %q any more", path, m.right)
+			continue
+		}
+		changed := maps.Clone(files)
+		changed[path] = []byte(strings.ReplaceAll(string(files[path]), m.right, m.wrong))
+		if !strings.Contains(allProblems(changed, w), m.says) {
+			t.Errorf("%s: %q instead of %q: want a problem with %q, found:\n%s", path, m.wrong, m.right, m.says, allProblems(changed, w))
+		}
+	}
+}
+
+// allProblems is what is wrong in any way to deploy.
+func allProblems(files map[string][]byte, w *world) string {
+	var list []string
+	for _, way := range ways {
+		list = append(list, problems(files, way, w)...)
+	}
+	return strings.Join(list, "\n")
+}
+
+// An index that only the module has, or only the index file, would be found:
+// there are none today, so one is made.
+func TestTerraform_CompositeIndexesComeFromTheIndexFile(t *testing.T) {
+	w, files := newWorld(t), maps.Clone(deployFiles(t))
+	const with = `"indexes": [{"collectionGroup": "orders", "queryScope": "COLLECTION", "fields": [
+		{"fieldPath": "status", "order": "ASCENDING"}, {"fieldPath": "tags", "arrayConfig": "CONTAINS"}]}],`
+	files["firestore.indexes.json"] = []byte(strings.Replace(string(files["firestore.indexes.json"]), `"indexes": [],`, with, 1))
+	p, err := plan(files, ways["Cloud Run"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	indexes := p.Of("google_firestore_index")
+	if len(indexes) != 1 || len(indexes[0].Blocks["fields"]) != 2 || indexes[0].Text("collection") != "orders" {
+		t.Fatalf("planned %+v", indexes)
+	}
+	for _, problem := range problems(files, ways["Cloud Run"], w) {
+		t.Error(problem)
+	}
+	if got := indexes[0].Blocks["fields"][0].Attributes["array_config"]; got != cty.NullVal(cty.DynamicPseudoType) && !got.IsNull() {
+		t.Errorf("a field with an order has array_config %#v", got)
+	}
+}
