@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/lock/firestorelock"
 )
 
@@ -34,6 +36,16 @@ type Check struct {
 	// offset may be from that.
 	OffsetMs      *float64 `json:"offsetMs,omitempty"`
 	UncertaintyMs *float64 `json:"uncertaintyMs,omitempty"`
+
+	// Of the backlog: the age of the oldest message held, by kind.
+	AgeMs map[string]int64 `json:"ageMs,omitempty"`
+	// Of a lock: whether this process holds it, and how long ago it last asked
+	// for it and got an answer.
+	Held       *bool  `json:"held,omitempty"`
+	TriedAgoMs *int64 `json:"triedAgoMs,omitempty"`
+	// Of the cycles: how long ago one last ended, here or, so far as this
+	// process saw, elsewhere.
+	EndedAgoMs *int64 `json:"endedAgoMs,omitempty"`
 }
 
 // Readiness is the answer of /readyz.
@@ -52,6 +64,9 @@ const readyTimeout = 5 * time.Second
 type readiness struct {
 	locks    *firestorelock.Backend
 	pubsub   *pubsub.Client
+	topic    string // to which the process must be able to publish; "" if it consumes
+	meter    *meter.Meter
+	began    time.Time
 	stopping <-chan struct{}
 
 	mu     sync.Mutex // held while looking: one look at a time
@@ -60,11 +75,13 @@ type readiness struct {
 }
 
 func newReadiness(cfg Config) *readiness {
-	return &readiness{locks: cfg.Locks, pubsub: cfg.PubSub, stopping: cfg.Stopping}
+	return &readiness{locks: cfg.Locks, pubsub: cfg.PubSub, meter: cfg.Meter, began: time.Now(), stopping: cfg.Stopping}
 }
 
 // readyz says whether the process can do its work: Firestore and Pub/Sub answer
-// and the clocks agree. It answers 503 when it cannot, or is about to stop.
+// and the clocks agree. It answers 503 when it cannot, or is about to stop. How
+// the work goes (backlog, locks, cycles) it only warns of: a process that is
+// behind gets no faster by being taken out of service or started again.
 //
 // Cost: 5 RPCs to Firestore, 5 reads, and 1 RPC to Pub/Sub, at most once a
 // second.
@@ -103,6 +120,7 @@ func (r *readiness) report(ctx context.Context) Readiness {
 	g.Go(func() error { messages = r.checkPubSub(ctx); return nil })
 	_ = g.Wait() // neither returns an error
 	r.last = Readiness{Status: CheckOK, Checks: map[string]Check{"firestore": firestore, "pubsub": messages, "clock": clock}}
+	maps.Copy(r.last.Checks, r.checkWork(time.Now()))
 	for _, c := range r.last.Checks {
 		if c.Status == CheckFailing || c.Status == CheckWarning && r.last.Status == CheckOK {
 			r.last.Status = c.Status
@@ -121,6 +139,7 @@ func (r *readiness) checkFirestore(ctx context.Context) (store, clock Check) {
 		return Check{Status: CheckFailing, Detail: err.Error(), TookMs: took},
 			Check{Status: CheckFailing, Detail: "unknown while Firestore does not answer", TookMs: took}
 	}
+	r.meter.ClockOffset.Set(report.Offset)
 	offset, uncertainty := inMs(report.Offset), inMs(report.Uncertainty)
 	clock = Check{Status: CheckOK, TookMs: took, OffsetMs: &offset, UncertaintyMs: &uncertainty}
 	switch report.Level {
@@ -136,22 +155,34 @@ func (r *readiness) checkFirestore(ctx context.Context) (store, clock Check) {
 
 func inMs(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// checkPubSub asks for a subscription the State Manager consumes. An account
-// that may consume but not look is fine: Pub/Sub answered.
+// checkPubSub asks for the topic the process publishes to, or for a
+// subscription the State Manager consumes. An account that may use it but not
+// look is fine: Pub/Sub answered.
 func (r *readiness) checkPubSub(ctx context.Context) Check {
 	began := time.Now()
-	name := pubsubio.Subscription(pubsubio.TopicTelemetry)
-	_, err := r.pubsub.SubscriptionAdminClient.GetSubscription(ctx, &pubsubpb.GetSubscriptionRequest{
-		Subscription: fmt.Sprintf("projects/%s/subscriptions/%s", r.pubsub.Project(), name),
-	})
+	name, err := r.lookAtPubSub(ctx)
 	c := Check{Status: CheckOK, TookMs: time.Since(began).Milliseconds()}
 	switch status.Code(err) {
 	case codes.OK, codes.PermissionDenied:
 	case codes.NotFound:
 		c.Status = CheckFailing
-		c.Detail = fmt.Sprintf("subscription %s does not exist; \"statemanager serve --create-topics\" creates it", name)
+		c.Detail = fmt.Sprintf("%s does not exist; \"statemanager serve --create-topics\" creates it", name)
 	default:
 		c.Status, c.Detail = CheckFailing, err.Error()
 	}
 	return c
+}
+
+func (r *readiness) lookAtPubSub(ctx context.Context) (name string, err error) {
+	if r.topic != "" {
+		_, err = r.pubsub.TopicAdminClient.GetTopic(ctx, &pubsubpb.GetTopicRequest{
+			Topic: fmt.Sprintf("projects/%s/topics/%s", r.pubsub.Project(), r.topic),
+		})
+		return "topic " + r.topic, err
+	}
+	id := pubsubio.Subscription(pubsubio.TopicTelemetry)
+	_, err = r.pubsub.SubscriptionAdminClient.GetSubscription(ctx, &pubsubpb.GetSubscriptionRequest{
+		Subscription: fmt.Sprintf("projects/%s/subscriptions/%s", r.pubsub.Project(), id),
+	})
+	return "subscription " + id, err
 }

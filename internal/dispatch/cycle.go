@@ -100,6 +100,7 @@ type Runner struct {
 
 // NewRunner returns a runner. newID yields unique, non-monotonic cycle ids.
 func NewRunner(store Store, locks lock.Backend, publish Publish, newID func() string, clock *simclock.Clock, cfg Config, log *slog.Logger, m *meter.Meter) *Runner {
+	m.Lock(meter.LockCycle) // readiness and dashboards know of it from the start
 	return &Runner{store: store, locks: locks, publish: publish, newID: newID, clock: clock, cfg: cfg.withDefaults(), log: log, meter: m}
 }
 
