@@ -19,6 +19,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/cli"
+	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/dispatch"
 	"github.com/dronefleet/dronefleet/internal/manager"
@@ -26,8 +27,8 @@ import (
 )
 
 type grammar struct {
-	Run     runCommand       `cmd:"" help:"Run a solve cycle of every depot every interval."`
-	Once    onceCommand      `cmd:"" help:"Run one solve cycle of every depot and end, for a scheduler."`
+	Run     runCommand       `cmd:"" settings:"" help:"Run a solve cycle of every depot every interval."`
+	Once    onceCommand      `cmd:"" settings:"" help:"Run one solve cycle of every depot and end, for a scheduler."`
 	Solve   solveCommand     `cmd:"" help:"Plan a snapshot from a file or from the past; publishes nothing."`
 	Version kong.VersionFlag `help:"Print the version."`
 }
@@ -40,24 +41,24 @@ func main() {
 type cycles struct {
 	cli.Connection
 	cli.Logging
-	Depot      []string      `help:"Depots to plan for; default all." placeholder:"ID"`
-	SolveLimit time.Duration `help:"How long one cycle may search." default:"8s"`
-	LockTTL    time.Duration `help:"How long a crashed cycle blocks the next." default:"15s" name:"lock-ttl"`
+	Depot      []string      `help:"Depots to plan for; default all." placeholder:"ID" check:"id"`
+	SolveLimit time.Duration `help:"How long one cycle may search. Decisions about a fleet two minutes ago are refused." default:"8s" check:"over 0s max 100s"`
+	LockTTL    time.Duration `help:"How long a crashed cycle blocks the next. A living one keeps its lock while it searches." default:"15s" name:"lock-ttl" check:"min 1s max 5m"`
 	Format     wire.Format   `help:"Form of published messages: protobuf or json." default:"protobuf" enum:"protobuf,json"`
 }
 
+// Check implements config.Checker.
+func (c *cycles) Check(r *config.Report) { c.CheckConnection(r) }
+
 type runCommand struct {
 	cycles
-	Interval time.Duration `help:"Time between cycles." default:"10s"`
+	Interval time.Duration `help:"Time between cycles." default:"10s" check:"over 0s max 1h"`
 }
 
 type onceCommand struct{ cycles }
 
 // Run runs cycles until interrupted.
 func (c *runCommand) Run(ctx context.Context) error {
-	if c.Interval <= 0 {
-		return fmt.Errorf("--interval is %s; give a positive time", c.Interval)
-	}
 	return c.with(ctx, c.Interval, func(r *dispatch.Runner) error {
 		err := r.Run(ctx)
 		if ctx.Err() != nil {
@@ -87,9 +88,6 @@ func (c *onceCommand) Run(ctx context.Context) error {
 
 // with connects and calls f with a runner.
 func (c *cycles) with(ctx context.Context, interval time.Duration, f func(*dispatch.Runner) error) error {
-	if c.SolveLimit <= 0 {
-		return fmt.Errorf("--solve-limit is %s; give a positive time", c.SolveLimit)
-	}
 	clients, clock, err := c.Open(ctx)
 	if err != nil {
 		return err
@@ -119,9 +117,6 @@ func (c *cycles) runner(clients *connect.Clients, clock *simclock.Clock, publish
 		Holder: fmt.Sprintf("%s/%d", host, os.Getpid()),
 	}
 	for _, id := range c.Depot {
-		if err := domain.CheckID(id); err != nil {
-			return nil, fmt.Errorf("--depot %q %w", id, err)
-		}
 		cfg.Depots = append(cfg.Depots, domain.DepotID(id))
 	}
 	store := firestoretx.New(clients.Firestore, firestoretx.Config{Now: clock.Now})

@@ -78,7 +78,8 @@ func run(t *testing.T, hosts connect.Config, code int, args ...string) (stdout, 
 	return out.String(), errs.String()
 }
 
-// refused expects an exit code and one line that holds every part.
+// refused expects an exit code and one line that holds every part; the last of
+// them, where a command line that is none brings its usage too.
 func refused(t *testing.T, hosts connect.Config, code int, parts []string, args ...string) {
 	t.Helper()
 	out, errs := run(t, hosts, code, args...)
@@ -116,13 +117,28 @@ func TestCommands_RefuseInOneLine(t *testing.T) {
 		{1, "deadletters list", []string{"does not exist", "--create-topics"}},
 		{1, "deadletters replay --topic=missions", []string{"--topic", "telemetry"}},
 		{1, "emulators --firestore=0.0.0.0:0", []string{"--firestore", "loopback"}},
+		{2, "emulators --firestore=8081", []string{"firestore (flag --firestore)", "host:port"}},
 		{1, "emulators --indexes=/does/not/exist", []string{"--indexes"}},
-		{1, "serve --http-addr=nowhere", []string{"--http-addr", "host:port"}},
+		{2, "serve --http-addr=nowhere", []string{"--http-addr", "host:port"}},
+		{2, "serve --http-addr=:8080", []string{"--http-addr", "without credentials", "--oidc-issuer", "--insecure-http"}},
+		{2, "dev --http-addr=0.0.0.0:8080", []string{"--http-addr", "without credentials", "--insecure-http"}},
+		{2, "serve --metrics-access=viewer", []string{"metrics-access (flag --metrics-access)", "goes with oidc-issuer"}},
+		{2, "serve --oidc-audience=a", []string{"oidc-audience", "goes with oidc-issuer"}},
+		{2, "serve --oidc-issuer=http://example.org --oidc-audience=a --oidc-viewer=*", []string{"oidc-issuer", "https"}},
+		{2, "serve --oidc-issuer=https://example.org --oidc-viewer=*", []string{"oidc-audience", "is missing"}},
+		{2, "serve --oidc-issuer=https://example.org --oidc-audience=a", []string{"oidc-viewer", "nobody may do anything"}},
+		{2, "serve --oidc-issuer=https://example.org --oidc-audience=a --oidc-viewer=ann", []string{"oidc-viewer", "claim=value"}},
+		{2, "serve --oidc-issuer=https://example.org --oidc-audience=a --oidc-viewer=* --insecure-http", []string{"insecure-http", "give one of them"}},
+		{2, "serve --config=/does/not/exist", []string{"/does/not/exist", "cannot be read"}},
+		{2, "dev --speed=0", []string{"speed (flag --speed)", "1 or more"}},
+		{2, "dev --outage-at=-1s", []string{"outage-at", "0s or more"}},
 	} {
 		refused(t, hosts, c.code, c.parts, strings.Fields(c.args)...)
 	}
 	// F-API-02: nothing falls back to anything.
 	refused(t, connect.Config{}, 1, []string{"GOOGLE_CLOUD_PROJECT", connect.FirestoreHost}, "orders", "list")
+	refused(t, connect.Config{}, 2, []string{"GOOGLE_CLOUD_PROJECT", connect.FirestoreHost}, "serve")
+	refused(t, connect.Config{FirestoreHost: "127.0.0.1:1"}, 2, []string{"only one of"}, "serve")
 }
 
 func TestCommands_ChangeAndShowTheFleet(t *testing.T) {
@@ -140,7 +156,7 @@ func TestCommands_ChangeAndShowTheFleet(t *testing.T) {
 			t.Errorf("%s: printed %q, want %q", args, out, want)
 		}
 	}
-	says("order O1 is PENDING, held: doubt", "orders hold O1 --reason=doubt")
+	says("order O1 is PENDING, held: doubt (by ann)", "orders hold O1 --reason=doubt --by=ann")
 	says("doubt", "orders list --held")
 	says("order O1 is PENDING\n", "orders release O1 --reason=settled")
 	says("No orders are held.", "orders list --held")
@@ -159,6 +175,7 @@ type process struct {
 	cmd    *exec.Cmd
 	stdout *bufio.Reader
 	stderr *bufio.Reader
+	keep   io.Writer // gets what interrupt reads from stderr, if set
 }
 
 func start(t *testing.T, hosts connect.Config, args ...string) *process {
@@ -206,6 +223,9 @@ func (p *process) interrupt() {
 	}()
 	errs, _ := io.ReadAll(p.stderr) // likewise
 	<-rest
+	if p.keep != nil {
+		_, _ = p.keep.Write(errs) // a builder's writes succeed
+	}
 	if err := p.cmd.Wait(); err != nil {
 		p.t.Errorf("%v: %v\n%s", p.cmd.Args, err, errs)
 	}
@@ -314,5 +334,5 @@ func TestDev_PrintsWhereItsAPIIs(t *testing.T) {
 	}
 	http.DefaultClient.CloseIdleConnections()
 	p.interrupt()
-	refused(t, connect.Config{}, 1, []string{"--http-addr", "host:port"}, "dev", "--http-addr=8080")
+	refused(t, connect.Config{}, 2, []string{"--http-addr", "host:port"}, "dev", "--http-addr=8080")
 }

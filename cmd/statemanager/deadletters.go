@@ -3,15 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/operator"
 )
-
-// deadLetterPatience is how long Pub/Sub has to come up with letters: the
-// service, unlike emulators, may have some and answer at first that it has none.
-const deadLetterPatience = 3 * time.Second
 
 type deadLettersCommand struct {
 	List   deadLettersList   `cmd:"" help:"List messages that were refused for good, with the reason."`

@@ -10,27 +10,37 @@ import (
 
 	"github.com/mattn/go-isatty"
 
+	"github.com/dronefleet/dronefleet/adapters/httpapi"
 	"github.com/dronefleet/dronefleet/internal/cli"
+	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/devrun"
 	"github.com/dronefleet/dronefleet/solver"
 )
 
 type devCommand struct {
-	Duration        time.Duration `help:"End after this long, with a report; 0 runs until interrupted." default:"0"`
-	Drones          int           `help:"Size of the fleet." default:"40"`
-	Hz              float64       `help:"Telemetry per drone and second." default:"1"`
-	OrdersPerMinute float64       `help:"Mean rate of new orders." default:"12"`
-	Speed           float64       `help:"Simulated seconds per second." default:"1"`
+	Duration        time.Duration `help:"End after this long, with a report; 0 runs until interrupted." default:"0" check:"min 0s"`
+	Drones          int           `help:"Size of the fleet." default:"40" check:"min 1 max 100000"`
+	Hz              float64       `help:"Telemetry per drone and second." default:"1" check:"over 0 max 100"`
+	OrdersPerMinute float64       `help:"Mean rate of new orders." default:"12" check:"min 0 max 60000"`
+	Speed           float64       `help:"Simulated seconds per second." default:"1" check:"min 1 max 1000"`
 	Seed            uint64        `help:"Repeats the world's choices." default:"1"`
 	Solver          string        `help:"How missions are planned: ${enum}." enum:"sisr,greedy,nearest" default:"sisr"`
-	SolveLimit      time.Duration `help:"How long one cycle may search, in real time." default:"1s"`
+	SolveLimit      time.Duration `help:"How long one cycle may search, in real time." default:"1s" check:"over 0s max 100s"`
 	DataDir         string        `help:"Keep the fleet in this folder, and go on with what is there." placeholder:"DIR" type:"path"`
 	Report          string        `help:"Also write the report to this file, as JSON." placeholder:"FILE" type:"path"`
-	FirestoreAddr   string        `help:"Where the embedded Firestore listens; default a free port." placeholder:"HOST:PORT"`
-	PubsubAddr      string        `help:"Where the embedded Pub/Sub listens; default a free port." placeholder:"HOST:PORT"`
-	HTTPAddr        string        `help:"Where the HTTP API listens; default a free port, \"\" for none." default:"127.0.0.1:0" placeholder:"HOST:PORT" name:"http-addr"`
-	LogLevel        string        `help:"Least severity to log to standard error: ${enum}." enum:"debug,info,warn,error" default:"error"`
+	FirestoreAddr   string        `help:"Where the embedded Firestore listens; default a free port." placeholder:"HOST:PORT" check:"listen"`
+	PubsubAddr      string        `help:"Where the embedded Pub/Sub listens; default a free port." placeholder:"HOST:PORT" check:"listen"`
+	HTTPAddr        string        `help:"Where the HTTP API listens; default a free port, \"\" or off for none." default:"127.0.0.1:0" placeholder:"HOST:PORT" name:"http-addr" env:"HTTP_ADDR" check:"listen or off"`
+	InsecureHTTP    bool          `help:"Let others than this machine read the HTTP API, without credentials." name:"insecure-http"`
+	LogLevel        string        `help:"Least severity to log to standard error: ${enum}." enum:"debug,info,warn,error" default:"error" env:"LOG_LEVEL"`
 	gameDay
+}
+
+// Check implements config.Checker.
+func (c *devCommand) Check(r *config.Report) {
+	if err := httpapi.CheckOpenAddress(c.HTTPAddr); err != nil && !c.InsecureHTTP {
+		r.Refuse("http-addr", "%s", err)
+	}
 }
 
 // errInvariants makes the process fail when the fleet did.
@@ -56,7 +66,7 @@ func (c *devCommand) Run(ctx context.Context) error {
 	report, err := devrun.Run(ctx, devrun.Config{
 		Duration: c.Duration, Drones: c.Drones, Hz: c.Hz, OrdersPerMinute: c.OrdersPerMinute,
 		Speed: c.Speed, Seed: c.Seed, SolveLimit: c.SolveLimit, Strategy: strategies[c.Solver],
-		DataDir: c.DataDir, FirestoreAddr: c.FirestoreAddr, PubSubAddr: c.PubsubAddr, HTTPAddr: c.HTTPAddr, GameDay: c.config(),
+		DataDir: c.DataDir, FirestoreAddr: c.FirestoreAddr, PubSubAddr: c.PubsubAddr, HTTPAddr: listenAddr(c.HTTPAddr), InsecureHTTP: c.InsecureHTTP, GameDay: c.config(),
 		Out: os.Stdout, Terminal: isatty.IsTerminal(os.Stdout.Fd()), Log: logging.Logger(os.Stderr),
 	})
 	if err != nil {

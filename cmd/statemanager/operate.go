@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/user"
 	"slices"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
@@ -19,7 +20,21 @@ import (
 // desk holds the flags of every operator command.
 type desk struct {
 	cli.Connection
-	JSON bool `help:"Print JSON." name:"json"`
+	JSON bool   `help:"Print JSON." name:"json"`
+	By   string `help:"Who asks, for the audit of changes; default this machine's user." placeholder:"NAME"`
+}
+
+// thisUser names the machine's user, as far as it can be known.
+func thisUser() string {
+	u, err := user.Current()
+	if err != nil {
+		return ""
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return u.Username
+	}
+	return u.Username + "@" + host
 }
 
 // with connects and has f do the command's work.
@@ -34,9 +49,12 @@ func (c *desk) with(ctx context.Context, f func(*operator.Desk, *connect.Clients
 		return err
 	}
 	defer func() { err = errors.Join(err, locks.Close(context.WithoutCancel(ctx))) }()
+	if c.By == "" {
+		c.By = thisUser()
+	}
 	d := &operator.Desk{
 		Store: firestoretx.New(clients.Firestore, firestoretx.Config{Now: clock.Now}), Locks: locks, PubSub: clients.PubSub,
-		Now: clock.Now, Patience: deadLetterPatience, Out: os.Stdout, JSON: c.JSON,
+		Now: clock.Now, Patience: operator.ServicePatience, By: c.By, Out: os.Stdout, JSON: c.JSON,
 	}
 	if clients.Config.Emulated() {
 		d.Patience = 0

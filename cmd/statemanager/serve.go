@@ -12,6 +12,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/internal/cli"
+	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/manager"
 )
 
@@ -19,19 +20,29 @@ type serveCommand struct {
 	cli.Connection
 	cli.Logging
 	CreateTopics      bool          `help:"Create topics and subscriptions that do not exist."`
-	TelemetryCoalesce time.Duration `help:"How often the document of a drone that only moves is written." default:"1s"`
-	HTTPAddr          string        `help:"Where the HTTP API listens; \"\" for none. It checks no credentials." default:"127.0.0.1:8080" placeholder:"HOST:PORT" name:"http-addr" env:"HTTP_ADDR"`
-	MaxOutstanding    int           `help:"Bound of the telemetry messages held in memory." default:"40000"`
+	TelemetryCoalesce time.Duration `help:"How often the document of a drone that only moves is written." default:"1s" check:"over 0s max 1m"`
+	MaxOutstanding    int           `help:"Bound of the telemetry messages held in memory." default:"40000" check:"min 1 max 10000000"`
 	Format            wire.Format   `help:"Form of published messages: protobuf or json." default:"protobuf" enum:"protobuf,json"`
+	HTTPAddr          string        `help:"Where the HTTP API listens; \"\" or off for none." default:"127.0.0.1:8080" placeholder:"HOST:PORT" name:"http-addr" env:"HTTP_ADDR" check:"listen or off"`
+	access
+}
+
+// Check implements config.Checker.
+func (c *serveCommand) Check(r *config.Report) {
+	c.CheckConnection(r)
+	c.access.check(r, c.HTTPAddr)
 }
 
 // Run serves until interrupted, then settles what it holds.
 func (c *serveCommand) Run(ctx context.Context) error {
 	log := c.Logger(os.Stderr)
 	var listener *httpapi.Listener
-	if c.HTTPAddr != "" {
-		var err error
-		if listener, err = httpapi.Listen(c.HTTPAddr); err != nil {
+	access, err := c.access.open(ctx, log)
+	if err != nil {
+		return err
+	}
+	if addr := listenAddr(c.HTTPAddr); addr != "" {
+		if listener, err = httpapi.Listen(addr); err != nil {
 			return fmt.Errorf("--http-addr: %w", err)
 		}
 		defer listener.Close()
@@ -47,7 +58,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 		}
 	}
 	m, err := manager.New(clients, clock, manager.Config{
-		Format: c.Format,
+		Format: c.Format, Access: access,
 		Worker: pubsubio.Config{TelemetryCoalesce: clock.Real(c.TelemetryCoalesce), MaxOutstanding: c.MaxOutstanding},
 	}, log)
 	if err != nil {

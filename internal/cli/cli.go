@@ -1,5 +1,6 @@
 // Package cli is what the commands have in common: connection flags, logging
-// in Cloud Logging's field names, signals, and one clear line for every error.
+// in Cloud Logging's field names, signals, and one clear line for every error,
+// or one for each setting that is wrong.
 package cli
 
 import (
@@ -17,6 +18,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/simclock"
@@ -24,18 +26,34 @@ import (
 
 // Connection holds the flags that say where the fleet is.
 type Connection struct {
-	Project       string `help:"Google Cloud project. With emulators any name will do." env:"GOOGLE_CLOUD_PROJECT" placeholder:"ID"`
-	Database      string `help:"Firestore database." default:"(default)" env:"FIRESTORE_DATABASE" placeholder:"ID"`
-	FirestoreHost string `help:"Address of a Firestore emulator; empty for Google Cloud." env:"FIRESTORE_EMULATOR_HOST" placeholder:"HOST:PORT"`
-	PubsubHost    string `help:"Address of a Pub/Sub emulator; empty for Google Cloud." env:"PUBSUB_EMULATOR_HOST" placeholder:"HOST:PORT"`
+	Project       string `help:"Google Cloud project. With emulators any name will do." env:"GOOGLE_CLOUD_PROJECT" placeholder:"ID" check:"id"`
+	Database      string `help:"Firestore database." default:"(default)" env:"FIRESTORE_DATABASE" placeholder:"ID" check:"id"`
+	FirestoreHost string `help:"Address of a Firestore emulator; empty for Google Cloud." env:"FIRESTORE_EMULATOR_HOST" placeholder:"HOST:PORT" check:"address"`
+	PubsubHost    string `help:"Address of a Pub/Sub emulator; empty for Google Cloud." env:"PUBSUB_EMULATOR_HOST" placeholder:"HOST:PORT" check:"address"`
+}
+
+func (c Connection) config() connect.Config {
+	return connect.Config{Project: c.Project, Database: c.Database, FirestoreHost: c.FirestoreHost, PubSubHost: c.PubsubHost}
+}
+
+// CheckConnection refuses settings by which no fleet can be found.
+func (c Connection) CheckConnection(r *config.Report) {
+	if err := c.config().Validate(); err != nil {
+		r.Refuse("project", "%s", err)
+	}
 }
 
 // Open connects, makes sure that Firestore answers, and finds the clock that
 // the fleet goes by.
 func (c Connection) Open(ctx context.Context) (*connect.Clients, *simclock.Clock, error) {
-	clients, err := connect.Open(ctx, connect.Config{
-		Project: c.Project, Database: c.Database, FirestoreHost: c.FirestoreHost, PubSubHost: c.PubsubHost,
-	}, meter.New())
+	// Google's libraries would connect to what these name, even when a flag
+	// says otherwise.
+	for _, name := range []string{connect.FirestoreHost, connect.PubSubHost} {
+		if err := os.Unsetenv(name); err != nil {
+			return nil, nil, err
+		}
+	}
+	clients, err := connect.Open(ctx, c.config(), meter.New())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -51,7 +69,7 @@ func (c Connection) Open(ctx context.Context) (*connect.Clients, *simclock.Clock
 
 // Logging holds the flags of the log.
 type Logging struct {
-	LogLevel slog.Level `help:"Least severity to log: debug, info, warn, error." default:"info" env:"LOG_LEVEL"`
+	LogLevel slog.Level `help:"Least severity to log: debug, info, warn, error." default:"info" env:"LOG_LEVEL" accepts:"debug, info, warn or error"`
 }
 
 // Logger writes JSON lines in the field names of Cloud Logging.
@@ -103,12 +121,13 @@ func Version() string {
 }
 
 // Main parses the command line into grammar, a kong struct whose commands have
-// a Run(context.Context) error, and runs the one chosen. It ends the process:
-// 0 for success, 1 for failure, 2 for a wrong command line. The first interrupt
-// or SIGTERM ends the context; a second one ends the process.
+// a Run(context.Context) error, and runs the one chosen with the settings that
+// flags, environment and file give; see package config. It ends the process: 0
+// for success, 1 for failure, 2 for a wrong command line or wrong settings. The
+// first interrupt or SIGTERM ends the context; a second one ends the process.
 func Main(grammar any, description string) {
 	name := filepath.Base(os.Args[0])
-	parser, err := kong.New(grammar,
+	parser, err := config.New(grammar,
 		kong.Name(name), kong.Description(description), kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Vars{"version": name + " " + Version()},
@@ -117,8 +136,18 @@ func Main(grammar any, description string) {
 		fail(name, err, 1)
 	}
 	command, err := parser.Parse(os.Args[1:])
-	if err != nil {
+	var problems config.Problems
+	switch {
+	case errors.As(err, &problems):
+		fmt.Fprintf(os.Stderr, "%s: %s\n", name, problems)
+		os.Exit(2)
+	case err != nil:
 		fail(name, fmt.Errorf("%w; see \"%s --help\"", err, name), 2)
+	case command.Prints:
+		if err := command.Print(os.Stdout); err != nil {
+			fail(name, err, 1)
+		}
+		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // from then on signals have their usual effect

@@ -22,6 +22,7 @@
 // Tags of a flag beside those of kong:
 //
 //	check:"min 1 max 100"   what values are accepted; see rules.go
+//	accepts:"one, or two"   the same for people, of types that check themselves
 //	secret:""               its value is never shown
 //
 // and of a command:

@@ -29,8 +29,8 @@ func (table) BeforeReset(app *kong.Kong, p *Parser) error {
 	return nil
 }
 
-// Checker is a command that checks settings against each other. It is asked
-// once each of them is fine by itself.
+// Checker is a command that checks settings against each other. Those that were
+// refused already, and may hold anything, are not refused again.
 type Checker interface{ Check(*Report) }
 
 // Report takes what a Checker finds.
@@ -151,9 +151,7 @@ func (p *Parser) Parse(args []string) (*Command, error) {
 	for _, flag := range flags {
 		c.resolve(flag)
 	}
-	if len(c.problems) == 0 {
-		c.crossCheck()
-	}
+	c.crossCheck()
 	if len(c.problems) > 0 {
 		return nil, c.problems
 	}

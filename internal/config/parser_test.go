@@ -35,7 +35,7 @@ type fleetServe struct {
 	Form     string        `enum:"protobuf,json" default:"protobuf"`
 	Create   bool
 	Depot    []string   `check:"id"`
-	Level    slog.Level `default:"info"`
+	Level    slog.Level `default:"info" accepts:"debug, info, warn or error"`
 	Addr     string     `default:"127.0.0.1:8080" check:"listen or off" env:"HTTP_ADDR"`
 	Peer     string     `check:"address"`
 	Token    string     `secret:"" check:"id"`
@@ -165,7 +165,7 @@ once:
 		`form (file FILE:4): "xml" is not among the choices; give protobuf or json`,
 		`create (file FILE:8): has no value; give one or delete the line`,
 		`depot (file FILE:5): "a/b" contains "/", which no document id may`,
-		`level (variable DRONEFLEET_LEVEL): "loud" cannot be read: slog: level string "loud": unknown name`,
+		`level (variable DRONEFLEET_LEVEL): "loud" cannot be read; give debug, info, warn or error`,
 		`addr (flag --addr): "8080" is no address; give host:port with a port of 0 to 65535, for example 127.0.0.1:8080`,
 		`peer (file FILE:10): is a list; give one value`,
 		`token (variable DRONEFLEET_TOKEN): the value contains "/", which no document id may`,

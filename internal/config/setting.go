@@ -37,6 +37,9 @@ func newSetting(flag *kong.Flag) (*setting, error) {
 	} else if s.rule, err = parseRule(flag.Tag.Get("check")); err != nil {
 		return nil, fmt.Errorf("--%s: %w", flag.Name, err)
 	}
+	if flag.Tag.Has("accepts") {
+		s.rule.accepts = flag.Tag.Get("accepts")
+	}
 	return s, nil
 }
 
@@ -98,7 +101,8 @@ func isInteger(k reflect.Kind) bool { return k >= reflect.Int && k <= reflect.Ui
 func (s *setting) complaint(values []string, err error) string {
 	given := s.shown(fmt.Sprintf("%.80q", strings.Join(values, ",")))
 	fix := cmp.Or(s.accepts(), "another value")
-	if reflect.PointerTo(s.flag.Target.Type()).Implements(textUnmarshaler) || s.flag.IsSlice() {
+	text := s.rule.accepts == "" && reflect.PointerTo(s.flag.Target.Type()).Implements(textUnmarshaler)
+	if text || s.flag.IsSlice() {
 		if s.secret {
 			return "the value cannot be read"
 		}

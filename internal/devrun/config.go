@@ -25,6 +25,7 @@ type Config struct {
 	FirestoreAddr   string // where the embedded servers listen; "" for a free port
 	PubSubAddr      string
 	HTTPAddr        string // where the HTTP API listens; "" for none
+	InsecureHTTP    bool   // it answers under any name
 	DataDir         string // keeps the fleet across runs; "" for memory only
 	GameDay         GameDay
 

@@ -142,7 +142,7 @@ func (f *fleet) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if f.manager, err = manager.New(f.product, clock, manager.Config{}, f.cfg.Log); err != nil {
+	if f.manager, err = manager.New(f.product, clock, manager.Config{Access: httpapi.Access{AnyHost: f.cfg.InsecureHTTP}}, f.cfg.Log); err != nil {
 		return err
 	}
 	if err := setup.Setup(ctx, world.Depots, world.Warehouses, world.Drones); err != nil {

@@ -16,11 +16,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/httpapi"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/operator"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/firestorelock"
@@ -35,6 +37,8 @@ type Config struct {
 	// SweepInterval is how often the fleet is swept by one of the managers;
 	// default 5 s.
 	SweepInterval time.Duration
+	// Access says who may use the HTTP API; default this machine, to read.
+	Access httpapi.Access
 	// Tracing takes the spans; default none. See Worker for telemetry's share.
 	Tracing trace.TracerProvider
 }
@@ -48,6 +52,7 @@ type Manager struct {
 	outbox    *pubsubio.Outbox
 	publisher *pubsubio.Publisher
 	pubsub    *pubsub.Client
+	operator  operator.Commands
 	clock     *simclock.Clock
 	cfg       Config
 	log       *slog.Logger
@@ -77,11 +82,16 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 		Locks: locks, clock: clock, cfg: cfg, log: log, meter: c.Meter,
 		publisher: pubsubio.NewPublisher(c.PubSub), pubsub: c.PubSub,
 	}
+	c.Meter.Lock(meter.LockSweeper) // readiness and dashboards know of it from the start
 	m.Store = firestoretx.New(c.Firestore, firestoretx.Config{
 		Now:        clock.Now,
 		Owed:       func(ctx context.Context, mission domain.Mission) { m.outbox.Offer(ctx, mission) },
 		Conflicted: c.Meter.CommitRetried,
 	})
+	m.operator = operator.Commands{Store: m.Store, PubSub: c.PubSub, Patience: operator.ServicePatience}
+	if c.Config.Emulated() {
+		m.operator.Patience = 0
+	}
 	m.outbox = pubsubio.NewOutbox(m.Store, m.publisher, cfg.Format, log, c.Meter)
 	m.worker = pubsubio.NewWorker(c.PubSub, m.Store, m.publisher, cfg.Worker, log, c.Meter)
 	return m, nil

@@ -19,7 +19,7 @@ func (m *Manager) Serve(ctx context.Context, listener *httpapi.Listener) error {
 	}
 	api := httpapi.New(httpapi.Config{
 		Store: m.Store, Locks: m.Locks, PubSub: m.pubsub, Meter: m.meter,
-		NewID: uuid.NewString, Stopping: ctx.Done(), Log: m.log,
+		NewID: uuid.NewString, Stopping: ctx.Done(), Log: m.log, Access: m.cfg.Access, Operator: m.operator,
 	})
 	apiCtx, stopAPI := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopAPI()

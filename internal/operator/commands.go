@@ -14,14 +14,18 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
+// ServicePatience is how long Pub/Sub has to come up with dead letters: the
+// service, unlike emulators, may have some and answer at first that it has none.
+const ServicePatience = 3 * time.Second
+
 // Commands changes the fleet on the word of one operator, wherever it was
 // given. Each records the reason and who asked in the events of the change. A
 // *policy.Rejection says that the fleet's rules refuse.
 type Commands struct {
 	Store  *firestoretx.Store
 	PubSub *pubsub.Client
-	// Patience is how long to wait for dead letters that may still come; 0
-	// takes the first empty answer, as emulators allow.
+	// Patience is how long to wait for dead letters that may still come; see
+	// ServicePatience. 0 takes the first empty answer, as emulators allow.
 	Patience time.Duration
 	// By is who asks.
 	By string

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/httpapi"
+	"github.com/dronefleet/dronefleet/adapters/httpapi/identity"
+	"github.com/dronefleet/dronefleet/internal/config"
+)
+
+// access holds the flags that say who may use the HTTP API.
+type access struct {
+	OIDCIssuer    string                `help:"OpenID Connect issuer whose tokens the HTTP API asks for; empty asks for none, and takes no commands." placeholder:"URL" name:"oidc-issuer"`
+	OIDCAudience  []string              `help:"Whom tokens must be meant for; one of these." placeholder:"NAME" name:"oidc-audience"`
+	OIDCViewer    []identity.Grant      `help:"Who may read: CLAIM=VALUE, or * for everybody with a token. Operators may too." placeholder:"GRANT" name:"oidc-viewer"`
+	OIDCOperator  []identity.Grant      `help:"Who may also change things: CLAIM=VALUE such as email=ann@example.org, groups=fleet or realm_access.roles=fleet." placeholder:"GRANT" name:"oidc-operator"`
+	OIDCLeeway    time.Duration         `help:"How far clocks may be apart when a token's expiry is judged." default:"1m" check:"min 0s max 5m" name:"oidc-leeway"`
+	MetricsAccess httpapi.MetricsAccess `help:"Who may read /metrics: ${enum}." enum:"open,viewer,off" default:"open"`
+	InsecureHTTP  bool                  `help:"Serve the HTTP API without credentials where others reach it; only behind something that checks who asks." name:"insecure-http"`
+}
+
+// check refuses an API that nobody, or anybody, could use.
+func (a *access) check(r *config.Report, addr string) {
+	if a.OIDCIssuer == "" {
+		a.checkOpen(r, addr)
+		return
+	}
+	if err := identity.CheckIssuer(a.OIDCIssuer); err != nil {
+		r.Refuse("oidc-issuer", "%q %s", a.OIDCIssuer, err)
+	}
+	if len(a.OIDCAudience) == 0 {
+		r.Refuse("oidc-audience", "is missing; give the name that the issuer's tokens for this API carry")
+	}
+	if len(a.OIDCViewer)+len(a.OIDCOperator) == 0 {
+		r.Refuse("oidc-viewer", "is missing, and oidc-operator too, so that nobody may do anything; give one, or * for everybody with a token")
+	}
+	if a.InsecureHTTP {
+		r.Refuse("insecure-http", "asks for no credentials, and oidc-issuer for some; give one of them")
+	}
+}
+
+// checkOpen refuses what goes with an issuer when there is none.
+func (a *access) checkOpen(r *config.Report, addr string) {
+	for _, s := range []struct {
+		name  string
+		given bool
+	}{
+		{"oidc-audience", len(a.OIDCAudience) > 0}, {"oidc-viewer", len(a.OIDCViewer) > 0}, {"oidc-operator", len(a.OIDCOperator) > 0},
+		{"metrics-access", a.MetricsAccess == httpapi.MetricsViewer},
+	} {
+		if s.given {
+			r.Refuse(s.name, "goes with oidc-issuer, which is missing; give both")
+		}
+	}
+	if err := httpapi.CheckOpenAddress(addr); err != nil && !a.InsecureHTTP {
+		r.Refuse("http-addr", "%s", err)
+	}
+}
+
+// open makes of the flags what the API needs. An issuer that does not answer
+// stops nothing but requests that need it.
+func (a *access) open(ctx context.Context, log *slog.Logger) (httpapi.Access, error) {
+	access := httpapi.Access{Metrics: a.MetricsAccess, AnyHost: a.InsecureHTTP}
+	if a.OIDCIssuer == "" {
+		return access, nil
+	}
+	var err error
+	access.Verifier, err = identity.New(identity.Config{
+		Issuer: a.OIDCIssuer, Audiences: a.OIDCAudience, Viewers: a.OIDCViewer, Operators: a.OIDCOperator, Leeway: a.OIDCLeeway, Log: log,
+	})
+	if err != nil {
+		return access, err
+	}
+	if err := access.Verifier.Prepare(ctx); err != nil {
+		log.WarnContext(ctx, "HTTP API answers 503 to tokens until their issuer is in reach", slog.Any("err", err))
+	}
+	return access, nil
+}
+
+// listenAddr is where to listen, empty for nowhere.
+func listenAddr(addr string) string {
+	if addr == "off" {
+		return ""
+	}
+	return addr
+}
