@@ -30,7 +30,11 @@ func checkAccess(p *tfmodule.Plan, way map[string]cty.Value) []string {
 	for _, topic := range pubsubio.InboundTopics {
 		grant(account("statemanager"), consume, pubsubio.Subscription(topic))
 		grant(account("statemanager"), publish, pubsubio.DeadLetterTopic(topic))
-		for _, m := range members("operators") {
+		replayers := members("operators")
+		if _, commands := way["oidc"]; commands { // the API replays for whose token it checked
+			replayers = append(replayers, account("statemanager"))
+		}
+		for _, m := range replayers {
 			grant(m, consume, pubsubio.DeadLetterSubscription(topic))
 			grant(m, publish, topic)
 		}

@@ -5,9 +5,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -78,11 +76,25 @@ func settings(more map[string]cty.Value) map[string]cty.Value {
 	return s
 }
 
+// tokens is a value of variable oidc.
+func tokens(issuer, audience, viewer, operator string) cty.Value {
+	list := func(item string) cty.Value {
+		if item == "" {
+			return cty.ListValEmpty(cty.String)
+		}
+		return cty.ListVal([]cty.Value{cty.StringVal(item)})
+	}
+	return cty.ObjectVal(map[string]cty.Value{
+		"issuer": cty.StringVal(issuer), "audiences": list(audience), "viewers": list(viewer), "operators": list(operator),
+	})
+}
+
 // ways are the ways to deploy that the module offers.
 var ways = map[string]map[string]cty.Value{
 	"Cloud Run":                 settings(nil),
 	"Cloud Run, optimizer job":  settings(map[string]cty.Value{"optimizer_mode": cty.StringVal("job")}),
 	"Cloud Run, named database": settings(map[string]cty.Value{"firestore_database": cty.StringVal("fleet")}),
+	"Cloud Run, tokens":         settings(map[string]cty.Value{"oidc": tokens("https://accounts.example.com", "fleet", "groups=nurses", "groups=operators")}),
 	"GKE": settings(map[string]cty.Value{
 		"runtime": cty.StringVal("gke"), "statemanager_image": cty.StringVal(""), "optimizer_image": cty.StringVal(""),
 	}),
@@ -204,9 +216,13 @@ func TestTerraform_RefusesBadValues(t *testing.T) {
 		"alert_channels":        {textSet("pager")},
 		"log_level":             {cty.StringVal("loud")},
 		"metrics_sidecar_image": {cty.StringVal("collector")},
-		"otlp_endpoint":         {cty.StringVal("collector:4317")},
-		"otlp_headers_secret":   {cty.StringVal("projects/p/secrets/s")},
-		"gke_namespace":         {cty.StringVal("Fleet")},
+		"oidc": {
+			tokens("http://accounts.example.com", "fleet", "*", ""), tokens("https://accounts.example.com", "", "*", ""),
+			tokens("https://accounts.example.com", "fleet", "", ""),
+		},
+		"otlp_endpoint":       {cty.StringVal("collector:4317")},
+		"otlp_headers_secret": {cty.StringVal("projects/p/secrets/s")},
+		"gke_namespace":       {cty.StringVal("Fleet")},
 	}
 	files := deployFiles(t)
 	m, err := tfmodule.Parse(files, terraform)
@@ -254,19 +270,5 @@ func TestTerraform_NeedsFewValues(t *testing.T) {
 	}
 	if n := len(p.Of(service)); n != 2 {
 		t.Errorf("%d Cloud Run services, want 2", n)
-	}
-}
-
-// Terraform itself, where it is installed, agrees on form. It validates only
-// where its provider can be had: see .ci/terraform.
-func TestTerraform_IsFormatted(t *testing.T) {
-	binary, err := exec.LookPath("terraform")
-	if err != nil {
-		t.Skip("terraform is not installed")
-	}
-	cmd := exec.CommandContext(t.Context(), binary, "fmt", "-check", "-diff", "-recursive", terraform)
-	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "TF_") }), "CHECKPOINT_DISABLE=1")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("terraform fmt -check: %v\n%s", err, out)
 	}
 }

@@ -16,10 +16,13 @@ locals {
     expression = "resource.type == \"firestore.googleapis.com/Database\" && resource.name == \"projects/${var.project}/databases/${var.firestore_database}\""
   }
 
+  # Who replays dead letters: operators, and the State Manager for operators
+  # whose tokens it checks. Keyed by a name known before the account exists.
+  replayers = merge({ for m in var.operators : m => m }, var.oidc == null ? {} : { statemanager = local.members.statemanager })
+
   # Who publishes to which topic.
   publishers = merge(
-    # Commands to drones, and what was refused for good. The State Manager
-    # never publishes what it consumes: replaying is for operators.
+    # Commands to drones, and what was refused for good.
     { for t in setunion(["missions"], [for t in local.inbound : "${t}-dead-letter"]) : "statemanager/${t}" => { topic = t, member = local.members.statemanager } },
     {
       "optimizer/decisions" = { topic = "decisions", member = local.members.optimizer }
@@ -29,7 +32,7 @@ locals {
     { for m in var.drone_publishers : "${m}/telemetry" => { topic = "telemetry", member = m } },
     { for m in var.hospital_publishers : "${m}/orders" => { topic = "orders", member = m } },
     # Replay of dead letters.
-    { for pair in setproduct(var.operators, local.inbound) : "operator ${pair[0]}/${pair[1]}" => { topic = pair[1], member = pair[0] } },
+    { for pair in setproduct(keys(local.replayers), local.inbound) : "replay ${pair[0]}/${pair[1]}" => { topic = pair[1], member = local.replayers[pair[0]] } },
   )
 
   # Who consumes which subscription.
@@ -37,7 +40,7 @@ locals {
     { for t in local.inbound : "statemanager/${t}-statemanager" => { subscription = "${t}-statemanager", member = local.members.statemanager } },
     { for s in var.mission_subscriptions : "drones/${s}" => { subscription = s, member = local.members.drones } },
     { for pair in setproduct(var.drone_publishers, var.mission_subscriptions) : join("/", pair) => { subscription = pair[1], member = pair[0] } },
-    { for pair in setproduct(var.operators, local.inbound) : "operator ${pair[0]}/${pair[1]}" => { subscription = "${pair[1]}-dead-letter-review", member = pair[0] } },
+    { for pair in setproduct(keys(local.replayers), local.inbound) : "replay ${pair[0]}/${pair[1]}" => { subscription = "${pair[1]}-dead-letter-review", member = local.replayers[pair[0]] } },
   )
 
   # Who reads and writes documents.

@@ -9,11 +9,11 @@ locals {
   rule_groups = yamldecode(file("${path.module}/../observability/alerts.yaml")).groups
   rules       = { for rule in flatten([for g in local.rule_groups : [for r in g.rules : merge(r, { group = g.name })]]) : rule.alert => rule }
 
-  # Cloud Monitoring has labels in its own notation, and no values.
+  # Cloud Monitoring has labels in its own notation, and for values none.
   summaries = {
     for name, rule in local.rules : name => replace(
       replace(rule.annotations.summary, "/{{ \\$labels\\.(\\w+) }}/", "$${metric.label.$1}"),
-      "/{{ \\$value[^}]*}}/", "…",
+      "/{{ \\$value[^}]*}}/", "N",
     )
   }
 

@@ -21,14 +21,23 @@ locals {
     },
     var.otlp_endpoint != "" ? { OTEL_EXPORTER_OTLP_ENDPOINT = var.otlp_endpoint } : {},
   )
-  service_environment = merge(local.environment, { HTTP_ADDR = ":8080" })
-  secret_environment  = var.otlp_headers_secret != "" ? { OTEL_EXPORTER_OTLP_HEADERS = var.otlp_headers_secret } : {}
+
+  # Without an issuer of tokens the API trusts what stands before it: Cloud Run,
+  # which lets in api_invokers alone.
+  api_environment = var.oidc == null ? { DRONEFLEET_INSECURE_HTTP = "true" } : {
+    DRONEFLEET_OIDC_ISSUER   = var.oidc.issuer
+    DRONEFLEET_OIDC_AUDIENCE = join(",", var.oidc.audiences)
+    DRONEFLEET_OIDC_VIEWER   = join(",", var.oidc.viewers)
+    DRONEFLEET_OIDC_OPERATOR = join(",", var.oidc.operators)
+  }
+  secret_environment = var.otlp_headers_secret != "" ? { OTEL_EXPORTER_OTLP_HEADERS = var.otlp_headers_secret } : {}
 
   services = merge(
     local.cloud_run ? {
       statemanager = {
         image  = var.statemanager_image
         args   = ["serve"]
+        env    = merge(local.environment, { HTTP_ADDR = ":8080" }, local.api_environment)
         min    = var.statemanager_instances.min
         max    = var.statemanager_instances.max
         cpu    = "2"
@@ -39,6 +48,7 @@ locals {
       optimizer = {
         image  = var.optimizer_image
         args   = ["run"]
+        env    = merge(local.environment, { HTTP_ADDR = ":8080" })
         min    = var.optimizer_instances
         max    = var.optimizer_instances
         cpu    = "2"
@@ -81,7 +91,7 @@ resource "google_cloud_run_v2_service" "fleet" {
       }
 
       dynamic "env" {
-        for_each = local.service_environment
+        for_each = each.value.env
         content {
           name  = env.key
           value = env.value

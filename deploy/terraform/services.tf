@@ -4,6 +4,7 @@ locals {
   apis = setunion(
     toset([
       "artifactregistry.googleapis.com",
+      "cloudresourcemanager.googleapis.com",
       "firebaserules.googleapis.com",
       "firestore.googleapis.com",
       "iam.googleapis.com",

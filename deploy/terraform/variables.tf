@@ -154,6 +154,17 @@ variable "api_invokers" {
   }
 }
 
+variable "oidc" {
+  description = "Whose tokens the HTTP API asks for, whom they are meant for, and which claims (CLAIM=VALUE) make a viewer or an operator. null asks for none: Cloud Run lets only api_invokers in, and the API changes nothing."
+  type        = object({ issuer = string, audiences = list(string), viewers = list(string), operators = list(string) })
+  default     = null
+
+  validation {
+    condition     = var.oidc == null || try(startswith(var.oidc.issuer, "https://") && length(var.oidc.audiences) > 0 && length(concat(var.oidc.viewers, var.oidc.operators)) > 0, false)
+    error_message = "oidc needs an issuer that begins with https://, at least one audience, and at least one viewer or operator."
+  }
+}
+
 variable "drone_publishers" {
   description = "IAM members that publish telemetry and receive commands, beside the service account made for drones."
   type        = set(string)
