@@ -1,0 +1,75 @@
+package cli_test
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the generated sections of docs/configuration.md anew")
+
+const configurationDocument = "../../docs/configuration.md"
+
+// The tables of docs/configuration.md are what the binaries say of themselves.
+// Run it with -update to write them anew.
+func TestConfigurationDocument(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds both binaries; the whole run checks it")
+	}
+	dir := t.TempDir()
+	build := exec.Command("go", "build", "-o", dir, "../../cmd/statemanager", "../../cmd/optimizer")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	text, err := os.ReadFile(configurationDocument)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkExample(t, dir, string(text))
+	fresh := string(text)
+	for _, binary := range []string{"statemanager", "optimizer"} {
+		table, err := exec.Command(filepath.Join(dir, binary), "--print-settings").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin, end := "<!-- begin generated: "+binary+" -->\n", "<!-- end generated: "+binary+" -->\n"
+		before, rest, ok := strings.Cut(fresh, begin)
+		_, after, ended := strings.Cut(rest, end)
+		if !ok || !ended {
+			t.Fatalf("%s has no section %s", configurationDocument, binary)
+		}
+		fresh = before + begin + "\n" + string(table) + "\n" + end + after
+	}
+	switch {
+	case fresh == string(text):
+	case *update:
+		if err := os.WriteFile(configurationDocument, []byte(fresh), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("%s is stale; run go test ./internal/cli -run TestConfigurationDocument -update", configurationDocument)
+	}
+}
+
+// checkExample runs the programs with the document's example of a file.
+func checkExample(t *testing.T, dir, text string) {
+	t.Helper()
+	_, rest, _ := strings.Cut(text, "```yaml\n")
+	example, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatalf("%s has no example", configurationDocument)
+	}
+	file := filepath.Join(dir, "fleet.yaml")
+	if err := os.WriteFile(file, []byte(example), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range [][2]string{{"statemanager", "serve"}, {"statemanager", "dev"}, {"optimizer", "run"}, {"optimizer", "once"}} {
+		out, err := exec.Command(filepath.Join(dir, command[0]), command[1], "--config", file, "--print-config").CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "log-level: ") || !strings.Contains(string(out), "# file "+file) {
+			t.Errorf("%s: %v: %s", command, err, out)
+		}
+	}
+}
