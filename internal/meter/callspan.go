@@ -25,13 +25,21 @@ type callSpan struct {
 	stop  func() bool // of endWith
 }
 
-func startCall(ctx context.Context, method string) (context.Context, *callSpan) {
-	cause := trace.SpanFromContext(ctx)
-	if !cause.SpanContext().IsSampled() {
+// TraceCalls makes calls to Firestore that are made within a sampled trace
+// spans of tracing. The provider of the span in the context will not do: the
+// Firestore library puts one of its own there, which records nothing.
+func (m *Meter) TraceCalls(tracing trace.TracerProvider) {
+	tracer := tracing.Tracer(scope)
+	m.tracer.Store(&tracer)
+}
+
+func (m *Meter) startCall(ctx context.Context, method string) (context.Context, *callSpan) {
+	tracer := m.tracer.Load()
+	if tracer == nil || !trace.SpanContextFromContext(ctx).IsSampled() {
 		return ctx, nil
 	}
 	method = strings.TrimPrefix(method, "/")
-	ctx, span := cause.TracerProvider().Tracer(scope).Start(ctx, method, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+	ctx, span := (*tracer).Start(ctx, method, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 		semconv.RPCSystemNameGRPC, semconv.RPCMethod(method), attribute.String("dronefleet.operation", operation(ctx))))
 	return ctx, &callSpan{span: span}
 }

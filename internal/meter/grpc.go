@@ -26,8 +26,7 @@ func operation(ctx context.Context) string {
 }
 
 // DialOptions make a gRPC connection to Firestore count its calls, with the
-// documents they read and write, in m, and give a span to each call that is
-// made within a sampled trace.
+// documents they read and write, in m; see also TraceCalls.
 func (m *Meter) DialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithChainUnaryInterceptor(m.unary),
@@ -42,7 +41,7 @@ func (m *Meter) rpc(ctx context.Context, method string) *rpcCounts {
 func (m *Meter) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	c := m.rpc(ctx, method)
 	c.calls.Inc()
-	ctx, span := startCall(ctx, method)
+	ctx, span := m.startCall(ctx, method)
 	err := invoke(ctx, method, req, reply, cc, opts...)
 	if err != nil {
 		c.failed.Inc()
@@ -65,7 +64,7 @@ func (m *Meter) unary(ctx context.Context, method string, req, reply any, cc *gr
 func (m *Meter) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	c := m.rpc(ctx, method)
 	c.calls.Inc()
-	ctx, span := startCall(ctx, method)
+	ctx, span := m.startCall(ctx, method)
 	s, err := streamer(ctx, desc, cc, method, opts...)
 	if err != nil {
 		c.failed.Inc()

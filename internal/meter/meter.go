@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"sync"
+	"sync/atomic"
 
 	"go.opentelemetry.io/otel/trace"
 )
@@ -30,6 +31,8 @@ type Meter struct {
 	CommandsPublished Counter // mission commands and revocations
 	OutboxOverflow    Counter // commands left to the sweeper because the outbox was full
 	ClockOffset       Offset  // Firestore's time minus the local one
+
+	tracer atomic.Pointer[trace.Tracer] // of calls; see TraceCalls
 
 	mu        sync.Mutex
 	settled   map[Settlement]*Counter

@@ -81,7 +81,8 @@ type Watch struct {
 	timeout time.Duration
 }
 
-// Start begins to push traces, and the metrics of m, to the collector. Without
+// Start begins to push traces, those of the calls that m counts among them, and
+// the metrics of m to the collector. Without
 // one it does nothing, and the tracing it hands out costs nothing. It sends
 // nothing itself: a collector that is away is no error.
 func Start(ctx context.Context, c Config, m *meter.Meter, log *slog.Logger) (*Watch, error) {
@@ -99,7 +100,7 @@ func Start(ctx context.Context, c Config, m *meter.Meter, log *slog.Logger) (*Wa
 	}
 	// Failures reach nobody but the SDK's one handler.
 	otel.SetErrorHandler(&complaints{log: log})
-	if err := w.startTraces(ctx, c, res); err != nil {
+	if err := w.startTraces(ctx, c, res, m); err != nil {
 		return nil, err
 	}
 	if err := w.startMetrics(ctx, c, res, m); err != nil {
@@ -120,13 +121,14 @@ func (c Config) resource(ctx context.Context) (*resource.Resource, error) {
 	return res, nil
 }
 
-func (w *Watch) startTraces(ctx context.Context, c Config, res *resource.Resource) error {
+func (w *Watch) startTraces(ctx context.Context, c Config, res *resource.Resource, m *meter.Meter) error {
 	exporter, err := otlptracegrpc.New(ctx, otlptracegrpc.WithEndpointURL(c.Endpoint))
 	if err != nil {
 		return fmt.Errorf("traces to %s: %w", c.Endpoint, err)
 	}
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(res), sdk.WithSampler(newSampler(*c.Ratio)))
 	w.tracing = provider
+	m.TraceCalls(provider)
 	w.stop, w.abort = append(w.stop, provider.Shutdown), append(w.abort, exporter.Shutdown)
 	return nil
 }

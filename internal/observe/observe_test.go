@@ -1,0 +1,47 @@
+package observe
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/meter"
+)
+
+func TestConfig_ValidateNamesTheFix(t *testing.T) {
+	half, much, negative := 0.5, 1.5, -0.1
+	for name, c := range map[string]struct {
+		Config
+		want string
+	}{
+		"nothing to do":      {Config{}, ""},
+		"a plain address":    {Config{Endpoint: "http://localhost:4317", Ratio: &half}, ""},
+		"TLS":                {Config{Endpoint: "https://collector.example:4317"}, ""},
+		"no scheme":          {Config{Endpoint: "localhost:4317"}, "http://localhost:4317"},
+		"no host":            {Config{Endpoint: "http://"}, "http://localhost:4317"},
+		"another scheme":     {Config{Endpoint: "ftp://localhost:4317"}, "http://localhost:4317"},
+		"more than all":      {Config{Ratio: &much}, "0 to 1"},
+		"less than nothing":  {Config{Ratio: &negative}, "0 to 1"},
+		"a path is harmless": {Config{Endpoint: "http://localhost:4317/"}, ""},
+	} {
+		err := c.Validate()
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: error %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// Without a collector nothing is made that could cost anything.
+func TestStart_WithoutACollectorTracesNothing(t *testing.T) {
+	w, err := Start(t.Context(), Config{Service: "test"}, meter.New(), emutest.Log(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, span := w.Tracing().Tracer("test").Start(t.Context(), "anything")
+	if span.IsRecording() || span.SpanContext().IsValid() {
+		t.Error("a span is recorded for nobody")
+	}
+	if err := w.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
