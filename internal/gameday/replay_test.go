@@ -56,13 +56,19 @@ func TestGameDay(t *testing.T) {
 	if err := play(t.Context(), root, environment(t, bin), prepare.Blocks[0]); err != nil {
 		t.Fatal(err)
 	}
-	// They mostly wait, so they share the machine whatever -parallel says.
+	// They mostly wait, so a few share the machine, whatever -parallel says; all
+	// at once would take it from the tests of other packages.
+	turns := make(chan struct{}, 2)
 	outcomes := make([]chan error, len(exercises))
 	for i, e := range exercises {
 		outcomes[i] = make(chan error, 1)
 		dir, env := t.TempDir(), environment(t, bin)
 		steps := slices.Concat(prepare.Blocks[1], e.Steps())
-		go func() { outcomes[i] <- play(t.Context(), dir, env, steps) }()
+		go func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			outcomes[i] <- play(t.Context(), dir, env, steps)
+		}()
 	}
 	for i, e := range exercises {
 		t.Run(e.Title, func(t *testing.T) {
