@@ -18,6 +18,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/dispatch"
 	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/manager"
+	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 )
 
@@ -38,12 +39,20 @@ type fleet struct {
 	stop    func() // the manager; also at the end of the test
 }
 
-// startFleet runs a fleet of one depot whose spans go to tracing.
-func startFleet(t *testing.T, tracing trace.TracerProvider, traceTelemetry float64) *fleet {
+// watcher begins to watch whoever counts on a meter.
+type watcher func(*meter.Meter) trace.TracerProvider
+
+// to has spans go to provider.
+func to(provider trace.TracerProvider) watcher {
+	return func(m *meter.Meter) trace.TracerProvider { m.TraceCalls(provider); return provider }
+}
+
+// startFleet runs a fleet of one depot under the eyes of watch.
+func startFleet(t *testing.T, watch watcher, traceTelemetry float64) *fleet {
 	t.Helper()
 	hosts := emutest.Hosts(t)
 	f := &fleet{t: t, product: emutest.Connect(t, hosts), world: emutest.Connect(t, hosts)}
-	f.product.Meter.TraceCalls(tracing)
+	tracing := watch(f.product.Meter)
 	if err := pubsubio.Ensure(t.Context(), f.world.PubSub); err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ const (
 func TestTrace_FromCycleToCommand(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(recorder))
-	f := startFleet(t, provider, 0)
+	f := startFleet(t, to(provider), 0)
 	f.report(t.Context(), "D1", time.Now(), domain.DroneIdle)
 	f.awaitDrone("D1", func(d domain.Drone) bool { return d.Status == domain.DroneIdle })
 	f.order(t.Context(), "O1")
@@ -129,7 +129,7 @@ func TestTrace_FromCycleToCommand(t *testing.T) {
 func TestTrace_GoesOnFromItsSender(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(recorder), sdk.WithSampler(sdk.ParentBased(sdk.NeverSample())))
-	f := startFleet(t, provider, 0)
+	f := startFleet(t, to(provider), 0)
 	hospital := sdk.NewTracerProvider(sdk.WithSpanProcessor(recorder))
 	ctx, span := hospital.Tracer("hospital").Start(t.Context(), "ward orders")
 	f.order(ctx, "O1")
@@ -166,7 +166,7 @@ func TestTrace_GoesOnFromItsSender(t *testing.T) {
 func TestTrace_TelemetryLinksToItsCommit(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(recorder))
-	f := startFleet(t, provider, 0)
+	f := startFleet(t, to(provider), 0)
 	ctx, drone := provider.Tracer("drone").Start(t.Context(), "measure")
 	began := time.Now().Add(-5 * time.Second).Truncate(time.Microsecond)
 	f.report(ctx, "D1", began, domain.DroneIdle)
@@ -199,7 +199,7 @@ func TestTrace_TelemetryLinksToItsCommit(t *testing.T) {
 // F-OBS-01: a share of one draws every report.
 func TestTrace_DrawsTelemetry(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
-	f := startFleet(t, sdk.NewTracerProvider(sdk.WithSpanProcessor(recorder)), 1)
+	f := startFleet(t, to(sdk.NewTracerProvider(sdk.WithSpanProcessor(recorder))), 1)
 	f.report(t.Context(), "D1", time.Now(), domain.DroneIdle)
 	f.awaitDrone("D1", func(d domain.Drone) bool { return d.Status == domain.DroneIdle })
 	f.stop()
