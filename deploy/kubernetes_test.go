@@ -2,7 +2,6 @@ package deploy_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -287,15 +286,13 @@ func checkStart(name string, d deployment, c *cluster, w *world) []string {
 	for _, e := range container.Env {
 		add(e.Name, e.Value)
 	}
-	cmd := exec.CommandContext(context.Background(), filepath.Join(builtIn, container.Image), append(slices.Clone(container.Args), "--print-config")...)
-	cmd.Env = environment
-	out, err := cmd.CombinedOutput()
-	complain(err != nil, fmt.Sprintf("cannot start: %v\n%s", err, out))
+	config, err := w.start(container.Image, container.Args, environment)
+	complain(err != nil, fmt.Sprintf("cannot start: %v", err))
 	ports := map[string]int{}
 	for _, p := range container.Ports {
 		ports[p.Name] = p.ContainerPort
 	}
-	complain(!strings.Contains(string(out), "http-addr: :"+strconv.Itoa(ports["http"])), "does not listen where its port http is")
+	complain(!strings.Contains(config, "http-addr: :"+strconv.Itoa(ports["http"])), "does not listen where its port http is")
 	return found
 }
 

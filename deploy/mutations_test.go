@@ -53,6 +53,8 @@ func TestTerraform_MistakesAreFound(t *testing.T) {
 		// What runs.
 		{"run.tf", `args   = ["serve"]`, `args   = ["server"]`, "started with [server]"},
 		{"run.tf", `LOG_LEVEL            = var.log_level`, `LOGLEVEL            = var.log_level`, "knows no variable LOGLEVEL"},
+		{"run.tf", `DRONEFLEET_OIDC_AUDIENCE = join(",", var.oidc.audiences)`, `DRONEFLEET_OIDC_AUDIENCE = ""`, "service statemanager cannot start"},
+		{"run.tf", `container_port = 8080`, `container_port = 8081`, "does not listen on port 8081"},
 		{"run.tf", `cpu_idle          = false`, `cpu_idle          = true`, "CPU taken away"},
 		{"run.tf", `min    = var.statemanager_instances.min`, `min    = 0`, "may have no instance"},
 		{"run.tf", `path = "/readyz"`, `path = "/"`, "before it is ready"},

@@ -63,10 +63,22 @@ func checkContainer(name string, template, c tfmodule.Block, args []string, w *w
 	}
 	known := w.settings[short+" "+strings.Join(args, " ")]
 	given := map[string]string{}
+	var environment []string
 	for _, e := range c.Blocks["env"] {
 		given[e.Text("name")] = e.Text("value")
+		environment = append(environment, e.Text("name")+"="+e.Text("value"))
 		if !known[e.Text("name")] {
 			found = append(found, fmt.Sprintf("%s: %s %s knows no variable %s", name, short, strings.Join(args, " "), e.Text("name")))
+		}
+	}
+	config, err := w.start(short, got, environment)
+	if err != nil {
+		found = append(found, fmt.Sprintf("%s cannot start: %v", name, err))
+	}
+	for _, p := range c.Blocks["ports"] {
+		port, _ := p.Attributes["container_port"].AsBigFloat().Int64()
+		if !strings.Contains(config, fmt.Sprintf("http-addr: :%d", port)) {
+			found = append(found, fmt.Sprintf("%s does not listen on port %d, which Cloud Run calls", name, port))
 		}
 	}
 	if given["GOOGLE_CLOUD_PROJECT"] != testProject {

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
@@ -25,6 +28,30 @@ type world struct {
 	collections   []string
 	metrics       map[string]bool
 	settings      map[string]map[string]bool // environment variables by command, such as "statemanager serve"
+	started       map[string]started         // by command and environment
+}
+
+// started is what came of a binary that was to start with some settings.
+type started struct {
+	config string // its effective configuration
+	err    error
+}
+
+// start has a binary print what it would run with: whether it takes these
+// arguments and variables, and nothing else of this environment.
+func (w *world) start(binary string, args, environment []string) (config string, err error) {
+	key := fmt.Sprint(binary, args, environment)
+	if s, ok := w.started[key]; ok {
+		return s.config, s.err
+	}
+	cmd := exec.Command(filepath.Join(builtIn, binary), append(slices.Clone(args), "--print-config")...)
+	cmd.Env = environment
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, out)
+	}
+	w.started[key] = started{string(out), err}
+	return string(out), err
 }
 
 // newWorld asks the code: a Pub/Sub server on which it made its topics, the
@@ -40,7 +67,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{
-		schema: schema, subscriptions: map[string]*pubsubpb.Subscription{},
+		schema: schema, subscriptions: map[string]*pubsubpb.Subscription{}, started: map[string]started{},
 		collections: []string{
 			firestoretx.Drones, firestoretx.Orders, firestoretx.Missions, firestoretx.Decisions, firestoretx.Cycles,
 			firestoretx.Events, firestoretx.Depots, firestoretx.Warehouses, firestoretx.Control,
