@@ -1,0 +1,52 @@
+package main_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"cloud.google.com/go/pubsub/v2"
+
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/emutest"
+)
+
+func TestPublish(t *testing.T) {
+	hosts := emutest.Hosts(t)
+	clients := emutest.Connect(t, hosts)
+	if err := pubsubio.Ensure(t.Context(), clients.PubSub); err != nil {
+		t.Fatal(err)
+	}
+	empty, order := filepath.Join(t.TempDir(), "empty"), filepath.Join(t.TempDir(), "order.json")
+	for name, text := range map[string]string{empty: "", order: `{"id":"O1"}`} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused(t, hosts, 1, []string{"payload is empty"}, "publish", "orders", empty)
+	refused(t, hosts, 1, []string{"no such file"}, "publish", "orders", "/does/not/exist")
+	refused(t, hosts, 2, []string{"telemetry"}, "publish", "missions", order)
+	refused(t, connect.Config{}, 1, []string{"GOOGLE_CLOUD_PROJECT"}, "publish", "orders", order)
+
+	out, _ := run(t, hosts, 0, "publish", "orders", order, "--ordering-key=O1", "--attribute=content-type=application/json")
+	if !strings.HasPrefix(out, "message ") || !strings.HasSuffix(out, "published to orders\n") {
+		t.Errorf("printed %q", out)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var got *pubsub.Message
+	err := clients.PubSub.Subscriber(pubsubio.Subscription(pubsubio.TopicOrders)).Receive(ctx, func(_ context.Context, m *pubsub.Message) {
+		got = m
+		m.Ack()
+		cancel()
+	})
+	if err != nil || got == nil {
+		t.Fatalf("received %v, %v", got, err)
+	}
+	if string(got.Data) != `{"id":"O1"}` || got.OrderingKey != "O1" || got.Attributes["content-type"] != "application/json" {
+		t.Errorf("received %+v", got)
+	}
+}
