@@ -41,6 +41,8 @@ const (
 	NoCompatibleWarehouse = model.NoCompatibleWarehouse
 	OutOfRange            = model.OutOfRange
 	NoDroneFree           = model.NoDroneFree
+	KeptForCritical       = model.KeptForCritical
+	WaitsForBetterRoute   = model.WaitsForBetterRoute
 	DeadlineUnreachable   = model.DeadlineUnreachable
 	OverCapacity          = model.OverCapacity
 	InvalidInput          = model.InvalidInput

@@ -79,6 +79,13 @@ const (
 	// NoDroneFree: feasible, but the drones are better used for others now, or
 	// none has the charge.
 	NoDroneFree Reason = "no_drone_free"
+	// KeptForCritical: feasible, and drones are free, but they wait for urgent
+	// orders to come. The solver never gives this reason; who keeps drones back
+	// does.
+	KeptForCritical Reason = "kept_for_critical"
+	// WaitsForBetterRoute: the free drones would be late; one that comes back
+	// soon can still be in time. Like KeptForCritical never the solver's.
+	WaitsForBetterRoute Reason = "waits_for_better_route"
 	// DeadlineUnreachable: no drone could still be in time, and none was left
 	// over to deliver late.
 	DeadlineUnreachable Reason = "deadline_unreachable"
