@@ -85,10 +85,6 @@ var Measured = map[float64]PerMessage{
 	5: {RPCs: 0.0185, Reads: 0.0067, Writes: 0.2258},
 }
 
-// measuredChanges is how often a drone changed its status while that was
-// measured, in a second.
-const measuredChanges = 1.0 / 60
-
 // PositionWrites is how often a drone's document is written in a second because
 // it moved.
 func PositionWrites(hz float64) float64 { return min(hz, 1/CoalesceEvery) }

@@ -48,6 +48,18 @@ func TestMeasuredWritesHold(t *testing.T) {
 	}
 }
 
+// The formula of positions and changes of status gives what was measured: each
+// drone changed its status once a minute then.
+func TestFormulaGivesWhatWasMeasured(t *testing.T) {
+	const changes = 1.0 / 60 // a second
+	for hz, measured := range capacity.Measured {
+		formula := (capacity.PositionWrites(hz) + 2*changes) / hz
+		if off := measured.Writes/formula - 1; off < -0.15 || off > 0.15 {
+			t.Errorf("at %g a second a report writes %.3f documents, by the formula %.3f", hz, measured.Writes, formula)
+		}
+	}
+}
+
 // What sweeps and snapshots read is what the formula says, document by document.
 func TestReadsOfSweepsAndSnapshots(t *testing.T) {
 	shape := capacity.Fleet{Drones: 8, Depots: 1, Warehouses: 3, OrdersPerMission: 2, Idle: 0.25, OnMission: 0.5}
