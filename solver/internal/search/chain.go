@@ -142,7 +142,7 @@ func (c *Chain) Anneal(s Schedule) {
 		}
 		cooled := max(0, f-s.From) / (1 - s.From)
 		if s.Heat[1] > 0 {
-			cooled = s.Heat[0] + cooled*(s.Heat[1]-s.Heat[0])
+			cooled = s.Heat[0] + max(0, f-s.From)/(s.To-s.From)*(s.Heat[1]-s.Heat[0])
 		}
 		temperature := c.Tuning.Hot * math.Pow(c.Tuning.Cold/c.Tuning.Hot, cooled)
 		for range clockEvery {

@@ -53,6 +53,7 @@ func (c *Chain) SaveVehicles(s Schedule) {
 	c.eject.prepare(c.in)
 	mean := c.Tuning.Mean
 	c.Tuning.Mean = squeezeMean
+	c.restore(c.Best)
 	for c.dissolve(s) {
 	}
 	c.Tuning.Mean = mean
@@ -60,9 +61,37 @@ func (c *Chain) SaveVehicles(s Schedule) {
 	c.limit = c.Best.Used
 }
 
-// dissolve tries to empty one route. It reports whether there is time left.
+// StartAfresh makes the current solution another one with as few vehicles as
+// the best, built from nothing, or the best itself if none is found until the
+// schedule ends.
+func (c *Chain) StartAfresh(s Schedule) {
+	c.eject.prepare(c.in)
+	mean := c.Tuning.Mean
+	c.Tuning.Mean = squeezeMean
+	c.begin()
+	for r := range c.routeOf {
+		if c.routeOf[r] >= 0 {
+			c.remove(int32(r))
+		}
+	}
+	c.closeRuin()
+	c.limit = len(c.in.Vehicles)
+	c.recreate()
+	c.commit()
+	ok := len(c.bank) == 0
+	for ok && c.used > c.Best.Used {
+		ok = c.dissolve(s)
+	}
+	if !ok {
+		c.restore(c.Best)
+	}
+	c.limit = c.Best.Used
+	c.Tuning.Mean = mean
+}
+
+// dissolve tries to empty one route of a complete solution. It reports whether
+// that was done; if not, the time is over and some requests have no route.
 func (c *Chain) dissolve(s Schedule) bool {
-	c.restore(c.Best)
 	if c.used <= 1 {
 		return false
 	}

@@ -26,7 +26,7 @@ const (
 	fleetLeast    = 0.08
 	fleetMost     = 0.6
 	fleetPatience = 3
-	fleetRetry    = 0.03
+	fleetRetry    = 0.05
 )
 
 // MinimizeFleet serves all requests with few vehicles, then little distance, and
@@ -58,11 +58,63 @@ func MinimizeFleet(in *Instance, o FleetOptions) (best *Solution, steps int64) {
 			until = min(fleetMost, max(until, fleetPatience*spent))
 		}
 	}
-	Together(chains, spent, o.Fraction, nil)
+	climb(chains, spent, o.Fraction)
 	for _, c := range chains {
 		steps += c.Steps
 	}
 	return chains[0].Best, steps
+}
+
+// What follows the saving of vehicles is a number of legs, each a whole
+// annealing of its own, from where the chain is. Then the chains join for the
+// last part of the budget, from the best of all. A fleet without a vehicle to
+// spare traps an annealing for good; so there are as many as leave each
+// stepsPerLeg per request, and no two are alike.
+const (
+	mostLegs    = 5
+	stepsPerLeg = 1500
+	lastLeg     = 0.25
+)
+
+// climb minimises distance with the vehicles that are.
+func climb(chains []*Chain, from float64, fraction func(int64) float64) {
+	requests := float64(chains[0].in.Requests)
+	perShare := float64(chains[0].Steps) / from
+	legs := int(max(1, min(mostLegs, perShare*(1-from)*(1-lastLeg)/requests/stepsPerLeg)))
+	last := 1 - lastLeg*(1-from)
+	for leg := range legs {
+		begin := from + (last-from)*float64(leg)/float64(legs)
+		end := from + (last-from)*float64(leg+1)/float64(legs)
+		parallel(chains, func(c *Chain) {
+			base := c.Tuning
+			c.vary(leg)
+			s := Schedule{From: begin, To: min(end, begin+fleetRetry), Fraction: fraction}
+			if leg > 0 {
+				c.StartAfresh(s)
+			}
+			s.To, s.Heat = end, [2]float64{0, 1}
+			c.Anneal(s)
+			c.Tuning = base
+		})
+	}
+	share(chains)
+	for _, c := range chains {
+		c.restore(c.Best)
+		if legs > 1 { // what is left is refinement
+			c.Tuning.Hot /= 5
+		}
+	}
+	Together(chains, last, fraction, nil)
+}
+
+// vary makes the legs unlike each other: large ruins, great heat, neither.
+func (c *Chain) vary(leg int) {
+	switch t := &c.Tuning; leg % 3 {
+	case 0:
+		t.Mean, t.MaxString, t.Hot = 1.5*t.Mean, 2*t.MaxString, 3*t.Hot
+	case 1:
+		t.Hot *= 10
+	}
 }
 
 // parallel runs f on every chain at once.
@@ -96,13 +148,7 @@ func Together(chains []*Chain, from float64, fraction func(int64) float64, repor
 		to := from + x*(1-from)
 		parallel(chains, func(c *Chain) {
 			s := Schedule{From: from, To: to, Fraction: fraction}
-			if c.in.Uniform {
-				s.To = min(to, fraction(c.Steps)+fleetRetry)
-				c.SaveVehicles(s)
-				s.To = to
-			} else {
-				c.Promote(s)
-			}
+			c.Promote(s)
 			c.Anneal(s)
 		})
 		share(chains)
