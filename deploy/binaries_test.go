@@ -70,9 +70,9 @@ func metricNames() map[string]bool {
 // A variable as the help of a command names it: ($NAME) or ($NAME, $OTHER).
 var variableInHelp = regexp.MustCompile(`\$([A-Z][A-Z0-9_]+)`)
 
-// telemetryVariables are read by the OpenTelemetry libraries themselves.
-// https://opentelemetry.io/docs/specs/otel/protocol/exporter/
-var telemetryVariables = []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_HEADERS"}
+// libraryVariables are read by Go's runtime and by OpenTelemetry's libraries.
+// https://pkg.go.dev/runtime, https://opentelemetry.io/docs/specs/otel/protocol/exporter/
+var libraryVariables = []string{"GOMEMLIMIT", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_HEADERS"}
 
 // environmentOf lists the environment variables that each command which runs in
 // production knows, as its own help says.
@@ -91,7 +91,7 @@ func environmentOf(t testing.TB) map[string]map[string]bool {
 		for _, m := range variableInHelp.FindAllStringSubmatch(out.String(), -1) {
 			known[command][m[1]] = true
 		}
-		for _, name := range telemetryVariables {
+		for _, name := range libraryVariables {
 			known[command][name] = true
 		}
 	}

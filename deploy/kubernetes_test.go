@@ -341,6 +341,9 @@ func TestKubernetes_DescribesAFleet(t *testing.T) {
 
 // Each of these mistakes in the manifests is found and named.
 func TestKubernetes_MistakesAreFound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts the binaries many times")
+	}
 	w, files := newWorld(t), deployFiles(t)
 	for _, m := range []struct{ file, right, wrong, says string }{
 		{"statemanager.yaml", "args: [serve]", "args: [server]", "starts statemanager with [server]"},

@@ -18,6 +18,7 @@ locals {
       GOOGLE_CLOUD_PROJECT = var.project
       FIRESTORE_DATABASE   = var.firestore_database
       LOG_LEVEL            = var.log_level
+      GOMEMLIMIT           = "850MiB" # of the 1 GiB that each container gets
     },
     var.otlp_endpoint != "" ? { OTEL_EXPORTER_OTLP_ENDPOINT = var.otlp_endpoint } : {},
   )
@@ -140,6 +141,11 @@ resource "google_cloud_run_v2_service" "fleet" {
         name       = "collector"
         image      = containers.value
         depends_on = [each.key]
+
+        resources {
+          limits   = { cpu = "1", memory = "512Mi" }
+          cpu_idle = false
+        }
 
         volume_mounts {
           name       = "collector"
