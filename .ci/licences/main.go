@@ -49,7 +49,11 @@ func run(update bool, args []string) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return hold(args[0], linked.table(), update)
+	if err := hold(args[0], linked.table(), update); err != nil {
+		return err
+	}
+	fmt.Printf("%d modules are linked and in the bills, under licences of %v\n", len(linked), allowed)
+	return nil
 }
 
 // module is one that is linked into some binary.
