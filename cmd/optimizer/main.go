@@ -13,6 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
@@ -23,7 +24,9 @@ import (
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/dispatch"
 	"github.com/dronefleet/dronefleet/internal/manager"
+	"github.com/dronefleet/dronefleet/internal/observe"
 	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/lock/firestorelock"
 )
 
 type grammar struct {
@@ -41,6 +44,7 @@ func main() {
 type cycles struct {
 	cli.Connection
 	cli.Logging
+	cli.Watching
 	Depot      []string      `help:"Depots to plan for; default all." placeholder:"ID" check:"id"`
 	SolveLimit time.Duration `help:"How long one cycle may search. Decisions about a fleet two minutes ago are refused." default:"8s" check:"over 0s max 100s"`
 	LockTTL    time.Duration `help:"How long a crashed cycle blocks the next. A living one keeps its lock while it searches." default:"15s" name:"lock-ttl" check:"min 1s max 5m"`
@@ -48,10 +52,14 @@ type cycles struct {
 }
 
 // Check implements config.Checker.
-func (c *cycles) Check(r *config.Report) { c.CheckConnection(r) }
+func (c *cycles) Check(r *config.Report) {
+	c.CheckConnection(r)
+	c.CheckWatching(r)
+}
 
 type runCommand struct {
 	cycles
+	HTTPAddr string        `help:"Where /healthz, /readyz and /metrics listen, for anybody who reaches it; \"\" or off for nowhere." default:"off" placeholder:"HOST:PORT" name:"http-addr" check:"listen or off"`
 	Interval time.Duration `help:"Time between cycles." default:"10s" check:"over 0s max 1h"`
 }
 
@@ -59,8 +67,15 @@ type onceCommand struct{ cycles }
 
 // Run runs cycles until interrupted.
 func (c *runCommand) Run(ctx context.Context) error {
-	return c.with(ctx, c.Interval, func(r *dispatch.Runner) error {
-		err := r.Run(ctx)
+	listener, err := listen(c.HTTPAddr)
+	if err != nil {
+		return err
+	}
+	if listener != nil {
+		defer listener.Close()
+	}
+	return c.with(ctx, c.Interval, func(p *planning) error {
+		err := p.serve(ctx, listener)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -71,11 +86,11 @@ func (c *runCommand) Run(ctx context.Context) error {
 // Run runs one cycle of every depot. That another process is at it is no
 // failure.
 func (c *onceCommand) Run(ctx context.Context) error {
-	return c.with(ctx, 0, func(r *dispatch.Runner) error {
-		depots, err := r.DepotIDs(ctx)
+	return c.with(ctx, 0, func(p *planning) error {
+		depots, err := p.runner.DepotIDs(ctx)
 		errs := []error{err}
 		for _, depot := range depots {
-			_, err := r.Once(ctx, depot, nil)
+			_, err := p.runner.Once(ctx, depot, nil)
 			if errors.Is(err, dispatch.ErrLocked) {
 				fmt.Fprintf(os.Stderr, "depot %s: another cycle is running; skipped\n", depot)
 				err = nil
@@ -86,40 +101,48 @@ func (c *onceCommand) Run(ctx context.Context) error {
 	})
 }
 
-// with connects and calls f with a runner.
-func (c *cycles) with(ctx context.Context, interval time.Duration, f func(*dispatch.Runner) error) error {
+// planning is all that a running optimizer has.
+type planning struct {
+	clients *connect.Clients
+	clock   *simclock.Clock
+	locks   *firestorelock.Backend
+	runner  *dispatch.Runner
+	log     *slog.Logger
+}
+
+// with connects and calls f with what it needs.
+func (c *cycles) with(ctx context.Context, interval time.Duration, f func(*planning) error) error {
+	log := observe.LogTraces(c.Logger(os.Stderr), c.Project)
 	clients, clock, err := c.Open(ctx)
 	if err != nil {
 		return err
 	}
 	defer clients.Close()
-	publisher := pubsubio.NewPublisher(clients.PubSub)
-	defer publisher.Stop()
-	r, err := c.runner(clients, clock, publisher, interval)
+	tracing, stopWatch, err := c.Watch(ctx, "optimizer", clients.Meter, log)
 	if err != nil {
 		return err
 	}
-	return f(r)
-}
-
-func (c *cycles) runner(clients *connect.Clients, clock *simclock.Clock, publisher *pubsubio.Publisher, interval time.Duration) (*dispatch.Runner, error) {
-	log := c.Logger(os.Stderr)
+	defer stopWatch()
+	publisher := pubsubio.NewPublisher(clients.PubSub)
+	defer publisher.Stop()
 	locks, err := manager.NewLocks(clients, clock, log)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
+	p := &planning{clients: clients, clock: clock, locks: locks, log: log}
+	p.runner = c.runner(p, publisher, interval, tracing)
+	log.InfoContext(ctx, "optimizer started", slog.String("project", clients.Config.Project), slog.Float64("speed", clock.Speed))
+	return f(p)
+}
+
+func (c *cycles) runner(p *planning, publisher *pubsubio.Publisher, interval time.Duration, tracing trace.TracerProvider) *dispatch.Runner {
 	cfg := dispatch.Config{
 		Interval: interval, LockTTL: c.LockTTL, SolveLimit: c.SolveLimit, Seed: uint64(time.Now().UnixNano()),
-		Holder: fmt.Sprintf("%s/%d", host, os.Getpid()),
+		Holder: cli.Instance(), Tracing: tracing,
 	}
 	for _, id := range c.Depot {
 		cfg.Depots = append(cfg.Depots, domain.DepotID(id))
 	}
-	store := firestoretx.New(clients.Firestore, firestoretx.Config{Now: clock.Now})
-	log.Info("optimizer started", slog.String("project", clients.Config.Project), slog.Float64("speed", clock.Speed))
-	return dispatch.NewRunner(store, locks, dispatch.Publisher(publisher, c.Format), uuid.NewString, clock, cfg, log, clients.Meter), nil
+	store := firestoretx.New(p.clients.Firestore, firestoretx.Config{Now: p.clock.Now})
+	return dispatch.NewRunner(store, p.locks, dispatch.Publisher(publisher, c.Format), uuid.NewString, p.clock, cfg, p.log, p.clients.Meter)
 }

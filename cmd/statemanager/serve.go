@@ -14,11 +14,14 @@ import (
 	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/manager"
+	"github.com/dronefleet/dronefleet/internal/observe"
 )
 
 type serveCommand struct {
 	cli.Connection
 	cli.Logging
+	cli.Watching
+	TraceTelemetry    float64       `help:"Share of telemetry that is traced, unless its sender decided." default:"0.01" check:"min 0 max 1"`
 	CreateTopics      bool          `help:"Create topics and subscriptions that do not exist."`
 	TelemetryCoalesce time.Duration `help:"How often the document of a drone that only moves is written." default:"1s" check:"over 0s max 1m"`
 	MaxOutstanding    int           `help:"Bound of the telemetry messages held in memory." default:"40000" check:"min 1 max 10000000"`
@@ -30,12 +33,13 @@ type serveCommand struct {
 // Check implements config.Checker.
 func (c *serveCommand) Check(r *config.Report) {
 	c.CheckConnection(r)
+	c.CheckWatching(r)
 	c.access.check(r, c.HTTPAddr)
 }
 
 // Run serves until interrupted, then settles what it holds.
 func (c *serveCommand) Run(ctx context.Context) error {
-	log := c.Logger(os.Stderr)
+	log := observe.LogTraces(c.Logger(os.Stderr), c.Project)
 	var listener *httpapi.Listener
 	access, err := c.access.open(ctx, log)
 	if err != nil {
@@ -57,9 +61,14 @@ func (c *serveCommand) Run(ctx context.Context) error {
 			return err
 		}
 	}
+	tracing, stopWatch, err := c.Watch(ctx, "statemanager", clients.Meter, log)
+	if err != nil {
+		return err
+	}
+	defer stopWatch()
 	m, err := manager.New(clients, clock, manager.Config{
-		Format: c.Format, Access: access,
-		Worker: pubsubio.Config{TelemetryCoalesce: clock.Real(c.TelemetryCoalesce), MaxOutstanding: c.MaxOutstanding},
+		Format: c.Format, Access: access, Tracing: tracing,
+		Worker: pubsubio.Config{TelemetryCoalesce: clock.Real(c.TelemetryCoalesce), MaxOutstanding: c.MaxOutstanding, TraceTelemetry: c.TraceTelemetry},
 	}, log)
 	if err != nil {
 		return err

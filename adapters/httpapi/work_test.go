@@ -1,0 +1,81 @@
+package httpapi
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/internal/meter"
+)
+
+// F-OBS-01: /readyz tells how the work goes, and warns when it does not go.
+func TestReadiness_CheckWork(t *testing.T) {
+	began := time.Now()
+	for name, c := range map[string]struct {
+		before func(*meter.Meter)
+		after  time.Duration // since the process began
+		want   map[string]string
+		detail string
+	}{
+		"a process without work": {func(*meter.Meter) {}, time.Hour, map[string]string{}, ""},
+		"nothing held": {func(m *meter.Meter) { m.Backlog("orders", time.Now) }, time.Hour,
+			map[string]string{"backlog": CheckOK}, ""},
+		"a young backlog": {func(m *meter.Meter) { held(m, "orders", 29*time.Second) }, 0,
+			map[string]string{"backlog": CheckOK}, ""},
+		"an old backlog of one kind": {func(m *meter.Meter) { held(m, "orders", time.Second); held(m, "telemetry", 31*time.Second) }, 0,
+			map[string]string{"backlog": CheckWarning}, "1 messages of telemetry held is 31s old"},
+		"a sweeper that has just begun": {func(m *meter.Meter) { m.Lock(meter.LockSweeper) }, 20 * time.Second,
+			map[string]string{"lock-sweeper": CheckOK}, ""},
+		"a sweeper that never got an answer": {func(m *meter.Meter) { m.Lock(meter.LockSweeper) }, 40 * time.Second,
+			map[string]string{"lock-sweeper": CheckWarning}, "40s ago"},
+		"a sweeper that others keep from sweeping": {func(m *meter.Meter) { m.Lock(meter.LockSweeper).Tried(time.Now(), false) }, 20 * time.Second,
+			map[string]string{"lock-sweeper": CheckOK}, ""},
+		"a sweep that takes long": {func(m *meter.Meter) { m.Lock(meter.LockSweeper).Tried(time.Now(), true) }, time.Hour,
+			map[string]string{"lock-sweeper": CheckOK}, ""},
+		"a cycle that others ran": {func(m *meter.Meter) { m.Lock(meter.LockCycle); m.Cycles.Ended(meter.CycleSkipped) }, 50 * time.Second,
+			map[string]string{"lock-cycle": CheckOK, "cycle": CheckOK}, ""},
+		"cycles that fail": {func(m *meter.Meter) { m.Lock(meter.LockCycle); m.Cycles.Ended(meter.CycleFailed) }, 61 * time.Second,
+			map[string]string{"lock-cycle": CheckOK, "cycle": CheckWarning}, "no cycle has ended well"},
+		"cycles that stopped": {func(m *meter.Meter) { m.Lock(meter.LockCycle); m.Cycles.Ended(meter.CycleRun) }, 2 * time.Minute,
+			map[string]string{"lock-cycle": CheckOK, "cycle": CheckWarning}, "no cycle has ended well"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := meter.New()
+			c.before(m)
+			r := &readiness{meter: m, began: began}
+			got := r.checkWork(began.Add(c.after))
+			if len(got) != len(c.want) {
+				t.Errorf("checks %v, want %v", got, c.want)
+			}
+			for name, want := range c.want {
+				if got[name].Status != want {
+					t.Errorf("%s is %+v, want %s", name, got[name], want)
+				}
+				if want == CheckWarning && !strings.Contains(got[name].Detail, c.detail) {
+					t.Errorf("%s says %q, want %q", name, got[name].Detail, c.detail)
+				}
+			}
+		})
+	}
+}
+
+// held makes m hold a message of an age.
+func held(m *meter.Meter, kind string, age time.Duration) {
+	now := time.Now()
+	m.Backlog(kind, func() time.Time { return now }).Hold(now.Add(-age))
+}
+
+func TestReadiness_NamesAgesAndHolders(t *testing.T) {
+	m := meter.New()
+	held(m, "orders", 1500*time.Millisecond)
+	m.Backlog("decisions", time.Now)
+	m.Lock(meter.LockSweeper).Tried(time.Now(), true)
+	now := time.Now()
+	got := (&readiness{meter: m, began: now}).checkWork(now.Add(time.Second))
+	if ages := got["backlog"].AgeMs; len(ages) != 2 || ages["orders"] < 1500 || ages["orders"] > 1510 || ages["decisions"] != 0 {
+		t.Errorf("ages %v", ages)
+	}
+	if l := got["lock-sweeper"]; l.Held == nil || !*l.Held || l.TriedAgoMs == nil || *l.TriedAgoMs < 1000 {
+		t.Errorf("lock %+v", l)
+	}
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dronefleet/dronefleet/adapters/httpapi"
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/internal/manager"
+)
+
+// listen takes the address of the probes; nil for none.
+func listen(addr string) (*httpapi.Listener, error) {
+	if addr == "" || addr == "off" {
+		return nil, nil
+	}
+	listener, err := httpapi.Listen(addr)
+	if err != nil {
+		return nil, fmt.Errorf("--http-addr: %w", err)
+	}
+	return listener, nil
+}
+
+// serve runs cycles, measures the clock and answers probes, until ctx ends or
+// one of them fails. listener may be nil.
+func (p *planning) serve(ctx context.Context, listener *httpapi.Listener) error {
+	stopping := ctx.Done()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return p.runner.Run(ctx) })
+	g.Go(func() error { manager.WatchClock(ctx, p.locks, p.clients.Meter, p.log); return nil })
+	if listener != nil {
+		api := httpapi.NewProbes(httpapi.Config{
+			Locks: p.locks, PubSub: p.clients.PubSub, Meter: p.clients.Meter, Stopping: stopping, Log: p.log,
+		}, pubsubio.TopicDecisions)
+		p.log.InfoContext(ctx, "probes and metrics listening", slog.String("url", listener.URL()))
+		g.Go(func() error { return listener.Serve(ctx, api) })
+	}
+	return g.Wait()
+}

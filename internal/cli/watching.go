@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/dronefleet/dronefleet/internal/config"
+	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/observe"
+)
+
+// Watching holds the flags of what an OpenTelemetry collector is told.
+type Watching struct {
+	OTLPEndpoint string  `help:"OpenTelemetry collector that takes traces and metrics over OTLP/gRPC: http://HOST:PORT, or https for TLS; empty for none." placeholder:"URL" name:"otlp-endpoint" env:"OTEL_EXPORTER_OTLP_ENDPOINT"`
+	TraceShare   float64 `help:"Share of cycles, sweeps, orders and decisions that are traced, unless their sender decided." default:"1" check:"min 0 max 1"`
+}
+
+func (w Watching) config(service string) observe.Config {
+	return observe.Config{Service: service, Version: Version(), Instance: Instance(), Endpoint: w.OTLPEndpoint, Ratio: &w.TraceShare}
+}
+
+// CheckWatching refuses an address that is none.
+func (w Watching) CheckWatching(r *config.Report) {
+	if err := w.config("").Validate(); err != nil {
+		r.Refuse("otlp-endpoint", "%s", err)
+	}
+}
+
+// Watch has a collector, if there is one, told of the process: its traces, and
+// what m counts. stop delivers the last of it; a collector that does not answer
+// is a line in the log.
+func (w Watching) Watch(ctx context.Context, service string, m *meter.Meter, log *slog.Logger) (tracing trace.TracerProvider, stop func(), err error) {
+	watch, err := observe.Start(ctx, w.config(service), m, log)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--otlp-endpoint: %w", err)
+	}
+	return watch.Tracing(), func() {
+		if err := watch.Close(ctx); err != nil {
+			log.WarnContext(ctx, "not all was told", slog.Any("err", err))
+		}
+	}, nil
+}
+
+// Instance names this process among its replicas: host/pid.
+func Instance() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s/%d", host, os.Getpid())
+}
