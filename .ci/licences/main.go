@@ -34,7 +34,7 @@ func main() {
 
 func run(update bool, args []string) error {
 	if len(args) < 2 {
-		return errors.New("give DOCUMENT BILL=BINARY ...")
+		return errors.New("give a document and pairs of BILL=BINARY")
 	}
 	linked := modules{}
 	var errs []error
