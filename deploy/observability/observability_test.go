@@ -207,9 +207,8 @@ func TestScrapeConfig(t *testing.T) {
 		Global        map[string]string
 		RuleFiles     []string `yaml:"rule_files"`
 		ScrapeConfigs []struct {
-			JobName         string                       `yaml:"job_name"`
-			ScrapeProtocols []string                     `yaml:"scrape_protocols"`
-			StaticConfigs   []struct{ Targets []string } `yaml:"static_configs"`
+			JobName       string                       `yaml:"job_name"`
+			StaticConfigs []struct{ Targets []string } `yaml:"static_configs"`
 		} `yaml:"scrape_configs"`
 	}
 	load(t, "scrape.yaml", &config)

@@ -1,0 +1,182 @@
+package observability
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// healthy is what a fleet of a hundred drones exports when nothing is wrong, in
+// promtool's notation: a first value, what it grows by every half minute, and
+// how often.
+var healthy = map[string]string{
+	`up{job="dronefleet-statemanager",instance="a"}`: `1x80`,
+
+	`dronefleet_messages_settled_total{instance="a",kind="telemetry",outcome="applied",reason=""}`:                 `0+3000x80`,
+	`dronefleet_messages_settled_total{instance="a",kind="telemetry",outcome="rejected",reason="STALE_TELEMETRY"}`: `0+30x80`,
+	`dronefleet_messages_settled_total{instance="a",kind="telemetry",outcome="nacked",reason=""}`:                  `0x80`,
+	`dronefleet_messages_settled_total{instance="a",kind="decisions",outcome="applied",reason=""}`:                 `0+30x80`,
+	`dronefleet_messages_settled_total{instance="a",kind="decisions",outcome="rejected",reason="STALE_FENCE"}`:     `0+3x80`,
+	`dronefleet_backlog_age_seconds{instance="a",kind="telemetry"}`:                                                `1x80`,
+	`dronefleet_publish_to_commit_seconds_bucket{instance="a",kind="telemetry",le="1.048576"}`:                     `0+3000x80`,
+	`dronefleet_publish_to_commit_seconds_bucket{instance="a",kind="telemetry",le="8.388608"}`:                     `0+3000x80`,
+	`dronefleet_publish_to_commit_seconds_bucket{instance="a",kind="telemetry",le="+Inf"}`:                         `0+3000x80`,
+	`dronefleet_publish_to_commit_seconds_bucket{instance="a",kind="decisions",le="1.048576"}`:                     `0+33x80`,
+	`dronefleet_publish_to_commit_seconds_bucket{instance="a",kind="decisions",le="8.388608"}`:                     `0+33x80`,
+	`dronefleet_publish_to_commit_seconds_bucket{instance="a",kind="decisions",le="+Inf"}`:                         `0+33x80`,
+	`dronefleet_outbox_overflow_total{instance="a"}`:                                                               `0x80`,
+
+	`dronefleet_firestore_rpcs_total{instance="a",operation="telemetry",method="Commit"}`:        `0+300x80`,
+	`dronefleet_firestore_rpcs_failed_total{instance="a",operation="telemetry",method="Commit"}`: `0+3x80`,
+	`dronefleet_commit_retries_total{instance="a",operation="telemetry"}`:                        `0+3x80`,
+	`dronefleet_firestore_reads_per_thousand_messages{instance="a",kind="telemetry"}`:            `30x80`,
+	`dronefleet_firestore_writes_per_thousand_messages{instance="a",kind="telemetry"}`:           `1100x80`,
+
+	`dronefleet_cycles_total{instance="o",outcome="run"}`:            `0+3x80`,
+	`dronefleet_cycles_total{instance="o",outcome="failed"}`:         `0x80`,
+	`dronefleet_cycles_total{instance="a",outcome="run"}`:            `0x80`,
+	`dronefleet_cycle_seconds_bucket{instance="o",le="8.388608"}`:    `0+3x80`,
+	`dronefleet_cycle_seconds_bucket{instance="o",le="16.777216"}`:   `0+3x80`,
+	`dronefleet_cycle_seconds_bucket{instance="o",le="+Inf"}`:        `0+3x80`,
+	`dronefleet_plans_refused_total{instance="o"}`:                   `0x80`,
+	`dronefleet_orders_unserved{instance="o",priority="CRITICAL"}`:   `0x80`,
+	`dronefleet_orders_unserved{instance="o",priority="STANDARD"}`:   `3x80`,
+	`dronefleet_orders_unserved{instance="old",priority="CRITICAL"}`: `7x80`, // of one that runs no cycles any more
+
+	`dronefleet_sweeps_total{instance="a"}`:                                             `0+6x80`,
+	`dronefleet_lock_held{instance="a",lock="sweeper"}`:                                 `1x80`,
+	`dronefleet_lock_held{instance="b",lock="sweeper"}`:                                 `0x80`,
+	`dronefleet_lock_wait_seconds_bucket{instance="a",lock="sweeper",le="0.065536"}`:    `0+6x80`,
+	`dronefleet_lock_wait_seconds_bucket{instance="a",lock="sweeper",le="8.388608"}`:    `0+6x80`,
+	`dronefleet_lock_wait_seconds_bucket{instance="a",lock="sweeper",le="+Inf"}`:        `0+6x80`,
+	`dronefleet_clock_offset_seconds{instance="a",job="dronefleet-statemanager"}`:       `-0.01x80`,
+	`dronefleet_clock_offset_seconds{instance="o",job="dronefleet-optimizer"}`:          `0.02x80`,
+	`dronefleet_messages_settled_total{instance="a",kind="orders",outcome="applied"}`:   `0+9x80`,
+	`dronefleet_messages_settled_total{instance="b",kind="telemetry",outcome="nacked"}`: `0x80`,
+}
+
+// illnesses change a healthy fleet; each must call with exactly these alerts.
+var illnesses = []struct {
+	name   string
+	change map[string]string
+	alerts []string
+}{
+	{"health", nil, nil},
+	{"no State Manager", map[string]string{`up{job="dronefleet-statemanager",instance="a"}`: `0x80`}, []string{"StateManagerDown"}},
+	{"no reports", map[string]string{
+		`dronefleet_messages_settled_total{instance="a",kind="telemetry",outcome="applied",reason=""}`:                 `9x80`,
+		`dronefleet_messages_settled_total{instance="a",kind="telemetry",outcome="rejected",reason="STALE_TELEMETRY"}`: `9x80`,
+	}, []string{"NoTelemetryApplied"}},
+	{"a backlog", map[string]string{`dronefleet_backlog_age_seconds{instance="a",kind="telemetry"}`: `60x80`}, []string{"BacklogOld"}},
+	{"a stuck backlog", map[string]string{`dronefleet_backlog_age_seconds{instance="a",kind="telemetry"}`: `0+30x80`}, []string{"BacklogOld", "BacklogStuck"}},
+	{"slow reports", map[string]string{`dronefleet_publish_to_commit_seconds_bucket{instance="a",kind="telemetry",le="1.048576"}`: `0+300x80`}, []string{"TelemetrySlow"}},
+	{"slow decisions", map[string]string{`dronefleet_publish_to_commit_seconds_bucket{instance="a",kind="decisions",le="1.048576"}`: `0+3x80`}, []string{"DecisionsSlow"}},
+	{"nacks", map[string]string{`dronefleet_messages_settled_total{instance="a",kind="telemetry",outcome="nacked",reason=""}`: `0+30x80`}, []string{"MessagesNacked"}},
+	{"a first dead letter", map[string]string{
+		`dronefleet_messages_settled_total{instance="a",kind="orders",outcome="dead_letter",reason="INVALID"}`: `_x60 1x20`,
+	}, []string{"DeadLetters"}},
+	{"dead letters of long ago", map[string]string{
+		`dronefleet_messages_settled_total{instance="a",kind="orders",outcome="dead_letter",reason="INVALID"}`: `4x80`,
+	}, nil},
+	{"another dead letter", map[string]string{
+		`dronefleet_messages_settled_total{instance="a",kind="orders",outcome="dead_letter",reason="INVALID"}`: `4x60 5x20`,
+	}, []string{"DeadLetters"}},
+	{"stale reports", map[string]string{
+		`dronefleet_messages_settled_total{instance="a",kind="telemetry",outcome="rejected",reason="STALE_TELEMETRY"}`: `0+1500x80`,
+	}, []string{"TelemetryStale"}},
+	{"a full outbox", map[string]string{`dronefleet_outbox_overflow_total{instance="a"}`: `0+1x80`}, []string{"OutboxOverflow"}},
+	{"Firestore is out", map[string]string{
+		`dronefleet_firestore_rpcs_failed_total{instance="a",operation="telemetry",method="Commit"}`: `0+300x80`,
+	}, []string{"FirestoreErrors", "FirestoreFailing"}},
+	{"Firestore stumbles", map[string]string{
+		`dronefleet_firestore_rpcs_failed_total{instance="a",operation="telemetry",method="Commit"}`: `0+30x80`,
+	}, []string{"FirestoreErrors"}},
+	{"conflicts", map[string]string{`dronefleet_commit_retries_total{instance="a",operation="telemetry"}`: `0+60x80`}, []string{"CommitConflicts"}},
+	{"dear writes", map[string]string{`dronefleet_firestore_writes_per_thousand_messages{instance="a",kind="telemetry"}`: `4000x80`}, []string{"FirestoreCostly"}},
+	{"dear reads", map[string]string{`dronefleet_firestore_reads_per_thousand_messages{instance="a",kind="telemetry"}`: `1500x80`}, []string{"FirestoreCostly"}},
+	{"no optimizer", map[string]string{`dronefleet_cycles_total{instance="o",outcome="run"}`: `40x80`}, []string{"NoCycles"}},
+	{"failing cycles", map[string]string{`dronefleet_cycles_total{instance="o",outcome="failed"}`: `0+1x80`}, []string{"CyclesFailing"}},
+	{"slow cycles", map[string]string{`dronefleet_cycle_seconds_bucket{instance="o",le="8.388608"}`: `0+1x80`}, []string{"CyclesSlow"}},
+	{"a refused plan", map[string]string{`dronefleet_plans_refused_total{instance="o"}`: `0x40 1x40`}, []string{"PlansRefused"}},
+	{"a CRITICAL order waits", map[string]string{`dronefleet_orders_unserved{instance="o",priority="CRITICAL"}`: `1x80`}, []string{"CriticalOrdersUnserved"}},
+	{"many orders wait", map[string]string{`dronefleet_orders_unserved{instance="o",priority="STANDARD"}`: `30x80`}, []string{"OrdersUnserved"}},
+	{"refused decisions", map[string]string{
+		`dronefleet_messages_settled_total{instance="a",kind="decisions",outcome="rejected",reason="STALE_FENCE"}`: `0+90x80`,
+	}, []string{"DecisionsRejected"}},
+	{"no sweeps", map[string]string{`dronefleet_sweeps_total{instance="a"}`: `5x80`}, []string{"SweeperIdle"}},
+	{"two sweepers", map[string]string{`dronefleet_lock_held{instance="b",lock="sweeper"}`: `1x80`}, []string{"SweeperHeldTwice"}},
+	{"slow locks", map[string]string{`dronefleet_lock_wait_seconds_bucket{instance="a",lock="sweeper",le="0.065536"}`: `0+1x80`}, []string{"LockWaitLong"}},
+	{"a clock is off", map[string]string{`dronefleet_clock_offset_seconds{instance="o",job="dronefleet-optimizer"}`: `-0.3x80`}, []string{"ClockSkewed"}},
+	{"a clock is wrong", map[string]string{`dronefleet_clock_offset_seconds{instance="o",job="dronefleet-optimizer"}`: `0.7x80`}, []string{"ClockSkewed", "ClockWrong"}},
+}
+
+// when is the moment at which alerts are looked at.
+const when = "36m"
+
+// F-OBS-01: Prometheus itself finds that each illness calls with its alerts and
+// no others, and that health does not call.
+func TestAlertsFire(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool, which comes with Prometheus, is not installed")
+	}
+	tested := map[string]bool{}
+	file := map[string]any{"rule_files": []string{absolute(t, "alerts.yaml")}, "evaluation_interval": "30s"}
+	var tests []any
+	for _, illness := range illnesses {
+		series := maps.Clone(healthy)
+		maps.Copy(series, illness.change)
+		var input, firing []any
+		for _, name := range slices.Sorted(maps.Keys(series)) {
+			input = append(input, map[string]string{"series": name, "values": series[name]})
+		}
+		for _, name := range illness.alerts {
+			tested[name] = true
+			firing = append(firing, map[string]any{"labels": fmt.Sprintf("{alertname=%q}", name), "value": 1})
+		}
+		tests = append(tests, map[string]any{
+			"name": illness.name, "interval": "30s", "input_series": input,
+			"promql_expr_test": []any{map[string]any{
+				"expr": `group by (alertname) (ALERTS{alertstate="firing"})`, "eval_time": when, "exp_samples": firing,
+			}},
+		})
+	}
+	file["tests"] = tests
+	text, err := yaml.Marshal(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "illnesses.yaml")
+	if err := os.WriteFile(name, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(promtool, "test", "rules", name).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	for _, file := range [][]string{{"check", "rules", "alerts.yaml"}, {"check", "config", "scrape.yaml"}} {
+		if out, err := exec.Command(promtool, file...).CombinedOutput(); err != nil {
+			t.Errorf("promtool %s: %v\n%s", strings.Join(file, " "), err, out)
+		}
+	}
+	for _, a := range alerts(t) {
+		if !tested[a.Alert] {
+			t.Errorf("no illness calls with %s", a.Alert)
+		}
+	}
+}
+
+func absolute(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
