@@ -1,13 +1,18 @@
 package devrun
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
 	"github.com/dronefleet/dronefleet/internal/firestoreemu"
+	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/pubsubemu"
 	"github.com/dronefleet/dronefleet/solver"
 )
@@ -21,6 +26,7 @@ type Config struct {
 	Speed           float64       // simulated seconds per second
 	Seed            uint64        // repeats the world's choices
 	SolveLimit      time.Duration // machine time per cycle
+	Iterations      int           // steps of each cycle's search, instead of SolveLimit
 	Strategy        solver.Strategy
 	FirestoreAddr   string // where the embedded servers listen; "" for a free port
 	PubSubAddr      string
@@ -28,6 +34,11 @@ type Config struct {
 	InsecureHTTP    bool   // it answers under any name
 	DataDir         string // keeps the fleet across runs; "" for memory only
 	GameDay         GameDay
+
+	// Watch, if set, begins to watch what a meter counts, before anything runs,
+	// and returns what takes the fleet's spans.
+	Watch          func(context.Context, *meter.Meter) (trace.TracerProvider, error)
+	TraceTelemetry float64 // share of telemetry that is traced
 
 	Out      io.Writer // status and report
 	Terminal bool      // Out redraws lines
@@ -50,6 +61,14 @@ func (c Config) Validate() error {
 	c.GameDay.validate(refuse)
 	refuse(c.SolveLimit <= 0, "--solve-limit is %s; give a positive time", c.SolveLimit)
 	return errors.Join(errs...)
+}
+
+// tracing is what takes the fleet's spans.
+func (c Config) tracing(ctx context.Context, m *meter.Meter) (trace.TracerProvider, error) {
+	if c.Watch == nil {
+		return noop.NewTracerProvider(), nil
+	}
+	return c.Watch(ctx, m)
 }
 
 // servers are the two embedded ones.

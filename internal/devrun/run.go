@@ -26,6 +26,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/pubsubemu"
 	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/solver"
 )
 
 // missionsSubscription carries commands to the simulated drones.
@@ -151,7 +152,10 @@ func (f *fleet) open(ctx context.Context) error {
 	f.publish, f.outside = pubsubio.NewPublisher(f.product.PubSub), pubsubio.NewPublisher(f.world.PubSub)
 	f.journal = fleetsim.NewJournal()
 	f.runner = dispatch.NewRunner(f.manager.Store, f.manager.Locks, journaled(dispatch.Publisher(f.publish, wire.Protobuf), f.journal), uuid.NewString, clock,
-		dispatch.Config{SolveLimit: f.cfg.SolveLimit, Strategy: f.cfg.Strategy, Seed: f.cfg.Seed, Holder: "dev"}, f.cfg.Log, f.product.Meter)
+		dispatch.Config{
+			SolveLimit: f.cfg.SolveLimit, Iterations: f.cfg.Iterations, Strategy: f.cfg.Strategy, Seed: f.cfg.Seed,
+			Params: solver.Params{PickupService: fleetsim.Dwell, DeliveryService: fleetsim.Dwell}, Holder: "dev",
+		}, f.cfg.Log, f.product.Meter)
 	f.drones, err = fleetsim.NewFleet(world, fleetsim.FleetConfig{Hz: f.cfg.Hz, Seed: f.cfg.Seed}, f.clock, simulated{f.outside}, f.journal)
 	if err != nil {
 		return err

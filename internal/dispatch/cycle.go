@@ -48,12 +48,17 @@ type Config struct {
 	LockTTL time.Duration
 	// SolveLimit bounds the search in machine time; default 8 s.
 	SolveLimit time.Duration
+	// Iterations, when positive, bounds the search in steps instead, so that
+	// what a simulation decides does not hang on the machine's load.
+	Iterations int
 	// Strategy and Seed go to the solver.
 	Strategy solver.Strategy
 	Seed     uint64
 	// Params are the rules of planning, such as service times; the zero value
 	// stands for the solver's defaults.
 	Params solver.Params
+	// Immediate plans without a reserve, see PlannerConfig.
+	Immediate bool
 	// MinBattery (percent) and MaxSilence say which drones are offered; default
 	// 20 and 15 s.
 	MinBattery float64
@@ -114,16 +119,19 @@ var ErrLocked = errors.New("another cycle of the depot is running")
 var errLeaseOver = errors.New("lease lost")
 
 // Once runs one cycle of a depot. It returns ErrLocked when another process is
-// at it; warm, which may be nil, is the depot's previous plan and is replaced.
-func (r *Runner) Once(ctx context.Context, depot domain.DepotID, warm *solver.Plan) (domain.Cycle, error) {
+// at it. The planner is the depot's; nil stands for one that remembers nothing.
+func (r *Runner) Once(ctx context.Context, depot domain.DepotID, planner *Planner) (domain.Cycle, error) {
+	if planner == nil {
+		planner = r.NewPlanner()
+	}
 	ctx, span := r.startCycle(meter.WithOperation(ctx, "cycle"), depot)
 	defer span.End()
-	cycle, err := r.once(ctx, depot, warm)
+	cycle, err := r.once(ctx, depot, planner)
 	describeCycle(span, cycle, err)
 	return cycle, err
 }
 
-func (r *Runner) once(ctx context.Context, depot domain.DepotID, warm *solver.Plan) (domain.Cycle, error) {
+func (r *Runner) once(ctx context.Context, depot domain.DepotID, planner *Planner) (domain.Cycle, error) {
 	opts := []lock.Option{
 		lock.WithTTL(r.cfg.LockTTL), lock.WithAutoExtend(), lock.WithLogger(r.log),
 	}
@@ -152,7 +160,7 @@ func (r *Runner) once(ctx context.Context, depot domain.DepotID, warm *solver.Pl
 		ID: domain.CycleID(r.newID()), DepotID: depot, Fence: string(h.Fence()), Holder: r.cfg.Holder,
 		StartedAt: r.clock.Now(),
 	}
-	err = r.cycle(h.Context(), &cycle, warm)
+	err = r.cycle(h.Context(), &cycle, planner)
 	cycle.EndedAt = r.clock.Now()
 	switch {
 	case h.Context().Err() != nil && ctx.Err() == nil:
@@ -172,7 +180,7 @@ func (r *Runner) once(ctx context.Context, depot domain.DepotID, warm *solver.Pl
 }
 
 // cycle does the work under the lease that ctx stands for.
-func (r *Runner) cycle(ctx context.Context, c *domain.Cycle, warm *solver.Plan) error {
+func (r *Runner) cycle(ctx context.Context, c *domain.Cycle, planner *Planner) error {
 	began := time.Now()
 	snap, err := r.store.Snapshot(ctx, firestoretx.SnapshotRequest{
 		Depot: c.DepotID, MinBattery: r.cfg.MinBattery, MaxSilence: r.cfg.MaxSilence,
@@ -188,15 +196,13 @@ func (r *Runner) cycle(ctx context.Context, c *domain.Cycle, warm *solver.Plan) 
 	c.ReadTook = time.Since(began)
 
 	began = time.Now()
-	problem := ProblemOf(snap, r.clock.Now(), r.cfg.Params)
-	plan, err := r.solve(ctx, problem, warm)
+	planned := r.clock.Now()
+	round, err := r.plan(ctx, planner, snap, planned)
 	if err != nil {
 		return err
 	}
+	plan := round.Plan
 	c.SolveTook = time.Since(began)
-	if warm != nil {
-		*warm = plan
-	}
 
 	began = time.Now()
 	decisions := DecisionsOf(plan, snap)
@@ -211,8 +217,8 @@ func (r *Runner) cycle(ctx context.Context, c *domain.Cycle, warm *solver.Plan) 
 		}
 		c.Unserved = append(c.Unserved, domain.UnservedOrder{OrderID: domain.OrderID(u.OrderID), Reason: reason})
 	}
-	c.Objective = fmt.Sprintf("unserved %d CRITICAL, %d HIGH, %d STANDARD; %.1f km", plan.Objective.Unserved[solver.Critical],
-		plan.Objective.Unserved[solver.High], plan.Objective.Unserved[solver.Standard], plan.Objective.DistanceKm)
+	c.Objective = fmt.Sprintf("unserved %d CRITICAL, %d HIGH, %d STANDARD; %.1f km; %d drones kept for CRITICAL", plan.Objective.Unserved[solver.Critical],
+		plan.Objective.Unserved[solver.High], plan.Objective.Unserved[solver.Standard], plan.Objective.DistanceKm, round.Kept)
 	r.meter.Cycles.SetUnserved(string(c.DepotID), map[string]int64{
 		domain.PriorityCritical.String(): int64(plan.Objective.Unserved[solver.Critical]),
 		domain.PriorityHigh.String():     int64(plan.Objective.Unserved[solver.High]),
@@ -227,24 +233,36 @@ func (r *Runner) cycle(ctx context.Context, c *domain.Cycle, warm *solver.Plan) 
 			return fmt.Errorf("publish decisions: %w", err)
 		}
 		c.Outcome = OutcomePublished
+		planner.published(r.clock.Since(planned))
 	}
 	c.PublishTook = time.Since(began)
 	return nil
 }
 
-func (r *Runner) solve(ctx context.Context, p solver.Problem, warm *solver.Plan) (solver.Plan, error) {
+func (r *Runner) plan(ctx context.Context, planner *Planner, snap domain.Snapshot, now time.Time) (Round, error) {
 	ctx, span := r.tracer().Start(ctx, "solve")
 	defer span.End()
-	opts := solver.Options{TimeLimit: r.cfg.SolveLimit, Strategy: r.cfg.Strategy, Seed: r.cfg.Seed, Warm: warm}
-	return Solve(ctx, p, opts, func(fault error) {
-		r.meter.Cycles.PlansRefused.Inc()
-		instance, err := json.Marshal(p)
-		if err != nil {
-			instance = []byte(err.Error())
-		}
-		r.log.ErrorContext(ctx, "plan broke the rules and is not published; the greedy one is",
-			slog.Any("err", fault), slog.String("problem", string(instance)))
-	})
+	return planner.Plan(ctx, snap, now.Add(planner.lead))
+}
+
+// NewPlanner returns a planner for the cycles of one depot.
+func (r *Runner) NewPlanner() *Planner {
+	return NewPlanner(PlannerConfig{
+		Options:   solver.Options{TimeLimit: r.cfg.SolveLimit, Iterations: r.cfg.Iterations, Strategy: r.cfg.Strategy, Seed: r.cfg.Seed},
+		Params:    r.cfg.Params,
+		Immediate: r.cfg.Immediate,
+	}, r.refused)
+}
+
+// refused keeps a plan that broke the rules for whoever will look into it.
+func (r *Runner) refused(p solver.Problem, fault error) {
+	r.meter.Cycles.PlansRefused.Inc()
+	instance, err := json.Marshal(p)
+	if err != nil {
+		instance = []byte(err.Error())
+	}
+	r.log.Error("plan broke the rules and is not published; the greedy one is",
+		slog.Any("err", fault), slog.String("problem", string(instance)))
 }
 
 // Solve plans and has the plan checked by what shares no code with the solver.

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/solver"
 )
 
 // Run runs a cycle of each depot every interval until ctx ends. Ticks that
@@ -57,10 +56,10 @@ func (r *Runner) DepotIDs(ctx context.Context) ([]domain.DepotID, error) {
 func (r *Runner) runDepot(ctx context.Context, depot domain.DepotID) {
 	ticker := r.clock.NewTicker(r.cfg.Interval)
 	defer ticker.Stop()
-	var last solver.Plan
+	planner := r.NewPlanner()
 	for {
 		began := time.Now()
-		_, err := r.Once(ctx, depot, &last)
+		_, err := r.Once(ctx, depot, planner)
 		switch {
 		case err == nil:
 		case ctx.Err() != nil:

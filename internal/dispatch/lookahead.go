@@ -1,0 +1,429 @@
+package dispatch
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/dronefleet/dronefleet/solver"
+	"github.com/dronefleet/dronefleet/solver/model"
+)
+
+// How much later than by a flight of its own an order may come when it shares
+// the flight with others.
+const (
+	urgentDetour   = 2 * time.Minute
+	pressingDetour = 3 * time.Minute
+)
+
+// patience is how long an order that would come late may wait for a drone that
+// would be in time.
+const patience = time.Minute
+
+// highAlarm is how little time a HIGH order has left when it becomes pressing.
+const highAlarm = 3 * time.Minute
+
+// longOverdue is by how many aging steps a STANDARD order is overdue when it
+// becomes pressing.
+const longOverdue = 3
+
+// anytime is a deadline for what is only to be delivered at all.
+const anytime = 24 * time.Hour
+
+// Shares of the cycle's time for each round of planning.
+const (
+	urgentShare   = 0.1 // twice if need be
+	pressingShare = 0.1
+	jointShare    = 0.5
+	waitingShare  = 0.2
+)
+
+// cycle is the planning of one cycle with what is to come in mind. A plan of
+// the instant uses every drone that is free, so that the next CRITICAL order,
+// with fifteen minutes from call to delivery, finds none. So orders are planned
+// in rounds, each with more orders and fewer drones:
+//
+//  1. urgent: CRITICAL orders that can be in time may take any drone, an
+//     outpost only if no other will do;
+//  2. pressing: CRITICAL and HIGH orders that are too late anyway, HIGH orders
+//     about to be and whatever is long overdue may take what is above half the
+//     reserve;
+//  3. all others join those flights, or take what is above the whole reserve.
+//
+// Whatever the load, every Params.AgingStep some drone flies for the others, so
+// nothing feasible waits without end.
+type cycle struct {
+	*Planner
+	flights
+	// work is the problem with orders as they shall be served: urgent ones with
+	// nearer deadlines, those too late with new ones. Indices are the problem's.
+	work     solver.Problem
+	outposts map[string]bool
+	reserve  int
+	flying   map[string]solver.Route // of earlier rounds, by drone
+	urgent   map[string]bool         // orders that the first round is about
+}
+
+func (p *Planner) lookAhead(ctx context.Context, problem solver.Problem) (Round, error) {
+	f := flightsOf(&problem)
+	p.demand.observe(f)
+	c := &cycle{
+		Planner: p, flights: f, work: problem,
+		outposts: p.demand.outposts(f), reserve: p.demand.reserve(problem.Now),
+		flying: map[string]solver.Route{}, urgent: map[string]bool{},
+	}
+	c.work.Orders = slices.Clone(problem.Orders)
+	starved := problem.Now.Sub(p.demand.other) >= c.params.AgingStep
+	if starved {
+		c.outposts = nil
+	}
+	if err := c.planUrgent(ctx); err != nil {
+		return Round{}, err
+	}
+	rest := c.byUse()
+	if starved {
+		c.reserve = max(0, min(c.reserve, len(rest)-1))
+	}
+	if err := c.planPressing(ctx, rest[min(len(rest), (c.reserve+1)/2):]); err != nil {
+		return Round{}, err
+	}
+	rest = c.idle(rest)
+	offered := append(only(c.work.Drones, c.flies), rest[min(len(rest), c.reserve):]...)
+	plan, err := c.planJointly(ctx, offered)
+	if err != nil {
+		return Round{}, err
+	}
+	p.last = &plan
+	p.demand.launched(problem.Now, plan, c.urgent)
+	return Round{Problem: problem, Plan: plan, Reserve: c.reserve, Kept: len(problem.Drones) - len(offered)}, nil
+}
+
+func (c *cycle) flies(drone string) bool {
+	_, ok := c.flying[drone]
+	return ok
+}
+
+// only lists the drones that pass.
+func only(drones []solver.Drone, pass func(id string) bool) []solver.Drone {
+	return slices.DeleteFunc(slices.Clone(drones), func(d solver.Drone) bool { return !pass(d.ID) })
+}
+
+func (c *cycle) idle(drones []solver.Drone) []solver.Drone {
+	return only(drones, func(id string) bool { return !c.flies(id) })
+}
+
+// earliest is the soonest arrival of the order with one of the drones.
+func (c *cycle) earliest(o *solver.Order, drones []solver.Drone) (soonest time.Duration, drone string) {
+	soonest = never
+	for _, d := range drones {
+		if took, _ := c.arrival(d, o); took < soonest {
+			soonest, drone = took, d.ID
+		}
+	}
+	return soonest, drone
+}
+
+// planUrgent is the first round. Orders are planned nearly as if each flew
+// alone; only if then drones are too few they share flights up to their
+// deadlines.
+func (c *cycle) planUrgent(ctx context.Context) error {
+	now := c.work.Now
+	regular, posts := c.byPost()
+	var orders []int
+	for i := range c.work.Orders {
+		o := &c.work.Orders[i]
+		took, _ := c.earliest(o, regular)
+		if len(posts) > 0 && c.needsOutpost(o, took) {
+			alone, drone := c.earliest(o, posts)
+			if o.Priority != solver.Critical && alone != never || c.inTime(o, alone) {
+				delete(c.outposts, drone)
+				regular, posts = c.byPost()
+				took = min(took, alone)
+			}
+		}
+		if o.Priority == solver.Critical && c.inTime(o, took) {
+			orders = append(orders, i)
+			c.urgent[o.ID] = true
+			c.promise(o, now.Add(took+urgentDetour))
+		}
+	}
+	unserved, err := c.commit(ctx, orders, regular, urgentShare, urgentDetour)
+	if err != nil || len(unserved) == 0 {
+		return err
+	}
+	for _, i := range unserved {
+		c.work.Orders[i].Deadline = c.problem.Orders[i].Due(now)
+	}
+	clear(c.flying)
+	_, err = c.commit(ctx, orders, regular, urgentShare, urgentDetour)
+	return err
+}
+
+// byPost parts the drones into those of which it does not matter which flies
+// and the outposts.
+func (c *cycle) byPost() (regular, posts []solver.Drone) {
+	return only(c.work.Drones, func(id string) bool { return !c.outposts[id] }),
+		only(c.work.Drones, func(id string) bool { return c.outposts[id] })
+}
+
+// needsOutpost reports whether an order that others bring after took needs an
+// outpost: a CRITICAL one to be in time, any other to be delivered at all.
+func (c *cycle) needsOutpost(o *solver.Order, took time.Duration) bool {
+	if o.Priority == solver.Critical {
+		return !c.inTime(o, took)
+	}
+	later, _ := c.arrival(c.demand.usual, o)
+	return took == never && later == never
+}
+
+// promise moves an order's deadline to an earlier time.
+func (c *cycle) promise(o *solver.Order, by time.Time) {
+	if by.Before(o.Due(c.work.Now)) {
+		o.Deadline = by
+	}
+}
+
+// planPressing is the second round. Drones are those it may take.
+func (c *cycle) planPressing(ctx context.Context, drones []solver.Drone) error {
+	now := c.work.Now
+	first, ok := c.longestOverdue(drones)
+	if ok {
+		// First come, first served: a flight of its own, however far.
+		o := &c.work.Orders[first]
+		o.Priority, o.Deadline = solver.Critical, now.Add(anytime)
+		if _, err := c.commit(ctx, []int{first}, drones, pressingShare/2, pressingDetour); err != nil {
+			return err
+		}
+		drones = c.idle(drones)
+	}
+	var orders []int
+	for i := range c.work.Orders {
+		o := &c.work.Orders[i]
+		overdue := now.Sub(o.Due(now))
+		if ok && i == first || c.urgent[o.ID] || o.Priority == solver.Standard && overdue < longOverdue*c.params.AgingStep {
+			continue
+		}
+		took, _ := c.earliest(o, drones)
+		left := -overdue - took
+		if took == never || left >= highAlarm {
+			continue
+		}
+		if left < 0 {
+			// As soon as may be, then.
+			o.Deadline = now.Add(took + pressingDetour)
+			if o.Priority != solver.High {
+				o.Priority = solver.Critical
+			}
+		}
+		orders = append(orders, i)
+	}
+	unserved, err := c.commit(ctx, orders, drones, pressingShare/2, pressingDetour)
+	// What got a flight keeps it in the next round; what got none must not
+	// take one from an urgent order there.
+	for _, i := range orders {
+		c.work.Orders[i].Priority = solver.Critical
+	}
+	for _, i := range unserved {
+		c.work.Orders[i].Priority = solver.High
+	}
+	return err
+}
+
+// longestOverdue is the order that is longest past its deadline of those the
+// drones can serve, if that is long at all. The more urgent a class, the faster
+// its time runs: three hours of STANDARD are one of CRITICAL.
+func (c *cycle) longestOverdue(drones []solver.Drone) (longest int, ok bool) {
+	most := longOverdue * c.params.AgingStep
+	for i := range c.work.Orders {
+		o := &c.work.Orders[i]
+		overdue := time.Duration(1+o.Priority) * c.work.Now.Sub(o.Due(c.work.Now))
+		if overdue < most || c.urgent[o.ID] {
+			continue
+		}
+		if took, _ := c.earliest(o, drones); took != never {
+			longest, most, ok = i, overdue, true
+		}
+	}
+	return longest, ok
+}
+
+// commit plans orders with drones and keeps the flights for the rounds after:
+// others may join, as long as nothing comes later than by detour. It returns the
+// orders left out.
+func (c *cycle) commit(ctx context.Context, orders []int, drones []solver.Drone, share float64, detour time.Duration) ([]int, error) {
+	if len(orders) == 0 || len(drones) == 0 {
+		return orders, nil
+	}
+	part := c.work
+	part.Drones, part.Orders = drones, make([]solver.Order, len(orders))
+	for k, i := range orders {
+		part.Orders[k] = c.work.Orders[i]
+	}
+	plan, err := c.solve(ctx, part, nil, share)
+	if err != nil {
+		return nil, err
+	}
+	arrivals := map[string]time.Time{}
+	for _, r := range plan.Routes {
+		c.flying[r.DroneID] = r
+		for _, s := range r.Stops {
+			if s.Kind == solver.Delivery {
+				arrivals[s.OrderID] = s.ETA
+			}
+		}
+	}
+	var unserved []int
+	for _, i := range orders {
+		at, served := arrivals[c.work.Orders[i].ID]
+		if !served {
+			unserved = append(unserved, i)
+			continue
+		}
+		c.promise(&c.work.Orders[i], at.Add(detour))
+	}
+	return unserved, nil
+}
+
+// byUse lists the drones still free, those first that are best kept in reserve:
+// with just the charge that CRITICAL orders need, so that the fullest are there
+// for the longest flights.
+func (c *cycle) byUse() []solver.Drone {
+	enough := c.demand.enough(c.flights)
+	rest, _ := c.byPost()
+	rest = c.idle(rest)
+	slices.SortStableFunc(rest, func(a, b solver.Drone) int {
+		if less := a.BatteryPercent < enough; less != (b.BatteryPercent < enough) {
+			if less {
+				return 1
+			}
+			return -1
+		} else if less {
+			return cmp.Compare(b.BatteryPercent, a.BatteryPercent)
+		}
+		return cmp.Compare(a.BatteryPercent, b.BatteryPercent)
+	})
+	return rest
+}
+
+// planJointly is the last round: all orders, with the drones offered.
+func (c *cycle) planJointly(ctx context.Context, offered []solver.Drone) (solver.Plan, error) {
+	joint := c.work
+	joint.Drones = offered
+	// What is long overdue was pressing; it must not grow heavier than what is
+	// urgent here.
+	joint.Params.AgingStep = math.MaxInt64
+	warm := solver.Plan{}
+	for _, drone := range slices.Sorted(maps.Keys(c.flying)) {
+		warm.Routes = append(warm.Routes, c.flying[drone])
+	}
+	if c.last != nil {
+		warm.Routes = append(warm.Routes, slices.DeleteFunc(slices.Clone(c.last.Routes), func(r solver.Route) bool { return c.flies(r.DroneID) })...)
+	}
+	plan, err := c.solve(ctx, joint, &warm, jointShare)
+	if err != nil {
+		return plan, err
+	}
+	waiting := c.needlesslyLate(plan)
+	if len(waiting) == 0 {
+		return c.account(ctx, plan, offered)
+	}
+	// Without them, and their routes shortened.
+	var index []int
+	joint.Orders = nil
+	for i, o := range c.work.Orders {
+		if !waiting[o.ID] {
+			joint.Orders, index = append(joint.Orders, o), append(index, i)
+		}
+	}
+	if plan, err = c.solve(ctx, joint, &plan, waitingShare); err != nil {
+		return plan, err
+	}
+	for k := range plan.Unserved {
+		plan.Unserved[k].Index = index[plan.Unserved[k].Index]
+	}
+	for i, o := range c.work.Orders {
+		if waiting[o.ID] {
+			plan.Unserved = append(plan.Unserved, solver.Unserved{OrderID: o.ID, Index: i, Reason: solver.WaitsForBetterRoute})
+		}
+	}
+	slices.SortFunc(plan.Unserved, func(a, b solver.Unserved) int { return cmp.Compare(a.Index, b.Index) })
+	return c.account(ctx, plan, offered)
+}
+
+// needlesslyLate are the orders that a plan delivers late although a drone that
+// starts from the depot within the next cycles would be in time. Better they
+// wait for that one: once they have left, nothing can make up for it.
+func (c *cycle) needlesslyLate(plan solver.Plan) map[string]bool {
+	byID := c.ordersByID(&c.work)
+	waiting := map[string]bool{}
+	for _, r := range plan.Routes {
+		for _, s := range r.Stops {
+			o := byID[s.OrderID]
+			if s.Kind != solver.Delivery || !s.ETA.After(o.Due(c.work.Now)) {
+				continue
+			}
+			if took, _ := c.arrival(c.demand.usual, o); took != never && c.inTime(o, took+patience) {
+				waiting[o.ID] = true
+			}
+		}
+	}
+	return waiting
+}
+
+// ordersByID are a problem's orders; of those that share an id, the first.
+func (c *cycle) ordersByID(p *solver.Problem) map[string]*solver.Order {
+	byID := make(map[string]*solver.Order, len(p.Orders))
+	for i := range p.Orders {
+		if o := &p.Orders[i]; byID[o.ID] == nil {
+			byID[o.ID] = o
+		}
+	}
+	return byID
+}
+
+// account restates a plan of the work as one of the problem.
+func (c *cycle) account(ctx context.Context, plan solver.Plan, offered []solver.Drone) (solver.Plan, error) {
+	now := c.problem.Now
+	plan.Objective.Late, plan.Objective.Unserved = [3]int{}, [3]int{}
+	byID := c.ordersByID(c.problem)
+	for _, r := range plan.Routes {
+		for _, s := range r.Stops {
+			if o := byID[s.OrderID]; s.Kind == solver.Delivery && s.ETA.After(o.Due(now).Add(model.LateTolerance)) {
+				plan.Objective.Late[o.Priority]++
+			}
+		}
+	}
+	// What no drone at all could do has other reasons than what waits for one.
+	alone, err := solver.Solve(ctx, *c.problem, solver.Options{Strategy: solver.NearestFirst})
+	if err != nil {
+		return plan, err
+	}
+	reasons := map[int]solver.Unserved{}
+	for _, u := range alone.Unserved {
+		reasons[u.Index] = u
+	}
+	used := map[string]bool{}
+	for _, d := range offered {
+		used[d.ID] = true
+	}
+	kept := only(c.work.Drones, func(id string) bool { return !used[id] })
+	for k := range plan.Unserved {
+		u := &plan.Unserved[k]
+		o := &c.problem.Orders[u.Index]
+		if whole, ok := reasons[u.Index]; ok && u.Reason != solver.WaitsForBetterRoute {
+			u.Reason, u.Detail = whole.Reason, whole.Detail
+		}
+		if u.Reason == solver.InvalidInput {
+			continue
+		}
+		plan.Objective.Unserved[o.Priority]++
+		if took, _ := c.earliest(o, kept); took != never && u.Reason != solver.WaitsForBetterRoute {
+			u.Reason = solver.KeptForCritical
+		}
+	}
+	plan.Ignored = alone.Ignored
+	return plan, nil
+}
