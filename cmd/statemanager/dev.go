@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/mattn/go-isatty"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/dronefleet/dronefleet/adapters/httpapi"
 	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/devrun"
+	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/solver"
 )
 
@@ -33,11 +35,14 @@ type devCommand struct {
 	HTTPAddr        string        `help:"Where the HTTP API listens; default a free port, \"\" or off for none." default:"127.0.0.1:0" placeholder:"HOST:PORT" name:"http-addr" env:"HTTP_ADDR" check:"listen or off"`
 	InsecureHTTP    bool          `help:"Let others than this machine read the HTTP API, without credentials." name:"insecure-http"`
 	LogLevel        string        `help:"Least severity to log to standard error: ${enum}." enum:"debug,info,warn,error" default:"error" env:"LOG_LEVEL"`
+	cli.Watching
+	TraceTelemetry float64 `help:"Share of telemetry that is traced, unless its sender decided." default:"0.01" check:"min 0 max 1"`
 	gameDay
 }
 
 // Check implements config.Checker.
 func (c *devCommand) Check(r *config.Report) {
+	c.CheckWatching(r)
 	if err := httpapi.CheckOpenAddress(c.HTTPAddr); err != nil && !c.InsecureHTTP {
 		r.Refuse("http-addr", "%s", err)
 	}
@@ -63,11 +68,21 @@ func (c *devCommand) Run(ctx context.Context) error {
 		}
 		defer out.Close()
 	}
+	log := logging.Logger(os.Stderr)
+	stopWatch := func() {}
+	defer func() { stopWatch() }()
 	report, err := devrun.Run(ctx, devrun.Config{
+		TraceTelemetry: c.TraceTelemetry, Watch: func(ctx context.Context, m *meter.Meter) (trace.TracerProvider, error) {
+			tracing, stop, err := c.Watch(ctx, "dronefleet-dev", m, log)
+			if err == nil {
+				stopWatch = stop
+			}
+			return tracing, err
+		},
 		Duration: c.Duration, Drones: c.Drones, Hz: c.Hz, OrdersPerMinute: c.OrdersPerMinute,
 		Speed: c.Speed, Seed: c.Seed, SolveLimit: c.SolveLimit, Strategy: strategies[c.Solver],
 		DataDir: c.DataDir, FirestoreAddr: c.FirestoreAddr, PubSubAddr: c.PubsubAddr, HTTPAddr: listenAddr(c.HTTPAddr), InsecureHTTP: c.InsecureHTTP, GameDay: c.config(),
-		Out: os.Stdout, Terminal: isatty.IsTerminal(os.Stdout.Fd()), Log: logging.Logger(os.Stderr),
+		Out: os.Stdout, Terminal: isatty.IsTerminal(os.Stdout.Fd()), Log: log,
 	})
 	if err != nil {
 		return err

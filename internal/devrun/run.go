@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
@@ -143,7 +144,13 @@ func (f *fleet) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if f.manager, err = manager.New(f.product, clock, manager.Config{Access: httpapi.Access{AnyHost: f.cfg.InsecureHTTP}}, f.cfg.Log); err != nil {
+	tracing, err := f.cfg.tracing(ctx, f.product.Meter)
+	if err != nil {
+		return err
+	}
+	if f.manager, err = manager.New(f.product, clock, manager.Config{
+		Access: httpapi.Access{AnyHost: f.cfg.InsecureHTTP}, Tracing: tracing, Worker: pubsubio.Config{TraceTelemetry: f.cfg.TraceTelemetry},
+	}, f.cfg.Log); err != nil {
 		return err
 	}
 	if err := setup.Setup(ctx, world.Depots, world.Warehouses, world.Drones); err != nil {
@@ -154,23 +161,32 @@ func (f *fleet) open(ctx context.Context) error {
 	f.runner = dispatch.NewRunner(f.manager.Store, f.manager.Locks, journaled(dispatch.Publisher(f.publish, wire.Protobuf), f.journal), uuid.NewString, clock,
 		dispatch.Config{
 			SolveLimit: f.cfg.SolveLimit, Iterations: f.cfg.Iterations, Strategy: f.cfg.Strategy, Seed: f.cfg.Seed,
-			Params: solver.Params{PickupService: fleetsim.Dwell, DeliveryService: fleetsim.Dwell}, Holder: "dev",
+			Params: solver.Params{PickupService: fleetsim.Dwell, DeliveryService: fleetsim.Dwell}, Holder: "dev", Tracing: tracing,
 		}, f.cfg.Log, f.product.Meter)
-	f.drones, err = fleetsim.NewFleet(world, fleetsim.FleetConfig{Hz: f.cfg.Hz, Seed: f.cfg.Seed}, f.clock, simulated{f.outside}, f.journal)
+	f.drones, err = fleetsim.NewFleet(world, fleetsim.FleetConfig{Hz: f.cfg.Hz, Seed: f.cfg.Seed}, f.clock, simulated{f.outside, tracing}, f.journal)
 	if err != nil {
 		return err
 	}
 	for _, m := range missions {
 		f.drones.Deliver(m)
 	}
-	f.orders, err = fleetsim.NewOrderSource(world, fleetsim.OrderConfig{PerMinute: f.cfg.OrdersPerMinute, NoOpening: f.resumed, Seed: f.cfg.Seed, IDPrefix: "O-" + uuid.NewString()[:8]}, f.clock, simulated{f.outside}, f.journal)
+	f.orders, err = fleetsim.NewOrderSource(world, fleetsim.OrderConfig{PerMinute: f.cfg.OrdersPerMinute, NoOpening: f.resumed, Seed: f.cfg.Seed, IDPrefix: "O-" + uuid.NewString()[:8]}, f.clock, simulated{f.outside, tracing}, f.journal)
 	return err
 }
 
-// simulated lets the simulated world publish.
-type simulated struct{ *pubsubio.Publisher }
+// simulated lets the simulated world publish. An order is the beginning of a
+// trace; whether a report is, the State Manager draws.
+type simulated struct {
+	*pubsubio.Publisher
+	tracing trace.TracerProvider
+}
 
 func (s simulated) Publish(ctx context.Context, topic string, data []byte, attrs map[string]string, orderingKey string) fleetsim.Result {
+	if topic == pubsubio.TopicOrders {
+		var span trace.Span
+		ctx, span = s.tracing.Tracer("github.com/dronefleet/dronefleet/internal/devrun").Start(ctx, "order")
+		defer span.End()
+	}
 	return result{s.Publisher.Publish(ctx, topic, data, attrs, orderingKey)}
 }
 
