@@ -1,0 +1,74 @@
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#{1,6} (.+)$`)
+	fenced  = regexp.MustCompile("(?ms)^```.*?^```")
+)
+
+// anchors is what can be linked to within a page, as GitHub names headings.
+func anchors(page string) map[string]bool {
+	found := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(page, ""), -1) {
+		found[anchor(m[1])] = true
+	}
+	return found
+}
+
+func anchor(heading string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+			return unicode.ToLower(r)
+		case r == ' ':
+			return '-'
+		}
+		return -1
+	}, heading)
+}
+
+// Links within the project lead somewhere.
+func TestLinks(t *testing.T) {
+	pages, err := filepath.Glob("*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(pages, "../README.md") {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			path, fragment, _ := strings.Cut(m[1], "#")
+			target := name
+			if path != "" {
+				target = filepath.Join(filepath.Dir(name), path)
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s: %v", name, m[1], err)
+				continue
+			}
+			if fragment == "" {
+				continue
+			}
+			page, err := os.ReadFile(target)
+			if err != nil {
+				t.Errorf("%s links to %s: %v", name, m[1], err)
+			} else if !anchors(string(page))[fragment] {
+				t.Errorf("%s links to %s, but no heading of %s is called so", name, m[1], target)
+			}
+		}
+	}
+}
