@@ -135,8 +135,7 @@ func entryOf(line int, value *yaml.Node) entry {
 		e.values = []string{}
 		for _, item := range value.Content {
 			if item = resolved(item); item.Kind != yaml.ScalarNode || isNull(item) {
-				e.problem = "is a list of something else than texts and numbers; give those"
-				return e
+				return entry{line: line, problem: "is a list of something else than texts and numbers; give those"}
 			}
 			e.values = append(e.values, item.Value)
 		}

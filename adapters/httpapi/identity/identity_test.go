@@ -28,14 +28,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // gate is a verifier with an issuer and a clock of its own.
 type gate struct {
 	*identity.Verifier
-	t      *testing.T
+	t      testing.TB
 	issuer *identitytest.Issuer
 	key    identitytest.Key
 	clock  *clockwork.FakeClock
 	log    *bytes.Buffer
 }
 
-func grants(t *testing.T, texts ...string) []identity.Grant {
+func grants(t testing.TB, texts ...string) []identity.Grant {
 	t.Helper()
 	list := make([]identity.Grant, len(texts))
 	for i, text := range texts {
@@ -46,7 +46,7 @@ func grants(t *testing.T, texts ...string) []identity.Grant {
 	return list
 }
 
-func newGate(t *testing.T, viewers, operators []identity.Grant) *gate {
+func newGate(t testing.TB, viewers, operators []identity.Grant) *gate {
 	t.Helper()
 	g := &gate{t: t, key: identitytest.RSA(t, "k1"), clock: clockwork.NewFakeClockAt(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)), log: new(bytes.Buffer)}
 	g.issuer = identitytest.Start(t, g.key)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -109,9 +110,16 @@ func (v *Verifier) Prepare(ctx context.Context) error {
 	return err
 }
 
+// compact is the form of a token (RFC 7519, section 3). The library would take
+// others, which no issuer sends.
+var compact = regexp.MustCompile(`^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$`)
+
 // Identify finds out whose token it is. The error is a *TokenError if it proves
 // nothing, and an *UnavailableError if that cannot be told now.
 func (v *Verifier) Identify(ctx context.Context, token string) (Caller, error) {
+	if !compact.MatchString(token) {
+		return Caller{}, &TokenError{"it is malformed; send a JWT as the issuer gave it"}
+	}
 	tokens, err := v.issuer(ctx)
 	if err != nil {
 		return Caller{}, err
