@@ -33,6 +33,7 @@ type Chain struct {
 	limit       int     // routes that may be in use
 	lambda      float64 // what a unit of bank value costs while Tuning.Soft
 	soft        bool    // the bank is priced by lambda instead of forbidden
+	want        int     // percent of a soft chain's states that should be complete now
 	full, seen  int     // steps since lambda was set: with empty bank, all
 	pool        pool
 	eject       ejector
@@ -127,6 +128,9 @@ type Schedule struct {
 // clockEvery is how many steps pass between two looks at the clock.
 const clockEvery = 16
 
+// tightShare is what Tuning.Share grows to while a chain cools.
+const tightShare = 90
+
 // Anneal runs ruin-and-recreate steps under simulated annealing.
 func (c *Chain) Anneal(s Schedule) {
 	if c.in.Requests == 0 || len(c.in.Anchors) == 0 {
@@ -144,6 +148,7 @@ func (c *Chain) Anneal(s Schedule) {
 		if s.Heat[1] > 0 {
 			cooled = s.Heat[0] + max(0, f-s.From)/(s.To-s.From)*(s.Heat[1]-s.Heat[0])
 		}
+		c.want = c.Tuning.Share + int(float64(tightShare-c.Tuning.Share)*cooled*cooled)
 		temperature := c.Tuning.Hot * math.Pow(c.Tuning.Cold/c.Tuning.Hot, cooled)
 		for range clockEvery {
 			c.step(temperature)
@@ -208,7 +213,7 @@ func (c *Chain) accepts(temperature float64) bool {
 		c.full++
 	}
 	if c.seen == 100 {
-		if c.full < c.Tuning.Share {
+		if c.full < c.want {
 			c.lambda *= 1.1
 		} else {
 			c.lambda = max(c.lambda/1.1, temperature)

@@ -71,17 +71,23 @@ func MinimizeFleet(in *Instance, o FleetOptions) (best *Solution, steps int64) {
 // spare traps an annealing for good; so there are as many as leave each
 // stepsPerLeg per request, and no two are alike.
 const (
-	mostLegs    = 5
-	stepsPerLeg = 1500
+	mostLegs    = 4
+	stepsPerLeg = 250
+	paceShare   = 0.02
 	lastLeg     = 0.25
 )
 
 // climb minimises distance with the vehicles that are.
 func climb(chains []*Chain, from float64, fraction func(int64) float64) {
-	requests := float64(chains[0].in.Requests)
-	perShare := float64(chains[0].Steps) / from
-	legs := int(max(1, min(mostLegs, perShare*(1-from)*(1-lastLeg)/requests/stepsPerLeg)))
 	last := 1 - lastLeg*(1-from)
+	// The pace is measured on the first moments of the first leg.
+	before, tried := chains[0].Steps, from+paceShare*(last-from)
+	parallel(chains, func(c *Chain) {
+		c.Anneal(Schedule{From: from, To: tried, Heat: [2]float64{0, paceShare}, Fraction: fraction})
+	})
+	steps := float64(chains[0].Steps-before) * (last - from) / max(fraction(chains[0].Steps)-from, 1e-9)
+	from = tried
+	legs := int(max(1, min(mostLegs, steps/float64(chains[0].in.Requests)/stepsPerLeg)))
 	for leg := range legs {
 		begin := from + (last-from)*float64(leg)/float64(legs)
 		end := from + (last-from)*float64(leg+1)/float64(legs)
