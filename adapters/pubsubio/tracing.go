@@ -126,8 +126,8 @@ func newSampling(tracer trace.Tracer, share float64) sampling {
 // start begins a report's span, or returns nil. The message's id is what is
 // drawn, so a redelivery is drawn again if its first delivery was.
 func (s sampling) start(ctx context.Context, msg *pubsub.Message) trace.Span {
-	named := len(msg.Attributes) > 0 && (msg.Attributes[attrTraceparent] != "" || msg.Attributes[googleTraceparent] != "")
-	if !named && maphash.String(s.seed, msg.ID)%telemetryDrawScale >= s.limit {
+	named := msg.Attributes[attrTraceparent] != "" || msg.Attributes[googleTraceparent] != ""
+	if !named && (s.limit == 0 || maphash.String(s.seed, msg.ID)%telemetryDrawScale >= s.limit) {
 		return nil
 	}
 	_, span := startProcessing(ctx, s.tracer, TopicTelemetry, msg)
