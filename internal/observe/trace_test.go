@@ -57,7 +57,7 @@ func (r recorded) String() string {
 func attributeOf(s sdk.ReadOnlySpan, key attribute.Key) string {
 	for _, kv := range s.Attributes() {
 		if kv.Key == key {
-			return kv.Value.Emit()
+			return kv.Value.String()
 		}
 	}
 	return ""
