@@ -40,7 +40,7 @@ func (w Watching) Watch(ctx context.Context, service string, m *meter.Meter, log
 	}
 	return watch.Tracing(), func() {
 		if err := watch.Close(ctx); err != nil {
-			log.WarnContext(ctx, "not all was told", slog.Any("err", err))
+			log.WarnContext(ctx, "the last traces or metrics were not delivered", slog.Any("err", err))
 		}
 	}, nil
 }
