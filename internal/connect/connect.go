@@ -94,6 +94,9 @@ func Open(ctx context.Context, c Config, m *meter.Meter) (*Clients, error) {
 	if err != nil {
 		return nil, fmt.Errorf("address of Firestore: %w", err)
 	}
+	if c.FirestoreHost == "" {
+		fsOpts = append(fsOpts, option.WithGRPCConnectionPool(firestoreConnections))
+	}
 	fs, err := firestore.NewClientWithDatabase(ctx, c.Project, c.Database, fsOpts...)
 	if err != nil {
 		return nil, fmt.Errorf("connect to Firestore: %w", err)
@@ -108,6 +111,11 @@ func Open(ctx context.Context, c Config, m *meter.Meter) (*Clients, error) {
 	}
 	return &Clients{Firestore: fs, PubSub: ps, Meter: m, Config: c}, nil
 }
+
+// firestoreConnections is how many connections share the calls to the real
+// Firestore: one carries about a hundred at a time, and a burst of orders must
+// not make telemetry wait.
+const firestoreConnections = 4
 
 // maxMessageBytes is more than any answer holds; gRPC's default of 4 MiB is less
 // than some.
