@@ -210,7 +210,7 @@ func (p *process) stop() {
 
 // The images' binaries do their work from a root with nothing in it but
 // themselves: the embedded servers, a State Manager that gets ready, an order
-// that becomes a mission by a call of "optimizer once".
+// that becomes a mission by a call of "optimizer once", an optimizer that stays.
 func TestImages_WorkInAnEmptyRoot(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs a whole fleet")
@@ -264,7 +264,11 @@ func TestImages_WorkInAnEmptyRoot(t *testing.T) {
 		}
 		return nil
 	})
+	run := optimizer.start(t, hosts, append(optimizer.command, "--http-addr=127.0.0.1:0", "--interval=1s", "--solve-limit=100ms")...)
+	url, _, _ = strings.Cut(run.find(`"url":"`), `"`)
+	emutest.Eventually(t, "the optimizer ready", func() error { return get(t, url+"/readyz", nil) })
 	http.DefaultClient.CloseIdleConnections()
+	run.stop()
 	serve.stop()
 	servers.stop()
 }

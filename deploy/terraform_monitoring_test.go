@@ -3,8 +3,11 @@ package deploy_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/VictoriaMetrics/metricsql"
 	"github.com/zclconf/go-cty/cty"
@@ -100,6 +103,28 @@ func (w *world) exports(series string) bool {
 	return w.metrics[name] || pubsubMetrics[name] || name == "up"
 }
 
+// checkJobs holds the processes that a query asks for to what collectors call
+// them: on Cloud Run services are namespaces, elsewhere there are jobs.
+func checkJobs(where, query string, p *tfmodule.Plan) []string {
+	services := map[string]bool{}
+	for _, s := range p.Of(service) {
+		services[s.Text("name")] = true
+	}
+	var found []string
+	for _, m := range jobInQuery.FindAllStringSubmatch(query, -1) {
+		known := slices.Contains(slices.Collect(maps.Values(jobs)), m[2])
+		switch {
+		case len(services) > 0 && (m[1] != "namespace" || !services[m[2]]):
+			found = append(found, fmt.Sprintf("%s: no service is called %s by its collector", where, m[0]))
+		case len(services) == 0 && (m[1] != "job" || !known):
+			found = append(found, fmt.Sprintf("%s: no collector knows %s", where, m[0]))
+		}
+	}
+	return found
+}
+
+var jobInQuery = regexp.MustCompile(`\b(job|namespace)="([^"]*)"`)
+
 var subscriptionInFilter = regexp.MustCompile(`resource\.label\.subscription_id = "([^"]+)"`)
 
 func checkAlerts(p *tfmodule.Plan, w *world) []string {
@@ -116,6 +141,13 @@ func checkAlerts(p *tfmodule.Plan, w *world) []string {
 		for _, condition := range policy.Blocks["conditions"] {
 			if query, ok := condition.Only("condition_prometheus_query_language"); ok {
 				found = append(found, checkQuery(where, query.Text("query"), w)...)
+				found = append(found, checkJobs(where, query.Text("query"), p)...)
+				if d, err := time.ParseDuration(query.Text("duration")); err != nil || d%(30*time.Second) != 0 {
+					found = append(found, fmt.Sprintf("%s: %s is no multiple of half a minute, in which Cloud Monitoring counts", where, query.Text("duration")))
+				}
+			}
+			if absent, ok := condition.Only("condition_absent"); ok {
+				watched[absent.Text("filter")] = true
 			}
 			threshold, ok := condition.Only("condition_threshold")
 			if !ok {
@@ -129,6 +161,14 @@ func checkAlerts(p *tfmodule.Plan, w *world) []string {
 				continue
 			}
 			watched[metric[1]+" "+subscription[1]] = true
+		}
+	}
+	for _, job := range p.Of("google_cloud_run_v2_job") {
+		name := fmt.Sprintf("resource.label.job_name = %q", job.Text("name"))
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(watched)), func(filter string) bool {
+			return strings.Contains(filter, name) && strings.Contains(filter, "run.googleapis.com/job/completed_execution_count")
+		}) {
+			found = append(found, "no alert watches job "+job.Text("name"))
 		}
 	}
 	for _, topic := range pubsubio.InboundTopics {

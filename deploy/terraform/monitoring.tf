@@ -9,6 +9,14 @@ locals {
   rule_groups = yamldecode(file("${path.module}/../observability/alerts.yaml")).groups
   rules       = { for rule in flatten([for g in local.rule_groups : [for r in g.rules : merge(r, { group = g.name })]]) : rule.alert => rule }
 
+  # On Cloud Run the collector names what it scrapes by the service:
+  # https://github.com/GoogleCloudPlatform/run-gmp-sidecar
+  queries = {
+    for name, rule in local.rules : name => local.cloud_run ? replace(
+      rule.expr, "/\\bjob=\"dronefleet-(\\w+)\"/", "cluster=\"__run__\",namespace=\"$1\"",
+    ) : rule.expr
+  }
+
   # Cloud Monitoring has labels in its own notation, and for values none.
   summaries = {
     for name, rule in local.rules : name => replace(
@@ -57,7 +65,7 @@ resource "google_monitoring_alert_policy" "rule" {
     display_name = each.key
 
     condition_prometheus_query_language {
-      query                     = each.value.expr
+      query                     = local.queries[each.key]
       duration                  = "${tonumber(regex("^[0-9]+", try(each.value.for, "0s"))) * local.unit[regex("[smh]$", try(each.value.for, "0s"))]}s"
       evaluation_interval       = "30s"
       rule_group                = each.value.group
@@ -135,6 +143,40 @@ resource "google_monitoring_alert_policy" "dead_letters" {
       aggregations {
         alignment_period   = "60s"
         per_series_aligner = "ALIGN_MAX"
+      }
+    }
+  }
+
+  alert_strategy {
+    auto_close = "1800s"
+  }
+}
+
+# A job is not scraped, so the rules on cycles are silent about it.
+resource "google_monitoring_alert_policy" "job" {
+  count = local.optimizer_job ? 1 : 0
+
+  display_name          = "DroneFleet optimizer's job"
+  combiner              = "OR"
+  severity              = "CRITICAL"
+  notification_channels = local.channels
+
+  documentation {
+    subject   = "No run of \"optimizer once\" has succeeded for minutes"
+    content   = "Nobody plans: orders wait. See the executions of the Cloud Run job optimizer and their logs, and whether Cloud Scheduler still starts it. See docs/runbook.md, NoCycles."
+    mime_type = "text/markdown"
+  }
+
+  conditions {
+    display_name = "no execution succeeded"
+
+    condition_absent {
+      filter   = "metric.type = \"run.googleapis.com/job/completed_execution_count\" AND metric.label.result = \"succeeded\" AND resource.type = \"cloud_run_job\" AND resource.label.job_name = \"${google_cloud_run_v2_job.optimizer[0].name}\""
+      duration = "300s"
+
+      aggregations {
+        alignment_period   = "60s"
+        per_series_aligner = "ALIGN_DELTA"
       }
     }
   }

@@ -13,8 +13,7 @@ resource "google_secret_manager_secret_iam_member" "reader" {
 }
 
 # What the collector beside a Cloud Run instance scrapes. It holds nothing
-# secret: a mounted secret is how Cloud Run hands a container a file. Its name
-# becomes the label "job", which the alerts go by.
+# secret: a mounted secret is how Cloud Run hands a container a file.
 resource "google_secret_manager_secret" "collector" {
   for_each = local.scraped
 
