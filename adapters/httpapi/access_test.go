@@ -143,6 +143,7 @@ func (g *guarded) keepsSecrets() {
 	}
 }
 
+// F-API-01: credentials and roles, when an issuer is configured.
 func TestAccess_ReadingNeedsAViewerAndChangingAnOperator(t *testing.T) {
 	g := newGuarded(t, httpapi.MetricsOpen)
 	g.order("O1")
@@ -216,7 +217,7 @@ func TestAccess_SaysThatTheIssuerIsOutOfReach(t *testing.T) {
 	g.keepsSecrets()
 }
 
-// Without an issuer only requests that name this machine are answered, and
+// F-API-01: without an issuer only requests that name this machine are answered, and
 // nothing is changed.
 func TestAccess_WithoutAnIssuerThisMachineMayRead(t *testing.T) {
 	for _, c := range []struct {

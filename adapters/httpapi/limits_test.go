@@ -15,6 +15,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/httpapi"
+	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/manager"
 	"github.com/dronefleet/dronefleet/internal/simclock"
@@ -22,7 +23,9 @@ import (
 
 // A request that does not end must not hold a connection: the server ends it.
 func TestServer_EndsRequestsThatDoNotEnd(t *testing.T) {
-	clients := emutest.Clients(t)
+	hosts := emutest.Hosts(t)
+	t.Setenv(connect.FirestoreHost, "") // see serveFor
+	clients := emutest.Connect(t, hosts)
 	locks, err := manager.NewLocks(clients, simclock.Real(), emutest.Log(t))
 	if err != nil {
 		t.Fatal(err)

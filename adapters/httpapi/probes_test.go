@@ -12,6 +12,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/httpapi"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/manager"
 	"github.com/dronefleet/dronefleet/internal/meter"
@@ -21,7 +22,9 @@ import (
 // F-OBS-01: the optimizer is probed and scraped as the State Manager is, and
 // shows nothing of the fleet.
 func TestProbes_OfAProcessThatPublishes(t *testing.T) {
-	clients := emutest.Clients(t)
+	hosts := emutest.Hosts(t)
+	t.Setenv(connect.FirestoreHost, "") // see serveFor
+	clients := emutest.Connect(t, hosts)
 	locks, err := manager.NewLocks(clients, simclock.Real(), emutest.Log(t))
 	if err != nil {
 		t.Fatal(err)

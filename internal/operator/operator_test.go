@@ -43,6 +43,9 @@ func openOffice(t *testing.T) *office { return openOfficeAt(t, emutest.Hosts(t))
 
 func openOfficeAt(t *testing.T, hosts connect.Config) *office {
 	t.Helper()
+	// With the variable set the Firestore library opens a connection of its own
+	// that nobody closes.
+	t.Setenv(connect.FirestoreHost, "")
 	o := &office{t: t, clients: emutest.Connect(t, hosts)}
 	locks, err := manager.NewLocks(o.clients, simclock.Real(), emutest.Log(t))
 	if err != nil {
