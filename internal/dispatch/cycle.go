@@ -112,6 +112,24 @@ func NewRunner(store Store, locks lock.Backend, publish Publish, newID func() st
 // CycleKey is the key of the lock that keeps a depot's cycles apart.
 func CycleKey(depot domain.DepotID) string { return "optimizer:cycle:" + string(depot) }
 
+// maxUnserved is how many orders a cycle's document lists with the reasons why
+// it left them: some 400 KiB of the 1 MiB a document may have.
+const maxUnserved = 5000
+
+// listUnserved notes the orders a plan leaves, as many as a document holds.
+func listUnserved(c *domain.Cycle, plan solver.Plan) {
+	for _, u := range plan.Unserved[:min(len(plan.Unserved), maxUnserved)] {
+		reason := string(u.Reason)
+		if u.Detail != "" {
+			reason += ": " + u.Detail
+		}
+		c.Unserved = append(c.Unserved, domain.UnservedOrder{OrderID: domain.OrderID(u.OrderID), Reason: reason})
+	}
+	if more := len(plan.Unserved) - maxUnserved; more > 0 {
+		c.Detail = fmt.Sprintf("%d more orders were left and are not listed", more)
+	}
+}
+
 // ErrLocked says that another process runs the depot's cycle.
 var ErrLocked = errors.New("another cycle of the depot is running")
 
@@ -210,13 +228,7 @@ func (r *Runner) cycle(ctx context.Context, c *domain.Cycle, planner *Planner) e
 	for _, d := range decisions {
 		c.Assigned += len(d.OrderIDs)
 	}
-	for _, u := range plan.Unserved {
-		reason := string(u.Reason)
-		if u.Detail != "" {
-			reason += ": " + u.Detail
-		}
-		c.Unserved = append(c.Unserved, domain.UnservedOrder{OrderID: domain.OrderID(u.OrderID), Reason: reason})
-	}
+	listUnserved(c, plan)
 	c.Objective = fmt.Sprintf("unserved %d CRITICAL, %d HIGH, %d STANDARD; %.1f km; %d drones kept for CRITICAL", plan.Objective.Unserved[solver.Critical],
 		plan.Objective.Unserved[solver.High], plan.Objective.Unserved[solver.Standard], plan.Objective.DistanceKm, round.Kept)
 	r.meter.Cycles.SetUnserved(string(c.DepotID), map[string]int64{
