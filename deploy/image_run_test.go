@@ -21,7 +21,10 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
@@ -209,8 +212,10 @@ func (p *process) stop() {
 }
 
 // The images' binaries do their work from a root with nothing in it but
-// themselves: the embedded servers, a State Manager that gets ready, an order
-// that becomes a mission by a call of "optimizer once", an optimizer that stays.
+// themselves, each with the rights at Pub/Sub that Terraform gives its account:
+// the embedded servers, a State Manager that gets ready, an order that becomes a
+// mission by a call of "optimizer once" and a command to its drone, a message
+// that nobody can read, an optimizer that stays. // F-DLQ-01, F-DEC-05, F-OPT-01, F-API-01
 func TestImages_WorkInAnEmptyRoot(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs a whole fleet")
@@ -224,34 +229,49 @@ func TestImages_WorkInAnEmptyRoot(t *testing.T) {
 		FirestoreHost: servers.find("export " + connect.FirestoreHost + "="),
 		PubSubHost:    servers.find("export " + connect.PubSubHost + "="),
 	}
-	serve := manager.start(t, hosts, append(manager.command, "--http-addr=127.0.0.1:0")...)
+	granted, err := plan(deployFiles(t), ways["Cloud Run"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients := emutest.Connect(t, hosts)
+	if err := pubsubio.Ensure(t.Context(), clients.PubSub); err != nil {
+		t.Fatal(err)
+	}
+	as := func(account string) connect.Config {
+		guarded := hosts
+		guarded.PubSubHost = startGuard(t, hosts.PubSubHost, account, granted)
+		return guarded
+	}
+	serve := manager.start(t, as("statemanager"), append(manager.command, "--http-addr=127.0.0.1:0")...)
 	url, _, _ := strings.Cut(serve.find(`"url":"`), `"`)
 	emutest.Eventually(t, "ready", func() error { return get(t, url+"/readyz", nil) })
 
 	where := domain.Position{Lat: 48.85, Lon: 2.35}
-	clients := emutest.Connect(t, hosts)
-	err := firestoretx.New(clients.Firestore, firestoretx.Config{}).Setup(t.Context(),
+	err = firestoretx.New(clients.Firestore, firestoretx.Config{}).Setup(t.Context(),
 		[]domain.Depot{{ID: "DEPOT", Name: "Depot", Position: where, Capacity: 1, ChargingSlots: 1}},
 		[]domain.Warehouse{{ID: "W1", Name: "Warehouse", Position: where, ProductTypes: []string{"BLOOD"}, ColdStorage: true}},
 		[]domain.Drone{{ID: "D1", HomeDepotID: "DEPOT", Position: where, Battery: 100, ConsumptionPerKm: 1, MaxFlightTimeMinutes: 60, PayloadCapacityKg: 5}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	manager.publish(t, hosts, "orders", map[string]any{
+	hospitals := as("hospitals")
+	manager.publish(t, hospitals, "orders", map[string]any{"priority": "of no order"})
+	manager.publish(t, hospitals, "orders", map[string]any{
 		"id": "O1", "productType": "BLOOD", "priority": "CRITICAL", "deliveryLocation": map[string]any{"lat": 48.86, "lon": 2.36},
 	})
+	drones, planner := as("drones"), as("optimizer")
 	emutest.Eventually(t, "a mission", func() error {
 		// A drone that has been silent for long is offered to nobody.
-		manager.publish(t, hosts, "telemetry", map[string]any{
+		manager.publish(t, drones, "telemetry", map[string]any{
 			"droneId": "D1", "status": "IDLE", "batteryPercentage": 100, "position": map[string]any{"lat": where.Lat, "lon": where.Lon},
 			"timestamp": time.Now().UTC().Format(time.RFC3339Nano),
 		})
-		var drones struct{ Drones []struct{ ID, Status string } }
-		if err := get(t, url+"/api/v1/drones?status=IDLE", &drones); err != nil {
+		var idle struct{ Drones []struct{ ID, Status string } }
+		if err := get(t, url+"/api/v1/drones?status=IDLE", &idle); err != nil {
 			return err
 		}
-		if len(drones.Drones) == 1 {
-			if out, err := optimizer.exec(t.Context(), hosts, "once", "--solve-limit=100ms").CombinedOutput(); err != nil {
+		if len(idle.Drones) == 1 {
+			if out, err := optimizer.exec(t.Context(), planner, "once", "--solve-limit=100ms").CombinedOutput(); err != nil {
 				t.Fatalf("optimizer once: %v\n%s", err, out)
 			}
 		}
@@ -260,11 +280,25 @@ func TestImages_WorkInAnEmptyRoot(t *testing.T) {
 			return err
 		}
 		if len(missions.Missions) != 1 {
-			return fmt.Errorf("%d missions, drones %v", len(missions.Missions), drones)
+			return fmt.Errorf("%d missions, drones %v", len(missions.Missions), idle)
 		}
 		return nil
 	})
-	run := optimizer.start(t, hosts, append(optimizer.command, "--http-addr=127.0.0.1:0", "--interval=1s", "--solve-limit=100ms")...)
+	refused, err := clients.PubSub.SubscriptionAdminClient.Pull(t.Context(), &pubsubpb.PullRequest{
+		Subscription: "projects/" + testProject + "/subscriptions/" + pubsubio.DeadLetterSubscription(pubsubio.TopicOrders), MaxMessages: 10,
+	})
+	if err != nil || len(refused.GetReceivedMessages()) != 1 {
+		t.Errorf("%d dead letters, want one (%v)", len(refused.GetReceivedMessages()), err)
+	}
+	emutest.Eventually(t, "the mission's command", func() error {
+		missions, err := clients.Firestore.Collection(firestoretx.Missions).Documents(t.Context()).GetAll()
+		if err != nil || len(missions) != 1 || missions[0].Data()["commandPublishedAt"] == nil {
+			return fmt.Errorf("%d missions, none of which was sent (%w)", len(missions), err)
+		}
+		return nil
+	})
+
+	run := optimizer.start(t, planner, append(optimizer.command, "--http-addr=127.0.0.1:0", "--interval=1s", "--solve-limit=100ms")...)
 	url, _, _ = strings.Cut(run.find(`"url":"`), `"`)
 	emutest.Eventually(t, "the optimizer ready", func() error { return get(t, url+"/readyz", nil) })
 	http.DefaultClient.CloseIdleConnections()

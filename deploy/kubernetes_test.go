@@ -195,7 +195,7 @@ func complaints(found *[]string, who string) func(bool, string) {
 	}
 }
 
-// drain is how long a State Manager may take to settle what it holds, seconds.
+// drain is how long a State Manager may take to settle what it holds, seconds. // F-FLOW-01
 const drain = 25
 
 func checkProbes(name string, d deployment) []string {

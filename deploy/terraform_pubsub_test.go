@@ -48,7 +48,8 @@ func compare(what string, want, got []string) []string {
 
 // checkSubscriptions holds the module's subscriptions to those the code makes,
 // setting by setting. Those for drones, which the code does not make, are like
-// the State Manager's own.
+// the State Manager's own. None has a dead-letter policy of Pub/Sub's: an outage
+// of Firestore must not dead-letter good messages. // F-ACK-01, F-DLQ-01
 func checkSubscriptions(p *tfmodule.Plan, w *world) []string {
 	want := maps.Clone(w.subscriptions)
 	var names, found []string
