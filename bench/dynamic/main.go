@@ -1,9 +1,21 @@
 // Command dynamic runs hours of orders through the real system in fast-forward
-// and compares how the solver serves them with the greedy one and with one
-// order per drone, nearest first. Telemetry, transactions, locks and cycles are
-// those of "statemanager dev"; only the planner differs.
+// and compares how the dispatcher serves them with a greedy insertion and with
+// one order per drone, nearest first. Telemetry, transactions, locks and cycles
+// are those of "statemanager dev"; only the planner differs. Searches are
+// bounded in steps, not in time, so that what they find does not hang on how
+// busy the machine is.
 //
 //	go run ./bench/dynamic --seeds 1,2,3
+//
+// With --offline the same planners meet the same simulated drones without any
+// server, two hours in a second, and a third row shows the search alone, without
+// looking ahead:
+//
+//	go run ./bench/dynamic --offline --seeds 1,2,3,4,5,6,7,8,9,10 --orders-per-minute 6
+//	go run ./bench/dynamic --offline --place city --burst 3
+//
+// It fails when the dispatcher does not lead on CRITICAL orders in every seed,
+// or when an invariant broke.
 package main
 
 import (
@@ -27,15 +39,31 @@ type command struct {
 	Speed           float64       `help:"Simulated seconds per second." default:"60"`
 	Drones          int           `help:"Size of the fleet." default:"40"`
 	OrdersPerMinute float64       `help:"Mean rate of new orders." default:"4"`
-	SolveLimit      time.Duration `help:"Real time of each cycle's search." default:"80ms"`
-	JSON            string        `help:"Also write every run's report to this file." name:"json" placeholder:"FILE"`
+	Iterations      int           `help:"Steps of each cycle's search." default:"300"`
+	JSON            string        `help:"Also write every run's outcome to this file." name:"json" placeholder:"FILE"`
+	Offline         bool          `help:"Without servers: the planners and the simulated drones alone."`
+	Place           string        `help:"Offline: ${enum}." enum:"paris,city" default:"paris"`
+	Burst           float64       `help:"Offline: how many times denser orders are in 6 of every 30 minutes." default:"1"`
 }
 
-type run struct {
-	Solver string        `json:"solver"`
-	Seed   uint64        `json:"seed"`
-	Report devrun.Report `json:"report"`
+// planner is one way to plan.
+type planner struct {
+	name      string
+	strategy  solver.Strategy
+	immediate bool // without looking ahead
 }
+
+// dispatcher is the one that shall lead.
+const dispatcher = "dispatcher"
+
+var planners = []planner{
+	{dispatcher, solver.SISR, false},
+	{"greedy", solver.Greedy, true},
+	{"nearest", solver.NearestFirst, true},
+}
+
+// searchAlone shows what looking ahead adds to the search.
+var searchAlone = planner{"search", solver.SISR, true}
 
 func main() {
 	cli.Main(&command{}, "Compares planners over simulated hours of the whole system.")
@@ -43,56 +71,76 @@ func main() {
 
 // Run runs every planner on every seed and prints a row for each.
 func (c *command) Run(ctx context.Context) error {
-	planners := []struct {
-		name     string
-		strategy solver.Strategy
-	}{{"sisr", solver.SISR}, {"greedy", solver.Greedy}, {"nearest", solver.NearestFirst}}
-	fmt.Printf("%s of %g orders/min, %d drones, time x%g\n", c.Simulated, c.OrdersPerMinute, c.Drones, c.Speed)
-	fmt.Printf("on time / created, mean lateness of the late; churn: missions failed\n\n")
-	fmt.Printf("%-5s %-8s %22s %22s %22s %8s %7s %10s %10s\n", "seed", "planner", "CRITICAL", "HIGH", "STANDARD", "km/del.", "churn", "oldest min", "violations")
-	var runs []run
+	compared, run := planners, c.real
+	if c.Offline {
+		compared, run = append(planners, searchAlone), c.offline
+		fmt.Printf("%s of %g orders/min, %d drones, %s, bursts x%g, without servers\n", c.Simulated, c.OrdersPerMinute, c.Drones, c.Place, max(1, c.Burst))
+	} else {
+		fmt.Printf("%s of %g orders/min, %d drones, time x%g\n", c.Simulated, c.OrdersPerMinute, c.Drones, c.Speed)
+	}
+	fmt.Printf("on time + late + still open in time; mean lateness of the late; churn: missions failed; oldest: the longest wait of an open order\n\n")
+	fmt.Println(header)
+	var outcomes []outcome
+	var lost, broken []uint64
 	for _, seed := range c.Seeds {
 		critical := map[string]int{}
-		for _, p := range planners {
-			report, err := devrun.Run(ctx, devrun.Config{
-				Duration: time.Duration(float64(c.Simulated) / c.Speed), Drones: c.Drones, Hz: 1, OrdersPerMinute: c.OrdersPerMinute,
-				Speed: c.Speed, Seed: seed, SolveLimit: c.SolveLimit, Strategy: p.strategy,
-				Out: io.Discard, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
-			})
-			if err != nil || ctx.Err() != nil {
-				return errors.Join(err, ctx.Err())
+		for _, p := range compared {
+			o, err := run(ctx, p, seed)
+			if err = errors.Join(err, ctx.Err()); err != nil {
+				return fmt.Errorf("%s, seed %d: %w", p.name, seed, err)
 			}
-			runs = append(runs, run{p.name, seed, report})
-			critical[p.name] = report.Priorities["CRITICAL"].OnTime
-			row(p.name, seed, report)
+			outcomes = append(outcomes, o)
+			critical[p.name] = o.Priorities["CRITICAL"].OnTime
+			fmt.Println(o)
+			if o.Violations > 0 {
+				broken = append(broken, seed)
+			}
 		}
-		if critical["sisr"] <= critical["greedy"] || critical["sisr"] <= critical["nearest"] {
-			fmt.Printf("      seed %d: sisr does not lead on CRITICAL orders\n", seed)
+		for _, p := range planners[1:] {
+			if critical[dispatcher] <= critical[p.name] {
+				lost = append(lost, seed)
+				break
+			}
 		}
 	}
+	fmt.Println()
+	for _, p := range compared {
+		fmt.Println(total(p.name, outcomes))
+	}
+	var errs []error
+	if len(lost) > 0 {
+		errs = append(errs, fmt.Errorf("the dispatcher does not lead on CRITICAL orders with seeds %v", lost))
+	}
+	if len(broken) > 0 {
+		errs = append(errs, fmt.Errorf("invariants broke with seeds %v", broken))
+	}
+	return errors.Join(append(errs, c.write(outcomes))...)
+}
+
+// real runs a planner in the whole system.
+func (c *command) real(ctx context.Context, p planner, seed uint64) (outcome, error) {
+	r, err := devrun.Run(ctx, devrun.Config{
+		Duration: time.Duration(float64(c.Simulated) / c.Speed), Drones: c.Drones, Hz: 1, OrdersPerMinute: c.OrdersPerMinute,
+		Speed: c.Speed, Seed: seed, SolveLimit: time.Second, Iterations: c.Iterations, Strategy: p.strategy,
+		Out: io.Discard, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+	})
+	churn := 0
+	for _, n := range r.MissionsFailed {
+		churn += n
+	}
+	return outcome{
+		Planner: p.name, Seed: seed, Priorities: r.Priorities, FlownKm: r.FlownKm, Delivered: r.Orders.Delivered,
+		Missions: r.Decisions.Applied, Churn: churn, Cycles: int(r.Cycles.Run), Violations: len(r.Invariants.Violations),
+	}, err
+}
+
+func (c *command) write(outcomes []outcome) error {
 	if c.JSON == "" {
 		return nil
 	}
-	text, err := json.MarshalIndent(runs, "", " ")
+	text, err := json.MarshalIndent(outcomes, "", " ")
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(c.JSON, append(text, '\n'), 0o644)
-}
-
-func row(name string, seed uint64, r devrun.Report) {
-	class := func(priority string) string {
-		p := r.Priorities[priority]
-		return fmt.Sprintf("%d/%d, %.1f min", p.OnTime, p.Created, p.MeanLatenessSeconds/60)
-	}
-	oldest := 0.0
-	for _, p := range r.Priorities {
-		oldest = max(oldest, p.OldestSeconds/60)
-	}
-	failed := 0
-	for _, n := range r.MissionsFailed {
-		failed += n
-	}
-	fmt.Printf("%-5d %-8s %22s %22s %22s %8.1f %7d %10.0f %10d\n", seed, name, class("CRITICAL"), class("HIGH"), class("STANDARD"),
-		r.FlownKm/float64(max(r.Orders.Delivered, 1)), failed, oldest, len(r.Invariants.Violations))
 }

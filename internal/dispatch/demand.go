@@ -139,6 +139,16 @@ func (m *demand) reserve(now time.Time) int {
 	return max(0, min(r, len(m.fleet)/4))
 }
 
+// flyingShare is how much of its turn a drone flies; the rest it charges.
+const flyingShare = 0.8
+
+// tour is how long drones may be away if twice as many are to come back as
+// CRITICAL orders take.
+func (m *demand) tour(now time.Time) time.Duration {
+	turn := float64(len(m.fleet)) / (2 * m.urgentPerMinute(now))
+	return time.Duration(flyingShare * turn * float64(time.Minute))
+}
+
 // enough is the charge, in percent, with which any recent order that can be in
 // time as a CRITICAL one can be flown from the depot.
 func (m *demand) enough(f flights) float64 {

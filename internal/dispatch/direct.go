@@ -51,6 +51,16 @@ func (f flights) arrival(d solver.Drone, o *solver.Order) (time.Duration, float6
 	return best, need
 }
 
+// roundTrip is how long the drone is away with the order and nothing else; 0 if
+// it cannot take it.
+func (f flights) roundTrip(d solver.Drone, o *solver.Order) time.Duration {
+	took, _ := f.arrival(d, o)
+	if took == never {
+		return 0
+	}
+	return took + f.params.DeliveryService + flightTime(d, metres(o.Delivery, f.home(d)))
+}
+
 // inTime reports whether an arrival after took keeps the order's deadline.
 func (f flights) inTime(o *solver.Order, took time.Duration) bool {
 	return took != never && !f.problem.Now.Add(took).After(o.Due(f.problem.Now))

@@ -311,7 +311,7 @@ func (c *cycle) byUse() []solver.Drone {
 // planJointly is the last round: all orders, with the drones offered.
 func (c *cycle) planJointly(ctx context.Context, offered []solver.Drone) (solver.Plan, error) {
 	joint := c.work
-	joint.Drones = offered
+	joint.Drones = c.withTourLimit(offered)
 	// What is long overdue was pressing; it must not grow heavier than what is
 	// urgent here.
 	joint.Params.AgingStep = math.MaxInt64
@@ -351,6 +351,26 @@ func (c *cycle) planJointly(ctx context.Context, offered []solver.Drone) (solver
 	}
 	slices.SortFunc(plan.Unserved, func(a, b solver.Unserved) int { return cmp.Compare(a.Index, b.Index) })
 	return c.account(ctx, plan, offered)
+}
+
+// withTourLimit bounds how long the drones may be away, so that they come back
+// as fast as CRITICAL orders need them: long tours save distance, and leave
+// nobody for the next call. Every flight decided on and every order that waits
+// fits, be it alone.
+func (c *cycle) withTourLimit(drones []solver.Drone) []solver.Drone {
+	limit := c.demand.tour(c.work.Now)
+	for i := range c.work.Orders {
+		limit = max(limit, c.roundTrip(c.demand.usual, &c.work.Orders[i]))
+	}
+	limited := slices.Clone(drones)
+	for i := range limited {
+		d := &limited[i]
+		longest := max(limit, c.flying[d.ID].Duration)
+		if d.MaxFlight == 0 || longest < d.MaxFlight {
+			d.MaxFlight = longest
+		}
+	}
+	return limited
 }
 
 // needlesslyLate are the orders that a plan delivers late although a drone that

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/jonboulle/clockwork"
@@ -107,6 +108,7 @@ func (s Scenario) world() (*fleetsim.World, []domain.Order, error) {
 		orders = append(orders, received(r))
 		clock.Advance(source.Pause())
 	}
+	slices.SortStableFunc(orders, func(a, b domain.Order) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	return w, orders, nil
 }
 
