@@ -28,7 +28,7 @@ func (a *access) check(r *config.Report, addr string) {
 		return
 	}
 	if err := identity.CheckIssuer(a.OIDCIssuer); err != nil {
-		r.Refuse("oidc-issuer", "%q %s", a.OIDCIssuer, err)
+		r.Refuse("oidc-issuer", "%s", err) // without the URL, in which a password may be
 	}
 	if len(a.OIDCAudience) == 0 {
 		r.Refuse("oidc-audience", "is missing; give the name that the issuer's tokens for this API carry")

@@ -69,6 +69,9 @@ func New(grammar any, options ...kong.Option) (*Parser, error) {
 		if !is {
 			return next(nil)
 		}
+		if node.Tag.Has("settings") && !slices.Contains(Commands, node.Name) {
+			return fmt.Errorf("command %s has settings, and config.Commands does not name it", node.Name)
+		}
 		for _, flag := range node.Flags {
 			if err := p.adopt(node, flag); err != nil {
 				return err

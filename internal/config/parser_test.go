@@ -39,6 +39,7 @@ type fleetServe struct {
 	Addr     string     `default:"127.0.0.1:8080" check:"listen or off" env:"HTTP_ADDR"`
 	Peer     string     `check:"address"`
 	Token    string     `secret:"" check:"id"`
+	Note     string
 }
 
 // Check implements Checker.
@@ -250,6 +251,22 @@ func TestPrint_IsAFileOfTheSameSettingsWithTheirOrigins(t *testing.T) {
 	}
 }
 
+// A password in a URL is a secret, whatever setting it stands in.
+func TestPasswordsInURLsAreHidden(t *testing.T) {
+	_, c, err := parse(t, nil, "serve", "--project=https://ann:mellon@example.org")
+	if err == nil || strings.Contains(err.Error(), "mellon") || !strings.Contains(err.Error(), "ann:xxxxx@") {
+		t.Errorf("%v, %v", c, err)
+	}
+	_, c, err = parse(t, nil, "serve", "--peer=", "--note=https://ann:mellon@example.org")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := c.Print(&out); err != nil || strings.Contains(out.String(), "mellon") || !strings.Contains(out.String(), "ann:xxxxx@") {
+		t.Errorf("%s, %v", out.String(), err)
+	}
+}
+
 func TestParse_LeavesTheCommandLineToKong(t *testing.T) {
 	for _, args := range [][]string{{"fly"}, {"serve", "--interval"}, {"serve", "--interval", "--create"}, {"serve", "--reason=x"}} {
 		_, _, err := parse(t, nil, args...)
@@ -311,5 +328,11 @@ func TestNew_RefusesRulesThatAreNone(t *testing.T) {
 		if _, err := New(g); err == nil || !strings.Contains(err.Error(), "--size") {
 			t.Errorf("error %v", err)
 		}
+	}
+	_, err := New(&struct {
+		Fly struct{} `cmd:"" settings:""`
+	}{})
+	if err == nil || !strings.Contains(err.Error(), "config.Commands") {
+		t.Errorf("a command that no file can name: error %v", err)
 	}
 }

@@ -65,7 +65,7 @@ func plain(v reflect.Value) any {
 		}
 	}
 	if v.Kind() == reflect.String {
-		return v.String()
+		return withoutPassword(v.String())
 	}
 	return v.Interface()
 }

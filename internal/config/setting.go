@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding"
 	"fmt"
+	"net/url"
 	"reflect"
 	"strings"
 	"time"
@@ -99,7 +100,7 @@ func isInteger(k reflect.Kind) bool { return k >= reflect.Int && k <= reflect.Ui
 
 // complaint says what is wrong with values that cannot be read.
 func (s *setting) complaint(values []string, err error) string {
-	given := s.shown(fmt.Sprintf("%.80q", strings.Join(values, ",")))
+	given := s.shown(strings.Join(values, ","))
 	fix := cmp.Or(s.accepts(), "another value")
 	text := s.rule.accepts == "" && reflect.PointerTo(s.flag.Target.Type()).Implements(textUnmarshaler)
 	if text || s.flag.IsSlice() {
@@ -119,7 +120,7 @@ func (s *setting) violation() string {
 	}
 	for _, v := range s.each() {
 		if text := s.rule.violated(v); text != "" {
-			return s.shown(fmt.Sprintf("%.80q", fmt.Sprint(v.Interface()))) + " " + text
+			return s.shown(fmt.Sprint(v.Interface())) + " " + text
 		}
 	}
 	return ""
@@ -137,10 +138,19 @@ func (s *setting) each() []reflect.Value {
 	return all
 }
 
-// shown is text, unless the setting is a secret.
-func (s *setting) shown(text string) string {
+// shown is a value as a complaint quotes it.
+func (s *setting) shown(value string) string {
 	if s.secret {
 		return "the value"
 	}
-	return text
+	return fmt.Sprintf("%.80q", withoutPassword(value))
+}
+
+// withoutPassword hides the password of a URL, which is a secret wherever it is
+// given.
+func withoutPassword(value string) string {
+	if u, err := url.Parse(value); err == nil && u.User != nil {
+		return u.Redacted()
+	}
+	return value
 }

@@ -78,7 +78,7 @@ var algorithms = []string{
 // Prepare.
 func New(cfg Config) (*Verifier, error) {
 	if err := CheckIssuer(cfg.Issuer); err != nil {
-		return nil, fmt.Errorf("issuer %q %w", cfg.Issuer, err)
+		return nil, fmt.Errorf("issuer %w", err) // without the URL, in which a password may be
 	}
 	if len(cfg.Audiences) == 0 {
 		return nil, errors.New("no audience: tokens meant for anybody else would be good here too")
