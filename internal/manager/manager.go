@@ -147,18 +147,8 @@ func (m *Manager) sweep(ctx context.Context) {
 	}
 }
 
+// sweepOnce sweeps if it gets the lock at once.
 func (m *Manager) sweepOnce(ctx context.Context) error {
-	ctx, span := m.cfg.Tracing.Tracer("github.com/dronefleet/dronefleet/internal/manager").Start(ctx, "sweep")
-	defer span.End()
-	err := m.sweepLocked(ctx)
-	if err != nil {
-		span.SetStatus(codes.Error, err.Error())
-	}
-	return err
-}
-
-// sweepLocked sweeps if it gets the lock at once.
-func (m *Manager) sweepLocked(ctx context.Context) error {
 	opts := []lock.Option{lock.WithTTL(15 * time.Second), lock.WithAutoExtend(), lock.WithLogger(m.log)}
 	if c := m.clock.ForLocks(); c != nil {
 		opts = append(opts, lock.WithClock(c))
@@ -174,11 +164,22 @@ func (m *Manager) sweepLocked(ctx context.Context) error {
 		return nil
 	}
 	defer held.Gave()
-	result, sweepErr := m.Store.Sweep(h.Context())
+	return errors.Join(m.sweepLocked(h.Context()), h.Close())
+}
+
+// sweepLocked sweeps, in a trace of its own, under the lock that ctx stands for.
+func (m *Manager) sweepLocked(ctx context.Context) error {
+	ctx, span := m.cfg.Tracing.Tracer("github.com/dronefleet/dronefleet/internal/manager").Start(ctx, "sweep")
+	defer span.End()
+	result, err := m.Store.Sweep(ctx)
 	if result != (firestoretx.SweepResult{}) {
 		m.log.InfoContext(ctx, "swept", slog.Int("missions_failed", result.MissionsFailed),
 			slog.Int("drones_unknown", result.DronesUnknown), slog.Int("orders_late", result.OrdersLate))
 	}
 	m.meter.Sweeps.Inc()
-	return errors.Join(sweepErr, m.outbox.Collect(h.Context(), outboxGrace), h.Close())
+	err = errors.Join(err, m.outbox.Collect(ctx, outboxGrace))
+	if err != nil {
+		span.SetStatus(codes.Error, err.Error())
+	}
+	return err
 }
