@@ -104,6 +104,11 @@ func (r *run) reserve() time.Duration {
 	return endgame + min(3*r.stats.FirstPlan/2, r.opts.TimeLimit/4)
 }
 
+// over tells whether it is time to assemble the plan.
+func (r *run) over() bool {
+	return r.ctx.Err() != nil || r.opts.Iterations <= 0 && r.elapsed() > r.opts.TimeLimit-endgame
+}
+
 // fraction returns the share of the budget between began and the limit that is
 // spent, for a chain after its steps.
 func (r *run) fraction(began time.Duration, stepBudget int64) func(int64) float64 {
@@ -271,9 +276,12 @@ func (r *run) construct() []plannedRoute {
 	clusters := r.cut(nil, 0)
 	out := make([][]plannedRoute, len(clusters))
 	r.eachCluster(len(clusters), func(_, i int, _ float64) {
+		if r.over() {
+			return
+		}
 		pt := r.build(clusters[i].orders, clusters[i].drones, false)
 		chain := search.NewChain(pt.in, r.tuning(false), r.opts.Seed)
-		chain.Construct(r.byUrgency(pt))
+		chain.Construct(r.byUrgency(pt), r.over)
 		out[i] = pt.export(chain.Best)
 	}, func(int) float64 { return 0 })
 	return slices.Concat(out...)
@@ -297,7 +305,7 @@ func (r *run) fillLate(routes []plannedRoute) []plannedRoute {
 		pt := r.build(c.orders, c.drones, true, c.routes...)
 		chain := search.NewChain(pt.in, r.tuning(false), r.opts.Seed)
 		chain.Load(pt.importRoutes(c.routes))
-		chain.Construct(r.byUrgency(pt))
+		chain.Construct(r.byUrgency(pt), r.over)
 		out[i] = pt.export(chain.Best)
 	}, func(int) float64 { return 0 })
 	return slices.Concat(out...)

@@ -36,7 +36,7 @@ func (r *run) rewarm() []plannedRoute {
 		pt := r.build(c.orders, c.drones, false)
 		chain := search.NewChain(pt.in, r.tuning(false), r.opts.Seed)
 		chain.Load(pt.importRoutes(c.routes))
-		chain.Construct(r.byUrgency(pt))
+		chain.Construct(r.byUrgency(pt), r.over)
 		out[i] = pt.export(chain.Best)
 	}, func(int) float64 { return 0 })
 	all := make([]plannedRoute, 0, len(routes))

@@ -52,10 +52,13 @@ func NewChain(in *Instance, tuning Tuning, seed uint64) *Chain {
 }
 
 // Construct inserts the bank's requests, in the given order, each at its
-// cheapest place.
-func (c *Chain) Construct(order []int32) {
+// cheapest place, until over, looked at every few of them, says that time is.
+func (c *Chain) Construct(order []int32, over func() bool) {
 	c.begin()
-	for _, r := range order {
+	for i, r := range order {
+		if i%clockEvery == 0 && over() {
+			break
+		}
 		if c.bankIndex[r] >= 0 {
 			c.settle(r, false)
 		}

@@ -46,7 +46,7 @@ func MinimizeFleet(in *Instance, o FleetOptions) (best *Solution, steps int64) {
 		}
 		chains[i] = NewChain(in, tuning, o.Seed*1000+uint64(i))
 		chains[i].OnBest = o.OnBest
-		chains[i].Construct(order)
+		chains[i].Construct(order, func() bool { return false })
 	}
 	spent, until := 0.0, fleetLeast
 	for round := 1; spent < until; round++ {

@@ -80,10 +80,6 @@ func NewInstance(locations, requests, vehicles int) *Instance {
 // given metric.
 func (in *Instance) LinkAnchors(anchors []int32, k int, metric func(a, b int32) float64) {
 	in.Anchors = anchors
-	type link struct {
-		v int32
-		d float64
-	}
 	links := make([]link, 0, len(anchors))
 	for _, a := range anchors {
 		links = links[:0]
@@ -92,10 +88,8 @@ func (in *Instance) LinkAnchors(anchors []int32, k int, metric func(a, b int32) 
 				links = append(links, link{b, metric(a, b)})
 			}
 		}
-		slices.SortFunc(links, func(x, y link) int {
-			return cmp.Or(cmp.Compare(x.d, y.d), cmp.Compare(x.v, y.v))
-		})
 		n := min(k, len(links))
+		nearestFirst(links, n)
 		near := make([]int32, 0, n+1)
 		near = append(near, a)
 		for _, l := range links[:n] {
@@ -103,6 +97,55 @@ func (in *Instance) LinkAnchors(anchors []int32, k int, metric func(a, b int32) 
 		}
 		in.Near[a] = near
 	}
+}
+
+// link is an anchor at a distance.
+type link struct {
+	v int32
+	d float64
+}
+
+func (x link) before(y link) bool { return x.d < y.d || x.d == y.d && x.v < y.v }
+
+// nearestFirst brings the n nearest links to the front, in order: quickselect
+// around the middle one of three, then a sort of the front.
+func nearestFirst(links []link, n int) {
+	for low, high := 0, len(links); high-low > 16 && low < n; {
+		a, b, c := links[low], links[(low+high)/2], links[high-1]
+		if b.before(a) {
+			a, b = b, a
+		}
+		if c.before(b) {
+			if b = c; b.before(a) {
+				b = a
+			}
+		}
+		i, j := low, high-1
+		for i <= j {
+			for links[i].before(b) {
+				i++
+			}
+			for b.before(links[j]) {
+				j--
+			}
+			if i <= j {
+				links[i], links[j] = links[j], links[i]
+				i++
+				j--
+			}
+		}
+		switch { // links[low:j+1] <= b <= links[i:high]
+		case n <= j:
+			high = j + 1
+		case n > i:
+			low = i
+		default:
+			low = high
+		}
+	}
+	slices.SortFunc(links[:min(len(links), n+16)], func(x, y link) int {
+		return cmp.Or(cmp.Compare(x.d, y.d), cmp.Compare(x.v, y.v))
+	})
 }
 
 // stride is the number of positions a route slab needs.

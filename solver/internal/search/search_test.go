@@ -119,7 +119,7 @@ func FuzzCheapestPair_MatchesFullRecomputation(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		in := random(seed, 14, 3)
 		c := NewChain(in, testTuning, seed)
-		c.Construct(ints(in.Requests))
+		c.Construct(ints(in.Requests), never)
 		c.Anneal(Schedule{To: 1, Fraction: func(s int64) float64 { return float64(s) / 100 }})
 		for _, r := range c.bank {
 			for ro := range in.Vehicles {
@@ -189,7 +189,7 @@ func TestChain_EveryStepLeavesTheBooksRight(t *testing.T) {
 		tuning.Soft = seed%2 == 0
 		c := NewChain(in, tuning, seed)
 		c.soft = tuning.Soft
-		c.Construct(ints(in.Requests))
+		c.Construct(ints(in.Requests), never)
 		for range 400 {
 			c.step(10)
 			consistent(t, c)
@@ -207,7 +207,7 @@ func TestChain_EveryStepLeavesTheBooksRight(t *testing.T) {
 func TestChain_StepsDoNotAllocate(t *testing.T) {
 	in := random(3, 60, 8)
 	c := NewChain(in, testTuning, 3)
-	c.Construct(ints(in.Requests))
+	c.Construct(ints(in.Requests), never)
 	if n := testing.AllocsPerRun(2000, func() { c.step(5) }); n != 0 {
 		t.Fatalf("%v allocations per step", n)
 	}
@@ -236,6 +236,8 @@ func TestSaveVehicles_KeepsEveryRequest(t *testing.T) {
 	}
 }
 
+func never() bool { return false }
+
 func ints(n int) []int32 {
 	out := make([]int32, n)
 	for i := range out {
@@ -247,9 +249,31 @@ func ints(n int) []int32 {
 func BenchmarkStep(b *testing.B) {
 	in := random(3, 200, 30)
 	c := NewChain(in, testTuning, 3)
-	c.Construct(ints(in.Requests))
+	c.Construct(ints(in.Requests), never)
 	b.ReportAllocs()
 	for b.Loop() {
 		c.step(5)
+	}
+}
+
+func TestNearestFirst_SortsTheFront(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		links := make([]link, rng.IntN(200))
+		for i := range links {
+			links[i] = link{v: int32(i), d: float64(rng.IntN(1 + rng.IntN(100)))}
+		}
+		sorted := slices.Clone(links)
+		slices.SortFunc(sorted, func(x, y link) int {
+			if x.before(y) {
+				return -1
+			}
+			return 1
+		})
+		n := rng.IntN(len(links) + 1)
+		nearestFirst(links, n)
+		if !slices.Equal(links[:n], sorted[:n]) {
+			t.Fatalf("the nearest %d of %d: got %v, want %v", n, len(links), links[:n], sorted[:n])
+		}
 	}
 }
