@@ -25,8 +25,8 @@ func (w Watching) config(service string) observe.Config {
 
 // CheckWatching refuses an address that is none.
 func (w Watching) CheckWatching(r *config.Report) {
-	if err := w.config("").Validate(); err != nil {
-		r.Refuse("otlp-endpoint", "%s", err)
+	if err := (observe.Config{Endpoint: w.OTLPEndpoint}).Validate(); err != nil {
+		r.Refuse("otlp-endpoint", "is no URL of a collector; give one such as http://localhost:4317") // which may hold a password
 	}
 }
 

@@ -1,0 +1,54 @@
+package cli_test
+
+import (
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// One look at the output is enough to mend everything, and nothing was started.
+func TestOptimizer_ListsEverySettingThatIsWrong(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the optimizer; the whole run checks it")
+	}
+	binary := filepath.Join(t.TempDir(), "optimizer")
+	if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/optimizer").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, c := range []struct {
+		environment, args []string
+		want              string
+	}{
+		{
+			[]string{"DRONEFLEET_INTERVAL=-1s", "DRONEFLEET_TRACE_SHARE=2", "FIRESTORE_EMULATOR_HOST=localhost"},
+			[]string{"run", "--solve-limit=3m", "--lock-ttl=10", "--depot=D1", "--depot=a/b", "--http-addr=8081"},
+			`optimizer: 8 settings cannot be used:
+  firestore-host (variable FIRESTORE_EMULATOR_HOST): "localhost" is no address; give host:port with a port of 1 to 65535, for example 127.0.0.1:8080
+  trace-share (variable DRONEFLEET_TRACE_SHARE): "2" is out of range; give 0 or more, at most 1
+  depot (flag --depot): "a/b" contains "/", which no document id may
+  solve-limit (flag --solve-limit): "3m0s" is out of range; give more than 0s, at most 100s
+  lock-ttl (flag --lock-ttl): "10" cannot be read; give a duration, such as 8s or 1m30s, 1s or more, at most 5m
+  http-addr (flag --http-addr): "8081" is no address; give host:port with a port of 0 to 65535, for example 127.0.0.1:8080
+  interval (variable DRONEFLEET_INTERVAL): "-1s" is out of range; give more than 0s, at most 1h
+  project (default): only one of FIRESTORE_EMULATOR_HOST and PUBSUB_EMULATOR_HOST is set; set both to use emulators, or neither to use Google Cloud
+`,
+		},
+		{
+			[]string{"DRONEFLEET_DATABASE=a/b"}, []string{"once", "--project=p"},
+			`optimizer: database (variable DRONEFLEET_DATABASE): "a/b" contains "/", which no document id may
+`,
+		},
+	} {
+		cmd := exec.Command(binary, c.args...)
+		cmd.Env = append([]string{"HOME=" + t.TempDir()}, c.environment...)
+		out, err := cmd.CombinedOutput()
+		exit, _ := errors.AsType[*exec.ExitError](err)
+		if exit == nil || exit.ExitCode() != 2 {
+			t.Errorf("%v: %v, want exit code 2", c.args, err)
+		}
+		if string(out) != c.want {
+			t.Errorf("%v: printed\n%s\nwant\n%s", c.args, out, c.want)
+		}
+	}
+}
