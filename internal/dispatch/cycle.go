@@ -150,12 +150,7 @@ func (r *Runner) Once(ctx context.Context, depot domain.DepotID, planner *Planne
 }
 
 func (r *Runner) once(ctx context.Context, depot domain.DepotID, planner *Planner) (domain.Cycle, error) {
-	opts := []lock.Option{
-		lock.WithTTL(r.cfg.LockTTL), lock.WithAutoExtend(), lock.WithLogger(r.log),
-	}
-	if c := r.clock.ForLocks(); c != nil {
-		opts = append(opts, lock.WithClock(c))
-	}
+	opts := append(r.clock.LockOptions(r.cfg.LockTTL), lock.WithAutoExtend(), lock.WithLogger(r.log))
 	began := time.Now()
 	h, ok, err := lock.TryAcquire(ctx, r.locks, CycleKey(depot), opts...)
 	if err != nil {

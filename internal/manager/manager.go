@@ -149,10 +149,7 @@ func (m *Manager) sweep(ctx context.Context) {
 
 // sweepOnce sweeps if it gets the lock at once.
 func (m *Manager) sweepOnce(ctx context.Context) error {
-	opts := []lock.Option{lock.WithTTL(15 * time.Second), lock.WithAutoExtend(), lock.WithLogger(m.log)}
-	if c := m.clock.ForLocks(); c != nil {
-		opts = append(opts, lock.WithClock(c))
-	}
+	opts := append(m.clock.LockOptions(15*time.Second), lock.WithAutoExtend(), lock.WithLogger(m.log))
 	began := time.Now()
 	h, ok, err := lock.TryAcquire(ctx, m.Locks, SweeperKey, opts...)
 	if err != nil {

@@ -119,8 +119,28 @@ type timer struct {
 
 func (t timer) Reset(d time.Duration) bool { return t.Timer.Reset(t.clock.Real(d)) }
 
-// ForLocks is the clock as the lock library takes it; nil, which stands for
-// the machine's, when that is what it is.
+// Under simulated time the machine is no faster: what a lock leaves to it takes
+// at least this long by its own time.
+const (
+	shortestLease = time.Second
+	lockTimeout   = 5 * time.Second // the lock library's own
+)
+
+// LockOptions make leases keep this clock's time. What waits for the machine is
+// stretched to what the machine needs.
+func (c *Clock) LockOptions(ttl time.Duration) []lock.Option {
+	if c.ForLocks() == nil {
+		return []lock.Option{lock.WithTTL(ttl)}
+	}
+	stretched := func(d time.Duration) time.Duration { return time.Duration(float64(d) * c.Speed) }
+	return []lock.Option{
+		lock.WithClock(lockClock{c}), lock.WithTTL(max(ttl, stretched(shortestLease).Truncate(time.Millisecond))),
+		lock.WithTimeout(stretched(lockTimeout)), lock.WithCloseTimeout(stretched(lockTimeout)),
+	}
+}
+
+// ForLocks is the clock as a lock's backend takes it; nil, which stands for the
+// machine's, when that is what it is.
 func (c *Clock) ForLocks() lock.Clock {
 	if c.Speed == 1 && c.ahead.Load() == 0 {
 		return nil

@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"github.com/jonboulle/clockwork"
+
+	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/memlock"
 )
 
 var _ clockwork.Clock = (*Clock)(nil)
@@ -39,5 +42,27 @@ func TestNew_RefusesSpeedsThatAreNone(t *testing.T) {
 		if _, err := New(Rate{Epoch: time.Now(), Speed: speed}); err == nil {
 			t.Errorf("speed %v was accepted", speed)
 		}
+	}
+}
+
+// Under simulated time a lock leaves the machine as much time as ever.
+func TestClock_LocksWaitForTheMachine(t *testing.T) {
+	clock, err := New(Rate{Epoch: time.Now(), Speed: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := clock.Now()
+	h, err := lock.Acquire(t.Context(), memlock.New(memlock.WithClock(clock.ForLocks())), "key", clock.LockOptions(15*time.Second)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lease := clock.Real(h.ExpiresAt().Sub(before)); lease < shortestLease {
+		t.Errorf("the lease lasts %s of the machine's time, want at least %s", lease, shortestLease)
+	}
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := len(Real().LockOptions(15 * time.Second)); n != 1 {
+		t.Errorf("%d options under machine time, want the length of the lease alone", n)
 	}
 }
