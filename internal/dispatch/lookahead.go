@@ -356,7 +356,7 @@ func (c *cycle) planJointly(ctx context.Context, offered []solver.Drone) (solver
 // withTourLimit bounds how long the drones may be away, so that they come back
 // as fast as CRITICAL orders need them: long tours save distance, and leave
 // nobody for the next call. Every flight decided on and every order that waits
-// fits, be it alone.
+// fits, be it alone. Drones elsewhere fly home anyway.
 func (c *cycle) withTourLimit(drones []solver.Drone) []solver.Drone {
 	limit := c.demand.tour(c.work.Now)
 	for i := range c.work.Orders {
@@ -365,8 +365,8 @@ func (c *cycle) withTourLimit(drones []solver.Drone) []solver.Drone {
 	limited := slices.Clone(drones)
 	for i := range limited {
 		d := &limited[i]
-		longest := max(limit, c.flying[d.ID].Duration)
-		if d.MaxFlight == 0 || longest < d.MaxFlight {
+		longest := max(limit, c.flying[d.ID].Duration) + time.Second // for rounding
+		if metres(d.At, c.home(*d)) < awayMetres && (d.MaxFlight == 0 || longest < d.MaxFlight) {
 			d.MaxFlight = longest
 		}
 	}

@@ -18,8 +18,9 @@ import (
 // Scenario is a day to replay. Zero values stand for the defaults in the
 // comments.
 type Scenario struct {
-	// Duration of simulated time; default 2 h.
-	Duration time.Duration
+	// Duration of simulated time; default 2 h. In the last Quiet of it nobody
+	// orders.
+	Duration, Quiet time.Duration
 	// Drones in the fleet; default 40.
 	Drones int
 	// PerMinute is the mean rate of new orders; default 4.
@@ -102,7 +103,7 @@ func (s Scenario) world() (*fleetsim.World, []domain.Order, error) {
 	}
 	thin := rand.New(rand.NewPCG(s.Seed, 77))
 	clock.Advance(source.Pause())
-	for clock.Now().Sub(begin) < s.Duration {
+	for clock.Now().Sub(begin) < s.Duration-s.Quiet {
 		r := source.Next()
 		r.CreatedAt = s.moved(r.CreatedAt, thin)
 		orders = append(orders, received(r))

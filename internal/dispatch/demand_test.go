@@ -1,0 +1,94 @@
+package dispatch
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/solver"
+)
+
+// watch makes a planner's memory of steady minutes: CRITICAL orders and
+// launches per hour, and a fleet.
+func watch(minutes int, urgentPerHour, launchesPerHour float64, fleet int) (*demand, time.Time) {
+	begin := time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
+	m := &demand{}
+	p := solver.Problem{
+		Depots:     []solver.Depot{{ID: "D", At: solver.Location{Lat: 48.85, Lon: 2.35}}},
+		Warehouses: []solver.Warehouse{{ID: "W", At: solver.Location{Lat: 48.86, Lon: 2.35}, ProductTypes: []string{"BLOOD"}}},
+	}
+	for i := range fleet {
+		p.Drones = append(p.Drones, solver.Drone{ID: fmt.Sprint("D", i), At: p.Depots[0].At, HomeDepotID: "D", BatteryPercent: 90})
+	}
+	orders, launches := 0.0, 0.0
+	for minute := range minutes {
+		p.Now = begin.Add(time.Duration(minute) * time.Minute)
+		p.Orders = nil
+		for orders += urgentPerHour / 60; orders >= 1; orders-- {
+			p.Orders = append(p.Orders, solver.Order{
+				ID: fmt.Sprint("O", minute, orders), Priority: solver.Critical, ProductType: "BLOOD", CreatedAt: p.Now,
+				Delivery: solver.Location{Lat: 48.87, Lon: 2.35},
+			})
+		}
+		m.observe(flightsOf(&p))
+		for launches += launchesPerHour / 60; launches >= 1; launches-- {
+			m.launches = append(m.launches, p.Now)
+		}
+	}
+	return m, p.Now
+}
+
+func TestDemand_ReserveFollowsWhatIsTakenAndWhatComesBack(t *testing.T) {
+	for _, test := range []struct {
+		name                   string
+		urgent, launches       float64 // per hour
+		fleet, atMost, atLeast int
+	}{
+		{"calm", 2, 80, 40, 2, 1},
+		{"usual", 24, 80, 40, 5, 3},
+		{"busy", 48, 80, 40, 8, 7},
+		{"more taken than comes back", 120, 40, 40, 8, 8},
+		{"never more than a quarter of the fleet", 48, 80, 12, 3, 3},
+		{"none of three drones", 48, 80, 3, 0, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m, now := watch(60, test.urgent, test.launches, test.fleet)
+			if r := m.reserve(now); r > test.atMost || r < test.atLeast {
+				t.Errorf("reserve %d of %d drones, want %d to %d", r, test.fleet, test.atLeast, test.atMost)
+			}
+		})
+	}
+}
+
+func TestDemand_ToursAreShorterTheMoreIsUrgent(t *testing.T) {
+	calm, now := watch(60, 6, 80, 40)
+	busy, _ := watch(60, 60, 80, 40)
+	if c, b := calm.tour(now), busy.tour(now); c < 2*time.Hour || b > 20*time.Minute || b < 10*time.Minute {
+		t.Errorf("tours of %s when calm, of %s when busy", c, b)
+	}
+}
+
+func TestDemand_ForgetsWhatIsOld(t *testing.T) {
+	m, now := watch(30, 60, 60, 10)
+	empty := solver.Problem{Now: now.Add(fleetMemory + time.Minute)}
+	m.observe(flightsOf(&empty))
+	if len(m.urgent)+len(m.launches)+len(m.known)+len(m.fleet) > 0 {
+		t.Errorf("still remembers %d urgent orders, %d launches, %d orders, %d drones", len(m.urgent), len(m.launches), len(m.known), len(m.fleet))
+	}
+	if len(m.sample) > remembered {
+		t.Errorf("keeps %d orders", len(m.sample))
+	}
+}
+
+func TestDemand_AnOrderCountsOnceHoweverLongItWaits(t *testing.T) {
+	m, now := watch(1, 0, 0, 1)
+	p := solver.Problem{Now: now, Depots: []solver.Depot{{ID: "D"}}, Drones: []solver.Drone{{ID: "D0", HomeDepotID: "D", BatteryPercent: 90}}}
+	p.Orders = []solver.Order{{ID: "O", Priority: solver.Critical, CreatedAt: now, Pickup: &solver.Location{}, Delivery: solver.Location{Lat: 0.01}}}
+	for range 100 {
+		m.observe(flightsOf(&p))
+		p.Now = p.Now.Add(10 * time.Second)
+	}
+	if len(m.urgent) != 1 || len(m.sample) != 1 {
+		t.Errorf("counted %d times, kept %d times", len(m.urgent), len(m.sample))
+	}
+}

@@ -1,0 +1,284 @@
+package dispatch_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/dispatch"
+	"github.com/dronefleet/dronefleet/solver"
+	"github.com/dronefleet/dronefleet/solver/check"
+)
+
+// town is a depot with a warehouse 3 km to its north.
+type town struct {
+	now       time.Time
+	drones    []domain.Drone
+	orders    []domain.Order
+	warehouse domain.Position
+}
+
+// north is a place so many kilometres north of the depot, and east of it.
+func north(km, east float64) domain.Position {
+	return domain.Position{Lat: depot.Position.Lat + km/111.19, Lon: depot.Position.Lon + east/73.2}
+}
+
+func newTown(drones int) *town {
+	town := &town{now: time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC), warehouse: north(3, 0)}
+	for i := range drones {
+		town.drones = append(town.drones, domain.Drone{
+			ID: domain.DroneID(fmt.Sprintf("D%02d", i)), HomeDepotID: depot.ID, Position: depot.Position, Battery: 90,
+		})
+	}
+	return town
+}
+
+// order adds an order that came age ago.
+func (w *town) order(id string, p domain.Priority, to domain.Position, age time.Duration) {
+	due := map[domain.Priority]time.Duration{domain.PriorityCritical: 15, domain.PriorityHigh: 30, domain.PriorityStandard: 60}[p] * time.Minute
+	w.orders = append(w.orders, domain.Order{
+		ID: domain.OrderID(id), CreatedAt: w.now.Add(-age), Deadline: w.now.Add(due - age),
+		OrderContent: domain.OrderContent{Priority: p, ProductType: "BLOOD", Delivery: to},
+	})
+}
+
+func (w *town) snapshot() domain.Snapshot {
+	return domain.Snapshot{
+		Time: w.now, ReadTime: w.now, Depot: depot, Drones: w.drones, Orders: w.orders,
+		Warehouses: []domain.Warehouse{{ID: "WH", Position: w.warehouse, ProductTypes: []string{"BLOOD"}, ColdStorage: true}},
+	}
+}
+
+// planner plans the same way every time.
+func planner(t interface{ Error(...any) }) *dispatch.Planner {
+	cfg := dispatch.PlannerConfig{Options: solver.Options{Iterations: 100, Workers: 1}}
+	return dispatch.NewPlanner(cfg, func(_ solver.Problem, fault error) { t.Error(fault) })
+}
+
+func (w *town) plan(t *testing.T, p *dispatch.Planner) dispatch.Round {
+	t.Helper()
+	round, err := p.Plan(t.Context(), w.snapshot(), w.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return round
+}
+
+// carrier is the drone that takes the order now, and when it delivers.
+func carrier(round dispatch.Round, order string) (drone string, at time.Time) {
+	for _, r := range round.Plan.Routes {
+		for _, s := range r.Stops {
+			if s.OrderID == order && s.Kind == solver.Delivery {
+				return r.DroneID, s.ETA
+			}
+		}
+	}
+	return "", time.Time{}
+}
+
+func reasons(round dispatch.Round) map[solver.Reason]int {
+	n := map[solver.Reason]int{}
+	for _, u := range round.Plan.Unserved {
+		n[u.Reason]++
+	}
+	return n
+}
+
+// F-OPT-04: ordinary orders leave drones for urgent ones to come, and the
+// record says why they wait.
+func TestPlan_KeepsDronesForCriticalOrders(t *testing.T) {
+	w := newTown(8)
+	for i := range 40 { // far more than eight drones can carry at once
+		w.order(fmt.Sprint("S", i), domain.PriorityStandard, north(3+float64(i%8), float64(i%5)-2), time.Minute)
+	}
+	p := planner(t)
+	round := w.plan(t, p)
+	if round.Kept == 0 || len(round.Plan.Routes) == 0 || len(round.Plan.Routes)+round.Kept > len(w.drones) {
+		t.Fatalf("%d drones take off, %d are kept, of %d", len(round.Plan.Routes), round.Kept, len(w.drones))
+	}
+	if n := reasons(round); n[solver.KeptForCritical] == 0 || n[solver.KeptForCritical] != len(round.Plan.Unserved) {
+		t.Errorf("reasons of those that wait: %v", n)
+	}
+	// The next CRITICAL order takes a drone that was kept.
+	flown := map[string]bool{}
+	for _, r := range round.Plan.Routes {
+		flown[r.DroneID] = true
+	}
+	w.drones = slices.DeleteFunc(w.drones, func(d domain.Drone) bool { return flown[string(d.ID)] })
+	w.now = w.now.Add(10 * time.Second)
+	w.orders = w.orders[:0]
+	w.order("C", domain.PriorityCritical, north(8, 0), 0)
+	if drone, at := carrier(w.plan(t, p), "C"); drone == "" || at.After(w.orders[0].Deadline) {
+		t.Errorf("the CRITICAL order flies with %q and arrives %s, due %s", drone, at, w.orders[0].Deadline)
+	}
+}
+
+// A CRITICAL order never waits behind others that share its flight, although
+// its deadline would allow it.
+func TestPlan_FliesCriticalOrdersDirectly(t *testing.T) {
+	w := newTown(1)
+	w.order("C", domain.PriorityCritical, north(6, 0), 0)
+	for i := range 5 {
+		w.order(fmt.Sprint("S", i), domain.PriorityStandard, north(4, float64(i)/2), 0)
+	}
+	round := w.plan(t, planner(t))
+	direct := time.Duration(6.0 / 50 * float64(time.Hour))
+	if drone, at := carrier(round, "C"); drone == "" || at.Sub(w.now) > direct+2*time.Minute {
+		t.Errorf("arrives with %q after %s; alone it takes %s", drone, at.Sub(w.now), direct)
+	}
+	if len(round.Plan.Routes[0].OrderIDs()) < 2 {
+		t.Errorf("nobody shares its flight: %v", round.Plan.Routes[0].OrderIDs())
+	}
+}
+
+// A drone that stands where no other could be in time stays for that.
+func TestPlan_KeepsOutposts(t *testing.T) {
+	w := newTown(8)
+	w.warehouse = north(7, 0)
+	w.drones[3].Position = w.warehouse
+	far := north(14, 0) // 14 km from the depot: 17 min
+	for i := range 3 {
+		w.order(fmt.Sprint("S", i), domain.PriorityStandard, far, 0)
+	}
+	p := planner(t)
+	round := w.plan(t, p)
+	for _, r := range round.Plan.Routes {
+		if r.DroneID == "D03" {
+			t.Fatalf("the outpost flies %v", r.OrderIDs())
+		}
+	}
+	flown := map[string]bool{}
+	for _, r := range round.Plan.Routes {
+		flown[r.DroneID] = true
+	}
+	w.drones = slices.DeleteFunc(w.drones, func(d domain.Drone) bool { return flown[string(d.ID)] })
+	w.now = w.now.Add(10 * time.Second)
+	w.orders = w.orders[:0]
+	w.order("NEAR", domain.PriorityCritical, north(7.5, 0), 0)
+	if drone, at := carrier(w.plan(t, p), "NEAR"); drone == "" || drone == "D03" || at.After(w.orders[0].Deadline) {
+		t.Errorf("the near CRITICAL order flies with %q and arrives %s, due %s", drone, at, w.orders[0].Deadline)
+	}
+	w.now = w.now.Add(10 * time.Second)
+	w.orders = w.orders[:0]
+	w.order("FAR", domain.PriorityCritical, far, 0)
+	if drone, at := carrier(w.plan(t, p), "FAR"); drone != "D03" || at.After(w.orders[0].Deadline) {
+		t.Errorf("the far one flies with %q and arrives %s, due %s", drone, at, w.orders[0].Deadline)
+	}
+}
+
+// A HIGH order that the free drones would bring late waits for one that comes
+// back soon, as long as that one can be in time.
+func TestPlan_WaitsRatherThanLeaveLate(t *testing.T) {
+	w := newTown(1)
+	// 12 km to the south, it must first fly back north: too late for the order.
+	w.drones[0].Position = north(-9, 0)
+	w.order("C", domain.PriorityCritical, north(3.5, 0), 0)
+	w.orders[0].Deadline = w.now.Add(20 * time.Minute)
+	w.order("H", domain.PriorityHigh, north(6, 0), 14*time.Minute)
+	p := planner(t)
+	round := w.plan(t, p)
+	if drone, _ := carrier(round, "C"); drone == "" {
+		t.Fatalf("the CRITICAL order stays: %+v", round.Plan.Unserved)
+	}
+	if n := reasons(round); n[solver.WaitsForBetterRoute] != 1 {
+		t.Errorf("the HIGH order does not wait: %v", n)
+	}
+}
+
+// F-OPT-04: however few drones come back, now and then one flies for what is
+// not urgent, the longest overdue first.
+func TestPlan_NothingFeasibleWaitsWithoutEnd(t *testing.T) {
+	w := newTown(8)
+	w.order("S", domain.PriorityStandard, north(5, 0), 0)
+	p := planner(t)
+	w.plan(t, p) // eight drones are known, most of them out from now on
+	w.drones = w.drones[:1]
+	w.orders = w.orders[:0]
+	w.order("OLD", domain.PriorityStandard, north(9, 3), 2*time.Hour)
+	for i := range 20 {
+		w.order(fmt.Sprint("H", i), domain.PriorityHigh, north(4, float64(i%4)/4), 0)
+	}
+	deadline := w.now.Add(11 * time.Minute)
+	for w.now.Before(deadline) {
+		round := w.plan(t, p)
+		if drone, _ := carrier(round, "OLD"); drone != "" {
+			return
+		}
+		w.now = w.now.Add(10 * time.Second)
+	}
+	t.Error("the last free drone is kept for ever")
+}
+
+// Too late is no reason to wait: a CRITICAL order that nobody can bring in time
+// leaves before HIGH ones that have time.
+func TestPlan_LateCriticalOrdersLeaveFirst(t *testing.T) {
+	w := newTown(8)
+	w.order("LATE", domain.PriorityCritical, north(8, 0), 20*time.Minute)
+	for i := range 30 {
+		w.order(fmt.Sprint("H", i), domain.PriorityHigh, north(3.5, float64(i%7)), 0)
+	}
+	round := w.plan(t, planner(t))
+	if drone, at := carrier(round, "LATE"); drone == "" || at.Sub(w.now) > 14*time.Minute {
+		t.Errorf("flies with %q and arrives after %s", drone, at.Sub(w.now))
+	}
+}
+
+// Whatever the snapshots, every plan keeps the rules, accounts for every order
+// once, and uses only what the snapshot holds.
+func TestPlan_KeepsTheRulesWhateverComes(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		p := planner(rt)
+		w := newTown(rapid.IntRange(0, 12).Draw(rt, "drones"))
+		place := func(name string) domain.Position {
+			return north(rapid.Float64Range(-12, 12).Draw(rt, name+" north"), rapid.Float64Range(-12, 12).Draw(rt, name+" east"))
+		}
+		for i := range w.drones {
+			if rapid.Bool().Draw(rt, "away") {
+				w.drones[i].Position = place("drone")
+			}
+			w.drones[i].Battery = rapid.Float64Range(15, 100).Draw(rt, "battery")
+			w.drones[i].PayloadCapacityKg = rapid.SampledFrom([]float64{0, 1, 5}).Draw(rt, "capacity")
+			w.drones[i].MaxFlightTimeMinutes = rapid.SampledFrom([]int{0, 20, 38}).Draw(rt, "flight")
+		}
+		for cycle := range 3 {
+			for i := range rapid.IntRange(0, 12).Draw(rt, "orders") {
+				priority := rapid.SampledFrom(domain.Priorities).Draw(rt, "priority")
+				age := time.Duration(rapid.IntRange(0, 200).Draw(rt, "age")) * time.Minute
+				w.order(fmt.Sprint("O", cycle, "-", i), priority, place("order"), age)
+				o := &w.orders[len(w.orders)-1]
+				o.WeightKg = rapid.Float64Range(0, 6).Draw(rt, "weight")
+				if rapid.IntRange(0, 5).Draw(rt, "kind") == 0 {
+					at := place("pickup")
+					o.Pickup = &at
+				} else if rapid.IntRange(0, 9).Draw(rt, "kind") == 0 {
+					o.ProductType = "NOT-STOCKED"
+				}
+			}
+			round, err := p.Plan(rt.Context(), w.snapshot(), w.now)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if fault := check.Plan(round.Problem, round.Plan); fault != nil {
+				rt.Fatal(fault)
+			}
+			done := map[domain.OrderID]bool{}
+			flown := map[domain.DroneID]bool{}
+			for _, d := range dispatch.DecisionsOf(round.Plan, w.snapshot()) {
+				flown[d.DroneID] = true
+				for _, id := range d.OrderIDs {
+					done[id] = true
+				}
+			}
+			if len(done)+len(round.Plan.Unserved) != len(w.orders) {
+				rt.Fatalf("%d orders fly, %d wait, of %d", len(done), len(round.Plan.Unserved), len(w.orders))
+			}
+			w.orders = slices.DeleteFunc(w.orders, func(o domain.Order) bool { return done[o.ID] })
+			w.drones = slices.DeleteFunc(w.drones, func(d domain.Drone) bool { return flown[d.ID] })
+			w.now = w.now.Add(time.Duration(rapid.IntRange(1, 1200).Draw(rt, "pause")) * time.Second)
+		}
+	})
+}
