@@ -24,7 +24,7 @@ var dispatchTuning = search.Tuning{
 // after tinySteps per worker, far below any limit.
 const (
 	tinyProblem = 20
-	tinySteps   = 7000
+	tinySteps   = 7500
 )
 
 // endgame is the part of the limit kept for assembling the plan.
@@ -164,13 +164,20 @@ func (r *run) tuning(soft bool) search.Tuning {
 	if r.scalarGoal {
 		t.Hot, t.Cold = 20_000, 50
 	}
-	if len(r.orders) <= tinyProblem || len(r.orders) > singlePart {
-		// Few steps per order, or few orders: small ruins and a cool start do more.
+	if len(r.orders) > singlePart {
+		// Few steps per order: small ruins and a cool start do more.
 		t.Mean, t.Hot, t.Cold = 10, 500, 5
 		return t
 	}
 	if soft {
 		t.Soft, t.Share, t.BankTries = true, 40, 12
+	}
+	if len(r.orders) <= tinyProblem {
+		// One chain refines, the other nearly starts anew with every step.
+		t.Mean, t.Cold = 10, 5
+		if soft {
+			t.Hot, t.Mean, t.BankTries = 5000, 14, 18
+		}
 	}
 	return t
 }
