@@ -37,12 +37,13 @@ type Chain struct {
 	full, seen  int     // steps since lambda was set: with empty bank, all
 	pool        pool
 	eject       ejector
+	spare       *Solution // scratch of StartAfresh
 }
 
 // NewChain returns a chain whose solution leaves every request out.
 func NewChain(in *Instance, tuning Tuning, seed uint64) *Chain {
 	c := &Chain{
-		state: *newState(in), rng: newRng(seed), Tuning: tuning, Best: NewSolution(in),
+		state: *newState(in), rng: newRng(seed), Tuning: tuning, Best: NewSolution(in), spare: NewSolution(in),
 		pending: make([]int32, 0, in.Requests), scratch: make([]int32, 0, in.stride()), open: make([]int32, 0, len(in.Vehicles)), stamp: make([]uint32, len(in.Vehicles)), pendingMark: make([]bool, in.Requests),
 	}
 	c.limit, c.lambda = len(in.Vehicles), 10*tuning.Hot

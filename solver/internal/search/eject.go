@@ -63,7 +63,7 @@ func (c *Chain) SaveVehicles(s Schedule) {
 
 // StartAfresh makes the current solution another one with as few vehicles as
 // the best, built from nothing, or the best itself if none is found until the
-// schedule ends.
+// schedule ends. What is left of the schedule goes to saving a vehicle more.
 func (c *Chain) StartAfresh(s Schedule) {
 	c.eject.prepare(c.in)
 	mean := c.Tuning.Mean
@@ -78,13 +78,14 @@ func (c *Chain) StartAfresh(s Schedule) {
 	c.limit = len(c.in.Vehicles)
 	c.recreate()
 	c.commit()
-	ok := len(c.bank) == 0
-	for ok && c.used > c.Best.Used {
-		ok = c.dissolve(s)
+	fresh := c.Best
+	for ok := len(c.bank) == 0; ok; ok = c.dissolve(s) {
+		if c.used <= c.Best.Used {
+			c.copyTo(c.spare)
+			fresh = c.spare
+		}
 	}
-	if !ok {
-		c.restore(c.Best)
-	}
+	c.restore(fresh)
 	c.limit = c.Best.Used
 	c.Tuning.Mean = mean
 }

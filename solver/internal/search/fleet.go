@@ -19,11 +19,11 @@ var exchanges = []float64{0.3, 0.5, 0.7, 0.85, 1}
 // Saving vehicles comes before distance is minded. It goes on in rounds, after
 // each of which the chains share what they found, for as long as it pays: until
 // fleetPatience times the share at which the last vehicle was saved, at least
-// fleetLeast of the budget and at most fleetMost. Before each exchange of the
-// distance search, fleetRetry of the budget is one more attempt.
+// fleetLeast of the budget and at most fleetMost. Of every further leg
+// fleetRetry of the budget is one more attempt.
 const (
 	fleetRounds   = 30
-	fleetLeast    = 0.08
+	fleetLeast    = 0.12
 	fleetMost     = 0.6
 	fleetPatience = 3
 	fleetRetry    = 0.05

@@ -64,6 +64,18 @@ func (st *state) capture(s *Solution) {
 	}
 }
 
+// copyTo makes s equal to the current solution.
+func (st *state) copyTo(s *Solution) {
+	for ro := range st.size {
+		base, n := ro*st.stride, int(st.size[ro])
+		s.Routes[ro] = s.Routes[ro][:0]
+		for i := 1; i < n-1; i++ {
+			s.Routes[ro] = append(s.Routes[ro], st.nodes[base+i].visit)
+		}
+	}
+	s.BankValue, s.Cost, s.Used = st.bankValue, st.cost, st.used
+}
+
 // scalar is the objective under SpanPrice.
 func (st *state) scalar() float64 {
 	total, longest := 0.0, 0.0
