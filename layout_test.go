@@ -47,6 +47,8 @@ func TestImportsPointInward(t *testing.T) {
 		{"lock", []string{"lock"}},
 		{"internal/invariant", []string{"domain"}},
 		{"internal/config", []string{"domain"}},
+		{"internal/meter", nil},
+		{"internal/observe", []string{"internal/meter"}},
 		{"adapters/httpapi/identity", []string{"adapters/httpapi/identity"}},
 		{"deploy", []string{"deploy"}},
 		{"internal/firestoreemu", []string{"internal/firestoreemu"}},
