@@ -55,7 +55,7 @@ func (m *demand) observe(f flights) {
 	for _, d := range f.problem.Drones {
 		m.fleet[d.ID] = now
 		m.usual = d
-		m.usual.At, m.usual.BatteryPercent = f.home(d), 100
+		m.usual.At, m.usual.BatteryPercent = f.home(&d), 100
 	}
 	for i := range f.problem.Orders {
 		o := &f.problem.Orders[i]
@@ -79,12 +79,8 @@ func (m *demand) servable(f flights, o *solver.Order) bool {
 	if took, _ := f.arrival(m.usual, o); m.usual.ID != "" && f.inTime(o, took) {
 		return true
 	}
-	for _, d := range f.problem.Drones {
-		if took, _ := f.arrival(d, o); f.inTime(o, took) {
-			return true
-		}
-	}
-	return false
+	took, _ := f.earliest(o, f.problem.Drones)
+	return f.inTime(o, took)
 }
 
 func (m *demand) forget(now time.Time) {

@@ -19,36 +19,91 @@ type flights struct {
 
 func flightsOf(p *solver.Problem) flights { return flights{p, p.Params.WithDefaults()} }
 
-// arrival is how long the drone takes to the order's delivery point when it
-// flies there directly, from the source that is best; never if it cannot carry
-// the order and come home with its reserve. The second result is the charge,
-// in percent, with which it would have to start.
-func (f flights) arrival(d solver.Drone, o *solver.Order) (time.Duration, float64) {
-	best, need := never, math.Inf(1)
-	if d.CapacityKg > 0 && o.WeightKg > d.CapacityKg {
-		return best, need
-	}
-	back := metres(o.Delivery, f.home(d))
-	try := func(source solver.Location) {
-		out := metres(d.At, source) + metres(source, o.Delivery)
-		charge := f.params.ReservePercent + (out+back)/1000*d.Consumption()
-		took := flightTime(d, out) + f.params.PickupService
-		if !(charge <= d.BatteryPercent) || took >= best || // not a number is no flight
-			d.MaxFlight > 0 && took+f.params.DeliveryService+flightTime(d, back) > d.MaxFlight {
-			return
-		}
-		best, need = took, charge
-	}
+// errand is one order to be asked about for many drones. It remembers the legs
+// that drones have in common: most stand at the same depot.
+type errand struct {
+	order   *solver.Order
+	sources []solver.Location
+	legs    []float64       // metres from each source to the delivery point
+	from    solver.Location // where the last drone stood
+	reach   []float64       // metres from there to each source
+	home    solver.Location // of the last drone
+	back    float64         // metres from the delivery point to there
+}
+
+func (f flights) errand(o *solver.Order) *errand {
+	e := &errand{order: o, back: -1}
 	if o.Pickup != nil {
-		try(*o.Pickup)
+		e.sources = append(e.sources, *o.Pickup)
+	} else {
+		for _, w := range f.problem.Warehouses {
+			if w.Supplies(*o) {
+				e.sources = append(e.sources, w.At)
+			}
+		}
+	}
+	for _, s := range e.sources {
+		e.legs = append(e.legs, metres(s, o.Delivery))
+	}
+	return e
+}
+
+// approach brings what is remembered up to the drone.
+func (e *errand) approach(at, home solver.Location) {
+	if e.back < 0 || home != e.home {
+		e.home, e.back = home, metres(e.order.Delivery, home)
+	}
+	if e.reach != nil && at == e.from {
+		return
+	}
+	e.from, e.reach = at, e.reach[:0]
+	for _, s := range e.sources {
+		e.reach = append(e.reach, metres(at, s))
+	}
+}
+
+// fly is how long the drone takes to the delivery point when it flies there
+// directly, from the source that is best; never if it cannot carry the order
+// and come home with its reserve. The second result is the charge, in percent,
+// with which it would have to start.
+func (f flights) fly(d *solver.Drone, e *errand) (time.Duration, float64) {
+	best, need := never, math.Inf(1)
+	if d.CapacityKg > 0 && e.order.WeightKg > d.CapacityKg {
 		return best, need
 	}
-	for _, w := range f.problem.Warehouses {
-		if w.Supplies(*o) {
-			try(w.At)
+	e.approach(d.At, f.home(d))
+	for i, leg := range e.legs {
+		out := e.reach[i] + leg
+		charge := f.params.ReservePercent + (out+e.back)/1000*d.Consumption()
+		if !(charge <= d.BatteryPercent) { // not a number is no flight
+			continue
+		}
+		took := flightTime(d, out) + f.params.PickupService
+		if took < best && (d.MaxFlight == 0 || took+f.params.DeliveryService+flightTime(d, e.back) <= d.MaxFlight) {
+			best, need = took, charge
 		}
 	}
 	return best, need
+}
+
+// arrival is fly for one drone.
+func (f flights) arrival(d solver.Drone, o *solver.Order) (time.Duration, float64) {
+	return f.fly(&d, f.errand(o))
+}
+
+// earliest is the soonest arrival of the order with one of the drones.
+func (f flights) earliest(o *solver.Order, drones []solver.Drone) (soonest time.Duration, drone string) {
+	soonest = never
+	if len(drones) == 0 {
+		return soonest, ""
+	}
+	e := f.errand(o)
+	for i := range drones {
+		if took, _ := f.fly(&drones[i], e); took < soonest {
+			soonest, drone = took, drones[i].ID
+		}
+	}
+	return soonest, drone
 }
 
 // roundTrip is how long the drone is away with the order and nothing else; 0 if
@@ -58,7 +113,7 @@ func (f flights) roundTrip(d solver.Drone, o *solver.Order) time.Duration {
 	if took == never {
 		return 0
 	}
-	return took + f.params.DeliveryService + flightTime(d, metres(o.Delivery, f.home(d)))
+	return took + f.params.DeliveryService + flightTime(&d, metres(o.Delivery, f.home(&d)))
 }
 
 // inTime reports whether an arrival after took keeps the order's deadline.
@@ -67,12 +122,14 @@ func (f flights) inTime(o *solver.Order, took time.Duration) bool {
 }
 
 // home is where the drone lands: its depot, or the nearest one.
-func (f flights) home(d solver.Drone) solver.Location {
+func (f flights) home(d *solver.Drone) solver.Location {
+	for i := range f.problem.Depots {
+		if f.problem.Depots[i].ID == d.HomeDepotID {
+			return f.problem.Depots[i].At
+		}
+	}
 	nearest, at := math.Inf(1), d.At
 	for _, depot := range f.problem.Depots {
-		if d.HomeDepotID == depot.ID {
-			return depot.At
-		}
 		if m := metres(d.At, depot.At); m < nearest {
 			nearest, at = m, depot.At
 		}
@@ -80,7 +137,7 @@ func (f flights) home(d solver.Drone) solver.Location {
 	return at
 }
 
-func flightTime(d solver.Drone, metres float64) time.Duration {
+func flightTime(d *solver.Drone, metres float64) time.Duration {
 	return time.Duration(metres / 1000 / d.Speed() * float64(time.Hour))
 }
 

@@ -33,13 +33,18 @@ const longOverdue = 3
 // anytime is a deadline for what is only to be delivered at all.
 const anytime = 24 * time.Hour
 
-// Shares of the cycle's time for each round of planning.
+// What share of the cycle's time may have passed at the end of each round.
 const (
-	urgentShare   = 0.1 // twice if need be
-	pressingShare = 0.1
-	jointShare    = 0.5
-	waitingShare  = 0.2
+	untilUrgent   = 0.2
+	untilShared   = 0.3 // urgent orders that share flights
+	untilPressing = 0.4
+	untilJoint    = 0.8
+	untilShorter  = 1 // without what shall wait
 )
+
+// leastShare of the cycle's time, as one in so many, is what a round gets even
+// on a machine so busy that all was spent before.
+const leastShare = 4
 
 // cycle is the planning of one cycle with what is to come in mind. A plan of
 // the instant uses every drone that is free, so that the next CRITICAL order,
@@ -65,6 +70,7 @@ type cycle struct {
 	reserve  int
 	flying   map[string]solver.Route // of earlier rounds, by drone
 	urgent   map[string]bool         // orders that the first round is about
+	began    time.Time               // machine time
 }
 
 func (p *Planner) lookAhead(ctx context.Context, problem solver.Problem) (Round, error) {
@@ -73,7 +79,7 @@ func (p *Planner) lookAhead(ctx context.Context, problem solver.Problem) (Round,
 	c := &cycle{
 		Planner: p, flights: f, work: problem,
 		outposts: p.demand.outposts(f), reserve: p.demand.reserve(problem.Now),
-		flying: map[string]solver.Route{}, urgent: map[string]bool{},
+		flying: map[string]solver.Route{}, urgent: map[string]bool{}, began: time.Now(),
 	}
 	c.work.Orders = slices.Clone(problem.Orders)
 	starved := problem.Now.Sub(p.demand.other) >= c.params.AgingStep
@@ -101,6 +107,14 @@ func (p *Planner) lookAhead(ctx context.Context, problem solver.Problem) (Round,
 	return Round{Problem: problem, Plan: plan, Reserve: c.reserve, Kept: len(problem.Drones) - len(offered)}, nil
 }
 
+// solveUntil solves a round within what is left until a share of the cycle's
+// time has passed.
+func (c *cycle) solveUntil(ctx context.Context, p solver.Problem, warm *solver.Plan, until float64) (solver.Plan, error) {
+	limit := c.cfg.Options.TimeLimit
+	left := time.Duration(until*float64(limit)) - time.Since(c.began)
+	return c.solve(ctx, p, warm, max(left, limit/leastShare))
+}
+
 func (c *cycle) flies(drone string) bool {
 	_, ok := c.flying[drone]
 	return ok
@@ -115,17 +129,6 @@ func (c *cycle) idle(drones []solver.Drone) []solver.Drone {
 	return only(drones, func(id string) bool { return !c.flies(id) })
 }
 
-// earliest is the soonest arrival of the order with one of the drones.
-func (c *cycle) earliest(o *solver.Order, drones []solver.Drone) (soonest time.Duration, drone string) {
-	soonest = never
-	for _, d := range drones {
-		if took, _ := c.arrival(d, o); took < soonest {
-			soonest, drone = took, d.ID
-		}
-	}
-	return soonest, drone
-}
-
 // planUrgent is the first round. Orders are planned nearly as if each flew
 // alone; only if then drones are too few they share flights up to their
 // deadlines.
@@ -135,8 +138,12 @@ func (c *cycle) planUrgent(ctx context.Context) error {
 	var orders []int
 	for i := range c.work.Orders {
 		o := &c.work.Orders[i]
+		if o.Priority != solver.Critical && (len(posts) == 0 || !c.beyondDepot(o)) {
+			continue
+		}
 		took, _ := c.earliest(o, regular)
-		if len(posts) > 0 && c.needsOutpost(o, took) {
+		if len(posts) > 0 && (o.Priority != solver.Critical && took == never || o.Priority == solver.Critical && !c.inTime(o, took)) {
+			// Only an outpost can, be it in time or at all.
 			alone, drone := c.earliest(o, posts)
 			if o.Priority != solver.Critical && alone != never || c.inTime(o, alone) {
 				delete(c.outposts, drone)
@@ -150,7 +157,7 @@ func (c *cycle) planUrgent(ctx context.Context) error {
 			c.promise(o, now.Add(took+urgentDetour))
 		}
 	}
-	unserved, err := c.commit(ctx, orders, regular, urgentShare, urgentDetour)
+	unserved, err := c.commit(ctx, orders, regular, untilUrgent, urgentDetour)
 	if err != nil || len(unserved) == 0 {
 		return err
 	}
@@ -158,7 +165,7 @@ func (c *cycle) planUrgent(ctx context.Context) error {
 		c.work.Orders[i].Deadline = c.problem.Orders[i].Due(now)
 	}
 	clear(c.flying)
-	_, err = c.commit(ctx, orders, regular, urgentShare, urgentDetour)
+	_, err = c.commit(ctx, orders, regular, untilShared, urgentDetour)
 	return err
 }
 
@@ -169,14 +176,11 @@ func (c *cycle) byPost() (regular, posts []solver.Drone) {
 		only(c.work.Drones, func(id string) bool { return c.outposts[id] })
 }
 
-// needsOutpost reports whether an order that others bring after took needs an
-// outpost: a CRITICAL one to be in time, any other to be delivered at all.
-func (c *cycle) needsOutpost(o *solver.Order, took time.Duration) bool {
-	if o.Priority == solver.Critical {
-		return !c.inTime(o, took)
-	}
-	later, _ := c.arrival(c.demand.usual, o)
-	return took == never && later == never
+// beyondDepot reports whether no drone could ever deliver the order from the
+// depot.
+func (c *cycle) beyondDepot(o *solver.Order) bool {
+	took, _ := c.arrival(c.demand.usual, o)
+	return took == never
 }
 
 // promise moves an order's deadline to an earlier time.
@@ -194,7 +198,7 @@ func (c *cycle) planPressing(ctx context.Context, drones []solver.Drone) error {
 		// First come, first served: a flight of its own, however far.
 		o := &c.work.Orders[first]
 		o.Priority, o.Deadline = solver.Critical, now.Add(anytime)
-		if _, err := c.commit(ctx, []int{first}, drones, pressingShare/2, pressingDetour); err != nil {
+		if _, err := c.commit(ctx, []int{first}, drones, untilPressing, pressingDetour); err != nil {
 			return err
 		}
 		drones = c.idle(drones)
@@ -220,7 +224,7 @@ func (c *cycle) planPressing(ctx context.Context, drones []solver.Drone) error {
 		}
 		orders = append(orders, i)
 	}
-	unserved, err := c.commit(ctx, orders, drones, pressingShare/2, pressingDetour)
+	unserved, err := c.commit(ctx, orders, drones, untilPressing, pressingDetour)
 	// What got a flight keeps it in the next round; what got none must not
 	// take one from an urgent order there.
 	for _, i := range orders {
@@ -253,7 +257,7 @@ func (c *cycle) longestOverdue(drones []solver.Drone) (longest int, ok bool) {
 // commit plans orders with drones and keeps the flights for the rounds after:
 // others may join, as long as nothing comes later than by detour. It returns the
 // orders left out.
-func (c *cycle) commit(ctx context.Context, orders []int, drones []solver.Drone, share float64, detour time.Duration) ([]int, error) {
+func (c *cycle) commit(ctx context.Context, orders []int, drones []solver.Drone, until float64, detour time.Duration) ([]int, error) {
 	if len(orders) == 0 || len(drones) == 0 {
 		return orders, nil
 	}
@@ -262,7 +266,7 @@ func (c *cycle) commit(ctx context.Context, orders []int, drones []solver.Drone,
 	for k, i := range orders {
 		part.Orders[k] = c.work.Orders[i]
 	}
-	plan, err := c.solve(ctx, part, nil, share)
+	plan, err := c.solveUntil(ctx, part, nil, until)
 	if err != nil {
 		return nil, err
 	}
@@ -322,7 +326,7 @@ func (c *cycle) planJointly(ctx context.Context, offered []solver.Drone) (solver
 	if c.last != nil {
 		warm.Routes = append(warm.Routes, slices.DeleteFunc(slices.Clone(c.last.Routes), func(r solver.Route) bool { return c.flies(r.DroneID) })...)
 	}
-	plan, err := c.solve(ctx, joint, &warm, jointShare)
+	plan, err := c.solveUntil(ctx, joint, &warm, untilJoint)
 	if err != nil {
 		return plan, err
 	}
@@ -338,7 +342,7 @@ func (c *cycle) planJointly(ctx context.Context, offered []solver.Drone) (solver
 			joint.Orders, index = append(joint.Orders, o), append(index, i)
 		}
 	}
-	if plan, err = c.solve(ctx, joint, &plan, waitingShare); err != nil {
+	if plan, err = c.solveUntil(ctx, joint, &plan, untilShorter); err != nil {
 		return plan, err
 	}
 	for k := range plan.Unserved {
@@ -366,7 +370,7 @@ func (c *cycle) withTourLimit(drones []solver.Drone) []solver.Drone {
 	for i := range limited {
 		d := &limited[i]
 		longest := max(limit, c.flying[d.ID].Duration) + time.Second // for rounding
-		if metres(d.At, c.home(*d)) < awayMetres && (d.MaxFlight == 0 || longest < d.MaxFlight) {
+		if metres(d.At, c.home(d)) < awayMetres && (d.MaxFlight == 0 || longest < d.MaxFlight) {
 			d.MaxFlight = longest
 		}
 	}

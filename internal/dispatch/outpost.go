@@ -32,7 +32,7 @@ func (m *demand) outposts(f flights) map[string]bool {
 	beyond := m.beyondReach(f)
 	covered := make([]bool, len(beyond))
 	for _, d := range f.problem.Drones {
-		if metres(d.At, f.home(d)) < awayMetres {
+		if metres(d.At, f.home(&d)) < awayMetres {
 			continue
 		}
 		p := post{id: d.ID}

@@ -36,6 +36,9 @@ type Planner struct {
 // NewPlanner returns a planner without memories. refused is told of plans that
 // broke the rules; they are never used.
 func NewPlanner(cfg PlannerConfig, refused func(p solver.Problem, fault error)) *Planner {
+	if cfg.Options.TimeLimit <= 0 {
+		cfg.Options.TimeLimit = solver.DefaultTimeLimit
+	}
 	return &Planner{cfg: cfg, refused: refused}
 }
 
@@ -66,7 +69,7 @@ type Round struct {
 func (p *Planner) Plan(ctx context.Context, snap domain.Snapshot, start time.Time) (Round, error) {
 	problem := ProblemOf(snap, start, p.cfg.Params)
 	if p.cfg.Immediate || p.cfg.Options.Strategy != solver.SISR {
-		plan, err := p.solve(ctx, problem, p.last, 1)
+		plan, err := p.solve(ctx, problem, p.last, p.cfg.Options.TimeLimit)
 		p.last = &plan
 		return Round{Problem: problem, Plan: plan}, err
 	}
@@ -81,13 +84,9 @@ func (p *Planner) Plan(ctx context.Context, snap domain.Snapshot, start time.Tim
 	return round, err
 }
 
-// solve gives a problem its share of the cycle's time.
-func (p *Planner) solve(ctx context.Context, problem solver.Problem, warm *solver.Plan, share float64) (solver.Plan, error) {
+// solve solves a problem within limit of machine time, unless steps count.
+func (p *Planner) solve(ctx context.Context, problem solver.Problem, warm *solver.Plan, limit time.Duration) (solver.Plan, error) {
 	opts := p.cfg.Options
-	opts.Warm = warm
-	if opts.TimeLimit <= 0 {
-		opts.TimeLimit = solver.DefaultTimeLimit
-	}
-	opts.TimeLimit = time.Duration(share * float64(opts.TimeLimit))
+	opts.Warm, opts.TimeLimit = warm, limit
 	return Solve(ctx, problem, opts, func(fault error) { p.refused(problem, fault) })
 }
