@@ -28,7 +28,7 @@ type flags struct {
 	Seeds     int           `default:"1" help:"Number of seeds to run, from --seed upward."`
 	Workers   int           `default:"2" help:"Search goroutines."`
 	JSON      string        `name:"json" help:"Write one JSON row per instance and seed to this file."`
-	Rows      string        `help:"Check and print the rows of this file (of this command or bench/peers) instead of solving."`
+	Rows      []string      `help:"Check and print the rows of these files (of this command or bench/peers), one column each, instead of solving." type:"existingfile"`
 	Quiet     bool          `help:"Print only the summary."`
 	CPU       bool          `name:"cpu" help:"Count processor time divided by --workers instead of wall time, for busy machines."`
 	Target    float64       `default:"1" help:"Print when each run came within this many percent of the best known, at its vehicles."`
@@ -62,8 +62,8 @@ func main() {
 }
 
 func run(f flags) error {
-	if f.Rows != "" {
-		return judge(f)
+	if len(f.Rows) > 0 {
+		return compare(f)
 	}
 	names, err := instances(f)
 	if err != nil {
@@ -78,6 +78,7 @@ func run(f flags) error {
 		defer file.Close()
 		out = json.NewEncoder(file)
 	}
+	var all seeds
 	for seed := f.Seed; seed < f.Seed+uint64(f.Seeds); seed++ {
 		var sum summary
 		for _, path := range names {
@@ -93,34 +94,9 @@ func run(f flags) error {
 			}
 		}
 		sum.print(seed)
+		all = append(all, sum)
 	}
-	return nil
-}
-
-// judge checks and prints rows made elsewhere.
-func judge(f flags) error {
-	file, err := os.Open(f.Rows)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	var sum summary
-	for rows := json.NewDecoder(file); rows.More(); {
-		var r row
-		if err := rows.Decode(&r); err != nil {
-			return fmt.Errorf("read %s: %w", f.Rows, err)
-		}
-		in, err := load(filepath.Join(f.Dir, r.Instance+".txt"), r.Instance)
-		if err != nil {
-			return err
-		}
-		if err := r.readBest(in, filepath.Join(f.Dir, r.Instance+".sol")); err != nil {
-			return err
-		}
-		r.check(in)
-		sum.add(r, !f.Quiet)
-	}
-	sum.print(f.Seed)
+	all.print()
 	return nil
 }
 
@@ -260,7 +236,30 @@ func when(ms *int64) string {
 	return fmt.Sprintf("%d ms", *ms)
 }
 
+func (s *summary) meanGap() float64 { return s.gap / float64(max(1, s.compared)) }
+
 func (s *summary) print(seed uint64) {
 	fmt.Printf("seed %d: %d instances, vehicles %d (best known %d), exact %d, mean distance gap %.4f %%, worst at equal vehicles %.3f %%, faults %d, slowest %d ms\n",
-		seed, s.rows, s.vehicles, s.bestVehicles, s.exact, s.gap/float64(max(1, s.compared)), s.worst, s.faults, s.slowest)
+		seed, s.rows, s.vehicles, s.bestVehicles, s.exact, s.meanGap(), s.worst, s.faults, s.slowest)
+}
+
+// seeds are the summaries of several seeds.
+type seeds []summary
+
+func (all seeds) print() {
+	if len(all) < 2 {
+		return
+	}
+	vehicles, gap, most := 0, 0.0, all[0].meanGap()
+	worst := all[0]
+	for _, s := range all {
+		vehicles += s.vehicles
+		gap += s.meanGap()
+		worst.vehicles = max(worst.vehicles, s.vehicles)
+		most = max(most, s.meanGap())
+		worst.exact = min(worst.exact, s.exact)
+	}
+	n := float64(len(all))
+	fmt.Printf("%d seeds: vehicles mean %.2f worst %d, distance gap mean %.4f %% worst %.4f %%, exact at least %d\n",
+		len(all), float64(vehicles)/n, worst.vehicles, gap/n, most, worst.exact)
 }
