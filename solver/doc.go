@@ -5,8 +5,9 @@
 //
 // The method is ruin and recreate by slack induction on pickup-delivery pairs
 // (strings of neighbouring routes are removed, then reinserted greedily with
-// blinks over all warehouses) under simulated annealing, with an order bank
-// whose value is lexicographic: no distance buys an urgent order off. Routes of
+// blinks over all warehouses of the routes around) under simulated annealing,
+// with an order bank whose value is lexicographic: no distance buys an urgent
+// order off. Routes of
 // earlier bests are put back and recombined. Two chains share what they find;
 // problems above 800 orders are cut into clusters whose borders move.
 //

@@ -210,11 +210,11 @@ func (s *summary) add(r row, verbose bool) {
 	case r.BestVehicles == 0:
 	default:
 		gap = 100 * (r.Distance/r.BestDistance - 1)
-		s.gap += gap
-		s.compared++
 		if r.Vehicles != r.BestVehicles {
 			mark = fmt.Sprintf("%+d vehicles", r.Vehicles-r.BestVehicles)
 		} else {
+			s.gap += gap
+			s.compared++
 			s.worst = max(s.worst, gap)
 			if gap < 0.001 {
 				s.exact++
@@ -239,7 +239,7 @@ func when(ms *int64) string {
 func (s *summary) meanGap() float64 { return s.gap / float64(max(1, s.compared)) }
 
 func (s *summary) print(seed uint64) {
-	fmt.Printf("seed %d: %d instances, vehicles %d (best known %d), exact %d, mean distance gap %.4f %%, worst at equal vehicles %.3f %%, faults %d, slowest %d ms\n",
+	fmt.Printf("seed %d: %d instances, vehicles %d (best known %d), exact %d, distance gap at equal vehicles mean %.4f %%, worst %.3f %%, faults %d, slowest %d ms\n",
 		seed, s.rows, s.vehicles, s.bestVehicles, s.exact, s.meanGap(), s.worst, s.faults, s.slowest)
 }
 

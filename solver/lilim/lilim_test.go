@@ -36,7 +36,14 @@ func TestSolve_ResultsPassTheChecker(t *testing.T) {
 			t.Fatal(err)
 		}
 		now := time.Unix(0, 0)
-		s, err := lilim.Solve(context.Background(), in, lilim.Options{Seed: seed, Workers: 1, TimeLimit: 300 * time.Millisecond,
+		fewest, least := math.MaxInt, math.Inf(1)
+		improved := func(_ time.Duration, vehicles int, distance float64) {
+			if vehicles > fewest || vehicles == fewest && distance >= least {
+				t.Errorf("seed %d: %d vehicles, %f is no improvement on %d, %f", seed, vehicles, distance, fewest, least)
+			}
+			fewest, least = vehicles, distance
+		}
+		s, err := lilim.Solve(context.Background(), in, lilim.Options{Seed: seed, Workers: 1, TimeLimit: 300 * time.Millisecond, Improved: improved,
 			Clock: func() time.Time { now = now.Add(time.Millisecond); return now }})
 		if err != nil {
 			t.Fatal(err)
@@ -44,6 +51,9 @@ func TestSolve_ResultsPassTheChecker(t *testing.T) {
 		vehicles, distance, err := lilim.Check(in, s.Routes)
 		if err != nil || vehicles == 0 || distance == 0 {
 			t.Fatalf("seed %d: %d vehicles, %f, %v", seed, vehicles, distance, err)
+		}
+		if vehicles != fewest || math.Abs(distance-least) > 1e-6 {
+			t.Errorf("seed %d: the result is %d vehicles, %f, the last improvement %d, %f", seed, vehicles, distance, fewest, least)
 		}
 	}
 }

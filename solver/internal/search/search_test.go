@@ -128,6 +128,14 @@ func FuzzCheapestPair_MatchesFullRecomputation(f *testing.F) {
 				if math.Abs(got-want) > 1e-6 && !(got == inf && want == inf) {
 					t.Fatalf("request %d route %d: delta %v, recomputed %v", r, ro, got, want)
 				}
+				for _, share := range []float64{0.5, 0.999, 1.001, 2} {
+					cutoff := min(want, 1e3) * share
+					bounded, place := c.evaluate(r, int32(ro), cutoff)
+					if c.size[ro] > 2 && want < cutoff-1e-6 && (place == atLeast || math.Abs(bounded-want) > 1e-6) ||
+						bounded < want-1e-6 && (place != atLeast || bounded != cutoff || cutoff > want+1e-6) {
+						t.Fatalf("request %d route %d: %v with cutoff %v, recomputed %v", r, ro, bounded, cutoff, want)
+					}
+				}
 				if got == inf {
 					continue
 				}
