@@ -70,6 +70,9 @@ func (r *run) search() []plannedRoute {
 	routes := r.construct()
 	r.stats.FirstPlan = r.elapsed()
 	r.report(routes)
+	if r.over() {
+		return routes
+	}
 	routes = r.better(routes, r.rewarm())
 	began := r.elapsed()
 	if len(r.orders) <= singlePart {
@@ -189,7 +192,7 @@ const clusterRounds = 6
 func (r *run) improveClusters(routes []plannedRoute, began time.Duration) []plannedRoute {
 	fraction := r.fraction(began, 1)
 	for round := range clusterRounds {
-		if r.ctx.Err() != nil {
+		if r.ctx.Err() != nil || r.opts.Iterations <= 0 && fraction(0) >= 1 {
 			break
 		}
 		clusters := r.cut(routes, math.Mod(float64(round)*0.618, 1))
@@ -205,6 +208,10 @@ func (r *run) improveClusters(routes []plannedRoute, began time.Duration) []plan
 		steps := make([]int64, len(clusters))
 		r.eachCluster(len(clusters), func(worker, i int, done float64) {
 			c := &clusters[i]
+			if r.opts.Iterations <= 0 && fraction(0) >= to {
+				out[i] = c.routes
+				return
+			}
 			share := float64(len(c.orders)) / float64(max(1, total)) * float64(min(r.opts.Workers, len(clusters)))
 			pt := r.build(c.orders, c.drones, false)
 			pt.link(r.prepared)
