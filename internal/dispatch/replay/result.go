@@ -31,7 +31,7 @@ type Class struct {
 	Created, Delivered, OnTime, Late int
 	// Lateness is the mean time past the deadline of those late; Wait the mean
 	// from creation to delivery of those delivered; Oldest the age of the
-	// oldest that is still pending.
+	// oldest not delivered yet.
 	Lateness, Wait, Oldest time.Duration
 }
 
@@ -59,7 +59,7 @@ func (r *Result) score(f *fleet, orders []domain.Order) {
 			c.Delivered++
 			r.Delivered++
 			c.Wait += end.Sub(o.CreatedAt)
-		} else if o.Status == domain.OrderPending {
+		} else {
 			c.Oldest = max(c.Oldest, f.now.Sub(o.CreatedAt))
 		}
 		switch late := end.Sub(o.Deadline); {
