@@ -66,7 +66,7 @@ func MinimizeFleet(in *Instance, o FleetOptions) (best *Solution, steps int64) {
 }
 
 // What follows the saving of vehicles is a number of legs, each a whole
-// annealing of its own, from where the chain is. Then the chains join for the
+// annealing of its own, from another start. Then the chains join for the
 // last part of the budget, from the best of all. A fleet without a vehicle to
 // spare traps an annealing for good; so there are as many as leave each
 // stepsPerLeg per request, and no two are alike.
@@ -87,7 +87,11 @@ func climb(chains []*Chain, from float64, fraction func(int64) float64) {
 	})
 	steps := float64(chains[0].Steps-before) * (last - from) / max(fraction(chains[0].Steps)-from, 1e-9)
 	from = tried
-	legs := int(max(1, min(mostLegs, steps/float64(chains[0].in.Requests)/stepsPerLeg)))
+	legs := int(min(mostLegs, steps/float64(chains[0].in.Requests)/stepsPerLeg))
+	if legs < 2 { // no time to lose
+		Together(chains, from, fraction, nil)
+		return
+	}
 	for leg := range legs {
 		begin := from + (last-from)*float64(leg)/float64(legs)
 		end := from + (last-from)*float64(leg+1)/float64(legs)
@@ -106,9 +110,7 @@ func climb(chains []*Chain, from float64, fraction func(int64) float64) {
 	share(chains)
 	for _, c := range chains {
 		c.restore(c.Best)
-		if legs > 1 { // what is left is refinement
-			c.Tuning.Hot /= 5
-		}
+		c.Tuning.Hot /= 5 // what is left is refinement
 	}
 	Together(chains, last, fraction, nil)
 }
