@@ -32,7 +32,8 @@ type Config struct {
 	// telemetry. Orders and decisions are held a fortieth as many.
 	MaxOutstanding int
 	// Lease is how long a message may be worked on before it is given back;
-	// default 50 s.
+	// default 50 s, and at least twice TelemetryCoalesce, since a position
+	// waits that long for its commit.
 	Lease time.Duration
 	// DrainTimeout is how long a shutdown waits for messages in work; default
 	// 20 s.
@@ -56,6 +57,7 @@ func (c Config) withDefaults() Config {
 	def(&c.TelemetryGather, 20*time.Millisecond)
 	def(&c.TelemetryCoalesce, time.Second)
 	def(&c.Lease, 50*time.Second)
+	c.Lease = max(c.Lease, 2*c.TelemetryCoalesce)
 	def(&c.DrainTimeout, 20*time.Second)
 	if c.TelemetryShards == 0 {
 		c.TelemetryShards = 2 * runtime.GOMAXPROCS(0)
