@@ -3,11 +3,11 @@ package policy
 import (
 	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/docgen"
 )
 
 var update = flag.Bool("update", false, "write the generated sections of docs/lifecycles.md anew")
@@ -29,37 +29,13 @@ var generatedSections = map[string]func() string{
 // TestLifecyclesDocument fails when the document shows other lifecycles than
 // the tests prove. Run it with -update to write them anew.
 func TestLifecyclesDocument(t *testing.T) {
-	text, err := os.ReadFile(lifecyclesDocument)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fresh, err := regenerate(string(text))
-	switch {
-	case err != nil:
-		t.Fatal(err)
-	case fresh == string(text):
-	case *update:
-		if err := os.WriteFile(lifecyclesDocument, []byte(fresh), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	default:
-		t.Errorf("%s is stale; run go test ./policy -run TestLifecyclesDocument -update", lifecyclesDocument)
-	}
-}
-
-// regenerate replaces what stands between each pair of markers. Every section
-// must be there once.
-func regenerate(text string) (string, error) {
+	sections := map[string]string{}
 	for name, generate := range generatedSections {
-		begin, end := "<!-- begin generated: "+name+" -->\n", "<!-- end generated: "+name+" -->\n"
-		head, rest, ok := strings.Cut(text, begin)
-		_, tail, closed := strings.Cut(rest, end)
-		if !ok || !closed || strings.Contains(tail, begin) {
-			return "", fmt.Errorf("%s needs one section between %q and %q", lifecyclesDocument, begin, end)
-		}
-		text = head + begin + "\n" + generate() + "\n" + end + tail
+		sections[name] = generate()
 	}
-	return text, nil
+	if err := docgen.Hold(lifecyclesDocument, sections, *update, "go test ./policy -run TestLifecyclesDocument -update"); err != nil {
+		t.Error(err)
+	}
 }
 
 func droneSections() string {

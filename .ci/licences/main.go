@@ -17,6 +17,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/dronefleet/dronefleet/internal/docgen"
 )
 
 // allowed are the licences under which anything may be linked: they ask for no
@@ -49,7 +51,7 @@ func run(update bool, args []string) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if err := hold(args[0], linked.table(), update); err != nil {
+	if err := docgen.Hold(args[0], map[string]string{"licences": linked.table()}, update, ".ci/sbom -update and commit"); err != nil {
 		return err
 	}
 	fmt.Printf("%d modules are linked and in the bills, under licences of %v\n", len(linked), allowed)
@@ -209,30 +211,4 @@ func (m modules) table() string {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", name, strings.Join(slices.Sorted(slices.Values(m[path].licences)), ", "), strings.Join(m[path].binaries, ", "))
 	}
 	return b.String()
-}
-
-const (
-	begin = "<!-- begin generated: licences -->\n"
-	end   = "<!-- end generated: licences -->\n"
-)
-
-// hold compares the document's table, or writes it.
-func hold(document, table string, update bool) error {
-	text, err := os.ReadFile(document)
-	if err != nil {
-		return err
-	}
-	before, rest, found := strings.Cut(string(text), begin)
-	_, after, ended := strings.Cut(rest, end)
-	if !found || !ended {
-		return fmt.Errorf("%s has no section between %q and %q", document, begin, end)
-	}
-	fresh := before + begin + "\n" + table + "\n" + end + after
-	switch {
-	case fresh == string(text):
-		return nil
-	case update:
-		return os.WriteFile(document, []byte(fresh), 0o644)
-	}
-	return fmt.Errorf("%s is stale: run .ci/sbom -update and commit", document)
 }

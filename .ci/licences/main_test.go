@@ -50,6 +50,12 @@ func billOf(t *testing.T, binary, licence string, others map[string]string) stri
 	return write(t, "bill.json", `{"components": [`+strings.Join(parts, ",")+`]}`)
 }
 
+// The marks of the generated section.
+const (
+	begin = "<!-- begin generated: licences -->\n"
+	end   = "<!-- end generated: licences -->\n"
+)
+
 // A check that lets anything pass is none.
 func TestRun_RefusesWhatItShould(t *testing.T) {
 	binary, err := os.Executable()
@@ -69,7 +75,7 @@ func TestRun_RefusesWhatItShould(t *testing.T) {
 		{"a module that is not in the bill", "MIT", map[string]string{"std": "left out"}, "current", "does not name std"},
 		{"a module that is not in the binary", "MIT", map[string]string{"added/module": "MIT"}, "current", "names added/module"},
 		{"a stale document", "MIT", nil, empty, "is stale"},
-		{"a document without a table", "MIT", nil, "nothing", "has no section"},
+		{"a document without a table", "MIT", nil, "nothing", "has 0 generated sections"},
 	} {
 		bill := billOf(t, binary, c.licence, c.others)
 		if c.document == "current" {

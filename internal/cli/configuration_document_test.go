@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dronefleet/dronefleet/internal/docgen"
 )
 
 var update = flag.Bool("update", false, "write the generated sections of docs/configuration.md anew")
@@ -29,28 +31,16 @@ func TestConfigurationDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkExample(t, dir, string(text))
-	fresh := string(text)
+	sections := map[string]string{}
 	for _, binary := range []string{"statemanager", "optimizer"} {
 		table, err := exec.Command(filepath.Join(dir, binary), "--print-settings").Output()
 		if err != nil {
 			t.Fatal(err)
 		}
-		begin, end := "<!-- begin generated: "+binary+" -->\n", "<!-- end generated: "+binary+" -->\n"
-		before, rest, ok := strings.Cut(fresh, begin)
-		_, after, ended := strings.Cut(rest, end)
-		if !ok || !ended {
-			t.Fatalf("%s has no section %s", configurationDocument, binary)
-		}
-		fresh = before + begin + "\n" + string(table) + "\n" + end + after
+		sections[binary] = string(table)
 	}
-	switch {
-	case fresh == string(text):
-	case *update:
-		if err := os.WriteFile(configurationDocument, []byte(fresh), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	default:
-		t.Errorf("%s is stale; run go test ./internal/cli -run TestConfigurationDocument -update", configurationDocument)
+	if err := docgen.Hold(configurationDocument, sections, *update, "go test ./internal/cli -run TestConfigurationDocument -update"); err != nil {
+		t.Error(err)
 	}
 }
 

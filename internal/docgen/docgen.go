@@ -1,0 +1,51 @@
+// Package docgen holds the generated sections of a document to what they are
+// generated from. A section named NAME stands between the lines
+//
+//	<!-- begin generated: NAME -->
+//	<!-- end generated: NAME -->
+//
+// It is for tests and the gate, and imports nothing of the fleet.
+package docgen
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// Hold fails unless the document, a file, has exactly these sections, by name,
+// each once; their texts end with a newline. With update it writes stale ones anew; else the error tells the
+// command that would.
+func Hold(document string, sections map[string]string, update bool, command string) error {
+	text, err := os.ReadFile(document)
+	if err != nil {
+		return err
+	}
+	fresh, err := fill(string(text), sections)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", document, err)
+	case fresh == string(text):
+		return nil
+	case update:
+		return os.WriteFile(document, []byte(fresh), 0o644)
+	}
+	return fmt.Errorf("%s is stale; run %s", document, command)
+}
+
+// fill replaces what stands between each pair of marks.
+func fill(text string, sections map[string]string) (string, error) {
+	if n := strings.Count(text, "<!-- begin generated: "); n != len(sections) {
+		return "", fmt.Errorf("it has %d generated sections, want %d", n, len(sections))
+	}
+	for name, section := range sections {
+		begin, end := "<!-- begin generated: "+name+" -->\n", "<!-- end generated: "+name+" -->\n"
+		before, rest, found := strings.Cut(text, begin)
+		_, after, ended := strings.Cut(rest, end)
+		if !found || !ended {
+			return "", fmt.Errorf("it needs a section between %q and %q", begin, end)
+		}
+		text = before + begin + "\n" + section + "\n" + end + after
+	}
+	return text, nil
+}
