@@ -316,10 +316,10 @@ func TestRelease_ReplyLost(t *testing.T) {
 func TestRelease_ReplyLostThenRefused(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		for _, code := range []codes.Code{codes.Aborted, codes.FailedPrecondition, codes.Internal} {
+			if !known && code == codes.FailedPrecondition {
+				continue // a transaction's commit of a delete has no precondition
+			}
 			t.Run(fmt.Sprintf("known=%v/%v", known, code), func(t *testing.T) {
-				if !known && code == codes.FailedPrecondition {
-					t.Skip("a transaction's commit of a delete has no precondition")
-				}
 				t.Parallel()
 				r := newRig(t, Config{})
 				warmUp(t, r.faulty)
