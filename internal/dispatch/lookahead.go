@@ -43,8 +43,9 @@ const (
 )
 
 // leastShare of the cycle's time, as one in so many, is what a round gets even
-// on a machine so busy that all was spent before.
-const leastShare = 4
+// on a machine so busy that all was spent before. All rounds together must not
+// take much longer than the cycle may.
+const leastShare = 20
 
 // cycle is the planning of one cycle with what is to come in mind. A plan of
 // the instant uses every drone that is free, so that the next CRITICAL order,
@@ -110,9 +111,13 @@ func (p *Planner) lookAhead(ctx context.Context, problem solver.Problem) (Round,
 // solveUntil solves a round within what is left until a share of the cycle's
 // time has passed.
 func (c *cycle) solveUntil(ctx context.Context, p solver.Problem, warm *solver.Plan, until float64) (solver.Plan, error) {
-	limit := c.cfg.Options.TimeLimit
-	left := time.Duration(until*float64(limit)) - time.Since(c.began)
-	return c.solve(ctx, p, warm, max(left, limit/leastShare))
+	return c.solve(ctx, p, warm, roundLimit(c.cfg.Options.TimeLimit, time.Since(c.began), until))
+}
+
+// roundLimit is how long a round may take that begins when so much of the
+// cycle's limit is spent and is to end when a share of it is.
+func roundLimit(limit, spent time.Duration, until float64) time.Duration {
+	return max(time.Duration(until*float64(limit))-spent, limit/leastShare)
 }
 
 func (c *cycle) flies(drone string) bool {
