@@ -111,7 +111,9 @@ func TestCheck(t *testing.T) {
 			t.Parallel()
 			r := NewRecorder()
 			var clients []*Client
-			for i, offset := range []time.Duration{-500, -200, 200, 500} {
+			// The tolerance covers clocks half a second wrong either way, less what
+			// leases lose as whole milliseconds.
+			for i, offset := range []time.Duration{-499, -200, 200, 499} {
 				offset *= time.Millisecond
 				clients = append(clients, &Client{
 					Backend: flawedClient{service: row.service, offset: offset}, Recorder: r, ID: i, Offset: offset,
