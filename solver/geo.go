@@ -27,3 +27,19 @@ func (a vec) metres(b vec) float64 {
 	}
 	return 2 * earthRadius * math.Asin(math.Min(1, half))
 }
+
+// morton interleaves the bits of the coordinates, so that points near each other
+// mostly have keys near each other.
+func (a vec) morton() uint64 {
+	return spread(a.x) | spread(a.y)<<1 | spread(a.z)<<2
+}
+
+// spread brings a number of [-1,1] to 21 bits, two positions apart.
+func spread(x float64) uint64 {
+	n := uint64((x + 1) / 2 * (1<<21 - 1))
+	n = (n | n<<32) & 0x1f00000000ffff
+	n = (n | n<<16) & 0x1f0000ff0000ff
+	n = (n | n<<8) & 0x100f00f00f00f00f
+	n = (n | n<<4) & 0x10c30c30c30c30c3
+	return (n | n<<2) & 0x1249249249249249
+}

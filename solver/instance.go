@@ -1,7 +1,9 @@
 package solver
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/dronefleet/dronefleet/solver/internal/search"
 )
@@ -56,6 +58,25 @@ func (pr *prepared) build(orders, drones []int32, lateAllowed bool, kept ...plan
 	starts, ends := make([]int32, len(drones)), make([]int32, len(drones))
 	for i, d := range drones {
 		starts[i], ends[i] = locate(pr.drones[d].at), locate(pr.drones[d].home)
+	}
+
+	// Neighbours on the ground are neighbours in memory.
+	byPlace := indices(len(points))
+	slices.SortStableFunc(byPlace, func(a, b int32) int { return cmp.Compare(points[a].morton(), points[b].morton()) })
+	sorted, seat := make([]vec, len(points)), make([]int32, len(points))
+	for i, k := range byPlace {
+		sorted[i], seat[k] = points[k], int32(i)
+	}
+	points = sorted
+	for _, list := range [][]int32{delivery, starts, ends} {
+		for i, k := range list {
+			list[i] = seat[k]
+		}
+	}
+	for i, o := range orders {
+		for k := range pr.orders[o].sources[:min(len(pr.orders[o].sources), search.MaxAlts)] {
+			alts[i].locs[k] = seat[alts[i].locs[k]]
+		}
 	}
 
 	in := search.NewInstance(len(points), n, len(drones))
