@@ -2,6 +2,7 @@ package solver
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -11,8 +12,8 @@ const (
 	clusterSize = 400
 )
 
-// item is what a cut must not separate: a route with its drone and orders, an
-// unserved order or an idle drone.
+// item is what a cut must not separate: a route with its drone and orders, or an
+// unserved order.
 type item struct {
 	lat, lon float64
 	orders   []int32
@@ -20,17 +21,19 @@ type item struct {
 	route    int32 // -1: not a route
 }
 
-// cluster is a set of items that is searched on its own.
+// cluster is a set of items that is searched on its own, with some idle drones.
 type cluster struct {
 	orders, drones []int32
 	routes         []plannedRoute
+
+	low, high Location // of the items
+	unserved  int
 }
 
-// cut divides orders, drones and current routes into clusters by recursive
-// bisection. The shift in [0,1) moves the borders, so that what met at a border
-// in one round is inside a cluster in another.
-func (pr *prepared) cut(routes []plannedRoute, shift float64) []cluster {
-	items := pr.items(routes)
+// cut divides the orders, the current routes and the other drones into clusters
+// by recursive bisection. The shift in [0,1) moves the borders, so that what met
+// at a border in one round is inside a cluster in another.
+func (pr *prepared) cut(routes []plannedRoute, orders []int32, shift float64) []cluster {
 	var out []cluster
 	var split func(items []item, depth int)
 	split = func(items []item, depth int) {
@@ -50,17 +53,20 @@ func (pr *prepared) cut(routes []plannedRoute, shift float64) []cluster {
 		split(items[:at], depth+1)
 		split(items[at:], depth+1)
 	}
-	split(items, 0)
+	split(pr.items(routes, orders), 0)
+	pr.deal(routes, out)
+	for i := range out {
+		slices.Sort(out[i].orders)
+		slices.Sort(out[i].drones)
+	}
 	return out
 }
 
-func (pr *prepared) items(routes []plannedRoute) []item {
+func (pr *prepared) items(routes []plannedRoute, orders []int32) []item {
 	var items []item
 	served := make([]bool, len(pr.orders))
-	flying := make([]bool, len(pr.drones))
 	for k, route := range routes {
 		it := item{drone: route.drone, route: int32(k)}
-		flying[route.drone] = true
 		for _, s := range route.stops {
 			if s.source >= 0 {
 				continue
@@ -75,19 +81,60 @@ func (pr *prepared) items(routes []plannedRoute) []item {
 		it.lon /= float64(len(it.orders))
 		items = append(items, it)
 	}
-	for o := range pr.orders {
+	for _, o := range orders {
 		if !served[o] {
 			at := pr.problem.Orders[pr.orders[o].index].Delivery
-			items = append(items, item{lat: at.Lat, lon: at.Lon, orders: []int32{int32(o)}, drone: -1, route: -1})
-		}
-	}
-	for d := range pr.drones {
-		if !flying[d] {
-			at := pr.problem.Drones[pr.drones[d].index].At
-			items = append(items, item{lat: at.Lat, lon: at.Lon, drone: int32(d), route: -1})
+			items = append(items, item{lat: at.Lat, lon: at.Lon, orders: []int32{o}, drone: -1, route: -1})
 		}
 	}
 	return items
+}
+
+// dealKm is the detour at which a drone goes to a cluster that has none instead
+// of one that has its share.
+const dealKm = 20
+
+// deal gives every idle drone to a cluster near it that has few for the orders it
+// does not serve yet. Drones that stand at one depot are thus divided among the
+// clusters around it.
+func (pr *prepared) deal(routes []plannedRoute, clusters []cluster) {
+	if len(clusters) == 0 {
+		return
+	}
+	flying := make([]bool, len(pr.drones))
+	for _, route := range routes {
+		flying[route.drone] = true
+	}
+	unserved := 0
+	for i := range clusters {
+		unserved += clusters[i].unserved
+	}
+	idle := len(pr.drones) - len(routes)
+	dealt := make([]float64, len(clusters))
+	for d := range pr.drones {
+		if flying[d] {
+			continue
+		}
+		at := pr.problem.Drones[pr.drones[d].index].At
+		best, cost := 0, math.Inf(1)
+		for i := range clusters {
+			c := &clusters[i]
+			share := float64(idle) * float64(c.unserved+1) / float64(unserved+len(clusters))
+			if x := c.kmTo(at) + dealKm*dealt[i]/share; x < cost {
+				best, cost = i, x
+			}
+		}
+		dealt[best]++
+		clusters[best].drones = append(clusters[best].drones, int32(d))
+	}
+}
+
+// kmTo is about how far a point is outside the cluster's bounds.
+func (c *cluster) kmTo(at Location) float64 {
+	const kmPerDegree = 111.2
+	lat := max(0, c.low.Lat-at.Lat, at.Lat-c.high.Lat)
+	lon := max(0, c.low.Lon-at.Lon, at.Lon-c.high.Lon)
+	return kmPerDegree * math.Hypot(lat, lon*math.Cos(at.Lat*math.Pi/180))
 }
 
 // bisect sorts the items along their longer side and returns where to cut: at
@@ -121,17 +168,18 @@ func bisect(items []item, count int, shift float64) int {
 }
 
 func gather(items []item, routes []plannedRoute) cluster {
-	var c cluster
+	c := cluster{low: Location{Lat: math.Inf(1), Lon: math.Inf(1)}, high: Location{Lat: math.Inf(-1), Lon: math.Inf(-1)}}
 	for i := range items {
-		c.orders = append(c.orders, items[i].orders...)
-		if items[i].drone >= 0 {
-			c.drones = append(c.drones, items[i].drone)
+		it := &items[i]
+		c.orders = append(c.orders, it.orders...)
+		c.low = Location{Lat: min(c.low.Lat, it.lat), Lon: min(c.low.Lon, it.lon)}
+		c.high = Location{Lat: max(c.high.Lat, it.lat), Lon: max(c.high.Lon, it.lon)}
+		if it.route < 0 {
+			c.unserved += len(it.orders)
+			continue
 		}
-		if items[i].route >= 0 {
-			c.routes = append(c.routes, routes[items[i].route])
-		}
+		c.drones = append(c.drones, it.drone)
+		c.routes = append(c.routes, routes[it.route])
 	}
-	slices.Sort(c.orders)
-	slices.Sort(c.drones)
 	return c
 }

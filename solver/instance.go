@@ -21,9 +21,6 @@ const (
 	referenceDrop = 200_000
 )
 
-// rankRatio is how much dearer each rank is than the next in soft chains.
-const rankRatio = 4
-
 // build makes the instance of some orders and drones. With lateAllowed, orders
 // that none of the kept routes serves may be delivered at any time.
 func (pr *prepared) build(orders, drones []int32, lateAllowed bool, kept ...plannedRoute) *part {
@@ -100,8 +97,6 @@ func (pr *prepared) build(orders, drones []int32, lateAllowed bool, kept ...plan
 		in.Weight[i] = weights[or.rank] * int64(1+or.extra)
 		if pr.scalarGoal {
 			in.Price[i] = referenceDrop
-		} else {
-			in.Price[i] = math.Pow(rankRatio, float64(rankCount-1-or.rank))
 		}
 		count := min(len(or.sources), search.MaxAlts)
 		in.Alts[i] = uint8(count)

@@ -16,7 +16,7 @@ const rankCount = model.RankCount
 
 // dispatchTuning is in metres.
 var dispatchTuning = search.Tuning{
-	Hot: 2000, Cold: 20, Mean: 20, MaxString: 10, BankTries: 6,
+	Hot: 2000, Cold: 20, Mean: 20, MaxString: 10, BankTries: 40, Cross: 30, Restless: 0.7,
 	Keys: [8]int{4, 1, 2, 1, 0, 3, 0, 8},
 }
 
@@ -74,13 +74,7 @@ func (r *run) search() []plannedRoute {
 		return routes
 	}
 	routes = r.better(routes, r.rewarm())
-	began := r.elapsed()
-	if len(r.orders) <= singlePart {
-		routes = r.improveWhole(routes, began)
-	} else {
-		routes = r.improveClusters(routes, began)
-	}
-	return r.fillLate(routes)
+	return r.fillLate(r.improve(routes))
 }
 
 func (r *run) report(routes []plannedRoute) {
@@ -140,113 +134,23 @@ func (r *run) stepBudget() int64 {
 	return tinySteps
 }
 
-// improveWhole anneals chains on the whole problem.
-func (r *run) improveWhole(routes []plannedRoute, began time.Duration) []plannedRoute {
-	pt := r.build(indices(len(r.orders)), indices(len(r.drones)), false)
-	pt.link(r.prepared)
-	chains := make([]*search.Chain, r.opts.Workers)
-	first := pt.importRoutes(routes)
-	for i := range chains {
-		chains[i] = search.NewChain(pt.in, r.tuning(i%2 == 1), r.opts.Seed*1000+uint64(i))
-		chains[i].Load(first)
-	}
-	r.stats.Clusters = 1
-	search.Together(chains, 0, r.fraction(began, r.stepBudget()), func(best *search.Solution) {
-		r.report(pt.export(best))
-	})
-	for _, c := range chains {
-		r.steps += c.Steps
-	}
-	return pt.export(chains[0].Best)
-}
-
-// tuning of one chain. A soft chain wanders through worse banks, which helps the
-// others over ridges; measured, half of each is better than either alone.
-func (r *run) tuning(soft bool) search.Tuning {
+// tuning of one chain.
+func (r *run) tuning(restart bool) search.Tuning {
 	t := dispatchTuning
-	if r.scalarGoal {
-		t.Hot, t.Cold = 20_000, 50
-	}
-	if len(r.orders) > singlePart {
+	switch n := len(r.orders); {
+	case r.scalarGoal:
+		t.Hot, t.Cold, t.BankTries = 20_000, 50, 6
+	case n > singlePart:
 		// Few steps per order: small ruins and a cool start do more.
 		t.Mean, t.Hot, t.Cold = 10, 500, 5
-		return t
-	}
-	if soft {
-		t.Soft, t.Share, t.BankTries = true, 40, 12
-	}
-	if len(r.orders) <= tinyProblem {
+	case n <= tinyProblem:
 		// One chain refines, the other nearly starts anew with every step.
 		t.Mean, t.Cold = 10, 5
-		if soft {
-			t.Hot, t.Mean, t.BankTries = 5000, 14, 18
+		if restart {
+			t.Hot, t.Mean = 5000, 14
 		}
 	}
 	return t
-}
-
-// clusterRounds is how often the borders between clusters move.
-const clusterRounds = 6
-
-// improveClusters anneals clusters in parallel, a few rounds with other borders.
-func (r *run) improveClusters(routes []plannedRoute, began time.Duration) []plannedRoute {
-	fraction := r.fraction(began, 1)
-	for round := range clusterRounds {
-		if r.ctx.Err() != nil || r.opts.Iterations <= 0 && fraction(0) >= 1 {
-			break
-		}
-		clusters := r.cut(routes, math.Mod(float64(round)*0.618, 1))
-		r.stats.Clusters = len(clusters)
-		total := 0
-		for i := range clusters {
-			total += len(clusters[i].orders)
-		}
-		from, to := float64(round)/clusterRounds, float64(round+1)/clusterRounds
-		// Workers take clusters from one queue; each may search for as long as
-		// its share of the orders is of all orders, from when it begins.
-		out := make([][]plannedRoute, len(clusters))
-		steps := make([]int64, len(clusters))
-		r.eachCluster(len(clusters), func(worker, i int, done float64) {
-			c := &clusters[i]
-			if r.opts.Iterations <= 0 && fraction(0) >= to {
-				out[i] = c.routes
-				return
-			}
-			share := float64(len(c.orders)) / float64(max(1, total)) * float64(min(r.opts.Workers, len(clusters)))
-			pt := r.build(c.orders, c.drones, false)
-			pt.link(r.prepared)
-			chain := search.NewChain(pt.in, r.tuning(round%2 == 1), r.opts.Seed*1000+uint64(round*1000+i))
-			chain.Load(pt.importRoutes(c.routes))
-			schedule := search.Schedule{From: 0, To: 1, Heat: [2]float64{from, to}}
-			if r.opts.Iterations > 0 {
-				budget := float64(r.opts.Iterations) / clusterRounds
-				schedule.Fraction = r.orCancelled(func(steps int64) float64 { return float64(steps) / budget })
-			} else {
-				start := fraction(0)
-				end := min(to, start+share/clusterRounds)
-				if done+float64(len(c.orders))/float64(max(1, total)) > 0.999 {
-					end = to
-				}
-				schedule.Fraction = func(int64) float64 {
-					if end <= start {
-						return 2
-					}
-					return (fraction(0) - start) / (end - start)
-				}
-			}
-			chain.Promote(schedule)
-			chain.Anneal(schedule)
-			steps[i] = chain.Steps
-			out[i] = pt.export(chain.Best)
-		}, func(i int) float64 { return float64(len(clusters[i].orders)) / float64(max(1, total)) })
-		routes = routes[:0:0]
-		for i := range out {
-			routes = append(routes, out[i]...)
-			r.steps += steps[i]
-		}
-		r.report(routes)
-	}
-	return routes
 }
 
 func (r *run) orCancelled(f func(int64) float64) func(int64) float64 {
@@ -287,18 +191,7 @@ func (r *run) eachCluster(n int, f func(worker, i int, done float64), weight fun
 // construct inserts every order greedily, most urgent first, cluster by
 // cluster.
 func (r *run) construct() []plannedRoute {
-	clusters := r.cut(nil, 0)
-	out := make([][]plannedRoute, len(clusters))
-	r.eachCluster(len(clusters), func(_, i int, _ float64) {
-		if r.over() {
-			return
-		}
-		pt := r.build(clusters[i].orders, clusters[i].drones, false)
-		chain := search.NewChain(pt.in, r.tuning(false), r.opts.Seed)
-		chain.Construct(r.byUrgency(pt), r.over)
-		out[i] = pt.export(chain.Best)
-	}, func(int) float64 { return 0 })
-	return slices.Concat(out...)
+	return r.extend(nil, indices(len(r.orders)))
 }
 
 // fillLate serves, late, what could not be served in time: a late medical
@@ -308,7 +201,7 @@ func (r *run) fillLate(routes []plannedRoute) []plannedRoute {
 	if r.scalarGoal || !r.misses(routes) {
 		return routes
 	}
-	clusters := r.cut(routes, 0)
+	clusters := r.cut(routes, indices(len(r.orders)), 0)
 	out := make([][]plannedRoute, len(clusters))
 	r.eachCluster(len(clusters), func(_, i int, _ float64) {
 		c := &clusters[i]

@@ -1,7 +1,5 @@
 package solver
 
-import "github.com/dronefleet/dronefleet/solver/internal/search"
-
 // rewarm repairs the previous plan: of each route what is still pending and
 // still fits keeps its sequence, the rest is inserted. It returns nil without a
 // previous plan.
@@ -29,21 +27,7 @@ func (r *run) rewarm() []plannedRoute {
 			routes = append(routes, route)
 		}
 	}
-	clusters := r.cut(routes, 0)
-	out := make([][]plannedRoute, len(clusters))
-	r.eachCluster(len(clusters), func(_, i int, _ float64) {
-		c := &clusters[i]
-		pt := r.build(c.orders, c.drones, false)
-		chain := search.NewChain(pt.in, r.tuning(false), r.opts.Seed)
-		chain.Load(pt.importRoutes(c.routes))
-		chain.Construct(r.byUrgency(pt), r.over)
-		out[i] = pt.export(chain.Best)
-	}, func(int) float64 { return 0 })
-	all := make([]plannedRoute, 0, len(routes))
-	for _, o := range out {
-		all = append(all, o...)
-	}
-	return all
+	return r.extend(routes, indices(len(r.orders)))
 }
 
 // recall translates an old route; stops that no longer name a pending order or

@@ -11,6 +11,10 @@ type Tuning struct {
 	MaxString float64
 	Keys      [keyCount]int
 	BankTries int // bank requests that join a step, at most
+	Cross     int // percent of steps that let two routes exchange tails
+	// Restless is the share of the cooling during which a chain that keeps to its
+	// bank prefers to leave out what was rarely left out so far.
+	Restless float64
 }
 
 // Chain is one independent search with its own random stream.
@@ -34,6 +38,7 @@ type Chain struct {
 	lambda      float64 // what a unit of bank value costs while Tuning.Soft
 	soft        bool    // the bank is priced by lambda instead of forbidden
 	want        int     // percent of a soft chain's states that should be complete now
+	restless    bool    // absences count now
 	full, seen  int     // steps since lambda was set: with empty bank, all
 	pool        pool
 	eject       ejector
@@ -120,13 +125,17 @@ func (c *Chain) save() {
 }
 
 // Schedule says how far a run is: Fraction is called every few steps and
-// returns the share of the budget spent; the run ends when it reaches To.
-// Cooling began at share From and ends at 1.
+// returns the share of the budget spent; the run ends when it reaches To. The
+// cooling of which it is a part begins and ends at the shares of Cooling.
 type Schedule struct {
-	From, To float64
-	// Heat, when set, are the shares of the cooling at From and at To.
-	Heat     [2]float64
+	To       float64
+	Cooling  [2]float64
 	Fraction func(steps int64) float64
+}
+
+// cooled is the share of the cooling done at share f of the budget.
+func (s Schedule) cooled(f float64) float64 {
+	return min(1, max(0, (f-s.Cooling[0])/(s.Cooling[1]-s.Cooling[0])))
 }
 
 // clockEvery is how many steps pass between two looks at the clock.
@@ -142,16 +151,14 @@ func (c *Chain) Anneal(s Schedule) {
 	}
 	c.soft = c.Tuning.Soft
 	c.relax()
-	defer func() { c.soft = false }()
+	defer func() { c.soft, c.restless = false, false }()
 	for {
 		f := s.Fraction(c.Steps)
 		if f >= s.To {
 			return
 		}
-		cooled := max(0, f-s.From) / (1 - s.From)
-		if s.Heat[1] > 0 {
-			cooled = s.Heat[0] + max(0, f-s.From)/(s.To-s.From)*(s.Heat[1]-s.Heat[0])
-		}
+		cooled := s.cooled(f)
+		c.restless = cooled < c.Tuning.Restless
 		c.want = c.Tuning.Share + int(float64(tightShare-c.Tuning.Share)*cooled*cooled)
 		temperature := c.Tuning.Hot * math.Pow(c.Tuning.Cold/c.Tuning.Hot, cooled)
 		for range clockEvery {
@@ -181,31 +188,45 @@ func (c *Chain) relax() {
 func (c *Chain) step(temperature float64) {
 	c.Steps++
 	c.begin()
-	if c.pool.filled > 0 && c.rng.intn(100) < poolShare {
+	switch x := c.rng.intn(100) - c.Tuning.Cross; {
+	case x < 0 && c.cross():
+	case x >= 0 && x < poolShare && c.pool.filled > 0:
 		c.recall()
-	} else {
+	default:
 		c.ruin()
 		c.closeRuin()
 	}
 	c.recreate()
-	if !c.accepts(temperature) {
+	ok := c.accepts(temperature)
+	if ok {
+		c.commit()
+	} else {
 		c.rollback()
-		return
 	}
-	c.commit()
-	c.keep()
+	if c.restless {
+		c.countAbsences()
+	}
+	if ok {
+		c.keep()
+	}
 }
 
-// accepts decides on the step: the bank first, then Metropolis on the cost. A
-// soft chain prices the bank instead, so that it may cross states that leave
-// something out; the price keeps about half of its states complete.
+// accepts decides on the step: the bank first, then Metropolis on the cost. Of
+// banks worth the same, a restless chain takes one that has been absent less, at
+// any cost: what is rarely absent finds a place again. These are the absence
+// counters of Christiaens and Vanden Berghe 2020. A soft chain prices the bank
+// instead, so that it may cross states that leave something out; the price keeps
+// about half of its states complete.
 func (c *Chain) accepts(temperature float64) bool {
 	threshold := c.oldCost - temperature*c.rng.logFloat()
 	if c.in.SpanPrice > 0 {
 		return c.cost+c.bankPrice < threshold+c.oldPrice
 	}
 	if !c.soft {
-		return c.bankValue < c.oldBank || c.bankValue == c.oldBank && c.cost < threshold
+		if c.bankValue != c.oldBank {
+			return c.bankValue < c.oldBank
+		}
+		return c.restless && c.bankAbsence < c.oldAbsence || c.cost < threshold
 	}
 	ok := c.cost+c.lambda*c.bankPrice < threshold+c.lambda*c.oldPrice
 	value := c.bankValue
@@ -240,6 +261,21 @@ func (c *Chain) ruin() {
 	default:
 		c.ruinRoute(seed, c.Tuning.Mean)
 	}
+	c.invite(seed)
+}
+
+// cross lets routes around a random seed exchange tails, if they can.
+func (c *Chain) cross() bool {
+	seed := c.in.Anchors[c.rng.intn(len(c.in.Anchors))]
+	if !c.crossTails(seed) {
+		return false
+	}
+	c.invite(seed)
+	return true
+}
+
+// invite has some of the bank's requests join the step.
+func (c *Chain) invite(seed int32) {
 	switch {
 	case c.soft:
 		c.enqueueBank(seed, c.Tuning.BankTries)

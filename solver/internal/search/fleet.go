@@ -83,13 +83,13 @@ func climb(chains []*Chain, from float64, fraction func(int64) float64) {
 	// The pace is measured on the first moments of the first leg.
 	before, tried := chains[0].Steps, from+paceShare*(last-from)
 	parallel(chains, func(c *Chain) {
-		c.Anneal(Schedule{From: from, To: tried, Heat: [2]float64{0, paceShare}, Fraction: fraction})
+		c.Anneal(Schedule{To: tried, Cooling: [2]float64{from, last}, Fraction: fraction})
 	})
 	steps := float64(chains[0].Steps-before) * (last - from) / max(fraction(chains[0].Steps)-from, 1e-9)
 	from = tried
 	legs := int(min(mostLegs, steps/float64(chains[0].in.Requests)/stepsPerLeg))
 	if legs < 2 { // no time to lose
-		Together(chains, from, fraction, nil)
+		Together(chains, from, 1, fraction, nil)
 		return
 	}
 	for leg := range legs {
@@ -98,11 +98,11 @@ func climb(chains []*Chain, from float64, fraction func(int64) float64) {
 		parallel(chains, func(c *Chain) {
 			base := c.Tuning
 			c.vary(leg)
-			s := Schedule{From: begin, To: min(end, begin+fleetRetry), Fraction: fraction}
+			s := Schedule{To: min(end, begin+fleetRetry), Fraction: fraction}
 			if leg > 0 {
 				c.StartAfresh(s)
 			}
-			s.To, s.Heat = end, [2]float64{0, 1}
+			s.To, s.Cooling = end, [2]float64{begin, end}
 			c.Anneal(s)
 			c.Tuning = base
 		})
@@ -112,7 +112,7 @@ func climb(chains []*Chain, from float64, fraction func(int64) float64) {
 		c.restore(c.Best)
 		c.Tuning.Hot /= 5 // what is left is refinement
 	}
-	Together(chains, last, fraction, nil)
+	Together(chains, last, 1, fraction, nil)
 }
 
 // vary makes the legs unlike each other: large ruins, great heat, neither.
@@ -149,13 +149,13 @@ func share(chains []*Chain) {
 	}
 }
 
-// Together anneals independent chains that exchange their best solutions at
-// fixed shares of the budget left after from; afterwards all hold the best.
-func Together(chains []*Chain, from float64, fraction func(int64) float64, report func(*Solution)) {
+// Together anneals independent chains from share from to share to of the budget.
+// They exchange their best solutions at fixed shares of that; afterwards all
+// hold the best.
+func Together(chains []*Chain, from, to float64, fraction func(int64) float64, report func(*Solution)) {
 	for _, x := range exchanges {
-		to := from + x*(1-from)
+		s := Schedule{To: from + x*(to-from), Cooling: [2]float64{from, to}, Fraction: fraction}
 		parallel(chains, func(c *Chain) {
-			s := Schedule{From: from, To: to, Fraction: fraction}
 			c.Promote(s)
 			c.Anneal(s)
 		})

@@ -120,7 +120,7 @@ func FuzzCheapestPair_MatchesFullRecomputation(f *testing.F) {
 		in := random(seed, 14, 3)
 		c := NewChain(in, testTuning, seed)
 		c.Construct(ints(in.Requests), never)
-		c.Anneal(Schedule{To: 1, Fraction: func(s int64) float64 { return float64(s) / 100 }})
+		c.Anneal(Schedule{To: 1, Cooling: [2]float64{0, 1}, Fraction: func(s int64) float64 { return float64(s) / 100 }})
 		for _, r := range c.bank {
 			for ro := range in.Vehicles {
 				got, place := c.evaluate(r, int32(ro), inf)

@@ -140,16 +140,19 @@ func (in *Instance) Fits(ro int, visits []int32) bool {
 		nodes = append(nodes, in.node(v))
 	}
 	nodes = append(nodes, node{loc: veh.End, visit: endVisit})
-	if in.timetable(nodes, veh) > veh.MaxDist {
-		return false
-	}
+	return in.timetable(nodes, veh) <= veh.MaxDist && veh.bears(nodes)
+}
+
+// bears reports whether the loads and times of positions, their timetable
+// computed, keep within the bounds.
+func (veh *Vehicle) bears(nodes []node) bool {
 	for i := range nodes {
 		n := &nodes[i]
-		if n.load > veh.Capacity+Slack {
+		if n.load > veh.Capacity+Slack || n.depart-n.svc > n.latest {
 			return false
 		}
 	}
-	return nodes[0].latest >= veh.Depart
+	return true
 }
 
 // Without returns the visits less those of one request, in place.

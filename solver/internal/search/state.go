@@ -43,12 +43,14 @@ type state struct {
 	posP      []int32 // position of the pickup in its route
 	posD      []int32
 
-	bank      []int32
-	bankIndex []int32 // place in bank, -1 when routed
-	bankValue int64
-	bankPrice float64
-	cost      float64
-	spanFree  float64 // length of a route that costs no span
+	bank        []int32
+	bankIndex   []int32 // place in bank, -1 when routed
+	bankValue   int64
+	bankPrice   float64
+	bankAbsence int64   // Σ absence
+	absence     []int64 // steps that left a request out while they were counted
+	cost        float64
+	spanFree    float64 // length of a route that costs no span
 
 	emptyVersion []uint32
 	lastVersion  uint32
@@ -57,18 +59,18 @@ type state struct {
 	alone, bound []float64 // scratch of cheapestPair
 
 	// Undo log of the current step.
-	touched  []int32
-	isTouch  []bool
-	saved    []node
-	savedLen []int32
-	savedVer []uint32
-	savedDst []float64
-	oldBank  int64
-	oldPrice float64
-	oldCost  float64
-	moved    []int32 // requests whose bank membership may have changed
-	wasBank  []bool
-	isMoved  []bool
+	touched             []int32
+	isTouch             []bool
+	saved               []node
+	savedLen            []int32
+	savedVer            []uint32
+	savedDst            []float64
+	oldBank, oldAbsence int64
+	oldPrice            float64
+	oldCost             float64
+	moved               []int32 // requests whose bank membership may have changed
+	wasBank             []bool
+	isMoved             []bool
 
 	// changed since the last time best was copied
 	stale   []int32
@@ -91,7 +93,7 @@ func newState(in *Instance) *state {
 		in: in, stride: s, spanFree: inf,
 		nodes: make([]node, v*s), size: make([]int32, v), dist: make([]float64, v), version: make([]uint32, v),
 		routeOf: make([]int32, r), altOf: make([]uint8, r), lastRoute: make([]int32, r), posP: make([]int32, r), posD: make([]int32, r),
-		bank: make([]int32, 0, r), bankIndex: make([]int32, r),
+		absence: make([]int64, r), bank: make([]int32, 0, r), bankIndex: make([]int32, r),
 		emptyVersion: make([]uint32, v), cache: make([]cached, r*v),
 		alone: make([]float64, s+1), bound: make([]float64, s+1),
 		touched: make([]int32, 0, v), isTouch: make([]bool, v),
@@ -250,6 +252,7 @@ func (st *state) deposit(r int32) {
 	st.bank = append(st.bank, r)
 	st.bankValue += st.in.Weight[r]
 	st.bankPrice += st.in.Price[r]
+	st.bankAbsence += st.absence[r]
 }
 
 func (st *state) withdraw(r int32) {
@@ -264,10 +267,21 @@ func (st *state) withdraw(r int32) {
 	st.bankIndex[r] = -1
 	st.bankValue -= st.in.Weight[r]
 	st.bankPrice -= st.in.Price[r]
+	st.bankAbsence -= st.absence[r]
 }
 
 // begin opens a step.
-func (st *state) begin() { st.oldBank, st.oldPrice, st.oldCost = st.bankValue, st.bankPrice, st.cost }
+func (st *state) begin() {
+	st.oldBank, st.oldAbsence, st.oldPrice, st.oldCost = st.bankValue, st.bankAbsence, st.bankPrice, st.cost
+}
+
+// countAbsences counts a step for all requests that it left out.
+func (st *state) countAbsences() {
+	for _, r := range st.bank {
+		st.absence[r]++
+	}
+	st.bankAbsence += int64(len(st.bank))
+}
 
 // commit keeps the step.
 func (st *state) commit() {

@@ -1,0 +1,186 @@
+package solver
+
+import (
+	"math"
+	"slices"
+
+	"github.com/dronefleet/dronefleet/solver/internal/search"
+	"github.com/dronefleet/dronefleet/solver/model"
+)
+
+// stage is a part of the search that minds only the most urgent orders. Stages
+// are nested: what is most urgent is planned first and alone, with nothing less
+// urgent in the way, and is not given up afterwards.
+type stage struct {
+	orders   []int32
+	from, to float64 // shares of the budget
+}
+
+// stageShare is the share of the budget that would go to a stage of all orders
+// but the last one, stageMost the share of the orders above which a stage of its
+// own is not worth it.
+const (
+	stageShare = 0.6
+	stageMost  = 0.7
+)
+
+func (r *run) stages() []stage {
+	var out []stage
+	all := indices(len(r.orders))
+	from := 0.0
+	for rank, before := 0, 0; rank < model.PriorityCount-1 && !r.scalarGoal; rank++ {
+		var orders []int32
+		for _, o := range all {
+			if r.orders[o].rank <= rank {
+				orders = append(orders, o)
+			}
+		}
+		share := float64(len(orders)) / float64(len(all))
+		if len(orders) > before && share < stageMost {
+			to := stageShare * math.Pow(share, 1.5)
+			out = append(out, stage{orders, from, to})
+			before, from = len(orders), to
+		}
+	}
+	return append(out, stage{all, from, 1})
+}
+
+// improve searches stage by stage from the given routes.
+func (r *run) improve(routes []plannedRoute) []plannedRoute {
+	fraction := r.fraction(r.elapsed(), r.stepBudget())
+	var staged []plannedRoute
+	stages := r.stages()
+	for i, s := range stages {
+		start := r.extend(staged, s.orders)
+		if i == len(stages)-1 {
+			start = r.better(routes, start)
+			r.report(start)
+		}
+		if len(s.orders) <= singlePart {
+			staged = r.improveWhole(s, start, fraction)
+		} else {
+			staged = r.improveClusters(s, start, fraction)
+		}
+	}
+	return staged
+}
+
+// extend inserts what is missing of the orders, cluster by cluster.
+func (r *run) extend(routes []plannedRoute, orders []int32) []plannedRoute {
+	return r.inClusters(routes, orders, func(pt *part, c *cluster, _ int) []plannedRoute {
+		chain := search.NewChain(pt.in, r.tuning(false), r.opts.Seed)
+		chain.Load(pt.importRoutes(c.routes))
+		chain.Construct(r.byUrgency(pt), r.over)
+		return pt.export(chain.Best)
+	})
+}
+
+// improveWhole anneals chains on all of a stage's orders.
+func (r *run) improveWhole(s stage, routes []plannedRoute, fraction func(int64) float64) []plannedRoute {
+	pt := r.build(s.orders, indices(len(r.drones)), false)
+	pt.link(r.prepared)
+	chains := make([]*search.Chain, r.opts.Workers)
+	first := pt.importRoutes(routes)
+	done := int64(s.from * float64(r.stepBudget()))
+	for i := range chains {
+		chains[i] = search.NewChain(pt.in, r.tuning(i%2 == 1), r.opts.Seed*1000+uint64(i))
+		chains[i].Steps = done
+		chains[i].Load(first)
+	}
+	r.stats.Clusters = 1
+	search.Together(chains, s.from, s.to, fraction, func(best *search.Solution) {
+		if s.to == 1 {
+			r.report(pt.export(best))
+		}
+	})
+	for _, c := range chains {
+		r.steps += c.Steps - done
+	}
+	return pt.export(chains[0].Best)
+}
+
+// clusterRounds is how often the borders between clusters move, in all stages,
+// fewestRounds in one at least.
+const (
+	clusterRounds = 6
+	fewestRounds  = 3
+)
+
+// improveClusters anneals clusters in parallel, a few rounds with other borders.
+func (r *run) improveClusters(s stage, routes []plannedRoute, fraction func(int64) float64) []plannedRoute {
+	rounds := max(fewestRounds, int(math.Ceil(clusterRounds*(s.to-s.from))))
+	for round := range rounds {
+		if r.ctx.Err() != nil || r.opts.Iterations <= 0 && fraction(0) >= 1 {
+			break
+		}
+		clusters := r.cut(routes, s.orders, math.Mod(float64(round)*0.618, 1))
+		r.stats.Clusters = len(clusters)
+		total := len(s.orders)
+		part := (s.to - s.from) / float64(rounds)
+		from := s.from + part*float64(round)
+		to := from + part
+		// Workers take clusters from one queue; each may search for as long as
+		// its share of the orders is of all orders, from when it begins.
+		out := make([][]plannedRoute, len(clusters))
+		steps := make([]int64, len(clusters))
+		r.eachCluster(len(clusters), func(worker, i int, done float64) {
+			c := &clusters[i]
+			if r.opts.Iterations <= 0 && fraction(0) >= to {
+				out[i] = c.routes
+				return
+			}
+			share := float64(len(c.orders)) / float64(max(1, total)) * float64(min(r.opts.Workers, len(clusters)))
+			pt := r.build(c.orders, c.drones, false)
+			pt.link(r.prepared)
+			chain := search.NewChain(pt.in, r.tuning(false), r.opts.Seed*1000+uint64(round*1000+i))
+			chain.Load(pt.importRoutes(c.routes))
+			// Of the cooling, which takes all rounds, this one is a part.
+			schedule := search.Schedule{To: 1, Cooling: [2]float64{float64(-round), float64(rounds - round)}}
+			if r.opts.Iterations > 0 {
+				budget := float64(r.opts.Iterations) * part
+				schedule.Fraction = r.orCancelled(func(steps int64) float64 { return float64(steps) / budget })
+			} else {
+				start := fraction(0)
+				end := min(to, start+share*part)
+				if done+float64(len(c.orders))/float64(max(1, total)) > 0.999 {
+					end = to
+				}
+				schedule.Fraction = func(int64) float64 {
+					if end <= start {
+						return 2
+					}
+					return (fraction(0) - start) / (end - start)
+				}
+			}
+			chain.Promote(schedule)
+			chain.Anneal(schedule)
+			steps[i] = chain.Steps
+			out[i] = pt.export(chain.Best)
+		}, func(i int) float64 { return float64(len(clusters[i].orders)) / float64(max(1, total)) })
+		routes = routes[:0:0]
+		for i := range out {
+			routes = append(routes, out[i]...)
+			r.steps += steps[i]
+		}
+		if s.to == 1 {
+			r.report(routes)
+		}
+	}
+	return routes
+}
+
+// inClusters cuts the orders and the routes that serve some of them into clusters
+// and has f make better routes of each.
+func (r *run) inClusters(routes []plannedRoute, orders []int32, f func(pt *part, c *cluster, i int) []plannedRoute) []plannedRoute {
+	clusters := r.cut(routes, orders, 0)
+	out := make([][]plannedRoute, len(clusters))
+	r.eachCluster(len(clusters), func(_, i int, _ float64) {
+		c := &clusters[i]
+		if r.over() {
+			out[i] = c.routes
+			return
+		}
+		out[i] = f(r.build(c.orders, c.drones, false), c, i)
+	}, func(int) float64 { return 0 })
+	return slices.Concat(out...)
+}
