@@ -71,13 +71,20 @@ func (c *Chain) companion(seed, not int32) int32 {
 	return -1
 }
 
-// emptyPosition draws a position of a route after which nothing is aboard: the
-// start or a delivery.
+// emptyPosition draws a position of a route after which nothing is aboard, not
+// even without weight: the start or a delivery.
 func (c *Chain) emptyPosition(ro int32) int {
 	base, n := int(ro)*c.stride, int(c.size[ro])
-	at := 0
+	at, aboard := 0, 0
 	for i, seen := 0, 0; i < n-1; i++ {
-		if c.nodes[base+i].load > Slack {
+		if v := c.nodes[base+i].visit; v >= 0 {
+			if v%Slots == DeliverySlot {
+				aboard--
+			} else {
+				aboard++
+			}
+		}
+		if aboard > 0 {
 			continue
 		}
 		if seen++; c.rng.intn(seen) == 0 {

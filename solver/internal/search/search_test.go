@@ -24,7 +24,10 @@ func random(seed uint64, requests, vehicles int) *Instance {
 	}
 	var anchors []int32
 	for r := range requests {
-		in.Demand[r], in.Weight[r], in.Price[r] = 1+rng.Float64()*4, 1+int64(rng.IntN(3)), 1
+		in.Demand[r], in.Weight[r], in.Price[r] = rng.Float64()*5, 1+int64(rng.IntN(3)), 1
+		if rng.IntN(4) == 0 {
+			in.Demand[r] = 0
+		}
 		in.Alts[r] = uint8(1 + rng.IntN(3))
 		for slot := range Slots {
 			v := r*Slots + slot
@@ -43,7 +46,7 @@ func random(seed uint64, requests, vehicles int) *Instance {
 	return in
 }
 
-var testTuning = Tuning{Hot: 20, Cold: 0.1, Mean: 8, MaxString: 8, BankTries: 4, Share: 50, Keys: [keyCount]int{4, 1, 1, 1, 1, 1, 1, 1}}
+var testTuning = Tuning{Hot: 20, Cold: 0.1, Mean: 8, MaxString: 8, BankTries: 4, Share: 50, Cross: 20, Restless: 0.5, Keys: [keyCount]int{4, 1, 1, 1, 1, 1, 1, 1}}
 
 // replay drives the visits from first principles and returns the distance, or
 // +Inf if a rule is broken.
@@ -156,7 +159,7 @@ func consistent(t *testing.T, c *Chain) {
 	in := c.in
 	seen := make([]int, in.Requests)
 	var cost, price float64
-	var value int64
+	var value, absence int64
 	used := 0
 	for ro := range in.Vehicles {
 		v := c.visits(ro)
@@ -183,7 +186,11 @@ func consistent(t *testing.T, c *Chain) {
 		} else if inBank {
 			value += in.Weight[r]
 			price += in.Price[r]
+			absence += c.absence[r]
 		}
+	}
+	if absence != c.bankAbsence {
+		t.Fatalf("absences of the bank: %d, counted %d", absence, c.bankAbsence)
 	}
 	if value != c.bankValue || math.Abs(price-c.bankPrice) > 1e-6 || used != c.used || math.Abs(cost-c.cost) > 1e-5 {
 		t.Fatalf("totals: value %d/%d price %v/%v used %d/%d cost %v/%v", c.bankValue, value, c.bankPrice, price, c.used, used, c.cost, cost)
@@ -196,7 +203,7 @@ func TestChain_EveryStepLeavesTheBooksRight(t *testing.T) {
 		tuning := testTuning
 		tuning.Soft = seed%2 == 0
 		c := NewChain(in, tuning, seed)
-		c.soft = tuning.Soft
+		c.soft, c.restless = tuning.Soft, !tuning.Soft
 		c.Construct(ints(in.Requests), never)
 		for range 400 {
 			c.step(10)
@@ -209,6 +216,30 @@ func TestChain_EveryStepLeavesTheBooksRight(t *testing.T) {
 		if c.bankValue != best.BankValue || math.Abs(c.cost-best.Cost) > 1e-6 {
 			t.Fatalf("seed %d: best says %d %v, loaded %d %v", seed, best.BankValue, best.Cost, c.bankValue, c.cost)
 		}
+	}
+}
+
+func TestFits_AgreesWithReplay(t *testing.T) {
+	fits := 0
+	for seed := range uint64(3000) {
+		in := random(seed, 6, 2)
+		rng := rand.New(rand.NewPCG(seed, 2))
+		var visits []int32
+		for _, r := range rng.Perm(in.Requests)[:1+rng.IntN(3)] {
+			i := rng.IntN(len(visits) + 1)
+			j := i + rng.IntN(len(visits)-i+1)
+			visits = slices.Concat(visits[:i], []int32{int32(r * Slots)}, visits[i:j], []int32{int32(r*Slots + DeliverySlot)}, visits[j:])
+		}
+		want := replay(in, 1, visits) < inf
+		if got := in.Fits(1, visits); got != want {
+			t.Fatalf("seed %d, %v: fits %v, replay %v", seed, visits, got, want)
+		}
+		if want {
+			fits++
+		}
+	}
+	if fits < 100 || fits > 2900 {
+		t.Fatalf("%d of 3000 fit: the instances decide nothing", fits)
 	}
 }
 
