@@ -13,7 +13,7 @@ import (
 // urgent in the way, and is not given up afterwards.
 type stage struct {
 	orders   []int32
-	from, to float64 // shares of the budget
+	from, to float64 // shares of the attempt's budget
 }
 
 // stageShare is the share of the budget that would go to a stage of all orders
@@ -45,9 +45,42 @@ func (r *run) stages() []stage {
 	return append(out, stage{all, from, 1})
 }
 
-// improve searches stage by stage from the given routes.
+// tinyAttempts is how often the search of a tiny problem starts afresh: a longer
+// annealing ends in the same place, another one often in a better.
+const tinyAttempts = 12
+
+// attempt is one search through all stages.
+type attempt struct {
+	seed uint64
+	// fraction is the share of the attempt's budget that is spent, for a chain
+	// after its steps, which count from those of the attempts before.
+	fraction func(steps int64) float64
+	// before and steps are the steps per chain of the attempts before and of this
+	// one, where steps are the budget.
+	before, steps float64
+}
+
+// improve searches from the given routes.
 func (r *run) improve(routes []plannedRoute) []plannedRoute {
-	fraction := r.fraction(r.elapsed(), r.stepBudget())
+	attempts := 1
+	if len(r.orders) <= tinyProblem {
+		attempts = tinyAttempts
+	}
+	spent, best := r.fraction(r.elapsed()), routes
+	for k := range attempts {
+		steps := float64(r.opts.Iterations) / float64(attempts)
+		best = r.better(best, r.try(routes, attempt{
+			seed:     r.opts.Seed*1000 + uint64(k*10),
+			fraction: func(steps int64) float64 { return spent(steps)*float64(attempts) - float64(k) },
+			before:   float64(k) * steps, steps: steps,
+		}))
+	}
+	return best
+}
+
+// try searches stage by stage. The given routes are one of the starting points of
+// the last.
+func (r *run) try(routes []plannedRoute, a attempt) []plannedRoute {
 	var staged []plannedRoute
 	stages := r.stages()
 	for i, s := range stages {
@@ -57,9 +90,9 @@ func (r *run) improve(routes []plannedRoute) []plannedRoute {
 			r.report(start)
 		}
 		if len(s.orders) <= singlePart {
-			staged = r.improveWhole(s, start, fraction)
+			staged = r.improveWhole(a, s, start)
 		} else {
-			staged = r.improveClusters(s, start, fraction)
+			staged = r.improveClusters(a, s, start)
 		}
 	}
 	return staged
@@ -76,19 +109,19 @@ func (r *run) extend(routes []plannedRoute, orders []int32) []plannedRoute {
 }
 
 // improveWhole anneals chains on all of a stage's orders.
-func (r *run) improveWhole(s stage, routes []plannedRoute, fraction func(int64) float64) []plannedRoute {
+func (r *run) improveWhole(a attempt, s stage, routes []plannedRoute) []plannedRoute {
 	pt := r.build(s.orders, indices(len(r.drones)), false)
 	pt.link(r.prepared)
 	chains := make([]*search.Chain, r.opts.Workers)
 	first := pt.importRoutes(routes)
-	done := int64(s.from * float64(r.stepBudget()))
+	done := int64(a.before + s.from*a.steps)
 	for i := range chains {
-		chains[i] = search.NewChain(pt.in, r.tuning(i%2 == 1), r.opts.Seed*1000+uint64(i))
+		chains[i] = search.NewChain(pt.in, r.tuning(i%2 == 1), a.seed+uint64(i))
 		chains[i].Steps = done
 		chains[i].Load(first)
 	}
 	r.stats.Clusters = 1
-	search.Together(chains, s.from, s.to, fraction, func(best *search.Solution) {
+	search.Together(chains, s.from, s.to, a.fraction, func(best *search.Solution) {
 		if s.to == 1 {
 			r.report(pt.export(best))
 		}
@@ -107,10 +140,10 @@ const (
 )
 
 // improveClusters anneals clusters in parallel, a few rounds with other borders.
-func (r *run) improveClusters(s stage, routes []plannedRoute, fraction func(int64) float64) []plannedRoute {
+func (r *run) improveClusters(a attempt, s stage, routes []plannedRoute) []plannedRoute {
 	rounds := max(fewestRounds, int(math.Ceil(clusterRounds*(s.to-s.from))))
 	for round := range rounds {
-		if r.ctx.Err() != nil || r.opts.Iterations <= 0 && fraction(0) >= 1 {
+		if r.ctx.Err() != nil || r.opts.Iterations <= 0 && a.fraction(0) >= 1 {
 			break
 		}
 		clusters := r.cut(routes, s.orders, math.Mod(float64(round)*0.618, 1))
@@ -125,22 +158,22 @@ func (r *run) improveClusters(s stage, routes []plannedRoute, fraction func(int6
 		steps := make([]int64, len(clusters))
 		r.eachCluster(len(clusters), func(worker, i int, done float64) {
 			c := &clusters[i]
-			if r.opts.Iterations <= 0 && fraction(0) >= to {
+			if r.opts.Iterations <= 0 && a.fraction(0) >= to {
 				out[i] = c.routes
 				return
 			}
 			share := float64(len(c.orders)) / float64(max(1, total)) * float64(min(r.opts.Workers, len(clusters)))
 			pt := r.build(c.orders, c.drones, false)
 			pt.link(r.prepared)
-			chain := search.NewChain(pt.in, r.tuning(false), r.opts.Seed*1000+uint64(round*1000+i))
+			chain := search.NewChain(pt.in, r.tuning(false), a.seed+uint64(round*1000+i))
 			chain.Load(pt.importRoutes(c.routes))
 			// Of the cooling, which takes all rounds, this one is a part.
 			schedule := search.Schedule{To: 1, Cooling: [2]float64{float64(-round), float64(rounds - round)}}
 			if r.opts.Iterations > 0 {
-				budget := float64(r.opts.Iterations) * part
+				budget := a.steps * part
 				schedule.Fraction = r.orCancelled(func(steps int64) float64 { return float64(steps) / budget })
 			} else {
-				start := fraction(0)
+				start := a.fraction(0)
 				end := min(to, start+share*part)
 				if done+float64(len(c.orders))/float64(max(1, total)) > 0.999 {
 					end = to
@@ -149,7 +182,7 @@ func (r *run) improveClusters(s stage, routes []plannedRoute, fraction func(int6
 					if end <= start {
 						return 2
 					}
-					return (fraction(0) - start) / (end - start)
+					return (a.fraction(0) - start) / (end - start)
 				}
 			}
 			chain.Promote(schedule)

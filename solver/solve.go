@@ -21,10 +21,10 @@ var dispatchTuning = search.Tuning{
 }
 
 // tinyProblem is the number of orders up to which the search ends by itself
-// after tinySteps per worker, far below any limit.
+// after tinyTime, far below most limits: longer ones find hardly more.
 const (
 	tinyProblem = 20
-	tinySteps   = 7500
+	tinyTime    = 45 * time.Millisecond
 )
 
 // endgame is the part of the limit kept for assembling the plan.
@@ -43,6 +43,9 @@ type run struct {
 func solve(ctx context.Context, p Problem, o Options) (Plan, error) {
 	r := &run{ctx: ctx, opts: o, start: o.Clock()}
 	r.prepared = prepare(p)
+	if len(r.orders) <= tinyProblem {
+		r.opts.TimeLimit = min(r.opts.TimeLimit, tinyTime)
+	}
 	r.scalarGoal = o.Goal == ReferenceScalar
 	var routes []plannedRoute
 	if len(r.orders) > 0 && len(r.drones) > 0 {
@@ -108,30 +111,17 @@ func (r *run) over() bool {
 
 // fraction returns the share of the budget between began and the limit that is
 // spent, for a chain after its steps.
-func (r *run) fraction(began time.Duration, stepBudget int64) func(int64) float64 {
-	if r.opts.Iterations > 0 || len(r.orders) <= tinyProblem {
-		return func(steps int64) float64 {
-			if r.ctx.Err() != nil || r.opts.Iterations <= 0 && r.elapsed() > r.opts.TimeLimit-r.reserve() {
-				return 2
-			}
-			return float64(steps) / float64(stepBudget)
-		}
+func (r *run) fraction(began time.Duration) func(int64) float64 {
+	if r.opts.Iterations > 0 {
+		return r.orCancelled(func(steps int64) float64 { return float64(steps) / float64(r.opts.Iterations) })
 	}
 	span := r.opts.TimeLimit - r.reserve() - began
-	return func(int64) float64 {
-		if r.ctx.Err() != nil || span <= 0 {
+	return r.orCancelled(func(int64) float64 {
+		if span <= 0 {
 			return 2
 		}
 		return float64(r.elapsed()-began) / float64(span)
-	}
-}
-
-// stepBudget is the number of steps per chain when steps are what counts.
-func (r *run) stepBudget() int64 {
-	if r.opts.Iterations > 0 {
-		return int64(r.opts.Iterations)
-	}
-	return tinySteps
+	})
 }
 
 // tuning of one chain.
