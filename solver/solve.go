@@ -92,10 +92,30 @@ func (r *run) better(a, b []plannedRoute) []plannedRoute {
 		return a
 	}
 	x, y := r.assemble(a).Objective, r.assemble(b).Objective
-	if r.scalarGoal && y.ReferenceScalar() < x.ReferenceScalar() || !r.scalarGoal && y.Less(x) {
+	if r.scalarGoal {
+		if y.ReferenceScalar() < x.ReferenceScalar() {
+			return b
+		}
+		return a
+	}
+	lost, won := r.leftOut(a), r.leftOut(b)
+	if c := slices.Compare(won[:], lost[:]); c < 0 || c == 0 && y.Less(x) {
 		return b
 	}
 	return a
+}
+
+// leftOut is how much routes that are in time leave out, rank by rank. Like the
+// search, it counts an order that has waited beyond the highest rank several
+// times.
+func (r *run) leftOut(routes []plannedRoute) (sum [rankCount]int) {
+	served := servedBy(routes)
+	for o := range r.orders {
+		if !served[int32(o)] {
+			sum[r.orders[o].rank] += 1 + r.orders[o].extra
+		}
+	}
+	return sum
 }
 
 // reserve is the part of the limit kept for what follows the search: the late
