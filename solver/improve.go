@@ -45,9 +45,13 @@ func (r *run) stages() []stage {
 	return append(out, stage{all, from, 1})
 }
 
-// tinyAttempts is how often the search of a tiny problem starts afresh: a longer
-// annealing ends in the same place, another one often in a better.
-const tinyAttempts = 12
+// tinyAttempts is how often the search of a tiny problem starts afresh, attemptSteps
+// what each time takes at least where steps are the budget: a longer annealing
+// ends in the same place, another one often in a better.
+const (
+	tinyAttempts = 12
+	attemptSteps = 600
+)
 
 // attempt is one search through all stages.
 type attempt struct {
@@ -65,6 +69,9 @@ func (r *run) improve(routes []plannedRoute) []plannedRoute {
 	attempts := 1
 	if len(r.orders) <= tinyProblem {
 		attempts = tinyAttempts
+		if n := r.opts.Iterations; n > 0 {
+			attempts = min(attempts, max(1, n/attemptSteps))
+		}
 	}
 	spent, best := r.fraction(r.elapsed()), routes
 	for k := range attempts {
