@@ -7,9 +7,11 @@
 // (strings of neighbouring routes are removed, then reinserted greedily with
 // blinks over all warehouses of the routes around) under simulated annealing,
 // with an order bank whose value is lexicographic: no distance buys an urgent
-// order off. Routes of earlier bests are put back and recombined. Two chains
-// share what they find; problems above 800 orders are cut into clusters whose
-// borders move.
+// order off. The most urgent orders are planned first and alone, then with the
+// next class, then with all. Routes exchange tails where both are empty, and
+// routes of earlier bests are put back and recombined. Two chains share what they
+// find; problems above 800 orders are cut into clusters whose borders move; tiny
+// ones are tried afresh a dozen times.
 //
 // An order that some drone could still deliver in time is planned in time or
 // not at all; what is left over at the end is added late where that costs

@@ -1,0 +1,86 @@
+package solver
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// crowd is a problem in one town: half of the drones stand at its only depot, the
+// others and the orders are everywhere.
+func crowd(seed uint64, drones, orders int) *run {
+	rng := rand.New(rand.NewPCG(seed, 3))
+	anywhere := func() Location { return Location{Lat: 5.5 + rng.Float64()/10, Lon: -0.2 + rng.Float64()/10} }
+	p := Problem{Now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Depots: []Depot{{ID: "depot", At: Location{Lat: 5.55, Lon: -0.15}}}}
+	for i := range 5 {
+		p.Warehouses = append(p.Warehouses, Warehouse{ID: fmt.Sprint("warehouse-", i), At: anywhere(), ProductTypes: []string{"BLOOD"}})
+	}
+	for i := range drones {
+		d := Drone{ID: fmt.Sprint("drone-", i), At: p.Depots[0].At, HomeDepotID: "depot", BatteryPercent: 60 + 40*rng.Float64()}
+		if i%2 == 0 {
+			d.At = anywhere()
+		}
+		p.Drones = append(p.Drones, d)
+	}
+	for i := range orders {
+		p.Orders = append(p.Orders, Order{ID: fmt.Sprint("order-", i), Delivery: anywhere(), ProductType: "BLOOD", Priority: Priority(rng.IntN(3))})
+	}
+	return &run{ctx: context.Background(), prepared: prepare(p), opts: Options{Iterations: 2000}.withDefaults()}
+}
+
+func TestStages_AreNested(t *testing.T) {
+	r := crowd(1, 20, 90)
+	stages := r.stages()
+	if len(stages) != 3 {
+		t.Fatalf("%d stages, want one for each priority", len(stages))
+	}
+	at, before := 0.0, 0
+	for i, s := range stages {
+		if s.from != at || s.to <= s.from || len(s.orders) <= before {
+			t.Fatalf("stage %d: %d orders from %v to %v after %d orders until %v", i, len(s.orders), s.from, s.to, before, at)
+		}
+		for _, o := range s.orders {
+			if i < 2 && r.orders[o].rank > i {
+				t.Fatalf("stage %d plans an order of rank %d", i, r.orders[o].rank)
+			}
+		}
+		at, before = s.to, len(s.orders)
+	}
+	if at != 1 || before != len(r.orders) {
+		t.Fatalf("the stages end at %v with %d of %d orders", at, before, len(r.orders))
+	}
+	r.scalarGoal = true
+	if n := len(r.stages()); n != 1 {
+		t.Fatalf("the reference's goal knows no priorities, but has %d stages", n)
+	}
+}
+
+// Drones at one depot go to all clusters around it, and a cut loses nothing.
+func TestCut_DealsOutIdleDrones(t *testing.T) {
+	r := crowd(2, 120, 1500)
+	all := indices(len(r.orders))
+	first := r.cut(nil, all, 0)
+	if len(first) < 3 {
+		t.Fatalf("%d clusters of %d orders", len(first), len(all))
+	}
+	for i, c := range first {
+		if fair := len(r.drones) * len(c.orders) / len(all); len(c.drones) < fair/2 || len(c.drones) > 2*fair {
+			t.Errorf("cluster %d: %d drones for %d of %d orders", i, len(c.drones), len(c.orders), len(all))
+		}
+	}
+	routes := r.extend(nil, all)
+	for _, clusters := range [][]cluster{first, r.cut(routes, all, 0.6)} {
+		var orders, drones []int32
+		for _, c := range clusters {
+			orders, drones = append(orders, c.orders...), append(drones, c.drones...)
+		}
+		slices.Sort(orders)
+		slices.Sort(drones)
+		if !slices.Equal(orders, all) || !slices.Equal(drones, indices(len(r.drones))) {
+			t.Fatalf("%d of %d orders and %d of %d drones in clusters", len(orders), len(all), len(drones), len(r.drones))
+		}
+	}
+}
