@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync"
 )
 
 // A problem above singlePart orders is cut into clusters of about clusterSize.
@@ -182,4 +183,37 @@ func gather(items []item, routes []plannedRoute) cluster {
 		c.routes = append(c.routes, routes[it.route])
 	}
 	return c
+}
+
+// eachCluster has the workers take clusters from one queue and returns the routes
+// that f makes of them all. f also learns the share of the orders that were
+// handed out before.
+func (r *run) eachCluster(clusters []cluster, f func(c *cluster, i int, done float64) []plannedRoute) []plannedRoute {
+	total := 0
+	for i := range clusters {
+		total += len(clusters[i].orders)
+	}
+	var mu sync.Mutex
+	next, handed := 0, 0
+	take := func() (i int, done float64) {
+		mu.Lock()
+		defer mu.Unlock()
+		i, done = next, float64(handed)/float64(max(1, total))
+		if i < len(clusters) {
+			next++
+			handed += len(clusters[i].orders)
+		}
+		return i, done
+	}
+	out := make([][]plannedRoute, len(clusters))
+	var wait sync.WaitGroup
+	for range min(r.opts.Workers, len(clusters)) {
+		wait.Go(func() {
+			for i, done := take(); i < len(clusters); i, done = take() {
+				out[i] = f(&clusters[i], i, done)
+			}
+		})
+	}
+	wait.Wait()
+	return slices.Concat(out...)
 }

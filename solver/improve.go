@@ -2,7 +2,6 @@ package solver
 
 import (
 	"math"
-	"slices"
 
 	"github.com/dronefleet/dronefleet/solver/internal/search"
 	"github.com/dronefleet/dronefleet/solver/model"
@@ -16,11 +15,11 @@ type stage struct {
 	from, to float64 // shares of the attempt's budget
 }
 
-// stageShare is the share of the budget that would go to a stage of all orders
-// but the last one, stageMost the share of the orders above which a stage of its
-// own is not worth it.
+// A stage of a share x of the orders ends at stageShare x^stagePower of the
+// budget. Above a share of stageMost it is not worth one of its own.
 const (
 	stageShare = 0.6
+	stagePower = 1.5
 	stageMost  = 0.7
 )
 
@@ -37,7 +36,7 @@ func (r *run) stages() []stage {
 		}
 		share := float64(len(orders)) / float64(len(all))
 		if len(orders) > before && share < stageMost {
-			to := stageShare * math.Pow(share, 1.5)
+			to := stageShare * math.Pow(share, stagePower)
 			out = append(out, stage{orders, from, to})
 			before, from = len(orders), to
 		}
@@ -105,14 +104,24 @@ func (r *run) try(routes []plannedRoute, a attempt) []plannedRoute {
 	return staged
 }
 
-// extend inserts what is missing of the orders, cluster by cluster.
+// extend inserts greedily what the routes leave out of the orders, cluster by
+// cluster.
 func (r *run) extend(routes []plannedRoute, orders []int32) []plannedRoute {
-	return r.inClusters(routes, orders, func(pt *part, c *cluster, _ int) []plannedRoute {
-		chain := search.NewChain(pt.in, r.tuning(false), r.opts.Seed)
-		chain.Load(pt.importRoutes(c.routes))
-		chain.Construct(r.byUrgency(pt), r.over)
-		return pt.export(chain.Best)
+	return r.eachCluster(r.cut(routes, orders, 0), func(c *cluster, _ int, _ float64) []plannedRoute {
+		if r.over() {
+			return c.routes
+		}
+		return r.insert(r.build(c.orders, c.drones, false), c.routes)
 	})
+}
+
+// insert adds to routes of a part what they leave out, most urgent first, each
+// order at its cheapest place.
+func (r *run) insert(pt *part, routes []plannedRoute) []plannedRoute {
+	chain := search.NewChain(pt.in, r.tuning(false), r.opts.Seed)
+	chain.Load(pt.importRoutes(routes))
+	chain.Construct(r.byUrgency(pt), r.over)
+	return pt.export(chain.Best)
 }
 
 // improveWhole anneals chains on all of a stage's orders.
@@ -155,72 +164,44 @@ func (r *run) improveClusters(a attempt, s stage, routes []plannedRoute) []plann
 		}
 		clusters := r.cut(routes, s.orders, math.Mod(float64(round)*0.618, 1))
 		r.stats.Clusters = len(clusters)
-		total := len(s.orders)
 		part := (s.to - s.from) / float64(rounds)
 		from := s.from + part*float64(round)
 		to := from + part
-		// Workers take clusters from one queue; each may search for as long as
-		// its share of the orders is of all orders, from when it begins.
-		out := make([][]plannedRoute, len(clusters))
+		// Of the cooling, which takes all rounds, this one is a part.
+		schedule := search.Schedule{To: 1, Cooling: [2]float64{float64(-round), float64(rounds - round)}}
 		steps := make([]int64, len(clusters))
-		r.eachCluster(len(clusters), func(worker, i int, done float64) {
-			c := &clusters[i]
-			if r.opts.Iterations <= 0 && a.fraction(0) >= to {
-				out[i] = c.routes
-				return
+		routes = r.eachCluster(clusters, func(c *cluster, i int, done float64) []plannedRoute {
+			schedule := schedule
+			if r.opts.Iterations > 0 {
+				schedule.Fraction = r.orCancelled(func(n int64) float64 { return float64(n) / (a.steps * part) })
+			} else {
+				// Each may search for as long as its share of the orders is, from when it
+				// begins, the last until the end.
+				share := float64(len(c.orders)) / float64(len(s.orders))
+				begin, end := a.fraction(0), to
+				if done+share < 0.999 {
+					end = min(to, begin+part*share*float64(min(r.opts.Workers, len(clusters))))
+				}
+				if begin >= end {
+					return c.routes
+				}
+				schedule.Fraction = func(int64) float64 { return (a.fraction(0) - begin) / (end - begin) }
 			}
-			share := float64(len(c.orders)) / float64(max(1, total)) * float64(min(r.opts.Workers, len(clusters)))
 			pt := r.build(c.orders, c.drones, false)
 			pt.link(r.prepared)
 			chain := search.NewChain(pt.in, r.tuning(false), a.seed+uint64(round*1000+i))
 			chain.Load(pt.importRoutes(c.routes))
-			// Of the cooling, which takes all rounds, this one is a part.
-			schedule := search.Schedule{To: 1, Cooling: [2]float64{float64(-round), float64(rounds - round)}}
-			if r.opts.Iterations > 0 {
-				budget := a.steps * part
-				schedule.Fraction = r.orCancelled(func(steps int64) float64 { return float64(steps) / budget })
-			} else {
-				start := a.fraction(0)
-				end := min(to, start+share*part)
-				if done+float64(len(c.orders))/float64(max(1, total)) > 0.999 {
-					end = to
-				}
-				schedule.Fraction = func(int64) float64 {
-					if end <= start {
-						return 2
-					}
-					return (a.fraction(0) - start) / (end - start)
-				}
-			}
 			chain.Promote(schedule)
 			chain.Anneal(schedule)
 			steps[i] = chain.Steps
-			out[i] = pt.export(chain.Best)
-		}, func(i int) float64 { return float64(len(clusters[i].orders)) / float64(max(1, total)) })
-		routes = routes[:0:0]
-		for i := range out {
-			routes = append(routes, out[i]...)
-			r.steps += steps[i]
+			return pt.export(chain.Best)
+		})
+		for _, n := range steps {
+			r.steps += n
 		}
 		if s.to == 1 {
 			r.report(routes)
 		}
 	}
 	return routes
-}
-
-// inClusters cuts the orders and the routes that serve some of them into clusters
-// and has f make better routes of each.
-func (r *run) inClusters(routes []plannedRoute, orders []int32, f func(pt *part, c *cluster, i int) []plannedRoute) []plannedRoute {
-	clusters := r.cut(routes, orders, 0)
-	out := make([][]plannedRoute, len(clusters))
-	r.eachCluster(len(clusters), func(_, i int, _ float64) {
-		c := &clusters[i]
-		if r.over() {
-			out[i] = c.routes
-			return
-		}
-		out[i] = f(r.build(c.orders, c.drones, false), c, i)
-	}, func(int) float64 { return 0 })
-	return slices.Concat(out...)
 }

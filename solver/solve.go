@@ -5,7 +5,6 @@ import (
 	"context"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/dronefleet/dronefleet/solver/internal/search"
@@ -172,32 +171,6 @@ func (r *run) orCancelled(f func(int64) float64) func(int64) float64 {
 	}
 }
 
-// eachCluster runs f for every cluster on the workers. f learns the share of
-// all work that was handed out before.
-func (r *run) eachCluster(n int, f func(worker, i int, done float64), weight func(i int) float64) {
-	var mu sync.Mutex
-	next, done := 0, 0.0
-	var wait sync.WaitGroup
-	for w := range min(r.opts.Workers, n) {
-		wait.Go(func() {
-			for {
-				mu.Lock()
-				i, before := next, done
-				if i < n {
-					next++
-					done += weight(i)
-				}
-				mu.Unlock()
-				if i >= n {
-					return
-				}
-				f(w, i, before)
-			}
-		})
-	}
-	wait.Wait()
-}
-
 // construct inserts every order greedily, most urgent first, cluster by
 // cluster.
 func (r *run) construct() []plannedRoute {
@@ -212,20 +185,12 @@ func (r *run) fillLate(routes []plannedRoute) []plannedRoute {
 		return routes
 	}
 	clusters := r.cut(routes, indices(len(r.orders)), 0)
-	out := make([][]plannedRoute, len(clusters))
-	r.eachCluster(len(clusters), func(_, i int, _ float64) {
-		c := &clusters[i]
+	return r.eachCluster(clusters, func(c *cluster, _ int, _ float64) []plannedRoute {
 		if !r.missesAny(c) || r.overtime(len(clusters)) {
-			out[i] = c.routes
-			return
+			return c.routes
 		}
-		pt := r.build(c.orders, c.drones, true, c.routes...)
-		chain := search.NewChain(pt.in, r.tuning(false), r.opts.Seed)
-		chain.Load(pt.importRoutes(c.routes))
-		chain.Construct(r.byUrgency(pt), r.over)
-		out[i] = pt.export(chain.Best)
-	}, func(int) float64 { return 0 })
-	return slices.Concat(out...)
+		return r.insert(r.build(c.orders, c.drones, true, c.routes...), c.routes)
+	})
 }
 
 // overtime tells whether one more of n clusters would not be done in time, going

@@ -27,8 +27,7 @@ func (c *Chain) crossTails(seed int32) bool {
 	at := func(ro int32) int { return int(ro) * c.stride }
 	copy(c.nodes[at(a)+i+1:], c.saved[at(b)+j+1:at(b)+nb-1])
 	copy(c.nodes[at(b)+j+1:], c.saved[at(a)+i+1:at(a)+na-1])
-	ok := c.close(a, sizeA) && c.close(b, sizeB)
-	if !ok {
+	if !c.endRoute(a, sizeA) || !c.endRoute(b, sizeB) {
 		c.rollback()
 		return false
 	}
@@ -36,9 +35,9 @@ func (c *Chain) crossTails(seed int32) bool {
 	return true
 }
 
-// close ends a route whose visits have been replaced, and reports whether its
+// endRoute ends a route whose visits have been replaced, and reports whether its
 // vehicle can drive it.
-func (c *Chain) close(ro int32, size int) bool {
+func (c *Chain) endRoute(ro int32, size int) bool {
 	veh := &c.in.Vehicles[ro]
 	base := int(ro) * c.stride
 	c.nodes[base+size-1] = node{loc: veh.End, visit: endVisit}
