@@ -5,7 +5,7 @@ import "math"
 // Tuning is what differs between kinds of instances.
 type Tuning struct {
 	Hot, Cold float64 // temperatures at the start and the end, in cost
-	Soft      bool
+	Soft      bool    // what is left out has a price; otherwise its worth never grows
 	Share     int     // percent of states of a soft chain that should have as good a bank as the best
 	Mean      float64 // visits removed per step on average
 	MaxString float64

@@ -40,7 +40,7 @@ type Instance struct {
 	Alts     []uint8   // pickup alternatives per request, at least 1
 	Demand   []float64 // per request
 	Weight   []int64   // what leaving the request out costs, lexicographic
-	Price    []float64 // the same on a gentle scale, for soft chains
+	Price    []float64 // what it costs soft chains, and under SpanPrice
 	// Per visit; unused slots are ignored.
 	Loc                  []int32
 	Early, Late, Service []float64
