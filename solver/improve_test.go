@@ -84,3 +84,26 @@ func TestCut_DealsOutIdleDrones(t *testing.T) {
 		}
 	}
 }
+
+// F-OPT-04: what is less urgent does not push out what is most urgent: with all
+// others in the problem no more CRITICAL orders are missed than in as many steps
+// without them.
+func TestSearch_CrowdCostsNoCriticalOrder(t *testing.T) {
+	const steps = 6000
+	for seed := range uint64(6) {
+		r := crowd(seed, 5, 140)
+		alone := r.problem
+		alone.Orders = slices.DeleteFunc(slices.Clone(alone.Orders), func(o Order) bool { return o.Priority != Critical })
+		missed := func(p Problem, steps int) int {
+			plan, err := Solve(context.Background(), p, Options{Iterations: steps, Seed: seed})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return plan.Objective.MissedByRank[0]
+		}
+		in, out := missed(r.problem, steps), missed(alone, int(steps*r.stages()[0].to))
+		if in > out {
+			t.Errorf("seed %d: %d CRITICAL orders missed, %d where there are no others", seed, in, out)
+		}
+	}
+}

@@ -143,7 +143,7 @@ func (r *run) fraction(began time.Duration) func(int64) float64 {
 	})
 }
 
-// tuning of one chain.
+// tuning of one chain; of a tiny problem some restart more than they refine.
 func (r *run) tuning(restart bool) search.Tuning {
 	t := dispatchTuning
 	switch n := len(r.orders); {
