@@ -157,9 +157,10 @@ func (w *Worker) receive(ctx context.Context, topic string, outstanding, streams
 	// What a killed process held comes to another one soon.
 	sub.ReceiveSettings.MaxDurationPerAckExtension = 20 * time.Second
 	sub.ReceiveSettings.NumGoroutines = streams
-	sub.ReceiveSettings.ShutdownOptions = &pubsub.ShutdownOptions{
-		Behavior: pubsub.ShutdownBehaviorWaitForProcessing, Timeout: w.cfg.DrainTimeout,
-	}
+	// The client's own ShutdownOptions stay unset: with a timeout it closes the
+	// stream first, and then drops the acks of all that is settled after
+	// (pubsub/v2 v2.8.1, messageIterator.sender). What bounds the drain is that
+	// Run gives everything up, and so settles it, after the drain timeout.
 	for {
 		err := sub.Receive(ctx, handle)
 		switch {

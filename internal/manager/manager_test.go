@@ -5,10 +5,15 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
@@ -56,6 +61,11 @@ func newSystem(t *testing.T) *system {
 func (s *system) startManager() (clients *connect.Clients, stop func()) {
 	s.t.Helper()
 	clients = emutest.Connect(s.t, s.hosts)
+	return clients, s.runManager(clients)
+}
+
+func (s *system) runManager(clients *connect.Clients) (stop func()) {
+	s.t.Helper()
 	m, err := manager.New(clients, simclock.Real(), manager.Config{SweepInterval: 200 * time.Millisecond}, emutest.Log(s.t))
 	if err != nil {
 		s.t.Fatal(err)
@@ -75,7 +85,7 @@ func (s *system) startManager() (clients *connect.Clients, stop func()) {
 		}
 	}
 	s.t.Cleanup(stop)
-	return clients, stop
+	return stop
 }
 
 // send publishes and waits for the server's word.
@@ -294,17 +304,54 @@ func TestManager_PoisonBecomesADeadLetter(t *testing.T) {
 	})
 }
 
-// F-FLOW-01: a manager that is told to stop settles what it holds; another one
-// takes over.
+// countAcks makes a client count the messages it acknowledges to the server.
+func countAcks(t *testing.T, clients *connect.Clients) *atomic.Int64 {
+	t.Helper()
+	var acked atomic.Int64
+	conn, err := grpc.NewClient(clients.Config.PubSubHost, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			err := invoke(ctx, method, req, reply, cc, opts...)
+			if ack, ok := req.(*pubsubpb.AcknowledgeRequest); ok && err == nil {
+				acked.Add(int64(len(ack.GetAckIds())))
+			}
+			return err
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	counting, err := pubsub.NewClient(t.Context(), clients.Config.Project, option.WithGRPCConn(conn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := clients.PubSub.Close(); err != nil {
+		t.Fatal(err)
+	}
+	clients.PubSub = counting // closed with the others
+	return &acked
+}
+
+// F-FLOW-01: a manager that is told to stop settles what it holds, and its acks
+// reach the server before it ends; another one takes over.
 func TestManager_StopsCleanlyAndAnotherTakesOver(t *testing.T) {
 	s := newSystem(t)
-	_, stop := s.startManager()
+	clients := emutest.Connect(t, s.hosts)
+	acked := countAcks(t, clients)
+	stop := s.runManager(clients)
 	began := time.Now().Add(-time.Minute)
 	for i := range 50 {
 		s.report("D1", began.Add(time.Duration(i)*time.Second), domain.DroneIdle, "", home)
 	}
 	s.awaitDrone("D1", "the first reports arrive", func(d domain.Drone) bool { return d.Revision > 0 })
 	stop()
+	var settled int64
+	for key, n := range clients.Meter.Settled() {
+		if key.Outcome != meter.Nacked {
+			settled += n
+		}
+	}
+	if settled == 0 || acked.Load() != settled {
+		t.Errorf("%d messages settled, %d acks sent", settled, acked.Load())
+	}
 	last := began.Add(55 * time.Second)
 	s.report("D1", last, domain.DroneIdle, "", home)
 	s.startManager()
