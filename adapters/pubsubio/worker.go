@@ -101,11 +101,15 @@ func NewWorker(client *pubsub.Client, store Store, publisher *Publisher, cfg Con
 // gives it up after the drain timeout. An error means that a subscription
 // cannot be consumed at all.
 func (w *Worker) Run(ctx context.Context) error {
-	// Work outlives the order to stop; hard ends it when time is up.
+	// Work outlives the order to stop; hard ends it when time is up. What is
+	// settled by then still has to reach the server, unless that is away.
 	hard, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
+	gone, leave := context.WithCancel(context.WithoutCancel(ctx))
+	defer leave()
 	stopTimer := context.AfterFunc(ctx, func() {
 		time.AfterFunc(w.cfg.DrainTimeout, giveUp)
+		time.AfterFunc(w.cfg.DrainTimeout+settlingTimeout, leave)
 	})
 	defer stopTimer()
 
@@ -127,7 +131,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	receivers, rctx := errgroup.WithContext(ctx)
 	receive := func(topic string, outstanding, streams int, handle func(context.Context, *pubsub.Message)) {
-		receivers.Go(func() error { return w.receive(rctx, topic, outstanding, streams, handle) })
+		receivers.Go(func() error { return w.receive(rctx, gone, topic, outstanding, streams, handle) })
 	}
 	receive(TopicTelemetry, w.cfg.MaxOutstanding, 2, func(_ context.Context, msg *pubsub.Message) { telemetry.handle(hard, msg) })
 	receive(TopicOrders, max(w.cfg.MaxOutstanding/40, 1), 1, leased(orders.handle))
@@ -146,10 +150,14 @@ func (w *Worker) settler(topic string) *settler {
 	}
 }
 
-// receive consumes one subscription until ctx ends. It starts again after a
-// failure, which may be an outage of Pub/Sub, unless the subscription is not
-// there.
-func (w *Worker) receive(ctx context.Context, topic string, outstanding, streams int, handle func(context.Context, *pubsub.Message)) error {
+// settlingTimeout is how long acks may take to reach the server after the drain.
+// The client itself would try for a minute.
+const settlingTimeout = 3 * time.Second
+
+// receive consumes one subscription until ctx ends and everything is settled,
+// or gone ends. It starts again after a failure, which may be an outage of
+// Pub/Sub, unless the subscription is not there.
+func (w *Worker) receive(ctx, gone context.Context, topic string, outstanding, streams int, handle func(context.Context, *pubsub.Message)) error {
 	sub := w.client.Subscriber(Subscription(topic))
 	sub.ReceiveSettings.MaxOutstandingMessages = outstanding
 	sub.ReceiveSettings.MaxOutstandingBytes = 256 << 20
@@ -162,7 +170,14 @@ func (w *Worker) receive(ctx context.Context, topic string, outstanding, streams
 	// (pubsub/v2 v2.8.1, messageIterator.sender). What bounds the drain is that
 	// Run gives everything up, and so settles it, after the drain timeout.
 	for {
-		err := sub.Receive(ctx, handle)
+		ended := make(chan error, 1)
+		go func() { ended <- sub.Receive(ctx, handle) }()
+		var err error
+		select {
+		case err = <-ended:
+		case <-gone.Done():
+			w.log.WarnContext(ctx, "Pub/Sub took no acks in time; what was not acked will be delivered again", slog.String("topic", topic))
+		}
 		switch {
 		case ctx.Err() != nil:
 			return nil

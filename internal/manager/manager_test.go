@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"strconv"
@@ -25,6 +26,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/invariant"
 	"github.com/dronefleet/dronefleet/internal/manager"
 	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/pubsubemu"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/policy"
 )
@@ -61,12 +63,13 @@ func newSystem(t *testing.T) *system {
 func (s *system) startManager() (clients *connect.Clients, stop func()) {
 	s.t.Helper()
 	clients = emutest.Connect(s.t, s.hosts)
-	return clients, s.runManager(clients)
+	return clients, s.runManager(clients, manager.Config{})
 }
 
-func (s *system) runManager(clients *connect.Clients) (stop func()) {
+func (s *system) runManager(clients *connect.Clients, cfg manager.Config) (stop func()) {
 	s.t.Helper()
-	m, err := manager.New(clients, simclock.Real(), manager.Config{SweepInterval: 200 * time.Millisecond}, emutest.Log(s.t))
+	cfg.SweepInterval = 200 * time.Millisecond
+	m, err := manager.New(clients, simclock.Real(), cfg, emutest.Log(s.t))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -336,7 +339,7 @@ func TestManager_StopsCleanlyAndAnotherTakesOver(t *testing.T) {
 	s := newSystem(t)
 	clients := emutest.Connect(t, s.hosts)
 	acked := countAcks(t, clients)
-	stop := s.runManager(clients)
+	stop := s.runManager(clients, manager.Config{})
 	began := time.Now().Add(-time.Minute)
 	for i := range 50 {
 		s.report("D1", began.Add(time.Duration(i)*time.Second), domain.DroneIdle, "", home)
@@ -356,6 +359,39 @@ func TestManager_StopsCleanlyAndAnotherTakesOver(t *testing.T) {
 	s.report("D1", last, domain.DroneIdle, "", home)
 	s.startManager()
 	s.awaitDrone("D1", "the last report", func(d domain.Drone) bool { return d.LastUpdate.Equal(last.Truncate(time.Microsecond)) })
+}
+
+// F-FLOW-01: a manager ends in time although Pub/Sub is away and takes no acks.
+func TestManager_StopsInTimeWithoutPubSub(t *testing.T) {
+	server, err := pubsubemu.Start(pubsubemu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = server.Close() }() // closed below, unless the test fails before
+	t.Setenv(connect.PubSubHost, server.Addr())
+	s := newSystem(t)
+	clients := emutest.Connect(t, s.hosts)
+	stop := s.runManager(clients, manager.Config{Worker: pubsubio.Config{DrainTimeout: time.Second}})
+	at := time.Now().Add(-2 * time.Second)
+	s.report("D1", at, domain.DroneIdle, "", home)
+	s.awaitDrone("D1", "the drone registers", func(d domain.Drone) bool { return d.Revision > 0 })
+	s.report("D1", at.Add(time.Second), domain.DroneIdle, "", home) // waits for the next write of its drone
+	held := clients.Meter.Backlog(pubsubio.TopicTelemetry, time.Now)
+	emutest.Eventually(t, "the report is in work", func() error {
+		if held.Messages() == 0 {
+			return errors.New("nothing is held")
+		}
+		return nil
+	})
+	if err := server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	stop()
+	// The client alone would try for a minute.
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("stopping took %v", took)
+	}
 }
 
 // F-TEL-09: a silent drone is offered to nobody, found by the sweeper alone.
