@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dronefleet/dronefleet/solver/internal/search"
 	"github.com/dronefleet/dronefleet/solver/model"
 )
 
@@ -71,12 +72,7 @@ type readyWarehouse struct {
 }
 
 // maxSources is how many warehouses an order may choose from.
-func maxSources(orders int) int {
-	if orders <= 150 {
-		return 7
-	}
-	return 3
-}
+const maxSources = search.MaxAlts
 
 func prepare(p Problem) *prepared {
 	pr := &prepared{problem: p, params: p.Params.WithDefaults(), stock: map[string][]int{}}
@@ -297,9 +293,7 @@ func (pr *prepared) prepareOrders() {
 				ro.rank = max(0, ro.rank-steps)
 			}
 		}
-		if k := maxSources(len(pr.problem.Orders)); len(ro.sources) > k {
-			ro.sources = ro.sources[:k]
-		}
+		ro.sources = ro.sources[:min(len(ro.sources), maxSources)]
 		pr.orders = append(pr.orders, ro)
 	}
 }
