@@ -10,8 +10,9 @@
 // order off. The most urgent orders are planned first and alone, then with the
 // next class, then with all. Routes exchange tails where both are empty, and
 // routes of earlier bests are put back and recombined. Two chains share what they
-// find; problems above 800 orders are cut into clusters whose borders move; tiny
-// ones are tried afresh a dozen times.
+// find; problems above 800 orders are cut into clusters whose borders move. Tiny
+// ones are tried afresh many times, and then the best combination of all routes
+// tried, and of their kin, is found by branch and bound.
 //
 // An order that some drone could still deliver in time is planned in time or
 // not at all; what is left over at the end is added late where that costs

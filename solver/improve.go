@@ -9,7 +9,8 @@ import (
 
 // stage is a part of the search that minds only the most urgent orders. Stages
 // are nested: what is most urgent is planned first and alone, with nothing less
-// urgent in the way, and is not given up afterwards.
+// urgent in the way, and is not given up afterwards. A tiny problem has none: its
+// routes are combined in the end.
 type stage struct {
 	orders   []int32
 	from, to float64 // shares of the attempt's budget
@@ -27,7 +28,7 @@ func (r *run) stages() []stage {
 	var out []stage
 	all := indices(len(r.orders))
 	from := 0.0
-	for rank, before := 0, 0; rank < model.PriorityCount-1 && !r.scalarGoal; rank++ {
+	for rank, before := 0, 0; rank < model.PriorityCount-1 && !r.scalarGoal && len(all) > tinyProblem; rank++ {
 		var orders []int32
 		for _, o := range all {
 			if r.orders[o].rank <= rank {
@@ -44,14 +45,6 @@ func (r *run) stages() []stage {
 	return append(out, stage{all, from, 1})
 }
 
-// tinyAttempts is how often the search of a tiny problem starts afresh, attemptSteps
-// what each time takes at least where steps are the budget: a longer annealing
-// ends in the same place, another one often in a better.
-const (
-	tinyAttempts = 12
-	attemptSteps = 600
-)
-
 // attempt is one search through all stages.
 type attempt struct {
 	seed uint64
@@ -61,27 +54,18 @@ type attempt struct {
 	// before and steps are the steps per chain of the attempts before and of this
 	// one, where steps are the budget.
 	before, steps float64
+	// tried, if set, has a collection for each chain.
+	tried []*search.Collection
 }
 
 // improve searches from the given routes.
 func (r *run) improve(routes []plannedRoute) []plannedRoute {
-	attempts := 1
 	if len(r.orders) <= tinyProblem {
-		attempts = tinyAttempts
-		if n := r.opts.Iterations; n > 0 {
-			attempts = min(attempts, max(1, n/attemptSteps))
-		}
+		return r.improveTiny(routes)
 	}
-	spent, best := r.fraction(r.elapsed()), routes
-	for k := range attempts {
-		steps := float64(r.opts.Iterations) / float64(attempts)
-		best = r.better(best, r.try(routes, attempt{
-			seed:     r.opts.Seed*1000 + uint64(k*10),
-			fraction: func(steps int64) float64 { return spent(steps)*float64(attempts) - float64(k) },
-			before:   float64(k) * steps, steps: steps,
-		}))
-	}
-	return best
+	return r.better(routes, r.try(routes, attempt{
+		seed: r.opts.Seed * 1000, fraction: r.fraction(r.elapsed()), steps: float64(r.opts.Iterations),
+	}))
 }
 
 // try searches stage by stage. The given routes are one of the starting points of
@@ -135,6 +119,9 @@ func (r *run) improveWhole(a attempt, s stage, routes []plannedRoute) []plannedR
 		chains[i] = search.NewChain(pt.in, r.tuning(i%2 == 1), a.seed+uint64(i))
 		chains[i].Steps = done
 		chains[i].Load(first)
+		if a.tried != nil {
+			chains[i].Tried = a.tried[i]
+		}
 	}
 	r.stats.Clusters = 1
 	search.Together(chains, s.from, s.to, a.fraction, func(best *search.Solution) {

@@ -19,15 +19,11 @@ var dispatchTuning = search.Tuning{
 	Keys: [8]int{4, 1, 2, 1, 0, 3, 0, 8},
 }
 
-// tinyProblem is the number of orders up to which the search ends by itself
-// after tinyTime, far below most limits: longer ones find hardly more.
-const (
-	tinyProblem = 20
-	tinyTime    = 45 * time.Millisecond
-)
-
 // endgame is the part of the limit kept for assembling the plan.
 const endgame = 2 * time.Millisecond
+
+// leastFill is what is kept for the late fill however short the construction was.
+const leastFill = time.Millisecond
 
 // run is one Solve in progress.
 type run struct {
@@ -120,7 +116,7 @@ func (r *run) leftOut(routes []plannedRoute) (sum [rankCount]int) {
 // reserve is the part of the limit kept for what follows the search: the late
 // fill repeats a construction, and the plan is assembled.
 func (r *run) reserve() time.Duration {
-	return endgame + min(3*r.stats.FirstPlan/2, r.opts.TimeLimit/4)
+	return endgame + min(max(leastFill, 2*r.stats.FirstPlan), r.opts.TimeLimit/4)
 }
 
 // over tells whether it is time to assemble the plan.

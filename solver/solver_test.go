@@ -77,3 +77,35 @@ func TestSolve_EveryStrategyPassesTheChecker(t *testing.T) {
 		}
 	}
 }
+
+// F-OPT-04: what cannot be in time beside the rest is delivered late, though the
+// search has used its time to the end.
+func TestSolve_LeavesTimeForLateDeliveries(t *testing.T) {
+	// One drone and a ring of orders, each in time only if it goes there first.
+	center := solver.Location{Lat: 5.6, Lon: -0.19}
+	p := solver.Problem{
+		Now: noon, Depots: []solver.Depot{{ID: "D", At: center}},
+		Drones:     []solver.Drone{{ID: "1", At: center, BatteryPercent: 100, HomeDepotID: "D"}},
+		Warehouses: []solver.Warehouse{{ID: "W", At: center, ProductTypes: []string{"BLOOD"}}},
+	}
+	for i := range 30 {
+		sin, cos := math.Sincos(2 * math.Pi * float64(i) / 30)
+		p.Orders = append(p.Orders, solver.Order{
+			ID: fmt.Sprint(i), ProductType: "BLOOD", WeightKg: 1, CreatedAt: noon, Deadline: noon.Add(6 * time.Minute),
+			Delivery: solver.Location{Lat: center.Lat + 0.025*sin, Lon: center.Lon + 0.025*cos},
+		})
+	}
+	// Every look at the clock takes as long, so that nothing depends on the machine.
+	now := noon
+	clock := func() time.Time {
+		now = now.Add(20 * time.Microsecond)
+		return now
+	}
+	plan := solveChecked(t, p, solver.Options{Seed: 1, Workers: 1, Clock: clock, TimeLimit: 40 * time.Millisecond})
+	if took := now.Sub(noon); took < 30*time.Millisecond {
+		t.Fatalf("the search took only %v of its time", took)
+	}
+	if plan.Objective.Late == [3]int{} {
+		t.Errorf("nothing is delivered late; %d orders are in no route", len(plan.Unserved))
+	}
+}

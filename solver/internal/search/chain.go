@@ -24,6 +24,7 @@ type Chain struct {
 	Tuning Tuning
 	Best   *Solution
 	Steps  int64
+	Tried  *Collection // if set, takes every route that a step tries
 	// OnBest, if set, is called with every new Best, in the chain's goroutine.
 	OnBest func(*Solution)
 
@@ -197,6 +198,9 @@ func (c *Chain) step(temperature float64) {
 		c.closeRuin()
 	}
 	c.recreate()
+	if c.Tried != nil {
+		c.collect()
+	}
 	ok := c.accepts(temperature)
 	if ok {
 		c.commit()

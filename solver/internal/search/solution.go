@@ -134,13 +134,18 @@ func (in *Instance) Fits(ro int, visits []int32) bool {
 		return false
 	}
 	veh := &in.Vehicles[ro]
-	nodes := make([]node, 0, len(visits)+2)
+	nodes := in.positions(ro, visits, make([]node, 0, len(visits)+2))
+	return in.timetable(nodes, veh) <= veh.MaxDist && veh.bears(nodes)
+}
+
+// positions appends the positions of a route, without their timetable.
+func (in *Instance) positions(ro int, visits []int32, nodes []node) []node {
+	veh := &in.Vehicles[ro]
 	nodes = append(nodes, node{loc: veh.Start, visit: startVisit, late: inf})
 	for _, v := range visits {
 		nodes = append(nodes, in.node(v))
 	}
-	nodes = append(nodes, node{loc: veh.End, visit: endVisit})
-	return in.timetable(nodes, veh) <= veh.MaxDist && veh.bears(nodes)
+	return append(nodes, node{loc: veh.End, visit: endVisit})
 }
 
 // bears reports whether the loads and times of positions, their timetable
@@ -153,6 +158,16 @@ func (veh *Vehicle) bears(nodes []node) bool {
 		}
 	}
 	return true
+}
+
+// length is the distance of a route.
+func (in *Instance) length(ro int, visits []int32) float64 {
+	at, total := in.Vehicles[ro].Start, 0.0
+	for _, v := range visits {
+		total += in.Dist[int(at)*in.N+int(in.Loc[v])]
+		at = in.Loc[v]
+	}
+	return total + in.Dist[int(at)*in.N+int(in.Vehicles[ro].End)]
 }
 
 // Without returns the visits less those of one request, in place.
