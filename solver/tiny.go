@@ -25,7 +25,7 @@ const (
 // are combined; packNodes bounds that where steps are the budget.
 const (
 	packShare = 0.35
-	packNodes = 1_000_000
+	packNodes = 500_000
 )
 
 // mostPacked is how many drones a packing can tell apart.

@@ -255,12 +255,13 @@ func sums(out, values []float64) {
 // at which others are worth having.
 const widenings = 6
 
-// mostGrown bounds the columns that are added, mostAsked the sets asked about, so
-// that enough time is left to choose among them: toChoose is its share.
+// mostGrown bounds the columns that are added, mostSequenced the nodes of all their
+// sequences, so that enough time is left to choose among them: toChoose is its
+// share.
 const (
-	mostGrown = 2000
-	mostAsked = 20_000
-	toChoose  = 0.25
+	mostGrown     = 2000
+	mostSequenced = 1_000_000
+	toChoose      = 0.25
 )
 
 // nearly is the share of the best packing's cost by which a column's excess may be
@@ -402,7 +403,7 @@ func (p *packer) askFor(columns []column, price []float64, gap float64) (f found
 			col.cost = cost
 			queue, f.columns, f.visits = append(queue, col), append(f.columns, col), append(f.visits, visits...)
 		}
-		return len(asked) < mostAsked && p.left() > toChoose
+		return seq.spent < mostSequenced && p.left() > toChoose
 	}
 	all := uint32(1)<<p.in.Requests - 1
 	for i := 0; i < len(queue) && len(f.columns) < mostGrown; i++ {

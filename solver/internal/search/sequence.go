@@ -29,6 +29,7 @@ type sequencer struct {
 	best     float64
 	nodes    int // left
 	most     int // nodes of a question
+	spent    int // nodes of all questions
 }
 
 // places is how many places a state may be at: the start, the deliveries and the
@@ -75,6 +76,7 @@ func (s *sequencer) shortest(vehicle int, set uint32, cutoff float64) ([]int32, 
 	s.best, s.nodes, s.visits = min(cutoff, s.veh.MaxDist+costGrain/2), s.most, s.visits[:0]
 	s.asked++
 	s.extend(0, 0, s.veh.Start, 0, s.veh.Depart, 0)
+	s.spent += s.most - s.nodes
 	return s.visits, s.best, len(s.visits) > 0
 }
 
