@@ -173,16 +173,16 @@ func (s *summary) add(r row, best *row, verbose bool) {
 	if best != nil {
 		a, b := r.Objective, best.Objective
 		switch {
-		case a.MissedByRank == b.MissedByRank:
+		case a.MissedByRank == b.MissedByRank && a.Unserved == b.Unserved:
 			s.same++
 			gap := 100 * (a.DistanceKm/max(b.DistanceKm, 1e-9) - 1)
 			s.gaps = append(s.gaps, gap)
 			note += fmt.Sprintf(" long %.2f km, gap %+.3f %%", b.DistanceKm, gap)
 		case b.Less(a):
 			s.behind++
-			note += fmt.Sprintf(" long missed %v", b.MissedByRank)
+			note += fmt.Sprintf(" long missed %v unserved %v", b.MissedByRank, b.Unserved)
 		default:
-			note += fmt.Sprintf(" better than long, missed %v", b.MissedByRank)
+			note += fmt.Sprintf(" better than long, missed %v unserved %v", b.MissedByRank, b.Unserved)
 		}
 	}
 	if verbose {
@@ -211,7 +211,7 @@ func (s *summary) print() {
 		len(s.rows), missed, km, scalar, quantile(first, 0.5), quantile(first, 1),
 		quantile(elapsed, 0.5), quantile(elapsed, 0.99), quantile(elapsed, 1), faults)
 	if s.same+s.behind > 0 {
-		fmt.Printf("against the long run: same missed vector %d, worse %d; distance gap mean %.3f %%, worst %.3f %%\n",
+		fmt.Printf("against the long run: same missed and unserved %d, worse %d; distance gap mean %.3f %%, worst %.3f %%\n",
 			s.same, s.behind, mean(s.gaps), quantile(s.gaps, 1))
 	}
 }

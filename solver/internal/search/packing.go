@@ -72,7 +72,6 @@ func (c *Chain) Pack(l *Collection, nodes, workers int, left func() float64) boo
 		state: &c.state, routes: l, left: left, workers: max(1, workers),
 		vehicles: len(c.in.Vehicles), missed: c.Best.BankValue, cost: c.Best.Cost - costGrain,
 	}
-	p.leaveOut()
 	p.list()
 	price := p.shares(c.Best)
 	bound := p.ascend(price, ascents)
@@ -135,6 +134,7 @@ func (p *packer) leaveOut() {
 		smaller += w * int64(len(byWeight[w]))
 	}
 	value := p.missed
+	p.quotas = p.quotas[:0]
 	for _, w := range slices.Backward(weights) {
 		p.quotas = append(p.quotas, quota{requests: byWeight[w], count: int(value / w)})
 		value %= w
@@ -186,6 +186,7 @@ func (p *packer) ascend(price []float64, steps int) float64 {
 	least, cheapest := make([]float64, p.vehicles), make([]int, p.vehicles)
 	surplus, kept := make([]float64, len(price)), make([]float64, len(price))
 	p.margin = make([]float64, p.vehicles)
+	p.leaveOut()
 	top, pace, stale := -inf, 1.0, 0
 	for range steps {
 		sums(low[:], price[:min(len(price), half)])
