@@ -412,8 +412,8 @@ func (p *packer) askFor(columns []column, price []float64, gap float64) (f found
 		if !ask(col, col.set) {
 			return f
 		}
-		for in := all &^ col.set; in != 0; in &= in - 1 {
-			more := col.set | in&-in
+		for rest := all &^ col.set; rest != 0; rest &= rest - 1 {
+			more := col.set | rest&-rest
 			if !ask(col, more) {
 				return f
 			}
