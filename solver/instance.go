@@ -48,7 +48,7 @@ func (pr *prepared) build(orders, drones []int32, lateAllowed bool, kept ...plan
 	type altRef struct{ locs [search.MaxAlts]int32 }
 	alts := make([]altRef, n)
 	for i, o := range orders {
-		for k, s := range pr.orders[o].sources[:min(len(pr.orders[o].sources), search.MaxAlts)] {
+		for k, s := range pr.orders[o].sources {
 			alts[i].locs[k] = locate(s.at)
 		}
 	}
@@ -71,7 +71,7 @@ func (pr *prepared) build(orders, drones []int32, lateAllowed bool, kept ...plan
 		}
 	}
 	for i, o := range orders {
-		for k := range pr.orders[o].sources[:min(len(pr.orders[o].sources), search.MaxAlts)] {
+		for k := range pr.orders[o].sources {
 			alts[i].locs[k] = seat[alts[i].locs[k]]
 		}
 	}
@@ -98,9 +98,8 @@ func (pr *prepared) build(orders, drones []int32, lateAllowed bool, kept ...plan
 		if pr.scalarGoal {
 			in.Price[i] = referenceDrop
 		}
-		count := min(len(or.sources), search.MaxAlts)
-		in.Alts[i] = uint8(count)
-		for k := 0; k < count; k++ {
+		in.Alts[i] = uint8(len(or.sources))
+		for k := range or.sources {
 			v := i*search.Slots + k
 			in.Loc[v], in.Late[v], in.Service[v] = alts[i].locs[k], math.Inf(1), pr.params.PickupService.Seconds()
 		}

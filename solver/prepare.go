@@ -36,7 +36,7 @@ type source struct {
 type readyOrder struct {
 	index    int // in Problem.Orders
 	delivery vec
-	sources  []source // best first
+	sources  []source // best first, at most maxSources
 	due      float64  // seconds from now; +Inf when it is too late for every drone
 	weight   float64
 	rank     int
@@ -71,7 +71,8 @@ type readyWarehouse struct {
 	approach float64
 }
 
-// maxSources is how many warehouses an order may choose from.
+// maxSources is how many warehouses an order may choose from, as many as the engine
+// knows alternatives.
 const maxSources = search.MaxAlts
 
 func prepare(p Problem) *prepared {

@@ -66,6 +66,7 @@ func (s *system) startManager() (clients *connect.Clients, stop func()) {
 	return clients, s.runManager(clients, manager.Config{})
 }
 
+// runManager runs a State Manager on the given connections.
 func (s *system) runManager(clients *connect.Clients, cfg manager.Config) (stop func()) {
 	s.t.Helper()
 	cfg.SweepInterval = 200 * time.Millisecond
