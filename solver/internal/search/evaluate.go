@@ -1,6 +1,9 @@
 package search
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // atLeast is the place of an insertion that was not found because it costs at
 // least its delta: a bound, not a value.
@@ -19,24 +22,69 @@ func (st *state) evaluate(r, ro int32, cutoff float64) (float64, uint32) {
 	if n == 2 {
 		used, cutoff = st.nodes[base].next, inf
 	}
-	return st.cheapestPair(st.nodes[base:base+n:base+n], &st.in.Vehicles[ro], used, r, cutoff)
+	return st.cheapestPair(st.nodes[base:base+n:base+n], &st.in.Vehicles[ro], used, r, st.alternatives(r, ro), cutoff)
+}
+
+// alternatives are those pickups, one bit each, from which vehicle ro could serve
+// request r, were it the only one. By the triangle inequality no other can be in any
+// of its routes.
+func (st *state) alternatives(r, ro int32) uint8 {
+	if st.in.Uniform {
+		return st.in.allAlts(r)
+	}
+	return st.able[int(r)*len(st.size)+int(ro)]
+}
+
+// allAlts are all pickup alternatives of a request, one bit each.
+func (in *Instance) allAlts(r int32) uint8 { return 1<<in.Alts[r] - 1 }
+
+// enable computes the alternatives of every request and vehicle.
+func (st *state) enable() {
+	in := st.in
+	st.able = make([]uint8, in.Requests*len(in.Vehicles))
+	for r := range int32(in.Requests) {
+		row := st.able[int(r)*len(in.Vehicles):][:len(in.Vehicles)]
+		vd := r*Slots + DeliverySlot
+		toEnd := in.Dist[int(in.Loc[vd])*in.N:][:in.N]
+		for alt := range int32(in.Alts[r]) {
+			vp := r*Slots + alt
+			toStart := in.Dist[int(in.Loc[vp])*in.N:][:in.N]
+			leg := toStart[in.Loc[vd]]
+			for v := range in.Vehicles {
+				veh := &in.Vehicles[v]
+				approach, back := toStart[veh.Start], toEnd[veh.End]
+				if in.Demand[r] > veh.Capacity+Slack || approach+leg+back > veh.MaxDist+Slack {
+					continue
+				}
+				clock := max(veh.Depart+veh.Pace*approach, in.Early[vp])
+				if clock > in.Late[vp]+Slack {
+					continue
+				}
+				clock = max(clock+in.Service[vp]+veh.Pace*leg, in.Early[vd])
+				if clock <= in.Late[vd]+Slack && clock+in.Service[vd]+veh.Pace*back <= veh.Due+2*Slack {
+					row[v] |= 1 << alt
+				}
+			}
+		}
+	}
 }
 
 // cheapestPair is evaluate on bare positions whose legs sum to used. Each pair
 // costs O(1): for a pickup after position i the time is carried forward over
 // the delivery positions j >= i, and the search in j ends at the first position
-// that would be reached too late or too heavy, as all later ones would be.
+// that would be reached too late or too heavy, as all later ones would be. Only the
+// given alternatives are tried.
 //
 // By the triangle inequality neither half of the pair costs more alone than in
 // the pair, nor comes earlier. So the delivery is tried alone first, in O(n):
 // where it does not fit, no pair does, and its cheapest places to the right of i
 // bound what a pickup at i can still achieve.
-func (st *state) cheapestPair(nodes []node, veh *Vehicle, used float64, r int32, cutoff float64) (float64, uint32) {
+func (st *state) cheapestPair(nodes []node, veh *Vehicle, used float64, r int32, alts uint8, cutoff float64) (float64, uint32) {
 	in := st.in
 	n := len(nodes)
 	pace := veh.Pace
 	room := veh.Capacity + Slack - in.Demand[r]
-	if room < 0 {
+	if room < 0 || alts == 0 {
 		return inf, 0
 	}
 	best := veh.MaxDist - used
@@ -88,7 +136,8 @@ func (st *state) cheapestPair(nodes []node, veh *Vehicle, used float64, r int32,
 	}
 	bound[last+1] = inf
 
-	for alt := 0; alt < int(in.Alts[r]); alt++ {
+	for ; alts != 0; alts &= alts - 1 {
+		alt := bits.TrailingZeros8(alts)
 		vp := int(r)*Slots + alt
 		locP := int(in.Loc[vp])
 		rowP := in.Dist[locP*in.N : locP*in.N+in.N]

@@ -82,6 +82,9 @@ func (c *Chain) openRoute(r, ro int32) {
 		return
 	}
 	c.stamp[ro] = c.question
+	if c.alternatives(r, ro) == 0 {
+		return
+	}
 	c.open = append(c.open, ro)
 	if ro == c.lastRoute[r] {
 		c.open[0], c.open[len(c.open)-1] = ro, c.open[0]
@@ -152,7 +155,7 @@ func (st *state) rankFavourites(r int32) {
 	cost := st.favouriteCost[:0]
 	for v := range st.in.Vehicles {
 		blank := st.blank[2*v : 2*v+2]
-		d, _ := st.cheapestPair(blank, &st.in.Vehicles[v], blank[0].next, r, inf)
+		d, _ := st.cheapestPair(blank, &st.in.Vehicles[v], blank[0].next, r, st.alternatives(r, int32(v)), inf)
 		if d == inf {
 			continue
 		}

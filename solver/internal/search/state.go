@@ -55,6 +55,7 @@ type state struct {
 	emptyVersion []uint32
 	lastVersion  uint32
 	cache        []cached // requests x vehicles
+	able         []uint8  // requests x vehicles: see alternatives; nil if all vehicles are alike
 
 	alone, bound []float64 // scratch of cheapestPair
 
@@ -105,6 +106,8 @@ func newState(in *Instance) *state {
 	}
 	if in.Uniform {
 		st.favourites = 0
+	} else {
+		st.enable()
 	}
 	st.favouriteCost = make([]float64, 0, st.favourites)
 	st.favourite = make([]int32, r*st.favourites)
