@@ -42,26 +42,34 @@ func (c *Chain) cheapest(r int32, noisy bool) (route int32, place uint32) {
 	c.offerIdle(&o, r, noisy)
 	c.question++
 	c.open = c.open[:0]
-	near := st.used > fewRoutes && len(st.in.Anchors) > 0
-	if near {
+	switch {
+	case st.used <= fewRoutes || len(st.in.Anchors) == 0:
+		c.openAll(r, st.fleet[:st.used])
+		c.offerOpen(&o, r, noisy)
+	case st.isMoved[r] && st.wasBank[r]:
+		// It was in the bank before this step: the other routes had no room for it.
+		c.openAll(r, st.touched)
+		c.offerOpen(&o, r, noisy)
+	default:
 		c.openNear(r, DeliverySlot)
 		if st.in.Near[r*Slots] != nil {
 			c.openNear(r, 0)
 		}
-	} else {
-		for _, ro := range st.fleet[:st.used] {
-			c.openRoute(r, ro)
-		}
-	}
-	c.offerOpen(&o, r, noisy)
-	if near && o.route < 0 {
-		c.open = c.open[:0]
-		for _, ro := range st.fleet[:st.used] {
-			c.openRoute(r, ro)
-		}
 		c.offerOpen(&o, r, noisy)
+		if o.route < 0 {
+			c.open = c.open[:0]
+			c.openAll(r, st.fleet[:st.used])
+			c.offerOpen(&o, r, noisy)
+		}
 	}
 	return o.route, o.place
+}
+
+// openAll opens the given routes.
+func (c *Chain) openAll(r int32, routes []int32) {
+	for _, ro := range routes {
+		c.openRoute(r, ro)
+	}
 }
 
 // openNear opens the routes that serve the anchors nearest to a visit of r.
