@@ -69,6 +69,20 @@ func (st *state) enable() {
 	}
 }
 
+// findServers lists which vehicles are able to serve each request.
+func (st *state) findServers() {
+	width := len(newVehicles(len(st.size)))
+	st.servers = make(vehicles, st.in.Requests*width)
+	for r := range int32(st.in.Requests) {
+		set := st.servers[int(r)*width:][:width]
+		for v := range int32(len(st.size)) {
+			if st.alternatives(r, v) != 0 {
+				set.add(v)
+			}
+		}
+	}
+}
+
 // cheapestPair is evaluate on bare positions whose legs sum to used. Each pair
 // costs O(1): for a pickup after position i the time is carried forward over
 // the delivery positions j >= i, and the search in j ends at the first position

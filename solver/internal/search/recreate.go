@@ -1,5 +1,7 @@
 package search
 
+import "math/bits"
+
 // blinkOneIn is the chance, as its reciprocal, that an improving route is
 // overlooked during greedy insertion.
 const blinkOneIn = 100
@@ -40,15 +42,13 @@ func (c *Chain) cheapest(r int32, noisy bool) (route int32, place uint32) {
 		o.cost = st.in.Price[r] // dearer than leaving it out is no place
 	}
 	c.offerIdle(&o, r, noisy)
-	c.question++
-	c.open = c.open[:0]
 	switch {
 	case st.used <= fewRoutes || len(st.in.Anchors) == 0:
-		c.openAll(r, st.fleet[:st.used])
+		c.openAll(st.fleet[:st.used])
 		c.offerOpen(&o, r, noisy)
 	case st.isMoved[r] && st.wasBank[r]:
 		// It was in the bank before this step: the other routes had no room for it.
-		c.openAll(r, st.touched)
+		c.openAll(st.touched)
 		c.offerOpen(&o, r, noisy)
 	default:
 		c.openNear(r, DeliverySlot)
@@ -57,8 +57,7 @@ func (c *Chain) cheapest(r int32, noisy bool) (route int32, place uint32) {
 		}
 		c.offerOpen(&o, r, noisy)
 		if o.route < 0 {
-			c.open = c.open[:0]
-			c.openAll(r, st.fleet[:st.used])
+			c.openAll(st.fleet[:st.used])
 			c.offerOpen(&o, r, noisy)
 		}
 	}
@@ -66,9 +65,9 @@ func (c *Chain) cheapest(r int32, noisy bool) (route int32, place uint32) {
 }
 
 // openAll opens the given routes.
-func (c *Chain) openAll(r int32, routes []int32) {
+func (c *Chain) openAll(routes []int32) {
 	for _, ro := range routes {
-		c.openRoute(r, ro)
+		c.open.add(ro)
 	}
 }
 
@@ -78,40 +77,53 @@ func (c *Chain) openNear(r, slot int32) {
 	near := st.in.Near[r*Slots+slot]
 	for _, v := range near[1:min(len(near), nearAnchors)] {
 		if ro := st.routeOf[v/Slots]; ro >= 0 {
-			c.openRoute(r, ro)
+			c.open.add(ro)
 		}
 	}
 }
 
-// openRoute adds a route to those r may go into, the one it was in last before
-// all others: what that offers bounds how hard the others are searched.
-func (c *Chain) openRoute(r, ro int32) {
-	if c.stamp[ro] == c.question {
-		return
-	}
-	c.stamp[ro] = c.question
-	if c.alternatives(r, ro) == 0 {
-		return
-	}
-	c.open = append(c.open, ro)
-	if ro == c.lastRoute[r] {
-		c.open[0], c.open[len(c.open)-1] = ro, c.open[0]
-	}
-}
-
-// offerOpen offers what the open routes have to offer.
+// offerOpen offers what the open routes have to offer whose vehicles can serve r
+// at all, and closes them. Those of which that is known come first, then the one it
+// was in last: what these offer bounds how hard the others are searched.
 func (c *Chain) offerOpen(o *offer, r int32, noisy bool) {
+	able := c.servers[int(r)*len(c.open):][:len(c.open)]
+	row := c.cache[int(r)*len(c.size):][:len(c.size)]
+	for w, routes := range c.open {
+		routes &= able[w]
+		unknown := routes
+		for ; routes != 0; routes &= routes - 1 {
+			ro := int32(w*64 + bits.TrailingZeros64(routes))
+			if e := &row[ro]; e.version == c.version[ro] && e.place != atLeast {
+				if e.delta < o.cost {
+					c.consider(o, ro, e, noisy)
+				}
+				unknown &^= routes & -routes
+			}
+		}
+		c.open[w] = unknown
+	}
+	if last := c.lastRoute[r]; c.open.has(last) {
+		c.offerRoute(o, r, last, noisy)
+		c.open.drop(last)
+	}
+	for w, routes := range c.open {
+		c.open[w] = 0
+		for ; routes != 0; routes &= routes - 1 {
+			c.offerRoute(o, r, int32(w*64+bits.TrailingZeros64(routes)), noisy)
+		}
+	}
+}
+
+// offerRoute offers what a route in use has to offer.
+func (c *Chain) offerRoute(o *offer, r, ro int32, noisy bool) {
 	st := &c.state
-	row := st.cache[int(r)*len(st.size):][:len(st.size)]
-	for _, ro := range c.open {
-		e := &row[ro]
-		if v := st.version[ro]; e.version != v || e.place == atLeast && e.delta < o.cost {
-			e.delta, e.place = st.evaluate(r, ro, o.cost)
-			e.version = v
-		}
-		if e.delta < o.cost {
-			c.consider(o, ro, e, noisy)
-		}
+	e := &st.cache[int(r)*len(st.size)+int(ro)]
+	if v := st.version[ro]; e.version != v || e.place == atLeast && e.delta < o.cost {
+		e.delta, e.place = st.evaluate(r, ro, o.cost)
+		e.version = v
+	}
+	if e.delta < o.cost {
+		c.consider(o, ro, e, noisy)
 	}
 }
 

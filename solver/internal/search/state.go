@@ -56,6 +56,7 @@ type state struct {
 	lastVersion  uint32
 	cache        []cached // requests x vehicles
 	able         []uint8  // requests x vehicles: see alternatives; nil if all vehicles are alike
+	servers      vehicles // of each request, one set after the other: those that are able
 
 	alone, bound []float64 // scratch of cheapestPair
 
@@ -109,6 +110,7 @@ func newState(in *Instance) *state {
 	} else {
 		st.enable()
 	}
+	st.findServers()
 	st.favouriteCost = make([]float64, 0, st.favourites)
 	st.favourite = make([]int32, r*st.favourites)
 	for i := range st.routeOf {
