@@ -7,11 +7,22 @@ import (
 	"sync"
 )
 
-// A problem above singlePart orders is cut into clusters of about clusterSize.
+// A problem above singlePart orders is cut into clusters of at most clusterSize: the
+// workers then share the work instead of each doing all of it. The reference's
+// scalar minds the longest route of all, so it is cut only above spanPart.
 const (
-	singlePart  = 800
+	singlePart  = 300
+	spanPart    = 800
 	clusterSize = 400
 )
+
+// cuttable tells whether so many orders are searched in clusters.
+func (pr *prepared) cuttable(orders int) bool {
+	if pr.scalarGoal {
+		return orders > spanPart
+	}
+	return orders > singlePart
+}
 
 // item is what a cut must not separate: a route with its drone and orders, or an
 // unserved order.
@@ -29,6 +40,8 @@ type cluster struct {
 
 	low, high Location // of the items
 	unserved  int
+	missed    int     // of the unserved, those that could be in time
+	effort    float64 // share of the search that it is worth
 }
 
 // cut divides the orders, the current routes and the other drones into clusters
@@ -42,11 +55,7 @@ func (pr *prepared) cut(routes []plannedRoute, orders []int32, shift float64) []
 		for i := range items {
 			count += len(items[i].orders)
 		}
-		limit := clusterSize
-		if depth == 0 {
-			limit = singlePart
-		}
-		if count <= limit || len(items) < 2 {
+		if depth == 0 && !pr.cuttable(count) || depth > 0 && count <= clusterSize || len(items) < 2 {
 			out = append(out, gather(items, routes))
 			return
 		}
@@ -56,6 +65,7 @@ func (pr *prepared) cut(routes []plannedRoute, orders []int32, shift float64) []
 	}
 	split(pr.items(routes, orders), 0)
 	pr.deal(routes, out)
+	pr.allot(out)
 	for i := range out {
 		slices.Sort(out[i].orders)
 		slices.Sort(out[i].drones)
@@ -130,6 +140,41 @@ func (pr *prepared) deal(routes []plannedRoute, clusters []cluster) {
 	}
 }
 
+// hopeful is the part of the search that goes where orders are left out that could
+// be in time; more steps find a place for some of them, elsewhere only shorter ways.
+const hopeful = 0.5
+
+// allot shares the search among the clusters: by their orders and by those left out
+// that could be in time. What is worth most comes first, so that the last to be
+// searched are short.
+func (pr *prepared) allot(clusters []cluster) {
+	orders, missed := 0, 0
+	for i := range clusters {
+		clusters[i].missed = pr.missedBy(&clusters[i])
+		missed += clusters[i].missed
+		orders += len(clusters[i].orders)
+	}
+	for i := range clusters {
+		c := &clusters[i]
+		if c.effort = float64(len(c.orders)) / float64(orders); missed > 0 {
+			c.effort += hopeful * (float64(c.missed)/float64(missed) - c.effort)
+		}
+	}
+	slices.SortStableFunc(clusters, func(a, b cluster) int { return cmp.Compare(b.effort, a.effort) })
+}
+
+// missedBy is how many orders a cluster leaves out that could be in time.
+func (pr *prepared) missedBy(c *cluster) int {
+	served := servedBy(c.routes)
+	n := 0
+	for _, o := range c.orders {
+		if !served[o] && !math.IsInf(pr.orders[o].due, 1) {
+			n++
+		}
+	}
+	return n
+}
+
 // kmTo is about how far a point is outside the cluster's bounds.
 func (c *cluster) kmTo(at Location) float64 {
 	const kmPerDegree = 111.2
@@ -186,22 +231,18 @@ func gather(items []item, routes []plannedRoute) cluster {
 }
 
 // eachCluster has the workers take clusters from one queue and returns the routes
-// that f makes of them all. f also learns the share of the orders that were
-// handed out before.
+// that f makes of them all. f also learns the share of the effort that was handed
+// out before.
 func (r *run) eachCluster(clusters []cluster, f func(c *cluster, i int, done float64) []plannedRoute) []plannedRoute {
-	total := 0
-	for i := range clusters {
-		total += len(clusters[i].orders)
-	}
 	var mu sync.Mutex
-	next, handed := 0, 0
+	next, handed := 0, 0.0
 	take := func() (i int, done float64) {
 		mu.Lock()
 		defer mu.Unlock()
-		i, done = next, float64(handed)/float64(max(1, total))
+		i, done = next, handed
 		if i < len(clusters) {
 			next++
-			handed += len(clusters[i].orders)
+			handed += clusters[i].effort
 		}
 		return i, done
 	}

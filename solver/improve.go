@@ -79,10 +79,10 @@ func (r *run) try(routes []plannedRoute, a attempt) []plannedRoute {
 			start = r.better(routes, start)
 			r.report(start)
 		}
-		if len(s.orders) <= singlePart {
-			staged = r.improveWhole(a, s, start)
-		} else {
+		if r.cuttable(len(s.orders)) {
 			staged = r.improveClusters(a, s, start)
+		} else {
+			staged = r.improveWhole(a, s, start)
 		}
 	}
 	return staged
@@ -160,14 +160,14 @@ func (r *run) improveClusters(a attempt, s stage, routes []plannedRoute) []plann
 		routes = r.eachCluster(clusters, func(c *cluster, i int, done float64) []plannedRoute {
 			schedule := schedule
 			if r.opts.Iterations > 0 {
-				schedule.Fraction = r.orCancelled(func(n int64) float64 { return float64(n) / (a.steps * part) })
+				steps := max(1, a.steps*part*c.effort*float64(len(clusters)))
+				schedule.Fraction = r.orCancelled(func(n int64) float64 { return float64(n) / steps })
 			} else {
-				// Each may search for as long as its share of the orders is, from when it
-				// begins, the last until the end.
-				share := float64(len(c.orders)) / float64(len(s.orders))
+				// Each may search for as long as its effort is, from when it begins, the last
+				// until the end.
 				begin, end := a.fraction(0), to
-				if done+share < 0.999 {
-					end = min(to, begin+part*share*float64(min(r.opts.Workers, len(clusters))))
+				if done+c.effort < 0.999 {
+					end = min(to, begin+part*c.effort*float64(min(r.opts.Workers, len(clusters))))
 				}
 				if begin >= end {
 					return c.routes

@@ -139,13 +139,16 @@ func (r *run) fraction(began time.Duration) func(int64) float64 {
 	})
 }
 
+// fewSteps is the number of orders above which a chain has few steps for each.
+const fewSteps = 800
+
 // tuning of one chain; of a tiny problem some restart more than they refine.
 func (r *run) tuning(restart bool) search.Tuning {
 	t := dispatchTuning
 	switch n := len(r.orders); {
 	case r.scalarGoal:
 		t.Hot, t.Cold, t.BankTries = 20_000, 50, 6
-	case n > singlePart:
+	case n > fewSteps:
 		// Few steps per order: small ruins and a cool start do more.
 		t.Mean, t.Hot, t.Cold = 10, 500, 5
 	case n <= tinyProblem:
@@ -182,7 +185,7 @@ func (r *run) fillLate(routes []plannedRoute) []plannedRoute {
 	}
 	clusters := r.cut(routes, indices(len(r.orders)), 0)
 	return r.eachCluster(clusters, func(c *cluster, _ int, _ float64) []plannedRoute {
-		if !r.missesAny(c) || r.overtime(len(clusters)) {
+		if c.missed == 0 || r.overtime(len(clusters)) {
 			return c.routes
 		}
 		return r.insert(r.build(c.orders, c.drones, true, c.routes...), c.routes)
@@ -203,18 +206,6 @@ func (r *run) misses(routes []plannedRoute) bool {
 		n += len(route.stops) / 2
 	}
 	return n < len(r.orders)
-}
-
-// missesAny tells whether a cluster leaves out an order that is not too late
-// for everyone.
-func (r *run) missesAny(c *cluster) bool {
-	served := servedBy(c.routes)
-	for _, o := range c.orders {
-		if !served[o] && !math.IsInf(r.orders[o].due, 1) {
-			return true
-		}
-	}
-	return false
 }
 
 func servedBy(routes []plannedRoute) map[int32]bool {
