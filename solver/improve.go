@@ -19,7 +19,7 @@ type stage struct {
 // A stage of a share x of the orders ends at stageShare x^stagePower of the
 // budget. Above a share of stageMost it is not worth one of its own.
 const (
-	stageShare = 0.6
+	stageShare = 0.9
 	stagePower = 1.5
 	stageMost  = 0.7
 )
