@@ -10,7 +10,7 @@
 // order off. The most urgent orders are planned first and alone, then with the
 // next class, then with all. Routes exchange tails where both are empty, and
 // routes of earlier bests are put back and recombined. Two chains share what they
-// find; problems above 800 orders are cut into clusters whose borders move. Tiny
+// find; problems above 300 orders are cut into clusters whose borders move. Tiny
 // ones are tried afresh many times, and then the best combination of all routes
 // tried, and of their kin, is found by branch and bound.
 //

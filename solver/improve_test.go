@@ -3,6 +3,7 @@ package solver
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -82,6 +83,33 @@ func TestCut_DealsOutIdleDrones(t *testing.T) {
 		if !slices.Equal(orders, all) || !slices.Equal(drones, indices(len(r.drones))) {
 			t.Fatalf("%d of %d orders and %d of %d drones in clusters", len(orders), len(all), len(drones), len(r.drones))
 		}
+	}
+}
+
+// The search goes where orders are left out that could be in time: of two clusters
+// with as many orders the one that leaves out more is worth more of it.
+func TestCut_AllotsMoreWhereOrdersAreLeftOut(t *testing.T) {
+	r := crowd(4, 60, 900)
+	all := indices(len(r.orders))
+	clusters := r.cut(r.extend(nil, all), all, 0)
+	total := 0.0
+	for i, c := range clusters {
+		total += c.effort
+		if i > 0 && c.effort > clusters[i-1].effort {
+			t.Errorf("cluster %d is worth more than the one before", i)
+		}
+	}
+	if len(clusters) < 3 || math.Abs(total-1) > 1e-9 {
+		t.Fatalf("%d clusters are worth %v of the search together", len(clusters), total)
+	}
+
+	served := clusters[len(clusters)-1]
+	waiting := served
+	waiting.routes = nil
+	pair := []cluster{served, waiting}
+	r.allot(pair)
+	if pair[0].missed != len(waiting.orders) || pair[0].effort <= pair[1].effort {
+		t.Errorf("of %d orders %d and %d are missed: worth %v and %v", len(waiting.orders), pair[0].missed, pair[1].missed, pair[0].effort, pair[1].effort)
 	}
 }
 

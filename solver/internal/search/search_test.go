@@ -316,3 +316,38 @@ func TestNearestFirst_SortsTheFront(t *testing.T) {
 		}
 	}
 }
+
+// A pickup is tried for a vehicle just if the vehicle could serve the request from
+// there alone.
+func TestAlternatives_AreWhatAVehicleCanDoAlone(t *testing.T) {
+	can, cannot := 0, 0
+	for seed := range uint64(20) {
+		in := random(seed, 14, 5)
+		for i := range in.Vehicles {
+			in.Vehicles[i].MaxDist /= 2
+		}
+		c := NewChain(in, testTuning, seed)
+		for r := range int32(in.Requests) {
+			for ro := range in.Vehicles {
+				for alt := range int32(in.Alts[r]) {
+					fits := replay(in, ro, []int32{r*Slots + alt, r*Slots + DeliverySlot}) < inf
+					if tried := c.alternatives(r, int32(ro))>>alt&1 != 0; tried != fits {
+						t.Fatalf("seed %d request %d vehicle %d pickup %d: tried %v, fits %v", seed, r, ro, alt, tried, fits)
+					}
+					if fits {
+						can++
+					} else {
+						cannot++
+					}
+				}
+				able := c.servers[int(r)*len(c.open):][:len(c.open)].has(int32(ro))
+				if any := c.alternatives(r, int32(ro)) != 0; able != any {
+					t.Fatalf("seed %d request %d vehicle %d: a server %v, has a pickup %v", seed, r, ro, able, any)
+				}
+			}
+		}
+	}
+	if can < 100 || cannot < 100 {
+		t.Fatalf("%d pickups in reach and %d out of it show nothing", can, cannot)
+	}
+}
