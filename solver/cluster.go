@@ -65,7 +65,7 @@ func (pr *prepared) cut(routes []plannedRoute, orders []int32, shift float64) []
 	}
 	split(pr.items(routes, orders), 0)
 	pr.deal(routes, out)
-	pr.allot(out)
+	pr.allot(out, hopeful)
 	for i := range out {
 		slices.Sort(out[i].orders)
 		slices.Sort(out[i].drones)
@@ -144,11 +144,11 @@ func (pr *prepared) deal(routes []plannedRoute, clusters []cluster) {
 // be in time; more steps find a place for some of them, elsewhere only shorter ways.
 const hopeful = 0.5
 
-// allot shares the search among the clusters: by their orders and by those left out
-// that could be in time. What is worth most comes first, so that the last to be
-// searched are short.
-func (pr *prepared) allot(clusters []cluster) {
-	orders, missed := 0, 0
+// allot shares the search among the clusters: a part of it by the orders left out
+// that could be in time, the rest by all. What is worth most comes first, so that the
+// last to be searched are short. It returns how many orders are left out in all.
+func (pr *prepared) allot(clusters []cluster, part float64) (missed int) {
+	orders := 0
 	for i := range clusters {
 		clusters[i].missed = pr.missedBy(&clusters[i])
 		missed += clusters[i].missed
@@ -157,10 +157,11 @@ func (pr *prepared) allot(clusters []cluster) {
 	for i := range clusters {
 		c := &clusters[i]
 		if c.effort = float64(len(c.orders)) / float64(orders); missed > 0 {
-			c.effort += hopeful * (float64(c.missed)/float64(missed) - c.effort)
+			c.effort += part * (float64(c.missed)/float64(missed) - c.effort)
 		}
 	}
 	slices.SortStableFunc(clusters, func(a, b cluster) int { return cmp.Compare(b.effort, a.effort) })
+	return missed
 }
 
 // missedBy is how many orders a cluster leaves out that could be in time.

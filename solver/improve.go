@@ -151,6 +151,10 @@ func (r *run) improveClusters(a attempt, s stage, routes []plannedRoute) []plann
 		}
 		clusters := r.cut(routes, s.orders, math.Mod(float64(round)*0.618, 1))
 		r.stats.Clusters = len(clusters)
+		// Before the last stage nothing counts but what is left out.
+		if s.to < 1 && r.allot(clusters, 1) == 0 {
+			break
+		}
 		part := (s.to - s.from) / float64(rounds)
 		from := s.from + part*float64(round)
 		to := from + part

@@ -107,7 +107,7 @@ func TestCut_AllotsMoreWhereOrdersAreLeftOut(t *testing.T) {
 	waiting := served
 	waiting.routes = nil
 	pair := []cluster{served, waiting}
-	r.allot(pair)
+	r.allot(pair, hopeful)
 	if pair[0].missed != len(waiting.orders) || pair[0].effort <= pair[1].effort {
 		t.Errorf("of %d orders %d and %d are missed: worth %v and %v", len(waiting.orders), pair[0].missed, pair[1].missed, pair[0].effort, pair[1].effort)
 	}
