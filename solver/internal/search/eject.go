@@ -292,7 +292,7 @@ func (c *Chain) tryWithout(r, ro, a, b int32, sum int64, best *ejection) {
 	}
 	veh := &c.in.Vehicles[ro]
 	used := c.in.timetable(nodes, veh)
-	delta, place := c.cheapestPair(nodes, veh, used, r, c.alternatives(r, ro), inf)
+	delta, place := c.cheapestPair(nodes, ro, used, r, inf)
 	if delta == inf {
 		return
 	}

@@ -22,7 +22,7 @@ func (st *state) evaluate(r, ro int32, cutoff float64) (float64, uint32) {
 	if n == 2 {
 		used, cutoff = st.nodes[base].next, inf
 	}
-	return st.cheapestPair(st.nodes[base:base+n:base+n], &st.in.Vehicles[ro], used, r, st.alternatives(r, ro), cutoff)
+	return st.cheapestPair(st.nodes[base:base+n:base+n], ro, used, r, cutoff)
 }
 
 // alternatives are those pickups, one bit each, from which vehicle ro could serve
@@ -86,15 +86,15 @@ func (st *state) findServers() {
 // cheapestPair is evaluate on bare positions whose legs sum to used. Each pair
 // costs O(1): for a pickup after position i the time is carried forward over
 // the delivery positions j >= i, and the search in j ends at the first position
-// that would be reached too late or too heavy, as all later ones would be. Only the
-// given alternatives are tried.
+// that would be reached too late or too heavy, as all later ones would be.
 //
 // By the triangle inequality neither half of the pair costs more alone than in
 // the pair, nor comes earlier. So the delivery is tried alone first, in O(n):
 // where it does not fit, no pair does, and its cheapest places to the right of i
 // bound what a pickup at i can still achieve.
-func (st *state) cheapestPair(nodes []node, veh *Vehicle, used float64, r int32, alts uint8, cutoff float64) (float64, uint32) {
+func (st *state) cheapestPair(nodes []node, ro int32, used float64, r int32, cutoff float64) (float64, uint32) {
 	in := st.in
+	veh, alts := &in.Vehicles[ro], st.alternatives(r, ro)
 	n := len(nodes)
 	pace := veh.Pace
 	room := veh.Capacity + Slack - in.Demand[r]

@@ -325,7 +325,7 @@ func (p *packer) grow(price []float64, gap float64) bool {
 				continue
 			}
 			kin.excess -= price[r]
-			if more, place := p.cheapestPair(nodes, veh, col.cost, r, p.alternatives(r, col.vehicle), gap-kin.excess); place != atLeast && kin.excess+more < gap {
+			if more, place := p.cheapestPair(nodes, col.vehicle, col.cost, r, gap-kin.excess); place != atLeast && kin.excess+more < gap {
 				i, j, alt := unpackPlace(place)
 				other = slices.Insert(append(other[:0], visits...), j, r*Slots+DeliverySlot)
 				other = slices.Insert(other, i, r*Slots+int32(alt))

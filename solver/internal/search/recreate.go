@@ -44,11 +44,11 @@ func (c *Chain) cheapest(r int32, noisy bool) (route int32, place uint32) {
 	c.offerIdle(&o, r, noisy)
 	switch {
 	case st.used <= fewRoutes || len(st.in.Anchors) == 0:
-		c.openAll(st.fleet[:st.used])
+		c.openUsed(st.fleet[:st.used])
 		c.offerOpen(&o, r, noisy)
 	case st.isMoved[r] && st.wasBank[r]:
 		// It was in the bank before this step: the other routes had no room for it.
-		c.openAll(st.touched)
+		c.openUsed(st.touched)
 		c.offerOpen(&o, r, noisy)
 	default:
 		c.openNear(r, DeliverySlot)
@@ -57,17 +57,19 @@ func (c *Chain) cheapest(r int32, noisy bool) (route int32, place uint32) {
 		}
 		c.offerOpen(&o, r, noisy)
 		if o.route < 0 {
-			c.openAll(st.fleet[:st.used])
+			c.openUsed(st.fleet[:st.used])
 			c.offerOpen(&o, r, noisy)
 		}
 	}
 	return o.route, o.place
 }
 
-// openAll opens the given routes.
-func (c *Chain) openAll(routes []int32) {
+// openUsed opens those of the routes that serve something.
+func (c *Chain) openUsed(routes []int32) {
 	for _, ro := range routes {
-		c.open.add(ro)
+		if c.size[ro] > 2 {
+			c.open.add(ro)
+		}
 	}
 }
 
@@ -175,7 +177,7 @@ func (st *state) rankFavourites(r int32) {
 	cost := st.favouriteCost[:0]
 	for v := range st.in.Vehicles {
 		blank := st.blank[2*v : 2*v+2]
-		d, _ := st.cheapestPair(blank, &st.in.Vehicles[v], blank[0].next, r, st.alternatives(r, int32(v)), inf)
+		d, _ := st.cheapestPair(blank, int32(v), blank[0].next, r, inf)
 		if d == inf {
 			continue
 		}
