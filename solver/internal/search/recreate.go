@@ -46,7 +46,7 @@ func (c *Chain) cheapest(r int32, noisy bool) (route int32, place uint32) {
 	case st.used <= fewRoutes || len(st.in.Anchors) == 0:
 		c.openUsed(st.fleet[:st.used])
 		c.offerOpen(&o, r, noisy)
-	case st.isMoved[r] && st.wasBank[r]:
+	case !st.in.Uniform && st.isMoved[r] && st.wasBank[r]:
 		// It was in the bank before this step: the other routes had no room for it.
 		c.openUsed(st.touched)
 		c.offerOpen(&o, r, noisy)
