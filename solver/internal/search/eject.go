@@ -14,12 +14,18 @@ const (
 	// forced insertion, each removing squeezeMean visits.
 	squeezeSteps = 3
 	squeezeMean  = 10
+	// forcedPerRequest insertions an attempt may take. Few are that long: to begin
+	// again is to lose what the penalties have learned.
+	forcedPerRequest = 100
 	// pairLimit bounds the requests of a route of which pairs are thrown out.
 	pairLimit = 16
 )
 
 // ejector is the memory of one attempt; allocated once per chain.
 type ejector struct {
+	dissolving bool
+	forced     int // insertions so far
+
 	penalty []int64 // how often a request could not be placed
 	pool    []int32 // requests without a route, last in first out
 	scratch []node
@@ -44,19 +50,34 @@ func (e *ejector) prepare(in *Instance) {
 	}
 }
 
-// SaveVehicles dissolves routes one after another until the schedule ends. Best
-// always holds the last complete solution.
+// SaveVehicles dissolves routes one after another until the schedule ends. An
+// attempt that is under way then goes on with the next call, unless another
+// solution is loaded. Best always holds the last complete solution.
 func (c *Chain) SaveVehicles(s Schedule) {
 	if c.Best.BankValue > 0 {
 		return
 	}
-	c.eject.prepare(c.in)
+	e := &c.eject
+	e.prepare(c.in)
 	mean := c.Tuning.Mean
 	c.Tuning.Mean = squeezeMean
-	c.restore(c.Best)
-	for c.dissolve(s) {
+	if !e.dissolving {
+		c.restore(c.Best)
+	}
+	for c.Best.Used > 1 && s.Fraction(c.Steps) < s.To {
+		if !e.dissolving {
+			c.dissolve()
+		}
+		if !c.rehouse(s) && !e.dissolving {
+			c.restore(c.Best)
+		}
 	}
 	c.Tuning.Mean = mean
+}
+
+// returnToBest ends the saving of vehicles.
+func (c *Chain) returnToBest() {
+	c.eject.dissolving = false
 	c.restore(c.Best)
 	c.limit = c.Best.Used
 }
@@ -65,7 +86,8 @@ func (c *Chain) SaveVehicles(s Schedule) {
 // the best, built from nothing, or the best itself if none is found until the
 // schedule ends. What is left of the schedule goes to saving a vehicle more.
 func (c *Chain) StartAfresh(s Schedule) {
-	c.eject.prepare(c.in)
+	e := &c.eject
+	e.prepare(c.in)
 	mean := c.Tuning.Mean
 	c.Tuning.Mean = squeezeMean
 	c.begin()
@@ -79,24 +101,27 @@ func (c *Chain) StartAfresh(s Schedule) {
 	c.recreate()
 	c.commit()
 	fresh := c.Best
-	for ok := len(c.bank) == 0; ok; ok = c.dissolve(s) {
+	for ok := len(c.bank) == 0; ok; ok = c.rehouse(s) {
 		if c.used <= c.Best.Used {
 			c.copyTo(c.spare)
 			fresh = c.spare
 		}
+		if c.used <= 1 {
+			break
+		}
+		c.dissolve()
 	}
+	e.dissolving = false
 	c.restore(fresh)
 	c.limit = c.Best.Used
 	c.Tuning.Mean = mean
 }
 
-// dissolve tries to empty one route of a complete solution. It reports whether
-// that was done; if not, the time is over and some requests have no route.
-func (c *Chain) dissolve(s Schedule) bool {
-	if c.used <= 1 {
-		return false
-	}
+// dissolve begins an attempt to do with one route less than a complete solution
+// has: the requests of one are left over.
+func (c *Chain) dissolve() {
 	e := &c.eject
+	e.dissolving, e.forced = true, 0
 	for i := range e.penalty {
 		e.penalty[i] = 1
 	}
@@ -119,13 +144,23 @@ func (c *Chain) dissolve(s Schedule) bool {
 	c.compact(ro)
 	c.commit()
 	c.limit = c.used
+}
 
+// rehouse forces what is left over into the other routes and reports whether all
+// of it has found a place. If not, the time is over, or the attempt, as hopeless.
+func (c *Chain) rehouse(s Schedule) bool {
+	e := &c.eject
 	for len(c.bank) > 0 {
 		if s.Fraction(c.Steps) >= s.To {
 			return false
 		}
+		if e.forced++; e.forced > forcedPerRequest*c.in.Requests {
+			e.dissolving = false
+			return false
+		}
 		c.force()
 	}
+	e.dissolving = false
 	c.keep()
 	return true
 }

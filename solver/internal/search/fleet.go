@@ -17,13 +17,16 @@ type FleetOptions struct {
 var exchanges = []float64{0.3, 0.5, 0.7, 0.85, 1}
 
 // Saving vehicles comes before distance is minded. It goes on in rounds, after
-// each of which the chains share what they found, for as long as it pays: until
-// fleetPatience times the share at which the last vehicle was saved, at least
-// fleetLeast of the budget and at most fleetMost. Of every further leg
-// fleetRetry of the budget is one more attempt.
+// each of which the chains that need more take the solution with the fewest, for as
+// long as it pays: until fleetPatience times the share at which the last vehicle was
+// saved, at least fleetLeast of the budget (more for many requests, up to fleetLarge
+// for fleetLargeAt of them) and at most fleetMost. Of every further leg fleetRetry of
+// the budget is one more attempt.
 const (
 	fleetRounds   = 30
 	fleetLeast    = 0.12
+	fleetLarge    = 0.3
+	fleetLargeAt  = 250
 	fleetMost     = 0.6
 	fleetPatience = 3
 	fleetRetry    = 0.05
@@ -48,16 +51,20 @@ func MinimizeFleet(in *Instance, o FleetOptions) (best *Solution, steps int64) {
 		chains[i].OnBest = o.OnBest
 		chains[i].Construct(order, func() bool { return false })
 	}
-	spent, until := 0.0, fleetLeast
+	spent, until := 0.0, min(fleetLarge, max(fleetLeast, fleetLarge*float64(in.Requests)/fleetLargeAt))
 	for round := 1; spent < until; round++ {
 		spent = fleetMost * float64(round) / fleetRounds
 		before := chains[0].Best.Used
 		parallel(chains, func(c *Chain) { c.SaveVehicles(Schedule{To: spent, Fraction: o.Fraction}) })
-		share(chains)
+		shareFewest(chains)
 		if chains[0].Best.Used < before {
 			until = min(fleetMost, max(until, fleetPatience*spent))
 		}
 	}
+	for _, c := range chains {
+		c.returnToBest()
+	}
+	share(chains)
 	climb(chains, spent, o.Fraction)
 	for _, c := range chains {
 		steps += c.Steps
@@ -132,6 +139,22 @@ func parallel(chains []*Chain, f func(*Chain)) {
 		wait.Go(func() { f(c) })
 	}
 	wait.Wait()
+}
+
+// shareFewest gives the solution with the fewest vehicles to the chains that need
+// more; what the others are about is not disturbed.
+func shareFewest(chains []*Chain) {
+	best := chains[0]
+	for _, c := range chains[1:] {
+		if c.Best.Used < best.Best.Used {
+			best = c
+		}
+	}
+	for _, c := range chains {
+		if best.Best.Used < c.Best.Used {
+			c.Load(best.Best)
+		}
+	}
 }
 
 // share gives every chain the best solution of all.

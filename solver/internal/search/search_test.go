@@ -252,16 +252,50 @@ func TestChain_StepsDoNotAllocate(t *testing.T) {
 	}
 }
 
+// randomFleet returns an instance whose vehicles are alike.
+func randomFleet(seed uint64, requests, vehicles int) *Instance {
+	in := random(seed, requests, vehicles)
+	in.Uniform = true
+	for i := range in.Vehicles {
+		in.Vehicles[i] = Vehicle{Due: 2000, Pace: 1, Capacity: 20, MaxDist: Unlimited}
+	}
+	for v := range in.Late {
+		in.Late[v] = 1500
+	}
+	return in
+}
+
+// An attempt to dissolve a route is worth nothing until it succeeds; one that is
+// interrupted must not begin again, or large fleets never shrink.
+func TestSaveVehicles_GoesOnWhereItWasInterrupted(t *testing.T) {
+	saved := 0
+	for seed := range uint64(10) {
+		in := randomFleet(seed, 60, 30)
+		fleet := func(slice float64) int {
+			c := NewChain(in, testTuning, seed)
+			c.Construct(ints(in.Requests), never)
+			first := c.Best.Used
+			for to := slice; to <= 1; to += slice {
+				c.SaveVehicles(Schedule{To: to, Fraction: func(steps int64) float64 { return float64(steps) / 4000 }})
+				if c.Best.BankValue != 0 {
+					t.Fatalf("seed %d: the best leaves requests out", seed)
+				}
+			}
+			saved += first - c.Best.Used
+			return c.Best.Used
+		}
+		if whole, slices := fleet(1), fleet(1.0/512); slices != whole {
+			t.Errorf("seed %d: %d vehicles in one go, %d in slices", seed, whole, slices)
+		}
+	}
+	if saved == 0 {
+		t.Fatal("no vehicle was saved: the instances decide nothing")
+	}
+}
+
 func TestSaveVehicles_KeepsEveryRequest(t *testing.T) {
 	for seed := range uint64(10) {
-		in := random(seed, 30, 15)
-		in.Uniform = true
-		for i := range in.Vehicles {
-			in.Vehicles[i] = Vehicle{Due: 2000, Pace: 1, Capacity: 20, MaxDist: Unlimited}
-		}
-		for v := range in.Late {
-			in.Late[v] = 1500
-		}
+		in := randomFleet(seed, 30, 15)
 		budget := func(steps int64) float64 { return float64(steps) / 3000 }
 		s, _ := MinimizeFleet(in, FleetOptions{Tuning: testTuning, Seed: seed, Workers: 2, Fraction: budget})
 		if s.BankValue != 0 {
