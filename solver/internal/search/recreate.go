@@ -47,7 +47,8 @@ func (c *Chain) cheapest(r int32, noisy bool) (route int32, place uint32) {
 		c.openUsed(st.fleet[:st.used])
 		c.offerOpen(&o, r, noisy)
 	case !st.in.Uniform && st.isMoved[r] && st.wasBank[r]:
-		// It was in the bank before this step: the other routes had no room for it.
+		// It was in the bank before this step: the other routes had no room for it. (Not
+		// so where vehicles are saved: what is thrown out has not tried them.)
 		c.openUsed(st.touched)
 		c.offerOpen(&o, r, noisy)
 	default:
