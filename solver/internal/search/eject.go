@@ -77,8 +77,7 @@ func (c *Chain) SaveVehicles(s Schedule) {
 
 // returnToBest ends the saving of vehicles.
 func (c *Chain) returnToBest() {
-	c.eject.dissolving = false
-	c.restore(c.Best)
+	c.Load(c.Best)
 	c.limit = c.Best.Used
 }
 

@@ -56,7 +56,7 @@ func MinimizeFleet(in *Instance, o FleetOptions) (best *Solution, steps int64) {
 		spent = fleetMost * float64(round) / fleetRounds
 		before := chains[0].Best.Used
 		parallel(chains, func(c *Chain) { c.SaveVehicles(Schedule{To: spent, Fraction: o.Fraction}) })
-		shareFewest(chains)
+		share(chains, fewer)
 		if chains[0].Best.Used < before {
 			until = min(fleetMost, max(until, fleetPatience*spent))
 		}
@@ -64,7 +64,7 @@ func MinimizeFleet(in *Instance, o FleetOptions) (best *Solution, steps int64) {
 	for _, c := range chains {
 		c.returnToBest()
 	}
-	share(chains)
+	share(chains, (*Solution).Less)
 	climb(chains, spent, o.Fraction)
 	for _, c := range chains {
 		steps += c.Steps
@@ -114,7 +114,7 @@ func climb(chains []*Chain, from float64, fraction func(int64) float64) {
 			c.Tuning = base
 		})
 	}
-	share(chains)
+	share(chains, (*Solution).Less)
 	for _, c := range chains {
 		c.restore(c.Best)
 		c.Tuning.Hot /= 5 // what is left is refinement
@@ -141,36 +141,24 @@ func parallel(chains []*Chain, f func(*Chain)) {
 	wait.Wait()
 }
 
-// shareFewest gives the solution with the fewest vehicles to the chains that need
-// more; what the others are about is not disturbed.
-func shareFewest(chains []*Chain) {
-	best := chains[0]
+// share gives the best solution of all chains to those whose own is worse.
+func share(chains []*Chain, better func(a, b *Solution) bool) {
+	best := chains[0].Best
 	for _, c := range chains[1:] {
-		if c.Best.Used < best.Best.Used {
-			best = c
+		if better(c.Best, best) {
+			best = c.Best
 		}
 	}
 	for _, c := range chains {
-		if best.Best.Used < c.Best.Used {
-			c.Load(best.Best)
+		if better(best, c.Best) {
+			c.Load(best)
 		}
 	}
 }
 
-// share gives every chain the best solution of all.
-func share(chains []*Chain) {
-	best := chains[0]
-	for _, c := range chains[1:] {
-		if c.Best.Less(best.Best) {
-			best = c
-		}
-	}
-	for _, c := range chains {
-		if c != best && best.Best.Less(c.Best) {
-			c.Load(best.Best)
-		}
-	}
-}
+// fewer reports whether a needs fewer vehicles. A chain whose solution needs as many
+// goes on undisturbed with what it is about.
+func fewer(a, b *Solution) bool { return a.Used < b.Used }
 
 // Together anneals independent chains from share from to share to of the budget.
 // They exchange their best solutions at fixed shares of that; afterwards all
@@ -182,7 +170,7 @@ func Together(chains []*Chain, from, to float64, fraction func(int64) float64, r
 			c.Promote(s)
 			c.Anneal(s)
 		})
-		share(chains)
+		share(chains, (*Solution).Less)
 		if report != nil {
 			report(chains[0].Best)
 		}
