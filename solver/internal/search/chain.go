@@ -34,6 +34,7 @@ type Chain struct {
 	pendingMark []bool
 	rank        [keyCount][]float64
 	limit       int     // routes that may be in use
+	threshold   float64 // what a step's cost must be below
 	lambda      float64 // what a unit of bank value costs while Tuning.Soft
 	soft        bool    // the bank is priced by lambda instead of forbidden
 	want        int     // percent of a soft chain's states that should be complete now
@@ -65,7 +66,7 @@ func (c *Chain) Construct(order []int32, over func() bool) {
 			break
 		}
 		if c.bankIndex[r] >= 0 {
-			c.settle(r, false)
+			c.settle(r, inf, false)
 		}
 	}
 	c.commit()
@@ -188,6 +189,7 @@ func (c *Chain) relax() {
 func (c *Chain) step(temperature float64) {
 	c.Steps++
 	c.begin()
+	c.threshold = c.cost - temperature*c.rng.logFloat()
 	switch x := c.rng.intn(100) - c.Tuning.Cross; {
 	case x < 0 && c.cross():
 	case x >= 0 && x < poolShare && c.pool.filled > 0:
@@ -214,27 +216,58 @@ func (c *Chain) step(temperature float64) {
 	}
 }
 
-// accepts decides on the step: the bank first, then Metropolis on the cost. Of
-// banks worth the same, a restless chain takes one that has been absent less, at
-// any cost: what is rarely absent finds a place again. These are the absence
+// passes decides on what a step comes to: the bank first, then Metropolis on the
+// cost. Of banks worth the same, a restless chain takes one that has been absent
+// less, at any cost: what is rarely absent finds a place again. These are the absence
 // counters of Christiaens and Vanden Berghe 2020. A soft chain prices the bank
-// instead, so that it may cross states that leave something out; the price keeps
-// about half of its states complete.
-func (c *Chain) accepts(temperature float64) bool {
-	threshold := c.oldCost - temperature*c.rng.logFloat()
+// instead, so that it may cross states that leave something out.
+func (c *Chain) passes(t tally) bool {
+	switch {
+	case c.priced():
+		return t.cost+c.unit()*t.bankPrice < c.threshold+c.unit()*c.before.bankPrice
+	case t.bankValue != c.before.bankValue:
+		return t.bankValue < c.before.bankValue
+	}
+	return c.restless && t.bankAbsence < c.before.bankAbsence || t.cost < c.threshold
+}
+
+// priced tells whether what is left out has a price, and unit how much that is.
+func (c *Chain) priced() bool { return c.soft || c.in.SpanPrice > 0 }
+
+func (c *Chain) unit() float64 {
 	if c.in.SpanPrice > 0 {
-		return c.cost+c.bankPrice < threshold+c.oldPrice
+		return 1
 	}
-	if !c.soft {
-		if c.bankValue != c.oldBank {
-			return c.bankValue < c.oldBank
+	return c.lambda
+}
+
+// room is what the insertion of a pending request may cost if the step is to pass,
+// when t is the least it can come to: nothing dearer matters, unless the request can
+// just as well be left out.
+func (c *Chain) room(r int32, t tally) float64 {
+	if c.priced() {
+		room := c.threshold + c.unit()*(c.before.bankPrice-t.bankPrice) - t.cost
+		if c.unit()*c.in.Price[r] < room {
+			return inf
 		}
-		return c.restless && c.bankAbsence < c.oldAbsence || c.cost < threshold
+		return room
 	}
-	ok := c.cost+c.lambda*c.bankPrice < threshold+c.lambda*c.oldPrice
+	if t.bankValue < c.before.bankValue || c.restless && t.bankAbsence < c.before.bankAbsence {
+		return inf
+	}
+	return c.threshold - t.cost
+}
+
+// accepts decides on the step. The price of a soft chain's bank moves to where the
+// share of its states that are complete is as it should be.
+func (c *Chain) accepts(temperature float64) bool {
+	ok := c.passes(c.tally)
+	if !c.soft {
+		return ok
+	}
 	value := c.bankValue
 	if !ok {
-		value = c.oldBank
+		value = c.before.bankValue
 	}
 	c.seen++
 	if value <= c.Best.BankValue {

@@ -96,7 +96,7 @@ func (c *Chain) StartAfresh(s Schedule) {
 		}
 	}
 	c.closeRuin()
-	c.limit = len(c.in.Vehicles)
+	c.limit, c.threshold = len(c.in.Vehicles), inf
 	c.recreate()
 	c.commit()
 	fresh := c.Best
@@ -203,7 +203,7 @@ func (c *Chain) force() {
 		return // a shake has placed it meanwhile
 	}
 	c.begin()
-	if c.settle(r, true) {
+	if c.settle(r, inf, true) {
 		c.commit()
 		return
 	}
@@ -255,7 +255,7 @@ func (c *Chain) Promote(s Schedule) {
 		if s.Fraction(c.Steps) > stop {
 			break
 		}
-		if c.bankIndex[r] < 0 || c.settle(r, false) {
+		if c.bankIndex[r] < 0 || c.settle(r, inf, false) {
 			continue
 		}
 		x := c.makeRoom(r, c.in.Weight)
@@ -263,7 +263,7 @@ func (c *Chain) Promote(s Schedule) {
 			continue
 		}
 		for _, out := range c.exchange(r, x) {
-			c.settle(out, false)
+			c.settle(out, inf, false)
 		}
 	}
 	c.commit()

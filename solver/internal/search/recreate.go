@@ -34,21 +34,20 @@ const (
 )
 
 // cheapest returns the best route and place for request r, or route -1. With
-// noise each improving route is overlooked once in blinkOneIn.
-func (c *Chain) cheapest(r int32, noisy bool) (route int32, place uint32) {
+// noise each improving route is overlooked once in blinkOneIn. What costs as much as
+// room is no place.
+func (c *Chain) cheapest(r int32, room float64, noisy bool) (route int32, place uint32) {
 	st := &c.state
-	o := offer{route: -1, cost: inf}
+	o := offer{route: -1, cost: room}
 	if st.in.SpanPrice != 0 {
-		o.cost = st.in.Price[r] // dearer than leaving it out is no place
+		o.cost = min(room, st.in.Price[r]) // dearer than leaving it out is none either
 	}
 	c.offerIdle(&o, r, noisy)
 	switch {
 	case st.used <= fewRoutes || len(st.in.Anchors) == 0:
 		c.openUsed(st.fleet[:st.used])
 		c.offerOpen(&o, r, noisy)
-	case !st.in.Uniform && st.isMoved[r] && st.wasBank[r]:
-		// It was in the bank before this step: the other routes had no room for it. (Not
-		// so where vehicles are saved: what is thrown out has not tried them.)
+	case c.refused(r):
 		c.openUsed(st.touched)
 		c.offerOpen(&o, r, noisy)
 	default:
@@ -63,6 +62,41 @@ func (c *Chain) cheapest(r int32, noisy bool) (route int32, place uint32) {
 		}
 	}
 	return o.route, o.place
+}
+
+// refused tells that a request was left out before this step, so that the routes that
+// the step has not changed have no room for it. (Not so where vehicles are saved: what
+// is thrown out has not tried them. Few routes are all tried again.)
+func (c *Chain) refused(r int32) bool {
+	return c.used > fewRoutes && !c.in.Uniform && c.isMoved[r] && c.wasBank[r]
+}
+
+// dismiss drops from what is pending what was refused and still has no place in any
+// route, now that these are as empty as they will be in this step.
+func (c *Chain) dismiss() {
+	kept := c.pending[:0]
+	for _, r := range c.pending {
+		if c.refused(r) && !c.hasRoom(r) {
+			c.pendingMark[r] = false
+			continue
+		}
+		kept = append(kept, r)
+	}
+	c.pending = kept
+}
+
+// hasRoom tells whether a route that the step has changed has room for r.
+func (c *Chain) hasRoom(r int32) bool {
+	st := &c.state
+	for _, ro := range st.touched {
+		if st.alternatives(r, ro) == 0 {
+			continue
+		}
+		if st.look(r, ro, inf).delta != inf {
+			return true
+		}
+	}
+	return false
 }
 
 // openUsed opens those of the routes that serve something.
@@ -119,15 +153,20 @@ func (c *Chain) offerOpen(o *offer, r int32, noisy bool) {
 
 // offerRoute offers what a route in use has to offer.
 func (c *Chain) offerRoute(o *offer, r, ro int32, noisy bool) {
-	st := &c.state
-	e := &st.cache[int(r)*len(st.size)+int(ro)]
-	if v := st.version[ro]; e.version != v || e.place == atLeast && e.delta < o.cost {
-		e.delta, e.place = st.evaluate(r, ro, o.cost)
-		e.version = v
-	}
-	if e.delta < o.cost {
+	if e := c.look(r, ro, o.cost); e.delta < o.cost {
 		c.consider(o, ro, e, noisy)
 	}
+}
+
+// look returns the best insertion of a request into a route, or that there is none
+// below cutoff.
+func (st *state) look(r, ro int32, cutoff float64) *cached {
+	e := &st.cache[int(r)*len(st.size)+int(ro)]
+	if v := st.version[ro]; e.version != v || e.place == atLeast && e.delta < cutoff {
+		e.delta, e.place = st.evaluate(r, ro, cutoff)
+		e.version = v
+	}
+	return e
 }
 
 // offerIdle offers the cheapest idle vehicle.
@@ -158,12 +197,7 @@ func (c *Chain) offerIdle(o *offer, r int32, noisy bool) {
 
 // offerEmpty offers an idle vehicle and reports whether it was taken.
 func (c *Chain) offerEmpty(o *offer, r, v int32, noisy bool) bool {
-	st := &c.state
-	e := &st.cache[int(r)*len(st.size)+int(v)]
-	if e.version != st.version[v] {
-		e.delta, e.place = st.evaluate(r, v, inf)
-		e.version = st.version[v]
-	}
+	e := c.look(r, v, inf)
 	return e.delta < o.cost && c.consider(o, v, e, noisy)
 }
 
@@ -215,8 +249,8 @@ func (c *Chain) consider(o *offer, ro int32, e *cached, noisy bool) bool {
 }
 
 // settle puts bank request r into the cheapest route and reports success.
-func (c *Chain) settle(r int32, noisy bool) bool {
-	route, place := c.cheapest(r, noisy)
+func (c *Chain) settle(r int32, room float64, noisy bool) bool {
+	route, place := c.cheapest(r, room, noisy)
 	if route < 0 {
 		return false
 	}
@@ -232,15 +266,36 @@ func (c *Chain) put(r, route int32, place uint32) {
 	c.insert(r, route, place)
 }
 
-// recreate inserts the pending requests in the order of a random key.
+// recreate inserts the pending requests in the order of a random key. It ends as soon
+// as the step could not pass though all that is still pending cost nothing.
 func (c *Chain) recreate() {
+	c.dismiss()
 	c.sortPending(c.pickKey())
+	hoped := c.hope()
 	for _, r := range c.pending {
-		if c.bankIndex[r] >= 0 { // recall has placed some
-			c.settle(r, true)
+		if c.bankIndex[r] < 0 { // recall has placed some
+			continue
+		}
+		if !c.settle(r, c.room(r, hoped), true) {
+			hoped.leaveOut(&c.state, r)
+		}
+		if hoped.cost = c.cost; !c.passes(hoped) {
+			break
 		}
 	}
 	c.clearPending()
+}
+
+// hope is what a step comes to if all that is pending finds a place that costs
+// nothing; it cannot come to less.
+func (c *Chain) hope() tally {
+	t := c.tally
+	for _, r := range c.pending {
+		if c.bankIndex[r] >= 0 {
+			t.takeIn(&c.state, r)
+		}
+	}
+	return t
 }
 
 func (c *Chain) clearPending() {

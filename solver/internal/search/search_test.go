@@ -219,6 +219,66 @@ func TestChain_EveryStepLeavesTheBooksRight(t *testing.T) {
 	}
 }
 
+// A step is broken off where hope says that it cannot pass, and an insertion is refused
+// for want of room, only if that is so whatever comes next: here it always comes.
+func TestRecreate_IsBrokenOffOnlyWhereTheStepCannotPass(t *testing.T) {
+	for _, mode := range []string{"hard", "restless", "soft", "span"} {
+		hopeless, passed := 0, 0
+		for seed := range uint64(20) {
+			in := random(seed, 30, 5)
+			if mode == "span" {
+				in.SpanPrice = 5
+				for r := range in.Price {
+					in.Price[r] = 150
+				}
+			}
+			c := NewChain(in, testTuning, seed)
+			c.Construct(ints(in.Requests), never)
+			c.Anneal(Schedule{To: 1, Cooling: [2]float64{0, 1}, Fraction: func(s int64) float64 { return float64(s) / 200 }})
+			c.soft, c.restless = mode == "soft", mode == "restless"
+			for range 100 {
+				c.begin()
+				c.threshold = c.cost - 5*c.rng.logFloat()
+				c.ruin()
+				c.closeRuin()
+				c.sortPending(keyRandom)
+				hoped, lost := c.hope(), false
+				for _, r := range c.pending {
+					room, before := c.room(r, hoped), c.cost
+					if c.settle(r, inf, true) {
+						lost = lost || c.cost-before > room+1e-6
+					} else {
+						hoped.leaveOut(&c.state, r)
+						lost = lost || room < inf
+					}
+					hoped.cost = c.cost
+					lost = lost || !c.passes(hoped)
+				}
+				c.clearPending()
+				ok := c.passes(c.tally)
+				if lost && ok {
+					t.Fatalf("%s, seed %d: a step that was said not to pass has passed", mode, seed)
+				}
+				if lost {
+					hopeless++
+				}
+				if ok {
+					passed++
+					c.commit()
+				} else {
+					c.rollback()
+				}
+				if c.restless {
+					c.countAbsences()
+				}
+			}
+		}
+		if hopeless < 300 || passed < 100 {
+			t.Errorf("%s: %d steps without hope and %d that passed are too few to tell", mode, hopeless, passed)
+		}
+	}
+}
+
 func TestFits_AgreesWithReplay(t *testing.T) {
 	fits := 0
 	for seed := range uint64(3000) {

@@ -43,14 +43,11 @@ type state struct {
 	posP      []int32 // position of the pickup in its route
 	posD      []int32
 
-	bank        []int32
-	bankIndex   []int32 // place in bank, -1 when routed
-	bankValue   int64
-	bankPrice   float64
-	bankAbsence int64   // Σ absence
-	absence     []int64 // steps that left a request out while they were counted
-	cost        float64
-	spanFree    float64 // length of a route that costs no span
+	bank      []int32
+	bankIndex []int32 // place in bank, -1 when routed
+	absence   []int64 // steps that left a request out while they were counted
+	tally
+	spanFree float64 // length of a route that costs no span
 
 	emptyVersion []uint32
 	lastVersion  uint32
@@ -61,18 +58,16 @@ type state struct {
 	alone, bound []float64 // scratch of cheapestPair
 
 	// Undo log of the current step.
-	touched             []int32
-	isTouch             []bool
-	saved               []node
-	savedLen            []int32
-	savedVer            []uint32
-	savedDst            []float64
-	oldBank, oldAbsence int64
-	oldPrice            float64
-	oldCost             float64
-	moved               []int32 // requests whose bank membership may have changed
-	wasBank             []bool
-	isMoved             []bool
+	touched  []int32
+	isTouch  []bool
+	saved    []node
+	savedLen []int32
+	savedVer []uint32
+	savedDst []float64
+	before   tally
+	moved    []int32 // requests whose bank membership may have changed
+	wasBank  []bool
+	isMoved  []bool
 
 	// changed since the last time best was copied
 	stale   []int32
@@ -87,6 +82,28 @@ type state struct {
 	ranked        []bool  // requests whose favourites are known
 	favourites    int
 	favouriteCost []float64 // scratch of rankFavourites
+}
+
+// tally is what a solution comes to.
+type tally struct {
+	bankValue   int64   // Σ Weight of what is left out
+	bankAbsence int64   // Σ absence
+	bankPrice   float64 // Σ Price
+	cost        float64 // of the routes
+}
+
+// leaveOut counts a request as left out.
+func (t *tally) leaveOut(st *state, r int32) {
+	t.bankValue += st.in.Weight[r]
+	t.bankAbsence += st.absence[r]
+	t.bankPrice += st.in.Price[r]
+}
+
+// takeIn counts it as served.
+func (t *tally) takeIn(st *state, r int32) {
+	t.bankValue -= st.in.Weight[r]
+	t.bankAbsence -= st.absence[r]
+	t.bankPrice -= st.in.Price[r]
 }
 
 func newState(in *Instance) *state {
@@ -255,9 +272,7 @@ func (st *state) deposit(r int32) {
 	}
 	st.bankIndex[r] = int32(len(st.bank))
 	st.bank = append(st.bank, r)
-	st.bankValue += st.in.Weight[r]
-	st.bankPrice += st.in.Price[r]
-	st.bankAbsence += st.absence[r]
+	st.leaveOut(st, r)
 }
 
 func (st *state) withdraw(r int32) {
@@ -270,14 +285,12 @@ func (st *state) withdraw(r int32) {
 	st.bankIndex[last] = i
 	st.bank = st.bank[:len(st.bank)-1]
 	st.bankIndex[r] = -1
-	st.bankValue -= st.in.Weight[r]
-	st.bankPrice -= st.in.Price[r]
-	st.bankAbsence -= st.absence[r]
+	st.takeIn(st, r)
 }
 
 // begin opens a step.
 func (st *state) begin() {
-	st.oldBank, st.oldAbsence, st.oldPrice, st.oldCost = st.bankValue, st.bankAbsence, st.bankPrice, st.cost
+	st.before = st.tally
 }
 
 // countAbsences counts a step for all requests that it left out.
@@ -323,7 +336,7 @@ func (st *state) rollback() {
 		st.claim(ro)
 	}
 	st.touched, st.moved = st.touched[:0], st.moved[:0]
-	st.bankValue, st.bankPrice, st.cost = st.oldBank, st.oldPrice, st.oldCost
+	st.tally = st.before
 }
 
 // claim derives the requests' places from a route's visits.
