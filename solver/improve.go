@@ -9,11 +9,10 @@ import (
 
 // stage is a part of the search that minds only the most urgent orders. Stages
 // are nested: what is most urgent is planned first and alone, with nothing less
-// urgent in the way, and is not given up afterwards. A tiny problem has none: its
-// routes are combined in the end.
+// urgent in the way, and is not given up afterwards.
 type stage struct {
 	orders   []int32
-	from, to float64 // shares of the attempt's budget
+	from, to float64 // shares of the budget
 }
 
 // A stage of a share x of the orders ends at stageShare x^stagePower of the
@@ -28,7 +27,7 @@ func (r *run) stages() []stage {
 	var out []stage
 	all := indices(len(r.orders))
 	from := 0.0
-	for rank, before := 0, 0; rank < model.PriorityCount-1 && !r.scalarGoal && len(all) > tinyProblem; rank++ {
+	for rank, before := 0, 0; rank < model.PriorityCount-1 && !r.scalarGoal; rank++ {
 		var orders []int32
 		for _, o := range all {
 			if r.orders[o].rank <= rank {
@@ -45,32 +44,18 @@ func (r *run) stages() []stage {
 	return append(out, stage{all, from, 1})
 }
 
-// attempt is one search through all stages.
-type attempt struct {
-	seed uint64
-	// fraction is the share of the attempt's budget that is spent, for a chain
-	// after its steps, which count from those of the attempts before.
-	fraction func(steps int64) float64
-	// before and steps are the steps per chain of the attempts before and of this
-	// one, where steps are the budget.
-	before, steps float64
-	// tried, if set, has a collection for each chain.
-	tried []*search.Collection
-}
-
 // improve searches from the given routes.
 func (r *run) improve(routes []plannedRoute) []plannedRoute {
 	if len(r.orders) <= tinyProblem {
 		return r.improveTiny(routes)
 	}
-	return r.better(routes, r.try(routes, attempt{
-		seed: r.opts.Seed * 1000, fraction: r.fraction(r.elapsed()), steps: float64(r.opts.Iterations),
-	}))
+	return r.better(routes, r.improveStages(routes, r.fraction(r.elapsed())))
 }
 
-// try searches stage by stage. The given routes are one of the starting points of
-// the last.
-func (r *run) try(routes []plannedRoute, a attempt) []plannedRoute {
+// improveStages searches stage by stage; fraction is the share of the budget that is
+// spent, for a chain after its steps. The given routes are one of the starting points
+// of the last stage.
+func (r *run) improveStages(routes []plannedRoute, fraction func(steps int64) float64) []plannedRoute {
 	var staged []plannedRoute
 	stages := r.stages()
 	for i, s := range stages {
@@ -80,9 +65,9 @@ func (r *run) try(routes []plannedRoute, a attempt) []plannedRoute {
 			r.report(start)
 		}
 		if r.cuttable(len(s.orders)) {
-			staged = r.improveClusters(a, s, start)
+			staged = r.improveClusters(s, start, fraction)
 		} else {
-			staged = r.improveWhole(a, s, start)
+			staged = r.improveWhole(s, start, fraction)
 		}
 	}
 	return staged
@@ -102,29 +87,26 @@ func (r *run) extend(routes []plannedRoute, orders []int32) []plannedRoute {
 // insert adds to routes of a part what they leave out, most urgent first, each
 // order at its cheapest place.
 func (r *run) insert(pt *part, routes []plannedRoute) []plannedRoute {
-	chain := search.NewChain(pt.in, r.tuning(false), r.opts.Seed)
+	chain := search.NewChain(pt.in, r.tuning(), r.opts.Seed)
 	chain.Load(pt.importRoutes(routes))
 	chain.Construct(r.byUrgency(pt), r.over)
 	return pt.export(chain.Best)
 }
 
 // improveWhole anneals chains on all of a stage's orders.
-func (r *run) improveWhole(a attempt, s stage, routes []plannedRoute) []plannedRoute {
+func (r *run) improveWhole(s stage, routes []plannedRoute, fraction func(steps int64) float64) []plannedRoute {
 	pt := r.build(s.orders, indices(len(r.drones)), false)
 	pt.link(r.prepared)
 	chains := make([]*search.Chain, r.opts.Workers)
 	first := pt.importRoutes(routes)
-	done := int64(a.before + s.from*a.steps)
+	done := int64(s.from * float64(r.opts.Iterations))
 	for i := range chains {
-		chains[i] = search.NewChain(pt.in, r.tuning(i%2 == 1), a.seed+uint64(i))
+		chains[i] = search.NewChain(pt.in, r.tuning(), r.seed()+uint64(i))
 		chains[i].Steps = done
 		chains[i].Load(first)
-		if a.tried != nil {
-			chains[i].Tried = a.tried[i]
-		}
 	}
 	r.stats.Clusters = 1
-	search.Together(chains, s.from, s.to, a.fraction, func(best *search.Solution) {
+	search.Together(chains, s.from, s.to, fraction, func(best *search.Solution) {
 		if s.to == 1 {
 			r.report(pt.export(best))
 		}
@@ -143,10 +125,10 @@ const (
 )
 
 // improveClusters anneals clusters in parallel, a few rounds with other borders.
-func (r *run) improveClusters(a attempt, s stage, routes []plannedRoute) []plannedRoute {
+func (r *run) improveClusters(s stage, routes []plannedRoute, fraction func(steps int64) float64) []plannedRoute {
 	rounds := max(fewestRounds, int(math.Ceil(clusterRounds*(s.to-s.from))))
 	for round := range rounds {
-		if r.ctx.Err() != nil || r.opts.Iterations <= 0 && a.fraction(0) >= 1 {
+		if r.ctx.Err() != nil || r.opts.Iterations <= 0 && fraction(0) >= 1 {
 			break
 		}
 		clusters := r.cut(routes, s.orders, math.Mod(float64(round)*0.618, 1))
@@ -164,23 +146,23 @@ func (r *run) improveClusters(a attempt, s stage, routes []plannedRoute) []plann
 		routes = r.eachCluster(clusters, func(c *cluster, i int, done float64) []plannedRoute {
 			schedule := schedule
 			if r.opts.Iterations > 0 {
-				steps := max(1, a.steps*part*c.effort*float64(len(clusters)))
+				steps := max(1, float64(r.opts.Iterations)*part*c.effort*float64(len(clusters)))
 				schedule.Fraction = r.orCancelled(func(n int64) float64 { return float64(n) / steps })
 			} else {
 				// Each may search for as long as its effort is, from when it begins, the last
 				// until the end.
-				begin, end := a.fraction(0), to
+				begin, end := fraction(0), to
 				if done+c.effort < 0.999 {
 					end = min(to, begin+part*c.effort*float64(min(r.opts.Workers, len(clusters))))
 				}
 				if begin >= end {
 					return c.routes
 				}
-				schedule.Fraction = func(int64) float64 { return (a.fraction(0) - begin) / (end - begin) }
+				schedule.Fraction = func(int64) float64 { return (fraction(0) - begin) / (end - begin) }
 			}
 			pt := r.build(c.orders, c.drones, false)
 			pt.link(r.prepared)
-			chain := search.NewChain(pt.in, r.tuning(false), a.seed+uint64(round*1000+i))
+			chain := search.NewChain(pt.in, r.tuning(), r.seed()+uint64(round*1000+i))
 			chain.Load(pt.importRoutes(c.routes))
 			chain.Promote(schedule)
 			chain.Anneal(schedule)

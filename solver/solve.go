@@ -142,8 +142,8 @@ func (r *run) fraction(began time.Duration) func(int64) float64 {
 // fewSteps is the number of orders above which a chain has few steps for each.
 const fewSteps = 800
 
-// tuning of one chain; of a tiny problem some restart more than they refine.
-func (r *run) tuning(restart bool) search.Tuning {
+// tuning of a chain.
+func (r *run) tuning() search.Tuning {
 	t := dispatchTuning
 	switch n := len(r.orders); {
 	case r.scalarGoal:
@@ -152,14 +152,13 @@ func (r *run) tuning(restart bool) search.Tuning {
 		// Few steps per order: small ruins and a cool start do more.
 		t.Mean, t.Hot, t.Cold = 10, 500, 5
 	case n <= tinyProblem:
-		// One chain refines, the other nearly starts anew with every step.
 		t.Mean, t.Cold = 10, 5
-		if restart {
-			t.Hot, t.Mean = 5000, 14
-		}
 	}
 	return t
 }
+
+// seed is the first of those that this run's chains have.
+func (r *run) seed() uint64 { return r.opts.Seed * 1000 }
 
 func (r *run) orCancelled(f func(int64) float64) func(int64) float64 {
 	return func(steps int64) float64 {

@@ -1,6 +1,7 @@
 package solver
 
 import (
+	"sync"
 	"time"
 
 	"github.com/dronefleet/dronefleet/solver/internal/search"
@@ -25,45 +26,66 @@ const (
 // are combined; packNodes bounds that where steps are the budget.
 const (
 	packShare = 0.35
-	packNodes = 500_000
+	packNodes = 200_000
 )
 
 // mostPacked is how many drones a packing can tell apart.
 const mostPacked = 64
 
-// improveTiny searches a tiny problem many times over and then for the best
-// combination of the routes tried.
+// tinyTuning is that of a worker's k-th attempt: they refine and nearly start anew with
+// every step by turns.
+func (r *run) tinyTuning(k int) search.Tuning {
+	t := r.tuning()
+	if k%2 == 1 && !r.scalarGoal {
+		t.Hot, t.Mean = 5000, 14
+	}
+	return t
+}
+
+// improveTiny has every worker search a tiny problem many times over and then looks for
+// the best combination of the routes tried.
 func (r *run) improveTiny(routes []plannedRoute) []plannedRoute {
 	attempts, part := tinyAttempts, 1-packShare
 	if n := r.opts.Iterations; n > 0 {
 		attempts, part = min(attempts, max(1, n/attemptSteps)), 1
 	}
-	all := r.build(indices(len(r.orders)), indices(len(r.drones)), false)
-	var tried []*search.Collection
-	if !r.scalarGoal && len(r.drones) <= mostPacked {
-		for range r.opts.Workers {
-			tried = append(tried, search.NewCollection(all.in))
+	pt := r.build(indices(len(r.orders)), indices(len(r.drones)), false)
+	pt.link(r.prepared)
+	packed := !r.scalarGoal && len(r.drones) <= mostPacked
+	spent, first := r.fraction(r.elapsed()), pt.importRoutes(routes)
+	chains := make([]*search.Chain, r.opts.Workers)
+	var wait sync.WaitGroup
+	for i := range chains {
+		wait.Go(func() {
+			c := search.NewChain(pt.in, r.tinyTuning(i), r.seed()+uint64(i))
+			if packed {
+				c.Tried = search.NewCollection(pt.in)
+			}
+			for k := range attempts {
+				from, to := part*float64(k)/float64(attempts), part*float64(k+1)/float64(attempts)
+				c.Tuning = r.tinyTuning(i + k)
+				c.Load(first)
+				c.Anneal(search.Schedule{To: to, Cooling: [2]float64{from, to}, Fraction: spent})
+			}
+			chains[i] = c
+		})
+	}
+	wait.Wait()
+	best := chains[0]
+	for _, c := range chains {
+		r.steps += c.Steps
+		if c.Best.Less(best.Best) {
+			best = c
 		}
 	}
-	spent, best := r.fraction(r.elapsed()), routes
-	for k := range attempts {
-		steps := float64(r.opts.Iterations) / float64(attempts)
-		best = r.better(best, r.try(routes, attempt{
-			seed:     r.opts.Seed*1000 + uint64(k*10),
-			fraction: func(steps int64) float64 { return spent(steps)/part*float64(attempts) - float64(k) },
-			before:   float64(k) * steps, steps: steps, tried: tried,
-		}))
+	for _, c := range chains {
+		if packed && c != best {
+			best.Tried.Merge(c.Tried)
+		}
 	}
-	if tried == nil {
-		return best
+	if packed {
+		best.Pack(best.Tried, packNodes, len(chains), func() float64 { return (1 - spent(0)) / packShare })
 	}
-	for _, t := range tried[1:] {
-		tried[0].Merge(t)
-	}
-	chain := search.NewChain(all.in, r.tuning(false), r.opts.Seed)
-	chain.Load(all.importRoutes(best))
-	if !chain.Pack(tried[0], packNodes, r.opts.Workers, func() float64 { return (1 - spent(0)) / packShare }) {
-		return best
-	}
-	return r.better(best, all.export(chain.Best))
+	r.stats.Clusters = 1
+	return r.better(routes, pt.export(best.Best))
 }

@@ -10,29 +10,25 @@ import (
 
 // column is a collected route as a choice of a packing.
 type column struct {
-	set     uint32 // of requests; from arrange on, of positions
+	set     uint32 // of requests
 	vehicle int32
+	at      int32 // in the collection
 	cost    float64
 	excess  float64 // cost less the prices of the requests
-	at      int32   // in the collection
+	weight  int64   // of the requests
 }
 
-// packer looks for the best combination of columns: each vehicle has one or none,
-// each request is in one or left out. The search is depth first. The requests have
-// positions, the weightiest first; at each either a column that begins there is
-// taken, or the request is left out.
+// packer looks for the best combination of columns: each vehicle has one or none, each
+// request is in one or left out.
 type packer struct {
 	*state
 	routes  *Collection
 	columns []column
-	group   []int32   // columns[group[k]:group[k+1]] begin at position k
-	weight  []int64   // per position
-	price   []float64 // per position
-	// What the columns of a vehicle achieve that begin at a position or later: the
-	// most weight and, at least 0 below, the least excess. Position x vehicle.
-	most   []int64
-	least  []float64
-	quotas []quota
+	price   []float64 // of the requests, while columns are chosen
+	order   []int32   // the requests, the weightiest first, then the dearest
+	quotas  []quota
+	stack   []column // those that are compatible with what is decided, level by level
+	limits  []limit  // scratch of prune, one for each vehicle
 	// margin is the least excess of each vehicle's columns at the prices found, at
 	// least 0 below.
 	margin []float64
@@ -40,7 +36,7 @@ type packer struct {
 	vehicles int
 	nodes    int // left
 	left     func() float64
-	workers  int
+	seqs     []*sequencer // of each worker
 
 	missed  int64 // of the best packing
 	cost    float64
@@ -55,13 +51,16 @@ type quota struct {
 	count    int
 }
 
-// clockNodes is how many nodes of a packing pass between two looks at the clock,
-// firstNodes the share, as its reciprocal, of a choice after which there is more to
-// choose from.
-const (
-	clockNodes = 1024
-	firstNodes = 32
-)
+// limit is what the columns of one vehicle can achieve: the most weight and, at least
+// 0 below, the least excess.
+type limit struct {
+	most  int64
+	least float64
+}
+
+// firstNodes is the share, as its reciprocal, of the nodes that may be spent on a
+// choice after which there is more to choose from.
+const firstNodes = 16
 
 // Pack makes the chain's best solution the best combination of the collected
 // routes and their kin, if that is better. It stops after the given number of
@@ -69,20 +68,27 @@ const (
 // reports whether it has found a better one.
 func (c *Chain) Pack(l *Collection, nodes, workers int, left func() float64) bool {
 	p := packer{
-		state: &c.state, routes: l, left: left, workers: max(1, workers),
+		state: &c.state, routes: l, left: left,
 		vehicles: len(c.in.Vehicles), missed: c.Best.BankValue, cost: c.Best.Cost - costGrain,
+	}
+	for range max(1, workers) {
+		p.seqs = append(p.seqs, newSequencer(c.in))
 	}
 	p.list()
 	price := p.shares(c.Best)
 	bound := p.ascend(price, ascents)
-	p.choose(price, bound, nodes/firstNodes)
+	p.choose(price, nodes/firstNodes)
 	for range widenings {
 		widened := false
 		for _, widen := range []func([]float64, float64) bool{p.grow, p.resequence} {
-			if widen(price, p.cost-bound) {
+			gap := p.cost - bound
+			if p.missed > 0 {
+				gap = inf // what leaves out less may cost more
+			}
+			if widen(price, gap) {
 				p.list()
 				bound = p.ascend(price, ascents/3)
-				p.choose(price, bound, nodes/firstNodes)
+				p.choose(price, nodes/firstNodes)
 				widened = true
 			}
 		}
@@ -92,7 +98,7 @@ func (c *Chain) Pack(l *Collection, nodes, workers int, left func() float64) boo
 	}
 	if p.nodes <= 0 { // the last one has not come to its end
 		p.list()
-		p.choose(price, bound, nodes)
+		p.choose(price, nodes)
 	}
 	if p.packing == nil {
 		return false
@@ -111,11 +117,25 @@ func (c *Chain) Pack(l *Collection, nodes, workers int, left func() float64) boo
 }
 
 // choose looks for a better packing of the columns, at no more than so many nodes.
-// No packing that leaves out as much as the best costs less than bound.
-func (p *packer) choose(price []float64, bound float64, nodes int) {
-	p.arrange(price, p.cost-bound)
+func (p *packer) choose(price []float64, nodes int) {
+	in := p.in
+	p.price = price
+	for i := range p.columns {
+		col := &p.columns[i]
+		col.excess, col.weight = p.excess(col, price), p.weigh(col.set)
+	}
+	slices.SortFunc(p.columns, func(a, b column) int { return cmp.Or(cmp.Compare(a.excess, b.excess), cmp.Compare(a.at, b.at)) })
+	p.order = p.order[:0]
+	for r := range int32(in.Requests) {
+		p.order = append(p.order, r)
+	}
+	slices.SortFunc(p.order, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(in.Weight[b], in.Weight[a]), cmp.Compare(price[b], price[a]), cmp.Compare(a, b))
+	})
+	p.limits = make([]limit, p.vehicles)
+	p.stack = append(p.stack[:0], p.columns...)
 	p.nodes = nodes
-	p.descend(0, 0, 0, 0, 0)
+	p.descend(0, 1<<in.Requests-1, 0, 0)
 }
 
 // leaveOut splits what the best packing leaves out by weight. That needs weights of
@@ -300,16 +320,21 @@ func (p *packer) add(queue []column, col column, cost float64, visits []int32) [
 func (p *packer) grow(price []float64, gap float64) bool {
 	l, in := p.routes, p.in
 	queue := p.byExcess(price, gap)
+	for v := range int32(p.vehicles) {
+		queue = append(queue, column{vehicle: v, excess: -p.margin[v], at: -1}) // what has no request yet
+	}
 	known := len(queue)
 	var nodes []node
 	var visits, other []int32
 	for i := 0; i < len(queue) && len(queue)-known < mostGrown && (i%clockEvery != 0 || p.left() > toChoose); i++ {
 		col := queue[i]
-		col.excess, col.cost = col.excess+l.cost[col.at]-col.cost, l.cost[col.at] // it may have been found anew
-		veh := &in.Vehicles[col.vehicle]
-		visits = l.route(int(col.at), visits[:0])
+		visits = visits[:0]
+		if col.set != 0 {
+			col.excess, col.cost = col.excess+l.cost[col.at]-col.cost, l.cost[col.at] // it may have been found anew
+			visits = l.route(int(col.at), visits)
+		}
 		nodes = in.positions(int(col.vehicle), visits, nodes[:0])
-		in.timetable(nodes, veh)
+		used := in.timetable(nodes, &in.Vehicles[col.vehicle])
 		for r := range int32(in.Requests) {
 			kin := col
 			kin.set ^= 1 << r
@@ -325,7 +350,7 @@ func (p *packer) grow(price []float64, gap float64) bool {
 				continue
 			}
 			kin.excess -= price[r]
-			if more, place := p.cheapestPair(nodes, col.vehicle, col.cost, r, gap-kin.excess); place != atLeast && kin.excess+more < gap {
+			if more, place := p.cheapestPair(nodes, col.vehicle, used, r, gap-kin.excess); place != atLeast && kin.excess+more < gap {
 				i, j, alt := unpackPlace(place)
 				other = slices.Insert(append(other[:0], visits...), j, r*Slots+DeliverySlot)
 				other = slices.Insert(other, i, r*Slots+int32(alt))
@@ -349,17 +374,17 @@ func (p *packer) resequence(price []float64, gap float64) bool {
 		return 1
 	}
 	slices.SortStableFunc(columns, func(a, b column) int { return cmp.Compare(turn(a), turn(b)) })
-	found := make([]found, p.workers)
+	found := make([]found, len(p.seqs))
 	var wait sync.WaitGroup
 	for w := range found {
 		wait.Go(func() {
 			var mine []column
 			for _, col := range columns {
-				if int(col.vehicle)%p.workers == w {
+				if int(col.vehicle)%len(p.seqs) == w {
 					mine = append(mine, col)
 				}
 			}
-			found[w] = p.askFor(mine, price, gap)
+			found[w] = p.askFor(p.seqs[w], mine, price, gap)
 		})
 	}
 	wait.Wait()
@@ -385,8 +410,8 @@ type found struct {
 }
 
 // askFor is resequence for the columns of some vehicles.
-func (p *packer) askFor(columns []column, price []float64, gap float64) (f found) {
-	seq := newSequencer(p.in)
+func (p *packer) askFor(seq *sequencer, columns []column, price []float64, gap float64) (f found) {
+	spent := seq.spent
 	asked := map[uint64]bool{}
 	queue := columns
 	ask := func(col column, set uint32) bool {
@@ -404,7 +429,7 @@ func (p *packer) askFor(columns []column, price []float64, gap float64) (f found
 			col.cost = cost
 			queue, f.columns, f.visits = append(queue, col), append(f.columns, col), append(f.visits, visits...)
 		}
-		return seq.spent < mostSequenced && p.left() > toChoose
+		return seq.spent-spent < mostSequenced && p.left() > toChoose
 	}
 	all := uint32(1)<<p.in.Requests - 1
 	for i := 0; i < len(queue) && len(f.columns) < mostGrown; i++ {
@@ -427,57 +452,6 @@ func (p *packer) askFor(columns []column, price []float64, gap float64) (f found
 	return f
 }
 
-// arrange gives the requests their positions and sorts the columns by where they
-// begin, those of the least excess first. Where nothing is left out, columns that
-// only a packing could have that costs gap above the bound are dropped.
-func (p *packer) arrange(price []float64, gap float64) {
-	in := p.in
-	for i := range p.columns {
-		p.columns[i].excess = p.excess(&p.columns[i], price)
-	}
-	if p.missed == 0 {
-		p.columns = slices.DeleteFunc(p.columns, func(c column) bool { return c.excess >= gap+p.margin[c.vehicle] })
-	}
-	p.weight, p.price = p.weight[:0], p.price[:0]
-	order := make([]int32, in.Requests)
-	for r := range order {
-		order[r] = int32(r)
-	}
-	slices.SortFunc(order, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(in.Weight[b], in.Weight[a]), cmp.Compare(price[b], price[a]), cmp.Compare(a, b))
-	})
-	position := make([]int, in.Requests)
-	for k, r := range order {
-		position[r] = k
-		p.weight, p.price = append(p.weight, in.Weight[r]), append(p.price, price[r])
-	}
-	p.group = make([]int32, in.Requests+1)
-	p.most, p.least = make([]int64, (in.Requests+1)*p.vehicles), make([]float64, (in.Requests+1)*p.vehicles)
-	for i := range p.columns {
-		col := &p.columns[i]
-		requests, weight := col.set, int64(0)
-		col.set = 0
-		for ; requests != 0; requests &= requests - 1 {
-			r := bits.TrailingZeros32(requests)
-			col.set |= 1 << position[r]
-			weight += in.Weight[r]
-		}
-		p.group[col.begin()+1]++
-		at := col.begin()*p.vehicles + int(col.vehicle)
-		p.most[at], p.least[at] = max(p.most[at], weight), min(p.least[at], col.excess)
-	}
-	for k := range in.Requests {
-		p.group[k+1] += p.group[k]
-	}
-	for at := in.Requests*p.vehicles - 1; at >= 0; at-- {
-		later := at + p.vehicles
-		p.most[at], p.least[at] = max(p.most[at], p.most[later]), min(p.least[at], p.least[later])
-	}
-	slices.SortFunc(p.columns, func(a, b column) int {
-		return cmp.Or(cmp.Compare(a.begin(), b.begin()), cmp.Compare(a.excess, b.excess), cmp.Compare(a.at, b.at))
-	})
-}
-
 // excess is what a column costs above the prices of its requests.
 func (p *packer) excess(c *column, price []float64) float64 {
 	x := c.cost
@@ -487,76 +461,153 @@ func (p *packer) excess(c *column, price []float64) float64 {
 	return x
 }
 
-// begin is the first position of a column.
-func (c *column) begin() int { return bits.TrailingZeros32(c.set) }
-
-// descend decides on position k and all after it that are not decided, which the
-// mask tells. used are the vehicles that have a column.
-func (p *packer) descend(k int, mask uint32, used uint64, missed int64, cost float64) {
-	for k < len(p.weight) && mask>>k&1 != 0 {
-		k++
-	}
-	if k == len(p.weight) {
-		if missed < p.missed || missed == p.missed && cost < p.cost {
-			p.missed, p.cost = missed, cost
-			p.packing = append(p.packing[:0], p.taken...)
-			p.keys = p.keys[:0]
-			for _, at := range p.packing {
-				p.keys = append(p.keys, p.routes.keys[at])
-			}
-		}
-		return
-	}
-	if p.nodes--; p.nodes < 0 || p.nodes%clockNodes == 0 && p.left() <= 0 {
+// descend completes a packing, depth first. Undecided are the open requests, and the
+// columns on the stack from first on are those that can still be chosen. Every time
+// one request is decided: the one of the fewest columns among those that cannot
+// be left out any more, as in Knuth's exact covers, or else the weightiest.
+func (p *packer) descend(first int, open uint32, missed int64, cost float64) {
+	if p.nodes--; p.nodes < 0 || p.left() <= 0 {
 		p.nodes = 0
 		return
 	}
-	value, rest := p.remaining(k, mask, used)
-	if value += missed; value > p.missed || value == p.missed && cost+rest-p.savings(k, mask, p.missed-missed) >= p.cost {
+	columns, ok := p.prune(first, open, missed, cost)
+	if !ok {
 		return
 	}
-	for i := p.group[k]; i < p.group[k+1]; i++ {
-		col := &p.columns[i]
-		if col.set&mask != 0 || used>>col.vehicle&1 != 0 {
+	r := p.pick(columns, open, missed)
+	if r < 0 {
+		p.complete(open, missed, cost)
+		return
+	}
+	end := len(p.stack)
+	for i := range columns {
+		col := &columns[i]
+		if col.set>>r&1 == 0 {
 			continue
 		}
+		for k := range columns {
+			if c := &columns[k]; c.set&col.set == 0 && c.vehicle != col.vehicle {
+				p.stack = append(p.stack, *c)
+			}
+		}
 		p.taken = append(p.taken, col.at)
-		p.descend(k+1, mask|col.set, used|1<<col.vehicle, missed, cost+col.cost)
+		p.descend(end, open&^col.set, missed, cost+col.cost)
 		p.taken = p.taken[:len(p.taken)-1]
+		p.stack = p.stack[:end]
+		if p.nodes == 0 {
+			return
+		}
 	}
-	if missed += p.weight[k]; missed <= p.missed {
-		p.descend(k+1, mask|1<<k, used, missed, cost)
+	if missed += p.in.Weight[r]; missed > p.missed {
+		return
+	}
+	for k := range columns {
+		if c := &columns[k]; c.set>>r&1 == 0 {
+			p.stack = append(p.stack, *c)
+		}
+	}
+	p.descend(end, open&^(1<<r), missed, cost)
+	p.stack = p.stack[:end]
+}
+
+// complete takes the packing if it is the best; what is open is left out.
+func (p *packer) complete(open uint32, missed int64, cost float64) {
+	missed += p.weigh(open)
+	if missed > p.missed || missed == p.missed && cost >= p.cost {
+		return
+	}
+	p.missed, p.cost = missed, cost
+	p.packing = append(p.packing[:0], p.taken...)
+	p.keys = p.keys[:0]
+	for _, at := range p.packing {
+		p.keys = append(p.keys, p.routes.keys[at])
 	}
 }
 
-// remaining is the least that the undecided positions add to what is missed, since
-// no vehicle takes more than its weightiest column, and to the cost if all of them
-// are served.
-func (p *packer) remaining(k int, mask uint32, used uint64) (missed int64, cost float64) {
-	for i := k; i < len(p.weight); i++ {
-		if mask>>i&1 == 0 {
-			missed += p.weight[i]
-			cost += p.price[i]
-		}
+func (p *packer) weigh(set uint32) (sum int64) {
+	for ; set != 0; set &= set - 1 {
+		sum += p.in.Weight[bits.TrailingZeros32(set)]
 	}
-	for v := range p.vehicles {
-		if used>>v&1 == 0 {
-			missed -= p.most[k*p.vehicles+v]
-			cost += p.least[k*p.vehicles+v]
-		}
-	}
-	return max(0, missed), cost
+	return sum
 }
 
-// savings is the most that leaving out undecided positions worth the given value
-// takes from the sum of their prices.
-func (p *packer) savings(k int, mask uint32, value int64) float64 {
+// prune removes from the top of the stack the columns that no better packing has, and
+// returns the others; ok is false if there is no better packing. Of the open requests
+// no vehicle serves more than its weightiest column, nor at less than the prices and
+// its least excess.
+func (p *packer) prune(first int, open uint32, missed int64, cost float64) (columns []column, ok bool) {
+	limits := p.limits
+	clear(limits)
+	columns = p.stack[first:]
+	for i := range columns {
+		col := &columns[i]
+		l := &limits[col.vehicle]
+		l.most, l.least = max(l.most, col.weight), min(l.least, col.excess)
+	}
+	value := missed + p.weigh(open)
+	for set := open; set != 0; set &= set - 1 {
+		cost += p.price[bits.TrailingZeros32(set)]
+	}
+	for _, l := range limits {
+		value -= l.most
+		cost += l.least
+	}
+	cost -= p.savings(open, p.missed-missed)
+	worse := func(value int64, cost float64) bool {
+		value = max(value, missed)
+		return value > p.missed || value == p.missed && cost >= p.cost
+	}
+	if worse(value, cost) {
+		return nil, false
+	}
+	kept := p.stack[:first]
+	for _, col := range columns {
+		if l := &limits[col.vehicle]; !worse(value+l.most-col.weight, cost-l.least+col.excess) {
+			kept = append(kept, col)
+		}
+	}
+	p.stack = kept
+	return kept[first:], true
+}
+
+// pick returns the request to decide on next, -1 if there is none that a column has.
+func (p *packer) pick(columns []column, open uint32, missed int64) int32 {
+	var count [Collectable]int32
+	for i := range columns {
+		for set := columns[i].set; set != 0; set &= set - 1 {
+			count[bits.TrailingZeros32(set)]++
+		}
+	}
+	best := int32(-1)
+	for _, r := range p.order {
+		if open>>r&1 == 0 {
+			continue
+		}
+		if missed+p.in.Weight[r] <= p.missed { // so may all that follow
+			if best >= 0 {
+				break
+			}
+			if count[r] > 0 {
+				return r
+			}
+			continue
+		}
+		if best < 0 || count[r] < count[best] {
+			best = r
+		}
+	}
+	return best
+}
+
+// savings is the most that leaving out open requests worth the given value takes from
+// the sum of their prices.
+func (p *packer) savings(open uint32, value int64) float64 {
 	sum := 0.0
-	for i := k; i < len(p.weight) && value > 0; i++ {
-		if mask>>i&1 == 0 && p.weight[i] <= value {
-			sum += p.price[i]
+	for _, r := range p.order {
+		if open>>r&1 != 0 && p.in.Weight[r] <= value {
+			sum += p.price[r]
 			if p.quotas != nil { // the dearest of each weight come first
-				value -= p.weight[i]
+				value -= p.in.Weight[r]
 			}
 		}
 	}

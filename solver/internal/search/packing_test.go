@@ -179,17 +179,18 @@ func TestPack_FindsTheBestCombination(t *testing.T) {
 	}
 }
 
-// The routes of a short search lead to the others that the best combination needs.
+// The routes of a short search lead to the others that the best combination needs:
+// always where that leaves out less, at whatever cost, mostly where it only costs less.
 func TestPack_WidensTheCollection(t *testing.T) {
-	const problems = 60
+	const problems = 120
 	alone, packedToo := 0, 0
 	for seed := range uint64(problems) {
-		in := withoutWaiting(seed, 7, 3)
+		in := withoutWaiting(seed, 7, 1+int(seed%3))
 		missed, cost, _ := exhaust(in)
 		c := NewChain(in, testTuning, seed)
 		c.Tried = NewCollection(in)
 		c.Construct(ints(in.Requests), never)
-		c.Anneal(Schedule{To: 1, Cooling: [2]float64{0, 1}, Fraction: func(s int64) float64 { return float64(s) / 100 }})
+		c.Anneal(Schedule{To: 1, Cooling: [2]float64{0, 1}, Fraction: func(s int64) float64 { return float64(s) / 20 }})
 		best := func() int {
 			if c.Best.BankValue == missed && c.Best.Cost < cost+1e-5 {
 				return 1
@@ -200,9 +201,12 @@ func TestPack_WidensTheCollection(t *testing.T) {
 		c.Pack(c.Tried, 1_000_000, 2, always)
 		packed(t, c)
 		packedToo += best()
+		if c.Best.BankValue > missed {
+			t.Errorf("seed %d: leaves out %d instead of %d", seed, c.Best.BankValue, missed)
+		}
 	}
 	t.Logf("the best of %d problems: %d by the search, %d with the packing", problems, alone, packedToo)
-	if missing := problems - alone; missing < 10 || packedToo-alone < missing/2 {
+	if missing := problems - alone; missing < 30 || packedToo-alone < missing*2/3 {
 		t.Error("the packing does not lead from the search to the best")
 	}
 }
