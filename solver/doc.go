@@ -4,8 +4,9 @@
 // orders, solved anytime within seconds on two cores.
 //
 // The method is ruin and recreate by slack induction on pickup-delivery pairs
-// (strings of neighbouring routes are removed, then reinserted greedily with
-// blinks over all warehouses of the routes around) under simulated annealing,
+// (strings of neighbouring routes are removed, then reinserted greedily or, one
+// time in ten, by regret, with blinks over all warehouses of the routes around)
+// under simulated annealing,
 // with an order bank whose value is lexicographic: no distance buys an urgent
 // order off. The most urgent orders are planned first and alone, then with the
 // next class, then with all. Routes exchange tails where both are empty, and

@@ -30,7 +30,7 @@ type Chain struct {
 
 	pending     []int32
 	scratch     []int32
-	open        vehicles // scratch of cheapest
+	open        vehicles // scratch of seek
 	pendingMark []bool
 	rank        [keyCount][]float64
 	limit       int     // routes that may be in use

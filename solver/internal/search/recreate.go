@@ -19,11 +19,32 @@ const (
 	keyCount
 )
 
-// offer is the best place found so far for one request.
+// offer is the best place found so far for one request and, where it is ranked, what
+// the next best routes cost.
 type offer struct {
-	cost  float64
-	route int32 // -1: none
-	place uint32
+	cost   float64
+	route  int32 // -1: none
+	place  uint32
+	ranked bool
+	second float64
+	limit  float64 // what another must cost less than to matter; ranked: that of the third
+}
+
+// take notes a place in one more route that costs less than the limit.
+func (o *offer) take(cost float64, route int32, place uint32) {
+	switch {
+	case !o.ranked:
+		o.limit = cost
+	case cost >= o.second:
+		o.limit = cost
+		return
+	case o.route >= 0 && cost >= o.cost:
+		o.second, o.limit = cost, o.second
+		return
+	case o.route >= 0:
+		o.second, o.limit = o.cost, o.second
+	}
+	o.cost, o.route, o.place = cost, route, place
 }
 
 // Few routes are all looked at; of more, those that serve one of the nearest
@@ -33,15 +54,15 @@ const (
 	nearAnchors = 32
 )
 
-// cheapest returns the best route and place for request r, or route -1. With
-// noise each improving route is overlooked once in blinkOneIn. What costs as much as
-// room is no place.
-func (c *Chain) cheapest(r int32, room float64, noisy bool) (route int32, place uint32) {
+// seek returns the cheapest place for request r, if there is one. With noise each
+// improving route is overlooked once in blinkOneIn. What costs as much as room is no
+// place.
+func (c *Chain) seek(r int32, room float64, ranked, noisy bool) offer {
 	st := &c.state
-	o := offer{route: -1, cost: room}
 	if st.in.SpanPrice != 0 {
-		o.cost = min(room, st.in.Price[r]) // dearer than leaving it out is none either
+		room = min(room, st.in.Price[r]) // dearer than leaving it out is none either
 	}
+	o := offer{cost: room, route: -1, ranked: ranked, second: inf, limit: room}
 	c.offerIdle(&o, r, noisy)
 	switch {
 	case st.used <= fewRoutes || len(st.in.Anchors) == 0:
@@ -61,7 +82,7 @@ func (c *Chain) cheapest(r int32, room float64, noisy bool) (route int32, place 
 			c.offerOpen(&o, r, noisy)
 		}
 	}
-	return o.route, o.place
+	return o
 }
 
 // refused tells that a request was left out before this step, so that the routes that
@@ -131,7 +152,7 @@ func (c *Chain) offerOpen(o *offer, r int32, noisy bool) {
 		for ; routes != 0; routes &= routes - 1 {
 			ro := int32(w*64 + bits.TrailingZeros64(routes))
 			if e := &row[ro]; e.version == c.version[ro] && e.place != atLeast {
-				if e.delta < o.cost {
+				if e.delta < o.limit {
 					c.consider(o, ro, e, noisy)
 				}
 				unknown &^= routes & -routes
@@ -153,7 +174,7 @@ func (c *Chain) offerOpen(o *offer, r int32, noisy bool) {
 
 // offerRoute offers what a route in use has to offer.
 func (c *Chain) offerRoute(o *offer, r, ro int32, noisy bool) {
-	if e := c.look(r, ro, o.cost); e.delta < o.cost {
+	if e := c.look(r, ro, o.limit); e.delta < o.limit {
 		c.consider(o, ro, e, noisy)
 	}
 }
@@ -198,7 +219,7 @@ func (c *Chain) offerIdle(o *offer, r int32, noisy bool) {
 // offerEmpty offers an idle vehicle and reports whether it was taken.
 func (c *Chain) offerEmpty(o *offer, r, v int32, noisy bool) bool {
 	e := c.look(r, v, inf)
-	return e.delta < o.cost && c.consider(o, v, e, noisy)
+	return e.delta < o.limit && c.consider(o, v, e, noisy)
 }
 
 // mostFavourites bounds how many vehicles a request keeps ranked.
@@ -241,20 +262,20 @@ func (c *Chain) consider(o *offer, ro int32, e *cached, noisy bool) bool {
 		d := st.dist[ro]
 		cost += st.in.SpanPrice * (max(0, d+cost-st.spanFree) - max(0, d-st.spanFree))
 	}
-	if cost >= o.cost || noisy && c.rng.next()>>32 < (1<<32)/blinkOneIn {
+	if cost >= o.limit || noisy && c.rng.next()>>32 < (1<<32)/blinkOneIn {
 		return false
 	}
-	o.cost, o.route, o.place = cost, ro, e.place
+	o.take(cost, ro, e.place)
 	return true
 }
 
 // settle puts bank request r into the cheapest route and reports success.
 func (c *Chain) settle(r int32, room float64, noisy bool) bool {
-	route, place := c.cheapest(r, room, noisy)
-	if route < 0 {
+	o := c.seek(r, room, false, noisy)
+	if o.route < 0 {
 		return false
 	}
-	c.put(r, route, place)
+	c.put(r, o.route, o.place)
 	return true
 }
 
@@ -266,10 +287,23 @@ func (c *Chain) put(r, route int32, place uint32) {
 	c.insert(r, route, place)
 }
 
-// recreate inserts the pending requests in the order of a random key. It ends as soon
-// as the step could not pass though all that is still pending cost nothing.
+// regretShare is the percentage of steps that insert by regret.
+const regretShare = 10
+
+// recreate inserts the pending requests. It ends as soon as the step could not pass
+// though all that is still pending cost nothing.
 func (c *Chain) recreate() {
 	c.dismiss()
+	if c.rng.intn(100) < regretShare {
+		c.insertByRegret()
+	} else {
+		c.insertByKey()
+	}
+	c.clearPending()
+}
+
+// insertByKey inserts what is pending in the order of a random key.
+func (c *Chain) insertByKey() {
 	c.sortPending(c.pickKey())
 	hoped := c.hope()
 	for _, r := range c.pending {
@@ -280,10 +314,52 @@ func (c *Chain) recreate() {
 			hoped.leaveOut(&c.state, r)
 		}
 		if hoped.cost = c.cost; !c.passes(hoped) {
-			break
+			return
 		}
 	}
-	c.clearPending()
+}
+
+// insertByRegret inserts first what would lose most by waiting: regret-3 (Ropke and
+// Pisinger 2006).
+func (c *Chain) insertByRegret() {
+	for hoped := c.hope(); c.passes(hoped); hoped.cost = c.cost {
+		r, o := c.mostRegretted(&hoped)
+		if r < 0 {
+			return
+		}
+		c.put(r, o.route, o.place)
+	}
+}
+
+// fewPlaces is what a request is taken to cost in a second or third route where it has
+// no place there.
+const fewPlaces = 1e6
+
+// mostRegretted returns the pending request whose second and third best routes cost
+// most above the best, and its best place; r is -1 if there is none. What has no place
+// is pending no longer.
+func (c *Chain) mostRegretted(hoped *tally) (r int32, best offer) {
+	r, most := -1, 0.0
+	kept := c.pending[:0]
+	for _, x := range c.pending {
+		if c.bankIndex[x] < 0 {
+			c.pendingMark[x] = false
+			continue
+		}
+		o := c.seek(x, inf, true, true)
+		if o.route < 0 || o.cost >= c.room(x, *hoped) {
+			hoped.leaveOut(&c.state, x)
+			c.pendingMark[x] = false
+			continue
+		}
+		kept = append(kept, x)
+		regret := min(o.second, fewPlaces) + min(o.limit, fewPlaces) - 2*o.cost
+		if r < 0 || regret > most {
+			r, best, most = x, o, regret
+		}
+	}
+	c.pending = kept
+	return r, best
 }
 
 // hope is what a step comes to if all that is pending finds a place that costs

@@ -219,6 +219,42 @@ func TestChain_EveryStepLeavesTheBooksRight(t *testing.T) {
 	}
 }
 
+// What is ranked has the three routes that are cheapest, one of them idle at most.
+func TestSeek_RanksTheThreeCheapest(t *testing.T) {
+	ranked := 0
+	for seed := range uint64(40) {
+		in := random(seed, 30, 9)
+		c := NewChain(in, testTuning, seed)
+		c.Construct(ints(20), never)
+		for r := int32(20); r < 30; r++ {
+			idle, costs := inf, []float64{inf, inf, inf}
+			for ro := range int32(len(in.Vehicles)) {
+				d, _ := c.evaluate(r, ro, inf)
+				if c.size[ro] == 2 {
+					idle = min(idle, d)
+				} else {
+					costs = append(costs, d)
+				}
+			}
+			costs = append(costs, idle)
+			slices.Sort(costs)
+			o := c.seek(r, inf, true, false)
+			if o.cost != costs[0] || o.second != costs[1] || o.limit != costs[2] {
+				t.Fatalf("seed %d, request %d: %v %v %v, want %v", seed, r, o.cost, o.second, o.limit, costs[:3])
+			}
+			if o.limit < inf {
+				ranked++
+			}
+			if first := c.seek(r, inf, false, false); first.cost != o.cost || first.route != o.route || first.place != o.place {
+				t.Fatalf("seed %d, request %d: %+v, ranked %+v", seed, r, first, o)
+			}
+		}
+	}
+	if ranked < 50 {
+		t.Errorf("only %d requests had three places", ranked)
+	}
+}
+
 // A step is broken off where hope says that it cannot pass, and an insertion is refused
 // for want of room, only if that is so whatever comes next: here it always comes.
 func TestRecreate_IsBrokenOffOnlyWhereTheStepCannotPass(t *testing.T) {
