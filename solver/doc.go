@@ -6,14 +6,14 @@
 // The method is ruin and recreate by slack induction on pickup-delivery pairs
 // (strings of neighbouring routes are removed, then reinserted greedily or, one
 // time in ten, by regret, with blinks over all warehouses of the routes around)
-// under simulated annealing,
-// with an order bank whose value is lexicographic: no distance buys an urgent
-// order off. The most urgent orders are planned first and alone, then with the
-// next class, then with all. Routes exchange tails where both are empty, and
-// routes of earlier bests are put back and recombined. Two chains share what they
-// find; problems above 300 orders are cut into clusters whose borders move. Tiny
-// ones are tried afresh many times, and then the best combination of all routes
-// tried, and of their kin, is found by branch and bound.
+// under simulated annealing, with an order bank whose value is lexicographic: no
+// distance buys an urgent order off. A step that can no longer be accepted is left
+// at once. The most urgent orders are planned first and alone, then with the next
+// class, then with all. Routes exchange tails where both are empty, and routes of
+// earlier bests are put back and recombined. Two chains share what they find;
+// problems above 300 orders are cut into clusters whose borders move. Tiny ones are
+// tried afresh many times, and then the best combination of all routes tried, and of
+// their kin, is found by branch and bound.
 //
 // An order that some drone could still deliver in time is planned in time or
 // not at all; what is left over at the end is added late where that costs
