@@ -23,10 +23,10 @@ const (
 )
 
 // packShare is the part of a tiny problem's time in which the routes of all attempts
-// are combined; packNodes bounds that where steps are the budget.
+// are combined; packLooks bounds that where steps are the budget.
 const (
 	packShare = 0.35
-	packNodes = 200_000
+	packLooks = 16_000_000
 )
 
 // mostPacked is how many drones a packing can tell apart.
@@ -84,7 +84,7 @@ func (r *run) improveTiny(routes []plannedRoute) []plannedRoute {
 		}
 	}
 	if packed {
-		best.Pack(best.Tried, packNodes, len(chains), func() float64 { return (1 - spent(0)) / packShare })
+		best.Pack(best.Tried, packLooks, len(chains), func() float64 { return (1 - spent(0)) / packShare })
 	}
 	r.stats.Clusters = 1
 	return r.better(routes, pt.export(best.Best))

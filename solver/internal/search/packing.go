@@ -34,7 +34,7 @@ type packer struct {
 	margin []float64
 
 	vehicles int
-	nodes    int // left
+	looks    int // at columns, left
 	left     func() float64
 	seqs     []*sequencer // of each worker
 
@@ -58,15 +58,15 @@ type limit struct {
 	least float64
 }
 
-// firstNodes is the share, as its reciprocal, of the nodes that may be spent on a
-// choice after which there is more to choose from.
-const firstNodes = 16
+// firstLooks is the share, as its reciprocal, of the looks at columns that a choice may
+// take after which there is more to choose from.
+const firstLooks = 16
 
-// Pack makes the chain's best solution the best combination of the collected
-// routes and their kin, if that is better. It stops after the given number of
-// nodes, or when nothing is left of its time, which it may ask the share of, and
-// reports whether it has found a better one.
-func (c *Chain) Pack(l *Collection, nodes, workers int, left func() float64) bool {
+// Pack makes the chain's best solution the best combination of the collected routes and
+// their kin, if that is better. No choice among them takes more than so many looks at
+// one, and none goes on when nothing is left of its time, which Pack may ask the share
+// of. It reports whether it has found a better one.
+func (c *Chain) Pack(l *Collection, looks, workers int, left func() float64) bool {
 	p := packer{
 		state: &c.state, routes: l, left: left,
 		vehicles: len(c.in.Vehicles), missed: c.Best.BankValue, cost: c.Best.Cost - costGrain,
@@ -77,7 +77,7 @@ func (c *Chain) Pack(l *Collection, nodes, workers int, left func() float64) boo
 	p.list()
 	price := p.shares(c.Best)
 	bound := p.ascend(price, ascents)
-	p.choose(price, nodes/firstNodes)
+	p.choose(price, looks/firstLooks)
 	for range widenings {
 		widened := false
 		for _, widen := range []func([]float64, float64) bool{p.grow, p.resequence} {
@@ -88,7 +88,7 @@ func (c *Chain) Pack(l *Collection, nodes, workers int, left func() float64) boo
 			if widen(price, gap) {
 				p.list()
 				bound = p.ascend(price, ascents/3)
-				p.choose(price, nodes/firstNodes)
+				p.choose(price, looks/firstLooks)
 				widened = true
 			}
 		}
@@ -96,9 +96,9 @@ func (c *Chain) Pack(l *Collection, nodes, workers int, left func() float64) boo
 			break
 		}
 	}
-	if p.nodes <= 0 { // the last one has not come to its end
+	if p.looks <= 0 { // the last one has not come to its end
 		p.list()
-		p.choose(price, nodes)
+		p.choose(price, looks)
 	}
 	if p.packing == nil {
 		return false
@@ -116,8 +116,8 @@ func (c *Chain) Pack(l *Collection, nodes, workers int, left func() float64) boo
 	return true
 }
 
-// choose looks for a better packing of the columns, at no more than so many nodes.
-func (p *packer) choose(price []float64, nodes int) {
+// choose looks for a better packing of the columns.
+func (p *packer) choose(price []float64, looks int) {
 	in := p.in
 	p.price = price
 	for i := range p.columns {
@@ -134,7 +134,7 @@ func (p *packer) choose(price []float64, nodes int) {
 	})
 	p.limits = make([]limit, p.vehicles)
 	p.stack = append(p.stack[:0], p.columns...)
-	p.nodes = nodes
+	p.looks = looks
 	p.descend(0, 1<<in.Requests-1, 0, 0)
 }
 
@@ -281,7 +281,7 @@ const widenings = 6
 // share.
 const (
 	mostGrown     = 2000
-	mostSequenced = 1_000_000
+	mostSequenced = 300_000
 	toChoose      = 0.25
 )
 
@@ -411,7 +411,6 @@ type found struct {
 
 // askFor is resequence for the columns of some vehicles.
 func (p *packer) askFor(seq *sequencer, columns []column, price []float64, gap float64) (f found) {
-	spent := seq.spent
 	asked := map[uint64]bool{}
 	queue := columns
 	ask := func(col column, set uint32) bool {
@@ -429,7 +428,7 @@ func (p *packer) askFor(seq *sequencer, columns []column, price []float64, gap f
 			col.cost = cost
 			queue, f.columns, f.visits = append(queue, col), append(f.columns, col), append(f.visits, visits...)
 		}
-		return seq.spent-spent < mostSequenced && p.left() > toChoose
+		return seq.spent < mostSequenced && p.left() > toChoose
 	}
 	all := uint32(1)<<p.in.Requests - 1
 	for i := 0; i < len(queue) && len(f.columns) < mostGrown; i++ {
@@ -466,8 +465,10 @@ func (p *packer) excess(c *column, price []float64) float64 {
 // one request is decided: the one of the fewest columns among those that cannot
 // be left out any more, as in Knuth's exact covers, or else the weightiest.
 func (p *packer) descend(first int, open uint32, missed int64, cost float64) {
-	if p.nodes--; p.nodes < 0 || p.left() <= 0 {
-		p.nodes = 0
+	if p.left() <= 0 {
+		p.looks = 0
+	}
+	if p.looks <= 0 {
 		return
 	}
 	columns, ok := p.prune(first, open, missed, cost)
@@ -485,6 +486,7 @@ func (p *packer) descend(first int, open uint32, missed int64, cost float64) {
 		if col.set>>r&1 == 0 {
 			continue
 		}
+		p.looks -= len(columns)
 		for k := range columns {
 			if c := &columns[k]; c.set&col.set == 0 && c.vehicle != col.vehicle {
 				p.stack = append(p.stack, *c)
@@ -494,13 +496,11 @@ func (p *packer) descend(first int, open uint32, missed int64, cost float64) {
 		p.descend(end, open&^col.set, missed, cost+col.cost)
 		p.taken = p.taken[:len(p.taken)-1]
 		p.stack = p.stack[:end]
-		if p.nodes == 0 {
-			return
-		}
 	}
 	if missed += p.in.Weight[r]; missed > p.missed {
 		return
 	}
+	p.looks -= len(columns)
 	for k := range columns {
 		if c := &columns[k]; c.set>>r&1 == 0 {
 			p.stack = append(p.stack, *c)
@@ -539,6 +539,7 @@ func (p *packer) prune(first int, open uint32, missed int64, cost float64) (colu
 	limits := p.limits
 	clear(limits)
 	columns = p.stack[first:]
+	p.looks -= len(columns)
 	for i := range columns {
 		col := &columns[i]
 		l := &limits[col.vehicle]

@@ -168,7 +168,7 @@ func TestPack_FindsTheBestCombination(t *testing.T) {
 		c := NewChain(in, testTuning, seed)
 		c.Construct(ints(in.Requests), never)
 		before := *c.Best
-		better := c.Pack(all, 1_000_000, 1, always)
+		better := c.Pack(all, 100_000_000, 1, always)
 		if c.Best.BankValue != missed || math.Abs(c.Best.Cost-cost) > 1e-5 {
 			t.Fatalf("seed %d: misses %d at %v, the best %d at %v", seed, c.Best.BankValue, c.Best.Cost, missed, cost)
 		}
@@ -198,7 +198,7 @@ func TestPack_WidensTheCollection(t *testing.T) {
 			return 0
 		}
 		alone += best()
-		c.Pack(c.Tried, 1_000_000, 2, always)
+		c.Pack(c.Tried, 100_000_000, 2, always)
 		packed(t, c)
 		packedToo += best()
 		if c.Best.BankValue > missed {

@@ -106,9 +106,14 @@ func (c *Chain) dismiss() {
 	c.pending = kept
 }
 
-// hasRoom tells whether a route that the step has changed has room for r.
+// hasRoom tells whether an idle vehicle, or a route that the step has changed, has room
+// for r.
 func (c *Chain) hasRoom(r int32) bool {
 	st := &c.state
+	idle := offer{route: -1, limit: inf}
+	if c.offerIdle(&idle, r, false); idle.route >= 0 {
+		return true
+	}
 	for _, ro := range st.touched {
 		if st.alternatives(r, ro) == 0 {
 			continue
