@@ -292,14 +292,15 @@ func (c *Chain) put(r, route int32, place uint32) {
 	c.insert(r, route, place)
 }
 
-// regretShare is the percentage of steps that insert by regret.
+// regretShare is the percentage of steps that insert by regret, but for those that only
+// shake the routes while vehicles are saved.
 const regretShare = 10
 
 // recreate inserts the pending requests. It ends as soon as the step could not pass
 // though all that is still pending cost nothing.
 func (c *Chain) recreate() {
 	c.dismiss()
-	if c.rng.intn(100) < regretShare {
+	if !c.eject.dissolving && c.rng.intn(100) < regretShare {
 		c.insertByRegret()
 	} else {
 		c.insertByKey()
@@ -336,9 +337,9 @@ func (c *Chain) insertByRegret() {
 	}
 }
 
-// fewPlaces is what a request is taken to cost in a second or third route where it has
+// noPlace is what a request is taken to cost in a second or third route where it has
 // no place there.
-const fewPlaces = 1e6
+const noPlace = 1e6
 
 // mostRegretted returns the pending request whose second and third best routes cost
 // most above the best, and its best place; r is -1 if there is none. What has no place
@@ -358,7 +359,7 @@ func (c *Chain) mostRegretted(hoped *tally) (r int32, best offer) {
 			continue
 		}
 		kept = append(kept, x)
-		regret := min(o.second, fewPlaces) + min(o.limit, fewPlaces) - 2*o.cost
+		regret := min(o.second, noPlace) + min(o.limit, noPlace) - 2*o.cost
 		if r < 0 || regret > most {
 			r, best, most = x, o, regret
 		}
