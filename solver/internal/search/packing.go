@@ -496,6 +496,9 @@ func (p *packer) descend(first int, open uint32, missed int64, cost float64) {
 		p.descend(end, open&^col.set, missed, cost+col.cost)
 		p.taken = p.taken[:len(p.taken)-1]
 		p.stack = p.stack[:end]
+		if p.looks <= 0 {
+			return
+		}
 	}
 	if missed += p.in.Weight[r]; missed > p.missed {
 		return
