@@ -12,7 +12,8 @@ import (
 // context that has already ended is ErrAborted, also before any I/O.
 type Backend interface {
 	// Acquire tries once to take the lock of a key. A live lock of somebody
-	// else is OK false with ReasonLocked.
+	// else is OK false with ReasonLocked. After an error with OutcomeUnknown the
+	// lock may be held by the attempt's id, until it is released or ends.
 	Acquire(ctx context.Context, req AcquireRequest) (AcquireResult, error)
 
 	// Release gives the lock up. Of repeated or concurrent releases at most one
@@ -79,7 +80,9 @@ type AcquireRequest struct {
 
 	// LockID makes attempts idempotent: a retry with the id of an attempt that
 	// did succeed returns that lease. Empty: the backend makes a fresh one.
-	// Use NewLockID, never the same id for two logical acquisitions.
+	// Use NewLockID, never the same id for two logical acquisitions, and never
+	// an id again after an error with OutcomeUnknown: the backend may be about
+	// to release what that attempt took, and would release the retry's lease.
 	LockID string
 
 	// Probe hints that the lock is probably held: the backend answers a held

@@ -58,7 +58,8 @@ type Error struct {
 	Key    string `json:"-"` // the key as given, if known
 	LockID string `json:"-"` // the lock id, if known
 
-	// OutcomeUnknown says that the operation may still take effect, or did.
+	// OutcomeUnknown says that the operation may still take effect, or did. A
+	// retry of an acquisition then needs a new lock id.
 	OutcomeUnknown bool
 
 	Err error `json:"-"` // the cause

@@ -56,8 +56,10 @@ func (c config) untilFree(pause time.Duration, holderExpiresAtMs int64, now time
 	return min(pause, max(free, 0))
 }
 
-// acquireLoop tries until success, an error, or the end of the budget. All
-// tries share one lock id, so that a try whose reply was lost is recognised.
+// acquireLoop tries until success, an error, or the end of the budget. Tries
+// share a lock id, so that one whose reply was lost is recognised. After an
+// unknown outcome the next has another: the backend gives the old id up when it
+// can, perhaps after the next try (L-RTY-05).
 func acquireLoop(ctx context.Context, b Backend, key string, c config) (AcquireResult, error) {
 	req := AcquireRequest{Key: key, TTL: c.ttl, LockID: NewLockID()}
 	fail := func(err error) (AcquireResult, error) { return AcquireResult{}, located(err, "acquire", key, "") }
@@ -99,6 +101,9 @@ func acquireLoop(ctx context.Context, b Backend, key string, c config) (AcquireR
 			pause = c.untilFree(pause, res.HolderExpiresAtMs, c.clock.Now())
 		}
 		wait(ctx, c.clock, pause, free)
+		if isOutcomeUnknown(err) {
+			req.LockID = NewLockID()
+		}
 		req.Probe = true
 	}
 }
@@ -141,10 +146,14 @@ func timedOut(last error) *Error {
 
 // withOutcomeOf carries OutcomeUnknown over from the error that e replaces.
 func (e *Error) withOutcomeOf(err error) *Error {
-	if old, ok := errors.AsType[*Error](err); ok {
-		e.OutcomeUnknown = e.OutcomeUnknown || old.OutcomeUnknown
-	}
+	e.OutcomeUnknown = e.OutcomeUnknown || isOutcomeUnknown(err)
 	return e
+}
+
+// isOutcomeUnknown tells whether an error says so.
+func isOutcomeUnknown(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.OutcomeUnknown
 }
 
 // wait pauses until d has passed, ctx ends or the lock may be free. A pause of

@@ -255,6 +255,42 @@ func TestAcquire_Cancelled(t *testing.T) {
 	}
 }
 
+// L-RTY-05: what an unknown outcome left behind is cleaned up by its id, maybe
+// after the next try, so that one has another.
+func TestAcquire_NewIDAfterUnknownOutcome(t *testing.T) {
+	unknown := &lock.Error{Code: lock.CodeServiceUnavailable, OutcomeUnknown: true}
+	for _, row := range []struct {
+		name  string
+		err   *lock.Error
+		opts  []lock.Option
+		other bool // the next try has another id
+	}{
+		{"transient, outcome known", &lock.Error{Code: lock.CodeNetworkTimeout}, []lock.Option{lock.WithRetryTransient()}, false},
+		{"transient, outcome unknown", unknown, []lock.Option{lock.WithRetryTransient()}, true},
+		{"conflict, outcome known", &lock.Error{Code: lock.CodeServiceUnavailable, Err: lock.ErrConflict}, nil, false},
+		{"conflict, outcome unknown", &lock.Error{Code: lock.CodeServiceUnavailable, OutcomeUnknown: true, Err: lock.ErrConflict}, nil, true},
+	} {
+		b := contendedUntil(3)
+		contended := b.onAcquire
+		b.onAcquire = func(ctx context.Context, try int) (lock.AcquireResult, error) {
+			if try == 1 {
+				return lock.AcquireResult{}, row.err
+			}
+			return contended(ctx, try)
+		}
+		h, err := lock.Acquire(bg, b, "k", append(row.opts, lock.WithRetryDelay(0))...)
+		if err != nil {
+			t.Errorf("%s: %v", row.name, err)
+			continue
+		}
+		first, second, third := b.acquires[0].LockID, b.acquires[1].LockID, b.acquires[2].LockID
+		if (second != first) != row.other || third != second || h.LockID() != third {
+			t.Errorf("%s: ids %s, %s, %s; the handle has %s", row.name, first, second, third, h.LockID())
+		}
+		mustClose(t, h)
+	}
+}
+
 // L-RTY-05
 func TestAcquire_ErrorsOfTries(t *testing.T) {
 	foreign := errors.New("foreign")

@@ -311,11 +311,14 @@ func (a *acquisition) accept(ctx context.Context, res lock.AcquireResult) (lock.
 	if !res.OK || a.b.clock.Now().Before(res.Deadline) {
 		return res, nil
 	}
-	a.b.releaseDetached(ctx, a.at, a.lockID)
-	return lock.AcquireResult{}, &lock.Error{Code: lock.CodeNetworkTimeout, Err: errLeaseOver}
+	released := a.b.releaseDetached(ctx, a.at, a.lockID)
+	return lock.AcquireResult{}, &lock.Error{Code: lock.CodeNetworkTimeout, OutcomeUnknown: !released, Err: errLeaseOver}
 }
 
-// resolve finds out, after the error of a commit, whether it was applied.
+// resolve finds out, after the error of a commit, whether it was applied. If
+// nobody can tell, the lease is released in the background, perhaps after the
+// caller's next try: that one must not have the same id, so the outcome is
+// called unknown.
 func (a *acquisition) resolve(ctx context.Context, commitErr error, tried view) (lock.AcquireResult, error) {
 	var none lock.AcquireResult
 	failure := *classify(ctx, commitErr)
@@ -333,8 +336,9 @@ func (a *acquisition) resolve(ctx context.Context, commitErr error, tried view) 
 			if ctx.Err() == nil {
 				return a.accept(ctx, *answer)
 			}
-			a.b.releaseDetached(ctx, a.at, a.lockID)
-			return none, lock.AbortedBy(ctx)
+			aborted := lock.AbortedBy(ctx)
+			aborted.OutcomeUnknown = !a.b.releaseDetached(ctx, a.at, a.lockID)
+			return none, aborted
 		}
 		// A commit whose preconditions no longer hold can never apply. The
 		// transaction of a first acquisition has none.

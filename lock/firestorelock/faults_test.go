@@ -211,6 +211,99 @@ func TestAcquire_UnresolvedIsReleasedInBackground(t *testing.T) {
 	wantFence(t, mustAcquire(t, r.direct, key).Fence, "000000000000003")
 }
 
+// L-RTY-05, L-ACQ-06: the release of a try of unknown outcome comes after the
+// next try, and does not give up what that one took.
+func TestAcquire_RetriedBeforeCleanup(t *testing.T) {
+	for _, applied := range []bool{false, true} {
+		t.Run(fmt.Sprintf("applied=%v", applied), func(t *testing.T) {
+			r := newRig(t, Config{})
+			warmUp(t, r.direct)
+			lost := faultproxy.Fault{Before: codes.Internal}
+			if applied {
+				lost = faultproxy.Fault{After: codes.Internal}
+			}
+			r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: lost})
+			// The outcome cannot be read either, or it would be known if applied.
+			r.proxy.Add(faultproxy.Rule{RPC: "BatchGetDocuments", Skip: 1, Times: 1, Do: faultproxy.Fault{Before: codes.PermissionDenied}})
+			retried := make(chan struct{})
+			r.proxy.Add(faultproxy.Rule{RPC: "BeginTransaction", Times: 1, Hook: func() {
+				if applied { // the next try finds the lock held until the release
+					r.proxy.WaitCalls("BatchGetDocuments", 3)
+					return
+				}
+				<-retried
+			}})
+			h, err := lock.Acquire(bg, r.faulty, key, lock.WithRetryTransient(), lock.WithRetryDelay(time.Millisecond))
+			close(retried)
+			if err != nil {
+				t.Fatal(err)
+			}
+			settle(t, r.faulty)
+			info, err := lock.GetByKeyRaw(bg, r.direct, key)
+			if err != nil || info == nil || info.LockID != h.LockID() || info.Fence != h.Fence() {
+				t.Errorf("stored %+v, %v; the holder has fence %s", info, err, h.Fence())
+			}
+			if err := h.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// L-ACQ-06, L-ACQ-07: a lease that nobody will use and whose release failed may
+// be released late, so its id is not to be used again.
+func TestAcquire_UnwantedAndNotReleased(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		ttl   time.Duration
+		fault faultproxy.Fault
+		want  error
+	}{
+		{"caller is gone", ttl, faultproxy.Fault{After: codes.Internal}, lock.ErrAborted},
+		{"lease is over", 50 * time.Millisecond, faultproxy.Fault{Delay: 60 * time.Millisecond}, lock.ErrNetworkTimeout},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := newRig(t, Config{})
+			warmUp(t, r.direct)
+			ctx, cancel := context.WithCancel(bg)
+			defer cancel()
+			r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: row.fault})
+			r.proxy.Add(faultproxy.Rule{RPC: "Commit", Do: faultproxy.Fault{Before: codes.PermissionDenied}})
+			if row.want == lock.ErrAborted {
+				r.proxy.Add(faultproxy.Rule{RPC: "BatchGetDocuments", Skip: 1, Times: 1, Hook: cancel})
+			}
+			_, err := r.faulty.Acquire(ctx, lock.AcquireRequest{Key: key, TTL: row.ttl})
+			if e, ok := errors.AsType[*lock.Error](err); !errors.Is(err, row.want) || !ok || !e.OutcomeUnknown {
+				t.Errorf("got %v, want %v with unknown outcome", err, row.want)
+			}
+		})
+	}
+}
+
+// L-ACQ-06, L-CAN-04: an acquisition that is stuck when its caller goes is left
+// to give its lease up by itself; until then its outcome is unknown.
+func TestAcquire_LeftBehind(t *testing.T) {
+	r := newRig(t, Config{})
+	warmUp(t, r.direct)
+	ctx, cancel := context.WithCancel(bg)
+	defer cancel()
+	gone := make(chan struct{})
+	r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{After: codes.Internal}})
+	r.proxy.Add(faultproxy.Rule{RPC: "BatchGetDocuments", Skip: 1, Times: 1, Hook: func() { cancel(); <-gone }})
+	_, err := r.faulty.Acquire(ctx, lock.AcquireRequest{Key: key, TTL: ttl})
+	if e, ok := errors.AsType[*lock.Error](err); !ok || e.Code != lock.CodeAborted || !e.OutcomeUnknown {
+		t.Errorf("got %v, want Aborted with unknown outcome", err)
+	}
+	if locked, err := r.direct.IsLocked(bg, key); !locked || err != nil {
+		t.Errorf("released already: %v, %v", locked, err)
+	}
+	close(gone)
+	settle(t, r.faulty)
+	if locked, err := r.direct.IsLocked(bg, key); locked || err != nil {
+		t.Errorf("still locked: %v, %v", locked, err)
+	}
+}
+
 // L-ACQ-06: the lock was taken, but the caller is gone.
 func TestAcquire_CancelledAfterCommitIsReleased(t *testing.T) {
 	r := newRig(t, Config{})

@@ -145,12 +145,15 @@ func (b *Backend) releaseInBackground(ctx context.Context, at address, lockID st
 }
 
 // releaseDetached gives up a lease that nobody will use, whether or not the
-// caller is still there. A failure leaves the lock to its ttl.
-func (b *Backend) releaseDetached(ctx context.Context, at address, lockID string) {
+// caller is still there. A failure leaves the lock to its ttl, or to a release
+// that takes effect late.
+func (b *Backend) releaseDetached(ctx context.Context, at address, lockID string) (released bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), detachedTimeout)
 	defer cancel()
-	if _, err := b.release(ctx, target{lockID: lockID, at: &at}); err != nil {
+	_, err := b.release(ctx, target{lockID: lockID, at: &at})
+	if err != nil {
 		b.log.Warn("lock left to its ttl",
 			slog.String("key_hash", b.hash(at.key)), slog.Any("err", classify(ctx, err).At("release", "", "")))
 	}
+	return err == nil
 }

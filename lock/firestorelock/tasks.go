@@ -90,7 +90,8 @@ func (b *Backend) background(ctx context.Context, f func(context.Context)) {
 
 // call runs an operation so that the caller gets an answer soon after its
 // context has ended, even if the operation is stuck. An operation left behind
-// is tracked; late gets its result.
+// is tracked; late gets its result, at any time after the caller got an error
+// of unknown outcome.
 func call[T any](ctx context.Context, b *Backend, operation func(context.Context) (T, error), late func(T)) (T, error) {
 	type outcome struct {
 		value T

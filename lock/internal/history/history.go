@@ -68,9 +68,10 @@ type Recorder struct {
 // NewRecorder begins a history now.
 func NewRecorder() *Recorder { return &Recorder{start: time.Now()} }
 
-// Client is a backend as one client uses it, every call recorded.
+// Client is a backend as one client uses it, every acquisition, release and
+// extension recorded. It is used by one goroutine.
 type Client struct {
-	Backend  lock.Backend
+	lock.Backend
 	Recorder *Recorder
 	ID       int
 	Offset   time.Duration // of the backend's clock from the true one
@@ -80,9 +81,13 @@ type Client struct {
 	// or if it fails: such a call may happen at any later time, and a history
 	// with many of them takes for ever to check.
 	Settle func() error
+
+	settling sync.WaitGroup
 }
 
 // Acquire records and makes a call. Errors are recorded as unknown outcomes.
+// The client need not wait for such a call to settle: its next try may come
+// before what the backend still does about this one.
 func (c *Client) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.AcquireResult, error) {
 	called := time.Since(c.Recorder.start)
 	res, err := c.Backend.Acquire(ctx, req)
@@ -93,7 +98,12 @@ func (c *Client) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.Acq
 			err = errors.Join(err, perr)
 		}
 	}
-	c.record(input{kind: Acquire, key: req.Key, lockID: req.LockID}, called, out)
+	in := input{kind: Acquire, key: req.Key, lockID: req.LockID}
+	if !out.unknown {
+		c.record(in, called, out)
+		return res, err
+	}
+	c.settling.Go(func() { c.record(in, called, out) })
 	return res, err
 }
 

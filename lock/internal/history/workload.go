@@ -18,6 +18,7 @@ type Workload struct {
 	Run     time.Duration // how long
 	Crashes float64       // share of leases that are abandoned
 	Cancels float64       // share of calls whose context ends early
+	Retries float64       // share of leases taken by lock.Acquire, which tries again after errors
 }
 
 // Play lets every client work on random keys until the time is over. What each
@@ -32,6 +33,7 @@ func (w Workload) Play(clients []*Client) {
 			for ctx.Err() == nil {
 				w.useLease(ctx, c, rng)
 			}
+			c.settling.Wait()
 		})
 	}
 	wg.Wait()
@@ -41,9 +43,8 @@ func (w Workload) Play(clients []*Client) {
 // perhaps released once more when it is no longer ours.
 func (w Workload) useLease(ctx context.Context, c *Client, rng *rand.Rand) {
 	key := fmt.Sprintf("key-%d", rng.IntN(w.Keys))
-	id := lock.NewLockID()
-	res, err := c.Acquire(w.callContext(ctx, rng), lock.AcquireRequest{Key: key, TTL: w.TTL, LockID: id})
-	if err != nil || !res.OK {
+	id, ok := w.acquire(ctx, c, rng, key)
+	if !ok {
 		pause(ctx, time.Duration(rng.Int64N(int64(10*time.Millisecond))))
 		return
 	}
@@ -58,6 +59,19 @@ func (w Workload) useLease(ctx context.Context, c *Client, rng *rand.Rand) {
 		pause(ctx, w.TTL+lock.Tolerance+time.Duration(rng.Int64N(int64(w.TTL))))
 	}
 	_, _ = c.Release(w.callContext(ctx, rng), ref)
+}
+
+// acquire takes a lock by one call, or by as many as the helper makes of it. The
+// lease is then the workload's; the handle knows no clock of the client's.
+func (w Workload) acquire(ctx context.Context, c *Client, rng *rand.Rand, key string) (id string, ok bool) {
+	if rng.Float64() >= w.Retries {
+		id = lock.NewLockID()
+		res, err := c.Acquire(w.callContext(ctx, rng), lock.AcquireRequest{Key: key, TTL: w.TTL, LockID: id})
+		return id, err == nil && res.OK
+	}
+	h, err := lock.Acquire(w.callContext(ctx, rng), c, key, lock.WithTTL(w.TTL), lock.WithRetryTransient(),
+		lock.WithRetryDelay(0), lock.WithMaxRetries(5))
+	return h.LockID(), err == nil
 }
 
 // callContext is the context of one call. It outlives the run, so that the end
