@@ -95,7 +95,8 @@ func (h *Handle) Fence() Fence {
 	return h.fence
 }
 
-// ExpiresAt is the end of the lease as stored, zero for a nil handle.
+// ExpiresAt is the end of the lease as last known to be stored, zero for a nil
+// handle.
 func (h *Handle) ExpiresAt() time.Time {
 	if h == nil {
 		return time.Time{}
@@ -120,7 +121,9 @@ func (h *Handle) Context() context.Context {
 
 // Extend makes the lease end ttl from now. False means that the lease is lost
 // (the handle's context has ended with ErrOwnershipLost), or that the handle
-// was closed. An error proves nothing: the old end stands.
+// was closed. After an error the extension may have taken effect or not, so the
+// handle counts on the sooner of the old and the new end; only a successful
+// extension makes it later again, also where the store refused this one.
 func (h *Handle) Extend(ctx context.Context, ttl time.Duration) (bool, error) {
 	if h == nil {
 		return false, nil
@@ -195,6 +198,7 @@ func (h *Handle) extend(ctx context.Context, ttl time.Duration) (bool, error) {
 	h.extending.Lock()
 	defer h.extending.Unlock()
 	asked := h.cfg.clock.Now()
+	h.endBy(asked.Add(ttl))
 	res, err := h.backend.Extend(ctx, Ref{LockID: h.lockID, Key: h.key}, ttl)
 	if err != nil {
 		return false, err
@@ -211,6 +215,17 @@ func (h *Handle) extend(ctx context.Context, ttl time.Duration) (bool, error) {
 	h.deadline, h.expiresAtMs = res.Deadline, res.ExpiresAtMs
 	h.armLeaseEnd()
 	return true, nil
+}
+
+// endBy makes the lease end at a time if that is sooner: from now on the store
+// may hold that end, whether or not anybody learns of it (L-TIME-04).
+func (h *Handle) endBy(end time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if end.Before(h.deadline) {
+		h.deadline = end
+		h.armLeaseEnd()
+	}
 }
 
 // armLeaseEnd ends the context at the deadline. The caller holds mu.

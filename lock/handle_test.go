@@ -297,6 +297,67 @@ func TestHandle_Extend(t *testing.T) {
 	mustClose(t, h)
 }
 
+// L-TIME-04: an extension to a sooner end may have been applied although it
+// failed, so the handle counts on that end, and on the old one if it is sooner.
+func TestHandle_ExtendOfUnknownOutcome(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		ttl     time.Duration // of a lease of 30 s, extended after 10 s
+		applied bool
+		end     time.Duration
+	}{
+		{"shorter, applied", 5 * time.Second, true, 15 * time.Second},
+		{"shorter, not applied", 5 * time.Second, false, 15 * time.Second},
+		{"longer, applied", time.Minute, true, 30 * time.Second},
+		{"longer, not applied", time.Minute, false, 30 * time.Second},
+	} {
+		clock := locktest.NewClock(time.Now())
+		mem := memlock.New(memlock.WithClock(clock))
+		b := &spy{Backend: mem}
+		h := mustAcquire(t, b, lock.WithClock(clock))
+		b.onExtend = func(ctx context.Context, _ int) (lock.ExtendResult, error) {
+			if row.applied {
+				if res, err := mem.Extend(ctx, lock.Ref{LockID: h.LockID()}, row.ttl); !res.OK || err != nil {
+					t.Error(res, err)
+				}
+			}
+			return lock.ExtendResult{}, &lock.Error{Code: lock.CodeServiceUnavailable, OutcomeUnknown: true}
+		}
+		clock.Advance(10 * time.Second)
+		if ok, err := h.Extend(bg, row.ttl); ok || !errors.Is(err, lock.ErrServiceUnavailable) {
+			t.Errorf("%s: %v, %v", row.name, ok, err)
+		}
+		clock.Advance(row.end - 10*time.Second - time.Millisecond)
+		if h.Context().Err() != nil {
+			t.Errorf("%s: ended early: %v", row.name, context.Cause(h.Context()))
+		}
+		clock.Advance(time.Millisecond)
+		if cause := context.Cause(h.Context()); !errors.Is(cause, lock.ErrLeaseUnproven) {
+			t.Errorf("%s: %v after %v", row.name, cause, row.end)
+		}
+		mustClose(t, h)
+	}
+}
+
+// L-TIME-04: a shorter end that was confirmed can be made longer again.
+func TestHandle_ExtendShorterThenLonger(t *testing.T) {
+	clock := locktest.NewClock(time.Now())
+	h := mustAcquire(t, memlock.New(memlock.WithClock(clock)), lock.WithClock(clock))
+	for _, ttl := range []time.Duration{5 * time.Second, time.Minute} {
+		if ok, err := h.Extend(bg, ttl); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+	}
+	clock.Advance(59 * time.Second)
+	if h.Context().Err() != nil {
+		t.Error("ended with an end that was replaced")
+	}
+	mustClose(t, h)
+	if clock.Timers() != 0 {
+		t.Errorf("%d timers are left", clock.Timers())
+	}
+}
+
 func TestHandle_ExtendLost(t *testing.T) {
 	b := memlock.New()
 	h := mustAcquire(t, b)

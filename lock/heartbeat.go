@@ -67,7 +67,8 @@ func beat(ctx context.Context, h *Handle, until time.Time) {
 				return // nothing more to gain: the lease ends by itself
 			}
 		}
-		ok, err := extendWithin(ctx, h, extension, left)
+		// A manual extension may have made the lease longer than this one does.
+		ok, err := extendWithin(ctx, h, extension, min(left, extension-margin))
 		switch {
 		case ctx.Err() != nil:
 			return
