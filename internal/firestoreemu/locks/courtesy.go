@@ -36,7 +36,8 @@ func (t *Table) waitsOutOfCourtesy(r *request) bool {
 	} else if now.Sub(r.began) < mostPatience {
 		r.patience.Reset(patience)
 	}
-	holder.blocked = append(holder.blocked, r)
+	r.polite = true
+	holder.wait(r, t.clock.Now())
 	return true
 }
 

@@ -40,7 +40,8 @@ type Owner struct {
 	ranges    []*HeldRange
 	waiting   map[*request]struct{}
 	blocked   []*request // requests to look at again when this owner lets go
-	// blockingSince is when others began to wait for this owner; meaningless while blocked is empty.
+	// blockingSince is when others began to wait for this owner because they had
+	// to; meaningless while none of blocked does.
 	blockingSince time.Time
 }
 
@@ -64,10 +65,15 @@ func (o *Owner) holdsAny() bool { return len(o.shared) > 0 || len(o.ranges) > 0 
 // wait keeps a request on the list of those to look at when o lets go.
 func (o *Owner) wait(r *request, now time.Time) {
 	o.blocked = slices.DeleteFunc(o.blocked, func(other *request) bool { return !other.waiting })
-	if len(o.blocked) == 0 {
+	if !r.polite && !o.blocks(r) {
 		o.blockingSince = now
 	}
 	o.blocked = append(o.blocked, r)
+}
+
+// blocks says whether a request other than r waits for o because it has to.
+func (o *Owner) blocks(r *request) bool {
+	return slices.ContainsFunc(o.blocked, func(other *request) bool { return other != r && !other.polite })
 }
 
 // HeldRange is a range lock an owner holds.

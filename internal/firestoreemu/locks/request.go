@@ -32,6 +32,7 @@ type request struct {
 
 	patience  *time.Timer // courtesy wait for a hot name, see courtesy.go
 	courteous bool        // still willing to let holders of a hot name finish
+	polite    bool        // waits out of courtesy alone
 	began     time.Time   // when the courtesy wait began, real time
 }
 

@@ -195,7 +195,7 @@ func (t *Table) Tick() {
 	}
 	for r := range t.waiting {
 		for _, h := range t.holders(r) {
-			if h.phase == active && len(h.blocked) > 0 && now.Sub(h.blockingSince) >= t.limits.Hold {
+			if h.phase == active && h.blocks(nil) && now.Sub(h.blockingSince) >= t.limits.Hold {
 				t.stats.Timeouts++
 				t.abort(h, ErrLockDeadline)
 			}
@@ -251,6 +251,7 @@ func (t *Table) acquire(ctx context.Context, r *request) error {
 // list of one who does, so that r is looked at again when that one lets go, and
 // reports true.
 func (t *Table) tryGrant(r *request) (blocked bool) {
+	r.polite = false
 	holders := t.woundYounger(r)
 	if ahead := t.aheadInQueue(r); ahead != nil {
 		ahead.blocked = append(ahead.blocked, r)

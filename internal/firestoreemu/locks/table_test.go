@@ -214,3 +214,59 @@ func TestTable_Courtesy(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A holder may keep others waiting for so long, counted from when the first of
+// them had to wait (E-TX-12): who waits out of courtesy does not count.
+func TestTable_CourtesyIsNoBlocking(t *testing.T) {
+	for _, row := range []struct {
+		name            string
+		polite, writing time.Duration // how long each has waited when the table looks
+		aborted         bool
+	}{
+		{"both for a moment", time.Millisecond, time.Millisecond, false},
+		{"the writer for less than the limit", 30 * time.Second, 19 * time.Second, false},
+		{"the writer for the limit", 30 * time.Second, 20 * time.Second, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			clock := clockwork.NewFakeClock()
+			table := NewTable(clock, Limits{Wait: time.Hour, Hold: 20 * time.Second})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			d := []string{"d"}
+			table.hot["d"] = time.Now().Add(time.Hour)
+			holder, writer := NewOwner(1), NewOwner(2)
+			if err := table.Share(ctx, holder, d); err != nil {
+				t.Fatal(err)
+			}
+			polite := &request{owner: NewOwner(3), names: d, courteous: true, done: make(chan error, 1)}
+			polite.deadline = clock.Now().Add(time.Hour)
+			table.mu.Lock()
+			if !table.tryGrant(polite) {
+				t.Error("a newcomer did not wait for the holder of a hot name")
+			}
+			polite.patience.Stop() // it is real time
+			table.enqueue(polite)
+			table.unlock()
+
+			clock.Advance(row.polite - row.writing)
+			done := make(chan error, 1)
+			go func() { done <- table.Exclude(ctx, writer, d, nothing) }()
+			if err := table.AwaitWaiting(ctx, 2); err != nil {
+				t.Fatal(err)
+			}
+			clock.Advance(row.writing)
+			table.Tick()
+			if err := table.Err(holder); errors.Is(err, ErrLockDeadline) != row.aborted {
+				t.Errorf("the holder: %v", err)
+			}
+			table.End(holder)
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			table.End(writer)
+			if err := <-polite.done; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
