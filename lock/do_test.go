@@ -124,6 +124,40 @@ func TestDo_LeaseEnds(t *testing.T) {
 	}
 }
 
+// B-01: a process that slept past the end of the lease learns of it by the clock,
+// also if its timer has not run yet and fn has released meanwhile.
+func TestDo_LeaseEndsBeforeItsTimer(t *testing.T) {
+	for name, fn := range map[string]func(*lock.Handle){
+		"returns": func(*lock.Handle) {},
+		"releases": func(h *lock.Handle) {
+			if _, err := h.Release(bg); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		for _, row := range []struct {
+			asleep time.Duration
+			want   error
+		}{{lock.DefaultTTL - time.Millisecond, nil}, {lock.DefaultTTL, lock.ErrLeaseUnproven}} {
+			clock := locktest.NewClock(time.Now())
+			b := memlock.New(memlock.WithClock(clock))
+			var work context.Context
+			err := lock.Do(bg, b, "k", func(ctx context.Context, h *lock.Handle) error {
+				clock.Set(clock.Now().Add(row.asleep)) // runs no timer
+				fn(h)
+				work = ctx
+				return nil
+			}, lock.WithClock(clock))
+			if !errors.Is(err, row.want) {
+				t.Errorf("%s after %v: %v, want %v", name, row.asleep, err, row.want)
+			}
+			if cause := context.Cause(work); row.want != nil && !errors.Is(cause, row.want) {
+				t.Errorf("%s after %v: the context ended with %v", name, row.asleep, cause)
+			}
+		}
+	}
+}
+
 // B-01: the lease is extended every third of its TTL.
 func TestAutoExtend(t *testing.T) {
 	clock := locktest.NewClock(time.Now())

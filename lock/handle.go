@@ -180,7 +180,18 @@ func (h *Handle) isActive() bool {
 func (h *Handle) lost() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.noticeEnd()
 	return h.loss
+}
+
+// noticeEnd ends the handle's context if the lease is over by the clock: the
+// timer that does so may not have run yet, or may have been for an end that an
+// extension moved. The caller holds mu.
+func (h *Handle) noticeEnd() {
+	if h.state == active && h.loss == nil && !h.cfg.clock.Now().Before(h.deadline) {
+		h.loss = ErrLeaseUnproven
+		h.cancel(h.loss)
+	}
 }
 
 // lose ends the handle's context because the lease can no longer be relied on.
@@ -240,14 +251,11 @@ func (h *Handle) armLeaseEnd() {
 	h.leaseEnd = h.cfg.clock.AfterFunc(max(left, 0), h.onLeaseEnd)
 }
 
-// onLeaseEnd runs at the deadline; an extension may have moved it meanwhile.
+// onLeaseEnd runs at the deadline.
 func (h *Handle) onLeaseEnd() {
 	h.mu.Lock()
-	over := h.state == active && !h.cfg.clock.Now().Before(h.deadline)
-	h.mu.Unlock()
-	if over {
-		h.lose(ErrLeaseUnproven)
-	}
+	defer h.mu.Unlock()
+	h.noticeEnd()
 }
 
 // beginRelease claims the one release of the handle.
@@ -257,6 +265,7 @@ func (h *Handle) beginRelease(cancel context.CancelCauseFunc) bool {
 	if h.state != active {
 		return false
 	}
+	h.noticeEnd()
 	h.state = closing
 	h.cancelRelease = cancel
 	h.leaseEnd.Stop()
