@@ -46,14 +46,18 @@ func scale(d time.Duration, r float64) time.Duration {
 	return time.Duration(f)
 }
 
-// untilFree shortens a pause to the moment the holder's lease may be taken.
+// untilFree shortens a pause to the moment the holder's lease may be taken, if
+// that lies ahead. A lock that is held although its end is past by this clock is
+// live by another one, and nothing is known of when it is free.
 func (c config) untilFree(pause time.Duration, holderExpiresAtMs int64, now time.Time) time.Duration {
 	if holderExpiresAtMs <= 0 {
 		return pause
 	}
 	free := time.UnixMilli(holderExpiresAtMs).Add(Tolerance).Sub(now)
-	free += scale(expiryJitter, c.rand())
-	return min(pause, max(free, 0))
+	if free <= 0 {
+		return pause
+	}
+	return min(pause, free+scale(expiryJitter, c.rand()))
 }
 
 // acquireLoop tries until success, an error, or the end of the budget. Tries

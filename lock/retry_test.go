@@ -175,6 +175,36 @@ func TestAcquire_WakesAtExpiry(t *testing.T) {
 	}
 }
 
+// B-06: an end that is past by the local clock tells nothing of when the lock is
+// free: the holder's clock, or the server's, may be behind. Such tries wait as
+// long as others, or the budget of tries would be burnt at once.
+func TestAcquire_HolderOverByLocalClock(t *testing.T) {
+	for _, ago := range []time.Duration{lock.Tolerance, lock.Tolerance + time.Minute} {
+		clock := locktest.NewClock(time.UnixMilli(1_000_000))
+		b := &spy{Backend: memlock.New()}
+		b.onAcquire = func(context.Context, int) (lock.AcquireResult, error) {
+			return lock.AcquireResult{Reason: lock.ReasonLocked, HolderExpiresAtMs: clock.Now().Add(-ago).UnixMilli()}, nil
+		}
+		done := make(chan error, 1)
+		go func() {
+			_, err := lock.Acquire(bg, b, "k", lock.WithClock(clock), lock.WithMaxRetries(1), lock.WithRand(func() float64 { return 0 }))
+			done <- err
+		}()
+		asleep := make(chan struct{})
+		go func() { clock.WaitTimer(50 * time.Millisecond); close(asleep) }()
+		select {
+		case err := <-done:
+			t.Errorf("%v ago: tried again at once: %v", ago, err)
+			continue
+		case <-asleep:
+		}
+		clock.Advance(50 * time.Millisecond)
+		if err := <-done; !errors.Is(err, lock.ErrAcquisitionTimeout) {
+			t.Error(err)
+		}
+	}
+}
+
 // L-RTY-03: the last pause is cut to what is left, then the budget is over.
 func TestAcquire_BudgetEndsSleep(t *testing.T) {
 	clock := locktest.NewClock(time.Now())
