@@ -120,6 +120,13 @@ func isConflict(err error) bool {
 	}
 }
 
+// withUnknownOutcome is e, with OutcomeUnknown set if unknown.
+func withUnknownOutcome(e *lock.Error, unknown bool) *lock.Error {
+	c := *e
+	c.OutcomeUnknown = c.OutcomeUnknown || unknown
+	return &c
+}
+
 // outcomeUnknown tells whether an error already says so, or its code does.
 func outcomeUnknown(err error) bool {
 	if e, ok := errors.AsType[*lock.Error](err); ok {

@@ -40,34 +40,34 @@ func (b *Backend) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (
 func (b *Backend) extend(ctx context.Context, t target, ttl time.Duration) (lock.ExtendResult, error) {
 	h, ok := b.known(t)
 	if !ok {
-		return b.extendInTransaction(ctx, t, ttl)
+		return b.extendInTransaction(ctx, t, ttl, false)
 	}
 	now := b.instantWithoutRead()
 	expiresAtMs := now.writeMs() + ttl.Milliseconds()
-	written, err := t.at.lock.Update(ctx,
+	sent := countSends(ctx)
+	written, err := t.at.lock.Update(sent,
 		[]firestore.Update{{Path: fieldExpiresAt, Value: expiresAtMs}},
 		firestore.LastUpdateTime(h.version))
-	switch {
-	case err == nil:
-		var deadline time.Time
+	if err == nil {
+		b.learnSends(sent)
+		deadline := h.deadline // if nothing changed, nothing new is proven
 		if written.UpdateTime.After(h.version) {
 			b.server.learn(written.UpdateTime, b.clock.Now())
 			deadline = now.deadlineOf(expiresAtMs, ttl, written.UpdateTime)
-		} else {
-			deadline = h.deadline // nothing changed, so nothing new is proven
 		}
 		h.version = written.UpdateTime
 		return b.extended(t.lockID, h, expiresAtMs, deadline), nil
-	case isConflict(err), mayHaveApplied(err) && ctx.Err() == nil:
-		return b.extendInTransaction(ctx, t, ttl)
 	}
-	failure := *classify(ctx, err)
-	failure.OutcomeUnknown = mayHaveApplied(err)
-	return lock.ExtendResult{}, &failure
+	lost := mayHaveApplied(err) || b.wasRepeated(sent)
+	if isConflict(err) || mayHaveApplied(err) && ctx.Err() == nil {
+		return b.extendInTransaction(ctx, t, ttl, lost)
+	}
+	return lock.ExtendResult{}, withUnknownOutcome(classify(ctx, err), lost)
 }
 
-// extendInTransaction reads, compares and sets the new end.
-func (b *Backend) extendInTransaction(ctx context.Context, t target, ttl time.Duration) (lock.ExtendResult, error) {
+// extendInTransaction reads, compares and sets the new end. lost says that an
+// earlier commit may have set one, which stays unknown if this fails.
+func (b *Backend) extendInTransaction(ctx context.Context, t target, ttl time.Duration, lost bool) (lock.ExtendResult, error) {
 	for round := 0; ; round++ {
 		var f found
 		var expiresAtMs int64
@@ -100,12 +100,11 @@ func (b *Backend) extendInTransaction(ctx context.Context, t target, ttl time.Du
 			return lock.ExtendResult{Reason: f.reason}, nil
 		}
 		if !updating || !mayHaveApplied(err) {
-			return lock.ExtendResult{}, classify(ctx, err)
+			return lock.ExtendResult{}, withUnknownOutcome(classify(ctx, err), lost)
 		}
+		lost = true
 		if round > 0 || ctx.Err() != nil {
-			failure := *classify(ctx, err)
-			failure.OutcomeUnknown = true
-			return lock.ExtendResult{}, &failure
+			return lock.ExtendResult{}, withUnknownOutcome(classify(ctx, err), lost)
 		}
 	}
 }

@@ -528,6 +528,65 @@ func TestRelease_Refused(t *testing.T) {
 	}
 }
 
+// B-03: what a lost reply left open, and the second try could not settle, is an
+// unknown outcome, whatever the second try failed with.
+func TestOutcomeUnknown_SecondTryFails(t *testing.T) {
+	for name, do := range map[string]func(b *Backend, ref lock.Ref) error{
+		"release": func(b *Backend, ref lock.Ref) error { _, err := b.Release(bg, ref); return err },
+		"extend":  func(b *Backend, ref lock.Ref) error { _, err := b.Extend(bg, ref, time.Minute); return err },
+	} {
+		for _, row := range []struct {
+			name    string
+			known   bool // the first commit is by version, else a transaction's
+			lost    faultproxy.Fault
+			again   faultproxy.Fault // what the commit meets when the client library repeats it
+			begun   int              // transactions before the one that fails
+			unknown bool
+		}{
+			{name: "version, lost", known: true, lost: faultproxy.Fault{Before: codes.Internal}, unknown: true},
+			{name: "version, conflict", known: true, lost: faultproxy.Fault{Before: codes.FailedPrecondition}},
+			{name: "version, sent twice", known: true, lost: faultproxy.Fault{After: codes.Unavailable},
+				again: faultproxy.Fault{Before: codes.FailedPrecondition}, unknown: true},
+			{name: "transaction, lost", lost: faultproxy.Fault{Before: codes.Unknown}, begun: 1, unknown: true},
+			{name: "transaction, conflict", lost: faultproxy.Fault{Before: codes.Aborted}, begun: 1},
+		} {
+			t.Run(name+"/"+row.name, func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, Config{})
+				warmUp(t, r.faulty)
+				ref := lock.Ref{LockID: mustAcquire(t, r.faulty, key).LockID, Key: key}
+				if !row.known {
+					r.faulty.leases.forget(ref.LockID)
+				}
+				r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: row.lost})
+				r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: row.again})
+				r.proxy.Add(faultproxy.Rule{RPC: "BeginTransaction", Skip: row.begun, Do: faultproxy.Fault{Before: codes.PermissionDenied}})
+				err := do(r.faulty, ref)
+				if e, ok := errors.AsType[*lock.Error](err); !ok || e.Code != lock.CodeAuthFailed || e.OutcomeUnknown != row.unknown {
+					t.Errorf("got %v, want AuthFailed, outcome unknown %v", err, row.unknown)
+				}
+			})
+		}
+	}
+}
+
+// L-REL-04: a nested lease is still known by its id after a release that failed.
+func TestRelease_FailedNestedCanBeTriedAgain(t *testing.T) {
+	for _, code := range []codes.Code{codes.Internal, codes.FailedPrecondition} {
+		r := newRig(t, Config{})
+		ref := lock.Ref{LockID: mustAcquire(t, r.faulty, "a/b/c").LockID}
+		r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{Before: code}})
+		r.proxy.Add(faultproxy.Rule{RPC: "BeginTransaction", Times: 1, Do: faultproxy.Fault{Before: codes.PermissionDenied}})
+		if _, err := r.faulty.Release(bg, ref); !errors.Is(err, lock.ErrAuthFailed) {
+			t.Fatalf("%v: got %v, want AuthFailed", code, err)
+		}
+		mustRelease(t, r.faulty, ref)
+		if locked, err := r.direct.IsLocked(bg, "a/b/c"); locked || err != nil {
+			t.Errorf("%v: still locked: %v, %v", code, locked, err)
+		}
+	}
+}
+
 // B-03: an extension is made again, whether it was applied or not.
 func TestExtend_ReplyLost(t *testing.T) {
 	for _, known := range []bool{true, false} {

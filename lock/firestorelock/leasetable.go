@@ -18,7 +18,9 @@ type held struct {
 
 // leaseTable remembers the leases acquired through this backend, by lock id.
 // It makes keyed calls cheap, and it is the only way to find a nested lock by
-// its id. Losing an entry costs requests, never correctness.
+// its id. Losing an entry costs requests; calls about a nested lock without its
+// key then find nothing, and it ends with its ttl. So an entry goes only with
+// its lease.
 type leaseTable struct {
 	mu      sync.Mutex
 	leases  map[string]held

@@ -44,21 +44,23 @@ func (b *Backend) release(ctx context.Context, t target) (lock.ReleaseResult, er
 	}
 	sent := countSends(ctx)
 	_, err := t.at.lock.Delete(sent, firestore.LastUpdateTime(h.version))
-	switch {
-	case err == nil:
+	if err == nil {
 		b.learnSends(sent)
 		b.waiters.wake(t.at.key)
 		return lock.ReleaseResult{OK: true}, nil
-	case isConflict(err):
-		// Changed by somebody, or deleted by our own first sending.
-		return b.releaseInTransaction(ctx, t, lostReply{b.wasRepeated(sent), h.expiresAtMs})
-	case mayHaveApplied(err) && ctx.Err() == nil:
-		return b.releaseInTransaction(ctx, t, lostReply{true, h.expiresAtMs})
 	}
-	b.leases.put(t.lockID, h, b.clock.Now().UnixMilli()) // for another try
-	failure := classify(ctx, err)
-	failure.OutcomeUnknown = mayHaveApplied(err) || b.wasRepeated(sent)
-	return lock.ReleaseResult{}, failure
+	var res lock.ReleaseResult
+	lost := lostReply{mayHaveApplied(err) || b.wasRepeated(sent), h.expiresAtMs}
+	if isConflict(err) || mayHaveApplied(err) && ctx.Err() == nil {
+		// Changed by somebody, or perhaps deleted by our own commit.
+		res, err = b.releaseInTransaction(ctx, t, lost)
+	} else {
+		err = lost.failure(ctx, err)
+	}
+	if err != nil {
+		b.leases.put(t.lockID, h, b.clock.Now().UnixMilli()) // for another try
+	}
+	return res, err
 }
 
 // lostReply says that an earlier commit of a release may have deleted the lock,
@@ -73,6 +75,12 @@ type lostReply struct {
 // nothing.
 func (l lostReply) explains(now instant) bool {
 	return l.possible && lock.IsLive(l.expiresAtMs, now.writeMs())
+}
+
+// failure is the error that ends a release. What a commit may have done before
+// stays unknown, whatever failed after it.
+func (l lostReply) failure(ctx context.Context, err error) error {
+	return withUnknownOutcome(classify(ctx, err), l.possible)
 }
 
 // releaseInTransaction reads, compares and deletes. If the id is gone although
@@ -120,12 +128,10 @@ func (b *Backend) releaseInTransaction(ctx context.Context, t target, lost lostR
 			return lock.ReleaseResult{Reason: f.reason}, nil
 		}
 		if !deleting || !mayHaveApplied(err) {
-			return lock.ReleaseResult{}, classify(ctx, err)
+			return lock.ReleaseResult{}, lost.failure(ctx, err)
 		}
 		if round > 0 || ctx.Err() != nil {
-			failure := *classify(ctx, err)
-			failure.OutcomeUnknown = true
-			return lock.ReleaseResult{}, &failure
+			return lock.ReleaseResult{}, withUnknownOutcome(classify(ctx, err), true)
 		}
 		// A transaction the server no longer knows was committed by an earlier
 		// sending, or it had expired: the former only if there was one.
