@@ -14,7 +14,7 @@
 // UNIMPLEMENTED, never ignored.
 //
 // What only describes a request, its labels and tags, is accepted and has no
-// effect.
+// effect. So is a listener's expected_count: what it asks for may be left out.
 //
 // It must never import anything of the product it is used by. It listens on
 // loopback only and checks no credentials.

@@ -1,15 +1,18 @@
 package firestoreemu
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"path"
 
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dronefleet/dronefleet/internal/firestoreemu/fault"
 )
@@ -74,19 +77,94 @@ func (s strictStream) RecvMsg(req any) error {
 	return refuseUnknown(req)
 }
 
-// refuseUnknown reports the first field of a request that is newer than this
-// server (E-RPC-03).
+// refuseUnknown reports a field of a request, at any depth, that is newer than
+// this server (E-RPC-03).
 func refuseUnknown(req any) error {
 	m, ok := req.(proto.Message)
 	if !ok {
 		return nil
 	}
-	unknown := m.ProtoReflect().GetUnknown()
+	return unknownIn(m.ProtoReflect())
+}
+
+// unknownIn looks into a message and all below it.
+func unknownIn(m protoreflect.Message) error {
+	err := unknownHere(m)
+	switch t := m.Interface().(type) {
+	case *pb.Value:
+		return unknownInValue(t)
+	case *pb.Document: // its times are of no meaning in requests
+		return cmp.Or(err, unknownInFields(t.GetFields()))
+	}
+	m.Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case err != nil:
+			return false
+		case field.IsMap():
+			if field.MapValue().Message() != nil {
+				v.Map().Range(func(_ protoreflect.MapKey, v protoreflect.Value) bool {
+					err = unknownIn(v.Message())
+					return err == nil
+				})
+			}
+		case field.Message() == nil:
+		case field.IsList():
+			for i := range v.List().Len() {
+				if err = unknownIn(v.List().Get(i).Message()); err != nil {
+					break
+				}
+			}
+		default:
+			err = unknownIn(v.Message())
+		}
+		return err == nil
+	})
+	return err
+}
+
+// unknownInValue is unknownIn without reflection, as is a document: values are most of a request.
+// Apart from arrays and maps they have no fields that could become more, or are
+// refused as a whole.
+func unknownInValue(v *pb.Value) error {
+	if err := unknownHere(v.ProtoReflect()); err != nil {
+		return err
+	}
+	switch t := v.GetValueType().(type) {
+	case *pb.Value_ArrayValue:
+		if err := unknownHere(t.ArrayValue.ProtoReflect()); err != nil {
+			return err
+		}
+		for _, element := range t.ArrayValue.GetValues() {
+			if err := unknownInValue(element); err != nil {
+				return err
+			}
+		}
+	case *pb.Value_MapValue:
+		if err := unknownHere(t.MapValue.ProtoReflect()); err != nil {
+			return err
+		}
+		return unknownInFields(t.MapValue.GetFields())
+	}
+	return nil
+}
+
+func unknownInFields(fields map[string]*pb.Value) error {
+	for _, v := range fields {
+		if err := unknownInValue(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unknownHere looks at the fields of one message.
+func unknownHere(m protoreflect.Message) error {
+	unknown := m.GetUnknown()
 	if len(unknown) == 0 {
 		return nil
 	}
 	number, _, _ := protowire.ConsumeTag(unknown)
-	return unimplemented(fmt.Sprintf("field %d of %s", number, m.ProtoReflect().Descriptor().Name()))
+	return unimplemented(fmt.Sprintf("field %d of %s", number, m.Descriptor().Name()))
 }
 
 // faultyStream applies the rules when the first request has arrived.

@@ -233,7 +233,10 @@ func (l *listener) sendTarget(change *pb.TargetChange) error {
 	return l.stream.Send(&pb.ListenResponse{ResponseType: &pb.ListenResponse_TargetChange{TargetChange: change}})
 }
 
-// sendFilter tells a resumed client how many documents it should have.
+// sendFilter tells a resumed client how many documents it should have. It never
+// names the unchanged ones, which Target.expected_count asks for: the protocol
+// leaves that to the server, and a resumed target has been told of all that are
+// gone.
 func (l *listener) sendFilter(t *target) error {
 	return l.stream.Send(&pb.ListenResponse{ResponseType: &pb.ListenResponse_Filter{
 		Filter: &pb.ExistenceFilter{TargetId: t.id, Count: int32(len(t.shown))},

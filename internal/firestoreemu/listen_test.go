@@ -8,6 +8,7 @@ import (
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // A query's snapshots follow adds, changes and removals (E-RPC-02).
@@ -155,6 +156,7 @@ func (r *raw) listenOnce(resume []byte) []byte {
 	}}}
 	if resume != nil {
 		target.ResumeType = &pb.Target_ResumeToken{ResumeToken: resume}
+		target.ExpectedCount = wrapperspb.Int32(1) // asks for names in the filter, which may be left out
 	}
 	err = stream.Send(&pb.ListenRequest{Database: testDatabase, TargetChange: &pb.ListenRequest_AddTarget{AddTarget: target}})
 	if err != nil {
@@ -173,6 +175,9 @@ func (r *raw) listenOnce(resume []byte) []byte {
 			r.heard.deleted = append(r.heard.deleted, a.DocumentDelete.GetDocument()[len(doc("")):])
 		case *pb.ListenResponse_Filter:
 			r.heard.count = a.Filter.GetCount()
+			if a.Filter.GetUnchangedNames() != nil {
+				r.t.Error("the filter has names")
+			}
 		case *pb.ListenResponse_TargetChange:
 			switch a.TargetChange.GetTargetChangeType() {
 			case pb.TargetChange_RESET:

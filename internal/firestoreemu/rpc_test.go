@@ -10,6 +10,8 @@ import (
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // What is not honoured is refused, never ignored (E-RPC-03).
@@ -34,10 +36,74 @@ func TestRPC_Unimplemented(t *testing.T) {
 	}
 	_, err = explain.Recv()
 	wantText(t, "explain", err, codes.Unimplemented, "explain_options "+text)
-	newer := &pb.CommitRequest{Database: testDatabase}
-	newer.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 999, protowire.VarintType), 1))
-	_, err = r.rpc.Commit(r.ctx, newer)
-	wantText(t, "unknown field", err, codes.Unimplemented, "field 999 of CommitRequest "+text)
+}
+
+// A field newer than this server is refused wherever in a request it is, in unary
+// calls and in streams (E-RPC-03).
+func TestRPC_UnknownFields(t *testing.T) {
+	r := newRaw(t, Options{})
+	newer := func(m proto.Message) {
+		m.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 999, protowire.VarintType), 1))
+	}
+	write := func() *pb.Write {
+		w := set("a", 1)
+		w.CurrentDocument = &pb.Precondition{ConditionType: &pb.Precondition_Exists{Exists: false}}
+		w.UpdateTransforms = []*pb.DocumentTransform_FieldTransform{{
+			FieldPath:     "u",
+			TransformType: &pb.DocumentTransform_FieldTransform_AppendMissingElements{AppendMissingElements: &pb.ArrayValue{Values: []*pb.Value{integer(1)}}},
+		}}
+		inner := map[string]*pb.Value{"list": {ValueType: &pb.Value_ArrayValue{ArrayValue: &pb.ArrayValue{Values: []*pb.Value{integer(1)}}}}}
+		w.GetUpdate().Fields["map"] = &pb.Value{ValueType: &pb.Value_MapValue{MapValue: &pb.MapValue{Fields: inner}}}
+		return w
+	}
+	list := func(w *pb.Write) *pb.ArrayValue {
+		return w.GetUpdate().GetFields()["map"].GetMapValue().GetFields()["list"].GetArrayValue()
+	}
+	for want, in := range map[string]func(*pb.CommitRequest) proto.Message{
+		"CommitRequest":  func(c *pb.CommitRequest) proto.Message { return c },
+		"Write":          func(c *pb.CommitRequest) proto.Message { return c.Writes[1] },
+		"Document":       func(c *pb.CommitRequest) proto.Message { return c.Writes[1].GetUpdate() },
+		"Precondition":   func(c *pb.CommitRequest) proto.Message { return c.Writes[1].GetCurrentDocument() },
+		"FieldTransform": func(c *pb.CommitRequest) proto.Message { return c.Writes[1].GetUpdateTransforms()[0] },
+		"MapValue": func(c *pb.CommitRequest) proto.Message {
+			return c.Writes[1].GetUpdate().GetFields()["map"].GetMapValue()
+		},
+		"ArrayValue": func(c *pb.CommitRequest) proto.Message { return list(c.Writes[1]) },
+		"Value":      func(c *pb.CommitRequest) proto.Message { return list(c.Writes[1]).GetValues()[0] },
+		"Value of an array union": func(c *pb.CommitRequest) proto.Message {
+			return c.Writes[1].GetUpdateTransforms()[0].GetAppendMissingElements().GetValues()[0]
+		},
+	} {
+		c := &pb.CommitRequest{Database: testDatabase, Writes: []*pb.Write{set("b", 1), write()}}
+		newer(in(c))
+		_, err := r.rpc.Commit(r.ctx, c)
+		message, _, _ := strings.Cut(want, " ")
+		wantText(t, want, err, codes.Unimplemented, "field 999 of "+message+" not implemented (E-RPC-03)")
+	}
+
+	limited := &pb.StructuredQuery{
+		From:  []*pb.StructuredQuery_CollectionSelector{{CollectionId: "c"}},
+		Limit: wrapperspb.Int32(1),
+	}
+	newer(limited.Limit)
+	query, err := r.rpc.RunQuery(r.ctx, &pb.RunQueryRequest{Parent: testRoot, QueryType: &pb.RunQueryRequest_StructuredQuery{StructuredQuery: limited}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = query.Recv()
+	wantText(t, "query", err, codes.Unimplemented, "field 999 of Int32Value")
+
+	target := &pb.Target{TargetType: &pb.Target_Documents{Documents: &pb.Target_DocumentsTarget{Documents: []string{doc("a")}}}}
+	newer(target)
+	listen, err := r.rpc.Listen(r.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := listen.Send(&pb.ListenRequest{Database: testDatabase, TargetChange: &pb.ListenRequest_AddTarget{AddTarget: target}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = listen.Recv()
+	wantText(t, "listen", err, codes.Unimplemented, "field 999 of Target")
 }
 
 // Databases appear on first use and are isolated; bad names are refused (E-RPC-04).
