@@ -28,9 +28,18 @@ type write struct {
 // parseWrites validates everything about writes that needs no stored document.
 func (d *database) parseWrites(writes []*pb.Write) ([]write, error) {
 	parsed := make([]write, len(writes))
+	transforms := map[string]int{} // by document, over all its writes (E-WR-07)
 	for i, w := range writes {
 		var err error
 		if parsed[i], err = d.parseWrite(w); err != nil {
+			return nil, err
+		}
+		n := len(parsed[i].transforms)
+		if n == 0 {
+			continue
+		}
+		transforms[parsed[i].name] += n
+		if err := value.CheckTransformCount(transforms[parsed[i].name]); err != nil {
 			return nil, err
 		}
 	}

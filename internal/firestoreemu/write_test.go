@@ -257,14 +257,23 @@ func TestWrite_Limits(t *testing.T) {
 	}
 	r.mustApply(many...)
 	r.wantFields("1199", map[string]*pb.Value{"n": integer(1199)})
-	w := set("d", 1)
-	for range 501 {
-		w.UpdateTransforms = append(w.UpdateTransforms, &pb.DocumentTransform_FieldTransform{
-			FieldPath: "n", TransformType: &pb.DocumentTransform_FieldTransform_Increment{Increment: integer(1)},
-		})
+	transforming := func(id string, n int) *pb.Write {
+		w := set(id, 1)
+		for range n {
+			w.UpdateTransforms = append(w.UpdateTransforms, &pb.DocumentTransform_FieldTransform{
+				FieldPath: "n", TransformType: &pb.DocumentTransform_FieldTransform_Increment{Increment: integer(1)},
+			})
+		}
+		return w
 	}
-	_, err := r.apply(w)
-	wantCode(t, "501 transforms", err, codes.InvalidArgument)
+	r.mustApply(transforming("d", 400), transforming("d", 100), transforming("e", 500))
+	for name, writes := range map[string][]*pb.Write{
+		"501 transforms in one write":  {transforming("d", 501)},
+		"501 transforms in two writes": {transforming("d", 400), set("e", 1), transforming("d", 101)},
+	} {
+		_, err := r.apply(writes...)
+		wantText(t, name, err, codes.InvalidArgument, "more than 500 field transforms")
+	}
 }
 
 // BatchWrite applies each write by itself and refuses a name twice (E-WR-08).

@@ -91,7 +91,7 @@ var Deliberate = []Difference{
 	},
 	{
 		Name: "501 transforms", Official: codes.OK, Embedded: codes.InvalidArgument,
-		What:   "more than 500 field transforms on one document",
+		What:   "more than 500 field transforms on one document in one commit, here in two writes",
 		Reason: "E-WR-07: the documented limit",
 	},
 	{

@@ -138,7 +138,8 @@ var probes = map[string]probe{
 		for i := range 501 {
 			transforms = append(transforms, incrementOf("f"+strconv.Itoa(i)))
 		}
-		return w.rawCommit(ctx, transformOf(w.root()+"/c/a", transforms...))
+		name := w.root() + "/c/a"
+		return w.rawCommit(ctx, transformOf(name, transforms[:250]...), transformOf(name, transforms[250:]...))
 	},
 	"foreign database": func(ctx context.Context, w *world) outcome {
 		return w.rawCommit(ctx, set(strings.Replace(w.root(), "(default)", "other", 1)+"/c/a", nil))

@@ -14,12 +14,21 @@ const MaxTransforms = 500
 
 type fieldTransform = pb.DocumentTransform_FieldTransform
 
+// CheckTransformCount refuses more than MaxTransforms on one document; a commit
+// counts them over all its writes to it.
+func CheckTransformCount(n int) error {
+	if n > MaxTransforms {
+		return invalidf("A document cannot have more than %d field transforms in one commit.", MaxTransforms)
+	}
+	return nil
+}
+
 // ValidateTransforms checks the transforms of one write before any is applied:
 // their number, field paths and operands, and that none reaches into another's
 // field. The same field may be transformed twice.
 func ValidateTransforms(transforms []*fieldTransform) error {
-	if len(transforms) > MaxTransforms {
-		return invalidf("A document cannot have more than %d field transforms in one commit.", MaxTransforms)
+	if err := CheckTransformCount(len(transforms)); err != nil {
+		return err
 	}
 	paths := make([]FieldPath, len(transforms))
 	for i, t := range transforms {
