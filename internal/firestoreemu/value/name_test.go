@@ -52,6 +52,8 @@ func TestParseName_refuses(t *testing.T) {
 		testRoot + "/a/_____":     `Resource id "_____" is invalid because it is reserved.`,
 		testRoot + "/a/__id__":    `Resource id "__id__" is invalid because it is reserved.`,
 		testRoot + "/a/__id05__":  `Resource id "__id05__" is invalid because it is reserved.`,
+		testRoot + "/a/__id0__":   `Resource id "__id0__" is invalid because it is reserved.`,
+		testRoot + "/a/__id-0__":  `Resource id "__id-0__" is invalid because it is reserved.`,
 		testRoot + "/__id5__/a":   `Collection id "__id5__" is invalid because it is reserved.`,
 		testRoot + "/a/__id9223372036854775808__":                     `Resource id "__id9223372036854775808__" is invalid because it is not a 64 bit integer.`,
 		testRoot + "/a/" + strings.Repeat("x", MaxIDBytes+1):          "The key path element name is longer than 1500 bytes.",

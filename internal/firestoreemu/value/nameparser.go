@@ -132,6 +132,10 @@ func ValidateCollectionID(id string) error {
 	return nil
 }
 
+// validateDocumentID reports why id cannot be a document's. Of the numeric ids it
+// takes those that the official emulator takes: __id7__ and __id-7__, but neither
+// zero nor leading zeros, which are reserved there. Two ids of one number could
+// not be told apart in order (E-ER-01).
 func validateDocumentID(id string) error {
 	if digits, ok := numericIDDigits(id); ok {
 		if _, err := strconv.ParseInt(digits, 10, 64); err != nil {
