@@ -311,3 +311,24 @@ func TestMaxHold(t *testing.T) {
 		t.Errorf("the lease ended %v after it began, want 45 s", end.Sub(start))
 	}
 }
+
+// B-10: a bound below the ttl bounds the first lease already.
+func TestMaxHold_BelowTTL(t *testing.T) {
+	for _, opts := range [][]lock.Option{{lock.WithAutoExtend()}, nil} {
+		clock := locktest.NewClock(time.Now())
+		start := clock.Now()
+		b := &spy{Backend: memlock.New(memlock.WithClock(clock))}
+		h := mustAcquire(t, b, append(opts, lock.WithClock(clock), lock.WithMaxHold(1500*time.Microsecond))...)
+		if end := h.ExpiresAt(); !end.Equal(start.Add(time.Millisecond)) {
+			t.Errorf("the lease ends %v after it began, want the bound in whole milliseconds", end.Sub(start))
+		}
+		clock.Advance(time.Millisecond)
+		if cause := context.Cause(h.Context()); !errors.Is(cause, lock.ErrLeaseUnproven) {
+			t.Errorf("at the end of the lease: %v", cause)
+		}
+		mustClose(t, h)
+		if _, _, extends := b.counts(); extends != 0 {
+			t.Errorf("%d extensions", extends)
+		}
+	}
+}

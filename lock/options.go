@@ -96,8 +96,9 @@ func WithRetryTransient() Option { return func(c *config) { c.retryTransient = t
 // before the lease ends.
 func WithAutoExtend() Option { return func(c *config) { c.autoExtend = true } }
 
-// WithMaxHold bounds WithAutoExtend: the lease ends at the latest that long
-// after it was acquired. 0, the default, is unbounded.
+// WithMaxHold bounds the lease, extended by WithAutoExtend or not: it ends at the
+// latest that long after it was acquired. A longer TTL is cut to it, Extend is
+// free to go beyond. 0, the default, is unbounded.
 func WithMaxHold(d time.Duration) Option { return func(c *config) { c.maxHold = d } }
 
 // WithOnReleaseError sets what learns of failed releases made by Do and Close,
@@ -148,7 +149,13 @@ func newConfig(opts []Option) (config, error) {
 	if c.closeTimeout == 0 {
 		c.closeTimeout = DefaultCloseTimeout
 	}
-	return c, c.validate()
+	if err := c.validate(); err != nil {
+		return c, err
+	}
+	if c.maxHold > 0 && c.maxHold <= c.ttl {
+		c.ttl, c.autoExtend = c.maxHold.Truncate(time.Millisecond), false // it is all there is
+	}
+	return c, nil
 }
 
 func (c config) validate() error {
@@ -164,6 +171,8 @@ func (c config) validate() error {
 		return Invalid("timeout is negative; 0 gives up without a try")
 	case c.maxHold < 0:
 		return Invalid("max hold is negative; 0 is unbounded")
+	case c.maxHold > 0 && c.maxHold < time.Millisecond:
+		return Invalid("max hold is shorter than any lease; set at least 1ms")
 	case c.backoff != BackoffExponential && c.backoff != BackoffFixed:
 		return Invalid("backoff is unknown; use BackoffExponential or BackoffFixed")
 	case c.jitter != JitterEqual && c.jitter != JitterFull && c.jitter != JitterNone:

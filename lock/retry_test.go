@@ -68,6 +68,7 @@ func TestOptions_Refused(t *testing.T) {
 		"delay":        lock.WithRetryDelay(-1),
 		"timeout":      lock.WithTimeout(-1),
 		"max hold":     lock.WithMaxHold(-1),
+		"max hold, µs": lock.WithMaxHold(time.Millisecond - 1),
 		"backoff":      lock.WithBackoff("x"),
 		"jitter":       lock.WithJitter("x"),
 	} {
