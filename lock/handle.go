@@ -25,7 +25,7 @@ type Handle struct {
 
 	heartbeat *heartbeat // nil without WithAutoExtend
 
-	extending sync.Mutex // orders extensions with their bookkeeping
+	extending chan struct{} // one slot: orders extensions with their bookkeeping
 
 	mu          sync.Mutex
 	state       handleState
@@ -60,6 +60,7 @@ func newHandle(parent context.Context, b Backend, key string, res AcquireResult,
 		cancel:      cancel,
 		deadline:    res.Deadline,
 		expiresAtMs: res.ExpiresAtMs,
+		extending:   make(chan struct{}, 1),
 		released:    make(chan struct{}),
 	}
 	h.mu.Lock()
@@ -204,10 +205,18 @@ func (h *Handle) lose(cause error) {
 	h.cancel(cause)
 }
 
-// extend asks the backend and keeps the books.
+// extend asks the backend and keeps the books, one extension at a time. One that
+// hangs keeps no other call waiting beyond its context.
 func (h *Handle) extend(ctx context.Context, ttl time.Duration) (bool, error) {
-	h.extending.Lock()
-	defer h.extending.Unlock()
+	select {
+	case h.extending <- struct{}{}:
+	case <-ctx.Done():
+		return false, AbortedBy(ctx)
+	}
+	defer func() { <-h.extending }()
+	if ctx.Err() != nil { // nothing is asked, so the end of the lease stays
+		return false, AbortedBy(ctx)
+	}
 	asked := h.cfg.clock.Now()
 	h.endBy(asked.Add(ttl))
 	res, err := h.backend.Extend(ctx, Ref{LockID: h.lockID, Key: h.key}, ttl)

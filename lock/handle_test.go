@@ -358,6 +358,97 @@ func TestHandle_ExtendShorterThenLonger(t *testing.T) {
 	}
 }
 
+// hungExtend is a handle with automatic extension and a manual extension that
+// hangs, whatever its context, until proceed is called. The heartbeat waits for
+// it.
+func hungExtend(t *testing.T) (h *lock.Handle, clock *locktest.Clock, proceed func()) {
+	t.Helper()
+	clock = locktest.NewClock(time.Now())
+	b := &spy{Backend: memlock.New(memlock.WithClock(clock))}
+	entered, release := make(chan struct{}), make(chan struct{})
+	b.onExtend = func(_ context.Context, n int) (lock.ExtendResult, error) {
+		if n == 1 {
+			close(entered)
+			<-release
+		}
+		return lock.ExtendResult{}, lock.ErrNetworkTimeout
+	}
+	h = mustAcquire(t, b, lock.WithClock(clock), lock.WithAutoExtend())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if ok, err := h.Extend(bg, time.Minute); ok || !errors.Is(err, lock.ErrNetworkTimeout) {
+			t.Error(ok, err)
+		}
+	}()
+	<-entered
+	clock.WaitTimer(10 * time.Second)
+	clock.Advance(10 * time.Second)
+	clock.WaitTimer(19 * time.Second) // the heartbeat's extension has begun
+	return h, clock, func() { close(release); <-done }
+}
+
+// within fails the test if something does not happen; how long it waits does not
+// matter otherwise.
+func within(t *testing.T, what string, done <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Error(what)
+	}
+}
+
+// L-HND-01, L-CAN-01: an extension that hangs does not hold up the release.
+func TestHandle_ReleaseBesideHungExtend(t *testing.T) {
+	h, _, proceed := hungExtend(t)
+	released := make(chan struct{})
+	go func() {
+		defer close(released)
+		if ok, err := h.Release(bg); !ok || err != nil {
+			t.Error(ok, err)
+		}
+	}()
+	within(t, "the release waits for the extension", released)
+	proceed()
+	<-released
+}
+
+// B-01: nor does it delay the loss of the lease.
+func TestHandle_LostBesideHungExtend(t *testing.T) {
+	h, clock, proceed := hungExtend(t)
+	clock.Advance(19 * time.Second)
+	within(t, "not lost a second before the lease ends", h.Context().Done())
+	if cause := context.Cause(h.Context()); !errors.Is(cause, lock.ErrLeaseUnproven) {
+		t.Error(cause)
+	}
+	proceed()
+	mustClose(t, h)
+}
+
+// L-CAN-01: the wait for another extension ends with the context, as does a call
+// whose context has already ended: without asking, so the end of the lease stays.
+func TestHandle_ExtendCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(bg)
+	cancel()
+	h, clock, proceed := hungExtend(t)
+	failed := make(chan struct{})
+	go func() {
+		defer close(failed)
+		if ok, err := h.Extend(ctx, time.Second); ok || !errors.Is(err, lock.ErrAborted) {
+			t.Error(ok, err)
+		}
+	}()
+	within(t, "the extension waits for the other one", failed)
+	clock.Advance(10 * time.Second)
+	if h.Context().Err() != nil {
+		t.Error("an extension that was not asked for ended the lease")
+	}
+	proceed()
+	<-failed
+	mustClose(t, h)
+}
+
 func TestHandle_ExtendLost(t *testing.T) {
 	b := memlock.New()
 	h := mustAcquire(t, b)
