@@ -66,12 +66,13 @@ type Backend struct {
 	guarded  bool          // the server-time guard is on
 	patience time.Duration // bounds every call
 
-	server   serverClock
-	leases   leaseTable
-	waiters  waiters
-	tasks    tasks
-	cleanups cleanups
-	logged   onceLog
+	server    serverClock
+	leases    leaseTable
+	releasing turns
+	waiters   waiters
+	tasks     tasks
+	cleanups  cleanups
+	logged    onceLog
 
 	// sendsPerCommit is the smallest number of header constructions a single
 	// successful commit was seen to need: see countSends.

@@ -570,6 +570,28 @@ func TestOutcomeUnknown_SecondTryFails(t *testing.T) {
 	}
 }
 
+// L-REL-05: a release waits for another of the same id, or it could delete what the
+// other one, whose reply was lost, then takes for its own deed: two would be OK.
+func TestRelease_OneByOne(t *testing.T) {
+	r := newRig(t, Config{})
+	warmUp(t, r.faulty)
+	ref := lock.Ref{LockID: mustAcquire(t, r.faulty, key).LockID, Key: key}
+	r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{Before: codes.Internal}, Hook: func() {
+		ctx, cancel := context.WithTimeout(bg, 50*time.Millisecond)
+		defer cancel()
+		if res, err := r.faulty.Release(ctx, ref); !errors.Is(err, lock.ErrAborted) {
+			t.Errorf("the second release did not wait: %+v, %v", res, err)
+		}
+	}})
+	mustRelease(t, r.faulty, ref)
+	if res, err := r.faulty.Release(bg, ref); err != nil || res.OK {
+		t.Errorf("a later release: %+v, %v", res, err)
+	}
+	if len(r.faulty.releasing.taken) != 0 {
+		t.Error("a turn was not given back")
+	}
+}
+
 // L-REL-04: a nested lease is still known by its id after a release that failed.
 func TestRelease_FailedNestedCanBeTriedAgain(t *testing.T) {
 	for _, code := range []codes.Code{codes.Internal, codes.FailedPrecondition} {

@@ -55,15 +55,6 @@ func (t *leaseTable) get(lockID string) (held, bool) {
 	return h, ok
 }
 
-// take removes and returns an entry: of several callers one gets it.
-func (t *leaseTable) take(lockID string) (held, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	h, ok := t.leases[lockID]
-	delete(t.leases, lockID)
-	return h, ok
-}
-
 func (t *leaseTable) forget(lockID string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -32,35 +32,33 @@ func (b *Backend) Release(ctx context.Context, ref lock.Ref) (lock.ReleaseResult
 }
 
 // release deletes the version this backend wrote, if it remembers it; else, or
-// if that version is gone, a transaction decides.
+// if that version is gone, a transaction decides. A release waits for others of
+// the same id: one whose reply was lost would take their deed for its own
+// (L-REL-05).
 func (b *Backend) release(ctx context.Context, t target) (lock.ReleaseResult, error) {
+	done, err := b.releasing.take(ctx, t.lockID)
+	if err != nil {
+		return lock.ReleaseResult{}, err
+	}
+	defer done()
 	h, ok := b.known(t)
 	if !ok {
 		return b.releaseInTransaction(ctx, t, lostReply{})
 	}
-	// Of concurrent releases one goes this way, the others find no entry.
-	if _, mine := b.leases.take(t.lockID); !mine {
-		return b.releaseInTransaction(ctx, t, lostReply{})
-	}
 	sent := countSends(ctx)
-	_, err := t.at.lock.Delete(sent, firestore.LastUpdateTime(h.version))
+	_, err = t.at.lock.Delete(sent, firestore.LastUpdateTime(h.version))
 	if err == nil {
 		b.learnSends(sent)
+		b.leases.forget(t.lockID)
 		b.waiters.wake(t.at.key)
 		return lock.ReleaseResult{OK: true}, nil
 	}
-	var res lock.ReleaseResult
 	lost := lostReply{mayHaveApplied(err) || b.wasRepeated(sent), h.expiresAtMs}
 	if isConflict(err) || mayHaveApplied(err) && ctx.Err() == nil {
 		// Changed by somebody, or perhaps deleted by our own commit.
-		res, err = b.releaseInTransaction(ctx, t, lost)
-	} else {
-		err = lost.failure(ctx, err)
+		return b.releaseInTransaction(ctx, t, lost)
 	}
-	if err != nil {
-		b.leases.put(t.lockID, h, b.clock.Now().UnixMilli()) // for another try
-	}
-	return res, err
+	return lock.ReleaseResult{}, lost.failure(ctx, err)
 }
 
 // lostReply says that an earlier commit of a release may have deleted the lock,
