@@ -20,6 +20,9 @@ type MissionAssignmentPolicy struct {
 	// CommandLifetime is how long the drone may take to receive its command,
 	// and ClockError how far its clock may be off.
 	CommandLifetime, ClockError time.Duration
+	// CommitDelay is how long after the moment at which a change takes place
+	// it may become visible: a transaction is over by then.
+	CommitDelay time.Duration
 }
 
 // DefaultMissionAssignmentPolicy holds the contract's values.
@@ -27,6 +30,7 @@ func DefaultMissionAssignmentPolicy() MissionAssignmentPolicy {
 	return MissionAssignmentPolicy{
 		MaxAge: 2 * time.Minute, MaxSilence: 15 * time.Second, MinBattery: 20,
 		CommandLifetime: 20 * time.Second, ClockError: 5 * time.Second,
+		CommitDelay: 270 * time.Second, // Firestore ends a transaction that is older
 	}
 }
 
@@ -36,6 +40,8 @@ type DecisionState struct {
 	Fences Fences              // highest applied
 	Drone  *domain.Drone       // nil if unknown
 	Orders map[domain.OrderID]domain.Order
+	// OrdersWritten is when each order was last written, by whoever it was.
+	OrdersWritten map[domain.OrderID]time.Time
 }
 
 // Delivery is how the decision's message came.
@@ -145,7 +151,7 @@ func (p MissionAssignmentPolicy) check(s DecisionState, d domain.Decision, seen,
 	if drone.IdleSince.After(seen) {
 		return no(ReasonDroneChanged, string(drone.ID), "drone %s has been away since the snapshot", drone.ID)
 	}
-	if r := checkOrders(s.Orders, d, seen, no); r != nil {
+	if r := p.checkOrders(s, d, seen, no); r != nil {
 		return r
 	}
 	if problem := routeProblem(d); problem != "" {
@@ -157,7 +163,7 @@ func (p MissionAssignmentPolicy) check(s DecisionState, d domain.Decision, seen,
 	return nil
 }
 
-func checkOrders(orders map[domain.OrderID]domain.Order, d domain.Decision, seen time.Time, no func(Reason, string, string, ...any) *Rejection) *Rejection {
+func (p MissionAssignmentPolicy) checkOrders(s DecisionState, d domain.Decision, seen time.Time, no func(Reason, string, string, ...any) *Rejection) *Rejection {
 	checks := []struct {
 		reason Reason
 		detail func(o domain.Order, known bool) string // empty: passes
@@ -181,15 +187,23 @@ func checkOrders(orders map[domain.OrderID]domain.Order, d domain.Decision, seen
 			return "it waits for an operator: " + o.HeldReason
 		}},
 		{ReasonOrderChanged, func(o domain.Order, _ bool) string {
-			if !o.PendingSince.After(seen) {
-				return ""
+			// Its content takes the moment at which it was decided on, and is
+			// visible only when that transaction commits: a snapshot between
+			// the two saw the old one. Only a write after the snapshot can have
+			// been such a commit; with other writes, a mark that it is late,
+			// an order that has long been pending stays as it was seen.
+			switch {
+			case o.PendingSince.After(seen):
+				return "it changed since the snapshot"
+			case s.OrdersWritten[o.ID].After(seen) && o.PendingSince.After(seen.Add(-p.CommitDelay)):
+				return "it may have changed since the snapshot"
 			}
-			return "it changed since the snapshot"
+			return ""
 		}},
 	}
 	for _, c := range checks {
 		for _, id := range d.OrderIDs {
-			o, known := orders[id]
+			o, known := s.Orders[id]
 			if detail := c.detail(o, known); detail != "" {
 				return no(c.reason, string(id), "order %s: %s", id, detail)
 			}

@@ -161,6 +161,10 @@ var decisionDetails = []struct {
 	{"landing with less than 20 %", drone(func(d *domain.Drone) { d.Battery = 49.9 }), string(ReasonLowBattery)},
 	{"a drone idle since the snapshot", drone(func(d *domain.Drone) { d.IdleSince = at(-2) }), applied},
 	{"an order pending since the snapshot", first(func(o *domain.Order) { o.PendingSince = at(-2) }), applied},
+	{"an order decided on before the snapshot and written after it", func(j *judged) { j.writeO1(at(-3), at(-1)) }, string(ReasonOrderChanged)},
+	{"an order written by the snapshot", func(j *judged) { j.writeO1(at(-3), at(-2)) }, applied},
+	{"an order written after the snapshot by a transaction of the longest kind", func(j *judged) { j.writeO1(at(-271.999), at(-1)) }, string(ReasonOrderChanged)},
+	{"an order long pending that was marked after the snapshot", func(j *judged) { j.writeO1(at(-272), at(-1)) }, applied},
 	{"parcels of exactly the capacity", func(j *judged) {
 		j.state.Drone.PayloadCapacityKg = 0.3
 		j.weigh("O1", 0.1)
@@ -183,6 +187,12 @@ var decisionDetails = []struct {
 	{"no stops at all", func(j *judged) { j.decision.Route = nil }, string(ReasonBadRoute)},
 	{"an order listed twice", func(j *judged) { j.decision.OrderIDs = []domain.OrderID{"O1", "O2", "O1"} }, string(ReasonBadRoute)},
 	{"a route from where it stands", func(j *judged) { j.decision.Route = j.decision.Route[1:5] }, applied},
+}
+
+// writeO1 lets O1 be pending since one moment and last written at another.
+func (j *judged) writeO1(pending, written time.Time) {
+	first(func(o *domain.Order) { o.PendingSince = pending })(j)
+	j.state.OrdersWritten = map[domain.OrderID]time.Time{"O1": written}
 }
 
 func (j *judged) weigh(id domain.OrderID, kg float64) {

@@ -328,6 +328,7 @@ var mutants = []mutant{
 		}
 	}), []string{"decision table", "hazards"}},
 	{"an order that changed is taken for the one the plan saw", everyOrder(func(o *domain.Order) { o.PendingSince = time.Time{} }), []string{"decision table", "hazards", "scenarios"}},
+	{"an order written after the snapshot is taken for the one the plan saw", judgedBy(func(s *DecisionState, _ *domain.Decision, _ *Delivery) { s.OrdersWritten = nil }), []string{"decision table"}},
 	{"a held order is assigned", everyOrder(func(o *domain.Order) { o.Held = false }), []string{"decision table", "order table", "hazards", "scenarios"}},
 	{"an order is assigned whatever its status", everyOrder(func(o *domain.Order) { o.Status = domain.OrderPending }), []string{"decision table", "order table", "hazards", "scenarios"}},
 	{"the good orders of a bad decision are assigned", judgedBy(func(s *DecisionState, d *domain.Decision, _ *Delivery) {

@@ -14,6 +14,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/firestoreemu"
 	"github.com/dronefleet/dronefleet/internal/firestoreemu/fault"
 	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/policy"
 )
 
 // F-OBS-01: a guarded commit that another writer made impossible counts, by the
@@ -61,5 +62,79 @@ func TestStore_CountsTransactionsRunAgain(t *testing.T) {
 	}
 	if got := clients.Meter.CommitRetries(); len(got) != 1 || got["orders"] != 2 {
 		t.Errorf("retries %v, want two of orders", got)
+	}
+}
+
+// F-DEC-02, F-ORD-02: a change of an order takes the moment at which it is
+// decided on, but a snapshot sees it only once it has committed. A plan made
+// from a snapshot between the two goes to the old address, and is refused.
+func TestStore_PlanFromBeforeAChangeCommittedIsRefused(t *testing.T) {
+	faults := fault.New(1)
+	server, err := firestoreemu.Start(firestoreemu.Options{Faults: faults})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	hosts := emutest.Hosts(t)
+	hosts.FirestoreHost = server.Addr()
+	t.Setenv(connect.FirestoreHost, "") // or the library goes there
+	store := firestoretx.New(emutest.Connect(t, hosts).Firestore, firestoretx.Config{})
+	if err := store.Setup(t.Context(), []domain.Depot{depot}, nil, []domain.Drone{{ID: "D1", HomeDepotID: depot.ID}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.NewTelemetryApplier().Apply(t.Context(), []domain.Telemetry{idle("D1", time.Now())})[0]; err != nil {
+		t.Fatal(err)
+	}
+	req := domain.OrderRequest{ID: "O1", OrderContent: domain.OrderContent{
+		Priority: domain.PriorityHigh, ProductType: "BLOOD", Delivery: domain.Position{Lat: 48.86, Lon: 2.36},
+	}}
+	if err := store.IngestOrder(t.Context(), req, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+
+	gate := fault.NewGate()
+	defer gate.Open()
+	faults.Add(fault.Rule{RPC: "Commit", Times: 1, Do: fault.Pause(gate)})
+	moved := req
+	moved.Delivery = domain.Position{Lat: 48.90, Lon: 2.30}
+	changed := make(chan error, 1)
+	go func() { changed <- store.IngestOrder(t.Context(), moved, time.Now()) }()
+	if err := gate.Arrived(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	snap, err := store.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: depot.ID, MinBattery: 20, MaxSilence: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate.Open()
+	if err := <-changed; err != nil {
+		t.Fatal(err)
+	}
+	o, err := store.Order(t.Context(), "O1")
+	if err != nil || len(snap.Orders) != 1 || snap.Orders[0].Delivery != req.Delivery || o.Delivery != moved.Delivery || o.PendingSince.After(snap.ReadTime) {
+		t.Fatalf("order %+v, %v; snapshot at %s of %+v", o, err, snap.ReadTime, snap.Orders)
+	}
+	plan := func(id domain.DecisionID, s domain.Snapshot) domain.LedgerEntry {
+		t.Helper()
+		entry, err := store.AssignMission(t.Context(), domain.Decision{
+			ID: id, DroneID: "D1", OrderIDs: []domain.OrderID{"O1"}, SnapshotTime: s.ReadTime, PayloadHash: string(id),
+			Route: []domain.Waypoint{
+				{Type: domain.WaypointWarehousePickup, OrderID: "O1", Position: depot.Position},
+				{Type: domain.WaypointHospitalDelivery, OrderID: "O1", Position: s.Orders[0].Delivery},
+			},
+		}, policy.Delivery{MessageID: string(id), PublishedAt: time.Now()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return entry
+	}
+	if e := plan("DEC-1", snap); e.Reason != string(policy.ReasonOrderChanged) {
+		t.Fatalf("the plan to the old address: %s %s, want %s", e.Outcome, e.Reason, policy.ReasonOrderChanged)
+	}
+	if snap, err = store.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: depot.ID, MinBattery: 20, MaxSilence: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	if e := plan("DEC-2", snap); e.Outcome != domain.OutcomeApplied {
+		t.Errorf("the next plan: %s %s %s", e.Outcome, e.Reason, e.Detail)
 	}
 }

@@ -2,6 +2,7 @@ package firestoretx
 
 import (
 	"context"
+	"time"
 
 	"cloud.google.com/go/firestore"
 
@@ -74,10 +75,12 @@ func (t *txn) readDecisionState(d domain.Decision) (policy.DecisionState, error)
 		}
 		state.Drone = &doc.Drone
 	}
+	state.OrdersWritten = make(map[domain.OrderID]time.Time, len(d.OrderIDs))
 	for _, snap := range snaps[3:] {
 		if err := t.addOrder(snap); err != nil {
 			return state, err
 		}
+		state.OrdersWritten[domain.OrderID(snap.Ref.ID)] = snap.UpdateTime
 	}
 	state.Orders = t.orders
 	return state, nil
