@@ -21,14 +21,20 @@ type Mission struct {
 	FailureReason FailureReason // empty unless FAILED
 	ReachedStops  int           // waypoints reached, in route order
 
-	// The outbox: a mission whose command is not published yet, or whose
-	// revocation is pending, is published by whoever sees it first.
+	// The outbox: a mission whose command or revocation is pending is published
+	// by whoever sees it first. Each command of a mission expires later than
+	// those before it.
+	CommandPending     bool
 	CommandExpiresAt   time.Time
-	CommandPublishedAt time.Time // zero: not yet
+	CommandPublishedAt time.Time // zero: the command above not yet
 	RevokePending      bool
 	RevokePublishedAt  time.Time
 
 	Revision int64 // counts the mission's state changes; its events carry it
+
+	// Version is when the store last wrote the mission, as far as the outbox
+	// needs it; zero if unknown. It is no part of the mission's state.
+	Version time.Time
 }
 
 // Waypoint is one stop of a route.
@@ -58,7 +64,7 @@ func (m Mission) LastOrderStopReached() bool {
 // Command is what the drone is told about the mission.
 type Command struct {
 	Mission   Mission
-	ExpiresAt time.Time // a drone must ignore it when received later
+	ExpiresAt time.Time // a drone must ignore it when received later, and after a command of the mission that expires later
 	Revoke    bool      // give the mission up
 }
 
@@ -70,7 +76,7 @@ func (m Mission) Command() Command {
 
 // Owing reports whether the drone is owed a message about the mission.
 func (m Mission) Owing() bool {
-	return m.RevokePending || m.Status != MissionFailed && m.CommandPublishedAt.IsZero()
+	return m.RevokePending || m.CommandPending
 }
 
 // PlannedKm is the length of the route in kilometres.

@@ -286,7 +286,7 @@ func (p MissionAssignmentPolicy) assign(s DecisionState, d domain.Decision, now 
 		EstimatedBatteryConsumption: d.EstimatedBatteryConsumption,
 		EstimatedDurationMinutes:    d.EstimatedDurationMinutes,
 		DecisionID:                  d.ID, CycleID: d.CycleID, Fence: d.Fence,
-		CommandExpiresAt: now.Add(p.CommandLifetime),
+		CommandPending: true, CommandExpiresAt: now.Add(p.CommandLifetime),
 	}
 	r.mission(domain.Mission{}, &m, "")
 

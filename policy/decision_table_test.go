@@ -251,7 +251,7 @@ func TestVerdict_Applied(t *testing.T) {
 		t.Errorf("drone %+v", d)
 	}
 	m := v.Change.Missions[0]
-	if m.Status != domain.MissionActive || !m.CommandExpiresAt.Equal(start.Add(20*time.Second)) || !m.CommandPublishedAt.IsZero() || len(m.Route) != 6 {
+	if m.Status != domain.MissionActive || !m.CommandExpiresAt.Equal(start.Add(20*time.Second)) || !m.CommandPending || !m.CommandPublishedAt.IsZero() || len(m.Route) != 6 {
 		t.Errorf("mission %+v", m)
 	}
 	if len(v.Change.Events) != 4 {

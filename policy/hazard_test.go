@@ -4,6 +4,7 @@ import (
 	"errors"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
 )
@@ -204,7 +205,7 @@ var hazards = []hazard{
 		w.clock(12)
 		w.expectError(w.request(cancellation("O1")), "")
 		w.expectMission("M-X", domain.MissionFailed, domain.FailureWithdrawn)
-		w.expect(w.missions["M-X"].RevokePending, "no revocation is owed") // F-DEC-05
+		w.expect(w.missions["M-X"].RevokePending && !w.missions["M-X"].CommandPending, "what is owed is not the revocation alone") // F-DEC-05
 		w.expectDrone("D1", domain.DroneMoving, "")
 		w.says(13, domain.DroneIdle, "")
 		w.expectDrone("D1", domain.DroneIdle, "")
@@ -221,7 +222,29 @@ var hazards = []hazard{
 		w.expectError(w.request(cancellation("O2")), "")
 		w.expectMission("M-X", domain.MissionCompleted, "")
 		w.expectDrone("D1", domain.DroneDelivering, "M-X")
-		w.expect(w.missions["M-X"].CommandPublishedAt.IsZero(), "the drone is not told to fly home")
+		m := w.missions["M-X"]
+		w.expect(m.CommandPending && m.CommandPublishedAt.IsZero(), "the drone is not told to fly home") // F-DEC-05
+		w.saysAt(95, hospitalsAt[0], domain.DroneMoving, "M-X")
+		w.clock(m.CommandExpiresAt.Sub(start).Seconds())
+		w.sweep()
+		w.expect(w.missions["M-X"].CommandExpiresAt.Equal(m.CommandExpiresAt), "the command was dated anew before it expired")
+		w.clock(w.now.Sub(start).Seconds() + 0.001)
+		w.sweep()
+		w.expect(w.missions["M-X"].CommandExpiresAt.Equal(w.now.Add(20*time.Second)), "the command that expired unsent stays as it is")
+		w.publish("M-X")
+		w.clock(w.now.Sub(start).Seconds() + 21)
+		w.sweep()
+		w.expect(w.missions["M-X"].CommandExpiresAt.Equal(w.now.Add(-time.Second)), "the command was dated anew after it was sent")
+	}},
+	{"a shorter route expires after the longer one, by whatever clock", func(w *world) { // F-DEC-05
+		w.with(readyDrone("D1"), openOrder("O1", 0), openOrder("O2", 1))
+		w.expectOutcome(plan("X", "D1", "O1", "O2"), applied)
+		long := w.missions["M-X"].CommandExpiresAt
+		w.clock(-3) // another server's
+		w.expectError(w.request(cancellation("O2")), "")
+		m := w.missions["M-X"]
+		w.expect(m.CommandExpiresAt.After(long) && w.drones["D1"].FreeAfter.Equal(m.CommandExpiresAt.Add(5*time.Second)),
+			"the shorter route expires %s, the longer %s, the drone is free after %s", m.CommandExpiresAt, long, w.drones["D1"].FreeAfter)
 	}},
 	{"a drone that flies a withdrawn mission while another holds it is a ghost", func(w *world) { // F-TEL-10
 		w.with(readyDrone("D1"), openOrder("O1", 0), openOrder("O2", 1))
@@ -697,7 +720,7 @@ func (w *world) expect(ok bool, format string, args ...any) {
 // publish stands for the outbox.
 func (w *world) publish(id domain.MissionID) {
 	m := w.missions[id]
-	m.CommandPublishedAt = w.now
+	m.CommandPublishedAt, m.CommandPending = w.now, false
 	w.missions[id] = m
 }
 

@@ -44,7 +44,7 @@ func (r *recorder) failMission(b *Binding, reason domain.FailureReason) {
 	}
 	before := *m
 	m.Status, m.FailureReason, m.EndTime = domain.MissionFailed, reason, r.now
-	m.RevokePending = true
+	m.CommandPending, m.RevokePending = false, true
 	r.mission(before, m, string(reason))
 }
 
@@ -135,7 +135,7 @@ func (r *recorder) withdrawOrder(b *Binding, id domain.OrderID, commandLifetime,
 	}
 	m.Route = route
 	// The drone is owed the shorter route, if only to fly home.
-	m.CommandPublishedAt, m.CommandExpiresAt = time.Time{}, r.now.Add(commandLifetime)
+	oweCommand(m, r.now.Add(commandLifetime))
 	switch {
 	case m.LastOrderStopReached():
 		m.Status, m.EndTime = domain.MissionCompleted, r.now
@@ -143,6 +143,16 @@ func (r *recorder) withdrawOrder(b *Binding, id domain.OrderID, commandLifetime,
 		b.Drone.FreeAfter = m.CommandExpiresAt.Add(clockError)
 	}
 	r.mission(before, m, string(domain.FailureWithdrawn))
+}
+
+// oweCommand makes the mission owe its drone a command that expires at the given
+// time, or just after the one before it: by that a drone tells them apart when
+// they come out of order, though the clocks they are dated by differ.
+func oweCommand(m *domain.Mission, expires time.Time) {
+	if next := m.CommandExpiresAt.Add(time.Microsecond); next.After(expires) {
+		expires = next
+	}
+	m.CommandPending, m.CommandPublishedAt, m.CommandExpiresAt = true, time.Time{}, expires
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -80,7 +80,7 @@ func mission(change func(d *domain.Drone, m *domain.Mission, o1, o2 *domain.Orde
 		w.expectOutcome(missionPlan(), applied)
 		d, m, o1, o2 := w.drones["D1"], w.missions["M-X"], w.orders["O1"], w.orders["O2"]
 		acked(&d)
-		d.MissionMoved, m.ReachedStops, m.CommandPublishedAt = true, 1, at(0)
+		d.MissionMoved, m.ReachedStops, m.CommandPublishedAt, m.CommandPending = true, 1, at(0), false
 		change(&d, &m, &o1, &o2)
 		w.with(d, m, o1, o2)
 	}

@@ -9,7 +9,10 @@ import (
 
 // SweepBinding handles what no message will: a bound drone that fell silent or
 // did not recover from a fault, a mission far over its estimate. A drone that
-// falls silent on its way home is lost too, though its mission is done.
+// falls silent on its way home is lost too, though its mission is done. A
+// command that a drone in flight is owed, and that expired before anybody sent
+// it, is dated anew: this one has its mission, and no timer waits for the
+// command to expire.
 func (p DronePolicy) SweepBinding(b Binding, now time.Time) Change {
 	b = b.clone()
 	d, m := &b.Drone, b.Mission
@@ -22,6 +25,9 @@ func (p DronePolicy) SweepBinding(b Binding, now time.Time) Change {
 	switch {
 	case now.Sub(lastSign(*d, *m)) >= p.BoundSilence:
 		reason, d.Status = domain.FailureContactLost, domain.DroneUnknown
+	case d.MissionAcked && m.CommandPending && now.After(m.CommandExpiresAt):
+		oweCommand(m, now.Add(p.CommandLifetime))
+		return Change{Missions: []domain.Mission{*m}}
 	case m.Status != domain.MissionActive:
 		return Change{}
 	case !d.FaultSince.IsZero() && now.Sub(d.FaultSince) >= p.FaultGrace+p.ClockError:

@@ -30,6 +30,9 @@ type DronePolicy struct {
 	// BoundSilence is how long a bound drone may be silent before its mission
 	// is given up.
 	BoundSilence time.Duration
+	// CommandLifetime is how long a command that nobody sent in its time may
+	// take when it is dated anew; see MissionAssignmentPolicy.
+	CommandLifetime time.Duration
 	// StallFactor is how many times its estimate a mission may take, and
 	// StallFloor how long a mission without an estimate may.
 	StallFactor float64
@@ -43,7 +46,8 @@ func DefaultDronePolicy() DronePolicy {
 		StopRadiusMetres: 75, EmergencyBattery: 5,
 		FaultGrace: 30 * time.Second, GhostGrace: 30 * time.Second, GhostRevokeEvery: 10 * time.Second,
 		IdleSilence: 15 * time.Second, BoundSilence: 120 * time.Second,
-		StallFactor: 2, StallFloor: 10 * time.Minute,
+		CommandLifetime: 20 * time.Second,
+		StallFactor:     2, StallFloor: 10 * time.Minute,
 	}
 }
 

@@ -130,6 +130,7 @@ var missionCodec = codec[domain.Mission]{
 	text("fence", func(m *domain.Mission) *string { return &m.Fence }),
 	text("failureReason", func(m *domain.Mission) *domain.FailureReason { return &m.FailureReason }),
 	whole("reachedStops", func(m *domain.Mission) *int { return &m.ReachedStops }),
+	flag("commandPending", func(m *domain.Mission) *bool { return &m.CommandPending }),
 	instant("commandExpiresAt", func(m *domain.Mission) *time.Time { return &m.CommandExpiresAt }),
 	instant("commandPublishedAt", func(m *domain.Mission) *time.Time { return &m.CommandPublishedAt }),
 	flag("revokePending", func(m *domain.Mission) *bool { return &m.RevokePending }),

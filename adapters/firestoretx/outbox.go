@@ -12,49 +12,90 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// OwedCommands lists the missions whose drone is owed a message: active ones
-// whose command was never published and failed ones to be revoked. Active ones
-// that were assigned less than grace ago are left to whoever assigned them.
+// OwedCommands lists the missions whose drone is owed a message: a command that
+// was never published, whatever has become of the mission since, or a
+// revocation. Missions that were assigned less than grace ago are left to
+// whoever assigned them. With an error come all missions that could be read.
+//
+// Cost: 2 RPCs, a read per mission returned or left to others.
 func (s *Store) OwedCommands(ctx context.Context, grace time.Duration) ([]domain.Mission, error) {
-	active, err := s.Missions(ctx, domain.MissionActive, Page{})
-	if err != nil {
-		return nil, err
-	}
+	commands, err := collect(s.client.Collection(Missions).Where("commandPending", "==", true).Documents(ctx), decodeOwing)
+	errs := wrap(err, "missions whose command is pending")
 	now := s.now()
-	owed := slices.DeleteFunc(active, func(m domain.Mission) bool {
-		return !m.CommandPublishedAt.IsZero() || now.Sub(m.StartTime) < grace
-	})
-	revoked, err := collect(s.client.Collection(Missions).Where("revokePending", "==", true).Documents(ctx), decodeMission)
-	if err != nil {
-		return nil, wrap(err, "revoked missions")
-	}
-	return append(owed, revoked...), nil
+	owed := slices.DeleteFunc(commands, func(m domain.Mission) bool { return now.Sub(m.StartTime) < grace })
+	revoked, err := collect(s.client.Collection(Missions).Where("revokePending", "==", true).Documents(ctx), decodeOwing)
+	return append(owed, revoked...), errors.Join(errs, wrap(err, "revoked missions"))
+}
+
+func decodeOwing(snap *firestore.DocumentSnapshot) (domain.Mission, error) {
+	m, err := decodeMission(snap)
+	m.Version = snap.UpdateTime
+	return m, err
 }
 
 // MarkCommandsPublished records that the drones were sent the messages that
-// their missions owed them. It changes no state, so it needs no transaction;
-// publishing twice is harmless, forgetting to publish is not.
+// their missions owed them. What a mission has come to owe since stays owed. It
+// changes no state; publishing twice is harmless, forgetting to publish is not.
 //
-// Cost: 1 RPC for all; one each when some mission's document is gone.
+// Cost: 1 RPC for all, each guarded by the version that was published; when
+// some mission was written since, a transaction of 3 RPCs and a read each more.
 func (s *Store) MarkCommandsPublished(ctx context.Context, missions []domain.Mission) error {
 	//lint:ignore SA1019 one commit for all, without a transaction
 	batch := s.client.Batch()
+	guarded := true
 	for _, m := range missions {
-		batch.Update(s.doc(Missions, string(m.ID)), s.publishedUpdates(m))
+		guarded = guarded && !m.Version.IsZero()
+		batch.Update(s.doc(Missions, string(m.ID)), s.publishedUpdates(m), firestore.LastUpdateTime(m.Version))
 	}
-	_, err := batch.Commit(ctx)
-	if st, ok := statusOf(err); !ok || st.Code() != codes.NotFound {
-		return wrap(err, "mark %d commands as published", len(missions))
-	}
-	var errs []error
-	for _, m := range missions {
-		_, err := s.doc(Missions, string(m.ID)).Update(ctx, s.publishedUpdates(m))
-		if st, ok := statusOf(err); ok && st.Code() == codes.NotFound {
-			continue // nothing is left to be owed
+	if guarded {
+		_, err := batch.Commit(ctx)
+		st, ok := statusOf(err)
+		if !ok || st.Code() != codes.FailedPrecondition && st.Code() != codes.NotFound {
+			return wrap(err, "mark %d commands as published", len(missions))
 		}
-		errs = append(errs, wrap(err, "mission %s: mark its command as published", m.ID))
+		s.conflicted(ctx)
 	}
-	return errors.Join(errs...)
+	err := s.transact(ctx, nil, func(t *txn) error { return t.markPublished(missions) })
+	return wrap(err, "mark %d commands as published", len(missions))
+}
+
+// markPublished marks those missions that still owe what was published. One
+// whose document is gone owes nothing.
+func (t *txn) markPublished(published []domain.Mission) error {
+	var ids []domain.MissionID
+	for _, m := range published {
+		if !slices.Contains(ids, m.ID) {
+			ids = append(ids, m.ID)
+		}
+	}
+	snaps, err := t.get(refs(t.store, Missions, ids)...)
+	if err != nil {
+		return err
+	}
+	for _, snap := range snaps {
+		if !snap.Exists() {
+			continue
+		}
+		stored, err := decodeMission(snap)
+		if err != nil {
+			continue // found again when somebody has corrected it
+		}
+		if slices.ContainsFunc(published, func(m domain.Mission) bool { return m.ID == stored.ID && paid(stored, m) }) {
+			if err := t.Update(snap.Ref, t.store.publishedUpdates(stored)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// paid reports whether what was published is what the stored mission owes. A
+// command is told by when it expires; one revocation is like another.
+func paid(stored, published domain.Mission) bool {
+	if stored.Status == domain.MissionFailed {
+		return stored.RevokePending && published.Command().Revoke
+	}
+	return stored.CommandPending && stored.CommandExpiresAt.Equal(published.CommandExpiresAt.Truncate(time.Microsecond))
 }
 
 func (s *Store) publishedUpdates(m domain.Mission) []firestore.Update {
@@ -64,5 +105,8 @@ func (s *Store) publishedUpdates(m domain.Mission) []firestore.Update {
 			{Path: "revokePublishedAt", Value: s.now()},
 		}
 	}
-	return []firestore.Update{{Path: "commandPublishedAt", Value: s.now()}}
+	return []firestore.Update{
+		{Path: "commandPending", Value: false},
+		{Path: "commandPublishedAt", Value: s.now()},
+	}
 }

@@ -149,9 +149,8 @@ type droneDoc struct {
 // transact runs f as a read-write transaction, again whenever the client finds
 // that it conflicted. resp, if not nil, receives the commit's answer.
 func (s *Store) transact(ctx context.Context, resp *firestore.CommitResponse, f func(*txn) error) error {
-	opts := []firestore.TransactionOption{}
-	if resp != nil {
-		opts = append(opts, firestore.WithCommitResponseTo(resp))
+	if resp == nil {
+		resp = new(firestore.CommitResponse)
 	}
 	var t *txn
 	err := s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
@@ -165,9 +164,10 @@ func (s *Store) transact(ctx context.Context, resp *firestore.CommitResponse, f 
 			orders:   map[domain.OrderID]domain.Order{},
 		}
 		return f(t)
-	}, opts...)
+	}, firestore.WithCommitResponseTo(resp))
 	if err == nil && s.owed != nil {
 		for _, m := range t.owed {
+			m.Version = resp.CommitTime()
 			s.owed(ctx, m)
 		}
 	}
@@ -347,7 +347,8 @@ func (t *txn) write(c policy.Change) error {
 		if err := put(t, t.store.doc(Missions, string(m.ID)), missionCodec, before, m, exists); err != nil {
 			return err
 		}
-		if m.Owing() && (!exists || !before.Owing() || m.CommandExpiresAt.After(before.CommandExpiresAt)) {
+		command := m.CommandPending && (!before.CommandPending || m.CommandExpiresAt.After(before.CommandExpiresAt))
+		if command || m.RevokePending && !before.RevokePending {
 			t.owed = append(t.owed, m)
 		}
 	}

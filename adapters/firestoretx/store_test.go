@@ -577,3 +577,177 @@ func TestStore_KnownDroneChangesWithoutARead(t *testing.T) {
 		t.Errorf("events tell of %v, want %v", path, want)
 	}
 }
+
+// deliverFirst lets D1 fly a mission of O1 and O2 up to O1's delivery, as if its
+// command had been published.
+func (f *fleet) deliverFirst(t *testing.T) domain.MissionID {
+	t.Helper()
+	f.mustReport(t, idle("D1", f.now))
+	f.mustOrder(t, "O1")
+	f.mustOrder(t, "O2")
+	mission := f.assign(t, f.decision("DEC-1", "D1", "O1", "O2")).MissionID
+	f.mark(t, f.mission(t, mission))
+	for i, at := range []domain.Position{{Lat: 48.858, Lon: 2.354}, {Lat: 48.86, Lon: 2.36}} {
+		f.mustReport(t, domain.Telemetry{DroneID: "D1", Timestamp: f.now.Add(time.Duration(i+1) * time.Second), Position: at, Battery: 80, Status: domain.DroneMoving, MissionID: mission})
+	}
+	return mission
+}
+
+func (f *fleet) mission(t *testing.T, id domain.MissionID) domain.Mission {
+	t.Helper()
+	m, err := f.Mission(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (f *fleet) mark(t *testing.T, missions ...domain.Mission) {
+	t.Helper()
+	if err := f.MarkCommandsPublished(t.Context(), missions); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// owed lists what is owed, whoever assigned it and when.
+func (f *fleet) owed(t *testing.T) []domain.Mission {
+	t.Helper()
+	owed, err := f.OwedCommands(t.Context(), -time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return owed
+}
+
+// F-DEC-05, F-ORD-03: the command to fly home is owed by a mission that is over,
+// and is found though nobody who could send it saw the cancellation.
+func TestStore_CommandToFlyHomeIsFoundUntilItIsSent(t *testing.T) {
+	f := newFleet(t)
+	mission := f.deliverFirst(t)
+	if owed := f.owed(t); len(owed) != 0 {
+		t.Fatalf("owed before the cancellation: %+v", owed)
+	}
+	if err := f.CancelOrder(t.Context(), "O2", "obsolete"); err != nil {
+		t.Fatal(err)
+	}
+	owed := f.owed(t)
+	if len(owed) != 1 || owed[0].ID != mission || owed[0].Status != domain.MissionCompleted || len(owed[0].Route) != 2 {
+		t.Fatalf("owed: %+v", owed)
+	}
+	f.mark(t, owed...)
+	if owed := f.owed(t); len(owed) != 0 {
+		t.Errorf("owed after it was sent: %+v", owed)
+	}
+	if m := f.mission(t, mission); m.CommandPending || m.CommandPublishedAt.IsZero() {
+		t.Errorf("the mission is not marked: %+v", m)
+	}
+}
+
+// F-DEC-05: an order is cancelled, or the mission fails, while the command
+// before is on its way: what is owed since stays owed, however the outbox came
+// to what it sent.
+func TestStore_MarkPaysOnlyWhatWasSent(t *testing.T) {
+	for name, sent := range map[string]func(f *fleet, offered []domain.Mission) domain.Mission{
+		"offered by the commit": func(_ *fleet, offered []domain.Mission) domain.Mission { return offered[0] },
+		"collected by a sweep":  func(f *fleet, _ []domain.Mission) domain.Mission { return f.owed(t)[0] },
+		"of an unknown version": func(f *fleet, _ []domain.Mission) domain.Mission { return f.mission(t, "M-DEC-1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t)
+			var offered []domain.Mission
+			f.Store = firestoretx.New(f.client, firestoretx.Config{
+				Now:  func() time.Time { return f.now },
+				Owed: func(_ context.Context, m domain.Mission) { offered = append(offered, m) },
+			})
+			f.mustReport(t, idle("D1", f.now))
+			f.mustOrder(t, "O1")
+			f.mustOrder(t, "O2")
+			f.assign(t, f.decision("DEC-1", "D1", "O1", "O2"))
+			long := sent(f, offered)
+			if err := f.CancelOrder(t.Context(), "O2", "obsolete"); err != nil {
+				t.Fatal(err)
+			}
+			f.mark(t, long)
+			owed := f.owed(t)
+			if len(owed) != 1 || len(owed[0].Route) != 2 {
+				t.Fatalf("the shorter route is not owed: %+v", owed)
+			}
+			if !owed[0].CommandExpiresAt.After(long.CommandExpiresAt) { // by which the drone tells them apart
+				t.Errorf("it expires %s, the one before %s", owed[0].CommandExpiresAt, long.CommandExpiresAt)
+			}
+			if err := f.CancelOrder(t.Context(), "O1", "obsolete"); err != nil {
+				t.Fatal(err)
+			}
+			f.mark(t, long, owed[0])
+			owed = f.owed(t)
+			if len(owed) != 1 || !owed[0].Command().Revoke {
+				t.Fatalf("the revocation is not owed: %+v", owed)
+			}
+			if last := offered[len(offered)-1]; !last.RevokePending {
+				t.Errorf("the revocation was not offered, but %+v", last)
+			}
+			f.mark(t, long, owed[0])
+			if owed := f.owed(t); len(owed) != 0 {
+				t.Errorf("still owed: %+v", owed)
+			}
+		})
+	}
+}
+
+// F-DEC-05: a mark costs one call as long as nobody else writes the mission, and
+// one whose document is gone keeps it from no other.
+func TestStore_MarkCostsOneCall(t *testing.T) {
+	clients := emutest.Clients(t)
+	var offered []domain.Mission
+	f := &fleet{client: clients.Firestore, now: time.Now().UTC()}
+	f.Store = firestoretx.New(f.client, firestoretx.Config{
+		Now:  func() time.Time { return f.now },
+		Owed: func(_ context.Context, m domain.Mission) { offered = append(offered, m) },
+	})
+	f.applier = f.NewTelemetryApplier()
+	for _, id := range []string{"1", "2", "3"} {
+		f.mustReport(t, idle(domain.DroneID("D"+id), f.now))
+		f.mustOrder(t, domain.OrderID("O"+id))
+		f.assign(t, f.decision(domain.DecisionID("DEC-"+id), domain.DroneID("D"+id), domain.OrderID("O"+id)))
+	}
+	cost := func(missions ...domain.Mission) meter.Firestore {
+		before := clients.Meter.FirestoreTotals()
+		f.mark(t, missions...)
+		after := clients.Meter.FirestoreTotals()
+		return meter.Firestore{RPCs: after.RPCs - before.RPCs, Reads: after.Reads - before.Reads, Writes: after.Writes - before.Writes}
+	}
+	if got := cost(offered[:2]...); got != (meter.Firestore{RPCs: 1, Writes: 2}) {
+		t.Errorf("a mark of two missions cost %+v", got)
+	}
+	gone := domain.Mission{ID: "M-gone", Version: f.now}
+	if got := cost(gone, offered[2]); got != (meter.Firestore{RPCs: 4, Reads: 2, Writes: 1}) {
+		t.Errorf("with one that is gone it cost %+v", got)
+	}
+	if owed := f.owed(t); len(owed) != 0 {
+		t.Errorf("still owed: %+v", owed)
+	}
+}
+
+// F-DEC-05, F-TEL-09: a shorter route that nobody sent in time would be ignored;
+// the sweeper dates it anew, and nothing else of the mission changes.
+func TestStore_SweepDatesACommandAnewThatExpiredUnsent(t *testing.T) {
+	f := newFleet(t)
+	mission := f.deliverFirst(t)
+	if err := f.CancelOrder(t.Context(), "O2", "obsolete"); err != nil {
+		t.Fatal(err)
+	}
+	before := f.mission(t, mission)
+	f.now = f.now.Add(time.Minute)
+	result, err := f.Sweep(t.Context())
+	if err != nil || result.MissionsFailed != 0 {
+		t.Fatalf("swept %+v, %v", result, err)
+	}
+	after := f.mission(t, mission)
+	if want := f.now.Add(20 * time.Second); !after.CommandExpiresAt.Equal(want) {
+		t.Errorf("the command expires %s, want %s", after.CommandExpiresAt, want)
+	}
+	after.CommandExpiresAt = before.CommandExpiresAt
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("something else changed:\n%s", diff)
+	}
+}

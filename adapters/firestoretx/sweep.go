@@ -3,6 +3,7 @@ package firestoretx
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/policy"
@@ -125,7 +126,7 @@ func (s *Store) sweepBinding(ctx context.Context, drone domain.DroneID, mission 
 			return err
 		}
 		change := s.drone.SweepBinding(b, t.now)
-		failed = len(change.Missions) > 0
+		failed = slices.ContainsFunc(change.Missions, func(m domain.Mission) bool { return m.Status == domain.MissionFailed })
 		return t.write(change)
 	})
 	return failed, err

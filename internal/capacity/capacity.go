@@ -132,10 +132,10 @@ func (f Fleet) waiting() float64 { return f.underWay() / 4 }
 func (f Fleet) underWay() float64 { return float64(f.Drones) * f.OnMission * f.OrdersPerMission }
 
 // SweepReads is what one sweep reads: every drone in flight or idle, every
-// active mission (and again for commands that are owed), every open order.
+// active mission, every open order. Commands that are owed are few.
 func (f Fleet) SweepReads() float64 {
 	n := float64(f.Drones)
-	return 3*n*f.OnMission + n*f.Idle + f.underWay() + f.waiting()
+	return 2*n*f.OnMission + n*f.Idle + f.underWay() + f.waiting()
 }
 
 // SnapshotReads is what the snapshot of one depot's cycle reads: its idle

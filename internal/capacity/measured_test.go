@@ -94,6 +94,13 @@ func TestReadsOfSweepsAndSnapshots(t *testing.T) {
 	for i := range 4 {
 		assign(t, store, domain.DroneID(fmt.Sprint("D", i)), []domain.OrderID{orderID(2 * i), orderID(2*i + 1)}, now, home)
 	}
+	missions, err := store.Missions(t.Context(), domain.MissionActive, firestoretx.Page{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.MarkCommandsPublished(t.Context(), missions); err != nil {
+		t.Fatal(err)
+	}
 
 	reads := func(what string, want float64, work func() error) {
 		t.Helper()

@@ -34,6 +34,7 @@ type Drone struct {
 
 	mission   domain.MissionID  // empty: none that it knows of
 	startedAt time.Time         // of that mission, by the State Manager
+	expires   time.Time         // of the command it obeyed last
 	route     []domain.Waypoint // never modified, shared between values
 	next      int               // index in route of the stop it flies to or dwells at
 	dwelling  bool
@@ -136,8 +137,11 @@ func (d Drone) charge(dt time.Duration) Drone {
 
 // Obey is the drone after a command that arrives when its clock shows now, and
 // whether the command had an effect. It ignores commands for others, expired
-// ones, those of missions it has ended and those older than its own mission. A
-// revocation never expires: giving up a mission late is still right.
+// ones, those of missions it has ended, those older than its own mission and
+// those of its mission that expire before the one it obeyed last: they come
+// late and bring withdrawn stops back. A mission that is COMPLETED it does not
+// begin, but flies to its end: that is the way home. A revocation never
+// expires: giving up a mission late is still right.
 func (d Drone) Obey(c domain.Command, now time.Time) (Drone, bool) {
 	m := c.Mission
 	switch {
@@ -147,19 +151,26 @@ func (d Drone) Obey(c domain.Command, now time.Time) (Drone, bool) {
 		return d.remember(m.ID), false
 	case c.Revoke:
 		return d.goHome(), true
-	case now.After(c.ExpiresAt) || m.Status != domain.MissionActive || slices.Contains(d.ended[:], m.ID):
+	case now.After(c.ExpiresAt) || slices.Contains(d.ended[:], m.ID):
+		return d, false
+	case m.ID == d.mission && (c.ExpiresAt.Before(d.expires) || m.Status == domain.MissionFailed):
 		return d, false
 	case m.ID == d.mission:
+		d.expires = c.ExpiresAt
 		return d.reroute(m.Route), true
+	case m.Status != domain.MissionActive:
+		return d, false
 	case d.mission != "" && !m.StartTime.After(d.startedAt):
 		return d, false
 	default:
-		return d.start(m), true
+		return d.start(c), true
 	}
 }
 
-func (d Drone) start(m domain.Mission) Drone {
+func (d Drone) start(c domain.Command) Drone {
 	d = d.remember(d.mission)
+	m := c.Mission
+	d.expires = c.ExpiresAt
 	d.mission, d.startedAt = m.ID, m.StartTime
 	d.route, d.next = d.endingAtHome(m.Route), 0
 	d.dwelling, d.charging = false, false

@@ -170,6 +170,10 @@ func TestDrone_ObeysOnlyWhatItMust(t *testing.T) {
 	older.StartTime = noon.Add(-time.Minute)
 	newer.StartTime = noon.Add(time.Minute)
 	failed.Status = domain.MissionFailed
+	completed := m
+	completed.Status = domain.MissionCompleted
+	early := command(m)
+	early.ExpiresAt = early.ExpiresAt.Add(-time.Microsecond)
 
 	for name, row := range map[string]struct {
 		drone Drone
@@ -183,6 +187,10 @@ func TestDrone_ObeysOnlyWhatItMust(t *testing.T) {
 		"another drone's mission":               {standing(home, 100), command(forOther), noon, false},
 		"a failed mission":                      {standing(home, 100), command(failed), noon, false},
 		"its own mission again":                 {flying, command(m), noon, true},
+		"its own mission, failed":               {flying, command(failed), noon, false},
+		"its own mission, completed":            {flying, command(completed), noon, true},
+		"a completed mission that it never had": {standing(home, 100), command(completed), noon, false},
+		"an earlier command of its own mission": {flying, early, noon, false},
 		"an older mission while it flies":       {flying, command(older), noon, false},
 		"a newer mission while it flies":        {flying, command(newer), noon, true},
 		"the mission it has ended":              {landed, command(m), noon, false},
@@ -237,6 +245,36 @@ func TestDrone_ChangedRouteKeepsThePassedStops(t *testing.T) {
 		d = obeying(t, d, command(withdrawn), noon)
 		if d.next != 1 || d.dwelling || d.route[d.next].OrderID != "O" {
 			t.Errorf("it flies to stop %d of %+v, want the delivery of O", d.next, d.route)
+		}
+	})
+	// F-DEC-05: the longer route is delivered once more, after the shorter.
+	t.Run("in flight, the longer route again", func(t *testing.T) {
+		d := obeying(t, standing(a, 100), command(m), noon)
+		for d.next < 2 {
+			d, _ = d.After(time.Second).Report(noon)
+		}
+		shorter := command(withdrawn)
+		shorter.ExpiresAt = shorter.ExpiresAt.Add(time.Second)
+		d = obeying(t, d, shorter, noon)
+		if d, obeyed := d.Obey(command(m), noon); obeyed || d.route[d.next].OrderID != "O" || len(d.route) != 3 {
+			t.Errorf("obeyed %v; it flies to stop %d of %+v, want the delivery of O", obeyed, d.next, d.route)
+		}
+	})
+	// F-DEC-05, F-ORD-03
+	t.Run("to fly home", func(t *testing.T) {
+		d := obeying(t, standing(a, 100), command(m), noon)
+		for d.next < 3 {
+			d, _ = d.After(time.Second).Report(noon)
+		}
+		done := m
+		done.Status, done.Route = domain.MissionCompleted, append(m.Route[:3:3], m.Route[4])
+		d = obeying(t, d, command(done), noon)
+		if stop := d.route[d.next]; stop.Type != domain.WaypointDepotReturn || d.mission != "M" {
+			t.Errorf("it flies to %+v on %q, want home on M", stop, d.mission)
+		}
+		d, _ = d.After(time.Hour).Report(noon)
+		if !d.atHome() || d.mission != "" {
+			t.Errorf("it is at %v on %q, want home on none", d.position, d.mission)
 		}
 	})
 	t.Run("at a stop that stays", func(t *testing.T) {

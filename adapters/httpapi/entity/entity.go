@@ -148,6 +148,7 @@ type Mission struct {
 	DecisionID                  domain.DecisionID    `json:"decisionId,omitempty"`
 	CycleID                     domain.CycleID       `json:"cycleId,omitempty"`
 	Fence                       string               `json:"fence,omitempty"`
+	CommandPending              bool                 `json:"commandPending,omitempty"`
 	CommandExpiresAt            Time                 `json:"commandExpiresAt,omitempty"`
 	CommandPublishedAt          Time                 `json:"commandPublishedAt,omitempty"`
 	RevokePending               bool                 `json:"revokePending,omitempty"`
@@ -165,7 +166,7 @@ func OfMission(m domain.Mission) Mission {
 		ReachedStops: m.ReachedStops, StartTime: moment(m.StartTime), EndTime: moment(m.EndTime),
 		EstimatedBatteryConsumption: m.EstimatedBatteryConsumption, EstimatedDurationMinutes: m.EstimatedDurationMinutes,
 		DecisionID: m.DecisionID, CycleID: m.CycleID, Fence: m.Fence,
-		CommandExpiresAt: moment(m.CommandExpiresAt), CommandPublishedAt: moment(m.CommandPublishedAt),
+		CommandPending: m.CommandPending, CommandExpiresAt: moment(m.CommandExpiresAt), CommandPublishedAt: moment(m.CommandPublishedAt),
 		RevokePending: m.RevokePending, RevokePublishedAt: moment(m.RevokePublishedAt), Revision: m.Revision,
 	}
 }
