@@ -134,6 +134,7 @@ type txn struct {
 	*firestore.Transaction
 	store    *Store
 	now      time.Time
+	read     time.Time // the server's, at the latest read
 	drones   map[domain.DroneID]droneDoc
 	missions map[domain.MissionID]domain.Mission
 	orders   map[domain.OrderID]domain.Order
@@ -185,9 +186,12 @@ func (t *txn) get(refs ...*firestore.DocumentRef) ([]*firestore.DocumentSnapshot
 		return nil, err
 	}
 	for _, snap := range snaps {
-		if snap.ReadTime.After(t.now) {
-			t.now = snap.ReadTime
+		if snap.ReadTime.After(t.read) {
+			t.read = snap.ReadTime
 		}
+	}
+	if t.read.After(t.now) {
+		t.now = t.read
 	}
 	return snaps, nil
 }

@@ -22,8 +22,9 @@ import (
 // An applier is not safe for concurrent use. Give each shard of drones its own,
 // so that a process never conflicts with itself.
 type TelemetryApplier struct {
-	store *Store
-	known map[domain.DroneID]known
+	store  *Store
+	known  map[domain.DroneID]known
+	server serverTime
 }
 
 // known is a drone's binding as of one version of its document.
@@ -31,6 +32,52 @@ type known struct {
 	binding policy.Binding
 	version time.Time
 	used    time.Time
+}
+
+// serverTime is what an answer told of the server's clock: between earliest and
+// latest when the local clock showed local.
+type serverTime struct{ earliest, latest, local time.Time }
+
+// trustFor is how long, by the local clock, what an answer told of the server's
+// time may refuse a report without asking. The local clock may be set back
+// meanwhile.
+const trustFor = 10 * time.Second
+
+// heard takes note of a time that the server gave in an answer to what began
+// when the local clock showed began.
+func (a *TelemetryApplier) heard(server, began time.Time) {
+	now := a.store.now()
+	if server.IsZero() || server.Before(a.server.earliest) {
+		return
+	}
+	a.server = serverTime{earliest: server, latest: server.Add(max(0, now.Sub(began))), local: now}
+}
+
+// now is the local time, or the server's as far as the applier knows it if that
+// is ahead.
+func (a *TelemetryApplier) now() time.Time {
+	now := a.store.now()
+	if server := a.server.earliest.Add(max(0, now.Sub(a.server.local))); server.After(now) {
+		return server
+	}
+	return now
+}
+
+// future reports whether the report is certainly too far ahead of the server.
+// A slow local clock alone refuses nothing: a report that was refused is not
+// sent again.
+func (a *TelemetryApplier) future(k known, t domain.Telemetry) bool {
+	passed := a.store.now().Sub(a.server.local)
+	if passed < 0 || passed > trustFor {
+		return false
+	}
+	_, _, err := a.store.drone.ApplyTelemetry(k.binding, t, a.server.latest.Add(passed))
+	return isFuture(err)
+}
+
+func isFuture(err error) bool {
+	reason, _ := policy.ReasonOf(err)
+	return reason == policy.ReasonFutureTimestamp
 }
 
 // forgetAfter is how long an applier remembers a drone that says nothing.
@@ -49,7 +96,7 @@ func (a *TelemetryApplier) Urgent(t domain.Telemetry) bool {
 	if !ok {
 		return true
 	}
-	_, change, err := a.store.drone.ApplyTelemetry(k.binding, t, a.store.now())
+	_, change, err := a.store.drone.ApplyTelemetry(k.binding, t, a.now())
 	return err == nil && !change.OnlyDrone()
 }
 
@@ -57,11 +104,13 @@ func (a *TelemetryApplier) Urgent(t domain.Telemetry) bool {
 // answers one error per report, in the order of reports: nil when its effect
 // is committed, a *policy.Rejection when it changes nothing, or the failure
 // that kept it from committing; a failure of one drone's document does not
-// touch the others.
+// touch the others. A report is too far ahead by the server's time, whatever
+// the local clock says.
 //
 // Cost: 1 RPC, and a write per drone and event, when nothing but drones changed;
 // otherwise a transaction of 3 RPCs, or 5 when a bound drone's mission must be
-// read.
+// read. A report that seems to be too far ahead asks the server in such a
+// transaction, at most every ten seconds while nothing else does.
 func (a *TelemetryApplier) Apply(ctx context.Context, reports []domain.Telemetry) []error {
 	errs := make([]error, len(reports))
 	reports = slices.Clone(reports)
@@ -114,23 +163,26 @@ func (m soloChanges) drones() []domain.DroneID {
 // fold tries the reports of each drone on what is known of it. It returns the
 // drones that change alone and those that need a transaction. Drones whose
 // reports are all rejected need nothing: what is known is never newer than
-// what is stored, so stale stays stale.
+// what is stored, so stale stays stale, and the server's time only moves on.
+// Only a report that may be too far ahead by the local clock alone is judged by
+// the server's.
 func (b *telemetryBatch) fold(drones []domain.DroneID) (soloChanges, []domain.DroneID) {
 	var alone soloChanges
 	var rest []domain.DroneID
-	now := b.applier.store.now()
+	now := b.applier.now()
 	for _, id := range drones {
 		k, ok := b.applier.known[id]
 		if !ok {
 			rest = append(rest, id)
 			continue
 		}
-		at := now
-		if k.version.After(at) {
-			at = k.version // the server is ahead, and this comes after its last word
-		}
-		after, change := b.apply(id, k.binding, at)
+		after, change := b.apply(id, k.binding, now)
+		doubtful := slices.ContainsFunc(b.byDrone[id], func(i int) bool {
+			return isFuture(b.errs[i]) && !b.applier.future(k, b.reports[i])
+		})
 		switch {
+		case doubtful:
+			rest = append(rest, id)
 		case change.Empty():
 		case change.WithinDrone() && !becomesIdle(k.binding.Drone, after.Drone):
 			alone = append(alone, soloChange{before: k, after: after, events: change.Events})
@@ -189,6 +241,7 @@ func (b *telemetryBatch) commitAlone(ctx context.Context, alone soloChanges) boo
 			batch.Create(a.store.client.Collection(Events).NewDoc(), a.store.encodeEvent(e))
 		}
 	}
+	began := a.store.now()
 	results, err := batch.Commit(ctx)
 	if err != nil {
 		st, _ := statusOf(err)
@@ -204,6 +257,7 @@ func (b *telemetryBatch) commitAlone(ctx context.Context, alone soloChanges) boo
 	}
 	now := a.store.now()
 	for i, m := range alone {
+		a.heard(results[i].UpdateTime, began)
 		a.known[m.after.Drone.ID] = known{binding: m.after, version: results[i].UpdateTime, used: now}
 	}
 	return true
@@ -219,8 +273,11 @@ func (b *telemetryBatch) commit(ctx context.Context, drones []domain.DroneID) {
 	after := map[domain.DroneID]policy.Binding{}
 	var malformed map[domain.DroneID]error
 	var resp firestore.CommitResponse
+	var read time.Time
+	began := a.store.now()
 	err := a.store.transact(ctx, &resp, func(t *txn) error {
 		clear(after)
+		defer func() { read = t.read }()
 		malformed = map[domain.DroneID]error{}
 		if err := t.readDrones(drones...); err != nil {
 			return err
@@ -259,6 +316,8 @@ func (b *telemetryBatch) commit(ctx context.Context, drones []domain.DroneID) {
 		b.fail(drones, err)
 		return
 	}
+	a.heard(read, began)
+	a.heard(resp.CommitTime(), began)
 	now := a.store.now()
 	for id, binding := range after {
 		a.known[id] = known{binding: binding, version: resp.CommitTime(), used: now}
