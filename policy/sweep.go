@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
@@ -55,12 +56,17 @@ func lastSign(d domain.Drone, m domain.Mission) time.Time {
 	return d.SeenAt
 }
 
-// stallLimit is how long the mission may take in all.
+// stallLimit is how long the mission may take in all. An estimate too long for a
+// duration, 146 years and more, is no limit.
 func (p DronePolicy) stallLimit(m domain.Mission) time.Duration {
-	if m.EstimatedDurationMinutes <= 0 {
+	if !(m.EstimatedDurationMinutes > 0) { // or is no number
 		return p.StallFloor
 	}
-	return time.Duration(p.StallFactor * m.EstimatedDurationMinutes * float64(time.Minute))
+	limit := p.StallFactor * m.EstimatedDurationMinutes * float64(time.Minute)
+	if limit >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(limit)
 }
 
 // SweepIdle makes an unbound, silent drone UNKNOWN, so that it is offered to
