@@ -121,6 +121,8 @@ func (f Fleet) Day() []Part {
 		{"cycles", Usage{
 			Reads: f.SnapshotReads() + lockReads, Writes: lockWrites + 1, Deletes: 1, RPCs: 16,
 		}.times(float64(f.Depots) * day / cycleEvery)},
+		// An optimizer looks for depots that were added.
+		{"depots", Usage{Reads: float64(f.Depots), RPCs: 1}.times(day / cycleEvery)},
 		{"probes", Usage{Reads: 5, RPCs: 5}.times(float64(f.Replicas) * day / probeEvery)},
 	}
 }

@@ -8,25 +8,96 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/meter"
 )
 
 // Run runs a cycle of each depot every interval until ctx ends. Ticks that
 // fall into a running cycle are dropped, not queued. Failures are logged and
 // the next tick tries again; the error says only that the depots could not be
-// read at all.
+// read at all when it began.
+//
+// Unless it is told its depots it looks for them every interval: one that was
+// added is planned for from then on, as its drones are no other depot's any
+// more; one that was removed is let go when its cycle ends.
 func (r *Runner) Run(ctx context.Context) error {
 	depots, err := r.DepotIDs(ctx)
 	if err != nil {
 		return err
 	}
-	var g errgroup.Group
+	running := depotLoops{runner: r, loops: map[domain.DepotID]*depotLoop{}}
+	defer running.wait()
 	for _, depot := range depots {
-		g.Go(func() error { r.runDepot(ctx, depot); return nil })
+		running.start(ctx, depot)
 	}
-	return g.Wait()
+	if len(r.cfg.Depots) > 0 {
+		return nil
+	}
+	ticker := r.clock.NewTicker(r.cfg.Interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.Chan():
+		}
+		known, err := r.store.Depots(meter.WithOperation(ctx, "cycle"))
+		if err != nil && ctx.Err() == nil {
+			r.log.WarnContext(ctx, "depots not read; those known stay", slog.Any("err", err))
+		}
+		running.follow(ctx, known, err == nil)
+	}
+}
+
+// depotLoops are the loops of the depots that a runner runs.
+type depotLoops struct {
+	runner *Runner
+	loops  map[domain.DepotID]*depotLoop
+}
+
+type depotLoop struct {
+	stop chan struct{} // closed when the depot is gone
+	done chan struct{} // closed when its last cycle has ended
+	gone bool
+}
+
+func (l depotLoops) start(ctx context.Context, depot domain.DepotID) {
+	loop := &depotLoop{stop: make(chan struct{}), done: make(chan struct{})}
+	l.loops[depot] = loop
+	go func() {
+		defer close(loop.done)
+		l.runner.runDepot(ctx, depot, loop.stop)
+	}()
+}
+
+// follow starts loops for depots that have none, and ends those of depots that
+// are not in the list if it is complete. A depot that comes back waits until
+// its old loop has ended.
+func (l depotLoops) follow(ctx context.Context, known []domain.Depot, complete bool) {
+	for _, d := range known {
+		if l.loops[d.ID] == nil {
+			l.runner.log.InfoContext(ctx, "depot added", slog.String("depot_id", string(d.ID)))
+			l.start(ctx, d.ID)
+		}
+	}
+	for id, loop := range l.loops {
+		if complete && !loop.gone && !slices.ContainsFunc(known, func(d domain.Depot) bool { return d.ID == id }) {
+			l.runner.log.InfoContext(ctx, "depot removed", slog.String("depot_id", string(id)))
+			loop.gone = true
+			close(loop.stop)
+		}
+		select {
+		case <-loop.done:
+			delete(l.loops, id)
+		default:
+		}
+	}
+}
+
+func (l depotLoops) wait() {
+	for _, loop := range l.loops {
+		<-loop.done
+	}
 }
 
 // DepotIDs are the depots whose cycles this runner runs.
@@ -53,7 +124,9 @@ func (r *Runner) DepotIDs(ctx context.Context) ([]domain.DepotID, error) {
 	return r.cfg.Depots, nil
 }
 
-func (r *Runner) runDepot(ctx context.Context, depot domain.DepotID) {
+// runDepot runs the depot's cycles until ctx ends, or until stop is closed and
+// the cycle that runs then is over.
+func (r *Runner) runDepot(ctx context.Context, depot domain.DepotID, stop <-chan struct{}) {
 	ticker := r.clock.NewTicker(r.cfg.Interval)
 	defer ticker.Stop()
 	planner := r.NewPlanner()
@@ -71,6 +144,9 @@ func (r *Runner) runDepot(ctx context.Context, depot domain.DepotID) {
 		}
 		select {
 		case <-ctx.Done():
+			return
+		case <-stop:
+			r.meter.Cycles.SetUnserved(string(depot), nil)
 			return
 		case <-ticker.Chan():
 		}

@@ -1,0 +1,130 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/dispatch"
+	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+)
+
+// watched counts the snapshots of each depot, and those that run at once.
+type watched struct {
+	*firestoretx.Store
+	mu      sync.Mutex
+	began   map[domain.DepotID]int
+	running map[domain.DepotID]int
+	most    int
+}
+
+func (s *watched) Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) (domain.Snapshot, error) {
+	s.count(req.Depot, 1)
+	defer s.count(req.Depot, -1)
+	return s.Store.Snapshot(ctx, req)
+}
+
+func (s *watched) count(depot domain.DepotID, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running[depot] += n
+	s.most = max(s.most, s.running[depot])
+	if n > 0 {
+		s.began[depot]++
+	}
+}
+
+func (s *watched) cycles(depot domain.DepotID) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.began[depot]
+}
+
+// F-OPT-01: a depot that is added while cycles run is planned for without a
+// restart, one that is removed no more, and one that comes back again; each has
+// one cycle at a time.
+func TestRun_FollowsTheDepots(t *testing.T) {
+	b := newBench(t)
+	store := &watched{Store: b.store, began: map[domain.DepotID]int{}, running: map[domain.DepotID]int{}}
+	var mu sync.Mutex
+	var flying []domain.DroneID
+	publish := func(_ context.Context, decisions []domain.Decision) error {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, d := range decisions {
+			flying = append(flying, d.DroneID)
+		}
+		return nil
+	}
+	cfg := dispatch.Config{Interval: 50 * time.Millisecond, SolveLimit: 20 * time.Millisecond}
+	runner := dispatch.NewRunner(store, b.locks, publish, uuid.NewString, simclock.Real(), cfg, emutest.Log(t), b.clients.Meter)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- runner.Run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	more := func(id domain.DepotID) {
+		t.Helper()
+		seen := store.cycles(id)
+		emutest.Eventually(t, "cycles of "+string(id), func() error {
+			if n := store.cycles(id); n < seen+2 {
+				return fmt.Errorf("%d cycles, want %d", n, seen+2)
+			}
+			return nil
+		})
+	}
+	more(depot.ID)
+
+	second := domain.Depot{ID: "DEPOT-2", Name: "Other", Position: depot.Position}
+	if err := b.store.Setup(t.Context(), []domain.Depot{second}, nil, []domain.Drone{{ID: "D2", HomeDepotID: second.ID, Position: depot.Position}}); err != nil {
+		t.Fatal(err)
+	}
+	applier := b.store.NewTelemetryApplier()
+	emutest.Eventually(t, "a mission for the drone of the new depot", func() error {
+		report := domain.Telemetry{DroneID: "D2", Timestamp: time.Now(), Position: depot.Position, Battery: 90, Status: domain.DroneIdle}
+		if err := applier.Apply(t.Context(), []domain.Telemetry{report})[0]; err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if !slices.Contains(flying, "D2") {
+			return fmt.Errorf("missions only of %v", flying)
+		}
+		return nil
+	})
+	more(depot.ID)
+
+	if _, err := b.clients.Firestore.Doc("depots/DEPOT-2").Delete(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	emutest.Eventually(t, "no more cycles of the removed depot", func() error {
+		seen := store.cycles(second.ID)
+		more(depot.ID)
+		more(depot.ID)
+		if n := store.cycles(second.ID); n > seen {
+			return fmt.Errorf("%d more", n-seen)
+		}
+		return nil
+	})
+	if err := b.store.Setup(t.Context(), []domain.Depot{second}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	more(second.ID)
+	store.mu.Lock()
+	defer store.mu.Unlock()
+	if store.most != 1 {
+		t.Errorf("%d cycles of a depot ran at once", store.most)
+	}
+}
