@@ -30,7 +30,7 @@ func (p *planning) serve(ctx context.Context, listener *httpapi.Listener) error 
 	stopping := ctx.Done()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return p.runner.Run(ctx) })
-	g.Go(func() error { manager.WatchClock(ctx, p.locks, p.clients.Meter, p.log); return nil })
+	g.Go(func() error { manager.WatchClock(ctx, p.locks, p.clients.Meter, p.log, nil); return nil })
 	if listener != nil {
 		api := httpapi.NewProbes(httpapi.Config{
 			Locks: p.locks, PubSub: p.clients.PubSub, Meter: p.clients.Meter, Stopping: stopping, Log: p.log,

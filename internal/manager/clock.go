@@ -14,10 +14,11 @@ import (
 const clockInterval = time.Minute
 
 // WatchClock measures the local clock against Firestore's at once and then
-// every minute until ctx ends, so that an alert needs no probe.
+// every minute until ctx ends, so that an alert needs no probe; measured, if not
+// nil, is told each report.
 //
 // Cost: 5 RPCs and 5 reads a minute.
-func WatchClock(ctx context.Context, locks *firestorelock.Backend, m *meter.Meter, log *slog.Logger) {
+func WatchClock(ctx context.Context, locks *firestorelock.Backend, m *meter.Meter, log *slog.Logger, measured func(firestorelock.ClockReport)) {
 	ctx = meter.WithOperation(ctx, "clock")
 	ticker := time.NewTicker(clockInterval)
 	defer ticker.Stop()
@@ -26,6 +27,9 @@ func WatchClock(ctx context.Context, locks *firestorelock.Backend, m *meter.Mete
 		switch {
 		case err == nil:
 			m.ClockOffset.Set(report.Offset)
+			if measured != nil {
+				measured(report)
+			}
 			if report.Level != firestorelock.ClockOK {
 				log.WarnContext(ctx, "the local clock is off; synchronise it (NTP)", slog.Duration("offset", report.Offset))
 			}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
@@ -57,6 +58,7 @@ type Manager struct {
 	cfg       Config
 	log       *slog.Logger
 	meter     *meter.Meter
+	measured  atomic.Pointer[firestorelock.ClockReport] // the clock, last; nil: not yet
 }
 
 // New assembles a manager on open connections.
@@ -113,7 +115,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	work, workCtx := errgroup.WithContext(ctx)
 	work.Go(func() error { return m.worker.Run(workCtx) })
 	work.Go(func() error { m.sweep(workCtx); return nil })
-	work.Go(func() error { WatchClock(workCtx, m.Locks, m.meter, m.log); return nil })
+	work.Go(func() error { WatchClock(workCtx, m.Locks, m.meter, m.log, m.noteClock); return nil })
 	err := work.Wait()
 
 	stopOutbox()
@@ -141,10 +143,38 @@ func (m *Manager) sweep(ctx context.Context) {
 			return
 		case <-ticker.Chan():
 		}
+		if !m.clockHolds() {
+			continue
+		}
 		if err := m.sweepOnce(ctx); err != nil && ctx.Err() == nil {
 			m.log.WarnContext(ctx, "sweep failed; the next one tries again", slog.Any("err", err))
 		}
 	}
+}
+
+// noteClock keeps what was measured of the clock, and says when that begins or
+// ends to keep this manager from sweeping.
+func (m *Manager) noteClock(report firestorelock.ClockReport) {
+	before := m.measured.Swap(&report)
+	wrong, was := report.Level == firestorelock.ClockBlock, before != nil && before.Level == firestorelock.ClockBlock
+	switch {
+	case wrong && !was:
+		m.log.Error("this process does not sweep: by its clock it would take drones for silent; synchronise it (NTP)", slog.Duration("offset", report.Offset))
+	case was && !wrong:
+		m.log.Info("this process sweeps again: its clock is right", slog.Duration("offset", report.Offset))
+	}
+}
+
+// clockHolds reports whether silence may be judged by this clock. One that is
+// fast by minutes takes every drone for silent, and would fail its mission; a
+// manager with a right clock does the work.
+func (m *Manager) clockHolds() bool {
+	report := m.measured.Load()
+	if report != nil && report.Level == firestorelock.ClockBlock {
+		m.meter.SweepsSkipped.Inc()
+		return false
+	}
+	return report != nil
 }
 
 // sweepOnce sweeps if it gets the lock at once.

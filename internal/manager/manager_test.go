@@ -23,6 +23,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/evidence"
+	"github.com/dronefleet/dronefleet/internal/firestoreemu"
 	"github.com/dronefleet/dronefleet/internal/invariant"
 	"github.com/dronefleet/dronefleet/internal/manager"
 	"github.com/dronefleet/dronefleet/internal/meter"
@@ -406,6 +407,55 @@ func TestManager_SweepsSilentDrones(t *testing.T) {
 	s.awaitDrone("D1", "the sweeper notices", func(d domain.Drone) bool { return d.Status == domain.DroneUnknown })
 	stop()
 	s.checkInvariants()
+}
+
+// F-TEL-09: a manager whose clock is fast by minutes takes every drone for
+// silent. It leaves the sweeps to others.
+func TestManager_DoesNotSweepByAWrongClock(t *testing.T) {
+	slow, err := simclock.New(simclock.Rate{Epoch: time.Now(), Speed: 1, Ahead: -5 * time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := firestoreemu.Start(firestoreemu.Options{Clock: slow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Setenv(connect.FirestoreHost, server.Addr())
+	s := newSystem(t)
+	s.store = firestoretx.New(s.outside.Firestore, firestoretx.Config{Now: slow.Now}) // of a manager whose clock is right
+	report := domain.Telemetry{DroneID: "D1", Timestamp: slow.Now(), Position: home, Battery: 90, Status: domain.DroneIdle}
+	if err := s.store.NewTelemetryApplier().Apply(t.Context(), []domain.Telemetry{report})[0]; err != nil {
+		t.Fatal(err)
+	}
+	if err := s.store.IngestOrder(t.Context(), orderRequest("O1"), slow.Now()); err != nil {
+		t.Fatal(err)
+	}
+	entry, err := s.store.AssignMission(t.Context(), domain.Decision{
+		ID: "DEC-1", DroneID: "D1", OrderIDs: []domain.OrderID{"O1"}, SnapshotTime: slow.Now().Add(time.Hour), EstimatedBatteryConsumption: 5, EstimatedDurationMinutes: 3,
+		Route: []domain.Waypoint{{Type: domain.WaypointWarehousePickup, OrderID: "O1", Position: home}, {Type: domain.WaypointHospitalDelivery, OrderID: "O1", Position: home}},
+	}, policy.Delivery{MessageID: "m"})
+	if err != nil || entry.Outcome != domain.OutcomeApplied {
+		t.Fatal(entry, err)
+	}
+	clients, stop := s.startManager()
+	emutest.Eventually(t, "sweeps skipped", func() error {
+		if n := clients.Meter.SweepsSkipped.Value() + clients.Meter.Sweeps.Value(); n < 3 {
+			return fmt.Errorf("%d sweeps", n)
+		}
+		return nil
+	})
+	stop()
+	if n := clients.Meter.Sweeps.Value(); n > 0 {
+		t.Errorf("it swept %d times", n)
+	}
+	if m, err := s.store.Mission(t.Context(), entry.MissionID); err != nil || m.Status != domain.MissionActive {
+		t.Errorf("the mission is %s %s (%v)", m.Status, m.FailureReason, err)
+	}
 }
 
 // checkInvariants judges everything in the store.

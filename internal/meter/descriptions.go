@@ -55,6 +55,8 @@ var (
 		"Plans that broke the rules and were not published.")
 	sweepsTotal = describe("sweeps_total", counter,
 		"Sweeps of the fleet for what no message says.")
+	sweepsSkippedTotal = describe("sweeps_skipped_total", counter,
+		"Sweeps left to other processes because this one's clock is wrong.")
 	commandsPublishedTotal = describe("commands_published_total", counter,
 		"Mission commands and revocations sent to drones.")
 	outboxOverflowTotal = describe("outbox_overflow_total", counter,

@@ -28,6 +28,7 @@ type Settlement struct {
 type Meter struct {
 	Cycles            Cycles
 	Sweeps            Counter // of the fleet, for what no message says
+	SweepsSkipped     Counter // because this process's clock is wrong
 	CommandsPublished Counter // mission commands and revocations
 	OutboxOverflow    Counter // commands left to the sweeper because the outbox was full
 	ClockOffset       Offset  // Firestore's time minus the local one

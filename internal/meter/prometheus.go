@@ -54,6 +54,7 @@ func (m *Meter) collectMessages(c collector) {
 		c.value(backlogMessages, float64(b.Messages()), kind)
 	}
 	c.count(sweepsTotal, m.Sweeps.Value())
+	c.count(sweepsSkippedTotal, m.SweepsSkipped.Value())
 	c.count(commandsPublishedTotal, m.CommandsPublished.Value())
 	c.count(outboxOverflowTotal, m.OutboxOverflow.Value())
 }
