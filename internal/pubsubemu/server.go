@@ -98,6 +98,9 @@ func Start(opts Options) (*Server, error) {
 // Addr is host:port, as PUBSUB_EMULATOR_HOST wants it.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
+// errClosing is what subscribers are told once Close has begun.
+var errClosing = status.Error(codes.Unavailable, "the server is shutting down")
+
 // Close ends all streams and calls, and returns when nothing of the server
 // runs any more. Closing twice is harmless.
 func (s *Server) Close() error {
@@ -105,7 +108,7 @@ func (s *Server) Close() error {
 		close(s.closing)
 		s.mu.Lock()
 		for _, sub := range s.subscriptions {
-			sub.end(status.Error(codes.Unavailable, "the server is shutting down"))
+			sub.end(errClosing)
 		}
 		s.mu.Unlock()
 		if s.grpc != nil {

@@ -27,6 +27,11 @@ func (s *Server) CreateSubscription(_ context.Context, req *pubsubpb.Subscriptio
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	select {
+	case <-s.closing: // Close has ended the subscriptions it found
+		return nil, errClosing
+	default:
+	}
 	if s.subscriptions[config.Name] != nil {
 		return nil, alreadyExists(config.Name)
 	}
