@@ -54,6 +54,9 @@ func (s *Server) publish(t *topic, in []*pubsubpb.PubsubMessage) ([]string, erro
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
+	if t.deleted {
+		return nil, notFound(t.name)
+	}
 	shares := t.shares(msgs, in)
 	if err := s.record(msgs, shares); err != nil {
 		return nil, err

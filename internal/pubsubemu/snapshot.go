@@ -210,6 +210,15 @@ func (s *Server) UpdateSnapshot(_ context.Context, req *pubsubpb.UpdateSnapshotR
 	if err != nil {
 		return nil, err
 	}
+	return s.changeSnapshot(snap, req)
+}
+
+func (s *Server) changeSnapshot(snap *snapshot, req *pubsubpb.UpdateSnapshotRequest) (*pubsubpb.Snapshot, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.snapshots[snap.name] != snap { // deleted meanwhile
+		return nil, notFound(snap.name)
+	}
 	snap.mu.Lock()
 	defer snap.mu.Unlock()
 	config := proto.CloneOf(snap.config)

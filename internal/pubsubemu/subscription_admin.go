@@ -85,6 +85,9 @@ func (s *Server) UpdateSubscription(_ context.Context, req *pubsubpb.UpdateSubsc
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	if s.subscriptions[sub.name] != sub { // deleted meanwhile
+		return nil, notFound(sub.name)
+	}
 	sub.mu.Lock()
 	defer sub.unlock()
 	config := proto.CloneOf(sub.config)

@@ -18,6 +18,7 @@ type topic struct {
 
 	mu            sync.RWMutex
 	config        *pubsubpb.Topic
+	deleted       bool            // for calls that found the topic before it went
 	subscriptions []*subscription // in order of creation
 	snapshots     []*snapshot
 

@@ -72,6 +72,9 @@ func (s *Server) UpdateTopic(_ context.Context, req *pubsubpb.UpdateTopicRequest
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.deleted {
+		return nil, notFound(t.name)
+	}
 	config := proto.CloneOf(t.config)
 	if err := applyMask(config, req.Topic, req.UpdateMask, mutableTopicFields); err != nil {
 		return nil, err
@@ -174,12 +177,13 @@ func (s *Server) DeleteTopic(_ context.Context, req *pubsubpb.DeleteTopicRequest
 	if s.topics[req.Topic] != t {
 		return nil, notFound(req.Topic)
 	}
+	t.mu.Lock() // waits for publishes under way: the subscriptions have them
+	defer t.mu.Unlock()
 	if err := s.forget(journal.Topic, t.name, t.holder); err != nil {
 		return nil, err
 	}
 	delete(s.topics, req.Topic)
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.deleted = true
 	for _, sub := range t.subscriptions {
 		sub.mu.Lock()
 		sub.topic = nil
@@ -207,6 +211,9 @@ func (s *Server) DetachSubscription(_ context.Context, req *pubsubpb.DetachSubsc
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.subscriptions[sub.name] != sub {
+		return nil, notFound(sub.name)
+	}
 	sub.leaveTopic()
 	sub.mu.Lock()
 	sub.config.Detached = true

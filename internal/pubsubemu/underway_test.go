@@ -7,6 +7,7 @@ import (
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
 )
 
 // A subscription that came once Close has ended the others would have a timer
@@ -47,5 +48,38 @@ func TestClose_refusesSubscriptionsUnderWay(t *testing.T) {
 		}
 	case <-time.After(20 * time.Second):
 		t.Fatal("Close waits for a subscription that nobody ends")
+	}
+}
+
+// A change of a snapshot that was deleted after the call found it must not
+// write it to disk again. P-SEEK-01, P-DUR-01
+func TestUpdateSnapshot_deletedMeanwhile(t *testing.T) {
+	s, err := Start(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	const topic, sub, name = "projects/fleet/topics/t00", "projects/fleet/subscriptions/s00", "projects/fleet/snapshots/snap"
+	if _, err := s.CreateTopic(t.Context(), &pubsubpb.Topic{Name: topic}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.CreateSubscription(t.Context(), &pubsubpb.Subscription{Name: sub, Topic: topic}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.CreateSnapshot(t.Context(), &pubsubpb.CreateSnapshotRequest{Name: name, Subscription: sub}); err != nil {
+		t.Fatal(err)
+	}
+	snap, err := s.snapshot("snapshot", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.DeleteSnapshot(t.Context(), &pubsubpb.DeleteSnapshotRequest{Snapshot: name}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.changeSnapshot(snap, &pubsubpb.UpdateSnapshotRequest{
+		Snapshot: &pubsubpb.Snapshot{Name: name}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"labels"}},
+	})
+	if status.Code(err) != codes.NotFound {
+		t.Errorf("update of a deleted snapshot: %v, want NOT_FOUND", err)
 	}
 }
