@@ -30,6 +30,8 @@ type backlog struct {
 	keys  map[string]*keyQueue
 	free  keyList // deliverable keys bound to no consumer
 
+	lastArrival uint64 // number of the newest entry
+
 	timers     timerHeap
 	leases     map[uint64]*entry
 	lastLease  uint64
@@ -80,9 +82,16 @@ func (b *backlog) add(msgs []*message) {
 
 func (b *backlog) append(m *message) {
 	e := &entry{msg: m, timer: -1}
-	b.all.pushBack(e)
+	b.arrived(e)
 	b.unacked++
 	b.enqueue(e, &b.fresh)
+}
+
+// arrived puts e behind everything that came before.
+func (b *backlog) arrived(e *entry) {
+	b.lastArrival++
+	e.arrival = b.lastArrival
+	b.all.pushBack(e)
 }
 
 // enqueue makes a new or revived entry deliverable, at the end of its line.

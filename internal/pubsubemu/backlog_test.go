@@ -13,9 +13,13 @@ import (
 
 // check verifies every invariant of a backlog's structure.
 func (b *backlog) check() error {
-	unacked := 0
+	unacked, last := 0, uint64(0)
 	outstanding := map[*consumer]int64{}
 	for e := b.all.head; e != nil; e = b.all.after(e) {
+		if e.arrival <= last || e.arrival > b.lastArrival {
+			return fmt.Errorf("message %d: arrival %d after %d, newest %d", e.msg.id, e.arrival, last, b.lastArrival)
+		}
+		last = e.arrival
 		if e.state != stateAcked {
 			unacked++
 		}
@@ -69,10 +73,10 @@ func (b *backlog) check() error {
 func (k *keyQueue) check(b *backlog) error {
 	inFlight, forwarding, delivered, last := 0, 0, true, uint64(0)
 	for e := k.entries.head; e != nil; e = k.entries.after(e) {
-		if e.msg.id <= last {
-			return fmt.Errorf("message %d after %d", e.msg.id, last)
+		if e.arrival <= last {
+			return fmt.Errorf("message %d: arrival %d after %d", e.msg.id, e.arrival, last)
 		}
-		last = e.msg.id
+		last = e.arrival
 		if e == k.next {
 			delivered = false
 		}
@@ -130,6 +134,7 @@ func TestBacklog_anySequence(t *testing.T) {
 		now, id := int64(0), uint64(0)
 		var streams []*consumer
 		var leases []uint64
+		var published []*message
 		acked := map[uint64]bool{}
 		stream := func(t *rapid.T) *consumer {
 			if len(streams) == 0 {
@@ -146,12 +151,17 @@ func TestBacklog_anySequence(t *testing.T) {
 		actions := map[string]func(*rapid.T){
 			"publish": func(t *rapid.T) {
 				var msgs []*message
+				racing := rapid.Bool().Draw(t, "racing") // ids are drawn before the messages arrive
 				for range rapid.IntRange(1, 4).Draw(t, "messages") {
 					id++
 					key := rapid.SampledFrom([]string{"", "k", "l"}).Draw(t, "key")
 					msgs = append(msgs, &message{id: id, size: 10, key: key, stored: now, published: time.Unix(0, now)})
 				}
+				if racing {
+					slices.Reverse(msgs)
+				}
 				b.add(msgs)
+				published = append(published, msgs...)
 				b.wakeIdle()
 			},
 			"open": func(t *rapid.T) {
@@ -172,10 +182,10 @@ func TestBacklog_anySequence(t *testing.T) {
 					if r.exactlyOnce && acked[e.msg.id] {
 						t.Fatalf("message %d delivered after its ack", e.msg.id)
 					}
-					if r.ordered && e.msg.key != "" && e.msg.id < last[e.msg.key] {
-						t.Fatalf("message %d after %d of its key", e.msg.id, last[e.msg.key])
+					if r.ordered && e.msg.key != "" && e.arrival < last[e.msg.key] {
+						t.Fatalf("message %d, arrival %d, after %d of its key", e.msg.id, e.arrival, last[e.msg.key])
 					}
-					last[e.msg.key] = e.msg.id
+					last[e.msg.key] = e.arrival
 					leases = append(leases, e.lease)
 				}
 				if len(taken) == 0 {
@@ -205,7 +215,16 @@ func TestBacklog_anySequence(t *testing.T) {
 			},
 			"seek": func(t *rapid.T) {
 				at := time.Unix(0, rapid.Int64Range(0, now).Draw(t, "at"))
-				b.seek(func(m *message) bool { return !m.published.Before(at) }, nil)
+				wanted := func(m *message) bool { return !m.published.Before(at) }
+				var extra []*message // what a topic that retains its messages has
+				if rapid.Bool().Draw(t, "replay") {
+					for _, m := range published {
+						if wanted(m) {
+							extra = append(extra, m)
+						}
+					}
+				}
+				b.seek(wanted, extra)
 				clear(acked) // a replay may bring them back
 			},
 			"": func(t *rapid.T) {
@@ -242,6 +261,47 @@ func TestBacklog_anySequence(t *testing.T) {
 			t.Fatalf("left over after draining: %+v", b)
 		}
 	})
+}
+
+// Publishers draw ids before they take a lock, so a key may have the greater id
+// first. Whatever becomes of its dead letter, the key goes on as the messages
+// arrived. P-DEL-02, P-DEL-04
+func TestBacklog_failedForwardKeepsItsPlace(t *testing.T) {
+	for name, arrive := range map[string]func(b *backlog, msgs []*message){
+		"published": func(b *backlog, msgs []*message) { b.add(msgs) },
+		"restored": func(b *backlog, msgs []*message) {
+			b.add(msgs[1:])
+			b.seek(func(*message) bool { return true }, msgs[:1])
+		},
+	} {
+		b, c := newBacklog(rules{ackDeadline: time.Minute, retention: time.Hour, ordered: true, maxAttempts: 1}), newConsumer(0, 0)
+		b.open(c)
+		var msgs []*message
+		for _, id := range []uint64{6, 5, 7} {
+			if name == "restored" {
+				id = uint64(4 + len(msgs)) // a restored message takes its place by id
+			}
+			msgs = append(msgs, &message{id: id, key: "k"})
+		}
+		arrive(b, msgs)
+		b.nack(b.take(c, nil, batchLimits{messages: 1, bytes: 1}, 0)[0].lease, 0)
+		if len(b.forwards) != 1 || b.forwards[0].msg != msgs[0] {
+			t.Fatalf("%s: forwards %v, want the first message", name, b.forwards)
+		}
+		b.forwarded(b.forwards[0], false)
+		if err := b.check(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		var got []*message
+		for _, e := range b.take(c, nil, batchLimits{messages: 9, bytes: 1}, 0) {
+			got = append(got, e.msg)
+			b.acknowledge(e.lease, 0)
+		}
+		if !slices.Equal(got, msgs) || b.unacked != 0 {
+			t.Errorf("%s: after a failed forward %d of %d messages came, in order %v; %d unacked",
+				name, len(got), len(msgs), slices.Equal(got, msgs), b.unacked)
+		}
+	}
 }
 
 func TestBacklog_ackedMessagesAreFreed(t *testing.T) { // P-DEL-01, P-PF-01

@@ -102,7 +102,7 @@ func (l *loader) subscription(r journal.Resource) error {
 	}
 	for _, h := range held {
 		if h.acked {
-			sub.backlog.all.pushBack(&entry{msg: h.msg, timer: -1, state: stateAcked})
+			sub.backlog.arrived(&entry{msg: h.msg, timer: -1, state: stateAcked})
 		} else {
 			sub.backlog.append(h.msg)
 		}

@@ -34,6 +34,7 @@ type entry struct {
 	queue    *list     // the ready list that links it, nil when none
 	links    [2]link   // by linkKind
 	due      int64     // Clock nanoseconds: end of the lease or of the delay
+	arrival  uint64    // rises along the backlog; ids need not: publishers draw them before any lock
 	lease    uint64    // current lease number, 0 for none
 	timer    int32     // position in the timer heap, -1 when absent
 	attempts int32     // deliveries on this subscription so far

@@ -58,7 +58,7 @@ func (b *backlog) forwarded(e *entry, ok bool) {
 		e.state = stateAcked
 		b.settle(e) // wherever it stands in its key: it never comes back
 	} else {
-		if k != nil && (k.next == nil || e.msg.id < k.next.msg.id) {
+		if k != nil && (k.next == nil || e.arrival < k.next.arrival) {
 			b.rewind(e)
 		}
 		b.requeue(e)

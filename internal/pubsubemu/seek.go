@@ -26,7 +26,8 @@ func (b *backlog) seek(want func(*message) bool, extra []*message) {
 	b.wakeIdle()
 }
 
-// restore puts messages back that had left, as acked entries in their place.
+// restore puts messages back that had left, as acked entries in their place by
+// id: of messages published one after the other the first has the lower id.
 func (b *backlog) restore(extra []*message) {
 	if len(extra) == 0 {
 		return
@@ -44,6 +45,11 @@ func (b *backlog) restore(extra []*message) {
 			at = b.all.after(at)
 		}
 		b.all.insertBefore(&entry{msg: m, timer: -1, state: stateAcked}, at)
+	}
+	b.lastArrival = 0
+	for e := b.all.head; e != nil; e = b.all.after(e) {
+		b.lastArrival++
+		e.arrival = b.lastArrival
 	}
 }
 
