@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -142,7 +143,7 @@ func Main(grammar any, description string) {
 		fmt.Fprintf(os.Stderr, "%s: %s\n", name, problems)
 		os.Exit(2)
 	case err != nil:
-		fail(name, fmt.Errorf("%w; see \"%s --help\"", err, name), 2)
+		fail(name, fmt.Errorf("%w; see \"%s --help\"", err, misused(name, err)), 2)
 	case command.Prints:
 		if err := command.Print(os.Stdout); err != nil {
 			fail(name, err, 1)
@@ -155,6 +156,21 @@ func Main(grammar any, description string) {
 	if err := command.Run(); err != nil {
 		fail(name, err, 1)
 	}
+}
+
+// misused is what a wrong command line got as far as naming: the program, or
+// one of its commands, whose help tells what to give.
+func misused(name string, err error) string {
+	wrong, ok := errors.AsType[*kong.ParseError](err)
+	if !ok {
+		return name
+	}
+	for _, step := range slices.Backward(wrong.Context.Path) {
+		if step.Command != nil {
+			return step.Command.FullPath()
+		}
+	}
+	return name
 }
 
 // fail prints err as one line and exits.

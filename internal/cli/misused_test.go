@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/dronefleet/dronefleet/internal/config"
+)
+
+// A wrong command line is told the help that lists what it lacks.
+func TestMisused_namesTheCommand(t *testing.T) {
+	var grammar struct {
+		Orders struct {
+			List struct{} `cmd:""`
+			Hold struct {
+				Order  string `arg:""`
+				Reason string `required:""`
+			} `cmd:""`
+		} `cmd:""`
+	}
+	parser, err := config.New(&grammar, kong.Name("statemanager"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"orders", "hold", "O-17"}, "statemanager orders hold"},
+		{[]string{"orders", "hold", "--reason=ward"}, "statemanager orders hold"},
+		{[]string{"orders", "hold", "O-17", "--resaon=ward"}, "statemanager orders hold"},
+		{[]string{"orders", "list", "O-17"}, "statemanager orders list"},
+		{[]string{"orders"}, "statemanager orders"},
+		{[]string{"orders", "fly"}, "statemanager orders"},
+		{[]string{"order"}, "statemanager"},
+		{nil, "statemanager"},
+	} {
+		_, err := parser.Parse(c.args)
+		if err == nil {
+			t.Errorf("%v is taken", c.args)
+			continue
+		}
+		if got := misused("statemanager", err); got != c.want {
+			t.Errorf("%v: %v: see %q, want %q", c.args, err, got+" --help", c.want+" --help")
+		}
+	}
+}
