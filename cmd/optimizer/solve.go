@@ -22,7 +22,7 @@ import (
 type solveCommand struct {
 	cli.Connection
 	In         string        `help:"Snapshot to plan: an OptimizationSnapshot as JSON or protobuf, - for standard input." xor:"source" placeholder:"FILE"`
-	At         time.Time     `help:"Plan what Firestore held at this time instead (RFC 3339, within the last hour)." xor:"source" placeholder:"TIME"`
+	At         time.Time     `help:"Plan what Firestore held at this time instead (RFC 3339): within the last hour, or to the minute within the seven days of point-in-time recovery." xor:"source" placeholder:"TIME"`
 	Depot      string        `help:"Depot to plan for, with --at; default the only one." placeholder:"ID"`
 	Out        string        `help:"Write the plan to this file, as JSON." placeholder:"FILE"`
 	GeoJSON    string        `help:"Write routes and stops to this file, for any map." name:"geojson" placeholder:"FILE"`
@@ -149,6 +149,21 @@ func (c *solveCommand) snapshotFromFirestore(ctx context.Context) (domain.Snapsh
 		}
 		depot = depots[0].ID
 	}
-	return store.Snapshot(ctx, firestoretx.SnapshotRequest{Depot: depot, At: c.At, MinBattery: 20, MaxSilence: 15 * time.Second,
+	at := readable(c.At, clock.Now())
+	if !at.Equal(c.At) {
+		fmt.Fprintf(os.Stderr, "of more than an hour ago only whole minutes can be read: planning %s\n", at.Format(time.RFC3339))
+	}
+	return store.Snapshot(ctx, firestoretx.SnapshotRequest{Depot: depot, At: at, MinBattery: 20, MaxSilence: 15 * time.Second,
 		OnMalformed: func(err error) { fmt.Fprintf(os.Stderr, "left out: %v\n", err) }})
+}
+
+// readable is the time at or before at that Firestore can read: any microsecond
+// of the last hour, whole minutes of the seven days that point-in-time recovery
+// keeps. A minute less than the hour, because the question takes a while to
+// arrive. https://cloud.google.com/firestore/docs/use-pitr
+func readable(at, now time.Time) time.Time {
+	if now.Sub(at) > 59*time.Minute {
+		return at.Truncate(time.Minute)
+	}
+	return at
 }

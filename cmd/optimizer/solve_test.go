@@ -1,0 +1,28 @@
+package main
+
+import (
+	"testing"
+	"time"
+)
+
+// Firestore refuses a read of more than an hour ago that is not of a whole
+// minute. F-OPT-05
+func TestSolve_readsWholeMinutesBeyondTheHour(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 30, 0, time.UTC)
+	for _, c := range []struct{ at, want string }{
+		{"2026-11-21T12:00:29.123456Z", "2026-11-21T12:00:29.123456Z"},
+		{"2026-11-21T11:01:30.5Z", "2026-11-21T11:01:30.5Z"},
+		{"2026-11-21T11:01:29.5Z", "2026-11-21T11:01:00Z"}, // is an hour ago by the time it is read
+		{"2026-11-21T11:00:00Z", "2026-11-21T11:00:00Z"},
+		{"2026-11-21T09:17:59.999Z", "2026-11-21T09:17:00Z"},
+		{"2026-11-20T17:47:15+05:30", "2026-11-20T17:47:00+05:30"},
+	} {
+		at, err := time.Parse(time.RFC3339, c.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := readable(at, now).Format(time.RFC3339Nano); got != c.want {
+			t.Errorf("%s is read at %s, want %s", c.at, got, c.want)
+		}
+	}
+}
