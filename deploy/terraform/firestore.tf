@@ -1,6 +1,6 @@
 # The single source of truth. Point-in-time recovery keeps every version for
-# seven days, to the minute, which "optimizer solve --at" reads and a disaster
-# needs.
+# seven days, to the minute, which "optimizer solve" reads with --at and a
+# disaster needs.
 resource "google_firestore_database" "fleet" {
   name                              = var.firestore_database
   location_id                       = var.firestore_location
