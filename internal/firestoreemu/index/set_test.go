@@ -126,7 +126,8 @@ func TestSet_Check(t *testing.T) {
 		query   testQuery
 		served  bool
 	}{
-		// E-IX-03
+		// E-IX-03 where served, E-IX-02 where not: equalities first, then the
+		// order less their fields, then what is summed, for each alternative.
 		"everything, unordered":                         {`{}`, testQuery{}, true},
 		"by ascending name":                             {`{}`, testQuery{orders: orderBy("__name__")}, true},
 		"one equality":                                  {`{}`, testQuery{filter: eq("x")}, true},
