@@ -410,6 +410,30 @@ func TestSeek_topicRetention(t *testing.T) { // P-SEEK-01
 	}
 }
 
+// Whatever the topic retains, a subscription has nothing older than its own
+// message_retention_duration: one of Differences. P-SEEK-01
+func TestSeek_topicRetentionEndsWithTheSubscriptions(t *testing.T) {
+	clock := clockwork.NewFakeClockAt(epoch)
+	b := start(t, pubsubemu.Options{Clock: clock})
+	name := topicName("telemetry")
+	if _, err := b.pub.CreateTopic(b.deadline(), &pubsubpb.Topic{Name: name, MessageRetentionDuration: durationpb.New(2 * time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	short := b.subscribe("short", name, func(c *pubsubpb.Subscription) { c.MessageRetentionDuration = durationpb.New(10 * time.Minute) })
+	long := b.subscribe("long", name, func(c *pubsubpb.Subscription) { c.MessageRetentionDuration = durationpb.New(2 * time.Hour) })
+	b.publish(name, texts("old", 1)...)
+	clock.Advance(25 * time.Minute)
+	b.publish(name, texts("new", 1)...)
+	for sub, want := range map[string][]string{short: {"new0"}, long: {"old0", "new0"}} {
+		b.ack(sub, b.pull(sub, 10)...)
+		clock.Advance(time.Minute)
+		seek(b, sub, epoch)
+		if diff := cmp.Diff(want, payloads(b.pull(sub, 10))); diff != "" {
+			t.Error(sub, diff)
+		}
+	}
+}
+
 func TestSnapshots(t *testing.T) { // P-SEEK-01, P-RPC-01
 	clock := clockwork.NewFakeClockAt(epoch)
 	b := start(t, pubsubemu.Options{Clock: clock})

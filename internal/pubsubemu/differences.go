@@ -39,6 +39,11 @@ var Differences = []Difference{
 		How: "backoff without jitter, kept by every message", Why: "a test with a fake clock knows when a message comes back",
 	},
 	{
+		Topic: "message_retention_duration of a topic, longer than the subscription's", From: "production",
+		How: "a seek brings back what the topic retains only as far as the subscription's own retention reaches",
+		Why: "one rule says when a subscription forgets a message; set both to seek further back",
+	},
+	{
 		Topic: "permissions, quotas, regions, encryption keys", From: "production",
 		How: "not modelled; the fields are stored", Why: "outside of what the tests need",
 	},
