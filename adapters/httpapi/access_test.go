@@ -354,4 +354,13 @@ func TestCommands_DeadLettersAreReplayed(t *testing.T) {
 	g.asks(ann, "POST", replay, `{"dryRun": true}`, 200, `"messageId":"m1"`, `"replayed":0`, `"missing":[]`)
 	g.asks(ann, "POST", replay, `{"ids": ["m1"]}`, 200, `"messageId":"m1"`, `"replayed":1`, `"missing":[]`)
 	g.asks(ann, "POST", replay, `{"ids": ["m1"]}`, 200, `"deadLetters":[]`, `"replayed":0`, `"missing":["m1"]`)
+
+	_, err = publisher.Publish(t.Context(), pubsubio.DeadLetterTopic(pubsubio.TopicOrders), []byte("{not"), map[string]string{
+		pubsubio.AttrMessageID: "m2", pubsubio.AttrReason: "UNDECODABLE", pubsubio.AttrDataBytes: "9",
+	}, "").Wait(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.asks(ann, "POST", replay, `{"ids": ["m2"]}`, 409, "message m2", "only the first 4 of 9 bytes")
+	g.asks(ann, "POST", replay, `{"ids": ["m2"], "dryRun": true}`, 200, `"messageId":"m2"`, `"originalBytes":9`)
 }

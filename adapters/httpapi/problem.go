@@ -10,6 +10,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/httpapi/identity"
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 )
 
 // Problem is a problem document of RFC 9457, as every failed request gets. Its
@@ -55,12 +56,15 @@ func asProblem(err error) *Problem {
 		return p
 	}
 	_, malformed := errors.AsType[*firestoretx.MalformedError](err)
+	_, incomplete := errors.AsType[*pubsubio.IncompleteError](err)
 	_, unverified := errors.AsType[*identity.UnavailableError](err)
 	switch {
 	case unverified:
 		return problem(http.StatusServiceUnavailable, "%s", err)
 	case errors.Is(err, firestoretx.ErrNotFound):
 		return problem(http.StatusNotFound, "%s", err)
+	case incomplete:
+		return problem(http.StatusConflict, "%s", err)
 	case malformed:
 		return problem(http.StatusInternalServerError, "%s", err)
 	case firestoretx.Retryable(err), errors.Is(err, context.Canceled):

@@ -1,23 +1,51 @@
 package pubsubio
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"maps"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+
+	"github.com/dronefleet/dronefleet/adapters/wire"
 )
 
 // Attributes of a dead letter, beside the original message's own.
 const (
-	AttrReason        = "dronefleet-reason"
-	AttrError         = "dronefleet-error"
-	AttrMessageID     = "dronefleet-message-id"
-	AttrTopic         = "dronefleet-topic"
-	AttrPublishTime   = "dronefleet-publish-time"
-	AttrOrderingKey   = "dronefleet-ordering-key"
-	maxAttributeBytes = 1024 // Pub/Sub's limit for a value
+	AttrReason      = "dronefleet-reason"
+	AttrError       = "dronefleet-error"
+	AttrMessageID   = "dronefleet-message-id"
+	AttrTopic       = "dronefleet-topic"
+	AttrPublishTime = "dronefleet-publish-time"
+	AttrOrderingKey = "dronefleet-ordering-key"
+	// AttrDataBytes is how much data the original has, of which the letter
+	// holds only the beginning.
+	AttrDataBytes = "dronefleet-data-bytes"
+	// AttrAttributesDropped is how many of the original's attributes found no
+	// room in the letter.
+	AttrAttributesDropped = "dronefleet-attributes-dropped"
+)
+
+var letterAttributes = []string{
+	AttrReason, AttrError, AttrMessageID, AttrTopic, AttrPublishTime, AttrOrderingKey, AttrDataBytes, AttrAttributesDropped,
+}
+
+// Limits of Pub/Sub, https://cloud.google.com/pubsub/quotas#resource_limits. A
+// message may use all of them, and its letter must still be accepted.
+const (
+	maxAttributeBytes = 1024 // of a value
+	maxAttributes     = 100
+	maxPublishBytes   = 10_000_000
+	// What publishing adds: the topic's name, the encoding, the trace.
+	publishMargin   = 64 << 10
+	traceAttributes = 2
+	attributeMargin = 16 // of an attribute, for its encoding
 )
 
 // deadLetters publishes poison with the reason why.
@@ -25,20 +53,66 @@ type deadLetters struct{ publisher *Publisher }
 
 // publish returns when the server has the dead letter.
 func (d *deadLetters) publish(ctx context.Context, topic string, msg *pubsub.Message, reason string, cause error) error {
-	attrs := maps.Clone(msg.Attributes)
-	if attrs == nil {
-		attrs = map[string]string{}
+	data, attrs := wrap(topic, msg, reason, cause)
+	_, err := d.publisher.Publish(ctx, DeadLetterTopic(topic), data, attrs, "").Wait(ctx)
+	return err
+}
+
+// wrap makes a message's dead letter, which Pub/Sub accepts whatever the message
+// is: what does not fit is cut off, and the letter says how much that was.
+func wrap(topic string, msg *pubsub.Message, reason string, cause error) (data []byte, attrs map[string]string) {
+	attrs = map[string]string{
+		AttrReason:      reason,
+		AttrError:       truncate(cause.Error(), maxAttributeBytes),
+		AttrMessageID:   msg.ID,
+		AttrTopic:       topic,
+		AttrPublishTime: msg.PublishTime.UTC().Format(timeLayout),
 	}
-	attrs[AttrReason] = reason
-	attrs[AttrError] = truncate(cause.Error(), maxAttributeBytes)
-	attrs[AttrMessageID] = msg.ID
-	attrs[AttrTopic] = topic
-	attrs[AttrPublishTime] = msg.PublishTime.UTC().Format(timeLayout)
 	if msg.OrderingKey != "" {
 		attrs[AttrOrderingKey] = msg.OrderingKey
 	}
-	_, err := d.publisher.Publish(ctx, DeadLetterTopic(topic), msg.Data, attrs, "").Wait(ctx)
-	return err
+	kept, dropped := keep(msg.Attributes, maxAttributes-traceAttributes-len(letterAttributes))
+	maps.Copy(attrs, kept)
+	if dropped > 0 {
+		attrs[AttrAttributesDropped] = strconv.Itoa(dropped)
+	}
+	room := maxPublishBytes - publishMargin
+	for name, value := range attrs {
+		room -= len(name) + len(value) + attributeMargin
+	}
+	if data = msg.Data; len(data) > room {
+		attrs[AttrDataBytes] = strconv.Itoa(len(data))
+		data = data[:room]
+	}
+	return data, attrs
+}
+
+// keep takes at most room of a message's own attributes, in the order of their
+// names; the one that says how to read its data comes first.
+func keep(attrs map[string]string, room int) (kept map[string]string, dropped int) {
+	var names []string
+	for name := range attrs {
+		if !slices.Contains(letterAttributes, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) > room {
+		slices.SortFunc(names, func(a, b string) int {
+			if a == wire.AttrContentType {
+				return -1
+			}
+			if b == wire.AttrContentType {
+				return 1
+			}
+			return cmp.Compare(a, b)
+		})
+		names, dropped = names[:room], len(names)-room
+	}
+	kept = make(map[string]string, len(names))
+	for _, name := range names {
+		kept[name] = attrs[name]
+	}
+	return kept, dropped
 }
 
 const timeLayout = "2006-01-02T15:04:05.000000Z07:00"
@@ -64,8 +138,36 @@ type DeadLetter struct {
 	Error       string
 	Data        []byte
 	Attributes  map[string]string // the original message's own
+	// OriginalBytes is how much data the original message has, and
+	// AttributesDropped how many attributes more, if the letter could not hold
+	// all of it; otherwise both are 0.
+	OriginalBytes, AttributesDropped int
 
 	ackID string
+}
+
+// Complete returns nil, or an *IncompleteError if the letter does not hold all
+// of its message.
+func (l DeadLetter) Complete() error {
+	if l.OriginalBytes == 0 && l.AttributesDropped == 0 {
+		return nil
+	}
+	return &IncompleteError{l}
+}
+
+// IncompleteError says that a letter does not hold all of its message, so the
+// message cannot be published again from it.
+type IncompleteError struct{ Letter DeadLetter }
+
+func (e *IncompleteError) Error() string {
+	var lacks []string
+	if n := e.Letter.OriginalBytes; n > 0 {
+		lacks = append(lacks, fmt.Sprintf("only the first %d of %d bytes", len(e.Letter.Data), n))
+	}
+	if n := e.Letter.AttributesDropped; n > 0 {
+		lacks = append(lacks, fmt.Sprintf("%d attributes too few", n))
+	}
+	return fmt.Sprintf("message %s: its dead letter holds %s; have its sender publish it again", e.Letter.MessageID, strings.Join(lacks, " and "))
 }
 
 func decodeDeadLetter(m *pubsubpb.ReceivedMessage) DeadLetter {
@@ -75,7 +177,9 @@ func decodeDeadLetter(m *pubsubpb.ReceivedMessage) DeadLetter {
 		Reason: attrs[AttrReason], Error: attrs[AttrError], Data: m.GetMessage().GetData(), ackID: m.GetAckId(),
 	}
 	letter.PublishTime, _ = time.Parse(timeLayout, attrs[AttrPublishTime]) // the zero time says it is unknown
-	for _, name := range []string{AttrTopic, AttrMessageID, AttrOrderingKey, AttrReason, AttrError, AttrPublishTime} {
+	letter.OriginalBytes, _ = strconv.Atoi(attrs[AttrDataBytes])           // none in a letter that is complete
+	letter.AttributesDropped, _ = strconv.Atoi(attrs[AttrAttributesDropped])
+	for _, name := range letterAttributes {
 		delete(attrs, name)
 	}
 	letter.Attributes = attrs

@@ -128,11 +128,21 @@ const replayAtOnce = 200
 
 // Replay publishes the original messages of letters to their original topic, in
 // the order given, and deletes each letter whose message the server confirmed.
-// It stops after the first failures and reports how many were replayed; the
-// others stay. When only the deletion failed, replaying again is harmless:
-// messages that were applied change nothing.
+// Letters that are not complete stay, with an *IncompleteError for each; they
+// stop no other. It stops after the first failures and reports how many were
+// replayed; the others stay. When only the deletion failed, replaying again is
+// harmless: messages that were applied change nothing.
 func (r *Review) Replay(ctx context.Context, p *Publisher, letters []DeadLetter) (replayed int, err error) {
-	for chunk := range slices.Chunk(letters, replayAtOnce) {
+	var complete []DeadLetter
+	var refused []error
+	for _, l := range letters {
+		if err := l.Complete(); err != nil {
+			refused = append(refused, r.fail("replay", err))
+			continue
+		}
+		complete = append(complete, l)
+	}
+	for chunk := range slices.Chunk(complete, replayAtOnce) {
 		pending := make([]Published, len(chunk))
 		for i, l := range chunk {
 			// Whatever the letter claims, it came from the topic under review.
@@ -153,10 +163,10 @@ func (r *Review) Replay(ctx context.Context, p *Publisher, letters []DeadLetter)
 			replayed += len(confirmed)
 		}
 		if len(errs) > 0 {
-			return replayed, errors.Join(errs...)
+			return replayed, errors.Join(append(refused, errs...)...)
 		}
 	}
-	return replayed, nil
+	return replayed, errors.Join(refused...)
 }
 
 func (r *Review) acknowledge(ctx context.Context, ids []string) error {

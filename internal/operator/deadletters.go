@@ -86,7 +86,8 @@ func (c Commands) DeadLetters(ctx context.Context, f LetterFilter) (letters Lett
 // ReplayDeadLetters publishes the original messages of the letters a filter
 // chooses again, in their original order, and deletes each letter once the
 // server has its message. It also returns the letters when some, or all, could
-// not be replayed. Replaying again what was replayed finds nothing.
+// not be replayed; those that do not hold all of their message never can be.
+// Replaying again what was replayed finds nothing.
 func (c Commands) ReplayDeadLetters(ctx context.Context, f LetterFilter) (letters Letters, err error) {
 	err = c.review(ctx, f, func(found Letters) (err error) {
 		letters = found
@@ -216,7 +217,7 @@ func (d *Desk) letterTable(letters Letters) error {
 	}
 	t := d.table("PUBLISHED (UTC)", "TOPIC", "REASON", "MESSAGE", "KEY", "BYTES", "ERROR")
 	for _, l := range letters.found {
-		t.row(stamp(l.PublishTime), l.review.Topic(), l.Reason, l.MessageID, l.OrderingKey, fmt.Sprint(len(l.Data)), l.Error)
+		t.row(stamp(l.PublishTime), l.review.Topic(), l.Reason, l.MessageID, l.OrderingKey, size(l.DeadLetter), l.Error)
 	}
 	if err := t.flush(); err != nil {
 		return err
@@ -227,8 +228,17 @@ func (d *Desk) letterTable(letters Letters) error {
 	return nil
 }
 
+// size is how many bytes of data a letter has, and should have.
+func size(l pubsubio.DeadLetter) string {
+	if l.OriginalBytes > 0 {
+		return fmt.Sprintf("%d of %d", len(l.Data), l.OriginalBytes)
+	}
+	return fmt.Sprint(len(l.Data))
+}
+
 // letterJSON is a dead letter for tools. Data is the payload in base64, Text
-// the same if it is text.
+// the same if it is text. OriginalBytes and AttributesDropped are there if the
+// letter could not hold all of its message, and so cannot be replayed.
 type letterJSON struct {
 	Topic       string            `json:"topic"`
 	MessageID   string            `json:"messageId"`
@@ -239,12 +249,16 @@ type letterJSON struct {
 	Attributes  map[string]string `json:"attributes,omitempty"`
 	Data        []byte            `json:"data"`
 	Text        string            `json:"text,omitempty"`
+
+	OriginalBytes     int `json:"originalBytes,omitempty"`
+	AttributesDropped int `json:"attributesDropped,omitempty"`
 }
 
 func letterOf(l foundLetter) letterJSON {
 	j := letterJSON{
 		Topic: l.review.Topic(), MessageID: l.MessageID, OrderingKey: l.OrderingKey,
 		Reason: l.Reason, Error: l.Error, Attributes: l.Attributes, Data: l.Data,
+		OriginalBytes: l.OriginalBytes, AttributesDropped: l.AttributesDropped,
 	}
 	if !l.PublishTime.IsZero() {
 		j.PublishedAt = &l.PublishTime

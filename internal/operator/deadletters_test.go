@@ -81,6 +81,7 @@ type letter struct {
 	PublishedAt                                        time.Time
 	Data                                               []byte
 	Attributes                                         map[string]string
+	OriginalBytes, AttributesDropped                   int
 }
 
 // letters is what deadletters list --json shows.
@@ -192,6 +193,100 @@ func TestDeadLetters_EveryMalformedMessageIsKeptWithItsReason(t *testing.T) {
 	}
 	b.expect(b.says(b.desk.ListDeadLetters(t.Context(), operator.LetterFilter{Reason: string(policy.ReasonFutureTimestamp)})),
 		"PUBLISHED (UTC)", pubsubio.TopicTelemetry, "FUTURE_TIMESTAMP", "D-AHEAD")
+}
+
+// F-DLQ-01, F-WIRE-03: poison that uses all of what Pub/Sub allows a message is
+// kept, too, as far as its letter can hold it, and is not tried for ever; what
+// is left of it is never taken for the message.
+func TestDeadLetters_HoldWhatFitsOfTheLargestMessages(t *testing.T) {
+	b := openBusyOffice(t)
+	ctx := t.Context()
+	attributes := func(n, bytes int) map[string]string {
+		attrs := map[string]string{wire.AttrContentType: "application/json"}
+		for i := len(attrs); i < n; i++ {
+			attrs[fmt.Sprintf("a%02d", i)] = strings.Repeat("v", bytes)
+		}
+		return attrs
+	}
+	const most = 10_000_000 // bytes of a request
+	large := []byte(strings.Repeat("x", most-200))
+	for _, tt := range []struct {
+		name     string
+		data     []byte
+		attrs    map[string]string
+		complete bool
+	}{
+		{"as many attributes as leave room for the reason", []byte("{nonsense"), attributes(90, 1), true},
+		{"all attributes", []byte("{nonsense"), attributes(100, 1), false},
+		{"the longest attributes", []byte("{nonsense"), attributes(100, 1024), false},
+		{"all bytes", large, nil, false},
+		{"all bytes, with the longest attributes", large[:most-110_000], attributes(100, 1024), false},
+		{"an attribute of ours", []byte("{nonsense"), map[string]string{pubsubio.AttrDataBytes: "99", pubsubio.AttrAttributesDropped: "1"}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			id := b.send(pubsubio.TopicTelemetry, tt.data, tt.attrs, "")
+			l := b.awaitLetters(id)[0]
+			if len(l.Data) == 0 || !strings.HasPrefix(string(tt.data), string(l.Data)) || (l.OriginalBytes == 0) != (len(l.Data) == len(tt.data)) ||
+				l.OriginalBytes != 0 && (l.OriginalBytes != len(tt.data) || len(l.Data) < most-300_000) {
+				t.Errorf("the letter holds %d bytes of %d and says of %d", len(l.Data), len(tt.data), l.OriginalBytes)
+			}
+			for name, value := range l.Attributes {
+				if tt.attrs[name] != value {
+					t.Errorf("the letter's attribute %s is %q", name, value)
+				}
+			}
+			ours := tt.attrs[pubsubio.AttrDataBytes] != ""
+			if !ours && len(l.Attributes)+l.AttributesDropped != len(tt.attrs) || l.Attributes[wire.AttrContentType] != tt.attrs[wire.AttrContentType] {
+				t.Errorf("the letter holds %d attributes of %d and lacks %d", len(l.Attributes), len(tt.attrs), l.AttributesDropped)
+			}
+			if tt.complete != (l.OriginalBytes == 0 && l.AttributesDropped == 0) {
+				t.Errorf("of the letter, %d bytes and %d attributes are left out", l.OriginalBytes, l.AttributesDropped)
+			}
+			if tt.complete {
+				b.discard()
+				return
+			}
+			small := b.send(pubsubio.TopicTelemetry, []byte("{nonsense"), nil, "")
+			b.awaitLetters(id, small)
+			err := b.desk.ReplayDeadLetters(ctx, operator.LetterFilter{}, false)
+			if err == nil || !strings.Contains(err.Error(), id) || !strings.Contains(err.Error(), "have its sender publish it again") {
+				t.Errorf("error %v", err)
+			}
+			b.expect(b.says(nil), "1 of 2 replayed.") // and comes back, as another message
+			emutest.Eventually(t, "the letter stays", func() error {
+				list := b.letters(operator.LetterFilter{})
+				if len(list) != 2 || list[0].MessageID != id || list[1].MessageID == small {
+					return fmt.Errorf("%d letters", len(list))
+				}
+				return nil
+			})
+			b.discard()
+		})
+	}
+}
+
+// discard deletes all letters of telemetry.
+func (b *busyOffice) discard() {
+	b.t.Helper()
+	ctx := b.t.Context()
+	review := fmt.Sprintf("projects/%s/subscriptions/%s", b.clients.PubSub.Project(), pubsubio.DeadLetterSubscription(pubsubio.TopicTelemetry))
+	for {
+		//lint:ignore SA1019 an empty answer is one here
+		resp, err := b.clients.PubSub.SubscriptionAdminClient.Pull(ctx, &pubsubpb.PullRequest{Subscription: review, MaxMessages: 100, ReturnImmediately: true})
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		ack := &pubsubpb.AcknowledgeRequest{Subscription: review}
+		for _, m := range resp.GetReceivedMessages() {
+			ack.AckIds = append(ack.AckIds, m.GetAckId())
+		}
+		if len(ack.GetAckIds()) == 0 {
+			return
+		}
+		if err := b.clients.PubSub.SubscriptionAdminClient.Acknowledge(ctx, ack); err != nil {
+			b.t.Fatal(err)
+		}
+	}
 }
 
 // F-DLQ-01: what was refused is delivered once its cause is mended, in the
