@@ -48,11 +48,21 @@ const (
 	attributeMargin = 16 // of an attribute, for its encoding
 )
 
-// deadLetters publishes poison with the reason why.
-type deadLetters struct{ publisher *Publisher }
+// letterTimeout is how long publishing a dead letter may take before its message
+// is given back.
+const letterTimeout = 10 * time.Second
 
-// publish returns when the server has the dead letter.
+// deadLetters publishes poison with the reason why.
+type deadLetters struct {
+	publisher *Publisher
+	timeout   time.Duration
+}
+
+// publish returns when the server has the dead letter, or with an error when it
+// may not have it: after the timeout or when ctx ends.
 func (d *deadLetters) publish(ctx context.Context, topic string, msg *pubsub.Message, reason string, cause error) error {
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
 	data, attrs := wrap(topic, msg, reason, cause)
 	_, err := d.publisher.Publish(ctx, DeadLetterTopic(topic), data, attrs, "").Wait(ctx)
 	return err

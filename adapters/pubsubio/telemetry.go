@@ -3,6 +3,7 @@ package pubsubio
 import (
 	"context"
 	"hash/maphash"
+	"sync"
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
@@ -62,6 +63,8 @@ type telemetryShard struct {
 	due     map[domain.DroneID]time.Time // when a waiting drone shall be committed
 	written map[domain.DroneID]time.Time // when a drone was last committed
 	next    time.Time                    // the earliest of due
+
+	letters sync.WaitGroup // poison that waits for its dead letter
 }
 
 // never is when nothing is due.
@@ -139,6 +142,7 @@ func (s *telemetryShard) run() {
 		case <-s.stopped:
 			s.drain()
 			s.commit(s.dueBy(time.Time{}))
+			s.letters.Wait()
 			return
 		case <-timer.C:
 			s.commit(s.dueBy(time.Now()))
@@ -238,14 +242,25 @@ func (s *telemetryShard) commitSome(batch []report) {
 			if err == nil {
 				s.timeClass(left[i])
 			}
-			s.settleReport(settling, left[i], err)
+			s.finish(settling, left[i], err)
 		}
 		left = again
 		return transient
 	}, s.retryable)
 	for _, r := range left {
-		s.settleReport(settling, r, err)
+		s.finish(settling, r, err)
 	}
+}
+
+// finish settles a report. Poison waits for its dead letter apart, so that one
+// drone with a wrong clock holds up no other; what waits is bounded by the
+// messages outstanding.
+func (s *telemetryShard) finish(ctx context.Context, r report, err error) {
+	if poisonReason(err) == "" {
+		s.settleReport(ctx, r, err)
+		return
+	}
+	s.letters.Go(func() { s.settleReport(ctx, r, err) })
 }
 
 // Kinds of latency beside the topic's own: the two tiers of telemetry.

@@ -146,7 +146,7 @@ func (w *Worker) settler(topic string) *settler {
 		topic: topic, log: w.log, meter: w.meter, now: w.cfg.Now,
 		tracer: w.cfg.Tracing.Tracer(scope), backlog: w.meter.Backlog(topic, w.cfg.Now),
 		applied: w.meter.Settlements(meter.Settlement{Kind: topic, Outcome: meter.Applied}), latency: w.meter.Latency(topic),
-		deadLetters: &deadLetters{publisher: w.publisher}, retryable: firestoretx.Retryable,
+		deadLetters: &deadLetters{publisher: w.publisher, timeout: letterTimeout}, retryable: firestoretx.Retryable,
 	}
 }
 
