@@ -61,6 +61,9 @@ type deadLetters struct {
 // publish returns when the server has the dead letter, or with an error when it
 // may not have it: after the timeout or when ctx ends.
 func (d *deadLetters) publish(ctx context.Context, topic string, msg *pubsub.Message, reason string, cause error) error {
+	if err := ctx.Err(); err != nil {
+		return err // nobody would wait for the answer
+	}
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	data, attrs := wrap(topic, msg, reason, cause)

@@ -39,7 +39,7 @@ func (h *orderHandler) handle(ctx context.Context, msg *pubsub.Message) {
 		span.SetAttributes(attribute.String("dronefleet.order_id", string(req.ID)))
 		err = retry(ctx, func() error { return h.store.IngestOrder(ctx, req, msg.PublishTime) }, h.retryable)
 	}
-	h.settle(context.WithoutCancel(ctx), msg, err)
+	h.settle(ctx, msg, err)
 }
 
 // decisionHandler applies the messages of topic decisions.
@@ -74,5 +74,5 @@ func (h *decisionHandler) handle(ctx context.Context, msg *pubsub.Message) {
 			return err
 		}, h.retryable)
 	}
-	h.settle(context.WithoutCancel(ctx), msg, err)
+	h.settle(ctx, msg, err)
 }

@@ -56,12 +56,13 @@ func (o *Outbox) Offer(ctx context.Context, m domain.Mission) {
 	}
 }
 
-// Run publishes until ctx ends, then what is already queued.
-func (o *Outbox) Run(ctx context.Context) {
+// Run publishes until stop is closed, then what is already queued; when ctx ends
+// it leaves that to the sweeper.
+func (o *Outbox) Run(ctx context.Context, stop <-chan struct{}) {
 	for {
 		select {
-		case <-ctx.Done():
-			o.flush(context.WithoutCancel(ctx), nil)
+		case <-stop:
+			o.flush(ctx, nil)
 			return
 		case m := <-o.queue:
 			o.flush(ctx, []owed{m})
@@ -75,7 +76,7 @@ const outboxBatch = 200
 // flush publishes batch with whatever else is queued and then marks it in one
 // commit.
 func (o *Outbox) flush(ctx context.Context, batch []owed) {
-	for {
+	for ctx.Err() == nil {
 	gather:
 		for len(batch) < outboxBatch {
 			select {

@@ -12,6 +12,11 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
+// publishTimeout is how long the client tries to publish a message: less than
+// dead letters and commands are waited for, so that who waits hears why. The
+// client's own minute would outlast a shutdown.
+const publishTimeout = 8 * time.Second
+
 // Publisher publishes to the fleet's topics. It is safe for concurrent use.
 type Publisher struct {
 	client *pubsub.Client
@@ -70,17 +75,22 @@ func (p *Publisher) topic(id string) *pubsub.Publisher {
 		t.EnableMessageOrdering = true
 		t.PublishSettings.DelayThreshold = 5 * time.Millisecond
 		t.PublishSettings.CountThreshold = 500
+		t.PublishSettings.Timeout = publishTimeout
 		p.topics[id] = t
 	}
 	return t
 }
 
-// Stop sends what is still waiting and ends the publisher's goroutines.
+// Stop sends what is still waiting and ends the publisher's goroutines. When
+// Pub/Sub does not answer, it takes as long as a publish may.
 func (p *Publisher) Stop() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, t := range p.topics {
-		t.Stop()
+	topics := p.topics
+	p.topics = map[string]*pubsub.Publisher{}
+	p.mu.Unlock()
+	var stopping sync.WaitGroup
+	for _, t := range topics {
+		stopping.Go(t.Stop)
 	}
-	clear(p.topics)
+	stopping.Wait()
 }

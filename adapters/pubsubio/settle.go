@@ -35,7 +35,8 @@ func (s *settler) hold(msg *pubsub.Message) { s.backlog.Hold(msg.PublishTime) }
 // settle is the only place that acks or nacks. err is nil when the message's
 // effect is committed, a *policy.Rejection when it is refused for good, a
 // poison error when nobody will ever understand it, and anything else when it
-// may succeed later. ctx may carry the message's span, which the caller ends.
+// may succeed later. ctx may carry the message's span, which the caller ends;
+// poison whose dead letter is not published before ctx ends is nacked.
 func (s *settler) settle(ctx context.Context, msg *pubsub.Message, err error) {
 	defer s.backlog.Release(msg.PublishTime)
 	if err == nil {

@@ -93,13 +93,14 @@ func newTelemetryPipeline(ctx context.Context, s *settler, cfg Config, newApplie
 }
 
 // handle decodes a report and gives it to its drone's shard, which settles it.
-// It blocks while the shard is behind.
+// It blocks while the shard is behind, until ctx ends: then the message is
+// given back.
 func (p *telemetryPipeline) handle(ctx context.Context, msg *pubsub.Message) {
 	p.hold(msg)
 	r := report{msg: msg, span: p.sampling.start(ctx, msg)}
 	var err error
 	if r.Telemetry, err = wire.DecodeTelemetry(msg.Data, msg.Attributes); err != nil {
-		p.settleReport(context.WithoutCancel(ctx), r, err)
+		p.settleReport(ctx, r, err)
 		return
 	}
 	shard := p.shards[maphash.String(p.seed, string(r.DroneID))%uint64(len(p.shards))]
@@ -107,7 +108,9 @@ func (p *telemetryPipeline) handle(ctx context.Context, msg *pubsub.Message) {
 	select {
 	case shard.in <- r:
 	case <-p.stopped:
-		p.settleReport(context.WithoutCancel(ctx), r, context.Canceled)
+		p.settleReport(ctx, r, context.Canceled)
+	case <-ctx.Done():
+		p.settleReport(ctx, r, context.Cause(ctx))
 	}
 }
 
@@ -225,7 +228,6 @@ func (s *telemetryShard) commitSome(batch []report) {
 	defer cancel()
 	ctx, span := s.sampling.startCommit(ctx, batch)
 	defer span.End()
-	settling := context.WithoutCancel(s.ctx)
 	left := batch
 	err := retry(ctx, func() error {
 		reports := make([]domain.Telemetry, len(left))
@@ -242,13 +244,13 @@ func (s *telemetryShard) commitSome(batch []report) {
 			if err == nil {
 				s.timeClass(left[i])
 			}
-			s.finish(settling, left[i], err)
+			s.finish(s.ctx, left[i], err)
 		}
 		left = again
 		return transient
 	}, s.retryable)
 	for _, r := range left {
-		s.finish(settling, r, err)
+		s.finish(s.ctx, r, err)
 	}
 }
 

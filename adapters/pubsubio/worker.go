@@ -2,10 +2,10 @@ package pubsubio
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
+	"sync"
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
@@ -36,7 +36,7 @@ type Config struct {
 	// waits that long for its commit.
 	Lease time.Duration
 	// DrainTimeout is how long a shutdown waits for messages in work; default
-	// 20 s.
+	// 15 s. Run returns within SettlingTimeout more.
 	DrainTimeout time.Duration
 	// Now is the clock of the latency figures; default time.Now.
 	Now func() time.Time
@@ -48,6 +48,9 @@ type Config struct {
 	TraceTelemetry float64
 }
 
+// DefaultDrainTimeout is how long a shutdown waits for messages in work.
+const DefaultDrainTimeout = 15 * time.Second
+
 func (c Config) withDefaults() Config {
 	def := func(v *time.Duration, d time.Duration) {
 		if *v == 0 {
@@ -58,7 +61,7 @@ func (c Config) withDefaults() Config {
 	def(&c.TelemetryCoalesce, time.Second)
 	def(&c.Lease, 50*time.Second)
 	c.Lease = max(c.Lease, 2*c.TelemetryCoalesce)
-	def(&c.DrainTimeout, 20*time.Second)
+	def(&c.DrainTimeout, DefaultDrainTimeout)
 	if c.TelemetryShards == 0 {
 		c.TelemetryShards = 2 * runtime.GOMAXPROCS(0)
 	}
@@ -101,23 +104,28 @@ func NewWorker(client *pubsub.Client, store Store, publisher *Publisher, cfg Con
 // gives it up after the drain timeout. An error means that a subscription
 // cannot be consumed at all.
 func (w *Worker) Run(ctx context.Context) error {
-	// Work outlives the order to stop; hard ends it when time is up. What is
-	// settled by then still has to reach the server, unless that is away.
+	receivers, rctx := errgroup.WithContext(ctx)
+	// Work outlives the order to stop, which one failed subscription is for the
+	// others; hard ends it when time is up. What is settled by then still has to
+	// reach the server, unless that is away.
 	hard, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
 	gone, leave := context.WithCancel(context.WithoutCancel(ctx))
 	defer leave()
-	stopTimer := context.AfterFunc(ctx, func() {
+	over, abandon := context.WithCancel(context.WithoutCancel(ctx))
+	defer abandon()
+	stopTimer := context.AfterFunc(rctx, func() {
 		time.AfterFunc(w.cfg.DrainTimeout, giveUp)
-		time.AfterFunc(w.cfg.DrainTimeout+settlingTimeout, leave)
+		time.AfterFunc(w.cfg.DrainTimeout+ackTimeout, leave)
+		time.AfterFunc(w.cfg.DrainTimeout+SettlingTimeout, abandon)
 	})
 	defer stopTimer()
 
 	telemetry := newTelemetryPipeline(hard, w.settler(TopicTelemetry), w.cfg,
 		func() TelemetryApplier { return w.store.NewTelemetryApplier() })
-	var shards errgroup.Group
+	var shards sync.WaitGroup
 	for _, s := range telemetry.shards {
-		shards.Go(func() error { s.run(); return nil })
+		shards.Go(s.run)
 	}
 
 	orders := orderHandler{store: w.store, settler: w.settler(TopicOrders)}
@@ -129,7 +137,6 @@ func (w *Worker) Run(ctx context.Context) error {
 			handle(ctx, msg)
 		}
 	}
-	receivers, rctx := errgroup.WithContext(ctx)
 	receive := func(topic string, outstanding, streams int, handle func(context.Context, *pubsub.Message)) {
 		receivers.Go(func() error { return w.receive(rctx, gone, topic, outstanding, streams, handle) })
 	}
@@ -138,7 +145,14 @@ func (w *Worker) Run(ctx context.Context) error {
 	receive(TopicDecisions, max(w.cfg.MaxOutstanding/40, 1), 1, leased(decisions.handle))
 	err := receivers.Wait()
 	telemetry.stop()
-	return errors.Join(err, shards.Wait())
+	settled := make(chan struct{})
+	go func() { shards.Wait(); close(settled) }()
+	select {
+	case <-settled:
+	case <-over.Done():
+		w.log.WarnContext(ctx, "telemetry could not be given back in time; it will be delivered again")
+	}
+	return err
 }
 
 func (w *Worker) settler(topic string) *settler {
@@ -150,9 +164,12 @@ func (w *Worker) settler(topic string) *settler {
 	}
 }
 
-// settlingTimeout is how long acks may take to reach the server after the drain.
-// The client itself would try for a minute.
-const settlingTimeout = 3 * time.Second
+// SettlingTimeout is how long after the drain Run returns at the latest.
+const SettlingTimeout = 3 * time.Second
+
+// ackTimeout is how long acks may take to reach the server after the drain. The
+// client itself would try for a minute.
+const ackTimeout = 2 * time.Second
 
 // receive consumes one subscription until ctx ends and everything is settled,
 // or gone ends. It starts again after a failure, which may be an outage of

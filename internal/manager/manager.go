@@ -4,9 +4,11 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -104,26 +106,78 @@ func NewLocks(c *connect.Clients, clock *simclock.Clock, log *slog.Logger) (*fir
 	return firestorelock.New(c.Firestore, firestorelock.Config{Clock: clock.ForLocks(), Logger: log})
 }
 
-// Run works until ctx ends, then settles what it holds: pulling stops, messages
-// in work are finished or given back, owed commands are sent.
-func (m *Manager) Run(ctx context.Context) error {
-	outboxCtx, stopOutbox := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopOutbox()
-	var after errgroup.Group
-	after.Go(func() error { m.outbox.Run(outboxCtx); return nil })
+// Shutdown, from the order to stop: messages in work are finished or given back
+// while the worker drains; then owed commands are sent, and everything ends
+// shutdownMargin after the drain. With the worker's default that is 20 s, which
+// leaves a process 5 s of its 25 to close its API and its connections.
+const (
+	commandsMargin = pubsubio.SettlingTimeout + time.Second
+	shutdownMargin = pubsubio.SettlingTimeout + 2*time.Second
+)
 
+// errNotStopped says that something did not end in time. What it held was not
+// acked, and will be delivered again.
+var errNotStopped = errors.New("the State Manager did not settle all it held in time; the rest will be delivered again")
+
+// Run works until ctx ends, then settles what it holds: pulling stops, messages
+// in work are finished or given back, owed commands are sent. It returns within
+// the worker's drain timeout and five seconds, whatever does not answer.
+func (m *Manager) Run(ctx context.Context) error {
 	work, workCtx := errgroup.WithContext(ctx)
-	work.Go(func() error { return m.worker.Run(workCtx) })
-	work.Go(func() error { m.sweep(workCtx); return nil })
-	work.Go(func() error { WatchClock(workCtx, m.Locks, m.meter, m.log, m.noteClock); return nil })
+	commands, endCommands := context.WithCancel(context.WithoutCancel(ctx))
+	defer endCommands()
+	everything, endEverything := context.WithCancel(context.WithoutCancel(ctx))
+	defer endEverything()
+	drain := cmp.Or(m.cfg.Worker.DrainTimeout, pubsubio.DefaultDrainTimeout)
+	stopTimers := context.AfterFunc(workCtx, func() {
+		time.AfterFunc(drain+commandsMargin, endCommands)
+		time.AfterFunc(drain+shutdownMargin, endEverything)
+	})
+	defer stopTimers()
+
+	ended := make(chan error, 1)
+	go func() { ended <- m.run(workCtx, work, commands, everything) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-everything.Done():
+	}
+	select {
+	case err := <-ended: // at the same moment
+		return err
+	default:
+		return errNotStopped
+	}
+}
+
+// run works until ctx, which is that of work, ends. Messages are published until
+// commands ends, and the rest is over when everything is.
+func (m *Manager) run(ctx context.Context, work *errgroup.Group, commands, everything context.Context) error {
+	settled := make(chan struct{})
+	var outbox sync.WaitGroup
+	outbox.Go(func() { m.outbox.Run(commands, settled) })
+
+	work.Go(func() error { return m.worker.Run(ctx) })
+	work.Go(func() error { m.sweep(ctx); return nil })
+	work.Go(func() error { WatchClock(ctx, m.Locks, m.meter, m.log, m.noteClock); return nil })
 	err := work.Wait()
 
-	stopOutbox()
-	err = errors.Join(err, after.Wait())
-	m.publisher.Stop()
-	closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	return errors.Join(err, m.Locks.Close(closeCtx))
+	close(settled)
+	outbox.Wait()
+	m.stopPublisher(commands)
+	return errors.Join(err, m.Locks.Close(everything))
+}
+
+// stopPublisher returns when the publisher has ended, or ctx. What nobody waits
+// for any more is only late then: nothing was settled for it.
+func (m *Manager) stopPublisher(ctx context.Context) {
+	stopped := make(chan struct{})
+	go func() { m.publisher.Stop(); close(stopped) }()
+	select {
+	case <-stopped:
+	case <-ctx.Done():
+		m.log.WarnContext(ctx, "Pub/Sub took not all messages in time")
+	}
 }
 
 // SweeperKey is the key of the lock that keeps sweeps apart.

@@ -5,16 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"cloud.google.com/go/firestore"
 	"cloud.google.com/go/pubsub/v2"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
@@ -309,30 +313,76 @@ func TestManager_PoisonBecomesADeadLetter(t *testing.T) {
 	})
 }
 
-// countAcks makes a client count the messages it acknowledges to the server.
-func countAcks(t *testing.T, clients *connect.Clients) *atomic.Int64 {
+// intercept makes a client call Pub/Sub through f.
+func intercept(t *testing.T, clients *connect.Clients, f grpc.UnaryClientInterceptor) {
 	t.Helper()
-	var acked atomic.Int64
-	conn, err := grpc.NewClient(clients.Config.PubSubHost, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-			err := invoke(ctx, method, req, reply, cc, opts...)
-			if ack, ok := req.(*pubsubpb.AcknowledgeRequest); ok && err == nil {
-				acked.Add(int64(len(ack.GetAckIds())))
-			}
-			return err
-		}))
+	conn, err := grpc.NewClient(clients.Config.PubSubHost, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithUnaryInterceptor(f))
 	if err != nil {
 		t.Fatal(err)
 	}
-	counting, err := pubsub.NewClient(t.Context(), clients.Config.Project, option.WithGRPCConn(conn))
+	intercepted, err := pubsub.NewClient(t.Context(), clients.Config.Project, option.WithGRPCConn(conn))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := clients.PubSub.Close(); err != nil {
 		t.Fatal(err)
 	}
-	clients.PubSub = counting // closed with the others
+	clients.PubSub = intercepted // closed with the others
+}
+
+// countAcks makes a client count the messages it acknowledges to the server.
+func countAcks(t *testing.T, clients *connect.Clients) *atomic.Int64 {
+	t.Helper()
+	var acked atomic.Int64
+	intercept(t, clients, func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		err := invoke(ctx, method, req, reply, cc, opts...)
+		if ack, ok := req.(*pubsubpb.AcknowledgeRequest); ok && err == nil {
+			acked.Add(int64(len(ack.GetAckIds())))
+		}
+		return err
+	})
 	return &acked
+}
+
+// stallPublishing makes a client get no answer when it publishes to topic, and
+// counts how often it tries.
+func stallPublishing(t *testing.T, clients *connect.Clients, topic string) *atomic.Int64 {
+	t.Helper()
+	var stalled atomic.Int64
+	intercept(t, clients, func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if r, ok := req.(*pubsubpb.PublishRequest); ok && path.Base(r.GetTopic()) == topic {
+			stalled.Add(1)
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return invoke(ctx, method, req, reply, cc, opts...)
+	})
+	return &stalled
+}
+
+// brief is a worker that drains for a second, so its manager stops within six.
+var brief = manager.Config{Worker: pubsubio.Config{DrainTimeout: time.Second}}
+
+// stopsInTime stops a manager with a brief drain. The bound leaves a busy
+// machine much time, and is far below a minute, which is what a client of
+// Pub/Sub or Firestore tries for by itself.
+func stopsInTime(t *testing.T, stop func()) {
+	t.Helper()
+	began := time.Now()
+	stop()
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("stopping took %v", took)
+	}
+}
+
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	emutest.Eventually(t, what, func() error {
+		if !ok() {
+			return errors.New("not yet")
+		}
+		return nil
+	})
 }
 
 // F-FLOW-01: a manager that is told to stop settles what it holds, and its acks
@@ -394,6 +444,152 @@ func TestManager_StopsInTimeWithoutPubSub(t *testing.T) {
 	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("stopping took %v", took)
 	}
+}
+
+// F-FLOW-01, F-DLQ-01: a manager ends in time although its dead letters cannot be
+// published; their messages are given back, and another manager writes them.
+func TestManager_StopsInTimeWithPoisonThatCannotBePublished(t *testing.T) {
+	s := newSystem(t)
+	clients := emutest.Connect(t, s.hosts)
+	stalled := stallPublishing(t, clients, pubsubio.DeadLetterTopic(pubsubio.TopicTelemetry))
+	stop := s.runManager(clients, brief)
+	const poison = 3
+	for i := range poison { // apart, so that each would wait by itself
+		s.report("D1", time.Now().Add(time.Hour), domain.DroneIdle, "", home)
+		await(t, "the dead letter is being published", func() bool { return stalled.Load() > int64(i) })
+	}
+	stopsInTime(t, stop)
+	settled := clients.Meter.Settled()
+	maps.DeleteFunc(settled, func(_ meter.Settlement, n int64) bool { return n == 0 })
+	want := map[meter.Settlement]int64{{Kind: pubsubio.TopicTelemetry, Outcome: meter.Nacked, Reason: string(policy.ReasonFutureTimestamp)}: poison}
+	if !maps.Equal(settled, want) {
+		t.Errorf("settled %v, want %v", settled, want)
+	}
+	s.startManager()
+	emutest.Eventually(t, "dead letters", func() error {
+		review, err := pubsubio.OpenReview(t.Context(), s.outside.PubSub, pubsubio.TopicTelemetry, 0)
+		if err == nil && len(review.Letters) < poison {
+			err = errors.Join(fmt.Errorf("%d letters", len(review.Letters)), review.Close(t.Context()))
+		}
+		return err
+	})
+}
+
+// F-FLOW-01, F-DEC-05: a manager ends in time although the commands it owes
+// cannot be published; another one sends them.
+func TestManager_StopsInTimeWithCommandsThatCannotBePublished(t *testing.T) {
+	s := newSystem(t)
+	commands := s.commands()
+	clients := emutest.Connect(t, s.hosts)
+	stalled := stallPublishing(t, clients, pubsubio.TopicMissions)
+	stop := s.runManager(clients, brief)
+	s.report("D1", time.Now(), domain.DroneIdle, "", home)
+	s.awaitDrone("D1", "the drone registers", func(d domain.Drone) bool { return d.Status == domain.DroneIdle })
+	s.order("O1")
+	s.awaitOrder("O1", domain.OrderPending)
+	s.decide("DEC-1", "D1", "O1")
+	s.awaitOrder("O1", domain.OrderAssigned)
+	await(t, "the command is being published", func() bool { return stalled.Load() > 0 })
+	stopsInTime(t, stop)
+	if n := clients.Meter.CommandsPublished.Value(); n > 0 {
+		t.Errorf("%d commands counted as published", n)
+	}
+	s.startManager()
+	if c := next(t, commands); c.Mission.DroneID != "D1" {
+		t.Errorf("command %+v", c)
+	}
+}
+
+// stallFirestore makes a client of Firestore get no answer from the time at which
+// stall is called.
+func stallFirestore(t *testing.T, clients *connect.Clients) (stall func()) {
+	t.Helper()
+	stalled := make(chan struct{})
+	wait := func(ctx context.Context) (context.Context, error) {
+		select {
+		case <-stalled:
+			<-ctx.Done()
+			return nil, ctx.Err()
+		default: // the official emulator wants to know that this is a server
+			return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer owner"), nil
+		}
+	}
+	conn, err := grpc.NewClient(clients.Config.FirestoreHost, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			ctx, err := wait(ctx)
+			if err != nil {
+				return err
+			}
+			return invoke(ctx, method, req, reply, cc, opts...)
+		}),
+		grpc.WithStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+			ctx, err := wait(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return streamer(ctx, desc, cc, method, opts...)
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fs, err := firestore.NewClientWithDatabase(t.Context(), clients.Config.Project, clients.Config.Database, option.WithGRPCConn(conn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := clients.Firestore.Close(); err != nil {
+		t.Fatal(err)
+	}
+	clients.Firestore = fs // closed with the others
+	return sync.OnceFunc(func() { close(stalled) })
+}
+
+// F-FLOW-01, F-ACK-01: a manager ends in time although Firestore does not answer:
+// neither to what it holds, nor to its sweeps and locks. What it held is given
+// back, and another manager applies it.
+func TestManager_StopsInTimeWithoutFirestore(t *testing.T) {
+	s := newSystem(t)
+	clients := emutest.Connect(t, s.hosts)
+	stall := stallFirestore(t, clients)
+	stop := s.runManager(clients, brief)
+	at := time.Now().Truncate(time.Microsecond)
+	s.report("D1", at, domain.DroneIdle, "", home)
+	s.awaitDrone("D1", "the drone registers", func(d domain.Drone) bool { return d.Status == domain.DroneIdle })
+	await(t, "the report is settled", func() bool {
+		return clients.Meter.Settled()[meter.Settlement{Kind: pubsubio.TopicTelemetry, Outcome: meter.Applied}] == 1
+	})
+	stall()
+	const drones = 50
+	for i := range drones {
+		s.report(domain.DroneID(fmt.Sprintf("D%d", i+2)), at, domain.DroneIdle, "", home)
+	}
+	s.order("O1")
+	s.decide("DEC-1", "D1", "O1")
+	held := 0
+	emutest.Eventually(t, "all is in work", func() error {
+		held = 0
+		for _, topic := range pubsubio.InboundTopics {
+			held += int(clients.Meter.Backlog(topic, time.Now).Messages())
+		}
+		if held != drones+2 {
+			return fmt.Errorf("%d are held", held)
+		}
+		return nil
+	})
+	stopsInTime(t, stop)
+	nacked := int64(0)
+	for key, n := range clients.Meter.Settled() {
+		if key.Outcome == meter.Nacked {
+			nacked += n
+		}
+	}
+	if nacked != drones+2 {
+		t.Errorf("%d messages given back, %d were held", nacked, held)
+	}
+	s.startManager()
+	for i := range drones + 1 {
+		s.awaitDrone(domain.DroneID(fmt.Sprintf("D%d", i+1)), "the drone registers", func(d domain.Drone) bool { return d.LastUpdate.Equal(at) })
+	}
+	emutest.Eventually(t, "the order", func() error { _, err := s.store.Order(t.Context(), "O1"); return err })
 }
 
 // F-TEL-09: a silent drone is offered to nobody, found by the sweeper alone.
