@@ -11,14 +11,18 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/firestore"
 	"cloud.google.com/go/pubsub/v2"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/meter"
 )
@@ -27,24 +31,25 @@ import (
 // another one for what the world sends.
 type line struct {
 	t       *testing.T
+	hosts   connect.Config
 	client  *pubsub.Client
 	outside *pubsub.Client
 	world   *Publisher
 	meter   *meter.Meter
 
-	mu           sync.Mutex
-	onPublish    func(ctx context.Context, topic string, messages []*pubsubpb.PubsubMessage) error
-	acked        map[string]bool // ids of leases
-	nacked       map[string]bool
-	bytesAllowed map[string]int64 // by subscription, over all its streams
+	mu        sync.Mutex
+	onPublish func(ctx context.Context, topic string, messages []*pubsubpb.PubsubMessage) error
+	acked     map[string]bool // ids of leases
+	nacked    map[string]bool
+	opened    map[string][]*pubsubpb.StreamingPullRequest // by subscription
 }
 
 func newLine(t *testing.T) *line {
 	t.Helper()
 	hosts := emutest.Hosts(t)
 	l := &line{
-		t: t, meter: meter.New(), outside: emutest.Connect(t, hosts).PubSub,
-		acked: map[string]bool{}, nacked: map[string]bool{}, bytesAllowed: map[string]int64{},
+		t: t, hosts: hosts, meter: meter.New(), outside: emutest.Connect(t, hosts).PubSub,
+		acked: map[string]bool{}, nacked: map[string]bool{}, opened: map[string][]*pubsubpb.StreamingPullRequest{},
 	}
 	conn, err := grpc.NewClient(hosts.PubSubHost, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithUnaryInterceptor(l.unary), grpc.WithStreamInterceptor(l.stream))
@@ -113,7 +118,8 @@ type openedStream struct {
 func (s *openedStream) SendMsg(m any) error {
 	if r, ok := m.(*pubsubpb.StreamingPullRequest); ok && r.GetSubscription() != "" {
 		s.line.mu.Lock()
-		s.line.bytesAllowed[path.Base(r.GetSubscription())] += r.GetMaxOutstandingBytes()
+		name := path.Base(r.GetSubscription())
+		s.line.opened[name] = append(s.line.opened[name], r)
 		s.line.mu.Unlock()
 	}
 	return s.ClientStream.SendMsg(m)
@@ -233,6 +239,67 @@ func (l *line) pipeline(s *settler, applier TelemetryApplier) *telemetryPipeline
 	})
 	l.receive(TopicTelemetry, func(_ context.Context, msg *pubsub.Message) { p.handle(ctx, msg) })
 	return p
+}
+
+// store is a store whose Firestore answers until the test stalls it.
+func (l *line) store() (store *firestoretx.Store, stall func()) {
+	l.t.Helper()
+	stalled := make(chan struct{})
+	wait := func(ctx context.Context) (context.Context, error) {
+		select {
+		case <-stalled:
+			<-ctx.Done()
+			return nil, ctx.Err()
+		default: // the official emulator wants to know that this is a server
+			return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer owner"), nil
+		}
+	}
+	conn, err := grpc.NewClient(l.hosts.FirestoreHost, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			ctx, err := wait(ctx)
+			if err != nil {
+				return err
+			}
+			return invoke(ctx, method, req, reply, cc, opts...)
+		}),
+		grpc.WithStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+			ctx, err := wait(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return streamer(ctx, desc, cc, method, opts...)
+		}))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	client, err := firestore.NewClient(l.t.Context(), l.hosts.Project, option.WithGRPCConn(conn))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			l.t.Errorf("close: %v", err)
+		}
+	})
+	return firestoretx.New(client, firestoretx.Config{}), sync.OnceFunc(func() { close(stalled) })
+}
+
+// work runs a worker until stop is called, or the test ends.
+func (l *line) work(store Store, cfg Config) (stop func()) {
+	l.t.Helper()
+	publisher := NewPublisher(l.client)
+	l.t.Cleanup(publisher.Stop)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- NewWorker(l.client, store, publisher, cfg, emutest.Log(l.t), l.meter).Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			l.t.Errorf("worker: %v", err)
+		}
+	})
+	l.t.Cleanup(stop)
+	return stop
 }
 
 // letters are the ids of the messages that have a dead letter.
