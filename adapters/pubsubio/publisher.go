@@ -19,30 +19,40 @@ const publishTimeout = 8 * time.Second
 
 // Publisher publishes to the fleet's topics. It is safe for concurrent use.
 type Publisher struct {
-	client *pubsub.Client
-	mu     sync.Mutex
-	topics map[string]*pubsub.Publisher
+	client    *pubsub.Client
+	mu        sync.Mutex
+	topics    map[string]*pubsub.Publisher
+	sequences map[orderingKey]*sequence
+}
+
+// orderingKey is an ordering key of a topic.
+type orderingKey struct{ topic, key string }
+
+// sequence is what is being published under one ordering key.
+type sequence struct {
+	last   *pubsub.PublishResult
+	failed bool // and somebody knows
 }
 
 // NewPublisher returns a publisher on client, which stays the caller's to
 // close; Stop flushes first.
 func NewPublisher(client *pubsub.Client) *Publisher {
-	return &Publisher{client: client, topics: map[string]*pubsub.Publisher{}}
+	return &Publisher{client: client, topics: map[string]*pubsub.Publisher{}, sequences: map[orderingKey]*sequence{}}
 }
 
 // Published is a publication under way.
 type Published struct {
-	result *pubsub.PublishResult
-	resume func()
-	span   trace.Span
+	result   *pubsub.PublishResult
+	answered func(error)
+	span     trace.Span
 }
 
 // Wait returns when the server has the message, with its id, or an error when
 // it may not have it. It also ends the message's span.
 func (p Published) Wait(ctx context.Context) (id string, err error) {
 	id, err = p.result.Get(ctx)
+	p.answered(err)
 	if err != nil {
-		p.resume()
 		p.span.SetStatus(codes.Error, err.Error())
 	} else {
 		p.span.SetAttributes(semconv.MessagingMessageID(id))
@@ -51,19 +61,51 @@ func (p Published) Wait(ctx context.Context) (id string, err error) {
 	return id, err
 }
 
-// Publish sends one message; messages of one ordering key keep their order.
-// The ordering key may be empty. The message carries the trace of ctx, if there
-// is one.
-func (p *Publisher) Publish(ctx context.Context, topic string, data []byte, attrs map[string]string, orderingKey string) Published {
+// Publish sends one message; messages of one ordering key keep their order. When
+// one fails, so do those behind it, until somebody has waited for one that
+// failed and none is under way: nothing overtakes a message that its sender may
+// yet send again. The ordering key may be empty. The message carries the trace
+// of ctx, if there is one.
+func (p *Publisher) Publish(ctx context.Context, topic string, data []byte, attrs map[string]string, key string) Published {
 	t := p.topic(topic)
-	ctx, span := startSending(ctx, topic, orderingKey)
-	result := t.Publish(ctx, &pubsub.Message{Data: data, Attributes: inject(ctx, maps.Clone(attrs)), OrderingKey: orderingKey})
-	return Published{result: result, span: span, resume: func() {
-		if orderingKey != "" {
-			// After a failure the client refuses the key until told otherwise.
-			t.ResumePublish(orderingKey)
+	ctx, span := startSending(ctx, topic, key)
+	msg := &pubsub.Message{Data: data, Attributes: inject(ctx, maps.Clone(attrs)), OrderingKey: key}
+	if key == "" {
+		return Published{result: t.Publish(ctx, msg), span: span, answered: func(error) {}}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	id := orderingKey{topic, key}
+	s := p.sequences[id]
+	if s == nil {
+		s = &sequence{}
+		p.sequences[id] = s
+	}
+	if s.failed && isReady(s.last) {
+		// After a failure the client refuses the key until told otherwise.
+		t.ResumePublish(key)
+		s.failed = false
+	}
+	result := t.Publish(ctx, msg)
+	s.last = result
+	return Published{result: result, span: span, answered: func(err error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if err != nil {
+			s.failed = true
+		} else if s.last == result && !s.failed && p.sequences[id] == s {
+			delete(p.sequences, id)
 		}
 	}}
+}
+
+func isReady(r *pubsub.PublishResult) bool {
+	select {
+	case <-r.Ready():
+		return true
+	default:
+		return false
+	}
 }
 
 func (p *Publisher) topic(id string) *pubsub.Publisher {
@@ -86,7 +128,7 @@ func (p *Publisher) topic(id string) *pubsub.Publisher {
 func (p *Publisher) Stop() {
 	p.mu.Lock()
 	topics := p.topics
-	p.topics = map[string]*pubsub.Publisher{}
+	p.topics, p.sequences = map[string]*pubsub.Publisher{}, map[orderingKey]*sequence{}
 	p.mu.Unlock()
 	var stopping sync.WaitGroup
 	for _, t := range topics {
