@@ -2,10 +2,18 @@ package pubsubio
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"cloud.google.com/go/pubsub/v2"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/policy"
@@ -75,5 +83,108 @@ func TestSettle_GivesBackWhatHasNoDeadLetterInTime(t *testing.T) {
 	eventually(t, "the report is acked", func() bool { acked, _ := l.settlements(); return acked == 1 })
 	if ids := l.letters(TopicTelemetry); len(ids) == 0 {
 		t.Error("acked without a dead letter")
+	}
+}
+
+// answers is a store that answers by drone: what "REJECTED" and "POISON" report
+// is refused, "LATER" is applied at the third attempt, "NEVER" at none, and all
+// others at once. It notes every report it has applied.
+type answers struct {
+	*line
+	mu       sync.Mutex
+	attempts map[domain.DroneID]int
+	applied  []domain.DroneID
+	counted  []int64 // as applied, at the start of each attempt
+}
+
+func (a *answers) Apply(_ context.Context, reports []domain.Telemetry) []error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.counted = append(a.counted, a.settled(meter.Applied))
+	errs := make([]error, len(reports))
+	for i, t := range reports {
+		a.attempts[t.DroneID]++
+		kind, _, _ := strings.Cut(string(t.DroneID), "-")
+		switch {
+		case kind == "REJECTED":
+			errs[i] = &policy.Rejection{Reason: policy.ReasonStaleTelemetry, Subject: string(t.DroneID)}
+		case kind == "POISON":
+			errs[i] = &policy.Rejection{Reason: policy.ReasonFutureTimestamp, Subject: string(t.DroneID)}
+		case kind == "LATER" && a.attempts[t.DroneID] < 3, kind == "NEVER":
+			errs[i] = status.Error(codes.Unavailable, "not now")
+		default:
+			a.applied = append(a.applied, t.DroneID)
+		}
+	}
+	return errs
+}
+
+func (*answers) Urgent(domain.Telemetry) bool { return true }
+func (*answers) Forget()                      {}
+
+// F-BAT-01, F-ACK-01, F-DLQ-01: of reports that share a commit, each is settled
+// once and as its own result says, whatever becomes of the others: what is
+// applied and what is refused at once, what fails for a passing reason when it
+// has succeeded, or back to Pub/Sub when its lease ends.
+func TestTelemetry_SettlesEachReportOfACommitByItsOwnResult(t *testing.T) {
+	l := newLine(t)
+	store := &answers{line: l, attempts: map[domain.DroneID]int{}}
+	s := l.settler(TopicTelemetry)
+	ctx := t.Context()
+	shard := newTelemetryPipeline(ctx, s, Config{TelemetryShards: 1}.withDefaults(), func() TelemetryApplier { return store }).shards[0]
+	const each = 3
+	kinds := []string{"APPLIED", "REJECTED", "LATER", "POISON", "NEVER"}
+	var ids []domain.DroneID
+	for i := range each {
+		for _, kind := range kinds {
+			ids = append(ids, domain.DroneID(fmt.Sprintf("%s-%d", kind, i)))
+		}
+	}
+	l.reports(ids, "")
+	received := make(chan *pubsub.Message, 10*len(ids)) // those given back come again
+	l.receive(TopicTelemetry, func(_ context.Context, msg *pubsub.Message) { received <- msg })
+	// A lease long enough for three attempts, and short enough to wait for.
+	var batch []report
+	for range ids {
+		msg := <-received
+		s.hold(msg)
+		decoded, err := wire.DecodeTelemetry(msg.Data, msg.Attributes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		batch = append(batch, report{Telemetry: decoded, msg: msg, urgent: true})
+	}
+	for i := range batch {
+		batch[i].lease = time.Now().Add(5 * time.Second)
+	}
+	shard.commitSome(batch)
+	shard.letters.Wait()
+	l.awaitSettlements("every message is settled", 4*each, each)
+	for outcome, want := range map[string]int64{meter.Applied: 2 * each, meter.Rejected: each, meter.DeadLetter: each, meter.Nacked: each} {
+		if n := l.settled(outcome); n != want {
+			t.Errorf("%d messages count as %s, want %d", n, outcome, want)
+		}
+	}
+	if n := s.backlog.Messages(); n != 0 {
+		t.Errorf("%d messages are still held", n)
+	}
+	slices.Sort(store.applied)
+	if want := []domain.DroneID{"APPLIED-0", "APPLIED-1", "APPLIED-2", "LATER-0", "LATER-1", "LATER-2"}; !slices.Equal(store.applied, want) {
+		t.Errorf("applied %v, want %v", store.applied, want)
+	}
+	// The later ones were settled by the third attempt only.
+	if want := []int64{0, each, each, 2 * each}; len(store.counted) < 4 || !slices.Equal(store.counted[:4], want) {
+		t.Errorf("settled as applied before each attempt: %v, want %v ...", store.counted, want)
+	}
+	for id, n := range store.attempts {
+		if kind, _, _ := strings.Cut(string(id), "-"); kind != "LATER" && kind != "NEVER" && n != 1 {
+			t.Errorf("%s was attempted %d times", id, n)
+		}
+	}
+	if ids := l.letters(TopicTelemetry); len(ids) != each {
+		t.Errorf("letters %v", ids)
+	}
+	for range each { // so that the client can end
+		(<-received).Ack()
 	}
 }
