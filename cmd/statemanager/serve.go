@@ -80,7 +80,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 		err = nil
 	}
 	if err == nil {
-		log.Info("State Manager stopped; everything it held is settled")
+		log.Info("State Manager stopped; what it held is settled, or will be delivered again")
 	}
 	return err
 }
