@@ -75,7 +75,7 @@ func (c *Chain) Construct(order []int32, over func() bool) {
 
 // Load makes s the current solution, and the best if it is better.
 func (c *Chain) Load(s *Solution) {
-	c.eject.dissolving = false
+	c.eject.dissolving, c.eject.outlook = false, outlook{}
 	c.restore(s)
 	c.keep()
 }

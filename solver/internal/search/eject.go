@@ -21,10 +21,51 @@ const (
 	pairLimit = 16
 )
 
+// outlook is how near the attempts to do with one vehicle less have come since the
+// last was saved: their insertions, those that left few requests over, and those that
+// left twice as many at most.
+type outlook struct{ insertions, few, some int }
+
+// What is few: one request in fewOf, fewest at least.
+const (
+	fewOf  = 50
+	fewest = 4
+)
+
+func (o *outlook) note(left, requests int) {
+	few := max(fewest, requests/fewOf)
+	o.insertions++
+	if left <= few {
+		o.few++
+	}
+	if left <= 2*few {
+		o.some++
+	}
+}
+
+func (o *outlook) add(p outlook) {
+	o.insertions, o.few, o.some = o.insertions+p.insertions, o.few+p.few, o.some+p.some
+}
+
+// An attempt that succeeds has had few left over for most of its time. So one in
+// goodOne insertions with few is a promise; and where none in hopelessAfter per request
+// has come near, none will.
+const (
+	goodOne       = 20
+	hopelessAfter = 40
+)
+
+func (o *outlook) good() bool { return o.few > 0 && o.few*goodOne >= o.insertions }
+
+func (o *outlook) hopeless(requests int) bool {
+	return o.some == 0 && o.insertions >= hopelessAfter*requests
+}
+
 // ejector is the memory of one attempt; allocated once per chain.
 type ejector struct {
 	dissolving bool
 	forced     int // insertions so far
+	outlook    outlook
 
 	penalty []int64 // how often a request could not be placed
 	pool    []int32 // requests without a route, last in first out
@@ -83,8 +124,9 @@ func (c *Chain) returnToBest() {
 
 // StartAfresh makes the current solution another one with as few vehicles as
 // the best, built from nothing, or the best itself if none is found until the
-// schedule ends. What is left of the schedule goes to saving a vehicle more.
-func (c *Chain) StartAfresh(s Schedule) {
+// schedule ends. What is left of the schedule goes to saving a vehicle more, if more is
+// to be saved.
+func (c *Chain) StartAfresh(s Schedule, more bool) {
 	e := &c.eject
 	e.prepare(c.in)
 	mean := c.Tuning.Mean
@@ -105,7 +147,7 @@ func (c *Chain) StartAfresh(s Schedule) {
 			c.copyTo(c.spare)
 			fresh = c.spare
 		}
-		if c.used <= 1 {
+		if c.used <= 1 || !more && c.used <= c.Best.Used {
 			break
 		}
 		c.dissolve()
@@ -158,8 +200,9 @@ func (c *Chain) rehouse(s Schedule) bool {
 			return false
 		}
 		c.force()
+		e.outlook.note(len(c.bank), c.in.Requests)
 	}
-	e.dissolving = false
+	e.dissolving, e.outlook = false, outlook{}
 	c.keep()
 	return true
 }

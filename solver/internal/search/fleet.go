@@ -20,8 +20,9 @@ var exchanges = []float64{0.3, 0.5, 0.7, 0.85, 1}
 // each of which the chains that need more take the solution with the fewest, for as
 // long as it pays: until fleetPatience times the share at which the last vehicle was
 // saved, at least fleetLeast of the budget (more for many requests, up to fleetLarge
-// for fleetLargeAt of them) and at most fleetMost. Of every further leg fleetRetry of
-// the budget is one more attempt.
+// for fleetLargeAt of them, and fleetLarge where the outlook is good) and at most
+// fleetMost; or until there is no hope. Of every further leg fleetRetry of the budget
+// is one more attempt, unless there is none.
 const (
 	fleetRounds   = 30
 	fleetLeast    = 0.12
@@ -52,20 +53,30 @@ func MinimizeFleet(in *Instance, o FleetOptions) (best *Solution, steps int64) {
 		chains[i].Construct(order, func() bool { return false })
 	}
 	spent, until := 0.0, min(fleetLarge, max(fleetLeast, fleetLarge*float64(in.Requests)/fleetLargeAt))
-	for round := 1; spent < until; round++ {
+	more := true // vehicles may be saved
+	for round := 1; spent < until && more; round++ {
 		spent = fleetMost * float64(round) / fleetRounds
 		before := chains[0].Best.Used
 		parallel(chains, func(c *Chain) { c.SaveVehicles(Schedule{To: spent, Fraction: o.Fraction}) })
 		share(chains, fewer)
 		if chains[0].Best.Used < before {
 			until = min(fleetMost, max(until, fleetPatience*spent))
+			continue
+		}
+		var prospect outlook
+		for _, c := range chains {
+			prospect.add(c.eject.outlook)
+		}
+		more = !prospect.hopeless(in.Requests)
+		if prospect.good() {
+			until = max(until, fleetLarge)
 		}
 	}
 	for _, c := range chains {
 		c.returnToBest()
 	}
 	share(chains, (*Solution).Less)
-	climb(chains, spent, o.Fraction)
+	climb(chains, spent, o.Fraction, more)
 	for _, c := range chains {
 		steps += c.Steps
 	}
@@ -85,7 +96,7 @@ const (
 )
 
 // climb minimises distance with the vehicles that are.
-func climb(chains []*Chain, from float64, fraction func(int64) float64) {
+func climb(chains []*Chain, from float64, fraction func(int64) float64, more bool) {
 	last := 1 - lastLeg*(1-from)
 	// The pace is measured on the first moments of the first leg.
 	before, tried := chains[0].Steps, from+paceShare*(last-from)
@@ -107,7 +118,7 @@ func climb(chains []*Chain, from float64, fraction func(int64) float64) {
 			c.vary(leg)
 			s := Schedule{To: min(end, begin+fleetRetry), Fraction: fraction}
 			if leg > 0 {
-				c.StartAfresh(s)
+				c.StartAfresh(s, more)
 			}
 			s.To, s.Cooling = end, [2]float64{begin, end}
 			c.Anneal(s)

@@ -425,6 +425,33 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
+func TestOutlook(t *testing.T) {
+	for name, tt := range map[string]struct {
+		left           []int // after so many insertions, over and over
+		requests       int
+		good, hopeless bool
+	}{
+		"no attempt yet":            {nil, 100, false, false},
+		"always far from it":        {[]int{30, 12, 9}, 100, false, true},
+		"once not so far":           {[]int{8, 30, 30, 30}, 100, false, false},
+		"near in a third":           {[]int{4, 20, 20}, 100, true, false},
+		"many requests, near":       {[]int{10, 90, 90, 90}, 500, true, false},
+		"many requests, not so far": {[]int{11, 90, 90, 90}, 500, false, false},
+		"many requests, far":        {[]int{21, 90, 90, 90}, 500, false, true},
+	} {
+		var o outlook
+		for i := 0; len(tt.left) > 0 && i < hopelessAfter*tt.requests; i++ {
+			if o.hopeless(tt.requests) {
+				t.Errorf("%s: hopeless after %d insertions", name, i)
+			}
+			o.note(tt.left[i%len(tt.left)], tt.requests)
+		}
+		if o.good() != tt.good || o.hopeless(tt.requests) != tt.hopeless {
+			t.Errorf("%s: good %v, hopeless %v; want %v, %v", name, o.good(), o.hopeless(tt.requests), tt.good, tt.hopeless)
+		}
+	}
+}
+
 func TestNearestFirst_SortsTheFront(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
