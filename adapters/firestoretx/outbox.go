@@ -43,8 +43,14 @@ func (s *Store) MarkCommandsPublished(ctx context.Context, missions []domain.Mis
 	//lint:ignore SA1019 one commit for all, without a transaction
 	batch := s.client.Batch()
 	guarded := true
+	newest := map[domain.MissionID]domain.Mission{}
 	for _, m := range missions {
 		guarded = guarded && !m.Version.IsZero()
+		if !m.Version.Before(newest[m.ID].Version) {
+			newest[m.ID] = m
+		}
+	}
+	for _, m := range newest {
 		batch.Update(s.doc(Missions, string(m.ID)), s.publishedUpdates(m), firestore.LastUpdateTime(m.Version))
 	}
 	if guarded {

@@ -168,7 +168,7 @@ func (s *Store) transact(ctx context.Context, resp *firestore.CommitResponse, f 
 	}, firestore.WithCommitResponseTo(resp))
 	if err == nil && s.owed != nil {
 		for _, m := range t.owed {
-			m.Version = resp.CommitTime()
+			m.Version = resp.CommitTime().Truncate(time.Microsecond) // the precision of a document's version
 			s.owed(ctx, m)
 		}
 	}

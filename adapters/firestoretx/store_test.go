@@ -719,7 +719,7 @@ func TestStore_MarkCostsOneCall(t *testing.T) {
 	if got := cost(offered[:2]...); got != (meter.Firestore{RPCs: 1, Writes: 2}) {
 		t.Errorf("a mark of two missions cost %+v", got)
 	}
-	gone := domain.Mission{ID: "M-gone", Version: f.now}
+	gone := domain.Mission{ID: "M-gone", Version: f.now.Truncate(time.Microsecond)}
 	if got := cost(gone, offered[2]); got != (meter.Firestore{RPCs: 4, Reads: 2, Writes: 1}) {
 		t.Errorf("with one that is gone it cost %+v", got)
 	}

@@ -75,8 +75,13 @@ func (d *database) parseWrite(w *pb.Write) (write, error) {
 	if err := p.parseFields(w.GetUpdateMask()); err != nil {
 		return p, err
 	}
-	if at := p.precondition.GetUpdateTime(); at != nil && at.CheckValid() != nil {
-		return p, invalidf("invalid current_document.update_time: %v", at.CheckValid())
+	if at := p.precondition.GetUpdateTime(); at != nil {
+		if err := at.CheckValid(); err != nil {
+			return p, invalidf("invalid current_document.update_time: %v", err)
+		}
+		if at.GetNanos()%int32(time.Microsecond) != 0 {
+			return p, errPrecision
+		}
 	}
 	return p, nil
 }

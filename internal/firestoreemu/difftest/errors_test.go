@@ -9,6 +9,7 @@ import (
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 	"google.golang.org/genproto/googleapis/type/latlng"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/timestamppb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
@@ -83,6 +84,13 @@ func malformed() map[string]probe {
 		filter("compared "+short, compare(path, pb.StructuredQuery_FieldFilter_EQUAL, integer(1)))
 		ask("projected "+short, &pb.StructuredQuery{Select: &pb.StructuredQuery_Projection{Fields: []*pb.StructuredQuery_FieldReference{fieldRef(path)}}})
 	}
+
+	// E-WR-03: preconditions
+	write("version of nanoseconds", func(w *world) plannedWrite {
+		p := set(w.root()+"/c/a", nil)
+		p.write.CurrentDocument = &pb.Precondition{ConditionType: &pb.Precondition_UpdateTime{UpdateTime: &timestamppb.Timestamp{Seconds: 1, Nanos: 1}}}
+		return p
+	})
 
 	// E-WR-06: transforms
 	write("no operation", func(w *world) plannedWrite {
