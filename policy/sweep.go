@@ -13,7 +13,8 @@ import (
 // falls silent on its way home is lost too, though its mission is done. A
 // command that a drone in flight is owed, and that expired before anybody sent
 // it, is dated anew: this one has its mission, and no timer waits for the
-// command to expire.
+// command to expire. A mission whose command was neither sent nor noted as
+// pending comes from a version that does not know the note; it owes the command.
 func (p DronePolicy) SweepBinding(b Binding, now time.Time) Change {
 	b = b.clone()
 	d, m := &b.Drone, b.Mission
@@ -35,6 +36,9 @@ func (p DronePolicy) SweepBinding(b Binding, now time.Time) Change {
 		reason = domain.FailureDroneFault
 	case now.Sub(m.StartTime) > p.stallLimit(*m):
 		reason = domain.FailureStalled
+	case !m.CommandPending && m.CommandPublishedAt.IsZero():
+		m.CommandPending = true
+		return Change{Missions: []domain.Mission{*m}}
 	default:
 		return Change{}
 	}

@@ -26,7 +26,7 @@ func TestSweepBinding_StallsByTheEstimate(t *testing.T) {
 		{math.MaxFloat64, 100 * 365 * 24 * time.Hour, false},
 		{math.Inf(1), 0, false},
 	} {
-		m := domain.Mission{ID: "M", DroneID: "D1", Status: domain.MissionActive, StartTime: start, EstimatedDurationMinutes: c.minutes}
+		m := domain.Mission{ID: "M", DroneID: "D1", Status: domain.MissionActive, StartTime: start, CommandPublishedAt: start, EstimatedDurationMinutes: c.minutes}
 		sweep := func(now time.Time) bool {
 			d := readyDrone("D1")
 			d.Status, d.CurrentMissionID, d.MissionAcked, d.SeenAt = domain.DroneMoving, m.ID, true, now

@@ -99,7 +99,7 @@ func (t *txn) markPublished(published []domain.Mission) error {
 // command is told by when it expires; one revocation is like another.
 func paid(stored, published domain.Mission) bool {
 	if stored.Status == domain.MissionFailed {
-		return stored.RevokePending && published.Command().Revoke
+		return stored.Owing() && published.Command().Revoke
 	}
 	return stored.CommandPending && stored.CommandExpiresAt.Equal(published.CommandExpiresAt.Truncate(time.Microsecond))
 }
@@ -107,6 +107,7 @@ func paid(stored, published domain.Mission) bool {
 func (s *Store) publishedUpdates(m domain.Mission) []firestore.Update {
 	if m.Command().Revoke {
 		return []firestore.Update{
+			{Path: "commandPending", Value: false}, // left by a version that does not know it
 			{Path: "revokePending", Value: false},
 			{Path: "revokePublishedAt", Value: s.now()},
 		}

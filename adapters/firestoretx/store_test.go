@@ -751,3 +751,51 @@ func TestStore_SweepDatesACommandAnewThatExpiredUnsent(t *testing.T) {
 		t.Errorf("something else changed:\n%s", diff)
 	}
 }
+
+// F-DEC-05: while a version that knows nothing of commandPending runs beside
+// this one, what it leaves is paid too, and once: a mission that it failed before
+// the command was sent, and one that it assigned and whose command nobody sent.
+func TestStore_OwedByAnOlderVersion(t *testing.T) {
+	f := newFleet(t)
+	write := func(id domain.MissionID, us ...firestore.Update) {
+		t.Helper()
+		if _, err := f.client.Collection(firestoretx.Missions).Doc(string(id)).Update(t.Context(), us); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, n := range []string{"1", "2"} {
+		f.mustReport(t, idle(domain.DroneID("D"+n), f.now))
+		f.mustOrder(t, domain.OrderID("O"+n))
+		f.assign(t, f.decision(domain.DecisionID("DEC-"+n), domain.DroneID("D"+n), domain.OrderID("O"+n)))
+	}
+	if err := f.CancelOrder(t.Context(), "O1", "obsolete"); err != nil {
+		t.Fatal(err)
+	}
+	write("M-DEC-1", firestore.Update{Path: "commandPending", Value: true})
+	write("M-DEC-2", firestore.Update{Path: "commandPending", Value: firestore.Delete})
+	if _, err := f.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var told []domain.MissionID
+	for _, m := range f.owed(t) {
+		told = append(told, m.ID)
+	}
+	slices.Sort(told)
+	if told = slices.Compact(told); !slices.Equal(told, []domain.MissionID{"M-DEC-1", "M-DEC-2"}) {
+		t.Errorf("owed: %v", told)
+	}
+	for _, guarded := range []bool{true, false} {
+		owed := f.owed(t)
+		for i := range owed {
+			if !guarded {
+				owed[i].Version = time.Time{}
+			}
+		}
+		f.mark(t, owed...)
+		if owed := f.owed(t); len(owed) != 0 {
+			t.Errorf("after it was sent, guarded %t: still owed %+v", guarded, owed)
+		}
+		write("M-DEC-1", firestore.Update{Path: "commandPending", Value: true})
+		write("M-DEC-2", firestore.Update{Path: "commandPending", Value: true})
+	}
+}
