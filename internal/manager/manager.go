@@ -197,13 +197,23 @@ func (m *Manager) sweep(ctx context.Context) {
 			return
 		case <-ticker.Chan():
 		}
-		if !m.clockHolds() {
-			continue
-		}
-		if err := m.sweepOnce(ctx); err != nil && ctx.Err() == nil {
+		if err := m.sweepIfClockHolds(ctx); err != nil && ctx.Err() == nil {
 			m.log.WarnContext(ctx, "sweep failed; the next one tries again", slog.Any("err", err))
 		}
 	}
+}
+
+// sweepIfClockHolds sweeps unless the clock is wrong.
+func (m *Manager) sweepIfClockHolds(ctx context.Context) error {
+	holds, err := m.clockHolds(ctx)
+	switch {
+	case err != nil:
+		return err
+	case holds:
+		return m.sweepOnce(ctx)
+	}
+	m.meter.SweepsSkipped.Inc()
+	return nil
 }
 
 // noteClock keeps what was measured of the clock, and says when that begins or
@@ -221,14 +231,17 @@ func (m *Manager) noteClock(report firestorelock.ClockReport) {
 
 // clockHolds reports whether silence may be judged by this clock. One that is
 // fast by minutes takes every drone for silent, and would fail its mission; a
-// manager with a right clock does the work.
-func (m *Manager) clockHolds() bool {
-	report := m.measured.Load()
-	if report != nil && report.Level == firestorelock.ClockBlock {
-		m.meter.SweepsSkipped.Inc()
-		return false
+// manager with a right clock does the work. A clock that WatchClock has not
+// measured yet is measured now.
+func (m *Manager) clockHolds(ctx context.Context) (bool, error) {
+	if m.measured.Load() == nil {
+		report, err := m.Locks.CheckClock(ctx)
+		if err != nil {
+			return false, err
+		}
+		m.noteClock(report)
 	}
-	return report != nil
+	return m.measured.Load().Level != firestorelock.ClockBlock, nil
 }
 
 // sweepOnce sweeps if it gets the lock at once.

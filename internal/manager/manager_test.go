@@ -17,6 +17,7 @@ import (
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
@@ -28,6 +29,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/evidence"
 	"github.com/dronefleet/dronefleet/internal/firestoreemu"
+	"github.com/dronefleet/dronefleet/internal/firestoreemu/fault"
 	"github.com/dronefleet/dronefleet/internal/invariant"
 	"github.com/dronefleet/dronefleet/internal/manager"
 	"github.com/dronefleet/dronefleet/internal/meter"
@@ -603,6 +605,30 @@ func TestManager_SweepsSilentDrones(t *testing.T) {
 	s.awaitDrone("D1", "the sweeper notices", func(d domain.Drone) bool { return d.Status == domain.DroneUnknown })
 	stop()
 	s.checkInvariants()
+}
+
+// F-TEL-09: a clock that could not be measured at the start keeps a manager from
+// sweeping until the next sweep only.
+func TestManager_SweepsAlthoughTheClockWasNotMeasuredAtOnce(t *testing.T) {
+	faults := fault.New(1)
+	faults.Add(fault.Rule{NamePrefix: "locks/clock-check", Times: 1, Do: fault.Fail(codes.PermissionDenied)})
+	server, err := firestoreemu.Start(firestoreemu.Options{Faults: faults})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Setenv(connect.FirestoreHost, server.Addr())
+	s := newSystem(t)
+	began := time.Now()
+	clients, _ := s.startManager()
+	await(t, "a sweep", func() bool { return clients.Meter.Sweeps.Value() > 0 })
+	if took := time.Since(began); took > 45*time.Second { // far above 200 ms, below the minute of WatchClock
+		t.Errorf("the first sweep took %v", took)
+	}
 }
 
 // F-TEL-09: a manager whose clock is fast by minutes takes every drone for
