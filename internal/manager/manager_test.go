@@ -632,7 +632,8 @@ func TestManager_SweepsAlthoughTheClockWasNotMeasuredAtOnce(t *testing.T) {
 }
 
 // F-TEL-09: a manager whose clock is fast by minutes takes every drone for
-// silent. It leaves the sweeps to others.
+// silent. It leaves the sweeps to others, but sends the commands that are owed
+// (F-DEC-05): the clock has no say in that, and all clocks may be wrong.
 func TestManager_DoesNotSweepByAWrongClock(t *testing.T) {
 	slow, err := simclock.New(simclock.Rate{Epoch: time.Now(), Speed: 1, Ahead: -5 * time.Minute})
 	if err != nil {
@@ -664,7 +665,11 @@ func TestManager_DoesNotSweepByAWrongClock(t *testing.T) {
 	if err != nil || entry.Outcome != domain.OutcomeApplied {
 		t.Fatal(entry, err)
 	}
+	commands := s.commands()
 	clients, stop := s.startManager()
+	if c := next(t, commands); c.Mission.ID != entry.MissionID {
+		t.Errorf("command %+v", c)
+	}
 	emutest.Eventually(t, "sweeps skipped", func() error {
 		if n := clients.Meter.SweepsSkipped.Value() + clients.Meter.Sweeps.Value(); n < 3 {
 			return fmt.Errorf("%d sweeps", n)
