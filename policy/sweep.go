@@ -24,20 +24,19 @@ func (p DronePolicy) SweepBinding(b Binding, now time.Time) Change {
 	before := *d
 	r := &recorder{now: now, cause: domain.CauseSweeper}
 	var reason domain.FailureReason
+	active := m.Status == domain.MissionActive
 	switch {
 	case now.Sub(lastSign(*d, *m)) >= p.BoundSilence:
 		reason, d.Status = domain.FailureContactLost, domain.DroneUnknown
+	case active && !d.FaultSince.IsZero() && now.Sub(d.FaultSince) >= p.FaultGrace+p.ClockError:
+		reason = domain.FailureDroneFault
+	case active && now.Sub(m.StartTime) > p.stallLimit(*m):
+		reason = domain.FailureStalled
+	case active && !m.CommandPending && m.CommandPublishedAt.IsZero():
+		m.CommandPending = true
+		return Change{Missions: []domain.Mission{*m}}
 	case d.MissionAcked && m.CommandPending && now.After(m.CommandExpiresAt):
 		oweCommand(m, now.Add(p.CommandLifetime))
-		return Change{Missions: []domain.Mission{*m}}
-	case m.Status != domain.MissionActive:
-		return Change{}
-	case !d.FaultSince.IsZero() && now.Sub(d.FaultSince) >= p.FaultGrace+p.ClockError:
-		reason = domain.FailureDroneFault
-	case now.Sub(m.StartTime) > p.stallLimit(*m):
-		reason = domain.FailureStalled
-	case !m.CommandPending && m.CommandPublishedAt.IsZero():
-		m.CommandPending = true
 		return Change{Missions: []domain.Mission{*m}}
 	default:
 		return Change{}

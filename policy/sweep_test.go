@@ -40,3 +40,35 @@ func TestSweepBinding_StallsByTheEstimate(t *testing.T) {
 		}
 	}
 }
+
+// F-TEL-09: a mission that must end does so at once, also while its drone is owed
+// a command that nobody can send and that is dated anew time and again.
+func TestSweepBinding_EndsAMissionWhoseCommandExpiredUnsent(t *testing.T) {
+	p := DefaultDronePolicy()
+	now := start.Add(time.Hour)
+	for _, c := range []struct {
+		name   string
+		change func(*domain.Drone, *domain.Mission)
+		reason domain.FailureReason // empty: the command is dated anew
+	}{
+		{"all is well", func(*domain.Drone, *domain.Mission) {}, ""},
+		{"stalled", func(_ *domain.Drone, m *domain.Mission) { m.EstimatedDurationMinutes = 29 }, domain.FailureStalled},
+		{"faulty", func(d *domain.Drone, _ *domain.Mission) { d.FaultSince = now.Add(-time.Minute) }, domain.FailureDroneFault},
+		{"silent", func(d *domain.Drone, _ *domain.Mission) { d.SeenAt = now.Add(-2 * time.Minute) }, domain.FailureContactLost},
+		{"over, faulty on the way home", func(d *domain.Drone, m *domain.Mission) {
+			m.Status, d.FaultSince = domain.MissionCompleted, now.Add(-time.Minute)
+		}, ""},
+	} {
+		m := domain.Mission{
+			ID: "M", DroneID: "D1", Status: domain.MissionActive, StartTime: start, EstimatedDurationMinutes: 31,
+			CommandPending: true, CommandExpiresAt: now.Add(-time.Second),
+		}
+		d := readyDrone("D1")
+		d.Status, d.CurrentMissionID, d.MissionAcked, d.SeenAt = domain.DroneMoving, m.ID, true, now
+		c.change(&d, &m)
+		missions := p.SweepBinding(Binding{Drone: d, Mission: &m}, now).Missions
+		if len(missions) != 1 || missions[0].FailureReason != c.reason || missions[0].CommandPending != (c.reason == "") {
+			t.Errorf("%s: %+v, want failure %q", c.name, missions, c.reason)
+		}
+	}
+}
