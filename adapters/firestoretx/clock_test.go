@@ -14,10 +14,10 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// F-TEL-03, F-DLQ-01: whether a report is too far ahead is the server's to say.
-// A local clock that is slow, or is set back, refuses no good report, whose
-// drone would have no other for as long; and a drone whose clock is really ahead
-// makes the applier ask now and then, not with every report.
+// F-TEL-03, F-DLQ-01: what the server would take is not too far ahead. A local
+// clock that is slow, or is set back, refuses no good report, whose drone would
+// have no other for as long; and a drone whose clock is really ahead makes the
+// applier ask now and then, not with every report.
 func TestStore_SlowLocalClockRefusesNoGoodReport(t *testing.T) {
 	server := clockwork.NewFakeClockAt(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 	emulator, err := firestoreemu.Start(firestoreemu.Options{Clock: server})

@@ -104,8 +104,9 @@ func (a *TelemetryApplier) Urgent(t domain.Telemetry) bool {
 // answers one error per report, in the order of reports: nil when its effect
 // is committed, a *policy.Rejection when it changes nothing, or the failure
 // that kept it from committing; a failure of one drone's document does not
-// touch the others. A report is too far ahead by the server's time, whatever
-// the local clock says.
+// touch the others. A report is too far ahead by the later of the server's time
+// and the local one: a slow local clock refuses no good report, a fast one takes
+// reports that are as much further ahead.
 //
 // Cost: 1 RPC, and a write per drone and event, when nothing but drones changed;
 // otherwise a transaction of 3 RPCs, or 5 when a bound drone's mission must be
