@@ -76,7 +76,7 @@ func (d *deadLetters) publish(ctx context.Context, topic string, msg *pubsub.Mes
 func wrap(topic string, msg *pubsub.Message, reason string, cause error) (data []byte, attrs map[string]string) {
 	attrs = map[string]string{
 		AttrReason:      reason,
-		AttrError:       truncate(cause.Error(), maxAttributeBytes),
+		AttrError:       truncate(strings.ToValidUTF8(cause.Error(), "\ufffd"), maxAttributeBytes),
 		AttrMessageID:   msg.ID,
 		AttrTopic:       topic,
 		AttrPublishTime: msg.PublishTime.UTC().Format(timeLayout),

@@ -2,12 +2,14 @@ package pubsubio
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"cloud.google.com/go/pubsub/v2"
 	"google.golang.org/grpc/codes"
@@ -83,6 +85,35 @@ func TestSettle_GivesBackWhatHasNoDeadLetterInTime(t *testing.T) {
 	eventually(t, "the report is acked", func() bool { acked, _ := l.settlements(); return acked == 1 })
 	if ids := l.letters(TopicTelemetry); len(ids) == 0 {
 		t.Error("acked without a dead letter")
+	}
+}
+
+// F-DLQ-01: poison has its dead letter also when what is wrong with it cannot be
+// said without bytes that are no text, which Pub/Sub takes in no attribute.
+func TestSettle_DeadLettersWhatIsNoText(t *testing.T) {
+	l := newLine(t)
+	l.pipeline(l.settler(TopicTelemetry), futureOf("AHEAD"))
+	payload := []byte("{}\xdb")
+	id, err := l.world.Publish(t.Context(), TopicTelemetry, payload, nil, "").Wait(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the message is settled", func() bool { acked, nacked := l.settlements(); return acked+nacked > 0 })
+	if acked, nacked := l.settlements(); acked != 1 || nacked != 0 {
+		t.Errorf("%d acked and %d given back", acked, nacked)
+	}
+	if ids := l.letters(TopicTelemetry); !slices.Equal(ids, []string{id}) {
+		t.Errorf("letters %v, want %s", ids, id)
+	}
+}
+
+// F-DLQ-01: neither does a letter hold such bytes of any other error.
+func TestWrap_HoldsTextOnly(t *testing.T) {
+	for _, text := range []string{"wrong: \xdb", strings.Repeat("\xdb", 2000), strings.Repeat("é\xdb", 1000)} {
+		_, attrs := wrap(TopicOrders, &pubsub.Message{}, "INVALID", errors.New(text))
+		if got := attrs[AttrError]; !utf8.ValidString(got) || len(got) > maxAttributeBytes || got == "" {
+			t.Errorf("%d bytes, text %t: %.40q", len(got), utf8.ValidString(got), got)
+		}
 	}
 }
 

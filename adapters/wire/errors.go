@@ -56,10 +56,12 @@ func (e *UndecodableError) Error() string {
 func (e *UndecodableError) Reason() string { return ReasonUndecodable }
 
 // oneLine flattens a library's error text, whose spacing is not stable, and
-// bounds it: it may quote the payload.
+// bounds it: it may quote the payload, also bytes of it that are no text, which
+// neither attributes nor traces can carry.
 func oneLine(err error) string {
 	const most = 240
-	text := strings.ReplaceAll(err.Error(), "\u00a0", " ")
+	text := strings.ToValidUTF8(err.Error(), "\ufffd")
+	text = strings.ReplaceAll(text, "\u00a0", " ")
 	text = strings.TrimPrefix(strings.Join(strings.Fields(text), " "), "proto: ")
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + "..."

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/dronefleet/dronefleet/adapters/wire"
 )
@@ -70,6 +71,7 @@ func fuzz[T any](f *testing.F, kind string,
 		f.Add(golden, byte(i))
 		f.Add(binary, byte(i))
 	}
+	f.Add([]byte("{}\xdb"), byte(0)) // is quoted in the error
 	for _, m := range readMalformed(f) {
 		if m.Kind == kind {
 			f.Add(m.payload(f), byte(0))
@@ -109,5 +111,8 @@ func checkRefusal(t *testing.T, err error) {
 	}
 	if strings.ContainsAny(err.Error(), "\n\r") {
 		t.Errorf("error of more than one line: %q", err)
+	}
+	if !utf8.ValidString(err.Error()) { // F-DLQ-01: no attribute of a dead letter
+		t.Errorf("error that is no text: %q", err)
 	}
 }
