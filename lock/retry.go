@@ -46,16 +46,17 @@ func scale(d time.Duration, r float64) time.Duration {
 	return time.Duration(f)
 }
 
-// untilFree shortens a pause to the moment the holder's lease may be taken, if
-// that lies ahead. A lock that is held although its end is past by this clock is
-// live by another one, and nothing is known of when it is free.
+// untilFree shortens a pause to the moment the holder's lease may be taken. A
+// lock that is held although that moment is past by this clock is live by one
+// that is behind it; by how much is found out by pauses as long as that moment
+// is past, so that neither tries nor time are wasted.
 func (c config) untilFree(pause time.Duration, holderExpiresAtMs int64, now time.Time) time.Duration {
 	if holderExpiresAtMs <= 0 {
 		return pause
 	}
 	free := time.UnixMilli(holderExpiresAtMs).Add(Tolerance).Sub(now)
 	if free <= 0 {
-		return pause
+		free = max(-free, expiryJitter)
 	}
 	return min(pause, free+scale(expiryJitter, c.rand()))
 }

@@ -176,9 +176,43 @@ func TestAcquire_WakesAtExpiry(t *testing.T) {
 	}
 }
 
-// B-06: an end that is past by the local clock tells nothing of when the lock is
-// free: the holder's clock, or the server's, may be behind. Such tries wait as
-// long as others, or the budget of tries would be burnt at once.
+// B-06: where the clock that decides is a little behind the local one, the lock is
+// taken soon after it is free, not after a pause of the backoff, by when the
+// budget may be over; and not by a try every few milliseconds.
+func TestAcquire_HolderOverByLocalClockOfLate(t *testing.T) {
+	clock := locktest.NewClock(time.UnixMilli(1_000_000))
+	const behind = 120 * time.Millisecond
+	end := clock.Now().Add(10 * time.Millisecond) // of the lease, tolerance included
+	b := &spy{Backend: memlock.New()}
+	b.onAcquire = func(_ context.Context, try int) (lock.AcquireResult, error) {
+		if clock.Now().Before(end.Add(behind)) {
+			return lock.AcquireResult{Reason: lock.ReasonLocked, HolderExpiresAtMs: end.Add(-lock.Tolerance).UnixMilli()}, nil
+		}
+		return lock.AcquireResult{OK: true, LockID: lock.NewLockID(), Deadline: clock.Now().Add(time.Minute)}, nil
+	}
+	done := make(chan error, 1)
+	go func() {
+		h, err := lock.Acquire(bg, b, "k", lock.WithClock(clock), lock.WithRetryDelay(2*time.Second), lock.WithRand(func() float64 { return 0 }))
+		done <- errors.Join(err, h.Close())
+	}()
+	for _, pause := range []time.Duration{10, 50, 50, 100} { // then the end is past by 0, 50, 100 and 200 ms
+		asleep := make(chan struct{})
+		go func() { clock.WaitTimer(pause * time.Millisecond); close(asleep) }()
+		select {
+		case <-asleep:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("no pause of %d ms", pause)
+		}
+		clock.Advance(pause * time.Millisecond)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// B-06: an end that is past by the local clock tells little of when the lock is
+// free: the holder's clock, or the server's, may be behind. Such tries wait, at
+// most as long as others, or the budget of tries would be burnt at once.
 func TestAcquire_HolderOverByLocalClock(t *testing.T) {
 	for _, ago := range []time.Duration{lock.Tolerance, lock.Tolerance + time.Minute} {
 		clock := locktest.NewClock(time.UnixMilli(1_000_000))
