@@ -71,16 +71,26 @@ type cycle struct {
 	reserve  int
 	flying   map[string]solver.Route // of earlier rounds, by drone
 	urgent   map[string]bool         // orders that the first round is about
+	alone    solver.Plan             // says what no drone at all can do, and what is left out
 	began    time.Time               // machine time
 }
 
-func (p *Planner) lookAhead(ctx context.Context, problem solver.Problem) (Round, error) {
+func (p *Planner) lookAhead(ctx context.Context, whole solver.Problem) (Round, error) {
+	began := time.Now()
+	alone, err := solver.Solve(ctx, whole, solver.Options{Strategy: solver.NearestFirst})
+	if err != nil {
+		return Round{}, err
+	}
+	// A drone that the solver leaves out is none: kept in reserve or offered, it
+	// would stand for one that could fly.
+	problem := whole
+	problem.Drones = withoutIgnored(whole.Drones, alone.Ignored)
 	f := flightsOf(&problem)
 	p.demand.observe(f)
 	c := &cycle{
-		Planner: p, flights: f, work: problem,
+		Planner: p, flights: f, work: problem, alone: alone,
 		outposts: p.demand.outposts(f), reserve: p.demand.reserve(problem.Now),
-		flying: map[string]solver.Route{}, urgent: map[string]bool{}, began: time.Now(),
+		flying: map[string]solver.Route{}, urgent: map[string]bool{}, began: began,
 	}
 	c.work.Orders = slices.Clone(problem.Orders)
 	starved := problem.Now.Sub(p.demand.other) >= c.params.AgingStep
@@ -105,7 +115,24 @@ func (p *Planner) lookAhead(ctx context.Context, problem solver.Problem) (Round,
 	}
 	p.last = &plan
 	p.demand.launched(problem.Now, plan, c.urgent)
-	return Round{Problem: problem, Plan: plan, Reserve: c.reserve, Kept: len(problem.Drones) - len(offered)}, nil
+	return Round{Problem: whole, Plan: plan, Reserve: c.reserve, Kept: len(problem.Drones) - len(offered)}, nil
+}
+
+// withoutIgnored lists the drones that the solver has not left out.
+func withoutIgnored(drones []solver.Drone, ignored []solver.Ignored) []solver.Drone {
+	out := map[int]bool{}
+	for _, i := range ignored {
+		if i.Kind == "drone" {
+			out[i.Index] = true
+		}
+	}
+	kept := make([]solver.Drone, 0, len(drones))
+	for i, d := range drones {
+		if !out[i] {
+			kept = append(kept, d)
+		}
+	}
+	return kept
 }
 
 // solveUntil solves a round within what is left until a share of the cycle's
@@ -337,7 +364,7 @@ func (c *cycle) planJointly(ctx context.Context, offered []solver.Drone) (solver
 	}
 	waiting := c.needlesslyLate(plan)
 	if len(waiting) == 0 {
-		return c.account(ctx, plan, offered)
+		return c.account(plan, offered), nil
 	}
 	// Without them, and their routes shortened.
 	var index []int
@@ -359,7 +386,7 @@ func (c *cycle) planJointly(ctx context.Context, offered []solver.Drone) (solver
 		}
 	}
 	slices.SortFunc(plan.Unserved, func(a, b solver.Unserved) int { return cmp.Compare(a.Index, b.Index) })
-	return c.account(ctx, plan, offered)
+	return c.account(plan, offered), nil
 }
 
 // withTourLimit bounds how long the drones may be away, so that they come back
@@ -414,7 +441,7 @@ func (c *cycle) ordersByID(p *solver.Problem) map[string]*solver.Order {
 }
 
 // account restates a plan of the work as one of the problem.
-func (c *cycle) account(ctx context.Context, plan solver.Plan, offered []solver.Drone) (solver.Plan, error) {
+func (c *cycle) account(plan solver.Plan, offered []solver.Drone) solver.Plan {
 	now := c.problem.Now
 	plan.Objective.Late, plan.Objective.Unserved = [3]int{}, [3]int{}
 	byID := c.ordersByID(c.problem)
@@ -426,12 +453,8 @@ func (c *cycle) account(ctx context.Context, plan solver.Plan, offered []solver.
 		}
 	}
 	// What no drone at all could do has other reasons than what waits for one.
-	alone, err := solver.Solve(ctx, *c.problem, solver.Options{Strategy: solver.NearestFirst})
-	if err != nil {
-		return plan, err
-	}
 	reasons := map[int]solver.Unserved{}
-	for _, u := range alone.Unserved {
+	for _, u := range c.alone.Unserved {
 		reasons[u.Index] = u
 	}
 	used := map[string]bool{}
@@ -453,6 +476,6 @@ func (c *cycle) account(ctx context.Context, plan solver.Plan, offered []solver.
 			u.Reason = solver.KeptForCritical
 		}
 	}
-	plan.Ignored = alone.Ignored
-	return plan, nil
+	plan.Ignored = c.alone.Ignored
+	return plan
 }

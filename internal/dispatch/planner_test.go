@@ -213,6 +213,41 @@ func TestPlan_NothingFeasibleWaitsWithoutEnd(t *testing.T) {
 	t.Error("the last free drone is kept for ever")
 }
 
+// F-OPT-04: a drone that the solver leaves out, here because its home is no
+// depot any more, is not taken for one that flies: of two free drones the good
+// one is then kept for ever.
+func TestPlan_ADroneThatCannotBePlannedIsNone(t *testing.T) {
+	for name, spoil := range map[string]func(*domain.Drone){
+		"home depot is gone":     func(d *domain.Drone) { d.HomeDepotID = "GONE" },
+		"consumption is absurd":  func(d *domain.Drone) { d.ConsumptionPerKm = 1e-6 },
+		"flight time is no time": func(d *domain.Drone) { d.MaxFlightTimeMinutes = -1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTown(8)
+			w.order("S", domain.PriorityStandard, north(5, 0), 0)
+			p := planner(t)
+			w.plan(t, p) // eight drones are known, most of them out from now on
+			w.drones = w.drones[:2]
+			w.drones[1].Battery = 95
+			spoil(&w.drones[1])
+			w.orders = w.orders[:0]
+			w.order("OLD", domain.PriorityStandard, north(6, 3), 2*time.Hour)
+			deadline := w.now.Add(11 * time.Minute)
+			for w.now.Before(deadline) {
+				round := w.plan(t, p)
+				if len(round.Plan.Ignored) != 1 || round.Plan.Ignored[0].ID != "D01" {
+					t.Fatalf("left out: %+v", round.Plan.Ignored)
+				}
+				if drone, _ := carrier(round, "OLD"); drone != "" {
+					return
+				}
+				w.now = w.now.Add(10 * time.Second)
+			}
+			t.Error("the only drone that can fly is kept for ever")
+		})
+	}
+}
+
 // Too late is no reason to wait: a CRITICAL order that nobody can bring in time
 // leaves before HIGH ones that have time.
 func TestPlan_LateCriticalOrdersLeaveFirst(t *testing.T) {
