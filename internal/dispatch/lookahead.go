@@ -30,6 +30,10 @@ const highAlarm = 3 * time.Minute
 // becomes pressing.
 const longOverdue = 3
 
+// eternity is more than anything waits: what is overdue for longer has a wrong
+// deadline.
+const eternity = 365 * 24 * time.Hour
+
 // anytime is a deadline for what is only to be delivered at all.
 const anytime = 24 * time.Hour
 
@@ -72,6 +76,7 @@ type cycle struct {
 	flying   map[string]solver.Route // of earlier rounds, by drone
 	urgent   map[string]bool         // orders that the first round is about
 	alone    solver.Plan             // says what no drone at all can do, and what is left out
+	invalid  map[int]bool            // orders that are none
 	began    time.Time               // machine time
 }
 
@@ -90,7 +95,10 @@ func (p *Planner) lookAhead(ctx context.Context, whole solver.Problem) (Round, e
 	c := &cycle{
 		Planner: p, flights: f, work: problem, alone: alone,
 		outposts: p.demand.outposts(f), reserve: p.demand.reserve(problem.Now),
-		flying: map[string]solver.Route{}, urgent: map[string]bool{}, began: began,
+		flying: map[string]solver.Route{}, urgent: map[string]bool{}, invalid: map[int]bool{}, began: began,
+	}
+	for _, u := range alone.Unserved {
+		c.invalid[u.Index] = u.Reason == solver.InvalidInput
 	}
 	c.work.Orders = slices.Clone(problem.Orders)
 	starved := problem.Now.Sub(p.demand.other) >= c.params.AgingStep
@@ -100,7 +108,7 @@ func (p *Planner) lookAhead(ctx context.Context, whole solver.Problem) (Round, e
 	if err := c.planUrgent(ctx); err != nil {
 		return Round{}, err
 	}
-	rest := c.byUse()
+	rest := c.release(c.byUse(), starved)
 	if starved {
 		c.reserve = max(0, min(c.reserve, len(rest)-1))
 	}
@@ -225,7 +233,7 @@ func (c *cycle) promise(o *solver.Order, by time.Time) {
 // planPressing is the second round. Drones are those it may take.
 func (c *cycle) planPressing(ctx context.Context, drones []solver.Drone) error {
 	now := c.work.Now
-	first, ok := c.longestOverdue(drones)
+	first, ok := c.longestOverdue(drones, longOverdue*c.params.AgingStep)
 	if ok {
 		// First come, first served: a flight of its own, however far.
 		o := &c.work.Orders[first]
@@ -269,14 +277,17 @@ func (c *cycle) planPressing(ctx context.Context, drones []solver.Drone) error {
 }
 
 // longestOverdue is the order that is longest past its deadline of those the
-// drones can serve, if that is long at all. The more urgent a class, the faster
-// its time runs: three hours of STANDARD are one of CRITICAL.
-func (c *cycle) longestOverdue(drones []solver.Drone) (longest int, ok bool) {
-	most := longOverdue * c.params.AgingStep
+// drones can serve, if that is by least. The more urgent a class, the faster its
+// time runs: three hours of STANDARD are one of CRITICAL.
+func (c *cycle) longestOverdue(drones []solver.Drone, least time.Duration) (longest int, ok bool) {
+	most := least
 	for i := range c.work.Orders {
 		o := &c.work.Orders[i]
-		overdue := time.Duration(1+o.Priority) * c.work.Now.Sub(o.Due(c.work.Now))
-		if overdue < most || c.urgent[o.ID] {
+		overdue := c.work.Now.Sub(o.Due(c.work.Now))
+		if overdue > 0 {
+			overdue = time.Duration(1+o.Priority) * min(overdue, eternity)
+		}
+		if overdue < most || c.urgent[o.ID] || c.invalid[i] {
 			continue
 		}
 		if took, _ := c.earliest(o, drones); took != never {
@@ -284,6 +295,33 @@ func (c *cycle) longestOverdue(drones []solver.Drone) (longest int, ok bool) {
 		}
 	}
 	return longest, ok
+}
+
+// release puts a drone that can fly for the order that waited longest at the
+// end of those still free, where none is kept: the reserve is a number of
+// drones, and no drone that an order needs is in it for ever, were it the only
+// one that can carry it. An outpost is released if no other drone can. Without
+// an order that waited long that is done only if starved, when the last drone
+// is all that the others get.
+func (c *cycle) release(rest []solver.Drone, starved bool) []solver.Drone {
+	least := longOverdue * c.params.AgingStep
+	if starved {
+		least = math.MinInt64
+	}
+	_, posts := c.byPost()
+	free := append(c.idle(posts), rest...)
+	longest, ok := c.longestOverdue(free, least)
+	if !ok {
+		return rest
+	}
+	e := c.errand(&c.work.Orders[longest])
+	for _, d := range slices.Backward(free) {
+		if took, _ := c.fly(&d, e); took != never {
+			delete(c.outposts, d.ID)
+			return append(only(rest, func(id string) bool { return id != d.ID }), d)
+		}
+	}
+	return rest
 }
 
 // commit plans orders with drones and keeps the flights for the rounds after:

@@ -213,6 +213,73 @@ func TestPlan_NothingFeasibleWaitsWithoutEnd(t *testing.T) {
 	t.Error("the last free drone is kept for ever")
 }
 
+// F-OPT-04: an order that only one drone can carry flies in the end, though that
+// drone is the one best kept, others are free all the time and an order nobody
+// can plan has waited even longer.
+func TestPlan_TheReserveGivesUpADroneThatAnOrderNeeds(t *testing.T) {
+	for name, away := range map[string]domain.Position{
+		"at the depot": depot.Position,
+		"an outpost":   north(7, 0),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTown(12)
+			w.warehouse = north(7, 0)
+			for i := range w.drones {
+				w.drones[i].PayloadCapacityKg = 1
+			}
+			heavy := &w.drones[len(w.drones)-1]
+			heavy.PayloadCapacityKg, heavy.Battery, heavy.Position = 5, 80, away
+			w.order("WRONG", domain.PriorityStandard, north(8, 0), 2*time.Hour)
+			w.orders[0].WeightKg = -1
+			w.order("HEAVY", domain.PriorityStandard, north(8, 0), time.Hour)
+			w.orders[1].WeightKg = 4
+			p, fleet, back := planner(t), w.drones, map[string]time.Time{}
+			deadline := w.now.Add(3 * time.Hour)
+			for n := 0; w.now.Before(deadline); n++ {
+				// What all others can carry comes and goes.
+				w.order(fmt.Sprint("S", n), domain.PriorityStandard, north(8, float64(n%5)-2), 0)
+				w.order(fmt.Sprint("FAR", n), domain.PriorityStandard, north(14, 0), 0)
+				w.drones = slices.DeleteFunc(slices.Clone(fleet), func(d domain.Drone) bool { return w.now.Before(back[string(d.ID)]) })
+				round := w.plan(t, p)
+				if drone, _ := carrier(round, "HEAVY"); drone != "" {
+					return
+				}
+				gone := map[string]bool{}
+				for _, r := range round.Plan.Routes {
+					back[r.DroneID] = w.now.Add(8 * time.Minute)
+					for _, id := range r.OrderIDs() {
+						gone[id] = true
+					}
+				}
+				w.orders = slices.DeleteFunc(w.orders, func(o domain.Order) bool { return gone[string(o.ID)] })
+				w.now = w.now.Add(time.Minute)
+			}
+			t.Error("its drone is kept for ever")
+		})
+	}
+}
+
+// F-OPT-04: the drone that flies for what is not urgent, when that got none for
+// long, is one that can: here the other is nearly empty.
+func TestPlan_NothingWaitsBehindADroneThatCannotFly(t *testing.T) {
+	w := newTown(8)
+	w.order("S", domain.PriorityStandard, north(5, 0), 0)
+	p := planner(t)
+	w.plan(t, p) // eight drones are known, most of them out from now on
+	w.drones = w.drones[:2]
+	w.drones[1].Battery = 24
+	w.orders = w.orders[:0]
+	w.order("NEW", domain.PriorityStandard, north(9, 3), 0)
+	deadline := w.now.Add(11 * time.Minute)
+	for w.now.Before(deadline) {
+		if drone, _ := carrier(w.plan(t, p), "NEW"); drone != "" {
+			return
+		}
+		w.now = w.now.Add(10 * time.Second)
+	}
+	t.Error("the drone that could fly is kept for ever")
+}
+
 // F-OPT-04: a drone that the solver leaves out, here because its home is no
 // depot any more, is not taken for one that flies: of two free drones the good
 // one is then kept for ever.
