@@ -54,8 +54,7 @@ func (m *demand) observe(f flights) {
 	}
 	for _, d := range f.problem.Drones {
 		m.fleet[d.ID] = now
-		m.usual = d
-		m.usual.At, m.usual.BatteryPercent = f.home(&d), 100
+		m.usual = f.charged(d)
 	}
 	for i := range f.problem.Orders {
 		o := &f.problem.Orders[i]

@@ -108,12 +108,19 @@ func (f flights) earliest(o *solver.Order, drones []solver.Drone) (soonest time.
 
 // roundTrip is how long the drone is away with the order and nothing else; 0 if
 // it cannot take it.
-func (f flights) roundTrip(d solver.Drone, o *solver.Order) time.Duration {
-	took, _ := f.arrival(d, o)
+func (f flights) roundTrip(d *solver.Drone, e *errand) time.Duration {
+	took, _ := f.fly(d, e)
 	if took == never {
 		return 0
 	}
-	return took + f.params.DeliveryService + flightTime(&d, metres(o.Delivery, f.home(&d)))
+	return took + f.params.DeliveryService + flightTime(d, e.back)
+}
+
+// charged is the drone as it will be when it is back: at its depot, with all its
+// charge.
+func (f flights) charged(d solver.Drone) solver.Drone {
+	d.At, d.BatteryPercent = f.home(&d), 100
+	return d
 }
 
 // inTime reports whether an arrival after took keeps the order's deadline.

@@ -430,17 +430,37 @@ func (c *cycle) planJointly(ctx context.Context, offered []solver.Drone) (solver
 // withTourLimit bounds how long the drones may be away, so that they come back
 // as fast as CRITICAL orders need them: long tours save distance, and leave
 // nobody for the next call. Every flight decided on and every order that waits
-// fits, be it alone. Drones elsewhere fly home anyway.
+// and that such a drone can carry fits, be it alone. Drones elsewhere fly home
+// anyway.
 func (c *cycle) withTourLimit(drones []solver.Drone) []solver.Drone {
-	limit := c.demand.tour(c.work.Now)
+	errands := make([]*errand, len(c.work.Orders))
 	for i := range c.work.Orders {
-		limit = max(limit, c.roundTrip(c.demand.usual, &c.work.Orders[i]))
+		errands[i] = c.errand(&c.work.Orders[i])
+	}
+	limits := map[solver.Drone]time.Duration{} // by kind of drone
+	limitOf := func(d solver.Drone) time.Duration {
+		kind := c.charged(d)
+		kind.ID = ""
+		limit, known := limits[kind]
+		if known {
+			return limit
+		}
+		limit = c.demand.tour(c.work.Now)
+		for _, e := range errands {
+			limit = max(limit, c.roundTrip(&kind, e))
+		}
+		limits[kind] = limit
+		return limit
 	}
 	limited := slices.Clone(drones)
 	for i := range limited {
 		d := &limited[i]
-		longest := max(limit, c.flying[d.ID].Duration) + time.Second // for rounding
-		if metres(d.At, c.home(d)) < awayMetres && (d.MaxFlight == 0 || longest < d.MaxFlight) {
+		home := metres(d.At, c.home(d))
+		if home >= awayMetres {
+			continue
+		}
+		longest := max(limitOf(*d)+flightTime(d, home), c.flying[d.ID].Duration) + time.Second // for rounding
+		if d.MaxFlight == 0 || longest < d.MaxFlight {
 			d.MaxFlight = longest
 		}
 	}

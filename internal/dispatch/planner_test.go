@@ -280,6 +280,33 @@ func TestPlan_NothingWaitsBehindADroneThatCannotFly(t *testing.T) {
 	t.Error("the drone that could fly is kept for ever")
 }
 
+// F-OPT-04: how long drones may be away allows for every order that they can
+// carry, although the drone last seen cannot, and for where at the depot they
+// stand.
+func TestPlan_NoOrderIsTooFarForTheTourLimit(t *testing.T) {
+	for name, spoil := range map[string]func(drones []domain.Drone){
+		"another kind of drone":       func(drones []domain.Drone) { drones[2].PayloadCapacityKg = 1 },
+		"at the far end of the depot": func(drones []domain.Drone) { moveTo(drones, north(-0.4, 0)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTown(3)
+			spoil(w.drones)
+			w.order("HEAVY", domain.PriorityStandard, north(9, 0), 0)
+			w.orders[0].WeightKg = 4
+			round := w.plan(t, planner(t))
+			if drone, _ := carrier(round, "HEAVY"); drone == "" {
+				t.Errorf("all drones are idle, and it stays: %+v", round.Plan.Unserved)
+			}
+		})
+	}
+}
+
+func moveTo(drones []domain.Drone, at domain.Position) {
+	for i := range drones {
+		drones[i].Position = at
+	}
+}
+
 // F-OPT-04: a drone that the solver leaves out, here because its home is no
 // depot any more, is not taken for one that flies: of two free drones the good
 // one is then kept for ever.
