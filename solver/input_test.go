@@ -2,6 +2,7 @@ package solver_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -280,6 +281,24 @@ func TestSolve_StopsAtTheLimitOfTheInjectedClock(t *testing.T) {
 	for i := 1; i < len(reports); i++ {
 		if reports[i-1].Objective.Less(reports[i].Objective) {
 			t.Errorf("report %d got worse", i)
+		}
+	}
+}
+
+// F-OPT-04: an order that only a farther warehouse makes possible is delivered
+// from there, however many that are nearer to it cannot be reached.
+func TestSolve_FetchesWhereTheOrderIsPossible(t *testing.T) {
+	for _, nearer := range []int{2, 3, 4, 9, 20} {
+		p := basic() // the range is 28 km
+		p.Warehouses[0].At = p.Depots[0].At
+		p.Orders[0].Delivery.Lat = 5.60 + 13/111.2
+		for i := range nearer { // beyond the delivery: 34 km there and back
+			p.Warehouses = append(p.Warehouses, solver.Warehouse{ID: fmt.Sprint("beyond-", i),
+				At: solver.Location{Lat: 5.60 + 17/111.2, Lon: -0.20}, ProductTypes: []string{"BLOOD"}})
+		}
+		plan := solveChecked(t, p, solver.Options{Iterations: 100})
+		if len(plan.Routes) != 1 || plan.Routes[0].Stops[1].WarehouseID != "wh" {
+			t.Errorf("%d warehouses beyond: %+v", nearer, plan.Unserved)
 		}
 	}
 }

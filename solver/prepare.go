@@ -59,8 +59,10 @@ type prepared struct {
 	unserved   []Unserved
 	ignored    []Ignored
 
-	warehouses []readyWarehouse
-	stock      map[string][]int // product type -> warehouses
+	warehouses   []readyWarehouse
+	stock        map[string][]int // product type -> warehouses
+	longestReach float64          // metres that some drone can fly with a full battery
+	sources      []source         // the last that were listed
 }
 
 type readyWarehouse struct {
@@ -186,6 +188,7 @@ func (pr *prepared) prepareDrones(depotByID map[string]int) {
 		if d.MaxFlight == 0 {
 			r.maxTime = math.Inf(1)
 		}
+		pr.longestReach = max(pr.longestReach, r.fullReach)
 		pr.drones = append(pr.drones, r)
 	}
 }
@@ -278,7 +281,7 @@ func (pr *prepared) prepareOrders() {
 			pr.reject(i, NoCompatibleWarehouse, "")
 			continue
 		}
-		fit, reason := pr.outlook(&ro, due)
+		fit, by, reason := pr.outlook(&ro, due)
 		if reason != "" {
 			pr.reject(i, reason, "")
 			continue
@@ -294,7 +297,10 @@ func (pr *prepared) prepareOrders() {
 				ro.rank = max(0, ro.rank-steps)
 			}
 		}
-		ro.sources = ro.sources[:min(len(ro.sources), maxSources)]
+		ro.sources = slices.Clone(ro.sources[:min(len(ro.sources), maxSources)])
+		if by >= maxSources { // what makes the order possible is kept
+			ro.sources[maxSources-1] = pr.sources[by]
+		}
 		pr.orders = append(pr.orders, ro)
 	}
 }
@@ -305,7 +311,7 @@ func (pr *prepared) reject(i int, reason Reason, detail string) {
 }
 
 // sourcesOf lists where the order can be fetched, most promising first: near
-// the delivery, and near some drone.
+// the delivery, and near some drone. The list is good until the next call.
 func (pr *prepared) sourcesOf(o Order, delivery vec) []source {
 	if o.Pickup != nil {
 		return []source{{at: toVec(*o.Pickup), warehouse: -1}}
@@ -326,14 +332,11 @@ func (pr *prepared) sourcesOf(o Order, delivery vec) []source {
 	slices.SortFunc(list, func(a, b scored) int {
 		return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.w, b.w))
 	})
-	if len(list) > 12 {
-		list = list[:12]
+	pr.sources = pr.sources[:0]
+	for _, s := range list {
+		pr.sources = append(pr.sources, source{at: pr.warehouses[s.w].at, warehouse: pr.warehouses[s.w].index})
 	}
-	out := make([]source, len(list))
-	for k, s := range list {
-		out[k] = source{at: pr.warehouses[s.w].at, warehouse: pr.warehouses[s.w].index}
-	}
-	return out
+	return pr.sources
 }
 
 type fitness int
@@ -344,16 +347,19 @@ const (
 )
 
 // outlook tells whether some drone alone could serve the order in time, late or
-// not at all, and then why not.
-func (pr *prepared) outlook(o *readyOrder, due float64) (fitness, Reason) {
+// not at all, and then why not; also by which source, the first of several.
+func (pr *prepared) outlook(o *readyOrder, due float64) (_ fitness, by int, _ Reason) {
 	if len(pr.drones) == 0 {
-		return 0, NoDroneFree
+		return 0, 0, NoDroneFree
 	}
 	pickupService := pr.params.PickupService.Seconds()
 	service := pickupService + pr.params.DeliveryService.Seconds()
 	canLift, late, ifCharged := false, false, false
-	for _, s := range o.sources {
+	for i, s := range o.sources {
 		leg := s.at.metres(o.delivery)
+		if canLift && leg > pr.longestReach {
+			continue
+		}
 		for k := range pr.drones {
 			d := &pr.drones[k]
 			if o.weight > d.capacity {
@@ -376,20 +382,22 @@ func (pr *prepared) outlook(o *readyOrder, due float64) (fitness, Reason) {
 				continue
 			}
 			if (approach+leg)*d.pace+pickupService <= due {
-				return inTime, ""
+				return inTime, i, ""
 			}
-			late = true
+			if !late {
+				late, by = true, i
+			}
 		}
 	}
 	switch {
 	case late:
-		return onlyLate, ""
+		return onlyLate, by, ""
 	case !canLift:
-		return 0, OverCapacity
+		return 0, 0, OverCapacity
 	case ifCharged:
-		return 0, NoDroneFree
+		return 0, 0, NoDroneFree
 	}
-	return 0, OutOfRange
+	return 0, 0, OutOfRange
 }
 
 // seconds converts without losing the sign of sub-second values.
