@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,6 +86,42 @@ func TestSolve_DuplicatedRecordsCountOnce(t *testing.T) {
 	plan := solveChecked(t, p, solver.Options{Iterations: 100})
 	if len(plan.Routes) != 1 || len(plan.Unserved) != 1 || plan.Unserved[0].Index != 1 || len(plan.Ignored) != 3 {
 		t.Fatalf("plan %+v", plan)
+	}
+}
+
+// F-OPT-03, F-WIRE-03: a decision with an id that the wire refuses would be a
+// dead letter, with all other orders of its route. Who has such an id is left
+// out instead.
+func TestSolve_LeavesOutIdsThatNoDecisionCanCarry(t *testing.T) {
+	long := strings.Repeat("x", 129)
+	for name, add := range map[string]func(*solver.Problem){
+		"order": func(p *solver.Problem) {
+			o := p.Orders[0]
+			o.ID = long
+			p.Orders = append(p.Orders, o)
+		},
+		"drone": func(p *solver.Problem) {
+			d := p.Drones[0]
+			d.ID, d.At = long, p.Warehouses[0].At
+			p.Drones = append(p.Drones, d)
+		},
+		"warehouse": func(p *solver.Problem) {
+			w := p.Warehouses[0]
+			w.ID, w.At = long, p.Drones[0].At
+			p.Warehouses = append(p.Warehouses, w)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := basic()
+			add(&p)
+			plan := solveChecked(t, p, solver.Options{Iterations: 100})
+			if len(plan.Routes) != 1 || !slices.Equal(plan.Routes[0].OrderIDs(), []string{"order"}) || len(plan.Unserved)+len(plan.Ignored) != 1 {
+				t.Fatalf("unserved %+v, left out %+v", plan.Unserved, plan.Ignored)
+			}
+			if plan.Routes[0].DroneID != "drone" || plan.Routes[0].Stops[1].WarehouseID != "wh" {
+				t.Errorf("drone %s fetches from %s", plan.Routes[0].DroneID, plan.Routes[0].Stops[1].WarehouseID)
+			}
+		})
 	}
 }
 

@@ -101,10 +101,14 @@ func badLocation(l Location) string {
 	return ""
 }
 
-// badIdentity names a missing or repeated id and remembers the others.
+// badIdentity names an id that no decision can carry or that is repeated, and
+// remembers the others.
 func badIdentity(id string, seen map[string]bool) string {
 	if id == "" {
 		return "id is empty"
+	}
+	if len(id) > model.MaxIDBytes {
+		return fmt.Sprintf("id is %d bytes long, more than %d", len(id), model.MaxIDBytes)
 	}
 	if seen[id] {
 		return "id is a duplicate of an earlier record"

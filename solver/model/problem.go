@@ -165,6 +165,7 @@ type Params struct {
 const (
 	MaxOrdersPerDecision    = 64
 	MaxWaypointsPerDecision = 256
+	MaxIDBytes              = 128
 )
 
 // MaxService bounds the service at one stop.
