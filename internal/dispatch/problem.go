@@ -7,6 +7,9 @@ import (
 	"github.com/dronefleet/dronefleet/solver"
 )
 
+// longestFlight in minutes is more than any drone can fly, and fits a Duration.
+const longestFlight = 1e6
+
 // ProblemOf puts a snapshot as a problem for the solver. A drone's present
 // speed says nothing about its cruise speed, which stays the solver's default.
 func ProblemOf(s domain.Snapshot, now time.Time, params solver.Params) solver.Problem {
@@ -23,7 +26,7 @@ func ProblemOf(s domain.Snapshot, now time.Time, params solver.Params) solver.Pr
 		p.Drones = append(p.Drones, solver.Drone{
 			ID: string(d.ID), At: location(d.Position), HomeDepotID: string(d.HomeDepotID),
 			BatteryPercent: d.Battery, ConsumptionPercentPerKm: d.ConsumptionPerKm, CapacityKg: d.PayloadCapacityKg,
-			MaxFlight: time.Duration(d.MaxFlightTimeMinutes) * time.Minute,
+			MaxFlight: time.Duration(min(d.MaxFlightTimeMinutes, longestFlight)) * time.Minute,
 		})
 	}
 	for _, o := range s.Orders {
