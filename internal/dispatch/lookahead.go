@@ -523,8 +523,18 @@ func (c *cycle) account(plan solver.Plan, offered []solver.Drone) solver.Plan {
 	for k := range plan.Unserved {
 		u := &plan.Unserved[k]
 		o := &c.problem.Orders[u.Index]
-		if whole, ok := reasons[u.Index]; ok && u.Reason != solver.WaitsForBetterRoute {
+		whole, left := reasons[u.Index]
+		switch {
+		case u.Reason == solver.WaitsForBetterRoute:
+		case left:
 			u.Reason, u.Detail = whole.Reason, whole.Detail
+		default:
+			// Some drone could take it; whether in time, the deadlines of the work
+			// do not say.
+			u.Reason = solver.NoDroneFree
+			if took, _ := c.earliest(o, c.problem.Drones); !c.inTime(o, took) {
+				u.Reason = solver.DeadlineUnreachable
+			}
 		}
 		if u.Reason == solver.InvalidInput {
 			continue

@@ -356,8 +356,24 @@ func TestPlan_LateCriticalOrdersLeaveFirst(t *testing.T) {
 	}
 }
 
-// Whatever the snapshots, every plan keeps the rules, accounts for every order
-// once, and uses only what the snapshot holds.
+// F-OPT-04: who is too late for every drone has that reason, though the planner
+// gave it a new deadline to make it fly.
+func TestPlan_NewDeadlinesGiveNoReasons(t *testing.T) {
+	w := newTown(1)
+	w.order("URGENT", domain.PriorityCritical, north(12, 0), 20*time.Minute)
+	w.order("LATE", domain.PriorityHigh, north(-8, 0), 42*time.Minute)
+	round := w.plan(t, planner(t))
+	if drone, _ := carrier(round, "URGENT"); drone == "" {
+		t.Fatalf("unserved %+v", round.Plan.Unserved)
+	}
+	if n := reasons(round); n[solver.DeadlineUnreachable] != 1 {
+		t.Errorf("reasons %v", n)
+	}
+}
+
+// F-OPT-04: whatever the snapshots, every plan keeps the rules, accounts for
+// every order once and with the right reason, and uses only what the snapshot
+// holds.
 func TestPlan_KeepsTheRulesWhateverComes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := planner(rt)
@@ -394,6 +410,12 @@ func TestPlan_KeepsTheRulesWhateverComes(t *testing.T) {
 			if fault := check.Plan(round.Problem, round.Plan); fault != nil {
 				rt.Fatal(fault)
 			}
+			for _, u := range round.Plan.Unserved {
+				want, why := reasonAlone(rt, round.Problem, u.Index)
+				if u.Reason != want && !(why && planners[u.Reason]) {
+					rt.Fatalf("order %s stays with %s, want %s", u.OrderID, u.Reason, want)
+				}
+			}
 			done := map[domain.OrderID]bool{}
 			flown := map[domain.DroneID]bool{}
 			for _, d := range dispatch.DecisionsOf(round.Plan, w.snapshot()) {
@@ -410,4 +432,24 @@ func TestPlan_KeepsTheRulesWhateverComes(t *testing.T) {
 			w.now = w.now.Add(time.Duration(rapid.IntRange(1, 1200).Draw(rt, "pause")) * time.Second)
 		}
 	})
+}
+
+// planners are the reasons that only looking ahead gives.
+var planners = map[solver.Reason]bool{solver.KeptForCritical: true, solver.WaitsForBetterRoute: true}
+
+// reasonAlone is why the order stays by what all drones could do were they there
+// for nothing else, and whether one of them could take it.
+func reasonAlone(t *rapid.T, p solver.Problem, order int) (_ solver.Reason, possible bool) {
+	p.Orders = p.Orders[order : order+1]
+	plan, err := solver.Solve(t.Context(), p, solver.Options{Iterations: 50, Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range plan.Unserved {
+		return u.Reason, false
+	}
+	if plan.Objective.Late != [3]int{} {
+		return solver.DeadlineUnreachable, true
+	}
+	return solver.NoDroneFree, true
 }
