@@ -11,7 +11,7 @@
 //   - plans CRITICAL orders first, nearly as if each flew alone,
 //   - keeps drones for those to come: as many as the rates of CRITICAL orders
 //     and of returning drones ask for, and those that stand where no drone from
-//     the depot could be in time,
+//     the depot could be in time, but never for long the one that an order needs,
 //   - bounds tours, so that drones come back as fast as they are needed,
 //   - has orders wait which would leave late now and could be in time soon,
 //   - sends what is late or long overdue before the rest, and gives the rest a

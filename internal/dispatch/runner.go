@@ -12,10 +12,10 @@ import (
 	"github.com/dronefleet/dronefleet/internal/meter"
 )
 
-// Run runs a cycle of each depot every interval until ctx ends. Ticks that
-// fall into a running cycle are dropped, not queued. Failures are logged and
-// the next tick tries again; the error says only that the depots could not be
-// read at all when it began.
+// Run runs a cycle of each depot every interval until ctx ends. Of the ticks
+// that fall into a running cycle one is kept, so that the next cycle follows at
+// once; they do not pile up. Failures are logged and the next tick tries again;
+// the error says only that the depots could not be read at all when it began.
 //
 // Unless it is told its depots it looks for them every interval: one that was
 // added is planned for from then on, as its drones are no other depot's any
