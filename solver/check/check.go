@@ -15,8 +15,10 @@ const (
 	timeTolerance    = 5 * time.Millisecond
 	batteryTolerance = 1e-6 // percent
 	kmTolerance      = 1e-6
-	weightTolerance  = 1e-6 // kg
 	degreeTolerance  = 1e-9
+	// limitTolerance, in kilograms and percent, is what the assignment policy
+	// forgives: a plan that goes further would be published and refused.
+	limitTolerance = 1e-9
 )
 
 // Fault is one broken rule.
@@ -145,7 +147,7 @@ func (r *replay) route(route model.Route) {
 			orders++
 			order := r.pickup(id, stop, aboard)
 			load += order.WeightKg
-			if drone.CapacityKg > 0 && load > drone.CapacityKg+weightTolerance {
+			if drone.CapacityKg > 0 && load > drone.CapacityKg+limitTolerance {
 				r.fault("capacity", id, stop.OrderID, "%.3f kg aboard, capacity %.3f", load, drone.CapacityKg)
 			}
 			now = now.Add(r.params.PickupService)
@@ -265,7 +267,7 @@ func (r *replay) deliver(drone string, stop model.Stop, aboard map[string]bool, 
 // landing checks the state at the end of a route, with the leg home flown.
 func (r *replay) landing(route model.Route, drone model.Drone, km float64, took time.Duration) {
 	used := km * drone.Consumption()
-	if left := drone.BatteryPercent - used; !(left >= r.params.ReservePercent-batteryTolerance) {
+	if left := drone.BatteryPercent - math.Max(used, route.BatteryUsePercent); !(left >= r.params.ReservePercent-limitTolerance) {
 		r.fault("reserve", route.DroneID, "", "lands with %.3f %%, reserve %.3f %%", left, r.params.ReservePercent)
 	}
 	if drone.MaxFlight > 0 && took > drone.MaxFlight+timeTolerance {

@@ -67,10 +67,19 @@ func TestPlan_NamesTheBrokenRule(t *testing.T) {
 		"starts elsewhere":        {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].At.Lat += 0.1 }, "ends"},
 		"too heavy":               {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].CapacityKg = 3 }, "capacity"},
 		"lands below the reserve": {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].BatteryPercent = 30 }, "reserve"},
-		"flies too long":          {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].MaxFlight = time.Minute }, "flight"},
-		"too many orders":         {func(p *solver.Problem, _ *solver.Plan) { p.Params.MaxOrdersPerRoute = 1 }, "size"},
-		"order forgotten":         {func(_ *solver.Problem, x *solver.Plan) { x.Unserved = nil }, "conservation"},
-		"order twice":             {func(_ *solver.Problem, x *solver.Plan) { x.Unserved = append(x.Unserved, x.Unserved[0]) }, "conservation"},
+		// F-DEC-02: the State Manager forgives no more.
+		"a little too heavy": {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].CapacityKg = 4 - 5e-7 }, "capacity"},
+		"lands a little below the reserve": {func(p *solver.Problem, x *solver.Plan) {
+			p.Params.ReservePercent = p.Drones[0].BatteryPercent - x.Routes[0].BatteryUsePercent + 5e-7
+		}, "reserve"},
+		"says it lands a little below": {func(p *solver.Problem, x *solver.Plan) {
+			p.Params.ReservePercent = p.Drones[0].BatteryPercent - x.Routes[0].BatteryUsePercent
+			x.Routes[0].BatteryUsePercent += 5e-7
+		}, "reserve"},
+		"flies too long":  {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].MaxFlight = time.Minute }, "flight"},
+		"too many orders": {func(p *solver.Problem, _ *solver.Plan) { p.Params.MaxOrdersPerRoute = 1 }, "size"},
+		"order forgotten": {func(_ *solver.Problem, x *solver.Plan) { x.Unserved = nil }, "conservation"},
+		"order twice":     {func(_ *solver.Problem, x *solver.Plan) { x.Unserved = append(x.Unserved, x.Unserved[0]) }, "conservation"},
 		"served and unserved": {func(_ *solver.Problem, x *solver.Plan) {
 			x.Unserved = append(x.Unserved, solver.Unserved{OrderID: "a", Index: 0, Reason: solver.NoDroneFree})
 		}, "conservation"},
