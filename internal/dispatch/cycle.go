@@ -216,6 +216,11 @@ func (r *Runner) cycle(ctx context.Context, c *domain.Cycle, planner *Planner) e
 	}
 	plan := round.Plan
 	c.SolveTook = time.Since(began)
+	if len(plan.Ignored) > 0 {
+		first := plan.Ignored[0]
+		r.log.WarnContext(ctx, "left out of the plan; correct the document", slog.Int("count", len(plan.Ignored)),
+			slog.String("kind", first.Kind), slog.String("id", first.ID), slog.String("detail", first.Detail))
+	}
 
 	began = time.Now()
 	decisions := DecisionsOf(plan, snap)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -103,6 +104,30 @@ func TestOnce_PublishesDecisionsAndRecordsTheCycle(t *testing.T) {
 	}
 	if locked, err := b.locks.IsLocked(t.Context(), dispatch.CycleKey(depot.ID)); err != nil || locked {
 		t.Errorf("after the cycle the lock is held: %v, %v", locked, err)
+	}
+}
+
+// F-OPT-04: a drone that no cycle can plan is named in the log; nothing else
+// tells why it stands.
+func TestOnce_NamesWhatItLeavesOut(t *testing.T) {
+	b := newBench(t)
+	lost := domain.Drone{ID: "D2", HomeDepotID: "GONE", Position: depot.Position}
+	if err := b.store.Setup(t.Context(), nil, nil, []domain.Drone{lost}); err != nil {
+		t.Fatal(err)
+	}
+	report := domain.Telemetry{DroneID: lost.ID, Timestamp: time.Now(), Position: depot.Position, Battery: 90, Status: domain.DroneIdle}
+	if err := b.store.NewTelemetryApplier().Apply(t.Context(), []domain.Telemetry{report})[0]; err != nil {
+		t.Fatal(err)
+	}
+	var lines bytes.Buffer
+	publish := func(context.Context, []domain.Decision) error { return nil }
+	cfg := dispatch.Config{SolveLimit: 20 * time.Millisecond}
+	r := dispatch.NewRunner(b.store, b.locks, publish, uuid.NewString, simclock.Real(), cfg, slog.New(slog.NewTextHandler(&lines, nil)), b.clients.Meter)
+	if cycle, err := r.Once(t.Context(), depot.ID, nil); err != nil || cycle.Drones != 2 || cycle.Missions != 1 {
+		t.Fatalf("cycle %+v, %v", cycle, err)
+	}
+	if !strings.Contains(lines.String(), "id=D2") || !strings.Contains(lines.String(), "GONE") {
+		t.Errorf("not named in\n%s", &lines)
 	}
 }
 
