@@ -18,10 +18,12 @@ import (
 
 // Attributes of a dead letter, beside the original message's own.
 const (
-	AttrReason      = "dronefleet-reason"
-	AttrError       = "dronefleet-error"
-	AttrMessageID   = "dronefleet-message-id"
-	AttrTopic       = "dronefleet-topic"
+	AttrReason    = "dronefleet-reason"
+	AttrError     = "dronefleet-error"
+	AttrMessageID = "dronefleet-message-id"
+	AttrTopic     = "dronefleet-topic"
+	// AttrPublishTime is when the original was published. A replayed message
+	// carries it too.
 	AttrPublishTime = "dronefleet-publish-time"
 	AttrOrderingKey = "dronefleet-ordering-key"
 	// AttrDataBytes is how much data the original has, of which the letter
@@ -79,7 +81,7 @@ func wrap(topic string, msg *pubsub.Message, reason string, cause error) (data [
 		AttrError:       truncate(strings.ToValidUTF8(cause.Error(), "\ufffd"), maxAttributeBytes),
 		AttrMessageID:   msg.ID,
 		AttrTopic:       topic,
-		AttrPublishTime: msg.PublishTime.UTC().Format(timeLayout),
+		AttrPublishTime: published(msg).UTC().Format(timeLayout),
 	}
 	if msg.OrderingKey != "" {
 		attrs[AttrOrderingKey] = msg.OrderingKey
@@ -130,6 +132,16 @@ func keep(attrs map[string]string, room int) (kept map[string]string, dropped in
 
 const timeLayout = "2006-01-02T15:04:05.000000Z07:00"
 
+// published is when a message was published: a replayed one not when it was
+// replayed, but when it was first. What others have said since is newer.
+func published(msg *pubsub.Message) time.Time {
+	first, err := time.Parse(timeLayout, msg.Attributes[AttrPublishTime])
+	if err == nil && !first.IsZero() && first.Before(msg.PublishTime) {
+		return first
+	}
+	return msg.PublishTime
+}
+
 // truncate shortens text to at most n bytes, at a rune's border.
 func truncate(text string, n int) string {
 	if len(text) <= n {
@@ -157,6 +169,16 @@ type DeadLetter struct {
 	OriginalBytes, AttributesDropped int
 
 	ackID string
+}
+
+// replayed are the attributes of the message when it is published again.
+func (l DeadLetter) replayed() map[string]string {
+	attrs := make(map[string]string, len(l.Attributes)+1)
+	maps.Copy(attrs, l.Attributes)
+	if !l.PublishTime.IsZero() {
+		attrs[AttrPublishTime] = l.PublishTime.UTC().Format(timeLayout)
+	}
+	return attrs
 }
 
 // Complete returns nil, or an *IncompleteError if the letter does not hold all

@@ -128,6 +128,7 @@ const replayAtOnce = 200
 
 // Replay publishes the original messages of letters to their original topic, in
 // the order given, and deletes each letter whose message the server confirmed.
+// Each says when it was first published: a replay makes nothing newer than it is.
 // Letters that are not complete stay, with an *IncompleteError for each; they
 // stop no other. It stops after the first failures and reports how many were
 // replayed; the others stay. When only the deletion failed, replaying again is
@@ -146,7 +147,7 @@ func (r *Review) Replay(ctx context.Context, p *Publisher, letters []DeadLetter)
 		pending := make([]Published, len(chunk))
 		for i, l := range chunk {
 			// Whatever the letter claims, it came from the topic under review.
-			pending[i] = p.Publish(ctx, r.topic, l.Data, l.Attributes, l.OrderingKey)
+			pending[i] = p.Publish(ctx, r.topic, l.Data, l.replayed(), l.OrderingKey)
 		}
 		var confirmed []string
 		var errs []error

@@ -20,6 +20,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/manager"
+	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/operator"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/policy"
@@ -30,6 +31,7 @@ type busyOffice struct {
 	*office
 	hosts     connect.Config
 	publisher *pubsubio.Publisher
+	meter     *meter.Meter // of the State Manager
 }
 
 func openBusyOffice(t *testing.T) *busyOffice {
@@ -41,7 +43,9 @@ func openBusyOffice(t *testing.T) *busyOffice {
 	}
 	b.publisher = pubsubio.NewPublisher(b.clients.PubSub)
 	t.Cleanup(b.publisher.Stop)
-	m, err := manager.New(emutest.Connect(t, hosts), simclock.Real(), manager.Config{}, emutest.Log(t))
+	clients := emutest.Connect(t, hosts)
+	b.meter = clients.Meter
+	m, err := manager.New(clients, simclock.Real(), manager.Config{}, emutest.Log(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -372,6 +376,64 @@ func TestDeadLetters_AReplayThatFailsLosesNothing(t *testing.T) {
 	}
 	o.expect(o.says(nil), "m1", "0 of 1 replayed.")
 	b.awaitLetters("m1")
+}
+
+// F-DLQ-01, F-ORD-02, F-DEC-02: a replayed message is as old as it was when it
+// was refused. It does not undo what its sender has said since, and a decision
+// of yesterday's fleet is not one of today's.
+func TestDeadLetters_AReplayMakesNothingNewer(t *testing.T) {
+	b := openBusyOffice(t)
+	ctx := t.Context()
+	published := time.Now().Add(-time.Hour).UTC().Truncate(time.Millisecond)
+	refused := func(topic, id, data string) {
+		t.Helper()
+		// A letter as a State Manager writes it.
+		b.send(pubsubio.DeadLetterTopic(topic), []byte(data), map[string]string{
+			wire.AttrContentType: "application/json", pubsubio.AttrTopic: topic, pubsubio.AttrMessageID: id, pubsubio.AttrReason: wire.ReasonInvalid,
+			pubsubio.AttrPublishTime: published.Format("2006-01-02T15:04:05.000000Z07:00"),
+		}, "")
+	}
+	b.order("O1") // BLOOD, what its requester wants by now
+	b.report(domain.Telemetry{DroneID: "D1", Timestamp: time.Now(), Position: home, Battery: 90, Status: domain.DroneIdle})
+	refused(pubsubio.TopicOrders, "m1", `{"id": "O1", "priority": "STANDARD", "productType": "MEDICINE", "deliveryLocation": {"lat": 48.86, "lon": 2.36}}`)
+	refused(pubsubio.TopicDecisions, "m2", `{"droneId": "D1", "orderIds": ["O1"], "estimatedBatteryConsumption": 10, "estimatedDurationMinutes": 9, "route": [
+		{"type": "WAREHOUSE_PICKUP", "position": {"lat": 48.8566, "lon": 2.3522}, "relatedOrderId": "O1"},
+		{"type": "HOSPITAL_DELIVERY", "position": {"lat": 48.86, "lon": 2.36}, "relatedOrderId": "O1"}]}`)
+	refused(pubsubio.TopicOrders, "m3", "{not json")
+	b.awaitLetters("m1", "m2", "m3")
+	b.expect(b.says(b.desk.ReplayDeadLetters(ctx, operator.LetterFilter{}, false)), "3 of 3 replayed.")
+
+	emutest.Eventually(t, "the replayed messages are settled", func() error {
+		settled := int64(0)
+		for s, n := range b.meter.Settled() {
+			if s.Outcome != meter.Nacked {
+				settled += n
+			}
+		}
+		if settled < 3 {
+			return fmt.Errorf("%d are", settled)
+		}
+		return nil
+	})
+	for want, n := range map[meter.Settlement]int64{
+		{Kind: pubsubio.TopicOrders, Outcome: meter.Rejected, Reason: string(policy.ReasonOrderSuperseded)}:    1,
+		{Kind: pubsubio.TopicDecisions, Outcome: meter.Rejected, Reason: string(policy.ReasonDecisionExpired)}: 1,
+	} {
+		if got := b.meter.Settled()[want]; got != n {
+			t.Errorf("%+v: %d, want %d; all: %v", want, got, n, b.meter.Settled())
+		}
+	}
+	if o, err := b.desk.Store.Order(ctx, "O1"); err != nil || o.ProductType != "BLOOD" || o.Status != domain.OrderPending {
+		t.Errorf("order %+v, %v", o, err)
+	}
+	// Nor does it get newer by being refused again.
+	emutest.Eventually(t, "the poison returns", func() error {
+		list := b.letters(operator.LetterFilter{})
+		if len(list) != 1 || list[0].Text != "{not json" || !list[0].PublishedAt.Equal(published) {
+			return fmt.Errorf("letters %+v, want one published %s", list, published)
+		}
+		return nil
+	})
 }
 
 // A project without the fleet's subscriptions is told so in one line.
