@@ -351,6 +351,10 @@ func TestCommands_DeadLettersAreReplayed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Who names no message has not asked for all of them.
+	for body, part := range map[string]string{`{"ids": []}`: "ids hold none", `null`: "it is no object", `["m1"]`: "it is no object"} {
+		g.asks(ann, "POST", replay, body, 400, part)
+	}
 	g.asks(ann, "POST", replay, `{"dryRun": true}`, 200, `"messageId":"m1"`, `"replayed":0`, `"missing":[]`)
 	g.asks(ann, "POST", replay, `{"ids": ["m1"]}`, 200, `"messageId":"m1"`, `"replayed":1`, `"missing":[]`)
 	g.asks(ann, "POST", replay, `{"ids": ["m1"]}`, 200, `"deadLetters":[]`, `"replayed":0`, `"missing":["m1"]`)

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -20,8 +21,16 @@ func readJSON(r *http.Request, v any) error {
 		return problem(http.StatusUnsupportedMediaType, "the body is %.64q; send \"Content-Type: application/json\"", r.Header.Get("Content-Type"))
 	}
 	decoder := json.NewDecoder(r.Body)
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(v)
+	var object json.RawMessage
+	err := decoder.Decode(&object)
+	if err == nil && !bytes.HasPrefix(object, []byte("{")) {
+		err = errors.New("it is no object")
+	}
+	if err == nil {
+		known := json.NewDecoder(bytes.NewReader(object))
+		known.DisallowUnknownFields()
+		err = known.Decode(v)
+	}
 	if err == nil {
 		if _, more := decoder.Token(); !errors.Is(more, io.EOF) {
 			err = errors.Join(errors.New("there is more after the object"), tooLarge(more))

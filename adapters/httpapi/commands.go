@@ -107,7 +107,9 @@ func (a *API) release(c operator.Commands, ctx context.Context, id domain.OrderI
 	return o, err
 }
 
-// replayRequest is the body of a replay; what is absent chooses all.
+// replayRequest is the body of a replay; what is absent chooses all. A list that
+// is there and empty chooses none, so it is refused: whoever sends it found
+// nothing to replay.
 type replayRequest struct {
 	Topic  string   `json:"topic"`  // the original messages'
 	Reason string   `json:"reason"` // why they were refused
@@ -168,6 +170,9 @@ func (req replayRequest) check() error {
 	}
 	if len(req.IDs) > maxReplayIDs {
 		refuse("ids", "are %d; give at most %d", len(req.IDs), maxReplayIDs)
+	}
+	if req.IDs != nil && len(req.IDs) == 0 {
+		refuse("ids", "hold none; give the ids of the original messages, or leave ids out for all")
 	}
 	if slices.Contains(req.IDs, "") {
 		refuse("ids", "hold an empty one; give the ids of the original messages")
