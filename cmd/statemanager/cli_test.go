@@ -116,6 +116,12 @@ func TestCommands_RefuseInOneLine(t *testing.T) {
 		{1, "audit order O1", []string{`order "O1"`}},
 		{1, "deadletters list", []string{"does not exist", "--create-topics"}},
 		{1, "deadletters replay --topic=missions", []string{"--topic", "telemetry"}},
+		// F-DLQ-01: what names no message replays none.
+		{2, "deadletters replay --id=", []string{"--id", "chooses nothing"}},
+		{2, "deadletters replay --id=1,", []string{"--id", "chooses nothing"}},
+		{2, "deadletters replay --reason=", []string{"--reason", "chooses nothing"}},
+		{2, "deadletters replay --topic=", []string{"--topic", "chooses nothing"}},
+		{1, "deadletters replay --id=1,2 --id=3", []string{"does not exist", "--create-topics"}},
 		{1, "emulators --firestore=0.0.0.0:0", []string{"--firestore", "loopback"}},
 		{2, "emulators --firestore=8081", []string{"firestore (flag --firestore)", "host:port"}},
 		{1, "emulators --indexes=/does/not/exist", []string{"--indexes"}},

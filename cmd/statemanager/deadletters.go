@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/operator"
@@ -16,17 +18,46 @@ type deadLettersCommand struct {
 // letters holds the flags that choose dead letters.
 type letters struct {
 	desk
-	Topic  string   `help:"Only messages of this topic: telemetry, orders or decisions." placeholder:"TOPIC"`
-	Reason string   `help:"Only those refused for this reason, such as INVALID." placeholder:"REASON"`
-	ID     []string `help:"Only these messages, by their original ids." placeholder:"MESSAGE"`
-	Limit  int      `help:"How many at most, the first published first; 0 for all." default:"0"`
+	Topic  narrowing  `help:"Only messages of this topic: telemetry, orders or decisions." placeholder:"TOPIC"`
+	Reason narrowing  `help:"Only those refused for this reason, such as INVALID." placeholder:"REASON"`
+	ID     messageIDs `help:"Only these messages, by their original ids." placeholder:"MESSAGE,..."`
+	Limit  int        `help:"How many at most, the first published first; 0 for all." default:"0"`
+}
+
+// narrowing is text that chooses some letters. Empty text, such as a shell's
+// variable that is not set, must not choose all.
+type narrowing string
+
+var errChoosesNone = errors.New("chooses nothing; give a value, or leave the flag out for all")
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (n *narrowing) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		return errChoosesNone
+	}
+	*n = narrowing(text)
+	return nil
+}
+
+// messageIDs are ids, given one by one or with commas.
+type messageIDs []string
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (m *messageIDs) UnmarshalText(text []byte) error {
+	for id := range strings.SplitSeq(string(text), ",") {
+		if id == "" {
+			return errChoosesNone
+		}
+		*m = append(*m, id)
+	}
+	return nil
 }
 
 func (c *letters) filter() (operator.LetterFilter, error) {
 	if c.Limit < 0 {
 		return operator.LetterFilter{}, fmt.Errorf("--limit is %d; give 0 or more", c.Limit)
 	}
-	return operator.LetterFilter{Topic: c.Topic, Reason: c.Reason, IDs: c.ID, Limit: c.Limit}, nil
+	return operator.LetterFilter{Topic: string(c.Topic), Reason: string(c.Reason), IDs: c.ID, Limit: c.Limit}, nil
 }
 
 type deadLettersList struct{ letters }
