@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"unicode"
 
 	"github.com/alecthomas/kong"
 
@@ -175,7 +176,21 @@ func misused(name string, err error) string {
 
 // fail prints err as one line and exits.
 func fail(name string, err error, code int) {
-	text := strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' }), "; ")
-	fmt.Fprintf(os.Stderr, "%s: %s\n", name, text)
+	fmt.Fprintf(os.Stderr, "%s: %s\n", name, oneLine(err))
 	os.Exit(code)
+}
+
+// oneLine is what an error says, without what a terminal would obey: errors
+// quote what others have sent.
+func oneLine(err error) string {
+	text := strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' }), "; ")
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsPrint(r):
+			return r
+		case unicode.IsSpace(r):
+			return ' '
+		}
+		return unicode.ReplacementChar
+	}, text)
 }

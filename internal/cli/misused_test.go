@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/alecthomas/kong"
@@ -44,5 +45,14 @@ func TestMisused_namesTheCommand(t *testing.T) {
 		if got := misused("statemanager", err); got != c.want {
 			t.Errorf("%v: %v: see %q, want %q", c.args, err, got+" --help", c.want+" --help")
 		}
+	}
+}
+
+// F-DLQ-01: an error that quotes what others have sent is one line and commands
+// no terminal.
+func TestOneLine_IsOneLineOfPrintableText(t *testing.T) {
+	err := errors.Join(errors.New("message \x1b[2Jm1\r"), errors.New("order\tO1\u009b31m"))
+	if got, want := oneLine(err), "message \uFFFD[2Jm1 ; order O1\uFFFD31m"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -61,7 +61,7 @@ func (s story) json() map[string]any {
 
 // printNow says what the entity is, in a few lines.
 func (s story) printNow(d *Desk) {
-	say := func(format string, args ...any) { fmt.Fprintf(d.Out, format+"\n", args...) }
+	say := d.say
 	switch {
 	case s.subject == SubjectDrone && s.drone != nil:
 		x := *s.drone

@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
+	"unicode/utf16"
 
 	"cloud.google.com/go/pubsub/v2"
 
@@ -37,10 +40,41 @@ func (d *Desk) commands() Commands {
 
 // printJSON writes v, indented for people.
 func (d *Desk) printJSON(v any) error {
-	encoder := json.NewEncoder(d.Out)
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
-	return encoder.Encode(v)
+	if err := encoder.Encode(v); err != nil {
+		return err
+	}
+	// What is not printable stands in texts, where it may as well be escaped.
+	_, err := io.WriteString(d.Out, escaped(text.String(), '\n'))
+	return err
+}
+
+// say writes one line.
+func (d *Desk) say(format string, args ...any) {
+	fmt.Fprintln(d.Out, escaped(fmt.Sprintf(format, args...)))
+}
+
+// escaped is text without what a terminal would obey instead of show, or show
+// in another order: ids, products and errors are what anybody has sent. JSON
+// reads the escapes as the same text.
+func escaped(text string, kept ...rune) string {
+	if strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsPrint(r) || slices.Contains(kept, r) {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.String()
 }
 
 // table writes aligned columns; empty cells show as "-".
@@ -55,7 +89,7 @@ func (d *Desk) table(header ...string) *table {
 func (t *table) row(cells ...string) {
 	for i, c := range cells {
 		// A cell is one line whatever a message said.
-		if c = strings.Join(strings.Fields(c), " "); c == "" {
+		if c = escaped(strings.Join(strings.Fields(c), " ")); c == "" {
 			c = "-"
 		}
 		cells[i] = c
@@ -66,7 +100,7 @@ func (t *table) row(cells ...string) {
 
 // continued writes text below the last row, in the column after skip others.
 func (t *table) continued(skip int, text string) {
-	fmt.Fprintln(t.out, strings.Repeat("\t", skip)+"  "+text)
+	fmt.Fprintln(t.out, strings.Repeat("\t", skip)+"  "+escaped(text))
 }
 
 func (t *table) flush() error { return t.out.Flush() }
@@ -74,10 +108,10 @@ func (t *table) flush() error { return t.out.Flush() }
 // footer says what a page left out.
 func (d *Desk) footer(next string, malformed []error) {
 	if next != "" {
-		fmt.Fprintf(d.Out, "There are more; give --after %s\n", next)
+		d.say("There are more; give --after %s", next)
 	}
 	for _, err := range malformed {
-		fmt.Fprintf(d.Out, "Left out: %s\n", err)
+		d.say("Left out: %s", err)
 	}
 }
 

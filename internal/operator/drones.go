@@ -48,6 +48,6 @@ func (d *Desk) ClearDrone(ctx context.Context, id domain.DroneID, reason string)
 	if d.JSON {
 		return d.printJSON(entity.OfDrone(drone))
 	}
-	fmt.Fprintf(d.Out, "drone %s is %s; its next report says what it is\n", drone.ID, drone.Status)
+	d.say("drone %s is %s; its next report says what it is", drone.ID, drone.Status)
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"go.uber.org/goleak"
 
@@ -288,6 +289,51 @@ func TestDesk_AuditTellsOfWhatIsGone(t *testing.T) {
 }
 
 // Locks are shown without what would let a reader release them.
+// Ids, products and errors are what anybody has sent. On an operator's terminal
+// they neither command it nor make up lines of the story. F-DLQ-01, F-ORD-04
+func TestDesk_PrintsNothingThatATerminalObeys(t *testing.T) {
+	o := openOffice(t)
+	ctx := t.Context()
+	const forged = "BLOOD\n2026-01-01 00:00:00.000  OPERATOR  order O1: PENDING -> CANCELLED"
+	const hidden = "\x1b[2J\x1b]0;gone\a\u009b31m\u202eO2\x7f\U000e0041"
+	for id, product := range map[domain.OrderID]string{"O1": forged, hidden: "MEDICINE"} {
+		err := o.desk.Store.IngestOrder(ctx, domain.OrderRequest{ID: id, OrderContent: domain.OrderContent{
+			Priority: domain.PriorityHigh, ProductType: product, Delivery: hospital,
+		}}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.report(domain.Telemetry{DroneID: "D1" + hidden, Timestamp: time.Now(), Position: home, Battery: 90, Status: domain.DroneIdle})
+	for name, print := range map[string]func() error{
+		"orders":    func() error { return o.desk.ListOrders(ctx, firestoretx.OrderFilter{}, firestoretx.Page{}) },
+		"next page": func() error { return o.desk.ListOrders(ctx, firestoretx.OrderFilter{}, firestoretx.Page{Limit: 1}) },
+		"drones":    func() error { return o.desk.ListDrones(ctx, "", firestoretx.Page{}) },
+		"order":     func() error { return o.desk.Audit(ctx, operator.SubjectOrder, "O1") },
+		"story":     func() error { return o.desk.Audit(ctx, operator.SubjectOrder, hidden) },
+		"hold":      func() error { return o.desk.HoldOrder(ctx, hidden, "doubt \x1b[8m") },
+	} {
+		for _, asJSON := range []bool{false, true} {
+			o.desk.JSON = asJSON
+			text := o.says(print())
+			if i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 {
+				t.Errorf("%s, JSON %v: prints %q", name, asJSON, text[i:])
+			}
+			if strings.Contains(text, "\n2026-01-01") {
+				t.Errorf("%s, JSON %v: a product makes up a line:\n%s", name, asJSON, text)
+			}
+		}
+	}
+	o.desk.JSON = true
+	var list struct{ Orders []struct{ ID string } }
+	if err := json.Unmarshal([]byte(o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{}, firestoretx.Page{}))), &list); err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Orders) != 2 || list.Orders[0].ID != hidden && list.Orders[1].ID != hidden {
+		t.Errorf("JSON changes ids: %q", list.Orders)
+	}
+}
+
 func TestDesk_LocksAreShownByHash(t *testing.T) {
 	o := openOffice(t)
 	ctx := t.Context()

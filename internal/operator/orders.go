@@ -106,6 +106,6 @@ func (d *Desk) printOrder(o domain.Order, err error) error {
 	if o.Held {
 		line += ", held: " + o.HeldReason
 	}
-	fmt.Fprintln(d.Out, line)
+	d.say("%s", line)
 	return nil
 }
