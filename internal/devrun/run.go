@@ -194,8 +194,9 @@ type result struct{ pubsubio.Published }
 
 func (r result) Get(ctx context.Context) (string, error) { return r.Wait(ctx) }
 
-// run runs all parts until ctx ends or the duration is over; then the world
-// stops first, the backlog is worked off, and the State Manager stops last.
+// run runs all parts until ctx ends, the duration is over or one of them fails;
+// then the world stops first, the backlog is worked off, and the State Manager
+// stops last.
 func (f *fleet) run(ctx context.Context) error {
 	if f.cfg.Duration > 0 {
 		var cancel context.CancelFunc
@@ -205,34 +206,47 @@ func (f *fleet) run(ctx context.Context) error {
 	f.announce()
 
 	background := context.WithoutCancel(ctx)
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	// A fleet without one of its parts shows nothing, however long it goes on.
+	start := func(g *errgroup.Group, part func() error) {
+		g.Go(func() error {
+			err := part()
+			if err != nil {
+				end()
+			}
+			return err
+		})
+	}
 	managerCtx, stopManager := context.WithCancel(background)
 	defer stopManager()
+	settling, stopSettling := context.WithCancel(background)
 	var managing errgroup.Group
-	managing.Go(func() error { return f.manager.Serve(managerCtx, f.api) })
+	start(&managing, func() error { defer stopSettling(); return f.manager.Serve(managerCtx, f.api) })
 	commandCtx, stopCommands := context.WithCancel(background)
 	defer stopCommands()
-	managing.Go(func() error { return f.receiveCommands(commandCtx) })
+	start(&managing, func() error { return f.receiveCommands(commandCtx) })
 
 	var world errgroup.Group
-	world.Go(func() error { f.drones.Run(ctx); return nil })
-	world.Go(func() error { f.orders.Run(ctx); return nil })
-	world.Go(func() error {
+	start(&world, func() error { f.drones.Run(ctx); return nil })
+	start(&world, func() error { f.orders.Run(ctx); return nil })
+	start(&world, func() error {
 		f.awaitTelemetry(ctx)
 		if f.cfg.GameDay.WithoutOptimizer {
 			return nil
 		}
 		return f.runner.Run(ctx)
 	})
-	world.Go(func() error { f.outage(ctx); return nil })
-	world.Go(func() error { f.status(ctx); return nil })
-	world.Go(func() error { f.observe(ctx); return nil })
+	start(&world, func() error { f.outage(ctx); return nil })
+	start(&world, func() error { f.status(ctx); return nil })
+	start(&world, func() error { f.observe(ctx); return nil })
 	err := world.Wait()
 	if ctx.Err() != nil && endedBy(err) {
 		err = nil
 	}
 	f.outside.Stop()
 	f.publish.Stop()
-	f.drain(background)
+	f.drain(settling)
 	stopManager()
 	stopCommands()
 	return errors.Join(err, managing.Wait())
@@ -283,15 +297,18 @@ func (f *fleet) awaitTelemetry(ctx context.Context) {
 // drainTimeout bounds how long a run that is over waits for the backlog.
 const drainTimeout = 30 * time.Second
 
-// drain waits until every message has been settled.
+// drain waits until every message has been settled, or ctx ends because nobody
+// settles any more.
 func (f *fleet) drain(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
-	defer cancel()
+	timeout := time.NewTimer(drainTimeout)
+	defer timeout.Stop()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for backlog := f.backlog(); backlog > 0; backlog = f.backlog() {
 		select {
 		case <-ctx.Done():
+			return
+		case <-timeout.C:
 			fmt.Fprintf(f.cfg.Out, "%d messages are still unsettled after %s; reporting without them\n", backlog, drainTimeout)
 			return
 		case <-ticker.C:

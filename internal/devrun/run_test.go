@@ -1,14 +1,23 @@
 package devrun_test
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"net"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/devrun"
@@ -78,6 +87,49 @@ func TestRun_BusyPortIsOneClearError(t *testing.T) {
 	_, err = devrun.Run(t.Context(), cfg)
 	if err == nil || !strings.Contains(err.Error(), busy.Addr().String()) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("error is %v", err)
+	}
+}
+
+// F-API-02: a run that has lost a part of itself ends and says which, instead of
+// going on as if it were a fleet.
+func TestRun_EndsWhenAPartFails(t *testing.T) {
+	for _, name := range []string{pubsubio.Subscription(pubsubio.TopicOrders), "missions-simulated-fleet"} {
+		t.Run(name, func(t *testing.T) {
+			cfg := config(t)
+			cfg.Duration = 0
+			out, said := io.Pipe()
+			cfg.Out = said
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			done := make(chan error, 1)
+			go func() {
+				_, err := devrun.Run(ctx, cfg)
+				done <- errors.Join(err, ctx.Err())
+				said.Close()
+			}()
+			lines := bufio.NewScanner(out)
+			for lines.Scan() {
+				_, host, ok := strings.Cut(lines.Text(), connect.PubSubHost+"=")
+				if !ok {
+					continue
+				}
+				conn, err := grpc.NewClient(host, grpc.WithTransportCredentials(insecure.NewCredentials()))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				_, err = pubsubpb.NewSubscriberClient(conn).DeleteSubscription(t.Context(), &pubsubpb.DeleteSubscriptionRequest{
+					Subscription: "projects/" + connect.EmulatorProject + "/subscriptions/" + name,
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := <-done
+			if err == nil || !strings.Contains(err.Error(), name) || errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("error is %v", err)
+			}
+		})
 	}
 }
 
