@@ -35,7 +35,7 @@ func (a *API) drones(ctx context.Context, r *http.Request) (any, error) {
 	return listing("drones", l, entity.OfDrone), nil
 }
 
-// orders answers GET /api/v1/orders?status=&held=&limit=&after=.
+// orders answers GET /api/v1/orders?status=&held=true&limit=&after=.
 //
 // Cost: 1 RPC; a read per order listed and one more.
 func (a *API) orders(ctx context.Context, r *http.Request) (any, error) {
@@ -43,7 +43,7 @@ func (a *API) orders(ctx context.Context, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	filter, page := firestoretx.OrderFilter{Status: choice(q, "status", domain.OrderStatuses), Held: q.flag("held")}, q.page()
+	filter, page := firestoretx.OrderFilter{Status: choice(q, "status", domain.OrderStatuses), Held: q.only("held")}, q.page()
 	if err := q.err(); err != nil {
 		return nil, err
 	}

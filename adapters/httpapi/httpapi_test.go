@@ -370,7 +370,8 @@ func TestAPI_RefusesWithTheFix(t *testing.T) {
 	}{
 		{"GET", "/api/v1/drones?status=FLYING", 400, []string{`status is "FLYING"`, "IDLE, RESERVED", "or UNKNOWN"}},
 		{"GET", "/api/v1/orders?status=idle", 400, []string{`status is "idle"`, "PENDING, SOLVING", "or CANCELLED"}},
-		{"GET", "/api/v1/orders?held=maybe", 400, []string{"held", "true or false"}},
+		{"GET", "/api/v1/orders?held=maybe", 400, []string{"held", "give true"}},
+		{"GET", "/api/v1/orders?held=false", 400, []string{`held is "false"; give true, or leave it out for all`}},
 		{"GET", "/api/v1/missions?status=", 400, []string{"status", "ACTIVE, COMPLETED or FAILED"}},
 		{"GET", "/api/v1/decisions?outcome=MAYBE", 400, []string{"APPLIED or REJECTED"}},
 		{"GET", "/api/v1/decisions?reason=BAD_LUCK", 400, []string{"STALE_FENCE", "or OVER_CAPACITY"}},

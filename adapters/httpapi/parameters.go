@@ -80,8 +80,14 @@ func (q *query) id(name string) string {
 	return v
 }
 
-func (q *query) flag(name string) bool {
-	return choice(q, name, []string{"true", "false"}) == "true"
+// only is a parameter that narrows a listing or is absent. There is no listing of
+// the others: false would look like one and show all.
+func (q *query) only(name string) bool {
+	v := q.values.Get(name)
+	if q.values.Has(name) && v != "true" {
+		q.add(name, "is %.64q; give true, or leave it out for all", v)
+	}
+	return v == "true"
 }
 
 // page reads limit and after.
