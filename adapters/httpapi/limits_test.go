@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -139,4 +141,37 @@ func TestServer_TakesTokensFromOneHeaderOnly(t *testing.T) {
 		t.Errorf("two headers: %s", resp.Status)
 	}
 	g.asks("", "GET", "/api/v1/drones?access_token="+token, "", 401, "this needs a token")
+}
+
+// F-OBS-01: a store that does not answer in time is in the log; a client that
+// did not wait is not.
+func TestAPI_LogsWhatRanOutOfTime(t *testing.T) {
+	hosts := emutest.Hosts(t)
+	t.Setenv(connect.FirestoreHost, "") // see serveFor
+	clients := emutest.Connect(t, hosts)
+	var logged log
+	api := httpapi.New(httpapi.Config{
+		Store: firestoretx.New(clients.Firestore, firestoretx.Config{}), PubSub: clients.PubSub, Meter: clients.Meter,
+		NewID: uuid.NewString, Log: slog.New(slog.NewTextHandler(&logged, nil)),
+	})
+	ask := func(ctx context.Context) {
+		t.Helper()
+		w := httptest.NewRecorder()
+		api.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/api/v1/drones", nil))
+		if w.Code != http.StatusServiceUnavailable {
+			t.Errorf("status %d: %s", w.Code, w.Body)
+		}
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	ask(gone)
+	if text := logged.String(); text != "" {
+		t.Errorf("nobody waited, and yet: %s", text)
+	}
+	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	ask(late)
+	if text := logged.String(); !strings.Contains(text, "HTTP request failed") || !strings.Contains(text, "/api/v1/drones") {
+		t.Errorf("the log says %q", text)
+	}
 }

@@ -77,7 +77,9 @@ func asProblem(err error) *Problem {
 func (a *API) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	p := *asProblem(err)
 	p.Instance = r.URL.EscapedPath()
-	if p.Status >= http.StatusInternalServerError && r.Context().Err() == nil {
+	// Nobody waits for the answer to a cancelled request. One that ran out of time
+	// says that the store is slow.
+	if p.Status >= http.StatusInternalServerError && !errors.Is(r.Context().Err(), context.Canceled) {
 		a.log.WarnContext(r.Context(), "HTTP request failed", slog.String("path", p.Instance), slog.Int("status", p.Status), slog.Any("err", err))
 	}
 	if p.allow != "" {
