@@ -68,9 +68,19 @@ func (c Config) Validate() error {
 	}
 	u, err := url.Parse(c.Endpoint)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return fmt.Errorf("the collector's address is %q; give a URL such as http://localhost:4317", c.Endpoint)
+		return errors.New("the collector's address is no URL of one; give a URL such as http://localhost:4317") // it may hold a password
 	}
 	return nil
+}
+
+// host is what of a valid endpoint matters, without the password that it may
+// hold.
+func (c Config) host() string {
+	u, err := url.Parse(c.Endpoint)
+	if err != nil {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
 }
 
 // Watch is a process being watched.
@@ -106,7 +116,7 @@ func Start(ctx context.Context, c Config, m *meter.Meter, log *slog.Logger) (*Wa
 	if err := w.startMetrics(ctx, c, res, m); err != nil {
 		return nil, errors.Join(err, w.Close(ctx))
 	}
-	log.InfoContext(ctx, "traces and metrics go to a collector", slog.String("endpoint", c.Endpoint))
+	log.InfoContext(ctx, "traces and metrics go to a collector", slog.String("endpoint", c.host()))
 	return w, nil
 }
 
@@ -124,7 +134,7 @@ func (c Config) resource(ctx context.Context) (*resource.Resource, error) {
 func (w *Watch) startTraces(ctx context.Context, c Config, res *resource.Resource, m *meter.Meter) error {
 	exporter, err := otlptracegrpc.New(ctx, otlptracegrpc.WithEndpointURL(c.Endpoint))
 	if err != nil {
-		return fmt.Errorf("traces to %s: %w", c.Endpoint, err)
+		return fmt.Errorf("traces to %s: %w", c.host(), err)
 	}
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(res), sdk.WithSampler(newSampler(*c.Ratio)))
 	w.tracing = provider
@@ -136,7 +146,7 @@ func (w *Watch) startTraces(ctx context.Context, c Config, res *resource.Resourc
 func (w *Watch) startMetrics(ctx context.Context, c Config, res *resource.Resource, m *meter.Meter) error {
 	exporter, err := otlpmetricgrpc.New(ctx, otlpmetricgrpc.WithEndpointURL(c.Endpoint))
 	if err != nil {
-		return fmt.Errorf("metrics to %s: %w", c.Endpoint, err)
+		return fmt.Errorf("metrics to %s: %w", c.host(), err)
 	}
 	reader := metric.NewPeriodicReader(exporter, metric.WithInterval(c.MetricInterval), metric.WithProducer(producer(Registry(m))))
 	provider := metric.NewMeterProvider(metric.WithReader(reader), metric.WithResource(res))

@@ -1,8 +1,11 @@
 package observe
 
 import (
+	"log/slog"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/meter"
@@ -43,5 +46,29 @@ func TestStart_WithoutACollectorTracesNothing(t *testing.T) {
 	}
 	if err := w.Close(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+type writer func(p []byte)
+
+func (w writer) Write(p []byte) (int, error) { w(p); return len(p), nil }
+
+// F-OBS-01: an endpoint may hold a password, which is in no log line and in no
+// error.
+func TestStart_LogsNoPassword(t *testing.T) {
+	var lines sync.Map // what failed may be logged after the end
+	log := slog.New(slog.NewTextHandler(writer(func(p []byte) { lines.Store(string(p), nil) }), nil))
+	w, err := Start(t.Context(), Config{Service: "test", Endpoint: "http://ann:mellon@127.0.0.1:1", FlushTimeout: time.Millisecond}, meter.New(), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Close(t.Context()) // nobody is there to take anything
+	text := ""
+	lines.Range(func(line, _ any) bool { text += line.(string); return true })
+	if strings.Contains(text, "mellon") || !strings.Contains(text, "http://127.0.0.1:1") {
+		t.Errorf("the log says %s", text)
+	}
+	if err := (Config{Endpoint: "ftp://ann:mellon@127.0.0.1:1"}).Validate(); err == nil || strings.Contains(err.Error(), "mellon") {
+		t.Errorf("error %v", err)
 	}
 }
