@@ -144,6 +144,12 @@ func TestCheck_BrokenHistories(t *testing.T) {
 		{"I3", "active mission's drone does not exist", func(h *History) { h.Drones = h.Drones[1:] }},
 		{"I3", "mission lists an order that waits", func(h *History) { final(h, "M3").OrderIDs = []domain.OrderID{"O3", "O6"} }},
 
+		{"I3", "completed mission's order waits as if nobody had flown it", func(h *History) {
+			parcel(h, "O2").Status = domain.OrderPending
+			parcel(h, "O2").AssignedMissionID, parcel(h, "O2").AssignedDroneID = "", ""
+		}},
+		{"I3", "completed mission's order is cancelled and still listed", func(h *History) { parcel(h, "O2").Status = domain.OrderCancelled }},
+
 		{"I4", "observed lastUpdate goes back", func(h *History) { slices.Reverse(h.Observations) }},
 		{"I4", "final lastUpdate is older than one seen", func(h *History) { h.Drones[0].LastUpdate = morning }},
 

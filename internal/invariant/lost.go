@@ -7,7 +7,8 @@ import (
 )
 
 // noOrderLost is I3: whatever was ordered is there, and has ended, waits, or is
-// on its way in a mission that knows it and that its drone knows of.
+// on its way in a mission that knows it and that its drone knows of. A mission
+// is COMPLETED by the delivery of all its orders and by nothing else.
 func (c *checker) noOrderLost() {
 	refused := c.refused()
 	for _, m := range c.Journal {
@@ -38,10 +39,13 @@ func (c *checker) noOrderLost() {
 		for _, id := range m.OrderIDs {
 			o, exists := c.orderByID[id]
 			ok := exists
-			if m.Status == domain.MissionActive {
+			switch m.Status {
+			case domain.MissionActive:
 				ok = exists && (o.AssignedMissionID == m.ID || o.Status == domain.OrderDelivered)
+			case domain.MissionCompleted:
+				ok = exists && o.Status == domain.OrderDelivered
 			}
-			c.expect(ok, "I3", order(id), "is listed by %s mission %s and has mission %q, exists %v", m.Status, m.ID, o.AssignedMissionID, exists)
+			c.expect(ok, "I3", order(id), "is listed by %s mission %s and is %q with mission %q, exists %v", m.Status, m.ID, o.Status, o.AssignedMissionID, exists)
 		}
 	}
 }
