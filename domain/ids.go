@@ -29,12 +29,21 @@ var reservedID = regexp.MustCompile(`^__.*__$`)
 // CheckID reports why id cannot name an entity: it must be 1 to 128 bytes of
 // UTF-8 and a legal Firestore document id (no slash, not "." or "..", not of
 // the form __x__).
-func CheckID(id string) error {
+func CheckID(id string) error { return checkID(id, MaxIDBytes) }
+
+// maxDocumentIDBytes is Firestore's limit.
+const maxDocumentIDBytes = 1500
+
+// CheckDocumentID reports why id cannot be that of any document, whoever wrote
+// it: CheckID for ids as long as Firestore takes.
+func CheckDocumentID(id string) error { return checkID(id, maxDocumentIDBytes) }
+
+func checkID(id string, most int) error {
 	switch {
 	case id == "":
-		return errors.New("is empty; give 1 to 128 bytes")
-	case len(id) > MaxIDBytes:
-		return fmt.Errorf("is %d bytes long; give at most %d", len(id), MaxIDBytes)
+		return fmt.Errorf("is empty; give 1 to %d bytes", most)
+	case len(id) > most:
+		return fmt.Errorf("is %d bytes long; give at most %d", len(id), most)
 	case !utf8.ValidString(id):
 		return errors.New("is not valid UTF-8")
 	case strings.Contains(id, "/"):

@@ -150,7 +150,7 @@ func single[ID ~string, D, J any](read func(context.Context, ID) (D, error), for
 
 // depotOf is the depot a request names, or the only one there is.
 func (a *API) depotOf(ctx context.Context, q *query) (domain.DepotID, error) {
-	wanted := domain.DepotID(q.id("depot"))
+	wanted := domain.DepotID(q.id("depot", domain.CheckID))
 	if err := q.err(); err != nil {
 		return "", err
 	}

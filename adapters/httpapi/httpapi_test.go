@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -308,6 +309,36 @@ func TestAPI_NamesMalformedDocuments(t *testing.T) {
 		t.Errorf("page %+v", page)
 	}
 	s.refused(http.MethodGet, "/api/v1/drones/D2", http.StatusInternalServerError, "drones/D2: field status")
+}
+
+// F-API-01: a page that ends with a document of somebody else's, whose id no
+// entity can have, leads on to the next.
+func TestAPI_PagesPastStrangeIDs(t *testing.T) {
+	s := serve(t)
+	s.fleet()
+	strange := "D2" + strings.Repeat("x", 200)
+	if _, err := s.clients.Firestore.Doc("drones/"+strange).Set(t.Context(), map[string]any{"note": "a test"}); err != nil {
+		t.Fatal(err)
+	}
+	var seen []string
+	after := ""
+	for range 5 {
+		var page struct {
+			Drones []entity.Drone
+			Next   string
+		}
+		s.get("/api/v1/drones?limit=1"+after, http.StatusOK, &page)
+		for _, d := range page.Drones {
+			seen = append(seen, string(d.ID))
+		}
+		if page.Next == "" {
+			break
+		}
+		after = "&after=" + url.QueryEscape(page.Next)
+	}
+	if got := strings.ReplaceAll(strings.Join(seen, " "), strange+" ", ""); got != "D1 D2 D3" {
+		t.Errorf("pages hold %s", got)
+	}
 }
 
 // F-API-01

@@ -68,13 +68,13 @@ func choice[T ~string](q *query, name string, legal []T) T {
 	return v
 }
 
-// id is an entity's id, or empty when the parameter is absent.
-func (q *query) id(name string) string {
+// id is an id that check accepts, or empty when the parameter is absent.
+func (q *query) id(name string, check func(string) error) string {
 	v := q.values.Get(name)
 	if !q.values.Has(name) {
 		return ""
 	}
-	if err := domain.CheckID(v); err != nil {
+	if err := check(v); err != nil {
 		q.add(name, "%s", err)
 	}
 	return v
@@ -90,9 +90,10 @@ func (q *query) only(name string) bool {
 	return v == "true"
 }
 
-// page reads limit and after.
+// page reads limit and after. A page may end with a document that is no
+// entity's, so after may be its id.
 func (q *query) page() firestoretx.Page {
-	page := firestoretx.Page{Limit: DefaultLimit, After: q.id("after")}
+	page := firestoretx.Page{Limit: DefaultLimit, After: q.id("after", domain.CheckDocumentID)}
 	if v := q.values.Get("limit"); q.values.Has("limit") {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < 1 || n > MaxLimit {

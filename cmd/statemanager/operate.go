@@ -73,7 +73,7 @@ func (p page) page() (firestoretx.Page, error) {
 		return firestoretx.Page{}, fmt.Errorf("--limit is %d; give 0 or more", p.Limit)
 	}
 	if p.After != "" {
-		if err := domain.CheckID(p.After); err != nil {
+		if err := domain.CheckDocumentID(p.After); err != nil { // a page may end with what is no entity's
 			return firestoretx.Page{}, fmt.Errorf("--after %w", err)
 		}
 	}
