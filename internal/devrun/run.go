@@ -22,7 +22,6 @@ import (
 	"github.com/dronefleet/dronefleet/internal/firestoreemu"
 	"github.com/dronefleet/dronefleet/internal/firestoreemu/fault"
 	"github.com/dronefleet/dronefleet/internal/fleetsim"
-	"github.com/dronefleet/dronefleet/internal/invariant"
 	"github.com/dronefleet/dronefleet/internal/manager"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/pubsubemu"
@@ -107,7 +106,7 @@ type fleet struct {
 	outside *pubsubio.Publisher // the world's
 
 	firstTelemetry time.Duration
-	observations   []invariant.Observation
+	observed       observed
 	resumed        bool // an earlier run's fleet goes on
 }
 

@@ -56,7 +56,7 @@ func (f *fleet) history(ctx context.Context) (invariant.History, error) {
 	}
 	h.DeadLetters = evidence.ForChecker(letters)
 	h.Journal = f.journal.Messages()
-	h.Observations = f.observations
+	h.Observations = f.observed.list
 	// Commits take machine time, events carry simulated time.
 	h.ClockTolerance = time.Duration(float64(invariant.DefaultClockTolerance)*f.cfg.Speed) + f.cfg.GameDay.ClockSkew.Abs()
 	return h, nil
@@ -93,9 +93,29 @@ func (f *fleet) observe(ctx context.Context) {
 			continue // the run is ending, or the next look succeeds
 		}
 		for _, d := range drones {
-			f.observations = append(f.observations, invariant.Observation{DroneID: d.ID, LastUpdate: d.LastUpdate})
+			f.observed.add(invariant.Observation{DroneID: d.ID, LastUpdate: d.LastUpdate})
 		}
 	}
+}
+
+// observed is what the checker needs of all observations: of each drone the
+// latest, and the one before every step back. The zero value is ready to use.
+type observed struct {
+	list   []invariant.Observation
+	latest map[domain.DroneID]int // index in list
+}
+
+func (o *observed) add(next invariant.Observation) {
+	if o.latest == nil {
+		o.latest = map[domain.DroneID]int{}
+	}
+	i, seen := o.latest[next.DroneID]
+	if seen && !next.LastUpdate.Before(o.list[i].LastUpdate) {
+		o.list[i] = next
+		return
+	}
+	o.latest[next.DroneID] = len(o.list)
+	o.list = append(o.list, next)
 }
 
 // observeEvery and observedDrones bound what watching a large fleet for long
