@@ -34,7 +34,11 @@ func (d *Desk) Audit(ctx context.Context, subject Subject, id string) error {
 			return err
 		}
 	}
-	return s.printLines(d)
+	if err := s.printLines(d); err != nil {
+		return err
+	}
+	d.footer("", s.malformed)
+	return nil
 }
 
 // json is the story for tools.
@@ -43,6 +47,9 @@ func (s story) json() map[string]any {
 		"subject": s.subject, "id": s.id,
 		"events":    nonNil(entity.Each(s.events, entity.OfEvent)),
 		"decisions": nonNil(entity.Each(s.ledger, entity.OfDecision)),
+	}
+	if len(s.malformed) > 0 {
+		out["malformed"] = entity.Each(s.malformed, error.Error)
 	}
 	if s.drone != nil {
 		out["drone"] = entity.OfDrone(*s.drone)
@@ -108,6 +115,10 @@ func (s story) printNow(d *Desk) {
 		say("  saw %d drones and %d orders at %s UTC; %d missions for %d orders; %s", c.Drones, c.Orders, stamp(c.SnapshotTime), c.Missions, c.Assigned, cmp.Or(c.Objective, "no plan"))
 		say("  read %s, solve %s, publish %s", c.ReadTook, c.SolveTook, c.PublishTook)
 	default:
+		if len(s.malformed) > 0 {
+			say("%s %s has a document that cannot be understood; this is what is recorded:", s.subject, s.id)
+			return
+		}
 		say("%s %s has no document any more; this is what is recorded:", s.subject, s.id)
 	}
 }

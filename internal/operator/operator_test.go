@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode"
 
+	"cloud.google.com/go/firestore"
 	"go.uber.org/goleak"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
@@ -289,6 +290,35 @@ func TestDesk_AuditTellsOfWhatIsGone(t *testing.T) {
 }
 
 // Locks are shown without what would let a reader release them.
+// A document that somebody broke is mended by what its story says it was. Its
+// messages wait as dead letters meanwhile. F-DLQ-01
+func TestDesk_AuditTellsOfWhatIsMalformed(t *testing.T) {
+	o := openOffice(t)
+	ctx := t.Context()
+	o.report(domain.Telemetry{DroneID: "D1", Timestamp: time.Now(), Position: home, Battery: 90, Status: domain.DroneIdle})
+	o.order("O1")
+	o.decide("DEC-1", "D1", "O1")
+	for _, path := range []string{"drones/D1", "decisions/DEC-1"} {
+		if _, err := o.clients.Firestore.Doc(path).Set(ctx, map[string]any{"status": 5, "outcome": 5}, firestore.MergeAll); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, asked := range []struct {
+		subject operator.Subject
+		id      string
+		parts   []string
+	}{
+		{operator.SubjectDrone, "D1", []string{"drone D1 has a document that cannot be understood", "IDLE -> MOVING", "Left out: ", "/drones/D1: field status", "Left out: ", "/decisions/DEC-1: field outcome"}},
+		{operator.SubjectOrder, "O1", []string{"Order O1: ASSIGNED", "PENDING -> ASSIGNED", "Left out: ", "/decisions/DEC-1: field outcome"}},
+		{operator.SubjectMission, "M-DEC-1", []string{"Mission M-DEC-1: ACTIVE", "new: ACTIVE", "Left out: ", "/decisions/DEC-1: field outcome"}},
+		{operator.SubjectDecision, "DEC-1", []string{"decision DEC-1 has a document that cannot be understood", "IDLE -> MOVING", "Left out: ", "/decisions/DEC-1: field outcome"}},
+	} {
+		o.expect(o.says(o.desk.Audit(ctx, asked.subject, asked.id)), asked.parts...)
+	}
+	o.desk.JSON = true
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectDrone, "D1")), `"to": "MOVING"`, `"malformed": [`, "/drones/D1: field status")
+}
+
 // Ids, products and errors are what anybody has sent. On an operator's terminal
 // they neither command it nor make up lines of the story. F-DLQ-01, F-ORD-04
 func TestDesk_PrintsNothingThatATerminalObeys(t *testing.T) {

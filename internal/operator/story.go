@@ -37,10 +37,13 @@ type story struct {
 
 	events []domain.Event       // in order
 	ledger []domain.LedgerEntry // in the order of their outcome
+
+	malformed []error // documents that cannot be understood, and so are not told
 }
 
-// tell gathers the story of an entity. An entity whose document is gone still
-// has the story its events tell.
+// tell gathers the story of an entity. An entity whose document is gone, or
+// cannot be understood, still has the story its events tell: by that it is
+// mended.
 //
 // Cost: 3 or 4 RPCs; a read per event and decision that names the entity.
 func (d *Desk) tell(ctx context.Context, subject Subject, id string) (story, error) {
@@ -48,7 +51,7 @@ func (d *Desk) tell(ctx context.Context, subject Subject, id string) (story, err
 	if err := checkID(string(subject), id); err != nil {
 		return s, err
 	}
-	if err := d.readSubject(ctx, &s); err != nil {
+	if err := s.without(d.readSubject(ctx, &s)); err != nil {
 		return s, err
 	}
 	var err error
@@ -59,10 +62,20 @@ func (d *Desk) tell(ctx context.Context, subject Subject, id string) (story, err
 	if err := d.readLedger(ctx, &s); err != nil {
 		return s, err
 	}
-	if s.drone == nil && s.order == nil && s.mission == nil && s.decision == nil && s.cycle == nil && len(s.events) == 0 && len(s.ledger) == 0 {
+	if s.drone == nil && s.order == nil && s.mission == nil && s.decision == nil && s.cycle == nil && len(s.events) == 0 && len(s.ledger) == 0 && len(s.malformed) == 0 {
 		return s, fmt.Errorf("nothing is recorded about %s %q", subject, id)
 	}
 	return s, nil
+}
+
+// without keeps err if it says that one document is malformed, and returns any
+// other.
+func (s *story) without(err error) error {
+	if _, is := errors.AsType[*firestoretx.MalformedError](err); is {
+		s.malformed = append(s.malformed, err)
+		return nil
+	}
+	return err
 }
 
 // readSubject reads the entity as it is now, and the mission of a decision.
@@ -92,7 +105,10 @@ func found[T any](v T, err error) (*T, error) {
 	if errors.Is(err, firestoretx.ErrNotFound) {
 		return nil, nil
 	}
-	return &v, err
+	if err != nil {
+		return nil, err
+	}
+	return &v, nil
 }
 
 // readLedger reads the decisions made about the entity, rejected ones too: they
@@ -116,15 +132,16 @@ func (d *Desk) readLedger(ctx context.Context, s *story) error {
 			return nil
 		}
 		entry, err := found(d.Store.LedgerEntry(ctx, s.mission.DecisionID))
-		if entry != nil && err == nil {
+		if entry != nil {
 			s.ledger = []domain.LedgerEntry{*entry}
 		}
-		return err
+		return s.without(err)
 	}
 	l, err := d.Store.ListLedger(ctx, filter, firestoretx.Page{})
 	s.ledger = l.Items
 	slices.SortStableFunc(s.ledger, func(a, b domain.LedgerEntry) int { return a.AppliedAt.Compare(b.AppliedAt) })
-	return errors.Join(append([]error{err}, l.Malformed...)...)
+	s.malformed = append(s.malformed, l.Malformed...)
+	return err
 }
 
 // sortEvents brings events into the order in which they happened. Revisions
