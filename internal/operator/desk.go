@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf16"
+	"unicode/utf8"
 
 	"cloud.google.com/go/pubsub/v2"
 
@@ -61,20 +62,21 @@ func (d *Desk) say(format string, args ...any) {
 // in another order: ids, products and errors are what anybody has sent. JSON
 // reads the escapes as the same text.
 func escaped(text string, kept ...rune) string {
-	if strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
+	obeyed := func(r rune) bool { return !unicode.IsPrint(r) && !slices.Contains(kept, r) }
+	i := strings.IndexFunc(text, obeyed)
+	if i < 0 {
 		return text
 	}
 	var b strings.Builder
-	for _, r := range text {
-		if unicode.IsPrint(r) || slices.Contains(kept, r) {
-			b.WriteRune(r)
-			continue
-		}
+	for ; i >= 0; i = strings.IndexFunc(text, obeyed) {
+		b.WriteString(text[:i])
+		r, size := utf8.DecodeRuneInString(text[i:])
 		for _, unit := range utf16.Encode([]rune{r}) {
 			fmt.Fprintf(&b, `\u%04x`, unit)
 		}
+		text = text[i+size:]
 	}
-	return b.String()
+	return b.String() + text
 }
 
 // table writes aligned columns; empty cells show as "-".
