@@ -190,8 +190,9 @@ func TestBrokenVariantsAreCaught(t *testing.T) {
 	}
 }
 
-// worlds is how many simulations a mistake may survive by luck.
-const worlds = 6
+// worlds is how many simulations a mistake may survive by luck. One in three has
+// caught those below; so many in a row without luck are one in ten thousand.
+const worlds = 24
 
 // Mistakes that need the network's help to do harm are caught by the
 // simulation, which always holds poison, an outage of Firestore and lost
