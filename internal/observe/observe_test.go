@@ -58,7 +58,7 @@ func (w writer) Write(p []byte) (int, error) { w(p); return len(p), nil }
 func TestStart_LogsNoPassword(t *testing.T) {
 	var lines sync.Map // what failed may be logged after the end
 	log := slog.New(slog.NewTextHandler(writer(func(p []byte) { lines.Store(string(p), nil) }), nil))
-	w, err := Start(t.Context(), Config{Service: "test", Endpoint: "http://ann:mellon@127.0.0.1:1", FlushTimeout: time.Millisecond}, meter.New(), log)
+	w, err := Start(t.Context(), Config{Service: "test", Endpoint: "http://ann:mellon@127.0.0.1:1", FlushTimeout: time.Second}, meter.New(), log)
 	if err != nil {
 		t.Fatal(err)
 	}
