@@ -11,13 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"cloud.google.com/go/firestore"
 	"cloud.google.com/go/pubsub/v2"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/metadata"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/wire"
@@ -244,44 +242,13 @@ func (l *line) pipeline(s *settler, applier TelemetryApplier) *telemetryPipeline
 // store is a store whose Firestore answers until the test stalls it.
 func (l *line) store() (store *firestoretx.Store, stall func()) {
 	l.t.Helper()
-	stalled := make(chan struct{})
-	wait := func(ctx context.Context) (context.Context, error) {
-		select {
-		case <-stalled:
-			<-ctx.Done()
-			return nil, ctx.Err()
-		default: // the official emulator wants to know that this is a server
-			return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer owner"), nil
-		}
-	}
-	conn, err := grpc.NewClient(l.hosts.FirestoreHost, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-			ctx, err := wait(ctx)
-			if err != nil {
-				return err
-			}
-			return invoke(ctx, method, req, reply, cc, opts...)
-		}),
-		grpc.WithStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-			ctx, err := wait(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return streamer(ctx, desc, cc, method, opts...)
-		}))
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	client, err := firestore.NewClient(l.t.Context(), l.hosts.Project, option.WithGRPCConn(conn))
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	client, stall := emutest.Stalling(l.t, l.hosts)
 	l.t.Cleanup(func() {
 		if err := client.Close(); err != nil {
 			l.t.Errorf("close: %v", err)
 		}
 	})
-	return firestoretx.New(client, firestoretx.Config{}), sync.OnceFunc(func() { close(stalled) })
+	return firestoretx.New(client, firestoretx.Config{}), stall
 }
 
 // work runs a worker until stop is called, or the test ends.

@@ -7,19 +7,16 @@ import (
 	"maps"
 	"path"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"cloud.google.com/go/firestore"
 	"cloud.google.com/go/pubsub/v2"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/metadata"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
@@ -506,43 +503,12 @@ func TestManager_StopsInTimeWithCommandsThatCannotBePublished(t *testing.T) {
 // stall is called.
 func stallFirestore(t *testing.T, clients *connect.Clients) (stall func()) {
 	t.Helper()
-	stalled := make(chan struct{})
-	wait := func(ctx context.Context) (context.Context, error) {
-		select {
-		case <-stalled:
-			<-ctx.Done()
-			return nil, ctx.Err()
-		default: // the official emulator wants to know that this is a server
-			return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer owner"), nil
-		}
-	}
-	conn, err := grpc.NewClient(clients.Config.FirestoreHost, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-			ctx, err := wait(ctx)
-			if err != nil {
-				return err
-			}
-			return invoke(ctx, method, req, reply, cc, opts...)
-		}),
-		grpc.WithStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-			ctx, err := wait(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return streamer(ctx, desc, cc, method, opts...)
-		}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	fs, err := firestore.NewClientWithDatabase(t.Context(), clients.Config.Project, clients.Config.Database, option.WithGRPCConn(conn))
-	if err != nil {
-		t.Fatal(err)
-	}
+	client, stall := emutest.Stalling(t, clients.Config)
 	if err := clients.Firestore.Close(); err != nil {
 		t.Fatal(err)
 	}
-	clients.Firestore = fs // closed with the others
-	return sync.OnceFunc(func() { close(stalled) })
+	clients.Firestore = client // closed with the others
+	return stall
 }
 
 // F-FLOW-01, F-ACK-01: a manager ends in time although Firestore does not answer:
@@ -607,12 +573,10 @@ func TestManager_SweepsSilentDrones(t *testing.T) {
 	s.checkInvariants()
 }
 
-// F-TEL-09: a clock that could not be measured at the start keeps a manager from
-// sweeping until the next sweep only.
-func TestManager_SweepsAlthoughTheClockWasNotMeasuredAtOnce(t *testing.T) {
-	faults := fault.New(1)
-	faults.Add(fault.Rule{NamePrefix: "locks/clock-check", Times: 1, Do: fault.Fail(codes.PermissionDenied)})
-	server, err := firestoreemu.Start(firestoreemu.Options{Faults: faults})
+// serveFirestore has the test's clients use an embedded server with options.
+func serveFirestore(t *testing.T, o firestoreemu.Options) {
+	t.Helper()
+	server, err := firestoreemu.Start(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -622,6 +586,14 @@ func TestManager_SweepsAlthoughTheClockWasNotMeasuredAtOnce(t *testing.T) {
 		}
 	})
 	t.Setenv(connect.FirestoreHost, server.Addr())
+}
+
+// F-TEL-09: a clock that could not be measured at the start keeps a manager from
+// sweeping until the next sweep only.
+func TestManager_SweepsAlthoughTheClockWasNotMeasuredAtOnce(t *testing.T) {
+	faults := fault.New(1)
+	faults.Add(fault.Rule{NamePrefix: "locks/clock-check", Times: 1, Do: fault.Fail(codes.PermissionDenied)})
+	serveFirestore(t, firestoreemu.Options{Faults: faults})
 	s := newSystem(t)
 	began := time.Now()
 	clients, _ := s.startManager()
@@ -639,16 +611,7 @@ func TestManager_DoesNotSweepByAWrongClock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := firestoreemu.Start(firestoreemu.Options{Clock: slow})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Setenv(connect.FirestoreHost, server.Addr())
+	serveFirestore(t, firestoreemu.Options{Clock: slow})
 	s := newSystem(t)
 	s.store = firestoretx.New(s.outside.Firestore, firestoretx.Config{Now: slow.Now}) // of a manager whose clock is right
 	report := domain.Telemetry{DroneID: "D1", Timestamp: slow.Now(), Position: home, Battery: 90, Status: domain.DroneIdle}
