@@ -112,13 +112,13 @@ func (s *Store) AllEvents(ctx context.Context) ([]domain.Event, error) {
 
 // EventsOf lists the events in which field ("droneId", "orderId", "missionId",
 // "decisionId" or "cycleId") is id, oldest first.
-func (s *Store) EventsOf(ctx context.Context, field, id string) ([]domain.Event, error) {
-	list, err := collect(s.client.Collection(Events).Where(field, "==", id).Documents(ctx), decodeEvent)
-	slices.SortFunc(list, func(a, b domain.Event) int {
+func (s *Store) EventsOf(ctx context.Context, field, id string) (Listing[domain.Event], error) {
+	events, err := list(ctx, s, Events, Page{}, decodeEvent, equal(field, id))
+	slices.SortFunc(events.Items, func(a, b domain.Event) int {
 		// Events of one commit share its time.
 		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Entity, b.Entity), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Revision, b.Revision))
 	})
-	return list, wrap(err, "events of %s", id)
+	return events, wrap(err, "%s %s", field, id)
 }
 
 // Cycles lists solve cycles by id; outcome may be empty.

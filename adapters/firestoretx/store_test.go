@@ -264,7 +264,7 @@ func TestStore_RedeliveredOrderNeverResetsIt(t *testing.T) {
 		t.Errorf("the order was written (%v):\n%s", err, cmp.Diff(before.Data(), after.Data()))
 	}
 	events, err := f.EventsOf(t.Context(), "orderId", "O1")
-	if err != nil || events[len(events)-1].Reason != string(policy.ReasonOrderConflict) {
+	if err != nil || events.Items[len(events.Items)-1].Reason != string(policy.ReasonOrderConflict) {
 		t.Errorf("the conflict is not recorded: %+v %v", events, err)
 	}
 }
@@ -570,7 +570,7 @@ func TestStore_KnownDroneChangesWithoutARead(t *testing.T) {
 		t.Fatal(err)
 	}
 	var path []string
-	for _, e := range events {
+	for _, e := range events.Items {
 		path = append(path, e.To)
 	}
 	if want := []string{"UNKNOWN", "IDLE", "CHARGING", "MOVING"}; !slices.Equal(path, want) {

@@ -279,7 +279,7 @@ func (g *guarded) events(id string) (texts []string) {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	for _, e := range events {
+	for _, e := range events.Items {
 		texts = append(texts, string(e.Cause)+" "+e.Reason)
 	}
 	return texts

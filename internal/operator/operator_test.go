@@ -319,6 +319,26 @@ func TestDesk_AuditTellsOfWhatIsMalformed(t *testing.T) {
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectDrone, "D1")), `"to": "MOVING"`, `"malformed": [`, "/drones/D1: field status")
 }
 
+// One event that somebody broke hides no other: it is named instead. F-DLQ-01
+func TestDesk_AuditNamesAMalformedEventAndTellsTheRest(t *testing.T) {
+	o := openOffice(t)
+	ctx := t.Context()
+	o.order("O1")
+	o.says(o.desk.HoldOrder(ctx, "O1", "doubt"))
+	o.says(o.desk.ReleaseOrder(ctx, "O1", "settled"))
+	held, err := o.clients.Firestore.Collection(firestoretx.Events).Where("reason", "==", "doubt").Documents(ctx).GetAll()
+	if err != nil || len(held) != 1 {
+		t.Fatalf("%d events of the hold, %v", len(held), err)
+	}
+	if _, err := held[0].Ref.Set(ctx, map[string]any{"to": 5}, firestore.MergeAll); err != nil {
+		t.Fatal(err)
+	}
+	named := "/events/" + held[0].Ref.ID + ": field to"
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectOrder, "O1")), "Order O1: PENDING", "new: PENDING", "because settled", "Left out: ", named)
+	o.desk.JSON = true
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectOrder, "O1")), `"reason": "settled"`, `"malformed": [`, named)
+}
+
 // Ids, products and errors are what anybody has sent. On an operator's terminal
 // they neither command it nor make up lines of the story. F-DLQ-01, F-ORD-04
 func TestDesk_PrintsNothingThatATerminalObeys(t *testing.T) {

@@ -54,10 +54,11 @@ func (d *Desk) tell(ctx context.Context, subject Subject, id string) (story, err
 	if err := s.without(d.readSubject(ctx, &s)); err != nil {
 		return s, err
 	}
-	var err error
-	if s.events, err = d.Store.EventsOf(ctx, string(subject)+"Id", id); err != nil {
+	events, err := d.Store.EventsOf(ctx, string(subject)+"Id", id)
+	if err != nil {
 		return s, err
 	}
+	s.events, s.malformed = events.Items, append(s.malformed, events.Malformed...)
 	sortEvents(s.events)
 	if err := d.readLedger(ctx, &s); err != nil {
 		return s, err
