@@ -8,7 +8,6 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/firestoreemu"
 	"github.com/dronefleet/dronefleet/policy"
@@ -20,15 +19,8 @@ import (
 // applier ask now and then, not with every report.
 func TestStore_SlowLocalClockRefusesNoGoodReport(t *testing.T) {
 	server := clockwork.NewFakeClockAt(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
-	emulator, err := firestoreemu.Start(firestoreemu.Options{Clock: server})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer emulator.Close()
-	hosts := emutest.Hosts(t)
-	hosts.FirestoreHost = emulator.Addr()
-	t.Setenv(connect.FirestoreHost, "") // or the library goes there
-	clients := emutest.Connect(t, hosts)
+	emutest.ServeFirestore(t, firestoreemu.Options{Clock: server})
+	clients := emutest.Clients(t)
 	slow := time.Minute
 	store := firestoretx.New(clients.Firestore, firestoretx.Config{Now: func() time.Time { return server.Now().Add(-slow) }})
 	applier := store.NewTelemetryApplier()

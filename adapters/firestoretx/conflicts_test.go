@@ -9,7 +9,6 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/firestoreemu"
 	"github.com/dronefleet/dronefleet/internal/firestoreemu/fault"
@@ -42,15 +41,8 @@ func TestStore_CountsRefusedGuards(t *testing.T) {
 // be told to abort one.
 func TestStore_CountsTransactionsRunAgain(t *testing.T) {
 	faults := fault.New(1)
-	server, err := firestoreemu.Start(firestoreemu.Options{Faults: faults})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	hosts := emutest.Hosts(t)
-	hosts.FirestoreHost = server.Addr()
-	t.Setenv(connect.FirestoreHost, "") // or the library goes there
-	clients := emutest.Connect(t, hosts)
+	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
+	clients := emutest.Clients(t)
 	store := firestoretx.New(clients.Firestore, firestoretx.Config{Conflicted: clients.Meter.CommitRetried})
 	faults.Add(fault.Rule{RPC: "Commit", Times: 2, Do: fault.Fail(codes.Aborted)})
 	ctx := meter.WithOperation(context.Background(), "orders")
@@ -70,15 +62,8 @@ func TestStore_CountsTransactionsRunAgain(t *testing.T) {
 // from a snapshot between the two goes to the old address, and is refused.
 func TestStore_PlanFromBeforeAChangeCommittedIsRefused(t *testing.T) {
 	faults := fault.New(1)
-	server, err := firestoreemu.Start(firestoreemu.Options{Faults: faults})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	hosts := emutest.Hosts(t)
-	hosts.FirestoreHost = server.Addr()
-	t.Setenv(connect.FirestoreHost, "") // or the library goes there
-	store := firestoretx.New(emutest.Connect(t, hosts).Firestore, firestoretx.Config{})
+	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
+	store := firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{})
 	if err := store.Setup(t.Context(), []domain.Depot{depot}, nil, []domain.Drone{{ID: "D1", HomeDepotID: depot.ID}}); err != nil {
 		t.Fatal(err)
 	}

@@ -50,6 +50,18 @@ func Hosts(t testing.TB) connect.Config {
 	return c
 }
 
+// ServeFirestore has Hosts name an embedded Firestore with options from now on,
+// for tests that no other server will do for.
+func ServeFirestore(t testing.TB, o firestoreemu.Options) {
+	t.Helper()
+	s, err := firestoreemu.Start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closing(t, "firestore", s.Close) })
+	t.Setenv(connect.FirestoreHost, s.Addr())
+}
+
 func closing(t testing.TB, what string, stop func() error) {
 	if err := stop(); err != nil {
 		t.Errorf("close %s: %v", what, err)

@@ -573,27 +573,12 @@ func TestManager_SweepsSilentDrones(t *testing.T) {
 	s.checkInvariants()
 }
 
-// serveFirestore has the test's clients use an embedded server with options.
-func serveFirestore(t *testing.T, o firestoreemu.Options) {
-	t.Helper()
-	server, err := firestoreemu.Start(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Setenv(connect.FirestoreHost, server.Addr())
-}
-
 // F-TEL-09: a clock that could not be measured at the start keeps a manager from
 // sweeping until the next sweep only.
 func TestManager_SweepsAlthoughTheClockWasNotMeasuredAtOnce(t *testing.T) {
 	faults := fault.New(1)
 	faults.Add(fault.Rule{NamePrefix: "locks/clock-check", Times: 1, Do: fault.Fail(codes.PermissionDenied)})
-	serveFirestore(t, firestoreemu.Options{Faults: faults})
+	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
 	s := newSystem(t)
 	began := time.Now()
 	clients, _ := s.startManager()
@@ -611,7 +596,7 @@ func TestManager_DoesNotSweepByAWrongClock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	serveFirestore(t, firestoreemu.Options{Clock: slow})
+	emutest.ServeFirestore(t, firestoreemu.Options{Clock: slow})
 	s := newSystem(t)
 	s.store = firestoretx.New(s.outside.Firestore, firestoretx.Config{Now: slow.Now}) // of a manager whose clock is right
 	report := domain.Telemetry{DroneID: "D1", Timestamp: slow.Now(), Position: home, Battery: 90, Status: domain.DroneIdle}
