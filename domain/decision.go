@@ -73,6 +73,20 @@ type Snapshot struct {
 	Warehouses []Warehouse
 }
 
+// CycleOutcome is how a solve cycle ended.
+type CycleOutcome string
+
+const (
+	CyclePublished CycleOutcome = "PUBLISHED"
+	CycleEmpty     CycleOutcome = "EMPTY"      // nothing could be assigned
+	CycleLeaseLost CycleOutcome = "LEASE_LOST" // the lock was lost; nothing more was published
+	CycleAborted   CycleOutcome = "ABORTED"    // the optimizer was told to stop; nothing more was published
+	CycleFailed    CycleOutcome = "FAILED"
+)
+
+// CycleOutcomes lists every outcome of a cycle.
+var CycleOutcomes = []CycleOutcome{CyclePublished, CycleEmpty, CycleLeaseLost, CycleAborted, CycleFailed}
+
 // Cycle is one solve cycle as auditors see it.
 type Cycle struct {
 	ID           CycleID
@@ -92,7 +106,7 @@ type Cycle struct {
 	SolveTook    time.Duration
 	PublishTook  time.Duration
 	EndedAt      time.Time
-	Outcome      string // PUBLISHED, EMPTY, LEASE_LOST, FAILED
+	Outcome      CycleOutcome
 	Detail       string
 }
 

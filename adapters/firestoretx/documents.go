@@ -220,7 +220,7 @@ var cycleCodec = codec[domain.Cycle]{
 	millis("solveMs", func(c *domain.Cycle) *time.Duration { return &c.SolveTook }),
 	millis("publishMs", func(c *domain.Cycle) *time.Duration { return &c.PublishTook }),
 	instant("endedAt", func(c *domain.Cycle) *time.Time { return &c.EndedAt }),
-	text("outcome", func(c *domain.Cycle) *string { return &c.Outcome }),
+	text("outcome", func(c *domain.Cycle) *domain.CycleOutcome { return &c.Outcome }),
 	text("detail", func(c *domain.Cycle) *string { return &c.Detail }),
 }
 

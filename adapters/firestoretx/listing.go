@@ -107,6 +107,6 @@ func (s *Store) ListLedger(ctx context.Context, f LedgerFilter, page Page) (List
 }
 
 // ListCycles lists solve cycles; outcome may be empty.
-func (s *Store) ListCycles(ctx context.Context, outcome string, page Page) (Listing[domain.Cycle], error) {
-	return list(ctx, s, Cycles, page, decodeCycle, equal("outcome", outcome))
+func (s *Store) ListCycles(ctx context.Context, outcome domain.CycleOutcome, page Page) (Listing[domain.Cycle], error) {
+	return list(ctx, s, Cycles, page, decodeCycle, equal("outcome", string(outcome)))
 }

@@ -122,8 +122,8 @@ func (s *Store) EventsOf(ctx context.Context, field, id string) (Listing[domain.
 }
 
 // Cycles lists solve cycles by id; outcome may be empty.
-func (s *Store) Cycles(ctx context.Context, outcome string, page Page) ([]domain.Cycle, error) {
-	list, err := collect(page.of(s.where(Cycles, "outcome", outcome)).Documents(ctx), decodeCycle)
+func (s *Store) Cycles(ctx context.Context, outcome domain.CycleOutcome, page Page) ([]domain.Cycle, error) {
+	list, err := collect(page.of(s.where(Cycles, "outcome", string(outcome))).Documents(ctx), decodeCycle)
 	return list, wrap(err, "cycles")
 }
 

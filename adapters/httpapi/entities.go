@@ -106,9 +106,6 @@ func (a *API) decisions(ctx context.Context, r *http.Request) (any, error) {
 	return listing("decisions", l, entity.OfDecision), nil
 }
 
-// cycleOutcomes are how an optimizer's cycle can end.
-var cycleOutcomes = []string{"PUBLISHED", "EMPTY", "LEASE_LOST", "FAILED"}
-
 // cycles answers GET /api/v1/cycles?outcome=&limit=&after=.
 //
 // Cost: 1 RPC; a read per cycle listed and one more.
@@ -117,7 +114,7 @@ func (a *API) cycles(ctx context.Context, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	outcome, page := choice(q, "outcome", cycleOutcomes), q.page()
+	outcome, page := choice(q, "outcome", domain.CycleOutcomes), q.page()
 	if err := q.err(); err != nil {
 		return nil, err
 	}

@@ -20,14 +20,6 @@ import (
 	"github.com/dronefleet/dronefleet/solver/check"
 )
 
-// Outcomes of a cycle.
-const (
-	OutcomePublished = "PUBLISHED"
-	OutcomeEmpty     = "EMPTY"      // nothing could be assigned
-	OutcomeLeaseLost = "LEASE_LOST" // the lock was lost; nothing more was published
-	OutcomeFailed    = "FAILED"
-)
-
 // Store is what cycles need of the store.
 type Store interface {
 	Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) (domain.Snapshot, error)
@@ -133,8 +125,8 @@ func listUnserved(c *domain.Cycle, plan solver.Plan) {
 // ErrLocked says that another process runs the depot's cycle.
 var ErrLocked = errors.New("another cycle of the depot is running")
 
-// errLeaseOver is why a cycle that learns of its lease's end stops.
-var errLeaseOver = errors.New("lease lost")
+// errShutdown is why a cycle stops that is told to.
+var errShutdown = errors.New("the optimizer was told to stop")
 
 // Once runs one cycle of a depot. It returns ErrLocked when another process is
 // at it. The planner is the depot's; nil stands for one that remembers nothing.
@@ -154,7 +146,9 @@ func (r *Runner) once(ctx context.Context, depot domain.DepotID, planner *Planne
 	began := time.Now()
 	h, ok, err := lock.TryAcquire(ctx, r.locks, CycleKey(depot), opts...)
 	if err != nil {
-		r.meter.Cycles.Ended(meter.CycleFailed)
+		if ctx.Err() == nil { // a shutdown is no failure
+			r.meter.Cycles.Ended(meter.CycleFailed)
+		}
 		return domain.Cycle{}, fmt.Errorf("depot %s: cycle lock: %w", depot, err)
 	}
 	held := r.meter.Lock(meter.LockCycle)
@@ -173,18 +167,16 @@ func (r *Runner) once(ctx context.Context, depot domain.DepotID, planner *Planne
 		ID: domain.CycleID(r.newID()), DepotID: depot, Fence: string(h.Fence()), Holder: r.cfg.Holder,
 		StartedAt: r.clock.Now(),
 	}
-	err = r.cycle(h.Context(), &cycle, planner)
-	cycle.EndedAt = r.clock.Now()
-	switch {
-	case h.Context().Err() != nil && ctx.Err() == nil:
-		cycle.Outcome, cycle.Detail = OutcomeLeaseLost, context.Cause(h.Context()).Error()
-		err = fmt.Errorf("depot %s: %w: %w", depot, errLeaseOver, context.Cause(h.Context()))
-	case err != nil:
-		cycle.Outcome, cycle.Detail = OutcomeFailed, err.Error()
+	if err = r.cycle(ctx, h.Context(), &cycle, planner); err != nil {
+		cycle.Outcome, cycle.Detail = outcomeOf(err, h.Context())
+		err = fmt.Errorf("depot %s: %w", depot, err)
 	}
-	if err != nil {
+	cycle.EndedAt = r.clock.Now()
+	switch cycle.Outcome {
+	case domain.CycleFailed, domain.CycleLeaseLost:
 		r.meter.Cycles.Ended(meter.CycleFailed)
-	} else {
+	case domain.CycleAborted: // neither run nor failed
+	default:
 		r.meter.Cycles.Ended(meter.CycleRun)
 		r.meter.Cycles.Took.Record(time.Since(began))
 	}
@@ -192,8 +184,47 @@ func (r *Runner) once(ctx context.Context, depot domain.DepotID, planner *Planne
 	return cycle, err
 }
 
-// cycle does the work under the lease that ctx stands for.
-func (r *Runner) cycle(ctx context.Context, c *domain.Cycle, planner *Planner) error {
+// outcomeOf is what ended a cycle that came to err under a lease.
+func outcomeOf(err error, lease context.Context) (domain.CycleOutcome, string) {
+	switch {
+	case errors.Is(err, errShutdown):
+		return domain.CycleAborted, err.Error()
+	case lease.Err() != nil:
+		return domain.CycleLeaseLost, context.Cause(lease).Error()
+	}
+	return domain.CycleFailed, err.Error()
+}
+
+// cycle does the work under a lease. The end of ctx, a shutdown, ends it until
+// it publishes; what is planned by then is published whole.
+func (r *Runner) cycle(ctx, lease context.Context, c *domain.Cycle, planner *Planner) error {
+	planning, stop := context.WithCancelCause(lease)
+	defer stop(nil)
+	defer context.AfterFunc(ctx, func() { stop(errShutdown) })()
+	decisions, planned, err := r.decide(planning, c, planner)
+	if cause := context.Cause(planning); cause != nil {
+		return cause
+	}
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	defer func() { c.PublishTook = time.Since(began) }()
+	if len(decisions) == 0 {
+		c.Outcome = domain.CycleEmpty
+		return nil
+	}
+	if err := r.publish(lease, decisions); err != nil {
+		return fmt.Errorf("publish decisions: %w", err)
+	}
+	c.Outcome = domain.CyclePublished
+	planner.published(r.clock.Since(planned))
+	return nil
+}
+
+// decide plans what is to be done and notes in c what it saw. It also returns
+// when it began to plan.
+func (r *Runner) decide(ctx context.Context, c *domain.Cycle, planner *Planner) (_ []domain.Decision, planned time.Time, _ error) {
 	began := time.Now()
 	snap, err := r.store.Snapshot(ctx, firestoretx.SnapshotRequest{
 		Depot: c.DepotID, MinBattery: r.cfg.MinBattery, MaxSilence: r.cfg.MaxSilence,
@@ -202,17 +233,17 @@ func (r *Runner) cycle(ctx context.Context, c *domain.Cycle, planner *Planner) e
 		},
 	})
 	if err != nil {
-		return err
+		return nil, planned, err
 	}
 	snap.CycleID, snap.Fence = c.ID, c.Fence
 	c.SnapshotTime, c.Drones, c.Orders = snap.ReadTime, len(snap.Drones), len(snap.Orders)
 	c.ReadTook = time.Since(began)
 
 	began = time.Now()
-	planned := r.clock.Now()
+	planned = r.clock.Now()
 	round, err := r.plan(ctx, planner, snap, planned)
 	if err != nil {
-		return err
+		return nil, planned, err
 	}
 	plan := round.Plan
 	c.SolveTook = time.Since(began)
@@ -222,7 +253,6 @@ func (r *Runner) cycle(ctx context.Context, c *domain.Cycle, planner *Planner) e
 			slog.String("kind", first.Kind), slog.String("id", first.ID), slog.String("detail", first.Detail))
 	}
 
-	began = time.Now()
 	decisions := DecisionsOf(plan, snap)
 	c.Missions, c.DistanceKm = len(decisions), plan.Objective.DistanceKm
 	for _, d := range decisions {
@@ -236,19 +266,7 @@ func (r *Runner) cycle(ctx context.Context, c *domain.Cycle, planner *Planner) e
 		domain.PriorityHigh.String():     int64(plan.Objective.Unserved[solver.High]),
 		domain.PriorityStandard.String(): int64(plan.Objective.Unserved[solver.Standard]),
 	})
-	c.Outcome = OutcomeEmpty
-	if len(decisions) > 0 {
-		if err := context.Cause(ctx); err != nil {
-			return err // the lease is over: publish nothing
-		}
-		if err := r.publish(ctx, decisions); err != nil {
-			return fmt.Errorf("publish decisions: %w", err)
-		}
-		c.Outcome = OutcomePublished
-		planner.published(r.clock.Since(planned))
-	}
-	c.PublishTook = time.Since(began)
-	return nil
+	return decisions, planned, nil
 }
 
 func (r *Runner) plan(ctx context.Context, planner *Planner, snap domain.Snapshot, now time.Time) (Round, error) {
@@ -304,15 +322,15 @@ func Solve(ctx context.Context, p solver.Problem, opts solver.Options, refused f
 // leaves no document.
 func (r *Runner) record(ctx context.Context, c domain.Cycle) {
 	level := slog.LevelInfo
-	if c.Outcome == OutcomeFailed || c.Outcome == OutcomeLeaseLost {
+	if c.Outcome == domain.CycleFailed || c.Outcome == domain.CycleLeaseLost {
 		level = slog.LevelWarn
 	}
-	r.log.Log(ctx, level, "cycle", slog.String("cycle_id", string(c.ID)), slog.String("outcome", c.Outcome),
+	r.log.Log(ctx, level, "cycle", slog.String("cycle_id", string(c.ID)), slog.String("outcome", string(c.Outcome)),
 		slog.String("depot_id", string(c.DepotID)), slog.String("fence", c.Fence),
 		slog.Int("drones", c.Drones), slog.Int("orders", c.Orders), slog.Int("missions", c.Missions),
 		slog.Int("assigned", c.Assigned), slog.String("objective", c.Objective),
 		slog.Duration("solve", c.SolveTook), slog.String("detail", c.Detail))
-	if c.Orders == 0 && c.Outcome == OutcomeEmpty {
+	if c.Orders == 0 && c.Outcome == domain.CycleEmpty {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

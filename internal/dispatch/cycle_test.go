@@ -99,7 +99,7 @@ func TestOnce_PublishesDecisionsAndRecordsTheCycle(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []domain.UnservedOrder{{OrderID: "NOBODY-STOCKS-IT", Reason: string(solver.NoCompatibleWarehouse)}}
-	if stored.Outcome != dispatch.OutcomePublished || stored.Missions != 1 || stored.Assigned != 1 || stored.Holder != "test" || !slices.Equal(stored.Unserved, want) {
+	if stored.Outcome != domain.CyclePublished || stored.Missions != 1 || stored.Assigned != 1 || stored.Holder != "test" || !slices.Equal(stored.Unserved, want) {
 		t.Errorf("recorded %+v", stored)
 	}
 	if locked, err := b.locks.IsLocked(t.Context(), dispatch.CycleKey(depot.ID)); err != nil || locked {
@@ -175,7 +175,7 @@ func (s thief) Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) (d
 func TestOnce_PublishesNothingAfterItsLeaseIsLost(t *testing.T) {
 	b := newBench(t)
 	cycle, err := b.runner(t, thief{b.store, b.clients, t}, 300*time.Millisecond).Once(t.Context(), depot.ID, nil)
-	if err == nil || cycle.Outcome != dispatch.OutcomeLeaseLost {
+	if err == nil || cycle.Outcome != domain.CycleLeaseLost {
 		t.Errorf("cycle %+v, error %v", cycle, err)
 	}
 	if len(b.published) > 0 {

@@ -22,7 +22,7 @@ func (r *Runner) startCycle(ctx context.Context, depot domain.DepotID) (context.
 }
 
 // describeCycle notes on a cycle's span how it went. That another process was
-// at it is no error.
+// at it, or a shutdown ended it, is no error.
 func describeCycle(span trace.Span, c domain.Cycle, err error) {
 	if !span.IsRecording() {
 		return
@@ -32,10 +32,10 @@ func describeCycle(span trace.Span, c domain.Cycle, err error) {
 		return
 	}
 	span.SetAttributes(
-		attribute.String("dronefleet.cycle_id", string(c.ID)), attribute.String("dronefleet.outcome", c.Outcome),
+		attribute.String("dronefleet.cycle_id", string(c.ID)), attribute.String("dronefleet.outcome", string(c.Outcome)),
 		attribute.String("dronefleet.fence", c.Fence), attribute.Int("dronefleet.drones", c.Drones), attribute.Int("dronefleet.orders", c.Orders),
 		attribute.Int("dronefleet.missions", c.Missions), attribute.Int("dronefleet.unserved", len(c.Unserved)))
-	if err != nil {
+	if err != nil && c.Outcome != domain.CycleAborted {
 		span.SetStatus(codes.Error, err.Error())
 	}
 }

@@ -202,25 +202,25 @@ func OfDecision(e domain.LedgerEntry) Decision {
 
 // Cycle is one solve cycle.
 type Cycle struct {
-	ID           domain.CycleID `json:"id"`
-	DepotID      domain.DepotID `json:"depotId"`
-	Outcome      string         `json:"outcome"`
-	Detail       string         `json:"detail,omitempty"`
-	Fence        string         `json:"fence,omitempty"`
-	Holder       string         `json:"holder,omitempty"`
-	SnapshotTime Time           `json:"snapshotTime,omitempty"`
-	Drones       int            `json:"drones"`
-	Orders       int            `json:"orders"`
-	Missions     int            `json:"missions"`
-	Assigned     int            `json:"assigned"`
-	Objective    string         `json:"objective,omitempty"`
-	DistanceKm   float64        `json:"distanceKm"`
-	Unserved     []Unserved     `json:"unserved"`
-	StartedAt    Time           `json:"startedAt,omitempty"`
-	EndedAt      Time           `json:"endedAt,omitempty"`
-	ReadMs       int64          `json:"readMs"`
-	SolveMs      int64          `json:"solveMs"`
-	PublishMs    int64          `json:"publishMs"`
+	ID           domain.CycleID      `json:"id"`
+	DepotID      domain.DepotID      `json:"depotId"`
+	Outcome      domain.CycleOutcome `json:"outcome"`
+	Detail       string              `json:"detail,omitempty"`
+	Fence        string              `json:"fence,omitempty"`
+	Holder       string              `json:"holder,omitempty"`
+	SnapshotTime Time                `json:"snapshotTime,omitempty"`
+	Drones       int                 `json:"drones"`
+	Orders       int                 `json:"orders"`
+	Missions     int                 `json:"missions"`
+	Assigned     int                 `json:"assigned"`
+	Objective    string              `json:"objective,omitempty"`
+	DistanceKm   float64             `json:"distanceKm"`
+	Unserved     []Unserved          `json:"unserved"`
+	StartedAt    Time                `json:"startedAt,omitempty"`
+	EndedAt      Time                `json:"endedAt,omitempty"`
+	ReadMs       int64               `json:"readMs"`
+	SolveMs      int64               `json:"solveMs"`
+	PublishMs    int64               `json:"publishMs"`
 }
 
 // Unserved is an order that a cycle left, and why.

@@ -1,0 +1,72 @@
+package dispatch_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/meter"
+)
+
+// interrupted calls stop once the cycle has its snapshot, and lets it go on when
+// it must know.
+type interrupted struct {
+	store interface {
+		Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) (domain.Snapshot, error)
+	}
+	*firestoretx.Store
+	stop func()
+}
+
+func (s interrupted) Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) (domain.Snapshot, error) {
+	snap, err := s.store.Snapshot(ctx, req)
+	s.stop()
+	<-ctx.Done()
+	return snap, err
+}
+
+// F-OPT-01, F-FLOW-01: a cycle that a shutdown ends has not failed, and raises
+// no alarm; one that had lost its lease before has lost it, shutdown or not.
+func TestOnce_SaysWhatEndedACycleInAShutdown(t *testing.T) {
+	for name, test := range map[string]struct {
+		loseLease bool
+		outcome   domain.CycleOutcome
+		failed    int64
+	}{
+		"shutdown":                  {false, domain.CycleAborted, 0},
+		"lease lost, then shutdown": {true, domain.CycleLeaseLost, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			ctx, shutdown := context.WithCancel(t.Context())
+			store := interrupted{b.store, b.store, shutdown}
+			if test.loseLease {
+				store.store = thief{b.store, b.clients, t}
+			}
+			cycle, err := b.runner(t, store, 300*time.Millisecond).Once(ctx, depot.ID, nil)
+			if err == nil || cycle.Outcome != test.outcome || len(b.published) > 0 {
+				t.Errorf("cycle %+v, error %v, published %v", cycle, err, b.published)
+			}
+			stored, err := b.store.Cycle(t.Context(), cycle.ID)
+			if err != nil || stored.Outcome != test.outcome || stored.Detail == "" {
+				t.Errorf("recorded %+v, %v", stored, err)
+			}
+			if n := b.clients.Meter.Cycles.Count(meter.CycleFailed); n != test.failed {
+				t.Errorf("%d cycles counted as failed, want %d", n, test.failed)
+			}
+		})
+	}
+	t.Run("shutdown before the lock", func(t *testing.T) {
+		b := newBench(t)
+		ctx, shutdown := context.WithCancel(t.Context())
+		shutdown()
+		if _, err := b.runner(t, b.store, 15*time.Second).Once(ctx, depot.ID, nil); err == nil {
+			t.Error("the cycle ran")
+		}
+		if n := b.clients.Meter.Cycles.Count(meter.CycleFailed); n != 0 {
+			t.Errorf("%d cycles counted as failed", n)
+		}
+	})
+}
