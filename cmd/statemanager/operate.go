@@ -21,7 +21,7 @@ import (
 type desk struct {
 	cli.Connection
 	JSON bool   `help:"Print JSON." name:"json"`
-	By   string `help:"Who asks, for the audit of changes; default this machine's user." placeholder:"NAME"`
+	By   string `help:"Who asks, for the audit of changes, in at most 128 characters; default this machine's user." placeholder:"NAME"`
 }
 
 // thisUser names the machine's user, as far as it can be known.

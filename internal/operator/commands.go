@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"cloud.google.com/go/pubsub/v2"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/httpapi/identity"
 	"github.com/dronefleet/dronefleet/domain"
 )
 
@@ -27,7 +29,8 @@ type Commands struct {
 	// Patience is how long to wait for dead letters that may still come; see
 	// ServicePatience. 0 takes the first empty answer, as emulators allow.
 	Patience time.Duration
-	// By is who asks.
+	// By is who asks; empty if that is not known, else at most
+	// identity.MaxNameRunes printable characters.
 	By string
 }
 
@@ -98,6 +101,25 @@ func CheckReason(reason string) error {
 	return nil
 }
 
+// checkBy says what is wrong with the name of who asks, which ends on one line of
+// documents, messages and logs.
+func (c Commands) checkBy() error {
+	unfit := func(r rune) bool { return !unicode.IsGraphic(r) }
+	switch n := utf8.RuneCountInString(c.By); {
+	case c.By == "":
+		return nil
+	case !utf8.ValidString(c.By):
+		return errors.New("--by is not valid UTF-8")
+	case strings.TrimSpace(c.By) == "":
+		return errors.New("--by is blank; say who asks, for the audit")
+	case n > identity.MaxNameRunes:
+		return fmt.Errorf("--by has %d characters; give at most %d", n, identity.MaxNameRunes)
+	case strings.ContainsFunc(c.By, unfit):
+		return fmt.Errorf("--by is %q; give a name on one line, without what cannot be printed", c.By)
+	}
+	return nil
+}
+
 // why is what the audit shows of a change: the reason, on one line, and who
 // asked.
 func (c Commands) why(kind, id, reason string) (string, error) {
@@ -106,6 +128,9 @@ func (c Commands) why(kind, id, reason string) (string, error) {
 	}
 	if err := CheckReason(reason); err != nil {
 		return "", fmt.Errorf("--reason %w", err)
+	}
+	if err := c.checkBy(); err != nil {
+		return "", err
 	}
 	why := strings.Join(strings.Fields(reason), " ")
 	if c.By != "" {

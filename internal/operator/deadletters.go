@@ -89,6 +89,9 @@ func (c Commands) DeadLetters(ctx context.Context, f LetterFilter) (letters Lett
 // not be replayed; those that do not hold all of their message never can be.
 // Replaying again what was replayed finds nothing.
 func (c Commands) ReplayDeadLetters(ctx context.Context, f LetterFilter) (letters Letters, err error) {
+	if err := c.checkBy(); err != nil {
+		return Letters{}, err
+	}
 	err = c.review(ctx, f, func(found Letters) (err error) {
 		letters = found
 		letters.Replayed, err = c.replay(ctx, found.found)

@@ -192,6 +192,31 @@ func TestDesk_OrdersAreHeldReleasedAndCancelled(t *testing.T) {
 	}
 }
 
+// F-ORD-04, F-DLQ-01: who asks is named on one line of documents, messages and
+// logs; a name that is not fit for that changes nothing.
+func TestCommands_WhoAsksHasANameThatCanBeRecorded(t *testing.T) {
+	o := openOffice(t)
+	ctx := t.Context()
+	o.order("O1")
+	for name, part := range map[string]string{
+		strings.Repeat("é", 129): "has 129 characters; give at most 128", " \t": "is blank", "ann\nbob": `is "ann\nbob"`, "\x1b[2J": "cannot be printed", "\xff": "UTF-8",
+	} {
+		commands := operator.Commands{Store: o.desk.Store, PubSub: o.clients.PubSub, By: name}
+		_, holdErr := commands.HoldOrder(ctx, "O1", "doubt")
+		_, replayErr := commands.ReplayDeadLetters(ctx, operator.LetterFilter{})
+		for _, err := range []error{holdErr, replayErr} {
+			if err == nil || !strings.HasPrefix(err.Error(), "--by ") || !strings.Contains(err.Error(), part) {
+				t.Errorf("%q: error %v, want %q", name, err, part)
+			}
+		}
+	}
+	longest := strings.Repeat("é", 128)
+	held, err := operator.Commands{Store: o.desk.Store, By: longest}.HoldOrder(ctx, "O1", "doubt")
+	if err != nil || held.HeldReason != "doubt (by "+longest+")" {
+		t.Errorf("held because %q, %v", held.HeldReason, err)
+	}
+}
+
 // F-TEL-08: only an operator clears a reported emergency.
 func TestDesk_EmergenciesAreCleared(t *testing.T) {
 	o := openOffice(t)

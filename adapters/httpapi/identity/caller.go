@@ -23,8 +23,8 @@ func (c Caller) May(r Role) bool {
 	return false
 }
 
-// maxNameRunes bounds what of a name is recorded.
-const maxNameRunes = 128
+// MaxNameRunes bounds what of a name is recorded.
+const MaxNameRunes = 128
 
 // nameOf is a name fit for one line of a log.
 func nameOf(c claims, subject string) string {
@@ -38,8 +38,8 @@ func nameOf(c claims, subject string) string {
 		}
 		return r
 	}, name)
-	if runes := []rune(name); len(runes) > maxNameRunes {
-		name = string(runes[:maxNameRunes])
+	if runes := []rune(name); len(runes) > MaxNameRunes {
+		name = string(runes[:MaxNameRunes])
 	}
 	return name
 }
