@@ -51,6 +51,17 @@ func DefaultDronePolicy() DronePolicy {
 	}
 }
 
+// CheckTime refuses a report that was measured too far ahead of the server, as
+// server is its time: applied, it would make all that its drone reports until
+// then stale. The error, if any, is a Rejection.
+func (p DronePolicy) CheckTime(t domain.Telemetry, server time.Time) error {
+	if t.Timestamp.After(server.Add(p.MaxFuture)) {
+		return reject(ReasonFutureTimestamp, string(t.DroneID),
+			"measured %s ahead of the server; check the drone's clock", t.Timestamp.Sub(server).Round(time.Millisecond))
+	}
+	return nil
+}
+
 // ApplyTelemetry folds one report into the drone's binding. A drone that is not
 // known yet has an empty ID and is registered. The error, if any, is a
 // Rejection and the binding is then unchanged.
@@ -59,9 +70,8 @@ func DefaultDronePolicy() DronePolicy {
 // when it proves that the drone knows of the mission's end or that the command
 // expired unseen.
 func (p DronePolicy) ApplyTelemetry(b Binding, t domain.Telemetry, now time.Time) (Binding, Change, error) {
-	if t.Timestamp.After(now.Add(p.MaxFuture)) {
-		return b, Change{}, reject(ReasonFutureTimestamp, string(t.DroneID),
-			"measured %s ahead of the server; check the drone's clock", t.Timestamp.Sub(now).Round(time.Millisecond))
+	if err := p.CheckTime(t, now); err != nil {
+		return b, Change{}, err
 	}
 	if b.Drone.ID != "" && !t.Timestamp.After(b.Drone.LastUpdate) {
 		return b, Change{}, reject(ReasonStaleTelemetry, string(t.DroneID),

@@ -39,9 +39,24 @@ type known struct {
 type serverTime struct{ earliest, latest, local time.Time }
 
 // trustFor is how long, by the local clock, what an answer told of the server's
-// time may refuse a report without asking. The local clock may be set back
-// meanwhile.
+// time may judge a report without asking. The local clock may be set meanwhile.
 const trustFor = 10 * time.Second
+
+// atLeast is the earliest that the server's clock may show when the local one
+// shows now.
+func (s serverTime) atLeast(now time.Time) time.Time {
+	if passed := now.Sub(s.local); 0 <= passed && passed <= trustFor {
+		return s.earliest.Add(passed)
+	}
+	return s.earliest
+}
+
+// atMost is the latest that the server's clock may show when the local one shows
+// now; false if the last answer is too long ago to tell.
+func (s serverTime) atMost(now time.Time) (time.Time, bool) {
+	passed := now.Sub(s.local)
+	return s.latest.Add(passed), 0 <= passed && passed <= trustFor
+}
 
 // heard takes note of a time that the server gave in an answer to what began
 // when the local clock showed began.
@@ -53,31 +68,28 @@ func (a *TelemetryApplier) heard(server, began time.Time) {
 	a.server = serverTime{earliest: server, latest: server.Add(max(0, now.Sub(began))), local: now}
 }
 
-// now is the local time, or the server's as far as the applier knows it if that
-// is ahead.
-func (a *TelemetryApplier) now() time.Time {
-	now := a.store.now()
+// later is the local time now, or the server's as far as the applier knows it if
+// that is ahead.
+func (a *TelemetryApplier) later(now time.Time) time.Time {
 	if server := a.server.earliest.Add(max(0, now.Sub(a.server.local))); server.After(now) {
 		return server
 	}
 	return now
 }
 
-// future reports whether the report is certainly too far ahead of the server.
-// A slow local clock alone refuses nothing: a report that was refused is not
-// sent again.
-func (a *TelemetryApplier) future(k known, t domain.Telemetry) bool {
-	passed := a.store.now().Sub(a.server.local)
-	if passed < 0 || passed > trustFor {
-		return false
-	}
-	_, _, err := a.store.drone.ApplyTelemetry(k.binding, t, a.server.latest.Add(passed))
-	return isFuture(err)
+// tooFarAhead reports whether the report is certainly too far ahead of the
+// server when the local clock shows now.
+func (a *TelemetryApplier) tooFarAhead(t domain.Telemetry, now time.Time) bool {
+	server, known := a.server.atMost(now)
+	return known && a.store.drone.CheckTime(t, server) != nil
 }
 
-func isFuture(err error) bool {
-	reason, _ := policy.ReasonOf(err)
-	return reason == policy.ReasonFutureTimestamp
+// doubtful reports whether only the server can tell if the report is too far
+// ahead of it. The local clock alone refuses none, since what was refused is not
+// sent again, and accepts none, since all that its drone reports until then
+// would be stale.
+func (a *TelemetryApplier) doubtful(t domain.Telemetry, now time.Time) bool {
+	return a.store.drone.CheckTime(t, a.server.atLeast(now)) != nil && !a.tooFarAhead(t, now)
 }
 
 // forgetAfter is how long an applier remembers a drone that says nothing.
@@ -96,22 +108,22 @@ func (a *TelemetryApplier) Urgent(t domain.Telemetry) bool {
 	if !ok {
 		return true
 	}
-	_, change, err := a.store.drone.ApplyTelemetry(k.binding, t, a.now())
-	return err == nil && !change.OnlyDrone()
+	now := a.store.now()
+	_, change, err := a.store.drone.ApplyTelemetry(k.binding, t, a.later(now))
+	return err == nil && !change.OnlyDrone() && !a.tooFarAhead(t, now)
 }
 
 // Apply folds reports, in the order of their timestamps, into their drones. It
 // answers one error per report, in the order of reports: nil when its effect
 // is committed, a *policy.Rejection when it changes nothing, or the failure
 // that kept it from committing; a failure of one drone's document does not
-// touch the others. A report is too far ahead by the later of the server's time
-// and the local one: a slow local clock refuses no good report, a fast one takes
-// reports that are as much further ahead.
+// touch the others. A report is too far ahead by the server's clock, whatever the
+// local one shows.
 //
 // Cost: 1 RPC, and a write per drone and event, when nothing but drones changed;
 // otherwise a transaction of 3 RPCs, or 5 when a bound drone's mission must be
-// read. A report that seems to be too far ahead asks the server in such a
-// transaction, at most every ten seconds while nothing else does.
+// read. A report that may be too far ahead asks the server in such a transaction,
+// at most every ten seconds while nothing else does.
 func (a *TelemetryApplier) Apply(ctx context.Context, reports []domain.Telemetry) []error {
 	errs := make([]error, len(reports))
 	reports = slices.Clone(reports)
@@ -164,26 +176,21 @@ func (m soloChanges) drones() []domain.DroneID {
 // fold tries the reports of each drone on what is known of it. It returns the
 // drones that change alone and those that need a transaction. Drones whose
 // reports are all rejected need nothing: what is known is never newer than
-// what is stored, so stale stays stale, and the server's time only moves on.
-// Only a report that may be too far ahead by the local clock alone is judged by
-// the server's.
+// what is stored, so stale stays stale, and a report that is too far ahead is so
+// by the latest that the server's clock may show.
 func (b *telemetryBatch) fold(drones []domain.DroneID) (soloChanges, []domain.DroneID) {
 	var alone soloChanges
 	var rest []domain.DroneID
-	now := b.applier.now()
+	a := b.applier
+	now := a.store.now() // one for all that is judged by it
 	for _, id := range drones {
-		k, ok := b.applier.known[id]
-		if !ok {
+		k, ok := a.known[id]
+		if !ok || slices.ContainsFunc(b.byDrone[id], func(i int) bool { return a.doubtful(b.reports[i], now) }) {
 			rest = append(rest, id)
 			continue
 		}
-		after, change := b.apply(id, k.binding, now)
-		doubtful := slices.ContainsFunc(b.byDrone[id], func(i int) bool {
-			return isFuture(b.errs[i]) && !b.applier.future(k, b.reports[i])
-		})
+		after, change := b.apply(id, k.binding, a.server.atLeast(now), a.later(now))
 		switch {
-		case doubtful:
-			rest = append(rest, id)
 		case change.Empty():
 		case change.WithinDrone() && !becomesIdle(k.binding.Drone, after.Drone):
 			alone = append(alone, soloChange{before: k, after: after, events: change.Events})
@@ -200,11 +207,16 @@ func (b *telemetryBatch) fold(drones []domain.DroneID) (soloChanges, []domain.Dr
 func becomesIdle(before, after domain.Drone) bool { return !before.IdleSince.Equal(after.IdleSince) }
 
 // apply folds one drone's reports into its binding and notes each one's fate,
-// as it will be if the change commits.
-func (b *telemetryBatch) apply(id domain.DroneID, binding policy.Binding, now time.Time) (policy.Binding, policy.Change) {
+// as it will be if the change commits. server is the server's time, by which a
+// report is too far ahead; the change takes place at now.
+func (b *telemetryBatch) apply(id domain.DroneID, binding policy.Binding, server, now time.Time) (policy.Binding, policy.Change) {
+	drone := b.applier.store.drone
 	var all policy.Change
 	for _, i := range b.byDrone[id] {
-		next, change, err := b.applier.store.drone.ApplyTelemetry(binding, b.reports[i], now)
+		if b.errs[i] = drone.CheckTime(b.reports[i], server); b.errs[i] != nil {
+			continue
+		}
+		next, change, err := drone.ApplyTelemetry(binding, b.reports[i], now)
 		b.errs[i] = err
 		if err == nil {
 			binding, all = next, all.Merge(change)
@@ -297,7 +309,7 @@ func (b *telemetryBatch) commit(ctx context.Context, drones []domain.DroneID) {
 				malformed[id] = err
 				continue
 			}
-			next, change := b.apply(id, t.binding(id), t.now)
+			next, change := b.apply(id, t.binding(id), t.read, t.now)
 			if err := t.write(change); err != nil {
 				return err
 			}

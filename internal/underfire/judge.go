@@ -12,7 +12,6 @@ import (
 	"github.com/dronefleet/dronefleet/internal/evidence"
 	"github.com/dronefleet/dronefleet/internal/invariant"
 	"github.com/dronefleet/dronefleet/internal/pubsubemu"
-	"github.com/dronefleet/dronefleet/policy"
 )
 
 // drainTimeout bounds how long the backlog may take once everything is healed,
@@ -72,9 +71,7 @@ func (f *fire) judge(ctx context.Context) (Result, error) {
 	}
 	for _, l := range letters {
 		r.DeadLetters[l.Reason]++
-		// A slow manager and a fast drone together may be off by more than the
-		// drone alone is allowed; it is recorded, and the next report counts.
-		if l.Attributes[poisonAttr] == "" && l.Reason != string(policy.ReasonFutureTimestamp) {
+		if l.Attributes[poisonAttr] == "" {
 			r.Complaints = append(r.Complaints, fmt.Sprintf("good message %s of %s was dead-lettered: %s: %s", l.MessageID, l.Topic, l.Reason, l.Error))
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/evidence"
 	"github.com/dronefleet/dronefleet/internal/firestoreemu"
 	"github.com/dronefleet/dronefleet/internal/invariant"
+	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/policy"
 )
 
@@ -24,8 +25,9 @@ type story struct {
 	judge    *firestoretx.Store
 	outside  *connections
 	saboteur *saboteur
-	op       string        // what the product is doing
-	ahead    time.Duration // of the machine's clock
+	op       string // what the product is doing
+	clock    *simclock.Clock
+	skew     time.Duration // of the product's clock
 
 	journal      []invariant.Message
 	observations []invariant.Observation
@@ -33,7 +35,8 @@ type story struct {
 }
 
 func newStory(t *testing.T, sabotage func(*story)) *story {
-	server, err := firestoreemu.Start(firestoreemu.Options{})
+	clock := simclock.Real()
+	server, err := firestoreemu.Start(firestoreemu.Options{Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +45,7 @@ func newStory(t *testing.T, sabotage func(*story)) *story {
 			t.Error(err)
 		}
 	})
-	s := &story{t: t, saboteur: &saboteur{}}
+	s := &story{t: t, saboteur: &saboteur{}, clock: clock}
 	sabotage(s)
 	hosts := connect.Config{Project: connect.EmulatorProject, FirestoreHost: server.Addr(), PubSubHost: "127.0.0.1:1"}
 	open := func(c *connections, err error) *connections {
@@ -58,13 +61,13 @@ func newStory(t *testing.T, sabotage func(*story)) *story {
 	}
 	product := open(dial(t.Context(), hosts, productOwner, s.saboteur.dialOptions()...))
 	s.outside = open(dial(t.Context(), hosts, "judge"))
-	s.product = firestoretx.New(product.Firestore, firestoretx.Config{Now: s.now})
+	s.product = firestoretx.New(product.Firestore, firestoretx.Config{Now: func() time.Time { return s.now().Add(s.skew) }})
 	s.judge = firestoretx.New(s.outside.Firestore, firestoretx.Config{Now: s.now})
 	return s
 }
 
-func (s *story) now() time.Time       { return time.Now().Add(s.ahead).UTC().Truncate(time.Microsecond) }
-func (s *story) pass(d time.Duration) { s.ahead += d }
+func (s *story) now() time.Time       { return s.clock.Now().UTC().Truncate(time.Microsecond) }
+func (s *story) pass(d time.Duration) { s.clock.NotBefore(s.clock.Now().Add(d)) }
 
 // snapshot is a time at which a plan could have been made, with a little time
 // on either side of it.
@@ -189,7 +192,7 @@ func (s *story) tell() {
 	// Cycles overlap and messages come again.
 	m1 := s.decide("A1", "D1", "005", morning, "", "O1", "O2")
 	s.ask("O1", false)
-	s.decide("A2", "D2", "005", morning, policy.ReasonOrderNotPending, "O1")
+	s.decide("A2", "D2", "005", s.snapshot(), policy.ReasonOrderNotPending, "O1")
 	s.decide("A3", "D1", "005", morning, policy.ReasonDroneNotIdle, "O3")
 	s.decide("A4", "D2", "004", morning, policy.ReasonStaleFence, "O3")
 	s.decide("A1", "D1", "005", morning, "", "O1", "O2")
