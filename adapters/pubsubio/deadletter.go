@@ -34,6 +34,10 @@ const (
 	AttrAttributesDropped = "dronefleet-attributes-dropped"
 )
 
+// AttrReplayedBy is the attribute of a replayed message that names who asked for
+// it.
+const AttrReplayedBy = "dronefleet-replayed-by"
+
 var letterAttributes = []string{
 	AttrReason, AttrError, AttrMessageID, AttrTopic, AttrPublishTime, AttrOrderingKey, AttrDataBytes, AttrAttributesDropped,
 }
@@ -171,10 +175,15 @@ type DeadLetter struct {
 	ackID string
 }
 
-// replayed are the attributes of the message when it is published again.
-func (l DeadLetter) replayed() map[string]string {
-	attrs := make(map[string]string, len(l.Attributes)+1)
+// replayed are the attributes of the message when it is published again because
+// by, if known, asked for it.
+func (l DeadLetter) replayed(by string) map[string]string {
+	attrs := make(map[string]string, len(l.Attributes)+2)
 	maps.Copy(attrs, l.Attributes)
+	delete(attrs, AttrReplayedBy) // who did it before
+	if by != "" {
+		attrs[AttrReplayedBy] = by
+	}
 	if !l.PublishTime.IsZero() {
 		attrs[AttrPublishTime] = l.PublishTime.UTC().Format(timeLayout)
 	}

@@ -128,12 +128,13 @@ const replayAtOnce = 200
 
 // Replay publishes the original messages of letters to their original topic, in
 // the order given, and deletes each letter whose message the server confirmed.
-// Each says when it was first published: a replay makes nothing newer than it is.
+// Each says when it was first published, for a replay makes nothing newer than it
+// is, and who asked for the replay, if by names them.
 // Letters that are not complete stay, with an *IncompleteError for each; they
 // stop no other. It stops after the first failures and reports how many were
 // replayed; the others stay. When only the deletion failed, replaying again is
 // harmless: messages that were applied change nothing.
-func (r *Review) Replay(ctx context.Context, p *Publisher, letters []DeadLetter) (replayed int, err error) {
+func (r *Review) Replay(ctx context.Context, p *Publisher, by string, letters []DeadLetter) (replayed int, err error) {
 	var complete []DeadLetter
 	var refused []error
 	for _, l := range letters {
@@ -147,7 +148,7 @@ func (r *Review) Replay(ctx context.Context, p *Publisher, letters []DeadLetter)
 		pending := make([]Published, len(chunk))
 		for i, l := range chunk {
 			// Whatever the letter claims, it came from the topic under review.
-			pending[i] = p.Publish(ctx, r.topic, l.Data, l.replayed(), l.OrderingKey)
+			pending[i] = p.Publish(ctx, r.topic, l.Data, l.replayed(by), l.OrderingKey)
 		}
 		var confirmed []string
 		var errs []error

@@ -39,6 +39,11 @@ func (s *settler) hold(msg *pubsub.Message) { s.backlog.Hold(msg.PublishTime) }
 // poison whose dead letter is not published before ctx ends is nacked.
 func (s *settler) settle(ctx context.Context, msg *pubsub.Message, err error) {
 	defer s.backlog.Release(msg.PublishTime)
+	if by := msg.Attributes[AttrReplayedBy]; by != "" {
+		// Its letter is deleted: nothing else tells of the replay for long.
+		s.log.InfoContext(ctx, "replayed message received", slog.String("operator", by),
+			slog.String("message_id", msg.ID), slog.String("topic", s.topic))
+	}
 	if err == nil {
 		s.applied.Inc()
 		record(s.latency, s.now().Sub(msg.PublishTime), trace.SpanContextFromContext(ctx))

@@ -14,6 +14,30 @@ import (
 	"github.com/dronefleet/dronefleet/internal/emutest"
 )
 
+// F-DLQ-01, F-OBS-01: who replays from the command line is on record with the
+// State Managers, like who replays over HTTP.
+func TestDeadLetters_TheLogNamesWhoReplayed(t *testing.T) {
+	hosts := emutest.Hosts(t)
+	clients := emutest.Connect(t, hosts)
+	if err := pubsubio.Ensure(t.Context(), clients.PubSub); err != nil {
+		t.Fatal(err)
+	}
+	publisher := pubsubio.NewPublisher(clients.PubSub)
+	defer publisher.Stop()
+	_, err := publisher.Publish(t.Context(), pubsubio.DeadLetterTopic(pubsubio.TopicOrders), []byte("{not json"), map[string]string{
+		pubsubio.AttrMessageID: "m1", pubsubio.AttrReplayedBy: "bob", // who tried before
+	}, "").Wait(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, hosts, 0, "deadletters", "replay", "--by=ann@example.org")
+	p := start(t, hosts, "serve", "--http-addr=off")
+	if line := p.find(p.stderr, "replayed message received"); !strings.Contains(line, `"operator":"ann@example.org"`) {
+		t.Errorf("logged %s", line)
+	}
+	p.interrupt()
+}
+
 func TestPublish(t *testing.T) {
 	hosts := emutest.Hosts(t)
 	clients := emutest.Connect(t, hosts)

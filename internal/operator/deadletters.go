@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -141,10 +140,6 @@ func (d *Desk) ReplayDeadLetters(ctx context.Context, f LetterFilter, dryRun boo
 	return err
 }
 
-// AttrReplayedBy is the attribute of a replayed message that names who asked
-// for it.
-const AttrReplayedBy = "dronefleet-replayed-by"
-
 // replay takes one topic after the other.
 func (c Commands) replay(ctx context.Context, found []foundLetter) (replayed int, err error) {
 	publisher := pubsubio.NewPublisher(c.PubSub)
@@ -155,17 +150,11 @@ func (c Commands) replay(ctx context.Context, found []foundLetter) (replayed int
 		if letters[l.review] == nil {
 			reviews = append(reviews, l.review)
 		}
-		letter := l.DeadLetter
-		if c.By != "" {
-			letter.Attributes = map[string]string{}
-			maps.Copy(letter.Attributes, l.Attributes)
-			letter.Attributes[AttrReplayedBy] = c.By // not who did it before
-		}
-		letters[l.review] = append(letters[l.review], letter)
+		letters[l.review] = append(letters[l.review], l.DeadLetter)
 	}
 	var errs []error
 	for _, r := range reviews {
-		n, err := r.Replay(ctx, publisher, letters[r])
+		n, err := r.Replay(ctx, publisher, c.By, letters[r])
 		replayed += n
 		errs = append(errs, err)
 	}

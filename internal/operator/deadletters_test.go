@@ -474,7 +474,7 @@ func TestDeadLetters_ReplayingAgainFindsNothing(t *testing.T) {
 		if err != nil || len(resp.GetReceivedMessages()) != 1 {
 			return fmt.Errorf("pulled %v, %w", resp, err)
 		}
-		if by := resp.GetReceivedMessages()[0].GetMessage().GetAttributes()[operator.AttrReplayedBy]; by != "ann@example.org" {
+		if by := resp.GetReceivedMessages()[0].GetMessage().GetAttributes()[pubsubio.AttrReplayedBy]; by != "ann@example.org" {
 			t.Errorf("replayed by %q", by)
 		}
 		return nil
