@@ -64,15 +64,14 @@ func (f *fleet) history(ctx context.Context) (invariant.History, error) {
 
 // journaled notes every decision that the server took, for the checker.
 func journaled(publish dispatch.Publish, j *fleetsim.Journal) dispatch.Publish {
-	return func(ctx context.Context, decisions []domain.Decision) error {
-		err := publish(ctx, decisions)
-		if err != nil {
-			return err
+	return func(ctx context.Context, decisions []domain.Decision) []error {
+		errs := publish(ctx, decisions)
+		for i, d := range decisions {
+			if errs[i] == nil {
+				j.Confirm(invariant.Message{Topic: pubsubio.TopicDecisions, DecisionID: d.ID, Timestamp: d.SnapshotTime})
+			}
 		}
-		for _, d := range decisions {
-			j.Confirm(invariant.Message{Topic: pubsubio.TopicDecisions, DecisionID: d.ID, Timestamp: d.SnapshotTime})
-		}
-		return nil
+		return errs
 	}
 }
 

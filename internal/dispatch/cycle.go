@@ -27,8 +27,10 @@ type Store interface {
 	Depots(ctx context.Context) ([]domain.Depot, error)
 }
 
-// Publish sends decisions and returns when the server has all of them.
-type Publish func(ctx context.Context, decisions []domain.Decision) error
+// Publish sends decisions and returns, when the server has answered for all of
+// them, an error for each in their order: nil where the server has it; otherwise
+// it may have it or not. One that fails keeps no other from being sent.
+type Publish func(ctx context.Context, decisions []domain.Decision) []error
 
 // Config tunes a Runner. Zero values stand for the defaults in the comments.
 type Config struct {
@@ -214,8 +216,14 @@ func (r *Runner) cycle(ctx, lease context.Context, c *domain.Cycle, planner *Pla
 		c.Outcome = domain.CycleEmpty
 		return nil
 	}
-	if err := r.publish(lease, decisions); err != nil {
-		return fmt.Errorf("publish decisions: %w", err)
+	var unpublished []error
+	for i, err := range r.publish(lease, decisions) {
+		if err != nil {
+			unpublished = append(unpublished, fmt.Errorf("publish the decision on drone %s: %w", decisions[i].DroneID, err))
+		}
+	}
+	if err := errors.Join(unpublished...); err != nil {
+		return err
 	}
 	c.Outcome = domain.CyclePublished
 	planner.published(r.clock.Since(planned))

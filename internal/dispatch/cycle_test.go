@@ -69,10 +69,13 @@ func newBench(t *testing.T) *bench {
 }
 
 func (b *bench) runner(t *testing.T, store dispatch.Store, ttl time.Duration) *dispatch.Runner {
-	publish := func(_ context.Context, decisions []domain.Decision) error {
+	return b.publishing(t, store, ttl, func(_ context.Context, decisions []domain.Decision) []error {
 		b.published = append(b.published, decisions...)
-		return nil
-	}
+		return make([]error, len(decisions))
+	})
+}
+
+func (b *bench) publishing(t *testing.T, store dispatch.Store, ttl time.Duration, publish dispatch.Publish) *dispatch.Runner {
 	cfg := dispatch.Config{SolveLimit: 100 * time.Millisecond, LockTTL: ttl, Holder: "test"}
 	return dispatch.NewRunner(store, b.locks, publish, uuid.NewString, simclock.Real(), cfg, emutest.Log(t), b.clients.Meter)
 }
@@ -120,7 +123,7 @@ func TestOnce_NamesWhatItLeavesOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	var lines bytes.Buffer
-	publish := func(context.Context, []domain.Decision) error { return nil }
+	publish := func(_ context.Context, decisions []domain.Decision) []error { return make([]error, len(decisions)) }
 	cfg := dispatch.Config{SolveLimit: 20 * time.Millisecond}
 	r := dispatch.NewRunner(b.store, b.locks, publish, uuid.NewString, simclock.Real(), cfg, slog.New(slog.NewTextHandler(&lines, nil)), b.clients.Meter)
 	if cycle, err := r.Once(t.Context(), depot.ID, nil); err != nil || cycle.Drones != 2 || cycle.Missions != 1 {

@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
@@ -10,22 +9,21 @@ import (
 )
 
 // Publisher publishes decisions to the decisions topic, each under its drone as
-// ordering key, and waits until the server has all of them.
+// ordering key, and waits until the server has answered for all of them.
 func Publisher(p *pubsubio.Publisher, format wire.Format) Publish {
-	return func(ctx context.Context, decisions []domain.Decision) error {
-		pending := make([]pubsubio.Published, 0, len(decisions))
-		for _, d := range decisions {
+	return func(ctx context.Context, decisions []domain.Decision) []error {
+		pending, errs := make([]pubsubio.Published, len(decisions)), make([]error, len(decisions))
+		for i, d := range decisions {
 			data, attrs, err := wire.EncodeDecision(d, format)
-			if err != nil {
-				return err
+			if errs[i] = err; err == nil {
+				pending[i] = p.Publish(ctx, pubsubio.TopicDecisions, data, attrs, string(d.DroneID))
 			}
-			pending = append(pending, p.Publish(ctx, pubsubio.TopicDecisions, data, attrs, string(d.DroneID)))
 		}
-		var errs []error
-		for _, one := range pending {
-			_, err := one.Wait(ctx)
-			errs = append(errs, err)
+		for i, one := range pending {
+			if errs[i] == nil {
+				_, errs[i] = one.Wait(ctx)
+			}
 		}
-		return errors.Join(errs...)
+		return errs
 	}
 }

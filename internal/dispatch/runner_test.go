@@ -56,13 +56,13 @@ func TestRun_FollowsTheDepots(t *testing.T) {
 	store := &watched{Store: b.store, began: map[domain.DepotID]int{}, running: map[domain.DepotID]int{}}
 	var mu sync.Mutex
 	var flying []domain.DroneID
-	publish := func(_ context.Context, decisions []domain.Decision) error {
+	publish := func(_ context.Context, decisions []domain.Decision) []error {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, d := range decisions {
 			flying = append(flying, d.DroneID)
 		}
-		return nil
+		return make([]error, len(decisions))
 	}
 	cfg := dispatch.Config{Interval: 50 * time.Millisecond, SolveLimit: 20 * time.Millisecond}
 	runner := dispatch.NewRunner(store, b.locks, publish, uuid.NewString, simclock.Real(), cfg, emutest.Log(t), b.clients.Meter)

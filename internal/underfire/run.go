@@ -240,14 +240,14 @@ func (f *fire) optimize(ctx context.Context, c *connections, clock *simclock.Clo
 	}
 	publisher := pubsubio.NewPublisher(c.PubSub)
 	publish := dispatch.Publisher(publisher, wire.Protobuf)
-	confirmed := func(ctx context.Context, decisions []domain.Decision) error {
-		if err := publish(ctx, decisions); err != nil {
-			return err
+	confirmed := func(ctx context.Context, decisions []domain.Decision) []error {
+		errs := publish(ctx, decisions)
+		for i, d := range decisions {
+			if errs[i] == nil {
+				f.journal.Confirm(invariant.Message{Topic: pubsubio.TopicDecisions, DecisionID: d.ID, Timestamp: d.SnapshotTime})
+			}
 		}
-		for _, d := range decisions {
-			f.journal.Confirm(invariant.Message{Topic: pubsubio.TopicDecisions, DecisionID: d.ID, Timestamp: d.SnapshotTime})
-		}
-		return nil
+		return errs
 	}
 	store := firestoretx.New(c.Firestore, firestoretx.Config{Now: clock.Now})
 	runner := dispatch.NewRunner(store, locks, confirmed, uuid.NewString, clock,
