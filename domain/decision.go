@@ -73,19 +73,21 @@ type Snapshot struct {
 	Warehouses []Warehouse
 }
 
-// CycleOutcome is how a solve cycle ended.
+// CycleOutcome is how a solve cycle ended, or that it publishes: a cycle that is
+// still PUBLISHING when a later one of its depot has a higher fence was cut off.
 type CycleOutcome string
 
 const (
-	CyclePublished CycleOutcome = "PUBLISHED"
-	CycleEmpty     CycleOutcome = "EMPTY"      // nothing could be assigned
-	CycleLeaseLost CycleOutcome = "LEASE_LOST" // the lock was lost; nothing more was published
-	CycleAborted   CycleOutcome = "ABORTED"    // the optimizer was told to stop; nothing more was published
-	CycleFailed    CycleOutcome = "FAILED"
+	CyclePublishing CycleOutcome = "PUBLISHING"
+	CyclePublished  CycleOutcome = "PUBLISHED"
+	CycleEmpty      CycleOutcome = "EMPTY"      // nothing could be assigned
+	CycleLeaseLost  CycleOutcome = "LEASE_LOST" // the lock was lost; nothing more was published
+	CycleAborted    CycleOutcome = "ABORTED"    // the optimizer was told to stop; nothing more was published
+	CycleFailed     CycleOutcome = "FAILED"
 )
 
 // CycleOutcomes lists every outcome of a cycle.
-var CycleOutcomes = []CycleOutcome{CyclePublished, CycleEmpty, CycleLeaseLost, CycleAborted, CycleFailed}
+var CycleOutcomes = []CycleOutcome{CyclePublishing, CyclePublished, CycleEmpty, CycleLeaseLost, CycleAborted, CycleFailed}
 
 // Cycle is one solve cycle as auditors see it.
 type Cycle struct {
@@ -96,10 +98,10 @@ type Cycle struct {
 	SnapshotTime time.Time
 	Drones       int
 	Orders       int
-	Missions     int
-	Assigned     int
-	Objective    string // readable: unserved by priority, kilometres
-	DistanceKm   float64
+	Missions     int     // published
+	Assigned     int     // orders of the missions published
+	Objective    string  // of the whole plan, readable: unserved by priority, kilometres
+	DistanceKm   float64 // of the missions published
 	Unserved     []UnservedOrder
 	StartedAt    time.Time
 	ReadTook     time.Duration

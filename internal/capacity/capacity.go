@@ -119,7 +119,7 @@ func (f Fleet) Day() []Part {
 			Reads: f.SweepReads() + lockReads, Writes: lockWrites, RPCs: 15,
 		}.times(day / sweepEvery)},
 		{"cycles", Usage{
-			Reads: f.SnapshotReads() + lockReads, Writes: lockWrites + 1, Deletes: 1, RPCs: 16,
+			Reads: f.SnapshotReads() + lockReads, Writes: lockWrites + 2, Deletes: 1, RPCs: 17,
 		}.times(float64(f.Depots) * day / cycleEvery)},
 		// An optimizer looks for depots that were added.
 		{"depots", Usage{Reads: float64(f.Depots), RPCs: 1}.times(day / cycleEvery)},

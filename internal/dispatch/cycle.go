@@ -110,16 +110,16 @@ func CycleKey(depot domain.DepotID) string { return "optimizer:cycle:" + string(
 // it left them: some 400 KiB of the 1 MiB a document may have.
 const maxUnserved = 5000
 
-// listUnserved notes the orders a plan leaves, as many as a document holds.
-func listUnserved(c *domain.Cycle, plan solver.Plan) {
-	for _, u := range plan.Unserved[:min(len(plan.Unserved), maxUnserved)] {
+// listUnserved notes the orders that are left, as many as a document holds.
+func listUnserved(c *domain.Cycle, unserved []solver.Unserved) {
+	for _, u := range unserved[:min(len(unserved), maxUnserved)] {
 		reason := string(u.Reason)
 		if u.Detail != "" {
 			reason += ": " + u.Detail
 		}
 		c.Unserved = append(c.Unserved, domain.UnservedOrder{OrderID: domain.OrderID(u.OrderID), Reason: reason})
 	}
-	if more := len(plan.Unserved) - maxUnserved; more > 0 {
+	if more := len(unserved) - maxUnserved; more > 0 {
 		c.Detail = fmt.Sprintf("%d more orders were left and are not listed", more)
 	}
 }
@@ -203,7 +203,7 @@ func (r *Runner) cycle(ctx, lease context.Context, c *domain.Cycle, planner *Pla
 	planning, stop := context.WithCancelCause(lease)
 	defer stop(nil)
 	defer context.AfterFunc(ctx, func() { stop(errShutdown) })()
-	decisions, planned, err := r.decide(planning, c, planner)
+	do, err := r.decide(planning, c, planner)
 	if cause := context.Cause(planning); cause != nil {
 		return cause
 	}
@@ -212,27 +212,54 @@ func (r *Runner) cycle(ctx, lease context.Context, c *domain.Cycle, planner *Pla
 	}
 	began := time.Now()
 	defer func() { c.PublishTook = time.Since(began) }()
-	if len(decisions) == 0 {
+	if len(do.decisions) == 0 {
 		c.Outcome = domain.CycleEmpty
+		listUnserved(c, do.unserved)
 		return nil
 	}
-	var unpublished []error
-	for i, err := range r.publish(lease, decisions) {
-		if err != nil {
-			unpublished = append(unpublished, fmt.Errorf("publish the decision on drone %s: %w", decisions[i].DroneID, err))
+	// Should the process die while it publishes, this is all that tells of the
+	// cycle.
+	c.Outcome, c.Detail = domain.CyclePublishing, fmt.Sprintf("%d decisions are to be published", len(do.decisions))
+	if err := r.store.RecordCycle(lease, *c); err != nil {
+		return fmt.Errorf("nothing published: %w", err)
+	}
+	c.Outcome, c.Detail = domain.CyclePublished, ""
+	var errs []error
+	var failed []solver.Unserved
+	for i, err := range r.publish(lease, do.decisions) {
+		d := do.decisions[i]
+		if err == nil {
+			c.Missions++
+			c.Assigned += len(d.OrderIDs)
+			c.DistanceKm += do.distances[d.DroneID]
+			continue
+		}
+		errs = append(errs, fmt.Errorf("publish the decision on drone %s: %w", d.DroneID, err))
+		for _, id := range d.OrderIDs {
+			failed = append(failed, solver.Unserved{OrderID: string(id), Reason: publishFailed})
 		}
 	}
-	if err := errors.Join(unpublished...); err != nil {
-		return err
+	listUnserved(c, append(failed, do.unserved...))
+	if len(errs) == 0 {
+		planner.published(r.clock.Since(do.planned))
 	}
-	c.Outcome = domain.CyclePublished
-	planner.published(r.clock.Since(planned))
-	return nil
+	return errors.Join(errs...)
 }
 
-// decide plans what is to be done and notes in c what it saw. It also returns
-// when it began to plan.
-func (r *Runner) decide(ctx context.Context, c *domain.Cycle, planner *Planner) (_ []domain.Decision, planned time.Time, _ error) {
+// publishFailed is why an order is left whose decision the server may not have.
+// If it has it all the same, the ledger says what became of it.
+const publishFailed solver.Reason = "publish_failed"
+
+// intent is what a cycle is to do.
+type intent struct {
+	decisions []domain.Decision
+	distances map[domain.DroneID]float64 // km
+	unserved  []solver.Unserved
+	planned   time.Time // when planning began
+}
+
+// decide plans what is to be done, and notes in c what it saw.
+func (r *Runner) decide(ctx context.Context, c *domain.Cycle, planner *Planner) (intent, error) {
 	began := time.Now()
 	snap, err := r.store.Snapshot(ctx, firestoretx.SnapshotRequest{
 		Depot: c.DepotID, MinBattery: r.cfg.MinBattery, MaxSilence: r.cfg.MaxSilence,
@@ -241,17 +268,17 @@ func (r *Runner) decide(ctx context.Context, c *domain.Cycle, planner *Planner) 
 		},
 	})
 	if err != nil {
-		return nil, planned, err
+		return intent{}, err
 	}
 	snap.CycleID, snap.Fence = c.ID, c.Fence
 	c.SnapshotTime, c.Drones, c.Orders = snap.ReadTime, len(snap.Drones), len(snap.Orders)
 	c.ReadTook = time.Since(began)
 
 	began = time.Now()
-	planned = r.clock.Now()
+	planned := r.clock.Now()
 	round, err := r.plan(ctx, planner, snap, planned)
 	if err != nil {
-		return nil, planned, err
+		return intent{}, err
 	}
 	plan := round.Plan
 	c.SolveTook = time.Since(began)
@@ -261,12 +288,6 @@ func (r *Runner) decide(ctx context.Context, c *domain.Cycle, planner *Planner) 
 			slog.String("kind", first.Kind), slog.String("id", first.ID), slog.String("detail", first.Detail))
 	}
 
-	decisions := DecisionsOf(plan, snap)
-	c.Missions, c.DistanceKm = len(decisions), plan.Objective.DistanceKm
-	for _, d := range decisions {
-		c.Assigned += len(d.OrderIDs)
-	}
-	listUnserved(c, plan)
 	c.Objective = fmt.Sprintf("unserved %d CRITICAL, %d HIGH, %d STANDARD; %.1f km; %d drones kept for CRITICAL", plan.Objective.Unserved[solver.Critical],
 		plan.Objective.Unserved[solver.High], plan.Objective.Unserved[solver.Standard], plan.Objective.DistanceKm, round.Kept)
 	r.meter.Cycles.SetUnserved(string(c.DepotID), map[string]int64{
@@ -274,7 +295,11 @@ func (r *Runner) decide(ctx context.Context, c *domain.Cycle, planner *Planner) 
 		domain.PriorityHigh.String():     int64(plan.Objective.Unserved[solver.High]),
 		domain.PriorityStandard.String(): int64(plan.Objective.Unserved[solver.Standard]),
 	})
-	return decisions, planned, nil
+	distances := map[domain.DroneID]float64{}
+	for _, route := range plan.Routes {
+		distances[domain.DroneID(route.DroneID)] = route.DistanceKm
+	}
+	return intent{DecisionsOf(plan, snap), distances, plan.Unserved, planned}, nil
 }
 
 func (r *Runner) plan(ctx context.Context, planner *Planner, snap domain.Snapshot, now time.Time) (Round, error) {

@@ -2,12 +2,16 @@ package dispatch_test
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
 
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
@@ -46,5 +50,99 @@ func TestPublisher_LeavesOutWhatNoMessageCanCarry(t *testing.T) {
 	})
 	if err != nil || !received["D1"] || !received["D3"] {
 		t.Errorf("received decisions on %v, %v", received, err)
+	}
+}
+
+// twoMissions is a bench with a drone more and an order more than one of them
+// can carry.
+func twoMissions(t *testing.T) *bench {
+	t.Helper()
+	b := newBench(t)
+	light := []domain.Drone{{ID: "D1", PayloadCapacityKg: 1}, {ID: "D2", PayloadCapacityKg: 1}}
+	if err := b.store.Setup(t.Context(), nil, nil, light); err != nil {
+		t.Fatal(err)
+	}
+	report := domain.Telemetry{DroneID: "D2", Timestamp: time.Now(), Position: depot.Position, Battery: 90, Status: domain.DroneIdle}
+	if err := b.store.NewTelemetryApplier().Apply(t.Context(), []domain.Telemetry{report})[0]; err != nil {
+		t.Fatal(err)
+	}
+	for id, lat := range map[domain.OrderID]float64{"NORTH": 48.95, "SOUTH": 48.76} {
+		req := domain.OrderRequest{ID: id, OrderContent: domain.OrderContent{
+			Priority: domain.PriorityCritical, ProductType: "BLOOD", WeightKg: 1, Delivery: domain.Position{Lat: lat, Lon: 2.35},
+		}}
+		if err := b.store.IngestOrder(t.Context(), req, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b
+}
+
+// F-OPT-03: a cycle's record has what was published, not what was planned, and
+// the orders of what was not.
+func TestOnce_RecordsWhatWasPublished(t *testing.T) {
+	b := twoMissions(t)
+	var arrived, failed domain.Decision
+	runner := b.publishing(t, b.store, 15*time.Second, func(_ context.Context, decisions []domain.Decision) []error {
+		if len(decisions) != 2 {
+			t.Fatalf("planned %+v, want two missions", decisions)
+		}
+		arrived, failed = decisions[1], decisions[0]
+		return []error{errors.New("refused"), nil}
+	})
+	cycle, err := runner.Once(t.Context(), depot.ID, nil)
+	if err == nil || !strings.Contains(err.Error(), "refused") || !strings.Contains(err.Error(), string(failed.DroneID)) {
+		t.Errorf("error %v", err)
+	}
+	stored, err := b.store.Cycle(t.Context(), cycle.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stored.Outcome != domain.CycleFailed || stored.Missions != 1 || stored.Assigned != len(arrived.OrderIDs) || stored.DistanceKm <= 0 || stored.EndedAt.IsZero() {
+		t.Errorf("recorded %+v", stored)
+	}
+	for _, id := range failed.OrderIDs {
+		if !slices.Contains(stored.Unserved, domain.UnservedOrder{OrderID: id, Reason: "publish_failed"}) {
+			t.Errorf("order %s, which nobody may ever hear of, is not among %+v", id, stored.Unserved)
+		}
+	}
+}
+
+// F-OPT-03: whatever becomes of an optimizer while it publishes, auditors find
+// that its cycle began to.
+func TestOnce_IsOnRecordBeforeItPublishes(t *testing.T) {
+	b := newBench(t)
+	var before []domain.Cycle
+	runner := b.publishing(t, b.store, 15*time.Second, func(ctx context.Context, decisions []domain.Decision) []error {
+		var err error
+		if before, err = b.store.Cycles(ctx, "", firestoretx.Page{}); err != nil {
+			t.Error(err)
+		}
+		return make([]error, len(decisions))
+	})
+	cycle, err := runner.Once(t.Context(), depot.ID, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(before) != 1 || before[0].ID != cycle.ID || before[0].Outcome != domain.CyclePublishing || before[0].Fence != cycle.Fence ||
+		before[0].Holder != "test" || before[0].Orders != 2 || before[0].Missions != 0 || !before[0].EndedAt.IsZero() {
+		t.Errorf("on record while it published: %+v", before)
+	}
+	after, err := b.store.Cycle(t.Context(), cycle.ID)
+	if err != nil || after.Outcome != domain.CyclePublished || after.Missions != 1 || after.Detail != "" || after.EndedAt.IsZero() {
+		t.Errorf("on record afterwards: %+v, %v", after, err)
+	}
+}
+
+// unrecorded is a store that takes no record of a cycle.
+type unrecorded struct{ *firestoretx.Store }
+
+func (unrecorded) RecordCycle(context.Context, domain.Cycle) error { return errors.New("no record") }
+
+// F-OPT-03: what is not on record is not published.
+func TestOnce_PublishesNothingOffTheRecord(t *testing.T) {
+	b := newBench(t)
+	cycle, err := b.runner(t, unrecorded{b.store}, 15*time.Second).Once(t.Context(), depot.ID, nil)
+	if err == nil || cycle.Outcome != domain.CycleFailed || cycle.Missions != 0 || len(b.published) > 0 {
+		t.Errorf("cycle %+v, error %v, published %+v", cycle, err, b.published)
 	}
 }

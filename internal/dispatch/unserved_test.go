@@ -11,12 +11,12 @@ import (
 // F-OPT-04: a cycle's document has the orders that were left with their
 // reasons, and says when there are more than it can hold.
 func TestListUnserved(t *testing.T) {
-	left := func(n int) solver.Plan {
-		var plan solver.Plan
+	left := func(n int) []solver.Unserved {
+		var unserved []solver.Unserved
 		for range n {
-			plan.Unserved = append(plan.Unserved, solver.Unserved{OrderID: "O-1", Reason: solver.NoDroneFree, Detail: "all are away"})
+			unserved = append(unserved, solver.Unserved{OrderID: "O-1", Reason: solver.NoDroneFree, Detail: "all are away"})
 		}
-		return plan
+		return unserved
 	}
 	var c domain.Cycle
 	listUnserved(&c, left(2))

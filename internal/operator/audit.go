@@ -111,7 +111,7 @@ func (s story) printNow(d *Desk) {
 	case s.subject == SubjectCycle && s.cycle != nil:
 		c := *s.cycle
 		say("Cycle %s of depot %s: %s%s", c.ID, c.DepotID, c.Outcome, prefixed(": ", c.Detail))
-		say("  by %s, fence %s, started %s, ended %s UTC", cmp.Or(c.Holder, "-"), cmp.Or(c.Fence, "-"), stamp(c.StartedAt), stamp(c.EndedAt))
+		say("  by %s, fence %s, started %s UTC, %s", cmp.Or(c.Holder, "-"), cmp.Or(c.Fence, "-"), stamp(c.StartedAt), cmp.Or(prefixed("ended ", stamp(c.EndedAt)), "not ended"))
 		say("  saw %d drones and %d orders at %s UTC; %d missions for %d orders; %s", c.Drones, c.Orders, stamp(c.SnapshotTime), c.Missions, c.Assigned, cmp.Or(c.Objective, "no plan"))
 		say("  read %s, solve %s, publish %s", c.ReadTook, c.SolveTook, c.PublishTook)
 	default:
