@@ -334,6 +334,43 @@ func TestCommands_EmergenciesAreCleared(t *testing.T) {
 	g.asks(ann, "POST", "/api/v1/drones/D9/clear", `{"reason": "inspected"}`, 404, "no such drone")
 }
 
+// F-DLQ-01: a replay that fails partway says what was replayed before.
+func TestCommands_AReplayThatFailsPartwaySaysHowFarItCame(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsOpen)
+	if err := pubsubio.Ensure(t.Context(), g.clients.PubSub); err != nil {
+		t.Fatal(err)
+	}
+	publisher := pubsubio.NewPublisher(g.clients.PubSub)
+	defer publisher.Stop()
+	for id, bytes := range map[string]string{"m1": "", "m2": "9"} { // of the second only a part is left
+		attrs := map[string]string{pubsubio.AttrMessageID: id, pubsubio.AttrDataBytes: bytes}
+		if _, err := publisher.Publish(t.Context(), pubsubio.DeadLetterTopic(pubsubio.TopicOrders), []byte("{not"), attrs, "").Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer := g.asks(g.token(asOperator), "POST", "/api/v1/deadletters/replay", `{"topic": "orders"}`, 409, "message m2", "only the first 4 of 9 bytes")
+	var problem struct {
+		Replay struct {
+			Replayed    int
+			DeadLetters []struct {
+				MessageID string
+				Replayed  bool
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(answer.body), &problem); err != nil {
+		t.Fatal(err)
+	}
+	if problem.Replay.Replayed != 1 || len(problem.Replay.DeadLetters) != 2 {
+		t.Fatalf("answered %s", answer.body)
+	}
+	for _, l := range problem.Replay.DeadLetters {
+		if l.Replayed != (l.MessageID == "m1") {
+			t.Errorf("letter %+v", l)
+		}
+	}
+}
+
 // F-DLQ-01: dead letters are replayed over HTTP, once.
 func TestCommands_DeadLettersAreReplayed(t *testing.T) {
 	g := newGuarded(t, httpapi.MetricsOpen)
@@ -365,6 +402,9 @@ func TestCommands_DeadLettersAreReplayed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.asks(ann, "POST", replay, `{"ids": ["m2"]}`, 409, "message m2", "only the first 4 of 9 bytes")
+	refused := g.asks(ann, "POST", replay, `{"ids": ["m2"]}`, 409, "message m2", "only the first 4 of 9 bytes")
+	if strings.Contains(refused.body, `"replay":`) {
+		t.Errorf("nothing was replayed: %s", refused.body)
+	}
 	g.asks(ann, "POST", replay, `{"ids": ["m2"], "dryRun": true}`, 200, `"messageId":"m2"`, `"originalBytes":9`)
 }

@@ -123,7 +123,8 @@ const maxReplayIDs = 1000
 
 // replay answers POST /api/v1/deadletters/replay. Ids that are not found are
 // listed as missing: who asks again, after an answer that was lost, finds that
-// everything is done.
+// everything is done. A replay that fails after some were replayed answers with
+// its problem and with them.
 //
 // Cost: Pub/Sub only, 4 RPCs per topic and 2 per 200 letters.
 func (a *API) replay(ctx context.Context, r *http.Request) (any, error) {
@@ -146,15 +147,17 @@ func (a *API) replay(ctx context.Context, r *http.Request) (any, error) {
 	letters, err := work(ctx, operator.LetterFilter{Topic: req.Topic, Reason: req.Reason, IDs: req.IDs, Limit: req.Limit, Partial: true})
 	a.record(ctx, err, slog.String("operator", commands.By), slog.String("command", "deadletters replay"),
 		slog.Bool("dry_run", req.DryRun), slog.Int("replayed", letters.Replayed))
-	if err != nil {
-		return nil, err
-	}
 	body := letters.JSON()
 	body["replayed"], body["missing"] = letters.Replayed, letters.Missing
 	if letters.Missing == nil {
 		body["missing"] = []string{}
 	}
-	return body, nil
+	if err != nil && letters.Replayed > 0 {
+		p := asProblem(err)
+		p.Replay = body
+		return nil, p
+	}
+	return body, err
 }
 
 func (req replayRequest) check() error {

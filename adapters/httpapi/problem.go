@@ -22,6 +22,7 @@ type Problem struct {
 	Detail     string             `json:"detail"`
 	Instance   string             `json:"instance,omitempty"` // the request's path
 	Parameters []ParameterProblem `json:"parameters,omitempty"`
+	Replay     map[string]any     `json:"replay,omitempty"` // what was replayed before it failed, as a replay answers
 
 	allow     string // for 405
 	challenge string // for 401 and 403

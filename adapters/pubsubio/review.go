@@ -171,6 +171,10 @@ func (r *Review) Replay(ctx context.Context, p *Publisher, by string, letters []
 	return replayed, errors.Join(refused...)
 }
 
+// Replayed reports whether the letter's message was published again and the
+// letter deleted.
+func (r *Review) Replayed(l DeadLetter) bool { return r.settled[l.ackID] }
+
 func (r *Review) acknowledge(ctx context.Context, ids []string) error {
 	if len(ids) == 0 {
 		return nil

@@ -228,7 +228,8 @@ func size(l pubsubio.DeadLetter) string {
 	return fmt.Sprint(len(l.Data))
 }
 
-// letterJSON is a dead letter for tools. Data is the payload in base64, Text
+// letterJSON is a dead letter for tools. Replayed says that its message was
+// published again and the letter deleted. Data is the payload in base64, Text
 // the same if it is text. OriginalBytes and AttributesDropped are there if the
 // letter could not hold all of its message, and so cannot be replayed.
 type letterJSON struct {
@@ -242,6 +243,8 @@ type letterJSON struct {
 	Data        []byte            `json:"data"`
 	Text        string            `json:"text,omitempty"`
 
+	Replayed bool `json:"replayed,omitempty"`
+
 	OriginalBytes     int `json:"originalBytes,omitempty"`
 	AttributesDropped int `json:"attributesDropped,omitempty"`
 }
@@ -249,7 +252,7 @@ type letterJSON struct {
 func letterOf(l foundLetter) letterJSON {
 	j := letterJSON{
 		Topic: l.review.Topic(), MessageID: l.MessageID, OrderingKey: l.OrderingKey,
-		Reason: l.Reason, Error: l.Error, Attributes: l.Attributes, Data: l.Data,
+		Reason: l.Reason, Error: l.Error, Attributes: l.Attributes, Data: l.Data, Replayed: l.review.Replayed(l.DeadLetter),
 		OriginalBytes: l.OriginalBytes, AttributesDropped: l.AttributesDropped,
 	}
 	if !l.PublishTime.IsZero() {
