@@ -103,6 +103,7 @@ type Cycle struct {
 	Objective    string  // of the whole plan, readable: unserved by priority, kilometres
 	DistanceKm   float64 // of the missions published
 	Unserved     []UnservedOrder
+	LeftOut      []string // drones, orders, depots and warehouses that cannot be understood or planned, and why
 	StartedAt    time.Time
 	ReadTook     time.Duration
 	SolveTook    time.Duration

@@ -215,6 +215,7 @@ var cycleCodec = codec[domain.Cycle]{
 	text("objective", func(c *domain.Cycle) *string { return &c.Objective }),
 	real("distanceKm", func(c *domain.Cycle) *float64 { return &c.DistanceKm }),
 	structs("unserved", unservedCodec, func(c *domain.Cycle) *[]domain.UnservedOrder { return &c.Unserved }),
+	texts("leftOut", func(c *domain.Cycle) *[]string { return &c.LeftOut }),
 	instant("startedAt", func(c *domain.Cycle) *time.Time { return &c.StartedAt }),
 	millis("readMs", func(c *domain.Cycle) *time.Duration { return &c.ReadTook }),
 	millis("solveMs", func(c *domain.Cycle) *time.Duration { return &c.SolveTook }),

@@ -127,7 +127,8 @@ func (s *Store) Cycles(ctx context.Context, outcome domain.CycleOutcome, page Pa
 	return list, wrap(err, "cycles")
 }
 
-// Depots lists the depots.
+// Depots lists the depots. With a *MalformedError come all those that can be
+// understood.
 func (s *Store) Depots(ctx context.Context) ([]domain.Depot, error) {
 	list, err := collect(s.client.Collection(Depots).Documents(ctx), decodeDepot)
 	return list, wrap(err, "depots")

@@ -124,6 +124,17 @@ func listUnserved(c *domain.Cycle, unserved []solver.Unserved) {
 	}
 }
 
+// maxLeftOut is how many documents a cycle's own lists that its plan left out:
+// enough to correct, and in the worst case little beside the orders.
+const maxLeftOut = 100
+
+// leaveOut notes what the plan left out, and why.
+func leaveOut(c *domain.Cycle, what string) {
+	if len(c.LeftOut) < maxLeftOut {
+		c.LeftOut = append(c.LeftOut, what)
+	}
+}
+
 // ErrLocked says that another process runs the depot's cycle.
 var ErrLocked = errors.New("another cycle of the depot is running")
 
@@ -265,6 +276,7 @@ func (r *Runner) decide(ctx context.Context, c *domain.Cycle, planner *Planner) 
 		Depot: c.DepotID, MinBattery: r.cfg.MinBattery, MaxSilence: r.cfg.MaxSilence,
 		OnMalformed: func(err error) {
 			r.log.ErrorContext(ctx, "document left out of the snapshot; correct it", slog.Any("err", err))
+			leaveOut(c, err.Error())
 		},
 	})
 	if err != nil {
@@ -286,6 +298,9 @@ func (r *Runner) decide(ctx context.Context, c *domain.Cycle, planner *Planner) 
 		first := plan.Ignored[0]
 		r.log.WarnContext(ctx, "left out of the plan; correct the document", slog.Int("count", len(plan.Ignored)),
 			slog.String("kind", first.Kind), slog.String("id", first.ID), slog.String("detail", first.Detail))
+	}
+	for _, i := range plan.Ignored {
+		leaveOut(c, i.Kind+" "+i.ID+": "+i.Detail)
 	}
 
 	c.Objective = fmt.Sprintf("unserved %d CRITICAL, %d HIGH, %d STANDARD; %.1f km; %d drones kept for CRITICAL", plan.Objective.Unserved[solver.Critical],
@@ -351,8 +366,8 @@ func Solve(ctx context.Context, p solver.Problem, opts solver.Options, refused f
 	return plan, nil
 }
 
-// record stores the cycle and says how it went. A cycle that saw no order
-// leaves no document.
+// record stores the cycle and says how it went. A cycle that saw no order, and
+// no document to correct, leaves no document.
 func (r *Runner) record(ctx context.Context, c domain.Cycle) {
 	level := slog.LevelInfo
 	if c.Outcome == domain.CycleFailed || c.Outcome == domain.CycleLeaseLost {
@@ -363,7 +378,7 @@ func (r *Runner) record(ctx context.Context, c domain.Cycle) {
 		slog.Int("drones", c.Drones), slog.Int("orders", c.Orders), slog.Int("missions", c.Missions),
 		slog.Int("assigned", c.Assigned), slog.String("objective", c.Objective),
 		slog.Duration("solve", c.SolveTook), slog.String("detail", c.Detail))
-	if c.Orders == 0 && c.Outcome == domain.CycleEmpty {
+	if c.Orders == 0 && len(c.LeftOut) == 0 && c.Outcome == domain.CycleEmpty {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

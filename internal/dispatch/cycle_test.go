@@ -126,11 +126,15 @@ func TestOnce_NamesWhatItLeavesOut(t *testing.T) {
 	publish := func(_ context.Context, decisions []domain.Decision) []error { return make([]error, len(decisions)) }
 	cfg := dispatch.Config{SolveLimit: 20 * time.Millisecond}
 	r := dispatch.NewRunner(b.store, b.locks, publish, uuid.NewString, simclock.Real(), cfg, slog.New(slog.NewTextHandler(&lines, nil)), b.clients.Meter)
-	if cycle, err := r.Once(t.Context(), depot.ID, nil); err != nil || cycle.Drones != 2 || cycle.Missions != 1 {
+	cycle, err := r.Once(t.Context(), depot.ID, nil)
+	if err != nil || cycle.Drones != 2 || cycle.Missions != 1 {
 		t.Fatalf("cycle %+v, %v", cycle, err)
 	}
 	if !strings.Contains(lines.String(), "id=D2") || !strings.Contains(lines.String(), "GONE") {
 		t.Errorf("not named in\n%s", &lines)
+	}
+	if len(cycle.LeftOut) != 1 || !strings.Contains(cycle.LeftOut[0], "drone D2") {
+		t.Errorf("on record: %q", cycle.LeftOut)
 	}
 }
 
@@ -183,6 +187,51 @@ func TestOnce_PublishesNothingAfterItsLeaseIsLost(t *testing.T) {
 	}
 	if len(b.published) > 0 {
 		t.Errorf("published %+v", b.published)
+	}
+}
+
+// F-OPT-02, F-OPT-04: a document that cannot be understood is left out and on
+// record, and all others are planned.
+func TestOnce_PlansWithoutWhatCannotBeUnderstood(t *testing.T) {
+	b := newBench(t)
+	malformed := map[string]map[string]any{
+		"warehouses/BROKEN": {"position": "nowhere"},
+		"drones/BROKEN":     {"status": "IDLE", "position": "nowhere"},
+		"orders/BROKEN":     {"status": "PENDING", "held": false, "deliveryLocation": "nowhere", "createdAt": "today"},
+	}
+	for path, doc := range malformed {
+		if _, err := b.clients.Firestore.Doc(path).Set(t.Context(), doc); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cycle, err := b.runner(t, b.store, 15*time.Second).Once(t.Context(), depot.ID, nil)
+	if err != nil || cycle.Missions != 1 || len(b.published) != 1 {
+		t.Fatalf("cycle %+v, error %v, published %+v", cycle, err, b.published)
+	}
+	stored, err := b.store.Cycle(t.Context(), cycle.ID)
+	if err != nil || len(stored.LeftOut) != len(malformed) {
+		t.Fatalf("recorded %+v, %v", stored, err)
+	}
+	for path := range malformed {
+		if !slices.ContainsFunc(stored.LeftOut, func(what string) bool { return strings.Contains(what, path) }) {
+			t.Errorf("%s is not among %q", path, stored.LeftOut)
+		}
+	}
+}
+
+// F-OPT-01: a depot whose document cannot be understood has no cycles, and keeps
+// no other from having some.
+func TestDepotIDs_LeaveOutWhatCannotBeUnderstood(t *testing.T) {
+	b := newBench(t)
+	if _, err := b.clients.Firestore.Doc("depots/BROKEN").Set(t.Context(), map[string]any{"position": "nowhere"}); err != nil {
+		t.Fatal(err)
+	}
+	if ids, err := b.runner(t, b.store, 15*time.Second).DepotIDs(t.Context()); err != nil || !slices.Equal(ids, []domain.DepotID{depot.ID}) {
+		t.Errorf("depots %v, %v", ids, err)
+	}
+	named := dispatch.NewRunner(b.store, b.locks, nil, uuid.NewString, simclock.Real(), dispatch.Config{Depots: []domain.DepotID{"BROKEN"}}, emutest.Log(t), b.clients.Meter)
+	if _, err := named.DepotIDs(t.Context()); err == nil || !strings.Contains(err.Error(), "field position") {
+		t.Errorf("error %v does not say what to correct", err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/meter"
 )
@@ -100,14 +101,18 @@ func (l depotLoops) wait() {
 	}
 }
 
-// DepotIDs are the depots whose cycles this runner runs.
+// DepotIDs are the depots whose cycles this runner runs. Those whose documents
+// cannot be understood are logged; they keep no other from being planned for.
 func (r *Runner) DepotIDs(ctx context.Context) ([]domain.DepotID, error) {
-	known, err := r.store.Depots(ctx)
-	if err != nil {
-		return nil, err
+	known, malformed := r.store.Depots(ctx)
+	if _, is := errors.AsType[*firestoretx.MalformedError](malformed); malformed != nil && !is {
+		return nil, malformed
+	}
+	if malformed != nil {
+		r.log.ErrorContext(ctx, "no cycles of a depot; correct its document", slog.Any("err", malformed))
 	}
 	if len(known) == 0 {
-		return nil, errors.New("the store has no depots; introduce one first")
+		return nil, errors.Join(errors.New("the store has no depots; introduce one first"), malformed)
 	}
 	if len(r.cfg.Depots) == 0 {
 		ids := make([]domain.DepotID, len(known))
@@ -118,7 +123,7 @@ func (r *Runner) DepotIDs(ctx context.Context) ([]domain.DepotID, error) {
 	}
 	for _, id := range r.cfg.Depots {
 		if !slices.ContainsFunc(known, func(d domain.Depot) bool { return d.ID == id }) {
-			return nil, fmt.Errorf("the store has no depot %q", id)
+			return nil, errors.Join(fmt.Errorf("the store has no depot %q", id), malformed)
 		}
 	}
 	return r.cfg.Depots, nil

@@ -114,6 +114,9 @@ func (s story) printNow(d *Desk) {
 		say("  by %s, fence %s, started %s UTC, %s", cmp.Or(c.Holder, "-"), cmp.Or(c.Fence, "-"), stamp(c.StartedAt), cmp.Or(prefixed("ended ", stamp(c.EndedAt)), "not ended"))
 		say("  saw %d drones and %d orders at %s UTC; %d missions for %d orders; %s", c.Drones, c.Orders, stamp(c.SnapshotTime), c.Missions, c.Assigned, cmp.Or(c.Objective, "no plan"))
 		say("  read %s, solve %s, publish %s", c.ReadTook, c.SolveTook, c.PublishTook)
+		for _, what := range c.LeftOut {
+			say("  left out: %s", what)
+		}
 	default:
 		if len(s.malformed) > 0 {
 			say("%s %s has a document that cannot be understood; this is what is recorded:", s.subject, s.id)

@@ -257,6 +257,7 @@ func TestDesk_AuditTellsTheStoryInOrder(t *testing.T) {
 	if err := o.desk.Store.RecordCycle(ctx, domain.Cycle{
 		ID: "C1", DepotID: "DEPOT-1", Fence: "7", Holder: "host/1", SnapshotTime: began, StartedAt: began, EndedAt: began.Add(time.Second),
 		Drones: 1, Orders: 2, Missions: 1, Assigned: 1, Outcome: "PUBLISHED", Unserved: []domain.UnservedOrder{{OrderID: "O2", Reason: "no drone free"}},
+		LeftOut: []string{"document warehouses/WH-9: field position should be a place"},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +277,7 @@ func TestDesk_AuditTellsTheStoryInOrder(t *testing.T) {
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectDecision, "DEC-1")),
 		"Decision DEC-1: APPLIED", "Mission "+string(mission), "Route:", "decision DEC-1: APPLIED", "PENDING -> ASSIGNED")
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectCycle, "C1")),
-		"Cycle C1 of depot DEPOT-1: PUBLISHED", "host/1, fence 7", "Left for later:", "O2", "no drone free",
+		"Cycle C1 of depot DEPOT-1: PUBLISHED", "host/1, fence 7", "left out: document warehouses/WH-9", "Left for later:", "O2", "no drone free",
 		"decision DEC-0: REJECTED", "decision DEC-1: APPLIED")
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectDrone, "D1")),
 		"Drone D1: DELIVERING", "new: UNKNOWN", "UNKNOWN -> IDLE", "IDLE -> MOVING", "missionAcked=true", "MOVING -> DELIVERING")

@@ -216,6 +216,7 @@ type Cycle struct {
 	Objective    string              `json:"objective,omitempty"`
 	DistanceKm   float64             `json:"distanceKm"`
 	Unserved     []Unserved          `json:"unserved"`
+	LeftOut      []string            `json:"leftOut"`
 	StartedAt    Time                `json:"startedAt,omitempty"`
 	EndedAt      Time                `json:"endedAt,omitempty"`
 	ReadMs       int64               `json:"readMs"`
@@ -236,6 +237,7 @@ func OfCycle(c domain.Cycle) Cycle {
 		SnapshotTime: moment(c.SnapshotTime), Drones: c.Drones, Orders: c.Orders, Missions: c.Missions, Assigned: c.Assigned,
 		Objective: c.Objective, DistanceKm: c.DistanceKm,
 		Unserved:  orEmpty(Each(c.Unserved, func(u domain.UnservedOrder) Unserved { return Unserved{u.OrderID, u.Reason} })),
+		LeftOut:   orEmpty(c.LeftOut),
 		StartedAt: moment(c.StartedAt), EndedAt: moment(c.EndedAt),
 		ReadMs: c.ReadTook.Milliseconds(), SolveMs: c.SolveTook.Milliseconds(), PublishMs: c.PublishTook.Milliseconds(),
 	}
