@@ -79,26 +79,31 @@ func (c *command) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	runCtx, stop := context.WithCancel(ctx)
-	defer stop()
-	var running errgroup.Group
-	start := time.Now()
-	running.Go(func() error { return m.Run(runCtx) })
 	total := int64(c.Cycles * c.Drones)
-	for settled(clients.Meter) < total && ctx.Err() == nil {
-		time.Sleep(5 * time.Millisecond)
+	start := time.Now()
+	if err := workOff(ctx, m.Run, func() bool { return settled(clients.Meter) >= total }); err != nil {
+		return err
 	}
 	elapsed := time.Since(start)
 	cost := clients.Meter.FirestoreByOperation()[pubsubio.TopicDecisions]
-	stop()
-	if err := errors.Join(running.Wait(), ctx.Err()); err != nil {
-		return err
-	}
 	n := float64(total)
 	fmt.Printf("%d decisions of %d overlapping cycles about %d drones: %.0f/s, p99 from the start of the backlog %s\n",
 		total, c.Cycles, c.Drones, n/elapsed.Seconds(), clients.Meter.Latency(pubsubio.TopicDecisions).Quantile(0.99).Round(time.Millisecond))
 	fmt.Printf("each: %.2f RPCs, %.2f reads, %.2f writes\n", float64(cost.RPCs)/n, float64(cost.Reads)/n, float64(cost.Writes)/n)
 	return c.judge(ctx, store)
+}
+
+// workOff has work run until done, and fails if work does before.
+func workOff(ctx context.Context, work func(context.Context) error, done func() bool) error {
+	running, working := errgroup.WithContext(ctx)
+	until, stop := context.WithCancel(working)
+	defer stop()
+	running.Go(func() error { return work(until) })
+	for !done() && working.Err() == nil {
+		time.Sleep(5 * time.Millisecond)
+	}
+	stop()
+	return errors.Join(running.Wait(), ctx.Err())
 }
 
 // fill introduces idle drones and pending orders, one for each.

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
@@ -86,7 +87,7 @@ func (c *command) Run(ctx context.Context) error {
 	if skip["sustain"] {
 		return nil
 	}
-	return c.sustain(ctx)
+	return c.sustain(ctx, runGrouped)
 }
 
 // worker settles telemetry until its context ends.
@@ -215,21 +216,24 @@ func (c *command) drain(ctx context.Context, name string, messages int, work wor
 		}
 	}
 	start := time.Now()
-	stop := b.start(ctx, work)
-	err = b.await(ctx, int64(messages))
+	working, stop := b.start(ctx, work)
+	b.await(working, int64(messages))
 	elapsed := time.Since(start)
-	err = errors.Join(err, stop())
+	if err := errors.Join(stop(), ctx.Err()); err != nil {
+		return 0, err
+	}
 	rate = float64(messages) / elapsed.Seconds()
 	b.row(name, rate)
-	return rate, err
+	return rate, nil
 }
 
-// start runs the worker until the returned function is called.
-func (b *bed) start(ctx context.Context, work worker) (stop func() error) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	go func() { done <- work(ctx, b.clients) }()
-	return func() error { cancel(); return <-done }
+// start runs the worker until stop is called; working ends before if the worker
+// fails, with the error that stop returns.
+func (b *bed) start(ctx context.Context, work worker) (working context.Context, stop func() error) {
+	running, working := errgroup.WithContext(ctx)
+	until, cancel := context.WithCancel(working)
+	running.Go(func() error { return work(until, b.clients) })
+	return working, func() error { cancel(); return running.Wait() }
 }
 
 func (b *bed) settled() int64 {
@@ -242,15 +246,16 @@ func (b *bed) settled() int64 {
 	return n
 }
 
-// await waits until n messages are settled, and says how far it is.
-func (b *bed) await(ctx context.Context, n int64) error {
+// await waits until n messages are settled, or nobody settles any more, and says
+// how far it is.
+func (b *bed) await(working context.Context, n int64) {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	shown := time.Now()
 	for b.settled() < n {
 		select {
-		case <-ctx.Done():
-			return ctx.Err()
+		case <-working.Done():
+			return
 		case <-ticker.C:
 		}
 		if time.Since(shown) > 5*time.Second {
@@ -258,7 +263,6 @@ func (b *bed) await(ctx context.Context, n int64) error {
 			fmt.Fprintf(os.Stderr, "  %d of %d settled\n", b.settled(), n)
 		}
 	}
-	return nil
 }
 
 func (b *bed) row(name string, rate float64) {
@@ -282,13 +286,13 @@ func (b *bed) row(name string, rate float64) {
 }
 
 // sustain publishes at a steady rate and measures while it lasts.
-func (c *command) sustain(ctx context.Context) (err error) {
+func (c *command) sustain(ctx context.Context, work worker) (err error) {
 	b, err := newBed(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
-	stop := b.start(ctx, runGrouped)
+	working, stop := b.start(ctx, work)
 	var confirmed sync.WaitGroup
 	var sent, maxBacklog int64
 	ticker := time.NewTicker(10 * time.Millisecond)
@@ -300,7 +304,7 @@ func (c *command) sustain(ctx context.Context) (err error) {
 	shown := start
 	// Every drone's first report registers it, and is no part of the load.
 	warmUp := start.Add(3 * time.Second)
-	for now := start; now.Sub(start) < c.Duration; now = <-ticker.C {
+	for now := start; now.Sub(start) < c.Duration && working.Err() == nil; now = <-ticker.C {
 		rate := float64(c.Drones) * c.Hz
 		if c.Burst > 1 && now.Sub(start) < c.Duration/2 {
 			rate *= c.Burst
@@ -334,8 +338,11 @@ func (c *command) sustain(ctx context.Context) (err error) {
 	offered := float64(sent) / time.Since(start).Seconds()
 	confirmed.Wait()
 	behind := sent - b.settled()
-	err = errors.Join(b.await(ctx, sent), stop())
+	b.await(working, sent)
+	if err := errors.Join(stop(), ctx.Err()); err != nil {
+		return err
+	}
 	b.row(fmt.Sprintf("grouped, %.0f/s offered", offered), float64(sent)/time.Since(start).Seconds())
 	fmt.Printf("%-24s %d unsettled when the load ended, at most %d at any time; a position waits up to a second by design\n", "", behind, maxBacklog)
-	return err
+	return nil
 }
