@@ -108,7 +108,7 @@ func (s *OrderSource) publish(ctx context.Context, r domain.OrderRequest) {
 		return
 	}
 	s.sender.send(ctx, data, attrs, "", invariant.Message{
-		Topic: s.cfg.Topic, OrderID: r.ID, Timestamp: r.CreatedAt,
+		Topic: s.cfg.Topic, OrderID: r.ID, Timestamp: r.CreatedAt, ContentHash: r.Hash(), SentAt: s.clock.Now(),
 	})
 }
 

@@ -199,6 +199,9 @@ func TestCheck_BrokenHistories(t *testing.T) {
 		{"I9", "reporting drone does not exist", func(h *History) { h.Journal[0].DroneID = "D9" }},
 		{"I9", "dead letter has no reason", func(h *History) { h.DeadLetters[0].Reason = "" }},
 		{"I9", "order had no effect", func(h *History) { h.Journal = append(h.Journal, Message{ID: "zz", OrderID: "O9"}) }},
+		{"I9", "newer content had no effect", func(h *History) {
+			h.Journal = append(h.Journal, Message{ID: "zz", OrderID: "O6", ContentHash: "other", SentAt: parcel(h, "O6").ContentPublishedAt.Add(time.Microsecond)})
+		}},
 		{"I9", "cancellation had no effect", func(h *History) { h.Journal = append(h.Journal, Message{ID: "zz", OrderID: "O6", Cancel: true}) }},
 		{"I9", "decision had no outcome", func(h *History) { h.Journal = append(h.Journal, Message{ID: "zz", DecisionID: "C9"}) }},
 		{"I9", "message about nothing", func(h *History) { h.Journal = append(h.Journal, Message{ID: "zz"}) }},
@@ -244,6 +247,46 @@ func TestCheck_LateCancellationIsAnEffect(t *testing.T) {
 	}
 	if report := Check(h); !report.OK() {
 		t.Error(report.Violations)
+	}
+}
+
+// I9: content that did not win is accounted for as long as some copy of it may
+// have been published before what won, or a reason is recorded.
+func TestCheck_ContentThatDidNotWinIsAccountedFor(t *testing.T) {
+	for name, tell := range map[string]func(h *History, won time.Time) Message{
+		"published before what won, perhaps": func(_ *History, won time.Time) Message {
+			return Message{OrderID: "O6", ContentHash: "other", SentAt: won.Add(999)} // documents keep microseconds
+		},
+		"said before and again": func(h *History, won time.Time) Message {
+			h.Journal = append(h.Journal, Message{ID: "zy", OrderID: "O6", ContentHash: "other", SentAt: won.Add(-time.Second)})
+			return Message{OrderID: "O6", ContentHash: "other", SentAt: won.Add(time.Hour)}
+		},
+		"sent nobody knows when": func(*History, time.Time) Message {
+			return Message{OrderID: "O6", ContentHash: "other"}
+		},
+		"the same again": func(_ *History, won time.Time) Message {
+			return Message{OrderID: "O6", ContentHash: "hash", SentAt: won.Add(time.Hour)}
+		},
+		"cancelled before it came": func(_ *History, won time.Time) Message {
+			return Message{OrderID: "O8", ContentHash: "hash", SentAt: won.Add(time.Hour)}
+		},
+		"too late": func(h *History, won time.Time) Message {
+			h.Events = append(h.Events, domain.Event{
+				Entity: domain.EntityOrder, ID: "O1", From: string(domain.OrderDelivered), To: string(domain.OrderDelivered),
+				Cause: domain.CauseOrder, Reason: "ORDER_CONFLICT", OrderID: "O1", Time: morning,
+			})
+			return Message{OrderID: "O1", ContentHash: "other", SentAt: won.Add(time.Hour)}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := goodHistory()
+			m := tell(&h, parcel(&h, "O6").ContentPublishedAt)
+			m.ID = "zz"
+			h.Journal = append(h.Journal, m)
+			if report := Check(h); !report.OK() {
+				t.Error(report.Violations)
+			}
+		})
 	}
 }
 

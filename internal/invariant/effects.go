@@ -16,6 +16,7 @@ func (c *checker) effects() {
 		decided[row.ID] = true
 		decidedBy[row.MessageID] = true
 	}
+	sent, conflicts := c.firstSent(), c.conflicts()
 	for _, m := range c.Journal {
 		if refused[m.ID] {
 			c.report.Checked++
@@ -26,6 +27,7 @@ func (c *checker) effects() {
 			c.telemetryEffect(m)
 		case m.OrderID != "":
 			c.orderEffect(m)
+			c.contentEffect(m, sent[contentOf(m)], conflicts[m.OrderID])
 		case m.DecisionID != "":
 			c.expect(decided[m.DecisionID] || decidedBy[m.ID], "I9", decision(m.DecisionID),
 				"was accepted as message %s and has neither outcome nor dead letter", m.ID)
@@ -54,6 +56,53 @@ func (c *checker) orderEffect(m Message) {
 	}
 	c.expect(ok, "I9", order(m.OrderID), "message %s, cancellation: %v, was accepted; the order is %q and there is no dead letter",
 		m.ID, m.Cancel, o.Status)
+}
+
+// content is one wish about an order, however often it was said.
+type content struct {
+	order domain.OrderID
+	hash  string
+}
+
+func contentOf(m Message) content { return content{m.OrderID, m.ContentHash} }
+
+// firstSent is when each content was first sent.
+func (c *checker) firstSent() map[content]time.Time {
+	first := make(map[content]time.Time)
+	for _, m := range c.Journal {
+		if known, again := first[contentOf(m)]; !again || m.SentAt.Before(known) {
+			first[contentOf(m)] = m.SentAt
+		}
+	}
+	return first
+}
+
+// conflicts are the orders for which other content is recorded as refused.
+func (c *checker) conflicts() map[domain.OrderID]bool {
+	orders := make(map[domain.OrderID]bool)
+	for _, note := range c.notes {
+		if note.Reason == "ORDER_CONFLICT" {
+			orders[note.OrderID] = true
+		}
+	}
+	return orders
+}
+
+// contentEffect: the newest content wins, by publish time, in whatever order
+// messages come, unless it came too late, which is recorded, or after its own
+// cancellation, which leaves an order without content. The publish time of a
+// content that did not win is not known; it is not before it was first sent. So
+// content is missing only if all of it was sent after what the document holds
+// was published.
+func (c *checker) contentEffect(m Message, sent time.Time, conflict bool) {
+	o, exists := c.orderByID[m.OrderID]
+	if !exists || m.Cancel || m.ContentHash == "" {
+		return
+	}
+	sent = sent.Truncate(time.Microsecond) // as documents keep times
+	ok := o.ContentHash == m.ContentHash || o.ContentHash == "" || conflict || !o.ContentPublishedAt.Before(sent)
+	c.expect(ok, "I9", order(m.OrderID), "message %s was accepted, whose content was first sent %s; the order has other content, published %s, and no conflict is recorded",
+		m.ID, sent.Format(time.RFC3339Nano), o.ContentPublishedAt.Format(time.RFC3339Nano))
 }
 
 func (c *checker) wasInDelivery(id domain.OrderID) bool {

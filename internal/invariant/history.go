@@ -47,6 +47,12 @@ type Message struct {
 
 	Timestamp time.Time // the sender's clock: measured, created or decided
 	Cancel    bool      // of an order: it asks to cancel
+
+	// ContentHash is what an order asks for, and SentAt when it was handed over
+	// to be published, by the clock that dates publishing: no copy of the
+	// message is dated before. Zero if that clock is not known.
+	ContentHash string
+	SentAt      time.Time
 }
 
 // DeadLetter is a message that was refused for good, with its reason.

@@ -184,8 +184,10 @@ func (s *story) refuse(id string) {
 
 func (s *story) ordered(id domain.OrderID) {
 	s.tick()
-	s.order(id, domain.CauseOrder, func(o *domain.Order) { o.Status, o.ContentHash = domain.OrderPending, "hash" })
-	s.history.Journal = append(s.history.Journal, Message{Topic: "orders", ID: s.messageID(), OrderID: id, Timestamp: s.now})
+	s.order(id, domain.CauseOrder, func(o *domain.Order) {
+		o.Status, o.ContentHash, o.ContentPublishedAt = domain.OrderPending, "hash", s.now
+	})
+	s.history.Journal = append(s.history.Journal, Message{Topic: "orders", ID: s.messageID(), OrderID: id, Timestamp: s.now, ContentHash: "hash", SentAt: s.now})
 }
 
 func (s *story) cancelled(id domain.OrderID) {

@@ -103,6 +103,7 @@ func (h *hospitals) later(ctx context.Context, s saying) {
 	}
 	h.say(ctx, pubsubio.TopicOrders, data, attrs, invariant.Message{
 		Topic: pubsubio.TopicOrders, OrderID: s.ID, Timestamp: s.CreatedAt, Cancel: s.Cancel,
+		ContentHash: s.Hash(), SentAt: h.clock.Now(),
 	})
 }
 

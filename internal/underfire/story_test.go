@@ -126,17 +126,30 @@ func (s *story) apply(t domain.Telemetry) error {
 }
 
 // ask has the product take an order, or its cancellation.
-func (s *story) ask(id domain.OrderID, cancel bool) {
-	s.op = "order"
+func (s *story) ask(id domain.OrderID, cancel bool) { s.order("order", id, cancel, 1, s.now()) }
+
+// changeMind has the product take other content for an order, and then what was
+// said before it.
+func (s *story) changeMind(id domain.OrderID) {
+	s.pass(time.Second)
+	before := s.now()
+	s.pass(time.Second)
+	s.order("change", id, false, 2, s.now())
+	s.order("change", id, false, 3, before)
+}
+
+func (s *story) order(op string, id domain.OrderID, cancel bool, weight float64, published time.Time) {
+	s.op = op
 	from, created := pickup(id), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	err := s.product.IngestOrder(s.t.Context(), domain.OrderRequest{
+	req := domain.OrderRequest{
 		ID: id, Cancel: cancel, CreatedAt: created, Deadline: created.AddDate(50, 0, 0),
-		OrderContent: domain.OrderContent{ProductType: "BLOOD", Priority: domain.PriorityHigh, Pickup: &from, Delivery: delivery(id), WeightKg: 1},
-	}, s.now())
+		OrderContent: domain.OrderContent{ProductType: "BLOOD", Priority: domain.PriorityHigh, Pickup: &from, Delivery: delivery(id), WeightKg: weight},
+	}
+	err := s.product.IngestOrder(s.t.Context(), req, published)
 	if _, rejected := policy.ReasonOf(err); err != nil && !rejected {
 		s.complain("F-ORD-01", "order %s: %v", id, err)
 	}
-	s.journal = append(s.journal, invariant.Message{ID: "o", OrderID: id, Cancel: cancel})
+	s.journal = append(s.journal, invariant.Message{ID: "o", OrderID: id, Cancel: cancel, ContentHash: req.Hash(), SentAt: published})
 }
 
 // decide has the product judge a decision; want is the reason for which it must
@@ -237,6 +250,10 @@ func (s *story) tell() {
 	s.mission("F-ORD-03", m5, domain.MissionFailed, domain.FailureWithdrawn)
 	s.ask("O9", true)
 	s.ask("O9", false)
+
+	// A hospital changes its mind, and what it said in between comes late.
+	s.ask("O8", false)
+	s.changeMind("O8")
 
 	// A drone is never heard of again.
 	idle("D5")

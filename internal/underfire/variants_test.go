@@ -165,6 +165,8 @@ var variants = []variant{
 		return about(w, "missions") || about(w, "drones")
 	})},
 	{"an order is acked and not stored", "I3", loses("order", func(*fspb.Write) bool { return true })},
+	{"a changed order is acked and not stored", "I9", loses("change", func(*fspb.Write) bool { return true })},
+	{"an older order overwrites a newer one", "I9", field("change", "orders", "contentPublishedAt", nil)},
 }
 
 // The product as it is passes; each broken variant of it is caught by what is
