@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -75,12 +74,9 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	}
 	log.InfoContext(ctx, "State Manager serving", slog.String("project", clients.Config.Project),
 		slog.String("firestore", clients.Config.FirestoreHost), slog.String("pubsub", clients.Config.PubSubHost), slog.Float64("speed", clock.Speed))
-	err = m.Serve(ctx, listener)
-	if errors.Is(err, context.Canceled) {
-		err = nil
+	if err := m.Serve(ctx, listener); err != nil {
+		return err
 	}
-	if err == nil {
-		log.Info("State Manager stopped; what it held is settled, or will be delivered again")
-	}
-	return err
+	log.Info("State Manager stopped; what it held is settled, or will be delivered again")
+	return nil
 }
