@@ -27,7 +27,7 @@ const maxPublished = 10_000_000
 
 // Run publishes one message and prints its id.
 func (c *publishCommand) Run(ctx context.Context) (err error) {
-	data, err := c.payload()
+	data, err := c.payload(ctx)
 	if err != nil {
 		return err
 	}
@@ -37,8 +37,11 @@ func (c *publishCommand) Run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, clients.Close()) }()
 	publisher := pubsubio.NewPublisher(clients.PubSub)
-	defer publisher.Stop()
 	id, err := publisher.Publish(ctx, c.Topic, data, maps.Clone(c.Attribute), c.OrderingKey).Wait(ctx)
+	if err != nil && ctx.Err() != nil { // the publisher would wait for the server; it ends with the process
+		return fmt.Errorf("interrupted while the message was sent to %s, which may have it", c.Topic)
+	}
+	publisher.Stop()
 	if err != nil {
 		return fmt.Errorf("publish to %s: %w", c.Topic, err)
 	}
@@ -46,7 +49,27 @@ func (c *publishCommand) Run(ctx context.Context) (err error) {
 	return nil
 }
 
-func (c *publishCommand) payload() ([]byte, error) {
+// payload reads the message until ctx ends. A read of a terminal or a pipe has no
+// end of its own; what is left of it ends with the process.
+func (c *publishCommand) payload(ctx context.Context) ([]byte, error) {
+	type payload struct {
+		data []byte
+		err  error
+	}
+	read := make(chan payload, 1)
+	go func() {
+		data, err := c.read()
+		read <- payload{data, err}
+	}()
+	select {
+	case p := <-read:
+		return p.data, p.err
+	case <-ctx.Done():
+		return nil, errors.New("interrupted; nothing was published")
+	}
+}
+
+func (c *publishCommand) read() ([]byte, error) {
 	in := os.Stdin
 	if c.File != "-" {
 		var err error
