@@ -36,7 +36,7 @@ type demand struct {
 	sample   []solver.Order       // recent orders, oldest first
 	urgent   []time.Time          // when CRITICAL orders came that can be served in time
 	launches []time.Time          // when drones took off: in the long run as many come back
-	fleet    map[string]time.Time // drones by when they were last offered
+	fleet    map[string]member    // drones that were offered
 	// other is when a drone last took off for orders that are not urgent, or
 	// none of them waited.
 	other time.Time
@@ -45,15 +45,21 @@ type demand struct {
 	usual solver.Drone
 }
 
+// member is a drone of the fleet as it was last offered.
+type member struct {
+	seen       time.Time
+	capacityKg float64
+}
+
 // observe takes in the problem of a new cycle.
 func (m *demand) observe(f flights) {
 	now := f.problem.Now
 	if m.since.IsZero() {
 		m.since, m.other = now, now
-		m.known, m.fleet = map[string]time.Time{}, map[string]time.Time{}
+		m.known, m.fleet = map[string]time.Time{}, map[string]member{}
 	}
 	for _, d := range f.problem.Drones {
-		m.fleet[d.ID] = now
+		m.fleet[d.ID] = member{now, d.CapacityKg}
 		m.usual = f.charged(d)
 	}
 	for i := range f.problem.Orders {
@@ -88,8 +94,8 @@ func (m *demand) forget(now time.Time) {
 			delete(m.known, id)
 		}
 	}
-	for id, seen := range m.fleet {
-		if now.Sub(seen) > fleetMemory {
+	for id, d := range m.fleet {
+		if now.Sub(d.seen) > fleetMemory {
 			delete(m.fleet, id)
 		}
 	}
@@ -154,6 +160,23 @@ func (m *demand) enough(f flights) float64 {
 		}
 	}
 	return most
+}
+
+// awaited tells orders that wait for a drone which is away from those that no
+// drone can lift: the solver knows only the drones that are free.
+func (m *demand) awaited(orders []solver.Order, unserved []solver.Unserved) {
+	most := 0.0
+	for _, d := range m.fleet {
+		if d.capacityKg == 0 { // no limit
+			d.capacityKg = math.Inf(1)
+		}
+		most = max(most, d.capacityKg)
+	}
+	for i := range unserved {
+		if u := &unserved[i]; u.Reason == solver.OverCapacity && orders[u.Index].WeightKg <= most {
+			u.Reason, u.Detail = solver.NoDroneFree, "those that can lift it are away"
+		}
+	}
 }
 
 // launched takes in which missions begin.

@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -452,4 +453,31 @@ func reasonAlone(t *rapid.T, p solver.Problem, order int) (_ solver.Reason, poss
 		return solver.DeadlineUnreachable, true
 	}
 	return solver.NoDroneFree, true
+}
+
+// F-OPT-04: what waits for a drone that is away has another reason than what no
+// drone can lift; a drone that was not free for long is none to wait for.
+func TestPlan_TellsWhatWaitsForAStrongDroneFromWhatNoneCanLift(t *testing.T) {
+	w := newTown(2)
+	w.drones[0].PayloadCapacityKg, w.drones[1].PayloadCapacityKg = 1, 5
+	p := planner(t)
+	w.plan(t, p)
+	w.drones = w.drones[:1] // the strong one is away
+	for id, kg := range map[string]float64{"HEAVY": 5, "TOO-HEAVY": 50} {
+		w.order(id, domain.PriorityCritical, north(5, 0), 0)
+		w.orders[len(w.orders)-1].WeightKg = kg
+	}
+	expect := func(when string, want map[string]solver.Reason) {
+		t.Helper()
+		got := map[string]solver.Reason{}
+		for _, u := range w.plan(t, p).Plan.Unserved {
+			got[u.OrderID] = u.Reason
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", when, got, want)
+		}
+	}
+	expect("the strong drone is away", map[string]solver.Reason{"HEAVY": solver.NoDroneFree, "TOO-HEAVY": solver.OverCapacity})
+	w.now = w.now.Add(2 * time.Hour)
+	expect("the strong drone is gone", map[string]solver.Reason{"HEAVY": solver.OverCapacity, "TOO-HEAVY": solver.OverCapacity})
 }

@@ -89,7 +89,7 @@ const (
 	// DeadlineUnreachable: no drone could still be in time, and none was left
 	// over to deliver late.
 	DeadlineUnreachable Reason = "deadline_unreachable"
-	// OverCapacity: heavier than any drone may carry.
+	// OverCapacity: heavier than any drone of the problem may carry.
 	OverCapacity Reason = "over_capacity"
 	// InvalidInput: Unserved.Detail names the field.
 	InvalidInput Reason = "invalid_input"
