@@ -58,7 +58,11 @@ func (c config) untilFree(pause time.Duration, holderExpiresAtMs int64, now time
 	if free <= 0 {
 		free = max(-free, expiryJitter)
 	}
-	return min(pause, free+scale(expiryJitter, c.rand()))
+	jitter := scale(expiryJitter, c.rand())
+	if free >= pause-jitter { // also where their sum overflows
+		return pause
+	}
+	return free + jitter
 }
 
 // acquireLoop tries until success, an error, or the end of the budget. Tries

@@ -176,6 +176,35 @@ func TestAcquire_WakesAtExpiry(t *testing.T) {
 	}
 }
 
+// B-06: a lease that ends when time does, as another writer may store it, leaves
+// the pause as long as the backoff has it: the tries are not burnt at once.
+func TestAcquire_HolderHasTheLockForEver(t *testing.T) {
+	for _, forEver := range []int64{1<<53 - 1, math.MaxInt64} { // JavaScript's greatest integer, and ours
+		clock := locktest.NewClock(time.UnixMilli(1_000_000))
+		b := &spy{Backend: memlock.New()}
+		b.onAcquire = func(context.Context, int) (lock.AcquireResult, error) {
+			return lock.AcquireResult{Reason: lock.ReasonLocked, HolderExpiresAtMs: forEver}, nil
+		}
+		done := make(chan error, 1)
+		go func() {
+			_, err := lock.Acquire(bg, b, "k", lock.WithClock(clock), lock.WithMaxRetries(1), lock.WithRand(func() float64 { return 0.5 }))
+			done <- err
+		}()
+		asleep := make(chan struct{})
+		go func() { clock.WaitTimer(75 * time.Millisecond); close(asleep) }()
+		select {
+		case err := <-done:
+			t.Errorf("until %d: tried again at once: %v", forEver, err)
+			continue
+		case <-asleep:
+		}
+		clock.Advance(75 * time.Millisecond)
+		if err := <-done; !errors.Is(err, lock.ErrAcquisitionTimeout) {
+			t.Error(err)
+		}
+	}
+}
+
 // B-06: where the clock that decides is a little behind the local one, the lock is
 // taken soon after it is free, not after a pause of the backoff, by when the
 // budget may be over; and not by a try every few milliseconds.
