@@ -44,9 +44,9 @@ var (
 	rpcsFailedTotal = describe("firestore_rpcs_failed_total", counter,
 		"Firestore calls that ended in an error.", "operation", "method")
 	readsTotal = describe("firestore_reads_total", counter,
-		"Documents read, as Firestore bills them.", "operation")
+		"Documents that Firestore returned, and lookups that found none, each of which it bills as a read. It also bills queries that found none and counts, which are not in here.", "operation")
 	writesTotal = describe("firestore_writes_total", counter,
-		"Documents written, as Firestore bills them.", "operation")
+		"Documents written or deleted by commits that succeeded; Firestore bills deletions by themselves.", "operation")
 	commitRetriesTotal = describe("commit_retries_total", counter,
 		"Transactions run again and commits refused because another writer was faster.", "operation")
 	cyclesTotal = describe("cycles_total", counter,
@@ -62,25 +62,25 @@ var (
 	outboxOverflowTotal = describe("outbox_overflow_total", counter,
 		"Mission commands left to the sweeper because the outbox was full.")
 	publishToCommitSeconds = describe("publish_to_commit_seconds", histogram,
-		"Time from a message's publication to the commit of its effect; telemetry_status and telemetry_position are telemetry's two tiers.", "kind")
+		"Seconds from a message's publication to the commit of its effect; telemetry_status and telemetry_position are telemetry's two tiers.", "kind")
 	cycleSeconds = describe("cycle_seconds", histogram,
-		"Time of a solve cycle, from asking for its lock to the last decision published.")
+		"Seconds that a solve cycle took which ran to its end, from asking for its lock to the last decision published.")
 	lockWaitSeconds = describe("lock_wait_seconds", histogram,
-		"Time spent in trying to acquire a lock, granted or not.", "lock")
+		"Seconds until a lock that was asked for was granted, or found to be held by another.", "lock")
 	backlogAgeSeconds = describe("backlog_age_seconds", gauge,
-		"Age of the oldest message that this process holds and has not settled; 0 if it holds none.", "kind")
+		"Seconds since the publication of the oldest message that this process holds and has not settled; 0 if it holds none.", "kind")
 	backlogMessages = describe("backlog_messages", gauge,
 		"Messages that this process holds and has not settled.", "kind")
 	ordersUnserved = describe("orders_unserved", gauge,
 		"Orders that the last cycle of each depot left out, by priority.", "priority")
 	clockOffsetSeconds = describe("clock_offset_seconds", gauge,
-		"Firestore's time minus the local one, when last measured.")
+		"Seconds by which Firestore's clock was ahead of the local one when last measured; negative if it was behind.")
 	lockHeld = describe("lock_held", gauge,
 		"1 while this process holds the lock, else 0.", "lock")
 	readsPerThousand = describe("firestore_reads_per_thousand_messages", gauge,
-		"Documents read so far, for a thousand messages settled.", "kind")
+		"Documents read since the process began (see firestore_reads_total), for a thousand messages acked.", "kind")
 	writesPerThousand = describe("firestore_writes_per_thousand_messages", gauge,
-		"Documents written so far, for a thousand messages settled.", "kind")
+		"Documents written since the process began (see firestore_writes_total), for a thousand messages acked.", "kind")
 )
 
 // Descriptions lists every metric a meter has.

@@ -81,6 +81,23 @@ func TestMeter_CollectsExactlyWhatIsDescribed(t *testing.T) {
 }
 
 // F-OBS-01
+// F-OBS-01: who reads a metric learns its unit first. None claims to be
+// Firestore's bill, which has reads that no answer shows.
+func TestDescriptions_SayTheirUnit(t *testing.T) {
+	for _, d := range Descriptions() {
+		unit := ""
+		switch {
+		case strings.HasSuffix(d.Name, "_seconds"):
+			unit = "Seconds "
+		case strings.Contains(d.Name, "_reads_"), strings.Contains(d.Name, "_writes_"):
+			unit = "Documents "
+		}
+		if !strings.HasPrefix(d.Help, unit) || strings.Contains(d.Help, "as Firestore bills") {
+			t.Errorf("%s: %s", d.Name, d.Help)
+		}
+	}
+}
+
 func TestMeter_ValuesOfGauges(t *testing.T) {
 	families := gather(t, busy())
 	for name, want := range map[string]float64{
