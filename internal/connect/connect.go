@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"time"
 
@@ -159,12 +160,15 @@ func (c *Clients) Close() error { return errors.Join(c.Firestore.Close(), c.PubS
 // checkTimeout is how long a service may take to answer at start.
 const checkTimeout = 10 * time.Second
 
+// dialTimeout is how long finding out why it did not may take more.
+const dialTimeout = time.Second
+
 // Check makes sure that both services answer, which no lazy connection does.
 func (c *Clients) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	_, err := c.Firestore.GetAll(ctx, []*firestore.DocumentRef{c.Firestore.Doc("control/decisions")})
-	if err := c.explain("Firestore", c.Config.FirestoreHost, err); err != nil {
+	if err := explain("Firestore", c.Config.FirestoreHost, FirestoreHost, c.Config.Project, err); err != nil {
 		return err
 	}
 	// Whether the topic is there, or this account may look, is not the point.
@@ -174,12 +178,13 @@ func (c *Clients) Check(ctx context.Context) error {
 	if code := status.Code(err); code == codes.NotFound || code == codes.PermissionDenied {
 		err = nil
 	}
-	return c.explain("Pub/Sub", c.Config.PubSubHost, err)
+	return explain("Pub/Sub", c.Config.PubSubHost, PubSubHost, c.Config.Project, err)
 }
 
-// explain says in one line why a service cannot be used and what to do.
-func (c *Clients) explain(service, host string, err error) error {
-	where := "in project " + c.Config.Project
+// explain says in one line why a service cannot be used and what to do; an
+// emulator is at host, as a variable says.
+func explain(service, host, variable, project string, err error) error {
+	where := "in project " + project
 	if host != "" {
 		where = "at " + host
 	}
@@ -188,7 +193,16 @@ func (c *Clients) explain(service, host string, err error) error {
 	case err == nil:
 		return nil
 	case code == codes.Unavailable, code == codes.DeadlineExceeded, errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%s %s does not answer within %s; is it running and reachable? (%w)", service, where, checkTimeout, err)
+		if host == "" {
+			return fmt.Errorf("%s %s does not answer within %s; is it reachable? (%w)", service, where, checkTimeout, err)
+		}
+		// The libraries try again until the time is up, and then say only that.
+		if conn, dialErr := net.DialTimeout("tcp", host, dialTimeout); dialErr != nil {
+			err = dialErr
+		} else {
+			err = errors.Join(err, conn.Close())
+		}
+		return fmt.Errorf("%s %s does not answer within %s; is it running, and is %s right? (%w)", service, where, checkTimeout, variable, err)
 	case code == codes.Unauthenticated, code == codes.PermissionDenied:
 		return fmt.Errorf("%s %s refuses these credentials; see \"gcloud auth application-default login\" and the roles in deploy/ (%w)", service, where, err)
 	}

@@ -48,8 +48,10 @@ func TestClients_CheckSaysWhichServiceDoesNotAnswer(t *testing.T) {
 	}
 	defer c.Close()
 	err = c.Check(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "Firestore at "+dead) || !strings.Contains(err.Error(), "running") {
-		t.Errorf("error %v", err)
+	for _, part := range []string{"Firestore at " + dead, "running", connect.FirestoreHost, "refused"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("error %v, want %q", err, part)
+		}
 	}
 }
 
