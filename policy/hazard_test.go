@@ -687,6 +687,12 @@ var hazards = []hazard{
 		w.expectError(w.request(req), "")
 		w.expect(w.orders["own"].Deadline.Equal(at(77)) && w.orders["own"].CreatedAt.Equal(at(-5)), "%+v", w.orders["own"])
 	}},
+	{"an order from the future is as old as its message", func(w *world) { // F-ORD-01
+		req := request("O1", 0)
+		req.CreatedAt = at(3600)
+		w.expectError(w.request(req), "")
+		w.expect(w.orders["O1"].CreatedAt.Equal(at(0)) && w.orders["O1"].Deadline.Equal(at(3600)), "%+v", w.orders["O1"])
+	}},
 	{"a setup keeps what a drone is doing", func(w *world) { // F-TEL-04
 		w.commit(w.setup(nil, domain.Drone{ID: "D1", HomeDepotID: "DEPOT"}, w.now))
 		w.expectDrone("D1", domain.DroneUnknown, "")

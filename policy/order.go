@@ -74,12 +74,14 @@ func (p OrderPolicy) NeedsBinding(order *domain.Order, req domain.OrderRequest) 
 	return req.Cancel && order != nil && order.Status == domain.OrderAssigned
 }
 
-// createdAt is when the requester made the order, as far as it says.
+// createdAt is when the requester made the order, as far as it says, but not
+// after it was published: a requester's clock that is ahead must not make the
+// order due later.
 func createdAt(req domain.OrderRequest, published time.Time) time.Time {
 	if req.CreatedAt.IsZero() {
 		return published
 	}
-	return req.CreatedAt
+	return earlier(req.CreatedAt, published)
 }
 
 // fill sets the requested content and what follows from it.

@@ -244,6 +244,24 @@ func TestStore_UnknownDroneIsRegistered(t *testing.T) {
 	}
 }
 
+// F-ORD-01: a requester's clock may be ahead, even at the end of time. Its order
+// was made when it was published at the latest, and is due accordingly.
+func TestStore_OrderIsNoYoungerThanItsMessage(t *testing.T) {
+	f := newFleet(t)
+	for id, created := range map[domain.OrderID]time.Time{
+		"an hour ahead": f.now.Add(time.Hour), "the last second": time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
+	} {
+		req := domain.OrderRequest{ID: id, CreatedAt: created, OrderContent: domain.OrderContent{Priority: domain.PriorityHigh, ProductType: "BLOOD", Delivery: depot.Position}}
+		if err := f.IngestOrder(t.Context(), req, f.now); err != nil {
+			t.Fatal(err)
+		}
+		if o := f.order(t, id); !o.CreatedAt.Equal(f.now) || !o.Deadline.Equal(f.now.Add(30*time.Minute)) {
+			t.Errorf("%s: created %s, due %s", id, o.CreatedAt, o.Deadline)
+		}
+		wantReason(t, f.IngestOrder(t.Context(), req, f.now), policy.ReasonDuplicateOrder)
+	}
+}
+
 // F-ORD-02: a redelivery, before or after the assignment, writes nothing.
 func TestStore_RedeliveredOrderNeverResetsIt(t *testing.T) {
 	f := newFleet(t)
