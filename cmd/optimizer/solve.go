@@ -39,6 +39,9 @@ func (c *solveCommand) Run(ctx context.Context) error {
 	if c.SolveLimit <= 0 {
 		return fmt.Errorf("--solve-limit is %s; give a positive time", c.SolveLimit)
 	}
+	if c.Iterations < 0 {
+		return fmt.Errorf("--iterations is %d; give 0, for a search bounded by time, or more", c.Iterations)
+	}
 	snap, err := c.snapshot(ctx)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -23,6 +24,19 @@ func TestSolve_readsWholeMinutesBeyondTheHour(t *testing.T) {
 		}
 		if got := readable(at, now).Format(time.RFC3339Nano); got != c.want {
 			t.Errorf("%s is read at %s, want %s", c.at, got, c.want)
+		}
+	}
+}
+
+// F-OPT-05: a number of steps that is none is refused, not taken for no bound.
+func TestSolve_RefusesABoundThatIsNone(t *testing.T) {
+	for flag, c := range map[string]*solveCommand{
+		"--iterations":  {SolveLimit: time.Second, Iterations: -1},
+		"--solve-limit": {SolveLimit: -time.Second},
+	} {
+		c.In = "/dev/null"
+		if err := c.Run(t.Context()); err == nil || !strings.HasPrefix(err.Error(), flag+" is -1") {
+			t.Errorf("%s: error %v", flag, err)
 		}
 	}
 }
