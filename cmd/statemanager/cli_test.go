@@ -115,6 +115,7 @@ func TestCommands_RefuseInOneLine(t *testing.T) {
 		{1, "drones list --limit=-1", []string{"--limit", "0 or more"}},
 		{1, "audit order O1", []string{`order "O1"`}},
 		{1, "deadletters list", []string{"does not exist", "--create-topics"}},
+		{1, "publish orders cli_test.go", []string{"topic orders does not exist", "--create-topics"}},
 		{1, "deadletters replay --topic=missions", []string{"--topic", "telemetry"}},
 		// F-DLQ-01: what names no message replays none.
 		{2, "deadletters replay --id=", []string{"--id", "chooses nothing"}},
@@ -142,6 +143,7 @@ func TestCommands_RefuseInOneLine(t *testing.T) {
 	} {
 		refused(t, hosts, c.code, c.parts, strings.Fields(c.args)...)
 	}
+	refused(t, hosts, 1, []string{"key of the lock is empty", "locks list"}, "locks", "show", "")
 	// F-API-02: nothing falls back to anything.
 	refused(t, connect.Config{}, 1, []string{"GOOGLE_CLOUD_PROJECT", connect.FirestoreHost}, "orders", "list")
 	refused(t, connect.Config{}, 2, []string{"GOOGLE_CLOUD_PROJECT", connect.FirestoreHost}, "serve")

@@ -8,6 +8,9 @@ import (
 	"maps"
 	"os"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/internal/cli"
 )
@@ -42,6 +45,9 @@ func (c *publishCommand) Run(ctx context.Context) (err error) {
 		return fmt.Errorf("interrupted while the message was sent to %s, which may have it", c.Topic)
 	}
 	publisher.Stop()
+	if status.Code(err) == codes.NotFound {
+		return fmt.Errorf("topic %s does not exist; \"statemanager serve --create-topics\" creates it", c.Topic)
+	}
 	if err != nil {
 		return fmt.Errorf("publish to %s: %w", c.Topic, err)
 	}

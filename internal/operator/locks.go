@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -40,6 +41,9 @@ func (d *Desk) ListLocks(ctx context.Context, raw bool, known []string) error {
 //
 // Cost: 1 RPC, 1 read.
 func (d *Desk) ShowLock(ctx context.Context, key string, raw bool) error {
+	if key == "" {
+		return errors.New("the key of the lock is empty; \"locks list\" shows what is held")
+	}
 	l, err := d.Locks.LookupRaw(ctx, lock.Query{Key: key})
 	if err != nil {
 		return err
