@@ -45,10 +45,10 @@ func (st *state) enable() {
 	for r := range int32(in.Requests) {
 		row := st.able[int(r)*len(in.Vehicles):][:len(in.Vehicles)]
 		vd := r*Slots + DeliverySlot
-		toEnd := in.Dist[int(in.Loc[vd])*in.N:][:in.N]
+		toEnd := in.row(in.Loc[vd])
 		for alt := range int32(in.Alts[r]) {
 			vp := r*Slots + alt
-			toStart := in.Dist[int(in.Loc[vp])*in.N:][:in.N]
+			toStart := in.row(in.Loc[vp])
 			leg := toStart[in.Loc[vd]]
 			for v := range in.Vehicles {
 				veh := &in.Vehicles[v]
@@ -110,7 +110,7 @@ func (st *state) cheapestPair(nodes []node, ro int32, used float64, r int32, cut
 
 	vd := int(r)*Slots + DeliverySlot
 	locD := in.Loc[vd]
-	rowD := in.Dist[int(locD)*in.N : int(locD)*in.N+in.N]
+	rowD := in.row(locD)
 	earlyD, lateD, svcD := in.Early[vd], in.Late[vd]+Slack, in.Service[vd]
 
 	// alone[j]: detour of the delivery by itself after j; bound[j]: the least of
@@ -153,8 +153,7 @@ func (st *state) cheapestPair(nodes []node, ro int32, used float64, r int32, cut
 	for ; alts != 0; alts &= alts - 1 {
 		alt := bits.TrailingZeros8(alts)
 		vp := int(r)*Slots + alt
-		locP := int(in.Loc[vp])
-		rowP := in.Dist[locP*in.N : locP*in.N+in.N]
+		rowP := in.row(in.Loc[vp])
 		earlyP, lateP, svcP := in.Early[vp], in.Late[vp]+Slack, in.Service[vp]
 		direct := rowP[locD]
 		readyP := earlyP + svcP

@@ -148,6 +148,9 @@ func nearestFirst(links []link, n int) {
 	})
 }
 
+// row is the distances from a location to all.
+func (in *Instance) row(loc int32) []float64 { return in.Dist[int(loc)*in.N:][:in.N] }
+
 // stride is the number of positions a route slab needs.
 func (in *Instance) stride() int {
 	return 2*min(in.MaxRequests, in.Requests) + 2

@@ -435,12 +435,12 @@ func (c *Chain) rankKeys() {
 		far := inf
 		for i := range in.Vehicles {
 			v := &in.Vehicles[i]
-			far = min(far, in.Dist[int(v.Start)*in.N+int(in.Loc[p])]+in.Dist[int(in.Loc[d])*in.N+int(v.End)])
+			far = min(far, in.row(v.Start)[in.Loc[p]]+in.row(in.Loc[d])[v.End])
 			if in.Uniform {
 				break
 			}
 		}
-		far += in.Dist[int(in.Loc[p])*in.N+int(in.Loc[d])]
+		far += in.row(in.Loc[p])[in.Loc[d]]
 		c.rank[keyDemand][r] = -in.Demand[r]
 		c.rank[keyFar][r] = -far
 		c.rank[keyClose][r] = far

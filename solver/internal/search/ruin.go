@@ -132,8 +132,8 @@ func (st *state) saving(r int32) float64 {
 	total := 0.0
 	for _, p := range [2]int32{st.posP[r], st.posD[r]} {
 		i := base + int(p)
-		prev, next := int(st.nodes[i-1].loc), int(st.nodes[i+1].loc)
-		total += st.nodes[i-1].next + st.nodes[i].next - in.Dist[prev*in.N+next]
+		prev, next := st.nodes[i-1].loc, st.nodes[i+1].loc
+		total += st.nodes[i-1].next + st.nodes[i].next - in.row(prev)[next]
 	}
 	return total
 }

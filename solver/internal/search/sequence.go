@@ -52,7 +52,7 @@ func newSequencer(in *Instance) *sequencer {
 	for r := range int32(in.Requests) {
 		leg := inf
 		for v := r * Slots; v < r*Slots+int32(in.Alts[r]); v++ {
-			leg = min(leg, in.Dist[int(in.Loc[v])*in.N+int(in.Loc[r*Slots+DeliverySlot])])
+			leg = min(leg, in.row(in.Loc[v])[in.Loc[r*Slots+DeliverySlot]])
 		}
 		s.leg = append(s.leg, leg)
 	}
@@ -83,68 +83,88 @@ func (s *sequencer) shortest(vehicle int, set uint32, cutoff float64) ([]int32, 
 	s.veh = &s.in.Vehicles[vehicle]
 	s.best, s.nodes, s.visits = min(cutoff, s.veh.MaxDist+costGrain/2), s.most, s.visits[:0]
 	s.asked++
-	s.extend(1<<len(s.tasks)-1, 0, 0, 0, s.veh.Start, 0, s.veh.Depart, 0)
+	s.extend(moment{waiting: 1<<len(s.tasks) - 1, loc: s.veh.Start, clock: s.veh.Depart})
 	s.spent += s.most - s.nodes
 	return s.visits, s.best, len(s.visits) > 0
 }
 
-// extend goes on from a state: some tasks wait, some are aboard, which code says too,
-// in digits of base three. Place is where the vehicle stands, at loc, after the given
-// way, time and with the given load.
-func (s *sequencer) extend(waiting, aboard uint32, code, place int, loc int32, way, clock, load float64) {
+// moment is a state of the search for a sequence: some tasks wait, some are aboard,
+// which code says too, in digits of base three. Place, at loc, is where the vehicle
+// stands after the given way and time, with the given load.
+type moment struct {
+	waiting, aboard  uint32
+	code, place      int
+	loc              int32
+	way, clock, load float64
+}
+
+// extend goes on from a state.
+func (s *sequencer) extend(m moment) {
 	in, veh := s.in, s.veh
-	state := code*places + place
-	if s.nodes == 0 || s.mark[state] == s.asked && s.way[state] <= way {
+	state := m.code*places + m.place
+	if s.nodes == 0 || s.mark[state] == s.asked && s.way[state] <= m.way {
 		return
 	}
 	s.nodes--
-	s.mark[state], s.way[state] = s.asked, way
-	row := in.Dist[int(loc)*in.N : (int(loc)+1)*in.N]
-	end := in.Dist[int(veh.End)*in.N : (int(veh.End)+1)*in.N]
-	if waiting|aboard == 0 {
-		if clock+veh.Pace*row[veh.End] <= veh.Due+Slack && way+row[veh.End] < s.best {
-			s.best = way + row[veh.End]
+	s.mark[state], s.way[state] = s.asked, m.way
+	row, end := in.row(m.loc), in.row(veh.End)
+	if m.waiting|m.aboard == 0 {
+		if m.clock+veh.Pace*row[veh.End] <= veh.Due+Slack && m.way+row[veh.End] < s.best {
+			s.best = m.way + row[veh.End]
 			s.visits = append(s.visits[:0], s.path...)
 		}
 		return
 	}
-	for rest := waiting | aboard; rest != 0; rest &= rest - 1 {
+	for rest := m.waiting | m.aboard; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros32(rest)
 		t := &s.tasks[i]
 		d := row[t.delivery]
-		if waiting>>i&1 != 0 {
+		if m.waiting>>i&1 != 0 {
 			d = max(d, t.leg)
 		}
-		if way+d+end[t.delivery] >= s.best || clock+veh.Pace*d > t.late {
+		if m.way+d+end[t.delivery] >= s.best || m.clock+veh.Pace*d > t.late {
 			return
 		}
 	}
-	for rest := aboard; rest != 0; rest &= rest - 1 {
+	for rest := m.aboard; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros32(rest)
 		r := s.tasks[i].request
-		s.call(r*Slots+DeliverySlot, waiting, aboard&^(1<<i), code+powers[i], 1+i*Slots+DeliverySlot, row, end, way, clock, load-in.Demand[r])
+		next := m
+		next.aboard &^= 1 << i
+		next.code += powers[i]
+		next.place = 1 + i*Slots + DeliverySlot
+		next.load -= in.Demand[r]
+		s.call(r*Slots+DeliverySlot, next, row, end)
 	}
-	for rest := waiting; rest != 0; rest &= rest - 1 {
+	for rest := m.waiting; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros32(rest)
 		r := s.tasks[i].request
-		if load+in.Demand[r] > veh.Capacity+Slack {
+		next := m
+		if next.load += in.Demand[r]; next.load > veh.Capacity+Slack {
 			continue
 		}
+		next.waiting &^= 1 << i
+		next.aboard |= 1 << i
+		next.code += powers[i]
 		for slot := range int(in.Alts[r]) {
-			s.call(r*Slots+int32(slot), waiting&^(1<<i), aboard|1<<i, code+powers[i], 1+i*Slots+slot, row, end, way, clock, load+in.Demand[r])
+			next.place = 1 + i*Slots + slot
+			s.call(r*Slots+int32(slot), next, row, end)
 		}
 	}
 }
 
-// call goes to a visit next, if the vehicle can be there in time and get home.
-func (s *sequencer) call(v int32, waiting, aboard uint32, code, place int, row, end []float64, way, clock, load float64) {
+// call goes to a visit, if the vehicle can be there in time and get home. The next
+// state is complete but for where and when that is; row and end are the distances
+// from where the vehicle is and from where it ends.
+func (s *sequencer) call(v int32, next moment, row, end []float64) {
 	in, loc := s.in, s.in.Loc[v]
 	d := row[loc]
-	arrival := max(clock+s.veh.Pace*d, in.Early[v])
-	if way+d+end[loc] >= s.best || arrival > in.Late[v]+Slack {
+	arrival := max(next.clock+s.veh.Pace*d, in.Early[v])
+	if next.way+d+end[loc] >= s.best || arrival > in.Late[v]+Slack {
 		return
 	}
+	next.loc, next.way, next.clock = loc, next.way+d, arrival+in.Service[v]
 	s.path = append(s.path, v)
-	s.extend(waiting, aboard, code, place, loc, way+d, arrival+in.Service[v], load)
+	s.extend(next)
 	s.path = s.path[:len(s.path)-1]
 }

@@ -164,10 +164,10 @@ func (veh *Vehicle) bears(nodes []node) bool {
 func (in *Instance) length(ro int, visits []int32) float64 {
 	at, total := in.Vehicles[ro].Start, 0.0
 	for _, v := range visits {
-		total += in.Dist[int(at)*in.N+int(in.Loc[v])]
+		total += in.row(at)[in.Loc[v]]
 		at = in.Loc[v]
 	}
-	return total + in.Dist[int(at)*in.N+int(in.Vehicles[ro].End)]
+	return total + in.row(at)[in.Vehicles[ro].End]
 }
 
 // Without returns the visits less those of one request, in place.

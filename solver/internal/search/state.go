@@ -185,7 +185,7 @@ func (in *Instance) timetable(nodes []node, veh *Vehicle) (total float64) {
 	load := 0.0
 	for i := 1; i < n; i++ {
 		cur := &nodes[i]
-		d := in.Dist[int(prev.loc)*in.N+int(cur.loc)]
+		d := in.row(prev.loc)[cur.loc]
 		prev.next = d
 		total += d
 		t := prev.depart + veh.Pace*d
