@@ -116,6 +116,10 @@ func (c *solveCommand) snapshotFromFile() (domain.Snapshot, error) {
 	}
 	snap, err := wire.DecodeSnapshot(data)
 	var invalid *wire.ValidationError
+	// Empty input reads as a message without fields, as does any JSON of others.
+	if errors.As(err, &invalid) && snap.Depot.ID == "" && len(snap.Drones) == 0 && len(snap.Orders) == 0 {
+		return snap, fmt.Errorf("--in: %s is no snapshot: it has neither depot nor drones nor orders; give an OptimizationSnapshot, as GET /api/v1/optimizer/snapshot answers it", c.In)
+	}
 	if errors.As(err, &invalid) {
 		for _, p := range invalid.Problems {
 			fmt.Fprintf(os.Stderr, "%s: %s %s\n", c.In, p.Field, p.Complaint)
@@ -147,10 +151,14 @@ func (c *solveCommand) snapshotFromFirestore(ctx context.Context) (domain.Snapsh
 		if err != nil {
 			return domain.Snapshot{}, err
 		}
-		if len(depots) != 1 {
+		switch len(depots) {
+		case 0:
+			return domain.Snapshot{}, errors.New("the store has no depots; write a document depots/ID with a name and a position, as docs/deploy.md shows")
+		case 1:
+			depot = depots[0].ID
+		default:
 			return domain.Snapshot{}, fmt.Errorf("the store has %d depots; name one with --depot", len(depots))
 		}
-		depot = depots[0].ID
 	}
 	at := readable(c.At, clock.Now())
 	if !at.Equal(c.At) {

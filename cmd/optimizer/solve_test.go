@@ -1,9 +1,17 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/cli"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/emutest"
 )
 
 // Firestore refuses a read of more than an hour ago that is not of a whole
@@ -37,6 +45,48 @@ func TestSolve_RefusesABoundThatIsNone(t *testing.T) {
 		c.In = "/dev/null"
 		if err := c.Run(t.Context()); err == nil || !strings.HasPrefix(err.Error(), flag+" is -1") {
 			t.Errorf("%s: error %v", flag, err)
+		}
+	}
+}
+
+// F-OPT-05: what is no snapshot is refused, not planned as a fleet of nothing.
+func TestSolve_RefusesWhatIsNoSnapshot(t *testing.T) {
+	for name, text := range map[string]string{"empty": "", "no fields": "{}", "another message": `{"id": "O1"}`} {
+		file := filepath.Join(t.TempDir(), "snapshot")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := &solveCommand{In: file, SolveLimit: time.Second}
+		if err := c.Run(t.Context()); err == nil || !strings.Contains(err.Error(), file+" is no snapshot") {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+// F-OPT-05: whoever names no depot is told which of two things to do: introduce
+// one, or choose.
+func TestSolve_TellsWhatToDoAboutTheDepot(t *testing.T) {
+	hosts := emutest.Hosts(t)
+	for _, name := range []string{connect.FirestoreHost, connect.PubSubHost} {
+		t.Setenv(name, os.Getenv(name)) // connecting unsets both, for the process
+	}
+	store := firestoretx.New(emutest.Connect(t, hosts).Firestore, firestoretx.Config{})
+	c := &solveCommand{
+		Connection: cli.Connection{Project: hosts.Project, FirestoreHost: hosts.FirestoreHost, PubsubHost: hosts.PubSubHost},
+		At:         time.Now(), SolveLimit: time.Second,
+	}
+	for _, step := range []struct {
+		depots []domain.Depot
+		want   string
+	}{
+		{nil, "no depots; write a document depots/ID"},
+		{[]domain.Depot{{ID: "D1"}, {ID: "D2"}}, "2 depots; name one with --depot"},
+	} {
+		if err := store.Setup(t.Context(), step.depots, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Run(t.Context()); err == nil || !strings.Contains(err.Error(), step.want) {
+			t.Errorf("%d depots: error %v, want %q", len(step.depots), err, step.want)
 		}
 	}
 }
