@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"reflect"
@@ -86,6 +87,7 @@ func New(grammar any, options ...kong.Option) (*Parser, error) {
 // elsewhere those that have a variable.
 func (p *Parser) adopt(node *kong.Node, flag *kong.Flag) error {
 	if len(flag.Tag.Envs) == 0 && !node.Tag.Has("settings") || flag.Name == "help" {
+		word(flag)
 		return nil
 	}
 	s, err := newSetting(flag)
@@ -108,11 +110,35 @@ type collector struct {
 func (c collector) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	token := ctx.Scan.Peek()
 	err := c.setting.parse.Decode(ctx, target)
-	if err == nil || token.IsEOL() || token.InferredType().IsAny(kong.FlagToken, kong.ShortFlagToken) {
-		return err // a flag without its value is a matter of the command line
+	if err == nil || lacksValue(token) {
+		return err
 	}
 	c.given[c.setting.flag] = c.setting.complaint([]string{fmt.Sprint(token.Value)}, err)
 	return nil
+}
+
+// word has a flag that is no setting complain like one, if what it takes can be
+// said; kong would speak of "a valid 64 bit int".
+func word(flag *kong.Flag) {
+	s := &setting{name: flag.Name, flag: flag, parse: flag.Mapper}
+	// A wrapped mapper of a boolean would ask for a value.
+	if s.accepts() == "" || flag.IsBool() || flag.IsSlice() {
+		return
+	}
+	flag.Mapper = kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
+		token := ctx.Scan.Peek()
+		err := s.parse.Decode(ctx, target)
+		if err == nil || lacksValue(token) {
+			return err
+		}
+		return errors.New(s.complaint([]string{fmt.Sprint(token.Value)}, err))
+	})
+}
+
+// lacksValue says that a flag is given without its value, a matter of the
+// command line.
+func lacksValue(token kong.Token) bool {
+	return token.IsEOL() || token.InferredType().IsAny(kong.FlagToken, kong.ShortFlagToken)
 }
 
 // help is kong's formatter of a flag's help.

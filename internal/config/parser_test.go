@@ -60,6 +60,10 @@ func (c *fleetDev) Run() error { return nil }
 type fleetList struct {
 	place
 	Reason string
+	Limit  int `default:"100"`
+	Since  time.Time
+	Within time.Duration
+	Held   bool
 }
 
 func (c *fleetList) Run() error { return nil }
@@ -279,6 +283,25 @@ func TestParse_LeavesTheCommandLineToKong(t *testing.T) {
 	g, _, err := parse(t, map[string]string{"DRONEFLEET_REASON": "x", "DRONEFLEET_PROJECT": "p"}, "list")
 	if err != nil || g.List.Reason != "" || g.List.Project != "p" {
 		t.Errorf("%+v, %v", g.List, err)
+	}
+}
+
+// A flag that is no setting says in people's words what it takes, too.
+func TestParse_FlagsThatAreNoSettingsSayWhatTheyTake(t *testing.T) {
+	for args, want := range map[string]string{
+		"--limit=x":         `--limit: "x" cannot be read; give a whole number`,
+		"--since=yesterday": `--since: "yesterday" cannot be read; give a time, such as 2026-11-21T12:00:30Z`,
+		"--within=5":        `--within: "5" cannot be read; give a duration, such as 8s or 1m30s`,
+		"--limit --held":    `--limit: expected int value but got "--held" (long flag); perhaps try --limit="--held"?`,
+	} {
+		_, _, err := parse(t, nil, append([]string{"list"}, strings.Fields(args)...)...)
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: error %v, want %s", args, err, want)
+		}
+	}
+	g, _, err := parse(t, nil, "list", "--limit", "5", "--since=2026-11-21T12:00:30Z", "--within=1m", "--held")
+	if l := g.List; err != nil || l.Limit != 5 || l.Since.Unix() != 1795262430 || l.Within != time.Minute || !l.Held {
+		t.Errorf("%+v, %v", l, err)
 	}
 }
 

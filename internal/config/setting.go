@@ -75,6 +75,8 @@ func (s *setting) accepts() string {
 	switch {
 	case t == durationType:
 		kind = "a duration, such as 8s or 1m30s"
+	case t == timeType:
+		kind = "a time, such as 2026-11-21T12:00:30Z"
 	case reflect.PointerTo(t).Implements(textUnmarshaler):
 	case t.Kind() == reflect.Bool:
 		kind = "true or false"
@@ -93,6 +95,7 @@ func (s *setting) accepts() string {
 
 var (
 	durationType    = reflect.TypeFor[time.Duration]()
+	timeType        = reflect.TypeFor[time.Time]()
 	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
@@ -102,7 +105,7 @@ func isInteger(k reflect.Kind) bool { return k >= reflect.Int && k <= reflect.Ui
 func (s *setting) complaint(values []string, err error) string {
 	given := s.shown(strings.Join(values, ","))
 	fix := cmp.Or(s.accepts(), "another value")
-	text := s.rule.accepts == "" && reflect.PointerTo(s.flag.Target.Type()).Implements(textUnmarshaler)
+	text := s.accepts() == "" && reflect.PointerTo(s.flag.Target.Type()).Implements(textUnmarshaler)
 	if text || s.flag.IsSlice() {
 		if s.secret {
 			return "the value cannot be read"
