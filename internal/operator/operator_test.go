@@ -315,7 +315,6 @@ func TestDesk_AuditTellsOfWhatIsGone(t *testing.T) {
 	o.expect(o.says(o.desk.Audit(t.Context(), operator.SubjectOrder, "O1")), "order O1 has no document any more", "new: PENDING")
 }
 
-// Locks are shown without what would let a reader release them.
 // A document that somebody broke is mended by what its story says it was. Its
 // messages wait as dead letters meanwhile. F-DLQ-01
 func TestDesk_AuditTellsOfWhatIsMalformed(t *testing.T) {
@@ -410,6 +409,7 @@ func TestDesk_PrintsNothingThatATerminalObeys(t *testing.T) {
 	}
 }
 
+// Locks are shown without what would let a reader release them.
 func TestDesk_LocksAreShownByHash(t *testing.T) {
 	o := openOffice(t)
 	ctx := t.Context()
