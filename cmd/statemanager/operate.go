@@ -24,10 +24,10 @@ type desk struct {
 	By   string `help:"Who asks, for the audit of changes, in at most 128 characters; default this machine's user." placeholder:"NAME"`
 }
 
-// thisUser names the machine's user, as far as it can be known.
+// thisUser names the machine's user; empty if the operating system does not.
 func thisUser() string {
 	u, err := user.Current()
-	if err != nil {
+	if err != nil || u.Username == "" {
 		return ""
 	}
 	host, err := os.Hostname()

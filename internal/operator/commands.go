@@ -29,8 +29,8 @@ type Commands struct {
 	// Patience is how long to wait for dead letters that may still come; see
 	// ServicePatience. 0 takes the first empty answer, as emulators allow.
 	Patience time.Duration
-	// By is who asks; empty if that is not known, else at most
-	// identity.MaxNameRunes printable characters.
+	// By is who asks, in at most identity.MaxNameRunes printable characters.
+	// Without it nothing is changed: the audit names somebody for each change.
 	By string
 }
 
@@ -107,7 +107,7 @@ func (c Commands) checkBy() error {
 	unfit := func(r rune) bool { return !unicode.IsGraphic(r) }
 	switch n := utf8.RuneCountInString(c.By); {
 	case c.By == "":
-		return nil
+		return errors.New("--by is not given, and this machine does not name its user; say who you are with --by")
 	case !utf8.ValidString(c.By):
 		return errors.New("--by is not valid UTF-8")
 	case strings.TrimSpace(c.By) == "":
@@ -132,9 +132,5 @@ func (c Commands) why(kind, id, reason string) (string, error) {
 	if err := c.checkBy(); err != nil {
 		return "", err
 	}
-	why := strings.Join(strings.Fields(reason), " ")
-	if c.By != "" {
-		why += " (by " + c.By + ")"
-	}
-	return why, nil
+	return strings.Join(strings.Fields(reason), " ") + " (by " + c.By + ")", nil
 }

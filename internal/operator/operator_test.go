@@ -60,7 +60,7 @@ func openOfficeAt(t *testing.T, hosts connect.Config) *office {
 	})
 	o.desk = &operator.Desk{
 		Store: firestoretx.New(o.clients.Firestore, firestoretx.Config{}), Locks: locks, PubSub: o.clients.PubSub,
-		Now: time.Now, Out: &o.out,
+		Now: time.Now, By: "ann@example.org", Out: &o.out,
 	}
 	return o
 }
@@ -172,7 +172,6 @@ func TestDesk_OrdersAreHeldReleasedAndCancelled(t *testing.T) {
 			t.Errorf("error %v, printed %q", err, o.out.String())
 		}
 	}
-	o.desk.By = "ann@example.org"
 	o.expect(o.says(o.desk.HoldOrder(ctx, "O2", "two\nlines")), "order O2 is PENDING, held: two lines (by ann@example.org)\n")
 	o.expect(o.says(o.desk.HoldOrder(ctx, "O2", "again")), "order O2 is PENDING, held: two lines (by ann@example.org)\n")
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectOrder, "O2")), "OPERATOR", "because two lines (by ann@example.org)")
@@ -199,7 +198,7 @@ func TestCommands_WhoAsksHasANameThatCanBeRecorded(t *testing.T) {
 	ctx := t.Context()
 	o.order("O1")
 	for name, part := range map[string]string{
-		strings.Repeat("é", 129): "has 129 characters; give at most 128", " \t": "is blank", "ann\nbob": `is "ann\nbob"`, "\x1b[2J": "cannot be printed", "\xff": "UTF-8",
+		"": "say who you are", strings.Repeat("é", 129): "has 129 characters; give at most 128", " \t": "is blank", "ann\nbob": `is "ann\nbob"`, "\x1b[2J": "cannot be printed", "\xff": "UTF-8",
 	} {
 		commands := operator.Commands{Store: o.desk.Store, PubSub: o.clients.PubSub, By: name}
 		_, holdErr := commands.HoldOrder(ctx, "O1", "doubt")
@@ -351,7 +350,7 @@ func TestDesk_AuditNamesAMalformedEventAndTellsTheRest(t *testing.T) {
 	o.order("O1")
 	o.says(o.desk.HoldOrder(ctx, "O1", "doubt"))
 	o.says(o.desk.ReleaseOrder(ctx, "O1", "settled"))
-	held, err := o.clients.Firestore.Collection(firestoretx.Events).Where("reason", "==", "doubt").Documents(ctx).GetAll()
+	held, err := o.clients.Firestore.Collection(firestoretx.Events).Where("reason", "==", "doubt (by "+o.desk.By+")").Documents(ctx).GetAll()
 	if err != nil || len(held) != 1 {
 		t.Fatalf("%d events of the hold, %v", len(held), err)
 	}
@@ -361,7 +360,7 @@ func TestDesk_AuditNamesAMalformedEventAndTellsTheRest(t *testing.T) {
 	named := "/events/" + held[0].Ref.ID + ": field to"
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectOrder, "O1")), "Order O1: PENDING", "new: PENDING", "because settled", "Left out: ", named)
 	o.desk.JSON = true
-	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectOrder, "O1")), `"reason": "settled"`, `"malformed": [`, named)
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectOrder, "O1")), `"reason": "settled (by ann@example.org)"`, `"malformed": [`, named)
 }
 
 // Ids, products and errors are what anybody has sent. On an operator's terminal
