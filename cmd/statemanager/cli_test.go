@@ -147,6 +147,8 @@ func TestCommands_RefuseInOneLine(t *testing.T) {
 	// F-API-02: nothing falls back to anything.
 	refused(t, connect.Config{}, 1, []string{"GOOGLE_CLOUD_PROJECT", connect.FirestoreHost}, "orders", "list")
 	refused(t, connect.Config{}, 2, []string{"GOOGLE_CLOUD_PROJECT", connect.FirestoreHost}, "serve")
+	refused(t, connect.Config{}, 1, []string{`"My Project" is no id`, "--project"}, "orders", "list", "--project=My Project")
+	refused(t, connect.Config{Project: "p"}, 1, []string{`"a b" is no id`, "--database"}, "orders", "list", "--database=a b")
 	refused(t, connect.Config{FirestoreHost: "127.0.0.1:1"}, 2, []string{"only one of"}, "serve")
 }
 

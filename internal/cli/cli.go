@@ -40,8 +40,11 @@ func (c Connection) config() connect.Config {
 
 // CheckConnection refuses settings by which no fleet can be found.
 func (c Connection) CheckConnection(r *config.Report) {
-	if err := c.config().Validate(); err != nil {
+	if err := c.config().CheckProject(); err != nil {
 		r.Refuse("project", "%s", err)
+	}
+	if err := c.config().CheckDatabase(); err != nil {
+		r.Refuse("database", "%s", err)
 	}
 }
 

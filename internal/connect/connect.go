@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"regexp"
 	"time"
 
 	"cloud.google.com/go/firestore"
@@ -59,18 +60,45 @@ func (c Config) FromEnvironment() Config {
 // Emulated reports whether everything runs on emulators.
 func (c Config) Emulated() bool { return c.FirestoreHost != "" && c.PubSubHost != "" }
 
-// Validate reports what is missing, and where to give it. Half an emulated
-// fleet would mix test messages with real documents, so it is refused.
+// Validate reports what is missing or cannot be, and where to give it.
 func (c Config) Validate() error {
+	return errors.Join(c.CheckProject(), c.CheckDatabase())
+}
+
+// CheckProject reports a project that is missing or no project's id. Half an
+// emulated fleet would mix test messages with real documents, so it is refused.
+func (c Config) CheckProject() error {
 	switch {
-	case c.Emulated(), c.Project != "" && c.FirestoreHost == "" && c.PubSubHost == "":
+	case c.Emulated():
 		return nil
 	case c.FirestoreHost != "" || c.PubSubHost != "":
 		return fmt.Errorf("only one of %s and %s is set; set both to use emulators, or neither to use Google Cloud", FirestoreHost, PubSubHost)
+	case c.Project == "":
+		return fmt.Errorf("no Google Cloud project: give --project or set GOOGLE_CLOUD_PROJECT, or set %s and %s to use emulators (\"statemanager dev\" prints both)",
+			FirestoreHost, PubSubHost)
+	case !projectID.MatchString(c.Project):
+		return fmt.Errorf("%.80q is no id of a Google Cloud project; give --project=ID as \"gcloud projects list\" shows it, lower-case letters, digits and hyphens such as my-project", c.Project)
 	}
-	return fmt.Errorf("no Google Cloud project: give --project or set GOOGLE_CLOUD_PROJECT, or set %s and %s to use emulators (\"statemanager dev\" prints both)",
-		FirestoreHost, PubSubHost)
+	return nil
 }
+
+// CheckDatabase reports a database whose id none can have. Emulators take any.
+func (c Config) CheckDatabase() error {
+	if c.Emulated() || c.Database == "" || c.Database == firestore.DefaultDatabaseID || databaseID.MatchString(c.Database) {
+		return nil
+	}
+	return fmt.Errorf("%.80q is no id of a Firestore database; give --database=ID as \"gcloud firestore databases list\" shows it, (default) or 4 to 63 lower-case letters, digits and hyphens", c.Database)
+}
+
+var (
+	// projectID matches ids of projects, old ones before which stands a domain,
+	// and their numbers, which most services take instead. New ids have at least
+	// six characters; nobody promises that old ones do.
+	// https://cloud.google.com/resource-manager/docs/creating-managing-projects
+	projectID = regexp.MustCompile(`^(([a-z0-9.-]+:)?[a-z]([a-z0-9-]{0,28}[a-z0-9])?|[0-9]+)$`)
+	// https://cloud.google.com/firestore/docs/reference/rest/v1/projects.databases/create
+	databaseID = regexp.MustCompile(`^[a-z][a-z0-9-]{2,61}[a-z0-9]$`)
+)
 
 // Clients are the open connections.
 type Clients struct {

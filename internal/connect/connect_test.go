@@ -12,7 +12,8 @@ import (
 	"github.com/dronefleet/dronefleet/internal/simclock"
 )
 
-// F-API-02: nothing falls back to anything; what is missing is named.
+// F-API-02: nothing falls back to anything; what is missing, or cannot be, is
+// named.
 func TestConfig_ValidateNamesWhatIsMissing(t *testing.T) {
 	for name, c := range map[string]struct {
 		connect.Config
@@ -24,6 +25,20 @@ func TestConfig_ValidateNamesWhatIsMissing(t *testing.T) {
 		"project alone":       {connect.Config{Project: "p"}, ""},
 		"both emulators":      {connect.Config{FirestoreHost: "h:1", PubSubHost: "h:2"}, ""},
 		"emulators, projects": {connect.Config{FirestoreHost: "h:1", PubSubHost: "h:2", Project: "p"}, ""},
+		"emulators take any":  {connect.Config{FirestoreHost: "h:1", PubSubHost: "h:2", Project: "My Project", Database: "a b"}, ""},
+		"a name as project":   {connect.Config{Project: "My Project"}, `"My Project" is no id`},
+		"an early project":    {connect.Config{Project: "example.com:my-project"}, ""},
+		"number of a project": {connect.Config{Project: "123456789012"}, ""},
+		"project of 30":       {connect.Config{Project: "p" + strings.Repeat("-", 28) + "1"}, ""},
+		"project of 31":       {connect.Config{Project: "p" + strings.Repeat("-", 29) + "1"}, "is no id of a Google Cloud project"},
+		"project ends with -": {connect.Config{Project: "my-project-"}, "is no id of a Google Cloud project"},
+		"database by name":    {connect.Config{Project: "p", Database: "a b"}, `"a b" is no id`},
+		"default database":    {connect.Config{Project: "p", Database: "(default)"}, ""},
+		"database of 4":       {connect.Config{Project: "p", Database: "a--1"}, ""},
+		"database of 3":       {connect.Config{Project: "p", Database: "a-1"}, "is no id of a Firestore database"},
+		"database of 63":      {connect.Config{Project: "p", Database: "a" + strings.Repeat("1", 62)}, ""},
+		"database of 64":      {connect.Config{Project: "p", Database: "a" + strings.Repeat("1", 63)}, "is no id of a Firestore database"},
+		"both":                {connect.Config{Project: "P", Database: "a b"}, `"a b" is no id of a Firestore database`},
 	} {
 		err := c.Validate()
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
@@ -32,6 +47,7 @@ func TestConfig_ValidateNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
+// A service that takes its time is named long before the wait is given up.
 func TestClients_CheckSaysWhichServiceDoesNotAnswer(t *testing.T) {
 	hosts := emutest.Hosts(t)
 	// A port that was free a moment ago: nobody answers there.
