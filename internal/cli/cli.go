@@ -62,7 +62,8 @@ func (c Connection) Open(ctx context.Context) (*connect.Clients, *simclock.Clock
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := clients.Check(ctx); err != nil {
+	waiting := func(text string) { fmt.Fprintln(os.Stderr, text) } // standard output may be for a program
+	if err := clients.Check(ctx, waiting); err != nil {
 		return nil, nil, errors.Join(err, clients.Close())
 	}
 	clock, err := clients.Clock(ctx)

@@ -191,14 +191,29 @@ const checkTimeout = 10 * time.Second
 // dialTimeout is how long finding out why it did not may take more.
 const dialTimeout = time.Second
 
-// Check makes sure that both services answer, which no lazy connection does.
-func (c *Clients) Check(ctx context.Context) error {
+// waitingAfter is how long a person looks at nothing before they are told what
+// is being waited for.
+const waitingAfter = 2 * time.Second
+
+// Check makes sure that both services answer, which no lazy connection does. One
+// that takes its time, for parts of a fleet may start together, is told to
+// waiting, once and from another goroutine.
+func (c *Clients) Check(ctx context.Context, waiting func(text string)) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
+	tell := func(service, host string) *time.Timer {
+		return time.AfterFunc(waitingAfter, func() {
+			waiting(fmt.Sprintf("waiting for %s %s, for up to %s", service, whereabouts(host, c.Config.Project), checkTimeout))
+		})
+	}
+	timer := tell("Firestore", c.Config.FirestoreHost)
 	_, err := c.Firestore.GetAll(ctx, []*firestore.DocumentRef{c.Firestore.Doc("control/decisions")})
+	timer.Stop()
 	if err := explain("Firestore", c.Config.FirestoreHost, FirestoreHost, c.Config.Project, err); err != nil {
 		return err
 	}
+	timer = tell("Pub/Sub", c.Config.PubSubHost)
+	defer timer.Stop()
 	// Whether the topic is there, or this account may look, is not the point.
 	_, err = c.PubSub.TopicAdminClient.GetTopic(ctx, &pubsubpb.GetTopicRequest{
 		Topic: fmt.Sprintf("projects/%s/topics/telemetry", c.Config.Project),
@@ -209,13 +224,18 @@ func (c *Clients) Check(ctx context.Context) error {
 	return explain("Pub/Sub", c.Config.PubSubHost, PubSubHost, c.Config.Project, err)
 }
 
+// whereabouts says where a service is: at host, an emulator's, or in the project.
+func whereabouts(host, project string) string {
+	if host != "" {
+		return "at " + host
+	}
+	return "in project " + project
+}
+
 // explain says in one line why a service cannot be used and what to do; an
 // emulator is at host, as a variable says.
 func explain(service, host, variable, project string, err error) error {
-	where := "in project " + project
-	if host != "" {
-		where = "at " + host
-	}
+	where := whereabouts(host, project)
 	code := status.Code(err)
 	switch {
 	case err == nil:

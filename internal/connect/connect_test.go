@@ -63,11 +63,18 @@ func TestClients_CheckSaysWhichServiceDoesNotAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	err = c.Check(t.Context())
+	waited := make(chan string, 10)
+	err = c.Check(t.Context(), func(text string) { waited <- text })
 	for _, part := range []string{"Firestore at " + dead, "running", connect.FirestoreHost, "refused"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("error %v, want %q", err, part)
 		}
+	}
+	if len(waited) != 1 {
+		t.Fatalf("told %d times what is being waited for, want once", len(waited))
+	}
+	if text := <-waited; !strings.HasPrefix(text, "waiting for Firestore at "+dead) {
+		t.Errorf("told %q", text)
 	}
 }
 
