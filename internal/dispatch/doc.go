@@ -1,8 +1,9 @@
 // Package dispatch runs solve cycles: under a fenced lock it takes a consistent
-// snapshot, has it planned, checks the plan and publishes one decision per mission.
-// Auditors find the cycle's record: written before it publishes, completed by
-// what was published. At most one cycle of a depot runs at a time, and one that loses its lease publishes nothing more; should it publish
-// late all the same, its fence is refused.
+// snapshot, has it planned, checks the plan and publishes one decision per
+// mission. Auditors find the cycle's record: written before it publishes,
+// completed by what was published. At most one cycle of a depot runs at a time,
+// and one that loses its lease publishes nothing more; should it publish late
+// all the same, its fence is refused.
 //
 // A Planner looks beyond the instant. The solver serves as many orders as it can
 // with the drones there are; doing just that leaves no drone for the CRITICAL
