@@ -106,21 +106,28 @@ func NewRunner(store Store, locks lock.Backend, publish Publish, newID func() st
 // CycleKey is the key of the lock that keeps a depot's cycles apart.
 func CycleKey(depot domain.DepotID) string { return "optimizer:cycle:" + string(depot) }
 
-// maxUnserved is how many orders a cycle's document lists with the reasons why
-// it left them: some 400 KiB of the 1 MiB a document may have.
-const maxUnserved = 5000
+// maxUnservedBytes is what a cycle's document may spend on listing the orders it
+// left, with the reasons why, of the 1 MiB that a document may have; the rest has
+// room in what remains. An entry takes unservedBytes beside its two texts.
+const (
+	maxUnservedBytes = 700 << 10
+	unservedBytes    = 32
+)
 
-// listUnserved notes the orders that are left, as many as a document holds.
+// listUnserved notes the orders that are left, as many as a document holds, and
+// how many are not listed.
 func listUnserved(c *domain.Cycle, unserved []solver.Unserved) {
-	for _, u := range unserved[:min(len(unserved), maxUnserved)] {
+	room := maxUnservedBytes
+	for i, u := range unserved {
 		reason := string(u.Reason)
 		if u.Detail != "" {
 			reason += ": " + u.Detail
 		}
+		if room -= len(u.OrderID) + len(reason) + unservedBytes; room < 0 {
+			c.Detail = fmt.Sprintf("%d more orders were left and are not listed", len(unserved)-i)
+			return
+		}
 		c.Unserved = append(c.Unserved, domain.UnservedOrder{OrderID: domain.OrderID(u.OrderID), Reason: reason})
-	}
-	if more := len(unserved) - maxUnserved; more > 0 {
-		c.Detail = fmt.Sprintf("%d more orders were left and are not listed", more)
 	}
 }
 
@@ -181,7 +188,11 @@ func (r *Runner) once(ctx context.Context, depot domain.DepotID, planner *Planne
 		StartedAt: r.clock.Now(),
 	}
 	if err = r.cycle(ctx, h.Context(), &cycle, planner); err != nil {
-		cycle.Outcome, cycle.Detail = outcomeOf(err, h.Context())
+		outcome, why := outcomeOf(err, h.Context())
+		if cycle.Detail != "" {
+			why += "; " + cycle.Detail
+		}
+		cycle.Outcome, cycle.Detail = outcome, why
 		err = fmt.Errorf("depot %s: %w", depot, err)
 	}
 	cycle.EndedAt = r.clock.Now()
@@ -230,13 +241,15 @@ func (r *Runner) cycle(ctx, lease context.Context, c *domain.Cycle, planner *Pla
 	}
 	// Should the process die while it publishes, this is all that tells of the
 	// cycle.
-	c.Outcome, c.Detail = domain.CyclePublishing, fmt.Sprintf("%d decisions are to be published", len(do.decisions))
-	if err := r.store.RecordCycle(lease, *c); err != nil {
+	begun := *c
+	begun.Outcome, begun.Detail = domain.CyclePublishing, fmt.Sprintf("%d decisions are to be published", len(do.decisions))
+	if err := r.store.RecordCycle(lease, begun); err != nil {
 		return fmt.Errorf("nothing published: %w", err)
 	}
-	c.Outcome, c.Detail = domain.CyclePublished, ""
+	c.Outcome = domain.CyclePublished
 	var errs []error
 	var failed []solver.Unserved
+	untold := 0
 	for i, err := range r.publish(lease, do.decisions) {
 		d := do.decisions[i]
 		if err == nil {
@@ -245,10 +258,17 @@ func (r *Runner) cycle(ctx, lease context.Context, c *domain.Cycle, planner *Pla
 			c.DistanceKm += do.distances[d.DroneID]
 			continue
 		}
-		errs = append(errs, fmt.Errorf("publish the decision on drone %s: %w", d.DroneID, err))
+		if len(errs) < maxErrors {
+			errs = append(errs, fmt.Errorf("publish the decision on drone %s: %w", d.DroneID, err))
+		} else {
+			untold++
+		}
 		for _, id := range d.OrderIDs {
 			failed = append(failed, solver.Unserved{OrderID: string(id), Reason: publishFailed})
 		}
+	}
+	if untold > 0 {
+		errs = append(errs, fmt.Errorf("and of %d more", untold))
 	}
 	listUnserved(c, append(failed, do.unserved...))
 	if len(errs) == 0 {
@@ -256,6 +276,11 @@ func (r *Runner) cycle(ctx, lease context.Context, c *domain.Cycle, planner *Pla
 	}
 	return errors.Join(errs...)
 }
+
+// maxErrors is how many failures to publish a cycle's error tells: when Pub/Sub
+// does not answer, all are alike, and together too long for a document. Which
+// orders they concern is on record.
+const maxErrors = 10
 
 // publishFailed is why an order is left whose decision the server may not have.
 // If it has it all the same, the ledger says what became of it.

@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -144,5 +145,51 @@ func TestOnce_PublishesNothingOffTheRecord(t *testing.T) {
 	cycle, err := b.runner(t, unrecorded{b.store}, 15*time.Second).Once(t.Context(), depot.ID, nil)
 	if err == nil || cycle.Outcome != domain.CycleFailed || cycle.Missions != 0 || len(b.published) > 0 {
 		t.Errorf("cycle %+v, error %v, published %+v", cycle, err, b.published)
+	}
+}
+
+// F-OPT-03: when no decision of a large plan can be published, the record still
+// fits a document, and has the order of each.
+func TestOnce_RecordsThatNothingCouldBePublished(t *testing.T) {
+	b := newBench(t)
+	const missions = 40
+	now, applier := time.Now(), b.store.NewTelemetryApplier()
+	drones := []domain.Drone{{ID: "D1", PayloadCapacityKg: 1}}
+	var reports []domain.Telemetry
+	for i := range missions {
+		id := domain.DroneID(fmt.Sprint("LIGHT-", i))
+		drones = append(drones, domain.Drone{ID: id, PayloadCapacityKg: 1})
+		reports = append(reports, domain.Telemetry{DroneID: id, Timestamp: now, Position: depot.Position, Battery: 90, Status: domain.DroneIdle})
+		req := domain.OrderRequest{ID: domain.OrderID(fmt.Sprint("O-", i)), OrderContent: domain.OrderContent{
+			Priority: domain.PriorityCritical, ProductType: "BLOOD", WeightKg: 1, Delivery: domain.Position{Lat: 48.9, Lon: 2.30 + 0.002*float64(i)},
+		}}
+		if err := b.store.IngestOrder(t.Context(), req, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.store.Setup(t.Context(), nil, nil, drones); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(applier.Apply(t.Context(), reports)...); err != nil {
+		t.Fatal(err)
+	}
+	var planned []domain.Decision
+	outage := errors.New("no answer" + strings.Repeat(" from Pub/Sub", 3000))
+	runner := b.publishing(t, b.store, 15*time.Second, func(_ context.Context, decisions []domain.Decision) []error {
+		planned = decisions
+		return slices.Repeat([]error{outage}, len(decisions))
+	})
+	cycle, err := runner.Once(t.Context(), depot.ID, nil)
+	if err == nil || len(planned) < missions/2 {
+		t.Fatalf("error %v, planned %v", err, planned)
+	}
+	stored, err := b.store.Cycle(t.Context(), cycle.ID)
+	if err != nil || stored.Outcome != domain.CycleFailed || stored.Missions != 0 || !strings.Contains(stored.Detail, "no answer") {
+		t.Fatalf("recorded %s with %d missions, detail %.99q, %v", stored.Outcome, stored.Missions, stored.Detail, err)
+	}
+	for _, d := range planned {
+		if !slices.Contains(stored.Unserved, domain.UnservedOrder{OrderID: d.OrderIDs[0], Reason: "publish_failed"}) {
+			t.Errorf("order %s is not on record", d.OrderIDs[0])
+		}
 	}
 }

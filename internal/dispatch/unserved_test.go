@@ -1,31 +1,51 @@
 package dispatch
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/solver"
 )
 
-// F-OPT-04: a cycle's document has the orders that were left with their
-// reasons, and says when there are more than it can hold.
+// F-OPT-04: a cycle's document has the orders that were left with their reasons.
 func TestListUnserved(t *testing.T) {
-	left := func(n int) []solver.Unserved {
-		var unserved []solver.Unserved
-		for range n {
-			unserved = append(unserved, solver.Unserved{OrderID: "O-1", Reason: solver.NoDroneFree, Detail: "all are away"})
-		}
-		return unserved
-	}
 	var c domain.Cycle
-	listUnserved(&c, left(2))
-	if len(c.Unserved) != 2 || c.Unserved[0] != (domain.UnservedOrder{OrderID: "O-1", Reason: string(solver.NoDroneFree) + ": all are away"}) || c.Detail != "" {
+	listUnserved(&c, []solver.Unserved{{OrderID: "O-1", Reason: solver.NoDroneFree, Detail: "all are away"}, {OrderID: "O-2", Reason: solver.OutOfRange}})
+	want := []domain.UnservedOrder{{OrderID: "O-1", Reason: string(solver.NoDroneFree) + ": all are away"}, {OrderID: "O-2", Reason: string(solver.OutOfRange)}}
+	if !slices.Equal(c.Unserved, want) || c.Detail != "" {
 		t.Errorf("%+v", c)
 	}
-	c = domain.Cycle{}
-	listUnserved(&c, left(maxUnserved+7))
-	if len(c.Unserved) != maxUnserved || !strings.HasPrefix(c.Detail, "7 more") {
-		t.Errorf("%d listed, %q", len(c.Unserved), c.Detail)
+}
+
+// F-OPT-04: however many orders a cycle leaves and however long their ids are,
+// its record fits a document, and what is not listed is counted.
+func TestListUnserved_FitsADocument(t *testing.T) {
+	const all = 20_000
+	store := firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{})
+	for name, id := range map[string]string{"short ids": "%d", "ids of 128 bytes": "%0128d", "ids that others wrote": "%01500d"} {
+		t.Run(name, func(t *testing.T) {
+			c := domain.Cycle{ID: domain.CycleID(uuid.NewString()), Outcome: domain.CyclePublished}
+			for range maxLeftOut + 1 {
+				leaveOut(&c, strings.Repeat("x", 1600))
+			}
+			var unserved []solver.Unserved
+			for i := range all {
+				unserved = append(unserved, solver.Unserved{OrderID: fmt.Sprintf(id, i), Reason: solver.NoDroneFree, Detail: "those that can lift it are away"})
+			}
+			listUnserved(&c, unserved)
+			if err := store.RecordCycle(t.Context(), c); err != nil {
+				t.Fatalf("%d orders listed: %v", len(c.Unserved), err)
+			}
+			if want := fmt.Sprintf("%d more orders", all-len(c.Unserved)); !strings.HasPrefix(c.Detail, want) || len(c.Unserved) == 0 {
+				t.Errorf("%d of %d listed, %q", len(c.Unserved), all, c.Detail)
+			}
+		})
 	}
 }
