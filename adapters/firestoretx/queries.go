@@ -127,11 +127,11 @@ func (s *Store) Cycles(ctx context.Context, outcome domain.CycleOutcome, page Pa
 	return list, wrap(err, "cycles")
 }
 
-// Depots lists the depots. With a *MalformedError come all those that can be
-// understood.
-func (s *Store) Depots(ctx context.Context) ([]domain.Depot, error) {
-	list, err := collect(s.client.Collection(Depots).Documents(ctx), decodeDepot)
-	return list, wrap(err, "depots")
+// Depots lists the depots.
+//
+// Cost: 1 RPC; a read per depot.
+func (s *Store) Depots(ctx context.Context) (Listing[domain.Depot], error) {
+	return list(ctx, s, Depots, Page{}, decodeDepot)
 }
 
 // Warehouses lists the warehouses.

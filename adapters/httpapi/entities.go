@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"net/http"
 	"slices"
 
@@ -145,7 +147,8 @@ func single[ID ~string, D, J any](read func(context.Context, ID) (D, error), for
 	}
 }
 
-// depotOf is the depot a request names, or the only one there is.
+// depotOf is the depot a request names, or the only one there is, as far as
+// their documents can be understood.
 func (a *API) depotOf(ctx context.Context, q *query) (domain.DepotID, error) {
 	wanted := domain.DepotID(q.id("depot", domain.CheckID))
 	if err := q.err(); err != nil {
@@ -155,21 +158,27 @@ func (a *API) depotOf(ctx context.Context, q *query) (domain.DepotID, error) {
 	if err != nil {
 		return "", err
 	}
-	ids := make([]string, len(depots))
-	for i, d := range depots {
+	ids := make([]string, len(depots.Items))
+	for i, d := range depots.Items {
 		ids[i] = string(d.ID)
 	}
+	malformed := errors.Join(depots.Malformed...)
+	if malformed != nil {
+		a.log.ErrorContext(ctx, "depot left out; correct its document", slog.Any("err", malformed))
+	}
 	switch {
+	case slices.Contains(ids, string(wanted)):
+		return wanted, nil
+	case malformed != nil && (wanted != "" || len(ids) == 0): // it may be the one
+		return "", malformed
 	case len(ids) == 0:
 		return "", problem(http.StatusNotFound, "the fleet has no depot yet; introduce one first")
 	case wanted == "" && len(ids) == 1:
 		return domain.DepotID(ids[0]), nil
 	case wanted == "":
 		return "", badParameters([]ParameterProblem{{"depot", "is missing; give " + oneOf(ids)}})
-	case !slices.Contains(ids, string(wanted)):
-		p := badParameters([]ParameterProblem{{"depot", "names no depot; give " + oneOf(ids)}})
-		p.Status, p.Title = http.StatusNotFound, http.StatusText(http.StatusNotFound)
-		return "", p
 	}
-	return wanted, nil
+	p := badParameters([]ParameterProblem{{"depot", "names no depot; give " + oneOf(ids)}})
+	p.Status, p.Title = http.StatusNotFound, http.StatusText(http.StatusNotFound)
+	return "", p
 }

@@ -311,6 +311,25 @@ func TestAPI_NamesMalformedDocuments(t *testing.T) {
 	s.refused(http.MethodGet, "/api/v1/drones/D2", http.StatusInternalServerError, "drones/D2: field status")
 }
 
+// F-API-01, F-DLQ-01: a depot whose document cannot be understood hides no other
+// depot's snapshot, and is named to who asks for its own.
+func TestAPI_SnapshotBesideAMalformedDepot(t *testing.T) {
+	s := serve(t)
+	broken := s.clients.Firestore.Doc("depots/BROKEN")
+	if _, err := broken.Set(t.Context(), map[string]any{"position": "nowhere"}); err != nil {
+		t.Fatal(err)
+	}
+	s.refused("GET", "/api/v1/optimizer/snapshot", http.StatusInternalServerError, "depots/BROKEN: field position")
+	s.fleet()
+	for _, path := range []string{"/api/v1/optimizer/snapshot", "/api/v1/optimizer/snapshot?depot=DEPOT-1"} {
+		var snap struct{ Depot struct{ ID string } }
+		if s.get(path, http.StatusOK, &snap); snap.Depot.ID != "DEPOT-1" {
+			t.Errorf("%s is of depot %q", path, snap.Depot.ID)
+		}
+	}
+	s.refused("GET", "/api/v1/optimizer/snapshot?depot=BROKEN", http.StatusInternalServerError, "depots/BROKEN: field position")
+}
+
 // F-API-01: a page that ends with a document of somebody else's, whose id no
 // entity can have, leads on to the next.
 func TestAPI_PagesPastStrangeIDs(t *testing.T) {

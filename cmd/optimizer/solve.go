@@ -151,14 +151,19 @@ func (c *solveCommand) snapshotFromFirestore(ctx context.Context) (domain.Snapsh
 		if err != nil {
 			return domain.Snapshot{}, err
 		}
-		switch len(depots) {
-		case 0:
+		malformed := errors.Join(depots.Malformed...)
+		switch n := len(depots.Items); {
+		case n == 0 && malformed != nil:
+			return domain.Snapshot{}, malformed
+		case n == 0:
 			return domain.Snapshot{}, errors.New("the store has no depots; write a document depots/ID with a name and a position, as docs/deploy.md shows")
-		case 1:
-			depot = depots[0].ID
-		default:
-			return domain.Snapshot{}, fmt.Errorf("the store has %d depots; name one with --depot", len(depots))
+		case n > 1:
+			return domain.Snapshot{}, fmt.Errorf("the store has %d depots; name one with --depot", n)
 		}
+		if malformed != nil {
+			fmt.Fprintf(os.Stderr, "left out: %v\n", malformed)
+		}
+		depot = depots.Items[0].ID
 	}
 	at := readable(c.At, clock.Now())
 	if !at.Equal(c.At) {

@@ -90,3 +90,28 @@ func TestSolve_TellsWhatToDoAboutTheDepot(t *testing.T) {
 		}
 	}
 }
+
+// F-OPT-05: a depot whose document cannot be understood keeps nobody from
+// planning a moment of the other's past.
+func TestSolve_PlansBesideAMalformedDepot(t *testing.T) {
+	hosts := emutest.Hosts(t)
+	clients := emutest.Connect(t, hosts)
+	store := firestoretx.New(clients.Firestore, firestoretx.Config{})
+	if err := store.Setup(t.Context(), []domain.Depot{{ID: "DEPOT", Position: domain.Position{Lat: 48.85, Lon: 2.35}}}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	written, err := clients.Firestore.Doc("depots/BROKEN").Set(t.Context(), map[string]any{"position": "nowhere"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, variable := range []string{connect.FirestoreHost, connect.PubSubHost} {
+		t.Setenv(variable, "") // which connecting would end for good
+	}
+	c := solveCommand{
+		Connection: cli.Connection{Project: hosts.Project, Database: hosts.Database, FirestoreHost: hosts.FirestoreHost, PubsubHost: hosts.PubSubHost},
+		At:         written.UpdateTime,
+	}
+	if snap, err := c.snapshot(t.Context()); err != nil || snap.Depot.ID != "DEPOT" {
+		t.Errorf("snapshot of depot %q, %v", snap.Depot.ID, err)
+	}
+}

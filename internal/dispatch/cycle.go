@@ -24,7 +24,7 @@ import (
 type Store interface {
 	Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) (domain.Snapshot, error)
 	RecordCycle(ctx context.Context, c domain.Cycle) error
-	Depots(ctx context.Context) ([]domain.Depot, error)
+	Depots(ctx context.Context) (firestoretx.Listing[domain.Depot], error)
 }
 
 // Publish sends decisions and returns, when the server has answered for all of

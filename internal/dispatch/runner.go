@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/meter"
 )
@@ -43,10 +42,10 @@ func (r *Runner) Run(ctx context.Context) error {
 		case <-ticker.Chan():
 		}
 		known, err := r.store.Depots(meter.WithOperation(ctx, "cycle"))
-		if err != nil && ctx.Err() == nil {
+		if err = errors.Join(append(known.Malformed, err)...); err != nil && ctx.Err() == nil {
 			r.log.WarnContext(ctx, "depots not read; those known stay", slog.Any("err", err))
 		}
-		running.follow(ctx, known, err == nil)
+		running.follow(ctx, known.Items, err == nil)
 	}
 }
 
@@ -104,10 +103,11 @@ func (l depotLoops) wait() {
 // DepotIDs are the depots whose cycles this runner runs. Those whose documents
 // cannot be understood are logged; they keep no other from being planned for.
 func (r *Runner) DepotIDs(ctx context.Context) ([]domain.DepotID, error) {
-	known, malformed := r.store.Depots(ctx)
-	if _, is := errors.AsType[*firestoretx.MalformedError](malformed); malformed != nil && !is {
-		return nil, malformed
+	depots, err := r.store.Depots(ctx)
+	if err != nil {
+		return nil, err
 	}
+	known, malformed := depots.Items, errors.Join(depots.Malformed...)
 	if malformed != nil {
 		r.log.ErrorContext(ctx, "no cycles of a depot; correct its document", slog.Any("err", malformed))
 	}

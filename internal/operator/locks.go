@@ -101,7 +101,7 @@ func atMs(ms int64) time.Time {
 }
 
 // KnownKeys are the keys of the fleet's own locks, which are no secret: the
-// sweeper's and, per depot, the cycle's.
+// sweeper's and, per depot that can be understood, the cycle's.
 //
 // Cost: 1 RPC; a read per depot.
 func (d *Desk) KnownKeys(ctx context.Context, sweeper string, cycle func(domain.DepotID) string) ([]string, error) {
@@ -110,7 +110,7 @@ func (d *Desk) KnownKeys(ctx context.Context, sweeper string, cycle func(domain.
 		return nil, err
 	}
 	keys := []string{sweeper}
-	for _, depot := range depots {
+	for _, depot := range depots.Items {
 		keys = append(keys, cycle(depot.ID))
 	}
 	return keys, nil

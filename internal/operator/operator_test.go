@@ -424,6 +424,9 @@ func TestDesk_LocksAreShownByHash(t *testing.T) {
 	if err := o.desk.Store.Setup(ctx, []domain.Depot{{ID: "DEPOT-1", Position: home}}, nil, nil); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := o.clients.Firestore.Doc("depots/BROKEN").Set(ctx, map[string]any{"position": "nowhere"}); err != nil {
+		t.Fatal(err)
+	}
 	known, err := o.desk.KnownKeys(ctx, manager.SweeperKey, func(d domain.DepotID) string { return "cycle:" + string(d) })
 	if err != nil || fmt.Sprint(known) != "["+manager.SweeperKey+" cycle:DEPOT-1]" {
 		t.Fatalf("known keys %v, %v", known, err)
