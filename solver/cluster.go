@@ -45,7 +45,7 @@ type cluster struct {
 }
 
 // cut divides the orders, the current routes and the other drones into clusters
-// by recursive bisection. The shift in [0,1) moves the borders, so that what met
+// by recursive bisection. Orders for which no drone is left are in none. The shift in [0,1) moves the borders, so that what met
 // at a border in one round is inside a cluster in another.
 func (pr *prepared) cut(routes []plannedRoute, orders []int32, shift float64) []cluster {
 	var out []cluster
@@ -65,6 +65,7 @@ func (pr *prepared) cut(routes []plannedRoute, orders []int32, shift float64) []
 	}
 	split(pr.items(routes, orders), 0)
 	pr.deal(routes, out)
+	out = slices.DeleteFunc(out, func(c cluster) bool { return len(c.drones) == 0 })
 	pr.allot(out, hopeful)
 	for i := range out {
 		slices.Sort(out[i].orders)

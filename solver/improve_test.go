@@ -86,6 +86,23 @@ func TestCut_DealsOutIdleDrones(t *testing.T) {
 	}
 }
 
+// Where a problem has fewer drones than it would have clusters, none is searched
+// without a drone.
+func TestSearch_FewerDronesThanClusters(t *testing.T) {
+	for drones := 1; drones <= 4; drones++ {
+		r := crowd(4, drones, 1500)
+		for _, c := range r.cut(nil, indices(len(r.orders)), 0) {
+			if len(c.drones) == 0 {
+				t.Errorf("of %d drones, a cluster has none", drones)
+			}
+		}
+		r.opts.Iterations = 200
+		if n := len(r.search()); n == 0 || n > drones {
+			t.Errorf("%d routes for %d drones", n, drones)
+		}
+	}
+}
+
 // The search goes where orders are left out that could be in time: of two clusters
 // with as many orders the one that leaves out more is worth more of it.
 func TestCut_AllotsMoreWhereOrdersAreLeftOut(t *testing.T) {

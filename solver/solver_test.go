@@ -78,6 +78,21 @@ func TestSolve_EveryStrategyPassesTheChecker(t *testing.T) {
 	}
 }
 
+// However many drones and orders there are: problems of this many orders are cut into
+// clusters, whose drones may be few, one or none.
+func TestSolve_ShapesOfProblems(t *testing.T) {
+	for _, shape := range []struct{ drones, orders int }{{1, 301}, {2, 900}, {5, 2000}, {40, 1100}, {400, 1}, {300, 310}} {
+		t.Run(fmt.Sprintf("%dx%d", shape.drones, shape.orders), func(t *testing.T) {
+			p := town(uint64(shape.orders), shape.drones, shape.orders)
+			for _, o := range []solver.Options{{Iterations: 40}, {Iterations: 40, Goal: solver.ReferenceScalar}, {Strategy: solver.Greedy}, {Strategy: solver.NearestFirst}} {
+				if plan := solveChecked(t, p, o); len(plan.Routes) == 0 {
+					t.Errorf("%+v: no drone flies", o)
+				}
+			}
+		})
+	}
+}
+
 // F-OPT-04: what cannot be in time beside the rest is delivered late, though the
 // search has used its time to the end.
 func TestSolve_LeavesTimeForLateDeliveries(t *testing.T) {
