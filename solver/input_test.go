@@ -173,15 +173,23 @@ func TestSolve_WaitingRaisesTheRank(t *testing.T) {
 	}
 }
 
-// spoiled is a town in which records are broken at random.
+// spoiled is a town in which records are broken at random; one in twenty is large
+// enough to be cut into clusters.
 func spoiled(seed uint64) solver.Problem {
 	rng := rand.New(rand.NewPCG(seed, 99))
-	p := town(seed, 1+rng.IntN(12), rng.IntN(40))
+	drones, orders := 1+rng.IntN(12), rng.IntN(40)
+	if seed%20 == 19 {
+		drones, orders = drones*rng.IntN(8), 300+20*orders
+	}
+	p := town(seed, drones, orders)
 	values := []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1, 0, 1e300, 91, 181, 5e-324}
 	value := func() float64 { return values[rng.IntN(len(values))] }
 	place := func() solver.Location { return solver.Location{Lat: value(), Lon: value()} }
-	for range rng.IntN(12) {
-		d, o := &p.Drones[rng.IntN(len(p.Drones))], &solver.Order{}
+	for range rng.IntN(12 + orders/10) {
+		d, o := &solver.Drone{}, &solver.Order{}
+		if len(p.Drones) > 0 {
+			d = &p.Drones[rng.IntN(len(p.Drones))]
+		}
 		if len(p.Orders) > 0 {
 			o = &p.Orders[rng.IntN(len(p.Orders))]
 		}
@@ -201,7 +209,9 @@ func spoiled(seed uint64) solver.Problem {
 		case 6:
 			d.HomeDepotID = "nowhere"
 		case 7:
-			d.ID = p.Drones[0].ID
+			if len(p.Drones) > 0 {
+				d.ID = p.Drones[0].ID
+			}
 		case 8:
 			o.Delivery = place()
 		case 9:
@@ -233,6 +243,8 @@ func spoiled(seed uint64) solver.Problem {
 	case 3:
 		p.Params.ReservePercent = value()
 		p.Params.PickupService = time.Duration(value())
+	case 4:
+		p.Params.MaxOrdersPerRoute = rng.IntN(5) - 1
 	}
 	return p
 }
@@ -243,13 +255,11 @@ func FuzzSolve_BadInputNeverPanicsAndTheRestIsPlanned(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		p := spoiled(seed)
-		plan, err := solver.Solve(context.Background(), p, solver.Options{Seed: seed, Iterations: 48})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := check.Plan(p, plan); err != nil {
-			t.Fatal(err)
-		}
+		o := solver.Options{Seed: seed, Iterations: 48}
+		solveChecked(t, p, o)
+		other := solveChecked(t, spoiled(seed+20), o)
+		o.Warm, o.Strategy, o.Goal = &other, solver.Strategy(seed%3), solver.Goal(seed/3%2)
+		solveChecked(t, p, o)
 	})
 }
 
