@@ -3,6 +3,7 @@ package firestoretx_test
 import (
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/jonboulle/clockwork"
 
@@ -60,6 +61,65 @@ func TestStore_OnlyTheServersClockSaysWhatIsTooFarAhead(t *testing.T) {
 			report(time.Minute, policy.ReasonFutureTimestamp, 0)
 			report(5001*time.Millisecond, policy.ReasonFutureTimestamp, 0)
 			report(5*time.Second, "", 1)
+		})
+	}
+}
+
+// slept is t as a machine tells it that slept meanwhile: its wall clock went on,
+// its monotonic one did not. Only the machine makes such times; it counts seconds
+// of the wall clock above 30 bits of nanoseconds.
+func slept(tb testing.TB, t time.Time, d time.Duration) time.Time {
+	tb.Helper()
+	woken := t
+	*(*uint64)(unsafe.Pointer(&woken)) += uint64(d/time.Second) << 30
+	if woken.Sub(t) != 0 || woken.Round(0).Sub(t.Round(0)) != d {
+		tb.Fatal("the library lays out its times in another way")
+	}
+	return woken
+}
+
+// F-TEL-03, F-DLQ-01: what an answer told of the server's time says nothing any
+// more when the machine has slept since, or before it read the answer. No good
+// report is refused then.
+func TestStore_AMachineThatSleptRefusesNoGoodReport(t *testing.T) {
+	const (
+		answered = 4 // the look at the clock that follows a transaction's answer
+		never    = -1
+	)
+	for name, asleepAt := range map[string]int{"since the answer": never, "before it read the answer": answered} {
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			server := clockwork.NewFakeClockAt(began)
+			emutest.ServeFirestore(t, firestoreemu.Options{Clock: server})
+			var looks int
+			var asleep time.Duration
+			sleep := func() {
+				asleep = time.Hour
+				server.Advance(asleep)
+			}
+			store := firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{Now: func() time.Time {
+				if looks++; looks == asleepAt {
+					sleep()
+				}
+				return slept(t, began, asleep)
+			}})
+			applier := store.NewTelemetryApplier()
+			report := func(measured time.Time, want policy.Reason) {
+				t.Helper()
+				err := applier.Apply(t.Context(), []domain.Telemetry{idle("D1", measured)})[0]
+				if got, _ := policy.ReasonOf(err); got != want || (err != nil) != (want != "") {
+					t.Errorf("%v, want %q", err, want)
+				}
+			}
+			report(server.Now(), "")
+			if asleepAt == never {
+				sleep()
+			}
+			if asleep == 0 {
+				t.Fatal("the machine has not slept")
+			}
+			report(server.Now(), "")
+			report(server.Now().Add(5001*time.Millisecond), policy.ReasonFutureTimestamp)
 		})
 	}
 }

@@ -54,8 +54,15 @@ func (s serverTime) atLeast(now time.Time) time.Time {
 // atMost is the latest that the server's clock may show when the local one shows
 // now; false if the last answer is too long ago to tell.
 func (s serverTime) atMost(now time.Time) (time.Time, bool) {
-	passed := now.Sub(s.local)
+	passed := atMostBetween(s.local, now)
 	return s.latest.Add(passed), 0 <= passed && passed <= trustFor
+}
+
+// atMostBetween is the longest that it may be between two moments of the local
+// clock. Where it has a monotonic reading, that one stands still while the
+// machine sleeps, and only the wall clock tells.
+func atMostBetween(from, to time.Time) time.Duration {
+	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
 }
 
 // heard takes note of a time that the server gave in an answer to what began
@@ -65,7 +72,7 @@ func (a *TelemetryApplier) heard(server, began time.Time) {
 	if server.IsZero() || server.Before(a.server.earliest) {
 		return
 	}
-	a.server = serverTime{earliest: server, latest: server.Add(max(0, now.Sub(began))), local: now}
+	a.server = serverTime{earliest: server, latest: server.Add(max(0, atMostBetween(began, now))), local: now}
 }
 
 // later is the local time now, or the server's as far as the applier knows it if
