@@ -80,7 +80,6 @@ func TestMeter_CollectsExactlyWhatIsDescribed(t *testing.T) {
 	}
 }
 
-// F-OBS-01
 // F-OBS-01: who reads a metric learns its unit first. None claims to be
 // Firestore's bill, which has reads that no answer shows.
 func TestDescriptions_SayTheirUnit(t *testing.T) {
@@ -98,6 +97,7 @@ func TestDescriptions_SayTheirUnit(t *testing.T) {
 	}
 }
 
+// F-OBS-01
 func TestMeter_ValuesOfGauges(t *testing.T) {
 	families := gather(t, busy())
 	for name, want := range map[string]float64{
