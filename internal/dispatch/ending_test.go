@@ -41,11 +41,11 @@ func TestOnce_SaysWhatEndedACycleInAShutdown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			ctx, shutdown := context.WithCancel(t.Context())
-			store := interrupted{b.store, b.store, shutdown}
+			store, ttl := interrupted{b.store, b.store, shutdown}, 15*time.Second
 			if test.loseLease {
-				store.store = thief{b.store, b.clients, t}
+				store.store, ttl = thief{b.store, b.clients, t}, 300*time.Millisecond
 			}
-			cycle, err := b.runner(t, store, 300*time.Millisecond).Once(ctx, depot.ID, nil)
+			cycle, err := b.runner(t, store, ttl).Once(ctx, depot.ID, nil)
 			if err == nil || cycle.Outcome != test.outcome || len(b.published) > 0 {
 				t.Errorf("cycle %+v, error %v, published %v", cycle, err, b.published)
 			}
