@@ -129,11 +129,11 @@ const replayAtOnce = 200
 // Replay publishes the original messages of letters to their original topic, in
 // the order given, and deletes each letter whose message the server confirmed.
 // Each says when it was first published, for a replay makes nothing newer than it
-// is, and who asked for the replay, if by names them.
-// Letters that are not complete stay, with an *IncompleteError for each; they
-// stop no other. It stops after the first failures and reports how many were
-// replayed; the others stay. When only the deletion failed, replaying again is
-// harmless: messages that were applied change nothing.
+// is, and who asked for the replay, if by names them. Letters that are not
+// complete stay, with an *IncompleteError for each; they stop no other. It stops
+// after the first failures and reports how many were replayed; the others stay.
+// When only the deletion failed, replaying again is harmless: messages that were
+// applied change nothing.
 func (r *Review) Replay(ctx context.Context, p *Publisher, by string, letters []DeadLetter) (replayed int, err error) {
 	var complete []DeadLetter
 	var refused []error
