@@ -246,6 +246,9 @@ func (r *Runner) cycle(ctx, lease context.Context, c *domain.Cycle, planner *Pla
 	if err := r.store.RecordCycle(lease, begun); err != nil {
 		return fmt.Errorf("nothing published: %w", err)
 	}
+	if cause := context.Cause(lease); cause != nil { // while the answer was on its way
+		return cause
+	}
 	c.Outcome = domain.CyclePublished
 	var errs []error
 	var failed []solver.Unserved

@@ -164,10 +164,14 @@ type thief struct {
 
 func (s thief) Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) (domain.Snapshot, error) {
 	snap, err := s.Store.Snapshot(ctx, req)
-	if err != nil {
-		return snap, err
+	if err == nil {
+		s.steal(ctx, req.Depot)
 	}
-	if _, err := s.clients.Firestore.Collection("locks").Doc(dispatch.CycleKey(req.Depot)).Delete(context.WithoutCancel(ctx)); err != nil {
+	return snap, err
+}
+
+func (s thief) steal(ctx context.Context, depot domain.DepotID) {
+	if _, err := s.clients.Firestore.Collection("locks").Doc(dispatch.CycleKey(depot)).Delete(context.WithoutCancel(ctx)); err != nil {
 		s.t.Errorf("steal the lock: %v", err)
 	}
 	select {
@@ -175,18 +179,40 @@ func (s thief) Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) (d
 	case <-time.After(time.Minute):
 		s.t.Error("the cycle never learned that its lease is lost")
 	}
-	return snap, nil
+}
+
+// lateThief takes the lock away once the cycle is on record, before it hears that
+// it is.
+type lateThief struct{ thief }
+
+func (s lateThief) Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) (domain.Snapshot, error) {
+	return s.Store.Snapshot(ctx, req)
+}
+
+func (s lateThief) RecordCycle(ctx context.Context, c domain.Cycle) error {
+	err := s.Store.RecordCycle(ctx, c)
+	if c.Outcome == domain.CyclePublishing {
+		s.steal(ctx, c.DepotID)
+	}
+	return err
 }
 
 // F-OPT-01: a lost lease ends the cycle, which publishes nothing more.
 func TestOnce_PublishesNothingAfterItsLeaseIsLost(t *testing.T) {
-	b := newBench(t)
-	cycle, err := b.runner(t, thief{b.store, b.clients, t}, 300*time.Millisecond).Once(t.Context(), depot.ID, nil)
-	if err == nil || cycle.Outcome != domain.CycleLeaseLost {
-		t.Errorf("cycle %+v, error %v", cycle, err)
-	}
-	if len(b.published) > 0 {
-		t.Errorf("published %+v", b.published)
+	for name, store := range map[string]func(thief) dispatch.Store{
+		"as it plans":          func(s thief) dispatch.Store { return s },
+		"as it goes on record": func(s thief) dispatch.Store { return lateThief{s} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			cycle, err := b.runner(t, store(thief{b.store, b.clients, t}), 300*time.Millisecond).Once(t.Context(), depot.ID, nil)
+			if err == nil || cycle.Outcome != domain.CycleLeaseLost {
+				t.Errorf("cycle %+v, error %v", cycle, err)
+			}
+			if len(b.published) > 0 {
+				t.Errorf("published %+v", b.published)
+			}
+		})
 	}
 }
 
