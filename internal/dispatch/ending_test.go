@@ -2,11 +2,13 @@ package dispatch_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/dispatch"
 	"github.com/dronefleet/dronefleet/internal/meter"
 )
 
@@ -28,7 +30,8 @@ func (s interrupted) Snapshot(ctx context.Context, req firestoretx.SnapshotReque
 }
 
 // F-OPT-01, F-FLOW-01: a cycle that a shutdown ends has not failed, and raises
-// no alarm; one that had lost its lease before has lost it, shutdown or not.
+// no alarm; one that had lost its lease before has lost it, shutdown or not; and
+// one that publishes already does so to its end.
 func TestOnce_SaysWhatEndedACycleInAShutdown(t *testing.T) {
 	for name, test := range map[string]struct {
 		loseLease bool
@@ -58,6 +61,24 @@ func TestOnce_SaysWhatEndedACycleInAShutdown(t *testing.T) {
 			}
 		})
 	}
+	t.Run("shutdown as it publishes", func(t *testing.T) {
+		b := newBench(t)
+		ctx, shutdown := context.WithCancel(t.Context())
+		runner := b.publishing(t, b.store, 15*time.Second, func(ctx context.Context, decisions []domain.Decision) []error {
+			shutdown()
+			return slices.Repeat([]error{ctx.Err()}, len(decisions))
+		})
+		cycle, err := runner.Once(ctx, depot.ID, nil)
+		if err != nil || cycle.Outcome != domain.CyclePublished || cycle.Missions != 1 {
+			t.Errorf("cycle %+v, error %v", cycle, err)
+		}
+		if stored, err := b.store.Cycle(t.Context(), cycle.ID); err != nil || stored.Outcome != domain.CyclePublished {
+			t.Errorf("recorded %+v, %v", stored, err)
+		}
+		if locked, err := b.locks.IsLocked(t.Context(), dispatch.CycleKey(depot.ID)); err != nil || locked {
+			t.Errorf("after the cycle the lock is held: %v, %v", locked, err)
+		}
+	})
 	t.Run("shutdown before the lock", func(t *testing.T) {
 		b := newBench(t)
 		ctx, shutdown := context.WithCancel(t.Context())
