@@ -297,6 +297,26 @@ func TestSolve_WarmStartFromAnotherProblem(t *testing.T) {
 	}
 }
 
+// Whenever the time is over, be it while the previous plan is repaired, nothing of
+// that plan is flown that does not fit any more.
+func TestSolve_NoTimeToRepairThePreviousPlan(t *testing.T) {
+	p := town(3, 6, 40)
+	old := solveChecked(t, p, solver.Options{Strategy: solver.Greedy})
+	for i := range p.Drones {
+		p.Drones[i].CapacityKg = 3 // one order, seldom two
+	}
+	for last := 1; last <= 40; last++ { // the first look is at the beginning
+		looks := 0
+		clock := func() time.Time {
+			if looks++; looks > last {
+				return noon.Add(time.Hour)
+			}
+			return noon
+		}
+		solveChecked(t, p, solver.Options{Workers: 1, Warm: &old, Clock: clock})
+	}
+}
+
 func TestSolve_CancelledContextStillReturnsAWholePlan(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
