@@ -32,6 +32,7 @@ const fleetMemory = 90 * time.Minute
 // process that runs one cycle, everything still works, only less far-sighted.
 type demand struct {
 	since    time.Time            // first cycle
+	latest   time.Time            // of all cycles
 	known    map[string]time.Time // orders by when they were last pending
 	sample   []solver.Order       // recent orders, oldest first
 	urgent   []time.Time          // when CRITICAL orders came that can be served in time
@@ -54,9 +55,14 @@ type member struct {
 // observe takes in the problem of a new cycle.
 func (m *demand) observe(f flights) {
 	now := f.problem.Now
-	if m.since.IsZero() {
-		m.since, m.other = now, now
-		m.known, m.fleet = map[string]time.Time{}, map[string]member{}
+	// Cycles are planned ahead, one farther than the next; by more than that only a
+	// clock goes back that was set. What was seen is then dated in the future: rates
+	// would be wrong, even negative, and nothing would count as starved for as long.
+	if m.since.IsZero() || m.latest.Sub(now) > longestLead {
+		*m = demand{since: now, latest: now, other: now, known: map[string]time.Time{}, fleet: map[string]member{}}
+	}
+	if now.After(m.latest) {
+		m.latest = now
 	}
 	for _, d := range f.problem.Drones {
 		m.fleet[d.ID] = member{now, d.CapacityKg}

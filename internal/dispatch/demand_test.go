@@ -92,3 +92,25 @@ func TestDemand_AnOrderCountsOnceHoweverLongItWaits(t *testing.T) {
 		t.Errorf("counted %d times, kept %d times", len(m.urgent), len(m.sample))
 	}
 }
+
+// F-OPT-04: when the clock is set back, nothing is remembered from the future: no
+// rate is negative, and what waits has not been flown for by then.
+func TestDemand_BeginsAnewWhenTheClockIsSetBack(t *testing.T) {
+	for _, back := range []time.Duration{time.Minute, 20 * time.Minute, 65 * time.Minute, 3 * time.Hour} {
+		m, now := watch(60, 30, 80, 40)
+		m.other = now
+		p := solver.Problem{Now: now.Add(-back), Drones: []solver.Drone{{ID: "D0", BatteryPercent: 90}}}
+		m.observe(flightsOf(&p))
+		fresh := &demand{}
+		fresh.observe(flightsOf(&p))
+		if got, want := m.urgentPerMinute(p.Now), fresh.urgentPerMinute(p.Now); got != want || m.other.After(p.Now) || m.tour(p.Now) <= 0 {
+			t.Errorf("%s back: %v urgent per minute, want %v; flown for others in %s", back, got, want, m.other.Sub(p.Now))
+		}
+	}
+	// What cycles are planned ahead differs by less.
+	m, now := watch(60, 30, 80, 40)
+	p := solver.Problem{Now: now.Add(-longestLead)}
+	if m.observe(flightsOf(&p)); len(m.fleet) != 40 {
+		t.Errorf("the fleet is forgotten after a shorter lead")
+	}
+}

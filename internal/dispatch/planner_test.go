@@ -493,3 +493,18 @@ func TestPlan_TellsWhatWaitsForAStrongDroneFromWhatNoneCanLift(t *testing.T) {
 	w.now = w.now.Add(2 * time.Hour)
 	expect("the strong drone is gone", map[string]solver.Reason{"HEAVY": solver.OverCapacity, "TOO-HEAVY": solver.OverCapacity})
 }
+
+// F-OPT-01: a clock that is set back, as by its first synchronization, ends no
+// planning, be there drones elsewhere that would be kept for what comes.
+func TestPlan_ClockIsSetBack(t *testing.T) {
+	for _, back := range []time.Duration{6 * time.Minute, time.Hour} {
+		w := newTown(8)
+		w.warehouse = north(20, 0)
+		w.drones[0].Position = north(20, 0)
+		w.order("S", domain.PriorityStandard, north(21, 0), 0)
+		p := planner(t)
+		w.plan(t, p)
+		w.now = w.now.Add(-back)
+		w.plan(t, p)
+	}
+}
