@@ -152,3 +152,51 @@ func TestSearch_CrowdCostsNoCriticalOrder(t *testing.T) {
 		}
 	}
 }
+
+// F-OPT-04: what is skipped because it can tell nothing new changes no answer.
+func TestOutlook_SkipsOnlyWhatTellsNothingNew(t *testing.T) {
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		p := crowd(seed, 1+rng.IntN(12), 60).problem
+		p.Params.PickupService = time.Duration(rng.IntN(2)) * time.Minute
+		for i := range p.Warehouses {
+			p.Warehouses[i].At.Lat += rng.Float64() / 4
+		}
+		for i := range p.Drones {
+			p.Drones[i].SpeedKmh, p.Drones[i].CapacityKg = 30+60*rng.Float64(), rng.Float64()*3
+			p.Drones[i].BatteryPercent = 21 + 79*rng.Float64()*rng.Float64()
+		}
+		for i := range p.Orders {
+			p.Orders[i].CreatedAt = p.Now.Add(-time.Duration(rng.IntN(60)) * time.Minute)
+			p.Orders[i].WeightKg = rng.Float64() * 3
+		}
+		quick, thorough := prepare(p), prepare(p)
+		thorough.longestReach, thorough.farthestNow, thorough.fastest = math.Inf(1), math.Inf(1), 0
+		for _, o := range p.Orders {
+			ro := readyOrder{delivery: toVec(o.Delivery), weight: o.WeightKg}
+			ro.sources = slices.Clone(quick.sourcesOf(o, ro.delivery))
+			due := o.Due(p.Now).Sub(p.Now).Seconds()
+			fit, by, reason := quick.outlook(&ro, due)
+			if wantFit, wantBy, want := thorough.outlook(&ro, due); fit != wantFit || by != wantBy || reason != want {
+				t.Fatalf("seed %d, %s: %v from %d %q, want %v from %d %q", seed, o.ID, fit, by, reason, wantFit, wantBy, want)
+			}
+		}
+	}
+}
+
+// BenchmarkPrepare_ManyWarehouses is the part of a solve that no limit bounds, where
+// nearly every drone could fetch from every warehouse, and all is late.
+func BenchmarkPrepare_ManyWarehouses(b *testing.B) {
+	p := crowd(1, 1000, 800).problem
+	for i := range 200 {
+		w := p.Warehouses[i%5]
+		w.ID = fmt.Sprint("more-", i)
+		p.Warehouses = append(p.Warehouses, w)
+	}
+	for i := range p.Orders {
+		p.Orders[i].CreatedAt = p.Now.Add(-2 * time.Hour)
+	}
+	for b.Loop() {
+		prepare(p)
+	}
+}

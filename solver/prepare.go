@@ -29,7 +29,8 @@ type readyDrone struct {
 // source is a place where an order can be fetched.
 type source struct {
 	at        vec
-	warehouse int // in Problem.Warehouses, -1: the order's own point
+	warehouse int     // in Problem.Warehouses, -1: the order's own point
+	approach  float64 // metres that some drone flies to it, at least
 }
 
 // readyOrder is an order that passed validation and that some drone can serve.
@@ -62,6 +63,8 @@ type prepared struct {
 	warehouses   []readyWarehouse
 	stock        map[string][]int // product type -> warehouses
 	longestReach float64          // metres that some drone can fly with a full battery
+	farthestNow  float64          // the same with the charge it has
+	fastest      float64          // seconds per metre of the fastest drone
 	sources      []source         // the last that were listed
 }
 
@@ -78,7 +81,7 @@ type readyWarehouse struct {
 const maxSources = search.MaxAlts
 
 func prepare(p Problem) *prepared {
-	pr := &prepared{problem: p, params: p.Params.WithDefaults(), stock: map[string][]int{}}
+	pr := &prepared{problem: p, params: p.Params.WithDefaults(), stock: map[string][]int{}, fastest: math.Inf(1)}
 	depotByID := pr.prepareDepots()
 	pr.prepareDrones(depotByID)
 	pr.prepareWarehouses()
@@ -192,7 +195,8 @@ func (pr *prepared) prepareDrones(depotByID map[string]int) {
 		if d.MaxFlight == 0 {
 			r.maxTime = math.Inf(1)
 		}
-		pr.longestReach = max(pr.longestReach, r.fullReach)
+		pr.longestReach, pr.farthestNow = max(pr.longestReach, r.fullReach), max(pr.farthestNow, r.reach)
+		pr.fastest = min(pr.fastest, r.pace)
 		pr.drones = append(pr.drones, r)
 	}
 }
@@ -338,7 +342,7 @@ func (pr *prepared) sourcesOf(o Order, delivery vec) []source {
 	})
 	pr.sources = pr.sources[:0]
 	for _, s := range list {
-		pr.sources = append(pr.sources, source{at: pr.warehouses[s.w].at, warehouse: pr.warehouses[s.w].index})
+		pr.sources = append(pr.sources, source{pr.warehouses[s.w].at, pr.warehouses[s.w].index, pr.warehouses[s.w].approach})
 	}
 	return pr.sources
 }
@@ -361,7 +365,10 @@ func (pr *prepared) outlook(o *readyOrder, due float64) (_ fitness, by int, _ Re
 	canLift, late, ifCharged := false, false, false
 	for i, s := range o.sources {
 		leg := s.at.metres(o.delivery)
-		if canLift && leg > pr.longestReach {
+		// A source of which no drone can tell anything new costs nothing, be there
+		// hundreds of sources and thousands of drones.
+		least := s.approach + leg
+		if canLift && least > pr.longestReach || ifCharged && least > pr.farthestNow || late && least*pr.fastest+pickupService > due {
 			continue
 		}
 		for k := range pr.drones {
