@@ -353,6 +353,20 @@ func TestSolve_StopsAtTheLimitOfTheInjectedClock(t *testing.T) {
 	}
 }
 
+// F-OPT-04: no drone flies to the antipodes, however little charge it says it needs:
+// the length of that way is not known well enough for a plan to pass the checker.
+func TestSolve_TheAntipodesAreOutOfRange(t *testing.T) {
+	p := basic()
+	p.Drones[0].BatteryPercent, p.Drones[0].ConsumptionPercentPerKm, p.Drones[0].SpeedKmh = 100, 0.001, 1000
+	for i := range 100 {
+		p.Orders[0].Delivery = solver.Location{Lat: -5.6 + float64(i)*1e-6, Lon: 179.8}
+		plan := solveChecked(t, p, solver.Options{Strategy: solver.Greedy})
+		if len(plan.Unserved) != 1 || plan.Unserved[0].Reason != solver.OutOfRange {
+			t.Fatalf("%v: unserved %+v", p.Orders[0].Delivery, plan.Unserved)
+		}
+	}
+}
+
 // F-OPT-04: an order that only a farther warehouse makes possible is delivered
 // from there, however many that are nearer to it cannot be reached.
 func TestSolve_FetchesWhereTheOrderIsPossible(t *testing.T) {

@@ -14,6 +14,11 @@ import (
 // energyMargin in metres keeps rounding from eating into the landing reserve.
 const energyMargin = 1e-4
 
+// farthest is how far a drone flies at most, in metres: a quarter of the way around
+// the earth. Between places nearly opposite each other the distance is known to
+// fewer digits than a plan and its replay must share.
+const farthest = 1e7
+
 // readyDrone is a drone that passed validation.
 type readyDrone struct {
 	index     int // in Problem.Drones
@@ -184,8 +189,8 @@ func (pr *prepared) prepareDrones(depotByID map[string]int) {
 		}
 		r := readyDrone{
 			index: i, at: at, home: pr.depots[depot], depot: depot,
-			reach:     max(0, (d.BatteryPercent-reserve)/d.Consumption()*1000-energyMargin),
-			fullReach: max(0, (100-reserve)/d.Consumption()*1000-energyMargin),
+			reach:     min(farthest, max(0, (d.BatteryPercent-reserve)/d.Consumption()*1000-energyMargin)),
+			fullReach: min(farthest, max(0, (100-reserve)/d.Consumption()*1000-energyMargin)),
 			pace:      3.6 / d.Speed(),
 			capacity:  d.CapacityKg, maxTime: d.MaxFlight.Seconds(),
 		}
