@@ -25,6 +25,9 @@ type Instance struct {
 	Tasks    []Task
 }
 
+// most is more than any number of an instance, and small enough for every use of one.
+const most = 1e9
+
 // Parse reads an instance in the published text form.
 func Parse(name string, r io.Reader) (*Instance, error) {
 	in := &Instance{Name: name}
@@ -37,8 +40,8 @@ func Parse(name string, r io.Reader) (*Instance, error) {
 		values := make([]float64, len(fields))
 		for i, f := range fields {
 			v, err := strconv.ParseFloat(f, 64)
-			if err != nil {
-				return nil, fmt.Errorf("%s line %d: %q is not a number", name, line, f)
+			if err != nil || math.IsNaN(v) || math.Abs(v) > most {
+				return nil, fmt.Errorf("%s line %d: %q is not a number up to %g", name, line, f, most)
 			}
 			values[i] = v
 		}
@@ -70,6 +73,9 @@ func (in *Instance) validate() error {
 	}
 	for i, t := range in.Tasks[1:] {
 		id := i + 1
+		if t.Pickup != 0 && t.Drop != 0 {
+			return fmt.Errorf("%s: task %d is a pickup and a delivery", in.Name, id)
+		}
 		if t.Pickup != 0 {
 			if t.Pickup < 0 || t.Pickup >= len(in.Tasks) || in.Tasks[t.Pickup].Drop != id {
 				return fmt.Errorf("%s: task %d has no matching pickup", in.Name, id)

@@ -84,7 +84,13 @@ func TestCheck_NamesTheBrokenRule(t *testing.T) {
 }
 
 func TestParse_NamesTheLine(t *testing.T) {
-	for _, text := range []string{"", "x", "1 2", "1 10 1\n0 0 0 0 0 9 0 0", "1 10 1\n0 0 0 0 0 9 0 0 0\n1 0 0 5 0 9 0 0 7\n"} {
+	const depot, pair = "0 0 0 0 0 9 0 0 0\n", "1 0 1 5 0 9 0 0 2\n2 0 2 -5 0 9 0 1 0\n"
+	for _, text := range []string{
+		"", "x", "1 2", "1 10 1\n0 0 0 0 0 9 0 0", "1 10 1\n" + depot + "1 0 0 5 0 9 0 0 7\n",
+		"NaN 10 1\n" + depot + pair, "1e300 10 1\n" + depot + pair, "Inf 10 1\n" + depot + pair,
+		"1 10 1\n0 NaN 0 0 0 9 0 0 0\n" + pair, "1 10 1\n" + depot + "1 0 1 5 0 9 0 1 1\n",
+		"1 10 1\n" + depot + "1 0 1 5 0 9 0 2 2\n2 0 2 -5 0 9 0 1 1\n",
+	} {
 		if _, err := lilim.Parse("broken", strings.NewReader(text)); err == nil {
 			t.Errorf("%q: no error", text)
 		}
