@@ -1,9 +1,12 @@
 package firestoreemu
 
 import (
+	"errors"
 	"fmt"
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/dronefleet/dronefleet/internal/firestoreemu/store"
 	"github.com/dronefleet/dronefleet/internal/firestoreemu/wal"
@@ -62,13 +65,18 @@ func (s *Server) restore(name string) (*database, error) {
 
 func (s *Server) log(name string) store.Log { return faultyLog{s.file.Log(name), s} }
 
-// stopLogs finishes all log writes and closes the file.
+// stopLogs finishes all log writes and closes the file. It fails when a write
+// did, unless that was cut short by the server's end: nobody was told that it
+// was kept, and nothing came after it.
 func (s *Server) stopLogs() error {
+	var errs []error
 	for _, d := range s.databases {
-		d.store.StopLog()
+		if err := d.store.StopLog(); err != nil && status.Code(err) != codes.Canceled {
+			errs = append(errs, fmt.Errorf("firestoreemu: DataDir %q keeps nothing since a write failed: %w", s.opts.DataDir, err))
+		}
 	}
-	if s.file == nil {
-		return nil
+	if s.file != nil {
+		errs = append(errs, s.file.Close())
 	}
-	return s.file.Close()
+	return errors.Join(errs...)
 }

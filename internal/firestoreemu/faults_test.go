@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	"github.com/dronefleet/dronefleet/internal/firestoreemu/fault"
 )
@@ -239,7 +240,11 @@ func TestFault_DelayOnInjectedClock(t *testing.T) {
 // reads go on (E-DU-01).
 func TestFault_LogFails(t *testing.T) {
 	faults := fault.New(1)
-	r := newRaw(t, Options{Faults: faults, DataDir: t.TempDir(), Sync: SyncOS})
+	s, err := Start(Options{Faults: faults, DataDir: t.TempDir(), Sync: SyncOS})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &raw{t: t, ctx: testContext(t), server: s, rpc: pb.NewFirestoreClient(dial(t, s.Addr()))}
 	r.mustCommit(nil, set("d", 1))
 	faults.Add(fault.Rule{At: fault.BeforeLog, Do: fault.Fail(codes.DataLoss)})
 	wantCode(t, "commit with a broken disk", r.commit(nil, set("d", 2)), codes.Internal)
@@ -247,6 +252,9 @@ func TestFault_LogFails(t *testing.T) {
 		t.Errorf("d = %d, want 1", got)
 	}
 	wantCode(t, "commit after that", r.commit(nil, set("e", 2)), codes.Internal)
+	if err := s.Close(); status.Code(err) != codes.DataLoss {
+		t.Errorf("Close returns %v, and nothing was kept", err)
+	}
 }
 
 // A crash before the log write loses the unacknowledged commit whole, one after

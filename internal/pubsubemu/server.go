@@ -118,7 +118,9 @@ func (s *Server) Close() error {
 		}
 		s.serving.Wait()
 		if s.journal != nil {
-			s.closeErr = errors.Join(s.closeErr, s.journal.Close())
+			if err := s.journal.Close(); err != nil {
+				s.closeErr = errors.Join(s.closeErr, fmt.Errorf("pubsub emulator: DataDir %q keeps nothing since a write failed: %w", s.opts.DataDir, err))
+			}
 		}
 	})
 	return s.closeErr

@@ -39,13 +39,15 @@ func (db *DB) UseLog(log Log) {
 }
 
 // StopLog writes what is queued and ends the goroutine that UseLog started.
-// Nothing may be committed afterwards.
-func (db *DB) StopLog() {
+// Nothing may be committed afterwards. It returns why the log failed, if it
+// did: no commit since then was kept.
+func (db *DB) StopLog() error {
 	if db.log == nil {
-		return
+		return nil
 	}
 	close(db.log.signal)
 	<-db.log.stopped
+	return db.log.failure
 }
 
 // submit queues a commit. The DB's mutex is held, so queue order is time order.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -188,7 +189,11 @@ func TestDB_GroupCommit(t *testing.T) {
 	db := New(Options{Clock: clockwork.NewFakeClock(), Retention: time.Hour})
 	log := &slowLog{batches: make(chan []Entry), proceed: make(chan error)}
 	db.UseLog(log)
-	defer db.StopLog()
+	defer func() {
+		if err := db.StopLog(); err != nil {
+			t.Error(err)
+		}
+	}()
 	var group sync.WaitGroup
 	write := func(path string) {
 		group.Go(func() {
@@ -227,5 +232,23 @@ func TestDB_GroupCommit(t *testing.T) {
 	defer last.Close()
 	if got := len(scan(last, Scope{Parent: root, CollectionID: "c"}, "")); got != 4 {
 		t.Errorf("%d documents in the end, want 4", got)
+	}
+}
+
+type failingLog struct{ err error }
+
+func (l failingLog) Append([]Entry) error { return l.err }
+
+// A log that could not write says so once more when it is stopped: who only
+// looks at how things ended must not take it for kept (E-DU-01).
+func TestDB_StopLogTellsOfAFailedWrite(t *testing.T) {
+	db := New(Options{Clock: clockwork.NewFakeClock(), Retention: time.Hour})
+	full := errors.New("no space left on device")
+	db.UseLog(failingLog{full})
+	if _, err := db.Commit([]Change{put("c/d")}, 0); !errors.Is(err, full) {
+		t.Errorf("Commit: %v", err)
+	}
+	if err := db.StopLog(); !errors.Is(err, full) {
+		t.Errorf("StopLog: %v", err)
 	}
 }

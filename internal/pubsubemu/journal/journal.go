@@ -113,14 +113,15 @@ func Open(dir string) (*Journal, *State, error) {
 	return j, state, nil
 }
 
-// Close commits what is enqueued and closes the file.
+// Close commits what is enqueued and closes the file. It fails when an earlier
+// change did: nothing since then is on disk.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	j.closed = true
 	j.changed.Signal()
 	j.mu.Unlock()
 	j.wg.Wait()
-	return j.db.Close()
+	return errors.Join(j.failed, j.db.Close())
 }
 
 // enqueue adds a change to the next transaction.

@@ -1,6 +1,7 @@
 package journal_test
 
 import (
+	"errors"
 	"sync"
 	"testing"
 
@@ -98,5 +99,18 @@ func TestJournal_resources(t *testing.T) { // P-DUR-01
 	want := map[journal.Kind][]journal.Resource{journal.Topic: {{Name: "a", Holder: 1, Config: []byte("y")}}}
 	if diff := cmp.Diff(want, state.Resources); diff != "" || state.LastHolder != 2 {
 		t.Error(diff, state.LastHolder)
+	}
+}
+
+// A journal that could not write says so once more when it is closed: who only
+// looks at how things ended must not take it for kept.
+func TestJournal_CloseTellsOfAFailedWrite(t *testing.T) { // P-DUR-01
+	j, _, err := journal.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	unwritten := j.Put(journal.Topic, journal.Resource{}) // without a name it has no key
+	if err := j.Close(); unwritten == nil || !errors.Is(err, unwritten) {
+		t.Errorf("Put: %v, Close: %v", unwritten, err)
 	}
 }
