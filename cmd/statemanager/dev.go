@@ -84,19 +84,19 @@ func (c *devCommand) Run(ctx context.Context) error {
 		DataDir: c.DataDir, FirestoreAddr: c.FirestoreAddr, PubSubAddr: c.PubsubAddr, HTTPAddr: listenAddr(c.HTTPAddr), InsecureHTTP: c.InsecureHTTP, GameDay: c.config(),
 		Out: os.Stdout, Terminal: isatty.IsTerminal(os.Stdout.Fd()), Log: log,
 	})
-	if err != nil {
+	if err != nil && report.ElapsedSeconds == 0 {
 		return err
 	}
 	report.Print(os.Stdout)
 	if out != nil {
 		encoder := json.NewEncoder(out)
 		encoder.SetIndent("", "  ")
-		if err := errors.Join(encoder.Encode(report), out.Close()); err != nil {
-			return fmt.Errorf("--report: %w", err)
+		if unwritten := errors.Join(encoder.Encode(report), out.Close()); unwritten != nil {
+			err = errors.Join(err, fmt.Errorf("--report: %w", unwritten))
 		}
 	}
 	if len(report.Invariants.Violations) > 0 {
-		return errInvariants
+		err = errors.Join(err, errInvariants)
 	}
-	return nil
+	return err
 }

@@ -34,6 +34,7 @@ type Config struct {
 	InsecureHTTP    bool   // it answers under any name
 	DataDir         string // keeps the fleet across runs; "" for memory only
 	GameDay         GameDay
+	DrainTimeout    time.Duration // how long the end waits for the backlog; 0 for 30 s
 
 	// Watch, if set, begins to watch what a meter counts, before anything runs,
 	// and returns what takes the fleet's spans.

@@ -1,6 +1,7 @@
 package devrun
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,12 +34,15 @@ import (
 const missionsSubscription = "missions-simulated-fleet"
 
 // Run runs the fleet until ctx ends or the duration is over, and reports. An
-// error means that it could not be run; broken invariants are in the report.
+// error means that it could not be run, or not to its end: then there is a
+// report only of a run that left messages unsettled or could not keep what it
+// had. Broken invariants are in the report.
 func Run(ctx context.Context, cfg Config) (Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return Report{}, err
 	}
 	cfg.Out = &output{to: cfg.Out}
+	cfg.DrainTimeout = cmp.Or(cfg.DrainTimeout, defaultDrainTimeout)
 	var api *httpapi.Listener
 	if cfg.HTTPAddr != "" {
 		var err error
@@ -59,12 +63,19 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	}
 	f := &fleet{cfg: cfg, api: api, clock: clock, servers: srv, faults: faults, began: began, simBegan: clock.Now()}
 	err = f.open(ctx)
+	if ctx.Err() != nil && endedBy(err) {
+		err = errors.New("interrupted before the fleet ran")
+	}
 	if err == nil {
 		err = f.run(ctx)
 	}
 	var report Report
-	if err == nil {
-		report, err = f.report(context.WithoutCancel(ctx))
+	if err == nil || f.unsettled > 0 {
+		var unread error
+		if report, unread = f.report(context.WithoutCancel(ctx)); unread != nil {
+			report = Report{} // half a report would say that all invariants hold
+		}
+		err = errors.Join(err, unread)
 	}
 	return report, errors.Join(err, f.close())
 }
@@ -106,6 +117,7 @@ type fleet struct {
 	outside *pubsubio.Publisher // the world's
 
 	firstTelemetry time.Duration
+	unsettled      int // messages that the end did not wait for
 	observed       observed
 	resumed        bool // an earlier run's fleet goes on
 }
@@ -243,12 +255,29 @@ func (f *fleet) run(ctx context.Context) error {
 	if ctx.Err() != nil && endedBy(err) {
 		err = nil
 	}
-	f.outside.Stop()
-	f.publish.Stop()
+	within(f.cfg.DrainTimeout, func() {
+		f.outside.Stop()
+		f.publish.Stop()
+	})
 	f.drain(settling)
 	stopManager()
 	stopCommands()
-	return errors.Join(err, managing.Wait())
+	err = errors.Join(err, managing.Wait())
+	if f.unsettled > 0 {
+		err = errors.Join(err, fmt.Errorf("%d messages were unsettled at the end; lower the load, or mend what kept the servers from working", f.unsettled))
+	}
+	return err
+}
+
+// within returns when stop does, or after d: a server that refuses every
+// message keeps its publishers trying with one after the other.
+func within(d time.Duration, stop func()) {
+	stopped := make(chan struct{})
+	go func() { stop(); close(stopped) }()
+	select {
+	case <-stopped:
+	case <-time.After(d):
+	}
 }
 
 // endedBy reports whether err says no more than that a context ended, in Go's
@@ -293,13 +322,13 @@ func (f *fleet) awaitTelemetry(ctx context.Context) {
 	}
 }
 
-// drainTimeout bounds how long a run that is over waits for the backlog.
-const drainTimeout = 30 * time.Second
+// defaultDrainTimeout is how long a run that is over waits for the backlog.
+const defaultDrainTimeout = 30 * time.Second
 
 // drain waits until every message has been settled, or ctx ends because nobody
 // settles any more.
 func (f *fleet) drain(ctx context.Context) {
-	timeout := time.NewTimer(drainTimeout)
+	timeout := time.NewTimer(f.cfg.DrainTimeout)
 	defer timeout.Stop()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
@@ -308,7 +337,8 @@ func (f *fleet) drain(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-timeout.C:
-			fmt.Fprintf(f.cfg.Out, "%d messages are still unsettled after %s; reporting without them\n", backlog, drainTimeout)
+			f.unsettled = backlog
+			fmt.Fprintf(f.cfg.Out, "%d messages are still unsettled after %s; reporting without them\n", backlog, f.cfg.DrainTimeout)
 			return
 		case <-ticker.C:
 		}

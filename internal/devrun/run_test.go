@@ -9,11 +9,14 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -22,6 +25,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/devrun"
 	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/meter"
 )
 
 func config(t *testing.T) devrun.Config {
@@ -160,5 +164,136 @@ func TestRun_ResumesFromItsDataDirectory(t *testing.T) {
 		if len(r.Invariants.Violations) > 0 {
 			t.Errorf("invariants: %q", r.Invariants.Violations)
 		}
+	}
+}
+
+// F-API-02: a run that gives up on its backlog still reports, fails, and takes
+// what waits for nothing else.
+func TestRun_ThatLeavesMessagesReportsAndFails(t *testing.T) {
+	cfg := config(t)
+	cfg.Duration, cfg.DrainTimeout = 0, 100*time.Millisecond
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	out, said := io.Pipe()
+	cfg.Out = said
+	type ended struct {
+		report devrun.Report
+		err    error
+	}
+	done := make(chan ended, 1)
+	go func() {
+		report, err := devrun.Run(ctx, cfg)
+		done <- ended{report, err}
+		said.Close()
+	}()
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if _, host, ok := strings.Cut(lines.Text(), connect.PubSubHost+"="); ok {
+			go func() { holdAnOrder(ctx, t, host); end() }()
+		}
+	}
+	got := <-done
+	if got.err == nil || !strings.Contains(got.err.Error(), "unsettled at the end") {
+		t.Errorf("error is %v", got.err)
+	}
+	if got.report.Unsettled == 0 || got.report.Invariants.Checked == 0 || len(got.report.Invariants.Violations) > 0 {
+		t.Errorf("report is %+v", got.report)
+	}
+	var printed bytes.Buffer
+	got.report.Print(&printed)
+	if !strings.Contains(printed.String(), "was not judged") || !strings.Contains(printed.String(), "I1-I8 hold") {
+		t.Errorf("printed:\n%s", printed.String())
+	}
+}
+
+// holdAnOrder returns when it has an order that no State Manager will get in
+// this run.
+func holdAnOrder(ctx context.Context, t *testing.T, host string) {
+	conn, err := grpc.NewClient(host, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer conn.Close()
+	client := pubsubpb.NewSubscriberClient(conn)
+	name := "projects/" + connect.EmulatorProject + "/subscriptions/" + pubsubio.Subscription(pubsubio.TopicOrders)
+	for {
+		got, err := client.Pull(ctx, &pubsubpb.PullRequest{Subscription: name, MaxMessages: 1})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if len(got.GetReceivedMessages()) == 0 {
+			continue
+		}
+		_, err = client.ModifyAckDeadline(ctx, &pubsubpb.ModifyAckDeadlineRequest{
+			Subscription: name, AckIds: []string{got.GetReceivedMessages()[0].GetAckId()}, AckDeadlineSeconds: 600,
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		return
+	}
+}
+
+// F-API-02: one who ends a run while it starts is told that, not which call
+// failed.
+func TestRun_InterruptedWhileItStarts(t *testing.T) {
+	cfg := config(t)
+	ctx, end := context.WithCancel(t.Context())
+	cfg.Watch = func(context.Context, *meter.Meter) (trace.TracerProvider, error) {
+		end()
+		return noop.NewTracerProvider(), nil
+	}
+	_, err := devrun.Run(ctx, cfg)
+	if err == nil || err.Error() != "interrupted before the fleet ran" {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// F-API-02: a report stays readable, however often a rule is broken.
+func TestReport_ShowsSomeOfManyViolations(t *testing.T) {
+	r := devrun.Report{Invariants: devrun.InvariantReport{Checked: 200_000, Violations: slices.Repeat([]string{"I3 order O1: is lost"}, 100_000)}}
+	var out bytes.Buffer
+	r.Print(&out)
+	if n := strings.Count(out.String(), "is lost"); n != 50 || !strings.Contains(out.String(), "BROKEN, 100000 of 200000") || !strings.Contains(out.String(), "and 99950 more") {
+		t.Errorf("%d violations in %d bytes", n, out.Len())
+	}
+}
+
+// F-API-02: a run whose history cannot be read has no verdict, so no report.
+func TestRun_WithoutAReadableHistoryReportsNothing(t *testing.T) {
+	cfg := config(t)
+	cfg.Duration = 0
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	out, said := io.Pipe()
+	cfg.Out = said
+	var report devrun.Report
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		report, err = devrun.Run(ctx, cfg)
+		done <- err
+		said.Close()
+	}()
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		_, host, ok := strings.Cut(lines.Text(), connect.FirestoreHost+"=")
+		if !ok {
+			continue
+		}
+		clients, err := connect.Open(ctx, connect.Config{FirestoreHost: host, PubSubHost: host}, meter.New())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer clients.Close()
+		if _, err := clients.Firestore.Doc("orders/O-BAD").Set(ctx, map[string]any{"status": 7}); err != nil {
+			t.Fatal(err)
+		}
+		end()
+	}
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "O-BAD") || report.ElapsedSeconds != 0 {
+		t.Errorf("error is %v, report is %+v", err, report)
 	}
 }

@@ -18,7 +18,7 @@ func (f *fleet) report(ctx context.Context) (Report, error) {
 	r := Report{
 		Seed: f.cfg.Seed, ElapsedSeconds: time.Since(f.began).Seconds(),
 		SimulatedSeconds: f.clock.Now().Sub(f.simBegan).Seconds(),
-		FirstTelemetryMs: millis(f.firstTelemetry),
+		FirstTelemetryMs: millis(f.firstTelemetry), Unsettled: f.unsettled,
 	}
 	// The figures first: reading the history would add to them.
 	r.reportMeter(f.product.Meter, f.cfg.Speed)
@@ -55,7 +55,9 @@ func (f *fleet) history(ctx context.Context) (invariant.History, error) {
 		return h, err
 	}
 	h.DeadLetters = evidence.ForChecker(letters)
-	h.Journal = f.journal.Messages()
+	if f.unsettled == 0 { // else what was accepted and has no effect may be waiting, not lost
+		h.Journal = f.journal.Messages()
+	}
 	h.Observations = f.observed.list
 	// Commits take machine time, events carry simulated time.
 	h.ClockTolerance = time.Duration(float64(invariant.DefaultClockTolerance)*f.cfg.Speed) + f.cfg.GameDay.ClockSkew.Abs()
