@@ -59,7 +59,7 @@ func (r *run) improveStages(routes []plannedRoute, fraction func(steps int64) fl
 	var staged []plannedRoute
 	stages := r.stages()
 	for i, s := range stages {
-		start := r.extend(staged, s.orders)
+		start := r.extend(staged, s.orders, true)
 		if i == len(stages)-1 {
 			start = r.better(routes, start)
 			r.report(start)
@@ -74,13 +74,16 @@ func (r *run) improveStages(routes []plannedRoute, fraction func(steps int64) fl
 }
 
 // extend inserts greedily what the routes leave out of the orders, cluster by
-// cluster.
-func (r *run) extend(routes []plannedRoute, orders []int32) []plannedRoute {
+// cluster. When there is no more time it keeps the routes as they are if they fit.
+func (r *run) extend(routes []plannedRoute, orders []int32, fit bool) []plannedRoute {
 	return r.eachCluster(r.cut(routes, orders, 0), func(c *cluster, _ int, _ float64) []plannedRoute {
-		if r.over() {
+		switch {
+		case !r.over():
+			return r.insert(r.build(c.orders, c.drones, false), c.routes)
+		case fit:
 			return c.routes
 		}
-		return r.insert(r.build(c.orders, c.drones, false), c.routes)
+		return nil
 	})
 }
 

@@ -72,7 +72,7 @@ func TestCut_DealsOutIdleDrones(t *testing.T) {
 			t.Errorf("cluster %d: %d drones for %d of %d orders", i, len(c.drones), len(c.orders), len(all))
 		}
 	}
-	routes := r.extend(nil, all)
+	routes := r.extend(nil, all, true)
 	for _, clusters := range [][]cluster{first, r.cut(routes, all, 0.6)} {
 		var orders, drones []int32
 		for _, c := range clusters {
@@ -108,7 +108,7 @@ func TestSearch_FewerDronesThanClusters(t *testing.T) {
 func TestCut_AllotsMoreWhereOrdersAreLeftOut(t *testing.T) {
 	r := crowd(4, 60, 900)
 	all := indices(len(r.orders))
-	clusters := r.cut(r.extend(nil, all), all, 0)
+	clusters := r.cut(r.extend(nil, all, true), all, 0)
 	total := 0.0
 	for i, c := range clusters {
 		total += c.effort

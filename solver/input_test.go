@@ -305,15 +305,15 @@ func TestSolve_NoTimeToRepairThePreviousPlan(t *testing.T) {
 	for i := range p.Drones {
 		p.Drones[i].CapacityKg = 3 // one order, seldom two
 	}
-	for last := 1; last <= 40; last++ { // the first look is at the beginning
+	for last := 2; last < 80; last++ { // whether the clock then stays or was wrong for a moment
 		looks := 0
 		clock := func() time.Time {
-			if looks++; looks > last {
+			if looks++; looks == 1+last/2 || last%2 == 0 && looks > 1+last/2 {
 				return noon.Add(time.Hour)
 			}
-			return noon
+			return noon.Add(time.Duration(looks) * 50 * time.Microsecond)
 		}
-		solveChecked(t, p, solver.Options{Workers: 1, Warm: &old, Clock: clock})
+		solveChecked(t, p, solver.Options{Workers: 1, Warm: &old, Clock: clock, TimeLimit: 3 * time.Millisecond})
 	}
 }
 

@@ -172,7 +172,7 @@ func (r *run) orCancelled(f func(int64) float64) func(int64) float64 {
 // construct inserts every order greedily, most urgent first, cluster by
 // cluster.
 func (r *run) construct() []plannedRoute {
-	return r.extend(nil, indices(len(r.orders)))
+	return r.extend(nil, indices(len(r.orders)), true)
 }
 
 // fillLate serves, late, what could not be served in time: a late medical

@@ -2,7 +2,7 @@ package solver
 
 // rewarm repairs the previous plan: of each route what is still pending and
 // still fits keeps its sequence, the rest is inserted. It returns nil without a
-// previous plan or the time to repair it.
+// previous plan, and no route that there was no time to repair.
 func (r *run) rewarm() []plannedRoute {
 	if r.opts.Warm == nil {
 		return nil
@@ -27,11 +27,7 @@ func (r *run) rewarm() []plannedRoute {
 			routes = append(routes, route)
 		}
 	}
-	routes = r.extend(routes, indices(len(r.orders)))
-	if r.over() {
-		return nil // some may be as they were, whether they fit or not
-	}
-	return routes
+	return r.extend(routes, indices(len(r.orders)), false)
 }
 
 // recall translates an old route; stops that no longer name a pending order or
