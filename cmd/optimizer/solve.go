@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -114,7 +115,8 @@ func (c *solveCommand) snapshotFromFile() (domain.Snapshot, error) {
 	if err != nil {
 		return domain.Snapshot{}, err
 	}
-	snap, err := wire.DecodeSnapshot(data)
+	// Some editors and shells begin UTF-8 with a byte order mark.
+	snap, err := wire.DecodeSnapshot(bytes.TrimPrefix(data, []byte("\ufeff")))
 	var invalid *wire.ValidationError
 	// Empty input reads as a message without fields, as does any JSON of others.
 	if errors.As(err, &invalid) && snap.Depot.ID == "" && len(snap.Drones) == 0 && len(snap.Orders) == 0 {

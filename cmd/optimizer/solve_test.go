@@ -63,6 +63,19 @@ func TestSolve_RefusesWhatIsNoSnapshot(t *testing.T) {
 	}
 }
 
+// F-OPT-05: JSON as some editors and shells write it, after a byte order mark, is
+// read as JSON.
+func TestSolve_ReadsJSONAfterAByteOrderMark(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "snapshot")
+	if err := os.WriteFile(file, []byte("\ufeff"+`{"depot": {"id": "D1", "position": {"lat": 5.6, "lon": -0.2}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := &solveCommand{In: file, SolveLimit: time.Second}
+	if snap, err := c.snapshotFromFile(); err != nil || snap.Depot.ID != "D1" {
+		t.Errorf("depot %q, error %v", snap.Depot.ID, err)
+	}
+}
+
 // F-OPT-05: whoever names no depot is told which of two things to do: introduce
 // one, or choose.
 func TestSolve_TellsWhatToDoAboutTheDepot(t *testing.T) {
