@@ -121,12 +121,6 @@ func (s *Store) EventsOf(ctx context.Context, field, id string) (Listing[domain.
 	return events, wrap(err, "%s %s", field, id)
 }
 
-// Cycles lists solve cycles by id; outcome may be empty.
-func (s *Store) Cycles(ctx context.Context, outcome domain.CycleOutcome, page Page) ([]domain.Cycle, error) {
-	list, err := collect(page.of(s.where(Cycles, "outcome", string(outcome))).Documents(ctx), decodeCycle)
-	return list, wrap(err, "cycles")
-}
-
 // Depots lists the depots.
 //
 // Cost: 1 RPC; a read per depot.

@@ -7,6 +7,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,17 +94,28 @@ func (c *command) Run(ctx context.Context) error {
 	return c.judge(ctx, store)
 }
 
-// workOff has work run until done, and fails if work does before.
+// poll is how often workOff looks whether all is done.
+const poll = 5 * time.Millisecond
+
+// workOff has work run until done, and fails if work ends before.
 func workOff(ctx context.Context, work func(context.Context) error, done func() bool) error {
-	running, working := errgroup.WithContext(ctx)
-	until, stop := context.WithCancel(working)
+	until, stop := context.WithCancel(ctx)
 	defer stop()
-	running.Go(func() error { return work(until) })
-	for !done() && working.Err() == nil {
-		time.Sleep(5 * time.Millisecond)
+	ended := make(chan error, 1)
+	go func() { ended <- work(until) }()
+	ticker := time.NewTicker(poll)
+	defer ticker.Stop()
+	for {
+		select {
+		case err := <-ended:
+			return cmp.Or(errors.Join(err, ctx.Err()), errors.New("the work ended before all was done"))
+		case <-ticker.C:
+			if done() {
+				stop()
+				return errors.Join(<-ended, ctx.Err())
+			}
+		}
 	}
-	stop()
-	return errors.Join(running.Wait(), ctx.Err())
 }
 
 // fill introduces idle drones and pending orders, one for each.

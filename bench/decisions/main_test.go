@@ -18,3 +18,18 @@ func TestWorkOff_EndsWithTheWorkersError(t *testing.T) {
 		t.Errorf("ended with %v", err)
 	}
 }
+
+// Work that ends too early, though without an error, ends it too; what is done ends
+// the work.
+func TestWorkOff_WaitsForWorkThatGoesOn(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := workOff(ctx, func(context.Context) error { return nil }, func() bool { return false }); err == nil || ctx.Err() != nil {
+		t.Errorf("work that stopped too early ended with %v", err)
+	}
+	looks := 0
+	goOn := func(ctx context.Context) error { <-ctx.Done(); return nil }
+	if err := workOff(ctx, goOn, func() bool { looks++; return looks == 3 }); err != nil || looks != 3 {
+		t.Errorf("after %d looks: %v", looks, err)
+	}
+}

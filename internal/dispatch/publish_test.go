@@ -114,8 +114,8 @@ func TestOnce_IsOnRecordBeforeItPublishes(t *testing.T) {
 	b := newBench(t)
 	var before []domain.Cycle
 	runner := b.publishing(t, b.store, 15*time.Second, func(ctx context.Context, decisions []domain.Decision) []error {
-		var err error
-		if before, err = b.store.Cycles(ctx, "", firestoretx.Page{}); err != nil {
+		found, err := b.store.ListCycles(ctx, "", firestoretx.Page{})
+		if before = found.Items; err != nil {
 			t.Error(err)
 		}
 		return make([]error, len(decisions))
