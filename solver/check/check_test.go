@@ -16,7 +16,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // sound is a problem and a plan with one route of two orders.
 func sound(t *testing.T) (solver.Problem, solver.Plan) {
 	t.Helper()
-	at := func(lat float64) solver.Location { return solver.Location{Lat: lat, Lon: -0.2} }
+	at := func(lat float64) solver.Location { return solver.Location{Lat: lat, Lon: lat - 5.8} } // north-east
 	p := solver.Problem{
 		Now:    noon,
 		Depots: []solver.Depot{{ID: "depot", At: at(5.60)}, {ID: "other", At: at(5.70)}},
@@ -24,6 +24,7 @@ func sound(t *testing.T) (solver.Problem, solver.Plan) {
 			{ID: "wh", At: at(5.62), ProductTypes: []string{"BLOOD"}, ColdStorage: true},
 			{ID: "warm", At: at(5.62), ProductTypes: []string{"BLOOD"}},
 			{ID: "empty", At: at(5.62)},
+			{ID: "plasma", At: at(5.62), ProductTypes: []string{"PLASMA"}, ColdStorage: true},
 		},
 		Drones: []solver.Drone{{ID: "drone", At: at(5.60), HomeDepotID: "depot", BatteryPercent: 90, CapacityKg: 5}},
 		Orders: []solver.Order{
@@ -31,6 +32,7 @@ func sound(t *testing.T) (solver.Problem, solver.Plan) {
 			{ID: "b", Delivery: at(5.65), ProductType: "BLOOD", ColdChain: true, WeightKg: 2},
 			{ID: "heavy", Delivery: at(5.65), ProductType: "BLOOD", WeightKg: 20},
 		},
+		Params: solver.Params{PickupService: time.Minute, DeliveryService: 2 * time.Minute},
 	}
 	plan, err := solver.Solve(context.Background(), p, solver.Options{Iterations: 200})
 	if err != nil {
@@ -57,16 +59,21 @@ func TestPlan_NamesTheBrokenRule(t *testing.T) {
 		"a stop is missing": {func(_ *solver.Problem, x *solver.Plan) {
 			x.Routes[0].Stops = append(x.Routes[0].Stops[:4], x.Routes[0].Stops[5])
 		}, "pairing"},
-		"delivered elsewhere":     {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[3].At.Lon += 0.01 }, "pairing"},
-		"warehouse without stock": {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[1].WarehouseID = "empty" }, "stock"},
-		"warehouse not cold":      {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[1].WarehouseID = "warm" }, "stock"},
-		"unknown warehouse":       {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[1].WarehouseID = "x" }, "stock"},
-		"unknown drone":           {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].DroneID = "x" }, "drone"},
-		"two routes of a drone":   {func(_ *solver.Problem, x *solver.Plan) { x.Routes = append(x.Routes, x.Routes[0]) }, "drone"},
-		"wrong depot":             {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].HomeDepotID = "other" }, "ends"},
-		"starts elsewhere":        {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].At.Lat += 0.1 }, "ends"},
-		"too heavy":               {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].CapacityKg = 3 }, "capacity"},
-		"lands below the reserve": {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].BatteryPercent = 30 }, "reserve"},
+		"delivered elsewhere":         {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[3].At.Lon += 0.01 }, "pairing"},
+		"warehouse without stock":     {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[1].WarehouseID = "empty" }, "stock"},
+		"warehouse of other products": {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[1].WarehouseID = "plasma" }, "stock"},
+		"warehouse elsewhere":         {func(p *solver.Problem, _ *solver.Plan) { p.Warehouses[0].At.Lon += 0.01 }, "stock"},
+		"not fetched where it is":     {func(p *solver.Problem, _ *solver.Plan) { p.Orders[0].Pickup = &p.Orders[1].Delivery }, "stock"},
+		"warehouse not cold":          {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[1].WarehouseID = "warm" }, "stock"},
+		"unknown warehouse":           {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[1].WarehouseID = "x" }, "stock"},
+		"unknown drone":               {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].DroneID = "x" }, "drone"},
+		"two routes of a drone":       {func(_ *solver.Problem, x *solver.Plan) { x.Routes = append(x.Routes, x.Routes[0]) }, "drone"},
+		"wrong depot":                 {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].HomeDepotID = "other" }, "ends"},
+		"no depot":                    {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].HomeDepotID, p.Depots = "", p.Depots[1:] }, "ends"},
+		"starts elsewhere":            {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].At.Lat += 0.1 }, "ends"},
+		"too heavy":                   {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].CapacityKg = 3 }, "capacity"},
+		"too heavy by far":            {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].CapacityKg = 0.5 }, "capacity"},
+		"lands below the reserve":     {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].BatteryPercent = 30 }, "reserve"},
 		// F-DEC-02: the State Manager forgives no more.
 		"a little too heavy": {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].CapacityKg = 4 - 5e-7 }, "capacity"},
 		"lands a little below the reserve": {func(p *solver.Problem, x *solver.Plan) {
@@ -86,13 +93,28 @@ func TestPlan_NamesTheBrokenRule(t *testing.T) {
 		"no reason":       {func(_ *solver.Problem, x *solver.Plan) { x.Unserved[0].Reason = "" }, "bank"},
 		"wrong arrival":   {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[2].ETA = noon }, "eta"},
 		"wrong charge":    {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[2].BatteryPercent++ }, "battery"},
+		"wrong way":       {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[2].DistanceKm++ }, "distance"},
 		"wrong total":     {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].DistanceKm++ }, "totals"},
+		"wrong use":       {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].BatteryUsePercent-- }, "totals"},
+		"said to be fast": {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Duration -= time.Second }, "totals"},
+		"said to be slow": {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Duration += time.Second }, "totals"},
+		"wrong longest":   {func(_ *solver.Problem, x *solver.Plan) { x.Objective.LongestKm++ }, "objective"},
 		"wrong objective": {func(_ *solver.Problem, x *solver.Plan) { x.Objective.DistanceKm++ }, "objective"},
 		"hidden lateness": {func(p *solver.Problem, _ *solver.Plan) { p.Orders[0].Deadline = noon }, "objective"},
 		"no start":        {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops = x.Routes[0].Stops[1:] }, "ends"},
-		"no stops":        {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops = nil }, "ends"},
-		"unknown order":   {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[1].OrderID = "x" }, "order"},
-		"picked up twice": {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[2] = x.Routes[0].Stops[1] }, "once"},
+		"no return":       {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops = x.Routes[0].Stops[:5] }, "ends"},
+		"stop of no kind": {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[2].Kind = solver.DepotReturn }, "ends"},
+		"serves no order": {func(_ *solver.Problem, x *solver.Plan) {
+			s := x.Routes[0].Stops
+			x.Routes[0].Stops = []solver.Stop{s[0], s[5]}
+		}, "empty"},
+		"delivers an unknown order": {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[4].OrderID = "x" }, "order"},
+		"unserved before the first": {func(_ *solver.Problem, x *solver.Plan) { x.Unserved[0].Index = -1 }, "bank"},
+		"unserved after the last":   {func(_ *solver.Problem, x *solver.Plan) { x.Unserved[0].Index = 3 }, "bank"},
+		"unserved by another name":  {func(_ *solver.Problem, x *solver.Plan) { x.Unserved[0].OrderID = "a" }, "bank"},
+		"no stops":                  {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops = nil }, "ends"},
+		"unknown order":             {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[1].OrderID = "x" }, "order"},
+		"picked up twice":           {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[2] = x.Routes[0].Stops[1] }, "once"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -112,5 +134,44 @@ func TestPlan_NamesTheBrokenRule(t *testing.T) {
 			}
 			t.Fatalf("rule %q not among %v", test.rule, faults)
 		})
+	}
+}
+
+// What uses a limit up is within it.
+func TestPlan_AcceptsWhatJustFits(t *testing.T) {
+	for name, fit := range map[string]func(*solver.Problem, solver.Route){
+		"full":                    func(p *solver.Problem, _ solver.Route) { p.Drones[0].CapacityKg = 4 },
+		"a drone without a limit": func(p *solver.Problem, _ solver.Route) { p.Drones[0].CapacityKg = 0 },
+		"lands with the reserve": func(p *solver.Problem, r solver.Route) {
+			p.Params.ReservePercent = p.Drones[0].BatteryPercent - r.BatteryUsePercent
+		},
+		"flies as long as it can":  func(p *solver.Problem, r solver.Route) { p.Drones[0].MaxFlight = r.Duration },
+		"as many orders as may be": func(p *solver.Problem, _ solver.Route) { p.Params.MaxOrdersPerRoute = 2 },
+		"home is any depot":        func(p *solver.Problem, _ solver.Route) { p.Drones[0].HomeDepotID = "" },
+		"fetched where it is":      func(p *solver.Problem, _ solver.Route) { p.Orders[0].Pickup = &p.Warehouses[0].At },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, plan := sound(t)
+			fit(&p, plan.Routes[0])
+			if err := check.Plan(p, plan); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestFaults_Error(t *testing.T) {
+	p, plan := sound(t)
+	plan.Routes[0].Stops[1].WarehouseID = "x"
+	want := `plan breaks 1 rules: [stock drone="drone" order="` + plan.Routes[0].Stops[1].OrderID + `" unknown warehouse "x"]`
+	if err := check.Plan(p, plan); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	for i := range plan.Routes[0].Stops {
+		plan.Routes[0].Stops[i].DistanceKm++
+	}
+	err := check.Plan(p, plan)
+	if err == nil || strings.Count(err.Error(), "[") != 5 || !strings.HasSuffix(err.Error(), "] ...") {
+		t.Errorf("%v, want five of seven faults", err)
 	}
 }
