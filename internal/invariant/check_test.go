@@ -104,6 +104,10 @@ func TestCheck_BrokenHistories(t *testing.T) {
 			last(h, "mission M1").Time = event(h, "mission M4 1").Time.Add(time.Hour)
 		}},
 
+		{"I1", "the later two of three missions overlap in time", func(h *History) {
+			event(h, "mission M7 1").Time = last(h, "mission M6").Time.Add(-time.Minute)
+		}},
+
 		{"I2", "drone begins IDLE", func(h *History) { event(h, "drone D1 1").To = "IDLE" }},
 		{"I2", "drone has a status nobody knows", func(h *History) { event(h, "drone D1 2").To = "FLYING" }},
 		{"I2", "bound drone is IDLE", func(h *History) { event(h, "drone D1 4").To = "IDLE" }},
@@ -169,6 +173,8 @@ func TestCheck_BrokenHistories(t *testing.T) {
 
 		{"I7", "order was not assigned", func(h *History) { event(h, "order O2 2").DecisionID = "" }},
 		{"I7", "order was assigned to another mission", func(h *History) { set(h, "order O2 2", "assignedMissionId", "M3") }},
+		{"I7", "order was given to another drone", func(h *History) { set(h, "order O2 2", "assignedDroneId", "D3") }},
+		{"I7", "order names the mission and still waits", func(h *History) { event(h, "order O2 2").To = "PENDING" }},
 		{"I7", "drone was not bound", func(h *History) { h.Events = remove(h.Events, "drone D1 3") }},
 		{"I7", "mission was not begun", func(h *History) { h.Events = remove(h.Events, "mission M1 1") }},
 		{"I7", "decision took effect twice", func(h *History) { h.Events = append(h.Events, *event(h, "order O1 2")) }},
@@ -269,6 +275,9 @@ func TestCheck_ContentThatDidNotWinIsAccountedFor(t *testing.T) {
 		},
 		"cancelled before it came": func(_ *History, won time.Time) Message {
 			return Message{OrderID: "O8", ContentHash: "hash", SentAt: won.Add(time.Hour)}
+		},
+		"named by a cancellation": func(_ *History, won time.Time) Message {
+			return Message{OrderID: "O7", Cancel: true, ContentHash: "other", SentAt: won.Add(time.Hour)}
 		},
 		"too late": func(h *History, won time.Time) Message {
 			h.Events = append(h.Events, domain.Event{

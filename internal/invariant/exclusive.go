@@ -71,13 +71,8 @@ func (c *checker) exclusiveByTime() {
 			continue // I8 tells of missing events
 		}
 		held[drone(m.DroneID)] = append(held[drone(m.DroneID)], span)
-		for _, o := range m.OrderIDs {
+		for _, o := range c.everListed(m) {
 			held[order(o)] = append(held[order(o)], span)
-		}
-		for _, o := range c.applied[m.ID].OrderIDs {
-			if !slices.Contains(m.OrderIDs, o) {
-				held[order(o)] = append(held[order(o)], c.untilWithdrawn(span, o))
-			}
 		}
 	}
 	for e, spans := range held {
@@ -109,19 +104,16 @@ func (c *checker) activeSpan(m domain.Mission) (span interval, ok bool) {
 	}, true
 }
 
-// untilWithdrawn shortens a mission's span to the moment one of its orders left
-// it.
-func (c *checker) untilWithdrawn(span interval, id domain.OrderID) interval {
-	inside := false
-	for _, e := range c.events[order(id)] {
-		here := text(e, "assignedMissionId") == string(span.mission) && e.To != string(domain.OrderCancelled)
-		if inside && !here {
-			span.end, span.open = e.Time, false
-			break
+// everListed are the orders a mission lists or once did: only its cancellation
+// takes an order out, and no other mission may have that one afterwards.
+func (c *checker) everListed(m domain.Mission) []domain.OrderID {
+	ids := slices.Clone(m.OrderIDs)
+	for _, o := range c.applied[m.ID].OrderIDs {
+		if !slices.Contains(ids, o) {
+			ids = append(ids, o)
 		}
-		inside = here
 	}
-	return span
+	return ids
 }
 
 func clockText(i interval) string {

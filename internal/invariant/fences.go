@@ -41,11 +41,8 @@ func (c *checker) fences() {
 	}
 }
 
-// compareFences compares decimal numbers of any length; nothing is below zero.
+// compareFences compares decimal numbers of any length; no fence counts as zero.
 func compareFences(a, b string) int {
-	if a == "" || b == "" {
-		return cmp.Compare(len(a), len(b))
-	}
 	a, b = strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }

@@ -31,7 +31,7 @@ func goodHistory() History {
 		s.drone(id, domain.CauseSetup, func(d *domain.Drone) { d.Status, d.HomeDepotID = domain.DroneUnknown, "DEPOT" })
 		s.report(id, domain.DroneIdle, nil)
 	}
-	for _, id := range []domain.OrderID{"O1", "O2", "O3", "O4", "O5", "O6", "O7"} {
+	for _, id := range []domain.OrderID{"O1", "O2", "O3", "O4", "O5", "O6", "O7", "O10"} {
 		s.ordered(id)
 	}
 	s.cancelled("O8") // the cancellation overtook the order
@@ -75,6 +75,22 @@ func goodHistory() History {
 	})
 	s.end("M4", domain.MissionFailed, domain.FailureDroneFault)
 	s.report("D3", domain.DroneProblem, unbind)
+
+	// Three missions with O9 fail; now it waits for an operator.
+	for i, m := range []domain.MissionID{"M5", "M6", "M7"} {
+		s.apply(domain.DecisionID("C5-"+m), "002", m, "D2", "O10")
+		s.order("O10", domain.CauseTelemetry, func(o *domain.Order) {
+			o.Status, o.AssignedMissionID, o.AssignedDroneID = domain.OrderPending, "", ""
+			o.Attempts, o.Held = o.Attempts+1, i == 2
+		})
+		s.end(m, domain.MissionFailed, domain.FailureNotAcked)
+		s.report("D2", domain.DroneIdle, unbind)
+	}
+
+	// A cycle that had lost its lock is refused; what was decided is published
+	// once more.
+	s.reject("C0-D2", "001", "D2", "STALE_FENCE")
+	s.published("C1-D1")
 	return s.told()
 }
 
@@ -87,10 +103,10 @@ func (s *story) told() History {
 	for _, id := range []domain.DroneID{"D1", "D2", "D3"} {
 		s.history.Drones = append(s.history.Drones, *s.drones[id])
 	}
-	for _, id := range []domain.OrderID{"O1", "O2", "O3", "O4", "O5", "O6", "O7", "O8"} {
+	for _, id := range []domain.OrderID{"O1", "O2", "O3", "O4", "O5", "O6", "O7", "O8", "O10"} {
 		s.history.Orders = append(s.history.Orders, *s.orders[id])
 	}
-	for _, id := range []domain.MissionID{"M1", "M2", "M3", "M4"} {
+	for _, id := range []domain.MissionID{"M1", "M2", "M3", "M4", "M5", "M6", "M7"} {
 		s.history.Missions = append(s.history.Missions, *s.missions[id])
 	}
 	s.history.Fences = map[domain.DepotID]string{"DEPOT": "002"}
@@ -216,9 +232,15 @@ func (s *story) reject(id domain.DecisionID, fence string, d domain.DroneID, rea
 }
 
 func (s *story) decided(row domain.LedgerEntry) {
-	row.MessageID, row.AppliedAt = s.messageID(), s.now
+	row.MessageID, row.AppliedAt = s.published(row.ID), s.now
 	s.history.Ledger = append(s.history.Ledger, row)
-	s.history.Journal = append(s.history.Journal, Message{Topic: "decisions", ID: row.MessageID, DecisionID: row.ID, Timestamp: s.now})
+}
+
+// published is a decision's message, whatever becomes of it.
+func (s *story) published(decision domain.DecisionID) (id string) {
+	id = s.messageID()
+	s.history.Journal = append(s.history.Journal, Message{Topic: "decisions", ID: id, DecisionID: decision, Timestamp: s.now})
+	return id
 }
 
 func (s *story) reach(id domain.MissionID, stops int) {
