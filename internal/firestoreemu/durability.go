@@ -3,6 +3,7 @@ package firestoreemu
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 	"google.golang.org/grpc/codes"
@@ -63,7 +64,27 @@ func (s *Server) restore(name string) (*database, error) {
 	return d, nil
 }
 
-func (s *Server) log(name string) store.Log { return faultyLog{s.file.Log(name), s} }
+func (s *Server) log(name string) store.Log {
+	return tellingLog{faultyLog{s.file.Log(name), s}, s.opts}
+}
+
+// tellingLog tells the operator of the write that failed. It is the last one
+// that the store tries, so this is told once; clients only read that each of
+// their calls failed, and try again.
+type tellingLog struct {
+	store.Log
+	opts Options
+}
+
+// Append appends a batch.
+func (l tellingLog) Append(batch []store.Entry) error {
+	err := l.Log.Append(batch)
+	if err != nil && status.Code(err) != codes.Canceled {
+		l.opts.Logger.Error("the embedded Firestore cannot write and keeps nothing from now on; mend the disk and start it again",
+			slog.String("data_dir", l.opts.DataDir), slog.Any("err", err))
+	}
+	return err
+}
 
 // stopLogs finishes all log writes and closes the file. It fails when a write
 // did, unless that was cut short by the server's end: nobody was told that it

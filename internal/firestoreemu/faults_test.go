@@ -1,8 +1,11 @@
 package firestoreemu
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -237,10 +240,12 @@ func TestFault_DelayOnInjectedClock(t *testing.T) {
 }
 
 // A failed log write fails the commit, hides it and stops all further commits;
-// reads go on (E-DU-01).
+// reads go on. The operator reads so once, with the folder (E-DU-01).
 func TestFault_LogFails(t *testing.T) {
-	faults := fault.New(1)
-	s, err := Start(Options{Faults: faults, DataDir: t.TempDir(), Sync: SyncOS})
+	faults, dir := fault.New(1), t.TempDir()
+	var told bytes.Buffer
+	log := slog.New(slog.NewJSONHandler(&told, &slog.HandlerOptions{Level: slog.LevelError}))
+	s, err := Start(Options{Faults: faults, DataDir: dir, Sync: SyncOS, Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,6 +259,9 @@ func TestFault_LogFails(t *testing.T) {
 	wantCode(t, "commit after that", r.commit(nil, set("e", 2)), codes.Internal)
 	if err := s.Close(); status.Code(err) != codes.DataLoss {
 		t.Errorf("Close returns %v, and nothing was kept", err)
+	}
+	if text := told.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `"data_dir":"`+dir+`"`) {
+		t.Errorf("the operator reads %q", text)
 	}
 }
 

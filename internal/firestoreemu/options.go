@@ -43,7 +43,8 @@ type Options struct {
 	// History records what every transaction, plain commit and plain read saw and
 	// did; default nothing.
 	History *history.Log
-	// Logger receives one debug line per failed RPC; default none.
+	// Logger receives one debug line per failed RPC, and an error when DataDir
+	// cannot be written any more; default none.
 	Logger *slog.Logger
 
 	// brokenReads lets reads in transactions take no locks. Tests use it to see

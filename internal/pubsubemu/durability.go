@@ -3,6 +3,7 @@ package pubsubemu
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
@@ -22,7 +23,7 @@ func (s *Server) restore() error {
 	if s.opts.DataDir == "" {
 		return nil
 	}
-	j, state, err := journal.Open(s.opts.DataDir)
+	j, state, err := journal.Open(s.opts.DataDir, s.unwritable)
 	if err != nil {
 		return err
 	}
@@ -56,6 +57,13 @@ func (s *Server) restore() error {
 		}
 	}
 	return nil
+}
+
+// unwritable tells the operator that the journal failed: clients only read that
+// each of their calls did, and try again.
+func (s *Server) unwritable(err error) {
+	s.opts.Logger.Error("the embedded Pub/Sub cannot write and keeps nothing from now on; mend the disk and start it again",
+		slog.String("data_dir", s.opts.DataDir), slog.Any("err", err))
 }
 
 // loader turns the content of a journal into resources. It consumes the holds.

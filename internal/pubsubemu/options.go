@@ -22,8 +22,8 @@ type Options struct {
 	DataDir string
 	// Seed makes the decisions of Server.Faults repeatable.
 	Seed uint64
-	// Logger receives server faults and, at debug level, refused calls;
-	// default none.
+	// Logger receives server faults, such as a DataDir that cannot be written any
+	// more, and, at debug level, refused calls; default none.
 	Logger *slog.Logger
 }
 

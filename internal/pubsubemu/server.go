@@ -88,7 +88,8 @@ func Start(opts Options) (*Server, error) {
 	pubsubpb.RegisterSubscriberServer(s.grpc, s)
 	pubsubpb.RegisterSchemaServiceServer(s.grpc, schemas{})
 	s.serving.Go(func() {
-		if err := s.grpc.Serve(listener); err != nil {
+		err := s.grpc.Serve(listener)
+		if err != nil && !errors.Is(err, grpc.ErrServerStopped) { // closed before it began is no fault
 			opts.Logger.Error("pubsub emulator stopped serving", slog.Any("err", err))
 		}
 	})

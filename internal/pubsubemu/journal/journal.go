@@ -75,7 +75,8 @@ type Journal struct {
 	refs map[uint64]int32 // holds per message; only the committer touches it
 	wg   sync.WaitGroup
 
-	failed error // a transaction failed: nothing more is written; only the committer touches it
+	failed error       // a transaction failed: nothing more is written; only the committer touches it
+	tell   func(error) // told of it
 
 	mu      sync.Mutex
 	changed sync.Cond
@@ -88,8 +89,9 @@ type change struct {
 	done  chan error // nil when nobody waits
 }
 
-// Open opens or creates the journal in dir and loads it.
-func Open(dir string) (*Journal, *State, error) {
+// Open opens or creates the journal in dir and loads it. When a change cannot be
+// written, tell is called with the reason, once: no later one is tried.
+func Open(dir string, tell func(error)) (*Journal, *State, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, nil, fmt.Errorf("data directory: %w", err)
 	}
@@ -103,7 +105,7 @@ func Open(dir string) (*Journal, *State, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("data directory: open %s: %w", path, err)
 	}
-	j := &Journal{db: db, refs: map[uint64]int32{}}
+	j := &Journal{db: db, refs: map[uint64]int32{}, tell: tell}
 	j.changed.L = &j.mu
 	state, err := j.load()
 	if err != nil {
@@ -159,7 +161,9 @@ func (j *Journal) commitLoop() {
 		}
 		err := j.failed
 		if err == nil {
-			err = j.commit(batch)
+			if err = j.commit(batch); err != nil {
+				j.tell(err)
+			}
 		}
 		for _, c := range batch {
 			if c.done != nil {

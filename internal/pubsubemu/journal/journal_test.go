@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func reopen(t *testing.T, dir string, do func(*journal.Journal)) *journal.State {
 	t.Helper()
-	j, state, err := journal.Open(dir)
+	j, state, err := journal.Open(dir, func(err error) { t.Error(err) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,15 +102,25 @@ func TestJournal_resources(t *testing.T) { // P-DUR-01
 	}
 }
 
-// A journal that could not write says so once more when it is closed: who only
-// looks at how things ended must not take it for kept.
-func TestJournal_CloseTellsOfAFailedWrite(t *testing.T) { // P-DUR-01
-	j, _, err := journal.Open(t.TempDir())
+// A journal that could not write says so when that happens, once, and again when
+// it is closed: who only looks at how things ended must not take it for kept.
+func TestJournal_TellsOfAFailedWrite(t *testing.T) { // P-DUR-01
+	var told []error
+	j, _, err := journal.Open(t.TempDir(), func(err error) { told = append(told, err) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	unwritten := j.Put(journal.Topic, journal.Resource{}) // without a name it has no key
-	if err := j.Close(); unwritten == nil || !errors.Is(err, unwritten) {
-		t.Errorf("Put: %v, Close: %v", unwritten, err)
+	if len(told) != 1 || unwritten == nil || !errors.Is(told[0], unwritten) {
+		t.Errorf("Put: %v, told: %v", unwritten, told)
+	}
+	if err := j.Put(journal.Topic, journal.Resource{Name: "t"}); !errors.Is(err, unwritten) {
+		t.Errorf("Put after that: %v", err)
+	}
+	if err := j.Close(); !errors.Is(err, unwritten) {
+		t.Errorf("Close: %v", err)
+	}
+	if len(told) != 1 {
+		t.Errorf("told %d times: %v", len(told), told)
 	}
 }
