@@ -16,6 +16,7 @@ import (
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
@@ -146,6 +147,18 @@ func Open(ctx context.Context, c Config, m *meter.Meter) (*Clients, error) {
 // not make telemetry wait.
 const firestoreConnections = 4
 
+// reconnectSoon bounds the wait before a lost connection is tried again. By
+// gRPC's default it grows to two minutes, for which a fleet whose store is back
+// would stand still.
+func reconnectSoon() grpc.DialOption {
+	wait := backoff.DefaultConfig
+	wait.MaxDelay = 5 * time.Second
+	return grpc.WithConnectParams(grpc.ConnectParams{Backoff: wait, MinConnectTimeout: connectTimeout})
+}
+
+// connectTimeout is how long one attempt to connect may take; gRPC's default.
+const connectTimeout = 20 * time.Second
+
 // maxMessageBytes is more than any answer holds; gRPC's default of 4 MiB is less
 // than some.
 const maxMessageBytes = 64 << 20
@@ -154,6 +167,7 @@ const maxMessageBytes = 64 << 20
 // empty. The connection to an emulator is made here, because a library that
 // finds one in its environment makes its own and ignores dial options.
 func options(host string, dial ...grpc.DialOption) ([]option.ClientOption, error) {
+	dial = append(dial, reconnectSoon())
 	if host == "" {
 		var opts []option.ClientOption
 		for _, d := range dial {
