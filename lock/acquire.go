@@ -35,7 +35,7 @@ func TryAcquire(ctx context.Context, b Backend, key string, opts ...Option) (*Ha
 	case err != nil && ctx.Err() != nil:
 		return fail(AbortedBy(ctx).withOutcomeOf(err))
 	case isBudget(err):
-		return fail(timedOut(nil).withOutcomeOf(err))
+		return fail(timedOut(errBudget).withOutcomeOf(err))
 	case err != nil:
 		return fail(err)
 	case !res.OK:

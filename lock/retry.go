@@ -96,7 +96,7 @@ func acquireLoop(ctx context.Context, b Backend, key string, c config) (AcquireR
 		case ctx.Err() != nil:
 			return fail(AbortedBy(ctx).withOutcomeOf(err))
 		case isBudget(err):
-			return fail(timedOut(nil).withOutcomeOf(err))
+			return fail(timedOut(errBudget).withOutcomeOf(err))
 		case err != nil && !c.retries(err):
 			return fail(err)
 		}
@@ -118,7 +118,7 @@ func acquireLoop(ctx context.Context, b Backend, key string, c config) (AcquireR
 }
 
 // errBudget is the cause with which the budget of an acquisition ends a try.
-var errBudget error = safeError("acquisition budget used up")
+var errBudget error = safeError("the store had not answered when the timeout ended")
 
 // tryWithin makes one try that ends with the budget. The budget runs on the
 // injected clock, so it is no context deadline.
