@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -42,6 +43,9 @@ func (c *solveCommand) Run(ctx context.Context) error {
 	}
 	if c.Iterations < 0 {
 		return fmt.Errorf("--iterations is %d; give 0, for a search bounded by time, or more", c.Iterations)
+	}
+	if err := c.checkFiles(); err != nil {
+		return err
 	}
 	snap, err := c.snapshot(ctx)
 	if err != nil {
@@ -83,6 +87,49 @@ func (c *solveCommand) Run(ctx context.Context) error {
 			return encoder.Encode(plan)
 		}),
 		write(c.GeoJSON, func(w io.Writer) error { return dispatch.WriteGeoJSON(w, problem, plan) }))
+}
+
+// checkFiles refuses outputs that would overwrite each other or the snapshot.
+func (c *solveCommand) checkFiles() error {
+	in := c.In
+	if in == "-" {
+		in = "" // no file
+	}
+	switch {
+	case sameFile(c.Out, c.GeoJSON):
+		return fmt.Errorf("--out and --geojson are one file, %s; name two", c.Out)
+	case sameFile(in, c.Out):
+		return fmt.Errorf("--out would overwrite the snapshot, %s; name another file", c.In)
+	case sameFile(in, c.GeoJSON):
+		return fmt.Errorf("--geojson would overwrite the snapshot, %s; name another file", c.In)
+	}
+	return nil
+}
+
+// sameFile reports whether what is written to one name is lost when the other
+// one is written: they name one file, however they spell it. Terminals and
+// /dev/null lose nothing.
+func sameFile(a, b string) bool {
+	if a == "" || b == "" {
+		return false
+	}
+	first, errFirst := os.Stat(a)
+	second, errSecond := os.Stat(b)
+	if errFirst == nil && errSecond == nil {
+		return first.Mode().IsRegular() && os.SameFile(first, second)
+	}
+	return errFirst != nil && errSecond != nil && resolved(a) == resolved(b)
+}
+
+// resolved is the one spelling of the name of a file that does not exist yet.
+func resolved(name string) string {
+	if absolute, err := filepath.Abs(name); err == nil {
+		name = absolute
+	}
+	if folder, err := filepath.EvalSymlinks(filepath.Dir(name)); err == nil {
+		name = filepath.Join(folder, filepath.Base(name))
+	}
+	return name
 }
 
 func progress(p solver.Progress) {

@@ -63,6 +63,59 @@ func TestSolve_RefusesWhatIsNoSnapshot(t *testing.T) {
 	}
 }
 
+// F-OPT-05: what is neither JSON with fields nor protobuf is told what a snapshot
+// is written in, not that it is bad protobuf.
+func TestSolve_TellsWhatFormASnapshotHas(t *testing.T) {
+	for name, text := range map[string]string{
+		"array": ` [{"depot": {"id": "D1"}}]`, "half an array": `[{"depot"`, "string": `"D1"`, "number": "12", "null": "null", "not JSON": "depot: D1\n",
+	} {
+		file := filepath.Join(t.TempDir(), "snapshot")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := &solveCommand{In: file, SolveLimit: time.Second}
+		want := file + ": undecodable snapshot: neither a JSON object {…} nor protobuf of a dronefleet.v1.OptimizationSnapshot"
+		if err := c.Run(t.Context()); err == nil || err.Error() != want {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+// F-OPT-05: no output overwrites the other or the snapshot, whatever they are
+// called; it is said before anything is read or searched.
+func TestSolve_RefusesOneFileForTwo(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for _, err := range []error{
+		os.WriteFile("snapshot.json", []byte("{"), 0o600), // is refused, too, once it is read
+		os.Mkdir("folder", 0o700),
+		os.Symlink("folder", "link"),
+		os.Symlink("snapshot.json", "alias.json"),
+		os.Link("snapshot.json", "twin.json"),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ in, out, geo, want string }{
+		{"snapshot.json", "plan.json", "plan.json", "--out and --geojson are one file, plan.json;"},
+		{"snapshot.json", "plan.json", "./folder/../plan.json", "--out and --geojson are one file, plan.json;"},
+		{"snapshot.json", "plan.json", filepath.Join(dir, "plan.json"), "--out and --geojson are one file, plan.json;"},
+		{"snapshot.json", "folder/plan.json", "link/plan.json", "--out and --geojson are one file, folder/plan.json;"},
+		{"snapshot.json", "./snapshot.json", "", "--out would overwrite the snapshot, snapshot.json;"},
+		{"snapshot.json", "twin.json", "", "--out would overwrite the snapshot, snapshot.json;"},
+		{"snapshot.json", "plan.json", "alias.json", "--geojson would overwrite the snapshot, snapshot.json;"},
+		{"snapshot.json", "plan.json", "folder/plan.json", "undecodable snapshot"},
+		{"snapshot.json", os.DevNull, os.DevNull, "undecodable snapshot"},
+		{"-", "-", "", "- is no snapshot"}, // standard input, which is empty here, and a file
+	} {
+		command := &solveCommand{In: c.in, Out: c.out, GeoJSON: c.geo, SolveLimit: time.Second}
+		if err := command.Run(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("--in %s --out %s --geojson %s: error %v, want %q", c.in, c.out, c.geo, err, c.want)
+		}
+	}
+}
+
 // F-OPT-05: JSON as some editors and shells write it, after a byte order mark, is
 // read as JSON.
 func TestSolve_ReadsJSONAfterAByteOrderMark(t *testing.T) {
