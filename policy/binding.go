@@ -20,13 +20,11 @@ type Binding struct {
 }
 
 // clone copies everything a policy may change, so that the caller's value
-// survives a rerun.
+// survives a rerun. A mission's orders and route are replaced, not changed.
 func (b Binding) clone() Binding {
 	b.Drone.FailedMissions = slices.Clone(b.Drone.FailedMissions)
 	if b.Mission != nil {
 		m := *b.Mission
-		m.OrderIDs = slices.Clone(m.OrderIDs)
-		m.Route = slices.Clone(m.Route)
 		b.Mission = &m
 	}
 	b.Orders = maps.Clone(b.Orders)

@@ -675,6 +675,28 @@ var hazards = []hazard{
 		w.expectError(w.report(near(report("D1", domain.DroneDelivering, "M-X", at(94)), hospitalsAt[0])), "")
 		w.expect(!w.orders["O1"].Late && w.orders["O1"].DeliveredAt.Equal(at(94)), "late %t, delivered %s", w.orders["O1"].Late, w.orders["O1"].DeliveredAt)
 	}},
+	{"an order without a deadline is never late", func(w *world) { // F-TEL-09
+		o := openOrder("O1", 0)
+		o.Deadline = time.Time{}
+		w.with(readyDrone("D1"), o)
+		w.expectOutcome(plan("X", "D1", "O1"), applied)
+		w.saysAt(60, warehouseAt, domain.DroneMoving, "M-X")
+		w.saysAt(90, hospitalsAt[0], domain.DroneDelivering, "M-X")
+		w.sweep()
+		w.expect(w.orders["O1"].Status == domain.OrderDelivered && !w.orders["O1"].Late, "%+v", w.orders["O1"])
+	}},
+	{"a mission that fails leaves an order to the mission that holds it", func(w *world) { // F-ORD-04, I1
+		w.with(readyDrone("D1"), openOrder("O1", 0))
+		w.expectOutcome(plan("X", "D1", "O1"), applied)
+		d, m, o := readyDrone("D2"), w.missions["M-X"], w.orders["O1"]
+		m.ID, m.DroneID = "M-Y", d.ID
+		d.Status, d.CurrentMissionID = domain.DroneMoving, m.ID
+		o.AssignedDroneID, o.AssignedMissionID = d.ID, m.ID
+		w.with(d, m, o)
+		w.says(30, domain.DroneIdle, "")
+		w.expectMission("M-X", domain.MissionFailed, domain.FailureNotAcked)
+		w.expect(w.orders["O1"].AssignedMissionID == "M-Y" && w.orders["O1"].Status == domain.OrderAssigned, "%+v", w.orders["O1"])
+	}},
 	{"deadlines follow from priority unless given", func(w *world) { // F-ORD-01
 		for priority, minutes := range map[domain.Priority]float64{domain.PriorityCritical: 15, domain.PriorityHigh: 30, domain.PriorityStandard: 60} {
 			req := request(domain.OrderID(priority.String()), 0)

@@ -76,9 +76,6 @@ func (r *recorder) reachStops(b *Binding, at domain.Position, measured time.Time
 		if stop.Type != domain.WaypointDepotStart && at.DistanceMetres(stop.Position) > radiusMetres {
 			break
 		}
-		if !stop.ForOrder() && m.LastOrderStopReached() {
-			break // only the way home is left
-		}
 		before := *m
 		m.ReachedStops++
 		r.mission(before, m, "")
