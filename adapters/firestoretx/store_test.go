@@ -3,12 +3,16 @@ package firestoretx_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"cloud.google.com/go/firestore"
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
@@ -107,6 +111,14 @@ func (f *fleet) order(t *testing.T, id domain.OrderID) domain.Order {
 		t.Fatal(err)
 	}
 	return o
+}
+
+// spoil makes a mission's document one that cannot be understood.
+func (f *fleet) spoil(t *testing.T, id domain.MissionID) {
+	t.Helper()
+	if _, err := f.client.Doc("missions/"+string(id)).Set(t.Context(), map[string]any{"orderIds": "all"}, firestore.MergeAll); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func wantReason(t *testing.T, err error, want policy.Reason) {
@@ -393,6 +405,23 @@ func TestStore_CancellationOfAnAssignedOrderWithdrawsIt(t *testing.T) {
 	}
 }
 
+// F-ORD-03, F-DOC-01: an order is not cancelled beside a mission that cannot be
+// told of it.
+func TestStore_CancellationWaitsUntilTheMissionCanBeRead(t *testing.T) {
+	f := newFleet(t)
+	f.mustReport(t, idle("D1", f.now))
+	f.mustOrder(t, "O1")
+	mission := f.assign(t, f.decision("DEC-1", "D1", "O1")).MissionID
+	f.spoil(t, mission)
+	var malformed *firestoretx.MalformedError
+	if err := f.CancelOrder(t.Context(), "O1", "obsolete"); !errors.As(err, &malformed) {
+		t.Errorf("cancelled with error %v, want one that names the malformed mission", err)
+	}
+	if o := f.order(t, "O1"); o.Status != domain.OrderAssigned || o.AssignedMissionID != mission {
+		t.Errorf("order %+v", o)
+	}
+}
+
 // F-DOC-02
 func TestStore_ForeignFieldsSurvive(t *testing.T) {
 	f := newFleet(t)
@@ -425,6 +454,95 @@ func TestStore_MalformedDroneSpoilsNobodyElse(t *testing.T) {
 	}
 }
 
+// F-BAT-01: what cannot commit is split until it is alone.
+func TestStore_MalformedMissionSpoilsNobodyElse(t *testing.T) {
+	f := newFleet(t)
+	f.mustReport(t, idle("D1", f.now))
+	f.mustOrder(t, "O1")
+	f.spoil(t, f.assign(t, f.decision("DEC-1", "D1", "O1")).MissionID)
+	at := f.now.Add(time.Second)
+	errs := f.applier.Apply(t.Context(), []domain.Telemetry{idle("D2", at), idle("D1", at), idle("D3", at)})
+	var malformed *firestoretx.MalformedError
+	if errs[0] != nil || !errors.As(errs[1], &malformed) || errs[2] != nil {
+		t.Errorf("errors %v", errs)
+	}
+	if d := f.drone(t, "D2"); !d.LastUpdate.Equal(at) {
+		t.Errorf("D2's report has no effect: %+v", d)
+	}
+}
+
+// F-BAT-01: only a drone's whereabouts may wait for others to share a commit.
+func TestStore_WhatChangesMoreThanWhereaboutsIsUrgent(t *testing.T) {
+	f := newFleet(t)
+	says := func(seconds int, status domain.DroneStatus, mission domain.MissionID, lat, lon float64) domain.Telemetry {
+		return domain.Telemetry{
+			DroneID: "D1", Timestamp: f.now.Add(time.Duration(seconds) * time.Second), Battery: 90,
+			Status: status, MissionID: mission, Position: domain.Position{Lat: lat, Lon: lon},
+		}
+	}
+	expect := func(name string, report domain.Telemetry, want bool) {
+		t.Helper()
+		if got := f.applier.Urgent(report); got != want {
+			t.Errorf("%s: urgent %t, want %t", name, got, want)
+		}
+	}
+	expect("a drone that is not known", says(0, domain.DroneIdle, "", 48.85, 2.35), true)
+	f.mustReport(t, says(0, domain.DroneIdle, "", 48.85, 2.35))
+	expect("another place", says(1, domain.DroneIdle, "", 48.851, 2.35), false)
+	expect("the same again", says(0, domain.DroneIdle, "", 48.85, 2.35), false)
+	expect("too far ahead", says(3600, domain.DroneCharging, "", 48.85, 2.35), false)
+	expect("another status", says(1, domain.DroneCharging, "", 48.85, 2.35), true)
+
+	f.mustOrder(t, "O1")
+	mission := f.assign(t, f.decision("DEC-1", "D1", "O1")).MissionID
+	f.mustReport(t, says(2, domain.DroneMoving, mission, 48.851, 2.35))
+	expect("under way", says(3, domain.DroneMoving, mission, 48.852, 2.35), false)
+	expect("a stop", says(3, domain.DroneMoving, mission, 48.858, 2.354), true)
+}
+
+// F-ACK-01: what may pass is tried again, what nobody can mend by that is not.
+func TestRetryable(t *testing.T) {
+	for name, row := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"nothing":                        {nil, false},
+		"out of time":                    {fmt.Errorf("order O1: %w", context.DeadlineExceeded), true},
+		"unavailable":                    {fmt.Errorf("order O1: %w", status.Error(codes.Unavailable, "")), true},
+		"contended":                      {status.Error(codes.Aborted, ""), true},
+		"quota":                          {status.Error(codes.ResourceExhausted, ""), true},
+		"credentials":                    {status.Error(codes.Unauthenticated, ""), true},
+		"permission":                     {status.Error(codes.PermissionDenied, ""), true},
+		"created by another":             {status.Error(codes.AlreadyExists, ""), true},
+		"written by another":             {status.Error(codes.FailedPrecondition, ""), true},
+		"the transaction is over":        {status.Error(codes.InvalidArgument, "The referenced transaction has expired or is no longer valid."), true},
+		"a transaction nobody can run":   {status.Error(codes.InvalidArgument, "Transaction too big."), false},
+		"a document nobody can write":    {status.Error(codes.InvalidArgument, "The document has expired fields."), false},
+		"not implemented":                {status.Error(codes.Unimplemented, ""), false},
+		"a malformed document":           {fmt.Errorf("order O1: %w", &firestoretx.MalformedError{Err: errors.New("field status")}), false},
+		"a rejection, whatever it wraps": {errors.Join(&policy.Rejection{Reason: policy.ReasonStaleFence}, context.DeadlineExceeded), false},
+	} {
+		if got := firestoretx.Retryable(row.err); got != row.want {
+			t.Errorf("%s: %t, want %t", name, got, row.want)
+		}
+	}
+}
+
+// F-DOC-01: events may be deleted when they have been kept as long as is asked.
+func TestStore_KeepsEventsAsLongAsAsked(t *testing.T) {
+	f := newFleet(t)
+	f.Store = firestoretx.New(f.client, firestoretx.Config{Now: func() time.Time { return f.now }, Retention: time.Hour})
+	f.mustOrder(t, "O1")
+	events, err := f.client.Collection("events").Where("orderId", "==", "O1").Documents(t.Context()).GetAll()
+	if err != nil || len(events) != 1 {
+		t.Fatalf("%d events of O1, %v", len(events), err)
+	}
+	doc := events[0].Data()
+	if kept := doc["expireAt"].(time.Time).Sub(doc["time"].(time.Time)); kept != time.Hour {
+		t.Errorf("kept for %s, want an hour", kept)
+	}
+}
+
 // F-OPT-02
 func TestStore_SnapshotOffersOnlyWhatCanBeAssigned(t *testing.T) {
 	f := newFleet(t)
@@ -443,6 +561,28 @@ func TestStore_SnapshotOffersOnlyWhatCanBeAssigned(t *testing.T) {
 	}
 	if len(snap.Drones) != 1 || snap.Drones[0].ID != "D1" || len(snap.Orders) != 1 || snap.Orders[0].ID != "O1" || snap.Depot != depot {
 		t.Errorf("%+v", snap)
+	}
+}
+
+// F-OPT-05: a past snapshot has what there was then.
+func TestStore_SnapshotOfThePast(t *testing.T) {
+	f := newFleet(t)
+	f.mustReport(t, idle("D1", f.now))
+	f.mustOrder(t, "O1")
+	req := firestoretx.SnapshotRequest{Depot: depot.ID, MinBattery: 20, MaxSilence: time.Hour}
+	then, err := f.Snapshot(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.mustOrder(t, "O2")
+	f.assign(t, f.decision("DEC-1", "D1", "O1"))
+	req.At = then.ReadTime
+	past, err := f.Snapshot(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(past.Orders) != 1 || past.Orders[0].ID != "O1" || len(past.Drones) != 1 || !past.ReadTime.Equal(then.ReadTime.Truncate(time.Microsecond)) {
+		t.Errorf("%+v, want %+v", past, then)
 	}
 }
 
@@ -483,6 +623,7 @@ func TestStore_SweepEndsWhatNoMessageWill(t *testing.T) {
 	f.mustOrder(t, "O2")
 	mission := f.assign(t, f.decision("DEC-1", "D1", "O1")).MissionID
 	for id, broken := range map[string]map[string]any{
+		"missions/ALONE": {"status": "ACTIVE", "droneId": "HURT"}, "drones/HURT": {"status": "PROBLEM", "currentMissionId": "ALONE", "position": "here"},
 		"missions/BROKEN": {"status": "ACTIVE", "droneId": 7}, "drones/BROKEN": {"status": "IDLE", "position": "here"}, "orders/BROKEN": {"status": "PENDING", "late": false, "attempts": "many"},
 	} {
 		if _, err := f.client.Doc(id).Set(t.Context(), broken); err != nil {
@@ -494,6 +635,11 @@ func TestStore_SweepEndsWhatNoMessageWill(t *testing.T) {
 	var malformed *firestoretx.MalformedError
 	if !errors.As(err, &malformed) {
 		t.Errorf("error %v, want one that names the malformed documents", err)
+	}
+	for _, id := range []string{"missions/BROKEN", "drones/HURT", "drones/BROKEN", "orders/BROKEN"} {
+		if err != nil && !strings.Contains(err.Error(), id) {
+			t.Errorf("%s is not named in %v", id, err)
+		}
 	}
 	// O1 went back to PENDING in time to be found late with O2.
 	if want := (firestoretx.SweepResult{MissionsFailed: 1, DronesUnknown: 1, OrdersLate: 2}); result != want {
