@@ -90,8 +90,12 @@ func TestPlan_NamesTheBrokenRule(t *testing.T) {
 		"served and unserved": {func(_ *solver.Problem, x *solver.Plan) {
 			x.Unserved = append(x.Unserved, solver.Unserved{OrderID: "a", Index: 0, Reason: solver.NoDroneFree})
 		}, "conservation"},
-		"no reason":       {func(_ *solver.Problem, x *solver.Plan) { x.Unserved[0].Reason = "" }, "bank"},
-		"wrong arrival":   {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[2].ETA = noon }, "eta"},
+		"second record of a served order forgotten": {func(p *solver.Problem, _ *solver.Plan) { p.Orders = append(p.Orders, p.Orders[0]) }, "conservation"},
+		"no reason":     {func(_ *solver.Problem, x *solver.Plan) { x.Unserved[0].Reason = "" }, "bank"},
+		"wrong arrival": {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[2].ETA = noon }, "eta"},
+		"late arrival": {func(_ *solver.Problem, x *solver.Plan) {
+			x.Routes[0].Stops[2].ETA = x.Routes[0].Stops[2].ETA.Add(time.Second)
+		}, "eta"},
 		"wrong charge":    {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[2].BatteryPercent++ }, "battery"},
 		"wrong way":       {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[2].DistanceKm++ }, "distance"},
 		"wrong total":     {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].DistanceKm++ }, "totals"},
@@ -148,7 +152,13 @@ func TestPlan_AcceptsWhatJustFits(t *testing.T) {
 		"flies as long as it can":  func(p *solver.Problem, r solver.Route) { p.Drones[0].MaxFlight = r.Duration },
 		"as many orders as may be": func(p *solver.Problem, _ solver.Route) { p.Params.MaxOrdersPerRoute = 2 },
 		"home is any depot":        func(p *solver.Problem, _ solver.Route) { p.Drones[0].HomeDepotID = "" },
-		"fetched where it is":      func(p *solver.Problem, _ solver.Route) { p.Orders[0].Pickup = &p.Warehouses[0].At },
+		"late, with a priority above all": func(p *solver.Problem, _ solver.Route) {
+			p.Orders[0].Deadline, p.Orders[0].Priority = noon, 99
+		},
+		"late, with a priority below all": func(p *solver.Problem, _ solver.Route) {
+			p.Orders[0].Deadline, p.Orders[0].Priority = noon, -1
+		},
+		"fetched where it is": func(p *solver.Problem, _ solver.Route) { p.Orders[0].Pickup = &p.Warehouses[0].At },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, plan := sound(t)
@@ -157,6 +167,19 @@ func TestPlan_AcceptsWhatJustFits(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// Of records that share an id the first counts.
+func TestPlan_GoesByTheFirstRecord(t *testing.T) {
+	p, plan := sound(t)
+	p.Drones = append(p.Drones, solver.Drone{ID: "drone"})
+	p.Depots = append(p.Depots, solver.Depot{ID: "depot"})
+	p.Warehouses = append(p.Warehouses, solver.Warehouse{ID: "wh"})
+	p.Orders = append(p.Orders, solver.Order{ID: "a"})
+	plan.Unserved = append(plan.Unserved, solver.Unserved{OrderID: "a", Index: 3, Reason: solver.InvalidInput})
+	if err := check.Plan(p, plan); err != nil {
+		t.Error(err)
 	}
 }
 
