@@ -31,6 +31,7 @@ type run struct {
 	ctx   context.Context
 	opts  Options
 	start time.Time
+	until time.Duration // when the search ends; the limit is for all
 	stats model.Stats
 	steps int64
 }
@@ -38,8 +39,9 @@ type run struct {
 func solve(ctx context.Context, p Problem, o Options) (Plan, error) {
 	r := &run{ctx: ctx, opts: o, start: o.Clock()}
 	r.prepared = prepare(p)
+	r.until = o.TimeLimit
 	if len(r.orders) <= tinyProblem {
-		r.opts.TimeLimit = min(r.opts.TimeLimit, tinyTime)
+		r.until = min(r.until, tinyTime)
 	}
 	r.scalarGoal = o.Goal == ReferenceScalar
 	var routes []plannedRoute
@@ -113,10 +115,10 @@ func (r *run) leftOut(routes []plannedRoute) (sum [rankCount]int) {
 	return sum
 }
 
-// reserve is the part of the limit kept for what follows the search: the late
+// reserve is the part of its time that the search leaves to what follows: the late
 // fill repeats a construction, and the plan is assembled.
 func (r *run) reserve() time.Duration {
-	return endgame + min(max(leastFill, 2*r.stats.FirstPlan), r.opts.TimeLimit/4)
+	return endgame + min(max(leastFill, 2*r.stats.FirstPlan), r.until/4)
 }
 
 // over tells whether it is time to assemble the plan.
@@ -124,13 +126,13 @@ func (r *run) over() bool {
 	return r.ctx.Err() != nil || r.opts.Iterations <= 0 && r.elapsed() > r.opts.TimeLimit-endgame
 }
 
-// fraction returns the share of the budget between began and the limit that is
+// fraction returns the share of the budget between began and the search's end that is
 // spent, for a chain after its steps.
 func (r *run) fraction(began time.Duration) func(int64) float64 {
 	if r.opts.Iterations > 0 {
 		return r.orCancelled(func(steps int64) float64 { return float64(steps) / float64(r.opts.Iterations) })
 	}
-	span := r.opts.TimeLimit - r.reserve() - began
+	span := r.until - r.reserve() - began
 	return r.orCancelled(func(int64) float64 {
 		if span <= 0 {
 			return 2

@@ -94,6 +94,27 @@ func TestSolve_ShapesOfProblems(t *testing.T) {
 	}
 }
 
+// A machine that stands still for a moment, longer than a tiny problem is searched, has
+// still most of the limit left: drones fly.
+func TestSolve_AStallLeavesNoTinyProblemUnplanned(t *testing.T) {
+	p := town(1, 3, 10)
+	for _, strategy := range []solver.Strategy{solver.SISR, solver.Greedy} {
+		for stall := 1; stall < 8; stall++ {
+			looks := 0
+			clock := func() time.Time {
+				if looks++; looks > stall {
+					return noon.Add(100 * time.Millisecond)
+				}
+				return noon
+			}
+			plan := solveChecked(t, p, solver.Options{Strategy: strategy, Workers: 1, Clock: clock})
+			if len(plan.Routes) == 0 {
+				t.Errorf("strategy %v, a stall before look %d: no drone flies", strategy, stall+1)
+			}
+		}
+	}
+}
+
 // F-OPT-04: what cannot be in time beside the rest is delivered late, though the
 // search has used its time to the end.
 func TestSolve_LeavesTimeForLateDeliveries(t *testing.T) {
