@@ -2,6 +2,7 @@ package pubsubemu_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/dronefleet/dronefleet/internal/boltfile"
 	"github.com/dronefleet/dronefleet/internal/pubsubemu"
 )
 
@@ -191,7 +193,7 @@ func TestDurability_restart(t *testing.T) { // P-DUR-01, P-SEEK-01
 	b.ack(sub, b.pull(sub, 2)...)
 	stale := b.pull(sub, 1) // leased when the server stops
 	b.ack(snapped, b.pull(snapped, 10)...)
-	if _, err := pubsubemu.Start(pubsubemu.Options{DataDir: dir}); err == nil || !strings.Contains(err.Error(), "another server") {
+	if _, err := pubsubemu.Start(pubsubemu.Options{DataDir: dir}); !errors.Is(err, boltfile.ErrInUse) {
 		t.Errorf("second server on one directory: %v", err)
 	}
 	if err := b.server.Close(); err != nil {

@@ -2,7 +2,6 @@ package wal
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,9 +9,9 @@ import (
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 	bolt "go.etcd.io/bbolt"
-	bolterrors "go.etcd.io/bbolt/errors"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/dronefleet/dronefleet/internal/boltfile"
 	"github.com/dronefleet/dronefleet/internal/firestoreemu/store"
 )
 
@@ -69,18 +68,15 @@ func Open(dir string, sync Sync) (*File, error) {
 		return nil, fmt.Errorf("wal: data directory: %w", err)
 	}
 	path := filepath.Join(dir, FileName)
-	db, err := bolt.Open(path, 0o600, &bolt.Options{
+	db, err := boltfile.Open(path, bolt.Options{
 		Timeout:        lockTimeout,
 		NoSync:         sync == OS,
 		NoGrowSync:     sync == OS,
 		NoFreelistSync: true, // rebuilt at Open; a commit then writes fewer pages
 		FreelistType:   bolt.FreelistMapType,
 	})
-	if errors.Is(err, bolterrors.ErrTimeout) {
-		return nil, fmt.Errorf("wal: %s is in use by another process; stop it or choose another data directory", path)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("wal: open %s: %w", path, err)
+		return nil, fmt.Errorf("wal: %w", err)
 	}
 	return &File{bolt: db}, nil
 }

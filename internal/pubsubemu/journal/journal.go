@@ -10,7 +10,8 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
-	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/dronefleet/dronefleet/internal/boltfile"
 )
 
 // Kind is a kind of named resource.
@@ -96,14 +97,11 @@ func Open(dir string, tell func(error)) (*Journal, *State, error) {
 		return nil, nil, fmt.Errorf("data directory: %w", err)
 	}
 	path := filepath.Join(dir, "pubsub.db")
-	db, err := bolt.Open(path, 0o600, &bolt.Options{
+	db, err := boltfile.Open(path, bolt.Options{
 		Timeout: time.Second, NoFreelistSync: true, FreelistType: bolt.FreelistMapType,
 	})
-	if errors.Is(err, bolterrors.ErrTimeout) {
-		return nil, nil, fmt.Errorf("data directory %s: another server has it open; stop it or use another directory", dir)
-	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("data directory: open %s: %w", path, err)
+		return nil, nil, fmt.Errorf("data directory: %w", err)
 	}
 	j := &Journal{db: db, refs: map[uint64]int32{}, tell: tell}
 	j.changed.L = &j.mu

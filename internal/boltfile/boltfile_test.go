@@ -1,0 +1,129 @@
+package boltfile_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+	"go.uber.org/goleak"
+
+	"github.com/dronefleet/dronefleet/internal/boltfile"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var options = bolt.Options{Timeout: 1, NoFreelistSync: true}
+
+const values = 15
+
+func value(i byte) []byte { return bytes.Repeat([]byte{i + 1}, 10_000) } // several pages
+
+// fill makes a file with a bucket in a bucket.
+func fill(t *testing.T, path string) {
+	t.Helper()
+	db, err := boltfile.Open(path, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bolt.Tx) error {
+		outer, err := tx.CreateBucket([]byte("outer"))
+		if err != nil {
+			return err
+		}
+		inner, err := outer.CreateBucket([]byte("inner"))
+		if err != nil {
+			return err
+		}
+		for i := range byte(values) {
+			err = errors.Join(err, inner.Put([]byte{i}, value(i)))
+		}
+		return err
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOpen_twice(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	fill(t, path)
+	db, err := boltfile.Open(path, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := boltfile.Open(path, options); !errors.Is(err, boltfile.ErrInUse) {
+		t.Errorf("opened twice: %v", err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A file that has lost its end is refused, or has everything if what it lost was
+// in no use. It does not end the process.
+func TestOpen_cutShort(t *testing.T) { // E-DU-01, P-DUR-01
+	path := filepath.Join(t.TempDir(), "file")
+	fill(t, path)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	for length := len(content) - 2048; length > 0; length -= 10240 {
+		if err := os.WriteFile(path, content[:length], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		db, err := boltfile.Open(path, options)
+		if err != nil {
+			refused++
+			continue
+		}
+		err = db.View(func(tx *bolt.Tx) error {
+			inner := tx.Bucket([]byte("outer")).Bucket([]byte("inner"))
+			for i := range byte(values) {
+				if !bytes.Equal(inner.Get([]byte{i}), value(i)) {
+					return fmt.Errorf("of %d bytes %d are left; value %d is another", len(content), length, i)
+				}
+			}
+			return nil
+		})
+		if err := errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if refused == 0 {
+		t.Error("no file was refused")
+	}
+}
+
+// Nor does one with a page overwritten.
+func TestOpen_overwritten(t *testing.T) { // E-DU-01, P-DUR-01
+	path := filepath.Join(t.TempDir(), "file")
+	fill(t, path)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := os.Getpagesize()
+	refused := 0
+	for at := 2 * page; at < len(content); at += page {
+		overwritten := bytes.Clone(content)
+		copy(overwritten[at:], bytes.Repeat([]byte{0xa5}, page))
+		if err := os.WriteFile(path, overwritten, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		db, err := boltfile.Open(path, options)
+		if err != nil {
+			refused++
+		} else if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if refused == 0 {
+		t.Error("no file was refused")
+	}
+}
