@@ -11,9 +11,9 @@ import (
 )
 
 type grammar struct {
-	Dev         devCommand         `cmd:"" settings:"" help:"Run a whole fleet in this process: embedded servers, State Manager, optimizer, simulated drones."`
-	Serve       serveCommand       `cmd:"" settings:"" help:"Run the State Manager against Google Cloud or emulators."`
-	Emulators   emulatorsCommand   `cmd:"" settings:"" help:"Run the embedded Firestore and Pub/Sub alone."`
+	Dev         devCommand         `cmd:"" serves:"" settings:"" help:"Run a whole fleet in this process: embedded servers, State Manager, optimizer, simulated drones."`
+	Serve       serveCommand       `cmd:"" serves:"" settings:"" help:"Run the State Manager against Google Cloud or emulators."`
+	Emulators   emulatorsCommand   `cmd:"" serves:"" settings:"" help:"Run the embedded Firestore and Pub/Sub alone."`
 	Orders      ordersCommand      `cmd:"" help:"List, hold, release and cancel orders."`
 	Drones      dronesCommand      `cmd:"" help:"List drones, clear emergencies."`
 	Audit       auditCommand       `cmd:"" help:"Tell the story of one drone, order, mission, decision or cycle."`

@@ -59,7 +59,7 @@ func TestPublish_EndsWithTheFirstInterrupt(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // its exit code tells
-	if code := cmd.ProcessState.ExitCode(); code != 1 || errs.String() != "statemanager: interrupted; nothing was published\n" {
+	if code := cmd.ProcessState.ExitCode(); code != 130 || errs.String() != "statemanager: interrupted; nothing was published\n" {
 		t.Errorf("exit code %d, printed %q", code, errs.String())
 	}
 }

@@ -128,9 +128,13 @@ func Version() string {
 
 // Main parses the command line into grammar, a kong struct whose commands have
 // a Run(context.Context) error, and runs the one chosen with the settings that
-// flags, environment and file give; see package config. It ends the process: 0
-// for success, 1 for failure, 2 for a wrong command line or wrong settings. The
-// first interrupt or SIGTERM ends the context; a second one ends the process.
+// flags, environment and file give; see package config. The first interrupt or
+// SIGTERM ends the context; a second one ends the process.
+//
+// Main ends the process, as README.md tells: 0 for success, which to a command
+// tagged serves:"" is to stop cleanly when told to; 1 for failure; 2 for a wrong
+// command line or wrong settings; 130 for a command that was told to stop before
+// it had its result.
 func Main(grammar any, description string) {
 	name := filepath.Base(os.Args[0])
 	parser, err := config.New(grammar,
@@ -159,9 +163,16 @@ func Main(grammar any, description string) {
 	context.AfterFunc(ctx, stop) // from then on signals have their usual effect
 	command.BindTo(ctx, (*context.Context)(nil))
 	if err := command.Run(); err != nil {
-		fail(name, err, 1)
+		code := 1
+		if ctx.Err() != nil && !command.Selected().Tag.Has("serves") {
+			code = interrupted
+		}
+		fail(name, err, code)
 	}
 }
+
+// interrupted is what shells say of a command that Ctrl-C ended.
+const interrupted = 130
 
 // misused is what a wrong command line got as far as naming: the program, or
 // one of its commands, whose help tells what to give.

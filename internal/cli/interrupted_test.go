@@ -1,0 +1,110 @@
+package cli_test
+
+import (
+	"bufio"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/emutest"
+)
+
+// A service that is told to stop and does has done what it was asked; a command
+// that was told so before its result has not, and a scheduler must see that. A
+// service that never came to serve has failed.
+func TestMain_ExitCodeOfTheInterrupted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds both commands; the whole run checks it")
+	}
+	folder := t.TempDir()
+	if out, err := exec.Command("go", "build", "-o", folder, "../../cmd/optimizer", "../../cmd/statemanager").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	start := func(t *testing.T, hosts connect.Config, line string) *exec.Cmd {
+		args := strings.Fields(line)
+		cmd := exec.CommandContext(t.Context(), filepath.Join(folder, args[0]), args[1:]...)
+		cmd.Env = []string{"HOME=" + t.TempDir(), "GOOGLE_CLOUD_PROJECT=" + hosts.Project,
+			connect.FirestoreHost + "=" + hosts.FirestoreHost, connect.PubSubHost + "=" + hosts.PubSubHost}
+		return cmd
+	}
+	end := func(t *testing.T, cmd *exec.Cmd, sig os.Signal, want int) {
+		if err := cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // its exit code tells
+		if got := cmd.ProcessState.ExitCode(); got != want {
+			t.Errorf("%s: exit code %d, want %d", sig, got, want)
+		}
+	}
+	for line, want := range map[string]int{
+		"optimizer once": 130,
+		"optimizer solve --at=2026-11-21T12:00:00Z": 130,
+		"statemanager orders list":                  130,
+		"statemanager audit order O1":               130,
+		"statemanager deadletters list":             130,
+		"statemanager deadletters replay":           130,
+		"statemanager locks list":                   130,
+		"optimizer run":                             1,
+		"statemanager serve --http-addr=off":        1,
+	} {
+		t.Run(line, func(t *testing.T) {
+			// A Firestore that takes the connection and never answers.
+			mute, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer mute.Close()
+			addr := mute.Addr().String()
+			cmd := start(t, connect.Config{Project: "p", FirestoreHost: addr, PubSubHost: addr}, line)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			called, err := mute.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer called.Close()
+			end(t, cmd, os.Interrupt, want)
+		})
+	}
+
+	hosts := emutest.Hosts(t)
+	store := firestoretx.New(emutest.Connect(t, hosts).Firestore, firestoretx.Config{})
+	if err := store.Setup(t.Context(), []domain.Depot{{ID: "D1"}}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	for line, begun := range map[string]string{
+		"optimizer run":                      "optimizer started",
+		"statemanager serve --http-addr=off": "State Manager serving",
+		"statemanager emulators --firestore=127.0.0.1:0 --pubsub=127.0.0.1:0": "Both emulators serve",
+		"statemanager dev --http-addr=off --drones=1 --log-level=info":        `"message":"cycle"`,
+	} {
+		for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+			t.Run(line+" "+sig.String(), func(t *testing.T) {
+				cmd := start(t, hosts, line)
+				told, err := cmd.StderrPipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				lines := bufio.NewScanner(told)
+				for lines.Scan() && !strings.Contains(lines.Text(), begun) {
+				}
+				go func() {
+					for lines.Scan() { // what it still has to say must not block it
+					}
+				}()
+				end(t, cmd, sig, 0)
+			})
+		}
+	}
+}
