@@ -107,6 +107,7 @@ func TestCheck_BrokenHistories(t *testing.T) {
 		{"I1", "the later two of three missions overlap in time", func(h *History) {
 			event(h, "mission M7 1").Time = last(h, "mission M6").Time.Add(-time.Minute)
 		}},
+		{"I1", "a mission begins and ends while another is open", func(h *History) { final(h, "M7").DroneID = "D1" }},
 
 		{"I2", "drone begins IDLE", func(h *History) { event(h, "drone D1 1").To = "IDLE" }},
 		{"I2", "drone has a status nobody knows", func(h *History) { event(h, "drone D1 2").To = "FLYING" }},
@@ -115,7 +116,7 @@ func TestCheck_BrokenHistories(t *testing.T) {
 		{"I2", "drone is bound while charging", func(h *History) { event(h, "drone D1 3").From = "CHARGING" }},
 		{"I2", "drone is bound to something but MOVING", func(h *History) { event(h, "drone D1 3").To = "DELIVERING" }},
 		{"I2", "drone knows its mission at once", func(h *History) { set(h, "drone D1 3", "missionAcked", true) }},
-		{"I2", "decision frees a drone", func(h *History) { last(h, "drone D2").Cause = domain.CauseDecision }},
+		{"I2", "decision frees a drone", func(h *History) { event(h, "drone D2 4").Cause = domain.CauseDecision }},
 		{"I2", "order begins DELIVERED", func(h *History) { event(h, "order O6 1").To = "DELIVERED" }},
 		{"I2", "order is delivered without pickup", func(h *History) { event(h, "order O1 3").To = "DELIVERED" }},
 		{"I2", "order changes after its end", func(h *History) { event(h, "order O1 4").From = "CANCELLED" }},
@@ -131,6 +132,7 @@ func TestCheck_BrokenHistories(t *testing.T) {
 		}},
 		{"I2", "parcel aboard is not held", func(h *History) { set(h, "order O5 4", "held", false) }},
 		{"I2", "assigned order changes content", func(h *History) { set(h, "order O3 5", "contentHash", "other") }},
+		{"I2", "order aboard changes content", func(h *History) { set(h, "order O11 4", "contentHash", "other") }},
 		{"I2", "mission begins COMPLETED", func(h *History) { event(h, "mission M3 1").To = "COMPLETED" }},
 		{"I2", "mission begins by telemetry", func(h *History) { event(h, "mission M3 1").Cause = domain.CauseTelemetry }},
 		{"I2", "mission comes back", func(h *History) { last(h, "mission M1").From = "FAILED" }},
@@ -147,6 +149,7 @@ func TestCheck_BrokenHistories(t *testing.T) {
 		{"I3", "active mission's drone is free", func(h *History) { h.Drones[0].CurrentMissionID = "" }},
 		{"I3", "active mission's drone does not exist", func(h *History) { h.Drones = h.Drones[1:] }},
 		{"I3", "mission lists an order that waits", func(h *History) { final(h, "M3").OrderIDs = []domain.OrderID{"O3", "O6"} }},
+		{"I3", "active mission lists an order that another delivered", func(h *History) { parcel(h, "O12").AssignedMissionID = "M1" }},
 
 		{"I3", "completed mission's order waits as if nobody had flown it", func(h *History) {
 			parcel(h, "O2").Status = domain.OrderPending
@@ -176,6 +179,7 @@ func TestCheck_BrokenHistories(t *testing.T) {
 		{"I7", "order was given to another drone", func(h *History) { set(h, "order O2 2", "assignedDroneId", "D3") }},
 		{"I7", "order names the mission and still waits", func(h *History) { event(h, "order O2 2").To = "PENDING" }},
 		{"I7", "drone was not bound", func(h *History) { h.Events = remove(h.Events, "drone D1 3") }},
+		{"I7", "drone was bound and did not leave", func(h *History) { event(h, "drone D1 3").To = "UNKNOWN" }},
 		{"I7", "mission was not begun", func(h *History) { h.Events = remove(h.Events, "mission M1 1") }},
 		{"I7", "decision took effect twice", func(h *History) { h.Events = append(h.Events, *event(h, "order O1 2")) }},
 		{"I7", "decision assigned an order too many", func(h *History) {

@@ -96,7 +96,7 @@ func (c *checker) conflicts() map[domain.OrderID]bool {
 // was published.
 func (c *checker) contentEffect(m Message, sent time.Time, conflict bool) {
 	o, exists := c.orderByID[m.OrderID]
-	if !exists || m.Cancel || m.ContentHash == "" {
+	if !exists || m.Cancel {
 		return
 	}
 	sent = sent.Truncate(time.Microsecond) // as documents keep times

@@ -76,17 +76,15 @@ func (c *checker) exclusiveByTime() {
 		}
 	}
 	for e, spans := range held {
+		// If each is apart from the next, all are.
 		slices.SortFunc(spans, func(a, b interval) int {
 			return cmp.Or(a.start.Compare(b.start), cmp.Compare(a.mission, b.mission))
 		})
-		longest := spans[0] // of those begun so far
-		for _, next := range spans[1:] {
-			apart := !longest.open && !longest.end.After(next.start.Add(c.ClockTolerance))
+		for i, next := range spans[1:] {
+			before := spans[i]
+			apart := !before.open && !before.end.After(next.start.Add(c.ClockTolerance))
 			c.expect(apart, "I1", e, "is in mission %s until %s and in %s from %s",
-				longest.mission, clockText(longest), next.mission, next.start.Format(time.RFC3339Nano))
-			if next.open || (!longest.open && next.end.After(longest.end)) {
-				longest = next
-			}
+				before.mission, clockText(before), next.mission, next.start.Format(time.RFC3339Nano))
 		}
 	}
 }

@@ -23,8 +23,8 @@ func (c *checker) noOrderLost() {
 		case domain.OrderDelivered, domain.OrderCancelled, domain.OrderPending:
 			c.report.Checked++
 		case domain.OrderAssigned, domain.OrderInDelivery:
-			m, exists := c.missionByID[o.AssignedMissionID]
-			c.expect(exists && m.Status == domain.MissionActive && slices.Contains(m.OrderIDs, o.ID), "I3", order(o.ID),
+			m := c.missionByID[o.AssignedMissionID]
+			c.expect(m.Status == domain.MissionActive && slices.Contains(m.OrderIDs, o.ID), "I3", order(o.ID),
 				"is %s in mission %q, which is %q and lists %v", o.Status, o.AssignedMissionID, m.Status, m.OrderIDs)
 		default:
 			c.expect(false, "I3", order(o.ID), "is %q, where no one looks for it", o.Status)
@@ -41,9 +41,9 @@ func (c *checker) noOrderLost() {
 			ok := exists
 			switch m.Status {
 			case domain.MissionActive:
-				ok = exists && (o.AssignedMissionID == m.ID || o.Status == domain.OrderDelivered)
+				ok = o.AssignedMissionID == m.ID
 			case domain.MissionCompleted:
-				ok = exists && o.Status == domain.OrderDelivered
+				ok = o.Status == domain.OrderDelivered
 			}
 			c.expect(ok, "I3", order(id), "is listed by %s mission %s and is %q with mission %q, exists %v", m.Status, m.ID, o.Status, o.AssignedMissionID, exists)
 		}

@@ -31,7 +31,7 @@ func goodHistory() History {
 		s.drone(id, domain.CauseSetup, func(d *domain.Drone) { d.Status, d.HomeDepotID = domain.DroneUnknown, "DEPOT" })
 		s.report(id, domain.DroneIdle, nil)
 	}
-	for _, id := range []domain.OrderID{"O1", "O2", "O3", "O4", "O5", "O6", "O7", "O10"} {
+	for _, id := range []domain.OrderID{"O1", "O2", "O3", "O4", "O5", "O6", "O7", "O10", "O11", "O12"} {
 		s.ordered(id)
 	}
 	s.cancelled("O8") // the cancellation overtook the order
@@ -87,6 +87,14 @@ func goodHistory() History {
 		s.report("D2", domain.DroneIdle, unbind)
 	}
 
+	// D2 has delivered one of two; the other, late by now, is aboard at the end.
+	s.apply("C6-D2", "002", "M8", "D2", "O11", "O12")
+	for _, id := range []domain.OrderID{"O11", "O12"} {
+		s.order(id, domain.CauseTelemetry, func(o *domain.Order) { o.Status = domain.OrderInDelivery })
+	}
+	s.order("O11", domain.CauseSweeper, func(o *domain.Order) { o.Late = true })
+	s.order("O12", domain.CauseTelemetry, func(o *domain.Order) { o.Status = domain.OrderDelivered })
+
 	// A cycle that had lost its lock is refused; what was decided is published
 	// once more.
 	s.reject("C0-D2", "001", "D2", "STALE_FENCE")
@@ -103,10 +111,10 @@ func (s *story) told() History {
 	for _, id := range []domain.DroneID{"D1", "D2", "D3"} {
 		s.history.Drones = append(s.history.Drones, *s.drones[id])
 	}
-	for _, id := range []domain.OrderID{"O1", "O2", "O3", "O4", "O5", "O6", "O7", "O8", "O10"} {
+	for _, id := range []domain.OrderID{"O1", "O2", "O3", "O4", "O5", "O6", "O7", "O8", "O10", "O11", "O12"} {
 		s.history.Orders = append(s.history.Orders, *s.orders[id])
 	}
-	for _, id := range []domain.MissionID{"M1", "M2", "M3", "M4", "M5", "M6", "M7"} {
+	for _, id := range []domain.MissionID{"M1", "M2", "M3", "M4", "M5", "M6", "M7", "M8"} {
 		s.history.Missions = append(s.history.Missions, *s.missions[id])
 	}
 	s.history.Fences = map[domain.DepotID]string{"DEPOT": "002"}
