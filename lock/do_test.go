@@ -184,6 +184,23 @@ func TestAutoExtend(t *testing.T) {
 	}
 }
 
+// B-01: a lease that was given back has not ended too early, however long the
+// work goes on.
+func TestDo_WorkGoesOnAfterItsRelease(t *testing.T) {
+	clock := locktest.NewClock(time.Now())
+	b := memlock.New(memlock.WithClock(clock))
+	err := lock.Do(bg, b, "k", func(_ context.Context, h *lock.Handle) error {
+		if ok, err := h.Release(bg); !ok || err != nil {
+			t.Error(ok, err)
+		}
+		clock.Advance(time.Hour)
+		return nil
+	}, lock.WithClock(clock))
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // B-01
 func TestAutoExtend_OwnershipLost(t *testing.T) {
 	clock := locktest.NewClock(time.Now())
@@ -198,6 +215,7 @@ func TestAutoExtend_OwnershipLost(t *testing.T) {
 		if !errors.Is(context.Cause(ctx), lock.ErrOwnershipLost) {
 			t.Error(context.Cause(ctx))
 		}
+		clock.Advance(time.Hour) // the lease is over too by now; it was lost before
 		return nil
 	}, lock.WithAutoExtend(), lock.WithClock(clock))
 	if !errors.Is(err, lock.ErrOwnershipLost) {

@@ -181,6 +181,38 @@ func TestHandle_CloseTimeout(t *testing.T) {
 	}
 }
 
+// L-HND-03, L-HND-04: beside a release that does not even end when it is
+// cancelled, the first Close reports that and the next has nothing to add.
+func TestHandle_CloseAgainBesideAHungRelease(t *testing.T) {
+	clock := locktest.NewClock(time.Now())
+	b := &spy{Backend: memlock.New(memlock.WithClock(clock))}
+	entered, proceed := make(chan struct{}), make(chan struct{})
+	b.onRelease = func(context.Context) (lock.ReleaseResult, error) {
+		close(entered)
+		<-proceed
+		return lock.ReleaseResult{OK: true}, nil
+	}
+	var f failures
+	h := mustAcquire(t, b, f.option(), lock.WithClock(clock))
+	released := make(chan error, 1)
+	go func() { _, err := h.Release(bg); released <- err }()
+	<-entered
+	for _, want := range []error{lock.ErrNetworkTimeout, nil} {
+		closed := make(chan error, 1)
+		go func() { closed <- h.Close() }()
+		clock.WaitTimer(lock.DefaultCloseTimeout)
+		clock.Advance(lock.DefaultCloseTimeout)
+		if err := <-closed; !errors.Is(err, want) {
+			t.Errorf("%v, want %v", err, want)
+		}
+	}
+	if f.count() != 1 {
+		t.Errorf("%d reports", f.count())
+	}
+	close(proceed)
+	<-released
+}
+
 // L-HND-04
 func TestHandle_CloseUnbounded(t *testing.T) {
 	clock := locktest.NewClock(time.Now())
