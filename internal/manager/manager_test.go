@@ -588,6 +588,41 @@ func TestManager_SweepsAlthoughTheClockWasNotMeasuredAtOnce(t *testing.T) {
 	}
 }
 
+// assign makes a mission that nobody sends to its drone.
+func (s *system) assign(now time.Time) domain.MissionID {
+	s.t.Helper()
+	report := domain.Telemetry{DroneID: "D1", Timestamp: now, Position: home, Battery: 90, Status: domain.DroneIdle}
+	if err := s.store.NewTelemetryApplier().Apply(s.t.Context(), []domain.Telemetry{report})[0]; err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.store.IngestOrder(s.t.Context(), orderRequest("O1"), now); err != nil {
+		s.t.Fatal(err)
+	}
+	entry, err := s.store.AssignMission(s.t.Context(), domain.Decision{
+		ID: "DEC-1", DroneID: "D1", OrderIDs: []domain.OrderID{"O1"}, SnapshotTime: now.Add(time.Hour), EstimatedBatteryConsumption: 5, EstimatedDurationMinutes: 3,
+		Route: []domain.Waypoint{{Type: domain.WaypointWarehousePickup, OrderID: "O1", Position: home}, {Type: domain.WaypointHospitalDelivery, OrderID: "O1", Position: home}},
+	}, policy.Delivery{MessageID: "m"})
+	if err != nil || entry.Outcome != domain.OutcomeApplied {
+		s.t.Fatal(entry, err)
+	}
+	return entry.MissionID
+}
+
+// F-DEC-05: what another manager committed and did not live to send is sent by
+// the sweeper.
+func TestManager_SendsWhatACrashLeftUnsent(t *testing.T) {
+	s := newSystem(t)
+	mission := s.assign(time.Now())
+	if err := s.store.CancelOrder(t.Context(), "O1", "obsolete"); err != nil {
+		t.Fatal(err)
+	}
+	commands := s.commands()
+	s.startManager()
+	if c := next(t, commands); c.Mission.ID != mission || !c.Revoke {
+		t.Errorf("command %+v, want the revocation of %s", c, mission)
+	}
+}
+
 // F-TEL-09: a manager whose clock is fast by minutes takes every drone for
 // silent. It leaves the sweeps to others, but sends the commands that are owed
 // (F-DEC-05): the clock has no say in that, and all clocks may be wrong.
@@ -599,23 +634,10 @@ func TestManager_DoesNotSweepByAWrongClock(t *testing.T) {
 	emutest.ServeFirestore(t, firestoreemu.Options{Clock: slow})
 	s := newSystem(t)
 	s.store = firestoretx.New(s.outside.Firestore, firestoretx.Config{Now: slow.Now}) // of a manager whose clock is right
-	report := domain.Telemetry{DroneID: "D1", Timestamp: slow.Now(), Position: home, Battery: 90, Status: domain.DroneIdle}
-	if err := s.store.NewTelemetryApplier().Apply(t.Context(), []domain.Telemetry{report})[0]; err != nil {
-		t.Fatal(err)
-	}
-	if err := s.store.IngestOrder(t.Context(), orderRequest("O1"), slow.Now()); err != nil {
-		t.Fatal(err)
-	}
-	entry, err := s.store.AssignMission(t.Context(), domain.Decision{
-		ID: "DEC-1", DroneID: "D1", OrderIDs: []domain.OrderID{"O1"}, SnapshotTime: slow.Now().Add(time.Hour), EstimatedBatteryConsumption: 5, EstimatedDurationMinutes: 3,
-		Route: []domain.Waypoint{{Type: domain.WaypointWarehousePickup, OrderID: "O1", Position: home}, {Type: domain.WaypointHospitalDelivery, OrderID: "O1", Position: home}},
-	}, policy.Delivery{MessageID: "m"})
-	if err != nil || entry.Outcome != domain.OutcomeApplied {
-		t.Fatal(entry, err)
-	}
+	mission := s.assign(slow.Now())
 	commands := s.commands()
 	clients, stop := s.startManager()
-	if c := next(t, commands); c.Mission.ID != entry.MissionID {
+	if c := next(t, commands); c.Mission.ID != mission {
 		t.Errorf("command %+v", c)
 	}
 	emutest.Eventually(t, "sweeps skipped", func() error {
@@ -628,7 +650,7 @@ func TestManager_DoesNotSweepByAWrongClock(t *testing.T) {
 	if n := clients.Meter.Sweeps.Value(); n > 0 {
 		t.Errorf("it swept %d times", n)
 	}
-	if m, err := s.store.Mission(t.Context(), entry.MissionID); err != nil || m.Status != domain.MissionActive {
+	if m, err := s.store.Mission(t.Context(), mission); err != nil || m.Status != domain.MissionActive {
 		t.Errorf("the mission is %s %s (%v)", m.Status, m.FailureReason, err)
 	}
 }
