@@ -46,3 +46,18 @@ func TestSolve_TinyProblemsReachTheExhaustiveOptimum(t *testing.T) {
 		})
 	}
 }
+
+func TestOracle_RefusesWhatItCannotEnumerate(t *testing.T) {
+	for name, c := range map[string]struct {
+		drones, orders int
+		ok             bool
+	}{
+		"as much as it can": {oracle.MaxDrones, oracle.MaxOrders, true},
+		"too many drones":   {oracle.MaxDrones + 1, 1, false},
+		"too many orders":   {1, oracle.MaxOrders + 1, false},
+	} {
+		if _, err := oracle.Solve(town(1, c.drones, c.orders)); (err == nil) != c.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
