@@ -98,9 +98,9 @@ func (l *listener) handle(req *pb.ListenRequest) error {
 			return nil
 		}
 		delete(l.targets, change.RemoveTarget)
-		return l.sendTarget(&pb.TargetChange{
+		return l.stream.Send(ofTarget(&pb.TargetChange{
 			TargetChangeType: pb.TargetChange_REMOVE, TargetIds: []int32{change.RemoveTarget},
-		})
+		}))
 	}
 	return invalidf("a Listen request must add or remove a target")
 }
@@ -118,46 +118,45 @@ func (l *listener) add(t *pb.Target) error {
 	}
 	added, err := l.newTarget(id, t)
 	if err != nil {
-		return l.sendTarget(&pb.TargetChange{
+		return l.stream.Send(ofTarget(&pb.TargetChange{
 			TargetChangeType: pb.TargetChange_REMOVE, TargetIds: []int32{id}, Cause: status.Convert(err).Proto(),
-		})
+		}))
 	}
-	now := l.db.store.Now()
-	defer now.Close()
-	if _, err := l.advance(now); err != nil {
-		return err
-	}
-	ids := []int32{id}
-	if err := l.sendTarget(&pb.TargetChange{TargetChangeType: pb.TargetChange_ADD, TargetIds: ids}); err != nil {
-		return err
-	}
-	if err := l.resume(added, t); err != nil {
-		return err
-	}
-	if err := l.send(added.refresh(now)); err != nil {
-		return err
-	}
-	if t.GetResumeType() != nil {
-		if err := l.sendFilter(added); err != nil {
-			return err
-		}
-	}
+	now, responses := l.start(added, t)
 	l.targets[id] = added
+	ids := []int32{id}
 	current := &pb.TargetChange{TargetChangeType: pb.TargetChange_CURRENT, TargetIds: ids}
-	stamp(current, now.Time)
-	if err := l.sendTarget(current); err != nil {
-		return err
+	stamp(current, now)
+	responses = append(responses, ofTarget(current), consistent(now))
+	if t.GetOnce() {
+		delete(l.targets, id)
+		responses = append(responses, ofTarget(&pb.TargetChange{TargetChangeType: pb.TargetChange_REMOVE, TargetIds: ids}))
 	}
-	if err := l.consistent(now.Time); err != nil || !t.GetOnce() {
-		return err
-	}
-	delete(l.targets, id)
-	return l.sendTarget(&pb.TargetChange{TargetChangeType: pb.TargetChange_REMOVE, TargetIds: ids})
+	return l.send(responses)
 }
 
-// resume sets what the client already has. Where that is no longer known, the
-// client is told to forget it.
-func (l *listener) resume(t *target, req *pb.Target) error {
+// start brings the others and the new target to the present, and tells its time.
+func (l *listener) start(added *target, t *pb.Target) (at int64, responses []*pb.ListenResponse) {
+	now := l.db.store.Now()
+	defer now.Close()
+	responses = append(l.advance(now), ofTarget(&pb.TargetChange{
+		TargetChangeType: pb.TargetChange_ADD, TargetIds: []int32{added.id},
+	}))
+	if !l.resume(added, t) {
+		responses = append(responses, ofTarget(&pb.TargetChange{
+			TargetChangeType: pb.TargetChange_RESET, TargetIds: []int32{added.id},
+		}))
+	}
+	responses = append(responses, added.refresh(now)...)
+	if t.GetResumeType() != nil {
+		responses = append(responses, added.filter())
+	}
+	return now.Time, responses
+}
+
+// resume sets what the client already has. It reports false where that is no
+// longer known: the client must forget it.
+func (l *listener) resume(t *target, req *pb.Target) bool {
 	var from int64
 	switch r := req.GetResumeType().(type) {
 	case *pb.Target_ReadTime:
@@ -167,30 +166,31 @@ func (l *listener) resume(t *target, req *pb.Target) error {
 			from = int64(binary.BigEndian.Uint64(r.ResumeToken))
 		}
 	default:
-		return nil
+		return true
 	}
 	then, err := l.db.store.At(from)
 	if err != nil {
-		return l.sendTarget(&pb.TargetChange{TargetChangeType: pb.TargetChange_RESET, TargetIds: []int32{t.id}})
+		return false
 	}
 	defer then.Close()
 	t.refresh(then)
-	return nil
+	return true
 }
 
 // catchUp brings all targets to the newest commit that is waiting.
 func (l *listener) catchUp() error {
 	now := l.db.store.Now()
-	defer now.Close()
-	sent, err := l.advance(now)
-	if err != nil || !sent {
-		return err
+	responses := l.advance(now)
+	now.Close() // before anything is sent: who reads slowly must not keep old versions
+	if len(responses) == 0 {
+		return nil
 	}
-	return l.consistent(now.Time)
+	return l.send(append(responses, consistent(now.Time)))
 }
 
-// advance brings all targets to a snapshot and reports whether anything changed.
-func (l *listener) advance(to *store.Snapshot) (changed bool, err error) {
+// advance brings all targets to a snapshot and returns what their clients are to
+// be told.
+func (l *listener) advance(to *store.Snapshot) []*pb.ListenResponse {
 	events, missed := l.watcher.Take()
 	l.pending = append(l.pending, events...)
 	l.missed = l.missed || missed
@@ -200,27 +200,23 @@ func (l *listener) advance(to *store.Snapshot) (changed bool, err error) {
 	}
 	changes := l.pending[:due]
 	l.pending = slices.Clone(l.pending[due:])
+	var responses []*pb.ListenResponse
 	for _, t := range l.targets {
-		var responses []*pb.ListenResponse
 		if l.missed {
-			responses = t.refresh(to)
+			responses = append(responses, t.refresh(to)...)
 		} else {
-			responses = t.follow(changes, to)
-		}
-		changed = changed || len(responses) > 0
-		if err := l.send(responses); err != nil {
-			return changed, err
+			responses = append(responses, t.follow(changes, to)...)
 		}
 	}
 	l.missed = false
-	return changed, nil
+	return responses
 }
 
 // consistent tells that all targets are at one time now.
-func (l *listener) consistent(at int64) error {
+func consistent(at int64) *pb.ListenResponse {
 	change := &pb.TargetChange{TargetChangeType: pb.TargetChange_NO_CHANGE}
 	stamp(change, at)
-	return l.sendTarget(change)
+	return ofTarget(change)
 }
 
 // stamp adds the read time and the token to resume from it.
@@ -229,18 +225,8 @@ func stamp(change *pb.TargetChange, at int64) {
 	change.ResumeToken = binary.BigEndian.AppendUint64(nil, uint64(at))
 }
 
-func (l *listener) sendTarget(change *pb.TargetChange) error {
-	return l.stream.Send(&pb.ListenResponse{ResponseType: &pb.ListenResponse_TargetChange{TargetChange: change}})
-}
-
-// sendFilter tells a resumed client how many documents it should have. It never
-// names the unchanged ones, which Target.expected_count asks for: the protocol
-// leaves that to the server, and a resumed target has been told of all that are
-// gone.
-func (l *listener) sendFilter(t *target) error {
-	return l.stream.Send(&pb.ListenResponse{ResponseType: &pb.ListenResponse_Filter{
-		Filter: &pb.ExistenceFilter{TargetId: t.id, Count: int32(len(t.shown))},
-	}})
+func ofTarget(change *pb.TargetChange) *pb.ListenResponse {
+	return &pb.ListenResponse{ResponseType: &pb.ListenResponse_TargetChange{TargetChange: change}}
 }
 
 func (l *listener) send(responses []*pb.ListenResponse) error {

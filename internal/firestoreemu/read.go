@@ -35,22 +35,9 @@ func (s *Server) BatchGetDocuments(req *pb.BatchGetDocumentsRequest, stream pb.F
 	if err != nil {
 		return err
 	}
-	defer v.close()
-	if err := v.readNames(stream.Context(), names); err != nil {
-		return err
-	}
-	answers := make([]*pb.BatchGetDocumentsResponse, len(names))
-	for i, name := range names {
-		answers[i] = &pb.BatchGetDocumentsResponse{ReadTime: v.readTime()}
-		doc := v.snapshot.Get(name)
-		v.noteDocument(name, doc)
-		if doc != nil {
-			answers[i].Result = &pb.BatchGetDocumentsResponse_Found{Found: project(doc, mask)}
-		} else {
-			answers[i].Result = &pb.BatchGetDocumentsResponse_Missing{Missing: name}
-		}
-	}
-	if err := v.verify(); err != nil {
+	answers, err := v.find(stream.Context(), names, mask)
+	v.close() // before anything is sent: who reads slowly must not keep old versions
+	if err != nil {
 		return err
 	}
 	s.counters.read.Add(uint64(len(names)))
@@ -65,6 +52,25 @@ func (s *Server) BatchGetDocuments(req *pb.BatchGetDocumentsRequest, stream pb.F
 		}
 	}
 	return nil
+}
+
+// find reads the named documents.
+func (v *view) find(ctx context.Context, names []string, mask []value.FieldPath) ([]*pb.BatchGetDocumentsResponse, error) {
+	if err := v.readNames(ctx, names); err != nil {
+		return nil, err
+	}
+	answers := make([]*pb.BatchGetDocumentsResponse, len(names))
+	for i, name := range names {
+		answers[i] = &pb.BatchGetDocumentsResponse{ReadTime: v.readTime()}
+		doc := v.snapshot.Get(name)
+		v.noteDocument(name, doc)
+		if doc != nil {
+			answers[i].Result = &pb.BatchGetDocumentsResponse_Found{Found: project(doc, mask)}
+		} else {
+			answers[i].Result = &pb.BatchGetDocumentsResponse_Missing{Missing: name}
+		}
+	}
+	return answers, v.verify()
 }
 
 // GetDocument returns one document.

@@ -30,8 +30,8 @@ func (s *Server) RunQuery(req *pb.RunQueryRequest, stream pb.Firestore_RunQueryS
 	if err != nil {
 		return err
 	}
-	defer v.close()
 	docs, err := v.run(stream.Context(), plan, true)
+	v.close() // before anything is sent: who reads slowly must not keep old versions
 	if err != nil {
 		return err
 	}
@@ -77,8 +77,8 @@ func (s *Server) RunAggregationQuery(req *pb.RunAggregationQueryRequest, stream 
 	if err != nil {
 		return err
 	}
-	defer v.close()
 	docs, err := v.run(stream.Context(), aggregation.Plan(), len(aggregation.Fields()) > 0)
+	v.close()
 	if err != nil {
 		return err
 	}

@@ -152,3 +152,13 @@ func (t *target) deleted(name string, at int64) *pb.ListenResponse {
 		DocumentDelete: &pb.DocumentDelete{Document: name, RemovedTargetIds: []int32{t.id}, ReadTime: store.Timestamp(at)},
 	}}
 }
+
+// filter tells a resumed client how many documents it should have. It never
+// names the unchanged ones, which Target.expected_count asks for: the protocol
+// leaves that to the server, and a resumed target has been told of all that are
+// gone.
+func (t *target) filter() *pb.ListenResponse {
+	return &pb.ListenResponse{ResponseType: &pb.ListenResponse_Filter{
+		Filter: &pb.ExistenceFilter{TargetId: t.id, Count: int32(len(t.shown))},
+	}}
+}
