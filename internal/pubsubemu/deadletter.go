@@ -8,14 +8,17 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// deadLetter forwards exhausted messages to the dead-letter topic.
+// deadLetter forwards exhausted messages to the dead-letter topic, together: the
+// caller waits, and with a data directory each publish waits for the disk.
 func (sub *subscription) deadLetter(config *pubsubpb.Subscription, exhausted []*entry) {
-	t, err := sub.server.topic("dead_letter_topic", config.DeadLetterPolicy.GetDeadLetterTopic())
+	err := sub.forward(config.DeadLetterPolicy.GetDeadLetterTopic(), exhausted)
+	sub.mu.Lock()
+	defer sub.unlock()
+	if sub.ended != nil {
+		return // deleted or detached meanwhile: it holds none of them any more
+	}
 	for _, e := range exhausted {
-		forwarded := err == nil && sub.forward(t, e) == nil
-		sub.mu.Lock()
-		sub.backlog.forwarded(e, forwarded)
-		sub.unlock()
+		sub.backlog.forwarded(e, err == nil)
 	}
 }
 
@@ -28,18 +31,25 @@ const (
 	deadLetterPublishTime  = "CloudPubSubDeadLetterSourceTopicPublishTime"
 )
 
-func (sub *subscription) forward(t *topic, e *entry) error {
-	letter := &pubsubpb.PubsubMessage{}
-	if err := proto.Unmarshal(e.msg.wire, letter); err != nil {
+func (sub *subscription) forward(deadLetterTopic string, exhausted []*entry) error {
+	t, err := sub.server.topic("dead_letter_topic", deadLetterTopic)
+	if err != nil {
 		return err
 	}
-	if letter.Attributes == nil {
-		letter.Attributes = map[string]string{}
+	letters := make([]*pubsubpb.PubsubMessage, len(exhausted))
+	for i, e := range exhausted {
+		letters[i] = &pubsubpb.PubsubMessage{}
+		if err := proto.Unmarshal(e.msg.wire, letters[i]); err != nil {
+			return err
+		}
+		if letters[i].Attributes == nil {
+			letters[i].Attributes = map[string]string{}
+		}
+		letters[i].Attributes[deadLetterSubscription] = idOf(sub.name)
+		letters[i].Attributes[deadLetterProject] = projectOf(sub.name)
+		letters[i].Attributes[deadLetterCount] = strconv.Itoa(int(e.attempts))
+		letters[i].Attributes[deadLetterPublishTime] = e.msg.published.UTC().Format(time.RFC3339Nano)
 	}
-	letter.Attributes[deadLetterSubscription] = idOf(sub.name)
-	letter.Attributes[deadLetterProject] = projectOf(sub.name)
-	letter.Attributes[deadLetterCount] = strconv.Itoa(int(e.attempts))
-	letter.Attributes[deadLetterPublishTime] = e.msg.published.UTC().Format(time.RFC3339Nano)
-	_, err := sub.server.publish(t, []*pubsubpb.PubsubMessage{letter})
+	_, err = sub.server.publish(t, letters)
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -110,6 +111,55 @@ func TestDeadLetter_forwardsAfterItsAttempts(t *testing.T) { // P-DEL-02
 	// attempts on one subscription do not count on another, and show only with a policy
 	if got := b.pull(other, 1)[0]; got.DeliveryAttempt != 0 {
 		t.Errorf("delivery_attempt %d without a policy", got.DeliveryAttempt)
+	}
+}
+
+// exhaust publishes messages to a subscription with a dead-letter topic and
+// nacks each as often as it takes. Each publish to that topic begins with a call
+// of forwarding.
+func exhaust(t *testing.T, dataDir string, messages int, forwarding func(*bench)) *bench {
+	t.Helper()
+	var b *bench
+	var exhausted atomic.Bool
+	b = start(t, pubsubemu.Options{DataDir: dataDir, PublishTime: func() time.Time {
+		if exhausted.Load() {
+			forwarding(b)
+		}
+		return epoch
+	}})
+	topic, dead := b.topic("telemetry"), b.topic("telemetry-dead")
+	sub := b.subscribe("ingest", topic, func(c *pubsubpb.Subscription) {
+		c.DeadLetterPolicy = &pubsubpb.DeadLetterPolicy{DeadLetterTopic: dead, MaxDeliveryAttempts: 5}
+	})
+	b.subscribe("letters", dead, nil)
+	b.publish(topic, texts("m", messages)...)
+	exhausted.Store(true)
+	for range 5 {
+		b.modify(sub, 0, b.pull(sub, int32(messages))...)
+	}
+	return b
+}
+
+// Messages exhausted at once are forwarded at once, with one write to disk: a
+// wait for each would outlast the leases of others.
+func TestDeadLetter_forwardsTogether(t *testing.T) { // P-DEL-02, P-DUR-01
+	var forwards atomic.Int32
+	b := exhaust(t, t.TempDir(), 500, func(*bench) { forwards.Add(1) })
+	if got := b.pull(subscriptionName("letters"), 1000); len(got) != 500 || forwards.Load() != 1 {
+		t.Errorf("%d letters in %d publishes, want 500 in 1", len(got), forwards.Load())
+	}
+}
+
+func TestDeadLetter_detachedMeanwhile(t *testing.T) { // P-RPC-01, P-DEL-02
+	ingest := subscriptionName("ingest")
+	b := exhaust(t, "", 3, func(b *bench) {
+		_, err := b.server.DetachSubscription(t.Context(), &pubsubpb.DetachSubscriptionRequest{Subscription: ingest})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	if c := b.server.Counters().Subscriptions[ingest]; c.Backlog != 0 {
+		t.Errorf("a detached subscription has a backlog of %d", c.Backlog)
 	}
 }
 
