@@ -13,9 +13,10 @@ import (
 //
 // Cost of each List method: 1 RPC; a read per entity and one more.
 type Listing[T any] struct {
-	Items     []T
-	Malformed []error
-	Next      string // After of the next page; empty on the last
+	Items        []T
+	Malformed    []error
+	MalformedIDs []string // whose errors Malformed are
+	Next         string   // After of the next page; empty on the last
 }
 
 // condition is one of a listing; an empty value is none.
@@ -52,6 +53,7 @@ func list[T any](ctx context.Context, s *Store, collection string, page Page, de
 		v, err := decode(doc)
 		if err != nil {
 			listing.Malformed = append(listing.Malformed, err)
+			listing.MalformedIDs = append(listing.MalformedIDs, doc.Ref.ID)
 			return nil
 		}
 		listing.Items = append(listing.Items, v)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/meter"
 )
@@ -19,7 +20,8 @@ import (
 //
 // Unless it is told its depots it looks for them every interval: one that was
 // added is planned for from then on, as its drones are no other depot's any
-// more; one that was removed is let go when its cycle ends.
+// more; one that was removed is let go when its cycle ends. One whose document
+// cannot be understood is not removed.
 func (r *Runner) Run(ctx context.Context) error {
 	depots, err := r.DepotIDs(ctx)
 	if err != nil {
@@ -42,10 +44,13 @@ func (r *Runner) Run(ctx context.Context) error {
 		case <-ticker.Chan():
 		}
 		known, err := r.store.Depots(meter.WithOperation(ctx, "cycle"))
-		if err = errors.Join(append(known.Malformed, err)...); err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil {
 			r.log.WarnContext(ctx, "depots not read; those known stay", slog.Any("err", err))
 		}
-		running.follow(ctx, known.Items, err == nil)
+		if malformed := errors.Join(known.Malformed...); malformed != nil {
+			r.log.WarnContext(ctx, "a depot is neither added nor removed; correct its document", slog.Any("err", malformed))
+		}
+		running.follow(ctx, known, err == nil)
 	}
 }
 
@@ -71,17 +76,22 @@ func (l depotLoops) start(ctx context.Context, depot domain.DepotID) {
 }
 
 // follow starts loops for depots that have none, and ends those of depots that
-// are not in the list if it is complete. A depot that comes back waits until
-// its old loop has ended.
-func (l depotLoops) follow(ctx context.Context, known []domain.Depot, complete bool) {
-	for _, d := range known {
+// have no document if the listing is complete. A depot that comes back waits
+// until its old loop has ended.
+func (l depotLoops) follow(ctx context.Context, known firestoretx.Listing[domain.Depot], complete bool) {
+	exists := map[domain.DepotID]bool{}
+	for _, id := range known.MalformedIDs {
+		exists[domain.DepotID(id)] = true
+	}
+	for _, d := range known.Items {
+		exists[d.ID] = true
 		if l.loops[d.ID] == nil {
 			l.runner.log.InfoContext(ctx, "depot added", slog.String("depot_id", string(d.ID)))
 			l.start(ctx, d.ID)
 		}
 	}
 	for id, loop := range l.loops {
-		if complete && !loop.gone && !slices.ContainsFunc(known, func(d domain.Depot) bool { return d.ID == id }) {
+		if complete && !loop.gone && !exists[id] {
 			l.runner.log.InfoContext(ctx, "depot removed", slog.String("depot_id", string(id)))
 			loop.gone = true
 			close(loop.stop)

@@ -50,7 +50,8 @@ func (s *watched) cycles(depot domain.DepotID) int {
 
 // F-OPT-01: a depot that is added while cycles run is planned for without a
 // restart, one that is removed no more, and one that comes back again; each has
-// one cycle at a time.
+// one cycle at a time. A document that cannot be understood hinders none of it,
+// and its own depot is not taken for removed.
 func TestRun_FollowsTheDepots(t *testing.T) {
 	b := newBench(t)
 	store := &watched{Store: b.store, began: map[domain.DepotID]int{}, running: map[domain.DepotID]int{}}
@@ -106,6 +107,13 @@ func TestRun_FollowsTheDepots(t *testing.T) {
 	})
 	more(depot.ID)
 
+	malformed := func(id domain.DepotID) {
+		t.Helper()
+		if _, err := b.clients.Firestore.Doc("depots/"+string(id)).Set(t.Context(), map[string]any{"position": "nowhere"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	malformed("BROKEN")
 	if _, err := b.clients.Firestore.Doc("depots/DEPOT-2").Delete(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -122,6 +130,10 @@ func TestRun_FollowsTheDepots(t *testing.T) {
 		t.Fatal(err)
 	}
 	more(second.ID)
+	malformed(depot.ID)
+	more(second.ID)
+	more(second.ID)
+	more(depot.ID)
 	store.mu.Lock()
 	defer store.mu.Unlock()
 	if store.most != 1 {
