@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -95,6 +97,7 @@ type Runner struct {
 	cfg     Config
 	log     *slog.Logger
 	meter   *meter.Meter
+	leftOut sync.Map // what the plan left out, as last recorded: []string by domain.DepotID
 }
 
 // NewRunner returns a runner. newID yields unique, non-monotonic cycle ids.
@@ -394,8 +397,9 @@ func Solve(ctx context.Context, p solver.Problem, opts solver.Options, refused f
 	return plan, nil
 }
 
-// record stores the cycle and says how it went. A cycle that saw no order, and
-// no document to correct, leaves no document.
+// record stores the cycle and says how it went. A cycle that saw no order leaves
+// no document, unless what is to be corrected has changed: a fault that nobody
+// corrects would fill the audit with a record every interval.
 func (r *Runner) record(ctx context.Context, c domain.Cycle) {
 	level := slog.LevelInfo
 	if c.Outcome == domain.CycleFailed || c.Outcome == domain.CycleLeaseLost {
@@ -406,12 +410,18 @@ func (r *Runner) record(ctx context.Context, c domain.Cycle) {
 		slog.Int("drones", c.Drones), slog.Int("orders", c.Orders), slog.Int("missions", c.Missions),
 		slog.Int("assigned", c.Assigned), slog.String("objective", c.Objective),
 		slog.Duration("solve", c.SolveTook), slog.String("detail", c.Detail))
-	if c.Orders == 0 && len(c.LeftOut) == 0 && c.Outcome == domain.CycleEmpty {
+	recorded, _ := r.leftOut.Load(c.DepotID)
+	known, _ := recorded.([]string)
+	if c.Orders == 0 && c.Outcome == domain.CycleEmpty && slices.Equal(c.LeftOut, known) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := r.store.RecordCycle(ctx, c); err != nil {
 		r.log.WarnContext(ctx, "cycle not recorded", slog.Any("err", err))
+		return
+	}
+	if c.Outcome == domain.CycleEmpty || c.Outcome == domain.CyclePublished { // others may not have seen all
+		r.leftOut.Store(c.DepotID, c.LeftOut)
 	}
 }

@@ -245,6 +245,60 @@ func TestOnce_PlansWithoutWhatCannotBeUnderstood(t *testing.T) {
 	}
 }
 
+// recording keeps what cycles have recorded.
+type recording struct {
+	*firestoretx.Store
+	cycles []domain.Cycle
+}
+
+func (s *recording) RecordCycle(ctx context.Context, c domain.Cycle) error {
+	s.cycles = append(s.cycles, c)
+	return s.Store.RecordCycle(ctx, c)
+}
+
+// F-OPT-03: cycles without orders record what is to be corrected when that
+// changes, not every time.
+func TestOnce_RecordsAFaultOnce(t *testing.T) {
+	b := newBench(t)
+	for _, id := range []string{"SERVED", "NOBODY-STOCKS-IT"} {
+		if _, err := b.clients.Firestore.Doc("orders/" + id).Delete(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store := &recording{Store: b.store}
+	runner := b.runner(t, store, 15*time.Second)
+	for _, step := range []struct {
+		change  string // path of a document
+		broken  bool
+		records int // in all, after it
+		leftOut int // by the last one
+	}{
+		{"warehouses/BROKEN", false, 0, 0},
+		{"warehouses/BROKEN", true, 1, 1},
+		{"warehouses/WRONG", true, 2, 2},
+		{"warehouses/BROKEN", false, 3, 1},
+		{"warehouses/WRONG", false, 4, 0},
+		{"warehouses/WRONG", true, 5, 1},
+	} {
+		doc := b.clients.Firestore.Doc(step.change)
+		_, err := doc.Delete(t.Context())
+		if step.broken {
+			_, err = doc.Set(t.Context(), map[string]any{"position": "nowhere"})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if _, err := runner.Once(t.Context(), depot.ID, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := len(store.cycles); n != step.records || n > 0 && len(store.cycles[n-1].LeftOut) != step.leftOut {
+			t.Fatalf("%+v: %d records: %+v", step, n, store.cycles)
+		}
+	}
+}
+
 // F-OPT-01: a depot whose document cannot be understood has no cycles, and keeps
 // no other from having some.
 func TestDepotIDs_LeaveOutWhatCannotBeUnderstood(t *testing.T) {
