@@ -131,15 +131,30 @@ func Open(ctx context.Context, c Config, m *meter.Meter) (*Clients, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to Firestore: %w", err)
 	}
-	psOpts, err := options(c.PubSubHost)
+	ps, err := openPubSub(ctx, c)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("address of Pub/Sub: %w", err), fs.Close())
-	}
-	ps, err := pubsub.NewClient(ctx, c.Project, psOpts...)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("connect to Pub/Sub: %w", err), fs.Close())
+		return nil, errors.Join(err, fs.Close())
 	}
 	return &Clients{Firestore: fs, PubSub: ps, Meter: m, Config: c}, nil
+}
+
+func openPubSub(ctx context.Context, c Config, dial ...grpc.DialOption) (*pubsub.Client, error) {
+	opts, err := options(c.PubSubHost, append(dial, grpc.WithChainStreamInterceptor(onceConnected))...)
+	if err != nil {
+		return nil, fmt.Errorf("address of Pub/Sub: %w", err)
+	}
+	client, err := pubsub.NewClient(ctx, c.Project, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("connect to Pub/Sub: %w", err)
+	}
+	return client, nil
+}
+
+// onceConnected opens a stream as soon as there is a connection. The library
+// would be refused one at once, and wait before the next for up to a minute; the
+// messages of a topic would lie for as long after an outage.
+func onceConnected(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	return open(ctx, desc, conn, method, append(opts, grpc.WaitForReady(true))...)
 }
 
 // firestoreConnections is how many connections share the calls to the real

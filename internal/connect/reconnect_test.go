@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"cloud.google.com/go/firestore"
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/test/bufconn"
 )
 
 // A service that is back after ten minutes is found within seconds.
@@ -40,6 +42,34 @@ func TestOptions_ReconnectSoonHoweverLongTheOutage(t *testing.T) {
 		synctest.Wait()
 		if longest = max(longest, time.Since(last)); longest > 6*time.Second {
 			t.Errorf("nobody asked for the service for %s", longest)
+		}
+	})
+}
+
+// Messages flow again as soon: the stream that brings them is not refused during
+// the outage, which would have the library wait by itself.
+func TestPubSub_StreamsOpenSoonAfterAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		back := time.Now().Add(10 * time.Minute)
+		listener := bufconn.Listen(1 << 16)
+		server := grpc.NewServer()
+		pubsubpb.RegisterSubscriberServer(server, pubsubpb.UnimplementedSubscriberServer{})
+		go server.Serve(listener)
+		defer server.Stop()
+
+		client, err := openPubSub(t.Context(), Config{Project: "p", PubSubHost: "127.0.0.1:1"}, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			if time.Now().Before(back) {
+				return nil, errors.New("connection refused")
+			}
+			return listener.DialContext(ctx)
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		_, err = client.SubscriptionAdminClient.StreamingPull(t.Context())
+		if late := time.Since(back); err != nil || late > 6*time.Second {
+			t.Errorf("opened %s after Pub/Sub was back: %v", late, err)
 		}
 	})
 }
