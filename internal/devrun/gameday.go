@@ -90,9 +90,5 @@ func (f *fleet) wait(ctx context.Context, d time.Duration) bool {
 
 // announceGameDay prints what the game day does, with the time since the start.
 func (f *fleet) announceGameDay(format string, args ...any) {
-	clear := ""
-	if f.cfg.Terminal {
-		clear = "\r\x1b[K"
-	}
-	fmt.Fprintf(f.cfg.Out, "%s%6s  game day: %s\n", clear, f.clock.Since(f.simBegan).Truncate(time.Second), fmt.Sprintf(format, args...))
+	fmt.Fprintf(f.cfg.Out, "%s%6s  game day: %s\n", clearing(f.cfg.Terminal), f.clock.Since(f.simBegan).Truncate(time.Second), fmt.Sprintf(format, args...))
 }

@@ -23,6 +23,7 @@ type Report struct {
 	Firestore  meter.Firestore `json:"firestore"`
 	LatencyMs  LatencyReport   `json:"latencyMs"`
 	Invariants InvariantReport `json:"invariants"`
+	Pace       PaceReport      `json:"pace"`
 
 	// Priorities says how orders of each priority fared.
 	Priorities map[string]PriorityReport `json:"priorities"`
@@ -227,6 +228,9 @@ func (r Report) Print(w io.Writer) {
 		line("", "per 1,000 %s: %.0f reads, %.0f writes, %.0f RPCs", kind, c.Reads, c.Writes, c.RPCs)
 	}
 	line("latency", "publish to commit of telemetry: p50 %.1f ms, p99 %.1f ms; first telemetry applied after %.0f ms", r.LatencyMs.P50, r.LatencyMs.P99, r.FirstTelemetryMs)
+	if r.Pace.Behind {
+		line("behind", "%s", r.Pace.warning())
+	}
 	if r.Unsettled > 0 {
 		line("unsettled", "%d messages; whether accepted messages had their effect (I9, I3 of orders) was not judged", r.Unsettled)
 	}

@@ -62,7 +62,7 @@ func TestRun_DeliversAndKeepsTheInvariants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{`"orders":{"created":`, `"onTime":`, `"decisions":{"applied":`, `"rejected":{`, `"telemetry":{"applied":`, `"cycles":{"run":`, `"firestore":{"rpcs":`, `"latencyMs":{"p50":`, `"invariants":{"checked":`, `"violations":[]`} {
+	for _, key := range []string{`"orders":{"created":`, `"onTime":`, `"decisions":{"applied":`, `"rejected":{`, `"telemetry":{"applied":`, `"cycles":{"run":`, `"firestore":{"rpcs":`, `"latencyMs":{"p50":`, `"invariants":{"checked":`, `"violations":[]`, `"pace":{"behind":`} {
 		if !strings.Contains(string(text), key) {
 			t.Errorf("report lacks %s:\n%s", key, text)
 		}

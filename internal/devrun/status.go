@@ -13,7 +13,7 @@ import (
 )
 
 // status keeps the user informed: one redrawn line on a terminal, a line every
-// five seconds elsewhere.
+// five seconds elsewhere, and one warning if the machine falls behind.
 type status struct {
 	out      io.Writer
 	terminal bool
@@ -22,6 +22,7 @@ type status struct {
 	now      func() time.Time
 	began    time.Time // simulated
 	speed    float64
+	pace     func() PaceReport
 }
 
 const (
@@ -39,14 +40,17 @@ func (s status) run(ctx context.Context) {
 	defer ticker.Stop()
 	var last int64
 	lastAt := time.Now()
+	started, warned := lastAt, false
 	for {
 		select {
 		case <-ctx.Done():
-			if s.terminal {
-				fmt.Fprint(s.out, "\r\x1b[K")
-			}
+			fmt.Fprint(s.out, clearing(s.terminal))
 			return
 		case <-ticker.C:
+		}
+		if pace := s.pace(); pace.Behind && !warned && time.Since(started) > paceGrace {
+			warned = true
+			fmt.Fprintf(s.out, "%s%6s  %s\n", clearing(s.terminal), s.now().Sub(s.began).Truncate(time.Second), pace.warning())
 		}
 		applied := s.applied(pubsubio.TopicTelemetry)
 		rate := float64(applied-last) / time.Since(lastAt).Seconds()
@@ -61,11 +65,19 @@ func (s status) run(ctx context.Context) {
 			s.applied(pubsubio.TopicDecisions), s.rejected(pubsubio.TopicDecisions), s.meter.Cycles.Count(meter.CycleRun),
 			millis(s.meter.Latency(pubsubio.TopicTelemetry).Quantile(0.99))/s.speed)
 		if s.terminal {
-			fmt.Fprint(s.out, "\r\x1b[K"+line)
+			fmt.Fprint(s.out, clearing(true)+line)
 		} else {
 			fmt.Fprintln(s.out, line)
 		}
 	}
+}
+
+// clearing is what takes away the line that a terminal shows.
+func clearing(terminal bool) string {
+	if terminal {
+		return "\r\x1b[K"
+	}
+	return ""
 }
 
 func (s status) applied(kind string) int64 {

@@ -22,6 +22,7 @@ func (f *fleet) report(ctx context.Context) (Report, error) {
 	}
 	// The figures first: reading the history would add to them.
 	r.reportMeter(f.product.Meter, f.cfg.Speed)
+	r.Pace = f.pace()
 	h, err := f.history(ctx)
 	if err != nil {
 		return r, err

@@ -41,7 +41,7 @@ func (f *fleet) receiveCommands(ctx context.Context) error {
 
 // status keeps the user informed until ctx ends.
 func (f *fleet) status(ctx context.Context) {
-	status{out: f.cfg.Out, terminal: f.cfg.Terminal, meter: f.product.Meter, store: f.manager.Store, now: f.clock.Now, began: f.simBegan, speed: f.cfg.Speed}.run(ctx)
+	status{out: f.cfg.Out, terminal: f.cfg.Terminal, meter: f.product.Meter, store: f.manager.Store, now: f.clock.Now, began: f.simBegan, speed: f.cfg.Speed, pace: f.pace}.run(ctx)
 }
 
 func (f *fleet) close() error {
