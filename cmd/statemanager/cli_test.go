@@ -350,3 +350,19 @@ func TestDev_PrintsWhereItsAPIIs(t *testing.T) {
 	p.interrupt()
 	refused(t, connect.Config{}, 2, []string{"--http-addr", "host:port"}, "dev", "--http-addr=8080")
 }
+
+// F-API-02: a run whose report cannot be printed has failed.
+func TestDev_FailsWithoutItsReport(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("this system has no device that is always full: ", err)
+	}
+	defer full.Close()
+	cmd := command(t, connect.Config{}, "dev", "--drones=1", "--duration=10ms", "--http-addr=off")
+	var errs strings.Builder
+	cmd.Stdout, cmd.Stderr = full, &errs
+	_ = cmd.Run() // its exit code tells
+	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.HasPrefix(errs.String(), "statemanager: print the report: write ") {
+		t.Errorf("exit code %d, printed %q", code, errs.String())
+	}
+}

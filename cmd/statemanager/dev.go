@@ -87,7 +87,9 @@ func (c *devCommand) Run(ctx context.Context) error {
 	if err != nil && report.ElapsedSeconds == 0 {
 		return err
 	}
-	report.Print(os.Stdout)
+	if unwritten := report.Print(os.Stdout); unwritten != nil {
+		err = errors.Join(err, fmt.Errorf("print the report: %w", unwritten))
+	}
 	if out != nil {
 		encoder := json.NewEncoder(out)
 		encoder.SetIndent("", "  ")

@@ -42,7 +42,9 @@ func TestPace_IsBehindWhenTheFleetsTimeoutsAreOver(t *testing.T) {
 		m.Settlements(meter.Settlement{Kind: "decisions", Outcome: meter.Applied}).Add(int64(c.applied))
 		m.Settlements(meter.Settlement{Kind: "decisions", Outcome: meter.Rejected, Reason: string(policy.ReasonDecisionExpired)}).Add(int64(c.expired))
 		var printed bytes.Buffer
-		Report{Pace: paceOf(m, c.speed)}.Print(&printed)
+		if err := (Report{Pace: paceOf(m, c.speed)}).Print(&printed); err != nil {
+			t.Fatal(err)
+		}
 		if told := strings.Contains(printed.String(), "does not keep up"); told != (c.want != "") || !strings.Contains(printed.String(), c.want) {
 			t.Errorf("%s: printed\n%s", name, printed.String())
 		}
@@ -77,7 +79,7 @@ func TestStatus_WarnsOnceOfFallingBehind(t *testing.T) {
 		}
 		return i + len(clearing(true)), data[:i], nil
 	})
-	for after := 0; after < 2 && lines.Scan(); {
+	for after := 0; after < 4 && lines.Scan(); {
 		if strings.HasSuffix(lines.Text(), "\n") && strings.Contains(lines.Text(), "does not keep up with time x150") {
 			warnings++
 		}

@@ -1,6 +1,7 @@
 package devrun
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"maps"
@@ -203,7 +204,14 @@ func (r *Report) reportMeter(m *meter.Meter, speed float64) {
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // Print writes the report for people.
-func (r Report) Print(w io.Writer) {
+func (r Report) Print(w io.Writer) error {
+	var text bytes.Buffer
+	r.print(&text)
+	_, err := w.Write(text.Bytes())
+	return err
+}
+
+func (r Report) print(w *bytes.Buffer) {
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "%-11s %s\n", name, fmt.Sprintf(format, args...))
 	}

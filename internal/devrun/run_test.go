@@ -200,7 +200,9 @@ func TestRun_ThatLeavesMessagesReportsAndFails(t *testing.T) {
 		t.Errorf("report is %+v", got.report)
 	}
 	var printed bytes.Buffer
-	got.report.Print(&printed)
+	if err := got.report.Print(&printed); err != nil {
+		t.Fatal(err)
+	}
 	if !strings.Contains(printed.String(), "was not judged") || !strings.Contains(printed.String(), "I1-I8 hold") {
 		t.Errorf("printed:\n%s", printed.String())
 	}
@@ -255,7 +257,9 @@ func TestRun_InterruptedWhileItStarts(t *testing.T) {
 func TestReport_ShowsSomeOfManyViolations(t *testing.T) {
 	r := devrun.Report{Invariants: devrun.InvariantReport{Checked: 200_000, Violations: slices.Repeat([]string{"I3 order O1: is lost"}, 100_000)}}
 	var out bytes.Buffer
-	r.Print(&out)
+	if err := r.Print(&out); err != nil {
+		t.Fatal(err)
+	}
 	if n := strings.Count(out.String(), "is lost"); n != 50 || !strings.Contains(out.String(), "BROKEN, 100000 of 200000") || !strings.Contains(out.String(), "and 99950 more") {
 		t.Errorf("%d violations in %d bytes", n, out.Len())
 	}
