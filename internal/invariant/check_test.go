@@ -212,6 +212,12 @@ func TestCheck_BrokenHistories(t *testing.T) {
 		{"I9", "newer content had no effect", func(h *History) {
 			h.Journal = append(h.Journal, Message{ID: "zz", OrderID: "O6", ContentHash: "other", SentAt: parcel(h, "O6").ContentPublishedAt.Add(time.Microsecond)})
 		}},
+		{"I9", "newer content is missing that a cancellation had named before", func(h *History) {
+			published := parcel(h, "O1").ContentPublishedAt
+			h.Journal = append(h.Journal,
+				Message{ID: "zy", OrderID: "O1", Cancel: true, ContentHash: "other", SentAt: published.Add(-time.Second)},
+				Message{ID: "zz", OrderID: "O1", ContentHash: "other", SentAt: published.Add(time.Second)})
+		}},
 		{"I9", "cancellation had no effect", func(h *History) { h.Journal = append(h.Journal, Message{ID: "zz", OrderID: "O6", Cancel: true}) }},
 		{"I9", "decision had no outcome", func(h *History) { h.Journal = append(h.Journal, Message{ID: "zz", DecisionID: "C9"}) }},
 		{"I9", "message about nothing", func(h *History) { h.Journal = append(h.Journal, Message{ID: "zz"}) }},

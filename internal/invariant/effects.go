@@ -66,10 +66,14 @@ type content struct {
 
 func contentOf(m Message) content { return content{m.OrderID, m.ContentHash} }
 
-// firstSent is when each content was first sent.
+// firstSent is when each content was first sent. A cancellation may name a
+// content, and sends none.
 func (c *checker) firstSent() map[content]time.Time {
 	first := make(map[content]time.Time)
 	for _, m := range c.Journal {
+		if m.Cancel {
+			continue
+		}
 		if known, again := first[contentOf(m)]; !again || m.SentAt.Before(known) {
 			first[contentOf(m)] = m.SentAt
 		}
