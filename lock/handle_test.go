@@ -213,6 +213,24 @@ func TestHandle_CloseAgainBesideAHungRelease(t *testing.T) {
 	<-released
 }
 
+// L-HND-04: with a timeout of its own it is not the default.
+func TestHandle_CloseTimeoutOfItsOwn(t *testing.T) {
+	clock := locktest.NewClock(time.Now())
+	b := &spy{Backend: memlock.New(memlock.WithClock(clock))}
+	b.onRelease = func(ctx context.Context) (lock.ReleaseResult, error) {
+		<-ctx.Done()
+		return lock.ReleaseResult{}, ctx.Err()
+	}
+	h := mustAcquire(t, b, lock.WithClock(clock), lock.WithCloseTimeout(time.Second))
+	closed := make(chan error, 1)
+	go func() { closed <- h.Close() }()
+	clock.WaitTimer(time.Second)
+	clock.Advance(time.Second)
+	if err := <-closed; !errors.Is(err, lock.ErrNetworkTimeout) {
+		t.Error(err)
+	}
+}
+
 // L-HND-04
 func TestHandle_CloseUnbounded(t *testing.T) {
 	clock := locktest.NewClock(time.Now())

@@ -31,7 +31,7 @@ func saturatingShift(d time.Duration, by int) time.Duration {
 	if d == 0 || by <= 0 {
 		return d
 	}
-	if by >= 63 || d > math.MaxInt64>>by {
+	if d > math.MaxInt64>>by {
 		return math.MaxInt64
 	}
 	return d << by

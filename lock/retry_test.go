@@ -317,6 +317,41 @@ func TestAcquire_BudgetEndsTry(t *testing.T) {
 	}
 }
 
+// L-RTY-04: a lock that was granted as the budget or the caller's context ended
+// is the caller's: nobody else would release it.
+func TestAcquire_GrantedAtTheEnd(t *testing.T) {
+	for name, acquire := range map[string]func(context.Context, lock.Backend, lock.Clock) (*lock.Handle, error){
+		"Acquire": func(ctx context.Context, b lock.Backend, c lock.Clock) (*lock.Handle, error) {
+			return lock.Acquire(ctx, b, "k", lock.WithClock(c))
+		},
+		"TryAcquire": func(ctx context.Context, b lock.Backend, c lock.Clock) (*lock.Handle, error) {
+			h, _, err := lock.TryAcquire(ctx, b, "k", lock.WithClock(c))
+			return h, err
+		},
+	} {
+		for _, end := range []string{"budget", "context"} {
+			ctx, cancel := context.WithCancel(bg)
+			clock := locktest.NewClock(time.Now())
+			b := &spy{Backend: memlock.New(memlock.WithClock(clock))}
+			b.onAcquire = func(context.Context, int) (lock.AcquireResult, error) {
+				if end == "budget" {
+					clock.Advance(5 * time.Second)
+				} else {
+					cancel()
+				}
+				return b.Backend.Acquire(bg, b.acquires[0])
+			}
+			h, err := acquire(ctx, b, clock)
+			if err != nil || h == nil {
+				t.Errorf("%s, end of the %s: %v", name, end, err)
+			} else {
+				mustClose(t, h)
+			}
+			cancel()
+		}
+	}
+}
+
 // L-RTY-03, L-RTY-04: the caller's context is Aborted, in a pause and in a try.
 func TestAcquire_Cancelled(t *testing.T) {
 	clock := locktest.NewClock(time.Now())

@@ -241,6 +241,7 @@ func TestStoredFences(t *testing.T) {
 		{"fraction", map[string]map[string]any{counter: {"fence": 1.5}}, ""},
 		{"null", map[string]map[string]any{counter: {"fence": nil}}, ""},
 		{"damaged old place", map[string]map[string]any{legacy: {"fence": "x"}}, ""},
+		{"damaged old lock alone", map[string]map[string]any{"locks/" + key: {"lockId": lock.NewLockID(), "expiresAtMs": 1000, "key": key, "fence": "x"}}, ""},
 		{"used up", map[string]map[string]any{counter: {"fence": "900000000000000"}}, ""},
 		{"beyond", map[string]map[string]any{counter: {"fence": "9223372036854775807"}}, ""},
 		{"last", map[string]map[string]any{counter: {"fence": "899999999999999"}}, "900000000000000"},

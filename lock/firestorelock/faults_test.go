@@ -570,6 +570,31 @@ func TestOutcomeUnknown_SecondTryFails(t *testing.T) {
 	}
 }
 
+// B-03: what stays unknown at every try is tried twice, not for ever.
+func TestOutcomeUnknown_EveryTry(t *testing.T) {
+	for name, do := range map[string]func(b *Backend, ref lock.Ref) error{
+		"release": func(b *Backend, ref lock.Ref) error { _, err := b.Release(bg, ref); return err },
+		"extend":  func(b *Backend, ref lock.Ref) error { _, err := b.Extend(bg, ref, time.Minute); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, Config{})
+			warmUp(t, r.faulty)
+			ref := lock.Ref{LockID: mustAcquire(t, r.faulty, key).LockID, Key: key}
+			r.faulty.leases.forget(ref.LockID)
+			before := r.proxy.Calls()["BeginTransaction"]
+			r.proxy.Add(faultproxy.Rule{RPC: "Commit", Do: faultproxy.Fault{Before: codes.Internal}})
+			err := do(r.faulty, ref)
+			if e, ok := errors.AsType[*lock.Error](err); !ok || !e.OutcomeUnknown {
+				t.Errorf("got %v, want an unknown outcome", err)
+			}
+			if n := r.proxy.Calls()["BeginTransaction"] - before; n != 2 {
+				t.Errorf("%d transactions", n)
+			}
+		})
+	}
+}
+
 // L-REL-05: a release waits for another of the same id, or it could delete what the
 // other one, whose reply was lost, then takes for its own deed: two would be OK.
 func TestRelease_OneByOne(t *testing.T) {

@@ -120,6 +120,37 @@ func TestDeadlineOf(t *testing.T) {
 	}
 }
 
+// B-02: a lease found in the store is trusted until it ends by either clock,
+// counted from when it was asked for, and never longer than its ttl.
+func TestDeadlineRead(t *testing.T) {
+	local := time.Now()
+	wall := local.Round(0).Truncate(time.Millisecond)
+	for _, row := range []struct {
+		name   string
+		end    time.Duration // from the local wall clock
+		asked  time.Duration // likewise
+		server time.Duration // the server's clock at the read, likewise
+		guard  bool
+		want   time.Duration
+	}{
+		{"no guard", 3 * time.Second, 0, 5 * time.Second, false, 3 * time.Second},
+		{"in step", 3 * time.Second, 0, 0, true, 3 * time.Second},
+		{"server ahead", 5 * time.Second, 0, 4 * time.Second, true, time.Second},
+		{"server behind", 3 * time.Second, 0, -4 * time.Second, true, 3 * time.Second},
+		{"slow reply", 3 * time.Second, -2 * time.Second, 0, true, time.Second},
+		{"longer than the ttl", ttl + time.Hour, 0, 0, true, ttl},
+	} {
+		now := instant{local: local, asked: local.Add(row.asked)}
+		if row.guard {
+			now.server = wall.Add(row.server)
+		}
+		got := now.deadlineRead(wall.Add(row.end).UnixMilli(), ttl).Sub(local)
+		if got > row.want || got < row.want-2*time.Millisecond {
+			t.Errorf("%s: %v, want %v", row.name, got, row.want)
+		}
+	}
+}
+
 // B-09, L-CLK-01
 func TestCheckClock(t *testing.T) {
 	r := newRig(t, Config{})
