@@ -369,6 +369,38 @@ func TestStore_FencesOnlyRise(t *testing.T) {
 	}
 }
 
+// F-DEC-02: drones without a home share a fence, beside those of the depots.
+func TestStore_FencesOfDronesWithoutAHome(t *testing.T) {
+	f := newFleet(t)
+	for _, id := range []domain.DroneID{"D1", "STRAY-1", "STRAY-2"} {
+		f.mustReport(t, idle(id, f.now))
+		f.mustOrder(t, domain.OrderID("O-"+id))
+	}
+	for _, tt := range []struct {
+		drone domain.DroneID
+		fence string
+		want  policy.Reason
+	}{
+		{"STRAY-1", "000000000000007", ""},
+		{"STRAY-2", "000000000000006", policy.ReasonStaleFence},
+		{"D1", "000000000000001", ""},
+	} {
+		d := f.decision(domain.DecisionID("DEC-"+tt.drone), tt.drone, domain.OrderID("O-"+tt.drone))
+		d.Fence = tt.fence
+		if e := f.assign(t, d); e.Reason != string(tt.want) {
+			t.Errorf("%s with fence %s: %+v", tt.drone, tt.fence, e)
+		}
+	}
+	doc, err := f.client.Doc("control/decisions").Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"_": "000000000000007", string(depot.ID): "000000000000001"} // Firestore takes no empty key
+	if diff := cmp.Diff(want, doc.Data()["fences"]); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // F-ORD-03
 func TestStore_CancellationOfAnAssignedOrderWithdrawsIt(t *testing.T) {
 	f := newFleet(t)
@@ -855,6 +887,28 @@ func TestStore_MarkPaysOnlyWhatWasSent(t *testing.T) {
 				t.Errorf("still owed: %+v", owed)
 			}
 		})
+	}
+}
+
+// F-DEC-05: what one mission was sent pays nothing of another's that was sent
+// with it.
+func TestStore_MarkPaysEachMissionForItself(t *testing.T) {
+	f := newFleet(t)
+	for _, id := range []string{"1", "2"} {
+		f.mustReport(t, idle(domain.DroneID("D"+id), f.now))
+		f.mustOrder(t, domain.OrderID("O"+id))
+		f.assign(t, f.decision(domain.DecisionID("DEC-"+id), domain.DroneID("D"+id), domain.OrderID("O"+id)))
+	}
+	if err := f.CancelOrder(t.Context(), "O1", "obsolete"); err != nil {
+		t.Fatal(err)
+	}
+	sent := f.owed(t) // the revocation of the one, the command of the other
+	if err := f.CancelOrder(t.Context(), "O2", "obsolete"); err != nil {
+		t.Fatal(err)
+	}
+	f.mark(t, sent...)
+	if owed := f.owed(t); len(owed) != 1 || owed[0].ID != "M-DEC-2" || !owed[0].Command().Revoke {
+		t.Errorf("owed: %+v", owed)
 	}
 }
 
