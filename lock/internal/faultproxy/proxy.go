@@ -56,7 +56,7 @@ type Rule struct {
 	Skip  int               // so many matching requests pass first
 	Times int               // then so many are affected; 0: all
 	Do    Fault             // what happens to them
-	Hook  func()            // called before the fault, e.g. to interfere
+	Hook  func()            // called before the fault, e.g. to interfere: of HoldReply when the server has answered
 	seen  int
 }
 
@@ -233,7 +233,10 @@ func (p *Proxy) handle(_ any, in grpc.ServerStream) error {
 		return err
 	}
 	fault, hook, skew, cleared := p.admit(rpc, request)
-	if hook != nil {
+	if hook == nil {
+		hook = func() {}
+	}
+	if !fault.HoldReply {
 		hook()
 	}
 	switch {
@@ -248,6 +251,7 @@ func (p *Proxy) handle(_ any, in grpc.ServerStream) error {
 	replies, err := p.forward(in.Context(), method, request)
 	switch {
 	case fault.HoldReply:
+		hook()
 		return silence(in.Context(), cleared)
 	case fault.After != codes.OK && err == nil:
 		return status.Error(fault.After, fault.Text)
