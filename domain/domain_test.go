@@ -1,0 +1,108 @@
+package domain_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+func TestCheckID(t *testing.T) {
+	for _, tt := range []struct {
+		name, id string
+		ok       bool
+	}{
+		{"plain", "D-1", true},
+		{"one byte", "D", true},
+		{"as long as may be", strings.Repeat("x", domain.MaxIDBytes), true},
+		{"longer", strings.Repeat("x", domain.MaxIDBytes+1), false},
+		{"longer in bytes only", strings.Repeat("é", domain.MaxIDBytes/2+1), false},
+		{"empty", "", false},
+		{"slash", "a/b", false},
+		{"no text", "a\xdb", false},
+		{"zero byte", "a\x00", false},
+		{"dot", ".", false},
+		{"two dots", "..", false},
+		{"three dots", "...", true},
+		{"reserved", "__x__", false},
+		{"half reserved", "__x", true},
+	} {
+		if err := domain.CheckID(tt.id); (err == nil) != tt.ok {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
+
+// A document written by others may have a longer id, as long as Firestore takes.
+func TestCheckDocumentID(t *testing.T) {
+	for length, ok := range map[int]bool{domain.MaxIDBytes + 1: true, 1500: true, 1501: false} {
+		if err := domain.CheckDocumentID(strings.Repeat("x", length)); (err == nil) != ok {
+			t.Errorf("%d bytes: %v", length, err)
+		}
+	}
+}
+
+// F-DEC-04: ids made of ids are ids, and those of different ones differ.
+func TestDerivedIDs(t *testing.T) {
+	long := strings.Repeat("x", domain.MaxIDBytes)
+	seen := map[domain.DecisionID]bool{}
+	for _, of := range []struct {
+		cycle domain.CycleID
+		drone domain.DroneID
+	}{{"C1", "D1"}, {"C1", "D2"}, {domain.CycleID(long), "D1"}, {domain.CycleID(long), "D2"}, {"C1", domain.DroneID(long)}} {
+		id := domain.DecisionIDFor(of.cycle, of.drone)
+		if err := domain.CheckID(string(id)); err != nil || seen[id] {
+			t.Errorf("%s: %v", id, err)
+		}
+		if again := domain.DecisionIDFor(of.cycle, of.drone); again != id {
+			t.Errorf("%s, and then %s", id, again)
+		}
+		if err := domain.CheckID(string(domain.MissionIDFor(id))); err != nil {
+			t.Errorf("mission of %s: %v", id, err)
+		}
+		seen[id] = true
+	}
+	if id := domain.MissionIDFor("DEC"); id != "M-DEC" {
+		t.Errorf("mission %s", id)
+	}
+}
+
+// Distances known by geometry alone, on a sphere of 6,371 km.
+func TestPosition_DistanceMetres(t *testing.T) {
+	const quarter = math.Pi / 2 * 6_371_000
+	for _, tt := range []struct {
+		name   string
+		p, q   domain.Position
+		metres float64
+	}{
+		{"nowhere", domain.Position{Lat: 48, Lon: 2}, domain.Position{Lat: 48, Lon: 2}, 0},
+		{"a degree north", domain.Position{Lat: 48}, domain.Position{Lat: 49}, quarter / 90},
+		{"a degree along the equator", domain.Position{}, domain.Position{Lon: 1}, quarter / 90},
+		{"equator to pole", domain.Position{Lon: 77}, domain.Position{Lat: 90}, quarter},
+		{"to the other side", domain.Position{Lat: 10, Lon: 20}, domain.Position{Lat: -10, Lon: -160}, 2 * quarter},
+		{"across the pole", domain.Position{Lat: 60}, domain.Position{Lat: 60, Lon: 180}, quarter * 60 / 90},
+		{"across the date line", domain.Position{Lon: 179.5}, domain.Position{Lon: -179.5}, quarter / 90},
+	} {
+		there, back := tt.p.DistanceMetres(tt.q), tt.q.DistanceMetres(tt.p)
+		if math.Abs(there-tt.metres) > 0.01 || math.Abs(back-tt.metres) > 0.01 {
+			t.Errorf("%s: %f there and %f back, want %f", tt.name, there, back, tt.metres)
+		}
+	}
+}
+
+func TestPosition_Towards(t *testing.T) {
+	p, q := domain.Position{Lat: 48.85, Lon: 2.35}, domain.Position{Lat: 48.87, Lon: 2.38}
+	whole := p.DistanceMetres(q)
+	if got := p.Towards(q, whole/4); math.Abs(p.DistanceMetres(got)-whole/4) > 1 || math.Abs(got.DistanceMetres(q)-whole*3/4) > 1 {
+		t.Errorf("a quarter of the way: %+v", got)
+	}
+	for _, metres := range []float64{whole, whole + 1} {
+		if got := p.Towards(q, metres); got != q {
+			t.Errorf("%f of %f m: %+v", metres, whole, got)
+		}
+	}
+	if got := p.Towards(p, 0); got != p {
+		t.Errorf("from a place to itself: %+v", got)
+	}
+}
