@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -114,6 +115,23 @@ func TestWrap_HoldsTextOnly(t *testing.T) {
 		if got := attrs[AttrError]; !utf8.ValidString(got) || len(got) > maxAttributeBytes || got == "" {
 			t.Errorf("%d bytes, text %t: %.40q", len(got), utf8.ValidString(got), got)
 		}
+	}
+}
+
+// F-DLQ-01: a message may carry what a letter says of it, as one that was
+// replayed does: the letter says what is true of this one.
+func TestWrap_SaysWhatIsTrueOfThisMessage(t *testing.T) {
+	msg := &pubsub.Message{ID: "7", PublishTime: time.Now(), OrderingKey: "D1", Attributes: map[string]string{"own": "kept"}}
+	for _, name := range letterAttributes {
+		msg.Attributes[name] = "forged"
+	}
+	_, attrs := wrap(TopicOrders, msg, "INVALID", errors.New("wrong"))
+	want := map[string]string{
+		"own": "kept", AttrReason: "INVALID", AttrError: "wrong", AttrMessageID: "7", AttrTopic: TopicOrders, AttrOrderingKey: "D1",
+		AttrPublishTime: msg.PublishTime.UTC().Format(timeLayout),
+	}
+	if !maps.Equal(attrs, want) {
+		t.Errorf("%v, want %v", attrs, want)
 	}
 }
 
