@@ -146,6 +146,9 @@ func Main(grammar any, description string) {
 		fail(name, err, 1)
 	}
 	command, err := parser.Parse(os.Args[1:])
+	for _, warning := range parser.Misspelt() {
+		fmt.Fprintf(os.Stderr, "%s: %s\n", name, warning)
+	}
 	var problems config.Problems
 	switch {
 	case errors.As(err, &problems):

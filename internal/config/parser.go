@@ -52,11 +52,13 @@ type Parser struct {
 	given map[*kong.Flag]string
 	// lookup is os.LookupEnv.
 	lookup func(string) (string, bool)
+	// environ is os.Environ.
+	environ func() []string
 }
 
 // New returns a parser of grammar, a kong struct.
 func New(grammar any, options ...kong.Option) (*Parser, error) {
-	p := &Parser{settings: map[*kong.Flag]*setting{}, given: map[*kong.Flag]string{}, lookup: os.LookupEnv}
+	p := &Parser{settings: map[*kong.Flag]*setting{}, given: map[*kong.Flag]string{}, lookup: os.LookupEnv, environ: os.Environ}
 	options = append(slices.Clone(options), kong.Embed(&p.common), kong.ValueFormatter(p.help), kong.Bind(p))
 	var err error
 	if p.kong, err = kong.New(grammar, options...); err != nil {
@@ -251,6 +253,9 @@ func (c *Command) best(s *setting) (values []string, from origin, problem string
 	if e, ok := c.file.find(c.name(), s.name); ok {
 		values := e.values
 		if s.flag.IsSlice() {
+			if slices.Contains(values, "") {
+				e.problem = emptyEntry
+			}
 			values = slices.Clone(values)
 			for i, v := range values {
 				values[i] = escape(v, s.flag.Tag.Sep)

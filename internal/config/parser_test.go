@@ -34,7 +34,8 @@ type fleetServe struct {
 	Seed     uint64        `default:"1"`
 	Form     string        `enum:"protobuf,json" default:"protobuf"`
 	Create   bool
-	Depot    []string   `check:"id"`
+	Depot    []string `check:"id"`
+	Peers    []string
 	Level    slog.Level `default:"info" accepts:"debug, info, warn or error"`
 	Addr     string     `default:"127.0.0.1:8080" check:"listen or off" env:"HTTP_ADDR"`
 	Peer     string     `check:"address"`
@@ -220,6 +221,50 @@ func TestParse_ChecksSettingsAgainstEachOther(t *testing.T) {
 	_, _, err := parse(t, nil, "serve", "--limit=20s")
 	if err == nil || err.Error() != "limit (flag --limit): is 20s, not below the interval; give less than 10s" {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A list never holds an empty entry: an id that is none would be looked for.
+func TestParse_RefusesEmptyEntries(t *testing.T) {
+	file := write(t, "serve:\n  depot: [A, '']\n  peers: ['']\n")
+	for _, c := range []struct {
+		environment map[string]string
+		args        []string
+		want        string
+	}{
+		{map[string]string{"DRONEFLEET_DEPOT": ","}, nil, "depot (variable DRONEFLEET_DEPOT)"},
+		{map[string]string{"DRONEFLEET_DEPOT": "A,,B"}, nil, "depot (variable DRONEFLEET_DEPOT)"},
+		{nil, []string{"--depot=,A"}, "depot (flag --depot)"},
+		{nil, []string{"--config", file, "--peers=A"}, "depot (file " + file + ":2)"},
+		{nil, []string{"--config", file, "--depot=A"}, "peers (file " + file + ":3)"},
+	} {
+		_, _, err := parse(t, c.environment, append([]string{"serve"}, c.args...)...)
+		if want := c.want + ": an entry of the list is empty; delete it, or the comma that makes it"; err == nil || err.Error() != want {
+			t.Errorf("%v, %v: error %v, want %s", c.environment, c.args, err, want)
+		}
+	}
+	for _, none := range []string{"", "A,"} {
+		if _, _, err := parse(t, nil, "serve", "--depot="+none); err != nil {
+			t.Errorf("%q: %v", none, err)
+		}
+	}
+}
+
+func TestMisspelt_TellsOfVariablesThatAreNearlySettings(t *testing.T) {
+	p, err := New(new(fleet), kong.Name("fleet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.environ = func() []string {
+		return []string{"DRONEFLEET_SIZZE=3", "DRONEFLEET_INTERVALL=5s", "DRONEFLEET_PROJETC=", "DRONEFLEET_SIZE=3", "DRONEFLEET_REPORT=f",
+			"DRONEFLEET_API_PORT_8080_TCP=tcp://10.0.0.1:8080", "DRONEFLEET_=1", "SIEZ=3", "HTTP_ADR=off", "dronefleet_siez=3"}
+	}
+	want := []string{
+		"variable DRONEFLEET_INTERVALL is no setting and is ignored; did you mean DRONEFLEET_INTERVAL?",
+		"variable DRONEFLEET_SIZZE is no setting and is ignored; did you mean DRONEFLEET_SIZE?",
+	}
+	if diff := cmp.Diff(want, p.Misspelt()); diff != "" {
+		t.Error(diff)
 	}
 }
 

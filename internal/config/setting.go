@@ -115,13 +115,19 @@ func (s *setting) complaint(values []string, err error) string {
 	return fmt.Sprintf("%s cannot be read; give %s", given, fix)
 }
 
+// emptyEntry is what is wrong with a list that "," or a file's "" gives.
+const emptyEntry = "an entry of the list is empty; delete it, or the comma that makes it"
+
 // violation says what is wrong with the value of the flag's target; empty if
 // nothing is.
 func (s *setting) violation() string {
-	if s.rule.violated == nil {
-		return ""
-	}
 	for _, v := range s.each() {
+		if s.flag.IsSlice() && v.Kind() == reflect.String && v.Len() == 0 {
+			return emptyEntry
+		}
+		if s.rule.violated == nil {
+			continue
+		}
 		if text := s.rule.violated(v); text != "" {
 			return s.shown(fmt.Sprint(v.Interface())) + " " + text
 		}
