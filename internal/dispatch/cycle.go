@@ -97,7 +97,13 @@ type Runner struct {
 	cfg     Config
 	log     *slog.Logger
 	meter   *meter.Meter
-	leftOut sync.Map // what the plan left out, as last recorded: []string by domain.DepotID
+	faults  sync.Map // as last recorded: fault by domain.DepotID
+}
+
+// fault is what is to be corrected before a depot's cycles see everything.
+type fault struct {
+	leftOut []string // by the plan
+	failure string   // to read the snapshot
 }
 
 // NewRunner returns a runner. newID yields unique, non-monotonic cycle ids.
@@ -397,9 +403,9 @@ func Solve(ctx context.Context, p solver.Problem, opts solver.Options, refused f
 	return plan, nil
 }
 
-// record stores the cycle and says how it went. A cycle that saw no order leaves
-// no document, unless what is to be corrected has changed: a fault that nobody
-// corrects would fill the audit with a record every interval.
+// record stores the cycle and says how it went. A cycle that saw no order, or
+// nothing at all, leaves no document, unless what is to be corrected has changed:
+// a fault that nobody corrects would fill the audit with a record every interval.
 func (r *Runner) record(ctx context.Context, c domain.Cycle) {
 	level := slog.LevelInfo
 	if c.Outcome == domain.CycleFailed || c.Outcome == domain.CycleLeaseLost {
@@ -410,9 +416,17 @@ func (r *Runner) record(ctx context.Context, c domain.Cycle) {
 		slog.Int("drones", c.Drones), slog.Int("orders", c.Orders), slog.Int("missions", c.Missions),
 		slog.Int("assigned", c.Assigned), slog.String("objective", c.Objective),
 		slog.Duration("solve", c.SolveTook), slog.String("detail", c.Detail))
-	recorded, _ := r.leftOut.Load(c.DepotID)
-	known, _ := recorded.([]string)
-	if c.Orders == 0 && c.Outcome == domain.CycleEmpty && slices.Equal(c.LeftOut, known) {
+	recorded, _ := r.faults.Load(c.DepotID)
+	known, _ := recorded.(fault)
+	found := fault{leftOut: known.leftOut}
+	switch {
+	case c.Outcome == domain.CycleEmpty || c.Outcome == domain.CyclePublished: // others may not have seen all
+		found.leftOut = c.LeftOut
+	case c.Outcome == domain.CycleFailed && c.SnapshotTime.IsZero():
+		found.failure = c.Detail
+	}
+	unchanged := slices.Equal(found.leftOut, known.leftOut) && found.failure == known.failure
+	if unchanged && c.Orders == 0 && (c.Outcome == domain.CycleEmpty || found.failure != "") {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -421,7 +435,5 @@ func (r *Runner) record(ctx context.Context, c domain.Cycle) {
 		r.log.WarnContext(ctx, "cycle not recorded", slog.Any("err", err))
 		return
 	}
-	if c.Outcome == domain.CycleEmpty || c.Outcome == domain.CyclePublished { // others may not have seen all
-		r.leftOut.Store(c.DepotID, c.LeftOut)
-	}
+	r.faults.Store(c.DepotID, found)
 }

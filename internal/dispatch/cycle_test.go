@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"google.golang.org/genproto/googleapis/type/latlng"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
@@ -295,6 +296,36 @@ func TestOnce_RecordsAFaultOnce(t *testing.T) {
 		}
 		if n := len(store.cycles); n != step.records || n > 0 && len(store.cycles[n-1].LeftOut) != step.leftOut {
 			t.Fatalf("%+v: %d records: %+v", step, n, store.cycles)
+		}
+	}
+}
+
+// F-OPT-03: cycles that cannot read their snapshot record why when that changes,
+// and that it is over, not every time.
+func TestOnce_RecordsAFailureOnce(t *testing.T) {
+	b := newBench(t)
+	for _, id := range []string{"SERVED", "NOBODY-STOCKS-IT"} {
+		if _, err := b.clients.Firestore.Doc("orders/" + id).Delete(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store := &recording{Store: b.store}
+	runner := b.runner(t, store, 15*time.Second)
+	good := map[string]any{"name": depot.Name, "position": &latlng.LatLng{Latitude: depot.Position.Lat, Longitude: depot.Position.Lon}}
+	want := 0
+	for _, depotIs := range []map[string]any{{"position": "nowhere"}, {"position": 7}, good, {"position": 7}, good} {
+		if _, err := b.clients.Firestore.Doc("depots/"+string(depot.ID)).Set(t.Context(), depotIs); err != nil {
+			t.Fatal(err)
+		}
+		_, well := depotIs["name"]
+		for range 3 {
+			if _, err := runner.Once(t.Context(), depot.ID, nil); (err == nil) != well {
+				t.Fatalf("depot %v: %v", depotIs, err)
+			}
+		}
+		want++
+		if n := len(store.cycles); n != want || (store.cycles[n-1].Outcome == domain.CycleEmpty) != well {
+			t.Fatalf("depot %v: %d records, want %d: %+v", depotIs, n, want, store.cycles)
 		}
 	}
 }
