@@ -86,10 +86,16 @@ func unmarshal(kind string, data []byte, attrs map[string]string, m proto.Messag
 	if format == JSON {
 		return unmarshalJSON(kind, data, m)
 	}
-	if err := proto.Unmarshal(data, m); err != nil {
-		return nil, notA(m, kind, Protobuf, err)
+	err = proto.Unmarshal(data, m)
+	switch {
+	case err == nil:
+		return nil, nil
+	case attrs[AttrContentType] == "": // JSON, or text, that begins otherwise than ours
+		e := neither(m, kind)
+		e.Detail += ": " + oneLine(err)
+		return nil, e
 	}
-	return nil, nil
+	return nil, notA(m, kind, Protobuf, err)
 }
 
 func unmarshalJSON(kind string, data []byte, m proto.Message) ([]Problem, error) {
@@ -105,6 +111,12 @@ func unmarshalJSON(kind string, data []byte, m proto.Message) ([]Problem, error)
 
 func notA(m proto.Message, kind string, f Format, err error) error {
 	return &UndecodableError{kind, fmt.Sprintf("not a %s in %s: %s", m.ProtoReflect().Descriptor().FullName(), f, oneLine(err))}
+}
+
+// neither is what is wrong with a payload of which nothing says what it is: that
+// it does not begin like our JSON does not make it protobuf.
+func neither(m proto.Message, kind string) *UndecodableError {
+	return &UndecodableError{kind, fmt.Sprintf("neither a JSON object {…} nor protobuf of a %s", m.ProtoReflect().Descriptor().FullName())}
 }
 
 // marshal writes m in the form and names the form in the attributes.

@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"fmt"
-
 	"google.golang.org/protobuf/proto"
 
 	"github.com/dronefleet/dronefleet/domain"
@@ -41,9 +39,7 @@ func DecodeSnapshot(data []byte) (domain.Snapshot, error) {
 	if sniff(data) == JSON {
 		problems, err = unmarshalJSON(kindSnapshot, data, &m)
 	} else if e := proto.Unmarshal(data, &m); e != nil {
-		// Unlike a message, a file may be of any origin: what does not begin like
-		// our JSON is not for that reason protobuf.
-		err = &UndecodableError{kindSnapshot, fmt.Sprintf("neither a JSON object {…} nor protobuf of a %s", m.ProtoReflect().Descriptor().FullName())}
+		err = neither(&m, kindSnapshot)
 	}
 	if err != nil {
 		return domain.Snapshot{}, err
