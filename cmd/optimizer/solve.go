@@ -26,8 +26,8 @@ type solveCommand struct {
 	In         string        `help:"Snapshot to plan: an OptimizationSnapshot as JSON or protobuf, - for standard input." xor:"source" placeholder:"FILE"`
 	At         time.Time     `help:"Plan what Firestore held at this time instead (RFC 3339): within the last hour, or to the minute within the seven days of point-in-time recovery." xor:"source" placeholder:"TIME"`
 	Depot      string        `help:"Depot to plan for, with --at; default the only one." placeholder:"ID"`
-	Out        string        `help:"Write the plan to this file, as JSON." placeholder:"FILE"`
-	GeoJSON    string        `help:"Write routes and stops to this file, for any map." name:"geojson" placeholder:"FILE"`
+	Out        string        `help:"Write the plan to this file, as JSON, - for standard output, instead of the table." placeholder:"FILE"`
+	GeoJSON    string        `help:"Write routes and stops to this file, for any map, - for standard output, instead of the table." name:"geojson" placeholder:"FILE"`
 	SolveLimit time.Duration `help:"How long to search." default:"8s"`
 	Strategy   string        `help:"How to plan: ${enum}." enum:"sisr,greedy,nearest" default:"sisr"`
 	Seed       uint64        `help:"Repeats the search's choices." default:"1"`
@@ -67,12 +67,17 @@ func (c *solveCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := dispatch.PrintPlan(os.Stdout, problem, plan); err != nil {
-		return err
+	if c.Out != "-" && c.GeoJSON != "-" {
+		if err := dispatch.PrintPlan(os.Stdout, problem, plan); err != nil {
+			return err
+		}
 	}
 	write := func(name string, write func(io.Writer) error) error {
-		if name == "" {
+		switch name {
+		case "":
 			return nil
+		case "-":
+			return write(os.Stdout)
 		}
 		f, err := os.Create(name)
 		if err != nil {
@@ -96,6 +101,8 @@ func (c *solveCommand) checkFiles() error {
 		in = "" // no file
 	}
 	switch {
+	case c.Out == "-" && c.GeoJSON == "-":
+		return errors.New("--out and --geojson are both standard output; name a file for one")
 	case sameFile(c.Out, c.GeoJSON):
 		return fmt.Errorf("--out and --geojson are one file, %s; name two", c.Out)
 	case sameFile(in, c.Out):
@@ -142,7 +149,7 @@ func progress(p solver.Progress) {
 func (c *solveCommand) snapshot(ctx context.Context) (domain.Snapshot, error) {
 	switch {
 	case c.In != "":
-		return c.snapshotFromFile()
+		return c.snapshotFromFile(ctx)
 	case !c.At.IsZero():
 		return c.snapshotFromFirestore(ctx)
 	}
@@ -151,14 +158,13 @@ func (c *solveCommand) snapshot(ctx context.Context) (domain.Snapshot, error) {
 
 // snapshotFromFile reads a snapshot and says what is wrong with it; the solver
 // then leaves out what cannot be planned, with its reason.
-func (c *solveCommand) snapshotFromFile() (domain.Snapshot, error) {
-	var data []byte
-	var err error
-	if c.In == "-" {
-		data, err = io.ReadAll(os.Stdin)
-	} else {
-		data, err = os.ReadFile(c.In)
-	}
+func (c *solveCommand) snapshotFromFile(ctx context.Context) (domain.Snapshot, error) {
+	data, err := cli.Input(ctx, func() ([]byte, error) {
+		if c.In == "-" {
+			return io.ReadAll(os.Stdin)
+		}
+		return os.ReadFile(c.In)
+	})
 	if err != nil {
 		return domain.Snapshot{}, err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -124,7 +125,7 @@ func TestSolve_ReadsJSONAfterAByteOrderMark(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &solveCommand{In: file, SolveLimit: time.Second}
-	if snap, err := c.snapshotFromFile(); err != nil || snap.Depot.ID != "D1" {
+	if snap, err := c.snapshotFromFile(t.Context()); err != nil || snap.Depot.ID != "D1" {
 		t.Errorf("depot %q, error %v", snap.Depot.ID, err)
 	}
 }
@@ -179,5 +180,45 @@ func TestSolve_PlansBesideAMalformedDepot(t *testing.T) {
 	}
 	if snap, err := c.snapshot(t.Context()); err != nil || snap.Depot.ID != "DEPOT" {
 		t.Errorf("snapshot of depot %q, %v", snap.Depot.ID, err)
+	}
+}
+
+// F-OPT-05: "-" is standard output, which then holds what was asked for and
+// nothing else.
+func TestSolve_WritesToStandardOutput(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	snapshot := `{"depot": {"id": "D1", "position": {"lat": 5.6, "lon": -0.2}}, "readTime": "2026-11-21T12:00:00Z"}`
+	if err := os.WriteFile("snapshot.json", []byte(snapshot), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stdout := os.Stdout
+	defer func() { os.Stdout = stdout }()
+	for key, c := range map[string]*solveCommand{"objective": {Out: "-"}, "features": {GeoJSON: "-"}} {
+		out, err := os.Create("printed")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer out.Close()
+		os.Stdout = out
+		c.In, c.SolveLimit, c.Strategy = "snapshot.json", time.Second, "greedy"
+		if err := c.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile("printed")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var object map[string]any
+		if err := json.Unmarshal(text, &object); err != nil || object[key] == nil {
+			t.Errorf("%s: %v: %s", key, err, text)
+		}
+	}
+	if _, err := os.Stat("-"); err == nil {
+		t.Error("a file is called -")
+	}
+	c := &solveCommand{In: "snapshot.json", Out: "-", GeoJSON: "-", SolveLimit: time.Second}
+	if err := c.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "both standard output") {
+		t.Errorf("error %v", err)
 	}
 }

@@ -30,7 +30,10 @@ const maxPublished = 10_000_000
 
 // Run publishes one message and prints its id.
 func (c *publishCommand) Run(ctx context.Context) (err error) {
-	data, err := c.payload(ctx)
+	data, err := cli.Input(ctx, c.payload)
+	if ctx.Err() != nil {
+		return errors.New("interrupted; nothing was published")
+	}
 	if err != nil {
 		return err
 	}
@@ -55,27 +58,8 @@ func (c *publishCommand) Run(ctx context.Context) (err error) {
 	return nil
 }
 
-// payload reads the message until ctx ends. A read of a terminal or a pipe has no
-// end of its own; what is left of it ends with the process.
-func (c *publishCommand) payload(ctx context.Context) ([]byte, error) {
-	type payload struct {
-		data []byte
-		err  error
-	}
-	read := make(chan payload, 1)
-	go func() {
-		data, err := c.read()
-		read <- payload{data, err}
-	}()
-	select {
-	case p := <-read:
-		return p.data, p.err
-	case <-ctx.Done():
-		return nil, errors.New("interrupted; nothing was published")
-	}
-}
-
-func (c *publishCommand) read() ([]byte, error) {
+// payload reads the message.
+func (c *publishCommand) payload() ([]byte, error) {
 	in := os.Stdin
 	if c.File != "-" {
 		var err error

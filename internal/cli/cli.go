@@ -19,6 +19,8 @@ import (
 	"unicode"
 
 	"github.com/alecthomas/kong"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/connect"
@@ -170,12 +172,27 @@ func Main(grammar any, description string) {
 		if ctx.Err() != nil && !command.Selected().Tag.Has("serves") {
 			code = interrupted
 		}
+		if ctx.Err() != nil && cancelled(err) {
+			err = errInterrupted
+		}
 		fail(name, err, code)
 	}
 }
 
 // interrupted is what shells say of a command that Ctrl-C ended.
 const interrupted = 130
+
+// errInterrupted stands for all that an interrupt makes calls say of themselves.
+var errInterrupted = errors.New("interrupted")
+
+// cancelled reports whether err says no more than that a context was cancelled,
+// in Go's words or gRPC's.
+func cancelled(err error) bool {
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		return !slices.ContainsFunc(all.Unwrap(), func(err error) bool { return !cancelled(err) })
+	}
+	return errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled
+}
 
 // misused is what a wrong command line got as far as naming: the program, or
 // one of its commands, whose help tells what to give.

@@ -17,8 +17,8 @@ import (
 )
 
 // A service that is told to stop and does has done what it was asked; a command
-// that was told so before its result has not, and a scheduler must see that. A
-// service that never came to serve has failed.
+// that was told so before its result has not, and a scheduler must see that; it says so
+// in a word. A service that never came to serve has failed.
 func TestMain_ExitCodeOfTheInterrupted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds both commands; the whole run checks it")
@@ -63,6 +63,8 @@ func TestMain_ExitCodeOfTheInterrupted(t *testing.T) {
 			defer mute.Close()
 			addr := mute.Addr().String()
 			cmd := start(t, connect.Config{Project: "p", FirestoreHost: addr, PubSubHost: addr}, line)
+			var told strings.Builder
+			cmd.Stderr = &told
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -72,8 +74,31 @@ func TestMain_ExitCodeOfTheInterrupted(t *testing.T) {
 			}
 			defer called.Close()
 			end(t, cmd, os.Interrupt, want)
+			if name, _, _ := strings.Cut(line, " "); !strings.HasSuffix(told.String(), name+": interrupted\n") {
+				t.Errorf("printed %s", told.String())
+			}
 		})
 	}
+	t.Run("optimizer solve --in=-", func(t *testing.T) {
+		cmd := start(t, connect.Config{}, "optimizer solve --in=-")
+		var told strings.Builder
+		cmd.Stderr = &told
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		// More than a pipe holds: once it is written, the command is reading.
+		if _, err := in.Write(make([]byte, 1<<20)); err != nil {
+			t.Fatal(err)
+		}
+		end(t, cmd, os.Interrupt, 130)
+		if told.String() != "optimizer: interrupted\n" {
+			t.Errorf("printed %s", told.String())
+		}
+	})
 
 	hosts := emutest.Hosts(t)
 	store := firestoretx.New(emutest.Connect(t, hosts).Firestore, firestoretx.Config{})

@@ -1,0 +1,23 @@
+package cli
+
+import "context"
+
+// Input calls read, which may wait for a terminal or a pipe and knows no context,
+// until ctx ends. What is left of it then ends with the process.
+func Input(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
+	type input struct {
+		data []byte
+		err  error
+	}
+	done := make(chan input, 1)
+	go func() {
+		data, err := read()
+		done <- input{data, err}
+	}()
+	select {
+	case in := <-done:
+		return in.data, in.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
