@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/dronefleet/dronefleet/internal/firestoreemu/query"
 	"github.com/dronefleet/dronefleet/internal/firestoreemu/store"
@@ -52,14 +53,25 @@ func (s *Server) ListDocuments(ctx context.Context, req *pb.ListDocumentsRequest
 	if req.GetShowMissing() {
 		docs = v.addMissing(docs, req.GetParent(), req.GetCollectionId())
 	}
-	part, token := pageOf(docs, page, v.snapshot.Time)
-	answer := &pb.ListDocumentsResponse{NextPageToken: token}
-	for _, doc := range part {
-		answer.Documents = append(answer.Documents, project(doc, mask))
+	answer := &pb.ListDocumentsResponse{}
+	bytes := 0
+	for _, doc := range docs[min(page.start, len(docs)):] {
+		doc = project(doc, mask)
+		bytes += proto.Size(doc)
+		if n := len(answer.Documents); n == page.size || n > 0 && bytes > maxPageBytes {
+			break
+		}
+		answer.Documents = append(answer.Documents, doc)
 	}
-	s.counters.read.Add(uint64(len(part)))
+	page.size = len(answer.Documents)
+	_, answer.NextPageToken = pageOf(docs, page, v.snapshot.Time)
+	s.counters.read.Add(uint64(page.size))
 	return answer, nil
 }
+
+// maxPageBytes is about what a page of a listing takes at most, so that every
+// client can receive it; grpc's default limit is 4 MiB.
+const maxPageBytes = 3 << 20
 
 // listPlan is the listing as a query: the whole collection, or every collection
 // right under the parent, in the order asked for.

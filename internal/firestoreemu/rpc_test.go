@@ -192,6 +192,32 @@ func TestRPC_ListDocuments(t *testing.T) {
 	wantCode(t, "bad token", err, codes.InvalidArgument)
 }
 
+// Pages of large documents end early, so that every client can receive them
+// (E-RPC-01).
+func TestRPC_ListLargeDocuments(t *testing.T) {
+	const documents = 18
+	r := newRaw(t, Options{})
+	for i := range documents {
+		large := set(fmt.Sprint(i), 1)
+		large.GetUpdate().Fields["text"] = text(strings.Repeat("x", 1_000_000))
+		r.mustCommit(nil, large)
+	}
+	listed := 0
+	for token := ""; ; {
+		page, err := r.rpc.ListDocuments(r.ctx, &pb.ListDocumentsRequest{Parent: testRoot, CollectionId: "c", PageToken: token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed += len(page.GetDocuments())
+		if token = page.GetNextPageToken(); token == "" {
+			break
+		}
+	}
+	if listed != documents {
+		t.Errorf("listed %d of %d documents", listed, documents)
+	}
+}
+
 // Collection ids are those with documents, or with documents below missing ones.
 func TestRPC_ListCollectionIds(t *testing.T) {
 	r := newRaw(t, Options{})
