@@ -123,3 +123,42 @@ func TestStore_PlanFromBeforeAChangeCommittedIsRefused(t *testing.T) {
 		t.Errorf("the next plan: %s %s %s", e.Outcome, e.Reason, e.Detail)
 	}
 }
+
+// F-ACK-01: a message may be delivered twice and both deliveries meet in one
+// commit. When that fails, neither is answered as if the other had been applied,
+// for the ack of either settles the message; what is refused anyway stays so.
+func TestStore_FailedCommitAnswersNoDeliveryByAnother(t *testing.T) {
+	for name, knows := range map[string]bool{"knows the drone": true, "knows nothing": false} {
+		t.Run(name, func(t *testing.T) {
+			faults := fault.New(1)
+			emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
+			store := firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{})
+			applier := store.NewTelemetryApplier()
+			began := time.Now()
+			old := idle("D1", began.Add(-time.Minute))
+			if err := applier.Apply(t.Context(), []domain.Telemetry{old})[0]; err != nil {
+				t.Fatal(err)
+			}
+			if !knows {
+				applier = store.NewTelemetryApplier()
+			}
+			report := idle("D1", began)
+			reports := []domain.Telemetry{report, old, report, idle("D1", began.Add(time.Hour))}
+			faults.Add(fault.Rule{RPC: "Commit", Times: 1, Do: fault.Fail(codes.DeadlineExceeded)})
+			errs := applier.Apply(t.Context(), reports)
+			for _, i := range []int{0, 2} {
+				if !firestoretx.Retryable(errs[i]) {
+					t.Errorf("delivery %d of what was not committed: %v, want what may pass", i, errs[i])
+				}
+			}
+			wantReason(t, errs[1], policy.ReasonStaleTelemetry)
+			wantReason(t, errs[3], policy.ReasonFutureTimestamp)
+
+			errs = applier.Apply(t.Context(), reports)
+			if errs[0] != nil {
+				t.Errorf("the next attempt: %v", errs[0])
+			}
+			wantReason(t, errs[2], policy.ReasonStaleTelemetry)
+		})
+	}
+}

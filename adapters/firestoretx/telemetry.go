@@ -233,14 +233,19 @@ func (b *telemetryBatch) apply(id domain.DroneID, binding policy.Binding, server
 }
 
 // fail gives all reports of the drones the same error, whatever the policy said
-// of them, except those that are rejected anyway.
+// of them, except those that are rejected anyway. Not so is the second delivery
+// of a message, which is stale only beside the first: its ack would settle the
+// message, whose effect was not committed.
 func (b *telemetryBatch) fail(drones []domain.DroneID, err error) {
 	for _, id := range drones {
 		delete(b.applier.known, id)
+		accepted := false // an earlier report, which is not committed
 		for _, i := range b.byDrone[id] {
-			if _, rejected := policy.ReasonOf(b.errs[i]); !rejected {
+			reason, rejected := policy.ReasonOf(b.errs[i])
+			if !rejected || accepted && reason == policy.ReasonStaleTelemetry {
 				b.errs[i] = wrap(err, "telemetry of drone %s", id)
 			}
+			accepted = accepted || !rejected
 		}
 	}
 }
