@@ -30,7 +30,7 @@ type Chain struct {
 
 	pending     []int32
 	scratch     []int32
-	open        vehicles // scratch of seek
+	open        bitset // scratch of seek
 	pendingMark []bool
 	rank        [keyCount][]float64
 	limit       int     // routes that may be in use
@@ -49,7 +49,7 @@ type Chain struct {
 func NewChain(in *Instance, tuning Tuning, seed uint64) *Chain {
 	c := &Chain{
 		state: *newState(in), rng: newRng(seed), Tuning: tuning, Best: NewSolution(in), spare: NewSolution(in),
-		pending: make([]int32, 0, in.Requests), scratch: make([]int32, 0, in.stride()), open: newVehicles(len(in.Vehicles)), pendingMark: make([]bool, in.Requests),
+		pending: make([]int32, 0, in.Requests), scratch: make([]int32, 0, in.stride()), open: newBitset(len(in.Vehicles)), pendingMark: make([]bool, in.Requests),
 	}
 	c.limit, c.lambda = len(in.Vehicles), 10*tuning.Hot
 	c.pool = newPool(in)

@@ -70,7 +70,8 @@ type ejector struct {
 	penalty []int64 // how often a request could not be placed
 	pool    []int32 // requests without a route, last in first out
 	scratch []node
-	members []int32
+	// Of a route: its requests, and those with which the one to place can be in none.
+	members, clashing []int32
 }
 
 // ejection is the cheapest way found to make room.
@@ -86,7 +87,7 @@ func (e *ejector) prepare(in *Instance) {
 	if e.penalty == nil {
 		*e = ejector{
 			penalty: make([]int64, in.Requests), pool: make([]int32, 0, in.Requests),
-			scratch: make([]node, in.stride()), members: make([]int32, 0, in.stride()),
+			scratch: make([]node, in.stride()), members: make([]int32, 0, in.stride()), clashing: make([]int32, 0, in.stride()),
 		}
 	}
 }
@@ -318,34 +319,63 @@ func (c *Chain) Promote(s Schedule) {
 func (c *Chain) makeRoom(r int32, penalty []int64) ejection {
 	e := &c.eject
 	best := ejection{sum: penalty[r], route: -1}
-	for ro := range c.size {
+	for ro := range int32(len(c.size)) {
 		if c.size[ro] == 2 {
 			continue
 		}
-		base, n := ro*c.stride, int(c.size[ro])
-		e.members = e.members[:0]
-		for i := 1; i < n-1; i++ {
-			if v := c.nodes[base+i].visit; v%Slots != DeliverySlot {
-				e.members = append(e.members, v/Slots)
-			}
+		c.listMembers(ro, r)
+		if len(e.clashing) > 2 {
+			continue
 		}
 		for _, a := range e.members {
-			c.tryWithout(r, int32(ro), a, -1, penalty[a], &best)
+			if e.frees(a, -1) {
+				c.tryWithout(r, ro, a, -1, penalty[a], &best)
+			}
 		}
 		if best.sum <= 2 {
 			continue // no pair can be cheaper
 		}
-		if len(e.members) > pairLimit { // a random window of a long route
+		if len(e.clashing) == 0 && len(e.members) > pairLimit { // a random window of a long route
 			first := c.rng.intn(len(e.members) - pairLimit + 1)
 			e.members = e.members[first : first+pairLimit]
 		}
 		for i, a := range e.members {
 			for _, b := range e.members[i+1:] {
-				c.tryWithout(r, int32(ro), a, b, penalty[a]+penalty[b], &best)
+				if e.frees(a, b) {
+					c.tryWithout(r, ro, a, b, penalty[a]+penalty[b], &best)
+				}
 			}
 		}
 	}
 	return best
+}
+
+// listMembers lists the requests of a route, and those of them with which r can be in
+// no route.
+func (c *Chain) listMembers(ro, r int32) {
+	e := &c.eject
+	e.members, e.clashing = e.members[:0], e.clashing[:0]
+	base, n := int(ro)*c.stride, int(c.size[ro])
+	for i := 1; i < n-1; i++ {
+		v := c.nodes[base+i].visit
+		if v%Slots == DeliverySlot {
+			continue
+		}
+		e.members = append(e.members, v/Slots)
+		if c.in.Uniform && c.clashesOf(r).has(v/Slots) {
+			e.clashing = append(e.clashing, v/Slots)
+		}
+	}
+}
+
+// frees tells whether all that clashes is gone without a and b.
+func (e *ejector) frees(a, b int32) bool {
+	for _, x := range e.clashing {
+		if x != a && x != b {
+			return false
+		}
+	}
+	return true
 }
 
 // tryWithout tests whether r fits into the route without a and b.

@@ -14,7 +14,7 @@ const atLeast = math.MaxUint32
 // cutoff with the place atLeast, or +Inf if it is known that there is none.
 func (st *state) evaluate(r, ro int32, cutoff float64) (float64, uint32) {
 	n := int(st.size[ro])
-	if n+2 > st.stride {
+	if n+2 > st.stride || st.clash(r, ro) {
 		return inf, 0
 	}
 	base := int(ro) * st.stride
@@ -71,8 +71,8 @@ func (st *state) enable() {
 
 // findServers lists which vehicles are able to serve each request.
 func (st *state) findServers() {
-	width := len(newVehicles(len(st.size)))
-	st.servers = make(vehicles, st.in.Requests*width)
+	width := len(newBitset(len(st.size)))
+	st.servers = make(bitset, st.in.Requests*width)
 	for r := range int32(st.in.Requests) {
 		set := st.servers[int(r)*width:][:width]
 		for v := range int32(len(st.size)) {

@@ -361,6 +361,141 @@ func randomFleet(seed uint64, requests, vehicles int) *Instance {
 	return in
 }
 
+// narrow gives most visits a window, and the vehicles an early end.
+func narrow(in *Instance, seed uint64) *Instance {
+	rng := rand.New(rand.NewPCG(seed, 17))
+	for i := range in.Vehicles {
+		in.Vehicles[i].Due = 600
+	}
+	for v := range in.Late {
+		if rng.IntN(4) > 0 {
+			in.Early[v] = 400 * rng.Float64()
+			in.Late[v] = in.Early[v] + 150*rng.Float64()
+		}
+	}
+	for r := range in.Demand {
+		in.Demand[r] = 15 * rng.Float64()
+	}
+	return in
+}
+
+// Two requests clash if, and only if, no order of their visits makes a route.
+func TestClashes_ArePairsWithoutARoute(t *testing.T) {
+	found := [2]int{}
+	for seed := range uint64(20) {
+		in := narrow(randomFleet(seed, 20, 4), seed)
+		c := NewChain(in, testTuning, seed)
+		for a := range int32(in.Requests) {
+			for b := range a {
+				fits := false
+				for alts := range int32(in.Alts[a]) * int32(in.Alts[b]) {
+					pa, pb := a*Slots+alts%int32(in.Alts[a]), b*Slots+alts/int32(in.Alts[a])
+					da, db := a*Slots+DeliverySlot, b*Slots+DeliverySlot
+					for _, visits := range [][]int32{{pa, da, pb, db}, {pa, pb, da, db}, {pa, pb, db, da}, {pb, pa, da, db}, {pb, pa, db, da}, {pb, db, pa, da}} {
+						fits = fits || in.Fits(0, visits)
+					}
+				}
+				if c.clashesOf(a).has(b) == fits || c.clashesOf(b).has(a) == fits {
+					t.Fatalf("seed %d: requests %d and %d: a route %v, clash %v", seed, a, b, fits, c.clashesOf(a).has(b))
+				}
+				if fits {
+					found[0]++
+				} else {
+					found[1]++
+				}
+			}
+		}
+	}
+	if found[0] == 0 || found[1] == 0 {
+		t.Errorf("%d pairs fit, %d clash: nothing was compared", found[0], found[1])
+	}
+}
+
+// A request has no place in a route with which it clashes, and none there either while
+// something with which it clashes stays.
+func TestClashes_LeaveNoPlace(t *testing.T) {
+	clashes, blocked := 0, 0
+	for seed := range uint64(20) {
+		in := narrow(randomFleet(seed, 40, 6), seed)
+		c := NewChain(in, testTuning, seed)
+		c.eject.prepare(in)
+		c.Construct(ints(in.Requests), never)
+		for range 300 {
+			c.step(50)
+		}
+		for r := range int32(in.Requests) {
+			for ro := range int32(len(in.Vehicles)) {
+				n := int(c.size[ro])
+				if c.routeOf[r] == ro || n == 2 {
+					continue
+				}
+				nodes := c.nodes[int(ro)*c.stride:][:n]
+				delta, _ := c.cheapestPair(nodes, ro, c.dist[ro], r, inf)
+				if c.clash(r, ro) {
+					if clashes++; delta != inf {
+						t.Fatalf("seed %d: request %d clashes with route %d and has a place there", seed, r, ro)
+					}
+				}
+				c.listMembers(ro, r)
+				for _, a := range c.eject.members {
+					best := ejection{sum: 3, route: -1}
+					c.tryWithout(r, ro, a, -1, 2, &best)
+					if !c.eject.frees(a, -1) {
+						if blocked++; best.route >= 0 {
+							t.Fatalf("seed %d: request %d clashes with another than %d in route %d and has a place there", seed, r, a, ro)
+						}
+					}
+				}
+			}
+		}
+	}
+	if clashes == 0 || blocked == 0 {
+		t.Errorf("%d clashes, %d of them with others than the one gone: nothing was compared", clashes, blocked)
+	}
+}
+
+// Room is made at the least penalty at which any one or two requests of a route leave
+// room.
+func TestMakeRoom_FindsTheLeastPenalty(t *testing.T) {
+	pairs := 0
+	for seed := range uint64(20) {
+		in := narrow(randomFleet(seed, 40, 6), seed)
+		c := NewChain(in, testTuning, seed)
+		c.eject.prepare(in)
+		c.Construct(ints(in.Requests), never)
+		for range 300 {
+			c.step(50)
+		}
+		rng := rand.New(rand.NewPCG(seed, 18))
+		penalty := make([]int64, in.Requests)
+		for r := range penalty {
+			penalty[r] = 1 + rng.Int64N(20)
+		}
+		for _, r := range c.bank {
+			want := ejection{sum: penalty[r], route: -1}
+			for ro := range int32(len(in.Vehicles)) {
+				c.listMembers(ro, r)
+				for i, a := range c.eject.members {
+					c.tryWithout(r, ro, a, -1, penalty[a], &want)
+					for _, b := range c.eject.members[i+1:] {
+						c.tryWithout(r, ro, a, b, penalty[a]+penalty[b], &want)
+					}
+				}
+			}
+			got := c.makeRoom(r, penalty)
+			if got.sum != want.sum {
+				t.Fatalf("seed %d: room for request %d at a penalty of %d; there is some at %d", seed, r, got.sum, want.sum)
+			}
+			if want.route >= 0 && want.out[1] >= 0 {
+				pairs++
+			}
+		}
+	}
+	if pairs == 0 {
+		t.Error("no pair was thrown out: little was compared")
+	}
+}
+
 // An attempt to dissolve a route is worth nothing until it succeeds; one that is
 // interrupted must not begin again, or large fleets never shrink.
 func TestSaveVehicles_GoesOnWhereItWasInterrupted(t *testing.T) {

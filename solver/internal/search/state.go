@@ -53,7 +53,8 @@ type state struct {
 	lastVersion  uint32
 	cache        []cached // requests x vehicles
 	able         []uint8  // requests x vehicles: see alternatives; nil if all vehicles are alike
-	servers      vehicles // of each request, one set after the other: those that are able
+	servers      bitset   // of each request, one set after the other: those that are able
+	clashes      clashes  // none unless all vehicles are alike
 
 	alone, bound []float64 // scratch of cheapestPair
 
@@ -124,6 +125,7 @@ func newState(in *Instance) *state {
 	}
 	if in.Uniform {
 		st.favourites = 0
+		st.findClashes()
 	} else {
 		st.enable()
 	}
