@@ -91,7 +91,7 @@ func (sub *subscription) targets(ackIDs []string) ([]target, error) {
 
 func (sub *subscription) acknowledge(ackIDs []string) (*ackReport, error) {
 	return sub.apply(ackIDs, earliestFirst, func(t target, now int64) ackOutcome {
-		return sub.backlog.acknowledge(t.lease, now)
+		return sub.backlog.acknowledge(sub.original(t.lease), now)
 	})
 }
 

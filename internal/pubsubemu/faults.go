@@ -1,6 +1,8 @@
 package pubsubemu
 
 import (
+	"maps"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -41,6 +43,7 @@ func (sub *subscription) distort(deliveries []delivery) []delivery {
 		out = append(out, d)
 		if !b.rules.exactlyOnce && faults.Hit(fault.Duplicate, sub.name, d.lease) {
 			b.lastLease++ // a number no lease will have
+			sub.copied(b.lastLease, d.lease)
 			d.lease = b.lastLease
 			out = append(out, d)
 		}
@@ -52,6 +55,26 @@ func (sub *subscription) distort(deliveries []delivery) []delivery {
 		}
 	}
 	return out
+}
+
+// copied notes that a delivery was handed out a second time under another number.
+// Copies of which nothing is left to settle are forgotten now and then.
+func (sub *subscription) copied(number, lease uint64) {
+	if len(sub.copies) > 2*len(sub.backlog.leases) {
+		maps.DeleteFunc(sub.copies, func(_, lease uint64) bool { return sub.backlog.leases[lease] == nil })
+	}
+	if sub.copies == nil {
+		sub.copies = map[uint64]uint64{}
+	}
+	sub.copies[number] = lease
+}
+
+// original is the lease that the ack of a delivery or its copy ends.
+func (sub *subscription) original(number uint64) uint64 {
+	if lease, copied := sub.copies[number]; copied {
+		return lease
+	}
+	return number
 }
 
 // holdBack delays messages that just arrived. The caller holds the lock.

@@ -40,6 +40,30 @@ func TestFaults_duplicate(t *testing.T) { // P-FI-01
 	}
 }
 
+// The ack of either copy settles the message; the other's then settles nothing.
+func TestFaults_duplicateIsSettledByEither(t *testing.T) { // P-FI-01
+	for which := range 2 {
+		b, clock, topic, sub := faulty(t, nil)
+		b.server.Faults().Set(fault.Plan{Duplicate: 1})
+		for range 50 {
+			b.publish(topic, texts("m", 1)...)
+			got := b.pull(sub, 10)
+			if len(got) != 2 {
+				t.Fatalf("%d deliveries", len(got))
+			}
+			b.ack(sub, got[which])
+			if c := b.server.Counters().Subscriptions[sub]; c.Backlog != 0 {
+				t.Fatalf("after the ack of copy %d: %+v", which, c)
+			}
+			b.ack(sub, got[1-which])
+		}
+		clock.Advance(time.Hour)
+		if c := b.server.Counters().Subscriptions[sub]; c.Acked != 50 || c.Backlog != 0 {
+			t.Errorf("counters %+v", c)
+		}
+	}
+}
+
 func TestFaults_duplicateSparesExactlyOnce(t *testing.T) { // P-FI-01, P-DEL-05
 	b, _, topic, sub := faulty(t, exactlyOnce)
 	b.server.Faults().Set(fault.Plan{Duplicate: 1})

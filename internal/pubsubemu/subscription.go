@@ -26,9 +26,10 @@ type subscription struct {
 	mu      sync.Mutex
 	config  *pubsubpb.Subscription
 	backlog *backlog
-	topic   *topic // nil once the topic is deleted or the subscription detached
-	armed   int64  // when the timer loop wakes, in Clock nanoseconds
-	ended   error  // why gone is closed
+	copies  map[uint64]uint64 // of deliveries, that faults made: the lease of each
+	topic   *topic            // nil once the topic is deleted or the subscription detached
+	armed   int64             // when the timer loop wakes, in Clock nanoseconds
+	ended   error             // why gone is closed
 }
 
 // newSubscription builds a subscription from checked, completed settings.

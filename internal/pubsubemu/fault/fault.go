@@ -13,7 +13,9 @@ import (
 // Plan says how often each fault happens, as a probability from 0 to 1.
 type Plan struct {
 	// Duplicate hands a message out twice at once. The second copy has an ack
-	// id that settles nothing. Not with exactly-once delivery.
+	// id of its own, and the ack of either settles the message, as at the
+	// service; it cannot be extended or given back. Not with exactly-once
+	// delivery.
 	Duplicate float64
 	// Reorder shuffles a hand-over of several messages. Not with message
 	// ordering. Delay reorders across hand-overs.
