@@ -14,8 +14,16 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
+// alone has the libraries connect to no emulator that the environment names: what
+// comes from a real network is no part of a bubble's time.
+func alone(t *testing.T) {
+	t.Setenv(FirestoreHost, "")
+	t.Setenv(PubSubHost, "")
+}
+
 // A service that is back after ten minutes is found within seconds.
 func TestOptions_ReconnectSoonHoweverLongTheOutage(t *testing.T) {
+	alone(t)
 	synctest.Test(t, func(t *testing.T) {
 		last := time.Now()
 		var longest time.Duration
@@ -49,6 +57,7 @@ func TestOptions_ReconnectSoonHoweverLongTheOutage(t *testing.T) {
 // Messages flow again as soon: the stream that brings them is not refused during
 // the outage, which would have the library wait by itself.
 func TestPubSub_StreamsOpenSoonAfterAnOutage(t *testing.T) {
+	alone(t)
 	synctest.Test(t, func(t *testing.T) {
 		back := time.Now().Add(10 * time.Minute)
 		listener := bufconn.Listen(1 << 16)
