@@ -38,32 +38,6 @@ func TestDeadLetters_TheLogNamesWhoReplayed(t *testing.T) {
 	p.interrupt()
 }
 
-// The first Ctrl-C ends a publish that waits for its payload, and says that
-// nothing was published.
-func TestPublish_EndsWithTheFirstInterrupt(t *testing.T) {
-	cmd := command(t, emutest.Hosts(t), "publish", "orders")
-	var errs strings.Builder
-	cmd.Stderr = &errs
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	// More than a pipe holds: once it is written, the command is reading.
-	if _, err := in.Write(make([]byte, 1<<20)); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait() // its exit code tells
-	if code := cmd.ProcessState.ExitCode(); code != 130 || errs.String() != "statemanager: interrupted; nothing was published\n" {
-		t.Errorf("exit code %d, printed %q", code, errs.String())
-	}
-}
-
 func TestPublish(t *testing.T) {
 	hosts := emutest.Hosts(t)
 	clients := emutest.Connect(t, hosts)

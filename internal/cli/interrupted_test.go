@@ -79,28 +79,33 @@ func TestMain_ExitCodeOfTheInterrupted(t *testing.T) {
 			}
 		})
 	}
-	t.Run("optimizer solve --in=-", func(t *testing.T) {
-		cmd := start(t, connect.Config{}, "optimizer solve --in=-")
-		var told strings.Builder
-		cmd.Stderr = &told
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		// More than a pipe holds: once it is written, the command is reading.
-		if _, err := in.Write(make([]byte, 1<<20)); err != nil {
-			t.Fatal(err)
-		}
-		end(t, cmd, os.Interrupt, 130)
-		if told.String() != "optimizer: interrupted\n" {
-			t.Errorf("printed %s", told.String())
-		}
-	})
-
 	hosts := emutest.Hosts(t)
+	for line, told := range map[string]string{
+		"optimizer solve --in=-":      "optimizer: interrupted\n",
+		"statemanager publish orders": "statemanager: interrupted; nothing was published\n",
+	} {
+		t.Run(line, func(t *testing.T) {
+			cmd := start(t, hosts, line)
+			var errs strings.Builder
+			cmd.Stderr = &errs
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			// More than a pipe holds: once it is written, the command is reading.
+			if _, err := in.Write(make([]byte, 1<<20)); err != nil {
+				t.Fatal(err)
+			}
+			end(t, cmd, os.Interrupt, 130)
+			if errs.String() != told {
+				t.Errorf("printed %s", errs.String())
+			}
+		})
+	}
+
 	store := firestoretx.New(emutest.Connect(t, hosts).Firestore, firestoretx.Config{})
 	if err := store.Setup(t.Context(), []domain.Depot{{ID: "D1"}}, nil, nil); err != nil {
 		t.Fatal(err)

@@ -257,17 +257,24 @@ func (s *recording) RecordCycle(ctx context.Context, c domain.Cycle) error {
 	return s.Store.RecordCycle(ctx, c)
 }
 
-// F-OPT-03: cycles without orders record what is to be corrected when that
-// changes, not every time.
-func TestOnce_RecordsAFaultOnce(t *testing.T) {
-	b := newBench(t)
+// withoutOrders deletes the orders of a bench, and returns a runner with what it
+// records.
+func (b *bench) withoutOrders(t *testing.T) (*recording, *dispatch.Runner) {
+	t.Helper()
 	for _, id := range []string{"SERVED", "NOBODY-STOCKS-IT"} {
 		if _, err := b.clients.Firestore.Doc("orders/" + id).Delete(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	store := &recording{Store: b.store}
-	runner := b.runner(t, store, 15*time.Second)
+	return store, b.runner(t, store, 15*time.Second)
+}
+
+// F-OPT-03: cycles without orders record what is to be corrected when that
+// changes, not every time.
+func TestOnce_RecordsAFaultOnce(t *testing.T) {
+	b := newBench(t)
+	store, runner := b.withoutOrders(t)
 	for _, step := range []struct {
 		change  string // path of a document
 		broken  bool
@@ -304,13 +311,7 @@ func TestOnce_RecordsAFaultOnce(t *testing.T) {
 // and that it is over, not every time.
 func TestOnce_RecordsAFailureOnce(t *testing.T) {
 	b := newBench(t)
-	for _, id := range []string{"SERVED", "NOBODY-STOCKS-IT"} {
-		if _, err := b.clients.Firestore.Doc("orders/" + id).Delete(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	store := &recording{Store: b.store}
-	runner := b.runner(t, store, 15*time.Second)
+	store, runner := b.withoutOrders(t)
 	good := map[string]any{"name": depot.Name, "position": &latlng.LatLng{Latitude: depot.Position.Lat, Longitude: depot.Position.Lon}}
 	want := 0
 	for _, depotIs := range []map[string]any{{"position": "nowhere"}, {"position": 7}, good, {"position": 7}, good} {

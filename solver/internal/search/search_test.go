@@ -411,18 +411,25 @@ func TestClashes_ArePairsWithoutARoute(t *testing.T) {
 	}
 }
 
+// searched is a chain that has searched routes with narrow windows for a while.
+func searched(seed uint64) *Chain {
+	in := narrow(randomFleet(seed, 40, 6), seed)
+	c := NewChain(in, testTuning, seed)
+	c.eject.prepare(in)
+	c.Construct(ints(in.Requests), never)
+	for range 300 {
+		c.step(50)
+	}
+	return c
+}
+
 // A request has no place in a route with which it clashes, and none there either while
 // something with which it clashes stays.
 func TestClashes_LeaveNoPlace(t *testing.T) {
 	clashes, blocked := 0, 0
 	for seed := range uint64(20) {
-		in := narrow(randomFleet(seed, 40, 6), seed)
-		c := NewChain(in, testTuning, seed)
-		c.eject.prepare(in)
-		c.Construct(ints(in.Requests), never)
-		for range 300 {
-			c.step(50)
-		}
+		c := searched(seed)
+		in := c.in
 		for r := range int32(in.Requests) {
 			for ro := range int32(len(in.Vehicles)) {
 				n := int(c.size[ro])
@@ -459,13 +466,8 @@ func TestClashes_LeaveNoPlace(t *testing.T) {
 func TestMakeRoom_FindsTheLeastPenalty(t *testing.T) {
 	pairs := 0
 	for seed := range uint64(20) {
-		in := narrow(randomFleet(seed, 40, 6), seed)
-		c := NewChain(in, testTuning, seed)
-		c.eject.prepare(in)
-		c.Construct(ints(in.Requests), never)
-		for range 300 {
-			c.step(50)
-		}
+		c := searched(seed)
+		in := c.in
 		rng := rand.New(rand.NewPCG(seed, 18))
 		penalty := make([]int64, in.Requests)
 		for r := range penalty {
