@@ -27,6 +27,7 @@ type Store interface {
 	Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) (domain.Snapshot, error)
 	RecordCycle(ctx context.Context, c domain.Cycle) error
 	Depots(ctx context.Context) (firestoretx.Listing[domain.Depot], error)
+	Fleet(ctx context.Context, depot domain.DepotID, maxSilence time.Duration) ([]domain.Drone, error)
 }
 
 // Publish sends decisions and returns, when the server has answered for all of
@@ -241,13 +242,13 @@ func (r *Runner) cycle(ctx, lease context.Context, c *domain.Cycle, planner *Pla
 	if err != nil {
 		return err
 	}
-	began := time.Now()
-	defer func() { c.PublishTook = time.Since(began) }()
 	if len(do.decisions) == 0 {
 		c.Outcome = domain.CycleEmpty
+		r.awaited(ctx, c, planner, do)
 		listUnserved(c, do.unserved)
 		return nil
 	}
+	began := time.Now()
 	// Should the process die while it publishes, this is all that tells of the
 	// cycle.
 	begun := *c
@@ -262,7 +263,9 @@ func (r *Runner) cycle(ctx, lease context.Context, c *domain.Cycle, planner *Pla
 	var errs []error
 	var failed []solver.Unserved
 	untold := 0
-	for i, err := range r.publish(lease, do.decisions) {
+	results := r.publish(lease, do.decisions)
+	c.PublishTook = time.Since(began)
+	for i, err := range results {
 		d := do.decisions[i]
 		if err == nil {
 			c.Missions++
@@ -282,10 +285,11 @@ func (r *Runner) cycle(ctx, lease context.Context, c *domain.Cycle, planner *Pla
 	if untold > 0 {
 		errs = append(errs, fmt.Errorf("and of %d more", untold))
 	}
-	listUnserved(c, append(failed, do.unserved...))
 	if len(errs) == 0 {
 		planner.published(r.clock.Since(do.planned))
 	}
+	r.awaited(ctx, c, planner, do)
+	listUnserved(c, append(failed, do.unserved...))
 	return errors.Join(errs...)
 }
 
@@ -300,6 +304,7 @@ const publishFailed solver.Reason = "publish_failed"
 
 // intent is what a cycle is to do.
 type intent struct {
+	problem   solver.Problem
 	decisions []domain.Decision
 	distances map[domain.DroneID]float64 // km
 	unserved  []solver.Unserved
@@ -351,7 +356,7 @@ func (r *Runner) decide(ctx context.Context, c *domain.Cycle, planner *Planner) 
 	for _, route := range plan.Routes {
 		distances[domain.DroneID(route.DroneID)] = route.DistanceKm
 	}
-	return intent{DecisionsOf(plan, snap), distances, plan.Unserved, planned}, nil
+	return intent{round.Problem, DecisionsOf(plan, snap), distances, plan.Unserved, planned}, nil
 }
 
 func (r *Runner) plan(ctx context.Context, planner *Planner, snap domain.Snapshot, now time.Time) (Round, error) {

@@ -37,19 +37,13 @@ type demand struct {
 	sample   []solver.Order       // recent orders, oldest first
 	urgent   []time.Time          // when CRITICAL orders came that can be served in time
 	launches []time.Time          // when drones took off: in the long run as many come back
-	fleet    map[string]member    // drones that were offered
+	fleet    map[string]time.Time // drones by when they were last offered
 	// other is when a drone last took off for orders that are not urgent, or
 	// none of them waited.
 	other time.Time
 	// usual is the drone that stands for those that will be back: the last seen,
 	// fully charged, at its depot.
 	usual solver.Drone
-}
-
-// member is a drone of the fleet as it was last offered.
-type member struct {
-	seen       time.Time
-	capacityKg float64
 }
 
 // observe takes in the problem of a new cycle.
@@ -59,13 +53,13 @@ func (m *demand) observe(f flights) {
 	// clock goes back that was set. What was seen is then dated in the future: rates
 	// would be wrong, even negative, and nothing would count as starved for as long.
 	if m.since.IsZero() || m.latest.Sub(now) > longestLead {
-		*m = demand{since: now, latest: now, other: now, known: map[string]time.Time{}, fleet: map[string]member{}}
+		*m = demand{since: now, latest: now, other: now, known: map[string]time.Time{}, fleet: map[string]time.Time{}}
 	}
 	if now.After(m.latest) {
 		m.latest = now
 	}
 	for _, d := range f.problem.Drones {
-		m.fleet[d.ID] = member{now, d.CapacityKg}
+		m.fleet[d.ID] = now
 		m.usual = f.charged(d)
 	}
 	for i := range f.problem.Orders {
@@ -100,8 +94,8 @@ func (m *demand) forget(now time.Time) {
 			delete(m.known, id)
 		}
 	}
-	for id, d := range m.fleet {
-		if now.Sub(d.seen) > fleetMemory {
+	for id, seen := range m.fleet {
+		if now.Sub(seen) > fleetMemory {
 			delete(m.fleet, id)
 		}
 	}
@@ -166,23 +160,6 @@ func (m *demand) enough(f flights) float64 {
 		}
 	}
 	return most
-}
-
-// awaited tells orders that wait for a drone which is away from those that no
-// drone can lift: the solver knows only the drones that are free.
-func (m *demand) awaited(orders []solver.Order, unserved []solver.Unserved) {
-	most := 0.0
-	for _, d := range m.fleet {
-		if d.capacityKg == 0 { // no limit
-			d.capacityKg = math.Inf(1)
-		}
-		most = max(most, d.capacityKg)
-	}
-	for i := range unserved {
-		if u := &unserved[i]; u.Reason == solver.OverCapacity && orders[u.Index].WeightKg <= most {
-			u.Reason, u.Detail = solver.NoDroneFree, "those that can lift it are away"
-		}
-	}
 }
 
 // launched takes in which missions begin.

@@ -22,7 +22,8 @@
 // What it knows of demand it has seen in its own cycles; a planner without
 // memories plans by cautious guesses. Every order that stays has its reason in
 // the cycle's record; kept_for_critical and waits_for_better_route are the
-// planner's own.
+// planner's own. That none of the depot's drones can carry an order is said only
+// after asking about all of them.
 //
 // It decides nothing about the fleet: decisions become missions only if the
 // assignment policy agrees. It must never import the State Manager's handlers.

@@ -123,8 +123,6 @@ func (p *Planner) lookAhead(ctx context.Context, whole solver.Problem) (Round, e
 	}
 	p.last = &plan
 	p.demand.launched(problem.Now, plan, c.urgent)
-	// Afterwards, as such an order waits for none of the drones that are kept.
-	p.demand.awaited(problem.Orders, plan.Unserved)
 	return Round{Problem: whole, Plan: plan, Reserve: c.reserve, Kept: len(problem.Drones) - len(offered)}, nil
 }
 

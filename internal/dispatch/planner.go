@@ -31,6 +31,7 @@ type Planner struct {
 	last    *solver.Plan
 	demand  demand
 	lead    time.Duration
+	fleet   fleet
 }
 
 // NewPlanner returns a planner without memories. refused is told of plans that

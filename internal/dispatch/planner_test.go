@@ -2,7 +2,6 @@ package dispatch_test
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -390,7 +389,6 @@ func TestPlan_KeepsTheRulesWhateverComes(t *testing.T) {
 			w.drones[i].PayloadCapacityKg = rapid.SampledFrom([]float64{0, 1, 5}).Draw(rt, "capacity")
 			w.drones[i].MaxFlightTimeMinutes = rapid.SampledFrom([]int{0, 20, 38}).Draw(rt, "flight")
 		}
-		var fleet []domain.Drone // offered so far
 		for cycle := range 3 {
 			for i := range rapid.IntRange(0, 12).Draw(rt, "orders") {
 				priority := rapid.SampledFrom(domain.Priorities).Draw(rt, "priority")
@@ -412,19 +410,8 @@ func TestPlan_KeepsTheRulesWhateverComes(t *testing.T) {
 			if fault := check.Plan(round.Problem, round.Plan); fault != nil {
 				rt.Fatal(fault)
 			}
-			for i, d := range w.drones {
-				if !slices.ContainsFunc(round.Plan.Ignored, func(x solver.Ignored) bool { return x.Kind == "drone" && x.Index == i }) {
-					fleet = append(fleet, d)
-				}
-			}
 			for _, u := range round.Plan.Unserved {
 				want, why := reasonAlone(rt, round.Problem, u.Index)
-				lifts := func(d domain.Drone) bool {
-					return d.PayloadCapacityKg == 0 || d.PayloadCapacityKg >= w.orders[u.Index].WeightKg
-				}
-				if want == solver.OverCapacity && slices.ContainsFunc(fleet, lifts) {
-					want = solver.NoDroneFree
-				}
 				if u.Reason != want && !(why && planners[u.Reason]) {
 					rt.Fatalf("order %s stays with %s, want %s", u.OrderID, u.Reason, want)
 				}
@@ -465,33 +452,6 @@ func reasonAlone(t *rapid.T, p solver.Problem, order int) (_ solver.Reason, poss
 		return solver.DeadlineUnreachable, true
 	}
 	return solver.NoDroneFree, true
-}
-
-// F-OPT-04: what waits for a drone that is away has another reason than what no
-// drone can lift; a drone that was not free for long is none to wait for.
-func TestPlan_TellsWhatWaitsForAStrongDroneFromWhatNoneCanLift(t *testing.T) {
-	w := newTown(2)
-	w.drones[0].PayloadCapacityKg, w.drones[1].PayloadCapacityKg = 1, 5
-	p := planner(t)
-	w.plan(t, p)
-	w.drones = w.drones[:1] // the strong one is away
-	for id, kg := range map[string]float64{"HEAVY": 5, "TOO-HEAVY": 50} {
-		w.order(id, domain.PriorityCritical, north(5, 0), 0)
-		w.orders[len(w.orders)-1].WeightKg = kg
-	}
-	expect := func(when string, want map[string]solver.Reason) {
-		t.Helper()
-		got := map[string]solver.Reason{}
-		for _, u := range w.plan(t, p).Plan.Unserved {
-			got[u.OrderID] = u.Reason
-		}
-		if !maps.Equal(got, want) {
-			t.Errorf("%s: %v, want %v", when, got, want)
-		}
-	}
-	expect("the strong drone is away", map[string]solver.Reason{"HEAVY": solver.NoDroneFree, "TOO-HEAVY": solver.OverCapacity})
-	w.now = w.now.Add(2 * time.Hour)
-	expect("the strong drone is gone", map[string]solver.Reason{"HEAVY": solver.OverCapacity, "TOO-HEAVY": solver.OverCapacity})
 }
 
 // F-OPT-01: a clock that is set back, as by its first synchronization, ends no

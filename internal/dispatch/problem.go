@@ -13,20 +13,13 @@ const longestFlight = 1e6
 // ProblemOf puts a snapshot as a problem for the solver. A drone's present
 // speed says nothing about its cruise speed, which stays the solver's default.
 func ProblemOf(s domain.Snapshot, now time.Time, params solver.Params) solver.Problem {
-	p := solver.Problem{Now: now, Params: params}
+	p := solver.Problem{Now: now, Params: params, Drones: dronesOf(s.Drones)}
 	if s.Depot.ID != "" {
 		p.Depots = []solver.Depot{{ID: string(s.Depot.ID), At: location(s.Depot.Position)}}
 	}
 	for _, w := range s.Warehouses {
 		p.Warehouses = append(p.Warehouses, solver.Warehouse{
 			ID: string(w.ID), At: location(w.Position), ProductTypes: w.ProductTypes, ColdStorage: w.ColdStorage,
-		})
-	}
-	for _, d := range s.Drones {
-		p.Drones = append(p.Drones, solver.Drone{
-			ID: string(d.ID), At: location(d.Position), HomeDepotID: string(d.HomeDepotID),
-			BatteryPercent: d.Battery, ConsumptionPercentPerKm: d.ConsumptionPerKm, CapacityKg: d.PayloadCapacityKg,
-			MaxFlight: time.Duration(min(d.MaxFlightTimeMinutes, longestFlight)) * time.Minute,
 		})
 	}
 	for _, o := range s.Orders {
@@ -42,6 +35,18 @@ func ProblemOf(s domain.Snapshot, now time.Time, params solver.Params) solver.Pr
 		p.Orders = append(p.Orders, order)
 	}
 	return p
+}
+
+func dronesOf(fleet []domain.Drone) []solver.Drone {
+	var drones []solver.Drone
+	for _, d := range fleet {
+		drones = append(drones, solver.Drone{
+			ID: string(d.ID), At: location(d.Position), HomeDepotID: string(d.HomeDepotID),
+			BatteryPercent: d.Battery, ConsumptionPercentPerKm: d.ConsumptionPerKm, CapacityKg: d.PayloadCapacityKg,
+			MaxFlight: time.Duration(min(d.MaxFlightTimeMinutes, longestFlight)) * time.Minute,
+		})
+	}
+	return drones
 }
 
 func location(p domain.Position) solver.Location { return solver.Location{Lat: p.Lat, Lon: p.Lon} }
