@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -36,6 +37,8 @@ type Handle struct {
 
 	cancelRelease context.CancelCauseFunc // while closing
 	released      chan struct{}           // closed when state is closed
+
+	reported atomic.Bool // a failed release is reported once, by whichever Close sees it
 }
 
 type handleState int
@@ -338,17 +341,20 @@ func (h *Handle) awaitRelease() error {
 	}
 	h.mu.Lock()
 	cancel := h.cancelRelease
-	h.cancelRelease = nil
 	h.mu.Unlock()
-	if cancel == nil { // done meanwhile, or another Close has reported
+	if cancel == nil { // done meanwhile
 		return nil
 	}
 	cancel(errCloseTimeout)
 	return h.report(&Error{Code: CodeNetworkTimeout, OutcomeUnknown: true, Err: errCloseTimeout})
 }
 
-// report tells OnReleaseError, or the log, of a failed release.
+// report tells OnReleaseError, or the log, of a failed release, if no other Close
+// has.
 func (h *Handle) report(err error) error {
+	if h.reported.Swap(true) {
+		return nil
+	}
 	err = located(err, "release", h.key, h.lockID)
 	if h.cfg.onReleaseError == nil {
 		h.cfg.logger.Warn("lock release failed",

@@ -213,6 +213,33 @@ func TestHandle_CloseAgainBesideAHungRelease(t *testing.T) {
 	<-released
 }
 
+// L-HND-03, L-HND-04: of two Closes whose release does not even end when it is
+// cancelled, one reports that.
+func TestHandle_CloseTwiceBesideAHungRelease(t *testing.T) {
+	clock := locktest.NewClock(time.Now())
+	b := &spy{Backend: memlock.New(memlock.WithClock(clock))}
+	proceed := make(chan struct{})
+	b.onRelease = func(context.Context) (lock.ReleaseResult, error) {
+		<-proceed
+		return lock.ReleaseResult{OK: true}, nil
+	}
+	defer close(proceed)
+	var f failures
+	h := mustAcquire(t, b, f.option(), lock.WithClock(clock))
+	for _, want := range []error{lock.ErrNetworkTimeout, nil} {
+		closed := make(chan error, 1)
+		go func() { closed <- h.Close() }()
+		clock.WaitTimer(lock.DefaultCloseTimeout)
+		clock.Advance(lock.DefaultCloseTimeout)
+		if err := <-closed; !errors.Is(err, want) {
+			t.Errorf("%v, want %v", err, want)
+		}
+	}
+	if f.count() != 1 {
+		t.Errorf("%d reports", f.count())
+	}
+}
+
 // L-HND-04: with a timeout of its own it is not the default.
 func TestHandle_CloseTimeoutOfItsOwn(t *testing.T) {
 	clock := locktest.NewClock(time.Now())
