@@ -71,7 +71,14 @@ func (c config) untilFree(pause time.Duration, holderExpiresAtMs int64, now time
 // can, perhaps after the next try (L-RTY-05).
 func acquireLoop(ctx context.Context, b Backend, key string, c config) (AcquireResult, error) {
 	req := AcquireRequest{Key: key, TTL: c.ttl, LockID: NewLockID()}
-	fail := func(err error) (AcquireResult, error) { return AcquireResult{}, located(err, "acquire", key, "") }
+	var uncertain error // of the last try that may have taken the lock
+	fail := func(err error) (AcquireResult, error) {
+		err = located(err, "acquire", key, "")
+		if e, ok := err.(*Error); ok {
+			e.withOutcomeOf(uncertain)
+		}
+		return AcquireResult{}, err
+	}
 
 	free, stop := watch(b, key)
 	defer stop()
@@ -87,6 +94,9 @@ func acquireLoop(ctx context.Context, b Backend, key string, c config) (AcquireR
 		}
 		tried := c.clock.Now()
 		res, err := tryWithin(ctx, b, req, c.clock, remaining)
+		if isOutcomeUnknown(err) {
+			uncertain = err
+		}
 		switch {
 		case err == nil && res.OK:
 			if res.Deadline.IsZero() {
@@ -94,9 +104,9 @@ func acquireLoop(ctx context.Context, b Backend, key string, c config) (AcquireR
 			}
 			return res, nil
 		case ctx.Err() != nil:
-			return fail(AbortedBy(ctx).withOutcomeOf(err))
+			return fail(AbortedBy(ctx))
 		case isBudget(err):
-			return fail(timedOut(errBudget).withOutcomeOf(err))
+			return fail(timedOut(errBudget))
 		case err != nil && !c.retries(err):
 			return fail(err)
 		}

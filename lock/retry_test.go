@@ -422,6 +422,41 @@ func TestAcquire_NewIDAfterUnknownOutcome(t *testing.T) {
 	}
 }
 
+// L-ACQ-06: a try that may have taken the lock is told of by whatever error ends
+// the acquisition, for it may be held.
+func TestAcquire_UnknownOutcomeOfATry(t *testing.T) {
+	unknown := &lock.Error{Code: lock.CodeServiceUnavailable, OutcomeUnknown: true}
+	contended := lock.AcquireResult{Reason: lock.ReasonLocked}
+	for _, row := range []struct {
+		name    string
+		first   error
+		second  error
+		retries int
+		want    error
+		unknown bool
+	}{
+		{"of the last", unknown, nil, 0, lock.ErrAcquisitionTimeout, true},
+		{"of the one before", unknown, nil, 1, lock.ErrAcquisitionTimeout, true},
+		{"before a refusal", unknown, lock.ErrAuthFailed, 1, lock.ErrAuthFailed, true},
+		{"none", lock.ErrServiceUnavailable, nil, 1, lock.ErrAcquisitionTimeout, false},
+	} {
+		b := &spy{Backend: memlock.New()}
+		b.onAcquire = func(_ context.Context, try int) (lock.AcquireResult, error) {
+			if try == 1 {
+				return lock.AcquireResult{}, row.first
+			}
+			return contended, row.second
+		}
+		_, err := lock.Acquire(bg, b, "k", lock.WithRetryTransient(), lock.WithRetryDelay(0), lock.WithMaxRetries(row.retries))
+		if e, ok := errors.AsType[*lock.Error](err); !errors.Is(err, row.want) || !ok || e.OutcomeUnknown != row.unknown {
+			t.Errorf("%s: %v, want %v, outcome unknown %v", row.name, err, row.want, row.unknown)
+		}
+	}
+	if lock.ErrAuthFailed.(*lock.Error).OutcomeUnknown {
+		t.Error("the sentinel has changed")
+	}
+}
+
 // L-RTY-05
 func TestAcquire_ErrorsOfTries(t *testing.T) {
 	foreign := errors.New("foreign")
