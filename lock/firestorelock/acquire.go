@@ -59,6 +59,8 @@ type acquisition struct {
 	at     address
 	ttl    time.Duration
 	lockID string
+
+	mayApply bool // a commit that failed may have been applied, or may still be
 }
 
 // grant is a lease about to be committed.
@@ -78,20 +80,17 @@ type view struct {
 // run reads, decides and commits until the outcome is known.
 func (a *acquisition) run(ctx context.Context) (lock.AcquireResult, error) {
 	var none lock.AcquireResult
-	var committing error // the error of a commit that may have been sent
+	var committing error // the conflict that the last commit failed with
 	var tried view
 	var refused int
 	for conflicts := 0; ; conflicts++ {
 		if ctx.Err() != nil {
-			return a.resolve(ctx, orElse(committing, lock.AbortedBy(ctx)), tried)
+			return a.resolve(ctx, lock.AbortedBy(ctx), tried)
 		}
 		asked := a.b.clock.Now()
 		docs, err := a.b.client.GetAll(ctx, []*firestore.DocumentRef{a.at.lock, a.at.counter})
 		if err != nil {
-			if committing != nil {
-				return a.resolve(ctx, committing, tried)
-			}
-			return none, err
+			return a.resolve(ctx, err, tried)
 		}
 		seen := view{lock: docs[0], counter: docs[1], asked: asked}
 		if committing != nil && rpcCode(committing) == codes.FailedPrecondition && tried.sameAs(seen) {
@@ -233,6 +232,7 @@ func (a *acquisition) commit(ctx context.Context, seen view, g grant) (*lock.Acq
 	sent := countSends(ctx)
 	written, err := batch.Commit(sent)
 	if err != nil {
+		a.mayApply = a.mayApply || mayHaveApplied(err) || a.b.wasRepeated(sent)
 		return nil, err
 	}
 	a.b.learnSends(sent)
@@ -275,6 +275,7 @@ func (a *acquisition) commitFirst(ctx context.Context) (*lock.AcquireResult, err
 	case answer != nil:
 		return answer, nil
 	case err != nil:
+		a.mayApply = a.mayApply || mayHaveApplied(err)
 		return nil, err
 	}
 	return a.granted(*g, response.CommitTime()), nil
@@ -315,13 +316,13 @@ func (a *acquisition) accept(ctx context.Context, res lock.AcquireResult) (lock.
 	return lock.AcquireResult{}, &lock.Error{Code: lock.CodeNetworkTimeout, OutcomeUnknown: !released, Err: errLeaseOver}
 }
 
-// resolve finds out, after the error of a commit, whether it was applied. If
-// nobody can tell, the lease is released in the background, perhaps after the
+// resolve finds out, when an error ends the attempt, whether a commit was applied
+// that failed before. If nobody can tell, the lease is released in the background, perhaps after the
 // caller's next try: that one must not have the same id, so the outcome is
 // called unknown.
-func (a *acquisition) resolve(ctx context.Context, commitErr error, tried view) (lock.AcquireResult, error) {
+func (a *acquisition) resolve(ctx context.Context, err error, tried view) (lock.AcquireResult, error) {
 	var none lock.AcquireResult
-	failure := *classify(ctx, commitErr)
+	failure := *classify(ctx, err)
 	if tried.lock == nil { // nothing was sent
 		return none, &failure
 	}
@@ -346,7 +347,7 @@ func (a *acquisition) resolve(ctx context.Context, commitErr error, tried view) 
 			return none, &failure
 		}
 	}
-	if mayHaveApplied(commitErr) {
+	if a.mayApply {
 		failure.OutcomeUnknown = true
 		a.b.releaseInBackground(ctx, a.at, a.lockID)
 	}
@@ -361,10 +362,3 @@ type safeText string
 
 func (s safeText) Error() string    { return string(s) }
 func (s safeText) SafeText() string { return string(s) }
-
-func orElse(err, otherwise error) error {
-	if err != nil {
-		return err
-	}
-	return otherwise
-}

@@ -211,6 +211,38 @@ func TestAcquire_UnresolvedIsReleasedInBackground(t *testing.T) {
 	wantFence(t, mustAcquire(t, r.direct, key).Fence, "000000000000003")
 }
 
+// L-ACQ-06, L-ERR-01: after a conflict the documents cannot be read again. That
+// is what failed; and where the client library had sent the commit twice, the
+// first sending may have been applied.
+func TestAcquire_ConflictThenUnreadable(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		lost    faultproxy.Fault
+		again   faultproxy.Fault
+		unknown bool
+	}{
+		{name: "sent once", lost: faultproxy.Fault{Before: codes.FailedPrecondition}},
+		{name: "sent twice", lost: faultproxy.Fault{After: codes.Unavailable}, again: faultproxy.Fault{Before: codes.FailedPrecondition}, unknown: true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := newRig(t, Config{})
+			warmUp(t, r.faulty)
+			mustRelease(t, r.faulty, lock.Ref{LockID: mustAcquire(t, r.faulty, key).LockID, Key: key})
+			r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: row.lost})
+			r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: row.again})
+			r.proxy.Add(faultproxy.Rule{RPC: "BatchGetDocuments", Skip: 1, Times: 2, Do: faultproxy.Fault{Before: codes.PermissionDenied}})
+			_, err := r.faulty.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl})
+			if e, ok := errors.AsType[*lock.Error](err); !ok || e.Code != lock.CodeAuthFailed || e.OutcomeUnknown != row.unknown {
+				t.Errorf("got %v, want AuthFailed, outcome unknown %v", err, row.unknown)
+			}
+			settle(t, r.faulty)
+			if locked, err := r.direct.IsLocked(bg, key); locked || err != nil {
+				t.Errorf("still locked: %v, %v", locked, err)
+			}
+		})
+	}
+}
+
 // L-RTY-05, L-ACQ-06: the release of a try of unknown outcome comes after the
 // next try, and does not give up what that one took.
 func TestAcquire_RetriedBeforeCleanup(t *testing.T) {
