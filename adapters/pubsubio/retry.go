@@ -2,6 +2,8 @@ package pubsubio
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -10,20 +12,29 @@ import (
 )
 
 // retry runs f until it succeeds, fails for good, or ctx ends; the pauses grow
-// from 50 ms to 5 s with jitter.
+// from 50 ms to 5 s with jitter. When ctx ends, the error tells why f had failed
+// before: that a lease is over says nothing of what kept its message.
 func retry(ctx context.Context, f func() error, retryable func(error) bool) error {
 	b := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(50*time.Millisecond),
 		backoff.WithMaxInterval(5*time.Second),
 		backoff.WithMaxElapsedTime(0), // ctx decides
 	)
-	return backoff.Retry(func() error {
+	var failure error // of the first attempt, or of a later one that ctx let come to its end
+	err := backoff.Retry(func() error {
 		err := f()
 		if err != nil && !retryable(err) {
 			return backoff.Permanent(err)
 		}
+		if failure == nil || ctx.Err() == nil {
+			failure = err
+		}
 		return err
 	}, backoff.WithContext(b, ctx))
+	if ended := ctx.Err(); ended != nil && failure != nil && errors.Is(err, ended) {
+		return fmt.Errorf("%w; tried until %w", failure, ended)
+	}
+	return err
 }
 
 // permanent reports whether a subscription will not be there however often one

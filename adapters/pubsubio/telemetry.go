@@ -42,6 +42,8 @@ type report struct {
 	urgent bool      // changes more than its drone's whereabouts
 	msg    *pubsub.Message
 	span   trace.Span // nil unless the message is traced
+
+	failure error // why it is not committed yet, of the last attempt that its lease let come to its end
 }
 
 // telemetryShard gathers the reports of its drones and commits them: at once
@@ -229,7 +231,7 @@ func (s *telemetryShard) commitSome(batch []report) {
 	ctx, span := s.sampling.startCommit(ctx, batch)
 	defer span.End()
 	left := batch
-	err := retry(ctx, func() error {
+	_ = retry(ctx, func() error { // each report has its own failure
 		reports := make([]domain.Telemetry, len(left))
 		for i, r := range left {
 			reports[i] = r.Telemetry
@@ -237,20 +239,24 @@ func (s *telemetryShard) commitSome(batch []report) {
 		var again []report
 		var transient error
 		for i, err := range s.applier.Apply(ctx, reports) {
+			r := left[i]
 			if err != nil && s.retryable(err) {
-				again, transient = append(again, left[i]), err
+				if r.failure == nil || ctx.Err() == nil {
+					r.failure = err
+				}
+				again, transient = append(again, r), err
 				continue
 			}
 			if err == nil {
-				s.timeClass(left[i])
+				s.timeClass(r)
 			}
-			s.finish(s.ctx, left[i], err)
+			s.finish(s.ctx, r, err)
 		}
 		left = again
 		return transient
 	}, s.retryable)
 	for _, r := range left {
-		s.finish(s.ctx, r, err)
+		s.finish(s.ctx, r, r.failure)
 	}
 }
 

@@ -1,9 +1,11 @@
 package pubsubio
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -160,7 +162,7 @@ func (a *answers) Apply(_ context.Context, reports []domain.Telemetry) []error {
 		case kind == "POISON":
 			errs[i] = &policy.Rejection{Reason: policy.ReasonFutureTimestamp, Subject: string(t.DroneID)}
 		case kind == "LATER" && a.attempts[t.DroneID] < 3, kind == "NEVER":
-			errs[i] = status.Error(codes.Unavailable, "not now")
+			errs[i] = status.Errorf(codes.Unavailable, "not now for %s", t.DroneID)
 		default:
 			a.applied = append(a.applied, t.DroneID)
 		}
@@ -179,6 +181,8 @@ func TestTelemetry_SettlesEachReportOfACommitByItsOwnResult(t *testing.T) {
 	l := newLine(t)
 	store := &answers{line: l, attempts: map[domain.DroneID]int{}}
 	s := l.settler(TopicTelemetry)
+	var logged bytes.Buffer
+	s.log = slog.New(slog.NewTextHandler(&logged, nil))
 	ctx := t.Context()
 	shard := newTelemetryPipeline(ctx, s, Config{TelemetryShards: 1}.withDefaults(), func() TelemetryApplier { return store }).shards[0]
 	const each = 3
@@ -232,6 +236,17 @@ func TestTelemetry_SettlesEachReportOfACommitByItsOwnResult(t *testing.T) {
 	}
 	if ids := l.letters(TopicTelemetry); len(ids) != each {
 		t.Errorf("letters %v", ids)
+	}
+	for _, r := range batch {
+		if !strings.HasPrefix(string(r.DroneID), "NEVER") {
+			continue
+		}
+		why := fmt.Sprintf("not now for %s", r.DroneID)
+		if !slices.ContainsFunc(strings.Split(logged.String(), "\n"), func(line string) bool {
+			return strings.Contains(line, "message_id="+r.msg.ID+" ") && strings.Contains(line, why)
+		}) {
+			t.Errorf("the log does not say why %s was given back: %s", r.DroneID, logged.String())
+		}
 	}
 	for range each { // so that the client can end
 		(<-received).Ack()
