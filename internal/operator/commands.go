@@ -14,6 +14,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/httpapi/identity"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
 )
 
 // ServicePatience is how long Pub/Sub has to come up with dead letters: the
@@ -63,7 +64,7 @@ func (c Commands) changeOrder(ctx context.Context, id domain.OrderID, reason str
 		return domain.Order{}, err
 	}
 	if err := change(ctx, id, why); err != nil {
-		return domain.Order{}, fmt.Errorf("order %w", err)
+		return domain.Order{}, about("order", string(id), err)
 	}
 	return c.Store.Order(ctx, id)
 }
@@ -78,9 +79,18 @@ func (c Commands) ClearDrone(ctx context.Context, id domain.DroneID, reason stri
 		return domain.Drone{}, err
 	}
 	if err := c.Store.ClearDrone(ctx, id, why); err != nil {
-		return domain.Drone{}, fmt.Errorf("drone %w", err)
+		return domain.Drone{}, about("drone", string(id), err)
 	}
 	return c.Store.Drone(ctx, id)
+}
+
+// about says what a change that failed was about. A rejection names its subject
+// itself.
+func about(kind, id string, err error) error {
+	if _, rejected := policy.ReasonOf(err); rejected {
+		return fmt.Errorf("%s %w", kind, err)
+	}
+	return fmt.Errorf("%s %s: %w", kind, id, err)
 }
 
 // MaxReasonBytes bounds an operator's reason: it is stored where fields are

@@ -216,6 +216,34 @@ func TestCommands_WhoAsksHasANameThatCanBeRecorded(t *testing.T) {
 	}
 }
 
+// A command that fails says about what, whoever failed: the store, a document or
+// the fleet's rules.
+func TestCommands_FailuresNameTheirSubject(t *testing.T) {
+	o := openOffice(t)
+	c := operator.Commands{Store: o.desk.Store, By: "ann@example.org"}
+	if _, err := o.clients.Firestore.Doc("orders/ODD").Set(t.Context(), map[string]any{"status": 7}); err != nil {
+		t.Fatal(err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for _, tt := range []struct {
+		ctx  context.Context
+		id   domain.OrderID
+		want string
+	}{
+		{ended, "O1", "order O1: "},
+		{t.Context(), "O1", "order O1: NOT_FOUND"},
+		{t.Context(), "ODD", "order ODD: document "},
+	} {
+		if _, err := c.HoldOrder(tt.ctx, tt.id, "ask the ward"); err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+			t.Errorf("error %v, want it to begin with %q", err, tt.want)
+		}
+	}
+	if _, err := c.ClearDrone(ended, "D1", "inspected"); err == nil || !strings.HasPrefix(err.Error(), "drone D1: ") {
+		t.Errorf("error %v, want it to name drone D1", err)
+	}
+}
+
 // F-TEL-08: only an operator clears a reported emergency.
 func TestDesk_EmergenciesAreCleared(t *testing.T) {
 	o := openOffice(t)
