@@ -107,7 +107,11 @@ func decodeFences(snap *firestore.DocumentSnapshot) (policy.Fences, error) {
 	if !snap.Exists() {
 		return fences, nil
 	}
-	stored, _ := snap.Data()["fences"].(map[string]any)
+	field := snap.Data()["fences"]
+	stored, ok := field.(map[string]any)
+	if !ok && field != nil {
+		return nil, &MalformedError{wrap(wrongType("a map", field), "document %s: field fences", snap.Ref.Path)}
+	}
 	for depot, value := range stored {
 		fence, ok := value.(string)
 		if !ok {

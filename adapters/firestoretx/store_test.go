@@ -369,6 +369,28 @@ func TestStore_FencesOnlyRise(t *testing.T) {
 	}
 }
 
+// F-DEC-02: fences that cannot be understood are not taken for none, which would
+// let a cycle that lost its lock decide late.
+func TestStore_MalformedFencesLetNoDecisionPass(t *testing.T) {
+	f := newFleet(t)
+	f.mustReport(t, idle("D1", f.now))
+	f.mustOrder(t, "O1")
+	for _, stored := range []any{"000000000000007", int64(7), map[string]any{string(depot.ID): int64(7)}} {
+		if _, err := f.client.Doc("control/decisions").Set(t.Context(), map[string]any{"fences": stored}); err != nil {
+			t.Fatal(err)
+		}
+		d := f.decision("DEC-1", "D1", "O1")
+		d.Fence = "000000000000006"
+		var malformed *firestoretx.MalformedError
+		if entry, err := f.AssignMission(t.Context(), d, policy.Delivery{}); !errors.As(err, &malformed) {
+			t.Errorf("fences %v: %+v, error %v; want a *MalformedError", stored, entry, err)
+		}
+		if _, err := f.Fences(t.Context()); !errors.As(err, &malformed) {
+			t.Errorf("fences %v: error %v, want a *MalformedError", stored, err)
+		}
+	}
+}
+
 // F-DEC-02: drones without a home share a fence, beside those of the depots.
 func TestStore_FencesOfDronesWithoutAHome(t *testing.T) {
 	f := newFleet(t)
