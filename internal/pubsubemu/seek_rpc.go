@@ -33,7 +33,7 @@ func (s *Server) Seek(_ context.Context, req *pubsubpb.SeekRequest) (*pubsubpb.S
 		if err != nil {
 			return nil, err
 		}
-		if err := sub.seekSnapshot(snap); err != nil {
+		if err := s.seekSnapshot(sub, snap); err != nil {
 			return nil, err
 		}
 		return &pubsubpb.SeekResponse{}, s.sync()
@@ -54,15 +54,18 @@ func (sub *subscription) seekTime(at time.Time) error {
 	return sub.seek(func(m *message) bool { return !m.published.Before(at) }, extra)
 }
 
-func (sub *subscription) seekSnapshot(snap *snapshot) error {
+// seekSnapshot makes unacked exactly what the snapshot holds: what was unacked
+// when it was taken, and all that was published since.
+func (s *Server) seekSnapshot(sub *subscription, snap *snapshot) error {
+	s.mu.RLock() // the snapshot and its messages on disk stay until the subscription has them
+	defer s.mu.RUnlock()
+	if s.snapshots[snap.name] != snap { // deleted meanwhile
+		return notFound(snap.name)
+	}
 	sub.mu.Lock()
 	t, isOrdered := sub.topic, sub.backlog.rules.ordered
 	sub.mu.Unlock()
-	snap.mu.Lock()
-	sameTopic := t != nil && snap.topic == t
-	held := slices.Clone(snap.messages)
-	snap.mu.Unlock()
-	if !sameTopic {
+	if t == nil || snap.topic != t {
 		return status.Errorf(codes.FailedPrecondition,
 			"snapshot %s: belongs to another topic than subscription %s; seek a subscription of the same topic", snap.name, sub.name)
 	}
@@ -70,6 +73,11 @@ func (sub *subscription) seekSnapshot(snap *snapshot) error {
 		return status.Errorf(codes.FailedPrecondition,
 			"snapshot %s: taken of a subscription without message ordering; %s has it and could get messages out of order", snap.name, sub.name)
 	}
+	t.mu.Lock() // waits for publishes under way: the snapshot has what the subscription has
+	defer t.mu.Unlock()
+	snap.mu.Lock()
+	held := slices.Clone(snap.messages)
+	snap.mu.Unlock()
 	wanted := make(map[uint64]bool, len(held))
 	for _, m := range held {
 		wanted[m.id] = true
