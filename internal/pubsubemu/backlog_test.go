@@ -210,7 +210,7 @@ func TestBacklog_anySequence(t *testing.T) {
 				forwards := b.forwards
 				b.forwards = nil
 				for _, e := range forwards {
-					b.forwarded(e, rapid.Bool().Draw(t, "forwarded"))
+					b.forwarded(e, rapid.Bool().Draw(t, "forwarded"), now)
 				}
 			},
 			"seek": func(t *rapid.T) {
@@ -245,7 +245,7 @@ func TestBacklog_anySequence(t *testing.T) {
 				t.Fatalf("%d messages cannot be drained", b.unacked)
 			}
 			for _, e := range b.forwards {
-				b.forwarded(e, true)
+				b.forwarded(e, true, now)
 			}
 			b.forwards = nil
 			for _, e := range b.take(drain, nil, batchLimits{messages: 100, bytes: 1 << 20}, now) {
@@ -288,7 +288,7 @@ func TestBacklog_failedForwardKeepsItsPlace(t *testing.T) {
 		if len(b.forwards) != 1 || b.forwards[0].msg != msgs[0] {
 			t.Fatalf("%s: forwards %v, want the first message", name, b.forwards)
 		}
-		b.forwarded(b.forwards[0], false)
+		b.forwarded(b.forwards[0], false, 0)
 		if err := b.check(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

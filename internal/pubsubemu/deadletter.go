@@ -17,8 +17,9 @@ func (sub *subscription) deadLetter(config *pubsubpb.Subscription, exhausted []*
 	if sub.ended != nil {
 		return // deleted or detached meanwhile: it holds none of them any more
 	}
+	now := sub.server.now()
 	for _, e := range exhausted {
-		sub.backlog.forwarded(e, err == nil)
+		sub.backlog.forwarded(e, err == nil, now)
 	}
 }
 

@@ -183,6 +183,54 @@ func TestDeadLetter_withoutTopicKeepsDelivering(t *testing.T) { // P-DEL-02
 	}
 }
 
+// A message that cannot be forwarded goes on as before: a subscriber that nacks
+// it gets it after the backoff, not at once again and again.
+func TestDeadLetter_withoutTopicBacksOff(t *testing.T) { // P-DEL-02, P-DEL-03
+	clock := clockwork.NewFakeClockAt(epoch)
+	b := start(t, pubsubemu.Options{Clock: clock})
+	topic, dead := b.topic("orders"), b.topic("orders-dead")
+	const pause = 20 * time.Second
+	sub := b.subscribe("intake", topic, func(c *pubsubpb.Subscription) {
+		c.EnableMessageOrdering = true
+		c.DeadLetterPolicy = &pubsubpb.DeadLetterPolicy{DeadLetterTopic: dead}
+		c.RetryPolicy = &pubsubpb.RetryPolicy{MinimumBackoff: durationpb.New(pause), MaximumBackoff: durationpb.New(pause)}
+	})
+	if _, err := b.pub.DeleteTopic(b.deadline(), &pubsubpb.DeleteTopicRequest{Topic: dead}); err != nil {
+		t.Fatal(err)
+	}
+	b.publish(topic, append(keyed("k", "1", "2"), texts("unkeyed", 1)...)...)
+	for nack := range 8 {
+		got := b.pull(sub, 10)
+		if len(got) != 3 {
+			t.Fatalf("after %d nacks and their backoffs came %v", nack, payloads(got))
+		}
+		b.modify(sub, 0, got...)
+		if early := b.pull(sub, 10); len(early) != 0 {
+			t.Fatalf("nack %d: %v came at once", nack+1, payloads(early))
+		}
+		clock.Advance(pause)
+	}
+}
+
+// Messages of a key given up in one request reach the dead-letter topic in the
+// order of their key.
+func TestDeadLetter_lettersKeepTheOrderOfTheKey(t *testing.T) { // P-DEL-02, P-DEL-04
+	b := start(t, pubsubemu.Options{Clock: clockwork.NewFakeClockAt(epoch)})
+	topic, dead := b.topic("orders"), b.topic("orders-dead")
+	sub := b.subscribe("intake", topic, func(c *pubsubpb.Subscription) {
+		c.EnableMessageOrdering = true
+		c.DeadLetterPolicy = &pubsubpb.DeadLetterPolicy{DeadLetterTopic: dead}
+	})
+	letters := b.subscribe("letters", dead, ordered)
+	b.publish(topic, keyed("k", "1", "2", "3")...)
+	for range 5 {
+		b.modify(sub, 0, b.pull(sub, 10)...)
+	}
+	if diff := cmp.Diff([]string{"1", "2", "3"}, payloads(b.pull(letters, 10))); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestDeadLetter_laterMessagesOfTheKeyFollow(t *testing.T) { // P-DEL-02, P-DEL-04
 	b := start(t, pubsubemu.Options{Clock: clockwork.NewFakeClockAt(epoch)})
 	topic, dead := b.topic("orders"), b.topic("orders-dead")

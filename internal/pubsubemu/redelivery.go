@@ -17,12 +17,21 @@ func (b *backlog) giveBack(e *entry, now int64, backOff bool) {
 		b.forward(e)
 		return
 	}
-	var delay time.Duration
-	if backOff && b.rules.retry {
-		delay = backoff(b.rules.minBackoff, b.rules.maxBackoff, e.attempts)
+	if !backOff {
+		b.requeue(e)
+		return
 	}
-	if delay > 0 {
-		b.delay(e, now+int64(delay))
+	b.retry(e, now)
+}
+
+// retry makes an entry deliverable again, after a backoff when one is configured.
+func (b *backlog) retry(e *entry, now int64) {
+	var pause time.Duration
+	if b.rules.retry {
+		pause = backoff(b.rules.minBackoff, b.rules.maxBackoff, e.attempts)
+	}
+	if pause > 0 {
+		b.delay(e, now+int64(pause))
 		return
 	}
 	b.requeue(e)
@@ -43,8 +52,8 @@ func (b *backlog) forward(e *entry) {
 }
 
 // forwarded ends what forward began. A message that could not be forwarded
-// goes on being delivered, as it does in production.
-func (b *backlog) forwarded(e *entry, ok bool) {
+// goes on being delivered and backing off, as it does in production.
+func (b *backlog) forwarded(e *entry, ok bool, now int64) {
 	if e.state != stateForwarding {
 		return // purged meanwhile
 	}
@@ -61,7 +70,7 @@ func (b *backlog) forwarded(e *entry, ok bool) {
 		if k != nil && (k.next == nil || e.arrival < k.next.arrival) {
 			b.rewind(e)
 		}
-		b.requeue(e)
+		b.retry(e, now)
 	}
 	b.wakeIdle()
 }

@@ -1,7 +1,9 @@
 package pubsubemu
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -119,6 +121,8 @@ func (sub *subscription) unlock() {
 	}
 	forwards, config := b.forwards, sub.config
 	b.forwards = nil
+	// The messages of a key given up in one request were so from its last to its first.
+	slices.SortFunc(forwards, func(a, b *entry) int { return cmp.Compare(a.arrival, b.arrival) })
 	sub.mu.Unlock()
 	if len(forwards) > 0 {
 		sub.deadLetter(config, forwards)
