@@ -331,11 +331,11 @@ func TestBacklog_ackedMessagesAreFreed(t *testing.T) { // P-DEL-01, P-PF-01
 }
 
 func TestBackoff_doublesUpToItsMaximum(t *testing.T) { // P-DEL-03
-	for attempts, want := range map[int32]time.Duration{
+	for failures, want := range map[int32]time.Duration{
 		1: 10 * time.Second, 2: 20 * time.Second, 3: 40 * time.Second, 7: 600 * time.Second, 1 << 30: 600 * time.Second,
 	} {
-		if got := backoff(defaultMinBackoff, defaultMaxBackoff, attempts); got != want {
-			t.Errorf("after %d attempts %v, want %v", attempts, got, want)
+		if got := backoff(defaultMinBackoff, defaultMaxBackoff, failures); got != want {
+			t.Errorf("after %d failures %v, want %v", failures, got, want)
 		}
 	}
 	if got := backoff(0, 0, 5); got != 0 {

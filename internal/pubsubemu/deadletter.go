@@ -48,7 +48,7 @@ func (sub *subscription) forward(deadLetterTopic string, exhausted []*entry) err
 		}
 		letters[i].Attributes[deadLetterSubscription] = idOf(sub.name)
 		letters[i].Attributes[deadLetterProject] = projectOf(sub.name)
-		letters[i].Attributes[deadLetterCount] = strconv.Itoa(int(e.attempts))
+		letters[i].Attributes[deadLetterCount] = strconv.Itoa(int(e.failures))
 		letters[i].Attributes[deadLetterPublishTime] = e.msg.published.UTC().Format(time.RFC3339Nano)
 	}
 	_, err = sub.server.publish(t, letters)

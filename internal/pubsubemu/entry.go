@@ -37,7 +37,7 @@ type entry struct {
 	arrival  uint64    // rises along the backlog; ids need not: publishers draw them before any lock
 	lease    uint64    // current lease number, 0 for none
 	timer    int32     // position in the timer heap, -1 when absent
-	attempts int32     // deliveries on this subscription so far
+	failures int32     // its own nacks, expiries and broken streams so far
 	state    entryState
 }
 

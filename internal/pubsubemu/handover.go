@@ -117,7 +117,6 @@ func (b *backlog) lease(e *entry, c *consumer, now int64) {
 	e.lease = b.lastLease
 	b.leases[e.lease] = e
 	e.state, e.holder = stateLeased, c
-	e.attempts++
 	c.messages++
 	c.bytes += e.msg.size
 	duration := c.lease

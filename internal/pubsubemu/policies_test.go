@@ -425,3 +425,29 @@ func TestFilter_onSubscription(t *testing.T) { // P-DEL-07
 		t.Error(diff)
 	}
 }
+
+// A message whose delivery was taken back only because an earlier one of its key
+// was nacked has failed at nothing: it is not dead-lettered before its own time.
+func TestDeadLetter_othersOfTheKeyDoNotCount(t *testing.T) { // P-DEL-02, P-DEL-04
+	b := start(t, pubsubemu.Options{Clock: clockwork.NewFakeClockAt(epoch)})
+	topic, dead := b.topic("orders"), b.topic("orders-dead")
+	sub := b.subscribe("intake", topic, func(c *pubsubpb.Subscription) {
+		c.EnableMessageOrdering = true
+		c.DeadLetterPolicy = &pubsubpb.DeadLetterPolicy{DeadLetterTopic: dead}
+	})
+	b.publish(topic, keyed("k", "poison", "acked", "good")...)
+	for attempt := int32(1); attempt <= 5; attempt++ {
+		got := b.pull(sub, 10)
+		if len(got) != 3 || got[0].DeliveryAttempt != attempt || got[1].DeliveryAttempt != 1 || got[2].DeliveryAttempt != 1 {
+			t.Fatalf("attempt %d: %v", attempt, got)
+		}
+		b.ack(sub, got[1])
+		b.modify(sub, 0, got[0])
+	}
+	b.ack(sub, b.pull(sub, 1)...)
+	b.modify(sub, 0, b.pull(sub, 1)...)
+	got := b.pull(sub, 1)
+	if len(got) != 1 || string(got[0].Message.Data) != "good" || got[0].DeliveryAttempt != 2 {
+		t.Errorf("after its first nack came %v, want the second attempt of the last message", got)
+	}
+}

@@ -13,7 +13,8 @@ func (b *backlog) giveBack(e *entry, now int64, backOff bool) {
 	} else {
 		b.endLease(e)
 	}
-	if b.rules.maxAttempts > 0 && e.attempts >= b.rules.maxAttempts {
+	e.failures++
+	if b.rules.maxAttempts > 0 && e.failures >= b.rules.maxAttempts {
 		b.forward(e)
 		return
 	}
@@ -28,7 +29,7 @@ func (b *backlog) giveBack(e *entry, now int64, backOff bool) {
 func (b *backlog) retry(e *entry, now int64) {
 	var pause time.Duration
 	if b.rules.retry {
-		pause = backoff(b.rules.minBackoff, b.rules.maxBackoff, e.attempts)
+		pause = backoff(b.rules.minBackoff, b.rules.maxBackoff, e.failures)
 	}
 	if pause > 0 {
 		b.delay(e, now+int64(pause))
@@ -96,7 +97,7 @@ func (b *backlog) requeue(e *entry) {
 }
 
 // rewind takes e and every later delivery of its key back, so that they are
-// delivered again in order, acked ones included.
+// delivered again in order, acked ones included. It is no failure of theirs.
 func (b *backlog) rewind(e *entry) {
 	k := e.key
 	for later := e; later != nil; later = k.entries.after(later) {

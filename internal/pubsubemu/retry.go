@@ -9,11 +9,11 @@ const (
 )
 
 // backoff is the pause before the delivery after the given number of
-// attempts: minimum, doubled for each further attempt, at most maximum. It has
+// failures: minimum, doubled for each further failure, at most maximum. It has
 // no jitter, so tests with a fake clock know when a message comes back.
-func backoff(minimum, maximum time.Duration, attempts int32) time.Duration {
+func backoff(minimum, maximum time.Duration, failures int32) time.Duration {
 	pause := minimum
-	for range attempts - 1 {
+	for range failures - 1 {
 		if pause >= maximum || pause <= 0 {
 			break
 		}

@@ -58,7 +58,7 @@ func (b *backlog) revive(e *entry) {
 	if b.tracked {
 		b.changes.revived = append(b.changes.revived, e.msg.id)
 	}
-	e.attempts = 0
+	e.failures = 0
 	b.unacked++
 	e.state = stateReady
 	if b.rules.ordered && e.msg.key != "" {

@@ -193,7 +193,7 @@ func (sub *subscription) takeLocked(c *consumer, limits batchLimits, room []*ent
 	for _, e := range taken {
 		d := delivery{lease: e.lease, wire: e.msg.wire}
 		if b.rules.maxAttempts > 0 {
-			d.attempt = e.attempts
+			d.attempt = 1 + e.failures
 		}
 		out.deliveries = append(out.deliveries, d)
 	}
