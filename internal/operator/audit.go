@@ -131,7 +131,11 @@ func (s story) printMission(say func(string, ...any)) {
 	say("Mission %s: %s%s, drone %s, orders %s", m.ID, m.Status, prefixed(" ", string(m.FailureReason)), m.DroneID, joined(m.OrderIDs))
 	say("  decision %s, cycle %s, started %s UTC, %s, planned %.1f min and %.1f %% of battery",
 		cmp.Or(string(m.DecisionID), "-"), cmp.Or(string(m.CycleID), "-"), stamp(m.StartTime), cmp.Or(prefixed("ended ", stamp(m.EndTime)), "not ended"), m.EstimatedDurationMinutes, m.EstimatedBatteryConsumption)
-	say("  command sent %s UTC%s", cmp.Or(stamp(m.CommandPublishedAt), "not yet"), prefixed(", revoked ", stamp(m.RevokePublishedAt)))
+	if m.CommandPublishedAt.IsZero() {
+		say("  command not sent yet")
+		return
+	}
+	say("  command sent %s%s UTC", stamp(m.CommandPublishedAt), prefixed(" UTC, revoked ", stamp(m.RevokePublishedAt)))
 }
 
 func (s story) printRoute(d *Desk) error {

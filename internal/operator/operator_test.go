@@ -332,6 +332,52 @@ func TestDesk_AuditTellsTheStoryInOrder(t *testing.T) {
 	}
 }
 
+// F-DOC-01: the story of a drone or a cycle names its own decisions only.
+func TestDesk_AuditTellsOfNobodyElse(t *testing.T) {
+	o := openOffice(t)
+	ctx := t.Context()
+	for _, d := range []domain.Decision{
+		{ID: "DEC-1", DroneID: "D1", CycleID: "C1", OrderIDs: []domain.OrderID{"O1"}},
+		{ID: "DEC-2", DroneID: "D2", CycleID: "C2", OrderIDs: []domain.OrderID{"O2"}},
+	} {
+		if entry, err := o.desk.Store.AssignMission(ctx, d, policy.Delivery{MessageID: "m1", PublishedAt: time.Now(), ReceivedAt: time.Now()}); err != nil || entry.Outcome != domain.OutcomeRejected {
+			t.Fatalf("decision %+v, %v", entry, err)
+		}
+	}
+	for subject, id := range map[operator.Subject]string{operator.SubjectDrone: "D1", operator.SubjectOrder: "O1", operator.SubjectCycle: "C1"} {
+		story := o.says(o.desk.Audit(ctx, subject, id))
+		o.expect(story, "decision DEC-1: REJECTED")
+		if strings.Contains(story, "DEC-2") {
+			t.Errorf("the story of %s %s tells of another's decision:\n%s", subject, id, story)
+		}
+	}
+}
+
+// F-DOC-01: events are kept for a while; what has none any more is still shown.
+func TestDesk_AuditWithoutEvents(t *testing.T) {
+	o := openOffice(t)
+	ctx := t.Context()
+	if err := o.desk.Store.Setup(ctx, nil, nil, []domain.Drone{{ID: "D1"}}); err != nil {
+		t.Fatal(err)
+	}
+	o.order("O1")
+	if err := o.desk.Store.RecordCycle(ctx, domain.Cycle{ID: "C1", DepotID: "DEPOT-1", Outcome: "PUBLISHED"}); err != nil {
+		t.Fatal(err)
+	}
+	docs, err := o.clients.Firestore.Collection("events").Documents(ctx).GetAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, doc := range docs {
+		if _, err := doc.Ref.Delete(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for subject, id := range map[operator.Subject]string{operator.SubjectDrone: "D1", operator.SubjectOrder: "O1", operator.SubjectCycle: "C1"} {
+		o.expect(strings.ToLower(o.says(o.desk.Audit(ctx, subject, id))), string(subject)+" "+strings.ToLower(id), "no change is recorded")
+	}
+}
+
 // The story of an entity whose document is gone is still told.
 func TestDesk_AuditTellsOfWhatIsGone(t *testing.T) {
 	o := openOffice(t)
@@ -475,6 +521,7 @@ func TestDesk_LocksAreShownByHash(t *testing.T) {
 	}
 	o.desk.JSON = false
 	o.expect(o.says(o.desk.ListLocks(ctx, false, known)), "EXPIRES")
+	o.expect(o.says(o.desk.ListLocks(ctx, true, known)), "EXPIRES", "LOCK ID", "Whoever has a lock id can release the lock")
 	o.expect(o.says(o.desk.ShowLock(ctx, manager.SweeperKey, false)), manager.SweeperKey, string(sweeper.Fence()), "in ")
 	for _, h := range []*lock.Handle{h, sweeper} {
 		if err := h.Close(); err != nil {
@@ -482,6 +529,8 @@ func TestDesk_LocksAreShownByHash(t *testing.T) {
 		}
 	}
 	o.expect(o.says(o.desk.ShowLock(ctx, manager.SweeperKey, false)), "Nobody holds "+manager.SweeperKey)
+	o.desk.JSON = true
+	o.expect(o.says(o.desk.ShowLock(ctx, manager.SweeperKey, false)), `"locked": false`)
 	if err := o.desk.ShowLock(ctx, "", false); err == nil {
 		t.Error("an empty key was looked up")
 	}
