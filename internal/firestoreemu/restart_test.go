@@ -1,6 +1,7 @@
 package firestoreemu
 
 import (
+	"strings"
 	"testing"
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
@@ -48,4 +49,18 @@ func TestDurability_Restart(t *testing.T) {
 		Name: doc("kept"), ConsistencySelector: &pb.GetDocumentRequest_ReadTime{ReadTime: old},
 	})
 	wantCode(t, "version of before", err, codes.FailedPrecondition)
+}
+
+// A database whose name no data file could hold is refused, and costs the others
+// nothing (E-ER-01, E-DU-01).
+func TestDurability_LongDatabaseName(t *testing.T) {
+	r := newRaw(t, Options{DataDir: t.TempDir()})
+	project := "projects/" + strings.Repeat("p", 1<<15)
+	stray := set("d", 1)
+	stray.GetUpdate().Name = project + "/databases/(default)/documents/c/d"
+	_, err := r.rpc.Commit(r.ctx, &pb.CommitRequest{Database: project + "/databases/(default)", Writes: []*pb.Write{stray}})
+	if codeOf(err) != codes.InvalidArgument {
+		t.Errorf("a name of 32 KiB: %.80v, want InvalidArgument", err)
+	}
+	r.mustCommit(nil, set("d", 1))
 }

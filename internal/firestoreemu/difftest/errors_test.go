@@ -42,6 +42,12 @@ func malformed() map[string]probe {
 	}
 	write("long id", func(w *world) plannedWrite { return set(w.root()+"/c/"+strings.Repeat("x", 1501), nil) })
 
+	m["write: long database id"] = func(ctx context.Context, w *world) outcome {
+		database := "projects/p/databases/" + strings.Repeat("d", 101)
+		_, err := w.rpc.Commit(ctx, &pb.CommitRequest{Database: database, Writes: []*pb.Write{set(database+"/documents/c/a", nil).write}})
+		return failed(err)
+	}
+
 	// E-ER-01: fields and values
 	for _, field := range []string{"", "__x__", "__name__", "_____", strings.Repeat("x", 1501)} {
 		write("field "+field[:min(9, len(field))], func(w *world) plannedWrite { return set(w.root()+"/c/a", map[string]*pb.Value{field: integer(1)}) })

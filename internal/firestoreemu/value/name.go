@@ -10,6 +10,8 @@ import (
 const (
 	// MaxIDBytes bounds one collection or document id.
 	MaxIDBytes = 1500
+	// MaxDatabaseBytes bounds a project's id and a database's.
+	MaxDatabaseBytes = 100
 	// MaxNameBytes bounds a document's name, counted as DocumentSize counts it.
 	MaxNameBytes = 6 << 10
 )
@@ -57,12 +59,18 @@ func ParseParent(s string) (Name, error) {
 }
 
 // ParseDatabase parses "projects/{project}/databases/{database}" into a root
-// Name.
+// Name. It refuses ids that no database has.
 func ParseDatabase(s string) (Name, error) {
 	p := nameParser{noun: "Database", whole: s}
 	n := p.database()
 	if p.err == nil && p.at < len(s) {
 		return Name{}, invalidf(`Database name "%s" has invalid trailing "%s".`, s, s[p.at:])
+	}
+	switch {
+	case len(n.Project) > MaxDatabaseBytes:
+		return Name{}, invalidf("The project is longer than %d bytes.", MaxDatabaseBytes)
+	case len(n.Database) > MaxDatabaseBytes:
+		return Name{}, invalidf("The database is longer than %d bytes.", MaxDatabaseBytes)
 	}
 	return n, p.err
 }

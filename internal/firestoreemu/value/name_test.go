@@ -79,11 +79,16 @@ func TestParseParent(t *testing.T) {
 }
 
 func TestParseDatabase(t *testing.T) {
-	n, err := ParseDatabase("projects/p/databases/d")
-	if err != nil || n.DatabaseName() != "projects/p/databases/d" {
-		t.Errorf("%+v, %v", n, err)
+	longest := strings.Repeat("x", MaxDatabaseBytes)
+	for _, s := range []string{"projects/p/databases/d", "projects/" + longest + "/databases/" + longest} {
+		if n, err := ParseDatabase(s); err != nil || n.DatabaseName() != s {
+			t.Errorf("%+v, %v", n, err)
+		}
 	}
-	for _, s := range []string{"", "projects/p", "projects/p/databases/d/", "projects/p/databases/d/documents"} {
+	for _, s := range []string{
+		"", "projects/p", "projects/p/databases/d/", "projects/p/databases/d/documents",
+		"projects/" + longest + "x/databases/d", "projects/p/databases/" + longest + "x", // E-ER-01
+	} {
 		if _, err := ParseDatabase(s); status.Code(err) != codes.InvalidArgument {
 			t.Errorf("%q: %v, want InvalidArgument", s, err)
 		}
