@@ -29,11 +29,16 @@ type write struct {
 func (d *database) parseWrites(writes []*pb.Write) ([]write, error) {
 	parsed := make([]write, len(writes))
 	transforms := map[string]int{} // by document, over all its writes (E-WR-07)
+	existing := map[string]bool{}  // what the writes so far make of their documents
 	for i, w := range writes {
 		var err error
 		if parsed[i], err = d.parseWrite(w); err != nil {
 			return nil, err
 		}
+		if err := parsed[i].follows(existing); err != nil {
+			return nil, err
+		}
+		existing[parsed[i].name] = !parsed[i].delete
 		n := len(parsed[i].transforms)
 		if n == 0 {
 			continue
@@ -44,6 +49,20 @@ func (d *database) parseWrites(writes []*pb.Write) ([]write, error) {
 		}
 	}
 	return parsed, nil
+}
+
+// follows refuses a precondition that the commit's earlier writes have made
+// impossible, whatever is stored (E-WR-03).
+func (p *write) follows(existing map[string]bool) error {
+	wanted, ok := p.precondition.GetConditionType().(*pb.Precondition_Exists)
+	exists, written := existing[p.name]
+	switch {
+	case !ok || !written || wanted.Exists == exists:
+		return nil
+	case exists:
+		return invalidf("cannot create document %s: an earlier write of this commit already writes it", p.name)
+	}
+	return invalidf("cannot update or delete document %s: an earlier write of this commit deletes it", p.name)
 }
 
 func (d *database) parseWrite(w *pb.Write) (write, error) {
@@ -178,8 +197,6 @@ func (doc *draft) check(w *write) error {
 		switch {
 		case c.Exists && !doc.exists:
 			return status.Errorf(codes.NotFound, "No document to update: %s", w.name)
-		case !c.Exists && doc.exists && doc.touched:
-			return invalidf("cannot create document %s: an earlier write of this commit already writes it", w.name)
 		case !c.Exists && doc.exists:
 			return status.Errorf(codes.AlreadyExists, "Document already exists: %s", w.name)
 		}

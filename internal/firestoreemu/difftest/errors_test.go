@@ -15,7 +15,10 @@ import (
 
 // ownWords are refused with the same code, but in words that differ: the
 // official ones speak of the emulator's inside.
-var ownWords = map[string]bool{"commit: set, then create": true, "write: no operation at all": true}
+var ownWords = map[string]bool{
+	"commit: set, then create": true, "commit: delete, then update": true, "commit: delete, then delete what exists": true,
+	"commit: update what is missing, then create": true, "write: no operation at all": true,
+}
 
 // malformed are requests that both servers refuse, with the same code and, but
 // for ownWords, the same text.
@@ -153,11 +156,24 @@ func malformed() map[string]probe {
 
 	// E-WR-03, E-WR-08 and emptiness
 	write("no operation at all", func(*world) plannedWrite { return plannedWrite{write: &pb.Write{}} })
-	m["commit: set, then create"] = func(ctx context.Context, w *world) outcome {
-		create := set(w.root()+"/c/a", nil)
-		create.write.CurrentDocument = &pb.Precondition{ConditionType: &pb.Precondition_Exists{}}
-		return w.rawCommit(ctx, set(w.root()+"/c/a", nil), create)
+	commit := func(what string, first, second func(w *world) plannedWrite) {
+		m["commit: "+what] = func(ctx context.Context, w *world) outcome { return w.rawCommit(ctx, first(w), second(w)) }
 	}
+	replace := func(w *world) plannedWrite { return set(w.root()+"/c/a", nil) }
+	remove := func(w *world) plannedWrite {
+		return plannedWrite{write: &pb.Write{Operation: &pb.Write_Delete{Delete: w.root() + "/c/a"}}}
+	}
+	ifExists := func(exists bool, make func(*world) plannedWrite) func(*world) plannedWrite {
+		return func(w *world) plannedWrite {
+			p := make(w)
+			p.write.CurrentDocument = &pb.Precondition{ConditionType: &pb.Precondition_Exists{Exists: exists}}
+			return p
+		}
+	}
+	commit("set, then create", replace, ifExists(false, replace))
+	commit("delete, then update", remove, ifExists(true, replace))
+	commit("delete, then delete what exists", remove, ifExists(true, remove))
+	commit("update what is missing, then create", ifExists(true, replace), ifExists(false, replace))
 	m["aggregation: none"] = func(ctx context.Context, w *world) outcome { return w.aggregate(ctx, countsNamed(w)) }
 	m["aggregation: alias twice"] = func(ctx context.Context, w *world) outcome { return w.aggregate(ctx, countsNamed(w, "a", "a")) }
 	return m
