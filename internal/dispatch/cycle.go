@@ -313,7 +313,7 @@ type intent struct {
 
 // decide plans what is to be done, and notes in c what it saw.
 func (r *Runner) decide(ctx context.Context, c *domain.Cycle, planner *Planner) (intent, error) {
-	began := time.Now()
+	began, asked := time.Now(), r.clock.Now()
 	snap, err := r.store.Snapshot(ctx, firestoretx.SnapshotRequest{
 		Depot: c.DepotID, MinBattery: r.cfg.MinBattery, MaxSilence: r.cfg.MaxSilence,
 		OnMalformed: func(err error) {
@@ -330,7 +330,8 @@ func (r *Runner) decide(ctx context.Context, c *domain.Cycle, planner *Planner) 
 
 	began = time.Now()
 	planned := r.clock.Now()
-	round, err := r.plan(ctx, planner, snap, planned)
+	// Deadlines are of the server's time, which this process may not keep.
+	round, err := r.plan(ctx, planner, snap, snap.ReadTime.Add(planned.Sub(asked)))
 	if err != nil {
 		return intent{}, err
 	}

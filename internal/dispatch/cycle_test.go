@@ -20,6 +20,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/dispatch"
 	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/manager"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/lock"
@@ -405,5 +406,45 @@ func TestPrintedPlan(t *testing.T) {
 	}
 	if first := string(collection.Features[0].Geometry.Coordinates); strings.Join(strings.Fields(first), "") != "[2.3522,48.8566]" {
 		t.Errorf("the first stop is at %s, want longitude first", first)
+	}
+}
+
+// F-OPT-03, F-OPT-04: plans keep the server's time, in which deadlines are: what
+// the optimizer's clock says makes no order late, and no arrival.
+func TestOnce_PlansByTheServersTime(t *testing.T) {
+	for _, off := range []time.Duration{time.Hour, -time.Hour} {
+		t.Run(off.String(), func(t *testing.T) {
+			b := newBench(t)
+			clock, err := simclock.New(simclock.Rate{Epoch: time.Now(), Speed: 1, Ahead: off})
+			if err != nil {
+				t.Fatal(err)
+			}
+			locks, err := manager.NewLocks(b.clients, clock, emutest.Log(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer locks.Close(context.Background())
+			publish := func(_ context.Context, decisions []domain.Decision) []error {
+				b.published = append(b.published, decisions...)
+				return make([]error, len(decisions))
+			}
+			cfg := dispatch.Config{SolveLimit: 100 * time.Millisecond}
+			runner := dispatch.NewRunner(b.store, locks, publish, uuid.NewString, clock, cfg, emutest.Log(t), b.clients.Meter)
+			planner := runner.NewPlanner()
+			for range 2 { // the second is planned ahead, by what the first took
+				if _, err := runner.Once(t.Context(), depot.ID, planner); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, d := range b.published {
+				began, took := d.Route[0].ETA, time.Duration(d.EstimatedDurationMinutes*float64(time.Minute))
+				if since := began.Sub(d.SnapshotTime); since < 0 || since > 5*time.Minute || took > 30*time.Minute {
+					t.Errorf("the mission begins %s after the snapshot and takes %s", since, took)
+				}
+			}
+			if len(b.published) != 2 {
+				t.Errorf("published %+v", b.published)
+			}
+		})
 	}
 }
