@@ -86,10 +86,12 @@ func (p *Planner) lookAhead(ctx context.Context, whole solver.Problem) (Round, e
 	if err != nil {
 		return Round{}, err
 	}
-	// A drone that the solver leaves out is none: kept in reserve or offered, it
-	// would stand for one that could fly.
+	// What the solver leaves out is not there: a drone, kept in reserve or offered,
+	// would stand for one that could fly, a warehouse make flights seem shorter than
+	// they are.
 	problem := whole
-	problem.Drones = withoutIgnored(whole.Drones, alone.Ignored)
+	problem.Drones = withoutIgnored(whole.Drones, "drone", alone.Ignored)
+	problem.Warehouses = withoutIgnored(whole.Warehouses, "warehouse", alone.Ignored)
 	f := flightsOf(&problem)
 	p.demand.observe(f)
 	c := &cycle{
@@ -126,18 +128,18 @@ func (p *Planner) lookAhead(ctx context.Context, whole solver.Problem) (Round, e
 	return Round{Problem: whole, Plan: plan, Reserve: c.reserve, Kept: len(problem.Drones) - len(offered)}, nil
 }
 
-// withoutIgnored lists the drones that the solver has not left out.
-func withoutIgnored(drones []solver.Drone, ignored []solver.Ignored) []solver.Drone {
+// withoutIgnored lists those of a kind that the solver has not left out.
+func withoutIgnored[T any](all []T, kind string, ignored []solver.Ignored) []T {
 	out := map[int]bool{}
 	for _, i := range ignored {
-		if i.Kind == "drone" {
+		if i.Kind == kind {
 			out[i.Index] = true
 		}
 	}
-	kept := make([]solver.Drone, 0, len(drones))
-	for i, d := range drones {
+	kept := make([]T, 0, len(all))
+	for i, v := range all {
 		if !out[i] {
-			kept = append(kept, d)
+			kept = append(kept, v)
 		}
 	}
 	return kept

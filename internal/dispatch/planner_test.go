@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -339,6 +340,24 @@ func TestPlan_ADroneThatCannotBePlannedIsNone(t *testing.T) {
 			}
 			t.Error("the only drone that can fly is kept for ever")
 		})
+	}
+}
+
+// F-OPT-04: a warehouse that the solver leaves out, here because its id is longer
+// than a decision can carry, makes no order seem nearer than it is: the time that
+// drones may be away would be too short for it, for ever.
+func TestPlan_AWarehouseThatCannotBePlannedIsNone(t *testing.T) {
+	w := newTown(1)
+	w.order("S", domain.PriorityStandard, north(0.2, 0), 0)
+	snap := w.snapshot()
+	near := domain.Warehouse{ID: domain.WarehouseID(strings.Repeat("W", 129)), Position: depot.Position, ProductTypes: []string{"BLOOD"}}
+	snap.Warehouses = append(snap.Warehouses, near)
+	round, err := planner(t).Plan(t.Context(), snap, w.now)
+	if err != nil || len(round.Plan.Ignored) != 1 {
+		t.Fatalf("left out: %+v, %v", round.Plan.Ignored, err)
+	}
+	if drone, _ := carrier(round, "S"); drone == "" {
+		t.Errorf("the drone is idle, and it stays: %+v", round.Plan.Unserved)
 	}
 }
 
