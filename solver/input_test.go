@@ -93,35 +93,36 @@ func TestSolve_DuplicatedRecordsCountOnce(t *testing.T) {
 // dead letter, with all other orders of its route. Who has such an id is left
 // out instead.
 func TestSolve_LeavesOutIdsThatNoDecisionCanCarry(t *testing.T) {
-	long := strings.Repeat("x", 129)
-	for name, add := range map[string]func(*solver.Problem){
-		"order": func(p *solver.Problem) {
+	for name, add := range map[string]func(p *solver.Problem, id string){
+		"order": func(p *solver.Problem, id string) {
 			o := p.Orders[0]
-			o.ID = long
+			o.ID = id
 			p.Orders = append(p.Orders, o)
 		},
-		"drone": func(p *solver.Problem) {
+		"drone": func(p *solver.Problem, id string) {
 			d := p.Drones[0]
-			d.ID, d.At = long, p.Warehouses[0].At
+			d.ID, d.At = id, p.Warehouses[0].At
 			p.Drones = append(p.Drones, d)
 		},
-		"warehouse": func(p *solver.Problem) {
+		"warehouse": func(p *solver.Problem, id string) {
 			w := p.Warehouses[0]
-			w.ID, w.At = long, p.Drones[0].At
+			w.ID, w.At = id, p.Drones[0].At
 			p.Warehouses = append(p.Warehouses, w)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			p := basic()
-			add(&p)
-			plan := solveChecked(t, p, solver.Options{Iterations: 100})
-			if len(plan.Routes) != 1 || !slices.Equal(plan.Routes[0].OrderIDs(), []string{"order"}) || len(plan.Unserved)+len(plan.Ignored) != 1 {
-				t.Fatalf("unserved %+v, left out %+v", plan.Unserved, plan.Ignored)
-			}
-			if plan.Routes[0].DroneID != "drone" || plan.Routes[0].Stops[1].WarehouseID != "wh" {
-				t.Errorf("drone %s fetches from %s", plan.Routes[0].DroneID, plan.Routes[0].Stops[1].WarehouseID)
-			}
-		})
+		for what, id := range map[string]string{"long": strings.Repeat("x", 129), "with a zero byte": "x\x00"} {
+			t.Run(name+" "+what, func(t *testing.T) {
+				p := basic()
+				add(&p, id)
+				plan := solveChecked(t, p, solver.Options{Iterations: 100})
+				if len(plan.Routes) != 1 || !slices.Equal(plan.Routes[0].OrderIDs(), []string{"order"}) || len(plan.Unserved)+len(plan.Ignored) != 1 {
+					t.Fatalf("unserved %+v, left out %+v", plan.Unserved, plan.Ignored)
+				}
+				if plan.Routes[0].DroneID != "drone" || plan.Routes[0].Stops[1].WarehouseID != "wh" {
+					t.Errorf("drone %s fetches from %s", plan.Routes[0].DroneID, plan.Routes[0].Stops[1].WarehouseID)
+				}
+			})
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dronefleet/dronefleet/solver/internal/search"
@@ -117,6 +118,9 @@ func badIdentity(id string, seen map[string]bool) string {
 	}
 	if len(id) > model.MaxIDBytes {
 		return fmt.Sprintf("id is %d bytes long, more than %d", len(id), model.MaxIDBytes)
+	}
+	if strings.ContainsRune(id, 0) {
+		return "id contains a zero byte"
 	}
 	if seen[id] {
 		return "id is a duplicate of an earlier record"
