@@ -137,6 +137,61 @@ func TestWrap_SaysWhatIsTrueOfThisMessage(t *testing.T) {
 	}
 }
 
+// F-DLQ-01: whatever a message carries, its letter is one that Pub/Sub accepts, and
+// holds all of it where that is possible.
+func TestWrap_FitsIntoOneMessage(t *testing.T) {
+	size := func(data []byte, attrs map[string]string) int {
+		n := len(data)
+		for name, value := range attrs {
+			n += len(name) + len(value) + attributeMargin
+		}
+		return n
+	}
+	long := map[string]string{}
+	for i := range 90 {
+		long[fmt.Sprintf("%0256d", i)] = strings.Repeat("x", maxAttributeBytes)
+	}
+	const limit = maxPublishBytes - publishMargin
+	_, bare := wrap(TopicOrders, &pubsub.Message{}, "INVALID", errors.New("wrong"))
+	for _, row := range []struct {
+		name  string
+		bytes int
+		attrs map[string]string
+		whole bool
+	}{
+		{"what just fits", limit - size(nil, bare), nil, true},
+		{"a byte more", limit - size(nil, bare) + 1, nil, false},
+		{"as much as a message may hold", maxPublishBytes - size(nil, long), long, false},
+	} {
+		data, attrs := wrap(TopicOrders, &pubsub.Message{Data: make([]byte, row.bytes), Attributes: row.attrs}, "INVALID", errors.New("wrong"))
+		if whole := len(data) == row.bytes && attrs[AttrDataBytes] == ""; whole != row.whole {
+			t.Errorf("%s: %d of %d bytes, the letter says of %q", row.name, len(data), row.bytes, attrs[AttrDataBytes])
+		}
+		if n := size(data, attrs); n > limit+size(nil, map[string]string{AttrDataBytes: "10000000"}) {
+			t.Errorf("%s: the letter has %d bytes, %d may be", row.name, n, limit)
+		}
+		if want := len(row.attrs); attrs[AttrAttributesDropped] != "" || len(attrs) < want {
+			t.Errorf("%s: %d attributes, %q dropped; %d find room", row.name, len(attrs), attrs[AttrAttributesDropped], want)
+		}
+	}
+}
+
+// F-DLQ-01: of more attributes than a letter has room for it keeps the one that
+// says how its data is read, and counts the others.
+func TestWrap_KeepsWhatSaysHowToRead(t *testing.T) {
+	many := map[string]string{wire.AttrContentType: "application/json"}
+	for i := range maxAttributes - 1 {
+		many[fmt.Sprintf("a%02d", i)] = "x"
+	}
+	_, attrs := wrap(TopicOrders, &pubsub.Message{Attributes: many, OrderingKey: "D1", Data: make([]byte, maxPublishBytes)}, "INVALID", errors.New("wrong"))
+	if len(attrs)+traceAttributes > maxAttributes {
+		t.Errorf("%d attributes and %d of a trace", len(attrs), traceAttributes)
+	}
+	if attrs[wire.AttrContentType] != "application/json" || attrs["a88"] != "x" || attrs["a89"] != "" || attrs[AttrAttributesDropped] != "10" {
+		t.Errorf("content type %q, a88 %q, a89 %q, %s dropped", attrs[wire.AttrContentType], attrs["a88"], attrs["a89"], attrs[AttrAttributesDropped])
+	}
+}
+
 // answers is a store that answers by drone: what "REJECTED" and "POISON" report
 // is refused, "LATER" is applied at the third attempt, "NEVER" at none, and all
 // others at once. It notes every report it has applied.
