@@ -1,0 +1,49 @@
+package config
+
+import (
+	"math"
+	"reflect"
+	"testing"
+	"time"
+)
+
+// A range takes its ends as it says, and nothing that has no place in it.
+func TestRules_Ends(t *testing.T) {
+	for _, row := range []struct {
+		check string
+		value any
+		ok    bool
+	}{
+		{"min 1", 1, true}, {"min 1", 0, false}, {"min 1", 2, true},
+		{"over 0", 0.0, false}, {"over 0", math.SmallestNonzeroFloat64, true}, {"over 0", -1.0, false},
+		{"max 100", uint(100), true}, {"max 100", uint(101), false}, {"max 100", uint(99), true},
+		{"over 0 max 1", math.NaN(), false}, {"min 0", math.Inf(1), true},
+		{"min 1s max 1m", time.Second, true}, {"min 1s max 1m", time.Second - 1, false},
+		{"min 1s max 1m", time.Minute, true}, {"min 1s max 1m", time.Minute + 1, false},
+		{"address", ":1", true}, {"address", ":0", false}, {"address", ":65535", true}, {"address", ":65536", false},
+		{"listen", ":0", true}, {"listen", ":-1", false}, {"listen", "host", false}, {"listen", ":http", false},
+		{"listen or off", "off", true}, {"listen or off", ":0", true}, {"listen", "off", false},
+	} {
+		r, err := parseRule(row.check)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if complaint := r.violated(reflect.ValueOf(row.value)); (complaint == "") != row.ok {
+			t.Errorf("%q of %v: %q, want accepted %t", row.check, row.value, complaint, row.ok)
+		}
+	}
+}
+
+// A name is a mistyped one if it is near enough for its length; the nearest
+// counts.
+func TestNearest(t *testing.T) {
+	names := []string{"log", "project", "projects", "telemetry-window"}
+	for given, want := range map[string]string{
+		"projet": "project", "prjects": "projects", "projekt": "project", "telemtry-windw": "telemetry-window", "telmtry-windw": "",
+		"lok": "log", "leg": "log", "lxy": "", "": "", "something-else": "",
+	} {
+		if got := nearest(given, names); got != want {
+			t.Errorf("%q: %q, want %q", given, got, want)
+		}
+	}
+}
