@@ -22,6 +22,7 @@ type settler struct {
 	meter       *meter.Meter
 	tracer      trace.Tracer
 	backlog     *meter.Backlog
+	work        *inWork
 	applied     *meter.Counter
 	latency     *meter.Histogram
 	deadLetters *deadLetters
@@ -30,7 +31,10 @@ type settler struct {
 }
 
 // hold counts in a message that settle will count out.
-func (s *settler) hold(msg *pubsub.Message) { s.backlog.Hold(msg.PublishTime) }
+func (s *settler) hold(msg *pubsub.Message) {
+	s.work.begin()
+	s.backlog.Hold(msg.PublishTime)
+}
 
 // settle is the only place that acks or nacks. err is nil when the message's
 // effect is committed, a *policy.Rejection when it is refused for good, a
@@ -38,6 +42,7 @@ func (s *settler) hold(msg *pubsub.Message) { s.backlog.Hold(msg.PublishTime) }
 // may succeed later. ctx may carry the message's span, which the caller ends;
 // poison whose dead letter is not published before ctx ends is nacked.
 func (s *settler) settle(ctx context.Context, msg *pubsub.Message, err error) {
+	defer s.work.end()
 	defer s.backlog.Release(msg.PublishTime)
 	if by := msg.Attributes[AttrReplayedBy]; by != "" {
 		// Its letter is deleted: nothing else tells of the replay for long.

@@ -92,6 +92,7 @@ type Worker struct {
 	cfg       Config
 	log       *slog.Logger
 	meter     *meter.Meter
+	work      inWork
 }
 
 // NewWorker returns a worker; Run makes it work. The publisher serves the dead
@@ -106,8 +107,9 @@ func NewWorker(client *pubsub.Client, store Store, publisher *Publisher, cfg Con
 func (w *Worker) Run(ctx context.Context) error {
 	receivers, rctx := errgroup.WithContext(ctx)
 	// Work outlives the order to stop, which one failed subscription is for the
-	// others; hard ends it when time is up. What is settled by then still has to
-	// reach the server, unless that is away.
+	// others; hard ends it when time is up. What is settled still has to reach the
+	// server. While that is away, the client would neither get there nor give up,
+	// even if it holds nothing.
 	hard, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
 	gone, leave := context.WithCancel(context.WithoutCancel(ctx))
@@ -115,6 +117,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	over, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
 	stopTimer := context.AfterFunc(rctx, func() {
+		w.work.whenQuiet(ackTimeout, leave)
 		time.AfterFunc(w.cfg.DrainTimeout, giveUp)
 		time.AfterFunc(w.cfg.DrainTimeout+ackTimeout, leave)
 		time.AfterFunc(w.cfg.DrainTimeout+SettlingTimeout, abandon)
@@ -157,7 +160,7 @@ func (w *Worker) Run(ctx context.Context) error {
 
 func (w *Worker) settler(topic string) *settler {
 	return &settler{
-		topic: topic, log: w.log, meter: w.meter, now: w.cfg.Now,
+		topic: topic, log: w.log, meter: w.meter, now: w.cfg.Now, work: &w.work,
 		tracer: w.cfg.Tracing.Tracer(scope), backlog: w.meter.Backlog(topic, w.cfg.Now),
 		applied: w.meter.Settlements(meter.Settlement{Kind: topic, Outcome: meter.Applied}), latency: w.meter.Latency(topic),
 		deadLetters: &deadLetters{publisher: w.publisher, timeout: letterTimeout}, retryable: firestoretx.Retryable,
@@ -167,16 +170,16 @@ func (w *Worker) settler(topic string) *settler {
 // SettlingTimeout is how long after the drain Run returns at the latest.
 const SettlingTimeout = 3 * time.Second
 
-// ackTimeout is how long acks may take to reach the server after the drain. The
-// client itself would try for a minute.
+// ackTimeout is how long the last acks of a shutdown may take to reach the
+// server. The client itself would try for a minute.
 const ackTimeout = 2 * time.Second
 
 // maxOutstandingBytes bounds the payload held per topic, far below the memory of
 // a process for all three: 40,000 reports of 200 bytes are 8 MB.
 const maxOutstandingBytes = 64 << 20
 
-// receive consumes one subscription until ctx ends and everything is settled,
-// or gone ends. It starts again after a failure, which may be an outage of
+// receive consumes one subscription until ctx ends and the server knows how
+// everything was settled, or gone ends. It starts again after a failure, which may be an outage of
 // Pub/Sub, unless the subscription is not there.
 func (w *Worker) receive(ctx, gone context.Context, topic string, outstanding, streams int, handle func(context.Context, *pubsub.Message)) error {
 	sub := w.client.Subscriber(Subscription(topic))
@@ -198,7 +201,7 @@ func (w *Worker) receive(ctx, gone context.Context, topic string, outstanding, s
 		select {
 		case err = <-ended:
 		case <-gone.Done():
-			w.log.WarnContext(ctx, "Pub/Sub took no acks in time; what was not acked will be delivered again", slog.String("topic", topic))
+			w.log.WarnContext(ctx, "Pub/Sub does not answer; acks that it has not taken are lost, and their messages will be delivered again", slog.String("topic", topic))
 		}
 		switch {
 		case ctx.Err() != nil:

@@ -106,8 +106,8 @@ func NewLocks(c *connect.Clients, clock *simclock.Clock, log *slog.Logger) (*fir
 	return firestorelock.New(c.Firestore, firestorelock.Config{Clock: clock.ForLocks(), Logger: log})
 }
 
-// Shutdown, from the order to stop: messages in work are finished or given back
-// while the worker drains; then owed commands are sent, and everything ends
+// Shutdown, from the order to stop, at the latest: messages in work are finished
+// or given back while the worker drains; then owed commands are sent, and everything ends
 // shutdownMargin after the drain. With the worker's default that is 20 s, which
 // leaves a process 5 s of its 25 to close its API and its connections.
 const (
