@@ -28,11 +28,21 @@ type GameDay struct {
 // maxClockSkew is more than any machine whose time is kept at all is off by.
 const maxClockSkew = time.Hour
 
-func (g GameDay) validate(refuse func(bad bool, format string, args ...any)) {
-	refuse(g.OutageAt < 0, "--outage-at is %s; give a positive time, or 0 for no outage", g.OutageAt)
-	refuse(g.OutageAt > 0 && g.OutageFor <= 0, "--outage-for is %s; give how long the outage of --outage-at lasts", g.OutageFor)
-	refuse(g.OutageAt == 0 && g.OutageFor != 0, "--outage-for is %s, but nothing says when; give --outage-at", g.OutageFor)
-	refuse(g.ClockSkew.Abs() > maxClockSkew, "--clock-skew is %s; give at most %s either way", g.ClockSkew, maxClockSkew)
+// Check has every setting of dev refused that cannot be used, by its name, with
+// what is wrong with it.
+func (g GameDay) Check(refuse func(setting, format string, args ...any)) {
+	if g.OutageAt < 0 {
+		refuse("outage-at", "is %s; give a positive time, or 0 for no outage", g.OutageAt)
+	}
+	if g.OutageAt > 0 && g.OutageFor <= 0 {
+		refuse("outage-for", "is %s; give how long the outage of --outage-at lasts", g.OutageFor)
+	}
+	if g.OutageAt == 0 && g.OutageFor != 0 {
+		refuse("outage-for", "is %s, but nothing says when; give --outage-at", g.OutageFor)
+	}
+	if g.ClockSkew.Abs() > maxClockSkew {
+		refuse("clock-skew", "is %s; give at most %s either way", g.ClockSkew, maxClockSkew)
+	}
 }
 
 // productClock is what the State Manager and the optimizer take for the time.
