@@ -12,6 +12,25 @@ import (
 	"github.com/dronefleet/dronefleet/internal/simclock"
 )
 
+// What is given counts before the environment, and there the first name that says
+// something.
+func TestConfig_FromEnvironment(t *testing.T) {
+	for name, value := range map[string]string{
+		connect.FirestoreHost: "fs:1", connect.PubSubHost: "ps:2", "GOOGLE_CLOUD_PROJECT": "first", "GCLOUD_PROJECT": "second",
+	} {
+		t.Setenv(name, value)
+	}
+	want := connect.Config{FirestoreHost: "fs:1", PubSubHost: "ps:2", Project: "first"}
+	if got := (connect.Config{}).FromEnvironment(); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	t.Setenv("GOOGLE_CLOUD_PROJECT", "")
+	want = connect.Config{FirestoreHost: "given:3", PubSubHost: "ps:2", Project: "second"}
+	if got := (connect.Config{FirestoreHost: "given:3"}).FromEnvironment(); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
 // F-API-02: nothing falls back to anything; what is missing, or cannot be, is
 // named.
 func TestConfig_ValidateNamesWhatIsMissing(t *testing.T) {
