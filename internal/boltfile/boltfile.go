@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime/debug"
+	"syscall"
 
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
@@ -33,6 +34,7 @@ func open(path string, options bolt.Options) (*bolt.DB, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		return create(path, options)
 	case err != nil:
 		return nil, err
 	case info.Size() > 0:
@@ -46,6 +48,16 @@ func open(path string, options bolt.Options) (*bolt.DB, error) {
 		}
 	}
 	return bolt.Open(path, 0o600, &options)
+}
+
+// create makes the file. What a disk that fills up leaves of one holds nothing:
+// it goes again, or it would be taken for a damaged one when there is room.
+func create(path string, options bolt.Options) (*bolt.DB, error) {
+	db, err := bolt.Open(path, 0o600, &options)
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return db, err
 }
 
 // inspect reads all that is in the file. bbolt maps it into memory and trusts it:

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	bolt "go.etcd.io/bbolt"
@@ -126,4 +128,29 @@ func TestOpen_overwritten(t *testing.T) { // E-DU-01, P-DUR-01
 	if refused == 0 {
 		t.Error("no file was refused")
 	}
+}
+
+// A disk that fills up while the file is made leaves nothing that stands in the
+// way once there is room.
+func TestOpen_fullDisk(t *testing.T) { // E-DU-01, P-DUR-01
+	path := filepath.Join(t.TempDir(), "file")
+	signal.Ignore(syscall.SIGXFSZ)
+	defer signal.Reset(syscall.SIGXFSZ)
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	few := limit
+	few.Cur = uint64(3 * os.Getpagesize()) // bbolt begins with four
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &few); err != nil {
+		t.Fatal(err)
+	}
+	_, err := boltfile.Open(path, options)
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if err == nil {
+		t.Fatal("a file was made without room for it")
+	}
+	fill(t, path)
 }
