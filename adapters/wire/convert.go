@@ -12,17 +12,17 @@ import (
 // The *ToProto functions write what the wire has room for; the State Manager's
 // own bookkeeping (bindings, revisions, outbox times) stays behind.
 
-// PositionToProto writes a position.
-func PositionToProto(p domain.Position) *pb.Position {
+// positionToProto writes a position.
+func positionToProto(p domain.Position) *pb.Position {
 	return &pb.Position{Lat: p.Lat, Lon: p.Lon}
 }
 
-// TelemetryToProto writes a report.
-func TelemetryToProto(t domain.Telemetry) *pb.DroneTelemetry {
+// telemetryToProto writes a report.
+func telemetryToProto(t domain.Telemetry) *pb.DroneTelemetry {
 	return &pb.DroneTelemetry{
 		DroneId:           string(t.DroneID),
 		Timestamp:         timeToProto(t.Timestamp),
-		Position:          PositionToProto(t.Position),
+		Position:          positionToProto(t.Position),
 		BatteryPercentage: t.Battery,
 		SpeedKmh:          t.SpeedKmh,
 		Status:            droneStatuses.proto(t.Status),
@@ -30,9 +30,9 @@ func TelemetryToProto(t domain.Telemetry) *pb.DroneTelemetry {
 	}
 }
 
-// OrderRequestToProto writes a request. A cancellation without content is
+// orderRequestToProto writes a request. A cancellation without content is
 // written without content.
-func OrderRequestToProto(r domain.OrderRequest) *pb.Order {
+func orderRequestToProto(r domain.OrderRequest) *pb.Order {
 	m := orderContentToProto(r.OrderContent)
 	m.Id = string(r.ID)
 	m.Status = pb.OrderStatus_ORDER_STATUS_PENDING
@@ -46,8 +46,8 @@ func OrderRequestToProto(r domain.OrderRequest) *pb.Order {
 	return m
 }
 
-// OrderToProto writes an order as the State Manager knows it.
-func OrderToProto(o domain.Order) *pb.Order {
+// orderToProto writes an order as the State Manager knows it.
+func orderToProto(o domain.Order) *pb.Order {
 	m := orderContentToProto(o.OrderContent)
 	m.Id = string(o.ID)
 	m.Status = orderStatuses.proto(o.Status)
@@ -59,7 +59,7 @@ func OrderToProto(o domain.Order) *pb.Order {
 
 func orderContentToProto(c domain.OrderContent) *pb.Order {
 	m := &pb.Order{
-		DeliveryLocation:  PositionToProto(c.Delivery),
+		DeliveryLocation:  positionToProto(c.Delivery),
 		Priority:          priorityToProto(c.Priority),
 		ProductType:       c.ProductType,
 		PackageWeightKg:   c.WeightKg,
@@ -67,16 +67,16 @@ func orderContentToProto(c domain.OrderContent) *pb.Order {
 		RequesterId:       c.RequesterID,
 	}
 	if c.Pickup != nil {
-		m.PickupLocation = PositionToProto(*c.Pickup)
+		m.PickupLocation = positionToProto(*c.Pickup)
 	}
 	return m
 }
 
-// DroneToProto writes a drone.
-func DroneToProto(d domain.Drone) *pb.Drone {
+// droneToProto writes a drone.
+func droneToProto(d domain.Drone) *pb.Drone {
 	return &pb.Drone{
 		Id:                   string(d.ID),
-		Position:             PositionToProto(d.Position),
+		Position:             positionToProto(d.Position),
 		BatteryPercentage:    d.Battery,
 		SpeedKmh:             d.SpeedKmh,
 		Status:               droneStatuses.proto(d.Status),
@@ -91,24 +91,24 @@ func DroneToProto(d domain.Drone) *pb.Drone {
 	}
 }
 
-// WaypointToProto writes one stop.
-func WaypointToProto(w domain.Waypoint) *pb.Waypoint {
+// waypointToProto writes one stop.
+func waypointToProto(w domain.Waypoint) *pb.Waypoint {
 	return &pb.Waypoint{
 		Type:               waypointTypes.proto(w.Type),
-		Position:           PositionToProto(w.Position),
+		Position:           positionToProto(w.Position),
 		RelatedOrderId:     string(w.OrderID),
 		RelatedWarehouseId: string(w.WarehouseID),
 		Eta:                timeToProto(w.ETA),
 	}
 }
 
-// MissionToProto writes a mission.
-func MissionToProto(m domain.Mission) *pb.Mission {
+// missionToProto writes a mission.
+func missionToProto(m domain.Mission) *pb.Mission {
 	return &pb.Mission{
 		Id:                          string(m.ID),
 		DroneId:                     string(m.DroneID),
 		OrderIds:                    texts(m.OrderIDs),
-		Route:                       each(m.Route, WaypointToProto),
+		Route:                       each(m.Route, waypointToProto),
 		Status:                      string(m.Status),
 		StartTime:                   timeToProto(m.StartTime),
 		EndTime:                     timeToProto(m.EndTime),
@@ -117,12 +117,12 @@ func MissionToProto(m domain.Mission) *pb.Mission {
 	}
 }
 
-// DecisionToProto writes a decision.
-func DecisionToProto(d domain.Decision) *pb.MissionAssignment {
+// decisionToProto writes a decision.
+func decisionToProto(d domain.Decision) *pb.MissionAssignment {
 	return &pb.MissionAssignment{
 		DroneId:                     string(d.DroneID),
 		OrderIds:                    texts(d.OrderIDs),
-		Route:                       each(d.Route, WaypointToProto),
+		Route:                       each(d.Route, waypointToProto),
 		EstimatedBatteryConsumption: d.EstimatedBatteryConsumption,
 		EstimatedDurationMinutes:    d.EstimatedDurationMinutes,
 		DecisionId:                  string(d.ID),
@@ -132,32 +132,32 @@ func DecisionToProto(d domain.Decision) *pb.MissionAssignment {
 	}
 }
 
-// CommandToProto writes a command.
-func CommandToProto(c domain.Command) *pb.MissionCommand {
+// commandToProto writes a command.
+func commandToProto(c domain.Command) *pb.MissionCommand {
 	return &pb.MissionCommand{
-		Mission:   MissionToProto(c.Mission),
+		Mission:   missionToProto(c.Mission),
 		ExpiresAt: timeToProto(c.ExpiresAt),
 		Revoke:    c.Revoke,
 	}
 }
 
-// DepotToProto writes a depot.
-func DepotToProto(d domain.Depot) *pb.Depot {
+// depotToProto writes a depot.
+func depotToProto(d domain.Depot) *pb.Depot {
 	return &pb.Depot{
 		Id:            string(d.ID),
 		Name:          d.Name,
-		Position:      PositionToProto(d.Position),
+		Position:      positionToProto(d.Position),
 		Capacity:      int32(d.Capacity),
 		ChargingSlots: int32(d.ChargingSlots),
 	}
 }
 
-// WarehouseToProto writes a warehouse.
-func WarehouseToProto(w domain.Warehouse) *pb.Warehouse {
+// warehouseToProto writes a warehouse.
+func warehouseToProto(w domain.Warehouse) *pb.Warehouse {
 	return &pb.Warehouse{
 		Id:                     string(w.ID),
 		Name:                   w.Name,
-		Position:               PositionToProto(w.Position),
+		Position:               positionToProto(w.Position),
 		AuthorizedProductTypes: w.ProductTypes,
 		IsColdStorageCapable:   w.ColdStorage,
 	}

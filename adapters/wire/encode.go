@@ -7,20 +7,20 @@ import "github.com/dronefleet/dronefleet/domain"
 
 // EncodeTelemetry writes a DroneTelemetry message.
 func EncodeTelemetry(t domain.Telemetry, f Format) (data []byte, attrs map[string]string, err error) {
-	return marshal(kindTelemetry, TelemetryToProto(t), f)
+	return marshal(kindTelemetry, telemetryToProto(t), f)
 }
 
 // EncodeOrder writes an Order message that requests or cancels.
 func EncodeOrder(r domain.OrderRequest, f Format) (data []byte, attrs map[string]string, err error) {
-	return marshal(kindOrder, OrderRequestToProto(r), f)
+	return marshal(kindOrder, orderRequestToProto(r), f)
 }
 
 // EncodeDecision writes a MissionAssignment message.
 func EncodeDecision(d domain.Decision, f Format) (data []byte, attrs map[string]string, err error) {
-	return marshal(kindDecision, DecisionToProto(d), f)
+	return marshal(kindDecision, decisionToProto(d), f)
 }
 
 // EncodeCommand writes a MissionCommand message.
 func EncodeCommand(c domain.Command, f Format) (data []byte, attrs map[string]string, err error) {
-	return marshal(kindCommand, CommandToProto(c), f)
+	return marshal(kindCommand, commandToProto(c), f)
 }

@@ -140,9 +140,9 @@ func marshal(kind string, m proto.Message, f Format) (data []byte, attrs map[str
 	return data, map[string]string{AttrContentType: contentType}, nil
 }
 
-// MarshalJSON writes any of the fleet's messages as the HTTP API shows it:
+// marshalJSON writes any of the fleet's messages as the HTTP API shows it:
 // lowerCamelCase names, long enum names, RFC 3339 times, zeros included.
-func MarshalJSON(m proto.Message) ([]byte, error) {
+func marshalJSON(m proto.Message) ([]byte, error) {
 	return compactJSON(protojson.MarshalOptions{EmitDefaultValues: true}, m)
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -78,13 +79,11 @@ func TestDecodeTelemetry_ProtobufThatLooksLikeJSON(t *testing.T) {
 
 // F-WIRE-01: fields of newer writers are ignored.
 func TestDecodeTelemetry_UnknownProtobufFieldsAreIgnored(t *testing.T) {
-	m := wire.TelemetryToProto(goldenTelemetry())
-	m.ProtoReflect().SetUnknown([]byte{0xa2, 0x06, 0x03, 'n', 'e', 'w'}) // field 100
-	data, err := proto.Marshal(m)
+	data, attrs, err := wire.EncodeTelemetry(goldenTelemetry(), wire.Protobuf)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := wire.DecodeTelemetry(data, nil)
+	got, err := wire.DecodeTelemetry(append(data, 0xa2, 0x06, 0x03, 'n', 'e', 'w'), attrs) // field 100
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,10 +221,20 @@ func TestDecodeSnapshot_NamesBadFieldsByPath(t *testing.T) {
 	s := goldenSnapshot()
 	s.Drones[0].Battery = 101
 	s.Orders[0].Delivery.Lat = 91
-	m := wire.SnapshotToProto(s)
+	var m pb.OptimizationSnapshot
+	data, err := wire.MarshalSnapshot(s)
+	if err == nil {
+		err = protojson.Unmarshal(data, &m)
+	}
 	m.Warehouses = append(m.Warehouses, &pb.Warehouse{Id: "WH-2"})
 	m.ReadTime = &timestamppb.Timestamp{Seconds: 1 << 40}
-	_, err := wire.SnapshotFromProto(m)
+	if err == nil {
+		data, err = proto.Marshal(&m)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = wire.DecodeSnapshot(data)
 	var invalid *wire.ValidationError
 	if !errors.As(err, &invalid) {
 		t.Fatalf("error is %v, want a *ValidationError", err)

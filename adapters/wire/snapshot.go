@@ -7,15 +7,15 @@ import (
 	pb "github.com/dronefleet/dronefleet/proto/dronefleet/v1"
 )
 
-// SnapshotToProto writes what a solve cycle sees.
-func SnapshotToProto(s domain.Snapshot) *pb.OptimizationSnapshot {
+// snapshotToProto writes what a solve cycle sees.
+func snapshotToProto(s domain.Snapshot) *pb.OptimizationSnapshot {
 	return &pb.OptimizationSnapshot{
 		SessionId:  string(s.CycleID),
 		Timestamp:  timeToProto(s.Time),
-		Depot:      DepotToProto(s.Depot),
-		Drones:     each(s.Drones, DroneToProto),
-		Orders:     each(s.Orders, OrderToProto),
-		Warehouses: each(s.Warehouses, WarehouseToProto),
+		Depot:      depotToProto(s.Depot),
+		Drones:     each(s.Drones, droneToProto),
+		Orders:     each(s.Orders, orderToProto),
+		Warehouses: each(s.Warehouses, warehouseToProto),
 		ReadTime:   timeToProto(s.ReadTime),
 		Fence:      s.Fence,
 	}
@@ -23,7 +23,7 @@ func SnapshotToProto(s domain.Snapshot) *pb.OptimizationSnapshot {
 
 // MarshalSnapshot writes a snapshot as JSON, in the form DecodeSnapshot reads.
 func MarshalSnapshot(s domain.Snapshot) ([]byte, error) {
-	return MarshalJSON(SnapshotToProto(s))
+	return marshalJSON(snapshotToProto(s))
 }
 
 // DecodeSnapshot reads a snapshot file of either form. It may be of any size:
@@ -45,12 +45,6 @@ func DecodeSnapshot(data []byte) (domain.Snapshot, error) {
 		return domain.Snapshot{}, err
 	}
 	return snapshot(problems, &m)
-}
-
-// SnapshotFromProto reads a snapshot; it fails with a *ValidationError, with
-// which the snapshot comes all the same.
-func SnapshotFromProto(m *pb.OptimizationSnapshot) (domain.Snapshot, error) {
-	return snapshot(nil, m)
 }
 
 func snapshot(problems []Problem, m *pb.OptimizationSnapshot) (domain.Snapshot, error) {
