@@ -223,17 +223,6 @@ func (f *Fleet) Inject(id domain.DroneID, fault Fault) error {
 	return nil
 }
 
-// Drone is the drone as it is now, whatever it has reported.
-func (f *Fleet) Drone(id domain.DroneID) (d Drone, ok bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	i, ok := f.byID[id]
-	if !ok {
-		return Drone{}, false
-	}
-	return f.advance(i, f.clock.Now()).drone, true
-}
-
 // Stats are the counts so far.
 func (f *Fleet) Stats() FleetStats {
 	f.mu.Lock()

@@ -112,9 +112,6 @@ func (s *OrderSource) publish(ctx context.Context, r domain.OrderRequest) {
 	})
 }
 
-// Stats are the counts so far.
-func (s *OrderSource) Stats() PublishStats { return s.sender.stats() }
-
 // Next is the next order of the seed, created now.
 func (s *OrderSource) Next() domain.OrderRequest {
 	s.mu.Lock()

@@ -26,7 +26,6 @@ type World struct {
 	// Drones stand where they will start, status UNKNOWN as nobody has heard
 	// of them yet.
 	Drones []domain.Drone
-	Seed   uint64
 }
 
 // The reference drone: 80 % of its charge carries it 32 km, 38 min at cruise.
@@ -51,7 +50,6 @@ func NewWorld(cfg WorldConfig) (*World, error) {
 		Depots:     []domain.Depot{depot},
 		Warehouses: []domain.Warehouse{warehouseNorth, warehouseSouth},
 		Hospitals:  hospitals,
-		Seed:       cfg.Seed,
 	}
 	random := randomFor(cfg.Seed, streamWorld)
 	pads := startingPads()

@@ -4,7 +4,6 @@
 package simclock
 
 import (
-	"context"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -151,8 +150,3 @@ func (c *Clock) ForLocks() lock.Clock {
 type lockClock struct{ *Clock }
 
 func (c lockClock) AfterFunc(d time.Duration, f func()) lock.Timer { return c.Clock.AfterFunc(d, f) }
-
-// WithTimeout is context.WithTimeout for a simulated duration.
-func (c *Clock) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, c.Real(d))
-}

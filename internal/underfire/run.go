@@ -70,9 +70,6 @@ type Result struct {
 	Drained     time.Duration
 }
 
-// OK reports whether the product did everything right.
-func (r Result) OK() bool { return r.Verdict.OK() && len(r.Complaints) == 0 }
-
 // pubsubSpeed is how fast leases run: fast enough that what a dead process held
 // comes again within a run, slow enough that a live one can hold it.
 const pubsubSpeed = 15

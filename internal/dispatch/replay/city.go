@@ -28,7 +28,7 @@ func City(drones int, seed uint64) (*fleetsim.World, error) {
 		}
 	}
 	all := []string{"BLOOD", "MEDICINE", "VACCINE", "MEDICAL_DEVICE"}
-	w := &fleetsim.World{Depots: []domain.Depot{depot}, Seed: seed, Warehouses: []domain.Warehouse{
+	w := &fleetsim.World{Depots: []domain.Depot{depot}, Warehouses: []domain.Warehouse{
 		{ID: "WH-0", Position: around(depot.Position, 0.5, 2.5), ProductTypes: all, ColdStorage: true},
 	}}
 	for i := range 2 + random.IntN(3) {
