@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"math"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -83,9 +84,9 @@ func droneToProto(d domain.Drone) *pb.Drone {
 		CurrentMissionId:     string(d.CurrentMissionID),
 		LastUpdate:           timeToProto(d.LastUpdate),
 		HomeDepotId:          string(d.HomeDepotID),
-		BatteryCapacityMah:   int32(d.BatteryCapacityMah),
+		BatteryCapacityMah:   bounded(d.BatteryCapacityMah),
 		ConsumptionPerKm:     d.ConsumptionPerKm,
-		MaxFlightTimeMinutes: int32(d.MaxFlightTimeMinutes),
+		MaxFlightTimeMinutes: bounded(d.MaxFlightTimeMinutes),
 		ShortName:            d.ShortName,
 		PayloadCapacityKg:    d.PayloadCapacityKg,
 	}
@@ -147,8 +148,8 @@ func depotToProto(d domain.Depot) *pb.Depot {
 		Id:            string(d.ID),
 		Name:          d.Name,
 		Position:      positionToProto(d.Position),
-		Capacity:      int32(d.Capacity),
-		ChargingSlots: int32(d.ChargingSlots),
+		Capacity:      bounded(d.Capacity),
+		ChargingSlots: bounded(d.ChargingSlots),
 	}
 }
 
@@ -162,6 +163,9 @@ func warehouseToProto(w domain.Warehouse) *pb.Warehouse {
 		IsColdStorageCapable:   w.ColdStorage,
 	}
 }
+
+// bounded is the number of the wire that is nearest to n.
+func bounded(n int) int32 { return int32(min(max(n, math.MinInt32), math.MaxInt32)) }
 
 // timeToProto leaves out an unknown time.
 func timeToProto(t time.Time) *timestamppb.Timestamp {

@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -246,5 +247,26 @@ func TestDecodeSnapshot_NamesBadFieldsByPath(t *testing.T) {
 	want := []string{"read_time", "drones[0].battery_percentage", "orders[0].delivery_location.lat", "warehouses[1].position"}
 	if diff := cmp.Diff(want, fields); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// F-API-01: a number that the wire has no room for is written as the greatest or
+// least that it has. Of "no limit", written as a great number, its last digits
+// would make a limit.
+func TestMarshalSnapshot_NumbersBeyondTheWireStayAtItsEnds(t *testing.T) {
+	s := goldenSnapshot()
+	s.Drones[0].MaxFlightTimeMinutes, s.Drones[0].BatteryCapacityMah = 1<<32+10, -1<<40
+	s.Depot.Capacity, s.Depot.ChargingSlots = 1<<31, 1<<31-1
+	data, err := wire.MarshalSnapshot(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := wire.DecodeSnapshot(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := [4]int{math.MaxInt32, math.MinInt32, math.MaxInt32, math.MaxInt32}
+	if d := got.Drones[0]; [4]int{d.MaxFlightTimeMinutes, d.BatteryCapacityMah, got.Depot.Capacity, got.Depot.ChargingSlots} != want {
+		t.Errorf("drone %+v at depot %+v, want %v", d, got.Depot, want)
 	}
 }
