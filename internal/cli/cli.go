@@ -50,8 +50,8 @@ func (c Connection) CheckConnection(r *config.Report) {
 	}
 }
 
-// Open connects, makes sure that Firestore answers, and finds the clock that
-// the fleet goes by.
+// Open connects, makes sure that Firestore and Pub/Sub answer, and finds the
+// clock that the fleet goes by.
 func (c Connection) Open(ctx context.Context) (*connect.Clients, *simclock.Clock, error) {
 	// Google's libraries would connect to what these name, even when a flag
 	// says otherwise.

@@ -10,7 +10,7 @@ import (
 )
 
 // Histogram counts durations in buckets whose bounds grow by an eighth, from a
-// microsecond to about an hour: quantiles are at most 12.5 % off and recording
+// microsecond to almost five hours: quantiles are at most 12.5 % off and recording
 // takes no lock. The zero value is ready to use.
 type Histogram struct {
 	buckets [bucketCount]atomic.Int64
