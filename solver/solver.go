@@ -62,6 +62,9 @@ const (
 	NearestFirst
 )
 
+// Strategies are the strategies by the names that command lines give them.
+var Strategies = map[string]Strategy{"sisr": SISR, "greedy": Greedy, "nearest": NearestFirst}
+
 // Goal is what the search minimises.
 type Goal int
 

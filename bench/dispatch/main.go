@@ -129,13 +129,7 @@ func dump(f flags) error {
 }
 
 func solve(f flags, p solver.Problem, instance, seed uint64, limit time.Duration) row {
-	o := solver.Options{TimeLimit: limit, Seed: seed, Workers: f.Workers, Iterations: f.Iterations}
-	switch f.Strategy {
-	case "greedy":
-		o.Strategy = solver.Greedy
-	case "nearest":
-		o.Strategy = solver.NearestFirst
-	}
+	o := solver.Options{TimeLimit: limit, Seed: seed, Workers: f.Workers, Iterations: f.Iterations, Strategy: solver.Strategies[f.Strategy]}
 	if f.Reference {
 		o.Goal = solver.ReferenceScalar
 	}

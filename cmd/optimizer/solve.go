@@ -17,6 +17,7 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/internal/dispatch"
+	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/solver"
 )
 
@@ -33,8 +34,6 @@ type solveCommand struct {
 	Seed       uint64        `help:"Repeats the search's choices." default:"1"`
 	Iterations int           `help:"Search this many steps instead of a time: the same seed gives the same plan."`
 }
-
-var strategies = map[string]solver.Strategy{"sisr": solver.SISR, "greedy": solver.Greedy, "nearest": solver.NearestFirst}
 
 // Run solves and prints the plan.
 func (c *solveCommand) Run(ctx context.Context) error {
@@ -60,7 +59,7 @@ func (c *solveCommand) Run(ctx context.Context) error {
 	}
 	problem := dispatch.ProblemOf(snap, now, solver.Params{})
 	plan, err := dispatch.Solve(ctx, problem, solver.Options{
-		TimeLimit: c.SolveLimit, Strategy: strategies[c.Strategy], Seed: c.Seed, Iterations: c.Iterations, Progress: progress,
+		TimeLimit: c.SolveLimit, Strategy: solver.Strategies[c.Strategy], Seed: c.Seed, Iterations: c.Iterations, Progress: progress,
 	}, func(fault error) {
 		fmt.Fprintf(os.Stderr, "the plan broke the rules, the greedy one takes its place: %v\n", fault)
 	})
@@ -224,7 +223,8 @@ func (c *solveCommand) snapshotFromFirestore(ctx context.Context) (domain.Snapsh
 	if !at.Equal(c.At) {
 		fmt.Fprintf(os.Stderr, "of more than an hour ago only whole minutes can be read: planning %s\n", at.Format(time.RFC3339))
 	}
-	return store.Snapshot(ctx, firestoretx.SnapshotRequest{Depot: depot, At: at, MinBattery: 20, MaxSilence: 15 * time.Second,
+	offered := policy.DefaultMissionAssignmentPolicy()
+	return store.Snapshot(ctx, firestoretx.SnapshotRequest{Depot: depot, At: at, MinBattery: offered.MinBattery, MaxSilence: offered.MaxSilence,
 		OnMalformed: func(err error) { fmt.Fprintf(os.Stderr, "left out: %v\n", err) }})
 }
 

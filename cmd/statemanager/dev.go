@@ -52,8 +52,6 @@ func (c *devCommand) Check(r *config.Report) {
 // errInvariants makes the process fail when the fleet did.
 var errInvariants = errors.New("invariants broke; see the report")
 
-var strategies = map[string]solver.Strategy{"sisr": solver.SISR, "greedy": solver.Greedy, "nearest": solver.NearestFirst}
-
 // Run runs the fleet, prints its report, and fails if an invariant broke.
 func (c *devCommand) Run(ctx context.Context) error {
 	var logging cli.Logging
@@ -81,7 +79,7 @@ func (c *devCommand) Run(ctx context.Context) error {
 			return tracing, err
 		},
 		Duration: c.Duration, Drones: c.Drones, Hz: c.Hz, OrdersPerMinute: c.OrdersPerMinute,
-		Speed: c.Speed, Seed: c.Seed, SolveLimit: c.SolveLimit, Strategy: strategies[c.Solver],
+		Speed: c.Speed, Seed: c.Seed, SolveLimit: c.SolveLimit, Strategy: solver.Strategies[c.Solver],
 		DataDir: c.DataDir, FirestoreAddr: c.FirestoreAddr, PubSubAddr: c.PubsubAddr, HTTPAddr: listenAddr(c.HTTPAddr), InsecureHTTP: c.InsecureHTTP, GameDay: c.config(),
 		Out: os.Stdout, Terminal: isatty.IsTerminal(os.Stdout.Fd()), Log: log,
 	})

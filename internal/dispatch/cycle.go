@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/solver"
 	"github.com/dronefleet/dronefleet/solver/check"
 )
@@ -57,7 +59,7 @@ type Config struct {
 	// Immediate plans without a reserve, see PlannerConfig.
 	Immediate bool
 	// MinBattery (percent) and MaxSilence say which drones are offered; default
-	// 20 and 15 s.
+	// those that the assignment policy takes, 20 and 15 s.
 	MinBattery float64
 	MaxSilence time.Duration
 	// Holder names this process in cycle records.
@@ -76,12 +78,9 @@ func (c Config) withDefaults() Config {
 	if c.SolveLimit == 0 {
 		c.SolveLimit = solver.DefaultTimeLimit
 	}
-	if c.MinBattery == 0 {
-		c.MinBattery = 20
-	}
-	if c.MaxSilence == 0 {
-		c.MaxSilence = 15 * time.Second
-	}
+	taken := policy.DefaultMissionAssignmentPolicy()
+	c.MinBattery = cmp.Or(c.MinBattery, taken.MinBattery)
+	c.MaxSilence = cmp.Or(c.MaxSilence, taken.MaxSilence)
 	if c.Tracing == nil {
 		c.Tracing = noop.NewTracerProvider()
 	}
