@@ -112,6 +112,9 @@ type planning struct {
 	log     *slog.Logger
 }
 
+// locksTimeout is how long giving up locks in the background may take at the end.
+const locksTimeout = 5 * time.Second
+
 // with connects and calls f with what it needs.
 func (c *cycles) with(ctx context.Context, interval time.Duration, f func(*planning) error) error {
 	log := observe.LogTraces(c.Logger(os.Stderr), c.Project)
@@ -131,6 +134,13 @@ func (c *cycles) with(ctx context.Context, interval time.Duration, f func(*plann
 	if err != nil {
 		return err
 	}
+	defer func() {
+		settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), locksTimeout)
+		defer cancel()
+		if err := locks.Close(settling); err != nil {
+			log.WarnContext(ctx, "a lock may be left behind; it will expire", slog.Any("err", err))
+		}
+	}()
 	p := &planning{clients: clients, clock: clock, locks: locks, log: log}
 	p.runner = c.runner(p, publisher, interval, tracing)
 	log.InfoContext(ctx, "optimizer started", slog.String("project", clients.Config.Project), slog.Float64("speed", clock.Speed))
