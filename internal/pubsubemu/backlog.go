@@ -138,9 +138,11 @@ func (b *backlog) discard(e *entry) {
 	if e.state != stateAcked {
 		b.unacked--
 	}
+	k := e.key
 	b.withdraw(e)
 	b.leaveKey(e)
 	b.drop(e)
+	b.settleHead(k)
 }
 
 // withdraw ends whatever delivery e is in or waits for.

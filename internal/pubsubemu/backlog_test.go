@@ -97,6 +97,9 @@ func (k *keyQueue) check(b *backlog) error {
 	if inFlight != k.inFlight || k.entries.n == 0 {
 		return fmt.Errorf("%d in flight, counted %d; %d entries", inFlight, k.inFlight, k.entries.n)
 	}
+	if k.entries.head.state == stateAcked {
+		return fmt.Errorf("message %d is acked, and kept though nothing stands before it", k.entries.head.msg.id)
+	}
 	if inFlight == 0 && (k.owner != nil || k.orphaned) {
 		return fmt.Errorf("bound with nothing in flight")
 	}
@@ -201,9 +204,9 @@ func TestBacklog_anySequence(t *testing.T) {
 				b.wakeIdle()
 			},
 			"nack":   func(t *rapid.T) { b.nack(lease(t), now); b.wakeIdle() },
-			"extend": func(t *rapid.T) { b.extend(lease(t), now+int64(time.Minute)) },
+			"extend": func(t *rapid.T) { b.extend(lease(t), now+int64(10*time.Minute)) },
 			"time": func(t *rapid.T) {
-				now += int64(rapid.SampledFrom([]time.Duration{time.Second, 11 * time.Second, 40 * time.Minute}).Draw(t, "pause"))
+				now += int64(rapid.SampledFrom([]time.Duration{time.Second, 11 * time.Second, 9 * time.Minute, 40 * time.Minute}).Draw(t, "pause"))
 				b.advance(now)
 			},
 			"forward": func(t *rapid.T) {
@@ -328,6 +331,22 @@ func TestBacklog_ackedMessagesAreFreed(t *testing.T) { // P-DEL-01, P-PF-01
 		t.Errorf("%d messages alive, want 1", alive)
 	}
 	runtime.KeepAlive(b)
+}
+
+// An acked message waits in its key for the earlier ones. When the last of these
+// outlives its retention unacked, the acked one goes, and does not hold what is
+// acked behind it. P-DEL-01, P-DEL-04
+func TestBacklog_ackedBehindAnExpiredMessageIsFreed(t *testing.T) {
+	b, c := newBacklog(rules{ackDeadline: 10 * time.Minute, retention: time.Hour, ordered: true}), newConsumer(0, 0)
+	b.open(c)
+	late := int64(59 * time.Minute)
+	b.add([]*message{{id: 1, key: "k"}, {id: 2, key: "k", stored: late}})
+	taken := b.take(c, nil, batchLimits{messages: 2, bytes: 1}, late)
+	b.acknowledge(taken[1].lease, late)
+	b.advance(int64(time.Hour))
+	if b.all.n != 0 || len(b.keys) != 0 {
+		t.Errorf("%d messages and %d keys held, all acked or past their retention", b.all.n, len(b.keys))
+	}
 }
 
 func TestBackoff_doublesUpToItsMaximum(t *testing.T) { // P-DEL-03

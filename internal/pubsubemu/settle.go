@@ -26,13 +26,18 @@ func (b *backlog) acknowledge(lease uint64, now int64) ackOutcome {
 
 // settle lets an acked entry go, and those of its key that only waited for it.
 func (b *backlog) settle(e *entry) {
-	for k := e.key; e != nil; {
+	k := e.key
+	b.leaveKey(e)
+	b.letGo(e)
+	b.settleHead(k)
+}
+
+// settleHead lets the acked entries go that wait for no earlier one of their key.
+func (b *backlog) settleHead(k *keyQueue) {
+	for k != nil && k.entries.head != nil && k.entries.head.state == stateAcked {
+		e := k.entries.head
 		b.leaveKey(e)
 		b.letGo(e)
-		if k == nil || k.entries.head == nil || k.entries.head.state != stateAcked {
-			return
-		}
-		e = k.entries.head
 	}
 }
 
