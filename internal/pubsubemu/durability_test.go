@@ -235,3 +235,27 @@ func TestDurability_restart(t *testing.T) { // P-DUR-01, P-SEEK-01
 		t.Errorf("message id %s was used before the restart", ids[0])
 	}
 }
+
+// A name that the server assigns is free, also after a restart. P-RPC-01, P-DUR-01
+func TestDurability_assignedNames(t *testing.T) {
+	dir := t.TempDir()
+	b := start(t, pubsubemu.Options{DataDir: dir})
+	topic := b.topic("telemetry")
+	ingest := b.subscribe("ingest", topic, nil)
+	for range 2 {
+		snap, err := b.sub.CreateSnapshot(b.deadline(), &pubsubpb.CreateSnapshotRequest{Subscription: ingest})
+		if err != nil || !strings.HasPrefix(snap.GetName(), project+"/snapshots/") {
+			t.Errorf("snapshot %q: %v", snap.GetName(), err)
+		}
+		if err := b.server.Close(); err != nil {
+			t.Fatal(err)
+		}
+		b = start(t, pubsubemu.Options{DataDir: dir})
+	}
+	for range 2 {
+		sub, err := b.sub.CreateSubscription(b.deadline(), &pubsubpb.Subscription{Topic: topic})
+		if err != nil || !strings.HasPrefix(sub.GetName(), project+"/subscriptions/") {
+			t.Errorf("subscription %q: %v", sub.GetName(), err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package pubsubemu
 
 import (
+	"crypto/rand"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -55,6 +56,12 @@ func projectOf(name string) string {
 		return ""
 	}
 	return parts[1]
+}
+
+// assignedName is a new name for a resource that is created without one, in the
+// project of the resource it is of.
+func assignedName(of, collection string) string {
+	return "projects/" + projectOf(of) + "/" + collection + "/assigned-" + rand.Text()
 }
 
 func idOf(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }

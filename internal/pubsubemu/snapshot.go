@@ -2,7 +2,6 @@ package pubsubemu
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -54,14 +53,14 @@ func (snap *snapshot) describe() *pubsubpb.Snapshot {
 
 // CreateSnapshot takes a snapshot of a subscription's backlog.
 func (s *Server) CreateSnapshot(_ context.Context, req *pubsubpb.CreateSnapshotRequest) (*pubsubpb.Snapshot, error) {
-	name := req.Name
-	if name == "" {
-		name = fmt.Sprintf("projects/%s/snapshots/snapshot-%d", projectOf(req.Subscription), s.lastInstance.Add(1))
-	}
-	if err := checkName("name", name, snapshots); err != nil {
+	if err := checkName("subscription", req.Subscription, subscriptions); err != nil {
 		return nil, err
 	}
-	if err := checkName("subscription", req.Subscription, subscriptions); err != nil {
+	name := req.Name
+	if name == "" {
+		name = assignedName(req.Subscription, snapshots)
+	}
+	if err := checkName("name", name, snapshots); err != nil {
 		return nil, err
 	}
 	s.dropExpiredSnapshots()

@@ -15,13 +15,16 @@ import (
 
 // CreateSubscription adds a pull subscription to a topic.
 func (s *Server) CreateSubscription(_ context.Context, req *pubsubpb.Subscription) (*pubsubpb.Subscription, error) {
-	if err := checkName("name", req.Name, subscriptions); err != nil {
-		return nil, err
-	}
 	if err := checkName("topic", req.Topic, topics); err != nil {
 		return nil, err
 	}
 	config := proto.CloneOf(req)
+	if config.Name == "" {
+		config.Name = assignedName(config.Topic, subscriptions)
+	}
+	if err := checkName("name", config.Name, subscriptions); err != nil {
+		return nil, err
+	}
 	if err := completeAckDeadline(config); err != nil {
 		return nil, err
 	}
