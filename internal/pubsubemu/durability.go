@@ -103,6 +103,9 @@ func (l *loader) subscription(r journal.Resource) error {
 	if config.Detached {
 		t = nil
 	}
+	if t != nil { // it may have changed since the subscription was stored
+		config.TopicMessageRetentionDuration = t.config.MessageRetentionDuration
+	}
 	sub := l.server.newSubscription(config, t, parsed, r.Holder)
 	held, err := l.held(r.Holder)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/dronefleet/dronefleet/internal/boltfile"
 	"github.com/dronefleet/dronefleet/internal/pubsubemu"
@@ -257,5 +258,28 @@ func TestDurability_assignedNames(t *testing.T) {
 		if err != nil || !strings.HasPrefix(sub.GetName(), project+"/subscriptions/") {
 			t.Errorf("subscription %q: %v", sub.GetName(), err)
 		}
+	}
+}
+
+// What a subscription says of its topic's retention is what the topic has. P-RPC-01, P-DUR-01
+func TestDurability_changedTopicRetention(t *testing.T) {
+	dir := t.TempDir()
+	b := start(t, pubsubemu.Options{DataDir: dir})
+	topic := b.topic("telemetry")
+	sub := b.subscribe("ingest", topic, nil)
+	_, err := b.pub.UpdateTopic(b.deadline(), &pubsubpb.UpdateTopicRequest{
+		Topic:      &pubsubpb.Topic{Name: topic, MessageRetentionDuration: durationpb.New(time.Hour)},
+		UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"message_retention_duration"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b = start(t, pubsubemu.Options{DataDir: dir})
+	got, err := b.sub.GetSubscription(b.deadline(), &pubsubpb.GetSubscriptionRequest{Subscription: sub})
+	if err != nil || got.TopicMessageRetentionDuration.AsDuration() != time.Hour {
+		t.Errorf("after a restart the topic's retention is %v, want 1h: %v", got.GetTopicMessageRetentionDuration(), err)
 	}
 }
