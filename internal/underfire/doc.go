@@ -3,7 +3,8 @@
 // embedded servers while a seeded plan of faults strikes at all of them. Then
 // everything is healed and drained, and the invariant checker judges what is
 // left: event log, ledger, documents, dead letters, and the journal of what the
-// servers confirmed to the world.
+// servers confirmed to the world. What no longer shows in the end is watched on the
+// way: no report is acked before its effect is stored.
 //
 // A seed repeats the world (fleet, orders, clock errors) and the plan (which
 // fault strikes when, for how long and how hard). It does not repeat the

@@ -69,12 +69,19 @@ func (f *fire) judge(ctx context.Context) (Result, error) {
 	for _, s := range append(f.managers, f.optimizers...) {
 		r.Starts += s.starts
 	}
+	refused := make(map[string]bool, len(letters))
 	for _, l := range letters {
+		refused[l.MessageID] = true
 		r.DeadLetters[l.Reason]++
 		if l.Attributes[poisonAttr] == "" {
 			r.Complaints = append(r.Complaints, fmt.Sprintf("good message %s of %s was dead-lettered: %s: %s", l.MessageID, l.Topic, l.Reason, l.Error))
 		}
 	}
+	early, err := f.witness.complaints(refused)
+	if err != nil {
+		return Result{}, err
+	}
+	r.Complaints = append(r.Complaints, early...)
 	for _, o := range h.Orders {
 		r.Orders[o.Status]++
 	}

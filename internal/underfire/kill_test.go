@@ -111,11 +111,8 @@ func TestKillNine(t *testing.T) {
 	}
 	t.Logf("%d kills in %s: orders %v, decisions %d applied, rejected %v, dead letters %v, %d events, %d facts checked, drained in %s",
 		killed.Load(), time.Since(began).Round(time.Second), r.Orders, r.Applied, r.Rejected, r.DeadLetters, r.Events, r.Verdict.Checked, r.Drained.Round(time.Millisecond))
-	for _, v := range r.Verdict.Violations {
-		t.Error(v)
-	}
-	for _, c := range r.Complaints {
-		t.Error(c)
+	for _, f := range r.findings() {
+		t.Error(f)
 	}
 	if r.Events == 0 || r.Applied == 0 {
 		t.Error("the State Managers did nothing before they died")

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -134,6 +135,7 @@ type fire struct {
 	outside   *connections // of the world and the judge
 	publish   *pubsubio.Publisher
 	store     *firestoretx.Store // the judge's
+	witness   *witness
 	drones    *fleetsim.Fleet
 	hospitals *hospitals
 
@@ -176,6 +178,7 @@ func (f *fire) open(ctx context.Context) error {
 	if err := f.store.Setup(ctx, world.Depots, world.Warehouses, world.Drones); err != nil {
 		return err
 	}
+	f.witness = newWitness(f.store)
 	f.publish = pubsubio.NewPublisher(f.outside.PubSub)
 	f.drones, err = fleetsim.NewFleet(world, fleetsim.FleetConfig{Hz: 0.5, Seed: f.cfg.Seed, ClockError: 2 * time.Second},
 		f.clock, simulated{f.publish}, f.journal)
@@ -205,7 +208,8 @@ func (f *fire) open(ctx context.Context) error {
 }
 
 func (f *fire) slot(name string, clock *simclock.Clock, work func(context.Context, *connections, *simclock.Clock) error) *slot {
-	return &slot{name: name, hosts: f.hosts, clock: clock, log: f.cfg.Log, work: work, extra: f.cfg.Sabotage}
+	extra := slices.Concat(f.cfg.Sabotage, f.witness.dialOptions())
+	return &slot{name: name, hosts: f.hosts, clock: clock, log: f.cfg.Log, work: work, extra: extra}
 }
 
 // skewed is a clock that is ahead of rate by so much.

@@ -66,18 +66,25 @@ func TestUnderFire(t *testing.T) {
 	}
 }
 
+// findings is everything the product did wrong.
+func (r Result) findings() []string {
+	var found []string
+	for _, v := range r.Verdict.Violations {
+		found = append(found, v.String())
+	}
+	return append(found, r.Complaints...)
+}
+
 // report fails the test for everything the product did wrong.
 func report(t *testing.T, seed uint64, r Result) {
 	t.Helper()
-	for i, v := range r.Verdict.Violations {
+	found := r.findings()
+	for i, f := range found {
 		if i == 20 {
-			t.Errorf("and %d more", len(r.Verdict.Violations)-i)
+			t.Errorf("and %d more", len(found)-i)
 			break
 		}
-		t.Error(v)
-	}
-	for _, c := range r.Complaints {
-		t.Error(c)
+		t.Error(f)
 	}
 	if t.Failed() {
 		t.Logf("try again with -underfire.seed %d -underfire.seeds 1; the plan was:", seed)

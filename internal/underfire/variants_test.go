@@ -7,6 +7,7 @@ import (
 	"time"
 
 	fspb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	"google.golang.org/grpc"
 
 	"github.com/dronefleet/dronefleet/domain"
 )
@@ -193,7 +194,8 @@ func TestBrokenVariantsAreCaught(t *testing.T) {
 }
 
 // worlds is how many simulations a mistake may survive by luck. One in three has
-// caught those below; so many in a row without luck are one in ten thousand.
+// caught those below, or more; so many in a row without luck are one in ten
+// thousand.
 const worlds = 24
 
 // Mistakes that need the network's help to do harm are caught by the
@@ -206,21 +208,25 @@ func TestBrokenVariantsAreCaughtUnderFire(t *testing.T) {
 	}
 	for _, v := range []struct {
 		name, caught string
-		saboteur     saboteur
+		sabotage     func() []grpc.DialOption
 	}{
-		{"a message is acked before its commit succeeded", "I9", saboteur{believeFailures: true}},
-		{"dead letters are dropped", "I9", saboteur{dropDeadLetters: true}},
+		{"a message is acked before its commit succeeded", "F-ACK-01", (&saboteur{believeFailures: true}).dialOptions},
+		{"of a report delivered twice one is acked though the commit failed", "F-ACK-01", func() []grpc.DialOption {
+			return (&repeats{seen: map[string]bool{}}).dialOptions()
+		}},
+		{"dead letters are dropped", "I9", (&saboteur{dropDeadLetters: true}).dialOptions},
 	} {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
 			// What a fault meets depends on how goroutines interleave, so one
 			// world may pass by luck; not every one of several.
 			for world := range uint64(worlds) {
-				r, err := Run(t.Context(), Config{Seed: *seed + world, Duration: *duration, Log: logger(t), Sabotage: v.saboteur.dialOptions()})
+				r, err := Run(t.Context(), Config{Seed: *seed + world, Duration: *duration, Log: logger(t), Sabotage: v.sabotage()})
 				if err != nil {
 					t.Fatal(err)
 				}
 				if r.reports(v.caught) {
+					t.Logf("caught in world %d", world+1)
 					return
 				}
 			}
