@@ -2,6 +2,7 @@ package pubsubio
 
 import (
 	"context"
+	"fmt"
 	"hash/maphash"
 	"sync"
 	"time"
@@ -58,6 +59,7 @@ type telemetryShard struct {
 	stopped  chan struct{}
 	gather   time.Duration
 	coalesce time.Duration
+	minLease time.Duration    // how much of its lease a report must have left for a commit
 	status   *meter.Histogram // latencies of the two tiers
 	position *meter.Histogram
 
@@ -84,7 +86,7 @@ func newTelemetryPipeline(ctx context.Context, s *settler, cfg Config, newApplie
 	for range cfg.TelemetryShards {
 		p.shards = append(p.shards, &telemetryShard{
 			settler: s, sampling: p.sampling, ctx: ctx, applier: newApplier(), in: make(chan report, 1024), stopped: p.stopped,
-			gather: cfg.TelemetryGather, coalesce: cfg.TelemetryCoalesce, next: never(),
+			gather: cfg.TelemetryGather, coalesce: cfg.TelemetryCoalesce, minLease: cfg.Lease / 100, next: never(),
 			status: s.meter.Latency(LatencyStatus), position: s.meter.Latency(LatencyPosition),
 			waiting: map[domain.DroneID][]report{},
 			due:     map[domain.DroneID]time.Time{},
@@ -216,11 +218,31 @@ func (s *telemetryShard) dueBy(then time.Time) []report {
 func (s *telemetryShard) commit(batch []report) {
 	for len(batch) > 0 {
 		n := min(len(batch), maxBatch)
-		s.commitSome(batch[:n])
+		if some := s.inTime(batch[:n]); len(some) > 0 {
+			s.commitSome(some)
+		}
 		batch = batch[n:]
 	}
 }
 
+var errLeaseEnds = fmt.Errorf("too little of the lease is left for a commit: %w", context.DeadlineExceeded)
+
+// inTime gives back the reports whose leases are about to end, and returns the
+// others. A commit lasts no longer than the earliest lease of its reports: where
+// a shard was long held up, those that waited would take the fresh ones with them.
+func (s *telemetryShard) inTime(batch []report) (rest []report) {
+	end := time.Now().Add(s.minLease)
+	for _, r := range batch {
+		if r.lease.Before(end) {
+			s.finish(s.ctx, r, errLeaseEnds)
+			continue
+		}
+		rest = append(rest, r)
+	}
+	return rest
+}
+
+// commitSome commits one batch, until the earliest of its leases ends.
 func (s *telemetryShard) commitSome(batch []report) {
 	lease := batch[0].lease
 	for _, r := range batch {

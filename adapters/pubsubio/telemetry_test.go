@@ -228,6 +228,33 @@ func (a *answers) Apply(_ context.Context, reports []domain.Telemetry) []error {
 func (*answers) Urgent(domain.Telemetry) bool { return true }
 func (*answers) Forget()                      {}
 
+// batch is what a shard holds of one report of each drone, without leases, which
+// are the test's to give. What is given back comes again by the channel; what the
+// test leaves there is acked at its end, so that the client can end.
+func (l *line) batch(s *settler, ids []domain.DroneID) (batch []report, again <-chan *pubsub.Message) {
+	l.t.Helper()
+	l.reports(ids, "")
+	received, over := make(chan *pubsub.Message), make(chan struct{})
+	l.receive(TopicTelemetry, func(_ context.Context, msg *pubsub.Message) {
+		select {
+		case received <- msg:
+		case <-over:
+			msg.Ack()
+		}
+	})
+	l.t.Cleanup(func() { close(over) })
+	for range ids {
+		msg := <-received
+		s.hold(msg)
+		decoded, err := wire.DecodeTelemetry(msg.Data, msg.Attributes)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		batch = append(batch, report{Telemetry: decoded, msg: msg, urgent: true})
+	}
+	return batch, received
+}
+
 // F-BAT-01, F-ACK-01, F-DLQ-01: of reports that share a commit, each is settled
 // once and as its own result says, whatever becomes of the others: what is
 // applied and what is refused at once, what fails for a passing reason when it
@@ -248,20 +275,8 @@ func TestTelemetry_SettlesEachReportOfACommitByItsOwnResult(t *testing.T) {
 			ids = append(ids, domain.DroneID(fmt.Sprintf("%s-%d", kind, i)))
 		}
 	}
-	l.reports(ids, "")
-	received := make(chan *pubsub.Message, 10*len(ids)) // those given back come again
-	l.receive(TopicTelemetry, func(_ context.Context, msg *pubsub.Message) { received <- msg })
+	batch, _ := l.batch(s, ids)
 	// A lease long enough for three attempts, and short enough to wait for.
-	var batch []report
-	for range ids {
-		msg := <-received
-		s.hold(msg)
-		decoded, err := wire.DecodeTelemetry(msg.Data, msg.Attributes)
-		if err != nil {
-			t.Fatal(err)
-		}
-		batch = append(batch, report{Telemetry: decoded, msg: msg, urgent: true})
-	}
 	for i := range batch {
 		batch[i].lease = time.Now().Add(5 * time.Second)
 	}
@@ -303,7 +318,38 @@ func TestTelemetry_SettlesEachReportOfACommitByItsOwnResult(t *testing.T) {
 			t.Errorf("the log does not say why %s was given back: %s", r.DroneID, logged.String())
 		}
 	}
-	for range each { // so that the client can end
-		(<-received).Ack()
+}
+
+// F-ACK-01: a report whose lease is over, or about to be, is given back alone. It
+// takes no other with it whose lease would last.
+func TestTelemetry_ALeaseThatEndsGivesBackNoOtherReport(t *testing.T) {
+	l := newLine(t)
+	s := l.settler(TopicTelemetry)
+	inTime := applier(func(ctx context.Context, _ domain.Telemetry) error { return ctx.Err() })
+	cfg := Config{TelemetryShards: 1}.withDefaults()
+	shard := newTelemetryPipeline(t.Context(), s, cfg, func() TelemetryApplier { return inTime }).shards[0]
+	batch, again := l.batch(s, []domain.DroneID{"LONG-1", "OVER", "LONG-2", "ENDING"})
+	left := map[domain.DroneID]time.Duration{"LONG-1": time.Hour, "LONG-2": time.Hour, "ENDING": cfg.Lease / 200}
+	for i, r := range batch {
+		batch[i].lease = time.Now().Add(left[r.DroneID])
+	}
+	shard.commit(batch)
+	l.awaitSettlements("every message is settled", 2, 2)
+	if n := s.backlog.Messages(); n != 0 {
+		t.Errorf("%d messages are still held", n)
+	}
+	var back []domain.DroneID
+	for range 2 {
+		msg := <-again
+		decoded, err := wire.DecodeTelemetry(msg.Data, msg.Attributes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back = append(back, decoded.DroneID)
+		msg.Ack()
+	}
+	slices.Sort(back)
+	if want := []domain.DroneID{"ENDING", "OVER"}; !slices.Equal(back, want) {
+		t.Errorf("given back %v, want %v", back, want)
 	}
 }
