@@ -52,7 +52,7 @@ func (s *Server) restore() error {
 		}
 	}
 	for holder := range state.Holds { // of a snapshot that a crash left half made
-		if err := j.Release(holder); err != nil {
+		if err := j.Apply(journal.Release(holder)); err != nil {
 			return err
 		}
 	}
@@ -208,45 +208,53 @@ func (s *Server) record(msgs []*message, shares []share) error {
 }
 
 func (s *Server) persist(kind journal.Kind, name string, holder uint64, config proto.Message) error {
-	if s.journal == nil {
-		return nil
-	}
-	encoded, err := proto.Marshal(config)
+	put, err := putting(kind, name, holder, config)
 	if err != nil {
-		return invalid("%v", err)
+		return err
 	}
-	return onDisk(s.journal.Put(kind, journal.Resource{Name: name, Holder: holder, Config: encoded}))
+	return s.write(put)
 }
 
-// persistSnapshot stores a snapshot; its record starts with whether it is of an
-// ordered subscription, for which the resource has no field.
-func (s *Server) persistSnapshot(snap *snapshot, config *pubsubpb.Snapshot) error {
-	if s.journal == nil {
-		return nil
+func putting(kind journal.Kind, name string, holder uint64, config proto.Message) (journal.Edit, error) {
+	encoded, err := proto.Marshal(config)
+	if err != nil {
+		return nil, invalid("%v", err)
 	}
+	return journal.Put(kind, journal.Resource{Name: name, Holder: holder, Config: encoded}), nil
+}
+
+func (s *Server) persistSnapshot(snap *snapshot, config *pubsubpb.Snapshot) error {
+	put, err := puttingSnapshot(snap, config)
+	if err != nil {
+		return err
+	}
+	return s.write(put)
+}
+
+// puttingSnapshot stores a snapshot; its record starts with whether it is of an
+// ordered subscription, for which the resource has no field.
+func puttingSnapshot(snap *snapshot, config *pubsubpb.Snapshot) (journal.Edit, error) {
 	record := []byte{0}
 	if snap.ordered {
 		record[0] = 1
 	}
 	record, err := proto.MarshalOptions{}.MarshalAppend(record, config)
 	if err != nil {
-		return invalid("%v", err)
+		return nil, invalid("%v", err)
 	}
-	return onDisk(s.journal.Put(journal.Snapshot, journal.Resource{Name: snap.name, Holder: snap.holder, Config: record}))
+	return journal.Put(journal.Snapshot, journal.Resource{Name: snap.name, Holder: snap.holder, Config: record}), nil
 }
 
 func (s *Server) forget(kind journal.Kind, name string, holder uint64) error {
-	if s.journal == nil {
-		return nil
-	}
-	return onDisk(s.journal.Delete(kind, name, holder))
+	return s.write(journal.Delete(kind, name, holder))
 }
 
-func (s *Server) release(holder uint64) error {
+// write makes edits together and returns once a crash cannot lose them.
+func (s *Server) write(edits ...journal.Edit) error {
 	if s.journal == nil {
 		return nil
 	}
-	return onDisk(s.journal.Release(holder))
+	return onDisk(s.journal.Apply(edits...))
 }
 
 func (s *Server) sync() error {

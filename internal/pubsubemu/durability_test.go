@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"github.com/google/go-cmp/cmp"
 	"github.com/jonboulle/clockwork"
+	bolt "go.etcd.io/bbolt"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -282,4 +284,70 @@ func TestDurability_changedTopicRetention(t *testing.T) {
 	if err != nil || got.TopicMessageRetentionDuration.AsDuration() != time.Hour {
 		t.Errorf("after a restart the topic's retention is %v, want 1h: %v", got.GetTopicMessageRetentionDuration(), err)
 	}
+}
+
+// What goes with a topic goes at once: a crash between two transactions would
+// leave a subscription that joins a new topic of the old one's name. P-RPC-01, P-DUR-01
+func TestDurability_deletionIsOneTransaction(t *testing.T) {
+	dir := t.TempDir()
+	b := start(t, pubsubemu.Options{DataDir: dir})
+	topic := b.topic("telemetry")
+	ingest := b.subscribe("ingest", topic, nil)
+	b.subscribe("archive", topic, nil)
+	detached := b.subscribe("detached", topic, nil)
+	if _, err := b.sub.CreateSnapshot(b.deadline(), &pubsubpb.CreateSnapshotRequest{Name: snapshotName("snap"), Subscription: ingest}); err != nil {
+		t.Fatal(err)
+	}
+	b.publish(topic, texts("m", 1)...)
+
+	transactions := func(call func() error) int {
+		t.Helper()
+		before := b.stopAndCount(dir)
+		*b = *start(t, pubsubemu.Options{DataDir: dir}) // one transaction of its own
+		if err := call(); err != nil {
+			t.Fatal(err)
+		}
+		return b.stopAndCount(dir) - before - 1
+	}
+	if n := transactions(func() error {
+		_, err := b.pub.DetachSubscription(b.deadline(), &pubsubpb.DetachSubscriptionRequest{Subscription: detached})
+		return err
+	}); n != 1 {
+		t.Errorf("DetachSubscription took %d transactions", n)
+	}
+	if n := transactions(func() error {
+		_, err := b.pub.DeleteTopic(b.deadline(), &pubsubpb.DeleteTopicRequest{Topic: topic})
+		return err
+	}); n != 1 {
+		t.Errorf("DeleteTopic took %d transactions", n)
+	}
+
+	b = start(t, pubsubemu.Options{DataDir: dir})
+	b.topic("telemetry")
+	b.publish(topic, texts("new", 1)...)
+	if got := everything(b, ingest); len(got) != 1 || got["m0"] != 1 {
+		t.Errorf("a subscription of the deleted topic holds %v, want m0 alone", got)
+	}
+	snap, err := b.sub.GetSnapshot(b.deadline(), &pubsubpb.GetSnapshotRequest{Snapshot: snapshotName("snap")})
+	if err != nil || snap.Topic != "_deleted-topic_" {
+		t.Errorf("the snapshot is of %q: %v", snap.GetTopic(), err)
+	}
+}
+
+// stopAndCount stops the server and returns how many transactions its file has had.
+func (b *bench) stopAndCount(dir string) int {
+	b.t.Helper()
+	if err := b.server.Close(); err != nil {
+		b.t.Fatal(err)
+	}
+	db, err := bolt.Open(filepath.Join(dir, "pubsub.db"), 0o600, &bolt.Options{ReadOnly: true, Timeout: time.Second})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer db.Close()
+	var n int
+	if err := db.View(func(tx *bolt.Tx) error { n = tx.ID(); return nil }); err != nil {
+		b.t.Fatal(err)
+	}
+	return n
 }

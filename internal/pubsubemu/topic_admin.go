@@ -2,7 +2,6 @@ package pubsubemu
 
 import (
 	"context"
-	"errors"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/grpc/codes"
@@ -179,28 +178,43 @@ func (s *Server) DeleteTopic(_ context.Context, req *pubsubpb.DeleteTopicRequest
 	}
 	t.mu.Lock() // waits for publishes under way: the subscriptions have them
 	defer t.mu.Unlock()
-	if err := s.forget(journal.Topic, t.name, t.holder); err != nil {
+	edits := []journal.Edit{journal.Delete(journal.Topic, t.name, t.holder)}
+	orphans, remains := make([]*pubsubpb.Subscription, len(t.subscriptions)), make([]*pubsubpb.Snapshot, len(t.snapshots))
+	for i, sub := range t.subscriptions {
+		orphans[i] = sub.describe()
+		orphans[i].Topic, orphans[i].TopicMessageRetentionDuration = deletedTopic, nil
+		put, err := putting(journal.Subscription, sub.name, sub.holder, orphans[i])
+		if err != nil {
+			return nil, err
+		}
+		edits = append(edits, put)
+	}
+	for i, snap := range t.snapshots {
+		remains[i] = snap.describe()
+		remains[i].Topic = deletedTopic
+		put, err := puttingSnapshot(snap, remains[i])
+		if err != nil {
+			return nil, err
+		}
+		edits = append(edits, put)
+	}
+	if err := s.write(edits...); err != nil {
 		return nil, err
 	}
 	delete(s.topics, req.Topic)
 	t.deleted = true
-	for _, sub := range t.subscriptions {
+	for i, sub := range t.subscriptions {
 		sub.mu.Lock()
-		sub.topic = nil
-		sub.config.Topic = deletedTopic
-		sub.config.TopicMessageRetentionDuration = nil
-		err = errors.Join(err, s.persist(journal.Subscription, sub.name, sub.holder, sub.config))
+		sub.topic, sub.config = nil, orphans[i]
 		sub.mu.Unlock()
 	}
-	for _, snap := range t.snapshots {
+	for i, snap := range t.snapshots {
 		snap.mu.Lock()
-		snap.topic = nil
-		snap.config.Topic = deletedTopic
-		err = errors.Join(err, s.persistSnapshot(snap, snap.config))
+		snap.topic, snap.config = nil, remains[i]
 		snap.mu.Unlock()
 	}
 	t.subscriptions, t.snapshots, t.retained = nil, nil, nil
-	return &emptypb.Empty{}, err
+	return &emptypb.Empty{}, nil
 }
 
 // DetachSubscription cuts a subscription from its topic and drops its backlog.
@@ -215,12 +229,15 @@ func (s *Server) DetachSubscription(_ context.Context, req *pubsubpb.DetachSubsc
 		return nil, notFound(sub.name)
 	}
 	sub.leaveTopic()
+	sub.end(errDetached(sub.name)) // from here on nothing enters what is released
 	sub.mu.Lock()
 	sub.config.Detached = true
-	err = s.persist(journal.Subscription, sub.name, sub.holder, sub.config)
+	put, err := putting(journal.Subscription, sub.name, sub.holder, sub.config)
 	sub.mu.Unlock()
-	sub.end(errDetached(sub.name))
-	return &pubsubpb.DetachSubscriptionResponse{}, errors.Join(err, s.release(sub.holder))
+	if err != nil {
+		return nil, err
+	}
+	return &pubsubpb.DetachSubscriptionResponse{}, s.write(put, journal.Release(sub.holder))
 }
 
 func errDetached(name string) error {

@@ -186,29 +186,45 @@ func (j *Journal) commit(batch []change) error {
 // Sync waits until everything enqueued so far is on disk.
 func (j *Journal) Sync() error { return j.do(func(*bolt.Tx) error { return nil }) }
 
-// Put stores a resource.
-func (j *Journal) Put(kind Kind, r Resource) error {
+// Edit is a change of the resources, made by Put, Delete or Release.
+type Edit func(*Journal, *bolt.Tx) error
+
+// Apply makes all the edits or, when it fails or the process dies in it, none. It
+// returns once they are on disk.
+func (j *Journal) Apply(edits ...Edit) error {
 	return j.do(func(tx *bolt.Tx) error {
+		for _, edit := range edits {
+			if err := edit(j, tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Put stores a resource.
+func Put(kind Kind, r Resource) Edit {
+	return func(_ *Journal, tx *bolt.Tx) error {
 		if err := putMax(tx, lastHolderKey, r.Holder); err != nil {
 			return err
 		}
 		return tx.Bucket([]byte(kind)).Put([]byte(r.Name), append(number(r.Holder), r.Config...))
-	})
+	}
 }
 
 // Delete removes a resource and all it holds.
-func (j *Journal) Delete(kind Kind, name string, holder uint64) error {
-	return j.do(func(tx *bolt.Tx) error {
+func Delete(kind Kind, name string, holder uint64) Edit {
+	return func(j *Journal, tx *bolt.Tx) error {
 		if err := tx.Bucket([]byte(kind)).Delete([]byte(name)); err != nil {
 			return err
 		}
 		return j.release(tx, holder)
-	})
+	}
 }
 
 // Release removes all that a holder holds.
-func (j *Journal) Release(holder uint64) error {
-	return j.do(func(tx *bolt.Tx) error { return j.release(tx, holder) })
+func Release(holder uint64) Edit {
+	return func(j *Journal, tx *bolt.Tx) error { return j.release(tx, holder) }
 }
 
 func (j *Journal) release(tx *bolt.Tx, holder uint64) error {

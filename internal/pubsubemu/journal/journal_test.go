@@ -49,7 +49,7 @@ func TestJournal_messageGoesWithItsLastHold(t *testing.T) { // P-DUR-01
 		t.Errorf("last message %d, boots %d", state.LastMessage, state.Boots)
 	}
 	state = reopen(t, dir, func(j *journal.Journal) {
-		if err := j.Release(11); err != nil {
+		if err := j.Apply(journal.Release(11)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -87,11 +87,11 @@ func TestJournal_resources(t *testing.T) { // P-DUR-01
 	dir := t.TempDir()
 	reopen(t, dir, func(j *journal.Journal) {
 		for _, r := range []journal.Resource{{Name: "a", Holder: 1, Config: []byte("x")}, {Name: "b", Holder: 2}, {Name: "a", Holder: 1, Config: []byte("y")}} {
-			if err := j.Put(journal.Topic, r); err != nil {
+			if err := j.Apply(journal.Put(journal.Topic, r)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := j.Delete(journal.Topic, "b", 2); err != nil {
+		if err := j.Apply(journal.Delete(journal.Topic, "b", 2)); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -110,11 +110,11 @@ func TestJournal_TellsOfAFailedWrite(t *testing.T) { // P-DUR-01
 	if err != nil {
 		t.Fatal(err)
 	}
-	unwritten := j.Put(journal.Topic, journal.Resource{}) // without a name it has no key
+	unwritten := j.Apply(journal.Put(journal.Topic, journal.Resource{})) // without a name it has no key
 	if len(told) != 1 || unwritten == nil || !errors.Is(told[0], unwritten) {
 		t.Errorf("Put: %v, told: %v", unwritten, told)
 	}
-	if err := j.Put(journal.Topic, journal.Resource{Name: "t"}); !errors.Is(err, unwritten) {
+	if err := j.Apply(journal.Put(journal.Topic, journal.Resource{Name: "t"})); !errors.Is(err, unwritten) {
 		t.Errorf("Put after that: %v", err)
 	}
 	if err := j.Close(); !errors.Is(err, unwritten) {
