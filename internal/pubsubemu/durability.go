@@ -15,6 +15,11 @@ import (
 	"github.com/dronefleet/dronefleet/internal/pubsubemu/journal"
 )
 
+// messagesPerStart is how many message ids each start has to itself. They rise
+// from start to start, and the id of a message that nobody held, which is not on
+// disk, is used no second time.
+const messagesPerStart = 1 << 40
+
 // restore opens the journal, when a data directory is set, and brings back
 // what it holds. Leases and delivery attempts start anew.
 func (s *Server) restore() error {
@@ -31,7 +36,7 @@ func (s *Server) restore() error {
 	// Ack ids of an earlier start must not match deliveries of this one, even
 	// when the injected clock stands still.
 	s.instances += state.Boots << 20
-	s.lastMessage.Store(state.LastMessage)
+	s.lastMessage.Store((state.Boots - 1) * messagesPerStart)
 	s.lastHolder.Store(state.LastHolder)
 	s.mu.Lock()
 	defer s.mu.Unlock()

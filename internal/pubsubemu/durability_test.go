@@ -351,3 +351,20 @@ func (b *bench) stopAndCount(dir string) int {
 	}
 	return n
 }
+
+// A message that nobody holds is not on disk, and yet its id is its own. P-RPC-01, P-DUR-01
+func TestDurability_idOfAMessageNobodyHolds(t *testing.T) {
+	dir := t.TempDir()
+	b := start(t, pubsubemu.Options{DataDir: dir})
+	topic := b.topic("telemetry")
+	used := b.publish(topic, texts("m", 3)...)
+	if err := b.server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b = start(t, pubsubemu.Options{DataDir: dir})
+	for _, id := range b.publish(topic, texts("m", 3)...) {
+		if slices.Contains(used, id) {
+			t.Errorf("message id %s was used before the restart", id)
+		}
+	}
+}

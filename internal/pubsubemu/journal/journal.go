@@ -29,7 +29,6 @@ var (
 	holdsBucket    = []byte("holds")    // holder, id -> state
 	metaBucket     = []byte("meta")
 	bootsKey       = []byte("boots")
-	lastMessageKey = []byte("last message")
 	lastHolderKey  = []byte("last holder")
 )
 
@@ -62,12 +61,11 @@ type Held struct {
 
 // State is the content of a journal.
 type State struct {
-	Boots       uint64 // times the journal was opened, this one included
-	LastMessage uint64
-	LastHolder  uint64
-	Resources   map[Kind][]Resource
-	Messages    map[uint64]Message
-	Holds       map[uint64][]Held // by holder, in order of message id
+	Boots      uint64 // times the journal was opened, this one included
+	LastHolder uint64
+	Resources  map[Kind][]Resource
+	Messages   map[uint64]Message
+	Holds      map[uint64][]Held // by holder, in order of message id
 }
 
 // Journal is an open file. Its methods are safe for concurrent use.
@@ -265,7 +263,7 @@ func (j *Journal) Publish(messages []Message, holds []Holds) error {
 				return err
 			}
 		}
-		return putMax(tx, lastMessageKey, messages[len(messages)-1].ID)
+		return nil
 	})
 }
 
@@ -335,7 +333,7 @@ func (j *Journal) load() (*State, error) {
 		}
 		meta := tx.Bucket(metaBucket)
 		state.Boots = read(meta.Get(bootsKey)) + 1
-		state.LastMessage, state.LastHolder = read(meta.Get(lastMessageKey)), read(meta.Get(lastHolderKey))
+		state.LastHolder = read(meta.Get(lastHolderKey))
 		if err := meta.Put(bootsKey, number(state.Boots)); err != nil {
 			return err
 		}
