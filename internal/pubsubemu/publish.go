@@ -52,6 +52,9 @@ func (s *Server) publish(t *topic, in []*pubsubpb.PubsubMessage) ([]string, erro
 			id: id, wire: wire, size: flowSize(m), published: published, stored: stored, key: m.OrderingKey,
 		}
 	}
+	if t.hasExpiredSnapshot(s.opts.Clock.Now()) {
+		s.dropExpiredSnapshots()
+	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if t.deleted {

@@ -137,14 +137,26 @@ func (s *Server) snapshot(field, name string) (*snapshot, error) {
 	return snap, nil
 }
 
+func (snap *snapshot) expired(now time.Time) bool {
+	snap.mu.Lock()
+	defer snap.mu.Unlock()
+	return !snap.config.ExpireTime.AsTime().After(now)
+}
+
+func (t *topic) hasExpiredSnapshot(now time.Time) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return slices.ContainsFunc(t.snapshots, func(snap *snapshot) bool { return snap.expired(now) })
+}
+
 // dropExpiredSnapshots removes snapshots past their time, whenever snapshots
-// are looked at.
+// are looked at or would get another message.
 func (s *Server) dropExpiredSnapshots() {
 	now := s.opts.Clock.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, snap := range s.snapshots {
-		if !snap.describe().ExpireTime.AsTime().After(now) {
+		if snap.expired(now) {
 			if err := s.removeSnapshot(snap); err != nil {
 				s.opts.Logger.Error("expired snapshot stays on disk", slog.String("snapshot", snap.name), slog.Any("err", err))
 			}

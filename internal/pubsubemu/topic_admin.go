@@ -85,6 +85,9 @@ func (s *Server) UpdateTopic(_ context.Context, req *pubsubpb.UpdateTopicRequest
 		return nil, err
 	}
 	t.config = config
+	t.retainedMu.Lock()
+	t.trim(s.now())
+	t.retainedMu.Unlock()
 	for _, sub := range t.subscriptions {
 		sub.mu.Lock()
 		sub.config.TopicMessageRetentionDuration = config.MessageRetentionDuration
