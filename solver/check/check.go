@@ -147,7 +147,7 @@ func (r *replay) route(route model.Route) {
 			orders++
 			order := r.pickup(id, stop, aboard)
 			load += order.WeightKg
-			if drone.CapacityKg > 0 && load > drone.CapacityKg+limitTolerance {
+			if drone.CapacityKg != 0 && !(load <= drone.CapacityKg+limitTolerance) {
 				r.fault("capacity", id, stop.OrderID, "%.3f kg aboard, capacity %.3f", load, drone.CapacityKg)
 			}
 			now = now.Add(r.params.PickupService)
@@ -270,7 +270,7 @@ func (r *replay) landing(route model.Route, drone model.Drone, km float64, took 
 	if left := drone.BatteryPercent - math.Max(used, route.BatteryUsePercent); !(left >= r.params.ReservePercent-limitTolerance) {
 		r.fault("reserve", route.DroneID, "", "lands with %.3f %%, reserve %.3f %%", left, r.params.ReservePercent)
 	}
-	if drone.MaxFlight > 0 && took > drone.MaxFlight+timeTolerance {
+	if drone.MaxFlight > 0 && took-timeTolerance > drone.MaxFlight {
 		r.fault("flight", route.DroneID, "", "takes %s, at most %s", took, drone.MaxFlight)
 	}
 	if !(math.Abs(route.DistanceKm-km) <= kmTolerance) || !(math.Abs(route.BatteryUsePercent-used) <= batteryTolerance) {

@@ -3,6 +3,7 @@ package check_test
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -73,7 +74,12 @@ func TestPlan_NamesTheBrokenRule(t *testing.T) {
 		"starts elsewhere":            {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].At.Lat += 0.1 }, "ends"},
 		"too heavy":                   {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].CapacityKg = 3 }, "capacity"},
 		"too heavy by far":            {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].CapacityKg = 0.5 }, "capacity"},
-		"lands below the reserve":     {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].BatteryPercent = 30 }, "reserve"},
+		"capacity below zero":         {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].CapacityKg = -1 }, "capacity"},
+		"capacity not a number":       {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].CapacityKg = math.NaN() }, "capacity"},
+		"weight not a number": {func(p *solver.Problem, _ *solver.Plan) {
+			p.Drones[0].CapacityKg, p.Orders[0].WeightKg = 10, math.NaN()
+		}, "capacity"},
+		"lands below the reserve": {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].BatteryPercent = 30 }, "reserve"},
 		// F-DEC-02: the State Manager forgives no more.
 		"a little too heavy": {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].CapacityKg = 4 - 5e-7 }, "capacity"},
 		"lands a little below the reserve": {func(p *solver.Problem, x *solver.Plan) {
@@ -149,6 +155,7 @@ func TestPlan_AcceptsWhatJustFits(t *testing.T) {
 		"lands with the reserve": func(p *solver.Problem, r solver.Route) {
 			p.Params.ReservePercent = p.Drones[0].BatteryPercent - r.BatteryUsePercent
 		},
+		"has no end of time":       func(p *solver.Problem, _ solver.Route) { p.Drones[0].MaxFlight = math.MaxInt64 },
 		"flies as long as it can":  func(p *solver.Problem, r solver.Route) { p.Drones[0].MaxFlight = r.Duration },
 		"as many orders as may be": func(p *solver.Problem, _ solver.Route) { p.Params.MaxOrdersPerRoute = 2 },
 		"home is any depot":        func(p *solver.Problem, _ solver.Route) { p.Drones[0].HomeDepotID = "" },
