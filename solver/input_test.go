@@ -385,3 +385,44 @@ func TestSolve_FetchesWhereTheOrderIsPossible(t *testing.T) {
 		}
 	}
 }
+
+// F-OPT-03, F-DEC-02: whatever drones carry and orders weigh, no load is above the
+// capacity by more than the State Manager forgives, in whatever order it is summed.
+func TestSolve_NoLoadIsTooHeavyToTheLastBit(t *testing.T) {
+	for _, limit := range []struct{ capacity, sum float64 }{{3, 3 + 1e-9}, {1e17, 1e17}} {
+		for seed := range uint64(40) {
+			rng := rand.New(rand.NewPCG(seed, 5))
+			p := basic()
+			p.Drones[0].CapacityKg = limit.capacity
+			left, first := limit.sum, p.Orders[0]
+			p.Orders = nil
+			for i := range 10 {
+				o := first
+				o.ID, o.WeightKg = fmt.Sprint(i), left
+				if i < 9 {
+					o.WeightKg = left * rng.Float64() / 3
+				}
+				left -= o.WeightKg
+				p.Orders = append(p.Orders, o)
+			}
+			solveChecked(t, p, solver.Options{Seed: seed, Iterations: 50})
+		}
+	}
+}
+
+// F-OPT-03: a load that fills a drone is carried at once, though its weights, being
+// decimal, do not add up to the last bit.
+func TestSolve_FillsADroneToItsCapacity(t *testing.T) {
+	p := basic()
+	p.Drones[0].CapacityKg = 0.3
+	for i, kg := range []float64{0.1, 0.2} {
+		o := p.Orders[0]
+		o.ID, o.WeightKg = fmt.Sprint(i), kg
+		p.Orders = append(p.Orders, o)
+	}
+	p.Orders = p.Orders[1:]
+	plan := solveChecked(t, p, solver.Options{Iterations: 50})
+	if len(plan.Routes) != 1 || len(plan.Routes[0].Stops) != 6 || plan.Routes[0].Stops[2].Kind != solver.WarehousePickup {
+		t.Errorf("two flights for what one can carry: %+v", plan.Routes)
+	}
+}

@@ -113,10 +113,18 @@ func (pr *prepared) build(orders, drones []int32, lateAllowed bool, kept ...plan
 	for i, d := range drones {
 		dr := &pr.drones[d]
 		in.Vehicles[i] = search.Vehicle{
-			Start: starts[i], End: ends[i], Due: dr.maxTime, Pace: dr.pace, Capacity: dr.capacity, MaxDist: dr.reach,
+			Start: starts[i], End: ends[i], Due: dr.maxTime, Pace: dr.pace, Capacity: payload(dr.capacity), MaxDist: dr.reach,
 		}
 	}
 	return pt
+}
+
+// payload is the engine's form of a capacity. The engine goes beyond what it is given
+// by search.Slack, which is all that the checker forgives; half of that, and what a sum
+// of as many weights as a route has can be wrong by, is kept from it.
+func payload(capacity float64) float64 {
+	const sumError = 1e-13 // of the sum: above 2 x 64 half last bits
+	return capacity*(1-sumError) - search.Slack/2
 }
 
 // rankWeights returns for each rank a weight above the sum of all lower ones,
