@@ -16,6 +16,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/cli"
+	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/dispatch"
 	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/solver"
@@ -24,28 +25,30 @@ import (
 // solveCommand plans a snapshot and publishes nothing.
 type solveCommand struct {
 	cli.Connection
-	In         string        `help:"Snapshot to plan: an OptimizationSnapshot as JSON or protobuf, - for standard input." xor:"source" placeholder:"FILE"`
-	At         time.Time     `help:"Plan what Firestore held at this time instead (RFC 3339): within the last hour, or to the minute within the seven days of point-in-time recovery." xor:"source" placeholder:"TIME"`
+	In         string        `help:"Snapshot to plan: an OptimizationSnapshot as JSON or protobuf, - for standard input." xor:"source" required:"" placeholder:"FILE"`
+	At         time.Time     `help:"Plan what Firestore held at this time instead (RFC 3339): within the last hour, or to the minute within the seven days of point-in-time recovery." xor:"source" required:"" placeholder:"TIME"`
 	Depot      string        `help:"Depot to plan for, with --at; default the only one." placeholder:"ID"`
 	Out        string        `help:"Write the plan to this file, as JSON, - for standard output, instead of the table." placeholder:"FILE"`
 	GeoJSON    string        `help:"Write routes and stops to this file, for any map, - for standard output, instead of the table." name:"geojson" placeholder:"FILE"`
-	SolveLimit time.Duration `help:"How long to search." default:"8s"`
+	SolveLimit time.Duration `help:"How long to search." default:"8s" check:"over 0s"`
 	Strategy   string        `help:"How to plan: ${enum}." enum:"sisr,greedy,nearest" default:"sisr"`
 	Seed       uint64        `help:"Repeats the search's choices." default:"1"`
-	Iterations int           `help:"Search this many steps instead of a time: the same seed gives the same plan."`
+	Iterations int           `help:"Search this many steps instead of a time: the same seed gives the same plan." check:"min 0"`
+}
+
+// Check implements config.Checker.
+func (c *solveCommand) Check(r *config.Report) {
+	switch {
+	case c.In == "" && c.At.IsZero():
+		r.Refuse("in", "is empty; give a file, or a moment of the fleet's past with --at")
+	case c.In == "":
+		c.CheckConnection(r)
+	}
+	c.checkFiles(r.Refuse)
 }
 
 // Run solves and prints the plan.
 func (c *solveCommand) Run(ctx context.Context) error {
-	if c.SolveLimit <= 0 {
-		return fmt.Errorf("--solve-limit is %s; give a positive time", c.SolveLimit)
-	}
-	if c.Iterations < 0 {
-		return fmt.Errorf("--iterations is %d; give 0, for a search bounded by time, or more", c.Iterations)
-	}
-	if err := c.checkFiles(); err != nil {
-		return err
-	}
 	snap, err := c.snapshot(ctx)
 	if err != nil {
 		return err
@@ -94,22 +97,21 @@ func (c *solveCommand) Run(ctx context.Context) error {
 }
 
 // checkFiles refuses outputs that would overwrite each other or the snapshot.
-func (c *solveCommand) checkFiles() error {
+func (c *solveCommand) checkFiles(refuse func(setting, format string, args ...any)) {
 	in := c.In
 	if in == "-" {
 		in = "" // no file
 	}
 	switch {
 	case c.Out == "-" && c.GeoJSON == "-":
-		return errors.New("--out and --geojson are both standard output; name a file for one")
+		refuse("geojson", "is standard output, as --out is; name a file for one")
 	case sameFile(c.Out, c.GeoJSON):
-		return fmt.Errorf("--out and --geojson are one file, %s; name two", c.Out)
+		refuse("geojson", "is the file of --out, %s; name another", c.Out)
 	case sameFile(in, c.Out):
-		return fmt.Errorf("--out would overwrite the snapshot, %s; name another file", c.In)
+		refuse("out", "would overwrite the snapshot, %s; name another file", c.In)
 	case sameFile(in, c.GeoJSON):
-		return fmt.Errorf("--geojson would overwrite the snapshot, %s; name another file", c.In)
+		refuse("geojson", "would overwrite the snapshot, %s; name another file", c.In)
 	}
-	return nil
 }
 
 // sameFile reports whether what is written to one name is lost when the other
@@ -146,13 +148,10 @@ func progress(p solver.Progress) {
 
 // snapshot reads the snapshot from where the flags say.
 func (c *solveCommand) snapshot(ctx context.Context) (domain.Snapshot, error) {
-	switch {
-	case c.In != "":
+	if c.In != "" {
 		return c.snapshotFromFile(ctx)
-	case !c.At.IsZero():
-		return c.snapshotFromFirestore(ctx)
 	}
-	return domain.Snapshot{}, errors.New("give --in FILE, a snapshot, or --at TIME, a moment of the fleet's past")
+	return c.snapshotFromFirestore(ctx)
 }
 
 // snapshotFromFile reads a snapshot and says what is wrong with it; the solver

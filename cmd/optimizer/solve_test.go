@@ -11,6 +11,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/cli"
+	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
 )
@@ -37,15 +38,36 @@ func TestSolve_readsWholeMinutesBeyondTheHour(t *testing.T) {
 	}
 }
 
-// F-OPT-05: a number of steps that is none is refused, not taken for no bound.
-func TestSolve_RefusesABoundThatIsNone(t *testing.T) {
-	for flag, c := range map[string]*solveCommand{
-		"--iterations":  {SolveLimit: time.Second, Iterations: -1},
-		"--solve-limit": {SolveLimit: -time.Second},
+// parse reads the arguments of "optimizer solve".
+func parse(t *testing.T, args ...string) (*solveCommand, error) {
+	t.Helper()
+	g := new(grammar)
+	parser, err := config.New(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = parser.Parse(append([]string{"solve"}, args...))
+	return &g.Solve, err
+}
+
+// F-OPT-05: a command line that can give no plan is refused as one, before
+// anything is read: a number of steps that is none is not taken for no bound.
+func TestSolve_RefusesAWrongCommandLine(t *testing.T) {
+	for _, name := range []string{"GOOGLE_CLOUD_PROJECT", connect.FirestoreHost, connect.PubSubHost} {
+		t.Setenv(name, "")
+	}
+	for line, want := range map[string]string{
+		"":                                 "--in=FILE or --at=TIME",
+		"--in=":                            "in (flag --in): is empty",
+		"--in=- --at=2026-11-21T12:00:00Z": "can't be used together",
+		"--at=2026-11-21T12:00:00Z":        "no Google Cloud project",
+		"--in=- --iterations=-1":           `iterations (flag --iterations): "-1" is out of range; give 0 or more`,
+		"--in=- --solve-limit=-1s":         `solve-limit (flag --solve-limit): "-1s" is out of range`,
+		"--in=- --seed=-1":                 "give a whole number, 0 or more",
+		"--in=- --out=- --geojson=-":       "geojson (flag --geojson): is standard output, as --out is",
 	} {
-		c.In = "/dev/null"
-		if err := c.Run(t.Context()); err == nil || !strings.HasPrefix(err.Error(), flag+" is -1") {
-			t.Errorf("%s: error %v", flag, err)
+		if _, err := parse(t, strings.Fields(line)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", line, err, want)
 		}
 	}
 }
@@ -99,19 +121,19 @@ func TestSolve_RefusesOneFileForTwo(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ in, out, geo, want string }{
-		{"snapshot.json", "plan.json", "plan.json", "--out and --geojson are one file, plan.json;"},
-		{"snapshot.json", "plan.json", "./folder/../plan.json", "--out and --geojson are one file, plan.json;"},
-		{"snapshot.json", "plan.json", filepath.Join(dir, "plan.json"), "--out and --geojson are one file, plan.json;"},
-		{"snapshot.json", "folder/plan.json", "link/plan.json", "--out and --geojson are one file, folder/plan.json;"},
-		{"snapshot.json", "./snapshot.json", "", "--out would overwrite the snapshot, snapshot.json;"},
-		{"snapshot.json", "twin.json", "", "--out would overwrite the snapshot, snapshot.json;"},
-		{"snapshot.json", "plan.json", "alias.json", "--geojson would overwrite the snapshot, snapshot.json;"},
-		{"snapshot.json", "plan.json", "folder/plan.json", "undecodable snapshot"},
-		{"snapshot.json", os.DevNull, os.DevNull, "undecodable snapshot"},
-		{"-", "-", "", "- is no snapshot"}, // standard input, which is empty here, and a file
+		{"snapshot.json", "plan.json", "plan.json", "--geojson): is the file of --out, plan.json;"},
+		{"snapshot.json", "plan.json", "./folder/../plan.json", "--geojson): is the file of --out, plan.json;"},
+		{"snapshot.json", "plan.json", filepath.Join(dir, "plan.json"), "--geojson): is the file of --out, plan.json;"},
+		{"snapshot.json", "folder/plan.json", "link/plan.json", "--geojson): is the file of --out, folder/plan.json;"},
+		{"snapshot.json", "./snapshot.json", "", "--out): would overwrite the snapshot, snapshot.json;"},
+		{"snapshot.json", "twin.json", "", "--out): would overwrite the snapshot, snapshot.json;"},
+		{"snapshot.json", "plan.json", "alias.json", "--geojson): would overwrite the snapshot, snapshot.json;"},
+		{"snapshot.json", "plan.json", "folder/plan.json", ""},
+		{"snapshot.json", os.DevNull, os.DevNull, ""},
+		{"-", "-", "", ""}, // standard input and a file
 	} {
-		command := &solveCommand{In: c.in, Out: c.out, GeoJSON: c.geo, SolveLimit: time.Second}
-		if err := command.Run(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
+		_, err := parse(t, "--in="+c.in, "--out="+c.out, "--geojson="+c.geo)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("--in %s --out %s --geojson %s: error %v, want %q", c.in, c.out, c.geo, err, c.want)
 		}
 	}
@@ -216,9 +238,5 @@ func TestSolve_WritesToStandardOutput(t *testing.T) {
 	}
 	if _, err := os.Stat("-"); err == nil {
 		t.Error("a file is called -")
-	}
-	c := &solveCommand{In: "snapshot.json", Out: "-", GeoJSON: "-", SolveLimit: time.Second}
-	if err := c.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "both standard output") {
-		t.Errorf("error %v", err)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/operator"
 )
@@ -11,6 +12,12 @@ type auditCommand struct {
 	desk
 	Subject operator.Subject `arg:"" help:"drone, order, mission, decision or cycle." enum:"drone,order,mission,decision,cycle"`
 	ID      string           `arg:"" help:"Which one."`
+}
+
+// Check implements config.Checker.
+func (c *auditCommand) Check(r *config.Report) {
+	c.desk.Check(r)
+	checkID(r, c.ID)
 }
 
 // Run prints the story of one entity.

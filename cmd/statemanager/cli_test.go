@@ -98,7 +98,8 @@ func refused(t *testing.T, hosts connect.Config, code int, parts []string, args 
 	}
 }
 
-// A wrong command line ends with 2, one that cannot be carried out with 1.
+// A wrong command line ends with 2, whatever is wrong with it; one that cannot be
+// carried out with 1.
 func TestCommands_RefuseInOneLine(t *testing.T) {
 	hosts := emutest.Hosts(t)
 	for _, c := range []struct {
@@ -112,21 +113,28 @@ func TestCommands_RefuseInOneLine(t *testing.T) {
 		{2, "drones clear --reason=x", []string{"<id>"}},
 		{1, "orders hold O1 --reason=x", []string{"order O1: NOT_FOUND", "no such order"}},
 		{1, "drones clear D1 --reason=x", []string{"drone D1: NOT_FOUND"}},
-		{1, "orders cancel a/b --reason=x", []string{"a/b"}},
-		{1, "orders list --status=FLYING", []string{"--status", "PENDING", "CANCELLED"}},
-		{1, "drones list --status=PENDING", []string{"--status", "IDLE", "UNKNOWN"}},
-		{1, "drones list --limit=-1", []string{"--limit", "0 or more"}},
+		{2, "orders cancel a/b --reason=x", []string{"a/b"}},
+		{2, "orders list --status=FLYING", []string{"status (flag --status)", "PENDING", "CANCELLED"}},
+		{2, "drones list --status=PENDING", []string{"--status", "IDLE", "UNKNOWN"}},
+		{2, "drones list --limit=-1", []string{"--limit", "0 or more"}},
+		{2, "drones list --limit=lots", []string{"--limit", "0 or more"}},
+		{2, "drones list --after=a/b", []string{"after (flag --after)", `"a/b"`}},
+		{2, "audit order a/b", []string{"id (argument <id>)", `"a/b"`}},
+		{2, "deadletters list --limit=-1", []string{"--limit", "0 or more"}},
+		{2, "deadletters list --topic=missions", []string{"topic (flag --topic)", "telemetry"}},
 		{1, "audit order O1", []string{`order "O1"`}},
 		{1, "deadletters list", []string{"does not exist", "--create-topics"}},
 		{1, "publish orders cli_test.go", []string{"topic orders does not exist", "--create-topics"}},
-		{1, "deadletters replay --topic=missions", []string{"--topic", "telemetry"}},
+		{2, "deadletters replay --topic=missions", []string{"--topic", "telemetry"}},
 		// F-DLQ-01: what names no message replays none.
 		{2, "deadletters replay --id=", []string{"--id", "chooses nothing"}},
 		{2, "deadletters replay --id=1,", []string{"--id", "chooses nothing"}},
 		{2, "deadletters replay --reason=", []string{"--reason", "chooses nothing"}},
 		{2, "deadletters replay --topic=", []string{"--topic", "chooses nothing"}},
 		{1, "deadletters replay --id=1,2 --id=3", []string{"does not exist", "--create-topics"}},
-		{1, "emulators --firestore=0.0.0.0:0", []string{"--firestore", "loopback"}},
+		{2, "emulators --firestore=0.0.0.0:0", []string{"--firestore", "loopback"}},
+		{2, "dev --firestore-addr=0.0.0.0:0", []string{"firestore-addr (flag --firestore-addr)", "loopback"}},
+		{2, "dev --seed=-1", []string{"seed (flag --seed)", "0 or more"}},
 		{2, "emulators --firestore=8081", []string{"firestore (flag --firestore)", "host:port"}},
 		{1, "emulators --indexes=/does/not/exist", []string{"--indexes"}},
 		{2, "serve --http-addr=nowhere", []string{"--http-addr", "host:port"}},
@@ -149,12 +157,22 @@ func TestCommands_RefuseInOneLine(t *testing.T) {
 	} {
 		refused(t, hosts, c.code, c.parts, strings.Fields(c.args)...)
 	}
-	refused(t, hosts, 1, []string{"key of the lock is empty", "locks list"}, "locks", "show", "")
+	for _, c := range []struct {
+		args  []string
+		parts []string
+	}{
+		{[]string{"locks", "show", ""}, []string{"key (argument <key>)", "is empty", "locks list"}},
+		{[]string{"orders", "hold", "O1", "--reason="}, []string{"reason (flag --reason)", "is blank"}},
+		{[]string{"drones", "clear", "", "--reason=x"}, []string{"id (argument <id>)", "is empty"}},
+		{[]string{"orders", "hold", "O1", "--reason=x", "--by= "}, []string{"by (flag --by)", "is blank"}},
+	} {
+		refused(t, hosts, 2, c.parts, c.args...)
+	}
 	// F-API-02: nothing falls back to anything.
-	refused(t, connect.Config{}, 1, []string{"GOOGLE_CLOUD_PROJECT", connect.FirestoreHost}, "orders", "list")
+	refused(t, connect.Config{}, 2, []string{"GOOGLE_CLOUD_PROJECT", connect.FirestoreHost}, "orders", "list")
 	refused(t, connect.Config{}, 2, []string{"GOOGLE_CLOUD_PROJECT", connect.FirestoreHost}, "serve")
-	refused(t, connect.Config{}, 1, []string{`"My Project" is no id`, "--project"}, "orders", "list", "--project=My Project")
-	refused(t, connect.Config{Project: "p"}, 1, []string{`"a b" is no id`, "--database"}, "orders", "list", "--database=a b")
+	refused(t, connect.Config{}, 2, []string{`"My Project" is no id`, "--project"}, "orders", "list", "--project=My Project")
+	refused(t, connect.Config{Project: "p"}, 2, []string{`"a b" is no id`, "--database"}, "orders", "list", "--database=a b")
 	refused(t, connect.Config{FirestoreHost: "127.0.0.1:1"}, 2, []string{"only one of"}, "serve")
 }
 

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/operator"
 )
@@ -21,7 +23,7 @@ type letters struct {
 	Topic  narrowing  `help:"Only messages of this topic: telemetry, orders or decisions." placeholder:"TOPIC"`
 	Reason narrowing  `help:"Only those refused for this reason, such as INVALID." placeholder:"REASON"`
 	ID     messageIDs `help:"Only these messages, by their original ids." placeholder:"MESSAGE,..."`
-	Limit  int        `help:"How many at most, the first published first; 0 for all." default:"0"`
+	Limit  int        `help:"How many at most, the first published first; 0 for all." default:"0" check:"min 0"`
 }
 
 // narrowing is text that chooses some letters. Empty text, such as a shell's
@@ -53,22 +55,23 @@ func (m *messageIDs) UnmarshalText(text []byte) error {
 	return nil
 }
 
-func (c *letters) filter() (operator.LetterFilter, error) {
-	if c.Limit < 0 {
-		return operator.LetterFilter{}, fmt.Errorf("--limit is %d; give 0 or more", c.Limit)
+// Check implements config.Checker.
+func (c *letters) Check(r *config.Report) {
+	c.desk.Check(r)
+	if topic := string(c.Topic); topic != "" && !slices.Contains(pubsubio.InboundTopics, topic) {
+		r.Refuse("topic", "is %q; give one of %v", topic, pubsubio.InboundTopics)
 	}
-	return operator.LetterFilter{Topic: string(c.Topic), Reason: string(c.Reason), IDs: c.ID, Limit: c.Limit}, nil
+}
+
+func (c *letters) filter() operator.LetterFilter {
+	return operator.LetterFilter{Topic: string(c.Topic), Reason: string(c.Reason), IDs: c.ID, Limit: c.Limit}
 }
 
 type deadLettersList struct{ letters }
 
 // Run lists dead letters and leaves them where they are.
 func (c *deadLettersList) Run(ctx context.Context) error {
-	filter, err := c.filter()
-	if err != nil {
-		return err
-	}
-	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return d.ListDeadLetters(ctx, filter) })
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return d.ListDeadLetters(ctx, c.filter()) })
 }
 
 type deadLettersReplay struct {
@@ -78,9 +81,7 @@ type deadLettersReplay struct {
 
 // Run sends the original messages again and deletes their letters.
 func (c *deadLettersReplay) Run(ctx context.Context) error {
-	filter, err := c.filter()
-	if err != nil {
-		return err
-	}
-	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return d.ReplayDeadLetters(ctx, filter, c.DryRun) })
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
+		return d.ReplayDeadLetters(ctx, c.filter(), c.DryRun)
+	})
 }

@@ -30,7 +30,7 @@ type devCommand struct {
 	SolveLimit      time.Duration `help:"How long one cycle may search, in real time." default:"1s" check:"over 0s max 100s"`
 	DataDir         string        `help:"Keep the fleet in this folder, and go on with what is there." placeholder:"DIR" type:"path"`
 	Report          string        `help:"Also write the report to this file, as JSON." placeholder:"FILE" type:"path"`
-	FirestoreAddr   string        `help:"Where the embedded Firestore listens; default a free port." placeholder:"HOST:PORT" check:"listen"`
+	FirestoreAddr   string        `help:"Where the embedded Firestore listens; default a free port." placeholder:"HOST:PORT" check:"listen on loopback"`
 	PubsubAddr      string        `help:"Where the embedded Pub/Sub listens; default a free port." placeholder:"HOST:PORT" check:"listen"`
 	HTTPAddr        string        `help:"Where the HTTP API listens; default a free port, \"\" or off for none." default:"127.0.0.1:0" placeholder:"HOST:PORT" name:"http-addr" env:"HTTP_ADDR" check:"listen or off"`
 	InsecureHTTP    bool          `help:"Let others than this machine read the HTTP API, without credentials." name:"insecure-http"`

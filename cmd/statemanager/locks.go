@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/dispatch"
 	"github.com/dronefleet/dronefleet/internal/manager"
@@ -34,6 +35,14 @@ type locksShow struct {
 	desk
 	Key string `arg:"" help:"Key of the lock, such as optimizer:cycle:DEPOT-1."`
 	Raw bool   `help:"Show the lock id, not its hash alone. Keep it to yourself."`
+}
+
+// Check implements config.Checker.
+func (c *locksShow) Check(r *config.Report) {
+	c.desk.Check(r)
+	if c.Key == "" {
+		r.Refuse("key", "is empty; \"locks list\" shows what is held")
+	}
 }
 
 // Run shows one lock.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"os/user"
@@ -12,6 +11,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/cli"
+	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/manager"
 	"github.com/dronefleet/dronefleet/internal/operator"
@@ -22,6 +22,17 @@ type desk struct {
 	cli.Connection
 	JSON bool   `help:"Print JSON." name:"json"`
 	By   string `help:"Who asks, for the audit of changes, in at most 128 characters; default this machine's user." placeholder:"NAME"`
+}
+
+// Check implements config.Checker.
+func (c *desk) Check(r *config.Report) {
+	c.CheckConnection(r)
+	if c.By == "" {
+		return
+	}
+	if err := operator.CheckBy(c.By); err != nil {
+		r.Refuse("by", "%s", err)
+	}
 }
 
 // thisUser names the machine's user; empty if the operating system does not.
@@ -64,28 +75,26 @@ func (c *desk) with(ctx context.Context, f func(*operator.Desk, *connect.Clients
 
 // page holds the flags of a listing.
 type page struct {
-	Limit int    `help:"How many to list at most; 0 for all." default:"100"`
+	Limit int    `help:"How many to list at most; 0 for all." default:"100" check:"min 0"`
 	After string `help:"List those whose ids come after this one." placeholder:"ID"`
 }
 
-func (p page) page() (firestoretx.Page, error) {
-	if p.Limit < 0 {
-		return firestoretx.Page{}, fmt.Errorf("--limit is %d; give 0 or more", p.Limit)
+func (p page) checkPage(r *config.Report) {
+	if p.After == "" {
+		return
 	}
-	if p.After != "" {
-		if err := domain.CheckDocumentID(p.After); err != nil { // a page may end with what is no entity's
-			return firestoretx.Page{}, fmt.Errorf("--after %w", err)
-		}
+	if err := domain.CheckDocumentID(p.After); err != nil { // a page may end with what is no entity's
+		r.Refuse("after", "%q %s", p.After, err)
 	}
-	return firestoretx.Page{Limit: p.Limit, After: p.After}, nil
 }
 
+func (p page) page() firestoretx.Page { return firestoretx.Page{Limit: p.Limit, After: p.After} }
+
 // checkStatus refuses a status that is none of legal; empty is fine.
-func checkStatus[T ~string](status T, legal []T) error {
-	if status == "" || slices.Contains(legal, status) {
-		return nil
+func checkStatus[T ~string](r *config.Report, status T, legal []T) {
+	if status != "" && !slices.Contains(legal, status) {
+		r.Refuse("status", "is %q; give one of %v", status, legal)
 	}
-	return fmt.Errorf("--status is %q; give one of %v", status, legal)
 }
 
 type ordersCommand struct {
@@ -102,14 +111,17 @@ type ordersList struct {
 	Held   bool               `help:"Only orders that wait for an operator."`
 }
 
+// Check implements config.Checker.
+func (c *ordersList) Check(r *config.Report) {
+	c.desk.Check(r)
+	c.checkPage(r)
+	checkStatus(r, c.Status, domain.OrderStatuses)
+}
+
 // Run lists orders.
 func (c *ordersList) Run(ctx context.Context) error {
-	page, err := c.page.page()
-	if err := errors.Join(err, checkStatus(c.Status, domain.OrderStatuses)); err != nil {
-		return err
-	}
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
-		return d.ListOrders(ctx, firestoretx.OrderFilter{Status: c.Status, Held: c.Held}, page)
+		return d.ListOrders(ctx, firestoretx.OrderFilter{Status: c.Status, Held: c.Held}, c.page.page())
 	})
 }
 
@@ -118,6 +130,22 @@ type change struct {
 	desk
 	ID     string `arg:"" help:"Which one."`
 	Reason string `help:"Why, for the audit." required:"" placeholder:"TEXT"`
+}
+
+// Check implements config.Checker.
+func (c *change) Check(r *config.Report) {
+	c.desk.Check(r)
+	checkID(r, c.ID)
+	if err := operator.CheckReason(c.Reason); err != nil {
+		r.Refuse("reason", "%s", err)
+	}
+}
+
+// checkID refuses an argument that is no entity's id.
+func checkID(r *config.Report, id string) {
+	if err := domain.CheckID(id); err != nil {
+		r.Refuse("id", "%q %s", id, err)
+	}
 }
 
 type ordersHold struct{ change }
@@ -158,13 +186,16 @@ type dronesList struct {
 	Status domain.DroneStatus `help:"Only drones of this status." placeholder:"STATUS"`
 }
 
+// Check implements config.Checker.
+func (c *dronesList) Check(r *config.Report) {
+	c.desk.Check(r)
+	c.checkPage(r)
+	checkStatus(r, c.Status, domain.DroneStatuses)
+}
+
 // Run lists drones.
 func (c *dronesList) Run(ctx context.Context) error {
-	page, err := c.page.page()
-	if err := errors.Join(err, checkStatus(c.Status, domain.DroneStatuses)); err != nil {
-		return err
-	}
-	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return d.ListDrones(ctx, c.Status, page) })
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return d.ListDrones(ctx, c.Status, c.page.page()) })
 }
 
 type dronesClear struct{ change }

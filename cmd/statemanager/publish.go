@@ -13,6 +13,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/internal/cli"
+	"github.com/dronefleet/dronefleet/internal/config"
 )
 
 // publishCommand sends a message as it is: whether it is any good is for the
@@ -24,6 +25,9 @@ type publishCommand struct {
 	OrderingKey string            `help:"Messages of one key keep their order." placeholder:"KEY"`
 	Attribute   map[string]string `help:"Attributes of the message, such as content-type=application/json." placeholder:"NAME=VALUE"`
 }
+
+// Check implements config.Checker.
+func (c *publishCommand) Check(r *config.Report) { c.CheckConnection(r) }
 
 // maxPublished is Pub/Sub's limit of a message.
 const maxPublished = 10_000_000

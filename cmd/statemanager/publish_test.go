@@ -53,7 +53,7 @@ func TestPublish(t *testing.T) {
 	refused(t, hosts, 1, []string{"payload is empty"}, "publish", "orders", empty)
 	refused(t, hosts, 1, []string{"no such file"}, "publish", "orders", "/does/not/exist")
 	refused(t, hosts, 2, []string{"telemetry"}, "publish", "missions", order)
-	refused(t, connect.Config{}, 1, []string{"GOOGLE_CLOUD_PROJECT"}, "publish", "orders", order)
+	refused(t, connect.Config{}, 2, []string{"GOOGLE_CLOUD_PROJECT"}, "publish", "orders", order)
 
 	out, _ := run(t, hosts, 0, "publish", "orders", order, "--ordering-key=O1", "--attribute=content-type=application/json")
 	if !strings.HasPrefix(out, "message ") || !strings.HasSuffix(out, "published to orders\n") {

@@ -19,7 +19,7 @@
 // came from and what to give instead. Values of settings tagged secret appear
 // nowhere.
 //
-// Tags of a flag beside those of kong:
+// Tags of a flag, setting or not, beside those of kong:
 //
 //	check:"min 1 max 100"   what values are accepted; see rules.go
 //	accepts:"one, or two"   the same for people, of types that check themselves

@@ -30,15 +30,16 @@ func (table) BeforeReset(app *kong.Kong, p *Parser) error {
 	return nil
 }
 
-// Checker is a command that checks settings against each other. Those that were
-// refused already, and may hold anything, are not refused again.
+// Checker is a command that checks settings against each other, and the rest of
+// its command line. Settings that were refused already, and may hold anything, are
+// not refused again.
 type Checker interface{ Check(*Report) }
 
 // Report takes what a Checker finds.
 type Report struct{ command *Command }
 
-// Refuse says that a setting cannot be used as it is given: "is 5s, less than
-// …; give more".
+// Refuse says that a setting, flag or argument cannot be used as it is given: "is
+// 5s, less than …; give more".
 func (r *Report) Refuse(setting, format string, args ...any) {
 	r.command.refuse(setting, fmt.Sprintf(format, args...))
 }
@@ -48,6 +49,7 @@ type Parser struct {
 	kong     *kong.Kong
 	common   common
 	settings map[*kong.Flag]*setting
+	plain    map[*kong.Flag]*setting // flags that are no settings, which nothing else can give
 	// given are the problems of flags on the command line, as kong finds them.
 	given map[*kong.Flag]string
 	// lookup is os.LookupEnv.
@@ -58,7 +60,7 @@ type Parser struct {
 
 // New returns a parser of grammar, a kong struct.
 func New(grammar any, options ...kong.Option) (*Parser, error) {
-	p := &Parser{settings: map[*kong.Flag]*setting{}, given: map[*kong.Flag]string{}, lookup: os.LookupEnv, environ: os.Environ}
+	p := &Parser{settings: map[*kong.Flag]*setting{}, plain: map[*kong.Flag]*setting{}, given: map[*kong.Flag]string{}, lookup: os.LookupEnv, environ: os.Environ}
 	options = append(slices.Clone(options), kong.Embed(&p.common), kong.ValueFormatter(p.help), kong.Bind(p))
 	var err error
 	if p.kong, err = kong.New(grammar, options...); err != nil {
@@ -89,8 +91,7 @@ func New(grammar any, options ...kong.Option) (*Parser, error) {
 // elsewhere those that have a variable.
 func (p *Parser) adopt(node *kong.Node, flag *kong.Flag) error {
 	if len(flag.Tag.Envs) == 0 && !node.Tag.Has("settings") || flag.Name == "help" {
-		word(flag)
-		return nil
+		return p.adoptPlain(flag)
 	}
 	s, err := newSetting(flag)
 	if err != nil {
@@ -119,13 +120,18 @@ func (c collector) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	return nil
 }
 
-// word has a flag that is no setting complain like one, if what it takes can be
-// said; kong would speak of "a valid 64 bit int".
-func word(flag *kong.Flag) {
-	s := &setting{name: flag.Name, flag: flag, parse: flag.Mapper}
+// adoptPlain has a flag that is no setting checked and complained of like one,
+// if what it takes can be said; kong would speak of "a valid 64 bit int".
+func (p *Parser) adoptPlain(flag *kong.Flag) error {
+	rule, err := parseRule(flag.Tag.Get("check"))
+	if err != nil {
+		return fmt.Errorf("--%s: %w", flag.Name, err)
+	}
+	s := &setting{name: flag.Name, flag: flag, parse: flag.Mapper, rule: rule}
+	p.plain[flag] = s
 	// A wrapped mapper of a boolean would ask for a value.
 	if s.accepts() == "" || flag.IsBool() || flag.IsSlice() {
-		return
+		return nil
 	}
 	flag.Mapper = kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
 		token := ctx.Scan.Peek()
@@ -135,6 +141,7 @@ func word(flag *kong.Flag) {
 		}
 		return errors.New(s.complaint([]string{fmt.Sprint(token.Value)}, err))
 	})
+	return nil
 }
 
 // lacksValue says that a flag is given without its value, a matter of the
@@ -182,6 +189,7 @@ func (p *Parser) Parse(args []string) (*Command, error) {
 	for _, flag := range flags {
 		c.resolve(flag)
 	}
+	c.checkPlain()
 	c.crossCheck()
 	if len(c.problems) > 0 {
 		return nil, c.problems
@@ -209,12 +217,20 @@ func (p *Parser) configFlag() *kong.Flag {
 	return nil
 }
 
-// name is the command's, without arguments.
-func (c *Command) name() string {
-	if node := c.Selected(); node != nil {
-		return node.Name
+// node is the command that was chosen, or the program, if it has but one.
+func (c *Command) node() *kong.Node {
+	return cmp.Or(c.Selected(), c.parser.kong.Model.Node)
+}
+
+// checkPlain refuses values out of range of flags that are no settings.
+func (c *Command) checkPlain() {
+	for _, flag := range c.Flags() {
+		if s := c.parser.plain[flag]; s != nil {
+			if text := s.violation(); text != "" {
+				c.refuse(s.name, text)
+			}
+		}
 	}
-	return c.parser.kong.Model.Name
 }
 
 // resolve gives a flag the value of its best source, and checks it.
@@ -250,7 +266,7 @@ func (c *Command) best(s *setting) (values []string, from origin, problem string
 			return []string{v}, origin{byVariable, name}, ""
 		}
 	}
-	if e, ok := c.file.find(c.name(), s.name); ok {
+	if e, ok := c.file.find(c.node().Name, s.name); ok {
 		values := e.values
 		if s.flag.IsSlice() {
 			if slices.Contains(values, "") {
@@ -276,9 +292,10 @@ func escape(v string, separator rune) string {
 	return strings.ReplaceAll(v, string(separator), `\`+string(separator))
 }
 
-// refuse notes what is wrong with a setting.
+// refuse notes what is wrong with a setting, or with what the command line alone
+// gives: a flag that is no setting, or an argument.
 func (c *Command) refuse(name, complaint string) {
-	p := Problem{Setting: name, Complaint: complaint}
+	p := Problem{Setting: name, Complaint: complaint, origin: c.given(name)}
 	for flag, from := range c.origins {
 		if flag.Name == name {
 			if c.refused[flag] {
@@ -290,13 +307,19 @@ func (c *Command) refuse(name, complaint string) {
 	c.problems = append(c.problems, p)
 }
 
+// given is where the command line has a value.
+func (c *Command) given(name string) origin {
+	for _, argument := range c.node().Positional {
+		if argument.Name == name {
+			return origin{byArgument, "<" + name + ">"}
+		}
+	}
+	return origin{byFlag, "--" + name}
+}
+
 // crossCheck asks the command and what it is made of.
 func (c *Command) crossCheck() {
-	node := c.Selected()
-	if node == nil || !node.Target.CanAddr() {
-		return
-	}
-	if checker, ok := node.Target.Addr().Interface().(Checker); ok {
+	if checker, ok := c.node().Target.Addr().Interface().(Checker); ok {
 		checker.Check(&Report{c})
 	}
 }

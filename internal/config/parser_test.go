@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -61,7 +62,7 @@ func (c *fleetDev) Run() error { return nil }
 type fleetList struct {
 	place
 	Reason string
-	Limit  int `default:"100"`
+	Limit  int `default:"100" check:"min 0"`
 	Since  time.Time
 	Within time.Duration
 	Held   bool
@@ -224,6 +225,40 @@ func TestParse_ChecksSettingsAgainstEachOther(t *testing.T) {
 	}
 }
 
+// A flag that is no setting, and a program that has but one command, are held to
+// the same.
+func TestParse_ChecksFlagsThatAreNoSettings(t *testing.T) {
+	_, _, err := parse(t, nil, "list", "--limit=-1")
+	if err == nil || err.Error() != `limit (flag --limit): "-1" is out of range; give 0 or more` {
+		t.Errorf("error %v", err)
+	}
+	p, err := New(new(bench), kong.Name("bench"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Parse([]string{"--runs=0", "x"}); err == nil || !strings.HasPrefix(err.Error(), "2 settings") ||
+		!strings.Contains(err.Error(), "runs (flag --runs): ") || !strings.Contains(err.Error(), "place (argument <place>): is no place") {
+		t.Errorf("error %v", err)
+	}
+	c, err := p.Parse([]string{"--print-config", "home"})
+	if err != nil || c.Print(io.Discard) != nil {
+		t.Errorf("error %v", err)
+	}
+}
+
+// bench is a grammar without commands.
+type bench struct {
+	Runs  int    `default:"1" check:"min 1"`
+	Place string `arg:""`
+}
+
+// Check implements Checker.
+func (b *bench) Check(r *Report) {
+	if b.Place != "home" {
+		r.Refuse("place", "is no place")
+	}
+}
+
 // A list never holds an empty entry: an id that is none would be looked for.
 func TestParse_RefusesEmptyEntries(t *testing.T) {
 	file := write(t, "serve:\n  depot: [A, '']\n  peers: ['']\n")
@@ -334,7 +369,7 @@ func TestParse_LeavesTheCommandLineToKong(t *testing.T) {
 // A flag that is no setting says in people's words what it takes, too.
 func TestParse_FlagsThatAreNoSettingsSayWhatTheyTake(t *testing.T) {
 	for args, want := range map[string]string{
-		"--limit=x":         `--limit: "x" cannot be read; give a whole number`,
+		"--limit=x":         `--limit: "x" cannot be read; give a whole number, 0 or more`,
 		"--since=yesterday": `--since: "yesterday" cannot be read; give a time, such as 2026-11-21T12:00:30Z`,
 		"--within=5":        `--within: "5" cannot be read; give a duration, such as 8s or 1m30s`,
 		"--limit --held":    `--limit: expected int value but got "--held" (long flag); perhaps try --limit="--held"?`,

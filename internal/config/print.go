@@ -15,7 +15,7 @@ import (
 // Print writes the effective settings as a file that gives the same
 // ones, with the origin of each. Secrets are left out.
 func (c *Command) Print(w io.Writer) error {
-	mapping := &yaml.Node{Kind: yaml.MappingNode, HeadComment: "The settings of \"" + c.Selected().FullPath() + "\"."}
+	mapping := &yaml.Node{Kind: yaml.MappingNode, HeadComment: "The settings of \"" + c.node().FullPath() + "\"."}
 	var hidden []string
 	for _, flag := range c.flags() {
 		s, from := c.parser.settings[flag], c.origins[flag]

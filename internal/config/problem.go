@@ -13,12 +13,13 @@ const (
 	byFile
 	byVariable
 	byFlag
+	byArgument
 )
 
 // origin is where a value came from.
 type origin struct {
 	kind  kind
-	place string // "fleet.yaml:3", "DRONEFLEET_SEED", "--seed"
+	place string // "fleet.yaml:3", "DRONEFLEET_SEED", "--seed", "<id>"
 }
 
 func (o origin) String() string {
@@ -29,6 +30,8 @@ func (o origin) String() string {
 		return "variable " + o.place
 	case byFlag:
 		return "flag " + o.place
+	case byArgument:
+		return "argument " + o.place
 	}
 	return "default"
 }

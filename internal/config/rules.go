@@ -27,7 +27,8 @@ type rule struct {
 //	min A, over A, max B     bounds of a number or a duration, one after the other
 //	address                  host:port of something that listens
 //	listen                   host:port to listen at, port 0 for a free one
-//	listen or off            the same, or "" or off for not at all
+//	listen on loopback       the same, where only this machine reaches it
+//	listen or off            as listen, or "" or off for not at all
 //	id                       a legal entity id
 func parseRule(text string) (rule, error) {
 	switch text {
@@ -37,6 +38,8 @@ func parseRule(text string) (rule, error) {
 		return textual("host:port", func(v string) error { return checkAddress(v, 1) }), nil
 	case "listen":
 		return textual("host:port, port 0 for a free one", func(v string) error { return checkAddress(v, 0) }), nil
+	case "listen on loopback":
+		return textual("host:port of this machine, port 0 for a free one", checkLoopback), nil
 	case "listen or off":
 		return textual("host:port, port 0 for a free one, or off", func(v string) error {
 			if v == "off" {
@@ -71,6 +74,17 @@ func checkAddress(v string, lowest int) error {
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < lowest || n > 65535 {
 		return fix
+	}
+	return nil
+}
+
+func checkLoopback(v string) error {
+	if err := checkAddress(v, 0); err != nil {
+		return err
+	}
+	host, _, _ := net.SplitHostPort(v) // which checkAddress has split
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return errors.New("is no loopback address, and nobody would be asked for credentials; give host:port such as 127.0.0.1:8080")
 	}
 	return nil
 }

@@ -23,6 +23,8 @@ func TestRules_Ends(t *testing.T) {
 		{"address", ":1", true}, {"address", ":0", false}, {"address", ":65535", true}, {"address", ":65536", false},
 		{"listen", ":0", true}, {"listen", ":-1", false}, {"listen", "host", false}, {"listen", ":http", false},
 		{"listen or off", "off", true}, {"listen or off", ":0", true}, {"listen", "off", false},
+		{"listen on loopback", "127.0.0.1:0", true}, {"listen on loopback", "localhost:0", true}, {"listen on loopback", "[::1]:0", true},
+		{"listen on loopback", ":0", false}, {"listen on loopback", "0.0.0.0:0", false}, {"listen on loopback", "127.0.0.1", false},
 	} {
 		r, err := parseRule(row.check)
 		if err != nil {

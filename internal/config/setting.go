@@ -80,6 +80,8 @@ func (s *setting) accepts() string {
 	case reflect.PointerTo(t).Implements(textUnmarshaler):
 	case t.Kind() == reflect.Bool:
 		kind = "true or false"
+	case s.flag.Target.CanUint() && s.rule.accepts == "":
+		kind = "a whole number, 0 or more"
 	case isInteger(t.Kind()):
 		kind = "a whole number"
 	case t.Kind() == reflect.Float64:

@@ -111,21 +111,28 @@ func CheckReason(reason string) error {
 	return nil
 }
 
-// checkBy says what is wrong with the name of who asks, which ends on one line of
+// CheckBy says what is wrong with the name of who asks, which ends on one line of
 // documents, messages and logs.
-func (c Commands) checkBy() error {
+func CheckBy(name string) error {
 	unfit := func(r rune) bool { return !unicode.IsGraphic(r) }
-	switch n := utf8.RuneCountInString(c.By); {
-	case c.By == "":
-		return errors.New("--by is not given, and this machine does not name its user; say who you are with --by")
-	case !utf8.ValidString(c.By):
-		return errors.New("--by is not valid UTF-8")
-	case strings.TrimSpace(c.By) == "":
-		return errors.New("--by is blank; say who asks, for the audit")
+	switch n := utf8.RuneCountInString(name); {
+	case name == "":
+		return errors.New("is not given, and this machine does not name its user; say who you are with --by")
+	case !utf8.ValidString(name):
+		return errors.New("is not valid UTF-8")
+	case strings.TrimSpace(name) == "":
+		return errors.New("is blank; say who asks, for the audit")
 	case n > identity.MaxNameRunes:
-		return fmt.Errorf("--by has %d characters; give at most %d", n, identity.MaxNameRunes)
-	case strings.ContainsFunc(c.By, unfit):
-		return fmt.Errorf("--by is %q; give a name on one line, without what cannot be printed", c.By)
+		return fmt.Errorf("has %d characters; give at most %d", n, identity.MaxNameRunes)
+	case strings.ContainsFunc(name, unfit):
+		return fmt.Errorf("is %q; give a name on one line, without what cannot be printed", name)
+	}
+	return nil
+}
+
+func (c Commands) checkBy() error {
+	if err := CheckBy(c.By); err != nil {
+		return fmt.Errorf("--by %w", err)
 	}
 	return nil
 }
