@@ -30,6 +30,13 @@ import (
 
 var depot = domain.Depot{ID: "DEPOT-1", Name: "Main", Position: domain.Position{Lat: 48.8566, Lon: 2.3522}}
 
+// What cycles decide here does not hang on how busy the machine is: they search so
+// many steps, whatever that takes, and offer drones that were silent meanwhile.
+const (
+	steps   = 100
+	patient = time.Hour
+)
+
 // bench is a fleet with one idle drone and whoever dispatches it.
 type bench struct {
 	clients   *connect.Clients
@@ -78,7 +85,7 @@ func (b *bench) runner(t *testing.T, store dispatch.Store, ttl time.Duration) *d
 }
 
 func (b *bench) publishing(t *testing.T, store dispatch.Store, ttl time.Duration, publish dispatch.Publish) *dispatch.Runner {
-	cfg := dispatch.Config{SolveLimit: 100 * time.Millisecond, LockTTL: ttl, Holder: "test"}
+	cfg := dispatch.Config{Iterations: steps, LockTTL: ttl, MaxSilence: patient, Holder: "test"}
 	return dispatch.NewRunner(store, b.locks, publish, uuid.NewString, simclock.Real(), cfg, emutest.Log(t), b.clients.Meter)
 }
 
@@ -126,7 +133,7 @@ func TestOnce_NamesWhatItLeavesOut(t *testing.T) {
 	}
 	var lines bytes.Buffer
 	publish := func(_ context.Context, decisions []domain.Decision) []error { return make([]error, len(decisions)) }
-	cfg := dispatch.Config{SolveLimit: 20 * time.Millisecond}
+	cfg := dispatch.Config{Iterations: steps, MaxSilence: patient}
 	r := dispatch.NewRunner(b.store, b.locks, publish, uuid.NewString, simclock.Real(), cfg, slog.New(slog.NewTextHandler(&lines, nil)), b.clients.Meter)
 	cycle, err := r.Once(t.Context(), depot.ID, nil)
 	if err != nil || cycle.Drones != 2 || cycle.Missions != 1 {
@@ -428,7 +435,7 @@ func TestOnce_PlansByTheServersTime(t *testing.T) {
 				b.published = append(b.published, decisions...)
 				return make([]error, len(decisions))
 			}
-			cfg := dispatch.Config{SolveLimit: 100 * time.Millisecond}
+			cfg := dispatch.Config{Iterations: steps, MaxSilence: patient}
 			runner := dispatch.NewRunner(b.store, locks, publish, uuid.NewString, clock, cfg, emutest.Log(t), b.clients.Meter)
 			planner := runner.NewPlanner()
 			for range 2 { // the second is planned ahead, by what the first took

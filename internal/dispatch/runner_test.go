@@ -65,7 +65,7 @@ func TestRun_FollowsTheDepots(t *testing.T) {
 		}
 		return make([]error, len(decisions))
 	}
-	cfg := dispatch.Config{Interval: 50 * time.Millisecond, SolveLimit: 20 * time.Millisecond}
+	cfg := dispatch.Config{Interval: 50 * time.Millisecond, Iterations: steps}
 	runner := dispatch.NewRunner(store, b.locks, publish, uuid.NewString, simclock.Real(), cfg, emutest.Log(t), b.clients.Meter)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

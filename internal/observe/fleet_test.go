@@ -76,7 +76,7 @@ func startFleet(t *testing.T, watch watcher, traceTelemetry float64) *fleet {
 		t.Fatal(err)
 	}
 	f.runner = dispatch.NewRunner(f.manager.Store, f.manager.Locks, dispatch.Publisher(f.inside, wire.Protobuf), uuid.NewString, simclock.Real(),
-		dispatch.Config{SolveLimit: 100 * time.Millisecond, Immediate: true, Tracing: tracing}, emutest.Log(t), f.product.Meter)
+		dispatch.Config{Iterations: 100, Immediate: true, Tracing: tracing}, emutest.Log(t), f.product.Meter)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- f.manager.Run(ctx) }()
