@@ -253,8 +253,11 @@ func (c *cycle) planPressing(ctx context.Context, drones []solver.Drone) error {
 			continue
 		}
 		took, _ := c.earliest(o, drones)
-		left := -overdue - took
-		if took == never || left >= highAlarm {
+		if took == never {
+			continue
+		}
+		left := o.Due(now).Sub(now.Add(took)) // whatever the age: the difference saturates
+		if left >= highAlarm {
 			continue
 		}
 		if left < 0 {

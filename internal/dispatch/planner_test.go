@@ -375,6 +375,32 @@ func TestPlan_LateCriticalOrdersLeaveFirst(t *testing.T) {
 	}
 }
 
+// F-OPT-04: a deadline so long ago that the time since fits no duration, as of a
+// clock set to 1601, is overdue like any other: such orders fly before those that
+// have time, not only the first of them.
+func TestPlan_DeadlinesOfAnotherAgeAreOverdue(t *testing.T) {
+	w := newTown(4)
+	for i := range w.drones {
+		w.drones[i].PayloadCapacityKg = 1
+	}
+	for _, id := range []string{"OLD", "OLD-TOO"} {
+		w.order(id, domain.PriorityStandard, north(5, 0), time.Hour)
+		w.orders[len(w.orders)-1].Deadline = time.Date(1601, 1, 1, 0, 0, 0, 0, time.UTC)
+	}
+	for i := range 8 {
+		w.order(fmt.Sprint("H", i), domain.PriorityHigh, north(4, float64(i)/4), 0)
+	}
+	for i := range w.orders {
+		w.orders[i].WeightKg = 1
+	}
+	round := w.plan(t, planner(t))
+	for _, id := range []string{"OLD", "OLD-TOO"} {
+		if drone, _ := carrier(round, id); drone == "" {
+			t.Errorf("%s stays: %+v", id, round.Plan.Unserved)
+		}
+	}
+}
+
 // F-OPT-04: who is too late for every drone has that reason, though the planner
 // gave it a new deadline to make it fly.
 func TestPlan_NewDeadlinesGiveNoReasons(t *testing.T) {
