@@ -96,8 +96,11 @@ func decodeLedgerEntry(snap *firestore.DocumentSnapshot) (domain.LedgerEntry, er
 }
 
 func fenceKey(depot domain.DepotID) string {
-	if depot == "" {
+	switch depot {
+	case "":
 		return noDepot
+	case noDepot:
+		return noDepotID
 	}
 	return string(depot)
 }
@@ -117,8 +120,11 @@ func decodeFences(snap *firestore.DocumentSnapshot) (policy.Fences, error) {
 		if !ok {
 			return nil, &MalformedError{wrap(wrongType("a string", value), "document %s: fence of depot %s", snap.Ref.Path, depot)}
 		}
-		if depot == noDepot {
+		switch depot {
+		case noDepot:
 			depot = ""
+		case noDepotID:
+			depot = noDepot
 		}
 		fences[domain.DepotID(depot)] = fence
 	}

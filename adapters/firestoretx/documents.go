@@ -21,8 +21,10 @@ const (
 
 	// controlDecisions holds the highest fence applied, per depot.
 	controlDecisions = "decisions"
-	// noDepot stands in fences for drones without a home.
-	noDepot = "_"
+	// noDepot stands in fences for drones without a home, noDepotID for the depot
+	// that has just this id; none has a slash.
+	noDepot   = "_"
+	noDepotID = "_/"
 
 	// expireAt is the field TTL policies delete by.
 	expireAt = "expireAt"

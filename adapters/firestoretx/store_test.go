@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -420,6 +421,38 @@ func TestStore_FencesOfDronesWithoutAHome(t *testing.T) {
 	want := map[string]any{"_": "000000000000007", string(depot.ID): "000000000000001"} // Firestore takes no empty key
 	if diff := cmp.Diff(want, doc.Data()["fences"]); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// F-DEC-02: a depot whose id is what stands for no home in the document has a
+// fence of its own, which holds.
+func TestStore_FencesOfADepotCalledLikeNone(t *testing.T) {
+	f := newFleet(t)
+	namesake := domain.Depot{ID: "_", Name: "Underscore", Position: depot.Position}
+	if err := f.Setup(t.Context(), []domain.Depot{namesake}, nil, []domain.Drone{{ID: "N1", HomeDepotID: "_"}, {ID: "N2", HomeDepotID: "_"}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		drone domain.DroneID
+		fence string
+		want  policy.Reason
+	}{
+		{"STRAY-1", "000000000000009", ""},
+		{"N1", "000000000000007", ""},
+		{"N2", "000000000000006", policy.ReasonStaleFence},
+		{"STRAY-2", "000000000000008", policy.ReasonStaleFence},
+	} {
+		f.mustReport(t, idle(tt.drone, f.now))
+		f.mustOrder(t, domain.OrderID("O-"+tt.drone))
+		d := f.decision(domain.DecisionID("DEC-"+tt.drone), tt.drone, domain.OrderID("O-"+tt.drone))
+		d.Fence = tt.fence
+		if e := f.assign(t, d); e.Reason != string(tt.want) {
+			t.Errorf("%s with fence %s: %+v", tt.drone, tt.fence, e)
+		}
+	}
+	fences, err := f.Fences(t.Context())
+	if want := (policy.Fences{"": "000000000000009", "_": "000000000000007"}); err != nil || !maps.Equal(fences, want) {
+		t.Errorf("stored %v, %v; want %v", fences, err, want)
 	}
 }
 
