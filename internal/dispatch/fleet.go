@@ -24,15 +24,17 @@ type fleet struct {
 }
 
 // awaited tells orders that wait for a drone from those that no drone of the
-// depot can carry: plans know only the drones that are free. It judges all of them
-// as they will be once they are back, charged at their depot. Where they cannot be
-// read, the reasons stay.
+// depot can carry: plans know only the drones that are free, be it none. It judges
+// all of them as they will be once they are back, charged at their depot. Where they
+// cannot be read, the reasons stay.
 func (r *Runner) awaited(ctx context.Context, c *domain.Cycle, planner *Planner, do intent) {
 	whole := do.problem
 	whole.Orders = nil
 	var doubtful []*solver.Unserved // by index in whole.Orders
 	for i := range do.unserved {
-		if u := &do.unserved[i]; u.Reason == solver.OverCapacity || u.Reason == solver.OutOfRange {
+		u := &do.unserved[i]
+		unjudged := u.Reason == solver.NoDroneFree && len(do.problem.Drones) == 0
+		if unjudged || u.Reason == solver.OverCapacity || u.Reason == solver.OutOfRange {
 			doubtful, whole.Orders = append(doubtful, u), append(whole.Orders, do.problem.Orders[u.Index])
 		}
 	}
@@ -65,10 +67,12 @@ func (r *Runner) awaited(ctx context.Context, c *domain.Cycle, planner *Planner,
 		}
 	}
 	for i, u := range doubtful {
-		if reason, none := impossible[i]; none {
+		reason, none := impossible[i]
+		switch {
+		case none:
 			u.Reason = reason
-			continue
+		case u.Reason != solver.NoDroneFree:
+			u.Reason, u.Detail = solver.NoDroneFree, "those that can carry it are not ready at the depot"
 		}
-		u.Reason, u.Detail = solver.NoDroneFree, "those that can carry it are not ready at the depot"
 	}
 }
