@@ -16,13 +16,13 @@ func (r *run) rewarm() []plannedRoute {
 		orders[r.problem.Orders[r.orders[i].index].ID] = int32(i)
 	}
 	var routes []plannedRoute
-	taken := map[int32]bool{}
+	flying, taken := map[int32]bool{}, map[int32]bool{}
 	for _, old := range r.opts.Warm.Routes {
 		d, ok := drones[old.DroneID]
-		if !ok || taken[-1-d] {
+		if !ok || flying[d] {
 			continue
 		}
-		taken[-1-d] = true
+		flying[d] = true
 		if route := r.recall(old, d, orders, taken); len(route.stops) > 0 {
 			routes = append(routes, route)
 		}
