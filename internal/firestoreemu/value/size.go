@@ -26,12 +26,13 @@ func nameSize(segments []string) int {
 func fieldsSize(fields map[string]*pb.Value) int {
 	size := 0
 	for name, v := range fields {
-		size += len(name) + 1 + valueSize(v)
+		size += len(name) + 1 + Size(v)
 	}
 	return size
 }
 
-func valueSize(v *pb.Value) int {
+// Size is what a field's value adds to its document's size.
+func Size(v *pb.Value) int {
 	switch t := v.GetValueType().(type) {
 	case *pb.Value_NullValue, *pb.Value_BooleanValue:
 		return 1
@@ -51,10 +52,13 @@ func valueSize(v *pb.Value) int {
 	case *pb.Value_ArrayValue:
 		size := 0
 		for _, element := range t.ArrayValue.GetValues() {
-			size += valueSize(element)
+			size += Size(element)
 		}
 		return size
 	case *pb.Value_MapValue:
+		if isVector(t.MapValue) { // its elements alone count
+			return Size(t.MapValue.GetFields()[vectorKey])
+		}
 		return fieldsSize(t.MapValue.GetFields())
 	default:
 		return 0

@@ -116,8 +116,8 @@ func TestDocumentSize(t *testing.T) {
 	if got := DocumentSize(name, task); got != 147 {
 		t.Errorf("DocumentSize = %d, want 147", got)
 	}
-	others := fields{"n": nullValue(), "d": double(1), "t": instant(0, 0), "g": geoPoint(0, 0), "b": blob("xyz"), "r": reference("a/b"), "a": array(integer(1), text("x")), "m": mapValue(fields{"k": boolean(true)})}
-	const wantFields = 8*2 + 1 + 8 + 8 + 16 + 3 + 20 + 10 + 3
+	others := fields{"n": nullValue(), "d": double(1), "t": instant(0, 0), "g": geoPoint(0, 0), "b": blob("xyz"), "r": reference("a/b"), "a": array(integer(1), text("x")), "m": mapValue(fields{"k": boolean(true)}), "v": vector(1, 2)}
+	const wantFields = 9*2 + 1 + 8 + 8 + 16 + 3 + 20 + 10 + 3 + 16
 	if got := fieldsSize(others); got != wantFields {
 		t.Errorf("fieldsSize = %d, want %d", got, wantFields)
 	}
