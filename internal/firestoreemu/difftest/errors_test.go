@@ -2,6 +2,7 @@ package difftest
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -189,6 +190,51 @@ func TestErrorsAgree(t *testing.T) {
 			want, got := probe(ctx, officialWorld), probe(ctx, embeddedWorld)
 			if want.code == codes.OK || got.code != want.code || got.message != want.message && !ownWords[what] {
 				t.Errorf("official: %.300s\nembedded: %.300s", want, got)
+			}
+		})
+	}
+}
+
+// E-QY-05: the largest operand of each kind is taken, and a larger one refused in
+// the same words.
+func TestOperandSizesAgree(t *testing.T) {
+	ws := connectWorlds(t)
+	long := func(n int) *pb.Value { return text(strings.Repeat("x", n)) }
+	many := func(v *pb.Value, n int) *pb.Value { return array(slices.Repeat([]*pb.Value{v}, n)...) }
+	anywhere := func(path string) *pb.Value { return reference("projects/p/databases/(default)/documents/" + path) }
+	for what, tt := range map[string]struct {
+		largest int
+		operand func(n int) *pb.Value
+	}{
+		"text":      {1499, long},
+		"wide text": {749, func(n int) *pb.Value { return text(strings.Repeat("é", n)) }},
+		"bytes":     {1500, func(n int) *pb.Value { return &pb.Value{ValueType: &pb.Value_BytesValue{BytesValue: make([]byte, n)}} }},
+		"text in":   {1499, func(n int) *pb.Value { return array(array(long(n))) }},
+		"beside":    {1491, func(n int) *pb.Value { return array(long(n), integer(1)) }},
+		"integers":  {187, func(n int) *pb.Value { return many(integer(1), n) }},
+		"doubles":   {187, func(n int) *pb.Value { return many(double(1), n) }},
+		"nulls":     {1500, func(n int) *pb.Value { return many(null(), n) }},
+		"map":       {1494, func(n int) *pb.Value { return mapping(map[string]*pb.Value{"aaaa": long(n)}) }},
+		"map in map": {1495, func(n int) *pb.Value {
+			return mapping(map[string]*pb.Value{"a": mapping(map[string]*pb.Value{"b": long(n)})})
+		}},
+		"vector":    {187, func(n int) *pb.Value { return vector(make([]float64, n)...) }},
+		"reference": {1481, func(n int) *pb.Value { return anywhere("c/" + strings.Repeat("x", n)) }},
+		"deeper":    {1471, func(n int) *pb.Value { return anywhere("c/__id1__/c/" + strings.Repeat("x", n)) }},
+	} {
+		t.Run(what, func(t *testing.T) {
+			for n, want := range map[int]codes.Code{tt.largest: codes.OK, tt.largest + 1: codes.InvalidArgument} {
+				for _, op := range []pb.StructuredQuery_FieldFilter_Operator{pb.StructuredQuery_FieldFilter_EQUAL, pb.StructuredQuery_FieldFilter_ARRAY_CONTAINS} {
+					ctx := stepContext(t)
+					officialWorld, embeddedWorld := ws.fresh()
+					ask := func(w *world) outcome {
+						return w.query(ctx, queryOf(w, &pb.StructuredQuery{Where: compare("v", op, tt.operand(n))}))
+					}
+					official, embedded := ask(officialWorld), ask(embeddedWorld)
+					if official.code != want || embedded.code != want || official.message != embedded.message {
+						t.Errorf("%s of %d:\nofficial: %.300s\nembedded: %.300s", op, n, official, embedded)
+					}
+				}
 			}
 		})
 	}

@@ -11,6 +11,9 @@ import (
 const (
 	maxInValues    = 30
 	maxNotInValues = 10
+
+	// maxOperandBytes is what an index keeps of a value; it cannot find a longer one.
+	maxOperandBytes = 1500
 )
 
 // fieldOperator is what a FieldFilter operator compiles to; maxValues is zero
@@ -114,7 +117,7 @@ func compileField(database string, f *pb.StructuredQuery_FieldFilter) (*node, er
 		l.operand = normalizeNested(f.GetValue())
 	}
 	for _, operand := range operands {
-		if err := checkOperand(database, field, operand); err != nil {
+		if err := checkOperand(database, l, operand); err != nil {
 			return nil, err
 		}
 	}
@@ -143,18 +146,29 @@ func listOperand(f *pb.StructuredQuery_FieldFilter, maxValues int) ([]*pb.Value,
 	return values, nil
 }
 
-func checkOperand(database string, field value.FieldPath, operand *pb.Value) error {
+func checkOperand(database string, l *leaf, operand *pb.Value) error {
 	if err := value.ValidateOperand(operand); err != nil {
 		return err
 	}
-	if !field.IsName() {
-		return nil
+	if !l.field.IsName() {
+		return checkOperandSize(l, operand)
 	}
 	reference, ok := operand.GetValueType().(*pb.Value_ReferenceValue)
 	if !ok {
 		return errNameOperand()
 	}
 	return checkDatabase(database, reference.ReferenceValue)
+}
+
+func checkOperandSize(l *leaf, operand *pb.Value) error {
+	if value.Size(operand) <= maxOperandBytes {
+		return nil
+	}
+	indexed := l.field.String()
+	if l.op.isArrayContains() {
+		indexed += "[*]"
+	}
+	return invalidf("value for %s is too large to be used in a query", indexed)
 }
 
 // normalizeNested floors timestamps inside arrays and maps as stored ones are. A

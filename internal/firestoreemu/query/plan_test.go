@@ -194,6 +194,7 @@ func TestCompile_limits(t *testing.T) {
 		return fieldFilter(field, "EQUAL", intValue(i))
 	}
 	less := func(field string) *pb.StructuredQuery_Filter { return fieldFilter(field, "LESS_THAN", intValue(1)) }
+	longText := func(n int) *pb.Value { return text(strings.Repeat("x", n)) }
 	foreign := &pb.Value{ValueType: &pb.Value_ReferenceValue{ReferenceValue: "projects/p/databases/other/documents/c/a"}}
 	from := func(selectors ...*pb.StructuredQuery_CollectionSelector) *structured {
 		return &structured{From: selectors}
@@ -241,6 +242,19 @@ func TestCompile_limits(t *testing.T) {
 		"11 inequality fields":          {on(manyFilters(11, "LESS_THAN")), "The query contains 11 distinct inequality fields: [f0, f1, f10, f2, f3, f4, f5, f6, f7, f8, f9]. A query may not have more than 10 distinct inequality fields."},
 		"100 filters":                   {on(manyFilters(100, "EQUAL")), ""},
 		"100 filters and an order":      {on(manyFilters(100, "EQUAL"), "x"), "The query may not have more than 100 filters + sort orders + ancestor total. Currently there are 100 filters, 1 sort orders, and no ancestor filter."},
+
+		// E-QY-05: an index keeps 1500 bytes of a value; a text has one byte more than its letters
+		"operand of 1500 bytes":         {on(fieldFilter("v", "EQUAL", longText(1499))), ""},
+		"operand of 1501 bytes":         {on(fieldFilter("v", "LESS_THAN", longText(1500))), "value for v is too large to be used in a query"},
+		"array as operand":              {on(fieldFilter("v", "EQUAL", array(longText(1491), intValue(1)))), ""},
+		"large array as operand":        {on(fieldFilter("v", "EQUAL", array(longText(1492), intValue(1)))), "value for v is too large to be used in a query"},
+		"each in a list is small":       {on(fieldFilter("v", "IN", array(longText(1499), longText(1498)))), ""},
+		"one in a list is large":        {on(fieldFilter("v", "NOT_IN", array(intValue(1), longText(1500)))), "value for v is too large to be used in a query"},
+		"large element":                 {on(fieldFilter("v", "ARRAY_CONTAINS", longText(1500))), "value for v[*] is too large to be used in a query"},
+		"one of several large":          {on(fieldFilter("v", "ARRAY_CONTAINS_ANY", array(intValue(1), longText(1500)))), "value for v[*] is too large to be used in a query"},
+		"large reference":               {on(fieldFilter("v", "EQUAL", reference("c/"+strings.Repeat("x", 1482)))), "value for v is too large to be used in a query"},
+		"a name is as long as it likes": {on(fieldFilter("__name__", "EQUAL", reference("c/"+strings.Repeat("x", 1500)))), ""},
+		"so is a cursor":                {with(on(nil, "v"), startAt(true, longText(5000))), ""},
 
 		// E-QY-04
 		"negative limit":            {with(on(nil), limit(-1)), "limit is negative"},
