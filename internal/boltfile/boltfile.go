@@ -2,13 +2,11 @@
 package boltfile
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"hash/crc32"
+	"io"
 	"io/fs"
 	"os"
-	"runtime/debug"
 	"syscall"
 
 	bolt "go.etcd.io/bbolt"
@@ -62,40 +60,28 @@ func create(path string, options bolt.Options) (*bolt.DB, error) {
 
 // inspect reads all that is in the file. bbolt maps it into memory and trusts it:
 // what is missing or damaged, by a full disk, a copy cut short or a power loss,
-// would end the process with a fault.
+// would end the process with a fault, or with a panic in a goroutine of its own.
 func inspect(path string, options bolt.Options) (err error) {
 	db, err := bolt.Open(path, 0o600, &options)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	return db.View(func(tx *bolt.Tx) (err error) {
-		defer func() {
-			if panicked := recover(); panicked != nil {
-				err = damaged(panicked)
-			}
-		}()
-		return tx.ForEach(func(_ []byte, bucket *bolt.Bucket) error { return readAll(bucket) })
-	})
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	return db.View(func(tx *bolt.Tx) error { return check(file, tx, int64(db.Info().PageSize)) })
+}
+
+// check checks what the transaction would see in the file.
+func check(file io.ReaderAt, tx *bolt.Tx, pageSize int64) error {
+	t := tree{file: file, pageSize: pageSize, used: make([]bool, tx.Size()/pageSize)}
+	t.used[0], t.used[1] = true, true // bbolt has checked these
+	return t.check(uint64(tx.Cursor().Bucket().RootPage()), nil, nil)
 }
 
 func damaged(how any) error {
 	return fmt.Errorf("the file is cut short or damaged (%v); restore it from a copy or choose another data directory", how)
-}
-
-func readAll(bucket *bolt.Bucket) error {
-	sum := crc32.NewIEEE() // of no interest, but it touches every byte
-	var last []byte
-	return bucket.ForEach(func(key, value []byte) error {
-		if last != nil && bytes.Compare(last, key) >= 0 {
-			return damaged(fmt.Sprintf("key %x after %x", key, last))
-		}
-		last = key
-		_, err := sum.Write(value)
-		if value == nil {
-			err = readAll(bucket.Bucket(key))
-		}
-		return err
-	})
 }

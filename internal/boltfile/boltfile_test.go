@@ -130,6 +130,83 @@ func TestOpen_overwritten(t *testing.T) { // E-DU-01, P-DUR-01
 	}
 }
 
+// Nor one with a bit flipped, in whatever bbolt finds its way by.
+func TestOpen_flippedBit(t *testing.T) { // E-DU-01, P-DUR-01
+	path := filepath.Join(t.TempDir(), "file")
+	growTree(t, path)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const structure = 64 // a page's header and its first elements
+	page := os.Getpagesize()
+	refused := 0
+	for at := 2 * page; at < len(content); at += page {
+		for i := range structure {
+			bit := byte(1) << (i % 8)
+			content[at+i] ^= bit
+			if err := os.WriteFile(path, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			content[at+i] ^= bit
+			db, err := boltfile.Open(path, unsynced)
+			if err != nil {
+				refused++
+				continue
+			}
+			if err := errors.Join(rewrite(db), db.Close()); err != nil {
+				t.Errorf("bit of byte %d of page %d: %v", i, at/page, err)
+			}
+		}
+	}
+	if refused == 0 {
+		t.Error("no file was refused")
+	}
+}
+
+var unsynced = bolt.Options{Timeout: 1, NoFreelistSync: true, NoSync: true, NoGrowSync: true}
+
+// growTree makes a file of branches over branches.
+func growTree(t *testing.T, path string) {
+	t.Helper()
+	db, err := boltfile.Open(path, unsynced)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bolt.Tx) error {
+		bucket, err := tx.CreateBucket([]byte("bucket"))
+		for i := range 16 {
+			err = errors.Join(err, bucket.Put(fmt.Appendf(nil, "%01000d", i), []byte("value")))
+		}
+		small, errSmall := bucket.CreateBucket([]byte("small"))
+		return errors.Join(err, errSmall, small.Put([]byte("key"), []byte("value")), bucket.Put([]byte("large"), value(0)))
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rewrite reads and replaces whatever is there.
+func rewrite(db *bolt.DB) error {
+	return db.Update(func(tx *bolt.Tx) error {
+		bucket := tx.Bucket([]byte("bucket"))
+		if bucket == nil {
+			return nil
+		}
+		var keys [][]byte
+		err := bucket.ForEach(func(key, value []byte) error {
+			if value != nil {
+				keys = append(keys, bytes.Clone(key))
+			}
+			return nil
+		})
+		for _, key := range keys {
+			err = errors.Join(err, bucket.Put(key, bytes.Clone(bucket.Get(key))))
+		}
+		return err
+	})
+}
+
 // A disk that fills up while the file is made leaves nothing that stands in the
 // way once there is room.
 func TestOpen_fullDisk(t *testing.T) { // E-DU-01, P-DUR-01

@@ -1,0 +1,148 @@
+package boltfile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+)
+
+// The layout of a bbolt file, in the byte order of the machine that wrote it: a
+// page is a header, as many elements as it says, and what they point to. A
+// bucket's value begins with the page of its root and a sequence number; where
+// that page is 0 its one page follows.
+const (
+	headerSize  = 16 // id uint64, flags uint16, elements uint16, further pages uint32
+	elementSize = 16 // branch: position, key's size, child uint64; leaf: flags, position, key's size, value's size
+	bucketSize  = 16
+
+	branchFlag = 1 // of a page
+	leafFlag   = 2
+	bucketFlag = 1 // of a leaf's element
+)
+
+var order = binary.NativeEndian
+
+// tree checks the pages of a file. They carry no checksums.
+type tree struct {
+	file     io.ReaderAt
+	pageSize int64
+	used     []bool // by page
+}
+
+type element struct {
+	key, value []byte
+	child      uint64 // a branch's
+	bucket     bool
+}
+
+// check reads a page and all below it. Its keys are low or greater, and less than
+// high unless that is nil.
+func (t *tree) check(id uint64, low, high []byte) error {
+	page, err := t.read(id)
+	if err != nil {
+		return err
+	}
+	return t.checkPage(page, low, high)
+}
+
+// read returns a page with those that it runs on over.
+func (t *tree) read(id uint64) ([]byte, error) {
+	if id >= uint64(len(t.used)) {
+		return nil, damaged(fmt.Sprintf("page %d of %d", id, len(t.used)))
+	}
+	header := make([]byte, headerSize)
+	if _, err := t.file.ReadAt(header, int64(id)*t.pageSize); err != nil {
+		return nil, damaged(err)
+	}
+	end := id + uint64(order.Uint32(header[12:])) + 1
+	if written := order.Uint64(header); written != id || end > uint64(len(t.used)) {
+		return nil, damaged(fmt.Sprintf("page %d calls itself %d and ends at %d", id, written, end))
+	}
+	for i := id; i < end; i++ {
+		if t.used[i] {
+			return nil, damaged(fmt.Sprintf("page %d is in two places", i))
+		}
+		t.used[i] = true
+	}
+	page := make([]byte, int64(end-id)*t.pageSize)
+	if _, err := t.file.ReadAt(page, int64(id)*t.pageSize); err != nil {
+		return nil, damaged(err)
+	}
+	return page, nil
+}
+
+func (t *tree) checkPage(page, low, high []byte) error {
+	elements, err := parse(page)
+	if err != nil {
+		return err
+	}
+	for i, e := range elements {
+		tooLow := bytes.Compare(e.key, low) < 0 || i > 0 && bytes.Equal(e.key, low)
+		if tooLow || high != nil && bytes.Compare(e.key, high) >= 0 {
+			return damaged(fmt.Sprintf("key %x is not between %x and %x", e.key, low, high))
+		}
+		low = e.key
+	}
+	for i, e := range elements {
+		below := high
+		if i+1 < len(elements) {
+			below = elements[i+1].key
+		}
+		if err := t.checkBelow(e, below); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkBelow checks what hangs on an element; high is the next key.
+func (t *tree) checkBelow(e element, high []byte) error {
+	switch {
+	case e.child != 0:
+		return t.check(e.child, e.key, high)
+	case !e.bucket:
+		return nil
+	case len(e.value) < bucketSize:
+		return damaged(fmt.Sprintf("bucket %x of %d bytes", e.key, len(e.value)))
+	}
+	if root := order.Uint64(e.value); root != 0 {
+		return t.check(root, nil, nil)
+	}
+	return t.checkPage(e.value[bucketSize:], nil, nil)
+}
+
+// parse returns a page's elements, all within it.
+func parse(page []byte) ([]element, error) {
+	if len(page) < headerSize {
+		return nil, damaged(fmt.Sprintf("a page of %d bytes", len(page)))
+	}
+	flags, count := order.Uint16(page[8:]), int(order.Uint16(page[10:]))
+	isBranch := flags == branchFlag
+	if !isBranch && flags != leafFlag || isBranch && count == 0 || headerSize+count*elementSize > len(page) {
+		return nil, damaged(fmt.Sprintf("a page of kind %d with %d elements", flags, count))
+	}
+	elements := make([]element, count)
+	for i := range elements {
+		at := headerSize + i*elementSize
+		var word [4]uint64
+		for j := range word {
+			word[j] = uint64(order.Uint32(page[at+4*j:]))
+		}
+		var e element
+		var position, keySize, valueSize uint64
+		if isBranch {
+			position, keySize, e.child = word[0], word[1], order.Uint64(page[at+8:])
+		} else {
+			e.bucket = word[0]&bucketFlag != 0
+			position, keySize, valueSize = word[1], word[2], word[3]
+		}
+		start := uint64(at) + position
+		if keySize == 0 || start+keySize+valueSize > uint64(len(page)) || isBranch && e.child == 0 {
+			return nil, damaged(fmt.Sprintf("element %d of a page of %d bytes: %d", i, len(page), word))
+		}
+		e.key, e.value = page[start:start+keySize], page[start+keySize:start+keySize+valueSize]
+		elements[i] = e
+	}
+	return elements, nil
+}
