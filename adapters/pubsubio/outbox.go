@@ -94,8 +94,12 @@ func (o *Outbox) flush(ctx context.Context, batch []owed) {
 	}
 }
 
+// commandsTimeout is how long publishing commands and marking them as published
+// may take before they are left to the sweeper.
+const commandsTimeout = 10 * time.Second
+
 func (o *Outbox) publish(ctx context.Context, batch []owed) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, commandsTimeout)
 	defer cancel()
 	ctx = meter.WithOperation(ctx, "outbox")
 	pending := make([]Published, len(batch))

@@ -103,6 +103,27 @@ func TestPublisher_NothingOvertakesWhatFailed(t *testing.T) {
 	}
 }
 
+// F-FLOW-01: whoever waits for a publication hears why it failed before the wait
+// is over, and a shutdown outlasts it.
+func TestPublisher_TriesForLessThanAnybodyWaits(t *testing.T) {
+	l := newLine(t)
+	p := NewPublisher(l.client)
+	t.Cleanup(p.Stop)
+	var left time.Duration
+	l.publishing(func(ctx context.Context, _ string, _ []*pubsubpb.PubsubMessage) error {
+		if deadline, ok := ctx.Deadline(); ok {
+			left = time.Until(deadline)
+		}
+		return errRefused
+	})
+	if _, err := p.Publish(t.Context(), TopicMissions, nil, map[string]string{"a": "b"}, "").Wait(t.Context()); err == nil {
+		t.Error("published")
+	}
+	if shortest := min(letterTimeout, commandsTimeout, DefaultDrainTimeout); left <= 0 || left >= shortest {
+		t.Errorf("the client tries for %v, want less than %v", left, shortest)
+	}
+}
+
 // commandsOwed is a store of missions whose drones are owed a command.
 type commandsOwed struct {
 	mu     sync.Mutex
@@ -181,5 +202,25 @@ func TestOutbox_MarksWhatWasPublishedOnly(t *testing.T) {
 	}
 	if !slices.Equal(missions, []domain.MissionID{"M1", "M2"}) {
 		t.Errorf("D1 was sent %v", missions)
+	}
+}
+
+// F-DEC-05: what is queued when an outbox is told to stop is sent, whichever of the
+// two it notices first.
+func TestOutbox_SendsWhatIsQueuedWhenItStops(t *testing.T) {
+	l := newLine(t)
+	p := NewPublisher(l.client)
+	t.Cleanup(p.Stop)
+	stop := make(chan struct{})
+	close(stop)
+	for i := range 20 {
+		mission := domain.Mission{ID: domain.MissionID(fmt.Sprint("M", i)), DroneID: "D1", Status: domain.MissionActive, CommandExpiresAt: time.Now().Add(time.Minute)}
+		store := &commandsOwed{}
+		outbox := NewOutbox(store, p, wire.JSON, emutest.Log(t), l.meter)
+		outbox.Offer(t.Context(), mission)
+		outbox.Run(t.Context(), stop)
+		if got := store.published(); !slices.Equal(got, []domain.MissionID{mission.ID}) {
+			t.Fatalf("marked %v, want %s", got, mission.ID)
+		}
 	}
 }

@@ -1,0 +1,119 @@
+package pubsubio
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2"
+
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/meter"
+)
+
+// ledger is a store of telemetry that notes when it commits what. To it a drone
+// that is idle has changed, and any other only moves.
+type ledger struct {
+	began   time.Time
+	commits []string
+	forgot  int
+}
+
+func (c *ledger) Apply(_ context.Context, reports []domain.Telemetry) []error {
+	var drones []string
+	for _, r := range reports {
+		drones = append(drones, string(r.DroneID))
+	}
+	slices.Sort(drones) // drones of a commit have no order
+	c.commits = append(c.commits, fmt.Sprintf("%v: %s", time.Since(c.began), strings.Join(drones, " ")))
+	return make([]error, len(reports))
+}
+
+func (*ledger) Urgent(t domain.Telemetry) bool { return t.Status == domain.DroneIdle }
+func (c *ledger) Forget()                      { c.forgot++ }
+
+// fleet is drones whose reports one shard commits to a ledger, in a bubble's time.
+type fleet struct {
+	*ledger
+	*settler
+	shard *telemetryShard
+	stop  func() // returns when all is settled
+}
+
+func newFleet(t *testing.T) *fleet {
+	store := &ledger{began: time.Now()}
+	s := NewWorker(nil, nil, nil, Config{}, emutest.Log(t), meter.New()).settler(TopicTelemetry)
+	p := newTelemetryPipeline(t.Context(), s, Config{TelemetryShards: 1}.withDefaults(), func() TelemetryApplier { return store })
+	ended := make(chan struct{})
+	go func() { defer close(ended); p.shards[0].run() }()
+	return &fleet{ledger: store, settler: s, shard: p.shards[0], stop: func() { p.stop(); <-ended }}
+}
+
+// say has drones report at a time since the beginning.
+func (f *fleet) say(at time.Duration, status domain.DroneStatus, drones ...domain.DroneID) {
+	time.Sleep(time.Until(f.began.Add(at)))
+	for _, id := range drones {
+		r := report{Telemetry: domain.Telemetry{DroneID: id, Status: status}, msg: &pubsub.Message{}, lease: time.Now().Add(time.Minute)}
+		f.hold(r.msg)
+		f.shard.in <- r
+	}
+	synctest.Wait()
+}
+
+// F-BAT-01: a state change is committed at once, with what its drone has said
+// before; a drone that only moves about once a second, with all it has said
+// meanwhile, and drones that are due at about the same time together.
+func TestTelemetry_CommitsChangesAtOnceAndPositionsOnceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t)
+		f.say(0, domain.DroneMoving, "A") // nothing is written of it yet
+		f.say(20*time.Millisecond, domain.DroneMoving, "B")
+		f.say(100*time.Millisecond, domain.DroneMoving, "A", "B", "A")
+		f.say(300*time.Millisecond, domain.DroneMoving, "C")
+		f.say(400*time.Millisecond, domain.DroneMoving, "A", "C")
+		f.say(1200*time.Millisecond, domain.DroneMoving, "A", "B")
+		f.say(1210*time.Millisecond, domain.DroneIdle, "A")
+		f.say(1220*time.Millisecond, domain.DroneIdle, "A") // which delays nothing
+		f.say(1500*time.Millisecond, domain.DroneMoving, "A")
+		f.say(1600*time.Millisecond, domain.DroneMoving)
+		f.stop() // what waits is committed
+		want := []string{
+			"0s: A",
+			"20ms: B",
+			"300ms: C",
+			"1.05s: A A A B", // A's second is over at 1 s, B's at 1.02 s
+			"1.23s: A A A",   // B may wait
+			"1.35s: C",
+			"1.6s: A B",
+		}
+		if !slices.Equal(f.commits, want) {
+			t.Errorf("committed\n%s\nwant\n%s", strings.Join(f.commits, "\n"), strings.Join(want, "\n"))
+		}
+		if n := f.backlog.Messages(); n != 0 {
+			t.Errorf("%d messages are still held", n)
+		}
+	})
+}
+
+// F-FLOW-01: drones that are gone take no memory for long.
+func TestTelemetry_ForgetsDronesThatSayNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t)
+		f.say(0, domain.DroneMoving, "A")
+		f.say(90*time.Second, domain.DroneMoving, "B")
+		f.say(11*time.Minute+time.Second, domain.DroneMoving)
+		f.stop()
+		if known := slices.Collect(maps.Keys(f.shard.written)); !slices.Equal(known, []domain.DroneID{"B"}) {
+			t.Errorf("after eleven minutes %v are remembered, want B", known)
+		}
+		if f.forgot != 11 {
+			t.Errorf("the store was told %d times to forget", f.forgot)
+		}
+	})
+}
