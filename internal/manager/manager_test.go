@@ -646,6 +646,11 @@ func TestManager_DoesNotSweepByAWrongClock(t *testing.T) {
 		}
 		return nil
 	})
+	// F-OBS-01: an alert tells of it without a probe.
+	await(t, "the offset is measured", func() bool {
+		offset, measured := clients.Meter.ClockOffset.Last()
+		return measured && offset < -4*time.Minute
+	})
 	stop()
 	if n := clients.Meter.Sweeps.Value(); n > 0 {
 		t.Errorf("it swept %d times", n)
