@@ -51,16 +51,15 @@ type Manager struct {
 	Store *firestoretx.Store
 	Locks *firestorelock.Backend
 
-	worker    *pubsubio.Worker
-	outbox    *pubsubio.Outbox
-	publisher *pubsubio.Publisher
-	pubsub    *pubsub.Client
-	operator  operator.Commands
-	clock     *simclock.Clock
-	cfg       Config
-	log       *slog.Logger
-	meter     *meter.Meter
-	measured  atomic.Pointer[firestorelock.ClockReport] // the clock, last; nil: not yet
+	worker   *pubsubio.Worker
+	outbox   *pubsubio.Outbox
+	pubsub   *pubsub.Client
+	operator operator.Commands
+	clock    *simclock.Clock
+	cfg      Config
+	log      *slog.Logger
+	meter    *meter.Meter
+	measured atomic.Pointer[firestorelock.ClockReport] // the clock, last; nil: not yet
 }
 
 // New assembles a manager on open connections.
@@ -82,10 +81,7 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{
-		Locks: locks, clock: clock, cfg: cfg, log: log, meter: c.Meter,
-		publisher: pubsubio.NewPublisher(c.PubSub), pubsub: c.PubSub,
-	}
+	m := &Manager{Locks: locks, clock: clock, cfg: cfg, log: log, meter: c.Meter, pubsub: c.PubSub}
 	c.Meter.Lock(meter.LockSweeper) // readiness and dashboards know of it from the start
 	m.Store = firestoretx.New(c.Firestore, firestoretx.Config{
 		Now:        clock.Now,
@@ -96,8 +92,9 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 	if c.Config.Emulated() {
 		m.operator.Patience = 0
 	}
-	m.outbox = pubsubio.NewOutbox(m.Store, m.publisher, cfg.Format, log, c.Meter)
-	m.worker = pubsubio.NewWorker(c.PubSub, m.Store, m.publisher, cfg.Worker, log, c.Meter)
+	publisher := pubsubio.NewPublisher(c.PubSub) // whoever publishes waits for the answer, so nothing is left to stop
+	m.outbox = pubsubio.NewOutbox(m.Store, publisher, cfg.Format, log, c.Meter)
+	m.worker = pubsubio.NewWorker(c.PubSub, m.Store, publisher, cfg.Worker, log, c.Meter)
 	return m, nil
 }
 
@@ -164,20 +161,7 @@ func (m *Manager) run(ctx context.Context, work *errgroup.Group, commands, every
 
 	close(settled)
 	outbox.Wait()
-	m.stopPublisher(commands)
 	return errors.Join(err, m.Locks.Close(everything))
-}
-
-// stopPublisher returns when the publisher has ended, or ctx. What nobody waits
-// for any more is only late then: nothing was settled for it.
-func (m *Manager) stopPublisher(ctx context.Context) {
-	stopped := make(chan struct{})
-	go func() { m.publisher.Stop(); close(stopped) }()
-	select {
-	case <-stopped:
-	case <-ctx.Done():
-		m.log.WarnContext(ctx, "Pub/Sub took not all messages in time")
-	}
 }
 
 // SweeperKey is the key of the lock that keeps sweeps apart.
