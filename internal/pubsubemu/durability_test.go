@@ -25,6 +25,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/internal/boltfile"
 	"github.com/dronefleet/dronefleet/internal/pubsubemu"
+	"github.com/dronefleet/dronefleet/internal/pubsubemu/journal"
 )
 
 // childDataDir makes the test binary a server on this data directory, which
@@ -260,6 +261,34 @@ func TestDurability_assignedNames(t *testing.T) {
 		if err != nil || !strings.HasPrefix(sub.GetName(), project+"/subscriptions/") {
 			t.Errorf("subscription %q: %v", sub.GetName(), err)
 		}
+	}
+}
+
+// A snapshot that is refused keeps nothing. P-SEEK-01, P-DUR-01
+func TestDurability_refusedSnapshotKeepsNothing(t *testing.T) {
+	clock, dir := clockwork.NewFakeClockAt(epoch), t.TempDir()
+	b := start(t, pubsubemu.Options{DataDir: dir, Clock: clock})
+	topic := b.topic("telemetry")
+	sub := b.subscribe("ingest", topic, nil)
+	b.publish(topic, texts("m", 3)...)
+	clock.Advance(7*24*time.Hour - time.Minute)
+	_, err := b.sub.CreateSnapshot(b.deadline(), &pubsubpb.CreateSnapshotRequest{Name: snapshotName("late"), Subscription: sub})
+	if status.Code(err) != codes.FailedPrecondition {
+		t.Fatalf("a snapshot with a minute to live: %v", err)
+	}
+	b.ack(sub, b.pull(sub, 3)...)
+	if err := b.server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	j, state, err := journal.Open(dir, func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if len(state.Messages) != 0 {
+		t.Errorf("%d messages are still on disk, held by %v", len(state.Messages), state.Holds)
 	}
 }
 

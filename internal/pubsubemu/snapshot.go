@@ -92,6 +92,9 @@ func (s *Server) CreateSnapshot(_ context.Context, req *pubsubpb.CreateSnapshotR
 		life -= now.Sub(time.Unix(0, messages[0].stored))
 	}
 	if life < minSnapshotLife {
+		if err := s.write(journal.Release(holder)); err != nil {
+			return nil, err
+		}
 		return nil, status.Errorf(codes.FailedPrecondition,
 			"subscription %s: its oldest unacked message leaves the snapshot less than %v to live; ack or seek first", sub.name, minSnapshotLife)
 	}
