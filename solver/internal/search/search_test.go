@@ -209,9 +209,8 @@ func TestChain_EveryStepLeavesTheBooksRight(t *testing.T) {
 			c.step(10)
 			consistent(t, c)
 		}
-		best := NewSolution(in)
-		best.CopyFrom(c.Best)
-		c.Load(best)
+		best := *c.Best
+		c.Load(&best)
 		consistent(t, c)
 		if c.bankValue != best.BankValue || math.Abs(c.cost-best.Cost) > 1e-6 {
 			t.Fatalf("seed %d: best says %d %v, loaded %d %v", seed, best.BankValue, best.Cost, c.bankValue, c.cost)

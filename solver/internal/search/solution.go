@@ -37,14 +37,6 @@ func (s *Solution) Less(t *Solution) bool {
 	return s.Cost < t.Cost
 }
 
-// CopyFrom makes s equal to t.
-func (s *Solution) CopyFrom(t *Solution) {
-	for i := range s.Routes {
-		s.Routes[i] = append(s.Routes[i][:0], t.Routes[i]...)
-	}
-	s.BankValue, s.Cost, s.Used = t.BankValue, t.Cost, t.Used
-}
-
 // capture copies what changed since the last capture into s.
 func (st *state) capture(s *Solution) {
 	for _, ro := range st.stale {
