@@ -1,7 +1,6 @@
 package index
 
 import (
-	"fmt"
 	"log/slog"
 
 	"github.com/dronefleet/dronefleet/internal/firestoreemu/query"
@@ -19,34 +18,6 @@ const (
 	// Off checks nothing.
 	Off
 )
-
-// ParseMode reads "strict", "warn" or "off".
-func ParseMode(s string) (Mode, error) {
-	switch s {
-	case "strict":
-		return Strict, nil
-	case "warn":
-		return Warn, nil
-	case "off":
-		return Off, nil
-	default:
-		return Strict, fmt.Errorf("index mode %q: use strict, warn or off", s)
-	}
-}
-
-// String is the form ParseMode reads.
-func (m Mode) String() string {
-	switch m {
-	case Strict:
-		return "strict"
-	case Warn:
-		return "warn"
-	case Off:
-		return "off"
-	default:
-		return fmt.Sprintf("Mode(%d)", int(m))
-	}
-}
 
 // Checker applies a Set in a Mode.
 type Checker struct {

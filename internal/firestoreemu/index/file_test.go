@@ -105,14 +105,3 @@ func TestChecker(t *testing.T) {
 		t.Errorf("off without a set: %v", err)
 	}
 }
-
-func TestParseMode(t *testing.T) {
-	for _, mode := range []Mode{Strict, Warn, Off} {
-		if got, err := ParseMode(mode.String()); err != nil || got != mode {
-			t.Errorf("%s parsed as %s, %v", mode, got, err)
-		}
-	}
-	if _, err := ParseMode("loose"); err == nil {
-		t.Error(`"loose" accepted`)
-	}
-}

@@ -153,13 +153,6 @@ func (t *Table) Stats() Stats {
 	return t.stats
 }
 
-// Waiting returns how many requests wait at this moment.
-func (t *Table) Waiting() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.waiting)
-}
-
 // AwaitWaiting returns when exactly n requests wait at one moment, or when the
 // context ends. Tests use it to know that somebody is blocked.
 func (t *Table) AwaitWaiting(ctx context.Context, n int) error {

@@ -130,7 +130,7 @@ func (db *DB) record(name string) *record {
 		return r
 	}
 	r = &record{name: name}
-	path := CollectionOf(name)
+	path := collectionOf(name)
 	db.index.Lock()
 	db.records[name] = r
 	c := db.collections[path]
@@ -175,7 +175,7 @@ func (db *DB) drop(r *record) {
 		return
 	}
 	delete(db.records, r.name)
-	path := CollectionOf(r.name)
+	path := collectionOf(r.name)
 	c := db.collections[path]
 	c.remove(r)
 	if c.empty() {
@@ -205,8 +205,8 @@ func (db *DB) Newest(name string) *firestorepb.Document {
 	return nil
 }
 
-// CollectionOf returns the path of the collection a document is in.
-func CollectionOf(document string) string {
+// collectionOf returns the path of the collection a document is in.
+func collectionOf(document string) string {
 	return document[:strings.LastIndexByte(document, '/')]
 }
 

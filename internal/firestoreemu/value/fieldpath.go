@@ -47,8 +47,8 @@ func (p FieldPath) IsName() bool {
 	return len(p) == 1 && p[0] == NameField
 }
 
-// IsPrefixOf reports whether other is p itself or a field inside it.
-func (p FieldPath) IsPrefixOf(other FieldPath) bool {
+// isPrefixOf reports whether other is p itself or a field inside it.
+func (p FieldPath) isPrefixOf(other FieldPath) bool {
 	return len(p) <= len(other) && slices.Equal(p, other[:len(p)])
 }
 

@@ -2,7 +2,6 @@ package value
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -12,7 +11,7 @@ const (
 	MaxIDBytes = 1500
 	// MaxDatabaseBytes bounds a project's id and a database's.
 	MaxDatabaseBytes = 100
-	// MaxNameBytes bounds a document's name, counted as DocumentSize counts it.
+	// MaxNameBytes bounds a document's name, counted as documentSize counts it.
 	MaxNameBytes = 6 << 10
 )
 
@@ -124,18 +123,9 @@ func (n Name) String() string {
 	return b.String()
 }
 
-// CompareNames orders names by project, database and then segment by segment:
-// numeric ids (__id7__) first, by number, then all others by their bytes; an
-// ancestor sorts before its descendants.
-func CompareNames(a, b Name) int {
-	return cmp.Or(
-		strings.Compare(a.Project, b.Project),
-		strings.Compare(a.Database, b.Database),
-		slices.CompareFunc(a.Segments, b.Segments, compareSegments),
-	)
-}
-
-// CompareNameStrings is CompareNames on unparsed names, without allocating.
+// CompareNameStrings orders unparsed names by project, database and then segment by
+// segment: numeric ids (__id7__) first, by number, then all others by their bytes; an
+// ancestor sorts before its descendants. It does not allocate.
 func CompareNameStrings(a, b string) int {
 	for {
 		aSegment, aRest, aMore := strings.Cut(a, "/")

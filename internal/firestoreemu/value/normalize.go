@@ -20,7 +20,7 @@ func NormalizeFields(fields map[string]*pb.Value) map[string]*pb.Value {
 func Normalize(v *pb.Value) *pb.Value {
 	switch t := v.GetValueType().(type) {
 	case *pb.Value_TimestampValue:
-		if floored := FloorTimestamp(t.TimestampValue, time.Microsecond); floored != t.TimestampValue {
+		if floored := floorTimestamp(t.TimestampValue, time.Microsecond); floored != t.TimestampValue {
 			return &pb.Value{ValueType: &pb.Value_TimestampValue{TimestampValue: floored}}
 		}
 	case *pb.Value_ArrayValue:
@@ -65,9 +65,9 @@ func normalizeElements(values []*pb.Value) (normal []*pb.Value, changed bool) {
 	return normal, changed
 }
 
-// FloorTimestamp floors t to a multiple of unit, which divides a second; a t
+// floorTimestamp floors t to a multiple of unit, which divides a second; a t
 // that already is one is returned itself.
-func FloorTimestamp(t *timestamppb.Timestamp, unit time.Duration) *timestamppb.Timestamp {
+func floorTimestamp(t *timestamppb.Timestamp, unit time.Duration) *timestamppb.Timestamp {
 	excess := t.GetNanos() % int32(unit)
 	if excess == 0 {
 		return t

@@ -2,14 +2,14 @@ package value
 
 import pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 
-// MaxDocumentBytes bounds a document as DocumentSize counts it.
+// MaxDocumentBytes bounds a document as documentSize counts it.
 const MaxDocumentBytes = 1 << 20
 
-// DocumentSize is a document's billed size in bytes: its name, its fields'
+// documentSize is a document's billed size in bytes: its name, its fields'
 // names and values, and 32 more.
 //
 // Source: https://firebase.google.com/docs/firestore/storage-size
-func DocumentSize(name Name, fields map[string]*pb.Value) int {
+func documentSize(name Name, fields map[string]*pb.Value) int {
 	const perDocument = 32
 	return nameSize(name.Segments) + fieldsSize(fields) + perDocument
 }

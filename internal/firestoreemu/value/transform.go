@@ -43,7 +43,7 @@ func ValidateTransforms(transforms []*fieldTransform) error {
 	}
 	for _, outer := range paths {
 		for _, inner := range paths {
-			if len(outer) < len(inner) && outer.IsPrefixOf(inner) {
+			if len(outer) < len(inner) && outer.isPrefixOf(inner) {
 				return invalidf("Cannot transform property %s and its nested property at the same time.", outer)
 			}
 		}
@@ -64,7 +64,7 @@ func ApplyTransform(old *pb.Value, t *fieldTransform, requestTime time.Time) (ne
 	}
 	switch op := t.GetTransformType().(type) {
 	case *fieldTransformServerValue:
-		stamp := FloorTimestamp(timestamppb.New(requestTime), time.Millisecond)
+		stamp := floorTimestamp(timestamppb.New(requestTime), time.Millisecond)
 		next = &pb.Value{ValueType: &pb.Value_TimestampValue{TimestampValue: stamp}}
 	case *fieldTransformIncrement:
 		next = increment(old, op.Increment)

@@ -24,22 +24,9 @@ var bsonKeys = map[string]bool{
 	"__binary__": true, "__regex__": true, "__request_timestamp__": true,
 }
 
-// ValidateDocument reports why a document with these fields cannot be stored
-// under name, which must be a document's name: an illegal field name, a value
-// the service does not take, or too many bytes. nil means it can.
-func ValidateDocument(name string, fields map[string]*pb.Value) error {
-	parsed, err := ParseName(name)
-	if err != nil {
-		return err
-	}
-	if err := ValidateFields(fields); err != nil {
-		return err
-	}
-	return ValidateSize(parsed, fields)
-}
-
-// ValidateFields is ValidateDocument without the name and the size, for the
-// part of a document that a masked write carries.
+// ValidateFields reports why a document cannot have these fields, be they all of
+// it or what a masked write carries: an illegal field name, or a value the service
+// does not take. nil means it can.
 func ValidateFields(fields map[string]*pb.Value) error {
 	for field, v := range fields {
 		switch {
@@ -59,7 +46,7 @@ func ValidateFields(fields map[string]*pb.Value) error {
 
 // ValidateSize reports a document of more than MaxDocumentBytes.
 func ValidateSize(name Name, fields map[string]*pb.Value) error {
-	if size := DocumentSize(name, fields); size > MaxDocumentBytes {
+	if size := documentSize(name, fields); size > MaxDocumentBytes {
 		return invalidf("Document '%s' cannot be written because its size (%s bytes) exceeds the maximum allowed size of %s bytes.",
 			name, withThousands(size), withThousands(MaxDocumentBytes))
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // E-ER-01
-func TestValidateDocument(t *testing.T) {
+func TestValidateFields(t *testing.T) {
 	long := strings.Repeat("x", MaxValueBytes)
 	tooLong := long + "x"
 	name1500 := strings.Repeat("x", 1500)
@@ -62,7 +62,7 @@ func TestValidateDocument(t *testing.T) {
 	}
 	for rule, tt := range tests {
 		t.Run(rule, func(t *testing.T) {
-			err := ValidateDocument(testRoot+"/a/b", tt.fields)
+			err := ValidateFields(tt.fields)
 			if tt.want == "" {
 				if err != nil {
 					t.Error(err)
@@ -74,14 +74,11 @@ func TestValidateDocument(t *testing.T) {
 			}
 		})
 	}
-	if err := ValidateDocument("a/b", nil); status.Code(err) != codes.InvalidArgument {
-		t.Errorf("bad name: %v", err)
-	}
 }
 
 // E-RPC-03
-func TestValidateDocument_refusesBSON(t *testing.T) {
-	err := ValidateDocument(testRoot+"/a/b", fields{"a": mapValue(fields{"__oid__": text("507f191e810c19729de860ea")})})
+func TestValidateFields_refusesBSON(t *testing.T) {
+	err := ValidateFields(fields{"a": mapValue(fields{"__oid__": text("507f191e810c19729de860ea")})})
 	const want = "embedded firestore: BSON value __oid__ not implemented (E-RPC-03)"
 	if status.Code(err) != codes.Unimplemented || status.Convert(err).Message() != want {
 		t.Errorf("%v, want Unimplemented %s", err, want)
@@ -89,16 +86,20 @@ func TestValidateDocument_refusesBSON(t *testing.T) {
 }
 
 // E-ER-01
-func TestValidateDocument_size(t *testing.T) {
+func TestValidateSize(t *testing.T) {
 	// name a/b: 2 + 2 + 16; per document 32; fields a, b: 2 + len + 1 each.
 	const overhead = 20 + 32 + 3 + 3
 	ofSize := func(total int) fields {
 		return fields{"a": text(strings.Repeat("x", 1_000_000)), "b": text(strings.Repeat("y", total-overhead-1_000_000))}
 	}
-	if err := ValidateDocument(testRoot+"/a/b", ofSize(MaxDocumentBytes)); err != nil {
+	name, err := ParseName(testRoot + "/a/b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ValidateSize(name, ofSize(MaxDocumentBytes)); err != nil {
 		t.Errorf("at the limit: %v", err)
 	}
-	err := ValidateDocument(testRoot+"/a/b", ofSize(MaxDocumentBytes+1))
+	err = ValidateSize(name, ofSize(MaxDocumentBytes+1))
 	const want = "Document '" + testRoot + "/a/b' cannot be written because its size (1,048,577 bytes) exceeds the maximum allowed size of 1,048,576 bytes."
 	if status.Code(err) != codes.InvalidArgument || status.Convert(err).Message() != want {
 		t.Errorf("%v, want %s", err, want)
@@ -113,8 +114,8 @@ func TestDocumentSize(t *testing.T) {
 		t.Fatal(err)
 	}
 	task := fields{"type": text("Personal"), "done": boolean(false), "priority": integer(1), "description": text("Learn Cloud Firestore")}
-	if got := DocumentSize(name, task); got != 147 {
-		t.Errorf("DocumentSize = %d, want 147", got)
+	if got := documentSize(name, task); got != 147 {
+		t.Errorf("documentSize = %d, want 147", got)
 	}
 	others := fields{"n": nullValue(), "d": double(1), "t": instant(0, 0), "g": geoPoint(0, 0), "b": blob("xyz"), "r": reference("a/b"), "a": array(integer(1), text("x")), "m": mapValue(fields{"k": boolean(true)}), "v": vector(1, 2)}
 	const wantFields = 9*2 + 1 + 8 + 8 + 16 + 3 + 20 + 10 + 3 + 16
