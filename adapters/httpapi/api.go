@@ -16,7 +16,6 @@ import (
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/operator"
 	"github.com/dronefleet/dronefleet/lock/firestorelock"
-	"github.com/dronefleet/dronefleet/policy"
 )
 
 // Config is what an API shows.
@@ -80,10 +79,10 @@ func New(cfg Config) *API {
 	get("/api/v1/decisions/{id}", single[domain.DecisionID](a.store.LedgerEntry, entity.OfDecision))
 	get("/api/v1/cycles/{id}", single[domain.CycleID](a.store.Cycle, entity.OfCycle))
 
-	post("/api/v1/orders/{id}/hold", change(a, "orders hold", entity.OfOrder, a.store.Order, operator.Commands.HoldOrder))
-	post("/api/v1/orders/{id}/release", change(a, "orders release", entity.OfOrder, a.store.Order, a.release, policy.ReasonNotHeld))
-	post("/api/v1/orders/{id}/cancel", change(a, "orders cancel", entity.OfOrder, a.store.Order, operator.Commands.CancelOrder, policy.ReasonAlreadyCancelled))
-	post("/api/v1/drones/{id}/clear", change(a, "drones clear", entity.OfDrone, a.store.Drone, operator.Commands.ClearDrone, policy.ReasonNotEmergency))
+	post("/api/v1/orders/{id}/hold", change(a, "orders hold", entity.OfOrder, operator.Commands.HoldOrder))
+	post("/api/v1/orders/{id}/release", change(a, "orders release", entity.OfOrder, operator.Commands.ReleaseOrder))
+	post("/api/v1/orders/{id}/cancel", change(a, "orders cancel", entity.OfOrder, operator.Commands.CancelOrder))
+	post("/api/v1/drones/{id}/clear", change(a, "drones clear", entity.OfDrone, operator.Commands.ClearDrone))
 	post("/api/v1/deadletters/replay", a.replay)
 
 	handle(http.MethodGet, "/healthz", a.answer(a.health))

@@ -14,8 +14,8 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// Operators' commands. Whoever does not hear an answer may ask again: a command
-// whose effect is there already succeeds and records nothing more.
+// Operators' commands. Whoever does not hear an answer may ask again: see
+// operator.Changed.
 
 // changeRequest is the body of a change to one entity.
 type changeRequest struct {
@@ -23,10 +23,9 @@ type changeRequest struct {
 }
 
 // change answers POST /api/v1/{collection}/{id}/{command} with the entity as it
-// is afterwards. A rejection among done means that the effect is there already;
-// then now reads the entity.
-func change[ID ~string, D, J any](a *API, command string, form func(D) J, now func(context.Context, ID) (D, error),
-	do func(operator.Commands, context.Context, ID, string) (D, error), done ...policy.Reason) func(context.Context, *http.Request) (any, error) {
+// is afterwards.
+func change[ID ~string, D, J any](a *API, command string, form func(D) J,
+	do func(operator.Commands, context.Context, ID, string) (operator.Changed[D], error)) func(context.Context, *http.Request) (any, error) {
 	return func(ctx context.Context, r *http.Request) (any, error) {
 		id, reason, err := changeOf(r)
 		if err != nil {
@@ -34,15 +33,13 @@ func change[ID ~string, D, J any](a *API, command string, form func(D) J, now fu
 		}
 		commands := a.operator
 		commands.By = callerOf(ctx).Name
-		v, err := do(commands, ctx, ID(id), reason)
-		a.record(ctx, err, slog.String("operator", commands.By), slog.String("command", command), slog.String("id", id), slog.String("reason", reason))
-		if refused, is := policy.ReasonOf(err); is && slices.Contains(done, refused) {
-			v, err = now(ctx, ID(id))
-		}
+		changed, err := do(commands, ctx, ID(id), reason)
+		a.record(ctx, err, slog.String("operator", commands.By), slog.String("command", command), slog.String("id", id),
+			slog.String("reason", reason), slog.Bool("already", changed.Already))
 		if err != nil {
 			return nil, rejected(err)
 		}
-		return form(v), nil
+		return form(changed.Now), nil
 	}
 }
 
@@ -88,23 +85,6 @@ func rejected(err error) error {
 		return problem(http.StatusNotFound, "%s", err)
 	}
 	return problem(http.StatusConflict, "%s", err)
-}
-
-// release is operator.Commands.ReleaseOrder, for which a cancelled order is not
-// just one that somebody has released before.
-func (a *API) release(c operator.Commands, ctx context.Context, id domain.OrderID, reason string) (domain.Order, error) {
-	o, err := c.ReleaseOrder(ctx, id, reason)
-	if refused, is := policy.ReasonOf(err); !is || refused != policy.ReasonNotHeld {
-		return o, err
-	}
-	o, readErr := a.store.Order(ctx, id)
-	switch {
-	case readErr != nil:
-		return o, readErr
-	case o.Status == domain.OrderCancelled:
-		return o, problem(http.StatusConflict, "%s", err)
-	}
-	return o, err
 }
 
 // replayRequest is the body of a replay; what is absent chooses all. A list that

@@ -196,6 +196,7 @@ func TestCommands_ChangeAndShowTheFleet(t *testing.T) {
 	says("order O1 is PENDING\n", "orders release O1 --reason=settled")
 	says("No orders are held.", "orders list --held")
 	says("order O1 is CANCELLED", "orders cancel O1 --reason=obsolete")
+	says("already done: order O1 is CANCELLED", "orders cancel O1 --reason=again")
 	says("PENDING -> CANCELLED because obsolete", "audit order O1")
 	says(`"to": "CANCELLED"`, "audit order O1 --json")
 	says("No drones yet.", "drones list")

@@ -35,53 +35,73 @@ type Commands struct {
 	By string
 }
 
+// Changed is an entity as it is after a command.
+type Changed[E any] struct {
+	Now E
+	// Already says that the effect was there before, so that nothing was changed
+	// or recorded: who does not hear an answer may ask again.
+	Already bool
+}
+
 // HoldOrder keeps a pending order from every cycle. A held one stays as it is.
 //
 // Cost: 4 RPCs, 2 reads, 2 writes.
-func (c Commands) HoldOrder(ctx context.Context, id domain.OrderID, reason string) (domain.Order, error) {
-	return c.changeOrder(ctx, id, reason, c.Store.HoldOrder)
+func (c Commands) HoldOrder(ctx context.Context, id domain.OrderID, reason string) (Changed[domain.Order], error) {
+	return command(ctx, c, "order", id, reason, c.Store.HoldOrder, c.Store.Order, func(policy.Reason, domain.Order) bool { return false })
 }
 
-// ReleaseOrder offers a held order to the cycles again. It is rejected if the
-// order is not held.
+// ReleaseOrder offers a held order to the cycles again. One that is not held
+// stays as it is; a cancelled one is rejected.
 //
 // Cost: 4 RPCs, 2 reads, 2 writes.
-func (c Commands) ReleaseOrder(ctx context.Context, id domain.OrderID, reason string) (domain.Order, error) {
-	return c.changeOrder(ctx, id, reason, c.Store.ReleaseOrder)
+func (c Commands) ReleaseOrder(ctx context.Context, id domain.OrderID, reason string) (Changed[domain.Order], error) {
+	return command(ctx, c, "order", id, reason, c.Store.ReleaseOrder, c.Store.Order, func(refused policy.Reason, o domain.Order) bool {
+		return refused == policy.ReasonNotHeld && o.Status != domain.OrderCancelled
+	})
 }
 
 // CancelOrder cancels an order that no drone carries yet; the drone of an
-// assigned one is told by the State Managers. It is rejected if it is too late.
+// assigned one is told by the State Managers. A cancelled one stays as it is. It
+// is rejected if it is too late.
 //
 // Cost: 4 RPCs, 2 reads, 2 writes; 2 more RPCs for an assigned order.
-func (c Commands) CancelOrder(ctx context.Context, id domain.OrderID, reason string) (domain.Order, error) {
-	return c.changeOrder(ctx, id, reason, c.Store.CancelOrder)
+func (c Commands) CancelOrder(ctx context.Context, id domain.OrderID, reason string) (Changed[domain.Order], error) {
+	return command(ctx, c, "order", id, reason, c.Store.CancelOrder, c.Store.Order, func(refused policy.Reason, _ domain.Order) bool {
+		return refused == policy.ReasonAlreadyCancelled
+	})
 }
 
-func (c Commands) changeOrder(ctx context.Context, id domain.OrderID, reason string, change func(context.Context, domain.OrderID, string) error) (domain.Order, error) {
-	why, err := c.why("order", string(id), reason)
-	if err != nil {
-		return domain.Order{}, err
-	}
-	if err := change(ctx, id, why); err != nil {
-		return domain.Order{}, about("order", string(id), err)
-	}
-	return c.Store.Order(ctx, id)
-}
-
-// ClearDrone lifts the latch of a drone's emergency. It is rejected if there is
-// none.
+// ClearDrone lifts the latch of a drone's emergency. A drone that has none stays
+// as it is.
 //
 // Cost: 4 RPCs, 2 reads, 2 writes.
-func (c Commands) ClearDrone(ctx context.Context, id domain.DroneID, reason string) (domain.Drone, error) {
-	why, err := c.why("drone", string(id), reason)
+func (c Commands) ClearDrone(ctx context.Context, id domain.DroneID, reason string) (Changed[domain.Drone], error) {
+	return command(ctx, c, "drone", id, reason, c.Store.ClearDrone, c.Store.Drone, func(refused policy.Reason, _ domain.Drone) bool {
+		return refused == policy.ReasonNotEmergency
+	})
+}
+
+// command does what an operator asks of one entity. done judges by a rejection and
+// the entity whether the effect was there already.
+func command[ID ~string, E any](ctx context.Context, c Commands, kind string, id ID, reason string,
+	do func(context.Context, ID, string) error, read func(context.Context, ID) (E, error), done func(policy.Reason, E) bool) (Changed[E], error) {
+	why, err := c.why(kind, string(id), reason)
 	if err != nil {
-		return domain.Drone{}, err
+		return Changed[E]{}, err
 	}
-	if err := c.Store.ClearDrone(ctx, id, why); err != nil {
-		return domain.Drone{}, about("drone", string(id), err)
+	err = do(ctx, id, why)
+	refused, rejected := policy.ReasonOf(err)
+	if err != nil && (!rejected || refused == policy.ReasonNotFound) {
+		return Changed[E]{}, about(kind, string(id), err)
 	}
-	return c.Store.Drone(ctx, id)
+	now, unread := read(ctx, id)
+	switch {
+	case unread != nil:
+		return Changed[E]{}, unread
+	case rejected && !done(refused, now):
+		return Changed[E]{}, about(kind, string(id), err)
+	}
+	return Changed[E]{Now: now, Already: rejected}, nil
 }
 
 // about says what a change that failed was about. A rejection names its subject

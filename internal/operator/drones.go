@@ -38,15 +38,19 @@ func (d *Desk) ListDrones(ctx context.Context, status domain.DroneStatus, page f
 
 func degrees(p domain.Position) string { return fmt.Sprintf("%.5f,%.5f", p.Lat, p.Lon) }
 
-// ClearDrone lifts the latch of a drone's emergency. The error is a
-// *policy.Rejection if it has none.
+// ClearDrone lifts the latch of a drone's emergency.
 func (d *Desk) ClearDrone(ctx context.Context, id domain.DroneID, reason string) error {
-	drone, err := d.commands().ClearDrone(ctx, id, reason)
+	changed, err := d.commands().ClearDrone(ctx, id, reason)
 	if err != nil {
 		return err
 	}
+	drone := changed.Now
 	if d.JSON {
 		return d.printJSON(entity.OfDrone(drone))
+	}
+	if changed.Already {
+		d.say("%sdrone %s is %s", changed.already(), drone.ID, drone.Status)
+		return nil
 	}
 	d.say("drone %s is %s; its next report says what it is", drone.ID, drone.Status)
 	return nil

@@ -83,7 +83,7 @@ func (d *Desk) HoldOrder(ctx context.Context, id domain.OrderID, reason string) 
 }
 
 // ReleaseOrder offers a held order to the cycles again. The error is a
-// *policy.Rejection if it is not held.
+// *policy.Rejection if it is cancelled.
 func (d *Desk) ReleaseOrder(ctx context.Context, id domain.OrderID, reason string) error {
 	return d.printOrder(d.commands().ReleaseOrder(ctx, id, reason))
 }
@@ -94,15 +94,24 @@ func (d *Desk) CancelOrder(ctx context.Context, id domain.OrderID, reason string
 	return d.printOrder(d.commands().CancelOrder(ctx, id, reason))
 }
 
+// already begins the line about a change that was there before.
+func (c Changed[E]) already() string {
+	if c.Already {
+		return "already done: "
+	}
+	return ""
+}
+
 // printOrder says what became of an order.
-func (d *Desk) printOrder(o domain.Order, err error) error {
+func (d *Desk) printOrder(changed Changed[domain.Order], err error) error {
 	if err != nil {
 		return err
 	}
+	o := changed.Now
 	if d.JSON {
 		return d.printJSON(entity.OfOrder(o))
 	}
-	line := fmt.Sprintf("order %s is %s", o.ID, o.Status)
+	line := fmt.Sprintf("%sorder %s is %s", changed.already(), o.ID, o.Status)
 	if o.Held {
 		line += ", held: " + o.HeldReason
 	}
