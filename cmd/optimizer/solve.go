@@ -53,6 +53,17 @@ func (c *solveCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// A file that cannot be written shall be known before the search, not after.
+	out, err := create(c.Out)
+	if err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	defer out.Close()
+	geoJSON, err := create(c.GeoJSON)
+	if err != nil {
+		return fmt.Errorf("--geojson: %w", err)
+	}
+	defer geoJSON.Close()
 	now := snap.ReadTime
 	if now.IsZero() {
 		now = snap.Time
@@ -74,26 +85,41 @@ func (c *solveCommand) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	write := func(name string, write func(io.Writer) error) error {
-		switch name {
-		case "":
-			return nil
-		case "-":
-			return write(os.Stdout)
-		}
-		f, err := os.Create(name)
-		if err != nil {
-			return err
-		}
-		return errors.Join(write(f), f.Close())
-	}
 	return errors.Join(
-		write(c.Out, func(w io.Writer) error {
+		out.write(func(w io.Writer) error {
 			encoder := json.NewEncoder(w)
 			encoder.SetIndent("", " ")
 			return encoder.Encode(plan)
 		}),
-		write(c.GeoJSON, func(w io.Writer) error { return dispatch.WriteGeoJSON(w, problem, plan) }))
+		geoJSON.write(func(w io.Writer) error { return dispatch.WriteGeoJSON(w, problem, plan) }))
+}
+
+// output is where a plan is written; without a file, nowhere.
+type output struct{ *os.File }
+
+// create opens an output. What a file holds stays until there is a plan.
+func create(name string) (output, error) {
+	switch name {
+	case "":
+		return output{}, nil
+	case "-":
+		return output{os.Stdout}, nil
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666)
+	return output{f}, err
+}
+
+func (o output) write(write func(io.Writer) error) error {
+	if o.File == nil {
+		return nil
+	}
+	// Terminals and pipes hold nothing to take away.
+	if info, err := o.Stat(); err == nil && info.Mode().IsRegular() && o.File != os.Stdout {
+		if err := o.Truncate(0); err != nil {
+			return err
+		}
+	}
+	return errors.Join(write(o), o.Close())
 }
 
 // checkFiles refuses outputs that would overwrite each other or the snapshot.

@@ -240,3 +240,47 @@ func TestSolve_WritesToStandardOutput(t *testing.T) {
 		t.Error("a file is called -")
 	}
 }
+
+// F-OPT-05: an output that cannot be written is refused before the search; what a
+// file held before goes when there is a plan to take its place.
+func TestSolve_KnowsItsOutputsBeforeItSearches(t *testing.T) {
+	dir := t.TempDir()
+	snapshot, kept := filepath.Join(dir, "snapshot.json"), filepath.Join(dir, "plan.json")
+	for name, text := range map[string]string{
+		snapshot: `{"depot": {"id": "D1", "position": {"lat": 5.6, "lon": -0.2}}, "readTime": "2026-11-21T12:00:00Z"}`,
+		kept:     strings.Repeat("the plan before ", 1000),
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nowhere := filepath.Join(dir, "no", "such", "folder")
+	stdout := os.Stdout
+	defer func() { os.Stdout = stdout }()
+	printed, err := os.Create(filepath.Join(dir, "printed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer printed.Close()
+	os.Stdout = printed // the plan's table, if there is a plan
+	for flag, c := range map[string]*solveCommand{"--out: ": {Out: nowhere}, "--geojson: ": {Out: kept, GeoJSON: nowhere}} {
+		c.In, c.SolveLimit, c.Strategy = snapshot, time.Second, "greedy"
+		if err := c.Run(t.Context()); err == nil || !strings.HasPrefix(err.Error(), flag) {
+			t.Errorf("error %v, want %s", err, flag)
+		}
+	}
+	if info, err := printed.Stat(); err != nil || info.Size() > 0 {
+		t.Errorf("there was a plan, %v", err)
+	}
+	if text, err := os.ReadFile(kept); err != nil || !strings.HasPrefix(string(text), "the plan before") {
+		t.Errorf("kept %.20s, %v", text, err)
+	}
+	c := &solveCommand{In: snapshot, Out: kept, SolveLimit: time.Second, Strategy: "greedy"}
+	if err := c.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var plan map[string]any
+	if text, err := os.ReadFile(kept); err != nil || json.Unmarshal(text, &plan) != nil {
+		t.Errorf("%v: %.80s", err, text)
+	}
+}
