@@ -152,6 +152,7 @@ func TestCommands_RefuseInOneLine(t *testing.T) {
 		{2, "dev --speed=0", []string{"speed (flag --speed)", "1 or more"}},
 		{2, "dev --outage-at=-1s", []string{"outage-at", "0s or more"}},
 		{2, "dev --outage-at=10s", []string{"outage-for", "how long"}},
+		{2, "dev --duration=10s --outage-at=10s --outage-for=1s", []string{"outage-at (flag --outage-at)", "--duration"}},
 		{2, "dev --outage-for=10s", []string{"outage-for (flag --outage-for)", "give --outage-at"}},
 		{2, "dev --clock-skew=-2h", []string{"clock-skew (flag --clock-skew)", "at most 1h0m0s"}},
 	} {

@@ -43,7 +43,7 @@ type devCommand struct {
 // Check implements config.Checker.
 func (c *devCommand) Check(r *config.Report) {
 	c.CheckWatching(r)
-	c.config().Check(r.Refuse)
+	c.config().Check(c.Duration, c.Speed, r.Refuse)
 	if err := httpapi.CheckOpenAddress(c.HTTPAddr); err != nil && !c.InsecureHTTP {
 		r.Refuse("http-addr", "%s", err)
 	}

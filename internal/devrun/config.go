@@ -59,7 +59,7 @@ func (c Config) Validate() error {
 	refuse(!(c.OrdersPerMinute >= 0 && c.OrdersPerMinute <= 60_000), "--orders-per-minute is %v; give 0 to 60000", c.OrdersPerMinute)
 	refuse(!(c.Speed >= 1 && c.Speed <= 1000), "--speed is %v; give 1 to 1000", c.Speed)
 	refuse(c.Duration < 0, "--duration is %s; give a positive time, or 0 to run until interrupted", c.Duration)
-	c.GameDay.Check(func(setting, format string, args ...any) {
+	c.GameDay.Check(c.Duration, c.Speed, func(setting, format string, args ...any) {
 		refuse(true, "--%s %s", setting, fmt.Sprintf(format, args...))
 	})
 	refuse(c.SolveLimit <= 0, "--solve-limit is %s; give a positive time", c.SolveLimit)

@@ -29,10 +29,13 @@ type GameDay struct {
 const maxClockSkew = time.Hour
 
 // Check has every setting of dev refused that cannot be used, by its name, with
-// what is wrong with it.
-func (g GameDay) Check(refuse func(setting, format string, args ...any)) {
+// what is wrong with it, for a run of that duration and speed.
+func (g GameDay) Check(duration time.Duration, speed float64, refuse func(setting, format string, args ...any)) {
 	if g.OutageAt < 0 {
 		refuse("outage-at", "is %s; give a positive time, or 0 for no outage", g.OutageAt)
+	}
+	if duration > 0 && float64(g.OutageAt) >= float64(duration)*speed {
+		refuse("outage-at", "is %s, when a run of %s at speed %g is over; give less, or a longer --duration", g.OutageAt, duration, speed)
 	}
 	if g.OutageAt > 0 && g.OutageFor <= 0 {
 		refuse("outage-for", "is %s; give how long the outage of --outage-at lasts", g.OutageFor)

@@ -14,6 +14,7 @@ func TestGameDay_NamesEveryBadSetting(t *testing.T) {
 		day   devrun.GameDay
 		fault string
 	}{
+		{devrun.GameDay{OutageAt: time.Minute, OutageFor: time.Second}, "--outage-at is 1m0s, when a run of 6s at speed 10 is over"},
 		{devrun.GameDay{OutageAt: -time.Second}, "--outage-at"},
 		{devrun.GameDay{OutageAt: time.Second}, "--outage-for"},
 		{devrun.GameDay{OutageFor: time.Second}, "--outage-at"},
@@ -21,7 +22,7 @@ func TestGameDay_NamesEveryBadSetting(t *testing.T) {
 		{devrun.GameDay{ClockSkew: -2 * time.Hour}, "--clock-skew"},
 	} {
 		cfg := config(t)
-		cfg.GameDay = row.day
+		cfg.Duration, cfg.Speed, cfg.GameDay = 6*time.Second, 10, row.day
 		if _, err := devrun.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), row.fault) {
 			t.Errorf("%+v: error is %v, want %s named", row.day, err, row.fault)
 		}
