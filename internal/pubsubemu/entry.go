@@ -71,23 +71,6 @@ func (l *list) pushBack(e *entry) {
 	l.n++
 }
 
-// insertBefore puts e in front of at; a nil at appends.
-func (l *list) insertBefore(e, at *entry) {
-	if at == nil {
-		l.pushBack(e)
-		return
-	}
-	prev := at.links[l.by].prev
-	e.links[l.by] = link{prev: prev, next: at}
-	at.links[l.by].prev = e
-	if prev == nil {
-		l.head = e
-	} else {
-		prev.links[l.by].next = e
-	}
-	l.n++
-}
-
 func (l *list) remove(e *entry) {
 	at := e.links[l.by]
 	if at.prev == nil {

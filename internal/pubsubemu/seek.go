@@ -1,8 +1,13 @@
 package pubsubemu
 
+import (
+	"cmp"
+	"slices"
+)
+
 // seek rewrites what is acked: an entry stays or becomes unacked exactly when
 // want says so. Messages in extra that the backlog no longer holds come back
-// first; they are in order of arrival. It costs time in proportion to the
+// first. It costs time in proportion to the
 // backlog. What was out with a consumer and stays unacked is delivered again:
 // a replay starts over. Only exactly-once leases of unordered messages live on.
 func (b *backlog) seek(want func(*message) bool, extra []*message) {
@@ -26,30 +31,29 @@ func (b *backlog) seek(want func(*message) bool, extra []*message) {
 	b.wakeIdle()
 }
 
-// restore puts messages back that had left, as acked entries in their place by
-// id: of messages published one after the other the first has the lower id.
+// restore puts messages back that had left, as acked entries. All are put in order
+// of their ids, as a restart of the server does: publishes under way at once may
+// have arrived in another order, but of messages published one after the other
+// the first has the lower id.
 func (b *backlog) restore(extra []*message) {
-	if len(extra) == 0 {
-		return
-	}
 	held := make(map[uint64]bool, b.all.n)
+	entries := make([]*entry, 0, b.all.n+len(extra))
 	for e := b.all.head; e != nil; e = b.all.after(e) {
 		held[e.msg.id] = true
+		entries = append(entries, e)
 	}
-	at := b.all.head
 	for _, m := range extra {
-		if held[m.id] {
-			continue
+		if !held[m.id] {
+			entries = append(entries, &entry{msg: m, timer: -1, state: stateAcked})
 		}
-		for at != nil && at.msg.id < m.id {
-			at = b.all.after(at)
-		}
-		b.all.insertBefore(&entry{msg: m, timer: -1, state: stateAcked}, at)
 	}
-	b.lastArrival = 0
-	for e := b.all.head; e != nil; e = b.all.after(e) {
-		b.lastArrival++
-		e.arrival = b.lastArrival
+	if len(entries) == b.all.n {
+		return
+	}
+	slices.SortFunc(entries, func(a, b *entry) int { return cmp.Compare(a.msg.id, b.msg.id) })
+	b.all, b.lastArrival = list{by: byArrival}, 0
+	for _, e := range entries {
+		b.arrived(e)
 	}
 }
 
