@@ -19,6 +19,7 @@ func (s *Server) Seek(_ context.Context, req *pubsubpb.SeekRequest) (*pubsubpb.S
 	if err != nil {
 		return nil, err
 	}
+	sub.catchUp()
 	switch target := req.Target.(type) {
 	case *pubsubpb.SeekRequest_Time:
 		if err := target.Time.CheckValid(); err != nil {

@@ -63,6 +63,9 @@ func (s *Server) CreateSnapshot(_ context.Context, req *pubsubpb.CreateSnapshotR
 	if err := checkName("name", name, snapshots); err != nil {
 		return nil, err
 	}
+	if sub, err := s.subscription("subscription", req.Subscription); err == nil {
+		sub.catchUp()
+	}
 	s.dropExpiredSnapshots()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -205,7 +205,17 @@ func (sub *subscription) takeLocked(c *consumer, limits batchLimits, room []*ent
 func (sub *subscription) closeStream(c *consumer) {
 	sub.mu.Lock()
 	defer sub.unlock()
-	sub.backlog.close(c, sub.server.now())
+	now := sub.server.now()
+	sub.backlog.advance(now)
+	sub.backlog.close(c, now)
+}
+
+// catchUp does what is due, in case the timer has not run yet. It may publish dead
+// letters, so the caller holds no lock.
+func (sub *subscription) catchUp() {
+	sub.mu.Lock()
+	defer sub.unlock()
+	sub.backlog.advance(sub.server.now())
 }
 
 // closePull ends a Pull's consumer; what it took stays leased.
