@@ -17,8 +17,6 @@ const (
 	// forcedPerRequest insertions an attempt may take. Few are that long: to begin
 	// again is to lose what the penalties have learned.
 	forcedPerRequest = 100
-	// pairLimit bounds the requests of a route of which pairs are thrown out.
-	pairLimit = 16
 )
 
 // outlook is how near the attempts to do with one vehicle less have come since the
@@ -69,26 +67,12 @@ type ejector struct {
 
 	penalty []int64 // how often a request could not be placed
 	pool    []int32 // requests without a route, last in first out
-	scratch []node
-	// Of a route: its requests, and those with which the one to place can be in none.
-	members, clashing []int32
-}
-
-// ejection is the cheapest way found to make room.
-type ejection struct {
-	sum   int64
-	route int32
-	out   [2]int32 // -1: none
-	place uint32
-	ties  int
+	eviction
 }
 
 func (e *ejector) prepare(in *Instance) {
 	if e.penalty == nil {
-		*e = ejector{
-			penalty: make([]int64, in.Requests), pool: make([]int32, 0, in.Requests),
-			scratch: make([]node, in.stride()), members: make([]int32, 0, in.stride()), clashing: make([]int32, 0, in.stride()),
-		}
+		*e = ejector{penalty: make([]int64, in.Requests), pool: make([]int32, 0, in.Requests), eviction: newEviction(in)}
 	}
 }
 
@@ -256,7 +240,7 @@ func (c *Chain) force() {
 	if x.route < 0 {
 		e.pool = append(e.pool, r)
 	} else {
-		e.pool = append(e.pool, c.exchange(r, x)...)
+		e.pool = append(e.pool, c.exchange(r, &x)...)
 	}
 	c.commit()
 	for range squeezeSteps {
@@ -265,18 +249,16 @@ func (c *Chain) force() {
 }
 
 // exchange throws out what is in r's way, puts r in and returns what left.
-func (c *Chain) exchange(r int32, x ejection) []int32 {
-	n := 0
-	for n < len(x.out) && x.out[n] >= 0 {
-		c.throwOut(x.out[n])
-		n++
+func (c *Chain) exchange(r int32, x *ejection) []int32 {
+	for _, out := range x.thrown() {
+		c.throwOut(out)
 	}
 	c.compact(x.route)
 	c.put(r, x.route, x.place)
-	return x.out[:n]
+	return x.thrown()
 }
 
-// Promote gives bank requests the place of one or two routed ones that weigh
+// Promote gives bank requests the place of a few routed ones that weigh
 // less together, and those another place if there is one. The bank only gets
 // better. It takes at most a tenth of what is left
 // of the schedule.
@@ -306,105 +288,10 @@ func (c *Chain) Promote(s Schedule) {
 		if x.route < 0 {
 			continue
 		}
-		for _, out := range c.exchange(r, x) {
+		for _, out := range c.exchange(r, &x) {
 			c.settle(out, inf, false)
 		}
 	}
 	c.commit()
 	c.keep()
-}
-
-// makeRoom finds the one or two requests of one route with the least penalty,
-// below that of r, without which r fits.
-func (c *Chain) makeRoom(r int32, penalty []int64) ejection {
-	e := &c.eject
-	best := ejection{sum: penalty[r], route: -1}
-	for ro := range int32(len(c.size)) {
-		if c.size[ro] == 2 {
-			continue
-		}
-		c.listMembers(ro, r)
-		if len(e.clashing) > 2 {
-			continue
-		}
-		for _, a := range e.members {
-			if e.frees(a, -1) {
-				c.tryWithout(r, ro, a, -1, penalty[a], &best)
-			}
-		}
-		if best.sum <= 2 {
-			continue // no pair can be cheaper
-		}
-		if len(e.clashing) == 0 && len(e.members) > pairLimit { // a random window of a long route
-			first := c.rng.intn(len(e.members) - pairLimit + 1)
-			e.members = e.members[first : first+pairLimit]
-		}
-		for i, a := range e.members {
-			for _, b := range e.members[i+1:] {
-				if e.frees(a, b) {
-					c.tryWithout(r, ro, a, b, penalty[a]+penalty[b], &best)
-				}
-			}
-		}
-	}
-	return best
-}
-
-// listMembers lists the requests of a route, and those of them with which r can be in
-// no route.
-func (c *Chain) listMembers(ro, r int32) {
-	e := &c.eject
-	e.members, e.clashing = e.members[:0], e.clashing[:0]
-	base, n := int(ro)*c.stride, int(c.size[ro])
-	for i := 1; i < n-1; i++ {
-		v := c.nodes[base+i].visit
-		if v%Slots == DeliverySlot {
-			continue
-		}
-		e.members = append(e.members, v/Slots)
-		if c.in.Uniform && c.clashesOf(r).has(v/Slots) {
-			e.clashing = append(e.clashing, v/Slots)
-		}
-	}
-}
-
-// frees tells whether all that clashes is gone without a and b.
-func (e *ejector) frees(a, b int32) bool {
-	for _, x := range e.clashing {
-		if x != a && x != b {
-			return false
-		}
-	}
-	return true
-}
-
-// tryWithout tests whether r fits into the route without a and b.
-func (c *Chain) tryWithout(r, ro, a, b int32, sum int64, best *ejection) {
-	if sum > best.sum || sum == best.sum && best.route < 0 {
-		return
-	}
-	if sum == best.sum { // among equals one at random
-		if best.ties++; c.rng.intn(best.ties) != 0 {
-			return
-		}
-	}
-	base, n := int(ro)*c.stride, int(c.size[ro])
-	nodes := c.eject.scratch[:0]
-	for i := range n {
-		x := &c.nodes[base+i]
-		if v := x.visit; v >= 0 && (v/Slots == a || v/Slots == b) {
-			continue
-		}
-		nodes = append(nodes, *x)
-	}
-	veh := &c.in.Vehicles[ro]
-	used := c.in.timetable(nodes, veh)
-	delta, place := c.cheapestPair(nodes, ro, used, r, inf)
-	if delta == inf {
-		return
-	}
-	if sum < best.sum {
-		best.ties = 1
-	}
-	best.sum, best.route, best.out, best.place = sum, ro, [2]int32{a, b}, place
 }

@@ -445,8 +445,9 @@ func TestClashes_LeaveNoPlace(t *testing.T) {
 				c.listMembers(ro, r)
 				for _, a := range c.eject.members {
 					best := ejection{sum: 3, route: -1}
-					c.tryWithout(r, ro, a, -1, 2, &best)
-					if !c.eject.frees(a, -1) {
+					c.eject.out = append(c.eject.out[:0], a)
+					c.tryWithout(r, ro, 2, &best)
+					if !c.eject.isUnblocked() {
 						if blocked++; best.route >= 0 {
 							t.Fatalf("seed %d: request %d clashes with another than %d in route %d and has a place there", seed, r, a, ro)
 						}
@@ -460,40 +461,175 @@ func TestClashes_LeaveNoPlace(t *testing.T) {
 	}
 }
 
-// Room is made at the least penalty at which any one or two requests of a route leave
-// room.
+// Room is made at the least penalty at which up to three requests of a route leave room.
 func TestMakeRoom_FindsTheLeastPenalty(t *testing.T) {
-	pairs := 0
+	triples := 0
 	for seed := range uint64(20) {
 		c := searched(seed)
-		in := c.in
-		rng := rand.New(rand.NewPCG(seed, 18))
-		penalty := make([]int64, in.Requests)
-		for r := range penalty {
-			penalty[r] = 1 + rng.Int64N(20)
-		}
+		in, penalty := c.in, penalties(c, seed)
 		for _, r := range c.bank {
-			want := ejection{sum: penalty[r], route: -1}
+			least, count := penalty[r], 0
 			for ro := range int32(len(in.Vehicles)) {
 				c.listMembers(ro, r)
-				for i, a := range c.eject.members {
-					c.tryWithout(r, ro, a, -1, penalty[a], &want)
-					for _, b := range c.eject.members[i+1:] {
-						c.tryWithout(r, ro, a, b, penalty[a]+penalty[b], &want)
+				for _, set := range subsets(c.eject.members, mostThrown) {
+					sum := int64(0)
+					for _, out := range set {
+						sum += penalty[out]
+					}
+					if sum < least && fitsInstead(c, r, ro, set) {
+						least, count = sum, len(set)
 					}
 				}
 			}
 			got := c.makeRoom(r, penalty)
-			if got.sum != want.sum {
-				t.Fatalf("seed %d: room for request %d at a penalty of %d; there is some at %d", seed, r, got.sum, want.sum)
+			if got.sum != least {
+				t.Fatalf("seed %d: room for request %d at a penalty of %d; there is some at %d", seed, r, got.sum, least)
 			}
-			if want.route >= 0 && want.out[1] >= 0 {
-				pairs++
+			if count == mostThrown {
+				triples++
 			}
 		}
 	}
-	if pairs == 0 {
-		t.Error("no pair was thrown out: little was compared")
+	if triples == 0 {
+		t.Error("no three requests were thrown out: little was compared")
+	}
+}
+
+// penalties are large for what is in the bank.
+func penalties(c *Chain, seed uint64) []int64 {
+	rng := rand.New(rand.NewPCG(seed, 18))
+	penalty := make([]int64, c.in.Requests)
+	for r := range penalty {
+		penalty[r] = 1 + rng.Int64N(20)
+		if c.bankIndex[r] >= 0 {
+			penalty[r] += 50
+		}
+	}
+	return penalty
+}
+
+// subsets are those of one member at least and most at most.
+func subsets(members []int32, most int) (all [][]int32) {
+	for i, m := range members {
+		all = append(all, []int32{m})
+		if most > 1 {
+			for _, rest := range subsets(members[i+1:], most-1) {
+				all = append(all, append([]int32{m}, rest...))
+			}
+		}
+	}
+	return all
+}
+
+// fitsInstead tells whether r fits into a route in place of others.
+func fitsInstead(c *Chain, r, ro int32, others []int32) bool {
+	var visits []int32
+	for _, x := range c.nodes[int(ro)*c.stride+1:][:c.size[ro]-2] {
+		if !slices.Contains(others, x.visit/Slots) {
+			visits = append(visits, x.visit)
+		}
+	}
+	nodes := c.in.positions(int(ro), visits, nil)
+	delta, _ := c.cheapestPair(nodes, ro, c.in.timetable(nodes, &c.in.Vehicles[ro]), r, inf)
+	return delta != inf
+}
+
+// Of a long route only some are eligible to be thrown out in pairs or threes; what is
+// found there is room.
+func TestMakeRoom_InLongRoutes(t *testing.T) {
+	several := 0
+	for seed := range uint64(20) {
+		in := narrow(randomFleet(seed, 120, 3), seed)
+		for i := range in.Vehicles {
+			in.Vehicles[i].Due = 5000
+		}
+		for v := range in.Late {
+			if in.Early[v] > 0 {
+				in.Late[v] += 10 * in.Early[v]
+				in.Early[v] *= 11
+			} else {
+				in.Late[v] = 4500
+			}
+		}
+		c := NewChain(in, testTuning, seed)
+		c.Construct(ints(in.Requests), never)
+		c.eject.prepare(in)
+		long := false
+		for ro := range int32(len(in.Vehicles)) {
+			c.listMembers(ro, 0)
+			long = long || len(c.eject.members) > eligible
+		}
+		if !long {
+			t.Fatalf("seed %d: no route is long", seed)
+		}
+		penalty := penalties(c, seed)
+		for _, r := range c.bank {
+			x := c.makeRoom(r, penalty)
+			if x.route < 0 {
+				continue
+			}
+			for _, out := range x.thrown() {
+				x.sum -= penalty[out]
+			}
+			if x.sum != 0 {
+				t.Fatalf("seed %d: the penalty of %v is wrong by %d", seed, x.thrown(), x.sum)
+			}
+			if !fitsInstead(c, r, x.route, x.thrown()) {
+				t.Fatalf("seed %d: no room for request %d in route %d without %v", seed, r, x.route, x.thrown())
+			}
+			if x.count > 1 {
+				several++
+			}
+		}
+	}
+	if several == 0 {
+		t.Error("several were never thrown out")
+	}
+}
+
+// A route's positions without some requests are those of a route that never had them.
+func TestWithout_IsTheTimetable(t *testing.T) {
+	for seed := range uint64(20) {
+		c := searched(seed)
+		in, e := c.in, &c.eject
+		rng := rand.New(rand.NewPCG(seed, 19))
+		for range 200 {
+			ro := rng.Int32N(int32(len(in.Vehicles)))
+			c.listMembers(ro, 0)
+			e.out = e.out[:0]
+			for _, m := range e.members {
+				if rng.IntN(3) == 0 {
+					e.out = append(e.out, m)
+				}
+			}
+			rng.Shuffle(len(e.out), func(i, j int) { e.out[i], e.out[j] = e.out[j], e.out[i] })
+			got, length := c.without(ro)
+			var visits []int32
+			for _, x := range got[1 : len(got)-1] {
+				if slices.Contains(e.out, x.visit/Slots) {
+					t.Fatalf("seed %d: request %d has not left", seed, x.visit/Slots)
+				}
+				visits = append(visits, x.visit)
+			}
+			if want := int(c.size[ro]) - 2*len(e.out); len(got) != want {
+				t.Fatalf("seed %d: %d positions without %d of %d requests", seed, len(got), len(e.out), len(e.members))
+			}
+			if len(visits) == 0 {
+				continue
+			}
+			want := in.positions(int(ro), visits, nil)
+			if total := in.timetable(want, &in.Vehicles[ro]); math.Abs(total-length) > 1e-9 {
+				t.Fatalf("seed %d: length %v, want %v", seed, length, total)
+			}
+			for i, w := range want {
+				g := got[i]
+				for _, d := range []float64{g.depart - w.depart, g.latest - w.latest, g.load - w.load, g.next - w.next} {
+					if math.Abs(d) > 1e-9 {
+						t.Fatalf("seed %d: position %d is %+v, want %+v", seed, i, g, w)
+					}
+				}
+			}
+		}
 	}
 }
 
