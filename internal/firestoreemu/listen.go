@@ -126,8 +126,8 @@ func (l *listener) add(t *pb.Target) error {
 	l.targets[id] = added
 	ids := []int32{id}
 	current := &pb.TargetChange{TargetChangeType: pb.TargetChange_CURRENT, TargetIds: ids}
-	stamp(current, now)
-	responses = append(responses, ofTarget(current), consistent(now))
+	l.stamp(current, now)
+	responses = append(responses, ofTarget(current), l.consistent(now))
 	if t.GetOnce() {
 		delete(l.targets, id)
 		responses = append(responses, ofTarget(&pb.TargetChange{TargetChangeType: pb.TargetChange_REMOVE, TargetIds: ids}))
@@ -162,9 +162,7 @@ func (l *listener) resume(t *target, req *pb.Target) bool {
 	case *pb.Target_ReadTime:
 		from = store.Micros(r.ReadTime)
 	case *pb.Target_ResumeToken:
-		if len(r.ResumeToken) == 8 {
-			from = int64(binary.BigEndian.Uint64(r.ResumeToken))
-		}
+		from = l.timeOf(r.ResumeToken)
 	default:
 		return true
 	}
@@ -185,7 +183,7 @@ func (l *listener) catchUp() error {
 	if len(responses) == 0 {
 		return nil
 	}
-	return l.send(append(responses, consistent(now.Time)))
+	return l.send(append(responses, l.consistent(now.Time)))
 }
 
 // advance brings all targets to a snapshot and returns what their clients are to
@@ -213,16 +211,27 @@ func (l *listener) advance(to *store.Snapshot) []*pb.ListenResponse {
 }
 
 // consistent tells that all targets are at one time now.
-func consistent(at int64) *pb.ListenResponse {
+func (l *listener) consistent(at int64) *pb.ListenResponse {
 	change := &pb.TargetChange{TargetChangeType: pb.TargetChange_NO_CHANGE}
-	stamp(change, at)
+	l.stamp(change, at)
 	return ofTarget(change)
 }
 
 // stamp adds the read time and the token to resume from it.
-func stamp(change *pb.TargetChange, at int64) {
+func (l *listener) stamp(change *pb.TargetChange, at int64) {
 	change.ReadTime = store.Timestamp(at)
-	change.ResumeToken = binary.BigEndian.AppendUint64(nil, uint64(at))
+	token := binary.BigEndian.AppendUint64(nil, l.server.epoch)
+	change.ResumeToken = binary.BigEndian.AppendUint64(token, uint64(at))
+}
+
+// timeOf is the time to resume from with a token, or 0 if it is not of this boot:
+// the server keeps the times of commits only, so that with the clock set back a
+// time told before a restart may come again, after other commits.
+func (l *listener) timeOf(token []byte) int64 {
+	if len(token) != 16 || binary.BigEndian.Uint64(token) != l.server.epoch {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64(token[8:]))
 }
 
 func ofTarget(change *pb.TargetChange) *pb.ListenResponse {

@@ -2,10 +2,13 @@ package firestoreemu
 
 import (
 	"context"
+	"slices"
 	"testing"
+	"time"
 
 	"cloud.google.com/go/firestore"
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	"github.com/jonboulle/clockwork"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -128,6 +131,32 @@ func TestListen_Resume(t *testing.T) {
 	r.listenOnce([]byte("12345678"))
 	if !r.heard.reset || len(r.heard.changed) != 2 {
 		t.Errorf("resumed from nowhere: %+v, want a reset and everything", r.heard)
+	}
+}
+
+// With the clock set back a restarted server commits at times that listeners have
+// been told already. One that resumes does not miss these commits (E-ST-03).
+func TestListen_ResumeAfterRestart(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	clock := clockwork.NewFakeClockAt(now)
+	r := newRaw(t, Options{DataDir: dir, Clock: clock})
+	r.mustCommit(nil, set("a", 1))
+	clock.Advance(2 * time.Minute)
+	token := r.listenOnce(nil)
+	if err := r.server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	clock = clockwork.NewFakeClockAt(now.Add(time.Minute))
+	r = newRaw(t, Options{DataDir: dir, Clock: clock})
+	r.mustCommit(nil, set("a", 2))
+	clock.Advance(2 * time.Minute)
+	token = r.listenOnce(token)
+	if got := r.heard; !slices.Equal(got.changed, []string{"a"}) {
+		t.Errorf("resumed: %+v, want a changed", got)
+	}
+	r.listenOnce(token)
+	if got := r.heard; got.reset || len(got.changed) != 0 {
+		t.Errorf("resumed again: %+v, want no reset and nothing new", got)
 	}
 }
 
