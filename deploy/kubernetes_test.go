@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -195,14 +196,14 @@ func complaints(found *[]string, who string) func(bool, string) {
 	}
 }
 
-// drain is how long a State Manager may take to settle what it holds, seconds. // F-FLOW-01
-const drain = 25
+// closing is how long a State Manager may take to end its API and to deliver its
+// last traces, once it has settled what it holds.
+const closing = 10 * time.Second
 
 func checkProbes(name string, d deployment) []string {
 	var found []string
 	complain := complaints(&found, "deployment "+name)
 	pod := d.Spec.Template.Spec
-	complain(name == "statemanager" && pod.TerminationGracePeriodSeconds <= drain, "is killed before it has settled what it holds")
 	unavailable := d.Spec.Strategy.RollingUpdate.MaxUnavailable
 	complain(unavailable == nil || *unavailable != 0, "takes pods away before new ones are ready")
 	for _, c := range pod.Containers {
@@ -288,6 +289,8 @@ func checkStart(name string, d deployment, c *cluster, w *world) []string {
 	}
 	config, err := w.start(container.Image, container.Args, environment)
 	complain(err != nil, fmt.Sprintf("cannot start: %v", err))
+	grace := time.Duration(d.Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second
+	complain(name == "statemanager" && err == nil && shutdown(config)+closing > grace, "is killed before it has settled what it holds")
 	ports := map[string]int{}
 	for _, p := range container.Ports {
 		ports[p.Name] = p.ContainerPort

@@ -58,6 +58,7 @@ func TestTerraform_MistakesAreFound(t *testing.T) {
 		{"iam.tf", `"roles/iam.workloadIdentityUser"`, `"roles/iam.serviceAccountAdmin"`, "serviceAccountAdmin"},
 		// What runs.
 		{"run.tf", `args   = ["serve"]`, `args   = ["server"]`, "started with [server]"},
+		{"run.tf", `DRONEFLEET_DRAIN_TIMEOUT = "3s"`, `DRONEFLEET_DRAIN_TIMEOUT = "15s"`, "killed before it has settled"},
 		{"run.tf", `LOG_LEVEL            = var.log_level`, `LOGLEVEL            = var.log_level`, "knows no variable LOGLEVEL"},
 		{"run.tf", `DRONEFLEET_OIDC_AUDIENCE = join(",", var.oidc.audiences)`, `DRONEFLEET_OIDC_AUDIENCE = ""`, "service statemanager cannot start"},
 		{"run.tf", `container_port = 8080`, `container_port = 8081`, "does not listen on port 8081"},

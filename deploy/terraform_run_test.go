@@ -3,12 +3,15 @@ package deploy_test
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/dronefleet/dronefleet/deploy/internal/tfmodule"
+	"github.com/dronefleet/dronefleet/internal/manager"
 )
 
 // checkCloudRun looks at what runs: how many, as whom, with which flags and
@@ -75,6 +78,9 @@ func checkContainer(name string, template, c tfmodule.Block, args []string, w *w
 	if err != nil {
 		found = append(found, fmt.Sprintf("%s cannot start: %v", name, err))
 	}
+	if short == "statemanager" && err == nil && shutdown(config)+time.Second > cloudRunGrace {
+		found = append(found, name+" is killed before it has settled what it holds")
+	}
 	for _, p := range c.Blocks["ports"] {
 		port, _ := p.Attributes["container_port"].AsBigFloat().Int64()
 		if !strings.Contains(config, fmt.Sprintf("http-addr: :%d", port)) {
@@ -85,6 +91,22 @@ func checkContainer(name string, template, c tfmodule.Block, args []string, w *w
 		found = append(found, name+" does not know its project")
 	}
 	return found
+}
+
+// cloudRunGrace is how long after SIGTERM Cloud Run kills.
+// https://cloud.google.com/run/docs/container-contract#instance-shutdown
+const cloudRunGrace = 10 * time.Second
+
+// shutdown is how long after SIGTERM a State Manager of that configuration has
+// settled all it holds. F-FLOW-01
+func shutdown(config string) time.Duration {
+	_, rest, _ := strings.Cut(config, "drain-timeout: ")
+	text, _, _ := strings.Cut(rest, " ")
+	drain, err := time.ParseDuration(text)
+	if err != nil {
+		return math.MaxInt64 / 2 // nobody knows when
+	}
+	return drain + manager.ShutdownMargin
 }
 
 // checkService looks at what keeps a service that pulls at work.

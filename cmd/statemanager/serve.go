@@ -14,6 +14,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/manager"
 	"github.com/dronefleet/dronefleet/internal/observe"
+	"github.com/dronefleet/dronefleet/internal/simclock"
 )
 
 type serveCommand struct {
@@ -24,6 +25,7 @@ type serveCommand struct {
 	CreateTopics      bool          `help:"Create topics and subscriptions that do not exist."`
 	TelemetryCoalesce time.Duration `help:"How often the document of a drone that only moves is written." default:"1s" check:"over 0s max 1m"`
 	MaxOutstanding    int           `help:"Bound of the telemetry messages held in memory." default:"40000" check:"min 1 max 10000000"`
+	DrainTimeout      time.Duration `help:"How long messages in work may take after SIGTERM. Then they are given back, and the process ends a few seconds later." default:"15s" check:"over 0s max 10m"`
 	Format            wire.Format   `help:"Form of published messages: protobuf or json." default:"protobuf" enum:"protobuf,json"`
 	HTTPAddr          string        `help:"Where the HTTP API listens; \"\" or off for none." default:"127.0.0.1:8080" placeholder:"HOST:PORT" name:"http-addr" env:"HTTP_ADDR" check:"listen or off"`
 	access
@@ -34,6 +36,12 @@ func (c *serveCommand) Check(r *config.Report) {
 	c.CheckConnection(r)
 	c.CheckWatching(r)
 	c.access.check(r, c.HTTPAddr)
+}
+
+func (c *serveCommand) worker(clock *simclock.Clock) pubsubio.Config {
+	return pubsubio.Config{
+		TelemetryCoalesce: clock.Real(c.TelemetryCoalesce), MaxOutstanding: c.MaxOutstanding, DrainTimeout: c.DrainTimeout, TraceTelemetry: c.TraceTelemetry,
+	}
 }
 
 // Run serves until interrupted, then settles what it holds.
@@ -67,7 +75,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	defer stopWatch()
 	m, err := manager.New(clients, clock, manager.Config{
 		Format: c.Format, Access: access, Tracing: tracing,
-		Worker: pubsubio.Config{TelemetryCoalesce: clock.Real(c.TelemetryCoalesce), MaxOutstanding: c.MaxOutstanding, TraceTelemetry: c.TraceTelemetry},
+		Worker: c.worker(clock),
 	}, log)
 	if err != nil {
 		return err

@@ -2,9 +2,10 @@
 #
 # Both binaries pull: nobody has to call them for work to be done, so their CPU
 # is always allocated and the smallest number of instances is what counts.
-# Cloud Run ends an instance 10 s after SIGTERM, before a State Manager under
-# load has settled all it holds; what it had not acked, Pub/Sub delivers to
-# another one. On GKE it gets the 25 s it may take.
+# Cloud Run ends an instance 10 s after SIGTERM. A State Manager that cannot
+# settle a message by then, since Firestore does not answer, gives it back after
+# DRONEFLEET_DRAIN_TIMEOUT, and everything is settled 5 s later. On GKE it gets
+# more time.
 locals {
   cloud_run     = var.runtime == "cloud_run"
   optimizer_run = local.cloud_run && var.optimizer_mode == "service"
@@ -38,7 +39,7 @@ locals {
       statemanager = {
         image  = var.statemanager_image
         args   = ["serve"]
-        env    = merge(local.environment, { HTTP_ADDR = ":8080" }, local.api_environment)
+        env    = merge(local.environment, { HTTP_ADDR = ":8080", DRONEFLEET_DRAIN_TIMEOUT = "3s" }, local.api_environment)
         min    = var.statemanager_instances.min
         max    = var.statemanager_instances.max
         cpu    = "2"

@@ -105,11 +105,11 @@ func NewLocks(c *connect.Clients, clock *simclock.Clock, log *slog.Logger) (*fir
 
 // Shutdown, from the order to stop, at the latest: messages in work are finished
 // or given back while the worker drains; then owed commands are sent, and everything ends
-// shutdownMargin after the drain. With the worker's default that is 20 s, which
+// ShutdownMargin after the drain. With the worker's default that is 20 s, which
 // leaves a process 5 s of its 25 to close its API and its connections.
 const (
 	commandsMargin = pubsubio.SettlingTimeout + time.Second
-	shutdownMargin = pubsubio.SettlingTimeout + 2*time.Second
+	ShutdownMargin = pubsubio.SettlingTimeout + 2*time.Second
 )
 
 // errNotStopped says that something did not end in time. What it held was not
@@ -128,7 +128,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	drain := cmp.Or(m.cfg.Worker.DrainTimeout, pubsubio.DefaultDrainTimeout)
 	stopTimers := context.AfterFunc(workCtx, func() {
 		time.AfterFunc(drain+commandsMargin, endCommands)
-		time.AfterFunc(drain+shutdownMargin, endEverything)
+		time.AfterFunc(drain+ShutdownMargin, endEverything)
 	})
 	defer stopTimers()
 
