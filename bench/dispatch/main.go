@@ -14,27 +14,26 @@ import (
 	"slices"
 	"time"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/dronefleet/dronefleet/bench/dispatch/scenario"
 	"github.com/dronefleet/dronefleet/bench/lilim/cputime"
+	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/solver"
 	"github.com/dronefleet/dronefleet/solver/check"
 )
 
 type flags struct {
-	Drones     int           `default:"100" help:"Drones per instance."`
-	Orders     int           `default:"500" help:"Orders per instance."`
-	Cities     int           `default:"0" help:"Towns per instance; 0 draws the number."`
+	Drones     int           `default:"100" help:"Drones per instance." check:"min 1"`
+	Orders     int           `default:"500" help:"Orders per instance." check:"min 1"`
+	Cities     int           `default:"0" help:"Towns per instance; 0 draws the number." check:"min 0"`
 	Geography  string        `default:"" enum:",accra,berlin,towns" help:"Geography of single-town instances."`
-	Instances  int           `default:"5" help:"Instances, seeded 1, 2, ... from --first."`
+	Instances  int           `default:"5" help:"Instances, seeded 1, 2, ... from --first." check:"min 1"`
 	First      uint64        `default:"1" help:"Seed of the first instance."`
-	Time       time.Duration `default:"8s" help:"Time limit per instance."`
-	Iterations int           `help:"Deterministic mode: steps per worker instead of a time limit."`
-	Long       time.Duration `help:"Also run this long and print the gap to it; tiny instances run 200 000 steps instead."`
+	Time       time.Duration `default:"8s" help:"Time limit per instance." check:"over 0s"`
+	Iterations int           `help:"Deterministic mode: steps per worker instead of a time limit." check:"min 0"`
+	Long       time.Duration `help:"Also run this long and print the gap to it; tiny instances run 200 000 steps instead." check:"min 0s"`
 	Seed       uint64        `default:"1" help:"First seed of the search."`
-	Seeds      int           `default:"1" help:"Number of search seeds."`
-	Workers    int           `default:"2" help:"Search goroutines."`
+	Seeds      int           `default:"1" help:"Number of search seeds." check:"min 1"`
+	Workers    int           `default:"2" help:"Search goroutines." check:"min 1"`
 	Reference  bool          `help:"Minimise the reference optimizer's scalar instead."`
 	Strategy   string        `default:"sisr" enum:"sisr,greedy,nearest" help:"Search strategy."`
 	JSON       string        `name:"json" help:"Write one JSON row per run to this file."`
@@ -59,13 +58,11 @@ type row struct {
 }
 
 func main() {
-	var f flags
-	kong.Parse(&f, kong.Description("Dispatch benchmark on generated problems."))
-	if err := run(f); err != nil {
-		fmt.Fprintln(os.Stderr, "dispatch:", err)
-		os.Exit(1)
-	}
+	cli.Main(&flags{}, "Dispatch benchmark on generated problems.")
 }
+
+// Run runs the benchmark.
+func (f *flags) Run() error { return run(*f) }
 
 func run(f flags) error {
 	if f.Dump != "" {

@@ -35,15 +35,15 @@ import (
 
 type command struct {
 	Seeds           []uint64      `help:"Worlds to run." default:"1,2,3"`
-	Simulated       time.Duration `help:"Simulated time of each run." default:"2h"`
-	Speed           float64       `help:"Simulated seconds per second." default:"60"`
-	Drones          int           `help:"Size of the fleet." default:"40"`
-	OrdersPerMinute float64       `help:"Mean rate of new orders." default:"4"`
-	Iterations      int           `help:"Steps of each cycle's search." default:"300"`
+	Simulated       time.Duration `help:"Simulated time of each run." default:"2h" check:"over 0s"`
+	Speed           float64       `help:"Simulated seconds per second." default:"60" check:"min 1 max 1000"`
+	Drones          int           `help:"Size of the fleet." default:"40" check:"min 1"`
+	OrdersPerMinute float64       `help:"Mean rate of new orders." default:"4" check:"over 0"`
+	Iterations      int           `help:"Steps of each cycle's search." default:"300" check:"min 1"`
 	JSON            string        `help:"Also write every run's outcome to this file." name:"json" placeholder:"FILE"`
 	Offline         bool          `help:"Without servers: the planners and the simulated drones alone."`
 	Place           string        `help:"Offline: ${enum}." enum:"paris,city" default:"paris"`
-	Burst           float64       `help:"Offline: how many times denser orders are in 6 of every 30 minutes." default:"1"`
+	Burst           float64       `help:"Offline: how many times denser orders are in 6 of every 30 minutes." default:"1" check:"min 1"`
 }
 
 // planner is one way to plan.

@@ -14,24 +14,23 @@ import (
 	"strings"
 	"time"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/dronefleet/dronefleet/bench/lilim/cputime"
+	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/solver/lilim"
 )
 
 type flags struct {
 	Dir       string        `required:"" help:"Folder of NAME.txt instances, with NAME.sol best-known solutions beside them."`
 	Instances string        `default:"*" help:"Glob of instance names, several separated by commas."`
-	Time      time.Duration `default:"8s" help:"Wall time per instance."`
+	Time      time.Duration `default:"8s" help:"Wall time per instance." check:"over 0s"`
 	Seed      uint64        `default:"1" help:"First seed."`
-	Seeds     int           `default:"1" help:"Number of seeds to run, from --seed upward."`
-	Workers   int           `default:"2" help:"Search goroutines."`
+	Seeds     int           `default:"1" help:"Number of seeds to run, from --seed upward." check:"min 1"`
+	Workers   int           `default:"2" help:"Search goroutines." check:"min 1"`
 	JSON      string        `name:"json" help:"Write one JSON row per instance and seed to this file."`
 	Rows      []string      `help:"Check and print the rows of these files (of this command or bench/peers), one column each, instead of solving." type:"existingfile"`
 	Quiet     bool          `help:"Print only the summary."`
 	CPU       bool          `name:"cpu" help:"Count processor time divided by --workers instead of wall time, for busy machines."`
-	Target    float64       `default:"1" help:"Print when each run came within this many percent of the best known, at its vehicles."`
+	Target    float64       `default:"1" help:"Print when each run came within this many percent of the best known, at its vehicles." check:"min 0"`
 }
 
 // row is one solved instance; routes are task ids so that anyone can check.
@@ -53,13 +52,11 @@ type row struct {
 }
 
 func main() {
-	var f flags
-	kong.Parse(&f, kong.Description("Li & Lim pickup-and-delivery benchmark of the solver's engine."))
-	if err := run(f); err != nil {
-		fmt.Fprintln(os.Stderr, "lilim:", err)
-		os.Exit(1)
-	}
+	cli.Main(&flags{}, "Li & Lim pickup-and-delivery benchmark of the solver's engine.")
 }
+
+// Run runs the benchmark.
+func (f *flags) Run() error { return run(*f) }
 
 func run(f flags) error {
 	if len(f.Rows) > 0 {

@@ -6,13 +6,12 @@
 // It runs against an embedded Firestore server, or against the server of
 // FIRESTORE_EMULATOR_HOST.
 //
-//	go run ./bench/lock -duration 5s
-//	go run ./bench/lock -keys 1 -workers 64 -duration 10s
+//	go run ./bench/lock --duration 5s
+//	go run ./bench/lock --keys 1 --workers 64 --duration 10s
 package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -27,6 +26,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/internal/firestoreemu"
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/firestorelock"
@@ -45,23 +45,27 @@ var matrix = []run{
 	{keys: 64, workers: 1}, {keys: 64, workers: 8}, {keys: 64, workers: 64},
 }
 
+type command struct {
+	Keys     int           `help:"Number of keys; 0 measures the whole matrix." default:"0" check:"min 0"`
+	Workers  int           `help:"Number of workers, with --keys." default:"1" check:"min 1"`
+	Backends int           `help:"Number of backends the workers are spread over, as if each were a process." default:"1" check:"min 1"`
+	Duration time.Duration `help:"Length of each measurement." default:"3s" check:"over 0s"`
+}
+
 func main() {
-	keys := flag.Int("keys", 0, "number of keys; 0 measures the whole matrix")
-	workers := flag.Int("workers", 1, "number of workers, with -keys")
-	processes := flag.Int("backends", 1, "number of backends the workers are spread over, as if each were a process")
-	duration := flag.Duration("duration", 3*time.Second, "length of each measurement")
-	flag.Parse()
+	cli.Main(&command{}, "Measures the lock library.")
+}
+
+// Run measures one cell or the whole matrix.
+func (c *command) Run() error {
 	runs := matrix
-	if *keys > 0 {
-		runs = []run{{keys: *keys, workers: *workers}}
+	if c.Keys > 0 {
+		runs = []run{{keys: c.Keys, workers: c.Workers}}
 	}
 	for i := range runs {
-		runs[i].duration, runs[i].processes = *duration, *processes
+		runs[i].duration, runs[i].processes = c.Duration, c.Backends
 	}
-	if err := measure(os.Stdout, runs); err != nil {
-		fmt.Fprintln(os.Stderr, "lock benchmark:", err)
-		os.Exit(1)
-	}
+	return measure(os.Stdout, runs)
 }
 
 // measure makes the runs and prints a line for each.
