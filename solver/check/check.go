@@ -76,6 +76,7 @@ type replay struct {
 
 	flown     map[string]bool // drones that have a route
 	delivered map[string]time.Time
+	unserved  [model.PriorityCount]int
 	totalKm   float64
 	longestKm float64
 }
@@ -295,6 +296,9 @@ func (r *replay) orders(plan model.Plan) {
 			r.fault("bank", "", u.OrderID, "unserved without a reason")
 		}
 		listed[u.Index]++
+		if p := r.problem.Orders[u.Index].Priority; u.Reason != model.InvalidInput && validPriority(p) {
+			r.unserved[p]++
+		}
 	}
 	first := map[string]bool{}
 	for i, o := range r.problem.Orders {
@@ -312,7 +316,7 @@ func (r *replay) orders(plan model.Plan) {
 }
 
 // objective recomputes what can be recomputed without the solver's notion of
-// rank: distance, longest route, late deliveries.
+// rank: distance, longest route, late deliveries, unserved orders.
 func (r *replay) objective(o model.Objective) {
 	var late [model.PriorityCount]int
 	for id, at := range r.delivered {
@@ -323,6 +327,9 @@ func (r *replay) objective(o model.Objective) {
 	}
 	if late != o.Late {
 		r.fault("objective", "", "", "says late %v, replay %v", o.Late, late)
+	}
+	if r.unserved != o.Unserved {
+		r.fault("objective", "", "", "says unserved %v, lists %v", o.Unserved, r.unserved)
 	}
 	slack := kmTolerance * float64(len(r.flown)+1)
 	if !(math.Abs(o.DistanceKm-r.totalKm) <= slack) || !(math.Abs(o.LongestKm-r.longestKm) <= slack) {
