@@ -45,8 +45,9 @@ type cluster struct {
 }
 
 // cut divides the orders, the current routes and the other drones into clusters
-// by recursive bisection. Orders for which no drone is left are in none. The shift in [0,1) moves the borders, so that what met
-// at a border in one round is inside a cluster in another.
+// by recursive bisection. Orders for which no drone is left are in none. The shift
+// in [0,1) moves the borders, so that what met at a border in one round is inside a
+// cluster in another.
 func (pr *prepared) cut(routes []plannedRoute, orders []int32, shift float64) []cluster {
 	var out []cluster
 	var split func(items []item, depth int)

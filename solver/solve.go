@@ -78,7 +78,7 @@ func (r *run) search() []plannedRoute {
 }
 
 func (r *run) report(routes []plannedRoute) {
-	if r.opts.reportsProgress {
+	if r.opts.Progress != nil {
 		r.opts.Progress(Progress{Elapsed: r.elapsed(), Iterations: r.steps, Objective: r.assemble(routes).Objective})
 	}
 }

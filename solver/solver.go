@@ -99,10 +99,8 @@ type Options struct {
 	Goal Goal
 	// Progress, if set, is called from Solve's goroutine a few times per run.
 	Progress func(Progress)
-	// Clock replaces time.Now for the time limit.
+	// Clock replaces time.Now for the time limit. All workers call it at once.
 	Clock func() time.Time
-
-	reportsProgress bool
 }
 
 // Progress is a report on a running search.
@@ -125,7 +123,6 @@ func (o Options) withDefaults() Options {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	o.reportsProgress = o.Progress != nil
 	return o
 }
 
