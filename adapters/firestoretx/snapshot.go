@@ -3,6 +3,7 @@ package firestoretx
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"cloud.google.com/go/firestore"
@@ -147,6 +148,10 @@ func decodeWarehouse(snap *firestore.DocumentSnapshot) (domain.Warehouse, error)
 }
 
 func decodeDepot(snap *firestore.DocumentSnapshot) (domain.Depot, error) {
+	// Operators write depots; no message could name one with another id.
+	if err := domain.CheckID(snap.Ref.ID); err != nil {
+		return domain.Depot{}, &MalformedError{fmt.Errorf("document %s: its id %w", snap.Ref.Path, err)}
+	}
 	d, err := depotCodec.decode(snap)
 	if err != nil {
 		return d, &MalformedError{err}

@@ -355,6 +355,27 @@ func TestDepotIDs_LeaveOutWhatCannotBeUnderstood(t *testing.T) {
 	}
 }
 
+// F-OPT-01: a depot whose id is longer than any message can carry has no cycles,
+// which could plan none of its drones or not even take their lock; it is named with
+// what is wrong.
+func TestDepotIDs_LeaveOutWhatNoMessageCanName(t *testing.T) {
+	for _, long := range []int{domain.MaxIDBytes + 1, 600} {
+		b := newBench(t)
+		unnameable := domain.Depot{ID: domain.DepotID(strings.Repeat("d", long)), Name: "Long", Position: depot.Position}
+		if err := b.store.Setup(t.Context(), []domain.Depot{unnameable}, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		if ids, err := b.runner(t, b.store, 15*time.Second).DepotIDs(t.Context()); err != nil || !slices.Equal(ids, []domain.DepotID{depot.ID}) {
+			t.Errorf("depots %v, %v", ids, err)
+		}
+		cfg := dispatch.Config{Depots: []domain.DepotID{unnameable.ID}}
+		named := dispatch.NewRunner(b.store, b.locks, nil, uuid.NewString, simclock.Real(), cfg, emutest.Log(t), b.clients.Meter)
+		if _, err := named.DepotIDs(t.Context()); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("its id is %d bytes long; give at most 128", long)) {
+			t.Errorf("error %v does not say what to correct", err)
+		}
+	}
+}
+
 func TestDepotIDs_SayWhatIsMissing(t *testing.T) {
 	b := newBench(t)
 	r := dispatch.NewRunner(b.store, b.locks, nil, uuid.NewString, simclock.Real(), dispatch.Config{Depots: []domain.DepotID{"NOWHERE"}}, emutest.Log(t), b.clients.Meter)
