@@ -18,6 +18,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/dispatch"
+	"github.com/dronefleet/dronefleet/internal/terminal"
 	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/solver"
 )
@@ -201,7 +202,7 @@ func (c *solveCommand) snapshotFromFile(ctx context.Context) (domain.Snapshot, e
 	}
 	if errors.As(err, &invalid) {
 		for _, p := range invalid.Problems {
-			fmt.Fprintf(os.Stderr, "%s: %s %s\n", c.In, p.Field, p.Complaint)
+			fmt.Fprintf(os.Stderr, "%s: %s %s\n", c.In, p.Field, terminal.Escape(p.Complaint))
 		}
 		err = nil
 	}
@@ -240,7 +241,7 @@ func (c *solveCommand) snapshotFromFirestore(ctx context.Context) (domain.Snapsh
 			return domain.Snapshot{}, fmt.Errorf("the store has %d depots; name one with --depot", n)
 		}
 		if malformed != nil {
-			fmt.Fprintf(os.Stderr, "left out: %v\n", malformed)
+			leftOut(malformed)
 		}
 		depot = depots.Items[0].ID
 	}
@@ -250,8 +251,10 @@ func (c *solveCommand) snapshotFromFirestore(ctx context.Context) (domain.Snapsh
 	}
 	offered := policy.DefaultMissionAssignmentPolicy()
 	return store.Snapshot(ctx, firestoretx.SnapshotRequest{Depot: depot, At: at, MinBattery: offered.MinBattery, MaxSilence: offered.MaxSilence,
-		OnMalformed: func(err error) { fmt.Fprintf(os.Stderr, "left out: %v\n", err) }})
+		OnMalformed: leftOut})
 }
+
+func leftOut(err error) { fmt.Fprintf(os.Stderr, "left out: %s\n", terminal.Escape(err.Error(), '\n')) }
 
 // readable is the time at or before at that Firestore can read: any microsecond
 // of the last hour, whole minutes of the seven days that point-in-time recovery

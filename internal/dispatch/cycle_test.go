@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/google/uuid"
 	"google.golang.org/genproto/googleapis/type/latlng"
@@ -434,6 +435,36 @@ func TestPrintedPlan(t *testing.T) {
 	}
 	if first := string(collection.Features[0].Geometry.Coordinates); strings.Join(strings.Fields(first), "") != "[2.3522,48.8566]" {
 		t.Errorf("the first stop is at %s, want longitude first", first)
+	}
+}
+
+// F-OPT-05: the plan for people is lines and cells of its own making, whatever
+// anybody has called drones, orders and warehouses: a terminal obeys none of it.
+func TestPrintedPlan_ObeysNoID(t *testing.T) {
+	const hostile = "\x1b[2J\tx\ny\u202e"
+	w := newTown(1)
+	w.drones[0].ID = "D" + hostile
+	w.order("O"+hostile, domain.PriorityHigh, north(5, 0), 0)
+	w.order("FAR"+hostile, domain.PriorityHigh, north(900, 0), 0)
+	snap := w.snapshot()
+	snap.Warehouses[0].ID = "W" + hostile
+	snap.Drones = append(snap.Drones, domain.Drone{ID: "LOST" + hostile, HomeDepotID: "GONE" + hostile})
+	p := dispatch.ProblemOf(snap, w.now, solver.Params{})
+	plan, err := dispatch.Solve(t.Context(), p, solver.Options{Strategy: solver.Greedy}, func(fault error) { t.Error(fault) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := dispatch.PrintPlan(&text, p, plan); err != nil {
+		t.Fatal(err)
+	}
+	if i := strings.IndexFunc(text.String(), func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 || strings.Contains(text.String(), "\ny") {
+		t.Errorf("not for a terminal:\n%q", &text)
+	}
+	for _, id := range []string{"drone D", "O", "from W", "FAR", "drone LOST"} {
+		if shown := id + `\u001b[2J\u0009x\u000ay\u202e`; !strings.Contains(text.String(), shown) {
+			t.Errorf("the plan lacks %q:\n%s", shown, &text)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/dronefleet/dronefleet/internal/terminal"
 	"github.com/dronefleet/dronefleet/solver"
 )
 
@@ -20,26 +21,26 @@ func PrintPlan(w io.Writer, p solver.Problem, plan solver.Plan) error {
 		o.Late[solver.Critical]+o.Late[solver.High]+o.Late[solver.Standard])
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, r := range plan.Routes {
-		fmt.Fprintf(table, "\ndrone %s\t%.1f km\t%s\tuses %.1f %%\n", r.DroneID, r.DistanceKm, r.Duration.Round(time.Second), r.BatteryUsePercent)
+		fmt.Fprintf(table, "\ndrone %s\t%.1f km\t%s\tuses %.1f %%\n", terminal.Escape(r.DroneID), r.DistanceKm, r.Duration.Round(time.Second), r.BatteryUsePercent)
 		for _, s := range r.Stops {
 			what := s.OrderID
 			if s.WarehouseID != "" {
 				what += " from " + s.WarehouseID
 			}
-			fmt.Fprintf(table, "  %s\t%s\t%.1f km\t%.1f %%\t%s\n", s.ETA.UTC().Format(time.TimeOnly), s.Kind, s.DistanceKm, s.BatteryPercent, what)
+			fmt.Fprintf(table, "  %s\t%s\t%.1f km\t%.1f %%\t%s\n", s.ETA.UTC().Format(time.TimeOnly), s.Kind, s.DistanceKm, s.BatteryPercent, terminal.Escape(what))
 		}
 	}
 	if len(plan.Unserved) > 0 {
 		fmt.Fprintf(table, "\nunserved\n")
 	}
 	for _, u := range plan.Unserved {
-		fmt.Fprintf(table, "  %s\t%s\t%s\n", u.OrderID, u.Reason, u.Detail)
+		fmt.Fprintf(table, "  %s\t%s\t%s\n", terminal.Escape(u.OrderID), u.Reason, terminal.Escape(u.Detail))
 	}
 	if len(plan.Ignored) > 0 {
 		fmt.Fprintf(table, "\nleft out\n")
 	}
 	for _, i := range plan.Ignored {
-		fmt.Fprintf(table, "  %s %s\t%s\n", i.Kind, i.ID, i.Detail)
+		fmt.Fprintf(table, "  %s %s\t%s\n", i.Kind, terminal.Escape(i.ID), terminal.Escape(i.Detail))
 	}
 	return table.Flush()
 }

@@ -4,18 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
-	"unicode/utf16"
-	"unicode/utf8"
 
 	"cloud.google.com/go/pubsub/v2"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/terminal"
 	"github.com/dronefleet/dronefleet/lock/firestorelock"
 )
 
@@ -49,34 +46,13 @@ func (d *Desk) printJSON(v any) error {
 		return err
 	}
 	// What is not printable stands in texts, where it may as well be escaped.
-	_, err := io.WriteString(d.Out, escaped(text.String(), '\n'))
+	_, err := io.WriteString(d.Out, terminal.Escape(text.String(), '\n'))
 	return err
 }
 
 // say writes one line.
 func (d *Desk) say(format string, args ...any) {
-	fmt.Fprintln(d.Out, escaped(fmt.Sprintf(format, args...)))
-}
-
-// escaped is text without what a terminal would obey instead of show, or show
-// in another order: ids, products and errors are what anybody has sent. JSON
-// reads the escapes as the same text.
-func escaped(text string, kept ...rune) string {
-	obeyed := func(r rune) bool { return !unicode.IsPrint(r) && !slices.Contains(kept, r) }
-	i := strings.IndexFunc(text, obeyed)
-	if i < 0 {
-		return text
-	}
-	var b strings.Builder
-	for ; i >= 0; i = strings.IndexFunc(text, obeyed) {
-		b.WriteString(text[:i])
-		r, size := utf8.DecodeRuneInString(text[i:])
-		for _, unit := range utf16.Encode([]rune{r}) {
-			fmt.Fprintf(&b, `\u%04x`, unit)
-		}
-		text = text[i+size:]
-	}
-	return b.String() + text
+	fmt.Fprintln(d.Out, terminal.Escape(fmt.Sprintf(format, args...)))
 }
 
 // table writes aligned columns; empty cells show as "-".
@@ -91,7 +67,7 @@ func (d *Desk) table(header ...string) *table {
 func (t *table) row(cells ...string) {
 	for i, c := range cells {
 		// A cell is one line whatever a message said.
-		if c = escaped(strings.Join(strings.Fields(c), " ")); c == "" {
+		if c = terminal.Escape(strings.Join(strings.Fields(c), " ")); c == "" {
 			c = "-"
 		}
 		cells[i] = c
@@ -102,7 +78,7 @@ func (t *table) row(cells ...string) {
 
 // continued writes text below the last row, in the column after skip others.
 func (t *table) continued(skip int, text string) {
-	fmt.Fprintln(t.out, strings.Repeat("\t", skip)+"  "+escaped(text))
+	fmt.Fprintln(t.out, strings.Repeat("\t", skip)+"  "+terminal.Escape(text))
 }
 
 func (t *table) flush() error { return t.out.Flush() }

@@ -1,0 +1,33 @@
+// Package terminal shows on a terminal what others have sent. It knows no command
+// and no store, imports nothing of ours and cannot fail.
+package terminal
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Escape is text without what a terminal would obey instead of show, or show
+// in another order: ids, products and errors are what anybody has sent. JSON
+// reads the escapes as the same text.
+func Escape(text string, kept ...rune) string {
+	obeyed := func(r rune) bool { return !unicode.IsPrint(r) && !slices.Contains(kept, r) }
+	i := strings.IndexFunc(text, obeyed)
+	if i < 0 {
+		return text
+	}
+	var b strings.Builder
+	for ; i >= 0; i = strings.IndexFunc(text, obeyed) {
+		b.WriteString(text[:i])
+		r, size := utf8.DecodeRuneInString(text[i:])
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+		text = text[i+size:]
+	}
+	return b.String() + text
+}
