@@ -46,6 +46,11 @@ func TestOptimizer_ListsEverySettingThatIsWrong(t *testing.T) {
   database (variable DRONEFLEET_DATABASE): "a b" is no id of a Firestore database; give --database=ID as "gcloud firestore databases list" shows it, (default) or 4 to 63 lower-case letters, digits and hyphens
 `,
 		},
+		{ // the address may hold a password, which no log may
+			nil, []string{"once", "--project=my-project", "--otlp-endpoint=collector:secret@host"},
+			`optimizer: otlp-endpoint (flag --otlp-endpoint): is no URL of a collector; give one such as http://localhost:4317
+`,
+		},
 	} {
 		cmd := exec.Command(binary, c.args...)
 		cmd.Env = append([]string{"HOME=" + t.TempDir()}, c.environment...)
