@@ -100,7 +100,7 @@ func run(f flags) error {
 		}
 	}
 	sum.print()
-	return nil
+	return sum.faulty()
 }
 
 func (f flags) params(i uint64) scenario.Params {
@@ -184,13 +184,10 @@ func (s *summary) add(r row, best *row, verbose bool) {
 }
 
 func (s *summary) print() {
-	faults, km, scalar := 0, 0.0, 0.0
+	km, scalar := 0.0, 0.0
 	var missed [len(solver.Objective{}.MissedByRank)]int
 	var elapsed, first []float64
 	for _, r := range s.rows {
-		if r.Fault != "" {
-			faults++
-		}
 		km += r.Objective.DistanceKm
 		scalar += r.Scalar
 		for k, n := range r.Objective.MissedByRank {
@@ -200,11 +197,28 @@ func (s *summary) print() {
 	}
 	fmt.Printf("%d runs: missed %v, %.3f km, reference scalar %.0f, first plan p50 %.1f max %.1f ms, total p50 %.1f p99 %.1f max %.1f ms, faults %d\n",
 		len(s.rows), missed, km, scalar, quantile(first, 0.5), quantile(first, 1),
-		quantile(elapsed, 0.5), quantile(elapsed, 0.99), quantile(elapsed, 1), faults)
+		quantile(elapsed, 0.5), quantile(elapsed, 0.99), quantile(elapsed, 1), s.faults())
 	if s.same+s.behind > 0 {
 		fmt.Printf("against the long run: same missed and unserved %d, worse %d; distance gap mean %.3f %%, worst %.3f %%\n",
 			s.same, s.behind, mean(s.gaps), quantile(s.gaps, 1))
 	}
+}
+
+func (s *summary) faults() (n int) {
+	for _, r := range s.rows {
+		if r.Fault != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// faulty is an error if the checker refused a plan.
+func (s *summary) faulty() error {
+	if n := s.faults(); n > 0 {
+		return fmt.Errorf("%d of %d plans are faulty", n, len(s.rows))
+	}
+	return nil
 }
 
 func quantile(x []float64, q float64) float64 {

@@ -94,7 +94,7 @@ func run(f flags) error {
 		all = append(all, sum)
 	}
 	all.print()
-	return nil
+	return all.faulty()
 }
 
 func load(path, name string) (*lilim.Instance, error) {
@@ -242,6 +242,18 @@ func (s *summary) print(seed uint64) {
 
 // seeds are the summaries of several seeds.
 type seeds []summary
+
+// faulty is an error if the checker refused a solution, or there was none.
+func (all seeds) faulty() error {
+	rows, faults := 0, 0
+	for _, s := range all {
+		rows, faults = rows+s.rows, faults+s.faults
+	}
+	if faults > 0 {
+		return fmt.Errorf("%d of %d solutions are faulty", faults, rows)
+	}
+	return nil
+}
 
 func (all seeds) print() {
 	if len(all) < 2 {
