@@ -1,6 +1,9 @@
 package search
 
-import "slices"
+import (
+	"math/bits"
+	"slices"
+)
 
 // mostThrown requests of one route are thrown out at once, at most. Pairs and triples
 // are sought among eligible of a route's requests, and those that must go anyway.
@@ -26,14 +29,14 @@ type eviction struct {
 	members  []int32 // the route's requests
 	blockers []int32 // those of them without whose leaving nothing helps
 	out      []int32 // what is out now
-	cuts     []int32 // scratch of without
+	cuts     bitset  // scratch of without: positions
 	nodes    []node  // too
 }
 
 func newEviction(in *Instance) eviction {
 	return eviction{
 		members: make([]int32, 0, in.stride()), blockers: make([]int32, 0, in.stride()),
-		out: make([]int32, 0, in.stride()), cuts: make([]int32, 0, in.stride()), nodes: make([]node, 0, in.stride()),
+		out: make([]int32, 0, in.stride()), cuts: newBitset(in.stride()), nodes: make([]node, 0, in.stride()),
 	}
 }
 
@@ -191,18 +194,24 @@ func (c *Chain) without(ro int32) ([]node, float64) {
 	if len(e.out) == 0 {
 		return route, c.dist[ro]
 	}
-	e.cuts = e.cuts[:0]
 	for _, r := range e.out {
-		e.cuts = append(e.cuts, c.posP[r], c.posD[r])
+		e.cuts.add(c.posP[r])
+		e.cuts.add(c.posD[r])
 	}
-	slices.Sort(e.cuts)
-	nodes, from := e.nodes[:0], int32(0)
-	for _, at := range e.cuts {
-		nodes = append(nodes, route[from:at]...)
-		from = at + 1
+	nodes, first, from := e.nodes[:0], 0, 0
+	for w, positions := range e.cuts {
+		e.cuts[w] = 0
+		for ; positions != 0; positions &= positions - 1 {
+			at := w*64 + bits.TrailingZeros64(positions)
+			if nodes = append(nodes, route[from:at]...); from == 0 {
+				first = at
+			}
+			from = at + 1
+		}
 	}
+	rest := len(nodes)
 	nodes = append(nodes, route[from:]...)
-	return nodes, c.in.mend(nodes, &c.in.Vehicles[ro], int(e.cuts[0]), int(from)-len(e.cuts))
+	return nodes, c.in.mend(nodes, &c.in.Vehicles[ro], first, rest)
 }
 
 // mend is timetable after cuts into a timetabled route, of whole requests, all of them
