@@ -212,15 +212,21 @@ func TestDeadLetter_withoutTopicBacksOff(t *testing.T) { // P-DEL-02, P-DEL-03
 	}
 }
 
+// orderedIntake makes a topic with an ordered subscription that dead-letters.
+func orderedIntake(b *bench) (topic, dead, sub string) {
+	topic, dead = b.topic("orders"), b.topic("orders-dead")
+	sub = b.subscribe("intake", topic, func(c *pubsubpb.Subscription) {
+		c.EnableMessageOrdering = true
+		c.DeadLetterPolicy = &pubsubpb.DeadLetterPolicy{DeadLetterTopic: dead}
+	})
+	return topic, dead, sub
+}
+
 // Messages of a key given up in one request reach the dead-letter topic in the
 // order of their key.
 func TestDeadLetter_lettersKeepTheOrderOfTheKey(t *testing.T) { // P-DEL-02, P-DEL-04
 	b := start(t, pubsubemu.Options{Clock: clockwork.NewFakeClockAt(epoch)})
-	topic, dead := b.topic("orders"), b.topic("orders-dead")
-	sub := b.subscribe("intake", topic, func(c *pubsubpb.Subscription) {
-		c.EnableMessageOrdering = true
-		c.DeadLetterPolicy = &pubsubpb.DeadLetterPolicy{DeadLetterTopic: dead}
-	})
+	topic, dead, sub := orderedIntake(b)
 	letters := b.subscribe("letters", dead, ordered)
 	b.publish(topic, keyed("k", "1", "2", "3")...)
 	for range 5 {
@@ -233,11 +239,7 @@ func TestDeadLetter_lettersKeepTheOrderOfTheKey(t *testing.T) { // P-DEL-02, P-D
 
 func TestDeadLetter_laterMessagesOfTheKeyFollow(t *testing.T) { // P-DEL-02, P-DEL-04
 	b := start(t, pubsubemu.Options{Clock: clockwork.NewFakeClockAt(epoch)})
-	topic, dead := b.topic("orders"), b.topic("orders-dead")
-	sub := b.subscribe("intake", topic, func(c *pubsubpb.Subscription) {
-		c.EnableMessageOrdering = true
-		c.DeadLetterPolicy = &pubsubpb.DeadLetterPolicy{DeadLetterTopic: dead}
-	})
+	topic, dead, sub := orderedIntake(b)
 	letters := b.subscribe("letters", dead, nil)
 	b.publish(topic, keyed("k", "poison", "good")...)
 	for range 5 {
@@ -430,11 +432,7 @@ func TestFilter_onSubscription(t *testing.T) { // P-DEL-07
 // was nacked has failed at nothing: it is not dead-lettered before its own time.
 func TestDeadLetter_othersOfTheKeyDoNotCount(t *testing.T) { // P-DEL-02, P-DEL-04
 	b := start(t, pubsubemu.Options{Clock: clockwork.NewFakeClockAt(epoch)})
-	topic, dead := b.topic("orders"), b.topic("orders-dead")
-	sub := b.subscribe("intake", topic, func(c *pubsubpb.Subscription) {
-		c.EnableMessageOrdering = true
-		c.DeadLetterPolicy = &pubsubpb.DeadLetterPolicy{DeadLetterTopic: dead}
-	})
+	topic, _, sub := orderedIntake(b)
 	b.publish(topic, keyed("k", "poison", "acked", "good")...)
 	for attempt := int32(1); attempt <= 5; attempt++ {
 		got := b.pull(sub, 10)
