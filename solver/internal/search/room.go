@@ -29,8 +29,8 @@ type eviction struct {
 	members  []int32 // the route's requests
 	blockers []int32 // those of them without whose leaving nothing helps
 	out      []int32 // what is out now
-	cuts     bitset  // scratch of without: positions
-	nodes    []node  // too
+	cuts     bitset  // positions of what is out; scratch of without
+	nodes    []node  // those that stay; too
 }
 
 func newEviction(in *Instance) eviction {
