@@ -153,7 +153,7 @@ func HoldOrder(order *domain.Order, id domain.OrderID, why string, now time.Time
 	case order.Status != domain.OrderPending:
 		return Change{}, reject(ReasonNotPending, string(id), "the order is %s; only a PENDING one can be held", order.Status)
 	case order.Held:
-		return Change{}, nil
+		return Change{}, reject(ReasonAlreadyHeld, string(id), "")
 	}
 	o := *order
 	o.Held, o.HeldReason = true, why

@@ -47,6 +47,7 @@ const (
 const (
 	ReasonNotFound     Reason = "NOT_FOUND"
 	ReasonNotPending   Reason = "NOT_PENDING"
+	ReasonAlreadyHeld  Reason = "ALREADY_HELD"
 	ReasonNotHeld      Reason = "NOT_HELD"
 	ReasonNotEmergency Reason = "NOT_EMERGENCY"
 )

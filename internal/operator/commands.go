@@ -47,7 +47,9 @@ type Changed[E any] struct {
 //
 // Cost: 4 RPCs, 2 reads, 2 writes.
 func (c Commands) HoldOrder(ctx context.Context, id domain.OrderID, reason string) (Changed[domain.Order], error) {
-	return command(ctx, c, "order", id, reason, c.Store.HoldOrder, c.Store.Order, func(policy.Reason, domain.Order) bool { return false })
+	return command(ctx, c, "order", id, reason, c.Store.HoldOrder, c.Store.Order, func(refused policy.Reason, _ domain.Order) bool {
+		return refused == policy.ReasonAlreadyHeld
+	})
 }
 
 // ReleaseOrder offers a held order to the cycles again. One that is not held

@@ -175,7 +175,7 @@ func TestDesk_OrdersAreHeldReleasedAndCancelled(t *testing.T) {
 		}
 	}
 	o.expect(o.says(o.desk.HoldOrder(ctx, "O2", "two\nlines")), "order O2 is PENDING, held: two lines (by ann@example.org)\n")
-	o.expect(o.says(o.desk.HoldOrder(ctx, "O2", "again")), "order O2 is PENDING, held: two lines (by ann@example.org)\n")
+	o.expect(o.says(o.desk.HoldOrder(ctx, "O2", "again")), "already done: order O2 is PENDING, held: two lines (by ann@example.org)\n")
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectOrder, "O2")), "OPERATOR", "because two lines (by ann@example.org)")
 	o.expect(o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{Status: domain.OrderCancelled}, firestoretx.Page{})), "O1", "CANCELLED")
 	page := o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{}, firestoretx.Page{Limit: 1}))
