@@ -56,16 +56,28 @@ func (c codec[T]) encode(v T) map[string]any {
 func (c codec[T]) updates(before, after T) []firestore.Update {
 	var us []firestore.Update
 	for _, f := range c {
-		was, is := f.get(&before), f.get(&after)
-		if reflect.DeepEqual(was, is) {
-			continue
+		if was, is := f.get(&before), f.get(&after); !reflect.DeepEqual(was, is) {
+			us = append(us, f.update(is))
 		}
-		if is == nil {
-			is = firestore.Delete
-		}
-		us = append(us, firestore.Update{FieldPath: firestore.FieldPath{f.name}, Value: is})
 	}
 	return us
+}
+
+// all are the fields of v, whatever the document has.
+func (c codec[T]) all(v T) []firestore.Update {
+	us := make([]firestore.Update, len(c))
+	for i, f := range c {
+		us[i] = f.update(f.get(&v))
+	}
+	return us
+}
+
+// update stores a value; nil makes the field absent.
+func (f field[T]) update(value any) firestore.Update {
+	if value == nil {
+		value = firestore.Delete
+	}
+	return firestore.Update{FieldPath: firestore.FieldPath{f.name}, Value: value}
 }
 
 func wrongType(want string, got any) error {

@@ -357,8 +357,7 @@ func (t *txn) write(c policy.Change) error {
 		}
 	}
 	for _, o := range c.Orders {
-		before, exists := t.orders[o.ID]
-		if err := put(t, t.store.doc(Orders, string(o.ID)), orderCodec, before, o, exists); err != nil {
+		if err := t.writeOrder(o); err != nil {
 			return err
 		}
 	}
@@ -402,6 +401,17 @@ func (t *txn) writeDrone(d domain.Drone, missions []domain.Mission) error {
 		return nil
 	}
 	return t.Update(ref, us)
+}
+
+// writeOrder stores an order. A document that others began gets all fields: no
+// query would find its order by a flag that it lacks, though absent means false.
+func (t *txn) writeOrder(o domain.Order) error {
+	ref := t.store.doc(Orders, string(o.ID))
+	before, exists := t.orders[o.ID]
+	if exists && before.Revision == 0 {
+		return t.Update(ref, orderCodec.all(o))
+	}
+	return put(t, ref, orderCodec, before, o, exists)
 }
 
 // put creates a document or updates the fields that changed.

@@ -528,6 +528,29 @@ func TestStore_ForeignFieldsSurvive(t *testing.T) {
 	}
 }
 
+// F-ORD-02, F-OPT-02, F-TEL-09: a document that another tool began has no flags of
+// ours, which the snapshot and the sweeper ask for. Its order is served like others.
+func TestStore_OrderInADocumentOfOthersIsOfferedAndSwept(t *testing.T) {
+	f := newFleet(t)
+	ref := f.client.Doc("orders/O1")
+	if _, err := ref.Set(t.Context(), map[string]any{"invoice": "2026-17"}); err != nil {
+		t.Fatal(err)
+	}
+	f.mustOrder(t, "O1")
+	snap, err := f.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: depot.ID, MinBattery: 20, MaxSilence: time.Hour})
+	if err != nil || len(snap.Orders) != 1 {
+		t.Errorf("offered %+v, %v", snap.Orders, err)
+	}
+	f.now = f.now.Add(time.Hour)
+	if result, err := f.Sweep(t.Context()); err != nil || result.OrdersLate != 1 {
+		t.Errorf("swept %+v, %v", result, err)
+	}
+	stored, err := ref.Get(t.Context())
+	if err != nil || stored.Data()["invoice"] != "2026-17" {
+		t.Errorf("%v, %v", stored.Data(), err)
+	}
+}
+
 // A malformed document fails alone and says what to correct.
 func TestStore_MalformedDroneSpoilsNobodyElse(t *testing.T) {
 	f := newFleet(t)
