@@ -3,8 +3,10 @@ package firestoreemu
 import (
 	"strings"
 	"testing"
+	"time"
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	"github.com/jonboulle/clockwork"
 	"google.golang.org/grpc/codes"
 )
 
@@ -63,4 +65,30 @@ func TestDurability_LongDatabaseName(t *testing.T) {
 		t.Errorf("a name of 32 KiB: %.80v, want InvalidArgument", err)
 	}
 	r.mustCommit(nil, set("d", 1))
+}
+
+// A commit that changes nothing has a time too, and no later commit has an earlier
+// one, even after a restart with the clock set back (E-ST-02, E-WR-04).
+func TestDurability_NoOpThenClockSetBack(t *testing.T) {
+	dir, clock := t.TempDir(), clockwork.NewFakeClock()
+	before := clock.Now()
+	r := newRaw(t, Options{DataDir: dir, Clock: clock})
+	r.mustCommit(nil, set("d", 1))
+	clock.Advance(time.Minute)
+	nothing, err := r.rpc.Commit(r.ctx, &pb.CommitRequest{Database: testDatabase, Writes: []*pb.Write{set("d", 1)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.server.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	r = newRaw(t, Options{DataDir: dir, Clock: clockwork.NewFakeClockAt(before)})
+	next, err := r.rpc.Commit(r.ctx, &pb.CommitRequest{Database: testDatabase, Writes: []*pb.Write{set("d", 2)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if commitMicros(next) <= commitMicros(nothing) {
+		t.Errorf("a commit at %v after one at %v", next.GetCommitTime().AsTime(), nothing.GetCommitTime().AsTime())
+	}
 }

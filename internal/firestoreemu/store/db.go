@@ -73,13 +73,14 @@ type Change struct {
 
 // Commit publishes the changes in one step and returns the commit time, which is
 // not before earliest, later than every earlier commit and later than every
-// snapshot taken so far. With a log it returns once the log has the commit.
+// snapshot taken so far. With a log it returns once the log has the commit; also
+// one without changes, whose time must not come again after a restart.
 func (db *DB) Commit(changes []Change, earliest int64) (int64, error) {
 	db.mu.Lock()
 	db.last = max(db.last+1, db.now(), earliest)
 	at := db.last
 	db.stamp(changes, at)
-	if db.log == nil || len(changes) == 0 {
+	if db.log == nil {
 		db.publish(changes, at)
 		db.mu.Unlock()
 		return at, nil
