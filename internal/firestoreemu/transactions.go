@@ -36,6 +36,7 @@ type transaction struct {
 	used      time.Time // when its last RPC began or ended
 	inUse     int       // RPCs running
 	finishing bool      // a Commit is under way
+	closed    bool      // forgotten; RPCs that found it before may still run
 }
 
 // registry holds the open transactions of one database.
@@ -172,6 +173,7 @@ func (g *registry) expireLapsed() {
 // Its locks must already be free.
 func (g *registry) close(tx *transaction) {
 	tx.mu.Lock()
+	tx.closed = true
 	if tx.snapshot != nil {
 		tx.snapshot.Close()
 	}

@@ -2,10 +2,12 @@ package firestoreemu
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"weak"
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 	"github.com/jonboulle/clockwork"
@@ -622,5 +624,38 @@ func TestSnapshot_Retention(t *testing.T) {
 	r.mustCommit(nil, set("e", 2))
 	if got := r.get(nil, "d"); got != -1 {
 		t.Errorf("d = %d, want missing", got)
+	}
+}
+
+// A read that has found its transaction just before a Rollback opens no snapshot,
+// which would keep old versions for ever (E-TX-03, E-TX-15).
+func TestSnapshot_RollbackBeforeFirstRead(t *testing.T) {
+	clock := clockwork.NewFakeClock()
+	r := newRaw(t, Options{Clock: clock, Retention: time.Minute})
+	r.mustCommit(nil, set("d", 1))
+	d, err := r.server.database(testDatabase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := weak.Make(d.store.Newest(doc("d")))
+	tx, err := d.transactions.begin(readOnly, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := d.transactions.find(tx.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.rollback(tx.id); err != nil {
+		t.Fatal(err)
+	}
+	_, err = found.fixSnapshot(d.store)
+	wantText(t, "the read", err, codes.InvalidArgument, textExpired)
+	r.mustCommit(nil, set("d", 2))
+	clock.Advance(time.Hour)
+	r.mustCommit(nil, set("d", 3))
+	runtime.GC()
+	if old.Value() != nil {
+		t.Error("a version older than the retention is still kept")
 	}
 }

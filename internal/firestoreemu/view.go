@@ -77,20 +77,28 @@ func (d *database) open(s selector) (*view, error) {
 		return v, nil
 	}
 	if v.tx.mode != readWrite {
-		v.snapshot, v.shared = v.tx.fixSnapshot(d.store), true
+		v.shared = true
+		if v.snapshot, err = v.tx.fixSnapshot(d.store); err != nil {
+			d.transactions.release(v.tx)
+			return nil, err
+		}
 	}
 	return v, nil
 }
 
 // fixSnapshot returns the snapshot of a read-only or optimistic transaction,
-// fixed at its first read (E-TX-03, E-TX-16).
-func (tx *transaction) fixSnapshot(db *store.DB) *store.Snapshot {
+// fixed at its first read (E-TX-03, E-TX-16). It fails if the transaction has
+// ended since it was found: nobody would close the snapshot any more.
+func (tx *transaction) fixSnapshot(db *store.DB) (*store.Snapshot, error) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
-	if tx.snapshot == nil {
+	switch {
+	case tx.closed:
+		return nil, errExpired
+	case tx.snapshot == nil:
 		tx.snapshot = db.Now()
 	}
-	return tx.snapshot
+	return tx.snapshot, nil
 }
 
 // locking says whether reads of this view take locks.
