@@ -168,8 +168,10 @@ func Main(grammar any, description string) {
 	context.AfterFunc(ctx, stop) // from then on signals have their usual effect
 	command.BindTo(ctx, (*context.Context)(nil))
 	if err := command.Run(); err != nil {
+		selected := command.Selected() // none where the program has no commands
+		serves := selected != nil && selected.Tag.Has("serves")
 		code := 1
-		if ctx.Err() != nil && !command.Selected().Tag.Has("serves") {
+		if ctx.Err() != nil && !serves {
 			code = interrupted
 		}
 		if ctx.Err() != nil && cancelled(err) {

@@ -59,16 +59,30 @@ type cancel struct{}
 
 func (cancel) Run(context.Context) error { return context.Canceled }
 
-// asProgram is the variable that makes the test binary that program.
+// single is a program that has but one thing to do, and so no commands.
+type single struct{}
+
+func (single) Run(ctx context.Context) error {
+	fmt.Println("began")
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// asProgram is the variable that makes the test binary one of them: the single
+// one, or a command of the stubborn one.
 const asProgram = "DRONEFLEET_TEST_COMMAND"
 
 func TestMain(m *testing.M) {
-	if command := os.Getenv(asProgram); command != "" {
+	switch command := os.Getenv(asProgram); command {
+	case "":
+		os.Exit(m.Run())
+	case "single":
+		os.Args = []string{"single"}
+		Main(&single{}, "A program without commands.")
+	default:
 		os.Args = []string{"stubborn", command}
 		Main(&stubborn{}, "A program that does not end.")
-		return
 	}
-	os.Exit(m.Run())
 }
 
 func program(t *testing.T, command string) *exec.Cmd {
@@ -116,6 +130,28 @@ func TestMain_TheSecondInterruptEndsTheProcess(t *testing.T) {
 	}
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGINT {
 		t.Errorf("ended with %s", cmd.ProcessState)
+	}
+}
+
+// A program without commands that is told to stop has no result either.
+func TestMain_ExitCodeOfTheInterruptedWithoutCommands(t *testing.T) {
+	cmd := program(t, "single")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told strings.Builder
+	cmd.Stderr = &told
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	bufio.NewScanner(out).Scan() // it began
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // its exit code tells
+	if code := cmd.ProcessState.ExitCode(); code != interrupted || told.String() != "single: interrupted\n" {
+		t.Errorf("exit code %d, printed %s", code, told.String())
 	}
 }
 
