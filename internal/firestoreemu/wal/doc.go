@@ -7,6 +7,8 @@
 // versions, transactions and locks do not survive. It knows no RPCs and no locks
 // and must never import the server.
 //
-// Open fails when the file is in use by another process or damaged. Append fails
-// when the disk does; the store then refuses all further commits.
+// Open fails when the file is in use by another process or its structure is
+// damaged, Load when a value is, or when an earlier version wrote it: each bears a
+// checksum. Append fails when the disk does; the store then refuses all further
+// commits.
 package wal

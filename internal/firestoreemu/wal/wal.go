@@ -57,6 +57,8 @@ var (
 	documentPrefix = []byte("d/")
 )
 
+const clockSize = 8
+
 // File is an open data file.
 type File struct {
 	bolt *bolt.DB
@@ -104,20 +106,39 @@ func (f *File) Load(database string, yield func(*pb.Document)) (last int64, err 
 		if bucket == nil {
 			return nil
 		}
-		if raw := bucket.Get(clockKey); len(raw) == 8 {
-			last = int64(binary.BigEndian.Uint64(raw))
+		if last, err = readClock(bucket.Get(clockKey)); err != nil {
+			return fmt.Errorf("database %q %w", database, err)
 		}
 		c := bucket.Cursor()
-		for key, raw := c.Seek(documentPrefix); key != nil && hasPrefix(key); key, raw = c.Next() {
+		for key, sealed := c.Seek(documentPrefix); key != nil && hasPrefix(key); key, sealed = c.Next() {
 			doc := &pb.Document{}
-			if err := proto.Unmarshal(raw, doc); err != nil {
-				return fmt.Errorf("wal: document %q of %s is damaged: %w", key, database, err)
+			raw, err := unseal(key, sealed)
+			if err == nil {
+				err = proto.Unmarshal(raw, doc)
+			}
+			if err != nil {
+				return fmt.Errorf("document %q %w", key[len(documentPrefix):], err)
 			}
 			yield(doc)
 		}
 		return nil
 	})
-	return last, err
+	if err != nil {
+		return 0, fmt.Errorf("wal: %s: %w", f.bolt.Path(), err)
+	}
+	return last, nil
+}
+
+// readClock is the first thing read of a database: every commit writes the clock.
+func readClock(sealed []byte) (int64, error) {
+	if len(sealed) == clockSize {
+		return 0, errUnsealed
+	}
+	raw, err := unseal(clockKey, sealed)
+	if err != nil {
+		return 0, err
+	}
+	return int64(binary.BigEndian.Uint64(raw)), nil
 }
 
 func hasPrefix(key []byte) bool {
@@ -145,10 +166,11 @@ func (l *Log) Append(batch []store.Entry) error {
 		for _, change := range entry.Changes {
 			p := put{key: append(documentPrefix[:len(documentPrefix):len(documentPrefix)], change.Name...)}
 			if change.Doc != nil {
-				var err error
-				if p.value, err = proto.Marshal(change.Doc); err != nil {
+				raw, err := proto.MarshalOptions{}.MarshalAppend(unsealed(), change.Doc)
+				if err != nil {
 					return fmt.Errorf("wal: encode %s: %w", change.Name, err)
 				}
+				p.value = seal(p.key, raw)
 			}
 			puts = append(puts, p)
 		}
@@ -168,6 +190,6 @@ func (l *Log) Append(batch []store.Entry) error {
 				return err
 			}
 		}
-		return bucket.Put(clockKey, binary.BigEndian.AppendUint64(nil, uint64(last)))
+		return bucket.Put(clockKey, seal(clockKey, binary.BigEndian.AppendUint64(unsealed(), uint64(last))))
 	})
 }

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,29 +58,98 @@ func TestFile_Reopen(t *testing.T) {
 	}
 }
 
-// Damage is told, not skipped.
-func TestFile_Damaged(t *testing.T) {
+// Damage inside a value is told, not served, with the file and what to do about it
+// (E-DU-01).
+func TestFile_DamagedValue(t *testing.T) {
 	dir := t.TempDir()
+	path := filepath.Join(dir, FileName)
 	f, err := Open(dir, OS)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = f.bolt.Update(func(tx *bolt.Tx) error {
-		b, err := tx.CreateBucket([]byte(database))
-		if err != nil {
-			return err
-		}
-		return b.Put(append(documentPrefix, 'x'), []byte("\xff\xff"))
-	})
-	if err != nil {
+	text := strings.Repeat("large", 10_000)
+	doc := &pb.Document{Name: "large", Fields: map[string]*pb.Value{
+		"text": {ValueType: &pb.Value_StringValue{StringValue: text}},
+	}}
+	if err := f.Log(database).Append([]store.Entry{{Time: 10, Changes: []store.Change{{Name: "large", Doc: doc}}}}); err != nil {
 		t.Fatal(err)
-	}
-	if _, err := f.Load(database, func(*pb.Document) {}); err == nil || !strings.Contains(err.Error(), "is damaged") {
-		t.Errorf("a damaged document: %v", err)
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content[bytes.Index(content, []byte(text))+len(text)/2] ^= 1
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if f, err = Open(dir, OS); err != nil {
+		t.Fatal(err)
+	}
+	wantRefused(t, f, path, `document "large" is damaged`, "restore the file from a copy")
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A value in another's place, a lost clock and a file without checksums are told
+// too.
+func TestFile_Refused(t *testing.T) {
+	sealed := seal(clockKey, append(unsealed(), make([]byte, clockSize)...))
+	for name, row := range map[string]struct {
+		clock, document []byte
+		want            string
+	}{
+		"the value of another key": {sealed, sealed, `document "x" is damaged`},
+		"hardly a value":           {sealed, []byte("x"), `document "x" is damaged`},
+		"no clock":                 {nil, nil, `database "` + database + `" is damaged`},
+		"no checksums":             {make([]byte, clockSize), nil, "was written by an earlier version"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			f, err := Open(dir, OS)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = f.bolt.Update(func(tx *bolt.Tx) error {
+				b, err := tx.CreateBucket([]byte(database))
+				if err == nil && row.clock != nil {
+					err = b.Put(clockKey, row.clock)
+				}
+				if err == nil && row.document != nil {
+					err = b.Put(append(documentPrefix, 'x'), row.document)
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantRefused(t, f, filepath.Join(dir, FileName), row.want, "choose another data directory")
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func wantRefused(t *testing.T, f *File, parts ...string) {
+	t.Helper()
+	_, err := f.Load(database, func(*pb.Document) {})
+	if err == nil {
+		t.Fatal("loaded")
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%v; want it to contain %q", err, part)
+		}
+	}
+}
+
+// A file that is no database is refused.
+func TestOpen_NoDatabase(t *testing.T) {
+	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, FileName), []byte("no database"), 0o600); err != nil {
 		t.Fatal(err)
 	}
