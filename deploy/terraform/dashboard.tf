@@ -13,7 +13,7 @@ locals {
     { title = "Dead letters that wait", unit = "1", queries = ["max by (subscription_id) (pubsub_googleapis_com:subscription_num_undelivered_messages{monitored_resource=\"pubsub_subscription\",subscription_id=~\".*-dead-letter-review\"})"] },
     { title = "Solve cycles per minute, by outcome", unit = "1", queries = ["60 * sum by (outcome) (rate(dronefleet_cycles_total[5m]))"] },
     { title = "Time of a solve cycle, p99", unit = "s", queries = ["histogram_quantile(0.99, sum by (le) (rate(dronefleet_cycle_seconds_bucket[5m])))"] },
-    { title = "Orders the last cycle left out", unit = "1", queries = ["max by (priority) (dronefleet_orders_unserved)"] },
+    { title = "Orders unserved for three intervals", unit = "1", queries = ["max by (priority) (dronefleet_orders_unserved)"] },
     { title = "Waiting for locks, p99", unit = "s", queries = ["histogram_quantile(0.99, sum by (le, lock) (rate(dronefleet_lock_wait_seconds_bucket[5m])))"] },
     { title = "Firestore reads and writes per second", unit = "1/s", queries = [
       "sum by (operation) (rate(dronefleet_firestore_reads_total[5m]))",

@@ -347,16 +347,32 @@ func (r *Runner) decide(ctx context.Context, c *domain.Cycle, planner *Planner) 
 
 	c.Objective = fmt.Sprintf("unserved %d CRITICAL, %d HIGH, %d STANDARD; %.1f km; %d drones kept for CRITICAL", plan.Objective.Unserved[solver.Critical],
 		plan.Objective.Unserved[solver.High], plan.Objective.Unserved[solver.Standard], plan.Objective.DistanceKm, round.Kept)
-	r.meter.Cycles.SetUnserved(string(c.DepotID), map[string]int64{
-		domain.PriorityCritical.String(): int64(plan.Objective.Unserved[solver.Critical]),
-		domain.PriorityHigh.String():     int64(plan.Objective.Unserved[solver.High]),
-		domain.PriorityStandard.String(): int64(plan.Objective.Unserved[solver.Standard]),
-	})
+	r.meter.Cycles.SetUnserved(overlooked(plan.Unserved, snap, everyDepotHad*r.cfg.Interval))
 	distances := map[domain.DroneID]float64{}
 	for _, route := range plan.Routes {
 		distances[domain.DroneID(route.DroneID)] = route.DistanceKm
 	}
 	return intent{round.Problem, DecisionsOf(plan, snap), distances, plan.Unserved, planned}, nil
+}
+
+// everyDepotHad is so many intervals that in them each depot has had a cycle, and
+// what that decided is applied.
+const everyDepotHad = 3
+
+// overlooked counts, by priority, the orders left that have been pending for so long.
+// One depot's cycle leaves what another's serves; what is still pending after a cycle
+// of each, none of them serves.
+func overlooked(left []solver.Unserved, snap domain.Snapshot, pending time.Duration) map[string]int64 {
+	counts := map[string]int64{}
+	for _, p := range domain.Priorities {
+		counts[p.String()] = 0
+	}
+	for _, u := range left {
+		if o := &snap.Orders[u.Index]; u.Reason != solver.InvalidInput && snap.ReadTime.Sub(o.PendingSince) >= pending {
+			counts[o.Priority.String()]++
+		}
+	}
+	return counts
 }
 
 func (r *Runner) plan(ctx context.Context, planner *Planner, snap domain.Snapshot, now time.Time) (Round, error) {

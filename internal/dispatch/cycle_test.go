@@ -507,3 +507,26 @@ func TestOnce_PlansByTheServersTime(t *testing.T) {
 		})
 	}
 }
+
+// F-OPT-04: every depot's cycle sees the orders of all. One counts as unserved once,
+// and only when each depot has had the time to serve it.
+func TestOnce_CountsAsUnservedWhatNoDepotServes(t *testing.T) {
+	b := newBench(t)
+	other := domain.Depot{ID: "DEPOT-2", Name: "Without drones", Position: depot.Position}
+	if err := b.store.Setup(t.Context(), []domain.Depot{other}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	publish := func(_ context.Context, decisions []domain.Decision) []error { return make([]error, len(decisions)) }
+	for interval, want := range map[time.Duration]int64{time.Hour: 0, time.Nanosecond: 2} {
+		cfg := dispatch.Config{Iterations: steps, Interval: interval, MaxSilence: patient}
+		r := dispatch.NewRunner(b.store, b.locks, publish, uuid.NewString, simclock.Real(), cfg, emutest.Log(t), b.clients.Meter)
+		for _, id := range []domain.DepotID{depot.ID, other.ID} {
+			if _, err := r.Once(t.Context(), id, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := b.clients.Meter.Cycles.Unserved()["HIGH"]; got != want {
+			t.Errorf("interval %s: %d HIGH orders unserved, want %d", interval, got, want)
+		}
+	}
+}

@@ -161,7 +161,6 @@ func (r *Runner) runDepot(ctx context.Context, depot domain.DepotID, stop <-chan
 		case <-ctx.Done():
 			return
 		case <-stop:
-			r.meter.Cycles.SetUnserved(string(depot), nil)
 			return
 		case <-ticker.Chan():
 		}

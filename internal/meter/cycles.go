@@ -25,7 +25,7 @@ type Cycles struct {
 
 	mu       sync.Mutex
 	ended    time.Time
-	unserved map[string]map[string]int64 // depot, priority: orders
+	unserved map[string]int64 // orders by priority
 }
 
 // Ended counts a cycle that came to its end.
@@ -64,24 +64,17 @@ func (c *Cycles) LastEnded() time.Time {
 	return c.ended
 }
 
-// SetUnserved notes how many orders of each priority a depot's last cycle left
-// out.
-func (c *Cycles) SetUnserved(depot string, byPriority map[string]int64) {
+// SetUnserved notes how many orders of each priority no depot has served, as the
+// last cycle found. Every depot's cycle sees the orders of all.
+func (c *Cycles) SetUnserved(byPriority map[string]int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.unserved[depot] = maps.Clone(byPriority)
+	c.unserved = maps.Clone(byPriority)
 }
 
-// Unserved sums up, over all depots, the orders that the last cycles left out,
-// by priority.
+// Unserved is what SetUnserved was last told.
 func (c *Cycles) Unserved() map[string]int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	sum := map[string]int64{}
-	for _, byPriority := range c.unserved {
-		for priority, n := range byPriority {
-			sum[priority] += n
-		}
-	}
-	return sum
+	return maps.Clone(c.unserved)
 }

@@ -72,7 +72,7 @@ var (
 	backlogMessages = describe("backlog_messages", gauge,
 		"Messages that this process holds and has not settled.", "kind")
 	ordersUnserved = describe("orders_unserved", gauge,
-		"Orders that the last cycle of each depot left out, by priority.", "priority")
+		"Orders that have waited for three intervals, so that no depot has served them, and that the last cycle left out too, by priority.", "priority")
 	clockOffsetSeconds = describe("clock_offset_seconds", gauge,
 		"Seconds by which Firestore's clock was ahead of the local one when last measured; negative if it was behind.")
 	lockHeld = describe("lock_held", gauge,

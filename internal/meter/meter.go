@@ -51,7 +51,6 @@ type rpcCounts struct{ calls, failed, reads, writes Counter }
 // New returns an empty meter.
 func New() *Meter {
 	return &Meter{
-		Cycles:    Cycles{unserved: map[string]map[string]int64{}},
 		settled:   map[Settlement]*Counter{},
 		latency:   map[string]*Histogram{},
 		firestore: map[rpcKey]*rpcCounts{},

@@ -28,8 +28,8 @@ func busy() *Meter {
 	m.Lock(LockSweeper).Tried(time.Now(), true)
 	m.Cycles.Took.Record(time.Second)
 	m.Cycles.Ended(CycleRun)
-	m.Cycles.SetUnserved("DEPOT-1", map[string]int64{"CRITICAL": 2})
-	m.Cycles.SetUnserved("DEPOT-2", map[string]int64{"CRITICAL": 1})
+	m.Cycles.SetUnserved(map[string]int64{"CRITICAL": 2})
+	m.Cycles.SetUnserved(map[string]int64{"CRITICAL": 3})
 	m.ClockOffset.Set(-5 * time.Millisecond)
 	return m
 }
@@ -103,7 +103,7 @@ func TestMeter_ValuesOfGauges(t *testing.T) {
 	for name, want := range map[string]float64{
 		"dronefleet_backlog_age_seconds":                    60,
 		"dronefleet_backlog_messages":                       1,
-		"dronefleet_orders_unserved":                        3, // of both depots
+		"dronefleet_orders_unserved":                        3, // the last cycle's
 		"dronefleet_clock_offset_seconds":                   -0.005,
 		"dronefleet_lock_held":                              1,
 		"dronefleet_firestore_writes_per_thousand_messages": 1500, // 3 for the two that do not come again
