@@ -74,7 +74,8 @@ func (r *run) improveStages(routes []plannedRoute, fraction func(steps int64) fl
 }
 
 // extend inserts greedily what the routes leave out of the orders, cluster by
-// cluster. When there is no more time it keeps the routes as they are if they fit.
+// cluster. When there is no more time it keeps the routes as they are if they fit, and
+// otherwise what fits of them.
 func (r *run) extend(routes []plannedRoute, orders []int32, fit bool) []plannedRoute {
 	return r.eachCluster(r.cut(routes, orders, 0), func(c *cluster, _ int, _ float64) []plannedRoute {
 		switch {
@@ -83,8 +84,24 @@ func (r *run) extend(routes []plannedRoute, orders []int32, fit bool) []plannedR
 		case fit:
 			return c.routes
 		}
-		return nil
+		return r.curtail(c.routes)
 	})
+}
+
+// curtail shortens routes to what fits of them, each by itself: that is done at once.
+func (r *run) curtail(routes []plannedRoute) []plannedRoute {
+	var out []plannedRoute
+	for _, route := range routes {
+		var orders []int32
+		for _, s := range route.stops {
+			if s.source < 0 {
+				orders = append(orders, s.order)
+			}
+		}
+		pt := r.build(orders, []int32{route.drone}, false)
+		out = append(out, pt.export(pt.importRoutes([]plannedRoute{route}))...)
+	}
+	return out
 }
 
 // insert adds to routes of a part what they leave out, most urgent first, each

@@ -318,6 +318,27 @@ func TestSolve_NoTimeToRepairThePreviousPlan(t *testing.T) {
 	}
 }
 
+// F-OPT-03: when the time is over before the search begins, what still fits of the
+// previous plan is flown rather than the little that there was time to construct.
+func TestSolve_KeepsThePreviousPlanWhenThereIsNoTime(t *testing.T) {
+	for _, orders := range []int{10, 60, 400} {
+		p := town(8, orders/5, orders)
+		old := solveChecked(t, p, solver.Options{Seed: 1, Iterations: 64})
+		began := false
+		late := func() time.Time {
+			if began {
+				return noon.Add(time.Hour)
+			}
+			began = true
+			return noon
+		}
+		warm := solveChecked(t, p, solver.Options{Warm: &old, Clock: late})
+		if was, is := len(old.Routes), len(warm.Routes); is < was || old.Objective.Less(warm.Objective) {
+			t.Errorf("%d orders: of %d routes %d are left, %+v after %+v", orders, was, is, warm.Objective, old.Objective)
+		}
+	}
+}
+
 func TestSolve_CancelledContextStillReturnsAWholePlan(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

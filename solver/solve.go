@@ -70,10 +70,10 @@ func (r *run) search() []plannedRoute {
 	routes := r.construct()
 	r.stats.FirstPlan = r.elapsed()
 	r.report(routes)
+	routes = r.better(routes, r.rewarm())
 	if r.over() {
 		return routes
 	}
-	routes = r.better(routes, r.rewarm())
 	return r.fillLate(r.improve(routes))
 }
 

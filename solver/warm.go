@@ -1,8 +1,8 @@
 package solver
 
 // rewarm repairs the previous plan: of each route what is still pending and
-// still fits keeps its sequence, the rest is inserted. It returns nil without a
-// previous plan, and no route that there was no time to repair.
+// still fits keeps its sequence, the rest is inserted while there is time. It returns
+// nil without a previous plan.
 func (r *run) rewarm() []plannedRoute {
 	if r.opts.Warm == nil {
 		return nil
