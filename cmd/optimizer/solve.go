@@ -59,12 +59,12 @@ func (c *solveCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
-	defer out.Close()
+	defer out.discard()
 	geoJSON, err := create(c.GeoJSON)
 	if err != nil {
 		return fmt.Errorf("--geojson: %w", err)
 	}
-	defer geoJSON.Close()
+	defer geoJSON.discard()
 	now := snap.ReadTime
 	if now.IsZero() {
 		now = snap.Time
@@ -96,21 +96,29 @@ func (c *solveCommand) Run(ctx context.Context) error {
 }
 
 // output is where a plan is written; without a file, nowhere.
-type output struct{ *os.File }
-
-// create opens an output. What a file holds stays until there is a plan.
-func create(name string) (output, error) {
-	switch name {
-	case "":
-		return output{}, nil
-	case "-":
-		return output{os.Stdout}, nil
-	}
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666)
-	return output{f}, err
+type output struct {
+	*os.File
+	// unborn says that the file is new and has no plan yet.
+	unborn bool
 }
 
-func (o output) write(write func(io.Writer) error) error {
+// create opens an output. What a file holds stays until there is a plan.
+func create(name string) (*output, error) {
+	switch name {
+	case "":
+		return &output{}, nil
+	case "-":
+		return &output{File: os.Stdout}, nil
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err == nil {
+		return &output{f, true}, nil
+	}
+	f, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666)
+	return &output{File: f}, err
+}
+
+func (o *output) write(write func(io.Writer) error) error {
 	if o.File == nil {
 		return nil
 	}
@@ -120,7 +128,20 @@ func (o output) write(write func(io.Writer) error) error {
 			return err
 		}
 	}
-	return errors.Join(write(o), o.Close())
+	err := errors.Join(write(o), o.Close())
+	o.unborn = o.unborn && err != nil
+	return err
+}
+
+// discard closes an output, and leaves no new file behind to which no plan was written.
+func (o *output) discard() {
+	if o.File == nil {
+		return
+	}
+	o.Close()
+	if o.unborn {
+		os.Remove(o.Name())
+	}
 }
 
 // checkFiles refuses outputs that would overwrite each other or the snapshot.

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -283,4 +286,46 @@ func TestSolve_KnowsItsOutputsBeforeItSearches(t *testing.T) {
 	if text, err := os.ReadFile(kept); err != nil || json.Unmarshal(text, &plan) != nil {
 		t.Errorf("%v: %.80s", err, text)
 	}
+}
+
+// F-OPT-05: a solve that fails or is interrupted leaves no file without a plan.
+func TestSolve_LeavesNoFileWithoutAPlan(t *testing.T) {
+	dir := t.TempDir()
+	in, out, geoJSON := filepath.Join(dir, "snapshot.json"), filepath.Join(dir, "plan.json"), filepath.Join(dir, "plan.geojson")
+	position := `{"lat": 5.6, "lon": -0.2}`
+	var orders []string // enough to search until the limit
+	for i := range 60 {
+		orders = append(orders, fmt.Sprintf(`{"id": "O%d", "productType": "BLOOD", "pickupLocation": %s, "deliveryLocation": {"lat": 5.6%d, "lon": -0.2}}`, i, position, i))
+	}
+	snapshot := fmt.Sprintf(`{"depot": {"id": "D1", "position": %s}, "drones": [{"id": "1", "position": %s, "batteryPercentage": 100}], "orders": [%s]}`,
+		position, position, strings.Join(orders, ","))
+	if err := os.WriteFile(in, []byte(snapshot), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	nothingLeft := func() {
+		t.Helper()
+		if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
+			t.Errorf("in the folder of the snapshot are %v, %v", files, err)
+		}
+	}
+	failing := &solveCommand{In: in, Out: out, GeoJSON: filepath.Join(dir, "no", "folder"), SolveLimit: time.Second, Strategy: "greedy"}
+	if err := failing.Run(t.Context()); err == nil {
+		t.Fatal("no error without a folder")
+	}
+	nothingLeft()
+
+	ctx, interrupt := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- (&solveCommand{In: in, Out: out, GeoJSON: geoJSON, SolveLimit: time.Hour, Strategy: "sisr"}).Run(ctx)
+	}()
+	emutest.Eventually(t, "the search has its files", func() error {
+		_, err := os.Stat(geoJSON)
+		return err
+	})
+	interrupt()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v after an interrupt", err)
+	}
+	nothingLeft()
 }
