@@ -31,8 +31,8 @@ func (s *Server) Acknowledge(_ context.Context, req *pubsubpb.AcknowledgeRequest
 	if err != nil {
 		return nil, err
 	}
-	if len(req.AckIds) == 0 {
-		return nil, invalid("ack_ids: empty; give at least one")
+	if err := checkSettle(req); err != nil {
+		return nil, err
 	}
 	report, err := sub.acknowledge(req.AckIds)
 	if err != nil {
@@ -47,8 +47,8 @@ func (s *Server) ModifyAckDeadline(_ context.Context, req *pubsubpb.ModifyAckDea
 	if err != nil {
 		return nil, err
 	}
-	if len(req.AckIds) == 0 {
-		return nil, invalid("ack_ids: empty; give at least one")
+	if err := checkSettle(req); err != nil {
+		return nil, err
 	}
 	if err := checkExtension(req.AckDeadlineSeconds); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package pubsubemu_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +81,27 @@ func TestPublish_limits(t *testing.T) { // P-LIM-01
 				t.Errorf("got %v, want %v", err, c.want)
 			}
 		})
+	}
+}
+
+// Requests that the service refuses for their size are refused here too. P-LIM-01
+func TestSettle_limits(t *testing.T) {
+	b := start(t, pubsubemu.Options{})
+	topic := b.topic("telemetry")
+	sub := b.subscribe("ingest", topic, nil)
+	b.publish(topic, texts("m", 1)...)
+	id := b.pull(sub, 1)[0].AckId
+	most := 512 << 10 / (len(id) + 2) // tag and length; less what the other fields take
+	for n, want := range map[int]codes.Code{0: codes.InvalidArgument, most - 10: codes.OK, most + 1: codes.InvalidArgument} {
+		ids := slices.Repeat([]string{id}, n)
+		_, err := b.sub.ModifyAckDeadline(b.deadline(), &pubsubpb.ModifyAckDeadlineRequest{Subscription: sub, AckIds: ids, AckDeadlineSeconds: 10})
+		if status.Code(err) != want {
+			t.Errorf("deadline of %d ack ids: %v, want %v", n, err, want)
+		}
+		_, err = b.sub.Acknowledge(b.deadline(), &pubsubpb.AcknowledgeRequest{Subscription: sub, AckIds: ids})
+		if status.Code(err) != want {
+			t.Errorf("%d ack ids: %v, want %v", n, err, want)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 const (
 	maxPublishMessages   = 1000
 	maxPublishBytes      = 10_000_000
+	maxSettleBytes       = 512 << 10 // of an Acknowledge or ModifyAckDeadline request
 	maxAttributes        = 100
 	maxAttributeKey      = 256
 	maxAttributeValue    = 1024
@@ -74,6 +75,22 @@ func checkMessage(i int, m *pubsubpb.PubsubMessage) error {
 	}
 	if len(m.OrderingKey) > maxOrderingKey {
 		return invalid("messages[%d].ordering_key: %d bytes; at most %d are allowed", i, len(m.OrderingKey), maxOrderingKey)
+	}
+	return nil
+}
+
+// settleRequest is an Acknowledge or a ModifyAckDeadline.
+type settleRequest interface {
+	proto.Message
+	GetAckIds() []string
+}
+
+func checkSettle(req settleRequest) error {
+	if len(req.GetAckIds()) == 0 {
+		return invalid("ack_ids: empty; give at least one")
+	}
+	if size := proto.Size(req); size > maxSettleBytes {
+		return invalid("ack_ids: the request takes %d bytes; send at most %d", size, maxSettleBytes)
 	}
 	return nil
 }
