@@ -56,3 +56,19 @@ func TestTopic_forgetsWhatNoSeekBringsBack(t *testing.T) {
 		t.Errorf("an expired snapshot holds %d messages", n)
 	}
 }
+
+// A trim costs what it forgets, whatever the topic still retains. P-PF-01
+func TestTopic_trimMovesNothing(t *testing.T) {
+	topic := &topic{config: &pubsubpb.Topic{MessageRetentionDuration: durationpb.New(time.Hour)}}
+	for i := range 3 {
+		topic.retained = append(topic.retained, &message{id: uint64(i), stored: int64(i) * int64(time.Minute)})
+	}
+	forgotten, left := topic.retained[:1], topic.retained[1:]
+	topic.trim(int64(time.Hour))
+	if len(topic.retained) != 2 || &topic.retained[0] != &left[0] {
+		t.Errorf("%d messages retained, want the last 2 where they were", len(topic.retained))
+	}
+	if forgotten[0] != nil {
+		t.Error("what is forgotten is still referred to")
+	}
+}

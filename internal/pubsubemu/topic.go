@@ -95,7 +95,8 @@ func (t *topic) trim(now int64) {
 		if t.journal != nil {
 			t.journal.Settle(t.holder, nil, nil, idsOf(t.retained[:expired]))
 		}
-		t.retained = slices.Delete(t.retained, 0, expired)
+		clear(t.retained[:expired]) // their room goes with the array, when append outgrows it
+		t.retained = t.retained[expired:]
 	}
 }
 
