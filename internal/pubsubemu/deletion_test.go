@@ -1,6 +1,7 @@
 package pubsubemu_test
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/dronefleet/dronefleet/internal/pubsubemu"
+	"github.com/dronefleet/dronefleet/internal/pubsubemu/journal"
 )
 
 // atOnce starts all the calls together and returns their errors.
@@ -163,5 +165,53 @@ func TestDelete_changesUnderWayBringNothingBack(t *testing.T) {
 	snaps, err := again.ListSnapshots(ctx, &pubsubpb.ListSnapshotsRequest{Project: project})
 	if err != nil || len(snaps.Snapshots) != 0 {
 		t.Errorf("after the restart %d snapshots, want none: %v", len(snaps.GetSnapshots()), err)
+	}
+}
+
+// A publish under way gives nothing to what is being deleted: nobody would take
+// it off the disk again. P-RPC-01, P-DUR-01
+func TestDelete_publishUnderWayLeavesNothingOnDisk(t *testing.T) {
+	dir := t.TempDir()
+	b := start(t, pubsubemu.Options{DataDir: dir})
+	s, ctx := b.server, t.Context()
+	topic := b.topic("telemetry")
+	base := b.subscribe("base", topic, func(c *pubsubpb.Subscription) { c.Filter = "attributes:none" })
+	publish := func() error {
+		_, err := s.Publish(ctx, &pubsubpb.PublishRequest{Topic: topic, Messages: texts("m", 1)})
+		return err
+	}
+	for i := range 20 {
+		sub, snap := b.subscribe(fmt.Sprintf("sub%d", i), topic, nil), snapshotName(fmt.Sprintf("snap%d", i))
+		if _, err := s.CreateSnapshot(ctx, &pubsubpb.CreateSnapshotRequest{Name: snap, Subscription: base}); err != nil {
+			t.Fatal(err)
+		}
+		deletions := []func() error{
+			func() error {
+				_, err := s.DeleteSubscription(ctx, &pubsubpb.DeleteSubscriptionRequest{Subscription: sub})
+				return err
+			},
+			func() error {
+				_, err := s.DeleteSnapshot(ctx, &pubsubpb.DeleteSnapshotRequest{Snapshot: snap})
+				return err
+			},
+		}
+		for _, remove := range deletions {
+			if err := errors.Join(atOnce(remove, publish, publish, publish)...); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	j, state, err := journal.Open(dir, func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if len(state.Messages) != 0 {
+		t.Errorf("%d messages are still on disk, of %d holders that are gone", len(state.Messages), len(state.Holds))
 	}
 }

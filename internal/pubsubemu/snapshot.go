@@ -172,23 +172,28 @@ func (s *Server) dropExpiredSnapshots() {
 
 // removeSnapshot forgets a snapshot. The caller holds the lock of the server.
 func (s *Server) removeSnapshot(snap *snapshot) error {
+	snap.leaveTopic() // from here on nothing enters what is forgotten
 	if err := s.forget(journal.Snapshot, snap.name, snap.holder); err != nil {
 		return err
 	}
 	delete(s.snapshots, snap.name)
+	return nil
+}
+
+// leaveTopic takes a snapshot out of its topic, and lets its messages go.
+func (snap *snapshot) leaveTopic() {
 	snap.mu.Lock()
 	t := snap.topic
 	snap.topic, snap.messages = nil, nil
 	snap.mu.Unlock()
 	if t == nil {
-		return nil
+		return
 	}
 	t.mu.Lock()
 	if i := slices.Index(t.snapshots, snap); i >= 0 {
 		t.snapshots = slices.Delete(t.snapshots, i, i+1)
 	}
 	t.mu.Unlock()
-	return nil
 }
 
 // GetSnapshot returns a snapshot's settings.

@@ -167,12 +167,12 @@ func (s *Server) DeleteSubscription(_ context.Context, req *pubsubpb.DeleteSubsc
 	if s.subscriptions[sub.name] != sub {
 		return nil, notFound(sub.name)
 	}
+	sub.leaveTopic()
+	sub.end(status.Errorf(codes.NotFound, "Subscription does not exist (resource=%s).", idOf(sub.name))) // from here on nothing enters what is forgotten
 	if err := s.forget(journal.Subscription, sub.name, sub.holder); err != nil {
 		return nil, err
 	}
 	delete(s.subscriptions, sub.name)
-	sub.leaveTopic()
-	sub.end(status.Errorf(codes.NotFound, "Subscription does not exist (resource=%s).", idOf(sub.name)))
 	return &emptypb.Empty{}, nil
 }
 
