@@ -278,6 +278,14 @@ func TestEmulators_ServeAndKeepTheirData(t *testing.T) {
 			FirestoreHost: p.find(p.stdout, "export "+connect.FirestoreHost+"="),
 			PubSubHost:    p.find(p.stdout, "export "+connect.PubSubHost+"="),
 		}
+		logged := p.find(p.stderr, "emulators serving")
+		for _, want := range []string{
+			`"` + connect.FirestoreHost + `":"` + hosts.FirestoreHost + `"`, `"` + connect.PubSubHost + `":"` + hosts.PubSubHost + `"`, dir,
+		} {
+			if !strings.Contains(logged, want) {
+				t.Errorf("logged %s, want %s in it", logged, want)
+			}
+		}
 		clients, err := connect.Open(t.Context(), hosts, meter.New())
 		if err != nil {
 			t.Fatal(err)

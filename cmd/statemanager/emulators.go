@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -40,7 +41,8 @@ func (c *emulatorsCommand) Run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, ps.Close()) }()
 	fmt.Printf("export %s=%s\nexport %s=%s\n", connect.FirestoreHost, fs.Addr(), connect.PubSubHost, ps.Addr())
-	fmt.Fprintln(os.Stderr, "Both emulators serve until Ctrl-C.")
+	log.InfoContext(ctx, "emulators serving; set these variables for the programs that shall use them",
+		slog.String(connect.FirestoreHost, fs.Addr()), slog.String(connect.PubSubHost, ps.Addr()), slog.String("data_dir", c.DataDir))
 	<-ctx.Done()
 	return nil
 }

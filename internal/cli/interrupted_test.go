@@ -113,7 +113,7 @@ func TestMain_ExitCodeOfTheInterrupted(t *testing.T) {
 	for line, begun := range map[string]string{
 		"optimizer run":                      "optimizer started",
 		"statemanager serve --http-addr=off": "State Manager serving",
-		"statemanager emulators --firestore=127.0.0.1:0 --pubsub=127.0.0.1:0": "Both emulators serve",
+		"statemanager emulators --firestore=127.0.0.1:0 --pubsub=127.0.0.1:0": "emulators serving",
 		"statemanager dev --http-addr=off --drones=1 --log-level=info":        `"message":"cycle"`,
 	} {
 		for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
