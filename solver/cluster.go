@@ -27,7 +27,7 @@ func (pr *prepared) cuttable(orders int) bool {
 // item is what a cut must not separate: a route with its drone and orders, or an
 // unserved order.
 type item struct {
-	lat, lon float64
+	lat, lon float64 // see prepared.meridian
 	orders   []int32
 	drone    int32 // -1: none
 	route    int32 // -1: not a route
@@ -75,29 +75,48 @@ func (pr *prepared) cut(routes []plannedRoute, orders []int32, shift float64) []
 	return out
 }
 
+// around returns a longitude as one within 180 degrees of another, beyond the
+// antimeridian if that is nearer.
+func around(meridian, lon float64) float64 {
+	switch {
+	case lon-meridian > 180:
+		return lon - 360
+	case lon-meridian < -180:
+		return lon + 360
+	}
+	return lon
+}
+
+// meridian is the longitude around which those of all items are.
+func (pr *prepared) meridian() float64 {
+	return pr.problem.Orders[pr.orders[0].index].Delivery.Lon
+}
+
 func (pr *prepared) items(routes []plannedRoute, orders []int32) []item {
 	var items []item
 	served := make([]bool, len(pr.orders))
+	meridian := pr.meridian()
 	for k, route := range routes {
 		it := item{drone: route.drone, route: int32(k)}
+		first := pr.problem.Orders[pr.orders[route.stops[0].order].index].Delivery.Lon
 		for _, s := range route.stops {
 			if s.source >= 0 {
 				continue
 			}
 			served[s.order] = true
-			it.orders = append(it.orders, s.order)
 			at := pr.problem.Orders[pr.orders[s.order].index].Delivery
+			it.orders = append(it.orders, s.order)
 			it.lat += at.Lat
-			it.lon += at.Lon
+			it.lon += around(first, at.Lon)
 		}
 		it.lat /= float64(len(it.orders))
-		it.lon /= float64(len(it.orders))
+		it.lon = around(meridian, it.lon/float64(len(it.orders)))
 		items = append(items, it)
 	}
 	for _, o := range orders {
 		if !served[o] {
 			at := pr.problem.Orders[pr.orders[o].index].Delivery
-			items = append(items, item{lat: at.Lat, lon: at.Lon, orders: []int32{o}, drone: -1, route: -1})
+			items = append(items, item{lat: at.Lat, lon: around(meridian, at.Lon), orders: []int32{o}, drone: -1, route: -1})
 		}
 	}
 	return items
@@ -122,13 +141,14 @@ func (pr *prepared) deal(routes []plannedRoute, clusters []cluster) {
 	for i := range clusters {
 		unserved += clusters[i].unserved
 	}
-	idle := len(pr.drones) - len(routes)
+	idle, meridian := len(pr.drones)-len(routes), pr.meridian()
 	dealt := make([]float64, len(clusters))
 	for d := range pr.drones {
 		if flying[d] {
 			continue
 		}
 		at := pr.problem.Drones[pr.drones[d].index].At
+		at.Lon = around(meridian, at.Lon)
 		best, cost := 0, math.Inf(1)
 		for i := range clusters {
 			c := &clusters[i]

@@ -59,9 +59,34 @@ func TestStages_AreNested(t *testing.T) {
 	}
 }
 
+// to moves a crowd around the earth, so that it lies around a longitude.
+func (r *run) to(lon float64) *run {
+	p := r.problem
+	move := func(at *Location) { at.Lon = math.Remainder(at.Lon+0.15+lon, 360) }
+	for i := range p.Depots {
+		move(&p.Depots[i].At)
+	}
+	for i := range p.Warehouses {
+		move(&p.Warehouses[i].At)
+	}
+	for i := range p.Drones {
+		move(&p.Drones[i].At)
+	}
+	for i := range p.Orders {
+		move(&p.Orders[i].Delivery)
+	}
+	r.prepared = prepare(p)
+	return r
+}
+
 // Drones at one depot go to all clusters around it, and a cut loses nothing.
 func TestCut_DealsOutIdleDrones(t *testing.T) {
-	r := crowd(2, 120, 1500)
+	for _, meridian := range []float64{0, 179.97, 180, -179.97} {
+		t.Run(fmt.Sprint(meridian), func(t *testing.T) { testDeal(t, crowd(2, 120, 1500).to(meridian)) })
+	}
+}
+
+func testDeal(t *testing.T, r *run) {
 	all := indices(len(r.orders))
 	first := r.cut(nil, all, 0)
 	if len(first) < 3 {
@@ -76,6 +101,9 @@ func TestCut_DealsOutIdleDrones(t *testing.T) {
 	for _, clusters := range [][]cluster{first, r.cut(routes, all, 0.6)} {
 		var orders, drones []int32
 		for _, c := range clusters {
+			if width := c.high.Lon - c.low.Lon; width > 0.11 {
+				t.Errorf("a cluster of a town of 0.1 degrees is %v degrees wide", width)
+			}
 			orders, drones = append(orders, c.orders...), append(drones, c.drones...)
 		}
 		slices.Sort(orders)
