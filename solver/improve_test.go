@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -209,6 +210,19 @@ func TestOutlook_SkipsOnlyWhatTellsNothingNew(t *testing.T) {
 				t.Fatalf("seed %d, %s: %v from %d %q, want %v from %d %q", seed, o.ID, fit, by, reason, wantFit, wantBy, want)
 			}
 		}
+	}
+}
+
+// A large fleet that is spread out costs what its drones can fly to, not what is between
+// them: kept, that alone would be 30 MB here for each of a solve's instances.
+func TestBuild_KeepsNoDistancesBetweenDrones(t *testing.T) {
+	r := crowd(1, 4000, 20)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	r.build(indices(len(r.orders)), indices(len(r.drones)), false)
+	runtime.ReadMemStats(&after)
+	if spent := (after.TotalAlloc - before.TotalAlloc) >> 20; spent > 8 {
+		t.Errorf("%d MB for %d drones and %d orders", spent, len(r.drones), len(r.orders))
 	}
 }
 

@@ -54,12 +54,18 @@ func (pr *prepared) build(orders, drones []int32, lateAllowed bool, kept ...plan
 	}
 	starts, ends := make([]int32, len(drones)), make([]int32, len(drones))
 	for i, d := range drones {
-		starts[i], ends[i] = locate(pr.drones[d].at), locate(pr.drones[d].home)
+		ends[i] = locate(pr.drones[d].home)
+	}
+	places := len(points) // beyond them no drone comes, they only start there
+	for i, d := range drones {
+		starts[i] = locate(pr.drones[d].at)
 	}
 
 	// Neighbours on the ground are neighbours in memory.
 	byPlace := indices(len(points))
-	slices.SortStableFunc(byPlace, func(a, b int32) int { return cmp.Compare(points[a].morton(), points[b].morton()) })
+	for _, list := range [][]int32{byPlace[:places], byPlace[places:]} {
+		slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(points[a].morton(), points[b].morton()) })
+	}
 	sorted, seat := make([]vec, len(points)), make([]int32, len(points))
 	for i, k := range byPlace {
 		sorted[i], seat[k] = points[k], int32(i)
@@ -76,14 +82,12 @@ func (pr *prepared) build(orders, drones []int32, lateAllowed bool, kept ...plan
 		}
 	}
 
-	in := search.NewInstance(len(points), n, len(drones))
+	in := search.NewInstance(places, len(points)-places, n, len(drones))
 	pt.in = in
 	for i := range points {
-		row := in.Dist[i*in.N : (i+1)*in.N]
-		for j := 0; j < i; j++ {
+		for j := range min(i, places) {
 			d := points[i].metres(points[j])
-			row[j] = d
-			in.Dist[j*in.N+i] = d
+			in.Dist[i][j], in.Dist[j][i] = d, d
 		}
 	}
 	if pr.scalarGoal {
@@ -158,7 +162,7 @@ func (pt *part) link(pr *prepared) {
 	}
 	in.LinkAnchors(anchors, neighbours, func(a, b int32) float64 {
 		pickupA, pickupB := in.Loc[a-search.DeliverySlot], in.Loc[b-search.DeliverySlot]
-		return in.Dist[int(in.Loc[a])*in.N+int(in.Loc[b])] + 0.3*in.Dist[int(pickupA)*in.N+int(pickupB)]
+		return in.Dist[in.Loc[a]][in.Loc[b]] + 0.3*in.Dist[pickupA][pickupB]
 	})
 }
 

@@ -99,10 +99,10 @@ func (in *Instance) flatten() (flat *search.Instance, pickups []int) {
 		}
 	}
 	n := len(in.Tasks)
-	flat = search.NewInstance(n, len(pickups), min(in.Vehicles, len(pickups)))
+	flat = search.NewInstance(n, 0, len(pickups), min(in.Vehicles, len(pickups)))
 	for a := range n {
 		for b := range n {
-			flat.Dist[a*n+b] = in.Distance(a, b)
+			flat.Dist[a][b] = in.Distance(a, b)
 		}
 	}
 	flat.Uniform = true
@@ -122,7 +122,7 @@ func (in *Instance) flatten() (flat *search.Instance, pickups []int) {
 		flat.Vehicles[i] = search.Vehicle{Depart: depot.Early, Due: depot.Late, Pace: 1, Capacity: in.Capacity, MaxDist: search.Unlimited}
 	}
 	flat.LinkAnchors(anchors, 200, func(a, b int32) float64 {
-		return flat.Dist[int(flat.Loc[a])*n+int(flat.Loc[b])]
+		return flat.Dist[flat.Loc[a]][flat.Loc[b]]
 	})
 	return flat, pickups
 }

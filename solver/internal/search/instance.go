@@ -33,8 +33,9 @@ type Vehicle struct {
 
 // Instance is a problem in flat form. Distances obey the triangle inequality.
 type Instance struct {
-	N    int       // locations
-	Dist []float64 // N*N, symmetric
+	// Dist is symmetric. Locations where vehicles start and nothing else happens come
+	// last; between them are no distances.
+	Dist [][]float64
 
 	Requests int
 	Alts     []uint8   // pickup alternatives per request, at least 1
@@ -62,11 +63,20 @@ type Instance struct {
 	SpanPrice float64
 }
 
-// NewInstance returns an instance with room for the given sizes.
-func NewInstance(locations, requests, vehicles int) *Instance {
+// NewInstance returns an instance with room for the given sizes; starts are the
+// locations where vehicles start and nothing else happens.
+func NewInstance(places, starts, requests, vehicles int) *Instance {
 	visits := requests * Slots
+	dist, room := make([][]float64, places+starts), make([]float64, places*(places+2*starts))
+	for i := range dist {
+		width := places
+		if i < places {
+			width += starts
+		}
+		dist[i], room = room[:width:width], room[width:]
+	}
 	return &Instance{
-		N: locations, Dist: make([]float64, locations*locations),
+		Dist:     dist,
 		Requests: requests,
 		Alts:     make([]uint8, requests), Demand: make([]float64, requests), Weight: make([]int64, requests), Price: make([]float64, requests),
 		Loc: make([]int32, visits), Early: make([]float64, visits), Late: make([]float64, visits), Service: make([]float64, visits),
@@ -149,7 +159,7 @@ func nearestFirst(links []link, n int) {
 }
 
 // row is the distances from a location to all.
-func (in *Instance) row(loc int32) []float64 { return in.Dist[int(loc)*in.N:][:in.N] }
+func (in *Instance) row(loc int32) []float64 { return in.Dist[loc] }
 
 // stride is the number of positions a route slab needs.
 func (in *Instance) stride() int {

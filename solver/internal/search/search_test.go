@@ -16,10 +16,10 @@ func random(seed uint64, requests, vehicles int) *Instance {
 	for i := range xs {
 		xs[i], ys[i] = rng.Float64()*100, rng.Float64()*100
 	}
-	in := NewInstance(n, requests, vehicles)
+	in := NewInstance(n, 0, requests, vehicles)
 	for a := range n {
 		for b := range n {
-			in.Dist[a*n+b] = math.Hypot(xs[a]-xs[b], ys[a]-ys[b])
+			in.Dist[a][b] = math.Hypot(xs[a]-xs[b], ys[a]-ys[b])
 		}
 	}
 	var anchors []int32
@@ -42,7 +42,7 @@ func random(seed uint64, requests, vehicles int) *Instance {
 		in.Vehicles[i] = Vehicle{Start: int32(rng.IntN(n)), End: int32(rng.IntN(n)), Due: 600, Pace: 0.7 + rng.Float64()*0.6,
 			Capacity: 6 + rng.Float64()*6, MaxDist: 200 + rng.Float64()*400}
 	}
-	in.LinkAnchors(anchors, 30, func(a, b int32) float64 { return in.Dist[int(in.Loc[a])*n+int(in.Loc[b])] })
+	in.LinkAnchors(anchors, 30, func(a, b int32) float64 { return in.Dist[in.Loc[a]][in.Loc[b]] })
 	return in
 }
 
@@ -58,7 +58,7 @@ func replay(in *Instance, ro int, visits []int32) float64 {
 	at, clock, load, total := int(veh.Start), veh.Depart, 0.0, 0.0
 	aboard := map[int32]bool{}
 	for _, v := range visits {
-		leg := in.Dist[at*in.N+int(in.Loc[v])]
+		leg := in.Dist[at][in.Loc[v]]
 		total += leg
 		clock = max(clock+veh.Pace*leg, in.Early[v])
 		if clock > in.Late[v]+1e-7 {
@@ -81,7 +81,7 @@ func replay(in *Instance, ro int, visits []int32) float64 {
 		}
 		at = int(in.Loc[v])
 	}
-	leg := in.Dist[at*in.N+int(veh.End)]
+	leg := in.Dist[at][veh.End]
 	total += leg
 	if len(aboard) > 0 || clock+veh.Pace*leg > veh.Due+1e-7 || total > veh.MaxDist+1e-7 {
 		return inf
