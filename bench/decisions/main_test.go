@@ -5,7 +5,18 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/dronefleet/dronefleet/internal/cli/clitest"
 )
+
+func TestMain(m *testing.M) { clitest.Main(m, main) }
+
+// A benchmark that could measure nothing is refused.
+func TestMain_RefusesNonsense(t *testing.T) {
+	clitest.Refuses(t, map[string]string{
+		"--cycles=0": "cycles (flag --cycles)",
+	})
+}
 
 // A State Manager that fails ends the measurement, with its error, at once:
 // nobody would judge the rest.

@@ -5,7 +5,19 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dronefleet/dronefleet/internal/cli/clitest"
 )
+
+func TestMain(m *testing.M) { clitest.Main(m, main) }
+
+// A benchmark that could measure nothing is refused.
+func TestMain_RefusesNonsense(t *testing.T) {
+	clitest.Refuses(t, map[string]string{
+		"--backends=0 --keys=1": "backends (flag --backends)",
+		"--duration=0s":         "duration (flag --duration)",
+	})
+}
 
 // The benchmark fails by itself on two holders, a fence out of order or a
 // starved worker.

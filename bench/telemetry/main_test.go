@@ -6,8 +6,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dronefleet/dronefleet/internal/cli/clitest"
 	"github.com/dronefleet/dronefleet/internal/connect"
 )
+
+func TestMain(m *testing.M) { clitest.Main(m, main) }
+
+// A benchmark that could measure nothing is refused.
+func TestMain_RefusesNonsense(t *testing.T) {
+	clitest.Refuses(t, map[string]string{
+		"--skip=foo":     "--skip",
+		"--duration=-1s": "duration (flag --duration)",
+		"--backlog=0":    "backlog (flag --backlog)",
+	})
+}
 
 // A worker that fails ends its measurement, with its error, at once: nobody
 // would settle what it waits for.

@@ -1,0 +1,17 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/dronefleet/dronefleet/internal/cli/clitest"
+)
+
+func TestMain(m *testing.M) { clitest.Main(m, main) }
+
+// A benchmark that could measure nothing is refused.
+func TestMain_RefusesNonsense(t *testing.T) {
+	clitest.Refuses(t, map[string]string{
+		"":                    "--dir",
+		"--dir=. --workers=0": "workers (flag --workers)",
+	})
+}
