@@ -62,11 +62,11 @@ func main() {
 }
 
 // Run runs the benchmark.
-func (f *flags) Run() error { return run(*f) }
+func (f *flags) Run(ctx context.Context) error { return run(ctx, *f) }
 
-func run(f flags) error {
+func run(ctx context.Context, f flags) error {
 	if f.Dump != "" {
-		return dump(f)
+		return dump(ctx, f)
 	}
 	var out *json.Encoder
 	if f.JSON != "" {
@@ -86,11 +86,14 @@ func run(f flags) error {
 			if f.Orders <= 20 {
 				long.Iterations = 200_000
 			}
-			r := solve(long, p, i, f.Seed+1000, f.Long)
+			r := solve(ctx, long, p, i, f.Seed+1000, f.Long)
 			best = &r
 		}
 		for seed := f.Seed; seed < f.Seed+uint64(f.Seeds); seed++ {
-			r := solve(f, p, i, seed, f.Time)
+			r := solve(ctx, f, p, i, seed, f.Time)
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			sum.add(r, best, !f.Quiet)
 			if out != nil {
 				if err := out.Encode(r); err != nil {
@@ -108,11 +111,14 @@ func (f flags) params(i uint64) scenario.Params {
 }
 
 // dump writes the instances for other solvers.
-func dump(f flags) error {
+func dump(ctx context.Context, f flags) error {
 	if err := os.MkdirAll(f.Dump, 0o755); err != nil {
 		return err
 	}
 	for i := f.First; i < f.First+uint64(f.Instances); i++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		data, err := json.MarshalIndent(scenario.Generate(f.params(i)), "", " ")
 		if err != nil {
 			return err
@@ -125,7 +131,7 @@ func dump(f flags) error {
 	return nil
 }
 
-func solve(f flags, p solver.Problem, instance, seed uint64, limit time.Duration) row {
+func solve(ctx context.Context, f flags, p solver.Problem, instance, seed uint64, limit time.Duration) row {
 	o := solver.Options{TimeLimit: limit, Seed: seed, Workers: f.Workers, Iterations: f.Iterations, Strategy: solver.Strategies[f.Strategy]}
 	if f.Reference {
 		o.Goal = solver.ReferenceScalar
@@ -135,7 +141,7 @@ func solve(f flags, p solver.Problem, instance, seed uint64, limit time.Duration
 		o.Clock = cputime.Clock(f.Workers)
 	}
 	start := o.Clock()
-	plan, err := solver.Solve(context.Background(), p, o)
+	plan, err := solver.Solve(ctx, p, o)
 	elapsed := o.Clock().Sub(start)
 	r := row{Instance: instance, Seed: seed, Drones: f.Drones, Orders: f.Orders, Objective: plan.Objective,
 		Scalar: plan.Objective.ReferenceScalar(), FirstMs: ms(plan.Stats.FirstPlan), ElapsedMs: ms(elapsed),

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/dronefleet/dronefleet/internal/cli/clitest"
 )
@@ -16,4 +19,14 @@ func TestMain_RefusesNonsense(t *testing.T) {
 		"--seeds=0":     "seeds (flag --seeds)",
 		"--fast":        "--fast",
 	})
+}
+
+// Who is told to stop searches no longer.
+func TestRun_EndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	f := flags{Drones: 20, Orders: 60, Instances: 2, First: 1, Time: time.Hour, Seeds: 1, Workers: 1, Strategy: "sisr", Quiet: true}
+	if err := f.Run(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("ended with %v", err)
+	}
 }

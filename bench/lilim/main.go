@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -56,9 +57,9 @@ func main() {
 }
 
 // Run runs the benchmark.
-func (f *flags) Run() error { return run(*f) }
+func (f *flags) Run(ctx context.Context) error { return run(ctx, *f) }
 
-func run(f flags) error {
+func run(ctx context.Context, f flags) error {
 	if len(f.Rows) > 0 {
 		return compare(f)
 	}
@@ -79,8 +80,8 @@ func run(f flags) error {
 	for seed := f.Seed; seed < f.Seed+uint64(f.Seeds); seed++ {
 		var sum summary
 		for _, path := range names {
-			r, err := solve(path, f, seed)
-			if err != nil {
+			r, err := solve(ctx, path, f, seed)
+			if err = cmp.Or(ctx.Err(), err); err != nil {
 				return err
 			}
 			sum.add(r, !f.Quiet)
@@ -130,7 +131,7 @@ func instances(f flags) ([]string, error) {
 	return names, nil
 }
 
-func solve(path string, f flags, seed uint64) (row, error) {
+func solve(ctx context.Context, path string, f flags, seed uint64) (row, error) {
 	name := strings.TrimSuffix(filepath.Base(path), ".txt")
 	r := row{Instance: name, Seed: seed}
 	in, err := load(path, name)
@@ -154,7 +155,7 @@ func solve(path string, f flags, seed uint64) (row, error) {
 		}
 	}
 	start := o.Clock()
-	s, err := lilim.Solve(context.Background(), in, o)
+	s, err := lilim.Solve(ctx, in, o)
 	r.ElapsedMs, r.Steps = o.Clock().Sub(start).Milliseconds(), s.Steps
 	if err != nil {
 		r.Error = err.Error()

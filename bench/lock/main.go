@@ -57,7 +57,7 @@ func main() {
 }
 
 // Run measures one cell or the whole matrix.
-func (c *command) Run() error {
+func (c *command) Run(ctx context.Context) error {
 	runs := matrix
 	if c.Keys > 0 {
 		runs = []run{{keys: c.Keys, workers: c.Workers}}
@@ -65,11 +65,11 @@ func (c *command) Run() error {
 	for i := range runs {
 		runs[i].duration, runs[i].processes = c.Duration, c.Backends
 	}
-	return measure(os.Stdout, runs)
+	return measure(ctx, os.Stdout, runs)
 }
 
 // measure makes the runs and prints a line for each.
-func measure(w io.Writer, runs []run) (err error) {
+func measure(ctx context.Context, w io.Writer, runs []run) (err error) {
 	addr, name := os.Getenv("FIRESTORE_EMULATOR_HOST"), "server of FIRESTORE_EMULATOR_HOST"
 	if addr == "" {
 		server, err := firestoreemu.Start(firestoreemu.Options{})
@@ -84,7 +84,7 @@ func measure(w io.Writer, runs []run) (err error) {
 	fmt.Fprintf(w, "%s\n%5s %7s %8s %9s %9s %9s %9s %8s %8s\n", name,
 		"keys", "workers", "backends", "pairs/s", "p50", "p99", "max", "fewest", "RPCs/pair")
 	for _, r := range runs {
-		if err := measureOne(w, addr, r); err != nil {
+		if err := measureOne(ctx, w, addr, r); err != nil {
 			return fmt.Errorf("%d keys, %d workers: %w", r.keys, r.workers, err)
 		}
 	}
@@ -124,8 +124,7 @@ func (r *resource) leave() {
 	r.holder = 0
 }
 
-func measureOne(w io.Writer, addr string, r run) error {
-	ctx := context.Background()
+func measureOne(ctx context.Context, w io.Writer, addr string, r run) error {
 	var requests atomic.Int64
 	var backends []*firestorelock.Backend
 	for range r.processes {
@@ -153,7 +152,7 @@ func measureOne(w io.Writer, addr string, r run) error {
 	for worker := range r.workers {
 		wg.Go(func() {
 			b := backends[worker%len(backends)]
-			for i := worker; time.Since(start) < r.duration; i++ {
+			for i := worker; ctx.Err() == nil && time.Since(start) < r.duration; i++ {
 				took, err := pair(ctx, b, key(i), &resources[i%r.keys], worker+1)
 				if err != nil {
 					failures[worker] = err
@@ -165,6 +164,9 @@ func measureOne(w io.Writer, addr string, r run) error {
 	}
 	wg.Wait()
 	elapsed := time.Since(start)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	for _, err := range failures {
 		if err != nil {
 			return err
@@ -238,7 +240,7 @@ func dial(ctx context.Context, addr string, requests *atomic.Int64) (*firestorel
 		return nil, nil, err
 	}
 	return b, func() {
-		_ = b.Close(ctx)
+		_ = b.Close(context.WithoutCancel(ctx))
 		_ = client.Close()
 		_ = conn.Close()
 	}, nil

@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -27,10 +30,20 @@ func TestMeasure(t *testing.T) {
 		{keys: 1, workers: 4, processes: 1, duration: 100 * time.Millisecond},
 		{keys: 8, workers: 4, processes: 2, duration: 100 * time.Millisecond},
 	}
-	if err := measure(&out, runs); err != nil {
+	if err := measure(t.Context(), &out, runs); err != nil {
 		t.Fatal(err)
 	}
 	if lines := strings.Count(out.String(), "\n"); lines != 4 {
 		t.Errorf("%d lines:\n%s", lines, out.String())
+	}
+}
+
+// Who is told to stop measures no longer.
+func TestMeasure_EndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	runs := []run{{keys: 1, workers: 4, processes: 1, duration: time.Hour}}
+	if err := measure(ctx, io.Discard, runs); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("ended with %v", err)
 	}
 }
