@@ -46,8 +46,8 @@ var matrix = []run{
 }
 
 type command struct {
-	Keys     int           `help:"Number of keys; 0 measures the whole matrix." default:"0" check:"min 0"`
-	Workers  int           `help:"Number of workers, with --keys." default:"1" check:"min 1"`
+	Keys     int           `help:"Number of keys. Without --keys and --workers the whole matrix is measured; without one of them it is 1." placeholder:"N" check:"min 0"`
+	Workers  int           `help:"Number of workers." placeholder:"N" check:"min 0"`
 	Backends int           `help:"Number of backends the workers are spread over, as if each were a process." default:"1" check:"min 1"`
 	Duration time.Duration `help:"Length of each measurement." default:"3s" check:"over 0s"`
 }
@@ -57,15 +57,17 @@ func main() {
 }
 
 // Run measures one cell or the whole matrix.
-func (c *command) Run(ctx context.Context) error {
-	runs := matrix
-	if c.Keys > 0 {
-		runs = []run{{keys: c.Keys, workers: c.Workers}}
+func (c *command) Run(ctx context.Context) error { return measure(ctx, os.Stdout, c.runs()) }
+
+func (c *command) runs() []run {
+	runs := slices.Clone(matrix)
+	if c.Keys > 0 || c.Workers > 0 {
+		runs = []run{{keys: max(1, c.Keys), workers: max(1, c.Workers)}}
 	}
 	for i := range runs {
 		runs[i].duration, runs[i].processes = c.Duration, c.Backends
 	}
-	return measure(ctx, os.Stdout, runs)
+	return runs
 }
 
 // measure makes the runs and prints a line for each.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,5 +46,22 @@ func TestMeasure_EndsWithItsContext(t *testing.T) {
 	runs := []run{{keys: 1, workers: 4, processes: 1, duration: time.Hour}}
 	if err := measure(ctx, io.Discard, runs); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("ended with %v", err)
+	}
+}
+
+// Either flag chooses one cell of the matrix; neither is without effect.
+func TestCommand_FlagsChooseTheCell(t *testing.T) {
+	for _, row := range []struct {
+		given command
+		want  []run
+	}{
+		{command{Keys: 2}, []run{{keys: 2, workers: 1}}},
+		{command{Workers: 3}, []run{{keys: 1, workers: 3}}},
+		{command{Keys: 2, Workers: 3}, []run{{keys: 2, workers: 3}}},
+		{command{}, matrix},
+	} {
+		if got := row.given.runs(); !slices.Equal(got, row.want) {
+			t.Errorf("%+v: %+v, want %+v", row.given, got, row.want)
+		}
 	}
 }
