@@ -16,7 +16,6 @@ import (
 	"os"
 	"runtime"
 	"runtime/pprof"
-	"sync"
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
@@ -293,7 +292,7 @@ func (c *command) sustain(ctx context.Context, work worker) (err error) {
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
 	working, stop := b.start(ctx, work)
-	var confirmed sync.WaitGroup
+	confirmed, offering := errgroup.WithContext(working)
 	var sent, maxBacklog int64
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
@@ -304,7 +303,7 @@ func (c *command) sustain(ctx context.Context, work worker) (err error) {
 	shown := start
 	// Every drone's first report registers it, and is no part of the load.
 	warmUp := start.Add(3 * time.Second)
-	for now := start; now.Sub(start) < c.Duration && working.Err() == nil; now = <-ticker.C {
+	for now := start; now.Sub(start) < c.Duration && offering.Err() == nil; now = <-ticker.C {
 		rate := float64(c.Drones) * c.Hz
 		if c.Burst > 1 && now.Sub(start) < c.Duration/2 {
 			rate *= c.Burst
@@ -318,7 +317,7 @@ func (c *command) sustain(ctx context.Context, work worker) (err error) {
 			if err != nil {
 				return err
 			}
-			confirmed.Go(func() { p.Wait(ctx) })
+			confirmed.Go(func() error { _, err := p.Wait(ctx); return err })
 			next[at]++
 			at = (at + 1) % c.Drones
 			sent++
@@ -336,7 +335,9 @@ func (c *command) sustain(ctx context.Context, work worker) (err error) {
 		}
 	}
 	offered := float64(sent) / time.Since(start).Seconds()
-	confirmed.Wait()
+	if err := confirmed.Wait(); err != nil { // nobody will settle what was not published
+		return errors.Join(err, stop())
+	}
 	behind := sent - b.settled()
 	b.await(working, sent)
 	if err := errors.Join(stop(), ctx.Err()); err != nil {

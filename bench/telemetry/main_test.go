@@ -3,9 +3,15 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/internal/cli/clitest"
 	"github.com/dronefleet/dronefleet/internal/connect"
 )
@@ -36,5 +42,26 @@ func TestCommand_EndsWithTheWorkersError(t *testing.T) {
 	}
 	if err := c.sustain(ctx, fail); !errors.Is(err, broken) || ctx.Err() != nil {
 		t.Errorf("a sustained load ended with %v", err)
+	}
+}
+
+// A report that Pub/Sub does not take ends a sustained load, with the error, at
+// once: nobody would settle it.
+func TestSustain_EndsWithThePublishersError(t *testing.T) {
+	t.Setenv(connect.FirestoreHost, "")
+	t.Setenv(connect.PubSubHost, "")
+	noTopic := func(ctx context.Context, clients *connect.Clients) error {
+		topic := fmt.Sprintf("projects/%s/topics/%s", clients.PubSub.Project(), pubsubio.TopicTelemetry)
+		if err := clients.PubSub.TopicAdminClient.DeleteTopic(ctx, &pubsubpb.DeleteTopicRequest{Topic: topic}); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c := &command{Drones: 2, Hz: 100, Duration: time.Hour}
+	if err := c.sustain(ctx, noTopic); status.Code(err) != codes.NotFound || ctx.Err() != nil {
+		t.Errorf("ended with %v", err)
 	}
 }
