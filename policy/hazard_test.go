@@ -86,8 +86,10 @@ var hazards = []hazard{
 		w.expectOutcome(plan("X", "D1", "O1"), applied)
 		w.says(1, domain.DroneIdle, "")
 		w.expectDrone("D1", domain.DroneMoving, "M-X")
-		w.says(24, domain.DroneIdle, "") // the command has expired, but clocks differ
-		w.expectDrone("D1", domain.DroneMoving, "M-X")
+		for _, second := range []float64{24, 25} { // the command has expired, but clocks differ
+			w.says(second, domain.DroneIdle, "")
+			w.expectDrone("D1", domain.DroneMoving, "M-X")
+		}
 		d := plan("Y", "D1", "O2")
 		d.SnapshotTime = at(24)
 		w.expectOutcome(d, string(ReasonDroneNotIdle))
@@ -399,6 +401,26 @@ var hazards = []hazard{
 		w.saysAt(5, warehouseAt, domain.DroneMoving, "")
 		w.expectOrder("O1", domain.OrderAssigned, false)
 	}},
+	{"a drone that flies for somebody else reaches no stop of its mission", func(w *world) { // F-TEL-07
+		w.with(readyDrone("D1"), openOrder("O1", 0))
+		w.expectOutcome(plan("X", "D1", "O1"), applied)
+		w.says(5, domain.DroneMoving, "M-X")
+		for i, mission := range []domain.MissionID{"M-replaced", ""} {
+			w.saysAt(float64(60+i), warehouseAt, domain.DroneMoving, mission)
+			w.expectOrder("O1", domain.OrderAssigned, false)
+		}
+		w.saysAt(70, warehouseAt, domain.DroneMoving, "M-X")
+		w.expectOrder("O1", domain.OrderInDelivery, false)
+	}},
+	{"a drone that arrives with an empty battery has arrived", func(w *world) { // F-TEL-05, F-TEL-07
+		w.with(readyDrone("D1"), openOrder("O1", 0))
+		w.expectOutcome(plan("X", "D1", "O1"), applied)
+		w.saysAt(60, warehouseAt, domain.DroneMoving, "M-X")
+		w.clock(90)
+		w.expectError(w.report(charged(near(report("D1", domain.DroneDelivering, "M-X", w.now), hospitalsAt[0]), 4)), "")
+		w.expectOrder("O1", domain.OrderDelivered, false)
+		w.expectMission("M-X", domain.MissionCompleted, "")
+	}},
 	{"three failures hold an order, a release gives it all its attempts again", func(w *world) { // F-ORD-04
 		w.with(readyDrone("D1"), openOrder("O1", 0))
 		for i, id := range []domain.DecisionID{"X", "Y", "Z"} {
@@ -557,6 +579,12 @@ var hazards = []hazard{
 		w.expectError(w.report(charged(report("D1", domain.DroneProblem, "", at(1)), 3)), "")
 		w.expectDrone("D1", domain.DroneEmergency, "")
 	}},
+	{"a drone in maintenance may be without its battery", func(w *world) { // F-TEL-05, F-TEL-08
+		w.with(readyDrone("D1"))
+		w.clock(1)
+		w.expectError(w.report(charged(report("D1", domain.DroneMaintenance, "", at(1)), 0)), "")
+		w.expectDrone("D1", domain.DroneMaintenance, "")
+	}},
 	{"a mission over twice its estimate has stalled", func(w *world) { // F-TEL-09
 		w.with(readyDrone("D1"), openOrder("O1", 0), readyDrone("D2"), openOrder("O2", 1))
 		d := plan("X", "D1", "O1")
@@ -619,6 +647,17 @@ var hazards = []hazard{
 		w.expectDrone("D1", domain.DroneMoving, "M-gone")
 		w.says(501, domain.DroneIdle, "")
 		w.expectDrone("D1", domain.DroneIdle, "")
+	}},
+	{"a drone whose clock is slow is not silent for that", func(w *world) { // F-TEL-09
+		w.with(readyDrone("D1"))
+		w.clock(10)
+		w.expectError(w.report(report("D1", domain.DroneIdle, "", at(5))), "")
+		w.clock(24.999)
+		w.sweep()
+		w.expectDrone("D1", domain.DroneIdle, "")
+		w.clock(25)
+		w.sweep()
+		w.expectDrone("D1", domain.DroneUnknown, "")
 	}},
 	{"a backlog of reports is no sign of life now", func(w *world) { // F-TEL-09
 		w.with(readyDrone("D1"), openOrder("O1", 0))
