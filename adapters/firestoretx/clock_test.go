@@ -65,6 +65,28 @@ func TestStore_OnlyTheServersClockSaysWhatIsTooFarAhead(t *testing.T) {
 	}
 }
 
+// F-DEC-02: since when a drone is idle, the server's clock says. By a local one
+// that stood still meanwhile, a plan made before the drone was away would fit it.
+func TestStore_TheServersClockSaysSinceWhenADroneIsIdle(t *testing.T) {
+	began := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	server := clockwork.NewFakeClockAt(began)
+	emutest.ServeFirestore(t, firestoreemu.Options{Clock: server})
+	store := firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{Now: func() time.Time { return began }})
+	applier := store.NewTelemetryApplier()
+	for _, status := range []domain.DroneStatus{domain.DroneIdle, domain.DroneCharging, domain.DroneIdle} {
+		report := idle("D1", server.Now())
+		report.Status = status
+		if err := applier.Apply(t.Context(), []domain.Telemetry{report})[0]; err != nil {
+			t.Fatalf("%s: %v", status, err)
+		}
+		server.Advance(4 * time.Second)
+	}
+	d, err := store.Drone(t.Context(), "D1")
+	if want := began.Add(8 * time.Second); err != nil || d.IdleSince.Before(want) {
+		t.Errorf("idle since %s, %v; want %s or later", d.IdleSince, err, want)
+	}
+}
+
 // slept is t as a machine tells it that slept meanwhile: its wall clock went on,
 // its monotonic one did not. Only the machine makes such times; it counts seconds
 // of the wall clock above 30 bits of nanoseconds.
