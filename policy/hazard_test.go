@@ -736,6 +736,16 @@ var hazards = []hazard{
 		w.expectMission("M-X", domain.MissionFailed, domain.FailureNotAcked)
 		w.expect(w.orders["O1"].AssignedMissionID == "M-Y" && w.orders["O1"].Status == domain.OrderAssigned, "%+v", w.orders["O1"])
 	}},
+	{"a drone at a stop leaves an order to the mission that holds it", func(w *world) { // F-TEL-07, I1
+		w.with(readyDrone("D1"), openOrder("O1", 0))
+		w.expectOutcome(plan("X", "D1", "O1"), applied)
+		b := w.binding("D1")
+		o := b.Orders["O1"]
+		o.AssignedDroneID, o.AssignedMissionID = "D2", "M-Y"
+		b.Orders["O1"] = o
+		_, c, err := w.telemetry(b, near(report("D1", domain.DroneMoving, "M-X", at(5)), warehouseAt), at(5))
+		w.expect(err == nil && len(c.Orders) == 0, "%+v, %v", c.Orders, err)
+	}},
 	{"deadlines follow from priority unless given", func(w *world) { // F-ORD-01
 		for priority, minutes := range map[domain.Priority]float64{domain.PriorityCritical: 15, domain.PriorityHigh: 30, domain.PriorityStandard: 60} {
 			req := request(domain.OrderID(priority.String()), 0)
@@ -753,6 +763,17 @@ var hazards = []hazard{
 		req.CreatedAt = at(3600)
 		w.expectError(w.request(req), "")
 		w.expect(w.orders["O1"].CreatedAt.Equal(at(0)) && w.orders["O1"].Deadline.Equal(at(3600)), "%+v", w.orders["O1"])
+	}},
+	{"a plan from before an order's mission failed no longer fits it", func(w *world) { // F-DEC-02, F-ORD-04
+		w.with(readyDrone("D1"), readyDrone("D2"), openOrder("O1", 0))
+		w.expectOutcome(plan("X", "D1", "O1"), applied)
+		w.says(5, domain.DroneMoving, "M-X")
+		w.says(10, domain.DroneIdle, "")
+		w.expectMission("M-X", domain.MissionFailed, domain.FailureAbortedByDrone)
+		w.expectOutcome(plan("Y", "D2", "O1"), string(ReasonOrderChanged))
+		again := plan("Z", "D2", "O1")
+		again.SnapshotTime = at(10)
+		w.expectOutcome(again, applied)
 	}},
 	{"a setup keeps what a drone is doing", func(w *world) { // F-TEL-04
 		w.commit(w.setup(nil, domain.Drone{ID: "D1", HomeDepotID: "DEPOT"}, w.now))

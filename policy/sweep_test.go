@@ -72,3 +72,18 @@ func TestSweepBinding_EndsAMissionWhoseCommandExpiredUnsent(t *testing.T) {
 		}
 	}
 }
+
+// F-TEL-06, F-DEC-05: a command that its drone has not seen is not dated anew. The
+// drone is believed to be idle once that command has expired.
+func TestSweepBinding_LeavesTheCommandOfAnUnackedMission(t *testing.T) {
+	now := start.Add(time.Minute)
+	m := domain.Mission{
+		ID: "M", DroneID: "D1", Status: domain.MissionActive, StartTime: start, EstimatedDurationMinutes: 30,
+		CommandPending: true, CommandExpiresAt: now.Add(-time.Second),
+	}
+	d := readyDrone("D1")
+	d.Status, d.CurrentMissionID, d.SeenAt = domain.DroneMoving, m.ID, now
+	if change := DefaultDronePolicy().SweepBinding(Binding{Drone: d, Mission: &m}, now); !change.Empty() {
+		t.Errorf("%+v", change)
+	}
+}
