@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
 )
@@ -65,6 +66,44 @@ func TestDerivedIDs(t *testing.T) {
 	}
 	if id := domain.MissionIDFor("DEC"); id != "M-DEC" {
 		t.Errorf("mission %s", id)
+	}
+}
+
+// F-ORD-02: whatever a requester changes makes another request, and nothing else
+// does.
+func TestOrderRequest_Hash(t *testing.T) {
+	request := func() domain.OrderRequest {
+		return domain.OrderRequest{ID: "O1", OrderContent: domain.OrderContent{
+			Priority: domain.PriorityHigh, ProductType: "BLOOD", Pickup: &domain.Position{Lat: 48.8, Lon: 2.3},
+			Delivery: domain.Position{Lat: 48.9, Lon: 2.4}, WeightKg: 1, RequesterID: "ward 4",
+		}}
+	}
+	seen := map[string]string{request().Hash(): "nothing"}
+	day := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	for name, change := range map[string]func(*domain.OrderRequest){
+		"id":           func(r *domain.OrderRequest) { r.ID = "O2" },
+		"priority":     func(r *domain.OrderRequest) { r.Priority = domain.PriorityCritical },
+		"product":      func(r *domain.OrderRequest) { r.ProductType = "VACCINE" },
+		"pickup":       func(r *domain.OrderRequest) { r.Pickup.Lat++ },
+		"pickup's lon": func(r *domain.OrderRequest) { r.Pickup.Lon++ },
+		"no pickup":    func(r *domain.OrderRequest) { r.Pickup = nil },
+		"delivery":     func(r *domain.OrderRequest) { r.Delivery.Lat++ },
+		"lon":          func(r *domain.OrderRequest) { r.Delivery.Lon++ },
+		"weight":       func(r *domain.OrderRequest) { r.WeightKg = 2 },
+		"cold chain":   func(r *domain.OrderRequest) { r.ColdChain = true },
+		"requester":    func(r *domain.OrderRequest) { r.RequesterID = "ward 5" },
+		"created":      func(r *domain.OrderRequest) { r.CreatedAt = day },
+		"deadline":     func(r *domain.OrderRequest) { r.Deadline = day },
+	} {
+		changed := request()
+		change(&changed)
+		if same, twice := seen[changed.Hash()]; twice {
+			t.Errorf("another %s hashes like another %s", name, same)
+		}
+		seen[changed.Hash()] = name
+	}
+	if again := request(); seen[again.Hash()] != "nothing" {
+		t.Error("the same request hashes otherwise")
 	}
 }
 

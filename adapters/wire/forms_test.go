@@ -157,7 +157,13 @@ func TestDecodeDecision_PayloadHash(t *testing.T) {
 		t.Errorf("the two forms of one decision hash to %v, want one hash", hashes)
 	}
 	for name, change := range map[string]func(*domain.Decision){
+		"id":            func(d *domain.Decision) { d.ID = "DEC-2" },
 		"drone":         func(d *domain.Decision) { d.DroneID = "D-002" },
+		"duration":      func(d *domain.Decision) { d.EstimatedDurationMinutes++ },
+		"stop's type":   func(d *domain.Decision) { d.Route[1].Type = domain.WaypointDepotStart },
+		"stop's order":  func(d *domain.Decision) { d.Route[1].OrderID = "O-2" },
+		"warehouse":     func(d *domain.Decision) { d.Route[1].WarehouseID = "WH-2" },
+		"arrival":       func(d *domain.Decision) { d.Route[1].ETA = d.Route[1].ETA.Add(time.Second) },
 		"order":         func(d *domain.Decision) { d.OrderIDs = []domain.OrderID{"O-2"} },
 		"fence":         func(d *domain.Decision) { d.Fence = "1" },
 		"cycle":         func(d *domain.Decision) { d.CycleID = "C2" },

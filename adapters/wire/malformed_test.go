@@ -107,6 +107,21 @@ func TestDecode_AllBadFieldsAtOnce(t *testing.T) {
 }
 
 // F-WIRE-03
+func TestDecodeOrder_AllBadFieldsAtOnce(t *testing.T) {
+	text := strings.Repeat("x", 129)
+	_, err := wire.DecodeOrder([]byte(`{"id":"..","status":77,"priority":9,"productType":"`+text+`","requesterId":"`+text+`","packageWeightKg":-1,
+		"pickupLocation":{"lon":181},"deliveryLocation":{"lat":"NaN"}}`), nil)
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	for _, field := range []string{"id", "status", "priority", "product_type", "requester_id", "package_weight_kg", "pickup_location.lon", "delivery_location.lat"} {
+		if !strings.Contains(err.Error(), " "+field+" is ") {
+			t.Errorf("%s is not named in: %v", field, err)
+		}
+	}
+}
+
+// F-WIRE-03
 func TestDecode_LimitOf256KiB(t *testing.T) {
 	largest := `{"id":"O","deliveryLocation":{"lat":1},"productType":"BLOOD"}`
 	largest += strings.Repeat(" ", wire.MaxBytes-len(largest))
