@@ -2,6 +2,7 @@ package firestoretx_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -121,6 +122,51 @@ func TestStore_PlanFromBeforeAChangeCommittedIsRefused(t *testing.T) {
 	}
 	if e := plan("DEC-2", snap); e.Outcome != domain.OutcomeApplied {
 		t.Errorf("the next plan: %s %s %s", e.Outcome, e.Reason, e.Detail)
+	}
+}
+
+// F-OPT-02: a snapshot keeps no writer waiting, and is of one moment: what commits
+// between two of its queries is not in it.
+func TestStore_SnapshotTakesNoLocks(t *testing.T) {
+	faults := fault.New(1)
+	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
+	store := firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{})
+	if err := store.Setup(t.Context(), []domain.Depot{depot}, nil, []domain.Drone{{ID: "D1", HomeDepotID: depot.ID}}); err != nil {
+		t.Fatal(err)
+	}
+	applier := store.NewTelemetryApplier()
+	for _, query := range []string{firestoretx.Drones, firestoretx.Orders, firestoretx.Warehouses} {
+		t.Run("before "+query, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			gate := fault.NewGate()
+			defer gate.Open()
+			faults.Add(fault.Rule{RPC: "RunQuery", NamePrefix: query, Times: 1, Do: fault.Pause(gate)})
+			type answer struct {
+				snap domain.Snapshot
+				err  error
+			}
+			answered := make(chan answer, 1)
+			go func() {
+				snap, err := store.Snapshot(ctx, firestoretx.SnapshotRequest{Depot: depot.ID, MinBattery: 20, MaxSilence: time.Hour})
+				answered <- answer{snap, err}
+			}()
+			if err := gate.Arrived(ctx, 1); err != nil {
+				t.Fatal(err)
+			}
+			id := domain.OrderID("DURING-" + query)
+			if err := store.IngestOrder(ctx, domain.OrderRequest{ID: id, OrderContent: domain.OrderContent{ProductType: "BLOOD"}}, time.Now()); err != nil {
+				t.Fatalf("an order waited for the snapshot: %v", err)
+			}
+			if err := applier.Apply(ctx, []domain.Telemetry{idle("D1", time.Now())})[0]; err != nil {
+				t.Fatalf("a report waited for the snapshot: %v", err)
+			}
+			gate.Open()
+			got := <-answered
+			if got.err != nil || slices.ContainsFunc(got.snap.Orders, func(o domain.Order) bool { return o.ID == id }) {
+				t.Errorf("%+v, %v", got.snap.Orders, got.err)
+			}
+		})
 	}
 }
 

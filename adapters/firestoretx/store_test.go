@@ -252,8 +252,8 @@ func TestStore_UnknownDroneIsRegistered(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	f.mustReport(t, idle("STRAY", f.now.Add(time.Second)))
-	if d := f.drone(t, "STRAY"); d.Status != domain.DroneIdle {
-		t.Errorf("after IDLE: %s", d.Status)
+	if d := f.drone(t, "STRAY"); d.Status != domain.DroneIdle || d.ReportedStatus != domain.DroneIdle {
+		t.Errorf("after IDLE: %s, reported %s", d.Status, d.ReportedStatus)
 	}
 }
 
@@ -389,6 +389,23 @@ func TestStore_MalformedFencesLetNoDecisionPass(t *testing.T) {
 		if _, err := f.Fences(t.Context()); !errors.As(err, &malformed) {
 			t.Errorf("fences %v: error %v, want a *MalformedError", stored, err)
 		}
+	}
+}
+
+// F-DEC-02: what can be understood of a malformed drone is not taken for all of it.
+func TestStore_MalformedDroneIsAssignedNothing(t *testing.T) {
+	f := newFleet(t)
+	f.mustReport(t, idle("D1", f.now))
+	f.mustOrder(t, "O1")
+	if _, err := f.client.Doc("drones/D1").Set(t.Context(), map[string]any{"payloadCapacityKg": "five"}, firestore.MergeAll); err != nil {
+		t.Fatal(err)
+	}
+	entry, err := f.AssignMission(t.Context(), f.decision("DEC-1", "D1", "O1"), policy.Delivery{})
+	if malformed := new(firestoretx.MalformedError); !errors.As(err, &malformed) {
+		t.Errorf("%+v, %v; want an error that names the document", entry, err)
+	}
+	if o := f.order(t, "O1"); o.Status != domain.OrderPending {
+		t.Errorf("O1 is %s", o.Status)
 	}
 }
 
@@ -638,18 +655,29 @@ func TestRetryable(t *testing.T) {
 	}
 }
 
-// F-DOC-01: events may be deleted when they have been kept as long as is asked.
-func TestStore_KeepsEventsAsLongAsAsked(t *testing.T) {
+// F-DOC-01, F-DEC-03: events, ledger entries and cycles may be deleted when they
+// have been kept as long as is asked.
+func TestStore_KeepsRecordsAsLongAsAsked(t *testing.T) {
 	f := newFleet(t)
-	f.Store = firestoretx.New(f.client, firestoretx.Config{Now: func() time.Time { return f.now }, Retention: time.Hour})
+	f.Store = firestoretx.New(f.client, firestoretx.Config{Now: f.later, Retention: time.Hour}) // ahead of the server
 	f.mustOrder(t, "O1")
-	events, err := f.client.Collection("events").Where("orderId", "==", "O1").Documents(t.Context()).GetAll()
-	if err != nil || len(events) != 1 {
-		t.Fatalf("%d events of O1, %v", len(events), err)
+	f.assign(t, f.decision("DEC-1", "D1", "O1"))
+	if err := f.RecordCycle(t.Context(), domain.Cycle{ID: "C1", DepotID: depot.ID, EndedAt: f.later()}); err != nil {
+		t.Fatal(err)
 	}
-	doc := events[0].Data()
-	if kept := doc["expireAt"].(time.Time).Sub(doc["time"].(time.Time)); kept != time.Hour {
-		t.Errorf("kept for %s, want an hour", kept)
+	for _, kind := range []struct{ collection, field, value, since string }{
+		{firestoretx.Events, "orderId", "O1", "time"},
+		{firestoretx.Decisions, "droneId", "D1", "appliedAt"},
+		{firestoretx.Cycles, "depotId", string(depot.ID), "endedAt"},
+	} {
+		docs, err := f.client.Collection(kind.collection).Where(kind.field, "==", kind.value).Documents(t.Context()).GetAll()
+		if err != nil || len(docs) != 1 {
+			t.Fatalf("%d of %s, %v", len(docs), kind.collection, err)
+		}
+		expires, _ := docs[0].Data()["expireAt"].(time.Time)
+		if kept := expires.Sub(docs[0].Data()[kind.since].(time.Time)); kept != time.Hour {
+			t.Errorf("%s are kept for %s, want an hour", kind.collection, kept)
+		}
 	}
 }
 
@@ -767,24 +795,54 @@ func TestStore_SweepEndsWhatNoMessageWill(t *testing.T) {
 	}
 }
 
-// F-TEL-09: a drone lost on its way home is not MOVING for ever.
+// F-TEL-09: a drone lost on its way home is not in flight for ever.
 func TestStore_SweepFindsDronesSilentAfterTheirMission(t *testing.T) {
+	for _, last := range []domain.DroneStatus{domain.DroneMoving, domain.DroneDelivering} {
+		t.Run(string(last), func(t *testing.T) {
+			f := newFleet(t)
+			f.mustReport(t, idle("D1", f.now))
+			f.mustOrder(t, "O1")
+			mission := f.assign(t, f.decision("DEC-1", "D1", "O1")).MissionID
+			for i, at := range []domain.Position{{Lat: 48.858, Lon: 2.354}, {Lat: 48.86, Lon: 2.36}} {
+				f.mustReport(t, domain.Telemetry{DroneID: "D1", Timestamp: f.now.Add(time.Duration(i+1) * time.Second), Position: at, Battery: 80, Status: last, MissionID: mission})
+			}
+			f.now = f.now.Add(time.Hour)
+			if _, err := f.Sweep(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if d := f.drone(t, "D1"); d.Status != domain.DroneUnknown || d.Bound() {
+				t.Errorf("drone is %s on %q", d.Status, d.CurrentMissionID)
+			}
+			if m := f.mission(t, mission); m.Status != domain.MissionCompleted {
+				t.Errorf("mission %+v", m)
+			}
+		})
+	}
+}
+
+// F-TEL-09: an order is late wherever it stands when its deadline passes.
+func TestStore_SweepFindsLateOrdersUnderway(t *testing.T) {
 	f := newFleet(t)
 	f.mustReport(t, idle("D1", f.now))
-	f.mustOrder(t, "O1")
-	mission := f.assign(t, f.decision("DEC-1", "D1", "O1")).MissionID
-	for i, at := range []domain.Position{{Lat: 48.858, Lon: 2.354}, {Lat: 48.86, Lon: 2.36}} {
-		f.mustReport(t, domain.Telemetry{DroneID: "D1", Timestamp: f.now.Add(time.Duration(i+1) * time.Second), Position: at, Battery: 80, Status: domain.DroneMoving, MissionID: mission})
+	for _, id := range []domain.OrderID{"ABOARD", "ASSIGNED", "PENDING"} {
+		req := domain.OrderRequest{ID: id, Deadline: f.now.Add(time.Minute), OrderContent: domain.OrderContent{ProductType: "BLOOD"}}
+		if err := f.IngestOrder(t.Context(), req, f.now); err != nil {
+			t.Fatal(err)
+		}
 	}
-	f.now = f.now.Add(time.Hour)
-	if _, err := f.Sweep(t.Context()); err != nil {
-		t.Fatal(err)
+	d := f.decision("DEC-1", "D1", "ABOARD", "ASSIGNED")
+	d.Route[2].Position.Lat++
+	mission := f.assign(t, d).MissionID
+	aboard := domain.Telemetry{DroneID: "D1", Timestamp: f.now.Add(time.Second), Position: d.Route[0].Position, Battery: 80, Status: domain.DroneMoving, MissionID: mission}
+	f.mustReport(t, aboard)
+	f.now = f.now.Add(70 * time.Second)
+	if result, err := f.Sweep(t.Context()); err != nil || result != (firestoretx.SweepResult{OrdersLate: 3}) {
+		t.Errorf("swept %+v, %v", result, err)
 	}
-	if d := f.drone(t, "D1"); d.Status != domain.DroneUnknown || d.Bound() {
-		t.Errorf("drone is %s on %q", d.Status, d.CurrentMissionID)
-	}
-	if m, err := f.Mission(t.Context(), mission); err != nil || m.Status != domain.MissionCompleted {
-		t.Errorf("mission %+v, %v", m, err)
+	for id, status := range map[domain.OrderID]domain.OrderStatus{"ABOARD": domain.OrderInDelivery, "ASSIGNED": domain.OrderAssigned, "PENDING": domain.OrderPending} {
+		if o := f.order(t, id); !o.Late || o.Status != status {
+			t.Errorf("order %s is %s, late %t", id, o.Status, o.Late)
+		}
 	}
 }
 
@@ -798,7 +856,13 @@ func TestStore_OlderOrderContentNeverReturns(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantReason(t, f.IngestOrder(t.Context(), first, f.now), policy.ReasonOrderSuperseded)
-	if o := f.order(t, "O1"); o.ProductType != "VACCINE" {
+	third := first
+	third.ProductType = "PLASMA"
+	if err := f.IngestOrder(t.Context(), third, f.now.Add(2*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	wantReason(t, f.IngestOrder(t.Context(), second, f.now.Add(time.Second)), policy.ReasonOrderSuperseded)
+	if o := f.order(t, "O1"); o.ProductType != "PLASMA" {
 		t.Errorf("the order asks for %s", o.ProductType)
 	}
 }
@@ -941,6 +1005,9 @@ func TestStore_MarkPaysOnlyWhatWasSent(t *testing.T) {
 			if err := f.CancelOrder(t.Context(), "O2", "obsolete"); err != nil {
 				t.Fatal(err)
 			}
+			if last := offered[len(offered)-1]; len(last.Route) != 2 {
+				t.Errorf("the shorter route was not offered, but %+v", last)
+			}
 			f.mark(t, long)
 			owed := f.owed(t)
 			if len(owed) != 1 || len(owed[0].Route) != 2 {
@@ -965,6 +1032,33 @@ func TestStore_MarkPaysOnlyWhatWasSent(t *testing.T) {
 				t.Errorf("still owed: %+v", owed)
 			}
 		})
+	}
+}
+
+// F-DEC-05: whoever assigned a mission has as long as is asked to send its command;
+// then anybody finds it. Nobody waits to revoke.
+func TestStore_CommandIsLeftToItsAssignerForAWhile(t *testing.T) {
+	f := newFleet(t)
+	f.mustReport(t, idle("D1", f.now))
+	f.mustOrder(t, "O1")
+	mission := f.mission(t, f.assign(t, f.decision("DEC-1", "D1", "O1")).MissionID)
+	found := func(after time.Duration) int {
+		t.Helper()
+		f.now = mission.StartTime.Add(after)
+		owed, err := f.OwedCommands(t.Context(), 5*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(owed)
+	}
+	if early, late := found(5*time.Second-time.Microsecond), found(5*time.Second); early != 0 || late != 1 {
+		t.Errorf("%d owed before the grace is over, %d after", early, late)
+	}
+	if err := f.CancelOrder(t.Context(), "O1", "obsolete"); err != nil {
+		t.Fatal(err)
+	}
+	if n := found(0); n != 1 {
+		t.Errorf("%d revocations owed", n)
 	}
 }
 
@@ -1093,5 +1187,63 @@ func TestStore_OwedByAnOlderVersion(t *testing.T) {
 		}
 		write("M-DEC-1", firestore.Update{Path: "commandPending", Value: true})
 		write("M-DEC-2", firestore.Update{Path: "commandPending", Value: true})
+	}
+}
+
+// F-TEL-10: a ghost is told again, and again until the outbox has told it.
+func TestStore_GhostIsToldAgain(t *testing.T) {
+	f := newFleet(t)
+	var offered []domain.Mission
+	f.Store = firestoretx.New(f.client, firestoretx.Config{
+		Now:  func() time.Time { return f.now },
+		Owed: func(_ context.Context, m domain.Mission) { offered = append(offered, m) },
+	})
+	f.applier = f.NewTelemetryApplier()
+	f.mustReport(t, idle("D1", f.now))
+	f.mustOrder(t, "O1")
+	mission := f.assign(t, f.decision("DEC-1", "D1", "O1")).MissionID
+	if err := f.CancelOrder(t.Context(), "O1", "obsolete"); err != nil {
+		t.Fatal(err)
+	}
+	f.mark(t, f.owed(t)...)
+	offered = nil
+	f.mustReport(t, domain.Telemetry{DroneID: "D1", Timestamp: f.now.Add(time.Second), Position: depot.Position, Battery: 80, Status: domain.DroneMoving, MissionID: mission})
+	if len(offered) != 1 || offered[0].ID != mission || offered[0].DroneID != "D1" || !offered[0].Command().Revoke {
+		t.Errorf("offered %+v", offered)
+	}
+	owed := f.owed(t)
+	if len(owed) != 1 || owed[0].ID != mission || !owed[0].Command().Revoke {
+		t.Errorf("owed %+v", owed)
+	}
+	f.mark(t, offered...)
+	if owed := f.owed(t); len(owed) != 0 {
+		t.Errorf("still owed: %+v", owed)
+	}
+}
+
+// F-BAT-01, F-TEL-07, F-ORD-03: an applier that knows a drone hears when its
+// mission has changed, though nothing else of the drone has: the stop it flies to
+// next is another.
+func TestStore_KnownDroneReachesTheNextStopOfAShorterRoute(t *testing.T) {
+	f := newFleet(t)
+	f.mustReport(t, idle("D1", f.now))
+	f.mustOrder(t, "O1")
+	f.mustOrder(t, "O2")
+	d := f.decision("DEC-1", "D1", "O2", "O1")
+	for i := range d.Route[:2] {
+		d.Route[i].Position.Lat++ // O2's stops are elsewhere
+	}
+	mission := f.assign(t, d).MissionID
+	for i, at := range []domain.Position{depot.Position, {Lat: 48.858, Lon: 2.354}, {Lat: 48.86, Lon: 2.36}} {
+		f.mustReport(t, domain.Telemetry{DroneID: "D1", Timestamp: f.now.Add(time.Duration(i+1) * time.Second), Position: at, Battery: 80, Status: domain.DroneMoving, MissionID: mission})
+		if i > 0 {
+			continue
+		}
+		if err := f.CancelOrder(t.Context(), "O2", "obsolete"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if o := f.order(t, "O1"); o.Status != domain.OrderDelivered {
+		t.Errorf("O1 is %s", o.Status)
 	}
 }
