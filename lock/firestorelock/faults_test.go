@@ -460,29 +460,22 @@ func TestRelease_ReplyLostThenRefused(t *testing.T) {
 	}
 }
 
-// L-REL-05: the lease was over and somebody took the lock; that a commit was
-// sent twice explains nothing then. The slow clock does not see it.
+// L-REL-05: the lease was over by the server's clock and somebody took the lock;
+// that a commit was sent twice explains nothing then. The local clock does not
+// see it.
 func TestRelease_TakenOverAndSentTwice(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Config{})
-	slow := newBackend(t, clientOf(t, r.proxy.Addr(), r.project), Config{Clock: skewedClock{lock.SystemClock(), -10 * time.Second}})
-	slow.guarded = true
-	warmUp(t, slow)
-	old, err := slow.Acquire(bg, lock.AcquireRequest{Key: key, TTL: 200 * time.Millisecond})
-	if err != nil || !old.OK {
-		t.Fatal(old, err)
-	}
-	h, err := lock.Acquire(bg, r.direct, key, lock.WithMaxRetries(1000))
-	if err != nil {
-		t.Fatal(err)
-	}
+	warmUp(t, r.faulty)
+	old := mustAcquire(t, r.faulty, key)
+	later := newBackend(t, r.client, Config{Clock: skewedClock{lock.SystemClock(), time.Minute}})
+	taken := mustAcquire(t, later, key)
+	r.proxy.Skew(time.Minute)
 	r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{Before: codes.Unavailable}})
-	if res, err := slow.Release(bg, lock.Ref{LockID: old.LockID, Key: key}); err != nil || res.OK {
+	if res, err := r.faulty.Release(bg, lock.Ref{LockID: old.LockID, Key: key}); err != nil || res.OK {
 		t.Errorf("%+v, %v", res, err)
 	}
-	if err := h.Close(); err != nil {
-		t.Error(err)
-	}
+	mustRelease(t, later, lock.Ref{LockID: taken.LockID, Key: key})
 }
 
 // A release that conflicts and finds the lock released by somebody else is not
@@ -776,13 +769,15 @@ var operations = []operation{
 	}},
 }
 
-// L-CAN-04: a silent server does not hold a cancelled caller.
+// L-CAN-04: a silent server does not hold a cancelled caller. How soon it is let
+// go, where even the client library does not end the call, is TestCall_Cancelled's.
 func TestSilentServer(t *testing.T) {
 	for _, op := range operations {
 		for _, rpc := range []string{op.reads, "Commit", "BeginTransaction"} {
 			t.Run(op.name+"/"+rpc, func(t *testing.T) {
 				t.Parallel()
 				r := newRig(t, Config{})
+				r.faulty.patience = time.Hour
 				res := mustAcquire(t, r.direct, key)
 				reached := make(chan struct{}, 16)
 				silent := faultproxy.Fault{BlackHole: true}
@@ -801,12 +796,8 @@ func TestSilentServer(t *testing.T) {
 					return
 				}
 				cancel()
-				start := time.Now()
 				if err := <-result; !errors.Is(err, lock.ErrAborted) {
 					t.Errorf("got %v, want Aborted", err)
-				}
-				if took := time.Since(start); took > 500*time.Millisecond {
-					t.Errorf("returned %v after the cancellation", took)
 				}
 				r.proxy.Clear() // or the leftovers take their full time
 			})

@@ -26,20 +26,25 @@ func TestServerTimeGuard(t *testing.T) {
 			if res.ExpiresAtMs < low-500 || res.ExpiresAtMs > high+500 {
 				t.Errorf("expires %d ms off", res.ExpiresAtMs-low)
 			}
-			// Trusted: never longer than the ttl from the attempt.
-			if res.Deadline.After(after.Add(ttl)) || res.Deadline.Before(before.Add(ttl-2*time.Second)) {
-				t.Errorf("deadline %v after the attempt", res.Deadline.Sub(before))
+			// Trusted: never longer than the ttl from the attempt. A slow reply costs
+			// as much of it.
+			trusted := func(deadline, before, after time.Time) {
+				t.Helper()
+				const slack = 500 * time.Millisecond
+				if low := before.Add(ttl - after.Sub(before) - slack); deadline.Before(low) || deadline.After(after.Add(ttl)) {
+					t.Errorf("deadline %v after the attempt, which took %v", deadline.Sub(before), after.Sub(before))
+				}
 			}
+			trusted(res.Deadline, before, after)
+			asked := time.Now()
 			ext, err := r.faulty.Extend(bg, lock.Ref{LockID: res.LockID, Key: key}, ttl)
+			extended := time.Now()
 			if err != nil || !ext.OK {
 				t.Fatal(ext, err)
 			}
-			// A slow reply costs as much of the deadline.
-			if ext.Deadline.Before(res.Deadline.Add(-2*time.Second)) || ext.Deadline.After(time.Now().Add(ttl)) {
-				t.Errorf("the extension moved the deadline by %v", ext.Deadline.Sub(res.Deadline))
-			}
-			if ext.ExpiresAtMs < res.ExpiresAtMs-2000 {
-				t.Errorf("the extension moved the end by %d ms", ext.ExpiresAtMs-res.ExpiresAtMs)
+			trusted(ext.Deadline, asked, extended)
+			if moved := time.Duration(ext.ExpiresAtMs-res.ExpiresAtMs) * time.Millisecond; moved < before.Sub(extended) {
+				t.Errorf("the extension moved the end by %v", moved)
 			}
 			mustRelease(t, r.faulty, lock.Ref{LockID: res.LockID, Key: key})
 		})
@@ -72,7 +77,7 @@ func TestServerTimeGuard_DeadByBoth(t *testing.T) {
 	}{
 		{"over by both", -2 * time.Second, 0, true, true},
 		{"live by the server", -2 * time.Second, -10 * time.Second, true, false},
-		{"live by the local clock", 2 * time.Second, 10 * time.Second, true, false},
+		{"live by the local clock", time.Minute, 2 * time.Minute, true, false},
 		{"live by the server, no guard", -2 * time.Second, -10 * time.Second, false, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -161,6 +166,11 @@ func TestCheckClock(t *testing.T) {
 		r.proxy.Clear()
 		r.proxy.Skew(skew)
 		report, err := r.faulty.CheckClock(bg)
+		for err == nil && report.Uncertainty > 100*time.Millisecond { // a machine this slow tells no level from another
+			r.proxy.Clear()
+			r.proxy.Skew(skew)
+			report, err = r.faulty.CheckClock(bg)
+		}
 		if err != nil || report.Level != want {
 			t.Errorf("%v: %+v, %v", skew, report, err)
 		}
