@@ -46,7 +46,7 @@ func TestOnce_SaysWhatEndedACycleInAShutdown(t *testing.T) {
 			ctx, shutdown := context.WithCancel(t.Context())
 			store, ttl := interrupted{b.store, b.store, shutdown}, 15*time.Second
 			if test.loseLease {
-				store.store, ttl = thief{b.store, b.clients, t}, 300*time.Millisecond
+				store.store, ttl = thief{b.store, b.clients, t}, losable
 			}
 			cycle, err := b.runner(t, store, ttl).Once(ctx, depot.ID, nil)
 			if err == nil || cycle.Outcome != test.outcome || len(b.published) > 0 {
