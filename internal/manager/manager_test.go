@@ -425,7 +425,8 @@ func TestManager_StopsInTimeWithoutPubSub(t *testing.T) {
 			t.Setenv(connect.PubSubHost, server.Addr())
 			s := newSystem(t)
 			clients := emutest.Connect(t, s.hosts)
-			stop := s.runManager(clients, manager.Config{Worker: pubsubio.Config{DrainTimeout: time.Minute}})
+			// The report that is held is so for seconds, so that a busy machine sees it held.
+			stop := s.runManager(clients, manager.Config{Worker: pubsubio.Config{DrainTimeout: time.Minute, TelemetryCoalesce: 5 * time.Second}})
 			at := time.Now().Add(-2 * time.Second)
 			s.report("D1", at, domain.DroneIdle, "", home)
 			s.awaitDrone("D1", "the drone registers", func(d domain.Drone) bool { return d.Revision > 0 })
