@@ -116,7 +116,5 @@ func TestWorker_GivesBackEverythingWhenTheDrainIsOver(t *testing.T) {
 	}
 	// The client leaves the watch over its streams behind.
 	behind := goleak.IgnoreTopFunction("cloud.google.com/go/pubsub/v2.(*messageIterator).streamKeepAliveHandler")
-	if err := goleak.Find(before, behind); err != nil {
-		t.Error(err)
-	}
+	emutest.Eventually(t, "no goroutine is left", func() error { return goleak.Find(before, behind) })
 }
