@@ -10,7 +10,8 @@ import (
 
 // The replay without servers tells of the real system: the same orders, about
 // as many delivered and flown for. The real one may lag where the machine is
-// busy, so the bounds are wide; whole hours agree within a few percent.
+// busy, so the bounds are wide, and time runs slower where it lags by much; whole
+// hours agree within a few percent.
 func TestOfflineAgreesWithTheRealSystem(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the real system for half a minute")
@@ -19,16 +20,23 @@ func TestOfflineAgreesWithTheRealSystem(t *testing.T) {
 		t.Skip("the run starts the embedded servers by design; there is nothing to compare on others")
 	}
 	c := command{Simulated: 15 * time.Minute, Speed: 30, Drones: 40, OrdersPerMinute: 4, Iterations: 100, Place: "paris"}
-	system, err := c.real(t.Context(), planners[0], 1)
-	if err != nil {
-		t.Fatal(err)
+	var system outcome
+	for ; ; c.Speed /= 2 {
+		var err error
+		if system, err = c.real(t.Context(), planners[0], 1); err != nil {
+			t.Fatal(err)
+		}
+		if system.Violations > 0 {
+			t.Errorf("%d invariants broke", system.Violations)
+		}
+		if !system.Behind || c.Speed < 8 {
+			break
+		}
+		t.Logf("the machine does not keep up with time x%g", c.Speed)
 	}
 	offline, err := c.offline(t.Context(), planners[0], 1)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if system.Violations > 0 {
-		t.Errorf("%d invariants broke", system.Violations)
 	}
 	created := func(o outcome) (n int) {
 		for _, p := range o.Priorities {

@@ -131,6 +131,7 @@ func (c *command) real(ctx context.Context, p planner, seed uint64) (outcome, er
 	return outcome{
 		Planner: p.name, Seed: seed, Priorities: r.Priorities, FlownKm: r.FlownKm, Delivered: r.Orders.Delivered,
 		Missions: r.Decisions.Applied, Churn: churn, Cycles: int(r.Cycles.Run), Violations: len(r.Invariants.Violations),
+		Behind: r.Pace.Behind,
 	}, err
 }
 

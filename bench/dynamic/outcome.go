@@ -17,6 +17,7 @@ type outcome struct {
 	Churn      int                              `json:"missionsFailed"`
 	Cycles     int                              `json:"cycles"`
 	Violations int                              `json:"violations"`
+	Behind     bool                             `json:"behind"` // the machine did not keep up
 }
 
 var header = fmt.Sprintf("%-5s %-10s %24s %24s %24s %7s %8s %5s %10s %6s", "seed", "planner", "CRITICAL", "HIGH", "STANDARD", "km/del.", "ord/mis.", "churn", "oldest min", "broken")
