@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -552,12 +551,8 @@ func TestAPI_ReadinessNamesEachCheck(t *testing.T) {
 // F-API-01: an outage is a failing check and a problem, not a hanging request.
 func TestAPI_SaysThatAServiceIsGone(t *testing.T) {
 	hosts := emutest.Hosts(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	hosts.FirestoreHost, hosts.PubSubHost = l.Addr().String(), l.Addr().String()
-	l.Close() // a port that was free a moment ago: nobody answers there
+	const dead = "127.0.0.1:1" // nobody answers there
+	hosts.FirestoreHost, hosts.PubSubHost = dead, dead
 	s := serveOn(t, hosts)
 	var report httpapi.Readiness
 	s.get("/readyz", http.StatusServiceUnavailable, &report)

@@ -1,7 +1,6 @@
 package connect_test
 
 import (
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -69,13 +68,7 @@ func TestConfig_ValidateNamesWhatIsMissing(t *testing.T) {
 // A service that takes its time is named long before the wait is given up.
 func TestClients_CheckSaysWhichServiceDoesNotAnswer(t *testing.T) {
 	hosts := emutest.Hosts(t)
-	// A port that was free a moment ago: nobody answers there.
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dead := l.Addr().String()
-	l.Close()
+	const dead = "127.0.0.1:1" // nobody answers there
 	hosts.FirestoreHost = dead
 	c, err := connect.Open(t.Context(), hosts, meter.New())
 	if err != nil {
