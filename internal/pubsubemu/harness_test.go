@@ -84,7 +84,7 @@ func dial(t testing.TB, addr string) *grpc.ClientConn {
 
 // deadline bounds a wait for something that must happen.
 func (b *bench) deadline() context.Context {
-	ctx, cancel := context.WithTimeout(b.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
 	b.t.Cleanup(cancel)
 	return ctx
 }

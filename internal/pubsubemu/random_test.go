@@ -175,7 +175,7 @@ func (x *trial) advance(by time.Duration) {
 		}
 	}
 	x.clock.Advance(by)
-	ctx, cancel := context.WithTimeout(x.ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(x.ctx, time.Minute)
 	defer cancel()
 	for _, w := range x.workers {
 		for _, m := range w.subs {
