@@ -367,11 +367,13 @@ func (t *txn) write(c policy.Change) error {
 		}
 	}
 	for _, id := range c.Revoke {
-		err := t.Set(t.store.doc(Missions, string(id)), map[string]any{"revokePending": true}, firestore.MergeAll)
-		if err != nil {
+		m := domain.Mission{ID: id, DroneID: c.Drone.ID, Status: domain.MissionFailed, RevokePending: true}
+		// All that a revocation needs, should the document be gone.
+		owing := map[string]any{"droneId": string(m.DroneID), "status": string(m.Status), "revokePending": true}
+		if err := t.Set(t.store.doc(Missions, string(id)), owing, firestore.MergeAll); err != nil {
 			return err
 		}
-		t.owed = append(t.owed, domain.Mission{ID: id, DroneID: c.Drone.ID, Status: domain.MissionFailed, RevokePending: true})
+		t.owed = append(t.owed, m)
 	}
 	return nil
 }

@@ -1190,34 +1190,44 @@ func TestStore_OwedByAnOlderVersion(t *testing.T) {
 	}
 }
 
-// F-TEL-10: a ghost is told again, and again until the outbox has told it.
+// F-TEL-10: a ghost is told again, and again until the outbox has told it, though
+// somebody deleted its mission's document.
 func TestStore_GhostIsToldAgain(t *testing.T) {
-	f := newFleet(t)
-	var offered []domain.Mission
-	f.Store = firestoretx.New(f.client, firestoretx.Config{
-		Now:  func() time.Time { return f.now },
-		Owed: func(_ context.Context, m domain.Mission) { offered = append(offered, m) },
-	})
-	f.applier = f.NewTelemetryApplier()
-	f.mustReport(t, idle("D1", f.now))
-	f.mustOrder(t, "O1")
-	mission := f.assign(t, f.decision("DEC-1", "D1", "O1")).MissionID
-	if err := f.CancelOrder(t.Context(), "O1", "obsolete"); err != nil {
-		t.Fatal(err)
-	}
-	f.mark(t, f.owed(t)...)
-	offered = nil
-	f.mustReport(t, domain.Telemetry{DroneID: "D1", Timestamp: f.now.Add(time.Second), Position: depot.Position, Battery: 80, Status: domain.DroneMoving, MissionID: mission})
-	if len(offered) != 1 || offered[0].ID != mission || offered[0].DroneID != "D1" || !offered[0].Command().Revoke {
-		t.Errorf("offered %+v", offered)
-	}
-	owed := f.owed(t)
-	if len(owed) != 1 || owed[0].ID != mission || !owed[0].Command().Revoke {
-		t.Errorf("owed %+v", owed)
-	}
-	f.mark(t, offered...)
-	if owed := f.owed(t); len(owed) != 0 {
-		t.Errorf("still owed: %+v", owed)
+	for name, gone := range map[string]bool{"mission on record": false, "mission gone": true} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t)
+			var offered []domain.Mission
+			f.Store = firestoretx.New(f.client, firestoretx.Config{
+				Now:  func() time.Time { return f.now },
+				Owed: func(_ context.Context, m domain.Mission) { offered = append(offered, m) },
+			})
+			f.applier = f.NewTelemetryApplier()
+			f.mustReport(t, idle("D1", f.now))
+			f.mustOrder(t, "O1")
+			mission := f.assign(t, f.decision("DEC-1", "D1", "O1")).MissionID
+			if err := f.CancelOrder(t.Context(), "O1", "obsolete"); err != nil {
+				t.Fatal(err)
+			}
+			f.mark(t, f.owed(t)...)
+			if gone {
+				if _, err := f.client.Doc("missions/" + string(mission)).Delete(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			offered = nil
+			f.mustReport(t, domain.Telemetry{DroneID: "D1", Timestamp: f.now.Add(time.Second), Position: depot.Position, Battery: 80, Status: domain.DroneMoving, MissionID: mission})
+			if len(offered) != 1 || offered[0].ID != mission || offered[0].DroneID != "D1" || !offered[0].Command().Revoke {
+				t.Errorf("offered %+v", offered)
+			}
+			owed := f.owed(t)
+			if len(owed) != 1 || owed[0].ID != mission || owed[0].DroneID != "D1" || !owed[0].Command().Revoke {
+				t.Errorf("owed %+v", owed)
+			}
+			f.mark(t, offered...)
+			if owed := f.owed(t); len(owed) != 0 {
+				t.Errorf("still owed: %+v", owed)
+			}
+		})
 	}
 }
 
