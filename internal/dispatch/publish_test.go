@@ -21,7 +21,8 @@ import (
 )
 
 // F-OPT-03: one decision that no message can carry keeps no other from being
-// published, before it or behind it.
+// published, before it or behind it. F-OPT-01: what comes after the lease is lost is not
+// sent.
 func TestPublisher_LeavesOutWhatNoMessageCanCarry(t *testing.T) {
 	clients := emutest.Clients(t)
 	if err := pubsubio.Ensure(t.Context(), clients.PubSub); err != nil {
@@ -33,7 +34,14 @@ func TestPublisher_LeavesOutWhatNoMessageCanCarry(t *testing.T) {
 	for _, id := range []domain.DroneID{"D1", "no text: \xff", "D3"} {
 		decisions = append(decisions, domain.Decision{ID: "C-" + domain.DecisionID(id), DroneID: id, OrderIDs: []domain.OrderID{"O"}, SnapshotTime: time.Now()})
 	}
-	errs := dispatch.Publisher(publisher, wire.Protobuf)(t.Context(), decisions)
+	publish := dispatch.Publisher(publisher, wire.Protobuf)
+	over, end := context.WithCancel(t.Context())
+	end()
+	late := domain.Decision{ID: "C-LATE", DroneID: "LATE", OrderIDs: []domain.OrderID{"O"}, SnapshotTime: time.Now()}
+	if errs := publish(over, []domain.Decision{late}); len(errs) != 1 || !errors.Is(errs[0], context.Canceled) {
+		t.Errorf("errors %v after the end of the lease", errs)
+	}
+	errs := publish(t.Context(), decisions)
 	if len(errs) != 3 || errs[0] != nil || errs[1] == nil || errs[2] != nil {
 		t.Errorf("errors %v", errs)
 	}
@@ -49,7 +57,7 @@ func TestPublisher_LeavesOutWhatNoMessageCanCarry(t *testing.T) {
 			enough()
 		}
 	})
-	if err != nil || !received["D1"] || !received["D3"] {
+	if err != nil || len(received) != 2 || !received["D1"] || !received["D3"] {
 		t.Errorf("received decisions on %v, %v", received, err)
 	}
 }
