@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -140,14 +141,19 @@ func listUnserved(c *domain.Cycle, unserved []solver.Unserved) {
 	}
 }
 
-// maxLeftOut is how many documents a cycle's own lists that its plan left out:
-// enough to correct, and in the worst case little beside the orders.
-const maxLeftOut = 100
+// maxLeftOut is how many documents a cycle's own lists that its plan left out, and
+// maxLeftOutBytes what it tells of each, as a complaint may quote a field that is
+// nearly as long as a document: enough to correct, and in the worst case little beside
+// the orders.
+const (
+	maxLeftOut      = 100
+	maxLeftOutBytes = 1600
+)
 
 // leaveOut notes what the plan left out, and why.
 func leaveOut(c *domain.Cycle, what string) {
 	if len(c.LeftOut) < maxLeftOut {
-		c.LeftOut = append(c.LeftOut, what)
+		c.LeftOut = append(c.LeftOut, strings.ToValidUTF8(what[:min(len(what), maxLeftOutBytes)], ""))
 	}
 }
 

@@ -49,3 +49,24 @@ func TestListUnserved_FitsADocument(t *testing.T) {
 		})
 	}
 }
+
+// F-OPT-03: however long what is wrong with a document is, the cycle that left it out
+// is on record, without which it would publish nothing.
+func TestLeaveOut_FitsADocument(t *testing.T) {
+	store := firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{})
+	c := domain.Cycle{ID: domain.CycleID(uuid.NewString()), Outcome: domain.CyclePublished}
+	var unserved []solver.Unserved
+	for i := range 20_000 {
+		unserved = append(unserved, solver.Unserved{OrderID: fmt.Sprint(i), Reason: solver.NoDroneFree})
+	}
+	for range maxLeftOut {
+		leaveOut(&c, "drone D1: homeDepotId "+strings.Repeat("é", 10<<10)+" names no valid depot")
+	}
+	listUnserved(&c, unserved)
+	if err := store.RecordCycle(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if stored, err := store.Cycle(t.Context(), c.ID); err != nil || len(stored.LeftOut) != maxLeftOut || !strings.HasPrefix(stored.LeftOut[0], "drone D1: homeDepotId é") {
+		t.Errorf("%d documents listed as left out, %v", len(stored.LeftOut), err)
+	}
+}
