@@ -69,10 +69,8 @@ func (p *pullStream) send() error {
 		response pullResponse
 	)
 	for {
-		for _, control := range p.takeControls() {
-			if err := p.stream.Send(control); err != nil {
-				return err
-			}
+		if err := p.sendControls(); err != nil {
+			return err
 		}
 		room = p.sub.take(p.c, largestBatch, room, &response)
 		if len(room) > 0 {
@@ -85,6 +83,9 @@ func (p *pullStream) send() error {
 		select {
 		case <-p.c.wake:
 		case err := <-p.broken:
+			if err == nil { // half-closed: what was asked before is answered
+				err = p.sendControls()
+			}
 			return err
 		case <-p.sub.gone:
 			return p.sub.ended
@@ -215,10 +216,15 @@ func (p *pullStream) answer(response *pubsubpb.StreamingPullResponse) {
 	p.c.nudge()
 }
 
-func (p *pullStream) takeControls() []*pubsubpb.StreamingPullResponse {
+func (p *pullStream) sendControls() error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	controls := p.controls
 	p.controls = nil
-	return controls
+	p.mu.Unlock()
+	for _, control := range controls {
+		if err := p.stream.Send(control); err != nil {
+			return err
+		}
+	}
+	return nil
 }
