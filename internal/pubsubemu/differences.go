@@ -84,8 +84,16 @@ var Differences = []Difference{
 		How: "implemented, not UNIMPLEMENTED", Why: "P-SEEK-01",
 	},
 	{
-		Topic: "UpdateSubscription of labels", From: "official emulator",
+		Topic: "UpdateSubscription of labels, of expiration_policy or of one field of a policy", From: "official emulator",
 		How: "applied, not INVALID_ARGUMENT", Why: "production applies it",
+	},
+	{
+		Topic: "UpdateSnapshot, DetachSubscription", From: "official emulator",
+		How: "implemented, not UNIMPLEMENTED", Why: "P-RPC-01",
+	},
+	{
+		Topic: "Publish of over 10,000,000 bytes, Acknowledge and ModifyAckDeadline of over 512 KiB", From: "official emulator",
+		How: "INVALID_ARGUMENT, not accepted", Why: "the limits of the service",
 	},
 	{
 		Topic: "dead letters", From: "official emulator",
