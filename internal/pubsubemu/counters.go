@@ -46,7 +46,7 @@ func (sub *subscription) counters() SubscriptionCounters {
 		Backlog: b.unacked, Leased: len(b.leases),
 	}
 	if oldest := b.oldest(); oldest != nil {
-		out.OldestAge = time.Duration(sub.server.now() - oldest.stored)
+		out.OldestAge = max(time.Duration(sub.server.now()-oldest.stored), 0) // less than 0 once the clock was set back
 	}
 	return out
 }

@@ -397,3 +397,29 @@ func TestDurability_idOfAMessageNobodyHolds(t *testing.T) {
 		}
 	}
 }
+
+// A clock that was set back between two starts makes messages of the future. They
+// have no age yet, and no snapshot outlives what the service allows. P-SEEK-01, P-DUR-01
+func TestDurability_clockSetBack(t *testing.T) {
+	dir := t.TempDir()
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	b := start(t, pubsubemu.Options{DataDir: dir, Clock: clockwork.NewFakeClockAt(now)})
+	topic := b.topic("telemetry")
+	sub := b.subscribe("ingest", topic, nil)
+	b.publish(topic, texts("m", 1)...)
+	if err := b.server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(-48 * time.Hour)
+	b = start(t, pubsubemu.Options{DataDir: dir, Clock: clockwork.NewFakeClockAt(now)})
+	if age := b.server.Counters().Subscriptions[sub].OldestAge; age != 0 {
+		t.Errorf("the oldest message is %v old", age)
+	}
+	snap, err := b.sub.CreateSnapshot(b.deadline(), &pubsubpb.CreateSnapshotRequest{Name: snapshotName("snap"), Subscription: sub})
+	if life := snap.GetExpireTime().AsTime().Sub(now); err != nil || life != 7*24*time.Hour {
+		t.Errorf("the snapshot lives for %v: %v", life, err)
+	}
+	if got := payloads(b.pull(sub, 2)); len(got) != 1 {
+		t.Errorf("pulled %v, want m0", got)
+	}
+}

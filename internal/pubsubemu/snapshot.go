@@ -92,7 +92,7 @@ func (s *Server) CreateSnapshot(_ context.Context, req *pubsubpb.CreateSnapshotR
 	now := s.opts.Clock.Now()
 	life := snapshotLife
 	if len(messages) > 0 {
-		life -= now.Sub(time.Unix(0, messages[0].stored))
+		life -= max(now.Sub(time.Unix(0, messages[0].stored)), 0) // less than 0 once the clock was set back
 	}
 	if life < minSnapshotLife {
 		if err := s.write(journal.Release(holder)); err != nil {
