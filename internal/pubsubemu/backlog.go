@@ -31,6 +31,7 @@ type backlog struct {
 	free  keyList // deliverable keys bound to no consumer
 
 	lastArrival uint64 // number of the newest entry
+	keysMade    uint64 // lastArrival when the keys map was made
 
 	timers     timerHeap
 	leases     map[uint64]*entry
@@ -54,8 +55,8 @@ type backlog struct {
 // was last told: unacked again, acked but kept, and no longer held.
 type holdChanges struct{ revived, acked, dropped []uint64 }
 
-// roomyMap is how many leases a map may have served before it is replaced when
-// empty, so that a peak does not pin its memory for good.
+// roomyMap is how many leases or messages a map may have served before it is
+// replaced when empty, so that a peak does not pin its memory for good.
 const roomyMap = 1 << 16
 
 type deliveryCounts struct{ published, delivered, acked, nacked, expired, deadLettered uint64 }

@@ -2,8 +2,10 @@ package pubsubemu
 
 import (
 	"fmt"
+	"reflect"
 	"runtime"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 	"weak"
@@ -331,6 +333,22 @@ func TestBacklog_ackedMessagesAreFreed(t *testing.T) { // P-DEL-01, P-PF-01
 		t.Errorf("%d messages alive, want 1", alive)
 	}
 	runtime.KeepAlive(b)
+}
+
+// Nor do keys that are gone take memory, however many there were at once. P-PF-01
+func TestBacklog_drainedKeysAreFreed(t *testing.T) {
+	b, c := newBacklog(rules{ackDeadline: time.Minute, retention: time.Hour, ordered: true}), newConsumer(0, 0)
+	b.open(c)
+	roomy := reflect.ValueOf(b.keys).Pointer()
+	for i := range uint64(roomyMap + 1) {
+		b.add([]*message{{id: i, key: strconv.FormatUint(i, 10)}})
+	}
+	for _, e := range b.take(c, nil, batchLimits{messages: roomyMap + 1, bytes: 1}, 0) {
+		b.acknowledge(e.lease, 0)
+	}
+	if len(b.keys) != 0 || reflect.ValueOf(b.keys).Pointer() == roomy {
+		t.Errorf("%d keys, in a map with room for %d", len(b.keys), roomyMap)
+	}
 }
 
 // An acked message waits in its key for the earlier ones. When the last of these

@@ -73,6 +73,9 @@ func (b *backlog) leaveKey(e *entry) {
 	if k.entries.n == 0 {
 		k.unlist()
 		delete(b.keys, k.name)
+		if len(b.keys) == 0 && b.lastArrival-b.keysMade > roomyMap {
+			b.keys, b.keysMade = map[string]*keyQueue{}, b.lastArrival
+		}
 		return
 	}
 	b.place(k)
