@@ -173,7 +173,8 @@ func (d *database) emptyCommit() *pb.CommitResponse {
 	return &pb.CommitResponse{CommitTime: store.Timestamp(now.Time)}
 }
 
-// BatchWrite applies each write by itself (E-WR-08).
+// BatchWrite applies each write by itself, unless one is malformed: then none
+// (E-WR-08).
 func (s *Server) BatchWrite(ctx context.Context, req *pb.BatchWriteRequest) (*pb.BatchWriteResponse, error) {
 	arrival := s.opts.Clock.Now()
 	d, err := s.database(req.GetDatabase())
@@ -191,13 +192,17 @@ func (s *Server) BatchWrite(ctx context.Context, req *pb.BatchWriteRequest) (*pb
 		}
 		seen[name] = true
 	}
+	writes, err := d.parseWrites(req.GetWrites())
+	if err != nil {
+		return nil, err
+	}
 	answer := &pb.BatchWriteResponse{
-		WriteResults: make([]*pb.WriteResult, len(req.GetWrites())),
-		Status:       make([]*rpcstatus.Status, len(req.GetWrites())),
+		WriteResults: make([]*pb.WriteResult, len(writes)),
+		Status:       make([]*rpcstatus.Status, len(writes)),
 	}
 	var group errgroup.Group
 	group.SetLimit(batchWriteAtOnce)
-	for i, w := range req.GetWrites() {
+	for i, w := range writes {
 		group.Go(func() error {
 			answer.WriteResults[i], answer.Status[i] = s.writeAlone(ctx, d, w, arrival)
 			return nil
@@ -211,8 +216,8 @@ func (s *Server) BatchWrite(ctx context.Context, req *pb.BatchWriteRequest) (*pb
 const batchWriteAtOnce = 16
 
 // writeAlone is one write of a BatchWrite.
-func (s *Server) writeAlone(ctx context.Context, d *database, w *pb.Write, arrival time.Time) (*pb.WriteResult, *rpcstatus.Status) {
-	committed, err := d.commitAlone(ctx, &pb.CommitRequest{Database: d.name, Writes: []*pb.Write{w}}, arrival)
+func (s *Server) writeAlone(ctx context.Context, d *database, w write, arrival time.Time) (*pb.WriteResult, *rpcstatus.Status) {
+	committed, err := d.commit(ctx, nil, locks.NewOwner(0), []write{w}, arrival)
 	if err != nil {
 		return &pb.WriteResult{}, status.Convert(err).Proto()
 	}

@@ -276,7 +276,8 @@ func TestWrite_Limits(t *testing.T) {
 	}
 }
 
-// BatchWrite applies each write by itself and refuses a name twice (E-WR-08).
+// BatchWrite applies each write by itself, and none when a name comes twice or one
+// is malformed (E-WR-08).
 func TestWrite_BatchWrite(t *testing.T) {
 	r := newRaw(t, Options{})
 	answer, err := r.rpc.BatchWrite(r.ctx, &pb.BatchWriteRequest{Database: testDatabase, Writes: []*pb.Write{
@@ -295,6 +296,11 @@ func TestWrite_BatchWrite(t *testing.T) {
 	}
 	_, err = r.rpc.BatchWrite(r.ctx, &pb.BatchWriteRequest{Database: testDatabase, Writes: []*pb.Write{set("a", 1), set("a", 2)}})
 	wantCode(t, "one name twice", err, codes.InvalidArgument)
+	_, err = r.rpc.BatchWrite(r.ctx, &pb.BatchWriteRequest{Database: testDatabase, Writes: []*pb.Write{set("d", 1), set("__x__", 1)}})
+	wantCode(t, "beside a reserved id", err, codes.InvalidArgument)
+	if r.document("d") != nil {
+		t.Error("a write beside a malformed one was applied")
+	}
 }
 
 // Bad writes are refused before anything is locked or applied (E-ER-01).

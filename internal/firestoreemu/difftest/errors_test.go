@@ -175,6 +175,17 @@ func malformed() map[string]probe {
 	commit("delete, then update", remove, ifExists(true, replace))
 	commit("delete, then delete what exists", remove, ifExists(true, remove))
 	commit("update what is missing, then create", ifExists(true, replace), ifExists(false, replace))
+	batch := func(what string, bad func(w *world) plannedWrite) {
+		m["batch: "+what] = func(ctx context.Context, w *world) outcome {
+			_, err := w.rpc.BatchWrite(ctx, &pb.BatchWriteRequest{Database: w.database, Writes: []*pb.Write{replace(w).write, bad(w).write}})
+			return failed(err)
+		}
+	}
+	batch("beside a reserved id", func(w *world) plannedWrite { return set(w.root()+"/c/__x__", nil) })
+	batch("beside a bad field", func(w *world) plannedWrite {
+		return set(w.root()+"/c/b", map[string]*pb.Value{"__x__": integer(1)})
+	})
+	batch("beside a bad transform", func(w *world) plannedWrite { return transformOf(w.root()+"/c/b", incrementOf("a..b")) })
 	m["aggregation: none"] = func(ctx context.Context, w *world) outcome { return w.aggregate(ctx, countsNamed(w)) }
 	m["aggregation: alias twice"] = func(ctx context.Context, w *world) outcome { return w.aggregate(ctx, countsNamed(w, "a", "a")) }
 	return m
