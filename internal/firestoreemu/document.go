@@ -2,6 +2,7 @@ package firestoreemu
 
 import (
 	"context"
+	"strings"
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 	"github.com/google/uuid"
@@ -15,7 +16,14 @@ import (
 // CreateDocument stores a new document, under an id of its own if none is given.
 func (s *Server) CreateDocument(ctx context.Context, req *pb.CreateDocumentRequest) (*pb.Document, error) {
 	id := req.GetDocumentId()
-	if id == "" {
+	switch {
+	case req.GetDocument().GetName() != "":
+		return nil, invalidf("document.name must not be set")
+	case strings.Contains(req.GetCollectionId(), "/"):
+		return nil, invalidf("Collection id %q is invalid because it contains \"/\".", req.GetCollectionId())
+	case strings.Contains(id, "/"):
+		return nil, invalidf("Resource id %q is invalid because it contains \"/\".", id)
+	case id == "":
 		id = uuid.NewString()
 	}
 	doc := &pb.Document{

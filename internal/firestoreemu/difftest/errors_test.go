@@ -10,6 +10,7 @@ import (
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 	"google.golang.org/genproto/googleapis/type/latlng"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
@@ -186,6 +187,19 @@ func malformed() map[string]probe {
 		return set(w.root()+"/c/b", map[string]*pb.Value{"__x__": integer(1)})
 	})
 	batch("beside a bad transform", func(w *world) plannedWrite { return transformOf(w.root()+"/c/b", incrementOf("a..b")) })
+
+	// E-ER-01: what CreateDocument puts together is one id each
+	create := func(what string, req *pb.CreateDocumentRequest) {
+		m["create: "+what] = func(ctx context.Context, w *world) outcome {
+			req := proto.CloneOf(req)
+			req.Parent = w.root()
+			_, err := w.rpc.CreateDocument(ctx, req)
+			return failed(err)
+		}
+	}
+	create("id of three", &pb.CreateDocumentRequest{CollectionId: "c", DocumentId: "a/s/x"})
+	create("collection of three", &pb.CreateDocumentRequest{CollectionId: "c/a/s", DocumentId: "x"})
+	create("document with a name", &pb.CreateDocumentRequest{CollectionId: "c", DocumentId: "x", Document: &pb.Document{Name: "y"}})
 	m["aggregation: none"] = func(ctx context.Context, w *world) outcome { return w.aggregate(ctx, countsNamed(w)) }
 	m["aggregation: alias twice"] = func(ctx context.Context, w *world) outcome { return w.aggregate(ctx, countsNamed(w, "a", "a")) }
 	return m
