@@ -10,7 +10,6 @@ import (
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 	"github.com/jonboulle/clockwork"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
@@ -227,20 +226,25 @@ func TestListen_BadTarget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = stream.Send(&pb.ListenRequest{Database: testDatabase, TargetChange: &pb.ListenRequest_AddTarget{
-		AddTarget: &pb.Target{TargetId: 7, TargetType: &pb.Target_Documents{
+	for what, target := range map[string]*pb.Target{
+		"no name": {TargetType: &pb.Target_Documents{
 			Documents: &pb.Target_DocumentsTarget{Documents: []string{"nonsense"}},
 		}},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := stream.Recv()
-	if err != nil {
-		t.Fatal(err)
-	}
-	removed := answer.GetTargetChange()
-	if removed.GetTargetChangeType() != pb.TargetChange_REMOVE || codes.Code(removed.GetCause().GetCode()) != codes.InvalidArgument {
-		t.Errorf("got %v, want REMOVE with INVALID_ARGUMENT", status.FromProto(removed.GetCause()))
+		"no query": {TargetType: &pb.Target_Query{Query: &pb.Target_QueryTarget{Parent: testRoot}}},
+		"nothing":  {},
+	} {
+		target.TargetId = 7
+		err := stream.Send(&pb.ListenRequest{Database: testDatabase, TargetChange: &pb.ListenRequest_AddTarget{AddTarget: target}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		removed := answer.GetTargetChange()
+		if removed.GetTargetChangeType() != pb.TargetChange_REMOVE || codes.Code(removed.GetCause().GetCode()) != codes.InvalidArgument {
+			t.Errorf("%s: got %v, want REMOVE with INVALID_ARGUMENT", what, answer)
+		}
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
-
-	"github.com/dronefleet/dronefleet/internal/firestoreemu/query"
 )
 
 // PartitionQuery splits a query over all descendants, ordered by name, into at
@@ -18,7 +16,7 @@ func (s *Server) PartitionQuery(_ context.Context, req *pb.PartitionQueryRequest
 	if req.GetPartitionCount() < 1 {
 		return nil, invalidf("partition_count must be positive")
 	}
-	plan, err := query.Compile(req.GetParent(), req.GetStructuredQuery())
+	plan, err := compile(req)
 	if err != nil {
 		return nil, err
 	}

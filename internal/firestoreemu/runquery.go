@@ -19,7 +19,7 @@ func (s *Server) RunQuery(req *pb.RunQueryRequest, stream pb.Firestore_RunQueryS
 	if err != nil {
 		return err
 	}
-	plan, err := query.Compile(req.GetParent(), req.GetStructuredQuery())
+	plan, err := compile(req)
 	if err != nil {
 		return err
 	}
@@ -43,6 +43,18 @@ func (s *Server) RunQuery(req *pb.RunQueryRequest, stream pb.Firestore_RunQueryS
 		}
 	}
 	return sendResults(stream, plan, docs, at)
+}
+
+// compile compiles the query of a request that cannot do without one: an empty
+// query is legal, and asks for the whole database.
+func compile(req interface {
+	GetParent() string
+	GetStructuredQuery() *pb.StructuredQuery
+}) (*query.Plan, error) {
+	if req.GetStructuredQuery() == nil {
+		return nil, invalidf("only structured queries are supported")
+	}
+	return query.Compile(req.GetParent(), req.GetStructuredQuery())
 }
 
 func sendResults(stream pb.Firestore_RunQueryServer, plan *query.Plan, docs []*pb.Document, at *timestamppb.Timestamp) error {

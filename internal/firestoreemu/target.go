@@ -35,7 +35,7 @@ func (l *listener) newTarget(id int32, t *pb.Target) (*target, error) {
 		return added, nil
 	case *pb.Target_Query:
 		var err error
-		added.plan, err = query.Compile(kind.Query.GetParent(), kind.Query.GetStructuredQuery())
+		added.plan, err = compile(kind.Query)
 		if err != nil {
 			return nil, err
 		}

@@ -200,6 +200,9 @@ func malformed() map[string]probe {
 	create("id of three", &pb.CreateDocumentRequest{CollectionId: "c", DocumentId: "a/s/x"})
 	create("collection of three", &pb.CreateDocumentRequest{CollectionId: "c/a/s", DocumentId: "x"})
 	create("document with a name", &pb.CreateDocumentRequest{CollectionId: "c", DocumentId: "x", Document: &pb.Document{Name: "y"}})
+	m["query: none"] = func(ctx context.Context, w *world) outcome {
+		return w.query(ctx, &pb.RunQueryRequest{Parent: w.root()})
+	}
 	m["aggregation: none"] = func(ctx context.Context, w *world) outcome { return w.aggregate(ctx, countsNamed(w)) }
 	m["aggregation: alias twice"] = func(ctx context.Context, w *world) outcome { return w.aggregate(ctx, countsNamed(w, "a", "a")) }
 	return m
