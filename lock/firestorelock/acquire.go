@@ -108,7 +108,7 @@ func (a *acquisition) run(ctx context.Context) (lock.AcquireResult, error) {
 			return a.accept(ctx, *answer)
 		}
 		if ctx.Err() != nil {
-			return none, lock.AbortedBy(ctx)
+			return a.resolve(ctx, lock.AbortedBy(ctx), tried)
 		}
 		var res *lock.AcquireResult
 		if seen.counter.Exists() {

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"cloud.google.com/go/firestore"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
 	"github.com/dronefleet/dronefleet/lock"
@@ -726,6 +729,125 @@ func TestCancelledBetweenReadAndWrite(t *testing.T) {
 			settle(t, r.faulty)
 			if calls := r.proxy.Calls(); calls["Commit"] != 0 {
 				t.Errorf("requests %v", calls)
+			}
+		})
+	}
+}
+
+// afterRead is a connection that calls f once the n-th read has been answered in
+// full, before the reader goes on.
+func afterRead(n int64, f func()) grpc.DialOption {
+	var answered atomic.Int64
+	return grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, stream grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		s, err := stream(ctx, desc, cc, method, opts...)
+		if err != nil {
+			return nil, err
+		}
+		return watchedStream{s, func() {
+			if answered.Add(1) == n {
+				f()
+			}
+		}}, nil
+	})
+}
+
+// watchedStream calls ended at the end of the replies.
+type watchedStream struct {
+	grpc.ClientStream
+	ended func()
+}
+
+func (s watchedStream) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	if err == io.EOF {
+		s.ended()
+	}
+	return err
+}
+
+// L-CAN-02: a context that ends between the answer of the read and the write stops
+// the write, so nothing about the outcome is unknown.
+func TestCancelledAfterRead(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		reads int64
+		do    func(ctx context.Context, b *Backend, lockID string) error
+	}{
+		{"acquire", 1, func(ctx context.Context, b *Backend, _ string) error {
+			_, err := b.Acquire(ctx, lock.AcquireRequest{Key: "free", TTL: ttl})
+			return err
+		}},
+		{"first acquisition, before its transaction", 1, func(ctx context.Context, b *Backend, _ string) error {
+			_, err := b.Acquire(ctx, lock.AcquireRequest{Key: "never locked", TTL: ttl})
+			return err
+		}},
+		{"first acquisition, in its transaction", 2, func(ctx context.Context, b *Backend, _ string) error {
+			_, err := b.Acquire(ctx, lock.AcquireRequest{Key: "never locked", TTL: ttl})
+			return err
+		}},
+		{"release", 1, func(ctx context.Context, b *Backend, id string) error {
+			_, err := b.Release(ctx, lock.Ref{LockID: id, Key: key})
+			return err
+		}},
+		{"release by id", 1, func(ctx context.Context, b *Backend, id string) error {
+			_, err := b.Release(ctx, lock.Ref{LockID: id})
+			return err
+		}},
+		{"extend", 1, func(ctx context.Context, b *Backend, id string) error {
+			_, err := b.Extend(ctx, lock.Ref{LockID: id, Key: key}, ttl)
+			return err
+		}},
+		{"extend by id", 1, func(ctx context.Context, b *Backend, id string) error {
+			_, err := b.Extend(ctx, lock.Ref{LockID: id}, ttl)
+			return err
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := newRig(t, Config{})
+			mustRelease(t, r.direct, lock.Ref{LockID: mustAcquire(t, r.direct, "free").LockID, Key: "free"})
+			held := mustAcquire(t, r.direct, key)
+			ctx, cancel := context.WithCancel(bg)
+			defer cancel()
+			b := newBackend(t, clientOf(t, r.proxy.Addr(), r.project, afterRead(row.reads, cancel)), Config{})
+			err := row.do(ctx, b, held.LockID)
+			if e, ok := errors.AsType[*lock.Error](err); !ok || e.Code != lock.CodeAborted || e.OutcomeUnknown {
+				t.Errorf("got %v, want Aborted with a known outcome", err)
+			}
+			settle(t, b)
+			if n := r.proxy.Calls()["Commit"]; n != 0 {
+				t.Errorf("%d commits", n)
+			}
+		})
+	}
+}
+
+// L-ACQ-06, L-CAN-02: a context that ends after a conflict leaves the outcome
+// unknown where the client library had sent the commit twice: the first sending may
+// still be on its way.
+func TestAcquire_ConflictThenCancelled(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		lost    []codes.Code
+		unknown bool
+	}{
+		{"sent once", []codes.Code{codes.Aborted}, false},
+		{"sent twice", []codes.Code{codes.Unavailable, codes.Aborted}, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := newRig(t, Config{})
+			ctx, cancel := context.WithCancel(bg)
+			defer cancel()
+			const readsBefore = 4 // two of the first acquisition, the second one's, and one before the conflict
+			b := newBackend(t, clientOf(t, r.proxy.Addr(), r.project, afterRead(readsBefore+1, cancel)), Config{})
+			for range 2 {
+				mustRelease(t, b, lock.Ref{LockID: mustAcquire(t, b, key).LockID, Key: key})
+			}
+			for _, code := range row.lost {
+				r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{Before: code}})
+			}
+			_, err := b.Acquire(ctx, lock.AcquireRequest{Key: key, TTL: ttl})
+			if e, ok := errors.AsType[*lock.Error](err); !ok || e.Code != lock.CodeAborted || e.OutcomeUnknown != row.unknown {
+				t.Errorf("got %v, want Aborted, outcome unknown %v", err, row.unknown)
 			}
 		})
 	}

@@ -66,19 +66,19 @@ func freshProject() string {
 	return fmt.Sprintf("lock-%d-%d", os.Getpid(), databases.Add(1))
 }
 
-func clientOf(tb testing.TB, addr, project string) *firestore.Client {
+func clientOf(tb testing.TB, addr, project string, opts ...grpc.DialOption) *firestore.Client {
 	tb.Helper()
-	c, _ := dial(tb, addr, project)
+	c, _ := dial(tb, addr, project, opts...)
 	return c
 }
 
 // dial returns a client and its only connection.
-func dial(tb testing.TB, addr, project string) (*firestore.Client, *grpc.ClientConn) {
+func dial(tb testing.TB, addr, project string, opts ...grpc.DialOption) (*firestore.Client, *grpc.ClientConn) {
 	tb.Helper()
-	conn, err := grpc.NewClient(addr,
+	conn, err := grpc.NewClient(addr, append(opts,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithUnaryInterceptor(asOwner),
-		grpc.WithStreamInterceptor(asOwnerStream))
+		grpc.WithStreamInterceptor(asOwnerStream))...)
 	if err != nil {
 		tb.Fatal(err)
 	}
