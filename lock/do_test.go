@@ -201,6 +201,54 @@ func TestDo_WorkGoesOnAfterItsRelease(t *testing.T) {
 	}
 }
 
+// B-01: nor has one that was given back while an extension was under way, which
+// then finds nothing to extend.
+func TestDo_ReleasedDuringExtend(t *testing.T) {
+	b := &spy{Backend: memlock.New()}
+	entered, proceed := make(chan struct{}), make(chan struct{})
+	b.onExtend = func(context.Context, int) (lock.ExtendResult, error) {
+		close(entered)
+		<-proceed
+		return lock.ExtendResult{Reason: lock.ReasonNotFound}, nil
+	}
+	err := lock.Do(bg, b, "k", func(_ context.Context, h *lock.Handle) error {
+		extended := make(chan error, 1)
+		go func() { _, err := h.Extend(bg, time.Minute); extended <- err }()
+		<-entered
+		if ok, err := h.Release(bg); !ok || err != nil {
+			t.Error(ok, err)
+		}
+		close(proceed)
+		return <-extended
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// B-01: the lease is lost once, to what is found first: Do's error is the cause
+// that fn was told.
+func TestDo_FirstLossCounts(t *testing.T) {
+	clock := locktest.NewClock(time.Now())
+	b := &spy{Backend: memlock.New(memlock.WithClock(clock))}
+	b.onExtend = func(context.Context, int) (lock.ExtendResult, error) {
+		return lock.ExtendResult{Reason: lock.ReasonNotFound}, nil
+	}
+	err := lock.Do(bg, b, "k", func(ctx context.Context, h *lock.Handle) error {
+		clock.Advance(lock.DefaultTTL)
+		if ok, err := h.Extend(bg, time.Minute); ok || err != nil {
+			t.Error(ok, err)
+		}
+		if cause := context.Cause(ctx); !errors.Is(cause, lock.ErrLeaseUnproven) {
+			t.Error(cause)
+		}
+		return nil
+	}, lock.WithClock(clock))
+	if !errors.Is(err, lock.ErrLeaseUnproven) || errors.Is(err, lock.ErrOwnershipLost) {
+		t.Error(err)
+	}
+}
+
 // B-01
 func TestAutoExtend_OwnershipLost(t *testing.T) {
 	clock := locktest.NewClock(time.Now())

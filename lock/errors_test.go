@@ -66,6 +66,20 @@ func TestError_RevealsNothing(t *testing.T) {
 	}
 }
 
+// What is named stays named: the innermost knows best, and the original is not
+// changed.
+func TestError_At(t *testing.T) {
+	bare := lock.Invalid("x")
+	inner := bare.At("release", "a", "")
+	outer := inner.At("close", "b", "id")
+	if outer.Op != "release" || outer.Key != "a" || outer.LockID != "id" {
+		t.Errorf("%s %q %q", outer.Op, outer.Key, outer.LockID)
+	}
+	if bare.Op != "" || inner.LockID != "" {
+		t.Error("the original has changed")
+	}
+}
+
 // L-CAN-03
 func TestAbortedBy(t *testing.T) {
 	cause := errors.New("payment:42 is gone")

@@ -521,6 +521,26 @@ func TestHandle_ExtendCancelled(t *testing.T) {
 	mustClose(t, h)
 }
 
+// L-CAN-01: a context that has ended asks for nothing, also if no other extension
+// is under way, so the end of the lease stays.
+func TestHandle_ExtendAfterCancellation(t *testing.T) {
+	ctx, cancel := context.WithCancel(bg)
+	cancel()
+	clock := locktest.NewClock(time.Now())
+	b := &spy{Backend: memlock.New(memlock.WithClock(clock))}
+	h := mustAcquire(t, b, lock.WithClock(clock))
+	for range 64 { // each of which might find the end of ctx by chance
+		if ok, err := h.Extend(ctx, time.Millisecond); ok || !errors.Is(err, lock.ErrAborted) {
+			t.Fatal(ok, err)
+		}
+	}
+	clock.Advance(lock.DefaultTTL - time.Millisecond)
+	if _, _, n := b.counts(); n != 0 || h.Context().Err() != nil {
+		t.Errorf("%d extensions; the context ended with %v", n, context.Cause(h.Context()))
+	}
+	mustClose(t, h)
+}
+
 func TestHandle_ExtendLost(t *testing.T) {
 	b := memlock.New()
 	h := mustAcquire(t, b)

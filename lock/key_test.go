@@ -67,6 +67,8 @@ func TestStorageKey(t *testing.T) {
 		{"longest prefix", rep("x", 27), rep("k", 100), 50, 0, rep("x", 27) + ":ZyNzKfoWnmaDyoTUEFRLsA"},
 		{"prefix too long", rep("x", 28), rep("k", 100), 50, 0, ""},
 		{"prefix fills the limit", rep("x", 50), rep("k", 100), 50, 0, ""},
+		{"hash fills the limit", rep("x", 27), rep("k", 100), 51, 1, rep("x", 27) + ":ZyNzKfoWnmaDyoTUEFRLsA"},
+		{"reserve leaves no room for the hash", rep("x", 27), rep("k", 100), 50, 1, ""},
 		{"only colons", ":", "k", 50, 0, "k"},
 		{"empty key", "p", "", 50, 0, ""},
 		{"no room at all", "", rep("k", 100), 21, 0, ""},
@@ -127,15 +129,20 @@ func TestKeyedHasher(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, err := lock.KeyedHasher([]byte("another"))
+	secret := []byte("another")
+	two, err := lock.KeyedHasher(secret)
 	if err != nil {
 		t.Fatal(err)
 	}
+	before := two("k")
+	clear(secret)
 	switch {
 	case one("cafe\u0301") != one("caf\u00e9"):
 		t.Error("not deterministic over NFC")
 	case one("k") == two("k"), one("k") == lock.HashKey("k"):
 		t.Error("the secret does not matter")
+	case two("k") != before:
+		t.Error("the hasher lost its secret with its caller's")
 	case len(one("k")) != 24:
 		t.Errorf("length %d", len(one("k")))
 	}
@@ -145,15 +152,23 @@ func TestKeyedHasher(t *testing.T) {
 func TestNewLockID(t *testing.T) {
 	const n = 100_000
 	seen := make(map[string]struct{}, n)
+	values := make(map[string]struct{}, 16*256) // of each byte: all of them are random
 	for range n {
 		id := lock.NewLockID()
 		if err := lock.ValidateLockID(id); err != nil {
 			t.Fatal(err)
 		}
-		if raw, err := hexOf(id); err != nil || len(raw) != 32 {
+		raw, err := hexOf(id)
+		if err != nil || len(raw) != 32 {
 			t.Fatalf("%q is not 16 bytes", id)
 		}
+		for i := 0; i < len(raw); i += 2 {
+			values[digits(int64(i))+raw[i:i+2]] = struct{}{}
+		}
 		seen[id] = struct{}{}
+	}
+	if len(values) != 16*256 {
+		t.Errorf("%d values of the bytes, want all 16 times 256", len(values))
 	}
 	if len(seen) != n {
 		t.Errorf("%d of %d ids are unique", len(seen), n)

@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -486,6 +487,20 @@ func TestAcquire_ErrorsOfTries(t *testing.T) {
 		if tries, _, _ := b.counts(); tries != row.tries {
 			t.Errorf("%s: %d tries, want %d", row.name, tries, row.tries)
 		}
+	}
+}
+
+// L-RTY-05: an error that a backend wrapped ends the loop as it is, not as
+// Internal.
+func TestAcquire_WrappedErrorOfTry(t *testing.T) {
+	refused := fmt.Errorf("tenant 7: %w", lock.ErrAuthFailed)
+	b := &spy{Backend: memlock.New()}
+	b.onAcquire = func(context.Context, int) (lock.AcquireResult, error) { return lock.AcquireResult{}, refused }
+	if _, err := lock.Acquire(bg, b, "k"); err != refused {
+		t.Error(err)
+	}
+	if _, _, err := lock.TryAcquire(bg, b, "k"); err != refused {
+		t.Error(err)
 	}
 }
 
