@@ -82,7 +82,7 @@ func (c *solveCommand) Run(ctx context.Context) error {
 		return err
 	}
 	if c.Out != "-" && c.GeoJSON != "-" {
-		if err := dispatch.PrintPlan(os.Stdout, problem, plan); err != nil {
+		if err := dispatch.PrintPlan(cli.Stdout, problem, plan); err != nil {
 			return err
 		}
 	}

@@ -397,3 +397,23 @@ func TestDev_FailsWithoutItsReport(t *testing.T) {
 		t.Errorf("exit code %d, printed %q", code, errs.String())
 	}
 }
+
+// What nobody could be told has failed: that there is nothing to list, or where the
+// emulators are.
+func TestCommands_FailWithoutTheirOutput(t *testing.T) {
+	hosts := emutest.Hosts(t)
+	unwritable, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unwritable.Close()
+	for _, line := range []string{"orders list", "locks list", "emulators --firestore=127.0.0.1:0 --pubsub=127.0.0.1:0"} {
+		cmd := command(t, hosts, strings.Fields(line)...)
+		var errs strings.Builder
+		cmd.Stdout, cmd.Stderr = unwritable, &errs
+		_ = cmd.Run() // its exit code tells
+		if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(errs.String(), "statemanager: write /dev/stdout: ") {
+			t.Errorf("%s: exit code %d, printed %q", line, code, errs.String())
+		}
+	}
+}

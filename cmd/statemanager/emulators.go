@@ -40,7 +40,10 @@ func (c *emulatorsCommand) Run(ctx context.Context) (err error) {
 		return fmt.Errorf("--pubsub: %w", err)
 	}
 	defer func() { err = errors.Join(err, ps.Close()) }()
-	fmt.Printf("export %s=%s\nexport %s=%s\n", connect.FirestoreHost, fs.Addr(), connect.PubSubHost, ps.Addr())
+	// Emulators that nobody can find serve nobody.
+	if _, err := fmt.Fprintf(cli.Stdout, "export %s=%s\nexport %s=%s\n", connect.FirestoreHost, fs.Addr(), connect.PubSubHost, ps.Addr()); err != nil {
+		return err
+	}
 	log.InfoContext(ctx, "emulators serving; set these variables for the programs that shall use them",
 		slog.String(connect.FirestoreHost, fs.Addr()), slog.String(connect.PubSubHost, ps.Addr()), slog.String("data_dir", c.DataDir))
 	<-ctx.Done()

@@ -65,7 +65,7 @@ func (c *desk) with(ctx context.Context, f func(*operator.Desk, *connect.Clients
 	}
 	d := &operator.Desk{
 		Store: firestoretx.New(clients.Firestore, firestoretx.Config{Now: clock.Now}), Locks: locks, PubSub: clients.PubSub,
-		Now: clock.Now, Patience: operator.ServicePatience, By: c.By, Out: os.Stdout, JSON: c.JSON,
+		Now: clock.Now, Patience: operator.ServicePatience, By: c.By, Out: cli.Stdout, JSON: c.JSON,
 	}
 	if clients.Config.Emulated() {
 		d.Patience = 0

@@ -58,7 +58,7 @@ func (c *publishCommand) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("publish to %s: %w", c.Topic, err)
 	}
-	fmt.Printf("message %s published to %s\n", id, c.Topic)
+	fmt.Fprintf(cli.Stdout, "message %s published to %s\n", id, c.Topic)
 	return nil
 }
 

@@ -134,15 +134,21 @@ func Version() string {
 // SIGTERM ends the context; a second one ends the process.
 //
 // Main ends the process, as README.md tells: 0 for success, which to a command
-// tagged serves:"" is to stop cleanly when told to; 1 for failure; 2 for a wrong
-// command line or wrong settings; 130 for a command that was told to stop before
-// it had its result.
+// tagged serves:"" is to stop cleanly when told to; 1 for failure, such as to write
+// to Stdout; 2 for a wrong command line or wrong settings; 130 for a command that
+// was told to stop before it had its result.
 func Main(grammar any, description string) {
 	name := filepath.Base(os.Args[0])
 	parser, err := config.New(grammar,
 		kong.Name(name), kong.Description(description), kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Vars{"version": name + " " + Version()},
+		kong.Writers(Stdout, os.Stderr), kong.Exit(func(code int) {
+			if stdout.err != nil {
+				fail(name, stdout.err, 1)
+			}
+			os.Exit(code)
+		}),
 	)
 	if err != nil {
 		fail(name, err, 1)
@@ -153,13 +159,15 @@ func Main(grammar any, description string) {
 	}
 	var problems config.Problems
 	switch {
+	case stdout.err != nil: // kong takes help that it could not write for a wrong command line
+		fail(name, stdout.err, 1)
 	case errors.As(err, &problems):
 		fmt.Fprintf(os.Stderr, "%s: %s\n", name, problems)
 		os.Exit(2)
 	case err != nil:
 		fail(name, fmt.Errorf("%w; see \"%s --help\"", err, misused(name, err)), 2)
 	case command.Prints:
-		if err := command.Print(os.Stdout); err != nil {
+		if err := command.Print(Stdout); err != nil {
 			fail(name, err, 1)
 		}
 		return
@@ -167,7 +175,11 @@ func Main(grammar any, description string) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // from then on signals have their usual effect
 	command.BindTo(ctx, (*context.Context)(nil))
-	if err := command.Run(); err != nil {
+	err = command.Run()
+	if err == nil {
+		err = stdout.err
+	}
+	if err != nil {
 		selected := command.Selected() // none where the program has no commands
 		serves := selected != nil && selected.Tag.Has("serves")
 		code := 1

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -39,11 +40,13 @@ func TestCancelled_IsNothingButThat(t *testing.T) {
 	}
 }
 
-// stubborn is a program whose command does not end when it is told to, and one
-// whose calls were cancelled though nobody told it anything.
+// stubborn is a program whose commands do not end when told to, have their calls
+// cancelled though nobody told them anything, or do not care whether they are heard.
 type stubborn struct {
-	Hang   hang   `cmd:""`
-	Cancel cancel `cmd:""`
+	Hang    hang   `cmd:""`
+	Cancel  cancel `cmd:""`
+	Mumble  mumble `cmd:""`
+	Version kong.VersionFlag
 }
 
 type hang struct{}
@@ -58,6 +61,13 @@ func (hang) Run(ctx context.Context) error {
 type cancel struct{}
 
 func (cancel) Run(context.Context) error { return context.Canceled }
+
+type mumble struct{}
+
+func (mumble) Run(context.Context) error {
+	fmt.Fprintln(Stdout, "No orders yet.")
+	return nil
+}
 
 // single is a program that has but one thing to do, and so no commands.
 type single struct{}
@@ -80,7 +90,7 @@ func TestMain(m *testing.M) {
 		os.Args = []string{"single"}
 		Main(&single{}, "A program without commands.")
 	default:
-		os.Args = []string{"stubborn", command}
+		os.Args = append([]string{"stubborn"}, strings.Fields(command)...)
 		Main(&stubborn{}, "A program that does not end.")
 	}
 }
@@ -170,6 +180,24 @@ func TestMain_ExitCodeOfTheFailed(t *testing.T) {
 		out, _ := cmd.CombinedOutput() // its exit code tells
 		if got := cmd.ProcessState.ExitCode(); got != row.code || !strings.HasSuffix(string(out), row.told) {
 			t.Errorf("%s: exit code %d, printed %s", row.command, got, out)
+		}
+	}
+}
+
+// What could not be printed was not told, whatever it was.
+func TestMain_FailsWithoutItsOutput(t *testing.T) {
+	unwritable, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unwritable.Close()
+	for _, command := range []string{"mumble", "--version", "--help", "mumble --help", "--print-settings", "mumble --print-config"} {
+		cmd := program(t, command)
+		var told strings.Builder
+		cmd.Stdout, cmd.Stderr = unwritable, &told
+		_ = cmd.Run() // its exit code tells
+		if code := cmd.ProcessState.ExitCode(); code != 1 || strings.Count(told.String(), "\n") != 1 || !strings.Contains(told.String(), "write /dev/stdout: ") {
+			t.Errorf("%s: exit code %d, printed %s", command, code, told.String())
 		}
 	}
 }
