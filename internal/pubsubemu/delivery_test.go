@@ -29,8 +29,8 @@ func TestStart_busyPort(t *testing.T) {
 	}
 	defer listener.Close()
 	_, err = pubsubemu.Start(pubsubemu.Options{Addr: listener.Addr().String()})
-	if err == nil || !strings.Contains(err.Error(), listener.Addr().String()) {
-		t.Errorf("error %v does not name the address", err)
+	if want := "pubsub emulator: listen tcp " + listener.Addr().String() + ": "; err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "Options") {
+		t.Errorf("error %v, want %s and no advice that only a program can follow", err, want)
 	}
 }
 

@@ -58,7 +58,7 @@ func Start(opts Options) (*Server, error) {
 	opts = opts.withDefaults()
 	listener, err := net.Listen("tcp", opts.Addr)
 	if err != nil {
-		return nil, fmt.Errorf("pubsub emulator: listen on %s: %w; choose another Options.Addr", opts.Addr, err)
+		return nil, fmt.Errorf("pubsub emulator: %w", err)
 	}
 	s := &Server{
 		opts:          opts,
