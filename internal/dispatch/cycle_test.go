@@ -410,7 +410,7 @@ func TestPrintedPlan(t *testing.T) {
 	if err := dispatch.PrintPlan(&text, p, plan); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"1 routes for 1 of 2 orders", "drone D1", "HOSPITAL_DELIVERY", "O1 from WH", "FAR", string(solver.OutOfRange)} {
+	for _, want := range []string{"1 route for 1 of 2 orders", "drone D1", "HOSPITAL_DELIVERY", "O1 from WH", "FAR", string(solver.OutOfRange)} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the plan lacks %q:\n%s", want, &text)
 		}

@@ -15,8 +15,12 @@ import (
 // charge at each stop, then the orders left, each with its reason.
 func PrintPlan(w io.Writer, p solver.Problem, plan solver.Plan) error {
 	o := plan.Objective
-	fmt.Fprintf(w, "%d routes for %d of %d orders, %.1f km; unserved: %d CRITICAL, %d HIGH, %d STANDARD; late: %d\n",
-		len(plan.Routes), served(plan), len(p.Orders), o.DistanceKm,
+	routes := "routes"
+	if len(plan.Routes) == 1 {
+		routes = "route"
+	}
+	fmt.Fprintf(w, "%d %s for %d of %d orders, %.1f km; unserved: %d CRITICAL, %d HIGH, %d STANDARD; late: %d\n",
+		len(plan.Routes), routes, served(plan), len(p.Orders), o.DistanceKm,
 		o.Unserved[solver.Critical], o.Unserved[solver.High], o.Unserved[solver.Standard],
 		o.Late[solver.Critical]+o.Late[solver.High]+o.Late[solver.Standard])
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

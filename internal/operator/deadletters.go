@@ -204,7 +204,7 @@ func (c Commands) review(ctx context.Context, f LetterFilter, work func(Letters)
 
 func (d *Desk) letterTable(letters Letters) error {
 	if len(letters.found) == 0 {
-		fmt.Fprintln(d.Out, "No such dead letters.")
+		fmt.Fprintln(d.Out, "No dead letters found.")
 		return nil
 	}
 	t := d.table("PUBLISHED (UTC)", "TOPIC", "REASON", "MESSAGE", "KEY", "BYTES", "ERROR")

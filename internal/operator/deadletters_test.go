@@ -350,7 +350,7 @@ func TestDeadLetters_AreReplayedOnceTheCauseIsMended(t *testing.T) {
 	if err := b.desk.ListDeadLetters(ctx, operator.LetterFilter{Topic: "missions"}); err == nil || !strings.Contains(err.Error(), "telemetry orders decisions") {
 		t.Errorf("error %v", err)
 	}
-	b.expect(b.says(b.desk.ListDeadLetters(ctx, operator.LetterFilter{Reason: "INVALID"})), "No such dead letters.")
+	b.expect(b.says(b.desk.ListDeadLetters(ctx, operator.LetterFilter{Reason: "INVALID"})), "No dead letters found.")
 }
 
 // F-DLQ-01: a letter whose message cannot be published stays.
