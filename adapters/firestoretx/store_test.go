@@ -824,7 +824,7 @@ func TestStore_SweepFindsDronesSilentAfterTheirMission(t *testing.T) {
 func TestStore_SweepFindsLateOrdersUnderway(t *testing.T) {
 	f := newFleet(t)
 	f.mustReport(t, idle("D1", f.now))
-	for _, id := range []domain.OrderID{"ABOARD", "ASSIGNED", "PENDING"} {
+	for _, id := range []domain.OrderID{"ABOARD", "ASSIGNED", "PENDING", "SOLVING"} {
 		req := domain.OrderRequest{ID: id, Deadline: f.now.Add(time.Minute), OrderContent: domain.OrderContent{ProductType: "BLOOD"}}
 		if err := f.IngestOrder(t.Context(), req, f.now); err != nil {
 			t.Fatal(err)
@@ -835,11 +835,15 @@ func TestStore_SweepFindsLateOrdersUnderway(t *testing.T) {
 	mission := f.assign(t, d).MissionID
 	aboard := domain.Telemetry{DroneID: "D1", Timestamp: f.now.Add(time.Second), Position: d.Route[0].Position, Battery: 80, Status: domain.DroneMoving, MissionID: mission}
 	f.mustReport(t, aboard)
+	foreign := []firestore.Update{{Path: "status", Value: string(domain.OrderSolving)}} // no version of ours writes it
+	if _, err := f.client.Doc("orders/SOLVING").Update(t.Context(), foreign); err != nil {
+		t.Fatal(err)
+	}
 	f.now = f.now.Add(70 * time.Second)
-	if result, err := f.Sweep(t.Context()); err != nil || result != (firestoretx.SweepResult{OrdersLate: 3}) {
+	if result, err := f.Sweep(t.Context()); err != nil || result != (firestoretx.SweepResult{OrdersLate: 4}) {
 		t.Errorf("swept %+v, %v", result, err)
 	}
-	for id, status := range map[domain.OrderID]domain.OrderStatus{"ABOARD": domain.OrderInDelivery, "ASSIGNED": domain.OrderAssigned, "PENDING": domain.OrderPending} {
+	for id, status := range map[domain.OrderID]domain.OrderStatus{"ABOARD": domain.OrderInDelivery, "ASSIGNED": domain.OrderAssigned, "PENDING": domain.OrderPending, "SOLVING": domain.OrderSolving} {
 		if o := f.order(t, id); !o.Late || o.Status != status {
 			t.Errorf("order %s is %s, late %t", id, o.Status, o.Late)
 		}

@@ -50,19 +50,17 @@ func (s *Store) Sweep(ctx context.Context) (SweepResult, error) {
 			result.DronesUnknown++
 		}
 	}
-	for _, status := range []domain.OrderStatus{domain.OrderPending, domain.OrderAssigned, domain.OrderInDelivery} {
-		q := s.where(Orders, "status", string(status)).Where("late", "==", false)
-		orders, err := collect(q.Documents(ctx), decodeOrder)
-		errs = append(errs, wrap(err, "open orders"))
-		for _, o := range orders {
-			if policy.SweepOrder(o, s.now()).Empty() {
-				continue
-			}
-			err := s.SweepOrder(ctx, o.ID)
-			errs = append(errs, wrap(err, "order %s", o.ID))
-			if err == nil {
-				result.OrdersLate++
-			}
+	open := slices.DeleteFunc(slices.Clone(domain.OrderStatuses), domain.OrderStatus.Final)
+	orders, err := collect(s.client.Collection(Orders).Where("status", "in", open).Where("late", "==", false).Documents(ctx), decodeOrder)
+	errs = append(errs, wrap(err, "open orders"))
+	for _, o := range orders {
+		if policy.SweepOrder(o, s.now()).Empty() {
+			continue
+		}
+		err := s.SweepOrder(ctx, o.ID)
+		errs = append(errs, wrap(err, "order %s", o.ID))
+		if err == nil {
+			result.OrdersLate++
 		}
 	}
 	return result, errors.Join(errs...)

@@ -116,7 +116,7 @@ func (f Fleet) Day() []Part {
 			Reads: (2*k + 2) * (2 + k), Writes: 2*k*4 + 6, Deletes: 2*k + 3, RPCs: 4 * (2*k + 2),
 		}.times(missions)},
 		{"sweeps", Usage{
-			Reads: f.SweepReads() + lockReads, Writes: lockWrites, RPCs: 15,
+			Reads: f.SweepReads() + lockReads, Writes: lockWrites, RPCs: 13,
 		}.times(day / sweepEvery)},
 		{"cycles", Usage{
 			Reads: f.SnapshotReads() + lockReads, Writes: lockWrites + 2, Deletes: 1, RPCs: 17,
