@@ -240,6 +240,7 @@ func TestStoredFences(t *testing.T) {
 		{"20 digits", map[string]map[string]any{counter: {"fence": "00000000000000000041"}}, ""},
 		{"fraction", map[string]map[string]any{counter: {"fence": 1.5}}, ""},
 		{"null", map[string]map[string]any{counter: {"fence": nil}}, ""},
+		{"negative old place, old lock", map[string]map[string]any{legacy: {"fence": -1}, "locks/" + key: expired}, ""},
 		{"damaged old place", map[string]map[string]any{legacy: {"fence": "x"}}, ""},
 		{"damaged old lock alone", map[string]map[string]any{"locks/" + key: {"lockId": lock.NewLockID(), "expiresAtMs": 1000, "key": key, "fence": "x"}}, ""},
 		{"used up", map[string]map[string]any{counter: {"fence": "900000000000000"}}, ""},
@@ -328,6 +329,19 @@ func TestMalformedLocks(t *testing.T) {
 	}
 }
 
+// L-DOC-02: also where it is found by its id.
+func TestMalformedLocks_ByID(t *testing.T) {
+	b := newBench(t, Config{})
+	id := lock.NewLockID()
+	b.put(t, "locks/"+key, map[string]any{"lockId": id, "key": key, "fence": "1"})
+	if res, err := b.Release(bg, lock.Ref{LockID: id}); err != nil || res.OK || res.Reason != lock.ReasonExpired {
+		t.Errorf("%+v, %v", res, err)
+	}
+	if got := b.log.count("malformed"); got != 1 {
+		t.Errorf("%d warnings", got)
+	}
+}
+
 // L-DUP-01, L-DUP-02, L-DUP-03
 func TestDuplicateIDs(t *testing.T) {
 	for _, row := range []struct {
@@ -362,6 +376,13 @@ func TestDuplicateIDs(t *testing.T) {
 				if info, err := b.Lookup(bg, lock.Query{LockID: id}); err != nil || (info != nil) != anyLive {
 					t.Errorf("lookup %+v, %v", info, err)
 				}
+				warnings := 0 // a call
+				if len(row.live) > 1 {
+					warnings = 1
+				}
+				if got := b.log.count("several lock documents"); got != warnings {
+					t.Errorf("%d warnings of the lookup", got)
+				}
 				left := row.left
 				var ok bool
 				var reason lock.Reason
@@ -385,7 +406,7 @@ func TestDuplicateIDs(t *testing.T) {
 				if err != nil || len(docs) != left {
 					t.Errorf("%d documents are left, want %d (%v)", len(docs), left, err)
 				}
-				if got := b.log.count("several lock documents"); (got > 0) != (len(row.live) > 1) {
+				if got := b.log.count("several lock documents"); (got > warnings) != (len(row.live) > 1) {
 					t.Errorf("%d warnings", got)
 				}
 				if b.log.count(id) != 0 {

@@ -128,14 +128,22 @@ func (b *Backend) lookupID(ctx context.Context, lockID string) (*lock.RawInfo, e
 	if err != nil {
 		return nil, err
 	}
+	var info *lock.RawInfo
+	var hits, live int
 	for _, doc := range docs {
 		s := decodeLock(doc.Data())
 		b.noteMalformed(s.key, s)
-		if s.lockID == lockID && s.liveAt(b.instantOf(asked, doc.ReadTime).judgeMs()) {
-			return b.describe(s), nil
+		if s.lockID != lockID {
+			continue
+		}
+		hits++
+		if s.liveAt(b.instantOf(asked, doc.ReadTime).judgeMs()) {
+			live++
+			info = b.describe(s)
 		}
 	}
-	return nil, nil
+	b.noteDuplicates(lockID, hits, live)
+	return info, nil
 }
 
 // readLock is one strong read of a lock document.

@@ -108,10 +108,7 @@ func (b *Backend) judge(docs []*firestore.DocumentSnapshot, lockID string, now i
 		live++
 		f.live, f.stored = doc.Ref, s
 	}
-	if hits > 1 {
-		b.log.Warn("several lock documents with one lock id",
-			slog.String("lock_id_hash", b.hash(lockID)), slog.Int("documents", hits), slog.Int("live", live))
-	}
+	b.noteDuplicates(lockID, hits, live)
 	if live != 1 {
 		f.live = nil
 	}
@@ -122,6 +119,15 @@ func (b *Backend) judge(docs []*firestore.DocumentSnapshot, lockID string, now i
 		f.expired = nil
 	}
 	return f
+}
+
+// noteDuplicates reports copies of one lock id.
+func (b *Backend) noteDuplicates(lockID string, hits, live int) {
+	if hits < 2 {
+		return
+	}
+	b.log.Warn("several lock documents with one lock id",
+		slog.String("lock_id_hash", b.hash(lockID)), slog.Int("documents", hits), slog.Int("live", live))
 }
 
 // sweep deletes the dead copies of a duplicated lock id.
