@@ -116,6 +116,16 @@ func TestRequestCounts(t *testing.T) {
 			res, err := b.Release(bg, lock.Ref{LockID: held.LockID})
 			return res.OK, err
 		}, map[string]int{"BeginTransaction": 1, "RunQuery": 1, "Commit": 1}},
+		{"keyed extend elsewhere", func() (bool, error) {
+			held = mustAcquire(t, r.direct, key)
+			res, err := b.Extend(bg, lock.Ref{LockID: held.LockID, Key: key}, ttl)
+			b.leases.forget(held.LockID)
+			return res.OK, err
+		}, map[string]int{"BeginTransaction": 1, "BatchGetDocuments": 1, "Commit": 1}},
+		{"keyed release elsewhere", func() (bool, error) {
+			res, err := b.Release(bg, lock.Ref{LockID: held.LockID, Key: key})
+			return res.OK, err
+		}, map[string]int{"BeginTransaction": 1, "BatchGetDocuments": 1, "Commit": 1}},
 		{"keyed release of nothing", func() (bool, error) {
 			res, err := b.Release(bg, lock.Ref{LockID: held.LockID, Key: key})
 			return res.Reason == lock.ReasonNotFound, err
@@ -202,16 +212,108 @@ func TestAcquire_NotApplied(t *testing.T) {
 
 // L-ACQ-06: the reply is lost and the state cannot be read either.
 func TestAcquire_UnresolvedIsReleasedInBackground(t *testing.T) {
-	r := newRig(t, Config{})
-	warmUp(t, r.direct)
-	r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{After: codes.Unknown}})
-	r.proxy.Add(faultproxy.Rule{RPC: "BatchGetDocuments", Skip: 1, Times: 1, Do: faultproxy.Fault{Before: codes.PermissionDenied}})
-	_, err := r.faulty.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl})
-	if e, ok := errors.AsType[*lock.Error](err); !ok || !e.OutcomeUnknown || e.Code != lock.CodeInternal {
-		t.Fatalf("got %v, want Internal with unknown outcome", err)
+	for _, first := range []bool{true, false} {
+		t.Run(fmt.Sprintf("first=%v", first), func(t *testing.T) {
+			r := newRig(t, Config{})
+			reads, fence := 2, lock.Fence("000000000000002")
+			if !first {
+				warmUp(t, r.direct)
+				reads, fence = 1, "000000000000003"
+			}
+			r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{After: codes.Unknown}})
+			r.proxy.Add(faultproxy.Rule{RPC: "BatchGetDocuments", Skip: reads, Times: 1, Do: faultproxy.Fault{Before: codes.PermissionDenied}})
+			_, err := r.faulty.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl})
+			if e, ok := errors.AsType[*lock.Error](err); !ok || !e.OutcomeUnknown || e.Code != lock.CodeInternal {
+				t.Fatalf("got %v, want Internal with unknown outcome", err)
+			}
+			settle(t, r.faulty)
+			wantFence(t, mustAcquire(t, r.direct, key).Fence, fence)
+		})
 	}
-	settle(t, r.faulty)
-	wantFence(t, mustAcquire(t, r.direct, key).Fence, "000000000000003")
+}
+
+// L-ACQ-06: a commit that failed, maybe not for good, can no longer apply once what
+// it depends on has changed. So nothing is unknown then.
+func TestAcquire_OvertakenIsKnown(t *testing.T) {
+	for name, overtake := range map[string]func(t *testing.T, r rig){
+		"counter changed": func(t *testing.T, r rig) { // and the lock is as it was: absent
+			mustRelease(t, r.direct, lock.Ref{LockID: mustAcquire(t, r.direct, key).LockID, Key: key})
+		},
+		"lock changed": func(t *testing.T, r rig) {
+			if _, err := r.client.Doc("locks/"+key).Set(bg, map[string]any{fieldExpiresAt: 1}); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Config{})
+			warmUp(t, r.direct)
+			r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{Before: codes.Internal}, Hook: func() { overtake(t, r) }})
+			_, err := r.faulty.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl})
+			if e, ok := errors.AsType[*lock.Error](err); !ok || e.Code != lock.CodeServiceUnavailable || e.OutcomeUnknown {
+				t.Errorf("got %v, want ServiceUnavailable with a known outcome", err)
+			}
+		})
+	}
+}
+
+// L-ACQ-01: the commit depends on the lock as it was read, not on the counter
+// alone: an extension, and a program that counts elsewhere, change only the lock.
+func TestAcquire_LockChangedAlone(t *testing.T) {
+	for _, expired := range []bool{false, true} {
+		t.Run(fmt.Sprintf("expired=%v", expired), func(t *testing.T) {
+			r := newRig(t, Config{})
+			warmUp(t, r.direct)
+			put := func(end time.Time) {
+				doc := lease{lockID: lock.NewLockID(), key: key, expiresAtMs: end.UnixMilli(), fence: "000000000000001"}
+				if _, err := r.client.Doc("locks/"+key).Set(bg, doc.fields()); err != nil {
+					t.Error(err)
+				}
+			}
+			if expired {
+				put(time.Now().Add(-time.Minute))
+			}
+			r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Hook: func() { put(time.Now().Add(time.Minute)) }})
+			if res, err := r.faulty.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl}); err != nil || res.OK {
+				t.Errorf("%+v, %v, want a held lock", res, err)
+			}
+		})
+	}
+}
+
+// L-ACQ-02: what the store refuses is read and tried again: a conflict as often as
+// somebody was quicker, a refusal without one three times.
+func TestAcquire_Refused(t *testing.T) {
+	for _, row := range []struct {
+		name     string
+		refusals int
+		conflict bool
+		want     lock.Code
+	}{
+		{"two refusals", 2, false, ""},
+		{"three refusals", 3, false, lock.CodeInvalidArgument},
+		{"five conflicts", 5, true, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := newRig(t, Config{})
+			warmUp(t, r.direct)
+			counter := r.client.Doc("fence_counters/fence:" + key)
+			touched := 0
+			r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: row.refusals, Do: faultproxy.Fault{Before: codes.FailedPrecondition}, Hook: func() {
+				if !row.conflict {
+					return
+				}
+				touched++
+				if _, err := counter.Update(bg, []firestore.Update{{Path: fieldKeyDebug, Value: touched}}); err != nil {
+					t.Error(err)
+				}
+			}})
+			res, err := r.faulty.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl})
+			if e, _ := errors.AsType[*lock.Error](err); res.OK != (row.want == "") || e != nil && e.Code != row.want {
+				t.Errorf("%+v, %v", res, err)
+			}
+		})
+	}
 }
 
 // L-ACQ-06, L-ERR-01: after a conflict the documents cannot be read again. That
@@ -220,20 +322,22 @@ func TestAcquire_UnresolvedIsReleasedInBackground(t *testing.T) {
 func TestAcquire_ConflictThenUnreadable(t *testing.T) {
 	for _, row := range []struct {
 		name    string
-		lost    faultproxy.Fault
-		again   faultproxy.Fault
+		commits []faultproxy.Fault // one each
+		reads   int                // before the one that fails
 		unknown bool
 	}{
-		{name: "sent once", lost: faultproxy.Fault{Before: codes.FailedPrecondition}},
-		{name: "sent twice", lost: faultproxy.Fault{After: codes.Unavailable}, again: faultproxy.Fault{Before: codes.FailedPrecondition}, unknown: true},
+		{"sent once", []faultproxy.Fault{{Before: codes.FailedPrecondition}}, 1, false},
+		{"sent twice", []faultproxy.Fault{{After: codes.Unavailable}, {Before: codes.FailedPrecondition}}, 1, true},
+		{"sent twice, then once", []faultproxy.Fault{{Before: codes.Unavailable}, {Before: codes.Aborted}, {Before: codes.Aborted}}, 2, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r := newRig(t, Config{})
 			warmUp(t, r.faulty)
 			mustRelease(t, r.faulty, lock.Ref{LockID: mustAcquire(t, r.faulty, key).LockID, Key: key})
-			r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: row.lost})
-			r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: row.again})
-			r.proxy.Add(faultproxy.Rule{RPC: "BatchGetDocuments", Skip: 1, Times: 2, Do: faultproxy.Fault{Before: codes.PermissionDenied}})
+			for _, fault := range row.commits {
+				r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: fault})
+			}
+			r.proxy.Add(faultproxy.Rule{RPC: "BatchGetDocuments", Skip: row.reads, Times: 2, Do: faultproxy.Fault{Before: codes.PermissionDenied}})
 			_, err := r.faulty.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl})
 			if e, ok := errors.AsType[*lock.Error](err); !ok || e.Code != lock.CodeAuthFailed || e.OutcomeUnknown != row.unknown {
 				t.Errorf("got %v, want AuthFailed, outcome unknown %v", err, row.unknown)
@@ -337,6 +441,54 @@ func TestAcquire_LeftBehind(t *testing.T) {
 	if locked, err := r.direct.IsLocked(bg, key); locked || err != nil {
 		t.Errorf("still locked: %v, %v", locked, err)
 	}
+}
+
+// stuckClock is the machine's clock, whose next reading does not come until it is
+// told to, once it is told to be stuck.
+type stuckClock struct {
+	lock.Clock
+	stuck atomic.Bool
+	read  func()
+}
+
+func (c *stuckClock) Now() time.Time {
+	if c.stuck.CompareAndSwap(true, false) {
+		c.read()
+	}
+	return c.Clock.Now()
+}
+
+// L-ACQ-06, L-CAN-04: so does one that is stuck when its commit has been answered.
+func TestAcquire_LeftBehindAfterCommit(t *testing.T) {
+	ctx, cancel := context.WithCancel(bg)
+	defer cancel()
+	gone := make(chan struct{})
+	clock := &stuckClock{Clock: lock.SystemClock(), read: func() { cancel(); <-gone }}
+	r := newRig(t, Config{Clock: clock})
+	warmUp(t, r.direct)
+	r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Hook: func() { clock.stuck.Store(true) }})
+	_, err := r.faulty.Acquire(ctx, lock.AcquireRequest{Key: key, TTL: ttl})
+	if e, ok := errors.AsType[*lock.Error](err); !ok || e.Code != lock.CodeAborted || !e.OutcomeUnknown {
+		t.Errorf("got %v, want Aborted with unknown outcome", err)
+	}
+	if locked, err := r.direct.IsLocked(bg, key); !locked || err != nil {
+		t.Errorf("released already: %v, %v", locked, err)
+	}
+	close(gone)
+	settle(t, r.faulty)
+	if locked, err := r.direct.IsLocked(bg, key); locked || err != nil {
+		t.Errorf("still locked: %v, %v", locked, err)
+	}
+}
+
+// L-ACQ-05, L-REL-04: a nested lease is known by its id although the reply of its
+// commit was lost.
+func TestAcquire_NestedReplyLost(t *testing.T) {
+	r := newRig(t, Config{})
+	const nested = "a/b/c"
+	mustRelease(t, r.direct, lock.Ref{LockID: mustAcquire(t, r.direct, nested).LockID, Key: nested})
+	r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{After: codes.Internal}})
+	mustRelease(t, r.faulty, lock.Ref{LockID: mustAcquire(t, r.faulty, nested).LockID})
 }
 
 // L-ACQ-06: the lock was taken, but the caller is gone.
@@ -839,8 +991,8 @@ func TestAcquire_ConflictThenCancelled(t *testing.T) {
 			defer cancel()
 			const readsBefore = 4 // two of the first acquisition, the second one's, and one before the conflict
 			b := newBackend(t, clientOf(t, r.proxy.Addr(), r.project, afterRead(readsBefore+1, cancel)), Config{})
-			for range 2 {
-				mustRelease(t, b, lock.Ref{LockID: mustAcquire(t, b, key).LockID, Key: key})
+			for range 2 { // acquisitions alone teach how often a commit is sent
+				mustRelease(t, r.direct, lock.Ref{LockID: mustAcquire(t, b, key).LockID, Key: key})
 			}
 			for _, code := range row.lost {
 				r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{Before: code}})

@@ -97,9 +97,59 @@ func TestServerTimeGuard_DeadByBoth(t *testing.T) {
 	}
 }
 
+// B-02: release and extension too take a lease for over only by both clocks.
+func TestServerTimeGuard_FoundOverByBoth(t *testing.T) {
+	for _, serverAhead := range []time.Duration{0, -10 * time.Second} {
+		for _, withKey := range []bool{true, false} {
+			r := newRig(t, Config{})
+			id := lock.NewLockID()
+			if _, err := r.client.Doc("locks/"+key).Set(bg, lease{
+				lockID: id, key: key, expiresAtMs: time.Now().Add(-2 * time.Second).UnixMilli(), fence: "000000000000001",
+			}.fields()); err != nil {
+				t.Fatal(err)
+			}
+			r.proxy.Skew(serverAhead)
+			ref := lock.Ref{LockID: id}
+			if withKey {
+				ref.Key = key
+			}
+			live := serverAhead < 0
+			if res, err := r.faulty.Extend(bg, ref, time.Millisecond); err != nil || res.OK != live {
+				t.Errorf("server ahead %v, key %v: extend %+v, %v", serverAhead, withKey, res, err)
+			}
+			if res, err := r.faulty.Release(bg, ref); err != nil || res.OK != live {
+				t.Errorf("server ahead %v, key %v: release %+v, %v", serverAhead, withKey, res, err)
+			}
+		}
+	}
+}
+
+// B-02: between its answers the server's clock goes on, and an answer that was
+// under way for long does not set it back.
+func TestServerClock(t *testing.T) {
+	var c serverClock
+	local := time.Now()
+	if at := c.at(local); !at.IsZero() {
+		t.Errorf("%v before the first answer", at)
+	}
+	server := local.Add(time.Hour).Round(0)
+	c.learn(server, local)
+	c.learn(server.Add(-time.Second), local.Add(time.Second))
+	if at := c.at(local.Add(2 * time.Second)); !at.Equal(server.Add(2 * time.Second)) {
+		t.Errorf("%v off", at.Sub(server.Add(2*time.Second)))
+	}
+	c.learn(server.Add(5*time.Second), local.Add(3*time.Second))
+	if at := c.at(local.Add(4 * time.Second)); !at.Equal(server.Add(6 * time.Second)) {
+		t.Errorf("%v off", at.Sub(server.Add(6*time.Second)))
+	}
+}
+
 // B-02: a lease whose commit took its time is trusted by the commit's time.
 func TestDeadlineOf(t *testing.T) {
 	local := time.Now()
+	for local.Nanosecond()%1e6 == 0 { // the end is in whole milliseconds, the clock is not
+		local = local.Add(time.Microsecond)
+	}
 	wall := local.Round(0).Truncate(time.Millisecond)
 	for _, row := range []struct {
 		name   string
@@ -113,12 +163,17 @@ func TestDeadlineOf(t *testing.T) {
 		{"slow commit", ttl, 3 * time.Second, true, ttl - 3*time.Second},
 		{"server ahead, end from its clock", ttl + 5*time.Second, 5 * time.Second, true, ttl},
 		{"server behind", ttl, -5 * time.Second, true, ttl},
+		{"server set back, end from its clock before", ttl + 5*time.Second, 0, true, ttl},
 	} {
 		now := instant{local: local}
 		if row.server {
 			now.server = wall
 		}
-		got := now.deadlineOf(wall.Add(row.end).UnixMilli(), ttl, wall.Add(row.commit)).Sub(local)
+		deadline := now.deadlineOf(wall.Add(row.end).UnixMilli(), ttl, wall.Add(row.commit))
+		if deadline.Round(0).After(wall.Add(row.end)) { // L-TIME-04
+			t.Errorf("%s: %v after the end", row.name, deadline.Round(0).Sub(wall.Add(row.end)))
+		}
+		got := deadline.Sub(local)
 		if got > row.want || got < row.want-2*time.Millisecond {
 			t.Errorf("%s: %v, want %v", row.name, got, row.want)
 		}
