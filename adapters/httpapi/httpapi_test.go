@@ -7,14 +7,18 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"cloud.google.com/go/firestore"
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
+	"google.golang.org/genproto/googleapis/type/latlng"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/httpapi"
@@ -290,6 +294,13 @@ func TestAPI_PagesThroughACollection(t *testing.T) {
 	if got := strings.Join(seen, " "); got != "D0 D1 D2 D3 D4 D5 D6" {
 		t.Errorf("pages hold %s", got)
 	}
+	// Nothing comes after the last, be its page full.
+	for path, want := range map[string]string{"?limit=7": "", "?limit=6": "D5", "?limit=3&after=D3": "", "?after=D6": ""} {
+		var page struct{ Next string }
+		if s.get("/api/v1/drones"+path, http.StatusOK, &page); page.Next != want {
+			t.Errorf("%s: the next page begins after %q, want %q", path, page.Next, want)
+		}
+	}
 }
 
 // F-API-01: a document that nobody understands hides no other.
@@ -385,27 +396,115 @@ func TestAPI_ShowsSingleEntities(t *testing.T) {
 	}
 }
 
-// F-API-01: an entity has, under the same names, all that its document has.
-func TestAPI_EntitiesHaveTheFieldsOfTheirDocuments(t *testing.T) {
+// F-API-01: an entity shows all that its document holds, as the same values under
+// the same names.
+func TestAPI_EntitiesShowTheirDocuments(t *testing.T) {
 	s := serve(t)
 	s.fleet()
-	internal := map[string]bool{"missionRevision": true, "expireAt": true}
-	for _, path := range []string{"drones/D1", "drones/D3", "orders/O1", "orders/O3", "missions/M-DEC-1", "decisions/DEC-1", "decisions/DEC-2"} {
-		snap, err := s.clients.Firestore.Doc(path).Get(t.Context())
+	// What the fleet leaves empty; no two numbers and no two times are the same.
+	at := func(minute int) time.Time { return time.Date(2026, 11, 21, 12, minute, 0, 0, time.UTC) }
+	point := &latlng.LatLng{Latitude: 48.5, Longitude: 2.5}
+	stop := map[string]any{"type": "HOSPITAL_DELIVERY", "position": point, "relatedOrderId": "O1", "relatedWarehouseId": "W1", "eta": at(1)}
+	for _, c := range []struct {
+		path   string
+		entity any
+		rest   map[string]any
+	}{
+		{"drones/D1", entity.Drone{}, map[string]any{
+			"position": point, "batteryPercentage": 81.5, "speedKmh": 51.5, "missionAcked": true, "missionMoved": true,
+			"lastUpdate": at(1), "seenAt": at(2), "freeAfter": at(3), "idleSince": at(4), "faultSince": at(5), "ghostRevokedAt": at(6),
+			"emergencyLatched": true, "ghostMissionId": "M-2", "failedMissions": []any{map[string]any{"missionId": "M-1", "failedAt": at(7)}},
+			"shortName": "one", "batteryCapacityMah": 5000, "consumptionPerKm": 1.5, "maxFlightTimeMinutes": 40, "payloadCapacityKg": 2.5, "revision": 7,
+		}},
+		{"orders/O1", entity.Order{}, map[string]any{
+			"pickupLocation": &latlng.LatLng{Latitude: 48.75, Longitude: 2.75}, "deliveryLocation": point, "packageWeightKg": 1.5, "requiresColdChain": true,
+			"requesterId": "R1", "createdAt": at(1), "deadline": at(2), "pendingSince": at(3), "deliveredAt": at(4), "contentPublishedAt": at(5),
+			"attempts": 2, "held": true, "heldReason": "doubt", "late": true, "revision": 7,
+		}},
+		{"missions/M-DEC-1", entity.Mission{}, map[string]any{
+			"failureReason": "STALLED", "reachedStops": 2, "startTime": at(1), "endTime": at(2), "commandExpiresAt": at(3), "commandPublishedAt": at(4),
+			"revokePublishedAt": at(5), "commandPending": true, "revokePending": true, "fence": "000000000000017", "revision": 7, "route": []any{stop},
+		}},
+		{"decisions/DEC-1", entity.Decision{}, map[string]any{
+			"reason": "BAD_ROUTE", "detail": "a stop too many", "fence": "000000000000017",
+			"snapshotTime": at(1), "publishedAt": at(2), "receivedAt": at(3), "appliedAt": at(4),
+		}},
+		{"cycles/C1", entity.Cycle{}, map[string]any{
+			"depotId": "DEPOT-1", "outcome": "PUBLISHED", "detail": "a test", "fence": "000000000000017", "holder": "h", "objective": "none",
+			"snapshotTime": at(1), "startedAt": at(2), "endedAt": at(3), "drones": 1, "orders": 2, "missions": 3, "assigned": 4,
+			"readMs": 5, "solveMs": 6, "publishMs": 7, "distanceKm": 8.5, "leftOut": []any{"order O9"},
+			"unserved": []any{map[string]any{"orderId": "O2", "reason": "out_of_range"}},
+		}},
+	} {
+		doc := s.clients.Firestore.Doc(c.path)
+		if _, err := doc.Set(t.Context(), c.rest, firestore.MergeAll); err != nil {
+			t.Fatal(err)
+		}
+		snap, err := doc.Get(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		var shown map[string]any
-		s.get("/api/v1/"+path, http.StatusOK, &shown)
+		want := map[string]any{"id": doc.ID}
 		for field, value := range snap.Data() {
-			zero := value == nil || value == "" || value == false || value == int64(0) || value == 0.0
-			if list, ok := value.([]any); ok && len(list) == 0 {
-				zero = true
-			}
-			if _, ok := shown[field]; !ok && !zero && !internal[field] {
-				t.Errorf("%s: field %s = %v is not shown", path, field, value)
+			if field != "missionRevision" && field != "expireAt" { // nobody else's business
+				want[field] = asJSON(value)
 			}
 		}
+		var shown map[string]any
+		s.get("/api/v1/"+c.path, http.StatusOK, &shown)
+		if !reflect.DeepEqual(shown, want) {
+			t.Errorf("%s is shown as\n%v, want\n%v", c.path, shown, want)
+		}
+		if fields := reflect.TypeOf(c.entity).NumField(); len(shown) != fields {
+			t.Errorf("%s has %d fields of the %d it may have; fill the others", c.path, len(shown), fields)
+		}
+	}
+}
+
+// asJSON is a document's value as an entity shows it.
+func asJSON(value any) any {
+	switch v := value.(type) {
+	case int64:
+		return float64(v)
+	case time.Time:
+		return v.UTC().Format(time.RFC3339Nano)
+	case *latlng.LatLng:
+		return map[string]any{"lat": v.GetLatitude(), "lon": v.GetLongitude()}
+	case []any:
+		list := make([]any, len(v))
+		for i, e := range v {
+			list[i] = asJSON(e)
+		}
+		return list
+	case map[string]any:
+		shown := map[string]any{}
+		for field, e := range v {
+			shown[field] = asJSON(e)
+		}
+		return shown
+	}
+	return value
+}
+
+// F-API-01: a number that JSON cannot write hides neither the rest of its entity
+// nor any other.
+func TestAPI_ShowsWhatIsNoNumber(t *testing.T) {
+	s := serve(t)
+	s.fleet()
+	_, err := s.clients.Firestore.Doc("drones/D2").Set(t.Context(), map[string]any{
+		"batteryPercentage": math.NaN(), "speedKmh": math.Inf(1), "consumptionPerKm": math.Inf(-1),
+	}, firestore.MergeAll)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page struct{ Drones []map[string]any }
+	s.get("/api/v1/drones", http.StatusOK, &page)
+	if len(page.Drones) != 3 {
+		t.Fatalf("page %v", page)
+	}
+	d := page.Drones[1]
+	if d["id"] != "D2" || d["batteryPercentage"] != "NaN" || d["speedKmh"] != "Infinity" || d["consumptionPerKm"] != "-Infinity" {
+		t.Errorf("drone %v", d)
 	}
 }
 
@@ -508,6 +607,9 @@ func TestAPI_CostsWhatItsCommentsSay(t *testing.T) {
 		}
 		if c.path != "/metrics" && resp.Header.Get("Cache-Control") != "no-store" {
 			t.Errorf("%s may be cached", c.path)
+		}
+		if resp.Header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("a browser may take %s for something else", c.path)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package entity
 
 import (
+	"encoding/json"
+	"math"
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
@@ -25,14 +27,32 @@ func moment(t time.Time) Time {
 	return &t
 }
 
+// Number is a number. What JSON has no number for is a text, as in protobuf's JSON
+// form: another tool may have stored it, and it must not hide the rest.
+type Number float64
+
+// MarshalJSON implements json.Marshaler.
+func (n Number) MarshalJSON() ([]byte, error) {
+	switch f := float64(n); {
+	case math.IsNaN(f):
+		return []byte(`"NaN"`), nil
+	case math.IsInf(f, 1):
+		return []byte(`"Infinity"`), nil
+	case math.IsInf(f, -1):
+		return []byte(`"-Infinity"`), nil
+	default:
+		return json.Marshal(f)
+	}
+}
+
 // Drone is a drone.
 type Drone struct {
 	ID                   domain.DroneID     `json:"id"`
 	Status               domain.DroneStatus `json:"status"`
 	ReportedStatus       domain.DroneStatus `json:"reportedStatus,omitempty"`
 	Position             Position           `json:"position"`
-	BatteryPercentage    float64            `json:"batteryPercentage"`
-	SpeedKmh             float64            `json:"speedKmh"`
+	BatteryPercentage    Number             `json:"batteryPercentage"`
+	SpeedKmh             Number             `json:"speedKmh"`
 	LastUpdate           Time               `json:"lastUpdate,omitempty"`
 	SeenAt               Time               `json:"seenAt,omitempty"`
 	CurrentMissionID     domain.MissionID   `json:"currentMissionId,omitempty"`
@@ -48,9 +68,9 @@ type Drone struct {
 	HomeDepotID          domain.DepotID     `json:"homeDepotId,omitempty"`
 	ShortName            string             `json:"shortName,omitempty"`
 	BatteryCapacityMah   int                `json:"batteryCapacityMah,omitempty"`
-	ConsumptionPerKm     float64            `json:"consumptionPerKm,omitempty"`
+	ConsumptionPerKm     Number             `json:"consumptionPerKm,omitempty"`
 	MaxFlightTimeMinutes int                `json:"maxFlightTimeMinutes,omitempty"`
-	PayloadCapacityKg    float64            `json:"payloadCapacityKg,omitempty"`
+	PayloadCapacityKg    Number             `json:"payloadCapacityKg,omitempty"`
 	Revision             int64              `json:"revision"`
 }
 
@@ -64,7 +84,7 @@ type FailedMission struct {
 func OfDrone(d domain.Drone) Drone {
 	return Drone{
 		ID: d.ID, Status: d.Status, ReportedStatus: d.ReportedStatus, Position: position(d.Position),
-		BatteryPercentage: d.Battery, SpeedKmh: d.SpeedKmh, LastUpdate: moment(d.LastUpdate), SeenAt: moment(d.SeenAt),
+		BatteryPercentage: Number(d.Battery), SpeedKmh: Number(d.SpeedKmh), LastUpdate: moment(d.LastUpdate), SeenAt: moment(d.SeenAt),
 		CurrentMissionID: d.CurrentMissionID, MissionAcked: d.MissionAcked, MissionMoved: d.MissionMoved,
 		FreeAfter: moment(d.FreeAfter), IdleSince: moment(d.IdleSince), FaultSince: moment(d.FaultSince),
 		EmergencyLatched: d.EmergencyLatched, GhostMissionID: d.GhostMissionID, GhostRevokedAt: moment(d.GhostRevokedAt),
@@ -72,8 +92,8 @@ func OfDrone(d domain.Drone) Drone {
 			return FailedMission{f.ID, moment(f.FailedAt)}
 		}),
 		HomeDepotID: d.HomeDepotID, ShortName: d.ShortName, BatteryCapacityMah: d.BatteryCapacityMah,
-		ConsumptionPerKm: d.ConsumptionPerKm, MaxFlightTimeMinutes: d.MaxFlightTimeMinutes,
-		PayloadCapacityKg: d.PayloadCapacityKg, Revision: d.Revision,
+		ConsumptionPerKm: Number(d.ConsumptionPerKm), MaxFlightTimeMinutes: d.MaxFlightTimeMinutes,
+		PayloadCapacityKg: Number(d.PayloadCapacityKg), Revision: d.Revision,
 	}
 }
 
@@ -85,7 +105,7 @@ type Order struct {
 	ProductType       string             `json:"productType,omitempty"`
 	PickupLocation    *Position          `json:"pickupLocation,omitempty"`
 	DeliveryLocation  Position           `json:"deliveryLocation"`
-	PackageWeightKg   float64            `json:"packageWeightKg,omitempty"`
+	PackageWeightKg   Number             `json:"packageWeightKg,omitempty"`
 	RequiresColdChain bool               `json:"requiresColdChain,omitempty"`
 	RequesterID       string             `json:"requesterId,omitempty"`
 	CreatedAt         Time               `json:"createdAt,omitempty"`
@@ -108,7 +128,7 @@ type Order struct {
 func OfOrder(o domain.Order) Order {
 	order := Order{
 		ID: o.ID, Status: o.Status, ProductType: o.ProductType,
-		DeliveryLocation: position(o.Delivery), PackageWeightKg: o.WeightKg, RequiresColdChain: o.ColdChain, RequesterID: o.RequesterID,
+		DeliveryLocation: position(o.Delivery), PackageWeightKg: Number(o.WeightKg), RequiresColdChain: o.ColdChain, RequesterID: o.RequesterID,
 		CreatedAt: moment(o.CreatedAt), Deadline: moment(o.Deadline), PendingSince: moment(o.PendingSince), DeliveredAt: moment(o.DeliveredAt),
 		Attempts: o.Attempts, Held: o.Held, HeldReason: o.HeldReason, Late: o.Late,
 		AssignedDroneID: o.AssignedDroneID, AssignedMissionID: o.AssignedMissionID, ContentHash: o.ContentHash, ContentPublishedAt: moment(o.ContentPublishedAt), Revision: o.Revision,
@@ -143,8 +163,8 @@ type Mission struct {
 	ReachedStops                int                  `json:"reachedStops"`
 	StartTime                   Time                 `json:"startTime,omitempty"`
 	EndTime                     Time                 `json:"endTime,omitempty"`
-	EstimatedBatteryConsumption float64              `json:"estimatedBatteryConsumption"`
-	EstimatedDurationMinutes    float64              `json:"estimatedDurationMinutes"`
+	EstimatedBatteryConsumption Number               `json:"estimatedBatteryConsumption"`
+	EstimatedDurationMinutes    Number               `json:"estimatedDurationMinutes"`
 	DecisionID                  domain.DecisionID    `json:"decisionId,omitempty"`
 	CycleID                     domain.CycleID       `json:"cycleId,omitempty"`
 	Fence                       string               `json:"fence,omitempty"`
@@ -164,7 +184,7 @@ func OfMission(m domain.Mission) Mission {
 			return Waypoint{w.Type, position(w.Position), w.OrderID, w.WarehouseID, moment(w.ETA)}
 		})),
 		ReachedStops: m.ReachedStops, StartTime: moment(m.StartTime), EndTime: moment(m.EndTime),
-		EstimatedBatteryConsumption: m.EstimatedBatteryConsumption, EstimatedDurationMinutes: m.EstimatedDurationMinutes,
+		EstimatedBatteryConsumption: Number(m.EstimatedBatteryConsumption), EstimatedDurationMinutes: Number(m.EstimatedDurationMinutes),
 		DecisionID: m.DecisionID, CycleID: m.CycleID, Fence: m.Fence,
 		CommandPending: m.CommandPending, CommandExpiresAt: moment(m.CommandExpiresAt), CommandPublishedAt: moment(m.CommandPublishedAt),
 		RevokePending: m.RevokePending, RevokePublishedAt: moment(m.RevokePublishedAt), Revision: m.Revision,
@@ -214,7 +234,7 @@ type Cycle struct {
 	Missions     int                 `json:"missions"`
 	Assigned     int                 `json:"assigned"`
 	Objective    string              `json:"objective,omitempty"`
-	DistanceKm   float64             `json:"distanceKm"`
+	DistanceKm   Number              `json:"distanceKm"`
 	Unserved     []Unserved          `json:"unserved"`
 	LeftOut      []string            `json:"leftOut"`
 	StartedAt    Time                `json:"startedAt,omitempty"`
@@ -235,7 +255,7 @@ func OfCycle(c domain.Cycle) Cycle {
 	return Cycle{
 		ID: c.ID, DepotID: c.DepotID, Outcome: c.Outcome, Detail: c.Detail, Fence: c.Fence, Holder: c.Holder,
 		SnapshotTime: moment(c.SnapshotTime), Drones: c.Drones, Orders: c.Orders, Missions: c.Missions, Assigned: c.Assigned,
-		Objective: c.Objective, DistanceKm: c.DistanceKm,
+		Objective: c.Objective, DistanceKm: Number(c.DistanceKm),
 		Unserved:  orEmpty(Each(c.Unserved, func(u domain.UnservedOrder) Unserved { return Unserved{u.OrderID, u.Reason} })),
 		LeftOut:   orEmpty(c.LeftOut),
 		StartedAt: moment(c.StartedAt), EndedAt: moment(c.EndedAt),
