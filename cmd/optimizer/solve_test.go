@@ -329,3 +329,46 @@ func TestSolve_LeavesNoFileWithoutAPlan(t *testing.T) {
 	}
 	nothingLeft()
 }
+
+// F-OPT-05: a plan begins when its snapshot was read, or taken where that is all it
+// says; one that is silent of both is planned as of now.
+func TestSolve_PlansFromTheTimeOfTheSnapshot(t *testing.T) {
+	position := `{"lat": 5.6, "lon": -0.2}`
+	for name, c := range map[string]struct {
+		times string
+		want  time.Time // zero for now
+	}{
+		"read":        {`, "readTime": "2026-11-21T12:00:00Z"`, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)},
+		"taken":       {`, "timestamp": "2026-11-21T11:00:00Z"`, time.Date(2026, 11, 21, 11, 0, 0, 0, time.UTC)},
+		"both":        {`, "timestamp": "2026-11-21T11:00:00Z", "readTime": "2026-11-21T12:00:00Z"`, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)},
+		"of any time": {"", time.Time{}},
+	} {
+		dir := t.TempDir()
+		in, out := filepath.Join(dir, "snapshot.json"), filepath.Join(dir, "plan.json")
+		snapshot := fmt.Sprintf(`{"depot": {"id": "D1", "position": %[1]s}, "drones": [{"id": "1", "position": %[1]s, "batteryPercentage": 100}],
+			"orders": [{"id": "O1", "productType": "BLOOD", "pickupLocation": %[1]s, "deliveryLocation": {"lat": 5.61, "lon": -0.2}}]%[2]s}`, position, c.times)
+		if err := os.WriteFile(in, []byte(snapshot), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if err := (&solveCommand{In: in, Out: out, GeoJSON: os.DevNull, SolveLimit: time.Second, Strategy: "greedy"}).Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if c.want.IsZero() {
+			c.want = began
+		}
+		text, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var plan struct {
+			Routes []struct{ Stops []struct{ ETA time.Time } }
+		}
+		if err := json.Unmarshal(text, &plan); err != nil || len(plan.Routes) != 1 {
+			t.Fatalf("%s: %v: %s", name, err, text)
+		}
+		if starts := plan.Routes[0].Stops[0].ETA; starts.Before(c.want) || starts.After(c.want.Add(time.Since(began))) {
+			t.Errorf("%s: the route starts at %s, want %s", name, starts, c.want)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/httpapi"
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/config"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/emutest"
+)
+
+// F-OPT-01, F-OBS-01: run plans again and again until it is told to stop, and ends
+// well then. Where it is given an address, it answers probes there.
+func TestRun_PlansAndAnswersProbes(t *testing.T) {
+	hosts := emutest.Hosts(t)
+	clients := emutest.Connect(t, hosts)
+	if err := pubsubio.Ensure(t.Context(), clients.PubSub); err != nil {
+		t.Fatal(err)
+	}
+	depot := domain.Depot{ID: "D1", Position: domain.Position{Lat: 5.6, Lon: -0.2}}
+	if err := firestoretx.New(clients.Firestore, firestoretx.Config{}).Setup(t.Context(), []domain.Depot{depot}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	stderr := os.Stderr
+	defer func() { os.Stderr = stderr }()
+	for _, addr := range []string{"127.0.0.1:0", "off"} {
+		name := filepath.Join(t.TempDir(), "log")
+		log, err := os.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer log.Close()
+		os.Stderr = log
+		run := parseRun(t, hosts, "--interval=10ms", "--http-addr="+addr)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- run.Run(ctx) }()
+		emutest.Eventually(t, "several cycles", func() error {
+			select {
+			case err := <-ended:
+				t.Fatalf("%s: it ended by itself: %v", addr, err)
+			default:
+			}
+			text, err := os.ReadFile(name)
+			if n := strings.Count(string(text), `"outcome":"EMPTY"`); n < 3 {
+				return fmt.Errorf("%d cycles (%w): %s", n, err, text)
+			}
+			return nil
+		})
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, after, listens := strings.Cut(string(text), `"url":"`)
+		if listens != (addr != "off") {
+			t.Errorf("%s: %s", addr, text)
+		}
+		if listens {
+			url, _, _ := strings.Cut(after, `"`)
+			emutest.Eventually(t, "ready", func() error { return ready(url) })
+			taken := parseRun(t, hosts, "--http-addr="+strings.TrimPrefix(url, "http://"))
+			if err := taken.Run(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "--http-addr: ") {
+				t.Errorf("a second one at the same address: %v", err)
+			}
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("%s: told to stop, it ended with %v", addr, err)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// parseRun reads the arguments of "optimizer run".
+func parseRun(t *testing.T, hosts connect.Config, args ...string) *runCommand {
+	t.Helper()
+	for _, name := range []string{connect.FirestoreHost, connect.PubSubHost} {
+		t.Setenv(name, "") // connecting unsets both, for the process
+	}
+	g := new(grammar)
+	parser, err := config.New(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args = append([]string{"run", "--project=" + hosts.Project, "--firestore-host=" + hosts.FirestoreHost, "--pubsub-host=" + hosts.PubSubHost}, args...)
+	if _, err := parser.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return &g.Run
+}
+
+// ready returns nil if a process is ready and tells of its cycles.
+func ready(url string) error {
+	resp, err := http.Get(url + "/readyz")
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	var report httpapi.Readiness
+	if err := json.NewDecoder(resp.Body).Decode(&report); err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK || report.Checks["cycle"].Status != httpapi.CheckOK {
+		return fmt.Errorf("%s: %+v", resp.Status, report)
+	}
+	return nil
+}
