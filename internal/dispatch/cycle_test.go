@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -399,6 +400,7 @@ func TestPrintedPlan(t *testing.T) {
 		Orders: []domain.Order{
 			{ID: "O1", CreatedAt: now, OrderContent: domain.OrderContent{ProductType: "BLOOD", Delivery: domain.Position{Lat: 48.86, Lon: 2.36}}},
 			{ID: "FAR", CreatedAt: now, OrderContent: domain.OrderContent{ProductType: "BLOOD", Delivery: domain.Position{Lat: 52, Lon: 2.36}}},
+			{ID: "NOWHERE", CreatedAt: now, OrderContent: domain.OrderContent{ProductType: "BLOOD", Delivery: domain.Position{Lat: math.NaN()}}},
 		},
 	}
 	p := dispatch.ProblemOf(snap, now, solver.Params{})
@@ -410,7 +412,7 @@ func TestPrintedPlan(t *testing.T) {
 	if err := dispatch.PrintPlan(&text, p, plan); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"1 route for 1 of 2 orders", "drone D1", "HOSPITAL_DELIVERY", "O1 from WH", "FAR", string(solver.OutOfRange)} {
+	for _, want := range []string{"1 route for 1 of 3 orders", "drone D1", "HOSPITAL_DELIVERY", "O1 from WH", "FAR", string(solver.OutOfRange), "NOWHERE", string(solver.InvalidInput)} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the plan lacks %q:\n%s", want, &text)
 		}
@@ -434,7 +436,7 @@ func TestPrintedPlan(t *testing.T) {
 	for _, f := range collection.Features {
 		kinds[f.Geometry.Type]++
 	}
-	if fmt.Sprint(kinds) != "map[LineString:1 Point:5]" {
+	if fmt.Sprint(kinds) != "map[LineString:1 Point:5]" { // what is nowhere is on no map
 		t.Errorf("features %v", kinds)
 	}
 	if first := string(collection.Features[0].Geometry.Coordinates); strings.Join(strings.Fields(first), "") != "[2.3522,48.8566]" {
