@@ -134,3 +134,38 @@ func TestCall_Cancelled(t *testing.T) {
 		}
 	})
 }
+
+// L-CAN-04: a call that ends soon after its context has its own answer: nothing
+// is unknown then.
+func TestCall_EndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(bg)
+		b := &Backend{patience: operationTimeout}
+		time.AfterFunc(time.Second, cancel)
+		answer, err := call(ctx, b, func(ctx context.Context) (string, error) {
+			<-ctx.Done()
+			time.Sleep(cancelGrace - time.Millisecond)
+			return "answer", nil
+		}, nil)
+		if answer != "answer" || err != nil {
+			t.Error(answer, err)
+		}
+		settle(t, b)
+	})
+}
+
+// Close waits for what runs, but no longer than its context, which is Aborted.
+func TestClose_Waits(t *testing.T) {
+	b := &Backend{}
+	proceed := make(chan struct{})
+	b.background(bg, func(context.Context) { <-proceed })
+	ctx, cancel := context.WithCancel(bg)
+	cancel()
+	if err := b.Close(ctx); !errors.Is(err, lock.ErrAborted) {
+		t.Error(err)
+	}
+	close(proceed)
+	if err := b.Close(bg); err != nil {
+		t.Error(err)
+	}
+}

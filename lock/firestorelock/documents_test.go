@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/internal/faultproxy"
 	"github.com/dronefleet/dronefleet/lock/locktest"
 )
 
@@ -147,6 +148,9 @@ func TestDocuments_ExtendAndRelease(t *testing.T) {
 		mustRelease(t, b.Backend, ref)
 		if b.get(t, "locks/"+key) != nil || !reflect.DeepEqual(b.get(t, "fence_counters/fence:"+key), counter) {
 			t.Error("the release left the lock, or touched the counter")
+		}
+		if n := len(b.leases.leases); n != 0 {
+			t.Errorf("%d released leases are remembered", n)
 		}
 	}
 }
@@ -463,6 +467,80 @@ func TestCleanup(t *testing.T) {
 	}
 }
 
+// L-CLN-01: the transaction looks again: a lock that was acquired meanwhile stays.
+// L-CAN-01: it does not end with the context of the call.
+func TestCleanup_InTheBackground(t *testing.T) {
+	for _, taken := range []bool{false, true} {
+		r := newRig(t, Config{CleanupInIsLocked: true})
+		warmUp(t, r.direct)
+		if _, err := r.client.Doc("locks/"+key).Set(bg, map[string]any{"lockId": lock.NewLockID(), "expiresAtMs": 1}); err != nil {
+			t.Fatal(err)
+		}
+		answered := make(chan struct{})
+		r.proxy.Add(faultproxy.Rule{RPC: "BeginTransaction", Times: 1, Hook: func() {
+			<-answered // the answer does not depend on it
+			if taken {
+				mustAcquire(t, r.direct, key)
+			}
+		}})
+		ctx, cancel := context.WithCancel(bg)
+		if locked, err := r.faulty.IsLocked(ctx, key); locked || err != nil {
+			t.Error(locked, err)
+		}
+		cancel()
+		close(answered)
+		settle(t, r.faulty)
+		doc, err := r.client.GetAll(bg, []*firestore.DocumentRef{r.client.Doc("locks/" + key)})
+		if err != nil || doc[0].Exists() != taken {
+			t.Errorf("taken %v, left %v, %v", taken, doc[0].Exists(), err)
+		}
+	}
+}
+
+// L-CLN-02: places in the background are given back, and after Close nothing is
+// cleaned up any more.
+func TestCleanup_PlacesAndClose(t *testing.T) {
+	b := newBench(t, Config{CleanupInIsLocked: true})
+	clean := func(i int) (gone bool) {
+		t.Helper()
+		k := fmt.Sprint("k", i)
+		b.put(t, "locks/"+k, map[string]any{"lockId": lock.NewLockID(), "expiresAtMs": 1})
+		if _, err := b.IsLocked(bg, k); err != nil {
+			t.Fatal(err)
+		}
+		if i < 2*maxCleanups {
+			wait(t, b.Backend)
+		} else {
+			settle(t, b.Backend)
+		}
+		return b.get(t, "locks/"+k) == nil
+	}
+	for i := range 2 * maxCleanups {
+		if !clean(i) {
+			t.Fatalf("number %d was not cleaned", i)
+		}
+	}
+	settle(t, b.Backend)
+	if clean(2 * maxCleanups) {
+		t.Error("cleaned after Close")
+	}
+}
+
+// B-02, L-CLN-01: long over is what is long over by both clocks.
+func TestIsLongOver(t *testing.T) {
+	local := time.UnixMilli(1_000_000)
+	for _, row := range []struct {
+		over, serverOver time.Duration
+		want             bool
+	}{{2001, 2001, true}, {2000, 9000, false}, {9000, 2000, false}} {
+		end := local.Add(-row.over * time.Millisecond)
+		now := instant{local: local, server: end.Add(row.serverOver * time.Millisecond)}
+		if got := isLongOver(storedLock{hasExpiry: true, expiresAtMs: end.UnixMilli()}, now); got != row.want {
+			t.Errorf("over by %d ms, by the server %d ms: %v", row.over, row.serverOver, got)
+		}
+	}
+}
+
 // wait waits for background work without ending it.
 func wait(t *testing.T, b *Backend) {
 	t.Helper()
@@ -487,6 +565,13 @@ func TestCleanups_Limit(t *testing.T) {
 	c.done()
 	if !c.admit("one more", now) {
 		t.Error("refused a free place")
+	}
+	for i := range 3 * maxCleanupsKept {
+		c.done()
+		c.admit(fmt.Sprint("key ", i), now)
+	}
+	if len(c.last) > maxCleanupsKept {
+		t.Errorf("%d keys are remembered", len(c.last))
 	}
 }
 

@@ -750,6 +750,26 @@ func TestOutcomeUnknown_SecondTryFails(t *testing.T) {
 	}
 }
 
+// B-03: a read that failed has changed nothing, whatever it failed with, and is no
+// reason to try again.
+func TestOutcomeKnown_ReadFails(t *testing.T) {
+	for name, do := range map[string]func(b *Backend, ref lock.Ref) error{
+		"release": func(b *Backend, ref lock.Ref) error { _, err := b.Release(bg, ref); return err },
+		"extend":  func(b *Backend, ref lock.Ref) error { _, err := b.Extend(bg, ref, time.Minute); return err },
+	} {
+		r := newRig(t, Config{})
+		ref := lock.Ref{LockID: mustAcquire(t, r.direct, key).LockID, Key: key}
+		r.proxy.Add(faultproxy.Rule{RPC: "BatchGetDocuments", Do: faultproxy.Fault{Before: codes.Unknown}})
+		err := do(r.faulty, ref)
+		if e, ok := errors.AsType[*lock.Error](err); !ok || e.Code != lock.CodeInternal || e.OutcomeUnknown {
+			t.Errorf("%s: got %v, want Internal with a known outcome", name, err)
+		}
+		if n := r.proxy.Calls()["BeginTransaction"]; n != 1 {
+			t.Errorf("%s: %d transactions", name, n)
+		}
+	}
+}
+
 // B-03: what stays unknown at every try is tried twice, not for ever.
 func TestOutcomeUnknown_EveryTry(t *testing.T) {
 	for name, do := range map[string]func(b *Backend, ref lock.Ref) error{

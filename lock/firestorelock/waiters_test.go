@@ -1,10 +1,15 @@
 package firestorelock
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/internal/faultproxy"
 )
 
 // B-07: a waiting acquisition is woken by a release of another process, long
@@ -24,6 +29,50 @@ func TestWaiter_WokenByListener(t *testing.T) {
 	mustRelease(t, r.direct, lock.Ref{LockID: holder.LockID, Key: key})
 	if err := <-waiting; err != nil {
 		t.Error(err)
+	}
+}
+
+// B-07: Close ends the listener, which would keep it waiting; who waits polls.
+func TestClose_EndsListeners(t *testing.T) {
+	r := newRig(t, Config{})
+	mustAcquire(t, r.direct, key)
+	ctx, cancel := context.WithCancel(bg)
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := lock.Acquire(ctx, r.faulty, key, lock.WithTimeout(time.Hour), lock.WithRetryDelay(time.Hour))
+		waiting <- err
+	}()
+	r.proxy.WaitCalls("Listen", 1)
+	patient, stop := context.WithTimeout(bg, time.Minute)
+	defer stop()
+	if err := r.faulty.Close(patient); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if err := <-waiting; !errors.Is(err, lock.ErrAborted) {
+		t.Error(err)
+	}
+}
+
+// B-07: whichever way a release takes, it tells who waits in this process.
+func TestWaiter_WokenByRelease(t *testing.T) {
+	for name, release := range map[string]func(r rig, ref lock.Ref) (lock.ReleaseResult, error){
+		"version": func(r rig, ref lock.Ref) (lock.ReleaseResult, error) { return r.faulty.Release(bg, ref) },
+		"transaction": func(r rig, ref lock.Ref) (lock.ReleaseResult, error) {
+			return r.faulty.Release(bg, lock.Ref{LockID: ref.LockID})
+		},
+		"lost reply": func(r rig, ref lock.Ref) (lock.ReleaseResult, error) {
+			r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{After: codes.Internal}})
+			return r.faulty.Release(bg, ref)
+		},
+	} {
+		r := newRig(t, Config{})
+		ref := lock.Ref{LockID: mustAcquire(t, r.faulty, key).LockID, Key: key}
+		free, leave := r.faulty.Watch(key)
+		if res, err := release(r, ref); err != nil || !res.OK || len(free) != 1 {
+			t.Errorf("%s: %+v, %v, told %d", name, res, err, len(free))
+		}
+		leave()
 	}
 }
 
