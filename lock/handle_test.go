@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -312,7 +313,7 @@ func TestHandle_LogsWithoutCallback(t *testing.T) {
 	var log strings.Builder
 	b := &spy{Backend: memlock.New()}
 	b.onRelease = func(context.Context) (lock.ReleaseResult, error) {
-		return lock.ReleaseResult{}, lock.ErrServiceUnavailable
+		return lock.ReleaseResult{}, fmt.Errorf("documents/locks/payment:42: %w", lock.ErrServiceUnavailable)
 	}
 	h := mustAcquire(t, b, lock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	if err := h.Close(); err == nil {
@@ -322,8 +323,8 @@ func TestHandle_LogsWithoutCallback(t *testing.T) {
 	if strings.Count(text, "level=WARN") != 1 || !strings.Contains(text, "source=disposal") || !strings.Contains(text, "ServiceUnavailable") {
 		t.Error(text)
 	}
-	if strings.Contains(text, h.LockID()) { // L-ID-03
-		t.Error("the log reveals the lock id")
+	if strings.Contains(text, h.LockID()) || strings.Contains(text, "payment:42") { // L-ID-03
+		t.Error("the log reveals the lock id, or the key that somebody wrapped around the error")
 	}
 }
 
@@ -367,6 +368,52 @@ func TestHandle_Extend(t *testing.T) {
 		t.Error(cause)
 	}
 	mustClose(t, h)
+}
+
+// A handle names its key, so that the backend need not search for the id.
+func TestHandle_NamesItsKey(t *testing.T) {
+	var j journal
+	o := lock.WithTelemetry(memlock.New(), &j)
+	h := mustAcquire(t, o)
+	if ok, err := h.Extend(bg, time.Minute); !ok || err != nil {
+		t.Error(ok, err)
+	}
+	mustClose(t, h)
+	mustDrain(t, o)
+	for _, e := range j.events {
+		if e.KeyHash != lock.HashKey("k") || e.LockIDHash != lock.HashKey(h.LockID()) {
+			t.Errorf("%+v", e)
+		}
+	}
+}
+
+// L-TIME-04: a backend that gives no deadline is counted on for the ttl from when
+// it was asked, and an extension that ends after the release starts no timer.
+func TestHandle_ExtendWithoutDeadline(t *testing.T) {
+	clock := locktest.NewClock(time.Now())
+	b := &spy{Backend: memlock.New(memlock.WithClock(clock))}
+	var h *lock.Handle
+	b.onExtend = func(_ context.Context, n int) (lock.ExtendResult, error) {
+		if n == 2 {
+			if ok, err := h.Release(bg); !ok || err != nil {
+				t.Error(ok, err)
+			}
+		}
+		return lock.ExtendResult{OK: true, ExpiresAtMs: clock.Now().Add(time.Minute).UnixMilli()}, nil
+	}
+	h = mustAcquire(t, b, lock.WithClock(clock), lock.WithTTL(2*time.Minute))
+	for range 2 {
+		if ok, err := h.Extend(bg, time.Minute); !ok || err != nil {
+			t.Error(ok, err)
+		}
+		clock.Advance(59 * time.Second)
+	}
+	if cause := context.Cause(h.Context()); !errors.Is(cause, lock.ErrClosed) {
+		t.Error(cause)
+	}
+	if clock.Timers() != 0 {
+		t.Errorf("%d timers are left", clock.Timers())
+	}
 }
 
 // L-TIME-04: an extension to a sooner end may have been applied although it

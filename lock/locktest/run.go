@@ -304,8 +304,10 @@ func repeatedID(s *suite) {
 	s.is("end", second.ExpiresAtMs, first.ExpiresAtMs)
 	s.is("deadline", second.Deadline.Equal(first.Deadline), true)
 
-	// L-ACQ-07: live for others, over for its holder.
-	s.clock.Advance(ttl - 500*time.Millisecond)
+	// L-TIME-04, L-ACQ-07: at its end it is live for others, over for its holder.
+	s.clock.Advance(ttl - time.Second - time.Millisecond)
+	s.is("a millisecond before the end", again().OK, true)
+	s.clock.Advance(time.Millisecond)
 	_, err := s.Acquire(context.Background(), lock.AcquireRequest{Key: key, TTL: ttl, LockID: id})
 	if !errors.Is(err, lock.ErrNetworkTimeout) {
 		s.Errorf("a lease that is over: got %v, want NetworkTimeout", err)
