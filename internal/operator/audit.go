@@ -186,16 +186,24 @@ func (s story) printLines(d *Desk) error {
 	return t.flush()
 }
 
-// lines merges decisions into the events: each before what it brought about.
+// lines merges decisions into the events: each before what it brought about, and
+// one that brought about nothing where its time is.
 func (s story) lines() []line {
 	var lines []line
-	ledger := s.ledger
+	ledger := slices.Clone(s.ledger)
+	effective := map[domain.DecisionID]bool{}
+	for _, e := range s.events {
+		effective[e.DecisionID] = true
+	}
 	states := map[string]map[string]any{} // the last known state of each entity
 	for _, e := range s.events {
-		for len(ledger) > 0 && !ledger[0].AppliedAt.After(e.Time) {
-			lines = append(lines, ledgerLine(ledger[0]))
-			ledger = ledger[1:]
-		}
+		ledger = slices.DeleteFunc(ledger, func(l domain.LedgerEntry) bool {
+			due := l.ID == e.DecisionID || !effective[l.ID] && !l.AppliedAt.After(e.Time)
+			if due {
+				lines = append(lines, ledgerLine(l))
+			}
+			return due
+		})
 		entity := string(e.Entity) + " " + e.ID
 		lines = append(lines, line{
 			at: e.Time, cause: string(e.Cause), what: entity + ": " + change(e, states[entity]) + prefixed(" because ", e.Reason),

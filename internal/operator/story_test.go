@@ -87,6 +87,35 @@ func TestStory_Lines(t *testing.T) {
 	}
 }
 
+// F-DOC-01: a decision stands right before what it brought about, though a clock
+// that was ahead wrote what was there before.
+func TestStory_TellsADecisionWhereItTookEffect(t *testing.T) {
+	at := func(second int) time.Time { return noon.Add(time.Duration(second) * time.Second) }
+	s := story{
+		subject: SubjectOrder, id: "O1",
+		ledger: []domain.LedgerEntry{
+			{ID: "DEC-0", DroneID: "D1", Outcome: domain.OutcomeRejected, Reason: "STALE", AppliedAt: at(4)},
+			{ID: "DEC-1", DroneID: "D1", Outcome: domain.OutcomeApplied, AppliedAt: at(5)},
+		},
+		events: []domain.Event{
+			{Entity: domain.EntityOrder, ID: "O1", Revision: 1, To: "PENDING", Time: at(9)},
+			{Entity: domain.EntityOrder, ID: "O1", Revision: 2, From: "PENDING", To: "ASSIGNED", Time: at(5), DecisionID: "DEC-1"},
+			{Entity: domain.EntityOrder, ID: "O1", Revision: 3, From: "ASSIGNED", To: "IN_DELIVERY", Time: at(6), DecisionID: "DEC-1"},
+		},
+	}
+	want := []string{
+		"decision DEC-0: REJECTED because STALE", "order O1: new: PENDING",
+		"decision DEC-1: APPLIED", "order O1: PENDING -> ASSIGNED", "order O1: ASSIGNED -> IN_DELIVERY",
+	}
+	var got []string
+	for _, l := range s.lines() {
+		got = append(got, l.what)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
 // F-DOC-01: what an entity is now is said with all that an operator acts on, and
 // only if it is so.
 func TestStory_Now(t *testing.T) {
