@@ -40,7 +40,7 @@ type Report struct {
 	Seed                 uint64                `json:"seed"`
 	SimulatedSeconds     float64               `json:"simulatedSeconds"`
 	ElapsedSeconds       float64               `json:"elapsedSeconds"`
-	FirstTelemetryMs     float64               `json:"firstTelemetryMs"`
+	FirstTelemetryMs     float64               `json:"firstTelemetryMs,omitempty"` // none was applied before the end, if it is 0
 }
 
 // OrderReport counts orders by where they stand at the end.
@@ -235,7 +235,14 @@ func (r Report) print(w *bytes.Buffer) {
 		c := r.FirestorePerThousand[kind]
 		line("", "per 1,000 %s: %.0f reads, %.0f writes, %.0f RPCs", kind, c.Reads, c.Writes, c.RPCs)
 	}
-	line("latency", "publish to commit of telemetry: p50 %.1f ms, p99 %.1f ms; first telemetry applied after %.0f ms", r.LatencyMs.P50, r.LatencyMs.P99, r.FirstTelemetryMs)
+	latency := "no telemetry was applied"
+	if r.Telemetry.Applied > 0 {
+		latency = fmt.Sprintf("publish to commit of telemetry: p50 %.1f ms, p99 %.1f ms", r.LatencyMs.P50, r.LatencyMs.P99)
+	}
+	if r.FirstTelemetryMs > 0 {
+		latency += fmt.Sprintf("; first telemetry applied after %.0f ms", r.FirstTelemetryMs)
+	}
+	line("latency", "%s", latency)
 	if r.Pace.Behind {
 		line("behind", "%s", r.Pace.warning())
 	}

@@ -349,3 +349,20 @@ func TestRun_WithoutAReadableHistoryReportsNothing(t *testing.T) {
 		t.Errorf("error is %v, report is %+v", err, report)
 	}
 }
+
+// A run too short for telemetry has no latency to tell, and none of 0 ms.
+func TestReport_TellsNoLatencyOfNothing(t *testing.T) {
+	for want, r := range map[string]devrun.Report{
+		"latency     no telemetry was applied\n":                               {},
+		"latency     publish to commit of telemetry: p50 0.0 ms, p99 0.0 ms\n": {Telemetry: devrun.TelemetryReport{Applied: 1}},
+		"p50 0.0 ms, p99 0.0 ms; first telemetry applied after 62 ms\n":        {Telemetry: devrun.TelemetryReport{Applied: 1}, FirstTelemetryMs: 62},
+	} {
+		var printed strings.Builder
+		if err := r.Print(&printed); err != nil || !strings.Contains(printed.String(), want) {
+			t.Errorf("%v: printed %s, want %s", err, printed.String(), want)
+		}
+		if text, err := json.Marshal(r); err != nil || strings.Contains(string(text), "firstTelemetryMs") != (r.FirstTelemetryMs > 0) {
+			t.Errorf("%v: %s", err, text)
+		}
+	}
+}
