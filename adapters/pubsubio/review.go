@@ -94,7 +94,7 @@ func (r *Review) pull(ctx context.Context, wait time.Duration) ([]*pubsubpb.Rece
 	req.ReturnImmediately = wait <= 0
 	resp, err := r.client.SubscriptionAdminClient.Pull(asking, req)
 	if status.Code(err) == codes.NotFound {
-		return nil, fmt.Errorf("subscription %s does not exist; \"statemanager serve --create-topics\" creates it", DeadLetterSubscription(r.topic))
+		return nil, missing(DeadLetterSubscription(r.topic))
 	}
 	if err != nil && asking.Err() != nil && ctx.Err() == nil {
 		return nil, nil

@@ -90,6 +90,11 @@ func ensureSubscription(ctx context.Context, c *pubsub.Client, sub *pubsubpb.Sub
 	return nil
 }
 
+// missing says that a subscription is not there, and what creates it.
+func missing(subscription string) error {
+	return fmt.Errorf("subscription %s does not exist; \"statemanager serve --create-topics\" creates it", subscription)
+}
+
 func topicName(c *pubsub.Client, id string) string {
 	return fmt.Sprintf("projects/%s/topics/%s", c.Project(), id)
 }

@@ -12,6 +12,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/internal/meter"
@@ -208,6 +210,8 @@ func (w *Worker) receive(ctx, gone context.Context, topic string, outstanding, s
 			return nil
 		case err == nil:
 			continue
+		case status.Code(err) == codes.NotFound:
+			return missing(Subscription(topic))
 		case permanent(err):
 			return fmt.Errorf("subscription %s: %w", Subscription(topic), err)
 		}

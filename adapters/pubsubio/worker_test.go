@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"go.uber.org/goleak"
 
 	"github.com/dronefleet/dronefleet/adapters/wire"
@@ -117,4 +118,21 @@ func TestWorker_GivesBackEverythingWhenTheDrainIsOver(t *testing.T) {
 	// The client leaves the watch over its streams behind.
 	behind := goleak.IgnoreTopFunction("cloud.google.com/go/pubsub/v2.(*messageIterator).streamKeepAliveHandler")
 	emutest.Eventually(t, "no goroutine is left", func() error { return goleak.Find(before, behind) })
+}
+
+// A project without the fleet's subscriptions, or an emulator that forgot them, is
+// told so, and what creates them.
+func TestWorker_TellsWhatCreatesAMissingSubscription(t *testing.T) {
+	l := newLine(t)
+	gone := &pubsubpb.DeleteSubscriptionRequest{Subscription: subscriptionName(l.outside, Subscription(TopicOrders))}
+	if err := l.outside.SubscriptionAdminClient.DeleteSubscription(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
+	store, _ := l.store()
+	publisher := NewPublisher(l.client)
+	defer publisher.Stop()
+	err := NewWorker(l.client, store, publisher, Config{}, emutest.Log(t), l.meter).Run(t.Context())
+	if want := `subscription orders-statemanager does not exist; "statemanager serve --create-topics" creates it`; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
 }
