@@ -94,3 +94,23 @@ func TestStatus_WarnsOnceOfFallingBehind(t *testing.T) {
 		t.Errorf("warned %d times", warnings)
 	}
 }
+
+// F-API-02: one line is redrawn, however narrow the terminal: what was wrapped no
+// redrawing takes away.
+func TestStatus_IsNeverWrapped(t *testing.T) {
+	out, said := io.Pipe()
+	ctx, end := context.WithCancel(t.Context())
+	s := status{out: said, terminal: true, meter: meter.New(), store: firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{}),
+		now: time.Now, began: time.Now(), speed: 1, pace: func() PaceReport { return PaceReport{} }}
+	go func() { s.run(ctx); said.Close() }()
+	first := make([]byte, 1000) // the pipe gives one write at a time
+	n, err := out.Read(first)
+	end()
+	if _, copied := io.Copy(io.Discard, out); err != nil || copied != nil {
+		t.Fatal(err, copied)
+	}
+	const off, on = "\x1b[?7l", "\x1b[?7h"
+	if line := string(first[:n]); !strings.HasPrefix(line, clearing(true)+off) || !strings.HasSuffix(line, on) || !strings.Contains(line, "cycles: 0") {
+		t.Errorf("drawn: %q", line)
+	}
+}

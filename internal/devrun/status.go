@@ -65,12 +65,16 @@ func (s status) run(ctx context.Context) {
 			s.applied(pubsubio.TopicDecisions), s.rejected(pubsubio.TopicDecisions), s.meter.Cycles.Count(meter.CycleRun),
 			millis(s.meter.Latency(pubsubio.TopicTelemetry).Quantile(0.99))/s.speed)
 		if s.terminal {
-			fmt.Fprint(s.out, clearing(true)+line)
+			fmt.Fprint(s.out, clearing(true)+unwrapped(line))
 		} else {
 			fmt.Fprintln(s.out, line)
 		}
 	}
 }
+
+// unwrapped is a line that a terminal too narrow for it cuts off: clearing takes
+// away one row.
+func unwrapped(line string) string { return "\x1b[?7l" + line + "\x1b[?7h" }
 
 // clearing is what takes away the line that a terminal shows.
 func clearing(terminal bool) string {
