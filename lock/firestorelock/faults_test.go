@@ -656,6 +656,19 @@ func TestRelease_ConflictThenGone(t *testing.T) {
 	}
 }
 
+// L-REL-05: nor is it after a transaction that expired before its only commit.
+func TestRelease_ExpiredTransactionThenGone(t *testing.T) {
+	r := newRig(t, Config{})
+	warmUp(t, r.faulty)
+	ref := lock.Ref{LockID: mustAcquire(t, r.faulty, key).LockID, Key: key}
+	r.faulty.leases.forget(ref.LockID)
+	r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{Before: codes.InvalidArgument, Text: "The referenced transaction has expired"}})
+	r.proxy.Add(faultproxy.Rule{RPC: "BeginTransaction", Skip: 1, Times: 1, Hook: func() { mustRelease(t, r.direct, ref) }})
+	if res, err := r.faulty.Release(bg, ref); err != nil || res.OK {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
+
 // L-REL-01, L-REL-05: the lock was released by somebody else who knows the id,
 // which looks like an own commit applied twice, but was sent only once.
 func TestRelease_ElsewhereIsNotOurs(t *testing.T) {
@@ -766,6 +779,32 @@ func TestOutcomeKnown_ReadFails(t *testing.T) {
 		}
 		if n := r.proxy.Calls()["BeginTransaction"]; n != 1 {
 			t.Errorf("%s: %d transactions", name, n)
+		}
+	}
+}
+
+// B-03: a commit whose reply the caller did not wait for may have been applied.
+func TestOutcomeUnknown_Cancelled(t *testing.T) {
+	for name, do := range map[string]func(ctx context.Context, b *Backend, ref lock.Ref) error{
+		"release": func(ctx context.Context, b *Backend, ref lock.Ref) error { _, err := b.Release(ctx, ref); return err },
+		"extend": func(ctx context.Context, b *Backend, ref lock.Ref) error {
+			_, err := b.Extend(ctx, ref, time.Minute)
+			return err
+		},
+	} {
+		for _, known := range []bool{true, false} {
+			r := newRig(t, Config{})
+			ref := lock.Ref{LockID: mustAcquire(t, r.faulty, key).LockID, Key: key}
+			if !known {
+				r.faulty.leases.forget(ref.LockID)
+			}
+			ctx, cancel := context.WithCancel(bg)
+			r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{HoldReply: true}, Hook: cancel})
+			err := do(ctx, r.faulty, ref)
+			if e, ok := errors.AsType[*lock.Error](err); !ok || e.Code != lock.CodeAborted || !e.OutcomeUnknown {
+				t.Errorf("%s, known %v: got %v, want Aborted with unknown outcome", name, known, err)
+			}
+			cancel()
 		}
 	}
 }

@@ -76,6 +76,33 @@ func TestWaiter_WokenByRelease(t *testing.T) {
 	}
 }
 
+// B-07: one listener for all who wait for a key, and nothing is left of them.
+func TestWaiters_OneListener(t *testing.T) {
+	b := newBench(t, Config{})
+	at, err := b.locate(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, leaveFirst := b.Watch(key)
+	_, leaveSecond := b.Watch(key)
+	for range 2 {
+		b.listenSoon(at)
+		if n := b.clock.Timers(); n != 1 {
+			t.Errorf("%d listeners are to be started", n)
+		}
+	}
+	b.clock.Advance(listenAfter)
+	b.listenSoon(at)
+	if n := b.clock.Timers(); n != 0 {
+		t.Errorf("%d listeners are to be started beside the one", n)
+	}
+	leaveFirst()
+	leaveSecond()
+	if n := len(b.waiters.lines); n != 0 {
+		t.Errorf("%d lines are left", n)
+	}
+}
+
 // A signal that a waiter did not use goes to the next.
 func TestWaiters_PassOn(t *testing.T) {
 	b := newBackend(t, newClient(t, serverAddr), Config{})
