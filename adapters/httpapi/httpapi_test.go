@@ -217,6 +217,11 @@ func decision(id domain.DecisionID, drone domain.DroneID, order domain.OrderID, 
 func TestAPI_ListsEntitiesByStatus(t *testing.T) {
 	s := serve(t)
 	s.fleet()
+	for id, outcome := range map[domain.CycleID]domain.CycleOutcome{"C1": domain.CyclePublished, "C2": domain.CycleEmpty} {
+		if err := s.store.RecordCycle(t.Context(), domain.Cycle{ID: id, DepotID: "DEPOT-1", Outcome: outcome}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var body struct {
 		Drones    []entity.Drone
 		Orders    []entity.Order
@@ -239,6 +244,9 @@ func TestAPI_ListsEntitiesByStatus(t *testing.T) {
 		for _, d := range body.Decisions {
 			ids = append(ids, string(d.ID))
 		}
+		for _, c := range body.Cycles {
+			ids = append(ids, string(c.ID))
+		}
 		return strings.Join(ids, " ")
 	}
 	for _, c := range []struct{ path, want string }{
@@ -255,9 +263,11 @@ func TestAPI_ListsEntitiesByStatus(t *testing.T) {
 		{"/api/v1/decisions?outcome=APPLIED", "DEC-1"},
 		{"/api/v1/decisions?outcome=REJECTED&reason=DRONE_NOT_IDLE", "DEC-2"},
 		{"/api/v1/decisions?reason=STALE_FENCE", ""},
-		{"/api/v1/cycles?outcome=PUBLISHED", ""},
+		{"/api/v1/cycles", "C1 C2"},
+		{"/api/v1/cycles?outcome=PUBLISHED", "C1"},
+		{"/api/v1/cycles?outcome=FAILED", ""},
 	} {
-		body.Drones, body.Orders, body.Missions, body.Decisions = nil, nil, nil, nil
+		body.Drones, body.Orders, body.Missions, body.Decisions, body.Cycles = nil, nil, nil, nil, nil
 		s.get(c.path, http.StatusOK, &body)
 		if got := ids(); got != c.want && (c.want != "M-DEC-1" || len(body.Missions) != 1 || body.Missions[0].DecisionID != "DEC-1") {
 			t.Errorf("%s: %q, want %q", c.path, got, c.want)

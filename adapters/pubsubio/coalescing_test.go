@@ -98,7 +98,21 @@ func TestTelemetry_CommitsChangesAtOnceAndPositionsOnceASecond(t *testing.T) {
 		if n := f.backlog.Messages(); n != 0 {
 			t.Errorf("%d messages are still held", n)
 		}
+		// F-OBS-01: each tier has its latencies.
+		if status, position := f.meter.Latency(LatencyStatus).Count(), f.meter.Latency(LatencyPosition).Count(); status != 2 || position != 11 {
+			t.Errorf("%d latencies of changes and %d of positions, want 2 and 11", status, position)
+		}
 	})
+}
+
+// F-BAT-01, F-ACK-01: a position may wait for its commit as long as it is told to,
+// and still has time for it before its message is given back.
+func TestConfig_ALeaseOutlastsTheWaitForACommit(t *testing.T) {
+	for coalesce, want := range map[time.Duration]time.Duration{0: 50 * time.Second, time.Second: 50 * time.Second, time.Minute: 2 * time.Minute} {
+		if got := (Config{TelemetryCoalesce: coalesce}).withDefaults().Lease; got != want {
+			t.Errorf("positions written every %v: a lease of %v, want %v", coalesce, got, want)
+		}
+	}
 }
 
 // F-FLOW-01: drones that are gone take no memory for long.

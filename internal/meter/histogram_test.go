@@ -45,3 +45,30 @@ func TestHistogram_SinceLeavesOutWhatWasBefore(t *testing.T) {
 		t.Errorf("%d recorded, at most %s", after.Count(), after.Quantile(1))
 	}
 }
+
+// F-OBS-01: a scrape has the same twenty bounds whatever was recorded, and each
+// counts all that is shorter.
+func TestHistogram_CumulativeHasPowersOfTwo(t *testing.T) {
+	var h Histogram
+	for _, d := range []time.Duration{0, 127 * time.Microsecond, 128 * time.Microsecond, time.Second, 60 * time.Second, time.Hour} {
+		h.Record(d)
+	}
+	bound := 128e-6
+	bounds := 0
+	h.cumulative(func(got float64, count uint64) {
+		want := uint64(2)
+		for _, longer := range []float64{128e-6, 1, 60} {
+			if longer < bound {
+				want++
+			}
+		}
+		if got != bound || count != want {
+			t.Errorf("%d are below %g s, want %d below %g s", count, got, want, bound)
+		}
+		bound *= 2
+		bounds++
+	})
+	if bounds != 20 {
+		t.Errorf("%d bounds", bounds)
+	}
+}
