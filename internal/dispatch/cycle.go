@@ -46,7 +46,7 @@ type Config struct {
 	Interval time.Duration
 	// LockTTL is how long a crashed cycle blocks the next; default 15 s.
 	LockTTL time.Duration
-	// SolveLimit bounds the search in machine time; default 8 s.
+	// SolveLimit bounds the search in machine time; default a planner's, 8 s.
 	SolveLimit time.Duration
 	// Iterations, when positive, bounds the search in steps instead, so that
 	// what a simulation decides does not hang on the machine's load.
@@ -75,9 +75,6 @@ func (c Config) withDefaults() Config {
 	}
 	if c.LockTTL == 0 {
 		c.LockTTL = 15 * time.Second
-	}
-	if c.SolveLimit == 0 {
-		c.SolveLimit = solver.DefaultTimeLimit
 	}
 	taken := policy.DefaultMissionAssignmentPolicy()
 	c.MinBattery = cmp.Or(c.MinBattery, taken.MinBattery)
