@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -47,27 +48,9 @@ const patience = 2 * time.Minute
 // drones it keeps up with.
 func TestRun_DeliversAndKeepsTheInvariants(t *testing.T) {
 	cfg := config(t)
-	cfg.Duration, cfg.Drones = 0, 10
-	ctx, end := context.WithTimeout(t.Context(), patience)
-	defer end()
-	printed, said := io.Pipe()
-	cfg.Out = said
-	var report devrun.Report
-	done := make(chan error, 1)
-	go func() {
-		var err error
-		report, err = devrun.Run(ctx, cfg)
-		done <- err
-		said.Close()
-	}()
-	var out bytes.Buffer
-	lines := bufio.NewScanner(io.TeeReader(printed, &out))
-	for lines.Scan() {
-		if _, host, ok := strings.Cut(lines.Text(), connect.FirestoreHost+"="); ok {
-			go func() { defer end(); awaitDelivery(ctx, t, host) }()
-		}
-	}
-	if err := <-done; err != nil {
+	cfg.Drones = 10
+	report, out, err := runWhile(t, cfg, func(ctx context.Context, host string) { awaitDelivery(ctx, t, host) })
+	if err != nil {
 		t.Fatal(err)
 	}
 	if report.Orders.Delivered == 0 || report.Telemetry.Applied == 0 || report.Cycles.Run == 0 || report.Firestore.RPCs == 0 {
@@ -77,8 +60,8 @@ func TestRun_DeliversAndKeepsTheInvariants(t *testing.T) {
 		t.Errorf("invariants: %+v", report.Invariants)
 	}
 	for _, want := range []string{connect.FirestoreHost + "=127.0.0.1:", connect.PubSubHost + "=127.0.0.1:"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("output lacks %q:\n%s", want, out.String())
+		if !strings.Contains(out, want) {
+			t.Errorf("output lacks %q:\n%s", want, out)
 		}
 	}
 	text, err := json.Marshal(report)
@@ -90,6 +73,29 @@ func TestRun_DeliversAndKeepsTheInvariants(t *testing.T) {
 			t.Errorf("report lacks %s:\n%s", key, text)
 		}
 	}
+}
+
+// runWhile runs a fleet until act, which is given its Firestore, has returned. It
+// returns what was reported and printed.
+func runWhile(t *testing.T, cfg devrun.Config, act func(ctx context.Context, host string)) (report devrun.Report, out string, err error) {
+	ctx, end := context.WithTimeout(t.Context(), patience)
+	defer end()
+	printed, said := io.Pipe()
+	cfg.Duration, cfg.Out = 0, said
+	var run sync.WaitGroup
+	run.Go(func() {
+		report, err = devrun.Run(ctx, cfg)
+		said.Close()
+	})
+	var all bytes.Buffer
+	lines := bufio.NewScanner(io.TeeReader(printed, &all))
+	for lines.Scan() {
+		if _, host, ok := strings.Cut(lines.Text(), connect.FirestoreHost+"="); ok {
+			run.Go(func() { defer end(); act(ctx, host) })
+		}
+	}
+	run.Wait()
+	return report, all.String(), err
 }
 
 // awaitDelivery returns when an order is delivered, or ctx ends.
@@ -315,37 +321,18 @@ func TestReport_ShowsSomeOfManyViolations(t *testing.T) {
 
 // F-API-02: a run whose history cannot be read has no verdict, so no report.
 func TestRun_WithoutAReadableHistoryReportsNothing(t *testing.T) {
-	cfg := config(t)
-	cfg.Duration = 0
-	ctx, end := context.WithCancel(t.Context())
-	defer end()
-	out, said := io.Pipe()
-	cfg.Out = said
-	var report devrun.Report
-	done := make(chan error, 1)
-	go func() {
-		var err error
-		report, err = devrun.Run(ctx, cfg)
-		done <- err
-		said.Close()
-	}()
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		_, host, ok := strings.Cut(lines.Text(), connect.FirestoreHost+"=")
-		if !ok {
-			continue
-		}
+	report, _, err := runWhile(t, config(t), func(ctx context.Context, host string) {
 		clients, err := connect.Open(ctx, connect.Config{FirestoreHost: host, PubSubHost: host}, meter.New())
 		if err != nil {
-			t.Fatal(err)
+			t.Error(err)
+			return
 		}
 		defer clients.Close()
 		if _, err := clients.Firestore.Doc("orders/O-BAD").Set(ctx, map[string]any{"status": 7}); err != nil {
-			t.Fatal(err)
+			t.Error(err)
 		}
-		end()
-	}
-	if err := <-done; err == nil || !strings.Contains(err.Error(), "O-BAD") || report.ElapsedSeconds != 0 {
+	})
+	if err == nil || !strings.Contains(err.Error(), "O-BAD") || report.ElapsedSeconds != 0 {
 		t.Errorf("error is %v, report is %+v", err, report)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/dronefleet/dronefleet/internal/pubsubemu"
-	"github.com/dronefleet/dronefleet/internal/pubsubemu/journal"
 )
 
 // atOnce starts all the calls together and returns their errors.
@@ -204,13 +203,7 @@ func TestDelete_publishUnderWayLeavesNothingOnDisk(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	j, state, err := journal.Open(dir, func(err error) { t.Error(err) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	state := onDisk(t, dir)
 	if len(state.Messages) != 0 {
 		t.Errorf("%d messages are still on disk, of %d holders that are gone", len(state.Messages), len(state.Holds))
 	}

@@ -280,13 +280,7 @@ func TestDurability_refusedSnapshotKeepsNothing(t *testing.T) {
 	if err := b.server.Close(); err != nil {
 		t.Fatal(err)
 	}
-	j, state, err := journal.Open(dir, func(err error) { t.Error(err) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	state := onDisk(t, dir)
 	if len(state.Messages) != 0 {
 		t.Errorf("%d messages are still on disk, held by %v", len(state.Messages), state.Holds)
 	}
@@ -422,4 +416,17 @@ func TestDurability_clockSetBack(t *testing.T) {
 	if got := payloads(b.pull(sub, 2)); len(got) != 1 {
 		t.Errorf("pulled %v, want m0", got)
 	}
+}
+
+// onDisk is what a server that is closed has left in its folder.
+func onDisk(t *testing.T, dir string) *journal.State {
+	t.Helper()
+	j, state, err := journal.Open(dir, func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return state
 }

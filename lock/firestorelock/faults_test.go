@@ -429,6 +429,13 @@ func TestAcquire_LeftBehind(t *testing.T) {
 	gone := make(chan struct{})
 	r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{After: codes.Internal}})
 	r.proxy.Add(faultproxy.Rule{RPC: "BatchGetDocuments", Skip: 1, Times: 1, Hook: func() { cancel(); <-gone }})
+	r.leavesBehind(t, ctx, gone)
+}
+
+// leavesBehind checks that an acquisition, stuck until gone is closed, is left by its
+// caller with unknown outcome, and then gives its lease up.
+func (r *rig) leavesBehind(t *testing.T, ctx context.Context, gone chan struct{}) {
+	t.Helper()
 	_, err := r.faulty.Acquire(ctx, lock.AcquireRequest{Key: key, TTL: ttl})
 	if e, ok := errors.AsType[*lock.Error](err); !ok || e.Code != lock.CodeAborted || !e.OutcomeUnknown {
 		t.Errorf("got %v, want Aborted with unknown outcome", err)
@@ -467,18 +474,7 @@ func TestAcquire_LeftBehindAfterCommit(t *testing.T) {
 	r := newRig(t, Config{Clock: clock})
 	warmUp(t, r.direct)
 	r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Hook: func() { clock.stuck.Store(true) }})
-	_, err := r.faulty.Acquire(ctx, lock.AcquireRequest{Key: key, TTL: ttl})
-	if e, ok := errors.AsType[*lock.Error](err); !ok || e.Code != lock.CodeAborted || !e.OutcomeUnknown {
-		t.Errorf("got %v, want Aborted with unknown outcome", err)
-	}
-	if locked, err := r.direct.IsLocked(bg, key); !locked || err != nil {
-		t.Errorf("released already: %v, %v", locked, err)
-	}
-	close(gone)
-	settle(t, r.faulty)
-	if locked, err := r.direct.IsLocked(bg, key); locked || err != nil {
-		t.Errorf("still locked: %v, %v", locked, err)
-	}
+	r.leavesBehind(t, ctx, gone)
 }
 
 // L-ACQ-05, L-REL-04: a nested lease is known by its id although the reply of its
