@@ -916,31 +916,6 @@ func TestKnownVersionIsStale(t *testing.T) {
 	mustRelease(t, r.faulty, ref)
 }
 
-// L-CAN-02: a context that ends during the read stops the write.
-func TestCancelledBetweenReadAndWrite(t *testing.T) {
-	for _, op := range operations {
-		if op.reads == "" {
-			continue
-		}
-		t.Run(op.name, func(t *testing.T) {
-			r := newRig(t, Config{})
-			warmUp(t, r.direct)
-			res := mustAcquire(t, r.direct, key)
-			ctx, cancel := context.WithCancel(bg)
-			defer cancel()
-			r.proxy.Add(faultproxy.Rule{RPC: op.reads, Times: 1, Hook: cancel})
-			err := op.do(ctx, r.faulty, res.LockID)
-			if !errors.Is(err, lock.ErrAborted) {
-				t.Errorf("got %v, want Aborted", err)
-			}
-			settle(t, r.faulty)
-			if calls := r.proxy.Calls(); calls["Commit"] != 0 {
-				t.Errorf("requests %v", calls)
-			}
-		})
-	}
-}
-
 // afterRead is a connection that calls f once the n-th read has been answered in
 // full, before the reader goes on.
 func afterRead(n int64, f func()) grpc.DialOption {
