@@ -29,6 +29,7 @@ type fleet struct {
 	applier *firestoretx.TelemetryApplier
 	client  *firestore.Client
 	now     time.Time
+	offered []domain.Mission // by noteOffers
 }
 
 var depot = domain.Depot{ID: "DEPOT-1", Name: "Main", Position: domain.Position{Lat: 48.8566, Lon: 2.3522}}
@@ -43,6 +44,15 @@ func newFleet(t *testing.T) *fleet {
 		t.Fatal(err)
 	}
 	return f
+}
+
+// noteOffers has a store of its own note every mission that is offered to be told.
+func (f *fleet) noteOffers() {
+	f.Store = firestoretx.New(f.client, firestoretx.Config{
+		Now:  func() time.Time { return f.now },
+		Owed: func(_ context.Context, m domain.Mission) { f.offered = append(f.offered, m) },
+	})
+	f.applier = f.NewTelemetryApplier()
 }
 
 // report applies one report and returns its fate.
@@ -989,27 +999,23 @@ func TestStore_CommandToFlyHomeIsFoundUntilItIsSent(t *testing.T) {
 // before is on its way: what is owed since stays owed, however the outbox came
 // to what it sent.
 func TestStore_MarkPaysOnlyWhatWasSent(t *testing.T) {
-	for name, sent := range map[string]func(f *fleet, offered []domain.Mission) domain.Mission{
-		"offered by the commit": func(_ *fleet, offered []domain.Mission) domain.Mission { return offered[0] },
-		"collected by a sweep":  func(f *fleet, _ []domain.Mission) domain.Mission { return f.owed(t)[0] },
-		"of an unknown version": func(f *fleet, _ []domain.Mission) domain.Mission { return f.mission(t, "M-DEC-1") },
+	for name, sent := range map[string]func(f *fleet) domain.Mission{
+		"offered by the commit": func(f *fleet) domain.Mission { return f.offered[0] },
+		"collected by a sweep":  func(f *fleet) domain.Mission { return f.owed(t)[0] },
+		"of an unknown version": func(f *fleet) domain.Mission { return f.mission(t, "M-DEC-1") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t)
-			var offered []domain.Mission
-			f.Store = firestoretx.New(f.client, firestoretx.Config{
-				Now:  func() time.Time { return f.now },
-				Owed: func(_ context.Context, m domain.Mission) { offered = append(offered, m) },
-			})
+			f.noteOffers()
 			f.mustReport(t, idle("D1", f.now))
 			f.mustOrder(t, "O1")
 			f.mustOrder(t, "O2")
 			f.assign(t, f.decision("DEC-1", "D1", "O1", "O2"))
-			long := sent(f, offered)
+			long := sent(f)
 			if err := f.CancelOrder(t.Context(), "O2", "obsolete"); err != nil {
 				t.Fatal(err)
 			}
-			if last := offered[len(offered)-1]; len(last.Route) != 2 {
+			if last := f.offered[len(f.offered)-1]; len(last.Route) != 2 {
 				t.Errorf("the shorter route was not offered, but %+v", last)
 			}
 			f.mark(t, long)
@@ -1028,7 +1034,7 @@ func TestStore_MarkPaysOnlyWhatWasSent(t *testing.T) {
 			if len(owed) != 1 || !owed[0].Command().Revoke {
 				t.Fatalf("the revocation is not owed: %+v", owed)
 			}
-			if last := offered[len(offered)-1]; !last.RevokePending {
+			if last := f.offered[len(f.offered)-1]; !last.RevokePending {
 				t.Errorf("the revocation was not offered, but %+v", last)
 			}
 			f.mark(t, long, owed[0])
@@ -1092,13 +1098,8 @@ func TestStore_MarkPaysEachMissionForItself(t *testing.T) {
 // one whose document is gone keeps it from no other.
 func TestStore_MarkCostsOneCall(t *testing.T) {
 	clients := emutest.Clients(t)
-	var offered []domain.Mission
 	f := &fleet{client: clients.Firestore, now: time.Now().UTC()}
-	f.Store = firestoretx.New(f.client, firestoretx.Config{
-		Now:  func() time.Time { return f.now },
-		Owed: func(_ context.Context, m domain.Mission) { offered = append(offered, m) },
-	})
-	f.applier = f.NewTelemetryApplier()
+	f.noteOffers()
 	for _, id := range []string{"1", "2", "3"} {
 		f.mustReport(t, idle(domain.DroneID("D"+id), f.now))
 		f.mustOrder(t, domain.OrderID("O"+id))
@@ -1110,11 +1111,11 @@ func TestStore_MarkCostsOneCall(t *testing.T) {
 		after := clients.Meter.FirestoreTotals()
 		return meter.Firestore{RPCs: after.RPCs - before.RPCs, Reads: after.Reads - before.Reads, Writes: after.Writes - before.Writes}
 	}
-	if got := cost(offered[:2]...); got != (meter.Firestore{RPCs: 1, Writes: 2}) {
+	if got := cost(f.offered[:2]...); got != (meter.Firestore{RPCs: 1, Writes: 2}) {
 		t.Errorf("a mark of two missions cost %+v", got)
 	}
 	gone := domain.Mission{ID: "M-gone", Version: f.now.Truncate(time.Microsecond)}
-	if got := cost(gone, offered[2]); got != (meter.Firestore{RPCs: 4, Reads: 2, Writes: 1}) {
+	if got := cost(gone, f.offered[2]); got != (meter.Firestore{RPCs: 4, Reads: 2, Writes: 1}) {
 		t.Errorf("with one that is gone it cost %+v", got)
 	}
 	if owed := f.owed(t); len(owed) != 0 {
@@ -1200,12 +1201,7 @@ func TestStore_GhostIsToldAgain(t *testing.T) {
 	for name, gone := range map[string]bool{"mission on record": false, "mission gone": true} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t)
-			var offered []domain.Mission
-			f.Store = firestoretx.New(f.client, firestoretx.Config{
-				Now:  func() time.Time { return f.now },
-				Owed: func(_ context.Context, m domain.Mission) { offered = append(offered, m) },
-			})
-			f.applier = f.NewTelemetryApplier()
+			f.noteOffers()
 			f.mustReport(t, idle("D1", f.now))
 			f.mustOrder(t, "O1")
 			mission := f.assign(t, f.decision("DEC-1", "D1", "O1")).MissionID
@@ -1218,16 +1214,16 @@ func TestStore_GhostIsToldAgain(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			offered = nil
+			f.offered = nil
 			f.mustReport(t, domain.Telemetry{DroneID: "D1", Timestamp: f.now.Add(time.Second), Position: depot.Position, Battery: 80, Status: domain.DroneMoving, MissionID: mission})
-			if len(offered) != 1 || offered[0].ID != mission || offered[0].DroneID != "D1" || !offered[0].Command().Revoke {
-				t.Errorf("offered %+v", offered)
+			if len(f.offered) != 1 || f.offered[0].ID != mission || f.offered[0].DroneID != "D1" || !f.offered[0].Command().Revoke {
+				t.Errorf("offered %+v", f.offered)
 			}
 			owed := f.owed(t)
 			if len(owed) != 1 || owed[0].ID != mission || owed[0].DroneID != "D1" || !owed[0].Command().Revoke {
 				t.Errorf("owed %+v", owed)
 			}
-			f.mark(t, offered...)
+			f.mark(t, f.offered...)
 			if owed := f.owed(t); len(owed) != 0 {
 				t.Errorf("still owed: %+v", owed)
 			}

@@ -3,6 +3,7 @@ package pubsubemu_test
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -295,12 +296,7 @@ func (m *model) closed(consumer int, now int64) {
 }
 
 func (m *model) byTurn() []*held {
-	var all []*held
-	for _, h := range m.leases {
-		all = append(all, h)
-	}
-	slices.SortFunc(all, func(a, b *held) int { return cmp.Compare(a.turn, b.turn) })
-	return all
+	return slices.SortedFunc(maps.Values(m.leases), func(a, b *held) int { return cmp.Compare(a.turn, b.turn) })
 }
 
 // advanced lets leases and backoffs end. Leases of one key that end together do
@@ -366,12 +362,7 @@ func (m *model) seek(wanted func(*held) bool, retained bool) {
 }
 
 func (m *model) inOrder() []*held {
-	var all []*held
-	for _, h := range m.messages {
-		all = append(all, h)
-	}
-	slices.SortFunc(all, func(a, b *held) int { return cmp.Compare(a.place, b.place) })
-	return all
+	return slices.SortedFunc(maps.Values(m.messages), func(a, b *held) int { return cmp.Compare(a.place, b.place) })
 }
 
 // restarted forgets what a restart of the server does.
