@@ -212,7 +212,7 @@ func (c *solveCommand) snapshotFromFile(ctx context.Context) (domain.Snapshot, e
 		return os.ReadFile(c.In)
 	})
 	if err != nil {
-		return domain.Snapshot{}, err
+		return domain.Snapshot{}, fmt.Errorf("--in: %w", err)
 	}
 	// Some editors and shells begin UTF-8 with a byte order mark.
 	snap, err := wire.DecodeSnapshot(bytes.TrimPrefix(data, []byte("\ufeff")))
