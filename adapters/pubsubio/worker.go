@@ -2,6 +2,7 @@ package pubsubio
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -196,9 +197,18 @@ func (w *Worker) receive(ctx, gone context.Context, topic string, outstanding, s
 	// stream first, and then drops the acks of all that is settled after
 	// (pubsub/v2 v2.8.1, messageIterator.sender). What bounds the drain is that
 	// Run gives everything up, and so settles it, after the drain timeout.
+	return w.keepReceiving(ctx, gone, topic, func() error { return sub.Receive(ctx, handle) })
+}
+
+// errReceiveEnded says that the client stopped receiving and did not say why.
+var errReceiveEnded = errors.New("the client stopped receiving")
+
+// keepReceiving calls receive again and again until ctx ends, with a pause after
+// each time that it returned before, or an error that no repetition mends.
+func (w *Worker) keepReceiving(ctx, gone context.Context, topic string, receive func() error) error {
 	for {
 		ended := make(chan error, 1)
-		go func() { ended <- sub.Receive(ctx, handle) }()
+		go func() { ended <- receive() }()
 		var err error
 		select {
 		case err = <-ended:
@@ -209,7 +219,7 @@ func (w *Worker) receive(ctx, gone context.Context, topic string, outstanding, s
 		case ctx.Err() != nil:
 			return nil
 		case err == nil:
-			continue
+			err = errReceiveEnded
 		case status.Code(err) == codes.NotFound:
 			return missing(Subscription(topic))
 		case permanent(err):
