@@ -7,6 +7,7 @@ type Decision struct {
 	ID                          DecisionID
 	CycleID                     CycleID
 	Fence                       string    // empty: made outside any fenced cycle
+	DepotID                     DepotID   // whose cycle it is, and so whose fence; empty: that of the drone's home
 	SnapshotTime                time.Time // read time of the snapshot it rests on
 	DroneID                     DroneID
 	OrderIDs                    []OrderID
@@ -36,6 +37,7 @@ type LedgerEntry struct {
 	PayloadHash  string
 	CycleID      CycleID
 	Fence        string
+	DepotID      DepotID // of the fence; empty: that of the drone's home
 	SnapshotTime time.Time
 	MessageID    string
 	PublishedAt  time.Time

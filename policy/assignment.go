@@ -52,8 +52,8 @@ type Delivery struct {
 }
 
 // Fences holds the highest fence applied, per depot: each depot's cycles have
-// a lock, and so a fence sequence, of their own. Drones without a depot share
-// the key "".
+// a lock, and so a fence sequence, of their own. The key "" is for decisions that
+// name no depot about drones that have none.
 type Fences map[domain.DepotID]string
 
 // Verdict is what becomes of a decision.
@@ -83,7 +83,7 @@ func (p MissionAssignmentPolicy) AssignMission(s DecisionState, d domain.Decisio
 	}
 	v := Verdict{Entry: domain.LedgerEntry{
 		ID: d.ID, DroneID: d.DroneID, OrderIDs: d.OrderIDs, PayloadHash: d.PayloadHash,
-		CycleID: d.CycleID, Fence: d.Fence, SnapshotTime: d.SnapshotTime,
+		CycleID: d.CycleID, Fence: d.Fence, DepotID: d.DepotID, SnapshotTime: d.SnapshotTime,
 		MessageID: via.MessageID, PublishedAt: via.PublishedAt, ReceivedAt: via.ReceivedAt, AppliedAt: now,
 	}}
 	if err := p.check(s, d, snapshotTime(d, via, now), now); err != nil {
@@ -91,13 +91,23 @@ func (p MissionAssignmentPolicy) AssignMission(s DecisionState, d domain.Decisio
 		v.Entry.Reason, v.Entry.Detail = string(err.Reason), err.Detail
 		return v, nil
 	}
-	v.Depot = s.Drone.HomeDepotID
+	v.Depot = fenceDepot(s, d)
 	if fenceLess(s.Fences[v.Depot], d.Fence) {
 		v.Fence = d.Fence
 	}
 	v.Entry.Outcome, v.Entry.MissionID = domain.OutcomeApplied, domain.MissionIDFor(d.ID)
 	v.Change = p.assign(s, d, now)
 	return v, nil
+}
+
+// fenceDepot is the depot whose lock gave the decision's fence. A drone may have
+// been given another home since the snapshot: what its new depot's fences stand
+// for, that of the old one does not.
+func fenceDepot(s DecisionState, d domain.Decision) domain.DepotID {
+	if d.DepotID == "" && s.Drone != nil {
+		return s.Drone.HomeDepotID
+	}
+	return d.DepotID
 }
 
 // snapshotTime is when the decision's snapshot was taken: as it says, but not
@@ -122,11 +132,7 @@ func (p MissionAssignmentPolicy) check(s DecisionState, d domain.Decision, seen,
 		return &Rejection{Reason: reason, Subject: subject, Detail: fmt.Sprintf(format, args...)}
 	}
 	drone := s.Drone
-	var depot domain.DepotID
-	if drone != nil {
-		depot = drone.HomeDepotID
-	}
-	if highest := s.Fences[depot]; d.Fence != "" && fenceLess(d.Fence, highest) {
+	if highest := s.Fences[fenceDepot(s, d)]; d.Fence != "" && fenceLess(d.Fence, highest) {
 		return no(ReasonStaleFence, string(d.ID), "fence %s is below %s, already applied", d.Fence, highest)
 	}
 	if age := now.Sub(seen); age > p.MaxAge {

@@ -486,6 +486,17 @@ var hazards = []hazard{
 		v, err := w.assign(w.decisionState(b), b, Delivery{}, w.now)
 		w.expect(err == nil && v.Entry.Outcome == domain.OutcomeApplied && v.Depot == "DEPOT-2" && v.Fence == b.Fence, "%v %+v", err, v.Entry)
 	}},
+	{"a fence is of the depot that decided, wherever the drone is at home by now", func(w *world) { // F-OPT-01, F-DEC-02
+		w.with(readyDrone("D1"), openOrder("O1", 0))
+		w.fences["DEPOT"] = "000000000000900"
+		d := plan("A", "D1", "O1")
+		d.DepotID, d.Fence = "DEPOT-2", "000000000000001"
+		v, err := w.assign(w.decisionState(d), d, Delivery{}, w.now)
+		w.expect(err == nil && v.Entry.Outcome == domain.OutcomeApplied && v.Depot == "DEPOT-2" && v.Fence == d.Fence && v.Entry.DepotID == d.DepotID, "%v %+v", err, v.Entry)
+		w.fences["DEPOT-2"] = "000000000000002"
+		d.DroneID = "GONE"
+		w.expectOutcome(d, string(ReasonStaleFence))
+	}},
 	{"a decision redelivered replays its outcome, another under its id is a conflict", func(w *world) { // F-DEC-02, F-DEC-04, I6
 		w.with(readyDrone("D1"), openOrder("O1", 0))
 		d := plan("X", "D1", "O1")

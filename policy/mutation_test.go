@@ -313,6 +313,7 @@ var mutants = []mutant{
 		}
 		s.Fences = Fences{"DEPOT": highest, "DEPOT-2": highest}
 	}), []string{"decision table", "hazards"}},
+	{"a fence is of the drone's home", judgedBy(func(_ *DecisionState, d *domain.Decision, _ *Delivery) { d.DepotID = "" }), []string{"hazards"}},
 	{"a decision never expires", rulesOf(func(a *MissionAssignmentPolicy) { a.MaxAge = time.Hour }), []string{"decision table", "hazards"}},
 	{"a snapshot from the future is believed", judgedBy(func(_ *DecisionState, _ *domain.Decision, via *Delivery) { via.PublishedAt = time.Time{} }), []string{"hazards"}},
 	{"a drone is assigned whatever it does", judgedBy(func(s *DecisionState, _ *domain.Decision, _ *Delivery) {

@@ -150,6 +150,7 @@ var ledgerCodec = codec[domain.LedgerEntry]{
 	text("payloadHash", func(e *domain.LedgerEntry) *string { return &e.PayloadHash }),
 	text("cycleId", func(e *domain.LedgerEntry) *domain.CycleID { return &e.CycleID }),
 	text("fence", func(e *domain.LedgerEntry) *string { return &e.Fence }),
+	text("depotId", func(e *domain.LedgerEntry) *domain.DepotID { return &e.DepotID }),
 	instant("snapshotTime", func(e *domain.LedgerEntry) *time.Time { return &e.SnapshotTime }),
 	text("messageId", func(e *domain.LedgerEntry) *string { return &e.MessageID }),
 	instant("publishedAt", func(e *domain.LedgerEntry) *time.Time { return &e.PublishedAt }),

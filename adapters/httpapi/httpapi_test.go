@@ -436,7 +436,7 @@ func TestAPI_EntitiesShowTheirDocuments(t *testing.T) {
 			"revokePublishedAt": at(5), "commandPending": true, "revokePending": true, "fence": "000000000000017", "revision": 7, "route": []any{stop},
 		}},
 		{"decisions/DEC-1", entity.Decision{}, map[string]any{
-			"reason": "BAD_ROUTE", "detail": "a stop too many", "fence": "000000000000017",
+			"reason": "BAD_ROUTE", "detail": "a stop too many", "fence": "000000000000017", "depotId": "DEPOT-1",
 			"snapshotTime": at(1), "publishedAt": at(2), "receivedAt": at(3), "appliedAt": at(4),
 		}},
 		{"cycles/C1", entity.Cycle{}, map[string]any{

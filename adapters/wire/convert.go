@@ -129,6 +129,7 @@ func decisionToProto(d domain.Decision) *pb.MissionAssignment {
 		DecisionId:                  string(d.ID),
 		CycleId:                     string(d.CycleID),
 		Fence:                       d.Fence,
+		DepotId:                     string(d.DepotID),
 		SnapshotTime:                timeToProto(d.SnapshotTime),
 	}
 }

@@ -117,12 +117,14 @@ func DecodeDecision(data []byte, attrs map[string]string) (domain.Decision, erro
 	c.optionalID("decision_id", m.GetDecisionId())
 	c.optionalID("cycle_id", m.GetCycleId())
 	c.fence("fence", m.GetFence())
+	c.optionalID("depot_id", m.GetDepotId())
 	c.notNegative("estimated_battery_consumption", m.GetEstimatedBatteryConsumption())
 	c.notNegative("estimated_duration_minutes", m.GetEstimatedDurationMinutes())
 	d := domain.Decision{
 		ID:                          domain.DecisionID(m.GetDecisionId()),
 		CycleID:                     domain.CycleID(m.GetCycleId()),
 		Fence:                       m.GetFence(),
+		DepotID:                     domain.DepotID(m.GetDepotId()),
 		SnapshotTime:                c.time("snapshot_time", m.GetSnapshotTime()),
 		DroneID:                     domain.DroneID(m.GetDroneId()),
 		OrderIDs:                    c.orderIDs("order_ids", m.GetOrderIds(), 1),
@@ -138,7 +140,8 @@ func DecodeDecision(data []byte, attrs map[string]string) (domain.Decision, erro
 }
 
 // DecisionHash identifies the content of a decision: two messages of one hash
-// decide the same. It ignores PayloadHash.
+// decide the same. It ignores PayloadHash, and DepotID, which follows from the
+// cycle: a version that does not know it hashes alike.
 func DecisionHash(d domain.Decision) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %q %d %q %q %v %v\n", d.ID, d.CycleID, d.Fence, microseconds(d.SnapshotTime),

@@ -149,6 +149,7 @@ func decisions() *rapid.Generator[domain.Decision] {
 			ID:                          optional(ids[domain.DecisionID]()).Draw(t, "decision"),
 			CycleID:                     optional(ids[domain.CycleID]()).Draw(t, "cycle"),
 			Fence:                       rapid.StringMatching(`[0-9]{0,19}`).Draw(t, "fence"),
+			DepotID:                     optional(ids[domain.DepotID]()).Draw(t, "depot"),
 			SnapshotTime:                optional(times()).Draw(t, "snapshot"),
 			DroneID:                     ids[domain.DroneID]().Draw(t, "drone"),
 			OrderIDs:                    orderIDs(1).Draw(t, "orders"),

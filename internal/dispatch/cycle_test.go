@@ -18,6 +18,7 @@ import (
 	"google.golang.org/genproto/googleapis/type/latlng"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/dispatch"
@@ -27,6 +28,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/firestorelock"
+	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/solver"
 )
 
@@ -146,6 +148,62 @@ func TestOnce_NamesWhatItLeavesOut(t *testing.T) {
 	}
 	if len(cycle.LeftOut) != 1 || !strings.Contains(cycle.LeftOut[0], "drone D2") {
 		t.Errorf("on record: %q", cycle.LeftOut)
+	}
+}
+
+// F-OPT-01, F-DEC-02: fences are of the lock that the cycle holds. A drone that
+// moves to another depot while its decision is on the way does not take the one
+// depot's fence to the other, whose own, lower ones would all be stale.
+func TestOnce_AMovedDroneTakesNoFenceAlong(t *testing.T) {
+	b := newBench(t)
+	young := domain.Depot{ID: "DEPOT-2", Position: depot.Position}
+	d1, d2 := domain.Drone{ID: "D1", HomeDepotID: depot.ID}, domain.Drone{ID: "D2", HomeDepotID: young.ID}
+	if err := b.store.Setup(t.Context(), []domain.Depot{young}, nil, []domain.Drone{d1, d2}); err != nil {
+		t.Fatal(err)
+	}
+	runner := b.runner(t, b.store, 15*time.Second)
+	for range 3 { // it has had cycles before
+		if _, err := runner.Once(t.Context(), depot.ID, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d1.HomeDepotID = young.ID
+	if err := b.store.Setup(t.Context(), nil, nil, []domain.Drone{d1}); err != nil {
+		t.Fatal(err)
+	}
+	b.assignLast(t)
+
+	b.drone(t, d2, domain.DroneIdle)
+	req := domain.OrderRequest{ID: "NEXT", OrderContent: domain.OrderContent{
+		Priority: domain.PriorityHigh, ProductType: "BLOOD", Delivery: domain.Position{Lat: 48.86, Lon: 2.36},
+	}}
+	if err := b.store.IngestOrder(t.Context(), req, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := runner.Once(t.Context(), young.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.assignLast(t)
+	fences, err := b.store.Fences(t.Context())
+	if err != nil || len(fences) != 2 || fences[depot.ID] <= fences[young.ID] {
+		t.Errorf("fences %v, %v", fences, err)
+	}
+}
+
+// assignLast has the last decision come by message, and applied.
+func (b *bench) assignLast(t *testing.T) {
+	t.Helper()
+	data, attrs, err := wire.EncodeDecision(b.published[len(b.published)-1], wire.Protobuf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := wire.DecodeDecision(data, attrs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry, err := b.store.AssignMission(t.Context(), d, policy.Delivery{PublishedAt: time.Now()})
+	if err != nil || entry.Outcome != domain.OutcomeApplied {
+		t.Fatalf("%s: %s %s, %v", d.ID, entry.Reason, entry.Detail, err)
 	}
 }
 

@@ -68,7 +68,7 @@ func DecisionsOf(plan solver.Plan, s domain.Snapshot) []domain.Decision {
 	for _, r := range plan.Routes {
 		d := domain.Decision{
 			ID:      domain.DecisionIDFor(s.CycleID, domain.DroneID(r.DroneID)),
-			CycleID: s.CycleID, Fence: s.Fence, SnapshotTime: s.ReadTime,
+			CycleID: s.CycleID, Fence: s.Fence, DepotID: s.Depot.ID, SnapshotTime: s.ReadTime,
 			DroneID:                     domain.DroneID(r.DroneID),
 			EstimatedBatteryConsumption: r.BatteryUsePercent,
 			EstimatedDurationMinutes:    r.Duration.Minutes(),

@@ -40,6 +40,20 @@ func TestCheck_OrderOfEventsDoesNotMatter(t *testing.T) {
 	}
 }
 
+// I5: fences are of the depot whose cycle decided; the drone may have moved on.
+func TestCheck_FencesAreOfTheirDepot(t *testing.T) {
+	h := goodHistory()
+	row(&h, "C1-D1").Fence, row(&h, "C1-D1").DepotID = "900", "DEPOT-2"
+	h.Fences["DEPOT-2"] = "900"
+	if report := Check(h); !report.OK() {
+		t.Error(report.Violations)
+	}
+	h.Fences["DEPOT-2"] = "899"
+	if !broken(Check(h), "I5") {
+		t.Error("the other depot forgot its fence unseen")
+	}
+}
+
 // Stores return numbers in types of their own.
 func TestCheck_NumbersOfStateMayBeOfAnyType(t *testing.T) {
 	h := goodHistory()

@@ -26,18 +26,21 @@ func (c *checker) fences() {
 		if row.Outcome != domain.OutcomeApplied || row.Fence == "" {
 			continue
 		}
-		home := c.droneByID[row.DroneID].HomeDepotID
-		if c.expect(compareFences(row.Fence, highest[home]) >= 0, "I5", decision(row.ID),
-			"was applied with fence %s after fence %s had been, at depot %s", row.Fence, highest[home], home) {
-			highest[home] = row.Fence
+		of := row.DepotID
+		if of == "" {
+			of = c.droneByID[row.DroneID].HomeDepotID
+		}
+		if c.expect(compareFences(row.Fence, highest[of]) >= 0, "I5", decision(row.ID),
+			"was applied with fence %s after fence %s had been, at depot %s", row.Fence, highest[of], of) {
+			highest[of] = row.Fence
 		}
 	}
 	if c.Fences == nil {
 		return
 	}
-	for home, fence := range highest {
-		c.expect(compareFences(c.Fences[home], fence) >= 0, "I5", depot(home),
-			"remembers fence %q although %s was applied", c.Fences[home], fence)
+	for of, fence := range highest {
+		c.expect(compareFences(c.Fences[of], fence) >= 0, "I5", depot(of),
+			"remembers fence %q although %s was applied", c.Fences[of], fence)
 	}
 }
 

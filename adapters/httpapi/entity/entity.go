@@ -202,6 +202,7 @@ type Decision struct {
 	OrderIDs     []domain.OrderID  `json:"orderIds"`
 	CycleID      domain.CycleID    `json:"cycleId,omitempty"`
 	Fence        string            `json:"fence,omitempty"`
+	DepotID      domain.DepotID    `json:"depotId,omitempty"`
 	SnapshotTime Time              `json:"snapshotTime,omitempty"`
 	MessageID    string            `json:"messageId,omitempty"`
 	PublishedAt  Time              `json:"publishedAt,omitempty"`
@@ -214,7 +215,7 @@ type Decision struct {
 func OfDecision(e domain.LedgerEntry) Decision {
 	return Decision{
 		ID: e.ID, Outcome: e.Outcome, Reason: e.Reason, Detail: e.Detail, MissionID: e.MissionID, DroneID: e.DroneID,
-		OrderIDs: orEmpty(e.OrderIDs), CycleID: e.CycleID, Fence: e.Fence, SnapshotTime: moment(e.SnapshotTime),
+		OrderIDs: orEmpty(e.OrderIDs), CycleID: e.CycleID, Fence: e.Fence, DepotID: e.DepotID, SnapshotTime: moment(e.SnapshotTime),
 		MessageID: e.MessageID, PublishedAt: moment(e.PublishedAt), ReceivedAt: moment(e.ReceivedAt), AppliedAt: moment(e.AppliedAt),
 		PayloadHash: e.PayloadHash,
 	}

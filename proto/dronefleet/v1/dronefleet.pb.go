@@ -936,7 +936,10 @@ type MissionAssignment struct {
 	// Fencing token of the cycle's lock, 15 digits; empty for none.
 	Fence string `protobuf:"bytes,52,opt,name=fence,proto3" json:"fence,omitempty"`
 	// Read time of the snapshot the decision rests on.
-	SnapshotTime  *timestamppb.Timestamp `protobuf:"bytes,53,opt,name=snapshot_time,json=snapshotTime,proto3" json:"snapshot_time,omitempty"`
+	SnapshotTime *timestamppb.Timestamp `protobuf:"bytes,53,opt,name=snapshot_time,json=snapshotTime,proto3" json:"snapshot_time,omitempty"`
+	// The depot whose cycle this is: fences of different depots do not compare.
+	// Without it the drone's home stands in.
+	DepotId       string `protobuf:"bytes,54,opt,name=depot_id,json=depotId,proto3" json:"depot_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1032,6 +1035,13 @@ func (x *MissionAssignment) GetSnapshotTime() *timestamppb.Timestamp {
 		return x.SnapshotTime
 	}
 	return nil
+}
+
+func (x *MissionAssignment) GetDepotId() string {
+	if x != nil {
+		return x.DepotId
+	}
+	return ""
 }
 
 // MissionCommand tells a drone to fly a committed mission or to give it up
@@ -1422,7 +1432,7 @@ const file_dronefleet_v1_dronefleet_proto_rawDesc = "" +
 	"start_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
 	"\bend_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12B\n" +
 	"\x1destimated_battery_consumption\x18\b \x01(\x01R\x1bestimatedBatteryConsumption\x12<\n" +
-	"\x1aestimated_duration_minutes\x18\t \x01(\x01R\x18estimatedDurationMinutes\"\x8f\x03\n" +
+	"\x1aestimated_duration_minutes\x18\t \x01(\x01R\x18estimatedDurationMinutes\"\xaa\x03\n" +
 	"\x11MissionAssignment\x12\x19\n" +
 	"\bdrone_id\x18\x01 \x01(\tR\adroneId\x12\x1b\n" +
 	"\torder_ids\x18\x02 \x03(\tR\borderIds\x12-\n" +
@@ -1433,7 +1443,8 @@ const file_dronefleet_v1_dronefleet_proto_rawDesc = "" +
 	"decisionId\x12\x19\n" +
 	"\bcycle_id\x183 \x01(\tR\acycleId\x12\x14\n" +
 	"\x05fence\x184 \x01(\tR\x05fence\x12?\n" +
-	"\rsnapshot_time\x185 \x01(\v2\x1a.google.protobuf.TimestampR\fsnapshotTime\"\x95\x01\n" +
+	"\rsnapshot_time\x185 \x01(\v2\x1a.google.protobuf.TimestampR\fsnapshotTime\x12\x19\n" +
+	"\bdepot_id\x186 \x01(\tR\adepotId\"\x95\x01\n" +
 	"\x0eMissionCommand\x120\n" +
 	"\amission\x18\x01 \x01(\v2\x16.dronefleet.v1.MissionR\amission\x129\n" +
 	"\n" +
