@@ -21,10 +21,13 @@ import (
 // Unless it is told its depots it looks for them every interval: one that was
 // added is planned for from then on, as its drones are no other depot's any
 // more; one that was removed is let go when its cycle ends. One whose document
-// cannot be understood is not removed.
+// cannot be understood is not removed. There may be none when it begins.
 func (r *Runner) Run(ctx context.Context) error {
 	depots, err := r.DepotIDs(ctx)
-	if err != nil {
+	switch {
+	case errors.Is(err, errNoDepot) && len(r.cfg.Depots) == 0:
+		r.log.WarnContext(ctx, "no cycles until there is a depot", slog.Any("err", err))
+	case err != nil:
 		return err
 	}
 	running := depotLoops{runner: r, loops: map[domain.DepotID]*depotLoop{}}
@@ -110,6 +113,8 @@ func (l depotLoops) wait() {
 	}
 }
 
+var errNoDepot = errors.New("the store has no depots; introduce one first")
+
 // DepotIDs are the depots whose cycles this runner runs. Those whose documents
 // cannot be understood are logged; they keep no other from being planned for.
 func (r *Runner) DepotIDs(ctx context.Context) ([]domain.DepotID, error) {
@@ -122,7 +127,7 @@ func (r *Runner) DepotIDs(ctx context.Context) ([]domain.DepotID, error) {
 		r.log.ErrorContext(ctx, "no cycles of a depot; correct its document", slog.Any("err", malformed))
 	}
 	if len(known) == 0 {
-		return nil, errors.Join(errors.New("the store has no depots; introduce one first"), malformed)
+		return nil, errors.Join(errNoDepot, malformed)
 	}
 	if len(r.cfg.Depots) == 0 {
 		ids := make([]domain.DepotID, len(known))

@@ -2,12 +2,14 @@ package dispatch_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"cloud.google.com/go/firestore"
 	"github.com/google/uuid"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
@@ -46,6 +48,72 @@ func (s *watched) cycles(depot domain.DepotID) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.began[depot]
+}
+
+// told tells when the depots were first looked for.
+type told struct {
+	*watched
+	once   sync.Once
+	looked chan struct{}
+}
+
+func (s *told) Depots(ctx context.Context) (firestoretx.Listing[domain.Depot], error) {
+	listing, err := s.watched.Depots(ctx)
+	s.once.Do(func() { close(s.looked) })
+	return listing, err
+}
+
+// F-OPT-01: cycles may be begun before there is a depot, as when everything is
+// deployed at once, and while none can be understood; the first that comes is
+// planned for.
+func TestRun_WaitsForTheFirstDepot(t *testing.T) {
+	for name, before := range map[string]func(*firestore.DocumentRef) error{
+		"no depot": func(doc *firestore.DocumentRef) error {
+			_, err := doc.Delete(t.Context())
+			return err
+		},
+		"none that can be understood": func(doc *firestore.DocumentRef) error {
+			_, err := doc.Set(t.Context(), map[string]any{"position": "nowhere"})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			if err := before(b.clients.Firestore.Doc("depots/" + string(depot.ID))); err != nil {
+				t.Fatal(err)
+			}
+			store := &told{
+				watched: &watched{Store: b.store, began: map[domain.DepotID]int{}, running: map[domain.DepotID]int{}},
+				looked:  make(chan struct{}),
+			}
+			publish := func(_ context.Context, decisions []domain.Decision) []error { return make([]error, len(decisions)) }
+			cfg := dispatch.Config{Interval: 50 * time.Millisecond, Iterations: steps}
+			runner := dispatch.NewRunner(store, b.locks, publish, uuid.NewString, simclock.Real(), cfg, emutest.Log(t), b.clients.Meter)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			ended := make(chan error, 1)
+			go func() { ended <- runner.Run(ctx) }()
+			<-store.looked
+			if err := b.store.Setup(t.Context(), []domain.Depot{depot}, nil, nil); err != nil {
+				t.Fatal(err)
+			}
+			emutest.Eventually(t, "a cycle of the depot", func() error {
+				select {
+				case err := <-ended:
+					t.Fatalf("it ended by itself: %v", err)
+				default:
+				}
+				if store.cycles(depot.ID) == 0 {
+					return errors.New("none yet")
+				}
+				return nil
+			})
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // F-OPT-01: a depot that is added while cycles run is planned for without a
