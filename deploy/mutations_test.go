@@ -68,6 +68,9 @@ func TestTerraform_MistakesAreFound(t *testing.T) {
 		{"run.tf", `path = "/healthz"`, `path = "/readyz"`, "in every outage of Firestore"},
 		{"run.tf", `service_account       = google_service_account.fleet[each.key].email`, `service_account       = google_service_account.fleet["drones"].email`, "runs as"},
 		{"run.tf", `: "INGRESS_TRAFFIC_INTERNAL_ONLY"`, `: "INGRESS_TRAFFIC_ALL"`, "reached from everywhere"},
+		{"run.tf", `var.protect && each.key == "statemanager"`, `var.protect`, "optimizer_mode cannot be changed"},
+		{"run.tf", `deletion_protection = false`, `deletion_protection = var.protect`, "optimizer_mode cannot be changed"},
+		{"run.tf", `var.protect && each.key == "statemanager"`, `false`, "statemanager may be deleted"},
 		// Alerts and dashboard.
 		{"dashboard.tf", `dronefleet_cycles_total`, `dronefleet_cycle_total`, "nobody exports dronefleet_cycle_total"},
 		{"dashboard.tf", `rate(dronefleet_commit_retries_total[5m])`, `rate(dronefleet_commit_retries_total[5m]`, "chart Commits tried again"},

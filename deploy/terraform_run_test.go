@@ -36,6 +36,18 @@ func checkCloudRun(p *tfmodule.Plan, way map[string]cty.Value, w *world) []strin
 		found = append(found, checkContainer(name, template, template.Blocks["containers"][0], want[name], w)...)
 		found = append(found, checkService(name, i, template)...)
 	}
+	for _, i := range slices.Concat(p.Of(service), p.Of("google_cloud_run_v2_job")) {
+		// Terraform deletes only what is not protected, and one optimizer_mode
+		// takes the place of the other.
+		set := i.Attributes["deletion_protection"]
+		protected := set == cty.NilVal || set.True()
+		switch optimizer := i.Text("name") == "optimizer"; {
+		case protected && optimizer:
+			found = append(found, "optimizer_mode cannot be changed: Terraform may not delete what runs")
+		case !protected && !optimizer:
+			found = append(found, i.Text("name")+" may be deleted")
+		}
+	}
 	for _, i := range p.Of("google_cloud_run_v2_job") {
 		name := "job " + i.Text("name")
 		names = append(names, name)

@@ -63,10 +63,12 @@ locals {
 resource "google_cloud_run_v2_service" "fleet" {
   for_each = local.services
 
-  name                = each.key
-  location            = var.region
-  ingress             = var.ingress == "all" ? "INGRESS_TRAFFIC_ALL" : "INGRESS_TRAFFIC_INTERNAL_ONLY"
-  deletion_protection = var.protect
+  name     = each.key
+  location = var.region
+  ingress  = var.ingress == "all" ? "INGRESS_TRAFFIC_ALL" : "INGRESS_TRAFFIC_INTERNAL_ONLY"
+  # Another optimizer_mode deletes the optimizer's service, to pause planning for
+  # instance; protected, it would stay, and the apply fail.
+  deletion_protection = var.protect && each.key == "statemanager"
 
   template {
     service_account       = google_service_account.fleet[each.key].email
@@ -203,7 +205,7 @@ resource "google_cloud_run_v2_job" "optimizer" {
 
   name                = "optimizer"
   location            = var.region
-  deletion_protection = var.protect
+  deletion_protection = false # as the service that takes its place
 
   template {
     template {

@@ -40,7 +40,7 @@ variable "firestore_database" {
 }
 
 variable "protect" {
-  description = "Refuse to delete the database and the services. Turn it off, apply, and only then destroy."
+  description = "Refuse to delete the database and the State Manager's service. Turn it off, apply, and only then destroy."
   type        = bool
   default     = true
 }
