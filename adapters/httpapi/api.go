@@ -26,9 +26,9 @@ type Config struct {
 	Meter  *meter.Meter
 	// NewID yields the session ids of snapshots, unique and not monotonic.
 	NewID func() string
-	// Stopping, if set, is closed when the process begins to stop; from then
+	// Stopping, if set, says why the process stops once it begins to; from then
 	// on it is not ready.
-	Stopping <-chan struct{}
+	Stopping func() error
 	// Access says who may ask for what.
 	Access Access
 	// Operator carries out the operators' commands; By is set for each.

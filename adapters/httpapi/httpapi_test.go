@@ -47,7 +47,7 @@ type served struct {
 	store   *firestoretx.Store
 	client  *http.Client
 	// stopping ends readiness, stop the server.
-	stopping chan struct{}
+	stopping context.CancelCauseFunc
 	stop     func() error
 }
 
@@ -62,7 +62,9 @@ func serveFor(t *testing.T, hosts connect.Config, access httpapi.Access, log *sl
 	// With the variable set the Firestore library dials by itself, past the
 	// configured address and the meter.
 	t.Setenv(connect.FirestoreHost, "")
-	s := &served{t: t, clients: emutest.Connect(t, hosts), stopping: make(chan struct{})}
+	s := &served{t: t, clients: emutest.Connect(t, hosts)}
+	working, stopping := context.WithCancelCause(t.Context())
+	s.stopping = stopping
 	s.store = firestoretx.New(s.clients.Firestore, firestoretx.Config{})
 	locks, err := manager.NewLocks(s.clients, simclock.Real(), emutest.Log(t))
 	if err != nil {
@@ -75,7 +77,7 @@ func serveFor(t *testing.T, hosts connect.Config, access httpapi.Access, log *sl
 	s.url = listener.URL()
 	api := httpapi.New(httpapi.Config{
 		Store: s.store, Locks: locks, PubSub: s.clients.PubSub, Meter: s.clients.Meter,
-		NewID: uuid.NewString, Stopping: s.stopping, Log: log, Access: access,
+		NewID: uuid.NewString, Stopping: func() error { return context.Cause(working) }, Log: log, Access: access,
 		Operator: operator.Commands{Store: s.store, PubSub: s.clients.PubSub},
 	})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -652,9 +654,9 @@ func TestAPI_ReadinessNamesEachCheck(t *testing.T) {
 		}
 		return nil
 	})
-	close(s.stopping)
+	s.stopping(errors.New("told to"))
 	s.get("/readyz", http.StatusServiceUnavailable, &report)
-	if report.Checks["process"].Status != httpapi.CheckFailing {
+	if c := report.Checks["process"]; c.Status != httpapi.CheckFailing || !strings.HasSuffix(c.Detail, "(told to)") {
 		t.Errorf("while stopping: %+v", report)
 	}
 	s.get("/healthz", http.StatusOK, nil)

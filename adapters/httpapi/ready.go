@@ -67,7 +67,7 @@ type readiness struct {
 	topic    string // to which the process must be able to publish; "" if it consumes
 	meter    *meter.Meter
 	began    time.Time
-	stopping <-chan struct{}
+	stopping func() error // why the process stops, or nil
 
 	mu     sync.Mutex // held while looking: one look at a time
 	last   Readiness
@@ -75,7 +75,11 @@ type readiness struct {
 }
 
 func newReadiness(cfg Config) *readiness {
-	return &readiness{locks: cfg.Locks, pubsub: cfg.PubSub, meter: cfg.Meter, began: time.Now(), stopping: cfg.Stopping}
+	stopping := cfg.Stopping
+	if stopping == nil {
+		stopping = func() error { return nil }
+	}
+	return &readiness{locks: cfg.Locks, pubsub: cfg.PubSub, meter: cfg.Meter, began: time.Now(), stopping: stopping}
 }
 
 // readyz says whether the process can do its work: Firestore and Pub/Sub answer
@@ -99,12 +103,10 @@ func (a *API) readyz(w http.ResponseWriter, r *http.Request) {
 }
 
 func (r *readiness) report(ctx context.Context) Readiness {
-	select {
-	case <-r.stopping:
+	if why := r.stopping(); why != nil {
 		return Readiness{Status: CheckFailing, Checks: map[string]Check{
-			"process": {Status: CheckFailing, Detail: "stopping: it settles what it holds and takes nothing new"},
+			"process": {Status: CheckFailing, Detail: fmt.Sprintf("stopping: it settles what it holds and takes nothing new (%s)", why)},
 		}}
-	default:
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -258,7 +258,9 @@ func (l *line) work(store Store, cfg Config) (stop func()) {
 	l.t.Cleanup(publisher.Stop)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- NewWorker(l.client, store, publisher, cfg, emutest.Log(l.t), l.meter).Run(ctx) }()
+	go func() {
+		done <- NewWorker(l.client, store, publisher, cfg, emutest.Log(l.t), l.meter).Run(ctx, func(error) {})
+	}()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {

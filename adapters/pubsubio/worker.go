@@ -106,8 +106,8 @@ func NewWorker(client *pubsub.Client, store Store, publisher *Publisher, cfg Con
 
 // Run consumes until ctx ends, then settles what it holds and returns nil, or
 // gives it up after the drain timeout. An error means that a subscription
-// cannot be consumed at all.
-func (w *Worker) Run(ctx context.Context) error {
+// cannot be consumed at all; stop is told of it before Run settles the rest.
+func (w *Worker) Run(ctx context.Context, stop context.CancelCauseFunc) error {
 	receivers, rctx := errgroup.WithContext(ctx)
 	// Work outlives the order to stop, which one failed subscription is for the
 	// others; hard ends it when time is up. What is settled still has to reach the
@@ -144,7 +144,13 @@ func (w *Worker) Run(ctx context.Context) error {
 		}
 	}
 	receive := func(topic string, outstanding, streams int, handle func(context.Context, *pubsub.Message)) {
-		receivers.Go(func() error { return w.receive(rctx, gone, topic, outstanding, streams, handle) })
+		receivers.Go(func() error {
+			err := w.receive(rctx, gone, topic, outstanding, streams, handle)
+			if err != nil {
+				stop(err)
+			}
+			return err
+		})
 	}
 	receive(TopicTelemetry, w.cfg.MaxOutstanding, 2, func(_ context.Context, msg *pubsub.Message) { telemetry.handle(hard, msg) })
 	receive(TopicOrders, max(w.cfg.MaxOutstanding/40, 1), 1, leased(orders.handle))

@@ -27,13 +27,12 @@ func listen(addr string) (*httpapi.Listener, error) {
 // serve runs cycles, measures the clock and answers probes, until ctx ends or
 // one of them fails. listener may be nil.
 func (p *planning) serve(ctx context.Context, listener *httpapi.Listener) error {
-	stopping := ctx.Done()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return p.runner.Run(ctx) })
 	g.Go(func() error { manager.WatchClock(ctx, p.locks, p.clients.Meter, p.log, nil); return nil })
 	if listener != nil {
 		api := httpapi.NewProbes(httpapi.Config{
-			Locks: p.locks, PubSub: p.clients.PubSub, Meter: p.clients.Meter, Stopping: stopping, Log: p.log,
+			Locks: p.locks, PubSub: p.clients.PubSub, Meter: p.clients.Meter, Stopping: func() error { return context.Cause(ctx) }, Log: p.log,
 		}, pubsubio.TopicDecisions)
 		p.log.InfoContext(ctx, "probes and metrics listening", slog.String("url", listener.URL()))
 		g.Go(func() error { return listener.Serve(ctx, api) })

@@ -16,7 +16,6 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/httpapi"
@@ -120,20 +119,27 @@ var errNotStopped = errors.New("the State Manager did not settle all it held in 
 // in work are finished or given back, owed commands are sent. It returns within
 // the worker's drain timeout and five seconds, whatever does not answer.
 func (m *Manager) Run(ctx context.Context) error {
-	work, workCtx := errgroup.WithContext(ctx)
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	return m.runUntil(ctx, stop)
+}
+
+// runUntil is Run until ctx ends, which stop does when the manager has a cause
+// of its own.
+func (m *Manager) runUntil(ctx context.Context, stop context.CancelCauseFunc) error {
 	commands, endCommands := context.WithCancel(context.WithoutCancel(ctx))
 	defer endCommands()
 	everything, endEverything := context.WithCancel(context.WithoutCancel(ctx))
 	defer endEverything()
 	drain := cmp.Or(m.cfg.Worker.DrainTimeout, pubsubio.DefaultDrainTimeout)
-	stopTimers := context.AfterFunc(workCtx, func() {
+	stopTimers := context.AfterFunc(ctx, func() {
 		time.AfterFunc(drain+commandsMargin, endCommands)
 		time.AfterFunc(drain+ShutdownMargin, endEverything)
 	})
 	defer stopTimers()
 
 	ended := make(chan error, 1)
-	go func() { ended <- m.run(workCtx, work, commands, everything) }()
+	go func() { ended <- m.run(ctx, stop, commands, everything) }()
 	select {
 	case err := <-ended:
 		return err
@@ -147,17 +153,18 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 }
 
-// run works until ctx, which is that of work, ends. Messages are published until
+// run works until ctx ends, which stop does. Messages are published until
 // commands ends, and the rest is over when everything is.
-func (m *Manager) run(ctx context.Context, work *errgroup.Group, commands, everything context.Context) error {
+func (m *Manager) run(ctx context.Context, stop context.CancelCauseFunc, commands, everything context.Context) error {
 	settled := make(chan struct{})
 	var outbox sync.WaitGroup
 	outbox.Go(func() { m.outbox.Run(commands, settled) })
 
-	work.Go(func() error { return m.worker.Run(ctx) })
-	work.Go(func() error { m.sweep(ctx); return nil })
-	work.Go(func() error { WatchClock(ctx, m.Locks, m.meter, m.log, m.noteClock); return nil })
-	err := work.Wait()
+	var work sync.WaitGroup
+	work.Go(func() { m.sweep(ctx) })
+	work.Go(func() { WatchClock(ctx, m.Locks, m.meter, m.log, m.noteClock) })
+	err := m.worker.Run(ctx, stop)
+	work.Wait()
 
 	close(settled)
 	outbox.Wait()

@@ -17,15 +17,17 @@ func (m *Manager) Serve(ctx context.Context, listener *httpapi.Listener) error {
 	if listener == nil {
 		return m.Run(ctx)
 	}
-	api := httpapi.New(httpapi.Config{
-		Store: m.Store, Locks: m.Locks, PubSub: m.pubsub, Meter: m.meter,
-		NewID: uuid.NewString, Stopping: ctx.Done(), Log: m.log, Access: m.cfg.Access, Operator: m.operator,
-	})
 	apiCtx, stopAPI := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopAPI()
 	m.log.InfoContext(ctx, "HTTP API listening", slog.String("url", listener.URL()))
 	g, ctx := errgroup.WithContext(ctx)
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	api := httpapi.New(httpapi.Config{
+		Store: m.Store, Locks: m.Locks, PubSub: m.pubsub, Meter: m.meter,
+		NewID: uuid.NewString, Stopping: func() error { return context.Cause(ctx) }, Log: m.log, Access: m.cfg.Access, Operator: m.operator,
+	})
 	g.Go(func() error { return listener.Serve(apiCtx, api) })
-	g.Go(func() error { defer stopAPI(); return m.Run(ctx) })
+	g.Go(func() error { defer stopAPI(); return m.runUntil(ctx, stop) })
 	return g.Wait()
 }
