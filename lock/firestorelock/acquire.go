@@ -61,6 +61,7 @@ type acquisition struct {
 	lockID string
 
 	mayApply bool // a commit that failed may have been applied, or may still be
+	warned   bool // that the fences of the key are close to their end
 }
 
 // grant is a lease about to be committed.
@@ -211,7 +212,8 @@ func (a *acquisition) nextFence(v view, old storedLock) (lock.Fence, error) {
 		return "", lock.Internal(fmt.Sprintf("fence counter has reached %d; the key is used up", lock.FenceMax))
 	}
 	next := highest + 1
-	if next > lock.FenceWarn {
+	if next > lock.FenceWarn && !a.warned {
+		a.warned = true
 		a.b.log.Warn("fence counter is close to its end",
 			slog.String("key_hash", a.b.hash(a.at.key)), slog.Int64("fence", next))
 	}

@@ -287,6 +287,37 @@ func TestFenceWarning(t *testing.T) {
 	}
 }
 
+// L-FENCE-03: one warning an acquisition, however often it looks at the counter.
+func TestFenceWarning_Once(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		docs  map[string]map[string]any
+		fault faultproxy.Fault // of the first commit
+	}{
+		{"first of a key, after an old lock", map[string]map[string]any{
+			"locks/" + key: {"lockId": lock.NewLockID(), "expiresAtMs": 1000, "key": key, "fence": "090000000000000"},
+		}, faultproxy.Fault{}},
+		{"after a conflict", map[string]map[string]any{
+			"fence_counters/fence:" + key: {"fence": "090000000000000"},
+		}, faultproxy.Fault{Before: codes.Aborted}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			log := &logBuffer{}
+			r := newRig(t, Config{Logger: slog.New(slog.NewTextHandler(log, nil))})
+			for path, fields := range row.docs {
+				if _, err := r.client.Doc(path).Set(bg, fields); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: row.fault})
+			wantFence(t, mustAcquire(t, r.faulty, key).Fence, "090000000000001")
+			if got := log.count("close to its end"); got != 1 {
+				t.Errorf("%d warnings", got)
+			}
+		})
+	}
+}
+
 // L-DOC-02: what others wrote wrongly is survived, never taken for free
 // silently, and logged once.
 func TestMalformedLocks(t *testing.T) {
