@@ -107,6 +107,59 @@ func TestPatience(t *testing.T) {
 	r.proxy.Clear()
 }
 
+// B-03: what only reads leaves no outcome unknown, however it ends.
+func TestOutcomeKnown_ReadUnanswered(t *testing.T) {
+	for name, do := range map[string]func(ctx context.Context, b *Backend) error{
+		"isLocked": func(ctx context.Context, b *Backend) error { _, err := b.IsLocked(ctx, key); return err },
+		"lookup":   func(ctx context.Context, b *Backend) error { _, err := b.Lookup(ctx, lock.Query{Key: key}); return err },
+		"lookup by id": func(ctx context.Context, b *Backend) error {
+			_, err := b.Lookup(ctx, lock.Query{LockID: lock.NewLockID()})
+			return err
+		},
+		"list":       func(ctx context.Context, b *Backend) error { _, err := b.List(ctx); return err },
+		"checkClock": func(ctx context.Context, b *Backend) error { _, err := b.CheckClock(ctx); return err },
+	} {
+		for _, want := range []lock.Code{lock.CodeNetworkTimeout, lock.CodeAborted} {
+			t.Run(name+"/"+string(want), func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, Config{})
+				ctx, cancel := context.WithCancel(bg)
+				defer cancel()
+				silent := faultproxy.Rule{Do: faultproxy.Fault{BlackHole: true}}
+				if want == lock.CodeAborted {
+					silent.Hook = cancel
+				} else {
+					r.faulty.patience = 50 * time.Millisecond
+				}
+				for _, silent.RPC = range []string{"BatchGetDocuments", "RunQuery"} {
+					r.proxy.Add(silent)
+				}
+				err := do(ctx, r.faulty)
+				if e, ok := errors.AsType[*lock.Error](err); !ok || e.Code != want || e.OutcomeUnknown {
+					t.Errorf("got %v, want %s with a known outcome", err, want)
+				}
+				r.proxy.Clear()
+			})
+		}
+	}
+}
+
+// B-03: nor does one that is left behind.
+func TestRead_LeftBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(bg)
+		b := &Backend{patience: operationTimeout}
+		answered := make(chan struct{})
+		time.AfterFunc(time.Second, cancel)
+		_, err := read(ctx, b, func(context.Context) (string, error) { <-answered; return "", nil })
+		if e, ok := errors.AsType[*lock.Error](err); !ok || e.Code != lock.CodeAborted || e.OutcomeUnknown {
+			t.Errorf("got %v, want Aborted with a known outcome", err)
+		}
+		close(answered)
+		settle(t, b)
+	})
+}
+
 // L-CAN-04: a call that does not heed the end of its context is left behind well
 // within the 500 ms that a cancelled caller may wait, and its result reaches late.
 func TestCall_Cancelled(t *testing.T) {

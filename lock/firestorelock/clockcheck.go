@@ -49,7 +49,7 @@ func (b *Backend) CheckClock(ctx context.Context) (ClockReport, error) {
 	}
 	// A document nobody writes; a missing one has a read time too.
 	probe := b.locks.Doc("clock-check")
-	report, err := call(ctx, b, func(ctx context.Context) (ClockReport, error) {
+	report, err := read(ctx, b, func(ctx context.Context) (ClockReport, error) {
 		best := ClockReport{Uncertainty: time.Duration(1<<63 - 1)}
 		for range clockReads {
 			asked := b.clock.Now()
@@ -65,7 +65,7 @@ func (b *Backend) CheckClock(ctx context.Context) (ClockReport, error) {
 		}
 		best.Level = levelOf(best.Offset, best.Uncertainty)
 		return best, nil
-	}, nil)
+	})
 	if err != nil {
 		return fail(err)
 	}

@@ -127,10 +127,9 @@ func withUnknownOutcome(e *lock.Error, unknown bool) *lock.Error {
 	return &c
 }
 
-// outcomeUnknown tells whether an error already says so, or its code does.
+// outcomeUnknown tells whether an error says so. What changes something fails with
+// a *lock.Error, so any other error is of a read.
 func outcomeUnknown(err error) bool {
-	if e, ok := errors.AsType[*lock.Error](err); ok {
-		return e.OutcomeUnknown
-	}
-	return mayHaveApplied(err)
+	e, ok := errors.AsType[*lock.Error](err)
+	return ok && e.OutcomeUnknown
 }

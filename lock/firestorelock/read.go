@@ -20,7 +20,7 @@ func (b *Backend) IsLocked(ctx context.Context, key string) (bool, error) {
 	if ctx.Err() != nil {
 		return fail(lock.AbortedBy(ctx))
 	}
-	live, err := call(ctx, b, func(callCtx context.Context) (bool, error) {
+	live, err := read(ctx, b, func(callCtx context.Context) (bool, error) {
 		s, now, exists, err := b.readLock(callCtx, at)
 		if err != nil || !exists {
 			return false, err
@@ -30,7 +30,7 @@ func (b *Backend) IsLocked(ctx context.Context, key string) (bool, error) {
 			b.considerCleanup(ctx, at, s, now)
 		}
 		return live, nil
-	}, nil)
+	})
 	if err != nil {
 		return fail(err)
 	}
@@ -72,7 +72,7 @@ func (b *Backend) LookupRaw(ctx context.Context, q lock.Query) (*lock.RawInfo, e
 	if ctx.Err() != nil {
 		return fail(lock.AbortedBy(ctx))
 	}
-	info, err := call(ctx, b, find, nil)
+	info, err := read(ctx, b, find)
 	if err != nil {
 		return fail(err)
 	}
@@ -86,7 +86,7 @@ func (b *Backend) List(ctx context.Context) ([]lock.RawInfo, error) {
 	if ctx.Err() != nil {
 		return nil, lock.AbortedBy(ctx).At("list", "", "")
 	}
-	list, err := call(ctx, b, func(ctx context.Context) ([]lock.RawInfo, error) {
+	list, err := read(ctx, b, func(ctx context.Context) ([]lock.RawInfo, error) {
 		asked := b.clock.Now()
 		docs := b.locks.Documents(ctx)
 		defer docs.Stop()
@@ -105,7 +105,7 @@ func (b *Backend) List(ctx context.Context) ([]lock.RawInfo, error) {
 				list = append(list, *b.describe(s))
 			}
 		}
-	}, nil)
+	})
 	if err != nil {
 		return nil, classify(ctx, err).At("list", "", "")
 	}

@@ -2,6 +2,7 @@ package firestorelock
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -133,6 +134,18 @@ func call[T any](ctx context.Context, b *Backend, operation func(context.Context
 	e := lock.AbortedBy(ctx)
 	e.OutcomeUnknown = true
 	return none, e
+}
+
+// read is call for an operation that changes nothing: whatever becomes of it,
+// no outcome is unknown.
+func read[T any](ctx context.Context, b *Backend, operation func(context.Context) (T, error)) (T, error) {
+	value, err := call(ctx, b, operation, nil)
+	if e, ok := errors.AsType[*lock.Error](err); ok {
+		known := *e
+		known.OutcomeUnknown = false
+		return value, &known
+	}
+	return value, err
 }
 
 // Close waits for background work, at most until ctx ends (ErrAborted). The
