@@ -73,9 +73,10 @@ func WithHasher(h Hasher) TelemetryOption { return func(o *Observed) { o.hash = 
 // WithTelemetryClock sets the clock that measures durations.
 func WithTelemetryClock(c Clock) TelemetryOption { return func(o *Observed) { o.clock = c } }
 
-// Observed is a Backend that reports what it does. Observers run in a
-// goroutine of their own: they can neither delay nor change a result. If they
-// fall more than 1024 events behind, further events are dropped and counted.
+// Observed is a Backend that reports what it does. The observer, the hasher and
+// what decides about raw values run in a goroutine of their own: they can neither
+// delay nor change a result. If they fall more than 1024 events behind, further
+// events are dropped and counted; one whose observer or hasher panics is lost.
 type Observed struct {
 	backend  Backend
 	observer Observer
@@ -85,7 +86,7 @@ type Observed struct {
 
 	mu      sync.Mutex // orders events, guards closed
 	closed  bool
-	queue   chan Event
+	queue   chan Event // with raw values, without hashes
 	drained chan struct{}
 	dropped atomic.Int64
 }
@@ -105,13 +106,19 @@ func WithTelemetry(b Backend, o Observer, opts ...TelemetryOption) *Observed {
 	d := &Observed{
 		backend:  b,
 		observer: o,
-		hash:     HashKey,
-		clock:    SystemClock(),
 		queue:    make(chan Event, eventQueue),
 		drained:  make(chan struct{}),
 	}
 	for _, opt := range opts {
-		opt(d)
+		if opt != nil {
+			opt(d)
+		}
+	}
+	if d.hash == nil {
+		d.hash = HashKey
+	}
+	if d.clock == nil {
+		d.clock = SystemClock()
 	}
 	go d.deliver()
 	return d
@@ -196,7 +203,7 @@ func (o *Observed) LookupRaw(ctx context.Context, q Query) (*RawInfo, error) {
 // Watch implements Waiter, if the backend does.
 func (o *Observed) Watch(key string) (<-chan struct{}, func()) { return watch(o.backend, key) }
 
-// emit completes an event and queues it.
+// emit says how a call ended and queues the event.
 func (o *Observed) emit(e Event, start time.Time, key, lockID string, ok bool, err error) {
 	e.Result = ResultOK
 	if !ok || err != nil {
@@ -210,15 +217,7 @@ func (o *Observed) emit(e Event, start time.Time, key, lockID string, ok bool, e
 		}
 	}
 	e.Duration = o.clock.Now().Sub(start)
-	if key != "" {
-		e.KeyHash = o.hash(key)
-	}
-	if lockID != "" {
-		e.LockIDHash = o.hash(lockID)
-	}
-	if o.mayShowRaw(e) {
-		e.Key, e.LockID = key, lockID
-	}
+	e.Key, e.LockID = key, lockID
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed {
@@ -251,8 +250,20 @@ func (o *Observed) deliver() {
 	}
 }
 
-// tell survives a panicking observer.
+// tell puts hashes in place of raw values, unless those may be shown as well, and
+// hands the event over. It survives a panicking observer or hasher.
 func (o *Observed) tell(e Event) {
 	defer func() { _ = recover() }()
+	key, lockID := e.Key, e.LockID
+	e.Key, e.LockID = "", ""
+	if key != "" {
+		e.KeyHash = o.hash(key)
+	}
+	if lockID != "" {
+		e.LockIDHash = o.hash(lockID)
+	}
+	if o.mayShowRaw(e) {
+		e.Key, e.LockID = key, lockID
+	}
 	o.observer.Observe(e)
 }

@@ -199,3 +199,57 @@ func TestTelemetry_PanickingObserver(t *testing.T) {
 		t.Errorf("%d events", n)
 	}
 }
+
+// L-TEL-04: what hashes and what decides about raw values are the observer's as
+// well: they neither delay nor change a result.
+func TestTelemetry_ForeignFunctions(t *testing.T) {
+	proceed := make(chan struct{})
+	for name, opt := range map[string]lock.TelemetryOption{
+		"blocked hasher":      lock.WithHasher(func(string) string { <-proceed; return "" }),
+		"blocked predicate":   lock.IncludeRaw(func(lock.Event) bool { <-proceed; return true }),
+		"panicking hasher":    lock.WithHasher(func(string) string { panic("hasher") }),
+		"panicking predicate": lock.IncludeRaw(func(lock.Event) bool { panic("predicate") }),
+	} {
+		b := memlock.New()
+		o := lock.WithTelemetry(b, nil, opt)
+		t.Cleanup(func() { mustDrain(t, o) })
+		result := make(chan string, 1)
+		go func() {
+			defer func() {
+				if p := recover(); p != nil {
+					result <- fmt.Sprint("panic: ", p)
+				}
+			}()
+			res, err := o.Acquire(bg, lock.AcquireRequest{Key: "k", TTL: time.Second})
+			result <- fmt.Sprint(res.OK, err)
+		}()
+		select {
+		case got := <-result:
+			if got != "true <nil>" {
+				t.Errorf("%s: %s", name, got)
+			}
+		case <-time.After(time.Minute):
+			t.Errorf("%s: the call waits for it", name)
+		}
+	}
+	close(proceed)
+}
+
+// What is nil is the default, here as in the options of the helpers.
+func TestTelemetry_NilOptions(t *testing.T) {
+	var j journal
+	o := lock.WithTelemetry(memlock.New(nil, memlock.WithClock(nil), memlock.WithLogger(nil), memlock.WithHasher(nil)), &j,
+		nil, lock.WithHasher(nil), lock.WithTelemetryClock(nil))
+	res, err := o.Acquire(bg, lock.AcquireRequest{Key: "k", TTL: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := o.Lookup(bg, lock.Query{Key: "k"})
+	if err != nil || info == nil || info.LockIDHash != lock.HashKey(res.LockID) {
+		t.Errorf("%+v, %v", info, err)
+	}
+	mustDrain(t, o)
+	if len(j.events) != 2 || j.events[0].KeyHash != lock.HashKey("k") {
+		t.Errorf("%+v", j.events)
+	}
+}

@@ -60,16 +60,24 @@ func WithCleanupInIsLocked() Option { return func(b *Backend) { b.cleanup = true
 // New returns an empty backend.
 func New(opts ...Option) *Backend {
 	b := &Backend{
-		clock:    lock.SystemClock(),
-		log:      slog.Default(),
-		hash:     lock.HashKey,
 		leases:   make(map[string]*lease),
 		byID:     make(map[string]*lease),
 		counters: make(map[string]int64),
 		waiting:  make(map[string][]chan struct{}),
 	}
 	for _, opt := range opts {
-		opt(b)
+		if opt != nil {
+			opt(b)
+		}
+	}
+	if b.clock == nil {
+		b.clock = lock.SystemClock()
+	}
+	if b.log == nil {
+		b.log = slog.Default()
+	}
+	if b.hash == nil {
+		b.hash = lock.HashKey
 	}
 	return b
 }
