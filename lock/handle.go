@@ -127,7 +127,10 @@ func (h *Handle) Context() context.Context {
 // (the handle's context has ended with ErrOwnershipLost), or that the handle
 // was closed. After an error the extension may have taken effect or not, so the
 // handle counts on the sooner of the old and the new end; only a successful
-// extension makes it later again, also where the store refused this one.
+// extension makes it later again, also where the store refused this one. An
+// answer that comes when the new lease is over is ErrNetworkTimeout. A lease that
+// is over, but that nobody else may take yet, can still be extended; a context
+// that has ended stays so.
 func (h *Handle) Extend(ctx context.Context, ttl time.Duration) (bool, error) {
 	if h == nil {
 		return false, nil
@@ -237,6 +240,10 @@ func (h *Handle) extend(ctx context.Context, ttl time.Duration) (bool, error) {
 	defer h.mu.Unlock()
 	h.deadline, h.expiresAtMs = res.Deadline, res.ExpiresAtMs
 	h.armLeaseEnd()
+	if !h.cfg.clock.Now().Before(h.deadline) {
+		h.noticeEnd()
+		return false, &Error{Code: CodeNetworkTimeout, Err: ErrLeaseUnproven}
+	}
 	return true, nil
 }
 

@@ -458,6 +458,33 @@ func TestHandle_ExtendOfUnknownOutcome(t *testing.T) {
 	}
 }
 
+// L-TIME-04: an extension whose answer comes when its lease is over has extended
+// nothing that its holder may use.
+func TestHandle_ExtendAnsweredTooLate(t *testing.T) {
+	for _, row := range []struct {
+		took time.Duration
+		late bool
+	}{{time.Second - time.Millisecond, false}, {time.Second, true}} {
+		clock := locktest.NewClock(time.Now())
+		mem := memlock.New(memlock.WithClock(clock))
+		b := &spy{Backend: mem}
+		h := mustAcquire(t, b, lock.WithClock(clock))
+		b.onExtend = func(ctx context.Context, _ int) (lock.ExtendResult, error) {
+			res, err := mem.Extend(ctx, lock.Ref{LockID: h.LockID()}, time.Second)
+			clock.Set(clock.Now().Add(row.took)) // runs no timer
+			return res, err
+		}
+		ok, err := h.Extend(bg, time.Second)
+		if ok == row.late || errors.Is(err, lock.ErrNetworkTimeout) != row.late {
+			t.Errorf("after %v: %v, %v", row.took, ok, err)
+		}
+		if cause := context.Cause(h.Context()); errors.Is(cause, lock.ErrLeaseUnproven) != row.late {
+			t.Errorf("after %v: the context ended with %v", row.took, cause)
+		}
+		mustClose(t, h)
+	}
+}
+
 // L-TIME-04: a shorter end that was confirmed can be made longer again.
 func TestHandle_ExtendShorterThenLonger(t *testing.T) {
 	clock := locktest.NewClock(time.Now())

@@ -90,7 +90,8 @@ func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = 
 // ErrRateLimited like contention. Without it only contention is retried.
 func WithRetryTransient() Option { return func(c *config) { c.retryTransient = true } }
 
-// WithAutoExtend extends the lease every third of its TTL until it is released.
+// WithAutoExtend extends the lease every third of its TTL until it is released: a
+// handle that is never released keeps its lock as long as the process runs.
 // When an extension is refused the handle's context ends with
 // ErrOwnershipLost; when none succeeds in time, with ErrLeaseUnproven, shortly
 // before the lease ends.
