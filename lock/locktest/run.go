@@ -44,6 +44,7 @@ var rules = []struct {
 	{"release happens once", releaseOnce},
 	{"release by id alone", releaseByID},
 	{"release with the wrong key does nothing", releaseWrongKey},
+	{"one id on two keys is two locks", sharedID},
 	{"an expired lease is not released", releaseExpired},
 	{"an old owner cannot release the new one", releaseAfterTakeover},
 	{"concurrent releases free one lease", releaseConcurrently},
@@ -392,6 +393,28 @@ func releaseWrongKey(s *suite) {
 	s.is("extend", s.extend(lock.Ref{LockID: res.LockID, Key: s.key("other")}, ttl).OK, false)
 	s.is("locked", s.locked(key), true)
 	s.is("release with the right key", s.release(lock.Ref{LockID: res.LockID, Key: key}).OK, true)
+}
+
+// L-REL-03, L-EXT-01, L-DUP-02: one id on two keys. A call with the key means that
+// lock; a call without one means neither while both live.
+func sharedID(s *suite) {
+	left, right, id := s.key("left"), s.key("right"), lock.NewLockID()
+	for _, key := range []string{left, right} {
+		_, err := s.Acquire(context.Background(), lock.AcquireRequest{Key: key, TTL: ttl, LockID: id})
+		s.noError(err)
+	}
+	for _, key := range []string{left, right} {
+		s.is("extend "+key, s.extend(lock.Ref{LockID: id, Key: key}, ttl).OK, true)
+	}
+	s.is("extend without a key", s.extend(lock.Ref{LockID: id}, ttl).OK, false)
+	s.is("release without a key", s.release(lock.Ref{LockID: id}).OK, false)
+	s.is("left", s.locked(left), true)
+	s.is("right", s.locked(right), true)
+	s.is("release left", s.release(lock.Ref{LockID: id, Key: left}).OK, true)
+	s.is("left after its release", s.locked(left), false)
+	s.is("lookup of the other", s.info(lock.Query{LockID: id}) != nil, true)
+	s.is("release of the other without a key", s.release(lock.Ref{LockID: id}).OK, true)
+	s.is("right after its release", s.locked(right), false)
 }
 
 // L-REL-02

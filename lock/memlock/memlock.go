@@ -23,8 +23,7 @@ type Backend struct {
 
 	mu       sync.Mutex
 	leases   map[string]*lease // by key
-	byID     map[string]*lease
-	counters map[string]int64 // never deleted
+	counters map[string]int64  // never deleted
 	waiting  map[string][]chan struct{}
 }
 
@@ -61,7 +60,6 @@ func WithCleanupInIsLocked() Option { return func(b *Backend) { b.cleanup = true
 func New(opts ...Option) *Backend {
 	b := &Backend{
 		leases:   make(map[string]*lease),
-		byID:     make(map[string]*lease),
 		counters: make(map[string]int64),
 		waiting:  make(map[string][]chan struct{}),
 	}
@@ -134,9 +132,6 @@ func (b *Backend) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.Ac
 		b.log.Warn("fence counter is close to its end",
 			slog.String("key_hash", b.hash(key)), slog.Int64("fence", next))
 	}
-	if old := b.leases[key]; old != nil {
-		delete(b.byID, old.lockID)
-	}
 	l := &lease{
 		key:          key,
 		lockID:       req.LockID,
@@ -144,7 +139,7 @@ func (b *Backend) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.Ac
 		expiresAtMs:  nowMs + req.TTL.Milliseconds(),
 		fence:        fence,
 	}
-	b.leases[key], b.byID[l.lockID], b.counters[key] = l, l, next
+	b.leases[key], b.counters[key] = l, next
 	return l.granted(now), nil
 }
 
@@ -246,10 +241,13 @@ func (b *Backend) LookupRaw(ctx context.Context, q lock.Query) (*lock.RawInfo, e
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	l := b.leases[checked.Key]
 	if checked.LockID != "" {
-		l = b.byID[checked.LockID]
+		if live, _ := b.search(lock.Ref{LockID: checked.LockID}); len(live) > 0 {
+			return b.describe(live[0]), nil
+		}
+		return nil, nil
 	}
+	l := b.leases[checked.Key]
 	if l == nil || !lock.IsLive(l.expiresAtMs, b.clock.Now().UnixMilli()) {
 		return nil, nil
 	}
@@ -293,24 +291,44 @@ func (b *Backend) describe(l *lease) *lock.RawInfo {
 	}
 }
 
-// find returns the live lease of a reference. The caller holds mu.
+// find returns the one live lease of a reference. Of several with one id none is
+// meant. The caller holds mu.
 func (b *Backend) find(ref lock.Ref) (*lease, lock.Reason) {
-	l := b.byID[ref.LockID]
-	switch {
-	case l == nil, ref.Key != "" && l.key != ref.Key:
-		return nil, lock.ReasonNotFound
-	case !lock.IsLive(l.expiresAtMs, b.clock.Now().UnixMilli()):
-		return nil, lock.ReasonExpired
-	default:
-		return l, ""
+	live, reason := b.search(ref)
+	if len(live) != 1 {
+		return nil, reason
 	}
+	return live[0], ""
+}
+
+// search returns the live leases of a reference, with a key at most that key's, and
+// a reason for there being none. The caller holds mu.
+func (b *Backend) search(ref lock.Ref) (live []*lease, none lock.Reason) {
+	none = lock.ReasonNotFound
+	nowMs := b.clock.Now().UnixMilli()
+	look := func(l *lease) {
+		switch {
+		case l == nil, l.lockID != ref.LockID:
+		case lock.IsLive(l.expiresAtMs, nowMs):
+			live = append(live, l)
+		default:
+			none = lock.ReasonExpired
+		}
+	}
+	if ref.Key != "" {
+		look(b.leases[ref.Key])
+		return live, none
+	}
+	for _, l := range b.leases {
+		look(l)
+	}
+	return live, none
 }
 
 // drop removes a lease, keeps its counter and wakes the first waiter. The
 // caller holds mu.
 func (b *Backend) drop(l *lease) {
 	delete(b.leases, l.key)
-	delete(b.byID, l.lockID)
 	if queue := b.waiting[l.key]; len(queue) > 0 {
 		signal(queue[0])
 	}
