@@ -81,7 +81,7 @@ func malformed() map[string]probe {
 	}
 
 	// E-ER-01: field paths
-	for _, path := range []string{"", "a.", ".a", "a..b", "1a", "a-b", "a b", "`a", "a`", "``", "`a`b", "é", "*", "__x__", "a.__x__", strings.Repeat("a.", 20) + "a", strings.Repeat("x", 1501)} {
+	for _, path := range []string{"", "a.", ".a", "a..b", "1a", "a-b", "a b", "`a", "a`", "``", "`a`b", "`a\\.`", "`a\\x4`", "`a\\400`", "é", "*", "__x__", "a.__x__", strings.Repeat("a.", 20) + "a", strings.Repeat("x", 1501)} {
 		short := path[:min(9, len(path))]
 		write("masked "+short, func(w *world) plannedWrite {
 			p := set(w.root()+"/c/a", nil)

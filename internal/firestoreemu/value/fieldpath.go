@@ -2,6 +2,7 @@ package value
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
@@ -19,8 +20,8 @@ const (
 type FieldPath []string
 
 // ParseFieldPath parses a field path as queries carry it: segments joined by
-// dots, each a simple word or quoted with backticks, in which a backslash
-// escapes a backtick or a backslash. NameField alone is allowed.
+// dots, each a simple word or quoted with backticks, with C's escape sequences
+// inside. NameField alone is allowed.
 func ParseFieldPath(s string) (FieldPath, error) {
 	path, err := splitFieldPath(s)
 	if err != nil {
@@ -133,14 +134,32 @@ func cutSegment(s string) (segment, rest string, ok bool) {
 		case '`':
 			return b.String(), s[i+1:], b.Len() > 0
 		case '\\':
-			i++
-			if i == len(s) || s[i] != '`' && s[i] != '\\' {
+			c, after, ok := unescape(s[i:])
+			if !ok {
 				return "", "", false
 			}
+			b.WriteRune(c)
+			i = len(s) - len(after) - 1
+		default:
+			b.WriteByte(s[i])
 		}
-		b.WriteByte(s[i])
 	}
 	return "", "", false
+}
+
+// unescape cuts the escape sequence off that s begins with: one of Go's, or one
+// that only C has.
+func unescape(s string) (c rune, rest string, ok bool) {
+	if len(s) > 1 {
+		switch s[1] {
+		case '`', '\'', '"', '?':
+			return rune(s[1]), s[2:], true
+		case 'X':
+			s = `\x` + s[2:]
+		}
+	}
+	c, _, rest, err := strconv.UnquoteChar(s, 0)
+	return c, rest, err == nil
 }
 
 func isSimpleSegment(s string) bool {

@@ -14,18 +14,23 @@ import (
 // E-ER-01
 func TestParseFieldPath(t *testing.T) {
 	tests := map[string]FieldPath{
-		"a":           {"a"},
-		"_a1.B2":      {"_a1", "B2"},
-		"`a`":         {"a"},
-		"`a.b`":       {"a.b"},
-		"`a b`.c":     {"a b", "c"},
-		"a.`b`.`c-d`": {"a", "b", "c-d"},
-		"`a\\`b`":     {"a`b"},
-		"`a\\\\b`":    {`a\b`},
-		"`1`.`é`":     {"1", "é"},
-		"__name__":    {"__name__"},
-		"___":         {"___"},
-		"__x":         {"__x"},
+		"a":                                   {"a"},
+		"_a1.B2":                              {"_a1", "B2"},
+		"`a`":                                 {"a"},
+		"`a.b`":                               {"a.b"},
+		"`a b`.c":                             {"a b", "c"},
+		"a.`b`.`c-d`":                         {"a", "b", "c-d"},
+		"`a\\`b`":                             {"a`b"},
+		"`a\\\\b`":                            {`a\b`},
+		"`1`.`é`":                             {"1", "é"},
+		"`\\a\\b\\f\\n\\r\\t\\v`":             {"\a\b\f\n\r\t\v"},
+		"`\\'\\\"\\?`":                        {`'"?`},
+		"`\\101\\x41\\X41\\u00e9\\U0001F600`": {"AAAé😀"},
+		"`\\xe9`":                             {"é"}, // a character, not a byte
+		"`a\\x2eb`.c":                         {"a.b", "c"},
+		"__name__":                            {"__name__"},
+		"___":                                 {"___"},
+		"__x":                                 {"__x"},
 	}
 	for s, want := range tests {
 		got, err := ParseFieldPath(s)
@@ -38,7 +43,7 @@ func TestParseFieldPath(t *testing.T) {
 // E-ER-01
 func TestParseFieldPath_refuses(t *testing.T) {
 	for _, s := range []string{
-		"", ".", "a.", ".a", "a..b", "1a", "a-b", "a b", "`a", "a`", "`", "``", "`a`b", "`a`.", "a.`b", "`a\\x`", "`a\\", "é", "*",
+		"", ".", "a.", ".a", "a..b", "1a", "a-b", "a b", "`a", "a`", "`", "``", "`a`b", "`a`.", "a.`b", "`a\\x`", "`a\\x4`", "`a\\1`", "`a\\400`", "`a\\u00e`", "`a\\ud800`", "`a\\U00110000`", "`a\\e`", "`a\\.`", "`\\x5f_x__`", "`a\\", "é", "*",
 		"__x__", "a.__x__", "a.__name__", "____", "`__x__`",
 		strings.Repeat("x", 1501), strings.Repeat("a.", 20) + "a",
 	} {
