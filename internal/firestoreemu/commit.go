@@ -39,7 +39,7 @@ func (s *Server) Rollback(_ context.Context, req *pb.RollbackRequest) (*emptypb.
 	if err != nil {
 		return nil, err
 	}
-	if _, _, ok := decodeID(req.GetTransaction(), d.name); !ok {
+	if _, ok := decodeID(req.GetTransaction(), d.name); !ok {
 		return nil, errInvalidTransaction
 	}
 	tx, err := d.transactions.find(req.GetTransaction())

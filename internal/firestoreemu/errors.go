@@ -17,6 +17,7 @@ var (
 	errInvalidTransaction = status.Error(codes.InvalidArgument, "Invalid transaction.")
 	errExpired            = status.Error(codes.InvalidArgument, "The referenced transaction has expired or is no longer valid.")
 	errReadOnlyWrites     = status.Error(codes.InvalidArgument, "Cannot modify entities in a read-only transaction.")
+	errReadOnlyRetry      = status.Error(codes.InvalidArgument, "Cannot retry a read-only transaction.")
 	errContention         = status.Error(codes.Aborted, "Aborted due to cross-transaction contention. This occurs when multiple transactions attempt to access the same data, requiring Firestore to abort at least one in order to enforce serializability.")
 	errTooMuchContention  = status.Error(codes.Aborted, "Too much contention on these documents. Please try again.")
 	errPrecision          = status.Error(codes.InvalidArgument, "timestamp cannot have more than microseconds precision")

@@ -180,10 +180,7 @@ func (s *Server) HoldLock(ctx context.Context, names ...string) (release func(),
 			return nil, err
 		}
 	}
-	tx, err := d.transactions.begin(readWrite, nil)
-	if err != nil {
-		return nil, err
-	}
+	tx := d.transactions.begin(readWrite, 0, nil)
 	release = func() {
 		d.locks.Abort(tx.owner, locks.ErrEnded)
 		d.transactions.close(tx)

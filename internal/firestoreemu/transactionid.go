@@ -5,28 +5,34 @@ import (
 	"hash/crc32"
 )
 
-// Transaction ids carry the server's boot epoch, a counter and a checksum over
-// both and the database's name, so that an id of an earlier boot is told from
-// garbage and from an id of another database (E-TX-01).
-const idSize = 8 + 8 + 4
+// Transaction ids carry the server's boot epoch, a counter, the transaction's mode
+// and a checksum over all and the database's name, so that an id of an earlier boot
+// is told from garbage and from an id of another database (E-TX-01).
+const idSize = 8 + 8 + 1 + 4
 
-func encodeID(epoch, counter uint64, database string) []byte {
-	id := make([]byte, 0, idSize)
-	id = binary.BigEndian.AppendUint64(id, epoch)
-	id = binary.BigEndian.AppendUint64(id, counter)
-	return binary.BigEndian.AppendUint32(id, checksum(id, database))
+type transactionID struct {
+	epoch, counter uint64
+	mode           mode
+}
+
+func (id transactionID) encode(database string) []byte {
+	raw := make([]byte, 0, idSize)
+	raw = binary.BigEndian.AppendUint64(raw, id.epoch)
+	raw = binary.BigEndian.AppendUint64(raw, id.counter)
+	raw = append(raw, byte(id.mode))
+	return binary.BigEndian.AppendUint32(raw, checksum(raw, database))
 }
 
 // decodeID reports false for bytes that no server issued for this database.
-func decodeID(id []byte, database string) (epoch, counter uint64, ok bool) {
-	if len(id) != idSize {
-		return 0, 0, false
+func decodeID(raw []byte, database string) (id transactionID, ok bool) {
+	if len(raw) != idSize {
+		return transactionID{}, false
 	}
-	sum := binary.BigEndian.Uint32(id[16:])
-	if sum != checksum(id[:16], database) {
-		return 0, 0, false
+	const sum = idSize - 4
+	if binary.BigEndian.Uint32(raw[sum:]) != checksum(raw[:sum], database) {
+		return transactionID{}, false
 	}
-	return binary.BigEndian.Uint64(id), binary.BigEndian.Uint64(id[8:]), true
+	return transactionID{binary.BigEndian.Uint64(raw), binary.BigEndian.Uint64(raw[8:]), mode(raw[16])}, true
 }
 
 func checksum(id []byte, database string) uint32 {

@@ -65,35 +65,43 @@ func newRegistry(database string, epoch uint64, opts Options, table *locks.Table
 	}
 }
 
-// begin opens a transaction. A retry inherits the age of its earlier attempt if
-// that is still known (E-TX-07).
-func (g *registry) begin(m mode, retryOf []byte) (*transaction, error) {
-	var age uint64
-	if len(retryOf) > 0 {
-		epoch, counter, ok := decodeID(retryOf, g.database)
-		if !ok {
-			return nil, errInvalidTransaction
-		}
-		if epoch == g.epoch {
-			age = g.ageOf(counter)
-		}
+// retry opens a transaction that inherits the age of its earlier attempt, if there
+// was one and its age is still known (E-TX-07).
+func (g *registry) retry(m mode, retryOf []byte) (*transaction, error) {
+	if len(retryOf) == 0 {
+		return g.begin(m, 0, nil), nil
 	}
+	earlier, ok := decodeID(retryOf, g.database)
+	switch {
+	case !ok:
+		return nil, errInvalidTransaction
+	case earlier.mode == readOnly:
+		return nil, errReadOnlyRetry
+	case earlier.epoch != g.epoch:
+		return g.begin(m, 0, nil), nil
+	}
+	return g.begin(m, g.ageOf(earlier.counter), nil), nil
+}
+
+// begin opens a transaction; one that reads a time of the past has its snapshot.
+func (g *registry) begin(m mode, age uint64, snapshot *store.Snapshot) *transaction {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.counter++
 	now := g.clock.Now()
 	tx := &transaction{
-		id:      encodeID(g.epoch, g.counter, g.database),
-		counter: g.counter,
-		mode:    m,
-		began:   now,
-		used:    now,
+		id:       transactionID{g.epoch, g.counter, m}.encode(g.database),
+		counter:  g.counter,
+		mode:     m,
+		snapshot: snapshot,
+		began:    now,
+		used:     now,
 	}
 	if m == readWrite {
 		tx.owner = locks.NewOwner(age)
 	}
 	g.open[tx.counter] = tx
-	return tx, nil
+	return tx
 }
 
 func (g *registry) ageOf(counter uint64) uint64 {
@@ -107,15 +115,15 @@ func (g *registry) ageOf(counter uint64) uint64 {
 
 // find returns the open transaction of an id and counts an RPC of it as running;
 // the caller must call release.
-func (g *registry) find(id []byte) (*transaction, error) {
-	epoch, counter, ok := decodeID(id, g.database)
+func (g *registry) find(raw []byte) (*transaction, error) {
+	id, ok := decodeID(raw, g.database)
 	if !ok {
 		return nil, errInvalidTransaction
 	}
 	g.mu.Lock()
-	tx := g.open[counter]
+	tx := g.open[id.counter]
 	g.mu.Unlock()
-	if epoch != g.epoch || tx == nil {
+	if id.epoch != g.epoch || tx == nil {
 		return nil, errExpired
 	}
 	now := g.clock.Now()
@@ -226,17 +234,12 @@ func (g *registry) beginWith(db *store.DB, options *pb.TransactionOptions) (*tra
 				return nil, err
 			}
 		}
-		tx, err := g.begin(readOnly, nil)
-		if err != nil {
-			return nil, err
-		}
-		tx.snapshot = snapshot
-		return tx, nil
+		return g.begin(readOnly, 0, snapshot), nil
 	case *pb.TransactionOptions_ReadWrite_:
 		if m.ReadWrite.GetConcurrencyMode() == pb.TransactionOptions_OPTIMISTIC {
-			return g.begin(optimistic, m.ReadWrite.GetRetryTransaction())
+			return g.retry(optimistic, m.ReadWrite.GetRetryTransaction())
 		}
-		return g.begin(readWrite, m.ReadWrite.GetRetryTransaction())
+		return g.retry(readWrite, m.ReadWrite.GetRetryTransaction())
 	}
-	return g.begin(readWrite, nil)
+	return g.begin(readWrite, 0, nil), nil
 }

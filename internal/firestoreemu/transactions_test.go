@@ -114,6 +114,32 @@ func TestTransaction_ReadOnly(t *testing.T) {
 	}
 }
 
+// Only a read-write transaction is retried, be the other one still open, closed or
+// of an earlier boot (E-TX-07).
+func TestTransaction_RetryOfReadOnly(t *testing.T) {
+	r := newRaw(t, Options{})
+	begun, err := r.rpc.BeginTransaction(r.ctx, &pb.BeginTransactionRequest{Database: testDatabase,
+		Options: &pb.TransactionOptions{Mode: &pb.TransactionOptions_ReadOnly_{ReadOnly: &pb.TransactionOptions_ReadOnly{}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx := begun.GetTransaction()
+	const textReadOnly = "Cannot retry a read-only transaction."
+	retry := func(what string, r *raw, mode pb.TransactionOptions_ConcurrencyMode) {
+		t.Helper()
+		_, err := r.rpc.BeginTransaction(r.ctx, &pb.BeginTransactionRequest{Database: testDatabase,
+			Options: &pb.TransactionOptions{Mode: &pb.TransactionOptions_ReadWrite_{
+				ReadWrite: &pb.TransactionOptions_ReadWrite{RetryTransaction: tx, ConcurrencyMode: mode},
+			}}})
+		wantText(t, what, err, codes.InvalidArgument, textReadOnly)
+	}
+	retry("open", r, pb.TransactionOptions_PESSIMISTIC)
+	retry("open, optimistic", r, pb.TransactionOptions_OPTIMISTIC)
+	r.mustCommit(tx)
+	retry("closed", r, pb.TransactionOptions_PESSIMISTIC)
+	retry("of an earlier boot", newRaw(t, Options{}), pb.TransactionOptions_PESSIMISTIC)
+}
+
 // updateTime reads a document's version.
 func (r *raw) updateTime(id string) *timestamppb.Timestamp {
 	r.t.Helper()
@@ -638,10 +664,7 @@ func TestSnapshot_RollbackBeforeFirstRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := weak.Make(d.store.Newest(doc("d")))
-	tx, err := d.transactions.begin(readOnly, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := d.transactions.begin(readOnly, 0, nil)
 	found, err := d.transactions.find(tx.id)
 	if err != nil {
 		t.Fatal(err)
