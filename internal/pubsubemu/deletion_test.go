@@ -72,6 +72,39 @@ func TestDeleteTopic_publishUnderWay(t *testing.T) {
 	}
 }
 
+// A detached subscription, too, names its topic as deleted once it is, whatever
+// topic of that name comes next. P-RPC-01, P-DUR-01
+func TestDeleteTopic_detachedSubscription(t *testing.T) {
+	dir := t.TempDir()
+	b := start(t, pubsubemu.Options{DataDir: dir})
+	topic, other := b.topic("telemetry"), b.topic("orders")
+	gone, stays := b.subscribe("gone", topic, nil), b.subscribe("stays", other, nil)
+	for _, sub := range []string{gone, stays} {
+		if _, err := b.pub.DetachSubscription(b.deadline(), &pubsubpb.DetachSubscriptionRequest{Subscription: sub}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := b.pub.DeleteTopic(b.deadline(), &pubsubpb.DeleteTopicRequest{Topic: topic}); err != nil {
+		t.Fatal(err)
+	}
+	b.topic("telemetry")
+	check := func(when string) {
+		t.Helper()
+		for sub, want := range map[string]string{gone: "_deleted-topic_", stays: other} {
+			got, err := b.sub.GetSubscription(b.deadline(), &pubsubpb.GetSubscriptionRequest{Subscription: sub})
+			if err != nil || got.Topic != want || !got.Detached {
+				t.Errorf("%s: %v %v, want a detached one of %s", when, got, err, want)
+			}
+		}
+	}
+	check("at once")
+	if err := b.server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b = start(t, pubsubemu.Options{DataDir: dir})
+	check("after a restart")
+}
+
 // A change that loses against the deletion of what it changes is NOT_FOUND, and
 // nothing of it is left on disk to come back. P-RPC-01, P-DUR-01
 func TestDelete_changesUnderWayBringNothingBack(t *testing.T) {

@@ -182,11 +182,15 @@ func (s *Server) DeleteTopic(_ context.Context, req *pubsubpb.DeleteTopicRequest
 	t.mu.Lock() // waits for publishes under way: the subscriptions have them
 	defer t.mu.Unlock()
 	edits := []journal.Edit{journal.Delete(journal.Topic, t.name, t.holder)}
-	orphans, remains := make([]*pubsubpb.Subscription, len(t.subscriptions)), make([]*pubsubpb.Snapshot, len(t.snapshots))
-	for i, sub := range t.subscriptions {
-		orphans[i] = sub.describe()
-		orphans[i].Topic, orphans[i].TopicMessageRetentionDuration = deletedTopic, nil
-		put, err := putting(journal.Subscription, sub.name, sub.holder, orphans[i])
+	orphans, remains := map[*subscription]*pubsubpb.Subscription{}, make([]*pubsubpb.Snapshot, len(t.snapshots))
+	for _, sub := range s.subscriptions { // those detached from it name it too
+		orphan := sub.describe()
+		if orphan.Topic != t.name {
+			continue
+		}
+		orphan.Topic, orphan.TopicMessageRetentionDuration = deletedTopic, nil
+		orphans[sub] = orphan
+		put, err := putting(journal.Subscription, sub.name, sub.holder, orphan)
 		if err != nil {
 			return nil, err
 		}
@@ -206,9 +210,9 @@ func (s *Server) DeleteTopic(_ context.Context, req *pubsubpb.DeleteTopicRequest
 	}
 	delete(s.topics, req.Topic)
 	t.deleted = true
-	for i, sub := range t.subscriptions {
+	for sub, orphan := range orphans {
 		sub.mu.Lock()
-		sub.topic, sub.config = nil, orphans[i]
+		sub.topic, sub.config = nil, orphan
 		sub.mu.Unlock()
 	}
 	for i, snap := range t.snapshots {
