@@ -632,14 +632,22 @@ func TestHandle_ExtendLost(t *testing.T) {
 
 // The handle outlives the context of its acquisition.
 func TestHandle_OutlivesAcquire(t *testing.T) {
-	ctx, cancel := context.WithCancel(bg)
-	h, ok, err := lock.TryAcquire(ctx, memlock.New(), "k")
-	if !ok || err != nil {
-		t.Fatal(ok, err)
+	for name, acquire := range map[string]func(context.Context, lock.Backend) (*lock.Handle, error){
+		"Acquire": func(ctx context.Context, b lock.Backend) (*lock.Handle, error) { return lock.Acquire(ctx, b, "k") },
+		"TryAcquire": func(ctx context.Context, b lock.Backend) (*lock.Handle, error) {
+			h, _, err := lock.TryAcquire(ctx, b, "k")
+			return h, err
+		},
+	} {
+		ctx, cancel := context.WithCancel(bg)
+		h, err := acquire(ctx, memlock.New())
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		cancel()
+		if h.Context().Err() != nil {
+			t.Errorf("%s: the handle ended with the context of its acquisition", name)
+		}
+		mustClose(t, h)
 	}
-	cancel()
-	if h.Context().Err() != nil {
-		t.Error("the handle ended with the context of its acquisition")
-	}
-	mustClose(t, h)
 }

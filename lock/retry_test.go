@@ -353,6 +353,25 @@ func TestAcquire_GrantedAtTheEnd(t *testing.T) {
 	}
 }
 
+// L-ACQ-06: also a try whose caller has gone may have taken the lock.
+func TestAcquire_CancelledWithUnknownOutcome(t *testing.T) {
+	for name, acquire := range map[string]func(context.Context, lock.Backend) error{
+		"Acquire":    func(ctx context.Context, b lock.Backend) error { _, err := lock.Acquire(ctx, b, "k"); return err },
+		"TryAcquire": func(ctx context.Context, b lock.Backend) error { _, _, err := lock.TryAcquire(ctx, b, "k"); return err },
+	} {
+		ctx, cancel := context.WithCancel(bg)
+		b := &spy{Backend: memlock.New()}
+		b.onAcquire = func(context.Context, int) (lock.AcquireResult, error) {
+			cancel()
+			return lock.AcquireResult{}, &lock.Error{Code: lock.CodeServiceUnavailable, OutcomeUnknown: true}
+		}
+		err := acquire(ctx, b)
+		if e, ok := errors.AsType[*lock.Error](err); !ok || e.Code != lock.CodeAborted || !e.OutcomeUnknown {
+			t.Errorf("%s: got %v, want Aborted with unknown outcome", name, err)
+		}
+	}
+}
+
 // L-RTY-03, L-RTY-04: the caller's context is Aborted, in a pause and in a try.
 func TestAcquire_Cancelled(t *testing.T) {
 	clock := locktest.NewClock(time.Now())
