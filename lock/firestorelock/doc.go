@@ -36,6 +36,14 @@
 // clock can then delay, but not produce two holders. Processes without it need
 // synchronised clocks: see [Backend.CheckClock].
 //
+// # Keys
+//
+// A key is a document path below the lock collection. One that is none (a/b, ..,
+// __x__) is refused, or hashed: see [Config]. a/b/c names a nested document, which
+// queries do not see: by its id alone, and so by lock.GetByID and lock.Owns, such
+// a lock is found only through the backend that acquired it, and List leaves it
+// out.
+//
 // # Index
 //
 // Calls by lock id alone need the ascending collection-scope index on lockId
