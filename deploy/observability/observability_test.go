@@ -97,7 +97,8 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// Every alert has its section in the runbook, and every section its alert.
+// Every alert has its section in the runbook, and every section its alert. The
+// panels that it names exist.
 func TestRunbook(t *testing.T) {
 	text, err := os.ReadFile("../../docs/runbook.md")
 	if err != nil {
@@ -124,6 +125,12 @@ func TestRunbook(t *testing.T) {
 	slices.Sort(names)
 	if diff := cmp.Diff(names, sections); diff != "" {
 		t.Errorf("alerts (-) and sections of the runbook (+) differ:\n%s", diff)
+	}
+	// A panel may be called by what several titles begin with.
+	for _, m := range regexp.MustCompile(`"([A-Z][^"]+)"`).FindAllStringSubmatch(string(text), -1) {
+		if !slices.ContainsFunc(panels(t), func(p panel) bool { return strings.HasPrefix(p.Title, strings.Join(strings.Fields(m[1]), " ")) }) {
+			t.Errorf("the runbook sends people to %q, and no panel is called so", m[1])
+		}
 	}
 }
 
