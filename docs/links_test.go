@@ -42,7 +42,7 @@ func TestLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range append(pages, "../README.md") {
+	for _, name := range append(pages, "../README.md", "../lock/README.md", "../bench/peers/README.md") {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

@@ -122,7 +122,7 @@ variable "optimizer_instances" {
 }
 
 variable "optimizer_schedule" {
-  description = "When Cloud Scheduler starts \"optimizer once\", as a cron expression in UTC."
+  description = "When Cloud Scheduler starts \"optimizer once\", as a cron expression in UTC. An alert calls when no run has succeeded for five minutes."
   type        = string
   default     = "* * * * *"
 
