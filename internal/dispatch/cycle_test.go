@@ -502,6 +502,52 @@ func TestPrintedPlan(t *testing.T) {
 	}
 }
 
+// F-OPT-05: a route across the antimeridian is cut there (RFC 7946, section 3.1.9):
+// no part of it leads around the world.
+func TestGeoJSON_CutsAtTheAntimeridian(t *testing.T) {
+	type line = [][2]float64
+	for name, c := range map[string]struct {
+		stops line
+		want  string
+	}{
+		"no crossing":                  {line{{170, 45}, {-10, 45}}, "LineString [[170,45],[-10,45]]"},
+		"nowhere to go":                {line{{2, 48}, {2, 48}}, "LineString [[2,48],[2,48]]"},
+		"eastward":                     {line{{170, 45}, {-170, 45}}, "MultiLineString [[[170,45],[180,45]],[[-180,45],[-170,45]]]"},
+		"westward, and a way north":    {line{{-179, 10}, {178, 13}}, "MultiLineString [[[-179,10],[-180,11]],[[180,11],[178,13]]]"},
+		"there and back":               {line{{179, 0}, {-179, 2}, {179, 4}}, "MultiLineString [[[179,0],[180,1]],[[-180,1],[-179,2],[-180,3]],[[180,3],[179,4]]]"},
+		"from the antimeridian":        {line{{180, 1}, {-179, 2}}, "LineString [[-180,1],[-179,2]]"},
+		"to the antimeridian":          {line{{179, 1}, {-180, 2}}, "LineString [[179,1],[180,2]]"},
+		"along it, by either name":     {line{{180, 1}, {-180, 2}}, "LineString [[-180,1],[-180,2]]"},
+		"nowhere, by either name":      {line{{180, 1}, {-180, 1}}, "LineString [[180,1],[-180,1]]"},
+		"stops twice before and after": {line{{179, 0}, {179, 0}, {-179, 2}, {-179, 2}}, "MultiLineString [[[179,0],[179,0],[180,1]],[[-180,1],[-179,2],[-179,2]]]"},
+	} {
+		var stops []solver.Stop
+		for _, at := range c.stops {
+			stops = append(stops, solver.Stop{At: solver.Location{Lat: at[1], Lon: at[0]}})
+		}
+		var text bytes.Buffer
+		if err := dispatch.WriteGeoJSON(&text, solver.Problem{}, solver.Plan{Routes: []solver.Route{{Stops: stops}}}); err != nil {
+			t.Fatal(err)
+		}
+		var collection struct {
+			Features []struct {
+				Geometry struct {
+					Type        string
+					Coordinates any
+				}
+			}
+		}
+		if err := json.Unmarshal(text.Bytes(), &collection); err != nil || len(collection.Features) != len(stops)+1 {
+			t.Fatalf("%s: %v:\n%s", name, err, &text)
+		}
+		route := collection.Features[len(stops)].Geometry
+		coordinates, err := json.Marshal(route.Coordinates)
+		if got := route.Type + " " + string(coordinates); err != nil || got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
 // F-OPT-05: the plan for people is lines and cells of its own making, whatever
 // anybody has called drones, orders and warehouses: a terminal obeys none of it.
 func TestPrintedPlan_ObeysNoID(t *testing.T) {

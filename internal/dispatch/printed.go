@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -76,6 +78,39 @@ type (
 // position is a point as GeoJSON has it: longitude first.
 func position(at solver.Location) [2]float64 { return [2]float64{at.Lon, at.Lat} }
 
+// cut is the geometry of a line, in two where it crosses the antimeridian, as
+// RFC 7946, section 3.1.9, wants it: maps would draw it around the world.
+func cut(line [][2]float64) (kind string, coordinates any) {
+	parts := [][][2]float64{nil}
+	add := func(at [2]float64) { parts[len(parts)-1] = append(parts[len(parts)-1], at) }
+	for i, to := range line {
+		if i > 0 && math.Abs(to[0]-line[i-1][0]) > 180 {
+			from := line[i-1]
+			edge := math.Copysign(180, from[0])
+			before, after := math.Abs(edge-from[0]), math.Abs(to[0]+edge) // degrees of either side
+			lat := from[1]
+			if before > 0 {
+				lat += (to[1] - from[1]) * before / (before + after)
+			}
+			add([2]float64{edge, lat})
+			parts = append(parts, nil)
+			add([2]float64{-edge, lat})
+		}
+		add(to)
+	}
+	// A line that ends at the antimeridian has no other side.
+	parts = slices.DeleteFunc(parts, func(part [][2]float64) bool {
+		return !slices.ContainsFunc(part, func(at [2]float64) bool { return at != part[0] })
+	})
+	switch len(parts) {
+	case 0:
+		return "LineString", line
+	case 1:
+		return "LineString", parts[0]
+	}
+	return "MultiLineString", parts
+}
+
 // WriteGeoJSON writes a plan's routes as lines and its stops as points, so that
 // people can look at them on any map. Unserved orders are points of their own.
 func WriteGeoJSON(w io.Writer, p solver.Problem, plan solver.Plan) error {
@@ -92,7 +127,8 @@ func WriteGeoJSON(w io.Writer, p solver.Problem, plan solver.Plan) error {
 				"eta": s.ETA, "batteryPercent": s.BatteryPercent, "distanceKm": s.DistanceKm,
 			})
 		}
-		add("LineString", line, map[string]any{"drone": r.DroneID, "orders": r.OrderIDs(), "distanceKm": r.DistanceKm, "batteryUsePercent": r.BatteryUsePercent})
+		kind, coordinates := cut(line)
+		add(kind, coordinates, map[string]any{"drone": r.DroneID, "orders": r.OrderIDs(), "distanceKm": r.DistanceKm, "batteryUsePercent": r.BatteryUsePercent})
 	}
 	for _, u := range plan.Unserved {
 		if u.Index < 0 || u.Index >= len(p.Orders) || u.Reason == solver.InvalidInput {
