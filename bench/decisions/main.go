@@ -88,9 +88,9 @@ func (c *command) Run(ctx context.Context) error {
 	elapsed := time.Since(start)
 	cost := clients.Meter.FirestoreByOperation()[pubsubio.TopicDecisions]
 	n := float64(total)
-	fmt.Printf("%d decisions of %d overlapping cycles about %d drones: %.0f/s, p99 from the start of the backlog %s\n",
+	fmt.Fprintf(cli.Stdout, "%d decisions of %d overlapping cycles about %d drones: %.0f/s, p99 from the start of the backlog %s\n",
 		total, c.Cycles, c.Drones, n/elapsed.Seconds(), clients.Meter.Latency(pubsubio.TopicDecisions).Quantile(0.99).Round(time.Millisecond))
-	fmt.Printf("each: %.2f RPCs, %.2f reads, %.2f writes\n", float64(cost.RPCs)/n, float64(cost.Reads)/n, float64(cost.Writes)/n)
+	fmt.Fprintf(cli.Stdout, "each: %.2f RPCs, %.2f reads, %.2f writes\n", float64(cost.RPCs)/n, float64(cost.Reads)/n, float64(cost.Writes)/n)
 	return c.judge(ctx, store)
 }
 
@@ -192,7 +192,7 @@ func (c *command) judge(ctx context.Context, store *firestoretx.Store) error {
 		return err
 	}
 	verdict := invariant.Check(h)
-	fmt.Printf("%d missions, %d decisions in the ledger, %d invariant checks, %d violations\n", len(h.Missions), len(h.Ledger), verdict.Checked, len(verdict.Violations))
+	fmt.Fprintf(cli.Stdout, "%d missions, %d decisions in the ledger, %d invariant checks, %d violations\n", len(h.Missions), len(h.Ledger), verdict.Checked, len(verdict.Violations))
 	if !verdict.OK() {
 		return fmt.Errorf("invariants broke, first: %s", verdict.Violations[0])
 	}

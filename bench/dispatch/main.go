@@ -64,19 +64,20 @@ func main() {
 // Run runs the benchmark.
 func (f *flags) Run(ctx context.Context) error { return run(ctx, *f) }
 
-func run(ctx context.Context, f flags) error {
+func run(ctx context.Context, f flags) (err error) {
 	if f.Dump != "" {
 		return dump(ctx, f)
 	}
-	var out *json.Encoder
-	if f.JSON != "" {
-		file, err := os.Create(f.JSON)
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		out = json.NewEncoder(file)
+	rows, err := cli.Create(f.JSON)
+	if err != nil {
+		return fmt.Errorf("--json: %w", err)
 	}
+	defer func() { // the rows of a run that was interrupted are as good
+		if unwritten := rows.Close(); unwritten != nil && err == nil {
+			err = fmt.Errorf("--json: %w", unwritten)
+		}
+	}()
+	out := json.NewEncoder(rows)
 	var sum summary
 	for i := f.First; i < f.First+uint64(f.Instances); i++ {
 		p := scenario.Generate(f.params(i))
@@ -95,10 +96,8 @@ func run(ctx context.Context, f flags) error {
 				return err
 			}
 			sum.add(r, best, !f.Quiet)
-			if out != nil {
-				if err := out.Encode(r); err != nil {
-					return fmt.Errorf("write %s: %w", f.JSON, err)
-				}
+			if err := out.Encode(r); err != nil {
+				return fmt.Errorf("--json: %w", err)
 			}
 		}
 	}
@@ -124,7 +123,7 @@ func dump(ctx context.Context, f flags) error {
 			return err
 		}
 		name := fmt.Sprintf("%dx%d-%03d.json", f.Drones, f.Orders, i)
-		if err := os.WriteFile(filepath.Join(f.Dump, name), data, 0o644); err != nil {
+		if err := cli.WriteFile(filepath.Join(f.Dump, name), data); err != nil {
 			return err
 		}
 	}
@@ -184,7 +183,7 @@ func (s *summary) add(r row, best *row, verbose bool) {
 	}
 	if verbose {
 		o := r.Objective
-		fmt.Printf("instance %-3d seed %-3d missed %v unserved %v late %v %10.3f km longest %6.2f first %7.1f ms total %8.1f ms %9d steps %s\n",
+		fmt.Fprintf(cli.Stdout, "instance %-3d seed %-3d missed %v unserved %v late %v %10.3f km longest %6.2f first %7.1f ms total %8.1f ms %9d steps %s\n",
 			r.Instance, r.Seed, o.MissedByRank, o.Unserved, o.Late, o.DistanceKm, o.LongestKm, r.FirstMs, r.ElapsedMs, r.Steps, note)
 	}
 }
@@ -201,11 +200,11 @@ func (s *summary) print() {
 		}
 		elapsed, first = append(elapsed, r.ElapsedMs), append(first, r.FirstMs)
 	}
-	fmt.Printf("%d runs: missed %v, %.3f km, reference scalar %.0f, first plan p50 %.1f max %.1f ms, total p50 %.1f p99 %.1f max %.1f ms, faults %d\n",
+	fmt.Fprintf(cli.Stdout, "%d runs: missed %v, %.3f km, reference scalar %.0f, first plan p50 %.1f max %.1f ms, total p50 %.1f p99 %.1f max %.1f ms, faults %d\n",
 		len(s.rows), missed, km, scalar, quantile(first, 0.5), quantile(first, 1),
 		quantile(elapsed, 0.5), quantile(elapsed, 0.99), quantile(elapsed, 1), s.faults())
 	if s.same+s.behind > 0 {
-		fmt.Printf("against the long run: same missed and unserved %d, worse %d; distance gap mean %.3f %%, worst %.3f %%\n",
+		fmt.Fprintf(cli.Stdout, "against the long run: same missed and unserved %d, worse %d; distance gap mean %.3f %%, worst %.3f %%\n",
 			s.same, s.behind, mean(s.gaps), quantile(s.gaps, 1))
 	}
 }

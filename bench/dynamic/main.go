@@ -19,6 +19,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -74,12 +75,17 @@ func (c *command) Run(ctx context.Context) error {
 	compared, run := planners, c.real
 	if c.Offline {
 		compared, run = append(planners, searchAlone), c.offline
-		fmt.Printf("%s of %g orders/min, %d drones, %s, bursts x%g, without servers\n", c.Simulated, c.OrdersPerMinute, c.Drones, c.Place, max(1, c.Burst))
+		fmt.Fprintf(cli.Stdout, "%s of %g orders/min, %d drones, %s, bursts x%g, without servers\n", c.Simulated, c.OrdersPerMinute, c.Drones, c.Place, max(1, c.Burst))
 	} else {
-		fmt.Printf("%s of %g orders/min, %d drones, time x%g\n", c.Simulated, c.OrdersPerMinute, c.Drones, c.Speed)
+		fmt.Fprintf(cli.Stdout, "%s of %g orders/min, %d drones, time x%g\n", c.Simulated, c.OrdersPerMinute, c.Drones, c.Speed)
 	}
-	fmt.Printf("on time + late + still open in time; mean lateness of the late; churn: missions failed; oldest: the longest wait of an open order\n\n")
-	fmt.Println(header)
+	fmt.Fprintf(cli.Stdout, "on time + late + still open in time; mean lateness of the late; churn: missions failed; oldest: the longest wait of an open order\n\n")
+	fmt.Fprintln(cli.Stdout, header)
+	file, err := cli.Create(c.JSON) // shall be known to be writable before hours have passed
+	if err != nil {
+		return fmt.Errorf("--json: %w", err)
+	}
+	defer file.Close()
 	var outcomes []outcome
 	var lost, broken []uint64
 	for _, seed := range c.Seeds {
@@ -91,7 +97,7 @@ func (c *command) Run(ctx context.Context) error {
 			}
 			outcomes = append(outcomes, o)
 			critical[p.name] = o.Priorities["CRITICAL"]
-			fmt.Println(o)
+			fmt.Fprintln(cli.Stdout, o)
 			if o.Violations > 0 {
 				broken = append(broken, seed)
 			}
@@ -103,9 +109,9 @@ func (c *command) Run(ctx context.Context) error {
 			}
 		}
 	}
-	fmt.Println()
+	fmt.Fprintln(cli.Stdout)
 	for _, p := range compared {
-		fmt.Println(total(p.name, outcomes))
+		fmt.Fprintln(cli.Stdout, total(p.name, outcomes))
 	}
 	var errs []error
 	if len(lost) > 0 {
@@ -114,7 +120,7 @@ func (c *command) Run(ctx context.Context) error {
 	if len(broken) > 0 {
 		errs = append(errs, fmt.Errorf("invariants broke with seeds %v", broken))
 	}
-	return errors.Join(append(errs, c.write(outcomes))...)
+	return errors.Join(append(errs, write(file, outcomes))...)
 }
 
 // real runs a planner in the whole system.
@@ -135,13 +141,11 @@ func (c *command) real(ctx context.Context, p planner, seed uint64) (outcome, er
 	}, err
 }
 
-func (c *command) write(outcomes []outcome) error {
-	if c.JSON == "" {
-		return nil
+func write(file *cli.File, outcomes []outcome) error {
+	encoder := json.NewEncoder(file)
+	encoder.SetIndent("", " ")
+	if err := cmp.Or(encoder.Encode(outcomes), file.Close()); err != nil {
+		return fmt.Errorf("--json: %w", err)
 	}
-	text, err := json.MarshalIndent(outcomes, "", " ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(c.JSON, append(text, '\n'), 0o644)
+	return nil
 }

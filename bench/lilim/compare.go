@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
+
+	"github.com/dronefleet/dronefleet/internal/cli"
 )
 
 // compare checks rows made elsewhere and prints them in one table: an instance a
@@ -29,28 +31,28 @@ func compare(f flags) error {
 		names = append(names, name)
 	}
 	sort.Strings(names)
-	fmt.Printf("%-10s", "instance")
+	fmt.Fprintf(cli.Stdout, "%-10s", "instance")
 	for _, path := range f.Rows {
-		fmt.Printf(" %18s", filepath.Base(path))
+		fmt.Fprintf(cli.Stdout, " %18s", filepath.Base(path))
 	}
-	fmt.Printf(" %18s\n", "best known")
+	fmt.Fprintf(cli.Stdout, " %18s\n", "best known")
 	for _, name := range names {
-		fmt.Printf("%-10s", name)
+		fmt.Fprintf(cli.Stdout, "%-10s", name)
 		for k := range columns {
 			r, ok := columns[k][name]
 			switch {
 			case !ok:
-				fmt.Printf(" %18s", "-")
+				fmt.Fprintf(cli.Stdout, " %18s", "-")
 			case r.Error != "":
-				fmt.Printf(" %18s", "fault")
+				fmt.Fprintf(cli.Stdout, " %18s", "fault")
 			default:
-				fmt.Printf(" %5d / %10.2f", r.Vehicles, r.Distance)
+				fmt.Fprintf(cli.Stdout, " %5d / %10.2f", r.Vehicles, r.Distance)
 			}
 		}
-		fmt.Printf(" %5d / %10.2f\n", best[name].BestVehicles, best[name].BestDistance)
+		fmt.Fprintf(cli.Stdout, " %5d / %10.2f\n", best[name].BestVehicles, best[name].BestDistance)
 	}
 	for k, path := range f.Rows {
-		fmt.Printf("%s, ", filepath.Base(path))
+		fmt.Fprintf(cli.Stdout, "%s, ", filepath.Base(path))
 		sums[k].print(f.Seed)
 	}
 	return nil

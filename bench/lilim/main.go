@@ -59,7 +59,7 @@ func main() {
 // Run runs the benchmark.
 func (f *flags) Run(ctx context.Context) error { return run(ctx, *f) }
 
-func run(ctx context.Context, f flags) error {
+func run(ctx context.Context, f flags) (err error) {
 	if len(f.Rows) > 0 {
 		return compare(f)
 	}
@@ -67,15 +67,16 @@ func run(ctx context.Context, f flags) error {
 	if err != nil {
 		return err
 	}
-	var out *json.Encoder
-	if f.JSON != "" {
-		file, err := os.Create(f.JSON)
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		out = json.NewEncoder(file)
+	rows, err := cli.Create(f.JSON)
+	if err != nil {
+		return fmt.Errorf("--json: %w", err)
 	}
+	defer func() { // the rows of a run that was interrupted are as good
+		if unwritten := rows.Close(); unwritten != nil && err == nil {
+			err = fmt.Errorf("--json: %w", unwritten)
+		}
+	}()
+	out := json.NewEncoder(rows)
 	var all seeds
 	for seed := f.Seed; seed < f.Seed+uint64(f.Seeds); seed++ {
 		var sum summary
@@ -85,10 +86,8 @@ func run(ctx context.Context, f flags) error {
 				return err
 			}
 			sum.add(r, !f.Quiet)
-			if out != nil {
-				if err := out.Encode(r); err != nil {
-					return fmt.Errorf("write %s: %w", f.JSON, err)
-				}
+			if err := out.Encode(r); err != nil {
+				return fmt.Errorf("--json: %w", err)
 			}
 		}
 		sum.print(seed)
@@ -221,7 +220,7 @@ func (s *summary) add(r row, verbose bool) {
 		}
 	}
 	if verbose {
-		fmt.Printf("%-10s seed %-3d %3d/%-3d %11.2f %11.2f %8.3f %% %6d ms, fleet at %s, target at %s, %d steps %s\n",
+		fmt.Fprintf(cli.Stdout, "%-10s seed %-3d %3d/%-3d %11.2f %11.2f %8.3f %% %6d ms, fleet at %s, target at %s, %d steps %s\n",
 			r.Instance, r.Seed, r.Vehicles, r.BestVehicles, r.Distance, r.BestDistance, gap, r.ElapsedMs, when(r.FleetMs), when(r.TargetMs), r.Steps, mark)
 	}
 }
@@ -237,7 +236,7 @@ func when(ms *int64) string {
 func (s *summary) meanGap() float64 { return s.gap / float64(max(1, s.compared)) }
 
 func (s *summary) print(seed uint64) {
-	fmt.Printf("seed %d: %d instances, vehicles %d (best known %d), exact %d, distance gap at equal vehicles mean %.4f %%, worst %.3f %%, faults %d, slowest %d ms\n",
+	fmt.Fprintf(cli.Stdout, "seed %d: %d instances, vehicles %d (best known %d), exact %d, distance gap at equal vehicles mean %.4f %%, worst %.3f %%, faults %d, slowest %d ms\n",
 		seed, s.rows, s.vehicles, s.bestVehicles, s.exact, s.meanGap(), s.worst, s.faults, s.slowest)
 }
 
@@ -270,6 +269,6 @@ func (all seeds) print() {
 		worst.exact = min(worst.exact, s.exact)
 	}
 	n := float64(len(all))
-	fmt.Printf("%d seeds: vehicles mean %.2f worst %d, distance gap mean %.4f %% worst %.4f %%, exact at least %d\n",
+	fmt.Fprintf(cli.Stdout, "%d seeds: vehicles mean %.2f worst %d, distance gap mean %.4f %% worst %.4f %%, exact at least %d\n",
 		len(all), float64(vehicles)/n, worst.vehicles, gap/n, most, worst.exact)
 }

@@ -57,7 +57,7 @@ func main() {
 }
 
 // Run measures one cell or the whole matrix.
-func (c *command) Run(ctx context.Context) error { return measure(ctx, os.Stdout, c.runs()) }
+func (c *command) Run(ctx context.Context) error { return measure(ctx, cli.Stdout, c.runs()) }
 
 func (c *command) runs() []run {
 	runs := slices.Clone(matrix)

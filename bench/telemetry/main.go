@@ -51,23 +51,32 @@ func main() {
 
 // Run runs the parts and prints a table.
 func (c *command) Run(ctx context.Context) error {
-	if c.Profile != "" {
-		out, err := os.Create(c.Profile)
-		if err != nil {
-			return fmt.Errorf("--profile: %w", err)
-		}
-		defer out.Close()
-		if err := pprof.StartCPUProfile(out); err != nil {
-			return fmt.Errorf("--profile: %w", err)
-		}
-		defer pprof.StopCPUProfile()
+	if c.Profile == "" {
+		return c.measure(ctx)
 	}
+	out, err := cli.Create(c.Profile)
+	if err != nil {
+		return fmt.Errorf("--profile: %w", err)
+	}
+	defer out.Close()
+	if err := pprof.StartCPUProfile(out); err != nil {
+		return fmt.Errorf("--profile: %w", err)
+	}
+	err = c.measure(ctx)
+	pprof.StopCPUProfile()
+	if unwritten := out.Close(); unwritten != nil {
+		err = errors.Join(err, fmt.Errorf("--profile: %w", unwritten))
+	}
+	return err
+}
+
+func (c *command) measure(ctx context.Context) error {
 	skip := map[string]bool{}
 	for _, part := range c.Skip {
 		skip[part] = true
 	}
-	fmt.Printf("%d drones, every %d. report changes a status; %d processors\n\n", c.Drones, c.Changes, runtime.GOMAXPROCS(0))
-	fmt.Printf("%-24s %10s %12s %8s %8s %8s %12s %12s %8s\n", "", "messages", "messages/s", "RPCs", "reads", "writes", "p99 status", "p99 position", "heap")
+	fmt.Fprintf(cli.Stdout, "%d drones, every %d. report changes a status; %d processors\n\n", c.Drones, c.Changes, runtime.GOMAXPROCS(0))
+	fmt.Fprintf(cli.Stdout, "%-24s %10s %12s %8s %8s %8s %12s %12s %8s\n", "", "messages", "messages/s", "RPCs", "reads", "writes", "p99 status", "p99 position", "heap")
 	var plain, grouped float64
 	var err error
 	if !skip["plain"] {
@@ -81,7 +90,7 @@ func (c *command) Run(ctx context.Context) error {
 		}
 	}
 	if plain > 0 && grouped > 0 {
-		fmt.Printf("%-24s %23.1f\n", "grouped / plain", grouped/plain)
+		fmt.Fprintf(cli.Stdout, "%-24s %23.1f\n", "grouped / plain", grouped/plain)
 	}
 	if skip["sustain"] {
 		return nil
@@ -279,7 +288,7 @@ func (b *bed) row(name string, rate float64) {
 		}
 		return h.Quantile(0.99).Round(time.Millisecond).String()
 	}
-	fmt.Printf("%-24s %10.0f %12.0f %8.4f %8.4f %8.4f %12s %12s %5d MB\n", name, n, rate,
+	fmt.Fprintf(cli.Stdout, "%-24s %10.0f %12.0f %8.4f %8.4f %8.4f %12s %12s %5d MB\n", name, n, rate,
 		float64(f.RPCs)/n, float64(f.Reads)/n, float64(f.Writes)/n,
 		p99(pubsubio.LatencyStatus), p99(pubsubio.LatencyPosition), mem.HeapInuse>>20)
 }
@@ -344,6 +353,6 @@ func (c *command) sustain(ctx context.Context, work worker) (err error) {
 		return err
 	}
 	b.row(fmt.Sprintf("grouped, %.0f/s offered", offered), float64(sent)/time.Since(start).Seconds())
-	fmt.Printf("%-24s %d unsettled when the load ended, at most %d at any time; a position waits up to a second by design\n", "", behind, maxBacklog)
+	fmt.Fprintf(cli.Stdout, "%-24s %d unsettled when the load ended, at most %d at any time; a position waits up to a second by design\n", "", behind, maxBacklog)
 	return nil
 }

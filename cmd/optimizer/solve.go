@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,16 +56,16 @@ func (c *solveCommand) Run(ctx context.Context) error {
 		return err
 	}
 	// A file that cannot be written shall be known before the search, not after.
-	out, err := create(c.Out)
+	out, err := cli.Create(c.Out)
 	if err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
-	defer out.discard()
-	geoJSON, err := create(c.GeoJSON)
+	defer out.Close()
+	geoJSON, err := cli.Create(c.GeoJSON)
 	if err != nil {
 		return fmt.Errorf("--geojson: %w", err)
 	}
-	defer geoJSON.discard()
+	defer geoJSON.Close()
 	now := snap.ReadTime
 	if now.IsZero() {
 		now = snap.Time
@@ -86,62 +87,19 @@ func (c *solveCommand) Run(ctx context.Context) error {
 			return err
 		}
 	}
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", " ")
 	return errors.Join(
-		out.write(func(w io.Writer) error {
-			encoder := json.NewEncoder(w)
-			encoder.SetIndent("", " ")
-			return encoder.Encode(plan)
-		}),
-		geoJSON.write(func(w io.Writer) error { return dispatch.WriteGeoJSON(w, problem, plan) }))
+		finish("--out", out, encoder.Encode(plan)),
+		finish("--geojson", geoJSON, dispatch.WriteGeoJSON(geoJSON, problem, plan)))
 }
 
-// output is where a plan is written; without a file, nowhere.
-type output struct {
-	*os.File
-	// unborn says that the file is new and has no plan yet.
-	unborn bool
-}
-
-// create opens an output. What a file holds stays until there is a plan.
-func create(name string) (*output, error) {
-	switch name {
-	case "":
-		return &output{}, nil
-	case "-":
-		return &output{File: os.Stdout}, nil
+// finish closes a file that was written, and names the flag of what went wrong.
+func finish(flag string, f *cli.File, err error) error {
+	if err := cmp.Or(err, f.Close()); err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
 	}
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err == nil {
-		return &output{f, true}, nil
-	}
-	f, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666)
-	return &output{File: f}, err
-}
-
-func (o *output) write(write func(io.Writer) error) error {
-	if o.File == nil {
-		return nil
-	}
-	// Terminals and pipes hold nothing to take away.
-	if info, err := o.Stat(); err == nil && info.Mode().IsRegular() && o.File != os.Stdout {
-		if err := o.Truncate(0); err != nil {
-			return err
-		}
-	}
-	err := errors.Join(write(o), o.Close())
-	o.unborn = o.unborn && err != nil
-	return err
-}
-
-// discard closes an output, and leaves no new file behind to which no plan was written.
-func (o *output) discard() {
-	if o.File == nil {
-		return
-	}
-	o.Close()
-	if o.unborn {
-		os.Remove(o.Name())
-	}
+	return nil
 }
 
 // checkFiles refuses outputs that would overwrite each other or the snapshot.

@@ -382,6 +382,24 @@ func TestDev_PrintsWhereItsAPIIs(t *testing.T) {
 	refused(t, connect.Config{}, 2, []string{"--http-addr", "host:port"}, "dev", "--http-addr=8080")
 }
 
+// F-API-02: a run that comes to no report costs nobody the report of the one
+// before.
+func TestDev_KeepsTheFormerReport(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	report := filepath.Join(t.TempDir(), "report.json")
+	if err := os.WriteFile(report, []byte("report"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, connect.Config{}, 1, "dev", "--report="+report, "--firestore-addr="+taken.Addr().String())
+	if text, err := os.ReadFile(report); err != nil || string(text) != "report" {
+		t.Errorf("the file holds %q, %v", text, err)
+	}
+}
+
 // F-API-02: a run whose report cannot be printed has failed.
 func TestDev_FailsWithoutItsReport(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -59,14 +60,11 @@ func (c *devCommand) Run(ctx context.Context) error {
 		return err
 	}
 	// A file that cannot be written shall be known before the run, not after.
-	var out *os.File
-	if c.Report != "" {
-		var err error
-		if out, err = os.Create(c.Report); err != nil {
-			return fmt.Errorf("--report: %w", err)
-		}
-		defer out.Close()
+	out, err := cli.Create(c.Report)
+	if err != nil {
+		return fmt.Errorf("--report: %w", err)
 	}
+	defer out.Close()
 	log := logging.Logger(os.Stderr)
 	stopWatch := func() {}
 	defer func() { stopWatch() }()
@@ -89,12 +87,10 @@ func (c *devCommand) Run(ctx context.Context) error {
 	if unwritten := report.Print(os.Stdout); unwritten != nil {
 		err = errors.Join(err, fmt.Errorf("print the report: %w", unwritten))
 	}
-	if out != nil {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		if unwritten := errors.Join(encoder.Encode(report), out.Close()); unwritten != nil {
-			err = errors.Join(err, fmt.Errorf("--report: %w", unwritten))
-		}
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	if unwritten := cmp.Or(encoder.Encode(report), out.Close()); unwritten != nil {
+		err = errors.Join(err, fmt.Errorf("--report: %w", unwritten))
 	}
 	if len(report.Invariants.Violations) > 0 {
 		err = errors.Join(err, errInvariants)
