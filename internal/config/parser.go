@@ -127,7 +127,7 @@ func (p *Parser) adoptPlain(flag *kong.Flag) error {
 	if err != nil {
 		return fmt.Errorf("--%s: %w", flag.Name, err)
 	}
-	s := &setting{name: flag.Name, flag: flag, parse: flag.Mapper, rule: rule}
+	s := &setting{name: flag.Name, flag: flag, parse: parser(flag), rule: rule}
 	p.plain[flag] = s
 	// A wrapped mapper of a boolean would ask for a value.
 	if s.accepts() == "" || flag.IsBool() || flag.IsSlice() {

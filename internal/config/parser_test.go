@@ -246,6 +246,32 @@ func TestParse_ChecksFlagsThatAreNoSettings(t *testing.T) {
 	}
 }
 
+// A duration too short to count is not taken for 0, which may stand for no bound,
+// wherever it is given.
+func TestParse_RefusesDurationsTooShortToCount(t *testing.T) {
+	const want = "is shorter than a nanosecond; give a duration, such as 8s or 1m30s"
+	file := write(t, "limit: 0.5ns\n")
+	for name, parsed := range map[string]func() error{
+		"flag": func() error { _, _, err := parse(t, nil, "serve", "--limit=0.5ns"); return err },
+		"variable": func() error {
+			_, _, err := parse(t, map[string]string{"DRONEFLEET_LIMIT": "0.0000000001s"}, "serve")
+			return err
+		},
+		"file":     func() error { _, _, err := parse(t, nil, "serve", "--config="+file); return err },
+		"plain":    func() error { _, _, err := parse(t, nil, "list", "--within", "0.9ns"); return err },
+		"negative": func() error { _, _, err := parse(t, nil, "list", "--within=-0.9ns"); return err },
+	} {
+		if err := parsed(); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "2 settings") {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	for _, none := range []string{"0", "0s", "0h0.0ms"} {
+		if _, _, err := parse(t, nil, "list", "--within="+none); err != nil {
+			t.Errorf("%s: error %v", none, err)
+		}
+	}
+}
+
 // bench is a grammar without commands.
 type bench struct {
 	Runs  int    `default:"1" check:"min 1"`

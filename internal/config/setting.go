@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"encoding"
+	"errors"
 	"fmt"
 	"net/url"
 	"reflect"
@@ -28,7 +29,7 @@ type setting struct {
 // newSetting takes over what kong would do itself, and otherwise with the first
 // problem only: reading the environment and checking enumerations.
 func newSetting(flag *kong.Flag) (*setting, error) {
-	s := &setting{name: flag.Name, flag: flag, parse: flag.Mapper, secret: flag.Tag.Has("secret")}
+	s := &setting{name: flag.Name, flag: flag, parse: parser(flag), secret: flag.Tag.Has("secret")}
 	s.variables = append([]string{variable(flag.Name)}, flag.Tag.Envs...)
 	flag.Envs, flag.Tag.Envs = nil, nil
 	var err error
@@ -42,6 +43,25 @@ func newSetting(flag *kong.Flag) (*setting, error) {
 		s.rule.accepts = flag.Tag.Get("accepts")
 	}
 	return s, nil
+}
+
+var errTooShort = errors.New("shorter than a nanosecond")
+
+// parser is kong's of a flag, but for a duration too short to count: it would be
+// read as 0, which stands for something else.
+func parser(flag *kong.Flag) kong.Mapper {
+	if flag.Target.Type() != durationType {
+		return flag.Mapper
+	}
+	parse := flag.Mapper
+	return kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
+		text := fmt.Sprint(ctx.Scan.Peek().Value)
+		err := parse.Decode(ctx, target)
+		if err == nil && target.Int() == 0 && strings.ContainsAny(text, "123456789") {
+			return errTooShort
+		}
+		return err
+	})
 }
 
 // variable is the environment variable of a flag.
@@ -107,6 +127,9 @@ func isInteger(k reflect.Kind) bool { return k >= reflect.Int && k <= reflect.Ui
 func (s *setting) complaint(values []string, err error) string {
 	given := s.shown(strings.Join(values, ","))
 	fix := cmp.Or(s.accepts(), "another value")
+	if errors.Is(err, errTooShort) {
+		return fmt.Sprintf("%s is shorter than a nanosecond; give %s", given, fix)
+	}
 	text := s.accepts() == "" && reflect.PointerTo(s.flag.Target.Type()).Implements(textUnmarshaler)
 	if text || s.flag.IsSlice() {
 		if s.secret {
