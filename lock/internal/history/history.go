@@ -272,7 +272,9 @@ func step(s state, in input, out output) []state {
 			if s.holder == "" {
 				return append(after, unknown(s))
 			}
-			if canBeOver && s.holder != in.lockID {
+			// Also to its holder: an earlier try may have been granted too late, and
+			// given back.
+			if canBeOver {
 				return append(after, unknown(free))
 			}
 			return after

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/anishathalye/porcupine"
 	"go.uber.org/goleak"
 
 	"github.com/dronefleet/dronefleet/lock"
@@ -134,6 +135,34 @@ func TestCheck(t *testing.T) {
 				t.Errorf("%d histories are linearizable, want one that is violated", histories)
 			}
 		})
+	}
+}
+
+// B-05: of a lock that is taken anew in spite of tries of unknown outcome, each try may
+// have used a fence, but no more than one.
+func TestCheck_EachTryMayUseAFence(t *testing.T) {
+	for _, row := range []struct {
+		fence int64
+		want  Verdict
+	}{{1, Linearizable}, {2, Linearizable}, {3, Linearizable}, {4, Violated}} {
+		r := NewRecorder()
+		for i, o := range []struct {
+			lockID string
+			out    output
+		}{
+			{"a", output{unknown: true}},
+			{"b", output{}},
+			{"a", output{unknown: true}},
+			{"b", output{}},
+			{"a", output{ok: true, fence: row.fence, until: 1000}},
+		} {
+			at := time.Duration(10 * i)
+			in := input{kind: Acquire, key: "key", lockID: o.lockID, called: int64(at), returned: int64(at + 5)}
+			r.ops = append(r.ops, porcupine.Operation{Input: in, Call: in.called, Output: o.out, Return: in.returned})
+		}
+		if got, why := r.Check(time.Minute); got != row.want {
+			t.Errorf("fence %d: %s, want %s\n%s", row.fence, got, row.want, why)
+		}
 	}
 }
 
