@@ -16,9 +16,12 @@ import (
 	"time"
 
 	"cloud.google.com/go/firestore"
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
 	"google.golang.org/genproto/googleapis/type/latlng"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/httpapi"
@@ -660,6 +663,48 @@ func TestAPI_ReadinessNamesEachCheck(t *testing.T) {
 		t.Errorf("while stopping: %+v", report)
 	}
 	s.get("/healthz", http.StatusOK, nil)
+}
+
+// F-API-01: each subscription that the State Manager consumes is looked at.
+func TestAPI_ReadinessNamesSubscriptionsThatBringNothing(t *testing.T) {
+	s := serve(t)
+	if err := pubsubio.Ensure(t.Context(), s.clients.PubSub); err != nil {
+		t.Fatal(err)
+	}
+	name := func(kind, id string) string {
+		return fmt.Sprintf("projects/%s/%s/%s", s.clients.PubSub.Project(), kind, id)
+	}
+	subscription := func(topic string) string { return name("subscriptions", pubsubio.Subscription(topic)) }
+	if err := s.clients.PubSub.SubscriptionAdminClient.DeleteSubscription(t.Context(), &pubsubpb.DeleteSubscriptionRequest{
+		Subscription: subscription(pubsubio.TopicTelemetry),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.clients.PubSub.TopicAdminClient.DeleteTopic(t.Context(), &pubsubpb.DeleteTopicRequest{
+		Topic: name("topics", pubsubio.TopicOrders),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.clients.PubSub.TopicAdminClient.DetachSubscription(t.Context(), &pubsubpb.DetachSubscriptionRequest{
+		Subscription: subscription(pubsubio.TopicDecisions),
+	})
+	if status.Code(err) == codes.Unimplemented { // by the official emulator
+		err = s.clients.PubSub.TopicAdminClient.DeleteTopic(t.Context(), &pubsubpb.DeleteTopicRequest{
+			Topic: name("topics", pubsubio.TopicDecisions),
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report httpapi.Readiness
+	s.get("/readyz", http.StatusServiceUnavailable, &report)
+	for _, want := range []string{
+		"telemetry-statemanager does not exist", "orders-statemanager has lost its topic", "decisions-statemanager has lost its topic",
+	} {
+		if c := report.Checks["pubsub"]; c.Status != httpapi.CheckFailing || !strings.Contains(c.Detail, want) {
+			t.Errorf("%+v, want %q", c, want)
+		}
+	}
 }
 
 // F-API-01: an outage is a failing check and a problem, not a hanging request.

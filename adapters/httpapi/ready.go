@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -87,8 +89,8 @@ func newReadiness(cfg Config) *readiness {
 // the work goes (backlog, locks, cycles) it only warns of: a process that is
 // behind gets no faster by being taken out of service or started again.
 //
-// Cost: 5 RPCs to Firestore, 5 reads, and 1 RPC to Pub/Sub, at most once a
-// second.
+// Cost: 5 RPCs to Firestore, 5 reads, and one RPC to Pub/Sub for each subscription
+// or topic asked for, at most once a second.
 func (a *API) readyz(w http.ResponseWriter, r *http.Request) {
 	if _, err := parameters(r); err != nil {
 		a.refuse(w, r, err)
@@ -157,34 +159,62 @@ func (r *readiness) checkFirestore(ctx context.Context) (store, clock Check) {
 
 func inMs(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// checkPubSub asks for the topic the process publishes to, or for a
-// subscription the State Manager consumes. An account that may use it but not
-// look is fine: Pub/Sub answered.
+// checkPubSub asks for the topic the process publishes to, or for every
+// subscription the State Manager consumes, all at once. An account that may use
+// them but not look is fine: Pub/Sub answered.
 func (r *readiness) checkPubSub(ctx context.Context) Check {
 	began := time.Now()
-	name, err := r.lookAtPubSub(ctx)
-	c := Check{Status: CheckOK, TookMs: time.Since(began).Milliseconds()}
-	switch status.Code(err) {
-	case codes.OK, codes.PermissionDenied:
-	case codes.NotFound:
-		c.Status = CheckFailing
-		c.Detail = fmt.Sprintf("%s does not exist; \"statemanager serve --create-topics\" creates it", name)
-	default:
-		c.Status, c.Detail = CheckFailing, err.Error()
+	looks := []func(context.Context) error{r.lookAtTopic}
+	if r.topic == "" {
+		looks = looks[:0]
+		for _, topic := range pubsubio.InboundTopics {
+			looks = append(looks, func(ctx context.Context) error { return r.lookAtSubscription(ctx, pubsubio.Subscription(topic)) })
+		}
 	}
+	faults := make([]error, len(looks))
+	var g errgroup.Group
+	for i, look := range looks {
+		g.Go(func() error { faults[i] = look(ctx); return nil })
+	}
+	_ = g.Wait() // no look returns an error
+	c := Check{Status: CheckOK, TookMs: time.Since(began).Milliseconds()}
+	var details []string
+	for _, fault := range faults {
+		if fault != nil && !slices.Contains(details, fault.Error()) {
+			c.Status, details = CheckFailing, append(details, fault.Error())
+		}
+	}
+	c.Detail = strings.Join(details, "; ")
 	return c
 }
 
-func (r *readiness) lookAtPubSub(ctx context.Context) (name string, err error) {
-	if r.topic != "" {
-		_, err = r.pubsub.TopicAdminClient.GetTopic(ctx, &pubsubpb.GetTopicRequest{
-			Topic: fmt.Sprintf("projects/%s/topics/%s", r.pubsub.Project(), r.topic),
-		})
-		return "topic " + r.topic, err
-	}
-	id := pubsubio.Subscription(pubsubio.TopicTelemetry)
-	_, err = r.pubsub.SubscriptionAdminClient.GetSubscription(ctx, &pubsubpb.GetSubscriptionRequest{
+func (r *readiness) lookAtTopic(ctx context.Context) error {
+	_, err := r.pubsub.TopicAdminClient.GetTopic(ctx, &pubsubpb.GetTopicRequest{
+		Topic: fmt.Sprintf("projects/%s/topics/%s", r.pubsub.Project(), r.topic),
+	})
+	return faultOf("topic "+r.topic, err)
+}
+
+// deletedTopic is the topic of subscriptions whose own has been deleted.
+const deletedTopic = "_deleted-topic_"
+
+func (r *readiness) lookAtSubscription(ctx context.Context, id string) error {
+	sub, err := r.pubsub.SubscriptionAdminClient.GetSubscription(ctx, &pubsubpb.GetSubscriptionRequest{
 		Subscription: fmt.Sprintf("projects/%s/subscriptions/%s", r.pubsub.Project(), id),
 	})
-	return "subscription " + id, err
+	if sub.GetDetached() || sub.GetTopic() == deletedTopic {
+		return fmt.Errorf("subscription %s has lost its topic and gets nothing more; delete it, then \"statemanager serve --create-topics\" creates it", id)
+	}
+	return faultOf("subscription "+id, err)
+}
+
+// faultOf is what is wrong with something that Pub/Sub was asked for.
+func faultOf(name string, err error) error {
+	switch status.Code(err) {
+	case codes.OK, codes.PermissionDenied:
+		return nil
+	case codes.NotFound:
+		return fmt.Errorf("%s does not exist; \"statemanager serve --create-topics\" creates it", name)
+	}
+	return err
 }
