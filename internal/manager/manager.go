@@ -263,10 +263,11 @@ func (m *Manager) sweepLocked(ctx context.Context) error {
 		m.log.InfoContext(ctx, "swept", slog.Int("missions_failed", result.MissionsFailed),
 			slog.Int("drones_unknown", result.DronesUnknown), slog.Int("orders_late", result.OrdersLate))
 	}
-	m.meter.Sweeps.Inc()
 	err = errors.Join(err, m.outbox.Collect(ctx, outboxGrace))
 	if err != nil {
 		span.SetStatus(codes.Error, err.Error())
+		return err
 	}
-	return err
+	m.meter.Sweeps.Inc()
+	return nil
 }

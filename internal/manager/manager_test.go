@@ -589,6 +589,23 @@ func TestManager_SweepsAlthoughTheClockWasNotMeasuredAtOnce(t *testing.T) {
 	}
 }
 
+// F-OBS-01, F-TEL-09: a sweep that failed is not counted, so that an alert tells
+// of sweeps that fail one after the other.
+func TestManager_CountsNoSweepThatFailed(t *testing.T) {
+	faults := fault.New(1)
+	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
+	s := newSystem(t)
+	const failing = 3
+	faults.Add(fault.Rule{RPC: "RunQuery", NamePrefix: "missions", Times: failing, Do: fault.Fail(codes.PermissionDenied)})
+	clients, stop := s.startManager()
+	lock := clients.Meter.Lock(meter.LockSweeper)
+	await(t, "a sweep", func() bool { return clients.Meter.Sweeps.Value() > 0 })
+	stop()
+	if tried, counted := lock.Wait.Count(), clients.Meter.Sweeps.Value(); counted >= tried {
+		t.Errorf("%d sweeps are counted of %d", counted, tried)
+	}
+}
+
 // assign makes a mission that nobody sends to its drone.
 func (s *system) assign(now time.Time) domain.MissionID {
 	s.t.Helper()

@@ -54,7 +54,7 @@ var (
 	plansRefusedTotal = describe("plans_refused_total", counter,
 		"Plans that broke the rules and were not published.")
 	sweepsTotal = describe("sweeps_total", counter,
-		"Sweeps of the fleet for what no message says.")
+		"Sweeps of the fleet for what no message says; one that failed is not counted.")
 	sweepsSkippedTotal = describe("sweeps_skipped_total", counter,
 		"Sweeps left to other processes because this one's clock is wrong.")
 	commandsPublishedTotal = describe("commands_published_total", counter,

@@ -27,7 +27,7 @@ type Settlement struct {
 // Meter holds every count. The zero value is not ready; use New.
 type Meter struct {
 	Cycles            Cycles
-	Sweeps            Counter // of the fleet, for what no message says
+	Sweeps            Counter // of the fleet, for what no message says; those that failed are not counted
 	SweepsSkipped     Counter // because this process's clock is wrong
 	CommandsPublished Counter // mission commands and revocations
 	OutboxOverflow    Counter // commands left to the sweeper because the outbox was full
