@@ -3,7 +3,6 @@ package pubsubemu
 import (
 	"context"
 	"slices"
-	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/grpc/codes"
@@ -25,7 +24,8 @@ func (s *Server) Seek(_ context.Context, req *pubsubpb.SeekRequest) (*pubsubpb.S
 		if err := target.Time.CheckValid(); err != nil {
 			return nil, invalid("time: %v", err)
 		}
-		if err := sub.seekTime(target.Time.AsTime()); err != nil {
+		at := target.Time.AsTime()
+		if err := sub.replay(func(m *message) bool { return !m.published.Before(at) }); err != nil {
 			return nil, err
 		}
 		return &pubsubpb.SeekResponse{}, s.sync()
@@ -42,17 +42,18 @@ func (s *Server) Seek(_ context.Context, req *pubsubpb.SeekRequest) (*pubsubpb.S
 	return nil, invalid("target: set time or snapshot")
 }
 
-// seekTime acks what was published before at and brings back what is retained
-// since: by the subscription itself, or by its topic.
-func (sub *subscription) seekTime(at time.Time) error {
+// replay acks what is not wanted and brings back what is, of what is retained by
+// the subscription itself or by its topic.
+func (sub *subscription) replay(want func(*message) bool) error {
 	sub.mu.Lock()
 	t := sub.topic
 	sub.mu.Unlock()
-	var extra []*message
-	if t != nil {
-		extra = t.replayable(sub.server.now())
+	if t == nil {
+		return sub.seek(want, nil)
 	}
-	return sub.seek(func(m *message) bool { return !m.published.Before(at) }, extra)
+	t.mu.Lock() // what the topic retains stays on disk until the subscription has it
+	defer t.mu.Unlock()
+	return sub.seek(want, t.replayable(sub.server.now()))
 }
 
 // seekSnapshot makes unacked exactly what the snapshot holds: what was unacked

@@ -75,9 +75,8 @@ func (t *topic) hold(msgs []*message) {
 }
 
 // replayable copies the messages the topic retains at now, in Clock nanoseconds.
+// The caller holds the lock.
 func (t *topic) replayable(now int64) []*message {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
 	t.retainedMu.Lock()
 	defer t.retainedMu.Unlock()
 	t.trim(now)
