@@ -805,22 +805,27 @@ func TestStore_SweepEndsWhatNoMessageWill(t *testing.T) {
 	}
 }
 
-// F-TEL-09: a drone lost on its way home is not in flight for ever.
+// F-TEL-09: a drone lost on its way home is not bound for ever, whatever it
+// reported last.
 func TestStore_SweepFindsDronesSilentAfterTheirMission(t *testing.T) {
-	for _, last := range []domain.DroneStatus{domain.DroneMoving, domain.DroneDelivering} {
+	for last, lost := range map[domain.DroneStatus]domain.DroneStatus{
+		domain.DroneMoving: domain.DroneUnknown, domain.DroneDelivering: domain.DroneUnknown,
+		domain.DroneProblem: domain.DroneUnknown, domain.DroneEmergency: domain.DroneEmergency, // latched
+	} {
 		t.Run(string(last), func(t *testing.T) {
 			f := newFleet(t)
 			f.mustReport(t, idle("D1", f.now))
 			f.mustOrder(t, "O1")
 			mission := f.assign(t, f.decision("DEC-1", "D1", "O1")).MissionID
 			for i, at := range []domain.Position{{Lat: 48.858, Lon: 2.354}, {Lat: 48.86, Lon: 2.36}} {
-				f.mustReport(t, domain.Telemetry{DroneID: "D1", Timestamp: f.now.Add(time.Duration(i+1) * time.Second), Position: at, Battery: 80, Status: last, MissionID: mission})
+				f.mustReport(t, domain.Telemetry{DroneID: "D1", Timestamp: f.now.Add(time.Duration(i+1) * time.Second), Position: at, Battery: 80, Status: domain.DroneMoving, MissionID: mission})
 			}
+			f.mustReport(t, domain.Telemetry{DroneID: "D1", Timestamp: f.now.Add(3 * time.Second), Position: domain.Position{Lat: 48.86, Lon: 2.36}, Battery: 80, Status: last, MissionID: mission})
 			f.now = f.now.Add(time.Hour)
 			if _, err := f.Sweep(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if d := f.drone(t, "D1"); d.Status != domain.DroneUnknown || d.Bound() {
+			if d := f.drone(t, "D1"); d.Status != lost || d.Bound() {
 				t.Errorf("drone is %s on %q", d.Status, d.CurrentMissionID)
 			}
 			if m := f.mission(t, mission); m.Status != domain.MissionCompleted {

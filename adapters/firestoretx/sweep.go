@@ -17,9 +17,9 @@ type SweepResult struct {
 }
 
 // Sweep handles what no message will: silent drones, stalled missions, orders
-// past their deadline. It works from ACTIVE missions, IDLE drones and open
-// orders, which need no index on a time. One document that cannot be swept does
-// not keep it from the others; the errors are joined.
+// past their deadline. It works from ACTIVE missions, bound and IDLE drones,
+// and open orders, which need no index on a time. One document that cannot be
+// swept does not keep it from the others; the errors are joined.
 func (s *Store) Sweep(ctx context.Context) (SweepResult, error) {
 	var result SweepResult
 	var errs []error
@@ -67,45 +67,34 @@ func (s *Store) Sweep(ctx context.Context) (SweepResult, error) {
 }
 
 // glance reads every binding without a transaction: hardly any needs one. It
-// sees the ACTIVE missions with their drones, and the drones in flight, which
-// may be on their way home from a mission that is over. Orders are left out.
-// With an error come all bindings that can be understood.
+// sees the bound drones with their missions, which are ACTIVE or, when the drone
+// is on its way home, over. Orders are left out. With an error come all bindings
+// that can be understood.
 //
-// Cost: 4 RPCs, a read per ACTIVE mission and bound drone.
+// Cost: 3 RPCs, a read per ACTIVE mission, bound drone, and drone on its way
+// home.
 func (s *Store) glance(ctx context.Context) ([]policy.Binding, error) {
-	var errs []error
 	active, err := s.Missions(ctx, domain.MissionActive, Page{})
-	errs = append(errs, err)
-	inFlight := s.client.Collection(Drones).Where("status", "in", []string{string(domain.DroneMoving), string(domain.DroneDelivering)})
-	drones, err := collect(inFlight.Documents(ctx), decodeKnownDrone)
-	errs = append(errs, wrap(err, "drones in flight"))
+	errs := []error{err}
+	drones, err := collect(s.client.Collection(Drones).Where("currentMissionId", ">", "").Documents(ctx), decodeKnownDrone)
+	errs = append(errs, wrap(err, "bound drones"))
 	missions := make(map[domain.MissionID]domain.Mission, len(active))
 	for _, m := range active {
 		missions[m.ID] = m
 	}
-	seen := make(map[domain.DroneID]bool, len(drones))
 	var over []domain.MissionID
 	for _, d := range drones {
-		seen[d.ID] = true
-		if _, known := missions[d.CurrentMissionID]; d.Bound() && !known {
+		if _, known := missions[d.CurrentMissionID]; !known {
 			over = append(over, d.CurrentMissionID)
 		}
 	}
-	var others []domain.DroneID // bound, but not in flight
-	for _, m := range active {
-		if !seen[m.DroneID] {
-			others = append(others, m.DroneID)
-		}
-	}
-	more, err := many(ctx, s, Drones, others, decodeKnownDrone)
-	errs = append(errs, err)
 	ended, err := many(ctx, s, Missions, over, decodeMission)
 	errs = append(errs, err)
 	for _, m := range ended {
 		missions[m.ID] = m
 	}
 	var bindings []policy.Binding
-	for _, d := range append(drones, more...) {
+	for _, d := range drones {
 		if m, ok := missions[d.CurrentMissionID]; ok {
 			bindings = append(bindings, policy.Binding{Drone: d, Mission: &m})
 		}

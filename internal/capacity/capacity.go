@@ -133,7 +133,7 @@ func (f Fleet) waiting() float64 { return f.underWay() / 4 }
 // underWay is the orders of missions.
 func (f Fleet) underWay() float64 { return float64(f.Drones) * f.OnMission * f.OrdersPerMission }
 
-// SweepReads is what one sweep reads: every drone in flight or idle, every
+// SweepReads is what one sweep reads: every bound or idle drone, every
 // active mission, every open order. Commands that are owed are few.
 func (f Fleet) SweepReads() float64 {
 	n := float64(f.Drones)
