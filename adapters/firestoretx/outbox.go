@@ -40,6 +40,9 @@ func decodeOwing(snap *firestore.DocumentSnapshot) (domain.Mission, error) {
 // Cost: 1 RPC for all, each guarded by the version that was published; when
 // some mission was written since, a transaction of 3 RPCs and a read each more.
 func (s *Store) MarkCommandsPublished(ctx context.Context, missions []domain.Mission) error {
+	if len(missions) == 0 {
+		return nil // Firestore refuses an empty commit
+	}
 	//lint:ignore SA1019 one commit for all, without a transaction
 	batch := s.client.Batch()
 	guarded := true

@@ -1262,3 +1262,10 @@ func TestStore_KnownDroneReachesTheNextStopOfAShorterRoute(t *testing.T) {
 		t.Errorf("O1 is %s", o.Status)
 	}
 }
+
+// F-DEC-05: without a mission there is nothing to mark.
+func TestStore_MarksNoCommandsPublished(t *testing.T) {
+	if err := newFleet(t).MarkCommandsPublished(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+}
