@@ -14,11 +14,11 @@ const MaxAttempts = 3
 
 // failMission ends the bound, active mission: its orders go back to the pool
 // or to an operator, and the drone is owed a revocation. The drone stays bound;
-// see unbind.
-func (r *recorder) failMission(b *Binding, reason domain.FailureReason) {
+// see unbind. failed is why the mission failed; empty if it was over before.
+func (r *recorder) failMission(b *Binding, reason domain.FailureReason) (failed string) {
 	m := b.Mission
 	if m == nil || m.Status != domain.MissionActive {
-		return
+		return ""
 	}
 	for _, id := range m.OrderIDs {
 		o := b.Orders[id]
@@ -46,6 +46,7 @@ func (r *recorder) failMission(b *Binding, reason domain.FailureReason) {
 	m.Status, m.FailureReason, m.EndTime = domain.MissionFailed, reason, r.now
 	m.CommandPending, m.RevokePending = false, true
 	r.mission(before, m, string(reason))
+	return string(reason)
 }
 
 // unbind frees the drone of its mission and remembers a failure, by which its

@@ -41,12 +41,15 @@ func (p DronePolicy) SweepBinding(b Binding, now time.Time) Change {
 	default:
 		return Change{}
 	}
-	r.failMission(&b, reason)
+	why := r.failMission(&b, reason)
+	if why == "" { // on its way home nothing but silence ends a binding
+		why = silence(before)
+	}
 	unbind(&b, now)
 	if d.EmergencyLatched {
 		d.Status = domain.DroneEmergency
 	}
-	r.drone(before, d, m.ID, string(reason))
+	r.drone(before, d, m.ID, why)
 	return r.change
 }
 
@@ -81,8 +84,13 @@ func (p DronePolicy) SweepIdle(d domain.Drone, now time.Time) Change {
 	before := d
 	r := &recorder{now: now, cause: domain.CauseSweeper}
 	d.Status = domain.DroneUnknown
-	r.drone(before, &d, "", fmt.Sprintf("silent since %s", before.SeenAt.UTC().Format(time.RFC3339)))
+	r.drone(before, &d, "", silence(before))
 	return r.change
+}
+
+// silence says why a drone is UNKNOWN that fails no mission by that.
+func silence(d domain.Drone) string {
+	return fmt.Sprintf("silent since %s", d.SeenAt.UTC().Format(time.RFC3339))
 }
 
 // SweepOrder marks an order that is still open past its deadline.

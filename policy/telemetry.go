@@ -168,8 +168,7 @@ func (r *recorder) applyBound(p DronePolicy, b *Binding, t domain.Telemetry, cla
 		}
 		graceOver := t.Timestamp.Sub(d.FaultSince) >= p.FaultGrace
 		if claim == domain.DroneMaintenance || !d.MissionAcked || graceOver {
-			r.failMission(b, domain.FailureDroneFault)
-			reason = string(domain.FailureDroneFault)
+			reason = r.failMission(b, domain.FailureDroneFault)
 			unbind(b, r.now)
 		}
 		d.Status = claim
@@ -181,15 +180,13 @@ func (r *recorder) applyBound(p DronePolicy, b *Binding, t domain.Telemetry, cla
 	switch {
 	case d.MissionAcked && parked:
 		if !done {
-			r.failMission(b, domain.FailureAbortedByDrone)
-			reason = string(domain.FailureAbortedByDrone)
+			reason = r.failMission(b, domain.FailureAbortedByDrone)
 		}
 		r.park(p, b, t, claim)
 	case parked && t.Timestamp.After(d.FreeAfter):
 		// Measured when the command had expired, and the drone knows nothing
 		// of it: it never will.
-		r.failMission(b, domain.FailureNotAcked)
-		reason = string(domain.FailureNotAcked)
+		reason = r.failMission(b, domain.FailureNotAcked)
 		r.park(p, b, t, claim)
 	case claim == domain.DroneIdle && named && d.MissionMoved && done:
 		r.park(p, b, t, claim)
