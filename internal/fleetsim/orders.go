@@ -98,8 +98,13 @@ func (s *OrderSource) Run(ctx context.Context) {
 func (s *OrderSource) Pause() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return time.Duration(s.random.ExpFloat64() / s.cfg.PerMinute * float64(time.Minute))
+	pause := s.random.ExpFloat64() / s.cfg.PerMinute * float64(time.Minute)
+	return time.Duration(min(pause, float64(longestPause)))
 }
+
+// longestPause is the pause at rates so low that none would fit a Duration: no run
+// lasts that long.
+const longestPause = 100 * 365 * 24 * time.Hour
 
 func (s *OrderSource) publish(ctx context.Context, r domain.OrderRequest) {
 	data, attrs, err := wire.EncodeOrder(r, s.cfg.Format)

@@ -119,6 +119,18 @@ func TestOrderSource_PublishesTheOpeningAndThenAtItsRate(t *testing.T) {
 	}
 }
 
+// A rate close to 0 is one at which no order comes, not the fastest of all.
+func TestOrderSource_TheLowestRatesOrderNothing(t *testing.T) {
+	for _, rate := range []float64{1e-9, 1e-300, math.SmallestNonzeroFloat64} {
+		s := newSource(t, OrderConfig{PerMinute: rate, Seed: 5})
+		for range 100 {
+			if pause := s.Pause(); pause < 24*time.Hour {
+				t.Fatalf("%s to the next order at %g a minute", pause, rate)
+			}
+		}
+	}
+}
+
 func TestOrderSource_BadSettings(t *testing.T) {
 	for want, cfg := range map[string]OrderConfig{
 		"orders per minute is -1":  {PerMinute: -1},
