@@ -31,6 +31,7 @@ type file struct {
 	name     string
 	sections map[string]map[string]entry
 	problems Problems
+	readable bool // as settings, though some may be wrong
 }
 
 func (f *file) at(line int) origin {
@@ -56,6 +57,7 @@ func readFile(name string) *file {
 	var document yaml.Node
 	switch err := decoder.Decode(&document); {
 	case errors.Is(err, io.EOF): // an empty file says nothing
+		f.readable = true
 		return f
 	case err != nil:
 		f.refuse(0, "", "is no YAML: %s", err)
@@ -65,6 +67,7 @@ func readFile(name string) *file {
 		f.refuse(0, "", "holds more than one document; give one")
 	}
 	top := resolved(document.Content[0])
+	f.readable = isNull(top) || top.Kind == yaml.MappingNode
 	if isNull(top) {
 		return f
 	}

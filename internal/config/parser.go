@@ -113,30 +113,41 @@ type collector struct {
 func (c collector) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	token := ctx.Scan.Peek()
 	err := c.setting.parse.Decode(ctx, target)
-	if err == nil || lacksValue(token) {
-		return err
+	switch {
+	case err == nil:
+		return nil
+	case lacksValue(token):
+		return c.setting.lacking(token)
 	}
 	c.given[c.setting.flag] = c.setting.complaint([]string{fmt.Sprint(token.Value)}, err)
 	return nil
 }
 
 // adoptPlain has a flag that is no setting checked and complained of like one,
-// if what it takes can be said; kong would speak of "a valid 64 bit int".
+// as far as what it takes can be said; kong would speak of "a valid 64 bit int".
 func (p *Parser) adoptPlain(flag *kong.Flag) error {
 	rule, err := parseRule(flag.Tag.Get("check"))
 	if err != nil {
 		return fmt.Errorf("--%s: %w", flag.Name, err)
 	}
+	if flag.Enum != "" {
+		rule = oneOf(flag.EnumSlice()) // which kong checks first
+	}
 	s := &setting{name: flag.Name, flag: flag, parse: parser(flag), rule: rule}
 	p.plain[flag] = s
 	// A wrapped mapper of a boolean would ask for a value.
-	if s.accepts() == "" || flag.IsBool() || flag.IsSlice() {
+	if flag.IsBool() {
 		return nil
 	}
 	flag.Mapper = kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
 		token := ctx.Scan.Peek()
 		err := s.parse.Decode(ctx, target)
-		if err == nil || lacksValue(token) {
+		switch {
+		case err == nil:
+			return nil
+		case lacksValue(token):
+			return s.lacking(token)
+		case s.accepts() == "" || flag.IsSlice():
 			return err
 		}
 		return errors.New(s.complaint([]string{fmt.Sprint(token.Value)}, err))
@@ -190,7 +201,10 @@ func (p *Parser) Parse(args []string) (*Command, error) {
 		c.resolve(flag)
 	}
 	c.checkPlain()
-	c.crossCheck()
+	// A file that cannot be read may give what a check would miss.
+	if c.file == nil || c.file.readable {
+		c.crossCheck()
+	}
 	if len(c.problems) > 0 {
 		return nil, c.problems
 	}

@@ -54,18 +54,22 @@ func (c *fleetServe) Check(r *Report) {
 func (c *fleetServe) Run() error { return nil }
 
 type fleetDev struct {
-	Size int `default:"4" check:"min 1 max 100"`
+	Size int     `default:"4" check:"min 1 max 100"`
+	Rate float64 `default:"1" check:"over 0"`
 }
 
 func (c *fleetDev) Run() error { return nil }
 
 type fleetList struct {
 	place
-	Reason string
-	Limit  int `default:"100" check:"min 0"`
+	Reason string `placeholder:"TEXT"`
+	Limit  int    `default:"100" check:"min 0"`
 	Since  time.Time
 	Within time.Duration
 	Held   bool
+	Order  string `enum:"oldest,newest" default:"oldest"`
+	Tag    map[string]string
+	Only   []string `placeholder:"ID"`
 }
 
 func (c *fleetList) Run() error { return nil }
@@ -272,6 +276,72 @@ func TestParse_RefusesDurationsTooShortToCount(t *testing.T) {
 	}
 }
 
+// A flag without its value is told what it takes, whatever kind of flag it is.
+func TestParse_TellsWhatAFlagWithoutItsValueTakes(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want string
+	}{
+		{"serve --limit", "--limit: has no value; give a duration, such as 8s or 1m30s, more than 0s"},
+		{"serve --limit -5s", "--limit: has no value before -5s; give a duration, such as 8s or 1m30s, more than 0s; write --limit=-5s if that is the value"},
+		{"serve --limit --create", "--limit: has no value before --create; give a duration, such as 8s or 1m30s, more than 0s; write --limit=--create if that is the value"},
+		{"serve --form", "--form: has no value; give protobuf or json"},
+		{"serve --depot", "--depot: has no value; give DEPOT,..."},
+		{"serve --note", "--note: has no value; give STRING"},
+		{"serve --config", "--config: has no value; give FILE"},
+		{"list --reason", "--reason: has no value; give TEXT"},
+		{"list --reason --held", "--reason: has no value before --held; give TEXT; write --reason=--held if that is the value"},
+		{"list --limit", "--limit: has no value; give a whole number, 0 or more"},
+		{"list --since", "--since: has no value; give a time, such as 2026-11-21T12:00:30Z"},
+		{"list --order", "--order: has no value; give oldest or newest"},
+		{"list --tag", "--tag: has no value; give KEY=VALUE;..."},
+		{"list --only", "--only: has no value; give ID,..."},
+	} {
+		_, _, err := parse(t, nil, strings.Fields(c.args)...)
+		if err == nil || err.Error() != c.want {
+			t.Errorf("%s: error %v, want %s", c.args, err, c.want)
+		}
+	}
+	g, _, err := parse(t, nil, "list", "--held", "--only=A,B", "--tag=a=1", "--tag=b=2")
+	if err != nil || !g.List.Held || !slices.Equal(g.List.Only, []string{"A", "B"}) || g.List.Tag["b"] != "2" {
+		t.Errorf("read %+v, %v", g.List, err)
+	}
+}
+
+// Where only the type has an end, what goes beyond it is told of it.
+func TestParse_TellsTheLargestNumberThereIs(t *testing.T) {
+	for args, want := range map[string]string{
+		"serve --limit=9999999h":                `give a duration, such as 8s or 1m30s, more than 0s, at most 2562047h`,
+		"serve --limit=-99999999999999999999ms": `give a duration, such as 8s or 1m30s, more than 0s, at most 2562047h`,
+		"list --within=1h9999999h":              `give a duration, such as 8s or 1m30s, at most 2562047h`,
+		"serve --seed=18446744073709551616":     `give a whole number, 0 or more, at most 18446744073709551615`,
+		"list --limit=9223372036854775808":      `give a whole number, 0 or more, at most 9223372036854775807`,
+		"serve --size=99999999999999999999":     `give a whole number, 1 or more, at most 100`,
+		"dev --rate=1e999":                      `give a number, more than 0`,
+	} {
+		_, _, err := parse(t, nil, strings.Fields(args)...)
+		if err == nil || !strings.HasSuffix(err.Error(), "is out of range; "+want) {
+			t.Errorf("%s: error %v, want %s", args, err, want)
+		}
+	}
+}
+
+// What a file that cannot be read may have given is not missed as well.
+func TestParse_MissesNothingThatAnUnreadableFileMayGive(t *testing.T) {
+	for name, file := range map[string]string{
+		"not there": filepath.Join(t.TempDir(), "fleet.yaml"),
+		"a folder":  t.TempDir(),
+		"no YAML":   write(t, "interval: 20s\n\tlimit: 12s\n"),
+		"no keys":   write(t, "interval 20s\n"),
+	} {
+		_, _, err := parse(t, nil, "serve", "--config", file, "--limit=15s", "--size=0")
+		var problems Problems
+		if !errors.As(err, &problems) || len(problems) != 2 || problems[0].Setting != "" || problems[1].Setting != "size" {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
 // bench is a grammar without commands.
 type bench struct {
 	Runs  int    `default:"1" check:"min 1"`
@@ -398,7 +468,7 @@ func TestParse_FlagsThatAreNoSettingsSayWhatTheyTake(t *testing.T) {
 		"--limit=x":         `--limit: "x" cannot be read; give a whole number, 0 or more`,
 		"--since=yesterday": `--since: "yesterday" cannot be read; give a time, such as 2026-11-21T12:00:30Z`,
 		"--within=5":        `--within: "5" cannot be read; give a duration, such as 8s or 1m30s`,
-		"--limit --held":    `--limit: expected int value but got "--held" (long flag); perhaps try --limit="--held"?`,
+		"--limit --held":    `--limit: has no value before --held; give a whole number, 0 or more; write --limit=--held if that is the value`,
 	} {
 		_, _, err := parse(t, nil, append([]string{"list"}, strings.Fields(args)...)...)
 		if err == nil || err.Error() != want {

@@ -17,6 +17,7 @@ import (
 // rule is what a setting's value must be, beyond its type.
 type rule struct {
 	accepts string // for people: "more than 0"
+	ends    bool   // accepts says how much is too much
 	// violated says what is wrong with a value and what to give; empty if
 	// nothing is. Nil accepts all.
 	violated func(reflect.Value) string
@@ -55,7 +56,7 @@ func parseRule(text string) (rule, error) {
 
 // textual is a rule of texts; the empty one stands for none and is accepted.
 func textual(accepts string, check func(string) error) rule {
-	return rule{accepts, func(v reflect.Value) string {
+	return rule{accepts: accepts, violated: func(v reflect.Value) string {
 		if v.String() == "" {
 			return ""
 		}
@@ -95,7 +96,7 @@ func oneOf(values []string) rule {
 	if i := strings.LastIndex(accepts, ", "); i >= 0 {
 		accepts = accepts[:i] + " or " + accepts[i+2:]
 	}
-	return rule{accepts, func(v reflect.Value) string {
+	return rule{accepts: accepts, violated: func(v reflect.Value) string {
 		if slices.Contains(values, fmt.Sprint(v.Interface())) {
 			return ""
 		}
@@ -118,6 +119,7 @@ func parseBounds(text string) (rule, error) {
 	}
 	var bounds []bound
 	var parts []string
+	ends := false
 	for pair := range slices.Chunk(fields, 2) {
 		b := bound{limit: pair[1]}
 		switch pair[0] {
@@ -126,7 +128,7 @@ func parseBounds(text string) (rule, error) {
 		case "over":
 			b.text, b.allowed = "more than "+pair[1], func(order int) bool { return order > 0 }
 		case "max":
-			b.text, b.allowed = "at most "+pair[1], func(order int) bool { return order <= 0 }
+			b.text, b.allowed, ends = "at most "+pair[1], func(order int) bool { return order <= 0 }, true
 		default:
 			return rule{}, fmt.Errorf("check %q is no rule", text)
 		}
@@ -139,7 +141,7 @@ func parseBounds(text string) (rule, error) {
 		parts = append(parts, b.text)
 	}
 	accepts := strings.Join(parts, ", ")
-	return rule{accepts, func(v reflect.Value) string {
+	return rule{accepts: accepts, ends: ends, violated: func(v reflect.Value) string {
 		for _, b := range bounds {
 			order, err := compare(v, b.limit)
 			// The negation would let a NaN pass.

@@ -5,8 +5,10 @@ import (
 	"encoding"
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"reflect"
+	"regexp"
 	"strings"
 	"time"
 
@@ -123,6 +125,44 @@ var (
 
 func isInteger(k reflect.Kind) bool { return k >= reflect.Int && k <= reflect.Uint64 }
 
+// lacking says of a flag without a value what it takes. The token after it is
+// none, or another flag, as a value that begins with - seems to be.
+func (s *setting) lacking(after kong.Token) error {
+	fix := s.accepts()
+	if fix == "" || s.flag.IsSlice() {
+		fix = s.flag.FormatPlaceHolder()
+	}
+	if after.IsEOL() {
+		return fmt.Errorf("has no value; give %s", fix)
+	}
+	return fmt.Errorf("has no value before %[1]s; give %[2]s; write --%[3]s=%[1]s if that is the value", after, fix, s.name)
+}
+
+var digits = regexp.MustCompile("[0-9]+")
+
+// exceeds reports whether a value is too much for the setting's type: with small
+// numbers in place of its own it could be read.
+func (s *setting) exceeds(value string) bool {
+	target := reflect.New(s.flag.Target.Type()).Elem()
+	scan := kong.ScanFromTokens(kong.Token{Type: kong.FlagValueToken, Value: digits.ReplaceAllString(value, "1")})
+	return s.parse.Decode(&kong.DecodeContext{Value: s.flag.Value, Scan: scan}, target) == nil
+}
+
+// largest is the end that only the type has; empty where the rule sets one.
+func (s *setting) largest() string {
+	t := s.flag.Target.Type()
+	switch {
+	case s.rule.ends:
+	case t == durationType:
+		return fmt.Sprintf(", at most %dh", math.MaxInt64/time.Hour)
+	case s.flag.Target.CanInt():
+		return fmt.Sprintf(", at most %d", int64(math.MaxInt64)>>(64-t.Bits()))
+	case s.flag.Target.CanUint():
+		return fmt.Sprintf(", at most %d", uint64(math.MaxUint64)>>(64-t.Bits()))
+	}
+	return ""
+}
+
 // complaint says what is wrong with values that cannot be read.
 func (s *setting) complaint(values []string, err error) string {
 	given := s.shown(strings.Join(values, ","))
@@ -136,6 +176,9 @@ func (s *setting) complaint(values []string, err error) string {
 			return "the value cannot be read"
 		}
 		return fmt.Sprintf("%s cannot be read: %v", given, err)
+	}
+	if s.exceeds(values[0]) {
+		return fmt.Sprintf("%s is out of range; give %s%s", given, fix, s.largest())
 	}
 	return fmt.Sprintf("%s cannot be read; give %s", given, fix)
 }
