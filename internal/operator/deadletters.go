@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -209,7 +210,7 @@ func (d *Desk) letterTable(letters Letters) error {
 	}
 	t := d.table("PUBLISHED (UTC)", "TOPIC", "REASON", "MESSAGE", "KEY", "BYTES", "ERROR")
 	for _, l := range letters.found {
-		t.row(stamp(l.PublishTime), l.review.Topic(), l.Reason, l.MessageID, l.OrderingKey, size(l.DeadLetter), l.Error)
+		t.row(stamp(l.PublishTime), l.review.Topic(), l.Reason, l.MessageID, l.OrderingKey, size(l.DeadLetter), strings.Join(strings.Fields(l.Error), " "))
 	}
 	if err := t.flush(); err != nil {
 		return err

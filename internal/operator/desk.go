@@ -66,8 +66,9 @@ func (d *Desk) table(header ...string) *table {
 
 func (t *table) row(cells ...string) {
 	for i, c := range cells {
-		// A cell is one line whatever a message said.
-		if c = terminal.Escape(strings.Join(strings.Fields(c), " ")); c == "" {
+		// A cell is one line whatever a message said, and an id with two blanks
+		// is not the one with one.
+		if c = terminal.Escape(c); c == "" {
 			c = "-"
 		}
 		cells[i] = c
@@ -86,7 +87,7 @@ func (t *table) flush() error { return t.out.Flush() }
 // footer says what a page left out.
 func (d *Desk) footer(next string, malformed []error) {
 	if next != "" {
-		d.say("There are more; give --after %s", next)
+		d.say("There are more; give --after=%s", terminal.Word(next))
 	}
 	for _, err := range malformed {
 		d.say("Left out: %s", err)

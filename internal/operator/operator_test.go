@@ -179,7 +179,7 @@ func TestDesk_OrdersAreHeldReleasedAndCancelled(t *testing.T) {
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectOrder, "O2")), "OPERATOR", "because two lines (by ann@example.org)")
 	o.expect(o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{Status: domain.OrderCancelled}, firestoretx.Page{})), "O1", "CANCELLED")
 	page := o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{}, firestoretx.Page{Limit: 1}))
-	o.expect(page, "O1", "There are more; give --after O1")
+	o.expect(page, "O1", "There are more; give --after=O1\n")
 	o.desk.JSON = true
 	var listed struct {
 		Orders []struct{ ID, Status string }
@@ -191,6 +191,23 @@ func TestDesk_OrdersAreHeldReleasedAndCancelled(t *testing.T) {
 	if len(listed.Orders) != 1 || listed.Orders[0].ID != "O2" || listed.Next != "" {
 		t.Errorf("page %+v", listed)
 	}
+}
+
+// F-ORD-04: an id in a table is the order's own, blanks and all, and what asks for
+// the orders after it can be typed as it is shown.
+func TestDesk_ShowsIDsAsTheyAre(t *testing.T) {
+	o := openOffice(t)
+	ids := []string{"-dash", "a  b", "d\u00a0\t\x1b[2J", "z"}
+	for _, id := range ids {
+		o.order(domain.OrderID(id))
+	}
+	list := func(p firestoretx.Page) string {
+		return o.says(o.desk.ListOrders(t.Context(), firestoretx.OrderFilter{}, p))
+	}
+	o.expect(list(firestoretx.Page{}), "\n-dash  ", "\na  b  ", "\nd\\u00a0\\u0009\\u001b[2J  ", "\nz  ")
+	o.expect(list(firestoretx.Page{Limit: 1}), "There are more; give --after=-dash\n")
+	o.expect(list(firestoretx.Page{Limit: 2}), "There are more; give --after='a  b'\n")
+	o.expect(list(firestoretx.Page{Limit: 3}), "There are more; give --after=$'d\\u00a0\\u0009\\u001b[2J'\n")
 }
 
 // F-ORD-04, F-DLQ-01: who asks is named on one line of documents, messages and

@@ -4,6 +4,7 @@ package terminal
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -30,4 +31,17 @@ func Escape(text string, kept ...rune) string {
 		text = text[i+size:]
 	}
 	return b.String() + text
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_.:@%+,=-]+$`)
+
+// Word is text as one word for a shell, so that what is shown can be typed.
+func Word(text string) string {
+	switch escaped := Escape(text); {
+	case plainWord.MatchString(text):
+		return text
+	case escaped == text:
+		return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+	}
+	return "$'" + Escape(strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(text)) + "'"
 }
