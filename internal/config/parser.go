@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 )
@@ -186,6 +187,11 @@ type Command struct {
 // Problems if settings are wrong, and kong's if the command line is.
 func (p *Parser) Parse(args []string) (*Command, error) {
 	clear(p.given)
+	for i, arg := range args {
+		if !utf8.ValidString(arg) { // kong would alter it
+			return nil, fmt.Errorf("argument %d, %q, %s", i+1, arg, noText)
+		}
+	}
 	ctx, err := p.kong.Parse(args)
 	if err != nil {
 		return nil, err
@@ -276,9 +282,14 @@ func (c *Command) best(s *setting) (values []string, from origin, problem string
 		}
 	}
 	for _, name := range s.variables {
-		if v, set := c.parser.lookup(name); set && v != "" {
-			return []string{v}, origin{byVariable, name}, ""
+		v, set := c.parser.lookup(name)
+		switch {
+		case !set || v == "":
+			continue
+		case !utf8.ValidString(v):
+			return nil, origin{byVariable, name}, "the value " + noText
 		}
+		return []string{v}, origin{byVariable, name}, ""
 	}
 	if e, ok := c.file.find(c.node().Name, s.name); ok {
 		values := e.values
@@ -297,6 +308,8 @@ func (c *Command) best(s *setting) (values []string, from origin, problem string
 	}
 	return nil, origin{}, ""
 }
+
+const noText = "is not valid UTF-8"
 
 // escape keeps an element of a list from being split: it is one already.
 func escape(v string, separator rune) string {

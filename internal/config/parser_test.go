@@ -342,6 +342,28 @@ func TestParse_MissesNothingThatAnUnreadableFileMayGive(t *testing.T) {
 	}
 }
 
+// What is no text is refused, not altered until it is one: it would name another
+// file, or another order.
+func TestParse_RefusesWhatIsNoText(t *testing.T) {
+	for _, c := range []struct {
+		environment map[string]string
+		args        []string
+		want        string
+	}{
+		{nil, []string{"list", "--reason=caf\xe9"}, `argument 2, "--reason=caf\xe9", is not valid UTF-8`},
+		{nil, []string{"list", "--reason", "caf\xe9"}, `argument 3, "caf\xe9", is not valid UTF-8`},
+		{map[string]string{"DRONEFLEET_NOTE": "caf\xe9"}, []string{"serve"}, `note (variable DRONEFLEET_NOTE): the value is not valid UTF-8`},
+	} {
+		_, _, err := parse(t, c.environment, c.args...)
+		if err == nil || err.Error() != c.want {
+			t.Errorf("%q: error %v, want %s", c.args, err, c.want)
+		}
+	}
+	if _, _, err := parse(t, map[string]string{"DRONEFLEET_NOTE": "caf\xe9"}, "serve", "--note=café"); err != nil {
+		t.Error(err)
+	}
+}
+
 // bench is a grammar without commands.
 type bench struct {
 	Runs  int    `default:"1" check:"min 1"`
