@@ -25,7 +25,7 @@ type flags struct {
 	Drones     int           `default:"100" help:"Drones per instance." check:"min 1"`
 	Orders     int           `default:"500" help:"Orders per instance." check:"min 1"`
 	Cities     int           `default:"0" help:"Towns per instance; 0 draws the number." check:"min 0"`
-	Geography  string        `default:"" enum:",accra,berlin,towns" help:"Geography of single-town instances."`
+	Geography  string        `default:"" enum:",accra,berlin,towns" help:"Geography of single-town instances: accra, berlin or towns; default drawn."`
 	Instances  int           `default:"5" help:"Instances, seeded 1, 2, ... from --first." check:"min 1"`
 	First      uint64        `default:"1" help:"Seed of the first instance."`
 	Time       time.Duration `default:"8s" help:"Time limit per instance." check:"over 0s"`
@@ -35,7 +35,7 @@ type flags struct {
 	Seeds      int           `default:"1" help:"Number of search seeds." check:"min 1"`
 	Workers    int           `default:"2" help:"Search goroutines." check:"min 1"`
 	Reference  bool          `help:"Minimise the reference optimizer's scalar instead."`
-	Strategy   string        `default:"sisr" enum:"sisr,greedy,nearest" help:"Search strategy."`
+	Strategy   string        `default:"sisr" enum:"sisr,greedy,nearest" help:"How to plan: ${enum}."`
 	JSON       string        `name:"json" help:"Write one JSON row per run to this file."`
 	Dump       string        `help:"Write the instances as JSON into this folder and stop."`
 	Quiet      bool          `help:"Print only the summary."`

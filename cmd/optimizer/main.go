@@ -33,7 +33,7 @@ import (
 type grammar struct {
 	Run     runCommand       `cmd:"" serves:"" settings:"" help:"Run a solve cycle of every depot every interval."`
 	Once    onceCommand      `cmd:"" settings:"" help:"Run one solve cycle of every depot and end, for a scheduler."`
-	Solve   solveCommand     `cmd:"" help:"Plan a snapshot from a file or from the past; publishes nothing."`
+	Solve   solveCommand     `cmd:"" help:"Plan a snapshot from a file (--in) or from the past (--at); publishes nothing."`
 	Version kong.VersionFlag `help:"Print the version."`
 }
 

@@ -27,8 +27,8 @@ import (
 // solveCommand plans a snapshot and publishes nothing.
 type solveCommand struct {
 	cli.Connection
-	In         string        `help:"Snapshot to plan: an OptimizationSnapshot as JSON or protobuf, - for standard input." xor:"source" required:"" placeholder:"FILE"`
-	At         time.Time     `help:"Plan what Firestore held at this time instead (RFC 3339): within the last hour, or to the minute within the seven days of point-in-time recovery." xor:"source" required:"" placeholder:"TIME"`
+	In         string        `help:"Snapshot to plan: an OptimizationSnapshot as JSON or protobuf, - for standard input." xor:"source" placeholder:"FILE"`
+	At         time.Time     `help:"Plan what Firestore held at this time instead (RFC 3339): within the last hour, or to the minute within the seven days of point-in-time recovery." xor:"source" placeholder:"TIME"`
 	Depot      string        `help:"Depot to plan for, with --at; default the only one." placeholder:"ID"`
 	Out        string        `help:"Write the plan to this file, as JSON, - for standard output, instead of the table." placeholder:"FILE"`
 	GeoJSON    string        `help:"Write routes and stops to this file, for any map, - for standard output, instead of the table." name:"geojson" placeholder:"FILE"`
@@ -42,7 +42,7 @@ type solveCommand struct {
 func (c *solveCommand) Check(r *config.Report) {
 	switch {
 	case c.In == "" && c.At.IsZero():
-		r.Refuse("in", "is empty; give a file, or a moment of the fleet's past with --at")
+		r.Refuse("in", "is empty; give --in=FILE or --at=TIME")
 	case c.In == "":
 		c.CheckConnection(r)
 	}
