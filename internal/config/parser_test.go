@@ -42,6 +42,7 @@ type fleetServe struct {
 	Peer     string     `check:"address"`
 	Token    string     `secret:"" check:"id"`
 	Note     string
+	Folder   string `type:"path"`
 }
 
 // Check implements Checker.
@@ -339,6 +340,26 @@ func TestParse_MissesNothingThatAnUnreadableFileMayGive(t *testing.T) {
 		if !errors.As(err, &problems) || len(problems) != 2 || problems[0].Setting != "" || problems[1].Setting != "size" {
 			t.Errorf("%s: error %v", name, err)
 		}
+	}
+}
+
+// A path that is empty is none, wherever it is given, and not the working
+// directory.
+func TestParse_AnEmptyPathIsNone(t *testing.T) {
+	file := write(t, "serve:\n  folder: ''\n")
+	for _, args := range [][]string{{"serve"}, {"serve", "--folder="}, {"serve", "--folder", ""}, {"serve", "--config", file}} {
+		g, _, err := parse(t, nil, args...)
+		if err != nil || g.Serve.Folder != "" {
+			t.Errorf("%v: folder %q, %v", args, g.Serve.Folder, err)
+		}
+	}
+	there, err := filepath.Abs("there")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, _, err := parse(t, map[string]string{"DRONEFLEET_FOLDER": "there"}, "serve")
+	if err != nil || g.Serve.Folder != there {
+		t.Errorf("folder %q, %v", g.Serve.Folder, err)
 	}
 }
 

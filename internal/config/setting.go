@@ -49,21 +49,29 @@ func newSetting(flag *kong.Flag) (*setting, error) {
 
 var errTooShort = errors.New("shorter than a nanosecond")
 
-// parser is kong's of a flag, but for a duration too short to count: it would be
-// read as 0, which stands for something else.
+// parser is kong's of a flag, but for what kong would read as something else: a
+// duration too short to count as 0, and no path as the working directory.
 func parser(flag *kong.Flag) kong.Mapper {
-	if flag.Target.Type() != durationType {
-		return flag.Mapper
-	}
 	parse := flag.Mapper
-	return kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
-		text := fmt.Sprint(ctx.Scan.Peek().Value)
-		err := parse.Decode(ctx, target)
-		if err == nil && target.Int() == 0 && strings.ContainsAny(text, "123456789") {
-			return errTooShort
-		}
-		return err
-	})
+	switch {
+	case flag.Target.Type() == durationType:
+		return kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
+			text := fmt.Sprint(ctx.Scan.Peek().Value)
+			err := parse.Decode(ctx, target)
+			if err == nil && target.Int() == 0 && strings.ContainsAny(text, "123456789") {
+				return errTooShort
+			}
+			return err
+		})
+	case flag.Tag.Type == "path":
+		return kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
+			if ctx.Scan.Peek().Value == "" {
+				return ctx.Scan.PopValueInto("path", target.Addr().Interface())
+			}
+			return parse.Decode(ctx, target)
+		})
+	}
+	return parse
 }
 
 // variable is the environment variable of a flag.
