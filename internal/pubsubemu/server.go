@@ -34,7 +34,7 @@ type Server struct {
 	faults   *fault.Injector
 	listener net.Listener
 	grpc     *grpc.Server
-	serving  sync.WaitGroup // the accept loop and one timer loop per subscription
+	serving  sync.WaitGroup // the accept loop, housekeeping and one timer loop per subscription
 	closing  chan struct{}  // closed when Close begins
 	closed   sync.Once
 	closeErr error
@@ -93,7 +93,32 @@ func Start(opts Options) (*Server, error) {
 			opts.Logger.Error("pubsub emulator stopped serving", slog.Any("err", err))
 		}
 	})
+	s.serving.Go(s.keepHouse)
 	return s, nil
+}
+
+// housekeeping is how often, on the injected clock, what has outlived its time is
+// looked for.
+const housekeeping = time.Minute
+
+// keepHouse lets go what topics retain and snapshots hold past their time, of
+// those that nobody uses. A timer, not a ticker: a clock that jumps wakes it once.
+func (s *Server) keepHouse() {
+	for {
+		timer := s.opts.Clock.NewTimer(housekeeping)
+		select {
+		case <-s.closing:
+			timer.Stop()
+			return
+		case <-timer.Chan():
+		}
+		s.dropExpiredSnapshots()
+		s.mu.RLock()
+		for _, t := range s.topics {
+			t.tidy(s.now())
+		}
+		s.mu.RUnlock()
+	}
 }
 
 // Addr is host:port, as PUBSUB_EMULATOR_HOST wants it.

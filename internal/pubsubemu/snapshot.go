@@ -156,7 +156,7 @@ func (t *topic) hasExpiredSnapshot(now time.Time) bool {
 }
 
 // dropExpiredSnapshots removes snapshots past their time, whenever snapshots
-// are looked at or would get another message.
+// are looked at or would get another message, and by housekeeping.
 func (s *Server) dropExpiredSnapshots() {
 	now := s.opts.Clock.Now()
 	s.mu.Lock()

@@ -83,6 +83,15 @@ func (t *topic) replayable(now int64) []*message {
 	return slices.Clone(t.retained)
 }
 
+// tidy forgets what the topic no longer retains at now.
+func (t *topic) tidy(now int64) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	t.retainedMu.Lock()
+	defer t.retainedMu.Unlock()
+	t.trim(now)
+}
+
 // trim forgets retained messages past the retention. The caller holds both locks.
 func (t *topic) trim(now int64) {
 	keep := t.config.MessageRetentionDuration.AsDuration() // nil is 0: forget all
@@ -96,6 +105,9 @@ func (t *topic) trim(now int64) {
 		}
 		clear(t.retained[:expired]) // their room goes with the array, when append outgrows it
 		t.retained = t.retained[expired:]
+		if len(t.retained) == 0 {
+			t.retained = nil
+		}
 	}
 }
 
