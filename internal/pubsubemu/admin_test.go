@@ -152,8 +152,12 @@ func TestCreateSubscription_checks(t *testing.T) { // P-LIM-01, P-DEL-01, P-DEL-
 		t.Run(c.name, func(t *testing.T) {
 			config := &pubsubpb.Subscription{Name: subscriptionName(fmt.Sprintf("sub-%d", i)), Topic: topic}
 			c.change(config)
-			if _, err := b.sub.CreateSubscription(b.deadline(), config); status.Code(err) != c.want {
+			_, err := b.sub.CreateSubscription(b.deadline(), config)
+			if status.Code(err) != c.want {
 				t.Errorf("got %v, want %v", err, c.want)
+			}
+			if field, _, _ := strings.Cut(status.Convert(err).Message(), ":"); strings.Count(status.Convert(err).Message(), field+":") > 1 {
+				t.Errorf("the field stands twice: %v", err)
 			}
 		})
 	}

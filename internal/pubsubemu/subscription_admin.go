@@ -50,7 +50,7 @@ func (s *Server) CreateSubscription(_ context.Context, req *pubsubpb.Subscriptio
 	}
 	parsed, err := filter.Parse(config.Filter)
 	if err != nil {
-		return nil, invalid("filter: %v", err)
+		return nil, invalid("%v", err) // it names the field
 	}
 	config.TopicMessageRetentionDuration = t.describe().MessageRetentionDuration
 	holder := s.lastHolder.Add(1)
