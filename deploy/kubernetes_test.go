@@ -196,10 +196,6 @@ func complaints(found *[]string, who string) func(bool, string) {
 	}
 }
 
-// closing is how long a State Manager may take to end its API and to deliver its
-// last traces, once it has settled what it holds.
-const closing = 10 * time.Second
-
 func checkProbes(name string, d deployment) []string {
 	var found []string
 	complain := complaints(&found, "deployment "+name)
@@ -290,7 +286,7 @@ func checkStart(name string, d deployment, c *cluster, w *world) []string {
 	config, err := w.start(container.Image, container.Args, environment)
 	complain(err != nil, fmt.Sprintf("cannot start: %v", err))
 	grace := time.Duration(d.Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second
-	complain(name == "statemanager" && err == nil && shutdown(config)+closing > grace, "is killed before it has settled what it holds")
+	complain(name == "statemanager" && err == nil && shutdown(config) >= grace, "is killed before it has settled what it holds")
 	ports := map[string]int{}
 	for _, p := range container.Ports {
 		ports[p.Name] = p.ContainerPort

@@ -90,7 +90,7 @@ func checkContainer(name string, template, c tfmodule.Block, args []string, w *w
 	if err != nil {
 		found = append(found, fmt.Sprintf("%s cannot start: %v", name, err))
 	}
-	if short == "statemanager" && err == nil && shutdown(config)+time.Second > cloudRunGrace {
+	if short == "statemanager" && err == nil && shutdown(config) >= cloudRunGrace {
 		found = append(found, name+" is killed before it has settled what it holds")
 	}
 	for _, p := range c.Blocks["ports"] {
@@ -110,7 +110,7 @@ func checkContainer(name string, template, c tfmodule.Block, args []string, w *w
 const cloudRunGrace = 10 * time.Second
 
 // shutdown is how long after SIGTERM a State Manager of that configuration has
-// settled all it holds. F-FLOW-01
+// ended. F-FLOW-01
 func shutdown(config string) time.Duration {
 	_, rest, _ := strings.Cut(config, "drain-timeout: ")
 	text, _, _ := strings.Cut(rest, " ")
@@ -118,7 +118,7 @@ func shutdown(config string) time.Duration {
 	if err != nil {
 		return math.MaxInt64 / 2 // nobody knows when
 	}
-	return drain + manager.ShutdownMargin
+	return drain + manager.ExitMargin
 }
 
 // checkService looks at what keeps a service that pulls at work.

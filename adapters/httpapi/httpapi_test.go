@@ -85,7 +85,7 @@ func serveFor(t *testing.T, hosts connect.Config, access httpapi.Access, log *sl
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- listener.Serve(ctx, api) }()
+	go func() { done <- listener.Serve(ctx, context.Background(), api) }()
 	stopped := false
 	s.stop = func() error {
 		if stopped {

@@ -44,7 +44,7 @@ func TestServer_EndsRequestsThatDoNotEnd(t *testing.T) {
 	})
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- listener.Serve(ctx, api) }()
+	go func() { done <- listener.Serve(ctx, context.Background(), api) }()
 	defer func() {
 		stop()
 		if err := <-done; err != nil {

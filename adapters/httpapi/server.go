@@ -52,8 +52,8 @@ func (l *Listener) URL() string { return "http://" + l.listener.Addr().String() 
 func (l *Listener) Close() error { return l.listener.Close() }
 
 // Serve answers requests with api until ctx ends, then lets those under way
-// finish for a few seconds.
-func (l *Listener) Serve(ctx context.Context, api *API) error {
+// finish for a few seconds, until closing ends at most.
+func (l *Listener) Serve(ctx, closing context.Context, api *API) error {
 	server := &http.Server{
 		Handler:           api,
 		ReadHeaderTimeout: l.bounds.header, ReadTimeout: l.bounds.read, WriteTimeout: l.bounds.write, IdleTimeout: l.bounds.idle,
@@ -71,7 +71,7 @@ func (l *Listener) Serve(ctx context.Context, api *API) error {
 	})
 	g.Go(func() error {
 		<-serving.Done()
-		finishing, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+		finishing, cancel := context.WithTimeout(closing, shutdownTimeout)
 		defer cancel()
 		if err := server.Shutdown(finishing); err != nil {
 			return errors.Join(fmt.Errorf("HTTP API: requests were cut off: %w", err), server.Close())

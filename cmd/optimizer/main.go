@@ -127,7 +127,7 @@ func (c *cycles) with(ctx context.Context, interval time.Duration, f func(*plann
 	if err != nil {
 		return err
 	}
-	defer stopWatch()
+	defer stopWatch(context.WithoutCancel(ctx))
 	publisher := pubsubio.NewPublisher(clients.PubSub)
 	defer publisher.Stop()
 	locks, err := manager.NewLocks(clients, clock, log)

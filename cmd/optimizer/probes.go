@@ -35,7 +35,7 @@ func (p *planning) serve(ctx context.Context, listener *httpapi.Listener) error 
 			Locks: p.locks, PubSub: p.clients.PubSub, Meter: p.clients.Meter, Stopping: func() error { return context.Cause(ctx) }, Log: p.log,
 		}, pubsubio.TopicDecisions)
 		p.log.InfoContext(ctx, "probes and metrics listening", slog.String("url", listener.URL()))
-		g.Go(func() error { return listener.Serve(ctx, api) })
+		g.Go(func() error { return listener.Serve(ctx, context.WithoutCancel(ctx), api) })
 	}
 	return g.Wait()
 }

@@ -66,8 +66,8 @@ func (c *devCommand) Run(ctx context.Context) error {
 	}
 	defer out.Close()
 	log := logging.Logger(os.Stderr)
-	stopWatch := func() {}
-	defer func() { stopWatch() }()
+	stopWatch := func(context.Context) {}
+	defer func() { stopWatch(context.WithoutCancel(ctx)) }()
 	report, err := devrun.Run(ctx, devrun.Config{
 		TraceTelemetry: c.TraceTelemetry, Watch: func(ctx context.Context, m *meter.Meter) (trace.TracerProvider, error) {
 			tracing, stop, err := c.Watch(ctx, "dronefleet-dev", m, log)

@@ -47,6 +47,8 @@ func (c *serveCommand) worker(clock *simclock.Clock) pubsubio.Config {
 // Run serves until interrupted, then settles what it holds.
 func (c *serveCommand) Run(ctx context.Context) error {
 	log := observe.LogTraces(c.Logger(os.Stderr), c.Project)
+	closing, end := manager.Closing(ctx, c.DrainTimeout)
+	defer end()
 	var listener *httpapi.Listener
 	access, err := c.access.open(ctx, log)
 	if err != nil {
@@ -72,7 +74,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer stopWatch()
+	defer stopWatch(closing)
 	m, err := manager.New(clients, clock, manager.Config{
 		Format: c.Format, Access: access, Tracing: tracing,
 		Worker: c.worker(clock),
@@ -82,7 +84,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	}
 	log.InfoContext(ctx, "State Manager serving", slog.String("project", clients.Config.Project),
 		slog.String("firestore", clients.Config.FirestoreHost), slog.String("pubsub", clients.Config.PubSubHost), slog.Float64("speed", clock.Speed))
-	if err := m.Serve(ctx, listener); err != nil {
+	if err := m.Serve(ctx, closing, listener); err != nil {
 		return err
 	}
 	log.Info("State Manager stopped; what it held is settled, or will be delivered again")

@@ -4,8 +4,8 @@
 # is always allocated and the smallest number of instances is what counts.
 # Cloud Run ends an instance 10 s after SIGTERM. A State Manager that cannot
 # settle a message by then, since Firestore does not answer, gives it back after
-# DRONEFLEET_DRAIN_TIMEOUT, and everything is settled 5 s later. On GKE it gets
-# more time.
+# DRONEFLEET_DRAIN_TIMEOUT, everything is settled 5 s later, and the process
+# ends in the second after that. On GKE it gets more time.
 locals {
   cloud_run     = var.runtime == "cloud_run"
   optimizer_run = local.cloud_run && var.optimizer_mode == "service"

@@ -31,15 +31,15 @@ func (w Watching) CheckWatching(r *config.Report) {
 }
 
 // Watch has a collector, if there is one, told of the process: its traces, and
-// what m counts. stop delivers the last of it; a collector that does not answer
-// is a line in the log.
-func (w Watching) Watch(ctx context.Context, service string, m *meter.Meter, log *slog.Logger) (tracing trace.TracerProvider, stop func(), err error) {
+// what m counts. stop delivers the last of it until its context ends; a collector
+// that does not answer is a line in the log.
+func (w Watching) Watch(ctx context.Context, service string, m *meter.Meter, log *slog.Logger) (tracing trace.TracerProvider, stop func(context.Context), err error) {
 	watch, err := observe.Start(ctx, w.config(service), m, log)
 	if err != nil {
 		return nil, nil, fmt.Errorf("--otlp-endpoint: %w", err)
 	}
-	return watch.Tracing(), func() {
-		if err := watch.Close(ctx); err != nil {
+	return watch.Tracing(), func(closing context.Context) {
+		if err := watch.Close(closing); err != nil {
 			log.WarnContext(ctx, "the last traces or metrics were not delivered", slog.Any("err", err))
 		}
 	}, nil

@@ -233,7 +233,7 @@ func (f *fleet) run(ctx context.Context) error {
 	defer stopManager()
 	settling, stopSettling := context.WithCancel(background)
 	var managing errgroup.Group
-	start(&managing, func() error { defer stopSettling(); return f.manager.Serve(managerCtx, f.api) })
+	start(&managing, func() error { defer stopSettling(); return f.manager.Serve(managerCtx, background, f.api) })
 	commandCtx, stopCommands := context.WithCancel(background)
 	defer stopCommands()
 	start(&managing, func() error { return f.receiveCommands(commandCtx) })

@@ -104,12 +104,23 @@ func NewLocks(c *connect.Clients, clock *simclock.Clock, log *slog.Logger) (*fir
 
 // Shutdown, from the order to stop, at the latest: messages in work are finished
 // or given back while the worker drains; then owed commands are sent, and everything ends
-// ShutdownMargin after the drain. With the worker's default that is 20 s, which
-// leaves a process 5 s of its 25 to close its API and its connections.
+// shutdownMargin after the drain. The process has ExitMargin, of which its API and
+// its traces get what the manager leaves. With the worker's default that is 21 s
+// in all, of the 25 a process has.
 const (
 	commandsMargin = pubsubio.SettlingTimeout + time.Second
-	ShutdownMargin = pubsubio.SettlingTimeout + 2*time.Second
+	shutdownMargin = pubsubio.SettlingTimeout + 2*time.Second
+	ExitMargin     = shutdownMargin + time.Second
 )
+
+// Closing returns a context that ends when a process must have ended whose ctx is
+// over and whose worker drains for as long as drain: whatever it closes after
+// its manager, it closes by then. end frees it.
+func Closing(ctx context.Context, drain time.Duration) (closing context.Context, end context.CancelFunc) {
+	closing, end = context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() { time.AfterFunc(drain+ExitMargin, end) })
+	return closing, end
+}
 
 // errNotStopped says that something did not end in time. What it held was not
 // acked, and will be delivered again.
@@ -134,7 +145,7 @@ func (m *Manager) runUntil(ctx context.Context, stop context.CancelCauseFunc) er
 	drain := cmp.Or(m.cfg.Worker.DrainTimeout, pubsubio.DefaultDrainTimeout)
 	stopTimers := context.AfterFunc(ctx, func() {
 		time.AfterFunc(drain+commandsMargin, endCommands)
-		time.AfterFunc(drain+ShutdownMargin, endEverything)
+		time.AfterFunc(drain+shutdownMargin, endEverything)
 	})
 	defer stopTimers()
 

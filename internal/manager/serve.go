@@ -12,8 +12,9 @@ import (
 
 // Serve is Run with an HTTP API on a listener, which may be nil for none. The
 // API is there until the last message is settled, so that probes and operators
-// see a manager that is stopping; if it fails, the manager stops.
-func (m *Manager) Serve(ctx context.Context, listener *httpapi.Listener) error {
+// see a manager that is stopping, and then finishes requests until closing ends;
+// if it fails, the manager stops.
+func (m *Manager) Serve(ctx, closing context.Context, listener *httpapi.Listener) error {
 	if listener == nil {
 		return m.Run(ctx)
 	}
@@ -27,7 +28,7 @@ func (m *Manager) Serve(ctx context.Context, listener *httpapi.Listener) error {
 		Store: m.Store, Locks: m.Locks, PubSub: m.pubsub, Meter: m.meter,
 		NewID: uuid.NewString, Stopping: func() error { return context.Cause(ctx) }, Log: m.log, Access: m.cfg.Access, Operator: m.operator,
 	})
-	g.Go(func() error { return listener.Serve(apiCtx, api) })
+	g.Go(func() error { return listener.Serve(apiCtx, closing, api) })
 	g.Go(func() error { defer stopAPI(); return m.runUntil(ctx, stop) })
 	return g.Wait()
 }

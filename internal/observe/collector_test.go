@@ -2,6 +2,7 @@ package observe_test
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"slices"
 	"sync"
@@ -100,9 +101,7 @@ func TestWatch_PushesToACollector(t *testing.T) {
 	f.awaitOrder("O1", domain.OrderPending)
 	f.fly("O1")
 	f.stop()
-	ended, cancel := context.WithCancel(t.Context())
-	cancel() // as at the end of a process
-	if err := w.Close(ended); err != nil {
+	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 
@@ -189,6 +188,21 @@ func silent(t *testing.T) string {
 		}
 	})
 	return "http://" + l.Addr().String()
+}
+
+// F-FLOW-01: a collector that does not answer has no longer than the process.
+func TestWatch_CloseEndsWithItsContext(t *testing.T) {
+	w, err := observe.Start(t.Context(), observe.Config{Service: "test", Endpoint: silent(t), FlushTimeout: time.Hour}, meter.New(), slog.New(slog.DiscardHandler)) // what failed may be logged after the end
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, span := w.Tracing().Tracer("test").Start(t.Context(), "last")
+	span.End()
+	closing, end := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer end()
+	if err := w.Close(closing); err == nil {
+		t.Error("Close says that everything was delivered")
+	}
 }
 
 // F-OBS-01: whoever waited for this collector would wait for ever.

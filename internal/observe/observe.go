@@ -157,10 +157,10 @@ func (w *Watch) startMetrics(ctx context.Context, c Config, res *resource.Resour
 // Tracing takes spans.
 func (w *Watch) Tracing() trace.TracerProvider { return w.tracing }
 
-// Close delivers what is left, for as long as the flush timeout, and ends. ctx
-// may be over already. The error says that something was not delivered.
+// Close delivers what is left until ctx ends, for as long as the flush timeout
+// at most, and ends. The error says that something was not delivered.
 func (w *Watch) Close(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.timeout)
+	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
 	var g errgroup.Group
 	errs := make([]error, len(w.stop))
