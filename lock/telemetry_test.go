@@ -96,6 +96,33 @@ func TestTelemetry_Events(t *testing.T) {
 	}
 }
 
+// L-TEL-02: an acquisition that yields no id is known by the one it was asked for
+// with, and a call that failed has its code alone, whatever came with the error.
+func TestTelemetry_FailedCalls(t *testing.T) {
+	var j journal
+	b := &spy{Backend: memlock.New()}
+	o := lock.WithTelemetry(b, &j)
+	id := lock.NewLockID()
+	h := mustAcquire(t, o)
+	_, _ = o.Acquire(bg, lock.AcquireRequest{Key: "k", TTL: time.Second, LockID: id})
+	b.onAcquire = func(context.Context, int) (lock.AcquireResult, error) {
+		return lock.AcquireResult{Reason: lock.ReasonLocked}, lock.ErrRateLimited
+	}
+	_, _ = o.Acquire(bg, lock.AcquireRequest{Key: "k", TTL: time.Second, LockID: id})
+	mustClose(t, h)
+	mustDrain(t, o)
+	keyHash, idHash := lock.HashKey("k"), lock.HashKey(id)
+	want := []lock.Event{
+		{Type: "acquire", Result: "fail", KeyHash: keyHash, LockIDHash: idHash, Reason: lock.ReasonLocked},
+		{Type: "acquire", Result: "fail", KeyHash: keyHash, LockIDHash: idHash, Code: lock.CodeRateLimited},
+	}
+	for i, e := range j.events[1:3] {
+		if e.Duration = 0; e != want[i] {
+			t.Errorf("event %d: %+v, want %+v", i, e, want[i])
+		}
+	}
+}
+
 // L-TEL-01: the decorator is the backend in every other respect.
 func TestTelemetry_Contract(t *testing.T) {
 	locktest.Run(t, func(t *testing.T, clock lock.Clock) lock.Backend {
