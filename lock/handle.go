@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Handle is one held lease. It is safe for concurrent use, and a nil Handle
-// does nothing.
+// Handle is one held lease. It is safe for concurrent use, and one that holds
+// none, nil or the zero value, does nothing.
 //
 // A handle releases at most once, even if that release fails: the store ends
 // the lease by itself later.
@@ -75,9 +75,12 @@ func newHandle(parent context.Context, b Backend, key string, res AcquireResult,
 	return h
 }
 
+// isNone tells whether there never was a lease.
+func (h *Handle) isNone() bool { return h == nil || h.backend == nil }
+
 // LockID is the secret that proves ownership.
 func (h *Handle) LockID() string {
-	if h == nil {
+	if h.isNone() {
 		return ""
 	}
 	return h.lockID
@@ -85,7 +88,7 @@ func (h *Handle) LockID() string {
 
 // Key is the key as it was given.
 func (h *Handle) Key() string {
-	if h == nil {
+	if h.isNone() {
 		return ""
 	}
 	return h.key
@@ -93,16 +96,16 @@ func (h *Handle) Key() string {
 
 // Fence is the token to pass with every write to the protected resource.
 func (h *Handle) Fence() Fence {
-	if h == nil {
+	if h.isNone() {
 		return ""
 	}
 	return h.fence
 }
 
-// ExpiresAt is the end of the lease as last known to be stored, zero for a nil
-// handle.
+// ExpiresAt is the end of the lease as last known to be stored, zero if there is
+// none.
 func (h *Handle) ExpiresAt() time.Time {
-	if h == nil {
+	if h.isNone() {
 		return time.Time{}
 	}
 	h.mu.Lock()
@@ -115,7 +118,7 @@ func (h *Handle) ExpiresAt() time.Time {
 // extended in time, ErrClosed after Release or Close. In Do it also ends with
 // the caller's context.
 func (h *Handle) Context() context.Context {
-	if h == nil {
+	if h.isNone() {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		cancel(ErrClosed)
 		return ctx
@@ -132,7 +135,7 @@ func (h *Handle) Context() context.Context {
 // is over, but that nobody else may take yet, can still be extended; a context
 // that has ended stays so.
 func (h *Handle) Extend(ctx context.Context, ttl time.Duration) (bool, error) {
-	if h == nil {
+	if h.isNone() {
 		return false, nil
 	}
 	if err := ValidateTTL(ttl); err != nil {
@@ -151,7 +154,7 @@ func (h *Handle) Extend(ctx context.Context, ttl time.Duration) (bool, error) {
 // Release gives the lock up. True means that this call did; a later call is
 // false, nil. It returns its error and reports it nowhere else.
 func (h *Handle) Release(ctx context.Context) (bool, error) {
-	if h == nil {
+	if h.isNone() {
 		return false, nil
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -170,7 +173,7 @@ func (h *Handle) Release(ctx context.Context) (bool, error) {
 // most the close timeout. A failure is reported to OnReleaseError once and
 // returned; further calls return nil.
 func (h *Handle) Close() error {
-	if h == nil {
+	if h.isNone() {
 		return nil
 	}
 	return h.dispose()
@@ -220,6 +223,9 @@ func (h *Handle) extend(ctx context.Context, ttl time.Duration) (bool, error) {
 		return false, AbortedBy(ctx)
 	}
 	defer func() { <-h.extending }()
+	if !h.isActive() { // released meanwhile
+		return false, nil
+	}
 	if ctx.Err() != nil { // nothing is asked, so the end of the lease stays
 		return false, AbortedBy(ctx)
 	}
@@ -277,7 +283,7 @@ func (h *Handle) onLeaseEnd() {
 	h.noticeEnd()
 }
 
-// beginRelease claims the one release of the handle.
+// beginRelease claims the one release of the handle, and ends its context.
 func (h *Handle) beginRelease(cancel context.CancelCauseFunc) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -288,6 +294,7 @@ func (h *Handle) beginRelease(cancel context.CancelCauseFunc) bool {
 	h.state = closing
 	h.cancelRelease = cancel
 	h.leaseEnd.Stop()
+	h.cancel(ErrClosed)
 	return true
 }
 
@@ -301,7 +308,6 @@ func (h *Handle) releaseOnce(ctx context.Context) (bool, error) {
 		h.mu.Unlock()
 		close(h.released)
 	}()
-	h.cancel(ErrClosed)
 	h.heartbeat.stop()
 	res, err := h.backend.Release(ctx, Ref{LockID: h.lockID, Key: h.key})
 	return res.OK && err == nil, err

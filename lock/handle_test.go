@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/dronefleet/dronefleet/lock"
@@ -291,20 +293,24 @@ func TestHandle_AfterRelease(t *testing.T) {
 	}
 }
 
-// L-HND-05
-func TestHandle_Nil(t *testing.T) {
-	var h *lock.Handle
-	if ok, err := h.Extend(bg, time.Minute); ok || err != nil {
-		t.Error(ok, err)
-	}
-	if ok, err := h.Release(bg); ok || err != nil {
-		t.Error(ok, err)
-	}
-	if err := h.Close(); err != nil {
-		t.Error(err)
-	}
-	if h.LockID() != "" || h.Key() != "" || h.Fence() != "" || !h.ExpiresAt().IsZero() || h.Context().Err() == nil {
-		t.Error("a nil handle holds something")
+// L-HND-05: nil, or the zero value that somebody embeds.
+func TestHandle_None(t *testing.T) {
+	for name, h := range map[string]*lock.Handle{"nil": nil, "zero": {}} {
+		if ok, err := h.Extend(bg, time.Minute); ok || err != nil {
+			t.Error(name, ok, err)
+		}
+		if ok, err := h.Release(bg); ok || err != nil {
+			t.Error(name, ok, err)
+		}
+		if err := h.Close(); err != nil {
+			t.Error(name, err)
+		}
+		if h.LockID() != "" || h.Key() != "" || h.Fence() != "" || !h.ExpiresAt().IsZero() {
+			t.Errorf("a %s handle holds something", name)
+		}
+		if cause := context.Cause(h.Context()); !errors.Is(cause, lock.ErrClosed) {
+			t.Errorf("the context of a %s handle ended with %v", name, cause)
+		}
 	}
 }
 
@@ -560,6 +566,34 @@ func TestHandle_ReleaseBesideHungExtend(t *testing.T) {
 	<-released
 }
 
+// L-HND-05: an extension that waits for another finds a handle that was released
+// meanwhile, and asks for nothing.
+func TestHandle_ReleasedWhileExtendWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &spy{Backend: memlock.New()}
+		proceed := make(chan struct{})
+		b.onExtend = func(context.Context, int) (lock.ExtendResult, error) {
+			<-proceed
+			return lock.ExtendResult{}, lock.ErrNetworkTimeout
+		}
+		h := mustAcquire(t, b)
+		go func() { _, _ = h.Extend(bg, time.Minute) }()
+		synctest.Wait()
+		go func() {
+			if ok, err := h.Extend(bg, time.Minute); ok || err != nil {
+				t.Errorf("the extension that waited: %v, %v", ok, err)
+			}
+		}()
+		synctest.Wait()
+		mustClose(t, h)
+		close(proceed)
+		synctest.Wait()
+		if _, _, n := b.counts(); n != 1 {
+			t.Errorf("%d extensions", n)
+		}
+	})
+}
+
 // B-01: nor does it delay the loss of the lease.
 func TestHandle_LostBesideHungExtend(t *testing.T) {
 	h, clock, proceed := hungExtend(t)
@@ -628,6 +662,67 @@ func TestHandle_ExtendLost(t *testing.T) {
 		t.Error(cause)
 	}
 	mustClose(t, h)
+}
+
+// L-HND-01, L-HND-03, L-HND-05: many that extend, release, close and wait for the end
+// of one handle at once. However they meet, it is released once and nothing is left.
+func TestHandle_UsedByMany(t *testing.T) {
+	for round := range 50 {
+		synctest.Test(t, func(t *testing.T) {
+			b := &spy{Backend: memlock.New()}
+			var f failures
+			h := mustAcquire(t, b, lock.WithTTL(time.Second), lock.WithAutoExtend(), f.option())
+			rng := rand.New(rand.NewPCG(uint64(round), 0))
+			var released atomic.Int32
+			var wg sync.WaitGroup
+			start := make(chan struct{})
+			many := func(use func()) {
+				for range 4 {
+					delay := time.Duration(rng.IntN(3)) * 333 * time.Millisecond // as the heartbeat, or not
+					wg.Go(func() {
+						<-start
+						time.Sleep(delay)
+						use()
+					})
+				}
+			}
+			many(func() {
+				for h.Context().Err() == nil {
+					if ok, err := h.Extend(bg, time.Second); err != nil || !ok && h.Context().Err() == nil {
+						t.Error(ok, err, "and the context goes on")
+					}
+					time.Sleep(time.Duration(round) * time.Millisecond)
+				}
+			})
+			many(func() {
+				ok, err := h.Release(bg)
+				if err != nil {
+					t.Error(err)
+				}
+				if ok {
+					released.Add(1)
+				}
+			})
+			many(func() { mustClose(t, h) })
+			many(func() {
+				<-h.Context().Done()
+				if cause := context.Cause(h.Context()); !errors.Is(cause, lock.ErrClosed) {
+					t.Error(cause)
+				}
+			})
+			close(start)
+			wg.Wait()
+			if _, n, _ := b.counts(); n != 1 || released.Load() > 1 || f.count() != 0 {
+				t.Errorf("%d backend releases, %d OK, %d reports", n, released.Load(), f.count())
+			}
+			if locked, err := b.IsLocked(bg, "k"); locked || err != nil {
+				t.Errorf("still locked: %v, %v", locked, err)
+			}
+			if ok, err := h.Extend(bg, time.Second); ok || err != nil {
+				t.Error(ok, err)
+			}
+		})
+	}
 }
 
 // The handle outlives the context of its acquisition.

@@ -75,7 +75,7 @@ func beat(ctx context.Context, h *Handle, until time.Time) {
 		case err != nil:
 			pause = ttl / 30
 		case !ok:
-			return // Handle.extend has ended the context
+			return // lost, as Handle.extend has told, or released
 		default:
 			pause = ttl / beatsPerTTL
 		}
