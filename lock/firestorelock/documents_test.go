@@ -348,8 +348,12 @@ func TestMalformedLocks(t *testing.T) {
 					t.Errorf("locked %v, %v", live, err)
 				}
 			}
-			if info, err := b.Lookup(bg, lock.Query{Key: key}); err != nil || (info != nil) != row.live {
+			info, err := lock.GetByKeyRaw(bg, b, key)
+			if err != nil || (info != nil) != row.live {
 				t.Errorf("%+v, %v", info, err)
+			}
+			if info != nil && (info.Key != key || info.KeyHash != lock.HashKey(key)) { // L-LKP-02
+				t.Errorf("the lock of another key: %+v", info)
 			}
 			if _, err := b.List(bg); err != nil {
 				t.Error(err)

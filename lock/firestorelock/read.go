@@ -118,6 +118,9 @@ func (b *Backend) lookupAt(ctx context.Context, at address, lockID string) (*loc
 	if err != nil || !exists || !s.liveAt(now.judgeMs()) || (lockID != "" && s.lockID != lockID) {
 		return nil, err
 	}
+	if s.key == "" { // written by others
+		s.key = at.key
+	}
 	return b.describe(s), nil
 }
 
