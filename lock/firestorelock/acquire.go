@@ -248,8 +248,8 @@ func (a *acquisition) commitFirst(ctx context.Context) (*lock.AcquireResult, err
 	var g *grant
 	var answer *lock.AcquireResult
 	var response firestore.CommitResponse
-	err := a.b.client.RunTransaction(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
-		g, answer = nil, nil
+	sent := countSends(ctx)
+	err := a.b.client.RunTransaction(sent, func(ctx context.Context, tx *firestore.Transaction) error {
 		if ctx.Err() != nil {
 			return lock.AbortedBy(ctx)
 		}
@@ -268,6 +268,7 @@ func (a *acquisition) commitFirst(ctx context.Context) (*lock.AcquireResult, err
 		if answer != nil {
 			return errNothingToWrite
 		}
+		sent.restart()
 		if err := tx.Set(a.at.lock, g.lease.fields()); err != nil {
 			return err
 		}
@@ -277,7 +278,7 @@ func (a *acquisition) commitFirst(ctx context.Context) (*lock.AcquireResult, err
 	case answer != nil:
 		return answer, nil
 	case err != nil:
-		a.mayApply = a.mayApply || mayHaveApplied(err)
+		a.mayApply = a.mayApply || mayHaveApplied(err) || g != nil && a.b.wasRepeated(sent)
 		return nil, err
 	}
 	return a.granted(*g, response.CommitTime()), nil
@@ -324,15 +325,15 @@ func (a *acquisition) accept(ctx context.Context, res lock.AcquireResult) (lock.
 // called unknown.
 func (a *acquisition) resolve(ctx context.Context, err error, tried view) (lock.AcquireResult, error) {
 	var none lock.AcquireResult
-	failure := *classify(ctx, err)
 	if tried.lock == nil { // nothing was sent
-		return none, &failure
+		return none, classify(ctx, err)
 	}
 	readCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), detachedTimeout)
 	defer cancel()
 	asked := a.b.clock.Now()
-	docs, err := a.b.client.GetAll(readCtx, []*firestore.DocumentRef{a.at.lock, a.at.counter})
-	if err == nil {
+	docs, readErr := a.b.client.GetAll(readCtx, []*firestore.DocumentRef{a.at.lock, a.at.counter})
+	failure := *classify(ctx, err) // now, for the caller may have gone meanwhile
+	if readErr == nil {
 		seen := view{asked: asked, lock: docs[0], counter: docs[1]}
 		_, answer, decideErr := a.decide(seen)
 		if decideErr == nil && answer != nil && answer.OK {

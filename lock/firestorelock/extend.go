@@ -73,8 +73,10 @@ func (b *Backend) extendInTransaction(ctx context.Context, t target, ttl time.Du
 		var expiresAtMs int64
 		var response firestore.CommitResponse
 		updating := false
-		err := b.client.RunTransaction(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
+		sent := countSends(ctx)
+		err := b.client.RunTransaction(sent, func(ctx context.Context, tx *firestore.Transaction) error {
 			var err error
+			lost = lost || updating && b.wasRepeatedBeforeRerun(sent)
 			updating = false
 			if f, err = b.find(ctx, tx, t); err != nil {
 				return err
@@ -90,6 +92,7 @@ func (b *Backend) extendInTransaction(ctx context.Context, t target, ttl time.Du
 					return err
 				}
 			}
+			sent.restart()
 			return f.sweep(tx)
 		}, firestore.WithCommitResponseTo(&response))
 		switch {
@@ -100,6 +103,8 @@ func (b *Backend) extendInTransaction(ctx context.Context, t target, ttl time.Du
 			return lock.ExtendResult{Reason: f.reason}, nil
 		}
 		if !updating || !mayHaveApplied(err) {
+			// What is refused when it is sent again may have been applied before.
+			lost = lost || updating && b.wasRepeated(sent)
 			return lock.ExtendResult{}, withUnknownOutcome(classify(ctx, err), lost)
 		}
 		lost = true

@@ -350,6 +350,24 @@ func TestAcquire_ConflictThenUnreadable(t *testing.T) {
 	}
 }
 
+// L-ACQ-06: so may the first sending of a key's first acquisition.
+func TestAcquire_FirstSentTwiceThenUnreadable(t *testing.T) {
+	r := newRig(t, Config{})
+	warmUp(t, r.faulty)
+	r.proxy.Clear()
+	r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{After: codes.Unavailable}})
+	r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{Before: codes.PermissionDenied}})
+	r.proxy.Add(faultproxy.Rule{RPC: "BatchGetDocuments", Skip: 2, Times: 1, Do: faultproxy.Fault{Before: codes.PermissionDenied}})
+	_, err := r.faulty.Acquire(bg, lock.AcquireRequest{Key: "other", TTL: ttl})
+	if e, ok := errors.AsType[*lock.Error](err); !ok || e.Code != lock.CodeAuthFailed || !e.OutcomeUnknown {
+		t.Errorf("got %v, want AuthFailed with unknown outcome", err)
+	}
+	settle(t, r.faulty)
+	if locked, err := r.direct.IsLocked(bg, "other"); locked || err != nil {
+		t.Errorf("still locked: %v, %v", locked, err)
+	}
+}
+
 // L-RTY-05, L-ACQ-06: the release of a try of unknown outcome comes after the
 // next try, and does not give up what that one took.
 func TestAcquire_RetriedBeforeCleanup(t *testing.T) {
@@ -737,7 +755,11 @@ func TestOutcomeUnknown_SecondTryFails(t *testing.T) {
 			{name: "version, sent twice", known: true, lost: faultproxy.Fault{After: codes.Unavailable},
 				again: faultproxy.Fault{Before: codes.FailedPrecondition}, unknown: true},
 			{name: "transaction, lost", lost: faultproxy.Fault{Before: codes.Unknown}, begun: 1, unknown: true},
-			{name: "transaction, conflict", lost: faultproxy.Fault{Before: codes.Aborted}, begun: 1},
+			{name: "transaction, sent twice", lost: faultproxy.Fault{After: codes.Unavailable},
+				again: faultproxy.Fault{Before: codes.PermissionDenied}, begun: 1, unknown: true},
+			{name: "transaction, sent twice, then conflict", lost: faultproxy.Fault{Before: codes.Unavailable},
+				again: faultproxy.Fault{Before: codes.Aborted}, begun: 1, unknown: true},
+			{name: "transaction, refused", lost: faultproxy.Fault{Before: codes.PermissionDenied}, begun: 1},
 		} {
 			t.Run(name+"/"+row.name, func(t *testing.T) {
 				t.Parallel()

@@ -126,6 +126,8 @@ func (b *Backend) releaseInTransaction(ctx context.Context, t target, lost lostR
 			return lock.ReleaseResult{Reason: f.reason}, nil
 		}
 		if !deleting || !mayHaveApplied(err) {
+			// What is refused when it is sent again may have been applied before.
+			lost.possible = lost.possible || deleting && b.wasRepeated(sent)
 			return lock.ReleaseResult{}, lost.failure(ctx, err)
 		}
 		if round > 0 || ctx.Err() != nil {
