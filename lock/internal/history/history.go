@@ -88,6 +88,10 @@ type Client struct {
 // Acquire records and makes a call. Errors are recorded as unknown outcomes.
 // The client need not wait for such a call to settle: its next try may come
 // before what the backend still does about this one.
+//
+// A call that took longer than a lease lives may have been granted one whose reply
+// was lost, found it over, and taken the lock anew. For each such time an
+// acquisition of unknown outcome is recorded beside it.
 func (c *Client) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.AcquireResult, error) {
 	called := time.Since(c.Recorder.start)
 	res, err := c.Backend.Acquire(ctx, req)
@@ -99,11 +103,16 @@ func (c *Client) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.Acq
 		}
 	}
 	in := input{kind: Acquire, key: req.Key, lockID: req.LockID}
+	outs := []output{out}
+	life := req.TTL + lock.Tolerance
+	for took := time.Since(c.Recorder.start) - called; took > life; took -= life {
+		outs = append(outs, output{unknown: true})
+	}
 	if !out.unknown {
-		c.record(in, called, out)
+		c.record(in, called, outs...)
 		return res, err
 	}
-	c.settling.Go(func() { c.record(in, called, out) })
+	c.settling.Go(func() { c.record(in, called, outs...) })
 	return res, err
 }
 
@@ -129,18 +138,22 @@ func (c *Client) trueTime(t time.Time) int64 {
 	return int64(t.Add(-c.Offset).Sub(c.Recorder.start))
 }
 
-func (c *Client) record(in input, called time.Duration, out output) {
+// record records a call that has returned, and with it what it may have done
+// besides.
+func (c *Client) record(in input, called time.Duration, outs ...output) {
 	in.called = int64(called)
-	if out.unknown && (c.Settle == nil || c.Settle() != nil) {
+	if outs[0].unknown && (c.Settle == nil || c.Settle() != nil) {
 		in.returned = never
 	} else {
 		in.returned = int64(time.Since(c.Recorder.start))
 	}
 	c.Recorder.mu.Lock()
 	defer c.Recorder.mu.Unlock()
-	c.Recorder.ops = append(c.Recorder.ops, porcupine.Operation{
-		ClientId: c.ID, Input: in, Call: in.called, Output: out, Return: in.returned,
-	})
+	for _, out := range outs {
+		c.Recorder.ops = append(c.Recorder.ops, porcupine.Operation{
+			ClientId: c.ID, Input: in, Call: in.called, Output: out, Return: in.returned,
+		})
+	}
 }
 
 // Len is the number of recorded calls.
@@ -183,7 +196,12 @@ func (r *Recorder) explain(info porcupine.LinearizationInfo) string {
 	var text strings.Builder
 	for i, partials := range info.PartialLinearizationsOperations() {
 		all := partition(r.ops)[i]
-		longest := slices.MaxFunc(partials, func(a, b []porcupine.Operation) int { return len(a) - len(b) })
+		var longest []porcupine.Operation // none if not even the first call can be explained
+		for _, partial := range partials {
+			if len(partial) > len(longest) {
+				longest = partial
+			}
+		}
 		if len(longest) == len(all) {
 			continue
 		}

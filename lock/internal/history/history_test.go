@@ -166,6 +166,45 @@ func TestCheck_EachTryMayUseAFence(t *testing.T) {
 	}
 }
 
+// slow is a lock service that takes its time and then grants a fence.
+type slow struct {
+	lock.Backend // nothing else is called
+	takes        time.Duration
+	fence        int64
+}
+
+func (s slow) Acquire(_ context.Context, req lock.AcquireRequest) (lock.AcquireResult, error) {
+	time.Sleep(s.takes)
+	fence, err := lock.FormatFence(s.fence)
+	return lock.AcquireResult{OK: true, LockID: req.LockID, Fence: fence, Deadline: time.Now().Add(req.TTL)}, err
+}
+
+// B-05: of one call, as many leases may have ended unseen as had the time for it, and
+// each used a fence.
+func TestCheck_SlowCallMayUseSeveralFences(t *testing.T) {
+	const ttl = 100 * time.Millisecond
+	const life = ttl + lock.Tolerance
+	for _, row := range []struct {
+		takes time.Duration
+		fence int64
+		want  Verdict
+	}{
+		{life, 1, Linearizable}, {life, 2, Violated},
+		{life + 1, 2, Linearizable}, {life + 1, 3, Violated},
+		{2*life + 1, 3, Linearizable}, {2*life + 1, 4, Violated},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := &Client{Backend: slow{takes: row.takes, fence: row.fence}, Recorder: NewRecorder()}
+			if _, err := c.Acquire(t.Context(), lock.AcquireRequest{Key: "key", TTL: ttl, LockID: "a"}); err != nil {
+				t.Error(err)
+			}
+			if got, why := c.Recorder.Check(time.Minute); got != row.want {
+				t.Errorf("fence %d after %v: %s, want %s\n%s", row.fence, row.takes, got, row.want, why)
+			}
+		})
+	}
+}
+
 // flawedHistory is what clients with wrong clocks see of a service with the
 // defect in four seconds of simulated time.
 func flawedHistory(t *testing.T, d defect, seed uint64) *Recorder {
