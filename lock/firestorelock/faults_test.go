@@ -99,6 +99,10 @@ func TestRequestCounts(t *testing.T) {
 			res, err := b.Extend(bg, lock.Ref{LockID: held.LockID, Key: key}, ttl)
 			return res.OK, err
 		}, map[string]int{"Commit": 1}},
+		{"keyed extend again", func() (bool, error) {
+			res, err := b.Extend(bg, lock.Ref{LockID: held.LockID, Key: key}, ttl)
+			return res.OK, err
+		}, map[string]int{"Commit": 1}},
 		{"extend by id", func() (bool, error) {
 			res, err := b.Extend(bg, lock.Ref{LockID: held.LockID}, ttl)
 			return res.OK, err
@@ -112,6 +116,10 @@ func TestRequestCounts(t *testing.T) {
 			held = res
 			return res.OK, err
 		}, map[string]int{"BatchGetDocuments": 1, "Commit": 1}},
+		{"release of another key", func() (bool, error) {
+			res, err := b.Release(bg, lock.Ref{LockID: held.LockID, Key: "other"})
+			return res.Reason == lock.ReasonNotFound, err
+		}, map[string]int{"BeginTransaction": 1, "BatchGetDocuments": 1, "Rollback": 1}},
 		{"release by id", func() (bool, error) {
 			res, err := b.Release(bg, lock.Ref{LockID: held.LockID})
 			return res.OK, err
@@ -119,9 +127,13 @@ func TestRequestCounts(t *testing.T) {
 		{"keyed extend elsewhere", func() (bool, error) {
 			held = mustAcquire(t, r.direct, key)
 			res, err := b.Extend(bg, lock.Ref{LockID: held.LockID, Key: key}, ttl)
-			b.leases.forget(held.LockID)
 			return res.OK, err
 		}, map[string]int{"BeginTransaction": 1, "BatchGetDocuments": 1, "Commit": 1}},
+		{"keyed extend elsewhere again", func() (bool, error) {
+			res, err := b.Extend(bg, lock.Ref{LockID: held.LockID, Key: key}, ttl)
+			b.leases.forget(held.LockID)
+			return res.OK, err
+		}, map[string]int{"Commit": 1}},
 		{"keyed release elsewhere", func() (bool, error) {
 			res, err := b.Release(bg, lock.Ref{LockID: held.LockID, Key: key})
 			return res.OK, err
@@ -233,25 +245,37 @@ func TestAcquire_UnresolvedIsReleasedInBackground(t *testing.T) {
 }
 
 // L-ACQ-06: a commit that failed, maybe not for good, can no longer apply once what
-// it depends on has changed. So nothing is unknown then.
-func TestAcquire_OvertakenIsKnown(t *testing.T) {
-	for name, overtake := range map[string]func(t *testing.T, r rig){
-		"counter changed": func(t *testing.T, r rig) { // and the lock is as it was: absent
-			mustRelease(t, r.direct, lock.Ref{LockID: mustAcquire(t, r.direct, key).LockID, Key: key})
-		},
-		"lock changed": func(t *testing.T, r rig) {
+// it depends on has changed. So nothing is unknown then, but for a key's first
+// acquisition: its commit depends on nothing.
+func TestAcquire_OvertakenOutcome(t *testing.T) {
+	relocked := func(t *testing.T, r rig) {
+		mustRelease(t, r.direct, lock.Ref{LockID: mustAcquire(t, r.direct, key).LockID, Key: key})
+	}
+	for _, row := range []struct {
+		name     string
+		first    bool
+		overtake func(t *testing.T, r rig)
+	}{
+		{"counter changed", false, relocked}, // and the lock is as it was: absent
+		{"lock changed", false, func(t *testing.T, r rig) {
 			if _, err := r.client.Doc("locks/"+key).Set(bg, map[string]any{fieldExpiresAt: 1}); err != nil {
 				t.Error(err)
 			}
-		},
+		}},
+		{"first acquisition", true, relocked},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(row.name, func(t *testing.T) {
 			r := newRig(t, Config{})
-			warmUp(t, r.direct)
-			r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{Before: codes.Internal}, Hook: func() { overtake(t, r) }})
+			reads := 2
+			if !row.first {
+				warmUp(t, r.direct)
+				reads = 1
+			}
+			r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{Before: codes.Internal}})
+			r.proxy.Add(faultproxy.Rule{RPC: "BatchGetDocuments", Skip: reads, Times: 1, Hook: func() { row.overtake(t, r) }})
 			_, err := r.faulty.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl})
-			if e, ok := errors.AsType[*lock.Error](err); !ok || e.Code != lock.CodeServiceUnavailable || e.OutcomeUnknown {
-				t.Errorf("got %v, want ServiceUnavailable with a known outcome", err)
+			if e, ok := errors.AsType[*lock.Error](err); !ok || e.Code != lock.CodeServiceUnavailable || e.OutcomeUnknown != row.first {
+				t.Errorf("got %v, want ServiceUnavailable, outcome unknown %v", err, row.first)
 			}
 		})
 	}
@@ -316,19 +340,30 @@ func TestAcquire_Refused(t *testing.T) {
 	}
 }
 
-// L-ACQ-06, L-ERR-01: after a conflict the documents cannot be read again. That
-// is what failed; and where the client library had sent the commit twice, the
-// first sending may have been applied.
+// L-ACQ-05, L-ACQ-06, L-ERR-01: after a conflict the documents cannot be read again.
+// That is what failed, unless they are found locked by ours at the second try; and
+// where the client library had sent the commit twice, the first sending may have been
+// applied.
 func TestAcquire_ConflictThenUnreadable(t *testing.T) {
+	sentTwiceThenOnce := []faultproxy.Fault{{Before: codes.Unavailable}, {Before: codes.Aborted}, {Before: codes.Aborted}}
 	for _, row := range []struct {
 		name    string
+		key     string             // "other" was never locked
 		commits []faultproxy.Fault // one each
-		reads   int                // before the one that fails
+		reads   int                // before those that fail
+		fail    int
+		ok      bool
 		unknown bool
 	}{
-		{"sent once", []faultproxy.Fault{{Before: codes.FailedPrecondition}}, 1, false},
-		{"sent twice", []faultproxy.Fault{{After: codes.Unavailable}, {Before: codes.FailedPrecondition}}, 1, true},
-		{"sent twice, then once", []faultproxy.Fault{{Before: codes.Unavailable}, {Before: codes.Aborted}, {Before: codes.Aborted}}, 2, true},
+		{name: "sent once", key: key, commits: []faultproxy.Fault{{Before: codes.FailedPrecondition}}, reads: 1, fail: 2},
+		{name: "sent twice", key: key, commits: []faultproxy.Fault{{After: codes.Unavailable}, {Before: codes.FailedPrecondition}},
+			reads: 1, fail: 2, unknown: true},
+		{name: "sent twice, then once", key: key, commits: sentTwiceThenOnce, reads: 2, fail: 2, unknown: true},
+		{name: "applied", key: key, commits: []faultproxy.Fault{{After: codes.Aborted}}, reads: 1, fail: 1, ok: true},
+		{name: "first, sent twice", key: "other", commits: []faultproxy.Fault{{After: codes.Unavailable}, {Before: codes.PermissionDenied}},
+			reads: 2, fail: 1, unknown: true},
+		{name: "first, sent twice, then once", key: "other", commits: sentTwiceThenOnce, reads: 4, fail: 2, unknown: true},
+		{name: "first, applied", key: "other", commits: []faultproxy.Fault{{After: codes.Aborted}}, reads: 2, fail: 1, ok: true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r := newRig(t, Config{})
@@ -337,34 +372,22 @@ func TestAcquire_ConflictThenUnreadable(t *testing.T) {
 			for _, fault := range row.commits {
 				r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: fault})
 			}
-			r.proxy.Add(faultproxy.Rule{RPC: "BatchGetDocuments", Skip: row.reads, Times: 2, Do: faultproxy.Fault{Before: codes.PermissionDenied}})
-			_, err := r.faulty.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl})
-			if e, ok := errors.AsType[*lock.Error](err); !ok || e.Code != lock.CodeAuthFailed || e.OutcomeUnknown != row.unknown {
+			r.proxy.Add(faultproxy.Rule{RPC: "BatchGetDocuments", Skip: row.reads, Times: row.fail, Do: faultproxy.Fault{Before: codes.PermissionDenied}})
+			res, err := r.faulty.Acquire(bg, lock.AcquireRequest{Key: row.key, TTL: ttl})
+			e, failed := errors.AsType[*lock.Error](err)
+			switch {
+			case failed == row.ok || res.OK != row.ok:
+				t.Errorf("%+v, %v", res, err)
+			case res.OK:
+				mustRelease(t, r.direct, lock.Ref{LockID: res.LockID, Key: row.key})
+			case e.Code != lock.CodeAuthFailed || e.OutcomeUnknown != row.unknown:
 				t.Errorf("got %v, want AuthFailed, outcome unknown %v", err, row.unknown)
 			}
 			settle(t, r.faulty)
-			if locked, err := r.direct.IsLocked(bg, key); locked || err != nil {
+			if locked, err := r.direct.IsLocked(bg, row.key); locked || err != nil {
 				t.Errorf("still locked: %v, %v", locked, err)
 			}
 		})
-	}
-}
-
-// L-ACQ-06: so may the first sending of a key's first acquisition.
-func TestAcquire_FirstSentTwiceThenUnreadable(t *testing.T) {
-	r := newRig(t, Config{})
-	warmUp(t, r.faulty)
-	r.proxy.Clear()
-	r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{After: codes.Unavailable}})
-	r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{Before: codes.PermissionDenied}})
-	r.proxy.Add(faultproxy.Rule{RPC: "BatchGetDocuments", Skip: 2, Times: 1, Do: faultproxy.Fault{Before: codes.PermissionDenied}})
-	_, err := r.faulty.Acquire(bg, lock.AcquireRequest{Key: "other", TTL: ttl})
-	if e, ok := errors.AsType[*lock.Error](err); !ok || e.Code != lock.CodeAuthFailed || !e.OutcomeUnknown {
-		t.Errorf("got %v, want AuthFailed with unknown outcome", err)
-	}
-	settle(t, r.faulty)
-	if locked, err := r.direct.IsLocked(bg, "other"); locked || err != nil {
-		t.Errorf("still locked: %v, %v", locked, err)
 	}
 }
 
@@ -647,6 +670,23 @@ func TestRelease_TakenOverAndSentTwice(t *testing.T) {
 	mustRelease(t, later, lock.Ref{LockID: taken.LockID, Key: key})
 }
 
+// L-REL-02: a lease that is found over was not released, though a commit was sent
+// twice. Somebody who knows the id had shortened it.
+func TestRelease_ShortenedAndSentTwice(t *testing.T) {
+	clock := locktest.NewClock(time.Now())
+	r := newRig(t, Config{Clock: clock})
+	warmUp(t, r.faulty)
+	ref := lock.Ref{LockID: mustAcquire(t, r.faulty, key).LockID, Key: key}
+	if res, err := r.direct.Extend(bg, ref, time.Millisecond); err != nil || !res.OK {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	clock.Advance(time.Millisecond + lock.Tolerance)
+	r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{Before: codes.Unavailable}})
+	if res, err := r.faulty.Release(bg, ref); err != nil || res.OK || res.Reason != lock.ReasonExpired {
+		t.Errorf("%+v, %v, want expired", res, err)
+	}
+}
+
 // A release that conflicts and finds the lock released by somebody else is not
 // ours, though it ran twice.
 func TestRelease_ConflictThenGone(t *testing.T) {
@@ -917,6 +957,23 @@ func TestExtend_ReplyLost(t *testing.T) {
 				mustRelease(t, r.faulty, lock.Ref{LockID: res.LockID, Key: key})
 			})
 		}
+	}
+}
+
+// B-08: an extension that changes nothing leaves the lock at its version, and that
+// is the one to remember.
+func TestKnownVersion_NothingChanged(t *testing.T) {
+	r := newRig(t, Config{Clock: locktest.NewClock(time.Now())})
+	ref := lock.Ref{LockID: mustAcquire(t, r.direct, key).LockID, Key: key}
+	for range 2 { // the first by a transaction
+		if res, err := r.faulty.Extend(bg, ref, ttl); err != nil || !res.OK {
+			t.Fatalf("%+v, %v", res, err)
+		}
+	}
+	r.proxy.Clear()
+	mustRelease(t, r.faulty, ref)
+	if calls := r.proxy.Calls(); !maps.Equal(calls, map[string]int{"Commit": 1}) {
+		t.Errorf("requests %v", calls)
 	}
 }
 

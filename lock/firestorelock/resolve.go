@@ -79,7 +79,11 @@ func (b *Backend) find(ctx context.Context, tx *firestore.Transaction, t target)
 	if len(docs) > 0 {
 		now = b.instantOf(asked, docs[0].ReadTime)
 	}
-	return b.judge(docs, t.lockID, now), nil
+	f := b.judge(docs, t.lockID, now)
+	if t.at != nil { // others may write a lock without its key
+		f.stored.key = t.at.key
+	}
+	return f, nil
 }
 
 func (b *Backend) byID(lockID string) firestore.Query {

@@ -4,7 +4,11 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/internal/faultproxy"
+	"github.com/dronefleet/dronefleet/lock/locktest"
 )
 
 // B-02: a client whose clock is wrong by some seconds, which the proxy shows by
@@ -64,6 +68,74 @@ func TestServerTimeGuard_FirstExtension(t *testing.T) {
 	if ext.ExpiresAtMs < res.ExpiresAtMs {
 		t.Errorf("the extension moved the end by %d ms", ext.ExpiresAtMs-res.ExpiresAtMs)
 	}
+}
+
+// B-02: what a commit set is trusted by the server's clock at the commit, which may
+// be far ahead of the one before: the commit took long, or the clock was set.
+func TestServerTimeGuard_ServerJumps(t *testing.T) {
+	const jump = 10 * time.Second
+	acquire := func(b *Backend, _ lock.Ref) (time.Time, error) {
+		res, err := b.Acquire(bg, lock.AcquireRequest{Key: "free", TTL: ttl})
+		return res.Deadline, err
+	}
+	extend := func(b *Backend, ref lock.Ref) (time.Time, error) {
+		res, err := b.Extend(bg, ref, ttl)
+		return res.Deadline, err
+	}
+	for _, row := range []struct {
+		name  string
+		known bool // the lock's counter, or the version of the lease
+		do    func(b *Backend, ref lock.Ref) (deadline time.Time, err error)
+	}{
+		{"acquire", true, acquire},
+		{"first acquire", false, acquire},
+		{"extend", true, extend},
+		{"extend elsewhere", false, extend},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r, clock := guardedRig(t)
+			ref := lock.Ref{LockID: mustAcquire(t, r.faulty, key).LockID, Key: key}
+			if row.known {
+				mustRelease(t, r.direct, lock.Ref{LockID: mustAcquire(t, r.direct, "free").LockID, Key: "free"})
+			} else {
+				r.faulty.leases.forget(ref.LockID)
+			}
+			r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Hook: func() { r.proxy.Skew(jump) }})
+			deadline, err := row.do(r.faulty, ref)
+			if late := deadline.Sub(clock.Now().Add(ttl - jump)); err != nil || deadline.IsZero() || late > 0 {
+				t.Errorf("deadline %v late, %v", late, err)
+			}
+		})
+	}
+}
+
+// B-02, L-ACQ-05, L-ACQ-06: a lease found by reading is trusted from when the read
+// was asked for, however late its answer is.
+func TestServerTimeGuard_SlowRead(t *testing.T) {
+	for name, lost := range map[string]codes.Code{"run again": codes.Aborted, "outcome read": codes.Internal} {
+		t.Run(name, func(t *testing.T) {
+			r, clock := guardedRig(t)
+			warmUp(t, r.direct)
+			r.proxy.Skew(10 * time.Second) // or the end by the local clock comes first
+			asked := clock.Now()
+			r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{After: lost}})
+			r.proxy.Add(faultproxy.Rule{RPC: "BatchGetDocuments", Skip: 1, Times: 1, Hook: func() { clock.Advance(5 * time.Second) }})
+			res := mustAcquire(t, r.faulty, key)
+			if late := res.Deadline.Sub(asked.Add(ttl)); late > 0 {
+				t.Errorf("deadline %v late", late)
+			}
+		})
+	}
+}
+
+// guardedRig is a rig whose local clock stands still and whose server-time guard is
+// on nevertheless.
+func guardedRig(t *testing.T) (rig, *locktest.Clock) {
+	t.Helper()
+	clock := locktest.NewClock(time.Now())
+	r := newRig(t, Config{Clock: clock})
+	r.faulty.guarded = true
+	return r, clock
 }
 
 // B-02: a lock that is over by one clock only is not taken.

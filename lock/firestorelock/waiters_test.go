@@ -3,13 +3,19 @@ package firestorelock
 import (
 	"context"
 	"errors"
+	"path"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"cloud.google.com/go/firestore"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/internal/faultproxy"
+	"github.com/dronefleet/dronefleet/lock/locktest"
 )
 
 // B-07: a waiting acquisition is woken by a release of another process, long
@@ -65,6 +71,12 @@ func TestWaiter_WokenByRelease(t *testing.T) {
 			r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{After: codes.Internal}})
 			return r.faulty.Release(bg, ref)
 		},
+		"lock without its key, as others may write it": func(r rig, ref lock.Ref) (lock.ReleaseResult, error) {
+			if _, err := r.client.Doc("locks/"+key).Update(bg, []firestore.Update{{Path: fieldKey, Value: firestore.Delete}}); err != nil {
+				return lock.ReleaseResult{}, err
+			}
+			return r.faulty.Release(bg, ref)
+		},
 	} {
 		r := newRig(t, Config{})
 		ref := lock.Ref{LockID: mustAcquire(t, r.faulty, key).LockID, Key: key}
@@ -100,6 +112,90 @@ func TestWaiters_OneListener(t *testing.T) {
 	leaveSecond()
 	if n := len(b.waiters.lines); n != 0 {
 		t.Errorf("%d lines are left", n)
+	}
+}
+
+// refuseListen is a connection on which no listener succeeds; it counts them.
+func refuseListen(code codes.Code, listeners *atomic.Int64) grpc.DialOption {
+	return grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, stream grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		if path.Base(method) != "Listen" {
+			return stream(ctx, desc, cc, method, opts...)
+		}
+		listeners.Add(1)
+		return nil, status.Error(code, "")
+	})
+}
+
+// B-07: a listener is started while somebody waits, for one who has waited for
+// long enough, and again after it has ended, but never again where the server has
+// none, or after Close.
+func TestWaiters_Listeners(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		code codes.Code // of the listeners
+		do   func(b bench, listenSoon func(key string))
+		want int64
+	}{
+		{"ended", codes.PermissionDenied, func(b bench, listenSoon func(string)) {
+			listenSoon(key)
+			b.clock.Advance(listenAfter)
+			settle(t, b.Backend)
+			listenSoon(key)
+			b.clock.Advance(listenAfter)
+		}, 2},
+		{"not offered", codes.Unimplemented, func(b bench, listenSoon func(string)) {
+			listenSoon(key)
+			b.clock.Advance(listenAfter / 2)
+			listenSoon("other")
+			b.clock.Advance(listenAfter / 2)
+			settle(t, b.Backend)
+			b.clock.Advance(listenAfter)
+			listenSoon(key)
+			if n := b.clock.Timers(); n != 0 {
+				t.Errorf("%d listeners are to be started", n)
+			}
+		}, 1},
+		{"closed", codes.PermissionDenied, func(b bench, listenSoon func(string)) {
+			listenSoon(key)
+			if err := b.Close(bg); err != nil {
+				t.Error(err)
+			}
+			listenSoon("other")
+			if n := b.clock.Timers(); n != 0 {
+				t.Errorf("%d listeners are to be started", n)
+			}
+		}, 0},
+		{"first waiter is new", codes.PermissionDenied, func(b bench, listenSoon func(string)) {
+			_, leave := b.Watch("third")
+			listenSoon("third")
+			b.clock.Advance(listenAfter / 2)
+			_, leaveSecond := b.Watch("third")
+			defer leaveSecond()
+			leave()
+			b.clock.Advance(listenAfter / 2)
+		}, 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var listeners atomic.Int64
+			clock := locktest.NewClock(time.Now())
+			client := clientOf(t, serverAddr, freshProject(), refuseListen(row.code, &listeners))
+			b := bench{Backend: newBackend(t, client, Config{Clock: clock}), clock: clock}
+			for _, key := range []string{key, "other"} {
+				_, leave := b.Watch(key)
+				defer leave()
+			}
+			row.do(b, func(key string) {
+				at, err := b.locate(key)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.listenSoon(at)
+			})
+			settle(t, b.Backend)
+			if n := listeners.Load(); n != row.want {
+				t.Errorf("%d listeners, want %d", n, row.want)
+			}
+		})
 	}
 }
 

@@ -262,6 +262,9 @@ func (p *Proxy) handle(_ any, in grpc.ServerStream) error {
 		case <-in.Context().Done():
 		}
 	}
+	p.mu.Lock()
+	skew = p.skew // a hook may have set the clock
+	p.mu.Unlock()
 	for _, reply := range replies {
 		if skew != 0 {
 			reply = shift(rpc, reply, skew)
