@@ -33,6 +33,9 @@ func run(t *testing.T, s replay.Scenario, strategy solver.Strategy) replay.Resul
 // every world, with the fleet just busy, overloaded and hit by bursts, and
 // nearly no HIGH order late where there are drones enough.
 func TestDispatcherLeadsOnCriticalOrders(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plans twelve days; the tests of a shorter one run the same code")
+	}
 	for name, s := range map[string]replay.Scenario{
 		"busy":       {PerMinute: 4, Seed: 1},
 		"busy too":   {PerMinute: 4, Seed: 2},
@@ -57,6 +60,9 @@ func TestDispatcherLeadsOnCriticalOrders(t *testing.T) {
 // F-OPT-04: when a fleet that had far too much to do gets the time, everything
 // is delivered.
 func TestNothingIsLeftBehind(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plans seven hours; the tests of a shorter day run the same code")
+	}
 	s := replay.Scenario{PerMinute: 8, Drones: 20, Duration: 7 * time.Hour, Quiet: 6 * time.Hour, Seed: 5}
 	for p, class := range run(t, s, solver.SISR).Priorities {
 		if class.Delivered != class.Created {
