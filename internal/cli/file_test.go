@@ -174,7 +174,7 @@ func TestFile_WritesWhatIsNoFileWhereItIs(t *testing.T) {
 	defer out.Close()
 	defer in.Close()
 	if _, err := os.Stat("/dev/fd"); err != nil {
-		t.Skip("open files have no names here")
+		t.Skip("this system has no names for open files")
 	}
 	f := create(t, fmt.Sprintf("/dev/fd/%d", in.Fd()))
 	write(t, f, "row") // is there at once

@@ -9,7 +9,7 @@ import (
 func TestWord_IsReadAsTheText(t *testing.T) {
 	shell, err := exec.LookPath("bash")
 	if err != nil {
-		t.Skip("there is no bash")
+		t.Skip("bash is not installed")
 	}
 	for text, want := range map[string]string{
 		"O-17":              "O-17",
