@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/dronefleet/dronefleet/lock"
@@ -273,31 +274,26 @@ func TestAutoExtend_OwnershipLost(t *testing.T) {
 
 // B-01: errors are retried until a second before the deadline.
 func TestAutoExtend_Unproven(t *testing.T) {
-	clock := locktest.NewClock(time.Now())
-	start := clock.Now()
-	b := &spy{Backend: memlock.New(memlock.WithClock(clock))}
-	b.onExtend = func(context.Context, int) (lock.ExtendResult, error) {
-		return lock.ExtendResult{}, lock.ErrServiceUnavailable
-	}
-	err := lock.Do(bg, b, "k", func(ctx context.Context, _ *lock.Handle) error {
-		clock.WaitTimer(10 * time.Second)
-		clock.Advance(10 * time.Second)
-		for range 19 {
-			clock.WaitTimer(time.Second)
-			if ctx.Err() != nil {
-				t.Errorf("given up after %v", clock.Now().Sub(start))
-			}
-			clock.Advance(time.Second)
+	synctest.Test(t, func(t *testing.T) {
+		b := &spy{Backend: memlock.New()}
+		b.onExtend = func(context.Context, int) (lock.ExtendResult, error) {
+			return lock.ExtendResult{}, lock.ErrServiceUnavailable
 		}
-		<-ctx.Done()
-		return nil
-	}, lock.WithAutoExtend(), lock.WithClock(clock))
-	if !errors.Is(err, lock.ErrLeaseUnproven) {
-		t.Error(err)
-	}
-	if _, _, extends := b.counts(); extends != 19 {
-		t.Errorf("%d extensions were tried", extends)
-	}
+		start := time.Now()
+		err := lock.Do(bg, b, "k", func(ctx context.Context, _ *lock.Handle) error {
+			<-ctx.Done()
+			return nil
+		}, lock.WithAutoExtend())
+		if !errors.Is(err, lock.ErrLeaseUnproven) {
+			t.Error(err)
+		}
+		if after := time.Since(start); after != 29*time.Second {
+			t.Errorf("given up after %v, want 29 s", after)
+		}
+		if _, _, extends := b.counts(); extends != 19 { // after 10 s, 11 s … 28 s
+			t.Errorf("%d extensions were tried, want 19", extends)
+		}
+	})
 }
 
 // B-01: an extension that hangs is given up a tenth of the TTL, at most a second,
@@ -364,31 +360,28 @@ func TestAutoExtend_Recovers(t *testing.T) {
 
 // B-10
 func TestMaxHold(t *testing.T) {
-	clock := locktest.NewClock(time.Now().Truncate(time.Millisecond))
-	start := clock.Now()
-	b := &spy{Backend: memlock.New(memlock.WithClock(clock))}
-	var end time.Time
-	err := lock.Do(bg, b, "k", func(ctx context.Context, h *lock.Handle) error {
-		for range 2 {
-			clock.WaitTimer(10 * time.Second)
-			clock.Advance(10 * time.Second)
+	synctest.Test(t, func(t *testing.T) {
+		b := &spy{Backend: memlock.New()}
+		start := time.Now()
+		var end time.Time
+		err := lock.Do(bg, b, "k", func(ctx context.Context, h *lock.Handle) error {
+			<-ctx.Done()
+			end = h.ExpiresAt()
+			return nil
+		}, lock.WithAutoExtend(), lock.WithMaxHold(45*time.Second))
+		if !errors.Is(err, lock.ErrLeaseUnproven) {
+			t.Error(err)
 		}
-		clock.WaitTimer(10 * time.Second)
-		end = h.ExpiresAt()
-		clock.Advance(24 * time.Second)
-		if ctx.Err() != nil {
-			t.Error("ended early")
+		if after := time.Since(start); after != 45*time.Second {
+			t.Errorf("over after %v, want 45 s", after)
 		}
-		clock.Advance(time.Second)
-		<-ctx.Done()
-		return nil
-	}, lock.WithAutoExtend(), lock.WithClock(clock), lock.WithMaxHold(45*time.Second))
-	if !errors.Is(err, lock.ErrLeaseUnproven) {
-		t.Error(err)
-	}
-	if !end.Equal(start.Add(45 * time.Second)) {
-		t.Errorf("the lease ended %v after it began, want 45 s", end.Sub(start))
-	}
+		if !end.Equal(start.Add(45 * time.Second)) {
+			t.Errorf("the lease ended %v after it began, want 45 s", end.Sub(start))
+		}
+		if _, _, extends := b.counts(); extends != 2 { // by the ttl, then to the bound
+			t.Errorf("%d extensions, want 2", extends)
+		}
+	})
 }
 
 // B-10: a bound below the ttl bounds the first lease already.
