@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/dronefleet/dronefleet/lock"
@@ -273,21 +274,19 @@ func TestAcquire_HolderOverByLocalClock(t *testing.T) {
 
 // L-RTY-03: the last pause is cut to what is left, then the budget is over.
 func TestAcquire_BudgetEndsSleep(t *testing.T) {
-	clock := locktest.NewClock(time.Now())
-	done := make(chan error, 1)
-	b := contendedUntil(100)
-	go func() {
-		_, err := lock.Acquire(bg, b, "k", lock.WithClock(clock), lock.WithTimeout(10*time.Millisecond))
-		done <- err
-	}()
-	clock.WaitTimer(10 * time.Millisecond)
-	clock.Advance(10 * time.Millisecond)
-	if err := <-done; !errors.Is(err, lock.ErrAcquisitionTimeout) {
-		t.Error(err)
-	}
-	if tries, _, _ := b.counts(); tries != 1 {
-		t.Errorf("%d tries", tries)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		b := contendedUntil(100)
+		start := time.Now()
+		if _, err := lock.Acquire(bg, b, "k", lock.WithTimeout(10*time.Millisecond)); !errors.Is(err, lock.ErrAcquisitionTimeout) {
+			t.Error(err)
+		}
+		if waited := time.Since(start); waited != 10*time.Millisecond {
+			t.Errorf("waited %v, want 10 ms", waited)
+		}
+		if tries, _, _ := b.counts(); tries != 1 {
+			t.Errorf("%d tries", tries)
+		}
+	})
 }
 
 // L-RTY-04: a hung backend ends with the budget, as AcquisitionTimeout. Nobody

@@ -35,6 +35,7 @@ type flags struct {
 	Seeds      int           `default:"1" help:"Number of search seeds." check:"min 1"`
 	Workers    int           `default:"2" help:"Search goroutines." check:"min 1"`
 	Reference  bool          `help:"Minimise the reference optimizer's scalar instead."`
+	Rivals     []string      `help:"Rows of other solvers for the same instances (of this command or bench/peers): print when each run passes theirs on the reference's scalar, and by how much it is better in the end." type:"existingfile"`
 	Strategy   string        `default:"sisr" enum:"sisr,greedy,nearest" help:"How to plan: ${enum}."`
 	JSON       string        `name:"json" help:"Write one JSON row per run to this file."`
 	Dump       string        `help:"Write the instances as JSON into this folder and stop."`
@@ -55,6 +56,8 @@ type row struct {
 	Steps     int64            `json:"iterations"`
 	Fault     string           `json:"fault,omitempty"`
 	Plan      *solver.Plan     `json:"plan,omitempty"`
+
+	reports []solver.Progress
 }
 
 func main() {
@@ -64,45 +67,42 @@ func main() {
 // Run runs the benchmark.
 func (f *flags) Run(ctx context.Context) error { return run(ctx, *f) }
 
-func run(ctx context.Context, f flags) (err error) {
+func run(ctx context.Context, f flags) error {
 	if f.Dump != "" {
 		return dump(ctx, f)
 	}
-	rows, err := cli.Create(f.JSON)
+	rivals, err := readRivals(f.Rivals)
 	if err != nil {
-		return fmt.Errorf("--json: %w", err)
+		return err
 	}
-	defer func() { // the rows of a run that was interrupted are as good
-		if unwritten := rows.Close(); unwritten != nil && err == nil {
-			err = fmt.Errorf("--json: %w", unwritten)
-		}
-	}()
-	out := json.NewEncoder(rows)
-	var sum summary
-	for i := f.First; i < f.First+uint64(f.Instances); i++ {
-		p := scenario.Generate(f.params(i))
-		var best *row
-		if f.Long > 0 {
-			long := f
-			if f.Orders <= 20 {
-				long.Iterations = 200_000
+	return cli.WriteRows("--json", f.JSON, func(write func(any) error) error {
+		sum := summary{rivals: rivals}
+		for k := range uint64(f.Instances) {
+			i := f.First + k
+			p := scenario.Generate(f.params(i))
+			var best *row
+			if f.Long > 0 {
+				long := f
+				if f.Orders <= 20 {
+					long.Iterations = 200_000
+				}
+				r := solve(ctx, long, p, i, f.Seed+1000, f.Long)
+				best = &r
 			}
-			r := solve(ctx, long, p, i, f.Seed+1000, f.Long)
-			best = &r
-		}
-		for seed := f.Seed; seed < f.Seed+uint64(f.Seeds); seed++ {
-			r := solve(ctx, f, p, i, seed, f.Time)
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			sum.add(r, best, !f.Quiet)
-			if err := out.Encode(r); err != nil {
-				return fmt.Errorf("--json: %w", err)
+			for k := range uint64(f.Seeds) {
+				r := solve(ctx, f, p, i, f.Seed+k, f.Time)
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				sum.add(r, best, !f.Quiet)
+				if err := write(r); err != nil {
+					return err
+				}
 			}
 		}
-	}
-	sum.print()
-	return sum.faulty()
+		sum.print()
+		return sum.faulty()
+	})
 }
 
 func (f flags) params(i uint64) scenario.Params {
@@ -114,7 +114,8 @@ func dump(ctx context.Context, f flags) error {
 	if err := os.MkdirAll(f.Dump, 0o755); err != nil {
 		return err
 	}
-	for i := f.First; i < f.First+uint64(f.Instances); i++ {
+	for k := range uint64(f.Instances) {
+		i := f.First + k
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -139,12 +140,14 @@ func solve(ctx context.Context, f flags, p solver.Problem, instance, seed uint64
 	if f.CPU {
 		o.Clock = cputime.Clock(f.Workers)
 	}
+	var reports []solver.Progress
+	o.Progress = func(p solver.Progress) { reports = append(reports, p) }
 	start := o.Clock()
 	plan, err := solver.Solve(ctx, p, o)
 	elapsed := o.Clock().Sub(start)
 	r := row{Instance: instance, Seed: seed, Drones: f.Drones, Orders: f.Orders, Objective: plan.Objective,
 		Scalar: plan.Objective.ReferenceScalar(), FirstMs: ms(plan.Stats.FirstPlan), ElapsedMs: ms(elapsed),
-		Steps: plan.Stats.Iterations, Plan: &plan}
+		Steps: plan.Stats.Iterations, Plan: &plan, reports: reports}
 	if err != nil {
 		r.Fault = err.Error()
 	}
@@ -159,6 +162,7 @@ func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 // summary collects runs.
 type summary struct {
 	rows         []row
+	rivals       []*rival
 	same, behind int
 	gaps         []float64
 }
@@ -180,6 +184,9 @@ func (s *summary) add(r row, best *row, verbose bool) {
 		default:
 			note += fmt.Sprintf(" better than long, missed %v unserved %v", b.MissedByRank, b.Unserved)
 		}
+	}
+	for _, rival := range s.rivals {
+		note += rival.meet(r)
 	}
 	if verbose {
 		o := r.Objective
@@ -206,6 +213,9 @@ func (s *summary) print() {
 	if s.same+s.behind > 0 {
 		fmt.Fprintf(cli.Stdout, "against the long run: same missed and unserved %d, worse %d; distance gap mean %.3f %%, worst %.3f %%\n",
 			s.same, s.behind, mean(s.gaps), quantile(s.gaps, 1))
+	}
+	for _, rival := range s.rivals {
+		rival.print()
 	}
 }
 

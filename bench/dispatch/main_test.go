@@ -5,9 +5,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/dronefleet/dronefleet/bench/dispatch/scenario"
 	"github.com/dronefleet/dronefleet/internal/cli/clitest"
 )
 
@@ -48,5 +50,37 @@ func TestRun_EndsWithItsContext(t *testing.T) {
 	f := flags{Drones: 20, Orders: 60, Instances: 2, First: 1, Time: time.Hour, Seeds: 1, Workers: 1, Strategy: "sisr", Quiet: true}
 	if err := f.Run(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("ended with %v", err)
+	}
+}
+
+// A rival that drops every order is passed by the first plan, one that flies a
+// metre never; rows of other problems are none of this one's.
+func TestRivals(t *testing.T) {
+	rivals := func(rows string) ([]*rival, error) {
+		file := filepath.Join(t.TempDir(), "rows.json")
+		if err := os.WriteFile(file, []byte(rows), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return readRivals([]string{file})
+	}
+	met, err := rivals(`
+		{"instance": 7, "drones": 5, "orders": 60, "referenceScalar": 90e6}
+		{"instance": 7, "drones": 5, "orders": 60, "referenceScalar": 12e6}
+		{"instance": 8, "drones": 5, "orders": 60, "referenceScalar": 1}
+		{"instance": 7, "drones": 4, "orders": 60, "referenceScalar": 1}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := flags{Drones: 5, Orders: 60, Time: time.Minute, Iterations: 1000, Workers: 1, Strategy: "sisr", Reference: true}
+	for i := range uint64(3) {
+		met[0].meet(solve(t.Context(), f, scenario.Generate(f.params(6+i)), 6+i, 1, f.Time))
+	}
+	if v := met[0]; v.met != 2 || v.behind != 1 || len(v.passed) != 1 || v.better[0] <= 0 || v.better[1] >= 0 {
+		t.Errorf("%+v", v)
+	}
+	for rows, want := range map[string]string{"{": "unexpected EOF", `{"instance": 7}`: "instance 7 has no referenceScalar"} {
+		if _, err := rivals(rows); err == nil || !strings.HasPrefix(err.Error(), "--rivals: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", rows, err)
+		}
 	}
 }

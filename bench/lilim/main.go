@@ -7,7 +7,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -59,7 +58,7 @@ func main() {
 // Run runs the benchmark.
 func (f *flags) Run(ctx context.Context) error { return run(ctx, *f) }
 
-func run(ctx context.Context, f flags) (err error) {
+func run(ctx context.Context, f flags) error {
 	if len(f.Rows) > 0 {
 		return compare(f)
 	}
@@ -67,34 +66,26 @@ func run(ctx context.Context, f flags) (err error) {
 	if err != nil {
 		return err
 	}
-	rows, err := cli.Create(f.JSON)
-	if err != nil {
-		return fmt.Errorf("--json: %w", err)
-	}
-	defer func() { // the rows of a run that was interrupted are as good
-		if unwritten := rows.Close(); unwritten != nil && err == nil {
-			err = fmt.Errorf("--json: %w", unwritten)
-		}
-	}()
-	out := json.NewEncoder(rows)
-	var all seeds
-	for seed := f.Seed; seed < f.Seed+uint64(f.Seeds); seed++ {
-		var sum summary
-		for _, path := range names {
-			r, err := solve(ctx, path, f, seed)
-			if err = cmp.Or(ctx.Err(), err); err != nil {
-				return err
+	return cli.WriteRows("--json", f.JSON, func(write func(any) error) error {
+		var all seeds
+		for k := range uint64(f.Seeds) {
+			var sum summary
+			for _, path := range names {
+				r, err := solve(ctx, path, f, f.Seed+k)
+				if err = cmp.Or(ctx.Err(), err); err != nil {
+					return err
+				}
+				sum.add(r, !f.Quiet)
+				if err := write(r); err != nil {
+					return err
+				}
 			}
-			sum.add(r, !f.Quiet)
-			if err := out.Encode(r); err != nil {
-				return fmt.Errorf("--json: %w", err)
-			}
+			sum.print(f.Seed + k)
+			all = append(all, sum)
 		}
-		sum.print(seed)
-		all = append(all, sum)
-	}
-	all.print()
-	return all.faulty()
+		all.print()
+		return all.faulty()
+	})
 }
 
 func load(path, name string) (*lilim.Instance, error) {

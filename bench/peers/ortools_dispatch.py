@@ -4,7 +4,10 @@
     python ortools_dispatch.py [--fair] --time 8 DIR/*.json
 
 Prints one JSON row per instance: orders dropped, metres, longest route and the
-reference scalar (metres + 100 x longest + 200 000 per order dropped).
+reference scalar (metres + 100 x longest + 200 000 per order dropped). The bench
+compares with them:
+
+    go run ./bench/dispatch --drones 100 --orders 500 --reference --rivals ROWS
 
 The reference form fixes each order's nearest warehouse, drops a node for
 100 000 and prices the span at 100. The fair form (--fair) offers up to three
@@ -16,6 +19,7 @@ import json
 import math
 import time
 from datetime import datetime
+from pathlib import Path
 
 from ortools.constraint_solver import pywrapcp, routing_enums_pb2
 
@@ -162,8 +166,12 @@ def main():
     args = parser.parse_args()
     for path in args.instances:
         with open(path) as file:
-            row = solve(json.load(file), args.time, args.fair)
-        print(json.dumps({"instance": path, **row}), flush=True)
+            problem = json.load(file)
+        row = {
+            "instance": int(Path(path).stem.rsplit("-", 1)[1]),
+            "drones": len(problem["drones"]), "orders": len(problem["orders"]),
+        }
+        print(json.dumps(row | solve(problem, args.time, args.fair)), flush=True)
 
 
 if __name__ == "__main__":
