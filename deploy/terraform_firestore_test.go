@@ -109,7 +109,7 @@ func checkFields(p *tfmodule.Plan, w *world, file indexFile) []string {
 	}
 	found = append(found, compare("field", want, got)...)
 	return append(found, compare("TTL policy of",
-		[]string{firestoretx.Cycles, firestoretx.Decisions, firestoretx.Events}, slices.Sorted(maps.Keys(expire)))...)
+		[]string{firestoretx.Cycles, firestoretx.Decisions, firestoretx.Discards, firestoretx.Events}, slices.Sorted(maps.Keys(expire)))...)
 }
 
 func checkIndexes(p *tfmodule.Plan, file indexFile) []string {

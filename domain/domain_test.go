@@ -51,7 +51,7 @@ func TestDerivedIDs(t *testing.T) {
 	for _, of := range []struct {
 		cycle domain.CycleID
 		drone domain.DroneID
-	}{{"C1", "D1"}, {"C1", "D2"}, {domain.CycleID(long), "D1"}, {domain.CycleID(long), "D2"}, {"C1", domain.DroneID(long)}} {
+	}{{"C1", "D1"}, {"C1", "D2"}, {domain.CycleID(long), "D1"}, {domain.CycleID(long), "D2"}, {"C1", domain.DroneID(long)}, {"__C1", "D1__"}} {
 		id := domain.DecisionIDFor(of.cycle, of.drone)
 		if err := domain.CheckID(string(id)); err != nil || seen[id] {
 			t.Errorf("%s: %v", id, err)
@@ -66,6 +66,18 @@ func TestDerivedIDs(t *testing.T) {
 	}
 	if id := domain.MissionIDFor("DEC"); id != "M-DEC" {
 		t.Errorf("mission %s", id)
+	}
+}
+
+// F-DLQ-01: whatever a message calls itself, the record of its discard has an id.
+func TestDiscardIDFor(t *testing.T) {
+	if id := domain.DiscardIDFor("orders", "17"); id != "orders-17" {
+		t.Errorf("discard %s", id)
+	}
+	for _, messageID := range []string{"a/b", "a\x00b", strings.Repeat("7", 1024)} {
+		if err := domain.CheckID(string(domain.DiscardIDFor("orders", messageID))); err != nil {
+			t.Errorf("discard of %.9q %v", messageID, err)
+		}
 	}
 }
 

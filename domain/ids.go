@@ -19,6 +19,7 @@ type (
 	CycleID     string
 	DepotID     string
 	WarehouseID string
+	DiscardID   string
 )
 
 // MaxIDBytes bounds every identifier that enters the system.
@@ -68,10 +69,14 @@ func DecisionIDFor(c CycleID, d DroneID) DecisionID {
 	return DecisionID(joinID(string(c), string(d)))
 }
 
-// joinID joins two ids readably, or by digest when the readable form would be
-// longer than an id may be.
+// DiscardIDFor derives the id of the record of a discarded message, so that
+// whoever discards it again finds the record.
+func DiscardIDFor(topic, messageID string) DiscardID { return DiscardID(joinID(topic, messageID)) }
+
+// joinID joins two ids readably, or by digest when the readable form could not
+// be an id, such as for its length.
 func joinID(a, b string) string {
-	if joined := a + "-" + b; len(joined) <= MaxIDBytes {
+	if joined := a + "-" + b; CheckID(joined) == nil {
 		return joined
 	}
 	sum := sha256.Sum256([]byte(a + "\x00" + b))

@@ -34,6 +34,7 @@ func FuzzDecode(f *testing.F) {
 			fuzzField(t, cycleCodec, field, stored)
 			fuzzField(t, depotCodec, field, stored)
 			fuzzField(t, warehouseCodec, field, stored)
+			fuzzField(t, discardCodec, field, stored)
 		}
 	})
 }

@@ -18,6 +18,7 @@ const (
 	Depots     = "depots"
 	Warehouses = "warehouses"
 	Control    = "control"
+	Discards   = "discards"
 
 	// controlDecisions holds the highest fence applied, per depot.
 	controlDecisions = "decisions"
@@ -226,6 +227,51 @@ var cycleCodec = codec[domain.Cycle]{
 	instant("endedAt", func(c *domain.Cycle) *time.Time { return &c.EndedAt }),
 	text("outcome", func(c *domain.Cycle) *domain.CycleOutcome { return &c.Outcome }),
 	text("detail", func(c *domain.Cycle) *string { return &c.Detail }),
+}
+
+var discardCodec = codec[domain.Discard]{
+	text("topic", func(d *domain.Discard) *string { return &d.Topic }),
+	text("messageId", func(d *domain.Discard) *string { return &d.MessageID }),
+	text("orderingKey", func(d *domain.Discard) *string { return &d.OrderingKey }),
+	instant("publishedAt", func(d *domain.Discard) *time.Time { return &d.PublishedAt }),
+	text("reason", func(d *domain.Discard) *string { return &d.Reason }),
+	text("error", func(d *domain.Discard) *string { return &d.Error }),
+	// No map: a message may name its attributes as no field may be called.
+	texts("attributes", func(d *domain.Discard) *[]string { return &d.Attributes }),
+	// The payload is one of these two: text where the console can show it.
+	custom("text", func(d *domain.Discard) any {
+		if len(d.Payload) == 0 || !domain.IsText(d.Payload) {
+			return nil
+		}
+		return string(d.Payload)
+	}, func(d *domain.Discard, stored any) error {
+		s, ok := stored.(string)
+		if !ok {
+			return wrongType("a string", stored)
+		}
+		d.Payload = []byte(s)
+		return nil
+	}),
+	custom("data", func(d *domain.Discard) any {
+		if domain.IsText(d.Payload) {
+			return nil
+		}
+		return d.Payload
+	}, func(d *domain.Discard, stored any) error {
+		b, ok := stored.([]byte)
+		if !ok {
+			return wrongType("bytes", stored)
+		}
+		d.Payload = b
+		return nil
+	}),
+	whole("bytes", func(d *domain.Discard) *int { return &d.Bytes }),
+	text("payloadHash", func(d *domain.Discard) *string { return &d.PayloadHash }),
+	whole("originalBytes", func(d *domain.Discard) *int { return &d.OriginalBytes }),
+	whole("attributesDropped", func(d *domain.Discard) *int { return &d.AttributesDropped }),
+	instant("discardedAt", func(d *domain.Discard) *time.Time { return &d.DiscardedAt }),
+	text("discardedBy", func(d *domain.Discard) *string { return &d.DiscardedBy }),
+	text("why", func(d *domain.Discard) *string { return &d.Why }),
 }
 
 // millis is a duration in whole milliseconds.

@@ -34,9 +34,10 @@ func TestIndexConfigurationFitsTheDocuments(t *testing.T) {
 	fields := map[string]map[string]bool{ // name: holds a time
 		Drones: fieldsOf(droneCodec), Orders: fieldsOf(orderCodec), Missions: fieldsOf(missionCodec),
 		Decisions: fieldsOf(ledgerCodec), Cycles: fieldsOf(cycleCodec), Events: fieldsOf(eventCodec),
+		Discards: fieldsOf(discardCodec),
 	}
 	fields[Drones][missionRevision] = false
-	for _, collection := range []string{Decisions, Cycles, Events} {
+	for _, collection := range []string{Decisions, Cycles, Events, Discards} {
 		fields[collection][expireAt] = true
 	}
 	for _, f := range cycleCodec {

@@ -26,8 +26,8 @@ type Config struct {
 	Drone      *policy.DronePolicy
 	Order      *policy.OrderPolicy
 	Assignment *policy.MissionAssignmentPolicy
-	// Retention is how long events, ledger entries and cycles are kept before
-	// a TTL policy may delete them; default 90 days.
+	// Retention is how long events, ledger entries, cycles and discards are kept
+	// before a TTL policy may delete them; default 90 days.
 	Retention time.Duration
 	// Owed, if set, is called after each commit with every mission that now
 	// owes its drone a message. ctx is that of the operation. It must not block.

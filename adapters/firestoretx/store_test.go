@@ -665,8 +665,8 @@ func TestRetryable(t *testing.T) {
 	}
 }
 
-// F-DOC-01, F-DEC-03: events, ledger entries and cycles may be deleted when they
-// have been kept as long as is asked.
+// F-DOC-01, F-DEC-03, F-DLQ-01: events, ledger entries, cycles and discards may be
+// deleted when they have been kept as long as is asked.
 func TestStore_KeepsRecordsAsLongAsAsked(t *testing.T) {
 	f := newFleet(t)
 	f.Store = firestoretx.New(f.client, firestoretx.Config{Now: f.later, Retention: time.Hour}) // ahead of the server
@@ -675,10 +675,14 @@ func TestStore_KeepsRecordsAsLongAsAsked(t *testing.T) {
 	if err := f.RecordCycle(t.Context(), domain.Cycle{ID: "C1", DepotID: depot.ID, EndedAt: f.later()}); err != nil {
 		t.Fatal(err)
 	}
+	if err := f.RecordDiscard(t.Context(), domain.Discard{ID: "orders-1", Topic: "orders"}); err != nil {
+		t.Fatal(err)
+	}
 	for _, kind := range []struct{ collection, field, value, since string }{
 		{firestoretx.Events, "orderId", "O1", "time"},
 		{firestoretx.Decisions, "droneId", "D1", "appliedAt"},
 		{firestoretx.Cycles, "depotId", string(depot.ID), "endedAt"},
+		{firestoretx.Discards, "topic", "orders", "discardedAt"},
 	} {
 		docs, err := f.client.Collection(kind.collection).Where(kind.field, "==", kind.value).Documents(t.Context()).GetAll()
 		if err != nil || len(docs) != 1 {
