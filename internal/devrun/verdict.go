@@ -55,7 +55,7 @@ func (f *fleet) history(ctx context.Context) (invariant.History, error) {
 	if err != nil {
 		return h, err
 	}
-	h.DeadLetters = evidence.ForChecker(letters)
+	h.DeadLetters = append(h.DeadLetters, evidence.ForChecker(letters)...)
 	if f.unsettled == 0 { // else what was accepted and has no effect may be waiting, not lost
 		h.Journal = f.journal.Messages()
 	}

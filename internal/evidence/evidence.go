@@ -15,7 +15,8 @@ import (
 )
 
 // Documents reads all drones, orders, missions and events, the ledger in the
-// order of its commits, and the highest fences.
+// order of its commits, the highest fences, and of the dead letters those that
+// operators discarded.
 func Documents(ctx context.Context, store *firestoretx.Store) (invariant.History, error) {
 	var h invariant.History
 	all := firestoretx.Page{}
@@ -28,6 +29,13 @@ func Documents(ctx context.Context, store *firestoretx.Store) (invariant.History
 		func() error {
 			fences, err := store.Fences(ctx)
 			h.Fences = fences
+			return err
+		},
+		func() error {
+			discards, err := store.Discards(ctx)
+			for _, d := range discards {
+				h.DeadLetters = append(h.DeadLetters, invariant.DeadLetter{MessageID: d.MessageID, Reason: d.Reason})
+			}
 			return err
 		},
 	} {

@@ -102,6 +102,6 @@ func readHistory(ctx context.Context, store *firestoretx.Store, c *connections) 
 		return h, nil, err
 	}
 	letters, err := evidence.DeadLetters(ctx, c.PubSub)
-	h.DeadLetters = evidence.ForChecker(letters)
+	h.DeadLetters = append(h.DeadLetters, evidence.ForChecker(letters)...)
 	return h, letters, err
 }
