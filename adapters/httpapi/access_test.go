@@ -11,12 +11,16 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/dronefleet/dronefleet/adapters/httpapi"
 	"github.com/dronefleet/dronefleet/adapters/httpapi/identity"
 	"github.com/dronefleet/dronefleet/adapters/httpapi/identity/identitytest"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/firestoreemu"
+	"github.com/dronefleet/dronefleet/internal/firestoreemu/fault"
 )
 
 // log keeps what was logged, for several goroutines.
@@ -172,6 +176,7 @@ func TestAccess_ReadingNeedsAViewerAndChangingAnOperator(t *testing.T) {
 	}
 	for _, path := range []string{
 		hold, "/api/v1/orders/O1/release", "/api/v1/orders/O1/cancel", "/api/v1/drones/D1/clear", "/api/v1/deadletters/replay",
+		"/api/v1/deadletters/discard",
 	} {
 		g.asks("", "POST", path, body, 401)
 		g.asks(nobody, "POST", path, body, 403, "role operator")
@@ -407,4 +412,90 @@ func TestCommands_DeadLettersAreReplayed(t *testing.T) {
 		t.Errorf("nothing was replayed: %s", refused.body)
 	}
 	g.asks(ann, "POST", replay, `{"ids": ["m2"], "dryRun": true}`, 200, `"messageId":"m2"`, `"originalBytes":9`)
+}
+
+// F-DLQ-01: dead letters are discarded over HTTP, once; which and why is said, and
+// on record.
+func TestCommands_DeadLettersAreDiscarded(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsOpen)
+	ann := g.token(asOperator)
+	const discard = "/api/v1/deadletters/discard"
+	if err := pubsubio.Ensure(t.Context(), g.clients.PubSub); err != nil {
+		t.Fatal(err)
+	}
+	publisher := pubsubio.NewPublisher(g.clients.PubSub)
+	defer publisher.Stop()
+	_, err := publisher.Publish(t.Context(), pubsubio.DeadLetterTopic(pubsubio.TopicOrders), []byte("{not json"), map[string]string{
+		pubsubio.AttrTopic: pubsubio.TopicOrders, pubsubio.AttrMessageID: "m1", pubsubio.AttrReason: "UNDECODABLE",
+	}, "").Wait(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for body, parts := range map[string][]string{
+		`{"why": "noise"}`:               {"ids chooses nothing", "topic or reason"},
+		`{"why": "noise", "limit": 1}`:   {"ids chooses nothing"},
+		`{"why": "noise", "ids": []}`:    {"ids hold none"},
+		`{"ids": ["m1"]}`:                {"why is blank"},
+		`{"topic": "missions"}`:          {"topic is", "why is blank"},
+		`{"ids": ["m1"], "because": ""}`: {"because"},
+	} {
+		g.asks(ann, "POST", discard, body, 400, parts...)
+	}
+	g.asks(ann, "POST", "/api/v1/deadletters/replay", `{"ids": ["m1"], "why": "noise"}`, 400, "why")
+	g.asks(ann, "POST", discard, `{"topic": "orders", "why": "noise", "dryRun": true}`, 200, `"messageId":"m1"`, `"discarded":0`, `"missing":[]`)
+	if discards, err := g.store.Discards(t.Context()); err != nil || len(discards) != 0 {
+		t.Errorf("on record before: %+v, %v", discards, err)
+	}
+	g.asks(ann, "POST", discard, `{"ids": ["m1"], "why": "noise"}`, 200, `"messageId":"m1"`, `"discarded":true`, `"discarded":1`, `"missing":[]`)
+	g.asks(ann, "POST", discard, `{"ids": ["m1"], "why": "noise"}`, 200, `"deadLetters":[]`, `"discarded":0`, `"missing":["m1"]`)
+	discards, err := g.store.Discards(t.Context())
+	if err != nil || len(discards) != 1 || discards[0].MessageID != "m1" || discards[0].DiscardedBy != "ann@example.org" || discards[0].Why != "noise" {
+		t.Errorf("on record: %+v, %v", discards, err)
+	}
+	if line := g.log.String(); !strings.Contains(line, `command="deadletters discard" dry_run=false discarded=1 why=noise`) {
+		t.Errorf("logged %s", line)
+	}
+}
+
+// F-DLQ-01: a discard that fails partway says what was discarded before; what is not
+// on record stays.
+func TestCommands_ADiscardThatFailsPartwaySaysHowFarItCame(t *testing.T) {
+	faults := fault.New(1)
+	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
+	g := newGuarded(t, httpapi.MetricsOpen)
+	if err := pubsubio.Ensure(t.Context(), g.clients.PubSub); err != nil {
+		t.Fatal(err)
+	}
+	publisher := pubsubio.NewPublisher(g.clients.PubSub)
+	defer publisher.Stop()
+	for topic, id := range map[string]string{pubsubio.TopicTelemetry: "m1", pubsubio.TopicOrders: "m2"} {
+		attrs := map[string]string{pubsubio.AttrMessageID: id, pubsubio.AttrReason: "UNDECODABLE"}
+		if _, err := publisher.Publish(t.Context(), pubsubio.DeadLetterTopic(topic), []byte("{not"), attrs, "").Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	faults.Add(fault.Rule{RPC: "Commit", NamePrefix: "discards/orders-m2", Times: 1, Do: fault.Fail(codes.PermissionDenied)})
+	const body = `{"reason": "UNDECODABLE", "why": "noise"}`
+	answer := g.asks(g.token(asOperator), "POST", "/api/v1/deadletters/discard", body, 503, "record dead letters of orders", "message m2")
+	var problem struct {
+		Discard struct {
+			Discarded   int
+			DeadLetters []struct {
+				MessageID string
+				Discarded bool
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(answer.body), &problem); err != nil {
+		t.Fatal(err)
+	}
+	if problem.Discard.Discarded != 1 || len(problem.Discard.DeadLetters) != 2 {
+		t.Errorf("%s", answer.body)
+	}
+	for _, l := range problem.Discard.DeadLetters {
+		if l.Discarded != (l.MessageID == "m1") {
+			t.Errorf("letter %+v", l)
+		}
+	}
+	g.asks(g.token(asOperator), "POST", "/api/v1/deadletters/discard", body, 200, `"messageId":"m2"`, `"discarded":1`)
 }

@@ -84,6 +84,7 @@ func New(cfg Config) *API {
 	post("/api/v1/orders/{id}/cancel", change(a, "orders cancel", entity.OfOrder, operator.Commands.CancelOrder))
 	post("/api/v1/drones/{id}/clear", change(a, "drones clear", entity.OfDrone, operator.Commands.ClearDrone))
 	post("/api/v1/deadletters/replay", a.replay)
+	post("/api/v1/deadletters/discard", a.discard)
 
 	handle(http.MethodGet, "/healthz", a.answer(a.health))
 	handle(http.MethodGet, "/readyz", http.HandlerFunc(a.readyz))

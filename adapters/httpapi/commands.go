@@ -87,10 +87,10 @@ func rejected(err error) error {
 	return problem(http.StatusConflict, "%s", err)
 }
 
-// replayRequest is the body of a replay; what is absent chooses all. A list that
-// is there and empty chooses none, so it is refused: whoever sends it found
-// nothing to replay.
-type replayRequest struct {
+// lettersRequest chooses dead letters; what is absent chooses all. A list that is
+// there and empty chooses none, so it is refused: whoever sends it found nothing
+// to settle.
+type lettersRequest struct {
 	Topic  string   `json:"topic"`  // the original messages'
 	Reason string   `json:"reason"` // why they were refused
 	IDs    []string `json:"ids"`    // the original messages'
@@ -98,8 +98,8 @@ type replayRequest struct {
 	DryRun bool     `json:"dryRun"` // only show them
 }
 
-// maxReplayIDs bounds the messages that one request names.
-const maxReplayIDs = 1000
+// maxLetterIDs bounds the messages that one request names.
+const maxLetterIDs = 1000
 
 // replay answers POST /api/v1/deadletters/replay. Ids that are not found are
 // listed as missing: who asks again, after an answer that was lost, finds that
@@ -108,31 +108,15 @@ const maxReplayIDs = 1000
 //
 // Cost: Pub/Sub only, 4 RPCs per topic and 2 per 200 letters.
 func (a *API) replay(ctx context.Context, r *http.Request) (any, error) {
-	if _, err := parameters(r); err != nil {
+	var req lettersRequest
+	if err := readLetters(r, &req); err != nil {
 		return nil, err
 	}
-	var req replayRequest
-	if err := readJSON(r, &req); err != nil {
-		return nil, err
+	if bad := req.check(); bad != nil {
+		return nil, badParameters(bad)
 	}
-	if err := req.check(); err != nil {
-		return nil, err
-	}
-	commands := a.operator
-	commands.By = callerOf(ctx).Name
-	work := commands.ReplayDeadLetters
-	if req.DryRun {
-		work = commands.DeadLetters
-	}
-	letters, err := work(ctx, operator.LetterFilter{Topic: req.Topic, Reason: req.Reason, IDs: req.IDs, Limit: req.Limit, Partial: true})
-	a.record(ctx, err, slog.String("operator", commands.By), slog.String("command", "deadletters replay"),
-		slog.Bool("dry_run", req.DryRun), slog.Int("replayed", letters.Replayed))
-	body := letters.JSON()
-	body["replayed"], body["missing"] = letters.Replayed, letters.Missing
-	if letters.Missing == nil {
-		body["missing"] = []string{}
-	}
-	if err != nil && letters.Replayed > 0 {
+	body, settled, err := a.settle(ctx, req, "deadletters replay", "replayed", operator.Commands.ReplayDeadLetters)
+	if err != nil && settled > 0 {
 		p := asProblem(err)
 		p.Replay = body
 		return nil, p
@@ -140,8 +124,77 @@ func (a *API) replay(ctx context.Context, r *http.Request) (any, error) {
 	return body, err
 }
 
-func (req replayRequest) check() error {
-	var bad []ParameterProblem
+// discardRequest is the body of a discard, which must choose some letters.
+type discardRequest struct {
+	lettersRequest
+	Why string `json:"why"` // for the audit
+}
+
+// discard answers POST /api/v1/deadletters/discard as replay does.
+//
+// Cost: Pub/Sub, 4 RPCs per topic and 1 per 200 letters; Firestore, 1 RPC and 1
+// write per letter.
+func (a *API) discard(ctx context.Context, r *http.Request) (any, error) {
+	var req discardRequest
+	if err := readLetters(r, &req); err != nil {
+		return nil, err
+	}
+	bad := req.check()
+	if err := req.filter().CheckChoice(); err != nil && req.IDs == nil {
+		bad = append(bad, ParameterProblem{"ids", err.Error()})
+	}
+	if err := operator.CheckReason(req.Why); err != nil {
+		bad = append(bad, ParameterProblem{"why", err.Error()})
+	}
+	if bad != nil {
+		return nil, badParameters(bad)
+	}
+	body, settled, err := a.settle(ctx, req.lettersRequest, "deadletters discard", "discarded",
+		func(c operator.Commands, ctx context.Context, f operator.LetterFilter) (operator.Letters, error) {
+			return c.DiscardDeadLetters(ctx, f, req.Why)
+		}, slog.String("why", req.Why))
+	if err != nil && settled > 0 {
+		p := asProblem(err)
+		p.Discard = body
+		return nil, p
+	}
+	return body, err
+}
+
+// settle does what an operator asks of dead letters, or shows them. The answer
+// has under done how many were settled.
+func (a *API) settle(ctx context.Context, req lettersRequest, command, done string,
+	work func(operator.Commands, context.Context, operator.LetterFilter) (operator.Letters, error), attrs ...slog.Attr) (body map[string]any, settled int, err error) {
+	commands := a.operator
+	commands.By = callerOf(ctx).Name
+	if req.DryRun {
+		work = operator.Commands.DeadLetters
+	}
+	letters, err := work(commands, ctx, req.filter())
+	a.record(ctx, err, append([]slog.Attr{slog.String("operator", commands.By), slog.String("command", command),
+		slog.Bool("dry_run", req.DryRun), slog.Int(done, letters.Settled)}, attrs...)...)
+	body = letters.JSON()
+	body[done], body["missing"] = letters.Settled, letters.Missing
+	if letters.Missing == nil {
+		body["missing"] = []string{}
+	}
+	return body, letters.Settled, err
+}
+
+// readLetters reads the body of a request that has no parameters.
+func readLetters(r *http.Request, req any) error {
+	if _, err := parameters(r); err != nil {
+		return err
+	}
+	return readJSON(r, req)
+}
+
+func (req lettersRequest) filter() operator.LetterFilter {
+	return operator.LetterFilter{Topic: req.Topic, Reason: req.Reason, IDs: req.IDs, Limit: req.Limit, Partial: true}
+}
+
+// check says what is wrong with a choice of letters.
+func (req lettersRequest) check() (bad []ParameterProblem) {
 	refuse := func(name, format string, args ...any) {
 		bad = append(bad, ParameterProblem{name, fmt.Sprintf(format, args...)})
 	}
@@ -151,8 +204,8 @@ func (req replayRequest) check() error {
 	if req.Limit < 0 {
 		refuse("limit", "is %d; give 0 or more", req.Limit)
 	}
-	if len(req.IDs) > maxReplayIDs {
-		refuse("ids", "are %d; give at most %d", len(req.IDs), maxReplayIDs)
+	if len(req.IDs) > maxLetterIDs {
+		refuse("ids", "are %d; give at most %d", len(req.IDs), maxLetterIDs)
 	}
 	if req.IDs != nil && len(req.IDs) == 0 {
 		refuse("ids", "hold none; give the ids of the original messages, or leave ids out for all")
@@ -160,8 +213,5 @@ func (req replayRequest) check() error {
 	if slices.Contains(req.IDs, "") {
 		refuse("ids", "hold an empty one; give the ids of the original messages")
 	}
-	if bad != nil {
-		return badParameters(bad)
-	}
-	return nil
+	return bad
 }

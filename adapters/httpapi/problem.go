@@ -22,7 +22,8 @@ type Problem struct {
 	Detail     string             `json:"detail"`
 	Instance   string             `json:"instance,omitempty"` // the request's path
 	Parameters []ParameterProblem `json:"parameters,omitempty"`
-	Replay     map[string]any     `json:"replay,omitempty"` // what was replayed before it failed, as a replay answers
+	Replay     map[string]any     `json:"replay,omitempty"`  // what was replayed before it failed, as a replay answers
+	Discard    map[string]any     `json:"discard,omitempty"` // likewise of a discard
 
 	allow     string // for 405
 	challenge string // for 401 and 403

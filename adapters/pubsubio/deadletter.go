@@ -159,6 +159,7 @@ func truncate(text string, n int) string {
 
 // DeadLetter is a message that was refused for good.
 type DeadLetter struct {
+	ID          string // the letter's own, as a message of the dead-letter topic
 	Topic       string // the original message's topic
 	MessageID   string // the original message's id
 	PublishTime time.Time
@@ -217,7 +218,7 @@ func (e *IncompleteError) Error() string {
 func decodeDeadLetter(m *pubsubpb.ReceivedMessage) DeadLetter {
 	attrs := maps.Clone(m.GetMessage().GetAttributes())
 	letter := DeadLetter{
-		Topic: attrs[AttrTopic], MessageID: attrs[AttrMessageID], OrderingKey: attrs[AttrOrderingKey],
+		ID: m.GetMessage().GetMessageId(), Topic: attrs[AttrTopic], MessageID: attrs[AttrMessageID], OrderingKey: attrs[AttrOrderingKey],
 		Reason: attrs[AttrReason], Error: attrs[AttrError], Data: m.GetMessage().GetData(), ackID: m.GetAckId(),
 	}
 	letter.PublishTime, _ = time.Parse(timeLayout, attrs[AttrPublishTime]) // the zero time says it is unknown

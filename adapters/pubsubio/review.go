@@ -10,6 +10,7 @@ import (
 
 	"cloud.google.com/go/pubsub/v2"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -26,8 +27,16 @@ type Review struct {
 	client       *pubsub.Client
 	topic        string
 	subscription string
-	settled      map[string]bool // ack ids
+	settled      map[string]settled // by ack id
 }
+
+// settled is what became of a letter.
+type settled int
+
+const (
+	replayed settled = iota + 1
+	discarded
+)
 
 // Limits of one review, which holds its letters in memory.
 const (
@@ -44,8 +53,8 @@ const (
 // with wait 0 it takes an empty answer at its word, which emulators keep and
 // the service does not. Letters that another review holds are not seen.
 func OpenReview(ctx context.Context, c *pubsub.Client, topic string, wait time.Duration) (*Review, error) {
-	r := &Review{client: c, topic: topic, subscription: subscriptionName(c, DeadLetterSubscription(topic)), settled: map[string]bool{}}
-	seen := map[string]int{} // index in Letters by the dead letter's own message id
+	r := &Review{client: c, topic: topic, subscription: subscriptionName(c, DeadLetterSubscription(topic)), settled: map[string]settled{}}
+	seen := map[string]int{} // index in Letters by the dead letter's own id
 	size := 0
 	for !r.More {
 		pulled, err := r.pull(ctx, wait)
@@ -55,11 +64,11 @@ func OpenReview(ctx context.Context, c *pubsub.Client, topic string, wait time.D
 		fresh := false
 		for _, m := range pulled {
 			letter := decodeDeadLetter(m)
-			if i, again := seen[m.GetMessage().GetMessageId()]; again {
+			if i, again := seen[letter.ID]; again {
 				r.Letters[i].ackID = letter.ackID // the newer lease counts
 				continue
 			}
-			seen[m.GetMessage().GetMessageId()] = len(r.Letters)
+			seen[letter.ID] = len(r.Letters)
 			r.Letters = append(r.Letters, letter)
 			size += len(letter.Data)
 			fresh = true
@@ -134,7 +143,7 @@ const replayAtOnce = 200
 // after the first failures and reports how many were replayed; the others stay.
 // When only the deletion failed, replaying again is harmless: messages that were
 // applied change nothing.
-func (r *Review) Replay(ctx context.Context, p *Publisher, by string, letters []DeadLetter) (replayed int, err error) {
+func (r *Review) Replay(ctx context.Context, p *Publisher, by string, letters []DeadLetter) (n int, err error) {
 	var complete []DeadLetter
 	var refused []error
 	for _, l := range letters {
@@ -159,23 +168,68 @@ func (r *Review) Replay(ctx context.Context, p *Publisher, by string, letters []
 			}
 			confirmed = append(confirmed, l.ackID)
 		}
-		if err := r.acknowledge(ctx, confirmed); err != nil {
+		if err := r.acknowledge(ctx, confirmed, replayed); err != nil {
 			errs = append(errs, r.fail("delete", fmt.Errorf("%d messages were published again, their letters stay: %w", len(confirmed), err)))
 		} else {
-			replayed += len(confirmed)
+			n += len(confirmed)
 		}
 		if len(errs) > 0 {
-			return replayed, errors.Join(append(refused, errs...)...)
+			return n, errors.Join(append(refused, errs...)...)
 		}
 	}
-	return replayed, errors.Join(refused...)
+	return n, errors.Join(refused...)
 }
 
 // Replayed reports whether the letter's message was published again and the
 // letter deleted.
-func (r *Review) Replayed(l DeadLetter) bool { return r.settled[l.ackID] }
+func (r *Review) Replayed(l DeadLetter) bool { return r.settled[l.ackID] == replayed }
 
-func (r *Review) acknowledge(ctx context.Context, ids []string) error {
+const (
+	discardAtOnce = 200 // letters, which are deleted together
+	// recordAtOnce bounds how many letters are recorded at a time. The ids of
+	// their records rise, so many more at a time would gain nothing.
+	recordAtOnce = 8
+)
+
+// Discard deletes letters, each once record has returned nil for it. It stops
+// after the first failure and reports how many were discarded; the others stay.
+// When only the deletion failed, discarding again records nothing more, if
+// record keeps to what it has.
+func (r *Review) Discard(ctx context.Context, letters []DeadLetter, record func(context.Context, DeadLetter) error) (n int, err error) {
+	for chunk := range slices.Chunk(letters, discardAtOnce) {
+		on := make([]bool, len(chunk)) // record
+		g, recording := errgroup.WithContext(ctx)
+		g.SetLimit(recordAtOnce)
+		for i, l := range chunk {
+			g.Go(func() error {
+				if err := record(recording, l); err != nil {
+					return fmt.Errorf("message %s: %w", l.MessageID, err)
+				}
+				on[i] = true
+				return nil
+			})
+		}
+		failed := r.fail("record", g.Wait())
+		var recorded []string
+		for i, l := range chunk {
+			if on[i] {
+				recorded = append(recorded, l.ackID)
+			}
+		}
+		if err := r.acknowledge(ctx, recorded, discarded); err != nil {
+			return n, errors.Join(failed, r.fail("delete", fmt.Errorf("%d are on record as discarded and stay: %w", len(recorded), err)))
+		}
+		if n += len(recorded); failed != nil {
+			return n, failed
+		}
+	}
+	return n, nil
+}
+
+// Discarded reports whether the letter was deleted for good.
+func (r *Review) Discarded(l DeadLetter) bool { return r.settled[l.ackID] == discarded }
+
+func (r *Review) acknowledge(ctx context.Context, ids []string, as settled) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -184,7 +238,7 @@ func (r *Review) acknowledge(ctx context.Context, ids []string) error {
 		return err
 	}
 	for _, id := range ids {
-		r.settled[id] = true
+		r.settled[id] = as
 	}
 	return nil
 }
@@ -199,7 +253,7 @@ func (r *Review) Close(ctx context.Context) error {
 	defer cancel()
 	var ids []string
 	for _, l := range r.Letters {
-		if !r.settled[l.ackID] {
+		if r.settled[l.ackID] == 0 {
 			ids = append(ids, l.ackID)
 		}
 	}

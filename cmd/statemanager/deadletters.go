@@ -13,8 +13,9 @@ import (
 )
 
 type deadLettersCommand struct {
-	List   deadLettersList   `cmd:"" help:"List messages that were refused for good, with the reason."`
-	Replay deadLettersReplay `cmd:"" help:"Send refused messages again, once what was wrong is mended."`
+	List    deadLettersList    `cmd:"" help:"List messages that were refused for good, with the reason."`
+	Replay  deadLettersReplay  `cmd:"" help:"Send refused messages again, once what was wrong is mended."`
+	Discard deadLettersDiscard `cmd:"" help:"Delete refused messages that nobody will mend; a record of each stays in Firestore."`
 }
 
 // letters holds the flags that choose dead letters.
@@ -83,5 +84,29 @@ type deadLettersReplay struct {
 func (c *deadLettersReplay) Run(ctx context.Context) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
 		return d.ReplayDeadLetters(ctx, c.filter(), c.DryRun)
+	})
+}
+
+type deadLettersDiscard struct {
+	letters
+	Why    string `help:"Why, for the audit; --reason chooses letters here." required:"" placeholder:"TEXT"`
+	DryRun bool   `help:"Only show what would be discarded."`
+}
+
+// Check implements config.Checker.
+func (c *deadLettersDiscard) Check(r *config.Report) {
+	c.letters.Check(r)
+	if err := operator.CheckReason(c.Why); err != nil {
+		r.Refuse("why", "%s", err)
+	}
+	if err := c.filter().CheckChoice(); err != nil {
+		r.Refuse("id", "%s", err)
+	}
+}
+
+// Run records the chosen letters and deletes them.
+func (c *deadLettersDiscard) Run(ctx context.Context) error {
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
+		return d.DiscardDeadLetters(ctx, c.filter(), c.Why, c.DryRun)
 	})
 }

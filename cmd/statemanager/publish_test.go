@@ -9,6 +9,7 @@ import (
 
 	"cloud.google.com/go/pubsub/v2"
 
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
@@ -36,6 +37,39 @@ func TestDeadLetters_TheLogNamesWhoReplayed(t *testing.T) {
 		t.Errorf("logged %s", line)
 	}
 	p.interrupt()
+}
+
+// F-DLQ-01: what is discarded from the command line is gone, and on record with who
+// asked and why.
+func TestDeadLetters_WhatIsDiscardedIsOnRecord(t *testing.T) {
+	hosts := emutest.Hosts(t)
+	clients := emutest.Connect(t, hosts)
+	if err := pubsubio.Ensure(t.Context(), clients.PubSub); err != nil {
+		t.Fatal(err)
+	}
+	publisher := pubsubio.NewPublisher(clients.PubSub)
+	defer publisher.Stop()
+	_, err := publisher.Publish(t.Context(), pubsubio.DeadLetterTopic(pubsubio.TopicOrders), []byte("{not json"), map[string]string{
+		pubsubio.AttrMessageID: "m1", pubsubio.AttrReason: "UNDECODABLE",
+	}, "").Wait(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const discard = "deadletters discard --reason=UNDECODABLE --why=noise --by=ann@example.org"
+	for _, step := range []struct{ args, want string }{
+		{discard + " --dry-run", "1 would be discarded; leave out --dry-run to do it.\n"},
+		{discard, "1 of 1 discarded.\n"},
+		{discard, "No dead letters found.\n"},
+		{"deadletters list", "No dead letters found.\n"},
+	} {
+		if out, _ := run(t, hosts, 0, strings.Fields(step.args)...); !strings.HasSuffix(out, step.want) {
+			t.Errorf("%s: printed %q, want %q", step.args, out, step.want)
+		}
+	}
+	discards, err := firestoretx.New(clients.Firestore, firestoretx.Config{}).Discards(t.Context())
+	if err != nil || len(discards) != 1 || discards[0].ID != "orders-m1" || discards[0].DiscardedBy != "ann@example.org" || discards[0].Why != "noise" {
+		t.Errorf("on record: %+v, %v", discards, err)
+	}
 }
 
 func TestPublish(t *testing.T) {

@@ -16,8 +16,8 @@ locals {
     expression = "resource.type == \"firestore.googleapis.com/Database\" && resource.name == \"projects/${var.project}/databases/${var.firestore_database}\""
   }
 
-  # Who replays dead letters: operators, and the State Manager for operators
-  # whose tokens it checks. Keyed by a name known before the account exists.
+  # Who replays and discards dead letters: operators, and the State Manager for
+  # operators whose tokens it checks. Keyed by a name known before the account exists.
   replayers = merge({ for m in var.operators : m => m }, var.oidc == null ? {} : { statemanager = local.members.statemanager })
 
   # Who publishes to which topic.

@@ -127,7 +127,7 @@ resource "google_monitoring_alert_policy" "dead_letters" {
 
   documentation {
     subject   = "Messages of ${each.key} were refused for good"
-    content   = "See them with `statemanager deadletters list --topic ${each.key} --project ${var.project}`. Mend what was wrong, then replay them. They are kept for seven days. See docs/runbook.md."
+    content   = "See them with `statemanager deadletters list --topic ${each.key} --project ${var.project}`. Mend what was wrong, then replay them; discard what nobody will mend. They are kept for seven days. See docs/runbook.md."
     mime_type = "text/markdown"
   }
 

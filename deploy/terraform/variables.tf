@@ -188,7 +188,7 @@ variable "hospital_publishers" {
 }
 
 variable "operators" {
-  description = "IAM members that work at the operators' desk: read and correct documents, review and replay dead letters, read metrics and logs."
+  description = "IAM members that work at the operators' desk: read and correct documents, review, replay and discard dead letters, read metrics and logs."
   type        = set(string)
   default     = []
 

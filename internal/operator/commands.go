@@ -22,8 +22,8 @@ import (
 const ServicePatience = 3 * time.Second
 
 // Commands changes the fleet on the word of one operator, wherever it was
-// given. Each records the reason and who asked in the events of the change. A
-// *policy.Rejection says that the fleet's rules refuse.
+// given. Each records the reason and who asked, in the events of the change or in
+// a record of its own. A *policy.Rejection says that the fleet's rules refuse.
 type Commands struct {
 	Store  *firestoretx.Store
 	PubSub *pubsub.Client
@@ -171,5 +171,7 @@ func (c Commands) why(kind, id, reason string) (string, error) {
 	if err := c.checkBy(); err != nil {
 		return "", err
 	}
-	return strings.Join(strings.Fields(reason), " ") + " (by " + c.By + ")", nil
+	return oneLine(reason) + " (by " + c.By + ")", nil
 }
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -4,15 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dronefleet/dronefleet/adapters/httpapi/entity"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/domain"
 )
 
 // LetterFilter chooses dead letters; empty fields choose all.
@@ -35,6 +35,17 @@ func (f LetterFilter) topics() ([]string, error) {
 	}
 	return []string{f.Topic}, nil
 }
+
+// CheckChoice says what is wrong with a filter that chooses every letter there
+// is, or as many as come first, for those who must know which they mean.
+func (f LetterFilter) CheckChoice() error {
+	if f.Topic == "" && f.Reason == "" && len(f.IDs) == 0 {
+		return errNoChoice
+	}
+	return nil
+}
+
+var errNoChoice = errors.New("chooses nothing, nor does topic or reason; give one of them, so that nothing is discarded by mistake")
 
 // choose keeps the letters the filter wants, in the order in which the original
 // messages were published, whatever their topic.
@@ -61,7 +72,7 @@ type foundLetter struct {
 
 // Letters are dead letters that were found.
 type Letters struct {
-	Replayed int // how many of them
+	Settled int // how many of them were replayed, or discarded
 	// Missing are the ids that were asked for and not found: settled by now,
 	// held by another review, or never there.
 	Missing []string
@@ -92,12 +103,52 @@ func (c Commands) ReplayDeadLetters(ctx context.Context, f LetterFilter) (letter
 	if err := c.checkBy(); err != nil {
 		return Letters{}, err
 	}
-	err = c.review(ctx, f, func(found Letters) (err error) {
-		letters = found
-		letters.Replayed, err = c.replay(ctx, found.found)
-		return err
+	publisher := pubsubio.NewPublisher(c.PubSub)
+	defer publisher.Stop()
+	return c.settle(ctx, f, func(r *pubsubio.Review, letters []pubsubio.DeadLetter) (int, error) {
+		return r.Replay(ctx, publisher, c.By, letters)
 	})
-	return letters, err
+}
+
+// DiscardDeadLetters deletes the letters a filter chooses for good. Each is on
+// record in the store, with the reason and who asked, before it is deleted. It
+// also returns the letters when some, or all, could not be discarded. Discarding
+// again what was discarded finds nothing, or letters that are on record already.
+//
+// Cost: 1 RPC, 1 write for each letter, beside what Pub/Sub costs.
+func (c Commands) DiscardDeadLetters(ctx context.Context, f LetterFilter, why string) (letters Letters, err error) {
+	if err := f.CheckChoice(); err != nil {
+		return Letters{}, fmt.Errorf("--id %w", err)
+	}
+	if err := CheckReason(why); err != nil {
+		return Letters{}, fmt.Errorf("--why %w", err)
+	}
+	if err := c.checkBy(); err != nil {
+		return Letters{}, err
+	}
+	return c.settle(ctx, f, func(r *pubsubio.Review, letters []pubsubio.DeadLetter) (int, error) {
+		return r.Discard(ctx, letters, func(ctx context.Context, l pubsubio.DeadLetter) error {
+			d := discardOf(r.Topic(), l)
+			d.DiscardedBy, d.Why = c.By, oneLine(why)
+			return c.Store.RecordDiscard(ctx, d)
+		})
+	})
+}
+
+// discardOf is what there is to record of a letter, whatever it claims to be.
+func discardOf(topic string, l pubsubio.DeadLetter) domain.Discard {
+	d := domain.Discard{
+		ID: domain.DiscardIDFor(topic, l.MessageID), Topic: topic, MessageID: l.MessageID, OrderingKey: l.OrderingKey,
+		PublishedAt: l.PublishTime, Reason: l.Reason, Error: l.Error, Payload: l.Data,
+		OriginalBytes: l.OriginalBytes, AttributesDropped: l.AttributesDropped,
+	}
+	if l.MessageID == "" { // somebody published to the dead-letter topic; the letter is the message
+		d.ID = domain.DiscardIDFor(pubsubio.DeadLetterTopic(topic), l.ID)
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.Attributes)) {
+		d.Attributes = append(d.Attributes, name+"="+l.Attributes[name])
+	}
+	return d
 }
 
 // ListDeadLetters prints the dead letters a filter chooses, in the order in
@@ -116,7 +167,19 @@ func (d *Desk) ListDeadLetters(ctx context.Context, f LetterFilter) error {
 // ReplayDeadLetters publishes the original messages of the letters a filter
 // chooses again and prints which; see Commands. dryRun only shows them.
 func (d *Desk) ReplayDeadLetters(ctx context.Context, f LetterFilter, dryRun bool) error {
-	work := d.commands().ReplayDeadLetters
+	return d.settleDeadLetters(ctx, f, dryRun, "replayed", d.commands().ReplayDeadLetters)
+}
+
+// DiscardDeadLetters deletes the letters a filter chooses for good and prints
+// which; see Commands. dryRun only shows them.
+func (d *Desk) DiscardDeadLetters(ctx context.Context, f LetterFilter, why string, dryRun bool) error {
+	return d.settleDeadLetters(ctx, f, dryRun, "discarded", func(ctx context.Context, f LetterFilter) (Letters, error) {
+		return d.commands().DiscardDeadLetters(ctx, f, why)
+	})
+}
+
+// settleDeadLetters has work done and prints what was done.
+func (d *Desk) settleDeadLetters(ctx context.Context, f LetterFilter, dryRun bool, done string, work func(context.Context, LetterFilter) (Letters, error)) error {
 	if dryRun {
 		work = d.commands().DeadLetters
 	}
@@ -126,7 +189,7 @@ func (d *Desk) ReplayDeadLetters(ctx context.Context, f LetterFilter, dryRun boo
 	}
 	if d.JSON {
 		body := letters.JSON()
-		body["replayed"] = letters.Replayed
+		body[done] = letters.Settled
 		return errors.Join(err, d.printJSON(body))
 	}
 	if tableErr := d.letterTable(letters); tableErr != nil {
@@ -134,17 +197,26 @@ func (d *Desk) ReplayDeadLetters(ctx context.Context, f LetterFilter, dryRun boo
 	}
 	switch n := len(letters.found); {
 	case dryRun && n > 0:
-		fmt.Fprintf(d.Out, "%d would be replayed; leave out --dry-run to do it.\n", n)
+		fmt.Fprintf(d.Out, "%d would be %s; leave out --dry-run to do it.\n", n, done)
 	case n > 0:
-		fmt.Fprintf(d.Out, "%d of %d replayed.\n", letters.Replayed, n)
+		fmt.Fprintf(d.Out, "%d of %d %s.\n", letters.Settled, n, done)
 	}
 	return err
 }
 
-// replay takes one topic after the other.
-func (c Commands) replay(ctx context.Context, found []foundLetter) (replayed int, err error) {
-	publisher := pubsubio.NewPublisher(c.PubSub)
-	defer publisher.Stop()
+// settle has work done on the letters a filter chooses, and counts those it
+// settles.
+func (c Commands) settle(ctx context.Context, f LetterFilter, work func(*pubsubio.Review, []pubsubio.DeadLetter) (int, error)) (letters Letters, err error) {
+	err = c.review(ctx, f, func(found Letters) (err error) {
+		letters = found
+		letters.Settled, err = byTopic(found.found, work)
+		return err
+	})
+	return letters, err
+}
+
+// byTopic takes one topic after the other.
+func byTopic(found []foundLetter, work func(*pubsubio.Review, []pubsubio.DeadLetter) (int, error)) (settled int, err error) {
 	var reviews []*pubsubio.Review
 	letters := map[*pubsubio.Review][]pubsubio.DeadLetter{}
 	for _, l := range found {
@@ -155,11 +227,11 @@ func (c Commands) replay(ctx context.Context, found []foundLetter) (replayed int
 	}
 	var errs []error
 	for _, r := range reviews {
-		n, err := r.Replay(ctx, publisher, c.By, letters[r])
-		replayed += n
+		n, err := work(r, letters[r])
+		settled += n
 		errs = append(errs, err)
 	}
-	return replayed, errors.Join(errs...)
+	return settled, errors.Join(errs...)
 }
 
 // review holds the letters of all topics in question while f works on those the
@@ -210,13 +282,13 @@ func (d *Desk) letterTable(letters Letters) error {
 	}
 	t := d.table("PUBLISHED (UTC)", "TOPIC", "REASON", "MESSAGE", "KEY", "BYTES", "ERROR")
 	for _, l := range letters.found {
-		t.row(stamp(l.PublishTime), l.review.Topic(), l.Reason, l.MessageID, l.OrderingKey, size(l.DeadLetter), strings.Join(strings.Fields(l.Error), " "))
+		t.row(stamp(l.PublishTime), l.review.Topic(), l.Reason, l.MessageID, l.OrderingKey, size(l.DeadLetter), oneLine(l.Error))
 	}
 	if err := t.flush(); err != nil {
 		return err
 	}
 	if letters.More {
-		fmt.Fprintln(d.Out, "There are more than fit into one review; replay or narrow these first.")
+		fmt.Fprintln(d.Out, "There are more than fit into one review; replay, discard or narrow these first.")
 	}
 	return nil
 }
@@ -230,7 +302,8 @@ func size(l pubsubio.DeadLetter) string {
 }
 
 // letterJSON is a dead letter for tools. Replayed says that its message was
-// published again and the letter deleted. Data is the payload in base64, Text
+// published again and the letter deleted, Discarded that it was recorded and the
+// letter deleted. Data is the payload in base64, Text
 // the same if it is text. OriginalBytes and AttributesDropped are there if the
 // letter could not hold all of its message, and so cannot be replayed.
 type letterJSON struct {
@@ -244,7 +317,8 @@ type letterJSON struct {
 	Data        []byte            `json:"data"`
 	Text        string            `json:"text,omitempty"`
 
-	Replayed bool `json:"replayed,omitempty"`
+	Replayed  bool `json:"replayed,omitempty"`
+	Discarded bool `json:"discarded,omitempty"`
 
 	OriginalBytes     int `json:"originalBytes,omitempty"`
 	AttributesDropped int `json:"attributesDropped,omitempty"`
@@ -253,13 +327,14 @@ type letterJSON struct {
 func letterOf(l foundLetter) letterJSON {
 	j := letterJSON{
 		Topic: l.review.Topic(), MessageID: l.MessageID, OrderingKey: l.OrderingKey,
-		Reason: l.Reason, Error: l.Error, Attributes: l.Attributes, Data: l.Data, Replayed: l.review.Replayed(l.DeadLetter),
+		Reason: l.Reason, Error: l.Error, Attributes: l.Attributes, Data: l.Data,
+		Replayed: l.review.Replayed(l.DeadLetter), Discarded: l.review.Discarded(l.DeadLetter),
 		OriginalBytes: l.OriginalBytes, AttributesDropped: l.AttributesDropped,
 	}
 	if !l.PublishTime.IsZero() {
 		j.PublishedAt = &l.PublishTime
 	}
-	if utf8.Valid(l.Data) && !slices.ContainsFunc([]rune(string(l.Data)), func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' && r != '\r' }) {
+	if domain.IsText(l.Data) {
 		j.Text = string(l.Data)
 	}
 	return j

@@ -86,6 +86,7 @@ type letter struct {
 	Data                                               []byte
 	Attributes                                         map[string]string
 	OriginalBytes, AttributesDropped                   int
+	Discarded                                          bool
 }
 
 // letters is what deadletters list --json shows.
@@ -460,11 +461,11 @@ func TestDeadLetters_ReplayingAgainFindsNothing(t *testing.T) {
 	commands := operator.Commands{Store: o.desk.Store, PubSub: o.clients.PubSub, By: "ann@example.org"}
 	filter := operator.LetterFilter{IDs: []string{"m1"}, Partial: true}
 	first, err := commands.ReplayDeadLetters(ctx, filter)
-	if err != nil || first.Replayed != 1 || len(first.Missing) != 0 {
+	if err != nil || first.Settled != 1 || len(first.Missing) != 0 {
 		t.Errorf("first: %+v, %v", first, err)
 	}
 	again, err := commands.ReplayDeadLetters(ctx, filter)
-	if err != nil || again.Replayed != 0 || !slices.Equal(again.Missing, []string{"m1"}) {
+	if err != nil || again.Settled != 0 || !slices.Equal(again.Missing, []string{"m1"}) {
 		t.Errorf("again: %+v, %v", again, err)
 	}
 	emutest.Eventually(t, "the message comes again", func() error {
