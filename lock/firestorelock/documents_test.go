@@ -215,6 +215,25 @@ func TestNestedKeys(t *testing.T) {
 	}
 }
 
+// L-REL-04: who asks for a lease under another key has not ended it, and it is still
+// known by its id.
+func TestNestedKeys_AreKnownAfterAWrongKey(t *testing.T) {
+	b := newBench(t, Config{})
+	id := mustAcquire(t, b.Backend, "key/with/slashes").LockID
+	for _, wrong := range []string{key, "another/with/slashes"} {
+		if res, err := b.Extend(bg, lock.Ref{LockID: id, Key: wrong}, ttl); res.OK || err != nil {
+			t.Error(res, err)
+		}
+		if res, err := b.Extend(bg, lock.Ref{LockID: id}, ttl); !res.OK || err != nil {
+			t.Error("unknown after an extension under another key", res, err)
+		}
+		if res, err := b.Release(bg, lock.Ref{LockID: id, Key: wrong}); res.OK || err != nil {
+			t.Error(res, err)
+		}
+	}
+	mustRelease(t, b.Backend, lock.Ref{LockID: id})
+}
+
 // L-FENCE-05, L-FENCE-06, D2, D24
 func TestStoredFences(t *testing.T) {
 	counter, legacy := "fence_counters/fence:"+key, "fence_counters/"+key

@@ -99,7 +99,7 @@ func (b *Backend) extendInTransaction(ctx context.Context, t target, ttl time.Du
 		case err == nil && updating:
 			return b.extendedAt(t, f, expiresAtMs, ttl, &response)
 		case err == nil, errors.Is(err, errNothingToWrite):
-			b.leases.forget(t.lockID)
+			b.forgetGone(t)
 			return lock.ExtendResult{Reason: f.reason}, nil
 		}
 		if !updating || !mayHaveApplied(err) {

@@ -116,7 +116,7 @@ func (b *Backend) releaseInTransaction(ctx context.Context, t target, lost lostR
 			b.waiters.wake(f.stored.key)
 			return lock.ReleaseResult{OK: true}, nil
 		case err == nil, errors.Is(err, errNothingToWrite):
-			b.leases.forget(t.lockID)
+			b.forgetGone(t)
 			if f.reason == lock.ReasonNotFound && lost.explains(f.now) {
 				if t.at != nil {
 					b.waiters.wake(t.at.key)

@@ -47,6 +47,14 @@ func (b *Backend) known(t target) (held, bool) {
 	return h, ok && h.base == t.at.base && lock.IsLive(h.expiresAtMs, b.clock.Now().UnixMilli())
 }
 
+// forgetGone forgets a lease that is not where it should be. Looked for at another
+// key it is as live as it was.
+func (b *Backend) forgetGone(t target) {
+	if h, ok := b.leases.get(t.lockID); ok && (t.at == nil || t.at.base == h.base) {
+		b.leases.forget(t.lockID)
+	}
+}
+
 // found is what a transaction saw of a target.
 type found struct {
 	live    *firestore.DocumentRef   // the one live document; nil: none
