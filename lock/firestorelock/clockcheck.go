@@ -60,7 +60,7 @@ func (b *Backend) CheckClock(ctx context.Context) (ClockReport, error) {
 			roundTrip := b.clock.Now().Sub(asked)
 			if uncertainty := roundTrip / 2; uncertainty < best.Uncertainty {
 				best.Uncertainty = uncertainty
-				best.Offset = sinceWall(docs[0].ReadTime, asked.Add(uncertainty))
+				best.Offset = docs[0].ReadTime.Sub(asked.Add(uncertainty))
 			}
 		}
 		best.Level = levelOf(best.Offset, best.Uncertainty)

@@ -55,7 +55,7 @@ func (i instant) writeMs() int64 {
 // commitTime is the server's clock after the commit was sent.
 func (i instant) deadlineOf(expiresAtMs int64, ttl time.Duration, commitTime time.Time) time.Time {
 	end := time.UnixMilli(expiresAtMs)
-	deadline := i.local.Add(min(ttl, sinceWall(end, i.local)))
+	deadline := i.local.Add(min(ttl, end.Sub(i.local)))
 	if i.server.IsZero() || commitTime.IsZero() {
 		return deadline
 	}
@@ -69,7 +69,7 @@ func (i instant) deadlineOf(expiresAtMs int64, ttl time.Duration, commitTime tim
 // server read it no earlier than it was asked to.
 func (i instant) deadlineRead(expiresAtMs int64, ttl time.Duration) time.Time {
 	end := time.UnixMilli(expiresAtMs)
-	deadline := i.local.Add(min(ttl, sinceWall(end, i.local)))
+	deadline := i.local.Add(min(ttl, end.Sub(i.local)))
 	if i.server.IsZero() {
 		return deadline
 	}
@@ -78,9 +78,6 @@ func (i instant) deadlineRead(expiresAtMs int64, ttl time.Duration) time.Time {
 	}
 	return deadline
 }
-
-// sinceWall is t - u by the wall clock, though u carries a monotonic reading.
-func sinceWall(t, u time.Time) time.Duration { return t.Sub(u.Round(0)) }
 
 // serverClock estimates the server's clock between its answers, from the time
 // of a read or commit and the local moment its reply arrived. It is late by the way of

@@ -156,7 +156,7 @@ func (l *lease) granted(now time.Time) lock.AcquireResult {
 
 // deadline carries a wall-clock end over to the monotonic clock.
 func deadline(expiresAtMs int64, now time.Time) time.Time {
-	return now.Add(time.UnixMilli(expiresAtMs).Sub(now.Round(0)))
+	return now.Add(time.UnixMilli(expiresAtMs).Sub(now))
 }
 
 // Release implements lock.Backend.
