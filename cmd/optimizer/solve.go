@@ -13,6 +13,9 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
@@ -41,10 +44,13 @@ type solveCommand struct {
 // Check implements config.Checker.
 func (c *solveCommand) Check(r *config.Report) {
 	switch {
-	case c.In == "" && c.At.IsZero():
+	case c.In == "" && !r.Given("at"):
 		r.Refuse("in", "is empty; give --in=FILE or --at=TIME")
 	case c.In == "":
 		c.CheckConnection(r)
+		if c.At.Year() < 1970 {
+			r.Refuse("at", "is before there were any records; give %s", readableTimes)
+		}
 	}
 	c.checkFiles(r.Refuse)
 }
@@ -229,8 +235,23 @@ func (c *solveCommand) snapshotFromFirestore(ctx context.Context) (domain.Snapsh
 		fmt.Fprintf(os.Stderr, "of more than an hour ago only whole minutes can be read: planning %s\n", at.Format(time.RFC3339))
 	}
 	offered := policy.DefaultMissionAssignmentPolicy()
-	return store.Snapshot(ctx, firestoretx.SnapshotRequest{Depot: depot, At: at, MinBattery: offered.MinBattery, MaxSilence: offered.MaxSilence,
+	snap, err := store.Snapshot(ctx, firestoretx.SnapshotRequest{Depot: depot, At: at, MinBattery: offered.MinBattery, MaxSilence: offered.MaxSilence,
 		OnMalformed: leftOut})
+	return snap, unreadable(err, depot, at)
+}
+
+const readableTimes = "a time within the last hour, or within seven days with point-in-time recovery, and not before the database was made"
+
+// unreadable says what to give instead of a time that Firestore refuses to read, or
+// at which it knew nothing of the depot.
+func unreadable(err error, depot domain.DepotID, at time.Time) error {
+	switch code := status.Code(err); {
+	case errors.Is(err, firestoretx.ErrNotFound):
+		return fmt.Errorf("--at: the store has no depot %s at %s; give a later time, or another --depot", depot, at.Format(time.RFC3339Nano))
+	case code == codes.FailedPrecondition, code == codes.InvalidArgument: // too old, or in the future
+		return fmt.Errorf("--at: Firestore cannot read %s; give %s: %w", at.Format(time.RFC3339Nano), readableTimes, err)
+	}
+	return err
 }
 
 func leftOut(err error) { fmt.Fprintf(os.Stderr, "left out: %s\n", terminal.Escape(err.Error(), '\n')) }

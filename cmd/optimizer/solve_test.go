@@ -64,10 +64,13 @@ func TestSolve_RefusesAWrongCommandLine(t *testing.T) {
 		"--in=":                            "in (flag --in): is empty",
 		"--in=- --at=2026-11-21T12:00:00Z": "can't be used together",
 		"--at=2026-11-21T12:00:00Z":        "no Google Cloud project",
-		"--in=- --iterations=-1":           `iterations (flag --iterations): "-1" is out of range; give 0 or more`,
-		"--in=- --solve-limit=-1s":         `solve-limit (flag --solve-limit): "-1s" is out of range`,
-		"--in=- --seed=-1":                 "give a whole number, 0 or more",
-		"--in=- --out=- --geojson=-":       "geojson (flag --geojson): is standard output, as --out is",
+		"--at=yesterday":                   `"yesterday" cannot be read; give a time, such as 2026-11-21T12:00:30Z`,
+		"--at=0001-01-01T00:00:00Z --project=fleet": "at (flag --at): is before there were any records; give a time within the last hour",
+		"--at=0000-02-28T00:00:00Z --project=fleet": "at (flag --at): is before there were any records; give a time within the last hour",
+		"--in=- --iterations=-1":                    `iterations (flag --iterations): "-1" is out of range; give 0 or more`,
+		"--in=- --solve-limit=-1s":                  `solve-limit (flag --solve-limit): "-1s" is out of range`,
+		"--in=- --seed=-1":                          "give a whole number, 0 or more",
+		"--in=- --out=- --geojson=-":                "geojson (flag --geojson): is standard output, as --out is",
 	} {
 		if _, err := parse(t, strings.Fields(line)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", line, err, want)
@@ -179,6 +182,31 @@ func TestSolve_TellsWhatToDoAboutTheDepot(t *testing.T) {
 		}
 		if err := c.Run(t.Context()); err == nil || !strings.Contains(err.Error(), step.want) {
 			t.Errorf("%d depots: error %v, want %q", len(step.depots), err, step.want)
+		}
+	}
+}
+
+// F-OPT-05: whoever asks for a time that cannot be read is told which can.
+func TestSolve_TellsWhichTimesCanBeRead(t *testing.T) {
+	hosts := emutest.Hosts(t)
+	for _, name := range []string{connect.FirestoreHost, connect.PubSubHost} {
+		t.Setenv(name, os.Getenv(name)) // connecting unsets both, for the process
+	}
+	store := firestoretx.New(emutest.Connect(t, hosts).Firestore, firestoretx.Config{})
+	before := time.Now().Add(-10 * time.Minute)
+	if err := store.Setup(t.Context(), []domain.Depot{{ID: "D1"}}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	for name, at := range map[string]time.Time{
+		"too old": time.Now().AddDate(-1, 0, 0), "in the future": time.Now().Add(time.Hour), "before the depot": before,
+	} {
+		c := &solveCommand{
+			Connection: cli.Connection{Project: hosts.Project, FirestoreHost: hosts.FirestoreHost, PubsubHost: hosts.PubSubHost},
+			At:         at, SolveLimit: time.Second,
+		}
+		err := c.Run(t.Context())
+		if err == nil || !strings.HasPrefix(err.Error(), "--at: ") || !strings.Contains(err.Error(), "; give a ") {
+			t.Errorf("%s: error %v", name, err)
 		}
 	}
 }

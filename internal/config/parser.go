@@ -45,6 +45,12 @@ func (r *Report) Refuse(setting, format string, args ...any) {
 	r.command.refuse(setting, fmt.Sprintf(format, args...))
 }
 
+// Given reports whether the command line has a flag, whose value may be one that
+// stands for none.
+func (r *Report) Given(flag string) bool {
+	return slices.ContainsFunc(r.command.Path, func(step *kong.Path) bool { return step.Flag != nil && step.Flag.Name == flag })
+}
+
 // Parser reads command lines of one grammar.
 type Parser struct {
 	kong     *kong.Kong
