@@ -34,8 +34,8 @@ import (
 )
 
 type command struct {
-	Cycles int    `help:"Overlapping cycles." default:"8" check:"min 1"`
-	Drones int    `help:"Drones, and decisions per cycle." default:"500" check:"min 1"`
+	Cycles int    `help:"Overlapping cycles." default:"8" check:"min 1 max 1000"`
+	Drones int    `help:"Drones, and decisions per cycle." default:"500" check:"min 1 max 100000"`
 	Seed   uint64 `help:"Repeats the order in which cycles decide." default:"1"`
 }
 

@@ -14,7 +14,9 @@ func TestMain(m *testing.M) { clitest.Main(m, main) }
 // A benchmark that could measure nothing is refused.
 func TestMain_RefusesNonsense(t *testing.T) {
 	clitest.Refuses(t, map[string]string{
-		"--cycles=0": "cycles (flag --cycles)",
+		"--cycles=0":                   "cycles (flag --cycles)",
+		"--cycles=9223372036854775807": "cycles (flag --cycles)",
+		"--drones=9223372036854775807": "drones (flag --drones)",
 	})
 }
 

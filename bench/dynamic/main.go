@@ -30,16 +30,17 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/internal/cli"
+	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/devrun"
 	"github.com/dronefleet/dronefleet/solver"
 )
 
 type command struct {
 	Seeds           []uint64      `help:"Worlds to run." default:"1,2,3"`
-	Simulated       time.Duration `help:"Simulated time of each run." default:"2h" check:"over 0s"`
+	Simulated       time.Duration `help:"Simulated time of each run." default:"2h" check:"min 1s"`
 	Speed           float64       `help:"Simulated seconds per second." default:"60" check:"min 1 max 1000"`
-	Drones          int           `help:"Size of the fleet." default:"40" check:"min 1"`
-	OrdersPerMinute float64       `help:"Mean rate of new orders." default:"4" check:"over 0"`
+	Drones          int           `help:"Size of the fleet." default:"40" check:"min 1 max 100000"`
+	OrdersPerMinute float64       `help:"Mean rate of new orders." default:"4" check:"over 0 max 60000"`
 	Iterations      int           `help:"Steps of each cycle's search." default:"300" check:"min 1"`
 	JSON            string        `help:"Also write every run's outcome to this file." name:"json" placeholder:"FILE"`
 	Offline         bool          `help:"Without servers: the planners and the simulated drones alone."`
@@ -68,6 +69,13 @@ var searchAlone = planner{"search", solver.SISR, true}
 
 func main() {
 	cli.Main(&command{}, "Compares planners over simulated hours of the whole system.")
+}
+
+// Check implements config.Checker.
+func (c *command) Check(r *config.Report) {
+	if len(c.Seeds) == 0 {
+		r.Refuse("seeds", "is empty, and nothing would be compared; give whole numbers, 0 or more, such as 1,2,3")
+	}
 }
 
 // Run runs every planner on every seed and prints a row for each.

@@ -11,6 +11,10 @@ func TestMain(m *testing.M) { clitest.Main(m, main) }
 // A benchmark that could measure nothing is refused.
 func TestMain_RefusesNonsense(t *testing.T) {
 	clitest.Refuses(t, map[string]string{
-		"--iterations=0": "iterations (flag --iterations)",
+		"--iterations=0":               "iterations (flag --iterations)",
+		"--seeds=":                     "seeds (flag --seeds): is empty",
+		"--drones=9223372036854775807": "drones (flag --drones)",
+		"--orders-per-minute=Inf":      "orders-per-minute (flag --orders-per-minute)",
+		"--simulated=1ns":              "simulated (flag --simulated)",
 	})
 }

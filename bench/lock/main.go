@@ -46,9 +46,9 @@ var matrix = []run{
 }
 
 type command struct {
-	Keys     int           `help:"Number of keys. Without --keys and --workers the whole matrix is measured; without one of them it is 1." placeholder:"N" check:"min 0"`
-	Workers  int           `help:"Number of workers." placeholder:"N" check:"min 0"`
-	Backends int           `help:"Number of backends the workers are spread over, as if each were a process." default:"1" check:"min 1"`
+	Keys     int           `help:"Number of keys. Without --keys and --workers the whole matrix is measured; without one of them it is 1." placeholder:"N" check:"min 0 max 100000"`
+	Workers  int           `help:"Number of workers." placeholder:"N" check:"min 0 max 100000"`
+	Backends int           `help:"Number of backends the workers are spread over, as if each were a process." default:"1" check:"min 1 max 1000"`
 	Duration time.Duration `help:"Length of each measurement." default:"3s" check:"over 0s"`
 }
 

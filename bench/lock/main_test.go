@@ -18,8 +18,11 @@ func TestMain(m *testing.M) { clitest.Main(m, main) }
 // A benchmark that could measure nothing is refused.
 func TestMain_RefusesNonsense(t *testing.T) {
 	clitest.Refuses(t, map[string]string{
-		"--backends=0 --keys=1": "backends (flag --backends)",
-		"--duration=0s":         "duration (flag --duration)",
+		"--backends=0 --keys=1":          "backends (flag --backends)",
+		"--duration=0s":                  "duration (flag --duration)",
+		"--keys=9223372036854775807":     "keys (flag --keys)",
+		"--workers=9223372036854775807":  "workers (flag --workers)",
+		"--backends=9223372036854775807": "backends (flag --backends)",
 	})
 }
 

@@ -35,12 +35,12 @@ import (
 )
 
 type command struct {
-	Drones   int           `help:"Size of the fleet." default:"2000" check:"min 1"`
-	Hz       float64       `help:"Reports per drone and second of the sustained load." default:"5" check:"over 0"`
+	Drones   int           `help:"Size of the fleet." default:"2000" check:"min 1 max 100000"`
+	Hz       float64       `help:"Reports per drone and second of the sustained load." default:"5" check:"over 0 max 100"`
 	Duration time.Duration `help:"How long the sustained load lasts." default:"60s" check:"over 0s"`
-	Backlog  int           `help:"Reports the grouped worker drains; the plain one gets a twentieth." default:"400000" check:"min 20"`
+	Backlog  int           `help:"Reports the grouped worker drains; the plain one gets a twentieth." default:"400000" check:"min 20 max 10000000"`
 	Changes  int           `help:"Every how many reports of a drone change its status." default:"300" check:"min 0"`
-	Burst    float64       `help:"Times the load by this for the first half of the run, then let it drain." default:"1" check:"min 1"`
+	Burst    float64       `help:"Times the load by this for the first half of the run, then let it drain." default:"1" check:"min 1 max 1000"`
 	Profile  string        `help:"Write a CPU profile of the run to this file." placeholder:"FILE"`
 	Skip     []string      `help:"Parts to leave out: plain, drain, sustain." enum:"plain,drain,sustain" placeholder:"PART"`
 }

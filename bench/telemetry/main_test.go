@@ -21,9 +21,13 @@ func TestMain(m *testing.M) { clitest.Main(m, main) }
 // A benchmark that could measure nothing is refused.
 func TestMain_RefusesNonsense(t *testing.T) {
 	clitest.Refuses(t, map[string]string{
-		"--skip=foo":     "--skip",
-		"--duration=-1s": "duration (flag --duration)",
-		"--backlog=0":    "backlog (flag --backlog)",
+		"--skip=foo":                    "--skip",
+		"--duration=-1s":                "duration (flag --duration)",
+		"--backlog=0":                   "backlog (flag --backlog)",
+		"--backlog=9223372036854775807": "backlog (flag --backlog)",
+		"--drones=9223372036854775807":  "drones (flag --drones)",
+		"--hz=Inf":                      "hz (flag --hz)",
+		"--burst=Inf":                   "burst (flag --burst)",
 	})
 }
 
