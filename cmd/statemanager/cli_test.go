@@ -177,6 +177,28 @@ func TestCommands_RefuseInOneLine(t *testing.T) {
 	} {
 		refused(t, hosts, 2, c.parts, c.args...)
 	}
+	// The flag is named that is to be changed.
+	dir, ends := t.TempDir(), []string{"emulators", "--firestore=127.0.0.1:0", "--pubsub=127.0.0.1:0"}
+	for name, text := range map[string]string{"indexes.json": "{", "firestore": "", "second/pubsub": ""} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for _, c := range []struct{ flag, value string }{
+		{"--indexes", filepath.Join(dir, "missing.json")},
+		{"--indexes", filepath.Join(dir, "indexes.json")},
+		{"--data-dir", dir},
+		{"--data-dir", filepath.Join(dir, "second")},
+		{"--firestore", taken.Addr().String()},
+		{"--pubsub", taken.Addr().String()},
+	} {
+		refused(t, hosts, 1, []string{"statemanager: " + c.flag + ": "}, append(ends, c.flag+"="+c.value)...)
+	}
 	// F-API-02: nothing falls back to anything.
 	refused(t, connect.Config{}, 2, []string{"GOOGLE_CLOUD_PROJECT", connect.FirestoreHost}, "orders", "list")
 	refused(t, connect.Config{}, 2, []string{"GOOGLE_CLOUD_PROJECT", connect.FirestoreHost}, "serve")
