@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/lock"
 )
@@ -45,6 +48,10 @@ func (d *Desk) ShowLock(ctx context.Context, key string, raw bool) error {
 		return errors.New("the key of the lock is empty; \"locks list\" shows what is held")
 	}
 	l, err := d.Locks.LookupRaw(ctx, lock.Query{Key: key})
+	if errors.Is(err, lock.ErrInvalidArgument) && status.Code(err) == codes.Unknown { // the key's fault, not what the server refused
+		return fmt.Errorf("no lock can have the key %.80q: no document has that name; give at most %d bytes, in parts between slashes of an even number, "+
+			"none of them empty, \".\", \"..\" or \"__x__\"; \"locks list\" shows what is held", key, lock.MaxKeyBytes)
+	}
 	if err != nil {
 		return err
 	}

@@ -550,7 +550,10 @@ func TestDesk_LocksAreShownByHash(t *testing.T) {
 	o.expect(o.says(o.desk.ShowLock(ctx, manager.SweeperKey, false)), "Nobody holds "+manager.SweeperKey)
 	o.desk.JSON = true
 	o.expect(o.says(o.desk.ShowLock(ctx, manager.SweeperKey, false)), `"locked": false`)
-	if err := o.desk.ShowLock(ctx, "", false); err == nil {
-		t.Error("an empty key was looked up")
+	for _, key := range []string{"", "a/b", "a//b", "a/__b__/c", "a/../b", strings.Repeat("k", lock.MaxKeyBytes+1), "\xff"} {
+		err := o.desk.ShowLock(ctx, key, false)
+		if err == nil || !strings.Contains(err.Error(), `"locks list" shows what is held`) || strings.Contains(err.Error(), "UnaddressableKeys") {
+			t.Errorf("key %.20q: error %v", key, err)
+		}
 	}
 }
