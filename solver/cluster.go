@@ -168,9 +168,9 @@ const hopeful = 0.5
 
 // allot shares the search among the clusters: a part of it by the orders left out
 // that could be in time, the rest by all. What is worth most comes first, so that the
-// last to be searched are short. It returns how many orders are left out in all.
-func (pr *prepared) allot(clusters []cluster, part float64) (missed int) {
-	orders := 0
+// last to be searched are short.
+func (pr *prepared) allot(clusters []cluster, part float64) {
+	orders, missed := 0, 0
 	for i := range clusters {
 		clusters[i].missed = pr.missedBy(&clusters[i])
 		missed += clusters[i].missed
@@ -183,7 +183,6 @@ func (pr *prepared) allot(clusters []cluster, part float64) (missed int) {
 		}
 	}
 	slices.SortStableFunc(clusters, func(a, b cluster) int { return cmp.Compare(b.effort, a.effort) })
-	return missed
 }
 
 // missedBy is how many orders a cluster leaves out that could be in time.

@@ -9,7 +9,7 @@
 // under simulated annealing, with an order bank whose value is lexicographic: no
 // distance buys an urgent order off. A step that can no longer be accepted is left
 // at once. The most urgent orders are planned first and alone, then with the next
-// class, then with all. Routes exchange tails where both are empty, and routes of
+// rank, and so on until all are. Routes exchange tails where both are empty, and routes of
 // earlier bests are put back and recombined. Two chains share what they find;
 // problems above 300 orders are cut into clusters whose borders move. Tiny ones are
 // tried afresh many times, and then the best combination of all routes tried, and of

@@ -2,9 +2,9 @@ package solver
 
 import (
 	"math"
+	"slices"
 
 	"github.com/dronefleet/dronefleet/solver/internal/search"
-	"github.com/dronefleet/dronefleet/solver/model"
 )
 
 // stage is a part of the search that minds only the most urgent orders. Stages
@@ -27,7 +27,7 @@ func (r *run) stages() []stage {
 	var out []stage
 	all := indices(len(r.orders))
 	from := 0.0
-	for rank, before := 0, 0; rank < model.PriorityCount-1 && !r.scalarGoal; rank++ {
+	for rank, before := 0, 0; rank < rankCount-1 && !r.scalarGoal; rank++ {
 		var orders []int32
 		for _, o := range all {
 			if r.orders[o].rank <= rank {
@@ -154,8 +154,11 @@ func (r *run) improveClusters(s stage, routes []plannedRoute, fraction func(step
 		clusters := r.cut(routes, s.orders, math.Mod(float64(round)*0.618, 1))
 		r.stats.Clusters = len(clusters)
 		// Before the last stage nothing counts but what is left out.
-		if s.to < 1 && r.allot(clusters, 1) == 0 {
-			break
+		if s.to < 1 {
+			if !slices.ContainsFunc(clusters, func(c cluster) bool { return c.unserved > 0 }) {
+				break
+			}
+			r.allot(clusters, 1)
 		}
 		part := (s.to - s.from) / float64(rounds)
 		from := s.from + part*float64(round)

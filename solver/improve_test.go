@@ -33,11 +33,36 @@ func crowd(seed uint64, drones, orders int) *run {
 	return &run{ctx: context.Background(), prepared: prepare(p), opts: Options{Iterations: 2000}.withDefaults()}
 }
 
+// overdue makes every n-th order of a crowd too late for every drone, by less than an
+// aging step.
+func (r *run) overdue(n int) *run {
+	p := r.problem
+	for i := 0; i < len(p.Orders); i += n {
+		p.Orders[i].Deadline = p.Now.Add(-time.Duration(1+i%500) * time.Second)
+	}
+	r.prepared = prepare(p)
+	return r
+}
+
+// F-OPT-04: every rank but the lowest has a stage of its own, the late ones too.
 func TestStages_AreNested(t *testing.T) {
-	r := crowd(1, 20, 90)
+	for _, test := range []struct {
+		name  string
+		r     *run
+		ranks []int
+	}{
+		{"in time", crowd(1, 20, 90), []int{0, 1}},
+		{"half overdue", crowd(1, 20, 90).overdue(2), []int{0, 1, 2, 3}},
+		{"all overdue", crowd(1, 20, 90).overdue(1), []int{3, 4}},
+	} {
+		t.Run(test.name, func(t *testing.T) { testStages(t, test.r, test.ranks) })
+	}
+}
+
+func testStages(t *testing.T, r *run, ranks []int) {
 	stages := r.stages()
-	if len(stages) != 3 {
-		t.Fatalf("%d stages, want one for each priority", len(stages))
+	if len(stages) != len(ranks)+1 {
+		t.Fatalf("%d stages, want one for each of the ranks %v and one for all", len(stages), ranks)
 	}
 	at, before := 0.0, 0
 	for i, s := range stages {
@@ -45,7 +70,7 @@ func TestStages_AreNested(t *testing.T) {
 			t.Fatalf("stage %d: %d orders from %v to %v after %d orders until %v", i, len(s.orders), s.from, s.to, before, at)
 		}
 		for _, o := range s.orders {
-			if i < 2 && r.orders[o].rank > i {
+			if i < len(ranks) && r.orders[o].rank > ranks[i] {
 				t.Fatalf("stage %d plans an order of rank %d", i, r.orders[o].rank)
 			}
 		}
@@ -57,6 +82,19 @@ func TestStages_AreNested(t *testing.T) {
 	r.scalarGoal = true
 	if n := len(r.stages()); n != 1 {
 		t.Fatalf("the reference's goal knows no priorities, but has %d stages", n)
+	}
+}
+
+// F-OPT-04: a stage is searched while it leaves anything out, be that late.
+func TestStages_OfLateOrdersAreSearchedInClusters(t *testing.T) {
+	r := crowd(1, 8, 800).overdue(1)
+	s := r.stages()[1]
+	if !r.cuttable(len(s.orders)) {
+		t.Fatalf("a stage of %d orders is not cut", len(s.orders))
+	}
+	r.improveClusters(s, r.extend(nil, s.orders, true), r.fraction(0))
+	if r.steps == 0 {
+		t.Error("a stage of late orders is not searched")
 	}
 }
 
@@ -161,23 +199,28 @@ func TestCut_AllotsMoreWhereOrdersAreLeftOut(t *testing.T) {
 
 // F-OPT-04: what is less urgent does not push out what is most urgent: with all
 // others in the problem no more CRITICAL orders are missed than in as many steps
-// without them.
+// without them, where all is late as where nothing is.
 func TestSearch_CrowdCostsNoCriticalOrder(t *testing.T) {
 	const steps = 6000
-	for seed := range uint64(6) {
-		r := crowd(seed, 5, 140)
-		alone := r.problem
-		alone.Orders = slices.DeleteFunc(slices.Clone(alone.Orders), func(o Order) bool { return o.Priority != Critical })
-		missed := func(p Problem, steps int) int {
-			plan, err := Solve(context.Background(), p, Options{Iterations: steps, Seed: seed})
-			if err != nil {
-				t.Fatal(err)
+	for _, late := range []bool{false, true} {
+		for seed := range uint64(3) {
+			r, rank := crowd(seed, 5, 140), 0
+			if late {
+				r, rank = r.overdue(1), 3
 			}
-			return plan.Objective.MissedByRank[0]
-		}
-		in, out := missed(r.problem, steps), missed(alone, int(steps*r.stages()[0].to))
-		if in > out {
-			t.Errorf("seed %d: %d CRITICAL orders missed, %d where there are no others", seed, in, out)
+			alone := r.problem
+			alone.Orders = slices.DeleteFunc(slices.Clone(alone.Orders), func(o Order) bool { return o.Priority != Critical })
+			missed := func(p Problem, steps int) int {
+				plan, err := Solve(context.Background(), p, Options{Iterations: steps, Seed: seed})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return plan.Objective.MissedByRank[rank]
+			}
+			in, out := missed(r.problem, steps), missed(alone, int(steps*r.stages()[0].to))
+			if in > out {
+				t.Errorf("seed %d, late %v: %d CRITICAL orders missed, %d where there are no others", seed, late, in, out)
+			}
 		}
 	}
 }
