@@ -20,7 +20,7 @@ type stage struct {
 const (
 	stageShare = 0.9
 	stagePower = 1.5
-	stageMost  = 0.7
+	stageMost  = 0.9
 )
 
 func (r *run) stages() []stage {

@@ -52,7 +52,8 @@ func TestStages_AreNested(t *testing.T) {
 		ranks []int
 	}{
 		{"in time", crowd(1, 20, 90), []int{0, 1}},
-		{"half overdue", crowd(1, 20, 90).overdue(2), []int{0, 1, 2, 3}},
+		{"a fifth overdue", crowd(1, 20, 90).overdue(5), []int{0, 1, 2, 3}},
+		{"half overdue", crowd(1, 20, 90).overdue(2), []int{0, 1, 2, 3, 4}},
 		{"all overdue", crowd(1, 20, 90).overdue(1), []int{3, 4}},
 	} {
 		t.Run(test.name, func(t *testing.T) { testStages(t, test.r, test.ranks) })
@@ -88,6 +89,7 @@ func testStages(t *testing.T, r *run, ranks []int) {
 // F-OPT-04: a stage is searched while it leaves anything out, be that late.
 func TestStages_OfLateOrdersAreSearchedInClusters(t *testing.T) {
 	r := crowd(1, 8, 800).overdue(1)
+	r.opts.Iterations = 100
 	s := r.stages()[1]
 	if !r.cuttable(len(s.orders)) {
 		t.Fatalf("a stage of %d orders is not cut", len(s.orders))
