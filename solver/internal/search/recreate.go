@@ -177,7 +177,7 @@ func (c *Chain) offerOpen(o *offer, r int32, noisy bool) {
 	}
 }
 
-// offerRoute offers what a route in use has to offer.
+// offerRoute offers what a route, in use or idle, has to offer.
 func (c *Chain) offerRoute(o *offer, r, ro int32, noisy bool) {
 	if e := c.look(r, ro, o.limit); e.delta < o.limit {
 		c.consider(o, ro, e, noisy)
@@ -202,7 +202,7 @@ func (c *Chain) offerIdle(o *offer, r int32, noisy bool) {
 		return
 	}
 	if st.in.Uniform {
-		c.offerEmpty(o, r, st.fleet[st.used], noisy)
+		c.offerRoute(o, r, st.fleet[st.used], noisy)
 		return
 	}
 	if !st.ranked[r] {
@@ -212,19 +212,17 @@ func (c *Chain) offerIdle(o *offer, r int32, noisy bool) {
 		if v < 0 {
 			return
 		}
-		if st.size[v] == 2 && c.offerEmpty(o, r, v, noisy) {
+		if st.size[v] > 2 {
+			continue
+		}
+		// The others cost no less.
+		if e := c.look(r, v, inf); e.delta >= o.limit || c.consider(o, v, e, noisy) {
 			return
 		}
 	}
 	for _, v := range st.fleet[st.used:] {
-		c.offerEmpty(o, r, v, noisy)
+		c.offerRoute(o, r, v, noisy)
 	}
-}
-
-// offerEmpty offers an idle vehicle and reports whether it was taken.
-func (c *Chain) offerEmpty(o *offer, r, v int32, noisy bool) bool {
-	e := c.look(r, v, inf)
-	return e.delta < o.limit && c.consider(o, v, e, noisy)
 }
 
 // mostFavourites bounds how many vehicles a request keeps ranked.

@@ -254,6 +254,35 @@ func TestSeek_RanksTheThreeCheapest(t *testing.T) {
 	}
 }
 
+// F-OPT-03: of a large fleet that is idle the cheapest vehicle answers for all: where
+// it costs too much, no other is looked at.
+func TestSeek_LooksAtOneIdleVehicleOnly(t *testing.T) {
+	in := random(1, 20, 2*mostFavourites)
+	c := NewChain(in, testTuning, 1)
+	for r := range int32(in.Requests) {
+		least := inf
+		for v := range int32(len(in.Vehicles)) {
+			d, _ := c.evaluate(r, v, inf)
+			least = min(least, d)
+		}
+		if o := c.seek(r, least, false, false); o.route >= 0 {
+			t.Fatalf("request %d: an offer of %v, but the least is %v", r, o.cost, least)
+		}
+		looks := 0
+		for v, e := range c.cache[int(r)*len(in.Vehicles):][:len(in.Vehicles)] {
+			if e.version == c.version[v] {
+				looks++
+			}
+		}
+		if looks > 1 {
+			t.Fatalf("request %d: %d idle vehicles looked at", r, looks)
+		}
+		if o := c.seek(r, inf, false, false); o.cost != least {
+			t.Fatalf("request %d: the best offer is %v, want %v", r, o.cost, least)
+		}
+	}
+}
+
 // A step is broken off where hope says that it cannot pass, and an insertion is refused
 // for want of room, only if that is so whatever comes next: here it always comes.
 func TestRecreate_IsBrokenOffOnlyWhereTheStepCannotPass(t *testing.T) {
