@@ -35,7 +35,7 @@ func (c codec[T]) decode(snap *firestore.DocumentSnapshot) (T, error) {
 			continue
 		}
 		if err := f.set(&v, stored); err != nil {
-			return v, fmt.Errorf("document %s: field %s %w", snap.Ref.Path, f.name, err)
+			return v, &MalformedError{fmt.Errorf("document %s: field %s %w", snap.Ref.Path, f.name, err)}
 		}
 	}
 	return v, nil

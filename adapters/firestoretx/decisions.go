@@ -88,11 +88,8 @@ func (t *txn) readDecisionState(d domain.Decision) (policy.DecisionState, error)
 
 func decodeLedgerEntry(snap *firestore.DocumentSnapshot) (domain.LedgerEntry, error) {
 	entry, err := ledgerCodec.decode(snap)
-	if err != nil {
-		return entry, &MalformedError{err}
-	}
 	entry.ID = domain.DecisionID(snap.Ref.ID)
-	return entry, nil
+	return entry, err
 }
 
 func fenceKey(depot domain.DepotID) string {

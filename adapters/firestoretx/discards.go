@@ -47,9 +47,6 @@ func (s *Store) Discards(ctx context.Context) ([]domain.Discard, error) {
 
 func decodeDiscard(snap *firestore.DocumentSnapshot) (domain.Discard, error) {
 	d, err := discardCodec.decode(snap)
-	if err != nil {
-		return d, &MalformedError{err}
-	}
 	d.ID = domain.DiscardID(snap.Ref.ID)
-	return d, nil
+	return d, err
 }

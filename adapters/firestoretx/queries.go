@@ -106,14 +106,14 @@ func (s *Store) LedgerInCommitOrder(ctx context.Context) ([]domain.LedgerEntry, 
 
 // AllEvents lists every event there is, in no particular order.
 func (s *Store) AllEvents(ctx context.Context) ([]domain.Event, error) {
-	list, err := collect(s.client.Collection(Events).Documents(ctx), decodeEvent)
+	list, err := collect(s.client.Collection(Events).Documents(ctx), eventCodec.decode)
 	return list, wrap(err, "events")
 }
 
 // EventsOf lists the events in which field ("droneId", "orderId", "missionId",
 // "decisionId" or "cycleId") is id, oldest first.
 func (s *Store) EventsOf(ctx context.Context, field, id string) (Listing[domain.Event], error) {
-	events, err := list(ctx, s, Events, Page{}, decodeEvent, equal(field, id))
+	events, err := list(ctx, s, Events, Page{}, eventCodec.decode, equal(field, id))
 	slices.SortFunc(events.Items, func(a, b domain.Event) int {
 		// Events of one commit share its time.
 		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Entity, b.Entity), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Revision, b.Revision))

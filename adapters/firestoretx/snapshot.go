@@ -140,11 +140,8 @@ func (s *Store) dronesOf(depot domain.DepotID, depots int) firestore.Query {
 
 func decodeWarehouse(snap *firestore.DocumentSnapshot) (domain.Warehouse, error) {
 	w, err := warehouseCodec.decode(snap)
-	if err != nil {
-		return w, &MalformedError{err}
-	}
 	w.ID = domain.WarehouseID(snap.Ref.ID)
-	return w, nil
+	return w, err
 }
 
 func decodeDepot(snap *firestore.DocumentSnapshot) (domain.Depot, error) {
@@ -153,28 +150,14 @@ func decodeDepot(snap *firestore.DocumentSnapshot) (domain.Depot, error) {
 		return domain.Depot{}, &MalformedError{fmt.Errorf("document %s: its id %w", snap.Ref.Path, err)}
 	}
 	d, err := depotCodec.decode(snap)
-	if err != nil {
-		return d, &MalformedError{err}
-	}
 	d.ID = domain.DepotID(snap.Ref.ID)
-	return d, nil
-}
-
-func decodeEvent(snap *firestore.DocumentSnapshot) (domain.Event, error) {
-	e, err := eventCodec.decode(snap)
-	if err != nil {
-		return e, &MalformedError{err}
-	}
-	return e, nil
+	return d, err
 }
 
 func decodeCycle(snap *firestore.DocumentSnapshot) (domain.Cycle, error) {
 	c, err := cycleCodec.decode(snap)
-	if err != nil {
-		return c, &MalformedError{err}
-	}
 	c.ID = domain.CycleID(snap.Ref.ID)
-	return c, nil
+	return c, err
 }
 
 func decodeKnownDrone(snap *firestore.DocumentSnapshot) (domain.Drone, error) {

@@ -227,9 +227,6 @@ func decodeDrone(snap *firestore.DocumentSnapshot) droneDoc {
 	}
 	d, err := droneCodec.decode(snap)
 	d.ID = domain.DroneID(snap.Ref.ID)
-	if err != nil {
-		err = &MalformedError{err}
-	}
 	return droneDoc{Drone: d, exists: true, err: err}
 }
 
@@ -260,11 +257,8 @@ func (t *txn) readMissions(ids ...domain.MissionID) error {
 
 func decodeMission(snap *firestore.DocumentSnapshot) (domain.Mission, error) {
 	m, err := missionCodec.decode(snap)
-	if err != nil {
-		return m, &MalformedError{err}
-	}
 	m.ID = domain.MissionID(snap.Ref.ID)
-	return m, nil
+	return m, err
 }
 
 // readOrders reads orders; a missing one is absent from t.orders.
@@ -295,11 +289,8 @@ func (t *txn) addOrder(snap *firestore.DocumentSnapshot) error {
 
 func decodeOrder(snap *firestore.DocumentSnapshot) (domain.Order, error) {
 	o, err := orderCodec.decode(snap)
-	if err != nil {
-		return o, &MalformedError{err}
-	}
 	o.ID = domain.OrderID(snap.Ref.ID)
-	return o, nil
+	return o, err
 }
 
 // readBinding reads a drone and, if it is bound, its mission and orders.

@@ -15,22 +15,28 @@ import (
 	"github.com/dronefleet/dronefleet/internal/emutest"
 )
 
-// F-DLQ-01, F-OBS-01: who replays from the command line is on record with the
-// State Managers, like who replays over HTTP.
-func TestDeadLetters_TheLogNamesWhoReplayed(t *testing.T) {
-	hosts := emutest.Hosts(t)
-	clients := emutest.Connect(t, hosts)
+// refuse publishes the dead letter of an order that nobody can read, with one more
+// attribute.
+func refuse(t *testing.T, clients *connect.Clients, name, value string) {
+	t.Helper()
 	if err := pubsubio.Ensure(t.Context(), clients.PubSub); err != nil {
 		t.Fatal(err)
 	}
 	publisher := pubsubio.NewPublisher(clients.PubSub)
 	defer publisher.Stop()
 	_, err := publisher.Publish(t.Context(), pubsubio.DeadLetterTopic(pubsubio.TopicOrders), []byte("{not json"), map[string]string{
-		pubsubio.AttrMessageID: "m1", pubsubio.AttrReplayedBy: "bob", // who tried before
+		pubsubio.AttrMessageID: "m1", name: value,
 	}, "").Wait(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// F-DLQ-01, F-OBS-01: who replays from the command line is on record with the
+// State Managers, like who replays over HTTP.
+func TestDeadLetters_TheLogNamesWhoReplayed(t *testing.T) {
+	hosts := emutest.Hosts(t)
+	refuse(t, emutest.Connect(t, hosts), pubsubio.AttrReplayedBy, "bob") // who tried before
 	run(t, hosts, 0, "deadletters", "replay", "--by=ann@example.org")
 	p := start(t, hosts, "serve", "--http-addr=off")
 	if line := p.find(p.stderr, "replayed message received"); !strings.Contains(line, `"operator":"ann@example.org"`) {
@@ -44,17 +50,7 @@ func TestDeadLetters_TheLogNamesWhoReplayed(t *testing.T) {
 func TestDeadLetters_WhatIsDiscardedIsOnRecord(t *testing.T) {
 	hosts := emutest.Hosts(t)
 	clients := emutest.Connect(t, hosts)
-	if err := pubsubio.Ensure(t.Context(), clients.PubSub); err != nil {
-		t.Fatal(err)
-	}
-	publisher := pubsubio.NewPublisher(clients.PubSub)
-	defer publisher.Stop()
-	_, err := publisher.Publish(t.Context(), pubsubio.DeadLetterTopic(pubsubio.TopicOrders), []byte("{not json"), map[string]string{
-		pubsubio.AttrMessageID: "m1", pubsubio.AttrReason: "UNDECODABLE",
-	}, "").Wait(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	refuse(t, clients, pubsubio.AttrReason, "UNDECODABLE")
 	const discard = "deadletters discard --reason=UNDECODABLE --why=noise --by=ann@example.org"
 	for _, step := range []struct{ args, want string }{
 		{discard + " --dry-run", "1 would be discarded; leave out --dry-run to do it.\n"},
