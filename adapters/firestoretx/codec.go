@@ -24,8 +24,8 @@ type field[T any] struct {
 // codec is the form of one kind of document.
 type codec[T any] []field[T]
 
-// decode reads a document. A field of the wrong type is an error that names
-// it; absent and unknown fields are fine.
+// decode reads a document. A field of the wrong type is a *MalformedError that
+// names it; absent and unknown fields are fine.
 func (c codec[T]) decode(snap *firestore.DocumentSnapshot) (T, error) {
 	var v T
 	data := snap.Data()
