@@ -578,6 +578,36 @@ func TestPrintedPlan_ObeysNoID(t *testing.T) {
 	}
 }
 
+// F-OPT-05: what the stops of a route have in common stands below each other,
+// however wide a terminal shows it.
+func TestPrintedPlan_IsAligned(t *testing.T) {
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	plan := solver.Plan{
+		Routes: []solver.Route{
+			{DroneID: "血液ドローン-1", DistanceKm: 12.5, Duration: time.Minute, Stops: []solver.Stop{
+				{Kind: solver.DepotStart, ETA: at, BatteryPercent: 90}, {Kind: solver.Delivery, ETA: at, OrderID: "O1", DistanceKm: 12.5, BatteryPercent: 80},
+			}},
+			{DroneID: "D", Stops: []solver.Stop{{Kind: solver.DepotStart, ETA: at, BatteryPercent: 90}}},
+		},
+		Unserved: []solver.Unserved{{OrderID: "e\u0301te\u0301", Reason: solver.NoDroneFree, Detail: "x"}, {OrderID: "summer", Reason: solver.OutOfRange, Detail: "y"}},
+	}
+	var text strings.Builder
+	if err := dispatch.PrintPlan(&text, solver.Problem{}, plan); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"\ndrone 血液ドローン-1  12.5 km            1m0s     uses 0.0 %\n",
+		"\n  12:00:00            DEPOT_START        0.0 km   90.0 %  \n",
+		"\n  12:00:00            HOSPITAL_DELIVERY  12.5 km  80.0 %  O1\n",
+		"\ndrone D     0.0 km       0s      uses 0.0 %\n  12:00:00  DEPOT_START  0.0 km  90.0 %  \n",
+		"\nunserved\n  e\u0301te\u0301     no_drone_free  x\n  summer  out_of_range   y\n",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the plan lacks %q:\n%s", want, &text)
+		}
+	}
+}
+
 // F-OPT-03, F-OPT-04: plans keep the server's time, in which deadlines are: what
 // the optimizer's clock says makes no order late, and no arrival.
 func TestOnce_PlansByTheServersTime(t *testing.T) {

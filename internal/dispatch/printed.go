@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/dronefleet/dronefleet/internal/terminal"
@@ -25,30 +24,42 @@ func PrintPlan(w io.Writer, p solver.Problem, plan solver.Plan) error {
 		len(plan.Routes), routes, served(plan), len(p.Orders), o.DistanceKm,
 		o.Unserved[solver.Critical], o.Unserved[solver.High], o.Unserved[solver.Standard],
 		o.Late[solver.Critical]+o.Late[solver.High]+o.Late[solver.Standard])
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var sections []*terminal.Table
+	section := func(header ...string) *terminal.Table {
+		t := new(terminal.Table)
+		t.Row(header...)
+		sections = append(sections, t)
+		return t
+	}
 	for _, r := range plan.Routes {
-		fmt.Fprintf(table, "\ndrone %s\t%.1f km\t%s\tuses %.1f %%\n", terminal.Escape(r.DroneID), r.DistanceKm, r.Duration.Round(time.Second), r.BatteryUsePercent)
+		t := section("drone "+r.DroneID, fmt.Sprintf("%.1f km", r.DistanceKm), r.Duration.Round(time.Second).String(), fmt.Sprintf("uses %.1f %%", r.BatteryUsePercent))
 		for _, s := range r.Stops {
 			what := s.OrderID
 			if s.WarehouseID != "" {
 				what += " from " + s.WarehouseID
 			}
-			fmt.Fprintf(table, "  %s\t%s\t%.1f km\t%.1f %%\t%s\n", s.ETA.UTC().Format(time.TimeOnly), s.Kind, s.DistanceKm, s.BatteryPercent, terminal.Escape(what))
+			t.Row("  "+s.ETA.UTC().Format(time.TimeOnly), s.Kind.String(), fmt.Sprintf("%.1f km", s.DistanceKm), fmt.Sprintf("%.1f %%", s.BatteryPercent), what)
 		}
 	}
 	if len(plan.Unserved) > 0 {
-		fmt.Fprintf(table, "\nunserved\n")
-	}
-	for _, u := range plan.Unserved {
-		fmt.Fprintf(table, "  %s\t%s\t%s\n", terminal.Escape(u.OrderID), u.Reason, terminal.Escape(u.Detail))
+		t := section("unserved")
+		for _, u := range plan.Unserved {
+			t.Row("  "+u.OrderID, string(u.Reason), u.Detail)
+		}
 	}
 	if len(plan.Ignored) > 0 {
-		fmt.Fprintf(table, "\nleft out\n")
+		t := section("left out")
+		for _, i := range plan.Ignored {
+			t.Row(fmt.Sprintf("  %s %s", i.Kind, i.ID), i.Detail)
+		}
 	}
-	for _, i := range plan.Ignored {
-		fmt.Fprintf(table, "  %s %s\t%s\n", i.Kind, terminal.Escape(i.ID), terminal.Escape(i.Detail))
+	for _, t := range sections {
+		fmt.Fprintln(w)
+		if _, err := t.WriteTo(w); err != nil {
+			return err
+		}
 	}
-	return table.Flush()
+	return nil
 }
 
 func served(plan solver.Plan) (n int) {

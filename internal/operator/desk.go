@@ -1,11 +1,11 @@
 package operator
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
@@ -56,33 +56,33 @@ func (d *Desk) say(format string, args ...any) {
 }
 
 // table writes aligned columns; empty cells show as "-".
-type table struct{ out *tabwriter.Writer }
+type table struct {
+	terminal.Table
+	out io.Writer
+}
 
 func (d *Desk) table(header ...string) *table {
-	t := &table{tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)}
+	t := &table{out: d.Out}
 	t.row(header...)
 	return t
 }
 
 func (t *table) row(cells ...string) {
 	for i, c := range cells {
-		// A cell is one line whatever a message said, and an id with two blanks
-		// is not the one with one.
-		if c = terminal.Escape(c); c == "" {
-			c = "-"
-		}
-		cells[i] = c
+		cells[i] = cmp.Or(c, "-")
 	}
-	// A failure to write is kept by the writer and told by flush.
-	fmt.Fprintln(t.out, strings.Join(cells, "\t"))
+	t.Row(cells...)
 }
 
 // continued writes text below the last row, in the column after skip others.
 func (t *table) continued(skip int, text string) {
-	fmt.Fprintln(t.out, strings.Repeat("\t", skip)+"  "+terminal.Escape(text))
+	t.Row(append(make([]string, skip), "  "+text)...)
 }
 
-func (t *table) flush() error { return t.out.Flush() }
+func (t *table) flush() error {
+	_, err := t.WriteTo(t.out)
+	return err
+}
 
 // footer says what a page left out.
 func (d *Desk) footer(next string, malformed []error) {

@@ -63,7 +63,7 @@ func (d *Desk) ShowLock(ctx context.Context, key string, raw bool) error {
 	case d.JSON:
 		return d.printJSON(map[string]any{"locked": true, "lock": l.Info})
 	case l == nil:
-		fmt.Fprintf(d.Out, "Nobody holds %s.\n", key)
+		d.say("Nobody holds %s.", key)
 		return nil
 	}
 	return d.lockTable([]lock.RawInfo{*l}, raw, []string{key})

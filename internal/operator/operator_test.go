@@ -210,6 +210,16 @@ func TestDesk_ShowsIDsAsTheyAre(t *testing.T) {
 	o.expect(list(firestoretx.Page{Limit: 3}), "There are more; give --after=$'d\\u00a0\\u0009\\u001b[2J'\n")
 }
 
+// F-ORD-04: columns are as wide as a terminal shows what is in them.
+func TestDesk_AlignsWhatIsShownWideOrNotAtAll(t *testing.T) {
+	o := openOffice(t)
+	for _, id := range []domain.OrderID{"O-12345", "血液-1", "e\u0301te\u0301", "🚁"} {
+		o.order(id)
+	}
+	o.expect(o.says(o.desk.ListOrders(t.Context(), firestoretx.OrderFilter{}, firestoretx.Page{})),
+		"ORDER    STATUS ", "\nO-12345  PENDING ", "\ne\u0301te\u0301      PENDING ", "\n血液-1   PENDING ", "\n🚁       PENDING ")
+}
+
 // F-ORD-04, F-DLQ-01: who asks is named on one line of documents, messages and
 // logs; a name that is not fit for that changes nothing.
 func TestCommands_WhoAsksHasANameThatCanBeRecorded(t *testing.T) {

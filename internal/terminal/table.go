@@ -1,0 +1,63 @@
+package terminal
+
+import (
+	"io"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/width"
+)
+
+// Table aligns columns, two blanks apart. Unlike text/tabwriter it goes by what a
+// terminal shows: Chinese characters take two places and accents of their own none.
+type Table struct {
+	rows   [][]string
+	widths []int // of the columns; what ends a row needs none
+}
+
+// Row adds a row. A cell is one line whatever it holds, and an id with two blanks is
+// not the one with one.
+func (t *Table) Row(cells ...string) {
+	row := make([]string, len(cells))
+	for i, c := range cells {
+		row[i] = Escape(c)
+		if i == len(cells)-1 {
+			break
+		}
+		if i == len(t.widths) {
+			t.widths = append(t.widths, 0)
+		}
+		t.widths[i] = max(t.widths[i], places(row[i]))
+	}
+	t.rows = append(t.rows, row)
+}
+
+// WriteTo writes the rows.
+func (t *Table) WriteTo(w io.Writer) (int64, error) {
+	var b strings.Builder
+	for _, row := range t.rows {
+		for i, c := range row {
+			b.WriteString(c)
+			if i < len(row)-1 {
+				b.WriteString(strings.Repeat(" ", t.widths[i]-places(c)+2))
+			}
+		}
+		b.WriteByte('\n')
+	}
+	n, err := io.WriteString(w, b.String())
+	return int64(n), err
+}
+
+// places is how many places of a line a terminal shows text in.
+func places(text string) (n int) {
+	for _, r := range text {
+		switch kind := width.LookupRune(r).Kind(); {
+		case unicode.In(r, unicode.Mn, unicode.Me), r >= 0x1160 && r <= 0x11ff: // and what Korean syllables go on with
+		case kind == width.EastAsianWide, kind == width.EastAsianFullwidth:
+			n += 2
+		default:
+			n++
+		}
+	}
+	return n
+}
