@@ -61,7 +61,7 @@ func (c *cycles) Check(r *config.Report) {
 
 type runCommand struct {
 	cycles
-	HTTPAddr string        `help:"Where /healthz, /readyz and /metrics listen, for anybody who reaches it; \"\" or off for nowhere." default:"off" placeholder:"HOST:PORT" name:"http-addr" env:"HTTP_ADDR" check:"listen or off"`
+	HTTPAddr string        `help:"Where /healthz, /readyz and /metrics listen, for anybody who reaches it; default off, for nowhere." default:"off" placeholder:"HOST:PORT" name:"http-addr" env:"HTTP_ADDR" check:"listen or off"`
 	Interval time.Duration `help:"Time between cycles." default:"10s" check:"over 0s max 1h"`
 }
 

@@ -19,8 +19,8 @@ import (
 
 type emulatorsCommand struct {
 	cli.Logging
-	Firestore string `help:"Where Firestore listens." default:"127.0.0.1:8081" placeholder:"HOST:PORT" check:"listen on loopback"`
-	Pubsub    string `help:"Where Pub/Sub listens." default:"127.0.0.1:8085" placeholder:"HOST:PORT" check:"listen"`
+	Firestore string `help:"Where Firestore listens." default:"127.0.0.1:8081" check:"listen on loopback"`
+	Pubsub    string `help:"Where Pub/Sub listens." default:"127.0.0.1:8085" check:"listen"`
 	DataDir   string `help:"Keep everything in this directory; default memory only." placeholder:"DIR" type:"path"`
 	Indexes   string `help:"Index configuration that queries must keep to; default the fleet's own, \"off\" for none." placeholder:"FILE|off"`
 }

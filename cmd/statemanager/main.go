@@ -17,7 +17,7 @@ type grammar struct {
 	Orders      ordersCommand      `cmd:"" help:"List, hold, release and cancel orders."`
 	Drones      dronesCommand      `cmd:"" help:"List drones, clear emergencies."`
 	Audit       auditCommand       `cmd:"" help:"Tell the story of one drone, order, mission, decision or cycle."`
-	Deadletters deadLettersCommand `cmd:"" help:"List and replay messages that were refused for good."`
+	Deadletters deadLettersCommand `cmd:"" help:"List, replay and discard messages that were refused for good."`
 	Publish     publishCommand     `cmd:"" help:"Publish one message, for trials and repairs."`
 	Locks       locksCommand       `cmd:"" help:"Show the locks that are held."`
 	Version     kong.VersionFlag   `help:"Print the version."`

@@ -63,6 +63,22 @@ func TestServe_PrintsItsSettingsAndWhereTheyComeFrom(t *testing.T) {
 	}
 }
 
+// The help tells what counts where a flag is not given, and what a command can do.
+func TestHelp_TellsDefaultsAndCommands(t *testing.T) {
+	for args, want := range map[string][]string{
+		"serve --help":       {`--http-addr="127.0.0.1:8080"`, `--database="(default)"`},
+		"emulators --help":   {`--firestore="127.0.0.1:8081"`, `--pubsub="127.0.0.1:8085"`},
+		"deadletters --help": {"\n\nList, replay and discard messages"},
+	} {
+		out, _ := run(t, connect.Config{}, 0, strings.Fields(args)...)
+		for _, part := range want {
+			if !strings.Contains(out, part) {
+				t.Errorf("%s: printed\n%s\nwant %q", args, out, part)
+			}
+		}
+	}
+}
+
 // A flag names another Firestore than the environment: the flag counts, though
 // Google's library would follow the variable.
 func TestServe_AFlagBeatsTheVariableThatGooglesLibraryReads(t *testing.T) {

@@ -31,7 +31,7 @@ import (
 // Connection holds the flags that say where the fleet is.
 type Connection struct {
 	Project       string `help:"Google Cloud project. With emulators any name will do." env:"GOOGLE_CLOUD_PROJECT" placeholder:"ID" check:"id"`
-	Database      string `help:"Firestore database." default:"(default)" env:"FIRESTORE_DATABASE" placeholder:"ID" check:"id"`
+	Database      string `help:"Firestore database." default:"(default)" env:"FIRESTORE_DATABASE" check:"id"`
 	FirestoreHost string `help:"Address of a Firestore emulator; empty for Google Cloud." env:"FIRESTORE_EMULATOR_HOST" placeholder:"HOST:PORT" check:"address"`
 	PubsubHost    string `help:"Address of a Pub/Sub emulator; empty for Google Cloud." env:"PUBSUB_EMULATOR_HOST" placeholder:"HOST:PORT" check:"address"`
 }
