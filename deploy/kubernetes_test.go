@@ -327,6 +327,18 @@ func checkPolicies(c *cluster) []string {
 	for _, rule := range open.Spec.Egress {
 		complain(len(rule.To) == 0 || len(rule.Ports) == 0, "dronefleet lets everything out")
 	}
+	// Names are resolved by pods of the cluster, by the node, or, with Cloud DNS, by
+	// the metadata server: https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-dns
+	for _, server := range []string{"kube-system", "169.254.20.10/32", "169.254.169.254/32"} {
+		for _, protocol := range []string{"UDP", "TCP"} {
+			complain(!slices.ContainsFunc(open.Spec.Egress, func(rule egress) bool {
+				return slices.Contains(rule.Ports, policyPort{"53", protocol}) && slices.ContainsFunc(rule.To, func(p peer) bool {
+					return p.IPBlock != nil && p.IPBlock.CIDR == server ||
+						p.NamespaceSelector != nil && p.NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"] == server
+				})
+			}), "dronefleet asks "+server+" for no name by "+protocol)
+		}
+	}
 	return found
 }
 
@@ -370,6 +382,7 @@ func TestKubernetes_MistakesAreFound(t *testing.T) {
 		{"disruption.yaml", "minAvailable: 1", "minAvailable: 0", "drained to nothing"},
 		{"networkpolicy.yaml", "app.kubernetes.io/part-of: dronefleet", "app: dronefleet", "under no network policy"},
 		{"networkpolicy.yaml", "policyTypes: [Ingress, Egress]", "policyTypes: [Ingress]", "network policy"},
+		{"networkpolicy.yaml", "kubernetes.io/metadata.name: kube-system", "kubernetes.io/metadata.name: kube-dns", "for no name by UDP"},
 		{"kustomization.yaml", "  - networkpolicy.yaml\n", "", "networkpolicy.yaml is missing"},
 	} {
 		name := manifests + "/" + m.file

@@ -180,11 +180,13 @@ type networkPolicy struct {
 			From  []peer
 			Ports []policyPort
 		}
-		Egress []struct {
-			To    []peer
-			Ports []policyPort
-		}
+		Egress []egress
 	}
+}
+
+type egress struct {
+	To    []peer
+	Ports []policyPort
 }
 
 type peer struct {
