@@ -52,6 +52,9 @@ func (c *solveCommand) Check(r *config.Report) {
 			r.Refuse("at", "is before there were any records; give %s", readableTimes)
 		}
 	}
+	if c.In != "" && c.Depot != "" {
+		r.Refuse("depot", "goes with --at; a snapshot is of one depot already")
+	}
 	c.checkFiles(r.Refuse)
 }
 

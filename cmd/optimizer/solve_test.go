@@ -69,6 +69,7 @@ func TestSolve_RefusesAWrongCommandLine(t *testing.T) {
 		"--at=0000-02-28T00:00:00Z --project=fleet": "at (flag --at): is before there were any records; give a time within the last hour",
 		"--in=- --iterations=-1":                    `iterations (flag --iterations): "-1" is out of range; give 0 or more`,
 		"--in=- --solve-limit=-1s":                  `solve-limit (flag --solve-limit): "-1s" is out of range`,
+		"--in=- --depot=D1":                         "depot (flag --depot): goes with --at",
 		"--in=- --seed=-1":                          "give a whole number, 0 or more",
 		"--in=- --out=- --geojson=-":                "geojson (flag --geojson): is standard output, as --out is",
 	} {
