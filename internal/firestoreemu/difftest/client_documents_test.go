@@ -88,6 +88,21 @@ func TestClient_everyTypeSurvives(t *testing.T) {
 	s.wantCode("empty field name", err, codes.InvalidArgument)
 }
 
+// E-WR-04: zero and negative zero compare equal, and yet who writes one reads it.
+func TestClient_zerosKeepTheirSign(t *testing.T) {
+	s := newSuite(t)
+	negative := math.Copysign(0, -1)
+	ref := s.set("a", fields{"n": negative})
+	s.set("a", fields{"n": 0.0})
+	if n := s.get(ref).Data()["n"].(float64); math.Signbit(n) {
+		t.Errorf("zero over negative zero: read %v", n)
+	}
+	s.set("a", fields{"n": negative})
+	if n := s.get(ref).Data()["n"].(float64); !math.Signbit(n) {
+		t.Errorf("negative zero over zero: read %v", n)
+	}
+}
+
 type purchase struct {
 	Customer string    `firestore:"customer"`
 	Items    []item    `firestore:"items"`

@@ -219,7 +219,8 @@ func (l *leaf) dropNulls() {
 	}
 }
 
-// countDistinct tells 1 from 1.0, though they match the same documents.
+// countDistinct tells 1 from 1.0 and 0.0 from -0.0, though they match the same
+// documents.
 func countDistinct(values []*pb.Value) int {
 	n := 0
 	for i, v := range values {

@@ -10,7 +10,7 @@ import (
 
 // Equal reports whether storing b over a would change nothing. It is stricter
 // than Compare(a, b) == 0: the integer 1 and the double 1.0 are different
-// values, at any depth. NaN equals NaN and 0.0 equals -0.0.
+// values, at any depth, and so are 0.0 and -0.0. NaN equals NaN.
 func Equal(a, b *pb.Value) bool {
 	switch x := a.GetValueType().(type) {
 	case *pb.Value_IntegerValue:
@@ -36,5 +36,5 @@ func EqualFields(a, b map[string]*pb.Value) bool {
 }
 
 func equalDoubles(a, b float64) bool {
-	return a == b || math.IsNaN(a) && math.IsNaN(b)
+	return a == b && math.Signbit(a) == math.Signbit(b) || math.IsNaN(a) && math.IsNaN(b)
 }

@@ -133,8 +133,8 @@ func TestNormalizeFields(t *testing.T) {
 		"k": array(integer(1)),
 	}
 	got := NormalizeFields(original)
-	want := fields{"t": instant(1, 123_456_000), "z": double(0), "m": mapValue(fields{"a": array(instant(-1, 0))}), "k": array(integer(1))}
-	if !EqualFields(got, want) || !math.Signbit(got["z"].GetDoubleValue()) {
+	want := fields{"t": instant(1, 123_456_000), "z": double(math.Copysign(0, -1)), "m": mapValue(fields{"a": array(instant(-1, 0))}), "k": array(integer(1))}
+	if !EqualFields(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if got["k"] != original["k"] {
