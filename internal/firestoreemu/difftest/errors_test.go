@@ -204,6 +204,15 @@ func malformed() map[string]probe {
 		return w.query(ctx, &pb.RunQueryRequest{Parent: w.root()})
 	}
 	m["aggregation: none"] = func(ctx context.Context, w *world) outcome { return w.aggregate(ctx, countsNamed(w)) }
+	m["aggregation: sum of a projection"] = func(ctx context.Context, w *world) outcome {
+		req := countsNamed(w, "n")
+		a := req.GetStructuredAggregationQuery()
+		a.GetStructuredQuery().Select = &pb.StructuredQuery_Projection{Fields: []*pb.StructuredQuery_FieldReference{fieldRef("v")}}
+		a.Aggregations = append(a.Aggregations, &pb.StructuredAggregationQuery_Aggregation{Operator: &pb.StructuredAggregationQuery_Aggregation_Sum_{
+			Sum: &pb.StructuredAggregationQuery_Aggregation_Sum{Field: fieldRef("v")},
+		}})
+		return w.aggregate(ctx, req)
+	}
 	m["aggregation: alias twice"] = func(ctx context.Context, w *world) outcome { return w.aggregate(ctx, countsNamed(w, "a", "a")) }
 	return m
 }

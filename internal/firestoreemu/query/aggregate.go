@@ -59,6 +59,9 @@ func CompileAggregation(parent string, q *pb.StructuredAggregationQuery) (*Aggre
 		}
 		a.counters = append(a.counters, c)
 	}
+	if plan.projection != nil && len(a.Fields()) > 0 {
+		return nil, invalidf("Cannot apply property masks when aggregation fields are present.")
+	}
 	if err := a.checkNameOrder(q.GetStructuredQuery()); err != nil {
 		return nil, err
 	}

@@ -188,6 +188,18 @@ func TestCompileAggregation_refuses(t *testing.T) {
 	if _, err := CompileAggregation(testRoot, aggregationQuery(on(nil, "x", "__name__"), sum("", "x"))); err != nil {
 		t.Errorf("sum before the name: %v", err)
 	}
+	projected := func() *structured {
+		q := on(nil)
+		q.Select = &pb.StructuredQuery_Projection{Fields: []*pb.StructuredQuery_FieldReference{fieldRef("x")}}
+		return q
+	}
+	const masked = "Cannot apply property masks when aggregation fields are present."
+	if _, err := CompileAggregation(testRoot, aggregationQuery(projected(), count("", nil), sum("", "x"))); status.Code(err) != codes.InvalidArgument || status.Convert(err).Message() != masked {
+		t.Errorf("sum of a projection: %v, want %s", err, masked)
+	}
+	if _, err := CompileAggregation(testRoot, aggregationQuery(projected(), count("", nil))); err != nil {
+		t.Errorf("count of a projection: %v", err)
+	}
 	a, err := CompileAggregation(testRoot, aggregationQuery(on(nil), count("", nil), sum("", "x"), average("", "y.z")))
 	if err != nil || len(a.Fields()) != 2 || a.Fields()[1].String() != "y.z" {
 		t.Errorf("fields %v, %v", a.Fields(), err)
