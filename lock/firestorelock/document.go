@@ -62,6 +62,9 @@ func decodeLock(data map[string]any) storedLock {
 	var s storedLock
 	s.lockID, _ = data[fieldLockID].(string)
 	s.key, _ = data[fieldKey].(string)
+	if key, err := lock.NormalizeKey(s.key); err == nil { // SyncGuard stores it as typed
+		s.key = key
+	}
 	s.expiresAtMs, s.hasExpiry = integer(data[fieldExpiresAt])
 	s.acquiredAtMs, _ = integer(data[fieldAcquiredAt])
 	if raw, ok := data[fieldFence]; ok {

@@ -387,6 +387,28 @@ func TestMalformedLocks(t *testing.T) {
 	}
 }
 
+// L-KEY-02: SyncGuard stores a key as it was typed. Read, it is the key that it
+// is elsewhere, and who waits for that is woken.
+func TestStoredKeyIsNormalised(t *testing.T) {
+	const typed, normal = "cafe\u0301", "caf\u00e9"
+	b := newBench(t, Config{})
+	id := lock.NewLockID()
+	b.put(t, "locks/"+normal, map[string]any{"lockId": id, "expiresAtMs": b.nowMs() + 1000, "key": typed, "fence": "1"})
+	for _, q := range []lock.Query{{Key: typed}, {LockID: id}} {
+		if info, err := b.LookupRaw(bg, q); info == nil || info.Key != normal || err != nil {
+			t.Errorf("%+v, %v, want key %q", info, err, normal)
+		}
+	}
+	free, leave := b.Watch(typed)
+	defer leave()
+	mustRelease(t, b.Backend, lock.Ref{LockID: id})
+	select {
+	case <-free:
+	default:
+		t.Error("the release woke nobody")
+	}
+}
+
 // L-DOC-02: also where it is found by its id.
 func TestMalformedLocks_ByID(t *testing.T) {
 	b := newBench(t, Config{})
