@@ -115,14 +115,20 @@ func decodeFence(raw any) (int64, error) {
 	return n, nil
 }
 
-// integer reads an integer or an integral double.
+// integer reads an integer or an integral double. SyncGuard stores an end beyond
+// all of int64 if it is asked for such a ttl: that is the last moment there is.
 func integer(v any) (int64, bool) {
 	switch n := v.(type) {
 	case int64:
 		return n, true
 	case float64:
-		if n != math.Trunc(n) || n < -(1<<63) || n >= 1<<63 {
+		switch {
+		case n != math.Trunc(n):
 			return 0, false
+		case n >= 1<<63:
+			return math.MaxInt64, true
+		case n < -(1 << 63):
+			return math.MinInt64, true
 		}
 		return int64(n), true
 	default:

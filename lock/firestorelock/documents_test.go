@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"reflect"
 	"strings"
 	"sync"
@@ -352,7 +353,10 @@ func TestMalformedLocks(t *testing.T) {
 		{"no expiry", map[string]any{"lockId": id, "key": key, "fence": "1"}, false, true},
 		{"expiry is text", map[string]any{"lockId": id, "expiresAtMs": "soon"}, false, true},
 		{"expiry is a fraction", map[string]any{"lockId": id, "expiresAtMs": 1e18 + 0.5, "z": 1.5}, true, false},
-		{"expiry is infinite", map[string]any{"lockId": id, "expiresAtMs": 1e300}, false, true},
+		{"expiry is beyond all integers", map[string]any{"lockId": id, "expiresAtMs": 1e300}, true, false},
+		{"expiry is before all integers", map[string]any{"lockId": id, "expiresAtMs": -1e300}, false, false},
+		{"expiry is infinite", map[string]any{"lockId": id, "expiresAtMs": math.Inf(1)}, true, false},
+		{"expiry is no number", map[string]any{"lockId": id, "expiresAtMs": math.NaN()}, false, true},
 		{"no id", map[string]any{"expiresAtMs": time.Now().Add(time.Minute).UnixMilli()}, true, true},
 		{"id is a number", map[string]any{"lockId": 7, "expiresAtMs": time.Now().Add(time.Minute).UnixMilli()}, true, true},
 		{"fence is a map", map[string]any{"lockId": id, "expiresAtMs": time.Now().Add(time.Minute).UnixMilli(), "fence": map[string]any{}}, true, true},
