@@ -155,7 +155,7 @@ variable "api_invokers" {
 }
 
 variable "oidc" {
-  description = "Whose tokens the HTTP API asks for, whom they are meant for, and which claims (CLAIM=VALUE) make a viewer or an operator. null asks for none: Cloud Run lets only api_invokers in, and the API changes nothing."
+  description = "Whose tokens the HTTP API asks for, whom they are meant for, and which claims (CLAIM=VALUE) make a viewer or an operator. null asks for none: Cloud Run lets only api_invokers in, and the API changes nothing. On gke it only grants the State Manager the replay and discard of dead letters."
   type        = object({ issuer = string, audiences = list(string), viewers = list(string), operators = list(string) })
   default     = null
 
