@@ -78,6 +78,7 @@ func TestTerraform_MistakesAreFound(t *testing.T) {
 		{"monitoring.tf", `subscription/oldest_unacked_message_age`, `subscription/oldest_message_age`, "no alert watches oldest_unacked_message_age"},
 		{"monitoring.tf", `{ for t in local.inbound : "${t}-statemanager" => { seconds`, `{ for t in ["telemetry"] : "${t}-statemanager" => { seconds`, "no alert watches oldest_unacked_message_age orders-statemanager"},
 		{"monitoring.tf", `job_name = \"${google_cloud_run_v2_job.optimizer[0].name}\"`, `job_name = \"planner\"`, "no alert watches job optimizer"},
+		{"monitoring.tf", `local.optimizer_job && rule.alert`, `rule.alert`, "cycles are counted: true; but an alert watches their count: false"},
 		{"monitoring.tf", `unit       = { s = 1, m = 60`, `unit       = { s = 1, m = 1`, "no multiple of half a minute"},
 		{"monitoring.tf", `namespace=\"$1\"`, `namespace=\"dronefleet\"`, `no service is called namespace="dronefleet"`},
 		{"monitoring.tf", `local.cloud_run ? replace(`, `local.cloud_run == false ? replace(`, `no service is called job="dronefleet-statemanager"`},

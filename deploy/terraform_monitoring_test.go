@@ -129,9 +129,11 @@ var subscriptionInFilter = regexp.MustCompile(`resource\.label\.subscription_id 
 
 func checkAlerts(p *tfmodule.Plan, w *world) []string {
 	var found []string
+	var names []string
 	watched := map[string]bool{} // metric and subscription
 	for _, policy := range p.Of("google_monitoring_alert_policy") {
 		where := policy.Text("display_name")
+		names = append(names, where)
 		if documentation, ok := policy.Only("documentation"); !ok || documentation.Text("content") == "" {
 			found = append(found, where+" says nothing to who is woken by it")
 		}
@@ -162,6 +164,11 @@ func checkAlerts(p *tfmodule.Plan, w *world) []string {
 			}
 			watched[metric[1]+" "+subscription[1]] = true
 		}
+	}
+	// Nobody counts the cycles of a job; State Managers count none either, but say so.
+	planned := len(p.Of("google_cloud_run_v2_job")) == 0
+	if slices.Contains(names, "DroneFleet NoCycles") != planned {
+		found = append(found, fmt.Sprintf("cycles are counted: %v; but an alert watches their count: %v", planned, !planned))
 	}
 	for _, job := range p.Of("google_cloud_run_v2_job") {
 		name := fmt.Sprintf("resource.label.job_name = %q", job.Text("name"))
