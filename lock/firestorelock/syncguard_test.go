@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -17,9 +18,27 @@ import (
 	"github.com/dronefleet/dronefleet/lock"
 )
 
+// peer locks as SyncGuard does. acquire returns the new lock's id and fence; ""
+// when somebody else holds it.
+type peer interface {
+	acquire(ctx context.Context, key string, ttl time.Duration) (id, fence string, err error)
+	release(ctx context.Context, id string) (released bool, err error)
+}
+
+// eachPeer runs a test beside what SyncGuard does and, where it is installed,
+// beside SyncGuard itself. start begins one more peer on a project.
+func eachPeer(t *testing.T, test func(t *testing.T, start func(t *testing.T, project string) peer)) {
+	t.Run("what SyncGuard does", func(t *testing.T) {
+		test(t, func(t *testing.T, project string) peer { return syncGuard{clientOf(t, serverAddr, project)} })
+	})
+	t.Run("SyncGuard", func(t *testing.T) {
+		needSyncGuard(t)
+		test(t, func(t *testing.T, project string) peer { return startSyncGuard(t).on(t, project) })
+	})
+}
+
 // syncGuard is what SyncGuard 2.5.2 does to the store for plain keys: the same
-// reads, decisions and writes, and nothing of this library. SyncGuard itself
-// needs Node and its package, which the gate does not have.
+// reads, decisions and writes, and nothing of this library.
 type syncGuard struct{ client *firestore.Client }
 
 func (s syncGuard) lockDoc(key string) *firestore.DocumentRef { return s.client.Doc("locks/" + key) }
@@ -31,7 +50,6 @@ func live(doc *firestore.DocumentSnapshot, nowMs int64) bool {
 	return end > nowMs-1000
 }
 
-// acquire returns the new lock's id and fence; "" when somebody else holds it.
 func (s syncGuard) acquire(ctx context.Context, key string, ttl time.Duration) (id, fence string, err error) {
 	newID := lock.NewLockID()
 	counter := s.client.Doc("fence_counters/fence:" + key)
@@ -70,7 +88,7 @@ func (s syncGuard) acquire(ctx context.Context, key string, ttl time.Duration) (
 func (s syncGuard) release(ctx context.Context, id string) (released bool, err error) {
 	err = s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
 		released = false
-		found, err := tx.Documents(s.client.Collection("locks").Where("lockId", "==", id).Limit(1)).GetAll()
+		found, err := tx.Documents(s.client.Collection("locks").Where("lockId", "==", id)).GetAll()
 		if err != nil || len(found) == 0 || !live(found[0], time.Now().UnixMilli()) {
 			return err
 		}
@@ -83,143 +101,230 @@ func (s syncGuard) release(ctx context.Context, id string) (released bool, err e
 // B-04: each side respects, finds and ends the locks of the other, and takes
 // over what has expired; their fences are one sequence.
 func TestSyncGuard_ReadsAndIsRead(t *testing.T) {
-	client := newClient(t, serverAddr)
-	ours, theirs := newBackend(t, client, Config{}), syncGuard{client}
-	fences := []string{}
+	eachPeer(t, func(t *testing.T, start func(*testing.T, string) peer) {
+		project := freshProject()
+		client := clientOf(t, serverAddr, project)
+		ours, theirs := newBackend(t, client, Config{}), start(t, project)
+		fences := []string{}
 
-	res := mustAcquire(t, ours, key)
-	fences = append(fences, string(res.Fence))
-	if id, _, err := theirs.acquire(bg, key, ttl); id != "" || err != nil {
-		t.Fatalf("SyncGuard took a lock of ours: %q, %v", id, err)
-	}
-	if ok, err := theirs.release(bg, res.LockID); !ok || err != nil {
-		t.Fatalf("SyncGuard does not find a lock of ours by its id: %t, %v", ok, err)
-	}
-
-	id, fence, err := theirs.acquire(bg, key, ttl)
-	if id == "" || err != nil {
-		t.Fatalf("%q, %v", id, err)
-	}
-	fences = append(fences, fence)
-	if res, err := ours.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl}); res.OK || res.Reason != lock.ReasonLocked || err != nil {
-		t.Fatalf("we took a lock of SyncGuard's: %+v, %v", res, err)
-	}
-	if held, err := ours.IsLocked(bg, key); !held || err != nil {
-		t.Errorf("a lock of SyncGuard's is not seen: %t, %v", held, err)
-	}
-	if info, err := ours.Lookup(bg, lock.Query{LockID: id}); info == nil || string(info.Fence) != fence || err != nil {
-		t.Errorf("a lock of SyncGuard's is looked up as %+v, %v; want fence %s", info, err, fence)
-	}
-	if res, err := ours.Extend(bg, lock.Ref{LockID: id}, ttl); !res.OK || err != nil {
-		t.Errorf("a lock of SyncGuard's is not extended: %+v, %v", res, err)
-	}
-	mustRelease(t, ours, lock.Ref{LockID: id})
-
-	// What has expired, the tolerance included, either takes over.
-	if _, err := theirs.lockDoc(key).Set(bg, map[string]any{
-		"lockId": lock.NewLockID(), "expiresAtMs": time.Now().UnixMilli() - 1500, "acquiredAtMs": 0, "key": key, "fence": fence,
-	}); err != nil {
-		t.Fatal(err)
-	}
-	res = mustAcquire(t, ours, key)
-	fences = append(fences, string(res.Fence))
-	if _, err := theirs.lockDoc(key).Update(bg, []firestore.Update{{Path: "expiresAtMs", Value: time.Now().UnixMilli() - 1500}}); err != nil {
-		t.Fatal(err)
-	}
-	id, fence, err = theirs.acquire(bg, key, ttl)
-	if id == "" || err != nil {
-		t.Fatalf("SyncGuard does not take over an expired lock of ours: %v", err)
-	}
-	fences = append(fences, fence)
-	for i, got := range fences {
-		if want := fmt.Sprintf("%015d", i+1); got != want {
-			t.Errorf("fences %v, want one sequence from 1", fences)
-			break
+		res := mustAcquire(t, ours, key)
+		fences = append(fences, string(res.Fence))
+		if id, _, err := theirs.acquire(bg, key, ttl); id != "" || err != nil {
+			t.Fatalf("SyncGuard took a lock of ours: %q, %v", id, err)
 		}
-	}
+		if ok, err := theirs.release(bg, res.LockID); !ok || err != nil {
+			t.Fatalf("SyncGuard does not find a lock of ours by its id: %t, %v", ok, err)
+		}
+
+		id, fence, err := theirs.acquire(bg, key, ttl)
+		if id == "" || err != nil {
+			t.Fatalf("%q, %v", id, err)
+		}
+		fences = append(fences, fence)
+		if res, err := ours.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl}); res.OK || res.Reason != lock.ReasonLocked || err != nil {
+			t.Fatalf("we took a lock of SyncGuard's: %+v, %v", res, err)
+		}
+		if held, err := ours.IsLocked(bg, key); !held || err != nil {
+			t.Errorf("a lock of SyncGuard's is not seen: %t, %v", held, err)
+		}
+		if info, err := ours.Lookup(bg, lock.Query{LockID: id}); info == nil || string(info.Fence) != fence || err != nil {
+			t.Errorf("a lock of SyncGuard's is looked up as %+v, %v; want fence %s", info, err, fence)
+		}
+		if res, err := ours.Extend(bg, lock.Ref{LockID: id}, ttl); !res.OK || err != nil {
+			t.Errorf("a lock of SyncGuard's is not extended: %+v, %v", res, err)
+		}
+		mustRelease(t, ours, lock.Ref{LockID: id})
+
+		// What has expired, the tolerance included, either takes over.
+		if _, err := client.Doc("locks/"+key).Set(bg, map[string]any{
+			"lockId": lock.NewLockID(), "expiresAtMs": time.Now().UnixMilli() - 1500, "acquiredAtMs": 0, "key": key, "fence": fence,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		res = mustAcquire(t, ours, key)
+		fences = append(fences, string(res.Fence))
+		if _, err := client.Doc("locks/"+key).Update(bg, []firestore.Update{{Path: "expiresAtMs", Value: time.Now().UnixMilli() - 1500}}); err != nil {
+			t.Fatal(err)
+		}
+		id, fence, err = theirs.acquire(bg, key, ttl)
+		if id == "" || err != nil {
+			t.Fatalf("SyncGuard does not take over an expired lock of ours: %v", err)
+		}
+		fences = append(fences, fence)
+		for i, got := range fences {
+			if want := fmt.Sprintf("%015d", i+1); got != want {
+				t.Errorf("fences %v, want one sequence from 1", fences)
+				break
+			}
+		}
+	})
 }
 
-// B-04: workers of both kinds contend for one key; never are two inside, and the
-// fences rise in the order in which they were. Ends once each kind has had
-// enough, or some by the end of runTime: on other servers all is slower.
+// lost tells of an attempt that another transaction was ahead of, every time it
+// was tried, or kept waiting until the server gave up.
+func lost(err error) bool {
+	return status.Code(err) == codes.Aborted || errors.Is(err, lock.ErrServiceUnavailable) || errors.Is(err, lock.ErrNetworkTimeout)
+}
+
+// B-04: workers of both kinds contend for some keys; never are two inside with
+// one key, and the fences rise in the order in which they were. Ends once each
+// kind has had enough, or some by the end of runTime: on other servers all is
+// slower.
 func TestSyncGuard_ContendsWithoutOverlap(t *testing.T) {
-	const perKind, enough = 3, 45
-	project := freshProject()
-	var inside atomic.Int32
-	var last atomic.Int64
-	var had [2]atomic.Int64 // sections of ours, of SyncGuard's
-	slow := time.Now().Add(runTime(t))
-	over := func() bool {
-		a, b := had[0].Load(), had[1].Load()
-		return min(a, b) >= enough || min(a, b) > 0 && time.Now().After(slow)
-	}
-	section := func(who string, fence string) {
-		if n := inside.Add(1); n != 1 {
-			t.Errorf("%s is inside together with %d others", who, n-1)
-		}
-		now, err := strconv.ParseInt(fence, 10, 64)
-		if err != nil {
-			t.Error(err)
-		}
-		if before := last.Swap(now); now <= before {
-			t.Errorf("%s has fence %d after %d", who, now, before)
-		}
-		time.Sleep(time.Millisecond) // so that others find it held
-		inside.Add(-1)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	lost := func(err error) bool { // against another transaction, every time it was tried
-		return status.Code(err) == codes.Aborted || errors.Is(err, lock.ErrServiceUnavailable)
-	}
-	worker := func(who string, had *atomic.Int64, acquire func() (id, fence string, err error), release func(id string) (bool, error)) {
-		for !over() {
-			id, fence, err := acquire()
-			if err != nil && !lost(err) {
-				t.Errorf("%s: acquire: %v", who, err)
-				return
+	eachPeer(t, func(t *testing.T, start func(*testing.T, string) peer) {
+		const perKind, enough = 3, 60
+		project := freshProject()
+		keys := make([]struct {
+			inside, sections atomic.Int32
+			last             atomic.Int64
+		}, 2)
+		var had, contended [2]atomic.Int64 // by ours, by SyncGuard
+		ctx, cancel := context.WithTimeout(t.Context(), runTime(t)+time.Minute)
+		defer cancel()
+
+		section := func(who string, at int, fence string) {
+			k := &keys[at]
+			if n := k.inside.Add(1); n != 1 {
+				t.Errorf("%s is inside together with %d others", who, n-1)
 			}
-			if err != nil || id == "" {
-				time.Sleep(time.Millisecond)
-				continue
+			now, err := strconv.ParseInt(fence, 10, 64)
+			if err != nil {
+				t.Error(err)
 			}
-			section(who, fence)
-			ok, err := release(id)
-			for lost(err) && ctx.Err() == nil {
-				ok, err = release(id)
+			if before := k.last.Swap(now); now <= before {
+				t.Errorf("%s has fence %d after %d", who, now, before)
 			}
-			if !ok || err != nil {
-				t.Errorf("%s: release: %t, %v", who, ok, err)
-				return
-			}
-			had.Add(1)
+			time.Sleep(time.Millisecond) // so that others find it held
+			k.sections.Add(1)
+			k.inside.Add(-1)
 		}
-	}
-	var workers sync.WaitGroup
-	for i := range perKind {
-		client := clientOf(t, serverAddr, project)
-		ours, theirs := newBackend(t, client, Config{}), syncGuard{clientOf(t, serverAddr, project)}
-		workers.Go(func() {
-			worker(fmt.Sprintf("our worker %d", i), &had[0], func() (string, string, error) {
-				res, err := ours.Acquire(ctx, lock.AcquireRequest{Key: key, TTL: ttl})
-				if err != nil || !res.OK {
-					return "", "", err
+		var slow time.Time
+		over := func() bool {
+			a, b := had[0].Load(), had[1].Load()
+			return t.Failed() || min(a, b) >= enough || min(a, b) > 0 && time.Now().After(slow)
+		}
+		worker := func(who string, kind, i int, acquire func(key string) (id, fence string, err error), release func(key, id string) (bool, error)) {
+			for at := i; !over(); at++ {
+				at := at % len(keys)
+				for had[kind].Load() > had[1-kind].Load()+5 && !over() {
+					time.Sleep(time.Millisecond) // the slower kind has its share
 				}
-				return res.LockID, string(res.Fence), nil
-			}, func(id string) (bool, error) {
-				res, err := ours.Release(ctx, lock.Ref{LockID: id, Key: key})
-				return res.OK, err
+				key := fmt.Sprintf("vehicle:%d", at)
+				id, fence, err := acquire(key)
+				if err != nil && !lost(err) {
+					t.Errorf("%s: acquire: %v", who, err)
+					return
+				}
+				if err != nil || id == "" {
+					contended[kind].Add(1)
+					time.Sleep(time.Millisecond)
+					continue
+				}
+				section(who, at, fence)
+				ok, err := release(key, id)
+				for lost(err) && ctx.Err() == nil {
+					ok, err = release(key, id)
+				}
+				if !ok || err != nil {
+					t.Errorf("%s: release: %t, %v", who, ok, err)
+					return
+				}
+				had[kind].Add(1)
+			}
+		}
+		var work []func()
+		for i := range perKind {
+			ours := newBackend(t, clientOf(t, serverAddr, project), Config{})
+			theirs := start(t, project)
+			work = append(work, func() {
+				worker(fmt.Sprintf("our worker %d", i), 0, i, func(key string) (string, string, error) {
+					res, err := ours.Acquire(ctx, lock.AcquireRequest{Key: key, TTL: ttl})
+					if err != nil || !res.OK {
+						return "", "", err
+					}
+					return res.LockID, string(res.Fence), nil
+				}, func(key, id string) (bool, error) {
+					res, err := ours.Release(ctx, lock.Ref{LockID: id, Key: key})
+					return res.OK, err
+				})
+			}, func() {
+				worker(fmt.Sprintf("SyncGuard %d", i), 1, i, func(key string) (string, string, error) {
+					return theirs.acquire(ctx, key, ttl)
+				}, func(_, id string) (bool, error) { return theirs.release(ctx, id) })
 			})
-		})
-		workers.Go(func() {
-			worker(fmt.Sprintf("SyncGuard %d", i), &had[1], func() (string, string, error) {
-				return theirs.acquire(ctx, key, ttl)
-			}, func(id string) (bool, error) { return theirs.release(ctx, id) })
-		})
-	}
-	workers.Wait()
-	if sections := had[0].Load() + had[1].Load(); last.Load() != sections {
-		t.Errorf("the last fence is %d after %d sections", last.Load(), sections)
-	}
-	t.Logf("%d sections of ours, %d of SyncGuard's", had[0].Load(), had[1].Load())
+		}
+		slow = time.Now().Add(runTime(t)) // no peer has to start any more
+		var workers sync.WaitGroup
+		for _, w := range work {
+			workers.Go(w)
+		}
+		workers.Wait()
+		for i := range keys {
+			if last, sections := keys[i].last.Load(), keys[i].sections.Load(); last != int64(sections) {
+				t.Errorf("key %d: the last fence is %d after %d sections", i, last, sections)
+			}
+			t.Logf("key %d: the last fence is %d", i, keys[i].last.Load())
+		}
+		t.Logf("sections: %d of ours, %d of SyncGuard's; contended tries: %d and %d",
+			had[0].Load(), had[1].Load(), contended[0].Load(), contended[1].Load())
+	})
+}
+
+// B-04, L-ACQ-01: of workers of both kinds that find one expired lock, one takes it
+// over. Ends once that was often enough, or by the end of runTime.
+func TestSyncGuard_TakesOverOnce(t *testing.T) {
+	eachPeer(t, func(t *testing.T, start func(*testing.T, string) peer) {
+		const perKind, rounds = 2, 12
+		project := freshProject()
+		client := clientOf(t, serverAddr, project)
+		var tries []func() (fence string, err error)
+		for range perKind {
+			ours, theirs := newBackend(t, clientOf(t, serverAddr, project), Config{}), start(t, project)
+			tries = append(tries, func() (string, error) {
+				res, err := ours.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl})
+				return string(res.Fence), err
+			}, func() (string, error) {
+				_, fence, err := theirs.acquire(bg, key, ttl)
+				return fence, err
+			})
+		}
+		var won [2]int // by ours, by SyncGuard
+		slow := time.Now().Add(runTime(t))
+		for round := 1; round <= rounds && !t.Failed() && (round == 1 || time.Now().Before(slow)); {
+			var mu sync.Mutex
+			winners := map[int]string{}
+			var all sync.WaitGroup
+			for i, try := range tries {
+				all.Go(func() {
+					if i%2 == round%2 { // by turns the other kind comes first
+						time.Sleep(time.Duration(rand.Int64N(int64(20 * time.Millisecond))))
+					}
+					fence, err := try()
+					if err != nil && !lost(err) {
+						t.Errorf("try %d: %v", i, err)
+					}
+					if fence != "" {
+						mu.Lock()
+						defer mu.Unlock()
+						winners[i] = fence
+					}
+				})
+			}
+			all.Wait()
+			if len(winners) == 0 {
+				continue // each was in the other's way
+			}
+			for i, fence := range winners {
+				won[i%2]++
+				if want := fmt.Sprintf("%015d", round); len(winners) > 1 || fence != want {
+					t.Errorf("round %d: taken over by %v, want by one with fence %s", round, winners, want)
+				}
+			}
+			if _, err := client.Doc("locks/"+key).Update(bg, []firestore.Update{{Path: "expiresAtMs", Value: time.Now().UnixMilli() - 1500}}); err != nil {
+				t.Fatal(err)
+			}
+			round++
+		}
+		t.Logf("taken over %d times by ours, %d by SyncGuard", won[0], won[1])
+	})
 }
