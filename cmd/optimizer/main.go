@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"time"
@@ -94,7 +93,7 @@ func (c *onceCommand) Run(ctx context.Context) error {
 		for _, depot := range depots {
 			_, err := p.runner.Once(ctx, depot, nil)
 			if errors.Is(err, dispatch.ErrLocked) {
-				fmt.Fprintf(os.Stderr, "depot %s: another cycle is running; skipped\n", depot)
+				tell("depot %s: another cycle is running; skipped", depot)
 				err = nil
 			}
 			errs = append(errs, err)

@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/httpapi"
@@ -16,7 +18,9 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/dispatch"
 	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/lock"
 )
 
 // F-OPT-01, F-OBS-01: run plans again and again until it is told to stop, and ends
@@ -79,6 +83,39 @@ func TestRun_PlansAndAnswersProbes(t *testing.T) {
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()
+}
+
+// F-OPT-01: a depot for which another process plans is named, and whatever its id
+// is, a terminal shows it.
+func TestOnce_TellsWhichDepotIsSkipped(t *testing.T) {
+	hosts := emutest.Hosts(t)
+	clients := emutest.Connect(t, hosts)
+	depot := domain.Depot{ID: "D\x1b[2J", Position: domain.Position{Lat: 5.6, Lon: -0.2}}
+	if err := firestoretx.New(clients.Firestore, firestoretx.Config{}).Setup(t.Context(), []domain.Depot{depot}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	stderr := os.Stderr
+	defer func() { os.Stderr = stderr }()
+	os.Stderr = log
+	once := &onceCommand{parseRun(t, hosts).cycles}
+	err = once.with(t.Context(), time.Second, func(p *planning) error {
+		h, ok, err := lock.TryAcquire(t.Context(), p.locks, dispatch.CycleKey(depot.ID))
+		if err != nil || !ok {
+			return fmt.Errorf("acquisition: %t, %w", ok, err)
+		}
+		return errors.Join(once.Run(t.Context()), h.Close())
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(log.Name()); err != nil || !strings.Contains(string(text), `depot D\u001b[2J: another cycle is running; skipped`+"\n") {
+		t.Errorf("told %q, %v", text, err)
+	}
 }
 
 // parseRun reads the arguments of "optimizer run".

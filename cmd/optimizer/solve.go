@@ -86,7 +86,7 @@ func (c *solveCommand) Run(ctx context.Context) error {
 	plan, err := dispatch.Solve(ctx, problem, solver.Options{
 		TimeLimit: c.SolveLimit, Strategy: solver.Strategies[c.Strategy], Seed: c.Seed, Iterations: c.Iterations, Progress: progress,
 	}, func(fault error) {
-		fmt.Fprintf(os.Stderr, "the plan broke the rules, the greedy one takes its place: %v\n", fault)
+		tell("the plan broke the rules, the greedy one takes its place: %s", fault)
 	})
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func resolved(name string) string {
 
 func progress(p solver.Progress) {
 	if p.Elapsed > time.Second {
-		fmt.Fprintf(os.Stderr, "  %s: %d unserved, %.1f km\n", p.Elapsed.Round(time.Second), p.Objective.UnservedTotal(), p.Objective.DistanceKm)
+		tell("  %s: %d unserved, %.1f km", p.Elapsed.Round(time.Second), p.Objective.UnservedTotal(), p.Objective.DistanceKm)
 	}
 }
 
@@ -190,7 +190,7 @@ func (c *solveCommand) snapshotFromFile(ctx context.Context) (domain.Snapshot, e
 	}
 	if errors.As(err, &invalid) {
 		for _, p := range invalid.Problems {
-			fmt.Fprintf(os.Stderr, "%s: %s %s\n", c.In, p.Field, terminal.Escape(p.Complaint))
+			tell("%s: %s %s", c.In, p.Field, p.Complaint)
 		}
 		err = nil
 	}
@@ -235,7 +235,7 @@ func (c *solveCommand) snapshotFromFirestore(ctx context.Context) (domain.Snapsh
 	}
 	at := readable(c.At, clock.Now())
 	if !at.Equal(c.At) {
-		fmt.Fprintf(os.Stderr, "of more than an hour ago only whole minutes can be read: planning %s\n", at.Format(time.RFC3339))
+		tell("of more than an hour ago only whole minutes can be read: planning %s", at.Format(time.RFC3339))
 	}
 	offered := policy.DefaultMissionAssignmentPolicy()
 	snap, err := store.Snapshot(ctx, firestoretx.SnapshotRequest{Depot: depot, At: at, MinBattery: offered.MinBattery, MaxSilence: offered.MaxSilence,
@@ -257,7 +257,12 @@ func unreadable(err error, depot domain.DepotID, at time.Time) error {
 	return err
 }
 
-func leftOut(err error) { fmt.Fprintf(os.Stderr, "left out: %s\n", terminal.Escape(err.Error(), '\n')) }
+func leftOut(err error) { tell("left out: %s", err) }
+
+// tell writes to standard error, where a plan is not expected.
+func tell(format string, args ...any) {
+	fmt.Fprintln(os.Stderr, terminal.Escape(fmt.Sprintf(format, args...), '\n'))
+}
 
 // readable is the time at or before at that Firestore can read: any microsecond
 // of the last hour, whole minutes of the seven days that point-in-time recovery

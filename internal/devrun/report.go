@@ -12,6 +12,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/terminal"
 	"github.com/dronefleet/dronefleet/policy"
 )
 
@@ -260,7 +261,7 @@ func (r Report) print(w *bytes.Buffer) {
 	}
 	line("invariants", "BROKEN, %d of %d checks:", len(broken), r.Invariants.Checked)
 	for _, v := range broken[:min(len(broken), printedViolations)] {
-		fmt.Fprintln(w, "  "+v)
+		fmt.Fprintln(w, "  "+terminal.Escape(v))
 	}
 	if more := len(broken) - printedViolations; more > 0 {
 		fmt.Fprintf(w, "  and %d more, which --report=FILE keeps\n", more)

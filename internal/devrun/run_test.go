@@ -319,6 +319,16 @@ func TestReport_ShowsSomeOfManyViolations(t *testing.T) {
 	}
 }
 
+// F-API-02: a violation names what anybody has sent; a terminal shows it and obeys
+// nothing in it.
+func TestReport_ShowsViolationsAsTheyAre(t *testing.T) {
+	var out strings.Builder
+	r := devrun.Report{Invariants: devrun.InvariantReport{Checked: 1, Violations: []string{"I3 order O\x1b[2J\n: is lost"}}}
+	if err := r.Print(&out); err != nil || !strings.Contains(out.String(), `  I3 order O\u001b[2J\u000a: is lost`+"\n") {
+		t.Errorf("printed %q, %v", &out, err)
+	}
+}
+
 // F-API-02: a run whose history cannot be read has no verdict, so no report.
 func TestRun_WithoutAReadableHistoryReportsNothing(t *testing.T) {
 	report, _, err := runWhile(t, config(t), func(ctx context.Context, host string) {
