@@ -232,6 +232,12 @@ func TestCheck_BrokenHistories(t *testing.T) {
 				Message{ID: "zy", OrderID: "O1", Cancel: true, ContentHash: "other", SentAt: published.Add(-time.Second)},
 				Message{ID: "zz", OrderID: "O1", ContentHash: "other", SentAt: published.Add(time.Second)})
 		}},
+		{"I9", "content is refused that an order could take", func(h *History) {
+			h.Events = append(h.Events, domain.Event{
+				Entity: domain.EntityOrder, ID: "O6", From: string(domain.OrderPending), To: string(domain.OrderPending),
+				Cause: domain.CauseOrder, Reason: "ORDER_CONFLICT", OrderID: "O6", Time: morning,
+			})
+		}},
 		{"I9", "cancellation had no effect", func(h *History) { h.Journal = append(h.Journal, Message{ID: "zz", OrderID: "O6", Cancel: true}) }},
 		{"I9", "decision had no outcome", func(h *History) { h.Journal = append(h.Journal, Message{ID: "zz", DecisionID: "C9"}) }},
 		{"I9", "message about nothing", func(h *History) { h.Journal = append(h.Journal, Message{ID: "zz"}) }},
@@ -266,6 +272,25 @@ func TestCheck_ClockToleranceAllowsNoMoreThanItself(t *testing.T) {
 	}
 	if r := seeming(2*time.Second, time.Second); !broken(r, "I1") {
 		t.Error("2 s of overlap is accepted at a tolerance of 1 s")
+	}
+}
+
+// I1: a mission that fails at once may seem to begin after the next one, if the
+// clock of the server that began it is ahead.
+func TestCheck_MissionsMaySeemToBeginInTheWrongOrder(t *testing.T) {
+	seeming := func(began, ended time.Duration) Report {
+		h := goodHistory()
+		next := event(&h, "mission M3 1").Time
+		event(&h, "mission M1 1").Time, last(&h, "mission M1").Time = next.Add(began), next.Add(ended)
+		return Check(h)
+	}
+	for _, ended := range []time.Duration{-time.Second, 5 * time.Second} {
+		if r := seeming(4*time.Second, ended); broken(r, "I1") {
+			t.Errorf("one mission ends %s after the next one begins: %v", ended, r.Violations)
+		}
+	}
+	if r := seeming(4*time.Second, 5*time.Second+1); !broken(r, "I1") {
+		t.Error("more than 5 s of overlap is accepted")
 	}
 }
 

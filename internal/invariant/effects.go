@@ -81,11 +81,13 @@ func (c *checker) firstSent() map[content]time.Time {
 	return first
 }
 
-// conflicts are the orders for which other content is recorded as refused.
+// conflicts are the orders for which other content is recorded as refused. An order
+// that waits takes other content, and refuses none.
 func (c *checker) conflicts() map[domain.OrderID]bool {
 	orders := make(map[domain.OrderID]bool)
 	for _, note := range c.notes {
 		if note.Reason == "ORDER_CONFLICT" {
+			c.expect(note.From != string(domain.OrderPending), "I9", order(note.OrderID), "is PENDING and yet refused other content at %s", note.Time.Format(time.RFC3339Nano))
 			orders[note.OrderID] = true
 		}
 	}

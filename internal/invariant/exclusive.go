@@ -63,6 +63,8 @@ type interval struct {
 	open       bool // has not ended
 }
 
+func (i interval) endsBy(t time.Time) bool { return !i.open && !i.end.After(t) }
+
 func (c *checker) exclusiveByTime() {
 	held := make(map[entity][]interval)
 	for _, m := range c.Missions {
@@ -76,15 +78,19 @@ func (c *checker) exclusiveByTime() {
 		}
 	}
 	for e, spans := range held {
-		// If each is apart from the next, all are.
+		// If each is apart from the one before it that ends last, all are.
 		slices.SortFunc(spans, func(a, b interval) int {
 			return cmp.Or(a.start.Compare(b.start), cmp.Compare(a.mission, b.mission))
 		})
-		for i, next := range spans[1:] {
-			before := spans[i]
-			apart := !before.open && !before.end.After(next.start.Add(c.ClockTolerance))
+		before := spans[0]
+		for _, next := range spans[1:] {
+			apart := before.endsBy(next.start.Add(c.ClockTolerance)) ||
+				next.endsBy(before.start.Add(c.ClockTolerance)) // it came first, begun by a clock that is ahead
 			c.expect(apart, "I1", e, "is in mission %s until %s and in %s from %s",
 				before.mission, clockText(before), next.mission, next.start.Format(time.RFC3339Nano))
+			if !before.open && !next.endsBy(before.end) {
+				before = next
+			}
 		}
 	}
 }
