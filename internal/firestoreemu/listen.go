@@ -60,7 +60,7 @@ type listener struct {
 	db      *database // nil before the first request
 	watcher *store.Watcher
 	pending []store.Event // taken, but later than what the targets show
-	missed  bool          // some commits are not in pending
+	missed  int64         // time of the newest commit that should be in pending and is not, 0 for none
 	targets map[int32]*target
 	lastID  int32 // newest target id given by the server
 }
@@ -191,7 +191,7 @@ func (l *listener) catchUp() error {
 func (l *listener) advance(to *store.Snapshot) []*pb.ListenResponse {
 	events, missed := l.watcher.Take()
 	l.pending = append(l.pending, events...)
-	l.missed = l.missed || missed
+	l.missed = max(l.missed, missed)
 	due := 0
 	for due < len(l.pending) && l.pending[due].Time <= to.Time {
 		due++
@@ -200,13 +200,15 @@ func (l *listener) advance(to *store.Snapshot) []*pb.ListenResponse {
 	l.pending = slices.Clone(l.pending[due:])
 	var responses []*pb.ListenResponse
 	for _, t := range l.targets {
-		if l.missed {
+		if l.missed != 0 {
 			responses = append(responses, t.refresh(to)...)
 		} else {
 			responses = append(responses, t.follow(changes, to)...)
 		}
 	}
-	l.missed = false
+	if l.missed <= to.Time {
+		l.missed = 0
+	}
 	return responses
 }
 

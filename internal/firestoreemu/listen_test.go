@@ -11,6 +11,8 @@ import (
 	"github.com/jonboulle/clockwork"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/dronefleet/dronefleet/internal/firestoreemu/store"
 )
 
 // A query's snapshots follow adds, changes and removals (E-RPC-02).
@@ -216,6 +218,38 @@ func (r *raw) listenOnce(resume []byte) []byte {
 				return a.TargetChange.GetResumeToken()
 			}
 		}
+	}
+}
+
+// A listener that is far behind learns of a commit also where this was dropped
+// after the listener had picked the state it goes to next (E-RPC-02).
+func TestListener_missedBehindItsSnapshot(t *testing.T) {
+	d, err := start(t, Options{}).database(testDatabase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit := func(id string) {
+		t.Helper()
+		change := store.Change{Name: doc(id), Doc: &pb.Document{Name: doc(id)}}
+		if _, err := d.store.Commit([]store.Change{change}, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := &listener{server: d.server, db: d, watcher: d.store.Watch(), targets: map[int32]*target{}}
+	defer l.close()
+	l.targets[1] = &target{id: 1, names: []string{doc("a")}, shown: map[string]*pb.Document{}}
+	next := d.store.Now()
+	defer next.Close()
+	commit("a")
+	for range 5000 { // more than a watcher keeps
+		commit("b")
+	}
+	l.advance(next)
+	now := d.store.Now()
+	defer now.Close()
+	l.advance(now)
+	if l.targets[1].shown[doc("a")] == nil {
+		t.Error("the commit that was dropped is never told")
 	}
 }
 

@@ -23,7 +23,7 @@ type Watcher struct {
 	db     *DB
 	mu     sync.Mutex
 	events []Event
-	missed bool          // more came than mostEvents
+	missed int64         // time of the newest event dropped because more came than mostEvents, 0 for none
 	signal chan struct{} // holds one token when events are waiting
 }
 
@@ -47,7 +47,7 @@ func (w *Watcher) notify(changes []Change, at int64) {
 	}
 	w.mu.Lock()
 	if len(w.events) == mostEvents {
-		w.events, w.missed = nil, true
+		w.missed, w.events = w.events[mostEvents-1].Time, nil
 	}
 	w.events = append(w.events, event)
 	w.mu.Unlock()
@@ -71,13 +71,13 @@ func (db *DB) before(name string) *firestorepb.Document {
 // Ready receives when Take has something to return.
 func (w *Watcher) Ready() <-chan struct{} { return w.signal }
 
-// Take returns the commits since the last call, or the newest of them and missed
-// when there were too many to keep.
-func (w *Watcher) Take() (events []Event, missed bool) {
+// Take returns the commits since the last call, or the newest of them and the
+// time of the newest missed one when there were too many to keep.
+func (w *Watcher) Take() (events []Event, missed int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	events, missed = w.events, w.missed
-	w.events, w.missed = nil, false
+	w.events, w.missed = nil, 0
 	return events, missed
 }
 
