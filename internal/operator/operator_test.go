@@ -558,6 +558,7 @@ func TestDesk_LocksAreShownByHash(t *testing.T) {
 		}
 	}
 	o.expect(o.says(o.desk.ShowLock(ctx, manager.SweeperKey, false)), "Nobody holds "+manager.SweeperKey)
+	o.expect(o.says(o.desk.ShowLock(ctx, "ward\x1b[2J", false)), `Nobody holds ward\u001b[2J.`)
 	o.desk.JSON = true
 	o.expect(o.says(o.desk.ShowLock(ctx, manager.SweeperKey, false)), `"locked": false`)
 	for _, key := range []string{"", "a/b", "a//b", "a/__b__/c", "a/../b", strings.Repeat("k", lock.MaxKeyBytes+1), "\xff"} {
