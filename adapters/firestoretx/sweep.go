@@ -12,7 +12,7 @@ import (
 // SweepResult counts what a sweep changed.
 type SweepResult struct {
 	MissionsFailed int
-	DronesUnknown  int
+	DronesUnknown  int // silent ones that failed no mission by that, EMERGENCY if that is latched
 	OrdersLate     int
 }
 
@@ -32,10 +32,14 @@ func (s *Store) Sweep(ctx context.Context) (SweepResult, error) {
 		if s.drone.SweepBinding(b, s.now()).Empty() {
 			continue
 		}
-		failed, err := s.sweepBinding(ctx, b.Drone.ID, b.Mission.ID)
+		change, err := s.sweepBinding(ctx, b.Drone.ID, b.Mission.ID)
 		errs = append(errs, wrap(err, "mission %s", b.Mission.ID))
-		if failed {
+		switch {
+		case err != nil || change.Drone == nil: // at most a command was dated anew
+		case slices.ContainsFunc(change.Missions, func(m domain.Mission) bool { return m.Status == domain.MissionFailed }):
 			result.MissionsFailed++
+		default: // it was on its way home
+			result.DronesUnknown++
 		}
 	}
 	drones, err := s.Drones(ctx, domain.DroneIdle, Page{})
@@ -104,19 +108,18 @@ func (s *Store) glance(ctx context.Context) ([]policy.Binding, error) {
 
 // sweepBinding ends a binding for the reason the policy finds, if it still
 // finds one.
-func (s *Store) sweepBinding(ctx context.Context, drone domain.DroneID, mission domain.MissionID) (bool, error) {
-	var failed bool
+func (s *Store) sweepBinding(ctx context.Context, drone domain.DroneID, mission domain.MissionID) (policy.Change, error) {
+	var change policy.Change
 	err := s.transact(ctx, nil, func(t *txn) error {
-		failed = false
+		change = policy.Change{}
 		b, err := t.readBinding(drone)
 		if err != nil || b.Drone.CurrentMissionID != mission {
 			return err
 		}
-		change := s.drone.SweepBinding(b, t.now)
-		failed = slices.ContainsFunc(change.Missions, func(m domain.Mission) bool { return m.Status == domain.MissionFailed })
+		change = s.drone.SweepBinding(b, t.now)
 		return t.write(change)
 	})
-	return failed, err
+	return change, err
 }
 
 func (s *Store) sweepIdle(ctx context.Context, id domain.DroneID) (bool, error) {
