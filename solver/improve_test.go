@@ -271,6 +271,20 @@ func TestBuild_KeepsNoDistancesBetweenDrones(t *testing.T) {
 	}
 }
 
+// What a search keeps of routes it keeps of those in use: room for one of 64 orders, and
+// for what it was before the step, for each of these drones is 66 MB.
+func TestInsert_KeepsNoRoomForIdleDrones(t *testing.T) {
+	r := crowd(1, 4000, 200)
+	pt := r.build(indices(len(r.orders)), indices(len(r.drones)), false)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	r.insert(pt, nil)
+	runtime.ReadMemStats(&after)
+	if spent := (after.TotalAlloc - before.TotalAlloc) >> 20; spent > 32 {
+		t.Errorf("%d MB for %d drones and %d orders", spent, len(r.drones), len(r.orders))
+	}
+}
+
 // BenchmarkPrepare_ManyWarehouses is the part of a solve that no limit bounds, where
 // nearly every drone could fetch from every warehouse, and all is late.
 func BenchmarkPrepare_ManyWarehouses(b *testing.B) {

@@ -112,10 +112,10 @@ func (c *Chain) keep() bool {
 // save copies the current solution to Best and its new routes to the pool.
 func (c *Chain) save() {
 	for _, ro := range c.stale {
-		base, n := int(ro)*c.stride, int(c.size[ro])
+		nodes := c.route(ro)
 		c.scratch = c.scratch[:0]
-		for i := 1; i < n-1; i++ {
-			c.scratch = append(c.scratch, c.nodes[base+i].visit)
+		for i := 1; i < len(nodes)-1; i++ {
+			c.scratch = append(c.scratch, nodes[i].visit)
 		}
 		c.pool.remember(ro, c.scratch)
 	}

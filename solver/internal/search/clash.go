@@ -45,9 +45,9 @@ func (st *state) served(ro int32) bitset {
 	}
 	c.as[ro] = st.version[ro]
 	clear(set)
-	base, n := int(ro)*st.stride, int(st.size[ro])
-	for i := 1; i < n-1; i++ {
-		set.add(st.nodes[base+i].visit / Slots)
+	nodes := st.route(ro)
+	for i := 1; i < len(nodes)-1; i++ {
+		set.add(nodes[i].visit / Slots)
 	}
 	return set
 }

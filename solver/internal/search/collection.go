@@ -101,14 +101,14 @@ func (l *Collection) Merge(m *Collection) {
 // collect adds the routes that a step has changed.
 func (c *Chain) collect() {
 	for _, ro := range c.touched {
-		base, n := int(ro)*c.stride, int(c.size[ro])
-		if n == 2 {
+		nodes := c.route(ro)
+		if len(nodes) == 2 {
 			continue
 		}
 		var set uint32
 		c.scratch = c.scratch[:0]
-		for i := 1; i < n-1; i++ {
-			v := c.nodes[base+i].visit
+		for i := 1; i < len(nodes)-1; i++ {
+			v := nodes[i].visit
 			c.scratch = append(c.scratch, v)
 			set |= 1 << (v / Slots)
 		}

@@ -24,10 +24,11 @@ func (c *Chain) crossTails(seed int32) bool {
 	c.touch(b)
 	c.cost -= c.routeCost(a) + c.routeCost(b)
 	// What the routes were is in the undo log.
-	at := func(ro int32) int { return int(ro) * c.stride }
-	copy(c.nodes[at(a)+i+1:], c.saved[at(b)+j+1:at(b)+nb-1])
-	copy(c.nodes[at(b)+j+1:], c.saved[at(a)+i+1:at(a)+na-1])
-	if !c.endRoute(a, sizeA) || !c.endRoute(b, sizeB) {
+	c.resize(a, sizeA)
+	c.resize(b, sizeB)
+	copy(c.route(a)[i+1:], c.was(b)[j+1:nb-1])
+	copy(c.route(b)[j+1:], c.was(a)[i+1:na-1])
+	if !c.endRoute(a) || !c.endRoute(b) {
 		c.rollback()
 		return false
 	}
@@ -37,17 +38,15 @@ func (c *Chain) crossTails(seed int32) bool {
 
 // endRoute ends a route whose visits have been replaced, and reports whether its
 // vehicle can drive it.
-func (c *Chain) endRoute(ro int32, size int) bool {
-	veh := &c.in.Vehicles[ro]
-	base := int(ro) * c.stride
-	c.nodes[base+size-1] = node{loc: veh.End, visit: endVisit}
-	c.resize(ro, size)
+func (c *Chain) endRoute(ro int32) bool {
+	veh, nodes := &c.in.Vehicles[ro], c.route(ro)
+	nodes[len(nodes)-1] = node{loc: veh.End, visit: endVisit}
 	c.claim(ro)
-	c.refresh(int(ro))
-	if size == 2 {
+	c.refresh(ro)
+	if len(nodes) == 2 {
 		return true
 	}
-	return c.dist[ro] <= veh.MaxDist && veh.bears(c.nodes[base:base+size])
+	return c.dist[ro] <= veh.MaxDist && veh.bears(nodes)
 }
 
 // idleShare is the percentage of exchanges that a vehicle not in use takes part
@@ -73,10 +72,10 @@ func (c *Chain) companion(seed, not int32) int32 {
 // emptyPosition draws a position of a route after which nothing is aboard, not
 // even without weight: the start or a delivery.
 func (c *Chain) emptyPosition(ro int32) int {
-	base, n := int(ro)*c.stride, int(c.size[ro])
+	nodes := c.route(ro)
 	at, aboard := 0, 0
-	for i, seen := 0, 0; i < n-1; i++ {
-		if v := c.nodes[base+i].visit; v >= 0 {
+	for i, seen := 0, 0; i < len(nodes)-1; i++ {
+		if v := nodes[i].visit; v >= 0 {
 			if v%Slots == DeliverySlot {
 				aboard--
 			} else {

@@ -154,9 +154,9 @@ func (c *Chain) dissolve() {
 	e.pool = e.pool[:0]
 	c.begin()
 	ro := c.victim()
-	base, n := int(ro)*c.stride, int(c.size[ro])
-	for i := 1; i < n-1; i++ {
-		if v := c.nodes[base+i].visit; v%Slots != DeliverySlot {
+	nodes := c.route(ro)
+	for i := 1; i < len(nodes)-1; i++ {
+		if v := nodes[i].visit; v%Slots != DeliverySlot {
 			e.pool = append(e.pool, v/Slots)
 		}
 	}

@@ -17,12 +17,11 @@ func (st *state) evaluate(r, ro int32, cutoff float64) (float64, uint32) {
 	if n+2 > st.stride || st.clash(r, ro) {
 		return inf, 0
 	}
-	base := int(ro) * st.stride
-	used := st.dist[ro]
+	nodes, used := st.route(ro), st.dist[ro]
 	if n == 2 {
-		used, cutoff = st.nodes[base].next, inf
+		used, cutoff = nodes[0].next, inf
 	}
-	return st.cheapestPair(st.nodes[base:base+n:base+n], ro, used, r, cutoff)
+	return st.cheapestPair(nodes, ro, used, r, cutoff)
 }
 
 // alternatives are those pickups, one bit each, from which vehicle ro could serve

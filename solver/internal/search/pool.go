@@ -48,12 +48,12 @@ func (c *Chain) recall() {
 			ro = p.route[k]
 		}
 	}
-	base, n := int(ro)*c.stride, int(c.size[ro])
-	if n == 2 && c.used >= c.limit {
+	before := c.route(ro)
+	if len(before) == 2 && c.used >= c.limit {
 		return
 	}
-	for i := 1; i < n-1; i++ {
-		if r := c.nodes[base+i].visit / Slots; c.routeOf[r] == ro {
+	for i := 1; i < len(before)-1; i++ {
+		if r := before[i].visit / Slots; c.routeOf[r] == ro {
 			c.remove(r)
 		}
 	}
@@ -68,16 +68,17 @@ func (c *Chain) recall() {
 
 	c.touch(ro)
 	c.cost -= c.routeCost(ro)
+	c.resize(ro, len(visits)+2)
+	nodes := c.route(ro)
 	for i, v := range visits {
-		c.nodes[base+1+i] = c.in.node(v)
+		nodes[1+i] = c.in.node(v)
 		if v%Slots != DeliverySlot {
 			r := v / Slots
 			c.withdraw(r)
 			c.routeOf[r], c.altOf[r] = ro, uint8(v%Slots)
 		}
 	}
-	c.nodes[base+1+len(visits)] = node{loc: c.in.Vehicles[ro].End, visit: endVisit}
-	c.resize(ro, len(visits)+2)
-	c.refresh(int(ro))
+	nodes[1+len(visits)] = node{loc: c.in.Vehicles[ro].End, visit: endVisit}
+	c.refresh(ro)
 	c.cost += c.routeCost(ro)
 }

@@ -235,7 +235,7 @@ func (st *state) rankFavourites(r int32) {
 	list := st.favourite[int(r)*st.favourites:][:st.favourites]
 	cost := st.favouriteCost[:0]
 	for v := range st.in.Vehicles {
-		blank := st.blank[2*v : 2*v+2]
+		blank := st.blank(v)
 		d, _ := st.cheapestPair(blank, int32(v), blank[0].next, r, inf)
 		if d == inf {
 			continue

@@ -98,9 +98,9 @@ func (c *Chain) trySets(r, ro int32, n int, members []int32, sum int64, penalty 
 func (c *Chain) listMembers(ro, r int32) {
 	e := &c.eject.eviction
 	e.members, e.blockers = e.members[:0], e.blockers[:0]
-	base, n := int(ro)*c.stride, int(c.size[ro])
-	for i := 1; i < n-1; i++ {
-		v := c.nodes[base+i].visit
+	nodes := c.route(ro)
+	for i := 1; i < len(nodes)-1; i++ {
+		v := nodes[i].visit
 		if v%Slots == DeliverySlot {
 			continue
 		}
@@ -189,8 +189,7 @@ func (c *Chain) tryWithout(r, ro int32, sum int64, best *ejection) {
 // without returns a route's positions without what is out, and its length.
 func (c *Chain) without(ro int32) ([]node, float64) {
 	e := &c.eject.eviction
-	base, n := int(ro)*c.stride, int(c.size[ro])
-	route := c.nodes[base : base+n]
+	route := c.route(ro)
 	if len(e.out) == 0 {
 		return route, c.dist[ro]
 	}

@@ -56,12 +56,12 @@ func (c *Chain) removeString(ro int32, at, length, spare int) {
 	if spare > 0 {
 		spareAt = first + 1 + c.rng.intn(max(1, length-1))
 	}
-	base := int(ro) * st.stride
+	nodes := st.route(ro)
 	for i := first; i < first+window; i++ {
 		if spareAt >= 0 && i >= spareAt && i < spareAt+spare {
 			continue
 		}
-		r := st.nodes[base+i].visit / Slots
+		r := nodes[i].visit / Slots
 		if st.routeOf[r] == ro {
 			c.remove(r)
 		}
@@ -90,9 +90,9 @@ func (c *Chain) ruinRoute(seed int32, mean float64) {
 		c.ruinStrings(seed, mean)
 		return
 	}
-	base, n := int(ro)*st.stride, int(st.size[ro])
-	for i := 1; i < n-1; i++ {
-		if r := st.nodes[base+i].visit / Slots; st.routeOf[r] == ro {
+	nodes := st.route(ro)
+	for i := 1; i < len(nodes)-1; i++ {
+		if r := nodes[i].visit / Slots; st.routeOf[r] == ro {
 			c.remove(r)
 		}
 	}
@@ -128,12 +128,11 @@ func (c *Chain) ruinWorst(seed int32, count int) {
 // visits were apart; positions of routes already ruined may be stale but valid.
 func (st *state) saving(r int32) float64 {
 	in := st.in
-	base := int(st.routeOf[r]) * st.stride
+	nodes := st.route(st.routeOf[r])
 	total := 0.0
-	for _, p := range [2]int32{st.posP[r], st.posD[r]} {
-		i := base + int(p)
-		prev, next := st.nodes[i-1].loc, st.nodes[i+1].loc
-		total += st.nodes[i-1].next + st.nodes[i].next - in.row(prev)[next]
+	for _, i := range [2]int32{st.posP[r], st.posD[r]} {
+		prev, next := nodes[i-1].loc, nodes[i+1].loc
+		total += nodes[i-1].next + nodes[i].next - in.row(prev)[next]
 	}
 	return total
 }

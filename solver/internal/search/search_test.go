@@ -110,7 +110,7 @@ func slowest(in *Instance, ro int, visits []int32, r int32) float64 {
 func (st *state) visits(ro int) []int32 {
 	var out []int32
 	for i := 1; i < int(st.size[ro])-1; i++ {
-		out = append(out, st.nodes[ro*st.stride+i].visit)
+		out = append(out, st.route(int32(ro))[i].visit)
 	}
 	return out
 }
@@ -161,8 +161,14 @@ func consistent(t *testing.T, c *Chain) {
 	var cost, price float64
 	var value, absence int64
 	used := 0
+	slabs := slices.Clone(c.slabs)
 	for ro := range in.Vehicles {
 		v := c.visits(ro)
+		if len(v) > 0 {
+			slabs = append(slabs, c.at[ro])
+		} else if c.at[ro] != 2*ro {
+			t.Fatalf("idle route %d is in a slab", ro)
+		}
 		d := replay(in, ro, v)
 		if d == inf || math.Abs(d-c.dist[ro]) > 1e-6 {
 			t.Fatalf("route %d: stored %v, replay %v", ro, c.dist[ro], d)
@@ -178,6 +184,12 @@ func consistent(t *testing.T, c *Chain) {
 				x%Slots != DeliverySlot && (c.posP[r] != int32(i+1) || c.altOf[r] != uint8(x%Slots)) {
 				t.Fatalf("request %d: books disagree with route %d", r, ro)
 			}
+		}
+	}
+	slices.Sort(slabs)
+	for i, at := range slabs {
+		if at != 2*len(in.Vehicles)+i*c.stride || len(slabs) != cap(c.slabs) {
+			t.Fatalf("of %d slabs %d are at %v", cap(c.slabs), len(slabs), slabs)
 		}
 	}
 	for r := range in.Requests {
@@ -199,7 +211,7 @@ func consistent(t *testing.T, c *Chain) {
 
 func TestChain_EveryStepLeavesTheBooksRight(t *testing.T) {
 	for seed := range uint64(20) {
-		in := random(seed, 25, 4)
+		in := random(seed, 25, 4+int(seed%3)*30)
 		tuning := testTuning
 		tuning.Soft = seed%2 == 0
 		c := NewChain(in, tuning, seed)
@@ -460,11 +472,10 @@ func TestClashes_LeaveNoPlace(t *testing.T) {
 		in := c.in
 		for r := range int32(in.Requests) {
 			for ro := range int32(len(in.Vehicles)) {
-				n := int(c.size[ro])
-				if c.routeOf[r] == ro || n == 2 {
+				nodes := c.route(ro)
+				if c.routeOf[r] == ro || len(nodes) == 2 {
 					continue
 				}
-				nodes := c.nodes[int(ro)*c.stride:][:n]
 				delta, _ := c.cheapestPair(nodes, ro, c.dist[ro], r, inf)
 				if c.clash(r, ro) {
 					if clashes++; delta != inf {
@@ -553,7 +564,7 @@ func subsets(members []int32, most int) (all [][]int32) {
 // fitsInstead tells whether r fits into a route in place of others.
 func fitsInstead(c *Chain, r, ro int32, others []int32) bool {
 	var visits []int32
-	for _, x := range c.nodes[int(ro)*c.stride+1:][:c.size[ro]-2] {
+	for _, x := range c.route(ro)[1 : c.size[ro]-1] {
 		if !slices.Contains(others, x.visit/Slots) {
 			visits = append(visits, x.visit)
 		}

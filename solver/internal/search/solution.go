@@ -41,10 +41,10 @@ func (s *Solution) Less(t *Solution) bool {
 func (st *state) capture(s *Solution) {
 	for _, ro := range st.stale {
 		st.isStale[ro] = false
-		base, n := int(ro)*st.stride, int(st.size[ro])
+		nodes := st.route(ro)
 		out := s.Routes[ro][:0]
-		for i := 1; i < n-1; i++ {
-			out = append(out, st.nodes[base+i].visit)
+		for i := 1; i < len(nodes)-1; i++ {
+			out = append(out, nodes[i].visit)
 		}
 		s.Routes[ro] = out
 	}
@@ -59,10 +59,10 @@ func (st *state) capture(s *Solution) {
 // copyTo makes s equal to the current solution.
 func (st *state) copyTo(s *Solution) {
 	for ro := range st.size {
-		base, n := ro*st.stride, int(st.size[ro])
+		nodes := st.route(int32(ro))
 		s.Routes[ro] = s.Routes[ro][:0]
-		for i := 1; i < n-1; i++ {
-			s.Routes[ro] = append(s.Routes[ro], st.nodes[base+i].visit)
+		for i := 1; i < len(nodes)-1; i++ {
+			s.Routes[ro] = append(s.Routes[ro], nodes[i].visit)
 		}
 	}
 	s.BankValue, s.Cost, s.Used = st.bankValue, st.cost, st.used
@@ -98,20 +98,19 @@ func (st *state) restore(s *Solution) {
 		st.routeOf[r] = -1
 		st.deposit(int32(r))
 	}
-	for ro, visits := range s.Routes {
-		base := ro * st.stride
-		veh := &st.in.Vehicles[ro]
-		st.nodes[base] = node{loc: veh.Start, visit: startVisit, late: inf}
+	for i, visits := range s.Routes {
+		ro := int32(i)
+		st.resize(ro, len(visits)+2)
+		nodes := st.route(ro)
 		for i, v := range visits {
-			st.nodes[base+1+i] = st.in.node(v)
+			nodes[1+i] = st.in.node(v)
 			if v%Slots != DeliverySlot {
 				r := v / Slots
 				st.withdraw(r)
-				st.routeOf[r], st.altOf[r] = int32(ro), uint8(v%Slots)
+				st.routeOf[r], st.altOf[r] = ro, uint8(v%Slots)
 			}
 		}
-		st.nodes[base+1+len(visits)] = node{loc: veh.End, visit: endVisit}
-		st.resize(int32(ro), len(visits)+2)
+		nodes[1+len(visits)] = node{loc: st.in.Vehicles[ro].End, visit: endVisit}
 		st.refresh(ro)
 	}
 	st.recount()

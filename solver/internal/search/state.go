@@ -28,12 +28,14 @@ func unpackPlace(p uint32) (i, j, alt int) {
 }
 
 // state is one solution under search with everything needed to change and
-// restore it cheaply. Route r occupies nodes[r*stride : r*stride+size[r]].
+// restore it cheaply. Route r occupies nodes[at[r] : at[r]+size[r]], see route.
 type state struct {
 	in     *Instance
 	stride int
 
-	nodes     []node
+	nodes     []node  // the two positions of every vehicle's empty route, then slabs of a stride
+	at        []int   // where a route begins in nodes: in a slab only if it serves something
+	slabs     []int   // where those begin that no route is in
 	size      []int32 // positions including both ends
 	dist      []float64
 	version   []uint32
@@ -61,7 +63,8 @@ type state struct {
 	// Undo log of the current step.
 	touched  []int32
 	isTouch  []bool
-	saved    []node
+	saved    []node  // what the touched routes were, one after the other
+	savedAt  []int32 // where a route begins in saved
 	savedLen []int32
 	savedVer []uint32
 	savedDst []float64
@@ -78,7 +81,6 @@ type state struct {
 	fleetAt []int32 // a vehicle's place in fleet
 	used    int     // routes that serve something
 
-	blank         []node  // the two positions of every vehicle's empty route
 	favourite     []int32 // requests x favourites: vehicles by what they alone cost
 	ranked        []bool  // requests whose favourites are known
 	favourites    int
@@ -109,18 +111,19 @@ func (t *tally) takeIn(st *state, r int32) {
 
 func newState(in *Instance) *state {
 	r, v, s := in.Requests, len(in.Vehicles), in.stride()
+	most := min(v, 2*r) // routes in use, also between two solutions
 	st := &state{
 		in: in, stride: s, spanFree: inf,
-		nodes: make([]node, v*s), size: make([]int32, v), dist: make([]float64, v), version: make([]uint32, v),
+		nodes: make([]node, 2*v+most*s), at: make([]int, v), slabs: make([]int, 0, most), size: make([]int32, v), dist: make([]float64, v), version: make([]uint32, v),
 		routeOf: make([]int32, r), altOf: make([]uint8, r), lastRoute: make([]int32, r), posP: make([]int32, r), posD: make([]int32, r),
 		absence: make([]int64, r), bank: make([]int32, 0, r), bankIndex: make([]int32, r),
 		emptyVersion: make([]uint32, v), cache: make([]cached, r*v),
 		alone: make([]float64, s+1), bound: make([]float64, s+1),
 		touched: make([]int32, 0, v), isTouch: make([]bool, v),
-		saved: make([]node, v*s), savedLen: make([]int32, v), savedVer: make([]uint32, v), savedDst: make([]float64, v),
+		saved: make([]node, 0, 2*(r+v)), savedAt: make([]int32, v), savedLen: make([]int32, v), savedVer: make([]uint32, v), savedDst: make([]float64, v),
 		moved: make([]int32, 0, r), wasBank: make([]bool, r), isMoved: make([]bool, r),
 		stale: make([]int32, 0, v), isStale: make([]bool, v),
-		fleet: make([]int32, v), fleetAt: make([]int32, v), blank: make([]node, 2*v),
+		fleet: make([]int32, v), fleetAt: make([]int32, v),
 		favourites: min(v, mostFavourites), ranked: make([]bool, r),
 	}
 	if in.Uniform {
@@ -136,31 +139,34 @@ func newState(in *Instance) *state {
 		st.routeOf[i], st.bankIndex[i] = -1, -1
 		st.deposit(int32(i))
 	}
+	for i := range most {
+		st.slabs = append(st.slabs, 2*v+i*s)
+	}
 	for i := range in.Vehicles {
+		veh := &in.Vehicles[i]
 		st.emptyVersion[i] = uint32(i + 1)
 		st.fleet[i], st.fleetAt[i] = int32(i), int32(i)
-		st.clearRoute(i)
-		copy(st.blank[2*i:], st.nodes[i*s:i*s+2])
+		st.at[i], st.size[i] = 2*i, 2
+		copy(st.blank(i), []node{{loc: veh.Start, visit: startVisit, late: inf}, {loc: veh.End, visit: endVisit}})
+		st.refresh(int32(i))
 	}
 	st.lastVersion = uint32(v + 1)
 	return st
 }
 
-// clearRoute empties a route without logging.
-func (st *state) clearRoute(ro int) {
-	veh := &st.in.Vehicles[ro]
-	base := ro * st.stride
-	st.nodes[base] = node{loc: veh.Start, visit: startVisit, late: inf}
-	st.nodes[base+1] = node{loc: veh.End, visit: endVisit}
-	st.resize(int32(ro), 2)
-	st.refresh(ro)
+// blank is the empty route of a vehicle.
+func (st *state) blank(v int) []node { return st.nodes[2*v : 2*v+2 : 2*v+2] }
+
+// route is the positions of a route.
+func (st *state) route(ro int32) []node {
+	at, n := st.at[ro], int(st.size[ro])
+	return st.nodes[at : at+n : at+n]
 }
 
 // refresh recomputes a route from its visits.
-func (st *state) refresh(ro int) {
-	n := int(st.size[ro])
-	base := ro * st.stride
-	nodes := st.nodes[base : base+n : base+n]
+func (st *state) refresh(ro int32) {
+	nodes := st.route(ro)
+	n := len(nodes)
 	st.dist[ro] = st.in.timetable(nodes, &st.in.Vehicles[ro])
 	if n == 2 {
 		st.dist[ro] = 0 // a vehicle without requests stays where it is
@@ -227,7 +233,8 @@ func (st *state) routeCost(ro int32) float64 {
 	return d + st.in.SpanPrice*max(0, d-st.spanFree)
 }
 
-// resize sets a route's number of positions and keeps count of routes in use.
+// resize sets a route's number of positions and keeps count of routes in use. One that
+// comes into use has both its ends then; one that grows is written to afterwards.
 func (st *state) resize(ro int32, size int) {
 	was, is := st.size[ro] > 2, size > 2
 	st.size[ro] = int32(size)
@@ -237,9 +244,14 @@ func (st *state) resize(ro int32, size int) {
 	border := st.used // the first idle place
 	if is {
 		st.used++
+		last := len(st.slabs) - 1
+		st.at[ro], st.slabs = st.slabs[last], st.slabs[:last]
+		copy(st.nodes[st.at[ro]:], st.blank(int(ro)))
 	} else {
 		st.used--
 		border = st.used
+		st.slabs = append(st.slabs, st.at[ro])
+		st.at[ro] = 2 * int(ro)
 	}
 	at, other := st.fleetAt[ro], st.fleet[border]
 	st.fleet[at], st.fleet[border] = other, ro
@@ -253,9 +265,14 @@ func (st *state) touch(ro int32) {
 	}
 	st.isTouch[ro] = true
 	st.touched = append(st.touched, ro)
-	base, n := int(ro)*st.stride, int(st.size[ro])
-	copy(st.saved[base:base+n], st.nodes[base:base+n])
+	st.savedAt[ro] = int32(len(st.saved))
+	st.saved = append(st.saved, st.route(ro)...)
 	st.savedLen[ro], st.savedVer[ro], st.savedDst[ro] = st.size[ro], st.version[ro], st.dist[ro]
+}
+
+// was is what a touched route was before the step.
+func (st *state) was(ro int32) []node {
+	return st.saved[st.savedAt[ro]:][:st.savedLen[ro]]
 }
 
 // note remembers where a request was before the step.
@@ -315,7 +332,7 @@ func (st *state) commit() {
 	for _, r := range st.moved {
 		st.isMoved[r] = false
 	}
-	st.touched, st.moved = st.touched[:0], st.moved[:0]
+	st.touched, st.saved, st.moved = st.touched[:0], st.saved[:0], st.moved[:0]
 }
 
 // rollback restores the state at begin.
@@ -331,21 +348,20 @@ func (st *state) rollback() {
 	}
 	for _, ro := range st.touched {
 		st.isTouch[ro] = false
-		base, n := int(ro)*st.stride, int(st.savedLen[ro])
-		copy(st.nodes[base:base+n], st.saved[base:base+n])
-		st.resize(ro, n)
+		was := st.was(ro)
+		st.resize(ro, len(was))
+		copy(st.route(ro), was)
 		st.version[ro], st.dist[ro] = st.savedVer[ro], st.savedDst[ro]
 		st.claim(ro)
 	}
-	st.touched, st.moved = st.touched[:0], st.moved[:0]
+	st.touched, st.saved, st.moved = st.touched[:0], st.saved[:0], st.moved[:0]
 	st.tally = st.before
 }
 
 // claim derives the requests' places from a route's visits.
 func (st *state) claim(ro int32) {
-	base, n := int(ro)*st.stride, int(st.size[ro])
-	nodes := st.nodes[base : base+n]
-	for i := 1; i < n-1; i++ {
+	nodes := st.route(ro)
+	for i := 1; i < len(nodes)-1; i++ {
 		v := nodes[i].visit
 		r := v / Slots
 		if v%Slots == DeliverySlot {
@@ -360,10 +376,9 @@ func (st *state) claim(ro int32) {
 
 // compact drops from a route every visit whose request left it.
 func (st *state) compact(ro int32) {
-	base, n := int(ro)*st.stride, int(st.size[ro])
-	nodes := st.nodes[base : base+n]
+	nodes := st.route(ro)
 	w := 1
-	for i := 1; i < n; i++ {
+	for i := 1; i < len(nodes); i++ {
 		if v := nodes[i].visit; v >= 0 && st.routeOf[v/Slots] != ro {
 			continue
 		}
@@ -374,7 +389,7 @@ func (st *state) compact(ro int32) {
 	}
 	st.cost -= st.routeCost(ro)
 	st.resize(ro, w)
-	st.refresh(int(ro))
+	st.refresh(ro)
 	st.cost += st.routeCost(ro)
 }
 
@@ -382,17 +397,17 @@ func (st *state) compact(ro int32) {
 func (st *state) insert(r, ro int32, place uint32) {
 	in := st.in
 	i, j, alt := unpackPlace(place)
-	base, n := int(ro)*st.stride, int(st.size[ro])
-	nodes := st.nodes[base : base+n+2]
+	n := int(st.size[ro])
+	st.cost -= st.routeCost(ro)
+	st.resize(ro, n+2)
+	nodes := st.route(ro)
 	// delivery goes after position j, pickup after i <= j
 	copy(nodes[j+3:], nodes[j+1:n])
 	nodes[j+2] = in.node(r*Slots + DeliverySlot)
 	copy(nodes[i+2:j+2], nodes[i+1:j+1])
 	nodes[i+1] = in.node(r*Slots + int32(alt))
-	st.cost -= st.routeCost(ro)
-	st.resize(ro, n+2)
 	st.routeOf[r], st.altOf[r] = ro, uint8(alt)
-	st.refresh(int(ro))
+	st.refresh(ro)
 	st.cost += st.routeCost(ro)
 }
 
