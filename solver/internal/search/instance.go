@@ -87,29 +87,28 @@ func NewInstance(places, starts, requests, vehicles int) *Instance {
 }
 
 // LinkAnchors fills Near: for each anchor the k nearest other anchors by the
-// given metric.
+// given metric, of equals those that follow it. So where more than k are at one place,
+// each is near others.
 func (in *Instance) LinkAnchors(anchors []int32, k int, metric func(a, b int32) float64) {
 	in.Anchors = anchors
 	links := make([]link, 0, len(anchors))
-	for _, a := range anchors {
+	for i, a := range anchors {
 		links = links[:0]
-		for _, b := range anchors {
-			if a != b {
-				links = append(links, link{b, metric(a, b)})
-			}
+		for k := 1; k < len(anchors); k++ {
+			links = append(links, link{int32(k), metric(a, anchors[(i+k)%len(anchors)])})
 		}
 		n := min(k, len(links))
 		nearestFirst(links, n)
 		near := make([]int32, 0, n+1)
 		near = append(near, a)
 		for _, l := range links[:n] {
-			near = append(near, l.v)
+			near = append(near, anchors[(i+int(l.v))%len(anchors)])
 		}
 		in.Near[a] = near
 	}
 }
 
-// link is an anchor at a distance.
+// link is an anchor at a distance, by how many anchors after another it comes.
 type link struct {
 	v int32
 	d float64

@@ -230,6 +230,34 @@ func TestChain_EveryStepLeavesTheBooksRight(t *testing.T) {
 	}
 }
 
+// Where more anchors are at one place than are linked, each is near others all the same,
+// or no step would ruin around it.
+func TestLinkAnchors_OfOnePlaceAreAllLinked(t *testing.T) {
+	const anchors, places, k = 200, 2, 30
+	in := NewInstance(places, 0, anchors, 1)
+	list := ints(anchors)
+	for i := range list {
+		list[i] = list[i]*Slots + DeliverySlot
+	}
+	in.LinkAnchors(list, k, func(a, b int32) float64 { return float64((a/Slots + b/Slots) % places) })
+	near := map[int32]int{}
+	for _, a := range list {
+		seen := map[int32]bool{}
+		for i, b := range in.Near[a] {
+			if (b == a) != (i == 0) || seen[b] || (a/Slots+b/Slots)%places != 0 {
+				t.Fatalf("anchor %d is near %v", a, in.Near[a])
+			}
+			seen[b] = true
+			near[b]++
+		}
+	}
+	for _, a := range list {
+		if near[a] != k+1 {
+			t.Errorf("anchor %d is near %d anchors, want %d", a, near[a], k+1)
+		}
+	}
+}
+
 // What is ranked has the three routes that are cheapest, one of them idle at most.
 func TestSeek_RanksTheThreeCheapest(t *testing.T) {
 	ranked := 0
