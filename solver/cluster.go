@@ -92,19 +92,35 @@ func (pr *prepared) meridian() float64 {
 	return pr.problem.Orders[pr.orders[0].index].Delivery.Lon
 }
 
+// spot is where an order belongs in a cut. Where it can be fetched at warehouses, one of
+// them is near: that is its delivery. Otherwise it is its own pickup point, where a
+// drone must come first; orders of one such point are told apart by their deliveries.
+func (pr *prepared) spot(o int32) Location {
+	order := &pr.problem.Orders[pr.orders[o].index]
+	if order.Pickup == nil {
+		return order.Delivery
+	}
+	const aside = 0.1
+	lat, lon := order.Pickup.Lat, order.Pickup.Lon
+	return Location{
+		Lat: lat + aside*(order.Delivery.Lat-lat),
+		Lon: lon + aside*(around(lon, order.Delivery.Lon)-lon),
+	}
+}
+
 func (pr *prepared) items(routes []plannedRoute, orders []int32) []item {
 	var items []item
 	served := make([]bool, len(pr.orders))
 	meridian := pr.meridian()
 	for k, route := range routes {
 		it := item{drone: route.drone, route: int32(k)}
-		first := pr.problem.Orders[pr.orders[route.stops[0].order].index].Delivery.Lon
+		first := pr.spot(route.stops[0].order).Lon
 		for _, s := range route.stops {
 			if s.source >= 0 {
 				continue
 			}
 			served[s.order] = true
-			at := pr.problem.Orders[pr.orders[s.order].index].Delivery
+			at := pr.spot(s.order)
 			it.orders = append(it.orders, s.order)
 			it.lat += at.Lat
 			it.lon += around(first, at.Lon)
@@ -115,7 +131,7 @@ func (pr *prepared) items(routes []plannedRoute, orders []int32) []item {
 	}
 	for _, o := range orders {
 		if !served[o] {
-			at := pr.problem.Orders[pr.orders[o].index].Delivery
+			at := pr.spot(o)
 			items = append(items, item{lat: at.Lat, lon: around(meridian, at.Lon), orders: []int32{o}, drone: -1, route: -1})
 		}
 	}

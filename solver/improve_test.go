@@ -155,6 +155,43 @@ func testDeal(t *testing.T, r *run) {
 	}
 }
 
+// A cluster is fetched in one part of the map, be that where the orders are delivered or
+// where each has its own pickup point; orders of one point are delivered in one part.
+func TestCut_GoesByWhereDronesMustCome(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 8))
+	for _, test := range []struct {
+		name   string
+		pickup func() *Location
+		at     func(o Order) Location
+	}{
+		{"warehouses", func() *Location { return nil }, func(o Order) Location { return o.Delivery }},
+		{"pickup points", func() *Location {
+			return &Location{Lat: 5.5 + random.Float64()/10, Lon: -0.2 + random.Float64()/10}
+		}, func(o Order) Location { return *o.Pickup }},
+		{"one pickup point", func() *Location { return &Location{Lat: 5.55, Lon: -0.15} }, func(o Order) Location { return o.Delivery }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := crowd(2, 120, 1500).problem
+			for i := range p.Orders {
+				p.Orders[i].Pickup = test.pickup()
+			}
+			r := &run{prepared: prepare(p)}
+			clusters := r.cut(nil, indices(len(r.orders)), 0)
+			for i, c := range clusters {
+				low, high := Location{Lat: 90, Lon: 180}, Location{Lat: -90, Lon: -180}
+				for _, o := range c.orders {
+					at := test.at(p.Orders[r.orders[o].index])
+					low = Location{Lat: min(low.Lat, at.Lat), Lon: min(low.Lon, at.Lon)}
+					high = Location{Lat: max(high.Lat, at.Lat), Lon: max(high.Lon, at.Lon)}
+				}
+				if area := 100 * (high.Lat - low.Lat) * (high.Lon - low.Lon); area > 0.5 || len(clusters) < 4 {
+					t.Errorf("cluster %d of %d is spread over %.2f of the town", i, len(clusters), area)
+				}
+			}
+		})
+	}
+}
+
 // Where a problem has fewer drones than it would have clusters, none is searched
 // without a drone.
 func TestSearch_FewerDronesThanClusters(t *testing.T) {
