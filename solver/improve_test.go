@@ -322,6 +322,25 @@ func TestInsert_KeepsNoRoomForIdleDrones(t *testing.T) {
 	}
 }
 
+// A previous plan in which one drone does everything makes no cluster of everything.
+func TestRewarm_BoundsARoute(t *testing.T) {
+	r := crowd(1, 20, 1500)
+	all, orders := Route{DroneID: r.problem.Drones[0].ID}, map[string]int32{}
+	for i, o := range r.problem.Orders {
+		orders[o.ID] = int32(i)
+		all.Stops = append(all.Stops, Stop{Kind: WarehousePickup, OrderID: o.ID, WarehouseID: "warehouse-0"}, Stop{Kind: Delivery, OrderID: o.ID})
+	}
+	route := r.recall(all, 0, orders, map[int32]bool{})
+	if n := len(route.stops); n != 2*r.params.MaxOrdersPerRoute {
+		t.Errorf("a route of %d stops, where %d orders are the most", n, r.params.MaxOrdersPerRoute)
+	}
+	for i, c := range r.cut([]plannedRoute{route}, indices(len(r.orders)), 0) {
+		if len(c.orders) > clusterSize {
+			t.Errorf("cluster %d has %d orders", i, len(c.orders))
+		}
+	}
+}
+
 // BenchmarkPrepare_ManyWarehouses is the part of a solve that no limit bounds, where
 // nearly every drone could fetch from every warehouse, and all is late.
 func BenchmarkPrepare_ManyWarehouses(b *testing.B) {

@@ -31,7 +31,7 @@ func (r *run) rewarm() []plannedRoute {
 }
 
 // recall translates an old route; stops that no longer name a pending order or
-// an open source are dropped in pairs.
+// an open source are dropped in pairs, and so is what is more than a route can have.
 func (r *run) recall(old Route, drone int32, orders map[string]int32, taken map[int32]bool) plannedRoute {
 	route := plannedRoute{drone: drone}
 	aboard := map[int32]bool{}
@@ -43,7 +43,7 @@ func (r *run) recall(old Route, drone int32, orders map[string]int32, taken map[
 		switch s.Kind {
 		case WarehousePickup:
 			k := r.sourceIndex(o, s.WarehouseID)
-			if k < 0 || taken[o] || aboard[o] {
+			if k < 0 || taken[o] || aboard[o] || len(aboard) == r.params.MaxOrdersPerRoute {
 				continue
 			}
 			aboard[o] = true
