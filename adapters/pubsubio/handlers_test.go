@@ -3,6 +3,7 @@ package pubsubio
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -220,5 +221,32 @@ func TestOrders_AreSettledAsTheStoreSays(t *testing.T) {
 	want := map[domain.OrderID][]time.Time{"APPLIED": {first}, "REJECTED": {first}, "LATER": {first, first, first}}
 	if !maps.EqualFunc(store.told, want, slices.Equal) {
 		t.Errorf("told %v, want %v", store.told, want)
+	}
+}
+
+// F-ACK-01, F-DLQ-01: what a shutdown or an outage cut short comes again; only
+// what nobody can ever apply gets a dead letter.
+func TestPoison_IsNothingThatMaySucceedLater(t *testing.T) {
+	for _, row := range []struct {
+		err  error
+		want string
+	}{
+		{nil, ""},
+		{context.Canceled, ""},
+		{context.DeadlineExceeded, ""},
+		{status.Error(codes.Unavailable, "not now"), ""},
+		{&policy.Rejection{Reason: policy.ReasonStaleTelemetry}, ""},
+		{&policy.Rejection{Reason: policy.ReasonFutureTimestamp}, string(policy.ReasonFutureTimestamp)},
+		{&policy.Rejection{Reason: policy.ReasonDecisionConflict}, string(policy.ReasonDecisionConflict)},
+		{&firestoretx.MalformedError{Err: errors.New("no number")}, reasonMalformedDocument},
+		{status.Error(codes.InvalidArgument, "too large"), reasonRefusedByStore},
+	} {
+		err := row.err
+		if err != nil {
+			err = fmt.Errorf("order O1: %w", err)
+		}
+		if got := poisonReason(err); got != row.want {
+			t.Errorf("%v: %q, want %q", err, got, row.want)
+		}
 	}
 }
