@@ -85,6 +85,9 @@ func (l Logging) Logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{
 		Level: l.LogLevel,
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+			if a.Value.Kind() == slog.KindDuration { // a bare number names no unit
+				a.Value = slog.StringValue(a.Value.Duration().String())
+			}
 			if len(groups) > 0 {
 				return a
 			}

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
+	"strings"
 	"testing"
+	"time"
 )
 
 // F-OBS-01: lines have the fields and severities of Cloud Logging, which finds
@@ -28,6 +30,11 @@ func TestLogging_WritesTheFieldsOfCloudLogging(t *testing.T) {
 		if line["severity"] != want || line["message"] != "told" || line["time"] == nil || len(line) != 4 || group["level"] != "l" || group["msg"] != "m" {
 			t.Errorf("at %v, severity %s, wrote %s", level, want, out.String())
 		}
+	}
+	out.Reset()
+	log.Info("told", slog.Duration("after", 5*time.Second/2), slog.Group("of", slog.Duration("offset", -time.Millisecond)))
+	if line := out.String(); !strings.HasSuffix(line, `"after":"2.5s","of":{"offset":"-1ms"}}`+"\n") {
+		t.Errorf("durations without their unit: %s", line)
 	}
 	out.Reset()
 	Logging{LogLevel: slog.LevelWarn}.Logger(&out).Info("not told")
