@@ -41,7 +41,7 @@ func solve(ctx context.Context, p Problem, o Options) (Plan, error) {
 	r.prepared = prepare(p)
 	r.until = o.TimeLimit
 	if len(r.orders) <= tinyProblem {
-		r.until = min(r.until, tinyTime)
+		r.until = min(r.until, tinyTime+time.Duration(len(r.drones))*tinyDrone)
 	}
 	r.scalarGoal = o.Goal == ReferenceScalar
 	var routes []plannedRoute

@@ -115,6 +115,21 @@ func TestSolve_AStallLeavesNoTinyProblemUnplanned(t *testing.T) {
 	}
 }
 
+// F-OPT-03: a fleet so large that it takes as long to look at as a tiny problem is
+// searched is searched all the same.
+func TestSolve_SearchesALargeFleetForFewOrders(t *testing.T) {
+	looks := 0
+	clock := func() time.Time {
+		if looks++; looks > 1 {
+			return noon.Add(60*time.Millisecond + time.Duration(looks)*time.Millisecond)
+		}
+		return noon
+	}
+	if plan := solveChecked(t, town(1, 10_000, 10), solver.Options{Workers: 1, Clock: clock}); plan.Stats.Iterations == 0 {
+		t.Error("no step in 8 s")
+	}
+}
+
 // F-OPT-04: what cannot be in time beside the rest is delivered late, though the
 // search has used its time to the end.
 func TestSolve_LeavesTimeForLateDeliveries(t *testing.T) {

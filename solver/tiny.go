@@ -8,10 +8,12 @@ import (
 )
 
 // A tiny problem has at most tinyProblem orders. Its search ends by itself after
-// tinyTime, far below most limits: a longer one finds hardly more.
+// tinyTime, far below most limits: a longer one finds hardly more. It has tinyDrone more
+// for each drone: thousands of them take most of tinyTime to look at.
 const (
 	tinyProblem = search.Collectable
 	tinyTime    = 47 * time.Millisecond
+	tinyDrone   = 20 * time.Microsecond
 )
 
 // tinyAttempts is how often the search of a tiny problem starts afresh, attemptSteps
