@@ -725,6 +725,15 @@ var hazards = []hazard{
 		w.expectError(w.report(near(report("D1", domain.DroneDelivering, "M-X", at(94)), hospitalsAt[0])), "")
 		w.expect(!w.orders["O1"].Late && w.orders["O1"].DeliveredAt.Equal(at(94)), "late %t, delivered %s", w.orders["O1"].Late, w.orders["O1"].DeliveredAt)
 	}},
+	{"an order that turns late between snapshot and decision is assigned", func(w *world) { // F-TEL-09, F-DEC-02
+		o := openOrder("O1", 0)
+		o.Deadline = at(1)
+		w.with(readyDrone("D1"), o)
+		w.clock(2)
+		w.sweep()
+		w.expect(w.orders["O1"].Late, "not late")
+		w.expectOutcome(plan("X", "D1", "O1"), applied)
+	}},
 	{"an order without a deadline is never late", func(w *world) { // F-TEL-09
 		o := openOrder("O1", 0)
 		o.Deadline = time.Time{}

@@ -211,6 +211,16 @@ var mutants = []mutant{
 		r.sweepOrder = func(domain.Order, time.Time) Change { return Change{} }
 		return r
 	}, []string{"order table", "hazards"}},
+	{"a late order waits anew", func(r rules) rules {
+		r.sweepOrder = func(o domain.Order, now time.Time) Change {
+			c := SweepOrder(o, now)
+			for i := range c.Orders {
+				c.Orders[i].PendingSince = now
+			}
+			return c
+		}
+		return r
+	}, []string{"hazards"}},
 
 	// Failed missions and their orders.
 	{"an order aboard goes back to the pool", returned(func(before domain.Order, o *domain.Order) {
