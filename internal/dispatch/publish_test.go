@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
@@ -59,6 +61,21 @@ func TestPublisher_LeavesOutWhatNoMessageCanCarry(t *testing.T) {
 	})
 	if err != nil || len(received) != 2 || !received["D1"] || !received["D3"] {
 		t.Errorf("received decisions on %v, %v", received, err)
+	}
+}
+
+// F-OPT-03: what the server refuses is told, for it is waited for.
+func TestPublisher_WaitsForTheAnswers(t *testing.T) {
+	publisher := pubsubio.NewPublisher(emutest.Clients(t).PubSub) // nobody made the topic
+	t.Cleanup(publisher.Stop)
+	var decisions []domain.Decision
+	for _, id := range []domain.DroneID{"D1", "D2"} {
+		decisions = append(decisions, domain.Decision{ID: "C-" + domain.DecisionID(id), DroneID: id, OrderIDs: []domain.OrderID{"O"}, SnapshotTime: time.Now()})
+	}
+	for i, err := range dispatch.Publisher(publisher, wire.Protobuf)(t.Context(), decisions) {
+		if status.Code(err) != codes.NotFound {
+			t.Errorf("decision %d: %v, want NotFound", i, err)
+		}
 	}
 }
 
