@@ -3,7 +3,6 @@ package lock
 import (
 	"context"
 	"errors"
-	"log/slog"
 )
 
 // Code classifies an error by what the caller can do about it.
@@ -98,15 +97,6 @@ func (e *Error) Unwrap() error { return e.Err }
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t.Code == e.Code
-}
-
-// LogValue is what slog records: code, operation and text, no key, no id.
-func (e *Error) LogValue() slog.Value {
-	return slog.GroupValue(
-		slog.String("code", string(e.Code)),
-		slog.String("op", e.Op),
-		slog.String("text", e.Error()),
-	)
 }
 
 // Invalid returns an ErrInvalidArgument. The text names the field and the fix
