@@ -199,6 +199,14 @@ func TestCommands_RefuseInOneLine(t *testing.T) {
 	} {
 		refused(t, hosts, 1, []string{"statemanager: " + c.flag + ": "}, append(ends, c.flag+"="+c.value)...)
 	}
+	for _, c := range []struct{ flag, value string }{
+		{"--data-dir", filepath.Join(dir, "second")},
+		{"--firestore-addr", taken.Addr().String()},
+		{"--pubsub-addr", taken.Addr().String()},
+		{"--http-addr", taken.Addr().String()},
+	} {
+		refused(t, connect.Config{}, 1, []string{"statemanager: " + c.flag + ": "}, "dev", "--duration=1s", c.flag+"="+c.value)
+	}
 	// F-API-02: nothing falls back to anything.
 	refused(t, connect.Config{}, 2, []string{"GOOGLE_CLOUD_PROJECT", connect.FirestoreHost}, "orders", "list")
 	refused(t, connect.Config{}, 2, []string{"GOOGLE_CLOUD_PROJECT", connect.FirestoreHost}, "serve")

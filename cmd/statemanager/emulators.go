@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 
 	"github.com/dronefleet/dronefleet/deploy"
 	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/devrun"
 	"github.com/dronefleet/dronefleet/internal/firestoreemu"
 	"github.com/dronefleet/dronefleet/internal/firestoreemu/index"
 	"github.com/dronefleet/dronefleet/internal/pubsubemu"
@@ -34,12 +34,12 @@ func (c *emulatorsCommand) Run(ctx context.Context) (err error) {
 	log := c.Logger(os.Stderr)
 	fs, err := firestoreemu.Start(firestoreemu.Options{Addr: c.Firestore, DataDir: c.directory("firestore"), Indexes: indexes, Logger: log})
 	if err != nil {
-		return unserved("--firestore", err)
+		return devrun.Unserved("--firestore", err)
 	}
 	defer func() { err = errors.Join(err, fs.Close()) }()
 	ps, err := pubsubemu.Start(pubsubemu.Options{Addr: c.Pubsub, DataDir: c.directory("pubsub"), Logger: log})
 	if err != nil {
-		return unserved("--pubsub", err)
+		return devrun.Unserved("--pubsub", err)
 	}
 	defer func() { err = errors.Join(err, ps.Close()) }()
 	// Emulators that nobody can find serve nobody.
@@ -50,15 +50,6 @@ func (c *emulatorsCommand) Run(ctx context.Context) (err error) {
 		slog.String(connect.FirestoreHost, fs.Addr()), slog.String(connect.PubSubHost, ps.Addr()), slog.String("data_dir", c.DataDir))
 	<-ctx.Done()
 	return nil
-}
-
-// unserved names the flag that keeps a server from starting, which is that of its
-// address or the one of its data.
-func unserved(address string, err error) error {
-	if _, listening := errors.AsType[*net.OpError](err); listening {
-		return fmt.Errorf("%s: %w", address, err)
-	}
-	return fmt.Errorf("--data-dir: %w", err)
 }
 
 func (c *emulatorsCommand) directory(name string) string {

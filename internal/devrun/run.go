@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/google/uuid"
@@ -85,15 +86,24 @@ func startServers(cfg Config, clock *simclock.Clock, faults *fault.Injector) (se
 		Addr: cfg.FirestoreAddr, Clock: clock, Indexes: deploy.FirestoreIndexes, DataDir: subdirectory(cfg.DataDir, "firestore"), Faults: faults, Logger: cfg.Log,
 	})
 	if err != nil {
-		return servers{}, fmt.Errorf("embedded Firestore: %w", err)
+		return servers{}, Unserved("--firestore-addr", err)
 	}
 	ps, err := pubsubemu.Start(pubsubemu.Options{
 		Addr: cfg.PubSubAddr, PublishTime: clock.Now, DataDir: subdirectory(cfg.DataDir, "pubsub"), Logger: cfg.Log,
 	})
 	if err != nil {
-		return servers{}, errors.Join(fmt.Errorf("embedded Pub/Sub: %w", err), fs.Close())
+		return servers{}, errors.Join(Unserved("--pubsub-addr", err), fs.Close())
 	}
 	return servers{fs, ps}, nil
+}
+
+// Unserved names the flag that keeps an embedded server from starting: that of its
+// address, or --data-dir.
+func Unserved(address string, err error) error {
+	if _, listening := errors.AsType[*net.OpError](err); listening {
+		return fmt.Errorf("%s: %w", address, err)
+	}
+	return fmt.Errorf("--data-dir: %w", err)
 }
 
 // fleet is everything that runs.
