@@ -35,11 +35,10 @@ type Chain struct {
 	rank        [keyCount][]float64
 	limit       int     // routes that may be in use
 	threshold   float64 // what a step's cost must be below
-	lambda      float64 // what a unit of bank value costs while Tuning.Soft
-	soft        bool    // the bank is priced by lambda instead of forbidden
-	want        int     // percent of a soft chain's states that should be complete now
-	restless    bool    // absences count now
-	full, seen  int     // steps since lambda was set: with empty bank, all
+	soft        bool    // the bank is priced by the toll instead of forbidden
+	toll        toll
+	want        int  // percent of a soft chain's states that should be complete now
+	restless    bool // absences count now
 	pool        pool
 	eject       ejector
 	spare       *Solution // scratch of StartAfresh
@@ -51,7 +50,7 @@ func NewChain(in *Instance, tuning Tuning, seed uint64) *Chain {
 		state: *newState(in), rng: newRng(seed), Tuning: tuning, Best: NewSolution(in), spare: NewSolution(in),
 		pending: make([]int32, 0, in.Requests), scratch: make([]int32, 0, in.stride()), open: newBitset(len(in.Vehicles)), pendingMark: make([]bool, in.Requests),
 	}
-	c.limit, c.lambda = len(in.Vehicles), 10*tuning.Hot
+	c.limit, c.toll.unit, c.toll.most = len(in.Vehicles), 10*tuning.Hot, tollLeast
 	c.pool = newPool(in)
 	c.rankKeys()
 	return c
@@ -165,6 +164,7 @@ func (c *Chain) Anneal(s Schedule) {
 		for range clockEvery {
 			c.step(temperature)
 		}
+		c.comeHome(s)
 		c.relax()
 		c.recount()
 	}
@@ -238,7 +238,7 @@ func (c *Chain) unit() float64 {
 	if c.in.SpanPrice > 0 {
 		return 1
 	}
-	return c.lambda
+	return c.toll.unit
 }
 
 // room is what the insertion of a pending request may cost if the step is to pass,
@@ -258,28 +258,15 @@ func (c *Chain) room(r int32, t tally) float64 {
 	return c.threshold - t.cost
 }
 
-// accepts decides on the step. The price of a soft chain's bank moves to where the
-// share of its states that are complete is as it should be.
+// accepts decides on the step.
 func (c *Chain) accepts(temperature float64) bool {
 	ok := c.passes(c.tally)
-	if !c.soft {
-		return ok
-	}
-	value := c.bankValue
-	if !ok {
-		value = c.before.bankValue
-	}
-	c.seen++
-	if value <= c.Best.BankValue {
-		c.full++
-	}
-	if c.seen == 100 {
-		if c.full < c.want {
-			c.lambda *= 1.1
-		} else {
-			c.lambda = max(c.lambda/1.1, temperature)
+	if c.soft {
+		value := c.bankValue
+		if !ok {
+			value = c.before.bankValue
 		}
-		c.full, c.seen = 0, 0
+		c.toll.note(value <= c.Best.BankValue, c.want, temperature, c.cost/float64(c.in.Requests))
 	}
 	return ok
 }

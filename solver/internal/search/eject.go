@@ -73,6 +73,14 @@ type ejector struct {
 func (e *ejector) prepare(in *Instance) {
 	if e.penalty == nil {
 		*e = ejector{penalty: make([]int64, in.Requests), pool: make([]int32, 0, in.Requests), eviction: newEviction(in)}
+		e.forget()
+	}
+}
+
+// forget makes all requests equally easy to place.
+func (e *ejector) forget() {
+	for i := range e.penalty {
+		e.penalty[i] = 1
 	}
 }
 
@@ -148,9 +156,7 @@ func (c *Chain) StartAfresh(s Schedule, more bool) {
 func (c *Chain) dissolve() {
 	e := &c.eject
 	e.dissolving, e.forced = true, 0
-	for i := range e.penalty {
-		e.penalty[i] = 1
-	}
+	e.forget()
 	e.pool = e.pool[:0]
 	c.begin()
 	ro := c.victim()

@@ -1,0 +1,105 @@
+package search
+
+import "testing"
+
+func TestToll_RisesWhereTooFewStatesAreComplete(t *testing.T) {
+	const want, temperature, mean = 50, 1, 10
+	window := func(p *toll, complete int) float64 {
+		for i := range tollWindow {
+			p.note(i < complete, want, temperature, mean)
+		}
+		return p.unit
+	}
+	p := toll{unit: 10, most: tollLeast}
+	if got := window(&p, want-1); got <= 10 {
+		t.Errorf("%d of %d complete: the price goes from 10 to %v", want-1, tollWindow, got)
+	}
+	p.unit = 10
+	if got := window(&p, want); got >= 10 {
+		t.Errorf("%d of %d complete: the price goes from 10 to %v", want, tollWindow, got)
+	}
+	p.astray = 0
+	for range 100 {
+		window(&p, 0)
+	}
+	if got := p.unit; got != tollLeast*mean {
+		t.Errorf("never complete: %v, want the most, %v", got, tollLeast*mean)
+	}
+	if p.astray != 100*tollWindow {
+		t.Errorf("astray for %d steps, want %d", p.astray, 100*tollWindow)
+	}
+	for range 100 {
+		window(&p, tollWindow)
+	}
+	if got := p.unit; got != temperature {
+		t.Errorf("always complete: %v, want the temperature, %v", got, temperature)
+	}
+	if p.astray != 0 {
+		t.Errorf("always complete, astray for %d steps", p.astray)
+	}
+}
+
+// A price at which a state is not completed is no end: it falls back to the least.
+func TestToll_SwingsWhereNothingComesHome(t *testing.T) {
+	p := toll{most: tollLeast}
+	highest, falls := p.most, 0
+	for range 100 {
+		before := p.most
+		p.cameHome(false)
+		highest = max(highest, p.most)
+		if p.most < before {
+			falls++
+			if p.most != tollLeast {
+				t.Fatalf("fell to %v, want %v", p.most, tollLeast)
+			}
+		}
+	}
+	if highest > tollMost || highest < tollMost/tollGrowth || falls < 5 {
+		t.Errorf("rose to %v (most %v), fell %d times", highest, tollMost, falls)
+	}
+	for range 100 {
+		p.cameHome(true)
+	}
+	if p.most != tollLeast {
+		t.Errorf("always home: %v, want %v", p.most, tollLeast)
+	}
+}
+
+func TestComeHome_CompletesASoftChain(t *testing.T) {
+	home := 0
+	for seed := range uint64(10) {
+		in := randomFleet(seed, 60, 30)
+		c := NewChain(in, testTuning, seed)
+		c.Construct(ints(in.Requests), never)
+		c.SaveVehicles(Schedule{To: 1, Fraction: func(steps int64) float64 { return float64(steps) / 4000 }})
+		c.returnToBest()
+		c.soft = true
+		c.begin()
+		for r := range int32(5) {
+			ro := c.routeOf[r]
+			c.throwOut(r)
+			c.compact(ro)
+		}
+		c.commit()
+		c.toll.astray = astrayMost - 1
+		s := Schedule{To: 1, Fraction: func(steps int64) float64 { return 0 }}
+		c.comeHome(s)
+		if len(c.bank) != 5 || c.toll.astray != astrayMost-1 {
+			t.Fatalf("seed %d: brought home before it is time", seed)
+		}
+		c.toll.astray = astrayMost
+		c.comeHome(s)
+		consistent(t, c)
+		switch {
+		case c.toll.astray != 0 || !c.soft || c.Tuning.Mean != testTuning.Mean:
+			t.Fatalf("seed %d: astray %d, soft %v, mean %v after coming home", seed, c.toll.astray, c.soft, c.Tuning.Mean)
+		case c.Best.BankValue != 0:
+			t.Fatalf("seed %d: the best leaves requests out", seed)
+		case len(c.bank) == 0:
+			home++
+		}
+	}
+	if home < 5 {
+		t.Errorf("%d of 10 came home", home)
+	}
+}
