@@ -50,7 +50,7 @@ func NewChain(in *Instance, tuning Tuning, seed uint64) *Chain {
 		state: *newState(in), rng: newRng(seed), Tuning: tuning, Best: NewSolution(in), spare: NewSolution(in),
 		pending: make([]int32, 0, in.Requests), scratch: make([]int32, 0, in.stride()), open: newBitset(len(in.Vehicles)), pendingMark: make([]bool, in.Requests),
 	}
-	c.limit, c.toll.unit, c.toll.most = len(in.Vehicles), 10*tuning.Hot, tollLeast
+	c.limit, c.toll = len(in.Vehicles), toll{unit: 10 * tuning.Hot, most: tollLeast, least: tollLeast}
 	c.pool = newPool(in)
 	c.rankKeys()
 	return c
@@ -160,6 +160,7 @@ func (c *Chain) Anneal(s Schedule) {
 		cooled := s.cooled(f)
 		c.restless = cooled < c.Tuning.Restless
 		c.want = c.Tuning.Share + int(float64(tightShare-c.Tuning.Share)*cooled*cooled)
+		c.toll.tighten(cooled)
 		temperature := c.Tuning.Hot * math.Pow(c.Tuning.Cold/c.Tuning.Hot, cooled)
 		for range clockEvery {
 			c.step(temperature)

@@ -13,7 +13,7 @@ const (
 	// A request left out costs tollLeast times what a served one does on average, at
 	// most; tollGrowth times as much with every attempt that fails; and tollLeast again
 	// once that is above tollMost: a state that is not completed at such a price is a
-	// dead end.
+	// dead end. What is the least grows to tollMost while a chain cools.
 	tollLeast  = 2
 	tollMost   = 20
 	tollGrowth = 1.2
@@ -26,8 +26,15 @@ const (
 type toll struct {
 	unit       float64 // cost per unit of Instance.Price
 	most       float64 // what unit may grow to, in costs of a served request
+	least      float64 // what most falls back to
 	full, seen int     // steps since unit was set: those at a complete state, all
 	astray     int     // steps since the last complete state
+}
+
+// tighten sets the least for the share of the cooling that is done.
+func (t *toll) tighten(cooled float64) {
+	t.least = tollLeast + (tollMost-tollLeast)*cooled*cooled
+	t.most = max(t.most, t.least)
 }
 
 // note counts a step and moves the price to where want percent of all states are
@@ -54,11 +61,11 @@ func (t *toll) note(complete bool, want int, temperature, mean float64) {
 func (t *toll) cameHome(ok bool) {
 	t.astray = 0
 	if ok {
-		t.most = max(tollLeast, t.most/tollGrowth)
+		t.most = max(t.least, t.most/tollGrowth)
 		return
 	}
 	if t.most *= tollGrowth; t.most > tollMost {
-		t.most = tollLeast
+		t.most = t.least
 	}
 }
 

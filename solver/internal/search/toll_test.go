@@ -41,7 +41,7 @@ func TestToll_RisesWhereTooFewStatesAreComplete(t *testing.T) {
 
 // A price at which a state is not completed is no end: it falls back to the least.
 func TestToll_SwingsWhereNothingComesHome(t *testing.T) {
-	p := toll{most: tollLeast}
+	p := toll{most: tollLeast, least: tollLeast}
 	highest, falls := p.most, 0
 	for range 100 {
 		before := p.most
@@ -62,6 +62,22 @@ func TestToll_SwingsWhereNothingComesHome(t *testing.T) {
 	}
 	if p.most != tollLeast {
 		t.Errorf("always home: %v, want %v", p.most, tollLeast)
+	}
+	p.tighten(0.5)
+	half := p.most
+	p.tighten(1)
+	if half <= tollLeast || half >= tollMost || p.most != tollMost {
+		t.Errorf("half cool: %v, cold: %v, want between %v and %v, and the latter", half, p.most, tollLeast, tollMost)
+	}
+	p.cameHome(false)
+	p.cameHome(true)
+	if p.most != tollMost {
+		t.Errorf("cold: fell to %v", p.most)
+	}
+	p.tighten(0)
+	p.cameHome(true)
+	if p.most >= tollMost {
+		t.Errorf("hot again, and home: still %v", p.most)
 	}
 }
 
