@@ -37,7 +37,6 @@ type Chain struct {
 	threshold   float64 // what a step's cost must be below
 	soft        bool    // the bank is priced by the toll instead of forbidden
 	toll        toll
-	want        int  // percent of a soft chain's states that should be complete now
 	restless    bool // absences count now
 	pool        pool
 	eject       ejector
@@ -141,9 +140,6 @@ func (s Schedule) cooled(f float64) float64 {
 // clockEvery is how many steps pass between two looks at the clock.
 const clockEvery = 16
 
-// tightShare is what Tuning.Share grows to while a chain cools.
-const tightShare = 90
-
 // Anneal runs ruin-and-recreate steps under simulated annealing.
 func (c *Chain) Anneal(s Schedule) {
 	if c.in.Requests == 0 || len(c.in.Anchors) == 0 {
@@ -159,8 +155,7 @@ func (c *Chain) Anneal(s Schedule) {
 		}
 		cooled := s.cooled(f)
 		c.restless = cooled < c.Tuning.Restless
-		c.want = c.Tuning.Share + int(float64(tightShare-c.Tuning.Share)*cooled*cooled)
-		c.toll.tighten(cooled)
+		c.toll.tighten(c.Tuning.Share, cooled)
 		temperature := c.Tuning.Hot * math.Pow(c.Tuning.Cold/c.Tuning.Hot, cooled)
 		for range clockEvery {
 			c.step(temperature)
@@ -267,7 +262,7 @@ func (c *Chain) accepts(temperature float64) bool {
 		if !ok {
 			value = c.before.bankValue
 		}
-		c.toll.note(value <= c.Best.BankValue, c.want, temperature, c.cost/float64(c.in.Requests))
+		c.toll.note(value <= c.Best.BankValue, temperature, c.cost/float64(c.in.Requests))
 	}
 	return ok
 }

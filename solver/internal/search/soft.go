@@ -20,6 +20,8 @@ const (
 	// tollWindow steps are between two changes of the price, by tollStep.
 	tollWindow = 100
 	tollStep   = 1.1
+	// tightShare is what Tuning.Share grows to while a chain cools.
+	tightShare = 90
 )
 
 // toll is what a soft chain pays for what it leaves out.
@@ -27,19 +29,22 @@ type toll struct {
 	unit       float64 // cost per unit of Instance.Price
 	most       float64 // what unit may grow to, in costs of a served request
 	least      float64 // what most falls back to
+	want       int     // percent of the states that should be complete now
 	full, seen int     // steps since unit was set: those at a complete state, all
 	astray     int     // steps since the last complete state
 }
 
-// tighten sets the least for the share of the cooling that is done.
-func (t *toll) tighten(cooled float64) {
+// tighten sets what depends on the share of the cooling that is done; share is
+// Tuning.Share.
+func (t *toll) tighten(share int, cooled float64) {
+	t.want = share + int(float64(tightShare-share)*cooled*cooled)
 	t.least = tollLeast + (tollMost-tollLeast)*cooled*cooled
 	t.most = max(t.most, t.least)
 }
 
-// note counts a step and moves the price to where want percent of all states are
-// complete. What a request costs on average is its mean.
-func (t *toll) note(complete bool, want int, temperature, mean float64) {
+// note counts a step and moves the price to where as many states are complete as
+// should be. A served request costs mean on average.
+func (t *toll) note(complete bool, temperature, mean float64) {
 	t.seen++
 	if t.astray++; complete {
 		t.full++
@@ -48,7 +53,7 @@ func (t *toll) note(complete bool, want int, temperature, mean float64) {
 	if t.seen < tollWindow {
 		return
 	}
-	if t.full*100 < want*t.seen {
+	if t.full*100 < t.want*t.seen {
 		t.unit = min(t.unit*tollStep, t.most*mean)
 	} else {
 		t.unit /= tollStep

@@ -6,11 +6,11 @@ func TestToll_RisesWhereTooFewStatesAreComplete(t *testing.T) {
 	const want, temperature, mean = 50, 1, 10
 	window := func(p *toll, complete int) float64 {
 		for i := range tollWindow {
-			p.note(i < complete, want, temperature, mean)
+			p.note(i < complete, temperature, mean)
 		}
 		return p.unit
 	}
-	p := toll{unit: 10, most: tollLeast}
+	p := toll{unit: 10, want: want, most: tollLeast}
 	if got := window(&p, want-1); got <= 10 {
 		t.Errorf("%d of %d complete: the price goes from 10 to %v", want-1, tollWindow, got)
 	}
@@ -63,18 +63,18 @@ func TestToll_SwingsWhereNothingComesHome(t *testing.T) {
 	if p.most != tollLeast {
 		t.Errorf("always home: %v, want %v", p.most, tollLeast)
 	}
-	p.tighten(0.5)
+	p.tighten(50, 0.5)
 	half := p.most
-	p.tighten(1)
-	if half <= tollLeast || half >= tollMost || p.most != tollMost {
-		t.Errorf("half cool: %v, cold: %v, want between %v and %v, and the latter", half, p.most, tollLeast, tollMost)
+	p.tighten(50, 1)
+	if half <= tollLeast || half >= tollMost || p.most != tollMost || p.want != tightShare {
+		t.Errorf("half cool: %v, cold: %v and %d %%, want between %v and %v, and the latter and %d %%", half, p.most, p.want, tollLeast, tollMost, tightShare)
 	}
 	p.cameHome(false)
 	p.cameHome(true)
 	if p.most != tollMost {
 		t.Errorf("cold: fell to %v", p.most)
 	}
-	p.tighten(0)
+	p.tighten(50, 0)
 	p.cameHome(true)
 	if p.most >= tollMost {
 		t.Errorf("hot again, and home: still %v", p.most)
@@ -98,12 +98,18 @@ func TestComeHome_CompletesASoftChain(t *testing.T) {
 		}
 		c.commit()
 		c.toll.astray = astrayMost - 1
-		s := Schedule{To: 1, Fraction: func(steps int64) float64 { return 0 }}
+		now := 0.0
+		s := Schedule{To: 1, Fraction: func(int64) float64 { return now }}
 		c.comeHome(s)
 		if len(c.bank) != 5 || c.toll.astray != astrayMost-1 {
 			t.Fatalf("seed %d: brought home before it is time", seed)
 		}
-		c.toll.astray = astrayMost
+		now, c.toll.astray = 1, astrayMost
+		c.comeHome(s)
+		if len(c.bank) != 5 {
+			t.Fatalf("seed %d: brought home when the time was over", seed)
+		}
+		now, c.toll.astray = 0, astrayMost
 		c.comeHome(s)
 		consistent(t, c)
 		switch {
@@ -117,5 +123,27 @@ func TestComeHome_CompletesASoftChain(t *testing.T) {
 	}
 	if home < 5 {
 		t.Errorf("%d of 10 came home", home)
+	}
+}
+
+// Where complete states are rare, an annealing returns to them again and again.
+func TestAnneal_IsNeverAstrayForLong(t *testing.T) {
+	for seed := range uint64(5) {
+		in := randomFleet(seed, 60, 30)
+		c := NewChain(in, testTuning, seed)
+		c.Construct(ints(in.Requests), never)
+		budget := func(steps int64) float64 { return float64(steps) / 8000 }
+		c.SaveVehicles(Schedule{To: 0.5, Fraction: budget})
+		c.returnToBest()
+		c.Tuning.Soft, c.Tuning.Share = true, 1
+		longest := 0
+		c.Anneal(Schedule{To: 1, Cooling: [2]float64{0.5, 2}, Fraction: func(steps int64) float64 {
+			longest = max(longest, c.toll.astray)
+			return budget(steps)
+		}})
+		consistent(t, c)
+		if longest >= astrayMost+clockEvery {
+			t.Errorf("seed %d: astray for %d steps", seed, longest)
+		}
 	}
 }
