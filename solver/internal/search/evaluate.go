@@ -113,16 +113,14 @@ func (st *state) cheapestPair(nodes []node, ro int32, used float64, r int32, cut
 	earlyD, lateD, svcD := in.Early[vd], in.Late[vd]+Slack, in.Service[vd]
 
 	// alone[j]: detour of the delivery by itself after j; bound[j]: the least of
-	// alone[j:]; both +Inf where it cannot be.
+	// alone[j:]; both +Inf where it cannot be. They are filled from where the first
+	// visit may be.
 	alone, bound := st.alone[:n], st.bound[:n]
-	last := -1
 	readyD := earlyD + svcD
-	for j := 0; j < n-1; j++ {
+	filled, last := opening(nodes, readyD), -1
+	for j := filled; j < n-1; j++ {
 		a, b := &nodes[j], &nodes[j+1]
 		alone[j] = inf
-		if b.latest < readyD { // before the window opens
-			continue
-		}
 		jd := rowD[a.loc]
 		td := a.depart + pace*jd
 		if td > lateD {
@@ -141,7 +139,7 @@ func (st *state) cheapestPair(nodes []node, ro int32, used float64, r int32, cut
 		return none, place
 	}
 	low := inf
-	for j := last; j >= 0; j-- {
+	for j := last; j >= filled; j-- {
 		if a := alone[j]; a < low {
 			low = a
 		}
@@ -155,10 +153,13 @@ func (st *state) cheapestPair(nodes []node, ro int32, used float64, r int32, cut
 		rowP := in.row(in.Loc[vp])
 		earlyP, lateP, svcP := in.Early[vp], in.Late[vp]+Slack, in.Service[vp]
 		direct := rowP[locD]
-		readyP := earlyP + svcP
-		for i := 0; i <= last && bound[i] < best; i++ {
+		begin := opening(nodes, earlyP+svcP)
+		for ; filled > begin; filled-- {
+			alone[filled-1], bound[filled-1] = inf, low
+		}
+		for i := begin; i <= last && bound[i] < best; i++ {
 			a, b := &nodes[i], &nodes[i+1]
-			if b.latest < readyP || a.load > room {
+			if a.load > room {
 				continue
 			}
 			toP := rowP[a.loc]
@@ -225,4 +226,21 @@ func (st *state) cheapestPair(nodes []node, ro int32, used float64, r int32, cut
 		best += used // an empty route is not driven: its first request pays for all of it
 	}
 	return best, place
+}
+
+// opening is the first position after which a visit that is over at ready, at the
+// earliest, is not too late for what follows.
+func opening(nodes []node, ready float64) int {
+	if nodes[1].latest >= ready {
+		return 0
+	}
+	low, high := 1, len(nodes)-1 // the latest arrivals ascend
+	for low < high {
+		if mid := (low + high) / 2; nodes[mid+1].latest < ready {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low
 }
