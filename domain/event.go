@@ -44,7 +44,7 @@ type Event struct {
 	CycleID    CycleID
 
 	// The rest of the state after the change, by kind: see DroneState,
-	// OrderState and MissionState.
+	// OrderState and MissionState. Of a note what it refused: see RefusedState.
 	State map[string]any
 }
 
@@ -73,6 +73,11 @@ func OrderState(o Order) map[string]any {
 		"late":              o.Late,
 		"contentHash":       o.ContentHash,
 	}
+}
+
+// RefusedState is what a note refused: the hash of an order's content.
+func RefusedState(contentHash string) map[string]any {
+	return map[string]any{"refusedContentHash": contentHash}
 }
 
 // MissionState is the mission's progress.

@@ -219,7 +219,7 @@ func (p MissionAssignmentPolicy) checkOrders(s DecisionState, d domain.Decision,
 }
 
 // routeProblem says what is wrong with the decision's route, "" if nothing is:
-// each order must be listed once, picked up once and then delivered once, and
+// there must be orders, each listed once, picked up once and then delivered once, and
 // nothing else.
 func routeProblem(d domain.Decision) string {
 	const (
@@ -227,6 +227,9 @@ func routeProblem(d domain.Decision) string {
 		pickedUp
 		delivered
 	)
+	if len(d.OrderIDs) == 0 {
+		return "it lists no order"
+	}
 	progress := make(map[domain.OrderID]int, len(d.OrderIDs))
 	for _, id := range d.OrderIDs {
 		if _, twice := progress[id]; twice {

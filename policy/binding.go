@@ -147,11 +147,12 @@ func (r *recorder) mission(before domain.Mission, after *domain.Mission, reason 
 	r.change.Missions = upsert(r.change.Missions, m, func(x domain.Mission) bool { return x.ID == m.ID })
 }
 
-// note records a refusal about an order that changes nothing.
-func (r *recorder) note(o domain.Order, reason Reason) {
+// note records a refusal about an order that changes nothing; refused is its event's
+// state, if it has one.
+func (r *recorder) note(o domain.Order, reason Reason, refused map[string]any) {
 	r.change.Events = append(r.change.Events, domain.Event{
 		Entity: domain.EntityOrder, ID: string(o.ID), From: string(o.Status), To: string(o.Status),
 		Cause: r.cause, Reason: string(reason), Time: r.now, OrderID: o.ID,
-		DroneID: o.AssignedDroneID, MissionID: o.AssignedMissionID,
+		DroneID: o.AssignedDroneID, MissionID: o.AssignedMissionID, State: refused,
 	})
 }

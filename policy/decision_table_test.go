@@ -185,6 +185,7 @@ var decisionDetails = []struct {
 	{"an order delivered twice", func(j *judged) { j.decision.Route[4] = j.decision.Route[3] }, string(ReasonBadRoute)},
 	{"no pickup", func(j *judged) { j.decision.Route[1].Type = domain.WaypointDepotReturn }, string(ReasonBadRoute)},
 	{"no stops at all", func(j *judged) { j.decision.Route = nil }, string(ReasonBadRoute)},
+	{"no order", func(j *judged) { j.decision.OrderIDs, j.decision.Route = nil, nil }, string(ReasonBadRoute)},
 	{"an order listed twice", func(j *judged) { j.decision.OrderIDs = []domain.OrderID{"O1", "O2", "O1"} }, string(ReasonBadRoute)},
 	{"a route from where it stands", func(j *judged) { j.decision.Route = j.decision.Route[1:5] }, applied},
 }

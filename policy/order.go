@@ -64,7 +64,7 @@ func (p OrderPolicy) IngestOrder(order *domain.Order, binding *Binding, req doma
 	case order.Status == domain.OrderCancelled && order.ContentHash == "":
 		return Change{}, reject(ReasonAlreadyCancelled, string(req.ID), "its cancellation arrived before it")
 	default:
-		r.note(*order, ReasonOrderConflict)
+		r.note(*order, ReasonOrderConflict, domain.RefusedState(hash))
 		return r.change, reject(ReasonOrderConflict, string(req.ID), "other content for an order that is %s", order.Status)
 	}
 }
@@ -117,10 +117,10 @@ func (p OrderPolicy) cancel(r *recorder, order *domain.Order, binding *Binding, 
 	case domain.OrderCancelled:
 		return Change{}, reject(ReasonAlreadyCancelled, string(id), "")
 	case domain.OrderDelivered:
-		r.note(*order, ReasonAlreadyDelivered)
+		r.note(*order, ReasonAlreadyDelivered, nil)
 		return r.change, reject(ReasonAlreadyDelivered, string(id), "delivered %s", order.DeliveredAt.UTC().Format(time.RFC3339))
 	case domain.OrderInDelivery:
-		r.note(*order, ReasonCancelTooLate)
+		r.note(*order, ReasonCancelTooLate, nil)
 		return r.change, reject(ReasonCancelTooLate, string(id), "the parcel is aboard drone %s", order.AssignedDroneID)
 	}
 	o := *order

@@ -305,8 +305,12 @@ func TestStore_RedeliveredOrderNeverResetsIt(t *testing.T) {
 		t.Errorf("the order was written (%v):\n%s", err, cmp.Diff(before.Data(), after.Data()))
 	}
 	events, err := f.EventsOf(t.Context(), "orderId", "O1")
-	if err != nil || events.Items[len(events.Items)-1].Reason != string(policy.ReasonOrderConflict) {
-		t.Errorf("the conflict is not recorded: %+v %v", events, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	note := events.Items[len(events.Items)-1]
+	if note.Reason != string(policy.ReasonOrderConflict) || !cmp.Equal(note.State, domain.RefusedState(other.Hash())) {
+		t.Errorf("the conflict is not recorded: %+v", events)
 	}
 }
 

@@ -233,10 +233,11 @@ func TestCheck_BrokenHistories(t *testing.T) {
 				Message{ID: "zz", OrderID: "O1", ContentHash: "other", SentAt: published.Add(time.Second)})
 		}},
 		{"I9", "content is refused that an order could take", func(h *History) {
-			h.Events = append(h.Events, domain.Event{
-				Entity: domain.EntityOrder, ID: "O6", From: string(domain.OrderPending), To: string(domain.OrderPending),
-				Cause: domain.CauseOrder, Reason: "ORDER_CONFLICT", OrderID: "O6", Time: morning,
-			})
+			h.Events = append(h.Events, conflict("O6", domain.OrderPending, domain.RefusedState("other")))
+		}},
+		{"I9", "newer content is missing where a third was refused", func(h *History) {
+			h.Events = append(h.Events, conflict("O1", domain.OrderDelivered, domain.RefusedState("third")))
+			h.Journal = append(h.Journal, Message{ID: "zz", OrderID: "O1", ContentHash: "other", SentAt: parcel(h, "O1").ContentPublishedAt.Add(time.Second)})
 		}},
 		{"I9", "cancellation had no effect", func(h *History) { h.Journal = append(h.Journal, Message{ID: "zz", OrderID: "O6", Cancel: true}) }},
 		{"I9", "decision had no outcome", func(h *History) { h.Journal = append(h.Journal, Message{ID: "zz", DecisionID: "C9"}) }},
@@ -329,10 +330,11 @@ func TestCheck_ContentThatDidNotWinIsAccountedFor(t *testing.T) {
 			return Message{OrderID: "O7", Cancel: true, ContentHash: "other", SentAt: won.Add(time.Hour)}
 		},
 		"too late": func(h *History, won time.Time) Message {
-			h.Events = append(h.Events, domain.Event{
-				Entity: domain.EntityOrder, ID: "O1", From: string(domain.OrderDelivered), To: string(domain.OrderDelivered),
-				Cause: domain.CauseOrder, Reason: "ORDER_CONFLICT", OrderID: "O1", Time: morning,
-			})
+			h.Events = append(h.Events, conflict("O1", domain.OrderDelivered, domain.RefusedState("other")))
+			return Message{OrderID: "O1", ContentHash: "other", SentAt: won.Add(time.Hour)}
+		},
+		"too late, by a note that does not say what": func(h *History, won time.Time) Message {
+			h.Events = append(h.Events, conflict("O1", domain.OrderDelivered, nil))
 			return Message{OrderID: "O1", ContentHash: "other", SentAt: won.Add(time.Hour)}
 		},
 	} {
@@ -345,6 +347,14 @@ func TestCheck_ContentThatDidNotWinIsAccountedFor(t *testing.T) {
 				t.Error(report.Violations)
 			}
 		})
+	}
+}
+
+// conflict is the note that an order refused other content.
+func conflict(id domain.OrderID, is domain.OrderStatus, refused map[string]any) domain.Event {
+	return domain.Event{
+		Entity: domain.EntityOrder, ID: string(id), From: string(is), To: string(is),
+		Cause: domain.CauseOrder, Reason: "ORDER_CONFLICT", OrderID: id, Time: morning, State: refused,
 	}
 }
 
@@ -397,10 +407,7 @@ func row(h *History, id domain.DecisionID) *domain.LedgerEntry {
 // A refusal that is recorded as a note changes nothing, and says why.
 func TestCheck_NotesAreNoChanges(t *testing.T) {
 	h := goodHistory()
-	note := domain.Event{
-		Entity: domain.EntityOrder, ID: "O1", From: string(domain.OrderDelivered), To: string(domain.OrderDelivered),
-		Cause: domain.CauseOrder, Reason: "ORDER_CONFLICT", OrderID: "O1", Time: morning,
-	}
+	note := conflict("O1", domain.OrderDelivered, domain.RefusedState("other"))
 	h.Events = append(h.Events, note)
 	if report := Check(h); !report.OK() {
 		t.Errorf("a note broke %v", report.Violations)

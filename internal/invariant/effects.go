@@ -27,7 +27,7 @@ func (c *checker) effects() {
 			c.telemetryEffect(m)
 		case m.OrderID != "":
 			c.orderEffect(m)
-			c.contentEffect(m, sent[contentOf(m)], conflicts[m.OrderID])
+			c.contentEffect(m, sent[contentOf(m)], conflicts[contentOf(m)] || conflicts[content{order: m.OrderID}])
 		case m.DecisionID != "":
 			c.expect(decided[m.DecisionID] || decidedBy[m.ID], "I9", decision(m.DecisionID),
 				"was accepted as message %s and has neither outcome nor dead letter", m.ID)
@@ -81,17 +81,18 @@ func (c *checker) firstSent() map[content]time.Time {
 	return first
 }
 
-// conflicts are the orders for which other content is recorded as refused. An order
-// that waits takes other content, and refuses none.
-func (c *checker) conflicts() map[domain.OrderID]bool {
-	orders := make(map[domain.OrderID]bool)
+// conflicts are the contents recorded as refused. An order that waits takes other
+// content, and refuses none. A note that does not say which content it refused, as older
+// versions wrote them, may be about any: its hash is empty.
+func (c *checker) conflicts() map[content]bool {
+	refused := make(map[content]bool)
 	for _, note := range c.notes {
 		if note.Reason == "ORDER_CONFLICT" {
 			c.expect(note.From != string(domain.OrderPending), "I9", order(note.OrderID), "is PENDING and yet refused other content at %s", note.Time.Format(time.RFC3339Nano))
-			orders[note.OrderID] = true
+			refused[content{note.OrderID, text(note, "refusedContentHash")}] = true
 		}
 	}
-	return orders
+	return refused
 }
 
 // contentEffect: the newest content wins, by publish time, in whatever order
