@@ -75,11 +75,6 @@ func OrderState(o Order) map[string]any {
 	}
 }
 
-// RefusedState is what a note refused: the hash of an order's content.
-func RefusedState(contentHash string) map[string]any {
-	return map[string]any{"refusedContentHash": contentHash}
-}
-
 // MissionState is the mission's progress.
 func MissionState(m Mission) map[string]any {
 	return map[string]any{
@@ -87,4 +82,10 @@ func MissionState(m Mission) map[string]any {
 		"reachedStops":  int64(m.ReachedStops),
 		"orders":        int64(len(m.OrderIDs)),
 	}
+}
+
+// RefusedState is that of a note, with nothing to fold back: the hash of the content
+// that an order refused.
+func RefusedState(contentHash string) map[string]any {
+	return map[string]any{"refusedContentHash": contentHash}
 }
