@@ -240,6 +240,18 @@ func TestCheck_BrokenHistories(t *testing.T) {
 			h.Journal = append(h.Journal, Message{ID: "zz", OrderID: "O1", ContentHash: "other", SentAt: parcel(h, "O1").ContentPublishedAt.Add(time.Second)})
 		}},
 		{"I9", "cancellation had no effect", func(h *History) { h.Journal = append(h.Journal, Message{ID: "zz", OrderID: "O6", Cancel: true}) }},
+		{"I9", "cancellation of an order that was delivered is not answered", func(h *History) {
+			h.Journal = append(h.Journal, Message{ID: "zz", OrderID: "O1", Cancel: true})
+		}},
+		{"I9", "cancellation of an order that waits, and was aboard, is not answered", func(h *History) {
+			h.Journal = append(h.Journal, Message{ID: "zz", OrderID: "O5", Cancel: true})
+		}},
+		{"I9", "only an operator was told that it is too late to cancel", func(h *History) {
+			note := refusal("O1", domain.OrderDelivered, "ALREADY_DELIVERED")
+			note.Cause = domain.CauseOperator
+			h.Events = append(h.Events, note)
+			h.Journal = append(h.Journal, Message{ID: "zz", OrderID: "O1", Cancel: true})
+		}},
 		{"I9", "decision had no outcome", func(h *History) { h.Journal = append(h.Journal, Message{ID: "zz", DecisionID: "C9"}) }},
 		{"I9", "message about nothing", func(h *History) { h.Journal = append(h.Journal, Message{ID: "zz"}) }},
 	} {
@@ -295,10 +307,14 @@ func TestCheck_MissionsMaySeemToBeginInTheWrongOrder(t *testing.T) {
 	}
 }
 
-// A cancellation that came too late is an answer.
+// I9: a cancellation that came too late is answered, which is on record.
 func TestCheck_LateCancellationIsAnEffect(t *testing.T) {
 	h := goodHistory()
-	for _, id := range []domain.OrderID{"O1", "O5"} {
+	for id, note := range map[domain.OrderID]domain.Event{
+		"O1": refusal("O1", domain.OrderDelivered, "ALREADY_DELIVERED"),
+		"O5": refusal("O5", domain.OrderInDelivery, "CANCEL_TOO_LATE"),
+	} {
+		h.Events = append(h.Events, note)
 		h.Journal = append(h.Journal, Message{ID: "late " + string(id), OrderID: id, Cancel: true})
 	}
 	if report := Check(h); !report.OK() {
@@ -352,9 +368,16 @@ func TestCheck_ContentThatDidNotWinIsAccountedFor(t *testing.T) {
 
 // conflict is the note that an order refused other content.
 func conflict(id domain.OrderID, is domain.OrderStatus, refused map[string]any) domain.Event {
+	note := refusal(id, is, "ORDER_CONFLICT")
+	note.State = refused
+	return note
+}
+
+// refusal is the note that an order refused a message.
+func refusal(id domain.OrderID, is domain.OrderStatus, reason string) domain.Event {
 	return domain.Event{
 		Entity: domain.EntityOrder, ID: string(id), From: string(is), To: string(is),
-		Cause: domain.CauseOrder, Reason: "ORDER_CONFLICT", OrderID: id, Time: morning, State: refused,
+		Cause: domain.CauseOrder, Reason: reason, OrderID: id, Time: morning,
 	}
 }
 

@@ -16,7 +16,7 @@ func (c *checker) effects() {
 		decided[row.ID] = true
 		decidedBy[row.MessageID] = true
 	}
-	sent, conflicts := c.firstSent(), c.conflicts()
+	sent, conflicts, tooLate := c.firstSent(), c.conflicts(), c.cancelledTooLate()
 	for _, m := range c.Journal {
 		if refused[m.ID] {
 			c.report.Checked++
@@ -26,7 +26,7 @@ func (c *checker) effects() {
 		case m.DroneID != "":
 			c.telemetryEffect(m)
 		case m.OrderID != "":
-			c.orderEffect(m)
+			c.orderEffect(m, tooLate[m.OrderID])
 			c.contentEffect(m, sent[contentOf(m)], conflicts[contentOf(m)] || conflicts[content{order: m.OrderID}])
 		case m.DecisionID != "":
 			c.expect(decided[m.DecisionID] || decidedBy[m.ID], "I9", decision(m.DecisionID),
@@ -46,16 +46,29 @@ func (c *checker) telemetryEffect(m Message) {
 		m.Timestamp.Format(time.RFC3339Nano), m.ID, d.LastUpdate.Format(time.RFC3339Nano))
 }
 
-// orderEffect: an order exists; a cancellation came too late or cancelled.
-func (c *checker) orderEffect(m Message) {
+// orderEffect: an order exists; a cancellation cancelled it, or it is on record that one
+// came too late. That the parcel was aboard at some time is no record: the order may have
+// been waiting when the cancellation came.
+func (c *checker) orderEffect(m Message, tooLate bool) {
 	o, exists := c.orderByID[m.OrderID]
 	ok := exists
 	if m.Cancel {
-		tooLate := c.wasInDelivery(m.OrderID)
-		ok = exists && (o.Status == domain.OrderCancelled || o.Status == domain.OrderDelivered || tooLate)
+		ok = exists && (o.Status == domain.OrderCancelled || tooLate)
 	}
-	c.expect(ok, "I9", order(m.OrderID), "message %s, cancellation: %v, was accepted; the order is %q and there is no dead letter",
+	c.expect(ok, "I9", order(m.OrderID), "message %s, cancellation: %v, was accepted; the order is %q, and there is neither a dead letter nor a refusal on record",
 		m.ID, m.Cancel, o.Status)
+}
+
+// cancelledTooLate are the orders that refused a requester's cancellation, as recorded.
+// What an operator was refused says nothing of messages.
+func (c *checker) cancelledTooLate() map[domain.OrderID]bool {
+	refused := make(map[domain.OrderID]bool)
+	for _, note := range c.notes {
+		if note.Cause == domain.CauseOrder && (note.Reason == "CANCEL_TOO_LATE" || note.Reason == "ALREADY_DELIVERED") {
+			refused[note.OrderID] = true
+		}
+	}
+	return refused
 }
 
 // content is one wish about an order, however often it was said.
@@ -110,15 +123,6 @@ func (c *checker) contentEffect(m Message, sent time.Time, conflict bool) {
 	ok := o.ContentHash == m.ContentHash || o.ContentHash == "" || conflict || !o.ContentPublishedAt.Before(sent)
 	c.expect(ok, "I9", order(m.OrderID), "message %s was accepted, whose content was first sent %s; the order has other content, published %s, and no conflict is recorded",
 		m.ID, sent.Format(time.RFC3339Nano), o.ContentPublishedAt.Format(time.RFC3339Nano))
-}
-
-func (c *checker) wasInDelivery(id domain.OrderID) bool {
-	for _, e := range c.events[order(id)] {
-		if e.To == string(domain.OrderInDelivery) {
-			return true
-		}
-	}
-	return false
 }
 
 // messageID is a Stringer for the subject of a violation.
