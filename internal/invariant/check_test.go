@@ -131,10 +131,25 @@ func TestCheck_BrokenHistories(t *testing.T) {
 		{"I2", "drone is bound to something but MOVING", func(h *History) { event(h, "drone D1 3").To = "DELIVERING" }},
 		{"I2", "drone knows its mission at once", func(h *History) { set(h, "drone D1 3", "missionAcked", true) }},
 		{"I2", "decision frees a drone", func(h *History) { event(h, "drone D2 4").Cause = domain.CauseDecision }},
+		{"I2", "drone is RESERVED", func(h *History) { event(h, "drone D1 2").To = "RESERVED" }},                         // F-DEC-06
+		{"I2", "drone is freed by the sweeper", func(h *History) { event(h, "drone D2 4").Cause = domain.CauseSweeper }}, // F-TEL-06
+		{"I2", "emergency is cleared by a report", func(h *History) { // F-TEL-08
+			set(h, "drone D3 4", "emergencyLatched", true)
+			event(h, "drone D3 4").To = "EMERGENCY"
+		}},
+		{"I2", "drone with an emergency that no one cleared is ready", func(h *History) { set(h, "drone D3 2", "emergencyLatched", true) }},
 		{"I2", "order begins DELIVERED", func(h *History) { event(h, "order O6 1").To = "DELIVERED" }},
 		{"I2", "order is delivered without pickup", func(h *History) { event(h, "order O1 3").To = "DELIVERED" }},
 		{"I2", "order changes after its end", func(h *History) { event(h, "order O1 4").From = "CANCELLED" }},
 		{"I2", "order is assigned by an operator", func(h *History) { event(h, "order O1 2").Cause = domain.CauseOperator }},
+		{"I2", "order is delivered by the sweeper", func(h *History) { event(h, "order O1 4").Cause = domain.CauseSweeper }},
+		{"I2", "order is cancelled by a report", func(h *History) { last(h, "order O7").Cause = domain.CauseTelemetry }},
+		{"I2", "held order is released by no operator", func(h *History) { // F-ORD-04
+			e := *last(h, "order O10")
+			e.Revision, e.From, e.Cause, e.State = e.Revision+1, e.To, domain.CauseOrder, maps.Clone(e.State)
+			e.State["held"] = false
+			h.Events = append(h.Events, e)
+		}},
 		{"I2", "held order is assigned", func(h *History) { set(h, "order O1 1", "held", true) }},
 		{"I2", "assigned order has no mission", func(h *History) { set(h, "order O1 2", "assignedMissionId", "") }},
 		{"I2", "assigned order has no drone", func(h *History) { set(h, "order O1 2", "assignedDroneId", "") }},
@@ -151,6 +166,8 @@ func TestCheck_BrokenHistories(t *testing.T) {
 		{"I2", "mission begins by telemetry", func(h *History) { event(h, "mission M3 1").Cause = domain.CauseTelemetry }},
 		{"I2", "mission comes back", func(h *History) { last(h, "mission M1").From = "FAILED" }},
 		{"I2", "mission fails without a reason", func(h *History) { set(h, "mission M2 2", "failureReason", "") }},
+		{"I2", "mission fails for a reason nobody knows", func(h *History) { set(h, "mission M2 2", "failureReason", "TIRED") }},
+		{"I2", "mission is not acked by a timer", func(h *History) { last(h, "mission M2").Cause = domain.CauseSweeper }}, // F-TEL-06
 		{"I2", "mission is completed for a reason", func(h *History) { set(h, "mission M1 6", "failureReason", "STALLED") }},
 		{"I2", "mission goes back a stop", func(h *History) { set(h, "mission M1 4", "reachedStops", int64(0)) }},
 		{"I2", "event of a strange kind", func(h *History) { event(h, "mission M1 1").Entity = "depot" }},

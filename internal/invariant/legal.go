@@ -9,21 +9,21 @@ import (
 // transition is a change of status.
 type transition struct{ from, to string }
 
-// orderTransitions are the legal ones of an order. One from a status to itself
-// changes something else: late, held, attempts or content.
-var orderTransitions = []transition{
-	{"", string(domain.OrderPending)},
-	{"", string(domain.OrderCancelled)}, // the cancellation came first
-	{string(domain.OrderPending), string(domain.OrderPending)},
-	{string(domain.OrderPending), string(domain.OrderAssigned)},
-	{string(domain.OrderPending), string(domain.OrderCancelled)},
-	{string(domain.OrderAssigned), string(domain.OrderAssigned)},
-	{string(domain.OrderAssigned), string(domain.OrderInDelivery)},
-	{string(domain.OrderAssigned), string(domain.OrderPending)},
-	{string(domain.OrderAssigned), string(domain.OrderCancelled)},
-	{string(domain.OrderInDelivery), string(domain.OrderInDelivery)},
-	{string(domain.OrderInDelivery), string(domain.OrderDelivered)},
-	{string(domain.OrderInDelivery), string(domain.OrderPending)},
+// orderTransitions are the legal ones of an order, and who may make each. One from a
+// status to itself changes something else: late, held, attempts or content.
+var orderTransitions = map[transition][]domain.Cause{
+	{"", string(domain.OrderPending)}:                                {domain.CauseOrder},
+	{"", string(domain.OrderCancelled)}:                              {domain.CauseOrder}, // the cancellation came first
+	{string(domain.OrderPending), string(domain.OrderPending)}:       {domain.CauseOrder, domain.CauseOperator, domain.CauseSweeper},
+	{string(domain.OrderPending), string(domain.OrderAssigned)}:      {domain.CauseDecision},
+	{string(domain.OrderPending), string(domain.OrderCancelled)}:     {domain.CauseOrder, domain.CauseOperator},
+	{string(domain.OrderAssigned), string(domain.OrderAssigned)}:     {domain.CauseSweeper},
+	{string(domain.OrderAssigned), string(domain.OrderInDelivery)}:   {domain.CauseTelemetry},
+	{string(domain.OrderAssigned), string(domain.OrderPending)}:      {domain.CauseTelemetry, domain.CauseSweeper},
+	{string(domain.OrderAssigned), string(domain.OrderCancelled)}:    {domain.CauseOrder, domain.CauseOperator},
+	{string(domain.OrderInDelivery), string(domain.OrderInDelivery)}: {domain.CauseSweeper},
+	{string(domain.OrderInDelivery), string(domain.OrderDelivered)}:  {domain.CauseTelemetry},
+	{string(domain.OrderInDelivery), string(domain.OrderPending)}:    {domain.CauseTelemetry, domain.CauseSweeper},
 }
 
 var missionTransitions = []transition{
@@ -31,6 +31,17 @@ var missionTransitions = []transition{
 	{string(domain.MissionActive), string(domain.MissionActive)}, // stop reached, order dropped
 	{string(domain.MissionActive), string(domain.MissionCompleted)},
 	{string(domain.MissionActive), string(domain.MissionFailed)},
+}
+
+// failures are the reasons for which a mission may fail, and who may find each: that a
+// command expired unseen no timer proves, only its drone's word.
+var failures = map[domain.FailureReason][]domain.Cause{
+	domain.FailureNotAcked:       {domain.CauseTelemetry},
+	domain.FailureAbortedByDrone: {domain.CauseTelemetry},
+	domain.FailureDroneFault:     {domain.CauseTelemetry, domain.CauseSweeper},
+	domain.FailureContactLost:    {domain.CauseSweeper},
+	domain.FailureStalled:        {domain.CauseSweeper},
+	domain.FailureWithdrawn:      {domain.CauseOrder, domain.CauseOperator},
 }
 
 // maxAttempts is the number of failed missions after which an order waits for
@@ -68,12 +79,18 @@ func (c *checker) legal() {
 
 func (c *checker) legalDrone(e entity, before, after domain.Event) {
 	is, was := domain.DroneStatus(after.To), domain.DroneStatus(after.From)
-	c.expect(slices.Contains(domain.DroneStatuses, is), "I2", e, "has the status %q at revision %d", after.To, after.Revision)
+	c.expect(slices.Contains(domain.DroneStatuses, is) && is != domain.DroneReserved, "I2", e, "has the status %q at revision %d", after.To, after.Revision)
 	if after.Revision == 1 {
 		c.expect(was == "" && is == domain.DroneUnknown, "I2", e, "begins as %q -> %q; only \"\" -> UNKNOWN is legal", was, is)
 	}
 	bound, wasBound := text(after, "currentMissionId"), text(before, "currentMissionId")
 	c.expect(bound == "" || is != domain.DroneIdle, "I2", e, "is IDLE while bound to %s at revision %d", bound, after.Revision)
+	c.expect(is != domain.DroneIdle || was == is || after.Cause == domain.CauseTelemetry, "I2", e,
+		"becomes IDLE by %s at revision %d; nothing but its own word makes it so", after.Cause, after.Revision)
+	latched, wasLatched := flag(after, "emergencyLatched"), flag(before, "emergencyLatched")
+	c.expect(!latched || is == domain.DroneEmergency, "I2", e, "is %s with an emergency that no one cleared, at revision %d", is, after.Revision)
+	c.expect(latched || !wasLatched || after.Cause == domain.CauseOperator, "I2", e,
+		"has its emergency cleared by %s at revision %d; only an OPERATOR does", after.Cause, after.Revision)
 	if bound != "" && bound != wasBound {
 		c.expect(after.Cause == domain.CauseDecision && was == domain.DroneIdle && is == domain.DroneMoving, "I2", e,
 			"is bound to %s by %s, %s -> %s; only a DECISION binds, IDLE -> MOVING", bound, after.Cause, was, is)
@@ -86,10 +103,11 @@ func (c *checker) legalDrone(e entity, before, after domain.Event) {
 
 func (c *checker) legalOrder(e entity, before, after domain.Event) {
 	is, was := domain.OrderStatus(after.To), domain.OrderStatus(after.From)
-	if !c.expect(slices.Contains(orderTransitions, transition{after.From, after.To}), "I2", e,
-		"goes %q -> %q at revision %d", was, is, after.Revision) {
+	causes, legal := orderTransitions[transition{after.From, after.To}]
+	if !c.expect(legal, "I2", e, "goes %q -> %q at revision %d", was, is, after.Revision) {
 		return
 	}
+	c.expect(slices.Contains(causes, after.Cause), "I2", e, "goes %q -> %q by %s at revision %d; want one of %v", was, is, after.Cause, after.Revision, causes)
 	held, assigned := flag(after, "held"), text(after, "assignedMissionId")
 	attempts, attemptsBefore := number(after, "attempts"), number(before, "attempts")
 	switch is {
@@ -101,8 +119,10 @@ func (c *checker) legalOrder(e entity, before, after domain.Event) {
 	}
 	switch (transition{after.From, after.To}) {
 	case transition{string(domain.OrderPending), string(domain.OrderAssigned)}:
-		c.expect(after.Cause == domain.CauseDecision && !flag(before, "held"), "I2", e,
-			"is assigned by %s, held %v; only a DECISION assigns, and none that is held", after.Cause, flag(before, "held"))
+		c.expect(!flag(before, "held"), "I2", e, "is assigned at revision %d though it is held", after.Revision)
+	case transition{string(domain.OrderPending), string(domain.OrderPending)}:
+		c.expect(held || !flag(before, "held") || after.Cause == domain.CauseOperator, "I2", e,
+			"is released by %s at revision %d; only an OPERATOR does", after.Cause, after.Revision)
 	case transition{string(domain.OrderAssigned), string(domain.OrderPending)}:
 		c.expect(attempts == attemptsBefore+1 && (held || attempts < maxAttempts), "I2", e,
 			"returns with attempts %d after %d, held %v; want one more, held from the %drd", attempts, attemptsBefore, held, maxAttempts)
@@ -129,8 +149,11 @@ func (c *checker) legalMission(e entity, before, after domain.Event) {
 		return
 	}
 	reason := text(after, "failureReason")
-	failed := after.To == string(domain.MissionFailed)
-	c.expect(failed == (reason != ""), "I2", e, "is %s with failure reason %q", after.To, reason)
+	if after.To == string(domain.MissionFailed) {
+		c.expect(slices.Contains(failures[domain.FailureReason(reason)], after.Cause), "I2", e, "is FAILED by %s with failure reason %q", after.Cause, reason)
+	} else {
+		c.expect(reason == "", "I2", e, "is %s with failure reason %q", after.To, reason)
+	}
 	c.expect(after.From != "" || after.Cause == domain.CauseDecision, "I2", e, "is begun by %s; only a DECISION begins a mission", after.Cause)
 	c.expect(number(after, "reachedStops") >= number(before, "reachedStops"), "I2", e,
 		"goes back from stop %d to %d", number(before, "reachedStops"), number(after, "reachedStops"))
