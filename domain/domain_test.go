@@ -9,6 +9,7 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
+// F-WIRE-03: what passes is an id that the store takes.
 func TestCheckID(t *testing.T) {
 	for _, tt := range []struct {
 		name, id string
@@ -27,6 +28,7 @@ func TestCheckID(t *testing.T) {
 		{"two dots", "..", false},
 		{"three dots", "...", true},
 		{"reserved", "__x__", false},
+		{"reserved on two lines", "__a\nb__", false},
 		{"half reserved", "__x", true},
 	} {
 		if err := domain.CheckID(tt.id); (err == nil) != tt.ok {
