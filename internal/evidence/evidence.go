@@ -5,6 +5,7 @@ package evidence
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"cloud.google.com/go/pubsub/v2"
@@ -46,19 +47,30 @@ func Documents(ctx context.Context, store *firestoretx.Store) (invariant.History
 	return h, nil
 }
 
-// DeadLetters looks at the dead letters of all inbound topics and leaves them
+// DeadLetters looks at all dead letters of all inbound topics and leaves them
 // where they are.
 func DeadLetters(ctx context.Context, c *pubsub.Client) ([]pubsubio.DeadLetter, error) {
 	var letters []pubsubio.DeadLetter
 	for _, topic := range pubsubio.InboundTopics {
-		review, err := pubsubio.OpenReview(ctx, c, topic, 0)
+		found, err := lettersOf(ctx, c, topic)
 		if err != nil {
 			return nil, err
 		}
-		letters = append(letters, review.Letters...)
-		if err := review.Close(ctx); err != nil {
-			return nil, err
+		letters = append(letters, found...)
+	}
+	return letters, nil
+}
+
+// lettersOf looks at a topic's dead letters in as many reviews as that takes: each
+// holds what it found until all are done, so that the next one finds the rest.
+func lettersOf(ctx context.Context, c *pubsub.Client, topic string) (letters []pubsubio.DeadLetter, err error) {
+	for more := true; more; {
+		review, failed := pubsubio.OpenReview(ctx, c, topic, 0)
+		if failed != nil {
+			return nil, failed
 		}
+		defer func() { err = errors.Join(err, review.Close(ctx)) }()
+		letters, more = append(letters, review.Letters...), review.More
 	}
 	return letters, nil
 }
