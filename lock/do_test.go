@@ -384,6 +384,32 @@ func TestMaxHold(t *testing.T) {
 	})
 }
 
+// B-10: a manual extension beyond the ttl is not the end of the automatic ones,
+// which go on to the bound, unless it goes beyond that.
+func TestMaxHold_ExtendedByHand(t *testing.T) {
+	for _, row := range []struct{ extension, end time.Duration }{
+		{time.Minute, 2 * time.Minute},
+		{time.Hour, time.Hour},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			err := lock.Do(bg, memlock.New(), "k", func(ctx context.Context, h *lock.Handle) error {
+				if ok, err := h.Extend(bg, row.extension); !ok || err != nil {
+					t.Error(ok, err)
+				}
+				<-ctx.Done()
+				return nil
+			}, lock.WithAutoExtend(), lock.WithMaxHold(2*time.Minute))
+			if !errors.Is(err, lock.ErrLeaseUnproven) {
+				t.Error(err)
+			}
+			if after := time.Since(start); after != row.end {
+				t.Errorf("extended by %v: over after %v, want %v", row.extension, after, row.end)
+			}
+		})
+	}
+}
+
 // B-10: a bound below the ttl bounds the first lease already.
 func TestMaxHold_BelowTTL(t *testing.T) {
 	for _, opts := range [][]lock.Option{{lock.WithAutoExtend()}, nil} {

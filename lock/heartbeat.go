@@ -62,10 +62,11 @@ func beat(ctx context.Context, h *Handle, until time.Time) {
 		}
 		extension := ttl
 		if !until.IsZero() {
-			extension = min(ttl, until.Sub(clock.Now()).Truncate(time.Millisecond))
-			if !clock.Now().Add(extension).After(h.deadlineNow()) {
+			most := until.Sub(clock.Now()).Truncate(time.Millisecond)
+			if !clock.Now().Add(most).After(h.deadlineNow()) {
 				return // nothing more to gain: the lease ends by itself
 			}
+			extension = min(ttl, most)
 		}
 		// A manual extension may have made the lease longer than this one does.
 		ok, err := extendWithin(ctx, h, extension, min(left, extension-margin))
