@@ -332,6 +332,48 @@ func TestAutoExtend_Hung(t *testing.T) {
 	}
 }
 
+// B-01: a lease of which little is left when its reply comes is extended in time.
+func TestAutoExtend_SlowReplies(t *testing.T) {
+	for name, took := range map[string]struct {
+		acquire time.Duration
+		extends []time.Duration
+	}{
+		"of the acquisition": {22 * time.Second, nil},
+		"of extensions":      {0, []time.Duration{18 * time.Second, 2 * time.Second}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				mem := memlock.New()
+				b := &spy{Backend: mem}
+				id := lock.NewLockID()
+				b.onAcquire = func(ctx context.Context, _ int) (lock.AcquireResult, error) {
+					res, err := mem.Acquire(ctx, lock.AcquireRequest{Key: "k", TTL: lock.DefaultTTL, LockID: id})
+					time.Sleep(took.acquire)
+					return res, err
+				}
+				b.onExtend = func(ctx context.Context, n int) (lock.ExtendResult, error) {
+					res, err := mem.Extend(ctx, lock.Ref{LockID: id}, lock.DefaultTTL)
+					if n <= len(took.extends) {
+						time.Sleep(took.extends[n-1])
+						err = errors.Join(err, ctx.Err())
+					}
+					return res, err
+				}
+				err := lock.Do(bg, b, "k", func(ctx context.Context, _ *lock.Handle) error {
+					select {
+					case <-ctx.Done():
+					case <-time.After(time.Minute):
+					}
+					return nil
+				}, lock.WithAutoExtend(), lock.WithTimeout(time.Minute))
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
 // B-01: an error is no loss if a later extension succeeds.
 func TestAutoExtend_Recovers(t *testing.T) {
 	clock := locktest.NewClock(time.Now())

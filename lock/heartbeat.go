@@ -38,13 +38,13 @@ func (hb *heartbeat) stop() {
 	hb.done.Wait()
 }
 
-// beat extends every third of the TTL. After an error it tries again soon,
-// until too little of the lease is left to stop the work in an orderly way.
-// until, if set, is when the lease must be over.
+// beat extends every third of the TTL, or sooner if less of the lease is left. After
+// an error it tries again soon, until too little of the lease is left to stop the
+// work in an orderly way. until, if set, is when the lease must be over.
 func beat(ctx context.Context, h *Handle, until time.Time) {
 	ttl, clock := h.cfg.ttl, h.cfg.clock
 	margin := min(ttl/10, maxProofMargin)
-	pause := ttl / beatsPerTTL
+	failed := false
 	for {
 		proofEnd := h.deadlineNow().Add(-margin)
 		left := proofEnd.Sub(clock.Now())
@@ -52,7 +52,13 @@ func beat(ctx context.Context, h *Handle, until time.Time) {
 			h.lose(ErrLeaseUnproven)
 			return
 		}
-		wait(ctx, clock, min(pause, left), nil)
+		// A lease whose reply was long on its way has less left than a beat: half
+		// of that is for the extension.
+		pause := min(ttl/beatsPerTTL, left/2)
+		if failed {
+			pause = min(ttl/30, left)
+		}
+		wait(ctx, clock, pause, nil)
 		if ctx.Err() != nil {
 			return
 		}
@@ -73,13 +79,10 @@ func beat(ctx context.Context, h *Handle, until time.Time) {
 		switch {
 		case ctx.Err() != nil:
 			return
-		case err != nil:
-			pause = ttl / 30
-		case !ok:
+		case err == nil && !ok:
 			return // lost, as Handle.extend has told, or released
-		default:
-			pause = ttl / beatsPerTTL
 		}
+		failed = err != nil
 	}
 }
 
