@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -32,11 +33,27 @@ func classify(ctx context.Context, err error) *lock.Error {
 	if e, ok := errors.AsType[*lock.Error](err); ok {
 		return e
 	}
+	code := rpcCode(err)
+	if code == codes.DeadlineExceeded {
+		awaitDeadline(ctx)
+	}
 	if ctx.Err() != nil {
 		return lock.AbortedBy(ctx)
 	}
-	code := rpcCode(err)
 	return &lock.Error{Code: lockCode(code, err), Err: rpcError{code, err}}
+}
+
+// awaitDeadline waits for the end of a context whose deadline has passed. gRPC goes
+// by the clock, and may fail a call before the context's own timer has run.
+func awaitDeadline(ctx context.Context) {
+	deadline, ok := ctx.Deadline()
+	if !ok || time.Now().Before(deadline) {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(cancelGrace): // its timer is not the clock's
+	}
 }
 
 // rpcCode is the gRPC code of an error. The client library reports its own

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -60,6 +62,43 @@ func TestClassify(t *testing.T) {
 		if e := classify(ctx, status.Error(code, "")); e.Code != lock.CodeAborted {
 			t.Errorf("%v after cancellation: %v", code, e.Code)
 		}
+	}
+}
+
+// lateTimer is a context that ends some time after its deadline, or not at all.
+type lateTimer struct {
+	context.Context
+	deadline time.Time
+}
+
+func (c lateTimer) Deadline() (time.Time, bool) { return c.deadline, true }
+
+// L-ERR-01, L-CAN-03: gRPC may fail a call at the caller's deadline before the
+// caller's context has ended, which is Aborted all the same.
+func TestClassify_AtTheDeadline(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		left  time.Duration // until the deadline
+		late  time.Duration // of the end of the context, 0 for never
+		want  lock.Code
+		waits bool
+	}{
+		{"ends late", 0, time.Millisecond, lock.CodeAborted, true},
+		{"never ends", 0, 0, lock.CodeNetworkTimeout, true},
+		{"the server's own deadline", time.Minute, 0, lock.CodeNetworkTimeout, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(bg)
+			defer cancel()
+			start := time.Now()
+			if row.late > 0 {
+				time.AfterFunc(row.left+row.late, cancel)
+			}
+			e := classify(lateTimer{ctx, start.Add(row.left)}, status.Error(codes.DeadlineExceeded, ""))
+			if e.Code != row.want || (time.Since(start) > 0) != row.waits {
+				t.Errorf("%s: %v after %v, want %v", row.name, e.Code, time.Since(start), row.want)
+			}
+		})
 	}
 }
 
