@@ -15,18 +15,37 @@ const never = time.Duration(math.MaxInt64)
 type flights struct {
 	problem *solver.Problem
 	params  solver.Params // defaults applied
+	// reach is the metres to each warehouse from the places asked about so far. All
+	// orders ask about all drones, and no two drones are at quite the same place, be
+	// they at one depot.
+	reach map[solver.Location][]float64
 }
 
-func flightsOf(p *solver.Problem) flights { return flights{p, p.Params.WithDefaults()} }
+func flightsOf(p *solver.Problem) flights {
+	return flights{p, p.Params.WithDefaults(), map[solver.Location][]float64{}}
+}
+
+// reachOf lists the metres from a place to each warehouse.
+func (f flights) reachOf(at solver.Location) []float64 {
+	reach, known := f.reach[at]
+	if !known {
+		reach = make([]float64, len(f.problem.Warehouses))
+		for i, w := range f.problem.Warehouses {
+			reach[i] = metres(at, w.At)
+		}
+		f.reach[at] = reach
+	}
+	return reach
+}
 
 // errand is one order to be asked about for many drones. It remembers the legs
-// that drones have in common: most stand at the same depot.
+// that drones have in common: most land at the same depot.
 type errand struct {
 	order   *solver.Order
-	sources []solver.Location
+	sources []int           // of the problem's warehouses; 0 for the order's own pickup point
 	legs    []float64       // metres from each source to the delivery point
 	from    solver.Location // where the last drone stood
-	reach   []float64       // metres from there to each source
+	reach   []float64       // metres from there to each warehouse, or to the pickup point
 	home    solver.Location // of the last drone
 	back    float64         // metres from the delivery point to there
 }
@@ -34,31 +53,30 @@ type errand struct {
 func (f flights) errand(o *solver.Order) *errand {
 	e := &errand{order: o, back: -1}
 	if o.Pickup != nil {
-		e.sources = append(e.sources, *o.Pickup)
-	} else {
-		for _, w := range f.problem.Warehouses {
-			if w.Supplies(*o) {
-				e.sources = append(e.sources, w.At)
-			}
-		}
+		e.sources, e.legs = []int{0}, []float64{metres(*o.Pickup, o.Delivery)}
+		return e
 	}
-	for _, s := range e.sources {
-		e.legs = append(e.legs, metres(s, o.Delivery))
+	for i, w := range f.problem.Warehouses {
+		if w.Supplies(*o) {
+			e.sources, e.legs = append(e.sources, i), append(e.legs, metres(w.At, o.Delivery))
+		}
 	}
 	return e
 }
 
-// approach brings what is remembered up to the drone.
-func (e *errand) approach(at, home solver.Location) {
+// approach brings what an errand remembers up to a drone.
+func (f flights) approach(e *errand, at, home solver.Location) {
 	if e.back < 0 || home != e.home {
 		e.home, e.back = home, metres(e.order.Delivery, home)
 	}
 	if e.reach != nil && at == e.from {
 		return
 	}
-	e.from, e.reach = at, e.reach[:0]
-	for _, s := range e.sources {
-		e.reach = append(e.reach, metres(at, s))
+	e.from = at
+	if e.order.Pickup != nil {
+		e.reach = append(e.reach[:0], metres(at, *e.order.Pickup))
+	} else {
+		e.reach = f.reachOf(at)
 	}
 }
 
@@ -67,23 +85,25 @@ func (e *errand) approach(at, home solver.Location) {
 // and come home with its reserve. The second result is the charge, in percent,
 // with which it would have to start.
 func (f flights) fly(d *solver.Drone, e *errand) (time.Duration, float64) {
-	best, need := never, math.Inf(1)
 	if d.CapacityKg > 0 && e.order.WeightKg > d.CapacityKg {
-		return best, need
+		return never, math.Inf(1)
 	}
-	e.approach(d.At, f.home(d))
-	for i, leg := range e.legs {
-		out := e.reach[i] + leg
-		charge := f.params.ReservePercent + (out+e.back)/1000*d.Consumption()
-		if !(charge <= d.BatteryPercent) { // not a number is no flight
-			continue
-		}
-		took := flightTime(d, out) + f.params.PickupService
-		if took < best && (d.MaxFlight == 0 || took+f.params.DeliveryService+flightTime(d, e.back) <= d.MaxFlight) {
-			best, need = took, charge
+	f.approach(e, d.At, f.home(d))
+	out := math.Inf(1)
+	for i, s := range e.sources {
+		if way := e.reach[s] + e.legs[i]; way < out { // not a number is no flight
+			out = way
 		}
 	}
-	return best, need
+	charge := f.params.ReservePercent + (out+e.back)/1000*d.Consumption()
+	if math.IsInf(out, 1) || !(charge <= d.BatteryPercent) {
+		return never, math.Inf(1)
+	}
+	took := flightTime(d, out) + f.params.PickupService
+	if d.MaxFlight != 0 && took+f.params.DeliveryService+flightTime(d, e.back) > d.MaxFlight {
+		return never, math.Inf(1)
+	}
+	return took, charge
 }
 
 // arrival is fly for one drone.

@@ -36,8 +36,8 @@ func (m *demand) outposts(f flights) map[string]bool {
 			continue
 		}
 		p := post{id: d.ID}
-		for i, o := range beyond {
-			if took, _ := f.arrival(d, o); took <= solver.Critical.Window()-outpostMargin {
+		for i, e := range beyond {
+			if took, _ := f.fly(&d, e); took <= solver.Critical.Window()-outpostMargin {
 				p.covers++
 				covered[i] = true
 			}
@@ -64,15 +64,16 @@ func (m *demand) outposts(f flights) map[string]bool {
 
 // beyondReach lists the recent orders that would be too late from the depot,
 // were they CRITICAL.
-func (m *demand) beyondReach(f flights) []*solver.Order {
-	var list []*solver.Order
+func (m *demand) beyondReach(f flights) []*errand {
+	var list []*errand
 	for i := range m.sample {
 		o := &m.sample[i]
 		if o.Pickup != nil {
 			continue // comes from a place of its own: tells nothing of the next
 		}
-		if took, _ := f.arrival(m.usual, o); took > solver.Critical.Window()-outpostMargin {
-			list = append(list, o)
+		e := f.errand(o)
+		if took, _ := f.fly(&m.usual, e); took > solver.Critical.Window()-outpostMargin {
+			list = append(list, e)
 		}
 	}
 	return list
