@@ -306,7 +306,7 @@ const publishFailed solver.Reason = "publish_failed"
 
 // intent is what a cycle is to do.
 type intent struct {
-	problem   solver.Problem
+	problem   solver.Problem // without the drones that the plan left out
 	decisions []domain.Decision
 	distances map[domain.DroneID]float64 // km
 	unserved  []solver.Unserved
@@ -355,7 +355,9 @@ func (r *Runner) decide(ctx context.Context, c *domain.Cycle, planner *Planner) 
 	for _, route := range plan.Routes {
 		distances[domain.DroneID(route.DroneID)] = route.DistanceKm
 	}
-	return intent{round.Problem, DecisionsOf(plan, snap), distances, plan.Unserved, planned}, nil
+	problem := round.Problem
+	problem.Drones = withoutIgnored(problem.Drones, "drone", plan.Ignored)
+	return intent{problem, DecisionsOf(plan, snap), distances, plan.Unserved, planned}, nil
 }
 
 // everyDepotHad is so many intervals that in them each depot has had a cycle, and

@@ -121,20 +121,30 @@ func TestOnce_TellsWhatWaitsForADroneFromWhatNoneCanCarry(t *testing.T) {
 	}
 }
 
-// F-OPT-04: while no drone is free there is none to judge by, and what none of the
-// depot's can carry has its reason all the same; the rest waits.
+// F-OPT-04: while no drone is free, or none that can be planned, there is none to judge
+// by, and what none of the depot's can carry has its reason all the same; the rest waits.
 func TestOnce_TellsWhatNoneCanCarryWhileNoneIsFree(t *testing.T) {
-	b := newBench(t)
-	b.withWeakDrone(t)
-	b.drone(t, domain.Drone{ID: "D1", PayloadCapacityKg: 1, ConsumptionPerKm: 4}, domain.DroneCharging)
-	cycle, err := b.runner(t, b.store, 15*time.Second).Once(t.Context(), depot.ID, nil)
-	if err != nil || cycle.Drones != 0 {
-		t.Fatalf("cycle %+v, %v", cycle, err)
-	}
-	want := maps.Clone(byTheWeakDrone)
-	want["SERVED"] = string(solver.NoDroneFree)
-	if got := left(t, b, cycle); !maps.Equal(got, want) {
-		t.Errorf("reasons %v, want %v", got, want)
+	for name, free := range map[string][]domain.Drone{
+		"none is idle":             nil,
+		"the idle one has no home": {{ID: "LOST", HomeDepotID: "GONE"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.withWeakDrone(t)
+			b.drone(t, domain.Drone{ID: "D1", PayloadCapacityKg: 1, ConsumptionPerKm: 4}, domain.DroneCharging)
+			for _, d := range free {
+				b.drone(t, d, domain.DroneIdle)
+			}
+			cycle, err := b.runner(t, b.store, 15*time.Second).Once(t.Context(), depot.ID, nil)
+			if err != nil || cycle.Drones != len(free) || len(cycle.LeftOut) != len(free) {
+				t.Fatalf("cycle %+v, %v", cycle, err)
+			}
+			want := maps.Clone(byTheWeakDrone)
+			want["SERVED"] = string(solver.NoDroneFree)
+			if got := left(t, b, cycle); !maps.Equal(got, want) {
+				t.Errorf("reasons %v, want %v", got, want)
+			}
+		})
 	}
 }
 
