@@ -71,6 +71,22 @@ func TestDerivedIDs(t *testing.T) {
 	}
 }
 
+// F-DEC-05, F-TEL-10: a command is obeyed until it expires, a revocation whenever it
+// comes.
+func TestMission_Command(t *testing.T) {
+	expires := time.Date(2026, 3, 1, 8, 0, 20, 0, time.UTC)
+	for status, want := range map[domain.MissionStatus]domain.Command{
+		domain.MissionActive:    {ExpiresAt: expires},
+		domain.MissionCompleted: {ExpiresAt: expires}, // the way home
+		domain.MissionFailed:    {Revoke: true},
+	} {
+		c := domain.Mission{ID: "M1", Status: status, CommandExpiresAt: expires}.Command()
+		if c.Mission.ID != "M1" || c.Revoke != want.Revoke || !c.ExpiresAt.Equal(want.ExpiresAt) {
+			t.Errorf("%s: %+v", status, c)
+		}
+	}
+}
+
 // F-DLQ-01: whatever a message calls itself, the record of its discard has an id.
 func TestDiscardIDFor(t *testing.T) {
 	if id := domain.DiscardIDFor("orders", "17"); id != "orders-17" {

@@ -64,14 +64,18 @@ func (m Mission) LastOrderStopReached() bool {
 // Command is what the drone is told about the mission.
 type Command struct {
 	Mission   Mission
-	ExpiresAt time.Time // a drone must ignore it when received later, and after a command of the mission that expires later
+	ExpiresAt time.Time // a drone must ignore it when received later, and after a command of the mission that expires later; zero: never
 	Revoke    bool      // give the mission up
 }
 
 // Command is the message the outbox owes the drone: the revocation of a failed
-// mission, otherwise the mission itself.
+// mission, otherwise the mission itself. Most missions fail after their command has
+// expired, so a revocation does not expire: the drone would ignore it.
 func (m Mission) Command() Command {
-	return Command{Mission: m, ExpiresAt: m.CommandExpiresAt, Revoke: m.Status == MissionFailed}
+	if m.Status == MissionFailed {
+		return Command{Mission: m, Revoke: true}
+	}
+	return Command{Mission: m, ExpiresAt: m.CommandExpiresAt}
 }
 
 // Owing reports whether the drone is owed a message about the mission.

@@ -1049,9 +1049,11 @@ func (x *MissionAssignment) GetDepotId() string {
 type MissionCommand struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Mission *Mission               `protobuf:"bytes,1,opt,name=mission,proto3" json:"mission,omitempty"`
-	// A drone that receives the command later than this must ignore it.
+	// A drone that receives the command later than this must ignore it, and so must
+	// one that has obeyed a command of the mission that expires later: they may come
+	// in any order. A revocation never expires and does not say when.
 	ExpiresAt *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
-	// Give the mission up and return to the depot.
+	// Give the mission up and return to the depot, and begin it no more.
 	Revoke        bool `protobuf:"varint,3,opt,name=revoke,proto3" json:"revoke,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
