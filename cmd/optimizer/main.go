@@ -40,15 +40,24 @@ func main() {
 	cli.Main(&grammar{}, "Plans the missions of a medical drone fleet.")
 }
 
+// reckoning holds what every plan reckons with.
+type reckoning struct {
+	Service time.Duration `help:"How long a drone stays at each pickup and each delivery." default:"0s" check:"min 0s max 1h"`
+}
+
+func (r reckoning) params() solver.Params {
+	return solver.Params{PickupService: r.Service, DeliveryService: r.Service}
+}
+
 // cycles holds the flags that every kind of cycle takes.
 type cycles struct {
 	cli.Connection
 	cli.Logging
 	cli.Watching
+	reckoning
 	Depot      []string      `help:"Depots to plan for; default all." placeholder:"ID" check:"id"`
 	SolveLimit time.Duration `help:"How long one cycle may search. Decisions about a fleet two minutes ago are refused." default:"8s" check:"over 0s max 100s"`
 	LockTTL    time.Duration `help:"How long a crashed cycle blocks the next. A living one keeps its lock while it searches." default:"15s" name:"lock-ttl" check:"min 1s max 5m"`
-	Service    time.Duration `help:"How long a drone stays at each pickup and each delivery." default:"0s" check:"min 0s max 1h"`
 	Format     wire.Format   `help:"Form of published messages: protobuf or json." default:"protobuf" enum:"protobuf,json"`
 }
 
@@ -149,7 +158,7 @@ func (c *cycles) with(ctx context.Context, interval time.Duration, f func(*plann
 func (c *cycles) runner(p *planning, publisher *pubsubio.Publisher, interval time.Duration, tracing trace.TracerProvider) *dispatch.Runner {
 	cfg := dispatch.Config{
 		Interval: interval, LockTTL: c.LockTTL, SolveLimit: c.SolveLimit, Seed: uint64(time.Now().UnixNano()),
-		Params: solver.Params{PickupService: c.Service, DeliveryService: c.Service},
+		Params: c.params(),
 		Holder: cli.Instance(), Tracing: tracing,
 	}
 	for _, id := range c.Depot {

@@ -30,6 +30,7 @@ import (
 // solveCommand plans a snapshot and publishes nothing.
 type solveCommand struct {
 	cli.Connection
+	reckoning
 	In         string        `help:"Snapshot to plan: an OptimizationSnapshot as JSON or protobuf, - for standard input." xor:"source" placeholder:"FILE"`
 	At         time.Time     `help:"Plan what Firestore held at this time instead (RFC 3339): within the last hour, or to the minute within the seven days of point-in-time recovery." xor:"source" placeholder:"TIME"`
 	Depot      string        `help:"Depot to plan for, with --at; default the only one." placeholder:"ID"`
@@ -82,7 +83,7 @@ func (c *solveCommand) Run(ctx context.Context) error {
 	if now.IsZero() {
 		now = time.Now()
 	}
-	problem := dispatch.ProblemOf(snap, now, solver.Params{})
+	problem := dispatch.ProblemOf(snap, now, c.params())
 	plan, err := dispatch.Solve(ctx, problem, solver.Options{
 		TimeLimit: c.SolveLimit, Strategy: solver.Strategies[c.Strategy], Seed: c.Seed, Iterations: c.Iterations, Progress: progress,
 	}, func(fault error) {

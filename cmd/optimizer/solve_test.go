@@ -359,10 +359,45 @@ func TestSolve_LeavesNoFileWithoutAPlan(t *testing.T) {
 	nothingLeft()
 }
 
+// stops plans a snapshot of one drone and one order, which may say when it was taken,
+// and returns when the drone reaches its stops.
+func stops(t *testing.T, times string, service time.Duration) []time.Time {
+	t.Helper()
+	dir := t.TempDir()
+	in, out := filepath.Join(dir, "snapshot.json"), filepath.Join(dir, "plan.json")
+	position := `{"lat": 5.6, "lon": -0.2}`
+	snapshot := fmt.Sprintf(`{"depot": {"id": "D1", "position": %[1]s}, "drones": [{"id": "1", "position": %[1]s, "batteryPercentage": 100}],
+		"orders": [{"id": "O1", "productType": "BLOOD", "pickupLocation": %[1]s, "deliveryLocation": {"lat": 5.61, "lon": -0.2}}]%[2]s}`, position, times)
+	if err := os.WriteFile(in, []byte(snapshot), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := parse(t, "--in="+in, "--out="+out, "--geojson="+os.DevNull, "--strategy=greedy", "--service="+service.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plan struct {
+		Routes []struct{ Stops []struct{ ETA time.Time } }
+	}
+	if err := json.Unmarshal(text, &plan); err != nil || len(plan.Routes) != 1 {
+		t.Fatalf("%v: %s", err, text)
+	}
+	var at []time.Time
+	for _, s := range plan.Routes[0].Stops {
+		at = append(at, s.ETA)
+	}
+	return at
+}
+
 // F-OPT-05: a plan begins when its snapshot was read, or taken where that is all it
 // says; one that is silent of both is planned as of now.
 func TestSolve_PlansFromTheTimeOfTheSnapshot(t *testing.T) {
-	position := `{"lat": 5.6, "lon": -0.2}`
 	for name, c := range map[string]struct {
 		times string
 		want  time.Time // zero for now
@@ -372,32 +407,24 @@ func TestSolve_PlansFromTheTimeOfTheSnapshot(t *testing.T) {
 		"both":        {`, "timestamp": "2026-11-21T11:00:00Z", "readTime": "2026-11-21T12:00:00Z"`, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)},
 		"of any time": {"", time.Time{}},
 	} {
-		dir := t.TempDir()
-		in, out := filepath.Join(dir, "snapshot.json"), filepath.Join(dir, "plan.json")
-		snapshot := fmt.Sprintf(`{"depot": {"id": "D1", "position": %[1]s}, "drones": [{"id": "1", "position": %[1]s, "batteryPercentage": 100}],
-			"orders": [{"id": "O1", "productType": "BLOOD", "pickupLocation": %[1]s, "deliveryLocation": {"lat": 5.61, "lon": -0.2}}]%[2]s}`, position, c.times)
-		if err := os.WriteFile(in, []byte(snapshot), 0o600); err != nil {
-			t.Fatal(err)
-		}
 		began := time.Now()
-		if err := (&solveCommand{In: in, Out: out, GeoJSON: os.DevNull, SolveLimit: time.Second, Strategy: "greedy"}).Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		starts := stops(t, c.times, 0)[0]
 		if c.want.IsZero() {
 			c.want = began
 		}
-		text, err := os.ReadFile(out)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var plan struct {
-			Routes []struct{ Stops []struct{ ETA time.Time } }
-		}
-		if err := json.Unmarshal(text, &plan); err != nil || len(plan.Routes) != 1 {
-			t.Fatalf("%s: %v: %s", name, err, text)
-		}
-		if starts := plan.Routes[0].Stops[0].ETA; starts.Before(c.want) || starts.After(c.want.Add(time.Since(began))) {
+		if starts.Before(c.want) || starts.After(c.want.Add(time.Since(began))) {
 			t.Errorf("%s: the route starts at %s, want %s", name, starts, c.want)
 		}
+	}
+}
+
+// F-OPT-05: a fleet whose drones stay a while at each stop is planned as its cycles
+// plan it.
+func TestSolve_ReckonsWithTheStayAtStops(t *testing.T) {
+	const times = `, "readTime": "2026-11-21T12:00:00Z"`
+	brief, long := stops(t, times, 0), stops(t, times, time.Minute)
+	last := len(brief) - 1
+	if later := long[last].Sub(brief[last]); later != 2*time.Minute {
+		t.Errorf("after a minute at each of two stops the drone is home %s later", later)
 	}
 }
