@@ -23,7 +23,7 @@ type publishCommand struct {
 	Topic       string            `arg:"" help:"${enum}." enum:"telemetry,orders,decisions"`
 	File        string            `arg:"" optional:"" help:"The payload; default standard input." default:"-"`
 	OrderingKey string            `help:"Messages of one key keep their order." placeholder:"KEY"`
-	Attribute   map[string]string `help:"Attributes of the message, such as content-type=application/json." placeholder:"NAME=VALUE"`
+	Attribute   map[string]string `help:"Attributes of the message, such as content-type=application/json." placeholder:"NAME=VALUE" mapsep:"none"` // a value may hold semicolons
 }
 
 // Check implements config.Checker.

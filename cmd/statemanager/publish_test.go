@@ -85,7 +85,9 @@ func TestPublish(t *testing.T) {
 	refused(t, hosts, 2, []string{"telemetry"}, "publish", "missions", order)
 	refused(t, connect.Config{}, 2, []string{"GOOGLE_CLOUD_PROJECT"}, "publish", "orders", order)
 
-	out, _ := run(t, hosts, 0, "publish", "orders", order, "--ordering-key=O1", "--attribute=content-type=application/json")
+	// What is published is what was given, semicolons too.
+	const note = `a;b=c\;d`
+	out, _ := run(t, hosts, 0, "publish", "orders", order, "--ordering-key=O1", "--attribute=content-type=application/json", "--attribute=note="+note)
 	if !strings.HasPrefix(out, "message ") || !strings.HasSuffix(out, "published to orders\n") {
 		t.Errorf("printed %q", out)
 	}
@@ -100,7 +102,7 @@ func TestPublish(t *testing.T) {
 	if err != nil || got == nil {
 		t.Fatalf("received %v, %v", got, err)
 	}
-	if string(got.Data) != `{"id":"O1"}` || got.OrderingKey != "O1" || got.Attributes["content-type"] != "application/json" {
+	if string(got.Data) != `{"id":"O1"}` || got.OrderingKey != "O1" || got.Attributes["content-type"] != "application/json" || got.Attributes["note"] != note || len(got.Attributes) != 2 {
 		t.Errorf("received %+v", got)
 	}
 }
