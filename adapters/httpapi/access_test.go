@@ -394,7 +394,10 @@ func TestCommands_DeadLettersAreReplayed(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Who names no message has not asked for all of them.
-	for body, part := range map[string]string{`{"ids": []}`: "ids hold none", `null`: "it is no object", `["m1"]`: "it is no object"} {
+	for body, part := range map[string]string{
+		`{"ids": []}`: "ids hold none", `{"topic": ""}`: "topic is", `{"topic": "orders", "reason": ""}`: "reason is empty",
+		`null`: "it is no object", `["m1"]`: "it is no object",
+	} {
 		g.asks(ann, "POST", replay, body, 400, part)
 	}
 	g.asks(ann, "POST", replay, `{"dryRun": true}`, 200, `"messageId":"m1"`, `"replayed":0`, `"missing":[]`)
@@ -432,12 +435,14 @@ func TestCommands_DeadLettersAreDiscarded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for body, parts := range map[string][]string{
-		`{"why": "noise"}`:               {"ids chooses nothing", "topic or reason"},
-		`{"why": "noise", "limit": 1}`:   {"ids chooses nothing"},
-		`{"why": "noise", "ids": []}`:    {"ids hold none"},
-		`{"ids": ["m1"]}`:                {"why is blank"},
-		`{"topic": "missions"}`:          {"topic is", "why is blank"},
-		`{"ids": ["m1"], "because": ""}`: {"because"},
+		`{"why": "noise"}`:                                  {"ids chooses nothing", "topic or reason"},
+		`{"why": "noise", "limit": 1}`:                      {"ids chooses nothing"},
+		`{"why": "noise", "ids": []}`:                       {"ids hold none"},
+		`{"why": "noise", "topic": "orders", "reason": ""}`: {"reason is empty"},
+		`{"why": "noise", "topic": "", "ids": ["m1"]}`:      {"topic is"},
+		`{"ids": ["m1"]}`:                                   {"why is blank"},
+		`{"topic": "missions"}`:                             {"topic is", "why is blank"},
+		`{"ids": ["m1"], "because": ""}`:                    {"because"},
 	} {
 		g.asks(ann, "POST", discard, body, 400, parts...)
 	}

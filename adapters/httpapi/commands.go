@@ -87,12 +87,12 @@ func rejected(err error) error {
 	return problem(http.StatusConflict, "%s", err)
 }
 
-// lettersRequest chooses dead letters; what is absent chooses all. A list that is
-// there and empty chooses none, so it is refused: whoever sends it found nothing
-// to settle.
+// lettersRequest chooses dead letters; what is absent chooses all. What is there
+// and empty chooses none, so it is refused: whoever sends it found nothing to
+// settle.
 type lettersRequest struct {
-	Topic  string   `json:"topic"`  // the original messages'
-	Reason string   `json:"reason"` // why they were refused
+	Topic  *string  `json:"topic"`  // the original messages'
+	Reason *string  `json:"reason"` // why they were refused
 	IDs    []string `json:"ids"`    // the original messages'
 	Limit  int      `json:"limit"`  // the first published first; 0 for all
 	DryRun bool     `json:"dryRun"` // only show them
@@ -190,7 +190,15 @@ func readLetters(r *http.Request, req any) error {
 }
 
 func (req lettersRequest) filter() operator.LetterFilter {
-	return operator.LetterFilter{Topic: req.Topic, Reason: req.Reason, IDs: req.IDs, Limit: req.Limit, Partial: true}
+	return operator.LetterFilter{Topic: textOf(req.Topic), Reason: textOf(req.Reason), IDs: req.IDs, Limit: req.Limit, Partial: true}
+}
+
+// textOf is a text that may be absent; empty if it is.
+func textOf(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
 }
 
 // check says what is wrong with a choice of letters.
@@ -198,8 +206,11 @@ func (req lettersRequest) check() (bad []ParameterProblem) {
 	refuse := func(name, format string, args ...any) {
 		bad = append(bad, ParameterProblem{name, fmt.Sprintf(format, args...)})
 	}
-	if req.Topic != "" && !slices.Contains(pubsubio.InboundTopics, req.Topic) {
-		refuse("topic", "is %.64q; give %s", req.Topic, oneOf(pubsubio.InboundTopics))
+	if req.Topic != nil && !slices.Contains(pubsubio.InboundTopics, *req.Topic) {
+		refuse("topic", "is %.64q; give %s", *req.Topic, oneOf(pubsubio.InboundTopics))
+	}
+	if req.Reason != nil && *req.Reason == "" {
+		refuse("reason", "is empty; give one such as INVALID, or leave reason out for all")
 	}
 	if req.Limit < 0 {
 		refuse("limit", "is %d; give 0 or more", req.Limit)
