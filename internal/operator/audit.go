@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -261,8 +262,9 @@ func change(e domain.Event, before map[string]any) string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.State)) {
 		is, was := e.State[name], before[name]
+		differs := !reflect.DeepEqual(is, was) // a newer version may record lists and maps
 		if name == "contentHash" {
-			if before != nil && is != was {
+			if before != nil && differs {
 				parts = append(parts, "content changed")
 			}
 			continue
@@ -270,7 +272,7 @@ func change(e domain.Event, before map[string]any) string {
 		if !isZero(is) && (is == string(e.MissionID) || is == string(e.DroneID)) {
 			continue // told as what the event belongs to
 		}
-		if is != was && (before != nil || !isZero(is)) {
+		if differs && (before != nil || !isZero(is)) {
 			parts = append(parts, fmt.Sprintf("%s=%v", name, shown(is)))
 		}
 	}

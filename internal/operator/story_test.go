@@ -171,3 +171,23 @@ func TestDesk_Ago(t *testing.T) {
 		t.Errorf("never: %q", got)
 	}
 }
+
+// F-DOC-01: what a newer version records beside what is known here is shown,
+// whatever its type.
+func TestStory_LinesShowStatesOfAnyType(t *testing.T) {
+	state := func(stops ...any) map[string]any {
+		return map[string]any{"stops": stops, "wind": map[string]any{"from": "N"}}
+	}
+	s := story{subject: SubjectOrder, id: "O1", events: []domain.Event{
+		{Entity: domain.EntityOrder, ID: "O1", Revision: 1, To: "PENDING", Time: noon, State: state("A")},
+		{Entity: domain.EntityOrder, ID: "O1", Revision: 2, From: "PENDING", To: "PENDING", Time: noon, State: state("A", "B")},
+		{Entity: domain.EntityOrder, ID: "O1", Revision: 3, From: "PENDING", To: "PENDING", Time: noon, State: state("A", "B")},
+	}}
+	for i, want := range []string{
+		"order O1: new: PENDING; stops=[A]; wind=map[from:N]", "order O1: stays PENDING; stops=[A B]", "order O1: stays PENDING",
+	} {
+		if got := s.lines()[i].what; got != want {
+			t.Errorf("line %d is %q, want %q", i+1, got, want)
+		}
+	}
+}
