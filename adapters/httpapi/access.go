@@ -43,7 +43,7 @@ func CheckOpenAddress(addr string) error {
 	if err != nil || isThisMachine(host) {
 		return nil // an address that is none is found when it is listened at
 	}
-	return fmt.Errorf("is %s, where others can read the fleet without credentials; give --oidc-issuer, or an address of this machine such as 127.0.0.1:8080, or --insecure-http if something in front checks who asks", addr)
+	return fmt.Errorf("is %s, where others can read the fleet without credentials; give an address of this machine such as 127.0.0.1:8080, or --insecure-http if something in front checks who asks", addr)
 }
 
 // isThisMachine reports whether a host can only be this machine. Names other

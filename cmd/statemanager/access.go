@@ -55,7 +55,7 @@ func (a *access) checkOpen(r *config.Report, addr string) {
 		}
 	}
 	if err := httpapi.CheckOpenAddress(addr); err != nil && !a.InsecureHTTP {
-		r.Refuse("http-addr", "%s", err)
+		r.Refuse("http-addr", "%s, or --oidc-issuer", err)
 	}
 }
 

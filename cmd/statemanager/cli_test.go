@@ -147,7 +147,7 @@ func TestCommands_RefuseInOneLine(t *testing.T) {
 		{1, "emulators --indexes=/does/not/exist", []string{"--indexes"}},
 		{2, "serve --http-addr=nowhere", []string{"--http-addr", "host:port"}},
 		{2, "serve --http-addr=:8080", []string{"--http-addr", "without credentials", "--oidc-issuer", "--insecure-http"}},
-		{2, "dev --http-addr=0.0.0.0:8080", []string{"--http-addr", "without credentials", "--insecure-http"}},
+		{2, "dev --http-addr=0.0.0.0:8080", []string{"--http-addr", "without credentials; give an address of this machine", "--insecure-http"}}, // dev knows no issuer
 		{2, "serve --metrics-access=viewer", []string{"metrics-access (flag --metrics-access)", "goes with oidc-issuer"}},
 		{2, "serve --oidc-audience=a", []string{"oidc-audience", "goes with oidc-issuer"}},
 		{2, "serve --oidc-issuer=http://example.org --oidc-audience=a --oidc-viewer=*", []string{"oidc-issuer", "https"}},
