@@ -473,3 +473,20 @@ func TestCommands_FailWithoutTheirOutput(t *testing.T) {
 		}
 	}
 }
+
+// F-API-02: what dev prints leads to its fleet, though the shell is set up for
+// another project and database.
+func TestDev_OthersJoinFromAnyShell(t *testing.T) {
+	p := start(t, connect.Config{}, "dev", "--drones=3", "--http-addr=off")
+	var exports []string
+	for range 3 {
+		exports = append(exports, "export "+p.find(p.stdout, "  export "))
+	}
+	list := exec.CommandContext(t.Context(), "sh", "-c", strings.Join(exports, "\n")+"\nexec "+binary+" drones list")
+	list.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), "GOOGLE_CLOUD_PROJECT=my-project", "FIRESTORE_DATABASE=fleet"}
+	out, err := list.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "DRONE-003") {
+		t.Errorf("with\n%s\nprinted %s, %v", strings.Join(exports, "\n"), out, err)
+	}
+	p.interrupt()
+}

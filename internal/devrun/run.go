@@ -301,8 +301,10 @@ func (f *fleet) announce() {
 	hosts := f.product.Config
 	fmt.Fprintf(f.cfg.Out, "DroneFleet: %d drones around Paris, telemetry %g/s each, %g orders/min, time x%g, seed %d\n",
 		f.cfg.Drones, f.cfg.Hz, f.cfg.OrdersPerMinute, f.cfg.Speed, f.cfg.Seed)
-	fmt.Fprintf(f.cfg.Out, "Other State Managers and optimizers can join from another terminal with\n  export %s=%s\n  export %s=%s\n",
-		connect.FirestoreHost, hosts.FirestoreHost, connect.PubSubHost, hosts.PubSubHost)
+	// The first line matters where a shell, such as Cloud Shell's, is set up for a
+	// project: in another project of these servers there is no fleet.
+	fmt.Fprintf(f.cfg.Out, "Other State Managers and optimizers can join from another terminal with\n  export DRONEFLEET_PROJECT=%s DRONEFLEET_DATABASE=%q\n  export %s=%s\n  export %s=%s\n",
+		hosts.Project, hosts.Database, connect.FirestoreHost, hosts.FirestoreHost, connect.PubSubHost, hosts.PubSubHost)
 	if f.api != nil {
 		fmt.Fprintf(f.cfg.Out, "HTTP API on %s\n", f.api.URL())
 	}
