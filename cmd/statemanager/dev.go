@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"time"
 
@@ -35,7 +36,7 @@ type devCommand struct {
 	PubsubAddr      string        `help:"Where the embedded Pub/Sub listens; default a free port." placeholder:"HOST:PORT" check:"listen"`
 	HTTPAddr        string        `help:"Where the HTTP API listens; default a free port, \"\" or off for none." default:"127.0.0.1:0" placeholder:"HOST:PORT" name:"http-addr" env:"HTTP_ADDR" check:"listen or off"`
 	InsecureHTTP    bool          `help:"Let others than this machine read the HTTP API, without credentials." name:"insecure-http"`
-	LogLevel        string        `help:"Least severity to log to standard error: ${enum}." enum:"debug,info,warn,error" default:"error" env:"LOG_LEVEL"`
+	LogLevel        slog.Level    `help:"Least severity to log to standard error: debug, info, warn, error." default:"error" env:"LOG_LEVEL" accepts:"debug, info, warn or error"`
 	cli.Watching
 	TraceTelemetry float64 `help:"Share of telemetry that is traced, unless its sender decided." default:"0.01" check:"min 0 max 1"`
 	gameDay
@@ -55,17 +56,13 @@ var errInvariants = errors.New("invariants broke; see the report")
 
 // Run runs the fleet, prints its report, and fails if an invariant broke.
 func (c *devCommand) Run(ctx context.Context) error {
-	var logging cli.Logging
-	if err := logging.LogLevel.UnmarshalText([]byte(c.LogLevel)); err != nil {
-		return err
-	}
 	// A file that cannot be written shall be known before the run, not after.
 	out, err := cli.Create(c.Report)
 	if err != nil {
 		return fmt.Errorf("--report: %w", err)
 	}
 	defer out.Close()
-	log := logging.Logger(os.Stderr)
+	log := cli.Logging{LogLevel: c.LogLevel}.Logger(os.Stderr)
 	stopWatch := func(context.Context) {}
 	defer func() { stopWatch(context.WithoutCancel(ctx)) }()
 	report, err := devrun.Run(ctx, devrun.Config{

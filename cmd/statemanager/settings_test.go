@@ -63,6 +63,17 @@ func TestServe_PrintsItsSettingsAndWhereTheyComeFrom(t *testing.T) {
 	}
 }
 
+// A level that one command takes, or prints among its settings, every other takes:
+// one file or variable may be there for all.
+func TestCommands_TakeOneLogLevel(t *testing.T) {
+	file := configuration(t, "project: p\nlog-level: WARN\n")
+	for _, name := range []string{"serve", "dev", "emulators"} {
+		if out, _ := run(t, connect.Config{}, 0, name, "--config="+file, "--print-config"); !strings.Contains(out, "log-level: WARN # file ") {
+			t.Errorf("%s: printed\n%s", name, out)
+		}
+	}
+}
+
 // The help tells what counts where a flag is not given, and what a command can do.
 func TestHelp_TellsDefaultsAndCommands(t *testing.T) {
 	for args, want := range map[string][]string{
