@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/dronefleet/dronefleet/deploy/internal/tfmodule"
 	"github.com/dronefleet/dronefleet/internal/manager"
@@ -33,7 +34,7 @@ func checkCloudRun(p *tfmodule.Plan, way map[string]cty.Value, w *world) []strin
 			found = append(found, name+" has no container")
 			continue
 		}
-		found = append(found, checkContainer(name, template, template.Blocks["containers"][0], want[name], w)...)
+		found = append(found, checkContainer(name, template, template.Blocks["containers"][0], want[name], way, w)...)
 		found = append(found, checkService(name, i, template)...)
 	}
 	for _, i := range slices.Concat(p.Of(service), p.Of("google_cloud_run_v2_job")) {
@@ -57,7 +58,7 @@ func checkCloudRun(p *tfmodule.Plan, way map[string]cty.Value, w *world) []strin
 			found = append(found, name+" has not one container")
 			continue
 		}
-		found = append(found, checkContainer(name, template, template.Blocks["containers"][0], want[name], w)...)
+		found = append(found, checkContainer(name, template, template.Blocks["containers"][0], want[name], way, w)...)
 		if n := len(p.Of("google_cloud_scheduler_job")); n != 1 {
 			found = append(found, fmt.Sprintf("%d schedules start the job, want 1", n))
 		}
@@ -66,7 +67,7 @@ func checkCloudRun(p *tfmodule.Plan, way map[string]cty.Value, w *world) []strin
 }
 
 // checkContainer holds a container to the binary it runs.
-func checkContainer(name string, template, c tfmodule.Block, args []string, w *world) []string {
+func checkContainer(name string, template, c tfmodule.Block, args []string, way map[string]cty.Value, w *world) []string {
 	var found []string
 	_, short, _ := strings.Cut(name, " ")
 	if want := fmt.Sprintf("%s@%s.iam.gserviceaccount.com", short, testProject); template.Text("service_account") != want {
@@ -93,6 +94,9 @@ func checkContainer(name string, template, c tfmodule.Block, args []string, w *w
 	if short == "statemanager" && err == nil && shutdown(config) >= cloudRunGrace {
 		found = append(found, name+" is killed before it has settled what it holds")
 	}
+	if oidc, given := way["oidc"]; given && short == "statemanager" && err == nil {
+		found = append(found, checkTokens(name, config, oidc)...)
+	}
 	for _, p := range c.Blocks["ports"] {
 		port, _ := p.Attributes["container_port"].AsBigFloat().Int64()
 		if !strings.Contains(config, fmt.Sprintf("http-addr: :%d", port)) {
@@ -101,6 +105,25 @@ func checkContainer(name string, template, c tfmodule.Block, args []string, w *w
 	}
 	if given["GOOGLE_CLOUD_PROJECT"] != testProject {
 		found = append(found, name+" does not know its project")
+	}
+	return found
+}
+
+// checkTokens holds the settings of a State Manager to the variable oidc.
+func checkTokens(name, config string, oidc cty.Value) []string {
+	var got struct {
+		Audiences []string `yaml:"oidc-audience"`
+		Viewers   []string `yaml:"oidc-viewer"`
+		Operators []string `yaml:"oidc-operator"`
+	}
+	if err := yaml.Unmarshal([]byte(config), &got); err != nil {
+		return []string{fmt.Sprintf("%s has settings that cannot be read: %v", name, err)}
+	}
+	var found []string
+	for attribute, list := range map[string][]string{"audiences": got.Audiences, "viewers": got.Viewers, "operators": got.Operators} {
+		if want := texts(oidc.GetAttr(attribute)); !slices.Equal(list, want) {
+			found = append(found, fmt.Sprintf("%s takes as %s %v, want %v", name, attribute, list, want))
+		}
 	}
 	return found
 }

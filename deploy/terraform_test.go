@@ -94,7 +94,7 @@ var ways = map[string]map[string]cty.Value{
 	"Cloud Run":                 settings(nil),
 	"Cloud Run, optimizer job":  settings(map[string]cty.Value{"optimizer_mode": cty.StringVal("job")}),
 	"Cloud Run, named database": settings(map[string]cty.Value{"firestore_database": cty.StringVal("fleet")}),
-	"Cloud Run, tokens":         settings(map[string]cty.Value{"oidc": tokens("https://accounts.example.com", "fleet", "groups=nurses", "groups=operators")}),
+	"Cloud Run, tokens":         settings(map[string]cty.Value{"oidc": tokens("https://accounts.example.com", "fleet", "groups=CN=nurses,OU=Groups", "groups=operators")}),
 	"GKE": settings(map[string]cty.Value{
 		"runtime": cty.StringVal("gke"), "statemanager_image": cty.StringVal(""), "optimizer_image": cty.StringVal(""),
 	}),

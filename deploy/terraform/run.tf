@@ -25,12 +25,13 @@ locals {
   )
 
   # Without an issuer of tokens the API trusts what stands before it: Cloud Run,
-  # which lets in api_invokers alone.
+  # which lets in api_invokers alone. A comma ends an entry of a list in a variable
+  # unless it is escaped, and the names of groups of a directory have some.
   api_environment = var.oidc == null ? { DRONEFLEET_INSECURE_HTTP = "true" } : {
     DRONEFLEET_OIDC_ISSUER   = var.oidc.issuer
-    DRONEFLEET_OIDC_AUDIENCE = join(",", var.oidc.audiences)
-    DRONEFLEET_OIDC_VIEWER   = join(",", var.oidc.viewers)
-    DRONEFLEET_OIDC_OPERATOR = join(",", var.oidc.operators)
+    DRONEFLEET_OIDC_AUDIENCE = join(",", [for a in var.oidc.audiences : replace(a, ",", "\\,")])
+    DRONEFLEET_OIDC_VIEWER   = join(",", [for v in var.oidc.viewers : replace(v, ",", "\\,")])
+    DRONEFLEET_OIDC_OPERATOR = join(",", [for o in var.oidc.operators : replace(o, ",", "\\,")])
   }
   secret_environment = var.otlp_headers_secret != "" ? { OTEL_EXPORTER_OTLP_HEADERS = var.otlp_headers_secret } : {}
 
