@@ -203,7 +203,7 @@ func (r *readiness) lookAtSubscription(ctx context.Context, id string) error {
 		Subscription: fmt.Sprintf("projects/%s/subscriptions/%s", r.pubsub.Project(), id),
 	})
 	if sub.GetDetached() || sub.GetTopic() == deletedTopic {
-		return fmt.Errorf("subscription %s has lost its topic and gets nothing more; delete it, then \"statemanager serve --create-topics\" creates it", id)
+		return fmt.Errorf("subscription %s has lost its topic and gets nothing more; delete it, then %s", id, pubsubio.Remedy)
 	}
 	return faultOf("subscription "+id, err)
 }
@@ -214,7 +214,7 @@ func faultOf(name string, err error) error {
 	case codes.OK, codes.PermissionDenied:
 		return nil
 	case codes.NotFound:
-		return fmt.Errorf("%s does not exist; \"statemanager serve --create-topics\" creates it", name)
+		return fmt.Errorf("%s does not exist; %s", name, pubsubio.Remedy)
 	}
 	return err
 }

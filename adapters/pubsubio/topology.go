@@ -90,9 +90,14 @@ func ensureSubscription(ctx context.Context, c *pubsub.Client, sub *pubsubpb.Sub
 	return nil
 }
 
+// Remedy says what creates a topic or subscription that is not there. Where
+// Terraform made the others, no account of the fleet's may create one, and the
+// rights to one that was deleted went with it.
+const Remedy = `"terraform apply" creates it, or without Terraform "statemanager serve --create-topics"`
+
 // missing says that a subscription is not there, and what creates it.
 func missing(subscription string) error {
-	return fmt.Errorf("subscription %s does not exist; \"statemanager serve --create-topics\" creates it", subscription)
+	return fmt.Errorf("subscription %s does not exist; %s", subscription, Remedy)
 }
 
 func topicName(c *pubsub.Client, id string) string {

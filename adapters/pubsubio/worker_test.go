@@ -132,7 +132,7 @@ func TestWorker_TellsWhatCreatesAMissingSubscription(t *testing.T) {
 	publisher := NewPublisher(l.client)
 	defer publisher.Stop()
 	err := NewWorker(l.client, store, publisher, Config{}, emutest.Log(t), l.meter).Run(t.Context(), func(error) {})
-	if want := `subscription orders-statemanager does not exist; "statemanager serve --create-topics" creates it`; err == nil || err.Error() != want {
+	if want := `subscription orders-statemanager does not exist; "terraform apply" creates it, or without Terraform "statemanager serve --create-topics"`; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }

@@ -53,7 +53,7 @@ func (c *publishCommand) Run(ctx context.Context) (err error) {
 	}
 	publisher.Stop()
 	if status.Code(err) == codes.NotFound {
-		return fmt.Errorf("topic %s does not exist; \"statemanager serve --create-topics\" creates it", c.Topic)
+		return fmt.Errorf("topic %s does not exist; %s", c.Topic, pubsubio.Remedy)
 	}
 	if err != nil {
 		return fmt.Errorf("publish to %s: %w", c.Topic, err)
