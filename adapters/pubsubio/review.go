@@ -41,7 +41,7 @@ const (
 // Limits of one review, which holds its letters in memory.
 const (
 	maxReviewLetters = 10_000
-	maxReviewBytes   = 256 << 20
+	MaxReviewBytes   = 256 << 20
 )
 
 const (
@@ -53,6 +53,12 @@ const (
 // with wait 0 it takes an empty answer at its word, which emulators keep and
 // the service does not. Letters that another review holds are not seen.
 func OpenReview(ctx context.Context, c *pubsub.Client, topic string, wait time.Duration) (*Review, error) {
+	return OpenReviewWithin(ctx, c, topic, wait, MaxReviewBytes)
+}
+
+// OpenReviewWithin is OpenReview for who has less memory: it collects no more once
+// the letters hold so many bytes of data.
+func OpenReviewWithin(ctx context.Context, c *pubsub.Client, topic string, wait time.Duration, bytes int) (*Review, error) {
 	r := &Review{client: c, topic: topic, subscription: subscriptionName(c, DeadLetterSubscription(topic)), settled: map[string]settled{}}
 	seen := map[string]int{} // index in Letters by the dead letter's own id
 	size := 0
@@ -79,7 +85,7 @@ func OpenReview(ctx context.Context, c *pubsub.Client, topic string, wait time.D
 		if !fresh {
 			break
 		}
-		r.More = len(r.Letters) >= maxReviewLetters || size >= maxReviewBytes
+		r.More = len(r.Letters) >= maxReviewLetters || size >= bytes
 	}
 	slices.SortStableFunc(r.Letters, func(a, b DeadLetter) int {
 		return cmp.Or(a.PublishTime.Compare(b.PublishTime), cmp.Compare(a.MessageID, b.MessageID))

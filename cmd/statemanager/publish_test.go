@@ -2,14 +2,18 @@ package main_test
 
 import (
 	"context"
+	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"cloud.google.com/go/pubsub/v2"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/httpapi/identity/identitytest"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
@@ -19,12 +23,17 @@ import (
 // attribute.
 func refuse(t *testing.T, clients *connect.Clients, name, value string) {
 	t.Helper()
+	refuseText(t, clients, "{not json", name, value)
+}
+
+func refuseText(t *testing.T, clients *connect.Clients, text, name, value string) {
+	t.Helper()
 	if err := pubsubio.Ensure(t.Context(), clients.PubSub); err != nil {
 		t.Fatal(err)
 	}
 	publisher := pubsubio.NewPublisher(clients.PubSub)
 	defer publisher.Stop()
-	_, err := publisher.Publish(t.Context(), pubsubio.DeadLetterTopic(pubsubio.TopicOrders), []byte("{not json"), map[string]string{
+	_, err := publisher.Publish(t.Context(), pubsubio.DeadLetterTopic(pubsubio.TopicOrders), []byte(text), map[string]string{
 		pubsubio.AttrMessageID: "m1", name: value,
 	}, "").Wait(t.Context())
 	if err != nil {
@@ -65,6 +74,46 @@ func TestDeadLetters_WhatIsDiscardedIsOnRecord(t *testing.T) {
 	discards, err := firestoretx.New(clients.Firestore, firestoretx.Config{}).Discards(t.Context())
 	if err != nil || len(discards) != 1 || discards[0].ID != "orders-m1" || discards[0].DiscardedBy != "ann@example.org" || discards[0].Why != "noise" {
 		t.Errorf("on record: %+v, %v", discards, err)
+	}
+}
+
+// F-DLQ-01, F-FLOW-01: what one request answers with takes no State Manager's
+// memory, however large the dead letters are.
+func TestDeadLetters_OneRequestHoldsNotAllThereAre(t *testing.T) {
+	hosts := emutest.Hosts(t)
+	key := identitytest.RSA(t, "k1")
+	issuer := identitytest.Start(t, key)
+	noise := strings.Repeat("noise ", 1_500_000)
+	for range 3 {
+		refuseText(t, emutest.Connect(t, hosts), noise, pubsubio.AttrReason, "UNDECODABLE")
+	}
+	p := start(t, hosts, "serve", "--http-addr=127.0.0.1:0", "--oidc-issuer="+issuer.URL, "--oidc-audience="+identitytest.Audience, "--oidc-operator=*")
+	url, _, _ := strings.Cut(p.find(p.stderr, `"url":"`), `"`)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/api/v1/deadletters/replay", strings.NewReader(`{"dryRun": true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+issuer.Token(t, key, time.Now(), nil))
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		DeadLetters []struct{ Text string }
+		More        bool
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(answer.DeadLetters); n != 1 || !answer.More {
+		t.Errorf("%d letters of %d bytes each, and more: %v; want 1 and more", n, len(noise), answer.More)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	p.interrupt()
+	if out, _ := run(t, hosts, 0, "deadletters", "list", "--json"); strings.Count(out, `"reason"`) != 3 || !strings.Contains(out, `"more": false`) {
+		t.Error("in a shell there are not all of them")
 	}
 }
 

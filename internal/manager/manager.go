@@ -87,7 +87,7 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 		Owed:       func(ctx context.Context, mission domain.Mission) { m.outbox.Offer(ctx, mission) },
 		Conflicted: c.Meter.CommitRetried,
 	})
-	m.operator = operator.Commands{Store: m.Store, PubSub: c.PubSub, Patience: operator.ServicePatience}
+	m.operator = operator.Commands{Store: m.Store, PubSub: c.PubSub, Patience: operator.ServicePatience, ReviewBytes: operator.ServiceReviewBytes}
 	if c.Config.Emulated() {
 		m.operator.Patience = 0
 	}

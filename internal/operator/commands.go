@@ -21,6 +21,12 @@ import (
 // service, unlike emulators, may have some and answer at first that it has none.
 const ServicePatience = 3 * time.Second
 
+// ServiceReviewBytes is how much of a topic's dead letters a process reviews that
+// has other work. An answer holds each letter twice, as text and in base64, and
+// letters may be as large as messages: without a bound one request would take the
+// memory of a State Manager.
+const ServiceReviewBytes = 8 << 20
+
 // Commands changes the fleet on the word of one operator, wherever it was
 // given. Each records the reason and who asked, in the events of the change or in
 // a record of its own. A *policy.Rejection says that the fleet's rules refuse.
@@ -30,6 +36,9 @@ type Commands struct {
 	// Patience is how long to wait for dead letters that may still come; see
 	// ServicePatience. 0 takes the first empty answer, as emulators allow.
 	Patience time.Duration
+	// ReviewBytes bounds the dead letters held at a time, of each topic; default
+	// pubsubio.MaxReviewBytes. See ServiceReviewBytes.
+	ReviewBytes int
 	// By is who asks, in at most identity.MaxNameRunes printable characters.
 	// Without it nothing is changed: the audit names somebody for each change.
 	By string
