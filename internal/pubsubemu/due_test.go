@@ -83,3 +83,45 @@ func TestServer_callsSeeWhatIsDue(t *testing.T) {
 		t.Errorf("snapshot of what outlived its retention: %v", err)
 	}
 }
+
+// movedMeanwhile is a clock that a test moves while the timer of a lease is set.
+type movedMeanwhile struct{ *clockwork.FakeClock }
+
+func (c movedMeanwhile) NewTimer(d time.Duration) clockwork.Timer {
+	if d == 10*time.Second {
+		c.Advance(d)
+	}
+	return c.FakeClock.NewTimer(d)
+}
+
+// A lease ends when its time has come, however little before that its timer was
+// set: a stream that waits for the message makes no call. P-DEL-01
+func TestServer_clockMovesWhileATimerIsSet(t *testing.T) {
+	const topic, sub = "projects/fleet/topics/telemetry", "projects/fleet/subscriptions/ingest"
+	clock := movedMeanwhile{clockwork.NewFakeClock()}
+	s, err := Start(Options{Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.CreateTopic(t.Context(), &pubsubpb.Topic{Name: topic}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.CreateSubscription(t.Context(), &pubsubpb.Subscription{Name: sub, Topic: topic}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Publish(t.Context(), &pubsubpb.PublishRequest{Topic: topic, Messages: []*pubsubpb.PubsubMessage{{Data: []byte("m")}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := clock.BlockUntilContext(t.Context(), 2); err != nil { // housekeeping's, and that of the message's retention
+		t.Fatal(err)
+	}
+	if _, err := s.Pull(t.Context(), &pubsubpb.PullRequest{Subscription: sub, MaxMessages: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); s.Counters().Subscriptions[sub].Expired == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the clock has reached the end of the lease, and the message is not redelivered")
+		}
+	}
+}

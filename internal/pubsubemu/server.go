@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"github.com/jonboulle/clockwork"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
@@ -154,6 +155,19 @@ func (s *Server) Close() error {
 
 // now is the time of leases and retention in Clock nanoseconds.
 func (s *Server) now() int64 { return s.opts.Clock.Now().UnixNano() }
+
+// timerAt fires when Clock reaches due, also if a test moves the clock while the
+// timer is being set: it would be late by as much, and so is set once more.
+func (s *Server) timerAt(due int64) clockwork.Timer {
+	now := s.now()
+	timer := s.opts.Clock.NewTimer(time.Duration(due - now))
+	moved := s.now()
+	if moved-now < int64(time.Millisecond) {
+		return timer
+	}
+	timer.Stop()
+	return s.opts.Clock.NewTimer(time.Duration(due - moved))
+}
 
 func (s *Server) guardUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (resp any, err error) {
 	defer func() { err = s.finish(info.FullMethod, recover(), err) }()

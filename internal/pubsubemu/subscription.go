@@ -78,8 +78,7 @@ func rulesOf(config *pubsubpb.Subscription) rules {
 func (sub *subscription) run() {
 	for {
 		sub.mu.Lock()
-		now := sub.server.now()
-		sub.backlog.advance(now)
+		sub.backlog.advance(sub.server.now())
 		due, ok := sub.backlog.nextDue()
 		if !ok {
 			due = math.MaxInt64
@@ -90,7 +89,7 @@ func (sub *subscription) run() {
 		var fire <-chan time.Time
 		stop := func() bool { return false }
 		if ok {
-			timer := sub.server.opts.Clock.NewTimer(time.Duration(due - now))
+			timer := sub.server.timerAt(due)
 			fire, stop = timer.Chan(), timer.Stop
 		}
 		select {
