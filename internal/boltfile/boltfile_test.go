@@ -154,7 +154,7 @@ func TestOpen_flippedBit(t *testing.T) { // E-DU-01, P-DUR-01
 				refused++
 				continue
 			}
-			if err := errors.Join(rewrite(db), db.Close()); err != nil {
+			if err := errors.Join(change(db, rewrite), change(db, remove), db.Close()); err != nil {
 				t.Errorf("bit of byte %d of page %d: %v", i, at/page, err)
 			}
 		}
@@ -186,8 +186,8 @@ func growTree(t *testing.T, path string) {
 	}
 }
 
-// rewrite reads and replaces whatever is there.
-func rewrite(db *bolt.DB) error {
+// change does something to each value that is there.
+func change(db *bolt.DB, do func(bucket *bolt.Bucket, key []byte) error) error {
 	return db.Update(func(tx *bolt.Tx) error {
 		bucket := tx.Bucket([]byte("bucket"))
 		if bucket == nil {
@@ -201,11 +201,17 @@ func rewrite(db *bolt.DB) error {
 			return nil
 		})
 		for _, key := range keys {
-			err = errors.Join(err, bucket.Put(key, bytes.Clone(bucket.Get(key))))
+			err = errors.Join(err, do(bucket, key))
 		}
 		return err
 	})
 }
+
+func rewrite(bucket *bolt.Bucket, key []byte) error {
+	return bucket.Put(key, bytes.Clone(bucket.Get(key)))
+}
+
+func remove(bucket *bolt.Bucket, key []byte) error { return bucket.Delete(key) }
 
 // A disk that fills up while the file is made leaves nothing that stands in the
 // way once there is room.

@@ -36,14 +36,15 @@ type element struct {
 	bucket     bool
 }
 
-// check reads a page and all below it. Its keys are low or greater, and less than
-// high unless that is nil.
-func (t *tree) check(id uint64, low, high []byte) error {
+// check reads a page and all below it. Its first key is first, unless that is nil:
+// by it bbolt finds the page again in the branch above. All are less than high,
+// unless that is nil.
+func (t *tree) check(id uint64, first, high []byte) error {
 	page, err := t.read(id)
 	if err != nil {
 		return err
 	}
-	return t.checkPage(page, low, high)
+	return t.checkPage(page, first, high)
 }
 
 // read returns a page with those that it runs on over.
@@ -72,17 +73,20 @@ func (t *tree) read(id uint64) ([]byte, error) {
 	return page, nil
 }
 
-func (t *tree) checkPage(page, low, high []byte) error {
+func (t *tree) checkPage(page, first, high []byte) error {
 	elements, err := parse(page)
 	if err != nil {
 		return err
 	}
-	for i, e := range elements {
-		tooLow := bytes.Compare(e.key, low) < 0 || i > 0 && bytes.Equal(e.key, low)
-		if tooLow || high != nil && bytes.Compare(e.key, high) >= 0 {
-			return damaged(fmt.Sprintf("key %x is not between %x and %x", e.key, low, high))
+	if first != nil && (len(elements) == 0 || !bytes.Equal(elements[0].key, first)) {
+		return damaged(fmt.Sprintf("a page of %d elements does not begin with key %x", len(elements), first))
+	}
+	var before []byte
+	for _, e := range elements { // none is empty
+		if bytes.Compare(e.key, before) <= 0 || high != nil && bytes.Compare(e.key, high) >= 0 {
+			return damaged(fmt.Sprintf("key %x is not between %x and %x", e.key, before, high))
 		}
-		low = e.key
+		before = e.key
 	}
 	for i, e := range elements {
 		below := high
