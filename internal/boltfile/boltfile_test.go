@@ -2,6 +2,7 @@ package boltfile_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -164,7 +165,50 @@ func TestOpen_flippedBit(t *testing.T) { // E-DU-01, P-DUR-01
 	}
 }
 
+// Nor is one that says of a page that it holds less than it does: what the rest
+// was would be lost without a word.
+func TestOpen_miscounted(t *testing.T) { // E-DU-01, P-DUR-01
+	path := filepath.Join(t.TempDir(), "file")
+	growTree(t, path)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := os.Getpagesize()
+	refused := 0
+	for at := 2 * page; at < len(content); at += page {
+		count := content[at+10 : at+12] // after the page's number and kind
+		elements := binary.NativeEndian.Uint16(count)
+		if elements < 2 {
+			continue // a page may be empty
+		}
+		binary.NativeEndian.PutUint16(count, elements-1)
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		binary.NativeEndian.PutUint16(count, elements)
+		db, err := boltfile.Open(path, unsynced)
+		if err != nil {
+			refused++
+			continue
+		}
+		left := 0
+		err = change(db, func(*bolt.Bucket, []byte) error { left++; return nil })
+		if err := errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if left != keys {
+			t.Errorf("page %d said to hold one element less: %d values of %d are left", at/page, left, keys)
+		}
+	}
+	if refused == 0 {
+		t.Error("no file was refused")
+	}
+}
+
 var unsynced = bolt.Options{Timeout: 1, NoFreelistSync: true, NoSync: true, NoGrowSync: true}
+
+const keys = 17 // with values, in growTree's bucket
 
 // growTree makes a file of branches over branches.
 func growTree(t *testing.T, path string) {
@@ -175,7 +219,7 @@ func growTree(t *testing.T, path string) {
 	}
 	err = db.Update(func(tx *bolt.Tx) error {
 		bucket, err := tx.CreateBucket([]byte("bucket"))
-		for i := range 16 {
+		for i := range keys - 1 {
 			err = errors.Join(err, bucket.Put(fmt.Appendf(nil, "%01000d", i), []byte("value")))
 		}
 		small, errSmall := bucket.CreateBucket([]byte("small"))

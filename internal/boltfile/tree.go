@@ -116,7 +116,8 @@ func (t *tree) checkBelow(e element, high []byte) error {
 	return t.checkPage(e.value[bucketSize:], nil, nil)
 }
 
-// parse returns a page's elements, all within it.
+// parse returns a page's elements. bbolt writes what they point to right behind them
+// and without gaps: where it is not so, some are missing or wrong.
 func parse(page []byte) ([]element, error) {
 	if len(page) < headerSize {
 		return nil, damaged(fmt.Sprintf("a page of %d bytes", len(page)))
@@ -127,6 +128,7 @@ func parse(page []byte) ([]element, error) {
 		return nil, damaged(fmt.Sprintf("a page of kind %d with %d elements", flags, count))
 	}
 	elements := make([]element, count)
+	behind := uint64(headerSize + count*elementSize)
 	for i := range elements {
 		at := headerSize + i*elementSize
 		var word [4]uint64
@@ -142,10 +144,11 @@ func parse(page []byte) ([]element, error) {
 			position, keySize, valueSize = word[1], word[2], word[3]
 		}
 		start := uint64(at) + position
-		if keySize == 0 || start+keySize+valueSize > uint64(len(page)) || isBranch && e.child == 0 {
+		if keySize == 0 || start != behind || start+keySize+valueSize > uint64(len(page)) || isBranch && e.child == 0 {
 			return nil, damaged(fmt.Sprintf("element %d of a page of %d bytes: %d", i, len(page), word))
 		}
-		e.key, e.value = page[start:start+keySize], page[start+keySize:start+keySize+valueSize]
+		behind = start + keySize + valueSize
+		e.key, e.value = page[start:start+keySize], page[start+keySize:behind]
 		elements[i] = e
 	}
 	return elements, nil
