@@ -1,10 +1,12 @@
 package wal
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
@@ -109,19 +111,24 @@ func (f *File) Load(database string, yield func(*pb.Document)) (last int64, err 
 		if last, err = readClock(bucket.Get(clockKey)); err != nil {
 			return fmt.Errorf("database %q %w", database, err)
 		}
-		c := bucket.Cursor()
-		for key, sealed := c.Seek(documentPrefix); key != nil && hasPrefix(key); key, sealed = c.Next() {
-			doc := &pb.Document{}
+		return bucket.ForEach(func(key, sealed []byte) error {
+			if bytes.Equal(key, clockKey) {
+				return nil
+			}
+			name, doc := string(bytes.TrimPrefix(key, documentPrefix)), &pb.Document{}
 			raw, err := unseal(key, sealed)
+			if err == nil && !strings.HasPrefix(name, database+"/documents/") {
+				err = errForeign
+			}
 			if err == nil {
 				err = proto.Unmarshal(raw, doc)
 			}
 			if err != nil {
-				return fmt.Errorf("document %q %w", key[len(documentPrefix):], err)
+				return fmt.Errorf("document %q %w", name, err)
 			}
 			yield(doc)
-		}
-		return nil
+			return nil
+		})
 	})
 	if err != nil {
 		return 0, fmt.Errorf("wal: %s: %w", f.bolt.Path(), err)
@@ -139,10 +146,6 @@ func readClock(sealed []byte) (int64, error) {
 		return 0, err
 	}
 	return int64(binary.BigEndian.Uint64(raw)), nil
-}
-
-func hasPrefix(key []byte) bool {
-	return len(key) >= len(documentPrefix) && string(key[:len(documentPrefix)]) == string(documentPrefix)
 }
 
 // Log appends the commits of one database. It is a store.Log.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +15,8 @@ import (
 )
 
 const database = "projects/p/databases/d"
+
+func name(id string) string { return database + "/documents/c/" + id }
 
 func load(t *testing.T, f *File) (names []string, last int64) {
 	t.Helper()
@@ -34,8 +37,8 @@ func TestFile_Reopen(t *testing.T) {
 		}
 		put := func(name string) store.Change { return store.Change{Name: name, Doc: &pb.Document{Name: name}} }
 		err = f.Log(database).Append([]store.Entry{
-			{Time: 10, Changes: []store.Change{put("a"), put("b")}},
-			{Time: 20, Changes: []store.Change{{Name: "a"}, put("c")}},
+			{Time: 10, Changes: []store.Change{put(name("a")), put(name("b"))}},
+			{Time: 20, Changes: []store.Change{{Name: name("a")}, put(name("c"))}},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -46,7 +49,7 @@ func TestFile_Reopen(t *testing.T) {
 		if f, err = Open(dir, sync); err != nil {
 			t.Fatal(err)
 		}
-		if names, last := load(t, f); strings.Join(names, " ") != "b c" || last != 20 {
+		if names, last := load(t, f); !slices.Equal(names, []string{name("b"), name("c")}) || last != 20 {
 			t.Errorf("%v: %v at %d, want b c at 20", sync, names, last)
 		}
 		if all, err := f.Databases(); err != nil || len(all) != 1 || all[0] != database {
@@ -68,10 +71,10 @@ func TestFile_DamagedValue(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.Repeat("large", 10_000)
-	doc := &pb.Document{Name: "large", Fields: map[string]*pb.Value{
+	doc := &pb.Document{Name: name("large"), Fields: map[string]*pb.Value{
 		"text": {ValueType: &pb.Value_StringValue{StringValue: text}},
 	}}
-	if err := f.Log(database).Append([]store.Entry{{Time: 10, Changes: []store.Change{{Name: "large", Doc: doc}}}}); err != nil {
+	if err := f.Log(database).Append([]store.Entry{{Time: 10, Changes: []store.Change{{Name: doc.Name, Doc: doc}}}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {
@@ -88,24 +91,29 @@ func TestFile_DamagedValue(t *testing.T) {
 	if f, err = Open(dir, OS); err != nil {
 		t.Fatal(err)
 	}
-	wantRefused(t, f, path, `document "large" is damaged`, "restore the file from a copy")
+	wantRefused(t, f, path, `document "`+name("large")+`" is damaged`, "restore the file from a copy")
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// A value in another's place, a lost clock and a file without checksums are told
-// too.
+// A value in another's place, a document in another's database, what is neither a
+// document nor the clock, no clock and a file without checksums are told too
+// (E-DU-01).
 func TestFile_Refused(t *testing.T) {
 	sealed := seal(clockKey, append(unsealed(), make([]byte, clockSize)...))
+	x := []byte("d/x")
 	for name, row := range map[string]struct {
-		clock, document []byte
-		want            string
+		clock         []byte
+		key, document []byte
+		want          string
 	}{
-		"the value of another key": {sealed, sealed, `document "x" is damaged`},
-		"hardly a value":           {sealed, []byte("x"), `document "x" is damaged`},
-		"no clock":                 {nil, nil, `database "` + database + `" is damaged`},
-		"no checksums":             {make([]byte, clockSize), nil, "was written by an earlier version"},
+		"the value of another key": {sealed, x, sealed, `document "x" is damaged`},
+		"another database's":       {sealed, x, seal(x, unsealed()), `document "x" stands in another database`},
+		"hardly a value":           {sealed, x, []byte("x"), `document "x" is damaged`},
+		"no document":              {sealed, []byte("e/x"), seal(x, unsealed()), `document "e/x" is damaged`},
+		"no clock":                 {nil, x, nil, `database "` + database + `" is damaged`},
+		"no checksums":             {make([]byte, clockSize), x, nil, "was written by an earlier version"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -119,7 +127,7 @@ func TestFile_Refused(t *testing.T) {
 					err = b.Put(clockKey, row.clock)
 				}
 				if err == nil && row.document != nil {
-					err = b.Put(append(documentPrefix, 'x'), row.document)
+					err = b.Put(row.key, row.document)
 				}
 				return err
 			})
