@@ -117,7 +117,7 @@ func (t *tree) checkBelow(e element, high []byte) error {
 }
 
 // parse returns a page's elements. bbolt writes what they point to right behind them
-// and without gaps: where it is not so, some are missing or wrong.
+// and without gaps, and then zeros: where it is not so, some are missing or wrong.
 func parse(page []byte) ([]element, error) {
 	if len(page) < headerSize {
 		return nil, damaged(fmt.Sprintf("a page of %d bytes", len(page)))
@@ -150,6 +150,9 @@ func parse(page []byte) ([]element, error) {
 		behind = start + keySize + valueSize
 		e.key, e.value = page[start:start+keySize], page[start+keySize:behind]
 		elements[i] = e
+	}
+	if len(bytes.Trim(page[behind:], "\x00")) > 0 {
+		return nil, damaged(fmt.Sprintf("a page of %d elements has more behind them", count))
 	}
 	return elements, nil
 }
