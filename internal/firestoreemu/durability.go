@@ -32,9 +32,9 @@ func (s *Server) recover() error {
 	if err != nil {
 		return fmt.Errorf("firestoreemu: DataDir %q: %w", s.opts.DataDir, err)
 	}
+	s.file = file
 	names, err := file.Databases()
 	if err == nil {
-		s.file = file
 		for _, name := range names {
 			var d *database
 			if d, err = s.restore(name); err != nil {

@@ -92,7 +92,10 @@ func (f *File) Close() error { return f.bolt.Close() }
 func (f *File) Databases() ([]string, error) {
 	var names []string
 	err := f.bolt.View(func(tx *bolt.Tx) error {
-		return tx.ForEach(func(name []byte, _ *bolt.Bucket) error {
+		return tx.ForEach(func(name []byte, bucket *bolt.Bucket) error {
+			if bucket == nil {
+				return fmt.Errorf("wal: %s: database %q %w", f.bolt.Path(), name, errNoDatabase)
+			}
 			names = append(names, string(name))
 			return nil
 		})

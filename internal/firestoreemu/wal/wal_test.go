@@ -2,6 +2,7 @@ package wal
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -139,6 +140,36 @@ func TestFile_Refused(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
+	}
+}
+
+// So is a database that is marked as a value: it would seem to be empty (E-DU-01).
+func TestFile_DatabaseMarkedAsValue(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, FileName)
+	f, err := Open(dir, OS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.Log(database).Append([]store.Entry{{Time: 10}}), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content[bytes.Index(content, []byte(database))-16] ^= 1 // the mark of a page's only element
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if f, err = Open(dir, OS); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := f.Databases(); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("databases %v, %v; want an error that names %s", all, err, path)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 
