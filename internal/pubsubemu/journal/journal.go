@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -326,10 +327,8 @@ func (j *Journal) load() (*State, error) {
 		Resources: map[Kind][]Resource{}, Messages: map[uint64]Message{}, Holds: map[uint64][]Held{},
 	}
 	err := j.db.Update(func(tx *bolt.Tx) error {
-		for _, name := range [][]byte{messagesBucket, holdsBucket, metaBucket, []byte(Topic), []byte(Subscription), []byte(Snapshot)} {
-			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
-				return err
-			}
+		if err := makeBuckets(tx); err != nil {
+			return err
 		}
 		meta := tx.Bucket(metaBucket)
 		state.Boots = read(meta.Get(bootsKey)) + 1
@@ -354,6 +353,27 @@ func (j *Journal) load() (*State, error) {
 		return j.loadMessages(tx, state)
 	})
 	return state, err
+}
+
+// makeBuckets makes those that are missing, of a new file all. It refuses what is
+// none of them: one whose name is damaged would be made anew, with nothing in it.
+func makeBuckets(tx *bolt.Tx) error {
+	all := []string{string(messagesBucket), string(holdsBucket), string(metaBucket), string(Topic), string(Subscription), string(Snapshot)}
+	err := tx.ForEach(func(name []byte, bucket *bolt.Bucket) error {
+		if bucket == nil || !slices.Contains(all, string(name)) {
+			return fmt.Errorf("unknown content %q: the file is damaged; restore it from a copy or choose another data directory", name)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range all {
+		if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (j *Journal) loadMessages(tx *bolt.Tx, state *State) error {

@@ -1,7 +1,11 @@
 package journal_test
 
 import (
+	"bytes"
 	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -99,6 +103,28 @@ func TestJournal_resources(t *testing.T) { // P-DUR-01
 	want := map[journal.Kind][]journal.Resource{journal.Topic: {{Name: "a", Holder: 1, Config: []byte("y")}}}
 	if diff := cmp.Diff(want, state.Resources); diff != "" || state.LastHolder != 2 {
 		t.Error(diff, state.LastHolder)
+	}
+}
+
+// A kind of content whose name is damaged is not taken for one that has nothing.
+func TestJournal_damagedName(t *testing.T) { // P-DUR-01
+	dir := t.TempDir()
+	reopen(t, dir, func(j *journal.Journal) {
+		if err := j.Apply(journal.Put(journal.Topic, journal.Resource{Name: "a", Holder: 1})); err != nil {
+			t.Fatal(err)
+		}
+	})
+	path := filepath.Join(dir, "pubsub.db")
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content = bytes.ReplaceAll(content, []byte("topics"), []byte("topicr"))
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, state, err := journal.Open(dir, nil); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("%v, %v; want an error that names %s", state, err, path)
 	}
 }
 
