@@ -151,6 +151,7 @@ func (a *acquisition) decide(v view) (*grant, *lock.AcquireResult, error) {
 			if old.lockID == a.lockID {
 				return nil, a.ours(old, v.lock, now), nil
 			}
+			a.b.waiters.held(a.at.key, v.lock.ReadTime)
 			a.b.listenSoon(a.at)
 			return nil, &lock.AcquireResult{Reason: lock.ReasonLocked, HolderExpiresAtMs: old.expiresAtMs}, nil
 		}
@@ -308,6 +309,7 @@ func (a *acquisition) remember(expiresAtMs int64, version, deadline time.Time) {
 		deadline:    deadline,
 		nested:      a.at.nested,
 	}, a.b.clock.Now().UnixMilli())
+	a.b.waiters.held(a.at.key, version)
 }
 
 // accept hands a lease out, unless it is over already.

@@ -24,11 +24,16 @@ type waiters struct {
 	disabled bool // the server has no listeners, or the backend is closed
 }
 
-// line is the queue of one key.
+// line is the queue of one key. A signal costs a try, and a waiter has not many: a
+// release gives one, though this process and the listener both tell of it. Times are
+// the server's.
 type line struct {
 	queue   []*waiter
 	pending lock.Timer         // starts the listener
 	stop    context.CancelFunc // ends the listener
+	told    bool               // a signal was given, and the lock not found held since
+	heldAt  time.Time          // when the lock was last found held
+	freeAt  time.Time          // when the listener last saw it free
 }
 
 type waiter struct {
@@ -58,8 +63,8 @@ func (b *Backend) Watch(key string) (<-chan struct{}, func()) {
 	return w.free, func() { ws.leave(key, w) }
 }
 
-// leave removes a waiter. A signal it did not use goes to the next; the last
-// one ends the listener.
+// leave removes a waiter. A signal that it did not use, or gave up over, goes to the
+// next; the last one ends the listener.
 func (ws *waiters) leave(key string, w *waiter) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -67,7 +72,8 @@ func (ws *waiters) leave(key string, w *waiter) {
 	if l == nil {
 		return
 	}
-	if i := slices.Index(l.queue, w); i >= 0 {
+	i := slices.Index(l.queue, w)
+	if i >= 0 {
 		l.queue = slices.Delete(l.queue, i, i+1)
 	}
 	if len(l.queue) == 0 {
@@ -75,7 +81,8 @@ func (ws *waiters) leave(key string, w *waiter) {
 		l.silence()
 		return
 	}
-	if len(w.free) > 0 {
+	if i == 0 && (l.told || len(w.free) > 0) {
+		l.told = false
 		l.wake()
 	}
 }
@@ -89,6 +96,29 @@ func (ws *waiters) wake(key string) {
 	}
 }
 
+// held notes that somebody found the lock of a key held, or took it.
+func (ws *waiters) held(key string, at time.Time) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if l := ws.lines[key]; l != nil {
+		l.told = false
+		if at.After(l.heldAt) {
+			l.heldAt = at
+		}
+		l.wakeIfFree()
+	}
+}
+
+// free notes that the listener saw the lock of a key free.
+func (ws *waiters) free(key string, at time.Time) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if l := ws.lines[key]; l != nil {
+		l.freeAt = at
+		l.wakeIfFree()
+	}
+}
+
 // close ends all listeners for good.
 func (ws *waiters) close() {
 	ws.mu.Lock()
@@ -99,13 +129,22 @@ func (ws *waiters) close() {
 	}
 }
 
+// wake tells the first waiter, unless it was told already.
 func (l *line) wake() {
-	if len(l.queue) == 0 {
+	if l.told || len(l.queue) == 0 {
 		return
 	}
+	l.told = true
 	select {
 	case l.queue[0].free <- struct{}{}:
-	default: // already told
+	default: // an older one waits still
+	}
+}
+
+// wakeIfFree tells of what the listener saw, if the lock was not held later.
+func (l *line) wakeIfFree() {
+	if l.freeAt.After(l.heldAt) {
+		l.wake()
 	}
 }
 
@@ -170,7 +209,7 @@ func (b *Backend) follow(ctx context.Context, at address) error {
 			return err
 		}
 		if !doc.Exists() || !decodeLock(doc.Data()).liveAt(b.instantOf(b.clock.Now(), doc.ReadTime).judgeMs()) {
-			b.waiters.wake(at.key)
+			b.waiters.free(at.key, doc.ReadTime)
 		}
 	}
 }

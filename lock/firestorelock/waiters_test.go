@@ -222,6 +222,58 @@ func TestWaiters_PassOn(t *testing.T) {
 	}
 }
 
+// B-07: who waits is told of a release once, whoever tells, for every signal costs
+// one of its tries. What the listener saw before the lock was found held is no news.
+func TestWaiters_ToldOnce(t *testing.T) {
+	b := newBackend(t, newClient(t, serverAddr), Config{})
+	signal, leave := b.Watch(key)
+	defer leave()
+	start := time.Now()
+	at := func(second int) time.Time { return start.Add(time.Duration(second) * time.Second) }
+	for _, row := range []struct {
+		event string
+		do    func()
+		told  bool
+	}{
+		{"released here", func() { b.waiters.wake(key) }, true},
+		{"the listener sees it as well", func() { b.waiters.free(key, at(1)) }, false},
+		{"somebody else took the lock", func() { b.waiters.held(key, at(2)) }, false},
+		{"the listener is late", func() { b.waiters.free(key, at(1)) }, false},
+		{"released elsewhere", func() { b.waiters.free(key, at(3)) }, true},
+		{"the reply to the release is later", func() { b.waiters.wake(key) }, false},
+		{"released again, before the try that was told of", func() { b.waiters.free(key, at(5)) }, false},
+		{"that try found the lock held in between", func() { b.waiters.held(key, at(4)) }, true},
+	} {
+		row.do()
+		if told := len(signal) > 0; told != row.told {
+			t.Errorf("%s: told is %v", row.event, told)
+		}
+		for len(signal) > 0 {
+			<-signal
+		}
+	}
+}
+
+// B-07: a signal whose waiter gives up before it has seen to the lock goes to the
+// next; one that led to a try does not, for the lock was taken or found held.
+func TestWaiters_PassOnUsedSignal(t *testing.T) {
+	for _, looked := range []bool{false, true} {
+		b := newBackend(t, newClient(t, serverAddr), Config{})
+		first, leaveFirst := b.Watch(key)
+		second, leaveSecond := b.Watch(key)
+		b.waiters.wake(key)
+		<-first
+		if looked {
+			b.waiters.held(key, time.Now())
+		}
+		leaveFirst()
+		if told := len(second) > 0; told == looked {
+			t.Errorf("looked %v: the next is told %v", looked, told)
+		}
+		leaveSecond()
+	}
+}
+
 // B-07: without listeners polling does.
 func TestWaiter_Polls(t *testing.T) {
 	r := newRig(t, Config{})
