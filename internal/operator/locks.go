@@ -72,7 +72,9 @@ func (d *Desk) ShowLock(ctx context.Context, key string, raw bool) error {
 func (d *Desk) lockTable(locks []lock.RawInfo, raw bool, known []string) error {
 	isKnown := map[string]bool{}
 	for _, key := range known {
-		isKnown[key] = true
+		if normal, err := lock.NormalizeKey(key); err == nil { // as locks are stored
+			isKnown[normal] = true
+		}
 	}
 	header := []string{"LOCK", "KEY HASH", "ID HASH", "FENCE", "ACQUIRED", "EXPIRES"}
 	if raw {

@@ -511,6 +511,22 @@ func TestDesk_PrintsNothingThatATerminalObeys(t *testing.T) {
 	}
 }
 
+// A lock is shown by name also where its key, as it is given or made of a depot's
+// id, is not in the form that locks are stored under (L-KEY-02).
+func TestDesk_LocksOfDecomposedKeys(t *testing.T) {
+	o := openOffice(t)
+	const decomposed, composed = "cycle:Lie\u0300ge", "cycle:Li\u00e8ge"
+	h, ok, err := lock.TryAcquire(t.Context(), o.desk.Locks, decomposed, lock.WithTTL(time.Minute))
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	o.expect(o.says(o.desk.ListLocks(t.Context(), false, []string{decomposed})), composed)
+	o.expect(o.says(o.desk.ShowLock(t.Context(), decomposed, false)), composed)
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Locks are shown without what would let a reader release them.
 func TestDesk_LocksAreShownByHash(t *testing.T) {
 	o := openOffice(t)
