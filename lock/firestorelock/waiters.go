@@ -172,14 +172,18 @@ func (b *Backend) listenSoon(at address) {
 	l.pending = b.clock.AfterFunc(listenAfter, func() { b.listen(at, l) })
 }
 
-// listen starts the listener of a line, unless its first waiter has only just
-// come to the front: the next contended try asks again.
+// listen starts the listener of a line. If its first waiter came only just, that may
+// still be woken sooner, and is waited for as well.
 func (b *Backend) listen(at address, l *line) {
 	ws := &b.waiters
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	l.pending = nil
-	if ws.disabled || len(l.queue) == 0 || b.clock.Now().Sub(l.queue[0].since) < listenAfter {
+	if ws.disabled || len(l.queue) == 0 {
+		return
+	}
+	if early := listenAfter - b.clock.Now().Sub(l.queue[0].since); early > 0 {
+		l.pending = b.clock.AfterFunc(early, func() { b.listen(at, l) })
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())

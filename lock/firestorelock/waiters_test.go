@@ -173,7 +173,21 @@ func TestWaiters_Listeners(t *testing.T) {
 			defer leaveSecond()
 			leave()
 			b.clock.Advance(listenAfter / 2)
+			if n := b.clock.Timers(); n != 1 {
+				t.Errorf("%d listeners are to be started", n)
+			}
 		}, 0},
+		{"first waiter came later", codes.PermissionDenied, func(b bench, listenSoon func(string)) {
+			_, leave := b.Watch("third")
+			listenSoon("third")
+			b.clock.Advance(listenAfter / 2)
+			_, leaveSecond := b.Watch("third")
+			defer leaveSecond()
+			listenSoon("third") // its only try for long
+			leave()
+			b.clock.Advance(listenAfter)
+			settle(t, b.Backend)
+		}, 1},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var listeners atomic.Int64
