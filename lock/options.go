@@ -69,7 +69,9 @@ type config struct {
 func WithTTL(ttl time.Duration) Option { return func(c *config) { c.ttl = ttl } }
 
 // WithMaxRetries sets how many tries may follow the first, 10 by default; 0 is
-// one try.
+// one try. Whoever is told of a release tries at once, and that counts: where many
+// processes contend for one key all the time, each release costs all of them a try,
+// and more retries let them wait for as long as WithTimeout says.
 func WithMaxRetries(n int) Option { return func(c *config) { c.maxRetries = n } }
 
 // WithRetryDelay sets the pause after the first contended try, 100 ms by
