@@ -107,8 +107,8 @@ func TestDeadLetters_OneRequestHoldsNotAllThereAre(t *testing.T) {
 	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(answer.DeadLetters); n != 1 || !answer.More {
-		t.Errorf("%d letters of %d bytes each, and more: %v; want 1 and more", n, len(noise), answer.More)
+	if n := len(answer.DeadLetters); n == 0 || n == 3 || !answer.More {
+		t.Errorf("%d letters of %d bytes each, and more: %v; want some and more", n, len(noise), answer.More)
 	}
 	http.DefaultClient.CloseIdleConnections()
 	p.interrupt()

@@ -54,6 +54,24 @@ func TestCheck_FencesAreOfTheirDepot(t *testing.T) {
 	}
 }
 
+// I2: a newer version may record lists and maps beside what is known here.
+func TestCheck_StatesMayHoldAnything(t *testing.T) {
+	h := goodHistory()
+	for i := range h.Events {
+		if h.Events[i].State != nil {
+			h.Events[i].State = maps.Clone(h.Events[i].State)
+			h.Events[i].State["route"], h.Events[i].State["wind"] = []any{"A", "B"}, map[string]any{"from": "N"}
+		}
+	}
+	if report := Check(h); !report.OK() {
+		t.Error(report.Violations)
+	}
+	last(&h, "order O11").State["route"] = []any{"A"}
+	if !broken(Check(h), "I2") {
+		t.Error("a late mark changed a list unseen")
+	}
+}
+
 // Stores return numbers in types of their own.
 func TestCheck_NumbersOfStateMayBeOfAnyType(t *testing.T) {
 	h := goodHistory()

@@ -1,6 +1,7 @@
 package invariant
 
 import (
+	"reflect"
 	"slices"
 
 	"github.com/dronefleet/dronefleet/domain"
@@ -136,7 +137,7 @@ func (c *checker) legalOrder(e entity, before, after domain.Event) {
 
 func onlyLateChanged(before, after domain.Event) bool {
 	for key, value := range after.State {
-		if key != "late" && plain(value) != plain(before.State[key]) {
+		if key != "late" && !reflect.DeepEqual(plain(value), plain(before.State[key])) { // a newer version may record lists and maps
 			return false
 		}
 	}
