@@ -73,6 +73,7 @@ type replay struct {
 	depots     map[string]model.Depot
 	warehouses map[string]model.Warehouse
 	ordersByID map[string]model.Order // first record of an id
+	firstOf    map[string]int         // its index
 
 	flown     map[string]bool // drones that have a route
 	delivered map[string]time.Time
@@ -85,7 +86,7 @@ func newReplay(p model.Problem) *replay {
 	r := &replay{
 		problem: p, params: p.Params.WithDefaults(),
 		drones: map[string]model.Drone{}, depots: map[string]model.Depot{},
-		warehouses: map[string]model.Warehouse{}, ordersByID: map[string]model.Order{},
+		warehouses: map[string]model.Warehouse{}, ordersByID: map[string]model.Order{}, firstOf: map[string]int{},
 		flown: map[string]bool{}, delivered: map[string]time.Time{},
 	}
 	for _, d := range p.Drones {
@@ -103,9 +104,9 @@ func newReplay(p model.Problem) *replay {
 			r.warehouses[w.ID] = w
 		}
 	}
-	for _, o := range p.Orders {
+	for i, o := range p.Orders {
 		if _, seen := r.ordersByID[o.ID]; !seen {
-			r.ordersByID[o.ID] = o
+			r.ordersByID[o.ID], r.firstOf[o.ID] = o, i
 		}
 	}
 	return r
@@ -292,22 +293,25 @@ func (r *replay) orders(plan model.Plan) {
 			r.fault("bank", "", u.OrderID, "unserved entry with index %d names no order", u.Index)
 			continue
 		}
-		if u.Reason == "" {
-			r.fault("bank", "", u.OrderID, "unserved without a reason")
+		switch u.Reason {
+		case model.NoCompatibleWarehouse, model.OutOfRange, model.NoDroneFree, model.KeptForCritical,
+			model.WaitsForBetterRoute, model.DeadlineUnreachable, model.OverCapacity:
+		case model.InvalidInput: // counts as no order
+			if r.valid(u.Index) {
+				r.fault("bank", "", u.OrderID, "called invalid, which it is not")
+			}
+		default:
+			r.fault("bank", "", u.OrderID, "unserved for the reason %q, which is none", u.Reason)
 		}
 		listed[u.Index]++
 		if p := r.problem.Orders[u.Index].Priority; u.Reason != model.InvalidInput && validPriority(p) {
 			r.unserved[p]++
 		}
 	}
-	first := map[string]bool{}
 	for i, o := range r.problem.Orders {
 		n := listed[i]
-		if !first[o.ID] {
-			first[o.ID] = true
-			if _, done := r.delivered[o.ID]; done {
-				n++
-			}
+		if _, done := r.delivered[o.ID]; done && r.firstOf[o.ID] == i {
+			n++
 		}
 		if n != 1 {
 			r.fault("conservation", "", o.ID, "order %d is accounted for %d times", i, n)
@@ -336,6 +340,18 @@ func (r *replay) objective(o model.Objective) {
 		r.fault("objective", "", "", "says %.6f km longest %.6f, replay %.6f and %.6f",
 			o.DistanceKm, o.LongestKm, r.totalKm, r.longestKm)
 	}
+}
+
+// valid reports whether a record is an order that a decision could name.
+func (r *replay) valid(i int) bool {
+	o := r.problem.Orders[i]
+	named := o.ID != "" && len(o.ID) <= model.MaxIDBytes && !strings.Contains(o.ID, "\x00") && r.firstOf[o.ID] == i
+	placed := onEarth(o.Delivery) && (o.Pickup == nil && o.ProductType != "" || o.Pickup != nil && onEarth(*o.Pickup))
+	return named && placed && o.WeightKg >= 0 && !math.IsInf(o.WeightKg, 0) && validPriority(o.Priority)
+}
+
+func onEarth(l model.Location) bool {
+	return math.Abs(l.Lat) <= 90 && math.Abs(l.Lon) <= 180
 }
 
 func validPriority(p model.Priority) bool { return p >= 0 && p < model.PriorityCount }

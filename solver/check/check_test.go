@@ -122,10 +122,14 @@ func TestPlan_NamesTheBrokenRule(t *testing.T) {
 		"delivers an unknown order": {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[4].OrderID = "x" }, "order"},
 		"unserved before the first": {func(_ *solver.Problem, x *solver.Plan) { x.Unserved[0].Index = -1 }, "bank"},
 		"unserved after the last":   {func(_ *solver.Problem, x *solver.Plan) { x.Unserved[0].Index = 3 }, "bank"},
-		"unserved by another name":  {func(_ *solver.Problem, x *solver.Plan) { x.Unserved[0].OrderID = "a" }, "bank"},
-		"no stops":                  {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops = nil }, "ends"},
-		"unknown order":             {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[1].OrderID = "x" }, "order"},
-		"picked up twice":           {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[2] = x.Routes[0].Stops[1] }, "once"},
+		"unserved for any reason":   {func(_ *solver.Problem, x *solver.Plan) { x.Unserved[0].Reason = "tired" }, "bank"},
+		"called invalid": {func(_ *solver.Problem, x *solver.Plan) {
+			x.Unserved[0].Reason, x.Objective.Unserved = solver.InvalidInput, solver.Objective{}.Unserved
+		}, "bank"},
+		"unserved by another name": {func(_ *solver.Problem, x *solver.Plan) { x.Unserved[0].OrderID = "a" }, "bank"},
+		"no stops":                 {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops = nil }, "ends"},
+		"unknown order":            {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[1].OrderID = "x" }, "order"},
+		"picked up twice":          {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[2] = x.Routes[0].Stops[1] }, "once"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -175,6 +179,39 @@ func TestPlan_AcceptsWhatJustFits(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// F-OPT-04: what is called invalid counts as no order, so that must be so.
+func TestPlan_AcceptsAsInvalidWhatIs(t *testing.T) {
+	nowhere := solver.Location{Lat: 5.6, Lon: math.NaN()}
+	for name, spoil := range map[string]func(*solver.Order){
+		"nothing":                 nil,
+		"no id":                   func(o *solver.Order) { o.ID = "" },
+		"a long id":               func(o *solver.Order) { o.ID = strings.Repeat("x", 129) },
+		"an id with a zero":       func(o *solver.Order) { o.ID = "a\x00b" },
+		"an id of another's":      func(o *solver.Order) { o.ID = "a" },
+		"delivered nowhere":       func(o *solver.Order) { o.Delivery = nowhere },
+		"delivered beyond a pole": func(o *solver.Order) { o.Delivery.Lat = 90.1 },
+		"fetched nowhere":         func(o *solver.Order) { o.Pickup = &nowhere },
+		"fetched around the globe": func(o *solver.Order) {
+			o.Pickup = &solver.Location{Lon: -180.1}
+		},
+		"no product":           func(o *solver.Order) { o.ProductType = "" },
+		"no weight":            func(o *solver.Order) { o.WeightKg = math.NaN() },
+		"a weight below zero":  func(o *solver.Order) { o.WeightKg = -1 },
+		"a weight without end": func(o *solver.Order) { o.WeightKg = math.Inf(1) },
+		"an unknown priority":  func(o *solver.Order) { o.Priority = solver.Critical + 1 },
+	} {
+		p, plan := sound(t)
+		if spoil != nil {
+			spoil(&p.Orders[2])
+		}
+		plan.Unserved[0].OrderID, plan.Unserved[0].Reason = p.Orders[2].ID, solver.InvalidInput
+		plan.Objective.Unserved = solver.Objective{}.Unserved
+		if err := check.Plan(p, plan); (err == nil) != (spoil != nil) {
+			t.Errorf("%s is wrong with it: %v", name, err)
+		}
 	}
 }
 
