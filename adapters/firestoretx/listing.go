@@ -2,6 +2,7 @@ package firestoretx
 
 import (
 	"context"
+	"errors"
 
 	"cloud.google.com/go/firestore"
 
@@ -9,7 +10,8 @@ import (
 )
 
 // Listing is one page of a collection, in the order of ids. A document that
-// cannot be understood is named instead of listed, so that it hides no other.
+// cannot be understood is named instead of listed, so that it hides no other. A
+// page may have fewer entities than asked for and yet not be the last.
 //
 // Cost of each List method: 1 RPC; a read per entity and one more.
 type Listing[T any] struct {
@@ -28,6 +30,15 @@ type condition struct {
 func equal(field string, value any) condition { return condition{field, "==", value} }
 
 func list[T any](ctx context.Context, s *Store, collection string, page Page, decode func(*firestore.DocumentSnapshot) (T, error), conditions ...condition) (Listing[T], error) {
+	return listUntil(ctx, s, collection, page, decode, func(T) bool { return false }, conditions...)
+}
+
+// errFull ends a page before its limit.
+var errFull = errors.New("the page is full")
+
+// listUntil is list of a page that also ends with the first entity for which full
+// is true.
+func listUntil[T any](ctx context.Context, s *Store, collection string, page Page, decode func(*firestore.DocumentSnapshot) (T, error), full func(T) bool, conditions ...condition) (Listing[T], error) {
 	q := s.client.Collection(collection).Query
 	for _, c := range conditions {
 		if c.value != "" {
@@ -43,11 +54,12 @@ func list[T any](ctx context.Context, s *Store, collection string, page Page, de
 		listing Listing[T]
 		last    string
 		seen    int
+		ended   bool
 	)
 	err := each(ask.of(q).Documents(ctx), func(doc *firestore.DocumentSnapshot) error {
-		if seen++; page.Limit > 0 && seen > page.Limit {
+		if seen++; ended || page.Limit > 0 && seen > page.Limit {
 			listing.Next = last
-			return nil
+			return errFull
 		}
 		last = doc.Ref.ID
 		v, err := decode(doc)
@@ -57,8 +69,12 @@ func list[T any](ctx context.Context, s *Store, collection string, page Page, de
 			return nil
 		}
 		listing.Items = append(listing.Items, v)
+		ended = full(v)
 		return nil
 	})
+	if errors.Is(err, errFull) {
+		err = nil
+	}
 	return listing, wrap(err, "%s", collection)
 }
 
@@ -108,7 +124,22 @@ func (s *Store) ListLedger(ctx context.Context, f LedgerFilter, page Page) (List
 	return list(ctx, s, Decisions, page, decodeLedgerEntry, conditions...)
 }
 
-// ListCycles lists solve cycles; outcome may be empty.
+// maxCyclesBytes is about how much a page of cycles holds: where thousands of orders
+// wait, each cycle lists them all, and a thousand cycles would be 700 MB.
+const maxCyclesBytes = 8 << 20
+
+// ListCycles lists solve cycles; outcome may be empty. A page ends early where cycles
+// list many orders.
 func (s *Store) ListCycles(ctx context.Context, outcome domain.CycleOutcome, page Page) (Listing[domain.Cycle], error) {
-	return list(ctx, s, Cycles, page, decodeCycle, equal("outcome", string(outcome)))
+	room := maxCyclesBytes
+	full := func(c domain.Cycle) bool {
+		for _, u := range c.Unserved {
+			room -= len(u.OrderID) + len(u.Reason)
+		}
+		for _, what := range c.LeftOut {
+			room -= len(what)
+		}
+		return room <= 0
+	}
+	return listUntil(ctx, s, Cycles, page, decodeCycle, full, equal("outcome", string(outcome)))
 }

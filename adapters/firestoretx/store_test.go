@@ -1277,3 +1277,41 @@ func TestStore_MarksNoCommandsPublished(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// F-API-01: cycles that list thousands of orders each share no page that a process has no
+// memory for, and pages that end early still follow one another without gap or repetition.
+func TestStore_PageOfLargeCyclesEndsEarly(t *testing.T) {
+	f := newFleet(t)
+	why := strings.Repeat("x", 700)
+	var left []domain.UnservedOrder
+	for i := range 1000 {
+		left = append(left, domain.UnservedOrder{OrderID: domain.OrderID(fmt.Sprintf("O%03d", i)), Reason: why})
+	}
+	var want, got []domain.CycleID
+	for i := range 15 {
+		c := domain.Cycle{ID: domain.CycleID(fmt.Sprintf("C%02d", i)), Outcome: domain.CycleEmpty, Unserved: left}
+		if err := f.RecordCycle(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, c.ID)
+	}
+	pages := 0
+	for page := (firestoretx.Page{Limit: 1000}); ; pages++ {
+		l, err := f.ListCycles(t.Context(), "", page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(l.Items) > 12 {
+			t.Fatalf("%d cycles of 700 KB share a page", len(l.Items))
+		}
+		for _, c := range l.Items {
+			got = append(got, c.ID)
+		}
+		if page.After = l.Next; l.Next == "" {
+			break
+		}
+	}
+	if !slices.Equal(got, want) || pages == 0 {
+		t.Errorf("after the first page came %d more, with the cycles %v, want %v", pages, got, want)
+	}
+}

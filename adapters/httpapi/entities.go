@@ -108,7 +108,8 @@ func (a *API) decisions(ctx context.Context, r *http.Request) (any, error) {
 	return listing("decisions", l, entity.OfDecision), nil
 }
 
-// cycles answers GET /api/v1/cycles?outcome=&limit=&after=.
+// cycles answers GET /api/v1/cycles?outcome=&limit=&after=. A page ends early, with
+// a next one, where cycles list many orders.
 //
 // Cost: 1 RPC; a read per cycle listed and one more.
 func (a *API) cycles(ctx context.Context, r *http.Request) (any, error) {
