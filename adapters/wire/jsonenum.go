@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	pb "github.com/dronefleet/dronefleet/proto/dronefleet/v1"
 )
 
 // maxDepth bounds the nesting of JSON; the messages need four levels.
@@ -17,7 +19,8 @@ const maxDepth = 100
 // lengthenEnums rewrites the short enum names of a JSON payload (IDLE) to the
 // long ones (DRONE_STATUS_IDLE) that protojson knows, leaving every other byte
 // alone. Names that are neither come back as problems: protojson, told to
-// ignore unknown fields, would silently ignore them too.
+// ignore unknown fields, would silently ignore them too. So do coordinates that
+// are null or have another name: it would take them for zero, which is a place.
 func lengthenEnums(data []byte, root protoreflect.MessageDescriptor) ([]byte, []Problem, error) {
 	l := enumLengthener{in: data, decoder: json.NewDecoder(bytes.NewReader(data))}
 	l.decoder.UseNumber()
@@ -65,6 +68,7 @@ func (l *enumLengthener) value(message protoreflect.MessageDescriptor, enum prot
 }
 
 func (l *enumLengthener) object(message protoreflect.MessageDescriptor, path string, depth int) error {
+	var c coordinates
 	for l.decoder.More() {
 		key, err := l.decoder.Token()
 		if err != nil {
@@ -72,6 +76,7 @@ func (l *enumLengthener) object(message protoreflect.MessageDescriptor, path str
 		}
 		name, _ := key.(string)
 		field := fieldByAnyName(message, name)
+		c.note(name, field != nil)
 		var (
 			inner protoreflect.MessageDescriptor
 			enum  protoreflect.EnumDescriptor
@@ -81,12 +86,56 @@ func (l *enumLengthener) object(message protoreflect.MessageDescriptor, path str
 			inner, enum = field.Message(), field.Enum()
 			fieldPath = join(path, string(field.Name()))
 		}
+		before := l.decoder.InputOffset()
 		if err := l.value(inner, enum, fieldPath, depth+1); err != nil {
 			return err
 		}
+		if field != nil && message == positionType && bytes.HasSuffix(l.in[before:l.decoder.InputOffset()], []byte("null")) {
+			l.problems = append(l.problems, Problem{fieldPath, "is null; give degrees"})
+		}
+	}
+	if message == positionType {
+		l.problems = append(l.problems, c.problems(path)...)
 	}
 	_, err := l.decoder.Token()
 	return err
+}
+
+var positionType = (*pb.Position)(nil).ProtoReflect().Descriptor()
+
+// coordinates are the names in a position.
+type coordinates struct {
+	lat, lon bool
+	unknown  string // the first, if any
+}
+
+func (c *coordinates) note(name string, known bool) {
+	switch {
+	case name == "lat":
+		c.lat = true
+	case name == "lon":
+		c.lon = true
+	case !known && c.unknown == "":
+		c.unknown = name
+	}
+}
+
+// problems complains about a coordinate that is missing beside something
+// unknown, such as lng: that is what it was meant to be. One that is merely
+// missing is zero, as JSON of protobuf leaves it out.
+func (c *coordinates) problems(path string) (bad []Problem) {
+	if c.unknown == "" {
+		return nil
+	}
+	for _, of := range []struct {
+		name  string
+		given bool
+	}{{"lat", c.lat}, {"lon", c.lon}} {
+		if !of.given {
+			bad = append(bad, Problem{join(path, of.name), fmt.Sprintf("is missing beside %.64q; give lat and lon in degrees", c.unknown)})
+		}
+	}
+	return bad
 }
 
 func (l *enumLengthener) array(message protoreflect.MessageDescriptor, enum protoreflect.EnumDescriptor, path string, depth int) error {
