@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"mime"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -110,7 +111,11 @@ func unmarshalJSON(kind string, data []byte, m proto.Message) ([]Problem, error)
 }
 
 func notA(m proto.Message, kind string, f Format, err error) error {
-	return &UndecodableError{kind, fmt.Sprintf("not a %s in %s: %s", m.ProtoReflect().Descriptor().FullName(), f, oneLine(err))}
+	detail := fmt.Sprintf("not a %s in %s: %s", m.ProtoReflect().Descriptor().FullName(), f, oneLine(err))
+	if strings.Contains(detail, "invalid google.protobuf.Timestamp") { // which does not say what would be valid
+		detail += "; give a time such as 2026-11-21T10:15:30Z, with its zone"
+	}
+	return &UndecodableError{kind, detail}
 }
 
 // neither is what is wrong with a payload of which nothing says what it is: that
