@@ -326,19 +326,29 @@ func (x *Position) GetLon() float64 {
 	return 0
 }
 
-// DroneTelemetry is one report of a drone about itself (topic "telemetry").
+// DroneTelemetry is one report of a drone about itself (topic "telemetry"). After
+// 15 s without one an idle drone gets no mission, after 120 s a busy one loses its
+// own. A stop counts by a report from within 75 m of it that names the mission, so
+// a drone does not leave one before it has reported from there.
 type DroneTelemetry struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	DroneId string                 `protobuf:"bytes,1,opt,name=drone_id,json=droneId,proto3" json:"drone_id,omitempty"`
-	// When the drone measured, by its own clock.
+	// When the drone measured, by its own clock; must be given. A report more than
+	// 5 s ahead of the server is refused, one not newer than the drone's last is
+	// ignored, and an IDLE more than 15 s old is not believed.
 	Timestamp *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=timestamp,proto3" json:"timestamp,omitempty"`
-	Position  *Position              `protobuf:"bytes,3,opt,name=position,proto3" json:"position,omitempty"`
-	// State of charge in percent, [0, 100].
+	// Must be given.
+	Position *Position `protobuf:"bytes,3,opt,name=position,proto3" json:"position,omitempty"`
+	// State of charge in percent, [0, 100]. Under 5, and so left out, it stands for
+	// an EMERGENCY.
 	BatteryPercentage float64 `protobuf:"fixed64,4,opt,name=battery_percentage,json=batteryPercentage,proto3" json:"battery_percentage,omitempty"`
 	// Ground speed in km/h, >= 0.
-	SpeedKmh float64     `protobuf:"fixed64,5,opt,name=speed_kmh,json=speedKmh,proto3" json:"speed_kmh,omitempty"`
-	Status   DroneStatus `protobuf:"varint,6,opt,name=status,proto3,enum=dronefleet.v1.DroneStatus" json:"status,omitempty"`
-	// The mission the drone believes it flies; empty for none.
+	SpeedKmh float64 `protobuf:"fixed64,5,opt,name=speed_kmh,json=speedKmh,proto3" json:"speed_kmh,omitempty"`
+	// Left out, the drone claims nothing.
+	Status DroneStatus `protobuf:"varint,6,opt,name=status,proto3,enum=dronefleet.v1.DroneStatus" json:"status,omitempty"`
+	// The mission the drone believes it flies; empty for none. Naming it for the
+	// first time acknowledges its command; IDLE or CHARGING without it ends it, so a
+	// drone names it until it has landed.
 	CurrentMissionId string `protobuf:"bytes,7,opt,name=current_mission_id,json=currentMissionId,proto3" json:"current_mission_id,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -1045,7 +1055,12 @@ func (x *MissionAssignment) GetDepotId() string {
 }
 
 // MissionCommand tells a drone to fly a committed mission or to give it up
-// (topic "missions").
+// (topic "missions", where every subscriber gets the commands of all drones, at
+// least once). A command of the mission that the drone flies changes its route,
+// which is given whole: the drone goes on with the first stop that it has not
+// passed or, if there is none, returns to the depot, though the mission may be
+// COMPLETED by then. It begins no mission that it has ended, nor one that is not
+// ACTIVE.
 type MissionCommand struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Mission *Mission               `protobuf:"bytes,1,opt,name=mission,proto3" json:"mission,omitempty"`
