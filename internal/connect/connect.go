@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
 	"github.com/dronefleet/dronefleet/internal/meter"
@@ -171,6 +172,16 @@ func reconnectSoon() grpc.DialOption {
 	return grpc.WithConnectParams(grpc.ConnectParams{Backoff: wait, MinConnectTimeout: connectTimeout})
 }
 
+// missSilence finds a connection that nobody has closed and nothing comes by any
+// more: its other end crashed, or something on the way forgot it. Without asking,
+// only TCP would find it, after a quarter of an hour in which each call runs out
+// of time. The service is asked as often as Google's own clients ask Firestore, and
+// only while a call waits. An emulator is not asked: it is near, and the official
+// ones take such questions for an attack.
+func missSilence() grpc.DialOption {
+	return grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second})
+}
+
 // connectTimeout is how long one attempt to connect may take; gRPC's default.
 const connectTimeout = 20 * time.Second
 
@@ -185,7 +196,7 @@ func options(host string, dial ...grpc.DialOption) ([]option.ClientOption, error
 	dial = append(dial, reconnectSoon())
 	if host == "" {
 		var opts []option.ClientOption
-		for _, d := range dial {
+		for _, d := range append(dial, missSilence()) {
 			opts = append(opts, option.WithGRPCDialOption(d))
 		}
 		return opts, nil

@@ -4,13 +4,20 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"cloud.google.com/go/firestore"
+	"cloud.google.com/go/firestore/apiv1/firestorepb"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/api/option"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 )
 
@@ -79,6 +86,83 @@ func TestPubSub_StreamsOpenSoonAfterAnOutage(t *testing.T) {
 		_, err = client.SubscriptionAdminClient.StreamingPull(t.Context())
 		if late := time.Since(back); err != nil || late > 6*time.Second {
 			t.Errorf("opened %s after Pub/Sub was back: %v", late, err)
+		}
+	})
+}
+
+// mute is a connection that nothing comes by any more once it is cut, and that
+// nobody closes.
+type mute struct {
+	net.Conn
+	cut    *atomic.Bool
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (m *mute) Write(data []byte) (int, error) {
+	if m.cut.Load() {
+		return len(data), nil
+	}
+	return m.Conn.Write(data)
+}
+
+func (m *mute) Read(data []byte) (int, error) {
+	n, err := m.Conn.Read(data)
+	if m.cut.Load() {
+		<-m.closed
+		return 0, net.ErrClosed
+	}
+	return n, err
+}
+
+func (m *mute) Close() error {
+	m.once.Do(func() { close(m.closed) })
+	return m.Conn.Close()
+}
+
+// F-ACK-01: a connection that falls silent without an end is replaced within a
+// minute, as calls by it would run out of time for as long as TCP believes in it.
+func TestOptions_ASilentConnectionIsReplaced(t *testing.T) {
+	alone(t)
+	synctest.Test(t, func(t *testing.T) {
+		listener := bufconn.Listen(1 << 16)
+		server := grpc.NewServer()
+		firestorepb.RegisterFirestoreServer(server, firestorepb.UnimplementedFirestoreServer{})
+		go server.Serve(listener)
+		defer server.Stop()
+
+		var first atomic.Bool // is cut
+		dials := 0
+		opts, err := options("", grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			conn, err := listener.DialContext(ctx)
+			if dials++; dials > 1 || err != nil {
+				return conn, err
+			}
+			return &mute{Conn: conn, cut: &first, closed: make(chan struct{})}, nil
+		}), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, err := firestore.NewClient(t.Context(), "p", append(opts, option.WithEndpoint("passthrough:///service"), option.WithoutAuthentication())...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		answers := func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			_, err := client.Doc("control/decisions").Get(ctx)
+			return status.Code(err) == codes.Unimplemented
+		}
+		if !answers() {
+			t.Fatal("no answer by a connection that works")
+		}
+		first.Store(true)
+		cut := time.Now()
+		for !answers() {
+			if time.Since(cut) > time.Minute {
+				t.Fatalf("no answer %s after the connection fell silent, %d made", time.Since(cut), dials)
+			}
 		}
 	})
 }
