@@ -3,6 +3,7 @@ package pubsubio
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -28,6 +29,9 @@ type Outbox struct {
 	log       *slog.Logger
 	meter     *meter.Meter
 	queue     chan owed
+
+	mu      sync.Mutex
+	waiting map[message]int // queued or being published
 }
 
 // owed is a mission whose drone is owed a message, and the span of whatever
@@ -37,22 +41,58 @@ type owed struct {
 	cause trace.Span
 }
 
+// message tells what a drone is owed from what else its mission may owe it.
+type message struct {
+	mission domain.MissionID
+	revoke  bool
+	expires int64 // in microseconds, as the store keeps it
+}
+
+func messageOf(m domain.Mission) message {
+	c := m.Command()
+	if c.Revoke {
+		return message{mission: m.ID, revoke: true} // one revocation is like another
+	}
+	return message{mission: m.ID, expires: c.ExpiresAt.UnixMicro()}
+}
+
 // outboxQueue bounds what waits to be published; beyond it the sweeper takes
 // over.
 const outboxQueue = 10_000
 
 // NewOutbox returns an outbox; Run makes it work.
 func NewOutbox(store OutboxStore, publisher *Publisher, format wire.Format, log *slog.Logger, m *meter.Meter) *Outbox {
-	return &Outbox{store: store, publisher: publisher, format: format, log: log, meter: m, queue: make(chan owed, outboxQueue)}
+	return &Outbox{store: store, publisher: publisher, format: format, log: log, meter: m, queue: make(chan owed, outboxQueue), waiting: map[message]int{}}
 }
 
 // Offer hands over a mission whose drone is owed a message, which continues the
 // trace of ctx. It never blocks.
 func (o *Outbox) Offer(ctx context.Context, m domain.Mission) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	select {
 	case o.queue <- owed{m, trace.SpanFromContext(ctx)}:
+		o.waiting[messageOf(m)]++
 	default:
 		o.meter.OutboxOverflow.Inc()
+	}
+}
+
+func (o *Outbox) waits(m domain.Mission) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.waiting[messageOf(m)] > 0
+}
+
+// tried notes that a batch waits no longer, whatever came of it.
+func (o *Outbox) tried(batch []owed) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, m := range batch {
+		of := messageOf(m.Mission)
+		if o.waiting[of]--; o.waiting[of] == 0 {
+			delete(o.waiting, of)
+		}
 	}
 }
 
@@ -99,6 +139,7 @@ func (o *Outbox) flush(ctx context.Context, batch []owed) {
 const commandsTimeout = 10 * time.Second
 
 func (o *Outbox) publish(ctx context.Context, batch []owed) {
+	defer o.tried(batch)
 	ctx, cancel := context.WithTimeout(ctx, commandsTimeout)
 	defer cancel()
 	ctx = meter.WithOperation(ctx, "outbox")
@@ -131,11 +172,15 @@ func (o *Outbox) publish(ctx context.Context, batch []owed) {
 	}
 }
 
-// Collect queues whatever the store says is owed and nobody has sent.
+// Collect queues whatever the store says is owed and nobody has sent, unless it
+// is queued already: while Pub/Sub is out of reach each sweep finds all of it, and
+// a queue full of that would have new commands wait until they expire.
 func (o *Outbox) Collect(ctx context.Context, grace time.Duration) error {
 	missions, err := o.store.OwedCommands(ctx, grace)
 	for _, m := range missions {
-		o.Offer(ctx, m)
+		if !o.waits(m) {
+			o.Offer(ctx, m)
+		}
 	}
 	return err
 }

@@ -224,3 +224,44 @@ func TestOutbox_SendsWhatIsQueuedWhenItStops(t *testing.T) {
 		}
 	}
 }
+
+// F-DEC-05: what the sweeper finds owed while it is queued already is not queued
+// again. During an outage of Pub/Sub each sweep finds all that is owed: the queue
+// would fill with what drones then get over and over, before what is new.
+func TestOutbox_QueuesOnceWhatIsOwed(t *testing.T) {
+	l := newLine(t)
+	p := NewPublisher(l.client)
+	t.Cleanup(p.Stop)
+	var server sent
+	l.publishing(func(_ context.Context, _ string, messages []*pubsubpb.PubsubMessage) error {
+		server.note(messages)
+		return nil
+	})
+	store := &commandsOwed{}
+	for i := range 5 {
+		store.owed = append(store.owed, domain.Mission{ID: domain.MissionID(fmt.Sprint("M", i)), DroneID: "D1", Status: domain.MissionActive, CommandExpiresAt: time.Now().Add(time.Minute)})
+	}
+	outbox := NewOutbox(store, p, wire.JSON, emutest.Log(t), l.meter)
+	for range 10 {
+		if err := outbox.Collect(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A mission that has failed meanwhile owes another message.
+	store.mu.Lock()
+	store.owed[0].Status = domain.MissionFailed
+	store.owed[0].RevokePending = true
+	store.mu.Unlock()
+	if err := outbox.Collect(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	stop := make(chan struct{})
+	close(stop)
+	outbox.Run(t.Context(), stop)
+	if n := len(server.of("D1")); n != 6 {
+		t.Errorf("the drone was sent %d messages of 6", n)
+	}
+	if n := len(outbox.waiting); n != 0 {
+		t.Errorf("%d messages are thought to wait in an empty queue", n)
+	}
+}
