@@ -19,7 +19,7 @@ import (
 func TestManager_SaysWhenItsClockBeginsAndEndsToBeWrong(t *testing.T) {
 	const stops, goesOn = "does not sweep", "sweeps again"
 	var logged bytes.Buffer
-	m := &Manager{log: slog.New(slog.NewTextHandler(&logged, nil))}
+	m := &Manager{log: slog.New(slog.NewTextHandler(&logged, nil)), clock: simclock.Real()}
 	for i, step := range []struct {
 		level firestorelock.ClockLevel
 		says  string
@@ -43,7 +43,7 @@ func TestManager_SaysWhenItsClockBeginsAndEndsToBeWrong(t *testing.T) {
 		}
 	}
 	logged.Reset()
-	fresh := &Manager{log: m.log}
+	fresh := &Manager{log: m.log, clock: m.clock}
 	fresh.noteClock(firestorelock.ClockReport{Level: firestorelock.ClockBlock})
 	if !strings.Contains(logged.String(), stops) {
 		t.Errorf("of a clock that is wrong at the start it said %q", logged.String())

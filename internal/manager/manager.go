@@ -58,7 +58,14 @@ type Manager struct {
 	cfg      Config
 	log      *slog.Logger
 	meter    *meter.Meter
-	measured atomic.Pointer[firestorelock.ClockReport] // the clock, last; nil: not yet
+	measured atomic.Pointer[measurement] // the clock, last; nil: not yet
+}
+
+// measurement is a report of the clock, and when it was made.
+type measurement struct {
+	firestorelock.ClockReport
+	shown time.Time // by the clock
+	at    time.Time // by the machine, with its monotonic reading
 }
 
 // New assembles a manager on open connections.
@@ -223,7 +230,7 @@ func (m *Manager) sweepIfClockHolds(ctx context.Context) error {
 // noteClock keeps what was measured of the clock, and says when that begins or
 // ends to keep this manager from sweeping.
 func (m *Manager) noteClock(report firestorelock.ClockReport) {
-	before := m.measured.Swap(&report)
+	before := m.measured.Swap(&measurement{ClockReport: report, shown: m.clock.Now().Round(0), at: time.Now()})
 	wrong, was := report.Level == firestorelock.ClockBlock, before != nil && before.Level == firestorelock.ClockBlock
 	switch {
 	case wrong && !was:
@@ -236,9 +243,9 @@ func (m *Manager) noteClock(report firestorelock.ClockReport) {
 // clockHolds reports whether silence may be judged by this clock. One that is
 // fast by minutes takes every drone for silent, and would fail its mission; a
 // manager with a right clock does the work. A clock that WatchClock has not
-// measured yet is measured now.
+// measured yet, or that was set since, is measured now.
 func (m *Manager) clockHolds(ctx context.Context) (bool, error) {
-	if m.measured.Load() == nil {
+	if last := m.measured.Load(); last == nil || m.wasSet(last) {
 		report, err := m.Locks.CheckClock(ctx)
 		if err != nil {
 			return false, err
@@ -246,6 +253,13 @@ func (m *Manager) clockHolds(ctx context.Context) (bool, error) {
 		m.noteClock(report)
 	}
 	return m.measured.Load().Level != firestorelock.ClockBlock, nil
+}
+
+// wasSet reports whether the clock has moved on by another time than has passed
+// since it was measured.
+func (m *Manager) wasSet(since *measurement) bool {
+	moved := m.clock.Real(m.clock.Now().Round(0).Sub(since.shown))
+	return (moved - time.Since(since.at)).Abs() >= firestorelock.SkewBlock
 }
 
 // sweepOnce sweeps if it gets the lock at once.

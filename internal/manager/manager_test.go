@@ -73,8 +73,14 @@ func (s *system) startManager() (clients *connect.Clients, stop func()) {
 // runManager runs a State Manager on the given connections.
 func (s *system) runManager(clients *connect.Clients, cfg manager.Config) (stop func()) {
 	s.t.Helper()
+	return s.runManagerBy(simclock.Real(), clients, cfg)
+}
+
+// runManagerBy is runManager by another clock than the machine's.
+func (s *system) runManagerBy(clock *simclock.Clock, clients *connect.Clients, cfg manager.Config) (stop func()) {
+	s.t.Helper()
 	cfg.SweepInterval = 200 * time.Millisecond
-	m, err := manager.New(clients, simclock.Real(), cfg, emutest.Log(s.t))
+	m, err := manager.New(clients, clock, cfg, emutest.Log(s.t))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -673,6 +679,25 @@ func TestManager_DoesNotSweepByAWrongClock(t *testing.T) {
 	if n := clients.Meter.Sweeps.Value(); n > 0 {
 		t.Errorf("it swept %d times", n)
 	}
+	if m, err := s.store.Mission(t.Context(), mission); err != nil || m.Status != domain.MissionActive {
+		t.Errorf("the mission is %s %s (%v)", m.Status, m.FailureReason, err)
+	}
+}
+
+// F-TEL-09: nor does a manager whose clock is set forward after it was measured.
+func TestManager_DoesNotSweepByAClockThatWasSet(t *testing.T) {
+	clock, err := simclock.New(simclock.Rate{Epoch: time.Now(), Speed: 1, Ahead: time.Millisecond}) // can be set
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSystem(t)
+	clients := emutest.Connect(t, s.hosts)
+	stop := s.runManagerBy(clock, clients, manager.Config{})
+	await(t, "a sweep", func() bool { return clients.Meter.Sweeps.Value() > 0 })
+	mission := s.assign(time.Now())
+	clock.NotBefore(time.Now().Add(5 * time.Minute))
+	await(t, "sweeps skipped", func() bool { return clients.Meter.SweepsSkipped.Value() >= 3 })
+	stop()
 	if m, err := s.store.Mission(t.Context(), mission); err != nil || m.Status != domain.MissionActive {
 		t.Errorf("the mission is %s %s (%v)", m.Status, m.FailureReason, err)
 	}
