@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +19,8 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/firestoreemu"
+	"github.com/dronefleet/dronefleet/internal/firestoreemu/fault"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/policy"
 )
@@ -1058,6 +1061,24 @@ func TestStore_MarkPaysOnlyWhatWasSent(t *testing.T) {
 	}
 }
 
+// F-DEC-05: a command is paid by whoever sent it, also when its mission was written
+// since, and though a commit knows its times more exactly than a document.
+func TestStore_MarkPaysACommandOfNanoseconds(t *testing.T) {
+	f := newFleet(t)
+	f.now = f.now.Add(123 * time.Nanosecond)
+	f.noteOffers()
+	f.mustReport(t, idle("D1", f.now))
+	f.mustOrder(t, "O1")
+	f.assign(t, f.decision("DEC-1", "D1", "O1"))
+	if _, err := f.client.Doc("missions/M-DEC-1").Update(t.Context(), []firestore.Update{{Path: "note", Value: "seen"}}); err != nil {
+		t.Fatal(err)
+	}
+	f.mark(t, f.offered...)
+	if owed := f.owed(t); len(owed) != 0 {
+		t.Errorf("still owed: %+v", owed)
+	}
+}
+
 // F-DEC-05: whoever assigned a mission has as long as is asked to send its command;
 // then anybody finds it. Nobody waits to revoke.
 func TestStore_CommandIsLeftToItsAssignerForAWhile(t *testing.T) {
@@ -1275,6 +1296,61 @@ func TestStore_KnownDroneReachesTheNextStopOfAShorterRoute(t *testing.T) {
 func TestStore_MarksNoCommandsPublished(t *testing.T) {
 	if err := newFleet(t).MarkCommandsPublished(t.Context(), nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// F-TEL-09: what many sweeps of one kind have to write they write together, or the one
+// after an outage would take minutes.
+func TestStore_SweepsTogether(t *testing.T) {
+	faults := fault.New(1)
+	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
+	f := newFleet(t)
+	const late = 40
+	for i := range late {
+		req := domain.OrderRequest{ID: domain.OrderID(fmt.Sprintf("O%02d", i)), Deadline: f.now.Add(time.Minute), OrderContent: domain.OrderContent{ProductType: "BLOOD"}}
+		if err := f.IngestOrder(t.Context(), req, f.now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.now = f.now.Add(2 * time.Minute)
+	gate := fault.NewGate()
+	faults.Add(fault.Rule{RPC: "Commit", NamePrefix: "orders", Do: fault.Pause(gate)})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var result firestoretx.SweepResult
+	var err error
+	var sweep sync.WaitGroup
+	sweep.Go(func() { result, err = f.Sweep(ctx) })
+	if err := gate.Arrived(ctx, 8); err != nil {
+		t.Errorf("not even 8 commits of %d are sent at a time: %v", late, err)
+	}
+	gate.Open()
+	if sweep.Wait(); err != nil || result != (firestoretx.SweepResult{OrdersLate: late}) {
+		t.Errorf("swept %+v, %v", result, err)
+	}
+}
+
+// F-TEL-09: a sweep whose lease is over begins no more.
+func TestStore_SweepEndsWithItsLease(t *testing.T) {
+	faults := fault.New(1)
+	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
+	f := newFleet(t)
+	for i := range 100 {
+		req := domain.OrderRequest{ID: domain.OrderID(fmt.Sprintf("O%02d", i)), Deadline: f.now.Add(time.Minute), OrderContent: domain.OrderContent{ProductType: "BLOOD"}}
+		if err := f.IngestOrder(t.Context(), req, f.now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.now = f.now.Add(2 * time.Minute)
+	lease, end := context.WithCancel(t.Context())
+	defer end()
+	faults.Add(fault.Rule{RPC: "Commit", NamePrefix: "orders", Do: fault.Crash(end)})
+	result, err := f.Sweep(lease)
+	if !errors.Is(err, context.Canceled) || result.OrdersLate == 100 {
+		t.Errorf("swept %+v, %v, though its lease was over", result, err)
+	}
+	if n := strings.Count(err.Error(), "order O"); n >= 50 {
+		t.Errorf("the error names %d orders that it did not even try: %.200s", n, err)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/policy"
 )
@@ -16,6 +18,12 @@ type SweepResult struct {
 	OrdersLate     int
 }
 
+func (r *SweepResult) add(more SweepResult) {
+	r.MissionsFailed += more.MissionsFailed
+	r.DronesUnknown += more.DronesUnknown
+	r.OrdersLate += more.OrdersLate
+}
+
 // Sweep handles what no message will: silent drones, stalled missions, orders
 // past their deadline. It works from ACTIVE missions, bound and IDLE drones,
 // and open orders, which need no index on a time. One document that cannot be
@@ -23,51 +31,71 @@ type SweepResult struct {
 func (s *Store) Sweep(ctx context.Context) (SweepResult, error) {
 	var result SweepResult
 	var errs []error
+	note := func(swept SweepResult, err error) {
+		result.add(swept)
+		errs = append(errs, err)
+	}
 	bindings, err := s.glance(ctx)
 	errs = append(errs, err)
-	for _, b := range bindings {
-		if ctx.Err() != nil {
-			return result, ctx.Err()
-		}
-		if s.drone.SweepBinding(b, s.now()).Empty() {
-			continue
-		}
+	bindings = slices.DeleteFunc(bindings, func(b policy.Binding) bool { return s.drone.SweepBinding(b, s.now()).Empty() })
+	note(sweepEach(ctx, bindings, func(b policy.Binding) (SweepResult, error) {
 		change, err := s.sweepBinding(ctx, b.Drone.ID, b.Mission.ID)
-		errs = append(errs, wrap(err, "mission %s", b.Mission.ID))
 		switch {
 		case err != nil || change.Drone == nil: // at most a command was dated anew
+			return SweepResult{}, wrap(err, "mission %s", b.Mission.ID)
 		case slices.ContainsFunc(change.Missions, func(m domain.Mission) bool { return m.Status == domain.MissionFailed }):
-			result.MissionsFailed++
-		default: // it was on its way home
-			result.DronesUnknown++
+			return SweepResult{MissionsFailed: 1}, nil
 		}
-	}
+		return SweepResult{DronesUnknown: 1}, nil // it was on its way home
+	}))
 	drones, err := s.Drones(ctx, domain.DroneIdle, Page{})
 	errs = append(errs, err)
-	for _, d := range drones {
-		if s.drone.SweepIdle(d, s.now()).Empty() {
-			continue
-		}
+	drones = slices.DeleteFunc(drones, func(d domain.Drone) bool { return s.drone.SweepIdle(d, s.now()).Empty() })
+	note(sweepEach(ctx, drones, func(d domain.Drone) (SweepResult, error) {
 		changed, err := s.sweepIdle(ctx, d.ID)
-		errs = append(errs, wrap(err, "drone %s", d.ID))
-		if changed {
-			result.DronesUnknown++
+		if err != nil || !changed {
+			return SweepResult{}, wrap(err, "drone %s", d.ID)
 		}
-	}
+		return SweepResult{DronesUnknown: 1}, nil
+	}))
 	open := slices.DeleteFunc(slices.Clone(domain.OrderStatuses), domain.OrderStatus.Final)
 	orders, err := collect(s.client.Collection(Orders).Where("status", "in", open).Where("late", "==", false).Documents(ctx), decodeOrder)
 	errs = append(errs, wrap(err, "open orders"))
-	for _, o := range orders {
-		if policy.SweepOrder(o, s.now()).Empty() {
-			continue
+	orders = slices.DeleteFunc(orders, func(o domain.Order) bool { return policy.SweepOrder(o, s.now()).Empty() })
+	note(sweepEach(ctx, orders, func(o domain.Order) (SweepResult, error) {
+		if err := s.SweepOrder(ctx, o.ID); err != nil {
+			return SweepResult{}, wrap(err, "order %s", o.ID)
 		}
-		err := s.SweepOrder(ctx, o.ID)
-		errs = append(errs, wrap(err, "order %s", o.ID))
-		if err == nil {
-			result.OrdersLate++
-		}
-	}
+		return SweepResult{OrdersLate: 1}, nil
+	}))
 	return result, errors.Join(errs...)
+}
+
+// sweepAtOnce bounds how many transactions of a sweep run at a time. After an outage
+// they are thousands: one after the other would take minutes, in which nobody looks
+// for silent drones and no owed command is sent.
+const sweepAtOnce = 16
+
+// sweepEach sweeps what does not depend on each other, until ctx ends.
+func sweepEach[T any](ctx context.Context, due []T, sweep func(T) (SweepResult, error)) (SweepResult, error) {
+	results, errs := make([]SweepResult, len(due)), make([]error, len(due))
+	var g errgroup.Group
+	g.SetLimit(sweepAtOnce)
+	for i, one := range due {
+		if ctx.Err() != nil {
+			break
+		}
+		g.Go(func() error {
+			results[i], errs[i] = sweep(one)
+			return nil
+		})
+	}
+	_ = g.Wait() // no sweep returns an error
+	var sum SweepResult
+	for _, r := range results {
+		sum.add(r)
+	}
+	return sum, errors.Join(append(errs, ctx.Err())...)
 }
 
 // glance reads every binding without a transaction: hardly any needs one. It
