@@ -253,6 +253,31 @@ func TestIdentify_OutlivesOutagesOfTheIssuer(t *testing.T) {
 	}
 }
 
+// A key that cannot be read, whatever is wrong with it, spoils no other: its
+// issuer's tokens would all be refused.
+func TestIdentify_LeavesOutKeysThatCannotBeRead(t *testing.T) {
+	for name, c := range map[string]struct{ key, log string }{
+		"of another curve":           {`{"kty":"EC","kid":"k0","crv":"secp256k1","x":"AAAA","y":"AAAA"}`, "secp256k1"},
+		"with a strange certificate": {`{"kty":"RSA","kid":"k0","n":"AQAB","e":"AQAB","x5c":["AAAA"]}`, "x509"},
+		"with a part missing":        {`{"kty":"RSA","kid":"k0","e":"AQAB"}`, "missing"},
+		"that is none":               {`null`, "missing"},
+		"of another kind":            {`{"kty":"AKP","kid":"k0","alg":"ML-DSA-44","pub":"AAAA"}`, ""},
+	} {
+		g := newGate(t, grants(t, "*"), nil)
+		g.issuer.Also(json.RawMessage(c.key))
+		g.known("the other key beside one "+name, g.token(nil))
+		if logged := g.log.String(); !strings.Contains(logged, c.log) || c.log == "" && logged != "" {
+			t.Errorf("of a key %s the log says %q", name, logged)
+		}
+		// Where no key can be read, the issuer has failed, not the token.
+		g.issuer.Rotate()
+		g.clock.Advance(6 * time.Minute)
+		g.known("the key that was known before one "+name, g.token(nil))
+		g.clock.Advance(time.Hour)
+		g.unavailable("an hour with no key but one "+name, g.token(nil))
+	}
+}
+
 // A caller that leaves does not fail those who wait for the same answer.
 func TestIdentify_ManyAtOnceAskOnce(t *testing.T) {
 	g := newGate(t, grants(t, "*"), nil)

@@ -9,10 +9,12 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
 )
 
 // How long the issuer's keys count.
@@ -116,13 +118,36 @@ func (k *keys) fetch(r *http.Request) ([]byte, error) {
 	case len(body) > maxKeysBytes:
 		return nil, fmt.Errorf("%s answers with more than %d bytes", k.url, maxKeysBytes)
 	}
+	return k.readable(body)
+}
+
+// readable leaves out the keys of a set that the library cannot read, such as
+// those of a curve or with a certificate that Go does not take (RFC 7517, section
+// 5). For one of them it would refuse the whole set, and all tokens with it.
+func (k *keys) readable(body []byte) ([]byte, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
 	if err := json.Unmarshal(body, &set); err != nil || len(set.Keys) == 0 {
 		return nil, errors.New(k.url + " answers with no key set")
 	}
-	return body, nil
+	var unread error
+	set.Keys = slices.DeleteFunc(set.Keys, func(text json.RawMessage) bool {
+		var key jose.JSONWebKey
+		err := json.Unmarshal(text, &key)
+		if err == nil {
+			return false
+		}
+		unread = err
+		if !errors.Is(err, jose.ErrUnsupportedKeyType) { // of a kind that is not for us
+			k.log.Warn("a key of the issuer cannot be read; tokens signed with it are refused", slog.String("url", k.url), slog.Any("err", err))
+		}
+		return true
+	})
+	if len(set.Keys) == 0 {
+		return nil, fmt.Errorf("%s answers with no key that can be read: %w", k.url, unread)
+	}
+	return json.Marshal(set)
 }
 
 // failureKey is where a verification keeps why the issuer could not be asked.

@@ -59,6 +59,7 @@ type Issuer struct {
 	server *httptest.Server
 	mu     sync.Mutex
 	keys   []Key
+	others []json.RawMessage
 	down   bool
 	asked  map[string]int
 }
@@ -78,6 +79,14 @@ func (i *Issuer) Rotate(keys ...Key) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.keys = keys
+}
+
+// Also replaces what the issuer publishes beside its keys, as it stands in the key
+// set.
+func (i *Issuer) Also(others ...json.RawMessage) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.others = others
 }
 
 // SetDown makes the issuer answer with errors, or as it should.
@@ -101,7 +110,7 @@ const KeysPath = "/keys"
 func (i *Issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
 	i.asked[r.URL.Path]++
-	down, keys := i.down, slices.Clone(i.keys)
+	down, keys, others := i.down, slices.Clone(i.keys), i.others
 	i.mu.Unlock()
 	if down {
 		http.Error(w, "down", http.StatusBadGateway)
@@ -112,7 +121,22 @@ func (i *Issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.PublicKeys = append(s.PublicKeys, oidctest.PublicKey{PublicKey: k.Private.Public(), KeyID: k.ID, Algorithm: k.Algorithm})
 	}
 	s.SetIssuer(i.URL)
-	s.ServeHTTP(w, r)
+	if r.URL.Path != KeysPath {
+		s.ServeHTTP(w, r)
+		return
+	}
+	answer := httptest.NewRecorder()
+	s.ServeHTTP(answer, r)
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := json.Unmarshal(answer.Body.Bytes(), &set); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	set.Keys = append(set.Keys, others...)
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(set) // who left learns nothing
 }
 
 // Claims are those of a token.
