@@ -208,3 +208,59 @@ func TestStore_FailedCommitAnswersNoDeliveryByAnother(t *testing.T) {
 		})
 	}
 }
+
+// F-BAT-01: drones that only move share a commit that asks for nothing first; one
+// that the server refuses spoils it for no other.
+func TestStore_ADroneThatIsRefusedSpoilsNoOtherThatIsKnown(t *testing.T) {
+	faults := fault.New(1)
+	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
+	store := firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{})
+	applier := store.NewTelemetryApplier()
+	began := time.Now().Add(-time.Minute).Truncate(time.Microsecond)
+	drones := []domain.DroneID{"D1", "D2", "D3"}
+	say := func(at time.Time) []error {
+		reports := make([]domain.Telemetry, len(drones))
+		for i, id := range drones {
+			reports[i] = idle(id, at)
+			reports[i].Status = domain.DroneCharging
+		}
+		return applier.Apply(t.Context(), reports)
+	}
+	for i, err := range say(began) {
+		if err != nil {
+			t.Fatalf("%s: %v", drones[i], err)
+		}
+	}
+	faults.Add(fault.Rule{RPC: "Commit", NamePrefix: "drones/D2", Do: fault.Fail(codes.OutOfRange)})
+	at := began.Add(time.Second)
+	for i, err := range say(at) {
+		if refused := drones[i] == "D2"; (err != nil) != refused || firestoretx.Retryable(err) {
+			t.Errorf("%s: %v", drones[i], err)
+		}
+		d, err := store.Drone(t.Context(), drones[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if moved := d.LastUpdate.Equal(at); moved == (drones[i] == "D2") {
+			t.Errorf("%s was last updated %s", drones[i], d.LastUpdate)
+		}
+	}
+}
+
+// F-DEC-05: nobody is told of a mission whose commit failed.
+func TestStore_OffersOnlyWhatIsCommitted(t *testing.T) {
+	faults := fault.New(1)
+	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
+	f := newFleet(t)
+	f.noteOffers()
+	f.mustReport(t, idle("D1", f.now))
+	f.mustOrder(t, "O1")
+	faults.Add(fault.Rule{RPC: "Commit", Times: 1, Do: fault.Fail(codes.OutOfRange)})
+	decision := f.decision("DEC-1", "D1", "O1")
+	if _, err := f.AssignMission(t.Context(), decision, policy.Delivery{}); err == nil || len(f.offered) != 0 {
+		t.Errorf("error %v, offered %+v", err, f.offered)
+	}
+	if f.assign(t, decision); len(f.offered) != 1 {
+		t.Errorf("offered %+v", f.offered)
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"cloud.google.com/go/pubsub/v2"
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -68,6 +69,44 @@ func TestTelemetry_DeadLettersHoldUpNoOtherDrone(t *testing.T) {
 	}
 	l.report("AHEAD-1", "AHEAD-1") // the key goes on
 	l.awaitSettlements("one more", 2+keyed+others, 0)
+}
+
+// F-DLQ-01: what is given back because time is up leaves no dead letter behind: it
+// will have one when it comes again.
+func TestSettle_PublishesNoDeadLetterThatNobodyWaitsFor(t *testing.T) {
+	l := newLine(t)
+	s := l.settler(TopicOrders)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := s.deadLetters.publish(ctx, TopicOrders, &pubsub.Message{ID: "7", PublishTime: time.Now()}, "INVALID", errors.New("wrong"))
+	s.deadLetters.publisher.Stop()
+	if ids := l.letters(TopicOrders); err == nil || len(ids) > 0 {
+		t.Errorf("error %v, letters %v", err, ids)
+	}
+}
+
+// F-FLOW-01, F-DLQ-01: a shard ends when all it took is settled, poison included.
+func TestTelemetry_EndsWhenItsDeadLettersAreThere(t *testing.T) {
+	l := newLine(t)
+	reached, release := make(chan struct{}), make(chan struct{})
+	l.publishing(func(context.Context, string, []*pubsubpb.PubsubMessage) error {
+		close(reached)
+		<-release
+		return nil
+	})
+	p := newTelemetryPipeline(t.Context(), l.settler(TopicTelemetry), Config{TelemetryShards: 1}.withDefaults(),
+		func() TelemetryApplier { return futureOf("AHEAD") })
+	ended := make(chan struct{})
+	go func() { defer close(ended); p.shards[0].run() }()
+	l.receive(TopicTelemetry, func(ctx context.Context, msg *pubsub.Message) { p.handle(ctx, msg) })
+	l.report("AHEAD", "")
+	<-reached
+	p.stop()
+	time.AfterFunc(100*time.Millisecond, func() { close(release) })
+	<-ended
+	if n := l.settled(meter.DeadLetter); n != 1 {
+		t.Errorf("ended with %d of 1 dead letters", n)
+	}
 }
 
 // F-DLQ-01: a message whose dead letter cannot be published in time is given
@@ -134,6 +173,24 @@ func TestWrap_SaysWhatIsTrueOfThisMessage(t *testing.T) {
 	}
 	if !maps.Equal(attrs, want) {
 		t.Errorf("%v, want %v", attrs, want)
+	}
+}
+
+// F-ORD-02, F-DLQ-01: a replay makes nothing newer than it is, and neither does who
+// claims a later time.
+func TestPublished_IsNeverAfterTheMessage(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for claim, want := range map[string]time.Time{
+		"":                                    at,
+		"yesterday":                           at,
+		time.Time{}.Format(timeLayout):        at,
+		at.Add(-time.Hour).Format(timeLayout): at.Add(-time.Hour),
+		at.Add(time.Hour).Format(timeLayout):  at,
+	} {
+		msg := &pubsub.Message{PublishTime: at, Attributes: map[string]string{AttrPublishTime: claim}}
+		if got := published(msg); !got.Equal(want) {
+			t.Errorf("claims %q: %s, want %s", claim, got, want)
+		}
 	}
 }
 

@@ -289,6 +289,19 @@ func TestOnce_PublishesNothingAfterItsLeaseIsLost(t *testing.T) {
 	}
 }
 
+// F-OPT-01: a lease that is lost while a cycle publishes ends that too.
+func TestOnce_StopsPublishingWhenItsLeaseIsLost(t *testing.T) {
+	b := newBench(t)
+	runner := b.publishing(t, b.store, losable, func(ctx context.Context, decisions []domain.Decision) []error {
+		thief{b.store, b.clients, t}.steal(ctx, depot.ID)
+		return slices.Repeat([]error{context.Cause(ctx)}, len(decisions))
+	})
+	cycle, err := runner.Once(t.Context(), depot.ID, nil)
+	if !errors.Is(err, lock.ErrOwnershipLost) || cycle.Outcome != domain.CycleLeaseLost || cycle.Missions != 0 {
+		t.Errorf("cycle %+v, error %v", cycle, err)
+	}
+}
+
 // F-OPT-02, F-OPT-04: a document that cannot be understood is left out and on
 // record, and all others are planned.
 func TestOnce_PlansWithoutWhatCannotBeUnderstood(t *testing.T) {

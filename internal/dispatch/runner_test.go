@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -206,5 +207,49 @@ func TestRun_FollowsTheDepots(t *testing.T) {
 	defer store.mu.Unlock()
 	if store.most != 1 {
 		t.Errorf("%d cycles of a depot ran at once", store.most)
+	}
+}
+
+// unlisted lists the depots once, and then fails.
+type unlisted struct {
+	*watched
+	failed atomic.Int32
+	listed atomic.Bool
+}
+
+func (s *unlisted) Depots(ctx context.Context) (firestoretx.Listing[domain.Depot], error) {
+	if s.listed.Swap(true) {
+		s.failed.Add(1)
+		return firestoretx.Listing[domain.Depot]{}, errors.New("not now")
+	}
+	return s.watched.Depots(ctx)
+}
+
+// F-OPT-01: depots that cannot be listed are not taken for removed.
+func TestRun_KeepsItsDepotsWhileNoneCanBeListed(t *testing.T) {
+	b := newBench(t)
+	store := &unlisted{watched: &watched{Store: b.store, began: map[domain.DepotID]int{}, running: map[domain.DepotID]int{}}}
+	publish := func(_ context.Context, decisions []domain.Decision) []error { return make([]error, len(decisions)) }
+	cfg := dispatch.Config{Interval: 20 * time.Millisecond, Iterations: steps}
+	runner := dispatch.NewRunner(store, b.locks, publish, uuid.NewString, simclock.Real(), cfg, emutest.Log(t), b.clients.Meter)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- runner.Run(ctx) }()
+	emutest.Eventually(t, "listings that fail", func() error {
+		if n := store.failed.Load(); n < 3 {
+			return fmt.Errorf("%d", n)
+		}
+		return nil
+	})
+	seen := store.cycles(depot.ID)
+	emutest.Eventually(t, "cycles all the same", func() error {
+		if n := store.cycles(depot.ID); n < seen+10 {
+			return fmt.Errorf("%d cycles, want %d", n, seen+10)
+		}
+		return nil
+	})
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
