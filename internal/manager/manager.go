@@ -276,7 +276,10 @@ func (m *Manager) sweepOnce(ctx context.Context) error {
 		return nil
 	}
 	defer held.Gave()
-	return errors.Join(m.sweepLocked(h.Context()), h.Close())
+	sweeping, end := context.WithCancel(h.Context()) // which outlives the order to stop
+	defer end()
+	defer context.AfterFunc(ctx, end)()
+	return errors.Join(m.sweepLocked(sweeping), h.Close())
 }
 
 // sweepLocked sweeps, in a trace of its own, under the lock that ctx stands for.

@@ -567,6 +567,25 @@ func TestManager_StopsInTimeWithoutFirestore(t *testing.T) {
 	emutest.Eventually(t, "the order", func() error { _, err := s.store.Order(t.Context(), "O1"); return err })
 }
 
+// F-FLOW-01, F-TEL-09: a manager that is told to stop while it sweeps does not sweep
+// on, and leaves the lock to the others.
+func TestManager_StopsSweepingWhenItIsToldTo(t *testing.T) {
+	faults, sweeping := fault.New(1), fault.NewGate()
+	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
+	t.Cleanup(sweeping.Open)
+	s := newSystem(t)
+	faults.Add(fault.Rule{RPC: "RunQuery", NamePrefix: "missions", Times: 1, Do: fault.Pause(sweeping)})
+	stop := s.runManager(emutest.Connect(t, s.hosts), brief)
+	if err := sweeping.Arrived(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if stop(); t.Failed() { // it was not over in time
+		t.FailNow()
+	}
+	clients, _ := s.startManager()
+	await(t, "a sweep", func() bool { return clients.Meter.Sweeps.Value() > 0 })
+}
+
 // F-TEL-09: a silent drone is offered to nobody, found by the sweeper alone.
 func TestManager_SweepsSilentDrones(t *testing.T) {
 	s := newSystem(t)
