@@ -39,6 +39,10 @@ type Config struct {
 	// SweepInterval is how often the fleet is swept by one of the managers;
 	// default 5 s.
 	SweepInterval time.Duration
+	// SweepLimit is how long a sweep may take, by the machine's time; default 2 min.
+	// The next one goes on where it ended. Nothing else ends a query that is never
+	// answered: the lock would stay extended, and no manager swept any more.
+	SweepLimit time.Duration
 	// Access says who may use the HTTP API; default this machine, to read.
 	Access httpapi.Access
 	// Tracing takes the spans; default none. See Worker for telemetry's share.
@@ -72,6 +76,9 @@ type measurement struct {
 func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger) (*Manager, error) {
 	if cfg.SweepInterval == 0 {
 		cfg.SweepInterval = 5 * time.Second
+	}
+	if cfg.SweepLimit == 0 {
+		cfg.SweepLimit = 2 * time.Minute
 	}
 	if cfg.Format == "" {
 		cfg.Format = wire.Protobuf
@@ -224,6 +231,8 @@ func (m *Manager) sweepIfClockHolds(ctx context.Context) error {
 		return m.sweepOnce(ctx)
 	}
 	m.meter.SweepsSkipped.Inc()
+	ctx, end := context.WithTimeout(ctx, m.cfg.SweepLimit)
+	defer end()
 	return m.outbox.Collect(ctx, outboxGrace)
 }
 
@@ -276,7 +285,7 @@ func (m *Manager) sweepOnce(ctx context.Context) error {
 		return nil
 	}
 	defer held.Gave()
-	sweeping, end := context.WithCancel(h.Context()) // which outlives the order to stop
+	sweeping, end := context.WithTimeout(h.Context(), m.cfg.SweepLimit) // the handle's outlives the order to stop
 	defer end()
 	defer context.AfterFunc(ctx, end)()
 	return errors.Join(m.sweepLocked(sweeping), h.Close())

@@ -586,6 +586,21 @@ func TestManager_StopsSweepingWhenItIsToldTo(t *testing.T) {
 	await(t, "a sweep", func() bool { return clients.Meter.Sweeps.Value() > 0 })
 }
 
+// F-TEL-09: a query that is never answered ends its sweep, not all sweeps.
+func TestManager_SweepsAgainAfterAQueryWithoutAnswer(t *testing.T) {
+	faults, silent := fault.New(1), fault.NewGate()
+	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
+	t.Cleanup(silent.Open)
+	s := newSystem(t)
+	faults.Add(fault.Rule{RPC: "RunQuery", NamePrefix: "missions", Times: 1, Do: fault.Pause(silent)})
+	clients := emutest.Connect(t, s.hosts)
+	s.runManager(clients, manager.Config{SweepLimit: 2 * time.Second})
+	if err := silent.Arrived(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "a sweep", func() bool { return clients.Meter.Sweeps.Value() > 0 })
+}
+
 // F-TEL-09: a silent drone is offered to nobody, found by the sweeper alone.
 func TestManager_SweepsSilentDrones(t *testing.T) {
 	s := newSystem(t)
