@@ -46,6 +46,10 @@ type Config struct {
 	Interval time.Duration
 	// LockTTL is how long a crashed cycle blocks the next; default 15 s.
 	LockTTL time.Duration
+	// ReadLimit is how long reading a snapshot or the depots may take, by the
+	// machine's time; default 1 min. Nothing else ends a query that is never
+	// answered: the depot's lock would stay extended, and nobody planned any more.
+	ReadLimit time.Duration
 	// SolveLimit bounds the search in machine time; default a planner's, 8 s.
 	SolveLimit time.Duration
 	// Iterations, when positive, bounds the search in steps instead, so that
@@ -75,6 +79,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.LockTTL == 0 {
 		c.LockTTL = 15 * time.Second
+	}
+	if c.ReadLimit == 0 {
+		c.ReadLimit = time.Minute
 	}
 	taken := policy.DefaultMissionAssignmentPolicy()
 	c.MinBattery = cmp.Or(c.MinBattery, taken.MinBattery)
@@ -107,7 +114,26 @@ type fault struct {
 // NewRunner returns a runner. newID yields unique, non-monotonic cycle ids.
 func NewRunner(store Store, locks lock.Backend, publish Publish, newID func() string, clock *simclock.Clock, cfg Config, log *slog.Logger, m *meter.Meter) *Runner {
 	m.Lock(meter.LockCycle) // readiness and dashboards know of it from the start
-	return &Runner{store: store, locks: locks, publish: publish, newID: newID, clock: clock, cfg: cfg.withDefaults(), log: log, meter: m}
+	cfg = cfg.withDefaults()
+	return &Runner{store: bounded{store, cfg.ReadLimit}, locks: locks, publish: publish, newID: newID, clock: clock, cfg: cfg, log: log, meter: m}
+}
+
+// bounded is a store whose reads end in time. Fleet has a bound of its own.
+type bounded struct {
+	Store
+	limit time.Duration
+}
+
+func (b bounded) Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) (domain.Snapshot, error) {
+	ctx, end := context.WithTimeout(ctx, b.limit)
+	defer end()
+	return b.Store.Snapshot(ctx, req)
+}
+
+func (b bounded) Depots(ctx context.Context) (firestoretx.Listing[domain.Depot], error) {
+	ctx, end := context.WithTimeout(ctx, b.limit)
+	defer end()
+	return b.Store.Depots(ctx)
 }
 
 // CycleKey is the key of the lock that keeps a depot's cycles apart.

@@ -253,3 +253,49 @@ func TestRun_KeepsItsDepotsWhileNoneCanBeListed(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// silent is a store that never answers the second time it is asked for the depots,
+// or for a snapshot.
+type silent struct {
+	*watched
+	listed, seen atomic.Int32
+}
+
+func (s *silent) Depots(ctx context.Context) (firestoretx.Listing[domain.Depot], error) {
+	if s.listed.Add(1) == 2 {
+		<-ctx.Done()
+		return firestoretx.Listing[domain.Depot]{}, ctx.Err()
+	}
+	return s.watched.Depots(ctx)
+}
+
+func (s *silent) Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) (domain.Snapshot, error) {
+	if s.seen.Add(1) == 2 {
+		<-ctx.Done()
+		return domain.Snapshot{}, ctx.Err()
+	}
+	return s.watched.Snapshot(ctx, req)
+}
+
+// F-OPT-01: a read that is never answered ends its cycle, not all cycles of the depot,
+// and keeps no other depot from being found.
+func TestRun_GoesOnAfterAReadWithoutAnswer(t *testing.T) {
+	b := newBench(t)
+	store := &silent{watched: &watched{Store: b.store, began: map[domain.DepotID]int{}, running: map[domain.DepotID]int{}}}
+	publish := func(_ context.Context, decisions []domain.Decision) []error { return make([]error, len(decisions)) }
+	cfg := dispatch.Config{Interval: 20 * time.Millisecond, Iterations: steps, ReadLimit: 2 * time.Second}
+	runner := dispatch.NewRunner(store, b.locks, publish, uuid.NewString, simclock.Real(), cfg, emutest.Log(t), b.clients.Meter)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- runner.Run(ctx) }()
+	emutest.Eventually(t, "more cycles and listings", func() error {
+		if cycles, listings := store.seen.Load(), store.listed.Load(); cycles < 4 || listings < 4 {
+			return fmt.Errorf("%d cycles, %d listings", cycles, listings)
+		}
+		return nil
+	})
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
