@@ -37,7 +37,7 @@ func (h *orderHandler) handle(ctx context.Context, msg *pubsub.Message) {
 	req, err := wire.DecodeOrder(msg.Data, msg.Attributes)
 	if err == nil {
 		span.SetAttributes(attribute.String("dronefleet.order_id", string(req.ID)))
-		err = retry(ctx, func() error { return h.store.IngestOrder(ctx, req, published(msg)) }, h.retryable)
+		err = retry(ctx, func(ctx context.Context) error { return h.store.IngestOrder(ctx, req, published(msg)) }, h.retryable)
 	}
 	h.settle(ctx, msg, err)
 }
@@ -66,7 +66,7 @@ func (h *decisionHandler) handle(ctx context.Context, msg *pubsub.Message) {
 		span.SetAttributes(attribute.String("dronefleet.decision_id", string(d.ID)), attribute.String("dronefleet.cycle_id", string(d.CycleID)),
 			attribute.String("dronefleet.drone_id", string(d.DroneID)))
 		via := policy.Delivery{MessageID: msg.ID, PublishedAt: published(msg), ReceivedAt: received}
-		err = retry(ctx, func() error {
+		err = retry(ctx, func(ctx context.Context) error {
 			entry, err := h.store.AssignMission(ctx, d, via)
 			if err == nil && entry.Outcome == domain.OutcomeRejected {
 				err = &policy.Rejection{Reason: policy.Reason(entry.Reason), Subject: string(d.ID), Detail: entry.Detail}

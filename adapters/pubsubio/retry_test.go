@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -52,10 +54,32 @@ func TestRetry_TellsWhyItFailedWhenTheTimeIsUp(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			ctx, end := context.WithCancel(t.Context())
 			n := 0
-			err := retry(ctx, func() error { n++; return tt.attempt(n, end) }, firestoretx.Retryable)
+			err := retry(ctx, func(context.Context) error { n++; return tt.attempt(n, end) }, firestoretx.Retryable)
 			if err == nil || !strings.Contains(err.Error(), tt.want) || tt.also != nil && !errors.Is(err, tt.also) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
 	}
+}
+
+// F-ACK-01: a call that is never answered does not take the whole lease of its
+// message: another one is made, which has more time, while the lease lasts.
+func TestRetry_GivesUpACallWithoutAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		ctx, end := context.WithTimeout(t.Context(), 50*time.Second)
+		defer end()
+		var took []time.Duration
+		err := retry(ctx, func(ctx context.Context) error {
+			called := time.Now()
+			if len(took) < 2 {
+				<-ctx.Done()
+			}
+			took = append(took, time.Since(called))
+			return ctx.Err()
+		}, firestoretx.Retryable)
+		if err != nil || len(took) != 3 || took[0] > 10*time.Second || took[1] <= took[0] || time.Since(began) > 40*time.Second {
+			t.Errorf("%v after %v; the attempts took %v", err, time.Since(began), took)
+		}
+	})
 }

@@ -253,14 +253,14 @@ func (s *telemetryShard) commitSome(batch []report) {
 	ctx, span := s.sampling.startCommit(ctx, batch)
 	defer span.End()
 	left := batch
-	_ = retry(ctx, func() error { // each report has its own failure
+	_ = retry(ctx, func(attempt context.Context) error { // each report has its own failure
 		reports := make([]domain.Telemetry, len(left))
 		for i, r := range left {
 			reports[i] = r.Telemetry
 		}
 		var again []report
 		var transient error
-		for i, err := range s.applier.Apply(ctx, reports) {
+		for i, err := range s.applier.Apply(attempt, reports) {
 			r := left[i]
 			if err != nil && s.retryable(err) {
 				if r.failure == nil || ctx.Err() == nil {
