@@ -19,19 +19,25 @@ type field[T any] struct {
 	// get is the stored value; nil when the field is absent.
 	get func(*T) any
 	set func(*T, any) error
+	// needed says what to give where the field is absent, "" if it may be.
+	needed string
 }
 
 // codec is the form of one kind of document.
 type codec[T any] []field[T]
 
-// decode reads a document. A field of the wrong type is a *MalformedError that
-// names it; absent and unknown fields are fine.
+// decode reads a document. A field of the wrong type, or one that is needed and
+// absent, is a *MalformedError that names it; other absent fields and unknown
+// ones are fine.
 func (c codec[T]) decode(snap *firestore.DocumentSnapshot) (T, error) {
 	var v T
 	data := snap.Data()
 	for _, f := range c {
 		stored, ok := data[f.name]
 		if !ok || stored == nil {
+			if f.needed != "" {
+				return v, &MalformedError{fmt.Errorf("document %s: field %s is missing; give %s", snap.Ref.Path, f.name, f.needed)}
+			}
 			continue
 		}
 		if err := f.set(&v, stored); err != nil {
@@ -229,6 +235,14 @@ func point[T any](name string, at func(*T) *domain.Position) field[T] {
 			return nil
 		},
 	}
+}
+
+// place is a point that people write and nothing is known without: taken for zero
+// it would be in the sea.
+func place[T any](name string, at func(*T) *domain.Position) field[T] {
+	f := point(name, at)
+	f.needed = "a geographical point"
+	return f
 }
 
 func geoPoint(p domain.Position) *latlng.LatLng {

@@ -190,14 +190,14 @@ var eventCodec = codec[domain.Event]{
 
 var depotCodec = codec[domain.Depot]{
 	text("name", func(d *domain.Depot) *string { return &d.Name }),
-	point("position", func(d *domain.Depot) *domain.Position { return &d.Position }),
+	place("position", func(d *domain.Depot) *domain.Position { return &d.Position }),
 	whole("capacity", func(d *domain.Depot) *int { return &d.Capacity }),
 	whole("chargingSlots", func(d *domain.Depot) *int { return &d.ChargingSlots }),
 }
 
 var warehouseCodec = codec[domain.Warehouse]{
 	text("name", func(w *domain.Warehouse) *string { return &w.Name }),
-	point("position", func(w *domain.Warehouse) *domain.Position { return &w.Position }),
+	place("position", func(w *domain.Warehouse) *domain.Position { return &w.Position }),
 	texts("authorizedProductTypes", func(w *domain.Warehouse) *[]string { return &w.ProductTypes }),
 	flag("isColdStorageCapable", func(w *domain.Warehouse) *bool { return &w.ColdStorage }),
 }

@@ -745,6 +745,35 @@ func TestStore_SnapshotOfThePast(t *testing.T) {
 	}
 }
 
+// F-OPT-02: operators write depots and warehouses. One whose position has another
+// name is named, not planned for as if it were in the sea.
+func TestStore_PlaceWithoutAPositionIsMalformed(t *testing.T) {
+	f := newFleet(t)
+	for path, doc := range map[string]map[string]any{
+		"depots/UNPLACED":     {"name": "Depot of the north", "location": depot.Name},
+		"warehouses/UNPLACED": {"authorizedProductTypes": []string{"BLOOD"}, "position": nil},
+	} {
+		if _, err := f.client.Doc(path).Set(t.Context(), doc); err != nil {
+			t.Fatal(err)
+		}
+	}
+	depots, err := f.Depots(t.Context())
+	if err != nil || len(depots.Items) != 1 || len(depots.Malformed) != 1 || !strings.Contains(depots.Malformed[0].Error(), "depots/UNPLACED: field position is missing") {
+		t.Errorf("depots %+v, %v", depots, err)
+	}
+	var left []error
+	request := firestoretx.SnapshotRequest{Depot: depot.ID, MaxSilence: time.Hour, OnMalformed: func(err error) { left = append(left, err) }}
+	snap, err := f.Snapshot(t.Context(), request)
+	if err != nil || len(snap.Warehouses) != 0 || len(left) != 1 || !strings.Contains(left[0].Error(), "warehouses/UNPLACED: field position is missing") {
+		t.Errorf("warehouses %+v, left out %v, %v", snap.Warehouses, left, err)
+	}
+	request.Depot = "UNPLACED"
+	var malformed *firestoretx.MalformedError
+	if _, err := f.Snapshot(t.Context(), request); !errors.As(err, &malformed) {
+		t.Errorf("snapshot of a depot that is nowhere: %v", err)
+	}
+}
+
 // F-OPT-02: the only depot plans for every drone; one of several, for its own.
 func TestStore_SnapshotOffersDronesWithoutAHomeToTheOnlyDepot(t *testing.T) {
 	f := newFleet(t)
