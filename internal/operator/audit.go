@@ -85,6 +85,10 @@ func (s story) printNow(d *Desk) {
 		}
 	case s.subject == SubjectOrder && s.order != nil:
 		o := *s.order
+		if o.CreatedAt.IsZero() && o.Status == domain.OrderCancelled { // a tombstone has no place and no time
+			say("Order %s: %s before it arrived; what it asked for is not known", o.ID, o.Status)
+			break
+		}
 		say("Order %s: %s, %s %s to %s, created %s, due %s UTC", o.ID, o.Status, priority(o), o.ProductType, degrees(o.Delivery), stamp(o.CreatedAt), stamp(o.Deadline))
 		if o.AssignedMissionID != "" {
 			say("  drone %s, mission %s", o.AssignedDroneID, o.AssignedMissionID)

@@ -382,6 +382,19 @@ func TestDesk_AuditTellsOfNobodyElse(t *testing.T) {
 	}
 }
 
+// F-ORD-03: of an order that was cancelled before it came nothing is made up.
+func TestDesk_AuditTellsOfATombstone(t *testing.T) {
+	o := openOffice(t)
+	if err := o.desk.Store.IngestOrder(t.Context(), domain.OrderRequest{ID: "O1", Cancel: true}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	said := o.says(o.desk.Audit(t.Context(), operator.SubjectOrder, "O1"))
+	o.expect(said, "Order O1: CANCELLED before it arrived", "new: CANCELLED because cancelled before it arrived")
+	if strings.Contains(said, "0.00000") || strings.Contains(said, "created") {
+		t.Errorf("a place or a time that nobody gave:\n%s", said)
+	}
+}
+
 // F-DOC-01: events are kept for a while; what has none any more is still shown.
 func TestDesk_AuditWithoutEvents(t *testing.T) {
 	o := openOffice(t)
