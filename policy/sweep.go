@@ -62,8 +62,10 @@ func lastSign(d domain.Drone, m domain.Mission) time.Time {
 	return d.SeenAt
 }
 
-// stallLimit is how long the mission may take in all. An estimate too long for a
-// duration, 146 years and more, is no limit.
+// stallLimit is how long the mission may take in all: a drone that reports does not
+// lose one of a few seconds, whose command may still be on its way, sooner than one
+// that is silent. An estimate too long for a duration, 146 years and more, is no
+// limit.
 func (p DronePolicy) stallLimit(m domain.Mission) time.Duration {
 	if !(m.EstimatedDurationMinutes > 0) { // or is no number
 		return p.StallFloor
@@ -72,7 +74,7 @@ func (p DronePolicy) stallLimit(m domain.Mission) time.Duration {
 	if limit >= math.MaxInt64 {
 		return math.MaxInt64
 	}
-	return time.Duration(limit)
+	return max(time.Duration(limit), p.BoundSilence)
 }
 
 // SweepIdle makes an unbound, silent drone UNKNOWN, so that it is offered to

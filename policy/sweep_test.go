@@ -8,8 +8,9 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// F-TEL-09: a mission is stalled after twice its estimate, and however long or
-// strange that is, not before.
+// F-TEL-09: a mission is stalled after twice its estimate, and however short, long or
+// strange that is, not before. One of seconds has the two minutes of a silent drone:
+// its command alone may take twenty seconds.
 func TestSweepBinding_StallsByTheEstimate(t *testing.T) {
 	p := DefaultDronePolicy()
 	for _, c := range []struct {
@@ -18,6 +19,8 @@ func TestSweepBinding_StallsByTheEstimate(t *testing.T) {
 		stalls  bool          // a second later
 	}{
 		{10, 20 * time.Minute, true},
+		{1.5, 3 * time.Minute, true},
+		{0.05, 2 * time.Minute, true},
 		{0, 10 * time.Minute, true}, // no estimate
 		{-1, 10 * time.Minute, true},
 		{math.NaN(), 10 * time.Minute, true},

@@ -33,8 +33,9 @@ type DronePolicy struct {
 	// CommandLifetime is how long a command that nobody sent in its time may
 	// take when it is dated anew; see MissionAssignmentPolicy.
 	CommandLifetime time.Duration
-	// StallFactor is how many times its estimate a mission may take, and
-	// StallFloor how long a mission without an estimate may.
+	// StallFactor is how many times its estimate a mission may take, though
+	// never less than BoundSilence, and StallFloor how long one without an
+	// estimate may.
 	StallFactor float64
 	StallFloor  time.Duration
 }
