@@ -445,13 +445,16 @@ type Drone struct {
 	// The drone's clock at the last applied report.
 	LastUpdate *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=last_update,json=lastUpdate,proto3" json:"last_update,omitempty"`
 	// Kept for the existing fleet; this project leaves it empty.
-	SolvingSessionId   string `protobuf:"bytes,8,opt,name=solving_session_id,json=solvingSessionId,proto3" json:"solving_session_id,omitempty"`
+	SolvingSessionId string `protobuf:"bytes,8,opt,name=solving_session_id,json=solvingSessionId,proto3" json:"solving_session_id,omitempty"`
+	// Where its routes end; without one, the nearest depot of the plan.
 	HomeDepotId        string `protobuf:"bytes,9,opt,name=home_depot_id,json=homeDepotId,proto3" json:"home_depot_id,omitempty"`
 	BatteryCapacityMah int32  `protobuf:"varint,10,opt,name=battery_capacity_mah,json=batteryCapacityMah,proto3" json:"battery_capacity_mah,omitempty"`
-	// Battery used per flown kilometre, in percent of the full charge.
-	ConsumptionPerKm     float64 `protobuf:"fixed64,11,opt,name=consumption_per_km,json=consumptionPerKm,proto3" json:"consumption_per_km,omitempty"`
-	MaxFlightTimeMinutes int32   `protobuf:"varint,12,opt,name=max_flight_time_minutes,json=maxFlightTimeMinutes,proto3" json:"max_flight_time_minutes,omitempty"`
-	ShortName            string  `protobuf:"bytes,13,opt,name=short_name,json=shortName,proto3" json:"short_name,omitempty"`
+	// Battery used per flown kilometre, in percent of the full charge; 0 means it is
+	// not known, and this project's plans reckon with 2.5, and with 50 km/h always.
+	ConsumptionPerKm float64 `protobuf:"fixed64,11,opt,name=consumption_per_km,json=consumptionPerKm,proto3" json:"consumption_per_km,omitempty"`
+	// Longest route, stays at stops included; 0 means no limit is known.
+	MaxFlightTimeMinutes int32  `protobuf:"varint,12,opt,name=max_flight_time_minutes,json=maxFlightTimeMinutes,proto3" json:"max_flight_time_minutes,omitempty"`
+	ShortName            string `protobuf:"bytes,13,opt,name=short_name,json=shortName,proto3" json:"short_name,omitempty"`
 	// Heaviest load in kilograms; 0 means no limit is known.
 	PayloadCapacityKg float64 `protobuf:"fixed64,50,opt,name=payload_capacity_kg,json=payloadCapacityKg,proto3" json:"payload_capacity_kg,omitempty"`
 	unknownFields     protoimpl.UnknownFields
@@ -929,15 +932,23 @@ func (x *Mission) GetEstimatedDurationMinutes() float64 {
 }
 
 // MissionAssignment is the optimizer's decision that a drone shall serve
-// orders along a route (topic "decisions").
+// orders along a route (topic "decisions"). It is judged by what is given here:
+// positions, charge and time are the optimizer's to reckon. The answer stands in
+// the ledger, collection "decisions".
 type MissionAssignment struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	DroneId  string                 `protobuf:"bytes,1,opt,name=drone_id,json=droneId,proto3" json:"drone_id,omitempty"`
 	OrderIds []string               `protobuf:"bytes,2,rep,name=order_ids,json=orderIds,proto3" json:"order_ids,omitempty"`
-	Route    []*Waypoint            `protobuf:"bytes,3,rep,name=route,proto3" json:"route,omitempty"`
-	// Percent of a full charge.
+	// For each order one WAREHOUSE_PICKUP and after it one HOSPITAL_DELIVERY. Where
+	// they are is not compared with the order: it counts as delivered where its stop
+	// is.
+	Route []*Waypoint `protobuf:"bytes,3,rep,name=route,proto3" json:"route,omitempty"`
+	// Percent of a full charge, with the way home. By it the drone must land with
+	// 20 % or more; left out, it need only have more than 20 % now.
 	EstimatedBatteryConsumption float64 `protobuf:"fixed64,4,opt,name=estimated_battery_consumption,json=estimatedBatteryConsumption,proto3" json:"estimated_battery_consumption,omitempty"`
-	EstimatedDurationMinutes    float64 `protobuf:"fixed64,5,opt,name=estimated_duration_minutes,json=estimatedDurationMinutes,proto3" json:"estimated_duration_minutes,omitempty"`
+	// With the way home. A mission that takes more than twice as long is STALLED,
+	// though never within two minutes; left out, after ten.
+	EstimatedDurationMinutes float64 `protobuf:"fixed64,5,opt,name=estimated_duration_minutes,json=estimatedDurationMinutes,proto3" json:"estimated_duration_minutes,omitempty"`
 	// Makes redelivery and republishing harmless; without it the Pub/Sub
 	// message id stands in.
 	DecisionId string `protobuf:"bytes,50,opt,name=decision_id,json=decisionId,proto3" json:"decision_id,omitempty"`
