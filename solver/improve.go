@@ -59,7 +59,7 @@ func (r *run) improveStages(routes []plannedRoute, fraction func(steps int64) fl
 	var staged []plannedRoute
 	stages := r.stages()
 	for i, s := range stages {
-		start := r.extend(staged, s.orders, true)
+		start := r.extend(staged, s.orders, r.over, true)
 		if i == len(stages)-1 {
 			start = r.better(routes, start)
 			r.report(start)
@@ -74,13 +74,13 @@ func (r *run) improveStages(routes []plannedRoute, fraction func(steps int64) fl
 }
 
 // extend inserts greedily what the routes leave out of the orders, cluster by
-// cluster. When there is no more time it keeps the routes as they are if they fit, and
+// cluster. When time is over it keeps the routes as they are if they fit, and
 // otherwise what fits of them.
-func (r *run) extend(routes []plannedRoute, orders []int32, fit bool) []plannedRoute {
+func (r *run) extend(routes []plannedRoute, orders []int32, over func() bool, fit bool) []plannedRoute {
 	return r.eachCluster(r.cut(routes, orders, 0), func(c *cluster, _ int, _ float64) []plannedRoute {
 		switch {
-		case !r.over():
-			return r.insert(r.build(c.orders, c.drones, false), c.routes)
+		case !over():
+			return r.insert(r.build(c.orders, c.drones, false), c.routes, over)
 		case fit:
 			return c.routes
 		}
@@ -105,11 +105,11 @@ func (r *run) curtail(routes []plannedRoute) []plannedRoute {
 }
 
 // insert adds to routes of a part what they leave out, most urgent first, each
-// order at its cheapest place.
-func (r *run) insert(pt *part, routes []plannedRoute) []plannedRoute {
+// order at its cheapest place, until time is over.
+func (r *run) insert(pt *part, routes []plannedRoute, over func() bool) []plannedRoute {
 	chain := search.NewChain(pt.in, r.tuning(), r.opts.Seed)
 	chain.Load(pt.importRoutes(routes))
-	chain.Construct(r.byUrgency(pt), r.over)
+	chain.Construct(r.byUrgency(pt), over)
 	return pt.export(chain.Best)
 }
 

@@ -94,7 +94,7 @@ func TestStages_OfLateOrdersAreSearchedInClusters(t *testing.T) {
 	if !r.cuttable(len(s.orders)) {
 		t.Fatalf("a stage of %d orders is not cut", len(s.orders))
 	}
-	r.improveClusters(s, r.extend(nil, s.orders, true), r.fraction(0))
+	r.improveClusters(s, r.extend(nil, s.orders, r.over, true), r.fraction(0))
 	if r.steps == 0 {
 		t.Error("a stage of late orders is not searched")
 	}
@@ -138,7 +138,7 @@ func testDeal(t *testing.T, r *run) {
 			t.Errorf("cluster %d: %d drones for %d of %d orders", i, len(c.drones), len(c.orders), len(all))
 		}
 	}
-	routes := r.extend(nil, all, true)
+	routes := r.extend(nil, all, r.over, true)
 	for _, clusters := range [][]cluster{first, r.cut(routes, all, 0.6)} {
 		var orders, drones []int32
 		for _, c := range clusters {
@@ -214,7 +214,7 @@ func TestSearch_FewerDronesThanClusters(t *testing.T) {
 func TestCut_AllotsMoreWhereOrdersAreLeftOut(t *testing.T) {
 	r := crowd(4, 60, 900)
 	all := indices(len(r.orders))
-	clusters := r.cut(r.extend(nil, all, true), all, 0)
+	clusters := r.cut(r.extend(nil, all, r.over, true), all, 0)
 	total := 0.0
 	for i, c := range clusters {
 		total += c.effort
@@ -315,7 +315,7 @@ func TestInsert_KeepsNoRoomForIdleDrones(t *testing.T) {
 	pt := r.build(indices(len(r.orders)), indices(len(r.drones)), false)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	r.insert(pt, nil)
+	r.insert(pt, nil, r.over)
 	runtime.ReadMemStats(&after)
 	if spent := (after.TotalAlloc - before.TotalAlloc) >> 20; spent > 32 {
 		t.Errorf("%d MB for %d drones and %d orders", spent, len(r.drones), len(r.orders))

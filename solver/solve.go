@@ -32,6 +32,7 @@ type run struct {
 	opts  Options
 	start time.Time
 	until time.Duration // when the search ends; the limit is for all
+	least time.Duration // until when orders are inserted, be it beyond the limit
 	stats model.Stats
 	steps int64
 }
@@ -39,6 +40,7 @@ type run struct {
 func solve(ctx context.Context, p Problem, o Options) (Plan, error) {
 	r := &run{ctx: ctx, opts: o, start: o.Clock()}
 	r.prepared = prepare(p)
+	r.least = insertingTakes * r.elapsed()
 	r.until = o.TimeLimit
 	if len(r.orders) <= tinyProblem {
 		r.until = min(r.until, tinyTime+time.Duration(len(r.drones))*tinyDrone)
@@ -126,6 +128,18 @@ func (r *run) over() bool {
 	return r.ctx.Err() != nil || r.opts.Iterations <= 0 && r.elapsed() > r.opts.TimeLimit-endgame
 }
 
+// insertingTakes is how many times as long as the preparation inserting all orders
+// takes, about, where drones are few.
+const insertingTakes = 20
+
+// stuck tells whether it is time to end the first construction. Where there are so
+// many orders, or the machine is so busy, that the limit is over before, the
+// construction is done all the same: without it nothing would be flown, in no cycle,
+// and ever more orders would wait.
+func (r *run) stuck() bool {
+	return r.over() && (r.ctx.Err() != nil || r.elapsed() > r.least)
+}
+
 // fraction returns the share of the budget between began and the search's end that is
 // spent, for a chain after its steps.
 func (r *run) fraction(began time.Duration) func(int64) float64 {
@@ -174,7 +188,7 @@ func (r *run) orCancelled(f func(int64) float64) func(int64) float64 {
 // construct inserts every order greedily, most urgent first, cluster by
 // cluster.
 func (r *run) construct() []plannedRoute {
-	return r.extend(nil, indices(len(r.orders)), true)
+	return r.extend(nil, indices(len(r.orders)), r.stuck, true)
 }
 
 // fillLate serves, late, what could not be served in time: a late medical
@@ -189,7 +203,7 @@ func (r *run) fillLate(routes []plannedRoute) []plannedRoute {
 		if c.missed == 0 || r.overtime(len(clusters)) {
 			return c.routes
 		}
-		return r.insert(r.build(c.orders, c.drones, true, c.routes...), c.routes)
+		return r.insert(r.build(c.orders, c.drones, true, c.routes...), c.routes, r.over)
 	})
 }
 

@@ -80,7 +80,8 @@ const (
 
 // Options steer one Solve.
 type Options struct {
-	// TimeLimit is the wall time for all of Solve; 0 means 8 s. Ignored when
+	// TimeLimit is the wall time for all of Solve; 0 means 8 s. Only a first plan may
+	// take longer, where there are very many orders or the machine is busy. Ignored when
 	// Iterations is set.
 	TimeLimit time.Duration
 	// Seed makes a run repeatable together with Iterations.

@@ -161,3 +161,29 @@ func TestSolve_LeavesTimeForLateDeliveries(t *testing.T) {
 		t.Errorf("nothing is delivered late; %d orders are in no route", len(plan.Unserved))
 	}
 }
+
+// F-OPT-03: a problem whose preparation takes longer than the limit, as where
+// thousands of orders wait or the machine is busy, has a plan all the same: in the
+// next cycle no fewer orders would wait.
+func TestSolve_PlansThoughPreparingTookTheLimit(t *testing.T) {
+	for _, orders := range []int{10, 200, 1000} {
+		for _, strategy := range []solver.Strategy{solver.SISR, solver.Greedy} {
+			looks := 0
+			clock := func() time.Time {
+				if looks++; looks == 1 {
+					return noon
+				}
+				return noon.Add(10*time.Second + time.Duration(looks)*time.Millisecond)
+			}
+			p := town(1, orders/5, orders)
+			plan := solveChecked(t, p, solver.Options{Workers: 1, Clock: clock, Strategy: strategy})
+			first := solveChecked(t, p, solver.Options{Strategy: solver.Greedy})
+			if served, could := orders-len(plan.Unserved), orders-len(first.Unserved); served < could*9/10 { // the rest would be late
+				t.Errorf("strategy %d serves %d of %d orders, a construction %d", strategy, served, orders, could)
+			}
+			if plan.Stats.Iterations > 0 {
+				t.Errorf("strategy %d searches for %d steps after its time", strategy, plan.Stats.Iterations)
+			}
+		}
+	}
+}

@@ -27,7 +27,7 @@ func (r *run) rewarm() []plannedRoute {
 			routes = append(routes, route)
 		}
 	}
-	return r.extend(routes, indices(len(r.orders)), false)
+	return r.extend(routes, indices(len(r.orders)), r.over, false)
 }
 
 // recall translates an old route; stops that no longer name a pending order or
