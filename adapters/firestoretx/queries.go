@@ -208,5 +208,5 @@ func many[ID ~string, T any](ctx context.Context, s *Store, collection string, i
 		}
 		list = append(list, v)
 	}
-	return list, errors.Join(malformed...)
+	return list, some(malformed)
 }

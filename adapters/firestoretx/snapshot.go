@@ -199,5 +199,5 @@ func collect[T any](it *firestore.DocumentIterator, decode func(*firestore.Docum
 	if err != nil { // a list that is not whole says nothing of what is malformed
 		return list, err
 	}
-	return list, errors.Join(malformed...)
+	return list, some(malformed)
 }

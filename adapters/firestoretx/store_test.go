@@ -1378,9 +1378,53 @@ func TestStore_SweepEndsWithItsLease(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || result.OrdersLate == 100 {
 		t.Errorf("swept %+v, %v, though its lease was over", result, err)
 	}
-	if n := strings.Count(err.Error(), "order O"); n >= 50 {
-		t.Errorf("the error names %d orders that it did not even try: %.200s", n, err)
+	if n := failuresIn(t, err, "order O"); n >= 50 {
+		t.Errorf("the error counts %d orders that it did not even try: %.200s", n, err)
 	}
+}
+
+// failuresIn is how many failures an error tells of, or counts.
+func failuresIn(t *testing.T, err error, each string) int {
+	t.Helper()
+	more := 0
+	if _, rest, cut := strings.Cut(err.Error(), "and "); cut {
+		if _, err := fmt.Sscanf(rest, "%d more", &more); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return strings.Count(err.Error(), each) + more
+}
+
+// F-TEL-09: where nothing can be written, or nothing is understood, a log still takes
+// what a sweep says of it, which is how much that is.
+func TestStore_SweepTellsOfManyFailuresInShort(t *testing.T) {
+	faults := fault.New(1)
+	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
+	f := newFleet(t)
+	const many = 200
+	for i := range many {
+		req := domain.OrderRequest{ID: domain.OrderID(fmt.Sprintf("O%03d", i)), Deadline: f.now.Add(time.Minute), OrderContent: domain.OrderContent{ProductType: "BLOOD"}}
+		if err := f.IngestOrder(t.Context(), req, f.now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.now = f.now.Add(2 * time.Minute)
+	forbidden := faults.Add(fault.Rule{RPC: "Commit", NamePrefix: "orders", Do: fault.Fail(codes.PermissionDenied)})
+	tellsOf := func(each string) {
+		t.Helper()
+		_, err := f.Sweep(t.Context())
+		if err == nil || len(err.Error()) > 4096 || failuresIn(t, err, each) != many {
+			t.Errorf("the sweep tells of %d failures: %.500v", many, err)
+		}
+	}
+	tellsOf("order O")
+	forbidden.Remove()
+	for i := range many {
+		if _, err := f.client.Doc(fmt.Sprintf("orders/O%03d", i)).Update(t.Context(), []firestore.Update{{Path: "deadline", Value: "soon"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tellsOf("field deadline")
 }
 
 // F-API-01: cycles that list thousands of orders each share no page that a process has no

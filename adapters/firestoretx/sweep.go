@@ -3,6 +3,7 @@ package firestoretx
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -95,7 +96,21 @@ func sweepEach[T any](ctx context.Context, due []T, sweep func(T) (SweepResult, 
 	for _, r := range results {
 		sum.add(r)
 	}
-	return sum, errors.Join(append(errs, ctx.Err())...)
+	return sum, errors.Join(some(errs), ctx.Err())
+}
+
+// maxErrors is how many failures of one kind an error tells: where nothing can be
+// written, or somebody has spoilt a whole collection, all are alike, and thousands of
+// them together are more than a log takes as one line.
+const maxErrors = 10
+
+// some joins the first of many errors and counts the rest.
+func some(errs []error) error {
+	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
+	if more := len(errs) - maxErrors; more > 0 {
+		errs = append(errs[:maxErrors], fmt.Errorf("and %d more", more))
+	}
+	return errors.Join(errs...)
 }
 
 // glance reads every binding without a transaction: hardly any needs one. It
