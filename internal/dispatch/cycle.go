@@ -392,14 +392,14 @@ const everyDepotHad = 3
 
 // overlooked counts, by priority, the orders left that have been pending for so long.
 // One depot's cycle leaves what another's serves; what is still pending after a cycle
-// of each, none of them serves.
+// of each, none of them serves, be it because its document is of no use.
 func overlooked(left []solver.Unserved, snap domain.Snapshot, pending time.Duration) map[string]int64 {
 	counts := map[string]int64{}
 	for _, p := range domain.Priorities {
 		counts[p.String()] = 0
 	}
 	for _, u := range left {
-		if o := &snap.Orders[u.Index]; u.Reason != solver.InvalidInput && snap.ReadTime.Sub(o.PendingSince) >= pending {
+		if o := &snap.Orders[u.Index]; snap.ReadTime.Sub(o.PendingSince) >= pending {
 			counts[o.Priority.String()]++
 		}
 	}

@@ -2,9 +2,11 @@ package dispatch
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -21,6 +23,24 @@ func TestListUnserved(t *testing.T) {
 	want := []domain.UnservedOrder{{OrderID: "O-1", Reason: string(solver.NoDroneFree) + ": all are away"}, {OrderID: "O-2", Reason: string(solver.OutOfRange)}}
 	if !slices.Equal(c.Unserved, want) || c.Detail != "" {
 		t.Errorf("%+v", c)
+	}
+}
+
+// F-OPT-04, F-OBS-01: an order that no plan can use waits as any other that is left,
+// and nobody would hear of it otherwise.
+func TestOverlooked_CountsWhatNoPlanCanUse(t *testing.T) {
+	snap := domain.Snapshot{ReadTime: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
+	snap.Orders = []domain.Order{
+		{ID: "SPOILT", OrderContent: domain.OrderContent{Priority: domain.PriorityCritical}},
+		{ID: "NEW", OrderContent: domain.OrderContent{Priority: domain.PriorityHigh}, PendingSince: snap.ReadTime},
+	}
+	var left []solver.Unserved
+	for i, o := range snap.Orders {
+		left = append(left, solver.Unserved{OrderID: string(o.ID), Index: i, Reason: solver.InvalidInput})
+	}
+	want := map[string]int64{"CRITICAL": 1, "HIGH": 0, "STANDARD": 0}
+	if got := overlooked(left, snap, time.Minute); !maps.Equal(got, want) {
+		t.Errorf("counted %v, want %v", got, want)
 	}
 }
 
