@@ -264,3 +264,40 @@ func TestStore_OffersOnlyWhatIsCommitted(t *testing.T) {
 		t.Errorf("offered %+v", f.offered)
 	}
 }
+
+// F-BAT-01, F-TEL-01: a drone that an applier knows and whose document is another
+// now, or gone, is read anew at once, in whichever way the server says it.
+func TestStore_ReadsADroneAnewThatIsNotAsItIsKnown(t *testing.T) {
+	for _, code := range []codes.Code{codes.FailedPrecondition, codes.NotFound} {
+		t.Run(code.String(), func(t *testing.T) {
+			faults := fault.New(1)
+			emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
+			f := newFleet(t)
+			f.mustReport(t, idle("D1", f.now))
+			if _, err := f.client.Doc("drones/D1").Delete(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			faults.Add(fault.Rule{RPC: "Commit", Times: 1, Do: fault.Fail(code)})
+			next := idle("D1", f.now.Add(time.Second))
+			f.mustReport(t, next)
+			if d := f.drone(t, "D1"); d.Status != domain.DroneIdle || !d.LastUpdate.Equal(next.Timestamp) {
+				t.Errorf("drone %+v", d)
+			}
+		})
+	}
+}
+
+// F-TEL-09: a sweep that could not see all says so.
+func TestStore_SweepTellsOfMissionsThatCannotBeRead(t *testing.T) {
+	faults := fault.New(1)
+	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
+	f := newFleet(t)
+	mission := f.deliverFirst(t)
+	if err := f.CancelOrder(t.Context(), "O2", "obsolete"); err != nil { // D1 is on its way home
+		t.Fatal(err)
+	}
+	faults.Add(fault.Rule{RPC: "BatchGetDocuments", NamePrefix: "missions/" + string(mission), Times: 1, Do: fault.Fail(codes.OutOfRange)})
+	if _, err := f.Sweep(t.Context()); err == nil {
+		t.Error("the sweep tells of no error")
+	}
+}

@@ -659,6 +659,7 @@ func TestRetryable(t *testing.T) {
 		"permission":                     {status.Error(codes.PermissionDenied, ""), true},
 		"created by another":             {status.Error(codes.AlreadyExists, ""), true},
 		"written by another":             {status.Error(codes.FailedPrecondition, ""), true},
+		"deleted by another":             {status.Error(codes.NotFound, ""), true},
 		"the transaction is over":        {status.Error(codes.InvalidArgument, "The referenced transaction has expired or is no longer valid."), true},
 		"a transaction nobody can run":   {status.Error(codes.InvalidArgument, "Transaction too big."), false},
 		"a document nobody can write":    {status.Error(codes.InvalidArgument, "The document has expired fields."), false},
@@ -1094,9 +1095,10 @@ func TestStore_MarkPaysOnlyWhatWasSent(t *testing.T) {
 // since, and though a commit knows its times more exactly than a document.
 func TestStore_MarkPaysACommandOfNanoseconds(t *testing.T) {
 	f := newFleet(t)
-	f.now = f.now.Add(123 * time.Nanosecond)
+	reported := f.now
+	f.now = f.now.Add(10*time.Second + 123*time.Nanosecond) // else the commit takes the server's time, which is of microseconds
 	f.noteOffers()
-	f.mustReport(t, idle("D1", f.now))
+	f.mustReport(t, idle("D1", reported))
 	f.mustOrder(t, "O1")
 	f.assign(t, f.decision("DEC-1", "D1", "O1"))
 	if _, err := f.client.Doc("missions/M-DEC-1").Update(t.Context(), []firestore.Update{{Path: "note", Value: "seen"}}); err != nil {

@@ -109,6 +109,41 @@ func TestTelemetry_EndsWhenItsDeadLettersAreThere(t *testing.T) {
 	}
 }
 
+// F-FLOW-01: what comes when the shards have been told to stop is settled all the
+// same: by them if they have taken it, and else by whoever brings it.
+func TestTelemetry_SettlesWhatComesAsItStops(t *testing.T) {
+	l := newLine(t)
+	s := l.settler(TopicTelemetry)
+	const shards = 30 // each sees by chance first that it stops, or its report
+	p := newTelemetryPipeline(t.Context(), s, Config{TelemetryShards: shards}.withDefaults(), func() TelemetryApplier { return futureOf("AHEAD") })
+	data, attrs, err := wire.EncodeTelemetry(domain.Telemetry{
+		DroneID: "D1", Timestamp: time.Now(), Position: domain.Position{Lat: 48.8566, Lon: 2.3522}, Battery: 90, Status: domain.DroneIdle,
+	}, wire.Protobuf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	msg := &pubsub.Message{ID: "7", PublishTime: time.Now(), Data: data, Attributes: attrs}
+	for _, shard := range p.shards {
+		s.hold(msg)
+		shard.in <- report{Telemetry: domain.Telemetry{DroneID: "D1"}, msg: msg, lease: time.Now().Add(time.Hour)}
+	}
+	p.stop()
+	for _, shard := range p.shards {
+		shard.run()
+		shard.in = nil // is taken from no more
+	}
+	if n := l.settled(meter.Applied); n != shards {
+		t.Errorf("%d of %d reports that were taken are applied", n, shards)
+	}
+	p.handle(t.Context(), msg)
+	if n := l.settled(meter.Nacked); n != 1 {
+		t.Errorf("%d reports given back, want the one that nobody takes", n)
+	}
+	if n := s.backlog.Messages(); n != 0 {
+		t.Errorf("%d messages are not settled", n)
+	}
+}
+
 // F-DLQ-01: a message whose dead letter cannot be published in time is given
 // back, not acked, and has its letter when that can be published again.
 func TestSettle_GivesBackWhatHasNoDeadLetterInTime(t *testing.T) {

@@ -12,17 +12,22 @@ import (
 	"github.com/dronefleet/dronefleet/internal/meter"
 )
 
-// interrupted calls stop once the cycle has its snapshot, and lets it go on when
-// it must know.
+// interrupted calls stop once the cycle has its snapshot, or before if it is
+// reading, and lets it go on when it must know.
 type interrupted struct {
 	store interface {
 		Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) (domain.Snapshot, error)
 	}
 	*firestoretx.Store
-	stop func()
+	stop    func()
+	reading bool
 }
 
 func (s interrupted) Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) (domain.Snapshot, error) {
+	if s.reading {
+		s.stop()
+		<-ctx.Done()
+	}
 	snap, err := s.store.Snapshot(ctx, req)
 	s.stop()
 	<-ctx.Done()
@@ -34,17 +39,18 @@ func (s interrupted) Snapshot(ctx context.Context, req firestoretx.SnapshotReque
 // one that publishes already does so to its end.
 func TestOnce_SaysWhatEndedACycleInAShutdown(t *testing.T) {
 	for name, test := range map[string]struct {
-		loseLease bool
-		outcome   domain.CycleOutcome
-		failed    int64
+		loseLease, reading bool
+		outcome            domain.CycleOutcome
+		failed             int64
 	}{
-		"shutdown":                  {false, domain.CycleAborted, 0},
-		"lease lost, then shutdown": {true, domain.CycleLeaseLost, 1},
+		"shutdown":                  {false, false, domain.CycleAborted, 0},
+		"shutdown as it reads":      {false, true, domain.CycleAborted, 0},
+		"lease lost, then shutdown": {true, false, domain.CycleLeaseLost, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			ctx, shutdown := context.WithCancel(t.Context())
-			store, ttl := interrupted{b.store, b.store, shutdown}, 15*time.Second
+			store, ttl := interrupted{b.store, b.store, shutdown, test.reading}, 15*time.Second
 			if test.loseLease {
 				store.store, ttl = thief{b.store, b.clients, t}, losable
 			}
