@@ -341,6 +341,23 @@ func TestRewarm_BoundsARoute(t *testing.T) {
 	}
 }
 
+// A warehouse that names a product twice takes no other's place among those that an
+// order can be fetched from.
+func TestSourcesOf_ListsAWarehouseOnce(t *testing.T) {
+	p := crowd(1, 2, 1).problem
+	for i := range p.Warehouses {
+		p.Warehouses[i].ProductTypes = slices.Repeat([]string{"BLOOD"}, maxSources)
+	}
+	pr := prepare(p)
+	warehouses := map[int]bool{}
+	for _, s := range pr.orders[0].sources {
+		warehouses[s.warehouse] = true
+	}
+	if n := len(pr.orders[0].sources); n != len(p.Warehouses) || len(warehouses) != n {
+		t.Errorf("%d sources are %d of %d warehouses", n, len(warehouses), len(p.Warehouses))
+	}
+}
+
 // BenchmarkPrepare_ManyWarehouses is the part of a solve that no limit bounds, where
 // nearly every drone could fetch from every warehouse, and all is late.
 func BenchmarkPrepare_ManyWarehouses(b *testing.B) {
