@@ -120,7 +120,7 @@ func (g *gate) knownSoon(name, token string) {
 }
 
 func TestIdentify_GrantsRolesForClaims(t *testing.T) {
-	g := newGate(t, grants(t, "groups=watch", "https://example.org/site=Paris"), grants(t, "email=Ann@example.org", "realm_access.roles=fleet-operator", "admin=true"))
+	g := newGate(t, grants(t, "groups=watch", "https://example.org/site=Paris", "level=1000"), grants(t, "email=Ann@example.org", "realm_access.roles=fleet-operator", "admin=true"))
 	for _, c := range []struct {
 		name             string
 		claims           identitytest.Claims
@@ -138,6 +138,9 @@ func TestIdentify_GrantsRolesForClaims(t *testing.T) {
 		{"a claim named by a URL", identitytest.Claims{"https://example.org/site": "Paris"}, "subject-1", true, false},
 		{"a claim that is no text", identitytest.Claims{"admin": true}, "subject-1", true, true},
 		{"a number where a text is wanted", identitytest.Claims{"groups": 7}, "subject-1", false, false},
+		{"a number", identitytest.Claims{"level": 1000}, "subject-1", true, false},
+		{"a number written otherwise", identitytest.Claims{"level": json.RawMessage("1e3")}, "subject-1", false, false},
+		{"a long name", identitytest.Claims{"sub": strings.Repeat("é", identity.MaxNameRunes+1)}, strings.Repeat("é", identity.MaxNameRunes), false, false},
 		{"a name of several lines", identitytest.Claims{"sub": "a\nb\x1b[31m"}, "ab[31m", false, false},
 	} {
 		caller := g.known(c.name, g.token(c.claims))
@@ -295,6 +298,22 @@ func TestIdentify_ManyAtOnceAskOnce(t *testing.T) {
 	wg.Wait()
 	if n := g.issuer.Asked("/.well-known/openid-configuration"); n != 1 {
 		t.Errorf("the issuer was looked for %d times", n)
+	}
+}
+
+// F-API-01: a token that there was no time to judge is not refused: its bearer would
+// look for a new one.
+func TestIdentify_RefusesNoTokenForWantOfTime(t *testing.T) {
+	g := newGate(t, grants(t, "*"), nil)
+	g.known("first key", g.token(nil))
+	fresh := identitytest.EC(t, "k2")
+	g.issuer.Rotate(g.key, fresh)
+	g.clock.Advance(11 * time.Second)
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	_, err := g.Identify(gone, g.issuer.Token(t, fresh, g.clock.Now(), nil))
+	if _, unavailable := errors.AsType[*identity.UnavailableError](err); !unavailable {
+		t.Errorf("error %v", err)
 	}
 }
 
