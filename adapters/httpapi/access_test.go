@@ -400,6 +400,9 @@ func TestCommands_DeadLettersAreReplayed(t *testing.T) {
 	} {
 		g.asks(ann, "POST", replay, body, 400, part)
 	}
+	named := func(n int) string { return `{"dryRun": true, "ids": ["m1"` + strings.Repeat(`, "x"`, n-1) + `]}` }
+	g.asks(ann, "POST", replay, named(1001), 400, "ids are 1001; give at most 1000")
+	g.asks(ann, "POST", replay, named(1000), 200, `"messageId":"m1"`)
 	g.asks(ann, "POST", replay, `{"dryRun": true}`, 200, `"messageId":"m1"`, `"replayed":0`, `"missing":[]`)
 	g.asks(ann, "POST", replay, `{"ids": ["m1"]}`, 200, `"messageId":"m1"`, `"replayed":1`, `"missing":[]`)
 	g.asks(ann, "POST", replay, `{"ids": ["m1"]}`, 200, `"deadLetters":[]`, `"replayed":0`, `"missing":["m1"]`)

@@ -1,11 +1,13 @@
 package httpapi
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -57,6 +59,67 @@ func TestListener_FinishesRequestsInTheTimeThatIsLeft(t *testing.T) {
 			if took := time.Since(began); took != min(left, shutdownTimeout) {
 				t.Errorf("with %s left it took %s", left, took)
 			}
+			// Who was cut off knows it, and the handler ends with the connection.
+			_ = client.SetReadDeadline(time.Now().Add(time.Second)) // an error if it is cut off, as it should be
+			if _, err := io.ReadAll(client); err != nil {
+				t.Errorf("with %s left the connection stays open: %v", left, err)
+			}
 		})
 	}
+}
+
+// F-FLOW-01: the order to stop ends no request that is under way.
+func TestListener_AnswersRequestsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		started := make(chan struct{})
+		api := &API{log: slog.New(slog.DiscardHandler), handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			close(started)
+			select {
+			case <-time.After(shutdownTimeout - time.Second):
+				w.WriteHeader(http.StatusNoContent)
+			case <-r.Context().Done():
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+		})}
+		l := &Listener{piped{make(chan net.Conn, 1)}, bounds{}}
+		ctx, stop := context.WithCancel(t.Context())
+		client, server := net.Pipe()
+		defer client.Close()
+		l.listener.(piped).conns <- server
+		done := make(chan error, 1)
+		go func() { done <- l.Serve(ctx, context.WithoutCancel(ctx), api) }()
+		if _, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		<-started
+		stop()
+		resp, err := http.ReadResponse(bufio.NewReader(client), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusNoContent {
+			t.Errorf("answered %s", resp.Status)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// F-API-01: a store that never answers holds no request for ever.
+func TestAPI_EndsRequestsOfASilentStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &API{handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			select {
+			case <-r.Context().Done():
+			case <-time.After(time.Hour):
+			}
+		})}
+		began := time.Now()
+		api.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/", nil))
+		if took := time.Since(began); took != requestTimeout {
+			t.Errorf("it took %s", took)
+		}
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"reflect"
 	"strings"
@@ -49,6 +50,7 @@ type served struct {
 	clients *connect.Clients
 	store   *firestoretx.Store
 	client  *http.Client
+	api     *httpapi.API
 	// stopping ends readiness, stop the server.
 	stopping context.CancelCauseFunc
 	stop     func() error
@@ -83,6 +85,7 @@ func serveFor(t *testing.T, hosts connect.Config, access httpapi.Access, log *sl
 		NewID: uuid.NewString, Stopping: func() error { return context.Cause(working) }, Log: log, Access: access,
 		Operator: operator.Commands{Store: s.store, PubSub: s.clients.PubSub},
 	})
+	s.api = api
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- listener.Serve(ctx, context.Background(), api) }()
@@ -310,7 +313,7 @@ func TestAPI_PagesThroughACollection(t *testing.T) {
 		t.Errorf("pages hold %s", got)
 	}
 	// Nothing comes after the last, be its page full.
-	for path, want := range map[string]string{"?limit=7": "", "?limit=6": "D5", "?limit=3&after=D3": "", "?after=D6": ""} {
+	for path, want := range map[string]string{"?limit=7": "", "?limit=6": "D5", fmt.Sprintf("?limit=%d", httpapi.MaxLimit): "", "?limit=3&after=D3": "", "?after=D6": ""} {
 		var page struct{ Next string }
 		if s.get("/api/v1/drones"+path, http.StatusOK, &page); page.Next != want {
 			t.Errorf("%s: the next page begins after %q, want %q", path, page.Next, want)
@@ -663,6 +666,22 @@ func TestAPI_ReadinessNamesEachCheck(t *testing.T) {
 		t.Errorf("while stopping: %+v", report)
 	}
 	s.get("/healthz", http.StatusOK, nil)
+}
+
+// F-API-01: a probe that gives up, as when it asks for no longer than a second, makes
+// nobody believe in an outage.
+func TestAPI_ReadinessOutlivesAProbeThatGivesUp(t *testing.T) {
+	s := serve(t)
+	if err := pubsubio.Ensure(t.Context(), s.clients.PubSub); err != nil {
+		t.Fatal(err)
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	w := httptest.NewRecorder()
+	s.api.ServeHTTP(w, httptest.NewRequestWithContext(gone, http.MethodGet, "http://localhost/readyz", nil))
+	if w.Code != http.StatusOK {
+		t.Errorf("status %d: %s", w.Code, w.Body)
+	}
 }
 
 // F-API-01: each subscription that the State Manager consumes is looked at.

@@ -123,15 +123,22 @@ func (r *readiness) report(ctx context.Context) Readiness {
 	g.Go(func() error { firestore, clock = r.checkFirestore(ctx); return nil })
 	g.Go(func() error { messages = r.checkPubSub(ctx); return nil })
 	_ = g.Wait() // neither returns an error
-	r.last = Readiness{Status: CheckOK, Checks: map[string]Check{"firestore": firestore, "pubsub": messages, "clock": clock}}
+	r.last = Readiness{Checks: map[string]Check{"firestore": firestore, "pubsub": messages, "clock": clock}}
 	maps.Copy(r.last.Checks, r.checkWork(time.Now()))
-	for _, c := range r.last.Checks {
-		if c.Status == CheckFailing || c.Status == CheckWarning && r.last.Status == CheckOK {
-			r.last.Status = c.Status
-		}
-	}
+	r.last.Status = worst(r.last.Checks)
 	r.lastAt = time.Now()
 	return r.last
+}
+
+// worst is the verdict on all checks.
+func worst(checks map[string]Check) string {
+	verdict := CheckOK
+	for _, c := range checks {
+		if c.Status == CheckFailing || c.Status == CheckWarning && verdict == CheckOK {
+			verdict = c.Status
+		}
+	}
+	return verdict
 }
 
 // checkFirestore measures the clock, for which Firestore must answer.

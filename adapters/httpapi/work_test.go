@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/dronefleet/dronefleet/internal/meter"
 )
 
@@ -56,6 +59,44 @@ func TestReadiness_CheckWork(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// F-API-01: what only warns hides no failure, in whatever order they are looked at.
+func TestReadiness_IsAsBadAsItsWorstCheck(t *testing.T) {
+	ok, warning, failing := Check{Status: CheckOK}, Check{Status: CheckWarning}, Check{Status: CheckFailing}
+	for want, checks := range map[string]map[string]Check{
+		CheckOK:      {"firestore": ok, "clock": ok},
+		CheckWarning: {"firestore": ok, "clock": warning, "pubsub": ok},
+		CheckFailing: {"firestore": failing, "clock": warning, "pubsub": ok, "cycle": warning},
+	} {
+		for range 100 { // a map's order is another each time
+			if got := worst(checks); got != want {
+				t.Fatalf("%v are %s", checks, got)
+			}
+		}
+	}
+}
+
+// F-API-01: an account that may consume but not look has a Pub/Sub that answers: the
+// process must not be taken out of service for it.
+func TestReadiness_MayBeForbiddenToLook(t *testing.T) {
+	for code, want := range map[codes.Code]string{
+		codes.OK: "", codes.PermissionDenied: "",
+		codes.NotFound: "topic decisions does not exist", codes.Unavailable: "Unavailable", codes.DeadlineExceeded: "DeadlineExceeded",
+	} {
+		err := faultOf("topic decisions", status.Error(code, ""))
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", code, err, want)
+		}
+	}
+}
+
+// F-API-01: whatever a refusal quotes of a token, its header is well formed.
+func TestChallenge_QuotesOnlyWhatItMay(t *testing.T) {
+	want := `Bearer realm="dronefleet", error="invalid_token", error_description="it is meant for 'ab'"`
+	if got := challenge("invalid_token", "it is meant for \"a\n\u00e9b\"\\"); got != want {
+		t.Errorf("challenge %s", got)
 	}
 }
 
