@@ -179,6 +179,33 @@ func TestPack_FindsTheBestCombination(t *testing.T) {
 	}
 }
 
+// Where one request weighs as much as some smaller ones, the value that the best packing
+// leaves out does not tell how many of each weight that are: a quota could be wrong.
+func TestLeaveOut_HasQuotasOnlyWhereTheyAreCertain(t *testing.T) {
+	for _, c := range []struct {
+		weights []int64
+		counts  []int // of the value 2, the weightiest first; nil if there are several
+	}{
+		{[]int64{2, 1, 1}, nil},
+		{[]int64{1, 1, 1, 2}, nil},
+		{[]int64{3, 1, 1}, []int{0, 2}},
+		{[]int64{2, 1}, []int{1, 0}},
+		{[]int64{1, 1, 1}, []int{2}},
+	} {
+		in := withoutWaiting(1, len(c.weights), 1)
+		copy(in.Weight, c.weights)
+		p := packer{state: &NewChain(in, testTuning, 1).state, missed: 2}
+		p.leaveOut()
+		var counts []int
+		for _, q := range p.quotas {
+			counts = append(counts, q.count)
+		}
+		if !slices.Equal(counts, c.counts) {
+			t.Errorf("of weights %v it leaves out %v, want %v", c.weights, counts, c.counts)
+		}
+	}
+}
+
 // The routes of a short search lead to the others that the best combination needs:
 // always where that leaves out less, at whatever cost, mostly where it only costs less.
 func TestPack_WidensTheCollection(t *testing.T) {

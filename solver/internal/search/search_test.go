@@ -729,6 +729,22 @@ func TestSaveVehicles_GoesOnWhereItWasInterrupted(t *testing.T) {
 	}
 }
 
+// A request of a dissolved route that a shake has placed meanwhile is placed no second
+// time: it would be delivered twice, and no route would be saved any more.
+func TestForce_PlacesNoRequestTwice(t *testing.T) {
+	for seed := range uint64(10) {
+		in := randomFleet(seed, 30, 15)
+		c := NewChain(in, testTuning, seed)
+		c.Construct(ints(in.Requests), never)
+		c.eject.prepare(in)
+		for r := range int32(in.Requests) {
+			c.eject.pool = append(c.eject.pool[:0], r)
+			c.force()
+			consistent(t, c)
+		}
+	}
+}
+
 func TestSaveVehicles_KeepsEveryRequest(t *testing.T) {
 	for seed := range uint64(10) {
 		in := randomFleet(seed, 30, 15)
