@@ -761,6 +761,37 @@ func TestSaveVehicles_KeepsEveryRequest(t *testing.T) {
 	}
 }
 
+// F-OPT-04: where there is time to promote one request, it is the weightiest.
+func TestPromote_BeginsWithTheWeightiest(t *testing.T) {
+	// All is at one place; the pickup takes so long that a vehicle serves one request.
+	for seed := range uint64(10) {
+		in := NewInstance(1, 0, 4, 1)
+		in.Vehicles[0] = Vehicle{Due: 100, Pace: 1, Capacity: 10, MaxDist: Unlimited}
+		copy(in.Weight, []int64{1, 2, 8, 4})
+		for v := range in.Late {
+			in.Late[v] = 15
+			if v%Slots != DeliverySlot {
+				in.Service[v] = 10
+			}
+		}
+		for r := range in.Alts {
+			in.Alts[r] = 1
+		}
+		in.LinkAnchors([]int32{DeliverySlot, Slots + DeliverySlot, 2*Slots + DeliverySlot, 3*Slots + DeliverySlot}, 4, func(_, _ int32) float64 { return 0 })
+		c := NewChain(in, testTuning, seed)
+		c.Construct(ints(in.Requests), never)
+		looks := 0
+		c.Promote(Schedule{To: 1, Fraction: func(int64) float64 { // the second look is before the first request
+			looks++
+			return float64(looks / 3)
+		}})
+		consistent(t, c)
+		if len(c.bank) != 3 || c.bankIndex[2] >= 0 {
+			t.Fatalf("seed %d: in the bank are %v", seed, c.bank)
+		}
+	}
+}
+
 func never() bool { return false }
 
 func ints(n int) []int32 {
