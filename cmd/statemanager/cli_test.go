@@ -454,6 +454,34 @@ func TestDev_FailsWithoutItsReport(t *testing.T) {
 	}
 }
 
+// I8, F-API-02: a run whose fleet broke an invariant has failed, and its report
+// says which.
+func TestDev_FailsWhenAnInvariantBreaks(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "report.json")
+	p := start(t, connect.Config{}, "dev", "--drones=1", "--orders-per-minute=0", "--http-addr=off", "--report="+file)
+	hosts := connect.Config{
+		FirestoreHost: p.find(p.stdout, "export "+connect.FirestoreHost+"="),
+		PubSubHost:    p.find(p.stdout, "export "+connect.PubSubHost+"="),
+	}
+	// An order that was delivered, of which no event tells.
+	if _, err := emutest.Connect(t, hosts).Firestore.Doc("orders/O1").Set(t.Context(), map[string]any{"status": "DELIVERED"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	p.find(p.stdout, "BROKEN, ")
+	p.find(p.stdout, "I8 order O1: ")
+	p.find(p.stderr, "statemanager: invariants broke; see the report")
+	if err := p.cmd.Wait(); err == nil {
+		t.Error("the run succeeded")
+	}
+	var report struct{ Invariants struct{ Violations []string } }
+	if text, err := os.ReadFile(file); err != nil || json.Unmarshal(text, &report) != nil || len(report.Invariants.Violations) == 0 {
+		t.Errorf("the file holds %s, %v", text, err)
+	}
+}
+
 // What nobody could be told has failed: that there is nothing to list, or where the
 // emulators are.
 func TestCommands_FailWithoutTheirOutput(t *testing.T) {
