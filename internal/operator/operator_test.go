@@ -2,6 +2,7 @@ package operator_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -177,7 +178,13 @@ func TestDesk_OrdersAreHeldReleasedAndCancelled(t *testing.T) {
 	o.expect(o.says(o.desk.HoldOrder(ctx, "O2", "two\nlines")), "order O2 is PENDING, held: two lines (by ann@example.org)\n")
 	o.expect(o.says(o.desk.HoldOrder(ctx, "O2", "again")), "already done: order O2 is PENDING, held: two lines (by ann@example.org)\n")
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectOrder, "O2")), "OPERATOR", "because two lines (by ann@example.org)")
-	o.expect(o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{Status: domain.OrderCancelled}, firestoretx.Page{})), "O1", "CANCELLED")
+	// Nothing of it is due any more.
+	cancelled, err := o.desk.Store.Order(ctx, "O1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.expect(o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{Status: domain.OrderCancelled}, firestoretx.Page{})),
+		"O1", "CANCELLED", cancelled.Deadline.UTC().Format(time.DateOnly+" 15:04:05"))
 	page := o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{}, firestoretx.Page{Limit: 1}))
 	o.expect(page, "O1", "There are more; give --after=O1\n")
 	o.desk.JSON = true
@@ -245,6 +252,18 @@ func TestCommands_WhoAsksHasANameThatCanBeRecorded(t *testing.T) {
 	}
 }
 
+// F-ORD-04, F-DLQ-01: a reason that the audit cannot keep is refused with what is
+// wrong with it, not with what the store says.
+func TestCheckReason(t *testing.T) {
+	for reason, want := range map[string]string{
+		strings.Repeat("é", 250): "", strings.Repeat("é", 250) + ".": "has 501 bytes; give at most 500", "doubt\xff": "is not valid UTF-8",
+	} {
+		if err := operator.CheckReason(reason); fmt.Sprint(err) != cmp.Or(want, "<nil>") {
+			t.Errorf("%q: error %v, want %q", reason, err, want)
+		}
+	}
+}
+
 // A command that fails says about what, whoever failed: the store, a document or
 // the fleet's rules.
 func TestCommands_FailuresNameTheirSubject(t *testing.T) {
@@ -289,7 +308,8 @@ func TestDesk_EmergenciesAreCleared(t *testing.T) {
 		"OPERATOR", "EMERGENCY -> UNKNOWN; emergencyLatched=false because looked at it")
 }
 
-// F-DOC-01: the story of an entity is told in order, rejections included.
+// F-DOC-01: the story of an entity is told in order, rejections included, whatever
+// the ids of its decisions.
 func TestDesk_AuditTellsTheStoryInOrder(t *testing.T) {
 	o := openOffice(t)
 	ctx, began := t.Context(), time.Now().Add(-10*time.Second)
@@ -297,7 +317,7 @@ func TestDesk_AuditTellsTheStoryInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.order("O1")
-	if e := o.decide("DEC-0", "D1", "O1"); e.Outcome != domain.OutcomeRejected {
+	if e := o.decide("DEC-2", "D1", "O1"); e.Outcome != domain.OutcomeRejected {
 		t.Fatalf("decision %+v", e)
 	}
 	o.report(domain.Telemetry{DroneID: "D1", Timestamp: began, Position: home, Battery: 90, Status: domain.DroneIdle})
@@ -320,7 +340,7 @@ func TestDesk_AuditTellsTheStoryInOrder(t *testing.T) {
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectOrder, "O1")),
 		"Order O1: DELIVERED, CRITICAL BLOOD", "delivered",
 		"order O1: new: PENDING",
-		"decision DEC-0: REJECTED because DRONE_NOT_IDLE",
+		"decision DEC-2: REJECTED because DRONE_NOT_IDLE",
 		"decision DEC-1: APPLIED", "drone D1, orders O1, mission "+string(mission)+", cycle C1, fence 7",
 		"PENDING -> ASSIGNED", "drone D1, mission "+string(mission),
 		"ASSIGNED -> IN_DELIVERY", "TELEMETRY", "IN_DELIVERY -> DELIVERED")
@@ -328,13 +348,13 @@ func TestDesk_AuditTellsTheStoryInOrder(t *testing.T) {
 		"Mission "+string(mission)+": COMPLETED, drone D1, orders O1", "decision DEC-1, cycle C1",
 		"Route:", "DEPOT_START", "WAREHOUSE_PICKUP", "W1", "yes", "HOSPITAL_DELIVERY", "yes", "DEPOT_RETURN",
 		"decision DEC-1: APPLIED", "new: ACTIVE", "ACTIVE -> COMPLETED")
-	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectDecision, "DEC-0")),
-		"Decision DEC-0: REJECTED because DRONE_NOT_IDLE", "drone D1, orders O1, cycle C1, fence 7", "message m1", "decision DEC-0: REJECTED")
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectDecision, "DEC-2")),
+		"Decision DEC-2: REJECTED because DRONE_NOT_IDLE", "drone D1, orders O1, cycle C1, fence 7", "message m1", "decision DEC-2: REJECTED")
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectDecision, "DEC-1")),
 		"Decision DEC-1: APPLIED", "Mission "+string(mission), "Route:", "decision DEC-1: APPLIED", "PENDING -> ASSIGNED")
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectCycle, "C1")),
 		"Cycle C1 of depot DEPOT-1: PUBLISHED", "host/1, fence 7", "left out: document warehouses/WH-9", "Left for later:", "O2", "no drone free",
-		"decision DEC-0: REJECTED", "decision DEC-1: APPLIED")
+		"decision DEC-2: REJECTED", "decision DEC-1: APPLIED")
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectDrone, "D1")),
 		"Drone D1: DELIVERING", "new: UNKNOWN", "UNKNOWN -> IDLE", "IDLE -> MOVING", "missionAcked=true", "MOVING -> DELIVERING")
 	if err := o.desk.Audit(ctx, operator.SubjectOrder, "O9"); err == nil || !strings.Contains(err.Error(), `nothing is recorded about order "O9"`) {
