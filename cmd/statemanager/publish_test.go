@@ -3,6 +3,7 @@ package main_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -115,6 +116,9 @@ func TestDeadLetters_OneRequestHoldsNotAllThereAre(t *testing.T) {
 	if out, _ := run(t, hosts, 0, "deadletters", "list", "--json"); strings.Count(out, `"reason"`) != 3 || !strings.Contains(out, `"more": false`) {
 		t.Error("in a shell there are not all of them")
 	}
+	if out, _ := run(t, hosts, 0, "deadletters", "replay", "--json", "--limit=2"); !strings.Contains(out, `"replayed": 2`) {
+		t.Error("of three letters not the two were replayed that were asked for")
+	}
 }
 
 func TestPublish(t *testing.T) {
@@ -130,6 +134,12 @@ func TestPublish(t *testing.T) {
 		}
 	}
 	refused(t, hosts, 1, []string{"payload is empty"}, "publish", "orders", empty)
+	// What Pub/Sub takes none of is not sent, nor a part of it.
+	large := filepath.Join(t.TempDir(), "large")
+	if err := errors.Join(os.WriteFile(large, []byte("{"), 0o600), os.Truncate(large, 10_000_001)); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, hosts, 1, []string{"more than 10000000 bytes"}, "publish", "orders", large)
 	refused(t, hosts, 1, []string{"no such file"}, "publish", "orders", "/does/not/exist")
 	refused(t, hosts, 2, []string{"telemetry"}, "publish", "missions", order)
 	refused(t, connect.Config{}, 2, []string{"GOOGLE_CLOUD_PROJECT"}, "publish", "orders", order)

@@ -118,6 +118,7 @@ func TestServe_TakesCommandsOfOperatorsWithTokens(t *testing.T) {
 serve:
   oidc-issuer: `+issuer.URL+`
   oidc-audience: `+identitytest.Audience+`
+  oidc-leeway: 5m
   oidc-viewer: ["*"]
   oidc-operator:
     - groups=night
@@ -155,8 +156,10 @@ serve:
 	ann := issuer.Token(t, key, time.Now(), identitytest.Claims{"email": "ann@example.org", "email_verified": true})
 	bob := issuer.Token(t, key, time.Now(), identitytest.Claims{"groups": []string{"day"}})
 	old := issuer.Token(t, key, time.Now().Add(-2*time.Hour), nil)
+	late := issuer.Token(t, key, time.Now().Add(-time.Hour-3*time.Minute), nil) // within the leeway that is set
 	post(bob, 403)
 	post(old, 401)
+	post(late, 403)
 	post(ann, 200)
 	if o, err := store.Order(t.Context(), "O1"); err != nil || o.HeldReason != "doubt (by ann@example.org)" {
 		t.Errorf("order %+v, %v", o, err)
@@ -167,7 +170,7 @@ serve:
 	if !strings.Contains(logged.String(), `"operator":"ann@example.org"`) {
 		t.Errorf("the log does not tell who held the order:\n%s", logged.String())
 	}
-	for _, token := range []string{ann, bob, old} {
+	for _, token := range []string{ann, bob, old, late} {
 		for _, part := range strings.Split(token, ".")[1:] {
 			if strings.Contains(logged.String(), part) {
 				t.Errorf("the log shows a token:\n%s", logged.String())
