@@ -12,9 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/pubsub/v2"
+
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/httpapi"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/connect"
@@ -115,6 +118,46 @@ func TestOnce_TellsWhichDepotIsSkipped(t *testing.T) {
 	}
 	if text, err := os.ReadFile(log.Name()); err != nil || !strings.Contains(string(text), `depot D\u001b[2J: another cycle is running; skipped`+"\n") {
 		t.Errorf("told %q, %v", text, err)
+	}
+}
+
+// F-OPT-01: what is published reckons with the stay at stops too.
+func TestOnce_ReckonsWithTheStayAtStops(t *testing.T) {
+	hosts := emutest.Hosts(t)
+	clients := emutest.Connect(t, hosts)
+	ctx := t.Context()
+	if err := pubsubio.Ensure(ctx, clients.PubSub); err != nil {
+		t.Fatal(err)
+	}
+	home, store := domain.Position{Lat: 5.6, Lon: -0.2}, firestoretx.New(clients.Firestore, firestoretx.Config{})
+	err := errors.Join(
+		store.Setup(ctx, []domain.Depot{{ID: "DEPOT", Position: home}}, []domain.Warehouse{{ID: "W1", Position: home, ProductTypes: []string{"BLOOD"}, ColdStorage: true}},
+			[]domain.Drone{{ID: "D1", HomeDepotID: "DEPOT", ConsumptionPerKm: 1}}),
+		store.NewTelemetryApplier().Apply(ctx, []domain.Telemetry{{DroneID: "D1", Timestamp: time.Now(), Position: home, Battery: 90, Status: domain.DroneIdle}})[0],
+		store.IngestOrder(ctx, domain.OrderRequest{ID: "O1", OrderContent: domain.OrderContent{
+			Priority: domain.PriorityHigh, ProductType: "BLOOD", Delivery: domain.Position{Lat: 5.61, Lon: -0.2},
+		}}, time.Now()),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	once := &onceCommand{parseRun(t, hosts, "--service=4m", "--solve-limit=100ms").cycles}
+	if err := once.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	var planned domain.Decision
+	err = clients.PubSub.Subscriber(pubsubio.Subscription(pubsubio.TopicDecisions)).Receive(ctx, func(_ context.Context, m *pubsub.Message) {
+		var err error
+		if planned, err = wire.DecodeDecision(m.Data, m.Attributes); err != nil {
+			t.Error(err)
+		}
+		m.Ack()
+		cancel()
+	})
+	if minutes := planned.EstimatedDurationMinutes; err != nil || minutes < 8 || minutes > 16 {
+		t.Errorf("planned %v minutes (%v), want those of two stops and of a short flight", minutes, err)
 	}
 }
 
