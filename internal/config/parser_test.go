@@ -398,6 +398,14 @@ func (b *bench) Check(r *Report) {
 	}
 }
 
+// An entry of a list may stand for a value that is there already.
+func TestParse_FollowsAliasesInLists(t *testing.T) {
+	f, _, err := parse(t, nil, "serve", "--config", write(t, "serve:\n  note: &depot A\n  depot: [*depot, B]\n"))
+	if err != nil || !slices.Equal(f.Serve.Depot, []string{"A", "B"}) {
+		t.Errorf("depots %q, %v", f.Serve.Depot, err)
+	}
+}
+
 // A list never holds an empty entry: an id that is none would be looked for.
 func TestParse_RefusesEmptyEntries(t *testing.T) {
 	file := write(t, "serve:\n  depot: [A, '']\n  peers: ['']\n")
