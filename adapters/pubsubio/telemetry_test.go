@@ -16,7 +16,10 @@ import (
 
 	"cloud.google.com/go/pubsub/v2"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	"github.com/dronefleet/dronefleet/adapters/wire"
@@ -208,6 +211,49 @@ func TestWrap_SaysWhatIsTrueOfThisMessage(t *testing.T) {
 	}
 	if !maps.Equal(attrs, want) {
 		t.Errorf("%v, want %v", attrs, want)
+	}
+}
+
+// F-DLQ-01: a letter that comes again while a review collects, since its lease was
+// over, is deleted by the newer lease: the server forgets the older one.
+func TestReview_SettlesALetterByItsNewerLease(t *testing.T) {
+	l := newLine(t)
+	letters := l.outside.Publisher(DeadLetterTopic(TopicOrders))
+	defer letters.Stop()
+	if _, err := letters.Publish(t.Context(), &pubsub.Message{Data: []byte("x")}).Get(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var leases, acked []string
+	conn, err := grpc.NewClient(l.hosts.PubSubHost, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			switch r := req.(type) {
+			case *pubsubpb.ModifyAckDeadlineRequest:
+				if leases = append(leases, r.GetAckIds()...); len(leases) == 1 {
+					r.AckDeadlineSeconds = 0
+				}
+			case *pubsubpb.AcknowledgeRequest:
+				acked = append(acked, r.GetAckIds()...)
+			}
+			return invoke(ctx, method, req, reply, cc, opts...)
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := pubsub.NewClient(t.Context(), l.hosts.Project, option.WithGRPCConn(conn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	review, err := OpenReview(t.Context(), client, TopicOrders, 0)
+	if err != nil || len(review.Letters) != 1 {
+		t.Fatalf("review %+v, %v", review, err)
+	}
+	n, err := review.Discard(t.Context(), review.Letters, func(context.Context, DeadLetter) error { return nil })
+	if err := errors.Join(err, review.Close(t.Context())); err != nil || n != 1 {
+		t.Errorf("%d discarded, %v", n, err)
+	}
+	if len(leases) != 2 || len(acked) != 1 || acked[0] != leases[1] {
+		t.Errorf("deleted by the leases %q of %q", acked, leases)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/firestoreemu"
 	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/firestorelock"
 )
 
@@ -81,6 +82,33 @@ func TestWatchClock_TellsWhatItMeasures(t *testing.T) {
 		}
 		if err := locks.Close(t.Context()); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// F-TEL-09: a manager that does not get the sweeper's lock leaves the sweep to who
+// has it, and that is no failure.
+func TestManager_LeavesSweepsToWhoHasTheLock(t *testing.T) {
+	clients := emutest.Clients(t)
+	m, err := New(clients, simclock.Real(), Config{}, emutest.Log(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := m.Locks.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	h, ok, err := lock.TryAcquire(t.Context(), m.Locks, SweeperKey)
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	for _, swept := range []int64{0, 1} {
+		if err := m.sweepOnce(t.Context()); err != nil || m.meter.Sweeps.Value() != swept {
+			t.Errorf("%d sweeps, want %d: %v", m.meter.Sweeps.Value(), swept, err)
+		}
+		if err := h.Close(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
