@@ -1,10 +1,12 @@
 package main
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
 	"github.com/dronefleet/dronefleet/internal/config"
+	"github.com/dronefleet/dronefleet/internal/operator"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 )
 
@@ -21,5 +23,23 @@ func TestServe_DrainsAsLongAsItIsTold(t *testing.T) {
 	}
 	if got := g.Serve.worker(simclock.Real()).DrainTimeout; got != 3*time.Second {
 		t.Errorf("drains for %s, want 3s", got)
+	}
+}
+
+// F-DLQ-01: what chooses some letters reaches who replays them: without one of
+// these more would be replayed, or discarded, than was asked for.
+func TestDeadLetters_ChooseWhatTheFlagsSay(t *testing.T) {
+	var g grammar
+	parser, err := config.New(&g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"deadletters", "replay", "--project=p-1", "--topic=orders", "--reason=INVALID", "--id=1,2", "--id=3", "--limit=4"}
+	if _, err := parser.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	want := operator.LetterFilter{Topic: "orders", Reason: "INVALID", IDs: []string{"1", "2", "3"}, Limit: 4}
+	if got := g.Deadletters.Replay.filter(); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
