@@ -3,6 +3,9 @@ package dispatch
 import (
 	"fmt"
 	"testing"
+	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/dronefleet/dronefleet/solver"
 )
@@ -18,8 +21,8 @@ func TestEarliest_MeasuresAWayOnce(t *testing.T) {
 		t.Fatalf("%d places are known of %d drones", len(f.reach), len(p.Drones))
 	}
 	for _, reach := range f.reach {
-		for i := range reach {
-			reach[i] = 0 // whoever measures again finds another way
+		for i := range reach.metres {
+			reach.metres[i] = 0 // whoever measures again finds another way
 		}
 	}
 	o := &p.Orders[1]
@@ -30,6 +33,97 @@ func TestEarliest_MeasuresAWayOnce(t *testing.T) {
 	if soonest, _ := f.earliest(o, p.Drones); soonest != nearest+f.params.PickupService {
 		t.Errorf("an order arrives after %s, want %s: what is known of the ways counts", soonest, nearest+f.params.PickupService)
 	}
+}
+
+// F-OPT-03: where a drone cannot come first or has not the charge, be it over the best
+// of all warehouses, these are not looked at one by one: there may be a thousand.
+func TestEarliest_LooksAtWarehousesOnlyWhereItMatters(t *testing.T) {
+	p := scattered(3, 0.05) // 0, 6 and 11 km from the delivery points
+	o := &p.Orders[120]
+	p.Drones = append(p.Drones, p.Drones[0])
+	p.Drones[3].At.Lat -= 1
+	f := flightsOf(p)
+	for _, d := range p.Drones {
+		f.reachOf(d.At)
+	}
+	want, _ := f.earliest(o, p.Drones)
+	for _, d := range p.Drones[1:] {
+		for i := range f.reach[d.At].metres {
+			f.reach[d.At].metres[i] = -1e6 // whoever looks finds a way that is too short
+		}
+	}
+	if soonest, drone := f.earliest(o, p.Drones); drone != "0" || soonest != want {
+		t.Errorf("drone %s is first, after %s, want drone 0 after %s", drone, soonest, want)
+	}
+	if took, _ := f.fly(&p.Drones[3], f.errand(o)); took != never {
+		t.Errorf("a drone 111 km away arrives after %s", took)
+	}
+}
+
+// F-OPT-03: what is not looked at changes no answer.
+func TestEarliest_AgreesWithEveryWay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		// On a grid, so that many ways are straight and as short as can be.
+		location := rapid.Custom(func(t *rapid.T) solver.Location {
+			return solver.Location{Lat: 48.7 + 0.05*float64(rapid.IntRange(0, 6).Draw(t, "lat")), Lon: 2.2 + 0.15*float64(rapid.IntRange(0, 2).Draw(t, "lon"))}
+		})
+		p := &solver.Problem{Depots: []solver.Depot{{ID: "A", At: location.Draw(t, "depot")}, {ID: "B", At: location.Draw(t, "depot")}}}
+		for i := range rapid.IntRange(0, 6).Draw(t, "warehouses") {
+			p.Warehouses = append(p.Warehouses, solver.Warehouse{ID: fmt.Sprint(i), At: location.Draw(t, "warehouse"),
+				ColdStorage: rapid.Bool().Draw(t, "cold"), ProductTypes: []string{rapid.SampledFrom([]string{"BLOOD", "VACCINE"}).Draw(t, "product")}})
+		}
+		for i := range rapid.IntRange(1, 8).Draw(t, "drones") {
+			p.Drones = append(p.Drones, solver.Drone{ID: fmt.Sprint(i), HomeDepotID: p.Depots[rapid.IntRange(0, 1).Draw(t, "home")].ID, At: location.Draw(t, "drone"),
+				BatteryPercent: rapid.Float64Range(20, 100).Draw(t, "battery"), SpeedKmh: rapid.SampledFrom([]float64{0, 30, 90}).Draw(t, "speed"),
+				MaxFlight: rapid.SampledFrom([]time.Duration{0, 20 * time.Minute}).Draw(t, "flight")})
+		}
+		f := flightsOf(p)
+		for range 3 { // what is remembered of one must not change the answer to the next
+			o := &solver.Order{ProductType: "BLOOD", ColdChain: rapid.Bool().Draw(t, "chilled"), Delivery: location.Draw(t, "delivery")}
+			if rapid.IntRange(0, 3).Draw(t, "own") == 0 {
+				at := location.Draw(t, "pickup")
+				o.Pickup = &at
+			}
+			want, first := never, ""
+			for i := range p.Drones {
+				if took := everyWay(p, &p.Drones[i], o); took < want {
+					want, first = took, p.Drones[i].ID
+				}
+			}
+			if took, drone := f.earliest(o, p.Drones); took != want || drone != first {
+				t.Fatalf("drone %q is first after %s, want %q after %s", drone, took, first, want)
+			}
+		}
+	})
+}
+
+// everyWay is how long a drone takes over the best of all sources, each measured anew.
+func everyWay(p *solver.Problem, d *solver.Drone, o *solver.Order) time.Duration {
+	params := p.Params.WithDefaults()
+	var sources []solver.Location
+	if o.Pickup != nil {
+		sources = append(sources, *o.Pickup)
+	} else {
+		for _, w := range p.Warehouses {
+			if w.Supplies(*o) {
+				sources = append(sources, w.At)
+			}
+		}
+	}
+	home := p.Depots[0].At
+	if d.HomeDepotID == p.Depots[1].ID {
+		home = p.Depots[1].At
+	}
+	best := never
+	for _, s := range sources {
+		out, back := metres(d.At, s)+metres(s, o.Delivery), metres(o.Delivery, home)
+		took := flightTime(d, out) + params.PickupService
+		charged := params.ReservePercent+(out+back)/1000*d.Consumption() <= d.BatteryPercent
+		if charged && (d.MaxFlight == 0 || took+params.DeliveryService+flightTime(d, back) <= d.MaxFlight) {
+			best = min(best, took)
+		}
+	}
+	return best
 }
 
 // BenchmarkEarliest compares drones at one place with drones that are a decimetre
