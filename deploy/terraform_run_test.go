@@ -11,8 +11,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/dronefleet/dronefleet/app/manager"
 	"github.com/dronefleet/dronefleet/deploy/internal/tfmodule"
-	"github.com/dronefleet/dronefleet/internal/manager"
 )
 
 // checkCloudRun looks at what runs: how many, as whom, with which flags and

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dronefleet/dronefleet/docs/docgen"
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/internal/docgen"
 )
 
 var update = flag.Bool("update", false, "write the generated sections of docs/lifecycles.md anew")

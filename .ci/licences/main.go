@@ -18,7 +18,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dronefleet/dronefleet/internal/docgen"
+	"github.com/dronefleet/dronefleet/docs/docgen"
 )
 
 // allowed are the licences under which anything may be linked: they ask for no

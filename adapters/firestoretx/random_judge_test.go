@@ -12,9 +12,9 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/internal/evidence"
-	"github.com/dronefleet/dronefleet/internal/invariant"
 	"github.com/dronefleet/dronefleet/policy"
+	"github.com/dronefleet/dronefleet/sim/fleethistory"
+	"github.com/dronefleet/dronefleet/sim/invariant"
 )
 
 // documents are what the fleet's documents say at one moment.
@@ -177,7 +177,7 @@ func effects(h invariant.History) []any {
 
 // history is all that there is to judge.
 func (x *trial) history() invariant.History {
-	h, err := evidence.Documents(x.t.Context(), x.judge)
+	h, err := fleethistory.Documents(x.t.Context(), x.judge)
 	if err != nil {
 		x.t.Fatal(err)
 	}

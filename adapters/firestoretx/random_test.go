@@ -18,11 +18,11 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/deploy"
 	"github.com/dronefleet/dronefleet/domain"
+	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
+	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
 	"github.com/dronefleet/dronefleet/internal/emutest"
-	"github.com/dronefleet/dronefleet/internal/firestoreemu"
-	"github.com/dronefleet/dronefleet/internal/firestoreemu/fault"
-	"github.com/dronefleet/dronefleet/internal/invariant"
 	"github.com/dronefleet/dronefleet/policy"
+	"github.com/dronefleet/dronefleet/sim/invariant"
 )
 
 // randomSeeds are the first and the last seed of random runs; STORE_SEEDS=9-200

@@ -21,16 +21,16 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/app/manager"
 	"github.com/dronefleet/dronefleet/domain"
+	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
+	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
 	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/internal/connect"
-	"github.com/dronefleet/dronefleet/internal/evidence"
-	"github.com/dronefleet/dronefleet/internal/firestoreemu"
-	"github.com/dronefleet/dronefleet/internal/invariant"
-	"github.com/dronefleet/dronefleet/internal/manager"
 	"github.com/dronefleet/dronefleet/internal/meter"
-	"github.com/dronefleet/dronefleet/internal/pubsubemu"
 	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/sim/fleethistory"
+	"github.com/dronefleet/dronefleet/sim/invariant"
 )
 
 type command struct {
@@ -187,7 +187,7 @@ func settled(m *meter.Meter) int64 {
 
 // judge has the invariants checked on what is left.
 func (c *command) judge(ctx context.Context, store *firestoretx.Store) error {
-	h, err := evidence.Documents(ctx, store)
+	h, err := fleethistory.Documents(ctx, store)
 	if err != nil {
 		return err
 	}

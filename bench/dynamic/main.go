@@ -31,7 +31,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/internal/config"
-	"github.com/dronefleet/dronefleet/internal/devrun"
+	"github.com/dronefleet/dronefleet/sim/devrun"
 	"github.com/dronefleet/dronefleet/solver"
 )
 

@@ -4,19 +4,19 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/dronefleet/dronefleet/app/dispatch"
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/internal/devrun"
-	"github.com/dronefleet/dronefleet/internal/dispatch"
-	"github.com/dronefleet/dronefleet/internal/dispatch/replay"
-	"github.com/dronefleet/dronefleet/internal/fleetsim"
+	"github.com/dronefleet/dronefleet/sim/devrun"
+	"github.com/dronefleet/dronefleet/sim/fleetsim"
+	"github.com/dronefleet/dronefleet/sim/plannersim"
 	"github.com/dronefleet/dronefleet/solver"
 )
 
 // offline runs a planner on simulated drones alone.
 func (c *command) offline(ctx context.Context, p planner, seed uint64) (outcome, error) {
-	day := replay.Scenario{Duration: c.Simulated, Drones: c.Drones, PerMinute: c.OrdersPerMinute, Burst: c.Burst, Seed: seed}
+	day := plannersim.Scenario{Duration: c.Simulated, Drones: c.Drones, PerMinute: c.OrdersPerMinute, Burst: c.Burst, Seed: seed}
 	if c.Place == "city" {
-		day.World = replay.City
+		day.World = plannersim.City
 	}
 	var refused error
 	cfg := dispatch.PlannerConfig{
@@ -24,7 +24,7 @@ func (c *command) offline(ctx context.Context, p planner, seed uint64) (outcome,
 		Params:    solver.Params{PickupService: fleetsim.Dwell, DeliveryService: fleetsim.Dwell},
 		Immediate: p.immediate,
 	}
-	r, err := replay.Run(ctx, day, func() *dispatch.Planner {
+	r, err := plannersim.Run(ctx, day, func() *dispatch.Planner {
 		return dispatch.NewPlanner(cfg, func(_ solver.Problem, fault error) { refused = fault })
 	})
 	if err == nil && refused != nil {

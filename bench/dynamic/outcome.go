@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/dronefleet/dronefleet/internal/devrun"
+	"github.com/dronefleet/dronefleet/sim/devrun"
 )
 
 // outcome is how one planner served one world.

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/dronefleet/dronefleet/adapters/httpapi"
-	"github.com/dronefleet/dronefleet/adapters/httpapi/identity"
+	"github.com/dronefleet/dronefleet/httpapi"
+	"github.com/dronefleet/dronefleet/httpapi/identity"
 	"github.com/dronefleet/dronefleet/internal/config"
 )
 

@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 
+	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/connect"
-	"github.com/dronefleet/dronefleet/internal/operator"
 )
 
 type auditCommand struct {

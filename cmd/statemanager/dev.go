@@ -13,11 +13,11 @@ import (
 	"github.com/mattn/go-isatty"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/dronefleet/dronefleet/adapters/httpapi"
+	"github.com/dronefleet/dronefleet/httpapi"
 	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/internal/config"
-	"github.com/dronefleet/dronefleet/internal/devrun"
 	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/sim/devrun"
 	"github.com/dronefleet/dronefleet/solver"
 )
 

@@ -9,12 +9,12 @@ import (
 	"path/filepath"
 
 	"github.com/dronefleet/dronefleet/deploy"
+	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
+	"github.com/dronefleet/dronefleet/emulator/firestore/index"
+	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
 	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/internal/connect"
-	"github.com/dronefleet/dronefleet/internal/devrun"
-	"github.com/dronefleet/dronefleet/internal/firestoreemu"
-	"github.com/dronefleet/dronefleet/internal/firestoreemu/index"
-	"github.com/dronefleet/dronefleet/internal/pubsubemu"
+	"github.com/dronefleet/dronefleet/sim/devrun"
 )
 
 type emulatorsCommand struct {

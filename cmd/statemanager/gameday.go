@@ -3,7 +3,7 @@ package main
 import (
 	"time"
 
-	"github.com/dronefleet/dronefleet/internal/devrun"
+	"github.com/dronefleet/dronefleet/sim/devrun"
 )
 
 // gameDay holds the flags that make dev go wrong on purpose; docs/gameday.md

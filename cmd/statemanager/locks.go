@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 
+	"github.com/dronefleet/dronefleet/app/dispatch"
+	"github.com/dronefleet/dronefleet/app/manager"
+	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/connect"
-	"github.com/dronefleet/dronefleet/internal/dispatch"
-	"github.com/dronefleet/dronefleet/internal/manager"
-	"github.com/dronefleet/dronefleet/internal/operator"
 )
 
 type locksCommand struct {

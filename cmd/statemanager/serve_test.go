@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/internal/config"
-	"github.com/dronefleet/dronefleet/internal/operator"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 )
 

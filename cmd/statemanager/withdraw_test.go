@@ -15,7 +15,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/emutest"
-	"github.com/dronefleet/dronefleet/internal/fleetsim"
+	"github.com/dronefleet/dronefleet/sim/fleetsim"
 )
 
 // F-DEC-05, F-ORD-03: a drone has delivered one order and is on its way to the

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dronefleet/dronefleet/internal/docgen"
+	"github.com/dronefleet/dronefleet/docs/docgen"
 )
 
 var update = flag.Bool("update", false, "write the generated sections of docs/configuration.md anew")

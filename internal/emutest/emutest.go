@@ -15,10 +15,10 @@ import (
 
 	"github.com/google/uuid"
 
+	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
+	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
 	"github.com/dronefleet/dronefleet/internal/connect"
-	"github.com/dronefleet/dronefleet/internal/firestoreemu"
 	"github.com/dronefleet/dronefleet/internal/meter"
-	"github.com/dronefleet/dronefleet/internal/pubsubemu"
 )
 
 // Hosts starts whatever server the environment does not name, and returns where

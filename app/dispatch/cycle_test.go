@@ -1,0 +1,685 @@
+package dispatch_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/google/uuid"
+	"google.golang.org/genproto/googleapis/type/latlng"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/app/dispatch"
+	"github.com/dronefleet/dronefleet/app/manager"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/firestorelock"
+	"github.com/dronefleet/dronefleet/policy"
+	"github.com/dronefleet/dronefleet/solver"
+)
+
+var depot = domain.Depot{ID: "DEPOT-1", Name: "Main", Position: domain.Position{Lat: 48.8566, Lon: 2.3522}}
+
+// What cycles decide here does not hang on how busy the machine is: they search so
+// many steps, whatever that takes, and offer drones that were silent meanwhile.
+const (
+	steps   = 100
+	patient = time.Hour
+)
+
+// bench is a fleet with one idle drone and whoever dispatches it.
+type bench struct {
+	clients   *connect.Clients
+	store     *firestoretx.Store
+	locks     *firestorelock.Backend
+	published []domain.Decision
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{clients: emutest.Clients(t)}
+	b.store = firestoretx.New(b.clients.Firestore, firestoretx.Config{})
+	var err error
+	if b.locks, err = firestorelock.New(b.clients.Firestore, firestorelock.Config{Logger: emutest.Log(t)}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.locks.Close(context.Background()); err != nil {
+			t.Errorf("close locks: %v", err)
+		}
+	})
+	warehouse := domain.Warehouse{ID: "WH", Position: domain.Position{Lat: 48.87, Lon: 2.35}, ProductTypes: []string{"BLOOD"}, ColdStorage: true}
+	if err := b.store.Setup(t.Context(), []domain.Depot{depot}, []domain.Warehouse{warehouse}, nil); err != nil {
+		t.Fatal(err)
+	}
+	report := domain.Telemetry{DroneID: "D1", Timestamp: time.Now(), Position: depot.Position, Battery: 90, Status: domain.DroneIdle}
+	if err := b.store.NewTelemetryApplier().Apply(t.Context(), []domain.Telemetry{report})[0]; err != nil {
+		t.Fatal(err)
+	}
+	for id, product := range map[domain.OrderID]string{"SERVED": "BLOOD", "NOBODY-STOCKS-IT": "UNOBTAINIUM"} {
+		req := domain.OrderRequest{ID: id, OrderContent: domain.OrderContent{
+			Priority: domain.PriorityHigh, ProductType: product, Delivery: domain.Position{Lat: 48.86, Lon: 2.36},
+		}}
+		if err := b.store.IngestOrder(t.Context(), req, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b
+}
+
+func (b *bench) runner(t *testing.T, store dispatch.Store, ttl time.Duration) *dispatch.Runner {
+	return b.publishing(t, store, ttl, func(_ context.Context, decisions []domain.Decision) []error {
+		b.published = append(b.published, decisions...)
+		return make([]error, len(decisions))
+	})
+}
+
+func (b *bench) publishing(t *testing.T, store dispatch.Store, ttl time.Duration, publish dispatch.Publish) *dispatch.Runner {
+	cfg := dispatch.Config{Iterations: steps, LockTTL: ttl, MaxSilence: patient, Holder: "test"}
+	return dispatch.NewRunner(store, b.locks, publish, uuid.NewString, simclock.Real(), cfg, emutest.Log(t), b.clients.Meter)
+}
+
+// F-OPT-03, F-OPT-04: one decision per mission, with all it needs; the cycle is
+// recorded with the reason of every order it left.
+func TestOnce_PublishesDecisionsAndRecordsTheCycle(t *testing.T) {
+	b := newBench(t)
+	cycle, err := b.runner(t, b.store, 15*time.Second).Once(t.Context(), depot.ID, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(b.published) != 1 {
+		t.Fatalf("published %+v", b.published)
+	}
+	d := b.published[0]
+	if d.DroneID != "D1" || !slices.Equal(d.OrderIDs, []domain.OrderID{"SERVED"}) || d.CycleID != cycle.ID || d.ID == "" ||
+		d.Fence != cycle.Fence || d.Fence == "" || !d.SnapshotTime.Equal(cycle.SnapshotTime) || d.SnapshotTime.IsZero() ||
+		d.EstimatedBatteryConsumption <= 0 || d.EstimatedDurationMinutes <= 0 {
+		t.Errorf("decision %+v of cycle %+v", d, cycle)
+	}
+	stored, err := b.store.Cycle(t.Context(), cycle.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []domain.UnservedOrder{{OrderID: "NOBODY-STOCKS-IT", Reason: string(solver.NoCompatibleWarehouse)}}
+	if stored.Outcome != domain.CyclePublished || stored.Missions != 1 || stored.Assigned != 1 || stored.Holder != "test" || !slices.Equal(stored.Unserved, want) {
+		t.Errorf("recorded %+v", stored)
+	}
+	if locked, err := b.locks.IsLocked(t.Context(), dispatch.CycleKey(depot.ID)); err != nil || locked {
+		t.Errorf("after the cycle the lock is held: %v, %v", locked, err)
+	}
+}
+
+// F-OPT-04: a drone that no cycle can plan is named in the log; nothing else
+// tells why it stands.
+func TestOnce_NamesWhatItLeavesOut(t *testing.T) {
+	b := newBench(t)
+	lost := domain.Drone{ID: "D2", HomeDepotID: "GONE", Position: depot.Position}
+	if err := b.store.Setup(t.Context(), nil, nil, []domain.Drone{lost}); err != nil {
+		t.Fatal(err)
+	}
+	report := domain.Telemetry{DroneID: lost.ID, Timestamp: time.Now(), Position: depot.Position, Battery: 90, Status: domain.DroneIdle}
+	if err := b.store.NewTelemetryApplier().Apply(t.Context(), []domain.Telemetry{report})[0]; err != nil {
+		t.Fatal(err)
+	}
+	var lines bytes.Buffer
+	publish := func(_ context.Context, decisions []domain.Decision) []error { return make([]error, len(decisions)) }
+	cfg := dispatch.Config{Iterations: steps, MaxSilence: patient}
+	r := dispatch.NewRunner(b.store, b.locks, publish, uuid.NewString, simclock.Real(), cfg, slog.New(slog.NewTextHandler(&lines, nil)), b.clients.Meter)
+	cycle, err := r.Once(t.Context(), depot.ID, nil)
+	if err != nil || cycle.Drones != 2 || cycle.Missions != 1 {
+		t.Fatalf("cycle %+v, %v", cycle, err)
+	}
+	if !strings.Contains(lines.String(), "id=D2") || !strings.Contains(lines.String(), "GONE") {
+		t.Errorf("not named in\n%s", &lines)
+	}
+	if len(cycle.LeftOut) != 1 || !strings.Contains(cycle.LeftOut[0], "drone D2") {
+		t.Errorf("on record: %q", cycle.LeftOut)
+	}
+}
+
+// F-OPT-01, F-DEC-02: fences are of the lock that the cycle holds. A drone that
+// moves to another depot while its decision is on the way does not take the one
+// depot's fence to the other, whose own, lower ones would all be stale.
+func TestOnce_AMovedDroneTakesNoFenceAlong(t *testing.T) {
+	b := newBench(t)
+	young := domain.Depot{ID: "DEPOT-2", Position: depot.Position}
+	d1, d2 := domain.Drone{ID: "D1", HomeDepotID: depot.ID}, domain.Drone{ID: "D2", HomeDepotID: young.ID}
+	if err := b.store.Setup(t.Context(), []domain.Depot{young}, nil, []domain.Drone{d1, d2}); err != nil {
+		t.Fatal(err)
+	}
+	runner := b.runner(t, b.store, 15*time.Second)
+	for range 3 { // it has had cycles before
+		if _, err := runner.Once(t.Context(), depot.ID, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d1.HomeDepotID = young.ID
+	if err := b.store.Setup(t.Context(), nil, nil, []domain.Drone{d1}); err != nil {
+		t.Fatal(err)
+	}
+	b.assignLast(t)
+
+	b.drone(t, d2, domain.DroneIdle)
+	req := domain.OrderRequest{ID: "NEXT", OrderContent: domain.OrderContent{
+		Priority: domain.PriorityHigh, ProductType: "BLOOD", Delivery: domain.Position{Lat: 48.86, Lon: 2.36},
+	}}
+	if err := b.store.IngestOrder(t.Context(), req, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := runner.Once(t.Context(), young.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.assignLast(t)
+	fences, err := b.store.Fences(t.Context())
+	if err != nil || len(fences) != 2 || fences[depot.ID] <= fences[young.ID] {
+		t.Errorf("fences %v, %v", fences, err)
+	}
+}
+
+// assignLast has the last decision come by message, and applied.
+func (b *bench) assignLast(t *testing.T) {
+	t.Helper()
+	data, attrs, err := wire.EncodeDecision(b.published[len(b.published)-1], wire.Protobuf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := wire.DecodeDecision(data, attrs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry, err := b.store.AssignMission(t.Context(), d, policy.Delivery{PublishedAt: time.Now()})
+	if err != nil || entry.Outcome != domain.OutcomeApplied {
+		t.Fatalf("%s: %s %s, %v", d.ID, entry.Reason, entry.Detail, err)
+	}
+}
+
+// F-OPT-01
+func TestOnce_SkipsWhatAnotherProcessRuns(t *testing.T) {
+	b := newBench(t)
+	h, ok, err := lock.TryAcquire(t.Context(), b.locks, dispatch.CycleKey(depot.ID))
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	defer h.Close()
+	if _, err := b.runner(t, b.store, 15*time.Second).Once(t.Context(), depot.ID, nil); !errors.Is(err, dispatch.ErrLocked) {
+		t.Errorf("error %v", err)
+	}
+	if n := b.clients.Meter.Cycles.Count(meter.CycleSkipped); n != 1 || len(b.published) > 0 {
+		t.Errorf("%d cycles skipped, published %v", n, b.published)
+	}
+}
+
+// thief takes the lock away while the cycle reads its snapshot, and lets it go
+// on only when the cycle must know.
+type thief struct {
+	*firestoretx.Store
+	clients *connect.Clients
+	t       *testing.T
+}
+
+func (s thief) Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) (domain.Snapshot, error) {
+	snap, err := s.Store.Snapshot(ctx, req)
+	if err == nil {
+		s.steal(ctx, req.Depot)
+	}
+	return snap, err
+}
+
+func (s thief) steal(ctx context.Context, depot domain.DepotID) {
+	if _, err := s.clients.Firestore.Collection("locks").Doc(dispatch.CycleKey(depot)).Delete(context.WithoutCancel(ctx)); err != nil {
+		s.t.Errorf("steal the lock: %v", err)
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Minute):
+		s.t.Error("the cycle never learned that its lease is lost")
+	}
+}
+
+// lateThief takes the lock away once the cycle is on record, before it hears that
+// it is.
+type lateThief struct{ thief }
+
+func (s lateThief) Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) (domain.Snapshot, error) {
+	return s.Store.Snapshot(ctx, req)
+}
+
+func (s lateThief) RecordCycle(ctx context.Context, c domain.Cycle) error {
+	err := s.Store.RecordCycle(ctx, c)
+	if c.Outcome == domain.CyclePublishing {
+		s.steal(ctx, c.DepotID)
+	}
+	return err
+}
+
+// losable is the length of leases that a thief takes away: a cycle learns of that
+// when a third of it is over, and a busy machine still acquires it in time.
+const losable = 6 * time.Second
+
+// F-OPT-01: a lost lease ends the cycle, which publishes nothing more.
+func TestOnce_PublishesNothingAfterItsLeaseIsLost(t *testing.T) {
+	for name, store := range map[string]func(thief) dispatch.Store{
+		"as it plans":          func(s thief) dispatch.Store { return s },
+		"as it goes on record": func(s thief) dispatch.Store { return lateThief{s} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			cycle, err := b.runner(t, store(thief{b.store, b.clients, t}), losable).Once(t.Context(), depot.ID, nil)
+			if err == nil || cycle.Outcome != domain.CycleLeaseLost {
+				t.Errorf("cycle %+v, error %v", cycle, err)
+			}
+			if len(b.published) > 0 {
+				t.Errorf("published %+v", b.published)
+			}
+		})
+	}
+}
+
+// F-OPT-01: a lease that is lost while a cycle publishes ends that too.
+func TestOnce_StopsPublishingWhenItsLeaseIsLost(t *testing.T) {
+	b := newBench(t)
+	runner := b.publishing(t, b.store, losable, func(ctx context.Context, decisions []domain.Decision) []error {
+		thief{b.store, b.clients, t}.steal(ctx, depot.ID)
+		return slices.Repeat([]error{context.Cause(ctx)}, len(decisions))
+	})
+	cycle, err := runner.Once(t.Context(), depot.ID, nil)
+	if !errors.Is(err, lock.ErrOwnershipLost) || cycle.Outcome != domain.CycleLeaseLost || cycle.Missions != 0 {
+		t.Errorf("cycle %+v, error %v", cycle, err)
+	}
+}
+
+// F-OPT-02, F-OPT-04: a document that cannot be understood is left out and on
+// record, and all others are planned.
+func TestOnce_PlansWithoutWhatCannotBeUnderstood(t *testing.T) {
+	b := newBench(t)
+	malformed := map[string]map[string]any{
+		"warehouses/BROKEN": {"position": "nowhere"},
+		"drones/BROKEN":     {"status": "IDLE", "position": "nowhere"},
+		"orders/BROKEN":     {"status": "PENDING", "held": false, "deliveryLocation": "nowhere", "createdAt": "today"},
+	}
+	for path, doc := range malformed {
+		if _, err := b.clients.Firestore.Doc(path).Set(t.Context(), doc); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cycle, err := b.runner(t, b.store, 15*time.Second).Once(t.Context(), depot.ID, nil)
+	if err != nil || cycle.Missions != 1 || len(b.published) != 1 {
+		t.Fatalf("cycle %+v, error %v, published %+v", cycle, err, b.published)
+	}
+	stored, err := b.store.Cycle(t.Context(), cycle.ID)
+	if err != nil || len(stored.LeftOut) != len(malformed) {
+		t.Fatalf("recorded %+v, %v", stored, err)
+	}
+	for path := range malformed {
+		if !slices.ContainsFunc(stored.LeftOut, func(what string) bool { return strings.Contains(what, path) }) {
+			t.Errorf("%s is not among %q", path, stored.LeftOut)
+		}
+	}
+}
+
+// recording keeps what cycles have recorded.
+type recording struct {
+	*firestoretx.Store
+	cycles []domain.Cycle
+}
+
+func (s *recording) RecordCycle(ctx context.Context, c domain.Cycle) error {
+	s.cycles = append(s.cycles, c)
+	return s.Store.RecordCycle(ctx, c)
+}
+
+// withoutOrders deletes the orders of a bench, and returns a runner with what it
+// records.
+func (b *bench) withoutOrders(t *testing.T) (*recording, *dispatch.Runner) {
+	t.Helper()
+	for _, id := range []string{"SERVED", "NOBODY-STOCKS-IT"} {
+		if _, err := b.clients.Firestore.Doc("orders/" + id).Delete(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store := &recording{Store: b.store}
+	return store, b.runner(t, store, 15*time.Second)
+}
+
+// F-OPT-03: cycles without orders record what is to be corrected when that
+// changes, not every time.
+func TestOnce_RecordsAFaultOnce(t *testing.T) {
+	b := newBench(t)
+	store, runner := b.withoutOrders(t)
+	for _, step := range []struct {
+		change  string // path of a document
+		broken  bool
+		records int // in all, after it
+		leftOut int // by the last one
+	}{
+		{"warehouses/BROKEN", false, 0, 0},
+		{"warehouses/BROKEN", true, 1, 1},
+		{"warehouses/WRONG", true, 2, 2},
+		{"warehouses/BROKEN", false, 3, 1},
+		{"warehouses/WRONG", false, 4, 0},
+		{"warehouses/WRONG", true, 5, 1},
+	} {
+		doc := b.clients.Firestore.Doc(step.change)
+		_, err := doc.Delete(t.Context())
+		if step.broken {
+			_, err = doc.Set(t.Context(), map[string]any{"position": "nowhere"})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if _, err := runner.Once(t.Context(), depot.ID, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := len(store.cycles); n != step.records || n > 0 && len(store.cycles[n-1].LeftOut) != step.leftOut {
+			t.Fatalf("%+v: %d records: %+v", step, n, store.cycles)
+		}
+	}
+}
+
+// F-OPT-03: cycles that cannot read their snapshot record why when that changes,
+// and that it is over, not every time.
+func TestOnce_RecordsAFailureOnce(t *testing.T) {
+	b := newBench(t)
+	store, runner := b.withoutOrders(t)
+	good := map[string]any{"name": depot.Name, "position": &latlng.LatLng{Latitude: depot.Position.Lat, Longitude: depot.Position.Lon}}
+	want := 0
+	for _, depotIs := range []map[string]any{{"position": "nowhere"}, {"position": 7}, good, {"position": 7}, good} {
+		if _, err := b.clients.Firestore.Doc("depots/"+string(depot.ID)).Set(t.Context(), depotIs); err != nil {
+			t.Fatal(err)
+		}
+		_, well := depotIs["name"]
+		for range 3 {
+			if _, err := runner.Once(t.Context(), depot.ID, nil); (err == nil) != well {
+				t.Fatalf("depot %v: %v", depotIs, err)
+			}
+		}
+		want++
+		if n := len(store.cycles); n != want || (store.cycles[n-1].Outcome == domain.CycleEmpty) != well {
+			t.Fatalf("depot %v: %d records, want %d: %+v", depotIs, n, want, store.cycles)
+		}
+	}
+}
+
+// F-OPT-01: a depot whose document cannot be understood has no cycles, and keeps
+// no other from having some.
+func TestDepotIDs_LeaveOutWhatCannotBeUnderstood(t *testing.T) {
+	b := newBench(t)
+	if _, err := b.clients.Firestore.Doc("depots/BROKEN").Set(t.Context(), map[string]any{"position": "nowhere"}); err != nil {
+		t.Fatal(err)
+	}
+	if ids, err := b.runner(t, b.store, 15*time.Second).DepotIDs(t.Context()); err != nil || !slices.Equal(ids, []domain.DepotID{depot.ID}) {
+		t.Errorf("depots %v, %v", ids, err)
+	}
+	named := dispatch.NewRunner(b.store, b.locks, nil, uuid.NewString, simclock.Real(), dispatch.Config{Depots: []domain.DepotID{"BROKEN"}}, emutest.Log(t), b.clients.Meter)
+	if _, err := named.DepotIDs(t.Context()); err == nil || !strings.Contains(err.Error(), "field position") {
+		t.Errorf("error %v does not say what to correct", err)
+	}
+}
+
+// F-OPT-01: a depot whose id is longer than any message can carry has no cycles,
+// which could plan none of its drones or not even take their lock; it is named with
+// what is wrong.
+func TestDepotIDs_LeaveOutWhatNoMessageCanName(t *testing.T) {
+	for _, long := range []int{domain.MaxIDBytes + 1, 600} {
+		b := newBench(t)
+		unnameable := domain.Depot{ID: domain.DepotID(strings.Repeat("d", long)), Name: "Long", Position: depot.Position}
+		if err := b.store.Setup(t.Context(), []domain.Depot{unnameable}, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		if ids, err := b.runner(t, b.store, 15*time.Second).DepotIDs(t.Context()); err != nil || !slices.Equal(ids, []domain.DepotID{depot.ID}) {
+			t.Errorf("depots %v, %v", ids, err)
+		}
+		cfg := dispatch.Config{Depots: []domain.DepotID{unnameable.ID}}
+		named := dispatch.NewRunner(b.store, b.locks, nil, uuid.NewString, simclock.Real(), cfg, emutest.Log(t), b.clients.Meter)
+		if _, err := named.DepotIDs(t.Context()); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("its id is %d bytes long; give at most 128", long)) {
+			t.Errorf("error %v does not say what to correct", err)
+		}
+	}
+}
+
+func TestDepotIDs_SayWhatIsMissing(t *testing.T) {
+	b := newBench(t)
+	r := dispatch.NewRunner(b.store, b.locks, nil, uuid.NewString, simclock.Real(), dispatch.Config{Depots: []domain.DepotID{"NOWHERE"}}, emutest.Log(t), b.clients.Meter)
+	if _, err := r.DepotIDs(t.Context()); err == nil || !strings.Contains(err.Error(), "NOWHERE") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// F-OPT-05: the plan for people and for maps.
+func TestPrintedPlan(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	snap := domain.Snapshot{
+		Depot:      depot,
+		Warehouses: []domain.Warehouse{{ID: "WH", Position: domain.Position{Lat: 48.87, Lon: 2.35}, ProductTypes: []string{"BLOOD"}}},
+		Drones:     []domain.Drone{{ID: "D1", Position: depot.Position, Battery: 90}},
+		Orders: []domain.Order{
+			{ID: "O1", CreatedAt: now, OrderContent: domain.OrderContent{ProductType: "BLOOD", Delivery: domain.Position{Lat: 48.86, Lon: 2.36}}},
+			{ID: "FAR", CreatedAt: now, OrderContent: domain.OrderContent{ProductType: "BLOOD", Delivery: domain.Position{Lat: 52, Lon: 2.36}}},
+			{ID: "NOWHERE", CreatedAt: now, OrderContent: domain.OrderContent{ProductType: "BLOOD", Delivery: domain.Position{Lat: math.NaN()}}},
+		},
+	}
+	p := dispatch.ProblemOf(snap, now, solver.Params{})
+	plan, err := dispatch.Solve(t.Context(), p, solver.Options{Strategy: solver.Greedy}, func(fault error) { t.Error(fault) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text, places bytes.Buffer
+	if err := dispatch.PrintPlan(&text, p, plan); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"1 route for 1 of 3 orders", "drone D1", "HOSPITAL_DELIVERY", "O1 from WH", "FAR", string(solver.OutOfRange), "NOWHERE", string(solver.InvalidInput)} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the plan lacks %q:\n%s", want, &text)
+		}
+	}
+	if err := dispatch.WriteGeoJSON(&places, p, plan); err != nil {
+		t.Fatal(err)
+	}
+	var collection struct {
+		Type     string
+		Features []struct {
+			Geometry struct {
+				Type        string
+				Coordinates json.RawMessage
+			}
+		}
+	}
+	if err := json.Unmarshal(places.Bytes(), &collection); err != nil || collection.Type != "FeatureCollection" {
+		t.Fatalf("%v:\n%s", err, &places)
+	}
+	kinds := map[string]int{}
+	for _, f := range collection.Features {
+		kinds[f.Geometry.Type]++
+	}
+	if fmt.Sprint(kinds) != "map[LineString:1 Point:5]" { // what is nowhere is on no map
+		t.Errorf("features %v", kinds)
+	}
+	if first := string(collection.Features[0].Geometry.Coordinates); strings.Join(strings.Fields(first), "") != "[2.3522,48.8566]" {
+		t.Errorf("the first stop is at %s, want longitude first", first)
+	}
+}
+
+// F-OPT-05: a route across the antimeridian is cut there (RFC 7946, section 3.1.9):
+// no part of it leads around the world.
+func TestGeoJSON_CutsAtTheAntimeridian(t *testing.T) {
+	type line = [][2]float64
+	for name, c := range map[string]struct {
+		stops line
+		want  string
+	}{
+		"no crossing":                  {line{{170, 45}, {-10, 45}}, "LineString [[170,45],[-10,45]]"},
+		"nowhere to go":                {line{{2, 48}, {2, 48}}, "LineString [[2,48],[2,48]]"},
+		"eastward":                     {line{{170, 45}, {-170, 45}}, "MultiLineString [[[170,45],[180,45]],[[-180,45],[-170,45]]]"},
+		"westward, and a way north":    {line{{-179, 10}, {178, 13}}, "MultiLineString [[[-179,10],[-180,11]],[[180,11],[178,13]]]"},
+		"there and back":               {line{{179, 0}, {-179, 2}, {179, 4}}, "MultiLineString [[[179,0],[180,1]],[[-180,1],[-179,2],[-180,3]],[[180,3],[179,4]]]"},
+		"from the antimeridian":        {line{{180, 1}, {-179, 2}}, "LineString [[-180,1],[-179,2]]"},
+		"to the antimeridian":          {line{{179, 1}, {-180, 2}}, "LineString [[179,1],[180,2]]"},
+		"along it, by either name":     {line{{180, 1}, {-180, 2}}, "LineString [[-180,1],[-180,2]]"},
+		"nowhere, by either name":      {line{{180, 1}, {-180, 1}}, "LineString [[180,1],[-180,1]]"},
+		"stops twice before and after": {line{{179, 0}, {179, 0}, {-179, 2}, {-179, 2}}, "MultiLineString [[[179,0],[179,0],[180,1]],[[-180,1],[-179,2],[-179,2]]]"},
+	} {
+		var stops []solver.Stop
+		for _, at := range c.stops {
+			stops = append(stops, solver.Stop{At: solver.Location{Lat: at[1], Lon: at[0]}})
+		}
+		var text bytes.Buffer
+		if err := dispatch.WriteGeoJSON(&text, solver.Problem{}, solver.Plan{Routes: []solver.Route{{Stops: stops}}}); err != nil {
+			t.Fatal(err)
+		}
+		var collection struct {
+			Features []struct {
+				Geometry struct {
+					Type        string
+					Coordinates any
+				}
+			}
+		}
+		if err := json.Unmarshal(text.Bytes(), &collection); err != nil || len(collection.Features) != len(stops)+1 {
+			t.Fatalf("%s: %v:\n%s", name, err, &text)
+		}
+		route := collection.Features[len(stops)].Geometry
+		coordinates, err := json.Marshal(route.Coordinates)
+		if got := route.Type + " " + string(coordinates); err != nil || got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// F-OPT-05: the plan for people is lines and cells of its own making, whatever
+// anybody has called drones, orders and warehouses: a terminal obeys none of it.
+func TestPrintedPlan_ObeysNoID(t *testing.T) {
+	const hostile = "\x1b[2J\tx\ny\u202e"
+	w := newTown(1)
+	w.drones[0].ID = "D" + hostile
+	w.order("O"+hostile, domain.PriorityHigh, north(5, 0), 0)
+	w.order("FAR"+hostile, domain.PriorityHigh, north(900, 0), 0)
+	snap := w.snapshot()
+	snap.Warehouses[0].ID = "W" + hostile
+	snap.Drones = append(snap.Drones, domain.Drone{ID: "LOST" + hostile, HomeDepotID: "GONE" + hostile})
+	p := dispatch.ProblemOf(snap, w.now, solver.Params{})
+	plan, err := dispatch.Solve(t.Context(), p, solver.Options{Strategy: solver.Greedy}, func(fault error) { t.Error(fault) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := dispatch.PrintPlan(&text, p, plan); err != nil {
+		t.Fatal(err)
+	}
+	if i := strings.IndexFunc(text.String(), func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 || strings.Contains(text.String(), "\ny") {
+		t.Errorf("not for a terminal:\n%q", &text)
+	}
+	for _, id := range []string{"drone D", "O", "from W", "FAR", "drone LOST"} {
+		if shown := id + `\u001b[2J\u0009x\u000ay\u202e`; !strings.Contains(text.String(), shown) {
+			t.Errorf("the plan lacks %q:\n%s", shown, &text)
+		}
+	}
+}
+
+// F-OPT-05: what the stops of a route have in common stands below each other,
+// however wide a terminal shows it.
+func TestPrintedPlan_IsAligned(t *testing.T) {
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	plan := solver.Plan{
+		Routes: []solver.Route{
+			{DroneID: "血液ドローン-1", DistanceKm: 12.5, Duration: time.Minute, Stops: []solver.Stop{
+				{Kind: solver.DepotStart, ETA: at, BatteryPercent: 90}, {Kind: solver.Delivery, ETA: at, OrderID: "O1", DistanceKm: 12.5, BatteryPercent: 80},
+			}},
+			{DroneID: "D", Stops: []solver.Stop{{Kind: solver.DepotStart, ETA: at, BatteryPercent: 90}}},
+		},
+		Unserved: []solver.Unserved{{OrderID: "e\u0301te\u0301", Reason: solver.NoDroneFree, Detail: "x"}, {OrderID: "summer", Reason: solver.OutOfRange, Detail: "y"}},
+	}
+	var text strings.Builder
+	if err := dispatch.PrintPlan(&text, solver.Problem{}, plan); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"\ndrone 血液ドローン-1  12.5 km            1m0s     uses 0.0 %\n",
+		"\n  12:00:00            DEPOT_START        0.0 km   90.0 %  \n",
+		"\n  12:00:00            HOSPITAL_DELIVERY  12.5 km  80.0 %  O1\n",
+		"\ndrone D     0.0 km       0s      uses 0.0 %\n  12:00:00  DEPOT_START  0.0 km  90.0 %  \n",
+		"\nunserved\n  e\u0301te\u0301     no_drone_free  x\n  summer  out_of_range   y\n",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the plan lacks %q:\n%s", want, &text)
+		}
+	}
+}
+
+// F-OPT-03, F-OPT-04: plans keep the server's time, in which deadlines are: what
+// the optimizer's clock says makes no order late, and no arrival.
+func TestOnce_PlansByTheServersTime(t *testing.T) {
+	for _, off := range []time.Duration{time.Hour, -time.Hour} {
+		t.Run(off.String(), func(t *testing.T) {
+			b := newBench(t)
+			clock, err := simclock.New(simclock.Rate{Epoch: time.Now(), Speed: 1, Ahead: off})
+			if err != nil {
+				t.Fatal(err)
+			}
+			locks, err := manager.NewLocks(b.clients, clock, emutest.Log(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer locks.Close(context.Background())
+			publish := func(_ context.Context, decisions []domain.Decision) []error {
+				b.published = append(b.published, decisions...)
+				return make([]error, len(decisions))
+			}
+			cfg := dispatch.Config{Iterations: steps, MaxSilence: patient}
+			runner := dispatch.NewRunner(b.store, locks, publish, uuid.NewString, clock, cfg, emutest.Log(t), b.clients.Meter)
+			planner := runner.NewPlanner()
+			for range 2 { // the second is planned ahead, by what the first took
+				if _, err := runner.Once(t.Context(), depot.ID, planner); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, d := range b.published {
+				began, took := d.Route[0].ETA, time.Duration(d.EstimatedDurationMinutes*float64(time.Minute))
+				if since := began.Sub(d.SnapshotTime); since < 0 || since > 5*time.Minute || took > 30*time.Minute {
+					t.Errorf("the mission begins %s after the snapshot and takes %s", since, took)
+				}
+			}
+			if len(b.published) != 2 {
+				t.Errorf("published %+v", b.published)
+			}
+		})
+	}
+}
+
+// F-OPT-04: every depot's cycle sees the orders of all. One counts as unserved once,
+// and only when each depot has had the time to serve it.
+func TestOnce_CountsAsUnservedWhatNoDepotServes(t *testing.T) {
+	b := newBench(t)
+	other := domain.Depot{ID: "DEPOT-2", Name: "Without drones", Position: depot.Position}
+	if err := b.store.Setup(t.Context(), []domain.Depot{other}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	publish := func(_ context.Context, decisions []domain.Decision) []error { return make([]error, len(decisions)) }
+	for interval, want := range map[time.Duration]int64{time.Hour: 0, time.Nanosecond: 2} {
+		cfg := dispatch.Config{Iterations: steps, Interval: interval, MaxSilence: patient}
+		r := dispatch.NewRunner(b.store, b.locks, publish, uuid.NewString, simclock.Real(), cfg, emutest.Log(t), b.clients.Meter)
+		for _, id := range []domain.DepotID{depot.ID, other.ID} {
+			if _, err := r.Once(t.Context(), id, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := b.clients.Meter.Cycles.Unserved()["HIGH"]; got != want {
+			t.Errorf("interval %s: %d HIGH orders unserved, want %d", interval, got, want)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package dispatch_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/app/dispatch"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/meter"
+)
+
+// interrupted calls stop once the cycle has its snapshot, or before if it is
+// reading, and lets it go on when it must know.
+type interrupted struct {
+	store interface {
+		Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) (domain.Snapshot, error)
+	}
+	*firestoretx.Store
+	stop    func()
+	reading bool
+}
+
+func (s interrupted) Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) (domain.Snapshot, error) {
+	if s.reading {
+		s.stop()
+		<-ctx.Done()
+	}
+	snap, err := s.store.Snapshot(ctx, req)
+	s.stop()
+	<-ctx.Done()
+	return snap, err
+}
+
+// F-OPT-01, F-FLOW-01: a cycle that a shutdown ends has not failed, and raises
+// no alarm; one that had lost its lease before has lost it, shutdown or not; and
+// one that publishes already does so to its end.
+func TestOnce_SaysWhatEndedACycleInAShutdown(t *testing.T) {
+	for name, test := range map[string]struct {
+		loseLease, reading bool
+		outcome            domain.CycleOutcome
+		failed             int64
+	}{
+		"shutdown":                  {false, false, domain.CycleAborted, 0},
+		"shutdown as it reads":      {false, true, domain.CycleAborted, 0},
+		"lease lost, then shutdown": {true, false, domain.CycleLeaseLost, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			ctx, shutdown := context.WithCancel(t.Context())
+			store, ttl := interrupted{b.store, b.store, shutdown, test.reading}, 15*time.Second
+			if test.loseLease {
+				store.store, ttl = thief{b.store, b.clients, t}, losable
+			}
+			cycle, err := b.runner(t, store, ttl).Once(ctx, depot.ID, nil)
+			if err == nil || cycle.Outcome != test.outcome || len(b.published) > 0 {
+				t.Errorf("cycle %+v, error %v, published %v", cycle, err, b.published)
+			}
+			stored, err := b.store.Cycle(t.Context(), cycle.ID)
+			if err != nil || stored.Outcome != test.outcome || stored.Detail == "" {
+				t.Errorf("recorded %+v, %v", stored, err)
+			}
+			if n := b.clients.Meter.Cycles.Count(meter.CycleFailed); n != test.failed {
+				t.Errorf("%d cycles counted as failed, want %d", n, test.failed)
+			}
+		})
+	}
+	t.Run("shutdown as it publishes", func(t *testing.T) {
+		b := newBench(t)
+		ctx, shutdown := context.WithCancel(t.Context())
+		runner := b.publishing(t, b.store, 15*time.Second, func(ctx context.Context, decisions []domain.Decision) []error {
+			shutdown()
+			return slices.Repeat([]error{ctx.Err()}, len(decisions))
+		})
+		cycle, err := runner.Once(ctx, depot.ID, nil)
+		if err != nil || cycle.Outcome != domain.CyclePublished || cycle.Missions != 1 {
+			t.Errorf("cycle %+v, error %v", cycle, err)
+		}
+		if stored, err := b.store.Cycle(t.Context(), cycle.ID); err != nil || stored.Outcome != domain.CyclePublished {
+			t.Errorf("recorded %+v, %v", stored, err)
+		}
+		if locked, err := b.locks.IsLocked(t.Context(), dispatch.CycleKey(depot.ID)); err != nil || locked {
+			t.Errorf("after the cycle the lock is held: %v, %v", locked, err)
+		}
+	})
+	t.Run("shutdown before the lock", func(t *testing.T) {
+		b := newBench(t)
+		ctx, shutdown := context.WithCancel(t.Context())
+		shutdown()
+		if _, err := b.runner(t, b.store, 15*time.Second).Once(ctx, depot.ID, nil); err == nil {
+			t.Error("the cycle ran")
+		}
+		if n := b.clients.Meter.Cycles.Count(meter.CycleFailed); n != 0 {
+			t.Errorf("%d cycles counted as failed", n)
+		}
+	})
+}

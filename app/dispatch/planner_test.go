@@ -1,0 +1,515 @@
+package dispatch_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/dronefleet/dronefleet/app/dispatch"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/solver"
+	"github.com/dronefleet/dronefleet/solver/check"
+)
+
+// town is a depot with a warehouse 3 km to its north.
+type town struct {
+	now       time.Time
+	drones    []domain.Drone
+	orders    []domain.Order
+	warehouse domain.Position
+}
+
+// north is a place so many kilometres north of the depot, and east of it.
+func north(km, east float64) domain.Position {
+	return domain.Position{Lat: depot.Position.Lat + km/111.19, Lon: depot.Position.Lon + east/73.2}
+}
+
+func newTown(drones int) *town {
+	town := &town{now: time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC), warehouse: north(3, 0)}
+	for i := range drones {
+		town.drones = append(town.drones, domain.Drone{
+			ID: domain.DroneID(fmt.Sprintf("D%02d", i)), HomeDepotID: depot.ID, Position: depot.Position, Battery: 90,
+		})
+	}
+	return town
+}
+
+// order adds an order that came age ago.
+func (w *town) order(id string, p domain.Priority, to domain.Position, age time.Duration) {
+	due := map[domain.Priority]time.Duration{domain.PriorityCritical: 15, domain.PriorityHigh: 30, domain.PriorityStandard: 60}[p] * time.Minute
+	w.orders = append(w.orders, domain.Order{
+		ID: domain.OrderID(id), CreatedAt: w.now.Add(-age), Deadline: w.now.Add(due - age),
+		OrderContent: domain.OrderContent{Priority: p, ProductType: "BLOOD", Delivery: to},
+	})
+}
+
+func (w *town) snapshot() domain.Snapshot {
+	return domain.Snapshot{
+		Time: w.now, ReadTime: w.now, Depot: depot, Drones: w.drones, Orders: w.orders,
+		Warehouses: []domain.Warehouse{{ID: "WH", Position: w.warehouse, ProductTypes: []string{"BLOOD"}, ColdStorage: true}},
+	}
+}
+
+// planner plans the same way every time.
+func planner(t interface{ Error(...any) }) *dispatch.Planner {
+	cfg := dispatch.PlannerConfig{Options: solver.Options{Iterations: 100, Workers: 1}}
+	return dispatch.NewPlanner(cfg, func(_ solver.Problem, fault error) { t.Error(fault) })
+}
+
+func (w *town) plan(t *testing.T, p *dispatch.Planner) dispatch.Round {
+	t.Helper()
+	round, err := p.Plan(t.Context(), w.snapshot(), w.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return round
+}
+
+// carrier is the drone that takes the order now, and when it delivers.
+func carrier(round dispatch.Round, order string) (drone string, at time.Time) {
+	for _, r := range round.Plan.Routes {
+		for _, s := range r.Stops {
+			if s.OrderID == order && s.Kind == solver.Delivery {
+				return r.DroneID, s.ETA
+			}
+		}
+	}
+	return "", time.Time{}
+}
+
+func reasons(round dispatch.Round) map[solver.Reason]int {
+	n := map[solver.Reason]int{}
+	for _, u := range round.Plan.Unserved {
+		n[u.Reason]++
+	}
+	return n
+}
+
+// F-OPT-04: ordinary orders leave drones for urgent ones to come, and the
+// record says why they wait.
+func TestPlan_KeepsDronesForCriticalOrders(t *testing.T) {
+	w := newTown(8)
+	for i := range 40 { // far more than eight drones can carry at once
+		w.order(fmt.Sprint("S", i), domain.PriorityStandard, north(3+float64(i%8), float64(i%5)-2), time.Minute)
+	}
+	p := planner(t)
+	round := w.plan(t, p)
+	if round.Kept == 0 || len(round.Plan.Routes) == 0 || len(round.Plan.Routes)+round.Kept > len(w.drones) {
+		t.Fatalf("%d drones take off, %d are kept, of %d", len(round.Plan.Routes), round.Kept, len(w.drones))
+	}
+	if n := reasons(round); n[solver.KeptForCritical] == 0 || n[solver.KeptForCritical] != len(round.Plan.Unserved) {
+		t.Errorf("reasons of those that wait: %v", n)
+	}
+	// The next CRITICAL order takes a drone that was kept.
+	flown := map[string]bool{}
+	for _, r := range round.Plan.Routes {
+		flown[r.DroneID] = true
+	}
+	w.drones = slices.DeleteFunc(w.drones, func(d domain.Drone) bool { return flown[string(d.ID)] })
+	w.now = w.now.Add(10 * time.Second)
+	w.orders = w.orders[:0]
+	w.order("C", domain.PriorityCritical, north(8, 0), 0)
+	if drone, at := carrier(w.plan(t, p), "C"); drone == "" || at.After(w.orders[0].Deadline) {
+		t.Errorf("the CRITICAL order flies with %q and arrives %s, due %s", drone, at, w.orders[0].Deadline)
+	}
+}
+
+// A CRITICAL order never waits behind others that share its flight, although
+// its deadline would allow it.
+func TestPlan_FliesCriticalOrdersDirectly(t *testing.T) {
+	w := newTown(1)
+	w.order("C", domain.PriorityCritical, north(6, 0), 0)
+	for i := range 5 {
+		w.order(fmt.Sprint("S", i), domain.PriorityStandard, north(4, float64(i)/2), 0)
+	}
+	round := w.plan(t, planner(t))
+	direct := time.Duration(6.0 / 50 * float64(time.Hour))
+	if drone, at := carrier(round, "C"); drone == "" || at.Sub(w.now) > direct+2*time.Minute {
+		t.Errorf("arrives with %q after %s; alone it takes %s", drone, at.Sub(w.now), direct)
+	}
+	if len(round.Plan.Routes[0].OrderIDs()) < 2 {
+		t.Errorf("nobody shares its flight: %v", round.Plan.Routes[0].OrderIDs())
+	}
+}
+
+// A drone that stands where no other could be in time stays for that.
+func TestPlan_KeepsOutposts(t *testing.T) {
+	w := newTown(8)
+	w.warehouse = north(7, 0)
+	w.drones[3].Position = w.warehouse
+	far := north(14, 0) // 14 km from the depot: 17 min
+	for i := range 3 {
+		w.order(fmt.Sprint("S", i), domain.PriorityStandard, far, 0)
+	}
+	p := planner(t)
+	round := w.plan(t, p)
+	for _, r := range round.Plan.Routes {
+		if r.DroneID == "D03" {
+			t.Fatalf("the outpost flies %v", r.OrderIDs())
+		}
+	}
+	flown := map[string]bool{}
+	for _, r := range round.Plan.Routes {
+		flown[r.DroneID] = true
+	}
+	w.drones = slices.DeleteFunc(w.drones, func(d domain.Drone) bool { return flown[string(d.ID)] })
+	w.now = w.now.Add(10 * time.Second)
+	w.orders = w.orders[:0]
+	w.order("NEAR", domain.PriorityCritical, north(7.5, 0), 0)
+	if drone, at := carrier(w.plan(t, p), "NEAR"); drone == "" || drone == "D03" || at.After(w.orders[0].Deadline) {
+		t.Errorf("the near CRITICAL order flies with %q and arrives %s, due %s", drone, at, w.orders[0].Deadline)
+	}
+	w.now = w.now.Add(10 * time.Second)
+	w.orders = w.orders[:0]
+	w.order("FAR", domain.PriorityCritical, far, 0)
+	if drone, at := carrier(w.plan(t, p), "FAR"); drone != "D03" || at.After(w.orders[0].Deadline) {
+		t.Errorf("the far one flies with %q and arrives %s, due %s", drone, at, w.orders[0].Deadline)
+	}
+}
+
+// A HIGH order that the free drones would bring late waits for one that comes
+// back soon, as long as that one can be in time.
+func TestPlan_WaitsRatherThanLeaveLate(t *testing.T) {
+	w := newTown(1)
+	// 12 km to the south, it must first fly back north: too late for the order.
+	w.drones[0].Position = north(-9, 0)
+	w.order("C", domain.PriorityCritical, north(3.5, 0), 0)
+	w.orders[0].Deadline = w.now.Add(20 * time.Minute)
+	w.order("H", domain.PriorityHigh, north(6, 0), 14*time.Minute)
+	p := planner(t)
+	round := w.plan(t, p)
+	if drone, _ := carrier(round, "C"); drone == "" {
+		t.Fatalf("the CRITICAL order stays: %+v", round.Plan.Unserved)
+	}
+	if n := reasons(round); n[solver.WaitsForBetterRoute] != 1 {
+		t.Errorf("the HIGH order does not wait: %v", n)
+	}
+}
+
+// F-OPT-04: however few drones come back, now and then one flies for what is
+// not urgent, the longest overdue first.
+func TestPlan_NothingFeasibleWaitsWithoutEnd(t *testing.T) {
+	w := newTown(8)
+	w.order("S", domain.PriorityStandard, north(5, 0), 0)
+	p := planner(t)
+	w.plan(t, p) // eight drones are known, most of them out from now on
+	w.drones = w.drones[:1]
+	w.orders = w.orders[:0]
+	w.order("OLD", domain.PriorityStandard, north(9, 3), 2*time.Hour)
+	for i := range 20 {
+		w.order(fmt.Sprint("H", i), domain.PriorityHigh, north(4, float64(i%4)/4), 0)
+	}
+	deadline := w.now.Add(11 * time.Minute)
+	for w.now.Before(deadline) {
+		round := w.plan(t, p)
+		if drone, _ := carrier(round, "OLD"); drone != "" {
+			return
+		}
+		w.now = w.now.Add(10 * time.Second)
+	}
+	t.Error("the last free drone is kept for ever")
+}
+
+// F-OPT-04: an order that only one drone can carry flies in the end, though that
+// drone is the one best kept, others are free all the time and an order nobody
+// can plan has waited even longer.
+func TestPlan_TheReserveGivesUpADroneThatAnOrderNeeds(t *testing.T) {
+	for name, away := range map[string]domain.Position{
+		"at the depot": depot.Position,
+		"an outpost":   north(7, 0),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTown(12)
+			w.warehouse = north(7, 0)
+			for i := range w.drones {
+				w.drones[i].PayloadCapacityKg = 1
+			}
+			heavy := &w.drones[len(w.drones)-1]
+			heavy.PayloadCapacityKg, heavy.Battery, heavy.Position = 5, 80, away
+			w.order("WRONG", domain.PriorityStandard, north(8, 0), 2*time.Hour)
+			w.orders[0].WeightKg = -1
+			w.order("HEAVY", domain.PriorityStandard, north(8, 0), time.Hour)
+			w.orders[1].WeightKg = 4
+			p, fleet, back := planner(t), w.drones, map[string]time.Time{}
+			deadline := w.now.Add(3 * time.Hour)
+			for n := 0; w.now.Before(deadline); n++ {
+				// What all others can carry comes and goes.
+				w.order(fmt.Sprint("S", n), domain.PriorityStandard, north(8, float64(n%5)-2), 0)
+				w.order(fmt.Sprint("FAR", n), domain.PriorityStandard, north(14, 0), 0)
+				w.drones = slices.DeleteFunc(slices.Clone(fleet), func(d domain.Drone) bool { return w.now.Before(back[string(d.ID)]) })
+				round := w.plan(t, p)
+				if drone, _ := carrier(round, "HEAVY"); drone != "" {
+					return
+				}
+				gone := map[string]bool{}
+				for _, r := range round.Plan.Routes {
+					back[r.DroneID] = w.now.Add(8 * time.Minute)
+					for _, id := range r.OrderIDs() {
+						gone[id] = true
+					}
+				}
+				w.orders = slices.DeleteFunc(w.orders, func(o domain.Order) bool { return gone[string(o.ID)] })
+				w.now = w.now.Add(time.Minute)
+			}
+			t.Error("its drone is kept for ever")
+		})
+	}
+}
+
+// F-OPT-04: the drone that flies for what is not urgent, when that got none for
+// long, is one that can: here the other is nearly empty.
+func TestPlan_NothingWaitsBehindADroneThatCannotFly(t *testing.T) {
+	w := newTown(8)
+	w.order("S", domain.PriorityStandard, north(5, 0), 0)
+	p := planner(t)
+	w.plan(t, p) // eight drones are known, most of them out from now on
+	w.drones = w.drones[:2]
+	w.drones[1].Battery = 24
+	w.orders = w.orders[:0]
+	w.order("NEW", domain.PriorityStandard, north(9, 3), 0)
+	deadline := w.now.Add(11 * time.Minute)
+	for w.now.Before(deadline) {
+		if drone, _ := carrier(w.plan(t, p), "NEW"); drone != "" {
+			return
+		}
+		w.now = w.now.Add(10 * time.Second)
+	}
+	t.Error("the drone that could fly is kept for ever")
+}
+
+// F-OPT-04: how long drones may be away allows for every order that they can
+// carry, although the drone last seen cannot, and for where at the depot they
+// stand.
+func TestPlan_NoOrderIsTooFarForTheTourLimit(t *testing.T) {
+	for name, spoil := range map[string]func(drones []domain.Drone){
+		"another kind of drone":       func(drones []domain.Drone) { drones[2].PayloadCapacityKg = 1 },
+		"at the far end of the depot": func(drones []domain.Drone) { moveTo(drones, north(-0.4, 0)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTown(3)
+			spoil(w.drones)
+			w.order("HEAVY", domain.PriorityStandard, north(9, 0), 0)
+			w.orders[0].WeightKg = 4
+			round := w.plan(t, planner(t))
+			if drone, _ := carrier(round, "HEAVY"); drone == "" {
+				t.Errorf("all drones are idle, and it stays: %+v", round.Plan.Unserved)
+			}
+		})
+	}
+}
+
+func moveTo(drones []domain.Drone, at domain.Position) {
+	for i := range drones {
+		drones[i].Position = at
+	}
+}
+
+// F-OPT-04: a drone that the solver leaves out, here because its home is no
+// depot any more, is not taken for one that flies: of two free drones the good
+// one is then kept for ever.
+func TestPlan_ADroneThatCannotBePlannedIsNone(t *testing.T) {
+	for name, spoil := range map[string]func(*domain.Drone){
+		"home depot is gone":     func(d *domain.Drone) { d.HomeDepotID = "GONE" },
+		"consumption is absurd":  func(d *domain.Drone) { d.ConsumptionPerKm = 1e-6 },
+		"flight time is no time": func(d *domain.Drone) { d.MaxFlightTimeMinutes = -1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTown(8)
+			w.order("S", domain.PriorityStandard, north(5, 0), 0)
+			p := planner(t)
+			w.plan(t, p) // eight drones are known, most of them out from now on
+			w.drones = w.drones[:2]
+			w.drones[1].Battery = 95
+			spoil(&w.drones[1])
+			w.orders = w.orders[:0]
+			w.order("OLD", domain.PriorityStandard, north(6, 3), 2*time.Hour)
+			deadline := w.now.Add(11 * time.Minute)
+			for w.now.Before(deadline) {
+				round := w.plan(t, p)
+				if len(round.Plan.Ignored) != 1 || round.Plan.Ignored[0].ID != "D01" {
+					t.Fatalf("left out: %+v", round.Plan.Ignored)
+				}
+				if drone, _ := carrier(round, "OLD"); drone != "" {
+					return
+				}
+				w.now = w.now.Add(10 * time.Second)
+			}
+			t.Error("the only drone that can fly is kept for ever")
+		})
+	}
+}
+
+// F-OPT-04: a warehouse that the solver leaves out, here because its id is longer
+// than a decision can carry, makes no order seem nearer than it is: the time that
+// drones may be away would be too short for it, for ever.
+func TestPlan_AWarehouseThatCannotBePlannedIsNone(t *testing.T) {
+	w := newTown(1)
+	w.order("S", domain.PriorityStandard, north(0.2, 0), 0)
+	snap := w.snapshot()
+	near := domain.Warehouse{ID: domain.WarehouseID(strings.Repeat("W", 129)), Position: depot.Position, ProductTypes: []string{"BLOOD"}}
+	snap.Warehouses = append(snap.Warehouses, near)
+	round, err := planner(t).Plan(t.Context(), snap, w.now)
+	if err != nil || len(round.Plan.Ignored) != 1 {
+		t.Fatalf("left out: %+v, %v", round.Plan.Ignored, err)
+	}
+	if drone, _ := carrier(round, "S"); drone == "" {
+		t.Errorf("the drone is idle, and it stays: %+v", round.Plan.Unserved)
+	}
+}
+
+// Too late is no reason to wait: a CRITICAL order that nobody can bring in time
+// leaves before HIGH ones that have time.
+func TestPlan_LateCriticalOrdersLeaveFirst(t *testing.T) {
+	w := newTown(8)
+	w.order("LATE", domain.PriorityCritical, north(8, 0), 20*time.Minute)
+	for i := range 30 {
+		w.order(fmt.Sprint("H", i), domain.PriorityHigh, north(3.5, float64(i%7)), 0)
+	}
+	round := w.plan(t, planner(t))
+	if drone, at := carrier(round, "LATE"); drone == "" || at.Sub(w.now) > 14*time.Minute {
+		t.Errorf("flies with %q and arrives after %s", drone, at.Sub(w.now))
+	}
+}
+
+// F-OPT-04: a deadline so long ago that the time since fits no duration, as of a
+// clock set to 1601, is overdue like any other: such orders fly before those that
+// have time, not only the first of them.
+func TestPlan_DeadlinesOfAnotherAgeAreOverdue(t *testing.T) {
+	w := newTown(4)
+	for i := range w.drones {
+		w.drones[i].PayloadCapacityKg = 1
+	}
+	for _, id := range []string{"OLD", "OLD-TOO"} {
+		w.order(id, domain.PriorityStandard, north(5, 0), time.Hour)
+		w.orders[len(w.orders)-1].Deadline = time.Date(1601, 1, 1, 0, 0, 0, 0, time.UTC)
+	}
+	for i := range 8 {
+		w.order(fmt.Sprint("H", i), domain.PriorityHigh, north(4, float64(i)/4), 0)
+	}
+	for i := range w.orders {
+		w.orders[i].WeightKg = 1
+	}
+	round := w.plan(t, planner(t))
+	for _, id := range []string{"OLD", "OLD-TOO"} {
+		if drone, _ := carrier(round, id); drone == "" {
+			t.Errorf("%s stays: %+v", id, round.Plan.Unserved)
+		}
+	}
+}
+
+// F-OPT-04: who is too late for every drone has that reason, though the planner
+// gave it a new deadline to make it fly.
+func TestPlan_NewDeadlinesGiveNoReasons(t *testing.T) {
+	w := newTown(1)
+	w.order("URGENT", domain.PriorityCritical, north(12, 0), 20*time.Minute)
+	w.order("LATE", domain.PriorityHigh, north(-8, 0), 42*time.Minute)
+	round := w.plan(t, planner(t))
+	if drone, _ := carrier(round, "URGENT"); drone == "" {
+		t.Fatalf("unserved %+v", round.Plan.Unserved)
+	}
+	if n := reasons(round); n[solver.DeadlineUnreachable] != 1 {
+		t.Errorf("reasons %v", n)
+	}
+}
+
+// F-OPT-04: whatever the snapshots, every plan keeps the rules, accounts for
+// every order once and with the right reason, and uses only what the snapshot
+// holds.
+func TestPlan_KeepsTheRulesWhateverComes(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		p := planner(rt)
+		w := newTown(rapid.IntRange(0, 12).Draw(rt, "drones"))
+		place := func(name string) domain.Position {
+			return north(rapid.Float64Range(-12, 12).Draw(rt, name+" north"), rapid.Float64Range(-12, 12).Draw(rt, name+" east"))
+		}
+		for i := range w.drones {
+			if rapid.Bool().Draw(rt, "away") {
+				w.drones[i].Position = place("drone")
+			}
+			w.drones[i].Battery = rapid.Float64Range(15, 100).Draw(rt, "battery")
+			w.drones[i].PayloadCapacityKg = rapid.SampledFrom([]float64{0, 1, 5}).Draw(rt, "capacity")
+			w.drones[i].MaxFlightTimeMinutes = rapid.SampledFrom([]int{0, 20, 38}).Draw(rt, "flight")
+		}
+		for cycle := range 3 {
+			for i := range rapid.IntRange(0, 12).Draw(rt, "orders") {
+				priority := rapid.SampledFrom(domain.Priorities).Draw(rt, "priority")
+				age := time.Duration(rapid.IntRange(0, 200).Draw(rt, "age")) * time.Minute
+				w.order(fmt.Sprint("O", cycle, "-", i), priority, place("order"), age)
+				o := &w.orders[len(w.orders)-1]
+				o.WeightKg = rapid.Float64Range(0, 6).Draw(rt, "weight")
+				if rapid.IntRange(0, 5).Draw(rt, "kind") == 0 {
+					at := place("pickup")
+					o.Pickup = &at
+				} else if rapid.IntRange(0, 9).Draw(rt, "kind") == 0 {
+					o.ProductType = "NOT-STOCKED"
+				}
+			}
+			round, err := p.Plan(rt.Context(), w.snapshot(), w.now)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if fault := check.Plan(round.Problem, round.Plan); fault != nil {
+				rt.Fatal(fault)
+			}
+			for _, u := range round.Plan.Unserved {
+				want, why := reasonAlone(rt, round.Problem, u.Index)
+				if u.Reason != want && !(why && planners[u.Reason]) {
+					rt.Fatalf("order %s stays with %s, want %s", u.OrderID, u.Reason, want)
+				}
+			}
+			done := map[domain.OrderID]bool{}
+			flown := map[domain.DroneID]bool{}
+			for _, d := range dispatch.DecisionsOf(round.Plan, w.snapshot()) {
+				flown[d.DroneID] = true
+				for _, id := range d.OrderIDs {
+					done[id] = true
+				}
+			}
+			if len(done)+len(round.Plan.Unserved) != len(w.orders) {
+				rt.Fatalf("%d orders fly, %d wait, of %d", len(done), len(round.Plan.Unserved), len(w.orders))
+			}
+			w.orders = slices.DeleteFunc(w.orders, func(o domain.Order) bool { return done[o.ID] })
+			w.drones = slices.DeleteFunc(w.drones, func(d domain.Drone) bool { return flown[d.ID] })
+			w.now = w.now.Add(time.Duration(rapid.IntRange(1, 1200).Draw(rt, "pause")) * time.Second)
+		}
+	})
+}
+
+// planners are the reasons that only looking ahead gives.
+var planners = map[solver.Reason]bool{solver.KeptForCritical: true, solver.WaitsForBetterRoute: true}
+
+// reasonAlone is why the order stays by what all drones could do were they there
+// for nothing else, and whether one of them could take it.
+func reasonAlone(t *rapid.T, p solver.Problem, order int) (_ solver.Reason, possible bool) {
+	p.Orders = p.Orders[order : order+1]
+	plan, err := solver.Solve(t.Context(), p, solver.Options{Iterations: 50, Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range plan.Unserved {
+		return u.Reason, false
+	}
+	if plan.Objective.Late != [3]int{} {
+		return solver.DeadlineUnreachable, true
+	}
+	return solver.NoDroneFree, true
+}
+
+// F-OPT-01: a clock that is set back, as by its first synchronization, ends no
+// planning, be there drones elsewhere that would be kept for what comes.
+func TestPlan_ClockIsSetBack(t *testing.T) {
+	for _, back := range []time.Duration{6 * time.Minute, time.Hour} {
+		w := newTown(8)
+		w.warehouse = north(20, 0)
+		w.drones[0].Position = north(20, 0)
+		w.order("S", domain.PriorityStandard, north(21, 0), 0)
+		p := planner(t)
+		w.plan(t, p)
+		w.now = w.now.Add(-back)
+		w.plan(t, p)
+	}
+}

@@ -1,0 +1,310 @@
+// Package manager is the State Manager as one service: it consumes the inbound
+// topics, sends mission commands, and sweeps up what no message will say. Any
+// number of managers share the work; which of them does what never matters.
+package manager
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/app/operator"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/httpapi"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/firestorelock"
+)
+
+// Config tunes a Manager. Zero values stand for the defaults in the comments.
+type Config struct {
+	// Worker tunes the consumption of messages.
+	Worker pubsubio.Config
+	// Format is the form of published messages; default protobuf.
+	Format wire.Format
+	// SweepInterval is how often the fleet is swept by one of the managers;
+	// default 5 s.
+	SweepInterval time.Duration
+	// SweepLimit is how long a sweep may take, by the machine's time; default 2 min.
+	// The next one goes on where it ended. Nothing else ends a query that is never
+	// answered: the lock would stay extended, and no manager swept any more.
+	SweepLimit time.Duration
+	// Access says who may use the HTTP API; default this machine, to read.
+	Access httpapi.Access
+	// Tracing takes the spans; default none. See Worker for telemetry's share.
+	Tracing trace.TracerProvider
+}
+
+// Manager is one replica of the State Manager.
+type Manager struct {
+	Store *firestoretx.Store
+	Locks *firestorelock.Backend
+
+	worker   *pubsubio.Worker
+	outbox   *pubsubio.Outbox
+	pubsub   *pubsub.Client
+	operator operator.Commands
+	clock    *simclock.Clock
+	cfg      Config
+	log      *slog.Logger
+	meter    *meter.Meter
+	measured atomic.Pointer[measurement] // the clock, last; nil: not yet
+}
+
+// measurement is a report of the clock, and when it was made.
+type measurement struct {
+	firestorelock.ClockReport
+	shown time.Time // by the clock
+	at    time.Time // by the machine, with its monotonic reading
+}
+
+// New assembles a manager on open connections.
+func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger) (*Manager, error) {
+	if cfg.SweepInterval == 0 {
+		cfg.SweepInterval = 5 * time.Second
+	}
+	if cfg.SweepLimit == 0 {
+		cfg.SweepLimit = 2 * time.Minute
+	}
+	if cfg.Format == "" {
+		cfg.Format = wire.Protobuf
+	}
+	if cfg.Tracing == nil {
+		cfg.Tracing = noop.NewTracerProvider()
+	}
+	cfg.Worker.Now, cfg.Worker.Tracing = clock.Now, cfg.Tracing
+	if cfg.Worker.TelemetryCoalesce == 0 {
+		cfg.Worker.TelemetryCoalesce = clock.Real(time.Second)
+	}
+	locks, err := NewLocks(c, clock, log)
+	if err != nil {
+		return nil, err
+	}
+	m := &Manager{Locks: locks, clock: clock, cfg: cfg, log: log, meter: c.Meter, pubsub: c.PubSub}
+	c.Meter.Lock(meter.LockSweeper) // readiness and dashboards know of it from the start
+	m.Store = firestoretx.New(c.Firestore, firestoretx.Config{
+		Now:        clock.Now,
+		Owed:       func(ctx context.Context, mission domain.Mission) { m.outbox.Offer(ctx, mission) },
+		Conflicted: c.Meter.CommitRetried,
+	})
+	m.operator = operator.Commands{Store: m.Store, PubSub: c.PubSub, Patience: operator.ServicePatience, ReviewBytes: operator.ServiceReviewBytes}
+	if c.Config.Emulated() {
+		m.operator.Patience = 0
+	}
+	publisher := pubsubio.NewPublisher(c.PubSub) // whoever publishes waits for the answer, so nothing is left to stop
+	m.outbox = pubsubio.NewOutbox(m.Store, publisher, cfg.Format, log, c.Meter)
+	m.worker = pubsubio.NewWorker(c.PubSub, m.Store, publisher, cfg.Worker, log, c.Meter)
+	return m, nil
+}
+
+// NewLocks returns the lock backend of the fleet.
+func NewLocks(c *connect.Clients, clock *simclock.Clock, log *slog.Logger) (*firestorelock.Backend, error) {
+	return firestorelock.New(c.Firestore, firestorelock.Config{Clock: clock.ForLocks(), Logger: log})
+}
+
+// Shutdown, from the order to stop, at the latest: messages in work are finished
+// or given back while the worker drains; then owed commands are sent, and everything ends
+// shutdownMargin after the drain. The process has ExitMargin, of which its API and
+// its traces get what the manager leaves. With the worker's default that is 21 s
+// in all, of the 25 a process has.
+const (
+	commandsMargin = pubsubio.SettlingTimeout + time.Second
+	shutdownMargin = pubsubio.SettlingTimeout + 2*time.Second
+	ExitMargin     = shutdownMargin + time.Second
+)
+
+// Closing returns a context that ends when a process must have ended whose ctx is
+// over and whose worker drains for as long as drain: whatever it closes after
+// its manager, it closes by then. end frees it.
+func Closing(ctx context.Context, drain time.Duration) (closing context.Context, end context.CancelFunc) {
+	closing, end = context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() { time.AfterFunc(drain+ExitMargin, end) })
+	return closing, end
+}
+
+// errNotStopped says that something did not end in time. What it held was not
+// acked, and will be delivered again.
+var errNotStopped = errors.New("the State Manager did not settle all it held in time; the rest will be delivered again")
+
+// Run works until ctx ends, then settles what it holds: pulling stops, messages
+// in work are finished or given back, owed commands are sent. It returns within
+// the worker's drain timeout and five seconds, whatever does not answer.
+func (m *Manager) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	return m.runUntil(ctx, stop)
+}
+
+// runUntil is Run until ctx ends, which stop does when the manager has a cause
+// of its own.
+func (m *Manager) runUntil(ctx context.Context, stop context.CancelCauseFunc) error {
+	commands, endCommands := context.WithCancel(context.WithoutCancel(ctx))
+	defer endCommands()
+	everything, endEverything := context.WithCancel(context.WithoutCancel(ctx))
+	defer endEverything()
+	drain := cmp.Or(m.cfg.Worker.DrainTimeout, pubsubio.DefaultDrainTimeout)
+	stopTimers := context.AfterFunc(ctx, func() {
+		time.AfterFunc(drain+commandsMargin, endCommands)
+		time.AfterFunc(drain+shutdownMargin, endEverything)
+	})
+	defer stopTimers()
+
+	ended := make(chan error, 1)
+	go func() { ended <- m.run(ctx, stop, commands, everything) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-everything.Done():
+	}
+	select {
+	case err := <-ended: // at the same moment
+		return err
+	default:
+		return errNotStopped
+	}
+}
+
+// run works until ctx ends, which stop does. Messages are published until
+// commands ends, and the rest is over when everything is.
+func (m *Manager) run(ctx context.Context, stop context.CancelCauseFunc, commands, everything context.Context) error {
+	settled := make(chan struct{})
+	var outbox sync.WaitGroup
+	outbox.Go(func() { m.outbox.Run(commands, settled) })
+
+	var work sync.WaitGroup
+	work.Go(func() { m.sweep(ctx) })
+	work.Go(func() { WatchClock(ctx, m.Locks, m.meter, m.log, m.noteClock) })
+	err := m.worker.Run(ctx, stop)
+	work.Wait()
+
+	close(settled)
+	outbox.Wait()
+	return errors.Join(err, m.Locks.Close(everything))
+}
+
+// SweeperKey is the key of the lock that keeps sweeps apart.
+const SweeperKey = "statemanager:sweeper"
+
+// outboxGrace is how long whoever assigned a mission has for its command.
+const outboxGrace = 5 * time.Second
+
+// sweep sweeps every interval, unless another manager is at it.
+func (m *Manager) sweep(ctx context.Context) {
+	ctx = meter.WithOperation(ctx, "sweep")
+	ticker := m.clock.NewTicker(m.cfg.SweepInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.Chan():
+		}
+		if err := m.sweepIfClockHolds(ctx); err != nil && ctx.Err() == nil {
+			m.log.WarnContext(ctx, "sweep failed; the next one tries again", slog.Any("err", err))
+		}
+	}
+}
+
+// sweepIfClockHolds sweeps unless the clock is wrong. Then it only sends what
+// drones are owed, which no clock decides on; without the lock, to keep nobody
+// from a sweep: a command may be sent twice.
+func (m *Manager) sweepIfClockHolds(ctx context.Context) error {
+	holds, err := m.clockHolds(ctx)
+	switch {
+	case err != nil:
+		return err
+	case holds:
+		return m.sweepOnce(ctx)
+	}
+	m.meter.SweepsSkipped.Inc()
+	ctx, end := context.WithTimeout(ctx, m.cfg.SweepLimit)
+	defer end()
+	return m.outbox.Collect(ctx, outboxGrace)
+}
+
+// noteClock keeps what was measured of the clock, and says when that begins or
+// ends to keep this manager from sweeping.
+func (m *Manager) noteClock(report firestorelock.ClockReport) {
+	before := m.measured.Swap(&measurement{ClockReport: report, shown: m.clock.Now().Round(0), at: time.Now()})
+	wrong, was := report.Level == firestorelock.ClockBlock, before != nil && before.Level == firestorelock.ClockBlock
+	switch {
+	case wrong && !was:
+		m.log.Error("this process does not sweep: by its clock it would take drones for silent; synchronise it (NTP)", slog.Duration("offset", report.Offset))
+	case was && !wrong:
+		m.log.Info("this process sweeps again: its clock is right", slog.Duration("offset", report.Offset))
+	}
+}
+
+// clockHolds reports whether silence may be judged by this clock. One that is
+// fast by minutes takes every drone for silent, and would fail its mission; a
+// manager with a right clock does the work. A clock that WatchClock has not
+// measured yet, or that was set since, is measured now.
+func (m *Manager) clockHolds(ctx context.Context) (bool, error) {
+	if last := m.measured.Load(); last == nil || m.wasSet(last) {
+		report, err := m.Locks.CheckClock(ctx)
+		if err != nil {
+			return false, err
+		}
+		m.noteClock(report)
+	}
+	return m.measured.Load().Level != firestorelock.ClockBlock, nil
+}
+
+// wasSet reports whether the clock has moved on by another time than has passed
+// since it was measured.
+func (m *Manager) wasSet(since *measurement) bool {
+	moved := m.clock.Real(m.clock.Now().Round(0).Sub(since.shown))
+	return (moved - time.Since(since.at)).Abs() >= firestorelock.SkewBlock
+}
+
+// sweepOnce sweeps if it gets the lock at once.
+func (m *Manager) sweepOnce(ctx context.Context) error {
+	opts := append(m.clock.LockOptions(15*time.Second), lock.WithAutoExtend(), lock.WithLogger(m.log))
+	began := time.Now()
+	h, ok, err := lock.TryAcquire(ctx, m.Locks, SweeperKey, opts...)
+	if err != nil {
+		return err
+	}
+	held := m.meter.Lock(meter.LockSweeper)
+	held.Tried(began, ok)
+	if !ok {
+		return nil
+	}
+	defer held.Gave()
+	sweeping, end := context.WithTimeout(h.Context(), m.cfg.SweepLimit) // the handle's outlives the order to stop
+	defer end()
+	defer context.AfterFunc(ctx, end)()
+	return errors.Join(m.sweepLocked(sweeping), h.Close())
+}
+
+// sweepLocked sweeps, in a trace of its own, under the lock that ctx stands for.
+func (m *Manager) sweepLocked(ctx context.Context) error {
+	ctx, span := m.cfg.Tracing.Tracer("github.com/dronefleet/dronefleet/app/manager").Start(ctx, "sweep")
+	defer span.End()
+	result, err := m.Store.Sweep(ctx)
+	if result != (firestoretx.SweepResult{}) {
+		m.log.InfoContext(ctx, "swept", slog.Int("missions_failed", result.MissionsFailed),
+			slog.Int("drones_unknown", result.DronesUnknown), slog.Int("orders_late", result.OrdersLate))
+	}
+	err = errors.Join(err, m.outbox.Collect(ctx, outboxGrace))
+	if err != nil {
+		span.SetStatus(codes.Error, err.Error())
+		return err
+	}
+	m.meter.Sweeps.Inc()
+	return nil
+}

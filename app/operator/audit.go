@@ -1,0 +1,328 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/entity"
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// Audit prints the story of one entity in order: what it is now, its route, and
+// line by line what changed, when, by what and why.
+func (d *Desk) Audit(ctx context.Context, subject Subject, id string) error {
+	s, err := d.tell(ctx, subject, id)
+	if err != nil {
+		return err
+	}
+	if d.JSON {
+		return d.printJSON(s.json())
+	}
+	s.printNow(d)
+	if s.mission != nil && len(s.mission.Route) > 0 {
+		if err := s.printRoute(d); err != nil {
+			return err
+		}
+	}
+	if s.cycle != nil && len(s.cycle.Unserved) > 0 {
+		if err := s.printUnserved(d); err != nil {
+			return err
+		}
+	}
+	if err := s.printLines(d); err != nil {
+		return err
+	}
+	d.footer("", s.malformed)
+	return nil
+}
+
+// json is the story for tools.
+func (s story) json() map[string]any {
+	out := map[string]any{
+		"subject": s.subject, "id": s.id,
+		"events":    nonNil(entity.Each(s.events, entity.OfEvent)),
+		"decisions": nonNil(entity.Each(s.ledger, entity.OfDecision)),
+	}
+	if len(s.malformed) > 0 {
+		out["malformed"] = entity.Each(s.malformed, error.Error)
+	}
+	if s.drone != nil {
+		out["drone"] = entity.OfDrone(*s.drone)
+	}
+	if s.order != nil {
+		out["order"] = entity.OfOrder(*s.order)
+	}
+	if s.mission != nil {
+		out["mission"] = entity.OfMission(*s.mission)
+	}
+	if s.cycle != nil {
+		out["cycle"] = entity.OfCycle(*s.cycle)
+	}
+	return out
+}
+
+// printNow says what the entity is, in a few lines.
+func (s story) printNow(d *Desk) {
+	say := d.say
+	switch {
+	case s.subject == SubjectDrone && s.drone != nil:
+		x := *s.drone
+		say("Drone %s: %s, battery %.0f %%, at %s, seen %s UTC", x.ID, x.Status, x.Battery, degrees(x.Position), cmp.Or(stamp(x.SeenAt), "never"))
+		if x.Bound() {
+			say("  on mission %s, %s", x.CurrentMissionID, map[bool]string{true: "acknowledged", false: "not acknowledged yet"}[x.MissionAcked])
+		}
+		if x.EmergencyLatched {
+			say("  its emergency waits for an operator: drones clear %s --reason ...", x.ID)
+		}
+		if x.GhostMissionID != "" {
+			say("  still flies mission %s, which failed", x.GhostMissionID)
+		}
+	case s.subject == SubjectOrder && s.order != nil:
+		o := *s.order
+		if o.CreatedAt.IsZero() && o.Status == domain.OrderCancelled { // a tombstone has no place and no time
+			say("Order %s: %s before it arrived; what it asked for is not known", o.ID, o.Status)
+			break
+		}
+		say("Order %s: %s, %s %s to %s, created %s, due %s UTC", o.ID, o.Status, priority(o), o.ProductType, degrees(o.Delivery), stamp(o.CreatedAt), stamp(o.Deadline))
+		if o.AssignedMissionID != "" {
+			say("  drone %s, mission %s", o.AssignedDroneID, o.AssignedMissionID)
+		}
+		if !o.DeliveredAt.IsZero() {
+			say("  delivered %s UTC", stamp(o.DeliveredAt))
+		}
+		if o.Held {
+			say("  held: %s", o.HeldReason)
+		}
+		if o.Late {
+			say("  late")
+		}
+	case s.subject == SubjectMission && s.mission != nil:
+		s.printMission(say)
+	case s.subject == SubjectDecision && s.decision != nil:
+		e := *s.decision
+		say("Decision %s: %s%s", e.ID, e.Outcome, because(e))
+		say("  drone %s, orders %s, cycle %s, fence %s", e.DroneID, joined(e.OrderIDs), cmp.Or(string(e.CycleID), "-"), cmp.Or(e.Fence, "-"))
+		say("  snapshot %s, published %s, received %s, judged %s UTC", stamp(e.SnapshotTime), stamp(e.PublishedAt), stamp(e.ReceivedAt), stamp(e.AppliedAt))
+		say("  message %s", cmp.Or(e.MessageID, "-"))
+		if s.mission != nil {
+			s.printMission(say)
+		}
+	case s.subject == SubjectCycle && s.cycle != nil:
+		c := *s.cycle
+		say("Cycle %s of depot %s: %s%s", c.ID, c.DepotID, c.Outcome, prefixed(": ", c.Detail))
+		say("  by %s, fence %s, started %s UTC, %s", cmp.Or(c.Holder, "-"), cmp.Or(c.Fence, "-"), stamp(c.StartedAt), cmp.Or(prefixed("ended ", stamp(c.EndedAt)), "not ended"))
+		say("  saw %d drones and %d orders at %s UTC; %d missions for %d orders; %s", c.Drones, c.Orders, stamp(c.SnapshotTime), c.Missions, c.Assigned, cmp.Or(c.Objective, "no plan"))
+		say("  read %s, solve %s, publish %s", c.ReadTook, c.SolveTook, c.PublishTook)
+		for _, what := range c.LeftOut {
+			say("  left out: %s", what)
+		}
+	default:
+		if len(s.malformed) > 0 {
+			say("%s %s has a document that cannot be understood; this is what is recorded:", s.subject, s.id)
+			return
+		}
+		say("%s %s has no document any more; this is what is recorded:", s.subject, s.id)
+	}
+}
+
+func (s story) printMission(say func(string, ...any)) {
+	m := *s.mission
+	say("Mission %s: %s%s, drone %s, orders %s", m.ID, m.Status, prefixed(" ", string(m.FailureReason)), m.DroneID, joined(m.OrderIDs))
+	say("  decision %s, cycle %s, started %s UTC, %s, planned %.1f min and %.1f %% of battery",
+		cmp.Or(string(m.DecisionID), "-"), cmp.Or(string(m.CycleID), "-"), stamp(m.StartTime), cmp.Or(prefixed("ended ", stamp(m.EndTime)), "not ended"), m.EstimatedDurationMinutes, m.EstimatedBatteryConsumption)
+	if m.CommandPublishedAt.IsZero() {
+		say("  command not sent yet")
+		return
+	}
+	say("  command sent %s%s UTC", stamp(m.CommandPublishedAt), prefixed(" UTC, revoked ", stamp(m.RevokePublishedAt)))
+}
+
+func (s story) printRoute(d *Desk) error {
+	fmt.Fprintln(d.Out, "\nRoute:")
+	t := d.table("STOP", "TYPE", "ORDER", "WAREHOUSE", "POSITION", "ETA (UTC)", "REACHED")
+	for i, w := range s.mission.Route {
+		reached := ""
+		if i < s.mission.ReachedStops {
+			reached = "yes"
+		}
+		t.row(fmt.Sprint(i+1), string(w.Type), string(w.OrderID), string(w.WarehouseID), degrees(w.Position), stamp(w.ETA), reached)
+	}
+	return t.flush()
+}
+
+func (s story) printUnserved(d *Desk) error {
+	fmt.Fprintln(d.Out, "\nLeft for later:")
+	t := d.table("ORDER", "REASON")
+	for _, u := range s.cycle.Unserved {
+		t.row(string(u.OrderID), u.Reason)
+	}
+	return t.flush()
+}
+
+// line is one step of a story: what happened, and below it what it belongs to.
+type line struct {
+	at            time.Time
+	cause         string
+	what, related string
+}
+
+// printLines prints one step after the other. Ids are long, so what a step
+// belongs to has a line of its own.
+func (s story) printLines(d *Desk) error {
+	lines := s.lines()
+	fmt.Fprintln(d.Out)
+	if len(lines) == 0 {
+		fmt.Fprintln(d.Out, "No change is recorded; events are kept for a while and then deleted.")
+		return nil
+	}
+	t := d.table("TIME (UTC)", "CAUSE", "WHAT HAPPENED")
+	for _, l := range lines {
+		t.row(stamp(l.at), l.cause, l.what)
+		if l.related != "" {
+			t.continued(2, l.related)
+		}
+	}
+	return t.flush()
+}
+
+// lines merges decisions into the events: each before what it brought about, and
+// one that brought about nothing where its time is.
+func (s story) lines() []line {
+	var lines []line
+	ledger := slices.Clone(s.ledger)
+	effective := map[domain.DecisionID]bool{}
+	for _, e := range s.events {
+		effective[e.DecisionID] = true
+	}
+	states := map[string]map[string]any{} // the last known state of each entity
+	for _, e := range s.events {
+		ledger = slices.DeleteFunc(ledger, func(l domain.LedgerEntry) bool {
+			due := l.ID == e.DecisionID || !effective[l.ID] && !l.AppliedAt.After(e.Time)
+			if due {
+				lines = append(lines, ledgerLine(l))
+			}
+			return due
+		})
+		entity := string(e.Entity) + " " + e.ID
+		lines = append(lines, line{
+			at: e.Time, cause: string(e.Cause), what: entity + ": " + change(e, states[entity]) + prefixed(" because ", e.Reason),
+			related: s.related(e),
+		})
+		if e.Revision > 0 {
+			states[entity] = e.State
+		}
+	}
+	for _, entry := range ledger {
+		lines = append(lines, ledgerLine(entry))
+	}
+	return lines
+}
+
+func ledgerLine(e domain.LedgerEntry) line {
+	related := []string{"drone " + string(e.DroneID), "orders " + joined(e.OrderIDs)}
+	if e.MissionID != "" {
+		related = append(related, "mission "+string(e.MissionID))
+	}
+	if e.CycleID != "" {
+		related = append(related, "cycle "+string(e.CycleID))
+	}
+	if e.Fence != "" {
+		related = append(related, "fence "+e.Fence)
+	}
+	return line{
+		at: e.AppliedAt, cause: string(domain.CauseDecision), what: "decision " + string(e.ID) + ": " + string(e.Outcome) + because(e),
+		related: strings.Join(related, ", "),
+	}
+}
+
+// because is a rejection's reason, with its detail.
+func because(e domain.LedgerEntry) string {
+	if e.Reason == "" {
+		return ""
+	}
+	return " because " + e.Reason + prefixed(": ", e.Detail)
+}
+
+// change says what an event changed: the status, and of the rest of the state
+// what differs from before.
+func change(e domain.Event, before map[string]any) string {
+	if e.Revision == 0 {
+		return "refused; stays " + e.To
+	}
+	var parts []string
+	switch {
+	case e.From == "":
+		parts = append(parts, "new: "+e.To)
+	case e.From != e.To:
+		parts = append(parts, e.From+" -> "+e.To)
+	default:
+		parts = append(parts, "stays "+e.To)
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.State)) {
+		is, was := e.State[name], before[name]
+		differs := !reflect.DeepEqual(is, was) // a newer version may record lists and maps
+		if name == "contentHash" {
+			if before != nil && differs {
+				parts = append(parts, "content changed")
+			}
+			continue
+		}
+		if !isZero(is) && (is == string(e.MissionID) || is == string(e.DroneID)) {
+			continue // told as what the event belongs to
+		}
+		if differs && (before != nil || !isZero(is)) {
+			parts = append(parts, fmt.Sprintf("%s=%v", name, shown(is)))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+func isZero(v any) bool { return v == nil || v == "" || v == false || v == int64(0) }
+
+func shown(v any) any {
+	if v == nil || v == "" {
+		return "none"
+	}
+	return v
+}
+
+// related names what an event belongs to, but not what the story is about, nor
+// the event's own entity, nor a decision that has a line of its own.
+func (s story) related(e domain.Event) string {
+	var parts []string
+	name := func(kind Subject, id string) {
+		if id != "" && (kind != s.subject || id != s.id) && (string(kind) != string(e.Entity) || id != e.ID) {
+			parts = append(parts, string(kind)+" "+id)
+		}
+	}
+	name(SubjectDrone, string(e.DroneID))
+	name(SubjectOrder, string(e.OrderID))
+	name(SubjectMission, string(e.MissionID))
+	if !slices.ContainsFunc(s.ledger, func(l domain.LedgerEntry) bool { return l.ID == e.DecisionID }) {
+		name(SubjectDecision, string(e.DecisionID))
+		name(SubjectCycle, string(e.CycleID))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// prefixed is text after prefix, or nothing without text.
+func prefixed(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
+}
+
+func joined[T ~string](ids []T) string {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = string(id)
+	}
+	return cmp.Or(strings.Join(texts, " "), "none")
+}

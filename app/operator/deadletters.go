@@ -1,0 +1,342 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dronefleet/dronefleet/adapters/entity"
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// LetterFilter chooses dead letters; empty fields choose all.
+type LetterFilter struct {
+	Topic  string   // the original message's
+	Reason string   // UNDECODABLE, INVALID, FUTURE_TIMESTAMP, ...
+	IDs    []string // the original messages'
+	Limit  int      // of letters, the first published first; 0 means all
+	// Partial takes what there is when an id is not found, for who may have
+	// asked before without hearing the answer.
+	Partial bool
+}
+
+func (f LetterFilter) topics() ([]string, error) {
+	if f.Topic == "" {
+		return pubsubio.InboundTopics, nil
+	}
+	if !slices.Contains(pubsubio.InboundTopics, f.Topic) {
+		return nil, fmt.Errorf("--topic is %q; give one of %v", f.Topic, pubsubio.InboundTopics)
+	}
+	return []string{f.Topic}, nil
+}
+
+// CheckChoice says what is wrong with a filter that chooses every letter there
+// is, or as many as come first, for those who must know which they mean.
+func (f LetterFilter) CheckChoice() error {
+	if f.Topic == "" && f.Reason == "" && len(f.IDs) == 0 {
+		return errNoChoice
+	}
+	return nil
+}
+
+var errNoChoice = errors.New("chooses nothing, nor does topic or reason; give one of them, so that nothing is discarded by mistake")
+
+// choose keeps the letters the filter wants, in the order in which the original
+// messages were published, whatever their topic.
+func (f LetterFilter) choose(reviews []*pubsubio.Review) []foundLetter {
+	var found []foundLetter
+	for _, r := range reviews {
+		for _, l := range r.Letters {
+			if (f.Reason == "" || l.Reason == f.Reason) && (len(f.IDs) == 0 || slices.Contains(f.IDs, l.MessageID)) {
+				found = append(found, foundLetter{l, r})
+			}
+		}
+	}
+	slices.SortStableFunc(found, func(a, b foundLetter) int { return a.PublishTime.Compare(b.PublishTime) })
+	if f.Limit > 0 && len(found) > f.Limit {
+		found = found[:f.Limit]
+	}
+	return found
+}
+
+type foundLetter struct {
+	pubsubio.DeadLetter
+	review *pubsubio.Review
+}
+
+// Letters are dead letters that were found.
+type Letters struct {
+	Settled int // how many of them were replayed, or discarded
+	// Missing are the ids that were asked for and not found: settled by now,
+	// held by another review, or never there.
+	Missing []string
+	// More says that there are more than fit into one review.
+	More bool
+
+	found []foundLetter
+}
+
+// JSON is the letters for tools.
+func (l Letters) JSON() map[string]any {
+	return map[string]any{"deadLetters": nonNil(entity.Each(l.found, letterOf)), "more": l.More}
+}
+
+// DeadLetters finds those a filter chooses, in the order in which the original
+// messages were published, and leaves them where they are.
+func (c Commands) DeadLetters(ctx context.Context, f LetterFilter) (letters Letters, err error) {
+	err = c.review(ctx, f, func(found Letters) error { letters = found; return nil })
+	return letters, err
+}
+
+// ReplayDeadLetters publishes the original messages of the letters a filter
+// chooses again, in their original order, and deletes each letter once the
+// server has its message. It also returns the letters when some, or all, could
+// not be replayed; those that do not hold all of their message never can be.
+// Replaying again what was replayed finds nothing.
+func (c Commands) ReplayDeadLetters(ctx context.Context, f LetterFilter) (letters Letters, err error) {
+	if err := c.checkBy(); err != nil {
+		return Letters{}, err
+	}
+	publisher := pubsubio.NewPublisher(c.PubSub)
+	defer publisher.Stop()
+	return c.settle(ctx, f, func(r *pubsubio.Review, letters []pubsubio.DeadLetter) (int, error) {
+		return r.Replay(ctx, publisher, c.By, letters)
+	})
+}
+
+// DiscardDeadLetters deletes the letters a filter chooses for good. Each is on
+// record in the store, with the reason and who asked, before it is deleted. It
+// also returns the letters when some, or all, could not be discarded. Discarding
+// again what was discarded finds nothing, or letters that are on record already.
+//
+// Cost: 1 RPC, 1 write for each letter, beside what Pub/Sub costs.
+func (c Commands) DiscardDeadLetters(ctx context.Context, f LetterFilter, why string) (letters Letters, err error) {
+	if err := f.CheckChoice(); err != nil {
+		return Letters{}, fmt.Errorf("--id %w", err)
+	}
+	if err := CheckReason(why); err != nil {
+		return Letters{}, fmt.Errorf("--why %w", err)
+	}
+	if err := c.checkBy(); err != nil {
+		return Letters{}, err
+	}
+	return c.settle(ctx, f, func(r *pubsubio.Review, letters []pubsubio.DeadLetter) (int, error) {
+		return r.Discard(ctx, letters, func(ctx context.Context, l pubsubio.DeadLetter) error {
+			d := discardOf(r.Topic(), l)
+			d.DiscardedBy, d.Why = c.By, oneLine(why)
+			return c.Store.RecordDiscard(ctx, d)
+		})
+	})
+}
+
+// discardOf is what there is to record of a letter, whatever it claims to be.
+func discardOf(topic string, l pubsubio.DeadLetter) domain.Discard {
+	d := domain.Discard{
+		ID: domain.DiscardIDFor(topic, l.MessageID), Topic: topic, MessageID: l.MessageID, OrderingKey: l.OrderingKey,
+		PublishedAt: l.PublishTime, Reason: l.Reason, Error: l.Error, Payload: l.Data,
+		OriginalBytes: l.OriginalBytes, AttributesDropped: l.AttributesDropped,
+	}
+	if l.MessageID == "" { // somebody published to the dead-letter topic; the letter is the message
+		d.ID = domain.DiscardIDFor(pubsubio.DeadLetterTopic(topic), l.ID)
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.Attributes)) {
+		d.Attributes = append(d.Attributes, name+"="+l.Attributes[name])
+	}
+	return d
+}
+
+// ListDeadLetters prints the dead letters a filter chooses, in the order in
+// which the original messages were published, and leaves them where they are.
+func (d *Desk) ListDeadLetters(ctx context.Context, f LetterFilter) error {
+	letters, err := d.commands().DeadLetters(ctx, f)
+	if err != nil {
+		return err
+	}
+	if d.JSON {
+		return d.printJSON(letters.JSON())
+	}
+	return d.letterTable(letters)
+}
+
+// ReplayDeadLetters publishes the original messages of the letters a filter
+// chooses again and prints which; see Commands. dryRun only shows them.
+func (d *Desk) ReplayDeadLetters(ctx context.Context, f LetterFilter, dryRun bool) error {
+	return d.settleDeadLetters(ctx, f, dryRun, "replayed", d.commands().ReplayDeadLetters)
+}
+
+// DiscardDeadLetters deletes the letters a filter chooses for good and prints
+// which; see Commands. dryRun only shows them.
+func (d *Desk) DiscardDeadLetters(ctx context.Context, f LetterFilter, why string, dryRun bool) error {
+	return d.settleDeadLetters(ctx, f, dryRun, "discarded", func(ctx context.Context, f LetterFilter) (Letters, error) {
+		return d.commands().DiscardDeadLetters(ctx, f, why)
+	})
+}
+
+// settleDeadLetters has work done and prints what was done.
+func (d *Desk) settleDeadLetters(ctx context.Context, f LetterFilter, dryRun bool, done string, work func(context.Context, LetterFilter) (Letters, error)) error {
+	if dryRun {
+		work = d.commands().DeadLetters
+	}
+	letters, err := work(ctx, f)
+	if err != nil && letters.found == nil {
+		return err
+	}
+	if d.JSON {
+		body := letters.JSON()
+		body[done] = letters.Settled
+		return errors.Join(err, d.printJSON(body))
+	}
+	if tableErr := d.letterTable(letters); tableErr != nil {
+		return errors.Join(err, tableErr)
+	}
+	switch n := len(letters.found); {
+	case dryRun && n > 0:
+		fmt.Fprintf(d.Out, "%d would be %s; leave out --dry-run to do it.\n", n, done)
+	case n > 0:
+		fmt.Fprintf(d.Out, "%d of %d %s.\n", letters.Settled, n, done)
+	}
+	return err
+}
+
+// settle has work done on the letters a filter chooses, and counts those it
+// settles.
+func (c Commands) settle(ctx context.Context, f LetterFilter, work func(*pubsubio.Review, []pubsubio.DeadLetter) (int, error)) (letters Letters, err error) {
+	err = c.review(ctx, f, func(found Letters) (err error) {
+		letters = found
+		letters.Settled, err = byTopic(found.found, work)
+		return err
+	})
+	return letters, err
+}
+
+// byTopic takes one topic after the other.
+func byTopic(found []foundLetter, work func(*pubsubio.Review, []pubsubio.DeadLetter) (int, error)) (settled int, err error) {
+	var reviews []*pubsubio.Review
+	letters := map[*pubsubio.Review][]pubsubio.DeadLetter{}
+	for _, l := range found {
+		if letters[l.review] == nil {
+			reviews = append(reviews, l.review)
+		}
+		letters[l.review] = append(letters[l.review], l.DeadLetter)
+	}
+	var errs []error
+	for _, r := range reviews {
+		n, err := work(r, letters[r])
+		settled += n
+		errs = append(errs, err)
+	}
+	return settled, errors.Join(errs...)
+}
+
+// review holds the letters of all topics in question while f works on those the
+// filter chooses.
+func (c Commands) review(ctx context.Context, f LetterFilter, work func(Letters) error) (err error) {
+	topics, err := f.topics()
+	if err != nil {
+		return err
+	}
+	reviews := make([]*pubsubio.Review, len(topics))
+	defer func() {
+		for _, r := range reviews {
+			if r != nil {
+				err = errors.Join(err, r.Close(ctx))
+			}
+		}
+	}()
+	// Together, for each waits for letters that may still come.
+	var g errgroup.Group
+	for i, topic := range topics {
+		g.Go(func() (err error) {
+			reviews[i], err = pubsubio.OpenReviewWithin(ctx, c.PubSub, topic, c.Patience, cmp.Or(c.ReviewBytes, pubsubio.MaxReviewBytes))
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	letters := Letters{
+		found: f.choose(reviews),
+		More:  slices.ContainsFunc(reviews, func(r *pubsubio.Review) bool { return r.More }),
+	}
+	for _, id := range f.IDs {
+		if !slices.ContainsFunc(letters.found, func(l foundLetter) bool { return l.MessageID == id }) {
+			letters.Missing = append(letters.Missing, id)
+		}
+	}
+	if len(letters.Missing) > 0 && !f.Partial {
+		return fmt.Errorf("no dead letter of a message %q; \"deadletters list\" shows what there is", letters.Missing[0])
+	}
+	return work(letters)
+}
+
+func (d *Desk) letterTable(letters Letters) error {
+	if len(letters.found) == 0 {
+		fmt.Fprintln(d.Out, "No dead letters found.")
+		return nil
+	}
+	t := d.table("PUBLISHED (UTC)", "TOPIC", "REASON", "MESSAGE", "KEY", "BYTES", "ERROR")
+	for _, l := range letters.found {
+		t.row(stamp(l.PublishTime), l.review.Topic(), l.Reason, l.MessageID, l.OrderingKey, size(l.DeadLetter), oneLine(l.Error))
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	if letters.More {
+		fmt.Fprintln(d.Out, "There are more than fit into one review; replay, discard or narrow these first.")
+	}
+	return nil
+}
+
+// size is how many bytes of data a letter has, and should have.
+func size(l pubsubio.DeadLetter) string {
+	if l.OriginalBytes > 0 {
+		return fmt.Sprintf("%d of %d", len(l.Data), l.OriginalBytes)
+	}
+	return fmt.Sprint(len(l.Data))
+}
+
+// letterJSON is a dead letter for tools. Replayed says that its message was
+// published again and the letter deleted, Discarded that it was recorded and the
+// letter deleted. Data is the payload in base64, Text
+// the same if it is text. OriginalBytes and AttributesDropped are there if the
+// letter could not hold all of its message, and so cannot be replayed.
+type letterJSON struct {
+	Topic       string            `json:"topic"`
+	MessageID   string            `json:"messageId"`
+	PublishedAt *time.Time        `json:"publishedAt,omitempty"`
+	OrderingKey string            `json:"orderingKey,omitempty"`
+	Reason      string            `json:"reason"`
+	Error       string            `json:"error"`
+	Attributes  map[string]string `json:"attributes,omitempty"`
+	Data        []byte            `json:"data"`
+	Text        string            `json:"text,omitempty"`
+
+	Replayed  bool `json:"replayed,omitempty"`
+	Discarded bool `json:"discarded,omitempty"`
+
+	OriginalBytes     int `json:"originalBytes,omitempty"`
+	AttributesDropped int `json:"attributesDropped,omitempty"`
+}
+
+func letterOf(l foundLetter) letterJSON {
+	j := letterJSON{
+		Topic: l.review.Topic(), MessageID: l.MessageID, OrderingKey: l.OrderingKey,
+		Reason: l.Reason, Error: l.Error, Attributes: l.Attributes, Data: l.Data,
+		Replayed: l.review.Replayed(l.DeadLetter), Discarded: l.review.Discarded(l.DeadLetter),
+		OriginalBytes: l.OriginalBytes, AttributesDropped: l.AttributesDropped,
+	}
+	if !l.PublishTime.IsZero() {
+		j.PublishedAt = &l.PublishTime
+	}
+	if domain.IsText(l.Data) {
+		j.Text = string(l.Data)
+	}
+	return j
+}

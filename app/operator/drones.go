@@ -1,0 +1,57 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/dronefleet/dronefleet/adapters/entity"
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// ListDrones prints one page of drones; status may be empty.
+func (d *Desk) ListDrones(ctx context.Context, status domain.DroneStatus, page firestoretx.Page) error {
+	l, err := d.Store.ListDrones(ctx, status, page)
+	if err != nil {
+		return err
+	}
+	if d.JSON {
+		return d.printJSON(entity.Page("drones", entity.Each(l.Items, entity.OfDrone), l.Next, l.Malformed))
+	}
+	if len(l.Items) == 0 {
+		fmt.Fprintln(d.Out, nothing("drones", string(status), false))
+		d.footer(l.Next, l.Malformed)
+		return nil
+	}
+	t := d.table("DRONE", "STATUS", "REPORTED", "BATTERY", "POSITION", "SEEN", "DEPOT", "MISSION", "FLAGS")
+	for _, x := range l.Items {
+		t.row(string(x.ID), string(x.Status), string(x.ReportedStatus), fmt.Sprintf("%.0f %%", x.Battery), degrees(x.Position), d.ago(x.SeenAt),
+			string(x.HomeDepotID), string(x.CurrentMissionID),
+			flags("emergency latched", x.EmergencyLatched, "not acked", x.Bound() && !x.MissionAcked, "ghost of "+string(x.GhostMissionID), x.GhostMissionID != ""))
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	d.footer(l.Next, l.Malformed)
+	return nil
+}
+
+func degrees(p domain.Position) string { return fmt.Sprintf("%.5f,%.5f", p.Lat, p.Lon) }
+
+// ClearDrone lifts the latch of a drone's emergency.
+func (d *Desk) ClearDrone(ctx context.Context, id domain.DroneID, reason string) error {
+	changed, err := d.commands().ClearDrone(ctx, id, reason)
+	if err != nil {
+		return err
+	}
+	drone := changed.Now
+	if d.JSON {
+		return d.printJSON(entity.OfDrone(drone))
+	}
+	if changed.Already {
+		d.say("%sdrone %s is %s", changed.already(), drone.ID, drone.Status)
+		return nil
+	}
+	d.say("drone %s is %s; its next report says what it is", drone.ID, drone.Status)
+	return nil
+}

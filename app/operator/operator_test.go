@@ -1,0 +1,619 @@
+package operator_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"cloud.google.com/go/firestore"
+	"go.uber.org/goleak"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/app/manager"
+	"github.com/dronefleet/dronefleet/app/operator"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/policy"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"), // started by an import
+		// The Pub/Sub client's handler waits for tickers that are stopped before it.
+		goleak.IgnoreAnyFunction("cloud.google.com/go/pubsub/v2.(*messageIterator).streamKeepAliveHandler"),
+	)
+}
+
+// office is a desk whose output a test can read.
+type office struct {
+	t       *testing.T
+	clients *connect.Clients
+	desk    *operator.Desk
+	out     bytes.Buffer
+}
+
+func openOffice(t *testing.T) *office { return openOfficeAt(t, emutest.Hosts(t)) }
+
+func openOfficeAt(t *testing.T, hosts connect.Config) *office {
+	t.Helper()
+	// With the variable set the Firestore library opens a connection of its own
+	// that nobody closes.
+	t.Setenv(connect.FirestoreHost, "")
+	o := &office{t: t, clients: emutest.Connect(t, hosts)}
+	locks, err := manager.NewLocks(o.clients, simclock.Real(), emutest.Log(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := locks.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	o.desk = &operator.Desk{
+		Store: firestoretx.New(o.clients.Firestore, firestoretx.Config{}), Locks: locks, PubSub: o.clients.PubSub,
+		Now: time.Now, By: "ann@example.org", Out: &o.out,
+	}
+	return o
+}
+
+// says is what the desk printed since the last call, after a command that must
+// succeed.
+func (o *office) says(err error) string {
+	o.t.Helper()
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	text := o.out.String()
+	o.out.Reset()
+	return text
+}
+
+// expect checks that text holds every part, in order.
+func (o *office) expect(text string, parts ...string) {
+	o.t.Helper()
+	rest := text
+	for _, part := range parts {
+		_, after, ok := strings.Cut(rest, part)
+		if !ok {
+			o.t.Fatalf("%q is missing, or not where it should be, in:\n%s", part, text)
+		}
+		rest = after
+	}
+}
+
+// refused checks that err is one line with a policy's reason.
+func (o *office) refused(err error, reason policy.Reason) {
+	o.t.Helper()
+	got, ok := policy.ReasonOf(err)
+	if !ok || got != reason || strings.Contains(err.Error(), "\n") {
+		o.t.Errorf("error %v, want one line with %s", err, reason)
+	}
+	if o.out.Len() > 0 {
+		o.t.Errorf("a refused command printed %q", o.out.String())
+	}
+}
+
+var (
+	home     = domain.Position{Lat: 48.8566, Lon: 2.3522}
+	hospital = domain.Position{Lat: 48.86, Lon: 2.36}
+)
+
+func (o *office) order(id domain.OrderID) {
+	o.t.Helper()
+	err := o.desk.Store.IngestOrder(o.t.Context(), domain.OrderRequest{ID: id, OrderContent: domain.OrderContent{
+		Priority: domain.PriorityCritical, ProductType: "BLOOD", Delivery: hospital,
+	}}, time.Now())
+	if err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+func (o *office) report(reports ...domain.Telemetry) {
+	o.t.Helper()
+	for _, err := range o.desk.Store.NewTelemetryApplier().Apply(o.t.Context(), reports) {
+		if err != nil {
+			o.t.Fatal(err)
+		}
+	}
+}
+
+func (o *office) decide(id domain.DecisionID, drone domain.DroneID, order domain.OrderID) domain.LedgerEntry {
+	o.t.Helper()
+	now := time.Now()
+	d := domain.Decision{
+		ID: id, CycleID: "C1", Fence: "7", SnapshotTime: now, DroneID: drone, OrderIDs: []domain.OrderID{order},
+		Route: []domain.Waypoint{
+			{Type: domain.WaypointDepotStart, Position: home},
+			{Type: domain.WaypointWarehousePickup, OrderID: order, WarehouseID: "W1", Position: home},
+			{Type: domain.WaypointHospitalDelivery, OrderID: order, Position: hospital},
+			{Type: domain.WaypointDepotReturn, Position: home},
+		},
+		EstimatedBatteryConsumption: 5, EstimatedDurationMinutes: 3,
+	}
+	d.PayloadHash = wire.DecisionHash(d)
+	entry, err := o.desk.Store.AssignMission(o.t.Context(), d, policy.Delivery{MessageID: "m1", PublishedAt: now, ReceivedAt: now})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return entry
+}
+
+// F-ORD-04: operators hold, release and cancel, and are told what they may not;
+// asking again changes nothing and says so.
+func TestDesk_OrdersAreHeldReleasedAndCancelled(t *testing.T) {
+	o := openOffice(t)
+	ctx := t.Context()
+	o.expect(o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{}, firestoretx.Page{})), "No orders yet.")
+	o.order("O1")
+	o.order("O2")
+	o.expect(o.says(o.desk.HoldOrder(ctx, "O1", "address in doubt")), "order O1 is PENDING, held: address in doubt")
+	held := o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{Held: true}, firestoretx.Page{Limit: 10}))
+	o.expect(held, "ORDER", "O1", "PENDING", "CRITICAL", "BLOOD", "held", "address in doubt")
+	if strings.Contains(held, "O2") {
+		t.Errorf("O2 is not held:\n%s", held)
+	}
+	o.expect(o.says(o.desk.ReleaseOrder(ctx, "O2", "no reason")), "already done: order O2 is PENDING\n")
+	o.expect(o.says(o.desk.ReleaseOrder(ctx, "O1", "confirmed by phone")), "order O1 is PENDING\n")
+	o.expect(o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{Held: true}, firestoretx.Page{})), "No orders are held.")
+	o.expect(o.says(o.desk.CancelOrder(ctx, "O1", "no longer needed")), "order O1 is CANCELLED")
+	o.expect(o.says(o.desk.CancelOrder(ctx, "O1", "again")), "already done: order O1 is CANCELLED\n")
+	o.refused(o.desk.ReleaseOrder(ctx, "O1", "too late"), policy.ReasonNotHeld)
+	o.refused(o.desk.HoldOrder(ctx, "O1", "too late"), policy.ReasonNotPending)
+	o.refused(o.desk.HoldOrder(ctx, "O9", "unknown"), policy.ReasonNotFound)
+	for _, err := range []error{o.desk.HoldOrder(ctx, "O2", " \t"), o.desk.HoldOrder(ctx, "O2", strings.Repeat("x", 501)), o.desk.HoldOrder(ctx, "O2", "\xff"), o.desk.HoldOrder(ctx, "a/b", "x"), o.desk.ClearDrone(ctx, "", "x")} {
+		if err == nil || o.out.Len() > 0 {
+			t.Errorf("error %v, printed %q", err, o.out.String())
+		}
+	}
+	o.expect(o.says(o.desk.HoldOrder(ctx, "O2", "two\nlines")), "order O2 is PENDING, held: two lines (by ann@example.org)\n")
+	o.expect(o.says(o.desk.HoldOrder(ctx, "O2", "again")), "already done: order O2 is PENDING, held: two lines (by ann@example.org)\n")
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectOrder, "O2")), "OPERATOR", "because two lines (by ann@example.org)")
+	// Nothing of it is due any more.
+	cancelled, err := o.desk.Store.Order(ctx, "O1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.expect(o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{Status: domain.OrderCancelled}, firestoretx.Page{})),
+		"O1", "CANCELLED", cancelled.Deadline.UTC().Format(time.DateOnly+" 15:04:05"))
+	page := o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{}, firestoretx.Page{Limit: 1}))
+	o.expect(page, "O1", "There are more; give --after=O1\n")
+	o.desk.JSON = true
+	var listed struct {
+		Orders []struct{ ID, Status string }
+		Next   string
+	}
+	if err := json.Unmarshal([]byte(o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{}, firestoretx.Page{Limit: 1, After: "O1"}))), &listed); err != nil {
+		t.Fatal(err)
+	}
+	if len(listed.Orders) != 1 || listed.Orders[0].ID != "O2" || listed.Next != "" {
+		t.Errorf("page %+v", listed)
+	}
+}
+
+// F-ORD-04: an id in a table is the order's own, blanks and all, and what asks for
+// the orders after it can be typed as it is shown.
+func TestDesk_ShowsIDsAsTheyAre(t *testing.T) {
+	o := openOffice(t)
+	ids := []string{"-dash", "a  b", "d\u00a0\t\x1b[2J", "z"}
+	for _, id := range ids {
+		o.order(domain.OrderID(id))
+	}
+	list := func(p firestoretx.Page) string {
+		return o.says(o.desk.ListOrders(t.Context(), firestoretx.OrderFilter{}, p))
+	}
+	o.expect(list(firestoretx.Page{}), "\n-dash  ", "\na  b  ", "\nd\\u00a0\\u0009\\u001b[2J  ", "\nz  ")
+	o.expect(list(firestoretx.Page{Limit: 1}), "There are more; give --after=-dash\n")
+	o.expect(list(firestoretx.Page{Limit: 2}), "There are more; give --after='a  b'\n")
+	o.expect(list(firestoretx.Page{Limit: 3}), "There are more; give --after=$'d\\u00a0\\u0009\\u001b[2J'\n")
+}
+
+// F-ORD-04: columns are as wide as a terminal shows what is in them.
+func TestDesk_AlignsWhatIsShownWideOrNotAtAll(t *testing.T) {
+	o := openOffice(t)
+	for _, id := range []domain.OrderID{"O-12345", "血液-1", "e\u0301te\u0301", "🚁"} {
+		o.order(id)
+	}
+	o.expect(o.says(o.desk.ListOrders(t.Context(), firestoretx.OrderFilter{}, firestoretx.Page{})),
+		"ORDER    STATUS ", "\nO-12345  PENDING ", "\ne\u0301te\u0301      PENDING ", "\n血液-1   PENDING ", "\n🚁       PENDING ")
+}
+
+// F-ORD-04, F-DLQ-01: who asks is named on one line of documents, messages and
+// logs; a name that is not fit for that changes nothing.
+func TestCommands_WhoAsksHasANameThatCanBeRecorded(t *testing.T) {
+	o := openOffice(t)
+	ctx := t.Context()
+	o.order("O1")
+	for name, part := range map[string]string{
+		"": "say who you are", strings.Repeat("é", 129): "has 129 characters; give at most 128", " \t": "is blank", "ann\nbob": `is "ann\nbob"`, "\x1b[2J": "cannot be printed", "\xff": "UTF-8",
+	} {
+		commands := operator.Commands{Store: o.desk.Store, PubSub: o.clients.PubSub, By: name}
+		_, holdErr := commands.HoldOrder(ctx, "O1", "doubt")
+		_, replayErr := commands.ReplayDeadLetters(ctx, operator.LetterFilter{})
+		for _, err := range []error{holdErr, replayErr} {
+			if err == nil || !strings.HasPrefix(err.Error(), "--by ") || !strings.Contains(err.Error(), part) {
+				t.Errorf("%q: error %v, want %q", name, err, part)
+			}
+		}
+	}
+	longest := strings.Repeat("é", 128)
+	held, err := operator.Commands{Store: o.desk.Store, By: longest}.HoldOrder(ctx, "O1", "doubt")
+	if err != nil || held.Now.HeldReason != "doubt (by "+longest+")" {
+		t.Errorf("held because %q, %v", held.Now.HeldReason, err)
+	}
+}
+
+// F-ORD-04, F-DLQ-01: a reason that the audit cannot keep is refused with what is
+// wrong with it, not with what the store says.
+func TestCheckReason(t *testing.T) {
+	for reason, want := range map[string]string{
+		strings.Repeat("é", 250): "", strings.Repeat("é", 250) + ".": "has 501 bytes; give at most 500", "doubt\xff": "is not valid UTF-8",
+	} {
+		if err := operator.CheckReason(reason); fmt.Sprint(err) != cmp.Or(want, "<nil>") {
+			t.Errorf("%q: error %v, want %q", reason, err, want)
+		}
+	}
+}
+
+// A command that fails says about what, whoever failed: the store, a document or
+// the fleet's rules.
+func TestCommands_FailuresNameTheirSubject(t *testing.T) {
+	o := openOffice(t)
+	c := operator.Commands{Store: o.desk.Store, By: "ann@example.org"}
+	if _, err := o.clients.Firestore.Doc("orders/ODD").Set(t.Context(), map[string]any{"status": 7}); err != nil {
+		t.Fatal(err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for _, tt := range []struct {
+		ctx  context.Context
+		id   domain.OrderID
+		want string
+	}{
+		{ended, "O1", "order O1: "},
+		{t.Context(), "O1", "order O1: NOT_FOUND"},
+		{t.Context(), "ODD", "order ODD: document "},
+	} {
+		if _, err := c.HoldOrder(tt.ctx, tt.id, "ask the ward"); err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+			t.Errorf("error %v, want it to begin with %q", err, tt.want)
+		}
+	}
+	if _, err := c.ClearDrone(ended, "D1", "inspected"); err == nil || !strings.HasPrefix(err.Error(), "drone D1: ") {
+		t.Errorf("error %v, want it to name drone D1", err)
+	}
+}
+
+// F-TEL-08: only an operator clears a reported emergency.
+func TestDesk_EmergenciesAreCleared(t *testing.T) {
+	o := openOffice(t)
+	ctx, began := t.Context(), time.Now().Add(-10*time.Second)
+	o.expect(o.says(o.desk.ListDrones(ctx, domain.DroneEmergency, firestoretx.Page{})), "No drones are EMERGENCY.")
+	o.refused(o.desk.ClearDrone(ctx, "D1", "looked at it"), policy.ReasonNotFound)
+	o.report(domain.Telemetry{DroneID: "D1", Timestamp: began, Position: home, Battery: 80, Status: domain.DroneIdle})
+	o.expect(o.says(o.desk.ClearDrone(ctx, "D1", "looked at it")), "already done: drone D1 is IDLE\n")
+	o.report(domain.Telemetry{DroneID: "D1", Timestamp: began.Add(time.Second), Position: home, Battery: 80, Status: domain.DroneEmergency})
+	o.expect(o.says(o.desk.ListDrones(ctx, "", firestoretx.Page{})), "D1", "EMERGENCY", "80 %", "emergency latched")
+	o.expect(o.says(o.desk.ClearDrone(ctx, "D1", "looked at it")), "drone D1 is UNKNOWN")
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectDrone, "D1")),
+		"Drone D1: UNKNOWN", "new: UNKNOWN", "IDLE -> EMERGENCY; emergencyLatched=true",
+		"OPERATOR", "EMERGENCY -> UNKNOWN; emergencyLatched=false because looked at it")
+}
+
+// F-DOC-01: the story of an entity is told in order, rejections included, whatever
+// the ids of its decisions.
+func TestDesk_AuditTellsTheStoryInOrder(t *testing.T) {
+	o := openOffice(t)
+	ctx, began := t.Context(), time.Now().Add(-10*time.Second)
+	if err := o.desk.Store.Setup(ctx, []domain.Depot{{ID: "DEPOT-1", Position: home}}, nil, []domain.Drone{{ID: "D1", HomeDepotID: "DEPOT-1"}}); err != nil {
+		t.Fatal(err)
+	}
+	o.order("O1")
+	if e := o.decide("DEC-2", "D1", "O1"); e.Outcome != domain.OutcomeRejected {
+		t.Fatalf("decision %+v", e)
+	}
+	o.report(domain.Telemetry{DroneID: "D1", Timestamp: began, Position: home, Battery: 90, Status: domain.DroneIdle})
+	applied := o.decide("DEC-1", "D1", "O1")
+	if applied.Outcome != domain.OutcomeApplied {
+		t.Fatalf("decision %+v", applied)
+	}
+	mission := applied.MissionID
+	o.report(
+		domain.Telemetry{DroneID: "D1", Timestamp: began.Add(time.Second), Position: home, Battery: 88, Status: domain.DroneMoving, MissionID: mission},
+		domain.Telemetry{DroneID: "D1", Timestamp: began.Add(2 * time.Second), Position: hospital, Battery: 85, Status: domain.DroneDelivering, MissionID: mission},
+	)
+	if err := o.desk.Store.RecordCycle(ctx, domain.Cycle{
+		ID: "C1", DepotID: "DEPOT-1", Fence: "7", Holder: "host/1", SnapshotTime: began, StartedAt: began, EndedAt: began.Add(time.Second),
+		Drones: 1, Orders: 2, Missions: 1, Assigned: 1, Outcome: "PUBLISHED", Unserved: []domain.UnservedOrder{{OrderID: "O2", Reason: "no drone free"}},
+		LeftOut: []string{"document warehouses/WH-9: field position should be a place"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectOrder, "O1")),
+		"Order O1: DELIVERED, CRITICAL BLOOD", "delivered",
+		"order O1: new: PENDING",
+		"decision DEC-2: REJECTED because DRONE_NOT_IDLE",
+		"decision DEC-1: APPLIED", "drone D1, orders O1, mission "+string(mission)+", cycle C1, fence 7",
+		"PENDING -> ASSIGNED", "drone D1, mission "+string(mission),
+		"ASSIGNED -> IN_DELIVERY", "TELEMETRY", "IN_DELIVERY -> DELIVERED")
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectMission, string(mission))),
+		"Mission "+string(mission)+": COMPLETED, drone D1, orders O1", "decision DEC-1, cycle C1",
+		"Route:", "DEPOT_START", "WAREHOUSE_PICKUP", "W1", "yes", "HOSPITAL_DELIVERY", "yes", "DEPOT_RETURN",
+		"decision DEC-1: APPLIED", "new: ACTIVE", "ACTIVE -> COMPLETED")
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectDecision, "DEC-2")),
+		"Decision DEC-2: REJECTED because DRONE_NOT_IDLE", "drone D1, orders O1, cycle C1, fence 7", "message m1", "decision DEC-2: REJECTED")
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectDecision, "DEC-1")),
+		"Decision DEC-1: APPLIED", "Mission "+string(mission), "Route:", "decision DEC-1: APPLIED", "PENDING -> ASSIGNED")
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectCycle, "C1")),
+		"Cycle C1 of depot DEPOT-1: PUBLISHED", "host/1, fence 7", "left out: document warehouses/WH-9", "Left for later:", "O2", "no drone free",
+		"decision DEC-2: REJECTED", "decision DEC-1: APPLIED")
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectDrone, "D1")),
+		"Drone D1: DELIVERING", "new: UNKNOWN", "UNKNOWN -> IDLE", "IDLE -> MOVING", "missionAcked=true", "MOVING -> DELIVERING")
+	if err := o.desk.Audit(ctx, operator.SubjectOrder, "O9"); err == nil || !strings.Contains(err.Error(), `nothing is recorded about order "O9"`) {
+		t.Errorf("error %v", err)
+	}
+	if err := o.desk.Audit(ctx, "hospital", "H1"); err == nil {
+		t.Error("a story of a hospital")
+	}
+	o.desk.JSON = true
+	var story struct {
+		Order     struct{ Status string }
+		Events    []struct{ From, To, Cause string }
+		Decisions []struct{ ID, Outcome string }
+	}
+	if err := json.Unmarshal([]byte(o.says(o.desk.Audit(ctx, operator.SubjectOrder, "O1"))), &story); err != nil {
+		t.Fatal(err)
+	}
+	var steps []string
+	for _, e := range story.Events {
+		steps = append(steps, e.From+">"+e.To)
+	}
+	if got := strings.Join(steps, " "); got != ">PENDING PENDING>ASSIGNED ASSIGNED>IN_DELIVERY IN_DELIVERY>DELIVERED" || len(story.Decisions) != 2 {
+		t.Errorf("story %s, decisions %+v", got, story.Decisions)
+	}
+}
+
+// F-DOC-01: the story of a drone or a cycle names its own decisions only.
+func TestDesk_AuditTellsOfNobodyElse(t *testing.T) {
+	o := openOffice(t)
+	ctx := t.Context()
+	for _, d := range []domain.Decision{
+		{ID: "DEC-1", DroneID: "D1", CycleID: "C1", OrderIDs: []domain.OrderID{"O1"}},
+		{ID: "DEC-2", DroneID: "D2", CycleID: "C2", OrderIDs: []domain.OrderID{"O2"}},
+	} {
+		if entry, err := o.desk.Store.AssignMission(ctx, d, policy.Delivery{MessageID: "m1", PublishedAt: time.Now(), ReceivedAt: time.Now()}); err != nil || entry.Outcome != domain.OutcomeRejected {
+			t.Fatalf("decision %+v, %v", entry, err)
+		}
+	}
+	for subject, id := range map[operator.Subject]string{operator.SubjectDrone: "D1", operator.SubjectOrder: "O1", operator.SubjectCycle: "C1"} {
+		story := o.says(o.desk.Audit(ctx, subject, id))
+		o.expect(story, "decision DEC-1: REJECTED")
+		if strings.Contains(story, "DEC-2") {
+			t.Errorf("the story of %s %s tells of another's decision:\n%s", subject, id, story)
+		}
+	}
+}
+
+// F-ORD-03: of an order that was cancelled before it came nothing is made up.
+func TestDesk_AuditTellsOfATombstone(t *testing.T) {
+	o := openOffice(t)
+	if err := o.desk.Store.IngestOrder(t.Context(), domain.OrderRequest{ID: "O1", Cancel: true}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	said := o.says(o.desk.Audit(t.Context(), operator.SubjectOrder, "O1"))
+	o.expect(said, "Order O1: CANCELLED before it arrived", "new: CANCELLED because cancelled before it arrived")
+	if strings.Contains(said, "0.00000") || strings.Contains(said, "created") {
+		t.Errorf("a place or a time that nobody gave:\n%s", said)
+	}
+}
+
+// F-DOC-01: events are kept for a while; what has none any more is still shown.
+func TestDesk_AuditWithoutEvents(t *testing.T) {
+	o := openOffice(t)
+	ctx := t.Context()
+	if err := o.desk.Store.Setup(ctx, nil, nil, []domain.Drone{{ID: "D1"}}); err != nil {
+		t.Fatal(err)
+	}
+	o.order("O1")
+	if err := o.desk.Store.RecordCycle(ctx, domain.Cycle{ID: "C1", DepotID: "DEPOT-1", Outcome: "PUBLISHED"}); err != nil {
+		t.Fatal(err)
+	}
+	docs, err := o.clients.Firestore.Collection("events").Documents(ctx).GetAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, doc := range docs {
+		if _, err := doc.Ref.Delete(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for subject, id := range map[operator.Subject]string{operator.SubjectDrone: "D1", operator.SubjectOrder: "O1", operator.SubjectCycle: "C1"} {
+		o.expect(strings.ToLower(o.says(o.desk.Audit(ctx, subject, id))), string(subject)+" "+strings.ToLower(id), "no change is recorded")
+	}
+}
+
+// The story of an entity whose document is gone is still told.
+func TestDesk_AuditTellsOfWhatIsGone(t *testing.T) {
+	o := openOffice(t)
+	o.order("O1")
+	if _, err := o.clients.Firestore.Doc("orders/O1").Delete(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o.expect(o.says(o.desk.Audit(t.Context(), operator.SubjectOrder, "O1")), "order O1 has no document any more", "new: PENDING")
+}
+
+// A document that somebody broke is mended by what its story says it was. Its
+// messages wait as dead letters meanwhile. F-DLQ-01
+func TestDesk_AuditTellsOfWhatIsMalformed(t *testing.T) {
+	o := openOffice(t)
+	ctx := t.Context()
+	o.report(domain.Telemetry{DroneID: "D1", Timestamp: time.Now(), Position: home, Battery: 90, Status: domain.DroneIdle})
+	o.order("O1")
+	o.decide("DEC-1", "D1", "O1")
+	for _, path := range []string{"drones/D1", "decisions/DEC-1"} {
+		if _, err := o.clients.Firestore.Doc(path).Set(ctx, map[string]any{"status": 5, "outcome": 5}, firestore.MergeAll); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, asked := range []struct {
+		subject operator.Subject
+		id      string
+		parts   []string
+	}{
+		{operator.SubjectDrone, "D1", []string{"drone D1 has a document that cannot be understood", "IDLE -> MOVING", "Left out: ", "/drones/D1: field status", "Left out: ", "/decisions/DEC-1: field outcome"}},
+		{operator.SubjectOrder, "O1", []string{"Order O1: ASSIGNED", "PENDING -> ASSIGNED", "Left out: ", "/decisions/DEC-1: field outcome"}},
+		{operator.SubjectMission, "M-DEC-1", []string{"Mission M-DEC-1: ACTIVE", "new: ACTIVE", "Left out: ", "/decisions/DEC-1: field outcome"}},
+		{operator.SubjectDecision, "DEC-1", []string{"decision DEC-1 has a document that cannot be understood", "IDLE -> MOVING", "Left out: ", "/decisions/DEC-1: field outcome"}},
+	} {
+		o.expect(o.says(o.desk.Audit(ctx, asked.subject, asked.id)), asked.parts...)
+	}
+	o.desk.JSON = true
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectDrone, "D1")), `"to": "MOVING"`, `"malformed": [`, "/drones/D1: field status")
+}
+
+// One event that somebody broke hides no other: it is named instead. F-DLQ-01
+func TestDesk_AuditNamesAMalformedEventAndTellsTheRest(t *testing.T) {
+	o := openOffice(t)
+	ctx := t.Context()
+	o.order("O1")
+	o.says(o.desk.HoldOrder(ctx, "O1", "doubt"))
+	o.says(o.desk.ReleaseOrder(ctx, "O1", "settled"))
+	held, err := o.clients.Firestore.Collection(firestoretx.Events).Where("reason", "==", "doubt (by "+o.desk.By+")").Documents(ctx).GetAll()
+	if err != nil || len(held) != 1 {
+		t.Fatalf("%d events of the hold, %v", len(held), err)
+	}
+	if _, err := held[0].Ref.Set(ctx, map[string]any{"to": 5}, firestore.MergeAll); err != nil {
+		t.Fatal(err)
+	}
+	named := "/events/" + held[0].Ref.ID + ": field to"
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectOrder, "O1")), "Order O1: PENDING", "new: PENDING", "because settled", "Left out: ", named)
+	o.desk.JSON = true
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectOrder, "O1")), `"reason": "settled (by ann@example.org)"`, `"malformed": [`, named)
+}
+
+// Ids, products and errors are what anybody has sent. On an operator's terminal
+// they neither command it nor make up lines of the story. F-DLQ-01, F-ORD-04
+func TestDesk_PrintsNothingThatATerminalObeys(t *testing.T) {
+	o := openOffice(t)
+	ctx := t.Context()
+	const forged = "BLOOD\n2026-01-01 00:00:00.000  OPERATOR  order O1: PENDING -> CANCELLED"
+	const hidden = "\x1b[2J\x1b]0;gone\a\u009b31m\u202eO2\x7f\U000e0041"
+	for id, product := range map[domain.OrderID]string{"O1": forged, hidden: "MEDICINE"} {
+		err := o.desk.Store.IngestOrder(ctx, domain.OrderRequest{ID: id, OrderContent: domain.OrderContent{
+			Priority: domain.PriorityHigh, ProductType: product, Delivery: hospital,
+		}}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.report(domain.Telemetry{DroneID: "D1" + hidden, Timestamp: time.Now(), Position: home, Battery: 90, Status: domain.DroneIdle})
+	for name, print := range map[string]func() error{
+		"orders":    func() error { return o.desk.ListOrders(ctx, firestoretx.OrderFilter{}, firestoretx.Page{}) },
+		"next page": func() error { return o.desk.ListOrders(ctx, firestoretx.OrderFilter{}, firestoretx.Page{Limit: 1}) },
+		"drones":    func() error { return o.desk.ListDrones(ctx, "", firestoretx.Page{}) },
+		"order":     func() error { return o.desk.Audit(ctx, operator.SubjectOrder, "O1") },
+		"story":     func() error { return o.desk.Audit(ctx, operator.SubjectOrder, hidden) },
+		"hold":      func() error { return o.desk.HoldOrder(ctx, hidden, "doubt \x1b[8m") },
+	} {
+		for _, asJSON := range []bool{false, true} {
+			o.desk.JSON = asJSON
+			text := o.says(print())
+			if i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 {
+				t.Errorf("%s, JSON %v: prints %q", name, asJSON, text[i:])
+			}
+			if strings.Contains(text, "\n2026-01-01") {
+				t.Errorf("%s, JSON %v: a product makes up a line:\n%s", name, asJSON, text)
+			}
+		}
+	}
+	o.desk.JSON = true
+	var list struct{ Orders []struct{ ID string } }
+	if err := json.Unmarshal([]byte(o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{}, firestoretx.Page{}))), &list); err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Orders) != 2 || list.Orders[0].ID != hidden && list.Orders[1].ID != hidden {
+		t.Errorf("JSON changes ids: %q", list.Orders)
+	}
+}
+
+// A lock is shown by name also where its key, as it is given or made of a depot's
+// id, is not in the form that locks are stored under (L-KEY-02).
+func TestDesk_LocksOfDecomposedKeys(t *testing.T) {
+	o := openOffice(t)
+	const decomposed, composed = "cycle:Lie\u0300ge", "cycle:Li\u00e8ge"
+	h, ok, err := lock.TryAcquire(t.Context(), o.desk.Locks, decomposed, lock.WithTTL(time.Minute))
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	o.expect(o.says(o.desk.ListLocks(t.Context(), false, []string{decomposed})), composed)
+	o.expect(o.says(o.desk.ShowLock(t.Context(), decomposed, false)), composed)
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Locks are shown without what would let a reader release them.
+func TestDesk_LocksAreShownByHash(t *testing.T) {
+	o := openOffice(t)
+	ctx := t.Context()
+	o.expect(o.says(o.desk.ListLocks(ctx, false, nil)), "No lock is held.")
+	h, ok, err := lock.TryAcquire(ctx, o.desk.Locks, "patients:ward-7", lock.WithTTL(time.Minute))
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	sweeper, ok, err := lock.TryAcquire(ctx, o.desk.Locks, manager.SweeperKey, lock.WithTTL(time.Minute))
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	if err := o.desk.Store.Setup(ctx, []domain.Depot{{ID: "DEPOT-1", Position: home}}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.clients.Firestore.Doc("depots/BROKEN").Set(ctx, map[string]any{"position": "nowhere"}); err != nil {
+		t.Fatal(err)
+	}
+	known, err := o.desk.KnownKeys(ctx, manager.SweeperKey, func(d domain.DepotID) string { return "cycle:" + string(d) })
+	if err != nil || fmt.Sprint(known) != "["+manager.SweeperKey+" cycle:DEPOT-1]" {
+		t.Fatalf("known keys %v, %v", known, err)
+	}
+	for _, asJSON := range []bool{false, true} {
+		o.desk.JSON = asJSON
+		hashed := o.says(o.desk.ListLocks(ctx, false, known)) + o.says(o.desk.ShowLock(ctx, manager.SweeperKey, false))
+		o.expect(hashed, lock.HashKey("patients:ward-7"), string(h.Fence()))
+		for _, secret := range []string{"patients:ward-7", h.LockID(), sweeper.LockID()} {
+			if strings.Contains(hashed, secret) {
+				t.Errorf("%q is shown in\n%s", secret, hashed)
+			}
+		}
+		raw := o.says(o.desk.ListLocks(ctx, true, known))
+		for _, part := range []string{"patients:ward-7", h.LockID(), manager.SweeperKey, sweeper.LockID()} {
+			o.expect(raw, part)
+		}
+	}
+	o.desk.JSON = false
+	o.expect(o.says(o.desk.ListLocks(ctx, false, known)), "EXPIRES")
+	o.expect(o.says(o.desk.ListLocks(ctx, true, known)), "EXPIRES", "LOCK ID", "Whoever has a lock id can release the lock")
+	o.expect(o.says(o.desk.ShowLock(ctx, manager.SweeperKey, false)), manager.SweeperKey, string(sweeper.Fence()), "in ")
+	for _, h := range []*lock.Handle{h, sweeper} {
+		if err := h.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.expect(o.says(o.desk.ShowLock(ctx, manager.SweeperKey, false)), "Nobody holds "+manager.SweeperKey)
+	o.expect(o.says(o.desk.ShowLock(ctx, "ward\x1b[2J", false)), `Nobody holds ward\u001b[2J.`)
+	o.desk.JSON = true
+	o.expect(o.says(o.desk.ShowLock(ctx, manager.SweeperKey, false)), `"locked": false`)
+	for _, key := range []string{"", "a/b", "a//b", "a/__b__/c", "a/../b", strings.Repeat("k", lock.MaxKeyBytes+1), "\xff"} {
+		err := o.desk.ShowLock(ctx, key, false)
+		if err == nil || !strings.Contains(err.Error(), `"locks list" shows what is held`) || strings.Contains(err.Error(), "UnaddressableKeys") {
+			t.Errorf("key %.20q: error %v", key, err)
+		}
+	}
+}

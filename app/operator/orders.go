@@ -1,0 +1,120 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/dronefleet/dronefleet/adapters/entity"
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// ListOrders prints one page of orders.
+func (d *Desk) ListOrders(ctx context.Context, f firestoretx.OrderFilter, page firestoretx.Page) error {
+	l, err := d.Store.ListOrders(ctx, f, page)
+	if err != nil {
+		return err
+	}
+	if d.JSON {
+		return d.printJSON(entity.Page("orders", entity.Each(l.Items, entity.OfOrder), l.Next, l.Malformed))
+	}
+	if len(l.Items) == 0 {
+		fmt.Fprintln(d.Out, nothing("orders", string(f.Status), f.Held))
+		d.footer(l.Next, l.Malformed)
+		return nil
+	}
+	t := d.table("ORDER", "STATUS", "PRIORITY", "PRODUCT", "CREATED", "DUE", "ATTEMPTS", "FLAGS", "DRONE", "MISSION", "HELD BECAUSE")
+	for _, o := range l.Items {
+		due := d.ago(o.Deadline)
+		if o.Status.Final() {
+			due = stamp(o.Deadline)
+		}
+		t.row(string(o.ID), string(o.Status), priority(o), o.ProductType, d.ago(o.CreatedAt), due, fmt.Sprint(o.Attempts),
+			flags("held", o.Held, "late", o.Late), string(o.AssignedDroneID), string(o.AssignedMissionID), o.HeldReason)
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	d.footer(l.Next, l.Malformed)
+	return nil
+}
+
+// nothing says that a listing is empty and why it may be.
+func nothing(what, status string, held bool) string {
+	text := "No " + what
+	if status != "" {
+		text += " are " + status
+	}
+	switch {
+	case held && status != "":
+		text += " and held"
+	case held:
+		text += " are held"
+	case status == "":
+		text += " yet"
+	}
+	return text + "."
+}
+
+func priority(o domain.Order) string {
+	if o.Priority == 0 {
+		return ""
+	}
+	return o.Priority.String()
+}
+
+// flags names those that are set, given as pairs of name and value.
+func flags(pairs ...any) string {
+	var set []string
+	for i := 0; i+1 < len(pairs); i += 2 {
+		name, _ := pairs[i].(string)
+		if on, _ := pairs[i+1].(bool); on {
+			set = append(set, name)
+		}
+	}
+	return strings.Join(set, ",")
+}
+
+// HoldOrder keeps a pending order from every cycle. The error is a
+// *policy.Rejection if the order cannot be held.
+func (d *Desk) HoldOrder(ctx context.Context, id domain.OrderID, reason string) error {
+	return d.printOrder(d.commands().HoldOrder(ctx, id, reason))
+}
+
+// ReleaseOrder offers a held order to the cycles again. The error is a
+// *policy.Rejection if it is cancelled.
+func (d *Desk) ReleaseOrder(ctx context.Context, id domain.OrderID, reason string) error {
+	return d.printOrder(d.commands().ReleaseOrder(ctx, id, reason))
+}
+
+// CancelOrder cancels an order that no drone carries yet. The error is a
+// *policy.Rejection if it is too late.
+func (d *Desk) CancelOrder(ctx context.Context, id domain.OrderID, reason string) error {
+	return d.printOrder(d.commands().CancelOrder(ctx, id, reason))
+}
+
+// already begins the line about a change that was there before.
+func (c Changed[E]) already() string {
+	if c.Already {
+		return "already done: "
+	}
+	return ""
+}
+
+// printOrder says what became of an order.
+func (d *Desk) printOrder(changed Changed[domain.Order], err error) error {
+	if err != nil {
+		return err
+	}
+	o := changed.Now
+	if d.JSON {
+		return d.printJSON(entity.OfOrder(o))
+	}
+	line := fmt.Sprintf("%sorder %s is %s", changed.already(), o.ID, o.Status)
+	if o.Held {
+		line += ", held: " + o.HeldReason
+	}
+	d.say("%s", line)
+	return nil
+}

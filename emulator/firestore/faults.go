@@ -1,0 +1,193 @@
+package firestoreemu
+
+import (
+	"context"
+	"fmt"
+
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
+	"github.com/dronefleet/dronefleet/emulator/firestore/locks"
+	"github.com/dronefleet/dronefleet/emulator/firestore/store"
+	"github.com/dronefleet/dronefleet/emulator/firestore/value"
+)
+
+// callKey is the context key of a request's fault.Call, for the stages inside a
+// handler.
+type callKey struct{}
+
+// act does what the rules want at a stage. An error is the answer to give.
+func (s *Server) act(ctx context.Context, call fault.Call, at fault.Stage) error {
+	for _, action := range s.opts.Faults.Decide(call, at) {
+		if err := s.do(ctx, call, action); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Server) do(ctx context.Context, call fault.Call, action fault.Action) error {
+	switch action.Kind {
+	case fault.KindFail:
+		return status.Error(action.Code, "injected fault")
+	case fault.KindDrop:
+		s.connections.cut(ctx)
+		return status.Error(codes.Unavailable, "injected fault: connection closed")
+	case fault.KindDelay:
+		select {
+		case <-s.opts.Clock.After(action.Delay):
+			return nil
+		case <-ctx.Done():
+			return status.FromContextError(ctx.Err()).Err()
+		}
+	case fault.KindPause:
+		if err := action.Gate.Wait(ctx); err != nil {
+			return status.FromContextError(err).Err()
+		}
+	case fault.KindAbort:
+		s.withTransaction(call, func(d *database, tx *transaction) {
+			if tx.owner != nil {
+				d.locks.Abort(tx.owner, locks.ErrWounded)
+			}
+		})
+		return errContention
+	case fault.KindExpire:
+		s.withTransaction(call, func(d *database, tx *transaction) { d.transactions.expire(tx) })
+	case fault.KindCrash:
+		action.Crash()
+	}
+	return nil
+}
+
+// withTransaction calls f with the request's transaction, if it is open.
+func (s *Server) withTransaction(call fault.Call, f func(*database, *transaction)) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, d := range s.databases {
+		if tx, err := d.transactions.find(call.Transaction); err == nil {
+			f(d, tx)
+			d.transactions.release(tx)
+		}
+	}
+}
+
+// holdLocks lets rules act on a commit that holds its locks. The commit goes on
+// whatever happens, as the real one would.
+func (d *database) holdLocks(ctx context.Context) {
+	if call, ok := ctx.Value(callKey{}).(fault.Call); ok {
+		_ = d.server.act(ctx, call, fault.Locked) // waiting is all a rule can do here
+	}
+}
+
+// callOf describes a request to the rules.
+func callOf(ctx context.Context, method string, req any) fault.Call {
+	call := fault.Call{RPC: method, Owner: fault.OwnerOf(ctx)}
+	if r, ok := req.(interface{ GetTransaction() []byte }); ok {
+		call.Transaction = r.GetTransaction()
+	}
+	switch r := req.(type) {
+	case *pb.BatchGetDocumentsRequest:
+		call.Names = r.GetDocuments()
+	case *pb.CommitRequest:
+		call.Names = writeNames(r.GetWrites())
+	case *pb.BatchWriteRequest:
+		call.Names = writeNames(r.GetWrites())
+	case *pb.RunQueryRequest:
+		call.Names = queriedNames(r.GetParent(), r.GetStructuredQuery())
+	case *pb.RunAggregationQueryRequest:
+		call.Names = queriedNames(r.GetParent(), r.GetStructuredAggregationQuery().GetStructuredQuery())
+	case *pb.ListDocumentsRequest:
+		call.Names = []string{r.GetParent() + "/" + r.GetCollectionId()}
+	case interface{ GetName() string }: // GetDocument, DeleteDocument
+		call.Names = []string{r.GetName()}
+	}
+	return call
+}
+
+func writeNames(writes []*pb.Write) []string {
+	names := make([]string, len(writes))
+	for i, w := range writes {
+		names[i] = writeName(w)
+	}
+	return names
+}
+
+func queriedNames(parent string, q *pb.StructuredQuery) []string {
+	var names []string
+	for _, from := range q.GetFrom() {
+		names = append(names, parent+"/"+from.GetCollectionId())
+	}
+	return names
+}
+
+// faultyLog lets rules act around the writes of a log.
+type faultyLog struct {
+	store.Log
+	server *Server
+}
+
+// Append appends a batch, or fails as a rule wants.
+func (l faultyLog) Append(batch []store.Entry) error {
+	ctx := untilClosed{context.Background(), l.server.stop} // no request can cancel a batch
+	if err := l.server.act(ctx, fault.Call{}, fault.BeforeLog); err != nil {
+		return fmt.Errorf("firestoreemu: log: %w", err)
+	}
+	if err := l.Log.Append(batch); err != nil {
+		return err
+	}
+	if err := l.server.act(ctx, fault.Call{}, fault.AfterLog); err != nil {
+		return fmt.Errorf("firestoreemu: log: %w", err)
+	}
+	return nil
+}
+
+// untilClosed is a context that ends when the server is closed.
+type untilClosed struct {
+	context.Context
+	closed <-chan struct{}
+}
+
+func (c untilClosed) Done() <-chan struct{} { return c.closed }
+
+func (c untilClosed) Err() error {
+	select {
+	case <-c.closed:
+		return context.Canceled
+	default:
+		return nil
+	}
+}
+
+// HoldLock locks documents as a transaction would that has read them and then
+// hangs: writers of them wait until release is called or the server gives up on
+// the transaction, see Options.Limits. Names are full names of one database.
+func (s *Server) HoldLock(ctx context.Context, names ...string) (release func(), err error) {
+	if len(names) == 0 {
+		return nil, invalidf("HoldLock needs the names of documents")
+	}
+	first, err := value.ParseName(names[0])
+	if err != nil {
+		return nil, err
+	}
+	d, err := s.database(first.DatabaseName())
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if err := d.documentName(name); err != nil {
+			return nil, err
+		}
+	}
+	tx := d.transactions.begin(readWrite, 0, nil)
+	release = func() {
+		d.locks.Abort(tx.owner, locks.ErrEnded)
+		d.transactions.close(tx)
+	}
+	if err := d.locks.Share(ctx, tx.owner, names); err != nil {
+		release()
+		return nil, lockStatus(err)
+	}
+	return release, nil
+}

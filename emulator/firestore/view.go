@@ -1,0 +1,173 @@
+package firestoreemu
+
+import (
+	"context"
+
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/dronefleet/dronefleet/emulator/firestore/locks"
+	"github.com/dronefleet/dronefleet/emulator/firestore/query"
+	"github.com/dronefleet/dronefleet/emulator/firestore/store"
+)
+
+// view is what one read RPC sees. A plain read, a read_time and a read-only
+// transaction have a snapshot at once and never lock (E-ST-04). A read-write
+// transaction first locks what it is about to read and then pins the newest
+// snapshot.
+type view struct {
+	db       *database
+	tx       *transaction // nil outside transactions
+	created  []byte       // id of the transaction this RPC began, to be told first
+	snapshot *store.Snapshot
+	shared   bool             // the snapshot belongs to the transaction
+	began    int64            // µs; 0 when an older state was asked for
+	saw      map[string]int64 // versions, when a history is kept
+}
+
+// selector is the union of the consistency selectors of all read requests.
+type selector struct {
+	transaction    []byte
+	newTransaction *pb.TransactionOptions
+	readTime       *timestamppb.Timestamp
+}
+
+// consistency is what the generated read requests have in common.
+type consistency interface {
+	GetTransaction() []byte
+	GetReadTime() *timestamppb.Timestamp
+}
+
+// selectorOf reads a request's consistency selector.
+func selectorOf(req consistency) selector {
+	s := selector{transaction: req.GetTransaction(), readTime: req.GetReadTime()}
+	if r, ok := req.(interface {
+		GetNewTransaction() *pb.TransactionOptions
+	}); ok {
+		s.newTransaction = r.GetNewTransaction()
+	}
+	return s
+}
+
+// open returns the view a selector asks for; the caller must close it.
+func (d *database) open(s selector) (*view, error) {
+	v := &view{db: d, began: d.server.opts.Clock.Now().UnixMicro()}
+	var err error
+	switch {
+	case s.newTransaction != nil:
+		begun, err := d.transactions.beginWith(d.store, s.newTransaction)
+		if err != nil {
+			return nil, err
+		}
+		v.created = begun.id
+		v.tx, err = d.transactions.find(begun.id)
+		if err != nil {
+			return nil, err
+		}
+	case len(s.transaction) > 0:
+		if v.tx, err = d.transactions.find(s.transaction); err != nil {
+			return nil, err
+		}
+	case s.readTime != nil:
+		v.began = 0
+		v.snapshot, err = snapshotAt(d.store, s.readTime)
+		return v, err
+	default:
+		v.snapshot = d.store.Now()
+		return v, nil
+	}
+	if v.tx.mode != readWrite {
+		v.shared = true
+		if v.snapshot, err = v.tx.fixSnapshot(d.store); err != nil {
+			d.transactions.release(v.tx)
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+// fixSnapshot returns the snapshot of a read-only or optimistic transaction,
+// fixed at its first read (E-TX-03, E-TX-16). It fails if the transaction has
+// ended since it was found: nobody would close the snapshot any more.
+func (tx *transaction) fixSnapshot(db *store.DB) (*store.Snapshot, error) {
+	tx.mu.Lock()
+	defer tx.mu.Unlock()
+	switch {
+	case tx.closed:
+		return nil, errExpired
+	case tx.snapshot == nil:
+		tx.snapshot = db.Now()
+	}
+	return tx.snapshot, nil
+}
+
+// locking says whether reads of this view take locks.
+func (v *view) locking() bool { return v.tx != nil && v.tx.mode == readWrite }
+
+// readNames prepares reading the named documents.
+func (v *view) readNames(ctx context.Context, names []string) error {
+	if !v.locking() {
+		return nil
+	}
+	if v.db.server.opts.brokenReads {
+		v.snapshot = v.db.store.Now()
+		return nil
+	}
+	if err := v.db.locks.Share(ctx, v.tx.owner, names); err != nil {
+		return lockStatus(err)
+	}
+	v.snapshot = v.db.store.Now()
+	return nil
+}
+
+// readScan prepares running a query. No other commit can change what the query
+// sees until the transaction ends, so its results need no locks of their own.
+func (v *view) readScan(ctx context.Context, plan *query.Plan) (*locks.HeldRange, error) {
+	if !v.locking() {
+		return nil, nil
+	}
+	held, err := v.db.locks.ShareRange(ctx, v.tx.owner, &scan{plan: plan})
+	if err != nil {
+		return nil, lockStatus(err)
+	}
+	v.snapshot = v.db.store.Now()
+	return held, nil
+}
+
+// verify tells whether what was read may be returned: not if the transaction
+// lost its locks meanwhile (E-TX-11).
+func (v *view) verify() error {
+	if !v.locking() {
+		return nil
+	}
+	return lockStatus(v.db.locks.Err(v.tx.owner))
+}
+
+func (v *view) readTime() *timestamppb.Timestamp { return store.Timestamp(v.snapshot.Time) }
+
+func (v *view) close() {
+	v.keepHistory()
+	if v.snapshot != nil && !v.shared {
+		v.snapshot.Close()
+	}
+	if v.tx != nil {
+		v.db.transactions.release(v.tx)
+	}
+}
+
+// scan is what a query looked at, as a range lock (E-TX-05).
+type scan struct {
+	plan *query.Plan
+	// last is the last document of a query that reached its limit: what sorts
+	// after it was not looked at.
+	last *pb.Document
+}
+
+// Touches says whether the document was, or has become, one the query looked at.
+func (s *scan) Touches(c locks.Change) bool {
+	return s.covers(c.Before) || s.covers(c.After)
+}
+
+func (s *scan) covers(doc *pb.Document) bool {
+	return doc != nil && s.plan.Matches(doc) && (s.last == nil || s.plan.Compare(doc, s.last) <= 0)
+}

@@ -1,0 +1,282 @@
+package boltfile_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+	"go.uber.org/goleak"
+
+	"github.com/dronefleet/dronefleet/emulator/internal/boltfile"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var options = bolt.Options{Timeout: 1, NoFreelistSync: true}
+
+const values = 15
+
+func value(i byte) []byte { return bytes.Repeat([]byte{i + 1}, 10_000) } // several pages
+
+// fill makes a file with a bucket in a bucket.
+func fill(t *testing.T, path string) {
+	t.Helper()
+	db, err := boltfile.Open(path, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bolt.Tx) error {
+		outer, err := tx.CreateBucket([]byte("outer"))
+		if err != nil {
+			return err
+		}
+		inner, err := outer.CreateBucket([]byte("inner"))
+		if err != nil {
+			return err
+		}
+		for i := range byte(values) {
+			err = errors.Join(err, inner.Put([]byte{i}, value(i)))
+		}
+		return err
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOpen_twice(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	fill(t, path)
+	db, err := boltfile.Open(path, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := boltfile.Open(path, options); !errors.Is(err, boltfile.ErrInUse) {
+		t.Errorf("opened twice: %v", err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A file that has lost its end is refused, or has everything if what it lost was
+// in no use. It does not end the process.
+func TestOpen_cutShort(t *testing.T) { // E-DU-01, P-DUR-01
+	path := filepath.Join(t.TempDir(), "file")
+	fill(t, path)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	for length := len(content) - 2048; length > 0; length -= 10240 {
+		if err := os.WriteFile(path, content[:length], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		db, err := boltfile.Open(path, options)
+		if err != nil {
+			refused++
+			continue
+		}
+		err = db.View(func(tx *bolt.Tx) error {
+			inner := tx.Bucket([]byte("outer")).Bucket([]byte("inner"))
+			for i := range byte(values) {
+				if !bytes.Equal(inner.Get([]byte{i}), value(i)) {
+					return fmt.Errorf("of %d bytes %d are left; value %d is another", len(content), length, i)
+				}
+			}
+			return nil
+		})
+		if err := errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if refused == 0 {
+		t.Error("no file was refused")
+	}
+}
+
+// Nor does one with a page overwritten.
+func TestOpen_overwritten(t *testing.T) { // E-DU-01, P-DUR-01
+	path := filepath.Join(t.TempDir(), "file")
+	fill(t, path)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := os.Getpagesize()
+	refused := 0
+	for at := 2 * page; at < len(content); at += page {
+		overwritten := bytes.Clone(content)
+		copy(overwritten[at:], bytes.Repeat([]byte{0xa5}, page))
+		if err := os.WriteFile(path, overwritten, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		db, err := boltfile.Open(path, options)
+		if err != nil {
+			refused++
+		} else if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if refused == 0 {
+		t.Error("no file was refused")
+	}
+}
+
+// Nor one with a bit flipped, in whatever bbolt finds its way by.
+func TestOpen_flippedBit(t *testing.T) { // E-DU-01, P-DUR-01
+	path := filepath.Join(t.TempDir(), "file")
+	growTree(t, path)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const structure = 64 // a page's header and its first elements
+	page := os.Getpagesize()
+	refused := 0
+	for at := 2 * page; at < len(content); at += page {
+		for i := range structure {
+			bit := byte(1) << (i % 8)
+			content[at+i] ^= bit
+			if err := os.WriteFile(path, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			content[at+i] ^= bit
+			db, err := boltfile.Open(path, unsynced)
+			if err != nil {
+				refused++
+				continue
+			}
+			if err := errors.Join(change(db, rewrite), change(db, remove), db.Close()); err != nil {
+				t.Errorf("bit of byte %d of page %d: %v", i, at/page, err)
+			}
+		}
+	}
+	if refused == 0 {
+		t.Error("no file was refused")
+	}
+}
+
+// Nor is one that says of a page that it holds less than it does, or nothing: what
+// the rest was would be lost without a word.
+func TestOpen_miscounted(t *testing.T) { // E-DU-01, P-DUR-01
+	path := filepath.Join(t.TempDir(), "file")
+	growTree(t, path)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := os.Getpagesize()
+	refused := 0
+	for at := 2 * page; at < len(content); at += page {
+		count := content[at+10 : at+12] // after the page's number and kind
+		elements := binary.NativeEndian.Uint16(count)
+		for fewer := range elements {
+			binary.NativeEndian.PutUint16(count, fewer)
+			if err := os.WriteFile(path, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			binary.NativeEndian.PutUint16(count, elements)
+			db, err := boltfile.Open(path, unsynced)
+			if err != nil {
+				refused++
+				continue
+			}
+			left := 0
+			err = change(db, func(*bolt.Bucket, []byte) error { left++; return nil })
+			if err := errors.Join(err, db.Close()); err != nil {
+				t.Fatal(err)
+			}
+			if left != keys {
+				t.Errorf("page %d said to hold %d elements of %d: %d values of %d are left", at/page, fewer, elements, left, keys)
+			}
+		}
+	}
+	if refused == 0 {
+		t.Error("no file was refused")
+	}
+}
+
+var unsynced = bolt.Options{Timeout: 1, NoFreelistSync: true, NoSync: true, NoGrowSync: true}
+
+const keys = 17 // with values, in growTree's bucket
+
+// growTree makes a file of branches over branches.
+func growTree(t *testing.T, path string) {
+	t.Helper()
+	db, err := boltfile.Open(path, unsynced)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bolt.Tx) error {
+		bucket, err := tx.CreateBucket([]byte("bucket"))
+		for i := range keys - 1 {
+			err = errors.Join(err, bucket.Put(fmt.Appendf(nil, "%01000d", i), []byte("value")))
+		}
+		small, errSmall := bucket.CreateBucket([]byte("small"))
+		return errors.Join(err, errSmall, small.Put([]byte("key"), []byte("value")), bucket.Put([]byte("large"), value(0)))
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// change does something to each value that is there.
+func change(db *bolt.DB, do func(bucket *bolt.Bucket, key []byte) error) error {
+	return db.Update(func(tx *bolt.Tx) error {
+		bucket := tx.Bucket([]byte("bucket"))
+		if bucket == nil {
+			return nil
+		}
+		var keys [][]byte
+		err := bucket.ForEach(func(key, value []byte) error {
+			if value != nil {
+				keys = append(keys, bytes.Clone(key))
+			}
+			return nil
+		})
+		for _, key := range keys {
+			err = errors.Join(err, do(bucket, key))
+		}
+		return err
+	})
+}
+
+func rewrite(bucket *bolt.Bucket, key []byte) error {
+	return bucket.Put(key, bytes.Clone(bucket.Get(key)))
+}
+
+func remove(bucket *bolt.Bucket, key []byte) error { return bucket.Delete(key) }
+
+// A disk that fills up while the file is made leaves nothing that stands in the
+// way once there is room.
+func TestOpen_fullDisk(t *testing.T) { // E-DU-01, P-DUR-01
+	path := filepath.Join(t.TempDir(), "file")
+	signal.Ignore(syscall.SIGXFSZ)
+	defer signal.Reset(syscall.SIGXFSZ)
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	few := limit
+	few.Cur = uint64(3 * os.Getpagesize()) // bbolt begins with four
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &few); err != nil {
+		t.Fatal(err)
+	}
+	_, err := boltfile.Open(path, options)
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if err == nil {
+		t.Fatal("a file was made without room for it")
+	}
+	fill(t, path)
+}

@@ -1,0 +1,509 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/domain"
+	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
+	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
+	"github.com/dronefleet/dronefleet/httpapi"
+	"github.com/dronefleet/dronefleet/httpapi/identity"
+	"github.com/dronefleet/dronefleet/httpapi/identity/identitytest"
+	"github.com/dronefleet/dronefleet/internal/emutest"
+)
+
+// log keeps what was logged, for several goroutines.
+type log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// guarded is an API that asks for tokens, with its issuer.
+type guarded struct {
+	*served
+	issuer *identitytest.Issuer
+	key    identitytest.Key
+	log    *log
+	sent   []string // tokens
+}
+
+// Claims of people.
+var (
+	asNobody   = identitytest.Claims{"sub": "nobody-1"}
+	asViewer   = identitytest.Claims{"groups": []string{"watch"}}
+	asOperator = identitytest.Claims{"email": "ann@example.org", "email_verified": true}
+)
+
+func newGuarded(t *testing.T, metrics httpapi.MetricsAccess) *guarded {
+	t.Helper()
+	g := &guarded{key: identitytest.EC(t, "k1"), log: new(log)}
+	g.issuer = identitytest.Start(t, g.key)
+	logger := slog.New(slog.NewTextHandler(io.MultiWriter(g.log, t.Output()), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	var viewer, operator identity.Grant
+	for grant, text := range map[*identity.Grant]string{&viewer: "groups=watch", &operator: "email=ann@example.org"} {
+		if err := grant.UnmarshalText([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	verifier, err := identity.New(identity.Config{
+		Issuer: g.issuer.URL, Audiences: []string{identitytest.Audience}, Viewers: []identity.Grant{viewer},
+		Operators: []identity.Grant{operator}, Leeway: time.Minute, Log: logger,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.served = serveFor(t, emutest.Hosts(t), httpapi.Access{Verifier: verifier, Metrics: metrics}, logger)
+	return g
+}
+
+func (g *guarded) token(claims identitytest.Claims) string {
+	g.t.Helper()
+	return g.issuer.Token(g.t, g.key, time.Now(), claims)
+}
+
+// answer is what a request brought.
+type answer struct {
+	body      string
+	challenge string
+}
+
+// asks sends a request with a token, or without, and expects a status and an
+// answer that holds every part.
+func (g *guarded) asks(token, method, path, body string, status int, parts ...string) answer {
+	g.t.Helper()
+	req, err := http.NewRequestWithContext(g.t.Context(), method, g.url+path, strings.NewReader(body))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	if token != "" {
+		g.sent = append(g.sent, token)
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	if method == http.MethodPost {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := g.client.Do(req)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	if resp.StatusCode != status {
+		g.t.Errorf("%s %s: %s, want %d: %s", method, path, resp.Status, status, text)
+	}
+	said := string(text)
+	if resp.StatusCode >= 400 {
+		var p httpapi.Problem
+		if err := json.Unmarshal(text, &p); err != nil {
+			g.t.Errorf("%s %s: %v: %s", method, path, err, text)
+		}
+		said = p.Detail
+	}
+	for _, part := range parts {
+		if !strings.Contains(said, part) {
+			g.t.Errorf("%s %s: answer %s lacks %q", method, path, text, part)
+		}
+	}
+	return answer{string(text), resp.Header.Get("WWW-Authenticate")}
+}
+
+// keepsSecrets expects that no token sent, nor the part of it that proves
+// anything, was logged.
+func (g *guarded) keepsSecrets() {
+	g.t.Helper()
+	text := g.log.String()
+	for _, token := range g.sent {
+		for _, part := range strings.Split(token, ".") {
+			if len(part) > 20 && strings.Contains(text, part) {
+				g.t.Errorf("the log shows a part of a token: %s", part)
+			}
+		}
+	}
+}
+
+// F-API-01: credentials and roles, when an issuer is configured.
+func TestAccess_ReadingNeedsAViewerAndChangingAnOperator(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsOpen)
+	g.order("O1")
+	nobody, viewer, operator := g.token(asNobody), g.token(asViewer), g.token(asOperator)
+	const hold, body = "/api/v1/orders/O1/hold", `{"reason": "x"}`
+
+	// What probes and Prometheus ask for is open.
+	if err := pubsubio.Ensure(t.Context(), g.clients.PubSub); err != nil { // or it is not ready
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
+		g.asks("", "GET", path, "", 200)
+	}
+
+	for _, path := range []string{
+		"/api/v1/drones", "/api/v1/drones/D1", "/api/v1/orders", "/api/v1/orders/O1", "/api/v1/missions", "/api/v1/missions/M1",
+		"/api/v1/decisions", "/api/v1/decisions/X", "/api/v1/cycles", "/api/v1/cycles/C1", "/api/v1/optimizer/snapshot",
+	} {
+		if a := g.asks("", "GET", path, "", 401, "send one header"); a.challenge != `Bearer realm="dronefleet"` {
+			t.Errorf("%s: challenge %q", path, a.challenge)
+		}
+		a := g.asks(nobody, "GET", path, "", 403, "nobody-1 has not the role viewer")
+		if a.challenge != `Bearer realm="dronefleet", error="insufficient_scope", error_description="role viewer is missing"` {
+			t.Errorf("%s: challenge %q", path, a.challenge)
+		}
+	}
+	for _, path := range []string{
+		hold, "/api/v1/orders/O1/release", "/api/v1/orders/O1/cancel", "/api/v1/drones/D1/clear", "/api/v1/deadletters/replay",
+		"/api/v1/deadletters/discard",
+	} {
+		g.asks("", "POST", path, body, 401)
+		g.asks(nobody, "POST", path, body, 403, "role operator")
+		g.asks(viewer, "POST", path, body, 403, "subject-1 has not the role operator")
+		g.asks(operator, "GET", path, "", 405, "use POST")
+	}
+	if o, err := g.store.Order(t.Context(), "O1"); err != nil || o.Held {
+		t.Errorf("changed by nobody: %+v, %v", o, err)
+	}
+	g.asks(viewer, "GET", "/api/v1/orders/O1", "", 200, `"O1"`)
+	g.asks(operator, "GET", "/api/v1/orders/O1", "", 200, `"O1"`)
+	g.asks(operator, "POST", hold, body, 200, "ann@example.org")
+
+	a := g.asks("mellon", "GET", "/api/v1/drones", "", 401, "the token is refused")
+	if !strings.HasPrefix(a.challenge, `Bearer realm="dronefleet", error="invalid_token", error_description="`) {
+		t.Errorf("challenge %q", a.challenge)
+	}
+	g.asks(g.token(identitytest.Claims{"aud": "x", "email": `"`}), "GET", "/api/v1/drones", "", 401, "meant for")
+	g.keepsSecrets()
+	if text := g.log.String(); !strings.Contains(text, `operator=ann@example.org command="orders hold" id=O1 reason=x`) || !strings.Contains(text, "not admitted") {
+		t.Error("the log does not tell who did what")
+	}
+}
+
+func TestAccess_MetricsCanBeClosed(t *testing.T) {
+	viewers := newGuarded(t, httpapi.MetricsViewer)
+	viewers.asks("", "GET", "/metrics", "", 401)
+	viewers.asks(viewers.token(asNobody), "GET", "/metrics", "", 403, "role viewer")
+	viewers.asks(viewers.token(asViewer), "GET", "/metrics", "", 200)
+	viewers.asks("", "GET", "/healthz", "", 200)
+	off := newGuarded(t, httpapi.MetricsOff)
+	off.asks(off.token(asOperator), "GET", "/metrics", "", 404)
+}
+
+// While the issuer is out of reach the process serves: health and metrics as
+// ever, and what needs a token with a clear answer.
+func TestAccess_SaysThatTheIssuerIsOutOfReach(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsOpen)
+	g.issuer.SetDown(true)
+	g.asks("", "GET", "/healthz", "", 200)
+	g.asks(g.token(asViewer), "GET", "/api/v1/drones", "", 503, g.issuer.URL, "no token can be verified")
+	g.asks("", "GET", "/api/v1/drones", "", 401)
+	g.keepsSecrets()
+}
+
+// F-API-01: without an issuer only requests that name this machine are answered, and
+// nothing is changed.
+func TestAccess_WithoutAnIssuerThisMachineMayRead(t *testing.T) {
+	for _, c := range []struct {
+		host   string
+		any    bool
+		status int
+	}{
+		{"localhost", false, 200}, {"LOCALHOST:99", false, 200}, {"127.0.0.1:99", false, 200}, {"[::1]:99", false, 200}, {"127.8.8.8", false, 200},
+		{"evil.example.org", false, 403}, {"localhost.evil.example.org:80", false, 403}, {"10.0.0.1", false, 403},
+		{"fleet.example.org", true, 200},
+	} {
+		s := serveFor(t, emutest.Hosts(t), httpapi.Access{AnyHost: c.any}, emutest.Log(t))
+		for path, status := range map[string]int{"/api/v1/drones": c.status, "/healthz": 200} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Host = c.host
+			resp, err := s.client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != status {
+				t.Errorf("host %q, path %s: %s, want %d", c.host, path, resp.Status, status)
+			}
+		}
+		s.refused("POST", "/api/v1/orders/O1/hold", 403, "nobody could tell who did it", "--oidc-issuer")
+	}
+}
+
+func TestCheckOpenAddress_RefusesWhatOthersReach(t *testing.T) {
+	for addr, fine := range map[string]bool{
+		"127.0.0.1:8080": true, "localhost:8080": true, "[::1]:0": true, "127.1.2.3:1": true,
+		"0.0.0.0:8080": false, ":8080": false, "[::]:8080": false, "10.1.2.3:8080": false, "fleet.example.org:80": false, "[fe80::1]:80": false,
+	} {
+		err := httpapi.CheckOpenAddress(addr)
+		if fine != (err == nil) || err != nil && !strings.Contains(err.Error(), "--insecure-http") {
+			t.Errorf("%s: %v", addr, err)
+		}
+	}
+}
+
+// order makes an order.
+func (s *served) order(id domain.OrderID) {
+	s.t.Helper()
+	err := s.store.IngestOrder(s.t.Context(), domain.OrderRequest{ID: id, OrderContent: domain.OrderContent{
+		Priority: domain.PriorityHigh, ProductType: "BLOOD", Delivery: domain.Position{Lat: 48.86, Lon: 2.36},
+	}}, time.Now())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// events counts what is recorded about an order.
+func (g *guarded) events(id string) (texts []string) {
+	g.t.Helper()
+	events, err := g.store.EventsOf(g.t.Context(), "orderId", id)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	for _, e := range events.Items {
+		texts = append(texts, string(e.Cause)+" "+e.Reason)
+	}
+	return texts
+}
+
+// F-ORD-04: operators hold, release and cancel over HTTP; asking again changes
+// nothing and succeeds, and the audit names who asked first.
+func TestCommands_OrdersAreHeldReleasedAndCancelled(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsOpen)
+	g.order("O1")
+	ann := g.token(asOperator)
+	for range 2 {
+		g.asks(ann, "POST", "/api/v1/orders/O1/hold", `{"reason": "address in doubt"}`, 200, `"heldReason":"address in doubt (by ann@example.org)"`)
+	}
+	if n := len(g.events("O1")); n != 2 { // new, held
+		t.Errorf("%d events: %q", n, g.events("O1"))
+	}
+	for range 2 {
+		a := g.asks(ann, "POST", "/api/v1/orders/O1/release", `{"reason": "settled"}`, 200, `"status":"PENDING"`)
+		if strings.Contains(a.body, "heldReason") {
+			t.Errorf("still held: %s", a.body)
+		}
+	}
+	for range 2 {
+		g.asks(ann, "POST", "/api/v1/orders/O1/cancel", `{"reason": "obsolete"}`, 200, `"status":"CANCELLED"`)
+	}
+	events := g.events("O1")
+	if len(events) != 4 || events[len(events)-1] != "OPERATOR obsolete (by ann@example.org)" {
+		t.Errorf("events %q", events)
+	}
+	g.asks(ann, "POST", "/api/v1/orders/O1/hold", `{"reason": "too late"}`, 409, "NOT_PENDING")
+	g.asks(ann, "POST", "/api/v1/orders/O1/release", `{"reason": "too late"}`, 409, "NOT_HELD")
+	for _, command := range []string{"hold", "release", "cancel"} {
+		g.asks(ann, "POST", "/api/v1/orders/O9/"+command, `{"reason": "x"}`, 404, "no such order")
+	}
+}
+
+// F-TEL-08: an operator clears an emergency over HTTP.
+func TestCommands_EmergenciesAreCleared(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsOpen)
+	for _, err := range g.store.NewTelemetryApplier().Apply(t.Context(), []domain.Telemetry{{
+		DroneID: "D1", Timestamp: time.Now().Add(-time.Second), Position: domain.Position{Lat: 48, Lon: 2}, Battery: 80, Status: domain.DroneEmergency,
+	}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ann := g.token(asOperator)
+	for range 2 {
+		g.asks(ann, "POST", "/api/v1/drones/D1/clear", `{"reason": "inspected"}`, 200, `"status":"UNKNOWN"`)
+	}
+	g.asks(ann, "POST", "/api/v1/drones/D9/clear", `{"reason": "inspected"}`, 404, "no such drone")
+}
+
+// F-DLQ-01: a replay that fails partway says what was replayed before.
+func TestCommands_AReplayThatFailsPartwaySaysHowFarItCame(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsOpen)
+	if err := pubsubio.Ensure(t.Context(), g.clients.PubSub); err != nil {
+		t.Fatal(err)
+	}
+	publisher := pubsubio.NewPublisher(g.clients.PubSub)
+	defer publisher.Stop()
+	for id, bytes := range map[string]string{"m1": "", "m2": "9"} { // of the second only a part is left
+		attrs := map[string]string{pubsubio.AttrMessageID: id, pubsubio.AttrDataBytes: bytes}
+		if _, err := publisher.Publish(t.Context(), pubsubio.DeadLetterTopic(pubsubio.TopicOrders), []byte("{not"), attrs, "").Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer := g.asks(g.token(asOperator), "POST", "/api/v1/deadletters/replay", `{"topic": "orders"}`, 409, "message m2", "only the first 4 of 9 bytes")
+	var problem struct {
+		Replay struct {
+			Replayed    int
+			DeadLetters []struct {
+				MessageID string
+				Replayed  bool
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(answer.body), &problem); err != nil {
+		t.Fatal(err)
+	}
+	if problem.Replay.Replayed != 1 || len(problem.Replay.DeadLetters) != 2 {
+		t.Fatalf("answered %s", answer.body)
+	}
+	for _, l := range problem.Replay.DeadLetters {
+		if l.Replayed != (l.MessageID == "m1") {
+			t.Errorf("letter %+v", l)
+		}
+	}
+}
+
+// F-DLQ-01: dead letters are replayed over HTTP, once.
+func TestCommands_DeadLettersAreReplayed(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsOpen)
+	ann := g.token(asOperator)
+	const replay = "/api/v1/deadletters/replay"
+	g.asks(ann, "POST", replay, `{"topic": "missions", "limit": -1, "ids": [""]}`, 400, "topic is", "telemetry, orders or decisions", "limit is -1", "ids hold")
+	if err := pubsubio.Ensure(t.Context(), g.clients.PubSub); err != nil {
+		t.Fatal(err)
+	}
+	publisher := pubsubio.NewPublisher(g.clients.PubSub)
+	defer publisher.Stop()
+	_, err := publisher.Publish(t.Context(), pubsubio.DeadLetterTopic(pubsubio.TopicOrders), []byte("{not json"), map[string]string{
+		pubsubio.AttrTopic: pubsubio.TopicOrders, pubsubio.AttrMessageID: "m1", pubsubio.AttrReason: "UNDECODABLE",
+	}, "").Wait(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Who names no message has not asked for all of them.
+	for body, part := range map[string]string{
+		`{"ids": []}`: "ids hold none", `{"topic": ""}`: "topic is", `{"topic": "orders", "reason": ""}`: "reason is empty",
+		`null`: "it is no object", `["m1"]`: "it is no object",
+	} {
+		g.asks(ann, "POST", replay, body, 400, part)
+	}
+	named := func(n int) string { return `{"dryRun": true, "ids": ["m1"` + strings.Repeat(`, "x"`, n-1) + `]}` }
+	g.asks(ann, "POST", replay, named(1001), 400, "ids are 1001; give at most 1000")
+	g.asks(ann, "POST", replay, named(1000), 200, `"messageId":"m1"`)
+	g.asks(ann, "POST", replay, `{"dryRun": true}`, 200, `"messageId":"m1"`, `"replayed":0`, `"missing":[]`)
+	g.asks(ann, "POST", replay, `{"ids": ["m1"]}`, 200, `"messageId":"m1"`, `"replayed":1`, `"missing":[]`)
+	g.asks(ann, "POST", replay, `{"ids": ["m1"]}`, 200, `"deadLetters":[]`, `"replayed":0`, `"missing":["m1"]`)
+
+	_, err = publisher.Publish(t.Context(), pubsubio.DeadLetterTopic(pubsubio.TopicOrders), []byte("{not"), map[string]string{
+		pubsubio.AttrMessageID: "m2", pubsubio.AttrReason: "UNDECODABLE", pubsubio.AttrDataBytes: "9",
+	}, "").Wait(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := g.asks(ann, "POST", replay, `{"ids": ["m2"]}`, 409, "message m2", "only the first 4 of 9 bytes")
+	if strings.Contains(refused.body, `"replay":`) {
+		t.Errorf("nothing was replayed: %s", refused.body)
+	}
+	g.asks(ann, "POST", replay, `{"ids": ["m2"], "dryRun": true}`, 200, `"messageId":"m2"`, `"originalBytes":9`)
+}
+
+// F-DLQ-01: dead letters are discarded over HTTP, once; which and why is said, and
+// on record.
+func TestCommands_DeadLettersAreDiscarded(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsOpen)
+	ann := g.token(asOperator)
+	const discard = "/api/v1/deadletters/discard"
+	if err := pubsubio.Ensure(t.Context(), g.clients.PubSub); err != nil {
+		t.Fatal(err)
+	}
+	publisher := pubsubio.NewPublisher(g.clients.PubSub)
+	defer publisher.Stop()
+	_, err := publisher.Publish(t.Context(), pubsubio.DeadLetterTopic(pubsubio.TopicOrders), []byte("{not json"), map[string]string{
+		pubsubio.AttrTopic: pubsubio.TopicOrders, pubsubio.AttrMessageID: "m1", pubsubio.AttrReason: "UNDECODABLE",
+	}, "").Wait(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for body, parts := range map[string][]string{
+		`{"why": "noise"}`:                                  {"ids chooses nothing", "topic or reason"},
+		`{"why": "noise", "limit": 1}`:                      {"ids chooses nothing"},
+		`{"why": "noise", "ids": []}`:                       {"ids hold none"},
+		`{"why": "noise", "topic": "orders", "reason": ""}`: {"reason is empty"},
+		`{"why": "noise", "topic": "", "ids": ["m1"]}`:      {"topic is"},
+		`{"ids": ["m1"]}`:                                   {"why is blank"},
+		`{"topic": "missions"}`:                             {"topic is", "why is blank"},
+		`{"ids": ["m1"], "because": ""}`:                    {"because"},
+	} {
+		g.asks(ann, "POST", discard, body, 400, parts...)
+	}
+	g.asks(ann, "POST", "/api/v1/deadletters/replay", `{"ids": ["m1"], "why": "noise"}`, 400, "why")
+	g.asks(ann, "POST", discard, `{"topic": "orders", "why": "noise", "dryRun": true}`, 200, `"messageId":"m1"`, `"discarded":0`, `"missing":[]`)
+	if discards, err := g.store.Discards(t.Context()); err != nil || len(discards) != 0 {
+		t.Errorf("on record before: %+v, %v", discards, err)
+	}
+	g.asks(ann, "POST", discard, `{"ids": ["m1"], "why": "noise"}`, 200, `"messageId":"m1"`, `"discarded":true`, `"discarded":1`, `"missing":[]`)
+	g.asks(ann, "POST", discard, `{"ids": ["m1"], "why": "noise"}`, 200, `"deadLetters":[]`, `"discarded":0`, `"missing":["m1"]`)
+	discards, err := g.store.Discards(t.Context())
+	if err != nil || len(discards) != 1 || discards[0].MessageID != "m1" || discards[0].DiscardedBy != "ann@example.org" || discards[0].Why != "noise" {
+		t.Errorf("on record: %+v, %v", discards, err)
+	}
+	if line := g.log.String(); !strings.Contains(line, `command="deadletters discard" dry_run=false discarded=1 why=noise`) {
+		t.Errorf("logged %s", line)
+	}
+}
+
+// F-DLQ-01: a discard that fails partway says what was discarded before; what is not
+// on record stays.
+func TestCommands_ADiscardThatFailsPartwaySaysHowFarItCame(t *testing.T) {
+	faults := fault.New(1)
+	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
+	g := newGuarded(t, httpapi.MetricsOpen)
+	if err := pubsubio.Ensure(t.Context(), g.clients.PubSub); err != nil {
+		t.Fatal(err)
+	}
+	publisher := pubsubio.NewPublisher(g.clients.PubSub)
+	defer publisher.Stop()
+	for topic, id := range map[string]string{pubsubio.TopicTelemetry: "m1", pubsubio.TopicOrders: "m2"} {
+		attrs := map[string]string{pubsubio.AttrMessageID: id, pubsubio.AttrReason: "UNDECODABLE"}
+		if _, err := publisher.Publish(t.Context(), pubsubio.DeadLetterTopic(topic), []byte("{not"), attrs, "").Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	faults.Add(fault.Rule{RPC: "Commit", NamePrefix: "discards/orders-m2", Times: 1, Do: fault.Fail(codes.PermissionDenied)})
+	const body = `{"reason": "UNDECODABLE", "why": "noise"}`
+	answer := g.asks(g.token(asOperator), "POST", "/api/v1/deadletters/discard", body, 503, "record dead letters of orders", "message m2")
+	var problem struct {
+		Discard struct {
+			Discarded   int
+			DeadLetters []struct {
+				MessageID string
+				Discarded bool
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(answer.body), &problem); err != nil {
+		t.Fatal(err)
+	}
+	if problem.Discard.Discarded != 1 || len(problem.Discard.DeadLetters) != 2 {
+		t.Errorf("%s", answer.body)
+	}
+	for _, l := range problem.Discard.DeadLetters {
+		if l.Discarded != (l.MessageID == "m1") {
+			t.Errorf("letter %+v", l)
+		}
+	}
+	g.asks(g.token(asOperator), "POST", "/api/v1/deadletters/discard", body, 200, `"messageId":"m2"`, `"discarded":1`)
+}

@@ -1,0 +1,350 @@
+package identity_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+	"go.uber.org/goleak"
+
+	"github.com/dronefleet/dronefleet/httpapi/identity"
+	"github.com/dronefleet/dronefleet/httpapi/identity/identitytest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// gate is a verifier with an issuer and a clock of its own.
+type gate struct {
+	*identity.Verifier
+	t      testing.TB
+	issuer *identitytest.Issuer
+	key    identitytest.Key
+	clock  *clockwork.FakeClock
+	log    *bytes.Buffer
+}
+
+func grants(t testing.TB, texts ...string) []identity.Grant {
+	t.Helper()
+	list := make([]identity.Grant, len(texts))
+	for i, text := range texts {
+		if err := list[i].UnmarshalText([]byte(text)); err != nil {
+			t.Fatalf("grant %q: %v", text, err)
+		}
+	}
+	return list
+}
+
+func newGate(t testing.TB, viewers, operators []identity.Grant) *gate {
+	t.Helper()
+	g := &gate{t: t, key: identitytest.RSA(t, "k1"), clock: clockwork.NewFakeClockAt(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)), log: new(bytes.Buffer)}
+	g.issuer = identitytest.Start(t, g.key)
+	v, err := identity.New(identity.Config{
+		Issuer: g.issuer.URL, Audiences: []string{"other", identitytest.Audience}, Viewers: viewers, Operators: operators,
+		Leeway: time.Minute, Now: g.clock.Now, Log: slog.New(slog.NewTextHandler(g.log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Verifier = v
+	return g
+}
+
+func (g *gate) token(claims identitytest.Claims) string {
+	return g.issuer.Token(g.t, g.key, g.clock.Now(), claims)
+}
+
+// refused expects a token to prove nothing, for a reason.
+func (g *gate) refused(name, token, reason string) {
+	g.t.Helper()
+	caller, err := g.Identify(g.t.Context(), token)
+	var refusal *identity.TokenError
+	if !errors.As(err, &refusal) || !strings.Contains(refusal.Error(), reason) {
+		g.t.Errorf("%s: caller %+v, error %v; want a refusal that says %q", name, caller, err, reason)
+	}
+	if caller.May(identity.Viewer) {
+		g.t.Errorf("%s: has a role", name)
+	}
+	if err != nil && len(token) > 0 && strings.Contains(err.Error(), token) {
+		g.t.Errorf("%s: the error shows the token", name)
+	}
+}
+
+// unavailable expects that the token cannot be judged now.
+func (g *gate) unavailable(name, token string) {
+	g.t.Helper()
+	_, err := g.Identify(g.t.Context(), token)
+	var u *identity.UnavailableError
+	if !errors.As(err, &u) || !strings.Contains(err.Error(), g.issuer.URL) {
+		g.t.Errorf("%s: error %v, want that the issuer is out of reach", name, err)
+	}
+}
+
+// known expects a token to be good.
+func (g *gate) known(name, token string) identity.Caller {
+	g.t.Helper()
+	caller, err := g.Identify(g.t.Context(), token)
+	if err != nil {
+		g.t.Errorf("%s: %v", name, err)
+	}
+	return caller
+}
+
+// knownSoon expects a token to be good as soon as the keys can be fetched again.
+// The library forgets a fetch a moment after it has told its outcome; who asks in
+// that moment is told the same.
+func (g *gate) knownSoon(name, token string) {
+	g.t.Helper()
+	for giveUp := time.Now().Add(time.Minute); ; runtime.Gosched() {
+		_, err := g.Identify(g.t.Context(), token)
+		if err == nil {
+			return
+		}
+		if time.Now().After(giveUp) {
+			g.t.Errorf("%s: %v", name, err)
+			return
+		}
+	}
+}
+
+func TestIdentify_GrantsRolesForClaims(t *testing.T) {
+	g := newGate(t, grants(t, "groups=watch", "https://example.org/site=Paris", "level=1000"), grants(t, "email=Ann@example.org", "realm_access.roles=fleet-operator", "admin=true"))
+	for _, c := range []struct {
+		name             string
+		claims           identitytest.Claims
+		caller           string
+		viewer, operator bool
+	}{
+		{"nobody in particular", nil, "subject-1", false, false},
+		{"a verified email, whatever its case", identitytest.Claims{"email": "ann@Example.org", "email_verified": true}, "ann@Example.org", true, true},
+		{"an unverified email", identitytest.Claims{"email": "ann@example.org"}, "subject-1", false, false},
+		{"an email that is refuted", identitytest.Claims{"email": "ann@example.org", "email_verified": false}, "subject-1", false, false},
+		{"a group", identitytest.Claims{"groups": []string{"night", "watch"}}, "subject-1", true, false},
+		{"a group as a text", identitytest.Claims{"groups": "watch"}, "subject-1", true, false},
+		{"a group that only begins alike", identitytest.Claims{"groups": []string{"watchers"}}, "subject-1", false, false},
+		{"a nested claim", identitytest.Claims{"realm_access": map[string]any{"roles": []string{"fleet-operator"}}}, "subject-1", true, true},
+		{"a claim named by a URL", identitytest.Claims{"https://example.org/site": "Paris"}, "subject-1", true, false},
+		{"a claim that is no text", identitytest.Claims{"admin": true}, "subject-1", true, true},
+		{"a number where a text is wanted", identitytest.Claims{"groups": 7}, "subject-1", false, false},
+		{"a number", identitytest.Claims{"level": 1000}, "subject-1", true, false},
+		{"a number written otherwise", identitytest.Claims{"level": json.RawMessage("1e3")}, "subject-1", false, false},
+		{"a long name", identitytest.Claims{"sub": strings.Repeat("é", identity.MaxNameRunes+1)}, strings.Repeat("é", identity.MaxNameRunes), false, false},
+		{"a name of several lines", identitytest.Claims{"sub": "a\nb\x1b[31m"}, "ab[31m", false, false},
+	} {
+		caller := g.known(c.name, g.token(c.claims))
+		if caller.Name != c.caller || caller.May(identity.Viewer) != c.viewer || caller.May(identity.Operator) != c.operator {
+			t.Errorf("%s: %+v, want %s, viewer %v, operator %v", c.name, caller, c.caller, c.viewer, c.operator)
+		}
+	}
+	everybody := newGate(t, grants(t, "*"), nil)
+	if c := everybody.known("everybody", everybody.token(nil)); !c.May(identity.Viewer) || c.May(identity.Operator) {
+		t.Errorf("everybody: %+v", c)
+	}
+}
+
+func TestIdentify_RefusesTokensThatProveNothing(t *testing.T) {
+	g := newGate(t, grants(t, "*"), nil)
+	now := g.clock.Now()
+	parts := strings.Split(g.token(nil), ".")
+	encode := func(v any) string {
+		text, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return base64.RawURLEncoding.EncodeToString(text)
+	}
+	forged := identitytest.RSA(t, "k1") // the id of the true key
+	stranger := identitytest.Start(t, g.key)
+
+	g.refused("another audience", g.token(identitytest.Claims{"aud": "somebody-else"}), `meant for ["somebody-else"]`)
+	g.refused("no audience", g.token(identitytest.Claims{"aud": []string{}}), "meant for")
+	g.refused("expired", g.token(identitytest.Claims{"exp": now.Add(-61 * time.Second).Unix()}), "expired 2026-11-21T11:58:59Z; get a new one")
+	g.refused("without an end", g.token(identitytest.Claims{"exp": nil}), "expired")
+	g.refused("of next week", g.token(identitytest.Claims{"nbf": now.Add(7 * 24 * time.Hour).Unix(), "exp": now.Add(8 * 24 * time.Hour).Unix()}), "not before")
+	g.refused("another issuer, same key", stranger.Token(t, g.key, now, nil), "different provider")
+	g.refused("an unknown key", g.issuer.Token(t, identitytest.RSA(t, "k2"), now, nil), "signature")
+	g.refused("another key under a known id", g.issuer.Token(t, forged, now, nil), "signature")
+	g.refused("algorithm none", encode(map[string]string{"alg": "none"})+"."+parts[1]+".", "algorithm")
+	g.refused("no subject", g.token(identitytest.Claims{"sub": ""}), "no subject")
+	g.refused("another payload", parts[0]+"."+encode(map[string]any{"iss": g.issuer.URL, "aud": identitytest.Audience, "sub": "root", "exp": now.Add(time.Hour).Unix()})+"."+parts[2], "signature")
+	g.refused("no token at all", "mellon", "malformed")
+	g.refused("empty", "", "malformed")
+
+	// The public key as the secret of a symmetric algorithm.
+	der, err := x509.MarshalPKIXPublicKey(g.key.Private.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed := encode(map[string]string{"alg": "HS256", "kid": "k1"}) + "." + parts[1]
+	mac := hmac.New(sha256.New, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+	mac.Write([]byte(signed))
+	g.refused("symmetric", signed+"."+base64.RawURLEncoding.EncodeToString(mac.Sum(nil)), "algorithm")
+
+	g.known("expired within the leeway", g.token(identitytest.Claims{"exp": now.Add(-59 * time.Second).Unix()}))
+	g.known("several audiences", g.token(identitytest.Claims{"aud": []string{"x", identitytest.Audience}}))
+	if strings.Contains(g.log.String(), parts[1]) {
+		t.Error("the log shows a token")
+	}
+}
+
+func TestIdentify_FollowsTheRotationOfKeys(t *testing.T) {
+	g := newGate(t, grants(t, "*"), nil)
+	old, fresh := g.key, identitytest.EC(t, "k2")
+	ofOld := g.issuer.Token(t, old, g.clock.Now(), nil)
+	g.known("first key", ofOld)
+	g.known("first key again", ofOld)
+	if n := g.issuer.Asked(identitytest.KeysPath); n != 1 {
+		t.Errorf("keys were fetched %d times for two tokens of one key", n)
+	}
+
+	g.issuer.Rotate(old, fresh)
+	g.clock.Advance(11 * time.Second)
+	ofFresh := g.issuer.Token(t, fresh, g.clock.Now(), nil)
+	g.knownSoon("a new key, of ES256", ofFresh)
+	g.known("the first key still", ofOld)
+
+	// Strangers cannot make us hammer the issuer.
+	before := g.issuer.Asked(identitytest.KeysPath)
+	for range 20 {
+		g.refused("unknown", g.issuer.Token(t, identitytest.EC(t, "k3"), g.clock.Now(), nil), "signature")
+	}
+	if n := g.issuer.Asked(identitytest.KeysPath) - before; n != 0 {
+		t.Errorf("keys were fetched %d times within ten seconds", n)
+	}
+
+	g.issuer.Rotate(fresh)
+	g.clock.Advance(5 * time.Minute)
+	g.refused("the withdrawn key", ofOld, "signature")
+	g.known("the key that stays", ofFresh)
+}
+
+func TestIdentify_OutlivesOutagesOfTheIssuer(t *testing.T) {
+	g := newGate(t, grants(t, "*"), nil)
+	g.issuer.SetDown(true)
+	if err := g.Prepare(t.Context()); err == nil || !strings.Contains(err.Error(), "502") {
+		t.Errorf("error %v", err)
+	}
+	g.unavailable("down from the start", g.token(nil))
+	g.issuer.SetDown(false)
+	g.unavailable("up again, not asked yet", g.token(nil))
+	g.clock.Advance(10 * time.Second)
+	g.known("up again", g.token(nil))
+
+	g.issuer.SetDown(true)
+	g.clock.Advance(6 * time.Minute)
+	g.known("down, key known", g.token(nil))
+	g.unavailable("down, key unknown: it may be new", g.issuer.Token(t, identitytest.EC(t, "k2"), g.clock.Now(), nil))
+	g.clock.Advance(time.Hour)
+	g.unavailable("down for an hour", g.token(nil))
+	g.issuer.SetDown(false)
+	g.clock.Advance(10 * time.Second)
+	g.knownSoon("up at last", g.token(nil))
+	if !strings.Contains(g.log.String(), "502 Bad Gateway") {
+		t.Errorf("log says nothing: %s", g.log)
+	}
+}
+
+// A key that cannot be read, whatever is wrong with it, spoils no other: its
+// issuer's tokens would all be refused.
+func TestIdentify_LeavesOutKeysThatCannotBeRead(t *testing.T) {
+	for name, c := range map[string]struct{ key, log string }{
+		"of another curve":           {`{"kty":"EC","kid":"k0","crv":"secp256k1","x":"AAAA","y":"AAAA"}`, "secp256k1"},
+		"with a strange certificate": {`{"kty":"RSA","kid":"k0","n":"AQAB","e":"AQAB","x5c":["AAAA"]}`, "x509"},
+		"with a part missing":        {`{"kty":"RSA","kid":"k0","e":"AQAB"}`, "missing"},
+		"that is none":               {`null`, "missing"},
+		"of another kind":            {`{"kty":"AKP","kid":"k0","alg":"ML-DSA-44","pub":"AAAA"}`, ""},
+	} {
+		g := newGate(t, grants(t, "*"), nil)
+		g.issuer.Also(json.RawMessage(c.key))
+		g.known("the other key beside one "+name, g.token(nil))
+		if logged := g.log.String(); !strings.Contains(logged, c.log) || c.log == "" && logged != "" {
+			t.Errorf("of a key %s the log says %q", name, logged)
+		}
+		// Where no key can be read, the issuer has failed, not the token.
+		g.issuer.Rotate()
+		g.clock.Advance(6 * time.Minute)
+		g.known("the key that was known before one "+name, g.token(nil))
+		g.clock.Advance(time.Hour)
+		g.unavailable("an hour with no key but one "+name, g.token(nil))
+	}
+}
+
+// A caller that leaves does not fail those who wait for the same answer.
+func TestIdentify_ManyAtOnceAskOnce(t *testing.T) {
+	g := newGate(t, grants(t, "*"), nil)
+	token := g.token(nil)
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := g.Identify(gone, token); err == nil {
+		// It may have won the race against its own end.
+		t.Log("answered all the same")
+	}
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() { g.known("one of many", token) })
+	}
+	wg.Wait()
+	if n := g.issuer.Asked("/.well-known/openid-configuration"); n != 1 {
+		t.Errorf("the issuer was looked for %d times", n)
+	}
+}
+
+// F-API-01: a token that there was no time to judge is not refused: its bearer would
+// look for a new one.
+func TestIdentify_RefusesNoTokenForWantOfTime(t *testing.T) {
+	g := newGate(t, grants(t, "*"), nil)
+	g.known("first key", g.token(nil))
+	fresh := identitytest.EC(t, "k2")
+	g.issuer.Rotate(g.key, fresh)
+	g.clock.Advance(11 * time.Second)
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	_, err := g.Identify(gone, g.issuer.Token(t, fresh, g.clock.Now(), nil))
+	if _, unavailable := errors.AsType[*identity.UnavailableError](err); !unavailable {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestNew_RefusesIssuersNobodyCanTrust(t *testing.T) {
+	for issuer, want := range map[string]string{
+		"":                              "no URL",
+		"accounts.example.org":          "no URL",
+		"http://accounts.example.org":   "not https",
+		"https://a:b@example.org":       "no URL",
+		"https://example.org/?tenant=a": "no URL",
+		"ftp://127.0.0.1":               "not https",
+	} {
+		if _, err := identity.New(identity.Config{Issuer: issuer, Audiences: []string{"a"}}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want %q", issuer, err, want)
+		}
+	}
+	if _, err := identity.New(identity.Config{Issuer: "https://example.org"}); err == nil || !strings.Contains(err.Error(), "no audience") {
+		t.Errorf("no audience: error %v", err)
+	}
+}
+
+func TestGrant_IsReadOrRefused(t *testing.T) {
+	for _, text := range []string{"", "email", "=x", "email=", " = "} {
+		var g identity.Grant
+		if err := g.UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), "claim=value") {
+			t.Errorf("%q: error %v", text, err)
+		}
+	}
+	for _, text := range []string{"*", "email=ann@example.org", "a.b=c=d"} {
+		if got := grants(t, text)[0].String(); got != text {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+}

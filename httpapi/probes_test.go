@@ -1,0 +1,97 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/app/manager"
+	"github.com/dronefleet/dronefleet/httpapi"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+)
+
+// F-OBS-01: the optimizer is probed and scraped as the State Manager is, and
+// shows nothing of the fleet.
+func TestProbes_OfAProcessThatPublishes(t *testing.T) {
+	hosts := emutest.Hosts(t)
+	t.Setenv(connect.FirestoreHost, "") // see serveFor
+	clients := emutest.Connect(t, hosts)
+	locks, err := manager.NewLocks(clients, simclock.Real(), emutest.Log(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := locks.Close(context.Background()); err != nil {
+			t.Errorf("close locks: %v", err)
+		}
+	}()
+	clients.Meter.Cycles.Ended(meter.CycleRun)
+	clients.Meter.Lock(meter.LockCycle)
+	probe := func(method, path string) (int, string) {
+		t.Helper()
+		// Readiness is remembered for a second; each probe here is a first one.
+		server := httptest.NewServer(httpapi.NewProbes(httpapi.Config{
+			Locks: locks, PubSub: clients.PubSub, Meter: clients.Meter, Log: emutest.Log(t),
+		}, pubsubio.TopicDecisions))
+		defer server.Close()
+		req, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := server.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(body)
+	}
+
+	if code, body := probe(http.MethodGet, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "topic decisions does not exist") {
+		t.Errorf("without the topic: %d %s", code, body)
+	}
+	if err := pubsubio.Ensure(t.Context(), clients.PubSub); err != nil {
+		t.Fatal(err)
+	}
+	code, body := probe(http.MethodGet, "/readyz")
+	var ready httpapi.Readiness
+	if err := json.Unmarshal([]byte(body), &ready); err != nil || code != http.StatusOK {
+		t.Fatalf("%d %s: %v", code, body, err)
+	}
+	for _, name := range []string{"firestore", "pubsub", "clock", "lock-cycle", "cycle"} {
+		if ready.Checks[name].Status != httpapi.CheckOK {
+			t.Errorf("check %s is %+v", name, ready.Checks[name])
+		}
+	}
+	if offset, measured := clients.Meter.ClockOffset.Last(); !measured || offset.Abs() > time.Minute {
+		t.Errorf("the probe measured the clock %v off (%v)", offset, measured)
+	}
+	if code, body := probe(http.MethodGet, "/metrics"); code != http.StatusOK || !strings.Contains(body, `dronefleet_cycles_total{outcome="run"} 1`) {
+		t.Errorf("metrics: %d\n%s", code, body)
+	}
+	for _, c := range []struct {
+		method, path string
+		code         int
+	}{
+		{http.MethodGet, "/healthz", http.StatusOK},
+		{http.MethodHead, "/readyz", http.StatusOK},
+		{http.MethodPost, "/healthz", http.StatusMethodNotAllowed},
+		{http.MethodGet, "/api/v1/drones", http.StatusNotFound},
+	} {
+		if code, body := probe(c.method, c.path); code != c.code {
+			t.Errorf("%s %s: %d, want %d\n%s", c.method, c.path, code, c.code, body)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/httpapi/identity"
+)
+
+// Problem is a problem document of RFC 9457, as every failed request gets. Its
+// type is absent, which stands for "about:blank": the status says all about its
+// kind.
+type Problem struct {
+	Title      string             `json:"title"`
+	Status     int                `json:"status"`
+	Detail     string             `json:"detail"`
+	Instance   string             `json:"instance,omitempty"` // the request's path
+	Parameters []ParameterProblem `json:"parameters,omitempty"`
+	Replay     map[string]any     `json:"replay,omitempty"`  // what was replayed before it failed, as a replay answers
+	Discard    map[string]any     `json:"discard,omitempty"` // likewise of a discard
+
+	allow     string // for 405
+	challenge string // for 401 and 403
+}
+
+// ParameterProblem says what is wrong with one parameter and how to mend it.
+type ParameterProblem struct {
+	Name   string `json:"name"`
+	Detail string `json:"detail"` // "is 0; give 1 to 1000"
+}
+
+func (p *Problem) Error() string { return p.Detail }
+
+func problem(status int, format string, args ...any) *Problem {
+	return &Problem{Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...)}
+}
+
+// badParameters is the problem of a request that cannot be right.
+func badParameters(bad []ParameterProblem) *Problem {
+	lines := make([]string, len(bad))
+	for i, p := range bad {
+		lines[i] = p.Name + " " + p.Detail
+	}
+	p := problem(http.StatusBadRequest, "%s", strings.Join(lines, " | "))
+	p.Parameters = bad
+	return p
+}
+
+// asProblem finds the status of an error.
+func asProblem(err error) *Problem {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p
+	}
+	_, malformed := errors.AsType[*firestoretx.MalformedError](err)
+	_, incomplete := errors.AsType[*pubsubio.IncompleteError](err)
+	_, unverified := errors.AsType[*identity.UnavailableError](err)
+	switch {
+	case unverified:
+		return problem(http.StatusServiceUnavailable, "%s", err)
+	case errors.Is(err, firestoretx.ErrNotFound):
+		return problem(http.StatusNotFound, "%s", err)
+	case incomplete:
+		return problem(http.StatusConflict, "%s", err)
+	case malformed:
+		return problem(http.StatusInternalServerError, "%s", err)
+	case firestoretx.Retryable(err), errors.Is(err, context.Canceled):
+		return problem(http.StatusServiceUnavailable, "the store does not answer; try again: %s", err)
+	}
+	return problem(http.StatusInternalServerError, "%s", err)
+}
+
+// refuse answers a request with the problem of err.
+func (a *API) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	p := *asProblem(err)
+	p.Instance = r.URL.EscapedPath()
+	// Nobody waits for the answer to a cancelled request. One that ran out of time
+	// says that the store is slow.
+	if p.Status >= http.StatusInternalServerError && !errors.Is(r.Context().Err(), context.Canceled) {
+		a.log.WarnContext(r.Context(), "HTTP request failed", slog.String("path", p.Instance), slog.Int("status", p.Status), slog.Any("err", err))
+	}
+	if p.allow != "" {
+		w.Header().Set("Allow", p.allow)
+	}
+	if p.challenge != "" {
+		w.Header().Set("WWW-Authenticate", p.challenge)
+	}
+	if p.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	a.write(w, r, p.Status, "application/problem+json", p)
+}

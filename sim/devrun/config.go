@@ -1,0 +1,83 @@
+package devrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
+	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
+	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/solver"
+)
+
+// Config says what fleet to run and for how long.
+type Config struct {
+	Duration        time.Duration // machine time; 0 until the context ends
+	Drones          int           // size of the fleet
+	Hz              float64       // telemetry per drone and simulated second
+	OrdersPerMinute float64       // of simulated time
+	Speed           float64       // simulated seconds per second
+	Seed            uint64        // repeats the world's choices
+	SolveLimit      time.Duration // machine time per cycle
+	Iterations      int           // steps of each cycle's search, instead of SolveLimit
+	Strategy        solver.Strategy
+	FirestoreAddr   string // where the embedded servers listen; "" for a free port
+	PubSubAddr      string
+	HTTPAddr        string // where the HTTP API listens; "" for none
+	InsecureHTTP    bool   // it answers under any name
+	DataDir         string // keeps the fleet across runs; "" for memory only
+	GameDay         GameDay
+	DrainTimeout    time.Duration // how long the end waits for the backlog; 0 for 30 s
+
+	// Watch, if set, begins to watch what a meter counts, before anything runs,
+	// and returns what takes the fleet's spans.
+	Watch          func(context.Context, *meter.Meter) (trace.TracerProvider, error)
+	TraceTelemetry float64 // share of telemetry that is traced
+
+	Out      io.Writer // status and report
+	Terminal bool      // Out redraws lines
+	Log      *slog.Logger
+}
+
+// Validate names every setting that is out of range.
+func (c Config) Validate() error {
+	var errs []error
+	refuse := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	refuse(c.Drones < 1 || c.Drones > 100_000, "--drones is %d; give 1 to 100000", c.Drones)
+	refuse(!(c.Hz > 0 && c.Hz <= 100), "--hz is %v; give more than 0, at most 100", c.Hz)
+	refuse(!(c.OrdersPerMinute >= 0 && c.OrdersPerMinute <= 60_000), "--orders-per-minute is %v; give 0 to 60000", c.OrdersPerMinute)
+	refuse(!(c.Speed >= 1 && c.Speed <= 1000), "--speed is %v; give 1 to 1000", c.Speed)
+	refuse(c.Duration < 0, "--duration is %s; give a positive time, or 0 to run until interrupted", c.Duration)
+	c.GameDay.Check(c.Duration, c.Speed, func(setting, format string, args ...any) {
+		refuse(true, "--%s %s", setting, fmt.Sprintf(format, args...))
+	})
+	refuse(c.SolveLimit <= 0, "--solve-limit is %s; give a positive time", c.SolveLimit)
+	return errors.Join(errs...)
+}
+
+// tracing is what takes the fleet's spans.
+func (c Config) tracing(ctx context.Context, m *meter.Meter) (trace.TracerProvider, error) {
+	if c.Watch == nil {
+		return noop.NewTracerProvider(), nil
+	}
+	return c.Watch(ctx, m)
+}
+
+// servers are the two embedded ones.
+type servers struct {
+	firestore *firestoreemu.Server
+	pubsub    *pubsubemu.Server
+}
+
+func (s servers) close() error { return errors.Join(s.firestore.Close(), s.pubsub.Close()) }

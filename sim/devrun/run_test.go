@@ -1,0 +1,365 @@
+package devrun_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/sim/devrun"
+)
+
+func config(t *testing.T) devrun.Config {
+	if os.Getenv(connect.FirestoreHost) != "" || os.Getenv(connect.PubSubHost) != "" {
+		t.Skip("the run starts the embedded servers by design; there is nothing to compare on others")
+	}
+	return devrun.Config{
+		Duration: 10 * time.Second, Drones: 40, Hz: 1, OrdersPerMinute: 12, Speed: 20, Seed: 1,
+		SolveLimit: 200 * time.Millisecond, Out: &bytes.Buffer{}, Log: emutest.Log(t),
+	}
+}
+
+// patience is far more than anything takes that works at all.
+const patience = 2 * time.Minute
+
+// F-API-02: a run delivers orders, keeps every invariant, and says so. It ends
+// with the first delivery, however long a busy machine takes for that; so few
+// drones it keeps up with.
+func TestRun_DeliversAndKeepsTheInvariants(t *testing.T) {
+	cfg := config(t)
+	cfg.Drones = 10
+	report, out, err := runWhile(t, cfg, func(ctx context.Context, host string) { awaitDelivery(ctx, t, host) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Orders.Delivered == 0 || report.Telemetry.Applied == 0 || report.Cycles.Run == 0 || report.Firestore.RPCs == 0 {
+		t.Errorf("nothing happened: %+v", report)
+	}
+	if len(report.Invariants.Violations) > 0 || report.Invariants.Checked == 0 {
+		t.Errorf("invariants: %+v", report.Invariants)
+	}
+	for _, want := range []string{connect.FirestoreHost + "=127.0.0.1:", connect.PubSubHost + "=127.0.0.1:"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("output lacks %q:\n%s", want, out)
+		}
+	}
+	text, err := json.Marshal(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{`"orders":{"created":`, `"onTime":`, `"decisions":{"applied":`, `"rejected":{`, `"telemetry":{"applied":`, `"cycles":{"run":`, `"firestore":{"rpcs":`, `"latencyMs":{"p50":`, `"invariants":{"checked":`, `"violations":[]`, `"pace":{"behind":`} {
+		if !strings.Contains(string(text), key) {
+			t.Errorf("report lacks %s:\n%s", key, text)
+		}
+	}
+}
+
+// runWhile runs a fleet until act, which is given its Firestore, has returned. It
+// returns what was reported and printed.
+func runWhile(t *testing.T, cfg devrun.Config, act func(ctx context.Context, host string)) (report devrun.Report, out string, err error) {
+	ctx, end := context.WithTimeout(t.Context(), patience)
+	defer end()
+	printed, said := io.Pipe()
+	cfg.Duration, cfg.Out = 0, said
+	var run sync.WaitGroup
+	run.Go(func() {
+		report, err = devrun.Run(ctx, cfg)
+		said.Close()
+	})
+	var all bytes.Buffer
+	lines := bufio.NewScanner(io.TeeReader(printed, &all))
+	for lines.Scan() {
+		if _, host, ok := strings.Cut(lines.Text(), connect.FirestoreHost+"="); ok {
+			run.Go(func() { defer end(); act(ctx, host) })
+		}
+	}
+	run.Wait()
+	return report, all.String(), err
+}
+
+// awaitDelivery returns when an order is delivered, or ctx ends.
+func awaitDelivery(ctx context.Context, t *testing.T, host string) {
+	clients, err := connect.Open(ctx, connect.Config{FirestoreHost: host, PubSubHost: host}, meter.New())
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer clients.Close()
+	orders := firestoretx.New(clients.Firestore, firestoretx.Config{})
+	for ctx.Err() == nil {
+		delivered, err := orders.Orders(ctx, domain.OrderDelivered, firestoretx.Page{Limit: 1})
+		if len(delivered) > 0 {
+			return
+		}
+		if err != nil && ctx.Err() == nil {
+			t.Error(err)
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func TestRun_NamesEveryBadSetting(t *testing.T) {
+	cfg := config(t)
+	cfg.Drones, cfg.Hz, cfg.Speed = 0, -1, 0
+	_, err := devrun.Run(t.Context(), cfg)
+	for _, flag := range []string{"--drones", "--hz", "--speed"} {
+		if err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("error %v does not name %s", err, flag)
+		}
+	}
+}
+
+func TestRun_BusyPortIsOneClearError(t *testing.T) {
+	cfg := config(t)
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	cfg.PubSubAddr = busy.Addr().String()
+	_, err = devrun.Run(t.Context(), cfg)
+	if err == nil || !strings.Contains(err.Error(), busy.Addr().String()) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// F-API-02: a run that has lost a part of itself ends and says which, instead of
+// going on as if it were a fleet.
+func TestRun_EndsWhenAPartFails(t *testing.T) {
+	for _, name := range []string{pubsubio.Subscription(pubsubio.TopicOrders), "missions-simulated-fleet"} {
+		t.Run(name, func(t *testing.T) {
+			cfg := config(t)
+			cfg.Duration = 0
+			out, said := io.Pipe()
+			cfg.Out = said
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			done := make(chan error, 1)
+			go func() {
+				_, err := devrun.Run(ctx, cfg)
+				done <- errors.Join(err, ctx.Err())
+				said.Close()
+			}()
+			lines := bufio.NewScanner(out)
+			for lines.Scan() {
+				_, host, ok := strings.Cut(lines.Text(), connect.PubSubHost+"=")
+				if !ok {
+					continue
+				}
+				conn, err := grpc.NewClient(host, grpc.WithTransportCredentials(insecure.NewCredentials()))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				_, err = pubsubpb.NewSubscriberClient(conn).DeleteSubscription(t.Context(), &pubsubpb.DeleteSubscriptionRequest{
+					Subscription: "projects/" + connect.EmulatorProject + "/subscriptions/" + name,
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := <-done
+			if err == nil || !strings.Contains(err.Error(), name) || errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("error is %v", err)
+			}
+		})
+	}
+}
+
+// E-DU-01: a fleet in a data directory goes on where it was.
+func TestRun_ResumesFromItsDataDirectory(t *testing.T) {
+	cfg := config(t)
+	cfg.Duration, cfg.DataDir = 4*time.Second, t.TempDir()
+	first, err := devrun.Run(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := devrun.Run(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second.Orders.Created < first.Orders.Created || second.Orders.Delivered < first.Orders.Delivered || second.Decisions.Applied < first.Decisions.Applied {
+		t.Errorf("something was forgotten:\n%+v\n%+v", first.Orders, second.Orders)
+	}
+	if second.Telemetry.Applied == 0 {
+		t.Errorf("after the restart no report was newer than those before: %+v", second.Telemetry)
+	}
+	// A drone that forgets its mission says that it is idle. (On a machine that is
+	// too busy for the speed a mission can fail for other reasons.)
+	if second.MissionsFailed[domain.FailureAbortedByDrone] > 0 {
+		t.Errorf("missions failed over the restart: %v; drones forgot them", second.MissionsFailed)
+	}
+	for _, r := range []devrun.Report{first, second} {
+		if len(r.Invariants.Violations) > 0 {
+			t.Errorf("invariants: %q", r.Invariants.Violations)
+		}
+	}
+}
+
+// F-API-02: a run that gives up on its backlog still reports, fails, and takes
+// what waits for nothing else.
+func TestRun_ThatLeavesMessagesReportsAndFails(t *testing.T) {
+	cfg := config(t)
+	cfg.Duration, cfg.DrainTimeout = 0, 100*time.Millisecond
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	out, said := io.Pipe()
+	cfg.Out = said
+	type ended struct {
+		report devrun.Report
+		err    error
+	}
+	done := make(chan ended, 1)
+	go func() {
+		report, err := devrun.Run(ctx, cfg)
+		done <- ended{report, err}
+		said.Close()
+	}()
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if _, host, ok := strings.Cut(lines.Text(), connect.PubSubHost+"="); ok {
+			go func() { holdAnOrder(ctx, t, host); end() }()
+		}
+	}
+	got := <-done
+	if got.err == nil || !strings.Contains(got.err.Error(), "unsettled at the end") {
+		t.Errorf("error is %v", got.err)
+	}
+	if got.report.Unsettled == 0 || got.report.Invariants.Checked == 0 || len(got.report.Invariants.Violations) > 0 {
+		t.Errorf("report is %+v", got.report)
+	}
+	var printed bytes.Buffer
+	if err := got.report.Print(&printed); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(printed.String(), "was not judged") || !strings.Contains(printed.String(), "I1-I8 hold") {
+		t.Errorf("printed:\n%s", printed.String())
+	}
+}
+
+// holdAnOrder returns when it has an order that no State Manager will get in
+// this run.
+func holdAnOrder(ctx context.Context, t *testing.T, host string) {
+	conn, err := grpc.NewClient(host, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer conn.Close()
+	client := pubsubpb.NewSubscriberClient(conn)
+	name := "projects/" + connect.EmulatorProject + "/subscriptions/" + pubsubio.Subscription(pubsubio.TopicOrders)
+	for {
+		got, err := client.Pull(ctx, &pubsubpb.PullRequest{Subscription: name, MaxMessages: 1})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if len(got.GetReceivedMessages()) == 0 {
+			continue
+		}
+		_, err = client.ModifyAckDeadline(ctx, &pubsubpb.ModifyAckDeadlineRequest{
+			Subscription: name, AckIds: []string{got.GetReceivedMessages()[0].GetAckId()}, AckDeadlineSeconds: 600,
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		return
+	}
+}
+
+// F-API-02: one who ends a run while it starts is told that, not which call
+// failed.
+func TestRun_InterruptedWhileItStarts(t *testing.T) {
+	cfg := config(t)
+	ctx, end := context.WithCancel(t.Context())
+	cfg.Watch = func(context.Context, *meter.Meter) (trace.TracerProvider, error) {
+		end()
+		return noop.NewTracerProvider(), nil
+	}
+	_, err := devrun.Run(ctx, cfg)
+	if err == nil || err.Error() != "interrupted before the fleet ran" {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// F-API-02: a report stays readable, however often a rule is broken.
+func TestReport_ShowsSomeOfManyViolations(t *testing.T) {
+	r := devrun.Report{Invariants: devrun.InvariantReport{Checked: 200_000, Violations: slices.Repeat([]string{"I3 order O1: is lost"}, 100_000)}}
+	var out bytes.Buffer
+	if err := r.Print(&out); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(out.String(), "is lost"); n != 50 || !strings.Contains(out.String(), "BROKEN, 100000 of 200000") || !strings.Contains(out.String(), "and 99950 more") {
+		t.Errorf("%d violations in %d bytes", n, out.Len())
+	}
+}
+
+// F-API-02: a violation names what anybody has sent; a terminal shows it and obeys
+// nothing in it.
+func TestReport_ShowsViolationsAsTheyAre(t *testing.T) {
+	var out strings.Builder
+	r := devrun.Report{Invariants: devrun.InvariantReport{Checked: 1, Violations: []string{"I3 order O\x1b[2J\n: is lost"}}}
+	if err := r.Print(&out); err != nil || !strings.Contains(out.String(), `  I3 order O\u001b[2J\u000a: is lost`+"\n") {
+		t.Errorf("printed %q, %v", &out, err)
+	}
+}
+
+// F-API-02: a run whose history cannot be read has no verdict, so no report.
+func TestRun_WithoutAReadableHistoryReportsNothing(t *testing.T) {
+	report, _, err := runWhile(t, config(t), func(ctx context.Context, host string) {
+		clients, err := connect.Open(ctx, connect.Config{FirestoreHost: host, PubSubHost: host}, meter.New())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer clients.Close()
+		if _, err := clients.Firestore.Doc("orders/O-BAD").Set(ctx, map[string]any{"status": 7}); err != nil {
+			t.Error(err)
+		}
+	})
+	if err == nil || !strings.Contains(err.Error(), "O-BAD") || report.ElapsedSeconds != 0 {
+		t.Errorf("error is %v, report is %+v", err, report)
+	}
+}
+
+// A run too short for telemetry has no latency to tell, and none of 0 ms.
+func TestReport_TellsNoLatencyOfNothing(t *testing.T) {
+	for want, r := range map[string]devrun.Report{
+		"latency     no telemetry was applied\n":                               {},
+		"latency     publish to commit of telemetry: p50 0.0 ms, p99 0.0 ms\n": {Telemetry: devrun.TelemetryReport{Applied: 1}},
+		"p50 0.0 ms, p99 0.0 ms; first telemetry applied after 62 ms\n":        {Telemetry: devrun.TelemetryReport{Applied: 1}, FirstTelemetryMs: 62},
+	} {
+		var printed strings.Builder
+		if err := r.Print(&printed); err != nil || !strings.Contains(printed.String(), want) {
+			t.Errorf("%v: printed %s, want %s", err, printed.String(), want)
+		}
+		if text, err := json.Marshal(r); err != nil || strings.Contains(string(text), "firstTelemetryMs") != (r.FirstTelemetryMs > 0) {
+			t.Errorf("%v: %s", err, text)
+		}
+	}
+}

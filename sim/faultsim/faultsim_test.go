@@ -1,0 +1,95 @@
+package faultsim
+
+import (
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/internal/connect"
+)
+
+var (
+	seeds    = flag.Int("underfire.seeds", 4, "how many seeds to run")
+	seed     = flag.Uint64("underfire.seed", 1, "the first seed")
+	duration = flag.Duration("underfire.duration", 4*time.Second, "machine time under fire of each seed")
+	kills    = flag.Int("underfire.kills", 30, "how many State Managers to kill with SIGKILL")
+	verbose  = flag.Bool("underfire.log", false, "print the product's log")
+)
+
+// needsEmbedded skips a test where the environment names other servers.
+func needsEmbedded(t *testing.T) {
+	if os.Getenv(connect.FirestoreHost) != "" || os.Getenv(connect.PubSubHost) != "" {
+		t.Skip("faults are injected into the embedded servers; no other emulator can do that")
+	}
+}
+
+func logger(t *testing.T) *slog.Logger {
+	if !*verbose {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// maxHeap is far more than a run needs and far less than a backlog kept in
+// memory would take. F-FLOW-01
+const maxHeap = 512 << 20
+
+// F-ACK-01, F-DLQ-01, F-TEL-01, F-ORD-04, F-DEC-01, F-DEC-05: under every fault
+// of the plan nothing is lost, nothing is doubled, and no good message is
+// dead-lettered.
+func TestUnderFire(t *testing.T) {
+	needsEmbedded(t)
+	n := *seeds
+	if testing.Short() {
+		n = 1
+	}
+	for s := *seed; s < *seed+uint64(n); s++ {
+		t.Run(fmt.Sprintf("seed %d", s), func(t *testing.T) {
+			t.Parallel()
+			r, err := Run(t.Context(), Config{Seed: s, Duration: *duration, Log: logger(t)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("seed %d: orders %v, decisions %d applied, rejected %v, dead letters %v, %d events, %d processes, %d MiB, drained in %s, faults %v",
+				s, r.Orders, r.Applied, r.Rejected, r.DeadLetters, r.Events, r.Starts, r.MaxHeap>>20, r.Drained.Round(time.Millisecond), r.Faults)
+			report(t, s, r)
+			if len(r.Orders) == 0 || r.Events == 0 || len(r.Faults) == 0 {
+				t.Error("nothing happened")
+			}
+			if r.MaxHeap > maxHeap {
+				t.Errorf("the heap grew to %d MiB", r.MaxHeap>>20)
+			}
+		})
+	}
+}
+
+// findings is everything the product did wrong.
+func (r Result) findings() []string {
+	var found []string
+	for _, v := range r.Verdict.Violations {
+		found = append(found, v.String())
+	}
+	return append(found, r.Complaints...)
+}
+
+// report fails the test for everything the product did wrong.
+func report(t *testing.T, seed uint64, r Result) {
+	t.Helper()
+	found := r.findings()
+	for i, f := range found {
+		if i == 20 {
+			t.Errorf("and %d more", len(found)-i)
+			break
+		}
+		t.Error(f)
+	}
+	if t.Failed() {
+		t.Logf("try again with -underfire.seed %d -underfire.seeds 1; the plan was:", seed)
+		for _, s := range newPlan(seed, 40**duration) {
+			t.Log(s)
+		}
+	}
+}

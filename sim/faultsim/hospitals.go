@@ -1,0 +1,147 @@
+package faultsim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/sim/fleetsim"
+	"github.com/dronefleet/dronefleet/sim/invariant"
+)
+
+// hospitals order, change their minds, cancel, and say everything twice. They
+// also publish what no one can understand.
+type hospitals struct {
+	source  *fleetsim.OrderSource
+	publish *pubsubio.Publisher
+	journal *fleetsim.Journal
+	clock   *simclock.Clock
+	random  *rand.Rand // of run alone
+	drones  int
+	answers sync.WaitGroup
+}
+
+// perDrone is the mean number of orders per simulated minute and drone: more
+// than they can deliver.
+const perDrone = 1.2
+
+// poisonAttr marks the messages that are meant to be refused.
+const poisonAttr = "underfire-poison"
+
+// run orders until ctx ends, then waits for the servers' answers.
+func (h *hospitals) run(ctx context.Context) {
+	defer h.answers.Wait()
+	opening := h.source.Opening()
+	for {
+		var req domain.OrderRequest
+		if len(opening) > 0 && h.random.IntN(2) == 0 {
+			req, opening = opening[0], opening[1:] // a short flight
+			req.CreatedAt, req.Deadline = h.clock.Now().UTC().Truncate(time.Microsecond), time.Time{}
+		} else {
+			req = h.source.Next()
+		}
+		if len(opening) == 0 {
+			opening = h.source.Opening()
+		}
+		for _, m := range h.conversation(req) {
+			h.answers.Go(func() { h.later(ctx, m) })
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.clock.After(time.Duration(h.random.ExpFloat64() / (perDrone * float64(h.drones)) * float64(time.Minute))):
+		}
+	}
+}
+
+// saying is a message to be published after a while.
+type saying struct {
+	domain.OrderRequest
+	after time.Duration
+}
+
+// conversation is all that is said about one order. A cancellation may overtake
+// the order it is for.
+func (h *hospitals) conversation(req domain.OrderRequest) []saying {
+	while := func(upTo time.Duration) time.Duration { return time.Duration(h.random.Int64N(int64(upTo))) }
+	says := []saying{{req, 0}}
+	switch h.random.IntN(8) {
+	case 0: // the same again
+		says = append(says, saying{req, while(2 * time.Minute)})
+	case 1: // other content under the same id
+		other := req
+		other.WeightKg++
+		says = append(says, saying{other, while(90 * time.Second)})
+	case 2:
+		cancel := req
+		cancel.Cancel = true
+		says = append(says, saying{cancel, while(2 * time.Minute)})
+	case 3: // cancelled before it is ordered
+		cancel := req
+		cancel.Cancel = true
+		says = []saying{{cancel, 0}, {req, while(20 * time.Second)}}
+	}
+	return says
+}
+
+// later publishes a saying, unless the world ends before.
+func (h *hospitals) later(ctx context.Context, s saying) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-h.clock.After(s.after):
+	}
+	data, attrs, err := wire.EncodeOrder(s.OrderRequest, wire.Protobuf)
+	if err != nil {
+		return // the source makes none that cannot be encoded
+	}
+	h.say(ctx, pubsubio.TopicOrders, data, attrs, invariant.Message{
+		Topic: pubsubio.TopicOrders, OrderID: s.ID, Timestamp: s.CreatedAt, Cancel: s.Cancel,
+		ContentHash: s.Hash(), SentAt: h.clock.Now(),
+	})
+}
+
+// say publishes and notes in the journal what the server took, even if the
+// answer comes after the end of ctx.
+func (h *hospitals) say(ctx context.Context, topic string, data []byte, attrs map[string]string, m invariant.Message) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+	defer cancel()
+	id, err := h.publish.Publish(ctx, topic, data, attrs, "").Wait(ctx)
+	if err != nil {
+		return // not confirmed: nobody owes it anything
+	}
+	m.ID = id
+	h.journal.Confirm(m)
+}
+
+// poison publishes one of many messages that must end as dead letters.
+func (h *hospitals) poison(ctx context.Context, which int) {
+	now := h.clock.Now()
+	json := func(format string, args ...any) []byte { return fmt.Appendf(nil, format, args...) }
+	all := []struct {
+		topic string
+		data  []byte
+	}{
+		{pubsubio.TopicTelemetry, []byte{0xff, 0xff, 0xff}},
+		{pubsubio.TopicTelemetry, nil},
+		{pubsubio.TopicTelemetry, json(`{"droneId":"DRONE-001","timestamp":%q,"position":{"lat":200,"lon":2},"batteryPercentage":50}`, now.UTC().Format(time.RFC3339Nano))},
+		{pubsubio.TopicTelemetry, json(`{"droneId":"DRONE-002","timestamp":%q,"position":{"lat":48.8,"lon":2.3},"batteryPercentage":50,"status":"IDLE"}`, now.Add(time.Hour).UTC().Format(time.RFC3339Nano))},
+		{pubsubio.TopicTelemetry, json(`{"droneId":"a/b","timestamp":%q,"position":{"lat":48.8,"lon":2.3}}`, now.UTC().Format(time.RFC3339Nano))},
+		{pubsubio.TopicOrders, json(`{"id":`)},
+		{pubsubio.TopicOrders, json(`{"id":"__x__","deliveryLocation":{"lat":48.8,"lon":2.3}}`)},
+		{pubsubio.TopicOrders, json(`{}`)},
+		{pubsubio.TopicDecisions, []byte("mission for everybody")},
+		{pubsubio.TopicDecisions, json(`{"droneId":"DRONE-001","orderIds":[]}`)},
+		{pubsubio.TopicDecisions, json(`{"droneId":"DRONE-001","orderIds":["O-1","O-1"],"route":[]}`)},
+	}
+	p := all[which%len(all)]
+	h.answers.Go(func() {
+		h.say(ctx, p.topic, p.data, map[string]string{poisonAttr: "yes"}, invariant.Message{Topic: p.topic})
+	})
+}

@@ -1,0 +1,107 @@
+package faultsim
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/domain"
+	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
+	"github.com/dronefleet/dronefleet/sim/fleethistory"
+	"github.com/dronefleet/dronefleet/sim/invariant"
+)
+
+// drainTimeout bounds how long the backlog may take once everything is healed,
+// of the machine's time.
+const drainTimeout = 25 * time.Second
+
+// drain waits until every message is settled, and returns how many are not.
+func (f *fire) drain(ctx context.Context) int {
+	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
+	defer cancel()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		left := backlog(f.pubsub)
+		if left == 0 {
+			return 0
+		}
+		select {
+		case <-ctx.Done():
+			return left
+		case <-ticker.C:
+		}
+	}
+}
+
+// backlog counts the messages that the State Managers have not settled.
+func backlog(s *pubsubemu.Server) int {
+	n := 0
+	subscriptions := s.Counters().Subscriptions
+	for name, c := range subscriptions {
+		for _, topic := range pubsubio.InboundTopics {
+			if path.Base(name) == pubsubio.Subscription(topic) {
+				n += c.Backlog
+			}
+		}
+	}
+	return n
+}
+
+// judge reads what the run left behind.
+func (f *fire) judge(ctx context.Context) (Result, error) {
+	h, letters, err := readHistory(ctx, f.store, f.outside)
+	if err != nil {
+		return Result{}, fmt.Errorf("read the history: %w", err)
+	}
+	h.Journal = f.journal.Messages()
+	h.Observations = f.observations
+	// Two managers' clocks may differ by twice the skew, and a commit takes
+	// machine time while events carry simulated time.
+	h.ClockTolerance = 2*maxSkew + time.Duration(float64(time.Second)*f.cfg.Speed)
+	r := Result{
+		History: h, Verdict: invariant.Check(h), Faults: f.struck, Events: len(h.Events), MaxHeap: f.maxHeap,
+		DeadLetters: map[string]int{}, Orders: map[domain.OrderStatus]int{}, Rejected: map[string]int{},
+	}
+	for _, s := range append(f.managers, f.optimizers...) {
+		r.Starts += s.starts
+	}
+	refused := make(map[string]bool, len(letters))
+	for _, l := range letters {
+		refused[l.MessageID] = true
+		r.DeadLetters[l.Reason]++
+		if l.Attributes[poisonAttr] == "" {
+			r.Complaints = append(r.Complaints, fmt.Sprintf("good message %s of %s was dead-lettered: %s: %s", l.MessageID, l.Topic, l.Reason, l.Error))
+		}
+	}
+	early, err := f.witness.complaints(refused)
+	if err != nil {
+		return Result{}, err
+	}
+	r.Complaints = append(r.Complaints, early...)
+	for _, o := range h.Orders {
+		r.Orders[o.Status]++
+	}
+	for _, e := range h.Ledger {
+		if e.Outcome == domain.OutcomeApplied {
+			r.Applied++
+		} else {
+			r.Rejected[e.Reason]++
+		}
+	}
+	return r, nil
+}
+
+// readHistory gathers documents, events, ledger and dead letters.
+func readHistory(ctx context.Context, store *firestoretx.Store, c *connections) (invariant.History, []pubsubio.DeadLetter, error) {
+	h, err := fleethistory.Documents(ctx, store)
+	if err != nil {
+		return h, nil, err
+	}
+	letters, err := fleethistory.DeadLetters(ctx, c.PubSub)
+	h.DeadLetters = append(h.DeadLetters, fleethistory.ForChecker(letters)...)
+	return h, letters, err
+}

@@ -1,0 +1,152 @@
+package faultsim
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dronefleet/dronefleet/app/manager"
+	"github.com/dronefleet/dronefleet/internal/connect"
+)
+
+// What makes the test binary a State Manager: the addresses of the servers.
+const (
+	childFirestore = "UNDERFIRE_CHILD_FIRESTORE"
+	childPubSub    = "UNDERFIRE_CHILD_PUBSUB"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childFirestore) == "" {
+		goleak.VerifyTestMain(m, // exits
+			// The Pub/Sub client leaves this one behind when a stream ends.
+			goleak.IgnoreTopFunction("cloud.google.com/go/pubsub/v2.(*messageIterator).streamKeepAliveHandler"),
+			goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
+	}
+	if err := child(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// child is a State Manager in a process of its own, until it is killed. It ends
+// by itself when its parent does.
+func child() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // returns when the parent is gone
+		cancel()
+	}()
+	hosts := connect.Config{
+		Project: connect.EmulatorProject, FirestoreHost: os.Getenv(childFirestore), PubSubHost: os.Getenv(childPubSub),
+	}
+	c, err := dial(ctx, hosts, productOwner)
+	if err != nil {
+		return err
+	}
+	clock, err := c.Clock(ctx)
+	if err != nil {
+		return err
+	}
+	m, err := manager.New(c.Clients, clock, manager.Config{Worker: workerConfig()}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	return m.Run(ctx)
+}
+
+// How long a child lives once it is ready: on average long enough to connect, to
+// work off what its predecessors left, and to be in the middle of something. A
+// transaction it dies in keeps its locks for a minute of simulated time, as at
+// Firestore; if they died faster, hardly anything could be decided.
+const shortestLife, longestLife = 30 * time.Millisecond, 2500 * time.Millisecond
+
+// F-ACK-01, F-DEC-01, F-DEC-04, F-DOC-01: State Managers that are killed with
+// SIGKILL at random moments, three at a time, lose nothing and double nothing.
+func TestKillNine(t *testing.T) {
+	needsEmbedded(t)
+	if testing.Short() {
+		t.Skip("tens of processes; run without -short")
+	}
+	t.Parallel()
+	var killed atomic.Int64
+	began := time.Now()
+	const slots = 3
+	during := func(ctx context.Context, hosts connect.Config) error {
+		g, ctx := errgroup.WithContext(ctx)
+		for slot := range slots {
+			random := rand.New(rand.NewPCG(*seed, uint64(slot)))
+			g.Go(func() error {
+				for range *kills / slots {
+					if err := liveAndDie(ctx, hosts, shortestLife+time.Duration(random.Int64N(int64(longestLife-shortestLife)))); err != nil {
+						return err
+					}
+					killed.Add(1)
+				}
+				return nil
+			})
+		}
+		return g.Wait()
+	}
+	r, err := Run(t.Context(), Config{
+		// Slow enough that a process of a fraction of a second sees a fleet that
+		// is up to date, and large enough that it has decisions to apply when it
+		// dies.
+		Seed: *seed, Speed: 8, Drones: 60, Managers: -1, Optimizers: 1, During: during, Log: logger(t),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d kills in %s: orders %v, decisions %d applied, rejected %v, dead letters %v, %d events, %d facts checked, drained in %s",
+		killed.Load(), time.Since(began).Round(time.Second), r.Orders, r.Applied, r.Rejected, r.DeadLetters, r.Events, r.Verdict.Checked, r.Drained.Round(time.Millisecond))
+	for _, f := range r.findings() {
+		t.Error(f)
+	}
+	if r.Events == 0 || r.Applied == 0 {
+		t.Error("the State Managers did nothing before they died")
+	}
+}
+
+// liveAndDie starts a State Manager and kills it some time after it is ready.
+func liveAndDie(ctx context.Context, hosts connect.Config, life time.Duration) error {
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^$")
+	cmd.Env = append(os.Environ(), childFirestore+"="+hosts.FirestoreHost, childPubSub+"="+hosts.PubSubHost)
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	defer stdin.Close()
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
+		_ = cmd.Wait() // why it died is on its stderr
+		return fmt.Errorf("the child did not get ready: %w", err)
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(life):
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		return err
+	}
+	_ = cmd.Wait() // it says that the process was killed
+	return nil
+}

@@ -1,0 +1,109 @@
+package faultsim
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"cloud.google.com/go/firestore"
+	"cloud.google.com/go/pubsub/v2"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/meter"
+)
+
+// connections are all that joins one simulated process to the servers. Once
+// they are cut, nothing the process still does reaches anybody: to the rest of
+// the fleet it is as dead as one killed with SIGKILL.
+type connections struct {
+	*connect.Clients
+	conns []*grpc.ClientConn
+	dead  atomic.Bool
+}
+
+// dial opens connections for a process. The owner is how fault rules single it
+// out; extra options apply to both servers.
+func dial(ctx context.Context, hosts connect.Config, owner string, extra ...grpc.DialOption) (*connections, error) {
+	c := &connections{}
+	common := append([]grpc.DialOption{
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64 << 20)),
+		grpc.WithChainUnaryInterceptor(c.unary),
+		grpc.WithChainStreamInterceptor(c.stream),
+	}, extra...)
+	toFirestore, err := grpc.NewClient(hosts.FirestoreHost, append(common, fault.DialOptions(owner)...)...)
+	if err != nil {
+		return nil, err
+	}
+	toPubSub, err := grpc.NewClient(hosts.PubSubHost, common...)
+	if err != nil {
+		return nil, errors.Join(err, toFirestore.Close())
+	}
+	c.conns = []*grpc.ClientConn{toFirestore, toPubSub}
+	fs, err := firestore.NewClientWithDatabase(ctx, hosts.Project, firestore.DefaultDatabaseID, option.WithGRPCConn(toFirestore))
+	if err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	ps, err := pubsub.NewClient(ctx, hosts.Project, option.WithGRPCConn(toPubSub))
+	if err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	c.Clients = &connect.Clients{Firestore: fs, PubSub: ps, Meter: meter.New(), Config: hosts}
+	return c, nil
+}
+
+// cut ends the process as far as anybody else can tell.
+func (c *connections) cut() {
+	c.dead.Store(true)
+	_ = c.close() // it is to be broken
+}
+
+func (c *connections) close() error {
+	var errs []error
+	for _, conn := range c.conns {
+		if err := conn.Close(); err != nil && status.Code(err) != codes.Canceled { // Canceled: closed before
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// errDead is a code that no client library tries again, so that the goroutines
+// of a dead process end soon.
+var errDead = status.Error(codes.PermissionDenied, "this process is dead")
+
+func (c *connections) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	if c.dead.Load() {
+		return errDead
+	}
+	for {
+		err := invoke(ctx, method, req, reply, cc, opts...)
+		if !strings.HasSuffix(method, "/Publish") || status.Code(err) != codes.Unavailable || c.dead.Load() {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(publishPause):
+		}
+	}
+}
+
+// publishPause is the pause before a publish is tried again. The client
+// library's own grows to a minute, which no simulated outage lasts.
+const publishPause = 100 * time.Millisecond
+
+func (c *connections) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	if c.dead.Load() {
+		return nil, errDead
+	}
+	return open(ctx, desc, cc, method, opts...)
+}

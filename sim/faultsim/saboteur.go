@@ -1,0 +1,160 @@
+package faultsim
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	fspb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+)
+
+// saboteur sits on the product's connections and breaks what passes: the
+// product behind it is a product with that mistake in it. So broken variants
+// need no switch in the product's own code. The zero value breaks nothing.
+type saboteur struct {
+	// read may change a document on its way in, and hides it by answering true.
+	read func(doc document) (hide bool)
+	// write may change the writes of a commit.
+	write func(writes []*fspb.Write) []*fspb.Write
+	// believeFailures takes a commit for done though it was refused.
+	believeFailures bool
+	// ackNacks turns every nack into an ack.
+	ackNacks bool
+	// dropDeadLetters tells the product that its dead letters were published.
+	dropDeadLetters bool
+}
+
+// document is a stored document with its collection and id.
+type document struct {
+	collection, id string
+	fields         map[string]*fspb.Value
+}
+
+func documentOf(name string, fields map[string]*fspb.Value) document {
+	_, path, _ := strings.Cut(name, "/documents/")
+	collection, id, _ := strings.Cut(path, "/")
+	return document{collection, id, fields}
+}
+
+// written is the document a write is for.
+func written(w *fspb.Write) document {
+	return documentOf(w.GetUpdate().GetName(), w.GetUpdate().GetFields())
+}
+
+func (d document) text(field string) string { return d.fields[field].GetStringValue() }
+
+// about reports whether the write is of an entity of the collection or of an
+// event of such an entity.
+func about(w *fspb.Write, collection string) bool {
+	d := written(w)
+	return d.collection == collection || d.collection == "events" && d.text("entity")+"s" == collection
+}
+
+func without(writes []*fspb.Write, drop func(*fspb.Write) bool) []*fspb.Write {
+	return slices.DeleteFunc(slices.Clone(writes), drop)
+}
+
+// set stores a field whatever the product wanted of it.
+func set(w *fspb.Write, field string, v *fspb.Value) {
+	w.GetUpdate().Fields[field] = v
+	if m := w.GetUpdateMask(); m != nil && !slices.Contains(m.FieldPaths, field) {
+		m.FieldPaths = append(m.FieldPaths, field)
+	}
+}
+
+func textValue(s string) *fspb.Value {
+	return &fspb.Value{ValueType: &fspb.Value_StringValue{StringValue: s}}
+}
+func flagValue(b bool) *fspb.Value {
+	return &fspb.Value{ValueType: &fspb.Value_BooleanValue{BooleanValue: b}}
+}
+func wholeValue(n int64) *fspb.Value {
+	return &fspb.Value{ValueType: &fspb.Value_IntegerValue{IntegerValue: n}}
+}
+
+// earlier moves a time field back.
+func (d document) earlier(field string, by time.Duration) {
+	if v := d.fields[field]; v.GetTimestampValue() != nil {
+		t := v.GetTimestampValue().AsTime().Add(-by)
+		d.fields[field] = &fspb.Value{ValueType: &fspb.Value_TimestampValue{TimestampValue: timestamppb.New(t)}}
+	}
+}
+
+func (s *saboteur) dialOptions() []grpc.DialOption {
+	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(s.unary), grpc.WithChainStreamInterceptor(s.stream)}
+}
+
+func (s *saboteur) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	switch r := req.(type) {
+	case *fspb.CommitRequest:
+		return s.commit(ctx, method, r, reply.(*fspb.CommitResponse), cc, invoke, opts...)
+	case *pubsubpb.ModifyAckDeadlineRequest:
+		if s.ackNacks && r.GetAckDeadlineSeconds() == 0 {
+			ack := &pubsubpb.AcknowledgeRequest{Subscription: r.GetSubscription(), AckIds: r.GetAckIds()}
+			return invoke(ctx, pubsubpb.Subscriber_Acknowledge_FullMethodName, ack, &emptypb.Empty{}, cc, opts...)
+		}
+	case *pubsubpb.PublishRequest:
+		if s.dropDeadLetters && strings.HasSuffix(r.GetTopic(), "-dead-letter") {
+			ids := make([]string, len(r.GetMessages()))
+			for i := range ids {
+				ids[i] = "lost"
+			}
+			proto.Merge(reply.(*pubsubpb.PublishResponse), &pubsubpb.PublishResponse{MessageIds: ids})
+			return nil
+		}
+	}
+	return invoke(ctx, method, req, reply, cc, opts...)
+}
+
+func (s *saboteur) commit(ctx context.Context, method string, req *fspb.CommitRequest, reply *fspb.CommitResponse, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	asked := len(req.GetWrites())
+	if s.write != nil {
+		req = proto.CloneOf(req)
+		req.Writes = s.write(req.GetWrites())
+	}
+	err := invoke(ctx, method, req, reply, cc, opts...)
+	if err != nil && s.believeFailures && status.Code(err) == codes.Unavailable {
+		reply.CommitTime, err = timestamppb.Now(), nil
+	}
+	if err == nil {
+		// The client wants an answer for each write it asked for.
+		for len(reply.WriteResults) < asked {
+			reply.WriteResults = append(reply.WriteResults, &fspb.WriteResult{UpdateTime: reply.CommitTime})
+		}
+	}
+	return err
+}
+
+func (s *saboteur) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	stream, err := open(ctx, desc, cc, method, opts...)
+	if err != nil || s.read == nil {
+		return stream, err
+	}
+	return &falseReads{stream, s}, nil
+}
+
+// falseReads are reads that do not say what is stored.
+type falseReads struct {
+	grpc.ClientStream
+	saboteur *saboteur
+}
+
+func (f *falseReads) RecvMsg(m any) error {
+	if err := f.ClientStream.RecvMsg(m); err != nil {
+		return err
+	}
+	if r, ok := m.(*fspb.BatchGetDocumentsResponse); ok && r.GetFound() != nil {
+		if name := r.GetFound().GetName(); f.saboteur.read(documentOf(name, r.GetFound().GetFields())) {
+			r.Result = &fspb.BatchGetDocumentsResponse_Missing{Missing: name}
+		}
+	}
+	return nil
+}

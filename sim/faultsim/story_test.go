@@ -1,0 +1,278 @@
+package faultsim
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/domain"
+	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/policy"
+	"github.com/dronefleet/dronefleet/sim/fleethistory"
+	"github.com/dronefleet/dronefleet/sim/invariant"
+)
+
+// story is a day in the life of a small fleet, told step by step against a real
+// server, with everything said twice, late or wrongly that can be. The product
+// in it may be sabotaged; the judge's own view is not.
+type story struct {
+	t        *testing.T
+	product  *firestoretx.Store
+	judge    *firestoretx.Store
+	outside  *connections
+	saboteur *saboteur
+	op       string // what the product is doing
+	clock    *simclock.Clock
+	skew     time.Duration // of the product's clock
+
+	journal      []invariant.Message
+	observations []invariant.Observation
+	complaints   []string // "requirement: what is wrong"
+}
+
+func newStory(t *testing.T, sabotage func(*story)) *story {
+	clock := simclock.Real()
+	server, err := firestoreemu.Start(firestoreemu.Options{Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := &story{t: t, saboteur: &saboteur{}, clock: clock}
+	sabotage(s)
+	hosts := connect.Config{Project: connect.EmulatorProject, FirestoreHost: server.Addr(), PubSubHost: "127.0.0.1:1"}
+	open := func(c *connections, err error) *connections {
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := c.close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return c
+	}
+	product := open(dial(t.Context(), hosts, productOwner, s.saboteur.dialOptions()...))
+	s.outside = open(dial(t.Context(), hosts, "judge"))
+	s.product = firestoretx.New(product.Firestore, firestoretx.Config{Now: func() time.Time { return s.now().Add(s.skew) }})
+	s.judge = firestoretx.New(s.outside.Firestore, firestoretx.Config{Now: s.now})
+	return s
+}
+
+func (s *story) now() time.Time       { return s.clock.Now().UTC().Truncate(time.Microsecond) }
+func (s *story) pass(d time.Duration) { s.clock.NotBefore(s.clock.Now().Add(d)) }
+
+// snapshot is a time at which a plan could have been made, with a little time
+// on either side of it.
+func (s *story) snapshot() time.Time {
+	s.pass(time.Second)
+	defer s.pass(time.Second)
+	return s.now()
+}
+
+func (s *story) complain(requirement, format string, args ...any) {
+	s.complaints = append(s.complaints, requirement+" "+fmt.Sprintf(format, args...))
+}
+
+var home = domain.Position{Lat: 48.85, Lon: 2.35}
+
+// pickup and delivery of an order, kilometres apart from all others.
+func pickup(id domain.OrderID) domain.Position {
+	return domain.Position{Lat: 48.86, Lon: 2.30 + float64(id[1]-'0')/50}
+}
+
+func delivery(id domain.OrderID) domain.Position {
+	return domain.Position{Lat: 48.90, Lon: 2.30 + float64(id[1]-'0')/50}
+}
+
+// report has the product apply what a drone says now. Each report meets an
+// applier that remembers nothing, as after a restart.
+func (s *story) report(id domain.DroneID, status domain.DroneStatus, mission domain.MissionID, at domain.Position) domain.Telemetry {
+	s.pass(time.Second)
+	t := domain.Telemetry{DroneID: id, Timestamp: s.now(), Position: at, Battery: 90, Status: status, MissionID: mission}
+	if err := s.apply(t); err != nil {
+		s.complain("F-TEL-01", "drone %s: %v", id, err)
+	}
+	s.journal = append(s.journal, invariant.Message{ID: "t", DroneID: id, Timestamp: t.Timestamp})
+	return t
+}
+
+// again has the product apply a report that it has, or that is overtaken.
+func (s *story) again(t domain.Telemetry) {
+	err := s.apply(t)
+	if reason, _ := policy.ReasonOf(err); reason != policy.ReasonStaleTelemetry {
+		s.complain("F-TEL-02", "drone %s: its report of %s came again and was answered %v", t.DroneID, t.Timestamp, err)
+	}
+}
+
+func (s *story) apply(t domain.Telemetry) error {
+	s.op = "telemetry"
+	err := s.product.NewTelemetryApplier().Apply(s.t.Context(), []domain.Telemetry{t})[0]
+	drones, readErr := s.judge.Drones(s.t.Context(), "", firestoretx.Page{})
+	if readErr != nil {
+		s.t.Fatal(readErr)
+	}
+	for _, d := range drones {
+		s.observations = append(s.observations, invariant.Observation{DroneID: d.ID, LastUpdate: d.LastUpdate})
+	}
+	return err
+}
+
+// ask has the product take an order, or its cancellation.
+func (s *story) ask(id domain.OrderID, cancel bool) { s.order("order", id, cancel, 1, s.now()) }
+
+// changeMind has the product take other content for an order, and then what was
+// said before it.
+func (s *story) changeMind(id domain.OrderID) {
+	s.pass(time.Second)
+	before := s.now()
+	s.pass(time.Second)
+	s.order("change", id, false, 2, s.now())
+	s.order("change", id, false, 3, before)
+}
+
+func (s *story) order(op string, id domain.OrderID, cancel bool, weight float64, published time.Time) {
+	s.op = op
+	from, created := pickup(id), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	req := domain.OrderRequest{
+		ID: id, Cancel: cancel, CreatedAt: created, Deadline: created.AddDate(50, 0, 0),
+		OrderContent: domain.OrderContent{ProductType: "BLOOD", Priority: domain.PriorityHigh, Pickup: &from, Delivery: delivery(id), WeightKg: weight},
+	}
+	err := s.product.IngestOrder(s.t.Context(), req, published)
+	if _, rejected := policy.ReasonOf(err); err != nil && !rejected {
+		s.complain("F-ORD-01", "order %s: %v", id, err)
+	}
+	s.journal = append(s.journal, invariant.Message{ID: "o", OrderID: id, Cancel: cancel, ContentHash: req.Hash(), SentAt: published})
+}
+
+// decide has the product judge a decision; want is the reason for which it must
+// be rejected, empty if it must be applied.
+func (s *story) decide(id domain.DecisionID, drone domain.DroneID, fence string, seen time.Time, want policy.Reason, orders ...domain.OrderID) domain.MissionID {
+	s.op = "decision"
+	d := domain.Decision{
+		ID: id, CycleID: "C", Fence: fence, SnapshotTime: seen, DroneID: drone, OrderIDs: orders,
+		EstimatedBatteryConsumption: 10, EstimatedDurationMinutes: 60, PayloadHash: string(id),
+	}
+	for _, o := range orders {
+		d.Route = append(d.Route, domain.Waypoint{Type: domain.WaypointWarehousePickup, Position: pickup(o), OrderID: o},
+			domain.Waypoint{Type: domain.WaypointHospitalDelivery, Position: delivery(o), OrderID: o})
+	}
+	entry, err := s.product.AssignMission(s.t.Context(), d, policy.Delivery{MessageID: "m" + string(id), PublishedAt: s.now(), ReceivedAt: s.now()})
+	if err != nil || entry.Reason != string(want) {
+		s.complain("F-DEC-02", "decision %s: want %q, got %s %q (%s), %v", id, want, entry.Outcome, entry.Reason, entry.Detail, err)
+	}
+	s.journal = append(s.journal, invariant.Message{ID: "d", DecisionID: id})
+	return domain.MissionIDFor(id)
+}
+
+// mission complains unless the mission stands so.
+func (s *story) mission(requirement string, id domain.MissionID, status domain.MissionStatus, failure domain.FailureReason) {
+	m, err := s.judge.Mission(s.t.Context(), id)
+	if err != nil || m.Status != status || m.FailureReason != failure {
+		s.complain(requirement, "mission %s is %q %s, want %q %s; %v", id, m.Status, m.FailureReason, status, failure, err)
+	}
+}
+
+func (s *story) sweep() {
+	s.op = "sweep"
+	if _, err := s.product.Sweep(s.t.Context()); err != nil {
+		s.complain("F-TEL-09", "%v", err)
+	}
+}
+
+// tell tells the day.
+func (s *story) tell() {
+	idle := func(ids ...domain.DroneID) {
+		for _, id := range ids {
+			s.report(id, domain.DroneIdle, "", home)
+		}
+	}
+	for range 2 {
+		idle("D1", "D2", "D3", "D4", "D5")
+	}
+	for _, id := range []domain.OrderID{"O1", "O2", "O3", "O4", "O5", "O6", "O7"} {
+		s.ask(id, false)
+	}
+	morning := s.snapshot()
+
+	// Cycles overlap and messages come again.
+	m1 := s.decide("A1", "D1", "005", morning, "", "O1", "O2")
+	s.ask("O1", false)
+	s.decide("A2", "D2", "005", s.snapshot(), policy.ReasonOrderNotPending, "O1")
+	s.decide("A3", "D1", "005", morning, policy.ReasonDroneNotIdle, "O3")
+	s.decide("A4", "D2", "004", morning, policy.ReasonStaleFence, "O3")
+	s.decide("A1", "D1", "005", morning, "", "O1", "O2")
+
+	// The drone does not know its mission yet, then flies it; one order is
+	// cancelled on the way.
+	unaware := s.report("D1", domain.DroneIdle, "", home)
+	s.again(unaware)
+	s.mission("F-TEL-06", m1, domain.MissionActive, "")
+	s.report("D1", domain.DroneMoving, m1, home)
+	s.report("D1", domain.DroneMoving, m1, pickup("O1"))
+	unaware.Timestamp = unaware.Timestamp.Add(time.Millisecond)
+	s.again(unaware)
+	s.ask("O2", true)
+	s.report("D1", domain.DroneDelivering, m1, delivery("O1"))
+	s.mission("F-ORD-03", m1, domain.MissionCompleted, "")
+	idle("D1")
+	s.decide("A5", "D1", "005", morning, policy.ReasonDroneChanged, "O3")
+
+	// A drone passes the delivery before the pickup, picks up and breaks.
+	idle("D2")
+	m2 := s.decide("B1", "D2", "006", s.snapshot(), "", "O4")
+	s.report("D2", domain.DroneMoving, m2, home)
+	s.report("D2", domain.DroneMoving, m2, delivery("O4"))
+	s.mission("F-TEL-07", m2, domain.MissionActive, "")
+	s.report("D2", domain.DroneMoving, m2, pickup("O4"))
+	s.report("D2", domain.DroneMaintenance, m2, pickup("O4"))
+	idle("D3")
+	before := s.snapshot()
+	s.decide("B2", "D3", "006", before, policy.ReasonOrderHeld, "O4")
+
+	// Another breaks before its pickup; a plan from before that is too old.
+	m3 := s.decide("B3", "D3", "006", before, "", "O5")
+	s.report("D3", domain.DroneMoving, m3, home)
+	s.report("D3", domain.DroneMaintenance, m3, home)
+	idle("D4")
+	s.decide("B4", "D4", "006", before, policy.ReasonOrderChanged, "O5")
+
+	// A whole mission is cancelled; a cancellation overtakes its order.
+	m5 := s.decide("B5", "D4", "006", s.snapshot(), "", "O6")
+	s.ask("O6", true)
+	s.mission("F-ORD-03", m5, domain.MissionFailed, domain.FailureWithdrawn)
+	s.ask("O9", true)
+	s.ask("O9", false)
+
+	// A hospital changes its mind, and what it said in between comes late.
+	s.ask("O8", false)
+	s.changeMind("O8")
+
+	// A drone is never heard of again.
+	idle("D5")
+	s.decide("B6", "D5", "007", s.snapshot(), "", "O7")
+	s.pass(3 * time.Minute)
+	s.sweep()
+}
+
+// findings is everything wrong at the end of the day, each with the invariant
+// or requirement it breaks in front.
+func (s *story) findings() []string {
+	h, err := fleethistory.Documents(s.t.Context(), s.judge)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	h.Journal, h.Observations = s.journal, s.observations
+	found := slices.Clone(s.complaints)
+	for _, v := range invariant.Check(h).Violations {
+		found = append(found, v.String())
+	}
+	return found
+}

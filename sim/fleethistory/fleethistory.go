@@ -1,0 +1,85 @@
+// Package fleethistory gathers what a fleet leaves behind in its store and its
+// dead-letter topics, as the invariant checker takes it. Read it when nothing
+// is in flight any more.
+package fleethistory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"cloud.google.com/go/pubsub/v2"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/sim/invariant"
+)
+
+// Documents reads all drones, orders, missions and events, the ledger in the
+// order of its commits, the highest fences, and of the dead letters those that
+// operators discarded.
+func Documents(ctx context.Context, store *firestoretx.Store) (invariant.History, error) {
+	var h invariant.History
+	all := firestoretx.Page{}
+	for _, read := range []func() error{
+		func() (err error) { h.Drones, err = store.Drones(ctx, "", all); return },
+		func() (err error) { h.Orders, err = store.Orders(ctx, "", all); return },
+		func() (err error) { h.Missions, err = store.Missions(ctx, "", all); return },
+		func() (err error) { h.Ledger, err = store.LedgerInCommitOrder(ctx); return },
+		func() (err error) { h.Events, err = store.AllEvents(ctx); return },
+		func() error {
+			fences, err := store.Fences(ctx)
+			h.Fences = fences
+			return err
+		},
+		func() error {
+			discards, err := store.Discards(ctx)
+			for _, d := range discards {
+				h.DeadLetters = append(h.DeadLetters, invariant.DeadLetter{MessageID: d.MessageID, Reason: d.Reason})
+			}
+			return err
+		},
+	} {
+		if err := read(); err != nil {
+			return h, fmt.Errorf("read the history: %w", err)
+		}
+	}
+	return h, nil
+}
+
+// DeadLetters looks at all dead letters of all inbound topics and leaves them
+// where they are.
+func DeadLetters(ctx context.Context, c *pubsub.Client) ([]pubsubio.DeadLetter, error) {
+	var letters []pubsubio.DeadLetter
+	for _, topic := range pubsubio.InboundTopics {
+		found, err := lettersOf(ctx, c, topic)
+		if err != nil {
+			return nil, err
+		}
+		letters = append(letters, found...)
+	}
+	return letters, nil
+}
+
+// lettersOf looks at a topic's dead letters in as many reviews as that takes: each
+// holds what it found until all are done, so that the next one finds the rest.
+func lettersOf(ctx context.Context, c *pubsub.Client, topic string) (letters []pubsubio.DeadLetter, err error) {
+	for more := true; more; {
+		review, failed := pubsubio.OpenReview(ctx, c, topic, 0)
+		if failed != nil {
+			return nil, failed
+		}
+		defer func() { err = errors.Join(err, review.Close(ctx)) }()
+		letters, more = append(letters, review.Letters...), review.More
+	}
+	return letters, nil
+}
+
+// ForChecker is what the invariant checker needs of dead letters.
+func ForChecker(letters []pubsubio.DeadLetter) []invariant.DeadLetter {
+	list := make([]invariant.DeadLetter, len(letters))
+	for i, l := range letters {
+		list[i] = invariant.DeadLetter{MessageID: l.MessageID, Reason: l.Reason}
+	}
+	return list
+}

@@ -1,0 +1,231 @@
+package fleetsim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/sim/invariant"
+)
+
+// FleetConfig says how a fleet flies and reports.
+type FleetConfig struct {
+	Topic  string      // of telemetry; default "telemetry"
+	Format wire.Format // default Protobuf
+	Hz     float64     // reports per drone and second of the clock, (0, 100]; default 1
+	// ClockError is the largest error of a drone's clock, either way; each
+	// drone's is constant and chosen by Seed. Default 0.
+	ClockError time.Duration
+	Seed       uint64
+}
+
+// WithDefaults fills what was left out.
+func (c FleetConfig) WithDefaults() FleetConfig {
+	if c.Topic == "" {
+		c.Topic = "telemetry"
+	}
+	if c.Format == "" {
+		c.Format = wire.Protobuf
+	}
+	if c.Hz == 0 {
+		c.Hz = 1
+	}
+	return c
+}
+
+// Validate names every setting that is out of range.
+func (c FleetConfig) Validate() error {
+	var errs []error
+	if !(c.Hz > 0 && c.Hz <= 100) {
+		errs = append(errs, fmt.Errorf("hz is %v; give more than 0 and at most 100", c.Hz))
+	}
+	if c.ClockError < 0 {
+		errs = append(errs, fmt.Errorf("clock error is %v; give 0 or more", c.ClockError))
+	}
+	if _, err := wire.ParseFormat(string(c.Format)); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// tick is how often the fleet looks which reports are due. All drones share
+// one loop: a drone costs nothing between its reports.
+const tick = 20 * time.Millisecond
+
+// Fleet runs simulated drones. Its methods are safe for concurrent use.
+type Fleet struct {
+	cfg    FleetConfig
+	clock  clockwork.Clock
+	sender *sender
+
+	mu      sync.Mutex
+	members []member
+	byID    map[domain.DroneID]int
+	obeyed  int64
+	ignored int64
+}
+
+// member is a drone, the clock's time it was computed for, and its own clock's
+// error.
+type member struct {
+	drone       Drone
+	at          time.Time
+	clockOffset time.Duration
+}
+
+// FleetStats counts what the fleet has done.
+type FleetStats struct {
+	Telemetry       PublishStats
+	CommandsObeyed  int64
+	CommandsIgnored int64 // expired, repeated, for another drone or not heard
+}
+
+// NewFleet makes the drones of the world report through p and notes confirmed
+// reports in j.
+func NewFleet(w *World, cfg FleetConfig, clock clockwork.Clock, p Publisher, j *Journal) (*Fleet, error) {
+	cfg = cfg.WithDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("fleet: %w", err)
+	}
+	homes := make(map[domain.DepotID]domain.Position, len(w.Depots))
+	for _, d := range w.Depots {
+		homes[d.ID] = d.Position
+	}
+	f := &Fleet{
+		cfg: cfg, clock: clock, sender: newSender(p, j, clock),
+		byID: make(map[domain.DroneID]int, len(w.Drones)),
+	}
+	random := randomFor(cfg.Seed, streamClocks)
+	now := clock.Now()
+	for i, d := range w.Drones {
+		home, ok := homes[d.HomeDepotID]
+		if !ok {
+			return nil, fmt.Errorf("fleet: drone %s has no home depot %q in this world", d.ID, d.HomeDepotID)
+		}
+		f.byID[d.ID] = i
+		f.members = append(f.members, member{
+			drone:       NewDrone(d, home),
+			at:          now,
+			clockOffset: time.Duration((2*random.Float64() - 1) * float64(cfg.ClockError)),
+		})
+	}
+	if len(f.members) == 0 {
+		return nil, errors.New("fleet: the world has no drones; give at least one")
+	}
+	return f, nil
+}
+
+// Run reports until ctx ends, then waits for outstanding answers. It may be
+// called once.
+func (f *Fleet) Run(ctx context.Context) {
+	f.sender.start(ctx)
+	defer f.sender.stop()
+	ticker := f.clock.NewTicker(tick)
+	defer ticker.Stop()
+	begin := f.clock.Now()
+	reports := int64(0) // reports that were due since begin, sent or not
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.Chan():
+			now := f.clock.Now()
+			reports = f.reportDue(ctx, reports, f.dueBy(now.Sub(begin)), now)
+		}
+	}
+}
+
+// dueBy is how many reports the fleet owes elapsed after its begin: the drones
+// take turns, spread evenly over each period.
+func (f *Fleet) dueBy(elapsed time.Duration) int64 {
+	return int64(elapsed.Seconds() * f.cfg.Hz * float64(len(f.members)))
+}
+
+// reportDue sends the reports numbered from up to due and returns due. A loop
+// that was held up does not repeat itself: each drone reports at most once.
+func (f *Fleet) reportDue(ctx context.Context, from, due int64, now time.Time) int64 {
+	size := int64(len(f.members))
+	for n := max(from, due-size); n < due; n++ {
+		if t, ok := f.report(int(n%size), now); ok {
+			f.publish(ctx, t)
+		}
+	}
+	return due
+}
+
+func (f *Fleet) report(i int, now time.Time) (t domain.Telemetry, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m := f.advance(i, now)
+	if m.drone.Silent() {
+		return domain.Telemetry{}, false
+	}
+	m.drone, t = m.drone.Report(now.Add(m.clockOffset))
+	return t, true
+}
+
+// advance lets the drone's time pass up to now. The lock must be held.
+func (f *Fleet) advance(i int, now time.Time) *member {
+	m := &f.members[i]
+	if dt := now.Sub(m.at); dt > 0 {
+		m.drone = m.drone.After(dt)
+		m.at = now
+	}
+	return m
+}
+
+func (f *Fleet) publish(ctx context.Context, t domain.Telemetry) {
+	data, attrs, err := wire.EncodeTelemetry(t, f.cfg.Format)
+	if err != nil {
+		f.sender.failed.Add(1)
+		return
+	}
+	f.sender.send(ctx, data, attrs, string(t.DroneID), invariant.Message{
+		Topic: f.cfg.Topic, DroneID: t.DroneID, Timestamp: t.Timestamp,
+	})
+}
+
+// Deliver gives a command to the drone it is for, now, and reports whether the
+// drone obeyed.
+func (f *Fleet) Deliver(c domain.Command) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	obeyed := false
+	if i, ok := f.byID[c.Mission.DroneID]; ok {
+		now := f.clock.Now()
+		m := f.advance(i, now)
+		m.drone, obeyed = m.drone.Obey(c, now.Add(m.clockOffset))
+	}
+	if obeyed {
+		f.obeyed++
+	} else {
+		f.ignored++
+	}
+	return obeyed
+}
+
+// Inject lets a fault strike a drone now.
+func (f *Fleet) Inject(id domain.DroneID, fault Fault) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i, ok := f.byID[id]
+	if !ok {
+		return fmt.Errorf("inject fault: no drone %q in this fleet", id)
+	}
+	m := f.advance(i, f.clock.Now())
+	m.drone = m.drone.Suffering(fault)
+	return nil
+}
+
+// Stats are the counts so far.
+func (f *Fleet) Stats() FleetStats {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return FleetStats{Telemetry: f.sender.stats(), CommandsObeyed: f.obeyed, CommandsIgnored: f.ignored}
+}

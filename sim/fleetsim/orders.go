@@ -1,0 +1,225 @@
+package fleetsim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/sim/invariant"
+)
+
+// OrderConfig says how hospitals order.
+type OrderConfig struct {
+	Topic     string      // default "orders"
+	Format    wire.Format // default Protobuf
+	PerMinute float64     // mean rate by the clock, [0, 60000]; 0: the opening orders only
+	NoOpening bool        // leave the opening orders out
+	// IDPrefix begins every order's id; runs that share a store need
+	// different ones. Default "O".
+	IDPrefix string
+	Seed     uint64
+}
+
+// OrderSource orders parcels at random moments. Its methods are safe for
+// concurrent use.
+type OrderSource struct {
+	cfg    OrderConfig
+	world  *World
+	clock  clockwork.Clock
+	sender *sender
+
+	mu      sync.Mutex
+	random  *rand.Rand
+	reaches map[string][]Hospital // hospitals a drone can serve, by product
+}
+
+// NewOrderSource makes the hospitals of the world order through p and notes
+// confirmed orders in j.
+func NewOrderSource(w *World, cfg OrderConfig, clock clockwork.Clock, p Publisher, j *Journal) (*OrderSource, error) {
+	if cfg.Topic == "" {
+		cfg.Topic = "orders"
+	}
+	if cfg.IDPrefix == "" {
+		cfg.IDPrefix = "O"
+	}
+	if cfg.Format == "" {
+		cfg.Format = wire.Protobuf
+	}
+	if _, err := wire.ParseFormat(string(cfg.Format)); err != nil {
+		return nil, fmt.Errorf("order source: %w", err)
+	}
+	if !(cfg.PerMinute >= 0 && cfg.PerMinute <= 60_000) {
+		return nil, fmt.Errorf("order source: orders per minute is %v; give 0 to 60000", cfg.PerMinute)
+	}
+	return &OrderSource{
+		cfg: cfg, world: w, clock: clock, sender: newSender(p, j, clock),
+		random: randomFor(cfg.Seed, streamOrders), reaches: reaches(w),
+	}, nil
+}
+
+// Run orders until ctx ends, then waits for outstanding answers. It may be
+// called once.
+func (s *OrderSource) Run(ctx context.Context) {
+	s.sender.start(ctx)
+	defer s.sender.stop()
+	if !s.cfg.NoOpening {
+		for _, r := range s.Opening() {
+			s.publish(ctx, r)
+		}
+	}
+	if s.cfg.PerMinute == 0 {
+		<-ctx.Done()
+		return
+	}
+	// Moments are computed from the one before, not from when the timer
+	// fired, so that the rate holds at any load.
+	next := s.clock.Now().Add(s.Pause())
+	for {
+		timer := s.clock.NewTimer(next.Sub(s.clock.Now()))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.Chan():
+			s.publish(ctx, s.Next())
+			next = next.Add(s.Pause())
+		}
+	}
+}
+
+// Pause is the time from one order to the next in the seed's Poisson process.
+func (s *OrderSource) Pause() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pause := s.random.ExpFloat64() / s.cfg.PerMinute * float64(time.Minute)
+	return time.Duration(min(pause, float64(longestPause)))
+}
+
+// longestPause is the pause at rates so low that none would fit a Duration: no run
+// lasts that long.
+const longestPause = 100 * 365 * 24 * time.Hour
+
+func (s *OrderSource) publish(ctx context.Context, r domain.OrderRequest) {
+	data, attrs, err := wire.EncodeOrder(r, s.cfg.Format)
+	if err != nil {
+		s.sender.failed.Add(1)
+		return
+	}
+	s.sender.send(ctx, data, attrs, "", invariant.Message{
+		Topic: s.cfg.Topic, OrderID: r.ID, Timestamp: r.CreatedAt, ContentHash: r.Hash(), SentAt: s.clock.Now(),
+	})
+}
+
+// Next is the next order of the seed, created now.
+func (s *OrderSource) Next() domain.OrderRequest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	product := products[s.random.IntN(len(products))]
+	reach := s.reaches[product.name]
+	return s.request(domain.OrderContent{
+		Priority:    s.priority(),
+		ProductType: product.name,
+		ColdChain:   product.cold,
+		WeightKg:    float64(s.random.IntN(23)+2) / 10,
+	}, reach[s.random.IntN(len(reach))])
+}
+
+// urgentWithin is the deadline of the opening's urgent transfers: only the drone
+// that stands beside such a parcel can keep it.
+const urgentWithin = 3 * time.Minute
+
+// Opening are the orders that a fresh fleet finds: short flights from where
+// drones stand, so that a newcomer soon sees a delivery, and a few longer ones.
+func (s *OrderSource) Opening() []domain.OrderRequest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	transfer := func(p domain.Priority, product, from, to string) domain.OrderRequest {
+		pickup := hospital(from).Position
+		r := s.request(domain.OrderContent{
+			Priority: p, ProductType: product, Pickup: &pickup, WeightKg: 0.5,
+		}, hospital(to))
+		if p == domain.PriorityCritical {
+			r.Deadline = r.CreatedAt.Add(urgentWithin)
+		}
+		return r
+	}
+	stocked := func(p domain.Priority, product, to string) domain.OrderRequest {
+		return s.request(domain.OrderContent{
+			Priority: p, ProductType: product, ColdChain: isCold(product), WeightKg: 1,
+		}, hospital(to))
+	}
+	return []domain.OrderRequest{
+		transfer(domain.PriorityCritical, "MEDICINE", "HOSP-COCHIN", "HOSP-PORT-ROYAL"),
+		transfer(domain.PriorityCritical, "MEDICINE", "HOSP-ROTHSCHILD", "HOSP-TROUSSEAU"),
+		transfer(domain.PriorityStandard, "MEDICAL_DEVICE", "HOSP-COCHIN", "HOSP-TARNIER"),
+		stocked(domain.PriorityHigh, "MEDICAL_DEVICE", "HOSP-GUSTAVE-ROUSSY"),
+		transfer(domain.PriorityStandard, "MEDICINE", "HOSP-SAINT-ANTOINE", "HOSP-QUINZE-VINGTS"),
+		stocked(domain.PriorityCritical, "BLOOD", "HOSP-BICHAT"),
+		stocked(domain.PriorityHigh, "VACCINE", "HOSP-FERNAND-WIDAL"),
+		stocked(domain.PriorityStandard, "MEDICINE", "HOSP-BICETRE"),
+	}
+}
+
+// request completes an order of the hospital. The lock must be held.
+func (s *OrderSource) request(content domain.OrderContent, to Hospital) domain.OrderRequest {
+	content.Delivery = to.Position
+	content.RequesterID = to.ID
+	return domain.OrderRequest{
+		// Ids that do not rise, so that a store can spread them.
+		ID:           domain.OrderID(fmt.Sprintf("%s-%012x", s.cfg.IDPrefix, s.random.Uint64()>>16)),
+		OrderContent: content,
+		CreatedAt:    s.clock.Now().UTC().Truncate(time.Microsecond),
+	}
+}
+
+// priority is CRITICAL for a tenth, HIGH for three tenths of the orders.
+func (s *OrderSource) priority() domain.Priority {
+	switch p := s.random.IntN(10); {
+	case p < 1:
+		return domain.PriorityCritical
+	case p < 4:
+		return domain.PriorityHigh
+	default:
+		return domain.PriorityStandard
+	}
+}
+
+type product struct {
+	name string
+	cold bool // must stay cool all the way
+}
+
+var products = []product{{"BLOOD", true}, {"MEDICINE", false}, {"VACCINE", true}, {"MEDICAL_DEVICE", false}}
+
+func isCold(name string) bool {
+	return slices.Contains(products, product{name, true})
+}
+
+// reserveCharge is the percentage no drone plans to land below.
+const reserveCharge = 20.0
+
+// reaches lists, by product, the hospitals that a drone at the depot, charged
+// just enough to be sent, serves and returns from above its reserve.
+func reaches(w *World) map[string][]Hospital {
+	const reachMetres = (chargeBelow - reserveCharge) / consumptionPerKm * 1000
+	depot := w.Depots[0].Position
+	result := make(map[string][]Hospital, len(products))
+	for _, p := range products {
+		for _, h := range w.Hospitals {
+			if slices.ContainsFunc(w.Warehouses, func(wh domain.Warehouse) bool {
+				round := depot.DistanceMetres(wh.Position) + wh.Position.DistanceMetres(h.Position) + h.Position.DistanceMetres(depot)
+				return slices.Contains(wh.ProductTypes, p.name) && (wh.ColdStorage || !p.cold) && round <= reachMetres
+			}) {
+				result[p.name] = append(result[p.name], h)
+			}
+		}
+	}
+	return result
+}

@@ -1,0 +1,105 @@
+package plannersim_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dronefleet/dronefleet/app/dispatch"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/sim/fleetsim"
+	"github.com/dronefleet/dronefleet/sim/plannersim"
+	"github.com/dronefleet/dronefleet/solver"
+)
+
+func run(t *testing.T, s plannersim.Scenario, strategy solver.Strategy) plannersim.Result {
+	t.Helper()
+	cfg := dispatch.PlannerConfig{
+		Options: solver.Options{Iterations: 50, Workers: 1, Strategy: strategy},
+		Params:  solver.Params{PickupService: fleetsim.Dwell, DeliveryService: fleetsim.Dwell},
+	}
+	r, err := plannersim.Run(t.Context(), s, func() *dispatch.Planner {
+		return dispatch.NewPlanner(cfg, func(_ solver.Problem, fault error) { t.Error(fault) })
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// The dispatcher serves more CRITICAL orders in time than either baseline in
+// every world, with the fleet just busy, overloaded and hit by bursts, and
+// nearly no HIGH order late where there are drones enough.
+func TestDispatcherLeadsOnCriticalOrders(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plans twelve days; the tests of a shorter one run the same code")
+	}
+	for name, s := range map[string]plannersim.Scenario{
+		"busy":       {PerMinute: 4, Seed: 1},
+		"busy too":   {PerMinute: 4, Seed: 2},
+		"overloaded": {PerMinute: 8, Seed: 1, Duration: 80 * time.Minute},
+		"bursts":     {PerMinute: 4, Seed: 1, Burst: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ours := run(t, s, solver.SISR).Priorities
+			for baseline, strategy := range map[string]solver.Strategy{"greedy": solver.Greedy, "nearest": solver.NearestFirst} {
+				theirs := run(t, s, strategy).Priorities
+				if us, them := ours[domain.PriorityCritical], theirs[domain.PriorityCritical]; us.OnTime <= them.OnTime || us.Created != them.Created {
+					t.Errorf("%+v, %s %+v", us, baseline, them)
+				}
+			}
+			if high := ours[domain.PriorityHigh]; high.Late > high.Created/20 {
+				t.Errorf("HIGH: %+v", high)
+			}
+		})
+	}
+}
+
+// F-OPT-04: when a fleet that had far too much to do gets the time, everything
+// is delivered.
+func TestNothingIsLeftBehind(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plans seven hours; the tests of a shorter day run the same code")
+	}
+	s := plannersim.Scenario{PerMinute: 8, Drones: 20, Duration: 7 * time.Hour, Quiet: 6 * time.Hour, Seed: 5}
+	for p, class := range run(t, s, solver.SISR).Priorities {
+		if class.Delivered != class.Created {
+			t.Errorf("%s: %+v", domain.Priority(p), class)
+		}
+	}
+}
+
+// In a city where all is near, all CRITICAL orders are in time even at twice
+// the load that the fleet can carry one by one.
+func TestCityServesAllCriticalOrders(t *testing.T) {
+	for seed := uint64(1); seed <= 2; seed++ {
+		r := run(t, plannersim.Scenario{World: plannersim.City, PerMinute: 6, Seed: seed}, solver.SISR)
+		if c := r.Priorities[domain.PriorityCritical]; c.Late > 0 {
+			t.Errorf("seed %d: %+v", seed, c)
+		}
+	}
+}
+
+func TestRun_RepeatsItself(t *testing.T) {
+	s := plannersim.Scenario{Duration: 40 * time.Minute, PerMinute: 6, Burst: 2, Seed: 3}
+	a, b := run(t, s, solver.SISR), run(t, s, solver.SISR)
+	a.Slowest, b.Slowest = 0, 0
+	a.Scenario, b.Scenario = plannersim.Scenario{}, plannersim.Scenario{}
+	if diff := cmp.Diff(a, b); diff != "" {
+		t.Errorf("one seed made two days:\n%s", diff)
+	}
+}
+
+func TestRun_NamesEveryBadSetting(t *testing.T) {
+	for name, s := range map[string]plannersim.Scenario{
+		"interval": {Interval: time.Millisecond},
+		"minute":   {PerMinute: -1},
+		"burst":    {Burst: 10},
+	} {
+		if _, err := plannersim.Run(t.Context(), s, nil); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("error %v does not name the %s", err, name)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package plannersim
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
+	"github.com/dronefleet/dronefleet/sim/fleetsim"
+)
+
+// Scenario is a day to replay. Zero values stand for the defaults in the
+// comments.
+type Scenario struct {
+	// Duration of simulated time; default 2 h. In the last Quiet of it nobody
+	// orders.
+	Duration, Quiet time.Duration
+	// Drones in the fleet; default 40.
+	Drones int
+	// PerMinute is the mean rate of new orders; default 4.
+	PerMinute float64
+	// Burst multiplies the rate during BurstLasts of every BurstEvery; 0 or 1
+	// for an even day. The mean rate stays PerMinute.
+	Burst                  float64
+	BurstEvery, BurstLasts time.Duration // default 30 min, 6 min
+	// World makes the places; nil means fleetsim.NewWorld, with its opening
+	// orders.
+	World func(drones int, seed uint64) (*fleetsim.World, error)
+	Seed  uint64
+	// Interval between cycles; default 10 s.
+	Interval time.Duration
+	// Latency from a cycle's snapshot to the drone's obeying; default 3 s.
+	Latency time.Duration
+}
+
+func (s Scenario) withDefaults() Scenario {
+	or := func(d *time.Duration, or time.Duration) {
+		if *d == 0 {
+			*d = or
+		}
+	}
+	or(&s.Duration, 2*time.Hour)
+	or(&s.Interval, 10*time.Second)
+	or(&s.Latency, 3*time.Second)
+	or(&s.BurstEvery, 30*time.Minute)
+	or(&s.BurstLasts, 6*time.Minute)
+	if s.Drones == 0 {
+		s.Drones = 40
+	}
+	if s.PerMinute == 0 {
+		s.PerMinute = 4
+	}
+	return s
+}
+
+// Validate names every setting that is out of range.
+func (s Scenario) Validate() error {
+	s = s.withDefaults()
+	var errs []error
+	if s.Duration < 0 || s.Interval < time.Second || s.Latency < 0 {
+		errs = append(errs, fmt.Errorf("duration %s, interval %s, latency %s; give positive times, an interval of at least 1s", s.Duration, s.Interval, s.Latency))
+	}
+	if !(s.PerMinute > 0 && s.PerMinute <= 60_000) {
+		errs = append(errs, fmt.Errorf("orders per minute is %v; give more than 0, at most 60000", s.PerMinute))
+	}
+	if s.Burst < 0 || s.Burst > 1 && s.Burst*s.BurstLasts.Seconds() > s.BurstEvery.Seconds() {
+		errs = append(errs, fmt.Errorf("a burst of %v times for %s in %s holds more than all orders", s.Burst, s.BurstLasts, s.BurstEvery))
+	}
+	return errors.Join(errs...)
+}
+
+// begin is when every replayed day begins.
+var begin = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
+
+// world is the scenario's places and all its orders, by time of creation.
+func (s Scenario) world() (*fleetsim.World, []domain.Order, error) {
+	make := s.World
+	if make == nil {
+		make = func(drones int, seed uint64) (*fleetsim.World, error) {
+			return fleetsim.NewWorld(fleetsim.WorldConfig{Drones: drones, Seed: seed})
+		}
+	}
+	w, err := make(s.Drones, s.Seed)
+	if err != nil {
+		return nil, nil, err
+	}
+	clock := clockwork.NewFakeClockAt(begin)
+	source, err := fleetsim.NewOrderSource(w, fleetsim.OrderConfig{PerMinute: s.PerMinute, Seed: s.Seed}, clock, nil, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	var orders []domain.Order
+	if s.World == nil {
+		for _, r := range source.Opening() {
+			orders = append(orders, received(r))
+		}
+	}
+	thin := rand.New(rand.NewPCG(s.Seed, 77))
+	clock.Advance(source.Pause())
+	for clock.Now().Sub(begin) < s.Duration-s.Quiet {
+		r := source.Next()
+		r.CreatedAt = s.moved(r.CreatedAt, thin)
+		orders = append(orders, received(r))
+		clock.Advance(source.Pause())
+	}
+	slices.SortStableFunc(orders, func(a, b domain.Order) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	return w, orders, nil
+}
+
+// moved brings an order into a burst with the chance that makes bursts as dense
+// as asked for, at the same place in the period's burst.
+func (s Scenario) moved(at time.Time, random *rand.Rand) time.Time {
+	if s.Burst <= 1 {
+		return at
+	}
+	every, lasts := s.BurstEvery.Seconds(), s.BurstLasts.Seconds()
+	into := math.Mod(at.Sub(begin).Seconds(), every)
+	if into < lasts {
+		return at
+	}
+	// Of the orders outside, this share moves inside: Burst·lasts/every of all
+	// orders are then in bursts.
+	share := (s.Burst - 1) * lasts / (every - lasts)
+	if random.Float64() >= share {
+		return at
+	}
+	to := random.Float64() * lasts
+	return at.Add(time.Duration((to - into) * float64(time.Second)))
+}
+
+// received is an order as the State Manager keeps it.
+func received(r domain.OrderRequest) domain.Order {
+	o := domain.Order{
+		ID: r.ID, Status: domain.OrderPending, OrderContent: r.OrderContent,
+		CreatedAt: r.CreatedAt, Deadline: r.Deadline, PendingSince: r.CreatedAt,
+	}
+	if o.Deadline.IsZero() {
+		o.Deadline = o.CreatedAt.Add(window(o.Priority))
+	}
+	return o
+}
+
+// window is how long after its creation an order is due that names no deadline.
+func window(p domain.Priority) time.Duration {
+	rules := policy.DefaultOrderPolicy()
+	switch p {
+	case domain.PriorityCritical:
+		return rules.Critical
+	case domain.PriorityHigh:
+		return rules.High
+	default:
+		return rules.Standard
+	}
+}
