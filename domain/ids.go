@@ -82,3 +82,7 @@ func joinID(a, b string) string {
 	sum := sha256.Sum256([]byte(a + "\x00" + b))
 	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:20])
 }
+
+// MaxActorRunes bounds the name of whoever changes the fleet: longer ones are
+// cut or refused, so that audits show each on one line.
+const MaxActorRunes = 128

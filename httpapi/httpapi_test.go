@@ -28,7 +28,6 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
-	"github.com/dronefleet/dronefleet/app/manager"
 	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/httpapi"
@@ -71,7 +70,7 @@ func serveFor(t *testing.T, hosts connect.Config, access httpapi.Access, log *sl
 	working, stopping := context.WithCancelCause(t.Context())
 	s.stopping = stopping
 	s.store = firestoretx.New(s.clients.Firestore, firestoretx.Config{})
-	locks, err := manager.NewLocks(s.clients, simclock.Real(), emutest.Log(t))
+	locks, err := s.clients.Locks(simclock.Real(), emutest.Log(t))
 	if err != nil {
 		t.Fatal(err)
 	}

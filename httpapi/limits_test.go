@@ -16,7 +16,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
-	"github.com/dronefleet/dronefleet/app/manager"
 	"github.com/dronefleet/dronefleet/httpapi"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
@@ -28,7 +27,7 @@ func TestServer_EndsRequestsThatDoNotEnd(t *testing.T) {
 	hosts := emutest.Hosts(t)
 	t.Setenv(connect.FirestoreHost, "") // see serveFor
 	clients := emutest.Connect(t, hosts)
-	locks, err := manager.NewLocks(clients, simclock.Real(), emutest.Log(t))
+	locks, err := clients.Locks(simclock.Real(), emutest.Log(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
-	"github.com/dronefleet/dronefleet/app/manager"
 	"github.com/dronefleet/dronefleet/httpapi"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
@@ -25,7 +24,7 @@ func TestProbes_OfAProcessThatPublishes(t *testing.T) {
 	hosts := emutest.Hosts(t)
 	t.Setenv(connect.FirestoreHost, "") // see serveFor
 	clients := emutest.Connect(t, hosts)
-	locks, err := manager.NewLocks(clients, simclock.Real(), emutest.Log(t))
+	locks, err := clients.Locks(simclock.Real(), emutest.Log(t))
 	if err != nil {
 		t.Fatal(err)
 	}

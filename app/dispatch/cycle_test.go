@@ -20,7 +20,6 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/app/dispatch"
-	"github.com/dronefleet/dronefleet/app/manager"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
@@ -631,7 +630,7 @@ func TestOnce_PlansByTheServersTime(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			locks, err := manager.NewLocks(b.clients, clock, emutest.Log(t))
+			locks, err := b.clients.Locks(clock, emutest.Log(t))
 			if err != nil {
 				t.Fatal(err)
 			}

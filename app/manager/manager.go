@@ -22,7 +22,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/httpapi"
+	"github.com/dronefleet/dronefleet/internal/clockwatch"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/simclock"
@@ -43,25 +43,23 @@ type Config struct {
 	// The next one goes on where it ended. Nothing else ends a query that is never
 	// answered: the lock would stay extended, and no manager swept any more.
 	SweepLimit time.Duration
-	// Access says who may use the HTTP API; default this machine, to read.
-	Access httpapi.Access
 	// Tracing takes the spans; default none. See Worker for telemetry's share.
 	Tracing trace.TracerProvider
 }
 
 // Manager is one replica of the State Manager.
 type Manager struct {
-	Store *firestoretx.Store
-	Locks *firestorelock.Backend
+	Store    *firestoretx.Store
+	Locks    *firestorelock.Backend
+	Operator operator.Commands // without By, which names who asks
+	PubSub   *pubsub.Client
+	Meter    *meter.Meter
+	Log      *slog.Logger
 
 	worker   *pubsubio.Worker
 	outbox   *pubsubio.Outbox
-	pubsub   *pubsub.Client
-	operator operator.Commands
 	clock    *simclock.Clock
 	cfg      Config
-	log      *slog.Logger
-	meter    *meter.Meter
 	measured atomic.Pointer[measurement] // the clock, last; nil: not yet
 }
 
@@ -90,30 +88,25 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 	if cfg.Worker.TelemetryCoalesce == 0 {
 		cfg.Worker.TelemetryCoalesce = clock.Real(time.Second)
 	}
-	locks, err := NewLocks(c, clock, log)
+	locks, err := c.Locks(clock, log)
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{Locks: locks, clock: clock, cfg: cfg, log: log, meter: c.Meter, pubsub: c.PubSub}
+	m := &Manager{Locks: locks, clock: clock, cfg: cfg, Log: log, Meter: c.Meter, PubSub: c.PubSub}
 	c.Meter.Lock(meter.LockSweeper) // readiness and dashboards know of it from the start
 	m.Store = firestoretx.New(c.Firestore, firestoretx.Config{
 		Now:        clock.Now,
 		Owed:       func(ctx context.Context, mission domain.Mission) { m.outbox.Offer(ctx, mission) },
 		Conflicted: c.Meter.CommitRetried,
 	})
-	m.operator = operator.Commands{Store: m.Store, PubSub: c.PubSub, Patience: operator.ServicePatience, ReviewBytes: operator.ServiceReviewBytes}
+	m.Operator = operator.Commands{Store: m.Store, PubSub: c.PubSub, Patience: operator.ServicePatience, ReviewBytes: operator.ServiceReviewBytes}
 	if c.Config.Emulated() {
-		m.operator.Patience = 0
+		m.Operator.Patience = 0
 	}
 	publisher := pubsubio.NewPublisher(c.PubSub) // whoever publishes waits for the answer, so nothing is left to stop
 	m.outbox = pubsubio.NewOutbox(m.Store, publisher, cfg.Format, log, c.Meter)
 	m.worker = pubsubio.NewWorker(c.PubSub, m.Store, publisher, cfg.Worker, log, c.Meter)
 	return m, nil
-}
-
-// NewLocks returns the lock backend of the fleet.
-func NewLocks(c *connect.Clients, clock *simclock.Clock, log *slog.Logger) (*firestorelock.Backend, error) {
-	return firestorelock.New(c.Firestore, firestorelock.Config{Clock: clock.ForLocks(), Logger: log})
 }
 
 // Shutdown, from the order to stop, at the latest: messages in work are finished
@@ -146,12 +139,12 @@ var errNotStopped = errors.New("the State Manager did not settle all it held in 
 func (m *Manager) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	return m.runUntil(ctx, stop)
+	return m.RunUntil(ctx, stop)
 }
 
-// runUntil is Run until ctx ends, which stop does when the manager has a cause
+// RunUntil is Run until ctx ends, which stop does when the manager has a cause
 // of its own.
-func (m *Manager) runUntil(ctx context.Context, stop context.CancelCauseFunc) error {
+func (m *Manager) RunUntil(ctx context.Context, stop context.CancelCauseFunc) error {
 	commands, endCommands := context.WithCancel(context.WithoutCancel(ctx))
 	defer endCommands()
 	everything, endEverything := context.WithCancel(context.WithoutCancel(ctx))
@@ -187,7 +180,7 @@ func (m *Manager) run(ctx context.Context, stop context.CancelCauseFunc, command
 
 	var work sync.WaitGroup
 	work.Go(func() { m.sweep(ctx) })
-	work.Go(func() { WatchClock(ctx, m.Locks, m.meter, m.log, m.noteClock) })
+	work.Go(func() { clockwatch.Watch(ctx, m.Locks, m.Meter, m.Log, m.noteClock) })
 	err := m.worker.Run(ctx, stop)
 	work.Wait()
 
@@ -214,7 +207,7 @@ func (m *Manager) sweep(ctx context.Context) {
 		case <-ticker.Chan():
 		}
 		if err := m.sweepIfClockHolds(ctx); err != nil && ctx.Err() == nil {
-			m.log.WarnContext(ctx, "sweep failed; the next one tries again", slog.Any("err", err))
+			m.Log.WarnContext(ctx, "sweep failed; the next one tries again", slog.Any("err", err))
 		}
 	}
 }
@@ -230,7 +223,7 @@ func (m *Manager) sweepIfClockHolds(ctx context.Context) error {
 	case holds:
 		return m.sweepOnce(ctx)
 	}
-	m.meter.SweepsSkipped.Inc()
+	m.Meter.SweepsSkipped.Inc()
 	ctx, end := context.WithTimeout(ctx, m.cfg.SweepLimit)
 	defer end()
 	return m.outbox.Collect(ctx, outboxGrace)
@@ -243,15 +236,15 @@ func (m *Manager) noteClock(report firestorelock.ClockReport) {
 	wrong, was := report.Level == firestorelock.ClockBlock, before != nil && before.Level == firestorelock.ClockBlock
 	switch {
 	case wrong && !was:
-		m.log.Error("this process does not sweep: by its clock it would take drones for silent; synchronise it (NTP)", slog.Duration("offset", report.Offset))
+		m.Log.Error("this process does not sweep: by its clock it would take drones for silent; synchronise it (NTP)", slog.Duration("offset", report.Offset))
 	case was && !wrong:
-		m.log.Info("this process sweeps again: its clock is right", slog.Duration("offset", report.Offset))
+		m.Log.Info("this process sweeps again: its clock is right", slog.Duration("offset", report.Offset))
 	}
 }
 
 // clockHolds reports whether silence may be judged by this clock. One that is
 // fast by minutes takes every drone for silent, and would fail its mission; a
-// manager with a right clock does the work. A clock that WatchClock has not
+// manager with a right clock does the work. A clock that the watch has not
 // measured yet, or that was set since, is measured now.
 func (m *Manager) clockHolds(ctx context.Context) (bool, error) {
 	if last := m.measured.Load(); last == nil || m.wasSet(last) {
@@ -273,13 +266,13 @@ func (m *Manager) wasSet(since *measurement) bool {
 
 // sweepOnce sweeps if it gets the lock at once.
 func (m *Manager) sweepOnce(ctx context.Context) error {
-	opts := append(m.clock.LockOptions(15*time.Second), lock.WithAutoExtend(), lock.WithLogger(m.log))
+	opts := append(m.clock.LockOptions(15*time.Second), lock.WithAutoExtend(), lock.WithLogger(m.Log))
 	began := time.Now()
 	h, ok, err := lock.TryAcquire(ctx, m.Locks, SweeperKey, opts...)
 	if err != nil {
 		return err
 	}
-	held := m.meter.Lock(meter.LockSweeper)
+	held := m.Meter.Lock(meter.LockSweeper)
 	held.Tried(began, ok)
 	if !ok {
 		return nil
@@ -297,7 +290,7 @@ func (m *Manager) sweepLocked(ctx context.Context) error {
 	defer span.End()
 	result, err := m.Store.Sweep(ctx)
 	if result != (firestoretx.SweepResult{}) {
-		m.log.InfoContext(ctx, "swept", slog.Int("missions_failed", result.MissionsFailed),
+		m.Log.InfoContext(ctx, "swept", slog.Int("missions_failed", result.MissionsFailed),
 			slog.Int("drones_unknown", result.DronesUnknown), slog.Int("orders_late", result.OrdersLate))
 	}
 	err = errors.Join(err, m.outbox.Collect(ctx, outboxGrace))
@@ -305,6 +298,6 @@ func (m *Manager) sweepLocked(ctx context.Context) error {
 		span.SetStatus(codes.Error, err.Error())
 		return err
 	}
-	m.meter.Sweeps.Inc()
+	m.Meter.Sweeps.Inc()
 	return nil
 }

@@ -53,7 +53,7 @@ func (s *system) serveManager(cfg manager.Config) (ready func() (code int, repor
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	over, result := make(chan struct{}), make(chan error, 1)
-	go func() { defer close(over); result <- m.Serve(ctx, context.Background(), listener) }()
+	go func() { defer close(over); result <- httpapi.ServeManager(ctx, context.Background(), m, httpapi.Access{}, listener) }()
 	s.t.Cleanup(func() {
 		cancel()
 		<-over

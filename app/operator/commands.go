@@ -13,7 +13,6 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/httpapi/identity"
 	"github.com/dronefleet/dronefleet/policy"
 )
 
@@ -39,7 +38,7 @@ type Commands struct {
 	// ReviewBytes bounds the dead letters held at a time, of each topic; default
 	// pubsubio.MaxReviewBytes. See ServiceReviewBytes.
 	ReviewBytes int
-	// By is who asks, in at most identity.MaxNameRunes printable characters.
+	// By is who asks, in at most domain.MaxActorRunes printable characters.
 	// Without it nothing is changed: the audit names somebody for each change.
 	By string
 }
@@ -153,8 +152,8 @@ func CheckBy(name string) error {
 		return errors.New("is not valid UTF-8")
 	case strings.TrimSpace(name) == "":
 		return errors.New("is blank; say who asks, for the audit")
-	case n > identity.MaxNameRunes:
-		return fmt.Errorf("has %d characters; give at most %d", n, identity.MaxNameRunes)
+	case n > domain.MaxActorRunes:
+		return fmt.Errorf("has %d characters; give at most %d", n, domain.MaxActorRunes)
 	case strings.ContainsFunc(name, unfit):
 		return fmt.Errorf("is %q; give a name on one line, without what cannot be printed", name)
 	}

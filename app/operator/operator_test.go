@@ -50,7 +50,7 @@ func openOfficeAt(t *testing.T, hosts connect.Config) *office {
 	// that nobody closes.
 	t.Setenv(connect.FirestoreHost, "")
 	o := &office{t: t, clients: emutest.Connect(t, hosts)}
-	locks, err := manager.NewLocks(o.clients, simclock.Real(), emutest.Log(t))
+	locks, err := o.clients.Locks(simclock.Real(), emutest.Log(t))
 	if err != nil {
 		t.Fatal(err)
 	}

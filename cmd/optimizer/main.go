@@ -18,7 +18,6 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/app/dispatch"
-	"github.com/dronefleet/dronefleet/app/manager"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/internal/config"
@@ -138,7 +137,7 @@ func (c *cycles) with(ctx context.Context, interval time.Duration, f func(*plann
 	defer stopWatch(context.WithoutCancel(ctx))
 	publisher := pubsubio.NewPublisher(clients.PubSub)
 	defer publisher.Stop()
-	locks, err := manager.NewLocks(clients, clock, log)
+	locks, err := clients.Locks(clock, log)
 	if err != nil {
 		return err
 	}

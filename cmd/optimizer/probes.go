@@ -8,13 +8,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
-	"github.com/dronefleet/dronefleet/app/manager"
 	"github.com/dronefleet/dronefleet/httpapi"
+	"github.com/dronefleet/dronefleet/internal/cli"
+	"github.com/dronefleet/dronefleet/internal/clockwatch"
 )
 
 // listen takes the address of the probes; nil for none.
 func listen(addr string) (*httpapi.Listener, error) {
-	if addr == "" || addr == "off" {
+	if addr = cli.ListenAddr(addr); addr == "" {
 		return nil, nil
 	}
 	listener, err := httpapi.Listen(addr)
@@ -29,7 +30,7 @@ func listen(addr string) (*httpapi.Listener, error) {
 func (p *planning) serve(ctx context.Context, listener *httpapi.Listener) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return p.runner.Run(ctx) })
-	g.Go(func() error { manager.WatchClock(ctx, p.locks, p.clients.Meter, p.log, nil); return nil })
+	g.Go(func() error { clockwatch.Watch(ctx, p.locks, p.clients.Meter, p.log, nil); return nil })
 	if listener != nil {
 		api := httpapi.NewProbes(httpapi.Config{
 			Locks: p.locks, PubSub: p.clients.PubSub, Meter: p.clients.Meter, Stopping: func() error { return context.Cause(ctx) }, Log: p.log,

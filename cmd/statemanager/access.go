@@ -78,11 +78,3 @@ func (a *access) open(ctx context.Context, log *slog.Logger) (httpapi.Access, er
 	}
 	return access, nil
 }
-
-// listenAddr is where to listen, empty for nowhere.
-func listenAddr(addr string) string {
-	if addr == "off" {
-		return ""
-	}
-	return addr
-}

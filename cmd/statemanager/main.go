@@ -1,7 +1,5 @@
 // Command statemanager keeps the state of a medical drone fleet: it applies
-// telemetry, orders and mission decisions from Pub/Sub to Firestore. It can
-// also run a whole fleet in one process, with embedded servers and simulated
-// drones.
+// telemetry, orders and mission decisions from Pub/Sub to Firestore.
 package main
 
 import (
@@ -11,18 +9,18 @@ import (
 )
 
 type grammar struct {
-	Dev         devCommand         `cmd:"" serves:"" settings:"" help:"Run a whole fleet in this process: embedded servers, State Manager, optimizer, simulated drones."`
 	Serve       serveCommand       `cmd:"" serves:"" settings:"" help:"Run the State Manager against Google Cloud or emulators."`
-	Emulators   emulatorsCommand   `cmd:"" serves:"" settings:"" help:"Run the embedded Firestore and Pub/Sub alone."`
 	Orders      ordersCommand      `cmd:"" help:"List, hold, release and cancel orders."`
 	Drones      dronesCommand      `cmd:"" help:"List drones, clear emergencies."`
 	Audit       auditCommand       `cmd:"" help:"Tell the story of one drone, order, mission, decision or cycle."`
 	Deadletters deadLettersCommand `cmd:"" help:"List, replay and discard messages that were refused for good."`
 	Publish     publishCommand     `cmd:"" help:"Publish one message, for trials and repairs."`
 	Locks       locksCommand       `cmd:"" help:"Show the locks that are held."`
+	Dev         movedCommand       `cmd:"" hidden:""`
+	Emulators   movedCommand       `cmd:"" hidden:""`
 	Version     kong.VersionFlag   `help:"Print the version."`
 }
 
 func main() {
-	cli.Main(&grammar{}, "Keeps the state of a medical drone fleet in Firestore.")
+	cli.Main(&grammar{Dev: movedCommand{name: "dev"}, Emulators: movedCommand{name: "emulators"}}, "Keeps the state of a medical drone fleet in Firestore.")
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
-	"github.com/dronefleet/dronefleet/app/manager"
 	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/cli"
@@ -55,7 +54,7 @@ func (c *desk) with(ctx context.Context, f func(*operator.Desk, *connect.Clients
 		return err
 	}
 	defer func() { err = errors.Join(err, clients.Close()) }()
-	locks, err := manager.NewLocks(clients, clock, slog.New(slog.DiscardHandler))
+	locks, err := clients.Locks(clock, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

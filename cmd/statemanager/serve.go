@@ -54,7 +54,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if addr := listenAddr(c.HTTPAddr); addr != "" {
+	if addr := cli.ListenAddr(c.HTTPAddr); addr != "" {
 		if listener, err = httpapi.Listen(addr); err != nil {
 			return fmt.Errorf("--http-addr: %w", err)
 		}
@@ -76,7 +76,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	}
 	defer stopWatch(closing)
 	m, err := manager.New(clients, clock, manager.Config{
-		Format: c.Format, Access: access, Tracing: tracing,
+		Format: c.Format, Tracing: tracing,
 		Worker: c.worker(clock),
 	}, log)
 	if err != nil {
@@ -84,7 +84,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	}
 	log.InfoContext(ctx, "State Manager serving", slog.String("project", clients.Config.Project),
 		slog.String("firestore", clients.Config.FirestoreHost), slog.String("pubsub", clients.Config.PubSubHost), slog.Float64("speed", clock.Speed))
-	if err := m.Serve(ctx, closing, listener); err != nil {
+	if err := httpapi.ServeManager(ctx, closing, m, access, listener); err != nil {
 		return err
 	}
 	log.Info("State Manager stopped; what it held is settled, or will be delivered again")

@@ -3,6 +3,8 @@ package identity
 import (
 	"strings"
 	"unicode"
+
+	"github.com/dronefleet/dronefleet/domain"
 )
 
 // Caller is whoever sent a request.
@@ -23,9 +25,6 @@ func (c Caller) May(r Role) bool {
 	return false
 }
 
-// MaxNameRunes bounds what of a name is recorded.
-const MaxNameRunes = 128
-
 // nameOf is a name fit for one line of a log.
 func nameOf(c claims, subject string) string {
 	name := c.email()
@@ -38,8 +37,8 @@ func nameOf(c claims, subject string) string {
 		}
 		return r
 	}, name)
-	if runes := []rune(name); len(runes) > MaxNameRunes {
-		name = string(runes[:MaxNameRunes])
+	if runes := []rune(name); len(runes) > domain.MaxActorRunes {
+		name = string(runes[:domain.MaxActorRunes])
 	}
 	return name
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/jonboulle/clockwork"
 	"go.uber.org/goleak"
 
+	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/httpapi/identity"
 	"github.com/dronefleet/dronefleet/httpapi/identity/identitytest"
 )
@@ -140,7 +141,7 @@ func TestIdentify_GrantsRolesForClaims(t *testing.T) {
 		{"a number where a text is wanted", identitytest.Claims{"groups": 7}, "subject-1", false, false},
 		{"a number", identitytest.Claims{"level": 1000}, "subject-1", true, false},
 		{"a number written otherwise", identitytest.Claims{"level": json.RawMessage("1e3")}, "subject-1", false, false},
-		{"a long name", identitytest.Claims{"sub": strings.Repeat("é", identity.MaxNameRunes+1)}, strings.Repeat("é", identity.MaxNameRunes), false, false},
+		{"a long name", identitytest.Claims{"sub": strings.Repeat("é", domain.MaxActorRunes+1)}, strings.Repeat("é", domain.MaxActorRunes), false, false},
 		{"a name of several lines", identitytest.Claims{"sub": "a\nb\x1b[31m"}, "ab[31m", false, false},
 	} {
 		caller := g.known(c.name, g.token(c.claims))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"regexp"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/lock/firestorelock"
 )
 
 // The variables by which the Google client libraries find emulators.
@@ -335,4 +337,9 @@ func (c *Clients) Clock(ctx context.Context) (*simclock.Clock, error) {
 		return simclock.Real(), nil
 	}
 	return simclock.New(simclock.Rate{Epoch: rate.Epoch, Speed: rate.Speed, Ahead: time.Duration(rate.Ahead) * time.Millisecond})
+}
+
+// Locks returns the fleet's lock backend, on the fleet's clock.
+func (c *Clients) Locks(clock *simclock.Clock, log *slog.Logger) (*firestorelock.Backend, error) {
+	return firestorelock.New(c.Firestore, firestorelock.Config{Clock: clock.ForLocks(), Logger: log})
 }

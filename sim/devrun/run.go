@@ -170,7 +170,7 @@ func (f *fleet) open(ctx context.Context) error {
 		return err
 	}
 	if f.manager, err = manager.New(f.product, clock, manager.Config{
-		Access: httpapi.Access{AnyHost: f.cfg.InsecureHTTP}, Tracing: tracing, Worker: pubsubio.Config{TraceTelemetry: f.cfg.TraceTelemetry},
+		Tracing: tracing, Worker: pubsubio.Config{TraceTelemetry: f.cfg.TraceTelemetry},
 	}, f.cfg.Log); err != nil {
 		return err
 	}
@@ -243,7 +243,7 @@ func (f *fleet) run(ctx context.Context) error {
 	defer stopManager()
 	settling, stopSettling := context.WithCancel(background)
 	var managing errgroup.Group
-	start(&managing, func() error { defer stopSettling(); return f.manager.Serve(managerCtx, background, f.api) })
+	start(&managing, func() error { defer stopSettling(); return httpapi.ServeManager(managerCtx, background, f.manager, httpapi.Access{AnyHost: f.cfg.InsecureHTTP}, f.api) })
 	commandCtx, stopCommands := context.WithCancel(background)
 	defer stopCommands()
 	start(&managing, func() error { return f.receiveCommands(commandCtx) })

@@ -235,7 +235,7 @@ func (f *fire) manage(ctx context.Context, c *connections, clock *simclock.Clock
 
 // optimize is the life of an optimizer.
 func (f *fire) optimize(ctx context.Context, c *connections, clock *simclock.Clock) error {
-	locks, err := manager.NewLocks(c.Clients, clock, f.cfg.Log)
+	locks, err := c.Clients.Locks(clock, f.cfg.Log)
 	if err != nil {
 		return err
 	}

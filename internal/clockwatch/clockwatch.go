@@ -1,4 +1,7 @@
-package manager
+// Package clockwatch measures the local clock against Firestore's every minute,
+// for logs, metrics and callers that must know. It must not import a use case.
+// A failed measurement is logged and repeated a minute later.
+package clockwatch
 
 import (
 	"context"
@@ -13,12 +16,12 @@ import (
 // asks for its readiness has it measured too.
 const clockInterval = time.Minute
 
-// WatchClock measures the local clock against Firestore's at once and then
+// Watch measures the local clock against Firestore's at once and then
 // every minute until ctx ends, so that an alert needs no probe; measured, if not
 // nil, is told each report.
 //
 // Cost: 5 RPCs and 5 reads a minute.
-func WatchClock(ctx context.Context, locks *firestorelock.Backend, m *meter.Meter, log *slog.Logger, measured func(firestorelock.ClockReport)) {
+func Watch(ctx context.Context, locks *firestorelock.Backend, m *meter.Meter, log *slog.Logger, measured func(firestorelock.ClockReport)) {
 	ctx = meter.WithOperation(ctx, "clock")
 	ticker := time.NewTicker(clockInterval)
 	defer ticker.Stop()
