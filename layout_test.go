@@ -4,104 +4,199 @@ package dronefleet_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
 
 const module = "github.com/dronefleet/dronefleet/"
 
-// imports lists the direct imports of every package, tests left out.
-func imports(t *testing.T) map[string][]string {
+// floor is a top-level folder: what it holds, in one line, and the floors below
+// it that its packages may import.
+type floor struct {
+	folder, holds string
+	imports       []string
+}
+
+// floors lists every folder with Go code, from the ground up. A floor imports
+// only from floors that stand above it in this list, which is why no arrow runs
+// up.
+var floors = []floor{
+	{"domain", "the fleet's nouns", nil},
+	{"lock", "leases with fencing tokens, useful on its own", nil},
+	{"solver", "pickup-and-delivery planning, useful on its own", []string{"domain"}},
+	{"proto", "the wire format and its generated code", nil},
+	{"emulator", "embedded Firestore and Pub/Sub servers for tests", nil},
+	{"deploy", "Terraform, manifests, indexes, dashboards, alerts", nil},
+	{"policy", "the fleet's rules, pure", []string{"domain"}},
+	{"internal", "plumbing: flags, settings, connections, metrics, clocks", []string{"domain", "lock", "emulator"}},
+	{"adapters", "Firestore, Pub/Sub and wire forms", []string{"domain", "policy", "lock", "proto", "internal"}},
+	{"app", "the use cases", []string{"domain", "policy", "lock", "solver", "internal", "adapters"}},
+	{"httpapi", "the HTTP API over the use cases", []string{"domain", "policy", "lock", "internal", "adapters", "app"}},
+	{"sim", "simulated fleet, dev run, fault injection, invariant checker", []string{
+		"domain", "policy", "lock", "solver", "proto", "emulator", "deploy", "internal", "adapters", "app", "httpapi",
+	}},
+	{"conformance", "the embedded servers against the official emulators", []string{"emulator"}},
+	{"docs", "documents, and the tests that keep them true", nil},
+	{"cmd", "the binaries: flags and wiring", []string{
+		"domain", "policy", "lock", "solver", "emulator", "deploy", "internal", "adapters", "app", "httpapi", "sim",
+	}},
+	{"bench", "measurements and comparisons", []string{
+		"domain", "policy", "lock", "solver", "emulator", "deploy", "internal", "adapters", "app", "httpapi", "sim",
+	}},
+}
+
+// rooms are packages that may import less than their floor allows. A nil list
+// means that a room imports nothing outside itself.
+var rooms = []struct {
+	path    string
+	imports []string
+}{
+	{"internal/config", []string{"domain"}},
+	{"internal/meter", nil},
+	{"internal/observe", []string{"internal/meter"}},
+	{"internal/terminal", nil},
+	{"adapters/wire", []string{"domain", "proto"}},
+	{"adapters/entity", []string{"domain"}},
+	{"adapters/firestoretx", []string{"domain", "policy"}},
+	{"adapters/pubsubio", []string{"domain", "policy", "adapters/wire", "adapters/firestoretx", "internal/meter"}},
+	{"httpapi/identity", []string{"domain"}},
+	{"sim/invariant", []string{"domain"}},
+	{"sim/fleetsim", []string{"domain", "adapters/wire", "proto", "sim/invariant"}},
+	{"docs/docgen", nil},
+	{"docs/capacity", nil},
+	{"docs/transcript", nil},
+}
+
+// goPackage is what "go list" says of a package; imports of tests are left out.
+type goPackage struct {
+	ImportPath, Dir, Name string
+	Imports               []string
+}
+
+// path is the package's folder within the project; empty for the root.
+func (p goPackage) path() string {
+	return strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, strings.TrimSuffix(module, "/")), "/")
+}
+
+// ours lists the packages of this project that p imports, by their folders.
+func (p goPackage) ours() (paths []string) {
+	for _, imported := range p.Imports {
+		if path, is := strings.CutPrefix(imported, module); is {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+func packages(t *testing.T) []goPackage {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "./...").Output()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Dir,Name,Imports", "./...").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := map[string][]string{}
+	var list []goPackage
 	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
-		var p struct {
-			ImportPath string
-			Imports    []string
-		}
+		var p goPackage
 		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
 			return list
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		list[strings.TrimPrefix(p.ImportPath, module)] = p.Imports
+		list = append(list, p)
 	}
 }
 
-// Imports point inward: what decides knows nothing of what stores or sends, and
-// what others import on its own knows nothing of us.
-func TestImportsPointInward(t *testing.T) {
-	rules := []struct {
-		what    string // packages under this path
-		allowed []string
-	}{
-		{"domain", nil},
-		{"policy", []string{"domain"}},
-		{"solver", []string{"solver"}},
-		{"lock", []string{"lock"}},
-		{"sim/invariant", []string{"domain"}},
-		{"internal/config", []string{"domain"}},
-		{"internal/meter", nil},
-		{"internal/observe", []string{"internal/meter"}},
-		{"httpapi/identity", []string{"httpapi/identity"}},
-		{"deploy", []string{"deploy"}},
-		{"emulator/internal/boltfile", nil},
-		{"emulator/firestore", []string{"emulator/internal/boltfile"}},
-		{"emulator/pubsub", []string{"emulator/internal/boltfile"}},
-		{"sim/fleetsim", []string{"domain", "adapters/wire", "proto", "sim/invariant"}},
-		{"adapters/wire", []string{"domain", "proto"}},
-		{"adapters/firestoretx", []string{"domain", "policy"}},
-		{"adapters/pubsubio", []string{"domain", "policy", "adapters/wire", "adapters/firestoretx", "internal/meter"}},
-	}
-	under := func(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }
-	seen := map[string]bool{}
-	for pkg, list := range imports(t) {
-		for _, rule := range rules {
-			if !under(pkg, rule.what) {
+func under(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }
+
+func underAny(path string, roots ...string) bool {
+	return slices.ContainsFunc(roots, func(root string) bool { return under(path, root) })
+}
+
+// layoutErrors says which imports run up or sideways, and which folder no floor
+// describes.
+func layoutErrors(list []goPackage) (found []string) {
+	guarded := map[string]bool{}
+	for _, p := range list {
+		path := p.path()
+		if path == "" {
+			continue
+		}
+		at := slices.IndexFunc(floors, func(f floor) bool { return under(path, f.folder) })
+		if at < 0 {
+			found = append(found, path+" is on no floor; describe its folder in floors")
+			continue
+		}
+		guarded[floors[at].folder] = true
+		for _, imported := range p.ours() {
+			if !underAny(imported, append(floors[at].imports, floors[at].folder)...) {
+				found = append(found, fmt.Sprintf("%s must not import %s: %s may import %q", path, imported, floors[at].folder, floors[at].imports))
+			}
+		}
+		for _, room := range rooms {
+			if !under(path, room.path) {
 				continue
 			}
-			seen[rule.what] = true
-			for _, imported := range list {
-				ours, is := strings.CutPrefix(imported, module)
-				if !is {
-					continue
-				}
-				ok := under(ours, rule.what)
-				for _, a := range rule.allowed {
-					ok = ok || under(ours, a)
-				}
-				if !ok {
-					t.Errorf("%s must not import %s", pkg, ours)
+			guarded[room.path] = true
+			for _, imported := range p.ours() {
+				if !underAny(imported, append(slices.Clone(room.imports), room.path)...) {
+					found = append(found, fmt.Sprintf("%s must not import %s: it may import %q", path, imported, room.imports))
 				}
 			}
 		}
 	}
-	for _, rule := range rules {
-		if !seen[rule.what] {
-			t.Errorf("no package under %s: the rule guards nothing", rule.what)
+	for _, f := range floors {
+		if !guarded[f.folder] {
+			found = append(found, "no package under "+f.folder+": its floor guards nothing")
+		}
+	}
+	for _, room := range rooms {
+		if !guarded[room.path] {
+			found = append(found, "no package under "+room.path+": its room guards nothing")
+		}
+	}
+	return found
+}
+
+func TestLayout_ImportsPointDown(t *testing.T) {
+	for i, f := range floors {
+		for _, imported := range f.imports {
+			if !slices.ContainsFunc(floors[:i], func(below floor) bool { return below.folder == imported }) {
+				t.Errorf("%s may import %s, which is not below it", f.folder, imported)
+			}
+		}
+	}
+	list := packages(t)
+	for _, e := range layoutErrors(list) {
+		t.Error(e)
+	}
+	for _, broken := range []struct{ from, to string }{
+		{"policy", "adapters/wire"}, {"adapters/firestoretx", "app/operator"}, {"app/operator", "httpapi"},
+		{"httpapi", "sim/devrun"}, {"internal/meter", "internal/connect"}, {"newfolder", "domain"},
+	} {
+		with := append(slices.Clone(list), goPackage{ImportPath: module + broken.from, Imports: []string{module + broken.to}})
+		if len(layoutErrors(with)) == 0 {
+			t.Errorf("%s may import %s, and nothing objects", broken.from, broken.to)
 		}
 	}
 }
 
 // Rules of state import the standard library only.
-func TestDomainAndPolicyNeedNoLibrary(t *testing.T) {
-	for pkg, list := range imports(t) {
-		if pkg != "domain" && pkg != "policy" {
+func TestLayout_DomainAndPolicyNeedNoLibrary(t *testing.T) {
+	for _, p := range packages(t) {
+		if !underAny(p.path(), "domain", "policy") {
 			continue
 		}
-		for _, imported := range list {
+		for _, imported := range p.Imports {
 			first, _, _ := strings.Cut(imported, "/")
 			if strings.Contains(first, ".") && !strings.HasPrefix(imported, module) {
-				t.Errorf("%s imports %s", pkg, imported)
+				t.Errorf("%s imports %s", p.path(), imported)
 			}
 			if imported == "math/rand" || imported == "math/rand/v2" || imported == "os" {
-				t.Errorf("%s imports %s: policies are pure", pkg, imported)
+				t.Errorf("%s imports %s: policies are pure", p.path(), imported)
 			}
 		}
 	}
