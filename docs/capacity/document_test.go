@@ -14,7 +14,7 @@ var update = flag.Bool("update", false, "write the generated part of docs/capaci
 // formula. Run it with -update to write them anew.
 func TestDocument(t *testing.T) {
 	sections := map[string]string{"tables": capacity.Tables()}
-	if err := docgen.Hold("../../docs/capacity.md", sections, *update, "go test ./internal/capacity -run TestDocument -update"); err != nil {
+	if err := docgen.Hold("../../docs/capacity.md", sections, *update, "go test ./docs/capacity -run TestDocument -update"); err != nil {
 		t.Error(err)
 	}
 }

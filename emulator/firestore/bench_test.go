@@ -18,7 +18,7 @@ import (
 // The benchmarks run against the server that FIRESTORE_EMULATOR_HOST names, else
 // against an embedded one, so that the same code compares both (E-PF-03):
 //
-//	go test -run '^$' -bench . ./internal/firestoreemu
+//	go test -run '^$' -bench . ./emulator/firestore
 //
 // One operation is one call of the client; ns/op is over all clients together.
 
