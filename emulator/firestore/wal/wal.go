@@ -119,7 +119,7 @@ func (f *File) Load(database string, yield func(*pb.Document)) (last int64, err 
 				return nil
 			}
 			name, doc := string(bytes.TrimPrefix(key, documentPrefix)), &pb.Document{}
-			raw, err := unseal(key, sealed)
+			raw, err := boltfile.Unseal(key, sealed)
 			if err == nil && !strings.HasPrefix(name, database+"/documents/") {
 				err = errForeign
 			}
@@ -144,7 +144,7 @@ func readClock(sealed []byte) (int64, error) {
 	if len(sealed) == clockSize {
 		return 0, errUnsealed
 	}
-	raw, err := unseal(clockKey, sealed)
+	raw, err := boltfile.Unseal(clockKey, sealed)
 	if err != nil {
 		return 0, err
 	}
@@ -172,11 +172,11 @@ func (l *Log) Append(batch []store.Entry) error {
 		for _, change := range entry.Changes {
 			p := put{key: append(documentPrefix[:len(documentPrefix):len(documentPrefix)], change.Name...)}
 			if change.Doc != nil {
-				raw, err := proto.MarshalOptions{}.MarshalAppend(unsealed(), change.Doc)
+				raw, err := proto.MarshalOptions{}.MarshalAppend(boltfile.Unsealed(0), change.Doc)
 				if err != nil {
 					return fmt.Errorf("wal: encode %s: %w", change.Name, err)
 				}
-				p.value = seal(p.key, raw)
+				p.value = boltfile.Seal(p.key, raw)
 			}
 			puts = append(puts, p)
 		}
@@ -196,6 +196,6 @@ func (l *Log) Append(batch []store.Entry) error {
 				return err
 			}
 		}
-		return bucket.Put(clockKey, seal(clockKey, binary.BigEndian.AppendUint64(unsealed(), uint64(last))))
+		return bucket.Put(clockKey, boltfile.Seal(clockKey, binary.BigEndian.AppendUint64(boltfile.Unsealed(clockSize), uint64(last))))
 	})
 }

@@ -13,6 +13,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/dronefleet/dronefleet/emulator/firestore/store"
+	"github.com/dronefleet/dronefleet/emulator/internal/boltfile"
 )
 
 const database = "projects/p/databases/d"
@@ -102,7 +103,7 @@ func TestFile_DamagedValue(t *testing.T) {
 // document nor the clock, no clock and a file without checksums are told too
 // (E-DU-01).
 func TestFile_Refused(t *testing.T) {
-	sealed := seal(clockKey, append(unsealed(), make([]byte, clockSize)...))
+	sealed := boltfile.Seal(clockKey, append(boltfile.Unsealed(clockSize), make([]byte, clockSize)...))
 	x := []byte("d/x")
 	for name, row := range map[string]struct {
 		clock         []byte
@@ -110,9 +111,9 @@ func TestFile_Refused(t *testing.T) {
 		want          string
 	}{
 		"the value of another key": {sealed, x, sealed, `document "x" is damaged`},
-		"another database's":       {sealed, x, seal(x, unsealed()), `document "x" stands in another database`},
+		"another database's":       {sealed, x, boltfile.Seal(x, boltfile.Unsealed(0)), `document "x" stands in another database`},
 		"hardly a value":           {sealed, x, []byte("x"), `document "x" is damaged`},
-		"no document":              {sealed, []byte("e/x"), seal(x, unsealed()), `document "e/x" is damaged`},
+		"no document":              {sealed, []byte("e/x"), boltfile.Seal(x, boltfile.Unsealed(0)), `document "e/x" is damaged`},
 		"no clock":                 {nil, x, nil, `database "` + database + `" is damaged`},
 		"no checksums":             {make([]byte, clockSize), x, nil, "was written by an earlier version"},
 	} {

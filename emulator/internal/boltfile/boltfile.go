@@ -1,4 +1,10 @@
-// Package boltfile opens the data files of the embedded servers.
+// Package boltfile opens the bbolt files of the embedded servers and seals their
+// records. It finds what bbolt does not look for: a file that was emptied or cut
+// short, a damaged page, a flipped bit in a record.
+//
+// It knows nothing of what the records mean and must import nothing of this
+// module. Open fails with the path and, where the file is damaged, the page;
+// Unseal fails with ErrDamaged, and its caller names the record.
 package boltfile
 
 import (
@@ -7,7 +13,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"syscall"
+	"path/filepath"
 
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
@@ -16,11 +22,18 @@ import (
 // ErrInUse says that another process has the file open.
 var ErrInUse = errors.New("in use by another process; stop it or choose another data directory")
 
-// Open opens the file, made if missing, or says why it cannot be used.
+// ErrEmpty says that the file was emptied: Open never leaves an empty one.
+var ErrEmpty = errors.New("the file is empty: what it held is lost; restore it from a copy, or delete it to start with nothing")
+
+// Open opens the file, which it creates when missing. It reads every page first
+// and fails when the file is in use, empty or damaged.
 func Open(path string, options bolt.Options) (*bolt.DB, error) {
 	db, err := open(path, options)
-	if errors.Is(err, bolterrors.ErrTimeout) {
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
 		err = ErrInUse
+	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err, bolterrors.ErrVersionMismatch):
+		err = damaged(err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
@@ -30,37 +43,59 @@ func Open(path string, options bolt.Options) (*bolt.DB, error) {
 
 func open(path string, options bolt.Options) (*bolt.DB, error) {
 	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return create(path, options)
-	case err != nil:
-		return nil, err
-	case info.Size() > 0:
-		if info.Size()%int64(os.Getpagesize()) != 0 { // the rest of that page would read as zeros
-			return nil, damaged(fmt.Sprintf("%d bytes are no whole pages", info.Size()))
-		}
-		reading := options
-		reading.ReadOnly = true
-		if err := inspect(path, reading); err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := create(path, options); err != nil {
 			return nil, err
 		}
+		info, err = os.Stat(path)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case info.Size() == 0:
+		return nil, ErrEmpty
+	case info.Size()%int64(os.Getpagesize()) != 0: // bbolt would read the rest of the last page as zeros
+		return nil, damaged(fmt.Sprintf("%d bytes are not whole pages", info.Size()))
+	}
+	reading := options
+	reading.ReadOnly = true
+	if err := inspect(path, reading); err != nil {
+		return nil, err
 	}
 	return bolt.Open(path, 0o600, &options)
 }
 
-// create makes the file. What a disk that fills up leaves of one holds nothing:
-// it goes again, or it would be taken for a damaged one when there is room.
-func create(path string, options bolt.Options) (*bolt.DB, error) {
-	db, err := bolt.Open(path, 0o600, &options)
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) {
-		err = errors.Join(err, os.Remove(path))
+// create makes the file under another name first. A process that is killed or a
+// disk that fills up on the way leaves nothing at path, so that an empty file
+// there was emptied.
+func create(path string, options bolt.Options) error {
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new*")
+	if err != nil {
+		return err
 	}
-	return db, err
+	temporary := file.Name()
+	defer func() { _ = os.Remove(temporary) }() // fails when it was renamed
+	if err := file.Close(); err != nil {
+		return err
+	}
+	db, err := bolt.Open(temporary, 0o600, &options)
+	if err != nil {
+		return err
+	}
+	if err := db.Close(); err != nil {
+		return err
+	}
+	// A link never replaces a file that another process has made meanwhile.
+	err = os.Link(temporary, path)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return os.Rename(temporary, path) // a file system without hard links
 }
 
 // inspect reads all that is in the file. bbolt maps it into memory and trusts it:
-// what is missing or damaged, by a full disk, a copy cut short or a power loss,
-// would end the process with a fault, or with a panic in a goroutine of its own.
+// a page that is missing or damaged would end the process with a fault, or with a
+// panic in a goroutine of bbolt's.
 func inspect(path string, options bolt.Options) (err error) {
 	db, err := bolt.Open(path, 0o600, &options)
 	if err != nil {
@@ -72,13 +107,19 @@ func inspect(path string, options bolt.Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	return db.View(func(tx *bolt.Tx) error { return check(file, tx, int64(db.Info().PageSize)) })
+	pageSize := int64(db.Info().PageSize)
+	if err := checkMetas(file, pageSize); err != nil {
+		return err
+	}
+	return db.View(func(tx *bolt.Tx) error { return check(file, tx, pageSize) })
 }
 
 // check checks what the transaction would see in the file.
 func check(file io.ReaderAt, tx *bolt.Tx, pageSize int64) error {
 	t := tree{file: file, pageSize: pageSize, used: make([]bool, tx.Size()/pageSize)}
-	t.used[0], t.used[1] = true, true // bbolt has checked these
+	for i := range metaPages {
+		t.used[i] = true
+	}
 	return t.check(uint64(tx.Cursor().Bucket().RootPage()), nil, nil)
 }
 

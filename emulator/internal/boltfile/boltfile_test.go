@@ -8,8 +8,12 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	bolt "go.etcd.io/bbolt"
 	"go.uber.org/goleak"
@@ -25,7 +29,7 @@ const values = 15
 
 func value(i byte) []byte { return bytes.Repeat([]byte{i + 1}, 10_000) } // several pages
 
-// fill makes a file with a bucket in a bucket.
+// fill makes a file with a nested bucket.
 func fill(t *testing.T, path string) {
 	t.Helper()
 	db, err := boltfile.Open(path, options)
@@ -51,7 +55,7 @@ func fill(t *testing.T, path string) {
 	}
 }
 
-func TestOpen_twice(t *testing.T) {
+func TestOpen_RefusesFileInUse(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	fill(t, path)
 	db, err := boltfile.Open(path, options)
@@ -66,9 +70,9 @@ func TestOpen_twice(t *testing.T) {
 	}
 }
 
-// A file that has lost its end is refused, or has everything if what it lost was
-// in no use. It does not end the process.
-func TestOpen_cutShort(t *testing.T) { // E-DU-01, P-DUR-01
+// A file cut short is refused, unless it lost only unused pages. It does not crash
+// the process.
+func TestOpen_SurvivesFileCutShort(t *testing.T) { // E-DU-01, P-DUR-01
 	path := filepath.Join(t.TempDir(), "file")
 	fill(t, path)
 	content, err := os.ReadFile(path)
@@ -89,7 +93,7 @@ func TestOpen_cutShort(t *testing.T) { // E-DU-01, P-DUR-01
 			inner := tx.Bucket([]byte("outer")).Bucket([]byte("inner"))
 			for i := range byte(values) {
 				if !bytes.Equal(inner.Get([]byte{i}), value(i)) {
-					return fmt.Errorf("of %d bytes %d are left; value %d is another", len(content), length, i)
+					return fmt.Errorf("cut from %d to %d bytes: value %d is wrong", len(content), length, i)
 				}
 			}
 			return nil
@@ -103,8 +107,8 @@ func TestOpen_cutShort(t *testing.T) { // E-DU-01, P-DUR-01
 	}
 }
 
-// Nor does one with a page overwritten.
-func TestOpen_overwritten(t *testing.T) { // E-DU-01, P-DUR-01
+// Nor does a file with an overwritten page.
+func TestOpen_SurvivesOverwrittenPage(t *testing.T) { // E-DU-01, P-DUR-01
 	path := filepath.Join(t.TempDir(), "file")
 	fill(t, path)
 	content, err := os.ReadFile(path)
@@ -131,8 +135,8 @@ func TestOpen_overwritten(t *testing.T) { // E-DU-01, P-DUR-01
 	}
 }
 
-// Nor one with a bit flipped, in whatever bbolt finds its way by.
-func TestOpen_flippedBit(t *testing.T) { // E-DU-01, P-DUR-01
+// Nor does a file with a flipped bit in a page's header or elements.
+func TestOpen_SurvivesFlippedBit(t *testing.T) { // E-DU-01, P-DUR-01
 	path := filepath.Join(t.TempDir(), "file")
 	growTree(t, path)
 	content, err := os.ReadFile(path)
@@ -165,9 +169,9 @@ func TestOpen_flippedBit(t *testing.T) { // E-DU-01, P-DUR-01
 	}
 }
 
-// Nor is one that says of a page that it holds less than it does, or nothing: what
-// the rest was would be lost without a word.
-func TestOpen_miscounted(t *testing.T) { // E-DU-01, P-DUR-01
+// A page that claims fewer elements than it has is refused: the others would be
+// lost without an error.
+func TestOpen_RefusesMiscountedPage(t *testing.T) { // E-DU-01, P-DUR-01
 	path := filepath.Join(t.TempDir(), "file")
 	growTree(t, path)
 	content, err := os.ReadFile(path)
@@ -196,7 +200,7 @@ func TestOpen_miscounted(t *testing.T) { // E-DU-01, P-DUR-01
 				t.Fatal(err)
 			}
 			if left != keys {
-				t.Errorf("page %d said to hold %d elements of %d: %d values of %d are left", at/page, fewer, elements, left, keys)
+				t.Errorf("page %d claims %d elements of %d: %d values of %d are left", at/page, fewer, elements, left, keys)
 			}
 		}
 	}
@@ -207,9 +211,9 @@ func TestOpen_miscounted(t *testing.T) { // E-DU-01, P-DUR-01
 
 var unsynced = bolt.Options{Timeout: 1, NoFreelistSync: true, NoSync: true, NoGrowSync: true}
 
-const keys = 17 // with values, in growTree's bucket
+const keys = 17 // values in growTree's bucket
 
-// growTree makes a file of branches over branches.
+// growTree makes a file with several levels of branches.
 func growTree(t *testing.T, path string) {
 	t.Helper()
 	db, err := boltfile.Open(path, unsynced)
@@ -256,9 +260,8 @@ func rewrite(bucket *bolt.Bucket, key []byte) error {
 
 func remove(bucket *bolt.Bucket, key []byte) error { return bucket.Delete(key) }
 
-// A disk that fills up while the file is made leaves nothing that stands in the
-// way once there is room.
-func TestOpen_fullDisk(t *testing.T) { // E-DU-01, P-DUR-01
+// A disk that fills up while the file is created leaves nothing behind.
+func TestOpen_FullDiskLeavesNothing(t *testing.T) { // E-DU-01, P-DUR-01
 	path := filepath.Join(t.TempDir(), "file")
 	signal.Ignore(syscall.SIGXFSZ)
 	defer signal.Reset(syscall.SIGXFSZ)
@@ -276,7 +279,90 @@ func TestOpen_fullDisk(t *testing.T) { // E-DU-01, P-DUR-01
 		t.Fatal(err)
 	}
 	if err == nil {
-		t.Fatal("a file was made without room for it")
+		t.Fatal("a file was created without room for it")
+	}
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 	fill(t, path)
+}
+
+// An emptied file is not taken for a new one.
+func TestOpen_RefusesEmptiedFile(t *testing.T) { // E-DU-01, P-DUR-01
+	path := filepath.Join(t.TempDir(), "file")
+	fill(t, path)
+	if err := os.Truncate(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	_, err := boltfile.Open(path, options)
+	if !errors.Is(err, boltfile.ErrEmpty) || !strings.Contains(err.Error(), path) {
+		t.Errorf("%v; want ErrEmpty with the path", err)
+	}
+}
+
+// Processes that create the same file at once share one file.
+func TestOpen_ConcurrentCreation(t *testing.T) { // E-DU-01, P-DUR-01
+	path := filepath.Join(t.TempDir(), "file")
+	var opened atomic.Int32
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			db, err := boltfile.Open(path, bolt.Options{Timeout: time.Minute})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := errors.Join(db.Update(func(tx *bolt.Tx) error {
+				_, err := tx.CreateBucket(fmt.Append(nil, opened.Add(1)))
+				return err
+			}), db.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	db, err := boltfile.Open(path, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	buckets := 0
+	err = db.View(func(tx *bolt.Tx) error {
+		return tx.ForEach(func([]byte, *bolt.Bucket) error { buckets++; return nil })
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if buckets != 8 {
+		t.Errorf("%d of 8 buckets are in the file", buckets)
+	}
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// Damage of either meta page is refused: bbolt would go back to the older one
+// without an error, and with it to the state before the last commit.
+func TestOpen_RefusesDamagedMetaPage(t *testing.T) { // E-DU-01, P-DUR-01
+	path := filepath.Join(t.TempDir(), "file")
+	fill(t, path)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const header, meta = 16, 64
+	for page := range 2 {
+		for i := range 8 * meta {
+			damaged := bytes.Clone(content)
+			damaged[page*os.Getpagesize()+header+i/8] ^= 1 << (i % 8)
+			if err := os.WriteFile(path, damaged, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if db, err := boltfile.Open(path, options); err == nil {
+				t.Errorf("opened with bit %d of meta page %d flipped", i, page)
+				_ = db.Close()
+			} else if !strings.Contains(err.Error(), "damaged") || !strings.Contains(err.Error(), path) {
+				t.Errorf("bit %d of meta page %d: %v", i, page, err)
+			}
+		}
+	}
 }

@@ -4,17 +4,21 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"hash/fnv"
 	"io"
 )
 
-// The layout of a bbolt file, in the byte order of the machine that wrote it: a
-// page is a header, as many elements as it says, and what they point to. A
-// bucket's value begins with the page of its root and a sequence number; where
-// that page is 0 its one page follows.
+// The layout of a bbolt file, in the byte order of the machine that wrote it. A
+// page is a header, the number of elements that it gives, and the keys and values
+// they point to. A bucket's value begins with the page of its root and a sequence
+// number; if that page is 0, the bucket's only page follows.
 const (
 	headerSize  = 16 // id uint64, flags uint16, elements uint16, further pages uint32
 	elementSize = 16 // branch: position, key's size, child uint64; leaf: flags, position, key's size, value's size
 	bucketSize  = 16
+
+	metaPages = 2  // the file's first; transactions write them in turn
+	metaSize  = 56 // up to its checksum uint64
 
 	branchFlag = 1 // of a page
 	leafFlag   = 2
@@ -23,7 +27,24 @@ const (
 
 var order = binary.NativeEndian
 
-// tree checks the pages of a file. They carry no checksums.
+// checkMetas checks both meta pages. bbolt is content with one: when the newer one
+// is damaged it goes back to the older one, without what was committed last.
+func checkMetas(file io.ReaderAt, pageSize int64) error {
+	meta := make([]byte, metaSize+8)
+	for page := range int64(metaPages) {
+		if _, err := file.ReadAt(meta, page*pageSize+headerSize); err != nil {
+			return damaged(err)
+		}
+		sum := fnv.New64a()
+		_, _ = sum.Write(meta[:metaSize])
+		if sum.Sum64() != order.Uint64(meta[metaSize:]) {
+			return damaged(fmt.Sprintf("the checksum of page %d does not match", page))
+		}
+	}
+	return nil
+}
+
+// tree checks the pages of a file that carry no checksums.
 type tree struct {
 	file     io.ReaderAt
 	pageSize int64
@@ -36,9 +57,9 @@ type element struct {
 	bucket     bool
 }
 
-// check reads a page and all below it. Its first key is first, unless that is nil:
-// by it bbolt finds the page again in the branch above. All are less than high,
-// unless that is nil.
+// check reads a page and all below it. Unless nil, first must be the page's first
+// key, by which bbolt finds the page in the branch above, and every key must be
+// less than high.
 func (t *tree) check(id uint64, first, high []byte) error {
 	page, err := t.read(id)
 	if err != nil {
@@ -47,7 +68,7 @@ func (t *tree) check(id uint64, first, high []byte) error {
 	return t.checkPage(page, first, high)
 }
 
-// read returns a page with those that it runs on over.
+// read returns a page together with the pages that it overflows into.
 func (t *tree) read(id uint64) ([]byte, error) {
 	if id >= uint64(len(t.used)) {
 		return nil, damaged(fmt.Sprintf("page %d of %d", id, len(t.used)))
@@ -62,7 +83,7 @@ func (t *tree) read(id uint64) ([]byte, error) {
 	}
 	for i := id; i < end; i++ {
 		if t.used[i] {
-			return nil, damaged(fmt.Sprintf("page %d is in two places", i))
+			return nil, damaged(fmt.Sprintf("page %d is used twice", i))
 		}
 		t.used[i] = true
 	}
@@ -79,7 +100,7 @@ func (t *tree) checkPage(page, first, high []byte) error {
 		return err
 	}
 	if first != nil && (len(elements) == 0 || !bytes.Equal(elements[0].key, first)) {
-		return damaged(fmt.Sprintf("a page of %d elements does not begin with key %x", len(elements), first))
+		return damaged(fmt.Sprintf("the first of %d keys of a page is not %x", len(elements), first))
 	}
 	var before []byte
 	for _, e := range elements { // none is empty
@@ -116,8 +137,9 @@ func (t *tree) checkBelow(e element, high []byte) error {
 	return t.checkPage(e.value[bucketSize:], nil, nil)
 }
 
-// parse returns a page's elements. bbolt writes what they point to right behind them
-// and without gaps, and then zeros: where it is not so, some are missing or wrong.
+// parse returns a page's elements. bbolt writes their keys and values right behind
+// them without gaps, and zeros after that: anything else means that elements are
+// missing or wrong.
 func parse(page []byte) ([]element, error) {
 	if len(page) < headerSize {
 		return nil, damaged(fmt.Sprintf("a page of %d bytes", len(page)))
@@ -152,7 +174,7 @@ func parse(page []byte) ([]element, error) {
 		elements[i] = e
 	}
 	if len(bytes.Trim(page[behind:], "\x00")) > 0 {
-		return nil, damaged(fmt.Sprintf("a page of %d elements has more behind them", count))
+		return nil, damaged(fmt.Sprintf("a page holds more than its %d elements", count))
 	}
 	return elements, nil
 }
