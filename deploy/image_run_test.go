@@ -213,7 +213,7 @@ func (p *process) stop() {
 
 // The images' binaries do their work from a root with nothing in it but
 // themselves, each with the rights at Pub/Sub that Terraform gives its account:
-// the embedded servers, a State Manager that gets ready, an order that becomes a
+// a State Manager that gets ready, an order that becomes a
 // mission by a call of "optimizer once" and a command to its drone, a message
 // that nobody can read, an optimizer that stays. // F-DLQ-01, F-DEC-05, F-OPT-01, F-API-01
 func TestImages_WorkInAnEmptyRoot(t *testing.T) {
@@ -223,12 +223,8 @@ func TestImages_WorkInAnEmptyRoot(t *testing.T) {
 	manager, optimizer := openImage(t, "statemanager"), openImage(t, "optimizer")
 	requireContainers(t, manager)
 
-	servers := manager.start(t, connect.Config{}, "emulators", "--firestore=127.0.0.1:0", "--pubsub=127.0.0.1:0")
-	hosts := connect.Config{
-		Project:       testProject,
-		FirestoreHost: servers.find("export " + connect.FirestoreHost + "="),
-		PubSubHost:    servers.find("export " + connect.PubSubHost + "="),
-	}
+	hosts := emutest.Hosts(t)
+	hosts.Project = testProject // for which Terraform's rights are planned
 	granted, err := plan(deployFiles(t), ways["Cloud Run"])
 	if err != nil {
 		t.Fatal(err)
@@ -304,7 +300,6 @@ func TestImages_WorkInAnEmptyRoot(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 	run.stop()
 	serve.stop()
-	servers.stop()
 }
 
 // publish has the image publish a message.

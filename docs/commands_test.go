@@ -16,7 +16,7 @@ import (
 
 // commandSpan is a command of ours in a document: between backticks, perhaps
 // over a line's end.
-var commandSpan = regexp.MustCompile("(?s)`((?:statemanager|optimizer) [^`]+)`")
+var commandSpan = regexp.MustCompile("(?s)`((?:dronefleet|statemanager|optimizer) [^`]+)`")
 
 var (
 	fence       = regexp.MustCompile("(?ms)^ *```([a-z]*)\n(.*?)^ *```")
@@ -26,11 +26,11 @@ var (
 	comment     = regexp.MustCompile(`(?m)(?:^|\s)#.*$`)
 	// inShell is a command of ours where a shell takes a command.
 	inShell = regexp.MustCompile(`(?m)(?:^ *|[|;&(] *|\b(?:until|while|do|if) +|go run \./cmd/)` +
-		`(?:[A-Z_]+=\S* +)*((?:statemanager|optimizer)(?: +(?:"[^"]*"|'[^']*'|[^\s"'|&;<>()]+))+)`)
+		`(?:[A-Z_]+=\S* +)*((?:dronefleet|statemanager|optimizer)(?: +(?:"[^"]*"|'[^']*'|[^\s"'|&;<>()]+))+)`)
 	// quoted is one in a text of Terraform, YAML or JSON.
-	quoted = regexp.MustCompile("(?:`|\"|\\\\\")((?:statemanager|optimizer) [^`\"\\\\]+)(?:`|\\\\?\")")
+	quoted = regexp.MustCompile("(?:`|\"|\\\\\")((?:dronefleet|statemanager|optimizer) [^`\"\\\\]+)(?:`|\\\\?\")")
 	// unquoted is what looks like one, and where it would end nobody can tell.
-	unquoted = regexp.MustCompile(`(?m)(?:^|[^"\x60])\b(?:statemanager|optimizer) (?:` +
+	unquoted = regexp.MustCompile(`(?m)(?:^|[^"\x60])\b(?:dronefleet|statemanager|optimizer) (?:` +
 		`serve|dev|emulators|orders|drones|audit|deadletters|locks|publish|run|once|solve|probe)\b.*$`)
 	interpolated = regexp.MustCompile(`\$\{[^}]*\}`)
 	words        = regexp.MustCompile(`"[^"]*"|'[^']*'|\S+`)
@@ -76,7 +76,7 @@ func TestCommandsExist(t *testing.T) {
 		t.Skip("builds the commands; run without -short")
 	}
 	bin := t.TempDir()
-	build := exec.Command("go", "build", "-o", bin, "../cmd/statemanager", "../cmd/optimizer")
+	build := exec.Command("go", "build", "-o", bin, "../cmd/dronefleet", "../cmd/statemanager", "../cmd/optimizer")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -1,7 +1,7 @@
 // Command dynamic runs hours of orders through the real system in fast-forward
 // and compares how the dispatcher serves them with a greedy insertion and with
 // one order per drone, nearest first. Telemetry, transactions, locks and cycles
-// are those of "statemanager dev"; only the planner differs. Searches are
+// are those of "dronefleet dev"; only the planner differs. Searches are
 // bounded in steps, not in time, so that what they find does not hang on how
 // busy the machine is.
 //

@@ -16,6 +16,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/httpapi/identity/identitytest"
+	"github.com/dronefleet/dronefleet/internal/clitest"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
 )
@@ -47,12 +48,12 @@ func refuseText(t *testing.T, clients *connect.Clients, text, name, value string
 func TestDeadLetters_TheLogNamesWhoReplayed(t *testing.T) {
 	hosts := emutest.Hosts(t)
 	refuse(t, emutest.Connect(t, hosts), pubsubio.AttrReplayedBy, "bob") // who tried before
-	run(t, hosts, 0, "deadletters", "replay", "--by=ann@example.org")
-	p := start(t, hosts, "serve", "--http-addr=off")
-	if line := p.find(p.stderr, "replayed message received"); !strings.Contains(line, `"operator":"ann@example.org"`) {
+	statemanager.Run(t, hosts, 0, "deadletters", "replay", "--by=ann@example.org")
+	p := statemanager.Start(t, hosts, "serve", "--http-addr=off")
+	if line := p.Find(p.Stderr, "replayed message received"); !strings.Contains(line, `"operator":"ann@example.org"`) {
 		t.Errorf("logged %s", line)
 	}
-	p.interrupt()
+	p.Interrupt()
 }
 
 // F-DLQ-01: what is discarded from the command line is gone, and on record with who
@@ -68,7 +69,7 @@ func TestDeadLetters_WhatIsDiscardedIsOnRecord(t *testing.T) {
 		{discard, "No dead letters found.\n"},
 		{"deadletters list", "No dead letters found.\n"},
 	} {
-		if out, _ := run(t, hosts, 0, strings.Fields(step.args)...); !strings.HasSuffix(out, step.want) {
+		if out, _ := statemanager.Run(t, hosts, 0, strings.Fields(step.args)...); !strings.HasSuffix(out, step.want) {
 			t.Errorf("%s: printed %q, want %q", step.args, out, step.want)
 		}
 	}
@@ -88,8 +89,8 @@ func TestDeadLetters_OneRequestHoldsNotAllThereAre(t *testing.T) {
 	for range 3 {
 		refuseText(t, emutest.Connect(t, hosts), noise, pubsubio.AttrReason, "UNDECODABLE")
 	}
-	p := start(t, hosts, "serve", "--http-addr=127.0.0.1:0", "--oidc-issuer="+issuer.URL, "--oidc-audience="+identitytest.Audience, "--oidc-operator=*")
-	url, _, _ := strings.Cut(p.find(p.stderr, `"url":"`), `"`)
+	p := statemanager.Start(t, hosts, "serve", "--http-addr=127.0.0.1:0", "--oidc-issuer="+issuer.URL, "--oidc-audience="+identitytest.Audience, "--oidc-operator=*")
+	url, _, _ := strings.Cut(p.Find(p.Stderr, `"url":"`), `"`)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/api/v1/deadletters/replay", strings.NewReader(`{"dryRun": true}`))
 	if err != nil {
 		t.Fatal(err)
@@ -112,11 +113,11 @@ func TestDeadLetters_OneRequestHoldsNotAllThereAre(t *testing.T) {
 		t.Errorf("%d letters of %d bytes each, and more: %v; want some and more", n, len(noise), answer.More)
 	}
 	http.DefaultClient.CloseIdleConnections()
-	p.interrupt()
-	if out, _ := run(t, hosts, 0, "deadletters", "list", "--json"); strings.Count(out, `"reason"`) != 3 || !strings.Contains(out, `"more": false`) {
+	p.Interrupt()
+	if out, _ := statemanager.Run(t, hosts, 0, "deadletters", "list", "--json"); strings.Count(out, `"reason"`) != 3 || !strings.Contains(out, `"more": false`) {
 		t.Error("in a shell there are not all of them")
 	}
-	if out, _ := run(t, hosts, 0, "deadletters", "replay", "--json", "--limit=2"); !strings.Contains(out, `"replayed": 2`) {
+	if out, _ := statemanager.Run(t, hosts, 0, "deadletters", "replay", "--json", "--limit=2"); !strings.Contains(out, `"replayed": 2`) {
 		t.Error("of three letters not the two were replayed that were asked for")
 	}
 }
@@ -133,24 +134,24 @@ func TestPublish(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	refused(t, hosts, 1, []string{"payload is empty"}, "publish", "orders", empty)
+	statemanager.Refuses(t, hosts, 1, []string{"payload is empty"}, "publish", "orders", empty)
 	// What Pub/Sub takes none of is not sent, nor a part of it.
 	large := filepath.Join(t.TempDir(), "large")
 	if err := errors.Join(os.WriteFile(large, []byte("{"), 0o600), os.Truncate(large, 10_000_001)); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, hosts, 1, []string{"more than 10000000 bytes"}, "publish", "orders", large)
-	refused(t, hosts, 1, []string{"no such file"}, "publish", "orders", "/does/not/exist")
-	refused(t, hosts, 2, []string{"telemetry"}, "publish", "missions", order)
-	refused(t, connect.Config{}, 2, []string{"GOOGLE_CLOUD_PROJECT"}, "publish", "orders", order)
+	statemanager.Refuses(t, hosts, 1, []string{"more than 10000000 bytes"}, "publish", "orders", large)
+	statemanager.Refuses(t, hosts, 1, []string{"no such file"}, "publish", "orders", "/does/not/exist")
+	statemanager.Refuses(t, hosts, 2, []string{"telemetry"}, "publish", "missions", order)
+	statemanager.Refuses(t, connect.Config{}, 2, []string{"GOOGLE_CLOUD_PROJECT"}, "publish", "orders", order)
 
 	// What is published is what was given, semicolons too.
 	const note = `a;b=c\;d`
-	out, _ := run(t, hosts, 0, "publish", "orders", order, "--ordering-key=O1", "--attribute=content-type=application/json", "--attribute=note="+note)
+	out, _ := statemanager.Run(t, hosts, 0, "publish", "orders", order, "--ordering-key=O1", "--attribute=content-type=application/json", "--attribute=note="+note)
 	if !strings.HasPrefix(out, "message ") || !strings.HasSuffix(out, "published to orders\n") {
 		t.Errorf("printed %q", out)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), clitest.Patience)
 	defer cancel()
 	var got *pubsub.Message
 	err := clients.PubSub.Subscriber(pubsubio.Subscription(pubsubio.TopicOrders)).Receive(ctx, func(_ context.Context, m *pubsub.Message) {

@@ -29,7 +29,7 @@ func configuration(t *testing.T, text string) string {
 // One look at the output is enough to mend everything.
 func TestServe_ListsEverySettingThatIsWrong(t *testing.T) {
 	file := configuration(t, "project: p\nserve:\n  http-adr: 127.0.0.1:1\n  max-outstanding: lots\n")
-	cmd := command(t, connect.Config{}, "serve", "--config="+file, "--format=xml")
+	cmd := statemanager.Command(t, connect.Config{}, "serve", "--config="+file, "--format=xml")
 	cmd.Env = append(cmd.Env, "DRONEFLEET_TELEMETRY_COALESCE=1")
 	out, err := cmd.CombinedOutput()
 	if err == nil || cmd.ProcessState.ExitCode() != 2 {
@@ -48,7 +48,7 @@ func TestServe_ListsEverySettingThatIsWrong(t *testing.T) {
 
 func TestServe_PrintsItsSettingsAndWhereTheyComeFrom(t *testing.T) {
 	file := configuration(t, "log-level: warn\nserve:\n  oidc-issuer: https://accounts.example.org\n  oidc-audience: [fleet]\n  oidc-viewer: ['*']\n")
-	cmd := command(t, connect.Config{Project: "p"}, "serve", "--config="+file, "--http-addr=:8080", "--print-config")
+	cmd := statemanager.Command(t, connect.Config{Project: "p"}, "serve", "--config="+file, "--http-addr=:8080", "--print-config")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -65,12 +65,10 @@ func TestServe_PrintsItsSettingsAndWhereTheyComeFrom(t *testing.T) {
 
 // A level that one command takes, or prints among its settings, every other takes:
 // one file or variable may be there for all.
-func TestCommands_TakeOneLogLevel(t *testing.T) {
+func TestServe_TakesTheLogLevelOfTheOtherPrograms(t *testing.T) {
 	file := configuration(t, "project: p\nlog-level: WARN\n")
-	for _, name := range []string{"serve", "dev", "emulators"} {
-		if out, _ := run(t, connect.Config{}, 0, name, "--config="+file, "--print-config"); !strings.Contains(out, "log-level: WARN # file ") {
-			t.Errorf("%s: printed\n%s", name, out)
-		}
+	if out, _ := statemanager.Run(t, connect.Config{}, 0, "serve", "--config="+file, "--print-config"); !strings.Contains(out, "log-level: WARN # file ") {
+		t.Errorf("printed\n%s", out)
 	}
 }
 
@@ -78,10 +76,9 @@ func TestCommands_TakeOneLogLevel(t *testing.T) {
 func TestHelp_TellsDefaultsAndCommands(t *testing.T) {
 	for args, want := range map[string][]string{
 		"serve --help":       {`--http-addr="127.0.0.1:8080"`, `--database="(default)"`},
-		"emulators --help":   {`--firestore="127.0.0.1:8081"`, `--pubsub="127.0.0.1:8085"`},
 		"deadletters --help": {"\n\nList, replay and discard messages"},
 	} {
-		out, _ := run(t, connect.Config{}, 0, strings.Fields(args)...)
+		out, _ := statemanager.Run(t, connect.Config{}, 0, strings.Fields(args)...)
 		for _, part := range want {
 			if !strings.Contains(out, part) {
 				t.Errorf("%s: printed\n%s\nwant %q", args, out, part)
@@ -95,7 +92,7 @@ func TestHelp_TellsDefaultsAndCommands(t *testing.T) {
 func TestServe_AFlagBeatsTheVariableThatGooglesLibraryReads(t *testing.T) {
 	hosts := emutest.Hosts(t)
 	dead := connect.Config{Project: hosts.Project, FirestoreHost: "127.0.0.1:1", PubSubHost: "127.0.0.1:1"}
-	out, _ := run(t, dead, 0, "orders", "list", "--firestore-host="+hosts.FirestoreHost, "--pubsub-host="+hosts.PubSubHost)
+	out, _ := statemanager.Run(t, dead, 0, "orders", "list", "--firestore-host="+hosts.FirestoreHost, "--pubsub-host="+hosts.PubSubHost)
 	if !strings.Contains(out, "No orders yet.") {
 		t.Errorf("printed %q", out)
 	}
@@ -124,11 +121,11 @@ serve:
     - groups=night
     - email=ann@example.org
 `)
-	p := start(t, hosts, "serve", "--http-addr=127.0.0.1:0", "--config="+file)
+	p := statemanager.Start(t, hosts, "serve", "--http-addr=127.0.0.1:0", "--config="+file)
 	var logged strings.Builder
 	url := ""
 	for url == "" {
-		line, err := p.stderr.ReadString('\n')
+		line, err := p.Stderr.ReadString('\n')
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,8 +162,8 @@ serve:
 		t.Errorf("order %+v, %v", o, err)
 	}
 	http.DefaultClient.CloseIdleConnections()
-	p.keep = &logged
-	p.interrupt()
+	p.Keep = &logged
+	p.Interrupt()
 	if !strings.Contains(logged.String(), `"operator":"ann@example.org"`) {
 		t.Errorf("the log does not tell who held the order:\n%s", logged.String())
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/clitest"
 	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 )
@@ -37,9 +38,9 @@ func TestCommands_CancellationSendsTheDroneHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	commands := missionCommands(t, clients.PubSub)
-	p := start(t, hosts, "serve", "--http-addr=127.0.0.1:0")
-	defer p.interrupt()
-	url, _, _ := strings.Cut(p.find(p.stderr, `"url":"`), `"`)
+	p := statemanager.Start(t, hosts, "serve", "--http-addr=127.0.0.1:0")
+	defer p.Interrupt()
+	url, _, _ := strings.Cut(p.Find(p.Stderr, `"url":"`), `"`)
 	emutest.Eventually(t, "ready", func() error {
 		resp, err := http.Get(url + "/readyz")
 		if err != nil {
@@ -72,7 +73,7 @@ func TestCommands_CancellationSendsTheDroneHome(t *testing.T) {
 			if d, obeyed = d.Obey(c, time.Now()); !obeyed || c.Mission.Status != status {
 				t.Fatalf("the drone obeyed %t: %+v", obeyed, c)
 			}
-		case <-time.After(patience):
+		case <-time.After(clitest.Patience):
 			t.Fatal("no command")
 		}
 	}
@@ -108,7 +109,7 @@ func TestCommands_CancellationSendsTheDroneHome(t *testing.T) {
 		}
 		return nil
 	})
-	run(t, hosts, 0, "orders", "cancel", "O2", "--reason=obsolete")
+	statemanager.Run(t, hosts, 0, "orders", "cancel", "O2", "--reason=obsolete")
 
 	report(time.Second)
 	obey(domain.MissionCompleted)

@@ -19,10 +19,10 @@ const configurationDocument = "../../docs/configuration.md"
 // Run it with -update to write them anew.
 func TestConfigurationDocument(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds both binaries; the whole run checks it")
+		t.Skip("builds the binaries; the whole run checks it")
 	}
 	dir := t.TempDir()
-	build := exec.Command("go", "build", "-o", dir, "../../cmd/statemanager", "../../cmd/optimizer")
+	build := exec.Command("go", "build", "-o", dir, "../../cmd/dronefleet", "../../cmd/statemanager", "../../cmd/optimizer")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -32,7 +32,7 @@ func TestConfigurationDocument(t *testing.T) {
 	}
 	checkExample(t, dir, string(text))
 	sections := map[string]string{}
-	for _, binary := range []string{"statemanager", "optimizer"} {
+	for _, binary := range []string{"statemanager", "optimizer", "dronefleet"} {
 		table, err := exec.Command(filepath.Join(dir, binary), "--print-settings").Output()
 		if err != nil {
 			t.Fatal(err)
@@ -56,7 +56,7 @@ func checkExample(t *testing.T, dir, text string) {
 	if err := os.WriteFile(file, []byte(example), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, command := range [][2]string{{"statemanager", "serve"}, {"statemanager", "dev"}, {"optimizer", "run"}, {"optimizer", "once"}} {
+	for _, command := range [][2]string{{"statemanager", "serve"}, {"dronefleet", "dev"}, {"optimizer", "run"}, {"optimizer", "once"}} {
 		out, err := exec.Command(filepath.Join(dir, command[0]), command[1], "--config", file, "--print-config").CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "log-level: ") || !strings.Contains(string(out), "# file "+file) {
 			t.Errorf("%s: %v: %s", command, err, out)

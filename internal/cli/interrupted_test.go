@@ -21,10 +21,10 @@ import (
 // in a word. A service that never came to serve has failed.
 func TestMain_ExitCodeOfTheInterrupted(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds both commands; the whole run checks it")
+		t.Skip("builds the commands; the whole run checks it")
 	}
 	folder := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", folder, "../../cmd/optimizer", "../../cmd/statemanager").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", folder, "../../cmd/dronefleet", "../../cmd/optimizer", "../../cmd/statemanager").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	start := func(t *testing.T, hosts connect.Config, line string) *exec.Cmd {
@@ -113,8 +113,8 @@ func TestMain_ExitCodeOfTheInterrupted(t *testing.T) {
 	for line, begun := range map[string]string{
 		"optimizer run":                      "optimizer started",
 		"statemanager serve --http-addr=off": "State Manager serving",
-		"statemanager emulators --firestore=127.0.0.1:0 --pubsub=127.0.0.1:0": "emulators serving",
-		"statemanager dev --http-addr=off --drones=1 --log-level=info":        `"message":"cycle"`,
+		"dronefleet emulators --firestore=127.0.0.1:0 --pubsub=127.0.0.1:0": "emulators serving",
+		"dronefleet dev --http-addr=off --drones=1 --log-level=info":        `"message":"cycle"`,
 	} {
 		for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 			t.Run(line+" "+sig.String(), func(t *testing.T) {

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"fmt"
 	"maps"
 	"os/exec"
 	"path/filepath"
@@ -10,17 +11,17 @@ import (
 	"testing"
 )
 
-// One environment serves both programs: neither takes the other's variables for
+// One environment serves every program: none takes another's variables for
 // its own misspelt. What is misspelt is told beside whatever else is said.
 func TestMain_TellsOfMisspeltVariablesOnly(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds both commands; the whole run checks it")
+		t.Skip("builds the commands; the whole run checks it")
 	}
 	folder := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", folder, "../../cmd/optimizer", "../../cmd/statemanager").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", folder, "../../cmd/dronefleet", "../../cmd/optimizer", "../../cmd/statemanager").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	programs := []string{"optimizer", "statemanager"}
+	programs := []string{"dronefleet", "optimizer", "statemanager"}
 	variables := map[string]bool{}
 	for _, program := range programs {
 		table, err := exec.Command(filepath.Join(folder, program), "--print-settings").Output()
@@ -31,14 +32,18 @@ func TestMain_TellsOfMisspeltVariablesOnly(t *testing.T) {
 			variables[name] = true
 		}
 	}
-	for _, program := range programs {
+	for program, typo := range map[string][2]string{
+		"optimizer":    {"DRONEFLEET_PROJCT", "DRONEFLEET_PROJECT"},
+		"statemanager": {"DRONEFLEET_PROJCT", "DRONEFLEET_PROJECT"},
+		"dronefleet":   {"DRONEFLEET_DRNES", "DRONEFLEET_DRONES"}, // it brings its own project
+	} {
 		cmd := exec.Command(filepath.Join(folder, program), "no-command")
-		cmd.Env = []string{"DRONEFLEET_PROJCT=p"}
+		cmd.Env = []string{typo[0] + "=p"}
 		for _, name := range slices.Sorted(maps.Keys(variables)) {
 			cmd.Env = append(cmd.Env, name+"=1")
 		}
 		out, _ := cmd.CombinedOutput() // it fails: there is no such command
-		want := program + ": variable DRONEFLEET_PROJCT is no setting and is ignored; did you mean DRONEFLEET_PROJECT?\n"
+		want := fmt.Sprintf("%s: variable %s is no setting and is ignored; did you mean %s?\n", program, typo[0], typo[1])
 		if !strings.HasPrefix(string(out), want) || strings.Count(string(out), "is ignored") != 1 {
 			t.Errorf("printed %s", out)
 		}

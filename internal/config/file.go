@@ -18,6 +18,10 @@ const maxFileBytes = 1 << 20
 // the project's programs: each leaves the others' alone.
 var Commands = []string{"serve", "dev", "emulators", "run", "once"}
 
+// connection are settings that nearly every command has. A file may give them on
+// top for all programs, although "dronefleet dev" brings its own servers.
+var connection = []string{"project", "database", "firestore-host", "pubsub-host"}
+
 // entry is a key of a file with its values, of which only a list has not one.
 type entry struct {
 	values  []string

@@ -384,6 +384,9 @@ func (c *Command) readFile() {
 			continue // another program's
 		}
 		for name, e := range c.file.sections[section] {
+			if section == "" && slices.Contains(connection, name) {
+				continue
+			}
 			if !slices.Contains(known[section], name) {
 				c.problems = append(c.problems, Problem{Setting: fmt.Sprintf("%.80s", name), origin: c.file.at(e.line), Complaint: unknown(section, name, known[section])})
 			}

@@ -78,7 +78,7 @@ func (c Config) CheckProject() error {
 	case c.FirestoreHost != "" || c.PubSubHost != "":
 		return fmt.Errorf("only one of %s and %s is set; set both to use emulators, or neither to use Google Cloud", FirestoreHost, PubSubHost)
 	case c.Project == "":
-		return fmt.Errorf("no Google Cloud project: give --project or set GOOGLE_CLOUD_PROJECT, or set %s and %s to use emulators (\"statemanager dev\" prints both)",
+		return fmt.Errorf("no Google Cloud project: give --project or set GOOGLE_CLOUD_PROJECT, or set %s and %s to use emulators (\"dronefleet dev\" prints both)",
 			FirestoreHost, PubSubHost)
 	case !projectID.MatchString(c.Project):
 		return fmt.Errorf("%.80q is no id of a Google Cloud project; give --project=ID as \"gcloud projects list\" shows it, lower-case letters, digits and hyphens such as my-project", c.Project)

@@ -1,0 +1,136 @@
+package main_test
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/emutest"
+)
+
+// F-API-02: dev says in one line where its API is. Its Firestore keeps to the
+// fleet's index configuration, so every query here has its index in production.
+func TestDev_PrintsWhereItsAPIIs(t *testing.T) {
+	p := dronefleet.Start(t, connect.Config{}, "dev", "--drones=3")
+	hosts := p.Hosts()
+	url := p.Find(p.Stdout, "HTTP API on ")
+	for _, path := range []string{
+		"/api/v1/optimizer/snapshot", "/api/v1/drones?status=IDLE&limit=1&after=A", "/api/v1/orders?status=PENDING&held=true",
+		"/api/v1/missions?status=ACTIVE", "/api/v1/decisions?outcome=REJECTED&reason=BAD_ROUTE&after=A", "/api/v1/cycles?outcome=EMPTY", "/metrics",
+	} {
+		resp, err := http.Get(url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s %s %v", path, resp.Status, body, err)
+		}
+	}
+	for _, subject := range []string{"drone", "order", "mission", "decision", "cycle"} {
+		statemanager.Refuses(t, hosts, 1, []string{"nothing is recorded"}, "audit", subject, "none")
+	}
+	resp, err := http.Get(url + "/api/v1/drones?limit=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var page struct {
+		Drones []struct{ ID string }
+		Next   string
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&page); err != nil {
+		t.Fatal(err)
+	}
+	if len(page.Drones) != 2 || page.Next != page.Drones[1].ID {
+		t.Errorf("page %+v", page)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	p.Interrupt()
+	dronefleet.Refuses(t, connect.Config{}, 2, []string{"--http-addr", "host:port"}, "dev", "--http-addr=8080")
+}
+
+// F-API-02: a run that comes to no report costs nobody the report of the one
+// before.
+func TestDev_KeepsTheFormerReport(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	report := filepath.Join(t.TempDir(), "report.json")
+	if err := os.WriteFile(report, []byte("report"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dronefleet.Run(t, connect.Config{}, 1, "dev", "--report="+report, "--firestore-addr="+taken.Addr().String())
+	if text, err := os.ReadFile(report); err != nil || string(text) != "report" {
+		t.Errorf("the file holds %q, %v", text, err)
+	}
+}
+
+// F-API-02: a run whose report cannot be printed has failed.
+func TestDev_FailsWithoutItsReport(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("this system has no device that is always full: ", err)
+	}
+	defer full.Close()
+	cmd := dronefleet.Command(t, connect.Config{}, "dev", "--drones=1", "--duration=10ms", "--http-addr=off")
+	var errs strings.Builder
+	cmd.Stdout, cmd.Stderr = full, &errs
+	_ = cmd.Run() // its exit code tells
+	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.HasPrefix(errs.String(), "dronefleet: print the report: write ") {
+		t.Errorf("exit code %d, printed %q", code, errs.String())
+	}
+}
+
+// I8, F-API-02: a run whose fleet broke an invariant has failed, and its report
+// says which.
+func TestDev_FailsWhenAnInvariantBreaks(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "report.json")
+	p := dronefleet.Start(t, connect.Config{}, "dev", "--drones=1", "--orders-per-minute=0", "--http-addr=off", "--report="+file)
+	hosts := p.Hosts()
+	// An order that was delivered, of which no event tells.
+	if _, err := emutest.Connect(t, hosts).Firestore.Doc("orders/O1").Set(t.Context(), map[string]any{"status": "DELIVERED"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	p.Find(p.Stdout, "BROKEN, ")
+	p.Find(p.Stdout, "I8 order O1: ")
+	p.Find(p.Stderr, "dronefleet: invariants broke; see the report")
+	if err := p.Cmd.Wait(); err == nil {
+		t.Error("the run succeeded")
+	}
+	var report struct{ Invariants struct{ Violations []string } }
+	if text, err := os.ReadFile(file); err != nil || json.Unmarshal(text, &report) != nil || len(report.Invariants.Violations) == 0 {
+		t.Errorf("the file holds %s, %v", text, err)
+	}
+}
+
+// F-API-02: what dev prints leads to its fleet, though the shell is set up for
+// another project and database.
+func TestDev_OthersJoinFromAnyShell(t *testing.T) {
+	p := dronefleet.Start(t, connect.Config{}, "dev", "--drones=3", "--http-addr=off")
+	var exports []string
+	for range 3 {
+		exports = append(exports, "export "+p.Find(p.Stdout, "  export "))
+	}
+	list := exec.CommandContext(t.Context(), "sh", "-c", strings.Join(exports, "\n")+"\nexec "+statemanager.Path(t)+" drones list")
+	list.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), "GOOGLE_CLOUD_PROJECT=my-project", "FIRESTORE_DATABASE=fleet"}
+	out, err := list.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "DRONE-003") {
+		t.Errorf("with\n%s\nprinted %s, %v", strings.Join(exports, "\n"), out, err)
+	}
+	p.Interrupt()
+}
