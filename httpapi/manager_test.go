@@ -1,0 +1,161 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/app/manager"
+	"github.com/dronefleet/dronefleet/domain"
+	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
+	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
+	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
+	"github.com/dronefleet/dronefleet/httpapi"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+)
+
+// servePubSub makes Hosts name an embedded Pub/Sub from now on: unlike the
+// official emulator it cuts subscriptions off as the service does.
+func servePubSub(t *testing.T) {
+	t.Helper()
+	server, err := pubsubemu.Start(pubsubemu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Setenv(connect.PubSubHost, server.Addr())
+}
+
+// managed is a State Manager that serves its HTTP API.
+type managed struct {
+	t       *testing.T
+	project string
+	outside *connect.Clients // of whoever sends messages
+	url     string
+	client  *http.Client
+	ended   <-chan error // what ServeManager returned
+}
+
+// serveManager runs a State Manager with its HTTP API until the test ends.
+func serveManager(t *testing.T, cfg manager.Config) *managed {
+	t.Helper()
+	hosts := emutest.Hosts(t)
+	t.Setenv(connect.FirestoreHost, "") // see serveFor
+	outside := emutest.Connect(t, hosts)
+	if err := pubsubio.Ensure(t.Context(), outside.PubSub); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := httpapi.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := manager.New(emutest.Connect(t, hosts), simclock.Real(), cfg, emutest.Log(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	over, result := make(chan struct{}), make(chan error, 1)
+	go func() {
+		defer close(over)
+		result <- httpapi.ServeManager(ctx, context.Background(), m, httpapi.Access{}, listener)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-over
+	})
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &managed{t: t, project: hosts.Project, outside: outside, url: listener.URL(), client: &http.Client{Transport: transport}, ended: result}
+}
+
+// ready asks the manager for its readiness.
+func (m *managed) ready() (code int, report httpapi.Readiness, err error) {
+	resp, err := m.client.Get(m.url + "/readyz")
+	if err != nil {
+		return 0, report, err
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode, report, json.NewDecoder(resp.Body).Decode(&report)
+}
+
+// awaitReady waits until the manager is ready.
+func (m *managed) awaitReady() {
+	m.t.Helper()
+	emutest.Eventually(m.t, "ready", func() error {
+		code, report, err := m.ready()
+		if err == nil && code != http.StatusOK {
+			err = fmt.Errorf("%d: %+v", code, report)
+		}
+		return err
+	})
+}
+
+// report publishes an idle drone's telemetry.
+func (m *managed) report(id domain.DroneID) {
+	m.t.Helper()
+	data, attrs, err := wire.EncodeTelemetry(domain.Telemetry{
+		DroneID: id, Timestamp: time.Now(), Position: home, Battery: 90, Status: domain.DroneIdle,
+	}, wire.Protobuf)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	publisher := pubsubio.NewPublisher(m.outside.PubSub)
+	defer publisher.Stop()
+	if _, err := publisher.Publish(m.t.Context(), pubsubio.TopicTelemetry, data, attrs, "").Wait(m.t.Context()); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// deleteSubscription deletes the manager's subscription of a topic.
+func (m *managed) deleteSubscription(topic string) {
+	m.t.Helper()
+	gone := &pubsubpb.DeleteSubscriptionRequest{
+		Subscription: fmt.Sprintf("projects/%s/subscriptions/%s", m.project, pubsubio.Subscription(topic)),
+	}
+	if err := m.outside.PubSub.SubscriptionAdminClient.DeleteSubscription(m.t.Context(), gone); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// F-API-01: a State Manager that stops by itself is not ready from then on,
+// however long it still settles what it holds, and says what made it stop.
+func TestServeManager_IsNotReadyWhileItStopsByItself(t *testing.T) {
+	faults := fault.New(1)
+	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
+	servePubSub(t)
+	held := fault.NewGate()
+	defer held.Open()
+	faults.Add(fault.Rule{NamePrefix: "drones/D1", At: fault.Before, Do: fault.Pause(held)})
+	m := serveManager(t, manager.Config{Worker: pubsubio.Config{DrainTimeout: time.Hour}})
+	m.awaitReady()
+	m.report("D1")
+	if err := held.Arrived(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	m.deleteSubscription(pubsubio.TopicOrders)
+	emutest.Eventually(t, "not ready any more", func() error {
+		code, report, err := m.ready()
+		if detail := report.Checks["process"].Detail; err == nil && (code != http.StatusServiceUnavailable || !strings.Contains(detail, "orders-statemanager does not exist")) {
+			err = fmt.Errorf("%d: %+v", code, report)
+		}
+		return err
+	})
+	held.Open()
+	if err := <-m.ended; err == nil || !strings.Contains(err.Error(), "orders-statemanager does not exist") {
+		t.Errorf("it ended with %v", err)
+	}
+}
