@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/dronefleet/dronefleet/emulator/pubsub/filter"
-	"github.com/dronefleet/dronefleet/emulator/pubsub/journal"
+	"github.com/dronefleet/dronefleet/emulator/pubsub/internal/filter"
+	"github.com/dronefleet/dronefleet/emulator/pubsub/internal/journal"
 )
 
 // messagesPerStart is how many message ids each start has to itself. They rise

@@ -2,6 +2,7 @@ package pubsubemu_test
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -25,7 +26,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/emulator/internal/boltfile"
 	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
-	"github.com/dronefleet/dronefleet/emulator/pubsub/journal"
+	"github.com/dronefleet/dronefleet/emulator/pubsub/internal/journal"
 )
 
 // childDataDir makes the test binary a server on this data directory, which
@@ -363,7 +364,7 @@ func (b *bench) stopAndCount(dir string) int {
 	if err := b.server.Close(); err != nil {
 		b.t.Fatal(err)
 	}
-	db, err := bolt.Open(filepath.Join(dir, "pubsub.db"), 0o600, &bolt.Options{ReadOnly: true, Timeout: time.Second})
+	db, err := bolt.Open(filepath.Join(dir, journal.FileName), 0o600, &bolt.Options{ReadOnly: true, Timeout: time.Second})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -415,6 +416,39 @@ func TestDurability_clockSetBack(t *testing.T) {
 	}
 	if got := payloads(b.pull(sub, 2)); len(got) != 1 {
 		t.Errorf("pulled %v, want m0", got)
+	}
+}
+
+// A damaged or emptied data file is refused with its path, the record and what to
+// do, instead of serving what nobody published. P-DUR-01
+func TestDurability_RefusesDamagedFile(t *testing.T) {
+	dir := t.TempDir()
+	b := start(t, pubsubemu.Options{DataDir: dir})
+	topic := b.topic("telemetry")
+	b.subscribe("ingest", topic, nil)
+	id := b.publish(topic, texts("battery 80 %", 1)...)[0]
+	if err := b.server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, journal.FileName)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, damaged := range map[string][]byte{
+		"message " + id + " is damaged": bytes.ReplaceAll(content, []byte("battery 80 %"), []byte("battery 00 %")),
+		"the file is empty":             nil,
+	} {
+		if err := os.WriteFile(path, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		server, err := pubsubemu.Start(pubsubemu.Options{DataDir: dir})
+		if err == nil {
+			t.Errorf("%s: served", want)
+			_ = server.Close()
+		} else if !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "restore it from a copy") && !strings.Contains(err.Error(), "restore the file from a copy") {
+			t.Errorf("%v; want the path, %q and what to do", err, want)
+		}
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/jonboulle/clockwork"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/dronefleet/dronefleet/emulator/pubsub/journal"
+	"github.com/dronefleet/dronefleet/emulator/pubsub/internal/journal"
 )
 
 // What has outlived its retention goes, from memory and from the disk, also when

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/dronefleet/dronefleet/emulator/pubsub/filter"
+	"github.com/dronefleet/dronefleet/emulator/pubsub/internal/filter"
 )
 
 // Seek moves a subscription to a time or to a snapshot.

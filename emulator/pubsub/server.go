@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/dronefleet/dronefleet/emulator/pubsub/fault"
-	"github.com/dronefleet/dronefleet/emulator/pubsub/journal"
+	"github.com/dronefleet/dronefleet/emulator/pubsub/internal/journal"
 )
 
 // maxRequestBytes is above the documented publish limit, so that too large a

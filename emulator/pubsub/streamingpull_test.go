@@ -6,7 +6,7 @@ import (
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 
-	"github.com/dronefleet/dronefleet/emulator/pubsub/filter"
+	"github.com/dronefleet/dronefleet/emulator/pubsub/internal/filter"
 )
 
 // halfClosing is a stream whose client, by the time it has the first answer, has

@@ -10,7 +10,7 @@ import (
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/dronefleet/dronefleet/emulator/pubsub/filter"
+	"github.com/dronefleet/dronefleet/emulator/pubsub/internal/filter"
 )
 
 // subscription couples a backlog with its lock, its timer and its settings.

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/dronefleet/dronefleet/emulator/pubsub/filter"
-	"github.com/dronefleet/dronefleet/emulator/pubsub/journal"
+	"github.com/dronefleet/dronefleet/emulator/pubsub/internal/filter"
+	"github.com/dronefleet/dronefleet/emulator/pubsub/internal/journal"
 )
 
 // CreateSubscription adds a pull subscription to a topic.

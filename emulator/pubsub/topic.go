@@ -6,7 +6,7 @@ import (
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 
-	"github.com/dronefleet/dronefleet/emulator/pubsub/journal"
+	"github.com/dronefleet/dronefleet/emulator/pubsub/internal/journal"
 )
 
 // topic fans published messages out to the subscriptions and snapshots that

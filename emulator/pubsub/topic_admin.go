@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/dronefleet/dronefleet/emulator/pubsub/journal"
+	"github.com/dronefleet/dronefleet/emulator/pubsub/internal/journal"
 )
 
 // CreateTopic adds a topic.

@@ -1,12 +1,15 @@
 package journal
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,9 +28,13 @@ const (
 	Snapshot     Kind = "snapshots"
 )
 
+// FileName is the file inside the data directory.
+const FileName = "pubsub.db"
+
+// Buckets and their records, each sealed with a checksum: see package boltfile.
 var (
 	messagesBucket = []byte("messages") // id -> published, stored, wire
-	holdsBucket    = []byte("holds")    // holder, id -> state
+	holdsBucket    = []byte("holds")    // holder, id -> 1 when acked, else 0
 	metaBucket     = []byte("meta")
 	bootsKey       = []byte("boots")
 	lastHolderKey  = []byte("last holder")
@@ -41,7 +48,7 @@ type Message struct {
 	Wire      []byte
 }
 
-// Holds are the messages that one holder gets in one change.
+// Holds are the messages that one change gives to a holder.
 type Holds struct {
 	Holder uint64
 	IDs    []uint64
@@ -54,7 +61,7 @@ type Resource struct {
 	Config []byte
 }
 
-// Held is one hold as loaded.
+// Held is a hold as loaded.
 type Held struct {
 	ID    uint64
 	Acked bool
@@ -62,7 +69,7 @@ type Held struct {
 
 // State is the content of a journal.
 type State struct {
-	Boots      uint64 // times the journal was opened, this one included
+	Boots      uint64 // how often the journal was opened, this time included
 	LastHolder uint64
 	Resources  map[Kind][]Resource
 	Messages   map[uint64]Message
@@ -75,8 +82,8 @@ type Journal struct {
 	refs map[uint64]int32 // holds per message; only the committer touches it
 	wg   sync.WaitGroup
 
-	failed error       // a transaction failed: nothing more is written; only the committer touches it
-	tell   func(error) // told of it
+	failed error       // why a transaction failed; nothing is written after that; only the committer touches it
+	tell   func(error) // called with failed, once
 
 	mu      sync.Mutex
 	changed sync.Cond
@@ -86,16 +93,16 @@ type Journal struct {
 
 type change struct {
 	apply func(*bolt.Tx) error
-	done  chan error // nil when nobody waits
+	done  chan error // nil when no caller waits
 }
 
 // Open opens or creates the journal in dir and loads it. When a change cannot be
-// written, tell is called with the reason, once: no later one is tried.
+// written, tell is called once with the reason, and no later change is tried.
 func Open(dir string, tell func(error)) (*Journal, *State, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, nil, fmt.Errorf("data directory: %w", err)
 	}
-	path := filepath.Join(dir, "pubsub.db")
+	path := filepath.Join(dir, FileName)
 	db, err := boltfile.Open(path, bolt.Options{
 		Timeout: time.Second, NoFreelistSync: true, FreelistType: bolt.FreelistMapType,
 	})
@@ -112,8 +119,8 @@ func Open(dir string, tell func(error)) (*Journal, *State, error) {
 	return j, state, nil
 }
 
-// Close commits what is enqueued and closes the file. It fails when an earlier
-// change did: nothing since then is on disk.
+// Close commits the enqueued changes and closes the file. It fails when an earlier
+// change failed: nothing since then is on disk.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	j.closed = true
@@ -185,10 +192,10 @@ func (j *Journal) commit(batch []change) error {
 // Sync waits until everything enqueued so far is on disk.
 func (j *Journal) Sync() error { return j.do(func(*bolt.Tx) error { return nil }) }
 
-// Edit is a change of the resources, made by Put, Delete or Release.
+// Edit is a change of resources, made by Put, Delete or Release.
 type Edit func(*Journal, *bolt.Tx) error
 
-// Apply makes all the edits or, when it fails or the process dies in it, none. It
+// Apply makes all edits or, if it fails or the process dies, none of them. It
 // returns once they are on disk.
 func (j *Journal) Apply(edits ...Edit) error {
 	return j.do(func(tx *bolt.Tx) error {
@@ -207,11 +214,12 @@ func Put(kind Kind, r Resource) Edit {
 		if err := putMax(tx, lastHolderKey, r.Holder); err != nil {
 			return err
 		}
-		return tx.Bucket([]byte(kind)).Put([]byte(r.Name), append(number(r.Holder), r.Config...))
+		key := []byte(r.Name)
+		return tx.Bucket([]byte(kind)).Put(key, boltfile.Seal(key, append(sealed(r.Holder), r.Config...)))
 	}
 }
 
-// Delete removes a resource and all it holds.
+// Delete removes a resource and all its holds.
 func Delete(kind Kind, name string, holder uint64) Edit {
 	return func(j *Journal, tx *bolt.Tx) error {
 		if err := tx.Bucket([]byte(kind)).Delete([]byte(name)); err != nil {
@@ -221,7 +229,7 @@ func Delete(kind Kind, name string, holder uint64) Edit {
 	}
 }
 
-// Release removes all that a holder holds.
+// Release removes all holds of a holder.
 func Release(holder uint64) Edit {
 	return func(j *Journal, tx *bolt.Tx) error { return j.release(tx, holder) }
 }
@@ -257,10 +265,11 @@ func (j *Journal) Publish(messages []Message, holds []Holds) error {
 		}
 		for _, m := range messages {
 			if !held[m.ID] {
-				continue // nobody wants it
+				continue // no subscription gets it
 			}
-			value := append(append(number(uint64(m.Published)), number(uint64(m.Stored))...), m.Wire...)
-			if err := bucket.Put(number(m.ID), value); err != nil {
+			key := number(m.ID)
+			value := append(sealed(uint64(m.Published), uint64(m.Stored)), m.Wire...)
+			if err := bucket.Put(key, boltfile.Seal(key, value)); err != nil {
 				return err
 			}
 		}
@@ -268,9 +277,9 @@ func (j *Journal) Publish(messages []Message, holds []Holds) error {
 	})
 }
 
-// Settle enqueues what changed in a holder: revived messages are unacked
-// again, acked ones are kept as such, dropped ones are no longer held. It does
-// not wait; a crash may forget it.
+// Settle enqueues changes of a holder: revived messages are unacked again, acked
+// ones stay held as acked, dropped ones are no longer held. It does not wait, so
+// a crash may forget the changes.
 func (j *Journal) Settle(holder uint64, revived, acked, dropped []uint64) {
 	j.enqueue(change{apply: func(tx *bolt.Tx) error {
 		if err := j.hold(tx, holder, revived, false); err != nil {
@@ -285,21 +294,24 @@ func (j *Journal) Settle(holder uint64, revived, acked, dropped []uint64) {
 
 func (j *Journal) hold(tx *bolt.Tx, holder uint64, ids []uint64, acked bool) error {
 	bucket := tx.Bucket(holdsBucket)
-	state := []byte{0}
+	state := holdUnacked
 	if acked {
-		state[0] = 1
+		state = holdAcked
 	}
 	for _, id := range ids {
 		key := append(number(holder), number(id)...)
 		if bucket.Get(key) == nil {
 			j.refs[id]++
 		}
-		if err := bucket.Put(key, state); err != nil {
+		if err := bucket.Put(key, boltfile.Seal(key, append(boltfile.Unsealed(1), state))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// The states of a hold.
+const holdUnacked, holdAcked byte = 0, 1
 
 func (j *Journal) drop(tx *bolt.Tx, holder uint64, ids []uint64) error {
 	holds, messages := tx.Bucket(holdsBucket), tx.Bucket(messagesBucket)
@@ -330,33 +342,31 @@ func (j *Journal) load() (*State, error) {
 		if err := makeBuckets(tx); err != nil {
 			return err
 		}
-		meta := tx.Bucket(metaBucket)
-		state.Boots = read(meta.Get(bootsKey)) + 1
-		state.LastHolder = read(meta.Get(lastHolderKey))
-		if err := meta.Put(bootsKey, number(state.Boots)); err != nil {
+		var err error
+		if state.Boots, err = readMeta(tx, bootsKey); err != nil {
 			return err
 		}
-		for _, kind := range []Kind{Topic, Subscription, Snapshot} {
-			err := tx.Bucket([]byte(kind)).ForEach(func(k, v []byte) error {
-				if len(v) < 8 {
-					return fmt.Errorf("%s %s: record of %d bytes", kind, k, len(v))
-				}
-				state.Resources[kind] = append(state.Resources[kind], Resource{
-					Name: string(k), Holder: read(v), Config: append([]byte(nil), v[8:]...),
-				})
-				return nil
-			})
-			if err != nil {
-				return err
-			}
+		if state.LastHolder, err = readMeta(tx, lastHolderKey); err != nil {
+			return err
 		}
-		return j.loadMessages(tx, state)
+		state.Boots++
+		if err := putMeta(tx, bootsKey, state.Boots); err != nil {
+			return err
+		}
+		if err := loadResources(tx, state); err != nil {
+			return err
+		}
+		if err := j.loadHolds(tx, state); err != nil {
+			return err
+		}
+		return loadMessages(tx, state)
 	})
 	return state, err
 }
 
-// makeBuckets makes those that are missing, of a new file all. It refuses what is
-// none of them: one whose name is damaged would be made anew, with nothing in it.
+// makeBuckets creates the missing buckets, all of them in a new file. It refuses an
+// unknown one: if a bucket's name is damaged, creating the bucket again would make
+// its content seem to be gone.
 func makeBuckets(tx *bolt.Tx) error {
 	all := []string{string(messagesBucket), string(holdsBucket), string(metaBucket), string(Topic), string(Subscription), string(Snapshot)}
 	err := tx.ForEach(func(name []byte, bucket *bolt.Bucket) error {
@@ -376,45 +386,117 @@ func makeBuckets(tx *bolt.Tx) error {
 	return nil
 }
 
-func (j *Journal) loadMessages(tx *bolt.Tx, state *State) error {
-	err := tx.Bucket(holdsBucket).ForEach(func(k, v []byte) error {
-		if len(k) != 16 || len(v) != 1 {
-			return fmt.Errorf("hold %x: %x", k, v)
+func loadResources(tx *bolt.Tx, state *State) error {
+	for _, kind := range []Kind{Topic, Subscription, Snapshot} {
+		err := tx.Bucket([]byte(kind)).ForEach(func(k, v []byte) error {
+			value, err := unseal(k, v, 8)
+			if err != nil {
+				return fmt.Errorf("resource %q %w", k, err)
+			}
+			state.Resources[kind] = append(state.Resources[kind], Resource{
+				Name: string(k), Holder: read(value), Config: bytes.Clone(value[8:]),
+			})
+			return nil
+		})
+		if err != nil {
+			return err
 		}
-		id := read(k[8:])
-		state.Holds[read(k)] = append(state.Holds[read(k)], Held{ID: id, Acked: v[0] == 1})
+	}
+	return nil
+}
+
+func (j *Journal) loadHolds(tx *bolt.Tx, state *State) error {
+	return tx.Bucket(holdsBucket).ForEach(func(k, v []byte) error {
+		value, err := unseal(k, v, 1)
+		if err == nil && len(k) != 16 {
+			err = boltfile.ErrDamaged
+		}
+		if err != nil {
+			return fmt.Errorf("hold (holder and message %s) %w", numbers(k), err)
+		}
+		holder, id := read(k), read(k[8:])
+		state.Holds[holder] = append(state.Holds[holder], Held{ID: id, Acked: value[0] == holdAcked})
 		j.refs[id]++
 		return nil
 	})
-	if err != nil {
-		return err
-	}
+}
+
+func loadMessages(tx *bolt.Tx, state *State) error {
 	return tx.Bucket(messagesBucket).ForEach(func(k, v []byte) error {
-		if len(k) != 8 || len(v) < 16 {
-			return fmt.Errorf("message %x: record of %d bytes", k, len(v))
+		value, err := unseal(k, v, 16)
+		if err == nil && len(k) != 8 {
+			err = boltfile.ErrDamaged
+		}
+		if err != nil {
+			return fmt.Errorf("message %s %w", numbers(k), err)
 		}
 		id := read(k)
 		state.Messages[id] = Message{
-			ID: id, Published: int64(read(v)), Stored: int64(read(v[8:])), Wire: append([]byte(nil), v[16:]...),
+			ID: id, Published: int64(read(value)), Stored: int64(read(value[8:])), Wire: bytes.Clone(value[16:]),
 		}
 		return nil
 	})
 }
 
-// putMax stores n unless more is stored already.
+// putMax stores n unless a larger number is stored already.
 func putMax(tx *bolt.Tx, key []byte, n uint64) error {
-	meta := tx.Bucket(metaBucket)
-	if read(meta.Get(key)) >= n {
-		return nil
+	stored, err := readMeta(tx, key)
+	if err != nil || stored >= n {
+		return err
 	}
-	return meta.Put(key, number(n))
+	return putMeta(tx, key, n)
 }
 
-func number(n uint64) []byte { return binary.BigEndian.AppendUint64(make([]byte, 0, 24), n) }
-
-func read(b []byte) uint64 {
-	if len(b) < 8 {
-		return 0
-	}
-	return binary.BigEndian.Uint64(b)
+func putMeta(tx *bolt.Tx, key []byte, n uint64) error {
+	return tx.Bucket(metaBucket).Put(key, boltfile.Seal(key, sealed(n)))
 }
+
+// errUnsealed is found at the counter of boots, which is read first.
+var errUnsealed = errors.New("was written by an earlier version, which kept no checksums; choose another data directory")
+
+// readMeta returns 0 when nothing is stored under the key.
+func readMeta(tx *bolt.Tx, key []byte) (uint64, error) {
+	stored := tx.Bucket(metaBucket).Get(key)
+	if stored == nil {
+		return 0, nil
+	}
+	value, err := unseal(key, stored, 8)
+	if err != nil && len(stored) == 8 {
+		err = errUnsealed
+	}
+	if err != nil {
+		return 0, fmt.Errorf("counter %q %w", key, err)
+	}
+	return read(value), nil
+}
+
+// sealed begins a value that boltfile.Seal completes, with numbers.
+func sealed(numbers ...uint64) []byte {
+	value := boltfile.Unsealed(8 * len(numbers))
+	for _, n := range numbers {
+		value = binary.BigEndian.AppendUint64(value, n)
+	}
+	return value
+}
+
+// unseal returns a value of at least size bytes.
+func unseal(key, stored []byte, size int) ([]byte, error) {
+	value, err := boltfile.Unseal(key, stored)
+	if err == nil && len(value) < size {
+		err = boltfile.ErrDamaged
+	}
+	return value, err
+}
+
+// numbers shows a key as an error names it.
+func numbers(key []byte) string {
+	var out []string
+	for ; len(key) >= 8; key = key[8:] {
+		out = append(out, strconv.FormatUint(read(key), 10))
+	}
+	return strings.Join(out, " ")
+}
+
+func number(n uint64) []byte { return binary.BigEndian.AppendUint64(make([]byte, 0, 16), n) }
+
+func read(b []byte) uint64 { return binary.BigEndian.Uint64(b) }

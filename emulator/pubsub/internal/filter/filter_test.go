@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dronefleet/dronefleet/emulator/pubsub/filter"
+	"github.com/dronefleet/dronefleet/emulator/pubsub/internal/filter"
 )
 
 // P-DEL-07
