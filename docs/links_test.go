@@ -37,12 +37,17 @@ func anchor(heading string) string {
 }
 
 // Links within the project lead somewhere.
-func TestLinks(t *testing.T) {
+func TestLinks_LeadSomewhere(t *testing.T) {
 	pages, err := filepath.Glob("*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range append(pages, "../README.md", "../lock/README.md", "../bench/peers/README.md") {
+	decisions, err := filepath.Glob("decisions/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages = append(pages, decisions...)
+	for _, name := range append(pages, "../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md", "../lock/README.md", "../bench/peers/README.md") {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
