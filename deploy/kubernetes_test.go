@@ -286,7 +286,7 @@ func checkStart(name string, d deployment, c *cluster, w *world) []string {
 	config, err := w.start(container.Image, container.Args, environment)
 	complain(err != nil, fmt.Sprintf("cannot start: %v", err))
 	grace := time.Duration(d.Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second
-	complain(name == "statemanager" && err == nil && shutdown(config) >= grace, "is killed before it has settled what it holds")
+	complain(name == "statemanager" && err == nil && endsAfter(config) >= grace, "is killed before it has settled what it holds")
 	ports := map[string]int{}
 	for _, p := range container.Ports {
 		ports[p.Name] = p.ContainerPort

@@ -11,8 +11,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/dronefleet/dronefleet/app/manager"
 	"github.com/dronefleet/dronefleet/deploy/internal/tfmodule"
+	"github.com/dronefleet/dronefleet/internal/shutdown"
 )
 
 // checkCloudRun looks at what runs: how many, as whom, with which flags and
@@ -91,7 +91,7 @@ func checkContainer(name string, template, c tfmodule.Block, args []string, way 
 	if err != nil {
 		found = append(found, fmt.Sprintf("%s cannot start: %v", name, err))
 	}
-	if short == "statemanager" && err == nil && shutdown(config) >= cloudRunGrace {
+	if short == "statemanager" && err == nil && endsAfter(config) >= cloudRunGrace {
 		found = append(found, name+" is killed before it has settled what it holds")
 	}
 	if oidc, given := way["oidc"]; given && short == "statemanager" && err == nil {
@@ -132,16 +132,16 @@ func checkTokens(name, config string, oidc cty.Value) []string {
 // https://cloud.google.com/run/docs/container-contract#instance-shutdown
 const cloudRunGrace = 10 * time.Second
 
-// shutdown is how long after SIGTERM a State Manager of that configuration has
+// endsAfter is how long after SIGTERM a State Manager of that configuration has
 // ended. F-FLOW-01
-func shutdown(config string) time.Duration {
+func endsAfter(config string) time.Duration {
 	_, rest, _ := strings.Cut(config, "drain-timeout: ")
 	text, _, _ := strings.Cut(rest, " ")
 	drain, err := time.ParseDuration(text)
 	if err != nil {
 		return math.MaxInt64 / 2 // nobody knows when
 	}
-	return drain + manager.ExitMargin
+	return shutdown.StateManager(drain).Total()
 }
 
 // checkService looks at what keeps a service that pulls at work.

@@ -36,7 +36,7 @@ func TestListener_FinishesRequestsInTheTimeThatIsLeft(t *testing.T) {
 				close(started)
 				<-r.Context().Done() // until the client is cut off
 			})}
-			l := &Listener{piped{make(chan net.Conn, 1)}, bounds{}}
+			l := &Listener{piped{make(chan net.Conn, 1)}, defaultBounds}
 			ctx, stop := context.WithCancel(t.Context())
 			closing, end := context.WithCancel(t.Context())
 			defer end()
@@ -56,7 +56,7 @@ func TestListener_FinishesRequestsInTheTimeThatIsLeft(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "cut off") {
 				t.Errorf("with %s left: %v", left, err)
 			}
-			if took := time.Since(began); took != min(left, shutdownTimeout) {
+			if took := time.Since(began); took != min(left, defaultBounds.finish) {
 				t.Errorf("with %s left it took %s", left, took)
 			}
 			// Who was cut off knows it, and the handler ends with the connection.
@@ -75,13 +75,13 @@ func TestListener_AnswersRequestsUnderWay(t *testing.T) {
 		api := &API{log: slog.New(slog.DiscardHandler), handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			close(started)
 			select {
-			case <-time.After(shutdownTimeout - time.Second):
+			case <-time.After(defaultBounds.finish - time.Second):
 				w.WriteHeader(http.StatusNoContent)
 			case <-r.Context().Done():
 				w.WriteHeader(http.StatusServiceUnavailable)
 			}
 		})}
-		l := &Listener{piped{make(chan net.Conn, 1)}, bounds{}}
+		l := &Listener{piped{make(chan net.Conn, 1)}, defaultBounds}
 		ctx, stop := context.WithCancel(t.Context())
 		client, server := net.Pipe()
 		defer client.Close()

@@ -8,13 +8,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dronefleet/dronefleet/app/manager"
+	"github.com/dronefleet/dronefleet/internal/shutdown"
 )
 
-// ServeManager runs a State Manager with its HTTP API on a listener, which may be nil for none. The
-// API is there until the last message is settled, so that probes and operators
-// see a manager that is stopping, and then finishes requests until closing ends;
-// if it fails, the manager stops.
-func ServeManager(ctx, closing context.Context, m *manager.Manager, access Access, listener *Listener) error {
+// ServeManager runs a State Manager with its HTTP API on a listener, which may be
+// nil for none. The API serves until the last message is settled, so probes and
+// operators see a manager that is stopping. Then it finishes requests until the
+// phase HTTP of the manager's shutdown ends. If the API fails, the manager stops.
+func ServeManager(ctx context.Context, m *manager.Manager, access Access, listener *Listener) error {
 	if listener == nil {
 		return m.Run(ctx)
 	}
@@ -24,11 +25,13 @@ func ServeManager(ctx, closing context.Context, m *manager.Manager, access Acces
 	g, ctx := errgroup.WithContext(ctx)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	finishing, finished := m.ShutdownPlan().Context(ctx, shutdown.HTTP)
+	defer finished()
 	api := New(Config{
 		Store: m.Store, Locks: m.Locks, PubSub: m.PubSub, Meter: m.Meter,
 		NewID: uuid.NewString, Stopping: func() error { return context.Cause(ctx) }, Log: m.Log, Access: access, Operator: m.Operator,
 	})
-	g.Go(func() error { return listener.Serve(apiCtx, closing, api) })
+	g.Go(func() error { return listener.Serve(apiCtx, finishing, api) })
 	g.Go(func() error { defer stopAPI(); return m.RunUntil(ctx, stop) })
 	return g.Wait()
 }

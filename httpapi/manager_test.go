@@ -21,6 +21,7 @@ import (
 	"github.com/dronefleet/dronefleet/httpapi"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/shutdown"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 )
 
@@ -71,7 +72,7 @@ func serveManager(t *testing.T, cfg manager.Config) *managed {
 	over, result := make(chan struct{}), make(chan error, 1)
 	go func() {
 		defer close(over)
-		result <- httpapi.ServeManager(ctx, context.Background(), m, httpapi.Access{}, listener)
+		result <- httpapi.ServeManager(ctx, m, httpapi.Access{}, listener)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -140,7 +141,7 @@ func TestServeManager_IsNotReadyWhileItStopsByItself(t *testing.T) {
 	held := fault.NewGate()
 	defer held.Open()
 	faults.Add(fault.Rule{NamePrefix: "drones/D1", At: fault.Before, Do: fault.Pause(held)})
-	m := serveManager(t, manager.Config{Worker: pubsubio.Config{DrainTimeout: time.Hour}})
+	m := serveManager(t, manager.Config{Worker: pubsubio.Config{Shutdown: shutdown.StateManager(time.Hour)}})
 	m.awaitReady()
 	m.report("D1")
 	if err := held.Arrived(t.Context(), 1); err != nil {

@@ -12,19 +12,17 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// bounds keep a slow or hostile client from holding the server.
+// bounds keep a slow or hostile client from holding the server. finish is how
+// long requests under way may take once the server stops.
 type bounds struct {
-	header, read, write, idle time.Duration
-	headerBytes               int
+	header, read, write, idle, finish time.Duration
+	headerBytes                       int
 }
 
 var defaultBounds = bounds{
-	header: 5 * time.Second, read: 10 * time.Second, write: requestTimeout + 15*time.Second, idle: 60 * time.Second,
+	header: 5 * time.Second, read: 10 * time.Second, write: requestTimeout + 15*time.Second, idle: 60 * time.Second, finish: 5 * time.Second,
 	headerBytes: 16 << 10,
 }
-
-// shutdownTimeout is how long requests under way may take to finish.
-const shutdownTimeout = 5 * time.Second
 
 // Listener holds an address for an API that is not there yet, so that a taken
 // port is known before anything starts.
@@ -52,8 +50,8 @@ func (l *Listener) URL() string { return "http://" + l.listener.Addr().String() 
 func (l *Listener) Close() error { return l.listener.Close() }
 
 // Serve answers requests with api until ctx ends, then lets those under way
-// finish for a few seconds, until closing ends at most.
-func (l *Listener) Serve(ctx, closing context.Context, api *API) error {
+// finish: for five seconds, or less if finishing ends before.
+func (l *Listener) Serve(ctx, finishing context.Context, api *API) error {
 	server := &http.Server{
 		Handler:           api,
 		ReadHeaderTimeout: l.bounds.header, ReadTimeout: l.bounds.read, WriteTimeout: l.bounds.write, IdleTimeout: l.bounds.idle,
@@ -71,9 +69,9 @@ func (l *Listener) Serve(ctx, closing context.Context, api *API) error {
 	})
 	g.Go(func() error {
 		<-serving.Done()
-		finishing, cancel := context.WithTimeout(closing, shutdownTimeout)
+		limited, cancel := context.WithTimeout(finishing, l.bounds.finish)
 		defer cancel()
-		if err := server.Shutdown(finishing); err != nil {
+		if err := server.Shutdown(limited); err != nil {
 			return errors.Join(fmt.Errorf("HTTP API: requests were cut off: %w", err), server.Close())
 		}
 		return nil

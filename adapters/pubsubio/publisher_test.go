@@ -15,6 +15,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/shutdown"
 )
 
 // sent notes what reaches the server, in its order, by ordering key.
@@ -119,7 +120,7 @@ func TestPublisher_TriesForLessThanAnybodyWaits(t *testing.T) {
 	if _, err := p.Publish(t.Context(), TopicMissions, nil, map[string]string{"a": "b"}, "").Wait(t.Context()); err == nil {
 		t.Error("published")
 	}
-	if shortest := min(letterTimeout, commandsTimeout, DefaultDrainTimeout); left <= 0 || left >= shortest {
+	if shortest := min(letterTimeout, commandsTimeout, shutdown.DefaultDrain); left <= 0 || left >= shortest {
 		t.Errorf("the client tries for %v, want less than %v", left, shortest)
 	}
 }

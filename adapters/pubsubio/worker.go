@@ -18,6 +18,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/shutdown"
 )
 
 // Config tunes a Worker. Zero values stand for the defaults in the comments.
@@ -38,9 +39,9 @@ type Config struct {
 	// default 50 s, and at least twice TelemetryCoalesce, since a position
 	// waits that long for its commit.
 	Lease time.Duration
-	// DrainTimeout is how long a shutdown waits for messages in work; default
-	// 15 s. Run returns within SettlingTimeout more.
-	DrainTimeout time.Duration
+	// Shutdown is the plan by which Run ends: it finishes messages in work during
+	// Drain and returns at the end of GiveBack; default that of a State Manager.
+	Shutdown shutdown.Plan
 	// Now is the clock of the latency figures; default time.Now.
 	Now func() time.Time
 	// Tracing takes the spans; default none.
@@ -50,9 +51,6 @@ type Config struct {
 	// decisions are for Tracing's own sampler to judge.
 	TraceTelemetry float64
 }
-
-// DefaultDrainTimeout is how long a shutdown waits for messages in work.
-const DefaultDrainTimeout = 15 * time.Second
 
 func (c Config) withDefaults() Config {
 	def := func(v *time.Duration, d time.Duration) {
@@ -64,7 +62,9 @@ func (c Config) withDefaults() Config {
 	def(&c.TelemetryCoalesce, time.Second)
 	def(&c.Lease, 50*time.Second)
 	c.Lease = max(c.Lease, 2*c.TelemetryCoalesce)
-	def(&c.DrainTimeout, DefaultDrainTimeout)
+	if c.Shutdown == nil {
+		c.Shutdown = shutdown.StateManager(shutdown.DefaultDrain)
+	}
 	if c.TelemetryShards == 0 {
 		c.TelemetryShards = 2 * runtime.GOMAXPROCS(0)
 	}
@@ -104,28 +104,25 @@ func NewWorker(client *pubsub.Client, store Store, publisher *Publisher, cfg Con
 	return &Worker{client: client, store: store, publisher: publisher, cfg: cfg.withDefaults(), log: log, meter: m}
 }
 
-// Run consumes until ctx ends, then settles what it holds and returns nil, or
-// gives it up after the drain timeout. An error means that a subscription
-// cannot be consumed at all; stop is told of it before Run settles the rest.
+// ShutdownPlan is the plan by which Run ends.
+func (w *Worker) ShutdownPlan() shutdown.Plan { return w.cfg.Shutdown }
+
+// Run consumes until ctx ends, then settles what it holds and returns nil; what
+// is not settled when the drain is over, it nacks. An error means that a
+// subscription cannot be consumed at all; stop is told of it before Run settles
+// the rest.
 func (w *Worker) Run(ctx context.Context, stop context.CancelCauseFunc) error {
 	receivers, rctx := errgroup.WithContext(ctx)
 	// Work outlives the order to stop, which one failed subscription is for the
-	// others; hard ends it when time is up. What is settled still has to reach the
-	// server. While that is away, the client would neither get there nor give up,
-	// even if it holds nothing.
-	hard, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	// others. What is settled still has to reach Pub/Sub: while that is away, the
+	// client would try for a minute, even if it holds nothing.
+	hard, giveUp := w.cfg.Shutdown.Context(rctx, shutdown.Drain)
 	defer giveUp()
-	gone, leave := context.WithCancel(context.WithoutCancel(ctx))
+	gone, leave := w.cfg.Shutdown.Context(rctx, shutdown.Acks)
 	defer leave()
-	over, abandon := context.WithCancel(context.WithoutCancel(ctx))
+	over, abandon := w.cfg.Shutdown.Context(rctx, shutdown.GiveBack)
 	defer abandon()
-	stopTimer := context.AfterFunc(rctx, func() {
-		w.work.whenQuiet(ackTimeout, leave)
-		time.AfterFunc(w.cfg.DrainTimeout, giveUp)
-		time.AfterFunc(w.cfg.DrainTimeout+ackTimeout, leave)
-		time.AfterFunc(w.cfg.DrainTimeout+SettlingTimeout, abandon)
-	})
-	defer stopTimer()
+	defer context.AfterFunc(rctx, func() { w.work.whenQuiet(w.cfg.Shutdown.Limit(shutdown.Acks), leave) })()
 
 	telemetry := newTelemetryPipeline(hard, w.settler(TopicTelemetry), w.cfg,
 		func() TelemetryApplier { return w.store.NewTelemetryApplier() })
@@ -176,13 +173,6 @@ func (w *Worker) settler(topic string) *settler {
 	}
 }
 
-// SettlingTimeout is how long after the drain Run returns at the latest.
-const SettlingTimeout = 3 * time.Second
-
-// ackTimeout is how long the last acks of a shutdown may take to reach the
-// server. The client itself would try for a minute.
-const ackTimeout = 2 * time.Second
-
 // maxOutstandingBytes bounds the payload held per topic, far below the memory of
 // a process for all three: 40,000 reports of 200 bytes are 8 MB.
 const maxOutstandingBytes = 64 << 20
@@ -202,7 +192,7 @@ func (w *Worker) receive(ctx, gone context.Context, topic string, outstanding, s
 	// The client's own ShutdownOptions stay unset: with a timeout it closes the
 	// stream first, and then drops the acks of all that is settled after
 	// (pubsub/v2 v2.8.1, messageIterator.sender). What bounds the drain is that
-	// Run gives everything up, and so settles it, after the drain timeout.
+	// Run nacks everything, and so settles it, when the drain is over.
 	return w.keepReceiving(ctx, gone, topic, func() error { return sub.Receive(ctx, handle) })
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/shutdown"
 )
 
 // F-FLOW-01: what is let in at a time takes a small part of a process's memory,
@@ -64,7 +65,7 @@ func TestWorker_GivesBackEverythingWhenTheDrainIsOver(t *testing.T) {
 	publisher.Stop()
 	before := goleak.IgnoreCurrent()
 	stall()
-	stop := l.work(store, Config{TelemetryShards: 1, TelemetryCoalesce: 10 * time.Millisecond, DrainTimeout: time.Second})
+	stop := l.work(store, Config{TelemetryShards: 1, TelemetryCoalesce: 10 * time.Millisecond, Shutdown: shutdown.StateManager(time.Second)})
 
 	const reports = 3 * 1024 // the first are being committed; a shard has room for 1,024 more, twice
 	var ids []domain.DroneID

@@ -4,7 +4,6 @@
 package manager
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -25,6 +24,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/clockwatch"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/shutdown"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/firestorelock"
@@ -109,33 +109,16 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 	return m, nil
 }
 
-// Shutdown, from the order to stop, at the latest: messages in work are finished
-// or given back while the worker drains; then owed commands are sent, and everything ends
-// shutdownMargin after the drain. The process has ExitMargin, of which its API and
-// its traces get what the manager leaves. With the worker's default that is 21 s
-// in all, of the 25 a process has.
-const (
-	commandsMargin = pubsubio.SettlingTimeout + time.Second
-	shutdownMargin = pubsubio.SettlingTimeout + 2*time.Second
-	ExitMargin     = shutdownMargin + time.Second
-)
-
-// Closing returns a context that ends when a process must have ended whose ctx is
-// over and whose worker drains for as long as drain: whatever it closes after
-// its manager, it closes by then. end frees it.
-func Closing(ctx context.Context, drain time.Duration) (closing context.Context, end context.CancelFunc) {
-	closing, end = context.WithCancel(context.WithoutCancel(ctx))
-	context.AfterFunc(ctx, func() { time.AfterFunc(drain+ExitMargin, end) })
-	return closing, end
-}
+// ShutdownPlan is the plan by which Run ends.
+func (m *Manager) ShutdownPlan() shutdown.Plan { return m.worker.ShutdownPlan() }
 
 // errNotStopped says that something did not end in time. What it held was not
 // acked, and will be delivered again.
 var errNotStopped = errors.New("the State Manager did not settle all it held in time; the rest will be delivered again")
 
 // Run works until ctx ends, then settles what it holds: pulling stops, messages
-// in work are finished or given back, owed commands are sent. It returns within
-// the worker's drain timeout and five seconds, whatever does not answer.
+// in work are finished or nacked, owed commands are published, locks are released.
+// It returns at the end of its plan's phase Locks, whatever does not answer.
 func (m *Manager) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -145,16 +128,10 @@ func (m *Manager) Run(ctx context.Context) error {
 // RunUntil is Run until ctx ends, which stop does when the manager has a cause
 // of its own.
 func (m *Manager) RunUntil(ctx context.Context, stop context.CancelCauseFunc) error {
-	commands, endCommands := context.WithCancel(context.WithoutCancel(ctx))
+	commands, endCommands := m.ShutdownPlan().Context(ctx, shutdown.Commands)
 	defer endCommands()
-	everything, endEverything := context.WithCancel(context.WithoutCancel(ctx))
+	everything, endEverything := m.ShutdownPlan().Context(ctx, shutdown.Locks)
 	defer endEverything()
-	drain := cmp.Or(m.cfg.Worker.DrainTimeout, pubsubio.DefaultDrainTimeout)
-	stopTimers := context.AfterFunc(ctx, func() {
-		time.AfterFunc(drain+commandsMargin, endCommands)
-		time.AfterFunc(drain+shutdownMargin, endEverything)
-	})
-	defer stopTimers()
 
 	ended := make(chan error, 1)
 	go func() { ended <- m.run(ctx, stop, commands, everything) }()

@@ -29,6 +29,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/shutdown"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/sim/fleethistory"
@@ -366,7 +367,7 @@ func stallPublishing(t *testing.T, clients *connect.Clients, topic string) *atom
 }
 
 // brief is a worker that drains for a second, so its manager stops within six.
-var brief = manager.Config{Worker: pubsubio.Config{DrainTimeout: time.Second}}
+var brief = manager.Config{Worker: pubsubio.Config{Shutdown: shutdown.StateManager(time.Second)}}
 
 // stopsInTime stops a manager. The bound leaves a busy machine much time, and is
 // far below a minute, which is what a client of Pub/Sub or Firestore tries for
@@ -432,7 +433,7 @@ func TestManager_StopsInTimeWithoutPubSub(t *testing.T) {
 			s := newSystem(t)
 			clients := emutest.Connect(t, s.hosts)
 			// The report that is held is so for seconds, so that a busy machine sees it held.
-			stop := s.runManager(clients, manager.Config{Worker: pubsubio.Config{DrainTimeout: time.Minute, TelemetryCoalesce: 5 * time.Second}})
+			stop := s.runManager(clients, manager.Config{Worker: pubsubio.Config{Shutdown: shutdown.StateManager(time.Minute), TelemetryCoalesce: 5 * time.Second}})
 			at := time.Now().Add(-2 * time.Second)
 			s.report("D1", at, domain.DroneIdle, "", home)
 			s.awaitDrone("D1", "the drone registers", func(d domain.Drone) bool { return d.Revision > 0 })

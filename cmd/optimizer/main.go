@@ -23,6 +23,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/observe"
+	"github.com/dronefleet/dronefleet/internal/shutdown"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/lock/firestorelock"
 	"github.com/dronefleet/dronefleet/solver"
@@ -119,9 +120,6 @@ type planning struct {
 	log     *slog.Logger
 }
 
-// locksTimeout is how long giving up locks in the background may take at the end.
-const locksTimeout = 5 * time.Second
-
 // with connects and calls f with what it needs.
 func (c *cycles) with(ctx context.Context, interval time.Duration, f func(*planning) error) error {
 	log := observe.LogTraces(c.Logger(os.Stderr), c.Project)
@@ -134,17 +132,21 @@ func (c *cycles) with(ctx context.Context, interval time.Duration, f func(*plann
 	if err != nil {
 		return err
 	}
-	defer stopWatch(context.WithoutCancel(ctx))
+	exporting, exported := shutdown.Optimizer().Context(ctx, shutdown.Export)
+	defer exported()
+	defer stopWatch(exporting)
 	publisher := pubsubio.NewPublisher(clients.PubSub)
 	defer publisher.Stop()
 	locks, err := clients.Locks(clock, log)
 	if err != nil {
 		return err
 	}
+	working, stop := context.WithCancel(ctx)
+	releasing, released := shutdown.Optimizer().Context(working, shutdown.Locks)
 	defer func() {
-		settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), locksTimeout)
-		defer cancel()
-		if err := locks.Close(settling); err != nil {
+		defer released()
+		stop() // a command that ends by itself has the same limit
+		if err := locks.Close(releasing); err != nil {
 			log.WarnContext(ctx, "a lock may be left behind; it will expire", slog.Any("err", err))
 		}
 	}()

@@ -11,6 +11,7 @@ import (
 	"github.com/dronefleet/dronefleet/httpapi"
 	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/internal/clockwatch"
+	"github.com/dronefleet/dronefleet/internal/shutdown"
 )
 
 // listen takes the address of the probes; nil for none.
@@ -36,7 +37,9 @@ func (p *planning) serve(ctx context.Context, listener *httpapi.Listener) error 
 			Locks: p.locks, PubSub: p.clients.PubSub, Meter: p.clients.Meter, Stopping: func() error { return context.Cause(ctx) }, Log: p.log,
 		}, pubsubio.TopicDecisions)
 		p.log.InfoContext(ctx, "probes and metrics listening", slog.String("url", listener.URL()))
-		g.Go(func() error { return listener.Serve(ctx, context.WithoutCancel(ctx), api) })
+		finishing, finished := shutdown.Optimizer().Context(ctx, shutdown.HTTP)
+		defer finished()
+		g.Go(func() error { return listener.Serve(ctx, finishing, api) })
 	}
 	return g.Wait()
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/observe"
+	"github.com/dronefleet/dronefleet/internal/shutdown"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 )
 
@@ -40,15 +41,15 @@ func (c *serveCommand) Check(r *config.Report) {
 
 func (c *serveCommand) worker(clock *simclock.Clock) pubsubio.Config {
 	return pubsubio.Config{
-		TelemetryCoalesce: clock.Real(c.TelemetryCoalesce), MaxOutstanding: c.MaxOutstanding, DrainTimeout: c.DrainTimeout, TraceTelemetry: c.TraceTelemetry,
+		TelemetryCoalesce: clock.Real(c.TelemetryCoalesce), MaxOutstanding: c.MaxOutstanding, Shutdown: shutdown.StateManager(c.DrainTimeout), TraceTelemetry: c.TraceTelemetry,
 	}
 }
 
 // Run serves until interrupted, then settles what it holds.
 func (c *serveCommand) Run(ctx context.Context) error {
 	log := observe.LogTraces(c.Logger(os.Stderr), c.Project)
-	closing, end := manager.Closing(ctx, c.DrainTimeout)
-	defer end()
+	exporting, exported := shutdown.StateManager(c.DrainTimeout).Context(ctx, shutdown.Export)
+	defer exported()
 	var listener *httpapi.Listener
 	access, err := c.access.open(ctx, log)
 	if err != nil {
@@ -74,7 +75,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer stopWatch(closing)
+	defer stopWatch(exporting)
 	m, err := manager.New(clients, clock, manager.Config{
 		Format: c.Format, Tracing: tracing,
 		Worker: c.worker(clock),
@@ -84,7 +85,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	}
 	log.InfoContext(ctx, "State Manager serving", slog.String("project", clients.Config.Project),
 		slog.String("firestore", clients.Config.FirestoreHost), slog.String("pubsub", clients.Config.PubSubHost), slog.Float64("speed", clock.Speed))
-	if err := httpapi.ServeManager(ctx, closing, m, access, listener); err != nil {
+	if err := httpapi.ServeManager(ctx, m, access, listener); err != nil {
 		return err
 	}
 	log.Info("State Manager stopped; what it held is settled, or will be delivered again")

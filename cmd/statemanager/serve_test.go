@@ -7,6 +7,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/internal/config"
+	"github.com/dronefleet/dronefleet/internal/shutdown"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 )
 
@@ -21,7 +22,7 @@ func TestServe_DrainsAsLongAsItIsTold(t *testing.T) {
 	if _, err := parser.Parse([]string{"serve", "--project=my-project"}); err != nil {
 		t.Fatal(err)
 	}
-	if got := g.Serve.worker(simclock.Real()).DrainTimeout; got != 3*time.Second {
+	if got := g.Serve.worker(simclock.Real()).Shutdown.Limit(shutdown.Drain); got != 3*time.Second {
 		t.Errorf("drains for %s, want 3s", got)
 	}
 }

@@ -243,7 +243,10 @@ func (f *fleet) run(ctx context.Context) error {
 	defer stopManager()
 	settling, stopSettling := context.WithCancel(background)
 	var managing errgroup.Group
-	start(&managing, func() error { defer stopSettling(); return httpapi.ServeManager(managerCtx, background, f.manager, httpapi.Access{AnyHost: f.cfg.InsecureHTTP}, f.api) })
+	start(&managing, func() error {
+		defer stopSettling()
+		return httpapi.ServeManager(managerCtx, f.manager, httpapi.Access{AnyHost: f.cfg.InsecureHTTP}, f.api)
+	})
 	commandCtx, stopCommands := context.WithCancel(background)
 	defer stopCommands()
 	start(&managing, func() error { return f.receiveCommands(commandCtx) })

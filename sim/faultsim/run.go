@@ -28,6 +28,7 @@ import (
 	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
 	psfault "github.com/dronefleet/dronefleet/emulator/pubsub/fault"
 	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/shutdown"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 	"github.com/dronefleet/dronefleet/sim/invariant"
@@ -221,7 +222,7 @@ func skewed(rate simclock.Rate, ahead time.Duration) (*simclock.Clock, error) {
 // workerConfig shortens what the machine's clock times, as the simulated outages
 // are short on that clock too.
 func workerConfig() pubsubio.Config {
-	return pubsubio.Config{Lease: 400 * time.Millisecond, DrainTimeout: 500 * time.Millisecond, MaxOutstanding: 2000}
+	return pubsubio.Config{Lease: 400 * time.Millisecond, Shutdown: shutdown.StateManager(500 * time.Millisecond), MaxOutstanding: 2000}
 }
 
 // manage is the life of a State Manager.

@@ -1,0 +1,98 @@
+package shutdown
+
+import (
+	"context"
+	"time"
+)
+
+// Phase names a part of a shutdown.
+type Phase string
+
+// The phases of a State Manager, in order. An optimizer has HTTP, Locks and Export.
+const (
+	Drain    Phase = "drain"     // messages in work are finished; the rest is nacked when the phase ends
+	Acks     Phase = "acks"      // the last acks and nacks reach Pub/Sub
+	GiveBack Phase = "give back" // telemetry that no commit took is dropped; Pub/Sub delivers it again
+	Commands Phase = "commands"  // mission commands that are owed are published
+	Locks    Phase = "locks"     // locks are released
+	HTTP     Phase = "http"      // HTTP requests under way are answered
+	Export   Phase = "export"    // the last traces and metrics reach the collector
+)
+
+// Plan lists the phases of a shutdown in order.
+type Plan []Step
+
+// Step is one phase of a plan.
+type Step struct {
+	Phase Phase
+	Limit time.Duration
+}
+
+// DefaultDrain is how long a State Manager finishes messages in work.
+const DefaultDrain = 15 * time.Second
+
+// StateManager returns the plan of a State Manager: drain, and 6 s for the rest.
+// F-FLOW-01 allows 25 s in all. Cloud Run kills after 10 s, which leaves room for
+// a drain of 3 s.
+func StateManager(drain time.Duration) Plan {
+	return Plan{
+		{Drain, drain},
+		{Acks, 2 * time.Second},
+		{GiveBack, time.Second},
+		{Commands, time.Second},
+		{Locks, time.Second},
+		{HTTP, 500 * time.Millisecond},
+		{Export, 500 * time.Millisecond},
+	}
+}
+
+// Optimizer returns the plan of an optimizer, which ends within the 10 s that
+// Cloud Run allows. While HTTP requests finish, the cycle under way is recorded.
+func Optimizer() Plan {
+	return Plan{{HTTP, 5 * time.Second}, {Locks, 2 * time.Second}, {Export, 2 * time.Second}}
+}
+
+// Limit is how long one phase takes at most; 0 for a phase that is not planned.
+func (p Plan) Limit(phase Phase) time.Duration {
+	for _, step := range p {
+		if step.Phase == phase {
+			return step.Limit
+		}
+	}
+	return 0
+}
+
+// End is how long after the order to stop the time of a phase is over. The phase
+// must be planned.
+func (p Plan) End(phase Phase) time.Duration {
+	var end time.Duration
+	for _, step := range p {
+		end += step.Limit
+		if step.Phase == phase {
+			return end
+		}
+	}
+	panic("shutdown: phase " + string(phase) + " is not planned")
+}
+
+// Total is how long after the order to stop the process has ended.
+func (p Plan) Total() time.Duration {
+	var total time.Duration
+	for _, step := range p {
+		total += step.Limit
+	}
+	return total
+}
+
+// Context returns a context for work that outlives ctx, whose end is the order
+// to stop: it has the values of ctx and ends when the time of the phase is over.
+// cancel ends it earlier and frees it; call it when the work is done.
+func (p Plan) Context(ctx context.Context, phase Phase) (outliving context.Context, cancel context.CancelFunc) {
+	end := p.End(phase)
+	outliving, over := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(end, over)
+		context.AfterFunc(outliving, func() { timer.Stop() })
+	})
+	return outliving, func() { stop(); over() }
+}
