@@ -1,0 +1,63 @@
+// Package cmd_test checks what the binaries are linked from.
+package cmd_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// notInProduction lists what a production binary must not link: test servers
+// and their store, simulation, documents, and the tests' own library.
+var notInProduction = []string{
+	"github.com/dronefleet/dronefleet/emulator",
+	"github.com/dronefleet/dronefleet/sim",
+	"github.com/dronefleet/dronefleet/docs",
+	"github.com/dronefleet/dronefleet/internal/clitest",
+	"github.com/dronefleet/dronefleet/internal/emutest",
+	"go.etcd.io/bbolt",
+	"testing",
+}
+
+// linkedTestCode lists the packages under notInProduction that a command links.
+func linkedTestCode(t *testing.T, command string) (found []string) {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-deps", "./"+command).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages := strings.Fields(string(out))
+	if len(packages) < 100 {
+		t.Fatalf("go list names only %d packages of %s", len(packages), command)
+	}
+	for _, path := range packages {
+		if slices.ContainsFunc(notInProduction, func(root string) bool { return path == root || strings.HasPrefix(path, root+"/") }) {
+			found = append(found, path)
+		}
+	}
+	return found
+}
+
+// F-API-02: production links no test server and no simulator.
+func TestProductionBinaries_LinkNoTestServer(t *testing.T) {
+	for _, command := range []string{"statemanager", "optimizer"} {
+		if found := linkedTestCode(t, command); len(found) > 0 {
+			t.Errorf("%s links %s", command, strings.Join(found, ", "))
+		}
+	}
+}
+
+// The check above can fail: dronefleet links the servers, their store and the
+// simulation.
+func TestProductionBinaries_CheckFindsWhatDronefleetLinks(t *testing.T) {
+	found := linkedTestCode(t, "dronefleet")
+	for _, want := range []string{
+		"github.com/dronefleet/dronefleet/emulator/firestore", "github.com/dronefleet/dronefleet/emulator/pubsub",
+		"github.com/dronefleet/dronefleet/sim/devrun", "go.etcd.io/bbolt",
+	} {
+		if !slices.Contains(found, want) {
+			t.Errorf("%s is not found in dronefleet: %q", want, found)
+		}
+	}
+}
