@@ -64,6 +64,8 @@ var rooms = []struct {
 	{"adapters/entity", []string{"domain"}},
 	{"adapters/firestoretx", []string{"domain", "policy"}},
 	{"adapters/pubsubio", []string{"domain", "policy", "adapters/wire", "adapters/firestoretx", "internal/meter", "internal/shutdown"}},
+	{"app/planner", []string{"domain", "policy", "solver"}},
+	{"app/planview", []string{"solver", "internal/terminal"}},
 	{"httpapi/identity", []string{"domain"}},
 	{"sim/invariant", []string{"domain"}},
 	{"sim/fleetsim", []string{"domain", "adapters/wire", "proto", "sim/invariant"}},

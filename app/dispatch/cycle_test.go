@@ -3,16 +3,13 @@ package dispatch_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-	"unicode"
 
 	"github.com/google/uuid"
 	"google.golang.org/genproto/googleapis/type/latlng"
@@ -87,7 +84,7 @@ func (b *bench) runner(t *testing.T, store dispatch.Store, ttl time.Duration) *d
 	})
 }
 
-func (b *bench) publishing(t *testing.T, store dispatch.Store, ttl time.Duration, publish dispatch.Publish) *dispatch.Runner {
+func (b *bench) publishing(t *testing.T, store dispatch.Store, ttl time.Duration, publish dispatch.PublishFunc) *dispatch.Runner {
 	cfg := dispatch.Config{Iterations: steps, LockTTL: ttl, MaxSilence: patient, Holder: "test"}
 	return dispatch.NewRunner(store, b.locks, publish, uuid.NewString, simclock.Real(), cfg, emutest.Log(t), b.clients.Meter)
 }
@@ -460,166 +457,6 @@ func TestDepotIDs_SayWhatIsMissing(t *testing.T) {
 	}
 }
 
-// F-OPT-05: the plan for people and for maps.
-func TestPrintedPlan(t *testing.T) {
-	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	snap := domain.Snapshot{
-		Depot:      depot,
-		Warehouses: []domain.Warehouse{{ID: "WH", Position: domain.Position{Lat: 48.87, Lon: 2.35}, ProductTypes: []string{"BLOOD"}}},
-		Drones:     []domain.Drone{{ID: "D1", Position: depot.Position, Battery: 90}},
-		Orders: []domain.Order{
-			{ID: "O1", CreatedAt: now, OrderContent: domain.OrderContent{ProductType: "BLOOD", Delivery: domain.Position{Lat: 48.86, Lon: 2.36}}},
-			{ID: "FAR", CreatedAt: now, OrderContent: domain.OrderContent{ProductType: "BLOOD", Delivery: domain.Position{Lat: 52, Lon: 2.36}}},
-			{ID: "NOWHERE", CreatedAt: now, OrderContent: domain.OrderContent{ProductType: "BLOOD", Delivery: domain.Position{Lat: math.NaN()}}},
-		},
-	}
-	p := dispatch.ProblemOf(snap, now, solver.Params{})
-	plan, err := dispatch.Solve(t.Context(), p, solver.Options{Strategy: solver.Greedy}, func(fault error) { t.Error(fault) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	var text, places bytes.Buffer
-	if err := dispatch.PrintPlan(&text, p, plan); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"1 route for 1 of 3 orders", "drone D1", "HOSPITAL_DELIVERY", "O1 from WH", "FAR", string(solver.OutOfRange), "NOWHERE", string(solver.InvalidInput)} {
-		if !strings.Contains(text.String(), want) {
-			t.Errorf("the plan lacks %q:\n%s", want, &text)
-		}
-	}
-	if err := dispatch.WriteGeoJSON(&places, p, plan); err != nil {
-		t.Fatal(err)
-	}
-	var collection struct {
-		Type     string
-		Features []struct {
-			Geometry struct {
-				Type        string
-				Coordinates json.RawMessage
-			}
-		}
-	}
-	if err := json.Unmarshal(places.Bytes(), &collection); err != nil || collection.Type != "FeatureCollection" {
-		t.Fatalf("%v:\n%s", err, &places)
-	}
-	kinds := map[string]int{}
-	for _, f := range collection.Features {
-		kinds[f.Geometry.Type]++
-	}
-	if fmt.Sprint(kinds) != "map[LineString:1 Point:5]" { // what is nowhere is on no map
-		t.Errorf("features %v", kinds)
-	}
-	if first := string(collection.Features[0].Geometry.Coordinates); strings.Join(strings.Fields(first), "") != "[2.3522,48.8566]" {
-		t.Errorf("the first stop is at %s, want longitude first", first)
-	}
-}
-
-// F-OPT-05: a route across the antimeridian is cut there (RFC 7946, section 3.1.9):
-// no part of it leads around the world.
-func TestGeoJSON_CutsAtTheAntimeridian(t *testing.T) {
-	type line = [][2]float64
-	for name, c := range map[string]struct {
-		stops line
-		want  string
-	}{
-		"no crossing":                  {line{{170, 45}, {-10, 45}}, "LineString [[170,45],[-10,45]]"},
-		"nowhere to go":                {line{{2, 48}, {2, 48}}, "LineString [[2,48],[2,48]]"},
-		"eastward":                     {line{{170, 45}, {-170, 45}}, "MultiLineString [[[170,45],[180,45]],[[-180,45],[-170,45]]]"},
-		"westward, and a way north":    {line{{-179, 10}, {178, 13}}, "MultiLineString [[[-179,10],[-180,11]],[[180,11],[178,13]]]"},
-		"there and back":               {line{{179, 0}, {-179, 2}, {179, 4}}, "MultiLineString [[[179,0],[180,1]],[[-180,1],[-179,2],[-180,3]],[[180,3],[179,4]]]"},
-		"from the antimeridian":        {line{{180, 1}, {-179, 2}}, "LineString [[-180,1],[-179,2]]"},
-		"to the antimeridian":          {line{{179, 1}, {-180, 2}}, "LineString [[179,1],[180,2]]"},
-		"along it, by either name":     {line{{180, 1}, {-180, 2}}, "LineString [[-180,1],[-180,2]]"},
-		"nowhere, by either name":      {line{{180, 1}, {-180, 1}}, "LineString [[180,1],[-180,1]]"},
-		"stops twice before and after": {line{{179, 0}, {179, 0}, {-179, 2}, {-179, 2}}, "MultiLineString [[[179,0],[179,0],[180,1]],[[-180,1],[-179,2],[-179,2]]]"},
-	} {
-		var stops []solver.Stop
-		for _, at := range c.stops {
-			stops = append(stops, solver.Stop{At: solver.Location{Lat: at[1], Lon: at[0]}})
-		}
-		var text bytes.Buffer
-		if err := dispatch.WriteGeoJSON(&text, solver.Problem{}, solver.Plan{Routes: []solver.Route{{Stops: stops}}}); err != nil {
-			t.Fatal(err)
-		}
-		var collection struct {
-			Features []struct {
-				Geometry struct {
-					Type        string
-					Coordinates any
-				}
-			}
-		}
-		if err := json.Unmarshal(text.Bytes(), &collection); err != nil || len(collection.Features) != len(stops)+1 {
-			t.Fatalf("%s: %v:\n%s", name, err, &text)
-		}
-		route := collection.Features[len(stops)].Geometry
-		coordinates, err := json.Marshal(route.Coordinates)
-		if got := route.Type + " " + string(coordinates); err != nil || got != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
-		}
-	}
-}
-
-// F-OPT-05: the plan for people is lines and cells of its own making, whatever
-// anybody has called drones, orders and warehouses: a terminal obeys none of it.
-func TestPrintedPlan_ObeysNoID(t *testing.T) {
-	const hostile = "\x1b[2J\tx\ny\u202e"
-	w := newTown(1)
-	w.drones[0].ID = "D" + hostile
-	w.order("O"+hostile, domain.PriorityHigh, north(5, 0), 0)
-	w.order("FAR"+hostile, domain.PriorityHigh, north(900, 0), 0)
-	snap := w.snapshot()
-	snap.Warehouses[0].ID = "W" + hostile
-	snap.Drones = append(snap.Drones, domain.Drone{ID: "LOST" + hostile, HomeDepotID: "GONE" + hostile})
-	p := dispatch.ProblemOf(snap, w.now, solver.Params{})
-	plan, err := dispatch.Solve(t.Context(), p, solver.Options{Strategy: solver.Greedy}, func(fault error) { t.Error(fault) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	var text strings.Builder
-	if err := dispatch.PrintPlan(&text, p, plan); err != nil {
-		t.Fatal(err)
-	}
-	if i := strings.IndexFunc(text.String(), func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 || strings.Contains(text.String(), "\ny") {
-		t.Errorf("not for a terminal:\n%q", &text)
-	}
-	for _, id := range []string{"drone D", "O", "from W", "FAR", "drone LOST"} {
-		if shown := id + `\u001b[2J\u0009x\u000ay\u202e`; !strings.Contains(text.String(), shown) {
-			t.Errorf("the plan lacks %q:\n%s", shown, &text)
-		}
-	}
-}
-
-// F-OPT-05: what the stops of a route have in common stands below each other,
-// however wide a terminal shows it.
-func TestPrintedPlan_IsAligned(t *testing.T) {
-	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	plan := solver.Plan{
-		Routes: []solver.Route{
-			{DroneID: "血液ドローン-1", DistanceKm: 12.5, Duration: time.Minute, Stops: []solver.Stop{
-				{Kind: solver.DepotStart, ETA: at, BatteryPercent: 90}, {Kind: solver.Delivery, ETA: at, OrderID: "O1", DistanceKm: 12.5, BatteryPercent: 80},
-			}},
-			{DroneID: "D", Stops: []solver.Stop{{Kind: solver.DepotStart, ETA: at, BatteryPercent: 90}}},
-		},
-		Unserved: []solver.Unserved{{OrderID: "e\u0301te\u0301", Reason: solver.NoDroneFree, Detail: "x"}, {OrderID: "summer", Reason: solver.OutOfRange, Detail: "y"}},
-	}
-	var text strings.Builder
-	if err := dispatch.PrintPlan(&text, solver.Problem{}, plan); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{
-		"\ndrone 血液ドローン-1  12.5 km            1m0s     uses 0.0 %\n",
-		"\n  12:00:00            DEPOT_START        0.0 km   90.0 %  \n",
-		"\n  12:00:00            HOSPITAL_DELIVERY  12.5 km  80.0 %  O1\n",
-		"\ndrone D     0.0 km       0s      uses 0.0 %\n  12:00:00  DEPOT_START  0.0 km  90.0 %  \n",
-		"\nunserved\n  e\u0301te\u0301     no_drone_free  x\n  summer  out_of_range   y\n",
-	} {
-		if !strings.Contains(text.String(), want) {
-			t.Errorf("the plan lacks %q:\n%s", want, &text)
-		}
-	}
-}
-
 // F-OPT-03, F-OPT-04: plans keep the server's time, in which deadlines are: what
 // the optimizer's clock says makes no order late, and no arrival.
 func TestOnce_PlansByTheServersTime(t *testing.T) {
@@ -641,9 +478,9 @@ func TestOnce_PlansByTheServersTime(t *testing.T) {
 			}
 			cfg := dispatch.Config{Iterations: steps, MaxSilence: patient}
 			runner := dispatch.NewRunner(b.store, locks, publish, uuid.NewString, clock, cfg, emutest.Log(t), b.clients.Meter)
-			planner := runner.NewPlanner()
+			memory := runner.NewMemory()
 			for range 2 { // the second is planned ahead, by what the first took
-				if _, err := runner.Once(t.Context(), depot.ID, planner); err != nil {
+				if _, err := runner.Once(t.Context(), depot.ID, memory); err != nil {
 					t.Fatal(err)
 				}
 			}

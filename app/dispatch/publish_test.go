@@ -20,6 +20,7 @@ import (
 	"github.com/dronefleet/dronefleet/app/dispatch"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/solver/model"
 )
 
 // F-OPT-03: one decision that no message can carry keeps no other from being
@@ -36,7 +37,7 @@ func TestPublisher_LeavesOutWhatNoMessageCanCarry(t *testing.T) {
 	for _, id := range []domain.DroneID{"D1", "no text: \xff", "D3"} {
 		decisions = append(decisions, domain.Decision{ID: "C-" + domain.DecisionID(id), DroneID: id, OrderIDs: []domain.OrderID{"O"}, SnapshotTime: time.Now()})
 	}
-	publish := dispatch.Publisher(publisher, wire.Protobuf)
+	publish := dispatch.PublishDecisions(publisher, wire.Protobuf)
 	over, end := context.WithCancel(t.Context())
 	end()
 	late := domain.Decision{ID: "C-LATE", DroneID: "LATE", OrderIDs: []domain.OrderID{"O"}, SnapshotTime: time.Now()}
@@ -72,7 +73,7 @@ func TestPublisher_WaitsForTheAnswers(t *testing.T) {
 	for _, id := range []domain.DroneID{"D1", "D2"} {
 		decisions = append(decisions, domain.Decision{ID: "C-" + domain.DecisionID(id), DroneID: id, OrderIDs: []domain.OrderID{"O"}, SnapshotTime: time.Now()})
 	}
-	for i, err := range dispatch.Publisher(publisher, wire.Protobuf)(t.Context(), decisions) {
+	for i, err := range dispatch.PublishDecisions(publisher, wire.Protobuf)(t.Context(), decisions) {
 		if status.Code(err) != codes.NotFound {
 			t.Errorf("decision %d: %v, want NotFound", i, err)
 		}
@@ -216,5 +217,12 @@ func TestOnce_RecordsThatNothingCouldBePublished(t *testing.T) {
 		if !slices.Contains(stored.Unserved, domain.UnservedOrder{OrderID: d.OrderIDs[0], Reason: "publish_failed"}) {
 			t.Errorf("order %s is not on record", d.OrderIDs[0])
 		}
+	}
+}
+
+// F-OPT-03, F-WIRE-03: what the solver plans fits what a decision can carry.
+func TestPlans_FitTheWire(t *testing.T) {
+	if model.MaxIDBytes > domain.MaxIDBytes || model.MaxOrdersPerDecision > wire.MaxOrdersPerDecision || model.MaxWaypointsPerDecision > wire.MaxWaypointsPerDecision {
+		t.Error("the solver allows more than the wire")
 	}
 }

@@ -13,20 +13,20 @@ import (
 	"github.com/dronefleet/dronefleet/internal/meter"
 )
 
-// Run runs a cycle of each depot every interval until ctx ends. Of the ticks
-// that fall into a running cycle one is kept, so that the next cycle follows at
-// once; they do not pile up. Failures are logged and the next tick tries again;
-// the error says only that the depots could not be read at all when it began.
+// Run runs a cycle of each depot every interval until ctx ends. If a cycle takes
+// longer than the interval the next one follows at once; further ticks are
+// dropped. Failures are logged and the next tick tries again. The error is
+// non-nil only if the depots could not be read at the start.
 //
-// Unless it is told its depots it looks for them every interval: one that was
-// added is planned for from then on, as its drones are no other depot's any
-// more; one that was removed is let go when its cycle ends. One whose document
-// cannot be understood is not removed. There may be none when it begins.
+// Unless Config.Depots names them, the depots are listed every interval: cycles
+// of an added depot begin, those of a removed depot end after the running one. A
+// depot whose document is malformed does not count as removed. There may be no
+// depot at the start.
 func (r *Runner) Run(ctx context.Context) error {
 	depots, err := r.DepotIDs(ctx)
 	switch {
 	case errors.Is(err, errNoDepot) && len(r.cfg.Depots) == 0:
-		r.log.WarnContext(ctx, "no cycles until there is a depot", slog.Any("err", err))
+		r.log.WarnContext(ctx, "no cycles until a depot is added", slog.Any("err", err))
 	case err != nil:
 		return err
 	}
@@ -48,16 +48,16 @@ func (r *Runner) Run(ctx context.Context) error {
 		}
 		known, err := r.store.Depots(meter.WithOperation(ctx, "cycle"))
 		if err != nil && ctx.Err() == nil {
-			r.log.WarnContext(ctx, "depots not read; those known stay", slog.Any("err", err))
+			r.log.WarnContext(ctx, "depots not read; cycles of the known depots continue", slog.Any("err", err))
 		}
 		if malformed := errors.Join(known.Malformed...); malformed != nil {
-			r.log.WarnContext(ctx, "a depot is neither added nor removed; correct its document", slog.Any("err", malformed))
+			r.log.WarnContext(ctx, "depot document malformed; the depot is neither added nor removed; correct the document", slog.Any("err", malformed))
 		}
 		running.follow(ctx, known, err == nil)
 	}
 }
 
-// depotLoops are the loops of the depots that a runner runs.
+// depotLoops are the loops of all depots of a runner.
 type depotLoops struct {
 	runner *Runner
 	loops  map[domain.DepotID]*depotLoop
@@ -78,9 +78,9 @@ func (l depotLoops) start(ctx context.Context, depot domain.DepotID) {
 	}()
 }
 
-// follow starts loops for depots that have none, and ends those of depots that
-// have no document if the listing is complete. A depot that comes back waits
-// until its old loop has ended.
+// follow starts loops for new depots and, if the listing is complete, stops those
+// of depots that are gone. A depot that comes back gets a new loop after its old
+// one has ended.
 func (l depotLoops) follow(ctx context.Context, known firestoretx.Listing[domain.Depot], complete bool) {
 	exists := map[domain.DepotID]bool{}
 	for _, id := range known.MalformedIDs {
@@ -113,10 +113,11 @@ func (l depotLoops) wait() {
 	}
 }
 
-var errNoDepot = errors.New("the store has no depots; introduce one first")
+var errNoDepot = errors.New("the store has no depots; add one first")
 
-// DepotIDs are the depots whose cycles this runner runs. Those whose documents
-// cannot be understood are logged; they keep no other from being planned for.
+// DepotIDs returns the depots whose cycles this runner runs. Malformed depot
+// documents are logged and skipped. The error says that no depot can be read, or
+// that one of Config.Depots does not exist.
 func (r *Runner) DepotIDs(ctx context.Context) ([]domain.DepotID, error) {
 	depots, err := r.store.Depots(ctx)
 	if err != nil {
@@ -124,7 +125,7 @@ func (r *Runner) DepotIDs(ctx context.Context) ([]domain.DepotID, error) {
 	}
 	known, malformed := depots.Items, errors.Join(depots.Malformed...)
 	if malformed != nil {
-		r.log.ErrorContext(ctx, "no cycles of a depot; correct its document", slog.Any("err", malformed))
+		r.log.ErrorContext(ctx, "depot document malformed; the depot has no cycles; correct the document", slog.Any("err", malformed))
 	}
 	if len(known) == 0 {
 		return nil, errors.Join(errNoDepot, malformed)
@@ -145,14 +146,14 @@ func (r *Runner) DepotIDs(ctx context.Context) ([]domain.DepotID, error) {
 }
 
 // runDepot runs the depot's cycles until ctx ends, or until stop is closed and
-// the cycle that runs then is over.
+// the running cycle has ended.
 func (r *Runner) runDepot(ctx context.Context, depot domain.DepotID, stop <-chan struct{}) {
 	ticker := r.clock.NewTicker(r.cfg.Interval)
 	defer ticker.Stop()
-	planner := r.NewPlanner()
+	memory := r.NewMemory()
 	for {
 		began := time.Now()
-		_, err := r.Once(ctx, depot, planner)
+		_, err := r.Once(ctx, depot, memory)
 		switch {
 		case err == nil:
 		case ctx.Err() != nil:

@@ -15,14 +15,14 @@ func (r *Runner) tracer() trace.Tracer {
 	return r.cfg.Tracing.Tracer("github.com/dronefleet/dronefleet/app/dispatch")
 }
 
-// startCycle begins a cycle's span, the root of a trace that leads over its
-// decisions to the commands they become.
+// startCycle begins a cycle's span: the root of the trace of its decisions and of
+// the commands that follow from them.
 func (r *Runner) startCycle(ctx context.Context, depot domain.DepotID) (context.Context, trace.Span) {
 	return r.tracer().Start(ctx, "cycle", trace.WithAttributes(attribute.String("dronefleet.depot_id", string(depot))))
 }
 
-// describeCycle notes on a cycle's span how it went. That another process was
-// at it, or a shutdown ended it, is no error.
+// describeCycle notes on a cycle's span how it went. A lock held by another
+// process and a shutdown are not errors.
 func describeCycle(span trace.Span, c domain.Cycle, err error) {
 	if !span.IsRecording() {
 		return

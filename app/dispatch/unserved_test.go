@@ -28,7 +28,7 @@ func TestListUnserved(t *testing.T) {
 
 // F-OPT-04, F-OBS-01: an order that no plan can use waits as any other that is left,
 // and nobody would hear of it otherwise.
-func TestOverlooked_CountsWhatNoPlanCanUse(t *testing.T) {
+func TestCountUnserved_CountsOrdersThatCannotBePlanned(t *testing.T) {
 	snap := domain.Snapshot{ReadTime: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
 	snap.Orders = []domain.Order{
 		{ID: "SPOILT", OrderContent: domain.OrderContent{Priority: domain.PriorityCritical}},
@@ -39,7 +39,7 @@ func TestOverlooked_CountsWhatNoPlanCanUse(t *testing.T) {
 		left = append(left, solver.Unserved{OrderID: string(o.ID), Index: i, Reason: solver.InvalidInput})
 	}
 	want := map[string]int64{"CRITICAL": 1, "HIGH": 0, "STANDARD": 0}
-	if got := overlooked(left, snap, time.Minute); !maps.Equal(got, want) {
+	if got := countUnserved(left, snap, time.Minute); !maps.Equal(got, want) {
 		t.Errorf("counted %v, want %v", got, want)
 	}
 }
@@ -63,7 +63,7 @@ func TestListUnserved_FitsADocument(t *testing.T) {
 			if err := store.RecordCycle(t.Context(), c); err != nil {
 				t.Fatalf("%d orders listed: %v", len(c.Unserved), err)
 			}
-			if want := fmt.Sprintf("%d more orders", all-len(c.Unserved)); !strings.HasPrefix(c.Detail, want) || len(c.Unserved) == 0 {
+			if want := fmt.Sprintf("%d more unserved orders", all-len(c.Unserved)); !strings.HasPrefix(c.Detail, want) || len(c.Unserved) == 0 {
 				t.Errorf("%d of %d listed, %q", len(c.Unserved), all, c.Detail)
 			}
 		})

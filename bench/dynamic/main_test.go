@@ -8,8 +8,7 @@ import (
 
 func TestMain(m *testing.M) { clitest.Main(m, main) }
 
-// A benchmark that could measure nothing is refused.
-func TestMain_RefusesNonsense(t *testing.T) {
+func TestCommand_RefusesInvalidFlags(t *testing.T) {
 	clitest.Refuses(t, map[string]string{
 		"--iterations=0":               "iterations (flag --iterations)",
 		"--seeds=":                     "seeds (flag --seeds): is empty",

@@ -3,8 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
-	"github.com/dronefleet/dronefleet/app/dispatch"
+	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/sim/devrun"
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
@@ -12,26 +13,25 @@ import (
 	"github.com/dronefleet/dronefleet/solver"
 )
 
-// offline runs a planner on simulated drones alone.
-func (c *command) offline(ctx context.Context, p planner, seed uint64) (outcome, error) {
+// offline runs a method on simulated drones, without servers.
+func (c *command) offline(ctx context.Context, m method, seed uint64) (outcome, error) {
 	day := plannersim.Scenario{Duration: c.Simulated, Drones: c.Drones, PerMinute: c.OrdersPerMinute, Burst: c.Burst, Seed: seed}
 	if c.Place == "city" {
 		day.World = plannersim.City
 	}
 	var refused error
-	cfg := dispatch.PlannerConfig{
-		Options:   solver.Options{Iterations: c.Iterations, Strategy: p.strategy, Seed: seed},
+	cfg := planner.Config{
+		Options:   solver.Options{Iterations: c.Iterations, Strategy: m.strategy, Seed: seed},
 		Params:    solver.Params{PickupService: fleetsim.Dwell, DeliveryService: fleetsim.Dwell},
-		Immediate: p.immediate,
+		Immediate: m.immediate,
+		Refused:   func(_ solver.Problem, fault error) { refused = fault },
 	}
-	r, err := plannersim.Run(ctx, day, func() *dispatch.Planner {
-		return dispatch.NewPlanner(cfg, func(_ solver.Problem, fault error) { refused = fault })
-	})
+	r, err := plannersim.Run(ctx, day, func() *planner.Planner { return planner.New(cfg, time.Now) })
 	if err == nil && refused != nil {
-		err = fmt.Errorf("a plan broke the rules: %w", refused)
+		err = fmt.Errorf("the checker refused a plan: %w", refused)
 	}
 	o := outcome{
-		Planner: p.name, Seed: seed, Priorities: map[string]devrun.PriorityReport{}, FlownKm: r.FlownKm, Delivered: r.Delivered,
+		Planner: m.name, Seed: seed, Priorities: map[string]devrun.PriorityReport{}, FlownKm: r.FlownKm, Delivered: r.Delivered,
 		Missions: r.Missions, Cycles: r.Cycles,
 	}
 	for _, priority := range domain.Priorities {

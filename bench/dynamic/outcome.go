@@ -6,7 +6,7 @@ import (
 	"github.com/dronefleet/dronefleet/sim/devrun"
 )
 
-// outcome is how one planner served one world.
+// outcome is how one method served one world.
 type outcome struct {
 	Planner    string                           `json:"planner"`
 	Seed       uint64                           `json:"seed"`
@@ -38,7 +38,7 @@ func (o outcome) row(seed string) string {
 		o.FlownKm/float64(max(o.Delivered, 1)), float64(o.Delivered)/float64(max(o.Missions, 1)), o.Churn, oldest, o.Violations)
 }
 
-// total is the row of all of a planner's worlds.
+// total is the row for all worlds of a method.
 func total(name string, outcomes []outcome) string {
 	sum := outcome{Planner: name, Priorities: map[string]devrun.PriorityReport{}}
 	for _, o := range outcomes {

@@ -166,5 +166,5 @@ func (c *cycles) runner(p *planning, publisher *pubsubio.Publisher, interval tim
 		cfg.Depots = append(cfg.Depots, domain.DepotID(id))
 	}
 	store := firestoretx.New(p.clients.Firestore, firestoretx.Config{Now: p.clock.Now})
-	return dispatch.NewRunner(store, p.locks, dispatch.Publisher(publisher, c.Format), uuid.NewString, p.clock, cfg, p.log, p.clients.Meter)
+	return dispatch.NewRunner(store, p.locks, dispatch.PublishDecisions(publisher, c.Format), uuid.NewString, p.clock, cfg, p.log, p.clients.Meter)
 }

@@ -18,7 +18,8 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/wire"
-	"github.com/dronefleet/dronefleet/app/dispatch"
+	"github.com/dronefleet/dronefleet/app/planner"
+	"github.com/dronefleet/dronefleet/app/planview"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/internal/config"
@@ -83,17 +84,17 @@ func (c *solveCommand) Run(ctx context.Context) error {
 	if now.IsZero() {
 		now = time.Now()
 	}
-	problem := dispatch.ProblemOf(snap, now, c.params())
-	plan, err := dispatch.Solve(ctx, problem, solver.Options{
+	problem := planner.ProblemOf(snap, now, c.params())
+	plan, err := planner.SolveChecked(ctx, problem, solver.Options{
 		TimeLimit: c.SolveLimit, Strategy: solver.Strategies[c.Strategy], Seed: c.Seed, Iterations: c.Iterations, Progress: progress,
-	}, func(fault error) {
-		tell("the plan broke the rules, the greedy one takes its place: %s", fault)
+	}, func(_ solver.Problem, fault error) {
+		tell("plan refused by the checker; the greedy plan replaces it: %s", fault)
 	})
 	if err != nil {
 		return err
 	}
 	if c.Out != "-" && c.GeoJSON != "-" {
-		if err := dispatch.PrintPlan(cli.Stdout, problem, plan); err != nil {
+		if err := planview.WriteText(cli.Stdout, problem, plan); err != nil {
 			return err
 		}
 	}
@@ -101,7 +102,7 @@ func (c *solveCommand) Run(ctx context.Context) error {
 	encoder.SetIndent("", " ")
 	return errors.Join(
 		finish("--out", out, encoder.Encode(plan)),
-		finish("--geojson", geoJSON, dispatch.WriteGeoJSON(geoJSON, problem, plan)))
+		finish("--geojson", geoJSON, planview.WriteGeoJSON(geoJSON, problem, plan)))
 }
 
 // finish closes a file that was written, and names the flag of what went wrong.

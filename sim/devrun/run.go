@@ -179,7 +179,7 @@ func (f *fleet) open(ctx context.Context) error {
 	}
 	f.publish, f.outside = pubsubio.NewPublisher(f.product.PubSub), pubsubio.NewPublisher(f.world.PubSub)
 	f.journal = fleetsim.NewJournal()
-	f.runner = dispatch.NewRunner(f.manager.Store, f.manager.Locks, journaled(dispatch.Publisher(f.publish, wire.Protobuf), f.journal), uuid.NewString, clock,
+	f.runner = dispatch.NewRunner(f.manager.Store, f.manager.Locks, journaled(dispatch.PublishDecisions(f.publish, wire.Protobuf), f.journal), uuid.NewString, clock,
 		dispatch.Config{
 			SolveLimit: f.cfg.SolveLimit, Iterations: f.cfg.Iterations, Strategy: f.cfg.Strategy, Seed: f.cfg.Seed,
 			Params: solver.Params{PickupService: fleetsim.Dwell, DeliveryService: fleetsim.Dwell}, Holder: "dev", Tracing: tracing,

@@ -66,7 +66,7 @@ func (f *fleet) history(ctx context.Context) (invariant.History, error) {
 }
 
 // journaled notes every decision that the server took, for the checker.
-func journaled(publish dispatch.Publish, j *fleetsim.Journal) dispatch.Publish {
+func journaled(publish dispatch.PublishFunc, j *fleetsim.Journal) dispatch.PublishFunc {
 	return func(ctx context.Context, decisions []domain.Decision) []error {
 		errs := publish(ctx, decisions)
 		for i, d := range decisions {

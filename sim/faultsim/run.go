@@ -241,7 +241,7 @@ func (f *fire) optimize(ctx context.Context, c *connections, clock *simclock.Clo
 		return err
 	}
 	publisher := pubsubio.NewPublisher(c.PubSub)
-	publish := dispatch.Publisher(publisher, wire.Protobuf)
+	publish := dispatch.PublishDecisions(publisher, wire.Protobuf)
 	confirmed := func(ctx context.Context, decisions []domain.Decision) []error {
 		errs := publish(ctx, decisions)
 		for i, d := range decisions {

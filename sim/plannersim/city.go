@@ -9,9 +9,9 @@ import (
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 )
 
-// City makes up a place: a depot, a warehouse near it that stocks everything,
-// two to four others farther out that stock some of it, thirty hospitals in
-// clusters, all drones at the depot. Each seed is another city.
+// City generates a world: a depot, a warehouse near it that stocks everything, two
+// to four warehouses farther out that stock some products, thirty hospitals in
+// five clusters, all drones at the depot. Each seed gives another city.
 func City(drones int, seed uint64) (*fleetsim.World, error) {
 	base, err := fleetsim.NewWorld(fleetsim.WorldConfig{Drones: drones, Seed: seed})
 	if err != nil {
@@ -38,10 +38,10 @@ func City(drones int, seed uint64) (*fleetsim.World, error) {
 		})
 	}
 	for i := range 5 {
-		// Quarters lie so near that a drone charged to leave comes back from all.
-		quarter := around(depot.Position, 1, 6.5)
+		// Near enough that a drone with the charge to leave can return from any.
+		cluster := around(depot.Position, 1, 6.5)
 		for j := range 6 {
-			w.Hospitals = append(w.Hospitals, fleetsim.Hospital{ID: fmt.Sprintf("HOSP-%d-%d", i, j), Position: around(quarter, 0, 1.2)})
+			w.Hospitals = append(w.Hospitals, fleetsim.Hospital{ID: fmt.Sprintf("HOSP-%d-%d", i, j), Position: around(cluster, 0, 1.2)})
 		}
 	}
 	for _, d := range base.Drones {

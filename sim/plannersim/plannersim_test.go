@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/dronefleet/dronefleet/app/dispatch"
+	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 	"github.com/dronefleet/dronefleet/sim/plannersim"
@@ -16,25 +16,24 @@ import (
 
 func run(t *testing.T, s plannersim.Scenario, strategy solver.Strategy) plannersim.Result {
 	t.Helper()
-	cfg := dispatch.PlannerConfig{
+	cfg := planner.Config{
 		Options: solver.Options{Iterations: 50, Workers: 1, Strategy: strategy},
 		Params:  solver.Params{PickupService: fleetsim.Dwell, DeliveryService: fleetsim.Dwell},
+		Refused: func(_ solver.Problem, fault error) { t.Error(fault) },
 	}
-	r, err := plannersim.Run(t.Context(), s, func() *dispatch.Planner {
-		return dispatch.NewPlanner(cfg, func(_ solver.Problem, fault error) { t.Error(fault) })
-	})
+	r, err := plannersim.Run(t.Context(), s, func() *planner.Planner { return planner.New(cfg, time.Now) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-// The dispatcher serves more CRITICAL orders in time than either baseline in
-// every world, with the fleet just busy, overloaded and hit by bursts, and
-// nearly no HIGH order late where there are drones enough.
-func TestDispatcherLeadsOnCriticalOrders(t *testing.T) {
+// In every world the planner delivers more CRITICAL orders in time than either
+// baseline, with a busy fleet, an overloaded one and one hit by bursts. At most
+// one HIGH order in twenty is late.
+func TestPlanner_LeadsOnCriticalOrders(t *testing.T) {
 	if testing.Short() {
-		t.Skip("plans twelve days; the tests of a shorter one run the same code")
+		t.Skip("plans twelve days; shorter tests run the same code")
 	}
 	for name, s := range map[string]plannersim.Scenario{
 		"busy":       {PerMinute: 4, Seed: 1},
@@ -57,11 +56,10 @@ func TestDispatcherLeadsOnCriticalOrders(t *testing.T) {
 	}
 }
 
-// F-OPT-04: when a fleet that had far too much to do gets the time, everything
-// is delivered.
-func TestNothingIsLeftBehind(t *testing.T) {
+// F-OPT-04: an overloaded fleet delivers every order once the load ends.
+func TestPlanner_DeliversEveryOrderAfterOverload(t *testing.T) {
 	if testing.Short() {
-		t.Skip("plans seven hours; the tests of a shorter day run the same code")
+		t.Skip("plans seven hours; shorter tests run the same code")
 	}
 	s := plannersim.Scenario{PerMinute: 8, Drones: 20, Duration: 7 * time.Hour, Quiet: 6 * time.Hour, Seed: 5}
 	for p, class := range run(t, s, solver.SISR).Priorities {
@@ -71,9 +69,9 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	}
 }
 
-// In a city where all is near, all CRITICAL orders are in time even at twice
-// the load that the fleet can carry one by one.
-func TestCityServesAllCriticalOrders(t *testing.T) {
+// In a city with short distances all CRITICAL orders are in time, even at twice
+// the load that the fleet could carry with one order per flight.
+func TestPlanner_ServesAllCriticalOrdersInACity(t *testing.T) {
 	for seed := uint64(1); seed <= 2; seed++ {
 		r := run(t, plannersim.Scenario{World: plannersim.City, PerMinute: 6, Seed: seed}, solver.SISR)
 		if c := r.Priorities[domain.PriorityCritical]; c.Late > 0 {
@@ -82,13 +80,13 @@ func TestCityServesAllCriticalOrders(t *testing.T) {
 	}
 }
 
-func TestRun_RepeatsItself(t *testing.T) {
+func TestRun_IsDeterministic(t *testing.T) {
 	s := plannersim.Scenario{Duration: 40 * time.Minute, PerMinute: 6, Burst: 2, Seed: 3}
 	a, b := run(t, s, solver.SISR), run(t, s, solver.SISR)
 	a.Slowest, b.Slowest = 0, 0
 	a.Scenario, b.Scenario = plannersim.Scenario{}, plannersim.Scenario{}
 	if diff := cmp.Diff(a, b); diff != "" {
-		t.Errorf("one seed made two days:\n%s", diff)
+		t.Errorf("one seed gave two results:\n%s", diff)
 	}
 }
 

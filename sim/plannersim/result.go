@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/dronefleet/dronefleet/app/dispatch"
+	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
 )
 
@@ -16,51 +16,49 @@ type Result struct {
 	FlownKm    float64
 	Delivered  int
 	Missions   int
-	// Busy is the mean share of drones that fly or charge.
+	// Busy is the mean share of the drones that fly or charge.
 	Busy float64
-	// IdleMean is the mean number of drones offered to a cycle, WaitingMean of
-	// orders.
+	// IdleMean and WaitingMean are the mean numbers of drones and orders in a
+	// cycle's snapshot.
 	IdleMean, WaitingMean float64
-	// Slowest is the longest planning of a cycle, in machine time.
+	// Slowest is the longest time that planning a cycle took, in machine time.
 	Slowest time.Duration `json:"-"`
 }
 
-// Class is how the orders of one priority fared. Orders still open count as
-// late once their deadline has passed.
+// Class is how the orders of one priority were served. An undelivered order
+// counts as late once its deadline has passed.
 type Class struct {
 	Created, Delivered, OnTime, Late int
-	// Lateness is the mean time past the deadline of those late; Wait the mean
-	// from creation to delivery of those delivered; Oldest the age of the
-	// oldest not delivered yet.
+	// Lateness is the mean time past the deadline of the late orders. Wait is the
+	// mean time from creation to delivery of the delivered ones. Oldest is the age
+	// of the oldest undelivered one.
 	Lateness, Wait, Oldest time.Duration
 }
 
-func (r *Result) planning(took time.Duration) { r.Slowest = max(r.Slowest, took) }
-
-func (r *Result) observe(s domain.Snapshot, round dispatch.Round) {
+func (r *Result) observe(s domain.Snapshot, planned planner.Result) {
 	r.IdleMean += float64(len(s.Drones))
 	r.WaitingMean += float64(len(s.Orders))
-	r.Missions += len(round.Plan.Routes)
+	r.Missions += len(planned.Plan.Routes)
 }
 
-// score sums the day up.
-func (r *Result) score(f *fleet, orders []domain.Order) {
+// score computes the result at the end of a day.
+func (r *Result) score(day *replay, orders []domain.Order) {
 	r.IdleMean /= float64(max(r.Cycles, 1))
 	r.WaitingMean /= float64(max(r.Cycles, 1))
-	r.FlownKm = f.flownKm
-	r.Busy = f.busy.Seconds() / f.now.Sub(begin).Seconds() / float64(len(f.members))
+	r.FlownKm = day.flownKm
+	r.Busy = day.busy.Seconds() / day.now.Sub(begin).Seconds() / float64(len(day.drones))
 	for i := range orders {
 		o := &orders[i]
 		c := &r.Priorities[o.Priority]
 		c.Created++
-		end := f.now
+		end := day.now
 		if o.Status == domain.OrderDelivered {
 			end = o.DeliveredAt
 			c.Delivered++
 			r.Delivered++
 			c.Wait += end.Sub(o.CreatedAt)
 		} else {
-			c.Oldest = max(c.Oldest, f.now.Sub(o.CreatedAt))
+			c.Oldest = max(c.Oldest, day.now.Sub(o.CreatedAt))
 		}
 		switch late := end.Sub(o.Deadline); {
 		case late > 0:

@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/dronefleet/dronefleet/app/dispatch"
+	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// Run replays the scenario; every cycle of every depot asks the planner that
-// planners makes for it.
-func Run(ctx context.Context, s Scenario, planners func() *dispatch.Planner) (Result, error) {
+// Run replays the scenario. Each depot's cycles use one planner, made by
+// newPlanner. It fails if the scenario is invalid, the planner fails, or a
+// decision names a drone or an order that is not free.
+func Run(ctx context.Context, s Scenario, newPlanner func() *planner.Planner) (Result, error) {
 	if err := s.Validate(); err != nil {
 		return Result{}, fmt.Errorf("scenario: %w", err)
 	}
@@ -20,35 +21,35 @@ func Run(ctx context.Context, s Scenario, planners func() *dispatch.Planner) (Re
 	if err != nil {
 		return Result{}, err
 	}
-	f, err := newFleet(w)
+	r, err := newReplay(w)
 	if err != nil {
 		return Result{}, err
 	}
-	planner := make([]*dispatch.Planner, len(w.Depots))
-	for i := range planner {
-		planner[i] = planners()
+	planners := make([]*planner.Planner, len(w.Depots))
+	for i := range planners {
+		planners[i] = newPlanner()
 	}
 	result := Result{Scenario: s}
 	var pending []*domain.Order
 	arrived := 0
-	for f.now.Sub(begin) < s.Duration {
-		for arrived < len(orders) && !orders[arrived].CreatedAt.After(f.now) {
+	for r.now.Sub(begin) < s.Duration {
+		for arrived < len(orders) && !orders[arrived].CreatedAt.After(r.now) {
 			o := &orders[arrived]
-			f.orders[o.ID] = o
+			r.orders[o.ID] = o
 			pending = append(pending, o)
 			arrived++
 		}
-		if f.now.Sub(begin)%s.Interval == 0 {
+		if r.now.Sub(begin)%s.Interval == 0 {
 			for i, depot := range w.Depots {
-				if err := f.cycle(ctx, &result, planner[i], depot, pending, s.Latency); err != nil {
-					return result, fmt.Errorf("%s: %w", f.now.Sub(begin), err)
+				if err := r.runCycle(ctx, &result, planners[i], depot, pending, s.Latency); err != nil {
+					return result, fmt.Errorf("%s: %w", r.now.Sub(begin), err)
 				}
 			}
 			pending = stillPending(pending)
 		}
-		f.pass()
+		r.step()
 	}
-	result.score(f, orders[:arrived])
+	result.score(r, orders[:arrived])
 	return result, nil
 }
 
@@ -62,19 +63,19 @@ func stillPending(orders []*domain.Order) []*domain.Order {
 	return kept
 }
 
-func (f *fleet) cycle(ctx context.Context, result *Result, planner *dispatch.Planner, depot domain.Depot, pending []*domain.Order, latency time.Duration) error {
-	snap := f.snapshot(depot, pending)
+func (r *replay) runCycle(ctx context.Context, result *Result, p *planner.Planner, depot domain.Depot, pending []*domain.Order, latency time.Duration) error {
+	snap := r.snapshot(depot, pending)
 	result.Cycles++
 	snap.CycleID = domain.CycleID(fmt.Sprintf("%s-%d", depot.ID, result.Cycles))
 	began := time.Now()
-	round, err := planner.Plan(ctx, snap, f.now.Add(latency))
-	result.planning(time.Since(began))
+	planned, err := p.PlanSnapshot(ctx, snap, r.now.Add(latency))
+	result.Slowest = max(result.Slowest, time.Since(began))
 	if err != nil {
 		return err
 	}
-	result.observe(snap, round)
-	for _, d := range dispatch.DecisionsOf(round.Plan, snap) {
-		if err := f.assign(d, latency); err != nil {
+	result.observe(snap, planned)
+	for _, d := range planner.DecisionsOf(planned.Plan, snap) {
+		if err := r.assign(d, latency); err != nil {
 			return err
 		}
 	}

@@ -15,27 +15,25 @@ import (
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 )
 
-// Scenario is a day to replay. Zero values stand for the defaults in the
-// comments.
+// Scenario is a day to replay. Zero values mean the defaults in the comments.
 type Scenario struct {
-	// Duration of simulated time; default 2 h. In the last Quiet of it nobody
-	// orders.
+	// Duration of simulated time; default 2 h. No orders arrive in its last Quiet.
 	Duration, Quiet time.Duration
 	// Drones in the fleet; default 40.
 	Drones int
 	// PerMinute is the mean rate of new orders; default 4.
 	PerMinute float64
-	// Burst multiplies the rate during BurstLasts of every BurstEvery; 0 or 1
-	// for an even day. The mean rate stays PerMinute.
+	// Burst multiplies the rate during BurstLasts of every BurstEvery; 0 or 1 means
+	// no bursts. The mean rate stays PerMinute.
 	Burst                  float64
 	BurstEvery, BurstLasts time.Duration // default 30 min, 6 min
-	// World makes the places; nil means fleetsim.NewWorld, with its opening
-	// orders.
+	// World generates depots, warehouses, hospitals and drones; nil means
+	// fleetsim.NewWorld, with its opening orders.
 	World func(drones int, seed uint64) (*fleetsim.World, error)
 	Seed  uint64
 	// Interval between cycles; default 10 s.
 	Interval time.Duration
-	// Latency from a cycle's snapshot to the drone's obeying; default 3 s.
+	// Latency from a cycle's snapshot until the drones begin; default 3 s.
 	Latency time.Duration
 }
 
@@ -70,23 +68,23 @@ func (s Scenario) Validate() error {
 		errs = append(errs, fmt.Errorf("orders per minute is %v; give more than 0, at most 60000", s.PerMinute))
 	}
 	if s.Burst < 0 || s.Burst > 1 && s.Burst*s.BurstLasts.Seconds() > s.BurstEvery.Seconds() {
-		errs = append(errs, fmt.Errorf("a burst of %v times for %s in %s holds more than all orders", s.Burst, s.BurstLasts, s.BurstEvery))
+		errs = append(errs, fmt.Errorf("a burst of %v times for %s in every %s needs more than all orders; lower one of them", s.Burst, s.BurstLasts, s.BurstEvery))
 	}
 	return errors.Join(errs...)
 }
 
-// begin is when every replayed day begins.
+// begin is the time at which every replayed day begins.
 var begin = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 
-// world is the scenario's places and all its orders, by time of creation.
+// world generates the scenario's world and all its orders, by time of creation.
 func (s Scenario) world() (*fleetsim.World, []domain.Order, error) {
-	make := s.World
-	if make == nil {
-		make = func(drones int, seed uint64) (*fleetsim.World, error) {
+	generate := s.World
+	if generate == nil {
+		generate = func(drones int, seed uint64) (*fleetsim.World, error) {
 			return fleetsim.NewWorld(fleetsim.WorldConfig{Drones: drones, Seed: seed})
 		}
 	}
-	w, err := make(s.Drones, s.Seed)
+	w, err := generate(s.Drones, s.Seed)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -101,11 +99,11 @@ func (s Scenario) world() (*fleetsim.World, []domain.Order, error) {
 			orders = append(orders, received(r))
 		}
 	}
-	thin := rand.New(rand.NewPCG(s.Seed, 77))
+	random := rand.New(rand.NewPCG(s.Seed, 77))
 	clock.Advance(source.Pause())
 	for clock.Now().Sub(begin) < s.Duration-s.Quiet {
 		r := source.Next()
-		r.CreatedAt = s.moved(r.CreatedAt, thin)
+		r.CreatedAt = s.moveIntoBurst(r.CreatedAt, random)
 		orders = append(orders, received(r))
 		clock.Advance(source.Pause())
 	}
@@ -113,9 +111,9 @@ func (s Scenario) world() (*fleetsim.World, []domain.Order, error) {
 	return w, orders, nil
 }
 
-// moved brings an order into a burst with the chance that makes bursts as dense
-// as asked for, at the same place in the period's burst.
-func (s Scenario) moved(at time.Time, random *rand.Rand) time.Time {
+// moveIntoBurst moves an order's time into the burst of its period, with the
+// probability that makes bursts as dense as Burst says.
+func (s Scenario) moveIntoBurst(at time.Time, random *rand.Rand) time.Time {
 	if s.Burst <= 1 {
 		return at
 	}
@@ -124,8 +122,8 @@ func (s Scenario) moved(at time.Time, random *rand.Rand) time.Time {
 	if into < lasts {
 		return at
 	}
-	// Of the orders outside, this share moves inside: Burst·lasts/every of all
-	// orders are then in bursts.
+	// With this share of the orders outside moved inside, Burst·lasts/every of all
+	// orders are in bursts.
 	share := (s.Burst - 1) * lasts / (every - lasts)
 	if random.Float64() >= share {
 		return at
@@ -146,7 +144,7 @@ func received(r domain.OrderRequest) domain.Order {
 	return o
 }
 
-// window is how long after its creation an order is due that names no deadline.
+// window is how long after its creation an order without a deadline is due.
 func window(p domain.Priority) time.Duration {
 	rules := policy.DefaultOrderPolicy()
 	switch p {

@@ -1,4 +1,4 @@
-package dispatch
+package planner
 
 import (
 	"testing"
@@ -11,13 +11,13 @@ func TestRoundLimit(t *testing.T) {
 	const limit = 8 * time.Second
 	spent := time.Duration(0)
 	// The longest overdue order has a round of its own beside the pressing ones.
-	for _, until := range []float64{untilUrgent, untilShared, untilPressing, untilPressing, untilJoint, untilShorter} {
-		spent += roundLimit(limit, spent, until)
+	for _, until := range []float64{urgentUntil, sharedUntil, atRiskUntil, atRiskUntil, jointUntil, reducedUntil} {
+		spent += stageLimit(limit, spent, until)
 	}
-	if spent > limit+limit/leastShare {
+	if spent > limit+limit/minStageShare {
 		t.Errorf("all rounds take %s of %s", spent, limit)
 	}
-	if got := roundLimit(limit, 2*limit, untilJoint); got != limit/leastShare {
+	if got := stageLimit(limit, 2*limit, jointUntil); got != limit/minStageShare {
 		t.Errorf("a round that begins after the end gets %s", got)
 	}
 }

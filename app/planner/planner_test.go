@@ -1,4 +1,4 @@
-package dispatch_test
+package planner_test
 
 import (
 	"fmt"
@@ -9,11 +9,13 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/dronefleet/dronefleet/app/dispatch"
+	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/solver"
 	"github.com/dronefleet/dronefleet/solver/check"
 )
+
+var depot = domain.Depot{ID: "DEPOT-1", Name: "Main", Position: domain.Position{Lat: 48.8566, Lon: 2.3522}}
 
 // town is a depot with a warehouse 3 km to its north.
 type town struct {
@@ -55,23 +57,25 @@ func (w *town) snapshot() domain.Snapshot {
 }
 
 // planner plans the same way every time.
-func planner(t interface{ Error(...any) }) *dispatch.Planner {
-	cfg := dispatch.PlannerConfig{Options: solver.Options{Iterations: 100, Workers: 1}}
-	return dispatch.NewPlanner(cfg, func(_ solver.Problem, fault error) { t.Error(fault) })
+func newPlanner(t interface{ Error(...any) }) *planner.Planner {
+	return planner.New(planner.Config{
+		Options: solver.Options{Iterations: 100, Workers: 1},
+		Refused: func(_ solver.Problem, fault error) { t.Error(fault) },
+	}, time.Now)
 }
 
-func (w *town) plan(t *testing.T, p *dispatch.Planner) dispatch.Round {
+func (w *town) plan(t *testing.T, p *planner.Planner) planner.Result {
 	t.Helper()
-	round, err := p.Plan(t.Context(), w.snapshot(), w.now)
+	result, err := p.PlanSnapshot(t.Context(), w.snapshot(), w.now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return round
+	return result
 }
 
 // carrier is the drone that takes the order now, and when it delivers.
-func carrier(round dispatch.Round, order string) (drone string, at time.Time) {
-	for _, r := range round.Plan.Routes {
+func carrier(result planner.Result, order string) (drone string, at time.Time) {
+	for _, r := range result.Plan.Routes {
 		for _, s := range r.Stops {
 			if s.OrderID == order && s.Kind == solver.Delivery {
 				return r.DroneID, s.ETA
@@ -81,9 +85,9 @@ func carrier(round dispatch.Round, order string) (drone string, at time.Time) {
 	return "", time.Time{}
 }
 
-func reasons(round dispatch.Round) map[solver.Reason]int {
+func reasons(result planner.Result) map[solver.Reason]int {
 	n := map[solver.Reason]int{}
-	for _, u := range round.Plan.Unserved {
+	for _, u := range result.Plan.Unserved {
 		n[u.Reason]++
 	}
 	return n
@@ -96,17 +100,17 @@ func TestPlan_KeepsDronesForCriticalOrders(t *testing.T) {
 	for i := range 40 { // far more than eight drones can carry at once
 		w.order(fmt.Sprint("S", i), domain.PriorityStandard, north(3+float64(i%8), float64(i%5)-2), time.Minute)
 	}
-	p := planner(t)
-	round := w.plan(t, p)
-	if round.Kept == 0 || len(round.Plan.Routes) == 0 || len(round.Plan.Routes)+round.Kept > len(w.drones) {
-		t.Fatalf("%d drones take off, %d are kept, of %d", len(round.Plan.Routes), round.Kept, len(w.drones))
+	p := newPlanner(t)
+	result := w.plan(t, p)
+	if result.Kept == 0 || len(result.Plan.Routes) == 0 || len(result.Plan.Routes)+result.Kept > len(w.drones) {
+		t.Fatalf("%d drones take off, %d are kept, of %d", len(result.Plan.Routes), result.Kept, len(w.drones))
 	}
-	if n := reasons(round); n[solver.KeptForCritical] == 0 || n[solver.KeptForCritical] != len(round.Plan.Unserved) {
+	if n := reasons(result); n[solver.KeptForCritical] == 0 || n[solver.KeptForCritical] != len(result.Plan.Unserved) {
 		t.Errorf("reasons of those that wait: %v", n)
 	}
 	// The next CRITICAL order takes a drone that was kept.
 	flown := map[string]bool{}
-	for _, r := range round.Plan.Routes {
+	for _, r := range result.Plan.Routes {
 		flown[r.DroneID] = true
 	}
 	w.drones = slices.DeleteFunc(w.drones, func(d domain.Drone) bool { return flown[string(d.ID)] })
@@ -126,13 +130,13 @@ func TestPlan_FliesCriticalOrdersDirectly(t *testing.T) {
 	for i := range 5 {
 		w.order(fmt.Sprint("S", i), domain.PriorityStandard, north(4, float64(i)/2), 0)
 	}
-	round := w.plan(t, planner(t))
+	result := w.plan(t, newPlanner(t))
 	direct := time.Duration(6.0 / 50 * float64(time.Hour))
-	if drone, at := carrier(round, "C"); drone == "" || at.Sub(w.now) > direct+2*time.Minute {
+	if drone, at := carrier(result, "C"); drone == "" || at.Sub(w.now) > direct+2*time.Minute {
 		t.Errorf("arrives with %q after %s; alone it takes %s", drone, at.Sub(w.now), direct)
 	}
-	if len(round.Plan.Routes[0].OrderIDs()) < 2 {
-		t.Errorf("nobody shares its flight: %v", round.Plan.Routes[0].OrderIDs())
+	if len(result.Plan.Routes[0].OrderIDs()) < 2 {
+		t.Errorf("nobody shares its flight: %v", result.Plan.Routes[0].OrderIDs())
 	}
 }
 
@@ -145,15 +149,15 @@ func TestPlan_KeepsOutposts(t *testing.T) {
 	for i := range 3 {
 		w.order(fmt.Sprint("S", i), domain.PriorityStandard, far, 0)
 	}
-	p := planner(t)
-	round := w.plan(t, p)
-	for _, r := range round.Plan.Routes {
+	p := newPlanner(t)
+	result := w.plan(t, p)
+	for _, r := range result.Plan.Routes {
 		if r.DroneID == "D03" {
 			t.Fatalf("the outpost flies %v", r.OrderIDs())
 		}
 	}
 	flown := map[string]bool{}
-	for _, r := range round.Plan.Routes {
+	for _, r := range result.Plan.Routes {
 		flown[r.DroneID] = true
 	}
 	w.drones = slices.DeleteFunc(w.drones, func(d domain.Drone) bool { return flown[string(d.ID)] })
@@ -180,12 +184,12 @@ func TestPlan_WaitsRatherThanLeaveLate(t *testing.T) {
 	w.order("C", domain.PriorityCritical, north(3.5, 0), 0)
 	w.orders[0].Deadline = w.now.Add(20 * time.Minute)
 	w.order("H", domain.PriorityHigh, north(6, 0), 14*time.Minute)
-	p := planner(t)
-	round := w.plan(t, p)
-	if drone, _ := carrier(round, "C"); drone == "" {
-		t.Fatalf("the CRITICAL order stays: %+v", round.Plan.Unserved)
+	p := newPlanner(t)
+	result := w.plan(t, p)
+	if drone, _ := carrier(result, "C"); drone == "" {
+		t.Fatalf("the CRITICAL order stays: %+v", result.Plan.Unserved)
 	}
-	if n := reasons(round); n[solver.WaitsForBetterRoute] != 1 {
+	if n := reasons(result); n[solver.WaitsForBetterRoute] != 1 {
 		t.Errorf("the HIGH order does not wait: %v", n)
 	}
 }
@@ -195,7 +199,7 @@ func TestPlan_WaitsRatherThanLeaveLate(t *testing.T) {
 func TestPlan_NothingFeasibleWaitsWithoutEnd(t *testing.T) {
 	w := newTown(8)
 	w.order("S", domain.PriorityStandard, north(5, 0), 0)
-	p := planner(t)
+	p := newPlanner(t)
 	w.plan(t, p) // eight drones are known, most of them out from now on
 	w.drones = w.drones[:1]
 	w.orders = w.orders[:0]
@@ -205,8 +209,8 @@ func TestPlan_NothingFeasibleWaitsWithoutEnd(t *testing.T) {
 	}
 	deadline := w.now.Add(11 * time.Minute)
 	for w.now.Before(deadline) {
-		round := w.plan(t, p)
-		if drone, _ := carrier(round, "OLD"); drone != "" {
+		result := w.plan(t, p)
+		if drone, _ := carrier(result, "OLD"); drone != "" {
 			return
 		}
 		w.now = w.now.Add(10 * time.Second)
@@ -234,19 +238,19 @@ func TestPlan_TheReserveGivesUpADroneThatAnOrderNeeds(t *testing.T) {
 			w.orders[0].WeightKg = -1
 			w.order("HEAVY", domain.PriorityStandard, north(8, 0), time.Hour)
 			w.orders[1].WeightKg = 4
-			p, fleet, back := planner(t), w.drones, map[string]time.Time{}
+			p, fleet, back := newPlanner(t), w.drones, map[string]time.Time{}
 			deadline := w.now.Add(3 * time.Hour)
 			for n := 0; w.now.Before(deadline); n++ {
 				// What all others can carry comes and goes.
 				w.order(fmt.Sprint("S", n), domain.PriorityStandard, north(8, float64(n%5)-2), 0)
 				w.order(fmt.Sprint("FAR", n), domain.PriorityStandard, north(14, 0), 0)
 				w.drones = slices.DeleteFunc(slices.Clone(fleet), func(d domain.Drone) bool { return w.now.Before(back[string(d.ID)]) })
-				round := w.plan(t, p)
-				if drone, _ := carrier(round, "HEAVY"); drone != "" {
+				result := w.plan(t, p)
+				if drone, _ := carrier(result, "HEAVY"); drone != "" {
 					return
 				}
 				gone := map[string]bool{}
-				for _, r := range round.Plan.Routes {
+				for _, r := range result.Plan.Routes {
 					back[r.DroneID] = w.now.Add(8 * time.Minute)
 					for _, id := range r.OrderIDs() {
 						gone[id] = true
@@ -265,7 +269,7 @@ func TestPlan_TheReserveGivesUpADroneThatAnOrderNeeds(t *testing.T) {
 func TestPlan_NothingWaitsBehindADroneThatCannotFly(t *testing.T) {
 	w := newTown(8)
 	w.order("S", domain.PriorityStandard, north(5, 0), 0)
-	p := planner(t)
+	p := newPlanner(t)
 	w.plan(t, p) // eight drones are known, most of them out from now on
 	w.drones = w.drones[:2]
 	w.drones[1].Battery = 24
@@ -294,9 +298,9 @@ func TestPlan_NoOrderIsTooFarForTheTourLimit(t *testing.T) {
 			spoil(w.drones)
 			w.order("HEAVY", domain.PriorityStandard, north(9, 0), 0)
 			w.orders[0].WeightKg = 4
-			round := w.plan(t, planner(t))
-			if drone, _ := carrier(round, "HEAVY"); drone == "" {
-				t.Errorf("all drones are idle, and it stays: %+v", round.Plan.Unserved)
+			result := w.plan(t, newPlanner(t))
+			if drone, _ := carrier(result, "HEAVY"); drone == "" {
+				t.Errorf("all drones are idle, and it stays: %+v", result.Plan.Unserved)
 			}
 		})
 	}
@@ -320,7 +324,7 @@ func TestPlan_ADroneThatCannotBePlannedIsNone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newTown(8)
 			w.order("S", domain.PriorityStandard, north(5, 0), 0)
-			p := planner(t)
+			p := newPlanner(t)
 			w.plan(t, p) // eight drones are known, most of them out from now on
 			w.drones = w.drones[:2]
 			w.drones[1].Battery = 95
@@ -329,11 +333,11 @@ func TestPlan_ADroneThatCannotBePlannedIsNone(t *testing.T) {
 			w.order("OLD", domain.PriorityStandard, north(6, 3), 2*time.Hour)
 			deadline := w.now.Add(11 * time.Minute)
 			for w.now.Before(deadline) {
-				round := w.plan(t, p)
-				if len(round.Plan.Ignored) != 1 || round.Plan.Ignored[0].ID != "D01" {
-					t.Fatalf("left out: %+v", round.Plan.Ignored)
+				result := w.plan(t, p)
+				if len(result.Plan.Ignored) != 1 || result.Plan.Ignored[0].ID != "D01" {
+					t.Fatalf("left out: %+v", result.Plan.Ignored)
 				}
-				if drone, _ := carrier(round, "OLD"); drone != "" {
+				if drone, _ := carrier(result, "OLD"); drone != "" {
 					return
 				}
 				w.now = w.now.Add(10 * time.Second)
@@ -352,12 +356,12 @@ func TestPlan_AWarehouseThatCannotBePlannedIsNone(t *testing.T) {
 	snap := w.snapshot()
 	near := domain.Warehouse{ID: domain.WarehouseID(strings.Repeat("W", 129)), Position: depot.Position, ProductTypes: []string{"BLOOD"}}
 	snap.Warehouses = append(snap.Warehouses, near)
-	round, err := planner(t).Plan(t.Context(), snap, w.now)
-	if err != nil || len(round.Plan.Ignored) != 1 {
-		t.Fatalf("left out: %+v, %v", round.Plan.Ignored, err)
+	result, err := newPlanner(t).PlanSnapshot(t.Context(), snap, w.now)
+	if err != nil || len(result.Plan.Ignored) != 1 {
+		t.Fatalf("left out: %+v, %v", result.Plan.Ignored, err)
 	}
-	if drone, _ := carrier(round, "S"); drone == "" {
-		t.Errorf("the drone is idle, and it stays: %+v", round.Plan.Unserved)
+	if drone, _ := carrier(result, "S"); drone == "" {
+		t.Errorf("the drone is idle, and it stays: %+v", result.Plan.Unserved)
 	}
 }
 
@@ -369,8 +373,8 @@ func TestPlan_LateCriticalOrdersLeaveFirst(t *testing.T) {
 	for i := range 30 {
 		w.order(fmt.Sprint("H", i), domain.PriorityHigh, north(3.5, float64(i%7)), 0)
 	}
-	round := w.plan(t, planner(t))
-	if drone, at := carrier(round, "LATE"); drone == "" || at.Sub(w.now) > 14*time.Minute {
+	result := w.plan(t, newPlanner(t))
+	if drone, at := carrier(result, "LATE"); drone == "" || at.Sub(w.now) > 14*time.Minute {
 		t.Errorf("flies with %q and arrives after %s", drone, at.Sub(w.now))
 	}
 }
@@ -393,10 +397,10 @@ func TestPlan_DeadlinesOfAnotherAgeAreOverdue(t *testing.T) {
 	for i := range w.orders {
 		w.orders[i].WeightKg = 1
 	}
-	round := w.plan(t, planner(t))
+	result := w.plan(t, newPlanner(t))
 	for _, id := range []string{"OLD", "OLD-TOO"} {
-		if drone, _ := carrier(round, id); drone == "" {
-			t.Errorf("%s stays: %+v", id, round.Plan.Unserved)
+		if drone, _ := carrier(result, id); drone == "" {
+			t.Errorf("%s stays: %+v", id, result.Plan.Unserved)
 		}
 	}
 }
@@ -407,11 +411,11 @@ func TestPlan_NewDeadlinesGiveNoReasons(t *testing.T) {
 	w := newTown(1)
 	w.order("URGENT", domain.PriorityCritical, north(12, 0), 20*time.Minute)
 	w.order("LATE", domain.PriorityHigh, north(-8, 0), 42*time.Minute)
-	round := w.plan(t, planner(t))
-	if drone, _ := carrier(round, "URGENT"); drone == "" {
-		t.Fatalf("unserved %+v", round.Plan.Unserved)
+	result := w.plan(t, newPlanner(t))
+	if drone, _ := carrier(result, "URGENT"); drone == "" {
+		t.Fatalf("unserved %+v", result.Plan.Unserved)
 	}
-	if n := reasons(round); n[solver.DeadlineUnreachable] != 1 {
+	if n := reasons(result); n[solver.DeadlineUnreachable] != 1 {
 		t.Errorf("reasons %v", n)
 	}
 }
@@ -421,7 +425,7 @@ func TestPlan_NewDeadlinesGiveNoReasons(t *testing.T) {
 // holds.
 func TestPlan_KeepsTheRulesWhateverComes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		p := planner(rt)
+		p := newPlanner(rt)
 		w := newTown(rapid.IntRange(0, 12).Draw(rt, "drones"))
 		place := func(name string) domain.Position {
 			return north(rapid.Float64Range(-12, 12).Draw(rt, name+" north"), rapid.Float64Range(-12, 12).Draw(rt, name+" east"))
@@ -448,29 +452,29 @@ func TestPlan_KeepsTheRulesWhateverComes(t *testing.T) {
 					o.ProductType = "NOT-STOCKED"
 				}
 			}
-			round, err := p.Plan(rt.Context(), w.snapshot(), w.now)
+			result, err := p.PlanSnapshot(rt.Context(), w.snapshot(), w.now)
 			if err != nil {
 				rt.Fatal(err)
 			}
-			if fault := check.Plan(round.Problem, round.Plan); fault != nil {
+			if fault := check.Plan(result.Problem, result.Plan); fault != nil {
 				rt.Fatal(fault)
 			}
-			for _, u := range round.Plan.Unserved {
-				want, why := reasonAlone(rt, round.Problem, u.Index)
-				if u.Reason != want && !(why && planners[u.Reason]) {
+			for _, u := range result.Plan.Unserved {
+				want, why := reasonAlone(rt, result.Problem, u.Index)
+				if u.Reason != want && !(why && lookAheadReasons[u.Reason]) {
 					rt.Fatalf("order %s stays with %s, want %s", u.OrderID, u.Reason, want)
 				}
 			}
 			done := map[domain.OrderID]bool{}
 			flown := map[domain.DroneID]bool{}
-			for _, d := range dispatch.DecisionsOf(round.Plan, w.snapshot()) {
+			for _, d := range planner.DecisionsOf(result.Plan, w.snapshot()) {
 				flown[d.DroneID] = true
 				for _, id := range d.OrderIDs {
 					done[id] = true
 				}
 			}
-			if len(done)+len(round.Plan.Unserved) != len(w.orders) {
-				rt.Fatalf("%d orders fly, %d wait, of %d", len(done), len(round.Plan.Unserved), len(w.orders))
+			if len(done)+len(result.Plan.Unserved) != len(w.orders) {
+				rt.Fatalf("%d orders fly, %d wait, of %d", len(done), len(result.Plan.Unserved), len(w.orders))
 			}
 			w.orders = slices.DeleteFunc(w.orders, func(o domain.Order) bool { return done[o.ID] })
 			w.drones = slices.DeleteFunc(w.drones, func(d domain.Drone) bool { return flown[d.ID] })
@@ -479,8 +483,8 @@ func TestPlan_KeepsTheRulesWhateverComes(t *testing.T) {
 	})
 }
 
-// planners are the reasons that only looking ahead gives.
-var planners = map[solver.Reason]bool{solver.KeptForCritical: true, solver.WaitsForBetterRoute: true}
+// lookAheadReasons are given by looking ahead only.
+var lookAheadReasons = map[solver.Reason]bool{solver.KeptForCritical: true, solver.WaitsForBetterRoute: true}
 
 // reasonAlone is why the order stays by what all drones could do were they there
 // for nothing else, and whether one of them could take it.
@@ -507,7 +511,7 @@ func TestPlan_ClockIsSetBack(t *testing.T) {
 		w.warehouse = north(20, 0)
 		w.drones[0].Position = north(20, 0)
 		w.order("S", domain.PriorityStandard, north(21, 0), 0)
-		p := planner(t)
+		p := newPlanner(t)
 		w.plan(t, p)
 		w.now = w.now.Add(-back)
 		w.plan(t, p)

@@ -1,4 +1,4 @@
-package dispatch
+package planner
 
 import (
 	"fmt"
@@ -15,12 +15,12 @@ import (
 // left of its time.
 func TestEarliest_MeasuresAWayOnce(t *testing.T) {
 	p := scattered(30, 1e-6)
-	f := flightsOf(p)
+	f := newDirectFlights(p)
 	f.earliest(&p.Orders[0], p.Drones)
-	if len(f.reach) != len(p.Drones) {
-		t.Fatalf("%d places are known of %d drones", len(f.reach), len(p.Drones))
+	if len(f.approaches) != len(p.Drones) {
+		t.Fatalf("%d places are known of %d drones", len(f.approaches), len(p.Drones))
 	}
-	for _, reach := range f.reach {
+	for _, reach := range f.approaches {
 		for i := range reach.metres {
 			reach.metres[i] = 0 // whoever measures again finds another way
 		}
@@ -42,20 +42,20 @@ func TestEarliest_LooksAtWarehousesOnlyWhereItMatters(t *testing.T) {
 	o := &p.Orders[120]
 	p.Drones = append(p.Drones, p.Drones[0])
 	p.Drones[3].At.Lat -= 1
-	f := flightsOf(p)
+	f := newDirectFlights(p)
 	for _, d := range p.Drones {
-		f.reachOf(d.At)
+		f.approachFrom(d.At)
 	}
 	want, _ := f.earliest(o, p.Drones)
 	for _, d := range p.Drones[1:] {
-		for i := range f.reach[d.At].metres {
-			f.reach[d.At].metres[i] = -1e6 // whoever looks finds a way that is too short
+		for i := range f.approaches[d.At].metres {
+			f.approaches[d.At].metres[i] = -1e6 // whoever looks finds a way that is too short
 		}
 	}
 	if soonest, drone := f.earliest(o, p.Drones); drone != "0" || soonest != want {
 		t.Errorf("drone %s is first, after %s, want drone 0 after %s", drone, soonest, want)
 	}
-	if took, _ := f.fly(&p.Drones[3], f.errand(o)); took != never {
+	if took, _ := f.try(&p.Drones[3], f.request(o)); took != never {
 		t.Errorf("a drone 111 km away arrives after %s", took)
 	}
 }
@@ -77,8 +77,8 @@ func TestEarliest_AgreesWithEveryWay(t *testing.T) {
 				BatteryPercent: rapid.Float64Range(20, 100).Draw(t, "battery"), SpeedKmh: rapid.SampledFrom([]float64{0, 30, 90}).Draw(t, "speed"),
 				MaxFlight: rapid.SampledFrom([]time.Duration{0, 20 * time.Minute}).Draw(t, "flight")})
 		}
-		f := flightsOf(p)
-		for range 3 { // what is remembered of one must not change the answer to the next
+		f := newDirectFlights(p)
+		for range 3 { // what is maxSample of one must not change the answer to the next
 			o := &solver.Order{ProductType: "BLOOD", ColdChain: rapid.Bool().Draw(t, "chilled"), Delivery: location.Draw(t, "delivery")}
 			if rapid.IntRange(0, 3).Draw(t, "own") == 0 {
 				at := location.Draw(t, "pickup")
@@ -133,7 +133,7 @@ func BenchmarkEarliest(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			p := scattered(300, apart)
 			for b.Loop() {
-				f := flightsOf(p)
+				f := newDirectFlights(p)
 				for i := range p.Orders {
 					f.earliest(&p.Orders[i], p.Drones)
 				}

@@ -1,4 +1,4 @@
-package dispatch
+package planner
 
 import (
 	"time"
@@ -7,11 +7,11 @@ import (
 	"github.com/dronefleet/dronefleet/solver"
 )
 
-// longestFlight in minutes is more than any drone can fly, and fits a Duration.
-const longestFlight = 1e6
+// maxFlightMinutes is longer than any drone can fly and fits a Duration.
+const maxFlightMinutes = 1e6
 
-// ProblemOf puts a snapshot as a problem for the solver. A drone's present
-// speed says nothing about its cruise speed, which stays the solver's default.
+// ProblemOf turns a snapshot into a problem for the solver. The drones keep the
+// solver's default cruise speed: the reported speed is the present one.
 func ProblemOf(s domain.Snapshot, now time.Time, params solver.Params) solver.Problem {
 	p := solver.Problem{Now: now, Params: params, Drones: dronesOf(s.Drones)}
 	if s.Depot.ID != "" {
@@ -37,16 +37,16 @@ func ProblemOf(s domain.Snapshot, now time.Time, params solver.Params) solver.Pr
 	return p
 }
 
-func dronesOf(fleet []domain.Drone) []solver.Drone {
-	var drones []solver.Drone
-	for _, d := range fleet {
-		drones = append(drones, solver.Drone{
+func dronesOf(drones []domain.Drone) []solver.Drone {
+	var list []solver.Drone
+	for _, d := range drones {
+		list = append(list, solver.Drone{
 			ID: string(d.ID), At: location(d.Position), HomeDepotID: string(d.HomeDepotID),
 			BatteryPercent: d.Battery, ConsumptionPercentPerKm: d.ConsumptionPerKm, CapacityKg: d.PayloadCapacityKg,
-			MaxFlight: time.Duration(min(d.MaxFlightTimeMinutes, longestFlight)) * time.Minute,
+			MaxFlight: time.Duration(min(d.MaxFlightTimeMinutes, maxFlightMinutes)) * time.Minute,
 		})
 	}
-	return drones
+	return list
 }
 
 func location(p domain.Position) solver.Location { return solver.Location{Lat: p.Lat, Lon: p.Lon} }
@@ -62,7 +62,8 @@ func priority(p domain.Priority) solver.Priority {
 	}
 }
 
-// DecisionsOf are the decisions that make a plan's routes missions.
+// DecisionsOf returns the decisions that turn a plan's routes into missions. The
+// plan is for a problem made from the snapshot.
 func DecisionsOf(plan solver.Plan, s domain.Snapshot) []domain.Decision {
 	var decisions []domain.Decision
 	for _, r := range plan.Routes {

@@ -55,9 +55,9 @@ var (
 		"HEAVY": "over_capacity", "TOO-HEAVY": "over_capacity", "FAR": "out_of_range", "TOO-FAR": "out_of_range", "BOTH": "over_capacity",
 	}
 	byTheStrongDrone = map[domain.OrderID]string{
-		"HEAVY":     "no_drone_free: those that can carry it are not ready at the depot",
+		"HEAVY":     "no_drone_free: drones that can carry it are not ready at the depot",
 		"TOO-HEAVY": "over_capacity", "TOO-FAR": "out_of_range", "BOTH": "out_of_range",
-		"FAR": "no_drone_free: those that can carry it are not ready at the depot",
+		"FAR": "no_drone_free: drones that can carry it are not ready at the depot",
 	}
 )
 
@@ -169,10 +169,10 @@ func TestOnce_AsksForTheFleetWhenAnOrderNeedsIt(t *testing.T) {
 	b := newBench(t)
 	store := &asked{Store: b.store}
 	runner := b.runner(t, store, 15*time.Second)
-	planner := runner.NewPlanner()
+	memory := runner.NewMemory()
 	step := func(when string, times int, want map[domain.OrderID]string) {
 		t.Helper()
-		cycle, err := runner.Once(t.Context(), depot.ID, planner)
+		cycle, err := runner.Once(t.Context(), depot.ID, memory)
 		if err != nil {
 			t.Fatalf("%s: %v", when, err)
 		}

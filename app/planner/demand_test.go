@@ -1,4 +1,4 @@
-package dispatch
+package planner
 
 import (
 	"fmt"
@@ -30,7 +30,7 @@ func watch(minutes int, urgentPerHour, launchesPerHour float64, fleet int) (*dem
 				Delivery: solver.Location{Lat: 48.87, Lon: 2.35},
 			})
 		}
-		m.observe(flightsOf(&p))
+		m.observe(newDirectFlights(&p))
 		for launches += launchesPerHour / 60; launches >= 1; launches-- {
 			m.launches = append(m.launches, p.Now)
 		}
@@ -63,19 +63,19 @@ func TestDemand_ReserveFollowsWhatIsTakenAndWhatComesBack(t *testing.T) {
 func TestDemand_ToursAreShorterTheMoreIsUrgent(t *testing.T) {
 	calm, now := watch(60, 6, 80, 40)
 	busy, _ := watch(60, 60, 80, 40)
-	if c, b := calm.tour(now), busy.tour(now); c < 2*time.Hour || b > 20*time.Minute || b < 10*time.Minute {
+	if c, b := calm.routeDuration(now), busy.routeDuration(now); c < 2*time.Hour || b > 20*time.Minute || b < 10*time.Minute {
 		t.Errorf("tours of %s when calm, of %s when busy", c, b)
 	}
 }
 
 func TestDemand_ForgetsWhatIsOld(t *testing.T) {
 	m, now := watch(30, 60, 60, 10)
-	empty := solver.Problem{Now: now.Add(fleetMemory + time.Minute)}
-	m.observe(flightsOf(&empty))
-	if len(m.urgent)+len(m.launches)+len(m.known)+len(m.fleet) > 0 {
-		t.Errorf("still remembers %d urgent orders, %d launches, %d orders, %d drones", len(m.urgent), len(m.launches), len(m.known), len(m.fleet))
+	empty := solver.Problem{Now: now.Add(DroneMemory + time.Minute)}
+	m.observe(newDirectFlights(&empty))
+	if len(m.urgent)+len(m.launches)+len(m.known)+len(m.drones) > 0 {
+		t.Errorf("still remembers %d urgent orders, %d launches, %d orders, %d drones", len(m.urgent), len(m.launches), len(m.known), len(m.drones))
 	}
-	if len(m.sample) > remembered {
+	if len(m.sample) > maxSample {
 		t.Errorf("keeps %d orders", len(m.sample))
 	}
 }
@@ -85,7 +85,7 @@ func TestDemand_AnOrderCountsOnceHoweverLongItWaits(t *testing.T) {
 	p := solver.Problem{Now: now, Depots: []solver.Depot{{ID: "D"}}, Drones: []solver.Drone{{ID: "D0", HomeDepotID: "D", BatteryPercent: 90}}}
 	p.Orders = []solver.Order{{ID: "O", Priority: solver.Critical, CreatedAt: now, Pickup: &solver.Location{}, Delivery: solver.Location{Lat: 0.01}}}
 	for range 100 {
-		m.observe(flightsOf(&p))
+		m.observe(newDirectFlights(&p))
 		p.Now = p.Now.Add(10 * time.Second)
 	}
 	if len(m.urgent) != 1 || len(m.sample) != 1 {
@@ -93,24 +93,24 @@ func TestDemand_AnOrderCountsOnceHoweverLongItWaits(t *testing.T) {
 	}
 }
 
-// F-OPT-04: when the clock is set back, nothing is remembered from the future: no
+// F-OPT-04: when the clock is set back, nothing is maxSample from the future: no
 // rate is negative, and what waits has not been flown for by then.
 func TestDemand_BeginsAnewWhenTheClockIsSetBack(t *testing.T) {
 	for _, back := range []time.Duration{time.Minute, 20 * time.Minute, 65 * time.Minute, 3 * time.Hour} {
 		m, now := watch(60, 30, 80, 40)
-		m.other = now
+		m.othersServed = now
 		p := solver.Problem{Now: now.Add(-back), Drones: []solver.Drone{{ID: "D0", BatteryPercent: 90}}}
-		m.observe(flightsOf(&p))
+		m.observe(newDirectFlights(&p))
 		fresh := &demand{}
-		fresh.observe(flightsOf(&p))
-		if got, want := m.urgentPerMinute(p.Now), fresh.urgentPerMinute(p.Now); got != want || m.other.After(p.Now) || m.tour(p.Now) <= 0 {
-			t.Errorf("%s back: %v urgent per minute, want %v; flown for others in %s", back, got, want, m.other.Sub(p.Now))
+		fresh.observe(newDirectFlights(&p))
+		if got, want := m.urgentPerMinute(p.Now), fresh.urgentPerMinute(p.Now); got != want || m.othersServed.After(p.Now) || m.routeDuration(p.Now) <= 0 {
+			t.Errorf("%s back: %v urgent per minute, want %v; flown for others in %s", back, got, want, m.othersServed.Sub(p.Now))
 		}
 	}
 	// What cycles are planned ahead differs by less.
 	m, now := watch(60, 30, 80, 40)
-	p := solver.Problem{Now: now.Add(-longestLead)}
-	if m.observe(flightsOf(&p)); len(m.fleet) != 40 {
+	p := solver.Problem{Now: now.Add(-maxLeadTime)}
+	if m.observe(newDirectFlights(&p)); len(m.drones) != 40 {
 		t.Errorf("the fleet is forgotten after a shorter lead")
 	}
 }

@@ -1,0 +1,127 @@
+package dispatch
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/policy"
+	"github.com/dronefleet/dronefleet/solver"
+)
+
+// Store is what cycles need of the store.
+type Store interface {
+	Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) (domain.Snapshot, error)
+	RecordCycle(ctx context.Context, c domain.Cycle) error
+	Depots(ctx context.Context) (firestoretx.Listing[domain.Depot], error)
+	Fleet(ctx context.Context, depot domain.DepotID, maxSilence time.Duration) ([]domain.Drone, error)
+}
+
+// PublishFunc sends decisions and waits for the server's answer to each. It
+// returns an error for each decision, in the same order: nil if the server has
+// it, otherwise the server may or may not have it. A decision that fails does not
+// keep the others from being sent.
+type PublishFunc func(ctx context.Context, decisions []domain.Decision) []error
+
+// Config tunes a Runner. Zero values mean the defaults in the comments.
+type Config struct {
+	// Depots whose cycles to run; empty means all depots in the store.
+	Depots []domain.DepotID
+	// Interval between cycles; default 10 s.
+	Interval time.Duration
+	// LockTTL is how long a crashed cycle blocks the next; default 15 s.
+	LockTTL time.Duration
+	// ReadLimit is how long reading a snapshot or the depots may take, in machine
+	// time; default 1 min. A query that is never answered would otherwise block
+	// the depot for ever, as its lock is extended meanwhile.
+	ReadLimit time.Duration
+	// SolveLimit bounds the search in machine time; default 8 s.
+	SolveLimit time.Duration
+	// Iterations, when positive, bounds the search in steps instead, so that what
+	// a simulation decides does not depend on the machine's load.
+	Iterations int
+	// Strategy and Seed go to the solver.
+	Strategy solver.Strategy
+	Seed     uint64
+	// Params are the rules of planning, such as service times; the zero value
+	// means the solver's defaults.
+	Params solver.Params
+	// Immediate plans without a reserve, see planner.Config.
+	Immediate bool
+	// MinBattery (percent) and MaxSilence select the drones that are offered;
+	// default those of the assignment policy, 20 and 15 s.
+	MinBattery float64
+	MaxSilence time.Duration
+	// Holder names this process in cycle records.
+	Holder string
+	// Tracing takes the spans; default none.
+	Tracing trace.TracerProvider
+}
+
+func (c Config) withDefaults() Config {
+	if c.Interval == 0 {
+		c.Interval = 10 * time.Second
+	}
+	if c.LockTTL == 0 {
+		c.LockTTL = 15 * time.Second
+	}
+	if c.ReadLimit == 0 {
+		c.ReadLimit = time.Minute
+	}
+	assignment := policy.DefaultMissionAssignmentPolicy()
+	c.MinBattery = cmp.Or(c.MinBattery, assignment.MinBattery)
+	c.MaxSilence = cmp.Or(c.MaxSilence, assignment.MaxSilence)
+	if c.Tracing == nil {
+		c.Tracing = noop.NewTracerProvider()
+	}
+	return c
+}
+
+// Runner runs the cycles of one process.
+type Runner struct {
+	store   Store
+	locks   lock.Backend
+	publish PublishFunc
+	newID   func() string
+	clock   *simclock.Clock
+	cfg     Config
+	log     *slog.Logger
+	meter   *meter.Meter
+	faults  sync.Map // domain.DepotID to fault, as last recorded
+}
+
+// NewRunner returns a runner. newID yields unique, non-monotonic cycle ids.
+func NewRunner(store Store, locks lock.Backend, publish PublishFunc, newID func() string, clock *simclock.Clock, cfg Config, log *slog.Logger, m *meter.Meter) *Runner {
+	m.Lock(meter.LockCycle) // so that readiness and dashboards have it from the start
+	cfg = cfg.withDefaults()
+	return &Runner{store: timedStore{store, cfg.ReadLimit}, locks: locks, publish: publish, newID: newID, clock: clock, cfg: cfg, log: log, meter: m}
+}
+
+// timedStore is a store whose snapshot and depot reads have a time limit. Fleet
+// has one of its own.
+type timedStore struct {
+	Store
+	limit time.Duration
+}
+
+func (s timedStore) Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) (domain.Snapshot, error) {
+	ctx, end := context.WithTimeout(ctx, s.limit)
+	defer end()
+	return s.Store.Snapshot(ctx, req)
+}
+
+func (s timedStore) Depots(ctx context.Context) (firestoretx.Listing[domain.Depot], error) {
+	ctx, end := context.WithTimeout(ctx, s.limit)
+	defer end()
+	return s.Store.Depots(ctx)
+}

@@ -1,0 +1,124 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/solver"
+)
+
+// maxUnservedBytes is the room for unserved orders and their reasons in a
+// cycle's document, of the 1 MiB that Firestore allows; the rest of the record
+// fits in what remains. An entry takes unservedBytes beside its two texts.
+const (
+	maxUnservedBytes = 700 << 10
+	unservedBytes    = 32
+)
+
+// listUnserved notes the unserved orders, as many as fit a document, and how many
+// more there are.
+func listUnserved(c *domain.Cycle, unserved []solver.Unserved) {
+	room := maxUnservedBytes
+	for i, u := range unserved {
+		reason := string(u.Reason)
+		if u.Detail != "" {
+			reason += ": " + u.Detail
+		}
+		if room -= len(u.OrderID) + len(reason) + unservedBytes; room < 0 {
+			c.Detail = fmt.Sprintf("%d more unserved orders are not listed", len(unserved)-i)
+			return
+		}
+		c.Unserved = append(c.Unserved, domain.UnservedOrder{OrderID: domain.OrderID(u.OrderID), Reason: reason})
+	}
+}
+
+// maxLeftOut is how many left-out documents a cycle's record lists, and
+// maxLeftOutBytes how much it says of each: a message may quote a field that is
+// nearly as long as a document. Together they take little room beside the orders.
+const (
+	maxLeftOut      = 100
+	maxLeftOutBytes = 1600
+)
+
+// leaveOut notes a document that was left out of the plan, and why.
+func leaveOut(c *domain.Cycle, what string) {
+	if len(c.LeftOut) < maxLeftOut {
+		c.LeftOut = append(c.LeftOut, strings.ToValidUTF8(what[:min(len(what), maxLeftOutBytes)], ""))
+	}
+}
+
+// objective sums a plan up for auditors.
+func objective(o solver.Objective, kept int) string {
+	return fmt.Sprintf("unserved: %d CRITICAL, %d HIGH, %d STANDARD; %.1f km; drones kept for CRITICAL orders: %d",
+		o.Unserved[solver.Critical], o.Unserved[solver.High], o.Unserved[solver.Standard], o.DistanceKm, kept)
+}
+
+// intervalsPerRound is the number of intervals after which every depot has run a
+// cycle and its decisions are applied.
+const intervalsPerRound = 3
+
+// countUnserved counts, by priority, the unserved orders that have been pending
+// for a time. An order that one depot's cycle leaves may be served by another's.
+// If it is still pending after a cycle of each, no depot serves it, perhaps
+// because its document cannot be planned.
+func countUnserved(unserved []solver.Unserved, snap domain.Snapshot, pending time.Duration) map[string]int64 {
+	counts := map[string]int64{}
+	for _, p := range domain.Priorities {
+		counts[p.String()] = 0
+	}
+	for _, u := range unserved {
+		if o := &snap.Orders[u.Index]; snap.ReadTime.Sub(o.PendingSince) >= pending {
+			counts[o.Priority.String()]++
+		}
+	}
+	return counts
+}
+
+// fault is what must be corrected before a depot's cycles see everything.
+type fault struct {
+	leftOut []string // by the plan
+	failure string   // to read the snapshot
+}
+
+// recordTimeout is how long storing a cycle's record may take.
+const recordTimeout = 5 * time.Second
+
+// record logs the cycle and stores its record. A cycle without orders, or one
+// that could not read the snapshot, is stored only if its faults have changed: a
+// fault that nobody corrects would otherwise fill the audit trail.
+func (r *Runner) record(ctx context.Context, c domain.Cycle) {
+	level := slog.LevelInfo
+	if c.Outcome == domain.CycleFailed || c.Outcome == domain.CycleLeaseLost {
+		level = slog.LevelWarn
+	}
+	r.log.Log(ctx, level, "cycle", slog.String("cycle_id", string(c.ID)), slog.String("outcome", string(c.Outcome)),
+		slog.String("depot_id", string(c.DepotID)), slog.String("fence", c.Fence),
+		slog.Int("drones", c.Drones), slog.Int("orders", c.Orders), slog.Int("missions", c.Missions),
+		slog.Int("assigned", c.Assigned), slog.String("objective", c.Objective),
+		slog.Duration("solve", c.SolveTook), slog.String("detail", c.Detail))
+	recorded, _ := r.faults.Load(c.DepotID)
+	known, _ := recorded.(fault)
+	found := fault{leftOut: known.leftOut}
+	switch {
+	case c.Outcome == domain.CycleEmpty || c.Outcome == domain.CyclePublished: // other cycles may not have seen everything
+		found.leftOut = c.LeftOut
+	case c.Outcome == domain.CycleFailed && c.SnapshotTime.IsZero():
+		found.failure = c.Detail
+	}
+	unchanged := slices.Equal(found.leftOut, known.leftOut) && found.failure == known.failure
+	if unchanged && c.Orders == 0 && (c.Outcome == domain.CycleEmpty || found.failure != "") {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	if err := r.store.RecordCycle(ctx, c); err != nil {
+		r.log.WarnContext(ctx, "cycle not recorded", slog.Any("err", err))
+		return
+	}
+	r.faults.Store(c.DepotID, found)
+}

@@ -1,0 +1,61 @@
+package planner
+
+import (
+	"context"
+
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/solver"
+)
+
+// DependsOnBusyDrones reports whether an order's reason could be another one if
+// all drones of the depot were considered: the problem holds only those that are
+// free, perhaps none.
+func DependsOnBusyDrones(p solver.Problem, u solver.Unserved) bool {
+	return u.Reason == solver.OverCapacity || u.Reason == solver.OutOfRange ||
+		u.Reason == solver.NoDroneFree && len(p.Drones) == 0
+}
+
+// waitsForBusyDrone is the detail of an order that a drone of the depot could
+// carry which is not free.
+const waitsForBusyDrone = "drones that can carry it are not ready at the depot"
+
+// JudgeByAllDrones corrects the reasons of the orders for which
+// DependsOnBusyDrones holds: an order that some drone of the depot can carry
+// waits for it, one that none can carry will wait for ever. Each drone is judged
+// as it will be once it is back at its depot and charged. The error is the cause
+// of ctx's end; the reasons are then unchanged.
+func JudgeByAllDrones(ctx context.Context, p solver.Problem, unserved []solver.Unserved, drones []domain.Drone) error {
+	all := p
+	all.Orders = nil
+	var judged []*solver.Unserved // by index in all.Orders
+	for i := range unserved {
+		if u := &unserved[i]; DependsOnBusyDrones(p, *u) {
+			judged, all.Orders = append(judged, u), append(all.Orders, p.Orders[u.Index])
+		}
+	}
+	f := newDirectFlights(&all)
+	all.Drones = dronesOf(drones)
+	for i, d := range all.Drones {
+		all.Drones[i] = f.charged(d)
+	}
+	plan, err := solver.Solve(ctx, all, solver.Options{Strategy: solver.NearestFirst})
+	if err != nil {
+		return err
+	}
+	impossible := map[int]solver.Reason{}
+	for _, u := range plan.Unserved {
+		if u.Reason == solver.OverCapacity || u.Reason == solver.OutOfRange {
+			impossible[u.Index] = u.Reason
+		}
+	}
+	for i, u := range judged {
+		reason, never := impossible[i]
+		switch {
+		case never:
+			u.Reason = reason
+		case u.Reason != solver.NoDroneFree:
+			u.Reason, u.Detail = solver.NoDroneFree, waitsForBusyDrone
+		}
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package planner
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/dronefleet/dronefleet/solver"
+)
+
+// demandWindow is how long an observation counts.
+const demandWindow = 30 * time.Minute
+
+// Prior rates, used until enough was observed: one CRITICAL order in five
+// minutes, one returning drone a minute. They weigh as much as priorMinutes of
+// observation.
+const (
+	priorMinutes          = 5.0
+	priorUrgentPerMinute  = 0.2
+	priorReturnsPerMinute = 1.0
+)
+
+// maxSample bounds the orders kept as a sample of where demand is.
+const maxSample = 100
+
+// DroneMemory is how long a drone that is not offered still counts as one of the
+// depot's: longer than a mission and the charging after it.
+const DroneMemory = 90 * time.Minute
+
+// demand is what a planner remembers of its depot's recent cycles. It forgets
+// old observations, so its size is bounded. A planner without observations, as
+// in a process that runs one cycle, plans by the prior rates.
+type demand struct {
+	since    time.Time            // first cycle
+	latest   time.Time            // latest time of any cycle
+	known    map[string]time.Time // order id to when it was last pending
+	sample   []solver.Order       // recent orders, oldest first
+	urgent   []time.Time          // arrivals of CRITICAL orders that could be served in time
+	launches []time.Time          // take-offs; in the long run as many drones return
+	drones   map[string]time.Time // drone id to when it was last offered
+	// othersServed is when a drone last took off for orders that are not urgent,
+	// or none of them waited.
+	othersServed time.Time
+	// typical stands for the drones that will be back: the last one seen, fully
+	// charged, at its depot.
+	typical solver.Drone
+}
+
+// observe takes in the problem of a new cycle.
+func (m *demand) observe(f directFlights) {
+	now := f.problem.Now
+	// Cycles begin a varying lead time ahead, so Now may go back by up to
+	// maxLeadTime. If it goes back further, the clock was set back: observations
+	// would lie in the future, rates would be negative and nothing would count as
+	// starved until the clock caught up.
+	if m.since.IsZero() || m.latest.Sub(now) > maxLeadTime {
+		*m = demand{since: now, latest: now, othersServed: now, known: map[string]time.Time{}, drones: map[string]time.Time{}}
+	}
+	if now.After(m.latest) {
+		m.latest = now
+	}
+	for _, d := range f.problem.Drones {
+		m.drones[d.ID] = now
+		m.typical = f.charged(d)
+	}
+	for i := range f.problem.Orders {
+		o := &f.problem.Orders[i]
+		_, old := m.known[o.ID]
+		m.known[o.ID] = now
+		if old {
+			continue
+		}
+		m.sample = append(m.sample, *o)
+		if o.Priority == solver.Critical && m.servableInTime(f, o) {
+			m.urgent = append(m.urgent, now)
+		}
+	}
+	m.sample = m.sample[max(0, len(m.sample)-maxSample):]
+	m.forget(now)
+}
+
+// servableInTime reports whether a drone at its depot, or one that is free now,
+// could deliver the order in time.
+func (m *demand) servableInTime(f directFlights, o *solver.Order) bool {
+	if took, _ := f.tryOne(m.typical, o); m.typical.ID != "" && f.inTime(o, took) {
+		return true
+	}
+	took, _ := f.earliest(o, f.problem.Drones)
+	return f.inTime(o, took)
+}
+
+func (m *demand) forget(now time.Time) {
+	for id, seen := range m.known {
+		if now.Sub(seen) > demandWindow {
+			delete(m.known, id)
+		}
+	}
+	for id, seen := range m.drones {
+		if now.Sub(seen) > DroneMemory {
+			delete(m.drones, id)
+		}
+	}
+	m.urgent, m.launches = recent(m.urgent, now), recent(m.launches, now)
+}
+
+func recent(times []time.Time, now time.Time) []time.Time {
+	for len(times) > 0 && now.Sub(times[0]) > demandWindow {
+		times = times[1:]
+	}
+	return times
+}
+
+// ratePerMinute is the rate of the observed times, mixed with a prior while the
+// observation is short.
+func (m *demand) ratePerMinute(times []time.Time, now time.Time, prior float64) float64 {
+	observed := min(demandWindow, now.Sub(m.since)).Minutes()
+	return (float64(len(times)) + prior*priorMinutes) / (observed + priorMinutes)
+}
+
+func (m *demand) urgentPerMinute(now time.Time) float64 {
+	return m.ratePerMinute(m.urgent, now, priorUrgentPerMinute)
+}
+
+// emptyReserveRisk is the accepted probability that a CRITICAL order finds the
+// reserve empty. maxUtilization bounds the load for which it is computed: beyond
+// it no reserve would be large enough.
+const (
+	emptyReserveRisk = 0.02
+	maxUtilization   = 0.6
+)
+
+// reserve is how many drones to keep for CRITICAL orders to come. CRITICAL
+// orders take drones from the reserve at one rate and returning drones refill it
+// at another. As in an M/M/1 queue, a reserve of r drones is empty for the share
+// (taken/returned)^r of the time. At most a quarter of the drones is kept.
+func (m *demand) reserve(now time.Time) int {
+	taken := m.urgentPerMinute(now)
+	returned := m.ratePerMinute(m.launches, now, priorReturnsPerMinute)
+	utilization := min(maxUtilization, taken/returned)
+	r := int(math.Ceil(math.Log(emptyReserveRisk) / math.Log(utilization)))
+	return max(0, min(r, len(m.drones)/4))
+}
+
+// flyingShare is the share of a drone's turn that it flies; the rest it charges.
+const flyingShare = 0.8
+
+// routeDuration is how long routes may take if drones are to return twice as
+// fast as CRITICAL orders need them.
+func (m *demand) routeDuration(now time.Time) time.Duration {
+	turn := float64(len(m.drones)) / (2 * m.urgentPerMinute(now))
+	return time.Duration(flyingShare * turn * float64(time.Minute))
+}
+
+// urgentCharge is the charge, in percent, that suffices to fly any recent order
+// from the depot that could be in time if it were CRITICAL.
+func (m *demand) urgentCharge(f directFlights) float64 {
+	most := 0.0
+	for i := range m.sample {
+		if took, charge := f.tryOne(m.typical, &m.sample[i]); took <= solver.Critical.Window()-detectionMargin {
+			most = max(most, charge)
+		}
+	}
+	return most
+}
+
+// launched takes in which missions begin.
+func (m *demand) launched(now time.Time, plan solver.Plan, urgent map[string]bool) {
+	others := false
+	for _, r := range plan.Routes {
+		m.launches = append(m.launches, now)
+		others = others || !slices.ContainsFunc(r.OrderIDs(), func(id string) bool { return urgent[id] })
+	}
+	waiting := slices.ContainsFunc(plan.Unserved, func(u solver.Unserved) bool {
+		return u.Reason == solver.KeptForCritical || u.Reason == solver.NoDroneFree || u.Reason == solver.DeadlineUnreachable
+	})
+	if others || !waiting {
+		m.othersServed = now
+	}
+}

@@ -1,0 +1,147 @@
+package planner
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/solver"
+	"github.com/dronefleet/dronefleet/solver/check"
+)
+
+// Config tunes a Planner.
+type Config struct {
+	// Options go to the solver. TimeLimit and Iterations are those of a whole
+	// cycle; with Iterations the plan depends on the input alone.
+	Options solver.Options
+	// Params are the rules of planning, such as service times, that PlanSnapshot
+	// uses; the zero value means the solver's defaults.
+	Params solver.Params
+	// Immediate plans without looking ahead: every free drone is used at once
+	// and none is kept in reserve. Strategies other than SISR always plan so.
+	Immediate bool
+	// Refused, if set, is told of each plan that the checker refused, and why.
+	// A refused plan is never returned.
+	Refused func(p solver.Problem, fault error)
+}
+
+// Planner plans the solve cycles of one depot, one after another. It remembers
+// recent demand; a new Planner for every cycle works too, but looks less far
+// ahead. It must not be used by two goroutines at once.
+type Planner struct {
+	cfg    Config
+	clock  func() time.Time
+	last   *solver.Plan
+	demand demand
+	lead   time.Duration
+}
+
+// New returns a planner that remembers nothing yet. The clock measures how long
+// planning takes, to keep it within the time limit; it does not influence what
+// is planned when Options.Iterations is set.
+func New(cfg Config, clock func() time.Time) *Planner {
+	if cfg.Options.TimeLimit <= 0 {
+		cfg.Options.TimeLimit = solver.DefaultTimeLimit
+	}
+	cfg.Options.Clock = clock
+	if cfg.Refused == nil {
+		cfg.Refused = func(solver.Problem, error) {}
+	}
+	return &Planner{cfg: cfg, clock: clock}
+}
+
+// maxLeadTime bounds what one slow cycle makes the next ones expect.
+const maxLeadTime = 30 * time.Second
+
+// ObserveLeadTime tells the planner how long it took from the start of planning
+// until the drones could begin their missions.
+func (p *Planner) ObserveLeadTime(took time.Duration) {
+	p.lead += (min(max(took, 0), maxLeadTime) - p.lead) / 2
+}
+
+// LeadTime is how long the planner expects it to take from the start of planning
+// until the drones can begin: a moving average of what it observed. Missions
+// planned as if they began at once would bring a CRITICAL order late that has no
+// time to spare.
+func (p *Planner) LeadTime() time.Duration { return p.lead }
+
+// Result is what a planner decided for one cycle.
+type Result struct {
+	Problem solver.Problem
+	// Plan holds the missions to begin now and, for every other order, why it
+	// waits.
+	Plan solver.Plan
+	// Reserve is how many free drones were to be kept for CRITICAL orders to
+	// come; Kept is how many were.
+	Reserve, Kept int
+}
+
+// Usable is the problem without the drones that the solver ignored.
+func (r Result) Usable() solver.Problem {
+	p := r.Problem
+	p.Drones = withoutIgnored(p.Drones, "drone", r.Plan.Ignored)
+	return p
+}
+
+// PlanSnapshot is Plan for a snapshot of the store. The missions begin at start.
+func (p *Planner) PlanSnapshot(ctx context.Context, snap domain.Snapshot, start time.Time) (Result, error) {
+	return p.Plan(ctx, ProblemOf(snap, start, p.cfg.Params))
+}
+
+// Plan decides which missions begin at problem.Now, the time at which drones can
+// begin. The plan has passed the checker. The error is the cause of ctx's end,
+// or says that even the greedy plan broke a rule.
+func (p *Planner) Plan(ctx context.Context, problem solver.Problem) (Result, error) {
+	if p.cfg.Immediate || p.cfg.Options.Strategy != solver.SISR {
+		plan, err := p.solve(ctx, problem, p.last, p.cfg.Options.TimeLimit)
+		p.last = &plan
+		return Result{Problem: problem, Plan: plan}, err
+	}
+	result, err := p.lookAhead(ctx, problem)
+	if err != nil {
+		return result, err
+	}
+	if fault := check.Plan(problem, result.Plan); fault != nil {
+		p.cfg.Refused(problem, fault)
+		result.Plan, err = p.solveGreedily(ctx, problem)
+	}
+	return result, err
+}
+
+func (p *Planner) solveGreedily(ctx context.Context, problem solver.Problem) (solver.Plan, error) {
+	opts := p.cfg.Options
+	opts.Strategy = solver.Greedy
+	return SolveChecked(ctx, problem, opts, p.cfg.Refused)
+}
+
+// solve solves a problem within limit, which Options.Iterations overrides.
+func (p *Planner) solve(ctx context.Context, problem solver.Problem, warm *solver.Plan, limit time.Duration) (solver.Plan, error) {
+	opts := p.cfg.Options
+	opts.Warm, opts.TimeLimit = warm, limit
+	return SolveChecked(ctx, problem, opts, p.cfg.Refused)
+}
+
+// SolveChecked solves a problem and checks the plan with code that is
+// independent of the solver. If the plan breaks a rule, refused is called and
+// the greedy plan is returned instead; if that breaks one too, the error says
+// which.
+func SolveChecked(ctx context.Context, p solver.Problem, opts solver.Options, refused func(p solver.Problem, fault error)) (solver.Plan, error) {
+	plan, err := solver.Solve(ctx, p, opts)
+	if err != nil {
+		return plan, err
+	}
+	fault := check.Plan(p, plan)
+	if fault == nil {
+		return plan, nil
+	}
+	refused(p, fault)
+	opts.Strategy = solver.Greedy
+	if plan, err = solver.Solve(ctx, p, opts); err != nil {
+		return plan, err
+	}
+	if fault := check.Plan(p, plan); fault != nil {
+		return plan, fmt.Errorf("the greedy plan broke the rules too: %w", fault)
+	}
+	return plan, nil
+}

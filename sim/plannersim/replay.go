@@ -1,0 +1,155 @@
+package plannersim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/sim/fleetsim"
+)
+
+// arrivedMetres is how near a stop a drone must report to have reached it, as in
+// production.
+const arrivedMetres = 75
+
+// trackedDrone is a simulated drone and what the State Manager knows of it.
+type trackedDrone struct {
+	static  domain.Drone
+	drone   fleetsim.Drone
+	report  domain.Telemetry
+	mission *domain.Mission // bound
+	command *domain.Command // on its way to the drone
+	due     time.Time       // when the command arrives
+	acked   bool            // the drone has reported the mission
+}
+
+// replay is a day in progress.
+type replay struct {
+	world   *fleetsim.World
+	drones  []trackedDrone
+	orders  map[domain.OrderID]*domain.Order
+	flownKm float64
+	busy    time.Duration // of all drones that fly or charge
+	now     time.Time
+}
+
+func newReplay(w *fleetsim.World) (*replay, error) {
+	homes := map[domain.DepotID]domain.Position{}
+	for _, d := range w.Depots {
+		homes[d.ID] = d.Position
+	}
+	r := &replay{world: w, orders: map[domain.OrderID]*domain.Order{}, now: begin}
+	for _, d := range w.Drones {
+		home, ok := homes[d.HomeDepotID]
+		if !ok {
+			return nil, fmt.Errorf("drone %s: the world has no depot %q", d.ID, d.HomeDepotID)
+		}
+		t := trackedDrone{static: d, drone: fleetsim.NewDrone(d, home)}
+		t.drone, t.report = t.drone.Report(begin)
+		r.drones = append(r.drones, t)
+	}
+	return r, nil
+}
+
+// step advances the replay by one second.
+func (r *replay) step() {
+	r.now = r.now.Add(time.Second)
+	for i := range r.drones {
+		t := &r.drones[i]
+		t.drone = t.drone.After(time.Second)
+		if t.command != nil && !r.now.Before(t.due) {
+			t.drone, _ = t.drone.Obey(*t.command, r.now)
+			t.command = nil
+		}
+		t.drone, t.report = t.drone.Report(r.now)
+		if t.report.Status != domain.DroneIdle || t.mission != nil {
+			r.busy += time.Second
+		}
+		r.advance(t)
+	}
+}
+
+// advance advances a drone's mission by its report.
+func (r *replay) advance(t *trackedDrone) {
+	if t.mission == nil {
+		return
+	}
+	if t.report.MissionID == t.mission.ID {
+		t.acked = true
+		for t.mission.ReachedStops < len(t.mission.Route) {
+			stop := t.mission.Route[t.mission.ReachedStops]
+			if t.report.Position.DistanceMetres(stop.Position) > arrivedMetres {
+				break
+			}
+			t.mission.ReachedStops++
+			r.reach(stop)
+		}
+		return
+	}
+	if t.acked {
+		t.mission, t.acked = nil, false // it has landed
+	}
+}
+
+func (r *replay) reach(stop domain.Waypoint) {
+	order, ok := r.orders[stop.OrderID]
+	if !ok {
+		return
+	}
+	switch stop.Type {
+	case domain.WaypointWarehousePickup:
+		order.Status = domain.OrderInDelivery
+	case domain.WaypointHospitalDelivery:
+		order.Status, order.DeliveredAt = domain.OrderDelivered, r.now
+	}
+}
+
+// snapshot is what a cycle of the depot reads now.
+func (r *replay) snapshot(depot domain.Depot, pending []*domain.Order) domain.Snapshot {
+	s := domain.Snapshot{Time: r.now, ReadTime: r.now, Depot: depot, Warehouses: r.world.Warehouses}
+	for i := range r.drones {
+		t := &r.drones[i]
+		if t.mission != nil || t.report.Status != domain.DroneIdle || t.report.Battery <= 20 || t.static.HomeDepotID != depot.ID {
+			continue
+		}
+		d := t.static
+		d.Status, d.Position, d.Battery, d.LastUpdate = domain.DroneIdle, t.report.Position, t.report.Battery, r.now
+		s.Drones = append(s.Drones, d)
+	}
+	for _, o := range pending {
+		if o.Status == domain.OrderPending {
+			s.Orders = append(s.Orders, *o)
+		}
+	}
+	return s
+}
+
+// assign turns a decision into a mission; the drone hears of it after the
+// latency.
+func (r *replay) assign(d domain.Decision, latency time.Duration) error {
+	for i := range r.drones {
+		t := &r.drones[i]
+		if t.static.ID != d.DroneID {
+			continue
+		}
+		if t.mission != nil {
+			return fmt.Errorf("drone %s already has a mission", d.DroneID)
+		}
+		t.mission = &domain.Mission{
+			ID: domain.MissionID("M-" + d.ID), DroneID: d.DroneID, OrderIDs: d.OrderIDs, Route: d.Route,
+			Status: domain.MissionActive, StartTime: r.now,
+		}
+		r.flownKm += t.mission.PlannedKm()
+		for _, id := range d.OrderIDs {
+			order := r.orders[id]
+			if order == nil || order.Status != domain.OrderPending {
+				return fmt.Errorf("order %s of drone %s is not pending", id, d.DroneID)
+			}
+			order.Status, order.AssignedDroneID = domain.OrderAssigned, d.DroneID
+		}
+		t.command = &domain.Command{Mission: *t.mission, ExpiresAt: r.now.Add(time.Hour)}
+		t.due = r.now.Add(latency)
+		return nil
+	}
+	return fmt.Errorf("no drone %s", d.DroneID)
+}
