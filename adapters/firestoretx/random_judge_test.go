@@ -184,7 +184,7 @@ func (x *trial) history() invariant.History {
 	for _, d := range h.Drones {
 		x.known.Observations = append(x.known.Observations, invariant.Observation{DroneID: d.ID, LastUpdate: d.LastUpdate})
 	}
-	h.Journal, h.DeadLetters, h.Observations = x.known.Journal, x.known.DeadLetters, x.known.Observations
+	h.Confirmed, h.DeadLetters, h.Observations = x.known.Confirmed, x.known.DeadLetters, x.known.Observations
 	return h
 }
 

@@ -174,7 +174,7 @@ func (x *trial) publish(what string, messages []invariant.Message, handle func(m
 			x.restart(m)
 		}
 		x.attempt(fmt.Sprintf("manager %s gets %s", m.name, what), func() error { return handle(m) })
-		x.known.Journal = append(x.known.Journal, messages...)
+		x.known.Confirmed = append(x.known.Confirmed, messages...)
 	}
 	x.sent = append(x.sent, send)
 	if !x.chance(6) {

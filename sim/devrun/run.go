@@ -116,15 +116,15 @@ type fleet struct {
 	began    time.Time
 	simBegan time.Time
 
-	product *connect.Clients // of the State Manager and the optimizer
-	world   *connect.Clients // of the drones and hospitals
-	manager *manager.Manager
-	runner  *dispatch.Runner
-	drones  *fleetsim.Fleet
-	orders  *fleetsim.OrderSource
-	journal *fleetsim.Journal
-	publish *pubsubio.Publisher // the optimizer's
-	outside *pubsubio.Publisher // the world's
+	product       *connect.Clients // of the State Manager and the optimizer
+	world         *connect.Clients // of the drones and hospitals
+	manager       *manager.Manager
+	runner        *dispatch.Runner
+	drones        *fleetsim.Fleet
+	orders        *fleetsim.OrderSource
+	confirmations *fleetsim.Confirmations
+	publish       *pubsubio.Publisher // the optimizer's
+	outside       *pubsubio.Publisher // the world's
 
 	firstTelemetry time.Duration
 	unsettled      int // messages that the end did not wait for
@@ -178,20 +178,20 @@ func (f *fleet) open(ctx context.Context) error {
 		return err
 	}
 	f.publish, f.outside = pubsubio.NewPublisher(f.product.PubSub), pubsubio.NewPublisher(f.world.PubSub)
-	f.journal = fleetsim.NewJournal()
-	f.runner = dispatch.NewRunner(f.manager.Store, f.manager.Locks, journaled(dispatch.PublishDecisions(f.publish, wire.Protobuf), f.journal), uuid.NewString, clock,
+	f.confirmations = fleetsim.NewConfirmations()
+	f.runner = dispatch.NewRunner(f.manager.Store, f.manager.Locks, confirming(dispatch.PublishDecisions(f.publish, wire.Protobuf), f.confirmations), uuid.NewString, clock,
 		dispatch.Config{
 			SolveLimit: f.cfg.SolveLimit, Iterations: f.cfg.Iterations, Strategy: f.cfg.Strategy, Seed: f.cfg.Seed,
 			Params: solver.Params{PickupService: fleetsim.Dwell, DeliveryService: fleetsim.Dwell}, Holder: "dev", Tracing: tracing,
 		}, f.cfg.Log, f.product.Meter)
-	f.drones, err = fleetsim.NewFleet(world, fleetsim.FleetConfig{Hz: f.cfg.Hz, Seed: f.cfg.Seed}, f.clock, simulated{f.outside, tracing}, f.journal)
+	f.drones, err = fleetsim.NewFleet(world, fleetsim.FleetConfig{Hz: f.cfg.Hz, Seed: f.cfg.Seed}, f.clock, simulated{f.outside, tracing}, f.confirmations)
 	if err != nil {
 		return err
 	}
 	for _, m := range missions {
 		f.drones.Deliver(m)
 	}
-	f.orders, err = fleetsim.NewOrderSource(world, fleetsim.OrderConfig{PerMinute: f.cfg.OrdersPerMinute, NoOpening: f.resumed, Seed: f.cfg.Seed, IDPrefix: "O-" + uuid.NewString()[:8]}, f.clock, simulated{f.outside, tracing}, f.journal)
+	f.orders, err = fleetsim.NewOrderSource(world, fleetsim.OrderConfig{PerMinute: f.cfg.OrdersPerMinute, NoOpening: f.resumed, Seed: f.cfg.Seed, IDPrefix: "O-" + uuid.NewString()[:8]}, f.clock, simulated{f.outside, tracing}, f.confirmations)
 	return err
 }
 

@@ -45,7 +45,7 @@ func (f *fleet) report(ctx context.Context) (Report, error) {
 	return r, nil
 }
 
-// history gathers documents, events, dead letters and journals.
+// history gathers documents, events, dead letters and confirmed messages.
 func (f *fleet) history(ctx context.Context) (invariant.History, error) {
 	h, err := fleethistory.Documents(ctx, f.manager.Store)
 	if err != nil {
@@ -57,7 +57,7 @@ func (f *fleet) history(ctx context.Context) (invariant.History, error) {
 	}
 	h.DeadLetters = append(h.DeadLetters, fleethistory.ForChecker(letters)...)
 	if f.unsettled == 0 { // else what was accepted and has no effect may be waiting, not lost
-		h.Journal = f.journal.Messages()
+		h.Confirmed = f.confirmations.Messages()
 	}
 	h.Observations = f.observed.list
 	// Commits take machine time, events carry simulated time.
@@ -65,13 +65,13 @@ func (f *fleet) history(ctx context.Context) (invariant.History, error) {
 	return h, nil
 }
 
-// journaled notes every decision that the server took, for the checker.
-func journaled(publish dispatch.PublishFunc, j *fleetsim.Journal) dispatch.PublishFunc {
+// confirming adds every decision that the server took to c, for the checker.
+func confirming(publish dispatch.PublishFunc, c *fleetsim.Confirmations) dispatch.PublishFunc {
 	return func(ctx context.Context, decisions []domain.Decision) []error {
 		errs := publish(ctx, decisions)
 		for i, d := range decisions {
 			if errs[i] == nil {
-				j.Confirm(invariant.Message{Topic: pubsubio.TopicDecisions, DecisionID: d.ID, Timestamp: d.SnapshotTime})
+				c.Add(invariant.Message{Topic: pubsubio.TopicDecisions, DecisionID: d.ID, Timestamp: d.SnapshotTime})
 			}
 		}
 		return errs

@@ -8,10 +8,10 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// F-TEL-03: the server's clock decides what is the future. A State Manager whose
-// own clock is off refuses no good report and takes no bad one, of a drone it
-// remembers either.
-func TestManagerBelievesTheServersClock(t *testing.T) {
+// F-TEL-03: the server's clock decides what is in the future. A State Manager whose
+// own clock is off refuses no good report and accepts no bad one, even for a drone
+// that it holds in its cache.
+func TestTelemetryApplier_TrustsTheServersClock(t *testing.T) {
 	needsEmbedded(t)
 	for name, skew := range map[string]time.Duration{"slow": -10 * time.Second, "fast": 10 * time.Second} {
 		t.Run(name, func(t *testing.T) {

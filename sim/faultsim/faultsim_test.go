@@ -12,11 +12,11 @@ import (
 )
 
 var (
-	seeds    = flag.Int("underfire.seeds", 4, "how many seeds to run")
-	seed     = flag.Uint64("underfire.seed", 1, "the first seed")
-	duration = flag.Duration("underfire.duration", 4*time.Second, "machine time under fire of each seed")
-	kills    = flag.Int("underfire.kills", 30, "how many State Managers to kill with SIGKILL")
-	verbose  = flag.Bool("underfire.log", false, "print the product's log")
+	seeds    = flag.Int("faultsim.seeds", 4, "how many seeds to run")
+	seed     = flag.Uint64("faultsim.seed", 1, "the first seed")
+	duration = flag.Duration("faultsim.duration", 4*time.Second, "machine time with faults of each seed")
+	kills    = flag.Int("faultsim.kills", 30, "how many State Managers to kill with SIGKILL")
+	verbose  = flag.Bool("faultsim.log", false, "print the product's log")
 )
 
 // needsEmbedded skips a test where the environment names other servers.
@@ -33,14 +33,14 @@ func logger(t *testing.T) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// maxHeap is far more than a run needs and far less than a backlog kept in
-// memory would take. F-FLOW-01
+// maxHeap is far more than a run needs and far less than a backlog held in memory
+// would take. F-FLOW-01
 const maxHeap = 512 << 20
 
-// F-ACK-01, F-DLQ-01, F-TEL-01, F-ORD-04, F-DEC-01, F-DEC-05: under every fault
-// of the plan nothing is lost, nothing is doubled, and no good message is
+// F-ACK-01, F-DLQ-01, F-TEL-01, F-ORD-04, F-DEC-01, F-DEC-05: whatever fault the
+// plan injects, nothing is lost or applied twice, and no good message is
 // dead-lettered.
-func TestUnderFire(t *testing.T) {
+func TestSimulation_SurvivesEveryFaultOfThePlan(t *testing.T) {
 	needsEmbedded(t)
 	n := *seeds
 	if testing.Short() {
@@ -87,7 +87,7 @@ func report(t *testing.T, seed uint64, r Result) {
 		t.Error(f)
 	}
 	if t.Failed() {
-		t.Logf("try again with -underfire.seed %d -underfire.seeds 1; the plan was:", seed)
+		t.Logf("try again with -faultsim.seed %d -faultsim.seeds 1; the plan was:", seed)
 		for _, s := range newPlan(seed, 40**duration) {
 			t.Log(s)
 		}

@@ -15,24 +15,24 @@ import (
 	"github.com/dronefleet/dronefleet/sim/invariant"
 )
 
-// hospitals order, change their minds, cancel, and say everything twice. They
-// also publish what no one can understand.
+// hospitals order, change their orders, cancel them and publish duplicates. They
+// also publish messages that must be dead-lettered.
 type hospitals struct {
-	source  *fleetsim.OrderSource
-	publish *pubsubio.Publisher
-	journal *fleetsim.Journal
-	clock   *simclock.Clock
-	random  *rand.Rand // of run alone
-	drones  int
-	answers sync.WaitGroup
+	source        *fleetsim.OrderSource
+	publisher     *pubsubio.Publisher
+	confirmations *fleetsim.Confirmations
+	clock         *simclock.Clock
+	random        *rand.Rand // of run alone
+	drones        int
+	answers       sync.WaitGroup
 }
 
-// perDrone is the mean number of orders per simulated minute and drone: more
-// than they can deliver.
+// perDrone is the mean number of orders per simulated minute and drone. It is
+// more than the drones can deliver.
 const perDrone = 1.2
 
 // poisonAttr marks the messages that are meant to be refused.
-const poisonAttr = "underfire-poison"
+const poisonAttr = "faultsim-poison"
 
 // run orders until ctx ends, then waits for the servers' answers.
 func (h *hospitals) run(ctx context.Context) {
@@ -49,8 +49,8 @@ func (h *hospitals) run(ctx context.Context) {
 		if len(opening) == 0 {
 			opening = h.source.Opening()
 		}
-		for _, m := range h.conversation(req) {
-			h.answers.Go(func() { h.later(ctx, m) })
+		for _, m := range h.publications(req) {
+			h.answers.Go(func() { h.publishLater(ctx, m) })
 		}
 		select {
 		case <-ctx.Done():
@@ -60,64 +60,64 @@ func (h *hospitals) run(ctx context.Context) {
 	}
 }
 
-// saying is a message to be published after a while.
-type saying struct {
+// publication is a message to be published after a while.
+type publication struct {
 	domain.OrderRequest
 	after time.Duration
 }
 
-// conversation is all that is said about one order. A cancellation may overtake
+// publications lists all messages about one order. A cancellation may overtake
 // the order it is for.
-func (h *hospitals) conversation(req domain.OrderRequest) []saying {
-	while := func(upTo time.Duration) time.Duration { return time.Duration(h.random.Int64N(int64(upTo))) }
-	says := []saying{{req, 0}}
+func (h *hospitals) publications(req domain.OrderRequest) []publication {
+	within := func(upTo time.Duration) time.Duration { return time.Duration(h.random.Int64N(int64(upTo))) }
+	all := []publication{{req, 0}}
 	switch h.random.IntN(8) {
 	case 0: // the same again
-		says = append(says, saying{req, while(2 * time.Minute)})
+		all = append(all, publication{req, within(2 * time.Minute)})
 	case 1: // other content under the same id
 		other := req
 		other.WeightKg++
-		says = append(says, saying{other, while(90 * time.Second)})
+		all = append(all, publication{other, within(90 * time.Second)})
 	case 2:
 		cancel := req
 		cancel.Cancel = true
-		says = append(says, saying{cancel, while(2 * time.Minute)})
+		all = append(all, publication{cancel, within(2 * time.Minute)})
 	case 3: // cancelled before it is ordered
 		cancel := req
 		cancel.Cancel = true
-		says = []saying{{cancel, 0}, {req, while(20 * time.Second)}}
+		all = []publication{{cancel, 0}, {req, within(20 * time.Second)}}
 	}
-	return says
+	return all
 }
 
-// later publishes a saying, unless the world ends before.
-func (h *hospitals) later(ctx context.Context, s saying) {
+// publishLater publishes p when it is due, unless ctx ends before that.
+func (h *hospitals) publishLater(ctx context.Context, p publication) {
 	select {
 	case <-ctx.Done():
 		return
-	case <-h.clock.After(s.after):
+	case <-h.clock.After(p.after):
 	}
-	data, attrs, err := wire.EncodeOrder(s.OrderRequest, wire.Protobuf)
+	data, attrs, err := wire.EncodeOrder(p.OrderRequest, wire.Protobuf)
 	if err != nil {
 		return // the source makes none that cannot be encoded
 	}
-	h.say(ctx, pubsubio.TopicOrders, data, attrs, invariant.Message{
-		Topic: pubsubio.TopicOrders, OrderID: s.ID, Timestamp: s.CreatedAt, Cancel: s.Cancel,
-		ContentHash: s.Hash(), SentAt: h.clock.Now(),
+	h.publish(ctx, pubsubio.TopicOrders, data, attrs, invariant.Message{
+		Topic: pubsubio.TopicOrders, OrderID: p.ID, Timestamp: p.CreatedAt, Cancel: p.Cancel,
+		ContentHash: p.Hash(), SentAt: h.clock.Now(),
 	})
 }
 
-// say publishes and notes in the journal what the server took, even if the
-// answer comes after the end of ctx.
-func (h *hospitals) say(ctx context.Context, topic string, data []byte, attrs map[string]string, m invariant.Message) {
+// publish publishes a message and adds it to the confirmed ones if the server
+// took it, even if the answer comes after the end of ctx.
+func (h *hospitals) publish(ctx context.Context, topic string, data []byte, attrs map[string]string, m invariant.Message) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
-	id, err := h.publish.Publish(ctx, topic, data, attrs, "").Wait(ctx)
+	id, err := h.publisher.Publish(ctx, topic, data, attrs, "").Wait(ctx)
 	if err != nil {
-		return // not confirmed: nobody owes it anything
+		return // not confirmed, so no effect is owed
 	}
 	m.ID = id
-	h.journal.Confirm(m)
+	h.confirmations.Add(m)
 }
 
 // poison publishes one of many messages that must end as dead letters.
@@ -142,6 +142,6 @@ func (h *hospitals) poison(ctx context.Context, which int) {
 	}
 	p := all[which%len(all)]
 	h.answers.Go(func() {
-		h.say(ctx, p.topic, p.data, map[string]string{poisonAttr: "yes"}, invariant.Message{Topic: p.topic})
+		h.publish(ctx, p.topic, p.data, map[string]string{poisonAttr: "yes"}, invariant.Message{Topic: p.topic})
 	})
 }

@@ -20,10 +20,11 @@ import (
 	"github.com/dronefleet/dronefleet/internal/connect"
 )
 
-// What makes the test binary a State Manager: the addresses of the servers.
+// These variables hold the servers' addresses and turn the test binary into a
+// State Manager.
 const (
-	childFirestore = "UNDERFIRE_CHILD_FIRESTORE"
-	childPubSub    = "UNDERFIRE_CHILD_PUBSUB"
+	childFirestore = "FAULTSIM_CHILD_FIRESTORE"
+	childPubSub    = "FAULTSIM_CHILD_PUBSUB"
 )
 
 func TestMain(m *testing.M) {
@@ -39,8 +40,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// child is a State Manager in a process of its own, until it is killed. It ends
-// by itself when its parent does.
+// child runs a State Manager until it is killed or its parent ends.
 func child() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -69,13 +69,13 @@ func child() error {
 
 // How long a child lives once it is ready: on average long enough to connect, to
 // work off what its predecessors left, and to be in the middle of something. A
-// transaction it dies in keeps its locks for a minute of simulated time, as at
-// Firestore; if they died faster, hardly anything could be decided.
+// transaction that it dies in keeps its locks for a minute of simulated time, as
+// in Firestore; with shorter lives hardly anything could be decided.
 const shortestLife, longestLife = 30 * time.Millisecond, 2500 * time.Millisecond
 
 // F-ACK-01, F-DEC-01, F-DEC-04, F-DOC-01: State Managers that are killed with
-// SIGKILL at random moments, three at a time, lose nothing and double nothing.
-func TestKillNine(t *testing.T) {
+// SIGKILL at random moments, three at a time, lose nothing and apply nothing twice.
+func TestSimulation_SurvivesSIGKILL(t *testing.T) {
 	needsEmbedded(t)
 	if testing.Short() {
 		t.Skip("tens of processes; run without -short")
@@ -83,13 +83,13 @@ func TestKillNine(t *testing.T) {
 	t.Parallel()
 	var killed atomic.Int64
 	began := time.Now()
-	const slots = 3
+	const managers = 3
 	during := func(ctx context.Context, hosts connect.Config) error {
 		g, ctx := errgroup.WithContext(ctx)
-		for slot := range slots {
-			random := rand.New(rand.NewPCG(*seed, uint64(slot)))
+		for manager := range managers {
+			random := rand.New(rand.NewPCG(*seed, uint64(manager)))
 			g.Go(func() error {
-				for range *kills / slots {
+				for range *kills / managers {
 					if err := liveAndDie(ctx, hosts, shortestLife+time.Duration(random.Int64N(int64(longestLife-shortestLife)))); err != nil {
 						return err
 					}
@@ -101,9 +101,9 @@ func TestKillNine(t *testing.T) {
 		return g.Wait()
 	}
 	r, err := Run(t.Context(), Config{
-		// Slow enough that a process of a fraction of a second sees a fleet that
-		// is up to date, and large enough that it has decisions to apply when it
-		// dies.
+		// Slow enough that a process that lives a fraction of a second sees a
+		// fleet that is up to date, and large enough that it has decisions to
+		// apply when it dies.
 		Seed: *seed, Speed: 8, Drones: 60, Managers: -1, Optimizers: 1, During: during, Log: logger(t),
 	})
 	if err != nil {
@@ -147,6 +147,6 @@ func liveAndDie(ctx context.Context, hosts connect.Config, life time.Duration) e
 	if err := cmd.Process.Kill(); err != nil {
 		return err
 	}
-	_ = cmd.Wait() // it says that the process was killed
+	_ = cmd.Wait() // reports that the process was killed
 	return nil
 }

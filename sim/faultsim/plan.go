@@ -13,61 +13,61 @@ import (
 	psfault "github.com/dronefleet/dronefleet/emulator/pubsub/fault"
 )
 
-// strike is one fault of the plan. Times are of the simulated clock.
-type strike struct {
+// plannedFault is one fault of the plan. Times are simulated.
+type plannedFault struct {
 	at, lasts time.Duration
 	what      string
-	target    int // of many: which one
+	target    int // selects the process, drone or message, modulo their number
 
 	rule   *fsfault.Rule // at Firestore
 	pubsub *psfault.Plan // at Pub/Sub
 }
 
-func (s strike) String() string {
+func (s plannedFault) String() string {
 	return fmt.Sprintf("%6.1fs for %5.1fs %s %d", s.at.Seconds(), s.lasts.Seconds(), s.what, s.target)
 }
 
-// What a plan holds beside rules for the servers.
+// The kinds of faults.
 const (
-	strikeFirestoreOutage  = "firestore outage"
-	strikePubSubOutage     = "pubsub outage"
-	strikeKillManager      = "kill manager"
-	strikeKillOptimizer    = "kill optimizer"
-	strikeRestartManager   = "restart manager"
-	strikeDroneSilent      = "drone silent"
-	strikeDroneDeaf        = "drone deaf"
-	strikeDroneBroken      = "drone broken"
-	strikeDroneBattery     = "drone battery"
-	strikePoison           = "poison"
-	strikePubSubWeather    = "pubsub weather"
-	strikeUnavailable      = "firestore unavailable"
-	strikeAnswerLost       = "firestore commit answer lost"
-	strikeAbortStorm       = "firestore abort storm"
-	strikeSlow             = "firestore slow"
-	strikeCut              = "firestore connections cut"
-	strikeSlowLocks        = "firestore commits hold locks"
-	strikeExpire           = "firestore transactions expire"
-	strikeDeadlineExceeded = "firestore deadline exceeded"
+	faultFirestoreOutage  = "firestore outage"
+	faultPubSubOutage     = "pubsub outage"
+	faultKillManager      = "kill manager"
+	faultKillOptimizer    = "kill optimizer"
+	faultRestartManager   = "restart manager"
+	faultDroneSilent      = "drone silent"
+	faultDroneDeaf        = "drone deaf"
+	faultDroneBroken      = "drone broken"
+	faultDroneBattery     = "drone battery"
+	faultPoison           = "poison"
+	faultPubSubWeather    = "pubsub weather"
+	faultUnavailable      = "firestore unavailable"
+	faultAnswerLost       = "firestore commit answer lost"
+	faultAbortStorm       = "firestore abort storm"
+	faultSlow             = "firestore slow"
+	faultCut              = "firestore connections cut"
+	faultSlowLocks        = "firestore commits hold locks"
+	faultExpire           = "firestore transactions expire"
+	faultDeadlineExceeded = "firestore deadline exceeded"
 )
 
-// weights say how often each kind is drawn.
+// weights is how often each kind is drawn.
 var weights = []struct {
 	what   string
 	weight int
 }{
-	{strikeFirestoreOutage, 1}, {strikePubSubOutage, 1},
-	{strikeKillManager, 8}, {strikeKillOptimizer, 4}, {strikeRestartManager, 2},
-	{strikeDroneSilent, 2}, {strikeDroneDeaf, 3}, {strikeDroneBroken, 2}, {strikeDroneBattery, 1},
-	{strikePoison, 6}, {strikePubSubWeather, 4},
-	{strikeUnavailable, 3}, {strikeAnswerLost, 4}, {strikeAbortStorm, 3}, {strikeSlow, 2},
-	{strikeCut, 3}, {strikeSlowLocks, 2}, {strikeExpire, 2}, {strikeDeadlineExceeded, 2},
+	{faultFirestoreOutage, 1}, {faultPubSubOutage, 1},
+	{faultKillManager, 8}, {faultKillOptimizer, 4}, {faultRestartManager, 2},
+	{faultDroneSilent, 2}, {faultDroneDeaf, 3}, {faultDroneBroken, 2}, {faultDroneBattery, 1},
+	{faultPoison, 6}, {faultPubSubWeather, 4},
+	{faultUnavailable, 3}, {faultAnswerLost, 4}, {faultAbortStorm, 3}, {faultSlow, 2},
+	{faultCut, 3}, {faultSlowLocks, 2}, {faultExpire, 2}, {faultDeadlineExceeded, 2},
 }
 
-// meanPause is the simulated time between two strikes.
+// meanPause is the mean simulated time between two faults.
 const meanPause = 6 * time.Second
 
-// newPlan draws the strikes of a run of so much simulated time.
-func newPlan(seed uint64, length time.Duration) []strike {
+// newPlan draws the faults of a run of length simulated time.
+func newPlan(seed uint64, length time.Duration) []plannedFault {
 	random := rand.New(rand.NewPCG(seed, 0x706c616e))
 	between := func(low, high time.Duration) time.Duration {
 		return low + time.Duration(random.Int64N(int64(high-low)))
@@ -83,37 +83,37 @@ func newPlan(seed uint64, length time.Duration) []strike {
 				return w.what
 			}
 		}
-		panic("underfire: weights do not add up")
+		panic("faultsim: weights do not add up")
 	}
-	newStrike := func(at time.Duration, what string) strike {
-		s := strike{at: at, what: what, target: random.IntN(1 << 20), lasts: between(3*time.Second, 20*time.Second)}
+	newFault := func(at time.Duration, what string) plannedFault {
+		s := plannedFault{at: at, what: what, target: random.IntN(1 << 20), lasts: between(3*time.Second, 20*time.Second)}
 		chance := 0.1 + 0.6*random.Float64()
 		commit := func(stage fsfault.Stage, do fsfault.Action) *fsfault.Rule {
 			return &fsfault.Rule{RPC: "Commit", Owner: productOwner, Probability: chance, At: stage, Do: do}
 		}
 		switch what {
-		case strikeFirestoreOutage:
+		case faultFirestoreOutage:
 			s.lasts = between(time.Minute, 2*time.Minute)
 			s.rule = &fsfault.Rule{Owner: productOwner, Do: fsfault.Fail(codes.Unavailable)}
-		case strikePubSubOutage:
+		case faultPubSubOutage:
 			s.lasts = between(20*time.Second, time.Minute)
-		case strikeUnavailable:
+		case faultUnavailable:
 			s.rule = &fsfault.Rule{Owner: productOwner, Probability: chance, Do: fsfault.Fail(codes.Unavailable)}
-		case strikeDeadlineExceeded:
+		case faultDeadlineExceeded:
 			s.rule = commit(fsfault.After, fsfault.Fail(codes.DeadlineExceeded))
-		case strikeAnswerLost:
+		case faultAnswerLost:
 			s.rule = commit(fsfault.After, fsfault.Fail(codes.Unavailable))
-		case strikeAbortStorm:
+		case faultAbortStorm:
 			s.rule = commit(fsfault.Before, fsfault.Abort())
-		case strikeSlow:
+		case faultSlow:
 			s.rule = &fsfault.Rule{Owner: productOwner, Probability: chance, Do: fsfault.Delay(between(200*time.Millisecond, 3*time.Second))}
-		case strikeCut:
+		case faultCut:
 			s.rule = &fsfault.Rule{Owner: productOwner, Probability: chance / 10, At: fsfault.Stage(2 * random.IntN(2)), Do: fsfault.Drop()}
-		case strikeSlowLocks:
+		case faultSlowLocks:
 			s.rule = commit(fsfault.Locked, fsfault.Delay(between(200*time.Millisecond, 2*time.Second)))
-		case strikeExpire:
+		case faultExpire:
 			s.rule = commit(fsfault.Before, fsfault.ExpireTransaction())
-		case strikePubSubWeather:
+		case faultPubSubWeather:
 			s.pubsub = &psfault.Plan{
 				Duplicate: random.Float64() / 3, Reorder: random.Float64() / 2, Drop: random.Float64() / 10,
 				Delay: random.Float64() / 3, DelayFor: between(time.Second, 8*time.Second),
@@ -122,14 +122,14 @@ func newPlan(seed uint64, length time.Duration) []strike {
 		}
 		return s
 	}
-	var plan []strike
+	var plan []plannedFault
 	for at := meanPause / 2; at < length; at += time.Duration(random.ExpFloat64() * float64(meanPause)) {
-		plan = append(plan, newStrike(at, draw()))
+		plan = append(plan, newFault(at, draw()))
 	}
-	// What every run shall meet.
-	for _, what := range []string{strikeFirestoreOutage, strikePubSubWeather, strikeAnswerLost, strikePoison, strikeKillManager, strikeKillOptimizer} {
-		plan = append(plan, newStrike(time.Duration(random.Int64N(int64(length*2/3))), what))
+	// Every run has these.
+	for _, what := range []string{faultFirestoreOutage, faultPubSubWeather, faultAnswerLost, faultPoison, faultKillManager, faultKillOptimizer} {
+		plan = append(plan, newFault(time.Duration(random.Int64N(int64(length*2/3))), what))
 	}
-	slices.SortStableFunc(plan, func(a, b strike) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(plan, func(a, b plannedFault) int { return cmp.Compare(a.at, b.at) })
 	return plan
 }

@@ -20,17 +20,17 @@ import (
 	"github.com/dronefleet/dronefleet/internal/meter"
 )
 
-// connections are all that joins one simulated process to the servers. Once
-// they are cut, nothing the process still does reaches anybody: to the rest of
-// the fleet it is as dead as one killed with SIGKILL.
+// connections join one simulated process to the servers. Once they are cut,
+// nothing the process still does reaches a server: to the rest of the fleet it
+// is as dead as a process killed with SIGKILL.
 type connections struct {
 	*connect.Clients
 	conns []*grpc.ClientConn
 	dead  atomic.Bool
 }
 
-// dial opens connections for a process. The owner is how fault rules single it
-// out; extra options apply to both servers.
+// dial opens connections for a process. Fault rules select it by owner; extra
+// options apply to both servers.
 func dial(ctx context.Context, hosts connect.Config, owner string, extra ...grpc.DialOption) (*connections, error) {
 	c := &connections{}
 	common := append([]grpc.DialOption{
@@ -60,10 +60,10 @@ func dial(ctx context.Context, hosts connect.Config, owner string, extra ...grpc
 	return c, nil
 }
 
-// cut ends the process as far as anybody else can tell.
+// cut makes the process dead to everybody else.
 func (c *connections) cut() {
 	c.dead.Store(true)
-	_ = c.close() // it is to be broken
+	_ = c.close() // in-flight calls are meant to fail
 }
 
 func (c *connections) close() error {
@@ -76,8 +76,8 @@ func (c *connections) close() error {
 	return errors.Join(errs...)
 }
 
-// errDead is a code that no client library tries again, so that the goroutines
-// of a dead process end soon.
+// errDead has a code that no client library retries, so that the goroutines of a
+// dead process end soon.
 var errDead = status.Error(codes.PermissionDenied, "this process is dead")
 
 func (c *connections) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
@@ -97,8 +97,8 @@ func (c *connections) unary(ctx context.Context, method string, req, reply any, 
 	}
 }
 
-// publishPause is the pause before a publish is tried again. The client
-// library's own grows to a minute, which no simulated outage lasts.
+// publishPause is the pause before a publish is retried. The client library's
+// own backoff grows to a minute, longer than simulated outages last.
 const publishPause = 100 * time.Millisecond
 
 func (c *connections) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {

@@ -38,30 +38,30 @@ import (
 // Config says what to run.
 type Config struct {
 	Seed       uint64
-	Duration   time.Duration // machine time under fire; draining comes after it
+	Duration   time.Duration // machine time with faults; draining comes after it
 	Speed      float64       // simulated seconds per second; default 40
-	Managers   int           // State Managers in this process; default 2 to 4, by seed; -1 for none
+	Managers   int           // State Managers in this process; -1 for none; default 2 to 4, by seed
 	Optimizers int           // default 2
 	Drones     int           // default 12
-	// Strikes, if not nil, are carried out in the place of the seed's plan.
-	Strikes []strike
-	Log     *slog.Logger
-	// Sabotage, if set, goes into every connection of the product: how broken
-	// variants are made.
-	Sabotage []grpc.DialOption
-	// During, if set, runs in the place of the plan's end: the fire lasts until
-	// it returns. It gets the servers' addresses.
+	// Plan, if not nil, replaces the seed's plan.
+	Plan []plannedFault
+	Log  *slog.Logger
+	// Interceptors are installed on every connection of the product; they make
+	// broken variants of it.
+	Interceptors []grpc.DialOption
+	// During, if set, replaces the plan: the run lasts until it returns. It gets
+	// the servers' addresses.
 	During func(ctx context.Context, hosts connect.Config) error
 }
 
-// Result is what a run left behind and what the judge says of it.
+// Result is what a run left behind and what the checks found.
 type Result struct {
 	History invariant.History
 	Verdict invariant.Report
-	// Complaints are faults that no invariant covers.
+	// Complaints are mistakes of the product that no invariant covers.
 	Complaints []string
 
-	Faults      map[string]int // how often each kind of fault struck
+	Faults      map[string]int // how often each kind of fault occurred
 	DeadLetters map[string]int // by reason
 	Orders      map[domain.OrderStatus]int
 	Applied     int // decisions
@@ -72,8 +72,9 @@ type Result struct {
 	Drained     time.Duration
 }
 
-// pubsubSpeed is how fast leases run: fast enough that what a dead process held
-// comes again within a run, slow enough that a live one can hold it.
+// pubsubSpeed is the speed of the clock of message leases: fast enough that what a
+// dead process held is redelivered within a run, slow enough that a live process
+// can hold a message.
 const pubsubSpeed = 15
 
 // missionsSubscription carries commands to the simulated drones.
@@ -82,7 +83,7 @@ const missionsSubscription = "missions-simulated-fleet"
 // maxSkew is how far a manager's clock may be off, either way.
 const maxSkew = 5 * time.Second
 
-// Run runs one seed and has it judged.
+// Run runs one seed and checks it.
 func Run(ctx context.Context, cfg Config) (Result, error) {
 	random := rand.New(rand.NewPCG(cfg.Seed, 0x73657475))
 	if cfg.Speed == 0 {
@@ -114,129 +115,129 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 	if err != nil {
 		return Result{}, errors.Join(err, fs.Close())
 	}
-	f := &fire{
+	sim := &simulation{
 		cfg: cfg, clock: clock, random: random, injector: injector, pubsub: ps,
-		hosts:   connect.Config{Project: connect.EmulatorProject, FirestoreHost: fs.Addr(), PubSubHost: ps.Addr()},
-		journal: fleetsim.NewJournal(), struck: map[string]int{},
+		hosts:         connect.Config{Project: connect.EmulatorProject, FirestoreHost: fs.Addr(), PubSubHost: ps.Addr()},
+		confirmations: fleetsim.NewConfirmations(), injected: map[string]int{},
 	}
-	result, err := f.run(ctx)
-	return result, errors.Join(err, f.close(), fs.Close(), ps.Close())
+	result, err := sim.run(ctx)
+	return result, errors.Join(err, sim.close(), fs.Close(), ps.Close())
 }
 
-// fire is one run.
-type fire struct {
-	cfg      Config
-	clock    *simclock.Clock
-	random   *rand.Rand
-	injector *fsfault.Injector
-	pubsub   *pubsubemu.Server
-	hosts    connect.Config
-	journal  *fleetsim.Journal
+// simulation is one run.
+type simulation struct {
+	cfg           Config
+	clock         *simclock.Clock
+	random        *rand.Rand
+	injector      *fsfault.Injector
+	pubsub        *pubsubemu.Server
+	hosts         connect.Config
+	confirmations *fleetsim.Confirmations
 
-	outside   *connections // of the world and the judge
-	publish   *pubsubio.Publisher
-	store     *firestoretx.Store // the judge's
-	witness   *witness
+	reliable  *connections // of the simulated world and the checker; no faults
+	publisher *pubsubio.Publisher
+	store     *firestoretx.Store // the checker's
+	acks      *ackChecker
 	drones    *fleetsim.Fleet
 	hospitals *hospitals
 
-	managers   []*slot
-	optimizers []*slot
+	managers   []*supervisor
+	optimizers []*supervisor
 
 	mu           sync.Mutex
-	struck       map[string]int
+	injected     map[string]int
 	observations []invariant.Observation
 	maxHeap      uint64
 }
 
-func (f *fire) close() error {
-	if f.outside == nil {
+func (sim *simulation) close() error {
+	if sim.reliable == nil {
 		return nil
 	}
-	return f.outside.close()
+	return sim.reliable.close()
 }
 
-// open brings up the world. Nothing of the product runs yet.
-func (f *fire) open(ctx context.Context) error {
+// open starts the simulated world. Nothing of the product runs yet.
+func (sim *simulation) open(ctx context.Context) error {
 	var err error
-	if f.outside, err = dial(ctx, f.hosts, "world"); err != nil {
+	if sim.reliable, err = dial(ctx, sim.hosts, "world"); err != nil {
 		return err
 	}
-	if err := pubsubio.Ensure(ctx, f.outside.PubSub); err != nil {
+	if err := pubsubio.Ensure(ctx, sim.reliable.PubSub); err != nil {
 		return err
 	}
-	if err := pubsubio.EnsureSubscription(ctx, f.outside.PubSub, missionsSubscription, pubsubio.TopicMissions, true); err != nil {
+	if err := pubsubio.EnsureSubscription(ctx, sim.reliable.PubSub, missionsSubscription, pubsubio.TopicMissions, true); err != nil {
 		return err
 	}
-	if err := f.outside.ShareClock(ctx, f.clock.Rate); err != nil {
+	if err := sim.reliable.ShareClock(ctx, sim.clock.Rate); err != nil {
 		return err
 	}
-	world, err := fleetsim.NewWorld(fleetsim.WorldConfig{Drones: f.cfg.Drones, Seed: f.cfg.Seed})
+	world, err := fleetsim.NewWorld(fleetsim.WorldConfig{Drones: sim.cfg.Drones, Seed: sim.cfg.Seed})
 	if err != nil {
 		return err
 	}
-	f.store = firestoretx.New(f.outside.Firestore, firestoretx.Config{Now: f.clock.Now})
-	if err := f.store.Setup(ctx, world.Depots, world.Warehouses, world.Drones); err != nil {
+	sim.store = firestoretx.New(sim.reliable.Firestore, firestoretx.Config{Now: sim.clock.Now})
+	if err := sim.store.Setup(ctx, world.Depots, world.Warehouses, world.Drones); err != nil {
 		return err
 	}
-	f.witness = newWitness(f.store)
-	f.publish = pubsubio.NewPublisher(f.outside.PubSub)
-	f.drones, err = fleetsim.NewFleet(world, fleetsim.FleetConfig{Hz: 0.5, Seed: f.cfg.Seed, ClockError: 2 * time.Second},
-		f.clock, simulated{f.publish}, f.journal)
+	sim.acks = newAckChecker(sim.store)
+	sim.publisher = pubsubio.NewPublisher(sim.reliable.PubSub)
+	sim.drones, err = fleetsim.NewFleet(world, fleetsim.FleetConfig{Hz: 0.5, Seed: sim.cfg.Seed, ClockError: 2 * time.Second},
+		sim.clock, simulated{sim.publisher}, sim.confirmations)
 	if err != nil {
 		return err
 	}
-	source, err := fleetsim.NewOrderSource(world, fleetsim.OrderConfig{Seed: f.cfg.Seed}, f.clock, simulated{f.publish}, f.journal)
+	source, err := fleetsim.NewOrderSource(world, fleetsim.OrderConfig{Seed: sim.cfg.Seed}, sim.clock, simulated{sim.publisher}, sim.confirmations)
 	if err != nil {
 		return err
 	}
-	f.hospitals = &hospitals{
-		source: source, publish: f.publish, journal: f.journal, clock: f.clock,
-		random: rand.New(rand.NewPCG(f.cfg.Seed, 0x6f726465)), drones: f.cfg.Drones,
+	sim.hospitals = &hospitals{
+		source: source, publisher: sim.publisher, confirmations: sim.confirmations, clock: sim.clock,
+		random: rand.New(rand.NewPCG(sim.cfg.Seed, 0x6f726465)), drones: sim.cfg.Drones,
 	}
-	for i := range max(f.cfg.Managers, 0) {
-		skew := time.Duration((2*f.random.Float64() - 1) * float64(maxSkew))
-		clock, err := skewed(f.clock.Rate, skew)
+	for i := range max(sim.cfg.Managers, 0) {
+		skew := time.Duration((2*sim.random.Float64() - 1) * float64(maxSkew))
+		clock, err := skewed(sim.clock.Rate, skew)
 		if err != nil {
 			return err
 		}
-		f.managers = append(f.managers, f.slot(fmt.Sprintf("manager %d", i), clock, f.manage))
+		sim.managers = append(sim.managers, sim.supervise(fmt.Sprintf("manager %d", i), clock, sim.manage))
 	}
-	for i := range f.cfg.Optimizers {
-		f.optimizers = append(f.optimizers, f.slot(fmt.Sprintf("optimizer %d", i), f.clock, f.optimize))
+	for i := range sim.cfg.Optimizers {
+		sim.optimizers = append(sim.optimizers, sim.supervise(fmt.Sprintf("optimizer %d", i), sim.clock, sim.optimize))
 	}
 	return nil
 }
 
-func (f *fire) slot(name string, clock *simclock.Clock, work func(context.Context, *connections, *simclock.Clock) error) *slot {
-	extra := slices.Concat(f.cfg.Sabotage, f.witness.dialOptions())
-	return &slot{name: name, hosts: f.hosts, clock: clock, log: f.cfg.Log, work: work, extra: extra}
+func (sim *simulation) supervise(name string, clock *simclock.Clock, work func(context.Context, *connections, *simclock.Clock) error) *supervisor {
+	extra := slices.Concat(sim.cfg.Interceptors, sim.acks.dialOptions())
+	return &supervisor{name: name, hosts: sim.hosts, clock: clock, log: sim.cfg.Log, work: work, extra: extra}
 }
 
-// skewed is a clock that is ahead of rate by so much.
+// skewed returns a clock that is ahead of rate.
 func skewed(rate simclock.Rate, ahead time.Duration) (*simclock.Clock, error) {
 	rate.Epoch = rate.Epoch.Add(-time.Duration(float64(ahead) / (rate.Speed - 1)))
 	return simclock.New(rate)
 }
 
-// workerConfig shortens what the machine's clock times, as the simulated outages
-// are short on that clock too.
+// workerConfig shortens the timeouts that run on machine time, because simulated
+// outages are short on that clock too.
 func workerConfig() pubsubio.Config {
 	return pubsubio.Config{Lease: 400 * time.Millisecond, Shutdown: shutdown.StateManager(500 * time.Millisecond), MaxOutstanding: 2000}
 }
 
-// manage is the life of a State Manager.
-func (f *fire) manage(ctx context.Context, c *connections, clock *simclock.Clock) error {
-	m, err := manager.New(c.Clients, clock, manager.Config{Worker: workerConfig()}, f.cfg.Log)
+// manage runs a State Manager until ctx ends.
+func (sim *simulation) manage(ctx context.Context, c *connections, clock *simclock.Clock) error {
+	m, err := manager.New(c.Clients, clock, manager.Config{Worker: workerConfig()}, sim.cfg.Log)
 	if err != nil {
 		return err
 	}
 	return m.Run(ctx)
 }
 
-// optimize is the life of an optimizer.
-func (f *fire) optimize(ctx context.Context, c *connections, clock *simclock.Clock) error {
-	locks, err := c.Clients.Locks(clock, f.cfg.Log)
+// optimize runs an optimizer until ctx ends.
+func (sim *simulation) optimize(ctx context.Context, c *connections, clock *simclock.Clock) error {
+	locks, err := c.Clients.Locks(clock, sim.cfg.Log)
 	if err != nil {
 		return err
 	}
@@ -246,14 +247,14 @@ func (f *fire) optimize(ctx context.Context, c *connections, clock *simclock.Clo
 		errs := publish(ctx, decisions)
 		for i, d := range decisions {
 			if errs[i] == nil {
-				f.journal.Confirm(invariant.Message{Topic: pubsubio.TopicDecisions, DecisionID: d.ID, Timestamp: d.SnapshotTime})
+				sim.confirmations.Add(invariant.Message{Topic: pubsubio.TopicDecisions, DecisionID: d.ID, Timestamp: d.SnapshotTime})
 			}
 		}
 		return errs
 	}
 	store := firestoretx.New(c.Firestore, firestoretx.Config{Now: clock.Now})
 	runner := dispatch.NewRunner(store, locks, confirmed, uuid.NewString, clock,
-		dispatch.Config{SolveLimit: 20 * time.Millisecond, Strategy: solver.Greedy, Seed: f.cfg.Seed, Holder: "underfire"}, f.cfg.Log, c.Meter)
+		dispatch.Config{SolveLimit: 20 * time.Millisecond, Strategy: solver.Greedy, Seed: sim.cfg.Seed, Holder: "faultsim"}, sim.cfg.Log, c.Meter)
 	err = runner.Run(ctx)
 	publisher.Stop()
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -261,7 +262,7 @@ func (f *fire) optimize(ctx context.Context, c *connections, clock *simclock.Clo
 	return errors.Join(err, locks.Close(closing))
 }
 
-// simulated lets the simulated world publish.
+// simulated is a fleetsim.Publisher.
 type simulated struct{ *pubsubio.Publisher }
 
 func (s simulated) Publish(ctx context.Context, topic string, data []byte, attrs map[string]string, orderingKey string) fleetsim.Result {
@@ -272,10 +273,10 @@ type answer struct{ pubsubio.Published }
 
 func (a answer) Get(ctx context.Context) (string, error) { return a.Wait(ctx) }
 
-// run lets everything loose, heals it after the duration, drains it and has it
-// judged.
-func (f *fire) run(ctx context.Context) (Result, error) {
-	if err := f.open(ctx); err != nil {
+// run starts everything, ends the faults after the duration, drains the backlog
+// and checks the result.
+func (sim *simulation) run(ctx context.Context) (Result, error) {
+	if err := sim.open(ctx); err != nil {
 		return Result{}, err
 	}
 	productCtx, stopManagers := context.WithCancel(ctx)
@@ -288,37 +289,37 @@ func (f *fire) run(ctx context.Context) (Result, error) {
 	defer stopWatching()
 
 	var managers, optimizers, world, watchers errgroup.Group
-	for _, s := range f.managers {
+	for _, s := range sim.managers {
 		managers.Go(func() error { return s.run(productCtx) })
 	}
-	for _, s := range f.optimizers {
+	for _, s := range sim.optimizers {
 		optimizers.Go(func() error { return s.run(optimizerCtx) })
 	}
-	world.Go(func() error { f.drones.Run(worldCtx); return nil })
-	world.Go(func() error { f.hospitals.run(worldCtx); return nil })
-	watchers.Go(func() error { return f.receiveCommands(watchCtx) })
-	watchers.Go(func() error { f.watch(watchCtx); return nil })
+	world.Go(func() error { sim.drones.Run(worldCtx); return nil })
+	world.Go(func() error { sim.hospitals.run(worldCtx); return nil })
+	watchers.Go(func() error { return sim.receiveCommands(watchCtx) })
+	watchers.Go(func() error { sim.watch(watchCtx); return nil })
 
 	var during errgroup.Group
-	if f.cfg.During != nil {
-		during.Go(func() error { return f.cfg.During(ctx, f.hosts) })
+	if sim.cfg.During != nil {
+		during.Go(func() error { return sim.cfg.During(ctx, sim.hosts) })
 	} else {
-		during.Go(func() error { f.burn(ctx); return nil })
+		during.Go(func() error { sim.carryOutPlan(ctx); return nil })
 	}
 	err := during.Wait()
 
 	stopWorld()
 	stopOptimizers()
 	err = errors.Join(err, world.Wait(), optimizers.Wait())
-	f.publish.Stop()
+	sim.publisher.Stop()
 	began := time.Now()
 	var complaints []string
-	if f.cfg.Managers < 0 { // whoever ran the managers has stopped them: one of ours drains
-		s := f.slot("drain", f.clock, f.manage)
+	if sim.cfg.Managers < 0 { // During ran the managers and has stopped them: start one to drain
+		s := sim.supervise("drain", sim.clock, sim.manage)
 		managers.Go(func() error { return s.run(productCtx) })
 	}
-	if left := f.drain(ctx); left > 0 {
-		complaints = append(complaints, fmt.Sprintf("%d messages are still unsettled %s after everything was healed", left, drainTimeout))
+	if left := sim.drain(ctx); left > 0 {
+		complaints = append(complaints, fmt.Sprintf("%d messages are still unsettled %s after the last fault ended", left, drainTimeout))
 	}
 	drained := time.Since(began)
 	stopManagers()
@@ -328,122 +329,123 @@ func (f *fire) run(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r, err := f.judge(ctx)
+	r, err := sim.check(ctx)
 	r.Complaints = append(r.Complaints, complaints...)
 	r.Drained = drained
 	return r, err
 }
 
-// burn carries out the plan, and heals everything at the end of the duration.
-func (f *fire) burn(ctx context.Context) {
-	length := time.Duration(float64(f.cfg.Duration) * f.cfg.Speed)
-	end := f.clock.Now().Add(length)
-	begun := f.clock.Now()
-	healed, heal := context.WithCancel(ctx)
-	var striking sync.WaitGroup
-	plan := f.cfg.Strikes
+// carryOutPlan injects the planned faults, and ends all of them after the
+// duration.
+func (sim *simulation) carryOutPlan(ctx context.Context) {
+	length := time.Duration(float64(sim.cfg.Duration) * sim.cfg.Speed)
+	end := sim.clock.Now().Add(length)
+	begun := sim.clock.Now()
+	faulty, endFaults := context.WithCancel(ctx)
+	var injecting sync.WaitGroup
+	plan := sim.cfg.Plan
 	if plan == nil {
-		plan = newPlan(f.cfg.Seed, length)
+		plan = newPlan(sim.cfg.Seed, length)
 	}
 	for _, s := range plan {
-		striking.Go(func() {
-			if f.wait(healed, begun.Add(s.at)) {
-				f.strike(healed, ctx, s)
+		injecting.Go(func() {
+			if sim.wait(faulty, begun.Add(s.at)) {
+				sim.inject(faulty, ctx, s)
 			}
 		})
 	}
-	f.wait(ctx, end)
-	heal()
-	striking.Wait()
-	f.injectorCalm()
+	sim.wait(ctx, end)
+	endFaults()
+	injecting.Wait()
+	sim.endPubSubFaults()
 }
 
-func (f *fire) wait(ctx context.Context, until time.Time) bool {
+func (sim *simulation) wait(ctx context.Context, until time.Time) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-f.clock.After(f.clock.Until(until)):
+	case <-sim.clock.After(sim.clock.Until(until)):
 		return true
 	}
 }
 
-func (f *fire) injectorCalm() {
-	f.pubsub.Faults().Set(psfault.Plan{})
-	f.pubsub.Faults().EndOutage()
-	for kind, n := range f.pubsub.Faults().Counts() {
-		f.count("pubsub "+string(kind), n)
+func (sim *simulation) endPubSubFaults() {
+	sim.pubsub.Faults().Set(psfault.Plan{})
+	sim.pubsub.Faults().EndOutage()
+	for kind, n := range sim.pubsub.Faults().Counts() {
+		sim.count("pubsub "+string(kind), n)
 	}
 }
 
-func (f *fire) count(what string, n int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.struck[what] += n
+func (sim *simulation) count(what string, n int) {
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	sim.injected[what] += n
 }
 
-// strike carries out one strike; it ends early when everything is healed.
-func (f *fire) strike(healed, ctx context.Context, s strike) {
-	f.cfg.Log.DebugContext(ctx, "strike", slog.String("what", s.String()))
-	last := func() { f.wait(healed, f.clock.Now().Add(s.lasts)) }
-	drone := domain.DroneID(fmt.Sprintf("DRONE-%03d", s.target%f.cfg.Drones+1))
-	inject := func(fault fleetsim.Fault) {
-		if f.drones.Inject(drone, fault) == nil {
-			f.count(s.what, 1)
+// inject carries out one planned fault; it ends early when faulty does.
+func (sim *simulation) inject(faulty, ctx context.Context, s plannedFault) {
+	sim.cfg.Log.DebugContext(ctx, "fault injected", slog.String("what", s.String()))
+	last := func() { sim.wait(faulty, sim.clock.Now().Add(s.lasts)) }
+	drone := domain.DroneID(fmt.Sprintf("DRONE-%03d", s.target%sim.cfg.Drones+1))
+	injectDrone := func(fault fleetsim.Fault) {
+		if sim.drones.Inject(drone, fault) == nil {
+			sim.count(s.what, 1)
 		}
 	}
 	switch {
 	case s.rule != nil:
-		rule := f.injector.Add(*s.rule)
+		rule := sim.injector.Add(*s.rule)
 		last()
 		rule.Remove()
-		f.count(s.what, rule.Fired())
+		sim.count(s.what, rule.Fired())
 		return
 	case s.pubsub != nil:
-		f.pubsub.Faults().Set(*s.pubsub)
-		f.count(s.what, 1)
-		return // until the next one
+		sim.pubsub.Faults().Set(*s.pubsub)
+		sim.count(s.what, 1)
+		return // lasts until the next one
 	}
 	switch s.what {
-	case strikePubSubOutage:
-		f.count(s.what, 1)
-		f.pubsub.Faults().BeginOutage()
+	case faultPubSubOutage:
+		sim.count(s.what, 1)
+		sim.pubsub.Faults().BeginOutage()
 		last()
-		f.pubsub.Faults().EndOutage()
-	case strikeKillManager:
-		if n := len(f.managers); n > 0 {
-			f.managers[s.target%n].kill()
-			f.count(s.what, 1)
+		sim.pubsub.Faults().EndOutage()
+	case faultKillManager:
+		if n := len(sim.managers); n > 0 {
+			sim.managers[s.target%n].kill()
+			sim.count(s.what, 1)
 		}
-	case strikeRestartManager:
-		if n := len(f.managers); n > 0 {
-			f.managers[s.target%n].restart()
-			f.count(s.what, 1)
+	case faultRestartManager:
+		if n := len(sim.managers); n > 0 {
+			sim.managers[s.target%n].restart()
+			sim.count(s.what, 1)
 		}
-	case strikeKillOptimizer:
-		f.optimizers[s.target%len(f.optimizers)].kill()
-		f.count(s.what, 1)
-	case strikeDroneSilent:
-		inject(fleetsim.Fault{Silent: 8 * s.lasts}) // long enough to lose contact
-	case strikeDroneDeaf:
-		inject(fleetsim.Fault{Deaf: 3 * s.lasts})
-	case strikeDroneBroken:
-		inject(fleetsim.Fault{Broken: 4 * s.lasts})
-	case strikeDroneBattery:
+	case faultKillOptimizer:
+		sim.optimizers[s.target%len(sim.optimizers)].kill()
+		sim.count(s.what, 1)
+	case faultDroneSilent:
+		injectDrone(fleetsim.Fault{Silent: 8 * s.lasts}) // long enough to lose contact
+	case faultDroneDeaf:
+		injectDrone(fleetsim.Fault{Deaf: 3 * s.lasts})
+	case faultDroneBroken:
+		injectDrone(fleetsim.Fault{Broken: 4 * s.lasts})
+	case faultDroneBattery:
 		low := float64(s.target % 25)
-		inject(fleetsim.Fault{Battery: &low})
-	case strikePoison:
-		f.hospitals.poison(ctx, s.target)
-		f.count(s.what, 1)
+		injectDrone(fleetsim.Fault{Battery: &low})
+	case faultPoison:
+		sim.hospitals.poison(ctx, s.target)
+		sim.count(s.what, 1)
 	}
 }
 
 // receiveCommands hands mission commands to the simulated drones.
-func (f *fire) receiveCommands(ctx context.Context) error {
+func (sim *simulation) receiveCommands(ctx context.Context) error {
 	for ctx.Err() == nil {
-		// Outages end Receive; the drones try again.
-		_ = f.outside.PubSub.Subscriber(missionsSubscription).Receive(ctx, func(_ context.Context, msg *pubsub.Message) {
+		// Outages end Receive; the drones subscribe again.
+		_ = sim.reliable.PubSub.Subscriber(missionsSubscription).Receive(ctx, func(_ context.Context, msg *pubsub.Message) {
 			if command, err := wire.DecodeCommand(msg.Data, msg.Attributes); err == nil {
-				f.drones.Deliver(command)
+				sim.drones.Deliver(command)
 			}
 			msg.Ack()
 		})
@@ -456,7 +458,7 @@ func (f *fire) receiveCommands(ctx context.Context) error {
 }
 
 // watch samples the drones' documents and the size of the heap until ctx ends.
-func (f *fire) watch(ctx context.Context) {
+func (sim *simulation) watch(ctx context.Context) {
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
 	for {
@@ -467,14 +469,14 @@ func (f *fire) watch(ctx context.Context) {
 		}
 		var mem runtime.MemStats
 		runtime.ReadMemStats(&mem)
-		drones, err := f.store.Drones(ctx, "", firestoretx.Page{})
-		f.mu.Lock()
-		f.maxHeap = max(f.maxHeap, mem.HeapAlloc)
+		drones, err := sim.store.Drones(ctx, "", firestoretx.Page{})
+		sim.mu.Lock()
+		sim.maxHeap = max(sim.maxHeap, mem.HeapAlloc)
 		if err == nil {
 			for _, d := range drones {
-				f.observations = append(f.observations, invariant.Observation{DroneID: d.ID, LastUpdate: d.LastUpdate})
+				sim.observations = append(sim.observations, invariant.Observation{DroneID: d.ID, LastUpdate: d.LastUpdate})
 			}
 		}
-		f.mu.Unlock()
+		sim.mu.Unlock()
 	}
 }

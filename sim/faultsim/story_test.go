@@ -16,25 +16,25 @@ import (
 	"github.com/dronefleet/dronefleet/sim/invariant"
 )
 
-// story is a day in the life of a small fleet, told step by step against a real
-// server, with everything said twice, late or wrongly that can be. The product
-// in it may be sabotaged; the judge's own view is not.
+// story is a day of a small fleet, played step by step against a real server, with
+// every duplicate, delay and error that messages can have. The product may have a
+// mistake injected; what the checker reads is never changed.
 type story struct {
 	t        *testing.T
 	product  *firestoretx.Store
-	judge    *firestoretx.Store
-	outside  *connections
-	saboteur *saboteur
-	op       string // what the product is doing
+	store    *firestoretx.Store // on a connection without faults
+	reliable *connections
+	faults   *faultInjector
+	op       string // what the product is doing now
 	clock    *simclock.Clock
 	skew     time.Duration // of the product's clock
 
-	journal      []invariant.Message
+	confirmed    []invariant.Message
 	observations []invariant.Observation
 	complaints   []string // "requirement: what is wrong"
 }
 
-func newStory(t *testing.T, sabotage func(*story)) *story {
+func newStory(t *testing.T, mistake func(*story)) *story {
 	clock := simclock.Real()
 	server, err := firestoreemu.Start(firestoreemu.Options{Clock: clock})
 	if err != nil {
@@ -45,8 +45,8 @@ func newStory(t *testing.T, sabotage func(*story)) *story {
 			t.Error(err)
 		}
 	})
-	s := &story{t: t, saboteur: &saboteur{}, clock: clock}
-	sabotage(s)
+	s := &story{t: t, faults: &faultInjector{}, clock: clock}
+	mistake(s)
 	hosts := connect.Config{Project: connect.EmulatorProject, FirestoreHost: server.Addr(), PubSubHost: "127.0.0.1:1"}
 	open := func(c *connections, err error) *connections {
 		if err != nil {
@@ -59,10 +59,10 @@ func newStory(t *testing.T, sabotage func(*story)) *story {
 		})
 		return c
 	}
-	product := open(dial(t.Context(), hosts, productOwner, s.saboteur.dialOptions()...))
-	s.outside = open(dial(t.Context(), hosts, "judge"))
+	product := open(dial(t.Context(), hosts, productOwner, s.faults.dialOptions()...))
+	s.reliable = open(dial(t.Context(), hosts, "checker"))
 	s.product = firestoretx.New(product.Firestore, firestoretx.Config{Now: func() time.Time { return s.now().Add(s.skew) }})
-	s.judge = firestoretx.New(s.outside.Firestore, firestoretx.Config{Now: s.now})
+	s.store = firestoretx.New(s.reliable.Firestore, firestoretx.Config{Now: s.now})
 	return s
 }
 
@@ -92,30 +92,30 @@ func delivery(id domain.OrderID) domain.Position {
 	return domain.Position{Lat: 48.90, Lon: 2.30 + float64(id[1]-'0')/50}
 }
 
-// report has the product apply what a drone says now. Each report meets an
-// applier that remembers nothing, as after a restart.
+// report has the product apply a report that the drone measures now. Each report
+// gets an applier with an empty cache, as after a restart.
 func (s *story) report(id domain.DroneID, status domain.DroneStatus, mission domain.MissionID, at domain.Position) domain.Telemetry {
 	s.pass(time.Second)
 	t := domain.Telemetry{DroneID: id, Timestamp: s.now(), Position: at, Battery: 90, Status: status, MissionID: mission}
 	if err := s.apply(t); err != nil {
 		s.complain("F-TEL-01", "drone %s: %v", id, err)
 	}
-	s.journal = append(s.journal, invariant.Message{ID: "t", DroneID: id, Timestamp: t.Timestamp})
+	s.confirmed = append(s.confirmed, invariant.Message{ID: "t", DroneID: id, Timestamp: t.Timestamp})
 	return t
 }
 
-// again has the product apply a report that it has, or that is overtaken.
+// again has the product apply a report that is a duplicate or out of date.
 func (s *story) again(t domain.Telemetry) {
 	err := s.apply(t)
 	if reason, _ := policy.ReasonOf(err); reason != policy.ReasonStaleTelemetry {
-		s.complain("F-TEL-02", "drone %s: its report of %s came again and was answered %v", t.DroneID, t.Timestamp, err)
+		s.complain("F-TEL-02", "drone %s: the redelivery of its report of %s was answered %v", t.DroneID, t.Timestamp, err)
 	}
 }
 
 func (s *story) apply(t domain.Telemetry) error {
 	s.op = "telemetry"
 	err := s.product.NewTelemetryApplier().Apply(s.t.Context(), []domain.Telemetry{t})[0]
-	drones, readErr := s.judge.Drones(s.t.Context(), "", firestoretx.Page{})
+	drones, readErr := s.store.Drones(s.t.Context(), "", firestoretx.Page{})
 	if readErr != nil {
 		s.t.Fatal(readErr)
 	}
@@ -125,11 +125,11 @@ func (s *story) apply(t domain.Telemetry) error {
 	return err
 }
 
-// ask has the product take an order, or its cancellation.
+// ask gives the product an order or its cancellation.
 func (s *story) ask(id domain.OrderID, cancel bool) { s.order("order", id, cancel, 1, s.now()) }
 
-// changeMind has the product take other content for an order, and then what was
-// said before it.
+// changeMind gives the product new content for an order, and then a change that
+// was published before it.
 func (s *story) changeMind(id domain.OrderID) {
 	s.pass(time.Second)
 	before := s.now()
@@ -149,11 +149,11 @@ func (s *story) order(op string, id domain.OrderID, cancel bool, weight float64,
 	if _, rejected := policy.ReasonOf(err); err != nil && !rejected {
 		s.complain("F-ORD-01", "order %s: %v", id, err)
 	}
-	s.journal = append(s.journal, invariant.Message{ID: "o", OrderID: id, Cancel: cancel, ContentHash: req.Hash(), SentAt: published})
+	s.confirmed = append(s.confirmed, invariant.Message{ID: "o", OrderID: id, Cancel: cancel, ContentHash: req.Hash(), SentAt: published})
 }
 
-// decide has the product judge a decision; want is the reason for which it must
-// be rejected, empty if it must be applied.
+// decide gives the product a decision; want is the reason for which it must be
+// rejected, empty if it must be applied.
 func (s *story) decide(id domain.DecisionID, drone domain.DroneID, fence string, seen time.Time, want policy.Reason, orders ...domain.OrderID) domain.MissionID {
 	s.op = "decision"
 	d := domain.Decision{
@@ -168,13 +168,13 @@ func (s *story) decide(id domain.DecisionID, drone domain.DroneID, fence string,
 	if err != nil || entry.Reason != string(want) {
 		s.complain("F-DEC-02", "decision %s: want %q, got %s %q (%s), %v", id, want, entry.Outcome, entry.Reason, entry.Detail, err)
 	}
-	s.journal = append(s.journal, invariant.Message{ID: "d", DecisionID: id})
+	s.confirmed = append(s.confirmed, invariant.Message{ID: "d", DecisionID: id})
 	return domain.MissionIDFor(id)
 }
 
-// mission complains unless the mission stands so.
+// mission complains unless the mission has the status and the failure.
 func (s *story) mission(requirement string, id domain.MissionID, status domain.MissionStatus, failure domain.FailureReason) {
-	m, err := s.judge.Mission(s.t.Context(), id)
+	m, err := s.store.Mission(s.t.Context(), id)
 	if err != nil || m.Status != status || m.FailureReason != failure {
 		s.complain(requirement, "mission %s is %q %s, want %q %s; %v", id, m.Status, m.FailureReason, status, failure, err)
 	}
@@ -187,8 +187,8 @@ func (s *story) sweep() {
 	}
 }
 
-// tell tells the day.
-func (s *story) tell() {
+// play plays the day.
+func (s *story) play() {
 	idle := func(ids ...domain.DroneID) {
 		for _, id := range ids {
 			s.report(id, domain.DroneIdle, "", home)
@@ -202,7 +202,7 @@ func (s *story) tell() {
 	}
 	morning := s.snapshot()
 
-	// Cycles overlap and messages come again.
+	// Cycles overlap and messages are redelivered.
 	m1 := s.decide("A1", "D1", "005", morning, "", "O1", "O2")
 	s.ask("O1", false)
 	s.decide("A2", "D2", "005", s.snapshot(), policy.ReasonOrderNotPending, "O1")
@@ -251,25 +251,25 @@ func (s *story) tell() {
 	s.ask("O9", true)
 	s.ask("O9", false)
 
-	// A hospital changes its mind, and what it said in between comes late.
+	// A hospital changes an order, and an older change arrives late.
 	s.ask("O8", false)
 	s.changeMind("O8")
 
-	// A drone is never heard of again.
+	// A drone falls silent for good.
 	idle("D5")
 	s.decide("B6", "D5", "007", s.snapshot(), "", "O7")
 	s.pass(3 * time.Minute)
 	s.sweep()
 }
 
-// findings is everything wrong at the end of the day, each with the invariant
-// or requirement it breaks in front.
+// findings lists everything wrong at the end of the day; each begins with the
+// invariant or requirement that it breaks.
 func (s *story) findings() []string {
-	h, err := fleethistory.Documents(s.t.Context(), s.judge)
+	h, err := fleethistory.Documents(s.t.Context(), s.store)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	h.Journal, h.Observations = s.journal, s.observations
+	h.Confirmed, h.Observations = s.confirmed, s.observations
 	found := slices.Clone(s.complaints)
 	for _, v := range invariant.Check(h).Violations {
 		found = append(found, v.String())

@@ -12,24 +12,24 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// variant is the product with one mistake in it.
+// variant is the product with one mistake.
 type variant struct {
 	name    string
 	caught  string // the invariant, or the requirement, that must report it
 	mistake func(*story)
 }
 
-// reads breaks what the product reads of a collection while it does op; an
-// empty op means always. hide answers whether the document seems missing.
+// reads changes what the product reads of a collection while it does op; an empty
+// op means always. A document for which change returns true seems missing.
 func reads(op, collection string, change func(d document) (hide bool)) func(*story) {
 	return func(s *story) {
-		s.saboteur.read = func(d document) bool {
+		s.faults.read = func(d document) bool {
 			return (op == "" || s.op == op) && d.collection == collection && change(d)
 		}
 	}
 }
 
-// field breaks one field of what is read.
+// field changes one field of what the product reads; nil deletes it.
 func field(op, collection, name string, value *fspb.Value) func(*story) {
 	return reads(op, collection, func(d document) bool {
 		if value == nil {
@@ -41,14 +41,14 @@ func field(op, collection, name string, value *fspb.Value) func(*story) {
 	})
 }
 
-// loses leaves writes out of commits while the product does op.
+// loses removes writes from commits while the product does op.
 func loses(op string, lost func(*fspb.Write) bool) func(*story) {
 	return writes(op, func(all []*fspb.Write) []*fspb.Write { return without(all, lost) })
 }
 
 func writes(op string, change func([]*fspb.Write) []*fspb.Write) func(*story) {
 	return func(s *story) {
-		s.saboteur.write = func(all []*fspb.Write) []*fspb.Write {
+		s.faults.write = func(all []*fspb.Write) []*fspb.Write {
 			if op != "" && s.op != op {
 				return all
 			}
@@ -66,10 +66,10 @@ func each(change func(*fspb.Write)) func([]*fspb.Write) []*fspb.Write {
 	}
 }
 
-// both breaks reads and writes.
+// both makes two mistakes.
 func both(a, b func(*story)) func(*story) { return func(s *story) { a(s); b(s) } }
 
-// overwrites lets writes of a collection replace what they meant to create.
+// overwrites turns creates of a collection into overwrites.
 func overwrites(op, collection string) func(*story) {
 	return writes(op, each(func(w *fspb.Write) {
 		if written(w).collection == collection {
@@ -170,13 +170,13 @@ var variants = []variant{
 	{"an older order overwrites a newer one", "I9", field("change", "orders", "contentPublishedAt", nil)},
 }
 
-// The product as it is passes; each broken variant of it is caught by what is
-// there to catch it.
-func TestBrokenVariantsAreCaught(t *testing.T) {
+// The product as it is passes; each broken variant is caught by the rule that
+// exists to catch it.
+func TestChecker_CatchesBrokenVariants(t *testing.T) {
 	needsEmbedded(t)
 	t.Run("the product as it is", func(t *testing.T) {
 		s := newStory(t, func(*story) {})
-		s.tell()
+		s.play()
 		for _, f := range s.findings() {
 			t.Error(f)
 		}
@@ -184,7 +184,7 @@ func TestBrokenVariantsAreCaught(t *testing.T) {
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
 			s := newStory(t, v.mistake)
-			s.tell()
+			s.play()
 			found := s.findings()
 			if !slices.ContainsFunc(found, func(f string) bool { return strings.HasPrefix(f, v.caught+" ") }) {
 				t.Errorf("%s did not report it; found: %s", v.caught, strings.Join(found, "\n"))
@@ -193,35 +193,34 @@ func TestBrokenVariantsAreCaught(t *testing.T) {
 	}
 }
 
-// worlds is how many simulations a mistake may survive by luck. One in three has
-// caught those below, or more; so many in a row without luck are one in ten
-// thousand.
+// worlds is how many simulations a mistake may survive by luck. At least one run in
+// three catches the mistakes below, so 24 misses in a row have a probability of
+// about one in ten thousand.
 const worlds = 24
 
-// Mistakes that need the network's help to do harm are caught by the
-// simulation, which always holds poison, an outage of Firestore and lost
-// answers.
-func TestBrokenVariantsAreCaughtUnderFire(t *testing.T) {
+// Mistakes that do harm only when the network fails are caught by the simulation,
+// which always has poison, an outage of Firestore and lost answers.
+func TestSimulation_CatchesBrokenVariants(t *testing.T) {
 	needsEmbedded(t)
 	if testing.Short() {
 		t.Skip("each takes a whole simulation; run without -short")
 	}
 	for _, v := range []struct {
 		name, caught string
-		sabotage     func() []grpc.DialOption
+		interceptors func() []grpc.DialOption
 	}{
-		{"a message is acked before its commit succeeded", "F-ACK-01", (&saboteur{believeFailures: true}).dialOptions},
+		{"a message is acked before its commit succeeded", "F-ACK-01", (&faultInjector{believeFailures: true}).dialOptions},
 		{"of a report delivered twice one is acked though the commit failed", "F-ACK-01", func() []grpc.DialOption {
-			return (&repeats{seen: map[string]bool{}}).dialOptions()
+			return (&redeliveryAcker{seen: map[string]bool{}}).dialOptions()
 		}},
-		{"dead letters are dropped", "I9", (&saboteur{dropDeadLetters: true}).dialOptions},
+		{"dead letters are dropped", "I9", (&faultInjector{dropDeadLetters: true}).dialOptions},
 	} {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
-			// What a fault meets depends on how goroutines interleave, so one
-			// world may pass by luck; not every one of several.
+			// What a fault hits depends on how goroutines interleave, so one
+			// world may miss the mistake; several in a row do not.
 			for world := range uint64(worlds) {
-				r, err := Run(t.Context(), Config{Seed: *seed + world, Duration: *duration, Log: logger(t), Sabotage: v.sabotage()})
+				r, err := Run(t.Context(), Config{Seed: *seed + world, Duration: *duration, Log: logger(t), Interceptors: v.interceptors()})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -29,7 +29,7 @@ func TestDocuments_TellOfWhatWasDiscarded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.Journal = []invariant.Message{refused}
+		h.Confirmed = []invariant.Message{refused}
 		if v := invariant.Check(h).Violations; len(v) > 0 != lost {
 			t.Errorf("violations %v, want some: %t", v, lost)
 		}

@@ -86,9 +86,9 @@ type FleetStats struct {
 	CommandsIgnored int64 // expired, repeated, for another drone or not heard
 }
 
-// NewFleet makes the drones of the world report through p and notes confirmed
-// reports in j.
-func NewFleet(w *World, cfg FleetConfig, clock clockwork.Clock, p Publisher, j *Journal) (*Fleet, error) {
+// NewFleet makes the drones of the world report through p and adds confirmed
+// reports to c.
+func NewFleet(w *World, cfg FleetConfig, clock clockwork.Clock, p Publisher, c *Confirmations) (*Fleet, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)
@@ -98,7 +98,7 @@ func NewFleet(w *World, cfg FleetConfig, clock clockwork.Clock, p Publisher, j *
 		homes[d.ID] = d.Position
 	}
 	f := &Fleet{
-		cfg: cfg, clock: clock, sender: newSender(p, j, clock),
+		cfg: cfg, clock: clock, sender: newSender(p, c, clock),
 		byID: make(map[domain.DroneID]int, len(w.Drones)),
 	}
 	random := randomFor(cfg.Seed, streamClocks)

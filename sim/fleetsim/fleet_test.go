@@ -86,18 +86,18 @@ func newWorld(t testing.TB, drones int) *World {
 
 // rig is a running fleet on a fake clock.
 type rig struct {
-	fleet   *Fleet
-	clock   *clockwork.FakeClock
-	network *network
-	journal *Journal
-	stop    func()
+	fleet         *Fleet
+	clock         *clockwork.FakeClock
+	network       *network
+	confirmations *Confirmations
+	stop          func()
 }
 
 func run(t *testing.T, w *World, cfg FleetConfig, n *network) rig {
 	t.Helper()
-	r := rig{clock: clockwork.NewFakeClockAt(noon), network: n, journal: NewJournal()}
+	r := rig{clock: clockwork.NewFakeClockAt(noon), network: n, confirmations: NewConfirmations()}
 	var err error
-	if r.fleet, err = NewFleet(w, cfg, r.clock, n, r.journal); err != nil {
+	if r.fleet, err = NewFleet(w, cfg, r.clock, n, r.confirmations); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -188,9 +188,9 @@ func TestFleet_JournalHoldsExactlyTheConfirmed(t *testing.T) {
 	r := run(t, newWorld(t, 9), FleetConfig{}, n)
 	r.advance(t, time.Second, 9)
 	r.stop()
-	messages := r.journal.Messages()
+	messages := r.confirmations.Messages()
 	if len(messages) != 6 {
-		t.Fatalf("the journal holds %d messages, want the 6 of 9 that were confirmed", len(messages))
+		t.Fatalf("the list holds %d messages, want the 6 of 9 that were confirmed", len(messages))
 	}
 	for _, m := range messages {
 		if m.ID == "" || m.DroneID == "" || m.Topic != "telemetry" || !m.Timestamp.Equal(noon.Add(time.Second)) {
@@ -219,8 +219,8 @@ func TestFleet_StopsThoughNobodyAnswers(t *testing.T) {
 			r.clock.Advance(drainTime)
 		}
 	}
-	if s := r.fleet.Stats().Telemetry; s.Failed != s.Sent || len(r.journal.Messages()) != 0 {
-		t.Errorf("stats are %+v with %d journal entries, want all failed and none", s, len(r.journal.Messages()))
+	if s := r.fleet.Stats().Telemetry; s.Failed != s.Sent || len(r.confirmations.Messages()) != 0 {
+		t.Errorf("stats are %+v with %d confirmed messages, want all failed and none", s, len(r.confirmations.Messages()))
 	}
 }
 
@@ -266,7 +266,7 @@ func TestFleet_SilentDronesSendNothing(t *testing.T) {
 }
 
 func TestFleet_BadSettingsAreNamedAtOnce(t *testing.T) {
-	_, err := NewFleet(newWorld(t, 1), FleetConfig{Hz: -1, ClockError: -1, Format: "xml"}, clockwork.NewFakeClock(), newNetwork(), NewJournal())
+	_, err := NewFleet(newWorld(t, 1), FleetConfig{Hz: -1, ClockError: -1, Format: "xml"}, clockwork.NewFakeClock(), newNetwork(), NewConfirmations())
 	for _, want := range []string{"hz is -1", "clock error is -1ns", `format is "xml"`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v does not say %q", err, want)
@@ -276,12 +276,12 @@ func TestFleet_BadSettingsAreNamedAtOnce(t *testing.T) {
 
 func TestJournal_FoldsOldTelemetryToTheNewestOfEachDrone(t *testing.T) {
 	r := run(t, newWorld(t, 4), FleetConfig{}, newNetwork())
-	r.journal.bound = 24
+	r.confirmations.bound = 24
 	for range 6 {
 		r.advance(t, time.Second, 4)
 	}
 	r.stop()
-	messages := r.journal.Messages()
+	messages := r.confirmations.Messages()
 	if len(messages) != 16 {
 		t.Fatalf("%d entries, want 4 folded and 12 kept", len(messages))
 	}
@@ -304,7 +304,7 @@ func TestJournal_FoldsOldTelemetryToTheNewestOfEachDrone(t *testing.T) {
 
 func BenchmarkFleet_Report(b *testing.B) {
 	w := newWorld(b, 5000)
-	f, err := NewFleet(w, FleetConfig{}, clockwork.NewFakeClockAt(noon), newNetwork(), NewJournal())
+	f, err := NewFleet(w, FleetConfig{}, clockwork.NewFakeClockAt(noon), newNetwork(), NewConfirmations())
 	if err != nil {
 		b.Fatal(err)
 	}

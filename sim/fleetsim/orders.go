@@ -40,9 +40,9 @@ type OrderSource struct {
 	reaches map[string][]Hospital // hospitals a drone can serve, by product
 }
 
-// NewOrderSource makes the hospitals of the world order through p and notes
-// confirmed orders in j.
-func NewOrderSource(w *World, cfg OrderConfig, clock clockwork.Clock, p Publisher, j *Journal) (*OrderSource, error) {
+// NewOrderSource makes the hospitals of the world order through p and adds
+// confirmed orders to c.
+func NewOrderSource(w *World, cfg OrderConfig, clock clockwork.Clock, p Publisher, c *Confirmations) (*OrderSource, error) {
 	if cfg.Topic == "" {
 		cfg.Topic = "orders"
 	}
@@ -59,7 +59,7 @@ func NewOrderSource(w *World, cfg OrderConfig, clock clockwork.Clock, p Publishe
 		return nil, fmt.Errorf("order source: orders per minute is %v; give 0 to 60000", cfg.PerMinute)
 	}
 	return &OrderSource{
-		cfg: cfg, world: w, clock: clock, sender: newSender(p, j, clock),
+		cfg: cfg, world: w, clock: clock, sender: newSender(p, c, clock),
 		random: randomFor(cfg.Seed, streamOrders), reaches: reaches(w),
 	}, nil
 }

@@ -17,7 +17,7 @@ import (
 
 func newSource(t *testing.T, cfg OrderConfig) *OrderSource {
 	t.Helper()
-	s, err := NewOrderSource(newWorld(t, 1), cfg, clockwork.NewFakeClockAt(noon), newNetwork(), NewJournal())
+	s, err := NewOrderSource(newWorld(t, 1), cfg, clockwork.NewFakeClockAt(noon), newNetwork(), NewConfirmations())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,8 +81,8 @@ func TestOrderSource_SeedRepeatsIt(t *testing.T) {
 func TestOrderSource_PublishesTheOpeningAndThenAtItsRate(t *testing.T) {
 	const perMinute = 30
 	clock := clockwork.NewFakeClockAt(noon)
-	n, journal := newNetwork(), NewJournal()
-	s, err := NewOrderSource(newWorld(t, 1), OrderConfig{PerMinute: perMinute, Seed: 5, IDPrefix: "R1"}, clock, n, journal)
+	n, confirmations := newNetwork(), NewConfirmations()
+	s, err := NewOrderSource(newWorld(t, 1), OrderConfig{PerMinute: perMinute, Seed: 5, IDPrefix: "R1"}, clock, n, confirmations)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,8 +114,8 @@ func TestOrderSource_PublishesTheOpeningAndThenAtItsRate(t *testing.T) {
 			t.Errorf("topic %q, ordering key %q, order %s", m.topic, m.key, r.ID)
 		}
 	}
-	if got := len(journal.Messages()); got != len(sent) {
-		t.Errorf("the journal holds %d of %d confirmed orders", got, len(sent))
+	if got := len(confirmations.Messages()); got != len(sent) {
+		t.Errorf("the list holds %d of %d confirmed orders", got, len(sent))
 	}
 }
 
@@ -137,7 +137,7 @@ func TestOrderSource_BadSettings(t *testing.T) {
 		"orders per minute is NaN": {PerMinute: math.NaN()},
 		`format is "xml"`:          {Format: "xml"},
 	} {
-		_, err := NewOrderSource(newWorld(t, 1), cfg, clockwork.NewFakeClock(), newNetwork(), NewJournal())
+		_, err := NewOrderSource(newWorld(t, 1), cfg, clockwork.NewFakeClock(), newNetwork(), NewConfirmations())
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v does not say %q", err, want)
 		}

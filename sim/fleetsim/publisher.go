@@ -39,15 +39,15 @@ const maxOutstanding = 16_384
 // drainTime is how long a stopping sender waits for outstanding answers.
 const drainTime = 5 * time.Second
 
-// sender publishes without waiting and notes each confirmed message in a
-// journal. One goroutine awaits the answers, in order.
+// sender publishes without waiting and collects each message that the server
+// confirmed. One goroutine awaits the answers, in order.
 type sender struct {
-	publisher Publisher
-	journal   *Journal
-	clock     clockwork.Clock
-	pending   chan pendingMessage
-	giveUp    context.CancelFunc
-	done      sync.WaitGroup
+	publisher     Publisher
+	confirmations *Confirmations
+	clock         clockwork.Clock
+	pending       chan pendingMessage
+	giveUp        context.CancelFunc
+	done          sync.WaitGroup
 
 	sent, confirmed, failed, skipped atomic.Int64
 }
@@ -57,12 +57,12 @@ type pendingMessage struct {
 	message invariant.Message
 }
 
-func newSender(p Publisher, j *Journal, clock clockwork.Clock) *sender {
-	return &sender{publisher: p, journal: j, clock: clock, pending: make(chan pendingMessage, maxOutstanding)}
+func newSender(p Publisher, c *Confirmations, clock clockwork.Clock) *sender {
+	return &sender{publisher: p, confirmations: c, clock: clock, pending: make(chan pendingMessage, maxOutstanding)}
 }
 
-// start begins to await answers, even beyond the end of ctx: what the server
-// has taken belongs in the journal.
+// start begins to await answers, even beyond the end of ctx: a message that the
+// server has taken is confirmed.
 func (s *sender) start(ctx context.Context) {
 	waiting, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	s.giveUp = giveUp
@@ -75,7 +75,7 @@ func (s *sender) start(ctx context.Context) {
 			}
 			s.confirmed.Add(1)
 			p.message.ID = id
-			s.journal.Confirm(p.message)
+			s.confirmations.Add(p.message)
 		}
 	})
 }

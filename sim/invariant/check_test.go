@@ -254,16 +254,16 @@ func TestCheck_BrokenHistories(t *testing.T) {
 		{"I8", "document has no events", func(h *History) { h.Drones = append(h.Drones, domain.Drone{ID: "D9"}) }},
 		{"I8", "events have no document", func(h *History) { h.Drones = h.Drones[:2] }},
 
-		{"I9", "report had no effect", func(h *History) { h.Journal[0].Timestamp = morning.Add(24 * time.Hour) }},
-		{"I9", "reporting drone does not exist", func(h *History) { h.Journal[0].DroneID = "D9" }},
+		{"I9", "report had no effect", func(h *History) { h.Confirmed[0].Timestamp = morning.Add(24 * time.Hour) }},
+		{"I9", "reporting drone does not exist", func(h *History) { h.Confirmed[0].DroneID = "D9" }},
 		{"I9", "dead letter has no reason", func(h *History) { h.DeadLetters[0].Reason = "" }},
-		{"I9", "order had no effect", func(h *History) { h.Journal = append(h.Journal, Message{ID: "zz", OrderID: "O9"}) }},
+		{"I9", "order had no effect", func(h *History) { h.Confirmed = append(h.Confirmed, Message{ID: "zz", OrderID: "O9"}) }},
 		{"I9", "newer content had no effect", func(h *History) {
-			h.Journal = append(h.Journal, Message{ID: "zz", OrderID: "O6", ContentHash: "other", SentAt: parcel(h, "O6").ContentPublishedAt.Add(time.Microsecond)})
+			h.Confirmed = append(h.Confirmed, Message{ID: "zz", OrderID: "O6", ContentHash: "other", SentAt: parcel(h, "O6").ContentPublishedAt.Add(time.Microsecond)})
 		}},
 		{"I9", "newer content is missing that a cancellation had named before", func(h *History) {
 			published := parcel(h, "O1").ContentPublishedAt
-			h.Journal = append(h.Journal,
+			h.Confirmed = append(h.Confirmed,
 				Message{ID: "zy", OrderID: "O1", Cancel: true, ContentHash: "other", SentAt: published.Add(-time.Second)},
 				Message{ID: "zz", OrderID: "O1", ContentHash: "other", SentAt: published.Add(time.Second)})
 		}},
@@ -272,23 +272,23 @@ func TestCheck_BrokenHistories(t *testing.T) {
 		}},
 		{"I9", "newer content is missing where a third was refused", func(h *History) {
 			h.Events = append(h.Events, conflict("O1", domain.OrderDelivered, domain.RefusedState("third")))
-			h.Journal = append(h.Journal, Message{ID: "zz", OrderID: "O1", ContentHash: "other", SentAt: parcel(h, "O1").ContentPublishedAt.Add(time.Second)})
+			h.Confirmed = append(h.Confirmed, Message{ID: "zz", OrderID: "O1", ContentHash: "other", SentAt: parcel(h, "O1").ContentPublishedAt.Add(time.Second)})
 		}},
-		{"I9", "cancellation had no effect", func(h *History) { h.Journal = append(h.Journal, Message{ID: "zz", OrderID: "O6", Cancel: true}) }},
+		{"I9", "cancellation had no effect", func(h *History) { h.Confirmed = append(h.Confirmed, Message{ID: "zz", OrderID: "O6", Cancel: true}) }},
 		{"I9", "cancellation of an order that was delivered is not answered", func(h *History) {
-			h.Journal = append(h.Journal, Message{ID: "zz", OrderID: "O1", Cancel: true})
+			h.Confirmed = append(h.Confirmed, Message{ID: "zz", OrderID: "O1", Cancel: true})
 		}},
 		{"I9", "cancellation of an order that waits, and was aboard, is not answered", func(h *History) {
-			h.Journal = append(h.Journal, Message{ID: "zz", OrderID: "O5", Cancel: true})
+			h.Confirmed = append(h.Confirmed, Message{ID: "zz", OrderID: "O5", Cancel: true})
 		}},
 		{"I9", "only an operator was told that it is too late to cancel", func(h *History) {
 			note := refusal("O1", domain.OrderDelivered, "ALREADY_DELIVERED")
 			note.Cause = domain.CauseOperator
 			h.Events = append(h.Events, note)
-			h.Journal = append(h.Journal, Message{ID: "zz", OrderID: "O1", Cancel: true})
+			h.Confirmed = append(h.Confirmed, Message{ID: "zz", OrderID: "O1", Cancel: true})
 		}},
-		{"I9", "decision had no outcome", func(h *History) { h.Journal = append(h.Journal, Message{ID: "zz", DecisionID: "C9"}) }},
-		{"I9", "message about nothing", func(h *History) { h.Journal = append(h.Journal, Message{ID: "zz"}) }},
+		{"I9", "decision had no outcome", func(h *History) { h.Confirmed = append(h.Confirmed, Message{ID: "zz", DecisionID: "C9"}) }},
+		{"I9", "message about nothing", func(h *History) { h.Confirmed = append(h.Confirmed, Message{ID: "zz"}) }},
 	} {
 		t.Run(row.invariant+" "+row.name, func(t *testing.T) {
 			h := goodHistory()
@@ -350,7 +350,7 @@ func TestCheck_LateCancellationIsAnEffect(t *testing.T) {
 		"O5": refusal("O5", domain.OrderInDelivery, "CANCEL_TOO_LATE"),
 	} {
 		h.Events = append(h.Events, note)
-		h.Journal = append(h.Journal, Message{ID: "late " + string(id), OrderID: id, Cancel: true})
+		h.Confirmed = append(h.Confirmed, Message{ID: "late " + string(id), OrderID: id, Cancel: true})
 	}
 	if report := Check(h); !report.OK() {
 		t.Error(report.Violations)
@@ -365,7 +365,7 @@ func TestCheck_ContentThatDidNotWinIsAccountedFor(t *testing.T) {
 			return Message{OrderID: "O6", ContentHash: "other", SentAt: won.Add(999)} // documents keep microseconds
 		},
 		"said before and again": func(h *History, won time.Time) Message {
-			h.Journal = append(h.Journal, Message{ID: "zy", OrderID: "O6", ContentHash: "other", SentAt: won.Add(-time.Second)})
+			h.Confirmed = append(h.Confirmed, Message{ID: "zy", OrderID: "O6", ContentHash: "other", SentAt: won.Add(-time.Second)})
 			return Message{OrderID: "O6", ContentHash: "other", SentAt: won.Add(time.Hour)}
 		},
 		"sent nobody knows when": func(*History, time.Time) Message {
@@ -393,7 +393,7 @@ func TestCheck_ContentThatDidNotWinIsAccountedFor(t *testing.T) {
 			h := goodHistory()
 			m := tell(&h, parcel(&h, "O6").ContentPublishedAt)
 			m.ID = "zz"
-			h.Journal = append(h.Journal, m)
+			h.Confirmed = append(h.Confirmed, m)
 			if report := Check(h); !report.OK() {
 				t.Error(report.Violations)
 			}

@@ -17,7 +17,7 @@ func (c *checker) effects() {
 		decidedBy[row.MessageID] = true
 	}
 	sent, conflicts, tooLate := c.firstSent(), c.conflicts(), c.cancelledTooLate()
-	for _, m := range c.Journal {
+	for _, m := range c.Confirmed {
 		if refused[m.ID] {
 			c.report.Checked++
 			continue
@@ -83,7 +83,7 @@ func contentOf(m Message) content { return content{m.OrderID, m.ContentHash} }
 // content, and sends none.
 func (c *checker) firstSent() map[content]time.Time {
 	first := make(map[content]time.Time)
-	for _, m := range c.Journal {
+	for _, m := range c.Confirmed {
 		if m.Cancel {
 			continue
 		}

@@ -21,7 +21,7 @@ type History struct {
 	// leaves them out.
 	Fences map[domain.DepotID]string
 
-	Journal      []Message     // messages a server confirmed to their senders
+	Confirmed    []Message     // messages that a server confirmed to their senders
 	DeadLetters  []DeadLetter  // those refused for good
 	Observations []Observation // samples of drone documents, as they were read
 

@@ -11,7 +11,7 @@ import (
 // is COMPLETED by the delivery of all its orders and by nothing else.
 func (c *checker) noOrderLost() {
 	refused := c.refused()
-	for _, m := range c.Journal {
+	for _, m := range c.Confirmed {
 		if m.OrderID == "" || refused[m.ID] {
 			continue
 		}

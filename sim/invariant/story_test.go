@@ -197,12 +197,12 @@ func (s *story) report(id domain.DroneID, status domain.DroneStatus, change func
 		}
 	})
 	s.history.Observations = append(s.history.Observations, Observation{id, s.now})
-	s.history.Journal = append(s.history.Journal, Message{Topic: "telemetry", ID: s.messageID(), DroneID: id, Timestamp: s.now})
+	s.history.Confirmed = append(s.history.Confirmed, Message{Topic: "telemetry", ID: s.messageID(), DroneID: id, Timestamp: s.now})
 }
 
 // refuse is telemetry that was dead-lettered.
 func (s *story) refuse(id string) {
-	s.history.Journal = append(s.history.Journal, Message{Topic: "telemetry", ID: id, DroneID: "D1", Timestamp: s.now.Add(time.Hour)})
+	s.history.Confirmed = append(s.history.Confirmed, Message{Topic: "telemetry", ID: id, DroneID: "D1", Timestamp: s.now.Add(time.Hour)})
 	s.history.DeadLetters = append(s.history.DeadLetters, DeadLetter{id, "FUTURE_TIMESTAMP"})
 }
 
@@ -211,13 +211,13 @@ func (s *story) ordered(id domain.OrderID) {
 	s.order(id, domain.CauseOrder, func(o *domain.Order) {
 		o.Status, o.ContentHash, o.ContentPublishedAt = domain.OrderPending, "hash", s.now
 	})
-	s.history.Journal = append(s.history.Journal, Message{Topic: "orders", ID: s.messageID(), OrderID: id, Timestamp: s.now, ContentHash: "hash", SentAt: s.now})
+	s.history.Confirmed = append(s.history.Confirmed, Message{Topic: "orders", ID: s.messageID(), OrderID: id, Timestamp: s.now, ContentHash: "hash", SentAt: s.now})
 }
 
 func (s *story) cancelled(id domain.OrderID) {
 	s.tick()
 	s.order(id, domain.CauseOrder, func(o *domain.Order) { o.Status = domain.OrderCancelled })
-	s.history.Journal = append(s.history.Journal, Message{Topic: "orders", ID: s.messageID(), OrderID: id, Timestamp: s.now, Cancel: true})
+	s.history.Confirmed = append(s.history.Confirmed, Message{Topic: "orders", ID: s.messageID(), OrderID: id, Timestamp: s.now, Cancel: true})
 }
 
 func (s *story) apply(id domain.DecisionID, fence string, m domain.MissionID, d domain.DroneID, orders ...domain.OrderID) {
@@ -247,7 +247,7 @@ func (s *story) decided(row domain.LedgerEntry) {
 // published is a decision's message, whatever becomes of it.
 func (s *story) published(decision domain.DecisionID) (id string) {
 	id = s.messageID()
-	s.history.Journal = append(s.history.Journal, Message{Topic: "decisions", ID: id, DecisionID: decision, Timestamp: s.now})
+	s.history.Confirmed = append(s.history.Confirmed, Message{Topic: "decisions", ID: id, DecisionID: decision, Timestamp: s.now})
 	return id
 }
 

@@ -14,18 +14,18 @@ import (
 	"github.com/dronefleet/dronefleet/sim/invariant"
 )
 
-// drainTimeout bounds how long the backlog may take once everything is healed,
-// of the machine's time.
+// drainTimeout bounds how long the backlog may take after the faults ended, in
+// machine time.
 const drainTimeout = 25 * time.Second
 
 // drain waits until every message is settled, and returns how many are not.
-func (f *fire) drain(ctx context.Context) int {
+func (sim *simulation) drain(ctx context.Context) int {
 	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		left := backlog(f.pubsub)
+		left := backlog(sim.pubsub)
 		if left == 0 {
 			return 0
 		}
@@ -51,22 +51,22 @@ func backlog(s *pubsubemu.Server) int {
 	return n
 }
 
-// judge reads what the run left behind.
-func (f *fire) judge(ctx context.Context) (Result, error) {
-	h, letters, err := readHistory(ctx, f.store, f.outside)
+// check reads what the run left behind and checks it.
+func (sim *simulation) check(ctx context.Context) (Result, error) {
+	h, letters, err := readHistory(ctx, sim.store, sim.reliable)
 	if err != nil {
 		return Result{}, fmt.Errorf("read the history: %w", err)
 	}
-	h.Journal = f.journal.Messages()
-	h.Observations = f.observations
+	h.Confirmed = sim.confirmations.Messages()
+	h.Observations = sim.observations
 	// Two managers' clocks may differ by twice the skew, and a commit takes
 	// machine time while events carry simulated time.
-	h.ClockTolerance = 2*maxSkew + time.Duration(float64(time.Second)*f.cfg.Speed)
+	h.ClockTolerance = 2*maxSkew + time.Duration(float64(time.Second)*sim.cfg.Speed)
 	r := Result{
-		History: h, Verdict: invariant.Check(h), Faults: f.struck, Events: len(h.Events), MaxHeap: f.maxHeap,
+		History: h, Verdict: invariant.Check(h), Faults: sim.injected, Events: len(h.Events), MaxHeap: sim.maxHeap,
 		DeadLetters: map[string]int{}, Orders: map[domain.OrderStatus]int{}, Rejected: map[string]int{},
 	}
-	for _, s := range append(f.managers, f.optimizers...) {
+	for _, s := range append(sim.managers, sim.optimizers...) {
 		r.Starts += s.starts
 	}
 	refused := make(map[string]bool, len(letters))
@@ -77,7 +77,7 @@ func (f *fire) judge(ctx context.Context) (Result, error) {
 			r.Complaints = append(r.Complaints, fmt.Sprintf("good message %s of %s was dead-lettered: %s: %s", l.MessageID, l.Topic, l.Reason, l.Error))
 		}
 	}
-	early, err := f.witness.complaints(refused)
+	early, err := sim.acks.complaints(refused)
 	if err != nil {
 		return Result{}, err
 	}

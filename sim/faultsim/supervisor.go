@@ -12,15 +12,15 @@ import (
 	"github.com/dronefleet/dronefleet/internal/simclock"
 )
 
-// slot keeps one process of the product running: whenever it ends or is killed,
-// another one takes its place.
-type slot struct {
+// supervisor keeps one process of the product running: whenever it ends or is
+// killed, another one takes its place.
+type supervisor struct {
 	name  string
 	hosts connect.Config
 	clock *simclock.Clock // of the process, with its error
 	log   *slog.Logger
 	extra []grpc.DialOption
-	// work is the process: it runs until ctx ends and then stops in good order.
+	// work is the process: it runs until ctx ends and then shuts down cleanly.
 	work func(ctx context.Context, c *connections, clock *simclock.Clock) error
 
 	mu      sync.Mutex
@@ -29,15 +29,15 @@ type slot struct {
 	starts  int
 }
 
-// productOwner is what all processes of the product call themselves to the
-// fault rules; the world and the judge are not struck.
+// productOwner names the product's connections to the fault rules. The simulated
+// world and the checker have none of its faults.
 const productOwner = "product"
 
-// restartAfter is how long a dead process takes to come back, simulated.
+// restartAfter is how long a dead process takes to come back, in simulated time.
 const restartAfter = 4 * time.Second
 
 // run restarts the process until ctx ends.
-func (s *slot) run(ctx context.Context) error {
+func (s *supervisor) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		c, err := dial(context.WithoutCancel(ctx), s.hosts, productOwner, s.extra...)
 		if err != nil {
@@ -64,9 +64,9 @@ func (s *slot) run(ctx context.Context) error {
 	return nil
 }
 
-// kill ends the present process without warning: its connections are cut first,
-// so that nothing it does on its way out reaches anybody.
-func (s *slot) kill() {
+// kill ends the current process without warning: its connections are cut first,
+// so that nothing it does while it ends reaches a server.
+func (s *supervisor) kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.current != nil {
@@ -75,8 +75,8 @@ func (s *slot) kill() {
 	}
 }
 
-// restart asks the present process to stop in good order.
-func (s *slot) restart() {
+// restart asks the current process to shut down cleanly.
+func (s *supervisor) restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stop != nil {

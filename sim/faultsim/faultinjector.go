@@ -16,15 +16,16 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// saboteur sits on the product's connections and breaks what passes: the
-// product behind it is a product with that mistake in it. So broken variants
-// need no switch in the product's own code. The zero value breaks nothing.
-type saboteur struct {
-	// read may change a document on its way in, and hides it by answering true.
+// faultInjector intercepts the product's connections and changes what passes, so
+// that the product behaves as if it had a certain mistake in its code. Broken
+// variants therefore need no switch in the product. The zero value changes
+// nothing.
+type faultInjector struct {
+	// read may change a document that the product reads; true hides it.
 	read func(doc document) (hide bool)
 	// write may change the writes of a commit.
 	write func(writes []*fspb.Write) []*fspb.Write
-	// believeFailures takes a commit for done though it was refused.
+	// believeFailures reports a commit that failed as done.
 	believeFailures bool
 	// ackNacks turns every nack into an ack.
 	ackNacks bool
@@ -44,15 +45,15 @@ func documentOf(name string, fields map[string]*fspb.Value) document {
 	return document{collection, id, fields}
 }
 
-// written is the document a write is for.
+// written is the document that w writes.
 func written(w *fspb.Write) document {
 	return documentOf(w.GetUpdate().GetName(), w.GetUpdate().GetFields())
 }
 
 func (d document) text(field string) string { return d.fields[field].GetStringValue() }
 
-// about reports whether the write is of an entity of the collection or of an
-// event of such an entity.
+// about reports whether w writes an entity of the collection or an event of such
+// an entity.
 func about(w *fspb.Write, collection string) bool {
 	d := written(w)
 	return d.collection == collection || d.collection == "events" && d.text("entity")+"s" == collection
@@ -62,7 +63,7 @@ func without(writes []*fspb.Write, drop func(*fspb.Write) bool) []*fspb.Write {
 	return slices.DeleteFunc(slices.Clone(writes), drop)
 }
 
-// set stores a field whatever the product wanted of it.
+// set makes w store a field, whatever the product wanted to store there.
 func set(w *fspb.Write, field string, v *fspb.Value) {
 	w.GetUpdate().Fields[field] = v
 	if m := w.GetUpdateMask(); m != nil && !slices.Contains(m.FieldPaths, field) {
@@ -88,24 +89,24 @@ func (d document) earlier(field string, by time.Duration) {
 	}
 }
 
-func (s *saboteur) dialOptions() []grpc.DialOption {
-	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(s.unary), grpc.WithChainStreamInterceptor(s.stream)}
+func (i *faultInjector) dialOptions() []grpc.DialOption {
+	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(i.unary), grpc.WithChainStreamInterceptor(i.stream)}
 }
 
-func (s *saboteur) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (i *faultInjector) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	switch r := req.(type) {
 	case *fspb.CommitRequest:
-		return s.commit(ctx, method, r, reply.(*fspb.CommitResponse), cc, invoke, opts...)
+		return i.commit(ctx, method, r, reply.(*fspb.CommitResponse), cc, invoke, opts...)
 	case *pubsubpb.ModifyAckDeadlineRequest:
-		if s.ackNacks && r.GetAckDeadlineSeconds() == 0 {
+		if i.ackNacks && r.GetAckDeadlineSeconds() == 0 {
 			ack := &pubsubpb.AcknowledgeRequest{Subscription: r.GetSubscription(), AckIds: r.GetAckIds()}
 			return invoke(ctx, pubsubpb.Subscriber_Acknowledge_FullMethodName, ack, &emptypb.Empty{}, cc, opts...)
 		}
 	case *pubsubpb.PublishRequest:
-		if s.dropDeadLetters && strings.HasSuffix(r.GetTopic(), "-dead-letter") {
+		if i.dropDeadLetters && strings.HasSuffix(r.GetTopic(), "-dead-letter") {
 			ids := make([]string, len(r.GetMessages()))
-			for i := range ids {
-				ids[i] = "lost"
+			for n := range ids {
+				ids[n] = "lost"
 			}
 			proto.Merge(reply.(*pubsubpb.PublishResponse), &pubsubpb.PublishResponse{MessageIds: ids})
 			return nil
@@ -114,18 +115,18 @@ func (s *saboteur) unary(ctx context.Context, method string, req, reply any, cc 
 	return invoke(ctx, method, req, reply, cc, opts...)
 }
 
-func (s *saboteur) commit(ctx context.Context, method string, req *fspb.CommitRequest, reply *fspb.CommitResponse, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (i *faultInjector) commit(ctx context.Context, method string, req *fspb.CommitRequest, reply *fspb.CommitResponse, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	asked := len(req.GetWrites())
-	if s.write != nil {
+	if i.write != nil {
 		req = proto.CloneOf(req)
-		req.Writes = s.write(req.GetWrites())
+		req.Writes = i.write(req.GetWrites())
 	}
 	err := invoke(ctx, method, req, reply, cc, opts...)
-	if err != nil && s.believeFailures && status.Code(err) == codes.Unavailable {
+	if err != nil && i.believeFailures && status.Code(err) == codes.Unavailable {
 		reply.CommitTime, err = timestamppb.Now(), nil
 	}
 	if err == nil {
-		// The client wants an answer for each write it asked for.
+		// The client expects a result for each write it sent.
 		for len(reply.WriteResults) < asked {
 			reply.WriteResults = append(reply.WriteResults, &fspb.WriteResult{UpdateTime: reply.CommitTime})
 		}
@@ -133,18 +134,18 @@ func (s *saboteur) commit(ctx context.Context, method string, req *fspb.CommitRe
 	return err
 }
 
-func (s *saboteur) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+func (i *faultInjector) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	stream, err := open(ctx, desc, cc, method, opts...)
-	if err != nil || s.read == nil {
+	if err != nil || i.read == nil {
 		return stream, err
 	}
-	return &falseReads{stream, s}, nil
+	return &falseReads{stream, i}, nil
 }
 
-// falseReads are reads that do not say what is stored.
+// falseReads is a stream of reads that read may change.
 type falseReads struct {
 	grpc.ClientStream
-	saboteur *saboteur
+	injector *faultInjector
 }
 
 func (f *falseReads) RecvMsg(m any) error {
@@ -152,7 +153,7 @@ func (f *falseReads) RecvMsg(m any) error {
 		return err
 	}
 	if r, ok := m.(*fspb.BatchGetDocumentsResponse); ok && r.GetFound() != nil {
-		if name := r.GetFound().GetName(); f.saboteur.read(documentOf(name, r.GetFound().GetFields())) {
+		if name := r.GetFound().GetName(); f.injector.read(documentOf(name, r.GetFound().GetFields())) {
 			r.Result = &fspb.BatchGetDocumentsResponse_Missing{Missing: name}
 		}
 	}

@@ -1,0 +1,130 @@
+package faultsim
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"sync"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/grpc"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// ackChecker intercepts the product's connections, next to the servers, and checks
+// that the store holds the effect of a report when its message is acked. At the
+// end of a run only a drone's last report shows: it hides that an earlier one was
+// lost. Orders and decisions need no such check, because each keeps a document or
+// row of its own.
+type ackChecker struct {
+	store *firestoretx.Store // of a connection without faults
+
+	mu        sync.Mutex
+	delivered map[string]*pubsubpb.PubsubMessage // by ack id, until it is acked
+	early     []earlyAck
+	err       error // the first failed check
+}
+
+// earlyAck is the ack of a report newer than anything the store held of its
+// drone. It is correct only if the message was dead-lettered.
+type earlyAck struct {
+	message           string
+	drone             domain.DroneID
+	reported, applied time.Time
+}
+
+func (e earlyAck) String() string {
+	return fmt.Sprintf("F-ACK-01 drone %s: its report of %s, message %s, was acked when lastUpdate was %s, and there is no dead letter",
+		e.drone, e.reported.Format(time.RFC3339Nano), e.message, e.applied.Format(time.RFC3339Nano))
+}
+
+func newAckChecker(store *firestoretx.Store) *ackChecker {
+	return &ackChecker{store: store, delivered: map[string]*pubsubpb.PubsubMessage{}}
+}
+
+func (c *ackChecker) dialOptions() []grpc.DialOption {
+	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(c.unary), grpc.WithChainStreamInterceptor(c.stream)}
+}
+
+func (c *ackChecker) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	if ack, ok := req.(*pubsubpb.AcknowledgeRequest); ok && path.Base(ack.GetSubscription()) == pubsubio.Subscription(pubsubio.TopicTelemetry) {
+		c.compare(context.WithoutCancel(ctx), ack.GetAckIds())
+	}
+	return invoke(ctx, method, req, reply, cc, opts...)
+}
+
+// compare compares the reports of messages about to be acked with the store.
+func (c *ackChecker) compare(ctx context.Context, ackIDs []string) {
+	drones, err := c.store.Drones(ctx, "", firestoretx.Page{})
+	applied := make(map[domain.DroneID]time.Time, len(drones))
+	for _, d := range drones {
+		applied[d.ID] = d.LastUpdate
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		if c.err == nil {
+			c.err = fmt.Errorf("check an ack: read the drones: %w", err)
+		}
+		return
+	}
+	for _, id := range ackIDs {
+		m := c.delivered[id]
+		delete(c.delivered, id)
+		t, err := wire.DecodeTelemetry(m.GetData(), m.GetAttributes())
+		if err != nil {
+			continue // poison: its dead letter is checked at the end
+		}
+		reported := t.Timestamp.Truncate(time.Microsecond) // as documents keep times
+		if reported.After(applied[t.DroneID]) {
+			c.early = append(c.early, earlyAck{m.GetMessageId(), t.DroneID, reported, applied[t.DroneID]})
+		}
+	}
+}
+
+func (c *ackChecker) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	stream, err := open(ctx, desc, cc, method, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &deliveryRecorder{stream, c}, nil
+}
+
+// deliveryRecorder is a stream whose deliveries are remembered.
+type deliveryRecorder struct {
+	grpc.ClientStream
+	checker *ackChecker
+}
+
+func (s *deliveryRecorder) RecvMsg(m any) error {
+	if err := s.ClientStream.RecvMsg(m); err != nil {
+		return err
+	}
+	if r, ok := m.(*pubsubpb.StreamingPullResponse); ok {
+		s.checker.mu.Lock()
+		defer s.checker.mu.Unlock()
+		for _, d := range r.GetReceivedMessages() {
+			s.checker.delivered[d.GetAckId()] = d.GetMessage()
+		}
+	}
+	return nil
+}
+
+// complaints lists the acks that came before effect or dead letter. Call it when
+// nothing is in flight any more.
+func (c *ackChecker) complaints(refused map[string]bool) ([]string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var found []string
+	for _, e := range c.early {
+		if !refused[e.message] {
+			found = append(found, e.String())
+		}
+	}
+	return found, c.err
+}
