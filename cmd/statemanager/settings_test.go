@@ -36,10 +36,10 @@ func TestServe_ListsEverySettingThatIsWrong(t *testing.T) {
 		t.Errorf("exit code %d", cmd.ProcessState.ExitCode())
 	}
 	want := `statemanager: 4 settings cannot be used:
-  http-adr (file FILE:3): is no setting of serve; did you mean http-addr?
+  http-adr (file FILE:3): unknown setting of serve; did you mean http-addr?
   telemetry-coalesce (variable DRONEFLEET_TELEMETRY_COALESCE): "1" cannot be read; give a duration, such as 8s or 1m30s, more than 0s, at most 1m
   max-outstanding (file FILE:4): "lots" cannot be read; give a whole number, 1 or more, at most 10000000
-  format (flag --format): "xml" is not among the choices; give protobuf or json
+  format (flag --format): "xml" is not a valid choice; give protobuf or json
 `
 	if got := strings.ReplaceAll(string(out), file, "FILE"); got != want {
 		t.Errorf("printed\n%s\nwant\n%s", got, want)

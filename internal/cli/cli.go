@@ -157,7 +157,7 @@ func Main(grammar any, description string) {
 		fail(name, err, 1)
 	}
 	command, err := parser.Parse(os.Args[1:])
-	for _, warning := range parser.Misspelt() {
+	for _, warning := range parser.Misspelled() {
 		fmt.Fprintf(os.Stderr, "%s: %s\n", name, warning)
 	}
 	var problems config.Problems

@@ -24,12 +24,12 @@ func TestOptimizer_ListsEverySettingThatIsWrong(t *testing.T) {
 			[]string{"DRONEFLEET_INTERVAL=-1s", "DRONEFLEET_TRACE_SHARE=2", "FIRESTORE_EMULATOR_HOST=localhost"},
 			[]string{"run", "--solve-limit=3m", "--lock-ttl=10", "--depot=D1", "--depot=a/b", "--http-addr=8081"},
 			`optimizer: 8 settings cannot be used:
-  firestore-host (variable FIRESTORE_EMULATOR_HOST): "localhost" is no address; give host:port with a port of 1 to 65535, for example 127.0.0.1:8080
+  firestore-host (variable FIRESTORE_EMULATOR_HOST): "localhost" is not an address; give host:port with a port from 1 to 65535, for example 127.0.0.1:8080
   trace-share (variable DRONEFLEET_TRACE_SHARE): "2" is out of range; give 0 or more, at most 1
   depot (flag --depot): "a/b" contains "/", which no document id may
   solve-limit (flag --solve-limit): "3m0s" is out of range; give more than 0s, at most 100s
   lock-ttl (flag --lock-ttl): "10" cannot be read; give a duration, such as 8s or 1m30s, 1s or more, at most 5m
-  http-addr (flag --http-addr): "8081" is no address; give host:port with a port of 0 to 65535, for example 127.0.0.1:8080
+  http-addr (flag --http-addr): "8081" is not an address; give host:port with a port from 0 to 65535, for example 127.0.0.1:8080
   interval (variable DRONEFLEET_INTERVAL): "-1s" is out of range; give more than 0s, at most 1h
   project (default): only one of FIRESTORE_EMULATOR_HOST and PUBSUB_EMULATOR_HOST is set; set both to use emulators, or neither to use Google Cloud
 `,

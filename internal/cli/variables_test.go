@@ -43,7 +43,7 @@ func TestMain_TellsOfMisspeltVariablesOnly(t *testing.T) {
 			cmd.Env = append(cmd.Env, name+"=1")
 		}
 		out, _ := cmd.CombinedOutput() // it fails: there is no such command
-		want := fmt.Sprintf("%s: variable %s is no setting and is ignored; did you mean %s?\n", program, typo[0], typo[1])
+		want := fmt.Sprintf("%s: variable %s is not a setting and is ignored; did you mean %s?\n", program, typo[0], typo[1])
 		if !strings.HasPrefix(string(out), want) || strings.Count(string(out), "is ignored") != 1 {
 			t.Errorf("printed %s", out)
 		}

@@ -1,33 +1,32 @@
-// Package config finds out what a command is to do: every flag of a command
-// that runs for long is a setting, which a flag, an environment variable or a
-// file may give. A flag beats a variable, a variable beats the file, the file
-// beats the default.
+// Package config reads the settings of a command. Every flag of a long-running
+// command is a setting, which a flag, an environment variable or a file may give.
+// A flag beats a variable, a variable beats the file, the file beats the default.
 //
-// The names follow from the flag's. --solve-limit is the variable
-// DRONEFLEET_SOLVE_LIMIT and, in the file, the key solve-limit; the tag env adds
-// further variables, such as those that the Google libraries know. An empty
-// variable counts as none. The file is YAML: keys on top are for every command
-// that has them, keys under a command's name for that command alone, and the
-// latter beat the former:
+// All names derive from the flag's: --solve-limit is the variable
+// DRONEFLEET_SOLVE_LIMIT and, in the file, the key solve-limit. The tag env adds
+// variables, such as those the Google libraries know. An empty variable counts as
+// not set. The file is YAML. Top-level keys apply to every command that has them;
+// keys below a command's name apply to that command and beat the top-level ones:
 //
 //	project: my-project
 //	serve:
 //	  http-addr: 127.0.0.1:8080
 //
-// What is wrong with the settings is found in one go: Parse names every unknown
-// key, every value of the wrong type and every value out of range, with where it
-// came from and what to give instead. Values of settings tagged secret appear
-// nowhere.
+// Parse reports everything that is wrong with the settings at once: every unknown
+// key, every value of the wrong type or out of range, each with its origin and
+// what to give instead. Values of settings tagged secret are never shown.
 //
-// Tags of a flag, setting or not, beside those of kong:
+// Flags take these tags beside kong's:
 //
-//	check:"min 1 max 100"   what values are accepted; see rules.go
-//	accepts:"one, or two"   the same for people, of types that check themselves
-//	secret:""               its value is never shown
+//	check:"min 1 max 100"   which values are accepted; see parseRule
+//	accepts:"one or two"    the same in words, for types that check themselves
+//	secret:""               the value is never shown
 //
-// and of a command:
+// and commands this one:
 //
-//	settings:""             all its flags are settings
+//	settings:""             every flag of the command is a setting
 //
-// It must not import anything that talks to the fleet.
+// The package must not import anything that talks to the fleet. Parse returns
+// Problems for wrong values, with which a program must not start, and kong's error
+// for a wrong command line.
 package config

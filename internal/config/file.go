@@ -2,48 +2,46 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
+	"strings"
 
+	"github.com/alecthomas/kong"
 	"go.yaml.in/yaml/v3"
 )
 
 // maxFileBytes is far more than all settings take.
 const maxFileBytes = 1 << 20
 
-// Commands are the commands that have settings of their own in a file, of all
-// the project's programs: each leaves the others' alone.
+// Commands lists the commands, of all programs of this project, that have a section
+// of their own in a file. A program ignores the sections of the others.
 var Commands = []string{"serve", "dev", "emulators", "run", "once"}
 
-// connection are settings that nearly every command has. A file may give them on
-// top for all programs, although "dronefleet dev" brings its own servers.
+// connection lists settings that nearly every command has. A file for all programs
+// may have them at the top, although "dronefleet dev" starts its own servers.
 var connection = []string{"project", "database", "firestore-host", "pubsub-host"}
 
-// entry is a key of a file with its values, of which only a list has not one.
+// entry is what a file says about a key.
 type entry struct {
-	values  []string
+	values  []any // strings, of which a scalar has one; kong takes a list in this form
 	line    int
 	problem string // why there are no values
 }
 
-// file is a configuration file. What it says for one command is in sections,
-// what it says for all under "".
+// file is a configuration file: its entries by section and key. The section "" is
+// for all commands.
 type file struct {
-	name     string
-	sections map[string]map[string]entry
-	problems Problems
-	readable bool // as settings, though some may be wrong
+	name       string
+	sections   map[string]map[string]entry
+	problems   Problems
+	unreadable bool // no setting in it is known
 }
 
-func (f *file) at(line int) origin {
-	if line == 0 {
-		return origin{byFile, f.name}
-	}
-	return origin{byFile, fmt.Sprintf("%s:%d", f.name, line)}
-}
+func (f *file) at(line int) origin { return origin{"file " + f.name, line} }
 
 func (f *file) refuse(line int, setting, format string, args ...any) {
 	f.problems = append(f.problems, Problem{Setting: setting, origin: f.at(line), Complaint: fmt.Sprintf(format, args...)})
@@ -54,32 +52,34 @@ func readFile(name string) *file {
 	f := &file{name: name, sections: map[string]map[string]entry{}}
 	text, err := readBounded(name)
 	if err != nil {
-		f.refuse(0, "", "%s", err)
-		return f
+		return f.fail(0, "%s", err)
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var document yaml.Node
 	switch err := decoder.Decode(&document); {
 	case errors.Is(err, io.EOF): // an empty file says nothing
-		f.readable = true
 		return f
 	case err != nil:
-		f.refuse(0, "", "is no YAML: %s", err)
-		return f
+		return f.fail(0, "is not YAML: %s", err)
 	}
 	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		f.refuse(0, "", "holds more than one document; give one")
+		f.refuse(0, "", "has more than one document; keep one")
 	}
 	top := resolved(document.Content[0])
-	f.readable = isNull(top) || top.Kind == yaml.MappingNode
-	if isNull(top) {
-		return f
+	switch {
+	case isNull(top):
+	case top.Kind == yaml.MappingNode:
+		f.read("", top)
+	default:
+		return f.fail(top.Line, "is not a mapping; give lines such as \"project: my-project\"")
 	}
-	if top.Kind != yaml.MappingNode {
-		f.refuse(top.Line, "", "is no mapping; give lines such as \"project: my-project\"")
-		return f
-	}
-	f.read("", top)
+	return f
+}
+
+// fail refuses the file as a whole.
+func (f *file) fail(line int, format string, args ...any) *file {
+	f.unreadable = true
+	f.refuse(line, "", format, args...)
 	return f
 }
 
@@ -94,12 +94,12 @@ func readBounded(name string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("cannot be read: %w; give the name of a YAML file", err)
 	case len(text) > maxFileBytes:
-		return nil, fmt.Errorf("has more than %d bytes; this is no configuration", maxFileBytes)
+		return nil, fmt.Errorf("is too large for a configuration file; give one of at most %d bytes", maxFileBytes)
 	}
 	return text, nil
 }
 
-// read takes the keys of a mapping into a section.
+// read reads the keys of a mapping into a section.
 func (f *file) read(section string, mapping *yaml.Node) {
 	entries := map[string]entry{}
 	f.sections[section] = entries
@@ -107,12 +107,12 @@ func (f *file) read(section string, mapping *yaml.Node) {
 		key, value := pair[0], resolved(pair[1])
 		name := key.Value
 		if key.Kind != yaml.ScalarNode {
-			f.refuse(key.Line, "", "a key is no text; give the name of a setting")
+			f.refuse(key.Line, "", "a key is not a string; give the name of a setting")
 			continue
 		}
 		_, again := entries[name]
 		if _, other := f.sections[name]; again || section == "" && other && name != "" {
-			f.refuse(key.Line, name, "is there more than once; give it once")
+			f.refuse(key.Line, name, "is given more than once; keep one")
 			continue
 		}
 		if section == "" && slices.Contains(Commands, name) {
@@ -122,7 +122,7 @@ func (f *file) read(section string, mapping *yaml.Node) {
 			case isNull(value):
 				f.sections[name] = nil
 			default:
-				f.refuse(key.Line, name, "is no mapping; give the command's settings below it, indented")
+				f.refuse(key.Line, name, "is not a mapping; give the command's settings below it, indented")
 			}
 			continue
 		}
@@ -130,19 +130,19 @@ func (f *file) read(section string, mapping *yaml.Node) {
 	}
 }
 
-// entryOf is the value of a key: one scalar, or a list of them.
+// entryOf reads the value of a key: a scalar, or a list of scalars.
 func entryOf(line int, value *yaml.Node) entry {
 	e := entry{line: line}
 	switch {
 	case isNull(value):
 		e.problem = "has no value; give one or delete the line"
 	case value.Kind == yaml.ScalarNode:
-		e.values = []string{value.Value}
+		e.values = []any{value.Value}
 	case value.Kind == yaml.SequenceNode:
-		e.values = []string{}
+		e.values = []any{}
 		for _, item := range value.Content {
 			if item = resolved(item); item.Kind != yaml.ScalarNode || isNull(item) {
-				return entry{line: line, problem: "is a list of something else than texts and numbers; give those"}
+				return entry{line: line, problem: "has an entry that is neither a string nor a number; give those only"}
 			}
 			e.values = append(e.values, item.Value)
 		}
@@ -161,3 +161,51 @@ func resolved(n *yaml.Node) *yaml.Node {
 }
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
+
+// find returns what the file says about a setting of a command.
+func (f *file) find(command, name string) (entry, bool) {
+	if e, ok := f.sections[command][name]; ok {
+		return e, true
+	}
+	e, ok := f.sections[""][name]
+	return e, ok
+}
+
+// checkKeys refuses keys that no command of this program has.
+func (f *file) checkKeys(p *Parser) {
+	known := map[string][]string{"": nil}          // settings by command
+	_ = p.visitNodes(func(node *kong.Node) error { // which fails only if this does
+		for _, flag := range node.Flags {
+			if s := p.settings[flag]; s != nil && p.inFile(s) {
+				known[""] = append(known[""], s.name)
+				if node.Tag.Has("settings") {
+					known[node.Name] = append(known[node.Name], s.name)
+				}
+			}
+		}
+		return nil
+	})
+	for section, names := range known { // others are another program's
+		for name, e := range f.sections[section] {
+			if !slices.Contains(names, name) && (section != "" || !slices.Contains(connection, name)) {
+				f.refuse(e.line, fmt.Sprintf("%.80s", name), "%s", unknown(section, name, names))
+			}
+		}
+	}
+	slices.SortStableFunc(f.problems, func(a, b Problem) int { return cmp.Compare(a.origin.line, b.origin.line) })
+}
+
+// unknown is the problem of a key that is not a setting.
+func unknown(section, name string, known []string) string {
+	text := "unknown setting"
+	if section != "" {
+		text += " of " + section
+	}
+	if near := nearest(name, known); near != "" {
+		return text + "; did you mean " + near + "?"
+	}
+	if section == "" {
+		return text + "; delete it, or move it below the command it belongs to (" + strings.Join(Commands, ", ") + ")"
+	}
+	return text + "; delete it, or see \"" + section + " --help\" for the valid ones"
+}

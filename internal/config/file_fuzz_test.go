@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Whatever a file holds, reading it ends, and says where each problem is.
+// Reading any file ends, and every problem names the file.
 func FuzzFile(f *testing.F) {
 	for _, text := range []string{
 		"", "size: 2\nserve:\n  size: 3\n  depot: [A, 'B,C']\n", "a: [", "serve: {size: 1}\nserve: {size: 2}\n",

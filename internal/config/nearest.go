@@ -1,9 +1,9 @@
 package config
 
-// nearest is the name a typing mistake away from what was given; empty if none
-// is.
+// nearest returns the name that was probably meant: the one with the fewest
+// differences, at most two and at most half its length; empty if none is near.
 func nearest(given string, names []string) string {
-	best, least := "", 3 // mistakes
+	best, least := "", 3 // differences
 	for _, name := range names {
 		if n := distance(given, name); n < least && 2*n <= len(name) {
 			best, least = name, n
@@ -12,8 +12,7 @@ func nearest(given string, names []string) string {
 	return best
 }
 
-// distance is how many letters must be put in, left out or changed to make b
-// of a: Levenshtein's.
+// distance is the Levenshtein distance of a and b, in bytes.
 func distance(a, b string) int {
 	if len(a) > 64 {
 		return len(a)

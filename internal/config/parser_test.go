@@ -13,6 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // fleet is a grammar like those of the real commands.
@@ -98,7 +99,7 @@ func write(t *testing.T, text string) string {
 	return name
 }
 
-func TestParse_AFlagBeatsAVariableBeatsTheFileBeatsTheDefault(t *testing.T) {
+func TestParser_PrefersFlagOverVariableOverFileOverDefault(t *testing.T) {
 	file := write(t, "size: 2\nserve:\n  size: 3\n  depot: [A, 'B,C']\n  create: true\n")
 	for _, c := range []struct {
 		name        string
@@ -111,10 +112,10 @@ func TestParse_AFlagBeatsAVariableBeatsTheFileBeatsTheDefault(t *testing.T) {
 		{"file, for all commands", nil, []string{"dev", "--config", file}, 2},
 		{"variable", map[string]string{"DRONEFLEET_SIZE": "4"}, []string{"serve", "--config", file}, 4},
 		{"flag", map[string]string{"DRONEFLEET_SIZE": "4"}, []string{"serve", "--config", file, "--size=5"}, 5},
-		{"a bad variable behind a flag is not looked at", map[string]string{"DRONEFLEET_SIZE": "x"}, []string{"serve", "--size=5"}, 5},
-		{"an empty variable is none", map[string]string{"DRONEFLEET_SIZE": ""}, []string{"serve", "--config", file}, 3},
+		{"a variable is not read if the flag is given", map[string]string{"DRONEFLEET_SIZE": "x"}, []string{"serve", "--size=5"}, 5},
+		{"an empty variable counts as not set", map[string]string{"DRONEFLEET_SIZE": ""}, []string{"serve", "--config", file}, 3},
 		{"the file is named by a variable", map[string]string{"CONFIG": file}, []string{"serve"}, 3},
-		{"the project's own name of a variable first", map[string]string{"CONFIG": "/nowhere", "DRONEFLEET_CONFIG": file}, []string{"serve"}, 3},
+		{"DRONEFLEET_CONFIG comes before CONFIG", map[string]string{"CONFIG": "/nowhere", "DRONEFLEET_CONFIG": file}, []string{"serve"}, 3},
 	} {
 		g, _, err := parse(t, c.environment, c.args...)
 		if err != nil {
@@ -142,7 +143,7 @@ func bit(b bool) int {
 	return 0
 }
 
-func TestParse_ListsAllProblemsAtOnceWithTheirOrigin(t *testing.T) {
+func TestParser_ReportsAllProblemsWithTheirOrigin(t *testing.T) {
 	file := write(t, `siez: 3
 serve:
   rate: -1
@@ -165,20 +166,20 @@ once:
 		t.Fatalf("error %v", err)
 	}
 	want := []string{
-		`siez (file FILE:1): is no setting; did you mean size?`,
-		`colour (file FILE:6): is no setting of serve; delete it, "serve --help" lists those there are`,
-		`create (file FILE:9): is there more than once; give it once`,
-		`orders (file FILE:11): is no setting; delete it, or put what another program knows under its command's name (serve, dev, emulators, run, once)`,
+		`siez (file FILE:1): unknown setting; did you mean size?`,
+		`colour (file FILE:6): unknown setting of serve; delete it, or see "serve --help" for the valid ones`,
+		`create (file FILE:9): is given more than once; keep one`,
+		`orders (file FILE:11): unknown setting; delete it, or move it below the command it belongs to (serve, dev, emulators, run, once)`,
 		`interval (flag --interval): "2h0m0s" is out of range; give more than 0s, at most 1h`,
 		`limit (variable DRONEFLEET_LIMIT): "8" cannot be read; give a duration, such as 8s or 1m30s, more than 0s`,
 		`size (flag --size): "many" cannot be read; give a whole number, 1 or more, at most 100`,
 		`rate (file FILE:3): "-1" is out of range; give more than 0, at most 100`,
 		`seed (file FILE:7): is a mapping; give one value`,
-		`form (file FILE:4): "xml" is not among the choices; give protobuf or json`,
+		`form (file FILE:4): "xml" is not a valid choice; give protobuf or json`,
 		`create (file FILE:8): has no value; give one or delete the line`,
 		`depot (file FILE:5): "a/b" contains "/", which no document id may`,
 		`level (variable DRONEFLEET_LEVEL): "loud" cannot be read; give debug, info, warn or error`,
-		`addr (flag --addr): "8080" is no address; give host:port with a port of 0 to 65535, for example 127.0.0.1:8080`,
+		`addr (flag --addr): "8080" is not an address; give host:port with a port from 0 to 65535, for example 127.0.0.1:8080`,
 		`peer (file FILE:10): is a list; give one value`,
 		`token (variable DRONEFLEET_TOKEN): the value contains "/", which no document id may`,
 	}
@@ -197,15 +198,15 @@ once:
 	}
 }
 
-func TestParse_RefusesFilesThatAreNone(t *testing.T) {
+func TestParser_RejectsMalformedFiles(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"no YAML", "a: [", "is no YAML"},
-		{"a list", "- a", "is no mapping"},
+		{"not YAML", "a: [", "is not YAML"},
+		{"a list", "- a", "is not a mapping"},
 		{"two documents", "size: 1\n---\nsize: 2\n", "more than one document"},
-		{"a command as a text", "serve: 3\n", "is no mapping; give the command's settings below it"},
-		{"a key that is none", "[a]: 3\n", "a key is no text"},
+		{"a command that is not a mapping", "serve: 3\n", "is not a mapping; give the command's settings below it"},
+		{"a key that is not a string", "[a]: 3\n", "a key is not a string"},
 		{"a command twice", "serve: {size: 1}\nserve: {size: 2}\n", "more than once"},
-		{"endless", strings.Repeat("# endless\n", maxFileBytes/10+1), "more than 1048576 bytes"},
+		{"endless", strings.Repeat("# endless\n", maxFileBytes/10+1), "at most 1048576 bytes"},
 	} {
 		_, _, err := parse(t, nil, "serve", "--config", write(t, c.text))
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "fleet.yaml") {
@@ -223,16 +224,15 @@ func TestParse_RefusesFilesThatAreNone(t *testing.T) {
 	}
 }
 
-func TestParse_ChecksSettingsAgainstEachOther(t *testing.T) {
+func TestParser_ChecksSettingsAgainstEachOther(t *testing.T) {
 	_, _, err := parse(t, nil, "serve", "--limit=20s")
 	if err == nil || err.Error() != "limit (flag --limit): is 20s, not below the interval; give less than 10s" {
 		t.Errorf("error %v", err)
 	}
 }
 
-// A flag that is no setting, and a program that has but one command, are held to
-// the same.
-func TestParse_ChecksFlagsThatAreNoSettings(t *testing.T) {
+// Flags that are not settings, and programs without commands, are checked alike.
+func TestParser_ChecksFlagsThatAreNotSettings(t *testing.T) {
 	_, _, err := parse(t, nil, "list", "--limit=-1")
 	if err == nil || err.Error() != `limit (flag --limit): "-1" is out of range; give 0 or more` {
 		t.Errorf("error %v", err)
@@ -251,9 +251,8 @@ func TestParse_ChecksFlagsThatAreNoSettings(t *testing.T) {
 	}
 }
 
-// A duration too short to count is not taken for 0, which may stand for no bound,
-// wherever it is given.
-func TestParse_RefusesDurationsTooShortToCount(t *testing.T) {
+// kong reads a duration below 1 ns as 0, which may mean "no bound".
+func TestParser_RejectsDurationsBelowANanosecond(t *testing.T) {
 	const want = "is shorter than a nanosecond; give a duration, such as 8s or 1m30s"
 	file := write(t, "limit: 0.5ns\n")
 	for name, parsed := range map[string]func() error{
@@ -277,8 +276,7 @@ func TestParse_RefusesDurationsTooShortToCount(t *testing.T) {
 	}
 }
 
-// A flag without its value is told what it takes, whatever kind of flag it is.
-func TestParse_TellsWhatAFlagWithoutItsValueTakes(t *testing.T) {
+func TestParser_SaysWhatAFlagWithoutValueTakes(t *testing.T) {
 	for _, c := range []struct {
 		args string
 		want string
@@ -309,8 +307,7 @@ func TestParse_TellsWhatAFlagWithoutItsValueTakes(t *testing.T) {
 	}
 }
 
-// Where only the type has an end, what goes beyond it is told of it.
-func TestParse_TellsTheLargestNumberThereIs(t *testing.T) {
+func TestParser_NamesTheUpperBoundOfTheType(t *testing.T) {
 	for args, want := range map[string]string{
 		"serve --limit=9999999h":                `give a duration, such as 8s or 1m30s, more than 0s, at most 2562047h`,
 		"serve --limit=-99999999999999999999ms": `give a duration, such as 8s or 1m30s, more than 0s, at most 2562047h`,
@@ -327,8 +324,8 @@ func TestParse_TellsTheLargestNumberThereIs(t *testing.T) {
 	}
 }
 
-// What a file that cannot be read may have given is not missed as well.
-func TestParse_MissesNothingThatAnUnreadableFileMayGive(t *testing.T) {
+// A setting that seems to be missing may be in the file.
+func TestParser_SkipsCrossChecksIfTheFileIsUnreadable(t *testing.T) {
 	for name, file := range map[string]string{
 		"not there": filepath.Join(t.TempDir(), "fleet.yaml"),
 		"a folder":  t.TempDir(),
@@ -343,9 +340,8 @@ func TestParse_MissesNothingThatAnUnreadableFileMayGive(t *testing.T) {
 	}
 }
 
-// A path that is empty is none, wherever it is given, and not the working
-// directory.
-func TestParse_AnEmptyPathIsNone(t *testing.T) {
+// kong reads an empty path as the working directory.
+func TestParser_KeepsAnEmptyPathEmpty(t *testing.T) {
 	file := write(t, "serve:\n  folder: ''\n")
 	for _, args := range [][]string{{"serve"}, {"serve", "--folder="}, {"serve", "--folder", ""}, {"serve", "--config", file}} {
 		g, _, err := parse(t, nil, args...)
@@ -363,9 +359,8 @@ func TestParse_AnEmptyPathIsNone(t *testing.T) {
 	}
 }
 
-// What is no text is refused, not altered until it is one: it would name another
-// file, or another order.
-func TestParse_RefusesWhatIsNoText(t *testing.T) {
+// Replacing invalid bytes, as kong does, would name another file or another order.
+func TestParser_RejectsInvalidUTF8(t *testing.T) {
 	for _, c := range []struct {
 		environment map[string]string
 		args        []string
@@ -398,16 +393,15 @@ func (b *bench) Check(r *Report) {
 	}
 }
 
-// An entry of a list may stand for a value that is there already.
-func TestParse_FollowsAliasesInLists(t *testing.T) {
+func TestParser_FollowsAliasesInLists(t *testing.T) {
 	f, _, err := parse(t, nil, "serve", "--config", write(t, "serve:\n  note: &depot A\n  depot: [*depot, B]\n"))
 	if err != nil || !slices.Equal(f.Serve.Depot, []string{"A", "B"}) {
 		t.Errorf("depots %q, %v", f.Serve.Depot, err)
 	}
 }
 
-// A list never holds an empty entry: an id that is none would be looked for.
-func TestParse_RefusesEmptyEntries(t *testing.T) {
+// An empty entry would be looked up as an id.
+func TestParser_RejectsEmptyListEntries(t *testing.T) {
 	file := write(t, "serve:\n  depot: [A, '']\n  peers: ['']\n")
 	for _, c := range []struct {
 		environment map[string]string
@@ -421,7 +415,7 @@ func TestParse_RefusesEmptyEntries(t *testing.T) {
 		{nil, []string{"--config", file, "--depot=A"}, "peers (file " + file + ":3)"},
 	} {
 		_, _, err := parse(t, c.environment, append([]string{"serve"}, c.args...)...)
-		if want := c.want + ": an entry of the list is empty; delete it, or the comma that makes it"; err == nil || err.Error() != want {
+		if want := c.want + ": the list has an empty entry; delete it or its comma"; err == nil || err.Error() != want {
 			t.Errorf("%v, %v: error %v, want %s", c.environment, c.args, err, want)
 		}
 	}
@@ -432,7 +426,7 @@ func TestParse_RefusesEmptyEntries(t *testing.T) {
 	}
 }
 
-func TestMisspelt_TellsOfVariablesThatAreNearlySettings(t *testing.T) {
+func TestParser_WarnsOfMisspelledVariables(t *testing.T) {
 	p, err := New(new(fleet), kong.Name("fleet"))
 	if err != nil {
 		t.Fatal(err)
@@ -442,16 +436,15 @@ func TestMisspelt_TellsOfVariablesThatAreNearlySettings(t *testing.T) {
 			"DRONEFLEET_API_PORT_8080_TCP=tcp://10.0.0.1:8080", "DRONEFLEET_=1", "SIEZ=3", "HTTP_ADR=off", "dronefleet_siez=3"}
 	}
 	want := []string{
-		"variable DRONEFLEET_INTERVALL is no setting and is ignored; did you mean DRONEFLEET_INTERVAL?",
-		"variable DRONEFLEET_SIZZE is no setting and is ignored; did you mean DRONEFLEET_SIZE?",
+		"variable DRONEFLEET_INTERVALL is not a setting and is ignored; did you mean DRONEFLEET_INTERVAL?",
+		"variable DRONEFLEET_SIZZE is not a setting and is ignored; did you mean DRONEFLEET_SIZE?",
 	}
-	if diff := cmp.Diff(want, p.Misspelt()); diff != "" {
+	if diff := cmp.Diff(want, p.Misspelled()); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// What is printed is a file that gives the same settings.
-func TestPrint_IsAFileOfTheSameSettingsWithTheirOrigins(t *testing.T) {
+func TestCommand_PrintsAFileThatGivesTheSameSettings(t *testing.T) {
 	g, c, err := parse(t, map[string]string{"HTTP_ADDR": "127.0.0.1:99", "DRONEFLEET_TOKEN": "mellon"},
 		"serve", "--depot=A", "--depot=B", "--seed=18446744073709551615", "--print-config")
 	if err != nil || !c.Prints {
@@ -477,13 +470,13 @@ func TestPrint_IsAFileOfTheSameSettingsWithTheirOrigins(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.Serve.Token = "" // which is no part of it
-	if diff := cmp.Diff(g.Serve, again.Serve, cmp.AllowUnexported(fleetServe{}), cmp.AllowUnexported(place{})); diff != "" {
+	if diff := cmp.Diff(g.Serve, again.Serve, cmp.AllowUnexported(fleetServe{}, place{}), cmpopts.EquateEmpty()); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// A password in a URL is a secret, whatever setting it stands in.
-func TestPasswordsInURLsAreHidden(t *testing.T) {
+// A password in a URL is secret in any setting.
+func TestParser_HidesPasswordsInURLs(t *testing.T) {
 	_, c, err := parse(t, nil, "serve", "--project=https://ann:mellon@example.org")
 	if err == nil || strings.Contains(err.Error(), "mellon") || !strings.Contains(err.Error(), "ann:xxxxx@") {
 		t.Errorf("%v, %v", c, err)
@@ -498,7 +491,7 @@ func TestPasswordsInURLsAreHidden(t *testing.T) {
 	}
 }
 
-func TestParse_LeavesTheCommandLineToKong(t *testing.T) {
+func TestParser_LeavesCommandLineErrorsToKong(t *testing.T) {
 	for _, args := range [][]string{{"fly"}, {"serve", "--interval"}, {"serve", "--interval", "--create"}, {"serve", "--reason=x"}} {
 		_, _, err := parse(t, nil, args...)
 		var problems Problems
@@ -506,19 +499,18 @@ func TestParse_LeavesTheCommandLineToKong(t *testing.T) {
 			t.Errorf("%v: error %v", args, err)
 		}
 	}
-	// What is no setting is never taken from elsewhere.
+	// A flag that is not a setting has no variable.
 	g, _, err := parse(t, map[string]string{"DRONEFLEET_REASON": "x", "DRONEFLEET_PROJECT": "p"}, "list")
 	if err != nil || g.List.Reason != "" || g.List.Project != "p" {
 		t.Errorf("%+v, %v", g.List, err)
 	}
 }
 
-// A flag that is no setting says in people's words what it takes, too.
-func TestParse_FlagsThatAreNoSettingsSayWhatTheyTake(t *testing.T) {
+func TestParser_SaysWhatFlagsThatAreNotSettingsTake(t *testing.T) {
 	for args, want := range map[string]string{
-		"--limit=x":         `--limit: "x" cannot be read; give a whole number, 0 or more`,
-		"--since=yesterday": `--since: "yesterday" cannot be read; give a time, such as 2026-11-21T12:00:30Z`,
-		"--within=5":        `--within: "5" cannot be read; give a duration, such as 8s or 1m30s`,
+		"--limit=x":         `limit (flag --limit): "x" cannot be read; give a whole number, 0 or more`,
+		"--since=yesterday": `since (flag --since): "yesterday" cannot be read; give a time, such as 2026-11-21T12:00:30Z`,
+		"--within=5":        `within (flag --within): "5" cannot be read; give a duration, such as 8s or 1m30s`,
 		"--limit --held":    `--limit: has no value before --held; give a whole number, 0 or more; write --limit=--held if that is the value`,
 	} {
 		_, _, err := parse(t, nil, append([]string{"list"}, strings.Fields(args)...)...)
@@ -532,7 +524,7 @@ func TestParse_FlagsThatAreNoSettingsSayWhatTheyTake(t *testing.T) {
 	}
 }
 
-func TestSettingsTable_NamesEverySetting(t *testing.T) {
+func TestParser_PrintsATableOfEverySetting(t *testing.T) {
 	var out strings.Builder
 	p, err := New(new(fleet), kong.Name("fleet"), kong.Writers(&out, &out), kong.Exit(func(int) { panic("ended") }))
 	if err != nil {
@@ -556,8 +548,7 @@ func TestSettingsTable_NamesEverySetting(t *testing.T) {
 	}
 }
 
-// A rule that nobody can mean is the programmer's mistake.
-func TestNew_RefusesRulesThatAreNone(t *testing.T) {
+func TestNew_RejectsMalformedRules(t *testing.T) {
 	for _, g := range []any{
 		&struct {
 			Run struct {

@@ -12,13 +12,16 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Print writes the effective settings as a file that gives the same
-// ones, with the origin of each. Secrets are left out.
+// Print writes the effective settings as a file that gives the same settings, with
+// the origin of each. Secrets are left out.
 func (c *Command) Print(w io.Writer) error {
-	mapping := &yaml.Node{Kind: yaml.MappingNode, HeadComment: "The settings of \"" + c.node().FullPath() + "\"."}
+	mapping := &yaml.Node{Kind: yaml.MappingNode, HeadComment: "The settings of \"" + c.parser.node(c.Context).FullPath() + "\"."}
 	var hidden []string
-	for _, flag := range c.flags() {
-		s, from := c.parser.settings[flag], c.origins[flag]
+	for _, s := range c.settings() {
+		flag, from := s.flag, c.origins[s]
+		if !c.parser.inFile(s) {
+			continue
+		}
 		if s.secret {
 			state := "not set"
 			if !flag.Target.IsZero() {
@@ -47,7 +50,7 @@ func (c *Command) Print(w io.Writer) error {
 	return encoder.Close()
 }
 
-// plain is a value as YAML writes it and the parser reads it.
+// plain converts a value to what YAML writes and the parser reads.
 func plain(v reflect.Value) any {
 	switch {
 	case v.Type() == durationType:
@@ -70,7 +73,7 @@ func plain(v reflect.Value) any {
 	return v.Interface()
 }
 
-// printReference writes all settings of all commands as a table.
+// printReference writes all settings of all commands as a Markdown table.
 func (p *Parser) printReference(w io.Writer) {
 	type row struct {
 		setting  *setting
@@ -78,10 +81,9 @@ func (p *Parser) printReference(w io.Writer) {
 		defaults []string // of each command
 	}
 	var rows []*row
-	_ = kong.Visit(p.kong.Model.Node, func(v kong.Visitable, next kong.Next) error { // nothing in it fails
-		node, is := v.(*kong.Node)
-		if !is || !node.Tag.Has("settings") {
-			return next(nil)
+	_ = p.visitNodes(func(node *kong.Node) error { // which fails only if this does
+		if !node.Tag.Has("settings") {
+			return nil
 		}
 		for _, flag := range node.Flags {
 			s := p.settings[flag]
@@ -98,7 +100,7 @@ func (p *Parser) printReference(w io.Writer) {
 			rows[i].commands = append(rows[i].commands, node.Name)
 			rows[i].defaults = append(rows[i].defaults, flag.Default)
 		}
-		return next(nil)
+		return nil
 	})
 	fmt.Fprintf(w, "| setting | of | default | accepts | variables | meaning |\n|-|-|-|-|-|-|\n")
 	for _, r := range rows {
@@ -108,7 +110,7 @@ func (p *Parser) printReference(w io.Writer) {
 	}
 }
 
-// defaults is one default, or each command's.
+// defaults shows the common default, or each command's.
 func defaults(commands, values []string) string {
 	shown := func(v string) string {
 		if v == "" {
@@ -126,5 +128,5 @@ func defaults(commands, values []string) string {
 	return strings.Join(all, ", ")
 }
 
-// cell keeps text from ending a cell of a table.
+// cell escapes text for a cell of a table.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

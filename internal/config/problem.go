@@ -5,35 +5,20 @@ import (
 	"strings"
 )
 
-// kind is where a value came from, the weakest first.
-type kind int
-
-const (
-	byDefault kind = iota
-	byFile
-	byVariable
-	byFlag
-	byArgument
-)
-
 // origin is where a value came from.
 type origin struct {
-	kind  kind
-	place string // "fleet.yaml:3", "DRONEFLEET_SEED", "--seed", "<id>"
+	place string // "file fleet.yaml", "variable DRONEFLEET_SEED", "flag --seed", "argument <id>"; empty for the default
+	line  int    // of the file; 0 for the file as a whole
 }
 
 func (o origin) String() string {
-	switch o.kind {
-	case byFile:
-		return "file " + o.place
-	case byVariable:
-		return "variable " + o.place
-	case byFlag:
-		return "flag " + o.place
-	case byArgument:
-		return "argument " + o.place
+	switch {
+	case o.place == "":
+		return "default"
+	case o.line > 0:
+		return fmt.Sprintf("%s:%d", o.place, o.line)
 	}
-	return "default"
+	return o.place
 }
 
 // Problem is one thing that is wrong with the settings.

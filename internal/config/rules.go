@@ -14,23 +14,23 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// rule is what a setting's value must be, beyond its type.
+// rule restricts a setting's value beyond its type.
 type rule struct {
-	accepts string // for people: "more than 0"
-	ends    bool   // accepts says how much is too much
-	// violated says what is wrong with a value and what to give; empty if
-	// nothing is. Nil accepts all.
+	accepts string // in words: "more than 0"
+	ends    bool   // accepts has an upper bound
+	// violated says what is wrong with a value and what to give instead; empty if
+	// nothing is wrong. Nil accepts every value.
 	violated func(reflect.Value) string
 }
 
-// parseRule reads the tag check of a flag: one of
+// parseRule parses the tag check of a flag. It is one of:
 //
-//	min A, over A, max B     bounds of a number or a duration, one after the other
-//	address                  host:port of something that listens
-//	listen                   host:port to listen at, port 0 for a free one
-//	listen on loopback       the same, where only this machine reaches it
-//	listen or off            as listen, or "" or off for not at all
-//	id                       a legal entity id
+//	min A, over A, max B     bounds of a number or a duration, without the commas
+//	address                  host:port to connect to
+//	listen                   host:port to listen on, port 0 for a free one
+//	listen on loopback       the same, reachable from this machine only
+//	listen or off            as listen, or "" or off to not listen
+//	id                       an entity id
 func parseRule(text string) (rule, error) {
 	switch text {
 	case "":
@@ -54,7 +54,7 @@ func parseRule(text string) (rule, error) {
 	return parseBounds(text)
 }
 
-// textual is a rule of texts; the empty one stands for none and is accepted.
+// textual is a rule for strings. It accepts the empty string, which stands for no value.
 func textual(accepts string, check func(string) error) rule {
 	return rule{accepts: accepts, violated: func(v reflect.Value) string {
 		if v.String() == "" {
@@ -68,7 +68,7 @@ func textual(accepts string, check func(string) error) rule {
 }
 
 func checkAddress(v string, lowest int) error {
-	fix := fmt.Errorf("is no address; give host:port with a port of %d to 65535, for example 127.0.0.1:8080", lowest)
+	fix := fmt.Errorf("is not an address; give host:port with a port from %d to 65535, for example 127.0.0.1:8080", lowest)
 	_, port, err := net.SplitHostPort(v)
 	if err != nil {
 		return fix
@@ -85,7 +85,7 @@ func checkLoopback(v string) error {
 	}
 	host, _, _ := net.SplitHostPort(v) // which checkAddress has split
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return errors.New("is no loopback address, and nobody would be asked for credentials; give host:port such as 127.0.0.1:8080")
+		return errors.New("is not a loopback address, and the server asks for no credentials; give host:port such as 127.0.0.1:8080")
 	}
 	return nil
 }
@@ -100,22 +100,22 @@ func oneOf(values []string) rule {
 		if slices.Contains(values, fmt.Sprint(v.Interface())) {
 			return ""
 		}
-		return "is not among the choices; give " + accepts
+		return "is not a valid choice; give " + accepts
 	}}
 }
 
 // bound is one end of a range.
 type bound struct {
-	text    string // for people: "at least 1"
+	text    string // in words: "1 or more"
 	allowed func(order int) bool
 	limit   string
 }
 
-// parseBounds reads pairs of a word and a limit, "over 0 max 100".
+// parseBounds parses pairs of a word and a limit: "over 0 max 100".
 func parseBounds(text string) (rule, error) {
 	fields := strings.Fields(text)
 	if len(fields)%2 != 0 {
-		return rule{}, fmt.Errorf("check %q is no rule", text)
+		return rule{}, fmt.Errorf("check %q is not a rule", text)
 	}
 	var bounds []bound
 	var parts []string
@@ -130,7 +130,7 @@ func parseBounds(text string) (rule, error) {
 		case "max":
 			b.text, b.allowed, ends = "at most "+pair[1], func(order int) bool { return order <= 0 }, true
 		default:
-			return rule{}, fmt.Errorf("check %q is no rule", text)
+			return rule{}, fmt.Errorf("check %q is not a rule", text)
 		}
 		if _, err := time.ParseDuration(b.limit); err != nil {
 			if _, err := strconv.ParseFloat(b.limit, 64); err != nil {
@@ -144,7 +144,7 @@ func parseBounds(text string) (rule, error) {
 	return rule{accepts: accepts, ends: ends, violated: func(v reflect.Value) string {
 		for _, b := range bounds {
 			order, err := compare(v, b.limit)
-			// The negation would let a NaN pass.
+			// Not "if order is disallowed": NaN compares as neither.
 			if err != nil || !b.allowed(order) {
 				return "is out of range; give " + accepts
 			}
@@ -153,7 +153,7 @@ func parseBounds(text string) (rule, error) {
 	}}, nil
 }
 
-// compare orders a value against a limit of its own kind.
+// compare orders a value and a limit of the same kind.
 func compare(v reflect.Value, limit string) (int, error) {
 	if v.Type() == durationType {
 		d, err := time.ParseDuration(limit)
@@ -173,5 +173,5 @@ func compare(v reflect.Value, limit string) (int, error) {
 		}
 		return cmp.Compare(v.Float(), f), nil
 	}
-	return 0, fmt.Errorf("a %s has no order", v.Type())
+	return 0, fmt.Errorf("values of type %s have no order", v.Type())
 }

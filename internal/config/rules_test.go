@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A range takes its ends as it says, and nothing that has no place in it.
-func TestRules_Ends(t *testing.T) {
+// Bounds are inclusive or exclusive as the rule says, and NaN is in no range.
+func TestRule_ChecksItsBounds(t *testing.T) {
 	for _, row := range []struct {
 		check string
 		value any
@@ -36,9 +36,7 @@ func TestRules_Ends(t *testing.T) {
 	}
 }
 
-// A name is a mistyped one if it is near enough for its length; the nearest
-// counts.
-func TestNearest(t *testing.T) {
+func TestNearest_FindsTheNameThatWasMeant(t *testing.T) {
 	names := []string{"log", "project", "projects", "telemetry-window"}
 	for given, want := range map[string]string{
 		"projet": "project", "prjects": "projects", "projekt": "project", "telemtry-windw": "telemetry-window", "telmtry-windw": "",

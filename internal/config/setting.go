@@ -18,21 +18,24 @@ import (
 // prefix begins the environment variable of every setting.
 const prefix = "DRONEFLEET_"
 
-// setting is a flag whose value may also come from the environment or a file.
+// setting is a flag and how its value is read and checked. With variables, the
+// value may also come from the environment or a file.
 type setting struct {
 	name      string   // of the flag, and of the key in a file
-	variables []string // of the environment, the first that is set counts
+	variables []string // of the environment; the first that is not empty counts
 	flag      *kong.Flag
-	parse     kong.Mapper // of kong's, behind the one that collects problems
+	parse     kong.Mapper // kong's own
 	rule      rule
 	secret    bool
 }
 
-// newSetting takes over what kong would do itself, and otherwise with the first
-// problem only: reading the environment and checking enumerations.
-func newSetting(flag *kong.Flag) (*setting, error) {
+// newSetting takes over two things that kong would do itself, but end at the first
+// problem: reading the environment and checking enumerations.
+func newSetting(flag *kong.Flag, variables bool) (*setting, error) {
 	s := &setting{name: flag.Name, flag: flag, parse: parser(flag), secret: flag.Tag.Has("secret")}
-	s.variables = append([]string{variable(flag.Name)}, flag.Tag.Envs...)
+	if variables {
+		s.variables = append([]string{variable(flag.Name)}, flag.Tag.Envs...)
+	}
 	flag.Envs, flag.Tag.Envs = nil, nil
 	var err error
 	if flag.Enum != "" {
@@ -49,8 +52,8 @@ func newSetting(flag *kong.Flag) (*setting, error) {
 
 var errTooShort = errors.New("shorter than a nanosecond")
 
-// parser is kong's of a flag, but for what kong would read as something else: a
-// duration too short to count as 0, and no path as the working directory.
+// parser returns kong's mapper of a flag, except where that misreads a value: it
+// takes a duration below 1 ns for 0, and an empty path for the working directory.
 func parser(flag *kong.Flag) kong.Mapper {
 	parse := flag.Mapper
 	switch {
@@ -74,31 +77,18 @@ func parser(flag *kong.Flag) kong.Mapper {
 	return parse
 }
 
-// variable is the environment variable of a flag.
+// variable returns the environment variable of a flag.
 func variable(flag string) string {
 	return prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// help is what --help says about a setting.
+// help returns the setting's line of --help.
 func (s *setting) help() string {
 	text := strings.TrimSuffix(s.flag.Help, ".")
 	return fmt.Sprintf("%s ($%s).", text, strings.Join(s.variables, ", $"))
 }
 
-// decode reads a value from outside the command line into the flag's target.
-func (s *setting) decode(values []string) error {
-	target := s.flag.Target
-	target.SetZero()
-	for _, v := range values {
-		scan := kong.ScanFromTokens(kong.Token{Type: kong.FlagValueToken, Value: v})
-		if err := s.parse.Decode(&kong.DecodeContext{Value: s.flag.Value, Scan: scan}, target); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// accepts says in a few words what the setting takes; empty for any text.
+// accepts describes the accepted values; empty if any text is accepted.
 func (s *setting) accepts() string {
 	t := s.flag.Target.Type()
 	kind := ""
@@ -133,8 +123,8 @@ var (
 
 func isInteger(k reflect.Kind) bool { return k >= reflect.Int && k <= reflect.Uint64 }
 
-// lacking says of a flag without a value what it takes. The token after it is
-// none, or another flag, as a value that begins with - seems to be.
+// lacking is the error of a flag without a value. The token after it is the end,
+// or a flag, which is also what a value that begins with - looks like.
 func (s *setting) lacking(after kong.Token) error {
 	fix := s.accepts()
 	if fix == "" || s.flag.IsSlice() {
@@ -148,15 +138,15 @@ func (s *setting) lacking(after kong.Token) error {
 
 var digits = regexp.MustCompile("[0-9]+")
 
-// exceeds reports whether a value is too much for the setting's type: with small
-// numbers in place of its own it could be read.
+// exceeds reports whether a value is too large for the setting's type: with small
+// numbers in its place it could be read.
 func (s *setting) exceeds(value string) bool {
 	target := reflect.New(s.flag.Target.Type()).Elem()
 	scan := kong.ScanFromTokens(kong.Token{Type: kong.FlagValueToken, Value: digits.ReplaceAllString(value, "1")})
 	return s.parse.Decode(&kong.DecodeContext{Value: s.flag.Value, Scan: scan}, target) == nil
 }
 
-// largest is the end that only the type has; empty where the rule sets one.
+// largest names the type's upper bound; empty if the rule has one.
 func (s *setting) largest() string {
 	t := s.flag.Target.Type()
 	switch {
@@ -171,31 +161,37 @@ func (s *setting) largest() string {
 	return ""
 }
 
-// complaint says what is wrong with values that cannot be read.
-func (s *setting) complaint(values []string, err error) string {
-	given := s.shown(strings.Join(values, ","))
+// complaint says what is wrong with a value that cannot be read: a string, or the
+// entries of a list.
+func (s *setting) complaint(value any, err error) string {
+	text := fmt.Sprint(value)
+	if list, ok := value.([]any); ok {
+		text = ""
+		for _, entry := range list {
+			text = strings.TrimPrefix(fmt.Sprint(text, ",", entry), ",")
+		}
+	}
+	given := s.shown(text)
 	fix := cmp.Or(s.accepts(), "another value")
 	if errors.Is(err, errTooShort) {
 		return fmt.Sprintf("%s is shorter than a nanosecond; give %s", given, fix)
 	}
-	text := s.accepts() == "" && reflect.PointerTo(s.flag.Target.Type()).Implements(textUnmarshaler)
-	if text || s.flag.IsSlice() {
+	if s.flag.IsSlice() || s.accepts() == "" && reflect.PointerTo(s.flag.Target.Type()).Implements(textUnmarshaler) {
 		if s.secret {
 			return "the value cannot be read"
 		}
 		return fmt.Sprintf("%s cannot be read: %v", given, err)
 	}
-	if s.exceeds(values[0]) {
+	if s.exceeds(text) {
 		return fmt.Sprintf("%s is out of range; give %s%s", given, fix, s.largest())
 	}
 	return fmt.Sprintf("%s cannot be read; give %s", given, fix)
 }
 
-// emptyEntry is what is wrong with a list that "," or a file's "" gives.
-const emptyEntry = "an entry of the list is empty; delete it, or the comma that makes it"
+// emptyEntry is the problem of a list such as "," or, in a file, [""].
+const emptyEntry = "the list has an empty entry; delete it or its comma"
 
-// violation says what is wrong with the value of the flag's target; empty if
-// nothing is.
+// violation says what is wrong with the flag's value; empty if nothing is.
 func (s *setting) violation() string {
 	for _, v := range s.each() {
 		if s.flag.IsSlice() && v.Kind() == reflect.String && v.Len() == 0 {
@@ -211,7 +207,7 @@ func (s *setting) violation() string {
 	return ""
 }
 
-// each is the elements of a list, or the one value.
+// each returns the entries of a list, or the single value.
 func (s *setting) each() []reflect.Value {
 	if !s.flag.IsSlice() {
 		return []reflect.Value{s.flag.Target}
@@ -223,7 +219,7 @@ func (s *setting) each() []reflect.Value {
 	return all
 }
 
-// shown is a value as a complaint quotes it.
+// shown quotes a value for a problem, unless it is secret.
 func (s *setting) shown(value string) string {
 	if s.secret {
 		return "the value"
@@ -231,8 +227,7 @@ func (s *setting) shown(value string) string {
 	return fmt.Sprintf("%.80q", withoutPassword(value))
 }
 
-// withoutPassword hides the password of a URL, which is a secret wherever it is
-// given.
+// withoutPassword hides the password of a URL, which is a secret in any setting.
 func withoutPassword(value string) string {
 	if u, err := url.Parse(value); err == nil && u.User != nil {
 		return u.Redacted()

@@ -6,20 +6,22 @@ import (
 	"strings"
 )
 
-// elsewhere are settings of one of the project's programs that differ from one
-// of another's by no more than a typing mistake may.
+// elsewhere lists settings that look like misspelled ones of another program of
+// this project.
 var elsewhere = []string{"depot", "report"}
 
-// Misspelt says of every variable that is no setting, but nearly one, that it is
-// ignored. Others pass: an environment may serve several programs, and clusters
-// add variables of their own.
-func (p *Parser) Misspelt() []string {
+// Misspelled returns a warning for each variable that looks like a misspelled
+// setting. Other unknown variables pass: an environment may serve several programs,
+// and clusters add variables of their own.
+func (p *Parser) Misspelled() []string {
 	known := slices.Clone(elsewhere)
 	var names []string
 	for _, s := range p.settings {
-		names = append(names, s.name)
+		if len(s.variables) > 0 {
+			names = append(names, s.name)
+		}
 	}
-	slices.Sort(names) // of several that are near, always the same
+	slices.Sort(names) // so that a tie always has the same answer
 	known = append(known, names...)
 	var all []string
 	for _, entry := range p.environ() {
@@ -30,7 +32,7 @@ func (p *Parser) Misspelt() []string {
 			continue
 		}
 		if near := nearest(name, names); near != "" {
-			all = append(all, fmt.Sprintf("variable %.80s is no setting and is ignored; did you mean %s?", given, variable(near)))
+			all = append(all, fmt.Sprintf("variable %.80s is not a setting and is ignored; did you mean %s?", given, variable(near)))
 		}
 	}
 	slices.Sort(all)
