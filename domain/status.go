@@ -1,5 +1,10 @@
 package domain
 
+import (
+	"fmt"
+	"time"
+)
+
 // The statuses are strings so that documents, logs and the console show the
 // same short names without a table between them.
 
@@ -69,6 +74,8 @@ const (
 )
 
 // Priority orders requests by medical urgency; a greater value is more urgent.
+// Zero is no priority, as of an order that was cancelled before it arrived; where
+// one is needed it counts as STANDARD.
 type Priority int
 
 const (
@@ -77,19 +84,35 @@ const (
 	PriorityCritical Priority = 3
 )
 
-// Priorities lists every priority, least urgent first.
-var Priorities = []Priority{PriorityStandard, PriorityHigh, PriorityCritical}
+// Priorities lists every priority, least urgent first. It is an array, so that
+// its length is a constant.
+var Priorities = [...]Priority{PriorityStandard, PriorityHigh, PriorityCritical}
 
-// String is the priority's name in documents.
+// String is the priority's name on the wire and in documents.
 func (p Priority) String() string {
 	switch p {
+	case 0, PriorityStandard:
+		return "STANDARD"
 	case PriorityHigh:
 		return "HIGH"
 	case PriorityCritical:
 		return "CRITICAL"
-	default:
-		return "STANDARD"
 	}
+	return fmt.Sprintf("Priority(%d)", int(p))
+}
+
+// Window is how long after its creation an order without a deadline of its own
+// is due.
+func (p Priority) Window() time.Duration {
+	switch p {
+	case 0, PriorityStandard:
+		return 60 * time.Minute
+	case PriorityHigh:
+		return 30 * time.Minute
+	case PriorityCritical:
+		return 15 * time.Minute
+	}
+	return 0 // due at once; no decoder lets such a priority through
 }
 
 // ParsePriority is the inverse of String; ok is false for an unknown name.
@@ -99,7 +122,7 @@ func ParsePriority(name string) (p Priority, ok bool) {
 			return p, true
 		}
 	}
-	return PriorityStandard, false
+	return 0, false
 }
 
 // WaypointType is what a drone does at a stop of its route.
@@ -111,3 +134,8 @@ const (
 	WaypointHospitalDelivery WaypointType = "HOSPITAL_DELIVERY"
 	WaypointDepotReturn      WaypointType = "DEPOT_RETURN"
 )
+
+// WaypointTypes lists every type of stop.
+var WaypointTypes = []WaypointType{
+	WaypointDepotStart, WaypointWarehousePickup, WaypointHospitalDelivery, WaypointDepotReturn,
+}

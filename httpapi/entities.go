@@ -75,13 +75,6 @@ func (a *API) missions(ctx context.Context, r *http.Request) (any, error) {
 	return listing("missions", l, entity.OfMission), nil
 }
 
-// rejections are the reasons the ledger can hold.
-var rejections = []policy.Reason{
-	policy.ReasonStaleFence, policy.ReasonDecisionExpired, policy.ReasonDroneUnknown, policy.ReasonDroneNotIdle,
-	policy.ReasonDroneSilent, policy.ReasonLowBattery, policy.ReasonDroneChanged, policy.ReasonOrderUnknown,
-	policy.ReasonOrderNotPending, policy.ReasonOrderHeld, policy.ReasonOrderChanged, policy.ReasonBadRoute, policy.ReasonOverCapacity,
-}
-
 // decisions answers GET /api/v1/decisions?outcome=&reason=&limit=&after=.
 //
 // Cost: 1 RPC; a read per decision listed and one more.
@@ -92,7 +85,7 @@ func (a *API) decisions(ctx context.Context, r *http.Request) (any, error) {
 	}
 	filter := firestoretx.LedgerFilter{
 		Outcome: choice(q, "outcome", []domain.Outcome{domain.OutcomeApplied, domain.OutcomeRejected}),
-		Reason:  string(choice(q, "reason", rejections)),
+		Reason:  string(choice(q, "reason", policy.LedgerReasons())),
 	}
 	page := q.page()
 	if filter.Reason != "" && filter.Outcome == domain.OutcomeApplied {

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -86,9 +85,10 @@ func (p MissionAssignmentPolicy) AssignMission(s DecisionState, d domain.Decisio
 		CycleID: d.CycleID, Fence: d.Fence, DepotID: d.DepotID, SnapshotTime: d.SnapshotTime,
 		MessageID: via.MessageID, PublishedAt: via.PublishedAt, ReceivedAt: via.ReceivedAt, AppliedAt: now,
 	}}
-	if err := p.check(s, d, snapshotTime(d, via, now), now); err != nil {
+	c := decisionCase{MissionAssignmentPolicy: p, DecisionState: s, decision: d, seen: snapshotTime(d, via, now), now: now}
+	if reason, detail := c.objection(); reason != "" {
 		v.Entry.Outcome = domain.OutcomeRejected
-		v.Entry.Reason, v.Entry.Detail = string(err.Reason), err.Detail
+		v.Entry.Reason, v.Entry.Detail = string(reason), detail
 		return v, nil
 	}
 	v.Depot = fenceDepot(s, d)
@@ -119,169 +119,6 @@ func snapshotTime(d domain.Decision, via Delivery, now time.Time) time.Time {
 		latest = earlier(latest, via.PublishedAt)
 	}
 	return earlier(d.SnapshotTime, latest)
-}
-
-// rounding is how much of a percent or a kilogram a sum of estimates may be
-// off: a plan that uses a limit up is not refused for its last binary digit.
-const rounding = 1e-9
-
-// check returns the first reason against the decision, whose snapshot was taken
-// at seen; nil if there is none.
-func (p MissionAssignmentPolicy) check(s DecisionState, d domain.Decision, seen, now time.Time) *Rejection {
-	no := func(reason Reason, subject, format string, args ...any) *Rejection {
-		return &Rejection{Reason: reason, Subject: subject, Detail: fmt.Sprintf(format, args...)}
-	}
-	drone := s.Drone
-	if highest := s.Fences[fenceDepot(s, d)]; d.Fence != "" && fenceLess(d.Fence, highest) {
-		return no(ReasonStaleFence, string(d.ID), "fence %s is below %s, already applied", d.Fence, highest)
-	}
-	if age := now.Sub(seen); age > p.MaxAge {
-		return no(ReasonDecisionExpired, string(d.ID), "its snapshot is %s old, more than %s", age.Round(time.Second), p.MaxAge)
-	}
-	if drone == nil {
-		return no(ReasonDroneUnknown, string(d.DroneID), "no drone %s", d.DroneID)
-	}
-	if drone.Status != domain.DroneIdle || drone.Bound() {
-		detail := fmt.Sprintf("drone %s is %s", drone.ID, drone.Status)
-		if drone.Bound() {
-			detail += fmt.Sprintf(" on mission %s", drone.CurrentMissionID)
-		}
-		return no(ReasonDroneNotIdle, string(drone.ID), "%s", detail)
-	}
-	if silent := now.Sub(drone.SeenAt); silent > p.MaxSilence {
-		return no(ReasonDroneSilent, string(drone.ID), "drone %s was last heard of %s ago", drone.ID, silent.Round(time.Second))
-	}
-	if landing := drone.Battery - d.EstimatedBatteryConsumption; drone.Battery <= p.MinBattery || landing < p.MinBattery-rounding {
-		return no(ReasonLowBattery, string(drone.ID), "drone %s has %.1f %% and would land with %.1f %%, under %.0f %%", drone.ID, drone.Battery, landing, p.MinBattery)
-	}
-	if drone.IdleSince.After(seen) {
-		return no(ReasonDroneChanged, string(drone.ID), "drone %s has been away since the snapshot", drone.ID)
-	}
-	if r := p.checkOrders(s, d, seen, no); r != nil {
-		return r
-	}
-	if problem := routeProblem(d); problem != "" {
-		return no(ReasonBadRoute, string(d.ID), "%s", problem)
-	}
-	if load := peakLoad(d, s.Orders); drone.PayloadCapacityKg > 0 && load > drone.PayloadCapacityKg+rounding {
-		return no(ReasonOverCapacity, string(drone.ID), "the route loads %.2f kg, drone %s carries %.2f kg", load, drone.ID, drone.PayloadCapacityKg)
-	}
-	return nil
-}
-
-func (p MissionAssignmentPolicy) checkOrders(s DecisionState, d domain.Decision, seen time.Time, no func(Reason, string, string, ...any) *Rejection) *Rejection {
-	checks := []struct {
-		reason Reason
-		detail func(o domain.Order, known bool) string // empty: passes
-	}{
-		{ReasonOrderUnknown, func(_ domain.Order, known bool) string {
-			if known {
-				return ""
-			}
-			return "no such order"
-		}},
-		{ReasonOrderNotPending, func(o domain.Order, _ bool) string {
-			if o.Status == domain.OrderPending {
-				return ""
-			}
-			return fmt.Sprintf("it is %s", o.Status)
-		}},
-		{ReasonOrderHeld, func(o domain.Order, _ bool) string {
-			if !o.Held {
-				return ""
-			}
-			return "it waits for an operator: " + o.HeldReason
-		}},
-		{ReasonOrderChanged, func(o domain.Order, _ bool) string {
-			// Its content takes the moment at which it was decided on, and is
-			// visible only when that transaction commits: a snapshot between
-			// the two saw the old one. Only a write after the snapshot can have
-			// been such a commit; with other writes, a mark that it is late,
-			// an order that has long been pending stays as it was seen.
-			switch {
-			case o.PendingSince.After(seen):
-				return "it changed since the snapshot"
-			case s.OrdersWritten[o.ID].After(seen) && o.PendingSince.After(seen.Add(-p.CommitDelay)):
-				return "it may have changed since the snapshot"
-			}
-			return ""
-		}},
-	}
-	for _, c := range checks {
-		for _, id := range d.OrderIDs {
-			o, known := s.Orders[id]
-			if detail := c.detail(o, known); detail != "" {
-				return no(c.reason, string(id), "order %s: %s", id, detail)
-			}
-		}
-	}
-	return nil
-}
-
-// routeProblem says what is wrong with the decision's route, "" if nothing is:
-// there must be orders, each listed once, picked up once and then delivered once, and
-// nothing else.
-func routeProblem(d domain.Decision) string {
-	const (
-		missing = iota
-		pickedUp
-		delivered
-	)
-	if len(d.OrderIDs) == 0 {
-		return "it lists no order"
-	}
-	progress := make(map[domain.OrderID]int, len(d.OrderIDs))
-	for _, id := range d.OrderIDs {
-		if _, twice := progress[id]; twice {
-			return fmt.Sprintf("order %s is listed twice", id)
-		}
-		progress[id] = missing
-	}
-	for i, stop := range d.Route {
-		if !stop.ForOrder() {
-			continue
-		}
-		at, ours := progress[stop.OrderID]
-		pickup := stop.Type == domain.WaypointWarehousePickup
-		switch {
-		case !ours:
-			return fmt.Sprintf("stop %d is for order %q, which is not in the decision", i, stop.OrderID)
-		case pickup && at != missing:
-			return fmt.Sprintf("stop %d picks up order %s again", i, stop.OrderID)
-		case pickup:
-			progress[stop.OrderID] = pickedUp
-		case at == missing:
-			return fmt.Sprintf("stop %d delivers order %s before its pickup", i, stop.OrderID)
-		case at == delivered:
-			return fmt.Sprintf("stop %d delivers order %s again", i, stop.OrderID)
-		default:
-			progress[stop.OrderID] = delivered
-		}
-	}
-	for _, id := range d.OrderIDs {
-		switch progress[id] {
-		case missing:
-			return fmt.Sprintf("order %s has no pickup stop", id)
-		case pickedUp:
-			return fmt.Sprintf("order %s has no delivery stop", id)
-		}
-	}
-	return ""
-}
-
-// peakLoad is the greatest weight aboard along the route, in kilograms.
-func peakLoad(d domain.Decision, orders map[domain.OrderID]domain.Order) float64 {
-	var load, peak float64
-	for _, stop := range d.Route {
-		switch stop.Type {
-		case domain.WaypointWarehousePickup:
-			load += orders[stop.OrderID].WeightKg
-		case domain.WaypointHospitalDelivery:
-			load -= orders[stop.OrderID].WeightKg
-		}
-		peak = max(peak, load)
-	}
-	return peak
 }
 
 // assign makes the mission: the drone is bound and its orders are assigned. It

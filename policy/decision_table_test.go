@@ -32,36 +32,35 @@ func soundDecision() judged {
 	}
 }
 
-// objections lists every reason against a decision in the order in which they
-// count, each with something that gives it. Those about the drone leave it in
-// place, those about an order touch O1, so that any two can be given at once.
-// F-DEC-02
-var objections = []struct {
-	reason Reason
-	why    string
-	give   func(*judged)
-}{
-	{ReasonDecisionConflict, "the ledger has the id for another payload", func(j *judged) {
+// objections has for every reason against a decision something that gives it. What
+// is about the drone leaves it in place, what is about an order touches O1, so that
+// any two can be given at once. F-DEC-02
+var objections = map[Reason]func(*judged){
+	ReasonDecisionConflict: func(j *judged) {
 		j.state.Ledger = &domain.LedgerEntry{ID: "X", Outcome: domain.OutcomeApplied, PayloadHash: "another"}
-	}},
-	{ReasonStaleFence, "its fence is below the highest applied", func(j *judged) {
+	},
+	ReasonStaleFence: func(j *judged) {
 		j.state.Fences = Fences{"DEPOT": "000000000000008", "": "000000000000008"}
-	}},
-	{ReasonDecisionExpired, "its snapshot is older than 2 min", func(j *judged) { j.decision.SnapshotTime = at(-120.001) }},
-	{ReasonDroneUnknown, "there is no such drone", func(j *judged) { j.state.Drone = nil }},
-	{ReasonDroneNotIdle, "the drone is not IDLE", drone(func(d *domain.Drone) { d.Status = domain.DroneCharging })},
-	{ReasonDroneSilent, "the drone was not heard of for 15 s", drone(func(d *domain.Drone) { d.SeenAt = at(-15.001) })},
-	{ReasonLowBattery, "the drone has 20 % or less, or would land with less", drone(func(d *domain.Drone) { d.Battery = 20 })},
-	{ReasonDroneChanged, "the drone has been away since the snapshot", drone(func(d *domain.Drone) { d.IdleSince = at(-1) })},
-	{ReasonOrderUnknown, "there is no such order", func(j *judged) { delete(j.state.Orders, "O2") }},
-	{ReasonOrderNotPending, "an order is not PENDING", first(func(o *domain.Order) { o.Status = domain.OrderAssigned })},
-	{ReasonOrderHeld, "an order waits for an operator", first(func(o *domain.Order) { o.Held = true })},
-	{ReasonOrderChanged, "an order changed since the snapshot", first(func(o *domain.Order) { o.PendingSince = at(-1) })},
-	{ReasonBadRoute, "a stop is missing, doubled, out of turn or for another order", func(j *judged) {
+	},
+	ReasonDecisionExpired: func(j *judged) { j.decision.SnapshotTime = at(-120.001) },
+	ReasonDroneUnknown:    func(j *judged) { j.state.Drone = nil },
+	ReasonDroneNotIdle:    drone(func(d *domain.Drone) { d.Status = domain.DroneCharging }),
+	ReasonDroneSilent:     drone(func(d *domain.Drone) { d.SeenAt = at(-15.001) }),
+	ReasonLowBattery:      drone(func(d *domain.Drone) { d.Battery = 20 }),
+	ReasonDroneChanged:    drone(func(d *domain.Drone) { d.IdleSince = at(-1) }),
+	ReasonOrderUnknown:    func(j *judged) { delete(j.state.Orders, "O2") },
+	ReasonOrderNotPending: first(func(o *domain.Order) { o.Status = domain.OrderAssigned }),
+	ReasonOrderHeld:       first(func(o *domain.Order) { o.Held = true }),
+	ReasonOrderChanged:    first(func(o *domain.Order) { o.PendingSince = at(-1) }),
+	ReasonBadRoute: func(j *judged) {
 		j.decision.Route = j.decision.Route[:len(j.decision.Route)-2] // no delivery of O2
-	}},
-	{ReasonOverCapacity, "the drone cannot lift the parcels aboard at once", drone(func(d *domain.Drone) { d.PayloadCapacityKg = 1.9 })},
+	},
+	ReasonOverCapacity: drone(func(d *domain.Drone) { d.PayloadCapacityKg = 1.9 }),
 }
+
+// decisionReasons lists every reason against a decision in the order in which they
+// count: that of the ledger's id first.
+func decisionReasons() []Reason { return append([]Reason{ReasonDecisionConflict}, LedgerReasons()...) }
 
 func drone(change func(*domain.Drone)) func(*judged) {
 	return func(j *judged) {
@@ -92,13 +91,20 @@ func checkDecisionTable(r rules) error {
 	if got := judge(r, soundDecision()); got != applied {
 		all = append(all, fmt.Errorf("a sound decision came to %s", got))
 	}
-	for i, objection := range objections {
-		for _, other := range objections[i:] {
+	reasons := decisionReasons()
+	for i, reason := range reasons {
+		give, ok := objections[reason]
+		if !ok {
+			return fmt.Errorf("objections of decision_table_test.go lack %s", reason)
+		}
+		for _, later := range reasons[i:] {
 			j := soundDecision()
-			other.give(&j)
-			objection.give(&j)
-			if got := judge(r, j); got != string(objection.reason) {
-				all = append(all, fmt.Errorf("%s and %s: %s, want %s", objection.why, other.why, got, objection.reason))
+			if also := objections[later]; also != nil {
+				also(&j)
+			}
+			give(&j)
+			if got := judge(r, j); got != string(reason) {
+				all = append(all, fmt.Errorf("what gives %s, with what gives %s: %s", reason, later, got))
 			}
 		}
 	}

@@ -82,8 +82,9 @@ func markdown(grid string) string {
 
 func reasonList() string {
 	var b strings.Builder
-	for i, o := range objections {
-		fmt.Fprintf(&b, "%d. `%s`: %s.\n", i+1, o.reason, o.why)
+	fmt.Fprintf(&b, "1. `%s`: the ledger has the id for another payload.\n", ReasonDecisionConflict)
+	for i, check := range decisionChecks {
+		fmt.Fprintf(&b, "%d. `%s`: %s.\n", i+2, check.reason, check.means)
 	}
 	return b.String()
 }

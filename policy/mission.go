@@ -34,7 +34,7 @@ func (r *recorder) failMission(b *Binding, reason domain.FailureReason) (failed 
 			}
 		case domain.OrderInDelivery:
 			o.Held, o.HeldReason = true, fmt.Sprintf("the parcel is aboard drone %s, whose mission failed with %s", m.DroneID, reason)
-		default:
+		case domain.OrderPending, domain.OrderSolving, domain.OrderDelivered, domain.OrderCancelled:
 			continue
 		}
 		o.Status, o.PendingSince = domain.OrderPending, r.now

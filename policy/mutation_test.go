@@ -280,10 +280,18 @@ var mutants = []mutant{
 		}
 	}), []string{"order table", "hazards", "scenarios"}},
 	{"a cancelled order stays in its mission", asked(func(_ **domain.Order, b **Binding, _ *domain.OrderRequest) { *b = nil }), []string{"mission table", "hazards", "scenarios"}},
-	{"every order has an hour", func(rules) rules {
-		o := DefaultOrderPolicy()
-		o.High, o.Critical = time.Hour, time.Hour
-		return configured(DefaultDronePolicy(), o, DefaultMissionAssignmentPolicy())
+	{"every order has an hour", func(r rules) rules {
+		ingest := r.ingest
+		r.ingest = func(o *domain.Order, b *Binding, req domain.OrderRequest, published, now time.Time) (Change, error) {
+			c, err := ingest(o, b, req, published, now)
+			for i := range c.Orders {
+				if req.Deadline.IsZero() {
+					c.Orders[i].Deadline = c.Orders[i].CreatedAt.Add(time.Hour)
+				}
+			}
+			return c, err
+		}
+		return r
 	}, []string{"hazards"}},
 	{"a released order fits plans made while it was held", func(r rules) rules {
 		release := r.release

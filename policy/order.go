@@ -9,9 +9,6 @@ import (
 // OrderPolicy decides what an order message or an operator's command does to
 // an order.
 type OrderPolicy struct {
-	// Standard, High and Critical are how long after its creation an order
-	// without a deadline of its own is due.
-	Standard, High, Critical time.Duration
 	// CommandLifetime and ClockError date the command a drone is owed when a
 	// cancellation shortens its route; see MissionAssignmentPolicy.
 	CommandLifetime, ClockError time.Duration
@@ -19,10 +16,7 @@ type OrderPolicy struct {
 
 // DefaultOrderPolicy holds the contract's values.
 func DefaultOrderPolicy() OrderPolicy {
-	return OrderPolicy{
-		Standard: 60 * time.Minute, High: 30 * time.Minute, Critical: 15 * time.Minute,
-		CommandLifetime: 20 * time.Second, ClockError: 5 * time.Second,
-	}
+	return OrderPolicy{CommandLifetime: 20 * time.Second, ClockError: 5 * time.Second}
 }
 
 // IngestOrder folds a request into the order it names; order is nil if there
@@ -39,7 +33,7 @@ func (p OrderPolicy) IngestOrder(order *domain.Order, binding *Binding, req doma
 	switch {
 	case order == nil:
 		o := domain.Order{ID: req.ID}
-		p.fill(&o, req, createdAt(req, published))
+		fill(&o, req, createdAt(req, published))
 		o.ContentPublishedAt = published
 		o.PendingSince = now
 		r.order(domain.Order{}, &o, "")
@@ -55,7 +49,7 @@ func (p OrderPolicy) IngestOrder(order *domain.Order, binding *Binding, req doma
 		if created.IsZero() {
 			created = createdAt(req, published)
 		}
-		p.fill(&o, req, created)
+		fill(&o, req, created)
 		o.ContentPublishedAt = published
 		o.PendingSince = now // plans made for the old content no longer fit
 		o.Late = o.Late && now.After(o.Deadline)
@@ -85,22 +79,11 @@ func createdAt(req domain.OrderRequest, published time.Time) time.Time {
 }
 
 // fill sets the requested content and what follows from it.
-func (p OrderPolicy) fill(o *domain.Order, req domain.OrderRequest, created time.Time) {
+func fill(o *domain.Order, req domain.OrderRequest, created time.Time) {
 	o.Status, o.OrderContent, o.ContentHash = domain.OrderPending, req.OrderContent, req.Hash()
 	o.CreatedAt, o.Deadline = created, req.Deadline
 	if o.Deadline.IsZero() {
-		o.Deadline = created.Add(p.allowance(req.Priority))
-	}
-}
-
-func (p OrderPolicy) allowance(priority domain.Priority) time.Duration {
-	switch priority {
-	case domain.PriorityCritical:
-		return p.Critical
-	case domain.PriorityHigh:
-		return p.High
-	default:
-		return p.Standard
+		o.Deadline = created.Add(req.Priority.Window())
 	}
 }
 
@@ -114,6 +97,7 @@ func (p OrderPolicy) cancel(r *recorder, order *domain.Order, binding *Binding, 
 		return r.change, nil
 	}
 	switch order.Status {
+	case domain.OrderPending, domain.OrderSolving, domain.OrderAssigned: // no parcel is aboard
 	case domain.OrderCancelled:
 		return Change{}, reject(ReasonAlreadyCancelled, string(id), "")
 	case domain.OrderDelivered:

@@ -6,7 +6,8 @@ import (
 )
 
 // Reason is the stable name of a refusal, as ledgers, dead letters, metrics
-// and operators see it.
+// and operators see it. Those against decisions stand beside their checks, in
+// decision.go.
 type Reason string
 
 // Reasons for telemetry that is not applied.
@@ -23,24 +24,6 @@ const (
 	ReasonCancelTooLate    Reason = "CANCEL_TOO_LATE"  // the parcel is aboard
 	ReasonAlreadyDelivered Reason = "ALREADY_DELIVERED"
 	ReasonAlreadyCancelled Reason = "ALREADY_CANCELLED"
-)
-
-// Reasons for decisions that are not applied, in the order they are checked.
-const (
-	ReasonDecisionConflict Reason = "DECISION_CONFLICT" // the id is taken by another payload
-	ReasonStaleFence       Reason = "STALE_FENCE"
-	ReasonDecisionExpired  Reason = "DECISION_EXPIRED"
-	ReasonDroneUnknown     Reason = "DRONE_UNKNOWN"
-	ReasonDroneNotIdle     Reason = "DRONE_NOT_IDLE"
-	ReasonDroneSilent      Reason = "DRONE_SILENT"
-	ReasonLowBattery       Reason = "LOW_BATTERY"
-	ReasonDroneChanged     Reason = "DRONE_CHANGED"
-	ReasonOrderUnknown     Reason = "ORDER_UNKNOWN"
-	ReasonOrderNotPending  Reason = "ORDER_NOT_PENDING"
-	ReasonOrderHeld        Reason = "ORDER_HELD"
-	ReasonOrderChanged     Reason = "ORDER_CHANGED"
-	ReasonBadRoute         Reason = "BAD_ROUTE"
-	ReasonOverCapacity     Reason = "OVER_CAPACITY"
 )
 
 // Reasons for operator commands that cannot be carried out.

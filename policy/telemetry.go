@@ -133,17 +133,35 @@ func (p DronePolicy) claim(t domain.Telemetry) domain.DroneStatus {
 	}
 }
 
-func isFault(s domain.DroneStatus) bool {
-	return s == domain.DroneProblem || s == domain.DroneEmergency || s == domain.DroneMaintenance
+// activity groups the statuses that a report can claim by what they mean for a
+// mission.
+type activity int
+
+const (
+	silent activity = iota // no claim, or one that says nothing
+	parked                 // on the ground, ready or charging
+	flying
+	faulty
+)
+
+// activityOf is the only place that groups statuses.
+func activityOf(s domain.DroneStatus) activity {
+	switch s {
+	case domain.DroneIdle, domain.DroneCharging:
+		return parked
+	case domain.DroneMoving, domain.DroneDelivering:
+		return flying
+	case domain.DroneProblem, domain.DroneEmergency, domain.DroneMaintenance:
+		return faulty
+	case domain.DroneReserved, domain.DroneUnknown:
+		return silent
+	}
+	return silent // empty: no claim
 }
 
-func isParked(s domain.DroneStatus) bool {
-	return s == domain.DroneIdle || s == domain.DroneCharging
-}
-
-func isFlying(s domain.DroneStatus) bool {
-	return s == domain.DroneMoving || s == domain.DroneDelivering
-}
+func isFault(s domain.DroneStatus) bool  { return activityOf(s) == faulty }
+func isParked(s domain.DroneStatus) bool { return activityOf(s) == parked }
+func isFlying(s domain.DroneStatus) bool { return activityOf(s) == flying }
 
 // applyBound handles a report of a drone that a mission holds, and returns why
 // the mission failed if it did.

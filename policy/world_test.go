@@ -459,6 +459,7 @@ func (w *world) verifyReturned(order string, e domain.Event, was folded) {
 		if held != (attempts >= 3) {
 			w.violated("%s failed %d times, held %t", order, attempts, held)
 		}
+	case domain.OrderPending, domain.OrderSolving, domain.OrderDelivered, domain.OrderCancelled:
 	}
 }
 
@@ -529,9 +530,10 @@ func legal(kind domain.EntityKind, from, to string) bool {
 			"IN_DELIVERY IN_DELIVERY", "IN_DELIVERY DELIVERED", "IN_DELIVERY PENDING",
 			"SOLVING SOLVING", "SOLVING CANCELLED", // another tool's
 		}, from+" "+to)
-	default:
+	case domain.EntityDrone:
 		return (to != string(domain.DroneReserved) || from == to) && (from != "" || to == string(domain.DroneUnknown))
 	}
+	return false
 }
 
 // pure3 runs a policy twice on one input, as a retried transaction does, and

@@ -272,7 +272,7 @@ func badOrder(o Order) string {
 	switch {
 	case !finite(o.WeightKg) || o.WeightKg < 0:
 		return fmt.Sprintf("weightKg %v is not a finite number >= 0", o.WeightKg)
-	case o.Priority < Standard || o.Priority > Critical:
+	case o.Priority < 0 || int(o.Priority) >= model.PriorityCount:
 		return fmt.Sprintf("priority %d is unknown", o.Priority)
 	case o.Pickup == nil && o.ProductType == "":
 		return "productType is empty and there is no pickup point"
@@ -303,13 +303,13 @@ func (pr *prepared) prepareOrders() {
 			pr.reject(i, reason, "")
 			continue
 		}
-		ro.due, ro.rank = due, int(Critical-o.Priority)
+		ro.due, ro.rank = due, model.PriorityCount-1-int(o.Priority)
 		if fit == onlyLate {
 			ro.due = math.Inf(1)
 			ro.overdue = max(0, -due)
 			ro.rank += model.PriorityCount
 			if due < 0 {
-				steps := int(min(model.RankCount+mostExtra, -due/pr.params.AgingStep.Seconds()))
+				steps := int(min(float64(model.RankCount+mostExtra), -due/pr.params.AgingStep.Seconds()))
 				ro.extra = max(0, min(mostExtra, steps-ro.rank))
 				ro.rank = max(0, ro.rank-steps)
 			}

@@ -376,7 +376,7 @@ func (x *trial) order(id domain.OrderID, cancel bool) {
 	if !known || !x.chance(4) { // no wish returns after another
 		pickup := anyOf(x, warehouses)
 		req = domain.OrderRequest{ID: id, OrderContent: domain.OrderContent{
-			Priority: anyOf(x, domain.Priorities), ProductType: "BLOOD", Pickup: &pickup, Delivery: anyOf(x, hospitals),
+			Priority: anyOf(x, domain.Priorities[:]), ProductType: "BLOOD", Pickup: &pickup, Delivery: anyOf(x, hospitals),
 			WeightKg: float64(1 + x.random.IntN(2)), RequesterID: published.String(),
 		}}
 		if x.chance(3) {

@@ -5,7 +5,6 @@ import (
 	"math"
 	"time"
 
-	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/dronefleet/dronefleet/domain"
@@ -144,13 +143,6 @@ func (c *checker) fence(field, fence string) {
 	}
 }
 
-// known complains about enum numbers that no name belongs to.
-func (c *checker) known(field string, enum protoreflect.Enum) {
-	if enum.Descriptor().Values().ByNumber(enum.Number()) == nil {
-		c.add(field, "is number %d; give %s", enum.Number(), choices(enum.Descriptor()))
-	}
-}
-
 // orderIDs checks a list of orders. An overlong list is not read further.
 func (c *checker) orderIDs(field string, ids []string, least int) []domain.OrderID {
 	if len(ids) < least || len(ids) > MaxOrdersPerDecision {
@@ -181,7 +173,7 @@ func (c *checker) route(field string, route []*pb.Waypoint) []domain.Waypoint {
 	for i, w := range route {
 		path := at(field, i)
 		kind := w.GetType()
-		c.known(join(path, "type"), kind)
+		waypointTypes.check(c, join(path, "type"), kind)
 		if kind == pb.WaypointType_WAYPOINT_TYPE_UNSPECIFIED {
 			c.add(join(path, "type"), "is missing; give %s", choices(kind.Descriptor()))
 		}

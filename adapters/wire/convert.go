@@ -61,7 +61,7 @@ func orderToProto(o domain.Order) *pb.Order {
 func orderContentToProto(c domain.OrderContent) *pb.Order {
 	m := &pb.Order{
 		DeliveryLocation:  positionToProto(c.Delivery),
-		Priority:          priorityToProto(c.Priority),
+		Priority:          priorities.proto(c.Priority),
 		ProductType:       c.ProductType,
 		PackageWeightKg:   c.WeightKg,
 		RequiresColdChain: c.ColdChain,

@@ -31,7 +31,7 @@ func DecodeTelemetry(data []byte, attrs map[string]string) (domain.Telemetry, er
 	c.id("drone_id", m.GetDroneId())
 	c.within("battery_percentage", m.GetBatteryPercentage(), 0, 100)
 	c.notNegative("speed_kmh", m.GetSpeedKmh())
-	c.known("status", m.GetStatus())
+	droneStatuses.check(c, "status", m.GetStatus())
 	c.optionalID("current_mission_id", m.GetCurrentMissionId())
 	t := domain.Telemetry{
 		DroneID:   domain.DroneID(m.GetDroneId()),
@@ -62,7 +62,7 @@ func DecodeOrder(data []byte, attrs map[string]string) (domain.OrderRequest, err
 	cancel := m.GetStatus() == pb.OrderStatus_ORDER_STATUS_CANCELLED
 
 	c := newChecker(append(identity.problems, problems...))
-	c.known("status", m.GetStatus())
+	orderStatuses.check(c, "status", m.GetStatus())
 	r := orderRequest(c, &m)
 	r.Cancel = cancel
 	switch err := c.err(kindOrder); {
@@ -80,7 +80,7 @@ func DecodeOrder(data []byte, attrs map[string]string) (domain.OrderRequest, err
 }
 
 func orderRequest(c *checker, m *pb.Order) domain.OrderRequest {
-	c.known("priority", m.GetPriority())
+	priorities.check(c, "priority", m.GetPriority())
 	if m.GetProductType() == "" && m.GetPickupLocation() == nil {
 		c.add("product_type", "is missing; give a product that a warehouse stocks, or a pickup_location")
 	}
@@ -90,7 +90,7 @@ func orderRequest(c *checker, m *pb.Order) domain.OrderRequest {
 	return domain.OrderRequest{
 		ID: domain.OrderID(m.GetId()),
 		OrderContent: domain.OrderContent{
-			Priority:    priorityFromProto(m.GetPriority()),
+			Priority:    orStandard(priorities.fromProto(m.GetPriority())),
 			ProductType: m.GetProductType(),
 			Pickup:      c.optionalPosition("pickup_location", m.GetPickupLocation()),
 			Delivery:    c.position("delivery_location", m.GetDeliveryLocation()),

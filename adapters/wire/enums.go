@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"fmt"
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -9,11 +10,13 @@ import (
 	pb "github.com/dronefleet/dronefleet/proto/dronefleet/v1"
 )
 
-// enumTable translates an enum of the wire. The domain's values are its short
-// names, so the generated code is the table.
-type enumTable[P protoEnum, D ~string] struct {
+// enumTable translates an enum of the wire. A value is known only if the domain
+// has it too: one that the message definition gains first is refused like any
+// unknown number, never stored or taken for another.
+type enumTable[P protoEnum, D comparable] struct {
 	toDomain map[P]D
 	toProto  map[D]P
+	names    []string // short names of the known values
 }
 
 type protoEnum interface {
@@ -21,41 +24,49 @@ type protoEnum interface {
 	protoreflect.Enum
 }
 
-func newEnumTable[P protoEnum, D ~string]() enumTable[P, D] {
+// newEnumTable pairs the values of both sides by their short names.
+func newEnumTable[P protoEnum, D comparable](values ...D) enumTable[P, D] {
 	t := enumTable[P, D]{toDomain: map[P]D{}, toProto: map[D]P{}}
 	descriptor := P(0).Descriptor()
 	prefix := enumPrefix(descriptor)
 	for i := range descriptor.Values().Len() {
 		v := descriptor.Values().Get(i)
-		if v.Number() == 0 {
-			continue // unspecified is the domain's empty value
+		short := strings.TrimPrefix(string(v.Name()), prefix)
+		for _, d := range values {
+			if fmt.Sprint(d) == short {
+				t.toDomain[P(v.Number())], t.toProto[d] = d, P(v.Number())
+				t.names = append(t.names, short)
+			}
 		}
-		short := D(strings.TrimPrefix(string(v.Name()), prefix))
-		t.toDomain[P(v.Number())] = short
-		t.toProto[short] = P(v.Number())
 	}
 	return t
 }
 
-// fromProto is empty for unspecified and unknown values.
+// fromProto is the domain's value; its zero value for unspecified and unknown ones.
 func (t enumTable[P, D]) fromProto(p P) D { return t.toDomain[p] }
 
 // proto is unspecified for values the wire has no number for.
 func (t enumTable[P, D]) proto(d D) P { return t.toProto[d] }
 
-var (
-	droneStatuses = newEnumTable[pb.DroneStatus, domain.DroneStatus]()
-	orderStatuses = newEnumTable[pb.OrderStatus, domain.OrderStatus]()
-	waypointTypes = newEnumTable[pb.WaypointType, domain.WaypointType]()
-)
-
-// priorityFromProto takes an unspecified priority for STANDARD.
-func priorityFromProto(p pb.OrderPriority) domain.Priority {
-	if p == pb.OrderPriority_ORDER_PRIORITY_UNSPECIFIED {
-		return domain.PriorityStandard
+// check complains about a value that is not known. Whether it may be unspecified
+// is for the caller to say.
+func (t enumTable[P, D]) check(c *checker, field string, p P) {
+	if _, known := t.toDomain[p]; !known && p != 0 {
+		c.add(field, "is number %d; give %s", int32(p), oneOf(t.names))
 	}
-	return domain.Priority(p)
 }
 
-// priorityToProto relies on the domain's values being the wire's.
-func priorityToProto(p domain.Priority) pb.OrderPriority { return pb.OrderPriority(p) }
+var (
+	droneStatuses = newEnumTable[pb.DroneStatus](domain.DroneStatuses...)
+	orderStatuses = newEnumTable[pb.OrderStatus](domain.OrderStatuses...)
+	waypointTypes = newEnumTable[pb.WaypointType](domain.WaypointTypes...)
+	priorities    = newEnumTable[pb.OrderPriority](domain.Priorities[:]...)
+)
+
+// orStandard takes an unspecified priority for STANDARD.
+func orStandard(p domain.Priority) domain.Priority {
+	if p == 0 {
+		return domain.PriorityStandard
+	}
+	return p
+}

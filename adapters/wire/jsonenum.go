@@ -193,5 +193,11 @@ func choices(enum protoreflect.EnumDescriptor) string {
 			names = append(names, strings.TrimPrefix(string(v.Name()), prefix))
 		}
 	}
-	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+	return oneOf(names)
+}
+
+// oneOf lists names for a person to choose from.
+func oneOf(names []string) string {
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }

@@ -103,7 +103,7 @@ func orders() *rapid.Generator[domain.OrderRequest] {
 			ID:     ids[domain.OrderID]().Draw(t, "order"),
 			Cancel: rapid.Bool().Draw(t, "cancel"),
 		}
-		r.Priority = rapid.SampledFrom(domain.Priorities).Draw(t, "priority")
+		r.Priority = rapid.SampledFrom(domain.Priorities[:]).Draw(t, "priority")
 		if r.Cancel && rapid.Bool().Draw(t, "bare") {
 			r.Priority = domain.PriorityStandard
 			return r

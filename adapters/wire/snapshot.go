@@ -94,7 +94,7 @@ func drone(c *checker, path string, m *pb.Drone) domain.Drone {
 	c.id(join(path, "id"), m.GetId())
 	c.within(join(path, "battery_percentage"), m.GetBatteryPercentage(), 0, 100)
 	c.notNegative(join(path, "speed_kmh"), m.GetSpeedKmh())
-	c.known(join(path, "status"), m.GetStatus())
+	droneStatuses.check(c, join(path, "status"), m.GetStatus())
 	c.optionalID(join(path, "current_mission_id"), m.GetCurrentMissionId())
 	c.optionalID(join(path, "home_depot_id"), m.GetHomeDepotId())
 	c.notNegative(join(path, "consumption_per_km"), m.GetConsumptionPerKm())
@@ -119,7 +119,7 @@ func drone(c *checker, path string, m *pb.Drone) domain.Drone {
 func order(c *checker, path string, m *pb.Order) domain.Order {
 	inner := newChecker(nil)
 	inner.id("id", m.GetId())
-	inner.known("status", m.GetStatus())
+	orderStatuses.check(inner, "status", m.GetStatus())
 	inner.optionalID("assigned_drone_id", m.GetAssignedDroneId())
 	inner.optionalID("assigned_mission_id", m.GetAssignedMissionId())
 	r := orderRequest(inner, m)

@@ -54,8 +54,7 @@ func leaveOut(c *domain.Cycle, what string) {
 
 // objective sums a plan up for auditors.
 func objective(o solver.Objective, kept int) string {
-	return fmt.Sprintf("unserved: %d CRITICAL, %d HIGH, %d STANDARD; %.1f km; drones kept for CRITICAL orders: %d",
-		o.Unserved[solver.Critical], o.Unserved[solver.High], o.Unserved[solver.Standard], o.DistanceKm, kept)
+	return fmt.Sprintf("unserved: %s; %.1f km; drones kept for CRITICAL orders: %d", o.UnservedByPriority(), o.DistanceKm, kept)
 }
 
 // intervalsPerRound is the number of intervals after which every depot has run a

@@ -440,7 +440,7 @@ func TestPlan_KeepsTheRulesWhateverComes(t *testing.T) {
 		}
 		for cycle := range 3 {
 			for i := range rapid.IntRange(0, 12).Draw(rt, "orders") {
-				priority := rapid.SampledFrom(domain.Priorities).Draw(rt, "priority")
+				priority := rapid.SampledFrom(domain.Priorities[:]).Draw(rt, "priority")
 				age := time.Duration(rapid.IntRange(0, 200).Draw(rt, "age")) * time.Minute
 				w.order(fmt.Sprint("O", cycle, "-", i), priority, place("order"), age)
 				o := &w.orders[len(w.orders)-1]

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/solver"
+	"github.com/dronefleet/dronefleet/solver/model"
 )
 
 // maxFlightMinutes is longer than any drone can fly and fits a Duration.
@@ -25,7 +26,7 @@ func ProblemOf(s domain.Snapshot, now time.Time, params solver.Params) solver.Pr
 	for _, o := range s.Orders {
 		order := solver.Order{
 			ID: string(o.ID), Delivery: location(o.Delivery), ProductType: o.ProductType,
-			WeightKg: o.WeightKg, ColdChain: o.ColdChain, Priority: priority(o.Priority),
+			WeightKg: o.WeightKg, ColdChain: o.ColdChain, Priority: model.PriorityOf(o.Priority),
 			CreatedAt: o.CreatedAt, Deadline: o.Deadline,
 		}
 		if o.Pickup != nil {
@@ -50,17 +51,6 @@ func dronesOf(drones []domain.Drone) []solver.Drone {
 }
 
 func location(p domain.Position) solver.Location { return solver.Location{Lat: p.Lat, Lon: p.Lon} }
-
-func priority(p domain.Priority) solver.Priority {
-	switch p {
-	case domain.PriorityCritical:
-		return solver.Critical
-	case domain.PriorityHigh:
-		return solver.High
-	default:
-		return solver.Standard
-	}
-}
 
 // DecisionsOf returns the decisions that turn a plan's routes into missions. The
 // plan is for a problem made from the snapshot.

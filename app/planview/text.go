@@ -18,10 +18,9 @@ func WriteText(w io.Writer, p solver.Problem, plan solver.Plan) error {
 	if len(plan.Routes) == 1 {
 		routes = "route"
 	}
-	fmt.Fprintf(w, "%d %s for %d of %d orders, %.1f km; unserved: %d CRITICAL, %d HIGH, %d STANDARD; late: %d\n",
+	fmt.Fprintf(w, "%d %s for %d of %d orders, %.1f km; unserved: %s; late: %d\n",
 		len(plan.Routes), routes, served(plan), len(p.Orders), o.DistanceKm,
-		o.Unserved[solver.Critical], o.Unserved[solver.High], o.Unserved[solver.Standard],
-		o.Late[solver.Critical]+o.Late[solver.High]+o.Late[solver.Standard])
+		o.UnservedByPriority(), o.LateTotal())
 	var sections []*terminal.Table
 	section := func(header ...string) *terminal.Table {
 		t := new(terminal.Table)

@@ -9,6 +9,7 @@ import (
 	"github.com/VictoriaMetrics/metricsql"
 
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/policy"
 )
@@ -23,12 +24,19 @@ var ofTargets = []string{"job", "instance"}
 // taken.
 var values = map[string][]string{
 	"job":      {"dronefleet-statemanager", "dronefleet-optimizer"}, // as in scrape.yaml, see TestScrapeConfig
-	"priority": {"CRITICAL", "HIGH", "STANDARD"},
+	"priority": priorities(),
 	"lock":     {"cycle", "sweeper"},
 	"method":   {"Commit", "BatchGetDocuments", "RunQuery", "BeginTransaction", "Rollback"},
 	"kind":     append([]string{pubsubio.LatencyPosition, pubsubio.LatencyStatus}, pubsubio.InboundTopics...),
 	"outcome":  {meter.Applied, meter.Rejected, meter.DeadLetter, meter.Nacked, "run", "skipped", "failed"},
 	"reason":   {string(policy.ReasonStaleTelemetry), string(policy.ReasonFutureTimestamp)},
+}
+
+func priorities() (names []string) {
+	for _, p := range domain.Priorities {
+		names = append(names, p.String())
+	}
+	return names
 }
 
 // find looks up the metric of a series, of which a histogram has three.

@@ -220,7 +220,8 @@ func (r Report) print(w *bytes.Buffer) {
 	o := r.Orders
 	line("orders", "%d created, %d assigned, %d delivered (%d on time), %d pending, %d held, %d cancelled",
 		o.Created, o.Assigned, o.Delivered, o.OnTime, o.Pending, o.Held, o.Cancelled)
-	for _, name := range []string{"CRITICAL", "HIGH", "STANDARD"} {
+	for _, priority := range slices.Backward(domain.Priorities[:]) {
+		name := priority.String()
 		if p := r.Priorities[name]; p.Created > 0 {
 			line("", "%s: %d of %d delivered, %d late, mean wait %.1f min", name, p.Delivered, p.Created, p.Late, p.MeanWaitSeconds/60)
 		}

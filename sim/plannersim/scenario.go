@@ -11,7 +11,6 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 )
 
@@ -139,20 +138,7 @@ func received(r domain.OrderRequest) domain.Order {
 		CreatedAt: r.CreatedAt, Deadline: r.Deadline, PendingSince: r.CreatedAt,
 	}
 	if o.Deadline.IsZero() {
-		o.Deadline = o.CreatedAt.Add(window(o.Priority))
+		o.Deadline = o.CreatedAt.Add(o.Priority.Window())
 	}
 	return o
-}
-
-// window is how long after its creation an order without a deadline is due.
-func window(p domain.Priority) time.Duration {
-	rules := policy.DefaultOrderPolicy()
-	switch p {
-	case domain.PriorityCritical:
-		return rules.Critical
-	case domain.PriorityHigh:
-		return rules.High
-	default:
-		return rules.Standard
-	}
 }

@@ -354,7 +354,7 @@ func onEarth(l model.Location) bool {
 	return math.Abs(l.Lat) <= 90 && math.Abs(l.Lon) <= 180
 }
 
-func validPriority(p model.Priority) bool { return p >= 0 && p < model.PriorityCount }
+func validPriority(p model.Priority) bool { return p >= 0 && int(p) < model.PriorityCount }
 
 func stocks(w model.Warehouse, product string) bool {
 	for _, t := range w.ProductTypes {

@@ -1,6 +1,10 @@
 package model
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
 // StopKind says what a drone does at a stop.
 type StopKind int
@@ -185,4 +189,23 @@ type Plan struct {
 // 100 x the longest route, 200 000 for each order left out. For comparison only.
 func (o Objective) ReferenceScalar() float64 {
 	return 1000*o.DistanceKm + 100*1000*o.LongestKm + 200_000*float64(o.UnservedTotal())
+}
+
+// LateTotal is the number of orders served after their deadline.
+func (o Objective) LateTotal() int {
+	n := 0
+	for _, c := range o.Late {
+		n += c
+	}
+	return n
+}
+
+// UnservedByPriority names the counts of unserved orders for people, the most
+// urgent first: "0 CRITICAL, 2 HIGH, 5 STANDARD".
+func (o Objective) UnservedByPriority() string {
+	var counts []string
+	for p := PriorityCount - 1; p >= 0; p-- {
+		counts = append(counts, fmt.Sprintf("%d %s", o.Unserved[p], Priority(p)))
+	}
+	return strings.Join(counts, ", ")
 }

@@ -1,6 +1,11 @@
 package model
 
-import "time"
+import (
+	"slices"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
 
 // Location is a WGS 84 point in degrees.
 type Location struct {
@@ -8,7 +13,8 @@ type Location struct {
 	Lon float64 `json:"lon"`
 }
 
-// Priority is the medical urgency of an order. The zero value is Standard.
+// Priority is the medical urgency of an order: its place in domain.Priorities, so
+// that it can index an array. The zero value is Standard.
 type Priority int
 
 // Priorities in rising urgency.
@@ -19,32 +25,28 @@ const (
 )
 
 // PriorityCount is the number of priorities.
-const PriorityCount = 3
+const PriorityCount = len(domain.Priorities)
+
+// PriorityOf is the solver's form of a priority; Standard for none.
+func PriorityOf(p domain.Priority) Priority {
+	return Priority(max(0, slices.Index(domain.Priorities[:], p)))
+}
 
 // String returns the wire's short name.
 func (p Priority) String() string {
-	switch p {
-	case Standard:
-		return "STANDARD"
-	case High:
-		return "HIGH"
-	case Critical:
-		return "CRITICAL"
+	if p < 0 || int(p) >= PriorityCount {
+		return "UNKNOWN"
 	}
-	return "UNKNOWN"
+	return domain.Priorities[p].String()
 }
 
 // Window is how long after its creation an order of this priority is due when
-// it names no deadline: 15, 30 and 60 minutes.
+// it names no deadline; that of Standard for an unknown one.
 func (p Priority) Window() time.Duration {
-	switch p {
-	case Critical:
-		return 15 * time.Minute
-	case High:
-		return 30 * time.Minute
-	default:
-		return 60 * time.Minute
+	if p < 0 || int(p) >= PriorityCount {
+		return Standard.Window()
 	}
+	return domain.Priorities[p].Window()
 }
 
 // Drone is one idle drone, free to start at Problem.Now from where it is.

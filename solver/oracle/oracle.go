@@ -59,7 +59,7 @@ func (e *enumeration) classify() {
 		due := e.due[o]
 		e.due[o] = math.Inf(1)
 		anyhow := e.aloneByAny(o)
-		e.rank[o] = int(model.Critical - order.Priority)
+		e.rank[o] = model.PriorityCount - 1 - int(order.Priority)
 		e.feasible[o] = anyhow
 		if inTime {
 			e.due[o] = due

@@ -1,0 +1,271 @@
+package policy
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// ReasonDecisionConflict refuses a decision whose id the ledger holds for another
+// one; the ledger keeps the first.
+const ReasonDecisionConflict Reason = "DECISION_CONFLICT"
+
+// Reasons for decisions that the ledger records as rejected; decisionChecks says
+// what each means.
+const (
+	ReasonStaleFence      Reason = "STALE_FENCE"
+	ReasonDecisionExpired Reason = "DECISION_EXPIRED"
+	ReasonDroneUnknown    Reason = "DRONE_UNKNOWN"
+	ReasonDroneNotIdle    Reason = "DRONE_NOT_IDLE"
+	ReasonDroneSilent     Reason = "DRONE_SILENT"
+	ReasonLowBattery      Reason = "LOW_BATTERY"
+	ReasonDroneChanged    Reason = "DRONE_CHANGED"
+	ReasonOrderUnknown    Reason = "ORDER_UNKNOWN"
+	ReasonOrderNotPending Reason = "ORDER_NOT_PENDING"
+	ReasonOrderHeld       Reason = "ORDER_HELD"
+	ReasonOrderChanged    Reason = "ORDER_CHANGED"
+	ReasonBadRoute        Reason = "BAD_ROUTE"
+	ReasonOverCapacity    Reason = "OVER_CAPACITY"
+)
+
+// decisionCase is a decision with everything it is judged by.
+type decisionCase struct {
+	MissionAssignmentPolicy
+	DecisionState
+	decision domain.Decision
+	seen     time.Time // when its snapshot was taken
+	now      time.Time
+}
+
+// decisionChecks are the reasons against a decision in the order in which they
+// count. against says in words for the ledger why the reason holds, "" if it does
+// not. A check may rely on those before it: after DRONE_UNKNOWN there is a drone,
+// after ORDER_UNKNOWN every order is known.
+var decisionChecks = []struct {
+	reason  Reason
+	means   string // for the documents
+	against func(decisionCase) string
+}{
+	{ReasonStaleFence, "its fence is below the highest applied", decisionCase.staleFence},
+	{ReasonDecisionExpired, "its snapshot is older than 2 min", decisionCase.expired},
+	{ReasonDroneUnknown, "there is no such drone", decisionCase.droneUnknown},
+	{ReasonDroneNotIdle, "the drone is not IDLE", decisionCase.droneNotIdle},
+	{ReasonDroneSilent, "the drone was not heard of for 15 s", decisionCase.droneSilent},
+	{ReasonLowBattery, "the drone has 20 % or less, or would land with less", decisionCase.lowBattery},
+	{ReasonDroneChanged, "the drone has been away since the snapshot", decisionCase.droneChanged},
+	{ReasonOrderUnknown, "there is no such order", decisionCase.orderUnknown},
+	{ReasonOrderNotPending, "an order is not PENDING", anyOrder(decisionCase.orderNotPending)},
+	{ReasonOrderHeld, "an order waits for an operator", anyOrder(decisionCase.orderHeld)},
+	{ReasonOrderChanged, "an order changed since the snapshot", anyOrder(decisionCase.orderChanged)},
+	{ReasonBadRoute, "a stop is missing, doubled, out of turn or for another order", decisionCase.badRoute},
+	{ReasonOverCapacity, "the drone cannot lift the parcels aboard at once", decisionCase.overCapacity},
+}
+
+// LedgerReasons lists the reasons that the ledger gives for rejected decisions, in
+// the order in which they are checked.
+func LedgerReasons() []Reason {
+	reasons := make([]Reason, len(decisionChecks))
+	for i, check := range decisionChecks {
+		reasons[i] = check.reason
+	}
+	return reasons
+}
+
+// objection is the first reason against the decision, with its detail; "" if there
+// is none.
+func (c decisionCase) objection() (reason Reason, detail string) {
+	for _, check := range decisionChecks {
+		if detail := check.against(c); detail != "" {
+			return check.reason, detail
+		}
+	}
+	return "", ""
+}
+
+func (c decisionCase) staleFence() string {
+	highest := c.Fences[fenceDepot(c.DecisionState, c.decision)]
+	if c.decision.Fence == "" || !fenceLess(c.decision.Fence, highest) {
+		return ""
+	}
+	return fmt.Sprintf("fence %s is below %s, already applied", c.decision.Fence, highest)
+}
+
+func (c decisionCase) expired() string {
+	age := c.now.Sub(c.seen)
+	if age <= c.MaxAge {
+		return ""
+	}
+	return fmt.Sprintf("its snapshot is %s old, more than %s", age.Round(time.Second), c.MaxAge)
+}
+
+func (c decisionCase) droneUnknown() string {
+	if c.Drone != nil {
+		return ""
+	}
+	return fmt.Sprintf("no drone %s", c.decision.DroneID)
+}
+
+func (c decisionCase) droneNotIdle() string {
+	switch drone := c.Drone; {
+	case drone.Bound():
+		return fmt.Sprintf("drone %s is %s on mission %s", drone.ID, drone.Status, drone.CurrentMissionID)
+	case drone.Status != domain.DroneIdle:
+		return fmt.Sprintf("drone %s is %s", drone.ID, drone.Status)
+	}
+	return ""
+}
+
+func (c decisionCase) droneSilent() string {
+	silent := c.now.Sub(c.Drone.SeenAt)
+	if silent <= c.MaxSilence {
+		return ""
+	}
+	return fmt.Sprintf("drone %s was last heard of %s ago", c.Drone.ID, silent.Round(time.Second))
+}
+
+// rounding is how much of a percent or a kilogram a sum of estimates may be off:
+// a plan that uses a limit up is not refused for its last binary digit.
+const rounding = 1e-9
+
+func (c decisionCase) lowBattery() string {
+	landing := c.Drone.Battery - c.decision.EstimatedBatteryConsumption
+	if c.Drone.Battery > c.MinBattery && landing >= c.MinBattery-rounding {
+		return ""
+	}
+	return fmt.Sprintf("drone %s has %.1f %% and would land with %.1f %%, under %.0f %%", c.Drone.ID, c.Drone.Battery, landing, c.MinBattery)
+}
+
+func (c decisionCase) droneChanged() string {
+	if !c.Drone.IdleSince.After(c.seen) {
+		return ""
+	}
+	return fmt.Sprintf("drone %s has been away since the snapshot", c.Drone.ID)
+}
+
+func (c decisionCase) orderUnknown() string {
+	for _, id := range c.decision.OrderIDs {
+		if _, known := c.Orders[id]; !known {
+			return fmt.Sprintf("order %s: no such order", id)
+		}
+	}
+	return ""
+}
+
+// anyOrder makes a check of one order one of all of them.
+func anyOrder(against func(decisionCase, domain.Order) string) func(decisionCase) string {
+	return func(c decisionCase) string {
+		for _, id := range c.decision.OrderIDs {
+			if detail := against(c, c.Orders[id]); detail != "" {
+				return fmt.Sprintf("order %s: %s", id, detail)
+			}
+		}
+		return ""
+	}
+}
+
+func (c decisionCase) orderNotPending(o domain.Order) string {
+	if o.Status == domain.OrderPending {
+		return ""
+	}
+	return fmt.Sprintf("it is %s", o.Status)
+}
+
+func (c decisionCase) orderHeld(o domain.Order) string {
+	if !o.Held {
+		return ""
+	}
+	return "it waits for an operator: " + o.HeldReason
+}
+
+// orderChanged compares two times. An order's new content is dated when it is
+// decided on, and visible only when that transaction commits: a snapshot between
+// the two saw the old content. Only a write after the snapshot can have been such
+// a commit; an order that has long been pending was written for something else,
+// such as a mark that it is late.
+func (c decisionCase) orderChanged(o domain.Order) string {
+	switch {
+	case o.PendingSince.After(c.seen):
+		return "it changed since the snapshot"
+	case c.OrdersWritten[o.ID].After(c.seen) && o.PendingSince.After(c.seen.Add(-c.CommitDelay)):
+		return "it may have changed since the snapshot"
+	}
+	return ""
+}
+
+func (c decisionCase) badRoute() string { return routeProblem(c.decision) }
+
+func (c decisionCase) overCapacity() string {
+	load := peakLoad(c.decision, c.Orders)
+	if c.Drone.PayloadCapacityKg <= 0 || load <= c.Drone.PayloadCapacityKg+rounding {
+		return ""
+	}
+	return fmt.Sprintf("the route loads %.2f kg, drone %s carries %.2f kg", load, c.Drone.ID, c.Drone.PayloadCapacityKg)
+}
+
+// routeProblem says what is wrong with the decision's route, "" if nothing is:
+// there must be orders, each listed once, picked up once and then delivered once, and
+// nothing else.
+func routeProblem(d domain.Decision) string {
+	const (
+		missing = iota
+		pickedUp
+		delivered
+	)
+	if len(d.OrderIDs) == 0 {
+		return "it lists no order"
+	}
+	progress := make(map[domain.OrderID]int, len(d.OrderIDs))
+	for _, id := range d.OrderIDs {
+		if _, twice := progress[id]; twice {
+			return fmt.Sprintf("order %s is listed twice", id)
+		}
+		progress[id] = missing
+	}
+	for i, stop := range d.Route {
+		if !stop.ForOrder() {
+			continue
+		}
+		at, ours := progress[stop.OrderID]
+		pickup := stop.Type == domain.WaypointWarehousePickup
+		switch {
+		case !ours:
+			return fmt.Sprintf("stop %d is for order %q, which is not in the decision", i, stop.OrderID)
+		case pickup && at != missing:
+			return fmt.Sprintf("stop %d picks up order %s again", i, stop.OrderID)
+		case pickup:
+			progress[stop.OrderID] = pickedUp
+		case at == missing:
+			return fmt.Sprintf("stop %d delivers order %s before its pickup", i, stop.OrderID)
+		case at == delivered:
+			return fmt.Sprintf("stop %d delivers order %s again", i, stop.OrderID)
+		default:
+			progress[stop.OrderID] = delivered
+		}
+	}
+	for _, id := range d.OrderIDs {
+		switch progress[id] {
+		case missing:
+			return fmt.Sprintf("order %s has no pickup stop", id)
+		case pickedUp:
+			return fmt.Sprintf("order %s has no delivery stop", id)
+		}
+	}
+	return ""
+}
+
+// peakLoad is the greatest weight aboard along the route, in kilograms.
+func peakLoad(d domain.Decision, orders map[domain.OrderID]domain.Order) float64 {
+	var load, peak float64
+	for _, stop := range d.Route {
+		switch stop.Type {
+		case domain.WaypointWarehousePickup:
+			load += orders[stop.OrderID].WeightKg
+		case domain.WaypointHospitalDelivery:
+			load -= orders[stop.OrderID].WeightKg
+		case domain.WaypointDepotStart, domain.WaypointDepotReturn:
+		}
+		peak = max(peak, load)
+	}
+	return peak
+}
