@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/dronefleet/dronefleet/solver/internal/search"
+	"github.com/dronefleet/dronefleet/solver/internal/pdp"
 	"github.com/dronefleet/dronefleet/solver/model"
 )
 
@@ -22,7 +22,7 @@ type plannedRoute struct {
 }
 
 // export lists the driven routes of a solution.
-func (pt *part) export(s *search.Solution) []plannedRoute {
+func (pt *part) export(s *pdp.Solution) []plannedRoute {
 	var out []plannedRoute
 	for v, visits := range s.Routes {
 		if len(visits) == 0 {
@@ -30,8 +30,8 @@ func (pt *part) export(s *search.Solution) []plannedRoute {
 		}
 		route := plannedRoute{drone: pt.drones[v], stops: make([]plannedStop, len(visits))}
 		for i, visit := range visits {
-			stop := plannedStop{order: pt.orders[visit/search.Slots], source: int8(visit % search.Slots)}
-			if visit%search.Slots == search.DeliverySlot {
+			stop := plannedStop{order: pt.orders[visit/pdp.Slots], source: int8(visit % pdp.Slots)}
+			if visit%pdp.Slots == pdp.DeliverySlot {
 				stop.source = -1
 			}
 			route.stops[i] = stop

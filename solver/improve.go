@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dronefleet/dronefleet/solver/internal/pdp"
 	"github.com/dronefleet/dronefleet/solver/internal/search"
 )
 
@@ -126,7 +127,7 @@ func (r *run) improveWhole(s stage, routes []plannedRoute, fraction func(steps i
 		chains[i].Load(first)
 	}
 	r.stats.Clusters = 1
-	search.Together(chains, s.from, s.to, fraction, func(best *search.Solution) {
+	search.Together(chains, s.from, s.to, fraction, promoteAndAnneal, func(best *pdp.Solution) {
 		if s.to == 1 {
 			r.report(pt.export(best))
 		}
@@ -187,8 +188,7 @@ func (r *run) improveClusters(s stage, routes []plannedRoute, fraction func(step
 			pt.link(r.prepared)
 			chain := search.NewChain(pt.in, r.tuning(), r.seed()+uint64(round*1000+i))
 			chain.Load(pt.importRoutes(c.routes))
-			chain.Promote(schedule)
-			chain.Anneal(schedule)
+			promoteAndAnneal(chain, schedule)
 			steps[i] = chain.Steps
 			return pt.export(chain.Best)
 		})
@@ -200,4 +200,10 @@ func (r *run) improveClusters(s stage, routes []plannedRoute, fraction func(step
 		}
 	}
 	return routes
+}
+
+// promoteAndAnneal is what a chain does between two exchanges.
+func promoteAndAnneal(c *search.Chain, s search.Schedule) {
+	c.Promote(s)
+	c.Anneal(s)
 }

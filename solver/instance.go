@@ -5,12 +5,12 @@ import (
 	"math"
 	"slices"
 
-	"github.com/dronefleet/dronefleet/solver/internal/search"
+	"github.com/dronefleet/dronefleet/solver/internal/pdp"
 )
 
 // part is a subset of the drones and orders as one instance of the engine.
 type part struct {
-	in     *search.Instance
+	in     *pdp.Instance
 	orders []int32 // request -> prepared.orders
 	drones []int32 // vehicle -> prepared.drones
 }
@@ -45,7 +45,7 @@ func (pr *prepared) build(orders, drones []int32, lateAllowed bool, kept ...plan
 	for i, o := range orders {
 		delivery[i] = locate(pr.orders[o].delivery)
 	}
-	type altRef struct{ locs [search.MaxAlts]int32 }
+	type altRef struct{ locs [pdp.MaxPickups]int32 }
 	alts := make([]altRef, n)
 	for i, o := range orders {
 		for k, s := range pr.orders[o].sources {
@@ -82,7 +82,7 @@ func (pr *prepared) build(orders, drones []int32, lateAllowed bool, kept ...plan
 		}
 	}
 
-	in := search.NewInstance(places, len(points)-places, n, len(drones))
+	in := pdp.NewInstance(places, len(points)-places, n, len(drones))
 	pt.in = in
 	for i := range points {
 		for j := range min(i, places) {
@@ -91,23 +91,23 @@ func (pr *prepared) build(orders, drones []int32, lateAllowed bool, kept ...plan
 		}
 	}
 	if pr.scalarGoal {
-		in.SpanPrice = referenceSpan
+		in.SpanCost = referenceSpan
 	}
 	in.MaxRequests = min(n, pr.params.MaxOrdersPerRoute)
 	weights := pr.rankWeights(orders)
 	for i, o := range orders {
 		or := &pr.orders[o]
 		in.Demand[i] = or.weight
-		in.Weight[i] = weights[or.rank] * int64(1+or.extra)
+		in.Prize[i] = weights[or.rank] * int64(1+or.extra)
 		if pr.scalarGoal {
-			in.Price[i] = referenceDrop
+			in.Penalty[i] = referenceDrop
 		}
-		in.Alts[i] = uint8(len(or.sources))
+		in.Pickups[i] = uint8(len(or.sources))
 		for k := range or.sources {
-			v := i*search.Slots + k
+			v := i*pdp.Slots + k
 			in.Loc[v], in.Late[v], in.Service[v] = alts[i].locs[k], math.Inf(1), pr.params.PickupService.Seconds()
 		}
-		v := i*search.Slots + search.DeliverySlot
+		v := i*pdp.Slots + pdp.DeliverySlot
 		due := or.due
 		if lateAllowed && !inTime[o] {
 			due = math.Inf(1)
@@ -116,19 +116,19 @@ func (pr *prepared) build(orders, drones []int32, lateAllowed bool, kept ...plan
 	}
 	for i, d := range drones {
 		dr := &pr.drones[d]
-		in.Vehicles[i] = search.Vehicle{
-			Start: starts[i], End: ends[i], Due: dr.maxTime, Pace: dr.pace, Capacity: payload(dr.capacity), MaxDist: dr.reach,
+		in.Vehicles[i] = pdp.Vehicle{
+			Start: starts[i], End: ends[i], Due: dr.maxTime, Pace: dr.pace, Capacity: payload(dr.capacity), MaxDistance: dr.reach,
 		}
 	}
 	return pt
 }
 
 // payload is the engine's form of a capacity. The engine goes beyond what it is given
-// by search.Slack, which is all that the checker forgives; half of that, and what a sum
+// by pdp.Tolerance, which is all that the checker forgives; half of that, and what a sum
 // of as many weights as a route has can be wrong by, is kept from it.
 func payload(capacity float64) float64 {
 	const sumError = 1e-13 // of the sum: above 2 x 64 half last bits
-	return capacity*(1-sumError) - search.Slack/2
+	return capacity*(1-sumError) - pdp.Tolerance/2
 }
 
 // rankWeights returns for each rank a weight above the sum of all lower ones,
@@ -158,18 +158,18 @@ func (pt *part) link(pr *prepared) {
 	in := pt.in
 	anchors := make([]int32, len(pt.orders))
 	for r := range anchors {
-		anchors[r] = int32(r*search.Slots + search.DeliverySlot)
+		anchors[r] = int32(r*pdp.Slots + pdp.DeliverySlot)
 	}
 	in.LinkAnchors(anchors, neighbours, func(a, b int32) float64 {
-		pickupA, pickupB := in.Loc[a-search.DeliverySlot], in.Loc[b-search.DeliverySlot]
+		pickupA, pickupB := in.Loc[a-pdp.DeliverySlot], in.Loc[b-pdp.DeliverySlot]
 		return in.Dist[in.Loc[a]][in.Loc[b]] + 0.3*in.Dist[pickupA][pickupB]
 	})
 }
 
 // importRoutes is the engine's form of routes. Orders that do not fit where they
 // are (the deadline has come closer since) are left out.
-func (pt *part) importRoutes(routes []plannedRoute) *search.Solution {
-	s := search.NewSolution(pt.in)
+func (pt *part) importRoutes(routes []plannedRoute) *pdp.Solution {
+	s := pdp.NewSolution(pt.in)
 	vehicle := make(map[int32]int32, len(pt.drones))
 	for v, d := range pt.drones {
 		vehicle[d] = int32(v)
@@ -181,14 +181,14 @@ func (pt *part) importRoutes(routes []plannedRoute) *search.Solution {
 	for _, route := range routes {
 		v := vehicle[route.drone]
 		for _, stop := range route.stops {
-			slot := int32(search.DeliverySlot)
+			slot := int32(pdp.DeliverySlot)
 			if stop.source >= 0 {
 				slot = int32(stop.source)
 			}
-			s.Routes[v] = append(s.Routes[v], request[stop.order]*search.Slots+slot)
+			s.Routes[v] = append(s.Routes[v], request[stop.order]*pdp.Slots+slot)
 		}
 		for !pt.in.Fits(int(v), s.Routes[v]) {
-			s.Routes[v] = search.Without(s.Routes[v], s.Routes[v][len(s.Routes[v])-1]/search.Slots)
+			s.Routes[v] = pdp.Without(s.Routes[v], s.Routes[v][len(s.Routes[v])-1]/pdp.Slots)
 		}
 	}
 	return s

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dronefleet/dronefleet/solver/internal/search"
+	"github.com/dronefleet/dronefleet/solver/internal/pdp"
 	"github.com/dronefleet/dronefleet/solver/model"
 )
 
@@ -84,7 +84,7 @@ type readyWarehouse struct {
 
 // maxSources is how many warehouses an order may choose from, as many as the engine
 // knows alternatives.
-const maxSources = search.MaxAlts
+const maxSources = pdp.MaxPickups
 
 func prepare(p Problem) *prepared {
 	pr := &prepared{problem: p, params: p.Params.WithDefaults(), stock: map[string][]int{}, fastest: math.Inf(1)}

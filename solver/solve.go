@@ -15,8 +15,11 @@ const rankCount = model.RankCount
 
 // dispatchTuning is in metres.
 var dispatchTuning = search.Tuning{
-	Hot: 2000, Cold: 20, Mean: 20, MaxString: 10, BankTries: 40, Cross: 30, Restless: 0.7,
-	Keys: [8]int{4, 1, 2, 1, 0, 3, 0, 8},
+	InitialTemperature: 2000, FinalTemperature: 20, MeanRemoved: 20, MaxString: 10,
+	RegretPercent: 10, TwoOptStarPercent: 30, BankTries: 40, AbsenceShare: 0.7,
+	Sorts: search.SortWeights{
+		search.SortRandom: 4, search.SortDemand: 1, search.SortFar: 2, search.SortClose: 1, search.SortEnd: 3, search.SortPrize: 8,
+	},
 }
 
 // endgame is the part of the limit kept for assembling the plan.
@@ -163,12 +166,12 @@ func (r *run) tuning() search.Tuning {
 	t := dispatchTuning
 	switch n := len(r.orders); {
 	case r.scalarGoal:
-		t.Hot, t.Cold, t.BankTries = 20_000, 50, 6
+		t.InitialTemperature, t.FinalTemperature, t.BankTries = 20_000, 50, 6
 	case n > fewSteps:
 		// Few steps per order: small ruins and a cool start do more.
-		t.Mean, t.Hot, t.Cold = 10, 500, 5
+		t.MeanRemoved, t.InitialTemperature, t.FinalTemperature = 10, 500, 5
 	case n <= tinyProblem:
-		t.Mean, t.Cold = 10, 5
+		t.MeanRemoved, t.FinalTemperature = 10, 5
 	}
 	return t
 }

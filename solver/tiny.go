@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/solver/internal/search"
+	"github.com/dronefleet/dronefleet/solver/internal/setpart"
 )
 
 // A tiny problem has at most tinyProblem orders. Its search ends by itself after
 // tinyTime, far below most limits: a longer one finds hardly more. It has tinyDrone more
 // for each drone: thousands of them take most of tinyTime to look at.
 const (
-	tinyProblem = search.Collectable
+	tinyProblem = setpart.MaxRequests
 	tinyTime    = 47 * time.Millisecond
 	tinyDrone   = 20 * time.Microsecond
 )
@@ -39,7 +40,7 @@ const mostPacked = 64
 func (r *run) tinyTuning(k int) search.Tuning {
 	t := r.tuning()
 	if k%2 == 1 && !r.scalarGoal {
-		t.Hot, t.Mean = 5000, 14
+		t.InitialTemperature, t.MeanRemoved = 5000, 14
 	}
 	return t
 }
@@ -55,13 +56,14 @@ func (r *run) improveTiny(routes []plannedRoute) []plannedRoute {
 	pt.link(r.prepared)
 	packed := !r.scalarGoal && len(r.drones) <= mostPacked
 	spent, first := r.fraction(r.elapsed()), pt.importRoutes(routes)
-	chains := make([]*search.Chain, r.opts.Workers)
+	chains, pools := make([]*search.Chain, r.opts.Workers), make([]*setpart.Pool, r.opts.Workers)
 	var wait sync.WaitGroup
 	for i := range chains {
 		wait.Go(func() {
 			c := search.NewChain(pt.in, r.tinyTuning(i), r.seed()+uint64(i))
 			if packed {
-				c.Tried = search.NewCollection(pt.in)
+				pools[i] = setpart.NewPool(pt.in)
+				c.OnRoute = pools[i].Add
 			}
 			for k := range attempts {
 				from, to := part*float64(k)/float64(attempts), part*float64(k+1)/float64(attempts)
@@ -73,21 +75,23 @@ func (r *run) improveTiny(routes []plannedRoute) []plannedRoute {
 		})
 	}
 	wait.Wait()
-	best := chains[0]
-	for _, c := range chains {
+	best, pool := chains[0].Best, pools[0]
+	for i, c := range chains {
 		r.steps += c.Steps
-		if c.Best.Less(best.Best) {
-			best = c
-		}
-	}
-	for _, c := range chains {
-		if packed && c != best {
-			best.Tried.Merge(c.Tried)
+		if c.Best.Less(best.Value) {
+			best, pool = c.Best, pools[i]
 		}
 	}
 	if packed {
-		best.Pack(best.Tried, packLooks, len(chains), func() float64 { return (1 - spent(0)) / packShare })
+		for _, p := range pools {
+			if p != pool {
+				pool.Merge(p)
+			}
+		}
+		setpart.Improve(pt.in, best, pool, setpart.Options{
+			Budget: packLooks, Workers: len(chains), Left: func() float64 { return (1 - spent(0)) / packShare },
+		})
 	}
 	r.stats.Clusters = 1
-	return r.better(routes, pt.export(best.Best))
+	return r.better(routes, pt.export(best))
 }

@@ -1,304 +1,215 @@
 package search
 
-import "math"
+import "github.com/dronefleet/dronefleet/solver/internal/pdp"
 
-// Tuning is what differs between kinds of instances.
-type Tuning struct {
-	Hot, Cold float64 // temperatures at the start and the end, in cost
-	Soft      bool    // what is left out has a price; otherwise its worth never grows
-	Share     int     // percent of states of a soft chain that should have as good a bank as the best
-	Mean      float64 // visits removed per step on average
-	MaxString float64
-	Keys      [keyCount]int
-	BankTries int // bank requests that join a step, at most
-	Cross     int // percent of steps that let two routes exchange tails
-	// Restless is the share of the cooling during which a chain that keeps to its
-	// bank prefers to leave out what was rarely left out so far.
-	Restless float64
-}
-
-// Chain is one independent search with its own random stream.
+// Chain is one search: a current and a best solution, and a random stream of its
+// own.
 type Chain struct {
-	state
-	rng    rng
-	Tuning Tuning
-	Best   *Solution
-	Steps  int64
-	Tried  *Collection // if set, takes every route that a step tries
+	Tuning  Tuning
+	Current Current
+	Best    *pdp.Solution
+	Steps   int64
+	// Better orders solutions; pdp.Value.Less unless set.
+	Better func(a, b pdp.Value) bool
 	// OnBest, if set, is called with every new Best, in the chain's goroutine.
-	OnBest func(*Solution)
+	OnBest func(*pdp.Solution)
+	// OnRoute, if set, is called with every route that a step tries, whether the
+	// step is kept or not. The visits are valid until it returns.
+	OnRoute func(vehicle int32, visits []int32, length float64)
+	// Tried is the score of the last step, whether it was kept or not.
+	Tried Score
 
-	pending     []int32
-	scratch     []int32
-	open        bitset // scratch of seek
-	pendingMark []bool
-	rank        [keyCount][]float64
-	limit       int     // routes that may be in use
-	threshold   float64 // what a step's cost must be below
-	soft        bool    // the bank is priced by the toll instead of forbidden
-	toll        toll
-	restless    bool // absences count now
-	pool        pool
-	eject       ejector
-	spare       *Solution // scratch of StartAfresh
+	in         *pdp.Instance
+	rng        rng
+	evaluator  pdp.Evaluator
+	conflicts  *routeConflicts
+	accept     acceptance
+	pending    indexSet
+	ruin       ruiner
+	recreate   recreator
+	insert     inserter
+	twoOptStar twoOptStar
+	memory     routeMemory
+	ejector    *ejector // nil until it is needed
+	scratch    []int32
 }
 
 // NewChain returns a chain whose solution leaves every request out.
-func NewChain(in *Instance, tuning Tuning, seed uint64) *Chain {
+func NewChain(in *pdp.Instance, tuning Tuning, seed uint64) *Chain {
 	c := &Chain{
-		state: *newState(in), rng: newRng(seed), Tuning: tuning, Best: NewSolution(in), spare: NewSolution(in),
-		pending: make([]int32, 0, in.Requests), scratch: make([]int32, 0, in.stride()), open: newBitset(len(in.Vehicles)), pendingMark: make([]bool, in.Requests),
+		Tuning: tuning, Current: newCurrent(in), Best: pdp.NewSolution(in), Better: pdp.Value.Less,
+		in: in, rng: newRng(seed), pending: newIndexSet(in.Requests), scratch: make([]int32, 0, in.MaxPositions()),
 	}
-	c.limit, c.toll = len(in.Vehicles), toll{unit: 10 * tuning.Hot, most: tollLeast, least: tollLeast}
-	c.pool = newPool(in)
-	c.rankKeys()
+	cur, rng, reach := &c.Current, &c.rng, pdp.NewReach(in)
+	c.evaluator = pdp.NewEvaluator(in, reach)
+	c.accept = acceptance{before: &cur.undo.before, penalised: in.SpanCost > 0, weight: 1}
+	c.insert = inserter{cur: cur, rng: rng, tuning: &c.Tuning, reach: reach, open: pdp.NewSet(len(in.Vehicles))}
+	if in.Identical {
+		c.conflicts = newRouteConflicts(&cur.routes)
+	} else {
+		c.insert.idle = newIdleRanking(&cur.routes, &c.evaluator)
+	}
+	c.insert.cache = newInsertionCache(&cur.routes, &c.evaluator, c.conflicts)
+	c.ruin = ruiner{cur: cur, rng: rng, tuning: &c.Tuning, pending: &c.pending}
+	c.recreate = recreator{cur: cur, rng: rng, tuning: &c.Tuning, accept: &c.accept, insert: &c.insert, sorter: newSorter(in), pending: &c.pending}
+	c.twoOptStar = twoOptStar{cur: cur, rng: rng}
+	c.memory = newRouteMemory(in)
+	c.memory.cur, c.memory.rng, c.memory.ruin = cur, rng, &c.ruin
 	return c
 }
 
-// Construct inserts the bank's requests, in the given order, each at its
-// cheapest place, until over, looked at every few of them, says that time is.
+// Construct inserts the requests of the bank in the given order, each at its
+// cheapest place, until over, asked every few requests, says that time is up.
 func (c *Chain) Construct(order []int32, over func() bool) {
-	c.begin()
+	c.Current.begin()
 	for i, r := range order {
-		if i%clockEvery == 0 && over() {
+		if i%ClockEvery == 0 && over() {
 			break
 		}
-		if c.bankIndex[r] >= 0 {
-			c.settle(r, inf, false)
+		if c.Current.bank.has(r) {
+			c.insert.insertBest(r, inf, false)
 		}
 	}
-	c.commit()
-	c.keep()
+	c.Current.commit()
+	c.Keep()
 }
 
 // Load makes s the current solution, and the best if it is better.
-func (c *Chain) Load(s *Solution) {
-	c.eject.dissolving, c.eject.outlook = false, outlook{}
-	c.restore(s)
-	c.keep()
+func (c *Chain) Load(s *pdp.Solution) {
+	c.Current.Restore(s)
+	c.Keep()
 }
 
-// keep copies the current solution to Best if it is better.
-func (c *Chain) keep() bool {
-	b := c.Best
-	if c.in.SpanPrice > 0 {
-		if c.scalar() >= b.Cost-1e-6 {
-			return false
-		}
-		c.save()
-		return true
+// Keep copies the current solution to Best if it is better by more than rounding,
+// and reports whether it is.
+func (c *Chain) Keep() bool {
+	rounding := 1e-7
+	if c.in.SpanCost > 0 {
+		rounding = 1e-6
 	}
-	switch {
-	case c.bankValue != b.BankValue:
-		if c.bankValue > b.BankValue {
-			return false
-		}
-	case c.in.Uniform && c.used != b.Used:
-		if c.used > b.Used {
-			return false
-		}
-	case c.cost >= b.Cost-1e-7:
+	bar := c.Best.Value
+	bar.Cost -= rounding
+	if !c.Better(c.Current.value(), bar) {
 		return false
 	}
-	c.save()
-	if c.in.Uniform && c.bankValue == 0 {
-		c.limit = b.Used
+	c.memory.rememberChanged()
+	c.Current.copyChanged(c.Best)
+	if c.OnBest != nil {
+		c.OnBest(c.Best)
 	}
 	return true
 }
 
-// save copies the current solution to Best and its new routes to the pool.
-func (c *Chain) save() {
-	for _, ro := range c.stale {
-		nodes := c.route(ro)
-		c.scratch = c.scratch[:0]
-		for i := 1; i < len(nodes)-1; i++ {
-			c.scratch = append(c.scratch, nodes[i].visit)
-		}
-		c.pool.remember(ro, c.scratch)
-	}
-	c.capture(c.Best)
-	if c.OnBest != nil {
-		c.OnBest(c.Best)
-	}
+// Penalise makes steps pass by cost + weight x penalty of the bank from now on,
+// instead of comparing prizes first; 0 ends that.
+func (c *Chain) Penalise(weight float64) {
+	c.accept.penalised, c.accept.weight = weight > 0, weight
 }
 
-// Schedule says how far a run is: Fraction is called every few steps and
-// returns the share of the budget spent; the run ends when it reaches To. The
-// cooling of which it is a part begins and ends at the shares of Cooling.
-type Schedule struct {
-	To       float64
-	Cooling  [2]float64
-	Fraction func(steps int64) float64
-}
+// ClockEvery is how many steps pass between two looks at the clock.
+const ClockEvery = 16
 
-// cooled is the share of the cooling done at share f of the budget.
-func (s Schedule) cooled(f float64) float64 {
-	return min(1, max(0, (f-s.Cooling[0])/(s.Cooling[1]-s.Cooling[0])))
-}
-
-// clockEvery is how many steps pass between two looks at the clock.
-const clockEvery = 16
-
-// Anneal runs ruin-and-recreate steps under simulated annealing.
+// Anneal runs steps under simulated annealing.
 func (c *Chain) Anneal(s Schedule) {
 	if c.in.Requests == 0 || len(c.in.Anchors) == 0 {
 		return
 	}
-	c.soft = c.Tuning.Soft
-	c.relax()
-	defer func() { c.soft, c.restless = false, false }()
+	c.drawSpanFree()
+	defer func() { c.accept.countAbsences = false }()
 	for {
 		f := s.Fraction(c.Steps)
 		if f >= s.To {
 			return
 		}
-		cooled := s.cooled(f)
-		c.restless = cooled < c.Tuning.Restless
-		c.toll.tighten(c.Tuning.Share, cooled)
-		temperature := c.Tuning.Hot * math.Pow(c.Tuning.Cold/c.Tuning.Hot, cooled)
-		for range clockEvery {
-			c.step(temperature)
+		cooled := s.Cooled(f)
+		c.accept.countAbsences = cooled < c.Tuning.AbsenceShare
+		temperature := c.Tuning.Temperature(cooled)
+		for range ClockEvery {
+			c.Step(temperature)
 		}
-		c.comeHome(s)
-		c.relax()
-		c.recount()
+		c.drawSpanFree()
+		c.Current.Recount()
 	}
 }
 
-// relax redraws the length above which routes cost span: a little below the
-// longest, so that the sum over routes leads where the maximum alone is flat.
-func (c *Chain) relax() {
-	if c.in.SpanPrice == 0 || c.Steps%512 != 0 {
+// spanEvery is how many steps pass between two draws of spanFree.
+const spanEvery = 512
+
+// drawSpanFree draws the length above which routes cost span: a little below the
+// longest. The maximum alone is a flat objective; the sum over all routes that
+// come near it leads somewhere.
+func (c *Chain) drawSpanFree() {
+	if c.in.SpanCost == 0 || c.Steps%spanEvery != 0 {
 		return
 	}
 	longest := 0.0
-	for _, d := range c.dist {
+	for _, d := range c.Current.routes.length {
 		longest = max(longest, d)
 	}
-	if c.spanFree = inf; longest > 0 {
-		c.spanFree = longest * (0.85 + 0.15*c.rng.float())
+	if c.Current.spanFree = inf; longest > 0 {
+		c.Current.spanFree = longest * (0.85 + 0.15*c.rng.float())
 	}
 }
 
-// step is one ruin, recreate, accept.
-func (c *Chain) step(temperature float64) {
+// Step is one ruin, recreate and accept. It reports whether it was kept.
+func (c *Chain) Step(temperature float64) bool {
 	c.Steps++
-	c.begin()
-	c.threshold = c.cost - temperature*c.rng.logFloat()
-	switch x := c.rng.intn(100) - c.Tuning.Cross; {
-	case x < 0 && c.cross():
-	case x >= 0 && x < poolShare && c.pool.filled > 0:
-		c.recall()
+	cur := &c.Current
+	cur.begin()
+	c.accept.threshold = cur.Cost - temperature*c.rng.logFloat()
+	switch x := c.rng.intn(100) - c.Tuning.TwoOptStarPercent; {
+	case x < 0 && c.exchangeTails():
+	case x >= 0 && x < reinstatePercent && c.memory.filled > 0:
+		c.memory.reinstate()
 	default:
-		c.ruin()
-		c.closeRuin()
+		c.ruin.ruin(c.drawSeed())
 	}
-	c.recreate()
-	if c.Tried != nil {
-		c.collect()
+	c.recreate.run()
+	if c.OnRoute != nil {
+		c.reportRoutes()
 	}
-	ok := c.accepts(temperature)
+	c.Tried = cur.Score
+	ok := c.accept.passes(cur.Score)
 	if ok {
-		c.commit()
+		cur.commit()
 	} else {
-		c.rollback()
+		cur.rollback()
 	}
-	if c.restless {
-		c.countAbsences()
+	if c.accept.countAbsences {
+		cur.countAbsences()
 	}
 	if ok {
-		c.keep()
-	}
-}
-
-// passes decides on what a step comes to: the bank first, then Metropolis on the
-// cost. Of banks worth the same, a restless chain takes one that has been absent
-// less, at any cost: what is rarely absent finds a place again. These are the absence
-// counters of Christiaens and Vanden Berghe 2020. A soft chain prices the bank
-// instead, so that it may cross states that leave something out.
-func (c *Chain) passes(t tally) bool {
-	switch {
-	case c.priced():
-		return t.cost+c.unit()*t.bankPrice < c.threshold+c.unit()*c.before.bankPrice
-	case t.bankValue != c.before.bankValue:
-		return t.bankValue < c.before.bankValue
-	}
-	return c.restless && t.bankAbsence < c.before.bankAbsence || t.cost < c.threshold
-}
-
-// priced tells whether what is left out has a price, and unit how much that is.
-func (c *Chain) priced() bool { return c.soft || c.in.SpanPrice > 0 }
-
-func (c *Chain) unit() float64 {
-	if c.in.SpanPrice > 0 {
-		return 1
-	}
-	return c.toll.unit
-}
-
-// room is what the insertion of a pending request may cost if the step is to pass,
-// when t is the least it can come to: nothing dearer matters, unless the request can
-// just as well be left out.
-func (c *Chain) room(r int32, t tally) float64 {
-	if c.priced() {
-		room := c.threshold + c.unit()*(c.before.bankPrice-t.bankPrice) - t.cost
-		if c.unit()*c.in.Price[r] < room {
-			return inf
-		}
-		return room
-	}
-	if t.bankValue < c.before.bankValue || c.restless && t.bankAbsence < c.before.bankAbsence {
-		return inf
-	}
-	return c.threshold - t.cost
-}
-
-// accepts decides on the step.
-func (c *Chain) accepts(temperature float64) bool {
-	ok := c.passes(c.tally)
-	if c.soft {
-		value := c.bankValue
-		if !ok {
-			value = c.before.bankValue
-		}
-		c.toll.note(value <= c.Best.BankValue, temperature, c.cost/float64(c.in.Requests))
+		c.Keep()
 	}
 	return ok
 }
 
-// ruin picks a seed and a way of removing.
-func (c *Chain) ruin() {
-	seed := c.in.Anchors[c.rng.intn(len(c.in.Anchors))]
-	switch x := c.rng.intn(100); {
-	case x < 85:
-		c.ruinStrings(seed, c.Tuning.Mean)
-	case x < 94:
-		c.ruinRelated(seed, 1+c.rng.intn(int(c.Tuning.Mean)))
-	case x < 97:
-		c.ruinWorst(seed, 1+c.rng.intn(int(c.Tuning.Mean)))
-	default:
-		c.ruinRoute(seed, c.Tuning.Mean)
-	}
-	c.invite(seed)
-}
+// drawSeed draws the visit that a step works around.
+func (c *Chain) drawSeed() int32 { return c.in.Anchors[c.rng.intn(len(c.in.Anchors))] }
 
-// cross lets routes around a random seed exchange tails, if they can.
-func (c *Chain) cross() bool {
-	seed := c.in.Anchors[c.rng.intn(len(c.in.Anchors))]
-	if !c.crossTails(seed) {
+// exchangeTails is a 2-opt* around a random seed, if there is a feasible one.
+func (c *Chain) exchangeTails() bool {
+	seed := c.drawSeed()
+	if !c.twoOptStar.exchange(seed) {
 		return false
 	}
-	c.invite(seed)
+	c.ruin.inviteBank(seed)
 	return true
 }
 
-// invite has some of the bank's requests join the step.
-func (c *Chain) invite(seed int32) {
-	switch {
-	case c.soft:
-		c.enqueueBank(seed, c.Tuning.BankTries)
-	case !c.in.Uniform && c.Tuning.BankTries > 0:
-		c.enqueueBank(seed, c.rng.intn(c.Tuning.BankTries+1))
+// reportRoutes calls OnRoute with the routes that the step has changed.
+func (c *Chain) reportRoutes() {
+	rs := &c.Current.routes
+	for _, ro := range c.Current.undo.touched.list {
+		if rs.size[ro] > 2 {
+			c.scratch = rs.appendVisits(c.scratch[:0], ro)
+			c.OnRoute(ro, c.scratch, rs.length[ro])
+		}
 	}
 }
+
+// Intn draws a number in [0,n) from the chain's random stream.
+func (c *Chain) Intn(n int) int { return c.rng.intn(n) }
+
+// Shuffle brings a list into random order.
+func (c *Chain) Shuffle(list []int32) { c.rng.shuffle(list) }

@@ -1,9 +1,13 @@
-// Package search is the solver's engine: ruin and recreate on pickup-delivery
-// pairs over flat arrays, for any instance with time windows, payloads,
-// distance caps, alternative pickups and optional requests.
+// Package search is the solver's local search: ruin and recreate on
+// pickup-delivery pairs under simulated annealing, for any pdp.Instance with
+// time windows, payloads, distance limits, alternative pickups and optional
+// requests.
 //
-// It knows distances, seconds and numbers only, never orders or drones. It must
-// not import a clock, a store or the plain values. An Instance is trusted: its
-// makers (solver, solver/lilim) validate. No step of the search allocates; only
-// Pack, once at the end, does.
+// The search is SISR, slack induction by string removals (Christiaens and Vanden
+// Berghe 2020), with more ways to ruin, regret insertion, 2-opt* and a bank of
+// unserved requests. A Chain is one such search; Together runs several.
+//
+// It must not import a clock, a store or the solver's plain values, nor share a
+// random stream between chains. An Instance is trusted: its makers validate it.
+// No step of a chain allocates.
 package search

@@ -2,7 +2,7 @@ package search
 
 import "math"
 
-// rng is xorshift64*: one word of state, inlined in the loop, one per chain.
+// rng is xorshift64* (Vigna 2016): one word of state, one generator per chain.
 type rng uint64
 
 // newRng mixes the seed so that neighbouring seeds give unrelated streams.
@@ -34,3 +34,11 @@ func (r *rng) float() float64 { return float64(r.next()>>11) / (1 << 53) }
 
 // logFloat returns the logarithm of a number in (0,1].
 func (r *rng) logFloat() float64 { return math.Log(1 - r.float()) }
+
+// shuffle brings a list into random order (Fisher-Yates).
+func (r *rng) shuffle(list []int32) {
+	for i := len(list) - 1; i > 0; i-- {
+		j := r.intn(i + 1)
+		list[i], list[j] = list[j], list[i]
+	}
+}
