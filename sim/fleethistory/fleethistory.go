@@ -1,6 +1,7 @@
-// Package fleethistory gathers what a fleet leaves behind in its store and its
-// dead-letter topics, as the invariant checker takes it. Read it when nothing
-// is in flight any more.
+// Package fleethistory reads what a fleet leaves behind in its store and its
+// dead-letter topics, in the form that the invariant checker takes. Use it when
+// nothing is in flight any more. It must not import policy; an error means that
+// something could not be read, so there is nothing to check.
 package fleethistory
 
 import (
@@ -15,9 +16,8 @@ import (
 	"github.com/dronefleet/dronefleet/sim/invariant"
 )
 
-// Documents reads all drones, orders, missions and events, the ledger in the
-// order of its commits, the highest fences, and of the dead letters those that
-// operators discarded.
+// Documents reads all drones, orders, missions and events, the ledger in commit
+// order, the highest fences, and the dead letters that operators discarded.
 func Documents(ctx context.Context, store *firestoretx.Store) (invariant.History, error) {
 	var h invariant.History
 	all := firestoretx.Page{}
@@ -47,8 +47,8 @@ func Documents(ctx context.Context, store *firestoretx.Store) (invariant.History
 	return h, nil
 }
 
-// DeadLetters looks at all dead letters of all inbound topics and leaves them
-// where they are.
+// DeadLetters reads all dead letters of all inbound topics and leaves them where
+// they are.
 func DeadLetters(ctx context.Context, c *pubsub.Client) ([]pubsubio.DeadLetter, error) {
 	var letters []pubsubio.DeadLetter
 	for _, topic := range pubsubio.InboundTopics {
@@ -61,8 +61,8 @@ func DeadLetters(ctx context.Context, c *pubsub.Client) ([]pubsubio.DeadLetter, 
 	return letters, nil
 }
 
-// lettersOf looks at a topic's dead letters in as many reviews as that takes: each
-// holds what it found until all are done, so that the next one finds the rest.
+// lettersOf reads a topic's dead letters in as many reviews as needed. Each review
+// holds its letters until all are done, so that the next one finds the rest.
 func lettersOf(ctx context.Context, c *pubsub.Client, topic string) (letters []pubsubio.DeadLetter, err error) {
 	for more := true; more; {
 		review, failed := pubsubio.OpenReview(ctx, c, topic, 0)
@@ -75,7 +75,7 @@ func lettersOf(ctx context.Context, c *pubsub.Client, topic string) (letters []p
 	return letters, nil
 }
 
-// ForChecker is what the invariant checker needs of dead letters.
+// ForChecker converts dead letters for the invariant checker.
 func ForChecker(letters []pubsubio.DeadLetter) []invariant.DeadLetter {
 	list := make([]invariant.DeadLetter, len(letters))
 	for i, l := range letters {

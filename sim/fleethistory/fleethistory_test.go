@@ -20,8 +20,8 @@ import (
 	"github.com/dronefleet/dronefleet/sim/invariant"
 )
 
-// I3, F-DLQ-01: an order that was refused and then discarded is on record, not lost.
-func TestDocuments_TellOfWhatWasDiscarded(t *testing.T) {
+// I3, F-DLQ-01: an order that was dead-lettered and then discarded is not lost.
+func TestDocuments_HoldDiscardedDeadLetters(t *testing.T) {
 	store := firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{})
 	refused := invariant.Message{ID: "17", Topic: "orders", OrderID: "O1"}
 	for _, lost := range []bool{true, false} {
@@ -39,8 +39,8 @@ func TestDocuments_TellOfWhatWasDiscarded(t *testing.T) {
 	}
 }
 
-// I1 to I9: of what is not read no rule would be broken.
-func TestDocuments_ReadAllThereIs(t *testing.T) {
+// I1 to I9: a part that is not read would never break a rule.
+func TestDocuments_HoldEveryPart(t *testing.T) {
 	store, ctx, now := firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{}), t.Context(), time.Now()
 	home, hospital := domain.Position{Lat: 48.8566, Lon: 2.3522}, domain.Position{Lat: 48.86, Lon: 2.36}
 	err := errors.Join(
@@ -91,7 +91,7 @@ func TestDocuments_ReadAllThereIs(t *testing.T) {
 	}
 }
 
-// I9: a letter that is not looked at would stand for a message that was lost.
+// I9: an unread dead letter would look like a lost message.
 func TestDeadLetters_AreAllRead(t *testing.T) {
 	c := emutest.Clients(t).PubSub
 	if err := pubsubio.Ensure(t.Context(), c); err != nil {

@@ -7,23 +7,25 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// How every drone flies.
+// Flight and charging of every drone.
 const (
 	// CruiseKmh is the ground speed between stops.
 	CruiseKmh = 50.0
 	// Dwell is the time a drone spends at a pickup or a delivery.
 	Dwell = 3 * time.Second
-	// A drone at its depot below chargeBelow percent charges until chargeUntil.
+	// A drone at its depot starts to charge below chargeBelow percent, and charges
+	// until chargeUntil.
 	chargeBelow = 80.0
 	chargeUntil = 90.0
-	// chargePerMinute is a fast charger's percent of a full charge a minute.
+	// chargePerMinute is what a fast charger adds per minute, in percent of a full
+	// charge.
 	chargePerMinute = 10.0
-	// atHomeMetres is how near its depot a drone is at it.
+	// atHomeMetres is how close to its depot a drone counts as being there.
 	atHomeMetres = 50.0
 )
 
-// Drone is a simulated drone at one instant. It is a value: time passing and
-// commands obeyed give another Drone and leave this one as it was.
+// Drone is a simulated drone at one instant. It is a value: methods return the
+// changed Drone and leave the receiver as it was.
 type Drone struct {
 	id          domain.DroneID
 	home        domain.Position
@@ -32,17 +34,17 @@ type Drone struct {
 	position domain.Position
 	battery  float64 // percent of a full charge
 
-	mission   domain.MissionID  // empty: none that it knows of
-	startedAt time.Time         // of that mission, by the State Manager
-	expires   time.Time         // of the command it obeyed last
+	mission   domain.MissionID  // empty if it knows of none
+	startedAt time.Time         // start time of that mission, set by the State Manager
+	expires   time.Time         // expiry of the command it obeyed last
 	route     []domain.Waypoint // never modified, shared between values
 	next      int               // index in route of the stop it flies to or dwells at
 	dwelling  bool
 	dwellLeft time.Duration
-	reported  bool // whether anybody heard it at the stop where it dwells
+	reported  bool // it has reported from the stop where it dwells
 	charging  bool
-	// ended remembers missions it must not start again when an old command
-	// is delivered once more.
+	// ended lists missions that it must not start again when an old command is
+	// redelivered.
 	ended [8]domain.MissionID
 
 	silentFor time.Duration
@@ -50,7 +52,7 @@ type Drone struct {
 	brokenFor time.Duration
 }
 
-// NewDrone is the drone d standing idle where it is.
+// NewDrone returns the drone d, idle at its position.
 func NewDrone(d domain.Drone, home domain.Position) Drone {
 	consumption := d.ConsumptionPerKm
 	if consumption == 0 {
@@ -59,7 +61,7 @@ func NewDrone(d domain.Drone, home domain.Position) Drone {
 	return Drone{id: d.ID, home: home, consumption: consumption, position: d.Position, battery: d.Battery}
 }
 
-// After is the drone when dt of its time has passed.
+// After returns the drone after dt of its time.
 func (d Drone) After(dt time.Duration) Drone {
 	d.silentFor = max(0, d.silentFor-dt)
 	d.deafFor = max(0, d.deafFor-dt)
@@ -69,8 +71,8 @@ func (d Drone) After(dt time.Duration) Drone {
 	for dt > 0 {
 		switch {
 		case d.dwelling && (dt < d.dwellLeft || !d.reported):
-			// It does not leave a stop before it has reported from there,
-			// however fast time runs: the report is the proof of delivery.
+			// The report from a stop is the proof of delivery, so it never leaves
+			// before it has reported, however fast time runs.
 			d.dwellLeft = max(0, d.dwellLeft-dt)
 			return d
 		case d.dwelling:
@@ -108,8 +110,8 @@ func (d Drone) fly(dt time.Duration) (Drone, time.Duration) {
 	return d, max(0, left)
 }
 
-// passStop turns to the stop after the one just done; after the last one the
-// drone has landed and its mission is over.
+// passStop proceeds to the next stop; after the last one the drone has landed and
+// its mission is over.
 func (d Drone) passStop() Drone {
 	d.next++
 	if d.next < len(d.route) {
@@ -135,13 +137,15 @@ func (d Drone) charge(dt time.Duration) Drone {
 	return d
 }
 
-// Obey is the drone after a command that arrives when its clock shows now, and
-// whether the command had an effect. It ignores commands for others, expired
-// ones, those of missions it has ended, those older than its own mission and
-// those of its mission that expire before the one it obeyed last: they come
-// late and bring withdrawn stops back. A mission that is COMPLETED it does not
-// begin, but flies to its end: that is the way home. A revocation never
-// expires: giving up a mission late is still right.
+// Obey returns the drone after a command that arrives when its clock shows now, and
+// whether the command had an effect.
+//
+// The drone ignores commands for other drones, expired commands, commands of
+// missions that it has ended, missions older than its own, and commands of its own
+// mission that expire before the one it obeyed last: they are late and would bring
+// withdrawn stops back. It does not begin a COMPLETED mission, but flies the rest
+// of one that it is on: the way home. A revocation never expires, because giving
+// up a mission late is still right.
 func (d Drone) Obey(c domain.Command, now time.Time) (Drone, bool) {
 	m := c.Mission
 	switch {
@@ -177,8 +181,8 @@ func (d Drone) start(c domain.Command) Drone {
 	return d
 }
 
-// reroute takes a changed route of the mission it flies, keeping the stops it
-// has passed.
+// reroute adopts a changed route of the current mission. Stops that the drone has
+// passed stay passed.
 func (d Drone) reroute(route []domain.Waypoint) Drone {
 	route = d.endingAtHome(route)
 	passed := d.route[:d.next]
@@ -206,7 +210,7 @@ func sameStop(w domain.Waypoint) func(domain.Waypoint) bool {
 	}
 }
 
-// goHome gives the mission up and returns to the depot.
+// goHome gives up the mission and flies to the depot.
 func (d Drone) goHome() Drone {
 	d = d.remember(d.mission)
 	d.mission, d.dwelling = "", false
@@ -214,7 +218,7 @@ func (d Drone) goHome() Drone {
 	return d
 }
 
-// endingAtHome completes a route that does not say where to land.
+// endingAtHome adds the depot to a route that does not end at one.
 func (d Drone) endingAtHome(route []domain.Waypoint) []domain.Waypoint {
 	if n := len(route); n > 0 && route[n-1].Type == domain.WaypointDepotReturn {
 		return route
@@ -230,8 +234,8 @@ func (d Drone) remember(id domain.MissionID) Drone {
 	return d
 }
 
-// Report is what the drone says of itself when its clock shows now, and the
-// drone having said so.
+// Report returns the drone's report when its clock shows now, and the drone after
+// it was sent.
 func (d Drone) Report(now time.Time) (Drone, domain.Telemetry) {
 	d.reported = d.reported || d.dwelling
 	return d, domain.Telemetry{
@@ -273,7 +277,7 @@ func (d Drone) stranded() bool {
 	return d.brokenFor > 0 || (d.battery <= 0 && d.next < len(d.route))
 }
 
-// Silent reports whether its radio sends nothing.
+// Silent reports whether the drone sends nothing.
 func (d Drone) Silent() bool { return d.silentFor > 0 }
 
 func (d Drone) atHome() bool { return d.position.DistanceMetres(d.home) <= atHomeMetres }

@@ -43,27 +43,28 @@ func obeying(t *testing.T, d Drone, c domain.Command, now time.Time) Drone {
 	return d
 }
 
-// life is what a drone says of itself, second by second.
-type life struct {
+// change is a change of what a drone reports.
+type change struct {
 	at      time.Duration
 	status  domain.DroneStatus
 	mission domain.MissionID
 }
 
-// follow steps and hears the drone each second and lists its changes.
-func follow(d Drone, seconds int) (Drone, []life) {
-	var changes []life
+// follow advances the drone second by second, takes its report and lists the
+// changes.
+func follow(d Drone, seconds int) (Drone, []change) {
+	var changes []change
 	for s := 1; s <= seconds; s++ {
 		var r domain.Telemetry
 		d, r = d.After(time.Second).Report(noon.Add(time.Duration(s) * time.Second))
 		if n := len(changes); n == 0 || changes[n-1].status != r.Status || changes[n-1].mission != r.MissionID {
-			changes = append(changes, life{time.Duration(s) * time.Second, r.Status, r.MissionID})
+			changes = append(changes, change{time.Duration(s) * time.Second, r.Status, r.MissionID})
 		}
 	}
 	return d, changes
 }
 
-// F-TEL-06: it knows a mission from its command until it has landed.
+// F-TEL-06: a drone reports its mission from the command until it has landed.
 func TestDrone_FliesItsMissionAndLandsWithoutOne(t *testing.T) {
 	from, to := hospital("HOSP-ROTHSCHILD").Position, hospital("HOSP-TROUSSEAU").Position
 	d := obeying(t, standing(from, 100), command(errand("M", from, to)), noon)
@@ -79,7 +80,7 @@ func TestDrone_FliesItsMissionAndLandsWithoutOne(t *testing.T) {
 		{domain.DroneIdle, ""},
 	}
 	if len(changes) != len(want) {
-		t.Fatalf("its life was %+v, want %+v", changes, want)
+		t.Fatalf("it reported %+v, want %+v", changes, want)
 	}
 	for i, w := range want {
 		if changes[i].status != w.status || changes[i].mission != w.mission {
@@ -87,16 +88,16 @@ func TestDrone_FliesItsMissionAndLandsWithoutOne(t *testing.T) {
 		}
 	}
 	metres := from.DistanceMetres(to) + to.DistanceMetres(home)
-	// It trickles up on the charger after landing, so bound the use from above.
+	// It charges a little after landing, so the use is bounded from above only.
 	if used := 100 - d.battery; used > metres/1000*consumptionPerKm+0.01 {
 		t.Errorf("it used %.2f %% for %.0f m, want at most %.2f %%", used, metres, metres/1000*consumptionPerKm)
 	}
 }
 
-// The promise of the opening orders: the first delivery within 20 s of its
-// command, most others within 40 s.
-func TestOpening_ShortOrdersAreDeliveredSoon(t *testing.T) {
-	const reachMetres = 75 // a stop is reached this near to it
+// Opening orders promise a first delivery within 20 s of the command and most
+// others within 40 s.
+func TestOrderSource_OpeningOrdersAreDeliveredSoon(t *testing.T) {
+	const reachMetres = 75 // a stop is reached within this distance
 	within20, within40 := 0, 0
 	for _, leg := range [][2]domain.Position{
 		{hospital("HOSP-COCHIN").Position, hospital("HOSP-PORT-ROYAL").Position},
@@ -139,8 +140,8 @@ func TestDrone_CruisesAt50KmhAndDrains(t *testing.T) {
 	}
 }
 
-// F-TEL-07: a stop counts when a report from it is heard.
-func TestDrone_DoesNotLeaveAStopUnheard(t *testing.T) {
+// F-TEL-07: a stop counts only by a report from there.
+func TestDrone_ReportsBeforeItLeavesAStop(t *testing.T) {
 	stop := hospital("HOSP-COCHIN").Position
 	d := obeying(t, standing(stop, 100), command(errand("M", stop, stop)), noon)
 	d = d.After(time.Hour) // however fast time runs
@@ -155,7 +156,7 @@ func TestDrone_DoesNotLeaveAStopUnheard(t *testing.T) {
 }
 
 // F-DEC-05 F-TEL-10
-func TestDrone_ObeysOnlyWhatItMust(t *testing.T) {
+func TestDrone_ObeysOnlyValidCommands(t *testing.T) {
 	stop := hospital("HOSP-COCHIN").Position
 	m := errand("M", stop, stop)
 	flying := obeying(t, standing(home, 100), command(m), noon)
@@ -198,7 +199,7 @@ func TestDrone_ObeysOnlyWhatItMust(t *testing.T) {
 		"a mission whose revocation came first": {revokedFirst, command(m), noon, false},
 		"the revocation of another mission":     {flying, domain.Command{Mission: newer, Revoke: true}, noon, false},
 		"a late revocation":                     {flying, domain.Command{Mission: m, Revoke: true, ExpiresAt: noon}, noon.Add(time.Hour), true},
-		"anything while it is deaf":             {standing(home, 100).Suffering(Fault{Deaf: time.Minute}), command(m), noon, false},
+		"anything while it is deaf":             {standing(home, 100).WithFault(Fault{Deaf: time.Minute}), command(m), noon, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, obeyed := row.drone.Obey(row.c, row.now); obeyed != row.want {
@@ -221,8 +222,8 @@ func TestDrone_RevocationSendsItHome(t *testing.T) {
 	}
 }
 
-// F-ORD-03: a withdrawn order's stops are dropped in flight.
-func TestDrone_ChangedRouteKeepsThePassedStops(t *testing.T) {
+// F-ORD-03: the stops of a cancelled order are dropped in flight.
+func TestDrone_KeepsPassedStopsWhenTheRouteChanges(t *testing.T) {
 	a, b, c := hospital("HOSP-COCHIN").Position, hospital("HOSP-BROCA").Position, hospital("HOSP-NECKER").Position
 	m := errand("M", a, b)
 	m.OrderIDs = []domain.OrderID{"O", "P"}
@@ -247,7 +248,7 @@ func TestDrone_ChangedRouteKeepsThePassedStops(t *testing.T) {
 			t.Errorf("it flies to stop %d of %+v, want the delivery of O", d.next, d.route)
 		}
 	})
-	// F-DEC-05: the longer route is delivered once more, after the shorter.
+	// F-DEC-05: the command with the longer route is redelivered after the shorter.
 	t.Run("in flight, the longer route again", func(t *testing.T) {
 		d := obeying(t, standing(a, 100), command(m), noon)
 		for d.next < 2 {
@@ -313,11 +314,11 @@ func TestDrone_ChargesAtHome(t *testing.T) {
 	}
 }
 
-func TestDrone_Faults(t *testing.T) {
+func TestDrone_BehavesAsItsFaultSays(t *testing.T) {
 	stop := hospital("HOSP-TENON").Position
 	flying := obeying(t, standing(home, 100), command(errand("M", stop, stop)), noon).After(10 * time.Second)
 
-	broken := flying.Suffering(Fault{Broken: time.Minute})
+	broken := flying.WithFault(Fault{Broken: time.Minute})
 	if _, r := broken.Report(noon); r.Status != domain.DroneProblem || r.SpeedKmh != 0 || r.MissionID != "M" {
 		t.Errorf("broken it reports %+v", r)
 	}
@@ -328,21 +329,21 @@ func TestDrone_Faults(t *testing.T) {
 		t.Error("recovered it does not fly on")
 	}
 
-	silent := flying.Suffering(Fault{Silent: time.Minute})
+	silent := flying.WithFault(Fault{Silent: time.Minute})
 	if !silent.After(59*time.Second).Silent() || silent.After(61*time.Second).Silent() {
 		t.Error("its silence does not last a minute")
 	}
 
 	low := 0.01
-	empty := flying.Suffering(Fault{Battery: &low}).After(time.Hour)
+	empty := flying.WithFault(Fault{Battery: &low}).After(time.Hour)
 	if empty.battery != 0 || empty.Status() != domain.DroneProblem {
 		t.Errorf("out of charge it is %s at %v %%, want PROBLEM at 0 %%", empty.Status(), empty.battery)
 	}
 }
 
-// However time is cut, whatever it is told: charge stays within bounds, it is
-// never IDLE on a mission, and it always lands.
-func TestDrone_Properties(t *testing.T) {
+// Whatever the steps of time and the commands: charge stays within bounds, the
+// drone is never IDLE on a mission, and it always lands.
+func TestDrone_AlwaysLandsAndNeverIdlesOnAMission(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := noon
 		d := standing(rapid.SampledFrom(startingPads()).Draw(t, "pad"), rapid.Float64Range(0, 100).Draw(t, "battery"))
@@ -354,7 +355,7 @@ func TestDrone_Properties(t *testing.T) {
 				m.StartTime = now
 				d, _ = d.Obey(domain.Command{Mission: m, ExpiresAt: now.Add(time.Second), Revoke: rapid.Bool().Draw(t, "revoke")}, now)
 			case 1:
-				d = d.Suffering(Fault{
+				d = d.WithFault(Fault{
 					Silent: time.Duration(rapid.IntRange(0, 60).Draw(t, "silent")) * time.Second,
 					Broken: time.Duration(rapid.IntRange(0, 60).Draw(t, "broken")) * time.Second,
 				})
@@ -374,7 +375,7 @@ func TestDrone_Properties(t *testing.T) {
 		}
 		full := 100.0
 		d.battery = full
-		for range 20 { // stops left, each left only once it was heard
+		for range 20 { // more stops than are left; each needs a report
 			d, _ = d.After(24 * time.Hour).Report(now)
 		}
 		if d.mission != "" || d.Status() == domain.DroneMoving {

@@ -2,8 +2,8 @@ package fleetsim
 
 import "time"
 
-// Fault is something that goes wrong with one drone. Durations are of the
-// drone's time and end by themselves; zero leaves that part of it alone.
+// Fault is something that goes wrong with one drone. Durations are the drone's
+// time, and each part of the fault ends by itself; zero leaves that part out.
 type Fault struct {
 	Silent  time.Duration // it flies on but sends nothing
 	Deaf    time.Duration // it receives no commands
@@ -11,8 +11,8 @@ type Fault struct {
 	Battery *float64      // its charge drops to this percentage
 }
 
-// Suffering is the drone once the fault has struck.
-func (d Drone) Suffering(f Fault) Drone {
+// WithFault returns the drone with a fault.
+func (d Drone) WithFault(f Fault) Drone {
 	d.silentFor = max(d.silentFor, f.Silent)
 	d.deafFor = max(d.deafFor, f.Deaf)
 	d.brokenFor = max(d.brokenFor, f.Broken)

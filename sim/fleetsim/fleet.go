@@ -54,8 +54,8 @@ func (c FleetConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
-// tick is how often the fleet looks which reports are due. All drones share
-// one loop: a drone costs nothing between its reports.
+// tick is how often the fleet checks which reports are due. All drones share one
+// loop, so a drone costs nothing between its reports.
 const tick = 20 * time.Millisecond
 
 // Fleet runs simulated drones. Its methods are safe for concurrent use.
@@ -71,8 +71,7 @@ type Fleet struct {
 	ignored int64
 }
 
-// member is a drone, the clock's time it was computed for, and its own clock's
-// error.
+// member is a drone, the time it was computed for, and the error of its own clock.
 type member struct {
 	drone       Drone
 	at          time.Time
@@ -83,7 +82,7 @@ type member struct {
 type FleetStats struct {
 	Telemetry       PublishStats
 	CommandsObeyed  int64
-	CommandsIgnored int64 // expired, repeated, for another drone or not heard
+	CommandsIgnored int64 // expired, repeated, for another drone, or the drone was deaf
 }
 
 // NewFleet makes the drones of the world report through p and adds confirmed
@@ -129,7 +128,7 @@ func (f *Fleet) Run(ctx context.Context) {
 	ticker := f.clock.NewTicker(tick)
 	defer ticker.Stop()
 	begin := f.clock.Now()
-	reports := int64(0) // reports that were due since begin, sent or not
+	reports := int64(0) // that were due since begin, sent or not
 	for {
 		select {
 		case <-ctx.Done():
@@ -141,14 +140,14 @@ func (f *Fleet) Run(ctx context.Context) {
 	}
 }
 
-// dueBy is how many reports the fleet owes elapsed after its begin: the drones
-// take turns, spread evenly over each period.
+// dueBy is how many reports are due when elapsed has passed since the start: the
+// drones take turns, spread evenly over each period.
 func (f *Fleet) dueBy(elapsed time.Duration) int64 {
 	return int64(elapsed.Seconds() * f.cfg.Hz * float64(len(f.members)))
 }
 
-// reportDue sends the reports numbered from up to due and returns due. A loop
-// that was held up does not repeat itself: each drone reports at most once.
+// reportDue sends the reports numbered from up to due and returns due. After the
+// loop was held up, each drone reports at most once.
 func (f *Fleet) reportDue(ctx context.Context, from, due int64, now time.Time) int64 {
 	size := int64(len(f.members))
 	for n := max(from, due-size); n < due; n++ {
@@ -170,7 +169,7 @@ func (f *Fleet) report(i int, now time.Time) (t domain.Telemetry, ok bool) {
 	return t, true
 }
 
-// advance lets the drone's time pass up to now. The lock must be held.
+// advance moves the drone's time to now. The lock must be held.
 func (f *Fleet) advance(i int, now time.Time) *member {
 	m := &f.members[i]
 	if dt := now.Sub(m.at); dt > 0 {
@@ -191,8 +190,8 @@ func (f *Fleet) publish(ctx context.Context, t domain.Telemetry) {
 	})
 }
 
-// Deliver gives a command to the drone it is for, now, and reports whether the
-// drone obeyed.
+// Deliver gives a command to the drone it is for and reports whether the drone
+// obeyed.
 func (f *Fleet) Deliver(c domain.Command) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -210,7 +209,7 @@ func (f *Fleet) Deliver(c domain.Command) bool {
 	return obeyed
 }
 
-// Inject lets a fault strike a drone now.
+// Inject gives a drone a fault now.
 func (f *Fleet) Inject(id domain.DroneID, fault Fault) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -219,11 +218,11 @@ func (f *Fleet) Inject(id domain.DroneID, fault Fault) error {
 		return fmt.Errorf("inject fault: no drone %q in this fleet", id)
 	}
 	m := f.advance(i, f.clock.Now())
-	m.drone = m.drone.Suffering(fault)
+	m.drone = m.drone.WithFault(fault)
 	return nil
 }
 
-// Stats are the counts so far.
+// Stats returns the counts so far.
 func (f *Fleet) Stats() FleetStats {
 	f.mu.Lock()
 	defer f.mu.Unlock()

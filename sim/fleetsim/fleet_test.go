@@ -20,14 +20,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// network is a Publisher under the test's control: it may lose messages or
-// leave them unanswered.
+// network is a Publisher that may lose messages or leave them unanswered.
 type network struct {
 	mu       sync.Mutex
-	lost     func(n int) bool // by number; nil: none
+	lost     func(n int) bool // by number; nil loses none
 	mute     bool
 	messages []sentMessage
-	arrived  chan struct{} // one token a message, as far as it has room
+	arrived  chan struct{} // one token per message
 }
 
 type sentMessage struct {
@@ -111,7 +110,7 @@ func run(t *testing.T, w *World, cfg FleetConfig, n *network) rig {
 	return r
 }
 
-// advance lets time pass and waits until the messages due by then arrived.
+// advance moves the clock and waits for the messages that are due by then.
 func (r rig) advance(t *testing.T, dt time.Duration, messages int) {
 	t.Helper()
 	r.clock.Advance(dt)
@@ -146,7 +145,7 @@ func TestFleet_SpreadsReportsEvenlyOverThePeriod(t *testing.T) {
 	}
 }
 
-func TestFleet_HeldUpItDoesNotRepeatItself(t *testing.T) {
+func TestFleet_ReportsOncePerDroneAfterAStandstill(t *testing.T) {
 	r := run(t, newWorld(t, 10), FleetConfig{Hz: 2}, newNetwork())
 	r.advance(t, time.Minute, 10) // 1200 reports were due
 	r.stop()
@@ -181,8 +180,8 @@ func TestFleet_DeliversCommandsAndReportsTheMission(t *testing.T) {
 	}
 }
 
-// I9 rests on this.
-func TestFleet_JournalHoldsExactlyTheConfirmed(t *testing.T) {
+// I9: the checker judges exactly the messages that were confirmed.
+func TestFleet_ConfirmsExactlyWhatTheServerAnswered(t *testing.T) {
 	n := newNetwork()
 	n.lost = func(number int) bool { return number%3 == 0 }
 	r := run(t, newWorld(t, 9), FleetConfig{}, n)
@@ -202,15 +201,15 @@ func TestFleet_JournalHoldsExactlyTheConfirmed(t *testing.T) {
 	}
 }
 
-func TestFleet_StopsThoughNobodyAnswers(t *testing.T) {
+func TestFleet_StopsWhenNoServerAnswers(t *testing.T) {
 	n := newNetwork()
 	n.mute = true
 	r := run(t, newWorld(t, 3), FleetConfig{}, n)
 	r.advance(t, time.Second, 3)
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); r.stop() }()
-	// Only the drain timer is left once the loop's ticker is gone; it may
-	// not have been set yet, so offer its time until it was taken.
+	// Only the drain timer is left once the loop's ticker is gone. It may not
+	// have been set yet, so advance until it has fired.
 	for waiting := true; waiting; {
 		select {
 		case <-stopped:
@@ -254,7 +253,7 @@ func TestFleet_SilentDronesSendNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := r.fleet.Inject("DRONE-9", Fault{}); err == nil || !strings.Contains(err.Error(), "DRONE-9") {
-		t.Errorf("fault for a stranger: %v", err)
+		t.Errorf("fault for an unknown drone: %v", err)
 	}
 	r.advance(t, time.Second, 1)
 	r.stop()
@@ -265,7 +264,7 @@ func TestFleet_SilentDronesSendNothing(t *testing.T) {
 	}
 }
 
-func TestFleet_BadSettingsAreNamedAtOnce(t *testing.T) {
+func TestFleet_NamesEveryBadSetting(t *testing.T) {
 	_, err := NewFleet(newWorld(t, 1), FleetConfig{Hz: -1, ClockError: -1, Format: "xml"}, clockwork.NewFakeClock(), newNetwork(), NewConfirmations())
 	for _, want := range []string{"hz is -1", "clock error is -1ns", `format is "xml"`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -274,7 +273,7 @@ func TestFleet_BadSettingsAreNamedAtOnce(t *testing.T) {
 	}
 }
 
-func TestJournal_FoldsOldTelemetryToTheNewestOfEachDrone(t *testing.T) {
+func TestConfirmations_ReduceOldTelemetryToTheNewestOfEachDrone(t *testing.T) {
 	r := run(t, newWorld(t, 4), FleetConfig{}, newNetwork())
 	r.confirmations.bound = 24
 	for range 6 {
@@ -283,7 +282,7 @@ func TestJournal_FoldsOldTelemetryToTheNewestOfEachDrone(t *testing.T) {
 	r.stop()
 	messages := r.confirmations.Messages()
 	if len(messages) != 16 {
-		t.Fatalf("%d entries, want 4 folded and 12 kept", len(messages))
+		t.Fatalf("%d entries, want 4 of the older half and 12 kept", len(messages))
 	}
 	newest := map[domain.DroneID]time.Time{}
 	for _, m := range messages {

@@ -15,13 +15,13 @@ import (
 	"github.com/dronefleet/dronefleet/sim/invariant"
 )
 
-// OrderConfig says how hospitals order.
+// OrderConfig describes the orders of the hospitals.
 type OrderConfig struct {
 	Topic     string      // default "orders"
 	Format    wire.Format // default Protobuf
-	PerMinute float64     // mean rate by the clock, [0, 60000]; 0: the opening orders only
+	PerMinute float64     // mean rate by the clock, 0 to 60000; 0: only the opening orders
 	NoOpening bool        // leave the opening orders out
-	// IDPrefix begins every order's id; runs that share a store need
+	// IDPrefix is the prefix of every order id; runs that share a store need
 	// different ones. Default "O".
 	IDPrefix string
 	Seed     uint64
@@ -78,8 +78,8 @@ func (s *OrderSource) Run(ctx context.Context) {
 		<-ctx.Done()
 		return
 	}
-	// Moments are computed from the one before, not from when the timer
-	// fired, so that the rate holds at any load.
+	// Each time is computed from the one before, not from when the timer fired,
+	// so that the rate holds at any load.
 	next := s.clock.Now().Add(s.Pause())
 	for {
 		timer := s.clock.NewTimer(next.Sub(s.clock.Now()))
@@ -94,7 +94,7 @@ func (s *OrderSource) Run(ctx context.Context) {
 	}
 }
 
-// Pause is the time from one order to the next in the seed's Poisson process.
+// Pause draws the time from one order to the next, a Poisson process.
 func (s *OrderSource) Pause() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,8 +102,7 @@ func (s *OrderSource) Pause() time.Duration {
 	return time.Duration(min(pause, float64(longestPause)))
 }
 
-// longestPause is the pause at rates so low that none would fit a Duration: no run
-// lasts that long.
+// longestPause caps the pause at very low rates, where it would not fit a Duration.
 const longestPause = 100 * 365 * 24 * time.Hour
 
 func (s *OrderSource) publish(ctx context.Context, r domain.OrderRequest) {
@@ -117,7 +116,7 @@ func (s *OrderSource) publish(ctx context.Context, r domain.OrderRequest) {
 	})
 }
 
-// Next is the next order of the seed, created now.
+// Next draws the next order, created now.
 func (s *OrderSource) Next() domain.OrderRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,12 +130,13 @@ func (s *OrderSource) Next() domain.OrderRequest {
 	}, reach[s.random.IntN(len(reach))])
 }
 
-// urgentWithin is the deadline of the opening's urgent transfers: only the drone
-// that stands beside such a parcel can keep it.
+// urgentWithin is the deadline of the CRITICAL transfers among the opening orders:
+// only the drone that stands beside the parcel can meet it.
 const urgentWithin = 3 * time.Minute
 
-// Opening are the orders that a fresh fleet finds: short flights from where
-// drones stand, so that a newcomer soon sees a delivery, and a few longer ones.
+// Opening returns the orders that wait when a run starts: short flights from where
+// drones stand, so that somebody who watches soon sees a delivery, and a few longer
+// ones.
 func (s *OrderSource) Opening() []domain.OrderRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,14 +172,14 @@ func (s *OrderSource) request(content domain.OrderContent, to Hospital) domain.O
 	content.Delivery = to.Position
 	content.RequesterID = to.ID
 	return domain.OrderRequest{
-		// Ids that do not rise, so that a store can spread them.
+		// Ids do not increase, so that the store can spread them.
 		ID:           domain.OrderID(fmt.Sprintf("%s-%012x", s.cfg.IDPrefix, s.random.Uint64()>>16)),
 		OrderContent: content,
 		CreatedAt:    s.clock.Now().UTC().Truncate(time.Microsecond),
 	}
 }
 
-// priority is CRITICAL for a tenth, HIGH for three tenths of the orders.
+// priority draws CRITICAL for 10 %, HIGH for 30 % of the orders.
 func (s *OrderSource) priority() domain.Priority {
 	switch p := s.random.IntN(10); {
 	case p < 1:
@@ -193,7 +193,7 @@ func (s *OrderSource) priority() domain.Priority {
 
 type product struct {
 	name string
-	cold bool // must stay cool all the way
+	cold bool // needs the cold chain
 }
 
 var products = []product{{"BLOOD", true}, {"MEDICINE", false}, {"VACCINE", true}, {"MEDICAL_DEVICE", false}}
@@ -202,11 +202,11 @@ func isCold(name string) bool {
 	return slices.Contains(products, product{name, true})
 }
 
-// reserveCharge is the percentage no drone plans to land below.
+// reserveCharge is the charge, in percent, that a drone keeps when it lands.
 const reserveCharge = 20.0
 
-// reaches lists, by product, the hospitals that a drone at the depot, charged
-// just enough to be sent, serves and returns from above its reserve.
+// reaches lists, by product, the hospitals that a drone at the depot with the lowest
+// charge at which it does not charge can serve and return from above its reserve.
 func reaches(w *World) map[string][]Hospital {
 	const reachMetres = (chargeBelow - reserveCharge) / consumptionPerKm * 1000
 	depot := w.Depots[0].Position

@@ -24,7 +24,7 @@ func newSource(t *testing.T, cfg OrderConfig) *OrderSource {
 	return s
 }
 
-func TestOrderSource_MixAndFeasibility(t *testing.T) {
+func TestOrderSource_DrawsAFeasibleMix(t *testing.T) {
 	const n = 5000
 	s := newSource(t, OrderConfig{Seed: 3})
 	share := map[domain.Priority]float64{}
@@ -66,7 +66,7 @@ func TestOrderSource_MixAndFeasibility(t *testing.T) {
 	}
 }
 
-func TestOrderSource_SeedRepeatsIt(t *testing.T) {
+func TestOrderSource_IsRepeatedByItsSeed(t *testing.T) {
 	a, b := newSource(t, OrderConfig{Seed: 3}), newSource(t, OrderConfig{Seed: 3})
 	if diff := cmp.Diff(a.Opening(), b.Opening()); diff != "" {
 		t.Errorf("opening orders differ:\n%s", diff)
@@ -119,8 +119,8 @@ func TestOrderSource_PublishesTheOpeningAndThenAtItsRate(t *testing.T) {
 	}
 }
 
-// A rate close to 0 is one at which no order comes, not the fastest of all.
-func TestOrderSource_TheLowestRatesOrderNothing(t *testing.T) {
+// A pause that overflows a Duration would make the lowest rates the fastest.
+func TestOrderSource_OrdersNothingAtTheLowestRates(t *testing.T) {
 	for _, rate := range []float64{1e-9, 1e-300, math.SmallestNonzeroFloat64} {
 		s := newSource(t, OrderConfig{PerMinute: rate, Seed: 5})
 		for range 100 {
@@ -131,7 +131,7 @@ func TestOrderSource_TheLowestRatesOrderNothing(t *testing.T) {
 	}
 }
 
-func TestOrderSource_BadSettings(t *testing.T) {
+func TestOrderSource_NamesTheBadSetting(t *testing.T) {
 	for want, cfg := range map[string]OrderConfig{
 		"orders per minute is -1":  {PerMinute: -1},
 		"orders per minute is NaN": {PerMinute: math.NaN()},

@@ -9,7 +9,7 @@ type Hospital struct {
 	Position domain.Position
 }
 
-// The reference fleet's own places.
+// The depot and warehouses of the reference fleet.
 var (
 	parisDepot = domain.Depot{
 		ID: "DEPOT-PARIS-01", Name: "Paris Main Hub",

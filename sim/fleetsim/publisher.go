@@ -11,16 +11,15 @@ import (
 	"github.com/dronefleet/dronefleet/sim/invariant"
 )
 
-// Publisher hands a message to the network. It must not wait for the server:
-// the result does. An empty ordering key means none. The attributes belong to
-// the publisher from then on.
+// Publisher publishes a message. It must not wait for the server: the result
+// does. An empty ordering key means none. The publisher may keep the attributes.
 type Publisher interface {
 	Publish(ctx context.Context, topic string, data []byte, attrs map[string]string, orderingKey string) Result
 }
 
-// Result is one publish under way; *pubsub.PublishResult is one.
+// Result is the result of a publish; *pubsub.PublishResult is one.
 type Result interface {
-	// Get waits for the server's message id, or for the reason there is none.
+	// Get waits for the server's message id or for the error.
 	Get(ctx context.Context) (messageID string, err error)
 }
 
@@ -32,8 +31,8 @@ type PublishStats struct {
 	Skipped   int64 // not sent, because too many answers were outstanding
 }
 
-// maxOutstanding bounds the unanswered messages of one sender: a network that
-// stopped answering must cost reports, not memory.
+// maxOutstanding bounds the unanswered messages of one sender, so that a network
+// that stops answering costs reports, not memory.
 const maxOutstanding = 16_384
 
 // drainTime is how long a stopping sender waits for outstanding answers.

@@ -23,8 +23,8 @@ type World struct {
 	Depots     []domain.Depot
 	Warehouses []domain.Warehouse
 	Hospitals  []Hospital
-	// Drones stand where they will start, status UNKNOWN as nobody has heard
-	// of them yet.
+	// Drones are at their starting positions, with status UNKNOWN because none
+	// has reported yet.
 	Drones []domain.Drone
 }
 
@@ -70,9 +70,8 @@ func NewWorld(cfg WorldConfig) (*World, error) {
 	return w, nil
 }
 
-// startingPads are the places drones start at, in turn. The first few stand
-// where the opening orders are picked up, so that even a small fleet delivers
-// soon.
+// startingPads lists the starting positions, used in turn. The first few are where
+// the opening orders are picked up, so that even a small fleet delivers soon.
 func startingPads() []domain.Position {
 	depot, north, south := parisDepot.Position, warehouseNorth.Position, warehouseSouth.Position
 	pads := []domain.Position{
@@ -85,7 +84,7 @@ func startingPads() []domain.Position {
 	return pads
 }
 
-// hospital finds one by id; it panics if the table above does not hold it.
+// hospital finds a hospital by id; it panics if there is none.
 func hospital(id string) Hospital {
 	for _, h := range hospitals {
 		if h.ID == id {
@@ -95,8 +94,8 @@ func hospital(id string) Hospital {
 	panic("fleetsim: no hospital " + id)
 }
 
-// Independent streams of chance, so that a larger fleet does not change the
-// orders of the same seed.
+// Independent random streams, so that a larger fleet does not change the orders of
+// the same seed.
 const (
 	streamWorld uint64 = iota + 1
 	streamOrders

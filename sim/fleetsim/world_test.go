@@ -10,7 +10,7 @@ import (
 )
 
 // F-API-02
-func TestNewWorld_ReferenceFleet(t *testing.T) {
+func TestNewWorld_IsTheReferenceFleet(t *testing.T) {
 	w := newWorld(t, 0)
 	if len(w.Drones) != 40 || len(w.Hospitals) < 20 {
 		t.Errorf("%d drones and %d hospitals, want 40 and at least 20", len(w.Drones), len(w.Hospitals))
@@ -42,7 +42,7 @@ func TestNewWorld_ReferenceFleet(t *testing.T) {
 	}
 }
 
-func TestNewWorld_SeedRepeatsIt(t *testing.T) {
+func TestNewWorld_IsRepeatedByItsSeed(t *testing.T) {
 	a, b := newWorld(t, 100), newWorld(t, 100)
 	if diff := cmp.Diff(a, b); diff != "" {
 		t.Errorf("one seed made two worlds:\n%s", diff)

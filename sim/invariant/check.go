@@ -8,7 +8,7 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// Check compares a history with all nine invariants. Equal histories give equal
+// Check checks a history against all nine invariants. Equal histories give equal
 // reports.
 func Check(h History) Report {
 	if h.ClockTolerance == 0 {
@@ -30,7 +30,7 @@ func Check(h History) Report {
 	return c.report
 }
 
-// checker holds a history by key.
+// checker is a history indexed by key.
 type checker struct {
 	History
 	report Report
@@ -41,11 +41,11 @@ type checker struct {
 	applied     map[domain.MissionID]domain.LedgerEntry
 
 	events   map[entity][]domain.Event // by revision
-	notes    []domain.Event            // refusals worth recording, no changes
-	entities []entity                  // those with events, in a fixed order
+	notes    []domain.Event            // recorded refusals; they change nothing
+	entities []entity                  // with events, in a fixed order
 }
 
-// entity names one thing with a history of its own.
+// entity names a drone, an order or a mission.
 type entity struct {
 	kind domain.EntityKind
 	id   string
@@ -99,7 +99,7 @@ func newChecker(h History) *checker {
 	return c
 }
 
-// expect counts a fact and records a violation of the invariant unless ok.
+// expect counts one checked fact and adds a violation of the invariant unless ok.
 func (c *checker) expect(ok bool, invariant string, subject fmt.Stringer, format string, args ...any) bool {
 	c.report.Checked++
 	if !ok {
@@ -108,7 +108,7 @@ func (c *checker) expect(ok bool, invariant string, subject fmt.Stringer, format
 	return ok
 }
 
-// The readers of an event's State take a missing value for the zero one.
+// The functions below read an event's State; a missing value is the zero value.
 
 func text(e domain.Event, key string) string {
 	s, _ := e.State[key].(string)
@@ -125,8 +125,8 @@ func number(e domain.Event, key string) int64 {
 	return n
 }
 
-// plain makes numbers comparable that different stores return in different
-// types.
+// plain converts numbers to int64 where possible, because stores return them in
+// different types.
 func plain(v any) any {
 	switch n := v.(type) {
 	case int:

@@ -23,13 +23,13 @@ func TestCheck_GoodHistoryHasNoViolation(t *testing.T) {
 	}
 }
 
-func TestCheck_EmptyHistory(t *testing.T) {
+func TestCheck_EmptyHistoryHasNoViolation(t *testing.T) {
 	if report := Check(History{}); !report.OK() {
 		t.Error(report.Violations)
 	}
 }
 
-func TestCheck_OrderOfEventsDoesNotMatter(t *testing.T) {
+func TestCheck_IgnoresTheOrderOfEvents(t *testing.T) {
 	h := goodHistory()
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 20 {
@@ -40,8 +40,9 @@ func TestCheck_OrderOfEventsDoesNotMatter(t *testing.T) {
 	}
 }
 
-// I5: fences are of the depot whose cycle decided; the drone may have moved on.
-func TestCheck_FencesAreOfTheirDepot(t *testing.T) {
+// I5: a fence belongs to the depot whose cycle decided; the drone may have another
+// home since.
+func TestCheck_ComparesFencesByDepot(t *testing.T) {
 	h := goodHistory()
 	row(&h, "C1-D1").Fence, row(&h, "C1-D1").DepotID = "900", "DEPOT-2"
 	h.Fences["DEPOT-2"] = "900"
@@ -50,12 +51,12 @@ func TestCheck_FencesAreOfTheirDepot(t *testing.T) {
 	}
 	h.Fences["DEPOT-2"] = "899"
 	if !broken(Check(h), "I5") {
-		t.Error("the other depot forgot its fence unseen")
+		t.Error("the lower fence of the other depot is not reported")
 	}
 }
 
-// I2: a newer version may record lists and maps beside what is known here.
-func TestCheck_StatesMayHoldAnything(t *testing.T) {
+// I2: a newer version may record lists and maps that this one does not know.
+func TestCheck_AcceptsUnknownState(t *testing.T) {
 	h := goodHistory()
 	for i := range h.Events {
 		if h.Events[i].State != nil {
@@ -73,7 +74,7 @@ func TestCheck_StatesMayHoldAnything(t *testing.T) {
 }
 
 // Stores return numbers in types of their own.
-func TestCheck_NumbersOfStateMayBeOfAnyType(t *testing.T) {
+func TestCheck_AcceptsNumbersOfAnyType(t *testing.T) {
 	h := goodHistory()
 	for i := range h.Events {
 		h.Events[i].State = maps.Clone(h.Events[i].State)
@@ -88,7 +89,7 @@ func TestCheck_NumbersOfStateMayBeOfAnyType(t *testing.T) {
 	}
 }
 
-func TestCheck_LosingOrRepeatingAnyEventIsSeen(t *testing.T) {
+func TestCheck_ReportsAnyLostOrRepeatedEvent(t *testing.T) {
 	for i, e := range goodHistory().Events {
 		t.Run(fmt.Sprintf("%s %s revision %d", e.Entity, e.ID, e.Revision), func(t *testing.T) {
 			lost := goodHistory()
@@ -110,7 +111,7 @@ func broken(r Report, invariant string) bool {
 }
 
 // Every invariant is broken here in each way it knows of.
-func TestCheck_BrokenHistories(t *testing.T) {
+func TestCheck_ReportsBrokenHistories(t *testing.T) {
 	for _, row := range []struct {
 		invariant, name string
 		breaks          func(h *History)
@@ -142,7 +143,7 @@ func TestCheck_BrokenHistories(t *testing.T) {
 		{"I1", "a mission begins and ends while another is open", func(h *History) { final(h, "M7").DroneID = "D1" }},
 
 		{"I2", "drone begins IDLE", func(h *History) { event(h, "drone D1 1").To = "IDLE" }},
-		{"I2", "drone has a status nobody knows", func(h *History) { event(h, "drone D1 2").To = "FLYING" }},
+		{"I2", "drone has an unknown status", func(h *History) { event(h, "drone D1 2").To = "FLYING" }},
 		{"I2", "bound drone is IDLE", func(h *History) { event(h, "drone D1 4").To = "IDLE" }},
 		{"I2", "drone is bound by telemetry", func(h *History) { event(h, "drone D1 3").Cause = domain.CauseTelemetry }},
 		{"I2", "drone is bound while charging", func(h *History) { event(h, "drone D1 3").From = "CHARGING" }},
@@ -155,14 +156,14 @@ func TestCheck_BrokenHistories(t *testing.T) {
 			set(h, "drone D3 4", "emergencyLatched", true)
 			event(h, "drone D3 4").To = "EMERGENCY"
 		}},
-		{"I2", "drone with an emergency that no one cleared is ready", func(h *History) { set(h, "drone D3 2", "emergencyLatched", true) }},
+		{"I2", "drone whose emergency was not cleared is ready", func(h *History) { set(h, "drone D3 2", "emergencyLatched", true) }},
 		{"I2", "order begins DELIVERED", func(h *History) { event(h, "order O6 1").To = "DELIVERED" }},
 		{"I2", "order is delivered without pickup", func(h *History) { event(h, "order O1 3").To = "DELIVERED" }},
 		{"I2", "order changes after its end", func(h *History) { event(h, "order O1 4").From = "CANCELLED" }},
 		{"I2", "order is assigned by an operator", func(h *History) { event(h, "order O1 2").Cause = domain.CauseOperator }},
 		{"I2", "order is delivered by the sweeper", func(h *History) { event(h, "order O1 4").Cause = domain.CauseSweeper }},
 		{"I2", "order is cancelled by a report", func(h *History) { last(h, "order O7").Cause = domain.CauseTelemetry }},
-		{"I2", "held order is released by no operator", func(h *History) { // F-ORD-04
+		{"I2", "held order is released by an order message", func(h *History) { // F-ORD-04
 			e := *last(h, "order O10")
 			e.Revision, e.From, e.Cause, e.State = e.Revision+1, e.To, domain.CauseOrder, maps.Clone(e.State)
 			e.State["held"] = false
@@ -184,14 +185,14 @@ func TestCheck_BrokenHistories(t *testing.T) {
 		{"I2", "mission begins by telemetry", func(h *History) { event(h, "mission M3 1").Cause = domain.CauseTelemetry }},
 		{"I2", "mission comes back", func(h *History) { last(h, "mission M1").From = "FAILED" }},
 		{"I2", "mission fails without a reason", func(h *History) { set(h, "mission M2 2", "failureReason", "") }},
-		{"I2", "mission fails for a reason nobody knows", func(h *History) { set(h, "mission M2 2", "failureReason", "TIRED") }},
+		{"I2", "mission fails for an unknown reason", func(h *History) { set(h, "mission M2 2", "failureReason", "TIRED") }},
 		{"I2", "mission is not acked by a timer", func(h *History) { last(h, "mission M2").Cause = domain.CauseSweeper }}, // F-TEL-06
 		{"I2", "mission is completed for a reason", func(h *History) { set(h, "mission M1 6", "failureReason", "STALLED") }},
 		{"I2", "mission goes back a stop", func(h *History) { set(h, "mission M1 4", "reachedStops", int64(0)) }},
-		{"I2", "event of a strange kind", func(h *History) { event(h, "mission M1 1").Entity = "depot" }},
+		{"I2", "event of an unknown kind", func(h *History) { event(h, "mission M1 1").Entity = "depot" }},
 
 		{"I3", "accepted order does not exist", func(h *History) { h.Orders = slices.Delete(h.Orders, 5, 6) }},
-		{"I3", "order waits in a status nobody looks at", func(h *History) { parcel(h, "O6").Status = domain.OrderSolving }},
+		{"I3", "order has a status that nothing handles", func(h *History) { parcel(h, "O6").Status = domain.OrderSolving }},
 		{"I3", "assigned order's mission is over", func(h *History) { final(h, "M3").Status = domain.MissionCompleted }},
 		{"I3", "assigned order's mission does not list it", func(h *History) { final(h, "M3").OrderIDs = nil }},
 		{"I3", "assigned order's mission does not exist", func(h *History) { parcel(h, "O3").AssignedMissionID = "M9" }},
@@ -200,7 +201,7 @@ func TestCheck_BrokenHistories(t *testing.T) {
 		{"I3", "mission lists an order that waits", func(h *History) { final(h, "M3").OrderIDs = []domain.OrderID{"O3", "O6"} }},
 		{"I3", "active mission lists an order that another delivered", func(h *History) { parcel(h, "O12").AssignedMissionID = "M1" }},
 
-		{"I3", "completed mission's order waits as if nobody had flown it", func(h *History) {
+		{"I3", "completed mission's order is pending", func(h *History) {
 			parcel(h, "O2").Status = domain.OrderPending
 			parcel(h, "O2").AssignedMissionID, parcel(h, "O2").AssignedDroneID = "", ""
 		}},
@@ -211,11 +212,11 @@ func TestCheck_BrokenHistories(t *testing.T) {
 
 		{"I5", "older fence is applied later", func(h *History) { row(h, "C3-D1").Fence = "001" }},
 		{"I5", "fences compare as numbers", func(h *History) { row(h, "C2-D2").Fence, row(h, "C3-D1").Fence = "10", "9" }},
-		{"I5", "control document forgot the fence", func(h *History) { h.Fences = map[domain.DepotID]string{"DEPOT": "001"} }},
+		{"I5", "control document holds a lower fence", func(h *History) { h.Fences = map[domain.DepotID]string{"DEPOT": "001"} }},
 		{"I5", "control document has no fence", func(h *History) { h.Fences = map[domain.DepotID]string{} }},
 
 		{"I6", "decision has two outcomes", func(h *History) { h.Ledger = append(h.Ledger, h.Ledger[1]) }},
-		{"I6", "decision has a strange outcome", func(h *History) { h.Ledger[1].Outcome = "MAYBE" }},
+		{"I6", "decision has an unknown outcome", func(h *History) { h.Ledger[1].Outcome = "MAYBE" }},
 		{"I6", "applied decision has no mission", func(h *History) { h.Missions = slices.Delete(h.Missions, 0, 1) }},
 		{"I6", "applied decision has a reason", func(h *History) { h.Ledger[0].Reason = "LOW_BATTERY" }},
 		{"I6", "rejection has no reason", func(h *History) { h.Ledger[1].Reason = "" }},
@@ -242,7 +243,7 @@ func TestCheck_BrokenHistories(t *testing.T) {
 		}},
 		{"I7", "rejected decision had an effect", func(h *History) { h.Ledger[0].Outcome, h.Ledger[0].Reason = domain.OutcomeRejected, "LOW_BATTERY" }},
 		{"I7", "decision without outcome had an effect", func(h *History) { h.Ledger = h.Ledger[1:] }},
-		{"I7", "mission lists an order nobody decided", func(h *History) { final(h, "M1").OrderIDs = []domain.OrderID{"O1", "O2", "O6"} }},
+		{"I7", "mission lists an order that is not in the decision", func(h *History) { final(h, "M1").OrderIDs = []domain.OrderID{"O1", "O2", "O6"} }},
 
 		{"I8", "drone's status has no event", func(h *History) { h.Drones[1].Status = domain.DroneCharging }},
 		{"I8", "drone's binding has no event", func(h *History) { h.Drones[1].CurrentMissionID = "M9" }},
@@ -304,8 +305,8 @@ func TestCheck_BrokenHistories(t *testing.T) {
 	}
 }
 
-// Servers' clocks differ: a mission may seem to begin before the last one ended.
-func TestCheck_ClockToleranceAllowsNoMoreThanItself(t *testing.T) {
+// Servers' clocks differ: a mission may seem to begin before the one before ended.
+func TestCheck_AllowsOverlapUpToTheClockTolerance(t *testing.T) {
 	seeming := func(overlap, tolerance time.Duration) Report {
 		h := goodHistory()
 		h.ClockTolerance = tolerance
@@ -324,8 +325,8 @@ func TestCheck_ClockToleranceAllowsNoMoreThanItself(t *testing.T) {
 }
 
 // I1: a mission that fails at once may seem to begin after the next one, if the
-// clock of the server that began it is ahead.
-func TestCheck_MissionsMaySeemToBeginInTheWrongOrder(t *testing.T) {
+// clock of the server that started it is ahead.
+func TestCheck_AllowsMissionsThatSeemToBeginInTheWrongOrder(t *testing.T) {
 	seeming := func(began, ended time.Duration) Report {
 		h := goodHistory()
 		next := event(&h, "mission M3 1").Time
@@ -342,8 +343,8 @@ func TestCheck_MissionsMaySeemToBeginInTheWrongOrder(t *testing.T) {
 	}
 }
 
-// I9: a cancellation that came too late is answered, which is on record.
-func TestCheck_LateCancellationIsAnEffect(t *testing.T) {
+// I9: a cancellation that came too late is recorded as refused.
+func TestCheck_AcceptsTheRecordOfALateCancellation(t *testing.T) {
 	h := goodHistory()
 	for id, note := range map[domain.OrderID]domain.Event{
 		"O1": refusal("O1", domain.OrderDelivered, "ALREADY_DELIVERED"),
@@ -357,18 +358,18 @@ func TestCheck_LateCancellationIsAnEffect(t *testing.T) {
 	}
 }
 
-// I9: content that did not win is accounted for as long as some copy of it may
-// have been published before what won, or a reason is recorded.
-func TestCheck_ContentThatDidNotWinIsAccountedFor(t *testing.T) {
+// I9: content that lost is accounted for if a copy of it may have been published
+// before the content that won, or if a reason is recorded.
+func TestCheck_AccountsForContentThatLost(t *testing.T) {
 	for name, tell := range map[string]func(h *History, won time.Time) Message{
-		"published before what won, perhaps": func(_ *History, won time.Time) Message {
+		"perhaps published before what won": func(_ *History, won time.Time) Message {
 			return Message{OrderID: "O6", ContentHash: "other", SentAt: won.Add(999)} // documents keep microseconds
 		},
-		"said before and again": func(h *History, won time.Time) Message {
+		"published before and again": func(h *History, won time.Time) Message {
 			h.Confirmed = append(h.Confirmed, Message{ID: "zy", OrderID: "O6", ContentHash: "other", SentAt: won.Add(-time.Second)})
 			return Message{OrderID: "O6", ContentHash: "other", SentAt: won.Add(time.Hour)}
 		},
-		"sent nobody knows when": func(*History, time.Time) Message {
+		"sent at an unknown time": func(*History, time.Time) Message {
 			return Message{OrderID: "O6", ContentHash: "other"}
 		},
 		"the same again": func(_ *History, won time.Time) Message {
@@ -401,14 +402,14 @@ func TestCheck_ContentThatDidNotWinIsAccountedFor(t *testing.T) {
 	}
 }
 
-// conflict is the note that an order refused other content.
+// conflict is the note of an order that refused other content.
 func conflict(id domain.OrderID, is domain.OrderStatus, refused map[string]any) domain.Event {
 	note := refusal(id, is, "ORDER_CONFLICT")
 	note.State = refused
 	return note
 }
 
-// refusal is the note that an order refused a message.
+// refusal is the note of an order that refused a message.
 func refusal(id domain.OrderID, is domain.OrderStatus, reason string) domain.Event {
 	return domain.Event{
 		Entity: domain.EntityOrder, ID: string(id), From: string(is), To: string(is),
@@ -416,7 +417,7 @@ func refusal(id domain.OrderID, is domain.OrderStatus, reason string) domain.Eve
 	}
 }
 
-// The helpers find pieces of a history by name and fail loudly.
+// The helpers below find parts of a history by name and panic if there is none.
 
 func find[T any](in []T, what string, is func(T) bool) *T {
 	i := slices.IndexFunc(in, is)
@@ -462,8 +463,8 @@ func row(h *History, id domain.DecisionID) *domain.LedgerEntry {
 	return find(h.Ledger, string(id), func(r domain.LedgerEntry) bool { return r.ID == id })
 }
 
-// A refusal that is recorded as a note changes nothing, and says why.
-func TestCheck_NotesAreNoChanges(t *testing.T) {
+// I2: a note records a refusal: it changes nothing and has a reason.
+func TestCheck_ReportsNotesThatChangeState(t *testing.T) {
 	h := goodHistory()
 	note := conflict("O1", domain.OrderDelivered, domain.RefusedState("other"))
 	h.Events = append(h.Events, note)

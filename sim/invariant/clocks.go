@@ -6,8 +6,8 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// clocks is I4: no document was ever seen with an older lastUpdate than before,
-// the final one included.
+// clocks checks I4: no read of a drone document, the final one included, shows an
+// older lastUpdate than an earlier read.
 func (c *checker) clocks() {
 	newest := make(map[domain.DroneID]time.Time)
 	for _, o := range c.Observations {

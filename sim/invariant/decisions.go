@@ -7,8 +7,8 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// oneOutcome is I6: one row a decision, one mission an applied one, none a
-// rejected one, and no mission that no decision made.
+// oneOutcome checks I6: each decision has one ledger row; an applied decision has
+// one mission, a rejected one has none; and every mission comes from a decision.
 func (c *checker) oneOutcome() {
 	rows := make(map[domain.DecisionID]domain.LedgerEntry, len(c.Ledger))
 	for _, row := range c.Ledger {
@@ -33,9 +33,9 @@ func (c *checker) oneOutcome() {
 	}
 }
 
-// allOrNothing is I7: an applied decision begot its mission, bound its drone and
-// assigned each of its orders, once each and at one time; any other begot
-// nothing.
+// allOrNothing checks I7: an applied decision created its mission, bound its drone
+// and assigned each of its orders, once each and at one time; any other decision
+// had no effect.
 func (c *checker) allOrNothing() {
 	effects := make(map[domain.DecisionID][]domain.Event)
 	for _, e := range c.entities {
@@ -67,7 +67,7 @@ func (c *checker) wholeEffect(row domain.LedgerEntry, got []domain.Event) {
 	for _, e := range want {
 		n := 0
 		for _, event := range got {
-			if event.Entity == e.kind && event.ID == e.id && begets(event, row) {
+			if event.Entity == e.kind && event.ID == e.id && isEffect(event, row) {
 				n++
 			}
 		}
@@ -84,9 +84,9 @@ func (c *checker) wholeEffect(row domain.LedgerEntry, got []domain.Event) {
 	}
 }
 
-// begets reports whether an event is the part of the decision's effect that its
-// kind of entity takes.
-func begets(event domain.Event, row domain.LedgerEntry) bool {
+// isEffect reports whether an event is the effect that the decision has on an entity
+// of its kind.
+func isEffect(event domain.Event, row domain.LedgerEntry) bool {
 	switch event.Entity {
 	case domain.EntityMission:
 		return event.To == string(domain.MissionActive) && event.Revision == 1

@@ -11,8 +11,8 @@
 //	I8  the events fold to the documents
 //	I9  every acknowledged message has its effect or a recorded reason
 //
-// It judges results, so it has its own tables of what is legal and must never
-// import policy or an adapter: a mistake there must not excuse itself here. It
-// imports domain only, reads no clock and changes nothing. It never fails;
-// whatever is wrong, missing pieces included, is a Violation.
+// The package has its own tables of what is legal and must not import policy or an
+// adapter: otherwise a mistake there would be legal here too. It imports domain
+// only, reads no clock and changes nothing. It never fails: whatever is wrong,
+// missing pieces included, is a Violation.
 package invariant

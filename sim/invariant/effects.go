@@ -6,8 +6,8 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// effects is I9: what a server confirmed to a sender was applied, was overtaken
-// by something newer, or is recorded as refused.
+// effects checks I9: a message that a server confirmed to its sender was applied,
+// was superseded by something newer, or is recorded as refused.
 func (c *checker) effects() {
 	refused := c.refused()
 	decided := make(map[domain.DecisionID]bool, len(c.Ledger))
@@ -37,8 +37,8 @@ func (c *checker) effects() {
 	}
 }
 
-// telemetryEffect: a newer report may have overtaken it, so that the drone's
-// lastUpdate is at or beyond it.
+// telemetryEffect checks that the drone's lastUpdate is at or after the report: a
+// newer one may have superseded it.
 func (c *checker) telemetryEffect(m Message) {
 	d, exists := c.droneByID[m.DroneID]
 	c.expect(exists && !d.LastUpdate.Before(m.Timestamp), "I9", drone(m.DroneID),
@@ -46,9 +46,9 @@ func (c *checker) telemetryEffect(m Message) {
 		m.Timestamp.Format(time.RFC3339Nano), m.ID, d.LastUpdate.Format(time.RFC3339Nano))
 }
 
-// orderEffect: an order exists; a cancellation cancelled it, or it is on record that one
-// came too late. That the parcel was aboard at some time is no record: the order may have
-// been waiting when the cancellation came.
+// orderEffect checks that the order exists, and that a cancellation cancelled it or
+// is recorded as too late. That the parcel was aboard at some time proves nothing:
+// the order may have been pending when the cancellation came.
 func (c *checker) orderEffect(m Message, tooLate bool) {
 	o, exists := c.orderByID[m.OrderID]
 	ok := exists
@@ -59,8 +59,9 @@ func (c *checker) orderEffect(m Message, tooLate bool) {
 		m.ID, m.Cancel, o.Status)
 }
 
-// cancelledTooLate are the orders that refused a requester's cancellation, as recorded.
-// What an operator was refused says nothing of messages.
+// cancelledTooLate lists the orders with a recorded refusal of a requester's
+// cancellation. The refusal of an operator's command does not count: it answers no
+// message.
 func (c *checker) cancelledTooLate() map[domain.OrderID]bool {
 	refused := make(map[domain.OrderID]bool)
 	for _, note := range c.notes {
@@ -71,7 +72,7 @@ func (c *checker) cancelledTooLate() map[domain.OrderID]bool {
 	return refused
 }
 
-// content is one wish about an order, however often it was said.
+// content is one content of an order, however often it was published.
 type content struct {
 	order domain.OrderID
 	hash  string
@@ -79,8 +80,8 @@ type content struct {
 
 func contentOf(m Message) content { return content{m.OrderID, m.ContentHash} }
 
-// firstSent is when each content was first sent. A cancellation may name a
-// content, and sends none.
+// firstSent is when each content was first sent. A cancellation may carry a
+// content, but does not ask for it.
 func (c *checker) firstSent() map[content]time.Time {
 	first := make(map[content]time.Time)
 	for _, m := range c.Confirmed {
@@ -94,9 +95,9 @@ func (c *checker) firstSent() map[content]time.Time {
 	return first
 }
 
-// conflicts are the contents recorded as refused. An order that waits takes other
-// content, and refuses none. A note that does not say which content it refused, as older
-// versions wrote them, may be about any: its hash is empty.
+// conflicts lists the contents recorded as refused. A PENDING order accepts new
+// content and refuses none. Older versions wrote notes without the content's hash;
+// such a note, whose hash is empty, may refer to any content.
 func (c *checker) conflicts() map[content]bool {
 	refused := make(map[content]bool)
 	for _, note := range c.notes {
@@ -108,12 +109,13 @@ func (c *checker) conflicts() map[content]bool {
 	return refused
 }
 
-// contentEffect: the newest content wins, by publish time, in whatever order
-// messages come, unless it came too late, which is recorded, or after its own
-// cancellation, which leaves an order without content. The publish time of a
-// content that did not win is not known; it is not before it was first sent. So
-// content is missing only if all of it was sent after what the document holds
-// was published.
+// contentEffect checks that the newest content, by publish time, won, whatever the
+// order of messages. Exceptions are content that came too late, which is recorded,
+// and content after its own cancellation, which leaves an order without content.
+//
+// The publish time of a content that lost is unknown, but not before it was first
+// sent. So content is missing only if every copy was sent after the document's
+// content was published.
 func (c *checker) contentEffect(m Message, sent time.Time, conflict bool) {
 	o, exists := c.orderByID[m.OrderID]
 	if !exists || m.Cancel {

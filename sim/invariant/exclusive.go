@@ -8,10 +8,10 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// exclusive is I1. It looks three times: at the final documents, where two
-// ACTIVE missions are wrong whatever the clocks say; along the revisions of each
-// drone and order, which are in commit order; and at the missions' times, which
-// are not, so that those must overlap by more than the clock tolerance.
+// exclusive checks I1 in three ways: in the final documents, where two ACTIVE
+// missions are wrong whatever the clocks say; along the revisions of each drone and
+// order, which are in commit order; and by the missions' times, which are not in
+// commit order, so that only an overlap beyond the clock tolerance counts.
 func (c *checker) exclusive() {
 	c.exclusiveNow()
 	c.exclusiveByRevision()
@@ -70,7 +70,7 @@ func (c *checker) exclusiveByTime() {
 	for _, m := range c.Missions {
 		span, ok := c.activeSpan(m)
 		if !ok {
-			continue // I8 tells of missing events
+			continue // I8 reports missing events
 		}
 		held[drone(m.DroneID)] = append(held[drone(m.DroneID)], span)
 		for _, o := range c.everListed(m) {
@@ -78,14 +78,14 @@ func (c *checker) exclusiveByTime() {
 		}
 	}
 	for e, spans := range held {
-		// If each is apart from the one before it that ends last, all are.
+		// It is enough to compare each with the earlier one that ends last.
 		slices.SortFunc(spans, func(a, b interval) int {
 			return cmp.Or(a.start.Compare(b.start), cmp.Compare(a.mission, b.mission))
 		})
 		before := spans[0]
 		for _, next := range spans[1:] {
 			apart := before.endsBy(next.start.Add(c.ClockTolerance)) ||
-				next.endsBy(before.start.Add(c.ClockTolerance)) // it came first, begun by a clock that is ahead
+				next.endsBy(before.start.Add(c.ClockTolerance)) // it was first, started by a clock that is ahead
 			c.expect(apart, "I1", e, "is in mission %s until %s and in %s from %s",
 				before.mission, clockText(before), next.mission, next.start.Format(time.RFC3339Nano))
 			if !before.open && !next.endsBy(before.end) {
@@ -108,8 +108,8 @@ func (c *checker) activeSpan(m domain.Mission) (span interval, ok bool) {
 	}, true
 }
 
-// everListed are the orders a mission lists or once did: only its cancellation
-// takes an order out, and no other mission may have that one afterwards.
+// everListed lists the orders that a mission has or had: only a cancellation
+// removes an order, and no other mission may have that order afterwards.
 func (c *checker) everListed(m domain.Mission) []domain.OrderID {
 	ids := slices.Clone(m.OrderIDs)
 	for _, o := range c.applied[m.ID].OrderIDs {

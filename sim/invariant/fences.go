@@ -17,9 +17,9 @@ type depot domain.DepotID
 
 func (d depot) String() string { return "depot " + string(d) }
 
-// fences is I5: along the commits, the fences of applied decisions never go
-// back within a depot, and the control document has kept the highest. A
-// decision without a fence belongs to no cycle and passes.
+// fences checks I5: in commit order, the fences of a depot's applied decisions never
+// go back, and the control document holds the highest. A decision without a fence
+// belongs to no cycle and passes.
 func (c *checker) fences() {
 	highest := make(map[domain.DepotID]string)
 	for _, row := range c.Ledger {
@@ -40,7 +40,7 @@ func (c *checker) fences() {
 	}
 	for of, fence := range highest {
 		c.expect(compareFences(c.Fences[of], fence) >= 0, "I5", depot(of),
-			"remembers fence %q although %s was applied", c.Fences[of], fence)
+			"holds fence %q although %s was applied", c.Fences[of], fence)
 	}
 }
 

@@ -7,9 +7,9 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// fold is I8: each entity's events are numbered 1 to n without gap or double,
-// each begins where the one before ended, and the last is what the document
-// says.
+// fold checks I8: each entity's events are numbered 1 to n without gaps or
+// duplicates, each begins where the one before ended, and the last one agrees with
+// the document.
 func (c *checker) fold() {
 	for _, e := range c.entities {
 		events := c.events[e]

@@ -7,7 +7,7 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// History is what a run leaves behind, read when nothing is in flight any more.
+// History is what a run leaves behind. Read it when nothing is in flight any more.
 type History struct {
 	// Final documents.
 	Drones   []domain.Drone
@@ -17,57 +17,57 @@ type History struct {
 	Events []domain.Event       // in any order
 	Ledger []domain.LedgerEntry // in the order of their commits
 
-	// Fences are the highest fences the control documents hold, by depot; nil
-	// leaves them out.
+	// Fences holds the highest fence of each depot, as in the control documents;
+	// nil skips that check.
 	Fences map[domain.DepotID]string
 
 	Confirmed    []Message     // messages that a server confirmed to their senders
-	DeadLetters  []DeadLetter  // those refused for good
-	Observations []Observation // samples of drone documents, as they were read
+	DeadLetters  []DeadLetter  // messages that were dead-lettered
+	Observations []Observation // samples of drone documents, in the order of reading
 
-	// ClockTolerance is how much later an event's time may be than its commit
-	// seems to another server: clock error plus the time a commit took.
-	// Default DefaultClockTolerance. Rules that need no clock ignore it.
+	// ClockTolerance is how far the times of two servers' events may be out of
+	// commit order: clock error plus the duration of a commit. Default
+	// DefaultClockTolerance. Rules that need no clock ignore it.
 	ClockTolerance time.Duration
 }
 
-// DefaultClockTolerance is the fleet's allowance for clock error.
+// DefaultClockTolerance is the clock error that the fleet tolerates.
 const DefaultClockTolerance = 5 * time.Second
 
-// Message is a message that a publisher saw confirmed by the server: from then
-// on somebody owes it an effect or a recorded reason.
+// Message is a message that the server confirmed to its publisher: from then on it
+// must have an effect or a recorded reason.
 type Message struct {
 	Topic string
 	ID    string // the server's message id
 
-	// What it is about: exactly one of these.
+	// At most one of these is set.
 	DroneID    domain.DroneID    // of telemetry
 	OrderID    domain.OrderID    // of an order or its cancellation
 	DecisionID domain.DecisionID // of a decision
 
-	Timestamp time.Time // the sender's clock: measured, created or decided
-	Cancel    bool      // of an order: it asks to cancel
+	Timestamp time.Time // when it was measured, created or decided, by the sender's clock
+	Cancel    bool      // cancels the order
 
-	// ContentHash is what an order asks for, and SentAt when it was handed over
-	// to be published, by the clock that dates publishing: no copy of the
-	// message is dated before. Zero if that clock is not known.
+	// ContentHash identifies the order's content. SentAt is when it was handed to
+	// the publisher, by the clock of publish times: no copy of the message has an
+	// earlier publish time. Zero if that clock is unknown.
 	ContentHash string
 	SentAt      time.Time
 }
 
-// DeadLetter is a message that was refused for good, with its reason.
+// DeadLetter is a message that was dead-lettered, with the reason.
 type DeadLetter struct {
 	MessageID string
 	Reason    string
 }
 
-// Observation is a drone document's lastUpdate as somebody read it.
+// Observation is the lastUpdate of a drone document when it was read.
 type Observation struct {
 	DroneID    domain.DroneID
 	LastUpdate time.Time
 }
 
-// Report is the outcome of a check.
+// Report is the result of a check.
 type Report struct {
 	Checked    int         `json:"checked"` // facts that were compared
 	Violations []Violation `json:"violations"`

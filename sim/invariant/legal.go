@@ -10,8 +10,9 @@ import (
 // transition is a change of status.
 type transition struct{ from, to string }
 
-// orderTransitions are the legal ones of an order, and who may make each. One from a
-// status to itself changes something else: late, held, attempts or content.
+// orderTransitions lists the legal transitions of an order and their causes. A
+// transition from a status to itself changes something else: late, held, attempts or
+// content.
 var orderTransitions = map[transition][]domain.Cause{
 	{"", string(domain.OrderPending)}:                                {domain.CauseOrder},
 	{"", string(domain.OrderCancelled)}:                              {domain.CauseOrder}, // the cancellation came first
@@ -34,8 +35,8 @@ var missionTransitions = []transition{
 	{string(domain.MissionActive), string(domain.MissionFailed)},
 }
 
-// failures are the reasons for which a mission may fail, and who may find each: that a
-// command expired unseen no timer proves, only its drone's word.
+// failures lists the reasons for which a mission may fail, and their causes. Only the
+// drone's report proves that a command expired unseen; no timer does.
 var failures = map[domain.FailureReason][]domain.Cause{
 	domain.FailureNotAcked:       {domain.CauseTelemetry},
 	domain.FailureAbortedByDrone: {domain.CauseTelemetry},
@@ -49,7 +50,7 @@ var failures = map[domain.FailureReason][]domain.Cause{
 // an operator.
 const maxAttempts = 3
 
-// legal is I2.
+// legal checks I2.
 func (c *checker) legal() {
 	for _, e := range c.notes {
 		c.expect(e.From == e.To && e.Reason != "", "I2", entity{e.Entity, e.ID}, "a note goes %q -> %q for reason %q; a note changes nothing and gives one", e.From, e.To, e.Reason)
@@ -62,7 +63,7 @@ func (c *checker) legal() {
 			case i > 0 && events[i-1].Revision == after.Revision-1:
 				before = events[i-1]
 			case after.Revision != 1:
-				continue // I8 tells of the gap; what came before is unknown
+				continue // I8 reports the gap; the state before is unknown
 			}
 			switch e.kind {
 			case domain.EntityDrone:
@@ -87,9 +88,9 @@ func (c *checker) legalDrone(e entity, before, after domain.Event) {
 	bound, wasBound := text(after, "currentMissionId"), text(before, "currentMissionId")
 	c.expect(bound == "" || is != domain.DroneIdle, "I2", e, "is IDLE while bound to %s at revision %d", bound, after.Revision)
 	c.expect(is != domain.DroneIdle || was == is || after.Cause == domain.CauseTelemetry, "I2", e,
-		"becomes IDLE by %s at revision %d; nothing but its own word makes it so", after.Cause, after.Revision)
+		"becomes IDLE by %s at revision %d; only a report makes it so", after.Cause, after.Revision)
 	latched, wasLatched := flag(after, "emergencyLatched"), flag(before, "emergencyLatched")
-	c.expect(!latched || is == domain.DroneEmergency, "I2", e, "is %s with an emergency that no one cleared, at revision %d", is, after.Revision)
+	c.expect(!latched || is == domain.DroneEmergency, "I2", e, "is %s with an emergency that no operator cleared, at revision %d", is, after.Revision)
 	c.expect(latched || !wasLatched || after.Cause == domain.CauseOperator, "I2", e,
 		"has its emergency cleared by %s at revision %d; only an OPERATOR does", after.Cause, after.Revision)
 	if bound != "" && bound != wasBound {
@@ -137,7 +138,7 @@ func (c *checker) legalOrder(e entity, before, after domain.Event) {
 
 func onlyLateChanged(before, after domain.Event) bool {
 	for key, value := range after.State {
-		if key != "late" && !reflect.DeepEqual(plain(value), plain(before.State[key])) { // a newer version may record lists and maps
+		if key != "late" && !reflect.DeepEqual(plain(value), plain(before.State[key])) { // newer versions may record lists and maps
 			return false
 		}
 	}

@@ -6,9 +6,9 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// noOrderLost is I3: whatever was ordered is there, and has ended, waits, or is
-// on its way in a mission that knows it and that its drone knows of. A mission
-// is COMPLETED by the delivery of all its orders and by nothing else.
+// noOrderLost checks I3: every order exists, and it has ended, is pending, or is in an
+// ACTIVE mission that lists it and that its drone is bound to. Only the delivery of
+// all its orders makes a mission COMPLETED.
 func (c *checker) noOrderLost() {
 	refused := c.refused()
 	for _, m := range c.Confirmed {
@@ -27,13 +27,13 @@ func (c *checker) noOrderLost() {
 			c.expect(m.Status == domain.MissionActive && slices.Contains(m.OrderIDs, o.ID), "I3", order(o.ID),
 				"is %s in mission %q, which is %q and lists %v", o.Status, o.AssignedMissionID, m.Status, m.OrderIDs)
 		default:
-			c.expect(false, "I3", order(o.ID), "is %q, where no one looks for it", o.Status)
+			c.expect(false, "I3", order(o.ID), "is %q, a status that nothing handles", o.Status)
 		}
 	}
 	for _, m := range c.Missions {
 		if m.Status == domain.MissionActive {
 			d := c.droneByID[m.DroneID]
-			c.expect(d.CurrentMissionID == m.ID, "I3", mission(m.ID), "is ACTIVE with orders %v, but its drone %s is bound to %q: no one flies it",
+			c.expect(d.CurrentMissionID == m.ID, "I3", mission(m.ID), "is ACTIVE with orders %v, but its drone %s is bound to %q",
 				m.OrderIDs, m.DroneID, d.CurrentMissionID)
 		}
 		for _, id := range m.OrderIDs {
@@ -50,7 +50,7 @@ func (c *checker) noOrderLost() {
 	}
 }
 
-// refused are the ids of dead-lettered messages.
+// refused holds the ids of dead-lettered messages.
 func (c *checker) refused() map[string]bool {
 	ids := make(map[string]bool, len(c.DeadLetters))
 	for _, d := range c.DeadLetters {

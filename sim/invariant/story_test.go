@@ -6,8 +6,8 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// story writes a history down as a State Manager would: each change of an
-// entity bumps its revision and leaves one event.
+// story builds a history as a State Manager would: each change of an entity
+// increments its revision and adds one event.
 type story struct {
 	now      time.Time
 	drones   map[domain.DroneID]*domain.Drone
@@ -19,7 +19,8 @@ type story struct {
 
 var morning = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 
-// goodHistory is a morning in which everything that may happen does.
+// goodHistory is a history without violations in which everything that may happen
+// does.
 func goodHistory() History {
 	s := &story{
 		now:      morning,
@@ -61,7 +62,7 @@ func goodHistory() History {
 	s.end("M2", domain.MissionFailed, domain.FailureNotAcked)
 	s.report("D2", domain.DroneIdle, unbind)
 	s.apply("C3-D1", "002", "M3", "D1", "O3", "O4")
-	// O4 is withdrawn, O3 under way; the run ends here.
+	// O4 is cancelled, O3 is under way when the run ends.
 	s.cancelled("O4")
 	s.mission("M3", domain.CauseOrder, func(m *domain.Mission) { m.OrderIDs = []domain.OrderID{"O3"} })
 	s.order("O3", domain.CauseSweeper, func(o *domain.Order) { o.Late = true })
@@ -95,19 +96,19 @@ func goodHistory() History {
 	s.order("O11", domain.CauseSweeper, func(o *domain.Order) { o.Late = true })
 	s.order("O12", domain.CauseTelemetry, func(o *domain.Order) { o.Status = domain.OrderDelivered })
 
-	// A cycle that had lost its lock is refused; what was decided is published
-	// once more.
+	// A decision of a cycle that had lost its lock is rejected; a decision is
+	// published again.
 	s.reject("C0-D2", "001", "D2", "STALE_FENCE")
 	s.published("C1-D1")
-	return s.told()
+	return s.finish()
 }
 
 func unbind(d *domain.Drone) {
 	d.CurrentMissionID, d.MissionAcked, d.MissionMoved = "", false, false
 }
 
-// told is the history with the documents as they ended.
-func (s *story) told() History {
+// finish returns the history with the final documents.
+func (s *story) finish() History {
 	for _, id := range []domain.DroneID{"D1", "D2", "D3"} {
 		s.history.Drones = append(s.history.Drones, *s.drones[id])
 	}
@@ -244,7 +245,7 @@ func (s *story) decided(row domain.LedgerEntry) {
 	s.history.Ledger = append(s.history.Ledger, row)
 }
 
-// published is a decision's message, whatever becomes of it.
+// published adds the message of a decision and returns its id.
 func (s *story) published(decision domain.DecisionID) (id string) {
 	id = s.messageID()
 	s.history.Confirmed = append(s.history.Confirmed, Message{Topic: "decisions", ID: id, DecisionID: decision, Timestamp: s.now})
