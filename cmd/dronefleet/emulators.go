@@ -10,7 +10,6 @@ import (
 
 	"github.com/dronefleet/dronefleet/deploy"
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
-	"github.com/dronefleet/dronefleet/emulator/firestore/index"
 	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
 	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/internal/connect"
@@ -69,7 +68,7 @@ func (c *emulatorsCommand) indexes() ([]byte, error) {
 	}
 	data, err := os.ReadFile(c.Indexes)
 	if err == nil {
-		_, err = index.Load(data)
+		err = firestoreemu.CheckIndexes(data)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--indexes: %w", err)

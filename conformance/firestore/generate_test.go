@@ -9,8 +9,6 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	"pgregory.net/rapid"
-
-	"github.com/dronefleet/dronefleet/emulator/firestore/value"
 )
 
 // The sequences move in a small world, so that writes and queries meet: few
@@ -129,7 +127,7 @@ func (d drawing) elements(depth int) []*pb.Value {
 	var values []*pb.Value
 	for range rapid.IntRange(0, 3).Draw(d.T, "elements") {
 		v := d.value(depth)
-		if kind := value.KindOf(v); kind == value.KindArray || kind == value.KindVector {
+		if v.GetArrayValue() != nil || v.GetMapValue().GetFields()["__type__"] != nil { // an array or a vector
 			v = mapping(map[string]*pb.Value{"k": v})
 		}
 		values = append(values, v)

@@ -2,12 +2,11 @@ package conformance
 
 import (
 	"slices"
+	"strings"
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	"pgregory.net/rapid"
-
-	"github.com/dronefleet/dronefleet/emulator/firestore/value"
 )
 
 // queryDrawing draws queries that are legal and find something: their operands
@@ -24,16 +23,27 @@ func (d queryDrawing) operand(field string) *pb.Value {
 	if field == "__name__" {
 		return reference(d.name())
 	}
-	path, err := value.ParseFieldPath(field)
-	if err != nil {
-		d.Fatal(err)
-	}
 	if d.chance("of a document", 75) {
-		if v := value.Get(rapid.SampledFrom(d.documents).Draw(d.T, "document").GetFields(), path); v != nil {
+		if v := fieldOf(rapid.SampledFrom(d.documents).Draw(d.T, "document"), field); v != nil {
 			return v
 		}
 	}
 	return d.drawing.value(1)
+}
+
+// fieldOf returns the value at a field path, nil if there is none. Of quoted
+// segments it knows only those that are the whole path.
+func fieldOf(doc *pb.Document, path string) *pb.Value {
+	if name, quoted := strings.CutPrefix(path, "`"); quoted {
+		return doc.GetFields()[strings.TrimSuffix(name, "`")]
+	}
+	var v *pb.Value
+	fields := doc.GetFields()
+	for name := range strings.SplitSeq(path, ".") {
+		v = fields[name]
+		fields = v.GetMapValue().GetFields()
+	}
+	return v
 }
 
 // element draws a value to look for in arrays.

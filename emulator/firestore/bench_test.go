@@ -30,7 +30,7 @@ func inParallel(b *testing.B, opts Options, work func(ctx context.Context, c *fi
 	b.Helper()
 	addr := os.Getenv("FIRESTORE_EMULATOR_HOST")
 	if addr == "" {
-		addr = start(b, opts).Addr()
+		addr = StartT(b, opts).Addr()
 	} else if opts.DataDir != "" {
 		b.Skip("durability of another server cannot be set from here")
 	}
@@ -180,7 +180,7 @@ func BenchmarkGetWhileWritersQueue(b *testing.B) {
 // for a single one last.
 func BenchmarkHundredThousandDocuments(b *testing.B) {
 	const documents = 100_000
-	s := start(b, Options{})
+	s := StartT(b, Options{})
 	d, err := s.database(testDatabase)
 	if err != nil {
 		b.Fatal(err)

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/dronefleet/dronefleet/emulator/firestore/locks"
-	"github.com/dronefleet/dronefleet/emulator/firestore/store"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/locks"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/store"
 )
 
 // maxPayloadBytes is the service's limit on a request.

@@ -2,6 +2,7 @@ package firestoreemu
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"sync"
 
@@ -10,45 +11,67 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
 )
 
-// connections knows the open client connections, to cut them off on purpose.
+// connections is a listener that knows its open connections, so that they can be
+// closed on purpose.
 type connections struct {
 	net.Listener
-	mu   sync.Mutex
-	open map[string]*connection // by the client's address
+	mu       sync.Mutex
+	accepted int
+	open     map[string]*connection // by the client's address
 }
 
 type connection struct {
 	net.Conn
 	all    *connections
-	owners map[string]bool // who has sent requests over it
+	client net.Addr
+	owners map[string]bool // clients that have sent requests over it
 }
 
 func newConnections(l net.Listener) *connections {
 	return &connections{Listener: l, open: map[string]*connection{}}
 }
 
-// Accept notes each new connection.
+// Accept registers each new connection.
 func (c *connections) Accept() (net.Conn, error) {
 	conn, err := c.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	noted := &connection{Conn: conn, all: c, owners: map[string]bool{}}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.open[conn.RemoteAddr().String()] = noted
-	return noted, nil
+	c.accepted++
+	registered := &connection{Conn: conn, all: c, client: conn.RemoteAddr(), owners: map[string]bool{}}
+	if _, tcp := registered.client.(*net.TCPAddr); !tcp { // in process all addresses are equal
+		registered.client = inProcessClient(c.accepted)
+	}
+	c.open[registered.client.String()] = registered
+	return registered, nil
 }
 
-// Close forgets the connection.
+// inProcessAddr is the address that in-process clients dial.
+const inProcessAddr = "in-process"
+
+// inProcessClient is the address of an in-process connection's client.
+type inProcessClient int
+
+// Network names the kind of address.
+func (inProcessClient) Network() string { return inProcessAddr }
+
+// String is different for each connection.
+func (n inProcessClient) String() string { return fmt.Sprintf("%s-%d", inProcessAddr, int(n)) }
+
+// RemoteAddr is the client's address.
+func (c *connection) RemoteAddr() net.Addr { return c.client }
+
+// Close unregisters and closes the connection.
 func (c *connection) Close() error {
 	c.all.mu.Lock()
-	delete(c.all.open, c.RemoteAddr().String())
+	delete(c.all.open, c.client.String())
 	c.all.mu.Unlock()
 	return c.Conn.Close()
 }
 
-// note remembers that a client's owner uses the connection of this request.
+// note records that the owner of a request uses its connection.
 func (c *connections) note(ctx context.Context) {
 	owner := fault.OwnerOf(ctx)
 	if owner == "" {
@@ -61,16 +84,17 @@ func (c *connections) note(ctx context.Context) {
 	}
 }
 
-// cut closes the connection a request came over.
-func (c *connections) cut(ctx context.Context) {
+// drop closes the connection of a request.
+func (c *connections) drop(ctx context.Context) {
 	c.mu.Lock()
 	conn := c.of(ctx)
 	c.mu.Unlock()
 	if conn != nil {
-		_ = conn.Close() // it is to be broken
+		_ = conn.Close() // breaking it is the purpose
 	}
 }
 
+// of returns the connection of a request. Callers hold mu.
 func (c *connections) of(ctx context.Context) *connection {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
@@ -80,19 +104,19 @@ func (c *connections) of(ctx context.Context) *connection {
 }
 
 // KillConnections closes the connections over which the owner has sent requests
-// (see fault.DialOptions), or all of them if owner is empty, and returns how
-// many. Locks of their transactions stay: only expiry frees them (E-TX-13).
+// (see fault.DialOptions), or all if owner is empty, and returns how many. The
+// locks of their transactions stay until the transactions expire (E-TX-13).
 func (s *Server) KillConnections(owner string) int {
 	s.connections.mu.Lock()
-	var doomed []*connection
+	var killed []*connection
 	for _, conn := range s.connections.open {
 		if owner == "" || conn.owners[owner] {
-			doomed = append(doomed, conn)
+			killed = append(killed, conn)
 		}
 	}
 	s.connections.mu.Unlock()
-	for _, conn := range doomed {
-		_ = conn.Close() // it is to be broken
+	for _, conn := range killed {
+		_ = conn.Close() // breaking it is the purpose
 	}
-	return len(doomed)
+	return len(killed)
 }

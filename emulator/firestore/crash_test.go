@@ -15,7 +15,7 @@ import (
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 
 	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
-	"github.com/dronefleet/dronefleet/emulator/firestore/store"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/store"
 )
 
 // The test binary, started with these variables set, is a durable server that
@@ -40,9 +40,9 @@ func serveAsChild(dir string) {
 	})
 	switch os.Getenv(childCrashEnv) {
 	case "before":
-		faults.Add(fault.Rule{Nth: 2, At: fault.BeforeLog, Do: kill})
+		faults.Add(fault.Rule{Nth: 2, At: fault.BeforeSave, Do: kill})
 	case "after":
-		faults.Add(fault.Rule{Nth: 2, At: fault.AfterLog, Do: kill})
+		faults.Add(fault.Rule{Nth: 2, At: fault.AfterSave, Do: kill})
 	}
 	s, err := Start(Options{DataDir: dir, Sync: sync, Faults: faults})
 	if err != nil {
@@ -184,7 +184,7 @@ func checkPairs(t *testing.T, addr string, pairs []pair, round int) (newest int6
 // Two servers cannot share a data directory, and the error says so.
 func TestDurability_DirectoryInUse(t *testing.T) {
 	dir := t.TempDir()
-	start(t, Options{DataDir: dir})
+	StartT(t, Options{DataDir: dir})
 	_, err := Start(Options{DataDir: dir})
 	if err == nil || !strings.Contains(err.Error(), "in use by another process") {
 		t.Errorf("second server on one directory: %v", err)

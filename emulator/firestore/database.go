@@ -6,9 +6,9 @@ import (
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/dronefleet/dronefleet/emulator/firestore/locks"
-	"github.com/dronefleet/dronefleet/emulator/firestore/store"
-	"github.com/dronefleet/dronefleet/emulator/firestore/value"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/locks"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/store"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/value"
 )
 
 // database is one isolated database: its documents, locks and transactions.
@@ -41,7 +41,7 @@ func (s *Server) database(name string) (*database, error) {
 	}
 	d = s.emptyDatabase(name)
 	if s.file != nil {
-		d.store.UseLog(s.log(name))
+		d.store.SaveTo(s.saver(s.file.Database(name)))
 	}
 	s.databases[name] = d
 	return d, nil
@@ -66,7 +66,7 @@ func (s *Server) emptyDatabase(name string) *database {
 		name:         name,
 		store:        store.New(store.Options{Clock: s.opts.Clock, Retention: s.opts.Retention}),
 		locks:        table,
-		transactions: newRegistry(name, s.epoch, s.opts, table),
+		transactions: newRegistry(name, s, table),
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/dronefleet/dronefleet/emulator/firestore/locks"
-	"github.com/dronefleet/dronefleet/emulator/firestore/store"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/locks"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/store"
 )
 
 // Answers with the texts of the real service (E-TX-03, E-TX-07, E-TX-10, E-TX-12,

@@ -9,9 +9,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
-	"github.com/dronefleet/dronefleet/emulator/firestore/locks"
-	"github.com/dronefleet/dronefleet/emulator/firestore/store"
-	"github.com/dronefleet/dronefleet/emulator/firestore/value"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/locks"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/store"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/value"
 )
 
 // callKey is the context key of a request's fault.Call, for the stages inside a
@@ -33,7 +33,7 @@ func (s *Server) do(ctx context.Context, call fault.Call, action fault.Action) e
 	case fault.KindFail:
 		return status.Error(action.Code, "injected fault")
 	case fault.KindDrop:
-		s.connections.cut(ctx)
+		s.connections.drop(ctx)
 		return status.Error(codes.Unavailable, "injected fault: connection closed")
 	case fault.KindDelay:
 		select {
@@ -122,23 +122,23 @@ func queriedNames(parent string, q *pb.StructuredQuery) []string {
 	return names
 }
 
-// faultyLog lets rules act around the writes of a log.
-type faultyLog struct {
-	store.Log
+// faultySaver lets rules act before and after a batch of commits is saved.
+type faultySaver struct {
+	store.Saver
 	server *Server
 }
 
-// Append appends a batch, or fails as a rule wants.
-func (l faultyLog) Append(batch []store.Entry) error {
-	ctx := untilClosed{context.Background(), l.server.stop} // no request can cancel a batch
-	if err := l.server.act(ctx, fault.Call{}, fault.BeforeLog); err != nil {
-		return fmt.Errorf("firestoreemu: log: %w", err)
+// Save saves a batch, or fails if a rule says so.
+func (f faultySaver) Save(batch []store.Commit) error {
+	ctx := untilClosed{context.Background(), f.server.stop} // no request can cancel a batch
+	if err := f.server.act(ctx, fault.Call{}, fault.BeforeSave); err != nil {
+		return fmt.Errorf("before saving: %w", err)
 	}
-	if err := l.Log.Append(batch); err != nil {
+	if err := f.Saver.Save(batch); err != nil {
 		return err
 	}
-	if err := l.server.act(ctx, fault.Call{}, fault.AfterLog); err != nil {
-		return fmt.Errorf("firestoreemu: log: %w", err)
+	if err := f.server.act(ctx, fault.Call{}, fault.AfterSave); err != nil {
+		return fmt.Errorf("after saving: %w", err)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ import (
 func faulty(t *testing.T) (context.Context, *fault.Injector, *firestore.Client, *Server) {
 	t.Helper()
 	faults := fault.New(1)
-	s := start(t, Options{Faults: faults})
+	s := StartT(t, Options{Faults: faults})
 	return testContext(t), faults, newClient(t, s.Addr()), s
 }
 
@@ -251,7 +251,7 @@ func TestFault_LogFails(t *testing.T) {
 	}
 	r := &raw{t: t, ctx: testContext(t), server: s, rpc: pb.NewFirestoreClient(dial(t, s.Addr()))}
 	r.mustCommit(nil, set("d", 1))
-	faults.Add(fault.Rule{At: fault.BeforeLog, Do: fault.Fail(codes.DataLoss)})
+	faults.Add(fault.Rule{At: fault.BeforeSave, Do: fault.Fail(codes.DataLoss)})
 	wantCode(t, "commit with a broken disk", r.commit(nil, set("d", 2)), codes.Internal)
 	if got := r.get(nil, "d"); got != 1 {
 		t.Errorf("d = %d, want 1", got)
@@ -299,7 +299,7 @@ func TestFault_CloseWhilePaused(t *testing.T) {
 	faults := fault.New(1)
 	r := newRaw(t, Options{Faults: faults, DataDir: t.TempDir()})
 	gate := fault.NewGate()
-	faults.Add(fault.Rule{At: fault.BeforeLog, Do: fault.Pause(gate)})
+	faults.Add(fault.Rule{At: fault.BeforeSave, Do: fault.Pause(gate)})
 	done := make(chan error, 1)
 	go func() { done <- r.commit(nil, set("d", 1)) }()
 	if err := gate.Arrived(r.ctx, 1); err != nil {

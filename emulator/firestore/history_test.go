@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
-	"github.com/dronefleet/dronefleet/emulator/firestore/history"
-	"github.com/dronefleet/dronefleet/emulator/firestore/store"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/history"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/store"
 )
 
 // Random transactions, plain commits, reads and queries on few documents, with
@@ -40,11 +40,11 @@ func TestHistory_RandomUnderFaults(t *testing.T) {
 					{RPC: "BatchGetDocuments", Probability: 0.02, Do: fault.ExpireTransaction()},
 					{RPC: "Commit", Probability: 0.005, At: fault.After, Do: fault.Drop()},
 				})
-				if err := history.Check(w.recorded.Transactions()); err != nil {
-					t.Errorf("the server's record, seed %d: %v", seed, err)
+				if err := w.server.CheckSerializable(); err != nil {
+					t.Errorf("seed %d, recorded by the server: %v", seed, err)
 				}
 				if err := history.Check(w.observed()); err != nil {
-					t.Errorf("what the clients saw, seed %d: %v", seed, err)
+					t.Errorf("seed %d, seen by the clients: %v", seed, err)
 				}
 				if w.unbalanced > 0 {
 					t.Errorf("seed %d: %d snapshots do not sum up to 0", seed, w.unbalanced)
@@ -58,8 +58,8 @@ func TestHistory_RandomUnderFaults(t *testing.T) {
 // checker proves nothing.
 func TestHistory_BrokenServerIsNoticed(t *testing.T) {
 	for seed := range uint64(20) {
-		w := runRandomHistory(t, Options{brokenReads: true}, seed, nil)
-		recorded, seen := history.Check(w.recorded.Transactions()), history.Check(w.observed())
+		w := runRandomHistory(t, Options{unlockedReads: true}, seed, nil)
+		recorded, seen := w.server.CheckSerializable(), history.Check(w.observed())
 		if recorded != nil && seen != nil {
 			t.Logf("seed %d: %v", seed, seen)
 			return
@@ -78,7 +78,6 @@ const (
 // are only ever added and counted.
 type world struct {
 	*raw
-	recorded history.Log // what the server noted
 
 	mu         sync.Mutex
 	seen       []history.Transaction // what the clients saw
@@ -95,7 +94,7 @@ type sighting struct{ version int64 }
 func runRandomHistory(t *testing.T, opts Options, seed uint64, rules []fault.Rule) *world {
 	t.Helper()
 	w := newWorld()
-	opts.History = &w.recorded
+	opts.RecordHistory = true
 	opts.Faults = fault.New(seed)
 	w.raw = newRaw(t, opts)
 	w.openAccounts()

@@ -11,9 +11,9 @@ import (
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/dronefleet/dronefleet/emulator/firestore/query"
-	"github.com/dronefleet/dronefleet/emulator/firestore/store"
-	"github.com/dronefleet/dronefleet/emulator/firestore/value"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/query"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/store"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/value"
 )
 
 // ListDocuments lists one collection, with show_missing also the names that only
@@ -34,7 +34,7 @@ func (s *Server) ListDocuments(ctx context.Context, req *pb.ListDocumentsRequest
 	if err != nil {
 		return nil, err
 	}
-	if err := s.indexes.Check(plan, nil); err != nil {
+	if err := s.checkIndex(plan, nil); err != nil {
 		return nil, err
 	}
 	page, sel, err := resume(req.GetPageToken(), req.GetPageSize(), selectorOf(req))

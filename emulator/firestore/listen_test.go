@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/dronefleet/dronefleet/emulator/firestore/store"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/store"
 )
 
 // A query's snapshots follow adds, changes and removals (E-RPC-02).
@@ -224,7 +224,7 @@ func (r *raw) listenOnce(resume []byte) []byte {
 // A listener that is far behind learns of a commit also where this was dropped
 // after the listener had picked the state it goes to next (E-RPC-02).
 func TestListener_missedBehindItsSnapshot(t *testing.T) {
-	d, err := start(t, Options{}).database(testDatabase)
+	d, err := StartT(t, Options{}).database(testDatabase)
 	if err != nil {
 		t.Fatal(err)
 	}

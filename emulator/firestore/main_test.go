@@ -33,21 +33,6 @@ func testContext(t testing.TB) context.Context {
 	return ctx
 }
 
-// start runs an embedded server for one test.
-func start(t testing.TB, opts Options) *Server {
-	t.Helper()
-	s, err := Start(opts)
-	if err != nil {
-		t.Fatalf("Start: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
-	return s
-}
-
 // serverUnderTest is the address of the server that FIRESTORE_EMULATOR_HOST
 // names, else of an embedded one.
 func serverUnderTest(t testing.TB) string {
@@ -55,7 +40,7 @@ func serverUnderTest(t testing.TB) string {
 	if addr := os.Getenv("FIRESTORE_EMULATOR_HOST"); addr != "" {
 		return addr
 	}
-	return start(t, Options{}).Addr()
+	return StartT(t, Options{}).Addr()
 }
 
 func dial(t testing.TB, addr string) *grpc.ClientConn {
@@ -103,7 +88,7 @@ type raw struct {
 
 func newRaw(t testing.TB, opts Options) *raw {
 	t.Helper()
-	s := start(t, opts)
+	s := StartT(t, opts)
 	return &raw{t: t, ctx: testContext(t), rpc: pb.NewFirestoreClient(dial(t, s.Addr())), server: s}
 }
 

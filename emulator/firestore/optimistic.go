@@ -7,8 +7,8 @@ import (
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 
-	"github.com/dronefleet/dronefleet/emulator/firestore/locks"
-	"github.com/dronefleet/dronefleet/emulator/firestore/query"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/locks"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/query"
 )
 
 // findings are what an optimistic transaction has read, to be compared with the

@@ -9,60 +9,95 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
-	"github.com/dronefleet/dronefleet/emulator/firestore/history"
-	"github.com/dronefleet/dronefleet/emulator/firestore/index"
-	"github.com/dronefleet/dronefleet/emulator/firestore/locks"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/locks"
 )
 
 // Options configure a server. The zero value is a server in memory on a free
 // loopback port.
 type Options struct {
-	// Addr is the loopback address to listen on; default "127.0.0.1:0".
+	// Addr is the loopback address to listen on; default "127.0.0.1:0", a free
+	// port.
 	Addr string
-	// Clock drives commit times, lock and transaction timeouts and TTL; default
-	// the real one.
+	// InProcess lets the server listen on no port. Only Server.Dial and
+	// Server.Client reach it.
+	InProcess bool
+	// Clock drives commit times, timeouts of locks and transactions, and TTL;
+	// default the real clock.
 	Clock clockwork.Clock
-	// DataDir is where documents are kept; default none: memory only. It is
-	// created if missing and serves one server at a time.
+	// DataDir is the directory that keeps the documents; default none, memory
+	// only. It is created if it does not exist. Only one server can use it at a
+	// time.
 	DataDir string
-	// Sync says what a commit's OK waits for when there is a DataDir; default
+	// Sync is how durable a commit with a DataDir is when it is answered; default
 	// SyncFull.
 	Sync SyncMode
-	// Indexes is the content of firestore.indexes.json. Nil turns the check off
-	// that a query has the index it would need in production.
+	// Indexes is the content of a firestore.indexes.json. With it, queries that
+	// production would refuse for lack of an index are refused; default nil, no
+	// check.
 	Indexes []byte
-	// IndexMode says what to do about a query without an index; default
-	// index.Strict.
-	IndexMode index.Mode
+	// IndexMode is what to do about a query without an index; default
+	// IndexStrict.
+	IndexMode IndexMode
 	// Retention is how long superseded versions stay readable; default 1 h.
 	Retention time.Duration
-	// Limits bound transactions; zero fields take the service's values.
+	// Limits bound transactions; zero fields take the defaults of the real
+	// service.
 	Limits Limits
-	// Faults makes the server misbehave on purpose; default never.
+	// Faults injects faults; default none.
 	Faults *fault.Injector
-	// History records what every transaction, plain commit and plain read saw and
-	// did; default nothing.
-	History *history.Log
-	// Logger receives one debug line per failed RPC, and an error when DataDir
-	// cannot be written any more; default none.
+	// RecordHistory records every transaction, plain commit and plain read for
+	// Server.CheckSerializable. The record grows with each; default off.
+	RecordHistory bool
+	// Logger receives a debug line per failed RPC, a warning per query without an
+	// index in IndexWarn mode, and an error when DataDir cannot be written;
+	// default none.
 	Logger *slog.Logger
 
-	// brokenReads lets reads in transactions take no locks. Tests use it to see
-	// that they would notice.
-	brokenReads bool
+	// unlockedReads lets reads in transactions take no locks, so that tests can
+	// show that they would notice.
+	unlockedReads bool
 }
 
-// Limits are the times after which the server gives up on a transaction.
+// Limits are the times after which the server aborts a transaction.
 type Limits struct {
 	LockWait time.Duration // longest wait for a lock; default 15 s
-	LockHold time.Duration // longest time a holder may keep others waiting; default 20 s
+	LockHold time.Duration // longest time that a holder may block others; default 20 s
 	Idle     time.Duration // longest time between two RPCs of a transaction; default 60 s
 	Total    time.Duration // longest life of a transaction; default 270 s
 }
 
+// SyncMode is how durable a commit is when it is answered.
+type SyncMode int
+
+const (
+	SyncFull SyncMode = iota // after fsync: survives a power loss
+	SyncOS                   // after write: survives the death of the process
+)
+
+// String returns the form that UnmarshalText reads.
+func (s SyncMode) String() string {
+	if s == SyncOS {
+		return "os"
+	}
+	return "full"
+}
+
+// UnmarshalText reads "full" or "os", so that a SyncMode can be a flag.
+func (s *SyncMode) UnmarshalText(text []byte) error {
+	switch string(text) {
+	case "full":
+		*s = SyncFull
+	case "os":
+		*s = SyncOS
+	default:
+		return fmt.Errorf("unknown sync mode %q; use full or os", text)
+	}
+	return nil
+}
+
 // withDefaults fills the zero fields.
 func (o Options) withDefaults() Options {
-	if o.Addr == "" {
+	if o.Addr == "" && !o.InProcess {
 		o.Addr = "127.0.0.1:0"
 	}
 	if o.Clock == nil {
@@ -85,17 +120,23 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// validate names the option that cannot work.
+// validate returns an error that names the invalid option.
 func (o Options) validate() error {
+	if o.Retention < 0 {
+		return fmt.Errorf("firestoreemu: Retention %v is negative; use 0 for 1 h", o.Retention)
+	}
+	if o.InProcess {
+		if o.Addr != "" {
+			return fmt.Errorf("firestoreemu: Addr %q is set, but InProcess listens on no port; set only one of them", o.Addr)
+		}
+		return nil
+	}
 	host, _, err := net.SplitHostPort(o.Addr)
 	if err != nil {
 		return fmt.Errorf("firestoreemu: Addr %q: %w; want host:port on loopback", o.Addr, err)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("firestoreemu: Addr %q is not loopback: the server checks no credentials; use 127.0.0.1", o.Addr)
-	}
-	if o.Retention < 0 {
-		return fmt.Errorf("firestoreemu: Retention %v is negative; leave it 0 for 1 h", o.Retention)
+		return fmt.Errorf("firestoreemu: Addr %q is not loopback, but the server checks no credentials; use 127.0.0.1", o.Addr)
 	}
 	return nil
 }

@@ -1,7 +1,9 @@
 package firestoreemu
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -124,7 +126,7 @@ func TestRPC_Databases(t *testing.T) {
 
 // A busy port and bad options are one clear error.
 func TestStart_Errors(t *testing.T) {
-	s := start(t, Options{})
+	s := StartT(t, Options{})
 	for part, opts := range map[string]Options{
 		"cannot listen on Addr": {Addr: s.Addr()},
 		"not loopback":          {Addr: "0.0.0.0:0"},
@@ -264,15 +266,39 @@ func TestRPC_SingleDocuments(t *testing.T) {
 	wantCode(t, "get deleted", err, codes.NotFound)
 }
 
-// A missing index fails the query when indexes are given, and only then (E-IX-06).
-func TestRPC_IndexCheck(t *testing.T) {
+// A query without an index is refused, logged or run, depending on the mode. A
+// server without an index configuration runs every query (E-IX-06).
+func TestServer_IndexModes(t *testing.T) {
 	ctx := testContext(t)
 	for name, c := range map[string]struct {
 		indexes []byte
+		mode    IndexMode
 		want    codes.Code
-	}{"none given": {nil, codes.OK}, "none declared": {[]byte("{}"), codes.FailedPrecondition}} {
-		client := newClient(t, start(t, Options{Indexes: c.indexes}).Addr())
-		_, err := client.Collection("c").Where("x", "==", 1).OrderBy("q", 1).Documents(ctx).GetAll()
-		wantCode(t, name, err, c.want)
+		logged  bool
+	}{
+		"no configuration": {nil, IndexStrict, codes.OK, false},
+		"strict":           {[]byte("{}"), IndexStrict, codes.FailedPrecondition, false},
+		"warn":             {[]byte("{}"), IndexWarn, codes.OK, true},
+		"off":              {[]byte("{}"), IndexOff, codes.OK, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var logged bytes.Buffer
+			log := slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelWarn}))
+			client := StartT(t, Options{Indexes: c.indexes, IndexMode: c.mode, Logger: log}).ClientT(t, "test")
+			_, err := client.Collection("c").Where("x", "==", 1).OrderBy("q", 1).Documents(ctx).GetAll()
+			wantCode(t, "query", err, c.want)
+			if got := strings.Contains(logged.String(), "The query requires an index."); got != c.logged {
+				t.Errorf("logged %q", logged.String())
+			}
+		})
+	}
+}
+
+func TestCheckIndexes(t *testing.T) {
+	if err := CheckIndexes([]byte(`{"indexes":[]}`)); err != nil {
+		t.Errorf("legal file: %v", err)
+	}
+	if err := CheckIndexes([]byte(`{"index":[]}`)); err == nil || !strings.Contains(err.Error(), `unknown field "index"`) {
+		t.Errorf("misspelled field: %v", err)
 	}
 }

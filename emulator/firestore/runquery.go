@@ -6,8 +6,8 @@ import (
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/dronefleet/dronefleet/emulator/firestore/query"
-	"github.com/dronefleet/dronefleet/emulator/firestore/store"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/query"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/store"
 )
 
 // RunQuery streams a query's results, or one answer with the read time alone.
@@ -23,7 +23,7 @@ func (s *Server) RunQuery(req *pb.RunQueryRequest, stream pb.Firestore_RunQueryS
 	if err != nil {
 		return err
 	}
-	if err := s.indexes.Check(plan, nil); err != nil {
+	if err := s.checkIndex(plan, nil); err != nil {
 		return err
 	}
 	v, err := d.open(selectorOf(req))
@@ -82,7 +82,7 @@ func (s *Server) RunAggregationQuery(req *pb.RunAggregationQueryRequest, stream 
 	if err != nil {
 		return err
 	}
-	if err := s.indexes.Check(aggregation.Plan(), aggregation.Fields()); err != nil {
+	if err := s.checkIndex(aggregation.Plan(), aggregation.Fields()); err != nil {
 		return err
 	}
 	v, err := d.open(selectorOf(req))

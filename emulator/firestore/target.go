@@ -6,9 +6,9 @@ import (
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 
-	"github.com/dronefleet/dronefleet/emulator/firestore/query"
-	"github.com/dronefleet/dronefleet/emulator/firestore/store"
-	"github.com/dronefleet/dronefleet/emulator/firestore/value"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/query"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/store"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/value"
 )
 
 // target is what one client of a Listen stream wants to know: the results of a
@@ -39,7 +39,7 @@ func (l *listener) newTarget(id int32, t *pb.Target) (*target, error) {
 		if err != nil {
 			return nil, err
 		}
-		return added, l.server.indexes.Check(added.plan, nil)
+		return added, l.server.checkIndex(added.plan, nil)
 	}
 	return nil, invalidf("a target must be a query or documents")
 }

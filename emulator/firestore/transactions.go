@@ -7,9 +7,9 @@ import (
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 	"github.com/jonboulle/clockwork"
 
-	"github.com/dronefleet/dronefleet/emulator/firestore/history"
-	"github.com/dronefleet/dronefleet/emulator/firestore/locks"
-	"github.com/dronefleet/dronefleet/emulator/firestore/store"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/history"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/locks"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/store"
 )
 
 // mode is how a transaction isolates itself.
@@ -58,9 +58,9 @@ type registry struct {
 // mostAges bounds the closed transactions whose age a retry can still inherit.
 const mostAges = 1 << 16
 
-func newRegistry(database string, epoch uint64, opts Options, table *locks.Table) *registry {
+func newRegistry(database string, s *Server, table *locks.Table) *registry {
 	return &registry{
-		database: database, epoch: epoch, clock: opts.Clock, limits: opts.Limits, history: opts.History, table: table,
+		database: database, epoch: s.epoch, clock: s.opts.Clock, limits: s.opts.Limits, history: s.history, table: table,
 		open: map[uint64]*transaction{}, ages: map[uint64]uint64{},
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/dronefleet/dronefleet/emulator/firestore/store"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/store"
 )
 
 func wantText(t testing.TB, what string, err error, code codes.Code, part string) {

@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/dronefleet/dronefleet/emulator/firestore/store"
-	"github.com/dronefleet/dronefleet/emulator/firestore/value"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/store"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/value"
 )
 
 // SweepTTL deletes the documents that have expired by the server's clock, as
@@ -37,7 +37,7 @@ func (s *Server) SweepTTL(ctx context.Context) (int, error) {
 
 // expired lists the documents whose TTL field is in the past.
 func (d *database) expired() []*pb.Document {
-	if d.server.ttl == nil {
+	if d.server.indexes == nil {
 		return nil
 	}
 	snapshot := d.store.Now()
@@ -49,7 +49,7 @@ func (d *database) expired() []*pb.Document {
 		if err != nil {
 			return true // stored names have been parsed before
 		}
-		field, declared := d.server.ttl.TTLField(name.CollectionID())
+		field, declared := d.server.indexes.TTLField(name.CollectionID())
 		if !declared {
 			return true
 		}

@@ -11,7 +11,7 @@ import (
 func TestSweepTTL(t *testing.T) {
 	ctx := testContext(t)
 	clock := clockwork.NewFakeClock()
-	s := start(t, Options{Clock: clock, Indexes: []byte(`{"fieldOverrides":[
+	s := StartT(t, Options{Clock: clock, Indexes: []byte(`{"fieldOverrides":[
 		{"collectionGroup":"leases","fieldPath":"expires","ttl":true,"indexes":[]}]}`)})
 	c := newClient(t, s.Addr())
 	for path, in := range map[string]time.Duration{"leases/old": time.Minute, "leases/new": time.Hour, "other/old": time.Minute} {

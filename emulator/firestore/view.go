@@ -6,9 +6,9 @@ import (
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/dronefleet/dronefleet/emulator/firestore/locks"
-	"github.com/dronefleet/dronefleet/emulator/firestore/query"
-	"github.com/dronefleet/dronefleet/emulator/firestore/store"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/locks"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/query"
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/store"
 )
 
 // view is what one read RPC sees. A plain read, a read_time and a read-only
@@ -109,7 +109,7 @@ func (v *view) readNames(ctx context.Context, names []string) error {
 	if !v.locking() {
 		return nil
 	}
-	if v.db.server.opts.brokenReads {
+	if v.db.server.opts.unlockedReads {
 		v.snapshot = v.db.store.Now()
 		return nil
 	}

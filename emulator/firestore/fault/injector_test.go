@@ -26,7 +26,7 @@ func TestInjector_Matching(t *testing.T) {
 		{"path", Rule{NamePrefix: "drones/"}, Before, true},
 		{"full name", Rule{NamePrefix: "projects/p/"}, Before, true},
 		{"other path", Rule{NamePrefix: "orders/"}, Before, false},
-		{"the log ignores requests", Rule{RPC: "Rollback", At: BeforeLog}, BeforeLog, true},
+		{"the log ignores requests", Rule{RPC: "Rollback", At: BeforeSave}, BeforeSave, true},
 	}
 	for _, c := range cases {
 		i := New(1)

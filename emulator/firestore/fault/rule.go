@@ -18,11 +18,11 @@ const (
 	Locked
 	// After the request is applied, before it is answered: the answer is lost.
 	After
-	// BeforeLog is before a batch of commits is written to the log. Only the
+	// BeforeSave is before a batch of commits is written to the log. Only the
 	// rule's Nth, Times and Probability count here.
-	BeforeLog
-	// AfterLog is when a batch is written but not yet visible or answered.
-	AfterLog
+	BeforeSave
+	// AfterSave is when a batch is written but not yet visible or answered.
+	AfterSave
 )
 
 // Rule does something to the requests that match all of its conditions.
@@ -52,7 +52,7 @@ func (r *Rule) matches(c Call, at Stage) bool {
 	if r.At != at {
 		return false
 	}
-	if at == BeforeLog || at == AfterLog {
+	if at == BeforeSave || at == AfterSave {
 		return true
 	}
 	return (r.RPC == "" || r.RPC == c.RPC) &&
@@ -82,7 +82,7 @@ type Kind int
 
 const (
 	// KindFail answers with Code. At After the request has been applied. At
-	// BeforeLog the log write fails, and with it every later one.
+	// BeforeSave the log write fails, and with it every later one.
 	KindFail Kind = iota
 	// KindDrop closes the client's connection: it sees UNAVAILABLE.
 	KindDrop

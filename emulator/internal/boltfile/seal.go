@@ -36,6 +36,9 @@ func Unseal(key, sealed []byte) ([]byte, error) {
 	return sealed[sealSize:], nil
 }
 
+// ChecksumOf returns the checksum in a sealed value of at least Unsealed's length.
+func ChecksumOf(sealed []byte) uint32 { return binary.BigEndian.Uint32(sealed) }
+
 func checksum(key, value []byte) uint32 {
 	return crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, value)
 }

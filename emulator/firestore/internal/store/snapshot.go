@@ -1,0 +1,155 @@
+package store
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"cloud.google.com/go/firestore/apiv1/firestorepb"
+
+	"github.com/dronefleet/dronefleet/emulator/firestore/internal/value"
+)
+
+// Reasons for which there is no snapshot at a given time.
+var (
+	ErrFuture = errors.New("store: the snapshot time is in the future")
+	ErrTooOld = errors.New("store: the snapshot time is older than the retention")
+)
+
+// Snapshot is the database as of one time. It sees every commit up to Time
+// whole, and none after it. Close it, so that old versions can be forgotten.
+type Snapshot struct {
+	Time int64
+	db   *DB
+}
+
+// Now opens a snapshot that sees every commit acknowledged so far; all later
+// commits get a later time. A commit being logged right now is not seen.
+func (db *DB) Now() *Snapshot {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if len(db.inFlight) > 0 {
+		return db.open(db.inFlight[0] - 1)
+	}
+	db.last = max(db.last, db.now())
+	return db.open(db.last)
+}
+
+// At opens the snapshot of a given time, or tells why there is none. It waits
+// for commits of that time or before that are being logged.
+func (db *DB) At(time int64) (*Snapshot, error) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	switch {
+	case time > max(db.last, db.now()):
+		return nil, ErrFuture
+	case time < max(db.floor, db.now()-db.retention):
+		return nil, ErrTooOld
+	}
+	db.last = max(db.last, time)
+	s := db.open(time)
+	for len(db.inFlight) > 0 && db.inFlight[0] <= time {
+		db.published.Wait()
+	}
+	return s, nil
+}
+
+func (db *DB) open(time int64) *Snapshot {
+	s := &Snapshot{Time: time, db: db}
+	db.snapshots[s] = struct{}{}
+	return s
+}
+
+// Close lets the versions go that only this snapshot needed. Closing twice is
+// harmless.
+func (s *Snapshot) Close() {
+	s.db.mu.Lock()
+	defer s.db.mu.Unlock()
+	delete(s.db.snapshots, s)
+}
+
+// Get returns a document, nil if it does not exist.
+func (s *Snapshot) Get(name string) *firestorepb.Document {
+	s.db.index.RLock()
+	r := s.db.records[name]
+	s.db.index.RUnlock()
+	if r == nil {
+		return nil
+	}
+	return r.at(s.Time)
+}
+
+// Version is the update time of a document's state, of its tombstone if it has
+// been deleted, and 0 if nothing of it is known.
+func (s *Snapshot) Version(name string) int64 {
+	s.db.index.RLock()
+	r := s.db.records[name]
+	s.db.index.RUnlock()
+	if r == nil {
+		return 0
+	}
+	return r.versionAt(s.Time)
+}
+
+// Scope selects collections, see query.Scope.
+type Scope struct {
+	Parent         string
+	CollectionID   string
+	AllDescendants bool
+}
+
+// Scan yields the existing documents in scope, collection by collection, each in
+// name order. start, if not empty, is the name at which a scan of one collection
+// begins.
+func (s *Snapshot) Scan(scope Scope, start string, yield func(*firestorepb.Document) bool) {
+	for _, c := range s.db.collectionsUnder(scope.Parent, scope.CollectionID, scope.AllDescendants) {
+		more := c.all(start, func(r *record) bool {
+			doc := r.at(s.Time)
+			return doc == nil || yield(doc)
+		})
+		if !more {
+			return
+		}
+	}
+}
+
+// CollectionIDs lists, in order, the ids of the collections right under parent
+// that hold a document, or a document below a missing one.
+func (s *Snapshot) CollectionIDs(parent string) []string {
+	ids := map[string]bool{}
+	for _, c := range s.db.collectionsUnder(parent, "", true) {
+		id, _, _ := strings.Cut(c.path[len(parent)+1:], "/")
+		if !ids[id] && s.holdsAny(c) {
+			ids[id] = true
+		}
+	}
+	sorted := make([]string, 0, len(ids))
+	for id := range ids {
+		sorted = append(sorted, id)
+	}
+	slices.Sort(sorted)
+	return sorted
+}
+
+// MissingParents lists, in name order, the names in the collection at path that
+// do not exist but have documents below them.
+func (s *Snapshot) MissingParents(path string) []string {
+	found := map[string]bool{}
+	for _, c := range s.db.collectionsUnder(path, "", true) {
+		id, _, _ := strings.Cut(c.path[len(path)+1:], "/")
+		name := path + "/" + id
+		if !found[name] && s.Get(name) == nil && s.holdsAny(c) {
+			found[name] = true
+		}
+	}
+	names := make([]string, 0, len(found))
+	for name := range found {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, value.CompareNameStrings)
+	return names
+}
+
+func (s *Snapshot) holdsAny(c *collection) bool {
+	return !c.all("", func(r *record) bool { return r.at(s.Time) == nil })
+}
