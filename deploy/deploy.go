@@ -10,3 +10,10 @@ import _ "embed"
 //
 //go:embed firestore.indexes.json
 var FirestoreIndexes []byte
+
+// ShardedFirestoreIndexes is firestore.indexes.sharded.json, for fleets whose
+// State Managers write the field shard of events (--event-shards): it exempts the
+// time of events and indexes it behind the shard.
+//
+//go:embed firestore.indexes.sharded.json
+var ShardedFirestoreIndexes []byte

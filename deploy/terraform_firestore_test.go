@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zclconf/go-cty/cty"
+
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/deploy/internal/tfmodule"
 )
@@ -26,9 +28,13 @@ type indexFile struct {
 
 // checkFirestore holds the module's database to the index file and to the
 // collections of the code.
-func checkFirestore(p *tfmodule.Plan, w *world, files tfmodule.Files) []string {
+func checkFirestore(p *tfmodule.Plan, way map[string]cty.Value, w *world, files tfmodule.Files) []string {
+	name := "firestore.indexes.json"
+	if _, sharded := way["event_shards"]; sharded {
+		name = "firestore.indexes.sharded.json"
+	}
 	var file indexFile
-	if err := json.Unmarshal(files["firestore.indexes.json"], &file); err != nil {
+	if err := json.Unmarshal(files[name], &file); err != nil {
 		return []string{err.Error()}
 	}
 	found := checkDatabase(p)

@@ -95,6 +95,7 @@ var ways = map[string]map[string]cty.Value{
 	"Cloud Run, optimizer job":  settings(map[string]cty.Value{"optimizer_mode": cty.StringVal("job")}),
 	"Cloud Run, named database": settings(map[string]cty.Value{"firestore_database": cty.StringVal("fleet")}),
 	"Cloud Run, tokens":         settings(map[string]cty.Value{"oidc": tokens("https://accounts.example.com", "fleet", "groups=CN=nurses,OU=Groups", "groups=operators")}),
+	"Cloud Run, large fleet":    settings(map[string]cty.Value{"event_shards": cty.NumberIntVal(8)}),
 	"GKE": settings(map[string]cty.Value{
 		"runtime": cty.StringVal("gke"), "statemanager_image": cty.StringVal(""), "optimizer_image": cty.StringVal(""),
 	}),
@@ -156,7 +157,7 @@ func problems(files tfmodule.Files, way map[string]cty.Value, w *world) []string
 	list := w.schema.Check(p)
 	list = append(list, checkTopics(p, w)...)
 	list = append(list, checkSubscriptions(p, w)...)
-	list = append(list, checkFirestore(p, w, files)...)
+	list = append(list, checkFirestore(p, way, w, files)...)
 	list = append(list, checkAccess(p, way)...)
 	list = append(list, checkCloudRun(p, way, w)...)
 	list = append(list, checkMonitoring(p, w)...)
@@ -197,6 +198,7 @@ func TestTerraform_RefusesBadValues(t *testing.T) {
 		"firestore_location": {cty.StringVal("eu")},
 		"firestore_database": {cty.StringVal("A"), cty.StringVal("")},
 		"runtime":            {cty.StringVal("vm")},
+		"event_shards":       {cty.NumberIntVal(-1), cty.NumberFloatVal(1.5), cty.NumberIntVal(101)},
 		"statemanager_image": {cty.StringVal(""), cty.StringVal("a/b"), cty.StringVal("a/b:latest")},
 		"optimizer_image":    {cty.StringVal(""), cty.StringVal("localhost:5000/b"), cty.StringVal("a/b:latest")},
 		"statemanager_instances": {

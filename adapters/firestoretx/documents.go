@@ -29,6 +29,8 @@ const (
 
 	// expireAt is the field TTL policies delete by.
 	expireAt = "expireAt"
+	// eventShard spreads the events of large fleets, see Config.EventShards.
+	eventShard = "shard"
 	// missionRevision on a drone repeats its mission's revision, so that the
 	// drone's version changes whenever its mission does.
 	missionRevision = "missionRevision"

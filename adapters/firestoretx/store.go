@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +30,10 @@ type Config struct {
 	// Retention is how long events, ledger entries, cycles and discards are kept
 	// before a TTL policy may delete them; default 90 days.
 	Retention time.Duration
+	// EventShards, if positive, spreads events over that many values of the field
+	// shard, for fleets that write more events a second than one index on their
+	// time can take; see docs/auditing.md. Default 0: no such field.
+	EventShards int
 	// Owed, if set, is called after each commit with every mission that now
 	// owes its drone a message. ctx is that of the operation. It must not block.
 	Owed func(context.Context, domain.Mission)
@@ -46,6 +51,7 @@ type Store struct {
 	order      policy.OrderPolicy
 	assignment policy.MissionAssignmentPolicy
 	retention  time.Duration
+	shards     int // of events; 0 for none
 	owed       func(context.Context, domain.Mission)
 	conflicted func(context.Context)
 }
@@ -53,7 +59,7 @@ type Store struct {
 // New returns a store on client, which stays the caller's to close.
 func New(client *firestore.Client, cfg Config) *Store {
 	s := &Store{
-		client: client, now: cfg.Now, retention: cfg.Retention, owed: cfg.Owed, conflicted: cfg.Conflicted,
+		client: client, now: cfg.Now, retention: cfg.Retention, shards: cfg.EventShards, owed: cfg.Owed, conflicted: cfg.Conflicted,
 		drone: policy.DefaultDronePolicy(), order: policy.DefaultOrderPolicy(),
 		assignment: policy.DefaultMissionAssignmentPolicy(),
 	}
@@ -373,7 +379,17 @@ func (t *txn) write(c policy.Change) error {
 func (s *Store) encodeEvent(e domain.Event) map[string]any {
 	doc := eventCodec.encode(e)
 	doc[expireAt] = e.Time.Add(s.retention)
+	if s.shards > 0 {
+		doc[eventShard] = shardOf(e.ID, s.shards)
+	}
 	return doc
+}
+
+// shardOf spreads ids evenly; an entity's events stay in one shard.
+func shardOf(id string, shards int) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(id)) // never fails
+	return int(h.Sum32() % uint32(shards))
 }
 
 // writeDrone stores a drone. When its mission changes too, the drone repeats

@@ -43,6 +43,8 @@ type Config struct {
 	// The next one goes on where it ended. Nothing else ends a query that is never
 	// answered: the lock would stay extended, and no manager swept any more.
 	SweepLimit time.Duration
+	// EventShards spreads events for large fleets; see firestoretx.Config.
+	EventShards int
 	// Tracing takes the spans; default none. See Worker for telemetry's share.
 	Tracing trace.TracerProvider
 }
@@ -97,7 +99,7 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 	m.Store = firestoretx.New(c.Firestore, firestoretx.Config{
 		Now:        clock.Now,
 		Owed:       func(ctx context.Context, mission domain.Mission) { m.outbox.Offer(ctx, mission) },
-		Conflicted: c.Meter.CommitRetried,
+		Conflicted: c.Meter.CommitRetried, EventShards: cfg.EventShards,
 	})
 	m.Operator = operator.Commands{Store: m.Store, PubSub: c.PubSub, Patience: operator.ServicePatience, ReviewBytes: operator.ServiceReviewBytes}
 	if c.Config.Emulated() {

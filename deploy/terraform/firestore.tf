@@ -34,7 +34,9 @@ resource "google_firestore_backup_schedule" "weekly" {
 # One source of indexes for this database and for the embedded server that every
 # test runs on: a query without its index fails there first.
 locals {
-  index_file = jsondecode(file("${path.module}/../firestore.indexes.json"))
+  index_file = jsondecode(file(
+    var.event_shards > 0 ? "${path.module}/../firestore.indexes.sharded.json" : "${path.module}/../firestore.indexes.json"
+  ))
 
   # Keyed by content, so that a new index in the file makes no other one anew.
   indexes = {

@@ -33,6 +33,7 @@ locals {
     DRONEFLEET_OIDC_VIEWER   = join(",", [for v in var.oidc.viewers : replace(v, ",", "\\,")])
     DRONEFLEET_OIDC_OPERATOR = join(",", [for o in var.oidc.operators : replace(o, ",", "\\,")])
   }
+  shard_environment  = var.event_shards > 0 ? { DRONEFLEET_EVENT_SHARDS = tostring(var.event_shards) } : {}
   secret_environment = var.otlp_headers_secret != "" ? { OTEL_EXPORTER_OTLP_HEADERS = var.otlp_headers_secret } : {}
 
   services = merge(
@@ -40,7 +41,7 @@ locals {
       statemanager = {
         image  = var.statemanager_image
         args   = ["serve"]
-        env    = merge(local.environment, { HTTP_ADDR = ":8080", DRONEFLEET_DRAIN_TIMEOUT = "3s" }, local.api_environment)
+        env    = merge(local.environment, { HTTP_ADDR = ":8080", DRONEFLEET_DRAIN_TIMEOUT = "3s" }, local.api_environment, local.shard_environment)
         min    = var.statemanager_instances.min
         max    = var.statemanager_instances.max
         cpu    = "2"

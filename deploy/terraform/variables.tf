@@ -39,6 +39,17 @@ variable "firestore_database" {
   }
 }
 
+variable "event_shards" {
+  description = "Values of the field shard over which events are spread; 0 for none. Set it for fleets that write more than 500 events a second, see docs/auditing.md."
+  type        = number
+  default     = 0
+
+  validation {
+    condition     = contains(range(0, 101), var.event_shards)
+    error_message = "event_shards is not a whole number from 0 to 100."
+  }
+}
+
 variable "protect" {
   description = "Refuse to delete the database and the State Manager's service. Turn it off, apply, and only then destroy."
   type        = bool
