@@ -5,30 +5,39 @@ import (
 	"time"
 
 	"github.com/jonboulle/clockwork"
+
+	"github.com/dronefleet/dronefleet/emulator/internal/boltfile"
 )
 
-// Options configure a server. The zero value serves on a free port of the
-// loopback interface, keeps everything in memory and runs on the real clock.
+// Options configure a server. The zero value is a server in memory on a free
+// loopback port.
 type Options struct {
-	// Addr is the TCP address to listen on; default "127.0.0.1:0".
+	// Addr is the TCP address to listen on; default "127.0.0.1:0", a free port. The
+	// server checks no credentials.
 	Addr string
-	// Clock runs leases, backoffs, delays and retention; default the real one.
+	// InProcess lets the server listen on no port. Only Server.Dial and
+	// Server.Client reach it.
+	InProcess bool
+	// Clock drives ack deadlines, backoffs, delays and retention; default the real
+	// clock.
 	Clock clockwork.Clock
-	// PublishTime stamps publish_time, which seeks compare; default Clock.Now.
-	// A simulation stamps its own time here while leases run on Clock.
+	// PublishTime is the source of publish_time, which seeks compare; default
+	// Clock.Now. A simulation puts its own time here while ack deadlines run on
+	// Clock.
 	PublishTime func() time.Time
-	// DataDir keeps topics, subscriptions, snapshots and messages across a
-	// crash when set. It is created when missing and serves one server at a time.
+	// DataDir is the directory that keeps topics, subscriptions, snapshots and
+	// messages across a crash; default none, memory only. It is created if it does
+	// not exist. Only one server can use it at a time.
 	DataDir string
-	// Seed makes the decisions of Server.Faults repeatable.
+	// Seed makes the decisions of Server.Faults repeatable; default 0.
 	Seed uint64
-	// Logger receives server faults, such as a DataDir that cannot be written any
-	// more, and, at debug level, refused calls; default none.
+	// Logger receives errors of the server, such as a DataDir that can no longer be
+	// written, and, at debug level, refused calls; default none.
 	Logger *slog.Logger
 }
 
 func (o Options) withDefaults() Options {
-	if o.Addr == "" {
+	if o.Addr == "" && !o.InProcess {
 		o.Addr = "127.0.0.1:0"
 	}
 	if o.Clock == nil {
@@ -42,3 +51,13 @@ func (o Options) withDefaults() Options {
 	}
 	return o
 }
+
+// Errors of Start that concern DataDir, for errors.Is.
+var (
+	// ErrInUse says that another server has the data file open.
+	ErrInUse = boltfile.ErrInUse
+	// ErrDamaged says that the data file was emptied or cut short, or that a page
+	// or a record in it is not as it was written. The error names the file and the
+	// record.
+	ErrDamaged = boltfile.ErrDamaged
+)

@@ -17,28 +17,30 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/dronefleet/dronefleet/emulator/pubsub/fault"
 	"github.com/dronefleet/dronefleet/emulator/pubsub/internal/journal"
 )
 
-// maxRequestBytes is above the documented publish limit, so that too large a
-// publish gets its INVALID_ARGUMENT and not a transport error.
+// maxRequestBytes is above the documented publish limit, so that a publish that is
+// too large gets INVALID_ARGUMENT and not a transport error.
 const maxRequestBytes = 32 << 20
 
-// Server is a running Pub/Sub server.
+// Server is a running embedded Pub/Sub. Its methods are safe for concurrent use.
 type Server struct {
 	pubsubpb.UnimplementedPublisherServer
 	pubsubpb.UnimplementedSubscriberServer
 
-	opts     Options
-	faults   *fault.Injector
-	listener net.Listener
-	grpc     *grpc.Server
-	serving  sync.WaitGroup // the accept loop, housekeeping and one timer loop per subscription
-	closing  chan struct{}  // closed when Close begins
-	closed   sync.Once
-	closeErr error
+	opts      Options
+	faults    *fault.Injector
+	listener  net.Listener
+	inProcess *bufconn.Listener // nil: listens on a port
+	grpc      *grpc.Server
+	serving   sync.WaitGroup // the accept loop, housekeeping and one timer loop per subscription
+	closing   chan struct{}  // closed when Close begins
+	closed    sync.Once
+	closeErr  error
 
 	published    atomic.Uint64    // messages accepted so far
 	lastMessage  atomic.Uint64    // id of the newest message
@@ -53,22 +55,24 @@ type Server struct {
 	snapshots     map[string]*snapshot
 }
 
-// Start listens on opts.Addr and serves until Close. It fails when the address
-// is taken or the data directory cannot be used.
+// Start starts a server. It is ready to serve when Start returns. Start fails when
+// the address is taken, or when DataDir is unusable, in use (ErrInUse) or damaged
+// (ErrDamaged).
 func Start(opts Options) (*Server, error) {
-	opts = opts.withDefaults()
-	listener, err := net.Listen("tcp", opts.Addr)
-	if err != nil {
-		return nil, fmt.Errorf("pubsub emulator: %w", err)
+	if opts.InProcess && opts.Addr != "" {
+		return nil, fmt.Errorf("pubsub emulator: Addr %q is set, but InProcess listens on no port; set only one of them", opts.Addr)
 	}
+	opts = opts.withDefaults()
 	s := &Server{
 		opts:          opts,
 		faults:        fault.New(opts.Seed),
-		listener:      listener,
 		closing:       make(chan struct{}),
 		topics:        map[string]*topic{},
 		subscriptions: map[string]*subscription{},
 		snapshots:     map[string]*snapshot{},
+	}
+	if err := s.listen(); err != nil {
+		return nil, fmt.Errorf("pubsub emulator: %w", err)
 	}
 	if err := s.restore(); err != nil {
 		return nil, errors.Join(fmt.Errorf("pubsub emulator: %w", err), s.Close())
@@ -89,8 +93,8 @@ func Start(opts Options) (*Server, error) {
 	pubsubpb.RegisterSubscriberServer(s.grpc, s)
 	pubsubpb.RegisterSchemaServiceServer(s.grpc, schemas{})
 	s.serving.Go(func() {
-		err := s.grpc.Serve(listener)
-		if err != nil && !errors.Is(err, grpc.ErrServerStopped) { // closed before it began is no fault
+		err := s.grpc.Serve(s.listener)
+		if err != nil && !errors.Is(err, grpc.ErrServerStopped) { // Close may come before Serve
 			opts.Logger.Error("pubsub emulator stopped serving", slog.Any("err", err))
 		}
 	})
@@ -98,12 +102,29 @@ func Start(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// housekeeping is how often, on the injected clock, what has outlived its time is
-// looked for.
+// inProcessAddr is the address that in-process clients dial, and inProcessBuffer
+// the bytes that a connection holds in each direction.
+const (
+	inProcessAddr   = "in-process"
+	inProcessBuffer = 1 << 20
+)
+
+func (s *Server) listen() (err error) {
+	if s.opts.InProcess {
+		s.inProcess = bufconn.Listen(inProcessBuffer)
+		s.listener = s.inProcess
+		return nil
+	}
+	s.listener, err = net.Listen("tcp", s.opts.Addr)
+	return err
+}
+
+// housekeeping is how often, on the injected clock, expired snapshots and retained
+// messages are removed.
 const housekeeping = time.Minute
 
-// keepHouse lets go what topics retain and snapshots hold past their time, of
-// those that nobody uses. A timer, not a ticker: a clock that jumps wakes it once.
+// keepHouse removes what has expired of topics and snapshots that nobody uses. It
+// sets a timer and no ticker: a clock that jumps must wake it only once.
 func (s *Server) keepHouse() {
 	for {
 		timer := s.opts.Clock.NewTimer(housekeeping)
@@ -122,14 +143,21 @@ func (s *Server) keepHouse() {
 	}
 }
 
-// Addr is host:port, as PUBSUB_EMULATOR_HOST wants it.
-func (s *Server) Addr() string { return s.listener.Addr().String() }
+// Addr is host:port, the value for PUBSUB_EMULATOR_HOST. With InProcess it is no
+// address: use Dial or Client.
+func (s *Server) Addr() string {
+	if s.inProcess != nil {
+		return inProcessAddr
+	}
+	return s.listener.Addr().String()
+}
 
-// errClosing is what subscribers are told once Close has begun.
+// errClosing is what subscribers get once Close has begun.
 var errClosing = status.Error(codes.Unavailable, "the server is shutting down")
 
-// Close ends all streams and calls, and returns when nothing of the server
-// runs any more. Closing twice is harmless.
+// Close ends all streams and calls and returns when none of the server's
+// goroutines runs any more. Closing twice is allowed. It fails when DataDir could
+// not be written.
 func (s *Server) Close() error {
 	s.closed.Do(func() {
 		close(s.closing)
@@ -156,8 +184,8 @@ func (s *Server) Close() error {
 // now is the time of leases and retention in Clock nanoseconds.
 func (s *Server) now() int64 { return s.opts.Clock.Now().UnixNano() }
 
-// timerAt fires when Clock reaches due, also if a test moves the clock while the
-// timer is being set: it would be late by as much, and so is set once more.
+// timerAt fires when Clock reaches due. If a test moves the clock while the timer is
+// being set, the timer would be late by that much, so it is set again.
 func (s *Server) timerAt(due int64) clockwork.Timer {
 	now := s.now()
 	timer := s.opts.Clock.NewTimer(time.Duration(due - now))
@@ -185,8 +213,8 @@ func (s *Server) guardStream(srv any, stream grpc.ServerStream, info *grpc.Strea
 	return handle(srv, stream)
 }
 
-// finish turns a panic into an INTERNAL answer, so that one bad call does not
-// take the test run down without a word.
+// finish turns a panic into an INTERNAL answer, so that a bug in one call does not
+// end the whole test run.
 func (s *Server) finish(method string, panicked any, err error) error {
 	if panicked != nil {
 		s.opts.Logger.Error("pubsub emulator call panicked", slog.String("method", method),

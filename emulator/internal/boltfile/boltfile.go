@@ -3,8 +3,8 @@
 // short, a damaged page, a flipped bit in a record.
 //
 // It knows nothing of what the records mean and must import nothing of this
-// module. Open fails with the path and, where the file is damaged, the page;
-// Unseal fails with ErrDamaged, and its caller names the record.
+// module. Open fails with ErrInUse or ErrDamaged, the path and, where one is
+// damaged, the page; Unseal fails with ErrDamaged, and its caller names the record.
 package boltfile
 
 import (
@@ -22,8 +22,8 @@ import (
 // ErrInUse says that another process has the file open.
 var ErrInUse = errors.New("in use by another process; stop it or choose another data directory")
 
-// ErrEmpty says that the file was emptied: Open never leaves an empty one.
-var ErrEmpty = errors.New("the file is empty: what it held is lost; restore it from a copy, or delete it to start with nothing")
+// errEmpty is found only if the file was emptied: Open never leaves an empty one.
+var errEmpty error = damage("the file is empty: what it held is lost; restore it from a copy, or delete it to start with nothing")
 
 // Open opens the file, which it creates when missing. It reads every page first
 // and fails when the file is in use, empty or damaged.
@@ -53,7 +53,7 @@ func open(path string, options bolt.Options) (*bolt.DB, error) {
 	case err != nil:
 		return nil, err
 	case info.Size() == 0:
-		return nil, ErrEmpty
+		return nil, errEmpty
 	case info.Size()%int64(os.Getpagesize()) != 0: // bbolt would read the rest of the last page as zeros
 		return nil, damaged(fmt.Sprintf("%d bytes are not whole pages", info.Size()))
 	}
@@ -123,6 +123,14 @@ func check(file io.ReaderAt, tx *bolt.Tx, pageSize int64) error {
 	return t.check(uint64(tx.Cursor().Bucket().RootPage()), nil, nil)
 }
 
+// damage is an ErrDamaged of the file and not of one record.
+type damage string
+
+func (d damage) Error() string { return string(d) }
+
+// Is makes every damage an ErrDamaged.
+func (d damage) Is(target error) bool { return target == ErrDamaged }
+
 func damaged(how any) error {
-	return fmt.Errorf("the file is cut short or damaged (%v); restore it from a copy or choose another data directory", how)
+	return damage(fmt.Sprintf("the file is cut short or damaged (%v); restore it from a copy or choose another data directory", how))
 }

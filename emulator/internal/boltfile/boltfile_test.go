@@ -295,8 +295,8 @@ func TestOpen_RefusesEmptiedFile(t *testing.T) { // E-DU-01, P-DUR-01
 		t.Fatal(err)
 	}
 	_, err := boltfile.Open(path, options)
-	if !errors.Is(err, boltfile.ErrEmpty) || !strings.Contains(err.Error(), path) {
-		t.Errorf("%v; want ErrEmpty with the path", err)
+	if !errors.Is(err, boltfile.ErrDamaged) || !strings.Contains(err.Error(), "open "+path+": the file is empty") {
+		t.Errorf("%v; want ErrDamaged, the path and that it is empty", err)
 	}
 }
 
@@ -360,7 +360,7 @@ func TestOpen_RefusesDamagedMetaPage(t *testing.T) { // E-DU-01, P-DUR-01
 			if db, err := boltfile.Open(path, options); err == nil {
 				t.Errorf("opened with bit %d of meta page %d flipped", i, page)
 				_ = db.Close()
-			} else if !strings.Contains(err.Error(), "damaged") || !strings.Contains(err.Error(), path) {
+			} else if !errors.Is(err, boltfile.ErrDamaged) || !strings.Contains(err.Error(), path) {
 				t.Errorf("bit %d of meta page %d: %v", i, page, err)
 			}
 		}

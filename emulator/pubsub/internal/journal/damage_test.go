@@ -121,7 +121,7 @@ func TestOpen_NamesDamagedRecord(t *testing.T) { // P-DUR-01
 // An emptied file is not taken for a new one.
 func TestOpen_RefusesEmptiedFile(t *testing.T) { // P-DUR-01
 	path, _, _ := fill(t)
-	if state, err := open(t, path, nil); !errors.Is(err, boltfile.ErrEmpty) || !strings.Contains(err.Error(), path) {
+	if state, err := open(t, path, nil); !errors.Is(err, boltfile.ErrDamaged) || !strings.Contains(err.Error(), path) {
 		t.Errorf("%v, %v; want an error that names %s", state, err, path)
 	}
 }

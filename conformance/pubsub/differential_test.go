@@ -1,4 +1,4 @@
-package pubsubemu_test
+package conformance
 
 import (
 	"context"
@@ -16,25 +16,23 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
-
-	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
 )
 
-// side is one of the two servers compared, with the deliveries it made.
+// side is one of the two compared servers with its deliveries.
 type side struct {
-	*bench
+	*server
 	project  string
 	patience int                                    // empty pulls in a row that mean nothing is there
 	pulled   map[string][]*pubsubpb.ReceivedMessage // by subscription, neither acked nor nacked
-	moments  []time.Time                            // noted so far: no publish was under way
+	moments  []time.Time                            // noted while no publish was under way
 }
 
 func (s *side) topic(id string) string        { return s.project + "/topics/" + id }
 func (s *side) subscription(id string) string { return s.project + "/subscriptions/" + id }
 func (s *side) snapshot(id string) string     { return s.project + "/snapshots/" + id }
 
-// operation is one random call, the same on both sides. It describes its
-// result without ids and times, which differ.
+// operation is one random call, the same on both sides. Its result is described
+// without ids and times, which differ.
 type operation struct {
 	name string
 	run  func(ctx context.Context, s *side) (result string, err error)
@@ -45,17 +43,15 @@ var (
 	subIDs   = []string{"one", "two", "three", "4th"}
 )
 
-// shares are the parts of what was pulled that an ack or nack can name.
+// shares are the parts of the pulled messages that an ack or nack can name.
 var shares = []string{"a malformed id", "all", "every second"}
-
-const illFiltered = "create subscription with an ill-formed filter "
 
 func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
 
 // drawOperation picks the next call.
 func drawOperation(r *rand.Rand, step int) operation {
 	topic, sub := pick(r, topicIDs[:2+r.IntN(3)]), pick(r, subIDs[:2+r.IntN(3)])
-	snap := "snap-" + sub // seeks stay on the subscription, see the table of differences
+	snap := "snap-" + sub // a seek goes to a snapshot of the same subscription, see Deliberate
 	switch r.IntN(29) {
 	case 0, 1, 2:
 		retention := pick(r, []*durationpb.Duration{nil, nil, durationpb.New(time.Hour), durationpb.New(time.Minute)})
@@ -69,11 +65,11 @@ func drawOperation(r *rand.Rand, step int) operation {
 			c := *drawn(config, s)
 			c.Name, c.Topic = s.subscription(sub), s.topic(topic)
 			if of, err := s.pub.GetTopic(ctx, &pubsubpb.GetTopicRequest{Topic: c.Topic}); err == nil && of.MessageRetentionDuration != nil {
-				c.RetainAckedMessages = false // it would retain what is drained
+				c.RetainAckedMessages = false // drained messages would be retained
 			}
 			got, err := s.sub.CreateSubscription(ctx, &c)
 			if err == nil {
-				_, _ = s.sub.DeleteSnapshot(ctx, &pubsubpb.DeleteSnapshotRequest{Snapshot: s.snapshot(snap)}) // of an earlier one
+				_, _ = s.sub.DeleteSnapshot(ctx, &pubsubpb.DeleteSnapshotRequest{Snapshot: s.snapshot(snap)}) // of an earlier subscription
 				err = s.drain(ctx, sub)
 			}
 			return describe(got, s), err
@@ -173,7 +169,7 @@ func drawOperation(r *rand.Rand, step int) operation {
 // The official emulator counts publish times in milliseconds.
 const betweenMoments = 2 * time.Millisecond
 
-// note remembers the present as a moment that is before or after every publish.
+// note remembers the current time as a moment that is before or after every publish.
 func (s *side) note() {
 	time.Sleep(betweenMoments)
 	s.moments = append(s.moments, time.Now())
@@ -181,14 +177,14 @@ func (s *side) note() {
 }
 
 // seekMoment seeks to the n-th moment, counted from the newest, or to the
-// beginning when there are fewer. A subscription that retains what is acked seeks
-// to the beginning only, and one whose topic is deleted to the present: see the
-// table of differences.
+// beginning when there are fewer. A subscription that retains acked messages seeks
+// to the beginning only, and one whose topic is deleted to the current time: see
+// Deliberate.
 func (s *side) seekMoment(ctx context.Context, sub string, n int) error {
 	to := time.Now().Add(-time.Hour)
 	config, err := s.sub.GetSubscription(ctx, &pubsubpb.GetSubscriptionRequest{Subscription: s.subscription(sub)})
 	switch {
-	case err != nil: // as the seek will
+	case err != nil: // the seek will fail too
 	case config.Topic == "_deleted-topic_":
 		to = time.Now().Add(betweenMoments)
 	case n < len(s.moments) && !config.RetainAckedMessages:
@@ -216,11 +212,11 @@ func drawSubscription(r *rand.Rand) *pubsubpb.Subscription {
 		{DeadLetterPolicy: &pubsubpb.DeadLetterPolicy{DeadLetterTopic: "beta", MaxDeliveryAttempts: 50}, AckDeadlineSeconds: 600},
 		{RetryPolicy: &pubsubpb.RetryPolicy{MaximumBackoff: durationpb.New(time.Hour)}},
 		{Labels: map[string]string{"fleet": "north"}, AckDeadlineSeconds: 600},
-		{Filter: "NOT attributes:absent AND NOT attributes:other"}, // all the filters of the run let everything pass
+		{Filter: "NOT attributes:absent AND NOT attributes:other"}, // every filter of the run passes all messages
 	})
 }
 
-// drawn completes names that depend on the side.
+// drawn fills in the names that depend on the side.
 func drawn(config *pubsubpb.Subscription, s *side) *pubsubpb.Subscription {
 	c := &pubsubpb.Subscription{
 		AckDeadlineSeconds: config.AckDeadlineSeconds, EnableMessageOrdering: config.EnableMessageOrdering,
@@ -228,7 +224,7 @@ func drawn(config *pubsubpb.Subscription, s *side) *pubsubpb.Subscription {
 		RetryPolicy: config.RetryPolicy, Filter: config.Filter, Labels: config.Labels,
 	}
 	if c.AckDeadlineSeconds == 0 {
-		c.AckDeadlineSeconds = 600 // a lease must not expire in the middle of the run
+		c.AckDeadlineSeconds = 600 // no lease may expire during the run
 	}
 	if p := config.DeadLetterPolicy; p != nil {
 		c.DeadLetterPolicy = &pubsubpb.DeadLetterPolicy{DeadLetterTopic: s.topic(p.DeadLetterTopic), MaxDeliveryAttempts: p.MaxDeliveryAttempts}
@@ -255,7 +251,7 @@ func drawMessages(r *rand.Rand, step int) []*pubsubpb.PubsubMessage {
 	return messages
 }
 
-// describe is what both servers must agree on of a subscription.
+// describe returns the settings of a subscription on which both servers must agree.
 func describe(c *pubsubpb.Subscription, s *side) string {
 	if c == nil {
 		return ""
@@ -289,8 +285,8 @@ func (s *side) list(ctx context.Context, topic string) (string, error) {
 	return strings.ReplaceAll(fmt.Sprint(names, attached.GetSubscriptions()), s.project, ""), err
 }
 
-// pullAll pulls until several answers in a row are empty: one empty answer
-// means little with the official emulator, which dispatches on a timer.
+// pullAll pulls until several answers in a row are empty. The official emulator
+// dispatches on a timer, so one empty answer says little there.
 func (s *side) pullAll(ctx context.Context, sub string) (string, error) {
 	var got []*pubsubpb.ReceivedMessage
 	for empty := 0; empty < s.patience; {
@@ -313,8 +309,8 @@ func (s *side) pullAll(ctx context.Context, sub string) (string, error) {
 	return contents(got), nil
 }
 
-// drain takes what a new subscription holds: the official emulator gives it what
-// its topic retains.
+// drain acks what a new subscription holds: the official emulator gives it what its
+// topic retains.
 func (s *side) drain(ctx context.Context, sub string) error {
 	delete(s.pulled, sub)
 	if _, err := s.pullAll(ctx, sub); err != nil || len(s.pulled[sub]) == 0 {
@@ -327,8 +323,8 @@ func (s *side) drain(ctx context.Context, sub string) error {
 	return err
 }
 
-// content is what tells a message of the run from the others: its data, or the
-// attribute of one without.
+// content identifies a message of the run: by its data, or by its attribute if it
+// has no data.
 func content(m *pubsubpb.ReceivedMessage) string {
 	return fmt.Sprintf("%s%s %s", m.Message.Data, m.Message.Attributes["step"], m.Message.OrderingKey)
 }
@@ -341,7 +337,7 @@ func contents(messages []*pubsubpb.ReceivedMessage) string {
 	return fmt.Sprintf("%q", out)
 }
 
-// settle applies a call to one of the shares of what was pulled.
+// settle applies a call to one of the shares of the pulled messages.
 func (s *side) settle(_ context.Context, sub string, share int, call func(ids []string) error) (string, error) {
 	held := s.pulled[sub]
 	var chosen, rest []*pubsubpb.ReceivedMessage
@@ -363,22 +359,21 @@ func (s *side) settle(_ context.Context, sub string, share int, call func(ids []
 	return contents(chosen), err
 }
 
-// TestDifferential runs the same random calls on this server and on the
-// official emulator, and compares results and status codes. PUBSUB_SEED sets the
-// first of the seeds.
+// TestDifferential makes the same random calls on the embedded server and on
+// Google's emulator and compares results and status codes. PUBSUB_SEED sets the
+// first seed.
 func TestDifferential(t *testing.T) { // P-RPC-01, P-LIM-01, P-DEL-01, P-SEEK-01
 	if testing.Short() {
 		t.Skip("short: the official emulator takes seconds to start")
 	}
-	other := official(t)
-	ours := start(t, pubsubemu.Options{})
+	other, ours := connect(t, official(t)), embedded(t)
 	first := randomSeed(t)
 	for seed := first; seed < first+24; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
 			p := "projects/diff-" + uuid.NewString()
-			left := &side{bench: ours, project: p, pulled: map[string][]*pubsubpb.ReceivedMessage{}, patience: 1}
-			right := &side{bench: other, project: p, pulled: map[string][]*pubsubpb.ReceivedMessage{}, patience: 4}
+			left := &side{server: ours, project: p, pulled: map[string][]*pubsubpb.ReceivedMessage{}, patience: 1}
+			right := &side{server: other, project: p, pulled: map[string][]*pubsubpb.ReceivedMessage{}, patience: 4}
 			var history []string
 			for step := range 150 {
 				op := drawOperation(r, step)
@@ -391,12 +386,12 @@ func TestDifferential(t *testing.T) { // P-RPC-01, P-LIM-01, P-DEL-01, P-SEEK-01
 					if knownDifference(op.name, status.Code(errL), status.Code(errR)) {
 						switch {
 						case strings.HasPrefix(op.name, "seek"):
-							return // only one replayed: nothing to compare from here on
+							return // only one side replayed: the rest cannot be compared
 						case errL != nil || errR != nil:
 							right.undo(op.name, errR)
 							continue
 						case left.backsOff(t.Context(), op.name):
-							return // only ours waits: nothing to compare from here on
+							return // only ours waits: the rest cannot be compared
 						}
 					}
 					t.Fatalf("step %d, %s:\n  ours:     %s %v\n  official: %s %v\nhistory:\n  %s",
@@ -407,16 +402,16 @@ func TestDifferential(t *testing.T) { // P-RPC-01, P-LIM-01, P-DEL-01, P-SEEK-01
 	}
 }
 
-// backsOff says whether the subscription that an operation pulls from keeps what
-// was nacked back for a while.
+// backsOff says whether the subscription that an operation pulls from holds back
+// nacked messages.
 func (s *side) backsOff(ctx context.Context, operation string) bool {
 	id, _ := strings.CutPrefix(operation, "pull ")
 	got, err := s.sub.GetSubscription(ctx, &pubsubpb.GetSubscriptionRequest{Subscription: s.subscription(id)})
-	return err == nil && got.RetryPolicy != nil && s.server.Counters().Subscriptions[got.Name].Nacked > 0
+	return err == nil && got.RetryPolicy != nil && s.embedded.Counters().Subscriptions[got.Name].Nacked > 0
 }
 
-// undo removes what only the official emulator created, so that the two sides
-// go on from the same state.
+// undo removes what only the official emulator created, so that both sides continue
+// from the same state.
 func (s *side) undo(operation string, err error) {
 	if err != nil {
 		return
@@ -433,9 +428,9 @@ func (s *side) undo(operation string, err error) {
 	}
 }
 
-// knownDifference looks an operation with differing codes up in the table.
+// knownDifference says whether Deliberate has an operation with these codes.
 func knownDifference(operation string, ours, official codes.Code) bool {
-	for _, d := range pubsubemu.Differences {
+	for _, d := range Deliberate {
 		for _, call := range d.Calls {
 			if strings.HasPrefix(operation, call.Operation) && call.Ours == ours && call.Official == official {
 				return true

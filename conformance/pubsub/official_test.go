@@ -1,4 +1,4 @@
-package pubsubemu_test
+package conformance
 
 import (
 	"bufio"
@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// official connects to the official Pub/Sub emulator: the one that
+// official is the address of Google's Pub/Sub emulator: the one that
 // PUBSUB_OFFICIAL_EMULATOR names, else one started for this test when the
 // Google Cloud CLI has it. Without either the test is skipped.
-func official(t *testing.T) *bench {
+func official(t *testing.T) (addr string) {
 	t.Helper()
 	if addr := os.Getenv("PUBSUB_OFFICIAL_EMULATOR"); addr != "" {
-		return connect(t, addr)
+		return addr
 	}
 	gcloud, err := exec.LookPath("gcloud")
 	if err != nil {
@@ -33,7 +33,7 @@ func official(t *testing.T) *bench {
 	if _, err := os.Stat(binary); err != nil {
 		t.Skip("no official emulator: the gcloud component pubsub-emulator is not installed")
 	}
-	return connect(t, launch(t, binary))
+	return launch(t, binary)
 }
 
 // launch starts the emulator on a free port and waits until it listens.
@@ -47,7 +47,7 @@ func launch(t *testing.T, binary string) (addr string) {
 	_ = free.Close()
 	_, port, _ := net.SplitHostPort(addr)
 	emulator := exec.Command(binary, "--host=127.0.0.1", "--port="+port)
-	emulator.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a script that starts Java
+	emulator.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the launcher is a script that starts Java
 	log, err := emulator.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
