@@ -62,6 +62,9 @@ func (l loggingSaver) Save(batch []store.Commit) error {
 	if err != nil && status.Code(err) != codes.Canceled {
 		l.opts.Logger.Error("embedded Firestore cannot write its data directory and refuses all further commits; free or repair the disk, then restart",
 			slog.String("data_dir", l.opts.DataDir), slog.Any("err", err))
+		if l.opts.OnUnwritable != nil {
+			l.opts.OnUnwritable(err)
+		}
 	}
 	return err
 }

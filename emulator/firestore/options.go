@@ -52,6 +52,9 @@ type Options struct {
 	// index in IndexWarn mode, and an error when DataDir cannot be written;
 	// default none.
 	Logger *slog.Logger
+	// OnUnwritable, if set, is called once, with the error, when DataDir can no
+	// longer be written. It must not call the server.
+	OnUnwritable func(error)
 
 	// unlockedReads lets reads in transactions take no locks, so that tests can
 	// show that they would notice.

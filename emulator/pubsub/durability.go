@@ -69,6 +69,9 @@ func (s *Server) restore() error {
 func (s *Server) unwritable(err error) {
 	s.opts.Logger.Error("the embedded Pub/Sub cannot write and keeps nothing from now on; mend the disk and start it again",
 		slog.String("data_dir", s.opts.DataDir), slog.Any("err", err))
+	if s.opts.OnUnwritable != nil {
+		s.opts.OnUnwritable(err)
+	}
 }
 
 // loader turns the content of a journal into resources. It consumes the holds.

@@ -34,6 +34,9 @@ type Options struct {
 	// Logger receives errors of the server, such as a DataDir that can no longer be
 	// written, and, at debug level, refused calls; default none.
 	Logger *slog.Logger
+	// OnUnwritable, if set, is called with the error when DataDir can no longer be
+	// written. It must not call the server.
+	OnUnwritable func(error)
 }
 
 func (o Options) withDefaults() Options {
