@@ -25,6 +25,9 @@ const (
 	OutcomeRejected Outcome = "REJECTED"
 )
 
+// Outcomes lists every outcome of a decision.
+var Outcomes = []Outcome{OutcomeApplied, OutcomeRejected}
+
 // LedgerEntry records the outcome of one decision.
 type LedgerEntry struct {
 	ID           DecisionID

@@ -22,6 +22,7 @@ func TestLists_HoldEveryConstantOfTheirType(t *testing.T) {
 		"OrderStatus":   texts(domain.OrderStatuses),
 		"MissionStatus": texts(domain.MissionStatuses),
 		"WaypointType":  texts(domain.WaypointTypes),
+		"Outcome":       texts(domain.Outcomes),
 		"CycleOutcome":  texts(domain.CycleOutcomes),
 		"Priority":      numbers(domain.Priorities[:]),
 	} {

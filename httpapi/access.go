@@ -12,18 +12,18 @@ import (
 	"github.com/dronefleet/dronefleet/httpapi/identity"
 )
 
-// Access says who may ask for what. The zero value asks for no credentials,
-// shows the fleet to requests that name this machine, and lets nobody change
-// anything: a change must name who wanted it.
+// Access says who may call what. The zero value requires no credentials, answers
+// only requests for this machine's names, and allows no changes: a change must name
+// who made it.
 type Access struct {
-	// Verifier, if set, makes every path but /healthz, /readyz and, unless
-	// Metrics says otherwise, /metrics ask for a bearer token: of a viewer to
-	// read, of an operator to change.
+	// Verifier, if set, makes every path require a bearer token: a viewer's to
+	// read, an operator's to change. /healthz, /readyz and, unless Metrics says
+	// otherwise, /metrics stay open.
 	Verifier *identity.Verifier
 	// Metrics is who may read /metrics.
 	Metrics MetricsAccess
-	// AnyHost answers without credentials under any name, not only under those
-	// of this machine. It has no effect beside a Verifier.
+	// AnyHost answers requests without credentials for any host name, not only for
+	// this machine's. It has no effect beside a Verifier.
 	AnyHost bool
 }
 
@@ -32,22 +32,22 @@ type MetricsAccess string
 
 const (
 	MetricsOpen   MetricsAccess = "open"   // everybody; the default
-	MetricsViewer MetricsAccess = "viewer" // who may read the fleet
+	MetricsViewer MetricsAccess = "viewer" // viewers and operators
 	MetricsOff    MetricsAccess = "off"    // nobody
 )
 
-// CheckOpenAddress says what is wrong with listening at an address without
-// credentials: others than this machine could read the fleet.
+// CheckOpenAddress returns an error if another machine can reach an address: an API
+// without credentials must not listen there.
 func CheckOpenAddress(addr string) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil || isThisMachine(host) {
-		return nil // an address that is none is found when it is listened at
+		return nil // Listen reports an address that cannot be parsed
 	}
-	return fmt.Errorf("is %s, where others can read the fleet without credentials; give an address of this machine such as 127.0.0.1:8080, or --insecure-http if something in front checks who asks", addr)
+	return fmt.Errorf("is %s, where other machines can read the fleet without credentials; give a loopback address such as 127.0.0.1:8080, or --insecure-http if a proxy in front checks credentials", addr)
 }
 
-// isThisMachine reports whether a host can only be this machine. Names other
-// than localhost may be anybody's.
+// isThisMachine reports whether a host can only be this machine. A name other than
+// localhost can belong to anybody.
 func isThisMachine(host string) bool {
 	ip := net.ParseIP(strings.Trim(host, "[]"))
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
@@ -55,19 +55,19 @@ func isThisMachine(host string) bool {
 
 type callerKey struct{}
 
-// callerOf is who sent the request, if that was asked.
+// callerOf is who sent the request; the zero Caller if no credentials were required.
 func callerOf(ctx context.Context) identity.Caller {
-	c, _ := ctx.Value(callerKey{}).(identity.Caller) // without one, nobody
+	c, _ := ctx.Value(callerKey{}).(identity.Caller)
 	return c
 }
 
-// guard lets those with a role pass to h.
+// guard passes requests of callers with a role to h.
 func (a *API) guard(role identity.Role, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller, err := a.admit(role, r)
 		if err != nil {
 			if p := asProblem(err); p.Status < http.StatusInternalServerError {
-				a.log.InfoContext(r.Context(), "HTTP request not admitted", slog.String("path", r.URL.EscapedPath()),
+				a.log.InfoContext(r.Context(), "HTTP request rejected", slog.String("path", r.URL.EscapedPath()),
 					slog.Int("status", p.Status), slog.String("remote", r.RemoteAddr), slog.Any("err", err))
 			}
 			a.refuse(w, r, err)
@@ -77,7 +77,7 @@ func (a *API) guard(role identity.Role, h http.Handler) http.Handler {
 	})
 }
 
-// admit finds out who asks, and refuses who may not.
+// admit identifies the caller and checks its role.
 func (a *API) admit(role identity.Role, r *http.Request) (identity.Caller, error) {
 	if a.access.Verifier == nil {
 		return identity.Caller{}, a.admitUnknown(role, r)
@@ -89,58 +89,61 @@ func (a *API) admit(role identity.Role, r *http.Request) (identity.Caller, error
 	caller, err := a.access.Verifier.Identify(r.Context(), token)
 	if refused, is := errors.AsType[*identity.TokenError](err); is {
 		p := problem(http.StatusUnauthorized, "%s", refused)
-		p.challenge = challenge("invalid_token", refused.Reason)
+		p.headers = map[string]string{authenticate: challenge("invalid_token", refused.Reason)}
 		return identity.Caller{}, p
 	}
 	if err != nil {
 		return identity.Caller{}, err
 	}
 	if !caller.May(role) {
-		p := problem(http.StatusForbidden, "%s has not the role %s, which this needs; ask whoever configures the State Manager", caller.Name, role)
-		p.challenge = challenge("insufficient_scope", "role "+string(role)+" is missing")
+		p := problem(http.StatusForbidden, "%s lacks the required role %s; ask the administrator of the State Manager for it", caller.Name, role)
+		p.headers = map[string]string{authenticate: challenge("insufficient_scope", "role "+string(role)+" is missing")}
 		return identity.Caller{}, p
 	}
 	return caller, nil
 }
 
-// admitUnknown judges a request when nobody is asked for credentials. One that
-// names another host comes from a browser that some web page has sent here, by
-// a name it owns: on a machine's own address that page could read the fleet.
+// admitUnknown judges a request when no credentials are required. A request for
+// another host name comes from a browser on this machine: a web page can point a
+// name of its own at the loopback address to read what is served there.
 func (a *API) admitUnknown(role identity.Role, r *http.Request) error {
 	if role != identity.Viewer {
-		return problem(http.StatusForbidden, "nothing can be changed here, for nobody could tell who did it: give the State Manager --oidc-issuer, or use the command statemanager")
+		return problem(http.StatusForbidden, "changes require authentication; set --oidc-issuer, or use the command statemanager")
 	}
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
 	if !a.access.AnyHost && !isThisMachine(host) {
-		return problem(http.StatusForbidden, "the request is for %.128q, and without credentials only this machine is answered; ask for localhost, or give the State Manager --oidc-issuer or --insecure-http", r.Host)
+		return problem(http.StatusForbidden, "host %.128q not served without credentials; use localhost, or set --oidc-issuer or --insecure-http", r.Host)
 	}
 	return nil
 }
 
-// bearer is the token of a request (RFC 6750, section 2.1). In URLs tokens get
-// into logs, so they are not looked for there.
+// bearer is the token of a request (RFC 6750, section 2.1). Tokens in URLs are not
+// accepted, because URLs are logged.
 func bearer(h http.Header) (string, error) {
 	refuse := func(text string) error {
 		p := problem(http.StatusUnauthorized, "%s", text)
-		p.challenge = challenge("", "")
+		p.headers = map[string]string{authenticate: challenge("", "")}
 		return p
 	}
 	values := h.Values("Authorization")
 	if len(values) != 1 {
-		return "", refuse("this needs a token: send one header \"Authorization: Bearer TOKEN\" with a token of the OpenID Connect issuer")
+		return "", refuse("authentication required; send one header \"Authorization: Bearer TOKEN\" with a token of the OpenID Connect issuer")
 	}
 	scheme, token, _ := strings.Cut(values[0], " ")
 	token = strings.TrimSpace(token)
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
-		return "", refuse("the header Authorization holds no bearer token; send \"Authorization: Bearer TOKEN\"")
+		return "", refuse("the header Authorization has no bearer token; send \"Authorization: Bearer TOKEN\"")
 	}
 	return token, nil
 }
 
-// challenge is the value of a header WWW-Authenticate (RFC 6750, section 3).
+// authenticate is the header that holds a challenge.
+const authenticate = "WWW-Authenticate"
+
+// challenge is the value of the header WWW-Authenticate (RFC 6750, section 3).
 func challenge(code, description string) string {
 	text := `Bearer realm="dronefleet"`
 	if code != "" {
@@ -149,7 +152,7 @@ func challenge(code, description string) string {
 	return text
 }
 
-// quotable keeps the characters that a description may have.
+// quotable keeps the characters that an error_description may have.
 func quotable(r rune) rune {
 	switch {
 	case r == '"':

@@ -23,7 +23,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/emutest"
 )
 
-// log keeps what was logged, for several goroutines.
+// log keeps what was logged; it is safe for concurrent use.
 type log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -41,7 +41,7 @@ func (l *log) String() string {
 	return l.text.String()
 }
 
-// guarded is an API that asks for tokens, with its issuer.
+// guarded is an API that requires tokens, with its issuer.
 type guarded struct {
 	*served
 	issuer *identitytest.Issuer
@@ -50,7 +50,7 @@ type guarded struct {
 	sent   []string // tokens
 }
 
-// Claims of people.
+// Claims of callers.
 var (
 	asNobody   = identitytest.Claims{"sub": "nobody-1"}
 	asViewer   = identitytest.Claims{"groups": []string{"watch"}}
@@ -84,14 +84,14 @@ func (g *guarded) token(claims identitytest.Claims) string {
 	return g.issuer.Token(g.t, g.key, time.Now(), claims)
 }
 
-// answer is what a request brought.
+// answer is the response to a request.
 type answer struct {
 	body      string
 	challenge string
 }
 
-// asks sends a request with a token, or without, and expects a status and an
-// answer that holds every part.
+// asks sends a request, with a token unless it is empty. It expects a status and an
+// answer, or a problem's detail, that contains every part.
 func (g *guarded) asks(token, method, path, body string, status int, parts ...string) answer {
 	g.t.Helper()
 	req, err := http.NewRequestWithContext(g.t.Context(), method, g.url+path, strings.NewReader(body))
@@ -133,8 +133,7 @@ func (g *guarded) asks(token, method, path, body string, status int, parts ...st
 	return answer{string(text), resp.Header.Get("WWW-Authenticate")}
 }
 
-// keepsSecrets expects that no token sent, nor the part of it that proves
-// anything, was logged.
+// keepsSecrets fails if the log contains a token that was sent, or a part of one.
 func (g *guarded) keepsSecrets() {
 	g.t.Helper()
 	text := g.log.String()
@@ -147,41 +146,42 @@ func (g *guarded) keepsSecrets() {
 	}
 }
 
-// F-API-01: credentials and roles, when an issuer is configured.
-func TestAccess_ReadingNeedsAViewerAndChangingAnOperator(t *testing.T) {
+// F-API-01
+func TestAPI_RequiresViewerToReadAndOperatorToChange(t *testing.T) {
 	g := newGuarded(t, httpapi.MetricsOpen)
 	g.order("O1")
 	nobody, viewer, operator := g.token(asNobody), g.token(asViewer), g.token(asOperator)
 	const hold, body = "/api/v1/orders/O1/hold", `{"reason": "x"}`
 
-	// What probes and Prometheus ask for is open.
-	if err := pubsubio.Ensure(t.Context(), g.clients.PubSub); err != nil { // or it is not ready
+	if err := pubsubio.Ensure(t.Context(), g.clients.PubSub); err != nil { // for readiness
 		t.Fatal(err)
 	}
-	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
-		g.asks("", "GET", path, "", 200)
-	}
-
-	for _, path := range []string{
-		"/api/v1/drones", "/api/v1/drones/D1", "/api/v1/orders", "/api/v1/orders/O1", "/api/v1/missions", "/api/v1/missions/M1",
-		"/api/v1/decisions", "/api/v1/decisions/X", "/api/v1/cycles", "/api/v1/cycles/C1", "/api/v1/optimizer/snapshot",
-	} {
-		if a := g.asks("", "GET", path, "", 401, "send one header"); a.challenge != `Bearer realm="dronefleet"` {
-			t.Errorf("%s: challenge %q", path, a.challenge)
+	var open, reads, changes int
+	for _, e := range g.api.Endpoints() {
+		path := strings.ReplaceAll(e.Path, "{id}", "O1")
+		switch {
+		case !strings.HasPrefix(path, "/api/"): // for probes and Prometheus
+			open++
+			g.asks("", e.Method, path, "", 200)
+		case e.Method == http.MethodGet:
+			reads++
+			if a := g.asks("", "GET", path, "", 401, "send one header"); a.challenge != `Bearer realm="dronefleet"` {
+				t.Errorf("%s: challenge %q", path, a.challenge)
+			}
+			a := g.asks(nobody, "GET", path, "", 403, "nobody-1 lacks the required role viewer")
+			if a.challenge != `Bearer realm="dronefleet", error="insufficient_scope", error_description="role viewer is missing"` {
+				t.Errorf("%s: challenge %q", path, a.challenge)
+			}
+		default:
+			changes++
+			g.asks("", e.Method, path, body, 401)
+			g.asks(nobody, e.Method, path, body, 403, "role operator")
+			g.asks(viewer, e.Method, path, body, 403, "subject-1 lacks the required role operator")
+			g.asks(operator, "GET", path, "", 405, "use POST")
 		}
-		a := g.asks(nobody, "GET", path, "", 403, "nobody-1 has not the role viewer")
-		if a.challenge != `Bearer realm="dronefleet", error="insufficient_scope", error_description="role viewer is missing"` {
-			t.Errorf("%s: challenge %q", path, a.challenge)
-		}
 	}
-	for _, path := range []string{
-		hold, "/api/v1/orders/O1/release", "/api/v1/orders/O1/cancel", "/api/v1/drones/D1/clear", "/api/v1/deadletters/replay",
-		"/api/v1/deadletters/discard",
-	} {
-		g.asks("", "POST", path, body, 401)
-		g.asks(nobody, "POST", path, body, 403, "role operator")
-		g.asks(viewer, "POST", path, body, 403, "subject-1 has not the role operator")
-		g.asks(operator, "GET", path, "", 405, "use POST")
+	if open != 3 || reads < 11 || changes < 6 {
+		t.Errorf("the API has %d open paths, %d to read and %d to change", open, reads, changes)
 	}
 	if o, err := g.store.Order(t.Context(), "O1"); err != nil || o.Held {
 		t.Errorf("changed by nobody: %+v, %v", o, err)
@@ -196,12 +196,12 @@ func TestAccess_ReadingNeedsAViewerAndChangingAnOperator(t *testing.T) {
 	}
 	g.asks(g.token(identitytest.Claims{"aud": "x", "email": `"`}), "GET", "/api/v1/drones", "", 401, "meant for")
 	g.keepsSecrets()
-	if text := g.log.String(); !strings.Contains(text, `operator=ann@example.org command="orders hold" id=O1 reason=x`) || !strings.Contains(text, "not admitted") {
-		t.Error("the log does not tell who did what")
+	if text := g.log.String(); !strings.Contains(text, `operator=ann@example.org command="orders hold" id=O1 reason=x`) || !strings.Contains(text, "HTTP request rejected") {
+		t.Error("the log does not say who did what")
 	}
 }
 
-func TestAccess_MetricsCanBeClosed(t *testing.T) {
+func TestAPI_RestrictsMetrics(t *testing.T) {
 	viewers := newGuarded(t, httpapi.MetricsViewer)
 	viewers.asks("", "GET", "/metrics", "", 401)
 	viewers.asks(viewers.token(asNobody), "GET", "/metrics", "", 403, "role viewer")
@@ -211,9 +211,7 @@ func TestAccess_MetricsCanBeClosed(t *testing.T) {
 	off.asks(off.token(asOperator), "GET", "/metrics", "", 404)
 }
 
-// While the issuer is out of reach the process serves: health and metrics as
-// ever, and what needs a token with a clear answer.
-func TestAccess_SaysThatTheIssuerIsOutOfReach(t *testing.T) {
+func TestAPI_Answers503WhileIssuerIsDown(t *testing.T) {
 	g := newGuarded(t, httpapi.MetricsOpen)
 	g.issuer.SetDown(true)
 	g.asks("", "GET", "/healthz", "", 200)
@@ -222,9 +220,9 @@ func TestAccess_SaysThatTheIssuerIsOutOfReach(t *testing.T) {
 	g.keepsSecrets()
 }
 
-// F-API-01: without an issuer only requests that name this machine are answered, and
-// nothing is changed.
-func TestAccess_WithoutAnIssuerThisMachineMayRead(t *testing.T) {
+// F-API-01: without an issuer the API answers only requests that name this machine,
+// and is read-only.
+func TestAPI_IsReadOnlyAndLocalWithoutIssuer(t *testing.T) {
 	for _, c := range []struct {
 		host   string
 		any    bool
@@ -250,11 +248,11 @@ func TestAccess_WithoutAnIssuerThisMachineMayRead(t *testing.T) {
 				t.Errorf("host %q, path %s: %s, want %d", c.host, path, resp.Status, status)
 			}
 		}
-		s.refused("POST", "/api/v1/orders/O1/hold", 403, "nobody could tell who did it", "--oidc-issuer")
+		s.refused("POST", "/api/v1/orders/O1/hold", 403, "changes require authentication", "--oidc-issuer")
 	}
 }
 
-func TestCheckOpenAddress_RefusesWhatOthersReach(t *testing.T) {
+func TestCheckOpenAddress_RefusesReachableAddresses(t *testing.T) {
 	for addr, fine := range map[string]bool{
 		"127.0.0.1:8080": true, "localhost:8080": true, "[::1]:0": true, "127.1.2.3:1": true,
 		"0.0.0.0:8080": false, ":8080": false, "[::]:8080": false, "10.1.2.3:8080": false, "fleet.example.org:80": false, "[fe80::1]:80": false,
@@ -266,7 +264,7 @@ func TestCheckOpenAddress_RefusesWhatOthersReach(t *testing.T) {
 	}
 }
 
-// order makes an order.
+// order creates an order.
 func (s *served) order(id domain.OrderID) {
 	s.t.Helper()
 	err := s.store.IngestOrder(s.t.Context(), domain.OrderRequest{ID: id, OrderContent: domain.OrderContent{
@@ -277,7 +275,7 @@ func (s *served) order(id domain.OrderID) {
 	}
 }
 
-// events counts what is recorded about an order.
+// events lists the causes and reasons of an order's events.
 func (g *guarded) events(id string) (texts []string) {
 	g.t.Helper()
 	events, err := g.store.EventsOf(g.t.Context(), "orderId", id)
@@ -290,9 +288,9 @@ func (g *guarded) events(id string) (texts []string) {
 	return texts
 }
 
-// F-ORD-04: operators hold, release and cancel over HTTP; asking again changes
-// nothing and succeeds, and the audit names who asked first.
-func TestCommands_OrdersAreHeldReleasedAndCancelled(t *testing.T) {
+// F-ORD-04: a repeated command succeeds and changes nothing; the audit names the
+// operator who sent the first.
+func TestAPI_HoldsReleasesAndCancelsOrders(t *testing.T) {
 	g := newGuarded(t, httpapi.MetricsOpen)
 	g.order("O1")
 	ann := g.token(asOperator)
@@ -322,8 +320,8 @@ func TestCommands_OrdersAreHeldReleasedAndCancelled(t *testing.T) {
 	}
 }
 
-// F-TEL-08: an operator clears an emergency over HTTP.
-func TestCommands_EmergenciesAreCleared(t *testing.T) {
+// F-TEL-08
+func TestAPI_ClearsEmergencies(t *testing.T) {
 	g := newGuarded(t, httpapi.MetricsOpen)
 	for _, err := range g.store.NewTelemetryApplier().Apply(t.Context(), []domain.Telemetry{{
 		DroneID: "D1", Timestamp: time.Now().Add(-time.Second), Position: domain.Position{Lat: 48, Lon: 2}, Battery: 80, Status: domain.DroneEmergency,
@@ -339,15 +337,15 @@ func TestCommands_EmergenciesAreCleared(t *testing.T) {
 	g.asks(ann, "POST", "/api/v1/drones/D9/clear", `{"reason": "inspected"}`, 404, "no such drone")
 }
 
-// F-DLQ-01: a replay that fails partway says what was replayed before.
-func TestCommands_AReplayThatFailsPartwaySaysHowFarItCame(t *testing.T) {
+// F-DLQ-01
+func TestAPI_ListsReplayedLettersWhenAReplayFails(t *testing.T) {
 	g := newGuarded(t, httpapi.MetricsOpen)
 	if err := pubsubio.Ensure(t.Context(), g.clients.PubSub); err != nil {
 		t.Fatal(err)
 	}
 	publisher := pubsubio.NewPublisher(g.clients.PubSub)
 	defer publisher.Stop()
-	for id, bytes := range map[string]string{"m1": "", "m2": "9"} { // of the second only a part is left
+	for id, bytes := range map[string]string{"m1": "", "m2": "9"} { // the second is incomplete
 		attrs := map[string]string{pubsubio.AttrMessageID: id, pubsubio.AttrDataBytes: bytes}
 		if _, err := publisher.Publish(t.Context(), pubsubio.DeadLetterTopic(pubsubio.TopicOrders), []byte("{not"), attrs, "").Wait(t.Context()); err != nil {
 			t.Fatal(err)
@@ -376,12 +374,12 @@ func TestCommands_AReplayThatFailsPartwaySaysHowFarItCame(t *testing.T) {
 	}
 }
 
-// F-DLQ-01: dead letters are replayed over HTTP, once.
-func TestCommands_DeadLettersAreReplayed(t *testing.T) {
+// F-DLQ-01
+func TestAPI_ReplaysDeadLettersOnce(t *testing.T) {
 	g := newGuarded(t, httpapi.MetricsOpen)
 	ann := g.token(asOperator)
 	const replay = "/api/v1/deadletters/replay"
-	g.asks(ann, "POST", replay, `{"topic": "missions", "limit": -1, "ids": [""]}`, 400, "topic is", "telemetry, orders or decisions", "limit is -1", "ids hold")
+	g.asks(ann, "POST", replay, `{"topic": "missions", "limit": -1, "ids": [""]}`, 400, "topic is", "telemetry, orders or decisions", "limit is -1", "ids has an empty entry")
 	if err := pubsubio.Ensure(t.Context(), g.clients.PubSub); err != nil {
 		t.Fatal(err)
 	}
@@ -393,15 +391,15 @@ func TestCommands_DeadLettersAreReplayed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Who names no message has not asked for all of them.
+	// An empty selection must not select all.
 	for body, part := range map[string]string{
-		`{"ids": []}`: "ids hold none", `{"topic": ""}`: "topic is", `{"topic": "orders", "reason": ""}`: "reason is empty",
-		`null`: "it is no object", `["m1"]`: "it is no object",
+		`{"ids": []}`: "ids is an empty list", `{"topic": ""}`: "topic is", `{"topic": "orders", "reason": ""}`: "reason is empty",
+		`null`: "not an object", `["m1"]`: "not an object",
 	} {
 		g.asks(ann, "POST", replay, body, 400, part)
 	}
 	named := func(n int) string { return `{"dryRun": true, "ids": ["m1"` + strings.Repeat(`, "x"`, n-1) + `]}` }
-	g.asks(ann, "POST", replay, named(1001), 400, "ids are 1001; give at most 1000")
+	g.asks(ann, "POST", replay, named(1001), 400, "ids has 1001 entries; give at most 1000")
 	g.asks(ann, "POST", replay, named(1000), 200, `"messageId":"m1"`)
 	g.asks(ann, "POST", replay, `{"dryRun": true}`, 200, `"messageId":"m1"`, `"replayed":0`, `"missing":[]`)
 	g.asks(ann, "POST", replay, `{"ids": ["m1"]}`, 200, `"messageId":"m1"`, `"replayed":1`, `"missing":[]`)
@@ -420,9 +418,8 @@ func TestCommands_DeadLettersAreReplayed(t *testing.T) {
 	g.asks(ann, "POST", replay, `{"ids": ["m2"], "dryRun": true}`, 200, `"messageId":"m2"`, `"originalBytes":9`)
 }
 
-// F-DLQ-01: dead letters are discarded over HTTP, once; which and why is said, and
-// on record.
-func TestCommands_DeadLettersAreDiscarded(t *testing.T) {
+// F-DLQ-01: a discard needs a selection and a reason, and leaves a record.
+func TestAPI_DiscardsDeadLettersOnce(t *testing.T) {
 	g := newGuarded(t, httpapi.MetricsOpen)
 	ann := g.token(asOperator)
 	const discard = "/api/v1/deadletters/discard"
@@ -440,7 +437,7 @@ func TestCommands_DeadLettersAreDiscarded(t *testing.T) {
 	for body, parts := range map[string][]string{
 		`{"why": "noise"}`:                                  {"ids chooses nothing", "topic or reason"},
 		`{"why": "noise", "limit": 1}`:                      {"ids chooses nothing"},
-		`{"why": "noise", "ids": []}`:                       {"ids hold none"},
+		`{"why": "noise", "ids": []}`:                       {"ids is an empty list"},
 		`{"why": "noise", "topic": "orders", "reason": ""}`: {"reason is empty"},
 		`{"why": "noise", "topic": "", "ids": ["m1"]}`:      {"topic is"},
 		`{"ids": ["m1"]}`:                                   {"why is blank"},
@@ -452,22 +449,21 @@ func TestCommands_DeadLettersAreDiscarded(t *testing.T) {
 	g.asks(ann, "POST", "/api/v1/deadletters/replay", `{"ids": ["m1"], "why": "noise"}`, 400, "why")
 	g.asks(ann, "POST", discard, `{"topic": "orders", "why": "noise", "dryRun": true}`, 200, `"messageId":"m1"`, `"discarded":0`, `"missing":[]`)
 	if discards, err := g.store.Discards(t.Context()); err != nil || len(discards) != 0 {
-		t.Errorf("on record before: %+v, %v", discards, err)
+		t.Errorf("recorded by a dry run: %+v, %v", discards, err)
 	}
 	g.asks(ann, "POST", discard, `{"ids": ["m1"], "why": "noise"}`, 200, `"messageId":"m1"`, `"discarded":true`, `"discarded":1`, `"missing":[]`)
 	g.asks(ann, "POST", discard, `{"ids": ["m1"], "why": "noise"}`, 200, `"deadLetters":[]`, `"discarded":0`, `"missing":["m1"]`)
 	discards, err := g.store.Discards(t.Context())
 	if err != nil || len(discards) != 1 || discards[0].MessageID != "m1" || discards[0].DiscardedBy != "ann@example.org" || discards[0].Why != "noise" {
-		t.Errorf("on record: %+v, %v", discards, err)
+		t.Errorf("recorded %+v, %v", discards, err)
 	}
 	if line := g.log.String(); !strings.Contains(line, `command="deadletters discard" dry_run=false discarded=1 why=noise`) {
 		t.Errorf("logged %s", line)
 	}
 }
 
-// F-DLQ-01: a discard that fails partway says what was discarded before; what is not
-// on record stays.
-func TestCommands_ADiscardThatFailsPartwaySaysHowFarItCame(t *testing.T) {
+// F-DLQ-01: a letter that could not be recorded is kept.
+func TestAPI_ListsDiscardedLettersWhenADiscardFails(t *testing.T) {
 	faults := fault.New(1)
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
 	g := newGuarded(t, httpapi.MetricsOpen)

@@ -13,18 +13,30 @@ import (
 // MaxBodyBytes bounds the body of a request.
 const MaxBodyBytes = 64 << 10
 
-// readJSON reads the body of a request, which must be one JSON object with
-// nothing unknown in it. The type is insisted on because no web page can send
-// it to another host without being asked first.
+// body is what the JSON body of a request is decoded into. check says what is
+// wrong with its fields.
+type body interface{ check() []ParameterProblem }
+
+// newBody makes an endpoint's column body of a type.
+func newBody[T any, P interface {
+	*T
+	body
+}]() body {
+	return P(new(T))
+}
+
+// readJSON decodes the body of a request, which must be one JSON object without
+// unknown fields. The content type is required because browsers do not let a web
+// page send it to another host without asking that host first.
 func readJSON(r *http.Request, v any) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return problem(http.StatusUnsupportedMediaType, "the body is %.64q; send \"Content-Type: application/json\"", r.Header.Get("Content-Type"))
+		return problem(http.StatusUnsupportedMediaType, "content type %.64q not supported; send \"Content-Type: application/json\"", r.Header.Get("Content-Type"))
 	}
 	decoder := json.NewDecoder(r.Body)
 	var object json.RawMessage
 	err := decoder.Decode(&object)
 	if err == nil && !bytes.HasPrefix(object, []byte("{")) {
-		err = errors.New("it is no object")
+		err = errors.New("it is not an object")
 	}
 	if err == nil {
 		known := json.NewDecoder(bytes.NewReader(object))
@@ -33,7 +45,7 @@ func readJSON(r *http.Request, v any) error {
 	}
 	if err == nil {
 		if _, more := decoder.Token(); !errors.Is(more, io.EOF) {
-			err = errors.Join(errors.New("there is more after the object"), tooLarge(more))
+			err = errors.Join(errors.New("data follows the object"), tooLarge(more))
 		}
 	}
 	large, isLarge := errors.AsType[*http.MaxBytesError](err)
@@ -45,10 +57,10 @@ func readJSON(r *http.Request, v any) error {
 	case errors.Is(err, io.EOF):
 		return problem(http.StatusBadRequest, "the body is empty; send a JSON object")
 	}
-	return problem(http.StatusBadRequest, "the body cannot be read: %s; send one JSON object", strings.TrimPrefix(err.Error(), "json: "))
+	return problem(http.StatusBadRequest, "the body cannot be decoded: %s; send one JSON object", strings.TrimPrefix(err.Error(), "json: "))
 }
 
-// tooLarge is err if it says that the body is, for then nothing else matters.
+// tooLarge is err if it says that the body is too large, nil otherwise.
 func tooLarge(err error) error {
 	if large, is := errors.AsType[*http.MaxBytesError](err); is {
 		return large

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// piped accepts one connection, to a client in the same bubble.
+// piped accepts one connection, from a client in the same synctest bubble.
 type piped struct{ conns chan net.Conn }
 
 func (p piped) Accept() (net.Conn, error) {
@@ -26,9 +26,9 @@ func (p piped) Accept() (net.Conn, error) {
 func (p piped) Close() error   { close(p.conns); return nil }
 func (p piped) Addr() net.Addr { return &net.TCPAddr{} }
 
-// F-FLOW-01: requests under way may finish for five seconds, but no longer than
+// F-FLOW-01: requests in progress may finish for five seconds, but no longer than
 // the process has.
-func TestListener_FinishesRequestsInTheTimeThatIsLeft(t *testing.T) {
+func TestListener_LimitsTimeToFinishRequests(t *testing.T) {
 	for _, left := range []time.Duration{0, time.Second, time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			started := make(chan struct{})
@@ -59,7 +59,7 @@ func TestListener_FinishesRequestsInTheTimeThatIsLeft(t *testing.T) {
 			if took := time.Since(began); took != min(left, defaultBounds.finish) {
 				t.Errorf("with %s left it took %s", left, took)
 			}
-			// Who was cut off knows it, and the handler ends with the connection.
+			// The client sees the end of its connection, and the handler its context's.
 			_ = client.SetReadDeadline(time.Now().Add(time.Second)) // an error if it is cut off, as it should be
 			if _, err := io.ReadAll(client); err != nil {
 				t.Errorf("with %s left the connection stays open: %v", left, err)
@@ -68,8 +68,8 @@ func TestListener_FinishesRequestsInTheTimeThatIsLeft(t *testing.T) {
 	}
 }
 
-// F-FLOW-01: the order to stop ends no request that is under way.
-func TestListener_AnswersRequestsUnderWay(t *testing.T) {
+// F-FLOW-01
+func TestListener_FinishesRequestsWhenItStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		started := make(chan struct{})
 		api := &API{log: slog.New(slog.DiscardHandler), handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -107,8 +107,8 @@ func TestListener_AnswersRequestsUnderWay(t *testing.T) {
 	})
 }
 
-// F-API-01: a store that never answers holds no request for ever.
-func TestAPI_EndsRequestsOfASilentStore(t *testing.T) {
+// F-API-01
+func TestAPI_EndsRequestsWhenTheStoreIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &API{handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			select {

@@ -10,31 +10,33 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/app/operator"
-	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// Operators' commands. Whoever does not hear an answer may ask again: see
-// operator.Changed.
+// A command whose answer was lost may be sent again: see operator.Changed.
 
-// changeRequest is the body of a change to one entity.
+// changeRequest is the body of a command about one entity.
 type changeRequest struct {
 	Reason string `json:"reason"` // for the audit
 }
 
-// change answers POST /api/v1/{collection}/{id}/{command} with the entity as it
-// is afterwards.
-func change[ID ~string, D, J any](a *API, command string, form func(D) J,
-	do func(operator.Commands, context.Context, ID, string) (operator.Changed[D], error)) func(context.Context, *http.Request) (any, error) {
-	return func(ctx context.Context, r *http.Request) (any, error) {
-		id, reason, err := changeOf(r)
-		if err != nil {
-			return nil, err
-		}
+func (c *changeRequest) check() []ParameterProblem {
+	if err := operator.CheckReason(c.Reason); err != nil {
+		return []ParameterProblem{{"reason", err.Error()}}
+	}
+	return nil
+}
+
+// changing answers POST /api/v1/{collection}/{id}/{command} with the entity as it
+// is after the command.
+func changing[ID ~string, D, J any](a *API, command string, form func(D) J,
+	do func(operator.Commands, context.Context, ID, string) (operator.Changed[D], error)) answer {
+	return func(ctx context.Context, r *request) (any, error) {
+		reason := r.body.(*changeRequest).Reason
 		commands := a.operator
 		commands.By = callerOf(ctx).Name
-		changed, err := do(commands, ctx, ID(id), reason)
-		a.record(ctx, err, slog.String("operator", commands.By), slog.String("command", command), slog.String("id", id),
+		changed, err := do(commands, ctx, ID(r.id()), reason)
+		a.record(ctx, err, slog.String("operator", commands.By), slog.String("command", command), slog.String("id", r.id()),
 			slog.String("reason", reason), slog.Bool("already", changed.Already))
 		if err != nil {
 			return nil, rejected(err)
@@ -43,7 +45,7 @@ func change[ID ~string, D, J any](a *API, command string, form func(D) J,
 	}
 }
 
-// record logs who asked for what, and what came of it.
+// record logs a command: who sent it, what it was about and how it ended.
 func (a *API) record(ctx context.Context, err error, attrs ...slog.Attr) {
 	if err != nil {
 		attrs = append(attrs, slog.Any("err", err))
@@ -51,31 +53,7 @@ func (a *API) record(ctx context.Context, err error, attrs ...slog.Attr) {
 	a.log.LogAttrs(ctx, slog.LevelInfo, "operator's command", attrs...)
 }
 
-// changeOf reads a change's id and reason, and says all that is wrong with
-// them.
-func changeOf(r *http.Request) (id, reason string, err error) {
-	if _, err := parameters(r); err != nil {
-		return "", "", err
-	}
-	var req changeRequest
-	if err := readJSON(r, &req); err != nil {
-		return "", "", err
-	}
-	var bad []ParameterProblem
-	id = r.PathValue("id")
-	if err := domain.CheckID(id); err != nil {
-		bad = append(bad, ParameterProblem{"id", err.Error()})
-	}
-	if err := operator.CheckReason(req.Reason); err != nil {
-		bad = append(bad, ParameterProblem{"reason", err.Error()})
-	}
-	if bad != nil {
-		return "", "", badParameters(bad)
-	}
-	return id, req.Reason, nil
-}
-
-// rejected is the problem of a command that the fleet's rules refuse.
+// rejected turns a policy's rejection of a command into a problem.
 func rejected(err error) error {
 	refusal, is := errors.AsType[*policy.Rejection](err)
 	switch {
@@ -87,9 +65,8 @@ func rejected(err error) error {
 	return problem(http.StatusConflict, "%s", err)
 }
 
-// lettersRequest chooses dead letters; what is absent chooses all. What is there
-// and empty chooses none, so it is refused: whoever sends it found nothing to
-// settle.
+// lettersRequest selects dead letters. An absent field selects all; an empty one is
+// refused, because it usually comes from a variable that was not set.
 type lettersRequest struct {
 	Topic  *string  `json:"topic"`  // the original messages'
 	Reason *string  `json:"reason"` // why they were refused
@@ -102,20 +79,13 @@ type lettersRequest struct {
 const maxLetterIDs = 1000
 
 // replay answers POST /api/v1/deadletters/replay. Ids that are not found are
-// listed as missing: who asks again, after an answer that was lost, finds that
-// everything is done. A replay that fails after some were replayed answers with
-// its problem and with them.
+// listed as missing: a caller that repeats a request whose answer was lost sees
+// that everything is done. When a replay fails after some letters, the problem
+// lists those too.
 //
 // Cost: Pub/Sub only, 4 RPCs per topic and 2 per 200 letters.
-func (a *API) replay(ctx context.Context, r *http.Request) (any, error) {
-	var req lettersRequest
-	if err := readLetters(r, &req); err != nil {
-		return nil, err
-	}
-	if bad := req.check(); bad != nil {
-		return nil, badParameters(bad)
-	}
-	body, settled, err := a.settle(ctx, req, "deadletters replay", "replayed", operator.Commands.ReplayDeadLetters)
+func (a *API) replay(ctx context.Context, r *request) (any, error) {
+	body, settled, err := a.settle(ctx, *r.body.(*lettersRequest), "deadletters replay", "replayed", operator.Commands.ReplayDeadLetters)
 	if err != nil && settled > 0 {
 		p := asProblem(err)
 		p.Replay = body
@@ -124,31 +94,29 @@ func (a *API) replay(ctx context.Context, r *http.Request) (any, error) {
 	return body, err
 }
 
-// discardRequest is the body of a discard, which must choose some letters.
+// discardRequest is the body of a discard, which must select letters.
 type discardRequest struct {
 	lettersRequest
 	Why string `json:"why"` // for the audit
+}
+
+func (d *discardRequest) check() []ParameterProblem {
+	bad := d.lettersRequest.check()
+	if err := d.filter().CheckChoice(); err != nil && d.IDs == nil {
+		bad = append(bad, ParameterProblem{"ids", err.Error()})
+	}
+	if err := operator.CheckReason(d.Why); err != nil {
+		bad = append(bad, ParameterProblem{"why", err.Error()})
+	}
+	return bad
 }
 
 // discard answers POST /api/v1/deadletters/discard as replay does.
 //
 // Cost: Pub/Sub, 4 RPCs per topic and 1 per 200 letters; Firestore, 1 RPC and 1
 // write per letter.
-func (a *API) discard(ctx context.Context, r *http.Request) (any, error) {
-	var req discardRequest
-	if err := readLetters(r, &req); err != nil {
-		return nil, err
-	}
-	bad := req.check()
-	if err := req.filter().CheckChoice(); err != nil && req.IDs == nil {
-		bad = append(bad, ParameterProblem{"ids", err.Error()})
-	}
-	if err := operator.CheckReason(req.Why); err != nil {
-		bad = append(bad, ParameterProblem{"why", err.Error()})
-	}
-	if bad != nil {
-		return nil, badParameters(bad)
-	}
+func (a *API) discard(ctx context.Context, r *request) (any, error) {
+	req := r.body.(*discardRequest)
 	body, settled, err := a.settle(ctx, req.lettersRequest, "deadletters discard", "discarded",
 		func(c operator.Commands, ctx context.Context, f operator.LetterFilter) (operator.Letters, error) {
 			return c.DiscardDeadLetters(ctx, f, req.Why)
@@ -161,8 +129,8 @@ func (a *API) discard(ctx context.Context, r *http.Request) (any, error) {
 	return body, err
 }
 
-// settle does what an operator asks of dead letters, or shows them. The answer
-// has under done how many were settled.
+// settle does an operator's work on dead letters, or only shows them. The answer
+// says under the name done how many were settled.
 func (a *API) settle(ctx context.Context, req lettersRequest, command, done string,
 	work func(operator.Commands, context.Context, operator.LetterFilter) (operator.Letters, error), attrs ...slog.Attr) (body map[string]any, settled int, err error) {
 	commands := a.operator
@@ -181,19 +149,11 @@ func (a *API) settle(ctx context.Context, req lettersRequest, command, done stri
 	return body, letters.Settled, err
 }
 
-// readLetters reads the body of a request that has no parameters.
-func readLetters(r *http.Request, req any) error {
-	if _, err := parameters(r); err != nil {
-		return err
-	}
-	return readJSON(r, req)
-}
-
 func (req lettersRequest) filter() operator.LetterFilter {
 	return operator.LetterFilter{Topic: textOf(req.Topic), Reason: textOf(req.Reason), IDs: req.IDs, Limit: req.Limit, Partial: true}
 }
 
-// textOf is a text that may be absent; empty if it is.
+// textOf is a text, empty if it is absent.
 func textOf(text *string) string {
 	if text == nil {
 		return ""
@@ -201,7 +161,6 @@ func textOf(text *string) string {
 	return *text
 }
 
-// check says what is wrong with a choice of letters.
 func (req lettersRequest) check() (bad []ParameterProblem) {
 	refuse := func(name, format string, args ...any) {
 		bad = append(bad, ParameterProblem{name, fmt.Sprintf(format, args...)})
@@ -216,13 +175,13 @@ func (req lettersRequest) check() (bad []ParameterProblem) {
 		refuse("limit", "is %d; give 0 or more", req.Limit)
 	}
 	if len(req.IDs) > maxLetterIDs {
-		refuse("ids", "are %d; give at most %d", len(req.IDs), maxLetterIDs)
+		refuse("ids", "has %d entries; give at most %d", len(req.IDs), maxLetterIDs)
 	}
 	if req.IDs != nil && len(req.IDs) == 0 {
-		refuse("ids", "hold none; give the ids of the original messages, or leave ids out for all")
+		refuse("ids", "is an empty list; give the ids of the original messages, or leave ids out for all")
 	}
 	if slices.Contains(req.IDs, "") {
-		refuse("ids", "hold an empty one; give the ids of the original messages")
+		refuse("ids", "has an empty entry; give the ids of the original messages")
 	}
 	return bad
 }

@@ -1,21 +1,21 @@
-// Package httpapi shows the fleet to people, dashboards and outside optimizers
-// over HTTP: entities, the optimizer's snapshot, health, readiness, metrics. To
-// operators whose token says who they are it also offers the commands of
-// app/operator.
+// Package httpapi shows the fleet to people, dashboards and outside optimizers over
+// HTTP: entities, the optimizer's snapshot, health, readiness, metrics. Callers with
+// the role operator may also send the commands of app/operator. The table in
+// endpoints.go lists every path.
 //
-// It must not import cmd, nor decide anything that policy should. It holds no
-// state but the last readiness report.
+// It must not import cmd, nor decide anything that a policy should. Its only state
+// is the last readiness report.
 //
-// Every failure is a problem document of RFC 9457 that names the parameter and
-// the fix: 400 for a request that cannot be right, 401 for one without a good
-// token, 403 for one whose sender lacks the role, 404 for an entity or a path
-// that does not exist, 405 for a method that does nothing there, 409 for a
-// command that the fleet's rules refuse, 413 and 415 for a body that is none,
-// 503 with Retry-After when the store or the issuer of tokens is out of reach,
-// 500 when a document must be corrected by a person.
+// Every answer that is not a success is a problem document of RFC 9457, which names
+// the parameter and the fix: 307 for a path with empty or dot segments, 400 for a
+// request that cannot be right, 401 without a valid token, 403 without the role, 404
+// for an entity or path that does not exist, 405 for a method that is not allowed,
+// 409 for a command that a policy rejects, 413, 415 and 431 for a body or header
+// that is too large or of the wrong type, 503 with Retry-After when the store or the
+// token issuer does not answer, 500 when a person must correct a document.
 //
-// Without an issuer of tokens it answers this machine alone, changes nothing,
-// and must be kept on the loopback address or behind something that checks who
-// asks. It speaks plain HTTP: tokens must travel through TLS, which a proxy or
-// load balancer in front of it provides.
+// Without a token issuer it answers requests from this machine only and is
+// read-only. It must then listen on the loopback address or behind a proxy that
+// checks credentials. It speaks plain HTTP: a proxy or load balancer in front must
+// provide TLS, because tokens must not travel in clear text.
 package httpapi

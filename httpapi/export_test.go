@@ -1,7 +1,24 @@
 package httpapi
 
-import "time"
+import (
+	"time"
 
-// Hurry makes a listener give its clients less time, for tests of what happens
-// when it is up.
+	"github.com/dronefleet/dronefleet/httpapi/identity"
+)
+
+// Hurry makes a listener give its clients less time, for tests of the timeouts.
 func (l *Listener) Hurry(header, read time.Duration) { l.bounds.header, l.bounds.read = header, read }
+
+// Endpoint is a line of the API's table.
+type Endpoint struct {
+	Method, Path string
+	Role         identity.Role
+}
+
+// Endpoints is the API's table.
+func (a *API) Endpoints() (table []Endpoint) {
+	for _, e := range append(a.fleetEndpoints(), a.probeEndpoints()...) {
+		table = append(table, Endpoint{e.method, e.path, e.role})
+	}
+	return table
+}

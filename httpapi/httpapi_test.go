@@ -66,8 +66,8 @@ func serveOn(t *testing.T, hosts connect.Config) *served {
 
 func serveFor(t *testing.T, hosts connect.Config, access httpapi.Access, log *slog.Logger) *served {
 	t.Helper()
-	// With the variable set the Firestore library dials by itself, past the
-	// configured address and the meter.
+	// With this variable set the Firestore library would ignore the configured address
+	// and the meter.
 	t.Setenv(connect.FirestoreHost, "")
 	s := &served{t: t, clients: emutest.Connect(t, hosts)}
 	working, stopping := context.WithCancelCause(t.Context())
@@ -114,7 +114,7 @@ func serveFor(t *testing.T, hosts connect.Config, access httpapi.Access, log *sl
 	return s
 }
 
-// get asks for a path, expects a status, and decodes the JSON answer into v.
+// get requests a path, expects a status, and decodes the JSON answer into v.
 func (s *served) get(path string, status int, v any) *http.Response {
 	s.t.Helper()
 	return s.do(http.MethodGet, path, status, v)
@@ -146,7 +146,7 @@ func (s *served) do(method, path string, status int, v any) *http.Response {
 	return resp
 }
 
-// refused expects a problem document whose detail holds every part.
+// refused sends a request and expects a problem whose detail contains every part.
 func (s *served) refused(method, path string, status int, parts ...string) httpapi.Problem {
 	s.t.Helper()
 	var p httpapi.Problem
@@ -323,7 +323,7 @@ func TestAPI_PagesThroughACollection(t *testing.T) {
 	}
 }
 
-// F-API-01: a document that nobody understands hides no other.
+// F-API-01: a document that cannot be decoded hides no other.
 func TestAPI_NamesMalformedDocuments(t *testing.T) {
 	s := serve(t)
 	s.fleet()
@@ -341,9 +341,9 @@ func TestAPI_NamesMalformedDocuments(t *testing.T) {
 	s.refused(http.MethodGet, "/api/v1/drones/D2", http.StatusInternalServerError, "drones/D2: field status")
 }
 
-// F-API-01, F-DLQ-01: a depot whose document cannot be understood hides no other
-// depot's snapshot, and is named to who asks for its own.
-func TestAPI_SnapshotBesideAMalformedDepot(t *testing.T) {
+// F-API-01, F-DLQ-01: a depot whose document cannot be decoded hides no other depot's
+// snapshot, and the error for its own names the document.
+func TestAPI_ServesSnapshotBesideAMalformedDepot(t *testing.T) {
 	s := serve(t)
 	broken := s.clients.Firestore.Doc("depots/BROKEN")
 	if _, err := broken.Set(t.Context(), map[string]any{"position": "nowhere"}); err != nil {
@@ -360,9 +360,8 @@ func TestAPI_SnapshotBesideAMalformedDepot(t *testing.T) {
 	s.refused("GET", "/api/v1/optimizer/snapshot?depot=BROKEN", http.StatusInternalServerError, "depots/BROKEN: field position")
 }
 
-// F-API-01: a page that ends with a document of somebody else's, whose id no
-// entity can have, leads on to the next.
-func TestAPI_PagesPastStrangeIDs(t *testing.T) {
+// F-API-01: a page may end with a foreign document whose id no entity can have.
+func TestAPI_PagesPastForeignIDs(t *testing.T) {
 	s := serve(t)
 	s.fleet()
 	strange := "D2" + strings.Repeat("x", 200)
@@ -416,12 +415,11 @@ func TestAPI_ShowsSingleEntities(t *testing.T) {
 	}
 }
 
-// F-API-01: an entity shows all that its document holds, as the same values under
-// the same names.
-func TestAPI_EntitiesShowTheirDocuments(t *testing.T) {
+// F-API-01: with the document's names and values.
+func TestAPI_ShowsEveryFieldOfADocument(t *testing.T) {
 	s := serve(t)
 	s.fleet()
-	// What the fleet leaves empty; no two numbers and no two times are the same.
+	// These fill the fields that the fleet leaves empty; no two values are equal.
 	at := func(minute int) time.Time { return time.Date(2026, 11, 21, 12, minute, 0, 0, time.UTC) }
 	point := &latlng.LatLng{Latitude: 48.5, Longitude: 2.5}
 	stop := map[string]any{"type": "HOSPITAL_DELIVERY", "position": point, "relatedOrderId": "O1", "relatedWarehouseId": "W1", "eta": at(1)}
@@ -466,7 +464,7 @@ func TestAPI_EntitiesShowTheirDocuments(t *testing.T) {
 		}
 		want := map[string]any{"id": doc.ID}
 		for field, value := range snap.Data() {
-			if field != "missionRevision" && field != "expireAt" { // nobody else's business
+			if field != "missionRevision" && field != "expireAt" { // internal
 				want[field] = asJSON(value)
 			}
 		}
@@ -506,9 +504,9 @@ func asJSON(value any) any {
 	return value
 }
 
-// F-API-01: a number that JSON cannot write hides neither the rest of its entity
-// nor any other.
-func TestAPI_ShowsWhatIsNoNumber(t *testing.T) {
+// F-API-01: a number without a JSON form hides neither the rest of its entity nor any
+// other.
+func TestAPI_ShowsNaNAndInfinity(t *testing.T) {
 	s := serve(t)
 	s.fleet()
 	_, err := s.clients.Firestore.Doc("drones/D2").Set(t.Context(), map[string]any{
@@ -528,8 +526,8 @@ func TestAPI_ShowsWhatIsNoNumber(t *testing.T) {
 	}
 }
 
-// F-API-01: each refusal names the parameter and the fix.
-func TestAPI_RefusesWithTheFix(t *testing.T) {
+// F-API-01: an error names the parameter and the fix.
+func TestAPI_NamesParameterAndFix(t *testing.T) {
 	s := serve(t)
 	for _, c := range []struct {
 		method, path string
@@ -549,9 +547,9 @@ func TestAPI_RefusesWithTheFix(t *testing.T) {
 		{"GET", "/api/v1/drones?limit=ten", 400, []string{"limit"}},
 		{"GET", "/api/v1/drones?after=a/b", 400, []string{"after contains"}},
 		{"GET", "/api/v1/drones?status=X&limit=0", 400, []string{"status is", "limit is"}},
-		{"GET", "/api/v1/drones?stauts=IDLE", 400, []string{"stauts", "status, limit or after"}},
+		{"GET", "/api/v1/drones?stauts=IDLE", 400, []string{"stauts", "valid parameters: status, limit, after"}},
 		{"GET", "/api/v1/drones?limit=1&limit=2", 400, []string{"limit is given 2 times"}},
-		{"GET", "/api/v1/drones?limit=%zz", 400, []string{"query cannot be read"}},
+		{"GET", "/api/v1/drones?limit=%zz", 400, []string{"query cannot be parsed"}},
 		{"GET", "/api/v1/drones/none", 404, []string{"drones none: not found"}},
 		{"GET", "/api/v1/drones/a%2Fb", 400, []string{"id contains"}},
 		{"GET", "/api/v1/drones/" + strings.Repeat("x", 129), 400, []string{"129 bytes"}},
@@ -571,8 +569,8 @@ func TestAPI_RefusesWithTheFix(t *testing.T) {
 	s.do("HEAD", "/api/v1/drones", 200, nil)
 }
 
-// F-API-01, F-OPT-02: an outside optimizer can read what a cycle sees.
-func TestAPI_SnapshotIsWhatACycleSees(t *testing.T) {
+// F-API-01, F-OPT-02
+func TestAPI_ServesTheSnapshotOfACycle(t *testing.T) {
 	s := serve(t)
 	s.fleet()
 	resp := s.get("/api/v1/optimizer/snapshot", http.StatusOK, nil)
@@ -591,15 +589,15 @@ func TestAPI_SnapshotIsWhatACycleSees(t *testing.T) {
 	if snap.CycleID == "" || snap.ReadTime.IsZero() || snap.Fence != "" {
 		t.Errorf("session %q, read at %s, fence %q", snap.CycleID, snap.ReadTime, snap.Fence)
 	}
-	s.refused("GET", "/api/v1/optimizer/snapshot?depot=DEPOT-9", http.StatusNotFound, "names no depot; give DEPOT-1")
+	s.refused("GET", "/api/v1/optimizer/snapshot?depot=DEPOT-9", http.StatusNotFound, "depot does not exist; give DEPOT-1")
 	if err := s.store.Setup(t.Context(), []domain.Depot{{ID: "DEPOT-2", Position: home}}, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	s.refused("GET", "/api/v1/optimizer/snapshot", http.StatusBadRequest, "depot is missing; give DEPOT-1 or DEPOT-2")
 }
 
-// F-API-01: the costs in the handlers' comments hold.
-func TestAPI_CostsWhatItsCommentsSay(t *testing.T) {
+// F-API-01
+func TestAPI_CostsAsDocumented(t *testing.T) {
 	s := serve(t)
 	s.fleet()
 	if err := pubsubio.Ensure(t.Context(), s.clients.PubSub); err != nil {
@@ -629,13 +627,13 @@ func TestAPI_CostsWhatItsCommentsSay(t *testing.T) {
 			t.Errorf("%s may be cached", c.path)
 		}
 		if resp.Header.Get("X-Content-Type-Options") != "nosniff" {
-			t.Errorf("a browser may take %s for something else", c.path)
+			t.Errorf("%s lacks X-Content-Type-Options", c.path)
 		}
 	}
 }
 
 // F-API-01
-func TestAPI_ReadinessNamesEachCheck(t *testing.T) {
+func TestReadiness_NamesEachCheck(t *testing.T) {
 	s := serve(t)
 	var report httpapi.Readiness
 	s.get("/readyz", http.StatusServiceUnavailable, &report)
@@ -670,9 +668,8 @@ func TestAPI_ReadinessNamesEachCheck(t *testing.T) {
 	s.get("/healthz", http.StatusOK, nil)
 }
 
-// F-API-01: a probe that gives up, as when it asks for no longer than a second, makes
-// nobody believe in an outage.
-func TestAPI_ReadinessOutlivesAProbeThatGivesUp(t *testing.T) {
+// F-API-01: a probe that gives up early is not reported as an outage.
+func TestReadiness_OutlivesAProbeThatGivesUp(t *testing.T) {
 	s := serve(t)
 	if err := pubsubio.Ensure(t.Context(), s.clients.PubSub); err != nil {
 		t.Fatal(err)
@@ -686,8 +683,8 @@ func TestAPI_ReadinessOutlivesAProbeThatGivesUp(t *testing.T) {
 	}
 }
 
-// F-API-01: each subscription that the State Manager consumes is looked at.
-func TestAPI_ReadinessNamesSubscriptionsThatBringNothing(t *testing.T) {
+// F-API-01
+func TestReadiness_NamesSubscriptionsThatReceiveNothing(t *testing.T) {
 	s := serve(t)
 	if err := pubsubio.Ensure(t.Context(), s.clients.PubSub); err != nil {
 		t.Fatal(err)
@@ -728,10 +725,10 @@ func TestAPI_ReadinessNamesSubscriptionsThatBringNothing(t *testing.T) {
 	}
 }
 
-// F-API-01: an outage is a failing check and a problem, not a hanging request.
-func TestAPI_SaysThatAServiceIsGone(t *testing.T) {
+// F-API-01: an outage fails a check instead of hanging the request.
+func TestReadiness_FailsWhileServicesAreDown(t *testing.T) {
 	hosts := emutest.Hosts(t)
-	const dead = "127.0.0.1:1" // nobody answers there
+	const dead = "127.0.0.1:1" // nothing listens there
 	hosts.FirestoreHost, hosts.PubSubHost = dead, dead
 	s := serveOn(t, hosts)
 	var report httpapi.Readiness
@@ -745,7 +742,7 @@ func TestAPI_SaysThatAServiceIsGone(t *testing.T) {
 }
 
 // F-OBS-01
-func TestAPI_MetricsAreThoseOfTheMeter(t *testing.T) {
+func TestAPI_ServesMetrics(t *testing.T) {
 	s := serve(t)
 	s.clients.Meter.Settle(meter.Settlement{Kind: "telemetry", Outcome: meter.Applied})
 	s.clients.Meter.Latency("telemetry").Record(3 * time.Millisecond)
@@ -771,7 +768,7 @@ func TestAPI_MetricsAreThoseOfTheMeter(t *testing.T) {
 	}
 }
 
-func TestListen_ATakenPortIsOneClearError(t *testing.T) {
+func TestListen_NamesAddressesItCannotUse(t *testing.T) {
 	first, err := httpapi.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

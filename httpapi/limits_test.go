@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -22,8 +23,8 @@ import (
 	"github.com/dronefleet/dronefleet/internal/simclock"
 )
 
-// A request that does not end must not hold a connection: the server ends it.
-func TestServer_EndsRequestsThatDoNotEnd(t *testing.T) {
+// F-API-01
+func TestListener_ClosesConnectionsOfUnfinishedRequests(t *testing.T) {
 	hosts := emutest.Hosts(t)
 	t.Setenv(connect.FirestoreHost, "") // see serveFor
 	clients := emutest.Connect(t, hosts)
@@ -51,9 +52,9 @@ func TestServer_EndsRequestsThatDoNotEnd(t *testing.T) {
 		}
 	}()
 	for name, text := range map[string]string{
-		"a header without an end": "GET /healthz HTTP/1.1\r\nHost: localhost\r\n",
-		"nothing at all":          "",
-		"a body without an end":   "GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{",
+		"an unfinished header": "GET /healthz HTTP/1.1\r\nHost: localhost\r\n",
+		"an empty request":     "",
+		"an unfinished body":   "GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{",
 	} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(listener.URL(), "http://"))
 		if err != nil {
@@ -62,10 +63,9 @@ func TestServer_EndsRequestsThatDoNotEnd(t *testing.T) {
 		if _, err := io.WriteString(conn, text); err != nil {
 			t.Fatal(err)
 		}
-		// The read ends when the server closes; the test's own patience is the
-		// only bound if it does not.
+		// The read ends when the server closes the connection.
 		if _, err := io.Copy(io.Discard, conn); err != nil {
-			t.Logf("%s: %v", name, err) // reset, for what was never read
+			t.Logf("%s: %v", name, err) // a reset is fine: the server did not read everything
 		}
 		if err := conn.Close(); err != nil {
 			t.Error(err)
@@ -73,34 +73,71 @@ func TestServer_EndsRequestsThatDoNotEnd(t *testing.T) {
 	}
 }
 
-// Headers and bodies have their bounds; what is too much is answered so.
-func TestServer_BoundsHeadersAndBodies(t *testing.T) {
-	g := newGuarded(t, httpapi.MetricsOpen)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.url+"/healthz", nil)
-	if err != nil {
-		t.Fatal(err)
+// F-API-03: requests that reach no handler are answered in JSON too.
+func TestAPI_AnswersEveryErrorWithProblemJSON(t *testing.T) {
+	s := serve(t)
+	for name, c := range map[string]struct {
+		request string
+		status  int
+		detail  string
+	}{
+		"a header that is too large":    {"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Long: " + strings.Repeat("x", 32<<10) + "\r\n\r\n", 431, "more than 16384 bytes"},
+		"no host":                       {"GET /healthz HTTP/1.1\r\n\r\n", 400, "missing required Host header"},
+		"a header that is malformed":    {"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX Y\r\n\r\n", 400, "cannot be parsed"},
+		"an unknown transfer encoding":  {"POST /healthz HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip\r\n\r\n", 501, "transfer encoding"},
+		"another protocol":              {"GET /healthz HTTP/3.0\r\nHost: localhost\r\n\r\n", 505, "protocol version"},
+		"a path with dot segments":      {"GET /api/v1/orders/../../etc HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 307, "/api/etc"},
+		"a path with an empty segment":  {"GET /api/v1//orders?limit=3 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 307, "/api/v1/orders"},
+		"a path that does not exist":    {"GET /etc HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 404, "no such path \"/etc\""},
+		"a slash at the end":            {"GET /healthz/ HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 404, "no such path"},
+		"a method that is not allowed":  {"BREW /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 405, "use GET"},
+		"a path where a host should be": {"CONNECT /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 405, "use GET"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := io.WriteString(conn, c.request); err != nil {
+				t.Fatal(err)
+			}
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			var p httpapi.Problem
+			if err := json.NewDecoder(resp.Body).Decode(&p); err != nil {
+				t.Error(err)
+			}
+			if resp.StatusCode != c.status || p.Status != c.status || !strings.Contains(p.Detail, c.detail) {
+				t.Errorf("%s with the problem %+v, want %d and %q", resp.Status, p, c.status, c.detail)
+			}
+			if kind := resp.Header.Get("Content-Type"); kind != "application/problem+json" {
+				t.Errorf("content type %q", kind)
+			}
+		})
 	}
-	req.Header.Set("X-Long", strings.Repeat("x", 32<<10))
-	resp, err := g.client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	if resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
-		t.Errorf("long header: %s", resp.Status)
-	}
+	// Who follows the redirect gets what was meant.
+	var page struct{ Orders []any }
+	s.get("/api//v1/x/../orders?status=PENDING", http.StatusOK, &page)
+}
 
+// F-API-01
+func TestAPI_RefusesBodiesItCannotUse(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsOpen)
 	operator := g.token(asOperator)
 	path := "/api/v1/orders/O1/hold"
 	g.asks(operator, "POST", path, fmt.Sprintf(`{"reason": %q}`, strings.Repeat("x", httpapi.MaxBodyBytes)), 413, "more than 65536 bytes")
 	g.asks(operator, "POST", path, `{"reason": "x"}`+strings.Repeat(" ", httpapi.MaxBodyBytes), 413, "more than 65536 bytes")
 	g.asks(operator, "POST", path, "", 400, "empty")
-	g.asks(operator, "POST", path, `{"reason": `, 400, "cannot be read")
-	g.asks(operator, "POST", path, `{"reason": "x"} {}`, 400, "more after the object")
+	g.asks(operator, "POST", path, `{"reason": `, 400, "cannot be decoded")
+	g.asks(operator, "POST", path, `{"reason": "x"} {}`, 400, "data follows the object")
 	g.asks(operator, "POST", path, `{"reasn": "x"}`, 400, `unknown field "reasn"`)
 	g.asks(operator, "POST", path, `{"reason": 3}`, 400, "reason")
 	g.asks(operator, "POST", path, `{"reason": " "}`, 400, "reason is blank; say why")
-	g.asks(operator, "POST", path+"?x=1", `{"reason": "x"}`, 400, "no parameter here")
+	g.asks(operator, "POST", path+"?x=1", `{"reason": "x"}`, 400, "not a parameter")
 	g.asks(operator, "POST", "/api/v1/orders/a%2Fb/hold", `{}`, 400, "id contains", "reason is blank")
 
 	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded"} {
@@ -121,8 +158,8 @@ func TestServer_BoundsHeadersAndBodies(t *testing.T) {
 	}
 }
 
-// Two headers of one name, or a token in the URL, are no token.
-func TestServer_TakesTokensFromOneHeaderOnly(t *testing.T) {
+// F-API-01: neither two headers nor a URL can hold the token.
+func TestAPI_TakesTokensFromOneHeaderOnly(t *testing.T) {
 	g := newGuarded(t, httpapi.MetricsOpen)
 	token := g.token(asOperator)
 	conn, err := net.Dial("tcp", strings.TrimPrefix(g.url, "http://"))
@@ -139,12 +176,11 @@ func TestServer_TakesTokensFromOneHeaderOnly(t *testing.T) {
 	if resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("two headers: %s", resp.Status)
 	}
-	g.asks("", "GET", "/api/v1/drones?access_token="+token, "", 401, "this needs a token")
+	g.asks("", "GET", "/api/v1/drones?access_token="+token, "", 401, "authentication required")
 }
 
-// F-OBS-01: a store that does not answer in time is in the log; a client that
-// did not wait is not.
-func TestAPI_LogsWhatRanOutOfTime(t *testing.T) {
+// F-OBS-01: a slow store is logged, an impatient client is not.
+func TestAPI_LogsTimeouts(t *testing.T) {
 	hosts := emutest.Hosts(t)
 	t.Setenv(connect.FirestoreHost, "") // see serveFor
 	clients := emutest.Connect(t, hosts)
@@ -165,7 +201,7 @@ func TestAPI_LogsWhatRanOutOfTime(t *testing.T) {
 	leave()
 	ask(gone)
 	if text := logged.String(); text != "" {
-		t.Errorf("nobody waited, and yet: %s", text)
+		t.Errorf("a cancelled request was logged: %s", text)
 	}
 	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer cancel()

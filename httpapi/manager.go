@@ -11,9 +11,9 @@ import (
 	"github.com/dronefleet/dronefleet/internal/shutdown"
 )
 
-// ServeManager runs a State Manager with its HTTP API on a listener, which may be
-// nil for none. The API serves until the last message is settled, so probes and
-// operators see a manager that is stopping. Then it finishes requests until the
+// ServeManager runs a State Manager, with its HTTP API if listener is not nil, until
+// ctx ends. The API answers until the last message is settled, so that probes and
+// operators see a manager that is stopping; then requests may finish until the
 // phase HTTP of the manager's shutdown ends. If the API fails, the manager stops.
 func ServeManager(ctx context.Context, m *manager.Manager, access Access, listener *Listener) error {
 	if listener == nil {

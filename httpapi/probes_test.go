@@ -18,9 +18,8 @@ import (
 	"github.com/dronefleet/dronefleet/internal/simclock"
 )
 
-// F-OBS-01: the optimizer is probed and scraped as the State Manager is, and
-// shows nothing of the fleet.
-func TestProbes_OfAProcessThatPublishes(t *testing.T) {
+// F-OBS-01
+func TestNewProbes_ServesHealthReadinessAndMetricsOnly(t *testing.T) {
 	hosts := emutest.Hosts(t)
 	t.Setenv(connect.FirestoreHost, "") // see serveFor
 	clients := emutest.Connect(t, hosts)
@@ -37,7 +36,7 @@ func TestProbes_OfAProcessThatPublishes(t *testing.T) {
 	clients.Meter.Lock(meter.LockCycle)
 	probe := func(method, path string) (int, string) {
 		t.Helper()
-		// Readiness is remembered for a second; each probe here is a first one.
+		// Readiness is cached for a second, so each probe here has a server of its own.
 		server := httptest.NewServer(httpapi.NewProbes(httpapi.Config{
 			Locks: locks, PubSub: clients.PubSub, Meter: clients.Meter, Log: emutest.Log(t),
 		}, pubsubio.TopicDecisions))
@@ -75,7 +74,7 @@ func TestProbes_OfAProcessThatPublishes(t *testing.T) {
 		}
 	}
 	if offset, measured := clients.Meter.ClockOffset.Last(); !measured || offset.Abs() > time.Minute {
-		t.Errorf("the probe measured the clock %v off (%v)", offset, measured)
+		t.Errorf("the probe measured a clock offset of %v (%v)", offset, measured)
 	}
 	if code, body := probe(http.MethodGet, "/metrics"); code != http.StatusOK || !strings.Contains(body, `dronefleet_cycles_total{outcome="run"} 1`) {
 		t.Errorf("metrics: %d\n%s", code, body)

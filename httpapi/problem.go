@@ -13,35 +13,37 @@ import (
 	"github.com/dronefleet/dronefleet/httpapi/identity"
 )
 
-// Problem is a problem document of RFC 9457, as every failed request gets. Its
-// type is absent, which stands for "about:blank": the status says all about its
-// kind.
+// Problem is a problem document of RFC 9457, the body of every answer that is not
+// a success. Its type is absent, which means "about:blank": the status alone says
+// what kind of problem it is.
 type Problem struct {
 	Title      string             `json:"title"`
 	Status     int                `json:"status"`
 	Detail     string             `json:"detail"`
 	Instance   string             `json:"instance,omitempty"` // the request's path
 	Parameters []ParameterProblem `json:"parameters,omitempty"`
-	Replay     map[string]any     `json:"replay,omitempty"`  // what was replayed before it failed, as a replay answers
+	Replay     map[string]any     `json:"replay,omitempty"`  // what was replayed before the failure, in the form of a replay's answer
 	Discard    map[string]any     `json:"discard,omitempty"` // likewise of a discard
 
-	allow     string // for 405
-	challenge string // for 401 and 403
+	headers map[string]string // of the response, beside its body
 }
 
-// ParameterProblem says what is wrong with one parameter and how to mend it.
+// ParameterProblem says what is wrong with one parameter and how to fix it.
 type ParameterProblem struct {
 	Name   string `json:"name"`
 	Detail string `json:"detail"` // "is 0; give 1 to 1000"
 }
 
+// Error implements error.
 func (p *Problem) Error() string { return p.Detail }
+
+const problemType = "application/problem+json"
 
 func problem(status int, format string, args ...any) *Problem {
 	return &Problem{Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...)}
 }
 
-// badParameters is the problem of a request that cannot be right.
+// badParameters is the problem of a request with parameters that cannot be right.
 func badParameters(bad []ParameterProblem) *Problem {
 	lines := make([]string, len(bad))
 	for i, p := range bad {
@@ -52,7 +54,7 @@ func badParameters(bad []ParameterProblem) *Problem {
 	return p
 }
 
-// asProblem finds the status of an error.
+// asProblem chooses the status for an error.
 func asProblem(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
@@ -70,7 +72,7 @@ func asProblem(err error) *Problem {
 	case malformed:
 		return problem(http.StatusInternalServerError, "%s", err)
 	case firestoretx.Retryable(err), errors.Is(err, context.Canceled):
-		return problem(http.StatusServiceUnavailable, "the store does not answer; try again: %s", err)
+		return problem(http.StatusServiceUnavailable, "the store does not answer: %s; try again", err)
 	}
 	return problem(http.StatusInternalServerError, "%s", err)
 }
@@ -79,19 +81,16 @@ func asProblem(err error) *Problem {
 func (a *API) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	p := *asProblem(err)
 	p.Instance = r.URL.EscapedPath()
-	// Nobody waits for the answer to a cancelled request. One that ran out of time
-	// says that the store is slow.
+	// A client that cancelled its request learns nothing from the log. A request
+	// that ran out of time shows that the store is slow.
 	if p.Status >= http.StatusInternalServerError && !errors.Is(r.Context().Err(), context.Canceled) {
 		a.log.WarnContext(r.Context(), "HTTP request failed", slog.String("path", p.Instance), slog.Int("status", p.Status), slog.Any("err", err))
 	}
-	if p.allow != "" {
-		w.Header().Set("Allow", p.allow)
-	}
-	if p.challenge != "" {
-		w.Header().Set("WWW-Authenticate", p.challenge)
+	for name, value := range p.headers {
+		w.Header().Set(name, value)
 	}
 	if p.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
-	a.write(w, r, p.Status, "application/problem+json", p)
+	a.write(w, r, p.Status, problemType, p)
 }

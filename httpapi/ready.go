@@ -21,32 +21,32 @@ import (
 	"github.com/dronefleet/dronefleet/lock/firestorelock"
 )
 
-// Verdicts of a check, worst last.
+// Statuses of a check, worst last.
 const (
 	CheckOK      = "ok"
-	CheckWarning = "warning" // ready, but somebody should look
+	CheckWarning = "warning" // ready, but an operator should look
 	CheckFailing = "failing" // not ready
 )
 
-// Check is the outcome of one look at something the process depends on.
+// Check is the state of one thing that the process depends on.
 type Check struct {
 	Status string `json:"status"`
 	Detail string `json:"detail,omitempty"`
 	TookMs int64  `json:"tookMs"`
 
-	// Of the clock: the server's time minus the local one, and how far the true
-	// offset may be from that.
+	// Clock: the server's time minus the local time, and how far the true offset may
+	// be from that.
 	OffsetMs      *float64 `json:"offsetMs,omitempty"`
 	UncertaintyMs *float64 `json:"uncertaintyMs,omitempty"`
 
-	// Of the backlog: the age of the oldest message held, by kind.
+	// Backlog: the age of the oldest message in memory, by kind.
 	AgeMs map[string]int64 `json:"ageMs,omitempty"`
-	// Of a lock: whether this process holds it, and how long ago it last asked
-	// for it and got an answer.
+	// Lock: whether this process holds it, and how long ago an attempt to acquire it
+	// was last answered.
 	Held       *bool  `json:"held,omitempty"`
 	TriedAgoMs *int64 `json:"triedAgoMs,omitempty"`
-	// Of the cycles: how long ago one last ended, here or, so far as this
-	// process saw, elsewhere.
+	// Cycle: how long ago one last ended, in this process or, as far as this process
+	// saw, in another.
 	EndedAgoMs *int64 `json:"endedAgoMs,omitempty"`
 }
 
@@ -56,22 +56,22 @@ type Readiness struct {
 	Checks map[string]Check `json:"checks"`
 }
 
-// readyFor is how long a report is given out again, so that eager probes cost
-// no more than one look each second.
+// readyFor is how long a report is reused: frequent probes cost one round of checks
+// a second.
 const readyFor = time.Second
 
-// readyTimeout is how long a service may take to answer.
+// readyTimeout is how long a round of checks may take.
 const readyTimeout = 5 * time.Second
 
 type readiness struct {
 	locks    *firestorelock.Backend
 	pubsub   *pubsub.Client
-	topic    string // to which the process must be able to publish; "" if it consumes
+	topic    string // the topic that the process publishes to; "" for a process that consumes
 	meter    *meter.Meter
 	began    time.Time
-	stopping func() error // why the process stops, or nil
+	stopping func() error // why the process is stopping, or nil
 
-	mu     sync.Mutex // held while looking: one look at a time
+	mu     sync.Mutex // held during a round of checks
 	last   Readiness
 	lastAt time.Time
 }
@@ -84,30 +84,25 @@ func newReadiness(cfg Config) *readiness {
 	return &readiness{locks: cfg.Locks, pubsub: cfg.PubSub, meter: cfg.Meter, began: time.Now(), stopping: stopping}
 }
 
-// readyz says whether the process can do its work: Firestore and Pub/Sub answer
-// and the clocks agree. It answers 503 when it cannot, or is about to stop. How
-// the work goes (backlog, locks, cycles) it only warns of: a process that is
-// behind gets no faster by being taken out of service or started again.
+// readyz says whether the process can work: Firestore and Pub/Sub answer and the
+// clocks agree. It answers 503 if not, or if the process is stopping. A slow backlog,
+// lock or cycle is only a warning: taking a slow process out of service or
+// restarting it does not make it faster.
 //
 // Cost: 5 RPCs to Firestore, 5 reads, and one RPC to Pub/Sub for each subscription
-// or topic asked for, at most once a second.
-func (a *API) readyz(w http.ResponseWriter, r *http.Request) {
-	if _, err := parameters(r); err != nil {
-		a.refuse(w, r, err)
-		return
-	}
-	report := a.ready.report(r.Context())
-	code := http.StatusOK
+// or topic checked, at most once a second.
+func (a *API) readyz(ctx context.Context, _ *request) (any, error) {
+	report := a.ready.report(ctx)
 	if report.Status == CheckFailing {
-		code = http.StatusServiceUnavailable
+		return reply{http.StatusServiceUnavailable, report}, nil
 	}
-	a.write(w, r, code, "application/json", report)
+	return report, nil
 }
 
 func (r *readiness) report(ctx context.Context) Readiness {
 	if why := r.stopping(); why != nil {
 		return Readiness{Status: CheckFailing, Checks: map[string]Check{
-			"process": {Status: CheckFailing, Detail: fmt.Sprintf("stopping: it settles what it holds and takes nothing new (%s)", why)},
+			"process": {Status: CheckFailing, Detail: fmt.Sprintf("stopping: finishing the messages it holds and pulling no new ones (%s)", why)},
 		}}
 	}
 	r.mu.Lock()
@@ -115,7 +110,8 @@ func (r *readiness) report(ctx context.Context) Readiness {
 	if !r.lastAt.IsZero() && time.Since(r.lastAt) < readyFor {
 		return r.last
 	}
-	// A probe that gives up must not make the next one believe in an outage.
+	// A probe that gives up must not end the checks: its failure would be reported to
+	// the next probe as an outage.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
 	defer cancel()
 	var firestore, clock, messages Check
@@ -130,7 +126,7 @@ func (r *readiness) report(ctx context.Context) Readiness {
 	return r.last
 }
 
-// worst is the verdict on all checks.
+// worst is the status of the worst check.
 func worst(checks map[string]Check) string {
 	verdict := CheckOK
 	for _, c := range checks {
@@ -141,7 +137,7 @@ func worst(checks map[string]Check) string {
 	return verdict
 }
 
-// checkFirestore measures the clock, for which Firestore must answer.
+// checkFirestore measures the clock, which needs Firestore to answer.
 func (r *readiness) checkFirestore(ctx context.Context) (store, clock Check) {
 	began := time.Now()
 	report, err := r.locks.CheckClock(ctx)
@@ -156,34 +152,34 @@ func (r *readiness) checkFirestore(ctx context.Context) (store, clock Check) {
 	switch report.Level {
 	case firestorelock.ClockBlock:
 		clock.Status = CheckFailing
-		clock.Detail = fmt.Sprintf("the clock is off by %s, more than %s; synchronise it (NTP)", report.Offset.Abs(), firestorelock.SkewBlock)
+		clock.Detail = fmt.Sprintf("the clock is off by %s, %s or more; synchronise it (NTP)", report.Offset.Abs(), firestorelock.SkewBlock)
 	case firestorelock.ClockWarn:
 		clock.Status = CheckWarning
-		clock.Detail = fmt.Sprintf("the clock is off by %s, more than %s; synchronise it (NTP)", report.Offset.Abs(), firestorelock.SkewWarn)
+		clock.Detail = fmt.Sprintf("the clock is off by %s, %s or more; synchronise it (NTP)", report.Offset.Abs(), firestorelock.SkewWarn)
 	}
 	return Check{Status: CheckOK, TookMs: took}, clock
 }
 
 func inMs(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// checkPubSub asks for the topic the process publishes to, or for every
-// subscription the State Manager consumes, all at once. An account that may use
-// them but not look is fine: Pub/Sub answered.
+// checkPubSub lookups up the topic that the process publishes to, or every
+// subscription that the State Manager consumes, concurrently. An account that may
+// use them but not look them up is fine: Pub/Sub answered.
 func (r *readiness) checkPubSub(ctx context.Context) Check {
 	began := time.Now()
-	looks := []func(context.Context) error{r.lookAtTopic}
+	lookups := []func(context.Context) error{r.findTopic}
 	if r.topic == "" {
-		looks = looks[:0]
+		lookups = lookups[:0]
 		for _, topic := range pubsubio.InboundTopics {
-			looks = append(looks, func(ctx context.Context) error { return r.lookAtSubscription(ctx, pubsubio.Subscription(topic)) })
+			lookups = append(lookups, func(ctx context.Context) error { return r.findSubscription(ctx, pubsubio.Subscription(topic)) })
 		}
 	}
-	faults := make([]error, len(looks))
+	faults := make([]error, len(lookups))
 	var g errgroup.Group
-	for i, look := range looks {
-		g.Go(func() error { faults[i] = look(ctx); return nil })
+	for i, find := range lookups {
+		g.Go(func() error { faults[i] = find(ctx); return nil })
 	}
-	_ = g.Wait() // no look returns an error
+	_ = g.Wait() // no lookup returns an error
 	c := Check{Status: CheckOK, TookMs: time.Since(began).Milliseconds()}
 	var details []string
 	for _, fault := range faults {
@@ -195,27 +191,27 @@ func (r *readiness) checkPubSub(ctx context.Context) Check {
 	return c
 }
 
-func (r *readiness) lookAtTopic(ctx context.Context) error {
+func (r *readiness) findTopic(ctx context.Context) error {
 	_, err := r.pubsub.TopicAdminClient.GetTopic(ctx, &pubsubpb.GetTopicRequest{
 		Topic: fmt.Sprintf("projects/%s/topics/%s", r.pubsub.Project(), r.topic),
 	})
 	return faultOf("topic "+r.topic, err)
 }
 
-// deletedTopic is the topic of subscriptions whose own has been deleted.
+// deletedTopic is what a subscription names as its topic after that was deleted.
 const deletedTopic = "_deleted-topic_"
 
-func (r *readiness) lookAtSubscription(ctx context.Context, id string) error {
+func (r *readiness) findSubscription(ctx context.Context, id string) error {
 	sub, err := r.pubsub.SubscriptionAdminClient.GetSubscription(ctx, &pubsubpb.GetSubscriptionRequest{
 		Subscription: fmt.Sprintf("projects/%s/subscriptions/%s", r.pubsub.Project(), id),
 	})
 	if sub.GetDetached() || sub.GetTopic() == deletedTopic {
-		return fmt.Errorf("subscription %s has lost its topic and gets nothing more; delete it, then %s", id, pubsubio.Remedy)
+		return fmt.Errorf("subscription %s has lost its topic and receives no messages; delete it, then %s", id, pubsubio.Remedy)
 	}
 	return faultOf("subscription "+id, err)
 }
 
-// faultOf is what is wrong with something that Pub/Sub was asked for.
+// faultOf turns Pub/Sub's answer to a look-up into what is wrong with its subject.
 func faultOf(name string, err error) error {
 	switch status.Code(err) {
 	case codes.OK, codes.PermissionDenied:

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// bounds keep a slow or hostile client from holding the server. finish is how
-// long requests under way may take once the server stops.
+// bounds limit what a slow or hostile client can take from the server. finish is how
+// long requests in progress may take once the server stops.
 type bounds struct {
 	header, read, write, idle, finish time.Duration
 	headerBytes                       int
@@ -24,21 +24,21 @@ var defaultBounds = bounds{
 	headerBytes: 16 << 10,
 }
 
-// Listener holds an address for an API that is not there yet, so that a taken
-// port is known before anything starts.
+// Listener holds an address for an API that is assembled later, so that a port in
+// use is reported before anything else starts.
 type Listener struct {
 	listener net.Listener
 	bounds   bounds
 }
 
-// Listen takes addr, a host:port whose port may be 0 for a free one.
+// Listen listens on addr, a host:port. Port 0 chooses a free port.
 func Listen(addr string) (*Listener, error) {
 	if _, _, err := net.SplitHostPort(addr); err != nil {
-		return nil, fmt.Errorf("HTTP address %q: %w; give host:port, for example 127.0.0.1:8080", addr, err)
+		return nil, fmt.Errorf("HTTP address %q cannot be parsed: %w; give host:port, for example 127.0.0.1:8080", addr, err)
 	}
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("HTTP address %s cannot be used: %w; give another one or stop what uses it", addr, err)
+		return nil, fmt.Errorf("HTTP address %s cannot be used: %w; give another one or stop the process that uses it", addr, err)
 	}
 	return &Listener{l, defaultBounds}, nil
 }
@@ -46,23 +46,23 @@ func Listen(addr string) (*Listener, error) {
 // URL is the API's address.
 func (l *Listener) URL() string { return "http://" + l.listener.Addr().String() }
 
-// Close gives up an address that was never served.
+// Close releases an address that was never served.
 func (l *Listener) Close() error { return l.listener.Close() }
 
-// Serve answers requests with api until ctx ends, then lets those under way
-// finish: for five seconds, or less if finishing ends before.
+// Serve answers requests with api until ctx ends. Requests in progress may then
+// finish, for five seconds or until finishing ends.
 func (l *Listener) Serve(ctx, finishing context.Context, api *API) error {
 	server := &http.Server{
 		Handler:           api,
 		ReadHeaderTimeout: l.bounds.header, ReadTimeout: l.bounds.read, WriteTimeout: l.bounds.write, IdleTimeout: l.bounds.idle,
 		MaxHeaderBytes: l.bounds.headerBytes,
 		ErrorLog:       slog.NewLogLogger(api.log.Handler(), slog.LevelDebug),
-		// Requests may outlive the order to stop, for a while.
+		// Requests may outlive ctx, until Shutdown returns.
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
 	g, serving := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		if err := server.Serve(l.listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(problemListener{l.listener, l.bounds.headerBytes}); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("HTTP API: %w", err)
 		}
 		return nil
@@ -72,7 +72,7 @@ func (l *Listener) Serve(ctx, finishing context.Context, api *API) error {
 		limited, cancel := context.WithTimeout(finishing, l.bounds.finish)
 		defer cancel()
 		if err := server.Shutdown(limited); err != nil {
-			return errors.Join(fmt.Errorf("HTTP API: requests were cut off: %w", err), server.Close())
+			return errors.Join(fmt.Errorf("HTTP API: requests in progress were cut off: %w", err), server.Close())
 		}
 		return nil
 	})

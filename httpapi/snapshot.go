@@ -2,8 +2,10 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/wire"
@@ -11,21 +13,17 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// snapshot answers GET /api/v1/optimizer/snapshot?depot= with what a solve cycle
-// of the depot would see now, as an OptimizationSnapshot in protobuf's JSON
-// form. depot may be left out when there is only one.
+// snapshot answers GET /api/v1/optimizer/snapshot?depot= with what a solve cycle of
+// the depot would see now, as an OptimizationSnapshot in protobuf's JSON form.
+// depot may be left out when there is only one.
 //
-// It takes no lock, so it carries no fence: decisions made from it compete with
-// those of the fleet's own cycles, and the first to commit wins. A decision
+// It takes no lock, so the snapshot has no fence: decisions made from it compete
+// with those of the fleet's own cycles, and the first to commit wins. A decision
 // should repeat session_id as cycle_id and read_time as snapshot_time.
 //
 // Cost: 7 RPCs; a read per depot, idle drone, pending order and warehouse.
-func (a *API) snapshot(ctx context.Context, r *http.Request) (any, error) {
-	q, err := parameters(r, "depot")
-	if err != nil {
-		return nil, err
-	}
-	depot, err := a.depotOf(ctx, q)
+func (a *API) snapshot(ctx context.Context, r *request) (any, error) {
+	depot, err := a.depotOf(ctx, domain.DepotID(r.value("depot")))
 	if err != nil {
 		return nil, err
 	}
@@ -41,4 +39,36 @@ func (a *API) snapshot(ctx context.Context, r *http.Request) (any, error) {
 	}
 	snap.CycleID = domain.CycleID(a.newID())
 	return wire.MarshalSnapshot(snap)
+}
+
+// depotOf is the depot that was asked for or, if none was, the only one there is. A
+// depot whose document cannot be decoded may be the one that was meant.
+func (a *API) depotOf(ctx context.Context, wanted domain.DepotID) (domain.DepotID, error) {
+	depots, err := a.store.Depots(ctx)
+	if err != nil {
+		return "", err
+	}
+	ids := make([]domain.DepotID, len(depots.Items))
+	for i, d := range depots.Items {
+		ids[i] = d.ID
+	}
+	malformed := errors.Join(depots.Malformed...)
+	if malformed != nil {
+		a.log.ErrorContext(ctx, "depot left out; correct its document", slog.Any("err", malformed))
+	}
+	switch {
+	case slices.Contains(ids, wanted):
+		return wanted, nil
+	case malformed != nil && (wanted != "" || len(ids) == 0):
+		return "", malformed
+	case len(ids) == 0:
+		return "", problem(http.StatusNotFound, "the fleet has no depot; add a document to depots first")
+	case wanted == "" && len(ids) == 1:
+		return ids[0], nil
+	case wanted == "":
+		return "", badParameters([]ParameterProblem{{"depot", "is missing; give " + oneOf(ids)}})
+	}
+	p := badParameters([]ParameterProblem{{"depot", "does not exist; give " + oneOf(ids)}})
+	p.Status, p.Title = http.StatusNotFound, http.StatusText(http.StatusNotFound)
+	return "", p
 }

@@ -9,20 +9,20 @@ import (
 	"github.com/dronefleet/dronefleet/internal/meter"
 )
 
-// When the work is said to lag.
+// When readiness warns.
 const (
-	// backlogWarning is older than a message gets while all is well: positions
-	// wait a second, a failed commit is tried again for a few.
+	// backlogWarning is more than a message waits in normal operation: positions wait
+	// a second, failed commits are retried for a few seconds.
 	backlogWarning = 30 * time.Second
-	// lockWarning is several times the interval at which the sweeper's lock is
-	// asked for (5 s).
+	// lockWarning is several intervals of the sweeper (5 s), which tries to acquire its
+	// lock in each.
 	lockWarning = 30 * time.Second
-	// cycleWarning is several cycles (10 s), each with its search.
+	// cycleWarning is several intervals of the optimizer (10 s), with their searches.
 	cycleWarning = time.Minute
 )
 
-// checkWork says how the process's work goes, as far as it has any: a State
-// Manager holds messages and sweeps, an optimizer runs cycles. It never fails.
+// checkWork reports on the process's work: a State Manager's messages and sweeps, an
+// optimizer's cycles.
 //
 // Cost: no RPC.
 func (r *readiness) checkWork(now time.Time) map[string]Check {
@@ -47,22 +47,22 @@ func checkBacklog(backlogs map[string]*meter.Backlog) Check {
 		c.AgeMs[kind] = age.Milliseconds()
 		if age > backlogWarning && c.Status == CheckOK {
 			c.Status = CheckWarning
-			c.Detail = fmt.Sprintf("the oldest of %d messages of %s held is %s old; Firestore is slow or out of reach, or more State Managers are needed",
+			c.Detail = fmt.Sprintf("the oldest of %d %s messages in memory is %s old; Firestore is slow or unreachable, or more State Managers are needed",
 				b.Messages(), kind, age.Truncate(time.Second))
 		}
 	}
 	return c
 }
 
-// checkLock tells of a lock. Only the sweeper's is asked for in short intervals
-// for as long as the process lives.
+// checkLock reports on a lock. Only the sweeper's can be late: it is the only one that
+// is acquired at short intervals for as long as the process runs.
 func (r *readiness) checkLock(name string, l *meter.Lock, now time.Time) Check {
 	held, ago := l.Held(), now.Sub(r.since(l.LastTried()))
 	inMs := ago.Milliseconds()
 	c := Check{Status: CheckOK, Held: &held, TriedAgoMs: &inMs}
 	if name == meter.LockSweeper && !held && ago > lockWarning {
 		c.Status = CheckWarning
-		c.Detail = fmt.Sprintf("the lock was last asked for with an answer %s ago; see the log for what keeps sweeps from it", ago.Truncate(time.Second))
+		c.Detail = fmt.Sprintf("the last answered attempt to acquire the lock was %s ago; the log says what prevents sweeps", ago.Truncate(time.Second))
 	}
 	return c
 }
@@ -73,12 +73,12 @@ func (r *readiness) checkCycles(now time.Time) Check {
 	c := Check{Status: CheckOK, EndedAgoMs: &inMs}
 	if ago > cycleWarning {
 		c.Status = CheckWarning
-		c.Detail = fmt.Sprintf("no cycle has ended well for %s; see the log for what fails", ago.Truncate(time.Second))
+		c.Detail = fmt.Sprintf("no cycle has succeeded for %s; the log says what fails", ago.Truncate(time.Second))
 	}
 	return c
 }
 
-// since is t, or when the process began if that never was.
+// since is t, or when the process began if t is zero.
 func (r *readiness) since(t time.Time) time.Time {
 	if t.IsZero() {
 		return r.began

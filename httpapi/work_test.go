@@ -11,8 +11,8 @@ import (
 	"github.com/dronefleet/dronefleet/internal/meter"
 )
 
-// F-OBS-01: /readyz tells how the work goes, and warns when it does not go.
-func TestReadiness_CheckWork(t *testing.T) {
+// F-OBS-01
+func TestReadiness_WarnsOfLateWork(t *testing.T) {
 	began := time.Now()
 	for name, c := range map[string]struct {
 		before func(*meter.Meter)
@@ -21,26 +21,26 @@ func TestReadiness_CheckWork(t *testing.T) {
 		detail string
 	}{
 		"a process without work": {func(*meter.Meter) {}, time.Hour, map[string]string{}, ""},
-		"nothing held": {func(m *meter.Meter) { m.Backlog("orders", time.Now) }, time.Hour,
+		"no message in memory": {func(m *meter.Meter) { m.Backlog("orders", time.Now) }, time.Hour,
 			map[string]string{"backlog": CheckOK}, ""},
 		"a young backlog": {func(m *meter.Meter) { held(m, "orders", 29*time.Second) }, 0,
 			map[string]string{"backlog": CheckOK}, ""},
 		"an old backlog of one kind": {func(m *meter.Meter) { held(m, "orders", time.Second); held(m, "telemetry", 31*time.Second) }, 0,
-			map[string]string{"backlog": CheckWarning}, "1 messages of telemetry held is 31s old"},
+			map[string]string{"backlog": CheckWarning}, "1 telemetry messages in memory is 31s old"},
 		"a sweeper that has just begun": {func(m *meter.Meter) { m.Lock(meter.LockSweeper) }, 20 * time.Second,
 			map[string]string{"lock-sweeper": CheckOK}, ""},
 		"a sweeper that never got an answer": {func(m *meter.Meter) { m.Lock(meter.LockSweeper) }, 40 * time.Second,
 			map[string]string{"lock-sweeper": CheckWarning}, "40s ago"},
-		"a sweeper that others keep from sweeping": {func(m *meter.Meter) { m.Lock(meter.LockSweeper).Tried(time.Now(), false) }, 20 * time.Second,
+		"a sweeper whose lock another process holds": {func(m *meter.Meter) { m.Lock(meter.LockSweeper).Tried(time.Now(), false) }, 20 * time.Second,
 			map[string]string{"lock-sweeper": CheckOK}, ""},
-		"a sweep that takes long": {func(m *meter.Meter) { m.Lock(meter.LockSweeper).Tried(time.Now(), true) }, time.Hour,
+		"a long sweep": {func(m *meter.Meter) { m.Lock(meter.LockSweeper).Tried(time.Now(), true) }, time.Hour,
 			map[string]string{"lock-sweeper": CheckOK}, ""},
-		"a cycle that others ran": {func(m *meter.Meter) { m.Lock(meter.LockCycle); m.Cycles.Ended(meter.CycleSkipped) }, 50 * time.Second,
+		"a cycle of another process": {func(m *meter.Meter) { m.Lock(meter.LockCycle); m.Cycles.Ended(meter.CycleSkipped) }, 50 * time.Second,
 			map[string]string{"lock-cycle": CheckOK, "cycle": CheckOK}, ""},
-		"cycles that fail": {func(m *meter.Meter) { m.Lock(meter.LockCycle); m.Cycles.Ended(meter.CycleFailed) }, 61 * time.Second,
-			map[string]string{"lock-cycle": CheckOK, "cycle": CheckWarning}, "no cycle has ended well"},
+		"failing cycles": {func(m *meter.Meter) { m.Lock(meter.LockCycle); m.Cycles.Ended(meter.CycleFailed) }, 61 * time.Second,
+			map[string]string{"lock-cycle": CheckOK, "cycle": CheckWarning}, "no cycle has succeeded"},
 		"cycles that stopped": {func(m *meter.Meter) { m.Lock(meter.LockCycle); m.Cycles.Ended(meter.CycleRun) }, 2 * time.Minute,
-			map[string]string{"lock-cycle": CheckOK, "cycle": CheckWarning}, "no cycle has ended well"},
+			map[string]string{"lock-cycle": CheckOK, "cycle": CheckWarning}, "no cycle has succeeded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := meter.New()
@@ -62,7 +62,7 @@ func TestReadiness_CheckWork(t *testing.T) {
 	}
 }
 
-// F-API-01: what only warns hides no failure, in whatever order they are looked at.
+// F-API-01: a warning hides no failure.
 func TestReadiness_IsAsBadAsItsWorstCheck(t *testing.T) {
 	ok, warning, failing := Check{Status: CheckOK}, Check{Status: CheckWarning}, Check{Status: CheckFailing}
 	for want, checks := range map[string]map[string]Check{
@@ -70,7 +70,7 @@ func TestReadiness_IsAsBadAsItsWorstCheck(t *testing.T) {
 		CheckWarning: {"firestore": ok, "clock": warning, "pubsub": ok},
 		CheckFailing: {"firestore": failing, "clock": warning, "pubsub": ok, "cycle": warning},
 	} {
-		for range 100 { // a map's order is another each time
+		for range 100 { // maps are iterated in random order
 			if got := worst(checks); got != want {
 				t.Fatalf("%v are %s", checks, got)
 			}
@@ -78,9 +78,9 @@ func TestReadiness_IsAsBadAsItsWorstCheck(t *testing.T) {
 	}
 }
 
-// F-API-01: an account that may consume but not look has a Pub/Sub that answers: the
-// process must not be taken out of service for it.
-func TestReadiness_MayBeForbiddenToLook(t *testing.T) {
+// F-API-01: an account that may consume a subscription but not look it up is ready:
+// Pub/Sub answered.
+func TestReadiness_AcceptsPermissionDenied(t *testing.T) {
 	for code, want := range map[codes.Code]string{
 		codes.OK: "", codes.PermissionDenied: "",
 		codes.NotFound: "topic decisions does not exist", codes.Unavailable: "Unavailable", codes.DeadlineExceeded: "DeadlineExceeded",
@@ -92,21 +92,22 @@ func TestReadiness_MayBeForbiddenToLook(t *testing.T) {
 	}
 }
 
-// F-API-01: whatever a refusal quotes of a token, its header is well formed.
-func TestChallenge_QuotesOnlyWhatItMay(t *testing.T) {
+// F-API-01
+func TestChallenge_DropsCharactersItCannotQuote(t *testing.T) {
 	want := `Bearer realm="dronefleet", error="invalid_token", error_description="it is meant for 'ab'"`
 	if got := challenge("invalid_token", "it is meant for \"a\n\u00e9b\"\\"); got != want {
 		t.Errorf("challenge %s", got)
 	}
 }
 
-// held makes m hold a message of an age.
+// held adds a message of an age to the backlog.
 func held(m *meter.Meter, kind string, age time.Duration) {
 	now := time.Now()
 	m.Backlog(kind, func() time.Time { return now }).Hold(now.Add(-age))
 }
 
-func TestReadiness_NamesAgesAndHolders(t *testing.T) {
+// F-OBS-01
+func TestReadiness_ReportsAgesAndHolders(t *testing.T) {
 	m := meter.New()
 	held(m, "orders", 1500*time.Millisecond)
 	m.Backlog("decisions", time.Now)

@@ -1,0 +1,235 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/dronefleet/dronefleet/adapters/entity"
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/app/operator"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/httpapi/identity"
+	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/observe"
+	"github.com/dronefleet/dronefleet/policy"
+)
+
+// endpoint is one line of the table that the API is made of: routing, the answer to
+// a wrong method, the list of paths in a 404, who may call and the checks of the
+// request all follow from it. docs/recipes.md says how to add one.
+type endpoint struct {
+	method     string        // GET answers HEAD too
+	path       string        // pattern of http.ServeMux; {id} must be an entity's id
+	role       identity.Role // who may call it; "" for everybody
+	parameters []parameter   // what the query may hold
+	body       func() body   // what the JSON body is decoded into; nil if there is none
+	answer     answer
+}
+
+// answer is what an endpoint does. It returns what to write as JSON with status
+// 200, a reply to choose the status, or an http.Handler to write by itself.
+type answer func(context.Context, *request) (any, error)
+
+// reply is an answer with a status of its own.
+type reply struct {
+	status int
+	body   any
+}
+
+// fleetEndpoints show and change the fleet.
+func (a *API) fleetEndpoints() []endpoint {
+	const get, post, viewer, oper = http.MethodGet, http.MethodPost, identity.Viewer, identity.Operator
+	change, letters, discard := newBody[changeRequest], newBody[lettersRequest], newBody[discardRequest]
+	return []endpoint{
+		{get, "/api/v1/optimizer/snapshot", viewer, []parameter{depot}, nil, a.snapshot},
+		{get, "/api/v1/drones", viewer, listed(choice("status", domain.DroneStatuses)), nil, list("drones", a.drones, entity.OfDrone)},
+		{get, "/api/v1/orders", viewer, listed(choice("status", domain.OrderStatuses), onlyHeld), nil, list("orders", a.orders, entity.OfOrder)},
+		{get, "/api/v1/missions", viewer, listed(choice("status", domain.MissionStatuses)), nil, list("missions", a.missions, entity.OfMission)},
+		{get, "/api/v1/decisions", viewer, listed(choice("outcome", domain.Outcomes), choice("reason", policy.LedgerReasons())), nil, list("decisions", a.decisions, entity.OfDecision)},
+		{get, "/api/v1/cycles", viewer, listed(choice("outcome", domain.CycleOutcomes)), nil, list("cycles", a.cycles, entity.OfCycle)},
+		{get, "/api/v1/drones/{id}", viewer, nil, nil, single[domain.DroneID](a.store.Drone, entity.OfDrone)},
+		{get, "/api/v1/orders/{id}", viewer, nil, nil, single[domain.OrderID](a.store.Order, entity.OfOrder)},
+		{get, "/api/v1/missions/{id}", viewer, nil, nil, single[domain.MissionID](a.store.Mission, entity.OfMission)},
+		{get, "/api/v1/decisions/{id}", viewer, nil, nil, single[domain.DecisionID](a.store.LedgerEntry, entity.OfDecision)},
+		{get, "/api/v1/cycles/{id}", viewer, nil, nil, single[domain.CycleID](a.store.Cycle, entity.OfCycle)},
+
+		{post, "/api/v1/orders/{id}/hold", oper, nil, change, changing(a, "orders hold", entity.OfOrder, operator.Commands.HoldOrder)},
+		{post, "/api/v1/orders/{id}/release", oper, nil, change, changing(a, "orders release", entity.OfOrder, operator.Commands.ReleaseOrder)},
+		{post, "/api/v1/orders/{id}/cancel", oper, nil, change, changing(a, "orders cancel", entity.OfOrder, operator.Commands.CancelOrder)},
+		{post, "/api/v1/drones/{id}/clear", oper, nil, change, changing(a, "drones clear", entity.OfDrone, operator.Commands.ClearDrone)},
+		{post, "/api/v1/deadletters/replay", oper, nil, letters, a.replay},
+		{post, "/api/v1/deadletters/discard", oper, nil, discard, a.discard},
+	}
+}
+
+// probeEndpoints say how the process is.
+func (a *API) probeEndpoints() []endpoint {
+	const get = http.MethodGet
+	probes := []endpoint{
+		{get, "/healthz", "", nil, nil, a.health},
+		{get, "/readyz", "", nil, nil, a.readyz},
+	}
+	metrics := func(role identity.Role) endpoint {
+		return endpoint{get, "/metrics", role, []parameter{anyParameter}, nil, metrics(a.meter)}
+	}
+	switch a.access.Metrics {
+	case MetricsOff:
+		return probes
+	case MetricsViewer:
+		return append(probes, metrics(identity.Viewer))
+	case MetricsOpen:
+	}
+	return append(probes, metrics(""))
+}
+
+// route makes the handler of all requests from the table.
+func (a *API) route(table []endpoint) http.Handler {
+	mux := http.NewServeMux()
+	methods := map[string][]string{}
+	var paths []string
+	for _, e := range table {
+		mux.Handle(e.method+" "+e.path, a.serve(e))
+		if methods[e.path] == nil {
+			paths = append(paths, e.path)
+		}
+		methods[e.path] = append(methods[e.path], e.method)
+	}
+	for path, allowed := range methods {
+		mux.Handle(path, a.wrongMethod(allowed))
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		a.refuse(w, r, problem(http.StatusNotFound, "no such path %.128q; available paths: %s", r.URL.Path, strings.Join(paths, ", ")))
+	})
+	return a.canonical(mux)
+}
+
+// serve checks a request and writes the endpoint's answer.
+func (a *API) serve(e endpoint) http.Handler {
+	var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		req, err := e.read(r)
+		var answered any
+		if err == nil {
+			answered, err = e.answer(r.Context(), req)
+		}
+		if err != nil {
+			a.refuse(w, r, err)
+			return
+		}
+		switch answered := answered.(type) {
+		case http.Handler:
+			answered.ServeHTTP(w, r)
+		case reply:
+			a.write(w, r, answered.status, "application/json", answered.body)
+		default:
+			a.write(w, r, http.StatusOK, "application/json", answered)
+		}
+	})
+	if e.role != "" {
+		h = a.guard(e.role, h)
+	}
+	return h
+}
+
+// wrongMethod answers a path that exists for other methods.
+func (a *API) wrongMethod(allowed []string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p := problem(http.StatusMethodNotAllowed, "method %.16s not allowed; use %s", r.Method, oneOf(allowed))
+		if slices.Contains(allowed, http.MethodGet) {
+			allowed = append(slices.Clone(allowed), http.MethodHead)
+		}
+		p.headers = map[string]string{"Allow": strings.Join(allowed, ", ")}
+		a.refuse(w, r, p)
+	})
+}
+
+// canonical redirects paths with empty, "." or ".." segments to the path they
+// stand for. ServeMux would do the same, with a body of HTML.
+func (a *API) canonical(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		escaped := r.URL.EscapedPath()
+		clean := path.Clean("/" + escaped)
+		if strings.HasSuffix(escaped, "/") && clean != "/" {
+			clean += "/"
+		}
+		if clean == escaped {
+			next.ServeHTTP(w, r)
+			return
+		}
+		location := clean
+		if r.URL.RawQuery != "" {
+			location += "?" + r.URL.RawQuery
+		}
+		p := problem(http.StatusTemporaryRedirect, "the path %.128q stands for %.128q; use that", escaped, clean)
+		p.headers = map[string]string{"Location": location}
+		a.refuse(w, r, p)
+	})
+}
+
+// list answers GET /api/v1/{collection} with one page.
+//
+// Cost: 1 RPC; one read per entity listed and one more.
+func list[D, J any](name string, read func(context.Context, *request) (firestoretx.Listing[D], error), form func(D) J) answer {
+	return func(ctx context.Context, r *request) (any, error) {
+		l, err := read(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		return entity.Page(name, entity.Each(l.Items, form), l.Next, l.Malformed), nil
+	}
+}
+
+// single answers GET /api/v1/{collection}/{id}.
+//
+// Cost: 1 RPC, 1 read.
+func single[ID ~string, D, J any](read func(context.Context, ID) (D, error), form func(D) J) answer {
+	return func(ctx context.Context, r *request) (any, error) {
+		v, err := read(ctx, ID(r.id()))
+		if err != nil {
+			return nil, err
+		}
+		return form(v), nil
+	}
+}
+
+func (a *API) drones(ctx context.Context, r *request) (firestoretx.Listing[domain.Drone], error) {
+	return a.store.ListDrones(ctx, domain.DroneStatus(r.value("status")), r.page())
+}
+
+func (a *API) orders(ctx context.Context, r *request) (firestoretx.Listing[domain.Order], error) {
+	return a.store.ListOrders(ctx, firestoretx.OrderFilter{Status: domain.OrderStatus(r.value("status")), Held: r.has("held")}, r.page())
+}
+
+func (a *API) missions(ctx context.Context, r *request) (firestoretx.Listing[domain.Mission], error) {
+	return a.store.ListMissions(ctx, domain.MissionStatus(r.value("status")), r.page())
+}
+
+func (a *API) decisions(ctx context.Context, r *request) (firestoretx.Listing[domain.LedgerEntry], error) {
+	filter := firestoretx.LedgerFilter{Outcome: domain.Outcome(r.value("outcome")), Reason: r.value("reason")}
+	if filter.Reason != "" && filter.Outcome == domain.OutcomeApplied {
+		return firestoretx.Listing[domain.LedgerEntry]{}, badParameters([]ParameterProblem{{"reason", "goes with outcome REJECTED; an applied decision has none"}})
+	}
+	return a.store.ListLedger(ctx, filter, r.page())
+}
+
+// cycles may end a page early, with a next one, where cycles list many orders.
+func (a *API) cycles(ctx context.Context, r *request) (firestoretx.Listing[domain.Cycle], error) {
+	return a.store.ListCycles(ctx, domain.CycleOutcome(r.value("outcome")), r.page())
+}
+
+// health says that the process answers requests, and nothing more.
+//
+// Cost: no RPC.
+func (a *API) health(context.Context, *request) (any, error) {
+	return map[string]string{"status": "ok"}, nil
+}
+
+// metrics answers GET /metrics: what the process counted, and the Go runtime.
+//
+// Cost: no RPC.
+func metrics(m *meter.Meter) answer {
+	h := observe.MetricsHandler(m)
+	return func(context.Context, *request) (any, error) { return h, nil }
+}
