@@ -7,10 +7,10 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// Caller is whoever sent a request.
+// Caller is who sent a request.
 type Caller struct {
-	// Name is for audits and logs: the verified email address, else the
-	// issuer's name for the subject.
+	// Name is for audits and logs: the verified email address or, without one, the
+	// token's subject.
 	Name  string
 	roles []Role
 }
@@ -25,7 +25,7 @@ func (c Caller) May(r Role) bool {
 	return false
 }
 
-// nameOf is a name fit for one line of a log.
+// nameOf is the caller's name, in printable characters and of limited length.
 func nameOf(c claims, subject string) string {
 	name := c.email()
 	if name == "" {

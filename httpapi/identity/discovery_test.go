@@ -12,27 +12,26 @@ import (
 	"github.com/dronefleet/dronefleet/httpapi/identity"
 )
 
-// What an issuer says of itself is believed only as far as nobody else could
-// have said it.
-func TestPrepare_RefusesWhatNobodyCanTrust(t *testing.T) {
+// F-API-01
+func TestPrepare_RefusesUntrustworthyDiscovery(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		handler func(url string) http.HandlerFunc
 		want    string
 	}{
-		{"keys that anybody on the way could replace", func(url string) http.HandlerFunc {
+		{"keys at an unprotected address", func(url string) http.HandlerFunc {
 			return document(map[string]any{"issuer": url, "jwks_uri": "http://keys.example.org/keys"})
-		}, "no https URL"},
-		{"no keys", func(url string) http.HandlerFunc { return document(map[string]any{"issuer": url}) }, "no https URL"},
+		}, "not an https URL"},
+		{"no keys", func(url string) http.HandlerFunc { return document(map[string]any{"issuer": url}) }, "not an https URL"},
 		{"another issuer", func(string) http.HandlerFunc {
 			return document(map[string]any{"issuer": "https://accounts.example.org", "jwks_uri": "https://accounts.example.org/keys"})
 		}, "did not match"},
-		{"a way to somewhere else", func(string) http.HandlerFunc {
+		{"a redirect to an unprotected address", func(string) http.HandlerFunc {
 			return func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, "http://accounts.example.org/", http.StatusFound)
 			}
 		}, "not followed"},
-		{"a circle", func(string) http.HandlerFunc {
+		{"a redirect loop", func(string) http.HandlerFunc {
 			return func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }
 		}, "not followed"},
 		{"no document", func(string) http.HandlerFunc {
@@ -59,12 +58,12 @@ func TestPrepare_RefusesWhatNobodyCanTrust(t *testing.T) {
 func document(fields map[string]any) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(fields) // the client says what it misses
+		_ = json.NewEncoder(w).Encode(fields) // the client reports what it misses
 	}
 }
 
-// Whatever is sent for a token, only the issuer's is one, and the answer to all
-// others is that it proves nothing.
+// Only the issuer's tokens are valid, whatever is sent; everything else is a
+// *TokenError.
 func FuzzIdentify(f *testing.F) {
 	g := newGate(f, grants(f, "*"), nil)
 	good := g.token(nil)

@@ -2,14 +2,14 @@ package identity
 
 import "fmt"
 
-// TokenError says why a token proves nothing. Trying again with the same token
-// is in vain.
+// TokenError says why a token is not valid. Repeating the request with the same
+// token cannot succeed.
 type TokenError struct{ Reason string }
 
 // Error implements error.
-func (e *TokenError) Error() string { return "the token is refused: " + e.Reason }
+func (e *TokenError) Error() string { return "invalid token: " + e.Reason }
 
-// UnavailableError says that tokens cannot be verified now.
+// UnavailableError says that tokens cannot be verified now; a later try may succeed.
 type UnavailableError struct {
 	Issuer string
 	Err    error
@@ -17,7 +17,8 @@ type UnavailableError struct {
 
 // Error implements error.
 func (e *UnavailableError) Error() string {
-	return fmt.Sprintf("the issuer %s cannot be asked for its keys, so that no token can be verified: %v", e.Issuer, e.Err)
+	return fmt.Sprintf("no token can be verified: the issuer %s does not provide its keys: %v", e.Issuer, e.Err)
 }
 
+// Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Err }

@@ -7,19 +7,18 @@ import (
 	"strings"
 )
 
-// Role is what somebody may do.
+// Role is what a caller may do.
 type Role string
 
 const (
 	Viewer   Role = "viewer"   // read
-	Operator Role = "operator" // also change
+	Operator Role = "operator" // read and change
 )
 
-// Grant is a condition under which a token's bearer has a role: that a claim is
-// some text or contains it in a list, as in "email=ann@example.org",
-// "groups=fleet" or "realm_access.roles=fleet", with dots leading into nested
-// claims. "*" is everybody the issuer vouches for. An email counts only when
-// the issuer has verified it.
+// Grant is a condition for a role: a claim equals a value, or is a list that contains
+// it, as in "email=ann@example.org", "groups=fleet" or "realm_access.roles=fleet",
+// where dots lead into nested claims. "*" is everybody with a valid token. An email
+// counts only if the issuer has verified it.
 type Grant struct{ claim, value string }
 
 // everybody is the claim of the grant "*".
@@ -42,7 +41,7 @@ func (g *Grant) UnmarshalText(text []byte) error {
 // MarshalText implements encoding.TextMarshaler.
 func (g Grant) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
 
-// String is the grant as it was given.
+// String is the grant in the form that UnmarshalText takes.
 func (g Grant) String() string {
 	if g.claim == everybody {
 		return everybody
@@ -50,7 +49,7 @@ func (g Grant) String() string {
 	return g.claim + "=" + g.value
 }
 
-// claims are what a verified token says.
+// claims are the payload of a verified token.
 type claims map[string]any
 
 // meet reports whether the claims fulfil a grant.
@@ -85,8 +84,8 @@ func isText(v any, want string) bool {
 	return false
 }
 
-// find is the claim of a name, which may itself contain dots, or else the one
-// the dots lead to.
+// find is the claim with a name, which may contain dots, or else the nested claim
+// that the dots lead to.
 func (c claims) find(name string) any {
 	if v, ok := c[name]; ok {
 		return v
@@ -95,11 +94,11 @@ func (c claims) find(name string) any {
 	if !ok {
 		return nil
 	}
-	nested, _ := c[outer].(map[string]any) // another type has no claims
+	nested, _ := c[outer].(map[string]any) // nil if it is not an object
 	return claims(nested).find(inner)
 }
 
-// email is the bearer's address if the issuer has verified it.
+// email is the caller's address, empty if the issuer has not verified it.
 func (c claims) email() string {
 	email, _ := c["email"].(string)
 	if verified := c["email_verified"]; !isText(verified, "true") {

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"strings"
@@ -27,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// gate is a verifier with an issuer and a clock of its own.
+// gate is a verifier with its own issuer and clock.
 type gate struct {
 	*identity.Verifier
 	t      testing.TB
@@ -67,33 +68,33 @@ func (g *gate) token(claims identitytest.Claims) string {
 	return g.issuer.Token(g.t, g.key, g.clock.Now(), claims)
 }
 
-// refused expects a token to prove nothing, for a reason.
+// refused expects a token to be invalid, for a reason.
 func (g *gate) refused(name, token, reason string) {
 	g.t.Helper()
 	caller, err := g.Identify(g.t.Context(), token)
 	var refusal *identity.TokenError
 	if !errors.As(err, &refusal) || !strings.Contains(refusal.Error(), reason) {
-		g.t.Errorf("%s: caller %+v, error %v; want a refusal that says %q", name, caller, err, reason)
+		g.t.Errorf("%s: caller %+v, error %v; want a *TokenError with %q", name, caller, err, reason)
 	}
 	if caller.May(identity.Viewer) {
-		g.t.Errorf("%s: has a role", name)
+		g.t.Errorf("%s: it grants a role", name)
 	}
 	if err != nil && len(token) > 0 && strings.Contains(err.Error(), token) {
 		g.t.Errorf("%s: the error shows the token", name)
 	}
 }
 
-// unavailable expects that the token cannot be judged now.
+// unavailable expects that the token cannot be verified now.
 func (g *gate) unavailable(name, token string) {
 	g.t.Helper()
 	_, err := g.Identify(g.t.Context(), token)
 	var u *identity.UnavailableError
 	if !errors.As(err, &u) || !strings.Contains(err.Error(), g.issuer.URL) {
-		g.t.Errorf("%s: error %v, want that the issuer is out of reach", name, err)
+		g.t.Errorf("%s: error %v, want an *UnavailableError", name, err)
 	}
 }
 
-// known expects a token to be good.
+// known expects a token to be valid.
 func (g *gate) known(name, token string) identity.Caller {
 	g.t.Helper()
 	caller, err := g.Identify(g.t.Context(), token)
@@ -103,9 +104,9 @@ func (g *gate) known(name, token string) identity.Caller {
 	return caller
 }
 
-// knownSoon expects a token to be good as soon as the keys can be fetched again.
-// The library forgets a fetch a moment after it has told its outcome; who asks in
-// that moment is told the same.
+// knownSoon expects a token to be valid once the keys can be fetched again. The
+// library forgets a fetch a moment after it has announced the outcome; a caller in
+// that moment gets the same outcome.
 func (g *gate) knownSoon(name, token string) {
 	g.t.Helper()
 	for giveUp := time.Now().Add(time.Minute); ; runtime.Gosched() {
@@ -120,6 +121,7 @@ func (g *gate) knownSoon(name, token string) {
 	}
 }
 
+// F-API-01
 func TestIdentify_GrantsRolesForClaims(t *testing.T) {
 	g := newGate(t, grants(t, "groups=watch", "https://example.org/site=Paris", "level=1000"), grants(t, "email=Ann@example.org", "realm_access.roles=fleet-operator", "admin=true"))
 	for _, c := range []struct {
@@ -128,7 +130,7 @@ func TestIdentify_GrantsRolesForClaims(t *testing.T) {
 		caller           string
 		viewer, operator bool
 	}{
-		{"nobody in particular", nil, "subject-1", false, false},
+		{"no claim that grants a role", nil, "subject-1", false, false},
 		{"a verified email, whatever its case", identitytest.Claims{"email": "ann@Example.org", "email_verified": true}, "ann@Example.org", true, true},
 		{"an unverified email", identitytest.Claims{"email": "ann@example.org"}, "subject-1", false, false},
 		{"an email that is refuted", identitytest.Claims{"email": "ann@example.org", "email_verified": false}, "subject-1", false, false},
@@ -137,10 +139,10 @@ func TestIdentify_GrantsRolesForClaims(t *testing.T) {
 		{"a group that only begins alike", identitytest.Claims{"groups": []string{"watchers"}}, "subject-1", false, false},
 		{"a nested claim", identitytest.Claims{"realm_access": map[string]any{"roles": []string{"fleet-operator"}}}, "subject-1", true, true},
 		{"a claim named by a URL", identitytest.Claims{"https://example.org/site": "Paris"}, "subject-1", true, false},
-		{"a claim that is no text", identitytest.Claims{"admin": true}, "subject-1", true, true},
-		{"a number where a text is wanted", identitytest.Claims{"groups": 7}, "subject-1", false, false},
+		{"a claim that is not text", identitytest.Claims{"admin": true}, "subject-1", true, true},
+		{"a number in place of text", identitytest.Claims{"groups": 7}, "subject-1", false, false},
 		{"a number", identitytest.Claims{"level": 1000}, "subject-1", true, false},
-		{"a number written otherwise", identitytest.Claims{"level": json.RawMessage("1e3")}, "subject-1", false, false},
+		{"a number in another notation", identitytest.Claims{"level": json.RawMessage("1e3")}, "subject-1", false, false},
 		{"a long name", identitytest.Claims{"sub": strings.Repeat("é", domain.MaxActorRunes+1)}, strings.Repeat("é", domain.MaxActorRunes), false, false},
 		{"a name of several lines", identitytest.Claims{"sub": "a\nb\x1b[31m"}, "ab[31m", false, false},
 	} {
@@ -155,7 +157,8 @@ func TestIdentify_GrantsRolesForClaims(t *testing.T) {
 	}
 }
 
-func TestIdentify_RefusesTokensThatProveNothing(t *testing.T) {
+// F-API-01
+func TestIdentify_RejectsInvalidTokens(t *testing.T) {
 	g := newGate(t, grants(t, "*"), nil)
 	now := g.clock.Now()
 	parts := strings.Split(g.token(nil), ".")
@@ -169,21 +172,24 @@ func TestIdentify_RefusesTokensThatProveNothing(t *testing.T) {
 	forged := identitytest.RSA(t, "k1") // the id of the true key
 	stranger := identitytest.Start(t, g.key)
 
-	g.refused("another audience", g.token(identitytest.Claims{"aud": "somebody-else"}), `meant for ["somebody-else"]`)
-	g.refused("no audience", g.token(identitytest.Claims{"aud": []string{}}), "meant for")
+	g.refused("another audience", g.token(identitytest.Claims{"aud": "somebody-else"}), `audience is ["somebody-else"]`)
+	g.refused("no audience", g.token(identitytest.Claims{"aud": []string{}}), "audience")
 	g.refused("expired", g.token(identitytest.Claims{"exp": now.Add(-61 * time.Second).Unix()}), "expired 2026-11-21T11:58:59Z; get a new one")
-	g.refused("without an end", g.token(identitytest.Claims{"exp": nil}), "expired")
+	g.refused("without an expiry", g.token(identitytest.Claims{"exp": nil}), "expired")
 	g.refused("of next week", g.token(identitytest.Claims{"nbf": now.Add(7 * 24 * time.Hour).Unix(), "exp": now.Add(8 * 24 * time.Hour).Unix()}), "not before")
+	g.refused("an expiry as text", g.token(identitytest.Claims{"exp": fmt.Sprint(now.Add(time.Hour).Unix())}), "exp is not a number")
+	g.refused("a start as text", g.token(identitytest.Claims{"nbf": fmt.Sprint(now.Unix())}), "nbf is not a number")
+	g.refused("issued in the future", g.token(identitytest.Claims{"iat": now.Add(61 * time.Second).Unix()}), "issued in the future")
 	g.refused("another issuer, same key", stranger.Token(t, g.key, now, nil), "different provider")
 	g.refused("an unknown key", g.issuer.Token(t, identitytest.RSA(t, "k2"), now, nil), "signature")
 	g.refused("another key under a known id", g.issuer.Token(t, forged, now, nil), "signature")
 	g.refused("algorithm none", encode(map[string]string{"alg": "none"})+"."+parts[1]+".", "algorithm")
 	g.refused("no subject", g.token(identitytest.Claims{"sub": ""}), "no subject")
 	g.refused("another payload", parts[0]+"."+encode(map[string]any{"iss": g.issuer.URL, "aud": identitytest.Audience, "sub": "root", "exp": now.Add(time.Hour).Unix()})+"."+parts[2], "signature")
-	g.refused("no token at all", "mellon", "malformed")
+	g.refused("not a token", "mellon", "malformed")
 	g.refused("empty", "", "malformed")
 
-	// The public key as the secret of a symmetric algorithm.
+	// An attacker uses the public key as the secret of a symmetric algorithm.
 	der, err := x509.MarshalPKIXPublicKey(g.key.Private.Public())
 	if err != nil {
 		t.Fatal(err)
@@ -194,13 +200,17 @@ func TestIdentify_RefusesTokensThatProveNothing(t *testing.T) {
 	g.refused("symmetric", signed+"."+base64.RawURLEncoding.EncodeToString(mac.Sum(nil)), "algorithm")
 
 	g.known("expired within the leeway", g.token(identitytest.Claims{"exp": now.Add(-59 * time.Second).Unix()}))
+	g.known("issued within the leeway", g.token(identitytest.Claims{"iat": now.Add(59 * time.Second).Unix()}))
+	g.known("issued at a fraction of a second", g.token(identitytest.Claims{"iat": json.RawMessage(fmt.Sprintf("%d.25", now.Unix()))}))
+	g.known("without a time of issue", g.token(identitytest.Claims{"iat": nil}))
 	g.known("several audiences", g.token(identitytest.Claims{"aud": []string{"x", identitytest.Audience}}))
 	if strings.Contains(g.log.String(), parts[1]) {
 		t.Error("the log shows a token")
 	}
 }
 
-func TestIdentify_FollowsTheRotationOfKeys(t *testing.T) {
+// F-API-01
+func TestIdentify_FollowsKeyRotation(t *testing.T) {
 	g := newGate(t, grants(t, "*"), nil)
 	old, fresh := g.key, identitytest.EC(t, "k2")
 	ofOld := g.issuer.Token(t, old, g.clock.Now(), nil)
@@ -216,7 +226,7 @@ func TestIdentify_FollowsTheRotationOfKeys(t *testing.T) {
 	g.knownSoon("a new key, of ES256", ofFresh)
 	g.known("the first key still", ofOld)
 
-	// Strangers cannot make us hammer the issuer.
+	// Forged key ids do not cause further fetches.
 	before := g.issuer.Asked(identitytest.KeysPath)
 	for range 20 {
 		g.refused("unknown", g.issuer.Token(t, identitytest.EC(t, "k3"), g.clock.Now(), nil), "signature")
@@ -231,7 +241,8 @@ func TestIdentify_FollowsTheRotationOfKeys(t *testing.T) {
 	g.known("the key that stays", ofFresh)
 }
 
-func TestIdentify_OutlivesOutagesOfTheIssuer(t *testing.T) {
+// F-API-01
+func TestIdentify_SurvivesIssuerOutages(t *testing.T) {
 	g := newGate(t, grants(t, "*"), nil)
 	g.issuer.SetDown(true)
 	if err := g.Prepare(t.Context()); err == nil || !strings.Contains(err.Error(), "502") {
@@ -257,14 +268,13 @@ func TestIdentify_OutlivesOutagesOfTheIssuer(t *testing.T) {
 	}
 }
 
-// A key that cannot be read, whatever is wrong with it, spoils no other: its
-// issuer's tokens would all be refused.
-func TestIdentify_LeavesOutKeysThatCannotBeRead(t *testing.T) {
+// F-API-01: an unusable key in the set does not invalidate the others.
+func TestIdentify_IgnoresUnusableKeys(t *testing.T) {
 	for name, c := range map[string]struct{ key, log string }{
 		"of another curve":           {`{"kty":"EC","kid":"k0","crv":"secp256k1","x":"AAAA","y":"AAAA"}`, "secp256k1"},
 		"with a strange certificate": {`{"kty":"RSA","kid":"k0","n":"AQAB","e":"AQAB","x5c":["AAAA"]}`, "x509"},
 		"with a part missing":        {`{"kty":"RSA","kid":"k0","e":"AQAB"}`, "missing"},
-		"that is none":               {`null`, "missing"},
+		"that is null":               {`null`, "missing"},
 		"of another kind":            {`{"kty":"AKP","kid":"k0","alg":"ML-DSA-44","pub":"AAAA"}`, ""},
 	} {
 		g := newGate(t, grants(t, "*"), nil)
@@ -273,7 +283,7 @@ func TestIdentify_LeavesOutKeysThatCannotBeRead(t *testing.T) {
 		if logged := g.log.String(); !strings.Contains(logged, c.log) || c.log == "" && logged != "" {
 			t.Errorf("of a key %s the log says %q", name, logged)
 		}
-		// Where no key can be read, the issuer has failed, not the token.
+		// Without a usable key the issuer has failed, not the token.
 		g.issuer.Rotate()
 		g.clock.Advance(6 * time.Minute)
 		g.known("the key that was known before one "+name, g.token(nil))
@@ -282,15 +292,15 @@ func TestIdentify_LeavesOutKeysThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A caller that leaves does not fail those who wait for the same answer.
-func TestIdentify_ManyAtOnceAskOnce(t *testing.T) {
+// F-API-01: concurrent callers share one discovery, and one that gives up does not
+// fail the others.
+func TestIdentify_SharesDiscovery(t *testing.T) {
 	g := newGate(t, grants(t, "*"), nil)
 	token := g.token(nil)
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	if _, err := g.Identify(gone, token); err == nil {
-		// It may have won the race against its own end.
-		t.Log("answered all the same")
+		t.Log("the answer was faster than the cancellation")
 	}
 	var wg sync.WaitGroup
 	for range 16 {
@@ -302,9 +312,8 @@ func TestIdentify_ManyAtOnceAskOnce(t *testing.T) {
 	}
 }
 
-// F-API-01: a token that there was no time to judge is not refused: its bearer would
-// look for a new one.
-func TestIdentify_RefusesNoTokenForWantOfTime(t *testing.T) {
+// F-API-01: a token that there was no time to verify is not invalid.
+func TestIdentify_IsUnavailableWithoutTime(t *testing.T) {
 	g := newGate(t, grants(t, "*"), nil)
 	g.known("first key", g.token(nil))
 	fresh := identitytest.EC(t, "k2")
@@ -318,13 +327,25 @@ func TestIdentify_RefusesNoTokenForWantOfTime(t *testing.T) {
 	}
 }
 
-func TestNew_RefusesIssuersNobodyCanTrust(t *testing.T) {
+// F-API-01: RFC 7518 requires 2048 bits.
+func TestIdentify_RejectsShortRSAKeys(t *testing.T) {
+	g := newGate(t, grants(t, "*"), nil)
+	weak := identitytest.WeakRSA(t, "k0")
+	g.issuer.Rotate(g.key, weak)
+	g.refused("signed with a key of 1024 bits", g.issuer.Token(t, weak, g.clock.Now(), nil), "signature")
+	g.known("signed with the other key", g.token(nil))
+	if logged := g.log.String(); !strings.Contains(logged, "RSA key of 1024 bits") {
+		t.Errorf("logged %q", logged)
+	}
+}
+
+func TestNew_RefusesUnprotectedIssuers(t *testing.T) {
 	for issuer, want := range map[string]string{
-		"":                              "no URL",
-		"accounts.example.org":          "no URL",
+		"":                              "not an issuer's URL",
+		"accounts.example.org":          "not an issuer's URL",
 		"http://accounts.example.org":   "not https",
-		"https://a:b@example.org":       "no URL",
-		"https://example.org/?tenant=a": "no URL",
+		"https://a:b@example.org":       "not an issuer's URL",
+		"https://example.org/?tenant=a": "not an issuer's URL",
 		"ftp://127.0.0.1":               "not https",
 	} {
 		if _, err := identity.New(identity.Config{Issuer: issuer, Audiences: []string{"a"}}); err == nil || !strings.Contains(err.Error(), want) {
@@ -336,7 +357,7 @@ func TestNew_RefusesIssuersNobodyCanTrust(t *testing.T) {
 	}
 }
 
-func TestGrant_IsReadOrRefused(t *testing.T) {
+func TestGrant_UnmarshalsOrRefusesText(t *testing.T) {
 	for _, text := range []string{"", "email", "=x", "email=", " = "} {
 		var g identity.Grant
 		if err := g.UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), "claim=value") {

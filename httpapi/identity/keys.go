@@ -3,6 +3,7 @@ package identity
 import (
 	"bytes"
 	"context"
+	"crypto/rsa"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,75 +18,81 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// How long the issuer's keys count.
+// How long the issuer's keys are used.
 const (
-	keysFreshFor = 5 * time.Minute  // then they are fetched again, which finds withdrawn ones
-	keysUsedFor  = time.Hour        // if they cannot be
-	retryAfter   = 10 * time.Second // the issuer is asked no more often, whatever tokens come
+	keysFreshFor = 5 * time.Minute  // after that they are fetched again, which drops withdrawn keys
+	keysUsedFor  = time.Hour        // while the issuer does not answer
+	retryAfter   = 10 * time.Second // at least this long between two fetches, whatever tokens come
 )
 
-// maxKeysBytes is far more than any key set takes.
+// maxKeysBytes is far more than any key set needs.
 const maxKeysBytes = 1 << 20
 
-// keys is the issuer's key set. The library caches it for ever and fetches it
-// anew for each unknown key; keys bounds both: it replaces the library's set
-// when that is old, and stands between the set and the network.
-type keys struct {
+// minRSABits is the least that RFC 7518, section 3.3, allows for signatures.
+const minRSABits = 2048
+
+// keySet is the library's remote key set with the bounds that it lacks. The library
+// keeps keys for ever, fetches them for every token with an unknown key id, reads
+// answers of any size, and drops a whole set for one key that it cannot decode.
+// keySet replaces the library's set when it is old and stands between it and the
+// network.
+type keySet struct {
 	url    string
 	client *http.Client
 	now    func() time.Time
 	log    *slog.Logger
 
-	mu    sync.Mutex
-	set   *oidc.RemoteKeySet
-	since time.Time // age of set
+	mu      sync.Mutex
+	library *oidc.RemoteKeySet
+	since   time.Time // when library was made
 
-	fetching  sync.Mutex // held while asking, so that one asks for all
-	body      []byte     // the last answer
+	fetching  sync.Mutex // held during a fetch
+	body      []byte     // the last good answer
 	fetchedAt time.Time
 	triedAt   time.Time
-	failure   error // of the last try
+	failure   error // of the last fetch
 }
 
 // VerifySignature implements oidc.KeySet.
-func (k *keys) VerifySignature(ctx context.Context, token string) ([]byte, error) {
+func (k *keySet) VerifySignature(ctx context.Context, token string) ([]byte, error) {
 	payload, err := k.current().VerifySignature(ctx, token)
-	if err == nil {
-		return payload, nil
+	if err != nil {
+		// While the issuer does not answer, an unknown key may be one that it has
+		// introduced since. The verifier keeps only the text of an error, so the caller
+		// is told through the context.
+		if outage, ok := ctx.Value(outageKey{}).(*error); ok {
+			*outage = k.lastFailure()
+		}
 	}
-	// The verifier keeps only the text of an error, so a failure of the issuer
-	// is noted where its caller looks for it. While the issuer is silent, an
-	// unknown key may as well be one that it has introduced since.
-	if failure := k.lastFailure(); failure != nil {
-		note(ctx, failure)
-	}
-	return nil, err
+	return payload, err
 }
 
-// current is the set of keys, replaced when it is old.
-func (k *keys) current() *oidc.RemoteKeySet {
+// outageKey is where a caller of the verifier learns why the issuer did not answer.
+type outageKey struct{}
+
+// current is the library's set, renewed if it is old.
+func (k *keySet) current() *oidc.RemoteKeySet {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if now := k.now(); k.set == nil || now.Sub(k.since) >= keysFreshFor {
+	if now := k.now(); k.library == nil || now.Sub(k.since) >= keysFreshFor {
 		ctx := oidc.ClientContext(context.Background(), &http.Client{Transport: k})
-		k.set, k.since = oidc.NewRemoteKeySet(ctx, k.url), now
+		k.library, k.since = oidc.NewRemoteKeySet(ctx, k.url), now
 	}
-	return k.set
+	return k.library
 }
 
-func (k *keys) lastFailure() error {
+func (k *keySet) lastFailure() error {
 	k.fetching.Lock()
 	defer k.fetching.Unlock()
 	return k.failure
 }
 
-// RoundTrip implements http.RoundTripper for the library's set: it answers with
-// the issuer's keys, fetched now unless they just were.
-func (k *keys) RoundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip implements http.RoundTripper for the library's set. It answers with the
+// keys of the last fetch, or fetches them if that was a while ago.
+func (k *keySet) RoundTrip(r *http.Request) (*http.Response, error) {
 	k.fetching.Lock()
 	defer k.fetching.Unlock()
-	now := k.now()
-	if k.triedAt.IsZero() || now.Sub(k.triedAt) >= retryAfter {
+	if now := k.now(); k.triedAt.IsZero() || now.Sub(k.triedAt) >= retryAfter {
 		k.triedAt = now
 		body, err := k.fetch(r)
 		if k.failure = err; err == nil {
@@ -94,16 +101,14 @@ func (k *keys) RoundTrip(r *http.Request) (*http.Response, error) {
 			k.log.Warn("the issuer's keys cannot be fetched", slog.String("url", k.url), slog.Any("err", err))
 		}
 	}
-	if k.body == nil || k.failure != nil && now.Sub(k.fetchedAt) >= keysUsedFor {
+	if k.body == nil || k.failure != nil && k.now().Sub(k.fetchedAt) >= keysUsedFor {
 		return nil, k.failure
 	}
-	return &http.Response{
-		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(k.body)), Request: r,
-	}, nil
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(k.body)), Request: r}, nil
 }
 
-func (k *keys) fetch(r *http.Request) ([]byte, error) {
+// fetch asks the issuer for its keys.
+func (k *keySet) fetch(r *http.Request) ([]byte, error) {
 	resp, err := k.client.Do(r.Clone(r.Context()))
 	if err != nil {
 		return nil, err
@@ -118,43 +123,43 @@ func (k *keys) fetch(r *http.Request) ([]byte, error) {
 	case len(body) > maxKeysBytes:
 		return nil, fmt.Errorf("%s answers with more than %d bytes", k.url, maxKeysBytes)
 	}
-	return k.readable(body)
+	return k.usable(body)
 }
 
-// readable leaves out the keys of a set that the library cannot read, such as
-// those of a curve or with a certificate that Go does not take (RFC 7517, section
-// 5). For one of them it would refuse the whole set, and all tokens with it.
-func (k *keys) readable(body []byte) ([]byte, error) {
+// usable drops the keys that cannot be used from a key set (RFC 7517, section 5).
+func (k *keySet) usable(body []byte) ([]byte, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
 	if err := json.Unmarshal(body, &set); err != nil || len(set.Keys) == 0 {
-		return nil, errors.New(k.url + " answers with no key set")
+		return nil, fmt.Errorf("%s does not answer with a key set", k.url)
 	}
-	var unread error
+	var unusable error
 	set.Keys = slices.DeleteFunc(set.Keys, func(text json.RawMessage) bool {
-		var key jose.JSONWebKey
-		err := json.Unmarshal(text, &key)
+		err := checkKey(text)
 		if err == nil {
 			return false
 		}
-		unread = err
-		if !errors.Is(err, jose.ErrUnsupportedKeyType) { // of a kind that is not for us
-			k.log.Warn("a key of the issuer cannot be read; tokens signed with it are refused", slog.String("url", k.url), slog.Any("err", err))
+		unusable = err
+		if !errors.Is(err, jose.ErrUnsupportedKeyType) { // not meant for us
+			k.log.Warn("a key of the issuer cannot be used; its tokens are rejected", slog.String("url", k.url), slog.Any("err", err))
 		}
 		return true
 	})
 	if len(set.Keys) == 0 {
-		return nil, fmt.Errorf("%s answers with no key that can be read: %w", k.url, unread)
+		return nil, fmt.Errorf("%s answers with no usable key: %w", k.url, unusable)
 	}
 	return json.Marshal(set)
 }
 
-// failureKey is where a verification keeps why the issuer could not be asked.
-type failureKey struct{}
-
-func note(ctx context.Context, failure error) {
-	if kept, ok := ctx.Value(failureKey{}).(*error); ok {
-		*kept = failure
+// checkKey returns why a key cannot be used.
+func checkKey(text []byte) error {
+	var key jose.JSONWebKey
+	if err := json.Unmarshal(text, &key); err != nil {
+		return err
 	}
+	if public, is := key.Key.(*rsa.PublicKey); is && public.N.BitLen() < minRSABits {
+		return fmt.Errorf("key %.64q is an RSA key of %d bits; at least %d are required", key.KeyID, public.N.BitLen(), minRSABits)
+	}
+	return nil
 }

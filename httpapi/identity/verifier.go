@@ -19,36 +19,37 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// Config says whom to believe.
+// Config says which tokens to accept and what they grant.
 type Config struct {
-	// Issuer is the URL of the OpenID Connect issuer, exactly as its tokens
-	// name it: https, or http on this machine.
+	// Issuer is the URL of the OpenID Connect issuer exactly as in its tokens: https,
+	// or http on this machine.
 	Issuer string
-	// Audiences are the names tokens may be meant for; a token names one.
+	// Audiences are the accepted audiences; a token must name one of them.
 	Audiences []string
-	// Viewers and Operators grant roles.
+	// Viewers and Operators are who has these roles.
 	Viewers, Operators []Grant
-	// Leeway is how far clocks may be apart when a token's expiry is judged.
+	// Leeway is how far the issuer's clock may differ when a token's times are checked.
 	Leeway time.Duration
 
-	Now func() time.Time // the true time, nil for time.Now
+	Now func() time.Time // nil for time.Now
 	Log *slog.Logger
 }
 
-// CheckIssuer says what is wrong with an issuer's URL.
+// CheckIssuer returns what is wrong with an issuer's URL, without the URL: it may
+// hold a password.
 func CheckIssuer(issuer string) error {
 	u, err := url.Parse(issuer)
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return errors.New("is no URL of an issuer; give one such as https://accounts.example.org")
-	case !private(u):
-		return errors.New("is not https, so that anybody on the way could replace its keys; give an https URL")
+		return errors.New("is not an issuer's URL; give one such as https://accounts.example.org")
+	case !protected(u):
+		return errors.New("is not https, so its keys could be replaced in transit; give an https URL")
 	}
 	return nil
 }
 
-// private reports whether nobody on the network can change what a URL answers.
-func private(u *url.URL) bool {
+// protected reports whether what a URL answers cannot be changed in transit.
+func protected(u *url.URL) bool {
 	ip := net.ParseIP(u.Hostname())
 	loopback := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 	return u.Scheme == "https" || u.Scheme == "http" && loopback
@@ -61,27 +62,28 @@ type Verifier struct {
 
 	discovery singleflight.Group
 	mu        sync.Mutex
-	tokens    *oidc.IDTokenVerifier // nil until the issuer was found
+	tokens    *oidc.IDTokenVerifier // nil until discovery has succeeded
 	triedAt   time.Time
-	failure   error // of the last try to find it
+	failure   error // of the last discovery
 }
 
 // issuerTimeout is how long the issuer may take to answer.
 const issuerTimeout = 5 * time.Second
 
-// algorithms are those of which the verifying side holds no secret.
+// algorithms are the asymmetric ones. With a symmetric one the public key would do
+// as the secret.
 var algorithms = []string{
 	oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.EdDSA,
 }
 
-// New returns a verifier. The issuer is asked when the first token comes; see
+// New returns a verifier. It contacts the issuer when the first token comes; see
 // Prepare.
 func New(cfg Config) (*Verifier, error) {
 	if err := CheckIssuer(cfg.Issuer); err != nil {
-		return nil, fmt.Errorf("issuer %w", err) // without the URL, in which a password may be
+		return nil, fmt.Errorf("issuer %w", err)
 	}
 	if len(cfg.Audiences) == 0 {
-		return nil, errors.New("no audience: tokens meant for anybody else would be good here too")
+		return nil, errors.New("no audience: tokens for any other service would be accepted; set one")
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -89,47 +91,47 @@ func New(cfg Config) (*Verifier, error) {
 	transport := &http.Transport{
 		Proxy:             http.ProxyFromEnvironment,
 		ForceAttemptHTTP2: true,
-		DisableKeepAlives: true, // a request every few minutes needs no connection between
+		DisableKeepAlives: true, // requests are minutes apart
 	}
 	return &Verifier{cfg: cfg, client: &http.Client{
 		Transport: transport, Timeout: issuerTimeout,
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
-			if !private(r.URL) || len(via) > 3 {
-				return fmt.Errorf("%s leads to %s, which is not followed", via[0].URL, r.URL)
+			if !protected(r.URL) || len(via) > 3 {
+				return fmt.Errorf("redirect from %s to %s not followed", via[0].URL, r.URL)
 			}
 			return nil
 		},
 	}}, nil
 }
 
-// Prepare finds the issuer, so that the first request need not wait and a
-// mistake is known early. The error is an *UnavailableError; the verifier tries
-// again when it has to.
+// Prepare contacts the issuer, so that the first request need not wait and a mistake
+// is noticed early. The error is an *UnavailableError; the verifier tries again when
+// a token comes.
 func (v *Verifier) Prepare(ctx context.Context) error {
 	_, err := v.issuer(ctx)
 	return err
 }
 
-// compact is the form of a token (RFC 7519, section 3). The library would take
-// others, which no issuer sends.
+// compact is the form of a token (RFC 7519, section 3). The library would accept
+// other forms, which no issuer sends.
 var compact = regexp.MustCompile(`^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$`)
 
-// Identify finds out whose token it is. The error is a *TokenError if it proves
-// nothing, and an *UnavailableError if that cannot be told now.
+// Identify verifies a token and returns its caller. The error is a *TokenError if the
+// token is not valid, an *UnavailableError if it cannot be verified now.
 func (v *Verifier) Identify(ctx context.Context, token string) (Caller, error) {
 	if !compact.MatchString(token) {
-		return Caller{}, &TokenError{"it is malformed; send a JWT as the issuer gave it"}
+		return Caller{}, &TokenError{"it is malformed; send the JWT as the issuer returned it"}
 	}
 	tokens, err := v.issuer(ctx)
 	if err != nil {
 		return Caller{}, err
 	}
-	var failure error // of the issuer
-	verified, err := tokens.Verify(context.WithValue(ctx, failureKey{}, &failure), token)
+	var outage error
+	verified, err := tokens.Verify(context.WithValue(ctx, outageKey{}, &outage), token)
 	expired, isExpired := errors.AsType[*oidc.TokenExpiredError](err)
 	switch {
-	case failure != nil:
-		return Caller{}, &UnavailableError{v.cfg.Issuer, failure}
+	case outage != nil:
+		return Caller{}, &UnavailableError{v.cfg.Issuer, outage}
 	case ctx.Err() != nil:
 		return Caller{}, &UnavailableError{v.cfg.Issuer, ctx.Err()}
 	case isExpired:
@@ -137,9 +139,9 @@ func (v *Verifier) Identify(ctx context.Context, token string) (Caller, error) {
 	case err != nil:
 		return Caller{}, &TokenError{reason(err)}
 	case !slices.ContainsFunc(verified.Audience, func(a string) bool { return slices.Contains(v.cfg.Audiences, a) }):
-		return Caller{}, &TokenError{fmt.Sprintf("it is meant for %.128q, not for %q", verified.Audience, v.cfg.Audiences)}
+		return Caller{}, &TokenError{fmt.Sprintf("its audience is %.128q, not one of %q", verified.Audience, v.cfg.Audiences)}
 	case verified.Subject == "":
-		return Caller{}, &TokenError{"it names no subject"}
+		return Caller{}, &TokenError{"it has no subject"}
 	}
 	var c claims
 	var payload json.RawMessage
@@ -147,14 +149,40 @@ func (v *Verifier) Identify(ctx context.Context, token string) (Caller, error) {
 		return Caller{}, &TokenError{reason(err)}
 	}
 	decoder := json.NewDecoder(strings.NewReader(string(payload)))
-	decoder.UseNumber() // "1e3" in a grant is no 1000
+	decoder.UseNumber() // a grant compares digits: 1e3 is not 1000
 	if err := decoder.Decode(&c); err != nil {
 		return Caller{}, &TokenError{reason(err)}
+	}
+	if err := c.checkTimes(v.cfg.Now().Add(v.cfg.Leeway)); err != nil {
+		return Caller{}, err
 	}
 	return v.caller(c, verified.Subject), nil
 }
 
-// caller grants the roles that the claims are good for.
+// checkTimes refuses times that the library lets pass: texts in place of numbers
+// (RFC 7519, section 2, NumericDate) and tokens issued after latest.
+func (c claims) checkTimes(latest time.Time) error {
+	for _, name := range []string{"exp", "iat", "nbf"} {
+		at, present := c[name]
+		if !present {
+			continue
+		}
+		number, is := at.(json.Number)
+		if !is {
+			return &TokenError{fmt.Sprintf("its claim %s is not a number", name)}
+		}
+		seconds, err := number.Float64()
+		if err != nil {
+			return &TokenError{fmt.Sprintf("its claim %s is out of range", name)}
+		}
+		if name == "iat" && seconds > float64(latest.Unix()) {
+			return &TokenError{fmt.Sprintf("it was issued in the future (iat %.32s); check the clocks", number)}
+		}
+	}
+	return nil
+}
+
+// caller is the token's bearer, with the roles that the claims grant.
 func (v *Verifier) caller(c claims, subject string) Caller {
 	caller := Caller{Name: nameOf(c, subject)}
 	if slices.ContainsFunc(v.cfg.Viewers, c.meet) {
@@ -166,7 +194,7 @@ func (v *Verifier) caller(c claims, subject string) Caller {
 	return caller
 }
 
-// reason is the library's error without its name, on one line.
+// reason is the library's error on one line, without the library's name.
 func reason(err error) string {
 	text := strings.TrimPrefix(strings.Join(strings.Fields(err.Error()), " "), "oidc: ")
 	if len(text) > 256 {
@@ -175,19 +203,18 @@ func reason(err error) string {
 	return text
 }
 
-// issuer finds the issuer's keys by its discovery document (OpenID Connect
-// Discovery 1.0, section 4) and remembers them.
+// issuer is the verifier of the issuer's tokens, made from its discovery document
+// (OpenID Connect Discovery 1.0, section 4) when it is first needed.
 func (v *Verifier) issuer(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	if tokens, err, known := v.known(); known {
 		return tokens, err
 	}
-	// Those who come while one looks wait for its answer.
+	// Concurrent callers share one discovery.
 	found := v.discovery.DoChan("", func() (any, error) {
 		if tokens, err, known := v.known(); known {
 			return tokens, err
 		}
-		// The one who gives up must not fail the others; the client's time is
-		// bounded.
+		// A caller that gives up must not fail the others; the client has a timeout.
 		tokens, err := v.discover(context.WithoutCancel(ctx))
 		v.mu.Lock()
 		defer v.mu.Unlock()
@@ -206,7 +233,7 @@ func (v *Verifier) issuer(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	}
 }
 
-// known is what the last look at the issuer found, unless it is time for
+// known is the outcome of the last discovery; known is false if it is time for
 // another.
 func (v *Verifier) known() (tokens *oidc.IDTokenVerifier, err error, known bool) {
 	v.mu.Lock()
@@ -226,12 +253,12 @@ func (v *Verifier) discover(ctx context.Context) (*oidc.IDTokenVerifier, error) 
 	if err := provider.Claims(&document); err != nil {
 		return nil, fmt.Errorf("discovery: %s", reason(err))
 	}
-	if u, err := url.Parse(document.Keys); err != nil || u.Host == "" || !private(u) {
-		return nil, fmt.Errorf("discovery: the keys' address %.128q is no https URL", document.Keys)
+	if u, err := url.Parse(document.Keys); err != nil || u.Host == "" || !protected(u) {
+		return nil, fmt.Errorf("discovery: jwks_uri %.128q is not an https URL", document.Keys)
 	}
-	set := &keys{url: document.Keys, client: v.client, now: v.cfg.Now, log: v.cfg.Log}
+	set := &keySet{url: document.Keys, client: v.client, now: v.cfg.Now, log: v.cfg.Log}
 	return oidc.NewVerifier(v.cfg.Issuer, set, &oidc.Config{
-		SkipClientIDCheck:    true, // several audiences are looked for afterwards
+		SkipClientIDCheck:    true, // Identify accepts several audiences
 		SupportedSigningAlgs: algorithms,
 		Now:                  func() time.Time { return v.cfg.Now().Add(-v.cfg.Leeway) },
 	}), nil

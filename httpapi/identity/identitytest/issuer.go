@@ -1,6 +1,6 @@
-// Package identitytest is an OpenID Connect issuer for tests: a real HTTP
-// server with a discovery document, a key set and keys of its own that sign
-// tokens. It must be imported by tests only.
+// Package identitytest is an OpenID Connect issuer for tests: a real HTTP server with
+// a discovery document, a key set, and keys that sign tokens. Only tests may import
+// it.
 package identitytest
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc/oidctest"
 )
 
-// Audience is whom Token's tokens are meant for.
+// Audience is the audience of Token's tokens.
 const Audience = "dronefleet"
 
 // Key signs tokens.
@@ -33,9 +33,14 @@ type Key struct {
 }
 
 // RSA makes a key of algorithm RS256.
-func RSA(t testing.TB, id string) Key {
+func RSA(t testing.TB, id string) Key { return rsaKey(t, id, 2048) }
+
+// WeakRSA makes a key of algorithm RS256 that is shorter than RFC 7518 allows.
+func WeakRSA(t testing.TB, id string) Key { return rsaKey(t, id, 1024) }
+
+func rsaKey(t testing.TB, id string, bits int) Key {
 	t.Helper()
-	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	private, err := rsa.GenerateKey(rand.Reader, bits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,36 +79,35 @@ func Start(t testing.TB, keys ...Key) *Issuer {
 	return i
 }
 
-// Rotate replaces the keys that the issuer publishes.
+// Rotate replaces the issuer's keys.
 func (i *Issuer) Rotate(keys ...Key) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.keys = keys
 }
 
-// Also replaces what the issuer publishes beside its keys, as it stands in the key
-// set.
+// Also sets further entries of the key set, as they are.
 func (i *Issuer) Also(others ...json.RawMessage) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.others = others
 }
 
-// SetDown makes the issuer answer with errors, or as it should.
+// SetDown makes the issuer answer every request with an error, or work again.
 func (i *Issuer) SetDown(down bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.down = down
 }
 
-// Asked is how often a path was asked for.
+// Asked is how often a path was requested.
 func (i *Issuer) Asked(path string) int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.asked[path]
 }
 
-// KeysPath is where the key set is.
+// KeysPath is the path of the key set.
 const KeysPath = "/keys"
 
 // ServeHTTP implements http.Handler.
@@ -136,14 +140,14 @@ func (i *Issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	set.Keys = append(set.Keys, others...)
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(set) // who left learns nothing
+	_ = json.NewEncoder(w).Encode(set) // the client reports what it misses
 }
 
-// Claims are those of a token.
+// Claims are a token's claims.
 type Claims map[string]any
 
-// Token signs a token of the issuer for Audience, good for an hour from now on;
-// claims are added to it, or replace its own; nil takes one away.
+// Token signs a token of the issuer for Audience that expires an hour after now. A
+// claim is added or replaces the token's own; nil removes it.
 func (i *Issuer) Token(t testing.TB, k Key, now time.Time, claims Claims) string {
 	t.Helper()
 	all := Claims{"iss": i.URL, "aud": Audience, "sub": "subject-1", "iat": now.Unix(), "exp": now.Add(time.Hour).Unix()}
