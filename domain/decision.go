@@ -2,13 +2,13 @@ package domain
 
 import "time"
 
-// Decision is the optimizer's wish that a drone serve orders along a route.
+// Decision is the optimizer's request that a drone serve orders along a route.
 type Decision struct {
 	ID                          DecisionID
 	CycleID                     CycleID
 	Fence                       string    // empty: made outside any fenced cycle
-	DepotID                     DepotID   // whose cycle it is, and so whose fence; empty: that of the drone's home
-	SnapshotTime                time.Time // read time of the snapshot it rests on
+	DepotID                     DepotID   // whose lock issued the fence; empty: the drone's home depot
+	SnapshotTime                time.Time // read time of the snapshot it is based on
 	DroneID                     DroneID
 	OrderIDs                    []OrderID
 	Route                       []Waypoint
@@ -17,7 +17,7 @@ type Decision struct {
 	PayloadHash                 string // identifies the message's content
 }
 
-// Outcome is a decision's fate, once and for all.
+// Outcome says how a decision was judged; it never changes.
 type Outcome string
 
 const (
@@ -40,7 +40,7 @@ type LedgerEntry struct {
 	PayloadHash  string
 	CycleID      CycleID
 	Fence        string
-	DepotID      DepotID // of the fence; empty: that of the drone's home
+	DepotID      DepotID // whose lock issued the fence; empty: the drone's home depot
 	SnapshotTime time.Time
 	MessageID    string
 	PublishedAt  time.Time
@@ -78,8 +78,8 @@ type Snapshot struct {
 	Warehouses []Warehouse
 }
 
-// CycleOutcome is how a solve cycle ended, or that it publishes: a cycle that is
-// still PUBLISHING when a later one of its depot has a higher fence was cut off.
+// CycleOutcome is how a solve cycle ended. PUBLISHING is not an end: a cycle that
+// is still in it when its depot has one with a higher fence was cut off.
 type CycleOutcome string
 
 const (
@@ -108,7 +108,7 @@ type Cycle struct {
 	Objective    string  // of the whole plan, readable: unserved by priority, kilometres
 	DistanceKm   float64 // of the missions published
 	Unserved     []UnservedOrder
-	LeftOut      []string // drones, orders, depots and warehouses that cannot be understood or planned, and why
+	LeftOut      []string // malformed or unplannable drones, orders, depots and warehouses, and why
 	StartedAt    time.Time
 	ReadTook     time.Duration
 	SolveTook    time.Duration
@@ -118,7 +118,7 @@ type Cycle struct {
 	Detail       string
 }
 
-// UnservedOrder is an order a cycle left, and why.
+// UnservedOrder is an order that a cycle did not assign, and why.
 type UnservedOrder struct {
 	OrderID OrderID
 	Reason  string

@@ -18,14 +18,14 @@ type Discard struct {
 	Error       string
 	Attributes  []string // "name=value"
 
-	// Payload is what there was of the message's. In the record it may be cut;
-	// Bytes and PayloadHash are of all of it.
+	// Payload is the message's data. The record may hold only its beginning;
+	// Bytes and PayloadHash describe all of it.
 	Payload     []byte
 	Bytes       int
 	PayloadHash string
 
-	// OriginalBytes is how many bytes the message had, and AttributesDropped how
-	// many attributes more, if its dead letter could not hold all of it.
+	// OriginalBytes is the size of the original message, and AttributesDropped the
+	// number of attributes it lost, if its dead letter could not hold all of it.
 	OriginalBytes, AttributesDropped int
 
 	DiscardedAt time.Time
@@ -33,7 +33,7 @@ type Discard struct {
 	Why         string
 }
 
-// IsText reports whether people can read a payload as it is.
+// IsText reports whether a payload is readable text.
 func IsText(payload []byte) bool {
 	return utf8.Valid(payload) && !strings.ContainsFunc(string(payload), func(r rune) bool {
 		return r < ' ' && r != '\n' && r != '\t' && r != '\r'

@@ -20,16 +20,16 @@ type Drone struct {
 
 	// CurrentMissionID binds the drone; decisions set it, telemetry never does.
 	CurrentMissionID MissionID
-	MissionAcked     bool      // the drone reported the mission's id
-	MissionMoved     bool      // and flew under it
+	MissionAcked     bool      // the drone has named the mission in a report
+	MissionMoved     bool      // and has reported that it flies while naming it
 	FreeAfter        time.Time // no report measured before this frees an unacked drone
 	IdleSince        time.Time // when it last became IDLE, server's clock
 	FaultSince       time.Time // when an acked drone began to report a fault; zero for none
 	EmergencyLatched bool      // reported by the drone; only an operator clears it
-	GhostMissionID   MissionID // a failed mission of its own it still flies
-	GhostRevokedAt   time.Time // when that mission's revocation was last asked for
-	// FailedMissions are its latest failures, oldest first, at most
-	// MaxFailedMissions: what tells a ghost from a free drone.
+	GhostMissionID   MissionID // a failed mission that the drone still flies
+	GhostRevokedAt   time.Time // when its revocation was last requested
+	// FailedMissions are its latest failed missions, oldest first, at most
+	// MaxFailedMissions. They tell a ghost from a free drone.
 	FailedMissions []FailedMission
 
 	HomeDepotID          DepotID
@@ -43,7 +43,7 @@ type Drone struct {
 	Revision int64
 }
 
-// FailedMission remembers a failure long enough to know its ghost.
+// FailedMission is one of a drone's latest failed missions.
 type FailedMission struct {
 	ID       MissionID
 	FailedAt time.Time // server's clock
@@ -55,8 +55,8 @@ const MaxFailedMissions = 4
 // Bound reports whether a mission holds the drone.
 func (d Drone) Bound() bool { return d.CurrentMissionID != "" }
 
-// FailedAt is when the drone's mission id failed; ok is false if it is not
-// among its latest failures.
+// FailedAt is when a mission of the drone failed; ok is false if it is not among
+// the latest failures.
 func (d Drone) FailedAt(id MissionID) (at time.Time, ok bool) {
 	for _, f := range d.FailedMissions {
 		if f.ID == id && id != "" {
@@ -73,7 +73,7 @@ type Telemetry struct {
 	Position  Position
 	Battery   float64 // percent of a full charge
 	SpeedKmh  float64
-	// Status is empty when the drone makes no claim about it.
+	// Status is empty if the drone did not report one.
 	Status DroneStatus
 	// MissionID is the mission the drone believes it flies; empty for none.
 	MissionID MissionID

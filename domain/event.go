@@ -29,7 +29,7 @@ const (
 type Event struct {
 	Entity   EntityKind
 	ID       string
-	Revision int64  // of the entity after the change; 1 is its first, 0 marks a note: a refusal worth recording, no change
+	Revision int64  // of the entity after the change; 1 is its first; 0 marks a note, which records a refusal and changes nothing
 	From     string // status before; empty for a new entity
 	To       string // status after
 	Cause    Cause
@@ -43,14 +43,14 @@ type Event struct {
 	DecisionID DecisionID
 	CycleID    CycleID
 
-	// The rest of the state after the change, by kind: see DroneState,
-	// OrderState and MissionState. Of a note what it refused: see RefusedState.
+	// State is the rest of the entity's state after the change: see DroneState,
+	// OrderState and MissionState. In a note it is what was refused: see
+	// RefusedState.
 	State map[string]any
 }
 
-// The *State maps are the part of an entity, beside its status, that events
-// record and fold back. Values are strings, booleans and int64, as documents
-// hold them.
+// The *State maps hold what events record of an entity beside its status. Their
+// values are strings, booleans and int64, as in documents.
 
 // DroneState is the drone's binding and flags.
 func DroneState(d Drone) map[string]any {
@@ -84,8 +84,8 @@ func MissionState(m Mission) map[string]any {
 	}
 }
 
-// RefusedState is that of a note, with nothing to fold back: the hash of the content
-// that an order refused.
+// RefusedState is the state of a note: the hash of the content that the order
+// refused.
 func RefusedState(contentHash string) map[string]any {
 	return map[string]any{"refusedContentHash": contentHash}
 }

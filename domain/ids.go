@@ -25,7 +25,7 @@ type (
 // MaxIDBytes bounds every identifier that enters the system.
 const MaxIDBytes = 128
 
-var reservedID = regexp.MustCompile(`(?s)^__.*__$`) // whatever is between, a line break too
+var reservedID = regexp.MustCompile(`(?s)^__.*__$`) // line breaks included
 
 // CheckID reports why id cannot name an entity: it must be 1 to 128 bytes of
 // UTF-8 and a legal Firestore document id (no slash, not "." or "..", not of

@@ -21,19 +21,18 @@ type Mission struct {
 	FailureReason FailureReason // empty unless FAILED
 	ReachedStops  int           // waypoints reached, in route order
 
-	// The outbox: a mission whose command or revocation is pending is published
-	// by whoever sees it first. Each command of a mission expires later than
-	// those before it.
+	// The outbox: whoever sees a pending command or revocation first publishes it.
+	// Each command of a mission expires later than those before it.
 	CommandPending     bool
 	CommandExpiresAt   time.Time
-	CommandPublishedAt time.Time // zero: the command above not yet
+	CommandPublishedAt time.Time // zero: not yet
 	RevokePending      bool
 	RevokePublishedAt  time.Time
 
 	Revision int64 // counts the mission's state changes; its events carry it
 
-	// Version is when the store last wrote the mission, as far as the outbox
-	// needs it; zero if unknown. It is no part of the mission's state.
+	// Version is when the store last wrote the mission, for the outbox; zero if
+	// unknown. It is not part of the mission's state.
 	Version time.Time
 }
 
@@ -63,14 +62,17 @@ func (m Mission) LastOrderStopReached() bool {
 
 // Command is what the drone is told about the mission.
 type Command struct {
-	Mission   Mission
-	ExpiresAt time.Time // a drone must ignore it when received later, and after a command of the mission that expires later; zero: never
-	Revoke    bool      // give the mission up
+	Mission Mission
+	// ExpiresAt is the latest time at which a drone may accept the command; zero
+	// means any time. A drone ignores a command once it has one of the same
+	// mission that expires later.
+	ExpiresAt time.Time
+	Revoke    bool // give the mission up
 }
 
-// Command is the message the outbox owes the drone: the revocation of a failed
-// mission, otherwise the mission itself. Most missions fail after their command has
-// expired, so a revocation does not expire: the drone would ignore it.
+// Command is the message that the outbox owes the drone: the revocation of a
+// failed mission, otherwise the mission itself. A revocation does not expire:
+// most missions fail after their command has.
 func (m Mission) Command() Command {
 	if m.Status == MissionFailed {
 		return Command{Mission: m, Revoke: true}

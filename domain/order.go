@@ -18,7 +18,7 @@ type Order struct {
 	PendingSince time.Time // when it last became PENDING, server's clock
 	DeliveredAt  time.Time
 	Attempts     int    // missions that failed before they picked it up
-	Held         bool   // waits for an operator; offered to no cycle
+	Held         bool   // waits for an operator; no cycle sees it
 	HeldReason   string // why, for that operator
 	Late         bool   // undelivered past its deadline, or delivered after it
 
@@ -26,8 +26,8 @@ type Order struct {
 	AssignedMissionID MissionID
 
 	ContentHash string // Hash of the request as last accepted
-	// ContentPublishedAt is the publish time of that request: an older request
-	// that comes again changes nothing.
+	// ContentPublishedAt is the publish time of that request. A redelivered older
+	// request changes nothing.
 	ContentPublishedAt time.Time
 	Revision           int64 // counts the order's state changes; its events carry it
 }
@@ -45,8 +45,7 @@ type OrderContent struct {
 	RequesterID string
 }
 
-// OrderRequest is an order message: a wish for a parcel or for its
-// cancellation.
+// OrderRequest is an order message: it requests a delivery or cancels it.
 type OrderRequest struct {
 	ID     OrderID
 	Cancel bool
@@ -55,9 +54,9 @@ type OrderRequest struct {
 	Deadline  time.Time // zero: by priority
 }
 
-// Hash identifies the content of the request: two messages of one hash ask for
-// the same thing. Absent times are part of it as absent, so that a redelivery
-// hashes equal whatever the clock says.
+// Hash identifies the content of the request: two messages with the same hash
+// request the same thing. An absent time is hashed as absent, so that a redelivery
+// has the same hash at any time.
 func (r OrderRequest) Hash() string {
 	h := sha256.New()
 	pickup := "none"

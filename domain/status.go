@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The statuses are strings so that documents, logs and the console show the
-// same short names without a table between them.
+// Statuses are strings, so that documents, logs and the console show the same
+// short names without a translation table.
 
 // DroneStatus is what a drone is doing.
 type DroneStatus string

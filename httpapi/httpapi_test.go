@@ -540,7 +540,7 @@ func TestAPI_NamesParameterAndFix(t *testing.T) {
 		{"GET", "/api/v1/orders?held=false", 400, []string{`held is "false"; give true, or leave it out for all`}},
 		{"GET", "/api/v1/missions?status=", 400, []string{"status", "ACTIVE, COMPLETED or FAILED"}},
 		{"GET", "/api/v1/decisions?outcome=MAYBE", 400, []string{"APPLIED or REJECTED"}},
-		{"GET", "/api/v1/decisions?reason=BAD_LUCK", 400, []string{"STALE_FENCE", "or OVER_CAPACITY"}},
+		{"GET", "/api/v1/decisions?reason=BAD_LUCK", 400, []string{"STALE_FENCE", "OVER_CAPACITY"}},
 		{"GET", "/api/v1/decisions?outcome=APPLIED&reason=BAD_ROUTE", 400, []string{"reason goes with outcome REJECTED"}},
 		{"GET", "/api/v1/drones?limit=0", 400, []string{`limit is "0"; give 1 to 1000`}},
 		{"GET", "/api/v1/drones?limit=1001", 400, []string{"limit"}},

@@ -19,8 +19,8 @@ type MissionAssignmentPolicy struct {
 	// CommandLifetime is how long the drone may take to receive its command,
 	// and ClockError how far its clock may be off.
 	CommandLifetime, ClockError time.Duration
-	// CommitDelay is how long after the moment at which a change takes place
-	// it may become visible: a transaction is over by then.
+	// CommitDelay is how long after its own time a change may become visible: no
+	// transaction lasts longer.
 	CommitDelay time.Duration
 }
 
@@ -29,7 +29,7 @@ func DefaultMissionAssignmentPolicy() MissionAssignmentPolicy {
 	return MissionAssignmentPolicy{
 		MaxAge: 2 * time.Minute, MaxSilence: 15 * time.Second, MinBattery: 20,
 		CommandLifetime: 20 * time.Second, ClockError: 5 * time.Second,
-		CommitDelay: 270 * time.Second, // Firestore ends a transaction that is older
+		CommitDelay: 270 * time.Second, // Firestore aborts transactions older than this
 	}
 }
 
@@ -39,27 +39,27 @@ type DecisionState struct {
 	Fences Fences              // highest applied
 	Drone  *domain.Drone       // nil if unknown
 	Orders map[domain.OrderID]domain.Order
-	// OrdersWritten is when each order was last written, by whoever it was.
+	// OrdersWritten is when each order's document was last written.
 	OrdersWritten map[domain.OrderID]time.Time
 }
 
-// Delivery is how the decision's message came.
+// Delivery describes how the decision's message arrived.
 type Delivery struct {
 	MessageID   string
 	PublishedAt time.Time
 	ReceivedAt  time.Time
 }
 
-// Fences holds the highest fence applied, per depot: each depot's cycles have
-// a lock, and so a fence sequence, of their own. The key "" is for decisions that
-// name no depot about drones that have none.
+// Fences holds the highest fence applied, per depot: each depot's cycles have a
+// lock of their own and so their own fence sequence. The key "" is for decisions
+// without a depot about drones without a home.
 type Fences map[domain.DepotID]string
 
-// Verdict is what becomes of a decision.
+// Verdict is the outcome of a decision and what to write for it.
 type Verdict struct {
 	// Entry is the decision's line in the ledger.
 	Entry domain.LedgerEntry
-	// Replay: the ledger already holds Entry; nothing is to be written.
+	// Replay says that the ledger already holds Entry: nothing is to be written.
 	Replay bool
 	Change Change
 	// Depot and Fence are the highest fence to store; Fence is empty if the
@@ -68,10 +68,10 @@ type Verdict struct {
 	Fence string
 }
 
-// AssignMission judges a decision. Whatever the outcome it is a result: the
-// entry goes to the ledger, unless the ledger already holds one for this id:
-// then the verdict replays it, or, if another payload took the id, the error is
-// a Rejection with DECISION_CONFLICT and nothing is to be written.
+// AssignMission judges a decision. Every verdict, applied or rejected, goes to the
+// ledger. If the ledger already has an entry for the id, the verdict replays it;
+// if that entry is for another payload, the error is a Rejection with
+// DECISION_CONFLICT and nothing is to be written.
 func (p MissionAssignmentPolicy) AssignMission(s DecisionState, d domain.Decision, via Delivery, now time.Time) (Verdict, error) {
 	if s.Ledger != nil {
 		if s.Ledger.PayloadHash != d.PayloadHash {
@@ -100,9 +100,9 @@ func (p MissionAssignmentPolicy) AssignMission(s DecisionState, d domain.Decisio
 	return v, nil
 }
 
-// fenceDepot is the depot whose lock gave the decision's fence. A drone may have
-// been given another home since the snapshot: what its new depot's fences stand
-// for, that of the old one does not.
+// fenceDepot is the depot whose lock issued the decision's fence: the one that the
+// decision names, since the drone may have moved to another home since the
+// snapshot, or else the drone's home.
 func fenceDepot(s DecisionState, d domain.Decision) domain.DepotID {
 	if d.DepotID == "" && s.Drone != nil {
 		return s.Drone.HomeDepotID
@@ -110,9 +110,9 @@ func fenceDepot(s DecisionState, d domain.Decision) domain.DepotID {
 	return d.DepotID
 }
 
-// snapshotTime is when the decision's snapshot was taken: as it says, but not
-// after it was published. A clock that is ahead must not make a decision
-// everlasting, nor blind to what changed since.
+// snapshotTime is when the decision's snapshot was taken, but no later than the
+// decision was published: a fast clock must neither keep a decision from expiring
+// nor hide what changed since.
 func snapshotTime(d domain.Decision, via Delivery, now time.Time) time.Time {
 	latest := now
 	if !via.PublishedAt.IsZero() {
@@ -121,9 +121,9 @@ func snapshotTime(d domain.Decision, via Delivery, now time.Time) time.Time {
 	return earlier(d.SnapshotTime, latest)
 }
 
-// assign makes the mission: the drone is bound and its orders are assigned. It
-// leaves the drone's last update alone, so that a report measured before the
-// drone learns of the mission still counts.
+// assign creates the mission, binds the drone and assigns the orders. It does not
+// touch the drone's LastUpdate: a report measured before the drone learns of the
+// mission still counts.
 func (p MissionAssignmentPolicy) assign(s DecisionState, d domain.Decision, now time.Time) Change {
 	r := &recorder{now: now, cause: domain.CauseDecision, decision: d.ID, cycle: d.CycleID}
 	m := domain.Mission{

@@ -19,8 +19,8 @@ type Binding struct {
 	Orders map[domain.OrderID]domain.Order
 }
 
-// clone copies everything a policy may change, so that the caller's value
-// survives a rerun. A mission's orders and route are replaced, not changed.
+// clone copies what a policy may change in place, so that the caller's value
+// survives a rerun. A mission's orders and route are only ever replaced.
 func (b Binding) clone() Binding {
 	b.Drone.FailedMissions = slices.Clone(b.Drone.FailedMissions)
 	if b.Mission != nil {
@@ -31,15 +31,15 @@ func (b Binding) clone() Binding {
 	return b
 }
 
-// Change is what a policy wants written: the entities as they shall be, each
-// at most once, and the events that record how they got there. All of it
-// commits in one transaction or none of it.
+// Change is what a policy wants written: each changed entity once, in its new
+// state, and the events that record how it got there. It commits in one
+// transaction, all or nothing.
 type Change struct {
 	Drone    *domain.Drone
 	Missions []domain.Mission
 	Orders   []domain.Order
 	Events   []domain.Event
-	// Revoke names missions of other bindings whose revocation must be sent
+	// Revoke names earlier missions of the drone whose revocation must be sent
 	// again.
 	Revoke []domain.MissionID
 }
@@ -61,8 +61,8 @@ func (c Change) WithinDrone() bool {
 	return c.Drone != nil && len(c.Missions) == 0 && len(c.Orders) == 0 && len(c.Revoke) == 0
 }
 
-// Merge adds a later change of the same binding: the later state of an entity
-// replaces the earlier, the events of both remain.
+// Merge adds a later change of the same binding: an entity's later state replaces
+// the earlier one; the events of both are kept.
 func (c Change) Merge(later Change) Change {
 	if later.Drone != nil {
 		c.Drone = later.Drone
@@ -87,19 +87,19 @@ func upsert[T any](list []T, v T, same func(T) bool) []T {
 	return append(slices.Clip(list), v)
 }
 
-// recorder turns state changes into events and revisions, so that no policy
-// can change a state and forget to say so.
+// recorder turns state changes into events and revisions, so that no policy can
+// change a state without an event.
 type recorder struct {
 	now    time.Time
 	cause  domain.Cause
 	change Change
-	// decision and cycle are recorded on every event of a decision.
+	// decision and cycle go into every event of an assignment.
 	decision domain.DecisionID
 	cycle    domain.CycleID
 }
 
-// drone records after as the drone's new state. Fields that are no part of its
-// state (position, battery, times) change without an event.
+// drone records after as the drone's new state. Position, battery and times are
+// not part of the state and change without an event.
 func (r *recorder) drone(before domain.Drone, after *domain.Drone, mission domain.MissionID, reason string) {
 	if before.Status != after.Status || !maps.Equal(domain.DroneState(before), domain.DroneState(*after)) {
 		after.Revision = before.Revision + 1
@@ -147,8 +147,8 @@ func (r *recorder) mission(before domain.Mission, after *domain.Mission, reason 
 	r.change.Missions = upsert(r.change.Missions, m, func(x domain.Mission) bool { return x.ID == m.ID })
 }
 
-// note records a refusal about an order that changes nothing; refused is its event's
-// state, if it has one.
+// note records a refusal that leaves the order unchanged; refused, if not nil, is
+// the event's state.
 func (r *recorder) note(o domain.Order, reason Reason, refused map[string]any) {
 	r.change.Events = append(r.change.Events, domain.Event{
 		Entity: domain.EntityOrder, ID: string(o.ID), From: string(o.Status), To: string(o.Status),

@@ -6,8 +6,8 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// OrderPolicy decides what an order message or an operator's command does to
-// an order.
+// OrderPolicy decides what an order message or an operator's command does to an
+// order.
 type OrderPolicy struct {
 	// CommandLifetime and ClockError date the command a drone is owed when a
 	// cancellation shortens its route; see MissionAssignmentPolicy.
@@ -51,7 +51,7 @@ func (p OrderPolicy) IngestOrder(order *domain.Order, binding *Binding, req doma
 		}
 		fill(&o, req, created)
 		o.ContentPublishedAt = published
-		o.PendingSince = now // plans made for the old content no longer fit
+		o.PendingSince = now // plans for the old content are void
 		o.Late = o.Late && now.After(o.Deadline)
 		r.order(*order, &o, "changed by its requester")
 		return r.change, nil
@@ -68,9 +68,8 @@ func (p OrderPolicy) NeedsBinding(order *domain.Order, req domain.OrderRequest) 
 	return req.Cancel && order != nil && order.Status == domain.OrderAssigned
 }
 
-// createdAt is when the requester made the order, as far as it says, but not
-// after it was published: a requester's clock that is ahead must not make the
-// order due later.
+// createdAt is when the requester created the order, but no later than the message
+// was published: a fast clock must not make the order due later.
 func createdAt(req domain.OrderRequest, published time.Time) time.Time {
 	if req.CreatedAt.IsZero() {
 		return published
@@ -87,11 +86,11 @@ func fill(o *domain.Order, req domain.OrderRequest, created time.Time) {
 	}
 }
 
-// cancel ends an order whose parcel is not aboard yet.
+// cancel ends an order unless its parcel is aboard.
 func (p OrderPolicy) cancel(r *recorder, order *domain.Order, binding *Binding, id domain.OrderID, why string) (Change, error) {
 	if order == nil {
-		// The cancellation overtook the order: a tombstone keeps the order
-		// from coming alive when it arrives.
+		// The cancellation overtook the order: a tombstone keeps the order from
+		// being created when it arrives.
 		o := domain.Order{ID: id, Status: domain.OrderCancelled}
 		r.order(domain.Order{}, &o, "cancelled before it arrived")
 		return r.change, nil
@@ -113,7 +112,7 @@ func (p OrderPolicy) cancel(r *recorder, order *domain.Order, binding *Binding, 
 	r.order(*order, &o, why)
 	if order.Status == domain.OrderAssigned && binding != nil && binding.Drone.CurrentMissionID == order.AssignedMissionID {
 		b := binding.clone()
-		delete(b.Orders, id) // it has ended; the mission's end is not to touch it
+		delete(b.Orders, id) // it has ended: the mission's end must not touch it
 		before, mission := b.Drone, b.Drone.CurrentMissionID
 		r.withdrawOrder(&b, id, p.CommandLifetime, p.ClockError)
 		r.drone(before, &b.Drone, mission, string(domain.FailureWithdrawn))
@@ -121,7 +120,7 @@ func (p OrderPolicy) cancel(r *recorder, order *domain.Order, binding *Binding, 
 	return r.change, nil
 }
 
-// CancelByOperator cancels an order on an operator's word.
+// CancelByOperator cancels an order for an operator.
 func (p OrderPolicy) CancelByOperator(order *domain.Order, binding *Binding, id domain.OrderID, why string, now time.Time) (Change, error) {
 	if order == nil {
 		return Change{}, reject(ReasonNotFound, string(id), "no such order")
@@ -129,7 +128,7 @@ func (p OrderPolicy) CancelByOperator(order *domain.Order, binding *Binding, id 
 	return p.cancel(&recorder{now: now, cause: domain.CauseOperator}, order, binding, id, why)
 }
 
-// HoldOrder keeps a pending order from every cycle until it is released.
+// HoldOrder hides a pending order from every cycle until it is released.
 func HoldOrder(order *domain.Order, id domain.OrderID, why string, now time.Time) (Change, error) {
 	switch {
 	case order == nil:
@@ -146,7 +145,7 @@ func HoldOrder(order *domain.Order, id domain.OrderID, why string, now time.Time
 	return r.change, nil
 }
 
-// ReleaseOrder offers a held order to the cycles again, with all its attempts.
+// ReleaseOrder makes a held order visible to cycles again and resets its attempts.
 func ReleaseOrder(order *domain.Order, id domain.OrderID, why string, now time.Time) (Change, error) {
 	switch {
 	case order == nil:
@@ -161,8 +160,8 @@ func ReleaseOrder(order *domain.Order, id domain.OrderID, why string, now time.T
 	return r.change, nil
 }
 
-// ClearDrone lifts the latch of an emergency; the drone's next report says
-// what it is.
+// ClearDrone lifts the latch of an emergency; the drone's next report sets its
+// status.
 func ClearDrone(drone *domain.Drone, id domain.DroneID, why string, now time.Time) (Change, error) {
 	switch {
 	case drone == nil:

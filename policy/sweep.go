@@ -8,13 +8,11 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// SweepBinding handles what no message will: a bound drone that fell silent or
-// did not recover from a fault, a mission far over its estimate. A drone that
-// falls silent on its way home is lost too, though its mission is done. A
-// command that a drone in flight is owed, and that expired before anybody sent
-// it, is dated anew: this one has its mission, and no timer waits for the
-// command to expire. A mission whose command was neither sent nor noted as
-// pending comes from a version that does not know the note; it owes the command.
+// SweepBinding handles what no message will: a bound drone that fell silent or did
+// not recover from a fault, and a mission far over its estimate. It also repairs
+// two cases of the outbox: a command that a drone in flight is owed and that
+// expired unsent gets a new expiry, and a mission written by a version without
+// the commandPending field owes its command.
 func (p DronePolicy) SweepBinding(b Binding, now time.Time) Change {
 	b = b.clone()
 	d, m := &b.Drone, b.Mission
@@ -42,7 +40,7 @@ func (p DronePolicy) SweepBinding(b Binding, now time.Time) Change {
 		return Change{}
 	}
 	why := r.failMission(&b, reason)
-	if why == "" { // on its way home nothing but silence ends a binding
+	if why == "" { // on the way home only silence ends a binding
 		why = silence(before)
 	}
 	unbind(&b, now)
@@ -53,8 +51,8 @@ func (p DronePolicy) SweepBinding(b Binding, now time.Time) Change {
 	return r.change
 }
 
-// lastSign is the drone's last sign of life that counts against its mission: a
-// drone assigned just before it fell silent gets the whole interval.
+// lastSign is the drone's last sign of life, no earlier than the mission's start:
+// a drone assigned just before it fell silent gets the whole interval.
 func lastSign(d domain.Drone, m domain.Mission) time.Time {
 	if d.SeenAt.Before(m.StartTime) {
 		return m.StartTime
@@ -62,12 +60,11 @@ func lastSign(d domain.Drone, m domain.Mission) time.Time {
 	return d.SeenAt
 }
 
-// stallLimit is how long the mission may take in all: a drone that reports does not
-// lose one of a few seconds, whose command may still be on its way, sooner than one
-// that is silent. An estimate too long for a duration, 146 years and more, is no
-// limit.
+// stallLimit is how long the mission may take in all. It is at least BoundSilence:
+// the command of a mission of a few seconds may still be on its way. An estimate
+// that overflows a duration is no limit.
 func (p DronePolicy) stallLimit(m domain.Mission) time.Duration {
-	if !(m.EstimatedDurationMinutes > 0) { // or is no number
+	if !(m.EstimatedDurationMinutes > 0) { // or NaN
 		return p.StallFloor
 	}
 	limit := p.StallFactor * m.EstimatedDurationMinutes * float64(time.Minute)
@@ -77,8 +74,7 @@ func (p DronePolicy) stallLimit(m domain.Mission) time.Duration {
 	return max(time.Duration(limit), p.BoundSilence)
 }
 
-// SweepIdle makes an unbound, silent drone UNKNOWN, so that it is offered to
-// nobody.
+// SweepIdle makes a silent idle drone UNKNOWN, so that no cycle plans with it.
 func (p DronePolicy) SweepIdle(d domain.Drone, now time.Time) Change {
 	if d.Bound() || d.Status != domain.DroneIdle || now.Sub(d.SeenAt) < p.IdleSilence {
 		return Change{}
@@ -90,7 +86,7 @@ func (p DronePolicy) SweepIdle(d domain.Drone, now time.Time) Change {
 	return r.change
 }
 
-// silence says why a drone is UNKNOWN that fails no mission by that.
+// silence is the reason of a drone's event when no mission failed with it.
 func silence(d domain.Drone) string {
 	return fmt.Sprintf("silent since %s", d.SeenAt.UTC().Format(time.RFC3339))
 }
@@ -107,9 +103,9 @@ func SweepOrder(o domain.Order, now time.Time) Change {
 	return r.change
 }
 
-// SetupDrone introduces a drone with what its own reports will never say: its
-// home, capacity and consumption. It is UNKNOWN until its first fresh IDLE. A
-// drone that exists keeps its state.
+// SetupDrone creates a drone with the properties that its reports do not carry:
+// home, capacity and consumption. It is UNKNOWN until its first fresh IDLE. An
+// existing drone keeps its state.
 func SetupDrone(existing *domain.Drone, d domain.Drone, now time.Time) Change {
 	r := &recorder{now: now, cause: domain.CauseSetup}
 	if existing == nil {

@@ -157,7 +157,7 @@ func ordersByID(p *solver.Problem) map[string]*solver.Order {
 // deadlines and priorities, and with the reason of each order that waits.
 func (l *lookAhead) restate(plan solver.Plan, offered []solver.Drone) solver.Plan {
 	now := l.problem.Now
-	plan.Objective.Late, plan.Objective.Unserved = [3]int{}, [3]int{}
+	plan.Objective.Late, plan.Objective.Unserved = [model.PriorityCount]int{}, [model.PriorityCount]int{}
 	byID := ordersByID(l.problem)
 	for _, r := range plan.Routes {
 		for _, s := range r.Stops {

@@ -110,7 +110,7 @@ func TestPlan_NamesTheBrokenRule(t *testing.T) {
 		"said to be slow": {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Duration += time.Second }, "totals"},
 		"wrong longest":   {func(_ *solver.Problem, x *solver.Plan) { x.Objective.LongestKm++ }, "objective"},
 		"wrong objective": {func(_ *solver.Problem, x *solver.Plan) { x.Objective.DistanceKm++ }, "objective"},
-		"hidden order":    {func(_ *solver.Problem, x *solver.Plan) { x.Objective.Unserved = [3]int{} }, "objective"},
+		"hidden order":    {func(_ *solver.Problem, x *solver.Plan) { x.Objective.Unserved = solver.Objective{}.Unserved }, "objective"},
 		"hidden lateness": {func(p *solver.Problem, _ *solver.Plan) { p.Orders[0].Deadline = noon }, "objective"},
 		"no start":        {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops = x.Routes[0].Stops[1:] }, "ends"},
 		"no return":       {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops = x.Routes[0].Stops[:5] }, "ends"},
