@@ -497,7 +497,7 @@ func reasonAlone(t *rapid.T, p solver.Problem, order int) (_ solver.Reason, poss
 	for _, u := range plan.Unserved {
 		return u.Reason, false
 	}
-	if plan.Objective.Late != [3]int{} {
+	if plan.Objective.LateTotal() > 0 {
 		return solver.DeadlineUnreachable, true
 	}
 	return solver.NoDroneFree, true
