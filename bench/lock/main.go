@@ -223,6 +223,7 @@ func dial(ctx context.Context, addr string, requests *atomic.Int64) (*firestorel
 		return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer owner") // for Google's emulator
 	}
 	conn, err := grpc.NewClient(addr,
+		firestorelock.DialOption(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 			return invoke(count(ctx), method, req, reply, cc, opts...)

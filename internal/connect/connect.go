@@ -123,7 +123,7 @@ func Open(ctx context.Context, c Config, m *meter.Meter) (*Clients, error) {
 	if c.Database == "" {
 		c.Database = firestore.DefaultDatabaseID
 	}
-	fsOpts, err := options(c.FirestoreHost, m.DialOptions()...)
+	fsOpts, err := options(c.FirestoreHost, append(m.DialOptions(), firestorelock.DialOption())...)
 	if err != nil {
 		return nil, fmt.Errorf("address of Firestore: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/lock/firestorelock"
 )
 
 // Stalling returns a client of Firestore that gets no answer from the time at
@@ -29,7 +30,7 @@ func Stalling(t testing.TB, c connect.Config) (client *firestore.Client, stall f
 			return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer owner"), nil
 		}
 	}
-	conn, err := grpc.NewClient(c.FirestoreHost, grpc.WithTransportCredentials(insecure.NewCredentials()),
+	conn, err := grpc.NewClient(c.FirestoreHost, firestorelock.DialOption(), grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 			ctx, err := wait(ctx)
 			if err != nil {

@@ -232,13 +232,13 @@ func (a *acquisition) commit(ctx context.Context, seen view, g grant) (*lock.Acq
 	}
 	counter := counterFields(g.lease.fence, a.at.key)
 	batch.Update(a.at.counter, overwrite(seen.counter.Data(), counter), firestore.LastUpdateTime(seen.counter.UpdateTime))
-	sent := countSends(ctx)
-	written, err := batch.Commit(sent)
+	ctx, sent := countSends(ctx)
+	written, err := batch.Commit(ctx)
 	if err != nil {
-		a.mayApply = a.mayApply || mayHaveApplied(err) || a.b.wasRepeated(sent)
+		a.mayApply = a.mayApply || mayHaveApplied(err) || sent.repeated()
 		return nil, err
 	}
-	a.b.learnSends(sent)
+	a.b.noteSends(sent)
 	a.b.server.learn(written[0].UpdateTime, a.b.clock.Now())
 	return a.granted(g, written[0].UpdateTime), nil
 }
@@ -249,8 +249,8 @@ func (a *acquisition) commitFirst(ctx context.Context) (*lock.AcquireResult, err
 	var g *grant
 	var answer *lock.AcquireResult
 	var response firestore.CommitResponse
-	sent := countSends(ctx)
-	err := a.b.client.RunTransaction(sent, func(ctx context.Context, tx *firestore.Transaction) error {
+	ctx, sent := countSends(ctx)
+	err := a.b.client.RunTransaction(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
 		if ctx.Err() != nil {
 			return lock.AbortedBy(ctx)
 		}
@@ -279,7 +279,7 @@ func (a *acquisition) commitFirst(ctx context.Context) (*lock.AcquireResult, err
 	case answer != nil:
 		return answer, nil
 	case err != nil:
-		a.mayApply = a.mayApply || mayHaveApplied(err) || g != nil && a.b.wasRepeated(sent)
+		a.mayApply = a.mayApply || mayHaveApplied(err) || g != nil && sent.repeated()
 		return nil, err
 	}
 	return a.granted(*g, response.CommitTime()), nil

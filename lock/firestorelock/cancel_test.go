@@ -96,9 +96,6 @@ func TestCancelledAtEveryRequest(t *testing.T) {
 				r := newRig(t, Config{})
 				client, conn := dial(t, r.proxy.Addr(), r.project)
 				x := cancelRig{r, newBackend(t, client, Config{}), conn, c, tr}
-				for range 2 { // teaches how often a commit is sent
-					mustRelease(t, x.b, lock.Ref{LockID: mustAcquire(t, x.b, "k").LockID, Key: "k"})
-				}
 				made := x.cancelledAt(t, "uncancelled", faultproxy.Rule{})
 				delete(made, "Rollback") // which nobody's going ends
 				for _, rpc := range slices.Sorted(maps.Keys(made)) {

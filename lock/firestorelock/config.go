@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"cloud.google.com/go/firestore"
@@ -73,10 +72,6 @@ type Backend struct {
 	tasks     tasks
 	cleanups  cleanups
 	logged    onceLog
-
-	// sendsPerCommit is the smallest number of header constructions a single
-	// successful commit was seen to need: see countSends.
-	sendsPerCommit atomic.Int64
 }
 
 var (

@@ -25,7 +25,9 @@
 // An error of a commit does not say whether it was applied. Acquire then reads
 // the lock to find out; if it cannot, the error has OutcomeUnknown set and one
 // release is tried in the background. Extend is made again, and a Release that
-// finds its lock gone after a commit whose reply was lost counts as released.
+// finds its lock gone after a commit whose reply was lost counts as released. To
+// know of commits that the client library sent again by itself, the backend needs
+// a client dialed with [DialOption].
 //
 // # Clocks
 //

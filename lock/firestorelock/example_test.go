@@ -29,7 +29,7 @@ func Example_twoProcesses() {
 	var turns sync.Mutex
 	var fences []lock.Fence
 	process := func() error {
-		conn, err := grpc.NewClient(server.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		conn, err := grpc.NewClient(server.Addr(), firestorelock.DialOption(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
 			return err
 		}

@@ -44,12 +44,12 @@ func (b *Backend) extend(ctx context.Context, t target, ttl time.Duration) (lock
 	}
 	now := b.instantWithoutRead()
 	expiresAtMs := now.writeMs() + ttl.Milliseconds()
-	sent := countSends(ctx)
-	written, err := t.at.lock.Update(sent,
+	counted, sent := countSends(ctx)
+	written, err := t.at.lock.Update(counted,
 		[]firestore.Update{{Path: fieldExpiresAt, Value: expiresAtMs}},
 		firestore.LastUpdateTime(h.version))
 	if err == nil {
-		b.learnSends(sent)
+		b.noteSends(sent)
 		deadline := h.deadline // if nothing changed, nothing new is proven
 		if written.UpdateTime.After(h.version) {
 			b.server.learn(written.UpdateTime, b.clock.Now())
@@ -58,7 +58,7 @@ func (b *Backend) extend(ctx context.Context, t target, ttl time.Duration) (lock
 		h.version = written.UpdateTime
 		return b.extended(t.lockID, h, expiresAtMs, deadline), nil
 	}
-	lost := mayHaveApplied(err) || b.wasRepeated(sent)
+	lost := mayHaveApplied(err) || sent.repeated()
 	if isConflict(err) || mayHaveApplied(err) && ctx.Err() == nil {
 		return b.extendInTransaction(ctx, t, ttl, lost)
 	}
@@ -73,10 +73,10 @@ func (b *Backend) extendInTransaction(ctx context.Context, t target, ttl time.Du
 		var expiresAtMs int64
 		var response firestore.CommitResponse
 		updating := false
-		sent := countSends(ctx)
-		err := b.client.RunTransaction(sent, func(ctx context.Context, tx *firestore.Transaction) error {
+		counted, sent := countSends(ctx)
+		err := b.client.RunTransaction(counted, func(ctx context.Context, tx *firestore.Transaction) error {
 			var err error
-			lost = lost || updating && b.wasRepeatedBeforeRerun(sent)
+			lost = lost || updating && sent.repeated()
 			updating = false
 			if f, err = b.find(ctx, tx, t); err != nil {
 				return err
@@ -104,7 +104,7 @@ func (b *Backend) extendInTransaction(ctx context.Context, t target, ttl time.Du
 		}
 		if !updating || !mayHaveApplied(err) {
 			// What is refused when it is sent again may have been applied before.
-			lost = lost || updating && b.wasRepeated(sent)
+			lost = lost || updating && sent.repeated()
 			return lock.ExtendResult{}, withUnknownOutcome(classify(ctx, err), lost)
 		}
 		lost = true

@@ -3,7 +3,6 @@ package firestorelock
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -88,8 +87,6 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 				client, conn := dial(t, proxy.Addr(), project)
 				b := newBackend(t, client, Config{Clock: skewedClock{lock.SystemClock(), offset}})
 				b.guarded = row.guard
-				// The first commits teach the backend how often a commit is sent.
-				mustRelease(t, b, lock.Ref{Key: fmt.Sprint("warm-up-", i), LockID: mustAcquire(t, b, fmt.Sprint("warm-up-", i)).LockID})
 				if row.faults {
 					addRandomFaults(proxy, seed+uint64(i))
 				}

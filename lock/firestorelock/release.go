@@ -45,15 +45,15 @@ func (b *Backend) release(ctx context.Context, t target) (lock.ReleaseResult, er
 	if !ok {
 		return b.releaseInTransaction(ctx, t, lostReply{})
 	}
-	sent := countSends(ctx)
-	_, err = t.at.lock.Delete(sent, firestore.LastUpdateTime(h.version))
+	counted, sent := countSends(ctx)
+	_, err = t.at.lock.Delete(counted, firestore.LastUpdateTime(h.version))
 	if err == nil {
-		b.learnSends(sent)
+		b.noteSends(sent)
 		b.leases.forget(t.lockID)
 		b.waiters.wake(t.at.key)
 		return lock.ReleaseResult{OK: true}, nil
 	}
-	lost := lostReply{mayHaveApplied(err) || b.wasRepeated(sent), h.expiresAtMs}
+	lost := lostReply{mayHaveApplied(err) || sent.repeated(), h.expiresAtMs}
 	if isConflict(err) || mayHaveApplied(err) && ctx.Err() == nil {
 		// Changed by somebody, or perhaps deleted by our own commit.
 		return b.releaseInTransaction(ctx, t, lost)
@@ -88,10 +88,10 @@ func (b *Backend) releaseInTransaction(ctx context.Context, t target, lost lostR
 	for round := 0; ; round++ {
 		var f found
 		deleting := false
-		sent := countSends(ctx)
-		err := b.client.RunTransaction(sent, func(ctx context.Context, tx *firestore.Transaction) error {
+		counted, sent := countSends(ctx)
+		err := b.client.RunTransaction(counted, func(ctx context.Context, tx *firestore.Transaction) error {
 			var err error
-			if deleting && b.wasRepeatedBeforeRerun(sent) {
+			if deleting && sent.repeated() {
 				lost = lostReply{true, f.stored.expiresAtMs}
 			}
 			deleting = false
@@ -127,7 +127,7 @@ func (b *Backend) releaseInTransaction(ctx context.Context, t target, lost lostR
 		}
 		if !deleting || !mayHaveApplied(err) {
 			// What is refused when it is sent again may have been applied before.
-			lost.possible = lost.possible || deleting && b.wasRepeated(sent)
+			lost.possible = lost.possible || deleting && sent.repeated()
 			return lock.ReleaseResult{}, lost.failure(ctx, err)
 		}
 		if round > 0 || ctx.Err() != nil {
@@ -135,7 +135,7 @@ func (b *Backend) releaseInTransaction(ctx context.Context, t target, lost lostR
 		}
 		// A transaction the server no longer knows was committed by an earlier
 		// sending, or it had expired: the former only if there was one.
-		if !isTransactionGone(err) || b.wasRepeated(sent) {
+		if !isTransactionGone(err) || sent.repeated() {
 			lost = lostReply{true, f.stored.expiresAtMs}
 		}
 	}

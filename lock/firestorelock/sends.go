@@ -3,61 +3,62 @@ package firestorelock
 import (
 	"context"
 	"sync/atomic"
-	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/stats"
 )
 
-// sendCounter is a context that notices how often a request is sent.
+// DialOption lets a backend see how often its client sends a commit. Dial the
+// client's connection with it: option.WithGRPCDialOption(firestorelock.DialOption()).
 //
-// The client library repeats a commit by itself when the connection breaks,
-// and reports only the outcome of the last sending. For a delete with a
-// version precondition that outcome is "wrong version" if the first sending
-// was applied: the same as if somebody else had deleted the lock. To tell the
-// two apart it must be known whether the commit was repeated, and neither the
-// library nor gRPC says so. But every sending builds its header from the
-// context's deadline, once or more, always equally often; so the number of
-// questions for the deadline, compared with the smallest number a successful
-// commit of this backend ever needed, tells.
-//
-// It errs on the safe side: without a reference, or with one that was itself
-// inflated by a repetition, a commit counts as sent once, and a release is
-// then reported as not ours although it was.
-type sendCounter struct {
-	context.Context
-	asked atomic.Int64
-}
+// The client library sends a commit again by itself when the connection breaks,
+// and reports only the last outcome. For a delete with a version precondition that
+// is "wrong version" if the first sending was applied, as if somebody else had
+// deleted the lock. Without the option every commit counts as sent once: a release
+// that was applied may then be reported as OK=false, and a failed acquisition
+// whose lock may still appear as one whose outcome is known. The backend logs one
+// warning.
+func DialOption() grpc.DialOption { return grpc.WithStatsHandler(sendStats{}) }
 
-func (c *sendCounter) Deadline() (time.Time, bool) {
-	c.asked.Add(1)
-	return c.Context.Deadline()
-}
+// commitMethod is the one RPC whose sendings count.
+const commitMethod = "/google.firestore.v1.Firestore/Commit"
 
-// countSends returns a context for one commit. The context must have a
-// deadline, or the library adds one of its own that hides this one.
-func countSends(ctx context.Context) *sendCounter { return &sendCounter{Context: ctx} }
+// sendCounter counts how often the commits of one context were sent.
+type sendCounter struct{ sent atomic.Int64 }
+
+type sendCounterKey struct{}
+
+// countSends returns a context for one commit, and its counter.
+func countSends(ctx context.Context) (context.Context, *sendCounter) {
+	c := new(sendCounter)
+	return context.WithValue(ctx, sendCounterKey{}, c), c
+}
 
 // restart forgets what was sent before.
-func (c *sendCounter) restart() { c.asked.Store(0) }
+func (c *sendCounter) restart() { c.sent.Store(0) }
 
-// learnSends takes the count of a successful commit as reference.
-func (b *Backend) learnSends(c *sendCounter) {
-	n := c.asked.Load()
-	for {
-		known := b.sendsPerCommit.Load()
-		if n == 0 || (known != 0 && known <= n) || b.sendsPerCommit.CompareAndSwap(known, n) {
-			return
+// repeated reports whether a commit was sent more than once.
+func (c *sendCounter) repeated() bool { return c.sent.Load() > 1 }
+
+// noteSends warns, once, of a client that does not count sendings: a commit
+// succeeded, so it was sent.
+func (b *Backend) noteSends(c *sendCounter) {
+	if c.sent.Load() == 0 && b.logged.first("no DialOption") {
+		b.log.Warn("repeated commits cannot be recognised; dial the Firestore client with firestorelock.DialOption")
+	}
+}
+
+// sendStats is a stats.Handler that counts commits whose header was sent.
+type sendStats struct{}
+
+func (sendStats) HandleRPC(ctx context.Context, s stats.RPCStats) {
+	if header, ok := s.(*stats.OutHeader); ok && header.FullMethod == commitMethod {
+		if c, ok := ctx.Value(sendCounterKey{}).(*sendCounter); ok {
+			c.sent.Add(1)
 		}
 	}
 }
 
-// wasRepeated tells whether a failed commit was sent more than once.
-func (b *Backend) wasRepeated(c *sendCounter) bool {
-	known := b.sendsPerCommit.Load()
-	return known != 0 && c.asked.Load() > known
-}
-
-// wasRepeatedBeforeRerun is wasRepeated at the start of a transaction's rerun:
-// the request that began it has been sent as well, and asks as often.
-func (b *Backend) wasRepeatedBeforeRerun(c *sendCounter) bool {
-	known := b.sendsPerCommit.Load()
-	return known != 0 && c.asked.Load() > 2*known
-}
+func (sendStats) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (sendStats) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (sendStats) HandleConn(context.Context, stats.ConnStats)                       {}

@@ -76,6 +76,7 @@ func clientOf(tb testing.TB, addr, project string, opts ...grpc.DialOption) *fir
 func dial(tb testing.TB, addr, project string, opts ...grpc.DialOption) (*firestore.Client, *grpc.ClientConn) {
 	tb.Helper()
 	conn, err := grpc.NewClient(addr, append(opts,
+		DialOption(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithUnaryInterceptor(asOwner),
 		grpc.WithStreamInterceptor(asOwnerStream))...)

@@ -18,6 +18,7 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/lock/firestorelock"
 )
 
 // connections join one simulated process to the servers. Once they are cut,
@@ -39,7 +40,7 @@ func dial(ctx context.Context, hosts connect.Config, owner string, extra ...grpc
 		grpc.WithChainUnaryInterceptor(c.unary),
 		grpc.WithChainStreamInterceptor(c.stream),
 	}, extra...)
-	toFirestore, err := grpc.NewClient(hosts.FirestoreHost, append(common, fault.DialOptions(owner)...)...)
+	toFirestore, err := grpc.NewClient(hosts.FirestoreHost, append(common, append(fault.DialOptions(owner), firestorelock.DialOption())...)...)
 	if err != nil {
 		return nil, err
 	}
