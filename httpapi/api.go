@@ -12,13 +12,13 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/internal/meter"
-	"github.com/dronefleet/dronefleet/lock/firestorelock"
+	"github.com/dronefleet/dronefleet/lock"
 )
 
 // Config is what an API shows.
 type Config struct {
 	Store  *firestoretx.Store
-	Locks  *firestorelock.Backend // measures the clock
+	Locks  lock.Store // measures the clock
 	PubSub *pubsub.Client
 	Meter  *meter.Meter
 	// NewID yields the session ids of snapshots, unique and not monotonic.

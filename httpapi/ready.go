@@ -18,7 +18,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/internal/meter"
-	"github.com/dronefleet/dronefleet/lock/firestorelock"
+	"github.com/dronefleet/dronefleet/lock"
 )
 
 // Statuses of a check, worst last.
@@ -64,7 +64,7 @@ const readyFor = time.Second
 const readyTimeout = 5 * time.Second
 
 type readiness struct {
-	locks    *firestorelock.Backend
+	locks    lock.Store
 	pubsub   *pubsub.Client
 	topic    string // the topic that the process publishes to; "" for a process that consumes
 	meter    *meter.Meter
@@ -150,12 +150,12 @@ func (r *readiness) checkFirestore(ctx context.Context) (store, clock Check) {
 	offset, uncertainty := inMs(report.Offset), inMs(report.Uncertainty)
 	clock = Check{Status: CheckOK, TookMs: took, OffsetMs: &offset, UncertaintyMs: &uncertainty}
 	switch report.Level {
-	case firestorelock.ClockBlock:
+	case lock.ClockBlock:
 		clock.Status = CheckFailing
-		clock.Detail = fmt.Sprintf("the clock is off by %s, %s or more; synchronise it (NTP)", report.Offset.Abs(), firestorelock.SkewBlock)
-	case firestorelock.ClockWarn:
+		clock.Detail = fmt.Sprintf("the clock is off by %s, %s or more; synchronise it (NTP)", report.Offset.Abs(), lock.SkewBlock)
+	case lock.ClockWarn:
 		clock.Status = CheckWarning
-		clock.Detail = fmt.Sprintf("the clock is off by %s, %s or more; synchronise it (NTP)", report.Offset.Abs(), firestorelock.SkewWarn)
+		clock.Detail = fmt.Sprintf("the clock is off by %s, %s or more; synchronise it (NTP)", report.Offset.Abs(), lock.SkewWarn)
 	}
 	return Check{Status: CheckOK, TookMs: took}, clock
 }

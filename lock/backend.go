@@ -41,6 +41,28 @@ type RawLookuper interface {
 	LookupRaw(ctx context.Context, q Query) (*RawInfo, error)
 }
 
+// Lister is a Backend that can list its locks.
+type Lister interface {
+	// List describes the live locks. RawInfo.Info alone is fit for printing.
+	List(ctx context.Context) ([]RawInfo, error)
+}
+
+// Closer is a Backend that does work in the background.
+type Closer interface {
+	// Close ends that work and waits for it until ctx ends. Leases that it could
+	// not give up expire.
+	Close(ctx context.Context) error
+}
+
+// Store is a Backend with all that a service and its operators need of it.
+type Store interface {
+	Backend
+	RawLookuper
+	Lister
+	ClockChecker
+	Closer
+}
+
 // Waiter is a Backend that can tell when a held key is worth another try, so
 // that waiting helpers need not poll. It is an optimisation: signals may be
 // missing or spurious, and helpers poll as well.

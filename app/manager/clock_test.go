@@ -10,7 +10,6 @@ import (
 	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/firestorelock"
 )
 
 // F-TEL-09: a manager sweeps unless its clock is known to be wrong, and says once
@@ -20,19 +19,19 @@ func TestManager_SaysWhenItsClockBeginsAndEndsToBeWrong(t *testing.T) {
 	var logged bytes.Buffer
 	m := &Manager{Log: slog.New(slog.NewTextHandler(&logged, nil)), clock: simclock.Real()}
 	for i, step := range []struct {
-		level firestorelock.ClockLevel
+		level lock.ClockLevel
 		says  string
 		holds bool
 	}{
-		{firestorelock.ClockOK, "", true},
-		{firestorelock.ClockBlock, stops, false},
-		{firestorelock.ClockBlock, "", false},
-		{firestorelock.ClockWarn, goesOn, true},
-		{firestorelock.ClockOK, "", true},
-		{firestorelock.ClockBlock, stops, false},
+		{lock.ClockOK, "", true},
+		{lock.ClockBlock, stops, false},
+		{lock.ClockBlock, "", false},
+		{lock.ClockWarn, goesOn, true},
+		{lock.ClockOK, "", true},
+		{lock.ClockBlock, stops, false},
 	} {
 		logged.Reset()
-		m.noteClock(firestorelock.ClockReport{Level: step.level})
+		m.noteClock(lock.ClockReport{Level: step.level})
 		said := logged.String()
 		if step.says == "" && said != "" || !strings.Contains(said, step.says) || strings.Count(said, "\n") > 1 {
 			t.Errorf("step %d: said %q, want %q", i, said, step.says)
@@ -43,7 +42,7 @@ func TestManager_SaysWhenItsClockBeginsAndEndsToBeWrong(t *testing.T) {
 	}
 	logged.Reset()
 	fresh := &Manager{Log: m.Log, clock: m.clock}
-	fresh.noteClock(firestorelock.ClockReport{Level: firestorelock.ClockBlock})
+	fresh.noteClock(lock.ClockReport{Level: lock.ClockBlock})
 	if !strings.Contains(logged.String(), stops) {
 		t.Errorf("of a clock that is wrong at the start it said %q", logged.String())
 	}

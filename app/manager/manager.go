@@ -27,7 +27,6 @@ import (
 	"github.com/dronefleet/dronefleet/internal/shutdown"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/lock"
-	"github.com/dronefleet/dronefleet/lock/firestorelock"
 )
 
 // Config tunes a Manager. Zero values stand for the defaults in the comments.
@@ -52,7 +51,7 @@ type Config struct {
 // Manager is one replica of the State Manager.
 type Manager struct {
 	Store    *firestoretx.Store
-	Locks    *firestorelock.Backend
+	Locks    lock.Store
 	Operator operator.Commands // without By, which names who asks
 	PubSub   *pubsub.Client
 	Meter    *meter.Meter
@@ -67,7 +66,7 @@ type Manager struct {
 
 // measurement is a report of the clock, and when it was made.
 type measurement struct {
-	firestorelock.ClockReport
+	lock.ClockReport
 	shown time.Time // by the clock
 	at    time.Time // by the machine, with its monotonic reading
 }
@@ -210,9 +209,9 @@ func (m *Manager) sweepIfClockHolds(ctx context.Context) error {
 
 // noteClock keeps what was measured of the clock, and says when that begins or
 // ends to keep this manager from sweeping.
-func (m *Manager) noteClock(report firestorelock.ClockReport) {
+func (m *Manager) noteClock(report lock.ClockReport) {
 	before := m.measured.Swap(&measurement{ClockReport: report, shown: m.clock.Now().Round(0), at: time.Now()})
-	wrong, was := report.Level == firestorelock.ClockBlock, before != nil && before.Level == firestorelock.ClockBlock
+	wrong, was := report.Level == lock.ClockBlock, before != nil && before.Level == lock.ClockBlock
 	switch {
 	case wrong && !was:
 		m.Log.Error("this process does not sweep: by its clock it would take drones for silent; synchronise it (NTP)", slog.Duration("offset", report.Offset))
@@ -233,14 +232,14 @@ func (m *Manager) clockHolds(ctx context.Context) (bool, error) {
 		}
 		m.noteClock(report)
 	}
-	return m.measured.Load().Level != firestorelock.ClockBlock, nil
+	return m.measured.Load().Level != lock.ClockBlock, nil
 }
 
 // wasSet reports whether the clock has moved on by another time than has passed
 // since it was measured.
 func (m *Manager) wasSet(since *measurement) bool {
 	moved := m.clock.Real(m.clock.Now().Round(0).Sub(since.shown))
-	return (moved - time.Since(since.at)).Abs() >= firestorelock.SkewBlock
+	return (moved - time.Since(since.at)).Abs() >= lock.SkewBlock
 }
 
 // sweepOnce sweeps if it gets the lock at once.

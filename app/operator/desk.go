@@ -13,13 +13,13 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/terminal"
-	"github.com/dronefleet/dronefleet/lock/firestorelock"
+	"github.com/dronefleet/dronefleet/lock"
 )
 
 // Desk is what an operator works at.
 type Desk struct {
 	Store  *firestoretx.Store
-	Locks  *firestorelock.Backend
+	Locks  lock.Store
 	PubSub *pubsub.Client
 	// Now is the fleet's clock, for times like "3s ago".
 	Now func() time.Time

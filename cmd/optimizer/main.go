@@ -25,7 +25,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/observe"
 	"github.com/dronefleet/dronefleet/internal/shutdown"
 	"github.com/dronefleet/dronefleet/internal/simclock"
-	"github.com/dronefleet/dronefleet/lock/firestorelock"
+	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/solver"
 )
 
@@ -115,7 +115,7 @@ func (c *onceCommand) Run(ctx context.Context) error {
 type planning struct {
 	clients *connect.Clients
 	clock   *simclock.Clock
-	locks   *firestorelock.Backend
+	locks   lock.Store
 	runner  *dispatch.Runner
 	log     *slog.Logger
 }

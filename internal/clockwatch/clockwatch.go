@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/internal/meter"
-	"github.com/dronefleet/dronefleet/lock/firestorelock"
+	"github.com/dronefleet/dronefleet/lock"
 )
 
 // clockInterval is how often a process measures its clock by itself; whoever
@@ -21,7 +21,7 @@ const clockInterval = time.Minute
 // nil, is told each report.
 //
 // Cost: 5 RPCs and 5 reads a minute.
-func Watch(ctx context.Context, locks *firestorelock.Backend, m *meter.Meter, log *slog.Logger, measured func(firestorelock.ClockReport)) {
+func Watch(ctx context.Context, locks lock.Store, m *meter.Meter, log *slog.Logger, measured func(lock.ClockReport)) {
 	ctx = meter.WithOperation(ctx, "clock")
 	ticker := time.NewTicker(clockInterval)
 	defer ticker.Stop()
@@ -33,7 +33,7 @@ func Watch(ctx context.Context, locks *firestorelock.Backend, m *meter.Meter, lo
 			if measured != nil {
 				measured(report)
 			}
-			if report.Level != firestorelock.ClockOK {
+			if report.Level != lock.ClockOK {
 				log.WarnContext(ctx, "the local clock is off; synchronise it (NTP)", slog.Duration("offset", report.Offset))
 			}
 		case ctx.Err() == nil:

@@ -12,7 +12,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/clockwatch"
 	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/simclock"
-	"github.com/dronefleet/dronefleet/lock/firestorelock"
+	"github.com/dronefleet/dronefleet/lock"
 )
 
 // F-OBS-01, F-TEL-09: what is measured of the clock is told to whoever must know, at
@@ -32,8 +32,8 @@ func TestWatch_ReportsEachMeasurement(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(t.Context())
-		told := make(chan firestorelock.ClockReport, 1)
-		clockwatch.Watch(ctx, locks, clients.Meter, log, func(r firestorelock.ClockReport) {
+		told := make(chan lock.ClockReport, 1)
+		clockwatch.Watch(ctx, locks, clients.Meter, log, func(r lock.ClockReport) {
 			told <- r
 			stop()
 		})

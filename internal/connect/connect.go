@@ -25,6 +25,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/firestorelock"
 )
 
@@ -339,7 +340,12 @@ func (c *Clients) Clock(ctx context.Context) (*simclock.Clock, error) {
 	return simclock.New(simclock.Rate{Epoch: rate.Epoch, Speed: rate.Speed, Ahead: time.Duration(rate.Ahead) * time.Millisecond})
 }
 
-// Locks returns the fleet's lock backend, on the fleet's clock.
-func (c *Clients) Locks(clock *simclock.Clock, log *slog.Logger) (*firestorelock.Backend, error) {
-	return firestorelock.New(c.Firestore, firestorelock.Config{Clock: clock.ForLocks(), Logger: log})
+// Locks returns the fleet's locks, on the fleet's clock. It is the only place that
+// knows which store keeps them.
+func (c *Clients) Locks(clock *simclock.Clock, log *slog.Logger) (lock.Store, error) {
+	locks, err := firestorelock.New(c.Firestore, firestorelock.Config{Clock: clock.ForLocks(), Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	return locks, nil
 }

@@ -286,9 +286,9 @@ func TestDeadlineRead(t *testing.T) {
 // B-09, L-CLK-01
 func TestCheckClock(t *testing.T) {
 	r := newRig(t, Config{})
-	for skew, want := range map[time.Duration]ClockLevel{
-		0: ClockOK, 350 * time.Millisecond: ClockWarn, -350 * time.Millisecond: ClockWarn,
-		5 * time.Second: ClockBlock, -5 * time.Second: ClockBlock,
+	for skew, want := range map[time.Duration]lock.ClockLevel{
+		0: lock.ClockOK, 350 * time.Millisecond: lock.ClockWarn, -350 * time.Millisecond: lock.ClockWarn,
+		5 * time.Second: lock.ClockBlock, -5 * time.Second: lock.ClockBlock,
 	} {
 		r.proxy.Clear()
 		r.proxy.Skew(skew)
@@ -310,16 +310,16 @@ func TestCheckClock(t *testing.T) {
 	}
 }
 
-func TestLevelOf(t *testing.T) {
+func TestClockLevelOf_GradesSkew(t *testing.T) {
 	ms := time.Millisecond
 	for _, row := range []struct {
 		offset, uncertainty time.Duration
-		want                ClockLevel
+		want                lock.ClockLevel
 	}{
-		{199 * ms, 0, ClockOK}, {-199 * ms, 0, ClockOK}, {200 * ms, 50 * ms, ClockWarn}, {-200 * ms, 0, ClockWarn},
-		{499 * ms, 0, ClockWarn}, {500 * ms, 0, ClockBlock}, {-500 * ms, 0, ClockBlock}, {520 * ms, 30 * ms, ClockWarn},
+		{199 * ms, 0, lock.ClockOK}, {-199 * ms, 0, lock.ClockOK}, {200 * ms, 50 * ms, lock.ClockWarn}, {-200 * ms, 0, lock.ClockWarn},
+		{499 * ms, 0, lock.ClockWarn}, {500 * ms, 0, lock.ClockBlock}, {-500 * ms, 0, lock.ClockBlock}, {520 * ms, 30 * ms, lock.ClockWarn},
 	} {
-		if got := levelOf(row.offset, row.uncertainty); got != row.want {
+		if got := lock.ClockLevelOf(row.offset, row.uncertainty); got != row.want {
 			t.Errorf("%v +- %v: %s, want %s", row.offset, row.uncertainty, got, row.want)
 		}
 	}

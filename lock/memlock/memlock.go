@@ -389,3 +389,16 @@ func named(err error, op, key, lockID string) error {
 	}
 	return err
 }
+
+// CheckClock implements lock.ClockChecker: the store's clock is the local one.
+func (b *Backend) CheckClock(ctx context.Context) (lock.ClockReport, error) {
+	if ctx.Err() != nil {
+		return lock.ClockReport{}, lock.AbortedBy(ctx)
+	}
+	return lock.ClockReport{Level: lock.ClockOK}, nil
+}
+
+// Close implements lock.Closer; nothing runs in the background.
+func (b *Backend) Close(context.Context) error { return nil }
+
+var _ lock.Store = (*Backend)(nil)

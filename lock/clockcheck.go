@@ -1,0 +1,51 @@
+package lock
+
+import (
+	"context"
+	"time"
+)
+
+// Clock policy: the skew between a client's clock and the server's, either way.
+// Synchronised clocks (NTP) are a precondition of every client.
+const (
+	SkewTarget = 100 * time.Millisecond // keep every client within
+	SkewWarn   = 200 * time.Millisecond // alert from here
+	SkewBlock  = 500 * time.Millisecond // fail the deployment from here
+)
+
+// ClockLevel grades a skew.
+type ClockLevel string
+
+// The levels.
+const (
+	ClockOK    ClockLevel = "ok"
+	ClockWarn  ClockLevel = "warn"
+	ClockBlock ClockLevel = "block"
+)
+
+// ClockReport is the outcome of a ClockChecker.
+type ClockReport struct {
+	Offset      time.Duration // server's clock minus local clock
+	Uncertainty time.Duration // the true offset is that close to Offset
+	Level       ClockLevel
+}
+
+// ClockChecker is a Backend that can compare the local clock with the store's.
+type ClockChecker interface {
+	// CheckClock measures the skew between the local and the store's clock. A
+	// deployment should refuse to start on ClockBlock and alert on ClockWarn.
+	CheckClock(ctx context.Context) (ClockReport, error)
+}
+
+// ClockLevelOf grades a skew that is known up to an uncertainty. It is ClockBlock
+// only if the skew is at least SkewBlock however the uncertainty fell.
+func ClockLevelOf(offset, uncertainty time.Duration) ClockLevel {
+	switch skew := offset.Abs(); {
+	case skew-uncertainty >= SkewBlock:
+		return ClockBlock
+	case skew >= SkewWarn:
+		return ClockWarn
+	default:
+		return ClockOK
+	}
+}
