@@ -26,6 +26,8 @@ type Config struct {
 	// Stopping, if set, says why the process is stopping, nil while it is not. A
 	// process that is stopping is not ready.
 	Stopping func() error
+	// Faults, if set, says why the process cannot consume its subscriptions at present.
+	Faults func() []error
 	// Access says who may call what.
 	Access Access
 	// Operator carries out the operators' commands; the API sets By for each.

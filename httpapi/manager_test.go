@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/app/manager"
@@ -48,6 +50,7 @@ type managed struct {
 	outside *connect.Clients // of whoever sends messages
 	url     string
 	client  *http.Client
+	stop    context.CancelCauseFunc
 	ended   <-chan error // what ServeManager returned
 }
 
@@ -68,19 +71,19 @@ func serveManager(t *testing.T, cfg manager.Config) *managed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancelCause(context.Background())
 	over, result := make(chan struct{}), make(chan error, 1)
 	go func() {
 		defer close(over)
 		result <- httpapi.ServeManager(ctx, m, httpapi.Access{}, listener)
 	}()
 	t.Cleanup(func() {
-		cancel()
+		cancel(nil)
 		<-over
 	})
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &managed{t: t, project: hosts.Project, outside: outside, url: listener.URL(), client: &http.Client{Transport: transport}, ended: result}
+	return &managed{t: t, project: hosts.Project, outside: outside, url: listener.URL(), client: &http.Client{Transport: transport}, stop: cancel, ended: result}
 }
 
 // ready asks the manager for its readiness.
@@ -96,9 +99,15 @@ func (m *managed) ready() (code int, report httpapi.Readiness, err error) {
 // awaitReady waits until the manager is ready.
 func (m *managed) awaitReady() {
 	m.t.Helper()
-	emutest.Eventually(m.t, "ready", func() error {
+	m.await("process", http.StatusOK, "")
+}
+
+// await waits until readiness has a status and the check of a name a detail.
+func (m *managed) await(check string, status int, detail string) {
+	m.t.Helper()
+	emutest.Eventually(m.t, fmt.Sprintf("readiness %d with %q", status, detail), func() error {
 		code, report, err := m.ready()
-		if err == nil && code != http.StatusOK {
+		if err == nil && (code != status || !strings.Contains(report.Checks[check].Detail, detail)) {
 			err = fmt.Errorf("%d: %+v", code, report)
 		}
 		return err
@@ -132,9 +141,9 @@ func (m *managed) deleteSubscription(topic string) {
 	}
 }
 
-// F-API-01: a State Manager that stops by itself is not ready from then on,
-// however long it still settles what it holds, and says what made it stop.
-func TestServeManager_IsNotReadyWhileItStopsByItself(t *testing.T) {
+// F-API-01: a State Manager is not ready from the order to stop on, however long it
+// takes to finish its messages, and says why it stops.
+func TestServeManager_IsNotReadyWhileItStops(t *testing.T) {
 	faults := fault.New(1)
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
 	servePubSub(t)
@@ -147,16 +156,35 @@ func TestServeManager_IsNotReadyWhileItStopsByItself(t *testing.T) {
 	if err := held.Arrived(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
-	m.deleteSubscription(pubsubio.TopicOrders)
-	emutest.Eventually(t, "not ready any more", func() error {
-		code, report, err := m.ready()
-		if detail := report.Checks["process"].Detail; err == nil && (code != http.StatusServiceUnavailable || !strings.Contains(detail, "orders-statemanager does not exist")) {
-			err = fmt.Errorf("%d: %+v", code, report)
-		}
+	m.stop(errors.New("told to"))
+	m.await("process", http.StatusServiceUnavailable, "(told to)")
+	held.Open()
+	if err := <-m.ended; err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// F-API-01: somebody deletes a subscription under a running State Manager. It is not
+// ready and says what creates the subscription; once that exists, it goes on.
+func TestServeManager_IsUnreadyUntilADeletedSubscriptionIsBack(t *testing.T) {
+	servePubSub(t)
+	m := serveManager(t, manager.Config{})
+	m.awaitReady()
+	m.deleteSubscription(pubsubio.TopicTelemetry)
+	m.await("pubsub", http.StatusServiceUnavailable, "telemetry-statemanager does not exist; "+pubsubio.Remedy)
+	if err := pubsubio.Ensure(t.Context(), m.outside.PubSub); err != nil {
+		t.Fatal(err)
+	}
+	m.awaitReady()
+	m.report("D1")
+	store := firestoretx.New(m.outside.Firestore, firestoretx.Config{})
+	emutest.Eventually(t, "the report is applied", func() error {
+		_, err := store.Drone(t.Context(), "D1")
 		return err
 	})
-	held.Open()
-	if err := <-m.ended; err == nil || !strings.Contains(err.Error(), "orders-statemanager does not exist") {
+	select {
+	case err := <-m.ended:
 		t.Errorf("it ended with %v", err)
+	default:
 	}
 }

@@ -69,7 +69,8 @@ type readiness struct {
 	topic    string // the topic that the process publishes to; "" for a process that consumes
 	meter    *meter.Meter
 	began    time.Time
-	stopping func() error // why the process is stopping, or nil
+	stopping func() error   // why the process is stopping, or nil
+	faults   func() []error // why it cannot consume; nil if it consumes nothing
 
 	mu     sync.Mutex // held during a round of checks
 	last   Readiness
@@ -81,7 +82,7 @@ func newReadiness(cfg Config) *readiness {
 	if stopping == nil {
 		stopping = func() error { return nil }
 	}
-	return &readiness{locks: cfg.Locks, pubsub: cfg.PubSub, meter: cfg.Meter, began: time.Now(), stopping: stopping}
+	return &readiness{locks: cfg.Locks, pubsub: cfg.PubSub, meter: cfg.Meter, began: time.Now(), stopping: stopping, faults: cfg.Faults}
 }
 
 // readyz says whether the process can work: Firestore and Pub/Sub answer and the
@@ -164,7 +165,8 @@ func inMs(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // checkPubSub lookups up the topic that the process publishes to, or every
 // subscription that the State Manager consumes, concurrently. An account that may
-// use them but not look them up is fine: Pub/Sub answered.
+// use them but not look them up is fine: Pub/Sub answered. It does not see that a
+// subscription was deleted, which the consumer reports.
 func (r *readiness) checkPubSub(ctx context.Context) Check {
 	began := time.Now()
 	lookups := []func(context.Context) error{r.findTopic}
@@ -180,6 +182,9 @@ func (r *readiness) checkPubSub(ctx context.Context) Check {
 		g.Go(func() error { faults[i] = find(ctx); return nil })
 	}
 	_ = g.Wait() // no lookup returns an error
+	if r.faults != nil {
+		faults = append(faults, r.faults()...)
+	}
 	c := Check{Status: CheckOK, TookMs: time.Since(began).Milliseconds()}
 	var details []string
 	for _, fault := range faults {

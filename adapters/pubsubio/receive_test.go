@@ -3,7 +3,6 @@ package pubsubio
 import (
 	"bytes"
 	"context"
-	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -29,15 +28,12 @@ func TestWorker_PausesBeforeItReceivesAgain(t *testing.T) {
 				defer stop()
 				began := time.Now()
 				var after []time.Duration
-				err := w.keepReceiving(ctx, t.Context(), TopicOrders, func() error {
+				w.keepReceiving(ctx, t.Context(), TopicOrders, func() error {
 					if after = append(after, time.Since(began)); len(after) == 4 {
 						stop()
 					}
 					return failure
 				})
-				if err != nil {
-					t.Error(err)
-				}
 				if after[3] != 3*time.Second {
 					t.Errorf("begun after %v, want once a second", after)
 				}
@@ -49,11 +45,50 @@ func TestWorker_PausesBeforeItReceivesAgain(t *testing.T) {
 	}
 }
 
-// A subscription that is not there, or not for this account, is given up at once.
-func TestWorker_GivesUpAForbiddenSubscription(t *testing.T) {
-	refused := status.Error(codes.PermissionDenied, "not yours")
-	w := &Worker{log: slog.New(slog.DiscardHandler)}
-	if err := w.keepReceiving(t.Context(), t.Context(), TopicOrders, func() error { return refused }); !errors.Is(err, refused) || !strings.Contains(err.Error(), "orders-statemanager") {
-		t.Errorf("error %v", err)
+// F-API-01: a subscription that was deleted, or that the account may not consume, is
+// a fault until it can be consumed again.
+func TestWorker_ReportsASubscriptionItCannotConsume(t *testing.T) {
+	for code, want := range map[codes.Code]string{
+		codes.NotFound:         "subscription orders-statemanager does not exist; " + Remedy,
+		codes.PermissionDenied: "if it was deleted, " + Remedy,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			w := &Worker{log: slog.New(slog.NewTextHandler(&log, nil))}
+			ctx, stop := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			tries := 0
+			go func() {
+				defer close(done)
+				w.keepReceiving(ctx, t.Context(), TopicOrders, func() error {
+					if tries++; tries > 3 { // it is there again
+						<-ctx.Done()
+						return nil
+					}
+					return status.Error(code, "gone")
+				})
+			}()
+			synctest.Wait()
+			for range 3 { // tries after 0, 4 and 8 s
+				if f := w.Faults(); len(f) != 1 || !strings.Contains(f[0].Error(), want) {
+					t.Errorf("%s: faults %v, want %q", code, f, want)
+				}
+				time.Sleep(2 * receivingWell)
+				synctest.Wait()
+			}
+			if len(w.Faults()) == 0 {
+				t.Errorf("%s: the fault is over as soon as the client tries again", code)
+			}
+			time.Sleep(receivingWell)
+			synctest.Wait()
+			if f := w.Faults(); len(f) > 0 || tries != 4 {
+				t.Errorf("%s: after %d tries the faults are %v", code, tries, f)
+			}
+			if n := strings.Count(log.String(), "subscription cannot be consumed"); n != 1 {
+				t.Errorf("%s: logged %d times:\n%s", code, n, log.String())
+			}
+			stop()
+			<-done
+		})
 	}
 }

@@ -100,6 +100,20 @@ func missing(subscription string) error {
 	return fmt.Errorf("subscription %s does not exist; %s", subscription, Remedy)
 }
 
+// requireSubscriptions returns an error if an inbound subscription does not exist. An
+// account that may not look them up, or a Pub/Sub that does not answer, is not one.
+func requireSubscriptions(ctx context.Context, c *pubsub.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	for _, t := range InboundTopics {
+		_, err := c.SubscriptionAdminClient.GetSubscription(ctx, &pubsubpb.GetSubscriptionRequest{Subscription: subscriptionName(c, Subscription(t))})
+		if status.Code(err) == codes.NotFound {
+			return missing(Subscription(t))
+		}
+	}
+	return nil
+}
+
 func topicName(c *pubsub.Client, id string) string {
 	return fmt.Sprintf("projects/%s/topics/%s", c.Project(), id)
 }

@@ -1,6 +1,7 @@
 package pubsubio
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,6 +97,7 @@ type Worker struct {
 	log       *slog.Logger
 	meter     *meter.Meter
 	work      inWork
+	faults    faults
 }
 
 // NewWorker returns a worker; Run makes it work. The publisher serves the dead
@@ -107,10 +109,15 @@ func NewWorker(client *pubsub.Client, store Store, publisher *Publisher, cfg Con
 // ShutdownPlan is the plan by which Run ends.
 func (w *Worker) ShutdownPlan() shutdown.Plan { return w.cfg.Shutdown }
 
+// Faults returns why subscriptions cannot be consumed at present. Each names its
+// subscription and what creates it.
+func (w *Worker) Faults() []error { return w.faults.all() }
+
 // Run consumes until ctx ends, then settles what it holds and returns nil; what
 // is not settled when the drain is over, it nacks. An error means that a
-// subscription cannot be consumed at all; stop is told of it before Run settles
-// the rest.
+// subscription does not exist when Run begins; stop is told of it before Run
+// settles the rest. A subscription that is deleted later is one of Faults until it
+// exists again.
 func (w *Worker) Run(ctx context.Context, stop context.CancelCauseFunc) error {
 	receivers, rctx := errgroup.WithContext(ctx)
 	// Work outlives the order to stop, which one failed subscription is for the
@@ -140,14 +147,15 @@ func (w *Worker) Run(ctx context.Context, stop context.CancelCauseFunc) error {
 			handle(ctx, msg)
 		}
 	}
+	receivers.Go(func() error {
+		err := requireSubscriptions(rctx, w.client)
+		if err != nil {
+			stop(err)
+		}
+		return err
+	})
 	receive := func(topic string, outstanding, streams int, handle func(context.Context, *pubsub.Message)) {
-		receivers.Go(func() error {
-			err := w.receive(rctx, gone, topic, outstanding, streams, handle)
-			if err != nil {
-				stop(err)
-			}
-			return err
-		})
+		receivers.Go(func() error { w.receive(rctx, gone, topic, outstanding, streams, handle); return nil })
 	}
 	receive(TopicTelemetry, w.cfg.MaxOutstanding, 2, func(_ context.Context, msg *pubsub.Message) { telemetry.handle(hard, msg) })
 	receive(TopicOrders, max(w.cfg.MaxOutstanding/40, 1), 1, leased(orders.handle))
@@ -178,9 +186,8 @@ func (w *Worker) settler(topic string) *settler {
 const maxOutstandingBytes = 64 << 20
 
 // receive consumes one subscription until ctx ends and the server knows how
-// everything was settled, or gone ends. It starts again after a failure, which may be an outage of
-// Pub/Sub, unless the subscription is not there.
-func (w *Worker) receive(ctx, gone context.Context, topic string, outstanding, streams int, handle func(context.Context, *pubsub.Message)) error {
+// everything was settled, or gone ends. It starts again after a failure.
+func (w *Worker) receive(ctx, gone context.Context, topic string, outstanding, streams int, handle func(context.Context, *pubsub.Message)) {
 	sub := w.client.Subscriber(Subscription(topic))
 	// The server counts for each stream by itself.
 	sub.ReceiveSettings.MaxOutstandingMessages = max(outstanding/streams, 1)
@@ -193,16 +200,22 @@ func (w *Worker) receive(ctx, gone context.Context, topic string, outstanding, s
 	// stream first, and then drops the acks of all that is settled after
 	// (pubsub/v2 v2.8.1, messageIterator.sender). What bounds the drain is that
 	// Run nacks everything, and so settles it, when the drain is over.
-	return w.keepReceiving(ctx, gone, topic, func() error { return sub.Receive(ctx, handle) })
+	w.keepReceiving(ctx, gone, topic, func() error { return sub.Receive(ctx, handle) })
 }
 
 // errReceiveEnded says that the client stopped receiving and did not say why.
 var errReceiveEnded = errors.New("the client stopped receiving")
 
+// receivingWell is how long the client receives without an error before a fault of
+// the subscription counts as over.
+const receivingWell = 2 * time.Second
+
 // keepReceiving calls receive again and again until ctx ends, with a pause after
-// each time that it returned before, or an error that no repetition mends.
-func (w *Worker) keepReceiving(ctx, gone context.Context, topic string, receive func() error) error {
+// each time that it returned before. An error that no repetition mends, as of a
+// subscription that was deleted, is a fault of the worker until somebody mends it.
+func (w *Worker) keepReceiving(ctx, gone context.Context, topic string, receive func() error) {
 	for {
+		mended := time.AfterFunc(receivingWell, func() { w.faults.set(topic, nil) })
 		ended := make(chan error, 1)
 		go func() { ended <- receive() }()
 		var err error
@@ -211,21 +224,62 @@ func (w *Worker) keepReceiving(ctx, gone context.Context, topic string, receive 
 		case <-gone.Done():
 			w.log.WarnContext(ctx, "Pub/Sub does not answer; acks that it has not taken are lost, and their messages will be delivered again", slog.String("topic", topic))
 		}
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err == nil:
-			err = errReceiveEnded
-		case status.Code(err) == codes.NotFound:
-			return missing(Subscription(topic))
-		case permanent(err):
-			return fmt.Errorf("subscription %s: %w", Subscription(topic), err)
+		mended.Stop()
+		if ctx.Err() != nil {
+			return
 		}
-		w.log.WarnContext(ctx, "subscription interrupted; trying again", slog.String("topic", topic), slog.Any("err", err))
+		pause := time.Second
+		if permanent(err) {
+			pause = 2 * receivingWell
+			if err = faultOf(topic, err); w.faults.set(topic, err) {
+				w.log.ErrorContext(ctx, "subscription cannot be consumed; trying again every few seconds", slog.String("topic", topic), slog.Any("err", err))
+			}
+		} else {
+			w.log.WarnContext(ctx, "subscription interrupted; trying again", slog.String("topic", topic), slog.Any("err", cmp.Or(err, errReceiveEnded)))
+		}
 		select {
 		case <-ctx.Done():
-			return nil
-		case <-time.After(time.Second):
+			return
+		case <-time.After(pause):
 		}
 	}
+}
+
+// faultOf says what is wrong with the subscription of a topic.
+func faultOf(topic string, err error) error {
+	if status.Code(err) == codes.NotFound {
+		return missing(Subscription(topic))
+	}
+	return fmt.Errorf("subscription %s: %w; if it was deleted, %s", Subscription(topic), err, Remedy)
+}
+
+// faults are why subscriptions cannot be consumed, by topic.
+type faults struct {
+	mu      sync.Mutex
+	byTopic map[string]error
+}
+
+// set notes a topic's fault, nil for none, and reports whether there was none
+// before.
+func (f *faults) set(topic string, err error) (first bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.byTopic == nil {
+		f.byTopic = map[string]error{}
+	}
+	first = f.byTopic[topic] == nil
+	f.byTopic[topic] = err
+	return first
+}
+
+// all lists the faults in the order of the topics.
+func (f *faults) all() (errs []error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, topic := range InboundTopics {
+		if err := f.byTopic[topic]; err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
 }

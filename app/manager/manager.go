@@ -167,6 +167,9 @@ func (m *Manager) run(ctx context.Context, stop context.CancelCauseFunc, command
 	return errors.Join(err, m.Locks.Close(everything))
 }
 
+// Faults returns why messages cannot be consumed at present.
+func (m *Manager) Faults() []error { return m.worker.Faults() }
+
 // SweeperKey is the key of the lock that keeps sweeps apart.
 const SweeperKey = "statemanager:sweeper"
 

@@ -247,6 +247,7 @@ func (f *fleet) run(ctx context.Context) error {
 		defer stopSettling()
 		return httpapi.ServeManager(managerCtx, f.manager, httpapi.Access{AnyHost: f.cfg.InsecureHTTP}, f.api)
 	})
+	start(&managing, func() error { return f.watchSubscriptions(managerCtx) })
 	commandCtx, stopCommands := context.WithCancel(background)
 	defer stopCommands()
 	start(&managing, func() error { return f.receiveCommands(commandCtx) })
@@ -280,6 +281,23 @@ func (f *fleet) run(ctx context.Context) error {
 		err = errors.Join(err, fmt.Errorf("%d messages were unsettled at the end; lower the load, or mend what kept the servers from working", f.unsettled))
 	}
 	return err
+}
+
+// watchSubscriptions fails once the State Manager cannot consume a subscription.
+// A real one waits until an operator creates it again; here nobody would.
+func (f *fleet) watchSubscriptions(ctx context.Context) error {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		if err := errors.Join(f.manager.Faults()...); err != nil {
+			return err
+		}
+	}
 }
 
 // within returns when stop does, or after d: a server that refuses every
