@@ -21,8 +21,8 @@ import (
 	"github.com/dronefleet/dronefleet/internal/meter"
 )
 
-// Hosts starts whatever server the environment does not name, and returns where
-// both are. They stop with the test.
+// Hosts starts the servers that the environment does not name and returns the
+// addresses of both. They stop with the test.
 func Hosts(t testing.TB) connect.Config {
 	t.Helper()
 	c := connect.Config{
@@ -32,40 +32,19 @@ func Hosts(t testing.TB) connect.Config {
 		PubSubHost:    os.Getenv(connect.PubSubHost),
 	}
 	if c.FirestoreHost == "" {
-		s, err := firestoreemu.Start(firestoreemu.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { closing(t, "firestore", s.Close) })
-		c.FirestoreHost = s.Addr()
+		c.FirestoreHost = firestoreemu.StartT(t, firestoreemu.Options{}).Addr()
 	}
 	if c.PubSubHost == "" {
-		s, err := pubsubemu.Start(pubsubemu.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { closing(t, "pubsub", s.Close) })
-		c.PubSubHost = s.Addr()
+		c.PubSubHost = pubsubemu.StartT(t, pubsubemu.Options{}).Addr()
 	}
 	return c
 }
 
-// ServeFirestore has Hosts name an embedded Firestore with options from now on,
-// for tests that no other server will do for.
+// ServeFirestore makes Hosts return an embedded Firestore with these options, for
+// tests that need them and cannot use another server.
 func ServeFirestore(t testing.TB, o firestoreemu.Options) {
 	t.Helper()
-	s, err := firestoreemu.Start(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { closing(t, "firestore", s.Close) })
-	t.Setenv(connect.FirestoreHost, s.Addr())
-}
-
-func closing(t testing.TB, what string, stop func() error) {
-	if err := stop(); err != nil {
-		t.Errorf("close %s: %v", what, err)
-	}
+	t.Setenv(connect.FirestoreHost, firestoreemu.StartT(t, o).Addr())
 }
 
 // Clients are connections to the servers of Hosts, closed with the test.
@@ -78,7 +57,11 @@ func Connect(t testing.TB, hosts connect.Config) *connect.Clients {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { closing(t, "clients", c.Close) })
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Errorf("close clients: %v", err)
+		}
+	})
 	return c
 }
 
@@ -87,14 +70,13 @@ func Log(t testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// patience is far more than anything takes that works at all: the official
-// Pub/Sub emulator hands what a closed stream held to another only after a
-// lease.
+// patience is far longer than any successful wait. The official Pub/Sub emulator
+// gives the messages of a closed stream to another one only after a lease.
 const patience = 2 * time.Minute
 
 // Eventually waits until check returns nil, and fails the test with its last
-// error if that takes longer than two minutes. It is for what other goroutines
-// and servers bring about; nothing in it depends on how long that takes.
+// error if that takes longer than two minutes. Use it for what other goroutines
+// and servers do in their own time.
 func Eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
