@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// An ack id is "instance-lease", both in base 36: which incarnation of a
-// subscription, and which delivery on it. Clients must treat it as opaque.
+// An ack id is "instance-lease", both in base 36: the instance of the subscription
+// and the number of the delivery. Clients must treat it as opaque.
 const ackIDBase = 36
 
 func ackIDPrefix(instance uint64) string { return strconv.FormatUint(instance, ackIDBase) + "-" }
@@ -16,8 +16,8 @@ func formatAckID(prefix string, lease uint64) string {
 	return string(strconv.AppendUint(append(room[:0], prefix...), lease, ackIDBase))
 }
 
-// parseAckID splits an ack id; ok is false when no server of this kind can
-// have issued it.
+// parseAckID splits an ack id; ok is false when no embedded server can have issued
+// it.
 func parseAckID(id string) (instance, lease uint64, ok bool) {
 	first, second, found := strings.Cut(id, "-")
 	if !found {

@@ -69,11 +69,11 @@ func checkExtension(seconds int32) error {
 
 // target is one ack id of a request, parsed.
 type target struct {
-	at    int
-	lease uint64 // 0 when another incarnation issued the id
+	at    int    // position in the request
+	lease uint64 // 0 when the id is from an earlier start or subscription of this name
 }
 
-// targets parses ack ids; a malformed one refuses the whole request.
+// targets parses ack ids; a malformed one fails the whole request.
 func (sub *subscription) targets(ackIDs []string) ([]target, error) {
 	out := make([]target, len(ackIDs))
 	for i, id := range ackIDs {
@@ -104,9 +104,9 @@ func (sub *subscription) modify(ackIDs []string, seconds func(i int) int32) (*ac
 	})
 }
 
-// Order of the ids of one request on an ordered subscription: acks in order of
-// delivery, as exactly-once demands, nacks against it, because the nack of an
-// earlier message takes the leases of the later ones.
+// The order of the ids of one request on an ordered subscription: acks in the order
+// of delivery, as exactly-once requires; nacks in reverse, because the nack of an
+// earlier message ends the leases of the later ones.
 func earliestFirst(a, b target) int { return cmp.Compare(a.lease, b.lease) }
 func latestFirst(a, b target) int   { return cmp.Compare(b.lease, a.lease) }
 
@@ -154,10 +154,10 @@ func (r *ackReport) add(id string, outcome ackOutcome) {
 	}
 }
 
-// failure is the status of an exactly-once request of which some ids failed.
-// Clients take an id without metadata in a failed request as failed itself,
-// so applied ids are marked transient: the client repeats them alone, and the
-// server, which remembers them, answers OK.
+// failure is the status of an exactly-once request in which some ids failed.
+// Clients treat an id without metadata in a failed request as failed, so applied
+// ids are marked transient: the client repeats only those, and the server, which
+// remembers them, answers OK.
 func (r *ackReport) failure(what string) error {
 	if r == nil || len(r.invalid)+len(r.unordered) == 0 {
 		return nil

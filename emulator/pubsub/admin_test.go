@@ -21,7 +21,7 @@ import (
 	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
 )
 
-func TestNames(t *testing.T) { // P-LIM-01
+func TestCreateTopic_ChecksName(t *testing.T) { // P-LIM-01
 	b := start(t, pubsubemu.Options{})
 	for name, want := range map[string]codes.Code{
 		"projects/any-project-1/topics/abc":       codes.OK,
@@ -44,7 +44,7 @@ func TestNames(t *testing.T) { // P-LIM-01
 	}
 }
 
-func TestPublish_limits(t *testing.T) { // P-LIM-01
+func TestPublish_ChecksLimits(t *testing.T) { // P-LIM-01
 	b := start(t, pubsubemu.Options{})
 	topic := b.topic("telemetry")
 	attributes := func(n, key, value int) map[string]string {
@@ -84,8 +84,8 @@ func TestPublish_limits(t *testing.T) { // P-LIM-01
 	}
 }
 
-// Requests that the service refuses for their size are refused here too. P-LIM-01
-func TestSettle_limits(t *testing.T) {
+// Requests that are too large for the service are refused here too. P-LIM-01
+func TestAcknowledge_ChecksLimits(t *testing.T) {
 	b := start(t, pubsubemu.Options{})
 	topic := b.topic("telemetry")
 	sub := b.subscribe("ingest", topic, nil)
@@ -105,7 +105,7 @@ func TestSettle_limits(t *testing.T) {
 	}
 }
 
-func TestCreateSubscription_checks(t *testing.T) { // P-LIM-01, P-DEL-01, P-DEL-02, P-DEL-07
+func TestCreateSubscription_ChecksSettings(t *testing.T) { // P-LIM-01, P-DEL-01, P-DEL-02, P-DEL-07
 	b := start(t, pubsubemu.Options{})
 	topic, dead := b.topic("telemetry"), b.topic("dead")
 	for i, c := range []struct {
@@ -157,13 +157,13 @@ func TestCreateSubscription_checks(t *testing.T) { // P-LIM-01, P-DEL-01, P-DEL-
 				t.Errorf("got %v, want %v", err, c.want)
 			}
 			if field, _, _ := strings.Cut(status.Convert(err).Message(), ":"); strings.Count(status.Convert(err).Message(), field+":") > 1 {
-				t.Errorf("the field stands twice: %v", err)
+				t.Errorf("the field is named twice: %v", err)
 			}
 		})
 	}
 }
 
-func TestTopics_lifecycle(t *testing.T) { // P-RPC-01
+func TestTopic_Lifecycle(t *testing.T) { // P-RPC-01
 	b := start(t, pubsubemu.Options{})
 	ctx := b.deadline()
 	name := b.topic("telemetry")
@@ -215,14 +215,14 @@ func TestTopics_lifecycle(t *testing.T) { // P-RPC-01
 		t.Errorf("subscription of a deleted topic: %v %v", orphan, err)
 	}
 	if left := b.pull(sub, 10); len(left) != 1 {
-		t.Error("the backlog went with the topic")
+		t.Error("the backlog was deleted with the topic")
 	}
-	b.topic("telemetry") // the name is free again
+	b.topic("telemetry") // the name can be used again
 }
 
 func errorOf[T any](_ T, err error) error { return err }
 
-func TestSubscriptions_update(t *testing.T) { // P-RPC-01, P-DEL-07
+func TestUpdateSubscription_ChangesMaskedFields(t *testing.T) { // P-RPC-01, P-DEL-07
 	b := start(t, pubsubemu.Options{})
 	ctx := b.deadline()
 	topic, dead := b.topic("telemetry"), b.topic("dead")
@@ -270,7 +270,7 @@ func TestSubscriptions_update(t *testing.T) { // P-RPC-01, P-DEL-07
 	}
 }
 
-func TestLists_pageByName(t *testing.T) { // P-RPC-01
+func TestList_PagesByName(t *testing.T) { // P-RPC-01
 	b := start(t, pubsubemu.Options{})
 	ctx := b.deadline()
 	var topics, subs []string
@@ -315,7 +315,7 @@ func TestLists_pageByName(t *testing.T) { // P-RPC-01
 	}
 }
 
-func TestDetachSubscription(t *testing.T) { // P-RPC-01
+func TestDetachSubscription_EndsDelivery(t *testing.T) { // P-RPC-01
 	b := start(t, pubsubemu.Options{})
 	ctx := b.deadline()
 	topic := b.topic("telemetry")
@@ -344,7 +344,7 @@ func TestDetachSubscription(t *testing.T) { // P-RPC-01
 	}
 }
 
-func TestSchemas_areUnimplemented(t *testing.T) { // P-RPC-01
+func TestSchemas_AreUnimplemented(t *testing.T) { // P-RPC-01
 	b := start(t, pubsubemu.Options{})
 	_, err := pubsubpb.NewSchemaServiceClient(b.conn).CreateSchema(b.deadline(), &pubsubpb.CreateSchemaRequest{Parent: project})
 	if status.Code(err) != codes.Unimplemented || !strings.Contains(err.Error(), "schemas are not supported") {
@@ -357,7 +357,7 @@ type simulation struct{ now time.Time }
 
 func (s *simulation) publishTime() time.Time { return s.now }
 
-func TestSeek_time(t *testing.T) { // P-SEEK-01
+func TestSeek_ToTime(t *testing.T) { // P-SEEK-01
 	for _, isOrdered := range []bool{false, true} {
 		t.Run(fmt.Sprintf("ordered=%v", isOrdered), func(t *testing.T) {
 			sim := &simulation{now: epoch}
@@ -406,7 +406,7 @@ func seek(b *bench, sub string, at time.Time) {
 	}
 }
 
-func TestSeek_withoutRetentionBringsNothingBack(t *testing.T) { // P-SEEK-01
+func TestSeek_WithoutRetentionRestoresNothing(t *testing.T) { // P-SEEK-01
 	b := start(t, pubsubemu.Options{})
 	topic := b.topic("telemetry")
 	sub := b.subscribe("ingest", topic, nil)
@@ -418,7 +418,7 @@ func TestSeek_withoutRetentionBringsNothingBack(t *testing.T) { // P-SEEK-01
 	}
 }
 
-func TestSeek_topicRetention(t *testing.T) { // P-SEEK-01
+func TestSeek_TopicRetention(t *testing.T) { // P-SEEK-01
 	clock := clockwork.NewFakeClockAt(epoch)
 	b := start(t, pubsubemu.Options{Clock: clock})
 	name := topicName("telemetry")
@@ -436,9 +436,10 @@ func TestSeek_topicRetention(t *testing.T) { // P-SEEK-01
 	}
 }
 
-// Whatever the topic retains, a subscription has nothing older than its own
-// message_retention_duration: one of Differences. P-SEEK-01
-func TestSeek_topicRetentionEndsWithTheSubscriptions(t *testing.T) {
+// A subscription keeps nothing that is older than its own
+// message_retention_duration, even if the topic retains it. This differs from
+// production on purpose. P-SEEK-01
+func TestSeek_SubscriptionRetentionLimitsTopicRetention(t *testing.T) {
 	clock := clockwork.NewFakeClockAt(epoch)
 	b := start(t, pubsubemu.Options{Clock: clock})
 	name := topicName("telemetry")
@@ -460,7 +461,7 @@ func TestSeek_topicRetentionEndsWithTheSubscriptions(t *testing.T) {
 	}
 }
 
-func TestSnapshots(t *testing.T) { // P-SEEK-01, P-RPC-01
+func TestSnapshot_Lifecycle(t *testing.T) { // P-SEEK-01, P-RPC-01
 	clock := clockwork.NewFakeClockAt(epoch)
 	b := start(t, pubsubemu.Options{Clock: clock})
 	ctx := b.deadline()

@@ -19,8 +19,8 @@ type rules struct {
 
 // backlog is the state of one subscription's messages: a plain data structure
 // with no lock, no clock and no I/O. Callers hold the subscription's lock and
-// pass the time in Clock nanoseconds. Every operation costs the same whatever
-// the number of waiting messages, except seeks and closing a stream.
+// pass the time in Clock nanoseconds. No operation but seeking and closing a stream
+// takes longer when more messages wait, apart from the logarithm in timerHeap.
 type backlog struct {
 	rules rules
 
@@ -41,22 +41,22 @@ type backlog struct {
 
 	consumers map[*consumer]struct{}
 	idle      []*consumer // consumers that found nothing, longest waiting first
-	promises  int         // idle consumers woken for something they have not come for yet
+	promises  int         // consumers that were woken and have not taken yet
 	turn      int         // which source the last take ended with
 
 	unacked  int
 	forwards []*entry // exhausted entries for the caller to dead-letter once unlocked
-	tracked  bool     // a journal wants changes
+	tracked  bool     // there is a journal, which needs changes
 	changes  holdChanges
 	counts   deliveryCounts
 }
 
-// holdChanges are the ids of messages whose hold changed since the journal
-// was last told: unacked again, acked but kept, and no longer held.
+// holdChanges are the ids of messages whose hold changed since the last time the
+// journal was told: unacked again, acked but kept, and no longer held.
 type holdChanges struct{ revived, acked, dropped []uint64 }
 
-// roomyMap is how many leases or messages a map may have served before it is
-// replaced when empty, so that a peak does not pin its memory for good.
+// roomyMap is how many leases or messages a map may have held over time before it
+// is replaced when empty, so that a peak does not keep its memory forever.
 const roomyMap = 1 << 16
 
 type deliveryCounts struct{ published, delivered, acked, nacked, expired, deadLettered uint64 }
@@ -88,19 +88,19 @@ func (b *backlog) append(m *message) {
 	b.enqueue(e, &b.fresh)
 }
 
-// arrived puts e behind everything that came before.
+// arrived appends e to all entries.
 func (b *backlog) arrived(e *entry) {
 	b.lastArrival++
 	e.arrival = b.lastArrival
 	b.all.pushBack(e)
 }
 
-// enqueue makes a new or revived entry deliverable, at the end of its line.
-func (b *backlog) enqueue(e *entry, line *list) {
+// enqueue makes a new or revived entry deliverable, at the end of its queue.
+func (b *backlog) enqueue(e *entry, queue *list) {
 	e.state = stateReady
 	if !b.rules.ordered || e.msg.key == "" {
-		line.pushBack(e)
-		e.queue = line
+		queue.pushBack(e)
+		e.queue = queue
 		return
 	}
 	k := b.keys[e.msg.key]
@@ -116,7 +116,7 @@ func (b *backlog) enqueue(e *entry, line *list) {
 	b.place(k)
 }
 
-// place lists a key where its next message may be taken from, if anywhere.
+// place moves a key to the list from which its next message may be taken, if any.
 func (b *backlog) place(k *keyQueue) {
 	var target *keyList
 	if k.deliverable() {
@@ -134,7 +134,7 @@ func (b *backlog) place(k *keyQueue) {
 	}
 }
 
-// discard removes an entry whatever its state.
+// discard removes an entry in any state.
 func (b *backlog) discard(e *entry) {
 	if e.state != stateAcked {
 		b.unacked--
@@ -162,13 +162,13 @@ func (b *backlog) withdraw(e *entry) {
 }
 
 // advance does everything that is due: leases expire, delays end, messages
-// outlive their retention. Takes and acks call it too, so that what a call sees
-// depends on the clock alone and not on when the timer loop got to run.
+// outlive their retention. Takes and acks call it too, so that their results depend
+// only on the clock and not on when the timer loop runs.
 func (b *backlog) advance(now int64) {
 	for e := b.timers.first(); e != nil && e.due <= now; e = b.timers.first() {
 		if e.state == stateLeased {
 			b.counts.expired++
-			b.giveBack(e, e.due, true) // a backoff counts from the expiry, however late it is noticed
+			b.giveBack(e, e.due, true) // a backoff counts from the expiry, however late it is processed
 			continue
 		}
 		b.timers.drop(e)
@@ -193,7 +193,7 @@ func (b *backlog) nextDue() (due int64, ok bool) {
 	return due, ok
 }
 
-// oldest is the message waiting longest for its ack, or nil.
+// oldest is the message that has waited longest for its ack, or nil.
 func (b *backlog) oldest() *message {
 	for e := b.all.head; e != nil; e = b.all.after(e) {
 		if e.state != stateAcked {

@@ -27,7 +27,7 @@ func (b *backlog) check() error {
 		}
 		if e.state == stateLeased {
 			if b.leases[e.lease] != e {
-				return fmt.Errorf("message %d: lease %d is not its own", e.msg.id, e.lease)
+				return fmt.Errorf("message %d: lease %d belongs to another message", e.msg.id, e.lease)
 			}
 			if e.holder != nil {
 				outstanding[e.holder]++
@@ -37,13 +37,13 @@ func (b *backlog) check() error {
 			return fmt.Errorf("message %d: state %d, timer %d", e.msg.id, e.state, e.timer)
 		}
 		if e.timer >= 0 && b.timers.entries[e.timer] != e {
-			return fmt.Errorf("message %d: timer %d is another's", e.msg.id, e.timer)
+			return fmt.Errorf("message %d: timer %d belongs to another message", e.msg.id, e.timer)
 		}
 		if queued := e.state == stateReady && e.key == nil; queued != (e.queue != nil) {
 			return fmt.Errorf("message %d: state %d, queued %v", e.msg.id, e.state, e.queue != nil)
 		}
 		if e.state != stateAcked && b.rules.ordered && e.msg.key != "" && (e.key == nil || b.keys[e.msg.key] != e.key) {
-			return fmt.Errorf("message %d is not in its key", e.msg.id)
+			return fmt.Errorf("message %d is missing in its key", e.msg.id)
 		}
 	}
 	if unacked != b.unacked {
@@ -55,7 +55,7 @@ func (b *backlog) check() error {
 			promised++
 		}
 		if c.waiting != slices.Contains(b.idle, c) || c.waiting && c.promised {
-			return fmt.Errorf("consumer waiting %v, promised %v, in line %v", c.waiting, c.promised, slices.Contains(b.idle, c))
+			return fmt.Errorf("consumer waiting %v, promised %v, idle %v", c.waiting, c.promised, slices.Contains(b.idle, c))
 		}
 		if c.messages != outstanding[c] || c.maxMessages > 0 && c.messages > c.maxMessages || c.bytes < 0 {
 			return fmt.Errorf("consumer has %d outstanding, counts %d (%d bytes) of %d", outstanding[c], c.messages, c.bytes, c.maxMessages)
@@ -100,7 +100,7 @@ func (k *keyQueue) check(b *backlog) error {
 		return fmt.Errorf("%d in flight, counted %d; %d entries", inFlight, k.inFlight, k.entries.n)
 	}
 	if k.entries.head.state == stateAcked {
-		return fmt.Errorf("message %d is acked, and kept though nothing stands before it", k.entries.head.msg.id)
+		return fmt.Errorf("message %d is acked and kept, but it is the first of its key", k.entries.head.msg.id)
 	}
 	if inFlight == 0 && (k.owner != nil || k.orphaned) {
 		return fmt.Errorf("bound with nothing in flight")
@@ -118,10 +118,10 @@ func (k *keyQueue) check(b *backlog) error {
 	return nil
 }
 
-// TestBacklog_anySequence runs random operations and checks the structure after
+// TestBacklog_AnySequence runs random operations and checks the structure after
 // each; then one consumer must be able to drain it. P-DEL-01, P-DEL-02,
 // P-DEL-03, P-DEL-04, P-DEL-05, P-DEL-06, P-SEEK-01
-func TestBacklog_anySequence(t *testing.T) {
+func TestBacklog_AnySequence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rules{
 			ackDeadline: 10 * time.Second, retention: time.Hour,
@@ -268,10 +268,10 @@ func TestBacklog_anySequence(t *testing.T) {
 	})
 }
 
-// Publishers draw ids before they take a lock, so a key may have the greater id
-// first. Whatever becomes of its dead letter, the key goes on as the messages
-// arrived. P-DEL-02, P-DEL-04
-func TestBacklog_failedForwardKeepsItsPlace(t *testing.T) {
+// Publishers draw ids before they take a lock, so the first message of a key may
+// have the greater id. If it cannot be forwarded as a dead letter, the key is still
+// delivered in the order in which its messages arrived. P-DEL-02, P-DEL-04
+func TestBacklog_FailedForwardKeepsPlaceInKey(t *testing.T) {
 	for name, arrive := range map[string]func(b *backlog, msgs []*message){
 		"published": func(b *backlog, msgs []*message) { b.add(msgs) },
 		"restored": func(b *backlog, msgs []*message) {
@@ -309,7 +309,7 @@ func TestBacklog_failedForwardKeepsItsPlace(t *testing.T) {
 	}
 }
 
-func TestBacklog_ackedMessagesAreFreed(t *testing.T) { // P-DEL-01, P-PF-01
+func TestBacklog_FreesAckedMessages(t *testing.T) { // P-DEL-01, P-PF-01
 	b := newBacklog(rules{ackDeadline: time.Minute, retention: time.Hour, ordered: true})
 	c := newConsumer(0, 0)
 	b.open(c)
@@ -335,8 +335,8 @@ func TestBacklog_ackedMessagesAreFreed(t *testing.T) { // P-DEL-01, P-PF-01
 	runtime.KeepAlive(b)
 }
 
-// Nor do keys that are gone take memory, however many there were at once. P-PF-01
-func TestBacklog_drainedKeysAreFreed(t *testing.T) {
+// Drained keys take no memory, however many there were at once. P-PF-01
+func TestBacklog_FreesDrainedKeys(t *testing.T) {
 	b, c := newBacklog(rules{ackDeadline: time.Minute, retention: time.Hour, ordered: true}), newConsumer(0, 0)
 	b.open(c)
 	roomy := reflect.ValueOf(b.keys).Pointer()
@@ -352,9 +352,9 @@ func TestBacklog_drainedKeysAreFreed(t *testing.T) {
 }
 
 // An acked message waits in its key for the earlier ones. When the last of these
-// outlives its retention unacked, the acked one goes, and does not hold what is
-// acked behind it. P-DEL-01, P-DEL-04
-func TestBacklog_ackedBehindAnExpiredMessageIsFreed(t *testing.T) {
+// reaches the end of its retention, the acked one and those acked after it are
+// freed. P-DEL-01, P-DEL-04
+func TestBacklog_FreesAckedBehindExpired(t *testing.T) {
 	b, c := newBacklog(rules{ackDeadline: 10 * time.Minute, retention: time.Hour, ordered: true}), newConsumer(0, 0)
 	b.open(c)
 	late := int64(59 * time.Minute)
@@ -367,7 +367,7 @@ func TestBacklog_ackedBehindAnExpiredMessageIsFreed(t *testing.T) {
 	}
 }
 
-func TestBackoff_doublesUpToItsMaximum(t *testing.T) { // P-DEL-03
+func TestBackoff_DoublesUpToMaximum(t *testing.T) { // P-DEL-03
 	for failures, want := range map[int32]time.Duration{
 		1: 10 * time.Second, 2: 20 * time.Second, 3: 40 * time.Second, 7: 600 * time.Second, 1 << 30: 600 * time.Second,
 	} {
@@ -380,9 +380,9 @@ func TestBackoff_doublesUpToItsMaximum(t *testing.T) { // P-DEL-03
 	}
 }
 
-// A stream that waits when its subscription ends closes against the empty
-// backlog that took the old one's place. P-RPC-01
-func TestBacklog_disbandedConsumersMayLeave(t *testing.T) {
+// A stream that waits when its subscription ends is closed on the empty backlog that
+// replaced the old one. P-RPC-01
+func TestBacklog_DisbandedConsumersMayLeave(t *testing.T) {
 	old, c := newBacklog(rules{}), newConsumer(0, 0)
 	old.open(c)
 	old.wait(c)

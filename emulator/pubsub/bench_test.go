@@ -16,8 +16,8 @@ import (
 	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
 )
 
-// target connects to the server PUBSUB_EMULATOR_HOST names, so that the same
-// benchmark measures the official emulator, or else to an embedded one.
+// target connects to the server that PUBSUB_EMULATOR_HOST names, so that the same
+// benchmarks measure the official emulator, or else to an embedded one.
 func target(t testing.TB) *bench {
 	t.Helper()
 	if addr := os.Getenv("PUBSUB_EMULATOR_HOST"); addr != "" {

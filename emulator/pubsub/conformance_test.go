@@ -50,7 +50,7 @@ func receive(t *testing.T, b *bench, subscription string, handle func(*pubsub.Me
 	}
 }
 
-func TestConformance_everyMessageArrives(t *testing.T) { // P-RPC-01, P-DEL-01
+func TestConformance_EveryMessageArrives(t *testing.T) { // P-RPC-01, P-DEL-01
 	b := target(t)
 	topic, sub := fresh(t, b, nil)
 	publisher := b.client.Publisher(topic)
@@ -85,7 +85,7 @@ func TestConformance_everyMessageArrives(t *testing.T) { // P-RPC-01, P-DEL-01
 	}
 }
 
-func TestConformance_everySubscriptionGetsACopy(t *testing.T) { // P-RPC-01
+func TestConformance_EverySubscriptionGetsACopy(t *testing.T) { // P-RPC-01
 	b := target(t)
 	topic, first := fresh(t, b, nil)
 	second := b.subscribe("conformance-"+uuid.NewString(), topic, nil)
@@ -100,7 +100,7 @@ func TestConformance_everySubscriptionGetsACopy(t *testing.T) { // P-RPC-01
 	}
 }
 
-func TestConformance_nackRedelivers(t *testing.T) { // P-DEL-01
+func TestConformance_NackRedelivers(t *testing.T) { // P-DEL-01
 	b := target(t)
 	topic, sub := fresh(t, b, nil)
 	b.publish(topic, texts("m", 5)...)
@@ -116,7 +116,7 @@ func TestConformance_nackRedelivers(t *testing.T) { // P-DEL-01
 	})
 }
 
-func TestConformance_keysKeepTheirOrder(t *testing.T) { // P-DEL-04
+func TestConformance_KeysKeepTheirOrder(t *testing.T) { // P-DEL-04
 	b := target(t)
 	topic, sub := fresh(t, b, ordered)
 	const keys, each = 5, 40
@@ -142,7 +142,7 @@ func TestConformance_keysKeepTheirOrder(t *testing.T) { // P-DEL-04
 	}
 }
 
-func TestConformance_deadLetters(t *testing.T) { // P-DEL-02
+func TestConformance_DeadLetters(t *testing.T) { // P-DEL-02
 	b := target(t)
 	dead, letters := fresh(t, b, nil)
 	topic, sub := fresh(t, b, func(c *pubsubpb.Subscription) {
@@ -175,7 +175,7 @@ func TestConformance_deadLetters(t *testing.T) { // P-DEL-02
 	}
 }
 
-func TestConformance_codes(t *testing.T) { // P-LIM-01
+func TestConformance_Codes(t *testing.T) { // P-LIM-01
 	b := target(t)
 	ctx := b.deadline()
 	topic, sub := fresh(t, b, nil)

@@ -2,17 +2,17 @@ package pubsubemu
 
 import "time"
 
-// consumer is one receiver of messages: a streaming pull for its whole life,
-// or a single Pull call. Its fields are guarded by the subscription's lock.
+// consumer is one receiver of messages: a streaming pull for as long as it lasts, or
+// a single Pull call. The subscription's lock guards its fields.
 type consumer struct {
 	lease       time.Duration // ack deadline its deliveries start with; 0 takes the subscription's
 	maxMessages int64         // outstanding messages allowed, 0 for no limit
 	maxBytes    int64         // outstanding bytes allowed, 0 for no limit
 	messages    int64         // outstanding now
 	bytes       int64         // outstanding now
-	keys        keyList       // ordering keys bound to it that have something to deliver
-	waiting     bool          // in the backlog's line of idle consumers
-	promised    bool          // woken for something it has not come for yet
+	keys        keyList       // ordering keys bound to it with something to deliver
+	waiting     bool          // among the backlog's idle consumers
+	promised    bool          // was woken and has not taken yet
 	wake        chan struct{} // holds one token: look again
 }
 
@@ -24,14 +24,14 @@ func newConsumer(maxMessages, maxBytes int64) *consumer {
 	}
 }
 
-// hasRoom says whether at least one more message may be handed over.
+// hasRoom says whether at least one more message may be delivered.
 func (c *consumer) hasRoom() bool {
 	return (c.maxMessages == 0 || c.messages < c.maxMessages) &&
 		(c.maxBytes == 0 || c.bytes < c.maxBytes)
 }
 
-// fits says whether a message of this size may be handed over. One message
-// larger than the whole allowance still passes alone, else it never would.
+// fits says whether a message of this size may be delivered. A message larger than
+// the whole allowance passes when it is alone; otherwise it never would.
 func (c *consumer) fits(size int64) bool {
 	if c.maxMessages > 0 && c.messages >= c.maxMessages {
 		return false

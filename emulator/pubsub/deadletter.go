@@ -8,14 +8,15 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// deadLetter forwards exhausted messages to the dead-letter topic, together: the
-// caller waits, and with a data directory each publish waits for the disk.
+// deadLetter forwards messages after their last attempt to the dead-letter topic, in
+// one publish: the caller waits, and with a data directory a publish waits for the
+// disk.
 func (sub *subscription) deadLetter(config *pubsubpb.Subscription, exhausted []*entry) {
 	err := sub.forward(config.DeadLetterPolicy.GetDeadLetterTopic(), exhausted)
 	sub.mu.Lock()
 	defer sub.unlock()
 	if sub.ended != nil {
-		return // deleted or detached meanwhile: it holds none of them any more
+		return // deleted or detached meanwhile: it no longer holds them
 	}
 	now := sub.server.now()
 	for _, e := range exhausted {

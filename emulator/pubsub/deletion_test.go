@@ -30,9 +30,9 @@ func atOnce(calls ...func() error) []error {
 	return errs
 }
 
-// A publish that answers OK while its topic is deleted came before that, and
-// the subscriptions have its message. P-DEL-01, P-DUR-01
-func TestDeleteTopic_publishUnderWay(t *testing.T) {
+// If a publish is answered OK while its topic is deleted, it came before the
+// deletion and the subscriptions have its message. P-DEL-01, P-DUR-01
+func TestDeleteTopic_RacesWithPublish(t *testing.T) {
 	for dir, rounds := range map[string]int{"": 500, t.TempDir(): 50} {
 		s := start(t, pubsubemu.Options{DataDir: dir}).server
 		for i := range rounds {
@@ -72,9 +72,9 @@ func TestDeleteTopic_publishUnderWay(t *testing.T) {
 	}
 }
 
-// A detached subscription, too, names its topic as deleted once it is, whatever
-// topic of that name comes next. P-RPC-01, P-DUR-01
-func TestDeleteTopic_detachedSubscription(t *testing.T) {
+// A detached subscription shows that its topic is deleted, even if there is a new
+// topic of that name. P-RPC-01, P-DUR-01
+func TestDeleteTopic_DetachedSubscriptionNamesDeletedTopic(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, pubsubemu.Options{DataDir: dir})
 	topic, other := b.topic("telemetry"), b.topic("orders")
@@ -105,9 +105,10 @@ func TestDeleteTopic_detachedSubscription(t *testing.T) {
 	check("after a restart")
 }
 
-// A change that loses against the deletion of what it changes is NOT_FOUND, and
-// nothing of it is left on disk to come back. P-RPC-01, P-DUR-01
-func TestDelete_changesUnderWayBringNothingBack(t *testing.T) {
+// A change that comes after the deletion of its resource is NOT_FOUND and leaves
+// nothing on disk, so that a restart does not restore the resource. P-RPC-01,
+// P-DUR-01
+func TestDelete_ConcurrentChangesRestoreNothing(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, pubsubemu.Options{DataDir: dir})
 	s, ctx := b.server, t.Context()
@@ -200,9 +201,9 @@ func TestDelete_changesUnderWayBringNothingBack(t *testing.T) {
 	}
 }
 
-// A publish under way gives nothing to what is being deleted: nobody would take
-// it off the disk again. P-RPC-01, P-DUR-01
-func TestDelete_publishUnderWayLeavesNothingOnDisk(t *testing.T) {
+// A publish adds nothing to a resource that is being deleted: nothing would remove
+// it from the disk again. P-RPC-01, P-DUR-01
+func TestDelete_ConcurrentPublishLeavesNothingOnDisk(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, pubsubemu.Options{DataDir: dir})
 	s, ctx := b.server, t.Context()

@@ -22,7 +22,7 @@ import (
 
 var epoch = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
-func TestStart_busyPort(t *testing.T) {
+func TestStart_FailsOnBusyPort(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -30,11 +30,11 @@ func TestStart_busyPort(t *testing.T) {
 	defer listener.Close()
 	_, err = pubsubemu.Start(pubsubemu.Options{Addr: listener.Addr().String()})
 	if want := "pubsub emulator: listen tcp " + listener.Addr().String() + ": "; err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "Options") {
-		t.Errorf("error %v, want %s and no advice that only a program can follow", err, want)
+		t.Errorf("error %v, want %s and no name of a Go field", err, want)
 	}
 }
 
-func TestServer_realClientRoundTrip(t *testing.T) { // P-RPC-01
+func TestServer_RoundTripWithClient(t *testing.T) { // P-RPC-01
 	b := start(t, pubsubemu.Options{})
 	topic := b.topic("telemetry")
 	sub := b.subscribe("ingest", topic, nil)
@@ -60,7 +60,7 @@ func TestServer_realClientRoundTrip(t *testing.T) { // P-RPC-01
 		mu.Lock()
 		defer mu.Unlock()
 		if string(m.Data) != m.Attributes["i"] || m.PublishTime.IsZero() || m.ID == "" || m.DeliveryAttempt != nil {
-			t.Errorf("message damaged: %+v", m)
+			t.Errorf("message changed: %+v", m)
 		}
 		if seen[string(m.Data)]++; len(seen) == n {
 			cancel()
@@ -75,7 +75,7 @@ func TestServer_realClientRoundTrip(t *testing.T) { // P-RPC-01
 	}
 }
 
-func TestDelivery_expiredLeaseIsRedelivered(t *testing.T) { // P-DEL-01, P-DEL-02
+func TestDelivery_ExpiredLeaseIsRedelivered(t *testing.T) { // P-DEL-01, P-DEL-02
 	clock := clockwork.NewFakeClockAt(epoch)
 	b := start(t, pubsubemu.Options{Clock: clock})
 	topic := b.topic("telemetry")
@@ -106,7 +106,7 @@ func TestDelivery_expiredLeaseIsRedelivered(t *testing.T) { // P-DEL-01, P-DEL-0
 	}
 }
 
-func TestDelivery_nackRedeliversAtOnce(t *testing.T) { // P-DEL-01, P-DEL-03
+func TestDelivery_NackRedeliversAtOnce(t *testing.T) { // P-DEL-01, P-DEL-03
 	b := start(t, pubsubemu.Options{Clock: clockwork.NewFakeClockAt(epoch)})
 	topic := b.topic("telemetry")
 	sub := b.subscribe("ingest", topic, nil)
@@ -118,7 +118,7 @@ func TestDelivery_nackRedeliversAtOnce(t *testing.T) { // P-DEL-01, P-DEL-03
 	}
 }
 
-func TestDelivery_brokenStreamRedelivers(t *testing.T) { // P-DEL-01
+func TestDelivery_BrokenStreamRedelivers(t *testing.T) { // P-DEL-01
 	b := start(t, pubsubemu.Options{Clock: clockwork.NewFakeClockAt(epoch)})
 	topic := b.topic("telemetry")
 	sub := b.subscribe("ingest", topic, nil)
@@ -133,7 +133,7 @@ func TestDelivery_brokenStreamRedelivers(t *testing.T) { // P-DEL-01
 	}
 }
 
-func TestDelivery_streamDeadline(t *testing.T) { // P-DEL-01
+func TestDelivery_StreamDeadline(t *testing.T) { // P-DEL-01
 	clock := clockwork.NewFakeClockAt(epoch)
 	b := start(t, pubsubemu.Options{Clock: clock})
 	topic := b.topic("telemetry")
@@ -149,7 +149,7 @@ func TestDelivery_streamDeadline(t *testing.T) { // P-DEL-01
 	s.receive(1)
 }
 
-func TestDelivery_retention(t *testing.T) { // P-DEL-01
+func TestDelivery_Retention(t *testing.T) { // P-DEL-01
 	clock := clockwork.NewFakeClockAt(epoch)
 	b := start(t, pubsubemu.Options{Clock: clock})
 	topic := b.topic("telemetry")
@@ -164,7 +164,7 @@ func TestDelivery_retention(t *testing.T) { // P-DEL-01
 	if got := payloads(s.receive(1)); got[0] != "old0" {
 		t.Errorf("received %v", got)
 	}
-	clock.Advance(25 * time.Hour) // old0, leased, and old1 outlive their retention
+	clock.Advance(25 * time.Hour) // past the retention of old0, which is leased, and old1
 	if got := payloads(s.receive(1)); got[0] != "new0" {
 		t.Errorf("received %v", got)
 	}
@@ -183,7 +183,7 @@ func keyed(key string, data ...string) []*pubsubpb.PubsubMessage {
 
 func ordered(c *pubsubpb.Subscription) { c.EnableMessageOrdering = true }
 
-func TestOrdering_nackRedeliversTheRestOfTheKey(t *testing.T) { // P-DEL-04
+func TestOrdering_NackRedeliversRestOfKey(t *testing.T) { // P-DEL-04
 	b := start(t, pubsubemu.Options{Clock: clockwork.NewFakeClockAt(epoch)})
 	topic := b.topic("orders")
 	sub := b.subscribe("intake", topic, ordered)
@@ -206,7 +206,7 @@ func TestOrdering_nackRedeliversTheRestOfTheKey(t *testing.T) { // P-DEL-04
 	}
 }
 
-func TestOrdering_expiryRedeliversInOrder(t *testing.T) { // P-DEL-04
+func TestOrdering_ExpiryRedeliversInOrder(t *testing.T) { // P-DEL-04
 	clock := clockwork.NewFakeClockAt(epoch)
 	b := start(t, pubsubemu.Options{Clock: clock})
 	topic := b.topic("orders")
@@ -220,7 +220,7 @@ func TestOrdering_expiryRedeliversInOrder(t *testing.T) { // P-DEL-04
 	}
 }
 
-func TestOrdering_oneStreamPerKey(t *testing.T) { // P-DEL-04
+func TestOrdering_OneStreamPerKey(t *testing.T) { // P-DEL-04
 	b := start(t, pubsubemu.Options{Clock: clockwork.NewFakeClockAt(epoch)})
 	topic := b.topic("orders")
 	sub := b.subscribe("intake", topic, ordered)
@@ -230,7 +230,7 @@ func TestOrdering_oneStreamPerKey(t *testing.T) { // P-DEL-04
 	other := b.stream(&pubsubpb.StreamingPullRequest{Subscription: sub})
 	other.ping()
 	b.publish(topic, keyed("k", "2", "3")...)
-	b.publish(topic, keyed("l", "x")...) // another key is not held up
+	b.publish(topic, keyed("l", "x")...) // another key is not held back
 	if got := payloads(other.receive(1)); got[0] != "x" {
 		t.Fatalf("other stream got %v", got)
 	}
@@ -247,7 +247,7 @@ func TestOrdering_oneStreamPerKey(t *testing.T) { // P-DEL-04
 	}
 }
 
-func TestFlowControl_messagesAndBytes(t *testing.T) { // P-DEL-06
+func TestFlowControl_LimitsMessagesAndBytes(t *testing.T) { // P-DEL-06
 	b := start(t, pubsubemu.Options{Clock: clockwork.NewFakeClockAt(epoch)})
 	topic := b.topic("telemetry")
 	byCount, byBytes := b.subscribe("count", topic, nil), b.subscribe("bytes", topic, nil)
@@ -276,14 +276,14 @@ func TestFlowControl_messagesAndBytes(t *testing.T) { // P-DEL-06
 	}
 }
 
-func TestFlowControl_fairSpread(t *testing.T) { // P-DEL-06
+func TestFlowControl_SharesAreFair(t *testing.T) { // P-DEL-06
 	const streams = 4
 	for _, c := range []struct {
 		name string
 		n    int // messages
 		each int // of them per publish
 	}{
-		{"one by one", 2000, 1}, // so many that it does not matter when a stream stands still for a moment
+		{"one by one", 2000, 1}, // enough that a short pause of one stream does not matter
 		{"in one burst", 400, 400},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -336,7 +336,7 @@ func TestFlowControl_fairSpread(t *testing.T) { // P-DEL-06
 	}
 }
 
-func TestStreamingPull_refuses(t *testing.T) { // P-RPC-01
+func TestStreamingPull_RefusesBadRequests(t *testing.T) { // P-RPC-01
 	b := start(t, pubsubemu.Options{})
 	topic := b.topic("telemetry")
 	sub := b.subscribe("ingest", topic, nil)
@@ -379,7 +379,7 @@ func TestStreamingPull_refuses(t *testing.T) { // P-RPC-01
 	}
 }
 
-func TestStreamingPull_endsWithItsSubscription(t *testing.T) { // P-RPC-01
+func TestStreamingPull_EndsWithSubscription(t *testing.T) { // P-RPC-01
 	b := start(t, pubsubemu.Options{})
 	topic := b.topic("telemetry")
 	sub := b.subscribe("ingest", topic, nil)

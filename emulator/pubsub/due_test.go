@@ -17,9 +17,9 @@ func (c lateTimers) NewTimer(d time.Duration) clockwork.Timer {
 	return c.FakeClock.NewTimer(d + 10000*time.Hour)
 }
 
-// What a call sees depends on the clock, and not on whether the timer of the
-// subscription has run yet. P-DEL-02, P-DEL-03, P-SEEK-01
-func TestServer_callsSeeWhatIsDue(t *testing.T) {
+// The result of a call depends on the clock, not on whether the timer of the
+// subscription has fired yet. P-DEL-02, P-DEL-03, P-SEEK-01
+func TestServer_CallsSeeExpiredLeases(t *testing.T) {
 	const topic, sub = "projects/fleet/topics/telemetry", "projects/fleet/subscriptions/ingest"
 	clock := lateTimers{clockwork.NewFakeClock()}
 	s, err := Start(Options{Clock: clock})
@@ -80,7 +80,7 @@ func TestServer_callsSeeWhatIsDue(t *testing.T) {
 
 	clock.Advance(7 * 24 * time.Hour)
 	if _, err := s.CreateSnapshot(t.Context(), &pubsubpb.CreateSnapshotRequest{Name: "projects/fleet/snapshots/snap", Subscription: sub}); err != nil {
-		t.Errorf("snapshot of what outlived its retention: %v", err)
+		t.Errorf("snapshot of a message past its retention: %v", err)
 	}
 }
 
@@ -94,9 +94,9 @@ func (c movedMeanwhile) NewTimer(d time.Duration) clockwork.Timer {
 	return c.FakeClock.NewTimer(d)
 }
 
-// A lease ends when its time has come, however little before that its timer was
-// set: a stream that waits for the message makes no call. P-DEL-01
-func TestServer_clockMovesWhileATimerIsSet(t *testing.T) {
+// A lease ends in time even if its timer was set only shortly before: a stream that
+// waits for the message makes no call. P-DEL-01
+func TestServer_ClockMovesWhileTimerIsSet(t *testing.T) {
 	const topic, sub = "projects/fleet/topics/telemetry", "projects/fleet/subscriptions/ingest"
 	clock := movedMeanwhile{clockwork.NewFakeClock()}
 	s, err := Start(Options{Clock: clock})

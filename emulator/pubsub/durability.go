@@ -15,13 +15,13 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/pubsub/internal/journal"
 )
 
-// messagesPerStart is how many message ids each start has to itself. They rise
-// from start to start, and the id of a message that nobody held, which is not on
-// disk, is used no second time.
+// messagesPerStart is how many message ids are reserved for each start. Ids rise
+// from start to start, and none is used twice: not even that of a message that
+// nothing held and that therefore is not on disk.
 const messagesPerStart = 1 << 40
 
-// restore opens the journal, when a data directory is set, and brings back
-// what it holds. Leases and delivery attempts start anew.
+// restore opens the journal, if a data directory is set, and loads it. Leases and
+// delivery attempts are not kept.
 func (s *Server) restore() error {
 	started := uint64(s.opts.Clock.Now().Unix())
 	s.instances = started << 32
@@ -56,7 +56,7 @@ func (s *Server) restore() error {
 			return fmt.Errorf("restore %s: %w", r.Name, err)
 		}
 	}
-	for holder := range state.Holds { // of a snapshot that a crash left half made
+	for holder := range state.Holds { // of snapshots whose creation a crash interrupted
 		if err := j.Apply(journal.Release(holder)); err != nil {
 			return err
 		}
@@ -64,10 +64,10 @@ func (s *Server) restore() error {
 	return nil
 }
 
-// unwritable tells the operator that the journal failed: clients only read that
-// each of their calls did, and try again.
+// unwritable logs that the journal failed. Clients only see that each of their calls
+// fails, and try again.
 func (s *Server) unwritable(err error) {
-	s.opts.Logger.Error("the embedded Pub/Sub cannot write and keeps nothing from now on; mend the disk and start it again",
+	s.opts.Logger.Error("embedded Pub/Sub cannot write its data directory and keeps nothing from now on; repair the disk and restart it",
 		slog.String("data_dir", s.opts.DataDir), slog.Any("err", err))
 	if s.opts.OnUnwritable != nil {
 		s.opts.OnUnwritable(err)
@@ -111,7 +111,7 @@ func (l *loader) subscription(r journal.Resource) error {
 	if config.Detached {
 		t = nil
 	}
-	if t != nil { // it may have changed since the subscription was stored
+	if t != nil { // the topic may have changed since the subscription was stored
 		config.TopicMessageRetentionDuration = t.config.MessageRetentionDuration
 	}
 	sub := l.server.newSubscription(config, t, parsed, r.Holder)
@@ -199,7 +199,7 @@ func (l *loader) message(id uint64) (*message, error) {
 	return m, nil
 }
 
-// record stores a publish and returns once a crash cannot lose it.
+// record stores a publish and returns once it is on disk.
 func (s *Server) record(msgs []*message, shares []share) error {
 	if s.journal == nil || len(shares) == 0 {
 		return nil
@@ -239,8 +239,8 @@ func (s *Server) persistSnapshot(snap *snapshot, config *pubsubpb.Snapshot) erro
 	return s.write(put)
 }
 
-// puttingSnapshot stores a snapshot; its record starts with whether it is of an
-// ordered subscription, for which the resource has no field.
+// puttingSnapshot stores a snapshot. The first byte of its record says whether it is
+// of an ordered subscription, for which the resource has no field.
 func puttingSnapshot(snap *snapshot, config *pubsubpb.Snapshot) (journal.Edit, error) {
 	record := []byte{0}
 	if snap.ordered {
@@ -257,7 +257,7 @@ func (s *Server) forget(kind journal.Kind, name string, holder uint64) error {
 	return s.write(journal.Delete(kind, name, holder))
 }
 
-// write makes edits together and returns once a crash cannot lose them.
+// write applies all edits or none, and returns once they are on disk.
 func (s *Server) write(edits ...journal.Edit) error {
 	if s.journal == nil {
 		return nil

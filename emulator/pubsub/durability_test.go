@@ -29,8 +29,8 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/pubsub/internal/journal"
 )
 
-// childDataDir makes the test binary a server on this data directory, which
-// the test kills.
+// childDataDir makes the test binary a server on this data directory, for the test to
+// kill.
 const childDataDir = "PUBSUBEMU_TEST_CHILD_DATA_DIR"
 
 // runChild serves until standard input closes, when this process is the child.
@@ -45,7 +45,7 @@ func runChild() bool {
 		os.Exit(1)
 	}
 	fmt.Println(server.Addr())
-	_, _ = io.Copy(io.Discard, os.Stdin) // the parent died: do not outlive it
+	_, _ = io.Copy(io.Discard, os.Stdin) // the parent died: end too
 	_ = server.Close()
 	return true
 }
@@ -80,7 +80,7 @@ func startChild(t *testing.T, dir string) (addr string, kill func()) {
 	return strings.TrimSpace(line), kill
 }
 
-func TestDurability_publishSurvivesKill(t *testing.T) { // P-DUR-01
+func TestDurability_PublishSurvivesKill(t *testing.T) { // P-DUR-01
 	dir := t.TempDir()
 	addr, kill := startChild(t, dir)
 	b := connect(t, addr)
@@ -90,7 +90,7 @@ func TestDurability_publishSurvivesKill(t *testing.T) { // P-DUR-01
 		c.Filter, c.EnableMessageOrdering = "attributes:order", true
 	})
 
-	// Writers publish until the server dies under them; one reader acks.
+	// Writers publish until the server dies; one reader acks.
 	var mu sync.Mutex
 	answered, acked := map[string]bool{}, map[string]bool{}
 	enough := make(chan struct{})
@@ -151,7 +151,7 @@ func TestDurability_publishSurvivesKill(t *testing.T) { // P-DUR-01
 	next := map[string]int{}
 	for _, m := range ordered.receive(again.server.Counters().Subscriptions[orders].Backlog) {
 		if want := fmt.Sprintf("w%s-%d", m.Message.OrderingKey, next[m.Message.OrderingKey]); string(m.Message.Data) != want {
-			t.Fatalf("after the crash key %s went on with %s, want %s", m.Message.OrderingKey, m.Message.Data, want)
+			t.Fatalf("after the crash key %s continued with %s, want %s", m.Message.OrderingKey, m.Message.Data, want)
 		}
 		next[m.Message.OrderingKey] += 2
 	}
@@ -170,7 +170,7 @@ func everything(b *bench, sub string) map[string]int {
 	return got
 }
 
-func TestDurability_restart(t *testing.T) { // P-DUR-01, P-SEEK-01
+func TestDurability_RestartKeepsState(t *testing.T) { // P-DUR-01, P-SEEK-01
 	dir, clock := t.TempDir(), clockwork.NewFakeClockAt(epoch)
 	open := func() *bench { return start(t, pubsubemu.Options{DataDir: dir, Clock: clock}) }
 	b := open()
@@ -207,7 +207,7 @@ func TestDurability_restart(t *testing.T) { // P-DUR-01, P-SEEK-01
 
 	b = open()
 	ctx = b.deadline()
-	b.ack(sub, stale...) // an ack id of the first start must not settle a delivery of the second
+	b.ack(sub, stale...) // an ack id of the first start must not ack a delivery of the second
 	current := b.pull(sub, 1)
 	b.ack(sub, stale...)
 	b.modify(sub, 0, current...)
@@ -222,7 +222,7 @@ func TestDurability_restart(t *testing.T) { // P-DUR-01, P-SEEK-01
 		t.Fatal(err)
 	}
 	if got := everything(b, snapped); len(got) != 4 {
-		t.Errorf("snapshot brought back %v, want all 4", got)
+		t.Errorf("the snapshot restored %v, want all 4", got)
 	}
 	if got := payloads(b.pull(orphan, 10)); !slices.Equal(got, []string{"left0"}) {
 		t.Errorf("orphan holds %v", got)
@@ -241,8 +241,8 @@ func TestDurability_restart(t *testing.T) { // P-DUR-01, P-SEEK-01
 	}
 }
 
-// A name that the server assigns is free, also after a restart. P-RPC-01, P-DUR-01
-func TestDurability_assignedNames(t *testing.T) {
+// A name that the server assigns is unused, even after a restart. P-RPC-01, P-DUR-01
+func TestDurability_AssignedNamesAreUnused(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, pubsubemu.Options{DataDir: dir})
 	topic := b.topic("telemetry")
@@ -266,7 +266,7 @@ func TestDurability_assignedNames(t *testing.T) {
 }
 
 // A snapshot that is refused keeps nothing. P-SEEK-01, P-DUR-01
-func TestDurability_refusedSnapshotKeepsNothing(t *testing.T) {
+func TestDurability_RefusedSnapshotKeepsNothing(t *testing.T) {
 	clock, dir := clockwork.NewFakeClockAt(epoch), t.TempDir()
 	b := start(t, pubsubemu.Options{DataDir: dir, Clock: clock})
 	topic := b.topic("telemetry")
@@ -275,7 +275,7 @@ func TestDurability_refusedSnapshotKeepsNothing(t *testing.T) {
 	clock.Advance(7*24*time.Hour - time.Minute)
 	_, err := b.sub.CreateSnapshot(b.deadline(), &pubsubpb.CreateSnapshotRequest{Name: snapshotName("late"), Subscription: sub})
 	if status.Code(err) != codes.FailedPrecondition {
-		t.Fatalf("a snapshot with a minute to live: %v", err)
+		t.Fatalf("a snapshot that would live for a minute: %v", err)
 	}
 	b.ack(sub, b.pull(sub, 3)...)
 	if err := b.server.Close(); err != nil {
@@ -287,8 +287,8 @@ func TestDurability_refusedSnapshotKeepsNothing(t *testing.T) {
 	}
 }
 
-// What a subscription says of its topic's retention is what the topic has. P-RPC-01, P-DUR-01
-func TestDurability_changedTopicRetention(t *testing.T) {
+// A subscription shows the current retention of its topic. P-RPC-01, P-DUR-01
+func TestDurability_SubscriptionShowsTopicRetention(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, pubsubemu.Options{DataDir: dir})
 	topic := b.topic("telemetry")
@@ -310,9 +310,10 @@ func TestDurability_changedTopicRetention(t *testing.T) {
 	}
 }
 
-// What goes with a topic goes at once: a crash between two transactions would
-// leave a subscription that joins a new topic of the old one's name. P-RPC-01, P-DUR-01
-func TestDurability_deletionIsOneTransaction(t *testing.T) {
+// A topic and what depends on it change in one transaction: a crash between two
+// would leave a subscription that joins a new topic of the old name. P-RPC-01,
+// P-DUR-01
+func TestDurability_DeletionIsOneTransaction(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, pubsubemu.Options{DataDir: dir})
 	topic := b.topic("telemetry")
@@ -376,8 +377,9 @@ func (b *bench) stopAndCount(dir string) int {
 	return n
 }
 
-// A message that nobody holds is not on disk, and yet its id is its own. P-RPC-01, P-DUR-01
-func TestDurability_idOfAMessageNobodyHolds(t *testing.T) {
+// A message that nothing holds is not on disk, but its id is not used again.
+// P-RPC-01, P-DUR-01
+func TestDurability_UnheldMessageIDIsNotReused(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, pubsubemu.Options{DataDir: dir})
 	topic := b.topic("telemetry")
@@ -393,9 +395,10 @@ func TestDurability_idOfAMessageNobodyHolds(t *testing.T) {
 	}
 }
 
-// A clock that was set back between two starts makes messages of the future. They
-// have no age yet, and no snapshot outlives what the service allows. P-SEEK-01, P-DUR-01
-func TestDurability_clockSetBack(t *testing.T) {
+// When the clock is set back between two starts, messages are from the future. Their
+// age is 0, and a snapshot lives no longer than the service allows. P-SEEK-01,
+// P-DUR-01
+func TestDurability_ClockSetBack(t *testing.T) {
 	dir := t.TempDir()
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	b := start(t, pubsubemu.Options{DataDir: dir, Clock: clockwork.NewFakeClockAt(now)})
@@ -452,7 +455,7 @@ func TestDurability_RefusesDamagedFile(t *testing.T) {
 	}
 }
 
-// onDisk is what a server that is closed has left in its folder.
+// onDisk loads what a closed server has left in its data directory.
 func onDisk(t *testing.T, dir string) *journal.State {
 	t.Helper()
 	j, state, err := journal.Open(dir, func(err error) { t.Error(err) })

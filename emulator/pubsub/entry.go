@@ -21,9 +21,9 @@ const (
 	stateReady      entryState = iota // waits for a consumer
 	stateLeased                       // handed out, the lease runs
 	stateDelayed                      // backs off until due, then ready
-	stateForwarding                   // on its way to the dead-letter topic
+	stateForwarding                   // being forwarded to the dead-letter topic
 	stateAcked                        // acked, kept for a seek or behind an unacked message of its key
-	stateGone                         // removed; a late holder of the pointer must ignore it
+	stateGone                         // removed; code that still has the pointer must ignore it
 )
 
 // entry is one message in one subscription.
@@ -34,7 +34,7 @@ type entry struct {
 	queue    *list     // the ready list that links it, nil when none
 	links    [2]link   // by linkKind
 	due      int64     // Clock nanoseconds: end of the lease or of the delay
-	arrival  uint64    // rises along the backlog; ids need not: publishers draw them before any lock
+	arrival  uint64    // rises along the backlog; ids may not, because publishers draw them before they lock
 	lease    uint64    // current lease number, 0 for none
 	timer    int32     // position in the timer heap, -1 when absent
 	failures int32     // its own nacks, expiries and broken streams so far
@@ -53,7 +53,7 @@ const (
 )
 
 // list is an intrusive doubly linked list: constant-time removal from the
-// middle and no allocation, whatever the length of the backlog.
+// middle and no allocation.
 type list struct {
 	by         linkKind
 	head, tail *entry

@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	errOutage       = status.Error(codes.Unavailable, "injected fault: the server is out")
+	errOutage       = status.Error(codes.Unavailable, "injected fault: outage")
 	errStreamBroken = status.Error(codes.Unavailable, "injected fault: the stream broke")
 	errAnswerLost   = status.Error(codes.Unavailable, "injected fault: the answer was lost")
 )
@@ -18,7 +18,7 @@ var (
 // Faults injects faults into this server, none until a plan is set.
 func (s *Server) Faults() *fault.Injector { return s.faults }
 
-// outage is nil unless the server plays dead.
+// outage is nil unless an outage is injected.
 func (s *Server) outage() error {
 	select {
 	case <-s.faults.Outage():
@@ -28,7 +28,7 @@ func (s *Server) outage() error {
 	}
 }
 
-// distort applies the plan to a hand-over. The caller holds the lock.
+// distort applies the plan to a batch of deliveries. The caller holds the lock.
 func (sub *subscription) distort(deliveries []delivery) []delivery {
 	faults, b := sub.server.faults, sub.backlog
 	if !faults.Active(sub.name) || len(deliveries) == 0 {
@@ -42,7 +42,7 @@ func (sub *subscription) distort(deliveries []delivery) []delivery {
 		}
 		out = append(out, d)
 		if !b.rules.exactlyOnce && faults.Hit(fault.Duplicate, sub.name, d.lease) {
-			b.lastLease++ // a number no lease will have
+			b.lastLease++ // a number that no lease will have
 			sub.copied(b.lastLease, d.lease)
 			d.lease = b.lastLease
 			out = append(out, d)
@@ -57,8 +57,8 @@ func (sub *subscription) distort(deliveries []delivery) []delivery {
 	return out
 }
 
-// copied notes that a delivery was handed out a second time under another number.
-// Copies of which nothing is left to settle are forgotten now and then.
+// copied records that a delivery went out a second time under another number. Now
+// and then it removes the copies whose lease has ended.
 func (sub *subscription) copied(number, lease uint64) {
 	if len(sub.copies) > 2*len(sub.backlog.leases) {
 		maps.DeleteFunc(sub.copies, func(_, lease uint64) bool { return sub.backlog.leases[lease] == nil })
@@ -69,7 +69,8 @@ func (sub *subscription) copied(number, lease uint64) {
 	sub.copies[number] = lease
 }
 
-// original is the lease that the ack of a delivery or its copy ends.
+// original returns the lease that an ack with this number ends: a copy stands for
+// the delivery that it was copied from.
 func (sub *subscription) original(number uint64) uint64 {
 	if lease, copied := sub.copies[number]; copied {
 		return lease
@@ -77,7 +78,8 @@ func (sub *subscription) original(number uint64) uint64 {
 	return number
 }
 
-// holdBack delays messages that just arrived. The caller holds the lock.
+// holdBack applies the Delay fault to messages that just arrived. The caller holds
+// the lock.
 func (sub *subscription) holdBack(msgs []*message) {
 	faults, b := sub.server.faults, sub.backlog
 	if !faults.Active(sub.name) {

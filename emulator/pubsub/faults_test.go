@@ -26,7 +26,7 @@ func faulty(t *testing.T, change func(*pubsubpb.Subscription)) (b *bench, clock 
 	return b, clock, topic, b.subscribe("ingest", topic, change)
 }
 
-func TestFaults_duplicate(t *testing.T) { // P-FI-01
+func TestFaults_Duplicate(t *testing.T) { // P-FI-01
 	b, _, topic, sub := faulty(t, nil)
 	b.server.Faults().Set(fault.Plan{Duplicate: 1})
 	b.publish(topic, texts("m", 2)...)
@@ -40,8 +40,8 @@ func TestFaults_duplicate(t *testing.T) { // P-FI-01
 	}
 }
 
-// The ack of either copy settles the message; the other's then settles nothing.
-func TestFaults_duplicateIsSettledByEither(t *testing.T) { // P-FI-01
+// The ack of either copy settles the message; the ack of the other has no effect.
+func TestFaults_EitherCopySettlesDuplicate(t *testing.T) { // P-FI-01
 	for which := range 2 {
 		b, clock, topic, sub := faulty(t, nil)
 		b.server.Faults().Set(fault.Plan{Duplicate: 1})
@@ -64,7 +64,7 @@ func TestFaults_duplicateIsSettledByEither(t *testing.T) { // P-FI-01
 	}
 }
 
-func TestFaults_duplicateSparesExactlyOnce(t *testing.T) { // P-FI-01, P-DEL-05
+func TestFaults_DuplicateIgnoresExactlyOnce(t *testing.T) { // P-FI-01, P-DEL-05
 	b, _, topic, sub := faulty(t, exactlyOnce)
 	b.server.Faults().Set(fault.Plan{Duplicate: 1})
 	b.publish(topic, texts("m", 2)...)
@@ -73,7 +73,7 @@ func TestFaults_duplicateSparesExactlyOnce(t *testing.T) { // P-FI-01, P-DEL-05
 	}
 }
 
-func TestFaults_reorder(t *testing.T) { // P-FI-01
+func TestFaults_Reorder(t *testing.T) { // P-FI-01
 	b, _, topic, sub := faulty(t, nil)
 	b.server.Faults().Set(fault.Plan{Reorder: 1})
 	b.publish(topic, texts("m", 9)...)
@@ -87,7 +87,7 @@ func TestFaults_reorder(t *testing.T) { // P-FI-01
 	}
 }
 
-func TestFaults_drop(t *testing.T) { // P-FI-01
+func TestFaults_Drop(t *testing.T) { // P-FI-01
 	b, clock, topic, sub := faulty(t, nil)
 	b.server.Faults().Set(fault.Plan{Drop: 1})
 	b.publish(topic, texts("m", 1)...)
@@ -105,7 +105,7 @@ func TestFaults_drop(t *testing.T) { // P-FI-01
 	}
 }
 
-func TestFaults_delay(t *testing.T) { // P-FI-01
+func TestFaults_Delay(t *testing.T) { // P-FI-01
 	b, clock, topic, sub := faulty(t, ordered)
 	b.server.Faults().Set(fault.Plan{Delay: 1, DelayFor: 3 * time.Second, Resources: []string{sub}})
 	b.publish(topic, append(texts("m", 1), keyed("k", "1", "2")...)...)
@@ -121,7 +121,7 @@ func TestFaults_delay(t *testing.T) { // P-FI-01
 	}
 }
 
-func TestFaults_lostPublishAnswer(t *testing.T) { // P-FI-01
+func TestFaults_LoseAnswer(t *testing.T) { // P-FI-01
 	b, _, topic, sub := faulty(t, nil)
 	b.server.Faults().Set(fault.Plan{LoseAnswer: 1})
 	_, err := b.pub.Publish(b.deadline(), &pubsubpb.PublishRequest{Topic: topic, Messages: texts("m", 1)})
@@ -133,7 +133,7 @@ func TestFaults_lostPublishAnswer(t *testing.T) { // P-FI-01
 	}
 }
 
-func TestFaults_outage(t *testing.T) { // P-FI-01
+func TestFaults_Outage(t *testing.T) { // P-FI-01
 	b, _, topic, sub := faulty(t, nil)
 	s := b.stream(&pubsubpb.StreamingPullRequest{Subscription: sub})
 	s.ping()
@@ -154,9 +154,8 @@ func TestFaults_outage(t *testing.T) { // P-FI-01
 	}
 }
 
-// TestFaults_realClientGetsEverything lets every fault loose on the real
-// client: each message must still arrive and be acked.
-func TestFaults_realClientGetsEverything(t *testing.T) { // P-FI-01, P-DEL-01
+// With all faults at once, the client still gets and acks every message.
+func TestFaults_ClientGetsEverything(t *testing.T) { // P-FI-01, P-DEL-01
 	b := start(t, pubsubemu.Options{Seed: 11})
 	topic := b.topic("telemetry")
 	sub := b.subscribe("ingest", topic, nil)

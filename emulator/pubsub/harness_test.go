@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	}
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"),
-		// The client's keepalive goroutine sees its end only at its next tick, 10 s later.
+		// The client's keepalive goroutine ends only at its next tick, 10 s later.
 		goleak.IgnoreTopFunction("cloud.google.com/go/pubsub/v2.(*messageIterator).streamKeepAliveHandler"))
 }
 
@@ -207,7 +207,7 @@ func (b *bench) stream(first *pubsubpb.StreamingPullRequest) *stream {
 	return &stream{b: b, call: call, cancel: cancel}
 }
 
-// receive reads until n messages came.
+// receive reads until it has n messages.
 func (s *stream) receive(n int) []*pubsubpb.ReceivedMessage {
 	s.b.t.Helper()
 	var got []*pubsubpb.ReceivedMessage
@@ -221,8 +221,8 @@ func (s *stream) receive(n int) []*pubsubpb.ReceivedMessage {
 	return got
 }
 
-// ping sends a keepalive and reads its answer, which the server queues before
-// any delivery that becomes possible later. It returns what came before.
+// ping sends a keepalive and reads up to its answer, which the server queues before
+// any later delivery. It returns the messages that came before.
 func (s *stream) ping() []*pubsubpb.ReceivedMessage {
 	s.b.t.Helper()
 	if err := s.call.Send(&pubsubpb.StreamingPullRequest{}); err != nil {

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// open admits a consumer to the fair division.
+// open registers a consumer.
 func (b *backlog) open(c *consumer) { b.consumers[c] = struct{}{} }
 
-// wait puts a consumer that found nothing at the end of the line.
+// wait queues a consumer that found nothing, to be woken.
 func (b *backlog) wait(c *consumer) {
 	if !c.waiting {
 		c.waiting = true
@@ -16,16 +16,16 @@ func (b *backlog) wait(c *consumer) {
 	}
 }
 
-// leave ends a Pull: its leases run on. Others are woken in case it was woken
-// for something it did not take.
+// leave unregisters a consumer; its leases continue. Others are woken in case it was
+// woken for something that it did not take.
 func (b *backlog) leave(c *consumer) {
 	delete(b.consumers, c)
 	b.arrive(c)
 	b.wakeIdle()
 }
 
-// arrive takes c out of the line of the idle and ends the reservation made for
-// it: it is here to look for itself.
+// arrive removes c from the idle consumers and ends the promise to it, because it is
+// taking now.
 func (b *backlog) arrive(c *consumer) {
 	if c.waiting {
 		c.waiting = false
@@ -38,7 +38,7 @@ func (b *backlog) arrive(c *consumer) {
 	}
 }
 
-// disband sends all consumers away, of a backlog that is given up.
+// disband unregisters all consumers of a backlog that is discarded.
 func (b *backlog) disband() {
 	for c := range b.consumers {
 		c.waiting, c.promised = false, false
@@ -48,7 +48,7 @@ func (b *backlog) disband() {
 }
 
 // close ends a stream: its unacked messages are redelivered at once, oldest
-// first. Exactly-once leases live on, for their acks may come by another way.
+// first. Exactly-once leases continue: their acks may come in another call.
 func (b *backlog) close(c *consumer, now int64) {
 	b.leave(c)
 	var held []*entry
@@ -60,7 +60,7 @@ func (b *backlog) close(c *consumer, now int64) {
 	slices.SortFunc(held, func(a, b *entry) int { return cmp.Compare(a.lease, b.lease) })
 	for _, e := range held {
 		if e.state != stateLeased {
-			continue // taken back with an earlier one of its key
+			continue // withdrawn with an earlier one of its key
 		}
 		if !b.rules.exactlyOnce {
 			b.giveBack(e, now, false)
@@ -76,8 +76,8 @@ func (b *backlog) close(c *consumer, now int64) {
 }
 
 // wakeIdle wakes as many idle consumers as there is work for, the one idle
-// longest first. What a consumer is woken for is promised to it, else a busy
-// one that happens to look earlier would win every time.
+// longest first. What a consumer is woken for is promised to it: otherwise a busy
+// consumer that looks earlier would always get it.
 func (b *backlog) wakeIdle() {
 	if len(b.idle) == 0 {
 		return
@@ -100,8 +100,8 @@ func (b *backlog) wakeIdle() {
 	b.idle = kept
 }
 
-// hasWork says whether c could take something from its own keys, or from what
-// is promised to nobody.
+// hasWork says whether c could take something from its own keys, or from the
+// messages that are not promised.
 func (b *backlog) hasWork(c *consumer) (own, shared bool) {
 	fits := func(e *entry) bool { return e != nil && c.fits(e.msg.size) }
 	own = fits(b.head(ownKeys, c))

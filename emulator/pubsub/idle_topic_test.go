@@ -12,9 +12,9 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/pubsub/internal/journal"
 )
 
-// What has outlived its retention goes, from memory and from the disk, also when
-// nobody publishes any more or asks for it. P-SEEK-01, P-DUR-01
-func TestRetention_endsOnAnIdleTopic(t *testing.T) {
+// Messages past their retention are removed from memory and disk, even when there
+// are no more publishes or calls. P-SEEK-01, P-DUR-01
+func TestRetention_EndsOnIdleTopic(t *testing.T) {
 	dir, clock := t.TempDir(), clockwork.NewFakeClock()
 	s, err := Start(Options{DataDir: dir, Clock: clock})
 	if err != nil {

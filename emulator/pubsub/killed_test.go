@@ -8,9 +8,9 @@ import (
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 )
 
-// A server killed while messages are forwarded as dead letters, snapshots come
-// and go and a subscription seeks keeps what it had confirmed. P-DUR-01, P-DEL-02, P-SEEK-01
-func TestDurability_killAmidDeadLettersAndSeeks(t *testing.T) {
+// A server that is killed while it forwards dead letters, creates and deletes
+// snapshots and seeks keeps what it had confirmed. P-DUR-01, P-DEL-02, P-SEEK-01
+func TestDurability_SurvivesKillDuringDeadLettersAndSeeks(t *testing.T) {
 	dir := t.TempDir()
 	addr, kill := startChild(t, dir)
 	b := connect(t, addr)
@@ -95,7 +95,7 @@ func TestDurability_killAmidDeadLettersAndSeeks(t *testing.T) {
 			select {
 			case <-about:
 			case <-b.deadline().Done():
-				t.Fatalf("the traffic stalled with %d seeks and %d dead letters to go on with", len(seeks), len(letters))
+				t.Fatalf("the traffic stalled after %d more seeks and %d more dead letters", len(seeks), len(letters))
 			}
 		}
 	}
@@ -119,7 +119,7 @@ func TestDurability_killAmidDeadLettersAndSeeks(t *testing.T) {
 			t.Errorf("%s was not acked since the last seek and is gone", text)
 		}
 		if all[text] == 0 {
-			t.Errorf("%s is in the snapshot no more", text)
+			t.Errorf("%s is no longer in the snapshot", text)
 		}
 	}
 }

@@ -18,8 +18,9 @@ func namesIn[T any](resources map[string]T, project string) []string {
 	return names
 }
 
-// page sorts names and cuts out one page. A page token is the last name of the
-// page before, so pages stay right when resources come and go in between.
+// page sorts names and returns one page. A page token is the last name of the
+// previous page, so pages stay right when resources are created or deleted in
+// between.
 func page(names []string, size int32, token string) (cut []string, next string, err error) {
 	if size < 0 {
 		return nil, "", invalid("page_size: %d; use 0 or more", size)

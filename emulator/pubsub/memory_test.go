@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 )
 
-// What no seek can bring back any more takes no memory. P-SEEK-01, P-DEL-01
-func TestTopic_forgetsWhatNoSeekBringsBack(t *testing.T) {
+// Messages that no seek can restore take no memory. P-SEEK-01, P-DEL-01
+func TestTopic_FreesWhatNoSeekRestores(t *testing.T) {
 	const name, sub = "projects/fleet/topics/telemetry", "projects/fleet/subscriptions/ingest"
 	clock := clockwork.NewFakeClock()
 	s, err := Start(Options{Clock: clock})
@@ -57,8 +57,9 @@ func TestTopic_forgetsWhatNoSeekBringsBack(t *testing.T) {
 	}
 }
 
-// A trim costs what it forgets, whatever the topic still retains. P-PF-01
-func TestTopic_trimMovesNothing(t *testing.T) {
+// The time of a trim depends on what it removes, not on what the topic still
+// retains. P-PF-01
+func TestTopic_TrimMovesNothing(t *testing.T) {
 	topic := &topic{config: &pubsubpb.Topic{MessageRetentionDuration: durationpb.New(time.Hour)}}
 	for i := range 3 {
 		topic.retained = append(topic.retained, &message{id: uint64(i), stored: int64(i) * int64(time.Minute)})
@@ -69,6 +70,6 @@ func TestTopic_trimMovesNothing(t *testing.T) {
 		t.Errorf("%d messages retained, want the last 2 where they were", len(topic.retained))
 	}
 	if forgotten[0] != nil {
-		t.Error("what is forgotten is still referred to")
+		t.Error("removed messages are still referenced")
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 )
 
-// history is what was published to one topic, by any number of publishers. A
-// publisher has ordering keys of its own, so each key has one order.
+// history is what any number of publishers published to one topic. Each publisher
+// has its own ordering keys, so each key has one order.
 type history struct {
 	tick atomic.Uint64 // orders the beginnings and ends of calls
 	mu   sync.Mutex
@@ -24,7 +24,7 @@ type history struct {
 type sent struct {
 	text  string
 	key   string
-	even  bool  // what filters ask for
+	even  bool  // what filters select
 	at    int64 // publish time
 	began uint64
 	ended uint64 // 0 until the publish was answered
@@ -56,7 +56,7 @@ const (
 	waiting fate = iota // to be delivered
 	backing             // backs off until due
 	out                 // leased until due
-	behind              // acked, but after one of its key that is not
+	behind              // acked, but after an unacked one of its key
 	settled             // acked, forwarded or purged
 )
 
@@ -70,17 +70,17 @@ type held struct {
 	turn     uint64 // number of the delivery
 	consumer int
 	failures int32
-	maybe    bool // published while the subscription came to be: it may not have it
+	maybe    bool // published while the subscription was created: it may not have the message
 }
 
-// model says what a subscription owes. One goroutine uses it, and all consumers
-// of the subscription are its own; publishers are not. Every call is made
+// model says what a subscription must deliver. One goroutine uses it and makes all
+// calls as a consumer of the subscription; others may publish. Every call is made
 // while the server's clock stands still.
 type model struct {
 	config *pubsubpb.Subscription
 	topic  *history
 	born   uint64 // when its creation began
-	alive  uint64 // and had ended
+	alive  uint64 // when its creation had ended
 
 	absorbed  int
 	messages  map[string]*held
@@ -106,7 +106,7 @@ func (m *model) fault(format string, args ...any) {
 	m.faults = append(m.faults, idOf(m.config.Name)+": "+fmt.Sprintf(format, args...))
 }
 
-// absorb takes over what was published since it last looked.
+// absorb adds what was published since the last call.
 func (m *model) absorb() {
 	m.topic.mu.Lock()
 	defer m.topic.mu.Unlock()
@@ -125,13 +125,13 @@ func (m *model) absorb() {
 
 func (m *model) ordered(h *held) bool { return m.config.EnableMessageOrdering && h.key != "" }
 
-// delivered checks a delivery against what is owed, and leases it until due.
+// delivered checks a delivery, and leases it until due.
 func (m *model) delivered(r *pubsubpb.ReceivedMessage, consumer int, now, due int64) {
 	m.absorb()
 	text := string(r.Message.Data)
 	h := m.messages[text]
 	if h == nil {
-		m.fault("%s was delivered, which the subscription was never to get", text)
+		m.fault("%s was delivered, but does not pass the filter or is older than the subscription", text)
 		return
 	}
 	switch {
@@ -150,7 +150,7 @@ func (m *model) delivered(r *pubsubpb.ReceivedMessage, consumer int, now, due in
 		m.fault("%s was delivered as attempt %d, not %d", text, r.DeliveryAttempt, want)
 	}
 	if m.ordered(h) {
-		m.keys[h.key] = slices.DeleteFunc(m.keys[h.key], func(e *held) bool { // passed over: it never came
+		m.keys[h.key] = slices.DeleteFunc(m.keys[h.key], func(e *held) bool { // skipped: the subscription did not get it
 			return e.maybe && e.fate == waiting && e.place < h.place
 		})
 		for _, e := range m.keys[h.key] {
@@ -193,8 +193,8 @@ const (
 	either // answered once already
 )
 
-// live lists the leases that ack ids name, in order of delivery, and what is to
-// be answered for those that name none.
+// live lists the leases that ack ids name, in order of delivery, and adds the answers
+// for those that name none.
 func (m *model) live(ids []string, answers map[string]outcome) []*held {
 	var out []*held
 	for _, id := range ids {
@@ -229,7 +229,7 @@ func (m *model) ack(ids []string) map[string]outcome {
 	return answers
 }
 
-// settle ends a message, and those of its key that only waited for it.
+// settle ends a message, and the acked ones of its key that only waited for it.
 func (m *model) settle(h *held) {
 	m.endLease(h)
 	h.fate = settled
@@ -283,7 +283,7 @@ func (m *model) giveBack(h *held, now int64, backOff bool) {
 	}
 }
 
-// closed gives back what a stream had.
+// closed ends the leases of a stream.
 func (m *model) closed(consumer int, now int64) {
 	if m.config.EnableExactlyOnceDelivery {
 		return
@@ -299,8 +299,8 @@ func (m *model) byTurn() []*held {
 	return slices.SortedFunc(maps.Values(m.leases), func(a, b *held) int { return cmp.Compare(a.turn, b.turn) })
 }
 
-// advanced lets leases and backoffs end. Leases of one key that end together do
-// so from the last to the first.
+// advanced ends leases and backoffs. Leases of one key that end together end from the
+// last to the first.
 func (m *model) advanced(now int64) {
 	leased := m.byTurn()
 	slices.SortStableFunc(leased, func(a, b *held) int {
@@ -339,7 +339,7 @@ func (m *model) seekTime(at int64) {
 	m.seek(func(h *held) bool { return h.at >= at }, m.config.RetainAckedMessages)
 }
 
-// seek makes unacked what is wanted, as far as it is retained, and acks the rest.
+// seek makes the wanted messages unacked if they are retained, and acks the rest.
 func (m *model) seek(wanted func(*held) bool, retained bool) {
 	m.absorb()
 	clear(m.keys)
@@ -365,7 +365,7 @@ func (m *model) inOrder() []*held {
 	return slices.SortedFunc(maps.Values(m.messages), func(a, b *held) int { return cmp.Compare(a.place, b.place) })
 }
 
-// restarted forgets what a restart of the server does.
+// restarted forgets what the server forgets in a restart.
 func (m *model) restarted() {
 	m.absorb()
 	for _, h := range m.messages {
@@ -378,8 +378,8 @@ func (m *model) restarted() {
 	clear(m.once)
 }
 
-// nothingToGive checks that a Pull that came back empty had nothing to give. The
-// messages are those published before tick.
+// nothingToGive checks that a Pull was right to answer with fewer messages than asked
+// for: no message published before tick was deliverable.
 func (m *model) nothingToGive(tick uint64) {
 	m.absorb()
 	m.topic.mu.Lock()
@@ -391,7 +391,7 @@ func (m *model) nothingToGive(tick uint64) {
 		if !m.ordered(h) || !slices.ContainsFunc(m.keys[h.key], func(e *held) bool {
 			return e.fate == out || e.fate == backing && e.place < h.place
 		}) {
-			m.fault("%s is not acked and not delivered either", h.text)
+			m.fault("%s is neither acked nor delivered", h.text)
 		}
 	}
 }

@@ -15,7 +15,8 @@ const (
 	snapshots     = "snapshots"
 )
 
-// deletedTopic is what subscriptions and snapshots show once their topic is gone.
+// deletedTopic is the topic that subscriptions and snapshots show once theirs is
+// deleted.
 const deletedTopic = "_deleted-topic_"
 
 // checkName verifies projects/{project}/{collection}/{id} with the naming
@@ -59,7 +60,7 @@ func projectOf(name string) string {
 }
 
 // assignedName is a new name for a resource that is created without one, in the
-// project of the resource it is of.
+// project of the resource that it belongs to.
 func assignedName(of, collection string) string {
 	return "projects/" + projectOf(of) + "/" + collection + "/assigned-" + rand.Text()
 }

@@ -6,27 +6,27 @@ package pubsubemu
 //
 // While anything before next is in flight the key is bound to the consumer that
 // holds it, and only that consumer gets more of the key. A nack or an expiry
-// moves next back, which takes the leases of everything behind it.
+// moves next back and ends the leases of everything after it.
 type keyQueue struct {
-	name       string
-	entries    list
-	next       *entry    // first entry not delivered, nil when all are
-	owner      *consumer // bound consumer
-	orphaned   bool      // leases outlive a closed stream: bound to nobody, but not free
-	inFlight   int
-	forwarding int      // entries on their way to the dead-letter topic
-	in         *keyList // the list of deliverable keys that links it
-	prev, foll *keyQueue
+	name            string
+	entries         list
+	next            *entry    // first entry not delivered, nil when all are
+	owner           *consumer // bound consumer
+	orphaned        bool      // leases outlive a closed stream: bound to no consumer, but not free
+	inFlight        int
+	forwarding      int      // entries being forwarded to the dead-letter topic
+	in              *keyList // the list of deliverable keys that links it
+	prev, following *keyQueue
 }
 
-// deliverable says whether some consumer may get the next message now. The key
-// waits while next backs off, and while the fate of an earlier one is open.
+// deliverable says whether a consumer may get the next message now. The key waits
+// while next backs off, and while an earlier message is being forwarded.
 func (k *keyQueue) deliverable() bool {
 	return k.next != nil && k.next.state == stateReady && k.forwarding == 0 && !k.orphaned
 }
 
-// afterDelivered is the entry to deliver after e. One on its way to the
-// dead-letter topic is passed over: it comes back only if that fails.
+// afterDelivered is the entry to deliver after e. An entry that is being forwarded
+// to the dead-letter topic is skipped: it comes back only if that fails.
 func (k *keyQueue) afterDelivered(e *entry) *entry {
 	next := k.entries.after(e)
 	for next != nil && next.state == stateForwarding {
@@ -35,24 +35,24 @@ func (k *keyQueue) afterDelivered(e *entry) *entry {
 	return next
 }
 
-// keyList is a round-robin line of keys with something to deliver.
+// keyList is a round-robin list of keys with something to deliver.
 type keyList struct {
 	head, tail *keyQueue
 	n          int
 }
 
 func (l *keyList) pushBack(k *keyQueue) {
-	k.in, k.prev, k.foll = l, l.tail, nil
+	k.in, k.prev, k.following = l, l.tail, nil
 	if l.tail == nil {
 		l.head = k
 	} else {
-		l.tail.foll = k
+		l.tail.following = k
 	}
 	l.tail = k
 	l.n++
 }
 
-// first is the next message of the key at the head of the line, or nil.
+// first is the next message of the first key, or nil.
 func (l *keyList) first() *entry {
 	if l.head == nil {
 		return nil
@@ -66,15 +66,15 @@ func (k *keyQueue) unlist() {
 		return
 	}
 	if k.prev == nil {
-		l.head = k.foll
+		l.head = k.following
 	} else {
-		k.prev.foll = k.foll
+		k.prev.following = k.following
 	}
-	if k.foll == nil {
+	if k.following == nil {
 		l.tail = k.prev
 	} else {
-		k.foll.prev = k.prev
+		k.following.prev = k.prev
 	}
-	k.in, k.prev, k.foll = nil, nil, nil
+	k.in, k.prev, k.following = nil, nil, nil
 	l.n--
 }

@@ -21,7 +21,7 @@ import (
 	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
 )
 
-func TestRetryPolicy_backsOff(t *testing.T) { // P-DEL-03
+func TestRetryPolicy_BacksOff(t *testing.T) { // P-DEL-03
 	clock := clockwork.NewFakeClockAt(epoch)
 	b := start(t, pubsubemu.Options{Clock: clock})
 	topic := b.topic("telemetry")
@@ -49,7 +49,7 @@ func TestRetryPolicy_backsOff(t *testing.T) { // P-DEL-03
 	b.pullWait(sub, 1)
 }
 
-func TestRetryPolicy_holdsItsOrderingKeyOnly(t *testing.T) { // P-DEL-03, P-DEL-04
+func TestRetryPolicy_HoldsBackOnlyItsOrderingKey(t *testing.T) { // P-DEL-03, P-DEL-04
 	clock := clockwork.NewFakeClockAt(epoch)
 	b := start(t, pubsubemu.Options{Clock: clock})
 	topic := b.topic("orders")
@@ -69,7 +69,7 @@ func TestRetryPolicy_holdsItsOrderingKeyOnly(t *testing.T) { // P-DEL-03, P-DEL-
 	}
 }
 
-func TestDeadLetter_forwardsAfterItsAttempts(t *testing.T) { // P-DEL-02
+func TestDeadLetter_ForwardsAfterLastAttempt(t *testing.T) { // P-DEL-02
 	clock := clockwork.NewFakeClockAt(epoch)
 	simulated := epoch.Add(-300 * time.Hour)
 	b := start(t, pubsubemu.Options{Clock: clock, PublishTime: func() time.Time { return simulated }})
@@ -85,7 +85,7 @@ func TestDeadLetter_forwardsAfterItsAttempts(t *testing.T) { // P-DEL-02
 		if got[0].DeliveryAttempt != attempt {
 			t.Fatalf("delivery_attempt %d, want %d", got[0].DeliveryAttempt, attempt)
 		}
-		if attempt == 3 { // an expiry counts as a nack does
+		if attempt == 3 { // an expiry counts like a nack
 			clock.Advance(11 * time.Second)
 			continue
 		}
@@ -114,9 +114,8 @@ func TestDeadLetter_forwardsAfterItsAttempts(t *testing.T) { // P-DEL-02
 	}
 }
 
-// exhaust publishes messages to a subscription with a dead-letter topic and
-// nacks each as often as it takes. Each publish to that topic begins with a call
-// of forwarding.
+// exhaust publishes messages to a subscription with a dead-letter topic and nacks
+// each until it is forwarded. Each publish to that topic calls forwarding first.
 func exhaust(t *testing.T, dataDir string, messages int, forwarding func(*bench)) *bench {
 	t.Helper()
 	var b *bench
@@ -140,9 +139,9 @@ func exhaust(t *testing.T, dataDir string, messages int, forwarding func(*bench)
 	return b
 }
 
-// Messages exhausted at once are forwarded at once, with one write to disk: a
-// wait for each would outlast the leases of others.
-func TestDeadLetter_forwardsTogether(t *testing.T) { // P-DEL-02, P-DUR-01
+// Messages that had their last attempt at the same time are forwarded together, with
+// one write to disk: one wait for each would outlast the leases of others.
+func TestDeadLetter_ForwardsInOnePublish(t *testing.T) { // P-DEL-02, P-DUR-01
 	var forwards atomic.Int32
 	b := exhaust(t, t.TempDir(), 500, func(*bench) { forwards.Add(1) })
 	if got := b.pull(subscriptionName("letters"), 1000); len(got) != 500 || forwards.Load() != 1 {
@@ -150,7 +149,7 @@ func TestDeadLetter_forwardsTogether(t *testing.T) { // P-DEL-02, P-DUR-01
 	}
 }
 
-func TestDeadLetter_detachedMeanwhile(t *testing.T) { // P-RPC-01, P-DEL-02
+func TestDeadLetter_SubscriptionDetachedMeanwhile(t *testing.T) { // P-RPC-01, P-DEL-02
 	ingest := subscriptionName("ingest")
 	b := exhaust(t, "", 3, func(b *bench) {
 		_, err := b.server.DetachSubscription(t.Context(), &pubsubpb.DetachSubscriptionRequest{Subscription: ingest})
@@ -163,7 +162,7 @@ func TestDeadLetter_detachedMeanwhile(t *testing.T) { // P-RPC-01, P-DEL-02
 	}
 }
 
-func TestDeadLetter_withoutTopicKeepsDelivering(t *testing.T) { // P-DEL-02
+func TestDeadLetter_WithoutTopicKeepsDelivering(t *testing.T) { // P-DEL-02
 	b := start(t, pubsubemu.Options{Clock: clockwork.NewFakeClockAt(epoch)})
 	topic, dead := b.topic("telemetry"), b.topic("telemetry-dead")
 	sub := b.subscribe("ingest", topic, func(c *pubsubpb.Subscription) {
@@ -183,9 +182,9 @@ func TestDeadLetter_withoutTopicKeepsDelivering(t *testing.T) { // P-DEL-02
 	}
 }
 
-// A message that cannot be forwarded goes on as before: a subscriber that nacks
-// it gets it after the backoff, not at once again and again.
-func TestDeadLetter_withoutTopicBacksOff(t *testing.T) { // P-DEL-02, P-DEL-03
+// A message that cannot be forwarded is still delivered with backoff: a subscriber
+// that nacks it does not get it at once again and again.
+func TestDeadLetter_WithoutTopicBacksOff(t *testing.T) { // P-DEL-02, P-DEL-03
 	clock := clockwork.NewFakeClockAt(epoch)
 	b := start(t, pubsubemu.Options{Clock: clock})
 	topic, dead := b.topic("orders"), b.topic("orders-dead")
@@ -222,9 +221,9 @@ func orderedIntake(b *bench) (topic, dead, sub string) {
 	return topic, dead, sub
 }
 
-// Messages of a key given up in one request reach the dead-letter topic in the
-// order of their key.
-func TestDeadLetter_lettersKeepTheOrderOfTheKey(t *testing.T) { // P-DEL-02, P-DEL-04
+// Messages of a key that are nacked in one request reach the dead-letter topic in the
+// order of the key.
+func TestDeadLetter_KeepsOrderOfKey(t *testing.T) { // P-DEL-02, P-DEL-04
 	b := start(t, pubsubemu.Options{Clock: clockwork.NewFakeClockAt(epoch)})
 	topic, dead, sub := orderedIntake(b)
 	letters := b.subscribe("letters", dead, ordered)
@@ -237,7 +236,7 @@ func TestDeadLetter_lettersKeepTheOrderOfTheKey(t *testing.T) { // P-DEL-02, P-D
 	}
 }
 
-func TestDeadLetter_laterMessagesOfTheKeyFollow(t *testing.T) { // P-DEL-02, P-DEL-04
+func TestDeadLetter_LaterMessagesOfKeyFollow(t *testing.T) { // P-DEL-02, P-DEL-04
 	b := start(t, pubsubemu.Options{Clock: clockwork.NewFakeClockAt(epoch)})
 	topic, dead, sub := orderedIntake(b)
 	letters := b.subscribe("letters", dead, nil)
@@ -270,7 +269,7 @@ func perID(t *testing.T, err error) map[string]string {
 	return detailed.Metadata()
 }
 
-func TestExactlyOnce_staleAckIDsFail(t *testing.T) { // P-DEL-05
+func TestExactlyOnce_StaleAckIDsFail(t *testing.T) { // P-DEL-05
 	clock := clockwork.NewFakeClockAt(epoch)
 	b := start(t, pubsubemu.Options{Clock: clock})
 	topic := b.topic("orders")
@@ -304,7 +303,7 @@ func TestExactlyOnce_staleAckIDsFail(t *testing.T) { // P-DEL-05
 	}
 }
 
-func TestExactlyOnce_leaseOutlivesItsStream(t *testing.T) { // P-DEL-05
+func TestExactlyOnce_LeaseOutlivesStream(t *testing.T) { // P-DEL-05
 	clock := clockwork.NewFakeClockAt(epoch)
 	b := start(t, pubsubemu.Options{Clock: clock})
 	topic := b.topic("orders")
@@ -326,7 +325,7 @@ func TestExactlyOnce_leaseOutlivesItsStream(t *testing.T) { // P-DEL-05
 	}
 }
 
-func TestExactlyOnce_orderedAcksComeInOrder(t *testing.T) { // P-DEL-04, P-DEL-05
+func TestExactlyOnce_OrderedAcksComeInOrder(t *testing.T) { // P-DEL-04, P-DEL-05
 	b := start(t, pubsubemu.Options{Clock: clockwork.NewFakeClockAt(epoch)})
 	topic := b.topic("orders")
 	sub := b.subscribe("intake", topic, func(c *pubsubpb.Subscription) {
@@ -339,10 +338,10 @@ func TestExactlyOnce_orderedAcksComeInOrder(t *testing.T) { // P-DEL-04, P-DEL-0
 	if diff := cmp.Diff(want, perID(t, err)); diff != "" {
 		t.Error(diff)
 	}
-	b.ack(sub, got[1], got[0]) // one request is taken in order of delivery
+	b.ack(sub, got[1], got[0]) // the acks of one request are applied in order of delivery
 }
 
-func TestExactlyOnce_realClientSeesAckResults(t *testing.T) { // P-DEL-05
+func TestExactlyOnce_ClientSeesAckResults(t *testing.T) { // P-DEL-05
 	b := start(t, pubsubemu.Options{})
 	topic := b.topic("orders")
 	sub := b.subscribe("intake", topic, exactlyOnce)
@@ -386,7 +385,7 @@ func TestExactlyOnce_realClientSeesAckResults(t *testing.T) { // P-DEL-05
 	}
 }
 
-func TestExactlyOnce_streamConfirmsAcks(t *testing.T) { // P-DEL-05
+func TestExactlyOnce_StreamConfirmsAcks(t *testing.T) { // P-DEL-05
 	b := start(t, pubsubemu.Options{})
 	topic := b.topic("orders")
 	sub := b.subscribe("intake", topic, exactlyOnce)
@@ -404,7 +403,7 @@ func TestExactlyOnce_streamConfirmsAcks(t *testing.T) { // P-DEL-05
 			t.Fatal(err)
 		}
 		if !resp.SubscriptionProperties.ExactlyOnceDeliveryEnabled {
-			t.Error("exactly-once delivery is not announced")
+			t.Error("the response does not say that delivery is exactly-once")
 		}
 		if diff := cmp.Diff(want.AckIds, resp.AcknowledgeConfirmation.GetAckIds()); diff != "" {
 			t.Error(diff)
@@ -412,7 +411,7 @@ func TestExactlyOnce_streamConfirmsAcks(t *testing.T) { // P-DEL-05
 	}
 }
 
-func TestFilter_onSubscription(t *testing.T) { // P-DEL-07
+func TestFilter_SelectsMessages(t *testing.T) { // P-DEL-07
 	b := start(t, pubsubemu.Options{})
 	topic := b.topic("telemetry")
 	sub := b.subscribe("urgent", topic, func(c *pubsubpb.Subscription) {
@@ -428,9 +427,9 @@ func TestFilter_onSubscription(t *testing.T) { // P-DEL-07
 	}
 }
 
-// A message whose delivery was taken back only because an earlier one of its key
-// was nacked has failed at nothing: it is not dead-lettered before its own time.
-func TestDeadLetter_othersOfTheKeyDoNotCount(t *testing.T) { // P-DEL-02, P-DEL-04
+// A message that is delivered again only because an earlier one of its key was nacked
+// has not used up an attempt: it is not dead-lettered early.
+func TestDeadLetter_RewoundMessagesKeepTheirAttempts(t *testing.T) { // P-DEL-02, P-DEL-04
 	b := start(t, pubsubemu.Options{Clock: clockwork.NewFakeClockAt(epoch)})
 	topic, _, sub := orderedIntake(b)
 	b.publish(topic, keyed("k", "poison", "acked", "good")...)

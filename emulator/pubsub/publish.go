@@ -32,7 +32,8 @@ func (s *Server) Publish(_ context.Context, req *pubsubpb.PublishRequest) (*pubs
 	return &pubsubpb.PublishResponse{MessageIds: ids}, nil
 }
 
-// publish stamps and stores messages that were checked; it owns them from now.
+// publish gives checked messages their ids and times and stores them. It owns them
+// from now on.
 func (s *Server) publish(t *topic, in []*pubsubpb.PubsubMessage) ([]string, error) {
 	published, stored := s.opts.PublishTime(), s.now()
 	stamp := timestamppb.New(published)
@@ -71,7 +72,7 @@ func (s *Server) publish(t *topic, in []*pubsubpb.PubsubMessage) ([]string, erro
 	return ids, nil
 }
 
-// flowSize is what a message counts in flow control: payload and attributes.
+// flowSize is the size of a message in flow control: payload and attributes.
 func flowSize(m *pubsubpb.PubsubMessage) int64 {
 	size := len(m.Data)
 	for k, v := range m.Attributes {

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// pullWait bounds how long a Pull with nothing to deliver waits, on Clock; the
-// service, too, answers such a Pull empty before the client's own deadline.
+// pullWait is how long, on Clock, a Pull waits for a message. The service also
+// answers such a Pull with nothing before the client's own deadline.
 const pullWait = 10 * time.Second
 
 // Pull leases up to max_messages at once, or waits for the first one.
@@ -59,7 +59,7 @@ func (s *Server) Pull(ctx context.Context, req *pubsubpb.PullRequest) (*pubsubpb
 	}
 }
 
-// unary is the same hand-over as the answer to a Pull.
+// unary returns the deliveries as the answer to a Pull.
 func (r *pullResponse) unary() (*pubsubpb.PullResponse, error) {
 	out := &pubsubpb.PullResponse{ReceivedMessages: make([]*pubsubpb.ReceivedMessage, len(r.deliveries))}
 	for i, d := range r.deliveries {

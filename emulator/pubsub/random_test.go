@@ -29,8 +29,8 @@ import (
 	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
 )
 
-// randomTime is how long random runs go on, at least the fixed few;
-// PUBSUB_RANDOM=1m makes it longer.
+// randomTime is how long random runs continue after the fixed number of them;
+// PUBSUB_RANDOM=1m sets it.
 func randomTime(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("PUBSUB_RANDOM")
@@ -58,8 +58,8 @@ func randomSeed(t *testing.T) uint64 {
 	return seed
 }
 
-// trial is one random run: workers with subscriptions of their own publish to
-// topics of their own and to one that all share.
+// trial is one random run: each worker has its own subscriptions and publishes to its
+// own topic and to one that all share.
 type trial struct {
 	t       *testing.T
 	ctx     context.Context
@@ -72,7 +72,7 @@ type trial struct {
 	broken  grpc.UnaryClientInterceptor // what a broken server would do, nil for none
 	random  *rand.Rand
 	workers []*worker
-	times   []int64 // the clock has stood at
+	times   []int64 // of the clock, in all rounds so far
 }
 
 const letters = "letters"
@@ -104,8 +104,8 @@ func (x *trial) close() {
 	x.must(errors.Join(x.conn.Close(), x.server.Close()))
 }
 
-// run makes random calls in rounds, between which the clock moves, and returns
-// what was wrong.
+// run makes random calls in rounds, moves the clock between them, and returns the
+// violations.
 func (x *trial) run(seed uint64, rounds int) []string {
 	x.clock = clockwork.NewFakeClockAt(epoch)
 	x.random = rand.New(rand.NewPCG(seed, 0))
@@ -166,8 +166,8 @@ func (x *trial) faults() []string {
 	return all
 }
 
-// advance moves the clock. Dead letters of leases that end are forwarded by the
-// server's own timers, so it waits for them.
+// advance moves the clock. The server's timers forward dead letters of leases that
+// end, so it waits for them.
 func (x *trial) advance(by time.Duration) {
 	for _, w := range x.workers {
 		for at := range w.subs {
@@ -192,7 +192,7 @@ func (x *trial) advance(by time.Duration) {
 	}
 }
 
-// restart stops the server in order and starts it on what it kept.
+// restart stops the server and starts it again on its data directory.
 func (x *trial) restart() {
 	x.close()
 	x.open()
@@ -204,7 +204,8 @@ func (x *trial) restart() {
 	}
 }
 
-// checkLetters compares the dead letters with the messages given up.
+// checkLetters compares the dead letters with the messages that had their last
+// attempt.
 func (x *trial) checkLetters() {
 	got, want := map[string]int{}, map[string]int{}
 	for {
@@ -230,12 +231,12 @@ func (x *trial) checkLetters() {
 	}
 	for letter := range got {
 		if got[letter] != want[letter] {
-			x.workers[0].fault("%d dead letters %s, not %d", got[letter], letter, want[letter])
+			x.workers[0].fault("%d dead letters %s, want %d", got[letter], letter, want[letter])
 		}
 		delete(want, letter)
 	}
 	for letter, n := range want {
-		x.workers[0].fault("no dead letter %s, but %d", letter, n)
+		x.workers[0].fault("no dead letter %s, want %d", letter, n)
 	}
 }
 
@@ -266,7 +267,7 @@ func (w *worker) createTopic() {
 	w.own = &history{}
 }
 
-// subscribe creates one of the two subscriptions with settings drawn anew.
+// subscribe creates one of the two subscriptions with random settings.
 func (w *worker) subscribe(at int) {
 	chance := func(n int) bool { return w.random.IntN(n) == 0 }
 	config := &pubsubpb.Subscription{
@@ -290,7 +291,7 @@ func (w *worker) subscribe(at int) {
 	w.subs[at], w.deleted[at], w.last[at] = newModel(config, topic, born, topic.tick.Add(1)), false, nil
 }
 
-// retire keeps what is to be said of a subscription that ends.
+// retire keeps the results of a subscription that ends.
 func (w *worker) retire(at int) {
 	m := w.subs[at]
 	for text, n := range m.forwarded {
@@ -346,7 +347,7 @@ func (w *worker) step() {
 
 func (w *worker) publish(at int) {
 	if at == 0 && w.deleted[0] {
-		return // nobody would get it
+		return // no subscription would get it
 	}
 	topic := []*history{w.own, w.shared}[at]
 	var batch []*sent
@@ -370,7 +371,7 @@ func (w *worker) publish(at int) {
 	topic.end(batch)
 }
 
-// pull asks once. An empty answer says that nothing was to be had.
+// pull asks once. An incomplete answer means that nothing else was deliverable.
 func (w *worker) pull(at int, most int32) int {
 	m := w.subs[at]
 	tick := m.topic.tick.Add(1)
@@ -384,7 +385,7 @@ func (w *worker) pull(at int, most int32) int {
 	return len(resp.ReceivedMessages)
 }
 
-// took enters what one consumer got.
+// took records what one consumer got.
 func (w *worker) took(at int, got []*pubsubpb.ReceivedMessage, lease time.Duration) {
 	m := w.subs[at]
 	m.consumers++
@@ -394,7 +395,7 @@ func (w *worker) took(at int, got []*pubsubpb.ReceivedMessage, lease time.Durati
 	}
 }
 
-// some draws from the ack ids ever got, mostly the last ones.
+// some draws from the last ack ids.
 func (w *worker) some(at int) []string {
 	ids := w.last[at]
 	ids = ids[max(len(ids)-12, 0):]
@@ -423,7 +424,7 @@ func (w *worker) modelled(m *model, ids []string, seconds int32) map[string]outc
 	return m.extend(ids, w.now()+int64(seconds)*int64(time.Second))
 }
 
-// compare holds the answer to an ack or nack against what is due.
+// compare checks the answer to an ack or nack.
 func (w *worker) compare(m *model, call string, due map[string]outcome, err error) {
 	if !m.config.EnableExactlyOnceDelivery {
 		w.must(err)
@@ -446,7 +447,7 @@ func (w *worker) compare(m *model, call string, due map[string]outcome, err erro
 			ok = said[id] == "" || said[id] == "TRANSIENT_FAILURE_REPEAT_WITHOUT_INVALID_ACK_IDS"
 		}
 		if !ok {
-			m.fault("%s of %s was answered %q, not as %d", call, id, said[id], want)
+			m.fault("%s of %s was answered %q, want outcome %d", call, id, said[id], want)
 		}
 	}
 }
@@ -499,8 +500,8 @@ func (w *worker) replaceSubscription(at int) {
 	w.subscribe(at)
 }
 
-// replaceTopic deletes the own topic, whose subscription keeps what it has, or
-// creates it anew with another subscription.
+// replaceTopic deletes the worker's topic, whose subscription keeps its messages, or
+// creates the topic again with another subscription.
 func (w *worker) replaceTopic() {
 	if !w.deleted[0] {
 		_, err := w.pub.DeleteTopic(w.ctx, &pubsubpb.DeleteTopicRequest{Topic: topicName(w.topicID(0))})
@@ -513,7 +514,7 @@ func (w *worker) replaceTopic() {
 	w.replaceSubscription(0)
 }
 
-// stream opens a streaming pull, settles some of what comes and closes it.
+// stream opens a streaming pull, settles some of the messages and closes it.
 func (w *worker) stream(at int) {
 	m := w.subs[at]
 	call, err := w.sub.StreamingPull(w.ctx)
@@ -559,13 +560,13 @@ func (w *worker) stream(at int) {
 		if len(acked)+len(nacked) == 0 {
 			continue
 		}
-		// One kind to a request: what an ack lets the stream have may come before a nack of the same request.
+		// One kind for each request: a message that an ack makes deliverable may come before a nack of the same request.
 		if len(acked) > 0 {
 			m.ack(acked)
 			w.must(call.Send(&pubsubpb.StreamingPullRequest{AckIds: acked}))
 			sync()
 		}
-		// What others publish to a key may be on its way when an earlier message of it is given back.
+		// A message of a key that another worker published may be on its way when an earlier one is nacked.
 		if len(nacked) > 0 && (at == 0 || !m.config.EnableMessageOrdering) {
 			m.nack(nacked, w.now())
 			w.must(call.Send(&pubsubpb.StreamingPullRequest{ModifyDeadlineAckIds: nacked, ModifyDeadlineSeconds: make([]int32, len(nacked))}))
@@ -580,8 +581,8 @@ func (w *worker) stream(at int) {
 	w.last[at] = append(w.last[at], ids...)
 }
 
-// loosen leaves at most one lease of each key of a subscription that counts
-// attempts: of several that end at the same time any may end first.
+// loosen leaves at most one lease for each key of a subscription that counts
+// attempts: if several end at the same time, any of them may end first.
 func (w *worker) loosen(at int) {
 	m := w.subs[at]
 	if !m.config.EnableMessageOrdering || m.config.DeadLetterPolicy == nil {
@@ -616,10 +617,10 @@ func (w *worker) drain(at int) {
 
 func idOf(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
-// Whatever is called in whatever order, no acked message comes again without a
-// seek, no unacked one is lost, keys keep their order and attempts are counted.
+// Random calls of concurrent clients: no acked message comes again without a seek,
+// no unacked one is lost, keys keep their order and attempts are counted.
 // P-DEL-01, P-DEL-02, P-DEL-03, P-DEL-04, P-DEL-05, P-SEEK-01, P-DUR-01
-func TestRandomOperations(t *testing.T) {
+func TestRandomOperations_MatchModel(t *testing.T) {
 	began, first := time.Now(), randomSeed(t)
 	for seed := first; seed < first+12 || time.Since(began) < randomTime(t); seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -634,10 +635,10 @@ func TestRandomOperations(t *testing.T) {
 	}
 }
 
-// A check that cannot fail is none: each of these servers breaks one promise.
-func TestRandomOperations_brokenServers(t *testing.T) {
+// The check must be able to fail: each of these servers breaks one promise.
+func TestRandomOperations_FindsBrokenServers(t *testing.T) {
 	for name, broken := range map[string]struct {
-		says    string                // part of what the check must find
+		says    string                // part of the violation that the check must find
 		request func(any) (drop bool) // changes a request, or answers it with nothing done
 		reply   func(req, reply any)
 	}{
@@ -645,7 +646,7 @@ func TestRandomOperations_brokenServers(t *testing.T) {
 			_, ack := req.(*pubsubpb.AcknowledgeRequest)
 			return ack
 		}},
-		"nacks are forgotten": {says: "not delivered either", request: func(req any) bool {
+		"nacks are forgotten": {says: "neither acked nor delivered", request: func(req any) bool {
 			modify, ok := req.(*pubsubpb.ModifyAckDeadlineRequest)
 			return ok && modify.AckDeadlineSeconds == 0
 		}},
@@ -653,7 +654,7 @@ func TestRandomOperations_brokenServers(t *testing.T) {
 			modify, ok := req.(*pubsubpb.ModifyAckDeadlineRequest)
 			return ok && modify.AckDeadlineSeconds > 0
 		}},
-		"seeks do nothing": {says: "not delivered either", request: func(req any) bool {
+		"seeks do nothing": {says: "neither acked nor delivered", request: func(req any) bool {
 			_, seek := req.(*pubsubpb.SeekRequest)
 			return seek
 		}},
@@ -675,13 +676,13 @@ func TestRandomOperations_brokenServers(t *testing.T) {
 			}
 			return false
 		}},
-		"filters let everything pass": {says: "never to get", request: func(req any) bool {
+		"filters let everything pass": {says: "does not pass the filter", request: func(req any) bool {
 			if config, ok := req.(*pubsubpb.Subscription); ok {
 				config.Filter = ""
 			}
 			return false
 		}},
-		"a delivery is lost": {says: "not delivered either", reply: func(_, reply any) {
+		"a delivery is lost": {says: "neither acked nor delivered", reply: func(_, reply any) {
 			if pulled, ok := reply.(*pubsubpb.PullResponse); ok && len(pulled.ReceivedMessages) > 0 {
 				pulled.ReceivedMessages = pulled.ReceivedMessages[1:]
 			}
@@ -726,7 +727,7 @@ func TestRandomOperations_brokenServers(t *testing.T) {
 					return
 				}
 			}
-			t.Errorf("the check found %q, but nothing %q", found, broken.says)
+			t.Errorf("the check found %q, want %q", found, broken.says)
 		})
 	}
 }

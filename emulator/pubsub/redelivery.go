@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// giveBack ends a lease without an ack: the entry is redelivered, after a
-// backoff when asked and configured, or it has had its deliveries and goes to
+// giveBack ends a lease without an ack. The entry is redelivered, after a backoff
+// if backOff is set and there is a retry policy; after its last attempt it goes to
 // the dead-letter topic.
 func (b *backlog) giveBack(e *entry, now int64, backOff bool) {
 	if e.key != nil {
@@ -38,8 +38,8 @@ func (b *backlog) retry(e *entry, now int64) {
 	b.requeue(e)
 }
 
-// forward sets e aside for the dead-letter topic. In its key it still stands
-// before the later ones, which wait until its fate is known.
+// forward sets e aside for the dead-letter topic. It stays in its key, where later
+// messages wait for the outcome.
 func (b *backlog) forward(e *entry) {
 	e.state = stateForwarding
 	if k := e.key; k != nil {
@@ -52,8 +52,8 @@ func (b *backlog) forward(e *entry) {
 	b.forwards = append(b.forwards, e)
 }
 
-// forwarded ends what forward began. A message that could not be forwarded
-// goes on being delivered and backing off, as it does in production.
+// forwarded finishes what forward began. A message that could not be forwarded is
+// delivered again after a backoff, as in production.
 func (b *backlog) forwarded(e *entry, ok bool, now int64) {
 	if e.state != stateForwarding {
 		return // purged meanwhile
@@ -66,7 +66,7 @@ func (b *backlog) forwarded(e *entry, ok bool, now int64) {
 		b.counts.deadLettered++
 		b.unacked--
 		e.state = stateAcked
-		b.settle(e) // wherever it stands in its key: it never comes back
+		b.settle(e) // anywhere in its key: it is not delivered again
 	} else {
 		if k != nil && (k.next == nil || e.arrival < k.next.arrival) {
 			b.rewind(e)
@@ -96,8 +96,9 @@ func (b *backlog) requeue(e *entry) {
 	e.queue = &b.again
 }
 
-// rewind takes e and every later delivery of its key back, so that they are
-// delivered again in order, acked ones included. It is no failure of theirs.
+// rewind withdraws e and every later delivery of its key, acked ones included, so
+// that they are delivered again in order. It does not count as an attempt of the
+// later ones.
 func (b *backlog) rewind(e *entry) {
 	k := e.key
 	for later := e; later != nil; later = k.entries.after(later) {
@@ -108,12 +109,12 @@ func (b *backlog) rewind(e *entry) {
 			b.timers.drop(later)
 		case stateAcked:
 			b.unacked++
-		case stateForwarding: // keeps its place; delivery resumes when its fate is known
+		case stateForwarding: // keeps its place; delivery resumes once the outcome is known
 			continue
 		}
 		later.state = stateReady
 		if later == k.next {
-			break // nothing beyond was delivered
+			break // nothing after it was delivered
 		}
 	}
 	k.next = e

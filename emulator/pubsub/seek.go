@@ -5,11 +5,10 @@ import (
 	"slices"
 )
 
-// seek rewrites what is acked: an entry stays or becomes unacked exactly when
-// want says so. Messages in extra that the backlog no longer holds come back
-// first. It costs time in proportion to the
-// backlog. What was out with a consumer and stays unacked is delivered again:
-// a replay starts over. Only exactly-once leases of unordered messages live on.
+// seek makes exactly the messages that want selects unacked, after it has restored
+// those of extra that the backlog no longer holds. Leased messages that stay
+// unacked are delivered again; only exactly-once leases of unordered messages
+// continue. It takes time in proportion to the backlog.
 func (b *backlog) seek(want func(*message) bool, extra []*message) {
 	b.restore(extra)
 	for e := b.all.head; e != nil; {
@@ -31,10 +30,10 @@ func (b *backlog) seek(want func(*message) bool, extra []*message) {
 	b.wakeIdle()
 }
 
-// restore puts messages back that had left, as acked entries. All are put in order
-// of their ids, as a restart of the server does: publishes under way at once may
-// have arrived in another order, but of messages published one after the other
-// the first has the lower id.
+// restore adds messages that had been removed, as acked entries, and puts all
+// entries in the order of their ids, as a restart of the server does. Concurrent
+// publishes may have arrived in another order, but of two messages published one
+// after the other the first has the lower id.
 func (b *backlog) restore(extra []*message) {
 	held := make(map[uint64]bool, b.all.n)
 	entries := make([]*entry, 0, b.all.n+len(extra))
@@ -66,7 +65,7 @@ func (b *backlog) revive(e *entry) {
 	b.unacked++
 	e.state = stateReady
 	if b.rules.ordered && e.msg.key != "" {
-		return // rebuildKeys puts it in line
+		return // rebuildKeys queues it
 	}
 	b.again.pushBack(e)
 	e.queue = &b.again
@@ -81,7 +80,8 @@ func (b *backlog) purge(e *entry) {
 	b.letGo(e)
 }
 
-// rebuildKeys lines up every unacked keyed message anew, in order of arrival.
+// rebuildKeys queues every unacked message with an ordering key again, in order of
+// arrival.
 func (b *backlog) rebuildKeys() {
 	for _, k := range b.keys {
 		k.unlist()

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Of two publishes under way at once, the one with the higher ids may arrive
-// first. What a seek brings back goes before the later ones of its key all the
-// same. P-DEL-04, P-SEEK-01
-func TestSeek_keepsTheOrderOfAKeyWhereIDsDoNot(t *testing.T) {
+// Of two concurrent publishes, the one with the higher ids may arrive first. A seek
+// restores the messages of a key in the order of their ids all the same. P-DEL-04,
+// P-SEEK-01
+func TestSeek_KeepsKeyInOrderOfIDs(t *testing.T) {
 	b := newBacklog(rules{ackDeadline: time.Minute, retention: time.Hour, ordered: true})
 	ahead, first, second := &message{id: 7}, &message{id: 5, key: "k"}, &message{id: 6, key: "k"}
 	b.add([]*message{ahead, first, second, {id: 8}})

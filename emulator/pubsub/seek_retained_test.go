@@ -9,9 +9,9 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// What a seek brings back is the subscription's on disk before the topic may let
-// it go: else a crash loses it. P-SEEK-01, P-DUR-01
-func TestSeek_topicLetsGoMeanwhile(t *testing.T) {
+// A message that a seek restores is stored for the subscription before the topic may
+// remove it: otherwise a crash would lose it. P-SEEK-01, P-DUR-01
+func TestSeek_TopicRetentionEndsMeanwhile(t *testing.T) {
 	dir, clock := t.TempDir(), clockwork.NewFakeClock()
 	open := func() *Server {
 		s, err := Start(Options{DataDir: dir, Clock: clock})
@@ -42,8 +42,8 @@ func TestSeek_topicLetsGoMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// In the middle of the seek the retention ends. Who can have the topic now
-	// publishes, and with that the topic lets go.
+	// The retention ends in the middle of the seek. A publish, if the topic is not
+	// locked, makes the topic remove the message.
 	looked := false
 	err = sub.replay(func(*message) bool {
 		if !looked {

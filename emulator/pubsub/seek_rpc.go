@@ -42,8 +42,8 @@ func (s *Server) Seek(_ context.Context, req *pubsubpb.SeekRequest) (*pubsubpb.S
 	return nil, invalid("target: set time or snapshot")
 }
 
-// replay acks what is not wanted and brings back what is, of what is retained by
-// the subscription itself or by its topic.
+// replay acks the messages that want does not select and makes those that it selects
+// unacked, if the subscription or its topic retains them.
 func (sub *subscription) replay(want func(*message) bool) error {
 	sub.mu.Lock()
 	t := sub.topic
@@ -51,15 +51,15 @@ func (sub *subscription) replay(want func(*message) bool) error {
 	if t == nil {
 		return sub.seek(want, nil)
 	}
-	t.mu.Lock() // what the topic retains stays on disk until the subscription has it
+	t.mu.Lock() // keeps what the topic retains on disk until the subscription has it
 	defer t.mu.Unlock()
 	return sub.seek(want, t.replayable(sub.server.now()))
 }
 
-// seekSnapshot makes unacked exactly what the snapshot holds: what was unacked
-// when it was taken, and all that was published since.
+// seekSnapshot makes exactly the messages unacked that the snapshot holds: those that
+// were unacked when it was taken, and all that were published since.
 func (s *Server) seekSnapshot(sub *subscription, snap *snapshot) error {
-	s.mu.RLock() // the snapshot and its messages on disk stay until the subscription has them
+	s.mu.RLock() // keeps the snapshot and its messages on disk until the subscription has them
 	defer s.mu.RUnlock()
 	if s.snapshots[snap.name] != snap { // deleted meanwhile
 		return notFound(snap.name)
@@ -73,9 +73,9 @@ func (s *Server) seekSnapshot(sub *subscription, snap *snapshot) error {
 	}
 	if isOrdered && !snap.ordered {
 		return status.Errorf(codes.FailedPrecondition,
-			"snapshot %s: taken of a subscription without message ordering; %s has it and could get messages out of order", snap.name, sub.name)
+			"snapshot %s: taken from a subscription without message ordering; subscription %s is ordered and could get messages out of order", snap.name, sub.name)
 	}
-	t.mu.Lock() // waits for publishes under way: the snapshot has what the subscription has
+	t.mu.Lock() // waits for running publishes: the snapshot then has what the subscription has
 	defer t.mu.Unlock()
 	snap.mu.Lock()
 	held := slices.Clone(snap.messages)

@@ -8,9 +8,9 @@ import (
 	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
 )
 
-// What is published after a snapshot was taken is unacked after a seek to it,
-// also when the publish and the seek race. P-SEEK-01, P-DEL-01
-func TestSeek_publishUnderWay(t *testing.T) {
+// A message published after a snapshot was taken is unacked after a seek to the
+// snapshot, even when the publish and the seek race. P-SEEK-01, P-DEL-01
+func TestSeek_RacesWithPublish(t *testing.T) {
 	b := start(t, pubsubemu.Options{})
 	topic := b.topic("telemetry")
 	sub, snap := b.subscribe("ingest", topic, nil), snapshotName("empty")

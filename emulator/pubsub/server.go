@@ -174,7 +174,7 @@ func (s *Server) Close() error {
 		s.serving.Wait()
 		if s.journal != nil {
 			if err := s.journal.Close(); err != nil {
-				s.closeErr = errors.Join(s.closeErr, fmt.Errorf("pubsub emulator: DataDir %q keeps nothing since a write failed: %w", s.opts.DataDir, err))
+				s.closeErr = errors.Join(s.closeErr, fmt.Errorf("pubsub emulator: DataDir %q: nothing is kept since a write failed: %w", s.opts.DataDir, err))
 			}
 		}
 	})

@@ -24,7 +24,8 @@ func (b *backlog) acknowledge(lease uint64, now int64) ackOutcome {
 	return ackApplied
 }
 
-// settle lets an acked entry go, and those of its key that only waited for it.
+// settle removes an acked entry, and the acked entries of its key that only waited
+// for it.
 func (b *backlog) settle(e *entry) {
 	k := e.key
 	b.leaveKey(e)
@@ -32,7 +33,7 @@ func (b *backlog) settle(e *entry) {
 	b.settleHead(k)
 }
 
-// settleHead lets the acked entries go that wait for no earlier one of their key.
+// settleHead removes the acked entries at the head of a key.
 func (b *backlog) settleHead(k *keyQueue) {
 	for k != nil && k.entries.head != nil && k.entries.head.state == stateAcked {
 		e := k.entries.head
@@ -41,7 +42,7 @@ func (b *backlog) settleHead(k *keyQueue) {
 	}
 }
 
-// letGo forgets an acked entry, unless acked messages are retained for seeks.
+// letGo removes an acked entry, unless acked messages are retained for seeks.
 func (b *backlog) letGo(e *entry) {
 	if !b.rules.retainAcked {
 		b.drop(e)
@@ -50,7 +51,7 @@ func (b *backlog) letGo(e *entry) {
 	}
 }
 
-// drop forgets an entry for good.
+// drop removes an entry.
 func (b *backlog) drop(e *entry) {
 	b.all.remove(e)
 	e.state = stateGone
@@ -59,7 +60,7 @@ func (b *backlog) drop(e *entry) {
 	}
 }
 
-// leaveKey takes an entry out of its key and forgets an empty key.
+// leaveKey removes an entry from its key, and the key once it is empty.
 func (b *backlog) leaveKey(e *entry) {
 	k := e.key
 	if k == nil {
@@ -81,8 +82,8 @@ func (b *backlog) leaveKey(e *entry) {
 	b.place(k)
 }
 
-// extend moves the end of a lease to until; a lease that ended is told apart
-// only for exactly-once delivery.
+// extend moves the end of a lease to until. Only exactly-once delivery reports the
+// outcome.
 func (b *backlog) extend(lease uint64, until int64) ackOutcome {
 	e := b.leases[lease]
 	if e == nil {
@@ -92,7 +93,7 @@ func (b *backlog) extend(lease uint64, until int64) ackOutcome {
 	return ackApplied
 }
 
-// nack gives the delivery with this lease number back.
+// nack ends the lease with this number without an ack.
 func (b *backlog) nack(lease uint64, now int64) ackOutcome {
 	e := b.leases[lease]
 	if e == nil {

@@ -2,7 +2,7 @@ package pubsubemu
 
 import "time"
 
-// ackOutcome is what became of one ack id of a request.
+// ackOutcome is the outcome for one ack id of a request.
 type ackOutcome uint8
 
 const (
@@ -18,9 +18,9 @@ const (
 	settledNack
 )
 
-// settledMemory is how long a repeated ack of a settled exactly-once delivery
-// is still answered OK, at least. Clients repeat a request whose answer was
-// lost, and the second answer must not contradict the first.
+// settledMemory is how long, at least, a repeated ack of a settled exactly-once
+// delivery is answered OK. Clients repeat a request whose answer was lost, and the
+// second answer must not contradict the first.
 const settledMemory = time.Minute
 
 // settledIDs remembers recently settled lease numbers in two generations, so

@@ -24,16 +24,16 @@ const (
 	minSnapshotLife = time.Hour
 )
 
-// snapshot holds what a subscription had unacked when it was taken, and every
+// snapshot holds the messages that were unacked when it was taken, and every
 // message published to the topic since.
 type snapshot struct {
 	name   string
-	holder uint64 // names it in the journal
+	holder uint64 // its id in the journal
 
 	mu       sync.Mutex
 	config   *pubsubpb.Snapshot
 	topic    *topic // nil once deleted
-	ordered  bool   // taken of a subscription with message ordering
+	ordered  bool   // taken from a subscription with message ordering
 	messages []*message
 }
 
@@ -83,16 +83,16 @@ func (s *Server) CreateSnapshot(_ context.Context, req *pubsubpb.CreateSnapshotR
 		return nil, ended
 	}
 	if t == nil {
-		return nil, status.Errorf(codes.FailedPrecondition, "subscription %s: its topic is deleted; a snapshot needs one", sub.name)
+		return nil, status.Errorf(codes.FailedPrecondition, "subscription %s: its topic is deleted, and a snapshot needs a topic", sub.name)
 	}
-	t.mu.Lock() // waits for publishes under way: each is in the snapshot wholly
+	t.mu.Lock() // waits for running publishes: a snapshot has all messages of a publish or none
 	defer t.mu.Unlock()
 	holder := s.lastHolder.Add(1)
 	messages := sub.unacked(holder)
 	now := s.opts.Clock.Now()
 	life := snapshotLife
 	if len(messages) > 0 {
-		life -= max(now.Sub(time.Unix(0, messages[0].stored)), 0) // less than 0 once the clock was set back
+		life -= max(now.Sub(time.Unix(0, messages[0].stored)), 0) // negative if the clock was set back
 	}
 	if life < minSnapshotLife {
 		if err := s.write(journal.Release(holder)); err != nil {
@@ -112,8 +112,8 @@ func (s *Server) CreateSnapshot(_ context.Context, req *pubsubpb.CreateSnapshotR
 	return snap.describe(), nil
 }
 
-// unacked lists the messages still to be acked, by arrival, and enters them
-// in the journal for a new holder before any of them can be settled.
+// unacked lists the unacked messages by arrival and records them in the journal for
+// a new holder before any of them can be settled.
 func (sub *subscription) unacked(holder uint64) []*message {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
@@ -155,8 +155,8 @@ func (t *topic) hasExpiredSnapshot(now time.Time) bool {
 	return slices.ContainsFunc(t.snapshots, func(snap *snapshot) bool { return snap.expired(now) })
 }
 
-// dropExpiredSnapshots removes snapshots past their time, whenever snapshots
-// are looked at or would get another message, and by housekeeping.
+// dropExpiredSnapshots removes expired snapshots. Calls that use snapshots or would
+// add a message to one call it, and so does housekeeping.
 func (s *Server) dropExpiredSnapshots() {
 	now := s.opts.Clock.Now()
 	s.mu.Lock()
@@ -164,15 +164,15 @@ func (s *Server) dropExpiredSnapshots() {
 	for _, snap := range s.snapshots {
 		if snap.expired(now) {
 			if err := s.removeSnapshot(snap); err != nil {
-				s.opts.Logger.Error("expired snapshot stays on disk", slog.String("snapshot", snap.name), slog.Any("err", err))
+				s.opts.Logger.Error("could not remove an expired snapshot", slog.String("snapshot", snap.name), slog.Any("err", err))
 			}
 		}
 	}
 }
 
-// removeSnapshot forgets a snapshot. The caller holds the lock of the server.
+// removeSnapshot removes a snapshot. The caller holds the lock of the server.
 func (s *Server) removeSnapshot(snap *snapshot) error {
-	snap.leaveTopic() // from here on nothing enters what is forgotten
+	snap.leaveTopic() // after this nothing is added to what is removed
 	if err := s.forget(journal.Snapshot, snap.name, snap.holder); err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (s *Server) removeSnapshot(snap *snapshot) error {
 	return nil
 }
 
-// leaveTopic takes a snapshot out of its topic, and lets its messages go.
+// leaveTopic removes a snapshot from its topic and drops its messages.
 func (snap *snapshot) leaveTopic() {
 	snap.mu.Lock()
 	t := snap.topic
@@ -251,7 +251,7 @@ func (s *Server) changeSnapshot(snap *snapshot, req *pubsubpb.UpdateSnapshotRequ
 		return nil, invalid("snapshot.expire_time: %v", err)
 	}
 	if latest := s.opts.Clock.Now().Add(snapshotLife); config.ExpireTime.AsTime().After(latest) {
-		return nil, invalid("snapshot.expire_time: more than %v ahead", snapshotLife)
+		return nil, invalid("snapshot.expire_time: more than %v from now; use an earlier time", snapshotLife)
 	}
 	if err := s.persistSnapshot(snap, config); err != nil {
 		return nil, err

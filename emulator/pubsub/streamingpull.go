@@ -19,14 +19,14 @@ type pullStream struct {
 	sub    *subscription
 	stream pubsubpb.Subscriber_StreamingPullServer
 	c      *consumer
-	broken chan error // holds why the receiver stopped
+	broken chan error // receives why the receiver stopped
 
 	mu       sync.Mutex
-	controls []*pubsubpb.StreamingPullResponse // answers to pings and acks, yet to be sent
+	controls []*pubsubpb.StreamingPullResponse // answers to keepalives and acks that are not sent yet
 }
 
 // StreamingPull delivers messages until the client closes the stream or the
-// subscription goes.
+// subscription is deleted or detached.
 func (s *Server) StreamingPull(stream pubsubpb.Subscriber_StreamingPullServer) error {
 	first, err := stream.Recv()
 	if errors.Is(err, io.EOF) {
@@ -74,16 +74,16 @@ func (p *pullStream) send() error {
 		}
 		room = p.sub.take(p.c, largestBatch, room, &response)
 		if len(room) > 0 {
-			clear(room) // hold no message longer than the backlog does
-			if err := p.handOver(&response); err != nil {
+			clear(room) // keep no message longer than the backlog does
+			if err := p.deliver(&response); err != nil {
 				return err
 			}
-			p.c.nudge() // look again at once
+			p.c.nudge() // there may be more
 		}
 		select {
 		case <-p.c.wake:
 		case err := <-p.broken:
-			if err == nil { // half-closed: what was asked before is answered
+			if err == nil { // half-closed: answer the requests that came before
 				err = p.sendControls()
 			}
 			return err
@@ -97,9 +97,9 @@ func (p *pullStream) send() error {
 	}
 }
 
-// handOver sends deliveries; a fault may have dropped all of them, or breaks
-// the stream behind them.
-func (p *pullStream) handOver(response *pullResponse) error {
+// deliver sends deliveries. A fault may have dropped all of them, or may break the
+// stream after them.
+func (p *pullStream) deliver(response *pullResponse) error {
 	if len(response.deliveries) == 0 {
 		return nil
 	}
@@ -132,16 +132,16 @@ func (p *pullStream) receive() {
 	}
 }
 
-// handle does a request after the first. A request with nothing in it is the
-// client's keepalive and wants an answer, else the client reopens the stream.
+// handle processes a request after the first. An empty request is the client's
+// keepalive: without an answer, the client reopens the stream.
 func (p *pullStream) handle(req *pubsubpb.StreamingPullRequest) error {
 	switch {
 	case req.Subscription != "":
-		return invalid("subscription: set on a later request; it belongs in the first one only")
+		return invalid("subscription: set on a later request; set it only on the first one")
 	case req.MaxOutstandingMessages != 0, req.MaxOutstandingBytes != 0:
-		return invalid("max_outstanding_messages, max_outstanding_bytes: set on a later request; they belong in the first one only")
+		return invalid("max_outstanding_messages, max_outstanding_bytes: set on a later request; set them only on the first one")
 	case req.ProtocolVersion != 0:
-		return invalid("protocol_version: set on a later request; it belongs in the first one only")
+		return invalid("protocol_version: set on a later request; set it only on the first one")
 	}
 	if seconds := req.StreamAckDeadlineSeconds; seconds != 0 {
 		if err := checkStreamDeadline(seconds); err != nil {
@@ -183,7 +183,7 @@ func (p *pullStream) settle(req *pubsubpb.StreamingPullRequest) error {
 	return nil
 }
 
-// confirmation reports exactly-once results; nil when there is nothing to say.
+// confirmation reports exactly-once results; nil when there are none.
 func confirmation(req *pubsubpb.StreamingPullRequest, acked, modified *ackReport) *pubsubpb.StreamingPullResponse {
 	response := &pubsubpb.StreamingPullResponse{}
 	if acked != nil && len(req.AckIds) > 0 {

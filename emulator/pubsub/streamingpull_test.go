@@ -9,8 +9,8 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/pubsub/internal/filter"
 )
 
-// halfClosing is a stream whose client, by the time it has the first answer, has
-// asked once more and closed its side.
+// halfClosing is a stream whose client has sent another request and closed its side
+// before it gets the first answer.
 type halfClosing struct {
 	pubsubpb.Subscriber_StreamingPullServer
 	p    *pullStream
@@ -27,9 +27,9 @@ func (s *halfClosing) Send(*pubsubpb.StreamingPullResponse) error {
 	return nil
 }
 
-// A client that closes its side still gets the answer to all it asked before, as
-// the confirmation of an ack. P-RPC-01, P-DEL-05
-func TestStreamingPull_halfClosedAnswersWhatWasAsked(t *testing.T) {
+// A client that closes its side still gets the answers to its earlier requests, such
+// as the confirmation of an ack. P-RPC-01, P-DEL-05
+func TestStreamingPull_AnswersRequestsBeforeHalfClose(t *testing.T) {
 	s, err := Start(Options{})
 	if err != nil {
 		t.Fatal(err)

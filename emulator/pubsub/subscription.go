@@ -17,8 +17,8 @@ import (
 type subscription struct {
 	server   *Server
 	name     string
-	holder   uint64 // names it in the journal
-	instance uint64 // tells incarnations of one name apart in ack ids
+	holder   uint64 // its id in the journal
+	instance uint64 // tells subscriptions of one name apart in ack ids
 	ackIDs   string // prefix of its ack ids
 	filter   filter.Filter
 
@@ -28,7 +28,7 @@ type subscription struct {
 	mu      sync.Mutex
 	config  *pubsubpb.Subscription
 	backlog *backlog
-	copies  map[uint64]uint64 // of deliveries, that faults made: the lease of each
+	copies  map[uint64]uint64 // lease of each extra copy that a fault delivered, by the number in its ack id
 	topic   *topic            // nil once the topic is deleted or the subscription detached
 	armed   int64             // when the timer loop wakes, in Clock nanoseconds
 	ended   error             // why gone is closed
@@ -103,8 +103,8 @@ func (sub *subscription) run() {
 	}
 }
 
-// unlock releases the lock after a change of the backlog and does what the
-// change asks for: an earlier timer, dead letters to forward.
+// unlock releases the lock after a change of the backlog and acts on the change: it
+// sets an earlier timer, tells the journal and forwards dead letters.
 func (sub *subscription) unlock() {
 	b := sub.backlog
 	if due, ok := b.nextDue(); ok && due < sub.armed {
@@ -120,7 +120,7 @@ func (sub *subscription) unlock() {
 	}
 	forwards, config := b.forwards, sub.config
 	b.forwards = nil
-	// The messages of a key given up in one request were so from its last to its first.
+	// A request gives up the messages of a key from the last to the first.
 	slices.SortFunc(forwards, func(a, b *entry) int { return cmp.Compare(a.arrival, b.arrival) })
 	sub.mu.Unlock()
 	if len(forwards) > 0 {
@@ -139,7 +139,7 @@ func (sub *subscription) hold(msgs []*message) {
 	}
 }
 
-// end closes the subscription to all consumers; err is what they are told.
+// end closes the subscription to all consumers, which get err.
 func (sub *subscription) end(err error) {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
@@ -152,7 +152,7 @@ func (sub *subscription) end(err error) {
 	close(sub.gone)
 }
 
-// open admits a consumer.
+// open registers a consumer.
 func (sub *subscription) open(c *consumer) error {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
@@ -167,8 +167,8 @@ func (sub *subscription) open(c *consumer) error {
 // enough messages that concurrent streams share a backlog.
 var largestBatch = batchLimits{messages: 1000, bytes: 1 << 20}
 
-// take leases what c may have now into out. With nothing to hand over c is
-// lined up to be woken.
+// take leases messages to c and writes them to out. If there are none, c is queued
+// to be woken.
 func (sub *subscription) take(c *consumer, limits batchLimits, room []*entry, out *pullResponse) []*entry {
 	taken := sub.takeLocked(c, limits, room, out)
 	for i := range out.deliveries {
@@ -209,22 +209,22 @@ func (sub *subscription) closeStream(c *consumer) {
 	sub.backlog.close(c, now)
 }
 
-// catchUp does what is due, in case the timer has not run yet. It may publish dead
-// letters, so the caller holds no lock.
+// catchUp does what is due, in case the timer loop has not run yet. It may publish
+// dead letters, so the caller must hold no lock.
 func (sub *subscription) catchUp() {
 	sub.mu.Lock()
 	defer sub.unlock()
 	sub.backlog.advance(sub.server.now())
 }
 
-// closePull ends a Pull's consumer; what it took stays leased.
+// closePull ends a Pull's consumer; its messages stay leased.
 func (sub *subscription) closePull(c *consumer) {
 	sub.mu.Lock()
 	defer sub.unlock()
 	sub.backlog.leave(c)
 }
 
-// describe copies the settings for an answer.
+// describe returns a copy of the settings.
 func (sub *subscription) describe() *pubsubpb.Subscription {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()

@@ -31,7 +31,7 @@ func (s *Server) CreateSubscription(_ context.Context, req *pubsubpb.Subscriptio
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
-	case <-s.closing: // Close has ended the subscriptions it found
+	case <-s.closing: // Close has ended all subscriptions that it found
 		return nil, errClosing
 	default:
 	}
@@ -50,7 +50,7 @@ func (s *Server) CreateSubscription(_ context.Context, req *pubsubpb.Subscriptio
 	}
 	parsed, err := filter.Parse(config.Filter)
 	if err != nil {
-		return nil, invalid("%v", err) // it names the field
+		return nil, invalid("%v", err) // the error names the field
 	}
 	config.TopicMessageRetentionDuration = t.describe().MessageRetentionDuration
 	holder := s.lastHolder.Add(1)
@@ -79,8 +79,8 @@ var mutableSubscriptionFields = map[string]bool{
 	"dead_letter_policy": true, "retry_policy": true, "enable_exactly_once_delivery": true,
 }
 
-// UpdateSubscription changes the fields the mask names. Leases that run keep
-// the deadline they have.
+// UpdateSubscription changes the fields that the mask names. Running leases keep
+// their deadlines.
 func (s *Server) UpdateSubscription(_ context.Context, req *pubsubpb.UpdateSubscriptionRequest) (*pubsubpb.Subscription, error) {
 	sub, err := s.subscription("subscription.name", req.Subscription.GetName())
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *Server) UpdateSubscription(_ context.Context, req *pubsubpb.UpdateSubsc
 	}
 	config.Detached = detached
 	if proto.Equal(config.DeadLetterPolicy, sub.config.DeadLetterPolicy) {
-		// unchanged: its topic may have gone meanwhile
+		// unchanged: its topic may have been deleted meanwhile
 	} else if err := s.checkDeadLetterTopic(config); err != nil {
 		return nil, err
 	}
@@ -168,7 +168,7 @@ func (s *Server) DeleteSubscription(_ context.Context, req *pubsubpb.DeleteSubsc
 		return nil, notFound(sub.name)
 	}
 	sub.leaveTopic()
-	sub.end(status.Errorf(codes.NotFound, "Subscription does not exist (resource=%s).", idOf(sub.name))) // from here on nothing enters what is forgotten
+	sub.end(status.Errorf(codes.NotFound, "Subscription does not exist (resource=%s).", idOf(sub.name))) // after this nothing is added to what is removed
 	if err := s.forget(journal.Subscription, sub.name, sub.holder); err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (s *Server) DeleteSubscription(_ context.Context, req *pubsubpb.DeleteSubsc
 	return &emptypb.Empty{}, nil
 }
 
-// leaveTopic takes a subscription out of its topic.
+// leaveTopic removes a subscription from its topic.
 func (sub *subscription) leaveTopic() {
 	sub.mu.Lock()
 	t := sub.topic

@@ -117,9 +117,8 @@ func backoffOr(d *durationpb.Duration, otherwise time.Duration) time.Duration {
 	return d.AsDuration()
 }
 
-// checkDeadLetterTopic refuses a dead-letter topic that is ill-named or does
-// not exist. The
-// caller holds the lock of the server.
+// checkDeadLetterTopic refuses a dead-letter topic that is ill-named or does not
+// exist. The caller holds the lock of the server.
 func (s *Server) checkDeadLetterTopic(config *pubsubpb.Subscription) error {
 	p := config.DeadLetterPolicy
 	if p == nil {

@@ -1,9 +1,9 @@
 package pubsubemu
 
 // timerHeap orders entries by due time: leases to expire and delays to end.
-// It is a four-ary min-heap that stores its positions in the entries, so an
-// ack removes its lease without a search. Pushes mostly arrive in rising
-// order, which costs one comparison.
+// It is a four-ary min-heap that keeps the positions in the entries, so that an ack
+// removes its lease without a search. Due times mostly arrive in rising order, which
+// takes one comparison.
 type timerHeap struct{ entries []*entry }
 
 const heapArity = 4
@@ -34,7 +34,7 @@ func (h *timerHeap) set(e *entry, due int64) {
 	}
 }
 
-// drop takes e out; an absent e is no error.
+// drop removes e if it is in the heap.
 func (h *timerHeap) drop(e *entry) {
 	if e.timer < 0 {
 		return
@@ -55,7 +55,7 @@ func (h *timerHeap) drop(e *entry) {
 	h.shrink()
 }
 
-// shrink gives memory back once the heap is mostly empty.
+// shrink frees memory once the heap is mostly empty.
 func (h *timerHeap) shrink() {
 	if c := cap(h.entries); c > 1024 && len(h.entries) < c/4 {
 		h.entries = append(make([]*entry, 0, c/2), h.entries...)

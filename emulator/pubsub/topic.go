@@ -13,12 +13,12 @@ import (
 // hold them from then on. Lock order: Server.mu, topic.mu, subscription.mu.
 type topic struct {
 	name    string
-	holder  uint64           // names its retained messages in the journal
+	holder  uint64           // id of its retained messages in the journal
 	journal *journal.Journal // nil without a data directory
 
 	mu            sync.RWMutex
 	config        *pubsubpb.Topic
-	deleted       bool            // for calls that found the topic before it went
+	deleted       bool            // for calls that found the topic before it was deleted
 	subscriptions []*subscription // in order of creation
 	snapshots     []*snapshot
 
@@ -32,14 +32,15 @@ type holder interface {
 	journalID() uint64
 }
 
-// share is what one holder gets of a publish.
+// share is the part of a publish that one holder gets.
 type share struct {
 	to   holder
 	msgs []*message
 }
 
-// shares decides who holds which of the messages. The caller holds the read
-// lock until the holders have them, so that a snapshot sees a publish whole.
+// shares decides which holder gets which messages. The caller holds the read lock
+// until the holders have them, so that a snapshot gets all messages of a publish or
+// none.
 func (t *topic) shares(msgs []*message, in []*pubsubpb.PubsubMessage) []share {
 	out := make([]share, 0, len(t.subscriptions)+len(t.snapshots)+1)
 	for _, sub := range t.subscriptions {
@@ -65,8 +66,8 @@ func (t *topic) shares(msgs []*message, in []*pubsubpb.PubsubMessage) []share {
 	return out
 }
 
-// hold keeps messages for seeks, as long as the topic's retention says. The
-// caller holds the read lock.
+// hold keeps messages for seeks, for as long as the topic retains them. The caller
+// holds the read lock.
 func (t *topic) hold(msgs []*message) {
 	t.retainedMu.Lock()
 	defer t.retainedMu.Unlock()
@@ -83,7 +84,7 @@ func (t *topic) replayable(now int64) []*message {
 	return slices.Clone(t.retained)
 }
 
-// tidy forgets what the topic no longer retains at now.
+// tidy removes what the topic no longer retains at now.
 func (t *topic) tidy(now int64) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -92,9 +93,9 @@ func (t *topic) tidy(now int64) {
 	t.trim(now)
 }
 
-// trim forgets retained messages past the retention. The caller holds both locks.
+// trim removes messages that are past the retention. The caller holds both locks.
 func (t *topic) trim(now int64) {
-	keep := t.config.MessageRetentionDuration.AsDuration() // nil is 0: forget all
+	keep := t.config.MessageRetentionDuration.AsDuration() // nil is 0: remove all
 	expired := 0
 	for expired < len(t.retained) && t.retained[expired].stored+int64(keep) <= now {
 		expired++
@@ -103,7 +104,7 @@ func (t *topic) trim(now int64) {
 		if t.journal != nil {
 			t.journal.Settle(t.holder, nil, nil, idsOf(t.retained[:expired]))
 		}
-		clear(t.retained[:expired]) // their room goes with the array, when append outgrows it
+		clear(t.retained[:expired]) // their memory is freed when append moves to another array
 		t.retained = t.retained[expired:]
 		if len(t.retained) == 0 {
 			t.retained = nil
@@ -113,7 +114,7 @@ func (t *topic) trim(now int64) {
 
 func (t *topic) journalID() uint64 { return t.holder }
 
-// attach adds a holder that gets what is published from now on.
+// attach adds a subscription, which gets what is published from now on.
 func (t *topic) attach(sub *subscription) {
 	t.mu.Lock()
 	t.subscriptions = append(t.subscriptions, sub)

@@ -179,11 +179,11 @@ func (s *Server) DeleteTopic(_ context.Context, req *pubsubpb.DeleteTopicRequest
 	if s.topics[req.Topic] != t {
 		return nil, notFound(req.Topic)
 	}
-	t.mu.Lock() // waits for publishes under way: the subscriptions have them
+	t.mu.Lock() // waits for running publishes, so that the subscriptions have their messages
 	defer t.mu.Unlock()
 	edits := []journal.Edit{journal.Delete(journal.Topic, t.name, t.holder)}
 	orphans, remains := map[*subscription]*pubsubpb.Subscription{}, make([]*pubsubpb.Snapshot, len(t.snapshots))
-	for _, sub := range s.subscriptions { // those detached from it name it too
+	for _, sub := range s.subscriptions { // also those detached from it, which still name it
 		orphan := sub.describe()
 		if orphan.Topic != t.name {
 			continue
@@ -236,7 +236,7 @@ func (s *Server) DetachSubscription(_ context.Context, req *pubsubpb.DetachSubsc
 		return nil, notFound(sub.name)
 	}
 	sub.leaveTopic()
-	sub.end(errDetached(sub.name)) // from here on nothing enters what is released
+	sub.end(errDetached(sub.name)) // after this nothing is added to what is released
 	sub.mu.Lock()
 	sub.config.Detached = true
 	put, err := putting(journal.Subscription, sub.name, sub.holder, sub.config)

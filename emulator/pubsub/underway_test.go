@@ -10,9 +10,9 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 )
 
-// A subscription that came once Close has ended the others would have a timer
-// loop that nothing ends, and Close waits for all of them. P-RPC-01
-func TestClose_refusesSubscriptionsUnderWay(t *testing.T) {
+// A subscription created after Close has ended the others would have a timer loop
+// that nothing ends, and Close waits for all of them. P-RPC-01
+func TestClose_RefusesNewSubscriptions(t *testing.T) {
 	s, err := Start(Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -51,9 +51,9 @@ func TestClose_refusesSubscriptionsUnderWay(t *testing.T) {
 	}
 }
 
-// A change of a snapshot that was deleted after the call found it must not
-// write it to disk again. P-SEEK-01, P-DUR-01
-func TestUpdateSnapshot_deletedMeanwhile(t *testing.T) {
+// A change of a snapshot that was deleted after the call found it must not write it
+// to disk again. P-SEEK-01, P-DUR-01
+func TestUpdateSnapshot_DeletedMeanwhile(t *testing.T) {
 	s, err := Start(Options{})
 	if err != nil {
 		t.Fatal(err)

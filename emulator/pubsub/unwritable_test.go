@@ -11,9 +11,9 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/pubsub/internal/journal"
 )
 
-// When the journal cannot be written any more, the operator reads so once, with
-// the folder, however many calls fail after that. P-DUR-01
-func TestServer_tellsThatItCannotWrite(t *testing.T) {
+// When the journal can no longer be written, that is logged once with the directory,
+// however many calls fail after that. P-DUR-01
+func TestServer_LogsFailedWriteOnce(t *testing.T) {
 	var told bytes.Buffer
 	dir := t.TempDir()
 	s, err := Start(Options{DataDir: dir, Logger: slog.New(slog.NewJSONHandler(&told, &slog.HandlerOptions{Level: slog.LevelError}))})
@@ -28,6 +28,6 @@ func TestServer_tellsThatItCannotWrite(t *testing.T) {
 		t.Error("Close reports success")
 	}
 	if text := told.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `"data_dir":"`+dir+`"`) {
-		t.Errorf("the operator reads %q", text)
+		t.Errorf("logged %q", text)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"google.golang.org/grpc/encoding"
-	_ "google.golang.org/grpc/encoding/proto" // registers the codec that ours extends
+	_ "google.golang.org/grpc/encoding/proto" // registers the codec that codec extends
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -82,7 +82,7 @@ func (r *pullResponse) appendTo(b []byte) []byte {
 	return protowire.AppendBytes(b, p)
 }
 
-// codec is gRPC's protobuf codec, which also knows pullResponse.
+// codec is gRPC's protobuf codec with pullResponse as a further message.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }

@@ -12,7 +12,7 @@ const sealSize = 4
 
 // ErrDamaged says that a record is not the one that was written. It reads as the
 // end of a sentence that names the record.
-var ErrDamaged = errors.New("is damaged: its checksum does not match; restore the file from a copy or choose another data directory")
+var ErrDamaged = errors.New("is damaged; restore the file from a copy or choose another data directory")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 

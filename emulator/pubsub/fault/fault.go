@@ -12,24 +12,23 @@ import (
 
 // Plan says how often each fault happens, as a probability from 0 to 1.
 type Plan struct {
-	// Duplicate hands a message out twice at once. The second copy has an ack
-	// id of its own, and the ack of either settles the message, as at the
-	// service; it cannot be extended or given back. Not with exactly-once
-	// delivery.
+	// Duplicate delivers a message twice at once. The second copy has its own ack
+	// id, and the ack of either settles the message, as at the service; the copy
+	// cannot be extended or nacked. No effect with exactly-once delivery.
 	Duplicate float64
-	// Reorder shuffles a hand-over of several messages. Not with message
-	// ordering. Delay reorders across hand-overs.
+	// Reorder shuffles the messages of one response. No effect with message
+	// ordering. Delay reorders across responses.
 	Reorder float64
-	// Drop loses a delivery on its way: the message comes again when its ack
-	// deadline has passed.
+	// Drop loses a delivery on its way: the message comes again after its ack
+	// deadline.
 	Drop float64
-	// Delay keeps a published message from its first delivery for DelayFor. A
-	// message with an ordering key is delayed only at the head of its key.
+	// Delay holds back the first delivery of a published message for DelayFor. A
+	// message with an ordering key is delayed only if it is the first of its key.
 	Delay    float64
 	DelayFor time.Duration
 	// LoseAnswer applies a publish and answers UNAVAILABLE.
 	LoseAnswer float64
-	// BreakStream ends a streaming pull with UNAVAILABLE after a hand-over.
+	// BreakStream ends a streaming pull with UNAVAILABLE after a response.
 	BreakStream float64
 	// Resources limits the plan to these topics (LoseAnswer) and
 	// subscriptions (all others), by full name; empty means all.
@@ -118,7 +117,7 @@ func (i *Injector) DelayFor() time.Duration {
 	return 0
 }
 
-// Pick is a repeatable number below limit, which must be positive.
+// Pick returns a repeatable number below limit, which must be positive.
 func (i *Injector) Pick(kind Kind, resource string, n uint64, limit int) int {
 	return int(i.hash(kind, resource, n) % uint64(limit))
 }
@@ -134,8 +133,8 @@ func (i *Injector) Counts() map[Kind]int {
 	return out
 }
 
-// BeginOutage makes the server answer every call UNAVAILABLE and breaks its
-// streams, until EndOutage. State is kept and time goes on.
+// BeginOutage makes the server answer every call UNAVAILABLE and break its streams,
+// until EndOutage. State is kept, and ack deadlines continue to run.
 func (i *Injector) BeginOutage() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -157,7 +156,8 @@ func (i *Injector) EndOutage() {
 	}
 }
 
-// Outage is closed while an outage lasts. Fetch it anew for each wait.
+// Outage returns a channel that is closed while an outage lasts. Call it again for
+// each wait.
 func (i *Injector) Outage() <-chan struct{} {
 	i.mu.Lock()
 	defer i.mu.Unlock()

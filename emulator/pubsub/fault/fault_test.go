@@ -7,7 +7,7 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/pubsub/fault"
 )
 
-func TestInjector_decisionsAreSeededAndProportional(t *testing.T) { // P-FI-01
+func TestInjector_DecisionsAreSeededAndProportional(t *testing.T) { // P-FI-01
 	const n = 20_000
 	hits := func(seed uint64) (out []uint64) {
 		i := fault.New(seed)
@@ -39,7 +39,7 @@ func TestInjector_decisionsAreSeededAndProportional(t *testing.T) { // P-FI-01
 	}
 }
 
-func TestInjector_planIsLimitedToItsResources(t *testing.T) { // P-FI-01
+func TestInjector_PlanIsLimitedToResources(t *testing.T) { // P-FI-01
 	i := fault.New(1)
 	if i.Hit(fault.Drop, "s", 1) {
 		t.Error("hit without a plan")
@@ -50,7 +50,7 @@ func TestInjector_planIsLimitedToItsResources(t *testing.T) { // P-FI-01
 	}
 }
 
-func TestInjector_outage(t *testing.T) { // P-FI-01
+func TestInjector_Outage(t *testing.T) { // P-FI-01
 	i := fault.New(1)
 	down := func() bool {
 		select {

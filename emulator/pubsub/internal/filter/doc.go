@@ -8,8 +8,8 @@
 //	           | hasPrefix "(" attributes "." key "," string ")"
 //	key        = letters, digits, "-" and "_" | string
 //
-// AND and OR do not mix without parentheses, keywords are upper case, values
-// are quoted strings. It knows attributes only as a map of strings and must
-// import nothing of the server. Parse fails with an error that names the
-// position and what was expected there; Matches never fails.
+// AND and OR do not mix without parentheses, keywords are upper case and values are
+// quoted strings. The package must import nothing of the server. Parse fails with
+// an error that names the position and what was expected there; Matches never
+// fails.
 package filter

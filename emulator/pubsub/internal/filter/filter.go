@@ -2,8 +2,8 @@ package filter
 
 import "strings"
 
-// Filter decides by its attributes whether a message is delivered. The zero
-// value lets everything pass.
+// Filter decides by a message's attributes whether it is delivered. The zero value
+// passes every message.
 type Filter struct{ root node }
 
 // Matches says whether a message with these attributes passes.
@@ -11,7 +11,7 @@ func (f Filter) Matches(attributes map[string]string) bool {
 	return f.root == nil || f.root.matches(attributes)
 }
 
-// Everything says that the filter lets every message pass.
+// Everything says that the filter passes every message.
 func (f Filter) Everything() bool { return f.root == nil }
 
 type node interface {

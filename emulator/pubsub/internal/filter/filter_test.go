@@ -65,7 +65,7 @@ func TestFilter_Matches(t *testing.T) {
 }
 
 // P-DEL-07
-func TestParse_refuses(t *testing.T) {
+func TestParse_RefusesBadFilters(t *testing.T) {
 	for _, text := range []string{
 		`attributes`, `name = "x"`, `attributes.name`, `attributes.name = com`, `attributes.name = $`,
 		`attributes.name = `, `(attributes:name`, `attributes:name)`, `hasPrefix(attributes.name)`,

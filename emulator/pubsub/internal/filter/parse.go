@@ -8,7 +8,7 @@ import (
 // MaxLength is the longest filter the service accepts, in bytes.
 const MaxLength = 256
 
-// Parse reads a filter. The empty text, or only blanks, lets everything pass.
+// Parse reads a filter. An empty or blank text passes every message.
 func Parse(text string) (Filter, error) {
 	if len(text) > MaxLength {
 		return Filter{}, fmt.Errorf("filter is %d bytes long; at most %d are allowed", len(text), MaxLength)

@@ -71,8 +71,8 @@ func scan(text string) ([]token, error) {
 	return append(tokens, token{tokenEnd, "", len(text)}), nil
 }
 
-// startsKey tells a hyphen inside an attribute key, as in attributes.-k,
-// from the one that negates a term: a key follows a dot or a colon.
+// startsKey says that a key comes next, because a dot or a colon came last: there a
+// hyphen belongs to the key, as in attributes.-k, and elsewhere it negates a term.
 func startsKey(tokens []token) bool {
 	if len(tokens) == 0 {
 		return false

@@ -84,7 +84,7 @@ func TestOpen_NeverServesFlippedBit(t *testing.T) { // P-DUR-01
 			continue
 		}
 		refused++
-		if !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "damaged") {
+		if !strings.Contains(err.Error(), path) || !errors.Is(err, boltfile.ErrDamaged) {
 			t.Errorf("bit %d of byte %d: %v; want an error that names %s", bit%8, bit/8, err, path)
 		}
 	}
@@ -131,7 +131,7 @@ func TestOpen_RefusesEmptiedFile(t *testing.T) { // P-DUR-01
 func TestOpen_RefusesDamagedBucketName(t *testing.T) { // P-DUR-01
 	path, content, _ := fill(t)
 	content = bytes.ReplaceAll(content, []byte("topics"), []byte("topicr"))
-	if state, err := open(t, path, content); err == nil || !strings.Contains(err.Error(), path) {
+	if state, err := open(t, path, content); !errors.Is(err, boltfile.ErrDamaged) || !strings.Contains(err.Error(), path) {
 		t.Errorf("%v, %v; want an error that names %s", state, err, path)
 	}
 }

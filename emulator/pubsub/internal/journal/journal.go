@@ -371,7 +371,7 @@ func makeBuckets(tx *bolt.Tx) error {
 	all := []string{string(messagesBucket), string(holdsBucket), string(metaBucket), string(Topic), string(Subscription), string(Snapshot)}
 	err := tx.ForEach(func(name []byte, bucket *bolt.Bucket) error {
 		if bucket == nil || !slices.Contains(all, string(name)) {
-			return fmt.Errorf("unknown content %q: the file is damaged; restore it from a copy or choose another data directory", name)
+			return fmt.Errorf("bucket %q %w", name, boltfile.ErrDamaged)
 		}
 		return nil
 	})

@@ -1,14 +1,14 @@
 package pubsubemu
 
-// batchLimits bounds one hand-over, so that one response stays small enough
+// batchLimits bounds one batch of deliveries, so that a response stays small enough
 // for any client and a long backlog is shared between consumers.
 type batchLimits struct {
 	messages int
 	bytes    int64
 }
 
-// take leases messages to c, as many as its flow control, the limits and its
-// fair share of what waits allow, and appends them to out.
+// take leases to c as many messages as its flow control, the limits and its fair
+// share allow, and appends them to out.
 func (b *backlog) take(c *consumer, out []*entry, limits batchLimits, now int64) []*entry {
 	b.arrive(c)
 	share := b.fairShare(c)
@@ -25,23 +25,23 @@ func (b *backlog) take(c *consumer, out []*entry, limits batchLimits, now int64)
 		b.lease(e, c, now)
 		out = append(out, e)
 	}
-	b.wakeIdle() // for what the share left
+	b.wakeIdle() // for the messages beyond the share
 	return out
 }
 
-// unpromised is how many messages and keys wait that no woken consumer is on
-// its way to.
+// unpromised is the number of waiting messages and keys that are not promised to a
+// woken consumer.
 func (b *backlog) unpromised() int {
 	return max(b.again.n+b.fresh.n+b.free.n-b.promises, 0)
 }
 
-// fairShare is what c may take now of the messages any consumer could take: as
-// much as brings it level with the others that have room, in messages
-// outstanding. So a burst is split evenly, and those that ack fast get more.
-// What brings woken consumers level is kept for them, however late they come.
-// But a consumer below the others gets at least one as long as more wait than
-// consumers are woken: else several could keep the same few messages for one
-// another for ever.
+// fairShare is how many of the messages that any consumer could take c may take
+// now: as many as bring its outstanding messages level with those of the other
+// consumers that have room. A burst is split evenly, and consumers that ack fast get
+// more. What brings woken consumers level is kept for them, however late they come.
+// But a consumer below that level gets at least one while more messages wait than
+// consumers are woken: otherwise several consumers could keep the same few messages
+// for one another forever.
 func (b *backlog) fairShare(c *consumer) int {
 	waiting := b.again.n + b.fresh.n + b.free.n
 	if len(b.consumers) < 2 || waiting == 0 {
@@ -68,7 +68,7 @@ func (b *backlog) fairShare(c *consumer) int {
 	return int(share)
 }
 
-// Sources of messages, in the order a consumer turns them over.
+// Sources of messages, in the order in which a consumer takes from them.
 const (
 	ownKeys = iota
 	freeKeys
@@ -91,9 +91,9 @@ func (b *backlog) head(source int, c *consumer) *entry {
 	}
 }
 
-// nextFor picks the entry c gets next, turning over the sources so that
-// neither redeliveries nor one busy key starve the rest. shared says that
-// another consumer could have had it.
+// nextFor picks the next entry for c. It takes from the sources in turn, so that
+// neither redeliveries nor one busy key starve the rest. shared says that another
+// consumer could have taken the entry.
 func (b *backlog) nextFor(c *consumer, mayShare bool) (e *entry, shared bool) {
 	for range sources {
 		b.turn = (b.turn + 1) % sources
@@ -107,7 +107,7 @@ func (b *backlog) nextFor(c *consumer, mayShare bool) (e *entry, shared bool) {
 	return nil, false
 }
 
-// lease hands e to c.
+// lease delivers e to c.
 func (b *backlog) lease(e *entry, c *consumer, now int64) {
 	if e.queue != nil {
 		e.queue.remove(e)
@@ -128,17 +128,17 @@ func (b *backlog) lease(e *entry, c *consumer, now int64) {
 		k.next = k.afterDelivered(e)
 		k.inFlight++
 		k.owner = c
-		k.unlist() // then to the end of the owner's line
+		k.unlist() // place appends it to the owner's list
 		b.place(k)
 	}
 	b.counts.delivered++
 }
 
-// endLease takes e back from its holder without saying what becomes of it.
+// endLease ends the lease of e. The caller sets its next state.
 func (b *backlog) endLease(e *entry) {
 	delete(b.leases, e.lease)
 	if len(b.leases) == 0 && b.lastLease-b.leasesMade > roomyMap {
-		b.leases, b.leasesMade = map[uint64]*entry{}, b.lastLease // a drained map keeps its buckets
+		b.leases, b.leasesMade = map[uint64]*entry{}, b.lastLease // an empty map keeps its memory
 	}
 	e.lease = 0
 	b.timers.drop(e)
