@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 
-	"github.com/dronefleet/dronefleet/solver/internal/pdp"
 	"github.com/dronefleet/dronefleet/solver/model"
 )
 
@@ -21,26 +21,6 @@ type plannedRoute struct {
 	stops []plannedStop
 }
 
-// export lists the driven routes of a solution.
-func (pt *part) export(s *pdp.Solution) []plannedRoute {
-	var out []plannedRoute
-	for v, visits := range s.Routes {
-		if len(visits) == 0 {
-			continue
-		}
-		route := plannedRoute{drone: pt.drones[v], stops: make([]plannedStop, len(visits))}
-		for i, visit := range visits {
-			stop := plannedStop{order: pt.orders[visit/pdp.Slots], source: int8(visit % pdp.Slots)}
-			if visit%pdp.Slots == pdp.DeliverySlot {
-				stop.source = -1
-			}
-			route.stops[i] = stop
-		}
-		out = append(out, route)
-	}
-	return out
-}
-
 // assemble turns routes into a plan and accounts for every order.
 func (pr *prepared) assemble(routes []plannedRoute) Plan {
 	plan := Plan{Ignored: pr.ignored, Unserved: slices.Clone(pr.unserved)}
@@ -49,7 +29,7 @@ func (pr *prepared) assemble(routes []plannedRoute) Plan {
 	routes = slices.Clone(routes)
 	slices.SortFunc(routes, func(a, b plannedRoute) int { return cmp.Compare(a.drone, b.drone) })
 	for _, route := range routes {
-		r := pr.fly(route, served, late)
+		r := pr.timetable(route, served, late)
 		plan.Routes = append(plan.Routes, r)
 		plan.Objective.DistanceKm += r.DistanceKm
 		plan.Objective.LongestKm = math.Max(plan.Objective.LongestKm, r.DistanceKm)
@@ -57,18 +37,18 @@ func (pr *prepared) assemble(routes []plannedRoute) Plan {
 	for i := range pr.orders {
 		o := &pr.orders[i]
 		order := pr.problem.Orders[o.index]
-		hopeless := math.IsInf(o.due, 1)
+		tooLate := math.IsInf(o.due, 1) // for every drone
 		switch {
 		case !served[i]:
 			reason := NoDroneFree
-			if hopeless {
+			if tooLate {
 				reason = DeadlineUnreachable
 			}
 			plan.Unserved = append(plan.Unserved, Unserved{OrderID: order.ID, Index: o.index, Reason: reason})
 			plan.Objective.MissedByRank[o.rank]++
 		case late[i]:
 			plan.Objective.Late[order.Priority]++
-			if !hopeless {
+			if !tooLate {
 				plan.Objective.MissedByRank[o.rank]++
 			}
 		}
@@ -82,8 +62,9 @@ func (pr *prepared) assemble(routes []plannedRoute) Plan {
 	return plan
 }
 
-// fly computes a route's stops and marks what it serves.
-func (pr *prepared) fly(route plannedRoute, served, late []bool) Route {
+// timetable computes the stops of a route and marks what it serves, and what of
+// that late.
+func (pr *prepared) timetable(route plannedRoute, served, late []bool) Route {
 	d := &pr.drones[route.drone]
 	drone := pr.problem.Drones[d.index]
 	out := Route{DroneID: drone.ID, Stops: make([]Stop, 0, len(route.stops)+2)}
@@ -119,7 +100,7 @@ func (pr *prepared) fly(route plannedRoute, served, late []bool) Route {
 		add(Stop{Kind: Delivery, OrderID: order.ID, At: order.Delivery}, o.delivery)
 		eta := out.Stops[len(out.Stops)-1].ETA
 		served[stop.order] = true
-		late[stop.order] = eta.After(order.Due(pr.problem.Now).Add(lateTolerance))
+		late[stop.order] = eta.After(order.Due(pr.problem.Now).Add(model.LateTolerance))
 		clock += pr.params.DeliveryService.Seconds()
 	}
 	add(Stop{Kind: DepotReturn, At: pr.problem.Depots[d.depot].At}, d.home)
@@ -129,5 +110,5 @@ func (pr *prepared) fly(route plannedRoute, served, late []bool) Route {
 	return out
 }
 
-// lateTolerance is what rounding to whole nanoseconds may cost.
-const lateTolerance = model.LateTolerance
+// seconds converts a number of seconds to a duration, rounded to nanoseconds.
+func seconds(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }

@@ -1,26 +1,27 @@
 // Package solver plans which idle drone delivers which pending orders, from
 // which warehouse and in which sequence: a pickup-and-delivery problem with
-// deadlines, batteries, payloads, alternative pickup places and optional
-// orders, solved anytime within seconds on two cores.
+// deadlines, batteries, payloads, alternative pickup places and optional orders.
+// It always has a plan, and improves it until a time limit of seconds, on two
+// cores.
 //
-// The method is ruin and recreate by slack induction on pickup-delivery pairs
-// (strings of neighbouring routes are removed, then reinserted greedily or, one
-// time in ten, by regret, with blinks over all warehouses of the routes around)
-// under simulated annealing, with an order bank whose value is lexicographic: no
-// distance buys an urgent order off. A step that can no longer be accepted is left
-// at once. The most urgent orders are planned first and alone, then with the next
-// rank, and so on until all are. Routes exchange tails where both are empty, and routes of
-// earlier bests are put back and recombined. Two chains share what they find;
-// problems above 300 orders are cut into clusters whose borders move. Tiny ones are
-// tried afresh many times, and then the best combination of all routes tried, and of
-// their kin, is found by branch and bound.
+// The method is ruin and recreate: SISR (Christiaens and Vanden Berghe 2020) on
+// pickup-delivery pairs under simulated annealing. Strings of stops are removed
+// from neighbouring routes, then reinserted greedily with blinks or, one time in
+// ten, by regret, over all warehouses of the routes around. Orders without a
+// route are in a bank whose value is lexicographic: no distance outweighs a more
+// urgent order. The search is staged: the most urgent orders are planned first
+// and alone, then together with the next rank, until all are planned. Problems
+// above 300 orders are cut into clusters whose borders move from round to round;
+// smaller ones are searched by two chains that exchange their best. Problems of up
+// to 20 orders are searched afresh many times, and set partitioning then finds
+// the best combination of the routes tried.
 //
 // An order that some drone could still deliver in time is planned in time or
-// not at all; what is left over at the end is added late where that costs
-// nobody else's deadline. An order that is too late for every drone ranks below
-// all that are not, and one rank higher for every Params.AgingStep it is
-// overdue; in the highest rank it then outweighs one order more per step. So
-// nothing feasible waits without end.
+// not at all; what is left over at the end is added late where that costs no
+// other order its deadline. An order that is too late for every drone ranks
+// below all that are not, and one rank higher for every Params.AgingStep it is
+// overdue; in the highest rank it then outweighs one order more per step. So no
+// feasible order waits forever.
 //
 // The package takes and returns plain values (solver/model). It must never
 // import a store, a wire format or a message bus, nor read a clock except the

@@ -12,7 +12,7 @@ import (
 )
 
 // crowd is a problem in one town: half of the drones stand at its only depot, the
-// others and the orders are everywhere.
+// others and the orders are spread over the town.
 func crowd(seed uint64, drones, orders int) *run {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	anywhere := func() Location { return Location{Lat: 5.5 + rng.Float64()/10, Lon: -0.2 + rng.Float64()/10} }
@@ -30,11 +30,12 @@ func crowd(seed uint64, drones, orders int) *run {
 	for i := range orders {
 		p.Orders = append(p.Orders, Order{ID: fmt.Sprint("order-", i), Delivery: anywhere(), ProductType: "BLOOD", Priority: Priority(rng.IntN(3))})
 	}
-	return &run{ctx: context.Background(), prepared: prepare(p), opts: Options{Iterations: 2000}.withDefaults()}
+	o := Options{Iterations: 2000}.withDefaults()
+	return &run{prepared: prepare(p), opts: o, budget: newBudget(context.Background(), o)}
 }
 
-// overdue makes every n-th order of a crowd too late for every drone, by less than an
-// aging step.
+// overdue makes every n-th order of a crowd too late for every drone, by less than
+// an aging step.
 func (r *run) overdue(n int) *run {
 	p := r.problem
 	for i := 0; i < len(p.Orders); i += n {
@@ -44,7 +45,7 @@ func (r *run) overdue(n int) *run {
 	return r
 }
 
-// F-OPT-04: every rank but the lowest has a stage of its own, the late ones too.
+// F-OPT-04: every rank but the lowest has a stage of its own, late ranks too.
 func TestStages_AreNested(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -82,25 +83,31 @@ func testStages(t *testing.T, r *run, ranks []int) {
 	}
 	r.scalarGoal = true
 	if n := len(r.stages()); n != 1 {
-		t.Fatalf("the reference's goal knows no priorities, but has %d stages", n)
+		t.Fatalf("the reference's goal has no priorities, but %d stages", n)
 	}
 }
 
-// F-OPT-04: a stage is searched while it leaves anything out, be that late.
-func TestStages_OfLateOrdersAreSearchedInClusters(t *testing.T) {
+// F-OPT-04: a stage is searched while it leaves anything out, even if all of that
+// is late.
+func TestImproveClusters_SearchesStagesOfLateOrders(t *testing.T) {
 	r := crowd(1, 8, 800).overdue(1)
-	r.opts.Iterations = 100
+	r.setIterations(100)
 	s := r.stages()[1]
 	if !r.cuttable(len(s.orders)) {
 		t.Fatalf("a stage of %d orders is not cut", len(s.orders))
 	}
-	r.improveClusters(s, r.extend(nil, s.orders, r.over, true), r.fraction(0))
+	r.improveClusters(s, r.insertMissing(nil, s.orders, r.budget.over, true), r.budget.spent())
 	if r.steps == 0 {
 		t.Error("a stage of late orders is not searched")
 	}
 }
 
-// to moves a crowd around the earth, so that it lies around a longitude.
+// setIterations changes the number of steps of a run.
+func (r *run) setIterations(n int) {
+	r.opts.Iterations, r.budget.iterations = n, n
+}
+
+// to moves a crowd around the earth, to a longitude.
 func (r *run) to(lon float64) *run {
 	p := r.problem
 	move := func(at *Location) { at.Lon = math.Remainder(at.Lon+0.15+lon, 360) }
@@ -121,13 +128,13 @@ func (r *run) to(lon float64) *run {
 }
 
 // Drones at one depot go to all clusters around it, and a cut loses nothing.
-func TestCut_DealsOutIdleDrones(t *testing.T) {
+func TestCut_DividesIdleDrones(t *testing.T) {
 	for _, meridian := range []float64{0, 179.97, 180, -179.97} {
-		t.Run(fmt.Sprint(meridian), func(t *testing.T) { testDeal(t, crowd(2, 120, 1500).to(meridian)) })
+		t.Run(fmt.Sprint(meridian), func(t *testing.T) { testDivision(t, crowd(2, 120, 1500).to(meridian)) })
 	}
 }
 
-func testDeal(t *testing.T, r *run) {
+func testDivision(t *testing.T, r *run) {
 	all := indices(len(r.orders))
 	first := r.cut(nil, all, 0)
 	if len(first) < 3 {
@@ -138,7 +145,7 @@ func testDeal(t *testing.T, r *run) {
 			t.Errorf("cluster %d: %d drones for %d of %d orders", i, len(c.drones), len(c.orders), len(all))
 		}
 	}
-	routes := r.extend(nil, all, r.over, true)
+	routes := r.insertMissing(nil, all, r.budget.over, true)
 	for _, clusters := range [][]cluster{first, r.cut(routes, all, 0.6)} {
 		var orders, drones []int32
 		for _, c := range clusters {
@@ -155,9 +162,10 @@ func testDeal(t *testing.T, r *run) {
 	}
 }
 
-// A cluster is fetched in one part of the map, be that where the orders are delivered or
-// where each has its own pickup point; orders of one point are delivered in one part.
-func TestCut_GoesByWhereDronesMustCome(t *testing.T) {
+// A cluster is in one part of the map: by the deliveries, or by the pickup points
+// where orders have their own. Orders of one pickup point are cut by their
+// deliveries.
+func TestCut_KeepsPlacesTogetherWhereDronesMustCome(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 8))
 	for _, test := range []struct {
 		name   string
@@ -192,9 +200,9 @@ func TestCut_GoesByWhereDronesMustCome(t *testing.T) {
 	}
 }
 
-// Where a problem has fewer drones than it would have clusters, none is searched
-// without a drone.
-func TestSearch_FewerDronesThanClusters(t *testing.T) {
+// A problem may have fewer drones than clusters: no cluster is searched without a
+// drone.
+func TestSearch_LeavesNoClusterWithoutADrone(t *testing.T) {
 	for drones := 1; drones <= 4; drones++ {
 		r := crowd(4, drones, 1500)
 		for _, c := range r.cut(nil, indices(len(r.orders)), 0) {
@@ -202,44 +210,44 @@ func TestSearch_FewerDronesThanClusters(t *testing.T) {
 				t.Errorf("of %d drones, a cluster has none", drones)
 			}
 		}
-		r.opts.Iterations = 200
+		r.setIterations(200)
 		if n := len(r.search()); n == 0 || n > drones {
 			t.Errorf("%d routes for %d drones", n, drones)
 		}
 	}
 }
 
-// The search goes where orders are left out that could be in time: of two clusters
-// with as many orders the one that leaves out more is worth more of it.
-func TestCut_AllotsMoreWhereOrdersAreLeftOut(t *testing.T) {
+// Of two clusters with as many orders the one that leaves out more that could be in
+// time has more of the search.
+func TestCut_GivesMoreEffortWhereOrdersAreLeftOut(t *testing.T) {
 	r := crowd(4, 60, 900)
 	all := indices(len(r.orders))
-	clusters := r.cut(r.extend(nil, all, r.over, true), all, 0)
+	clusters := r.cut(r.insertMissing(nil, all, r.budget.over, true), all, 0)
 	total := 0.0
 	for i, c := range clusters {
 		total += c.effort
 		if i > 0 && c.effort > clusters[i-1].effort {
-			t.Errorf("cluster %d is worth more than the one before", i)
+			t.Errorf("cluster %d has more effort than the one before", i)
 		}
 	}
 	if len(clusters) < 3 || math.Abs(total-1) > 1e-9 {
-		t.Fatalf("%d clusters are worth %v of the search together", len(clusters), total)
+		t.Fatalf("%d clusters have %v of the search together", len(clusters), total)
 	}
 
 	served := clusters[len(clusters)-1]
 	waiting := served
 	waiting.routes = nil
 	pair := []cluster{served, waiting}
-	r.allot(pair, hopeful)
+	r.shareEffort(pair, missedEffort)
 	if pair[0].missed != len(waiting.orders) || pair[0].effort <= pair[1].effort {
-		t.Errorf("of %d orders %d and %d are missed: worth %v and %v", len(waiting.orders), pair[0].missed, pair[1].missed, pair[0].effort, pair[1].effort)
+		t.Errorf("of %d orders %d and %d are missed: efforts %v and %v", len(waiting.orders), pair[0].missed, pair[1].missed, pair[0].effort, pair[1].effort)
 	}
 }
 
-// F-OPT-04: what is less urgent does not push out what is most urgent: with all
-// others in the problem no more CRITICAL orders are missed than in as many steps
-// without them, where all is late as where nothing is.
-func TestSearch_CrowdCostsNoCriticalOrder(t *testing.T) {
+// F-OPT-04: less urgent orders do not displace the most urgent ones: in as many
+// steps no more CRITICAL orders are missed with all others in the problem than
+// without them, whether all orders are late or none.
+func TestSearch_MissesNoCriticalOrderForOthers(t *testing.T) {
 	const steps = 6000
 	for _, late := range []bool{false, true} {
 		for seed := range uint64(3) {
@@ -264,8 +272,8 @@ func TestSearch_CrowdCostsNoCriticalOrder(t *testing.T) {
 	}
 }
 
-// F-OPT-04: what is skipped because it can tell nothing new changes no answer.
-func TestOutlook_SkipsOnlyWhatTellsNothingNew(t *testing.T) {
+// F-OPT-04: the sources that feasibility skips change no answer.
+func TestFeasibility_SkipsOnlySourcesThatTellNothingNew(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		p := crowd(seed, 1+rng.IntN(12), 60).problem
@@ -287,52 +295,53 @@ func TestOutlook_SkipsOnlyWhatTellsNothingNew(t *testing.T) {
 			ro := readyOrder{delivery: toVec(o.Delivery), weight: o.WeightKg}
 			ro.sources = slices.Clone(quick.sourcesOf(o, ro.delivery))
 			due := o.Due(p.Now).Sub(p.Now).Seconds()
-			fit, by, reason := quick.outlook(&ro, due)
-			if wantFit, wantBy, want := thorough.outlook(&ro, due); fit != wantFit || by != wantBy || reason != want {
+			fit, by, reason := quick.feasibility(&ro, due)
+			if wantFit, wantBy, want := thorough.feasibility(&ro, due); fit != wantFit || by != wantBy || reason != want {
 				t.Fatalf("seed %d, %s: %v from %d %q, want %v from %d %q", seed, o.ID, fit, by, reason, wantFit, wantBy, want)
 			}
 		}
 	}
 }
 
-// A large fleet that is spread out costs what its drones can fly to, not what is between
-// them: kept, that alone would be 30 MB here for each of a solve's instances.
-func TestBuild_KeepsNoDistancesBetweenDrones(t *testing.T) {
+// The distances between drones are not kept: they alone would be 30 MB here for
+// each of a solve's instances.
+func TestSubproblem_KeepsNoDistancesBetweenDrones(t *testing.T) {
 	r := crowd(1, 4000, 20)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	r.build(indices(len(r.orders)), indices(len(r.drones)), false)
+	r.subproblem(indices(len(r.orders)), indices(len(r.drones)), false)
 	runtime.ReadMemStats(&after)
 	if spent := (after.TotalAlloc - before.TotalAlloc) >> 20; spent > 8 {
 		t.Errorf("%d MB for %d drones and %d orders", spent, len(r.drones), len(r.orders))
 	}
 }
 
-// What a search keeps of routes it keeps of those in use: room for one of 64 orders, and
-// for what it was before the step, for each of these drones is 66 MB.
+// A search keeps room only for routes in use: a route of 64 orders, and its copy
+// in the undo log, would be 66 MB for these drones.
 func TestInsert_KeepsNoRoomForIdleDrones(t *testing.T) {
 	r := crowd(1, 4000, 200)
-	pt := r.build(indices(len(r.orders)), indices(len(r.drones)), false)
+	sp := r.subproblem(indices(len(r.orders)), indices(len(r.drones)), false)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	r.insert(pt, nil, r.over)
+	r.insert(sp, nil, r.budget.over)
 	runtime.ReadMemStats(&after)
 	if spent := (after.TotalAlloc - before.TotalAlloc) >> 20; spent > 32 {
 		t.Errorf("%d MB for %d drones and %d orders", spent, len(r.drones), len(r.orders))
 	}
 }
 
-// A previous plan in which one drone does everything makes no cluster of everything.
-func TestRewarm_BoundsARoute(t *testing.T) {
+// A previous plan in which one drone serves everything does not make one cluster of
+// everything.
+func TestTranslate_BoundsARoute(t *testing.T) {
 	r := crowd(1, 20, 1500)
 	all, orders := Route{DroneID: r.problem.Drones[0].ID}, map[string]int32{}
 	for i, o := range r.problem.Orders {
 		orders[o.ID] = int32(i)
 		all.Stops = append(all.Stops, Stop{Kind: WarehousePickup, OrderID: o.ID, WarehouseID: "warehouse-0"}, Stop{Kind: Delivery, OrderID: o.ID})
 	}
-	route := r.recall(all, 0, orders, map[int32]bool{})
+	route := r.translate(all, 0, orders, map[int32]bool{})
 	if n := len(route.stops); n != 2*r.params.MaxOrdersPerRoute {
-		t.Errorf("a route of %d stops, where %d orders are the most", n, r.params.MaxOrdersPerRoute)
+		t.Errorf("a route of %d stops, where at most %d orders are allowed", n, r.params.MaxOrdersPerRoute)
 	}
 	for i, c := range r.cut([]plannedRoute{route}, indices(len(r.orders)), 0) {
 		if len(c.orders) > clusterSize {
@@ -341,8 +350,7 @@ func TestRewarm_BoundsARoute(t *testing.T) {
 	}
 }
 
-// A warehouse that names a product twice takes no other's place among those that an
-// order can be fetched from.
+// A warehouse that names a product twice is one source, and displaces no other.
 func TestSourcesOf_ListsAWarehouseOnce(t *testing.T) {
 	p := crowd(1, 2, 1).problem
 	for i := range p.Warehouses {
@@ -358,8 +366,8 @@ func TestSourcesOf_ListsAWarehouseOnce(t *testing.T) {
 	}
 }
 
-// BenchmarkPrepare_ManyWarehouses is the part of a solve that no limit bounds, where
-// nearly every drone could fetch from every warehouse, and all is late.
+// BenchmarkPrepare_ManyWarehouses measures the part of a solve that no limit bounds,
+// when nearly every drone could fetch from every warehouse and all orders are late.
 func BenchmarkPrepare_ManyWarehouses(b *testing.B) {
 	p := crowd(1, 1000, 800).problem
 	for i := range 200 {

@@ -26,7 +26,7 @@ func basic() solver.Problem {
 	}
 }
 
-func TestSolve_OneOrder(t *testing.T) {
+func TestSolve_PlansOneOrder(t *testing.T) {
 	plan := solveChecked(t, basic(), solver.Options{Iterations: 100})
 	if len(plan.Routes) != 1 || len(plan.Routes[0].Stops) != 4 || len(plan.Unserved) != 0 {
 		t.Fatalf("plan %+v", plan)
@@ -89,9 +89,9 @@ func TestSolve_DuplicatedRecordsCountOnce(t *testing.T) {
 	}
 }
 
-// F-OPT-03, F-WIRE-03: a decision with an id that the wire refuses would be a
-// dead letter, with all other orders of its route. Who has such an id is left
-// out instead.
+// F-OPT-03, F-WIRE-03: a decision with an id that the wire refuses would become a
+// dead letter, together with all other orders of its route. So records with such
+// an id are left out.
 func TestSolve_LeavesOutIdsThatNoDecisionCanCarry(t *testing.T) {
 	for name, add := range map[string]func(p *solver.Problem, id string){
 		"order": func(p *solver.Problem, id string) {
@@ -126,12 +126,12 @@ func TestSolve_LeavesOutIdsThatNoDecisionCanCarry(t *testing.T) {
 	}
 }
 
-func TestSolve_LateIsBetterThanNever(t *testing.T) {
+func TestSolve_DeliversLateRatherThanNever(t *testing.T) {
 	p := basic()
 	p.Orders[0].CreatedAt = noon.Add(-2 * time.Hour)
 	plan := solveChecked(t, p, solver.Options{Iterations: 100})
 	if len(plan.Routes) != 1 || plan.Objective.Late[solver.High] != 1 {
-		t.Fatalf("overdue order is not delivered: %+v", plan)
+		t.Fatalf("the overdue order is not delivered: %+v", plan)
 	}
 	if rank := plan.Objective.MissedByRank; rank != (solver.Objective{}).MissedByRank {
 		t.Fatalf("missed %v", rank)
@@ -157,7 +157,7 @@ func TestSolve_WaitingRaisesTheRank(t *testing.T) {
 	if len(plan.Unserved) != 1 || plan.Unserved[0].OrderID != "order" {
 		t.Fatalf("the order overdue for 50 minutes should go first: %+v", plan.Unserved)
 	}
-	// Two urgent orders on one way outnumber it, until it has waited longer.
+	// Two urgent orders on one route outweigh it, until it has waited longer.
 	p.Orders[0].Priority = solver.Critical
 	second := p.Orders[0]
 	second.ID = "second"
@@ -174,8 +174,8 @@ func TestSolve_WaitingRaisesTheRank(t *testing.T) {
 	}
 }
 
-// spoiled is a town in which records are broken at random; one in twenty is large
-// enough to be cut into clusters.
+// spoiled is a town with records broken at random; one in twenty is large enough
+// to be cut into clusters.
 func spoiled(seed uint64) solver.Problem {
 	rng := rand.New(rand.NewPCG(seed, 99))
 	drones, orders := 1+rng.IntN(12), rng.IntN(40)
@@ -250,7 +250,7 @@ func spoiled(seed uint64) solver.Problem {
 	return p
 }
 
-func FuzzSolve_BadInputNeverPanicsAndTheRestIsPlanned(f *testing.F) {
+func FuzzSolve_PlansTheRestOfBadInputWithoutPanic(f *testing.F) {
 	for seed := range uint64(200) {
 		f.Add(seed)
 	}
@@ -264,7 +264,7 @@ func FuzzSolve_BadInputNeverPanicsAndTheRestIsPlanned(f *testing.F) {
 	})
 }
 
-func TestSolve_SameSeedSamePlan(t *testing.T) {
+func TestSolve_SameSeedGivesSamePlan(t *testing.T) {
 	for _, orders := range []int{15, 60, 900} {
 		p := town(5, orders/6+1, orders)
 		o := solver.Options{Seed: 9, Iterations: 320}
@@ -285,7 +285,7 @@ func TestSolve_WarmStartIsNeverWorse(t *testing.T) {
 	}
 }
 
-func TestSolve_WarmStartFromAnotherProblem(t *testing.T) {
+func TestSolve_WarmStartFromAnotherProblemIsSound(t *testing.T) {
 	for seed := range uint64(40) {
 		old := solveChecked(t, town(seed, 8, 40), solver.Options{Seed: seed, Iterations: 64})
 		solveChecked(t, spoiled(seed+1), solver.Options{Seed: seed, Iterations: 64, Warm: &old})
@@ -298,9 +298,9 @@ func TestSolve_WarmStartFromAnotherProblem(t *testing.T) {
 	}
 }
 
-// F-OPT-03: of a previous plan that gives a drone two routes, as none of ours does, one
-// is flown: the decision for the second would be refused.
-func TestSolve_WarmStartFromTwoRoutesOfOneDrone(t *testing.T) {
+// F-OPT-03: a previous plan may give a drone two routes, though none of ours does.
+// Only one is flown: the decision for the second would be refused.
+func TestSolve_WarmStartKeepsOneRouteOfADrone(t *testing.T) {
 	// One drone can do one of two deliveries in opposite directions.
 	p := basic()
 	p.Drones[0].BatteryPercent = 70
@@ -317,7 +317,7 @@ func TestSolve_WarmStartFromTwoRoutesOfOneDrone(t *testing.T) {
 	}
 	old.Routes[0].DroneID, old.Routes[1].DroneID = "drone", "drone"
 	began := false
-	late := func() time.Time { // with no time left each route is taken as it is
+	late := func() time.Time { // with no time left, routes are taken as they are
 		if began {
 			return noon.Add(time.Hour)
 		}
@@ -329,15 +329,15 @@ func TestSolve_WarmStartFromTwoRoutesOfOneDrone(t *testing.T) {
 	}
 }
 
-// Whenever the time is over, be it while the previous plan is repaired, nothing of
-// that plan is flown that does not fit any more.
-func TestSolve_NoTimeToRepairThePreviousPlan(t *testing.T) {
+// Whenever the time is over, even while the previous plan is being repaired, no
+// part of that plan is flown that no longer fits.
+func TestSolve_IsSoundWithoutTimeToRepairThePreviousPlan(t *testing.T) {
 	p := town(3, 6, 40)
 	old := solveChecked(t, p, solver.Options{Strategy: solver.Greedy})
 	for i := range p.Drones {
 		p.Drones[i].CapacityKg = 3 // one order, seldom two
 	}
-	for last := 2; last < 80; last++ { // whether the clock then stays or was wrong for a moment
+	for last := 2; last < 80; last++ { // even: the clock stays late; odd: it was wrong for a moment
 		looks := 0
 		clock := func() time.Time {
 			if looks++; looks == 1+last/2 || last%2 == 0 && looks > 1+last/2 {
@@ -349,8 +349,9 @@ func TestSolve_NoTimeToRepairThePreviousPlan(t *testing.T) {
 	}
 }
 
-// F-OPT-03: when the time is over before the search begins, what still fits of the
-// previous plan is flown rather than the little that there was time to construct.
+// F-OPT-03: when the time is over before the search begins, the part of the
+// previous plan that still fits is flown rather than the little that there was
+// time to construct.
 func TestSolve_KeepsThePreviousPlanWhenThereIsNoTime(t *testing.T) {
 	for _, orders := range []int{10, 60, 400} {
 		p := town(8, orders/5, orders)
@@ -370,7 +371,7 @@ func TestSolve_KeepsThePreviousPlanWhenThereIsNoTime(t *testing.T) {
 	}
 }
 
-func TestSolve_CancelledContextStillReturnsAWholePlan(t *testing.T) {
+func TestSolve_ReturnsACompletePlanWhenCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, orders := range []int{10, 100, 900} {
@@ -406,9 +407,9 @@ func TestSolve_StopsAtTheLimitOfTheInjectedClock(t *testing.T) {
 	}
 }
 
-// F-OPT-04: no drone flies to the antipodes, however little charge it says it needs:
-// the length of that way is not known well enough for a plan to pass the checker.
-func TestSolve_TheAntipodesAreOutOfRange(t *testing.T) {
+// F-OPT-04: no drone flies to the antipodes, however little charge it says it
+// needs: that distance is not exact enough for a plan to pass the checker.
+func TestSolve_CallsTheAntipodesOutOfRange(t *testing.T) {
 	p := basic()
 	p.Drones[0].BatteryPercent, p.Drones[0].ConsumptionPercentPerKm, p.Drones[0].SpeedKmh = 100, 0.001, 1000
 	for i := range 100 {
@@ -420,9 +421,9 @@ func TestSolve_TheAntipodesAreOutOfRange(t *testing.T) {
 	}
 }
 
-// F-OPT-04: an order that only a farther warehouse makes possible is delivered
-// from there, however many that are nearer to it cannot be reached.
-func TestSolve_FetchesWhereTheOrderIsPossible(t *testing.T) {
+// F-OPT-04: an order that can only be fetched at a farther warehouse is fetched
+// there, however many nearer warehouses are out of reach.
+func TestSolve_FetchesFromTheWarehouseWithinReach(t *testing.T) {
 	for nearer := range 21 {
 		p := basic() // the range is 28 km
 		p.Warehouses[0].At = p.Depots[0].At
@@ -438,9 +439,9 @@ func TestSolve_FetchesWhereTheOrderIsPossible(t *testing.T) {
 	}
 }
 
-// F-OPT-03, F-DEC-02: whatever drones carry and orders weigh, no load is above the
-// capacity by more than the State Manager forgives, in whatever order it is summed.
-func TestSolve_NoLoadIsTooHeavyToTheLastBit(t *testing.T) {
+// F-OPT-03, F-DEC-02: whatever drones carry and orders weigh, no load exceeds the
+// capacity by more than the State Manager accepts, in whatever order it is summed.
+func TestSolve_KeepsCapacityToTheLastBit(t *testing.T) {
 	for _, limit := range []struct{ capacity, sum float64 }{{3, 3 + 1e-9}, {1e17, 1e17}} {
 		for seed := range uint64(40) {
 			rng := rand.New(rand.NewPCG(seed, 5))
@@ -462,8 +463,8 @@ func TestSolve_NoLoadIsTooHeavyToTheLastBit(t *testing.T) {
 	}
 }
 
-// F-OPT-03: a load that fills a drone is carried at once, though its weights, being
-// decimal, do not add up to the last bit.
+// F-OPT-03: a load that just fills a drone is carried at once, although its
+// weights do not add up exactly in binary.
 func TestSolve_FillsADroneToItsCapacity(t *testing.T) {
 	p := basic()
 	p.Drones[0].CapacityKg = 0.3
@@ -475,6 +476,6 @@ func TestSolve_FillsADroneToItsCapacity(t *testing.T) {
 	p.Orders = p.Orders[1:]
 	plan := solveChecked(t, p, solver.Options{Iterations: 50})
 	if len(plan.Routes) != 1 || len(plan.Routes[0].Stops) != 6 || plan.Routes[0].Stops[2].Kind != solver.WarehousePickup {
-		t.Errorf("two flights for what one can carry: %+v", plan.Routes)
+		t.Errorf("two flights for a load that fits into one: %+v", plan.Routes)
 	}
 }

@@ -25,7 +25,7 @@ func tiny(seed uint64) solver.Problem {
 	return p
 }
 
-func TestSolve_TinyProblemsReachTheExhaustiveOptimum(t *testing.T) {
+func TestSolve_ReachesTheExhaustiveOptimumOfTinyProblems(t *testing.T) {
 	for seed := range uint64(200) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			p := tiny(seed)

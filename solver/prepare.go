@@ -1,24 +1,22 @@
 package solver
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/dronefleet/dronefleet/solver/internal/pdp"
 	"github.com/dronefleet/dronefleet/solver/model"
 )
 
-// energyMargin in metres keeps rounding from eating into the landing reserve.
+// energyMargin, in metres, keeps rounding errors from using the landing reserve.
 const energyMargin = 1e-4
 
-// farthest is how far a drone flies at most, in metres: a quarter of the way around
-// the earth. Between places nearly opposite each other the distance is known to
-// fewer digits than a plan and its replay must share.
-const farthest = 1e7
+// maxReach bounds how far a drone flies, in metres: a quarter of the way around
+// the earth. Between places nearly opposite each other the distance has fewer
+// exact digits than a plan and its replay must share.
+const maxReach = 1e7
 
 // readyDrone is a drone that passed validation.
 type readyDrone struct {
@@ -36,7 +34,7 @@ type readyDrone struct {
 type source struct {
 	at        vec
 	warehouse int     // in Problem.Warehouses, -1: the order's own point
-	approach  float64 // metres that some drone flies to it, at least
+	approach  float64 // metres to it from the nearest drone
 }
 
 // readyOrder is an order that passed validation and that some drone can serve.
@@ -51,11 +49,11 @@ type readyOrder struct {
 	extra    int     // aging steps beyond the highest rank
 }
 
-// mostExtra bounds how many orders of the highest rank one long overdue order
-// can come to outweigh.
-const mostExtra = 15
+// maxExtra bounds how many orders of the highest rank one long overdue order can
+// outweigh.
+const maxExtra = 15
 
-// prepared is the problem without what is impossible.
+// prepared is the problem without the records and orders that are impossible.
 type prepared struct {
 	scalarGoal bool // minimise the reference optimizer's scalar
 	problem    Problem
@@ -68,10 +66,10 @@ type prepared struct {
 
 	warehouses   []readyWarehouse
 	stock        map[string][]int // product type -> warehouses
-	longestReach float64          // metres that some drone can fly with a full battery
-	farthestNow  float64          // the same with the charge it has
+	longestReach float64          // greatest fullReach of any drone
+	farthestNow  float64          // greatest reach of any drone
 	fastest      float64          // seconds per metre of the fastest drone
-	sources      []source         // the last that were listed
+	sources      []source         // scratch of sourcesOf
 }
 
 type readyWarehouse struct {
@@ -82,8 +80,8 @@ type readyWarehouse struct {
 	approach float64
 }
 
-// maxSources is how many warehouses an order may choose from, as many as the engine
-// knows alternatives.
+// maxSources is how many warehouses an order may choose from: as many as the
+// engine has pickup alternatives.
 const maxSources = pdp.MaxPickups
 
 func prepare(p Problem) *prepared {
@@ -99,7 +97,7 @@ func (pr *prepared) ignore(kind, id string, index int, detail string) {
 	pr.ignored = append(pr.ignored, Ignored{Kind: kind, ID: id, Index: index, Detail: detail})
 }
 
-// badLocation names the wrong coordinate, or returns "".
+// badLocation says which coordinate is wrong, or returns "".
 func badLocation(l Location) string {
 	switch {
 	case !(l.Lat >= -90 && l.Lat <= 90):
@@ -110,8 +108,8 @@ func badLocation(l Location) string {
 	return ""
 }
 
-// badIdentity names an id that no decision can carry or that is repeated, and
-// remembers the others.
+// badIdentity says what is wrong with an id: no decision can carry it, or it is
+// repeated. It adds good ids to seen.
 func badIdentity(id string, seen map[string]bool) string {
 	if id == "" {
 		return "id is empty"
@@ -151,7 +149,7 @@ func (pr *prepared) prepareDepots() map[string]int {
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// badDrone names the first wrong field, or returns "".
+// badDrone says what is wrong with the first wrong field, or returns "".
 func badDrone(d Drone) string {
 	if bad := badLocation(d.At); bad != "" {
 		return "at: " + bad
@@ -193,8 +191,8 @@ func (pr *prepared) prepareDrones(depotByID map[string]int) {
 		}
 		r := readyDrone{
 			index: i, at: at, home: pr.depots[depot], depot: depot,
-			reach:     min(farthest, max(0, (d.BatteryPercent-reserve)/d.Consumption()*1000-energyMargin)),
-			fullReach: min(farthest, max(0, (100-reserve)/d.Consumption()*1000-energyMargin)),
+			reach:     min(maxReach, max(0, (d.BatteryPercent-reserve)/d.Consumption()*1000-energyMargin)),
+			fullReach: min(maxReach, max(0, (100-reserve)/d.Consumption()*1000-energyMargin)),
 			pace:      3.6 / d.Speed(),
 			capacity:  d.CapacityKg, maxTime: d.MaxFlight.Seconds(),
 		}
@@ -258,167 +256,3 @@ func (pr *prepared) prepareWarehouses() {
 		pr.warehouses = append(pr.warehouses, rw)
 	}
 }
-
-// badOrder names the first wrong field, or returns "".
-func badOrder(o Order) string {
-	if bad := badLocation(o.Delivery); bad != "" {
-		return "delivery: " + bad
-	}
-	if o.Pickup != nil {
-		if bad := badLocation(*o.Pickup); bad != "" {
-			return "pickup: " + bad
-		}
-	}
-	switch {
-	case !finite(o.WeightKg) || o.WeightKg < 0:
-		return fmt.Sprintf("weightKg %v is not a finite number >= 0", o.WeightKg)
-	case o.Priority < 0 || int(o.Priority) >= model.PriorityCount:
-		return fmt.Sprintf("priority %d is unknown", o.Priority)
-	case o.Pickup == nil && o.ProductType == "":
-		return "productType is empty and there is no pickup point"
-	}
-	return ""
-}
-
-func (pr *prepared) prepareOrders() {
-	seen := map[string]bool{}
-	pr.orders = make([]readyOrder, 0, len(pr.problem.Orders))
-	for i, o := range pr.problem.Orders {
-		bad := badIdentity(o.ID, seen)
-		if bad == "" {
-			bad = badOrder(o)
-		}
-		if bad != "" {
-			pr.reject(i, InvalidInput, bad)
-			continue
-		}
-		ro := readyOrder{index: i, delivery: toVec(o.Delivery), weight: o.WeightKg}
-		due := o.Due(pr.problem.Now).Sub(pr.problem.Now).Seconds()
-		if ro.sources = pr.sourcesOf(o, ro.delivery); len(ro.sources) == 0 {
-			pr.reject(i, NoCompatibleWarehouse, "")
-			continue
-		}
-		fit, by, reason := pr.outlook(&ro, due)
-		if reason != "" {
-			pr.reject(i, reason, "")
-			continue
-		}
-		ro.due, ro.rank = due, model.PriorityCount-1-int(o.Priority)
-		if fit == onlyLate {
-			ro.due = math.Inf(1)
-			ro.overdue = max(0, -due)
-			ro.rank += model.PriorityCount
-			if due < 0 {
-				steps := int(min(float64(model.RankCount+mostExtra), -due/pr.params.AgingStep.Seconds()))
-				ro.extra = max(0, min(mostExtra, steps-ro.rank))
-				ro.rank = max(0, ro.rank-steps)
-			}
-		}
-		ro.sources = slices.Clone(ro.sources[:min(len(ro.sources), maxSources)])
-		if by >= maxSources { // what makes the order possible is kept
-			ro.sources[maxSources-1] = pr.sources[by]
-		}
-		pr.orders = append(pr.orders, ro)
-	}
-}
-
-func (pr *prepared) reject(i int, reason Reason, detail string) {
-	pr.unserved = append(pr.unserved, Unserved{
-		OrderID: pr.problem.Orders[i].ID, Index: i, Reason: reason, Detail: detail})
-}
-
-// sourcesOf lists where the order can be fetched, most promising first: near
-// the delivery, and near some drone. The list is good until the next call.
-func (pr *prepared) sourcesOf(o Order, delivery vec) []source {
-	if o.Pickup != nil {
-		return []source{{at: toVec(*o.Pickup), warehouse: -1}}
-	}
-	type scored struct {
-		w     int
-		score float64
-	}
-	var buf [16]scored
-	list := buf[:0]
-	for _, w := range pr.stock[o.ProductType] {
-		wh := &pr.warehouses[w]
-		if o.ColdChain && !wh.cold {
-			continue
-		}
-		list = append(list, scored{w, wh.at.metres(delivery) + min(wh.approach, 1e9)/2})
-	}
-	slices.SortFunc(list, func(a, b scored) int {
-		return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.w, b.w))
-	})
-	pr.sources = pr.sources[:0]
-	for _, s := range list {
-		pr.sources = append(pr.sources, source{pr.warehouses[s.w].at, pr.warehouses[s.w].index, pr.warehouses[s.w].approach})
-	}
-	return pr.sources
-}
-
-type fitness int
-
-const (
-	inTime fitness = iota
-	onlyLate
-)
-
-// outlook tells whether some drone alone could serve the order in time, late or
-// not at all, and then why not; also by which source, the first of several.
-func (pr *prepared) outlook(o *readyOrder, due float64) (_ fitness, by int, _ Reason) {
-	if len(pr.drones) == 0 {
-		return 0, 0, NoDroneFree
-	}
-	pickupService := pr.params.PickupService.Seconds()
-	service := pickupService + pr.params.DeliveryService.Seconds()
-	canLift, late, ifCharged := false, false, false
-	for i, s := range o.sources {
-		leg := s.at.metres(o.delivery)
-		// A source of which no drone can tell anything new costs nothing, be there
-		// hundreds of sources and thousands of drones.
-		least := s.approach + leg
-		if canLift && least > pr.longestReach || ifCharged && least > pr.farthestNow || late && least*pr.fastest+pickupService > due {
-			continue
-		}
-		for k := range pr.drones {
-			d := &pr.drones[k]
-			if o.weight > d.capacity {
-				continue
-			}
-			canLift = true
-			if leg > d.fullReach {
-				continue
-			}
-			approach := d.at.metres(s.at)
-			if approach+leg > d.fullReach {
-				continue
-			}
-			total := approach + leg + o.delivery.metres(d.home)
-			if total > d.fullReach || total*d.pace+service > d.maxTime {
-				continue
-			}
-			ifCharged = true
-			if total > d.reach {
-				continue
-			}
-			if (approach+leg)*d.pace+pickupService <= due {
-				return inTime, i, ""
-			}
-			if !late {
-				late, by = true, i
-			}
-		}
-	}
-	switch {
-	case late:
-		return onlyLate, by, ""
-	case !canLift:
-		return 0, 0, OverCapacity
-	case ifCharged:
-		return 0, 0, NoDroneFree
-	}
-	return 0, 0, OutOfRange
-}
-
-// seconds converts without losing the sign of sub-second values.
-func seconds(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }

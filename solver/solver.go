@@ -57,12 +57,12 @@ const (
 	SISR Strategy = iota
 	// Greedy is one construction by cheapest insertion, most urgent first.
 	Greedy
-	// NearestFirst is the naive baseline: orders by urgency, each alone on the
-	// drone that is nearest to the warehouse nearest to it.
+	// NearestFirst is the naive baseline: the most urgent orders first, each alone
+	// on the drone that is nearest to the order's nearest warehouse.
 	NearestFirst
 )
 
-// Strategies are the strategies by the names that command lines give them.
+// Strategies maps the names used on command lines to strategies.
 var Strategies = map[string]Strategy{"sisr": SISR, "greedy": Greedy, "nearest": NearestFirst}
 
 // Goal is what the search minimises.
@@ -80,9 +80,9 @@ const (
 
 // Options steer one Solve.
 type Options struct {
-	// TimeLimit is the wall time for all of Solve; 0 means 8 s. Only a first plan may
-	// take longer, where there are very many orders or the machine is busy. Ignored when
-	// Iterations is set.
+	// TimeLimit is the wall time for all of Solve; 0 means 8 s. Only the first plan
+	// may take longer, when there are very many orders or the machine is busy.
+	// Ignored when Iterations is set.
 	TimeLimit time.Duration
 	// Seed makes a run repeatable together with Iterations.
 	Seed uint64
@@ -91,8 +91,8 @@ type Options struct {
 	Iterations int
 	// Workers is the number of search goroutines; 0 means 2.
 	Workers int
-	// Warm is the previous cycle's plan; what still fits of it is one of the
-	// starting points.
+	// Warm is the previous cycle's plan; the part of it that still fits is one of
+	// the starting points.
 	Warm *Plan
 	// Strategy defaults to SISR.
 	Strategy Strategy
@@ -100,7 +100,8 @@ type Options struct {
 	Goal Goal
 	// Progress, if set, is called from Solve's goroutine a few times per run.
 	Progress func(Progress)
-	// Clock replaces time.Now for the time limit. All workers call it at once.
+	// Clock replaces time.Now for the time limit. It must be safe for several
+	// goroutines at once.
 	Clock func() time.Time
 }
 
@@ -127,10 +128,10 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Solve plans the problem within the limit. Bad input never fails it: what is
-// impossible is listed in Plan.Unserved and Plan.Ignored, the rest is planned.
-// The error is non-nil only if ctx ended first; it is then the cause of that,
-// and the plan is the best found so far, whole and feasible.
+// Solve plans the problem within the limit. It never fails on bad input: what is
+// impossible is listed in Plan.Unserved and Plan.Ignored, and the rest is planned.
+// The error is non-nil only if ctx ended first. It is then the context's cause,
+// and the plan is the best found so far, complete and feasible.
 func Solve(ctx context.Context, p Problem, o Options) (Plan, error) {
 	return solve(ctx, p, o.withDefaults())
 }

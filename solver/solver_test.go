@@ -78,15 +78,15 @@ func TestSolve_EveryStrategyPassesTheChecker(t *testing.T) {
 	}
 }
 
-// However many drones and orders there are: problems of this many orders are cut into
-// clusters, whose drones may be few, one or none.
-func TestSolve_ShapesOfProblems(t *testing.T) {
+// Problems of many orders are cut into clusters, whose drones may be few, one or
+// none.
+func TestSolve_PlansProblemsOfEveryShape(t *testing.T) {
 	for _, shape := range []struct{ drones, orders int }{{1, 301}, {2, 900}, {5, 2000}, {40, 1100}, {400, 1}, {300, 310}} {
 		t.Run(fmt.Sprintf("%dx%d", shape.drones, shape.orders), func(t *testing.T) {
 			p := town(uint64(shape.orders), shape.drones, shape.orders)
 			for _, o := range []solver.Options{{Iterations: 40}, {Iterations: 40, Goal: solver.ReferenceScalar}, {Strategy: solver.Greedy}, {Strategy: solver.NearestFirst}} {
 				plan := solveChecked(t, p, o)
-				if len(plan.Routes) == 0 && o.Goal == solver.Production { // the reference may drop all
+				if len(plan.Routes) == 0 && o.Goal == solver.Production { // the reference may drop all orders
 					t.Errorf("%+v: no drone flies", o)
 				}
 			}
@@ -94,9 +94,9 @@ func TestSolve_ShapesOfProblems(t *testing.T) {
 	}
 }
 
-// A machine that stands still for a moment, longer than a tiny problem is searched, has
-// still most of the limit left: drones fly.
-func TestSolve_AStallLeavesNoTinyProblemUnplanned(t *testing.T) {
+// A machine that stalls for longer than a tiny problem is searched has most of the
+// limit left all the same: drones fly.
+func TestSolve_PlansATinyProblemDespiteAStall(t *testing.T) {
 	p := town(1, 3, 10)
 	for _, strategy := range []solver.Strategy{solver.SISR, solver.Greedy} {
 		for stall := 1; stall < 8; stall++ {
@@ -115,8 +115,8 @@ func TestSolve_AStallLeavesNoTinyProblemUnplanned(t *testing.T) {
 	}
 }
 
-// F-OPT-03: a fleet so large that it takes as long to look at as a tiny problem is
-// searched is searched all the same.
+// F-OPT-03: a tiny problem is searched even with a fleet so large that preparing it
+// takes as long as the search of a tiny problem.
 func TestSolve_SearchesALargeFleetForFewOrders(t *testing.T) {
 	looks := 0
 	clock := func() time.Time {
@@ -130,8 +130,8 @@ func TestSolve_SearchesALargeFleetForFewOrders(t *testing.T) {
 	}
 }
 
-// F-OPT-04: what cannot be in time beside the rest is delivered late, though the
-// search has used its time to the end.
+// F-OPT-04: orders that cannot be in time beside the others are delivered late, even
+// though the search has used all of its time.
 func TestSolve_LeavesTimeForLateDeliveries(t *testing.T) {
 	// One drone and a ring of orders, each in time only if it goes there first.
 	center := solver.Location{Lat: 5.6, Lon: -0.19}
@@ -147,7 +147,7 @@ func TestSolve_LeavesTimeForLateDeliveries(t *testing.T) {
 			Delivery: solver.Location{Lat: center.Lat + 0.025*sin, Lon: center.Lon + 0.025*cos},
 		})
 	}
-	// Every look at the clock takes as long, so that nothing depends on the machine.
+	// The clock moves with every look, so that nothing depends on the machine.
 	now := noon
 	clock := func() time.Time {
 		now = now.Add(20 * time.Microsecond)
@@ -162,10 +162,10 @@ func TestSolve_LeavesTimeForLateDeliveries(t *testing.T) {
 	}
 }
 
-// F-OPT-03: a problem whose preparation takes longer than the limit, as where
+// F-OPT-03: a problem whose preparation takes longer than the limit, because
 // thousands of orders wait or the machine is busy, has a plan all the same: in the
-// next cycle no fewer orders would wait.
-func TestSolve_PlansThoughPreparingTookTheLimit(t *testing.T) {
+// next cycle even more orders would wait.
+func TestSolve_PlansAlthoughPreparingTookTheLimit(t *testing.T) {
 	for _, orders := range []int{10, 200, 1000} {
 		for _, strategy := range []solver.Strategy{solver.SISR, solver.Greedy} {
 			looks := 0

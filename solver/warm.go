@@ -1,9 +1,9 @@
 package solver
 
-// rewarm repairs the previous plan: of each route what is still pending and
-// still fits keeps its sequence, the rest is inserted while there is time. It returns
-// nil without a previous plan.
-func (r *run) rewarm() []plannedRoute {
+// repairWarm repairs the previous plan: the stops of each route that still name
+// pending orders and still fit keep their sequence, the other orders are inserted
+// while there is time. It returns nil without a previous plan.
+func (r *run) repairWarm() []plannedRoute {
 	if r.opts.Warm == nil {
 		return nil
 	}
@@ -23,16 +23,17 @@ func (r *run) rewarm() []plannedRoute {
 			continue
 		}
 		flying[d] = true
-		if route := r.recall(old, d, orders, taken); len(route.stops) > 0 {
+		if route := r.translate(old, d, orders, taken); len(route.stops) > 0 {
 			routes = append(routes, route)
 		}
 	}
-	return r.extend(routes, indices(len(r.orders)), r.over, false)
+	return r.insertMissing(routes, indices(len(r.orders)), r.budget.over, false)
 }
 
-// recall translates an old route; stops that no longer name a pending order or
-// an open source are dropped in pairs, and so is what is more than a route can have.
-func (r *run) recall(old Route, drone int32, orders map[string]int32, taken map[int32]bool) plannedRoute {
+// translate returns an old route in terms of the prepared problem. Stops that no
+// longer name a pending order or one of its sources are dropped in pairs, and so
+// are those of more orders than a route can have.
+func (r *run) translate(old Route, drone int32, orders map[string]int32, taken map[int32]bool) plannedRoute {
 	route := plannedRoute{drone: drone}
 	aboard := map[int32]bool{}
 	for _, s := range old.Stops {
@@ -65,6 +66,8 @@ func (r *run) recall(old Route, drone int32, orders map[string]int32, taken map[
 	return route
 }
 
+// sourceIndex returns which source of an order a warehouse is, -1 if none; the
+// order's own pickup point has no warehouse.
 func (r *run) sourceIndex(o int32, warehouse string) int {
 	for k, s := range r.orders[o].sources {
 		if s.warehouse < 0 && warehouse == "" || s.warehouse >= 0 && r.problem.Warehouses[s.warehouse].ID == warehouse {

@@ -1,7 +1,10 @@
-// Command dispatch runs the solver on generated dispatch problems and prints
-// what it leaves out, how far it flies and how long it takes.
+// Command dispatch runs the solver on generated dispatch problems and prints what
+// it leaves out, how far the drones fly and how long it takes.
 //
 //	go run ./bench/dispatch [--drones 100 --orders 500] --instances 10 --time 8s --seed N [--json FILE]
+//
+// Every plan passes solver/check; a faulty one makes the command fail. Nothing
+// imports this package.
 package main
 
 import (
@@ -25,17 +28,17 @@ type flags struct {
 	Drones     int           `default:"100" help:"Drones per instance." check:"min 1"`
 	Orders     int           `default:"500" help:"Orders per instance." check:"min 1"`
 	Cities     int           `default:"0" help:"Towns per instance; 0 draws the number." check:"min 0"`
-	Geography  string        `default:"" enum:",accra,berlin,towns" help:"Geography of single-town instances: accra, berlin or towns; default drawn."`
+	Geography  string        `default:"" enum:",accra,berlin,towns" help:"Geography of single-town instances: accra, berlin or towns; by default drawn from the seed."`
 	Instances  int           `default:"5" help:"Instances, seeded 1, 2, ... from --first." check:"min 1"`
 	First      uint64        `default:"1" help:"Seed of the first instance."`
 	Time       time.Duration `default:"8s" help:"Time limit per instance." check:"over 0s"`
 	Iterations int           `help:"Deterministic mode: steps per worker instead of a time limit." check:"min 0"`
-	Long       time.Duration `help:"Also run this long and print the gap to it; tiny instances run 200 000 steps instead." check:"min 0s"`
+	Long       time.Duration `help:"Also run for this long and print the gap to that run; instances of up to 20 orders run 200 000 steps instead." check:"min 0s"`
 	Seed       uint64        `default:"1" help:"First seed of the search."`
 	Seeds      int           `default:"1" help:"Number of search seeds." check:"min 1"`
 	Workers    int           `default:"2" help:"Search goroutines." check:"min 1"`
 	Reference  bool          `help:"Minimise the reference optimizer's scalar instead."`
-	Rivals     []string      `help:"Rows of other solvers for the same instances (of this command or bench/peers): print when each run passes theirs on the reference's scalar, and by how much it is better in the end." type:"existingfile"`
+	Rivals     []string      `help:"Rows of other solvers for the same instances (written by this command or bench/peers): print when each run passes theirs on the reference scalar, and by how much it is better in the end." type:"existingfile"`
 	Strategy   string        `default:"sisr" enum:"sisr,greedy,nearest" help:"How to plan: ${enum}."`
 	JSON       string        `name:"json" help:"Write one JSON row per run to this file."`
 	Dump       string        `help:"Write the instances as JSON into this folder and stop."`
@@ -105,6 +108,7 @@ func run(ctx context.Context, f flags) error {
 	})
 }
 
+// params returns the parameters of an instance.
 func (f flags) params(i uint64) scenario.Params {
 	return scenario.Params{Drones: f.Drones, Orders: f.Orders, Cities: f.Cities, Geography: f.Geography, Seed: i}
 }
@@ -131,6 +135,7 @@ func dump(ctx context.Context, f flags) error {
 	return nil
 }
 
+// solve runs one problem with one seed and checks the plan.
 func solve(ctx context.Context, f flags, p solver.Problem, instance, seed uint64, limit time.Duration) row {
 	o := solver.Options{TimeLimit: limit, Seed: seed, Workers: f.Workers, Iterations: f.Iterations, Strategy: solver.Strategies[f.Strategy]}
 	if f.Reference {
@@ -167,6 +172,8 @@ type summary struct {
 	gaps         []float64
 }
 
+// add counts a run, compares it with the long run, if any, and the rivals, and
+// prints it if verbose.
 func (s *summary) add(r row, best *row, verbose bool) {
 	s.rows = append(s.rows, r)
 	note := r.Fault
@@ -228,14 +235,16 @@ func (s *summary) faults() (n int) {
 	return n
 }
 
-// faulty is an error if the checker refused a plan.
+// faulty returns an error if the checker refused a plan.
 func (s *summary) faulty() error {
 	if n := s.faults(); n > 0 {
-		return fmt.Errorf("%d of %d plans are faulty", n, len(s.rows))
+		return fmt.Errorf("%d of %d plans break a rule; the rows name the rule", n, len(s.rows))
 	}
 	return nil
 }
 
+// quantile returns the value below which a share q of the values are; 0 if there
+// are none.
 func quantile(x []float64, q float64) float64 {
 	if len(x) == 0 {
 		return 0

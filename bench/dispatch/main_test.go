@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { clitest.Main(m, main) }
 
-// A benchmark that could measure nothing is refused.
+// Flags with which nothing could be measured are refused.
 func TestMain_RefusesNonsense(t *testing.T) {
 	clitest.Refuses(t, map[string]string{
 		"--drones=-1":   "drones (flag --drones)",
@@ -25,9 +25,9 @@ func TestMain_RefusesNonsense(t *testing.T) {
 	})
 }
 
-// F-OPT-05: a run that is stopped before it has a row costs nobody the rows of the
-// one before.
-func TestRun_KeepsTheFormerRows(t *testing.T) {
+// F-OPT-05: a run that is stopped before its first row leaves the file of an earlier
+// run as it is.
+func TestRun_KeepsEarlierRowsWhenStopped(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rows.json")
 	if err := os.WriteFile(file, []byte("rows"), 0o600); err != nil {
 		t.Fatal(err)
@@ -43,7 +43,6 @@ func TestRun_KeepsTheFormerRows(t *testing.T) {
 	}
 }
 
-// Who is told to stop searches no longer.
 func TestRun_EndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -54,8 +53,8 @@ func TestRun_EndsWithItsContext(t *testing.T) {
 }
 
 // A rival that drops every order is passed by the first plan, one that flies a
-// metre never; rows of other problems are none of this one's.
-func TestRivals(t *testing.T) {
+// single metre never. Rows of other problems are ignored.
+func TestRivals_CompareWithRunsOfTheSameProblem(t *testing.T) {
 	rivals := func(rows string) ([]*rival, error) {
 		file := filepath.Join(t.TempDir(), "rows.json")
 		if err := os.WriteFile(file, []byte(rows), 0o600); err != nil {

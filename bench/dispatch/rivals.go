@@ -17,16 +17,16 @@ type problem struct {
 	Orders   int    `json:"orders"`
 }
 
-// rival is another solver, or another version of this one, by what it came to.
+// rival is another solver, or another version of this one, known by its results.
 type rival struct {
 	name   string
 	scalar map[problem]float64
 
-	met, behind    int       // runs on its instances; those that came to more than it
+	met, behind    int       // runs on its instances; those that ended worse than it
 	better, passed []float64 // percent below it in the end; when first below it, in ms
 }
 
-// readRivals takes the rows of each file; of several for one instance the best.
+// readRivals reads the rows of each file and keeps the best of each instance.
 func readRivals(paths []string) ([]*rival, error) {
 	var out []*rival
 	for _, path := range paths {
@@ -55,7 +55,8 @@ func readRivals(paths []string) ([]*rival, error) {
 	return out, nil
 }
 
-// meet compares a run with the rival's, if there is one, and says how it went.
+// meet compares a run with the rival's on the same instance, if there is one, and
+// describes the outcome.
 func (v *rival) meet(r row) string {
 	theirs, ok := v.scalar[problem{r.Instance, r.Drones, r.Orders}]
 	if !ok {
@@ -67,7 +68,8 @@ func (v *rival) meet(r row) string {
 	if r.Scalar > theirs {
 		v.behind++
 	}
-	// The search reports now and then only: it passes no later than that.
+	// The search reports only now and then: it passes the rival at that time or
+	// before.
 	for _, p := range r.reports {
 		if p.Objective.ReferenceScalar() < theirs {
 			v.passed = append(v.passed, ms(p.Elapsed))

@@ -10,8 +10,8 @@ import (
 	"github.com/dronefleet/dronefleet/internal/cli"
 )
 
-// compare checks rows made elsewhere and prints them in one table: an instance a
-// line, a file a column, the best known last.
+// compare checks rows made elsewhere and prints them in one table: one line per
+// instance, one column per file, the best known last.
 func compare(f flags) error {
 	columns := make([]map[string]row, len(f.Rows))
 	sums := make([]summary, len(f.Rows))
@@ -58,7 +58,7 @@ func compare(f flags) error {
 	return nil
 }
 
-// read takes the rows of a file, judges each and keeps the last of an instance.
+// read reads and checks the rows of a file and keeps the last of each instance.
 func (f flags) read(path string) (map[string]row, error) {
 	file, err := os.Open(path)
 	if err != nil {

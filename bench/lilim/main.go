@@ -2,6 +2,9 @@
 // vehicles and distances against the best known.
 //
 //	go run ./bench/lilim --dir DIR [--instances GLOB] --time 8s --seed N [--json FILE]
+//
+// Every solution is replayed by a checker that shares no formula with the engine;
+// a faulty one makes the command fail. Nothing imports this package.
 package main
 
 import (
@@ -20,20 +23,22 @@ import (
 )
 
 type flags struct {
-	Dir       string        `required:"" help:"Folder of NAME.txt instances, with NAME.sol best-known solutions beside them."`
-	Instances string        `default:"*" help:"Glob of instance names, several separated by commas."`
-	Time      time.Duration `default:"8s" help:"Wall time per instance." check:"over 0s"`
-	Seed      uint64        `default:"1" help:"First seed."`
-	Seeds     int           `default:"1" help:"Number of seeds to run, from --seed upward." check:"min 1"`
-	Workers   int           `default:"2" help:"Search goroutines." check:"min 1"`
-	JSON      string        `name:"json" help:"Write one JSON row per instance and seed to this file."`
-	Rows      []string      `help:"Check and print the rows of these files (of this command or bench/peers), one column each, instead of solving." type:"existingfile"`
-	Quiet     bool          `help:"Print only the summary."`
-	CPU       bool          `name:"cpu" help:"Count processor time divided by --workers instead of wall time, for busy machines."`
-	Target    float64       `default:"1" help:"Print when each run came within this many percent of the best known, at its vehicles." check:"min 0"`
+	Dir        string        `required:"" help:"Folder of NAME.txt instances, with NAME.sol best-known solutions beside them."`
+	Instances  string        `default:"*" help:"Glob of instance names, several separated by commas."`
+	Time       time.Duration `default:"8s" help:"Wall time per instance." check:"over 0s"`
+	Iterations int           `help:"Deterministic mode: steps per worker instead of a time limit." check:"min 0"`
+	Seed       uint64        `default:"1" help:"First seed."`
+	Seeds      int           `default:"1" help:"Number of seeds to run, from --seed upward." check:"min 1"`
+	Workers    int           `default:"2" help:"Search goroutines." check:"min 1"`
+	JSON       string        `name:"json" help:"Write one JSON row per instance and seed to this file."`
+	Rows       []string      `help:"Instead of solving, check the rows of these files (written by this command or bench/peers) and print them, one column per file." type:"existingfile"`
+	Quiet      bool          `help:"Print only the summary."`
+	CPU        bool          `name:"cpu" help:"Count processor time divided by --workers instead of wall time, for busy machines."`
+	Target     float64       `default:"1" help:"Print when each run came within this many percent of the best known distance, with no more vehicles." check:"min 0"`
 }
 
-// row is one solved instance; routes are task ids so that anyone can check.
+// row is one solved instance. Its routes are task ids, so that anyone can check
+// them.
 type row struct {
 	Instance     string  `json:"instance"`
 	Seed         uint64  `json:"seed"`
@@ -43,7 +48,7 @@ type row struct {
 	BestDistance float64 `json:"bestDistance"`
 	ElapsedMs    int64   `json:"elapsedMs"`
 	// FleetMs and TargetMs are when the best known number of vehicles was reached
-	// and when the distance came within the target; absent: never.
+	// and when the distance came within the target; absent if never.
 	FleetMs  *int64  `json:"fleetMs,omitempty"`
 	Steps    int64   `json:"steps"`
 	TargetMs *int64  `json:"targetMs,omitempty"`
@@ -88,6 +93,7 @@ func run(ctx context.Context, f flags) error {
 	})
 }
 
+// load reads an instance.
 func load(path, name string) (*lilim.Instance, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -97,6 +103,7 @@ func load(path, name string) (*lilim.Instance, error) {
 	return lilim.Parse(name, file)
 }
 
+// check replays the routes and sets what they come to, or the rule they break.
 func (r *row) check(in *lilim.Instance) {
 	var err error
 	if r.Vehicles, r.Distance, err = lilim.Check(in, r.Routes); err != nil {
@@ -116,11 +123,12 @@ func instances(f flags) ([]string, error) {
 	}
 	sort.Strings(names)
 	if len(names) == 0 {
-		return nil, fmt.Errorf("--dir %s holds no instance %s.txt", f.Dir, f.Instances)
+		return nil, fmt.Errorf("--dir %s has no instance %s.txt; check --dir and --instances", f.Dir, f.Instances)
 	}
 	return names, nil
 }
 
+// solve runs one instance with one seed.
 func solve(ctx context.Context, path string, f flags, seed uint64) (row, error) {
 	name := strings.TrimSuffix(filepath.Base(path), ".txt")
 	r := row{Instance: name, Seed: seed}
@@ -131,7 +139,7 @@ func solve(ctx context.Context, path string, f flags, seed uint64) (row, error) 
 	if err := r.readBest(in, strings.TrimSuffix(path, ".txt")+".sol"); err != nil {
 		return r, err
 	}
-	o := lilim.Options{TimeLimit: f.Time, Seed: seed, Workers: f.Workers, Clock: time.Now}
+	o := lilim.Options{TimeLimit: f.Time, Iterations: f.Iterations, Seed: seed, Workers: f.Workers, Clock: time.Now}
 	if f.CPU {
 		o.Clock = cputime.Clock(f.Workers)
 	}
@@ -156,7 +164,7 @@ func solve(ctx context.Context, path string, f flags, seed uint64) (row, error) 
 	return r, nil
 }
 
-// readBest takes the best known from the published solution, if there is one.
+// readBest reads the best known from the published solution, if there is one.
 func (r *row) readBest(in *lilim.Instance, path string) error {
 	file, err := os.Open(path)
 	if os.IsNotExist(err) {
@@ -185,6 +193,7 @@ type summary struct {
 	slowest                int64
 }
 
+// add counts a row and, if verbose, prints it.
 func (s *summary) add(r row, verbose bool) {
 	s.rows++
 	s.vehicles += r.Vehicles
@@ -216,7 +225,7 @@ func (s *summary) add(r row, verbose bool) {
 	}
 }
 
-// when prints a time that may never have come.
+// when formats a time that may never have come.
 func when(ms *int64) string {
 	if ms == nil {
 		return "-"
@@ -234,14 +243,15 @@ func (s *summary) print(seed uint64) {
 // seeds are the summaries of several seeds.
 type seeds []summary
 
-// faulty is an error if the checker refused a solution, or there was none.
+// faulty returns an error if the checker refused a solution or an instance has
+// none.
 func (all seeds) faulty() error {
 	rows, faults := 0, 0
 	for _, s := range all {
 		rows, faults = rows+s.rows, faults+s.faults
 	}
 	if faults > 0 {
-		return fmt.Errorf("%d of %d solutions are faulty", faults, rows)
+		return fmt.Errorf("%d of %d solutions are missing or break a rule; the rows name the rule", faults, rows)
 	}
 	return nil
 }

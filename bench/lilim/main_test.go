@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { clitest.Main(m, main) }
 
-// A benchmark that could measure nothing is refused.
+// Flags with which nothing could be measured are refused.
 func TestMain_RefusesNonsense(t *testing.T) {
 	clitest.Refuses(t, map[string]string{
 		"":                    "--dir",
@@ -22,7 +22,6 @@ func TestMain_RefusesNonsense(t *testing.T) {
 	})
 }
 
-// Who is told to stop searches no longer.
 func TestRun_EndsWithItsContext(t *testing.T) {
 	text := "20 50 1\n0 50 50 0 0 1000 0 0 0\n"
 	for i := 1; i < 40; i += 2 {

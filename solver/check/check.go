@@ -9,15 +9,14 @@ import (
 	"github.com/dronefleet/dronefleet/solver/model"
 )
 
-// Tolerances of the replay: what rounding to stored values can cost, nothing
-// more.
+// Tolerances of the replay: the rounding of stored values, nothing more.
 const (
 	timeTolerance    = 5 * time.Millisecond
 	batteryTolerance = 1e-6 // percent
 	kmTolerance      = 1e-6
 	degreeTolerance  = 1e-9
 	// limitTolerance, in kilograms and percent, is what the assignment policy
-	// forgives: a plan that goes further would be published and refused.
+	// accepts: a plan that exceeds it would be published and refused.
 	limitTolerance = 1e-9
 )
 
@@ -29,7 +28,7 @@ type Fault struct {
 	Detail  string
 }
 
-// Faults is every broken rule of a plan; it is an error when not empty.
+// Faults lists every broken rule of a plan; it is an error when not empty.
 type Faults []Fault
 
 // Error lists the first faults on one line.
@@ -48,8 +47,8 @@ func (f Faults) Error() string {
 }
 
 // Plan replays the plan against the problem and returns nil, or Faults naming
-// every rule it breaks. Late deliveries are no fault: they are counted, and the
-// counts in the plan's objective must agree.
+// every rule it breaks. A late delivery is not a fault, but the counts in the
+// plan's objective must agree with the replay.
 func Plan(p model.Problem, plan model.Plan) error {
 	r := newReplay(p)
 	for _, route := range plan.Routes {
@@ -63,7 +62,7 @@ func Plan(p model.Problem, plan model.Plan) error {
 	return r.faults
 }
 
-// replay is one pass over a plan.
+// replay is one check of a plan.
 type replay struct {
 	problem model.Problem
 	params  model.Params
@@ -72,11 +71,11 @@ type replay struct {
 	drones     map[string]model.Drone
 	depots     map[string]model.Depot
 	warehouses map[string]model.Warehouse
-	ordersByID map[string]model.Order // first record of an id
+	ordersByID map[string]model.Order // the first record with that id
 	firstOf    map[string]int         // its index
 
-	flown     map[string]bool // drones that have a route
-	delivered map[string]time.Time
+	flown     map[string]bool      // drones that have a route
+	delivered map[string]time.Time // arrival by order
 	unserved  [model.PriorityCount]int
 	totalKm   float64
 	longestKm float64
@@ -173,7 +172,8 @@ func (r *replay) route(route model.Route) {
 	r.longestKm = math.Max(r.longestKm, km)
 }
 
-// ends checks the first and the last stop.
+// ends checks the first and the last stop. It returns false if the route cannot be
+// replayed.
 func (r *replay) ends(route model.Route, drone model.Drone) bool {
 	id, n := route.DroneID, len(route.Stops)
 	if n < 2 || route.Stops[0].Kind != model.DepotStart || route.Stops[n-1].Kind != model.DepotReturn {
@@ -187,7 +187,7 @@ func (r *replay) ends(route model.Route, drone model.Drone) bool {
 		}
 	}
 	if !same(route.Stops[0].At, drone.At) {
-		r.fault("ends", id, "", "does not start where the drone is")
+		r.fault("ends", id, "", "does not start at the drone's position")
 	}
 	last := route.Stops[n-1].At
 	if drone.HomeDepotID != "" {
@@ -205,7 +205,7 @@ func (r *replay) ends(route model.Route, drone model.Drone) bool {
 	return true
 }
 
-// stored compares what the plan says of a stop with the replay.
+// stored compares the stored values of a stop with the replay.
 func (r *replay) stored(route model.Route, i int, now time.Time, km, battery float64) {
 	stop := route.Stops[i]
 	if diff := stop.ETA.Sub(now); diff > timeTolerance || diff < -timeTolerance {
@@ -231,7 +231,7 @@ func (r *replay) pickup(drone string, stop model.Stop, aboard map[string]bool) m
 	aboard[order.ID] = true
 	if order.Pickup != nil {
 		if !same(stop.At, *order.Pickup) {
-			r.fault("stock", drone, order.ID, "not fetched at the order's pickup point")
+			r.fault("stock", drone, order.ID, "not picked up at the order's pickup point")
 		}
 		return order
 	}
@@ -256,7 +256,7 @@ func (r *replay) deliver(drone string, stop model.Stop, aboard map[string]bool, 
 		return order
 	}
 	if !aboard[order.ID] {
-		r.fault("precedence", drone, order.ID, "delivered without its pickup before")
+		r.fault("precedence", drone, order.ID, "delivered before its pickup")
 	}
 	delete(aboard, order.ID)
 	if !same(stop.At, order.Delivery) {
@@ -266,7 +266,7 @@ func (r *replay) deliver(drone string, stop model.Stop, aboard map[string]bool, 
 	return order
 }
 
-// landing checks the state at the end of a route, with the leg home flown.
+// landing checks the state at the end of a route, after the leg home.
 func (r *replay) landing(route model.Route, drone model.Drone, km float64, took time.Duration) {
 	used := km * drone.Consumption()
 	if left := drone.BatteryPercent - math.Max(used, route.BatteryUsePercent); !(left >= r.params.ReservePercent-limitTolerance) {
@@ -296,12 +296,12 @@ func (r *replay) orders(plan model.Plan) {
 		switch u.Reason {
 		case model.NoCompatibleWarehouse, model.OutOfRange, model.NoDroneFree, model.KeptForCritical,
 			model.WaitsForBetterRoute, model.DeadlineUnreachable, model.OverCapacity:
-		case model.InvalidInput: // counts as no order
+		case model.InvalidInput: // does not count as an order
 			if r.valid(u.Index) {
-				r.fault("bank", "", u.OrderID, "called invalid, which it is not")
+				r.fault("bank", "", u.OrderID, "reason is invalid_input, but the order is valid")
 			}
 		default:
-			r.fault("bank", "", u.OrderID, "unserved for the reason %q, which is none", u.Reason)
+			r.fault("bank", "", u.OrderID, "unknown reason %q", u.Reason)
 		}
 		listed[u.Index]++
 		if p := r.problem.Orders[u.Index].Priority; u.Reason != model.InvalidInput && validPriority(p) {
@@ -319,8 +319,8 @@ func (r *replay) orders(plan model.Plan) {
 	}
 }
 
-// objective recomputes what can be recomputed without the solver's notion of
-// rank: distance, longest route, late deliveries, unserved orders.
+// objective recomputes what does not depend on the solver's ranks: distance,
+// longest route, late deliveries, unserved orders.
 func (r *replay) objective(o model.Objective) {
 	var late [model.PriorityCount]int
 	for id, at := range r.delivered {

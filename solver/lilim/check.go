@@ -28,7 +28,7 @@ func Check(in *Instance, routes [][]int) (vehicles int, distance float64, err er
 				return 0, 0, fmt.Errorf("route %d: task %d is visited twice", k+1, id)
 			}
 			if t.Pickup != 0 && routeOf[t.Pickup] != k+1 {
-				return 0, 0, fmt.Errorf("route %d: task %d comes without its pickup %d before", k+1, id, t.Pickup)
+				return 0, 0, fmt.Errorf("route %d: task %d comes before its pickup %d", k+1, id, t.Pickup)
 			}
 			routeOf[id] = k + 1
 			leg := math.Hypot(t.X-in.Tasks[prev].X, t.Y-in.Tasks[prev].Y)

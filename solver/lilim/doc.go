@@ -3,5 +3,6 @@
 //
 // It exists to measure the engine on a public benchmark: fewest vehicles first,
 // then least distance, in double precision. Check shares no formula with the
-// engine. Nothing in production may import it.
+// engine. The package returns an error for malformed instances, and must not be
+// imported by anything in production.
 package lilim

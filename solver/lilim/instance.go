@@ -14,7 +14,7 @@ type Task struct {
 	X, Y, Demand float64
 	Early, Late  float64
 	Service      float64
-	Pickup, Drop int // index of the partner, 0 if this task is that itself
+	Pickup, Drop int // index of the task's pickup or delivery; 0 in the field of its own kind
 }
 
 // Instance is one benchmark problem.
@@ -25,8 +25,8 @@ type Instance struct {
 	Tasks    []Task
 }
 
-// most is more than any number of an instance, and small enough for every use of one.
-const most = 1e9
+// maxNumber bounds the numbers of an instance, so that no sum of them overflows.
+const maxNumber = 1e9
 
 // Parse reads an instance in the published text form.
 func Parse(name string, r io.Reader) (*Instance, error) {
@@ -40,14 +40,14 @@ func Parse(name string, r io.Reader) (*Instance, error) {
 		values := make([]float64, len(fields))
 		for i, f := range fields {
 			v, err := strconv.ParseFloat(f, 64)
-			if err != nil || math.IsNaN(v) || math.Abs(v) > most {
-				return nil, fmt.Errorf("%s line %d: %q is not a number up to %g", name, line, f, most)
+			if err != nil || math.IsNaN(v) || math.Abs(v) > maxNumber {
+				return nil, fmt.Errorf("%s line %d: %q is not a number between -%g and %[4]g", name, line, f, maxNumber)
 			}
 			values[i] = v
 		}
 		if in.Vehicles == 0 {
 			if len(values) < 2 || values[0] < 1 {
-				return nil, fmt.Errorf("%s line %d: want vehicles, capacity, speed", name, line)
+				return nil, fmt.Errorf("%s line %d: want the vehicles (at least 1), the capacity and the speed", name, line)
 			}
 			in.Vehicles, in.Capacity = int(values[0]), values[1]
 			continue
@@ -66,28 +66,28 @@ func Parse(name string, r io.Reader) (*Instance, error) {
 	return in, in.validate()
 }
 
-// validate checks the pairing.
+// validate checks that pickups and deliveries are paired.
 func (in *Instance) validate() error {
 	if len(in.Tasks) == 0 {
-		return fmt.Errorf("%s: no depot", in.Name)
+		return fmt.Errorf("%s: no tasks; the first one is the depot", in.Name)
 	}
 	for i, t := range in.Tasks[1:] {
 		id := i + 1
 		if t.Pickup != 0 && t.Drop != 0 {
-			return fmt.Errorf("%s: task %d is a pickup and a delivery", in.Name, id)
+			return fmt.Errorf("%s: task %d names both a pickup and a delivery", in.Name, id)
 		}
 		if t.Pickup != 0 {
 			if t.Pickup < 0 || t.Pickup >= len(in.Tasks) || in.Tasks[t.Pickup].Drop != id {
-				return fmt.Errorf("%s: task %d has no matching pickup", in.Name, id)
+				return fmt.Errorf("%s: task %d is not the delivery of its pickup %d", in.Name, id, t.Pickup)
 			}
 		} else if t.Drop <= 0 || t.Drop >= len(in.Tasks) || in.Tasks[t.Drop].Pickup != id {
-			return fmt.Errorf("%s: task %d has no matching delivery", in.Name, id)
+			return fmt.Errorf("%s: task %d is not the pickup of its delivery %d", in.Name, id, t.Drop)
 		}
 	}
 	return nil
 }
 
-// Distance between two tasks; travel time is the same number.
+// Distance returns the distance between two tasks; travel time is the same number.
 func (in *Instance) Distance(a, b int) float64 {
 	dx, dy := in.Tasks[a].X-in.Tasks[b].X, in.Tasks[a].Y-in.Tasks[b].Y
 	return math.Sqrt(dx*dx + dy*dy)
@@ -113,5 +113,8 @@ func ParseSolution(name string, r io.Reader) ([][]int, error) {
 		}
 		routes = append(routes, route)
 	}
-	return routes, scan.Err()
+	if err := scan.Err(); err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return routes, nil
 }

@@ -27,9 +27,9 @@ func generated(seed uint64, pairs int) string {
 	return b.String()
 }
 
-// The clock moves a millisecond per look, so the run does not depend on the
-// machine's.
-func TestSolve_ResultsPassTheChecker(t *testing.T) {
+// The injected clock moves a millisecond per look, so that the run does not depend
+// on the machine.
+func TestSolve_PassesTheChecker(t *testing.T) {
 	for seed := range uint64(6) {
 		in, err := lilim.Parse("generated", strings.NewReader(generated(seed, 20+10*int(seed))))
 		if err != nil {
@@ -78,7 +78,7 @@ func TestCheck_NamesTheBrokenRule(t *testing.T) {
 		"no task":    {{1, 2}, {3, 4, 9}},
 	} {
 		if _, _, err := lilim.Check(in, routes); err == nil {
-			t.Errorf("%s: not noticed", name)
+			t.Errorf("%s: no error", name)
 		}
 	}
 }

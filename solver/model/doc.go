@@ -4,5 +4,5 @@
 //
 // It imports only the standard library and computes nothing beyond defaults,
 // so that the solver and its independent checker can share it without sharing
-// a single formula. It never fails: values are judged by solver and check.
+// a single formula. It never fails: solver and check judge the values.
 package model

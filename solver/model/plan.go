@@ -80,18 +80,18 @@ const (
 	// OutOfRange: even a fully charged drone of this fleet, from where it is,
 	// could not fetch, deliver and come home.
 	OutOfRange Reason = "out_of_range"
-	// NoDroneFree: feasible, but the drones are better used for others now, or
-	// none has the charge.
+	// NoDroneFree: feasible, but the drones serve other orders better now, or none
+	// has the charge.
 	NoDroneFree Reason = "no_drone_free"
-	// KeptForCritical: feasible, and drones are free, but they wait for urgent
-	// orders to come. The solver never gives this reason; who keeps drones back
-	// does.
+	// KeptForCritical: feasible, and drones are free, but they are kept for urgent
+	// orders to come. The solver never gives this reason; the planner that keeps
+	// drones in reserve does.
 	KeptForCritical Reason = "kept_for_critical"
-	// WaitsForBetterRoute: the free drones would be late; one that comes back
-	// soon can still be in time. Like KeptForCritical never the solver's.
+	// WaitsForBetterRoute: the free drones would be late; one that returns soon can
+	// still be in time. The solver never gives this reason either.
 	WaitsForBetterRoute Reason = "waits_for_better_route"
-	// DeadlineUnreachable: no drone could still be in time, and none was left
-	// over to deliver late.
+	// DeadlineUnreachable: no drone could still be in time, and none was free to
+	// deliver late.
 	DeadlineUnreachable Reason = "deadline_unreachable"
 	// OverCapacity: heavier than any drone of the problem may carry.
 	OverCapacity Reason = "over_capacity"
@@ -102,7 +102,7 @@ const (
 // Unserved is an order that no route carries.
 type Unserved struct {
 	OrderID string `json:"orderId"`
-	// Index is the order's place in Problem.Orders (ids may be duplicated).
+	// Index is the order's index in Problem.Orders (ids may be duplicated).
 	Index  int    `json:"index"`
 	Reason Reason `json:"reason"`
 	// Detail names the bad field, or is empty.
@@ -117,14 +117,14 @@ type Ignored struct {
 	Detail string `json:"detail"`
 }
 
-// LateTolerance is how far past the deadline an arrival still counts as in
-// time: rounding, nothing more.
+// LateTolerance is how far past the deadline an arrival still counts as in time.
+// It covers rounding only.
 const LateTolerance = 5 * time.Millisecond
 
 // RankCount is the number of service ranks, see Objective.
 const RankCount = 2 * PriorityCount
 
-// Objective is what a plan is worth; Less is its order.
+// Objective is what a plan is worth; Less orders objectives.
 //
 // The rank of an order: 0, 1, 2 for CRITICAL, HIGH, STANDARD orders that some
 // drone could still deliver in time; 3, 4, 5 for the same when it is too late
@@ -142,8 +142,8 @@ type Objective struct {
 	LongestKm  float64            `json:"longestKm"`
 }
 
-// Less reports whether o is better: fewer missed orders rank by rank, then
-// fewer unserved, then less distance. No distance buys an order off.
+// Less reports whether o is better: fewer missed orders rank by rank, then fewer
+// unserved, then less distance. No distance outweighs an order.
 func (o Objective) Less(p Objective) bool {
 	for r := range o.MissedByRank {
 		if o.MissedByRank[r] != p.MissedByRank[r] {
@@ -186,7 +186,8 @@ type Plan struct {
 }
 
 // ReferenceScalar is the cost of the reference optimizer, in metres: distance,
-// 100 x the longest route, 200 000 for each order left out. For comparison only.
+// 100 x the longest route, 200 000 for each order left out. It serves comparisons
+// only.
 func (o Objective) ReferenceScalar() float64 {
 	return 1000*o.DistanceKm + 100*1000*o.LongestKm + 200_000*float64(o.UnservedTotal())
 }

@@ -60,7 +60,7 @@ type Drone struct {
 	// ConsumptionPercentPerKm of flight, in [0.001,1000]; 0 means
 	// DefaultConsumptionPercentPerKm.
 	ConsumptionPercentPerKm float64 `json:"consumptionPercentPerKm,omitempty"`
-	// CapacityKg is the greatest payload aboard at any time; 0 means unlimited.
+	// CapacityKg is the most payload aboard at any time; 0 means unlimited.
 	CapacityKg float64 `json:"capacityKg,omitempty"`
 	// SpeedKmh is the cruise speed, in [1,1000]; 0 means DefaultSpeedKmh.
 	SpeedKmh float64 `json:"speedKmh,omitempty"`
@@ -68,7 +68,7 @@ type Drone struct {
 	MaxFlight time.Duration `json:"maxFlight,omitempty"`
 }
 
-// Defaults for what a drone leaves at zero.
+// Defaults of the fields that a drone leaves at zero.
 const (
 	DefaultConsumptionPercentPerKm = 2.5
 	DefaultSpeedKmh                = 50.0
@@ -108,7 +108,7 @@ type Order struct {
 	Deadline time.Time `json:"deadline,omitzero"`
 }
 
-// Due returns the deadline with the defaults applied.
+// Due returns the deadline, defaults applied.
 func (o Order) Due(now time.Time) time.Time {
 	if !o.Deadline.IsZero() {
 		return o.Deadline
@@ -148,8 +148,8 @@ type Depot struct {
 
 // Params are the rules common to a whole problem.
 type Params struct {
-	// ReservePercent is the least charge at landing; 0 means 20. Negative means
-	// no reserve at all.
+	// ReservePercent is the least charge at landing; 0 means 20, negative means no
+	// reserve.
 	ReservePercent float64 `json:"reservePercent,omitempty"`
 	// PickupService and DeliveryService are spent at each such stop; default 0,
 	// at most MaxService.
@@ -158,12 +158,12 @@ type Params struct {
 	// MaxOrdersPerRoute bounds one route; 0 means MaxOrdersPerDecision, which
 	// it never exceeds.
 	MaxOrdersPerRoute int `json:"maxOrdersPerRoute,omitempty"`
-	// AgingStep is the overdue time that lifts an order by one rank, so that
-	// nothing feasible waits without end; 0 means 10 minutes.
+	// AgingStep is the overdue time that raises an order by one rank, so that no
+	// feasible order waits forever; 0 means 10 minutes.
 	AgingStep time.Duration `json:"agingStep,omitempty"`
 }
 
-// What one published decision can carry.
+// Limits of one published decision.
 const (
 	MaxOrdersPerDecision    = 64
 	MaxWaypointsPerDecision = 256
@@ -191,7 +191,7 @@ func (p Params) WithDefaults() Params {
 	return p
 }
 
-// Problem is everything the solver may know, at one instant.
+// Problem is everything that the solver knows, at one instant.
 type Problem struct {
 	Now        time.Time   `json:"now"`
 	Depots     []Depot     `json:"depots"`

@@ -25,7 +25,7 @@ type Answer struct {
 // valid: ids unique, numbers in range, home depots named.
 func Solve(p model.Problem) (Answer, error) {
 	if len(p.Orders) > MaxOrders || len(p.Drones) > MaxDrones {
-		return Answer{}, fmt.Errorf("oracle: %d orders and %d drones, at most %d and %d",
+		return Answer{}, fmt.Errorf("cannot enumerate %d orders and %d drones: the limits are %d and %d",
 			len(p.Orders), len(p.Drones), MaxOrders, MaxDrones)
 	}
 	e := enumeration{problem: p, params: p.Params.WithDefaults()}
@@ -46,7 +46,7 @@ type enumeration struct {
 	drone model.Drone
 	home  model.Location
 	best  []float64 // per set of orders: least km for the drone, +Inf if none
-	only  int       // when set, the one order that may be served, plus one
+	only  int       // 1 + the one order that may be served, or 0 for all
 }
 
 // classify finds for each order alone whether any drone can serve it, in time
@@ -58,9 +58,9 @@ func (e *enumeration) classify() {
 		inTime := e.aloneByAny(o)
 		due := e.due[o]
 		e.due[o] = math.Inf(1)
-		anyhow := e.aloneByAny(o)
+		possible := e.aloneByAny(o)
 		e.rank[o] = model.PriorityCount - 1 - int(order.Priority)
-		e.feasible[o] = anyhow
+		e.feasible[o] = possible
 		if inTime {
 			e.due[o] = due
 			continue
@@ -72,6 +72,7 @@ func (e *enumeration) classify() {
 	}
 }
 
+// aloneByAny reports whether some drone can serve an order and nothing else.
 func (e *enumeration) aloneByAny(o int) bool {
 	e.only = o + 1
 	defer func() { e.only = 0 }()
@@ -83,7 +84,8 @@ func (e *enumeration) aloneByAny(o int) bool {
 	return false
 }
 
-// routes returns, per set of orders, the shortest feasible route of a drone.
+// routes returns, per set of orders, the length of a drone's shortest feasible
+// route.
 func (e *enumeration) routes(d int) []float64 {
 	e.drone = e.problem.Drones[d]
 	e.best = make([]float64, 1<<len(e.problem.Orders))
@@ -132,6 +134,7 @@ func (e *enumeration) extend(at model.Location, hours, km, load float64, aboard,
 	}
 }
 
+// sources lists where an order can be fetched.
 func (e *enumeration) sources(o model.Order) []model.Location {
 	if o.Pickup != nil {
 		return []model.Location{*o.Pickup}
@@ -145,7 +148,7 @@ func (e *enumeration) sources(o model.Order) []model.Location {
 	return out
 }
 
-// assign gives every drone a set of orders, in every way.
+// assign tries every assignment of sets of orders to drones and returns the best.
 func (e *enumeration) assign() Answer {
 	km := map[int]float64{0: 0} // set served so far -> least km
 	for d := range e.problem.Drones {

@@ -9,8 +9,8 @@ import (
 	"github.com/dronefleet/dronefleet/solver/model"
 )
 
-// Params choose a problem. Everything not named here is drawn from the seed:
-// stock overlap 30-90 %, batteries, drone types, ages, bursts, scarce products.
+// Params choose a problem. Everything else is drawn from the seed: stock overlap
+// of 30 to 90 %, batteries, drone types, order ages, bursts, scarce products.
 type Params struct {
 	Drones, Orders int
 	// Cities is the number of towns; 0 draws it from the seed, growing with the
@@ -27,7 +27,7 @@ var Noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
 var products = []string{"BLOOD", "VACCINE", "MEDICINE", "PLASMA", "MEDICAL_DEVICE"}
 
-// town is where drones, warehouses and hospitals of one city are.
+// town is the area of one city's drones, warehouses and hospitals.
 type town struct {
 	centre model.Location
 	radius float64 // km
@@ -45,15 +45,15 @@ type generator struct {
 func Generate(params Params) model.Problem {
 	g := &generator{Rand: rand.New(rand.NewPCG(params.Seed, 0xd20e)), params: params}
 	g.problem.Now = Noon
-	g.founding()
+	g.layOut()
 	g.infrastructure()
 	g.fleet()
 	g.demand()
 	return g.problem
 }
 
-// founding lays out the towns.
-func (g *generator) founding() {
+// layOut places the towns.
+func (g *generator) layOut() {
 	cities := g.params.Cities
 	if cities <= 0 {
 		cities = 1 + g.IntN(min(50, 1+g.params.Orders/60))
@@ -129,7 +129,8 @@ func (g *generator) fleet() {
 	}
 }
 
-// demand draws the orders: half of them in bursts at few sites.
+// demand draws the orders; in a single town up to half of them come in bursts at
+// one site.
 func (g *generator) demand() {
 	burst := g.Float64() * 0.5
 	var hot model.Location
@@ -142,7 +143,7 @@ func (g *generator) demand() {
 		if len(g.towns) == 1 && g.Float64() < burst {
 			at = hot
 		}
-		if g.IntN(3) == 0 { // clinics and patients around
+		if g.IntN(3) == 0 { // clinics and patients around the town
 			at = g.near(t.centre, t.radius)
 		}
 		o := model.Order{ID: fmt.Sprintf("ORDER-%05d", i), Delivery: at, ProductType: products[g.product()],
@@ -152,7 +153,7 @@ func (g *generator) demand() {
 		}
 		age := time.Duration(float64(o.Priority.Window()) * 0.5 * g.Float64() * g.Float64())
 		o.CreatedAt = Noon.Add(-age.Truncate(time.Second))
-		if g.IntN(100) == 0 { // nobody can reach it
+		if g.IntN(100) == 0 { // out of every drone's reach
 			o.Delivery = g.near(model.Location{Lat: t.centre.Lat + 1, Lon: t.centre.Lon}, 5)
 		}
 		g.problem.Orders = append(g.problem.Orders, o)

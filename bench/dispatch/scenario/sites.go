@@ -10,8 +10,8 @@ var accra = []place{
 	{-0.112525, 5.573375}, {-0.115558, 5.724311}, {-0.229378, 5.541217}, {-0.185049, 5.586894},
 }
 
-// Hospitals in and around Berlin: © OpenStreetMap contributors, ODbL, by way of
-// the public repository franksh/kira-dashboard, src/app/hospitals.json.
+// Hospitals in and around Berlin: © OpenStreetMap contributors, ODbL, from the
+// public repository franksh/kira-dashboard, src/app/hospitals.json.
 var berlin = []place{
 	{13.3703633, 52.5554121}, {13.3752301, 52.557367}, {13.3425566, 52.5421508}, {13.3076971, 52.5897621},
 	{13.3967186, 52.5260055}, {13.7712362, 52.4528016}, {13.7729786, 52.4547213}, {13.3713474, 52.5356575},

@@ -11,8 +11,8 @@ import (
 // positions; here a route is one cache entry, so whole routes are overlooked.
 const blinkOneIn = 100
 
-// Up to fewRoutes routes are all looked at. Of more, those that serve one of the
-// nearAnchors nearest anchors are, and all only when none of these has room.
+// Up to fewRoutes routes are all looked at. With more, only those that serve one of
+// the nearAnchors nearest anchors are, and all routes if none of those has room.
 const (
 	fewRoutes   = 24
 	nearAnchors = 32
@@ -98,9 +98,9 @@ func (x *inserter) best(r int32, room float64, regret, blinks bool) candidate {
 	return best
 }
 
-// refused reports whether a request was in the bank before this step, so that
-// the routes that the step has not changed have no room for it. A few routes are
-// all tried again.
+// refused reports whether a request was in the bank before this step, so that the
+// routes that the step has not changed have no room for it. Where there are few
+// routes all are tried again.
 func (x *inserter) refused(r int32) bool {
 	return x.cur.routes.used > fewRoutes && !x.tuning.RetryBank && x.cur.undo.wasInBank(r)
 }

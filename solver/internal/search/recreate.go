@@ -74,7 +74,7 @@ func (x *recreator) insertByRegret() {
 
 // mostRegretted returns the pending request whose second and third best routes
 // cost most above the best, and its best place; r is -1 if there is none. A
-// request that has no place is pending no longer and is left out of atBest.
+// request that has no place is no longer pending and is left out of atBest.
 func (x *recreator) mostRegretted(atBest *Score) (r int32, best candidate) {
 	r, most := -1, 0.0
 	kept := x.pending.list[:0]

@@ -15,8 +15,8 @@ type Options struct {
 	Budget int
 	// Workers is the number of goroutines that generate columns; at least 1.
 	Workers int
-	// Left is asked now and then for the share of the time that is left; nothing
-	// goes on at 0.
+	// Left returns the share of the time that is left. It is called now and then, and
+	// the work stops when it returns 0.
 	Left func() float64
 }
 

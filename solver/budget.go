@@ -1,0 +1,100 @@
+package solver
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// endgame is the part of the limit kept for assembling the plan.
+	endgame = 2 * time.Millisecond
+	// leastFill is kept for adding late deliveries, however short the construction
+	// was.
+	leastFill = time.Millisecond
+	// insertionFactor is about how many times as long as the preparation inserting
+	// all orders takes, when drones are few.
+	insertionFactor = 20
+)
+
+// budget is the time or the steps that one Solve may spend.
+type budget struct {
+	ctx        context.Context
+	clock      func() time.Time
+	start      time.Time
+	limit      time.Duration // of all of Solve
+	iterations int           // steps per worker; above 0 they are the budget and time is not
+
+	searchEnd    time.Duration // when the search ends
+	constructEnd time.Duration // the first construction goes on until then, even beyond the limit
+	firstPlan    time.Duration // when the first plan was there
+}
+
+func newBudget(ctx context.Context, o Options) *budget {
+	return &budget{ctx: ctx, clock: o.Clock, start: o.Clock(), limit: o.TimeLimit, iterations: o.Iterations, searchEnd: o.TimeLimit}
+}
+
+// prepared sets what follows from the time that the preparation took.
+func (b *budget) prepared(orders, drones int) {
+	b.constructEnd = insertionFactor * b.elapsed()
+	if orders <= tinyProblem {
+		b.searchEnd = min(b.searchEnd, tinyTime+time.Duration(drones)*tinyDrone)
+	}
+}
+
+func (b *budget) elapsed() time.Duration { return b.clock().Sub(b.start) }
+
+// timed reports whether time is the budget.
+func (b *budget) timed() bool { return b.iterations <= 0 }
+
+// over reports whether it is time to assemble the plan.
+func (b *budget) over() bool {
+	return b.ctx.Err() != nil || b.timed() && b.elapsed() > b.limit-endgame
+}
+
+// constructionOver reports whether it is time to end the first construction.
+// When there are so many orders, or the machine is so busy, that the limit is
+// over before, the construction goes on all the same: without it no drone would
+// fly in any cycle, and the backlog would keep growing.
+func (b *budget) constructionOver() bool {
+	return b.over() && (b.ctx.Err() != nil || b.elapsed() > b.constructEnd)
+}
+
+// lateFillOver reports whether adding late deliveries to one more of n clusters
+// would take too long, judging by what construction took.
+func (b *budget) lateFillOver(n, workers int) bool {
+	each := 3 * b.firstPlan / 2 * time.Duration(min(n, workers)) / time.Duration(n)
+	return b.timed() && b.elapsed()+each > b.limit-endgame
+}
+
+// reserve is the part of the time that the search leaves to what follows it:
+// adding late deliveries repeats a construction, and the plan is assembled.
+func (b *budget) reserve() time.Duration {
+	return endgame + min(max(leastFill, 2*b.firstPlan), b.searchEnd/4)
+}
+
+// spent returns a function that tells which share of the budget between now and
+// the end of the search is spent, for a chain after its steps. It is 2 once the
+// context has ended.
+func (b *budget) spent() func(steps int64) float64 {
+	if !b.timed() {
+		return b.orCancelled(func(steps int64) float64 { return float64(steps) / float64(b.iterations) })
+	}
+	began := b.elapsed()
+	span := b.searchEnd - b.reserve() - began
+	return b.orCancelled(func(int64) float64 {
+		if span <= 0 {
+			return 2
+		}
+		return float64(b.elapsed()-began) / float64(span)
+	})
+}
+
+// orCancelled returns f, or 2 once the context has ended.
+func (b *budget) orCancelled(f func(steps int64) float64) func(steps int64) float64 {
+	return func(steps int64) float64 {
+		if b.ctx.Err() != nil {
+			return 2
+		}
+		return f(steps)
+	}
+}

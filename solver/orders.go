@@ -1,0 +1,173 @@
+package solver
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/dronefleet/dronefleet/solver/model"
+)
+
+// badOrder says what is wrong with the first wrong field, or returns "".
+func badOrder(o Order) string {
+	if bad := badLocation(o.Delivery); bad != "" {
+		return "delivery: " + bad
+	}
+	if o.Pickup != nil {
+		if bad := badLocation(*o.Pickup); bad != "" {
+			return "pickup: " + bad
+		}
+	}
+	switch {
+	case !finite(o.WeightKg) || o.WeightKg < 0:
+		return fmt.Sprintf("weightKg %v is not a finite number >= 0", o.WeightKg)
+	case o.Priority < 0 || int(o.Priority) >= model.PriorityCount:
+		return fmt.Sprintf("priority %d is unknown", o.Priority)
+	case o.Pickup == nil && o.ProductType == "":
+		return "productType is empty and there is no pickup point"
+	}
+	return ""
+}
+
+func (pr *prepared) prepareOrders() {
+	seen := map[string]bool{}
+	pr.orders = make([]readyOrder, 0, len(pr.problem.Orders))
+	for i, o := range pr.problem.Orders {
+		bad := badIdentity(o.ID, seen)
+		if bad == "" {
+			bad = badOrder(o)
+		}
+		if bad != "" {
+			pr.reject(i, InvalidInput, bad)
+			continue
+		}
+		ro := readyOrder{index: i, delivery: toVec(o.Delivery), weight: o.WeightKg}
+		due := o.Due(pr.problem.Now).Sub(pr.problem.Now).Seconds()
+		if ro.sources = pr.sourcesOf(o, ro.delivery); len(ro.sources) == 0 {
+			pr.reject(i, NoCompatibleWarehouse, "")
+			continue
+		}
+		fit, by, reason := pr.feasibility(&ro, due)
+		if reason != "" {
+			pr.reject(i, reason, "")
+			continue
+		}
+		ro.due, ro.rank = due, model.PriorityCount-1-int(o.Priority)
+		if fit == onlyLate {
+			ro.due = math.Inf(1)
+			ro.overdue = max(0, -due)
+			ro.rank += model.PriorityCount
+			if due < 0 {
+				steps := int(min(float64(model.RankCount+maxExtra), -due/pr.params.AgingStep.Seconds()))
+				ro.extra = max(0, min(maxExtra, steps-ro.rank))
+				ro.rank = max(0, ro.rank-steps)
+			}
+		}
+		ro.sources = slices.Clone(ro.sources[:min(len(ro.sources), maxSources)])
+		if by >= maxSources { // keep the source that makes the order possible
+			ro.sources[maxSources-1] = pr.sources[by]
+		}
+		pr.orders = append(pr.orders, ro)
+	}
+}
+
+func (pr *prepared) reject(i int, reason Reason, detail string) {
+	pr.unserved = append(pr.unserved, Unserved{
+		OrderID: pr.problem.Orders[i].ID, Index: i, Reason: reason, Detail: detail})
+}
+
+// sourcesOf lists where an order can be fetched, most promising first: near the
+// delivery, and near some drone. The list is valid until the next call.
+func (pr *prepared) sourcesOf(o Order, delivery vec) []source {
+	if o.Pickup != nil {
+		return []source{{at: toVec(*o.Pickup), warehouse: -1}}
+	}
+	type scored struct {
+		w     int
+		score float64
+	}
+	var buf [16]scored
+	list := buf[:0]
+	for _, w := range pr.stock[o.ProductType] {
+		wh := &pr.warehouses[w]
+		if o.ColdChain && !wh.cold {
+			continue
+		}
+		list = append(list, scored{w, wh.at.metres(delivery) + min(wh.approach, 1e9)/2})
+	}
+	slices.SortFunc(list, func(a, b scored) int {
+		return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.w, b.w))
+	})
+	pr.sources = pr.sources[:0]
+	for _, s := range list {
+		pr.sources = append(pr.sources, source{pr.warehouses[s.w].at, pr.warehouses[s.w].index, pr.warehouses[s.w].approach})
+	}
+	return pr.sources
+}
+
+// fit is how an order can be served.
+type fit int
+
+const (
+	inTime fit = iota
+	onlyLate
+)
+
+// feasibility tells whether some drone alone could serve the order in time or only
+// late, and by which source, the first of several. The reason says why no drone
+// can, or is empty.
+func (pr *prepared) feasibility(o *readyOrder, due float64) (_ fit, by int, _ Reason) {
+	if len(pr.drones) == 0 {
+		return 0, 0, NoDroneFree
+	}
+	pickupService := pr.params.PickupService.Seconds()
+	service := pickupService + pr.params.DeliveryService.Seconds()
+	canLift, late, ifCharged := false, false, false
+	for i, s := range o.sources {
+		leg := s.at.metres(o.delivery)
+		// Skip a source about which no drone can tell anything new: there may be
+		// hundreds of sources and thousands of drones.
+		least := s.approach + leg
+		if canLift && least > pr.longestReach || ifCharged && least > pr.farthestNow || late && least*pr.fastest+pickupService > due {
+			continue
+		}
+		for k := range pr.drones {
+			d := &pr.drones[k]
+			if o.weight > d.capacity {
+				continue
+			}
+			canLift = true
+			if leg > d.fullReach {
+				continue
+			}
+			approach := d.at.metres(s.at)
+			if approach+leg > d.fullReach {
+				continue
+			}
+			total := approach + leg + o.delivery.metres(d.home)
+			if total > d.fullReach || total*d.pace+service > d.maxTime {
+				continue
+			}
+			ifCharged = true
+			if total > d.reach {
+				continue
+			}
+			if (approach+leg)*d.pace+pickupService <= due {
+				return inTime, i, ""
+			}
+			if !late {
+				late, by = true, i
+			}
+		}
+	}
+	switch {
+	case late:
+		return onlyLate, by, ""
+	case !canLift:
+		return 0, 0, OverCapacity
+	case ifCharged:
+		return 0, 0, NoDroneFree
+	}
+	return 0, 0, OutOfRange
+}
