@@ -11,8 +11,8 @@ import (
 // Arguments are checked before any I/O and refused with ErrInvalidArgument; a
 // context that has already ended is ErrAborted, also before any I/O.
 type Backend interface {
-	// Acquire tries once to take the lock of a key. A live lock of somebody
-	// else is OK false with ReasonLocked. After an error with OutcomeUnknown the
+	// Acquire tries once to take the lock of a key. A live lock of another
+	// holder is OK false with ReasonLocked. After an error with OutcomeUnknown the
 	// lock may be held by the attempt's id, until it is released or ends.
 	Acquire(ctx context.Context, req AcquireRequest) (AcquireResult, error)
 
@@ -24,7 +24,7 @@ type Backend interface {
 	// It never revives a lease that is over.
 	Extend(ctx context.Context, ref Ref, ttl time.Duration) (ExtendResult, error)
 
-	// IsLocked tells whether a live lock exists for the key.
+	// IsLocked reports whether a live lock exists for the key.
 	IsLocked(ctx context.Context, key string) (bool, error)
 
 	// Lookup describes a live lock, or returns nil, nil. It is a diagnostic: by
@@ -69,7 +69,7 @@ type Store interface {
 type Waiter interface {
 	// Watch registers interest in a key until stop is called. The channel
 	// receives a value when the key may have become free. The longest waiting
-	// watcher of a process is told first.
+	// watcher of a process is signalled first.
 	Watch(key string) (free <-chan struct{}, stop func())
 }
 
@@ -86,7 +86,7 @@ type Reason string
 
 // The reasons.
 const (
-	ReasonLocked   Reason = "locked"    // somebody holds the lock
+	ReasonLocked   Reason = "locked"    // another holder has the lock
 	ReasonExpired  Reason = "expired"   // the lease was found, but over
 	ReasonNotFound Reason = "not-found" // there is no such lease
 )
@@ -127,8 +127,8 @@ type AcquireResult struct {
 	HolderExpiresAtMs int64  // when not OK: end of the holder's lease, if known
 }
 
-// Ref names a lease. With a Key the backend goes to the lock directly, without
-// it searches for the id.
+// Ref names a lease. With a Key the backend reads the lock directly; without
+// one it searches for the id.
 type Ref struct {
 	LockID string
 	Key    string // optional

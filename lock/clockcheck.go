@@ -26,7 +26,7 @@ const (
 // ClockReport is the outcome of a ClockChecker.
 type ClockReport struct {
 	Offset      time.Duration // server's clock minus local clock
-	Uncertainty time.Duration // the true offset is that close to Offset
+	Uncertainty time.Duration // the true offset is within this of Offset
 	Level       ClockLevel
 }
 
@@ -38,7 +38,7 @@ type ClockChecker interface {
 }
 
 // ClockLevelOf grades a skew that is known up to an uncertainty. It is ClockBlock
-// only if the skew is at least SkewBlock however the uncertainty fell.
+// only if the skew is at least SkewBlock even after subtracting the uncertainty.
 func ClockLevelOf(offset, uncertainty time.Duration) ClockLevel {
 	switch skew := offset.Abs(); {
 	case skew-uncertainty >= SkewBlock:

@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// Do acquires the lock of a key, runs fn once and releases the lock, also when
-// fn panics or ends its goroutine. The release does not depend on ctx.
+// Do acquires the lock of a key, runs fn once and releases the lock, even when
+// fn panics or exits its goroutine. The release does not depend on ctx.
 //
 // fn's context ends with ctx, and when the lease can no longer be relied on:
 // its cause is then ErrOwnershipLost or ErrLeaseUnproven, and Do returns an

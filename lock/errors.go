@@ -129,7 +129,7 @@ func (e *Error) At(op, key, lockID string) *Error {
 }
 
 // located names operation, key and lock id in an error of a backend. An error
-// that somebody wrapped around an *Error is left as it is; foreign errors become
+// that wraps an *Error is left unchanged; foreign errors become
 // Internal.
 func located(err error, op, key, lockID string) error {
 	if e, ok := err.(*Error); ok {
@@ -148,7 +148,7 @@ func (s safeError) Error() string    { return string(s) }
 func (s safeError) SafeText() string { return string(s) }
 
 // contextError is an ended context: what ended it and why. Only the former is
-// printed, for the latter is the caller's text.
+// printed, because the latter is the caller's text.
 type contextError struct{ err, cause error }
 
 func (c contextError) Error() string    { return c.err.Error() }

@@ -37,7 +37,7 @@ func ParseFence(s string) (int64, error) {
 	}
 	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {
-			return 0, Internal("stored fence holds something else than decimal digits")
+			return 0, Internal("stored fence holds something other than decimal digits")
 		}
 	}
 	n, err := strconv.ParseInt(s, 10, 64)

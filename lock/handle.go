@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Handle is one held lease. It is safe for concurrent use, and one that holds
-// none, nil or the zero value, does nothing.
+// Handle is one held lease. It is safe for concurrent use, and an empty one
+// (nil or the zero value) does nothing.
 //
-// A handle releases at most once, even if that release fails: the store ends
-// the lease by itself later.
+// A handle releases at most once, even if that release fails: the lease
+// then expires in the store.
 type Handle struct {
 	backend Backend
 	key     string

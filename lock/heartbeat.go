@@ -52,7 +52,7 @@ func beat(ctx context.Context, h *Handle, until time.Time) {
 			h.lose(ErrLeaseUnproven)
 			return
 		}
-		// A lease whose reply was long on its way has less left than a beat: half
+		// A lease whose reply was slow has less left than a beat: half
 		// of that is for the extension.
 		pause := min(ttl/beatsPerTTL, left/2)
 		if failed {
@@ -70,7 +70,7 @@ func beat(ctx context.Context, h *Handle, until time.Time) {
 		if !until.IsZero() {
 			most := until.Sub(clock.Now()).Truncate(time.Millisecond)
 			if !clock.Now().Add(most).After(h.deadlineNow()) {
-				return // nothing more to gain: the lease ends by itself
+				return // too late to extend: the lease expires
 			}
 			extension = min(ttl, most)
 		}

@@ -3,11 +3,11 @@ package lock
 import "time"
 
 // Tolerance is how long after its end a lease still counts as live for
-// everybody but its holder. It absorbs clock differences between processes and
-// is the same for all of them, so it is no option.
+// everybody but its holder. It absorbs clock differences between processes. It is not
+// an option, because it must be the same for all of them.
 const Tolerance = time.Second
 
-// IsLive tells whether a lease that ends at expiresAtMs is live at nowMs, both
+// IsLive reports whether a lease that ends at expiresAtMs is live at nowMs, both
 // in Unix milliseconds: live while expiresAtMs > nowMs - 1000.
 func IsLive(expiresAtMs, nowMs int64) bool {
 	return expiresAtMs > nowMs-Tolerance.Milliseconds()

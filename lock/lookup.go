@@ -27,7 +27,7 @@ func GetByIDRaw(ctx context.Context, b Backend, lockID string) (*RawInfo, error)
 	return lookupRaw(ctx, b, Query{LockID: lockID})
 }
 
-// Owns tells whether the lock with this id is live. It is a diagnostic: the
+// Owns reports whether the lock with this id is live. It is a diagnostic: the
 // lease may end before the answer is used, so it guards no mutation; fences do.
 func Owns(ctx context.Context, b Backend, lockID string) (bool, error) {
 	info, err := GetByID(ctx, b, lockID)
@@ -71,5 +71,5 @@ func ValidateRef(r Ref) (Ref, error) {
 	return r, err
 }
 
-// isBudget tells whether the helper's budget ended a try.
+// isBudget reports whether the helper's budget ended a try.
 func isBudget(err error) bool { return errors.Is(err, errBudget) }

@@ -69,9 +69,9 @@ type config struct {
 func WithTTL(ttl time.Duration) Option { return func(c *config) { c.ttl = ttl } }
 
 // WithMaxRetries sets how many tries may follow the first, 10 by default; 0 is
-// one try. Whoever is told of a release tries at once, and that counts: where many
-// processes contend for one key all the time, each release costs all of them a try,
-// and more retries let them wait for as long as WithTimeout says.
+// one try. A waiter that is signalled tries at once, and that try counts. Where many
+// processes contend for one key, each release costs every waiter a try; set more
+// retries to let them wait until WithTimeout.
 func WithMaxRetries(n int) Option { return func(c *config) { c.maxRetries = n } }
 
 // WithRetryDelay sets the pause after the first contended try, 100 ms by
@@ -99,13 +99,13 @@ func WithRetryTransient() Option { return func(c *config) { c.retryTransient = t
 // before the lease ends.
 func WithAutoExtend() Option { return func(c *config) { c.autoExtend = true } }
 
-// WithMaxHold bounds the lease, extended by WithAutoExtend or not: it ends at the
-// latest that long after it was acquired. A longer TTL is cut to it, Extend is
-// free to go beyond. 0, the default, is unbounded.
+// WithMaxHold bounds the lease, extended by WithAutoExtend or not: it ends no
+// later than that after it was acquired. A longer TTL is cut to it; Extend may go
+// beyond. 0, the default, is unbounded.
 func WithMaxHold(d time.Duration) Option { return func(c *config) { c.maxHold = d } }
 
-// WithOnReleaseError sets what learns of failed releases made by Do and Close,
-// which have no other way out. Its panics are swallowed. Without it such a
+// WithOnReleaseError sets a callback for failed releases made by Do and Close,
+// which cannot return the error. Its panics are swallowed. Without it such a
 // failure is logged as one warning.
 func WithOnReleaseError(f func(error, ReleaseFailure)) Option {
 	return func(c *config) { c.onReleaseError = f }

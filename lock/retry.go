@@ -66,9 +66,9 @@ func (c config) untilFree(pause time.Duration, holderExpiresAtMs int64, now time
 }
 
 // acquireLoop tries until success, an error, or the end of the budget. Tries
-// share a lock id, so that one whose reply was lost is recognised. After an
-// unknown outcome the next has another: the backend gives the old id up when it
-// can, perhaps after the next try (L-RTY-05).
+// share a lock id, so a try whose reply was lost is recognised. After an
+// unknown outcome the next try uses a new id: the backend releases the old one when
+// it can, perhaps after the next try (L-RTY-05).
 func acquireLoop(ctx context.Context, b Backend, key string, c config) (AcquireResult, error) {
 	req := AcquireRequest{Key: key, TTL: c.ttl, LockID: NewLockID()}
 	var uncertain error // of the last try that may have taken the lock
@@ -131,7 +131,7 @@ func acquireLoop(ctx context.Context, b Backend, key string, c config) (AcquireR
 var errBudget error = safeError("the store had not answered when the timeout ended")
 
 // tryWithin makes one try that ends with the budget. The budget runs on the
-// injected clock, so it is no context deadline.
+// injected clock, so it is not a context deadline.
 func tryWithin(ctx context.Context, b Backend, req AcquireRequest, clock Clock, budget time.Duration) (AcquireResult, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := clock.AfterFunc(budget, func() { cancel(errBudget) })
@@ -147,7 +147,7 @@ func tryWithin(ctx context.Context, b Backend, req AcquireRequest, clock Clock, 
 	return res, err
 }
 
-// retries tells whether an error is contention, or transient and to be retried.
+// retries reports whether an error is contention, or transient and worth a retry.
 func (c config) retries(err error) bool {
 	if errors.Is(err, ErrConflict) {
 		return true
@@ -169,7 +169,7 @@ func (e *Error) withOutcomeOf(err error) *Error {
 	return e
 }
 
-// isOutcomeUnknown tells whether an error says so.
+// isOutcomeUnknown reports whether the operation may still take effect.
 func isOutcomeUnknown(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.OutcomeUnknown
@@ -191,7 +191,7 @@ func wait(ctx context.Context, clock Clock, d time.Duration, free <-chan struct{
 	}
 }
 
-// watch asks the backend for signals of the key, if it gives any.
+// watch asks the backend for signals of the key, if it supports them.
 func watch(b Backend, key string) (<-chan struct{}, func()) {
 	if w, ok := b.(Waiter); ok {
 		return w.Watch(key)

@@ -74,7 +74,7 @@ func WithHasher(h Hasher) TelemetryOption { return func(o *Observed) { o.hash = 
 func WithTelemetryClock(c Clock) TelemetryOption { return func(o *Observed) { o.clock = c } }
 
 // Observed is a Backend that reports what it does. The observer, the hasher and
-// what decides about raw values run in a goroutine of their own: they can neither
+// the filter for raw values run in a goroutine of their own, so they can neither
 // delay nor change a result. If they fall more than 1024 events behind, further
 // events are dropped and counted; one whose observer or hasher panics is lost.
 type Observed struct {
@@ -97,8 +97,8 @@ var (
 	_ Waiter      = (*Observed)(nil)
 )
 
-// WithTelemetry returns a backend that tells o what it does. Close it when no
-// further calls come. A nil observer observes nothing.
+// WithTelemetry returns a backend that reports to o what it does. Close it after the
+// last call. A nil observer observes nothing.
 func WithTelemetry(b Backend, o Observer, opts ...TelemetryOption) *Observed {
 	if o == nil {
 		o = ObserverFunc(func(Event) {})
@@ -124,7 +124,7 @@ func WithTelemetry(b Backend, o Observer, opts ...TelemetryOption) *Observed {
 	return d
 }
 
-// Close delivers the events that wait, at most until ctx ends (ErrAborted), and
+// Close delivers the waiting events, at most until ctx ends (ErrAborted), and
 // stops. Later calls of the backend work, unobserved.
 func (o *Observed) Close(ctx context.Context) error {
 	o.mu.Lock()
@@ -203,7 +203,7 @@ func (o *Observed) LookupRaw(ctx context.Context, q Query) (*RawInfo, error) {
 // Watch implements Waiter, if the backend does.
 func (o *Observed) Watch(key string) (<-chan struct{}, func()) { return watch(o.backend, key) }
 
-// emit says how a call ended and queues the event.
+// emit queues the event of a call that ended.
 func (o *Observed) emit(e Event, start time.Time, key, lockID string, ok bool, err error) {
 	e.Result = ResultOK
 	if !ok || err != nil {

@@ -60,7 +60,7 @@ func (b *Backend) locate(key string) (address, error) {
 	}, nil
 }
 
-// checkBase refuses what is no document path below the lock collection. What
+// checkBase refuses a path that is not a document path below the lock collection. What
 // is refused here Firestore or SyncGuard would refuse as well, or would
 // silently take for another key.
 func (b *Backend) checkBase(base string) error {
@@ -89,7 +89,7 @@ func isSegment(s string) bool {
 	return len(s) < 4 || !strings.HasPrefix(s, "__") || !strings.HasSuffix(s, "__")
 }
 
-// hashedBase stands for a key that is no valid path.
+// hashedBase stands for a key that is not a valid path.
 func hashedBase(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return base64.RawURLEncoding.EncodeToString(sum[:16])

@@ -17,7 +17,7 @@ const (
 	DefaultFenceCollection = "fence_counters"
 )
 
-// KeyPolicy says what happens to keys that are no valid Firestore path.
+// KeyPolicy says what happens to keys that are not valid Firestore paths.
 type KeyPolicy int
 
 // The policies.
@@ -126,14 +126,14 @@ func (b *Backend) Capabilities() lock.Capabilities {
 	return lock.Capabilities{Name: "firestore", Fencing: true, TimeAuthority: "client"}
 }
 
-// checkCollections refuses names that are no collection path, and two paths of
+// checkCollections refuses names that are not collection paths, and two paths of
 // which one is the other or leads to it: documents of both would mix.
 func checkCollections(locks, fences string) error {
 	if !isCollectionPath(locks) {
-		return lock.Invalid("Collection is no collection path; use an odd number of valid segments such as \"locks\"")
+		return lock.Invalid("Collection is not a collection path; use an odd number of valid segments such as \"locks\"")
 	}
 	if !isCollectionPath(fences) {
-		return lock.Invalid("FenceCollection is no collection path; use an odd number of valid segments such as \"fence_counters\"")
+		return lock.Invalid("FenceCollection is not a collection path; use an odd number of valid segments such as \"fence_counters\"")
 	}
 	if isPathPrefix(locks, fences) || isPathPrefix(fences, locks) {
 		return lock.Invalid("Collection and FenceCollection overlap; use two separate collections")

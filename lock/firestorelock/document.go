@@ -72,9 +72,9 @@ func decodeLock(data map[string]any) storedLock {
 	}
 	switch {
 	case !s.hasExpiry:
-		s.malformed = "expiresAtMs is no integer: the lock counts as over"
+		s.malformed = "expiresAtMs is not an integer: the lock counts as over"
 	case s.lockID == "":
-		s.malformed = "lockId is no string: nobody can release the lock"
+		s.malformed = "lockId is not a string: the lock cannot be released"
 	case s.fenceErr != nil:
 		s.malformed = "fence is unreadable"
 	}
@@ -110,7 +110,7 @@ func decodeFence(raw any) (int64, error) {
 	}
 	n, ok := integer(raw)
 	if !ok || n < 0 {
-		return 0, lock.Internal(fmt.Sprintf("stored fence is a %T that is no whole number", raw))
+		return 0, lock.Internal(fmt.Sprintf("stored fence is a %T and not a whole number", raw))
 	}
 	return n, nil
 }

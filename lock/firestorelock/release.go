@@ -68,7 +68,7 @@ type lostReply struct {
 	expiresAtMs int64
 }
 
-// explains tells whether it was our commit that deleted a lock that is gone. Once
+// explains reports whether our own commit deleted a lock that is gone. Once
 // the lease is no longer live others may take the lock, and its absence proves
 // nothing.
 func (l lostReply) explains(now instant) bool {
@@ -141,7 +141,7 @@ func (b *Backend) releaseInTransaction(ctx context.Context, t target, lost lostR
 	}
 }
 
-// releaseInBackground gives up a lease that nobody will use.
+// releaseInBackground releases a lease that nobody will use.
 func (b *Backend) releaseInBackground(ctx context.Context, at address, lockID string) {
 	b.tasks.begin()
 	go func() {
@@ -150,7 +150,7 @@ func (b *Backend) releaseInBackground(ctx context.Context, at address, lockID st
 	}()
 }
 
-// releaseDetached gives up a lease that nobody will use, whether or not the
+// releaseDetached releases a lease that nobody will use, whether or not the
 // caller is still there. A failure leaves the lock to its ttl, or to a release
 // that takes effect late.
 func (b *Backend) releaseDetached(ctx context.Context, at address, lockID string) (released bool) {

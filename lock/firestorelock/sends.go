@@ -11,7 +11,7 @@ import (
 // DialOption lets a backend see how often its client sends a commit. Dial the
 // client's connection with it: option.WithGRPCDialOption(firestorelock.DialOption()).
 //
-// The client library sends a commit again by itself when the connection breaks,
+// The client library resends a commit on its own when the connection breaks,
 // and reports only the last outcome. For a delete with a version precondition that
 // is "wrong version" if the first sending was applied, as if somebody else had
 // deleted the lock. Without the option every commit counts as sent once: a release

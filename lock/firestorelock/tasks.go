@@ -15,7 +15,7 @@ const (
 	// rollback is left to finish alone.
 	cancelGrace = 250 * time.Millisecond
 
-	// detachedTimeout bounds what is done on behalf of a caller that is gone.
+	// detachedTimeout bounds the work done for a caller that has returned.
 	detachedTimeout = 2 * time.Second
 
 	// operationTimeout bounds every call; a context may end it sooner.

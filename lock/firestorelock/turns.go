@@ -10,7 +10,7 @@ import (
 // turns lets what concerns one lock id go one by one.
 type turns struct {
 	mu    sync.Mutex
-	taken map[string]chan struct{} // closed when the turn is given back
+	taken map[string]chan struct{} // closed when the turn ends
 }
 
 // take waits for the turn of a lock id, at most until ctx ends. The turn is given
