@@ -1,7 +1,7 @@
-// Command decisions measures how many decisions a second the State Manager
-// judges when several cycles overlap, what each costs in Firestore, and that
-// none is applied twice. Every cycle decides about all drones, in an order of
-// its own, so for each drone all cycles but one must lose.
+// Command decisions measures how many decisions a second the State Manager applies or
+// rejects when several cycles overlap, and how many Firestore operations each takes,
+// and checks that no drone or order is assigned twice. Every cycle decides about all
+// drones, each in its own order, so that all cycles but one must lose for each drone.
 //
 //	go run ./bench/decisions
 package main
@@ -34,18 +34,19 @@ import (
 )
 
 type command struct {
-	Cycles int    `help:"Overlapping cycles." default:"8" check:"min 1 max 1000"`
-	Drones int    `help:"Drones, and decisions per cycle." default:"500" check:"min 1 max 100000"`
-	Seed   uint64 `help:"Repeats the order in which cycles decide." default:"1"`
+	Cycles int    `help:"Number of overlapping cycles." default:"8" check:"min 1 max 1000"`
+	Drones int    `help:"Number of drones, and of decisions in each cycle." default:"500" check:"min 1 max 100000"`
+	Seed   uint64 `help:"Seed of the order in which the cycles decide." default:"1"`
 }
 
 func main() {
-	cli.Main(&command{}, "Measures decisions a second under overlapping cycles.")
+	cli.Main(&command{}, "Measures decisions a second when cycles overlap.")
 }
 
 var home = domain.Position{Lat: 48.8566, Lon: 2.3522}
 
-// Run fills the store, publishes all decisions, and judges what became of them.
+// Run fills the store, publishes all decisions, measures how fast they are settled and
+// checks the result.
 func (c *command) Run(ctx context.Context) error {
 	fs, err := firestoreemu.Start(firestoreemu.Options{})
 	if err != nil {
@@ -88,16 +89,16 @@ func (c *command) Run(ctx context.Context) error {
 	elapsed := time.Since(start)
 	cost := clients.Meter.FirestoreByOperation()[pubsubio.TopicDecisions]
 	n := float64(total)
-	fmt.Fprintf(cli.Stdout, "%d decisions of %d overlapping cycles about %d drones: %.0f/s, p99 from the start of the backlog %s\n",
+	fmt.Fprintf(cli.Stdout, "%d decisions of %d overlapping cycles about %d drones: %.0f/s, p99 since their publication %s\n",
 		total, c.Cycles, c.Drones, n/elapsed.Seconds(), clients.Meter.Latency(pubsubio.TopicDecisions).Quantile(0.99).Round(time.Millisecond))
-	fmt.Fprintf(cli.Stdout, "each: %.2f RPCs, %.2f reads, %.2f writes\n", float64(cost.RPCs)/n, float64(cost.Reads)/n, float64(cost.Writes)/n)
+	fmt.Fprintf(cli.Stdout, "per decision: %.2f RPCs, %.2f reads, %.2f writes\n", float64(cost.RPCs)/n, float64(cost.Reads)/n, float64(cost.Writes)/n)
 	return c.judge(ctx, store)
 }
 
-// poll is how often workOff looks whether all is done.
+// poll is how often workOff checks for the end.
 const poll = 5 * time.Millisecond
 
-// workOff has work run until done, and fails if work ends before.
+// workOff runs work until done returns true. It fails if work ends earlier.
 func workOff(ctx context.Context, work func(context.Context) error, done func() bool) error {
 	until, stop := context.WithCancel(ctx)
 	defer stop()
@@ -108,7 +109,7 @@ func workOff(ctx context.Context, work func(context.Context) error, done func() 
 	for {
 		select {
 		case err := <-ended:
-			return cmp.Or(errors.Join(err, ctx.Err()), errors.New("the work ended before all was done"))
+			return cmp.Or(errors.Join(err, ctx.Err()), errors.New("the State Manager ended before every decision was settled"))
 		case <-ticker.C:
 			if done() {
 				stop()
@@ -118,7 +119,7 @@ func workOff(ctx context.Context, work func(context.Context) error, done func() 
 	}
 }
 
-// fill introduces idle drones and pending orders, one for each.
+// fill stores idle drones and as many pending orders.
 func (c *command) fill(ctx context.Context, store *firestoretx.Store) error {
 	var g errgroup.Group
 	g.SetLimit(16)
@@ -138,8 +139,8 @@ func (c *command) fill(ctx context.Context, store *firestoretx.Store) error {
 func drone(i int) domain.DroneID { return domain.DroneID(fmt.Sprintf("DRONE-%04d", i)) }
 func order(i int) domain.OrderID { return domain.OrderID(fmt.Sprintf("ORDER-%04d", i)) }
 
-// publish interleaves the cycles' decisions. Each cycle pairs drones and orders
-// in its own way.
+// publish publishes the decisions of all cycles in turn. Each cycle pairs drones and
+// orders in its own random way.
 func (c *command) publish(ctx context.Context, p *pubsubio.Publisher) error {
 	rng := rand.New(rand.NewPCG(c.Seed, 0))
 	drones, orders := make([][]int, c.Cycles), make([][]int, c.Cycles)
@@ -185,7 +186,7 @@ func settled(m *meter.Meter) int64 {
 	return n
 }
 
-// judge has the invariants checked on what is left.
+// judge checks the invariants on the final documents.
 func (c *command) judge(ctx context.Context, store *firestoretx.Store) error {
 	h, err := fleethistory.Documents(ctx, store)
 	if err != nil {
@@ -194,7 +195,7 @@ func (c *command) judge(ctx context.Context, store *firestoretx.Store) error {
 	verdict := invariant.Check(h)
 	fmt.Fprintf(cli.Stdout, "%d missions, %d decisions in the ledger, %d invariant checks, %d violations\n", len(h.Missions), len(h.Ledger), verdict.Checked, len(verdict.Violations))
 	if !verdict.OK() {
-		return fmt.Errorf("invariants broke, first: %s", verdict.Violations[0])
+		return fmt.Errorf("invariant violated: %s", verdict.Violations[0])
 	}
 	return nil
 }

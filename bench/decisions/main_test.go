@@ -11,8 +11,8 @@ import (
 
 func TestMain(m *testing.M) { clitest.Main(m, main) }
 
-// A benchmark that could measure nothing is refused.
-func TestMain_RefusesNonsense(t *testing.T) {
+// Flags with which nothing could be measured are refused.
+func TestMain_RefusesBadFlags(t *testing.T) {
 	clitest.Refuses(t, map[string]string{
 		"--cycles=0":                   "cycles (flag --cycles)",
 		"--cycles=9223372036854775807": "cycles (flag --cycles)",
@@ -20,9 +20,9 @@ func TestMain_RefusesNonsense(t *testing.T) {
 	})
 }
 
-// A State Manager that fails ends the measurement, with its error, at once:
-// nobody would judge the rest.
-func TestWorkOff_EndsWithTheWorkersError(t *testing.T) {
+// A State Manager that fails ends the measurement at once with its error: the other
+// decisions would never be settled.
+func TestWorkOff_EndsWithErrorOfWork(t *testing.T) {
 	broken := errors.New("broken")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -32,17 +32,17 @@ func TestWorkOff_EndsWithTheWorkersError(t *testing.T) {
 	}
 }
 
-// Work that ends too early, though without an error, ends it too; what is done ends
-// the work.
-func TestWorkOff_WaitsForWorkThatGoesOn(t *testing.T) {
+// Work that ends early without an error is a failure too; otherwise the work runs
+// until everything is done.
+func TestWorkOff_RunsUntilDone(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := workOff(ctx, func(context.Context) error { return nil }, func() bool { return false }); err == nil || ctx.Err() != nil {
-		t.Errorf("work that stopped too early ended with %v", err)
+		t.Errorf("work that ended early: %v", err)
 	}
-	looks := 0
+	checks := 0
 	goOn := func(ctx context.Context) error { <-ctx.Done(); return nil }
-	if err := workOff(ctx, goOn, func() bool { looks++; return looks == 3 }); err != nil || looks != 3 {
-		t.Errorf("after %d looks: %v", looks, err)
+	if err := workOff(ctx, goOn, func() bool { checks++; return checks == 3 }); err != nil || checks != 3 {
+		t.Errorf("after %d checks: %v", checks, err)
 	}
 }

@@ -1,10 +1,10 @@
-// Command lock measures the lock library: pairs of acquisition and release per
-// second and how long acquisitions take, for one key and for many, for one
-// worker and for crowds. While it measures it checks what a lock promises: no
-// two holders at a time, fences strictly rising, no worker starved.
+// Command lock measures the lock library: how many pairs of acquire and release a
+// second, and how long an acquire takes, for one key and for many, with one worker
+// and with many. At the same time it checks that a lock never has two holders, that
+// fences strictly rise and that no worker starves.
 //
-// It runs against an embedded Firestore server, or against the server of
-// FIRESTORE_EMULATOR_HOST.
+// It runs against an embedded Firestore, or against the server that
+// FIRESTORE_EMULATOR_HOST names.
 //
 //	go run ./bench/lock --duration 5s
 //	go run ./bench/lock --keys 1 --workers 64 --duration 10s
@@ -36,19 +36,19 @@ import (
 type run struct {
 	keys, workers int
 	duration      time.Duration
-	processes     int // backends that share nothing but the server
+	processes     int // backends that share only the server
 }
 
-// matrix is what is measured unless flags choose one cell.
+// matrix lists the measurements without flags.
 var matrix = []run{
 	{keys: 1, workers: 1}, {keys: 1, workers: 8}, {keys: 1, workers: 64},
 	{keys: 64, workers: 1}, {keys: 64, workers: 8}, {keys: 64, workers: 64},
 }
 
 type command struct {
-	Keys     int           `help:"Number of keys. Without --keys and --workers the whole matrix is measured; without one of them it is 1." placeholder:"N" check:"min 0 max 100000"`
-	Workers  int           `help:"Number of workers." placeholder:"N" check:"min 0 max 100000"`
-	Backends int           `help:"Number of backends the workers are spread over, as if each were a process." default:"1" check:"min 1 max 1000"`
+	Keys     int           `help:"Number of keys; default 1 if --workers is set. Without both flags, several combinations are measured." placeholder:"N" check:"min 0 max 100000"`
+	Workers  int           `help:"Number of workers; default 1 if --keys is set." placeholder:"N" check:"min 0 max 100000"`
+	Backends int           `help:"Number of backends that the workers share, each like one process." default:"1" check:"min 1 max 1000"`
 	Duration time.Duration `help:"Length of each measurement." default:"3s" check:"over 0s"`
 }
 
@@ -56,7 +56,7 @@ func main() {
 	cli.Main(&command{}, "Measures the lock library.")
 }
 
-// Run measures one cell or the whole matrix.
+// Run measures one combination or the whole matrix.
 func (c *command) Run(ctx context.Context) error { return measure(ctx, cli.Stdout, c.runs()) }
 
 func (c *command) runs() []run {
@@ -80,7 +80,7 @@ func measure(ctx context.Context, w io.Writer, runs []run) (err error) {
 		}
 		defer func() { err = firstError(err, server.Close()) }()
 		addr, name = server.Addr(), "embedded server"
-	} else if err := os.Unsetenv("FIRESTORE_EMULATOR_HOST"); err != nil { // we dial it ourselves
+	} else if err := os.Unsetenv("FIRESTORE_EMULATOR_HOST"); err != nil { // dial connects; the client must not
 		return err
 	}
 	fmt.Fprintf(w, "%s\n%5s %7s %8s %9s %9s %9s %9s %8s %8s\n", name,
@@ -100,7 +100,7 @@ func firstError(a, b error) error {
 	return b
 }
 
-// resource is what a lock guards; it notices when the lock fails.
+// resource is what a lock guards. It detects a lock that fails.
 type resource struct {
 	mu     sync.Mutex
 	holder int
@@ -111,7 +111,7 @@ func (r *resource) enter(worker int, fence lock.Fence) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.holder != 0 {
-		return fmt.Errorf("workers %d and %d hold the lock at once", r.holder, worker)
+		return fmt.Errorf("workers %d and %d hold the lock at the same time", r.holder, worker)
 	}
 	if fence <= r.fence {
 		return fmt.Errorf("fence %s follows %s", fence, r.fence)
@@ -139,7 +139,7 @@ func measureOne(ctx context.Context, w io.Writer, addr string, r run) error {
 	}
 	prefix := lock.NewLockID()
 	key := func(i int) string { return fmt.Sprintf("%s-%d", prefix, i%r.keys) }
-	for i := range r.keys { // the first acquisition of a key is a special case
+	for i := range r.keys { // the first acquire of a key is a special case
 		if err := lock.Do(ctx, backends[0], key(i), func(context.Context, *lock.Handle) error { return nil }); err != nil {
 			return err
 		}
@@ -177,13 +177,13 @@ func measureOne(ctx context.Context, w io.Writer, addr string, r run) error {
 	report(w, r, latencies, elapsed, requests.Load())
 	for worker, l := range latencies {
 		if len(l) == 0 {
-			return fmt.Errorf("worker %d was starved", worker+1)
+			return fmt.Errorf("worker %d starved: it never got a lock", worker+1)
 		}
 	}
 	return nil
 }
 
-// pair acquires and releases once, and returns how long the acquisition took.
+// pair acquires and releases once and returns how long the acquire took.
 func pair(ctx context.Context, b *firestorelock.Backend, key string, guarded *resource, worker int) (time.Duration, error) {
 	start := time.Now()
 	h, err := lock.Acquire(ctx, b, key, lock.WithTimeout(time.Minute), lock.WithMaxRetries(1<<30),
@@ -216,7 +216,7 @@ func report(w io.Writer, r run, latencies [][]time.Duration, elapsed time.Durati
 		float64(len(all))/elapsed.Seconds(), at(0.5), at(0.99), at(1), fewest, float64(requests)/float64(len(all)))
 }
 
-// dial returns a backend on a connection of its own that counts requests.
+// dial returns a backend with its own connection, which counts requests.
 func dial(ctx context.Context, addr string, requests *atomic.Int64) (*firestorelock.Backend, func(), error) {
 	count := func(ctx context.Context) context.Context {
 		requests.Add(1)

@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { clitest.Main(m, main) }
 
-// A benchmark that could measure nothing is refused.
-func TestMain_RefusesNonsense(t *testing.T) {
+// Flags with which nothing could be measured are refused.
+func TestMain_RefusesBadFlags(t *testing.T) {
 	clitest.Refuses(t, map[string]string{
 		"--backends=0 --keys=1":          "backends (flag --backends)",
 		"--duration=0s":                  "duration (flag --duration)",
@@ -26,9 +26,9 @@ func TestMain_RefusesNonsense(t *testing.T) {
 	})
 }
 
-// The benchmark fails by itself on two holders, a fence out of order or a
-// starved worker; a busy machine serves each of them within seconds.
-func TestMeasure(t *testing.T) {
+// The benchmark fails on two holders, a fence that does not rise and a starved worker.
+// Even a busy machine serves each worker within seconds.
+func TestMeasure_FindsNoViolation(t *testing.T) {
 	var out bytes.Buffer
 	runs := []run{
 		{keys: 1, workers: 4, processes: 1, duration: 2 * time.Second},
@@ -42,8 +42,8 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// Who is told to stop measures no longer.
-func TestMeasure_EndsWithItsContext(t *testing.T) {
+// The measurement ends with its context.
+func TestMeasure_EndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	runs := []run{{keys: 1, workers: 4, processes: 1, duration: time.Hour}}
@@ -52,8 +52,8 @@ func TestMeasure_EndsWithItsContext(t *testing.T) {
 	}
 }
 
-// Either flag chooses one cell of the matrix; neither is without effect.
-func TestCommand_FlagsChooseTheCell(t *testing.T) {
+// Either flag selects one measurement; without both, the whole matrix is measured.
+func TestCommand_FlagsSelectMeasurement(t *testing.T) {
 	for _, row := range []struct {
 		given command
 		want  []run

@@ -1,9 +1,10 @@
-// Command telemetry measures how many reports the State Manager commits, what
-// each costs in Firestore, and how long it takes, against a plain worker that
-// spends a transaction on every message. Both run over the embedded servers (or
-// the emulators named in the environment) in one process with the publisher.
+// Command telemetry measures how many reports a second the State Manager commits,
+// how many Firestore operations each takes and how long it takes. It compares that
+// with a plain worker, which commits every message in its own transaction. The
+// publisher, the worker and the embedded servers run in one process; emulators that
+// the environment names are used instead of the embedded servers.
 //
-//	go run ./bench/telemetry                      # both workers on one backlog, then the sustained load
+//	go run ./bench/telemetry                      # both workers drain a backlog, then the sustained load
 //	go run ./bench/telemetry --drones 10000 --hz 1
 package main
 
@@ -36,17 +37,17 @@ import (
 
 type command struct {
 	Drones   int           `help:"Size of the fleet." default:"2000" check:"min 1 max 100000"`
-	Hz       float64       `help:"Reports per drone and second of the sustained load." default:"5" check:"over 0 max 100"`
+	Hz       float64       `help:"Reports per second and drone in the sustained load." default:"5" check:"over 0 max 100"`
 	Duration time.Duration `help:"How long the sustained load lasts." default:"60s" check:"over 0s"`
-	Backlog  int           `help:"Reports the grouped worker drains; the plain one gets a twentieth." default:"400000" check:"min 20 max 10000000"`
-	Changes  int           `help:"Every how many reports of a drone change its status." default:"300" check:"min 0"`
-	Burst    float64       `help:"Times the load by this for the first half of the run, then let it drain." default:"1" check:"min 1 max 1000"`
+	Backlog  int           `help:"Reports in the backlog of the State Manager; the plain worker gets a twentieth." default:"400000" check:"min 20 max 10000000"`
+	Changes  int           `help:"Number of reports of a drone between two changes of its status; 0 for no changes." default:"300" check:"min 0"`
+	Burst    float64       `help:"Multiply the load by this in the first half of the run, and publish nothing in the second half." default:"1" check:"min 1 max 1000"`
 	Profile  string        `help:"Write a CPU profile of the run to this file." placeholder:"FILE"`
 	Skip     []string      `help:"Parts to leave out: plain, drain, sustain." enum:"plain,drain,sustain" placeholder:"PART"`
 }
 
 func main() {
-	cli.Main(&command{}, "Measures the State Manager's telemetry path against a plain worker.")
+	cli.Main(&command{}, "Measures how fast the State Manager commits telemetry, compared with a plain worker.")
 }
 
 // Run runs the parts and prints a table.
@@ -75,7 +76,7 @@ func (c *command) measure(ctx context.Context) error {
 	for _, part := range c.Skip {
 		skip[part] = true
 	}
-	fmt.Fprintf(cli.Stdout, "%d drones, every %d. report changes a status; %d processors\n\n", c.Drones, c.Changes, runtime.GOMAXPROCS(0))
+	fmt.Fprintf(cli.Stdout, "%d drones, a change of status every %d reports, %d processors\n\n", c.Drones, c.Changes, runtime.GOMAXPROCS(0))
 	fmt.Fprintf(cli.Stdout, "%-24s %10s %12s %8s %8s %8s %12s %12s %8s\n", "", "messages", "messages/s", "RPCs", "reads", "writes", "p99 status", "p99 position", "heap")
 	var plain, grouped float64
 	var err error
@@ -109,8 +110,8 @@ func runGrouped(ctx context.Context, clients *connect.Clients) error {
 	return m.Run(ctx)
 }
 
-// runPlain is the State Manager as one would write it first: every message is
-// a transaction of its own.
+// runPlain is the simplest State Manager: it commits every message in its own
+// transaction.
 func runPlain(ctx context.Context, clients *connect.Clients) error {
 	store := firestoretx.New(clients.Firestore, firestoretx.Config{})
 	ctx = meter.WithOperation(ctx, pubsubio.TopicTelemetry)
@@ -133,10 +134,10 @@ func runPlain(ctx context.Context, clients *connect.Clients) error {
 // bed is a pair of fresh servers with a publisher.
 type bed struct {
 	closers   []io.Closer
-	warm      map[string]*meter.Histogram // latencies before the measurement began
+	warm      map[string]*meter.Histogram // latencies recorded before the measurement began
 	clients   *connect.Clients
 	publisher *pubsubio.Publisher
-	pubsub    *pubsubemu.Server // nil when the environment names another
+	pubsub    *pubsubemu.Server // nil when the environment names a Pub/Sub host
 }
 
 type closer func() error
@@ -185,7 +186,7 @@ func (c *command) report(d, n int, at time.Time) domain.Telemetry {
 		Position: domain.Position{Lat: 48.8 + float64(n%1000)/1e4, Lon: 2.3 + float64(d%1000)/1e4},
 	}
 	if n == 0 {
-		t.Status = domain.DroneIdle // until then a drone stays UNKNOWN
+		t.Status = domain.DroneIdle // a drone is UNKNOWN until its first IDLE report
 		return t
 	}
 	if c.Changes > 0 && ((n+d)/c.Changes)%2 == 1 {
@@ -202,7 +203,8 @@ func (b *bed) publish(ctx context.Context, t domain.Telemetry) (pubsubio.Publish
 	return b.publisher.Publish(ctx, pubsubio.TopicTelemetry, data, attrs, string(t.DroneID)), nil
 }
 
-// drain fills a backlog and then measures how fast it is worked off.
+// drain fills a backlog and measures how fast the worker drains it, in messages a
+// second.
 func (c *command) drain(ctx context.Context, name string, messages int, work worker) (rate float64, err error) {
 	b, err := newBed(ctx)
 	if err != nil {
@@ -235,8 +237,8 @@ func (c *command) drain(ctx context.Context, name string, messages int, work wor
 	return rate, nil
 }
 
-// start runs the worker until stop is called; working ends before if the worker
-// fails, with the error that stop returns.
+// start runs the worker until stop is called. If the worker fails, working ends
+// early and stop returns the error.
 func (b *bed) start(ctx context.Context, work worker) (working context.Context, stop func() error) {
 	running, working := errgroup.WithContext(ctx)
 	until, cancel := context.WithCancel(working)
@@ -254,8 +256,8 @@ func (b *bed) settled() int64 {
 	return n
 }
 
-// await waits until n messages are settled, or nobody settles any more, and says
-// how far it is.
+// await waits until n messages are settled or the worker has ended, and prints the
+// progress.
 func (b *bed) await(working context.Context, n int64) {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
@@ -293,7 +295,7 @@ func (b *bed) row(name string, rate float64) {
 		p99(pubsubio.LatencyStatus), p99(pubsubio.LatencyPosition), mem.HeapInuse>>20)
 }
 
-// sustain publishes at a steady rate and measures while it lasts.
+// sustain publishes at a steady rate and measures during that time.
 func (c *command) sustain(ctx context.Context, work worker) (err error) {
 	b, err := newBed(ctx)
 	if err != nil {
@@ -310,7 +312,7 @@ func (c *command) sustain(ctx context.Context, work worker) (err error) {
 	credit, last := 0.0, start
 	at := 0
 	shown := start
-	// Every drone's first report registers it, and is no part of the load.
+	// Every drone's first report registers it and is not part of the load.
 	warmUp := start.Add(3 * time.Second)
 	for now := start; now.Sub(start) < c.Duration && offering.Err() == nil; now = <-ticker.C {
 		rate := float64(c.Drones) * c.Hz
@@ -344,7 +346,7 @@ func (c *command) sustain(ctx context.Context, work worker) (err error) {
 		}
 	}
 	offered := float64(sent) / time.Since(start).Seconds()
-	if err := confirmed.Wait(); err != nil { // nobody will settle what was not published
+	if err := confirmed.Wait(); err != nil { // what was not published will not be settled
 		return errors.Join(err, stop())
 	}
 	behind := sent - b.settled()
@@ -353,6 +355,6 @@ func (c *command) sustain(ctx context.Context, work worker) (err error) {
 		return err
 	}
 	b.row(fmt.Sprintf("grouped, %.0f/s offered", offered), float64(sent)/time.Since(start).Seconds())
-	fmt.Fprintf(cli.Stdout, "%-24s %d unsettled when the load ended, at most %d at any time; a position waits up to a second by design\n", "", behind, maxBacklog)
+	fmt.Fprintf(cli.Stdout, "%-24s %d unsettled at the end of the load, at most %d at any time; a position update waits up to a second by design\n", "", behind, maxBacklog)
 	return nil
 }

@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { clitest.Main(m, main) }
 
-// A benchmark that could measure nothing is refused.
-func TestMain_RefusesNonsense(t *testing.T) {
+// Flags with which nothing could be measured are refused.
+func TestMain_RefusesBadFlags(t *testing.T) {
 	clitest.Refuses(t, map[string]string{
 		"--skip=foo":                    "--skip",
 		"--duration=-1s":                "duration (flag --duration)",
@@ -31,9 +31,9 @@ func TestMain_RefusesNonsense(t *testing.T) {
 	})
 }
 
-// A worker that fails ends its measurement, with its error, at once: nobody
-// would settle what it waits for.
-func TestCommand_EndsWithTheWorkersError(t *testing.T) {
+// A worker that fails ends the measurement at once with its error: the messages would
+// never be settled.
+func TestCommand_EndsWithErrorOfWorker(t *testing.T) {
 	t.Setenv(connect.FirestoreHost, "")
 	t.Setenv(connect.PubSubHost, "")
 	broken := errors.New("broken")
@@ -42,16 +42,16 @@ func TestCommand_EndsWithTheWorkersError(t *testing.T) {
 	defer cancel()
 	c := &command{Drones: 2, Hz: 1, Duration: time.Hour}
 	if _, err := c.drain(ctx, "drain", 3, fail); !errors.Is(err, broken) || ctx.Err() != nil {
-		t.Errorf("a drain ended with %v", err)
+		t.Errorf("drain ended with %v", err)
 	}
 	if err := c.sustain(ctx, fail); !errors.Is(err, broken) || ctx.Err() != nil {
-		t.Errorf("a sustained load ended with %v", err)
+		t.Errorf("the sustained load ended with %v", err)
 	}
 }
 
-// A report that Pub/Sub does not take ends a sustained load, with the error, at
-// once: nobody would settle it.
-func TestSustain_EndsWithThePublishersError(t *testing.T) {
+// A failed publish ends the sustained load at once with its error: the report would
+// never be settled.
+func TestSustain_EndsWithErrorOfPublisher(t *testing.T) {
 	t.Setenv(connect.FirestoreHost, "")
 	t.Setenv(connect.PubSubHost, "")
 	noTopic := func(ctx context.Context, clients *connect.Clients) error {
