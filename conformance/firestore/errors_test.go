@@ -20,6 +20,7 @@ import (
 var ownWords = map[string]bool{
 	"commit: set, then create": true, "commit: delete, then update": true, "commit: delete, then delete what exists": true,
 	"commit: update what is missing, then create": true, "write: no operation at all": true,
+	"query: every collection, by descending name": true, "query: every collection, its last document": true, "query: every collection, by field": true,
 }
 
 // malformed are requests that both servers refuse, with the same code and, but
@@ -156,6 +157,23 @@ func malformed() map[string]probe {
 	ask("two collections", &pb.StructuredQuery{From: []*pb.StructuredQuery_CollectionSelector{{CollectionId: "c"}, {CollectionId: "d"}}})
 	ask("reserved collection", &pb.StructuredQuery{From: []*pb.StructuredQuery_CollectionSelector{{CollectionId: "__x__"}}})
 
+	// E-QY-05: without a collection id there is only ascending name order, and so no
+	// last page either: clients ask for it in descending order
+	everywhere := func(q *pb.StructuredQuery) *pb.StructuredQuery {
+		q.From = []*pb.StructuredQuery_CollectionSelector{{AllDescendants: true}}
+		return q
+	}
+	backwards := []*pb.StructuredQuery_Order{order("__name__", pb.StructuredQuery_DESCENDING)}
+	ask("every collection, by descending name", everywhere(&pb.StructuredQuery{OrderBy: backwards}))
+	ask("every collection, its last document", everywhere(&pb.StructuredQuery{OrderBy: backwards, Limit: wrapperspb.Int32(1)}))
+	ask("every collection, by field", everywhere(&pb.StructuredQuery{OrderBy: []*pb.StructuredQuery_Order{order("v", pb.StructuredQuery_ASCENDING)}}))
+	m["query: group below a document, by descending name"] = func(ctx context.Context, w *world) outcome {
+		req := queryOf(w, &pb.StructuredQuery{OrderBy: backwards})
+		req.GetStructuredQuery().From[0].AllDescendants = true
+		req.Parent = w.root() + "/c/a"
+		return w.query(ctx, req)
+	}
+
 	// E-WR-03, E-WR-08 and emptiness
 	write("no operation at all", func(*world) plannedWrite { return plannedWrite{write: &pb.Write{}} })
 	commit := func(what string, first, second func(w *world) plannedWrite) {
@@ -212,6 +230,22 @@ func malformed() map[string]probe {
 			Sum: &pb.StructuredAggregationQuery_Aggregation_Sum{Field: fieldRef("v")},
 		}})
 		return w.aggregate(ctx, req)
+	}
+	// E-QY-07: no index holds a field after the names that a document's descendants are
+	for what, aggregation := range map[string]*pb.StructuredAggregationQuery_Aggregation{
+		"sum":     {Operator: &pb.StructuredAggregationQuery_Aggregation_Sum_{Sum: &pb.StructuredAggregationQuery_Aggregation_Sum{Field: fieldRef("v")}}},
+		"average": {Operator: &pb.StructuredAggregationQuery_Aggregation_Avg_{Avg: &pb.StructuredAggregationQuery_Aggregation_Avg{Field: fieldRef("v")}}},
+	} {
+		for _, collection := range []string{"", "c"} {
+			m["aggregation: "+what+" over the descendants of a document, collection "+strconv.Quote(collection)] = func(ctx context.Context, w *world) outcome {
+				req := countsNamed(w)
+				a := req.GetStructuredAggregationQuery()
+				a.GetStructuredQuery().From = []*pb.StructuredQuery_CollectionSelector{{CollectionId: collection, AllDescendants: true}}
+				a.Aggregations = append(a.Aggregations, aggregation)
+				req.Parent = w.root() + "/c/a"
+				return w.aggregate(ctx, req)
+			}
+		}
 	}
 	m["aggregation: alias twice"] = func(ctx context.Context, w *world) outcome { return w.aggregate(ctx, countsNamed(w, "a", "a")) }
 	return m

@@ -20,7 +20,7 @@ import (
 // maxPayloadBytes is the service's limit on a request.
 const maxPayloadBytes = 10 << 20
 
-// BeginTransaction opens a transaction; without options a read-write one.
+// BeginTransaction opens a transaction, without options a read-write one.
 func (s *Server) BeginTransaction(_ context.Context, req *pb.BeginTransactionRequest) (*pb.BeginTransactionResponse, error) {
 	d, err := s.database(req.GetDatabase())
 	if err != nil {
@@ -33,7 +33,8 @@ func (s *Server) BeginTransaction(_ context.Context, req *pb.BeginTransactionReq
 	return &pb.BeginTransactionResponse{Transaction: tx.id}, nil
 }
 
-// Rollback ends a transaction; one that has already ended is fine (E-TX-14).
+// Rollback ends a transaction. It is not an error if the transaction has already
+// ended (E-TX-14).
 func (s *Server) Rollback(_ context.Context, req *pb.RollbackRequest) (*emptypb.Empty, error) {
 	d, err := s.database(req.GetDatabase())
 	if err != nil {
@@ -48,7 +49,7 @@ func (s *Server) Rollback(_ context.Context, req *pb.RollbackRequest) (*emptypb.
 	}
 	defer d.transactions.release(tx)
 	if tx.owner != nil && !d.locks.Abort(tx.owner, locks.ErrEnded) && d.locks.Err(tx.owner) == nil {
-		return &emptypb.Empty{}, nil // past its commit point: the commit ends it
+		return &emptypb.Empty{}, nil // its commit can no longer be aborted, and ends it
 	}
 	d.transactions.close(tx)
 	return &emptypb.Empty{}, nil
@@ -73,8 +74,8 @@ func (s *Server) Commit(ctx context.Context, req *pb.CommitRequest) (*pb.CommitR
 	return answer, err
 }
 
-// commitAlone is a commit without a transaction: a transaction of its own, as
-// old as its arrival (E-TX-06).
+// commitAlone commits without a transaction. It is a transaction of its own,
+// whose age is the time of its arrival (E-TX-06).
 func (d *database) commitAlone(ctx context.Context, req *pb.CommitRequest, arrival time.Time) (*pb.CommitResponse, error) {
 	writes, err := d.parseCommit(req)
 	if err != nil {
@@ -110,9 +111,9 @@ func (d *database) commitTransaction(ctx context.Context, req *pb.CommitRequest,
 	return d.commitOptimistic(ctx, tx, writes, arrival)
 }
 
-// commitLocked ends a read-write transaction, unless it has been aborted: then it
-// stays, and answers ABORTED until it is rolled back (E-TX-11). invalid is what
-// is wrong with the request itself.
+// commitLocked ends a read-write transaction. An aborted one stays open and answers
+// ABORTED until it is rolled back (E-TX-11). invalid is the error of an invalid
+// request, or nil.
 func (d *database) commitLocked(ctx context.Context, tx *transaction, writes []write, invalid error, arrival time.Time) (*pb.CommitResponse, error) {
 	if invalid != nil {
 		d.locks.End(tx.owner)
@@ -121,7 +122,7 @@ func (d *database) commitLocked(ctx context.Context, tx *transaction, writes []w
 	}
 	answer, err := d.commit(ctx, tx, tx.owner, writes, arrival)
 	if ended := d.locks.Err(tx.owner); !errors.Is(ended, locks.ErrEnded) {
-		tx.cancelCommit() // aborted, or the client gave up before anything happened (E-TX-13)
+		tx.cancelCommit() // aborted, or cancelled by the client before it had the locks (E-TX-13)
 		return nil, err
 	}
 	d.transactions.close(tx)
@@ -135,9 +136,9 @@ func (d *database) parseCommit(req *pb.CommitRequest) ([]write, error) {
 	return d.parseWrites(req.GetWrites())
 }
 
-// commit takes the locks, applies the writes and ends the owner, unless the
-// owner lost its locks or the client gave up before they were granted.
-// tx is nil for a commit without a transaction.
+// commit takes the locks, applies the writes and ends the owner. The owner does not
+// end if it was aborted or the client cancelled before the locks were granted. tx
+// is nil for a commit without a transaction.
 func (d *database) commit(ctx context.Context, tx *transaction, owner *locks.Owner, writes []write, arrival time.Time) (*pb.CommitResponse, error) {
 	var done *outcome
 	var failure error
@@ -160,21 +161,21 @@ func (d *database) commit(ctx context.Context, tx *transaction, owner *locks.Own
 	changes := done.storeChanges()
 	at, err := d.store.Commit(changes, earliest)
 	if err != nil {
-		return nil, status.Errorf(codes.Internal, "embedded firestore: the commit may or may not be kept: %v", err)
+		return nil, status.Errorf(codes.Internal, "embedded firestore: commit may or may not have been saved: %v", err)
 	}
 	d.recordCommit(tx, changes, arrival, at)
 	return &pb.CommitResponse{WriteResults: done.writeResults(at), CommitTime: store.Timestamp(at)}, nil
 }
 
-// emptyCommit answers a commit that has nothing to do.
+// emptyCommit answers a commit without writes.
 func (d *database) emptyCommit() *pb.CommitResponse {
 	now := d.store.Now()
 	defer now.Close()
 	return &pb.CommitResponse{CommitTime: store.Timestamp(now.Time)}
 }
 
-// BatchWrite applies each write by itself, unless one is malformed: then none
-// (E-WR-08).
+// BatchWrite applies each write independently. If one is malformed, it applies
+// none (E-WR-08).
 func (s *Server) BatchWrite(ctx context.Context, req *pb.BatchWriteRequest) (*pb.BatchWriteResponse, error) {
 	arrival := s.opts.Clock.Now()
 	d, err := s.database(req.GetDatabase())
@@ -211,11 +212,11 @@ func (s *Server) BatchWrite(ctx context.Context, req *pb.BatchWriteRequest) (*pb
 	return answer, group.Wait()
 }
 
-// batchWriteAtOnce is how many writes of a BatchWrite run at the same time, so
-// that they share log writes and one that waits for a lock holds up few others.
+// batchWriteAtOnce is how many writes of a BatchWrite run concurrently. They are
+// then saved together, and one that waits for a lock delays few others.
 const batchWriteAtOnce = 16
 
-// writeAlone is one write of a BatchWrite.
+// writeAlone applies one write of a BatchWrite.
 func (s *Server) writeAlone(ctx context.Context, d *database, w write, arrival time.Time) (*pb.WriteResult, *rpcstatus.Status) {
 	committed, err := d.commit(ctx, nil, locks.NewOwner(0), []write{w}, arrival)
 	if err != nil {

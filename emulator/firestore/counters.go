@@ -5,15 +5,15 @@ import (
 	"sync/atomic"
 )
 
-// Counters tell what a server has done since it started.
+// Counters count what a server has done since it started.
 type Counters struct {
-	RPCs     map[string]uint64 // by method name, "Commit"
-	Failed   map[string]uint64 // by method name: those not answered OK
-	Read     uint64            // documents returned by reads, missing ones included
+	RPCs     map[string]uint64 // by method name, such as "Commit"
+	Failed   map[string]uint64 // RPCs not answered OK, by method name
+	Read     uint64            // documents returned by reads, including missing ones
 	Written  uint64            // writes applied
 	Waits    uint64            // lock requests that had to wait
 	Wounds   uint64            // transactions aborted by an older one
-	Timeouts uint64            // transactions aborted for waiting or holding too long
+	Timeouts uint64            // transactions aborted because they waited or blocked others too long
 }
 
 type counters struct {
@@ -38,7 +38,7 @@ func read(m *sync.Map) map[string]uint64 {
 	return all
 }
 
-// Counters returns the counts so far, over all databases.
+// Counters returns the counts so far, summed over all databases.
 func (s *Server) Counters() Counters {
 	c := Counters{
 		RPCs:    read(&s.counters.rpcs),

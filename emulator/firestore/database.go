@@ -23,7 +23,7 @@ type database struct {
 // root is the parent of the database's top-level collections.
 func (d *database) root() string { return d.name + "/documents" }
 
-// database returns the database of that name, made on first use (E-RPC-04).
+// database returns the database with that name, created on first use (E-RPC-04).
 func (s *Server) database(name string) (*database, error) {
 	s.mu.RLock()
 	d := s.databases[name]
@@ -47,7 +47,7 @@ func (s *Server) database(name string) (*database, error) {
 	return d, nil
 }
 
-// allDatabases lists the databases that exist now.
+// allDatabases lists the databases that exist.
 func (s *Server) allDatabases() []*database {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -58,7 +58,7 @@ func (s *Server) allDatabases() []*database {
 	return all
 }
 
-// emptyDatabase makes a database without documents and without a log.
+// emptyDatabase returns a new database in memory.
 func (s *Server) emptyDatabase(name string) *database {
 	table := locks.NewTable(s.opts.Clock, locks.Limits{Wait: s.opts.Limits.LockWait, Hold: s.opts.Limits.LockHold})
 	return &database{
@@ -70,7 +70,7 @@ func (s *Server) emptyDatabase(name string) *database {
 	}
 }
 
-// databaseUnder returns the database that a document or a root belongs to.
+// databaseUnder returns the database of a document or a root.
 func (s *Server) databaseUnder(parent string) (*database, error) {
 	name, err := value.ParseParent(parent)
 	if err != nil {
@@ -79,7 +79,8 @@ func (s *Server) databaseUnder(parent string) (*database, error) {
 	return s.database(name.DatabaseName())
 }
 
-// documentName checks that name is a document of this database (E-ER-01).
+// documentName returns an error unless name is a document of this database
+// (E-ER-01).
 func (d *database) documentName(name string) error {
 	parsed, err := value.ParseName(name)
 	if err != nil {
@@ -91,7 +92,7 @@ func (d *database) documentName(name string) error {
 	return nil
 }
 
-// snapshotAt opens the snapshot of a read_time (E-ST-05).
+// snapshotAt opens the snapshot at a read_time (E-ST-05).
 func snapshotAt(db *store.DB, at *timestamppb.Timestamp) (*store.Snapshot, error) {
 	if err := at.CheckValid(); err != nil {
 		return nil, invalidf("invalid read_time: %v", err)
@@ -103,7 +104,7 @@ func snapshotAt(db *store.DB, at *timestamppb.Timestamp) (*store.Snapshot, error
 	return snapshot, snapshotStatus(err)
 }
 
-// project returns the document as a read mask shows it; nil paths show all.
+// project returns the document with the fields of a read mask; nil paths mean all.
 func project(doc *pb.Document, paths []value.FieldPath) *pb.Document {
 	if paths == nil {
 		return doc

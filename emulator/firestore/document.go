@@ -13,7 +13,8 @@ import (
 
 // The single-document RPCs are a Commit of one write each (E-RPC-02).
 
-// CreateDocument stores a new document, under an id of its own if none is given.
+// CreateDocument stores a new document; if the request has no id, under a random
+// one.
 func (s *Server) CreateDocument(ctx context.Context, req *pb.CreateDocumentRequest) (*pb.Document, error) {
 	id := req.GetDocumentId()
 	switch {
@@ -36,7 +37,7 @@ func (s *Server) CreateDocument(ctx context.Context, req *pb.CreateDocumentReque
 	})
 }
 
-// UpdateDocument stores a document or the fields of its update mask.
+// UpdateDocument stores a document, or only the fields of the update mask.
 func (s *Server) UpdateDocument(ctx context.Context, req *pb.UpdateDocumentRequest) (*pb.Document, error) {
 	return s.writeOne(ctx, req.GetMask(), &pb.Write{
 		Operation:       &pb.Write_Update{Update: req.GetDocument()},
@@ -45,7 +46,7 @@ func (s *Server) UpdateDocument(ctx context.Context, req *pb.UpdateDocumentReque
 	})
 }
 
-// DeleteDocument deletes a document; a missing one is fine.
+// DeleteDocument deletes a document. Deleting a missing one is not an error.
 func (s *Server) DeleteDocument(ctx context.Context, req *pb.DeleteDocumentRequest) (*emptypb.Empty, error) {
 	name, err := value.ParseName(req.GetName())
 	if err != nil {
@@ -58,7 +59,7 @@ func (s *Server) DeleteDocument(ctx context.Context, req *pb.DeleteDocumentReque
 	return &emptypb.Empty{}, err
 }
 
-// writeOne commits one update and returns the document it made.
+// writeOne commits one update and returns the resulting document.
 func (s *Server) writeOne(ctx context.Context, show *pb.DocumentMask, w *pb.Write) (*pb.Document, error) {
 	mask, err := value.ParseReadMask(show)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/store"
 )
 
-// Answers with the texts of the real service (E-TX-03, E-TX-07, E-TX-10, E-TX-12,
-// E-ST-05, E-ER-01).
+// These errors have the texts of the real service (E-TX-03, E-TX-07, E-TX-10,
+// E-TX-12, E-ST-05, E-ER-01).
 var (
 	errInvalidTransaction = status.Error(codes.InvalidArgument, "Invalid transaction.")
 	errExpired            = status.Error(codes.InvalidArgument, "The referenced transaction has expired or is no longer valid.")
@@ -26,10 +26,10 @@ var (
 	errPayload            = status.Error(codes.InvalidArgument, "Request payload size exceeds the limit: 10485760 bytes.")
 )
 
-// errLapsed is the cause with which an expired transaction loses its locks.
-var errLapsed = errors.New("firestoreemu: the transaction lived too long")
+// errLapsed is the cause with which an expired transaction is aborted.
+var errLapsed = errors.New("firestoreemu: the transaction has expired")
 
-// lockStatus turns the lock table's reason into an answer.
+// lockStatus turns an error of the lock table into a status.
 func lockStatus(err error) error {
 	switch {
 	case err == nil:
@@ -46,7 +46,7 @@ func lockStatus(err error) error {
 	return status.Error(codes.Aborted, err.Error())
 }
 
-// snapshotStatus turns the store's reason into an answer.
+// snapshotStatus turns an error of the store into a status.
 func snapshotStatus(err error) error {
 	switch {
 	case errors.Is(err, store.ErrFuture):
@@ -61,7 +61,8 @@ func invalidf(format string, args ...any) error {
 	return status.Errorf(codes.InvalidArgument, format, args...)
 }
 
-// unimplemented refuses an RPC or a field that is not honoured (E-RPC-03).
+// unimplemented refuses an RPC or a field that the server does not implement
+// (E-RPC-03).
 func unimplemented(what string) error {
 	return status.Errorf(codes.Unimplemented, "embedded firestore: %s not implemented (E-RPC-03)", what)
 }

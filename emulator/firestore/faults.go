@@ -14,11 +14,10 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/value"
 )
 
-// callKey is the context key of a request's fault.Call, for the stages inside a
-// handler.
+// callKey is the context key of a request's fault.Call, for stages inside handlers.
 type callKey struct{}
 
-// act does what the rules want at a stage. An error is the answer to give.
+// act applies the rules at a stage. A non-nil error is the answer to the request.
 func (s *Server) act(ctx context.Context, call fault.Call, at fault.Stage) error {
 	for _, action := range s.opts.Faults.Decide(call, at) {
 		if err := s.do(ctx, call, action); err != nil {
@@ -61,7 +60,7 @@ func (s *Server) do(ctx context.Context, call fault.Call, action fault.Action) e
 	return nil
 }
 
-// withTransaction calls f with the request's transaction, if it is open.
+// withTransaction calls f with the request's transaction if that is open.
 func (s *Server) withTransaction(call fault.Call, f func(*database, *transaction)) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -73,15 +72,15 @@ func (s *Server) withTransaction(call fault.Call, f func(*database, *transaction
 	}
 }
 
-// holdLocks lets rules act on a commit that holds its locks. The commit goes on
-// whatever happens, as the real one would.
+// holdLocks lets rules act on a commit that holds its locks. The commit proceeds in
+// any case, as in the real service.
 func (d *database) holdLocks(ctx context.Context) {
 	if call, ok := ctx.Value(callKey{}).(fault.Call); ok {
-		_ = d.server.act(ctx, call, fault.Locked) // waiting is all a rule can do here
+		_ = d.server.act(ctx, call, fault.Locked) // rules can only delay it here
 	}
 }
 
-// callOf describes a request to the rules.
+// callOf describes a request for the rules.
 func callOf(ctx context.Context, method string, req any) fault.Call {
 	call := fault.Call{RPC: method, Owner: fault.OwnerOf(ctx)}
 	if r, ok := req.(interface{ GetTransaction() []byte }); ok {
@@ -160,12 +159,12 @@ func (c untilClosed) Err() error {
 	}
 }
 
-// HoldLock locks documents as a transaction would that has read them and then
-// hangs: writers of them wait until release is called or the server gives up on
-// the transaction, see Options.Limits. Names are full names of one database.
+// HoldLock locks documents, given by their full names in one database, like a
+// transaction that has read them and then hangs. Writers wait until release is
+// called or the server aborts the transaction, see Options.Limits.
 func (s *Server) HoldLock(ctx context.Context, names ...string) (release func(), err error) {
 	if len(names) == 0 {
-		return nil, invalidf("HoldLock needs the names of documents")
+		return nil, invalidf("HoldLock: no documents given")
 	}
 	first, err := value.ParseName(names[0])
 	if err != nil {

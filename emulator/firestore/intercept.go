@@ -66,7 +66,7 @@ func (s *Server) streamUnderFaults(srv any, stream grpc.ServerStream, method str
 	return err
 }
 
-// strictStream refuses requests with fields this server does not know.
+// strictStream refuses requests with fields that this server does not know.
 type strictStream struct{ grpc.ServerStream }
 
 // RecvMsg receives a request.
@@ -77,8 +77,8 @@ func (s strictStream) RecvMsg(req any) error {
 	return refuseUnknown(req)
 }
 
-// refuseUnknown reports a field of a request, at any depth, that is newer than
-// this server (E-RPC-03).
+// refuseUnknown returns an error if a request has, at any depth, a field that is
+// newer than this server (E-RPC-03).
 func refuseUnknown(req any) error {
 	m, ok := req.(proto.Message)
 	if !ok {
@@ -87,13 +87,13 @@ func refuseUnknown(req any) error {
 	return unknownIn(m.ProtoReflect())
 }
 
-// unknownIn looks into a message and all below it.
+// unknownIn checks a message and everything inside it.
 func unknownIn(m protoreflect.Message) error {
 	err := unknownHere(m)
 	switch t := m.Interface().(type) {
 	case *pb.Value:
 		return unknownInValue(t)
-	case *pb.Document: // its times are of no meaning in requests
+	case *pb.Document: // its times are ignored in requests
 		return cmp.Or(err, unknownInFields(t.GetFields()))
 	}
 	m.Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
@@ -122,9 +122,9 @@ func unknownIn(m protoreflect.Message) error {
 	return err
 }
 
-// unknownInValue is unknownIn without reflection, as is a document: values are most of a request.
-// Apart from arrays and maps they have no fields that could become more, or are
-// refused as a whole.
+// unknownInValue is unknownIn without reflection, because values are most of a
+// request. Of their types only arrays and maps have fields of their own; the others
+// that do are refused as a whole.
 func unknownInValue(v *pb.Value) error {
 	if err := unknownHere(v.ProtoReflect()); err != nil {
 		return err
@@ -157,7 +157,7 @@ func unknownInFields(fields map[string]*pb.Value) error {
 	return nil
 }
 
-// unknownHere looks at the fields of one message.
+// unknownHere checks the fields of one message.
 func unknownHere(m protoreflect.Message) error {
 	unknown := m.GetUnknown()
 	if len(unknown) == 0 {
@@ -167,7 +167,7 @@ func unknownHere(m protoreflect.Message) error {
 	return unimplemented(fmt.Sprintf("field %d of %s", number, m.Descriptor().Name()))
 }
 
-// faultyStream applies the rules when the first request has arrived.
+// faultyStream applies the rules when the first request arrives.
 type faultyStream struct {
 	grpc.ServerStream
 	server *Server
@@ -175,7 +175,7 @@ type faultyStream struct {
 	call   fault.Call // set by the first request
 }
 
-// RecvMsg receives a request, or the failure that a rule wants.
+// RecvMsg receives a request or returns the failure that a rule injects.
 func (f *faultyStream) RecvMsg(req any) error {
 	if err := f.ServerStream.RecvMsg(req); err != nil || f.call.RPC != "" {
 		return err

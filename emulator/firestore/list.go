@@ -16,8 +16,8 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/value"
 )
 
-// ListDocuments lists one collection, with show_missing also the names that only
-// have documents below them.
+// ListDocuments lists a collection. With show_missing it also lists names that do
+// not exist but have documents below them.
 func (s *Server) ListDocuments(ctx context.Context, req *pb.ListDocumentsRequest) (*pb.ListDocumentsResponse, error) {
 	d, err := s.databaseUnder(req.GetParent())
 	if err != nil {
@@ -28,7 +28,7 @@ func (s *Server) ListDocuments(ctx context.Context, req *pb.ListDocumentsRequest
 		return nil, err
 	}
 	if req.GetShowMissing() && req.GetCollectionId() == "" {
-		return nil, invalidf("show_missing needs a collection_id")
+		return nil, invalidf("show_missing requires a collection_id")
 	}
 	plan, err := listPlan(req)
 	if err != nil {
@@ -69,12 +69,12 @@ func (s *Server) ListDocuments(ctx context.Context, req *pb.ListDocumentsRequest
 	return answer, nil
 }
 
-// maxPageBytes is about what a page of a listing takes at most, so that every
-// client can receive it; grpc's default limit is 4 MiB.
+// maxPageBytes is about the largest page of a listing, so that every client can
+// receive it: grpc's default limit is 4 MiB.
 const maxPageBytes = 3 << 20
 
-// listPlan is the listing as a query: the whole collection, or every collection
-// right under the parent, in the order asked for.
+// listPlan returns the listing as a query, over one collection or, without a
+// collection id, over all collections directly under the parent.
 func listPlan(req *pb.ListDocumentsRequest) (*query.Plan, error) {
 	q := &pb.StructuredQuery{}
 	if id := req.GetCollectionId(); id != "" {
@@ -94,7 +94,7 @@ func listPlan(req *pb.ListDocumentsRequest) (*query.Plan, error) {
 			order.Direction = pb.StructuredQuery_DESCENDING
 		case len(words) == 1, len(words) == 2 && strings.EqualFold(words[1], "asc"):
 		default:
-			return nil, invalidf("invalid order_by %q: want field paths, each with asc or desc", req.GetOrderBy())
+			return nil, invalidf("invalid order_by %q: use field paths, each optionally followed by asc or desc", req.GetOrderBy())
 		}
 		order.Field = &pb.StructuredQuery_FieldReference{FieldPath: words[0]}
 		q.OrderBy = append(q.OrderBy, order)
@@ -102,8 +102,8 @@ func listPlan(req *pb.ListDocumentsRequest) (*query.Plan, error) {
 	return query.Compile(req.GetParent(), q)
 }
 
-// addMissing merges the names of missing documents into a listing in name order.
-// A missing document has a name and nothing else.
+// addMissing merges the missing documents, which have a name only, into a listing
+// in name order.
 func (v *view) addMissing(docs []*pb.Document, parent, collectionID string) []*pb.Document {
 	for _, name := range v.snapshot.MissingParents(parent + "/" + collectionID) {
 		docs = append(docs, &pb.Document{Name: name})
@@ -112,7 +112,7 @@ func (v *view) addMissing(docs []*pb.Document, parent, collectionID string) []*p
 	return docs
 }
 
-// ListCollectionIds lists the ids of the collections right under a parent.
+// ListCollectionIds lists the ids of the collections directly under a parent.
 func (s *Server) ListCollectionIds(_ context.Context, req *pb.ListCollectionIdsRequest) (*pb.ListCollectionIdsResponse, error) {
 	d, err := s.databaseUnder(req.GetParent())
 	if err != nil {
@@ -131,19 +131,19 @@ func (s *Server) ListCollectionIds(_ context.Context, req *pb.ListCollectionIdsR
 	return &pb.ListCollectionIdsResponse{CollectionIds: ids, NextPageToken: token}, nil
 }
 
-// page is a part of a listing. All pages of a listing read one snapshot, so that
-// nothing is listed twice or left out.
+// page is a part of a listing. All pages read the same snapshot, so that nothing is
+// listed twice or missed.
 type page struct {
 	start int
 	size  int
 }
 
-// defaultPageSize is the page of a request that names none; the service leaves
-// it open.
+// defaultPageSize applies if the request has no page size. The service documents
+// none.
 const defaultPageSize = 300
 
-// resume decodes a page token and points the selector at the listing's snapshot,
-// unless a transaction fixes what is read.
+// resume decodes a page token. Outside transactions it also sets the selector to
+// the listing's snapshot.
 func resume(token string, size int32, sel selector) (page, selector, error) {
 	if size < 0 {
 		return page{}, sel, invalidf("page_size must not be negative")
@@ -166,8 +166,8 @@ func resume(token string, size int32, sel selector) (page, selector, error) {
 	return p, sel, nil
 }
 
-// pageOf cuts a page out of a whole listing and makes the token of the next one,
-// empty after the last.
+// pageOf returns a page of a whole listing and the token of the next page, empty
+// after the last.
 func pageOf[T any](all []T, p page, snapshot int64) ([]T, string) {
 	rest := all[min(p.start, len(all)):]
 	if len(rest) <= p.size {

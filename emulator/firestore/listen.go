@@ -12,9 +12,9 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/store"
 )
 
-// Listen keeps clients informed of the documents that match their targets. What
-// it sends always leads from one consistent state of all targets to the next,
-// and says so with a NO_CHANGE that carries the read time and a resume token.
+// Listen sends clients the documents that match their targets, and then every
+// change. What it sends leads from one consistent state of all targets to the next;
+// a NO_CHANGE with the read time and a resume token marks each.
 func (s *Server) Listen(stream pb.Firestore_ListenServer) error {
 	requests := make(chan *pb.ListenRequest)
 	received := make(chan error, 1)
@@ -59,10 +59,10 @@ type listener struct {
 	stream  pb.Firestore_ListenServer
 	db      *database // nil before the first request
 	watcher *store.Watcher
-	pending []store.Event // taken, but later than what the targets show
-	missed  int64         // time of the newest commit that should be in pending and is not, 0 for none
+	pending []store.Event // taken from the watcher, but later than what the targets show
+	missed  int64         // time of the newest commit that is missing in pending, 0 if none is
 	targets map[int32]*target
-	lastID  int32 // newest target id given by the server
+	lastID  int32 // last target id that the server chose
 }
 
 func (l *listener) close() {
@@ -71,7 +71,7 @@ func (l *listener) close() {
 	}
 }
 
-// ready receives when commits are waiting; never before the first request.
+// ready receives when commits are waiting, never before the first request.
 func (l *listener) ready() <-chan struct{} {
 	if l.watcher == nil {
 		return nil
@@ -88,7 +88,7 @@ func (l *listener) handle(req *pb.ListenRequest) error {
 		l.db, l.watcher = d, d.store.Watch()
 	}
 	if name := req.GetDatabase(); name != "" && name != l.db.name {
-		return invalidf("a Listen stream serves one database: %q after %q", name, l.db.name)
+		return invalidf("a Listen stream serves one database: got %q after %q", name, l.db.name)
 	}
 	switch change := req.GetTargetChange().(type) {
 	case *pb.ListenRequest_AddTarget:
@@ -105,8 +105,8 @@ func (l *listener) handle(req *pb.ListenRequest) error {
 	return invalidf("a Listen request must add or remove a target")
 }
 
-// add starts a target: ADD, its present state or what changed since its resume
-// point, CURRENT, and the consistent state reached.
+// add starts a target. It sends ADD, the present state or the changes since the
+// resume point, CURRENT, and the mark of a consistent state.
 func (l *listener) add(t *pb.Target) error {
 	id := t.GetTargetId()
 	if id == 0 {
@@ -114,7 +114,7 @@ func (l *listener) add(t *pb.Target) error {
 		id = l.lastID
 	}
 	if _, taken := l.targets[id]; taken || id < 0 {
-		return invalidf("target id %d is in use or negative; choose another positive number", id)
+		return invalidf("target id %d is in use or negative; use another positive number", id)
 	}
 	added, err := l.newTarget(id, t)
 	if err != nil {
@@ -135,7 +135,7 @@ func (l *listener) add(t *pb.Target) error {
 	return l.send(responses)
 }
 
-// start brings the others and the new target to the present, and tells its time.
+// start brings the new target and all others to the present, and returns its time.
 func (l *listener) start(added *target, t *pb.Target) (at int64, responses []*pb.ListenResponse) {
 	now := l.db.store.Now()
 	defer now.Close()
@@ -154,8 +154,8 @@ func (l *listener) start(added *target, t *pb.Target) (at int64, responses []*pb
 	return now.Time, responses
 }
 
-// resume sets what the client already has. It reports false where that is no
-// longer known: the client must forget it.
+// resume sets what the client already has. It reports false if that is no longer
+// known; the client must then discard it.
 func (l *listener) resume(t *target, req *pb.Target) bool {
 	var from int64
 	switch r := req.GetResumeType().(type) {
@@ -175,19 +175,18 @@ func (l *listener) resume(t *target, req *pb.Target) bool {
 	return true
 }
 
-// catchUp brings all targets to the newest commit that is waiting.
+// catchUp brings all targets to the newest commit.
 func (l *listener) catchUp() error {
 	now := l.db.store.Now()
 	responses := l.advance(now)
-	now.Close() // before anything is sent: who reads slowly must not keep old versions
+	now.Close() // before sending: a slow client must not keep old versions in memory
 	if len(responses) == 0 {
 		return nil
 	}
 	return l.send(append(responses, l.consistent(now.Time)))
 }
 
-// advance brings all targets to a snapshot and returns what their clients are to
-// be told.
+// advance brings all targets to a snapshot and returns the messages to send.
 func (l *listener) advance(to *store.Snapshot) []*pb.ListenResponse {
 	events, missed := l.watcher.Take()
 	l.pending = append(l.pending, events...)
@@ -212,23 +211,23 @@ func (l *listener) advance(to *store.Snapshot) []*pb.ListenResponse {
 	return responses
 }
 
-// consistent tells that all targets are at one time now.
+// consistent marks that all targets have reached the same time.
 func (l *listener) consistent(at int64) *pb.ListenResponse {
 	change := &pb.TargetChange{TargetChangeType: pb.TargetChange_NO_CHANGE}
 	l.stamp(change, at)
 	return ofTarget(change)
 }
 
-// stamp adds the read time and the token to resume from it.
+// stamp adds the read time and the token to resume from there.
 func (l *listener) stamp(change *pb.TargetChange, at int64) {
 	change.ReadTime = store.Timestamp(at)
 	token := binary.BigEndian.AppendUint64(nil, l.server.epoch)
 	change.ResumeToken = binary.BigEndian.AppendUint64(token, uint64(at))
 }
 
-// timeOf is the time to resume from with a token, or 0 if it is not of this boot:
-// the server keeps the times of commits only, so that with the clock set back a
-// time told before a restart may come again, after other commits.
+// timeOf returns the time to resume from with a token, or 0 if the token is from
+// before a restart. The server saves the times of commits only. If the clock was
+// set back, a time sent before the restart can come again after other commits.
 func (l *listener) timeOf(token []byte) int64 {
 	if len(token) != 16 || binary.BigEndian.Uint64(token) != l.server.epoch {
 		return 0

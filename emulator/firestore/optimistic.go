@@ -11,20 +11,20 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/query"
 )
 
-// findings are what an optimistic transaction has read, to be compared with the
+// readSet is what an optimistic transaction has read, to be compared with the
 // newest state when it commits (E-TX-16). Documents are immutable, so the same
 // pointer is the same version.
-type findings struct {
+type readSet struct {
 	documents map[string]*pb.Document // nil: was missing
-	queries   []finding
+	queries   []queryResult
 }
 
-type finding struct {
+type queryResult struct {
 	plan *query.Plan
 	docs []*pb.Document
 }
 
-// noteDocument remembers a document that was read.
+// noteDocument records a document that was read.
 func (v *view) noteDocument(name string, doc *pb.Document) {
 	v.noteVersion(name)
 	if v.tx == nil || v.tx.mode != optimistic {
@@ -32,13 +32,13 @@ func (v *view) noteDocument(name string, doc *pb.Document) {
 	}
 	v.tx.mu.Lock()
 	defer v.tx.mu.Unlock()
-	if v.tx.found.documents == nil {
-		v.tx.found.documents = map[string]*pb.Document{}
+	if v.tx.read.documents == nil {
+		v.tx.read.documents = map[string]*pb.Document{}
 	}
-	v.tx.found.documents[name] = doc
+	v.tx.read.documents[name] = doc
 }
 
-// noteQuery remembers a query's results.
+// noteQuery records the results of a query.
 func (v *view) noteQuery(plan *query.Plan, docs []*pb.Document) {
 	for _, doc := range docs {
 		v.noteVersion(doc.GetName())
@@ -48,35 +48,35 @@ func (v *view) noteQuery(plan *query.Plan, docs []*pb.Document) {
 	}
 	v.tx.mu.Lock()
 	defer v.tx.mu.Unlock()
-	v.tx.found.queries = append(v.tx.found.queries, finding{plan, slices.Clone(docs)})
+	v.tx.read.queries = append(v.tx.read.queries, queryResult{plan, slices.Clone(docs)})
 }
 
-// confirm locks for owner everything an optimistic transaction has read, and
-// fails if any of it has changed since. While the locks last it stays true.
+// confirm locks everything that an optimistic transaction has read, and fails if
+// any of it has changed since. It stays unchanged while owner holds the locks.
 func (d *database) confirm(ctx context.Context, owner *locks.Owner, tx *transaction) error {
 	tx.mu.Lock()
-	found := tx.found
+	read := tx.read
 	tx.mu.Unlock()
-	names := make([]string, 0, len(found.documents))
-	for name := range found.documents {
+	names := make([]string, 0, len(read.documents))
+	for name := range read.documents {
 		names = append(names, name)
 	}
 	if err := d.locks.Share(ctx, owner, names); err != nil {
 		return lockStatus(err)
 	}
-	for _, q := range found.queries {
+	for _, q := range read.queries {
 		if _, err := d.locks.ShareRange(ctx, owner, &scan{plan: q.plan}); err != nil {
 			return lockStatus(err)
 		}
 	}
 	now := d.store.Now()
 	defer now.Close()
-	for name, doc := range found.documents {
+	for name, doc := range read.documents {
 		if now.Get(name) != doc {
 			return errContention
 		}
 	}
-	for _, q := range found.queries {
+	for _, q := range read.queries {
 		if !slices.Equal(evaluate(q.plan, now, true), q.docs) {
 			return errContention
 		}
@@ -84,7 +84,7 @@ func (d *database) confirm(ctx context.Context, owner *locks.Owner, tx *transact
 	return nil
 }
 
-// commitOptimistic commits if nothing the transaction has read has changed.
+// commitOptimistic commits if nothing that the transaction read has changed.
 func (d *database) commitOptimistic(ctx context.Context, tx *transaction, writes []write, arrival time.Time) (*pb.CommitResponse, error) {
 	owner := locks.NewOwner(0)
 	defer d.locks.End(owner)

@@ -6,8 +6,8 @@ import (
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 )
 
-// PartitionQuery splits a query over all descendants, ordered by name, into at
-// most partition_count + 1 parts of about the same size.
+// PartitionQuery splits a query over all descendants, in name order, into at most
+// partition_count + 1 parts of similar size.
 func (s *Server) PartitionQuery(_ context.Context, req *pb.PartitionQueryRequest) (*pb.PartitionQueryResponse, error) {
 	d, err := s.databaseUnder(req.GetParent())
 	if err != nil {
@@ -37,8 +37,8 @@ func (s *Server) PartitionQuery(_ context.Context, req *pb.PartitionQueryRequest
 	return &pb.PartitionQueryResponse{Partitions: part, NextPageToken: token}, nil
 }
 
-// partition returns the cursors that split docs into n+1 parts, fewer where
-// there are not enough documents.
+// partition returns the cursors that split docs into n+1 parts, or fewer if there
+// are too few documents.
 func partition(docs []*pb.Document, n int) []*pb.Cursor {
 	var cursors []*pb.Cursor
 	last := 0

@@ -10,7 +10,7 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/value"
 )
 
-// BatchGetDocuments returns each named document once, existing or missing.
+// BatchGetDocuments returns each named document once, whether it exists or not.
 func (s *Server) BatchGetDocuments(req *pb.BatchGetDocumentsRequest, stream pb.Firestore_BatchGetDocumentsServer) error {
 	d, err := s.database(req.GetDatabase())
 	if err != nil {
@@ -22,7 +22,7 @@ func (s *Server) BatchGetDocuments(req *pb.BatchGetDocumentsRequest, stream pb.F
 		if err := d.documentName(name); err != nil {
 			return err
 		}
-		if !seen[name] { // duplicates are elided (E-ST-06)
+		if !seen[name] { // duplicates are answered once (E-ST-06)
 			seen[name] = true
 			names = append(names, name)
 		}
@@ -36,7 +36,7 @@ func (s *Server) BatchGetDocuments(req *pb.BatchGetDocumentsRequest, stream pb.F
 		return err
 	}
 	answers, err := v.find(stream.Context(), names, mask)
-	v.close() // before anything is sent: who reads slowly must not keep old versions
+	v.close() // before sending: a slow client must not keep old versions in memory
 	if err != nil {
 		return err
 	}

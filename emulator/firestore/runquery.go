@@ -10,7 +10,7 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/store"
 )
 
-// RunQuery streams a query's results, or one answer with the read time alone.
+// RunQuery streams the results of a query, or one answer with only the read time.
 func (s *Server) RunQuery(req *pb.RunQueryRequest, stream pb.Firestore_RunQueryServer) error {
 	if req.GetExplainOptions() != nil {
 		return unimplemented("RunQueryRequest.explain_options")
@@ -31,7 +31,7 @@ func (s *Server) RunQuery(req *pb.RunQueryRequest, stream pb.Firestore_RunQueryS
 		return err
 	}
 	docs, err := v.run(stream.Context(), plan, true)
-	v.close() // before anything is sent: who reads slowly must not keep old versions
+	v.close() // before sending: a slow client must not keep old versions in memory
 	if err != nil {
 		return err
 	}
@@ -45,8 +45,8 @@ func (s *Server) RunQuery(req *pb.RunQueryRequest, stream pb.Firestore_RunQueryS
 	return sendResults(stream, plan, docs, at)
 }
 
-// compile compiles the query of a request that cannot do without one: an empty
-// query is legal, and asks for the whole database.
+// compile compiles the query of a request. A missing query is an error: an empty
+// one is legal and would read the whole database.
 func compile(req interface {
 	GetParent() string
 	GetStructuredQuery() *pb.StructuredQuery
@@ -69,7 +69,8 @@ func sendResults(stream pb.Firestore_RunQueryServer, plan *query.Plan, docs []*p
 	return nil
 }
 
-// RunAggregationQuery computes counts, sums and averages over a query's results.
+// RunAggregationQuery computes counts, sums and averages over the results of a
+// query.
 func (s *Server) RunAggregationQuery(req *pb.RunAggregationQueryRequest, stream pb.Firestore_RunAggregationQueryServer) error {
 	if req.GetExplainOptions() != nil {
 		return unimplemented("RunAggregationQueryRequest.explain_options")
@@ -106,8 +107,8 @@ func (s *Server) RunAggregationQuery(req *pb.RunAggregationQueryRequest, stream 
 	})
 }
 
-// run locks what the plan scans, if the view locks at all, and returns the
-// plan's results; in order unless the caller only counts them.
+// run returns the plan's results, after locking what it scans if the view takes
+// locks. Without ordered, the results may come in any order.
 func (v *view) run(ctx context.Context, plan *query.Plan, ordered bool) ([]*pb.Document, error) {
 	held, err := v.readScan(ctx, plan)
 	if err != nil {
@@ -123,11 +124,11 @@ func (v *view) run(ctx context.Context, plan *query.Plan, ordered bool) ([]*pb.D
 	return docs, v.verify()
 }
 
-// evaluate returns a plan's results, offset and limit applied. Without ordered it
-// leaves out sorting where that does not decide what the results are.
+// evaluate returns a plan's results after offset and limit. Without ordered it does
+// not sort them, unless the order decides which documents are results.
 func evaluate(plan *query.Plan, snapshot *store.Snapshot, ordered bool) []*pb.Document {
 	scope := plan.Scope()
-	enough := -1 // how many matches suffice, when they come in result order
+	enough := -1 // how many matches suffice, if a scan yields them in result order
 	if n, limited := plan.Limit(); limited && byName(plan) && !scope.AllDescendants && scope.CollectionID != "" {
 		enough = n + plan.Offset()
 	}
@@ -146,14 +147,13 @@ func evaluate(plan *query.Plan, snapshot *store.Snapshot, ordered bool) []*pb.Do
 	return plan.Page(found)
 }
 
-// windowed says whether a document's place among the results decides whether it
-// is one.
+// windowed reports whether the order decides which documents are results.
 func windowed(plan *query.Plan) bool {
 	_, limited := plan.Limit()
 	return limited || plan.Offset() > 0
 }
 
-// byName says whether results come in ascending name order, as a scan yields them.
+// byName reports whether results come in ascending name order, as a scan yields them.
 func byName(plan *query.Plan) bool {
 	orders := plan.Orders()
 	return len(orders) == 1 && orders[0].Field.IsName() && !orders[0].Descending

@@ -11,13 +11,13 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/value"
 )
 
-// target is what one client of a Listen stream wants to know: the results of a
-// query, or some documents by name.
+// target is what a Listen stream follows: the results of a query, or documents by
+// name.
 type target struct {
 	id    int32
 	plan  *query.Plan             // nil: documents
 	names []string                // of a documents target
-	shown map[string]*pb.Document // what the client has been sent
+	shown map[string]*pb.Document // what the client has
 }
 
 func (l *listener) newTarget(id int32, t *pb.Target) (*target, error) {
@@ -44,7 +44,7 @@ func (l *listener) newTarget(id int32, t *pb.Target) (*target, error) {
 	return nil, invalidf("a target must be a query or documents")
 }
 
-// refresh brings the target to a snapshot by comparing all of it.
+// refresh brings the target to a snapshot by comparing everything.
 func (t *target) refresh(to *store.Snapshot) []*pb.ListenResponse {
 	matching := map[string]*pb.Document{}
 	var responses []*pb.ListenResponse
@@ -74,9 +74,9 @@ func (t *target) refresh(to *store.Snapshot) []*pb.ListenResponse {
 	return responses
 }
 
-// follow brings the target to a snapshot by looking at the commits before it.
+// follow brings the target to a snapshot by applying the commits up to it.
 func (t *target) follow(events []store.Event, to *store.Snapshot) []*pb.ListenResponse {
-	newest := map[string]*pb.Document{} // of the documents that concern this target
+	newest := map[string]*pb.Document{} // documents that concern this target
 	for _, e := range events {
 		for _, c := range e.Changes {
 			_, concerned := newest[c.Name]
@@ -114,7 +114,7 @@ func (t *target) matches(name string, doc *pb.Document) bool {
 	return t.plan.Matches(doc)
 }
 
-// changed tells the client a document's new state.
+// changed is the message that a document has a new state.
 func (t *target) changed(doc *pb.Document) *pb.ListenResponse {
 	t.shown[doc.GetName()] = doc
 	return &pb.ListenResponse{ResponseType: &pb.ListenResponse_DocumentChange{
@@ -122,8 +122,8 @@ func (t *target) changed(doc *pb.Document) *pb.ListenResponse {
 	}}
 }
 
-// gone tells the client that a document it has is no longer a result: deleted,
-// changed so that it does not match, or pushed out by others.
+// gone is the message that a document is no longer a result: it was deleted,
+// changed so that it does not match, or displaced by others.
 func (t *target) gone(name string, doc *pb.Document, at int64) *pb.ListenResponse {
 	before := t.shown[name]
 	delete(t.shown, name)
@@ -153,10 +153,9 @@ func (t *target) deleted(name string, at int64) *pb.ListenResponse {
 	}}
 }
 
-// filter tells a resumed client how many documents it should have. It never
-// names the unchanged ones, which Target.expected_count asks for: the protocol
-// leaves that to the server, and a resumed target has been told of all that are
-// gone.
+// filter tells a resumed client how many documents it should have. It does not
+// name the unchanged ones, as Target.expected_count requests: the protocol makes
+// that optional, and a resumed target gets every removal anyway.
 func (t *target) filter() *pb.ListenResponse {
 	return &pb.ListenResponse{ResponseType: &pb.ListenResponse_Filter{
 		Filter: &pb.ExistenceFilter{TargetId: t.id, Count: int32(len(t.shown))},

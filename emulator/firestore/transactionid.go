@@ -5,9 +5,9 @@ import (
 	"hash/crc32"
 )
 
-// Transaction ids carry the server's boot epoch, a counter, the transaction's mode
-// and a checksum over all and the database's name, so that an id of an earlier boot
-// is told from garbage and from an id of another database (E-TX-01).
+// A transaction id consists of the server's epoch, a counter, the transaction's
+// mode, and a checksum over these and the database's name. So an id from before a
+// restart can be told from garbage and from an id of another database (E-TX-01).
 const idSize = 8 + 8 + 1 + 4
 
 type transactionID struct {
@@ -23,7 +23,7 @@ func (id transactionID) encode(database string) []byte {
 	return binary.BigEndian.AppendUint32(raw, checksum(raw, database))
 }
 
-// decodeID reports false for bytes that no server issued for this database.
+// decodeID reports false if no server issued the bytes for this database.
 func decodeID(raw []byte, database string) (id transactionID, ok bool) {
 	if len(raw) != idSize {
 		return transactionID{}, false

@@ -17,8 +17,8 @@ type mode int
 
 const (
 	readWrite  mode = iota // locks what it reads
-	readOnly               // reads one snapshot, writes nothing
-	optimistic             // reads one snapshot, which must still be true at commit
+	readOnly               // reads one snapshot and writes nothing
+	optimistic             // reads one snapshot, which must be unchanged at commit
 )
 
 // transaction is one open transaction.
@@ -26,17 +26,17 @@ type transaction struct {
 	id      []byte
 	counter uint64
 	mode    mode
-	owner   *locks.Owner // of a readWrite one
+	owner   *locks.Owner // nil unless readWrite
 
 	mu        sync.Mutex
-	snapshot  *store.Snapshot     // unless readWrite: fixed at the first read
-	found     findings            // of an optimistic one
-	record    history.Transaction // filled when a history is kept
+	snapshot  *store.Snapshot     // fixed at the first read, unless readWrite
+	read      readSet             // if optimistic
+	record    history.Transaction // if a history is recorded
 	began     time.Time
 	used      time.Time // when its last RPC began or ended
-	inUse     int       // RPCs running
-	finishing bool      // a Commit is under way
-	closed    bool      // forgotten; RPCs that found it before may still run
+	inUse     int       // running RPCs
+	finishing bool      // a Commit is running
+	closed    bool      // no longer found; RPCs that found it earlier may still run
 }
 
 // registry holds the open transactions of one database.
@@ -45,18 +45,18 @@ type registry struct {
 	epoch    uint64
 	clock    clockwork.Clock
 	limits   Limits
-	history  *history.Log // may be nil
+	history  *history.Log // nil: not recorded
 	table    *locks.Table
 
 	mu      sync.Mutex
 	counter uint64
 	open    map[uint64]*transaction
-	ages    map[uint64]uint64 // of closed transactions that may be retried
-	aged    []uint64          // their counters, oldest first
+	ages    map[uint64]uint64 // of closed transactions that may be retried, by counter
+	aged    []uint64          // the counters in ages, oldest first
 }
 
-// mostAges bounds the closed transactions whose age a retry can still inherit.
-const mostAges = 1 << 16
+// maxAges bounds the closed transactions whose age a retry can still inherit.
+const maxAges = 1 << 16
 
 func newRegistry(database string, s *Server, table *locks.Table) *registry {
 	return &registry{
@@ -65,8 +65,8 @@ func newRegistry(database string, s *Server, table *locks.Table) *registry {
 	}
 }
 
-// retry opens a transaction that inherits the age of its earlier attempt, if there
-// was one and its age is still known (E-TX-07).
+// retry opens a transaction that inherits the age of an earlier attempt, if retryOf
+// names one whose age is still known (E-TX-07).
 func (g *registry) retry(m mode, retryOf []byte) (*transaction, error) {
 	if len(retryOf) == 0 {
 		return g.begin(m, 0, nil), nil
@@ -83,7 +83,7 @@ func (g *registry) retry(m mode, retryOf []byte) (*transaction, error) {
 	return g.begin(m, g.ageOf(earlier.counter), nil), nil
 }
 
-// begin opens a transaction; one that reads a time of the past has its snapshot.
+// begin opens a transaction. snapshot is nil unless it reads at a given time.
 func (g *registry) begin(m mode, age uint64, snapshot *store.Snapshot) *transaction {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -113,8 +113,8 @@ func (g *registry) ageOf(counter uint64) uint64 {
 	return g.ages[counter]
 }
 
-// find returns the open transaction of an id and counts an RPC of it as running;
-// the caller must call release.
+// find returns the open transaction with an id and counts an RPC as running in it.
+// The caller must call release.
 func (g *registry) find(raw []byte) (*transaction, error) {
 	id, ok := decodeID(raw, g.database)
 	if !ok {
@@ -138,7 +138,7 @@ func (g *registry) find(raw []byte) (*transaction, error) {
 	return tx, nil
 }
 
-// release counts an RPC of the transaction as done.
+// release counts an RPC in the transaction as done.
 func (g *registry) release(tx *transaction) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
@@ -146,7 +146,7 @@ func (g *registry) release(tx *transaction) {
 	tx.used = g.clock.Now()
 }
 
-// lapsed says whether the transaction has outlived its limits (E-TX-12).
+// lapsed reports whether the transaction has exceeded its limits (E-TX-12).
 func (g *registry) lapsed(tx *transaction, now time.Time) bool {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
@@ -161,7 +161,7 @@ func (g *registry) expire(tx *transaction) {
 	g.close(tx)
 }
 
-// expireLapsed ends all transactions that have outlived their limits.
+// expireLapsed ends all transactions that have exceeded their limits.
 func (g *registry) expireLapsed() {
 	now := g.clock.Now()
 	g.mu.Lock()
@@ -177,8 +177,8 @@ func (g *registry) expireLapsed() {
 	}
 }
 
-// close forgets the transaction; its id answers "no longer valid" from now on.
-// Its locks must already be free.
+// close removes the transaction. From now on its id is answered "no longer valid".
+// Its locks must already be released.
 func (g *registry) close(tx *transaction) {
 	tx.mu.Lock()
 	tx.closed = true
@@ -198,13 +198,13 @@ func (g *registry) close(tx *transaction) {
 	}
 	g.ages[tx.counter] = g.table.Age(tx.owner)
 	g.aged = append(g.aged, tx.counter)
-	if len(g.aged) > mostAges {
+	if len(g.aged) > maxAges {
 		delete(g.ages, g.aged[0])
 		g.aged = g.aged[1:]
 	}
 }
 
-// startCommit reports false when another Commit of the transaction is running.
+// startCommit reports false if another Commit of the transaction is running.
 func (tx *transaction) startCommit() bool {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
@@ -215,14 +215,14 @@ func (tx *transaction) startCommit() bool {
 	return true
 }
 
-// cancelCommit undoes startCommit after the client gave up waiting.
+// cancelCommit undoes startCommit.
 func (tx *transaction) cancelCommit() {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
 	tx.finishing = false
 }
 
-// beginWith opens the transaction that options ask for; without any, a
+// beginWith opens a transaction with the requested options, without any a
 // read-write one (E-TX-02).
 func (g *registry) beginWith(db *store.DB, options *pb.TransactionOptions) (*transaction, error) {
 	switch m := options.GetMode().(type) {

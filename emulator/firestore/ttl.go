@@ -11,11 +11,11 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/value"
 )
 
-// SweepTTL deletes the documents that have expired by the server's clock, as
-// Options.Indexes declares it, in all databases, and returns how many. The real
-// service does this by itself within a day; until then, and here until the call,
-// expired documents stay readable. Each deletion is a commit of its own; the
-// documents below a deleted one stay (E-ST-07).
+// SweepTTL deletes the expired documents of all databases and returns how many. A
+// document has expired if its TTL field, declared in Options.Indexes, is not after
+// the server's clock. Until the call, expired documents stay readable; the real
+// service deletes them within a day. Each deletion is a commit of its own.
+// Documents below a deleted one stay (E-ST-07).
 func (s *Server) SweepTTL(ctx context.Context) (int, error) {
 	swept := 0
 	for _, d := range s.allDatabases() {
@@ -27,7 +27,7 @@ func (s *Server) SweepTTL(ctx context.Context) (int, error) {
 			switch {
 			case err == nil:
 				swept++
-			case status.Code(err) != codes.FailedPrecondition: // changed meanwhile: another sweep will see
+			case status.Code(err) != codes.FailedPrecondition: // changed meanwhile: left to the next sweep
 				return swept, err
 			}
 		}
@@ -35,7 +35,7 @@ func (s *Server) SweepTTL(ctx context.Context) (int, error) {
 	return swept, nil
 }
 
-// expired lists the documents whose TTL field is in the past.
+// expired lists the expired documents.
 func (d *database) expired() []*pb.Document {
 	if d.server.indexes == nil {
 		return nil
@@ -47,7 +47,7 @@ func (d *database) expired() []*pb.Document {
 	snapshot.Scan(store.Scope{Parent: d.root(), AllDescendants: true}, "", func(doc *pb.Document) bool {
 		name, err := value.ParseName(doc.GetName())
 		if err != nil {
-			return true // stored names have been parsed before
+			return true // cannot happen: stored names are valid
 		}
 		field, declared := d.server.indexes.TTLField(name.CollectionID())
 		if !declared {

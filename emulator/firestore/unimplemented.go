@@ -4,12 +4,12 @@ import (
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 )
 
-// The RPCs that this server refuses (E-RPC-03).
+// These RPCs are not implemented (E-RPC-03).
 
-// ExecutePipeline is refused.
+// ExecutePipeline is not implemented.
 func (s *Server) ExecutePipeline(*pb.ExecutePipelineRequest, pb.Firestore_ExecutePipelineServer) error {
 	return unimplemented("ExecutePipeline")
 }
 
-// Write, the streaming form of Commit, is refused.
+// Write, the streaming form of Commit, is not implemented.
 func (s *Server) Write(pb.Firestore_WriteServer) error { return unimplemented("Write") }

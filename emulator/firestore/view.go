@@ -11,34 +11,34 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/store"
 )
 
-// view is what one read RPC sees. A plain read, a read_time and a read-only
-// transaction have a snapshot at once and never lock (E-ST-04). A read-write
-// transaction first locks what it is about to read and then pins the newest
-// snapshot.
+// view is what one read RPC sees. Plain reads, reads at a read_time and read-only
+// transactions have a snapshot from the start and never lock (E-ST-04). A
+// read-write transaction first locks what it is about to read and then takes the
+// newest snapshot.
 type view struct {
 	db       *database
 	tx       *transaction // nil outside transactions
-	created  []byte       // id of the transaction this RPC began, to be told first
+	created  []byte       // id of the transaction that this RPC began, to be sent first
 	snapshot *store.Snapshot
 	shared   bool             // the snapshot belongs to the transaction
-	began    int64            // µs; 0 when an older state was asked for
-	saw      map[string]int64 // versions, when a history is kept
+	began    int64            // µs; 0 if an older state was requested
+	saw      map[string]int64 // versions by document, if a history is recorded
 }
 
-// selector is the union of the consistency selectors of all read requests.
+// selector holds the consistency selector of any read request.
 type selector struct {
 	transaction    []byte
 	newTransaction *pb.TransactionOptions
 	readTime       *timestamppb.Timestamp
 }
 
-// consistency is what the generated read requests have in common.
+// consistency is what all generated read requests have in common.
 type consistency interface {
 	GetTransaction() []byte
 	GetReadTime() *timestamppb.Timestamp
 }
 
-// selectorOf reads a request's consistency selector.
+// selectorOf returns the consistency selector of a request.
 func selectorOf(req consistency) selector {
 	s := selector{transaction: req.GetTransaction(), readTime: req.GetReadTime()}
 	if r, ok := req.(interface {
@@ -49,7 +49,7 @@ func selectorOf(req consistency) selector {
 	return s
 }
 
-// open returns the view a selector asks for; the caller must close it.
+// open returns the view that a selector requests. The caller must close it.
 func (d *database) open(s selector) (*view, error) {
 	v := &view{db: d, began: d.server.opts.Clock.Now().UnixMicro()}
 	var err error
@@ -87,8 +87,8 @@ func (d *database) open(s selector) (*view, error) {
 }
 
 // fixSnapshot returns the snapshot of a read-only or optimistic transaction,
-// fixed at its first read (E-TX-03, E-TX-16). It fails if the transaction has
-// ended since it was found: nobody would close the snapshot any more.
+// fixed at its first read (E-TX-03, E-TX-16). It fails if the transaction has ended
+// meanwhile, because nothing would close the snapshot.
 func (tx *transaction) fixSnapshot(db *store.DB) (*store.Snapshot, error) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
@@ -101,7 +101,7 @@ func (tx *transaction) fixSnapshot(db *store.DB) (*store.Snapshot, error) {
 	return tx.snapshot, nil
 }
 
-// locking says whether reads of this view take locks.
+// locking reports whether reads of this view take locks.
 func (v *view) locking() bool { return v.tx != nil && v.tx.mode == readWrite }
 
 // readNames prepares reading the named documents.
@@ -120,8 +120,8 @@ func (v *view) readNames(ctx context.Context, names []string) error {
 	return nil
 }
 
-// readScan prepares running a query. No other commit can change what the query
-// sees until the transaction ends, so its results need no locks of their own.
+// readScan prepares running a query. Until the transaction ends no other commit can
+// change what the query sees, so the results need no locks of their own.
 func (v *view) readScan(ctx context.Context, plan *query.Plan) (*locks.HeldRange, error) {
 	if !v.locking() {
 		return nil, nil
@@ -134,8 +134,8 @@ func (v *view) readScan(ctx context.Context, plan *query.Plan) (*locks.HeldRange
 	return held, nil
 }
 
-// verify tells whether what was read may be returned: not if the transaction
-// lost its locks meanwhile (E-TX-11).
+// verify returns an error if the transaction lost its locks meanwhile. What was
+// read must then not be returned (E-TX-11).
 func (v *view) verify() error {
 	if !v.locking() {
 		return nil
@@ -155,15 +155,15 @@ func (v *view) close() {
 	}
 }
 
-// scan is what a query looked at, as a range lock (E-TX-05).
+// scan is the range lock of a query (E-TX-05).
 type scan struct {
 	plan *query.Plan
-	// last is the last document of a query that reached its limit: what sorts
-	// after it was not looked at.
+	// last is the last result of a query that reached its limit. Documents that sort
+	// after it are not in the range.
 	last *pb.Document
 }
 
-// Touches says whether the document was, or has become, one the query looked at.
+// Touches reports whether the document was or becomes part of the range.
 func (s *scan) Touches(c locks.Change) bool {
 	return s.covers(c.Before) || s.covers(c.After)
 }

@@ -17,7 +17,7 @@ type write struct {
 	name         string
 	parsed       value.Name
 	delete       bool
-	update       bool // has fields to set; a bare transform has not
+	update       bool // sets fields; a bare transform does not
 	fields       map[string]*pb.Value
 	mask         []value.FieldPath // nil: replace the whole document
 	transforms   []*pb.DocumentTransform_FieldTransform
@@ -25,11 +25,11 @@ type write struct {
 	precondition *pb.Precondition
 }
 
-// parseWrites validates everything about writes that needs no stored document.
+// parseWrites validates everything that does not depend on stored documents.
 func (d *database) parseWrites(writes []*pb.Write) ([]write, error) {
 	parsed := make([]write, len(writes))
 	transforms := map[string]int{} // by document, over all its writes (E-WR-07)
-	existing := map[string]bool{}  // what the writes so far make of their documents
+	existing := map[string]bool{}  // whether a document exists after the writes so far
 	for i, w := range writes {
 		var err error
 		if parsed[i], err = d.parseWrite(w); err != nil {
@@ -51,7 +51,7 @@ func (d *database) parseWrites(writes []*pb.Write) ([]write, error) {
 	return parsed, nil
 }
 
-// follows refuses a precondition that the commit's earlier writes have made
+// follows refuses a precondition that the earlier writes of the commit make
 // impossible, whatever is stored (E-WR-03).
 func (p *write) follows(existing map[string]bool) error {
 	wanted, ok := p.precondition.GetConditionType().(*pb.Precondition_Exists)
@@ -132,31 +132,31 @@ func (p *write) parseFields(mask *pb.DocumentMask) error {
 // draft is a document while the writes of one commit are applied to it.
 type draft struct {
 	name      value.Name
-	key       string       // the same in one string
+	key       string       // the name as one string
 	stored    *pb.Document // as it is in the store, nil if missing
 	exists    bool
 	fields    map[string]*pb.Value
 	touched   bool // an earlier write of this commit was applied
 	recreated bool
-	changed   bool         // the commit makes a new version (E-WR-04)
+	changed   bool         // the commit creates a new version (E-WR-04)
 	next      *pb.Document // the new version, nil for a tombstone
 }
 
-// outcome is what a list of writes does to the newest documents. It is computed
+// outcome is the effect of a list of writes on the newest documents. It is computed
 // under the lock table's mutex and must not change what it reads.
 type outcome struct {
 	drafts  []*draft // in order of first write
 	results []result
 }
 
-// result is what one write's WriteResult will tell.
+// result is the content of one write's WriteResult.
 type result struct {
 	draft      *draft
 	deleted    bool
 	transforms []*pb.Value
 }
 
-// apply computes the outcome of writes, in order, each seeing the earlier ones.
+// apply computes the outcome of writes. Each sees the effects of the earlier ones.
 func (d *database) apply(writes []write, requestTime time.Time) (*outcome, error) {
 	o := &outcome{results: make([]result, 0, len(writes))}
 	byName := make(map[string]*draft, len(writes))
@@ -190,7 +190,7 @@ func (d *database) apply(writes []write, requestTime time.Time) (*outcome, error
 	return o, nil
 }
 
-// check tests the write's precondition (E-WR-03).
+// check checks the write's precondition (E-WR-03).
 func (doc *draft) check(w *write) error {
 	switch c := w.precondition.GetConditionType().(type) {
 	case *pb.Precondition_Exists:
@@ -237,8 +237,8 @@ func (doc *draft) write(w *write, requestTime time.Time) (result, error) {
 	return r, nil
 }
 
-// differs says whether the document is now another than the stored one: writing
-// deeply equal fields makes no version (E-WR-04).
+// differs reports whether the document differs from the stored one. Writing deeply
+// equal fields creates no version (E-WR-04).
 func (doc *draft) differs() bool {
 	switch {
 	case !doc.exists:
@@ -249,9 +249,8 @@ func (doc *draft) differs() bool {
 	return !value.EqualFields(doc.stored.GetFields(), doc.fields)
 }
 
-// lockChanges is the outcome as range locks see it. It has every document, also
-// those that stay as they are: a query that returned one holds it as a read of
-// that name would (E-TX-05).
+// lockChanges is the outcome for range locks. It includes the documents that do not
+// change: a query that returned one holds it like a read of its name (E-TX-05).
 func (o *outcome) lockChanges() []locks.Change {
 	changes := make([]locks.Change, len(o.drafts))
 	for i, doc := range o.drafts {
@@ -268,7 +267,7 @@ func (o *outcome) lockChanges() []locks.Change {
 	return changes
 }
 
-// untouched is what range locks see of a commit that will fail.
+// untouched is the outcome of a commit that will fail, for range locks.
 func (d *database) untouched(names []string) []locks.Change {
 	changes := make([]locks.Change, len(names))
 	for i, name := range names {
@@ -278,8 +277,8 @@ func (d *database) untouched(names []string) []locks.Change {
 	return changes
 }
 
-// storeChanges is what the store publishes: the new versions, after lockChanges
-// has made them.
+// storeChanges are the new versions to publish. Call it after lockChanges, which
+// creates them.
 func (o *outcome) storeChanges() []store.Change {
 	published := make([]store.Change, 0, len(o.drafts))
 	for _, doc := range o.drafts {
@@ -290,7 +289,7 @@ func (o *outcome) storeChanges() []store.Change {
 	return published
 }
 
-// writeResults answers each write, after a commit at the given time.
+// writeResults returns the result of each write of a commit at the given time.
 func (o *outcome) writeResults(at int64) []*pb.WriteResult {
 	stamp := store.Timestamp(at)
 	results := make([]*pb.WriteResult, len(o.results))
@@ -307,7 +306,7 @@ func (o *outcome) writeResults(at int64) []*pb.WriteResult {
 	return results
 }
 
-// names lists the documents that writes touch, each once.
+// names lists the documents that the writes concern, each once.
 func names(writes []write) []string {
 	seen := make(map[string]bool, len(writes))
 	list := make([]string, 0, len(writes))

@@ -62,21 +62,28 @@ func CompileAggregation(parent string, q *pb.StructuredAggregationQuery) (*Aggre
 	if plan.projection != nil && len(a.Fields()) > 0 {
 		return nil, invalidf("Cannot apply property masks when aggregation fields are present.")
 	}
-	if err := a.checkNameOrder(q.GetStructuredQuery()); err != nil {
+	if err := a.checkNameOrder(parent, q.GetStructuredQuery()); err != nil {
 		return nil, err
 	}
 	plan.sortByToo(a.Fields())
 	return a, a.nameCounters()
 }
 
-// checkNameOrder: an aggregated field's index key comes before the document's
-// name, so a query that itself speaks of the name must order by the field too.
-func (a *Aggregation) checkNameOrder(q *pb.StructuredQuery) error {
-	speaksOfName := slices.ContainsFunc(q.GetOrderBy(), func(o *pb.StructuredQuery_Order) bool {
+// checkNameOrder refuses an aggregated field that an index would have to hold
+// after the document's name. This is so if the query itself uses the name, or
+// covers all descendants of a document, which are a range of names, unless it also
+// orders by the field.
+func (a *Aggregation) checkNameOrder(parent string, q *pb.StructuredQuery) error {
+	name, err := value.ParseParent(parent)
+	if err != nil {
+		return err
+	}
+	usesName := a.plan.scope.AllDescendants && name.IsDocument()
+	usesName = usesName || slices.ContainsFunc(q.GetOrderBy(), func(o *pb.StructuredQuery_Order) bool {
 		return o.GetField().GetFieldPath() == value.NameField
 	})
-	a.plan.filter.leaves(func(l *leaf) { speaksOfName = speaksOfName || l.field.IsName() })
-	if !speaksOfName {
+	a.plan.filter.leaves(func(l *leaf) { usesName = usesName || l.field.IsName() })
+	if !usesName {
 		return nil
 	}
 	var unordered []string

@@ -188,6 +188,17 @@ func TestCompileAggregation_refuses(t *testing.T) {
 	if _, err := CompileAggregation(testRoot, aggregationQuery(on(nil, "x", "__name__"), sum("", "x"))); err != nil {
 		t.Errorf("sum before the name: %v", err)
 	}
+	descendants := on(nil)
+	descendants.From[0].AllDescendants = true
+	if _, err := CompileAggregation(testRoot+"/c/d", aggregationQuery(descendants, sum("", "y"), average("", "x"))); status.Convert(err).Message() != afterName {
+		t.Errorf("sum over the descendants of a document: %v, want %s", err, afterName)
+	}
+	if _, err := CompileAggregation(testRoot, aggregationQuery(descendants, sum("", "y"))); err != nil {
+		t.Errorf("sum over a collection group: %v", err)
+	}
+	if _, err := CompileAggregation(testRoot+"/c/d", aggregationQuery(descendants, count("", nil))); err != nil {
+		t.Errorf("count of the descendants of a document: %v", err)
+	}
 	projected := func() *structured {
 		q := on(nil)
 		q.Select = &pb.StructuredQuery_Projection{Fields: []*pb.StructuredQuery_FieldReference{fieldRef("x")}}

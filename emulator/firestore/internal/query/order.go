@@ -33,6 +33,8 @@ func (o Order) compare(a, b *pb.Document) int {
 	return o.compareValues(value.Get(a.GetFields(), o.Field), value.Get(b.GetFields(), o.Field))
 }
 
+func (o Order) isDescendingName() bool { return o.Field.IsName() && o.Descending }
+
 func compileOrders(orderBy []*pb.StructuredQuery_Order) ([]Order, error) {
 	orders := make([]Order, 0, len(orderBy)+2)
 	for _, o := range orderBy {

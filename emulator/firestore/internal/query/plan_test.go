@@ -279,11 +279,12 @@ func TestCompile_limits(t *testing.T) {
 		"bad projection": {with(on(nil), func(q *structured) {
 			q.Select = &pb.StructuredQuery_Projection{Fields: []*pb.StructuredQuery_FieldReference{fieldRef("")}}
 		}), "Invalid empty property path string."},
-		"two collections":            {from(&pb.StructuredQuery_CollectionSelector{CollectionId: "a"}, &pb.StructuredQuery_CollectionSelector{CollectionId: "b"}), "StructuredQuery.from cannot have more than one collection selector."},
-		"reserved collection":        {from(&pb.StructuredQuery_CollectionSelector{CollectionId: "__x__"}), `Collection id "__x__" is invalid because it is reserved.`},
-		"every collection, by field": {&structured{Where: eq("v", 1)}, "kind is required for filter: v"},
-		"every collection, ordered":  {&structured{OrderBy: on(nil, "v").OrderBy}, "kind is required for all orders except ascending __name__"},
-		"every collection, by name":  {&structured{Where: fieldFilter("__name__", "LESS_THAN", reference("c/a"))}, ""},
+		"two collections":              {from(&pb.StructuredQuery_CollectionSelector{CollectionId: "a"}, &pb.StructuredQuery_CollectionSelector{CollectionId: "b"}), "StructuredQuery.from cannot have more than one collection selector."},
+		"reserved collection":          {from(&pb.StructuredQuery_CollectionSelector{CollectionId: "__x__"}), `Collection id "__x__" is invalid because it is reserved.`},
+		"every collection, by field":   {&structured{Where: eq("v", 1)}, "kind is required for filter: v"},
+		"every collection, ordered":    {&structured{OrderBy: on(nil, "v").OrderBy}, "kind is required for all orders except ascending __name__"},
+		"every collection, descending": {&structured{OrderBy: on(nil, "-__name__").OrderBy}, "kind is required for all orders except ascending __name__"}, // E-QY-05
+		"every collection, by name":    {&structured{Where: fieldFilter("__name__", "LESS_THAN", reference("c/a"))}, ""},
 	}
 	for rule, tt := range tests {
 		t.Run(rule, func(t *testing.T) {
@@ -312,6 +313,14 @@ func TestCompile_parent(t *testing.T) {
 	group.From[0].AllDescendants = true
 	if _, err := Compile(testRoot+"/c/d", group); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("filtered collection group below a document: %v", err)
+	}
+	group.Where, group.OrderBy = nil, on(nil, "-__name__").OrderBy
+	if _, err := Compile(testRoot+"/c/d", group); status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("collection group below a document, by descending name: %v", err)
+	}
+	group.OrderBy = on(nil, "__name__").OrderBy
+	if _, err := Compile(testRoot+"/c/d", group); err != nil {
+		t.Errorf("collection group below a document, by name: %v", err)
 	}
 }
 

@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/value"
 )
 
@@ -17,13 +20,17 @@ func validate(scope Scope, parent value.Name, filter *node, explicit []Order) er
 	if err := validateConditionCount(parent, filter, explicit); err != nil {
 		return err
 	}
-	if scope.AllDescendants && parent.IsDocument() && looksBeyondName(filter, explicit) {
+	if scope.AllDescendants && parent.IsDocument() && usesFields(filter, explicit) {
 		return invalidf("collection group queries are only allowed at the root parent")
 	}
 	if scope.CollectionID == "" {
-		if err := validateKindless(filter, explicit); err != nil {
+		if err := validateEveryCollection(filter, explicit); err != nil {
 			return err
 		}
+	}
+	if scope.AllDescendants && parent.IsDocument() && slices.ContainsFunc(explicit, Order.isDescendingName) {
+		return status.Error(codes.FailedPrecondition,
+			"collection group queries are only allowed if they're at the root or they're an ascending primary key scan")
 	}
 	if err := validateOperators(filter); err != nil {
 		return err
@@ -51,14 +58,18 @@ func validateConditionCount(parent value.Name, filter *node, explicit []Order) e
 	return nil
 }
 
-func looksBeyondName(filter *node, explicit []Order) bool {
-	beyond := slices.ContainsFunc(explicit, func(o Order) bool { return !o.Field.IsName() })
-	filter.leaves(func(l *leaf) { beyond = beyond || !l.field.IsName() })
-	return beyond
+// usesFields reports whether the query filters or orders by anything but the
+// document's name.
+func usesFields(filter *node, explicit []Order) bool {
+	uses := slices.ContainsFunc(explicit, func(o Order) bool { return !o.Field.IsName() })
+	filter.leaves(func(l *leaf) { uses = uses || !l.field.IsName() })
+	return uses
 }
 
-// validateKindless: a query over every collection can only look at names.
-func validateKindless(filter *node, explicit []Order) error {
+// validateEveryCollection checks a query without a collection id ("kind"). It can
+// use names only, and only in ascending order. Clients implement limitToLast by
+// reversing the order, so this refuses that as well.
+func validateEveryCollection(filter *node, explicit []Order) error {
 	var err error
 	filter.leaves(func(l *leaf) {
 		if err == nil && !l.field.IsName() {
@@ -66,7 +77,7 @@ func validateKindless(filter *node, explicit []Order) error {
 		}
 	})
 	for _, o := range explicit {
-		if err == nil && !o.Field.IsName() {
+		if err == nil && (!o.Field.IsName() || o.Descending) {
 			err = invalidf("kind is required for all orders except ascending %s", value.NameField)
 		}
 	}
