@@ -2,8 +2,8 @@ package firestoreemu
 
 import "testing"
 
-// E-TX-06: a commit that waits for one of its names holds none of the others,
-// inside a transaction or alone, and then takes all of them.
+// E-TX-06: a commit that waits for one of its documents holds none of the others, and
+// then takes all of them, in a transaction or without.
 func TestCommit_WaitsHoldingNothing(t *testing.T) {
 	for _, mode := range []string{"alone", "in a transaction"} {
 		t.Run(mode, func(t *testing.T) {
@@ -17,7 +17,7 @@ func TestCommit_WaitsHoldingNothing(t *testing.T) {
 				tx = r.begin(nil)
 			}
 			outcome := r.commitBlocks(1, tx, set("free", 2), set("held", 2))
-			// Names it does not hold are read and written at once.
+			// The documents that it does not hold can be read and written.
 			if got := r.get(reader, "free"); got != 1 {
 				t.Errorf("free = %d while the commit waits, want 1", got)
 			}

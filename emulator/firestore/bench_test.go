@@ -15,14 +15,14 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// The benchmarks run against the server that FIRESTORE_EMULATOR_HOST names, else
-// against an embedded one, so that the same code compares both (E-PF-03):
+// The benchmarks run against the server at FIRESTORE_EMULATOR_HOST, or else against an
+// embedded one, so that both can be compared (E-PF-03):
 //
 //	go test -run '^$' -bench . ./emulator/firestore
 //
-// One operation is one call of the client; ns/op is over all clients together.
+// One operation is one call of a client; ns/op is over all clients together.
 
-// benchClients is how many clients work at the same time.
+// benchClients is how many clients work concurrently.
 const benchClients = 16
 
 // inParallel shares b.N operations among the clients, each with its own document.
@@ -32,7 +32,7 @@ func inParallel(b *testing.B, opts Options, work func(ctx context.Context, c *fi
 	if addr == "" {
 		addr = StartT(b, opts).Addr()
 	} else if opts.DataDir != "" {
-		b.Skip("durability of another server cannot be set from here")
+		b.Skip("needs an embedded server, to set its durability")
 	}
 	ctx := b.Context()
 	clients := make([]*firestore.Client, benchClients)
@@ -130,11 +130,11 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// Plain reads while 100 writers queue for one document: their speed must not
-// depend on the queue (E-PF-03). Compare with BenchmarkGet.
+// The speed of plain reads must not depend on 100 writers that wait for the document
+// (E-PF-03). Compare with BenchmarkGet.
 func BenchmarkGetWhileWritersQueue(b *testing.B) {
 	if os.Getenv("FIRESTORE_EMULATOR_HOST") != "" {
-		b.Skip("the queue is seen from inside the server")
+		b.Skip("needs an embedded server, to see its queue")
 	}
 	r := newRaw(b, Options{})
 	r.mustCommit(nil, set("hot", 1))
@@ -176,8 +176,8 @@ func BenchmarkGetWhileWritersQueue(b *testing.B) {
 	}
 }
 
-// Memory that 100,000 drones take, and how long a query over all of them and one
-// for a single one last.
+// The memory that 100,000 documents take, and the duration of a query with few
+// results and of one that scans half of them.
 func BenchmarkHundredThousandDocuments(b *testing.B) {
 	const documents = 100_000
 	s := StartT(b, Options{})

@@ -2,6 +2,9 @@ package firestoreemu
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -9,13 +12,15 @@ import (
 	"cloud.google.com/go/firestore"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
+
+	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
 )
 
-// Fifty goroutines add one to a counter ten times each, with the real client: no
-// update is lost and nobody runs out of the client's five attempts (E-TX-08).
-func TestClient_HotCounter(t *testing.T) {
+// Fifty goroutines increment a counter ten times each, with the real client. No update
+// is lost, and no goroutine exhausts the client's five attempts (E-TX-08).
+func TestClient_IncrementsHotCounter(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes seconds: the client pauses up to a second after an abort")
+		t.Skip("takes seconds, because the client pauses up to a second after an abort")
 	}
 	ctx := testContext(t)
 	c := newClient(t, serverUnderTest(t))
@@ -65,8 +70,8 @@ func TestClient_HotCounter(t *testing.T) {
 	}
 }
 
-// The client's everyday calls, one after the other.
-func TestClient_Documents(t *testing.T) {
+// The usual calls of the client, one after the other.
+func TestClient_ReadsAndWritesDocuments(t *testing.T) {
 	ctx := testContext(t)
 	c := newClient(t, serverUnderTest(t))
 	ref := c.Doc("drones/d1")
@@ -100,3 +105,88 @@ func TestClient_Documents(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// NewClient needs nothing but the test, and its server listens on no port.
+func TestNewClient_StartsServerInProcess(t *testing.T) {
+	ctx := testContext(t)
+	c := NewClient(t)
+	large := strings.Repeat("x", 1_000_000)
+	for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
+		if _, err := c.Doc("c/"+id).Create(ctx, fields{"text": large}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := c.Collection("c").Documents(ctx).GetAll() // more than grpc's default limit of 4 MiB
+	if err != nil || len(found) != 6 {
+		t.Errorf("%d documents, %v; want 6", len(found), err)
+	}
+	if addr := StartT(t, Options{InProcess: true}).Addr(); addr != "" {
+		t.Errorf("address %q of a server in process, want none", addr)
+	}
+}
+
+// Clients of one project share documents, others do not. An owner's connection can be
+// closed in process, too.
+func TestServer_ClientT(t *testing.T) {
+	for name, opts := range map[string]Options{"port": {}, "in process": {InProcess: true}} {
+		t.Run(name, func(t *testing.T) {
+			ctx := testContext(t)
+			s := StartT(t, opts)
+			one, two, other := s.ClientT(t, "p"), s.ClientT(t, "p", fault.DialOptions("worker")...), s.ClientT(t, "q")
+			if _, err := one.Doc("c/d").Create(ctx, fields{"n": 1}); err != nil {
+				t.Fatal(err)
+			}
+			wantField(ctx, t, two.Doc("c/d"), int64(1))
+			if _, err := other.Doc("c/d").Get(ctx); codeOf(err) != codes.NotFound {
+				t.Errorf("another project: %v, want NotFound", err)
+			}
+			if n := s.KillConnections("worker"); n != 1 {
+				t.Errorf("closed %d connections of the worker, want 1", n)
+			}
+			wantField(ctx, t, two.Doc("c/d"), int64(1)) // on a new connection
+		})
+	}
+}
+
+// Errors of the helpers end the test, and errors of closing fail it.
+func TestStartT_ReportsErrors(t *testing.T) {
+	fake := &recordingTB{}
+	func() {
+		defer func() { _ = recover() }() // Fatalf of the fake panics
+		StartT(fake, Options{Addr: "nonsense"})
+	}()
+	if len(fake.failures) != 1 || !strings.Contains(fake.failures[0], "want host:port") {
+		t.Errorf("failures %q, want the error of Start", fake.failures)
+	}
+	faults := fault.New(1)
+	fake = &recordingTB{}
+	s := StartT(fake, Options{Faults: faults, DataDir: t.TempDir(), InProcess: true})
+	faults.Add(fault.Rule{At: fault.BeforeSave, Do: fault.Fail(codes.DataLoss)})
+	_, err := s.ClientT(fake, "p").Doc("c/d").Set(testContext(t), fields{"n": 1})
+	wantCode(t, "write", err, codes.Internal)
+	for _, cleanup := range slices.Backward(fake.cleanups) {
+		cleanup()
+	}
+	if len(fake.failures) != 1 || !strings.Contains(fake.failures[0], "close embedded Firestore") {
+		t.Errorf("failures %q, want the error of Close", fake.failures)
+	}
+}
+
+// recordingTB is a test that records its failures.
+type recordingTB struct {
+	failures []string
+	cleanups []func()
+}
+
+func (*recordingTB) Helper() {}
+
+func (r *recordingTB) Fatalf(format string, args ...any) {
+	r.Errorf(format, args...)
+	panic("ended")
+}
+
+func (r *recordingTB) Errorf(format string, args ...any) {
+	r.failures = append(r.failures, fmt.Sprintf(format, args...))
+}
+
+func (r *recordingTB) Cleanup(f func()) { r.cleanups = append(r.cleanups, f) }

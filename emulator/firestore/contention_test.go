@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// E-TX-09 (a): A then B read d; B's commit waits; A's commit wins, B is aborted,
-// and B's retry sees A's value.
+// E-TX-09 (a): A, then B, read d. B's commit waits; A's commit wins; B is aborted, and
+// its retry sees A's value.
 func TestContention_OlderWriterWins(t *testing.T) {
 	r := newRaw(t, Options{})
 	r.mustCommit(nil, set("d", 1))
@@ -32,7 +32,7 @@ func TestContention_OlderWriterWins(t *testing.T) {
 	}
 }
 
-// E-TX-09 (b): when A writes nothing, B waits until A ends and then commits.
+// E-TX-09 (b): if A writes nothing, B waits until A ends and then commits.
 func TestContention_WriterWaitsForReader(t *testing.T) {
 	for _, end := range []string{"commit", "rollback"} {
 		t.Run(end, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestContention_WriterWaitsForReader(t *testing.T) {
 	}
 }
 
-// E-TX-09 (c): a write from outside waits and then applies over A's.
+// E-TX-09 (c): a write outside transactions waits and then overwrites A's.
 func TestContention_OutsideWriteWaits(t *testing.T) {
 	outside := map[string]func(r *raw) error{
 		"set":    func(r *raw) error { return r.commit(nil, set("d", 99)) },
@@ -83,8 +83,8 @@ func TestContention_OutsideWriteWaits(t *testing.T) {
 	}
 }
 
-// E-TX-09 (d): A read d, B queried it; A commits at once, B's commit is aborted
-// and its rerun sees the change.
+// E-TX-09 (d): A read d, B queried it. A commits immediately, B's commit is aborted, and
+// its rerun sees the change.
 func TestContention_QueryYoungerThanWriter(t *testing.T) {
 	r := newRaw(t, Options{})
 	r.mustCommit(nil, set("d", 1))
@@ -120,7 +120,8 @@ func TestContention_WriterWaitsForQuery(t *testing.T) {
 	}
 }
 
-// E-TX-09 (f): crossed reads, both write both: exactly one more attempt.
+// E-TX-09 (f): two transactions read and write the same documents in opposite order.
+// Exactly one more attempt is needed.
 func TestContention_CrossedReads(t *testing.T) {
 	r := newRaw(t, Options{})
 	r.mustCommit(nil, set("1", 1), set("2", 2))
@@ -145,8 +146,8 @@ func TestContention_CrossedReads(t *testing.T) {
 	}
 }
 
-// E-TX-09 (g): while S is held and X waits, a later S, or a query, waits for that
-// X and sees its data.
+// E-TX-09 (g): while a reader holds its lock and a writer waits, a later read or query
+// waits for that writer and sees its data.
 func TestContention_ReaderWaitsForWaitingWriter(t *testing.T) {
 	later := map[string]func(r *raw, tx []byte) (int64, error){
 		"get": func(r *raw, tx []byte) (int64, error) {
@@ -181,8 +182,8 @@ func TestContention_ReaderWaitsForWaitingWriter(t *testing.T) {
 	}
 }
 
-// E-TX-09 (h): disjoint names never wait, and a common read with disjoint writes
-// needs no retry.
+// E-TX-09 (h): transactions on different documents never wait, and those that read a
+// common document and write different ones need no retry.
 func TestContention_DisjointWritesNeverWait(t *testing.T) {
 	r := newRaw(t, Options{})
 	r.mustCommit(nil, set("common", 1), set("1", 1), set("2", 2))
@@ -199,8 +200,8 @@ func TestContention_DisjointWritesNeverWait(t *testing.T) {
 	}
 }
 
-// E-TX-09 (i): a missing name locks like an existing one.
-func TestContention_MissingNameLocks(t *testing.T) {
+// E-TX-09 (i): missing documents are locked like existing ones.
+func TestContention_MissingDocumentLocks(t *testing.T) {
 	r := newRaw(t, Options{})
 	a, b := r.begin(nil), r.begin(nil)
 	if got := r.get(a, "d"); got != -1 {

@@ -3,6 +3,7 @@ package firestoreemu
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,13 +19,12 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/store"
 )
 
-// The test binary, started with these variables set, is a durable server that
-// prints its address and waits to be killed.
+// With these variables set, the test binary runs a durable server, prints its address
+// and waits to be killed.
 const (
 	childDirEnv  = "FIRESTOREEMU_TEST_CHILD_DIR"
 	childSyncEnv = "FIRESTOREEMU_TEST_CHILD_SYNC"
-	// childCrashEnv lets the child kill itself "before" or "after" its second
-	// log write.
+	// childCrashEnv makes the child kill itself "before" or "after" its second save.
 	childCrashEnv = "FIRESTOREEMU_TEST_CHILD_CRASH"
 )
 
@@ -49,10 +49,10 @@ func serveAsChild(dir string) {
 		panic(err)
 	}
 	fmt.Println(s.Addr())
-	_, _ = bufio.NewReader(os.Stdin).ReadString(0) // until killed, or the parent is gone
+	_, _ = bufio.NewReader(os.Stdin).ReadString(0) // until killed or the parent has gone
 }
 
-// child starts the durable server in a process of its own.
+// child starts a durable server in a process of its own.
 func child(t *testing.T, dir string, sync SyncMode) (addr string, kill func()) {
 	t.Helper()
 	return childCrashing(t, dir, sync, "")
@@ -90,15 +90,15 @@ func childCrashing(t *testing.T, dir string, sync SyncMode, crash string) (addr 
 	return strings.TrimSpace(line), kill
 }
 
-// pair is what one writer of the crash test knows about its two documents.
+// pair is what a writer of the crash test knows about its two documents.
 type pair struct {
-	acknowledged int64 // newest value whose commit was answered OK
+	acknowledged int64 // newest value whose commit was acknowledged
 	tried        int64 // newest value sent
-	time         int64 // commit time of the acknowledged one
+	time         int64 // its commit time
 }
 
-// kill -9 under load, over and over: no acknowledged write is lost, no commit is
-// half there, and time does not run backwards (E-DU-01, E-DU-04).
+// After kill -9 under load, repeatedly, no acknowledged write is lost, no commit is
+// torn, and commit times do not go back (E-DU-01, E-DU-04).
 func TestDurability_KillUnderLoad(t *testing.T) {
 	for _, sync := range []SyncMode{SyncOS, SyncFull} {
 		t.Run(sync.String(), func(t *testing.T) {
@@ -119,8 +119,8 @@ func TestDurability_KillUnderLoad(t *testing.T) {
 	}
 }
 
-// loadUntilKilled writes all pairs as fast as it can and kills the server after
-// some acknowledged commits, which must all be later than newest.
+// loadUntilKilled writes all pairs as fast as possible and kills the server after some
+// acknowledged commits, which must all be later than newest.
 func loadUntilKilled(t *testing.T, addr string, pairs []pair, newest int64, kill func()) {
 	t.Helper()
 	const commits = 150
@@ -142,12 +142,12 @@ func loadUntilKilled(t *testing.T, addr string, pairs []pair, newest int64, kill
 				}
 				p.acknowledged, p.time = n, store.Micros(answer.GetCommitTime())
 				if p.time <= newest {
-					t.Errorf("commit time %d is not after %d of before the kill", p.time, newest)
+					t.Errorf("commit time %d is not after %d, from before the kill", p.time, newest)
 				}
 				if done.Add(1) == commits {
 					go func() {
 						kill()
-						cancel() // whoever now waits for a connection
+						cancel() // for writers that now wait for a connection
 					}()
 				}
 			}
@@ -157,8 +157,8 @@ func loadUntilKilled(t *testing.T, addr string, pairs []pair, newest int64, kill
 	kill()
 }
 
-// checkPairs compares what a restarted server has with what was acknowledged and
-// returns the newest acknowledged commit time.
+// checkPairs compares the documents of a restarted server with the acknowledged
+// commits and returns the newest acknowledged commit time.
 func checkPairs(t *testing.T, addr string, pairs []pair, round int) (newest int64) {
 	t.Helper()
 	r := &raw{t: t, ctx: testContext(t), rpc: pb.NewFirestoreClient(dial(t, addr))}
@@ -170,7 +170,7 @@ func checkPairs(t *testing.T, addr string, pairs []pair, round int) (newest int6
 		}
 		left, right := max(0, values[fmt.Sprintf("left%d", i)]), max(0, values[fmt.Sprintf("right%d", i)])
 		if left != right {
-			t.Errorf("round %d: half a commit: left%d = %d, right%d = %d", round, i, left, i, right)
+			t.Errorf("round %d: torn commit: left%d = %d, right%d = %d", round, i, left, i, right)
 		}
 		if left < p.acknowledged || left > p.tried {
 			t.Errorf("round %d: pair %d = %d, want between the acknowledged %d and the tried %d",
@@ -181,12 +181,11 @@ func checkPairs(t *testing.T, addr string, pairs []pair, round int) (newest int6
 	return newest
 }
 
-// Two servers cannot share a data directory, and the error says so.
-func TestDurability_DirectoryInUse(t *testing.T) {
+func TestDurability_RefusesDirectoryInUse(t *testing.T) {
 	dir := t.TempDir()
 	StartT(t, Options{DataDir: dir})
 	_, err := Start(Options{DataDir: dir})
-	if err == nil || !strings.Contains(err.Error(), "in use by another process") {
+	if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("second server on one directory: %v", err)
 	}
 }

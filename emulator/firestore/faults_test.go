@@ -31,11 +31,11 @@ func faulty(t *testing.T) (context.Context, *fault.Injector, *firestore.Client, 
 
 type fields = map[string]any
 
-// Codes the client resends a Commit for, and codes that reach the caller (E-FI-02).
-func TestFault_CodesOfCommit(t *testing.T) {
+// Some codes make the client resend a Commit, others reach the caller (E-FI-02).
+func TestFault_CommitFails(t *testing.T) {
 	cases := []struct {
 		code  codes.Code
-		sent  int // Commits that reach the server
+		sent  int // Commits that the server receives
 		seen  codes.Code
 		exist bool
 	}{
@@ -54,7 +54,7 @@ func TestFault_CodesOfCommit(t *testing.T) {
 			_, err := client.Doc("c/d").Set(ctx, fields{"n": 1})
 			wantCode(t, "Set", err, c.seen)
 			if got := s.Counters().RPCs["Commit"]; got != uint64(c.sent) {
-				t.Errorf("%d Commits arrived, want %d", got, c.sent)
+				t.Errorf("%d Commits received, want %d", got, c.sent)
 			}
 			snap, _ := client.Doc("c/d").Get(ctx)
 			if snap.Exists() != c.exist {
@@ -64,8 +64,9 @@ func TestFault_CodesOfCommit(t *testing.T) {
 	}
 }
 
-// The answer to an applied Commit is lost and the client resends it (E-GO-05).
-func TestFault_LostAnswers(t *testing.T) {
+// The answer to an applied Commit is lost, and the client resends the Commit
+// (E-GO-05).
+func TestFault_AnswerIsLost(t *testing.T) {
 	t.Run("create", func(t *testing.T) {
 		ctx, faults, c, _ := faulty(t)
 		faults.Add(fault.Rule{RPC: "Commit", Times: 1, At: fault.After, Do: fault.Fail(codes.Unavailable)})
@@ -114,9 +115,9 @@ func wantField(ctx context.Context, t *testing.T, ref *firestore.DocumentRef, wa
 	}
 }
 
-// A connection that is closed before or after a Commit is UNAVAILABLE to the
-// client, which resends; what was applied stays applied (E-FI-01).
-func TestFault_DroppedConnection(t *testing.T) {
+// If a connection is closed before or after a Commit, the client sees UNAVAILABLE and
+// resends it. What was applied stays applied (E-FI-01).
+func TestFault_ConnectionIsDropped(t *testing.T) {
 	for name, c := range map[string]struct {
 		at   fault.Stage
 		want int64
@@ -132,8 +133,8 @@ func TestFault_DroppedConnection(t *testing.T) {
 	}
 }
 
-// Rules single out requests by name, owner and count (E-FI-01).
-func TestFault_Matching(t *testing.T) {
+// Rules match requests by name, owner and count (E-FI-01).
+func TestFault_RulesMatchRequests(t *testing.T) {
 	ctx, faults, plain, s := faulty(t)
 	worker, err := firestore.NewClient(ctx, "other", option.WithEndpoint(s.Addr()), option.WithoutAuthentication(),
 		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())),
@@ -156,7 +157,7 @@ func TestFault_Matching(t *testing.T) {
 	byName.Remove()
 	byOwner := faults.Add(fault.Rule{RPC: "Commit", Owner: "worker", Do: fault.Fail(codes.Internal)})
 	if got := set(plain, "drones/a"); got != codes.OK {
-		t.Errorf("somebody else: %v, want OK", got)
+		t.Errorf("client without owner: %v, want OK", got)
 	}
 	if got := set(worker, "drones/a"); got != codes.Internal {
 		t.Errorf("worker: %v, want INTERNAL", got)
@@ -171,12 +172,12 @@ func TestFault_Matching(t *testing.T) {
 		t.Error("no connection of the worker was closed")
 	}
 	if got := set(worker, "a/4"); got != codes.OK {
-		t.Errorf("after its connection was killed: %v, want OK on a new one", got)
+		t.Errorf("after its connection was closed: %v, want OK on a new one", got)
 	}
 }
 
-// A commit that is held between its locks and its publication blocks no plain
-// read, and everybody reads the old state (E-ST-04, E-FI-01).
+// A commit that is paused while it holds its locks does not block plain reads, which
+// see the old state (E-ST-04, E-FI-01).
 func TestFault_PausedCommitDoesNotBlockReads(t *testing.T) {
 	ctx, faults, c, _ := faulty(t)
 	if _, err := c.Doc("c/d").Set(ctx, fields{"n": 1}); err != nil {
@@ -200,8 +201,9 @@ func TestFault_PausedCommitDoesNotBlockReads(t *testing.T) {
 	wantField(ctx, t, c.Doc("c/d"), int64(2))
 }
 
-// An injected abort reruns the function; an expired transaction fails it (E-FI-01).
-func TestFault_AbortAndExpire(t *testing.T) {
+// After an injected abort the client reruns the function. An expired transaction fails
+// (E-FI-01).
+func TestFault_TransactionAbortsOrExpires(t *testing.T) {
 	ctx, faults, c, _ := faulty(t)
 	runs := 0
 	f := func(_ context.Context, tx *firestore.Transaction) error {
@@ -219,8 +221,8 @@ func TestFault_AbortAndExpire(t *testing.T) {
 	wantCode(t, "expired", c.RunTransaction(ctx, f), codes.InvalidArgument)
 }
 
-// A delay runs on the server's clock (E-FI-03).
-func TestFault_DelayOnInjectedClock(t *testing.T) {
+// A delay is by the server's clock (E-FI-03).
+func TestFault_DelayUsesServerClock(t *testing.T) {
 	clock := clockwork.NewFakeClock()
 	faults := fault.New(1)
 	r := newRaw(t, Options{Faults: faults, Clock: clock})
@@ -231,7 +233,7 @@ func TestFault_DelayOnInjectedClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := r.get(nil, "d"); got != 1 {
-		t.Errorf("d = %d, want 1: it is applied, only its answer is late", got)
+		t.Errorf("d = %d, want 1: the commit is applied before the delay", got)
 	}
 	clock.Advance(time.Hour)
 	if err := <-done; err != nil {
@@ -239,13 +241,17 @@ func TestFault_DelayOnInjectedClock(t *testing.T) {
 	}
 }
 
-// A failed log write fails the commit, hides it and stops all further commits;
-// reads go on. The operator reads so once, with the folder (E-DU-01).
-func TestFault_LogFails(t *testing.T) {
+// When a save fails, this commit and all later ones fail and are not visible. Reads
+// still work. One log line names the directory (E-DU-01).
+func TestFault_SaveFails(t *testing.T) {
 	faults, dir := fault.New(1), t.TempDir()
-	var told bytes.Buffer
-	log := slog.New(slog.NewJSONHandler(&told, &slog.HandlerOptions{Level: slog.LevelError}))
-	s, err := Start(Options{Faults: faults, DataDir: dir, Sync: SyncOS, Logger: log})
+	var logged bytes.Buffer
+	log := slog.New(slog.NewJSONHandler(&logged, &slog.HandlerOptions{Level: slog.LevelError}))
+	var unwritable []error
+	s, err := Start(Options{
+		Faults: faults, DataDir: dir, Sync: SyncOS, Logger: log,
+		OnUnwritable: func(err error) { unwritable = append(unwritable, err) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,24 +262,27 @@ func TestFault_LogFails(t *testing.T) {
 	if got := r.get(nil, "d"); got != 1 {
 		t.Errorf("d = %d, want 1", got)
 	}
-	wantCode(t, "commit after that", r.commit(nil, set("e", 2)), codes.Internal)
+	wantCode(t, "later commit", r.commit(nil, set("e", 2)), codes.Internal)
 	if err := s.Close(); status.Code(err) != codes.DataLoss {
-		t.Errorf("Close returns %v, and nothing was kept", err)
+		t.Errorf("Close: %v, want DataLoss", err)
 	}
-	if text := told.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `"data_dir":"`+dir+`"`) {
-		t.Errorf("the operator reads %q", text)
+	if text := logged.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `"data_dir":"`+dir+`"`) {
+		t.Errorf("logged %q, want one line that names the directory", text)
+	}
+	if len(unwritable) != 1 || status.Code(unwritable[0]) != codes.DataLoss {
+		t.Errorf("OnUnwritable got %v, want DataLoss once", unwritable)
 	}
 }
 
-// A crash before the log write loses the unacknowledged commit whole, one after
-// it keeps it whole (E-FI-01 crash points, E-DU-01).
-func TestFault_CrashPoints(t *testing.T) {
+// A crash before the save loses the whole unacknowledged commit, a crash after it keeps
+// the whole commit (E-FI-01, E-DU-01).
+func TestFault_ProcessCrashes(t *testing.T) {
 	for _, stage := range []string{"before", "after"} {
 		t.Run(stage, func(t *testing.T) {
 			dir := t.TempDir()
 			addr, _ := childCrashing(t, dir, SyncFull, stage)
 			r := &raw{t: t, ctx: testContext(t), rpc: pb.NewFirestoreClient(dial(t, addr))}
-			r.mustCommit(nil, set("a", 1)) // the second log write is the one
+			r.mustCommit(nil, set("a", 1)) // the child crashes at its second save
 			if err := r.commit(nil, set("a", 2), set("b", 2)); err == nil {
 				t.Fatal("the crashed commit was acknowledged")
 			}
@@ -294,8 +303,8 @@ func TestFault_CrashPoints(t *testing.T) {
 	}
 }
 
-// A Pause at the log does not keep the server from closing.
-func TestFault_CloseWhilePaused(t *testing.T) {
+// The server can be closed while a save is paused.
+func TestFault_CloseEndsPause(t *testing.T) {
 	faults := fault.New(1)
 	r := newRaw(t, Options{Faults: faults, DataDir: t.TempDir()})
 	gate := fault.NewGate()
@@ -313,9 +322,9 @@ func TestFault_CloseWhilePaused(t *testing.T) {
 	}
 }
 
-// A held lock makes writers wait, not readers, until it is released or the server
-// gives up on its holder (E-FI-01, E-TX-12).
-func TestFault_HoldLock(t *testing.T) {
+// HoldLock makes writers wait, but not readers, until it is released or the server
+// aborts its transaction (E-FI-01, E-TX-12).
+func TestServer_HoldLockBlocksWriters(t *testing.T) {
 	r, clock := clocked(t)
 	release, err := r.server.HoldLock(r.ctx, doc("d"))
 	if err != nil {
@@ -334,7 +343,7 @@ func TestFault_HoldLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock.Advance(time.Minute)
-	r.mustCommit(nil, set("d", 3)) // its holder has been idle for too long
+	r.mustCommit(nil, set("d", 3)) // the holder has been idle too long
 	_, err = r.server.HoldLock(r.ctx, "nonsense")
 	wantCode(t, "bad name", err, codes.InvalidArgument)
 }

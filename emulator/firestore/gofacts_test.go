@@ -14,9 +14,9 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
 )
 
-// What the Go client does on the wire, as callers of this server rely on it.
+// These tests state what the Go client sends, which users of this server rely on.
 
-// rpcs counts the RPCs that f causes.
+// rpcs counts the RPCs during f.
 func rpcs(t *testing.T, s *Server, f func()) map[string]uint64 {
 	t.Helper()
 	before := s.Counters().RPCs
@@ -99,7 +99,7 @@ func TestGoClient_RPCsPerTransaction(t *testing.T) {
 	}
 }
 
-// E-GO-03: only ABORTED reruns f, also if f returns it itself, wrapped.
+// E-GO-03: only ABORTED makes the client rerun f, even if f itself returns it wrapped.
 func TestGoClient_RerunsOnlyOnAborted(t *testing.T) {
 	ctx, faults, c, _ := faulty(t)
 	for _, code := range []codes.Code{codes.Internal, codes.DeadlineExceeded, codes.FailedPrecondition} {
@@ -125,12 +125,12 @@ func TestGoClient_RerunsOnlyOnAborted(t *testing.T) {
 		return nil
 	})
 	if err != nil || runs != 2 {
-		t.Errorf("a wrapped ABORTED of a read: %v after %d runs, want OK after 2", err, runs)
+		t.Errorf("wrapped ABORTED of a read: %v after %d runs, want OK after 2", err, runs)
 	}
 }
 
-// E-GO-03: first write wins with Create: one winner, no pause, no transaction.
-func TestGoClient_CreateRace(t *testing.T) {
+// E-GO-03: of concurrent Creates one wins, without pauses or transactions.
+func TestGoClient_OneCreateWins(t *testing.T) {
 	ctx := testContext(t)
 	c := newClient(t, serverUnderTest(t))
 	const racers = 8
@@ -159,7 +159,7 @@ func TestGoClient_CreateRace(t *testing.T) {
 }
 
 // E-GO-04: a read in a transaction is not retried on UNAVAILABLE.
-func TestGoClient_TransactionReadUnavailable(t *testing.T) {
+func TestGoClient_DoesNotRetryReadInTransaction(t *testing.T) {
 	ctx, faults, c, s := faulty(t)
 	faults.Add(fault.Rule{RPC: "BatchGetDocuments", Times: 1, Do: fault.Fail(codes.Unavailable)})
 	got := rpcs(t, s, func() {
@@ -174,24 +174,24 @@ func TestGoClient_TransactionReadUnavailable(t *testing.T) {
 	}
 }
 
-// E-GO-06: if f swallows the ABORTED of a read, the client still sends Commit,
-// which must not succeed.
-func TestGoClient_SwallowedAbort(t *testing.T) {
+// E-GO-06: if f ignores the ABORTED of a read, the client still sends Commit, which
+// must not succeed.
+func TestGoClient_CommitsAfterIgnoredAbort(t *testing.T) {
 	ctx, faults, c, _ := faulty(t)
 	faults.Add(fault.Rule{RPC: "BatchGetDocuments", Times: 1, Do: fault.Abort()})
 	runs := 0
 	err := c.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
 		runs++
-		_, _ = tx.Get(c.Doc("c/d")) // swallowed
+		_, _ = tx.Get(c.Doc("c/d")) // ignores ABORTED
 		return tx.Set(c.Doc("c/d"), fields{"n": runs})
 	})
 	if err != nil || runs != 2 {
-		t.Errorf("%v after %d runs; want OK after 2: the first commit must not apply", err, runs)
+		t.Errorf("%v after %d runs; want OK after 2, because the first commit must fail", err, runs)
 	}
 	wantField(ctx, t, c.Doc("c/d"), int64(2))
 }
 
-// E-TX-14: no answer to Rollback makes the client retry it.
+// E-TX-14: the client does not retry Rollback.
 func TestGoClient_FailedFunctionRollsBackOnce(t *testing.T) {
 	ctx, _, c, s := faulty(t)
 	failure := errors.New("not today")

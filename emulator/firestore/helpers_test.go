@@ -21,5 +21,5 @@ func wantCode(t testing.TB, what string, err error, want codes.Code) {
 	}
 }
 
-// codeOf is status.Code for errors the client may have wrapped.
+// codeOf is status.Code, which also unwraps errors of the client.
 func codeOf(err error) codes.Code { return status.Code(err) }

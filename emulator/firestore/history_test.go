@@ -17,10 +17,10 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/store"
 )
 
-// Random transactions, plain commits, reads and queries on few documents, with
-// aborts, failures, lost answers, expiries and cut connections thrown in: the
-// server's own record and what the clients saw must both be strictly
-// serializable, and transfers keep the sum (E-PR-03, E-TX-05, E-TX-11).
+// Random transactions, plain commits, reads and queries work on few documents, with
+// injected aborts, failures, lost answers, expired transactions and dropped
+// connections. The server's record and what the clients saw must both be strictly
+// serializable, and transfers must keep the sum (E-PR-03, E-TX-05, E-TX-11).
 func TestHistory_RandomUnderFaults(t *testing.T) {
 	seeds := []uint64{1, 2, 3}
 	if testing.Short() {
@@ -47,16 +47,16 @@ func TestHistory_RandomUnderFaults(t *testing.T) {
 					t.Errorf("seed %d, seen by the clients: %v", seed, err)
 				}
 				if w.unbalanced > 0 {
-					t.Errorf("seed %d: %d snapshots do not sum up to 0", seed, w.unbalanced)
+					t.Errorf("seed %d: %d snapshots do not sum to 0", seed, w.unbalanced)
 				}
 			})
 		}
 	}
 }
 
-// The same run on a server whose reads take no locks must be noticed; else the
-// checker proves nothing.
-func TestHistory_BrokenServerIsNoticed(t *testing.T) {
+// The check must fail for a server whose reads take no locks, or it would prove
+// nothing.
+func TestHistory_DetectsUnlockedReads(t *testing.T) {
 	for seed := range uint64(20) {
 		w := runRandomHistory(t, Options{unlockedReads: true}, seed, nil)
 		recorded, seen := w.server.CheckSerializable(), history.Check(w.observed())
@@ -65,7 +65,7 @@ func TestHistory_BrokenServerIsNoticed(t *testing.T) {
 			return
 		}
 	}
-	t.Error("twenty runs without read locks passed as serializable")
+	t.Error("twenty runs without read locks were found serializable")
 }
 
 const (
@@ -74,22 +74,19 @@ const (
 	historyAccounts = 5
 )
 
-// world is one random run: accounts between which money moves, and items that
-// are only ever added and counted.
+// world is one random run, with accounts between which money moves, and items that
+// are added and counted.
 type world struct {
 	*raw
 
 	mu         sync.Mutex
 	seen       []history.Transaction // what the clients saw
-	scans      []int                 // indices in seen of those that queried all items
-	versions   map[string]sighting   // by write token: where a write was seen
+	scans      []int                 // indexes in seen of transactions that queried all items
+	versions   map[string]int64      // versions that were read, by the token of their writer
 	unknown    map[string]history.Transaction
 	items      []string
 	unbalanced int
 }
-
-// sighting is a version somebody read.
-type sighting struct{ version int64 }
 
 func runRandomHistory(t *testing.T, opts Options, seed uint64, rules []fault.Rule) *world {
 	t.Helper()
@@ -106,12 +103,12 @@ func runRandomHistory(t *testing.T, opts Options, seed uint64, rules []fault.Rul
 	for _, rule := range installed {
 		rule.Remove()
 	}
-	w.lookAtEverything()
+	w.readEverything()
 	return w
 }
 
 func newWorld() *world {
-	return &world{versions: map[string]sighting{}, unknown: map[string]history.Transaction{}}
+	return &world{versions: map[string]int64{}, unknown: map[string]history.Transaction{}}
 }
 
 func (w *world) openAccounts() {
@@ -123,8 +120,7 @@ func (w *world) openAccounts() {
 	c.commit(nil, c.writes(values))
 }
 
-// work lets all workers do random things until their rounds are over or proceed
-// says no.
+// work runs all workers until their rounds are over or proceed returns false.
 func (w *world) work(seed uint64, proceed func() bool) {
 	var group sync.WaitGroup
 	for id := range historyWorkers {
@@ -142,17 +138,16 @@ func (w *world) work(seed uint64, proceed func() bool) {
 	group.Wait()
 }
 
-// lookAtEverything makes sure that every last version has been seen.
-func (w *world) lookAtEverything() {
+// readEverything reads the last version of every document.
+func (w *world) readEverything() {
 	c := w.client("last")
 	c.snapshot(nil)
 	c.countItems(nil)
 }
 
-// The same on a durable server that is killed with kill -9 again and again: what
-// clients saw before, between and after the kills is strictly serializable
-// (E-PR-03, E-DU-04).
-func TestHistory_Kill(t *testing.T) {
+// What clients see before, between and after repeated kill -9 of a durable server is
+// strictly serializable (E-PR-03, E-DU-04).
+func TestHistory_StaysSerializableAcrossKills(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld()
 	connect := func() (kill func(), ctx context.Context) {
@@ -176,12 +171,12 @@ func TestHistory_Kill(t *testing.T) {
 		kill()
 	}
 	connect()
-	w.lookAtEverything()
+	w.readEverything()
 	if err := history.Check(w.observed()); err != nil {
 		t.Error(err)
 	}
 	if w.unbalanced > 0 {
-		t.Errorf("%d snapshots do not sum up to 0", w.unbalanced)
+		t.Errorf("%d snapshots do not sum to 0", w.unbalanced)
 	}
 	if len(w.seen) < 100 {
 		t.Errorf("only %d transactions were seen", len(w.seen))
@@ -190,14 +185,14 @@ func TestHistory_Kill(t *testing.T) {
 
 func account(i int) string { return fmt.Sprintf("account%d", i) }
 
-// observed completes what the clients saw: a write without an answer counts if
-// somebody saw it, and a query that did not return an item saw that it was
+// observed completes what the clients saw. A commit without an answer was applied if
+// a client read its version. A query that did not return an item saw that it was
 // missing.
 func (w *world) observed() []history.Transaction {
 	all := append([]history.Transaction(nil), w.seen...)
 	for token, tx := range w.unknown {
-		if s, found := w.versions[token]; found {
-			tx.Commit = s.version
+		if version, found := w.versions[token]; found {
+			tx.Commit = version
 			tx.Began, tx.Ended = 0, 0
 			all = append(all, tx)
 		}
@@ -212,12 +207,12 @@ func (w *world) observed() []history.Transaction {
 	return all
 }
 
-// attempt is one client's try at something.
+// attempt is one operation of a client.
 type attempt struct {
 	*world
 	token string
 	tx    history.Transaction
-	sum   map[string]int64 // n of what was read
+	sum   map[string]int64 // field n of the documents that were read
 	scan  bool
 }
 
@@ -234,7 +229,7 @@ func (a *attempt) restart() {
 
 func (a *attempt) now() int64 { return time.Now().UnixMicro() }
 
-// saw notes a version that was read.
+// saw records a version that was read.
 func (a *attempt) saw(d *pb.Document) {
 	name := d.GetName()[len(doc("")):]
 	version := store.Micros(d.GetUpdateTime())
@@ -242,7 +237,7 @@ func (a *attempt) saw(d *pb.Document) {
 	a.sum[name] = d.GetFields()["n"].GetIntegerValue()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.versions[d.GetFields()["by"].GetStringValue()] = sighting{version}
+	a.versions[d.GetFields()["by"].GetStringValue()] = version
 }
 
 // read reads documents, in a transaction unless tx is nil.
@@ -272,7 +267,7 @@ func (a *attempt) read(tx []byte, ids ...string) error {
 	}
 }
 
-// writes makes the writes that set accounts or items to n.
+// writes returns the writes that set accounts or items.
 func (a *attempt) writes(values map[string]int64) []*pb.Write {
 	var writes []*pb.Write
 	for id, n := range values {
@@ -284,7 +279,7 @@ func (a *attempt) writes(values map[string]int64) []*pb.Write {
 	return writes
 }
 
-// commit commits and notes the outcome; it reports whether to try again.
+// commit commits and records the outcome. It reports whether to try again.
 func (a *attempt) commit(tx []byte, writes []*pb.Write) (again bool) {
 	answer, err := a.rpc.Commit(a.ctx, &pb.CommitRequest{Database: testDatabase, Transaction: tx, Writes: writes})
 	a.tx.Ended = a.now()
@@ -295,14 +290,14 @@ func (a *attempt) commit(tx []byte, writes []*pb.Write) (again bool) {
 		a.tx.Commit = store.Micros(answer.GetCommitTime())
 		a.note()
 		return false
-	case codes.Aborted, codes.InvalidArgument: // definitely not applied
+	case codes.Aborted, codes.InvalidArgument: // not applied
 		return true
 	}
 	a.unknown[a.token] = a.tx
 	return false
 }
 
-// note adds the transaction to what was seen.
+// note records the transaction.
 func (a *attempt) note() {
 	a.seen = append(a.seen, a.tx)
 	if a.scan {
@@ -310,7 +305,7 @@ func (a *attempt) note() {
 	}
 }
 
-// inTransaction runs body and commits the writes it wants, with retries.
+// inTransaction runs body and commits the writes that it returns, with retries.
 func (a *attempt) inTransaction(body func(tx []byte) ([]*pb.Write, error)) {
 	var tx []byte
 	for range 50 {
@@ -333,15 +328,14 @@ func (a *attempt) inTransaction(body func(tx []byte) ([]*pb.Write, error)) {
 		if err == nil {
 			again = a.commit(tx, writes)
 		}
-		a.insist(func() error { return a.rollback(tx) }) // as the client libraries do after any failure
+		a.insist(func() error { return a.rollback(tx) }) // like the client libraries
 		if !again {
 			return
 		}
 	}
 }
 
-// insist repeats an RPC whose connection was cut under it, as the client
-// libraries do.
+// insist repeats an RPC whose connection was dropped, like the client libraries.
 func (a *attempt) insist(call func() error) {
 	for {
 		err := call()
@@ -386,7 +380,7 @@ func (a *attempt) audit(r *rand.Rand) {
 	})
 }
 
-// snapshot reads all accounts in one plain read; they must sum up to 0.
+// snapshot reads all accounts in one plain read. They must sum to 0.
 func (a *attempt) snapshot(*rand.Rand) {
 	var ids []string
 	for i := range historyAccounts {
@@ -408,7 +402,7 @@ func (a *attempt) snapshot(*rand.Rand) {
 	a.note()
 }
 
-// addItem creates an item; nobody ever changes it.
+// addItem creates an item, which is never changed.
 func (a *attempt) addItem(*rand.Rand) {
 	id := "item " + a.token
 	a.mu.Lock()
@@ -417,7 +411,7 @@ func (a *attempt) addItem(*rand.Rand) {
 	a.commit(nil, a.writes(map[string]int64{id: 1 << 40}))
 }
 
-// countItems queries all items and writes their number somewhere: no item may
+// countItems queries all items and writes their number in one transaction. No item may
 // appear in between.
 func (a *attempt) countItems(*rand.Rand) {
 	a.scan = true

@@ -15,8 +15,8 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/store"
 )
 
-// A query's snapshots follow adds, changes and removals (E-RPC-02).
-func TestListen_QuerySnapshots(t *testing.T) {
+// The snapshots of a query show added, changed and removed documents (E-RPC-02).
+func TestListen_FollowsQuery(t *testing.T) {
 	ctx := testContext(t)
 	c := newClient(t, serverUnderTest(t))
 	drones := c.Collection("drones")
@@ -57,8 +57,8 @@ func TestListen_QuerySnapshots(t *testing.T) {
 	wantChange(next(), 0, "b", firestore.DocumentRemoved)
 }
 
-// A limited query's snapshot changes when another document pushes one out.
-func TestListen_LimitedQuery(t *testing.T) {
+// A snapshot of a query with a limit changes when a document displaces another.
+func TestListen_FollowsQueryWithLimit(t *testing.T) {
 	ctx := testContext(t)
 	c := newClient(t, serverUnderTest(t))
 	write := func(id string, n int) {
@@ -81,12 +81,12 @@ func TestListen_LimitedQuery(t *testing.T) {
 	}
 	docs, err := snap.Documents.GetAll()
 	if err != nil || len(docs) != 2 || docs[0].Ref.ID != "c" || docs[1].Ref.ID != "a" {
-		t.Errorf("after the push: %d documents, %v; want c, a", len(docs), err)
+		t.Errorf("second snapshot: %d documents, %v; want c, a", len(docs), err)
 	}
 }
 
-// A document's snapshots tell when it appears and disappears.
-func TestListen_DocumentSnapshots(t *testing.T) {
+// The snapshots of a document show that it is created and deleted.
+func TestListen_FollowsDocument(t *testing.T) {
 	ctx := testContext(t)
 	c := newClient(t, serverUnderTest(t))
 	ref := c.Doc("drones/d")
@@ -113,8 +113,8 @@ func TestListen_DocumentSnapshots(t *testing.T) {
 	expect(false)
 }
 
-// A resumed target gets what changed since, deletions too, and a count.
-func TestListen_Resume(t *testing.T) {
+// A resumed target gets the changes and deletions since, and a count.
+func TestListen_Resumes(t *testing.T) {
 	r := newRaw(t, Options{})
 	r.mustCommit(nil, set("a", 1), set("b", 2), set("c", 3))
 	token := r.listenOnce(nil)
@@ -135,9 +135,10 @@ func TestListen_Resume(t *testing.T) {
 	}
 }
 
-// With the clock set back a restarted server commits at times that listeners have
-// been told already. One that resumes does not miss these commits (E-ST-03).
-func TestListen_ResumeAfterRestart(t *testing.T) {
+// After a restart with the clock set back, the server commits at times that it has
+// already sent to listeners. A listener that resumes does not miss these commits
+// (E-ST-03).
+func TestListen_ResumesAfterRestart(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
 	clock := clockwork.NewFakeClockAt(now)
 	r := newRaw(t, Options{DataDir: dir, Clock: clock})
@@ -161,15 +162,15 @@ func TestListen_ResumeAfterRestart(t *testing.T) {
 	}
 }
 
-// heard is what one Listen stream told.
+// heard is what a Listen stream sent.
 type heard struct {
 	changed, deleted []string
 	count            int32
 	reset            bool
 }
 
-// listenOnce listens to collection c until it is consistent and returns the
-// resume token; what it heard is in r.heard.
+// listenOnce listens to collection c until it is consistent and returns the resume
+// token. What the stream sent is in r.heard.
 func (r *raw) listenOnce(resume []byte) []byte {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(r.ctx)
@@ -186,7 +187,7 @@ func (r *raw) listenOnce(resume []byte) []byte {
 	}}}
 	if resume != nil {
 		target.ResumeType = &pb.Target_ResumeToken{ResumeToken: resume}
-		target.ExpectedCount = wrapperspb.Int32(1) // asks for names in the filter, which may be left out
+		target.ExpectedCount = wrapperspb.Int32(1) // requests names in the filter, which are optional
 	}
 	err = stream.Send(&pb.ListenRequest{Database: testDatabase, TargetChange: &pb.ListenRequest_AddTarget{AddTarget: target}})
 	if err != nil {
@@ -221,9 +222,9 @@ func (r *raw) listenOnce(resume []byte) []byte {
 	}
 }
 
-// A listener that is far behind learns of a commit also where this was dropped
-// after the listener had picked the state it goes to next (E-RPC-02).
-func TestListener_missedBehindItsSnapshot(t *testing.T) {
+// A listener that is far behind does not miss a commit that was dropped after the
+// listener had chosen its next state (E-RPC-02).
+func TestListen_DoesNotMissDroppedCommit(t *testing.T) {
 	d, err := StartT(t, Options{}).database(testDatabase)
 	if err != nil {
 		t.Fatal(err)
@@ -249,12 +250,12 @@ func TestListener_missedBehindItsSnapshot(t *testing.T) {
 	defer now.Close()
 	l.advance(now)
 	if l.targets[1].shown[doc("a")] == nil {
-		t.Error("the commit that was dropped is never told")
+		t.Error("the dropped commit was missed")
 	}
 }
 
-// A target that cannot be is removed with the reason; the stream lives on.
-func TestListen_BadTarget(t *testing.T) {
+// An invalid target is removed with the reason, and the stream continues.
+func TestListen_RemovesInvalidTarget(t *testing.T) {
 	r := newRaw(t, Options{})
 	stream, err := r.rpc.Listen(r.ctx)
 	if err != nil {

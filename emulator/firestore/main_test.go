@@ -23,12 +23,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// patienceOfTests bounds every test that could hang; no test waits for it.
-const patienceOfTests = 60 * time.Second
+// testTimeout bounds every test that could hang. No passing test waits for it.
+const testTimeout = 60 * time.Second
 
 func testContext(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patienceOfTests)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -54,7 +54,7 @@ func dial(t testing.TB, addr string) *grpc.ClientConn {
 	return conn
 }
 
-// newClient returns the real Go client, in a project of its own.
+// newClient returns the real Go client with a project of its own.
 func newClient(t testing.TB, addr string) *firestore.Client {
 	t.Helper()
 	return clientFor(t, addr, "test-"+uuid.NewString())
@@ -77,13 +77,13 @@ const (
 	testRoot     = testDatabase + "/documents"
 )
 
-// raw speaks to the server without a client library, to control every step.
+// raw calls the server without a client library, to control every step.
 type raw struct {
 	t      testing.TB
 	ctx    context.Context
 	rpc    pb.FirestoreClient
 	server *Server
-	heard  heard // of the last Listen
+	heard  heard // in the last Listen
 }
 
 func newRaw(t testing.TB, opts Options) *raw {
@@ -102,7 +102,7 @@ func text(s string) *pb.Value {
 	return &pb.Value{ValueType: &pb.Value_StringValue{StringValue: s}}
 }
 
-// set is a write that replaces a document by {n: value}.
+// set is a write that replaces a document with {n: value}.
 func set(id string, n int64) *pb.Write {
 	return &pb.Write{Operation: &pb.Write_Update{Update: &pb.Document{
 		Name: doc(id), Fields: map[string]*pb.Value{"n": integer(n)},
@@ -128,8 +128,8 @@ func (r *raw) begin(retryOf []byte) []byte {
 	return answer.GetTransaction()
 }
 
-// tryGet reads the field n of documents in a transaction (nil: outside); missing
-// ones read as -1.
+// tryGet reads the field n of documents, in a transaction unless tx is nil. Missing
+// documents read as -1.
 func (r *raw) tryGet(tx []byte, ids ...string) (map[string]int64, error) {
 	req := &pb.BatchGetDocumentsRequest{Database: testDatabase}
 	if tx != nil {
@@ -166,7 +166,7 @@ func (r *raw) get(tx []byte, id string) int64 {
 	return values[id]
 }
 
-// tryQuery returns the field n of the documents of collection c with n >= least.
+// tryQuery returns the field n of the documents in collection c with n >= least.
 func (r *raw) tryQuery(tx []byte, least int64, limit int32) ([]int64, error) {
 	q := &pb.StructuredQuery{
 		From: []*pb.StructuredQuery_CollectionSelector{{CollectionId: "c"}},
@@ -231,8 +231,8 @@ func (r *raw) rollback(tx []byte) error {
 	return err
 }
 
-// blocks starts f, which is expected to wait for a lock, and returns when
-// waiting requests in all do; the returned function waits for f's outcome.
+// blocks starts f, which must wait for a lock, and returns when this many requests
+// wait. The returned function waits for the result of f.
 func blocks[T any](r *raw, waiting int, f func() (T, error)) func() (T, error) {
 	r.t.Helper()
 	type outcome struct {

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// E-GO-07: the three genproto modules are one release. Left to itself, the Go
-// client asks for different ones, which contain the same packages.
-func TestModules_GenprotoIsOneRelease(t *testing.T) {
+// E-GO-07: the three genproto modules have the same version. By default the Go client
+// requires different ones, which contain the same packages.
+func TestModules_GenprotoHasOneVersion(t *testing.T) {
 	text, err := os.ReadFile("../../go.mod")
 	if err != nil {
 		t.Fatal(err)

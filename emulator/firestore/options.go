@@ -10,6 +10,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/locks"
+	"github.com/dronefleet/dronefleet/emulator/internal/boltfile"
 )
 
 // Options configure a server. The zero value is a server in memory on a free
@@ -52,8 +53,8 @@ type Options struct {
 	// index in IndexWarn mode, and an error when DataDir cannot be written;
 	// default none.
 	Logger *slog.Logger
-	// OnUnwritable, if set, is called once, with the error, when DataDir can no
-	// longer be written. It must not call the server.
+	// OnUnwritable is called once with the error when DataDir can no longer be
+	// written; default nil. It must not call the server.
 	OnUnwritable func(error)
 
 	// unlockedReads lets reads in transactions take no locks, so that tests can
@@ -97,6 +98,16 @@ func (s *SyncMode) UnmarshalText(text []byte) error {
 	}
 	return nil
 }
+
+// Errors of Start that concern DataDir, for errors.Is.
+var (
+	// ErrInUse means that another server uses the data directory.
+	ErrInUse = boltfile.ErrInUse
+	// ErrDamaged means that the data file was emptied or truncated, or that a page
+	// or a record in it is not as it was written. The error names the file and,
+	// where it is known, the record.
+	ErrDamaged = boltfile.ErrDamaged
+)
 
 // withDefaults fills the zero fields.
 func (o Options) withDefaults() Options {

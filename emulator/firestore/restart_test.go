@@ -12,7 +12,7 @@ import (
 
 // Documents, deletions, times and databases survive a restart; transactions and
 // older versions do not (E-DU-01, E-ST-02).
-func TestDurability_Restart(t *testing.T) {
+func TestDurability_SurvivesRestart(t *testing.T) {
 	dir := t.TempDir()
 	r := newRaw(t, Options{DataDir: dir})
 	r.mustCommit(nil, set("kept", 1), set("gone", 1))
@@ -45,17 +45,17 @@ func TestDurability_Restart(t *testing.T) {
 	if err != nil || d.GetFields()["n"].GetIntegerValue() != 7 {
 		t.Errorf("second database: %v, %v", d, err)
 	}
-	wantText(t, "transaction of before", r.commit(tx, set("kept", 3)), codes.InvalidArgument, textExpired)
+	wantText(t, "transaction from before", r.commit(tx, set("kept", 3)), codes.InvalidArgument, textExpired)
 	r.mustCommit(nil, set("kept", 3)) // its lock is gone
 	_, err = r.rpc.GetDocument(r.ctx, &pb.GetDocumentRequest{
 		Name: doc("kept"), ConsistencySelector: &pb.GetDocumentRequest_ReadTime{ReadTime: old},
 	})
-	wantCode(t, "version of before", err, codes.FailedPrecondition)
+	wantCode(t, "version from before", err, codes.FailedPrecondition)
 }
 
-// A database whose name no data file could hold is refused, and costs the others
-// nothing (E-ER-01, E-DU-01).
-func TestDurability_LongDatabaseName(t *testing.T) {
+// A database with a name that is too long for the data file is refused and does not
+// affect others (E-ER-01, E-DU-01).
+func TestDurability_RefusesLongDatabaseName(t *testing.T) {
 	r := newRaw(t, Options{DataDir: t.TempDir()})
 	project := "projects/" + strings.Repeat("p", 1<<15)
 	stray := set("d", 1)
@@ -67,9 +67,9 @@ func TestDurability_LongDatabaseName(t *testing.T) {
 	r.mustCommit(nil, set("d", 1))
 }
 
-// A commit that changes nothing has a time too, and no later commit has an earlier
-// one, even after a restart with the clock set back (E-ST-02, E-WR-04).
-func TestDurability_NoOpThenClockSetBack(t *testing.T) {
+// No commit is earlier than a previous commit that changed nothing, even after a
+// restart with the clock set back (E-ST-02, E-WR-04).
+func TestDurability_TimeOfNoOpSurvivesRestart(t *testing.T) {
 	dir, clock := t.TempDir(), clockwork.NewFakeClock()
 	before := clock.Now()
 	r := newRaw(t, Options{DataDir: dir, Clock: clock})

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// What is not honoured is refused, never ignored (E-RPC-03).
-func TestRPC_Unimplemented(t *testing.T) {
+// Requests that are not implemented are refused and not ignored (E-RPC-03).
+func TestRPC_RefusesUnimplemented(t *testing.T) {
 	r := newRaw(t, Options{})
 	const text = "not implemented (E-RPC-03)"
 	write, err := r.rpc.Write(r.ctx)
@@ -40,9 +40,9 @@ func TestRPC_Unimplemented(t *testing.T) {
 	wantText(t, "explain", err, codes.Unimplemented, "explain_options "+text)
 }
 
-// A field newer than this server is refused wherever in a request it is, in unary
+// A field that is newer than this server is refused anywhere in a request, in unary
 // calls and in streams (E-RPC-03).
-func TestRPC_UnknownFields(t *testing.T) {
+func TestRPC_RefusesUnknownFields(t *testing.T) {
 	r := newRaw(t, Options{})
 	newer := func(m proto.Message) {
 		m.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 999, protowire.VarintType), 1))
@@ -108,8 +108,9 @@ func TestRPC_UnknownFields(t *testing.T) {
 	wantText(t, "listen", err, codes.Unimplemented, "field 999 of Target")
 }
 
-// Databases appear on first use and are isolated; bad names are refused (E-RPC-04).
-func TestRPC_Databases(t *testing.T) {
+// Databases are created on first use and isolated. Illegal names are refused
+// (E-RPC-04).
+func TestRPC_IsolatesDatabases(t *testing.T) {
 	ctx := testContext(t)
 	addr := serverUnderTest(t)
 	one, two := newClient(t, addr), newClient(t, addr)
@@ -124,8 +125,8 @@ func TestRPC_Databases(t *testing.T) {
 	wantCode(t, "bad database", err, codes.InvalidArgument)
 }
 
-// A busy port and bad options are one clear error.
-func TestStart_Errors(t *testing.T) {
+// An address in use or an invalid option is an error in one line that names it.
+func TestStart_RefusesInvalidOptions(t *testing.T) {
 	s := StartT(t, Options{})
 	for part, opts := range map[string]Options{
 		"cannot listen on Addr": {Addr: s.Addr()},
@@ -133,6 +134,7 @@ func TestStart_Errors(t *testing.T) {
 		"want host:port":        {Addr: "nonsense"},
 		"Indexes":               {Indexes: []byte("{")},
 		"Retention":             {Retention: -time.Second},
+		"set only one of them":  {Addr: "127.0.0.1:0", InProcess: true},
 	} {
 		_, err := Start(opts)
 		if err == nil || !strings.Contains(err.Error(), part) || strings.Contains(err.Error(), "\n") {
@@ -147,8 +149,9 @@ func TestStart_Errors(t *testing.T) {
 	}
 }
 
-// Listings page through one snapshot and show missing parents (E-RPC-01).
-func TestRPC_ListDocuments(t *testing.T) {
+// The pages of a listing are of one snapshot and can include missing parents
+// (E-RPC-01).
+func TestRPC_ListsDocuments(t *testing.T) {
 	r := newRaw(t, Options{})
 	for i := range 5 {
 		r.mustCommit(nil, set(fmt.Sprint(i), int64(i)))
@@ -168,7 +171,7 @@ func TestRPC_ListDocuments(t *testing.T) {
 			for _, d := range answer.GetDocuments() {
 				ids = append(ids, d.GetName()[len(doc("")):])
 				if len(d.GetFields()) > 0 && req.GetMask() != nil {
-					t.Errorf("fields %v in spite of an empty mask", d.GetFields())
+					t.Errorf("fields %v with an empty mask", d.GetFields())
 				}
 			}
 			if len(ids) == 2 {
@@ -194,9 +197,9 @@ func TestRPC_ListDocuments(t *testing.T) {
 	wantCode(t, "bad token", err, codes.InvalidArgument)
 }
 
-// Pages of large documents end early, so that every client can receive them
+// Pages with large documents are smaller, so that every client can receive them
 // (E-RPC-01).
-func TestRPC_ListLargeDocuments(t *testing.T) {
+func TestRPC_ListsLargeDocuments(t *testing.T) {
 	const documents = 18
 	r := newRaw(t, Options{})
 	for i := range documents {
@@ -220,8 +223,8 @@ func TestRPC_ListLargeDocuments(t *testing.T) {
 	}
 }
 
-// Collection ids are those with documents, or with documents below missing ones.
-func TestRPC_ListCollectionIds(t *testing.T) {
+// Collections are listed if they have documents, or documents below missing ones.
+func TestRPC_ListsCollectionIds(t *testing.T) {
 	r := newRaw(t, Options{})
 	deep := set("x", 1)
 	deep.GetUpdate().Name = testRoot + "/a/missing/sub/s"
@@ -237,8 +240,8 @@ func TestRPC_ListCollectionIds(t *testing.T) {
 	}
 }
 
-// The single-document RPCs do what their commits do (E-RPC-02).
-func TestRPC_SingleDocuments(t *testing.T) {
+// The single-document RPCs work like commits (E-RPC-02).
+func TestRPC_HandlesSingleDocuments(t *testing.T) {
 	r := newRaw(t, Options{})
 	made, err := r.rpc.CreateDocument(r.ctx, &pb.CreateDocumentRequest{
 		Parent: testRoot, CollectionId: "c", DocumentId: "d", Document: &pb.Document{Fields: map[string]*pb.Value{"n": integer(1)}},

@@ -45,7 +45,8 @@ type Server struct {
 }
 
 // Start starts a server. It is ready to serve when Start returns. Start fails if
-// an option is invalid, the address is taken, or DataDir is in use or damaged.
+// an option is invalid, the address is taken, or DataDir is in use (ErrInUse) or
+// damaged (ErrDamaged).
 func Start(opts Options) (*Server, error) {
 	opts = opts.withDefaults()
 	if err := opts.validate(); err != nil {

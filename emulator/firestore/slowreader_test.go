@@ -12,8 +12,8 @@ import (
 	"github.com/jonboulle/clockwork"
 )
 
-// A client that stops reading in the middle of an answer keeps no version that
-// is out of the retention (E-ST-05).
+// A client that stops reading in the middle of an answer does not keep versions older
+// than the retention in memory (E-ST-05).
 func TestSnapshot_SlowReaderKeepsNothing(t *testing.T) {
 	const documents = 10 // far more than a connection buffers
 	everything := &pb.StructuredQuery{From: []*pb.StructuredQuery_CollectionSelector{{CollectionId: "c"}}}
@@ -64,7 +64,7 @@ func TestSnapshot_SlowReaderKeepsNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := receive(); err != nil { // and nothing more of it
+			if err := receive(); err != nil { // once, and not the rest
 				t.Fatal(err)
 			}
 			d, err := r.server.database(testDatabase)
@@ -74,14 +74,14 @@ func TestSnapshot_SlowReaderKeepsNothing(t *testing.T) {
 			old := weak.Make(d.store.Newest(testRoot + "/other/one"))
 			r.mustCommit(nil, other(2))
 			clock.Advance(time.Hour)
-			for range 5000 { // more than is kept for a listener that lags behind
+			for range 5000 { // more than is kept for a listener that falls behind
 				if _, err := d.store.Commit(nil, 0); err != nil {
 					t.Fatal(err)
 				}
 			}
 			runtime.GC()
 			if old.Value() != nil {
-				t.Error("a version that was replaced an hour ago is still held")
+				t.Error("a version that was replaced an hour ago is still in memory")
 			}
 		})
 	}

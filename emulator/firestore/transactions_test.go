@@ -31,9 +31,9 @@ const (
 	textGarbage = "Invalid transaction."
 )
 
-// Garbage is told from an id that was valid once, here, in another database or
-// before a restart (E-TX-01, E-TX-07, E-TX-14, E-TX-15).
-func TestTransaction_Ids(t *testing.T) {
+// Garbage is distinguished from an id that was valid before, including in another
+// database or before a restart (E-TX-01, E-TX-07, E-TX-14, E-TX-15).
+func TestTransaction_ChecksIds(t *testing.T) {
 	r := newRaw(t, Options{})
 	tx := r.begin(nil)
 	r.mustCommit(tx, set("d", 1))
@@ -64,8 +64,8 @@ func TestTransaction_Ids(t *testing.T) {
 	wantText(t, "another database", err, codes.InvalidArgument, textGarbage)
 
 	later := newRaw(t, Options{})
-	wantText(t, "commit of an earlier boot", later.commit(tx, set("d", 4)), codes.InvalidArgument, textExpired)
-	later.begin(tx) // accepted, its age is unknown
+	wantText(t, "commit from before a restart", later.commit(tx, set("d", 4)), codes.InvalidArgument, textExpired)
+	later.begin(tx) // accepted, although its age is unknown
 }
 
 // Without options a transaction is read-write (E-TX-02).
@@ -80,7 +80,7 @@ func TestTransaction_DefaultIsReadWrite(t *testing.T) {
 
 // A read-only transaction reads one snapshot, locks nothing and writes nothing
 // (E-TX-03, E-ST-04).
-func TestTransaction_ReadOnly(t *testing.T) {
+func TestTransaction_ReadOnlyReadsSnapshot(t *testing.T) {
 	r := newRaw(t, Options{})
 	r.mustCommit(nil, set("d", 1))
 	begin := func(at *timestamppb.Timestamp) []byte {
@@ -106,7 +106,7 @@ func TestTransaction_ReadOnly(t *testing.T) {
 	if got := r.query(tx, 0, 0); !slices.Equal(got, []int64{2}) {
 		t.Errorf("second read: %v, want [2] again", got)
 	}
-	r.mustCommit(tx) // Go sends it
+	r.mustCommit(tx) // the Go client sends it
 	writer := begin(nil)
 	wantText(t, "write", r.commit(writer, set("d", 4)), codes.InvalidArgument, "Cannot modify entities in a read-only transaction.")
 	if got := r.get(begin(before), "d"); got != 1 {
@@ -114,9 +114,9 @@ func TestTransaction_ReadOnly(t *testing.T) {
 	}
 }
 
-// Only a read-write transaction is retried, be the other one still open, closed or
-// of an earlier boot (E-TX-07).
-func TestTransaction_RetryOfReadOnly(t *testing.T) {
+// A read-only transaction cannot be retried, whether it is open, closed or from before
+// a restart (E-TX-07).
+func TestTransaction_RefusesRetryOfReadOnly(t *testing.T) {
 	r := newRaw(t, Options{})
 	begun, err := r.rpc.BeginTransaction(r.ctx, &pb.BeginTransactionRequest{Database: testDatabase,
 		Options: &pb.TransactionOptions{Mode: &pb.TransactionOptions_ReadOnly_{ReadOnly: &pb.TransactionOptions_ReadOnly{}}}})
@@ -137,7 +137,7 @@ func TestTransaction_RetryOfReadOnly(t *testing.T) {
 	retry("open, optimistic", r, pb.TransactionOptions_OPTIMISTIC)
 	r.mustCommit(tx)
 	retry("closed", r, pb.TransactionOptions_PESSIMISTIC)
-	retry("of an earlier boot", newRaw(t, Options{}), pb.TransactionOptions_PESSIMISTIC)
+	retry("from before a restart", newRaw(t, Options{}), pb.TransactionOptions_PESSIMISTIC)
 }
 
 // updateTime reads a document's version.
@@ -150,8 +150,7 @@ func (r *raw) updateTime(id string) *timestamppb.Timestamp {
 	return d.GetUpdateTime()
 }
 
-// A transaction's own writes are not visible to its reads, and a read sees the
-// newest state as of its lock (E-TX-04).
+// A read in a transaction sees the newest state at the time of its lock (E-TX-04).
 func TestTransaction_ReadsNewest(t *testing.T) {
 	r := newRaw(t, Options{})
 	r.mustCommit(nil, set("d", 1), set("e", 1))
@@ -164,9 +163,9 @@ func TestTransaction_ReadsNewest(t *testing.T) {
 	r.mustCommit(tx, set("d", 2))
 }
 
-// A write that does not match a query's scope, filters or window does not wait
-// for it; one that does, before or after, waits (E-TX-05).
-func TestTransaction_RangeLocks(t *testing.T) {
+// A write waits for a query if the document matches its scope, filters and window,
+// before or after the write, and only then (E-TX-05).
+func TestTransaction_QueryLocksRange(t *testing.T) {
 	cases := []struct {
 		name  string
 		limit int32
@@ -216,7 +215,7 @@ func otherCollection(n int64) *pb.Write {
 }
 
 // An aggregation in a transaction locks what it counted (E-TX-05).
-func TestTransaction_AggregationLocks(t *testing.T) {
+func TestTransaction_AggregationLocksRange(t *testing.T) {
 	r := newRaw(t, Options{})
 	r.mustCommit(nil, set("a", 1))
 	tx := r.begin(nil)
@@ -265,10 +264,9 @@ func TestTransaction_RetryKeepsAge(t *testing.T) {
 	wantCode(t, "younger", r.commit(younger, set("d", 4)), codes.Aborted)
 }
 
-// A retry whose earlier attempt is still open, because its rollback was lost,
-// does not wait for it; two retries of one attempt do not block each other
-// (E-TX-07, E-TX-08).
-func TestTransaction_RetryOfOpenAttempt(t *testing.T) {
+// A retry does not wait for an earlier attempt that is still open because its rollback
+// was lost. Two retries of one attempt do not deadlock (E-TX-07, E-TX-08).
+func TestTransaction_RetryWoundsOpenAttempt(t *testing.T) {
 	r := newRaw(t, Options{})
 	r.mustCommit(nil, set("d", 1))
 	zombie := r.begin(nil)
@@ -286,9 +284,9 @@ func TestTransaction_RetryOfOpenAttempt(t *testing.T) {
 	wantCode(t, "one", outcome(), codes.Aborted)
 }
 
-// A wounded transaction answers ABORTED to everything until it is rolled back;
-// so nobody sees half of a newer state (E-TX-10, E-TX-11, E-GO-06).
-func TestTransaction_Wounded(t *testing.T) {
+// A wounded transaction answers ABORTED to everything until it is rolled back, so it
+// never sees part of a newer state (E-TX-10, E-TX-11, E-GO-06).
+func TestTransaction_WoundedAnswersAborted(t *testing.T) {
 	r := newRaw(t, Options{})
 	r.mustCommit(nil, set("d", 1), set("e", 1))
 	older, tx := r.begin(nil), r.begin(nil)
@@ -310,9 +308,9 @@ func TestTransaction_Wounded(t *testing.T) {
 	}
 }
 
-// A wound frees the locks at once, and the victim's blocked RPC answers ABORTED
-// at once (E-TX-08).
-func TestTransaction_WoundUnblocksVictim(t *testing.T) {
+// A wound releases the locks and answers the waiting RPC of the wounded transaction
+// with ABORTED, both immediately (E-TX-08).
+func TestTransaction_WoundAnswersWaitingRPC(t *testing.T) {
 	r := newRaw(t, Options{})
 	r.mustCommit(nil, set("1", 1), set("2", 1))
 	a, b := r.begin(nil), r.begin(nil)
@@ -323,10 +321,9 @@ func TestTransaction_WoundUnblocksVictim(t *testing.T) {
 	wantCode(t, "B", blocked(), codes.Aborted)
 }
 
-// Lock waits end after 15 s, a holder that keeps others waiting after 20 s, an
-// idle transaction after 60 s, any after 270 s, all on the server's clock
-// (E-TX-10, E-TX-12, E-TX-13).
-func TestTransaction_Timeouts(t *testing.T) {
+// By the server's clock, a lock wait ends after 15 s, a transaction that blocks others
+// after 20 s, an idle one after 60 s and any after 270 s (E-TX-10, E-TX-12, E-TX-13).
+func TestTransaction_TimesOut(t *testing.T) {
 	t.Run("lock wait", func(t *testing.T) {
 		r, clock := clocked(t)
 		tx := r.begin(nil)
@@ -359,7 +356,7 @@ func TestTransaction_Timeouts(t *testing.T) {
 		clock.Advance(59 * time.Second)
 		r.get(tx, "d")
 		clock.Advance(60 * time.Second)
-		r.mustCommit(nil, set("d", 2)) // its locks are free
+		r.mustCommit(nil, set("d", 2)) // its locks are released
 		wantText(t, "commit", r.commit(tx, set("d", 3)), codes.InvalidArgument, textExpired)
 	})
 	t.Run("total", func(t *testing.T) {
@@ -377,7 +374,7 @@ func TestTransaction_Timeouts(t *testing.T) {
 		conn := dial(t, r.server.Addr())
 		gone.rpc = pb.NewFirestoreClient(conn)
 		gone.get(gone.begin(nil), "d")
-		conn.Close() // does not free its lock
+		conn.Close() // does not release its lock
 		outcome := r.commitBlocks(1, nil, set("d", 2))
 		clock.Advance(15 * time.Second)
 		wantCode(t, "write after 15 s", outcome(), codes.Aborted)
@@ -398,9 +395,9 @@ func clocked(t *testing.T) (*raw, *clockwork.FakeClock) {
 	return r, clock
 }
 
-// A client that gives up waiting leaves the queue, and nothing of it is applied;
-// its transaction lives on (E-TX-13).
-func TestTransaction_CancelWhileWaiting(t *testing.T) {
+// A commit that is cancelled while it waits leaves the queue and is not applied. Its
+// transaction stays open (E-TX-13).
+func TestTransaction_CancelLeavesQueue(t *testing.T) {
 	r := newRaw(t, Options{})
 	r.mustCommit(nil, set("d", 1))
 	holder, tx := r.begin(nil), r.begin(nil)
@@ -428,7 +425,7 @@ func TestTransaction_CancelWhileWaiting(t *testing.T) {
 	}
 }
 
-// A commit that fails for good closes its transaction and frees its locks
+// A commit that fails definitely closes its transaction and releases its locks
 // (E-TX-14).
 func TestTransaction_FailedCommitCloses(t *testing.T) {
 	r := newRaw(t, Options{})
@@ -445,9 +442,9 @@ func TestTransaction_FailedCommitCloses(t *testing.T) {
 	wantText(t, "again", r.commit(tx), codes.InvalidArgument, textExpired)
 }
 
-// An optimistic transaction reads a snapshot without locks; its commit is aborted
-// if it writes and anything it read has changed (E-TX-16).
-func TestTransaction_Optimistic(t *testing.T) {
+// An optimistic transaction reads a snapshot without locks. Its commit is aborted if it
+// writes and anything that it read has changed (E-TX-16).
+func TestTransaction_OptimisticChecksReads(t *testing.T) {
 	cases := []struct {
 		name   string
 		read   func(r *raw, tx []byte)
@@ -506,9 +503,9 @@ func queryAll(r *raw, tx []byte) {
 	}
 }
 
-// new_transaction begins a transaction with its first read; the first message
-// carries the id alone (E-RPC-02).
-func TestTransaction_NewTransactionInRead(t *testing.T) {
+// new_transaction begins a transaction with its first read. The first message has only
+// the id (E-RPC-02).
+func TestTransaction_BeginsWithRead(t *testing.T) {
 	r := newRaw(t, Options{})
 	r.mustCommit(nil, set("d", 1))
 	stream, err := r.rpc.BatchGetDocuments(r.ctx, &pb.BatchGetDocumentsRequest{
@@ -526,15 +523,16 @@ func TestTransaction_NewTransactionInRead(t *testing.T) {
 	if err != nil || second.GetFound() == nil {
 		t.Fatalf("second message: %v, %v", second, err)
 	}
-	outcome := r.commitBlocks(1, nil, set("d", 2)) // it holds its lock
+	outcome := r.commitBlocks(1, nil, set("d", 2)) // the transaction holds its lock
 	r.mustCommit(first.GetTransaction(), set("d", 3))
 	if err := outcome(); err != nil {
 		t.Error(err)
 	}
 }
 
-// read_time is answered exactly, and bad ones are told apart (E-ST-05).
-func TestSnapshot_ReadTime(t *testing.T) {
+// Reads at a read_time see exactly that time. Each kind of invalid time has its own
+// error (E-ST-05).
+func TestSnapshot_ReadsAtTime(t *testing.T) {
 	clock := clockwork.NewFakeClockAt(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))
 	r := newRaw(t, Options{Clock: clock})
 	early := timestamppb.New(clock.Now().Add(-time.Minute))
@@ -568,8 +566,8 @@ func TestSnapshot_ReadTime(t *testing.T) {
 	wantText(t, "too old", err, codes.FailedPrecondition, "The requested snapshot version is too old.")
 }
 
-// Commit times rise strictly, also while the clock stands still or steps back,
-// and every read is before later commits (E-ST-02, E-ST-03).
+// Commit times strictly rise, even if the clock stops or is set back (E-ST-02,
+// E-ST-03).
 func TestSnapshot_CommitTimesRise(t *testing.T) {
 	clock := clockwork.NewFakeClock()
 	dir := t.TempDir()
@@ -598,7 +596,7 @@ func TestSnapshot_CommitTimesRise(t *testing.T) {
 }
 
 // Duplicate names are answered once (E-ST-06).
-func TestSnapshot_DuplicateNames(t *testing.T) {
+func TestSnapshot_AnswersDuplicatesOnce(t *testing.T) {
 	r := newRaw(t, Options{})
 	stream, err := r.rpc.BatchGetDocuments(r.ctx, &pb.BatchGetDocumentsRequest{
 		Database: testDatabase, Documents: []string{doc("d"), doc("d"), doc("e")},
@@ -622,9 +620,9 @@ func TestSnapshot_DuplicateNames(t *testing.T) {
 	}
 }
 
-// Old versions are forgotten after the retention, but not while a snapshot needs
-// them (E-ST-05).
-func TestSnapshot_Retention(t *testing.T) {
+// Old versions are dropped after the retention, but not while a snapshot needs them
+// (E-ST-05).
+func TestSnapshot_KeepsVersionsInUse(t *testing.T) {
 	clock := clockwork.NewFakeClock()
 	r := newRaw(t, Options{Clock: clock, Retention: time.Minute})
 	r.mustCommit(nil, set("d", 1))
@@ -653,9 +651,9 @@ func TestSnapshot_Retention(t *testing.T) {
 	}
 }
 
-// A read that has found its transaction just before a Rollback opens no snapshot,
-// which would keep old versions for ever (E-TX-03, E-TX-15).
-func TestSnapshot_RollbackBeforeFirstRead(t *testing.T) {
+// A read that found its transaction just before a Rollback opens no snapshot, which
+// would keep old versions forever (E-TX-03, E-TX-15).
+func TestSnapshot_IsNotOpenedAfterRollback(t *testing.T) {
 	clock := clockwork.NewFakeClock()
 	r := newRaw(t, Options{Clock: clock, Retention: time.Minute})
 	r.mustCommit(nil, set("d", 1))
@@ -679,6 +677,6 @@ func TestSnapshot_RollbackBeforeFirstRead(t *testing.T) {
 	r.mustCommit(nil, set("d", 3))
 	runtime.GC()
 	if old.Value() != nil {
-		t.Error("a version older than the retention is still kept")
+		t.Error("a version older than the retention is still in memory")
 	}
 }

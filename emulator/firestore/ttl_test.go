@@ -8,7 +8,7 @@ import (
 )
 
 // Expired documents stay readable until they are swept (E-ST-07).
-func TestSweepTTL(t *testing.T) {
+func TestServer_SweepTTLDeletesExpired(t *testing.T) {
 	ctx := testContext(t)
 	clock := clockwork.NewFakeClock()
 	s := StartT(t, Options{Clock: clock, Indexes: []byte(`{"fieldOverrides":[

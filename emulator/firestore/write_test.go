@@ -42,7 +42,7 @@ func (r *raw) document(id string) *pb.Document {
 	return d
 }
 
-// fieldsOf makes a write of fields; with names of a mask only those.
+// fieldsOf is a write of fields, with a mask if one is given.
 func fieldsOf(id string, fields map[string]*pb.Value, mask ...string) *pb.Write {
 	w := &pb.Write{Operation: &pb.Write_Update{Update: &pb.Document{Name: doc(id), Fields: fields}}}
 	if mask != nil {
@@ -64,7 +64,7 @@ func version(at *timestamppb.Timestamp) *pb.Precondition {
 	return &pb.Precondition{ConditionType: &pb.Precondition_UpdateTime{UpdateTime: at}}
 }
 
-// wantFields compares a document's fields; nil wants it missing.
+// wantFields compares the fields of a document; nil means that it must not exist.
 func (r *raw) wantFields(id string, want map[string]*pb.Value) {
 	r.t.Helper()
 	d := r.document(id)
@@ -79,8 +79,8 @@ func (r *raw) wantFields(id string, want map[string]*pb.Value) {
 	}
 }
 
-// All writes of a commit happen in order, or none (E-WR-01).
-func TestWrite_AtomicInOrder(t *testing.T) {
+// All writes of a commit are applied in order, or none (E-WR-01).
+func TestWrite_IsAtomicAndOrdered(t *testing.T) {
 	r := newRaw(t, Options{})
 	answer := r.mustApply(set("a", 1), set("b", 1), set("a", 2), remove("b"))
 	r.wantFields("a", map[string]*pb.Value{"n": integer(2)})
@@ -93,8 +93,9 @@ func TestWrite_AtomicInOrder(t *testing.T) {
 	r.wantFields("a", map[string]*pb.Value{"n": integer(2)})
 }
 
-// A mask sets what the document has and deletes what it lacks (E-WR-02).
-func TestWrite_Masks(t *testing.T) {
+// A mask sets the fields that the document has and deletes those that it lacks
+// (E-WR-02).
+func TestWrite_AppliesMasks(t *testing.T) {
 	type fields = map[string]*pb.Value
 	start := fields{"a": integer(1), "b": integer(2)}
 	cases := []struct {
@@ -125,8 +126,8 @@ func TestWrite_Masks(t *testing.T) {
 	r.wantFields("new", fields{}) // an empty mask creates a missing document
 }
 
-// Preconditions and their codes (E-WR-03).
-func TestWrite_Preconditions(t *testing.T) {
+// E-WR-03
+func TestWrite_ChecksPreconditions(t *testing.T) {
 	r := newRaw(t, Options{})
 	r.mustApply(set("d", 1))
 	stale := r.updateTime("d")
@@ -155,9 +156,9 @@ func TestWrite_Preconditions(t *testing.T) {
 	}
 }
 
-// Writing what is there already makes no version, but int 1 is not double 1.0
-// (E-WR-04).
-func TestWrite_NoOp(t *testing.T) {
+// A write that changes nothing creates no version, but the integer 1 is not the double
+// 1.0 (E-WR-04).
+func TestWrite_NoOpCreatesNoVersion(t *testing.T) {
 	r := newRaw(t, Options{})
 	first := r.mustApply(set("d", 1))
 	again := r.mustApply(set("d", 1))
@@ -172,13 +173,13 @@ func TestWrite_NoOp(t *testing.T) {
 	}
 	double := r.mustApply(fieldsOf("d", map[string]*pb.Value{"n": {ValueType: &pb.Value_DoubleValue{DoubleValue: 1}}}))
 	if got := r.updateTime("d").AsTime(); !got.Equal(double.GetCommitTime().AsTime()) {
-		t.Error("1.0 over 1 made no version")
+		t.Error("replacing 1 by 1.0 created no version")
 	}
 }
 
-// A deletion has no update time, a missing document may be deleted, and a
-// recreated one is new (E-WR-05).
-func TestWrite_DeleteAndRecreate(t *testing.T) {
+// A deletion has no update time, a missing document can be deleted, and a recreated one
+// has a new create time (E-WR-05).
+func TestWrite_DeletesAndRecreates(t *testing.T) {
 	r := newRaw(t, Options{})
 	r.mustApply(set("d", 1))
 	created := r.document("d").GetCreateTime().AsTime()
@@ -203,9 +204,9 @@ func TestWrite_DeleteAndRecreate(t *testing.T) {
 	}
 }
 
-// Transforms run after the update, in order, and tell their results; the server
-// time is the request's arrival in milliseconds (E-WR-06).
-func TestWrite_Transforms(t *testing.T) {
+// Transforms are applied after the update, in order, and return their results. The
+// server time is the arrival of the request in milliseconds (E-WR-06).
+func TestWrite_AppliesTransforms(t *testing.T) {
 	clock := clockwork.NewFakeClockAt(time.Date(2030, 1, 2, 3, 4, 5, 123456789, time.UTC))
 	r := newRaw(t, Options{Clock: clock})
 	type transform = pb.DocumentTransform_FieldTransform
@@ -242,9 +243,9 @@ func TestWrite_Transforms(t *testing.T) {
 	r.wantFields("missing", map[string]*pb.Value{"n": integer(5)})
 }
 
-// Timestamps are stored in microseconds, and a commit may have more than 500
-// writes (E-WR-07).
-func TestWrite_Limits(t *testing.T) {
+// Timestamps are stored in microseconds, a commit can have more than 500 writes, and a
+// document at most 500 transforms (E-WR-07).
+func TestWrite_HasLimits(t *testing.T) {
 	r := newRaw(t, Options{})
 	at := func(nanos int32) *pb.Value {
 		return &pb.Value{ValueType: &pb.Value_TimestampValue{TimestampValue: &timestamppb.Timestamp{Seconds: 1, Nanos: nanos}}}
@@ -276,9 +277,9 @@ func TestWrite_Limits(t *testing.T) {
 	}
 }
 
-// BatchWrite applies each write by itself, and none when a name comes twice or one
-// is malformed (E-WR-08).
-func TestWrite_BatchWrite(t *testing.T) {
+// BatchWrite applies each write independently, and none if a document occurs twice or a
+// write is malformed (E-WR-08).
+func TestWrite_BatchIsNotAtomic(t *testing.T) {
 	r := newRaw(t, Options{})
 	answer, err := r.rpc.BatchWrite(r.ctx, &pb.BatchWriteRequest{Database: testDatabase, Writes: []*pb.Write{
 		set("a", 1), with(set("b", 1), exists(true)), set("c", 1),
@@ -303,8 +304,8 @@ func TestWrite_BatchWrite(t *testing.T) {
 	}
 }
 
-// Bad writes are refused before anything is locked or applied (E-ER-01).
-func TestWrite_BadInput(t *testing.T) {
+// E-ER-01
+func TestWrite_RefusesInvalidInput(t *testing.T) {
 	r := newRaw(t, Options{})
 	foreign := set("d", 1)
 	foreign.GetUpdate().Name = "projects/test/databases/other/documents/c/d"

@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// Gate holds requests up until it is opened.
+// Gate blocks requests until it is opened. Make one with NewGate.
 type Gate struct {
 	mu      sync.Mutex
 	arrived int
-	changed chan struct{} // closed and replaced at each arrival
+	changed chan struct{} // closed and replaced when a request arrives
 	open    chan struct{}
 	opened  sync.Once
 }
@@ -19,10 +19,11 @@ func NewGate() *Gate {
 	return &Gate{changed: make(chan struct{}), open: make(chan struct{})}
 }
 
-// Open lets everybody pass, now and later.
+// Open lets all requests pass, now and later.
 func (g *Gate) Open() { g.opened.Do(func() { close(g.open) }) }
 
-// Wait holds the caller up until the gate is open or the context ends.
+// Wait blocks until the gate is open or the context ends, and then returns the
+// error of the context.
 func (g *Gate) Wait(ctx context.Context) error {
 	g.mu.Lock()
 	g.arrived++
@@ -37,7 +38,8 @@ func (g *Gate) Wait(ctx context.Context) error {
 	}
 }
 
-// Arrived returns when n requests have come to the gate, or the context ends.
+// Arrived waits until n requests have reached the gate. If the context ends first
+// it returns the error of the context.
 func (g *Gate) Arrived(ctx context.Context, n int) error {
 	for {
 		g.mu.Lock()

@@ -7,21 +7,22 @@ import (
 	"sync/atomic"
 )
 
-// Injector holds the rules of one server. Methods are safe for concurrent use; a
-// nil Injector has no rules.
+// Injector holds the rules of one server. Its methods are safe for concurrent use.
+// A nil Injector has no rules.
 type Injector struct {
-	active atomic.Int64 // rules; lets a server without any skip the mutex
+	active atomic.Int64 // number of rules; a server without any skips the mutex
 	mu     sync.Mutex
 	random *rand.Rand
 	rules  []*Installed
 }
 
-// New returns an Injector without rules. The seed decides all probabilities.
+// New returns an Injector without rules. The seed decides what rules with a
+// probability do.
 func New(seed uint64) *Injector {
 	return &Injector{random: rand.New(rand.NewPCG(seed, 0))}
 }
 
-// Installed is a rule in force.
+// Installed is a rule that is in effect.
 type Installed struct {
 	injector *Injector
 	rule     Rule
@@ -29,7 +30,7 @@ type Installed struct {
 	fired    int
 }
 
-// Add puts a rule in force. Rules are asked in the order they were added.
+// Add puts a rule into effect. Rules apply in the order in which they were added.
 func (i *Injector) Add(r Rule) *Installed {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -39,7 +40,7 @@ func (i *Injector) Add(r Rule) *Installed {
 	return installed
 }
 
-// Remove takes the rule out of force; removing it twice is harmless.
+// Remove ends the effect of the rule. Removing it twice is harmless.
 func (r *Installed) Remove() {
 	i := r.injector
 	i.mu.Lock()
@@ -50,18 +51,17 @@ func (r *Installed) Remove() {
 	}
 }
 
-// Fired returns how many times the rule has acted.
+// Fired returns how often the rule has acted.
 func (r *Installed) Fired() int {
 	r.injector.mu.Lock()
 	defer r.injector.mu.Unlock()
 	return r.fired
 }
 
-// Active says whether there is any rule.
+// Active reports whether there is any rule.
 func (i *Injector) Active() bool { return i != nil && i.active.Load() > 0 }
 
-// Decide returns what to do about a request at a stage, in the order of the
-// rules.
+// Decide returns the actions for a request at a stage, in the order of the rules.
 func (i *Injector) Decide(c Call, at Stage) []Action {
 	if !i.Active() {
 		return nil

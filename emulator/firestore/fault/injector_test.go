@@ -10,7 +10,7 @@ import (
 
 var commit = Call{RPC: "Commit", Owner: "worker", Names: []string{"projects/p/databases/d/documents/drones/a"}}
 
-func TestInjector_Matching(t *testing.T) {
+func TestInjector_MatchesByConditions(t *testing.T) {
 	cases := []struct {
 		name string
 		rule Rule
@@ -26,7 +26,7 @@ func TestInjector_Matching(t *testing.T) {
 		{"path", Rule{NamePrefix: "drones/"}, Before, true},
 		{"full name", Rule{NamePrefix: "projects/p/"}, Before, true},
 		{"other path", Rule{NamePrefix: "orders/"}, Before, false},
-		{"the log ignores requests", Rule{RPC: "Rollback", At: BeforeSave}, BeforeSave, true},
+		{"a save has no request", Rule{RPC: "Rollback", At: BeforeSave}, BeforeSave, true},
 	}
 	for _, c := range cases {
 		i := New(1)
@@ -37,8 +37,8 @@ func TestInjector_Matching(t *testing.T) {
 	}
 }
 
-// Equal seeds draw equally; counts bound what a rule does.
-func TestInjector_Counting(t *testing.T) {
+// Equal seeds give equal draws, and counts limit a rule.
+func TestInjector_CountsAndDraws(t *testing.T) {
 	draw := func(seed uint64) []bool {
 		i := New(seed)
 		rule := i.Add(Rule{Probability: 0.3, Do: Fail(codes.Internal)})
@@ -47,15 +47,15 @@ func TestInjector_Counting(t *testing.T) {
 			acts = append(acts, len(i.Decide(commit, Before)) > 0)
 		}
 		if n := rule.Fired(); n < 200 || n > 400 {
-			t.Errorf("seed %d: acted %d times of 1000 at 0.3", seed, n)
+			t.Errorf("seed %d: acted %d of 1000 times with probability 0.3", seed, n)
 		}
 		return acts
 	}
 	if !slices.Equal(draw(1), draw(1)) {
-		t.Error("one seed drew differently")
+		t.Error("equal seeds drew differently")
 	}
 	if slices.Equal(draw(1), draw(2)) {
-		t.Error("two seeds drew alike")
+		t.Error("different seeds drew equally")
 	}
 	i := New(1)
 	nth, twice := i.Add(Rule{Nth: 3}), i.Add(Rule{Times: 2})
@@ -73,7 +73,7 @@ func TestInjector_Counting(t *testing.T) {
 	}
 }
 
-func TestGate(t *testing.T) {
+func TestGate_BlocksUntilOpened(t *testing.T) {
 	g := NewGate()
 	done := make(chan error, 1)
 	go func() { done <- g.Wait(t.Context()) }()

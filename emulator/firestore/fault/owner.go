@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// DialOptions make a client tell the server who it is, so that rules and
-// Server.KillConnections can single it out.
+// DialOptions make a client send its name as owner with each request, so that rules
+// and Server.KillConnections can single it out.
 func DialOptions(owner string) []grpc.DialOption {
 	tag := func(ctx context.Context) context.Context {
 		return metadata.AppendToOutgoingContext(ctx, OwnerHeader, owner)
@@ -23,7 +23,7 @@ func DialOptions(owner string) []grpc.DialOption {
 	}
 }
 
-// OwnerOf returns who a client says it is.
+// OwnerOf returns the owner that a client sent with a request, or "".
 func OwnerOf(ctx context.Context) string {
 	if values := metadata.ValueFromIncomingContext(ctx, OwnerHeader); len(values) > 0 {
 		return values[0]

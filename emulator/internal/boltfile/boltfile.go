@@ -23,7 +23,7 @@ import (
 var ErrInUse = errors.New("in use by another process; stop it or choose another data directory")
 
 // errEmpty is found only if the file was emptied: Open never leaves an empty one.
-var errEmpty error = damage("the file is empty: what it held is lost; restore it from a copy, or delete it to start with nothing")
+var errEmpty error = Damage("the file is empty: what it held is lost; restore it from a copy, or delete it to start with nothing")
 
 // Open opens the file, which it creates when missing. It reads every page first
 // and fails when the file is in use, empty or damaged.
@@ -123,14 +123,14 @@ func check(file io.ReaderAt, tx *bolt.Tx, pageSize int64) error {
 	return t.check(uint64(tx.Cursor().Bucket().RootPage()), nil, nil)
 }
 
-// damage is an ErrDamaged of the file and not of one record.
-type damage string
+// Damage is an ErrDamaged in other words.
+type Damage string
 
-func (d damage) Error() string { return string(d) }
+func (d Damage) Error() string { return string(d) }
 
-// Is makes every damage an ErrDamaged.
-func (d damage) Is(target error) bool { return target == ErrDamaged }
+// Is makes every Damage an ErrDamaged.
+func (d Damage) Is(target error) bool { return target == ErrDamaged }
 
 func damaged(how any) error {
-	return damage(fmt.Sprintf("the file is cut short or damaged (%v); restore it from a copy or choose another data directory", how))
+	return Damage(fmt.Sprintf("the file is cut short or damaged (%v); restore it from a copy or choose another data directory", how))
 }

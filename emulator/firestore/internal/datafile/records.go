@@ -23,11 +23,11 @@ var (
 
 // These errors read as the end of a sentence that names the record.
 var (
-	errNoBucket   = errors.New("is damaged: it is not a bucket; restore the file from a copy or choose another data directory")
-	errMisplaced  = errors.New("is damaged: it belongs to another database; restore the file from a copy or choose another data directory")
-	errUnknownKey = errors.New("is damaged: it is neither a document nor a clock; restore the file from a copy or choose another data directory")
-	errIncomplete = errors.New("is damaged: records are missing or older than the last commit; restore it from a copy or choose another data directory")
-	errOldFormat  = errors.New("was written by an earlier version in another format; choose another data directory")
+	errNoBucket   error = boltfile.Damage("is damaged: it is not a bucket; restore the file from a copy or choose another data directory")
+	errMisplaced  error = boltfile.Damage("is damaged: it belongs to another database; restore the file from a copy or choose another data directory")
+	errUnknownKey error = boltfile.Damage("is damaged: it is neither a document nor a clock; restore the file from a copy or choose another data directory")
+	errIncomplete error = boltfile.Damage("is damaged: records are missing or older than the last commit; restore it from a copy or choose another data directory")
+	errOldFormat        = errors.New("was written by an earlier version in another format; choose another data directory")
 )
 
 func documentKey(name string) []byte {

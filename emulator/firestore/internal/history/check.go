@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// Check reports nil if the transactions are serializable, strictly so where
-// their real times are known. The error describes the first thing that no serial
-// order explains.
+// Check returns nil if the transactions are serializable, strictly so where their
+// real times are known. Otherwise the error describes the first contradiction.
 //
-// The method is the one of Adya's thesis (MIT-LCS-TR-786, 1999): a graph with an
-// edge wherever one transaction must come before another, because it wrote what
-// the other read or overwrote, or read what the other overwrote. A cycle in it
-// is what cannot be.
+// The method is Adya's (MIT-LCS-TR-786, 1999): a graph has an edge wherever one
+// transaction must come before another, because it wrote what the other read or
+// overwrote, or read what the other overwrote. A history is serializable if the
+// graph has no cycle.
 func Check(transactions []Transaction) error {
 	g := &graph{nodes: transactions, edges: make([][]edge, len(transactions))}
 	versions, err := g.versions()
@@ -37,7 +36,7 @@ func Check(transactions []Transaction) error {
 	return g.findCycle()
 }
 
-// graph says which transaction must come before which.
+// graph has an edge from each transaction to those that must come after it.
 type graph struct {
 	nodes []Transaction
 	edges [][]edge
@@ -48,7 +47,7 @@ type edge struct {
 	why, name string
 }
 
-// version is one state of a document and who made it.
+// version is one state of a document and its writer.
 type version struct {
 	time   int64
 	writer int
@@ -74,14 +73,14 @@ func (g *graph) versions() (map[string][]version, error) {
 	return all, nil
 }
 
-// linkRead puts a reader between the writer of what it saw and the writer of the
-// next version.
+// linkRead orders a reader after the writer of the version that it read and before
+// the writer of the next version.
 func (g *graph) linkRead(reader int, name string, seen int64, list []version) error {
-	next := 0 // index of the version after the one seen
+	next := 0 // index of the version after the one read
 	if seen != 0 {
 		at, found := slices.BinarySearchFunc(list, seen, func(v version, t int64) int { return cmp.Compare(v.time, t) })
 		if !found {
-			return fmt.Errorf("history: %s read %s at version %d, which nobody wrote", g.nodes[reader].ID, name, seen)
+			return fmt.Errorf("history: %s read %s at version %d, which no transaction wrote", g.nodes[reader].ID, name, seen)
 		}
 		g.link(list[at].writer, reader, "read", name)
 		next = at + 1
@@ -92,9 +91,9 @@ func (g *graph) linkRead(reader int, name string, seen int64, list []version) er
 	return nil
 }
 
-// linkRealTime puts transactions that had ended before others began before them.
-// An edge is left out where a third transaction lies wholly between the two: a
-// path leads over that one.
+// linkRealTime orders transactions that ended before others began. It leaves out an
+// edge if a third transaction lies entirely between the two: then there is a path
+// through that one.
 func (g *graph) linkRealTime() {
 	byBegin := g.timed(func(tx Transaction) int64 { return tx.Began })
 	for _, i := range byBegin {
@@ -105,7 +104,7 @@ func (g *graph) linkRealTime() {
 			}
 			return -1
 		})
-		firstEnd := int64(0) // of those that began later
+		firstEnd := int64(0) // earliest end of those that began later
 		for _, j := range byBegin[at:] {
 			if firstEnd != 0 && g.nodes[j].Began > firstEnd {
 				break
@@ -136,7 +135,7 @@ func (g *graph) link(from, to int, why, name string) {
 	}
 }
 
-// findCycle walks the graph depth first and reports a cycle as an error.
+// findCycle searches the graph depth first and returns a cycle as an error.
 func (g *graph) findCycle() error {
 	const (
 		unseen = iota

@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-func TestCheck(t *testing.T) {
+func TestCheck_FindsAnomalies(t *testing.T) {
 	type reads = map[string]int64
 	cases := []struct {
 		name string
 		txs  []Transaction
-		want string // part of the error; empty: serializable
+		want string // part of the error; empty if serializable
 	}{
 		{"nothing", nil, ""},
 		{"one after the other", []Transaction{
@@ -29,9 +29,9 @@ func TestCheck(t *testing.T) {
 			{ID: "a", Writes: []string{"x", "y"}, Commit: 10},
 			{ID: "b", Reads: reads{"x": 10, "y": 0}, Commit: 11},
 		}, "no serial order explains 2"},
-		{"version from nowhere", []Transaction{
+		{"version without a writer", []Transaction{
 			{ID: "a", Reads: reads{"x": 7}},
-		}, "which nobody wrote"},
+		}, "which no transaction wrote"},
 		{"two writes at one time", []Transaction{
 			{ID: "a", Writes: []string{"x"}, Commit: 10},
 			{ID: "b", Writes: []string{"x"}, Commit: 10},

@@ -17,20 +17,19 @@ const (
 type Transaction struct {
 	ID      string
 	Outcome Outcome
-	// Began and Ended bound the transaction in real time, in any unit that rises;
-	// both 0: unknown.
+	// Began and Ended bound the transaction in real time, in any unit; both 0:
+	// unknown.
 	Began, Ended int64
-	// Reads are the versions seen, by document name.
+	// Reads are the versions read, by document name.
 	Reads map[string]int64
 	// Writes are the documents that got a new version, at Commit. An aborted
-	// transaction has none, but its reads must be explained all the same.
+	// transaction has none, but its reads must be consistent as well.
 	Writes []string
-	// Commit is the commit time, µs. For a transaction without writes it is only
-	// a label.
+	// Commit is the commit time, µs. Check ignores it if there are no writes.
 	Commit int64
 }
 
-// Log collects transactions. Methods are safe for concurrent use; a nil Log
+// Log collects transactions. Its methods are safe for concurrent use. A nil Log
 // collects nothing.
 type Log struct {
 	mu  sync.Mutex
@@ -47,7 +46,7 @@ func (l *Log) Add(tx Transaction) {
 	l.all = append(l.all, tx)
 }
 
-// Transactions returns what was recorded, in the order it was added.
+// Transactions returns the recorded transactions, in the order of Add.
 func (l *Log) Transactions() []Transaction {
 	l.mu.Lock()
 	defer l.mu.Unlock()

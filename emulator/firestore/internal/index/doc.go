@@ -1,18 +1,16 @@
-// Package index tells whether the real service could answer a query: whether
-// its automatic single-field indexes, or those declared in
-// firestore.indexes.json, serve it. The embedded server itself needs no index;
-// the check exists so that a query that would fail in production fails in tests.
+// Package index decides whether the real service has an index for a query: an
+// automatic single-field index, or one declared in firestore.indexes.json. The
+// embedded server needs no indexes. The check makes a query that would fail in
+// production fail in tests.
 //
-// The rules are those of Native mode's Standard edition: an index serves a
-// conjunction when its leading fields are equality (or array-contains) fields of
-// the query and the rest is exactly the remaining sort order; several indexes
-// merge when together they cover every equality field. There is no reverse
-// scan.
+// The rules are those of Native mode, Standard edition. An index serves a conjunction
+// if its first fields are equality or array-contains fields of the query and the
+// others are exactly the rest of the sort order. Several indexes serve it together if
+// they cover all equality fields. Indexes are not scanned in reverse.
 //
-// The package must never import the server, a transport or a store; only
-// packages query and value.
+// The package must not import the server, a transport or a store, only packages query
+// and value.
 //
-// Load fails on a file the real service would refuse, naming the entry. A
-// Checker fails with FAILED_PRECONDITION and the JSON to paste, or, in Warn
-// mode, logs the same and lets the query pass.
+// Load fails on a file that the real service would refuse, and names the entry. Check
+// fails with FAILED_PRECONDITION and the JSON to add to the file.
 package index

@@ -33,8 +33,8 @@ type fileIndex struct {
 	QueryScope      string      `json:"queryScope"`
 	Fields          []fileField `json:"fields"`
 
-	// Enterprise edition and Datastore attributes: exported by the tools, of no
-	// meaning here.
+	// Attributes of the Enterprise edition and of Datastore mode, which the tools
+	// export. They have no effect.
 	APIScope string `json:"apiScope,omitempty"`
 	Density  string `json:"density,omitempty"`
 	Multikey bool   `json:"multikey,omitempty"`
@@ -61,8 +61,8 @@ type fileOverrideIndex struct {
 	ArrayConfig string `json:"arrayConfig,omitempty"`
 }
 
-// Load reads firestore.indexes.json. Errors name the entry and what is wrong
-// with it. An empty object declares nothing beyond the automatic indexes.
+// Load reads a firestore.indexes.json. Errors name the invalid entry. An empty object
+// declares nothing, which leaves the automatic indexes.
 func Load(data []byte) (*Set, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
@@ -71,7 +71,7 @@ func Load(data []byte) (*Set, error) {
 		return nil, fmt.Errorf("firestore indexes: %w", err)
 	}
 	if _, err := decoder.Token(); err != io.EOF {
-		return nil, fmt.Errorf("firestore indexes: text after the JSON object")
+		return nil, fmt.Errorf("firestore indexes: unexpected text after the JSON object")
 	}
 	s := &Set{overrides: map[overrideKey][]entry{}, ttl: map[string]value.FieldPath{}}
 	for i, declared := range f.Indexes {
@@ -91,12 +91,12 @@ func Load(data []byte) (*Set, error) {
 	return s, nil
 }
 
-// entry converts one declared composite index; vector indexes, which no query
-// here can use, give an entry without fields.
+// entry converts a declared composite index. A vector index, which no query can use
+// here, gives an entry without fields.
 func (f fileIndex) entry() (entry, error) {
 	e := entry{collection: f.CollectionGroup}
 	if err := value.ValidateCollectionID(e.collection); err != nil {
-		return entry{}, fmt.Errorf("collectionGroup %q is no collection id", e.collection)
+		return entry{}, fmt.Errorf("collectionGroup %q is not a collection id", e.collection)
 	}
 	var err error
 	if e.group, err = parseScope(f.QueryScope); err != nil {
@@ -114,27 +114,27 @@ func (f fileIndex) entry() (entry, error) {
 	}
 	switch {
 	case len(e.fields) == 0:
-		return entry{}, fmt.Errorf("fields is empty: list at least two")
+		return entry{}, fmt.Errorf("fields is empty; list at least two")
 	case len(e.fields) == 1 && !e.fields[0].path.IsName():
-		return entry{}, fmt.Errorf("one field needs no composite index: declare it under fieldOverrides")
+		return entry{}, fmt.Errorf("fields has only one entry; declare single-field indexes under fieldOverrides")
 	}
 	return e.completed(), nil
 }
 
 func (s *Set) addOverride(f fileOverride) error {
 	if err := value.ValidateCollectionID(f.CollectionGroup); err != nil {
-		return fmt.Errorf("collectionGroup %q is no collection id", f.CollectionGroup)
+		return fmt.Errorf("collectionGroup %q is not a collection id", f.CollectionGroup)
 	}
 	path := value.FieldPath{wildcardPath}
 	if f.FieldPath != wildcardPath {
 		var err error
 		if path, err = value.ParseWritePath(f.FieldPath); err != nil {
-			return fmt.Errorf("fieldPath %q is no field path", f.FieldPath)
+			return fmt.Errorf("fieldPath %q is not a field path", f.FieldPath)
 		}
 	}
 	key := overrideKey{f.CollectionGroup, path.String()}
 	if _, twice := s.overrides[key]; twice {
-		return fmt.Errorf("%s of %s is overridden twice: keep one entry", f.FieldPath, f.CollectionGroup)
+		return fmt.Errorf("fieldPath %s of collectionGroup %s is overridden twice; keep one entry", f.FieldPath, f.CollectionGroup)
 	}
 	entries := []entry{}
 	for i, declared := range f.Indexes {
@@ -162,7 +162,7 @@ func parseScope(s string) (group bool, err error) {
 	case scopeGroup:
 		return true, nil
 	default:
-		return false, fmt.Errorf("queryScope %q: use %s or %s", s, scopeCollection, scopeGroup)
+		return false, fmt.Errorf("unknown queryScope %q; use %s or %s", s, scopeCollection, scopeGroup)
 	}
 }
 
@@ -171,7 +171,7 @@ func parseField(path, order, array string) (indexField, error) {
 	if path != wildcardPath {
 		var err error
 		if f.path, err = value.ParseFieldPath(path); err != nil {
-			return indexField{}, fmt.Errorf("fieldPath %q is no field path", path)
+			return indexField{}, fmt.Errorf("fieldPath %q is not a field path", path)
 		}
 	}
 	switch {
@@ -182,7 +182,7 @@ func parseField(path, order, array string) (indexField, error) {
 	case order == "" && array == arrayContains:
 		f.mode = contains
 	default:
-		return indexField{}, fmt.Errorf("%s: give either order (%s, %s) or arrayConfig (%s)", path, orderAscending, orderDescending, arrayContains)
+		return indexField{}, fmt.Errorf("fieldPath %s: set either order (%s, %s) or arrayConfig (%s)", path, orderAscending, orderDescending, arrayContains)
 	}
 	return f, nil
 }

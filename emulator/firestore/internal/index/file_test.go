@@ -9,7 +9,7 @@ import (
 )
 
 // E-IX-01
-func TestLoad(t *testing.T) {
+func TestLoad_ReadsIndexesAndOverrides(t *testing.T) {
 	s := mustLoad(t, `{
 	  "indexes": [
 	    {"collectionGroup": "c", "queryScope": "COLLECTION", "density": "SPARSE_ALL", "fields": [
@@ -41,23 +41,23 @@ func TestLoad(t *testing.T) {
 }
 
 // E-IX-01
-func TestLoad_refuses(t *testing.T) {
+func TestLoad_RefusesInvalidFile(t *testing.T) {
 	tests := map[string]struct{ text, want string }{
-		"no JSON":           {`nonsense`, "firestore indexes: invalid character"},
-		"text after":        {`{} {}`, "firestore indexes: text after the JSON object"},
+		"not JSON":          {`nonsense`, "firestore indexes: invalid character"},
+		"text after":        {`{} {}`, "firestore indexes: unexpected text after the JSON object"},
 		"unknown field":     {`{"index": []}`, `unknown field "index"`},
-		"no collection":     {`{"indexes":[{"queryScope":"COLLECTION","fields":[]}]}`, `indexes[0]: collectionGroup "" is no collection id`},
-		"bad scope":         {`{"indexes":[{"collectionGroup":"c","queryScope":"X"}]}`, `indexes[0]: queryScope "X": use COLLECTION or COLLECTION_GROUP`},
+		"no collection":     {`{"indexes":[{"queryScope":"COLLECTION","fields":[]}]}`, `indexes[0]: collectionGroup "" is not a collection id`},
+		"bad scope":         {`{"indexes":[{"collectionGroup":"c","queryScope":"X"}]}`, `indexes[0]: unknown queryScope "X"; use COLLECTION or COLLECTION_GROUP`},
 		"no fields":         {`{"indexes":[{"collectionGroup":"c","queryScope":"COLLECTION","fields":[]}]}`, "indexes[0]: fields is empty"},
-		"one field":         {indexes(declare("COLLECTION", "x")), "indexes[0]: one field needs no composite index: declare it under fieldOverrides"},
-		"no order":          {`{"indexes":[{"collectionGroup":"c","fields":[{"fieldPath":"x"},{"fieldPath":"y","order":"ASCENDING"}]}]}`, "indexes[0]: fields[0]: x: give either order"},
-		"order and array":   {`{"indexes":[{"collectionGroup":"c","fields":[{"fieldPath":"x","order":"ASCENDING","arrayConfig":"CONTAINS"}]}]}`, "indexes[0]: fields[0]: x: give either order"},
-		"bad path":          {indexes(declare("COLLECTION", "a..b", "x")), `indexes[0]: fields[0]: fieldPath "a..b" is no field path`},
-		"override path":     {`{"fieldOverrides":[{"collectionGroup":"c","fieldPath":"a b","indexes":[]}]}`, `fieldOverrides[0]: fieldPath "a b" is no field path`},
-		"override scope":    {`{"fieldOverrides":[{"collectionGroup":"c","fieldPath":"a","indexes":[{"queryScope":"Y"}]}]}`, `fieldOverrides[0]: indexes[0]: queryScope "Y"`},
-		"override order":    {`{"fieldOverrides":[{"collectionGroup":"c","fieldPath":"a","indexes":[{"queryScope":"COLLECTION"}]}]}`, "fieldOverrides[0]: indexes[0]: a: give either order"},
-		"override twice":    {`{"fieldOverrides":[{"collectionGroup":"c","fieldPath":"a"},{"collectionGroup":"c","fieldPath":"a"}]}`, "fieldOverrides[1]: a of c is overridden twice"},
-		"override nameless": {`{"fieldOverrides":[{"fieldPath":"a"}]}`, `fieldOverrides[0]: collectionGroup "" is no collection id`},
+		"one field":         {indexes(declare("COLLECTION", "x")), "indexes[0]: fields has only one entry; declare single-field indexes under fieldOverrides"},
+		"no order":          {`{"indexes":[{"collectionGroup":"c","fields":[{"fieldPath":"x"},{"fieldPath":"y","order":"ASCENDING"}]}]}`, "indexes[0]: fields[0]: fieldPath x: set either order"},
+		"order and array":   {`{"indexes":[{"collectionGroup":"c","fields":[{"fieldPath":"x","order":"ASCENDING","arrayConfig":"CONTAINS"}]}]}`, "indexes[0]: fields[0]: fieldPath x: set either order"},
+		"bad path":          {indexes(declare("COLLECTION", "a..b", "x")), `indexes[0]: fields[0]: fieldPath "a..b" is not a field path`},
+		"override path":     {`{"fieldOverrides":[{"collectionGroup":"c","fieldPath":"a b","indexes":[]}]}`, `fieldOverrides[0]: fieldPath "a b" is not a field path`},
+		"override scope":    {`{"fieldOverrides":[{"collectionGroup":"c","fieldPath":"a","indexes":[{"queryScope":"Y"}]}]}`, `fieldOverrides[0]: indexes[0]: unknown queryScope "Y"`},
+		"override order":    {`{"fieldOverrides":[{"collectionGroup":"c","fieldPath":"a","indexes":[{"queryScope":"COLLECTION"}]}]}`, "fieldOverrides[0]: indexes[0]: fieldPath a: set either order"},
+		"override twice":    {`{"fieldOverrides":[{"collectionGroup":"c","fieldPath":"a"},{"collectionGroup":"c","fieldPath":"a"}]}`, "fieldOverrides[1]: fieldPath a of collectionGroup c is overridden twice"},
+		"override nameless": {`{"fieldOverrides":[{"fieldPath":"a"}]}`, `fieldOverrides[0]: collectionGroup "" is not a collection id`},
 	}
 	for rule, tt := range tests {
 		t.Run(rule, func(t *testing.T) {

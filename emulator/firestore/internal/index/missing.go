@@ -10,13 +10,13 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/value"
 )
 
-// missingIndexError is FAILED_PRECONDITION with a fragment of
-// firestore.indexes.json that would make the query pass.
+// missingIndexError is FAILED_PRECONDITION with the part of a firestore.indexes.json
+// that would serve the query.
 func (s *Set) missingIndexError(missing []need) error {
 	var fragment file
 	for _, n := range missing {
 		if n.collection == "" {
-			return status.Error(codes.FailedPrecondition, "The query requires an index. No index serves a query over every collection in this order: order by ascending "+value.NameField+".")
+			return status.Error(codes.FailedPrecondition, "The query requires an index, but there is none for a query over all collections; name a collection, or use ascending "+value.NameField+" order.")
 		}
 		fields := n.declaration()
 		if len(fields) == 1 && !fields[0].path.IsName() {
@@ -32,8 +32,8 @@ func (s *Set) missingIndexError(missing []need) error {
 	return status.Errorf(codes.FailedPrecondition, "The query requires an index. Add to firestore.indexes.json: %s", text)
 }
 
-// declaration is the fields of the one index that serves the need, less a name
-// that follows by itself.
+// declaration is the fields of an index that serves the need, without the document's
+// name if that is implied.
 func (n need) declaration() []indexField {
 	pinned := slices.Clone(n.pinned)
 	slices.SortFunc(pinned, func(a, b indexField) int { return a.path.Compare(b.path) })
@@ -58,8 +58,8 @@ func compositeFor(n need, fields []indexField) fileIndex {
 	return index
 }
 
-// addOverrideTo asks for a single-field index. An override replaces all indexes
-// of its field, so it lists those the field has beside the one it lacks.
+// addOverrideTo adds a single-field index. An override replaces all indexes of its
+// field, so it lists the present ones too.
 func (s *Set) addOverrideTo(fragment *file, n need, lacking indexField) {
 	path := lacking.path.String()
 	i := slices.IndexFunc(fragment.FieldOverrides, func(o fileOverride) bool {
@@ -73,7 +73,7 @@ func (s *Set) addOverrideTo(fragment *file, n need, lacking indexField) {
 	override.Indexes = append(override.Indexes, overrideIndex(n.group, lacking.mode))
 }
 
-// currentOverride spells out the single-field indexes a field has.
+// currentOverride declares the present single-field indexes of a field.
 func (s *Set) currentOverride(collection string, path value.FieldPath) fileOverride {
 	override := fileOverride{CollectionGroup: collection, FieldPath: path.String()}
 	ttlPath, hasTTL := s.TTLField(collection)

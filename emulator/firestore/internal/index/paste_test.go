@@ -9,9 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// E-IX-06: whatever the query, the JSON of the error is a legal file, and with
-// it the query passes.
-func TestSet_Check_pastedJSONServes(t *testing.T) {
+// E-IX-06: for any query, the JSON in the error is legal and serves the query.
+func TestSet_SuggestsIndexThatServes(t *testing.T) {
 	field := rapid.SampledFrom([]string{"x", "y", "m.z"})
 	inequality := rapid.SampledFrom([]string{"LESS_THAN", "GREATER_THAN_OR_EQUAL"})
 	equality := rapid.SampledFrom([]string{"EQUAL", "IN"})
@@ -59,8 +58,8 @@ func TestSet_Check_pastedJSONServes(t *testing.T) {
 	})
 }
 
-// paste merges a fragment into a file as a person would: indexes are added, an
-// override replaces the one of the same field.
+// paste merges a fragment into a file like a person would: it adds indexes, and
+// replaces overrides of the same field.
 func paste(t *rapid.T, declared, fragment string) string {
 	var whole, addition file
 	if err := json.Unmarshal([]byte(declared), &whole); err != nil {

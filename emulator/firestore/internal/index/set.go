@@ -7,8 +7,8 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/value"
 )
 
-// Set is the indexes of a database: those declared, and the automatic
-// single-field ones as far as no override replaces them. It is immutable.
+// Set is the indexes of a database: the declared ones, and the automatic single-field
+// ones that no override replaces. It is immutable.
 type Set struct {
 	composite []entry
 	overrides map[overrideKey][]entry
@@ -17,8 +17,8 @@ type Set struct {
 
 type overrideKey struct{ collection, path string }
 
-// entry is one index over a collection id: group spans every collection of
-// that id, otherwise each collection has its own.
+// entry is an index of collections with an id. With group, one index spans all of
+// them; otherwise each collection has its own.
 type entry struct {
 	collection string
 	group      bool
@@ -34,7 +34,7 @@ func (f indexField) equal(other indexField) bool {
 	return f.mode == other.mode && f.path.Compare(other.path) == 0
 }
 
-// mode is how an index holds a field.
+// mode is how a field is indexed.
 type mode int
 
 const (
@@ -43,8 +43,8 @@ const (
 	contains
 )
 
-// completed appends the document's name, in the last field's direction, to an
-// index that does not list it.
+// completed appends the document's name, in the direction of the last field, unless
+// it is listed.
 func (e entry) completed() entry {
 	last := e.fields[len(e.fields)-1]
 	if last.path.IsName() {
@@ -58,16 +58,15 @@ func (e entry) completed() entry {
 	return e
 }
 
-// TTLField is the field by whose timestamp documents of a collection id
-// expire, if one is declared.
+// TTLField is the field with the expiry time of documents in collections with an id,
+// if one is declared.
 func (s *Set) TTLField(collection string) (value.FieldPath, bool) {
 	path, ok := s.ttl[collection]
 	return path, ok
 }
 
-// singleField lists the single-field indexes over one field: what an override
-// of the field, of a map around it or of the whole collection id leaves, else
-// the automatic ones.
+// singleField lists the single-field indexes of a field: those of an override of the
+// field, of a map that contains it or of the collection id, else the automatic ones.
 func (s *Set) singleField(collection string, path value.FieldPath) []entry {
 	for n := len(path); n > 0; n-- {
 		if declared, ok := s.overrides[overrideKey{collection, path[:n].String()}]; ok {
@@ -84,7 +83,7 @@ func (s *Set) singleField(collection string, path value.FieldPath) []entry {
 	return automatic
 }
 
-// retarget applies an inherited override's indexes to path.
+// retarget applies the indexes of an inherited override to path.
 func retarget(declared []entry, path value.FieldPath) []entry {
 	entries := make([]entry, len(declared))
 	for i, e := range declared {
@@ -94,17 +93,17 @@ func retarget(declared []entry, path value.FieldPath) []entry {
 	return entries
 }
 
-// need is what one conjunction of a query asks of indexes.
+// need is what a conjunction of a query requires of indexes.
 type need struct {
 	collection string
 	group      bool
 	pinned     []indexField // equality fields (ascending) and array-contains fields
-	sort       []indexField // what remains of the full order
+	sort       []indexField // the rest of the full order
 }
 
-// Check reports whether the indexes serve the query, with the sums' and
-// averages' fields when it is aggregated: nil, or FAILED_PRECONDITION with the
-// JSON to paste into firestore.indexes.json.
+// Check returns nil if the indexes serve the query, else FAILED_PRECONDITION with the
+// JSON to add to firestore.indexes.json. aggregated are the fields that the query sums
+// or averages.
 func (s *Set) Check(plan *query.Plan, aggregated []value.FieldPath) error {
 	var missing []need
 	for _, disjunct := range plan.Disjuncts() {
@@ -140,8 +139,7 @@ func newNeed(plan *query.Plan, disjunct query.Disjunct, aggregated []value.Field
 	return n
 }
 
-// pin adds an equality or array-contains field; the document's name needs no
-// index to be found.
+// pin adds an equality or array-contains field. The document's name needs no index.
 func (n *need) pin(f indexField) {
 	if !f.path.IsName() && !slices.ContainsFunc(n.pinned, f.equal) {
 		n.pinned = append(n.pinned, f)
@@ -166,13 +164,13 @@ func (n need) equal(other need) bool {
 		slices.EqualFunc(n.sort, other.sort, indexField.equal)
 }
 
-// isByNameAlone reports the one need every collection serves by itself: all
-// documents in ascending name order.
+// isByNameAlone reports whether the need is all documents in ascending name order,
+// which requires no index.
 func (n need) isByNameAlone() bool {
 	return len(n.pinned) == 0 && len(n.sort) == 1 && n.sort[0].mode == ascending
 }
 
-// serves reports whether usable indexes together pin every pinned field.
+// serves reports whether the usable indexes together cover all pinned fields.
 func (s *Set) serves(n need) bool {
 	if n.isByNameAlone() {
 		return true
@@ -201,7 +199,7 @@ func (s *Set) candidates(n need) []entry {
 	}
 	for _, f := range n.pinned {
 		for _, e := range s.singleField(n.collection, f.path) {
-			// Single-field indexes merge in ascending name order alone.
+			// Single-field indexes merge only in ascending name order.
 			if e.fields[0].mode != descending {
 				entries = append(entries, e)
 			}
@@ -212,8 +210,8 @@ func (s *Set) candidates(n need) []entry {
 	})
 }
 
-// prefixFor splits the index into a prefix of pinned fields and exactly the
-// sort order; ok is false where it is not so made.
+// prefixFor returns the fields of the index before the sort order of the need. ok is
+// false unless the index consists of pinned fields and exactly that sort order.
 func (e entry) prefixFor(n need) (prefix []indexField, ok bool) {
 	split := len(e.fields) - len(n.sort)
 	if split < 0 || !slices.EqualFunc(e.fields[split:], n.sort, indexField.equal) {
@@ -228,8 +226,8 @@ func (e entry) prefixFor(n need) (prefix []indexField, ok bool) {
 	return prefix, true
 }
 
-// pins reports whether an index holding f can pin the needed field: in any
-// direction for equality, as array elements for array-contains.
+// pins reports whether an index with field f serves the needed field: for equality in
+// any direction, for array-contains with its elements.
 func (f indexField) pins(needed indexField) bool {
 	return (f.mode == contains) == (needed.mode == contains) && f.path.Compare(needed.path) == 0
 }

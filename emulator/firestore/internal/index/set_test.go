@@ -15,7 +15,7 @@ import (
 
 const root = "projects/p/databases/(default)/documents"
 
-// shorthand for the filters and orders of test queries, in protocol JSON.
+// where is a field filter in protocol JSON.
 func where(field, op string) string {
 	return `{"fieldFilter":{"field":{"fieldPath":"` + field + `"},"op":"` + op + `","value":` + operandFor(op) + `}}`
 }
@@ -36,7 +36,7 @@ func composite(op string, filters ...string) string {
 func and(filters ...string) string { return composite("AND", filters...) }
 func or(filters ...string) string  { return composite("OR", filters...) }
 
-// orderBy takes field names, a leading minus for descending.
+// orderBy is an order in protocol JSON. A leading minus makes a field descending.
 func orderBy(fields ...string) string {
 	var orders []string
 	for _, field := range fields {
@@ -93,8 +93,8 @@ func mustLoad(t testing.TB, text string) *Set {
 	return s
 }
 
-// declare builds one composite index: fields as orderBy takes them, a leading
-// plus for array-contains.
+// declare is the JSON of a composite index. A leading minus makes a field descending,
+// a leading plus means array-contains.
 func declare(scope string, fields ...string) string {
 	var declared []string
 	for _, field := range fields {
@@ -114,7 +114,7 @@ func indexes(declared ...string) string {
 	return `{"indexes":[` + strings.Join(declared, ",") + `]}`
 }
 
-func TestSet_Check(t *testing.T) {
+func TestSet_ServesQueries(t *testing.T) {
 	const noIndexOnX = `{"fieldOverrides":[{"collectionGroup":"c","fieldPath":"x","indexes":[]}]}`
 	const groupIndexOnX = `{"fieldOverrides":[{"collectionGroup":"c","fieldPath":"x","indexes":[{"queryScope":"COLLECTION_GROUP","order":"ASCENDING"}]}]}`
 	eq := func(field string) string { return where(field, "EQUAL") }
@@ -126,8 +126,8 @@ func TestSet_Check(t *testing.T) {
 		query   testQuery
 		served  bool
 	}{
-		// E-IX-03 where served, E-IX-02 where not: equalities first, then the
-		// order less their fields, then what is summed, for each alternative.
+		// E-IX-03 if served, else E-IX-02: an index has first the equalities, then
+		// the rest of the order, then the summed fields, for each disjunct.
 		"everything, unordered":                         {`{}`, testQuery{}, true},
 		"by ascending name":                             {`{}`, testQuery{orders: orderBy("__name__")}, true},
 		"one equality":                                  {`{}`, testQuery{filter: eq("x")}, true},
@@ -218,7 +218,7 @@ func TestSet_Check(t *testing.T) {
 }
 
 // E-IX-06
-func TestSet_Check_errorText(t *testing.T) {
+func TestSet_ErrorHasJSON(t *testing.T) {
 	tests := map[string]struct {
 		query testQuery
 		want  string

@@ -6,32 +6,32 @@ import (
 	"time"
 )
 
-// Reasons for which an owner loses its locks before it ends by itself.
+// Reasons why an owner loses its locks before it ends.
 var (
-	// ErrWounded says that an older owner needed a lock this owner held.
-	ErrWounded = errors.New("locks: an older transaction took over a lock")
-	// ErrWaitTimeout says that a lock was not granted within Limits.Wait.
+	// ErrWounded means that an older owner needed a lock that this owner held.
+	ErrWounded = errors.New("locks: aborted in favor of an older transaction")
+	// ErrWaitTimeout means that a lock was not granted within Limits.Wait.
 	ErrWaitTimeout = errors.New("locks: waited too long for a lock")
-	// ErrLockDeadline says that the owner kept others waiting longer than Limits.Hold.
+	// ErrLockDeadline means that the owner blocked others longer than Limits.Hold.
 	ErrLockDeadline = errors.New("locks: held a contended lock for too long")
-	// ErrEnded says that the owner has already ended.
+	// ErrEnded means that the owner has ended.
 	ErrEnded = errors.New("locks: the owner has ended")
 )
 
-// phase is how far an owner has come. It only ever rises.
+// phase is how far an owner has come. It never decreases.
 type phase int
 
 const (
-	active     phase = iota // may ask for locks, may be wounded
-	committing              // holds its exclusive locks: can no longer be wounded
-	ended                   // aborted or finished: holds nothing
+	active     phase = iota // can request locks and can be wounded
+	committing              // holds its exclusive locks and can no longer be wounded
+	ended                   // finished or aborted; holds nothing
 )
 
-// Owner is a transaction, or one commit without a transaction, as the lock table
-// sees it. All fields are guarded by the table's mutex.
+// Owner is a transaction, or a commit without a transaction. All fields are guarded
+// by the table's mutex.
 type Owner struct {
-	age       uint64 // rank by first lock request; 0 before it; smaller is older
-	attempt   uint64 // tells owners of one inherited age apart
+	age       uint64 // rank by first lock request, smaller is older; 0 before it
+	attempt   uint64 // distinguishes owners that inherited the same age
 	phase     phase
 	cause     error // set when phase == ended
 	shared    map[string]struct{}
@@ -39,19 +39,19 @@ type Owner struct {
 	changes   []Change // what the exclusive locks are for
 	ranges    []*HeldRange
 	waiting   map[*request]struct{}
-	blocked   []*request // requests to look at again when this owner lets go
-	// blockingSince is when others began to wait for this owner because they had
-	// to; meaningless while none of blocked does.
+	blocked   []*request // requests to retry when this owner releases its locks
+	// blockingSince is when the first of the requests that must wait for this owner
+	// began to. It is valid only while there is such a request in blocked.
 	blockingSince time.Time
 }
 
-// NewOwner returns an owner that inherits the age of an earlier attempt, or gets
-// one of its own at its first lock request when age is 0.
+// NewOwner returns an owner with the age of an earlier attempt. If age is 0, it gets
+// a new one at its first lock request.
 func NewOwner(age uint64) *Owner { return &Owner{age: age} }
 
-// olderThan ranks owners, no two alike. Of two attempts with one age the later
-// one counts as older: its client has given up the other, which may still hold
-// locks because its rollback was lost.
+// olderThan is a total order of owners. Of two attempts with the same age the later
+// one counts as older: the client has given up the earlier one, which may still
+// hold locks because its rollback was lost.
 func (o *Owner) olderThan(other *Owner) bool {
 	if o.age != other.age {
 		return o.age < other.age
@@ -59,24 +59,25 @@ func (o *Owner) olderThan(other *Owner) bool {
 	return o.attempt > other.attempt
 }
 
-// holdsAny says whether the owner has any lock.
+// holdsAny reports whether the owner holds any lock.
 func (o *Owner) holdsAny() bool { return len(o.shared) > 0 || len(o.ranges) > 0 }
 
-// wait keeps a request on the list of those to look at when o lets go.
+// wait adds a request to those to retry when o releases its locks.
 func (o *Owner) wait(r *request, now time.Time) {
 	o.blocked = slices.DeleteFunc(o.blocked, func(other *request) bool { return !other.waiting })
-	if !r.polite && !o.blocks(r) {
+	if !r.yielding && !o.blocks(r) {
 		o.blockingSince = now
 	}
 	o.blocked = append(o.blocked, r)
 }
 
-// blocks says whether a request other than r waits for o because it has to.
+// blocks reports whether a request other than r must wait for o. Requests that
+// yield do not count.
 func (o *Owner) blocks(r *request) bool {
-	return slices.ContainsFunc(o.blocked, func(other *request) bool { return other != r && !other.polite })
+	return slices.ContainsFunc(o.blocked, func(other *request) bool { return other != r && !other.yielding })
 }
 
-// HeldRange is a range lock an owner holds.
+// HeldRange is a range lock that an owner holds.
 type HeldRange struct {
 	owner *Owner
 	scan  Range
@@ -84,7 +85,7 @@ type HeldRange struct {
 
 // Range is the part of the database that a query scanned.
 type Range interface {
-	// Touches says whether a change adds to, removes from or alters what the
-	// query saw.
+	// Touches reports whether a change adds to, removes from or alters what the
+	// query read.
 	Touches(Change) bool
 }

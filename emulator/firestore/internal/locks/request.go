@@ -7,51 +7,51 @@ import (
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
 )
 
-// Change is what a commit does to one document. Before and After are nil where
-// the document does not exist, and the same where the commit changes nothing.
+// Change is the effect of a commit on one document. Before or After is nil if the
+// document does not exist then. They are equal if the commit changes nothing.
 type Change struct {
 	Name          string
 	Before, After *firestorepb.Document
 }
 
-// request is one wish for locks, granted all or nothing.
+// request is a request for locks, granted all together.
 type request struct {
 	owner     *Owner
 	names     []string
 	exclusive bool
-	scan      Range // a query's range, asked for alone
-	// prepare computes what the commit would do to the newest documents. It is
-	// called under the table's mutex, more than once while the request waits.
+	scan      Range // range of a query; the request then has no names
+	// prepare computes the effect of the commit on the newest documents. It is
+	// called under the table's mutex, possibly several times.
 	prepare func() []Change
-	held    *HeldRange // what a granted range request holds
+	held    *HeldRange // the lock of a granted range request
 
 	waiting  bool
 	blocked  []*request // requests queued behind this one
 	deadline time.Time
-	done     chan error // receives the outcome once, buffered
+	done     chan error // buffered, receives the outcome once
 
-	patience  *time.Timer // courtesy wait for a hot name, see courtesy.go
-	courteous bool        // still willing to let holders of a hot name finish
-	polite    bool        // waits out of courtesy alone
-	began     time.Time   // when the courtesy wait began, real time
+	mayYield   bool        // may still let the holders of a hot name finish first, see yield.go
+	yielding   bool        // waits only because it yields
+	yieldTimer *time.Timer // ends the yielding
+	yieldBegan time.Time   // real time
 }
 
 // settle gives the request its outcome.
 func (r *request) settle(err error) {
-	if r.patience != nil {
-		r.patience.Stop()
-		r.patience = nil
+	if r.yieldTimer != nil {
+		r.yieldTimer.Stop()
+		r.yieldTimer = nil
 	}
 	r.waiting = false
 	r.done <- err
 }
 
-// touchesAny says whether one of the changes lies in the range.
+// touchesAny reports whether one of the changes touches the range.
 func touchesAny(scan Range, changes []Change) bool {
 	return slices.ContainsFunc(changes, scan.Touches)
 }
 
-// byAge sorts requests oldest owner first.
+// byAge orders requests, oldest owner first.
 func byAge(a, b *request) int {
 	switch {
 	case a.owner.olderThan(b.owner):

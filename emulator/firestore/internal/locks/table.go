@@ -10,11 +10,11 @@ import (
 	"github.com/jonboulle/clockwork"
 )
 
-// Limits bound how long locks may be waited for and held. Zero fields take the
+// Limits bound how long to wait for locks and to hold them. Zero fields take the
 // defaults.
 type Limits struct {
 	Wait time.Duration // longest wait for a lock; default 15 s
-	Hold time.Duration // longest time a holder may keep others waiting; default 20 s
+	Hold time.Duration // longest time that a holder may block others; default 20 s
 }
 
 // WithDefaults fills the zero fields.
@@ -28,7 +28,7 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// Table is the lock table of one database. Methods are safe for concurrent use.
+// Table is the lock table of one database. Its methods are safe for concurrent use.
 type Table struct {
 	clock  clockwork.Clock
 	limits Limits
@@ -41,20 +41,20 @@ type Table struct {
 	committing map[*Owner]struct{} // owners with exclusive locks
 	scanQueue  []*request          // waiting range requests, oldest first
 	waiting    map[*request]struct{}
-	woken      []*request           // to be tried again before the mutex is released
-	hot        map[string]time.Time // see courtesy.go
+	woken      []*request           // to retry before the mutex is released
+	hot        map[string]time.Time // until when names are hot, see yield.go
 	stats      Stats
-	changed    chan struct{} // closed when the set of waiting requests changes; nil if nobody asked
+	changed    chan struct{} // closed when the set of waiting requests changes; nil without AwaitWaiting
 }
 
-// Stats counts what happened to lock requests since the table was made.
+// Stats counts what happened to lock requests.
 type Stats struct {
-	Waits    uint64 // requests that were not granted at once
+	Waits    uint64 // requests that were not granted immediately
 	Wounds   uint64 // owners aborted by an older one
-	Timeouts uint64 // owners aborted by Limits
+	Timeouts uint64 // owners aborted because of Limits
 }
 
-// entry is one name somebody holds or waits for.
+// entry is a name with its holders and waiting requests.
 type entry struct {
 	shared    []*Owner
 	exclusive *Owner
@@ -74,13 +74,14 @@ func NewTable(clock clockwork.Clock, limits Limits) *Table {
 	}
 }
 
-// Share takes shared locks on all names, whether such documents exist or not,
-// and holds them until the owner ends.
+// Share takes shared locks on all names, whether the documents exist or not, until
+// the owner ends.
 func (t *Table) Share(ctx context.Context, o *Owner, names []string) error {
-	return t.acquire(ctx, &request{owner: o, names: names, courteous: true})
+	return t.acquire(ctx, &request{owner: o, names: names, mayYield: true})
 }
 
-// ShareRange takes a shared lock on what a query is about to scan.
+// ShareRange takes a shared lock on the range that a query is about to scan, until
+// the owner ends.
 func (t *Table) ShareRange(ctx context.Context, o *Owner, scan Range) (*HeldRange, error) {
 	r := &request{owner: o, scan: scan}
 	if err := t.acquire(ctx, r); err != nil {
@@ -89,32 +90,32 @@ func (t *Table) ShareRange(ctx context.Context, o *Owner, scan Range) (*HeldRang
 	return r.held, nil
 }
 
-// Narrow replaces a held range by a part of it, once the query's limit has shown
-// how far it really looked.
+// Narrow replaces a held range by a part of it, once it is known how far the query
+// really looked because of its limit.
 func (t *Table) Narrow(held *HeldRange, scan Range) {
 	t.mu.Lock()
 	defer t.unlock()
 	held.scan = scan
-	t.lookAgain(&held.owner.blocked)
+	t.retry(&held.owner.blocked)
 }
 
-// Exclude takes exclusive locks on all names for a commit. prepare computes what
-// the commit does to those documents as they then are; it runs under the table's
-// mutex, possibly several times, the last time when the locks are granted. From
-// the grant on the owner cannot be wounded; it must call End.
+// Exclude takes exclusive locks on all names for a commit. prepare computes the
+// effect of the commit on the newest documents. It runs under the table's mutex,
+// possibly several times, the last time when the locks are granted. After that the
+// owner can no longer be wounded, and the caller must call End.
 func (t *Table) Exclude(ctx context.Context, o *Owner, names []string, prepare func() []Change) error {
 	return t.acquire(ctx, &request{owner: o, names: names, exclusive: true, prepare: prepare})
 }
 
-// End frees everything the owner holds, after a commit, a rollback or a failure.
+// End releases all locks of the owner, after a commit, a rollback or a failure.
 func (t *Table) End(o *Owner) {
 	t.mu.Lock()
 	defer t.unlock()
 	t.abort(o, ErrEnded)
 }
 
-// Abort takes the owner's locks away for the given reason, unless it is already
-// committing. Its blocked requests return that reason.
+// Abort releases the locks of the owner, unless it is committing, and reports
+// whether it did. The owner's waiting requests fail with cause.
 func (t *Table) Abort(o *Owner, cause error) bool {
 	t.mu.Lock()
 	defer t.unlock()
@@ -125,7 +126,7 @@ func (t *Table) Abort(o *Owner, cause error) bool {
 	return true
 }
 
-// Err returns why the owner holds no locks any more, or nil.
+// Err returns why the owner has lost its locks, or nil.
 func (t *Table) Err(o *Owner) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -139,7 +140,7 @@ func (t *Table) Age(o *Owner) uint64 {
 	return o.age
 }
 
-// Busy says whether the owner waits for a lock or is committing.
+// Busy reports whether the owner waits for a lock or is committing.
 func (t *Table) Busy(o *Owner) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -153,8 +154,8 @@ func (t *Table) Stats() Stats {
 	return t.stats
 }
 
-// AwaitWaiting returns when exactly n requests wait at one moment, or when the
-// context ends. Tests use it to know that somebody is blocked.
+// AwaitWaiting waits until exactly n requests wait for locks, or the context ends.
+// Tests use it to know that a request is blocked.
 func (t *Table) AwaitWaiting(ctx context.Context, n int) error {
 	for {
 		t.mu.Lock()
@@ -175,7 +176,7 @@ func (t *Table) AwaitWaiting(ctx context.Context, n int) error {
 	}
 }
 
-// Tick enforces the limits; the server calls it as its clock advances.
+// Tick enforces the limits. The server calls it as its clock advances.
 func (t *Table) Tick() {
 	t.mu.Lock()
 	defer t.unlock()
@@ -197,8 +198,8 @@ func (t *Table) Tick() {
 	t.coolDown()
 }
 
-// acquire grants the request or waits until it is granted, its owner is aborted
-// or the context ends.
+// acquire grants the request, or waits until it is granted, its owner is aborted or
+// the context ends.
 func (t *Table) acquire(ctx context.Context, r *request) error {
 	t.mu.Lock()
 	o := r.owner
@@ -234,17 +235,17 @@ func (t *Table) acquire(ctx context.Context, r *request) error {
 	if r.waiting {
 		t.dequeue(r)
 		r.settle(ctx.Err())
-		t.lookAgain(&r.blocked)
+		t.retry(&r.blocked)
 	}
 	t.unlock()
 	return <-r.done
 }
 
-// tryGrant grants r if nothing stands in its way. Otherwise it leaves r on the
-// list of one who does, so that r is looked at again when that one lets go, and
+// tryGrant grants r if nothing blocks it. Otherwise it registers r with one of the
+// owners or requests that block it, so that r is retried when that one is done, and
 // reports true.
 func (t *Table) tryGrant(r *request) (blocked bool) {
-	r.polite = false
+	r.yielding = false
 	holders := t.woundYounger(r)
 	if ahead := t.aheadInQueue(r); ahead != nil {
 		ahead.blocked = append(ahead.blocked, r)
@@ -254,15 +255,15 @@ func (t *Table) tryGrant(r *request) (blocked bool) {
 		holders[0].wait(r, t.clock.Now())
 		return true
 	}
-	if t.waitsOutOfCourtesy(r) {
+	if t.yield(r) {
 		return true
 	}
 	t.grant(r)
 	return false
 }
 
-// woundYounger aborts the younger holders in r's way and returns those that
-// remain: older ones, and ones that are already committing.
+// woundYounger aborts the younger holders that block r and returns the remaining
+// ones, which are older or committing.
 func (t *Table) woundYounger(r *request) []*Owner {
 	for {
 		holders := t.holders(r)
@@ -280,7 +281,7 @@ func (t *Table) woundYounger(r *request) []*Owner {
 	}
 }
 
-// holders are all other owners with a lock that conflicts with r.
+// holders returns all other owners with a lock that conflicts with r.
 func (t *Table) holders(r *request) []*Owner {
 	var found []*Owner
 	for _, name := range r.names {
@@ -317,16 +318,16 @@ func (t *Table) holders(r *request) []*Owner {
 	return found
 }
 
-// aheadInQueue returns an older waiting request that r must not overtake. An
-// owner that already holds a name shared overtakes the queue for that name: the
-// others wait for it anyway.
+// aheadInQueue returns an older waiting request that r must not overtake. An owner
+// that already shares a name overtakes the queue for that name, because the others
+// wait for it anyway.
 func (t *Table) aheadInQueue(r *request) *request {
 	for _, name := range r.names {
 		e := t.entries[name]
 		if e == nil || slices.Contains(e.shared, r.owner) {
 			continue
 		}
-		// The nearest one: a queue of n then costs one look per commit, not n.
+		// The nearest one, so that a queue of n costs one retry per commit and not n.
 		for _, w := range slices.Backward(e.queue) {
 			if w.owner.olderThan(r.owner) && (w.exclusive || r.exclusive) {
 				return w
@@ -347,8 +348,8 @@ func (t *Table) aheadInQueue(r *request) *request {
 	return nil
 }
 
-// olderCommitTouching returns an older commit in the queue that would change
-// what the query r sees.
+// olderCommitTouching returns an older waiting commit that would change what the
+// query r reads.
 func (t *Table) olderCommitTouching(r *request) *request {
 	for w := range t.waiting {
 		if !w.exclusive || !w.owner.olderThan(r.owner) {
@@ -396,12 +397,12 @@ func (t *Table) grant(r *request) {
 	}
 	t.dequeue(r)
 	r.settle(nil)
-	// Those queued behind r now wait for its owner, or may go as well.
-	t.lookAgain(&r.blocked)
+	// Requests queued behind r now wait for its owner, or can be granted too.
+	t.retry(&r.blocked)
 }
 
-// abort ends the owner for the given reason, frees its locks, answers its
-// blocked requests and lets the others look again.
+// abort ends the owner with the given cause, releases its locks, answers its
+// waiting requests and retries those that it blocked.
 func (t *Table) abort(o *Owner, cause error) {
 	if o.phase == ended {
 		return
@@ -412,14 +413,14 @@ func (t *Table) abort(o *Owner, cause error) {
 		t.dequeue(r)
 		t.noteLostUpgrade(r)
 		r.settle(cause)
-		t.lookAgain(&r.blocked)
+		t.retry(&r.blocked)
 	}
 	t.release(o)
-	t.lookAgain(&o.blocked)
+	t.retry(&o.blocked)
 }
 
-// release takes the owner's locks out of the table. The set of shared names
-// stays on the owner: noteLostUpgrade asks for it later.
+// release removes the owner's locks from the table. The owner keeps its set of
+// shared names for noteLostUpgrade.
 func (t *Table) release(o *Owner) {
 	for name := range o.shared {
 		e := t.entries[name]
@@ -442,8 +443,8 @@ func (t *Table) release(o *Owner) {
 	delete(t.committing, o)
 }
 
-// lookAgain schedules requests for another try and empties their list.
-func (t *Table) lookAgain(blocked *[]*request) {
+// retry schedules the requests for another try and empties their list.
+func (t *Table) retry(blocked *[]*request) {
 	t.woken = append(t.woken, *blocked...)
 	*blocked = nil
 }
@@ -477,7 +478,7 @@ func (t *Table) entry(name string) *entry {
 	return e
 }
 
-// drop forgets an entry nobody holds or waits for.
+// drop removes an entry without holders and waiting requests.
 func (t *Table) drop(name string, e *entry) {
 	if e.exclusive == nil && len(e.shared) == 0 && len(e.queue) == 0 {
 		delete(t.entries, name)
@@ -488,7 +489,7 @@ func (t *Table) drop(name string, e *entry) {
 func (t *Table) enqueue(r *request) {
 	r.waiting = true
 	t.waiting[r] = struct{}{}
-	t.tellChanged()
+	t.notifyChanged()
 	if r.owner.waiting == nil {
 		r.owner.waiting = map[*request]struct{}{}
 	}
@@ -502,10 +503,10 @@ func (t *Table) enqueue(r *request) {
 	}
 }
 
-// dequeue takes r out of all queues, whatever its outcome.
+// dequeue removes r from all queues.
 func (t *Table) dequeue(r *request) {
 	delete(t.waiting, r)
-	t.tellChanged()
+	t.notifyChanged()
 	delete(r.owner.waiting, r)
 	for _, name := range r.names {
 		e := t.entries[name]
@@ -516,8 +517,8 @@ func (t *Table) dequeue(r *request) {
 	r.waiting = false
 }
 
-// tellChanged wakes AwaitWaiting.
-func (t *Table) tellChanged() {
+// notifyChanged wakes AwaitWaiting.
+func (t *Table) notifyChanged() {
 	if t.changed != nil {
 		close(t.changed)
 		t.changed = nil

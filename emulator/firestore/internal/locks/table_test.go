@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// cells is shared state that only the lock table protects.
+// cells is shared state that is protected only by the lock table.
 type cells struct {
 	table *Table
 	value [4]atomic.Int64
@@ -30,10 +30,10 @@ type all struct{}
 
 func (all) Touches(Change) bool { return true }
 
-// Random owners read, scan and write a few cells at the same time. Nobody waits
-// for ever, writers are alone, and what an owner has read stays as it was for as
-// long as the owner has not been aborted (E-TX-08, E-TX-11).
-func TestTable_RandomOwners(t *testing.T) {
+// Random owners read, scan and write a few cells concurrently. None waits forever,
+// writers are alone, and what an owner has read stays unchanged until the owner ends
+// or is aborted (E-TX-08, E-TX-11).
+func TestTable_IsolatesRandomOwners(t *testing.T) {
 	c := &cells{table: NewTable(clockwork.NewRealClock(), Limits{})}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -69,12 +69,12 @@ func TestTable_RandomOwners(t *testing.T) {
 	}
 	t.Logf("%d commits, %d wounds, %+v", committed.Load(), wounded.Load(), c.table.Stats())
 	if n := len(c.table.entries) + len(c.table.ranges) + len(c.table.waiting) + len(c.table.committing) + len(c.table.scanQueue); n != 0 {
-		t.Errorf("%d entries are left over in the table", n)
+		t.Errorf("%d entries are left in the table", n)
 	}
 }
 
-// attempt reads some cells, or all by a scan, writes some, and checks that what
-// it read did not change meanwhile.
+// attempt reads some cells, or all by a scan, writes some, and checks that those it
+// read have not changed meanwhile.
 func (c *cells) attempt(ctx context.Context, o *Owner, random *rand.Rand) error {
 	read := map[int]int64{}
 	if random.IntN(5) == 0 {
@@ -110,7 +110,7 @@ func (c *cells) attempt(ctx context.Context, o *Owner, random *rand.Rand) error 
 	if err != nil {
 		return err
 	}
-	// From here on the owner cannot be wounded, so its reads must still hold.
+	// The owner can no longer be wounded, so what it read must be unchanged.
 	for i, seen := range read {
 		if now := c.value[i].Load(); now != seen {
 			return fmt.Errorf("cell %d changed from %d to %d under its reader", i, seen, now)
@@ -128,8 +128,8 @@ func (c *cells) attempt(ctx context.Context, o *Owner, random *rand.Rand) error 
 	return nil
 }
 
-// A queue for one name is served oldest first (E-TX-08).
-func TestTable_OldestFirst(t *testing.T) {
+// Requests that wait for the same name are granted oldest first (E-TX-08).
+func TestTable_GrantsOldestFirst(t *testing.T) {
 	table := NewTable(clockwork.NewRealClock(), Limits{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -169,9 +169,9 @@ func TestTable_OldestFirst(t *testing.T) {
 
 func nothing() []Change { return nil }
 
-// On a hot name a newcomer without locks lets the holder finish; one with locks
-// does not wait, so courtesy never makes a circle.
-func TestTable_Courtesy(t *testing.T) {
+// A new reader of a hot name without other locks lets the holder finish first. One
+// with locks does not wait, so yielding cannot deadlock.
+func TestTable_NewReaderYieldsOnHotName(t *testing.T) {
 	table := NewTable(clockwork.NewRealClock(), Limits{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -215,15 +215,15 @@ func TestTable_Courtesy(t *testing.T) {
 	}
 }
 
-// A holder may keep others waiting for so long, counted from when the first of
-// them had to wait (E-TX-12): who waits out of courtesy does not count.
-func TestTable_CourtesyIsNoBlocking(t *testing.T) {
+// The time that a holder may block others counts from when the first of them had to
+// wait (E-TX-12). Requests that only yield do not count.
+func TestTable_YieldingIsNotBlocking(t *testing.T) {
 	for _, row := range []struct {
-		name            string
-		polite, writing time.Duration // how long each has waited when the table looks
-		aborted         bool
+		name              string
+		yielding, writing time.Duration // how long each has waited when the limits are checked
+		aborted           bool
 	}{
-		{"both for a moment", time.Millisecond, time.Millisecond, false},
+		{"both for an instant", time.Millisecond, time.Millisecond, false},
 		{"the writer for less than the limit", 30 * time.Second, 19 * time.Second, false},
 		{"the writer for the limit", 30 * time.Second, 20 * time.Second, true},
 	} {
@@ -238,17 +238,17 @@ func TestTable_CourtesyIsNoBlocking(t *testing.T) {
 			if err := table.Share(ctx, holder, d); err != nil {
 				t.Fatal(err)
 			}
-			polite := &request{owner: NewOwner(3), names: d, courteous: true, done: make(chan error, 1)}
-			polite.deadline = clock.Now().Add(time.Hour)
+			yielding := &request{owner: NewOwner(3), names: d, mayYield: true, done: make(chan error, 1)}
+			yielding.deadline = clock.Now().Add(time.Hour)
 			table.mu.Lock()
-			if !table.tryGrant(polite) {
-				t.Error("a newcomer did not wait for the holder of a hot name")
+			if !table.tryGrant(yielding) {
+				t.Error("a new reader did not yield to the holder of a hot name")
 			}
-			polite.patience.Stop() // it is real time
-			table.enqueue(polite)
+			yielding.yieldTimer.Stop() // it runs on real time
+			table.enqueue(yielding)
 			table.unlock()
 
-			clock.Advance(row.polite - row.writing)
+			clock.Advance(row.yielding - row.writing)
 			done := make(chan error, 1)
 			go func() { done <- table.Exclude(ctx, writer, d, nothing) }()
 			if err := table.AwaitWaiting(ctx, 2); err != nil {
@@ -264,7 +264,7 @@ func TestTable_CourtesyIsNoBlocking(t *testing.T) {
 				t.Error(err)
 			}
 			table.End(writer)
-			if err := <-polite.done; err != nil {
+			if err := <-yielding.done; err != nil {
 				t.Error(err)
 			}
 		})

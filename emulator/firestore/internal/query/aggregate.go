@@ -30,7 +30,7 @@ const (
 	aggregateAverage
 )
 
-// counter is one aggregation; upTo bounds a count, negative for none.
+// counter is one aggregation. upTo bounds a count unless it is negative.
 type counter struct {
 	alias string
 	op    aggregateOp
@@ -38,8 +38,8 @@ type counter struct {
 	upTo  int64
 }
 
-// CompileAggregation validates and compiles an aggregation under parent, as
-// Compile does a query.
+// CompileAggregation validates and compiles an aggregation under parent, like
+// Compile.
 func CompileAggregation(parent string, q *pb.StructuredAggregationQuery) (*Aggregation, error) {
 	if len(q.GetAggregations()) == 0 {
 		return nil, invalidf("Aggregations can not be empty.")
@@ -129,8 +129,8 @@ func compileCounter(aggregation *pb.StructuredAggregationQuery_Aggregation) (cou
 	return c, nil
 }
 
-// nameCounters gives each aggregation without an alias the next free
-// "field_N", and refuses two of one name.
+// nameCounters gives each aggregation without an alias the name "field_N", counted
+// from 1, and refuses duplicates.
 func (a *Aggregation) nameCounters() error {
 	seen := map[string]bool{}
 	next := 1
@@ -151,11 +151,11 @@ func (a *Aggregation) nameCounters() error {
 	return nil
 }
 
-// Plan is the query whose results are aggregated. Beyond the query's own
-// conditions it asks for every summed and averaged field to exist.
+// Plan is the query whose results are aggregated. In addition to the conditions of
+// the query, every summed or averaged field must exist.
 func (a *Aggregation) Plan() *Plan { return a.plan }
 
-// Fields lists the summed and averaged fields in request order.
+// Fields lists the summed and averaged fields, in the order of the request.
 func (a *Aggregation) Fields() []value.FieldPath {
 	var fields []value.FieldPath
 	for _, c := range a.counters {
@@ -166,8 +166,8 @@ func (a *Aggregation) Fields() []value.FieldPath {
 	return fields
 }
 
-// Aggregate computes every aggregation over the query's results, that is the
-// matching documents in order after offset and limit, keyed by alias.
+// Aggregate computes all aggregations over the results of the query, which are the
+// matching documents in order after offset and limit. The result is keyed by alias.
 func (a *Aggregation) Aggregate(docs []*pb.Document) map[string]*pb.Value {
 	results := make(map[string]*pb.Value, len(a.counters))
 	for _, c := range a.counters {
@@ -193,18 +193,18 @@ func (c counter) over(docs []*pb.Document) *pb.Value {
 	}
 }
 
-// tally adds up the numbers among a field's values. The integers' sum is kept
-// in two halves, so that no order of additions overflows on the way.
+// tally adds up the numbers among the values of a field. The sum of the integers is
+// kept in two halves, so that it does not overflow in any order of additions.
 type tally struct {
 	n           int64
-	high, low   int64 // integers' sum = high<<32 + low
+	high, low   int64 // sum of the integers is high<<32 + low
 	doubles     float64
-	lost        float64 // what rounding took from doubles
+	lost        float64 // rounding error of doubles
 	doublesSeen bool
 }
 
-// add adds a double and keeps what rounding takes from the sum (Neumaier's
-// variant of Kahan's summation), so that ten times 3.2 is 32.
+// add adds a double and keeps the rounding error (Neumaier's variant of Kahan
+// summation), so that ten times 3.2 is 32.
 func (t *tally) add(x float64) {
 	sum := t.doubles + x
 	if math.Abs(t.doubles) >= math.Abs(x) {
@@ -241,12 +241,12 @@ func (t tally) integers() *big.Int {
 func (t tally) total() float64 {
 	integers, _ := new(big.Float).SetInt(t.integers()).Float64()
 	if math.IsNaN(t.doubles) || math.IsInf(t.doubles, 0) {
-		return t.doubles + integers // nothing was lost of these
+		return t.doubles + integers // these have no rounding error
 	}
 	return t.doubles + (t.lost + integers)
 }
 
-// sum is an integer as long as nothing but integers was seen and it fits.
+// sum is an integer if only integers were added and the sum fits, else a double.
 func (t tally) sum() *pb.Value {
 	if integers := t.integers(); !t.doublesSeen && integers.IsInt64() {
 		return intValue(integers.Int64())
@@ -254,7 +254,7 @@ func (t tally) sum() *pb.Value {
 	return doubleValue(t.total())
 }
 
-// average is a double, or null where there was no number.
+// average is a double, or null if there was no number.
 func (t tally) average() *pb.Value {
 	if t.n == 0 {
 		return &pb.Value{ValueType: &pb.Value_NullValue{NullValue: structpb.NullValue_NULL_VALUE}}

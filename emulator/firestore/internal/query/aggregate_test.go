@@ -53,7 +53,7 @@ func run(t *testing.T, docs []*pb.Document, q *structured, aggregations ...*aggr
 }
 
 // E-QY-07
-func TestAggregation_count(t *testing.T) {
+func TestAggregation_Count(t *testing.T) {
 	tests := map[string]struct {
 		query *structured
 		upTo  *wrapperspb.Int64Value
@@ -77,7 +77,7 @@ func TestAggregation_count(t *testing.T) {
 }
 
 // E-QY-07
-func TestAggregation_sumAndAverage(t *testing.T) {
+func TestAggregation_SumAndAverage(t *testing.T) {
 	numbers := func(values ...*pb.Value) []*pb.Document {
 		var docs []*pb.Document
 		for i, v := range values {
@@ -110,9 +110,9 @@ func TestAggregation_sumAndAverage(t *testing.T) {
 	}
 }
 
-// Documents without a summed field fall out of the whole request, the count
-// included, as the index over the field does not hold them.
-func TestAggregation_fieldsMustExist(t *testing.T) {
+// Documents without a summed field do not count in the whole request, because an
+// index over the field does not hold them.
+func TestAggregation_RequiresAggregatedFields(t *testing.T) {
 	got := run(t, types, on(nil), count("", nil), sum("total", "w"), count("", nil))
 	want := map[string]*pb.Value{"field_1": intValue(4), "total": intValue(7), "field_2": intValue(4)}
 	if !value.EqualFields(got, want) {
@@ -120,8 +120,9 @@ func TestAggregation_fieldsMustExist(t *testing.T) {
 	}
 }
 
-// A page of a sum is a page of the index that ends in the summed fields.
-func TestAggregation_pagesBySummedField(t *testing.T) {
+// Offset and limit of a sum apply in the order of an index that ends in the summed
+// fields.
+func TestAggregation_PagesBySummedField(t *testing.T) {
 	docs := []*pb.Document{
 		document("c/1", "g", intValue(1), "a", intValue(1), "b", intValue(30)),
 		document("c/2", "g", intValue(1), "a", intValue(2), "b", intValue(10)),
@@ -153,7 +154,7 @@ func TestAggregation_pagesBySummedField(t *testing.T) {
 }
 
 // E-QY-07
-func TestCompileAggregation_refuses(t *testing.T) {
+func TestCompileAggregation_RefusesInvalid(t *testing.T) {
 	tests := map[string]struct {
 		aggregations []*aggregationProto
 		want         string
@@ -217,8 +218,7 @@ func TestCompileAggregation_refuses(t *testing.T) {
 	}
 }
 
-// The sum does not depend on how doubles round on the way.
-func TestAggregation_sumKeepsWhatRoundingTakes(t *testing.T) {
+func TestAggregation_SumHasNoRoundingError(t *testing.T) {
 	var ten []*pb.Value
 	for range 10 {
 		ten = append(ten, doubleValue(0.1))

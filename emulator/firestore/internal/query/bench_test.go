@@ -6,8 +6,8 @@ import (
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 )
 
-// A plan judges every write that happens while a transaction or a listener
-// holds it, so judging must not allocate.
+// Matches runs for every write while a transaction or a listener holds the plan, so
+// it must not allocate.
 func BenchmarkPlan_Matches(b *testing.B) {
 	doc := document("c/x", "owner", text("ann"), "n", intValue(7), "tags", array(text("a"), text("b")))
 	elsewhere := document("d/x", "owner", text("ann"), "n", intValue(7))

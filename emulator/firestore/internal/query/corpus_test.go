@@ -49,8 +49,8 @@ func document(path string, keysAndValues ...any) *pb.Document {
 	return doc
 }
 
-// types is one document per type of field v, named by its place in the order
-// of values; "absent" has no v.
+// types has documents with different types in field v, in the order of values;
+// "absent" has no v.
 var types = []*pb.Document{
 	document("c/absent", "w", intValue(1)),
 	document("c/null", "v", null),
@@ -72,7 +72,7 @@ var types = []*pb.Document{
 	document("c/map", "v", mapping("k", intValue(1))),
 }
 
-// ids runs the query over docs the way a server does and lists the results.
+// ids runs the query over docs like a server and lists the ids of the results.
 func ids(p *Plan, docs []*pb.Document) []string {
 	var matching []*pb.Document
 	for _, doc := range docs {
@@ -88,7 +88,7 @@ func ids(p *Plan, docs []*pb.Document) []string {
 	return names
 }
 
-// builders of protocol queries
+// Builders of protocol queries.
 
 type structured = pb.StructuredQuery
 
@@ -125,8 +125,8 @@ func fieldRef(path string) *pb.StructuredQuery_FieldReference {
 	return &pb.StructuredQuery_FieldReference{FieldPath: path}
 }
 
-// on builds a query of collection c; where may be nil, a leading minus makes an
-// order descending.
+// on builds a query of collection c. where may be nil. A leading minus makes an order
+// descending.
 func on(where *pb.StructuredQuery_Filter, orders ...string) *structured {
 	q := &structured{From: []*pb.StructuredQuery_CollectionSelector{{CollectionId: "c"}}, Where: where}
 	for _, field := range orders {

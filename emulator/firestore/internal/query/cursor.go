@@ -6,8 +6,8 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/value"
 )
 
-// cursor is a position in the query's order: just before, or just after, all
-// documents whose leading sort keys equal values.
+// cursor is a position in the order of a query: just before, or just after, all
+// documents whose first sort keys equal values.
 type cursor struct {
 	values []*pb.Value
 	before bool
@@ -42,7 +42,7 @@ func compileCursor(database string, c *pb.Cursor, explicit []Order) (*cursor, er
 	return compiled, nil
 }
 
-// isPast reports whether the document lies beyond the cursor's position.
+// isPast reports whether the document is behind the position of the cursor.
 func (c *cursor) isPast(doc *pb.Document, orders []Order) bool {
 	for i, v := range c.values {
 		if cmp := c.compareKey(doc, orders[i], v); cmp != 0 {
@@ -52,7 +52,7 @@ func (c *cursor) isPast(doc *pb.Document, orders []Order) bool {
 	return c.before
 }
 
-// compareKey compares the document's sort key with the cursor's value for it.
+// compareKey compares a sort key of the document with the cursor's value.
 func (c *cursor) compareKey(doc *pb.Document, order Order, v *pb.Value) int {
 	if order.Field.IsName() {
 		return order.directed(value.CompareNameStrings(doc.GetName(), v.GetReferenceValue()))

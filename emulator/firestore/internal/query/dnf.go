@@ -4,20 +4,20 @@ import "github.com/dronefleet/dronefleet/emulator/firestore/internal/value"
 
 const maxDisjunctions = 30
 
-// Disjunct is one conjunction of the filter's disjunctive normal form, told by
-// the fields it pins; a list (in, array-contains-any) counts as one comparison.
-// Inequalities are not here: their fields are among the plan's Orders.
+// Disjunct is one conjunction of the filter's disjunctive normal form, given by the
+// fields it compares. A list (in, array-contains-any) counts as one comparison. The
+// fields of inequalities are among the plan's Orders instead.
 type Disjunct struct {
 	// Equalities are compared with ==, in, IS_NULL or IS_NAN.
 	Equalities []value.FieldPath
-	// ArrayContains are searched with array-contains or array-contains-any.
+	// ArrayContains are compared with array-contains or array-contains-any.
 	ArrayContains []value.FieldPath
 }
 
-// countDisjunctions is how many conjunctions the filter expands to when every
-// list is expanded too.
+// countDisjunctions returns how many conjunctions the filter expands to if lists are
+// expanded too.
 func (n *node) countDisjunctions() int {
-	const enough = 1 << 20 // far over the limit; keeps products from overflowing
+	const enough = 1 << 20 // far above the limit, and products do not overflow
 	switch {
 	case n == nil:
 		return 1
@@ -38,8 +38,8 @@ func (n *node) countDisjunctions() int {
 	}
 }
 
-// conjunctions expands the ORs, not the lists; each element is the leaves of
-// one conjunction. Call it only after countDisjunctions was found small.
+// conjunctions expands the ORs but not the lists. Each element is the leaves of one
+// conjunction. Call it only if countDisjunctions is small.
 func (n *node) conjunctions() [][]*leaf {
 	switch {
 	case n == nil:

@@ -8,7 +8,7 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/value"
 )
 
-// operator is a leaf filter's comparison; field and unary filters share it.
+// operator is the comparison of a field filter or unary filter.
 type operator int
 
 const (
@@ -28,7 +28,7 @@ const (
 	opIsNotNull
 )
 
-// isRange reports whether op compares by order.
+// isRange reports whether op is <, <=, > or >=.
 func (op operator) isRange() bool {
 	switch op {
 	case opLess, opLessOrEqual, opGreater, opGreaterOrEqual:
@@ -38,7 +38,7 @@ func (op operator) isRange() bool {
 	}
 }
 
-// isNegation reports whether op is one of those of which a query takes one.
+// isNegation reports whether op is a negation, of which a query can have one.
 func (op operator) isNegation() bool {
 	switch op {
 	case opNotEqual, opNotIn, opIsNotNaN, opIsNotNull:
@@ -52,24 +52,23 @@ func (op operator) isArrayContains() bool {
 	return op == opArrayContains || op == opArrayContainsAny
 }
 
-// node is a compiled filter: a leaf, or a conjunction or disjunction of
-// children.
+// node is a compiled filter: a leaf, or a conjunction or disjunction of children. A
+// nil node matches everything.
 type node struct {
 	leaf     *leaf
 	isOr     bool
 	children []*node
 }
 
-// leaf is one comparison. operand serves the operators on one value, list
-// those on several.
+// leaf is one comparison, with an operand or a list of operands.
 type leaf struct {
 	field   value.FieldPath
 	op      operator
 	operand *pb.Value
 	list    []*pb.Value
-	never   bool // null and NaN operands that match nothing
+	never   bool // matches nothing, because of a null or NaN operand
 
-	alternatives int // disjunctions a list expands to; zero without a list
+	alternatives int // disjunctions that a list expands to; 0 without a list
 }
 
 func (n *node) matches(doc *pb.Document) bool {
@@ -108,9 +107,9 @@ func (n *node) leaves(visit func(*leaf)) {
 	}
 }
 
-// isInequality reports whether the leaf's field joins the implicit order. A
-// comparison with null or NaN that nothing passes does not, but a not-in does
-// that has a null among other values.
+// isInequality reports whether the field becomes part of the implicit order. A
+// comparison with null or NaN that matches nothing does not, but a not-in with null
+// among other values does.
 func (l *leaf) isInequality() bool {
 	return (l.op.isNegation() || l.op.isRange()) && (!l.never || len(l.list) > 0)
 }
@@ -150,7 +149,7 @@ func (l *leaf) matches(doc *pb.Document) bool {
 		return kind == value.KindArray && slices.ContainsFunc(v.GetArrayValue().GetValues(), func(element *pb.Value) bool {
 			return contains(l.list, element)
 		})
-	default: // a range: only the operand's own type class
+	default: // a range: only values of the operand's type class
 		return kind == value.KindOf(l.operand) && l.op.admits(value.Compare(v, l.operand))
 	}
 }
@@ -170,7 +169,8 @@ func (l *leaf) listsName(name string) bool {
 	return slices.ContainsFunc(l.list, func(v *pb.Value) bool { return v.GetReferenceValue() == name })
 }
 
-// admits reads the outcome of comparing a field with the operand.
+// admits reports whether op accepts the result of comparing a field with the
+// operand.
 func (op operator) admits(c int) bool {
 	switch op {
 	case opLess:

@@ -12,12 +12,12 @@ const (
 	maxInValues    = 30
 	maxNotInValues = 10
 
-	// maxOperandBytes is what an index keeps of a value; it cannot find a longer one.
+	// maxOperandBytes is how much of a value an index holds.
 	maxOperandBytes = 1500
 )
 
-// fieldOperator is what a FieldFilter operator compiles to; maxValues is zero
-// where the operand is one value, else the longest list it takes.
+// fieldOperator is what the operator of a FieldFilter compiles to. maxValues is the
+// length of the longest list it takes, or 0 if the operand is one value.
 type fieldOperator struct {
 	op        operator
 	maxValues int
@@ -43,8 +43,7 @@ var unaryOperators = map[pb.StructuredQuery_UnaryFilter_Operator]operator{
 	pb.StructuredQuery_UnaryFilter_IS_NOT_NULL: opIsNotNull,
 }
 
-// compileFilter compiles one filter; the result is nil where it admits
-// everything. database is the one the query runs in.
+// compileFilter compiles a filter of a query in a database.
 func compileFilter(database string, f *pb.StructuredQuery_Filter) (*node, error) {
 	switch t := f.GetFilterType().(type) {
 	case *pb.StructuredQuery_Filter_CompositeFilter:
@@ -171,9 +170,9 @@ func checkOperandSize(l *leaf, operand *pb.Value) error {
 	return invalidf("value for %s is too large to be used in a query", indexed)
 }
 
-// normalizeNested floors timestamps inside arrays and maps as stored ones are. A
-// bare timestamp stays as fine as it was asked for: nothing equals it, but it
-// still lies between stored ones. So Google's emulator has it.
+// normalizeNested floors timestamps inside arrays and maps to microseconds, like
+// stored ones. A bare timestamp keeps its nanoseconds: it equals no stored value but
+// sorts between them. Google's emulator does the same.
 func normalizeNested(v *pb.Value) *pb.Value {
 	if value.KindOf(v) == value.KindTimestamp {
 		return v
@@ -185,7 +184,7 @@ func errNameOperand() error {
 	return invalidf("%s filter value must be a document reference", value.NameField)
 }
 
-// checkDatabase refuses a document name outside the query's own database.
+// checkDatabase refuses a document name outside the database of the query.
 func checkDatabase(database, reference string) error {
 	name, err := value.ParseReference(reference)
 	if err != nil {
@@ -197,9 +196,9 @@ func checkDatabase(database, reference string) error {
 	return nil
 }
 
-// dropNulls settles null and NaN operands once: a comparison with one matches
-// nothing (clients send IS_NULL and IS_NAN to find them), a list of
-// alternatives ignores them, and a null in a not-in rules out everything.
+// dropNulls handles null and NaN operands. A comparison with one matches nothing
+// (clients use IS_NULL and IS_NAN to find them), a list of alternatives ignores
+// them, and not-in with null matches nothing.
 func (l *leaf) dropNulls() {
 	kind := value.KindOf(l.operand)
 	switch l.op {
@@ -219,8 +218,8 @@ func (l *leaf) dropNulls() {
 	}
 }
 
-// countDistinct tells 1 from 1.0 and 0.0 from -0.0, though they match the same
-// documents.
+// countDistinct counts different values. 1 and 1.0 are different, and so are 0.0 and
+// -0.0, although they match the same documents.
 func countDistinct(values []*pb.Value) int {
 	n := 0
 	for i, v := range values {

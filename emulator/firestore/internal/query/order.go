@@ -14,7 +14,7 @@ type Order struct {
 	Descending bool
 }
 
-// compareValues applies the direction to the order of two values of the field.
+// compareValues compares two values of the field in the direction of the order.
 func (o Order) compareValues(a, b *pb.Value) int {
 	return o.directed(value.Compare(a, b))
 }
@@ -62,8 +62,9 @@ func errOrderAfterName() error {
 	return invalidf("order by clause cannot contain more fields after the key")
 }
 
-// completeOrder appends to the explicit orders the inequality fields they miss,
-// which come sorted by name, and the document's name, all in the last explicit direction.
+// completeOrder appends to the explicit orders the inequality fields that they miss,
+// which must be sorted by name, and the document's name. Their direction is that of
+// the last explicit order.
 func completeOrder(explicit []Order, inequalities []value.FieldPath) []Order {
 	descending := len(explicit) > 0 && explicit[len(explicit)-1].Descending
 	full := slices.Clone(explicit)

@@ -21,8 +21,8 @@ type Plan struct {
 	projection []value.FieldPath // nil: the whole document
 }
 
-// Compile validates a query under parent, a database's root or a document's
-// name, and compiles it. The query must not be changed afterwards.
+// Compile validates and compiles a query under parent, which is the root of a
+// database or the name of a document. The query must not be changed afterwards.
 func Compile(parent string, q *pb.StructuredQuery) (*Plan, error) {
 	if q.GetFindNearest() != nil {
 		return nil, unimplemented("find_nearest")
@@ -44,7 +44,7 @@ func Compile(parent string, q *pb.StructuredQuery) (*Plan, error) {
 	return p, p.compileConditions(q)
 }
 
-// compileConditions fills in what decides whether and where a document appears.
+// compileConditions compiles filters, orders and cursors.
 func (p *Plan) compileConditions(q *pb.StructuredQuery) error {
 	parent, err := value.ParseParent(p.scope.Parent)
 	if err != nil {
@@ -76,9 +76,9 @@ func (p *Plan) compileConditions(q *pb.StructuredQuery) error {
 	return err
 }
 
-// sortByToo makes the query run as on an index that ends in the given fields:
-// sorted by name they come just before the document's name, in its direction,
-// and documents without one of them fall out.
+// sortByToo makes the query run like on an index that ends in the given fields. They
+// are sorted by name, come just before the document's name and have its direction.
+// Documents without one of them do not match.
 func (p *Plan) sortByToo(fields []value.FieldPath) {
 	name := p.orders[len(p.orders)-1]
 	orders := p.orders[:len(p.orders)-1]
@@ -94,7 +94,7 @@ func (p *Plan) sortByToo(fields []value.FieldPath) {
 
 func compileProjection(s *pb.StructuredQuery_Projection) ([]value.FieldPath, error) {
 	if len(s.GetFields()) == 0 {
-		return nil, nil // the protocol's way to ask for every field
+		return nil, nil // by the protocol, an empty projection means every field
 	}
 	paths := make([]value.FieldPath, 0, len(s.GetFields()))
 	for _, f := range s.GetFields() {
@@ -107,21 +107,21 @@ func compileProjection(s *pb.StructuredQuery_Projection) ([]value.FieldPath, err
 	return paths, nil
 }
 
-// Scope tells which collections the query reads.
+// Scope is the collections that the query reads.
 func (p *Plan) Scope() Scope { return p.scope }
 
-// Orders is the full sort order, implicit keys included.
+// Orders is the full sort order, including the implicit keys.
 func (p *Plan) Orders() []Order { return slices.Clone(p.orders) }
 
-// Offset is how many matching documents to skip, zero or more.
+// Offset is how many matching documents to skip.
 func (p *Plan) Offset() int { return p.offset }
 
-// Limit is how many documents to return at most after the offset; limited is
-// false when the query sets none. A limit of zero returns nothing.
+// Limit is how many documents to return at most after the offset; limited is false
+// if the query has no limit. A limit of 0 returns nothing.
 func (p *Plan) Limit() (n int, limited bool) { return p.limit, p.limited }
 
-// Disjuncts is the filter in disjunctive normal form; a query without a filter
-// has one empty Disjunct.
+// Disjuncts is the filter in disjunctive normal form. A query without a filter has
+// one empty Disjunct.
 func (p *Plan) Disjuncts() []Disjunct {
 	conjunctions := p.filter.conjunctions()
 	disjuncts := make([]Disjunct, len(conjunctions))
@@ -131,14 +131,13 @@ func (p *Plan) Disjuncts() []Disjunct {
 	return disjuncts
 }
 
-// Matches reports whether the document is among the results before offset and
-// limit: in scope, with every ordered field, past the filters and between the
-// cursors.
+// Matches reports whether the document is a result before offset and limit: it is in
+// scope, has every ordered field, passes the filters and lies between the cursors.
 func (p *Plan) Matches(doc *pb.Document) bool {
 	return p.scope.Contains(doc.GetName()) && p.MatchesFields(doc)
 }
 
-// MatchesFields is Matches for a document known to be in scope.
+// MatchesFields is Matches for a document that is in scope.
 func (p *Plan) MatchesFields(doc *pb.Document) bool {
 	for _, field := range p.required {
 		if value.Get(doc.GetFields(), field) == nil {
@@ -154,8 +153,8 @@ func (p *Plan) MatchesFields(doc *pb.Document) bool {
 	return p.end == nil || !p.end.isPast(doc, p.orders)
 }
 
-// Compare orders two matching documents as the results are; it is zero only
-// for documents of one name.
+// Compare compares two matching documents in result order. It is 0 only for documents
+// with the same name.
 func (p *Plan) Compare(a, b *pb.Document) int {
 	for _, o := range p.orders {
 		if c := o.compare(a, b); c != 0 {
@@ -177,8 +176,8 @@ func (p *Plan) Page(docs []*pb.Document) []*pb.Document {
 	return docs
 }
 
-// Project returns the document as the query shows it: itself, or a copy with
-// the selected fields alone. doc is not changed.
+// Project returns the document, or a copy with only the fields that the query
+// selects. doc is not changed.
 func (p *Plan) Project(doc *pb.Document) *pb.Document {
 	if p.projection == nil {
 		return doc

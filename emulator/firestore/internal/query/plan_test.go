@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-func TestPlan_filters(t *testing.T) {
+func TestPlan_MatchesFilters(t *testing.T) {
 	finer := &pb.Value{ValueType: &pb.Value_TimestampValue{TimestampValue: &timestamppb.Timestamp{Seconds: 1, Nanos: 999}}}
 	everyV := sorted("null", "false", "true", "nan", "1", "1.0", "1.5", "2", "time", "a", "b", "ref", "geo", "[1 2]", "[nan]", "vector", "map")
 	without := func(names ...string) []string {
@@ -20,43 +20,43 @@ func TestPlan_filters(t *testing.T) {
 	}
 	tests := map[string]struct {
 		filter *pb.StructuredQuery_Filter
-		want   []string // sorted; the order is TestPlan_order's business
+		want   []string // sorted; TestPlan_OrdersResults checks the order
 	}{
 		// E-QY-03
-		"less than a number":            {fieldFilter("v", "LESS_THAN", intValue(2)), sorted("1", "1.0", "1.5")},
-		"at most a number":              {fieldFilter("v", "LESS_THAN_OR_EQUAL", doubleValue(1)), sorted("1", "1.0")},
-		"more than a string":            {fieldFilter("v", "GREATER_THAN", text("a")), sorted("b")},
-		"at least a bool":               {fieldFilter("v", "GREATER_THAN_OR_EQUAL", boolean(false)), sorted("false", "true")},
-		"at most a map is not a vector": {fieldFilter("v", "LESS_THAN_OR_EQUAL", mapping("z", intValue(0))), sorted("map")},
-		"more than null":                {fieldFilter("v", "GREATER_THAN", null), nil},
-		"at least null":                 {fieldFilter("v", "GREATER_THAN_OR_EQUAL", null), nil},
-		"at most NaN":                   {fieldFilter("v", "LESS_THAN_OR_EQUAL", nan), nil},
-		"equal, integer to double":      {fieldFilter("v", "EQUAL", doubleValue(1)), sorted("1", "1.0")},
-		"equal to null":                 {fieldFilter("v", "EQUAL", null), nil},
-		"equal to NaN":                  {fieldFilter("v", "EQUAL", nan), nil},
-		"equal to an array":             {fieldFilter("v", "EQUAL", array(doubleValue(1), intValue(2))), sorted("[1 2]")},
-		"not equal":                     {fieldFilter("v", "NOT_EQUAL", intValue(1)), without("null", "1", "1.0")},
-		"not equal to null":             {fieldFilter("v", "NOT_EQUAL", null), nil},
-		"not equal to NaN":              {fieldFilter("v", "NOT_EQUAL", nan), without("null")},
-		"in":                            {fieldFilter("v", "IN", array(intValue(1), text("a"), text("zz"))), sorted("1", "1.0", "a")},
-		"in ignores null and NaN":       {fieldFilter("v", "IN", array(null, nan, intValue(2))), sorted("2")},
-		"in null alone":                 {fieldFilter("v", "IN", array(null)), nil},
-		"in, an array among them":       {fieldFilter("v", "IN", array(array(intValue(1), intValue(2)))), sorted("[1 2]")},
-		"not in":                        {fieldFilter("v", "NOT_IN", array(intValue(1), text("a"))), without("null", "1", "1.0", "a")},
-		"not in with null":              {fieldFilter("v", "NOT_IN", array(intValue(1), null)), nil},
-		"not in with NaN":               {fieldFilter("v", "NOT_IN", array(intValue(1), nan)), without("null", "1", "1.0")},
-		"array contains":                {fieldFilter("v", "ARRAY_CONTAINS", doubleValue(1)), sorted("[1 2]")},
-		"array contains NaN":            {fieldFilter("v", "ARRAY_CONTAINS", nan), nil},
-		"array contains any":            {fieldFilter("v", "ARRAY_CONTAINS_ANY", array(intValue(7), intValue(2))), sorted("[1 2]")},
-		"array contains any null":       {fieldFilter("v", "ARRAY_CONTAINS_ANY", array(null)), nil},
-		"a vector is no array":          {fieldFilter("v", "ARRAY_CONTAINS", text("x")), nil},
-		"is null":                       {unaryFilter("v", "IS_NULL"), sorted("null")},
-		"is NaN":                        {unaryFilter("v", "IS_NAN"), sorted("nan")},
-		"is not null":                   {unaryFilter("v", "IS_NOT_NULL"), without("null")},
-		"is not NaN drops null too":     {unaryFilter("v", "IS_NOT_NAN"), without("null", "nan")},
-		"inside a map":                  {fieldFilter("v.k", "EQUAL", intValue(1)), sorted("map")},
-		"inside what is no map":         {fieldFilter("v.k.z", "EQUAL", intValue(1)), nil},
-		"inside a vector":               {unaryFilter("v.value", "IS_NOT_NULL"), nil},
+		"less than a number":               {fieldFilter("v", "LESS_THAN", intValue(2)), sorted("1", "1.0", "1.5")},
+		"at most a number":                 {fieldFilter("v", "LESS_THAN_OR_EQUAL", doubleValue(1)), sorted("1", "1.0")},
+		"more than a string":               {fieldFilter("v", "GREATER_THAN", text("a")), sorted("b")},
+		"at least a bool":                  {fieldFilter("v", "GREATER_THAN_OR_EQUAL", boolean(false)), sorted("false", "true")},
+		"at most a map is not a vector":    {fieldFilter("v", "LESS_THAN_OR_EQUAL", mapping("z", intValue(0))), sorted("map")},
+		"more than null":                   {fieldFilter("v", "GREATER_THAN", null), nil},
+		"at least null":                    {fieldFilter("v", "GREATER_THAN_OR_EQUAL", null), nil},
+		"at most NaN":                      {fieldFilter("v", "LESS_THAN_OR_EQUAL", nan), nil},
+		"equal, integer to double":         {fieldFilter("v", "EQUAL", doubleValue(1)), sorted("1", "1.0")},
+		"equal to null":                    {fieldFilter("v", "EQUAL", null), nil},
+		"equal to NaN":                     {fieldFilter("v", "EQUAL", nan), nil},
+		"equal to an array":                {fieldFilter("v", "EQUAL", array(doubleValue(1), intValue(2))), sorted("[1 2]")},
+		"not equal":                        {fieldFilter("v", "NOT_EQUAL", intValue(1)), without("null", "1", "1.0")},
+		"not equal to null":                {fieldFilter("v", "NOT_EQUAL", null), nil},
+		"not equal to NaN":                 {fieldFilter("v", "NOT_EQUAL", nan), without("null")},
+		"in":                               {fieldFilter("v", "IN", array(intValue(1), text("a"), text("zz"))), sorted("1", "1.0", "a")},
+		"in ignores null and NaN":          {fieldFilter("v", "IN", array(null, nan, intValue(2))), sorted("2")},
+		"in null alone":                    {fieldFilter("v", "IN", array(null)), nil},
+		"in, an array among them":          {fieldFilter("v", "IN", array(array(intValue(1), intValue(2)))), sorted("[1 2]")},
+		"not in":                           {fieldFilter("v", "NOT_IN", array(intValue(1), text("a"))), without("null", "1", "1.0", "a")},
+		"not in with null":                 {fieldFilter("v", "NOT_IN", array(intValue(1), null)), nil},
+		"not in with NaN":                  {fieldFilter("v", "NOT_IN", array(intValue(1), nan)), without("null", "1", "1.0")},
+		"array contains":                   {fieldFilter("v", "ARRAY_CONTAINS", doubleValue(1)), sorted("[1 2]")},
+		"array contains NaN":               {fieldFilter("v", "ARRAY_CONTAINS", nan), nil},
+		"array contains any":               {fieldFilter("v", "ARRAY_CONTAINS_ANY", array(intValue(7), intValue(2))), sorted("[1 2]")},
+		"array contains any null":          {fieldFilter("v", "ARRAY_CONTAINS_ANY", array(null)), nil},
+		"a vector is not an array":         {fieldFilter("v", "ARRAY_CONTAINS", text("x")), nil},
+		"is null":                          {unaryFilter("v", "IS_NULL"), sorted("null")},
+		"is NaN":                           {unaryFilter("v", "IS_NAN"), sorted("nan")},
+		"is not null":                      {unaryFilter("v", "IS_NOT_NULL"), without("null")},
+		"is not NaN drops null too":        {unaryFilter("v", "IS_NOT_NAN"), without("null", "nan")},
+		"inside a map":                     {fieldFilter("v.k", "EQUAL", intValue(1)), sorted("map")},
+		"inside a value that is not a map": {fieldFilter("v.k.z", "EQUAL", intValue(1)), nil},
+		"inside a vector":                  {unaryFilter("v.value", "IS_NOT_NULL"), nil},
 
 		"a finer timestamp equals none":         {fieldFilter("v", "EQUAL", finer), nil},
 		"a finer timestamp is more":             {fieldFilter("v", "LESS_THAN", finer), sorted("time")},
@@ -84,7 +84,7 @@ func TestPlan_filters(t *testing.T) {
 	}
 }
 
-func TestPlan_order(t *testing.T) {
+func TestPlan_OrdersResults(t *testing.T) {
 	byValue := []string{"null", "false", "true", "nan", "1", "1.0", "1.5", "2", "time", "a", "b", "ref", "geo", "[1 2]", "[nan]", "vector", "map"}
 	arraysInOrder := func(names []string) []string { // [NaN] sorts before [1 2]
 		names = slices.Clone(names)
@@ -140,7 +140,7 @@ func TestPlan_order(t *testing.T) {
 }
 
 // E-QY-02
-func TestPlan_Orders(t *testing.T) {
+func TestPlan_CompletesOrders(t *testing.T) {
 	less := func(field string) *pb.StructuredQuery_Filter { return fieldFilter(field, "LESS_THAN", intValue(1)) }
 	tests := map[string]struct {
 		query *structured
@@ -189,7 +189,7 @@ func ints(from, to int64) *pb.Value {
 	return array(values...)
 }
 
-func TestCompile_limits(t *testing.T) {
+func TestCompile_RefusesInvalidQueries(t *testing.T) {
 	eq := func(field string, i int64) *pb.StructuredQuery_Filter {
 		return fieldFilter(field, "EQUAL", intValue(i))
 	}
@@ -243,18 +243,18 @@ func TestCompile_limits(t *testing.T) {
 		"100 filters":                   {on(manyFilters(100, "EQUAL")), ""},
 		"100 filters and an order":      {on(manyFilters(100, "EQUAL"), "x"), "The query may not have more than 100 filters + sort orders + ancestor total. Currently there are 100 filters, 1 sort orders, and no ancestor filter."},
 
-		// E-QY-05: an index keeps 1500 bytes of a value; a text has one byte more than its letters
-		"operand of 1500 bytes":         {on(fieldFilter("v", "EQUAL", longText(1499))), ""},
-		"operand of 1501 bytes":         {on(fieldFilter("v", "LESS_THAN", longText(1500))), "value for v is too large to be used in a query"},
-		"array as operand":              {on(fieldFilter("v", "EQUAL", array(longText(1491), intValue(1)))), ""},
-		"large array as operand":        {on(fieldFilter("v", "EQUAL", array(longText(1492), intValue(1)))), "value for v is too large to be used in a query"},
-		"each in a list is small":       {on(fieldFilter("v", "IN", array(longText(1499), longText(1498)))), ""},
-		"one in a list is large":        {on(fieldFilter("v", "NOT_IN", array(intValue(1), longText(1500)))), "value for v is too large to be used in a query"},
-		"large element":                 {on(fieldFilter("v", "ARRAY_CONTAINS", longText(1500))), "value for v[*] is too large to be used in a query"},
-		"one of several large":          {on(fieldFilter("v", "ARRAY_CONTAINS_ANY", array(intValue(1), longText(1500)))), "value for v[*] is too large to be used in a query"},
-		"large reference":               {on(fieldFilter("v", "EQUAL", reference("c/"+strings.Repeat("x", 1482)))), "value for v is too large to be used in a query"},
-		"a name is as long as it likes": {on(fieldFilter("__name__", "EQUAL", reference("c/"+strings.Repeat("x", 1500)))), ""},
-		"so is a cursor":                {with(on(nil, "v"), startAt(true, longText(5000))), ""},
+		// E-QY-05: an index holds 1500 bytes of a value; a string of n bytes takes n+1
+		"operand of 1500 bytes":   {on(fieldFilter("v", "EQUAL", longText(1499))), ""},
+		"operand of 1501 bytes":   {on(fieldFilter("v", "LESS_THAN", longText(1500))), "value for v is too large to be used in a query"},
+		"array as operand":        {on(fieldFilter("v", "EQUAL", array(longText(1491), intValue(1)))), ""},
+		"large array as operand":  {on(fieldFilter("v", "EQUAL", array(longText(1492), intValue(1)))), "value for v is too large to be used in a query"},
+		"each in a list is small": {on(fieldFilter("v", "IN", array(longText(1499), longText(1498)))), ""},
+		"one in a list is large":  {on(fieldFilter("v", "NOT_IN", array(intValue(1), longText(1500)))), "value for v is too large to be used in a query"},
+		"large element":           {on(fieldFilter("v", "ARRAY_CONTAINS", longText(1500))), "value for v[*] is too large to be used in a query"},
+		"one of several large":    {on(fieldFilter("v", "ARRAY_CONTAINS_ANY", array(intValue(1), longText(1500)))), "value for v[*] is too large to be used in a query"},
+		"large reference":         {on(fieldFilter("v", "EQUAL", reference("c/"+strings.Repeat("x", 1482)))), "value for v is too large to be used in a query"},
+		"long name":               {on(fieldFilter("__name__", "EQUAL", reference("c/"+strings.Repeat("x", 1500)))), ""},
+		"long cursor":             {with(on(nil, "v"), startAt(true, longText(5000))), ""},
 
 		// E-QY-04
 		"negative limit":            {with(on(nil), limit(-1)), "limit is negative"},
@@ -302,12 +302,12 @@ func TestCompile_limits(t *testing.T) {
 	}
 }
 
-func TestCompile_parent(t *testing.T) {
+func TestCompile_ChecksParent(t *testing.T) {
 	if _, err := Compile(testRoot+"/c", on(nil)); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("collection as parent: %v", err)
 	}
 	if _, err := Compile(testRoot+"/c/d", on(manyFilters(100, "EQUAL"))); status.Code(err) != codes.InvalidArgument {
-		t.Errorf("the parent counts among the 100 conditions: %v", err) // E-QY-05
+		t.Errorf("100 conditions and a parent: %v", err) // E-QY-05
 	}
 	group := on(fieldFilter("v", "EQUAL", intValue(1)))
 	group.From[0].AllDescendants = true
@@ -325,7 +325,7 @@ func TestCompile_parent(t *testing.T) {
 }
 
 // E-RPC-03
-func TestCompile_findNearest(t *testing.T) {
+func TestCompile_RefusesFindNearest(t *testing.T) {
 	_, err := Compile(testRoot, with(on(nil), func(q *structured) { q.FindNearest = &pb.StructuredQuery_FindNearest{} }))
 	const want = "embedded firestore: find_nearest not implemented (E-RPC-03)"
 	if status.Code(err) != codes.Unimplemented || status.Convert(err).Message() != want {
@@ -334,7 +334,7 @@ func TestCompile_findNearest(t *testing.T) {
 }
 
 // E-QY-06
-func TestPlan_Project(t *testing.T) {
+func TestPlan_ProjectsFields(t *testing.T) {
 	doc := document("c/x", "a", intValue(1), "b", intValue(2))
 	doc.UpdateTime = &timestamppb.Timestamp{Seconds: 1}
 	project := func(fields ...string) *pb.Document {
@@ -351,6 +351,6 @@ func TestPlan_Project(t *testing.T) {
 		t.Errorf("the name alone: %v", got)
 	}
 	if got := project(); got != doc {
-		t.Errorf("an empty projection is no projection: %v", got)
+		t.Errorf("empty projection: %v, want the whole document", got)
 	}
 }

@@ -11,16 +11,16 @@ import (
 // Scope is the set of collections a query reads.
 type Scope struct {
 	// Parent is the full name of the database's root (".../documents") or of the
-	// document under which the collections hang.
+	// document that contains the collections.
 	Parent string
-	// CollectionID names the collections; empty means every collection.
+	// CollectionID is the id of the collections; empty: all collections.
 	CollectionID string
-	// AllDescendants widens the scope from Parent's own collections to those of
-	// every document below it.
+	// AllDescendants includes the collections of all documents below Parent, besides
+	// its own.
 	AllDescendants bool
 }
 
-// Contains reports whether the document of that full name is in the scope.
+// Contains reports whether the document with the full name is in the scope.
 func (s Scope) Contains(name string) bool {
 	below, ok := strings.CutPrefix(name, s.Parent)
 	if !ok || below == "" || below[0] != '/' {

@@ -2,7 +2,7 @@ package query
 
 import "testing"
 
-func TestScope_Contains(t *testing.T) {
+func TestScope_ContainsDocuments(t *testing.T) {
 	const root = "projects/p/databases/(default)/documents"
 	tests := map[string]struct {
 		scope Scope

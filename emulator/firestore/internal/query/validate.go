@@ -15,7 +15,7 @@ const (
 	maxConditions       = 100 // filters, sort orders and the parent together
 )
 
-// validate applies the rules that span filters and orders.
+// validate checks the rules that concern filters and orders together.
 func validate(scope Scope, parent value.Name, filter *node, explicit []Order) error {
 	if err := validateConditionCount(parent, filter, explicit); err != nil {
 		return err
@@ -133,7 +133,7 @@ func validateInequalities(filter *node, explicit []Order) error {
 	return nil
 }
 
-// inequalityFields lists the distinct fields of inequality filters, sorted.
+// inequalityFields lists the fields of inequality filters, sorted, each once.
 func inequalityFields(filter *node) []value.FieldPath {
 	var fields []value.FieldPath
 	filter.leaves(func(l *leaf) {

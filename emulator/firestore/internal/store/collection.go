@@ -9,14 +9,14 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/value"
 )
 
-// chunkSize bounds the records of one chunk. Inserting a name copies one chunk
-// and the list of chunks, so it should be near the square root of a large
-// collection's size.
+// chunkSize bounds the records of a chunk. Inserting a name copies one chunk and the
+// list of chunks, so the best value is near the square root of the size of a large
+// collection.
 const chunkSize = 256
 
-// collection is the ordered list of one collection's records. Readers load the
-// list of chunks and iterate it without any lock; the writer, alone under the
-// DB's mutex, replaces what it changes.
+// collection is the ordered list of a collection's records. Readers load the list of
+// chunks and iterate over it without locks. The writer, which holds the DB's mutex,
+// replaces what it changes.
 type collection struct {
 	path   string // full name, ".../documents/drones"
 	chunks atomic.Pointer[[]chunk]
@@ -30,11 +30,11 @@ func newCollection(path string) *collection {
 	return c
 }
 
-// id is the collection's id, the last segment of its path.
+// id is the collection id, the last segment of the path.
 func (c *collection) id() string { return c.path[strings.LastIndexByte(c.path, '/')+1:] }
 
-// all iterates the records in name order, from the first one not before start.
-// An empty start begins at the first.
+// all yields the records in name order, beginning with the first one that is not
+// before start, or with the first if start is empty. It reports false if yield did.
 func (c *collection) all(start string, yield func(*record) bool) bool {
 	chunks := *c.chunks.Load()
 	if start != "" {
@@ -76,7 +76,7 @@ func (c *collection) insert(r *record) {
 	grown := make(chunk, 0, len(old[at])+1)
 	grown = append(append(append(grown, old[at][:pos]...), r), old[at][pos:]...)
 	if len(grown) > chunkSize {
-		// Ascending inserts, the usual case, leave full chunks behind.
+		// Inserting in ascending order, the usual case, leaves full chunks.
 		half := len(grown) / 2
 		if pos == len(old[at]) {
 			half = len(grown) - 1

@@ -50,7 +50,8 @@ func (db *DB) StopSaving() error {
 	return db.committer.failure
 }
 
-// submit queues a commit. The DB's mutex is held, so queue order is time order.
+// submit queues a commit. Callers hold the DB's mutex, so the queue is in order of
+// commit times.
 func (c *committer) submit(changes []Change, at int64) <-chan error {
 	done := make(chan error, 1)
 	c.mu.Lock()

@@ -14,14 +14,14 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/value"
 )
 
-// DB is one database. Methods are safe for concurrent use.
+// DB is one database. Its methods are safe for concurrent use.
 type DB struct {
 	clock     clockwork.Clock
 	retention int64 // how long superseded versions stay readable, µs
 
-	mu         sync.Mutex // orders commits and the picking of snapshots
+	mu         sync.Mutex // orders commits and snapshots
 	published  sync.Cond  // signalled when commits leave inFlight
-	last       int64      // newest time handed out
+	last       int64      // newest time of a commit or snapshot
 	floor      int64      // oldest time that can be read
 	inFlight   []int64    // times of commits being saved, oldest first
 	snapshots  map[*Snapshot]struct{}
@@ -29,14 +29,14 @@ type DB struct {
 	watchers   map[*Watcher]struct{}
 	committer  *committer // nil: memory only
 
-	index       sync.RWMutex // guards the three maps, not what they point to
+	index       sync.RWMutex // guards the three maps but not what they point to
 	records     map[string]*record
 	collections map[string]*collection   // by full path
-	byID        map[string][]*collection // collections of one id, any parent
+	byID        map[string][]*collection // by collection id, with any parent
 }
 
-// supersession remembers that a version was replaced, so that it can be
-// forgotten later.
+// supersession records that a version was replaced, so that the old one can be
+// dropped later.
 type supersession struct {
 	time   int64
 	record *record
@@ -63,12 +63,12 @@ func New(opts Options) *DB {
 	return db
 }
 
-// Change is one document's new state in a commit. Doc is nil for a deletion. The
-// commit fills in Doc's times and owns it from then on.
+// Change is the new state of a document in a commit. Doc is nil for a deletion. The
+// commit sets the times of Doc, which must not be changed afterwards.
 type Change struct {
 	Name      string
 	Doc       *firestorepb.Document
-	Recreated bool // the commit deletes the document before it makes Doc
+	Recreated bool // the commit deletes the document before it creates Doc
 }
 
 // Commit publishes the changes in one step and returns the commit time. This is
@@ -91,7 +91,7 @@ func (db *DB) Commit(changes []Change, earliest int64) (int64, error) {
 	return at, <-done
 }
 
-// stamp fills in the documents' times.
+// stamp sets the times of the documents.
 func (db *DB) stamp(changes []Change, at int64) {
 	stamp := Timestamp(at)
 	for _, c := range changes {
@@ -119,10 +119,11 @@ func (db *DB) publish(changes []Change, at int64) {
 	for w := range db.watchers {
 		w.notify(changes, at)
 	}
-	db.forget(64 + 2*len(changes)) // more than this commit can add
+	db.forget(64 + 2*len(changes)) // more than a commit can add
 }
 
-// record returns the name's record, made and indexed if need be. Callers hold mu.
+// record returns the record of a name, which it creates if necessary. Callers hold
+// mu.
 func (db *DB) record(name string) *record {
 	db.index.RLock()
 	r := db.records[name]
@@ -145,9 +146,9 @@ func (db *DB) record(name string) *record {
 	return r
 }
 
-// forget drops versions that are older than the retention and that no open
-// snapshot needs, at most so many at once.
-func (db *DB) forget(most int) {
+// forget drops up to limit superseded versions that are older than the retention and
+// that no open snapshot needs.
+func (db *DB) forget(limit int) {
 	horizon := db.now() - db.retention
 	if len(db.superseded) == 0 || db.superseded[0].time > horizon {
 		return
@@ -156,7 +157,7 @@ func (db *DB) forget(most int) {
 		horizon = min(horizon, s.Time)
 	}
 	done := 0
-	for _, s := range db.superseded[:min(most, len(db.superseded))] {
+	for _, s := range db.superseded[:min(limit, len(db.superseded))] {
 		if s.time > horizon {
 			break
 		}
@@ -168,7 +169,7 @@ func (db *DB) forget(most int) {
 	db.superseded = db.superseded[done:]
 }
 
-// drop forgets a name of which only a tombstone is left.
+// drop removes a record that has only a tombstone left.
 func (db *DB) drop(r *record) {
 	db.index.Lock()
 	defer db.index.Unlock()
@@ -192,7 +193,7 @@ func (db *DB) drop(r *record) {
 
 func (db *DB) now() int64 { return db.clock.Now().UnixMicro() }
 
-// Newest returns the last published state of a document, nil if there is none.
+// Newest returns the last published state of a document, nil if it does not exist.
 func (db *DB) Newest(name string) *firestorepb.Document {
 	db.index.RLock()
 	r := db.records[name]
@@ -206,7 +207,7 @@ func (db *DB) Newest(name string) *firestorepb.Document {
 	return nil
 }
 
-// collectionOf returns the path of the collection a document is in.
+// collectionOf returns the path of the collection of a document.
 func collectionOf(document string) string {
 	return document[:strings.LastIndexByte(document, '/')]
 }
@@ -219,9 +220,9 @@ func Timestamp(us int64) *timestamppb.Timestamp {
 // Micros converts to a time of this package, rounding down.
 func Micros(t *timestamppb.Timestamp) int64 { return t.AsTime().UnixMicro() }
 
-// collectionsUnder lists the collections below parent, a document's or the
-// root's full name: its own, or those of all documents below it; of one id, or
-// of all when id is empty. They come in name order.
+// collectionsUnder lists, in name order, the collections of parent, which is the full
+// name of a document or the root, and with allDescendants also those of all documents
+// below it. If id is not empty, only collections with that id.
 func (db *DB) collectionsUnder(parent, id string, allDescendants bool) []*collection {
 	db.index.RLock()
 	defer db.index.RUnlock()

@@ -10,21 +10,21 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/firestore/internal/value"
 )
 
-// Reasons for which there is no snapshot at a given time.
+// Reasons why there is no snapshot at a given time.
 var (
 	ErrFuture = errors.New("store: the snapshot time is in the future")
 	ErrTooOld = errors.New("store: the snapshot time is older than the retention")
 )
 
-// Snapshot is the database as of one time. It sees every commit up to Time
-// whole, and none after it. Close it, so that old versions can be forgotten.
+// Snapshot is the state of the database at one time. It sees every commit up to Time
+// completely, and none after it. Close it, so that old versions can be dropped.
 type Snapshot struct {
 	Time int64
 	db   *DB
 }
 
-// Now opens a snapshot that sees every commit acknowledged so far; all later
-// commits get a later time. A commit being logged right now is not seen.
+// Now opens a snapshot that sees every acknowledged commit. All later commits get a
+// later time. It does not see commits that are being saved.
 func (db *DB) Now() *Snapshot {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -35,8 +35,8 @@ func (db *DB) Now() *Snapshot {
 	return db.open(db.last)
 }
 
-// At opens the snapshot of a given time, or tells why there is none. It waits
-// for commits of that time or before that are being logged.
+// At opens the snapshot at a given time. It waits for earlier commits that are being
+// saved. It fails with ErrFuture or ErrTooOld.
 func (db *DB) At(time int64) (*Snapshot, error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -60,7 +60,7 @@ func (db *DB) open(time int64) *Snapshot {
 	return s
 }
 
-// Close lets the versions go that only this snapshot needed. Closing twice is
+// Close releases the versions that only this snapshot needs. Closing twice is
 // harmless.
 func (s *Snapshot) Close() {
 	s.db.mu.Lock()
@@ -79,8 +79,8 @@ func (s *Snapshot) Get(name string) *firestorepb.Document {
 	return r.at(s.Time)
 }
 
-// Version is the update time of a document's state, of its tombstone if it has
-// been deleted, and 0 if nothing of it is known.
+// Version is the update time of a document, or of its deletion. It is 0 if neither is
+// known.
 func (s *Snapshot) Version(name string) int64 {
 	s.db.index.RLock()
 	r := s.db.records[name]
@@ -98,9 +98,9 @@ type Scope struct {
 	AllDescendants bool
 }
 
-// Scan yields the existing documents in scope, collection by collection, each in
-// name order. start, if not empty, is the name at which a scan of one collection
-// begins.
+// Scan yields the existing documents in scope, collection by collection, each in name
+// order, until yield returns false. If start is not empty, the scan of each
+// collection begins at that name.
 func (s *Snapshot) Scan(scope Scope, start string, yield func(*firestorepb.Document) bool) {
 	for _, c := range s.db.collectionsUnder(scope.Parent, scope.CollectionID, scope.AllDescendants) {
 		more := c.all(start, func(r *record) bool {
@@ -113,8 +113,8 @@ func (s *Snapshot) Scan(scope Scope, start string, yield func(*firestorepb.Docum
 	}
 }
 
-// CollectionIDs lists, in order, the ids of the collections right under parent
-// that hold a document, or a document below a missing one.
+// CollectionIDs lists, in order, the ids of the collections directly under parent that
+// have a document, or a document below a missing one.
 func (s *Snapshot) CollectionIDs(parent string) []string {
 	ids := map[string]bool{}
 	for _, c := range s.db.collectionsUnder(parent, "", true) {
@@ -131,8 +131,8 @@ func (s *Snapshot) CollectionIDs(parent string) []string {
 	return sorted
 }
 
-// MissingParents lists, in name order, the names in the collection at path that
-// do not exist but have documents below them.
+// MissingParents lists, in name order, the documents in the collection at path that do
+// not exist but have documents below them.
 func (s *Snapshot) MissingParents(path string) []string {
 	found := map[string]bool{}
 	for _, c := range s.db.collectionsUnder(path, "", true) {

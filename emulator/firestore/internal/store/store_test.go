@@ -44,8 +44,8 @@ func scan(s *Snapshot, scope Scope, start string) []string {
 	return names
 }
 
-// Every snapshot lists exactly the documents of its time, in name order, however
-// names were added and removed (E-ST-01, E-ST-03).
+// Every snapshot lists exactly the documents of its time, in name order, whatever was
+// created and deleted (E-ST-01, E-ST-03).
 func TestDB_SnapshotsMatchModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		clock := clockwork.NewFakeClock()
@@ -91,8 +91,8 @@ func TestDB_SnapshotsMatchModel(t *testing.T) {
 	})
 }
 
-// A collection far larger than a chunk stays in order, from both ends.
-func TestDB_LargeCollection(t *testing.T) {
+// A collection that is much larger than a chunk stays ordered, whichever end grows.
+func TestDB_OrdersLargeCollection(t *testing.T) {
 	db := New(Options{Clock: clockwork.NewFakeClock(), Retention: time.Hour})
 	const n = 3000
 	for i := range n / 2 {
@@ -111,7 +111,7 @@ func TestDB_LargeCollection(t *testing.T) {
 	}
 }
 
-// A commit is seen whole or not at all, while readers and writers run (E-ST-01).
+// Concurrent readers see a commit completely or not at all (E-ST-01).
 func TestDB_CommitsAreAtomic(t *testing.T) {
 	db := New(Options{Clock: clockwork.NewRealClock(), Retention: time.Hour})
 	var group sync.WaitGroup
@@ -147,9 +147,9 @@ func TestDB_CommitsAreAtomic(t *testing.T) {
 	group.Wait()
 }
 
-// Superseded versions and deleted names leave memory once nothing can read them
+// Superseded versions and deleted names are dropped when nothing can read them
 // (E-ST-05).
-func TestDB_Forgets(t *testing.T) {
+func TestDB_DropsOldVersions(t *testing.T) {
 	clock := clockwork.NewFakeClock()
 	db := New(Options{Clock: clock, Retention: time.Minute})
 	for range 100 {

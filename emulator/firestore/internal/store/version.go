@@ -6,21 +6,21 @@ import (
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
 )
 
-// version is one state of a document. Immutable but for prev, which is cut off
-// when no snapshot can need it any more.
+// version is one state of a document. It is immutable except for prev, which becomes
+// nil when no snapshot needs the earlier versions.
 type version struct {
 	time int64                 // update time
 	doc  *firestorepb.Document // nil for a tombstone
 	prev atomic.Pointer[version]
 }
 
-// record is one name and its versions, newest first.
+// record is a name with its versions, newest first.
 type record struct {
 	name   string
 	newest atomic.Pointer[version]
 }
 
-// at returns the document as it was at the given time, nil if it did not exist.
+// at returns the document at the given time, nil if it did not exist.
 func (r *record) at(time int64) *firestorepb.Document {
 	for v := r.newest.Load(); v != nil; v = v.prev.Load() {
 		if v.time <= time {
@@ -30,7 +30,7 @@ func (r *record) at(time int64) *firestorepb.Document {
 	return nil
 }
 
-// versionAt is the time of the state at returns.
+// versionAt returns the time of the state that at returns, 0 if there is none.
 func (r *record) versionAt(time int64) int64 {
 	for v := r.newest.Load(); v != nil; v = v.prev.Load() {
 		if v.time <= time {
@@ -40,8 +40,8 @@ func (r *record) versionAt(time int64) int64 {
 	return 0
 }
 
-// cut drops the versions no snapshot at or after horizon can see and reports
-// whether nothing but a tombstone is left.
+// cut drops the versions that no snapshot at or after horizon sees. It reports
+// whether only a tombstone is left.
 func (r *record) cut(horizon int64) (dead bool) {
 	for v := r.newest.Load(); v != nil; v = v.prev.Load() {
 		if v.time <= horizon {

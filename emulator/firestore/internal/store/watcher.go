@@ -6,31 +6,32 @@ import (
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
 )
 
-// Event is one published commit, with each document before and after it.
+// Event is a published commit, with each document before and after it.
 type Event struct {
 	Time    int64
 	Changes []Transition
 }
 
-// Transition is one document's step in a commit; nil means it does not exist.
+// Transition is the effect of a commit on a document. Before or After is nil if the
+// document does not exist then.
 type Transition struct {
 	Name          string
 	Before, After *firestorepb.Document
 }
 
-// Watcher collects every commit published since it was opened, in order.
+// Watcher collects all commits that are published after it was opened, in order.
 type Watcher struct {
 	db     *DB
 	mu     sync.Mutex
 	events []Event
-	missed int64         // time of the newest event dropped because more came than mostEvents, 0 for none
-	signal chan struct{} // holds one token when events are waiting
+	missed int64         // time of the newest dropped event, 0 if none was dropped
+	signal chan struct{} // holds a token while events are waiting
 }
 
-// mostEvents bounds what is kept for a watcher that does not keep up.
-const mostEvents = 4096
+// maxEvents bounds what is kept for a watcher that falls behind.
+const maxEvents = 4096
 
-// Watch opens a watcher of all commits published from now on.
+// Watch opens a watcher of all commits that are published from now on.
 func (db *DB) Watch() *Watcher {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -39,15 +40,15 @@ func (db *DB) Watch() *Watcher {
 	return w
 }
 
-// notify adds a commit. The DB's mutex is held, versions are published.
+// notify adds a commit whose versions are published. Callers hold the DB's mutex.
 func (w *Watcher) notify(changes []Change, at int64) {
 	event := Event{Time: at, Changes: make([]Transition, len(changes))}
 	for i, c := range changes {
 		event.Changes[i] = Transition{Name: c.Name, Before: w.db.before(c.Name), After: c.Doc}
 	}
 	w.mu.Lock()
-	if len(w.events) == mostEvents {
-		w.missed, w.events = w.events[mostEvents-1].Time, nil
+	if len(w.events) == maxEvents {
+		w.missed, w.events = w.events[maxEvents-1].Time, nil
 	}
 	w.events = append(w.events, event)
 	w.mu.Unlock()
@@ -57,7 +58,7 @@ func (w *Watcher) notify(changes []Change, at int64) {
 	}
 }
 
-// before returns the state that the newest version of a document replaced.
+// before returns the state of a document before its newest version.
 func (db *DB) before(name string) *firestorepb.Document {
 	db.index.RLock()
 	r := db.records[name]
@@ -68,11 +69,11 @@ func (db *DB) before(name string) *firestorepb.Document {
 	return nil
 }
 
-// Ready receives when Take has something to return.
+// Ready receives when Take has commits to return.
 func (w *Watcher) Ready() <-chan struct{} { return w.signal }
 
-// Take returns the commits since the last call, or the newest of them and the
-// time of the newest missed one when there were too many to keep.
+// Take returns the commits since the last call. If there were too many to keep, it
+// returns the newest of them and the time of the newest one that was dropped.
 func (w *Watcher) Take() (events []Event, missed int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,7 +82,7 @@ func (w *Watcher) Take() (events []Event, missed int64) {
 	return events, missed
 }
 
-// Close stops collecting.
+// Close ends the watcher.
 func (w *Watcher) Close() {
 	w.db.mu.Lock()
 	defer w.db.mu.Unlock()

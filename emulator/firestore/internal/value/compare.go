@@ -13,10 +13,10 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// Compare orders any two values as Firestore's indexes do: negative when a
-// sorts before b, zero when an equality filter would take one for the other.
-// Integers and doubles are compared by exact numeric value, 0 and -0 are one,
-// all NaNs are one. It is a total order.
+// Compare compares two values in the order of Firestore's indexes. It is negative if
+// a sorts before b, and 0 if an equality filter does not distinguish them. Integers
+// and doubles are compared by exact numeric value; 0 equals -0, and all NaNs are
+// equal. It is a total order.
 //
 // Source: https://firebase.google.com/docs/firestore/manage-data/data-types
 func Compare(a, b *pb.Value) int {
@@ -45,7 +45,7 @@ func Compare(a, b *pb.Value) int {
 		return compareVectors(vectorElements(a), vectorElements(b))
 	case KindMap:
 		return compareMaps(a.GetMapValue().GetFields(), b.GetMapValue().GetFields())
-	default: // null, NaN and values without a type hold nothing to compare
+	default: // null, NaN and values without a type are equal to themselves
 		return 0
 	}
 }
@@ -61,8 +61,8 @@ func compareBools(a, b bool) int {
 	}
 }
 
-// compareNumbers compares two non-NaN numbers without rounding: a double
-// cannot tell 1<<53 from 1<<53 + 1, an integer can.
+// compareNumbers compares two non-NaN numbers without rounding. A double cannot
+// represent 1<<53 + 1, an integer can.
 func compareNumbers(a, b *pb.Value) int {
 	x, xIsInt := a.GetValueType().(*pb.Value_IntegerValue)
 	y, yIsInt := b.GetValueType().(*pb.Value_IntegerValue)
@@ -107,7 +107,7 @@ func compareGeoPoints(a, b *latlng.LatLng) int {
 	)
 }
 
-// compareVectors sorts by dimension first, then element by element.
+// compareVectors compares the dimension first, then element by element.
 func compareVectors(a, b []*pb.Value) int {
 	return cmp.Or(
 		cmp.Compare(len(a), len(b)),
@@ -115,8 +115,8 @@ func compareVectors(a, b []*pb.Value) int {
 	)
 }
 
-// compareMaps walks both maps in key order, comparing key, then value; the map
-// that ends first sorts first.
+// compareMaps compares the maps entry by entry in key order, by key and then by value.
+// If all are equal, the smaller map sorts first.
 func compareMaps(a, b map[string]*pb.Value) int {
 	aKeys := slices.Sorted(maps.Keys(a))
 	bKeys := slices.Sorted(maps.Keys(b))

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// E-QY-01: every step of the list sorts strictly after the one before.
-func TestCompare_ascending(t *testing.T) {
+// E-QY-01: each value sorts after the one before.
+func TestCompare_OrdersAllTypes(t *testing.T) {
 	ascending := []*pb.Value{
 		nullValue(),
 		boolean(false), boolean(true),
@@ -41,7 +41,7 @@ func TestCompare_ascending(t *testing.T) {
 }
 
 // E-QY-01
-func TestCompare_same(t *testing.T) {
+func TestCompare_TreatsAsEqual(t *testing.T) {
 	same := map[string][2]*pb.Value{
 		"integer and double":     {integer(1), double(1)},
 		"zero and negative zero": {double(0), double(math.Copysign(0, -1))},
@@ -75,17 +75,17 @@ func checkTotalOrder(t *rapid.T) {
 		t.Fatalf("not transitive: %d, %d, %d", ab, bc, ac)
 	}
 	if ab == 0 && bc != ac {
-		t.Fatalf("same values compare differently: %d and %d", ac, bc)
+		t.Fatalf("equal values compare differently: %d and %d", ac, bc)
 	}
 }
 
 // E-QY-01
-func TestCompare_isTotalOrder(t *testing.T) { rapid.Check(t, checkTotalOrder) }
+func TestCompare_IsTotalOrder(t *testing.T) { rapid.Check(t, checkTotalOrder) }
 
 func FuzzCompare(f *testing.F) { f.Fuzz(rapid.MakeFuzz(checkTotalOrder)) }
 
 // E-WR-04
-func TestEqual(t *testing.T) {
+func TestEqual_DistinguishesTypes(t *testing.T) {
 	tests := map[string]struct {
 		a, b *pb.Value
 		want bool
@@ -112,15 +112,15 @@ func TestEqual(t *testing.T) {
 	}
 }
 
-// Equal refines Compare, and a value equals its own copy.
-func TestEqual_refinesCompare(t *testing.T) {
+// Equal values compare as equal, and a value equals its copy.
+func TestEqual_RefinesCompare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := anyValue(2).Draw(t, "a"), anyValue(2).Draw(t, "b")
 		if Equal(a, b) != Equal(b, a) {
 			t.Fatal("not symmetric")
 		}
 		if Equal(a, b) && Compare(a, b) != 0 {
-			t.Fatal("equal values sort apart")
+			t.Fatal("equal values compare as different")
 		}
 		if !Equal(a, proto.CloneOf(a)) {
 			t.Fatal("a copy differs")

@@ -8,9 +8,9 @@ import (
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 )
 
-// Equal reports whether storing b over a would change nothing. It is stricter
-// than Compare(a, b) == 0: the integer 1 and the double 1.0 are different
-// values, at any depth, and so are 0.0 and -0.0. NaN equals NaN.
+// Equal reports whether replacing a by b changes nothing. It is stricter than
+// Compare(a, b) == 0: at any depth, the integer 1 and the double 1.0 are different,
+// and so are 0.0 and -0.0. NaN equals NaN.
 func Equal(a, b *pb.Value) bool {
 	switch x := a.GetValueType().(type) {
 	case *pb.Value_IntegerValue:
@@ -30,7 +30,7 @@ func Equal(a, b *pb.Value) bool {
 	}
 }
 
-// EqualFields reports whether two documents' fields are Equal, key by key.
+// EqualFields reports whether the fields of two documents are Equal.
 func EqualFields(a, b map[string]*pb.Value) bool {
 	return maps.EqualFunc(a, b, Equal)
 }

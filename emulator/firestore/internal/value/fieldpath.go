@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// NameField is the pseudo-field by which queries address a document's name.
+	// NameField is the pseudo-field by which queries refer to a document's name.
 	NameField = "__name__"
 
 	maxFieldPathBytes    = 1500
 	maxFieldPathSegments = 20
 )
 
-// FieldPath addresses a field, segment by segment from the document's top.
+// FieldPath is the path of a field, from the top of the document.
 type FieldPath []string
 
-// ParseFieldPath parses a field path as queries carry it: segments joined by
-// dots, each a simple word or quoted with backticks, with C's escape sequences
-// inside. NameField alone is allowed.
+// ParseFieldPath parses the field path of a query: segments separated by dots, each a
+// simple word, or quoted with backticks and with the escape sequences of C. NameField
+// on its own is allowed.
 func ParseFieldPath(s string) (FieldPath, error) {
 	path, err := splitFieldPath(s)
 	if err != nil {
@@ -33,8 +33,8 @@ func ParseFieldPath(s string) (FieldPath, error) {
 	return path, path.check()
 }
 
-// ParseWritePath parses a field path as masks and transforms carry it: as
-// ParseFieldPath, but a document's name cannot be written.
+// ParseWritePath is ParseFieldPath for masks and transforms, where NameField is not
+// allowed.
 func ParseWritePath(s string) (FieldPath, error) {
 	path, err := splitFieldPath(s)
 	if err != nil {
@@ -48,17 +48,17 @@ func (p FieldPath) IsName() bool {
 	return len(p) == 1 && p[0] == NameField
 }
 
-// isPrefixOf reports whether other is p itself or a field inside it.
+// isPrefixOf reports whether other is p or a field inside it.
 func (p FieldPath) isPrefixOf(other FieldPath) bool {
 	return len(p) <= len(other) && slices.Equal(p, other[:len(p)])
 }
 
-// Compare orders paths segment by segment by their bytes.
+// Compare compares paths segment by segment, by their bytes.
 func (p FieldPath) Compare(other FieldPath) int {
 	return slices.Compare(p, other)
 }
 
-// String is the canonical form: segments quoted only where they must be.
+// String is the canonical form, in which only segments that must be are quoted.
 func (p FieldPath) String() string {
 	var b strings.Builder
 	for i, segment := range p {
@@ -119,7 +119,7 @@ func badPath(s string) error {
 		"and quoted property paths must match regex (`(?:[^`\\\\]|(?:\\\\.))+`)", s)
 }
 
-// cutSegment splits the first segment, unquoted, off s.
+// cutSegment splits off the first segment of s and unquotes it.
 func cutSegment(s string) (segment, rest string, ok bool) {
 	if !strings.HasPrefix(s, "`") {
 		end := 0
@@ -147,8 +147,8 @@ func cutSegment(s string) (segment, rest string, ok bool) {
 	return "", "", false
 }
 
-// unescape cuts the escape sequence off that s begins with: one of Go's, or one
-// that only C has.
+// unescape splits off and decodes the escape sequence that s begins with, one of Go or
+// one that only C has.
 func unescape(s string) (c rune, rest string, ok bool) {
 	if len(s) > 1 {
 		switch s[1] {
@@ -180,8 +180,7 @@ func isReservedField(name string) bool {
 	return len(name) >= 4 && strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__")
 }
 
-// Get returns the value at path, or nil when a segment is absent or not inside
-// a map.
+// Get returns the value at path, nil if there is none.
 func Get(fields map[string]*pb.Value, path FieldPath) *pb.Value {
 	for i, segment := range path {
 		v, ok := fields[segment]
@@ -196,9 +195,8 @@ func Get(fields map[string]*pb.Value, path FieldPath) *pb.Value {
 	return nil
 }
 
-// Set returns fields with v at path. Maps on the way are copied, missing ones
-// made, and anything else in the way is replaced by a map; the argument is not
-// changed.
+// Set returns fields with v at path. Maps on the path are copied, missing ones
+// created, and other values replaced by a map. The argument is not changed.
 func Set(fields map[string]*pb.Value, path FieldPath, v *pb.Value) map[string]*pb.Value {
 	changed := cloneFields(fields)
 	if len(path) == 1 {
@@ -210,8 +208,8 @@ func Set(fields map[string]*pb.Value, path FieldPath, v *pb.Value) map[string]*p
 	return changed
 }
 
-// Delete returns fields without path; where nothing is at path it returns
-// fields itself. The argument is not changed.
+// Delete returns fields without the value at path, or fields itself if there is none.
+// The argument is not changed.
 func Delete(fields map[string]*pb.Value, path FieldPath) map[string]*pb.Value {
 	if Get(fields, path) == nil {
 		return fields
@@ -226,7 +224,7 @@ func Delete(fields map[string]*pb.Value, path FieldPath) map[string]*pb.Value {
 	return changed
 }
 
-// inside returns the fields of a map; a vector travels as one but has none.
+// inside returns the fields of a map. A vector is encoded as a map but has none.
 func inside(v *pb.Value) map[string]*pb.Value {
 	if isVector(v.GetMapValue()) {
 		return nil

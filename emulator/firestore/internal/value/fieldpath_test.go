@@ -12,7 +12,7 @@ import (
 )
 
 // E-ER-01
-func TestParseFieldPath(t *testing.T) {
+func TestParseFieldPath_AcceptsLegalPaths(t *testing.T) {
 	tests := map[string]FieldPath{
 		"a":                                   {"a"},
 		"_a1.B2":                              {"_a1", "B2"},
@@ -41,7 +41,7 @@ func TestParseFieldPath(t *testing.T) {
 }
 
 // E-ER-01
-func TestParseFieldPath_refuses(t *testing.T) {
+func TestParseFieldPath_RefusesIllegalPaths(t *testing.T) {
 	for _, s := range []string{
 		"", ".", "a.", ".a", "a..b", "1a", "a-b", "a b", "`a", "a`", "`", "``", "`a`b", "`a`.", "a.`b", "`a\\x`", "`a\\x4`", "`a\\1`", "`a\\400`", "`a\\u00e`", "`a\\ud800`", "`a\\U00110000`", "`a\\e`", "`a\\.`", "`\\x5f_x__`", "`a\\", "é", "*",
 		"__x__", "a.__x__", "a.__name__", "____", "`__x__`",
@@ -64,7 +64,7 @@ func anyFieldPath() *rapid.Generator[FieldPath] {
 	return rapid.Map(rapid.SliceOfN(rapid.StringMatching("[a-c`\\\\. é1]{1,4}"), 1, 4), func(segments []string) FieldPath { return segments })
 }
 
-func TestFieldPath_roundTrip(t *testing.T) {
+func TestFieldPath_StringRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		path := anyFieldPath().Draw(t, "path")
 		got, err := ParseFieldPath(path.String())
@@ -92,7 +92,7 @@ func FuzzParseFieldPath(f *testing.F) {
 	})
 }
 
-func TestSetGetDelete(t *testing.T) {
+func TestSetAndDelete_CopyOnWrite(t *testing.T) {
 	original := fields{"a": integer(1), "m": mapValue(fields{"x": integer(1), "y": integer(2)})}
 	tests := map[string]struct {
 		got, want fields
@@ -118,9 +118,9 @@ func TestSetGetDelete(t *testing.T) {
 	}
 }
 
-// Setting makes Get find the value, deleting makes it find nothing, and neither
-// touches the document it was given.
-func TestSetDelete_property(t *testing.T) {
+// Get finds what Set stored and nothing after Delete, and neither changes its
+// argument.
+func TestSetAndDelete_AgreeWithGet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		doc := rapid.MapOfN(rapid.StringMatching(`[ab]`), anyValue(2), 0, 2).Draw(t, "doc")
 		before := proto.CloneOf(mapValue(doc))

@@ -6,13 +6,13 @@ import (
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 )
 
-// Kind is a value's type class, in Firestore's cross-type sort order. Integers
-// and doubles share KindNumber; NaN stands apart because it sorts before every
-// number and no range filter on a number matches it.
+// Kind is the type class of a value. Kinds are ordered like values of different types
+// in Firestore. Integers and doubles share KindNumber. NaN is a kind of its own: it
+// sorts before every number, and no range filter on a number matches it.
 type Kind int
 
-// The type classes in ascending order. KindInvalid is a value without a type,
-// which no valid document holds.
+// The type classes in ascending order. KindInvalid is a value without a type, which no
+// valid document has.
 const (
 	KindInvalid Kind = iota
 	KindNull
@@ -71,7 +71,7 @@ func KindOf(v *pb.Value) Kind {
 	}
 }
 
-// isVector reports whether m is the map form in which vectors travel:
+// isVector reports whether m is the encoding of a vector:
 // {__type__: "__vector__", value: [doubles]}.
 func isVector(m *pb.MapValue) bool {
 	return m.GetFields()[typeKey].GetStringValue() == vectorType

@@ -2,14 +2,14 @@ package value
 
 import pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 
-// ParseMask parses a document mask's field paths for a write. A nil mask gives
-// nil paths; a mask that is present but empty gives an empty, non-nil slice.
+// ParseMask parses the field paths of the mask of a write. A nil mask gives nil paths,
+// an empty mask an empty slice that is not nil.
 func ParseMask(mask *pb.DocumentMask) ([]FieldPath, error) {
 	return parseMask(mask, ParseWritePath)
 }
 
-// ParseReadMask is ParseMask for reads, where NameField may stand for "no
-// field, just the name".
+// ParseReadMask is ParseMask for reads, where NameField is allowed and selects no
+// field.
 func ParseReadMask(mask *pb.DocumentMask) ([]FieldPath, error) {
 	return parseMask(mask, ParseFieldPath)
 }
@@ -29,11 +29,10 @@ func parseMask(mask *pb.DocumentMask, parse func(string) (FieldPath, error)) ([]
 	return paths, nil
 }
 
-// ApplyMask returns what a document's fields become when update is written
-// over stored (nil when the document does not exist). With nil paths update
-// replaces everything. Otherwise each path present in update is set, each path
-// absent from it is deleted, and fields outside the paths keep their stored
-// values. Neither argument is changed.
+// ApplyMask returns the fields of a document after an update of the stored fields,
+// which are nil if the document does not exist. With nil paths the update replaces
+// everything. Otherwise, paths that are in update are set, paths that are not are
+// deleted, and all other fields keep their stored values. No argument is changed.
 func ApplyMask(stored, update map[string]*pb.Value, paths []FieldPath) map[string]*pb.Value {
 	if paths == nil {
 		return update
@@ -49,9 +48,8 @@ func ApplyMask(stored, update map[string]*pb.Value, paths []FieldPath) map[strin
 	return result
 }
 
-// Project returns the fields at paths alone, as a read with a mask or a
-// projection shows them; nil paths return fields itself. Paths with nothing
-// there are left out.
+// Project returns only the fields at paths, for a read with a mask or a projection.
+// Nil paths return fields itself. Paths without a value are left out.
 func Project(fields map[string]*pb.Value, paths []FieldPath) map[string]*pb.Value {
 	if paths == nil {
 		return fields

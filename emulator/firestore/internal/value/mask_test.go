@@ -9,7 +9,7 @@ import (
 )
 
 // E-WR-02
-func TestApplyMask(t *testing.T) {
+func TestApplyMask_SetsAndDeletes(t *testing.T) {
 	stored := fields{"a": integer(1), "m": mapValue(fields{"x": integer(1), "y": integer(2)})}
 	update := fields{"a": integer(9), "m": mapValue(fields{"x": integer(9)}), "b": integer(9)}
 	tests := map[string]struct {
@@ -36,7 +36,7 @@ func TestApplyMask(t *testing.T) {
 	}
 }
 
-func TestParseMask(t *testing.T) {
+func TestParseMask_DistinguishesEmptyFromNil(t *testing.T) {
 	if paths, err := ParseMask(nil); paths != nil || err != nil {
 		t.Errorf("no mask: %v, %v", paths, err)
 	}
@@ -54,7 +54,7 @@ func TestParseMask(t *testing.T) {
 }
 
 // E-QY-06
-func TestProject(t *testing.T) {
+func TestProject_KeepsOnlyPaths(t *testing.T) {
 	doc := fields{"a": integer(1), "m": mapValue(fields{"x": integer(1), "y": integer(2)})}
 	tests := map[string]struct {
 		paths []FieldPath

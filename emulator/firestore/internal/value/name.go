@@ -7,26 +7,26 @@ import (
 )
 
 const (
-	// MaxIDBytes bounds one collection or document id.
+	// MaxIDBytes bounds the id of a collection or document.
 	MaxIDBytes = 1500
-	// MaxDatabaseBytes bounds a project's id and a database's.
+	// MaxDatabaseBytes bounds the id of a project or database.
 	MaxDatabaseBytes = 100
-	// MaxNameBytes bounds a document's name, counted as documentSize counts it.
+	// MaxNameBytes bounds the name of a document, counted like in documentSize.
 	MaxNameBytes = 6 << 10
 )
 
 // Name is a parsed resource name:
-// projects/{Project}/databases/{Database}/documents/{Segments joined by "/"}.
-// Segments alternate collection id, document id; none at all is the database's
-// root, the parent of its top-level collections.
+// projects/{Project}/databases/{Database}/documents/{Segments joined by "/"}. The
+// segments are alternately collection ids and document ids. Without segments it is
+// the root of the database, the parent of its top-level collections.
 type Name struct {
 	Project  string
 	Database string
 	Segments []string
 }
 
-// ParseName parses a document's full name. The error is INVALID_ARGUMENT and
-// says where the name goes wrong.
+// ParseName parses the full name of a document. The error is INVALID_ARGUMENT and says
+// where the name is wrong.
 func ParseName(s string) (Name, error) {
 	n, err := parseResource("Document", s)
 	if err != nil {
@@ -38,8 +38,8 @@ func ParseName(s string) (Name, error) {
 	return n, nil
 }
 
-// ParseReference parses the content of a reference value, which must name a
-// document, of any database.
+// ParseReference parses a reference value, which must be the name of a document of any
+// database.
 func ParseReference(s string) (Name, error) {
 	n, err := parseResource("Resource", s)
 	if err != nil {
@@ -51,14 +51,14 @@ func ParseReference(s string) (Name, error) {
 	return n, nil
 }
 
-// ParseParent parses what a query or a listing hangs under: a database's root
-// (".../documents") or a document's name.
+// ParseParent parses the parent of a query or listing, which is the root of a database
+// (".../documents") or the name of a document.
 func ParseParent(s string) (Name, error) {
 	return parseResource("Document", s)
 }
 
-// ParseDatabase parses "projects/{project}/databases/{database}" into a root
-// Name. It refuses ids that no database has.
+// ParseDatabase parses "projects/{project}/databases/{database}" into the Name of its
+// root.
 func ParseDatabase(s string) (Name, error) {
 	p := nameParser{noun: "Database", whole: s}
 	n := p.database()
@@ -74,13 +74,12 @@ func ParseDatabase(s string) (Name, error) {
 	return n, p.err
 }
 
-// IsDocument reports whether n names a document rather than a root or a
-// collection.
+// IsDocument reports whether n is a document, and not a root or a collection.
 func (n Name) IsDocument() bool {
 	return len(n.Segments) > 0 && len(n.Segments)%2 == 0
 }
 
-// ID is the last segment, the document's own id; empty for the root.
+// ID is the last segment, the document's id. It is empty for the root.
 func (n Name) ID() string {
 	if len(n.Segments) == 0 {
 		return ""
@@ -88,8 +87,7 @@ func (n Name) ID() string {
 	return n.Segments[len(n.Segments)-1]
 }
 
-// CollectionID is the id of the collection the document is in; empty for the
-// root.
+// CollectionID is the id of the document's collection. It is empty for the root.
 func (n Name) CollectionID() string {
 	if len(n.Segments) < 2 {
 		return ""
@@ -97,8 +95,8 @@ func (n Name) CollectionID() string {
 	return n.Segments[len(n.Segments)-2]
 }
 
-// Parent is the document or root that holds the document's collection; the
-// root is its own parent.
+// Parent is the document or root that contains the document's collection. The root is
+// its own parent.
 func (n Name) Parent() Name {
 	if len(n.Segments) < 2 {
 		return Name{Project: n.Project, Database: n.Database}
@@ -111,7 +109,7 @@ func (n Name) DatabaseName() string {
 	return "projects/" + n.Project + "/databases/" + n.Database
 }
 
-// String is the full resource name, as ParseName and ParseParent take it.
+// String is the full resource name, which ParseName and ParseParent read.
 func (n Name) String() string {
 	var b strings.Builder
 	b.WriteString(n.DatabaseName())
@@ -123,9 +121,9 @@ func (n Name) String() string {
 	return b.String()
 }
 
-// CompareNameStrings orders unparsed names by project, database and then segment by
-// segment: numeric ids (__id7__) first, by number, then all others by their bytes; an
-// ancestor sorts before its descendants. It does not allocate.
+// CompareNameStrings compares unparsed names by project, database, and then segment by
+// segment. Numeric ids (__id7__) come first, by number, then all others by their bytes.
+// An ancestor sorts before its descendants. It does not allocate.
 func CompareNameStrings(a, b string) int {
 	for {
 		aSegment, aRest, aMore := strings.Cut(a, "/")
@@ -155,8 +153,8 @@ func compareSegments(a, b string) int {
 	}
 }
 
-// numericID reads an id of the form __idN__, N a 64-bit integer in its
-// shortest decimal form and not zero.
+// numericID parses an id of the form __idN__, where N is a 64-bit integer other than 0
+// in its shortest decimal form.
 func numericID(s string) (int64, bool) {
 	digits, ok := numericIDDigits(s)
 	if !ok {

@@ -12,7 +12,7 @@ import (
 )
 
 // E-ER-01
-func TestParseName_accepts(t *testing.T) {
+func TestParseName_AcceptsLegalNames(t *testing.T) {
 	for _, path := range []string{
 		"a/b", "a/b/c/d", "a/____", "a/___", "a/__id5__", "a/__id-9223372036854775808__", "a/é", "a/x y", "a/" + strings.Repeat("x", MaxIDBytes),
 		"a/...", "a/__x", "a/x__",
@@ -30,7 +30,7 @@ func TestParseName_accepts(t *testing.T) {
 }
 
 // E-ER-01
-func TestParseName_refuses(t *testing.T) {
+func TestParseName_RefusesIllegalNames(t *testing.T) {
 	tests := map[string]string{
 		"":                        `Document name "" lacks "projects" at index 0.`,
 		"projects":                `Document name "projects" lacks "/" at index 8.`,
@@ -70,7 +70,7 @@ func TestParseName_refuses(t *testing.T) {
 	}
 }
 
-func TestParseParent(t *testing.T) {
+func TestParseParent_AcceptsRootAndDocuments(t *testing.T) {
 	root, err := ParseParent(testRoot)
 	if err != nil || len(root.Segments) != 0 || root.IsDocument() || root.String() != testRoot {
 		t.Errorf("root: %+v, %v", root, err)
@@ -80,7 +80,7 @@ func TestParseParent(t *testing.T) {
 	}
 }
 
-func TestParseDatabase(t *testing.T) {
+func TestParseDatabase_RefusesIllegalNames(t *testing.T) {
 	longest := strings.Repeat("x", MaxDatabaseBytes)
 	for _, s := range []string{"projects/p/databases/d", "projects/" + longest + "/databases/" + longest} {
 		if n, err := ParseDatabase(s); err != nil || n.DatabaseName() != s {
@@ -97,7 +97,7 @@ func TestParseDatabase(t *testing.T) {
 	}
 }
 
-func TestName_parts(t *testing.T) {
+func TestName_HasParts(t *testing.T) {
 	n, err := ParseName(testRoot + "/a/b/c/d")
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func checkName(t *rapid.T) {
 	}
 }
 
-// compareNames is what CompareNameStrings does, on parsed names.
+// compareNames is CompareNameStrings for parsed names.
 func compareNames(a, b Name) int {
 	return cmp.Or(
 		strings.Compare(a.Project, b.Project),
@@ -150,7 +150,7 @@ func compareNames(a, b Name) int {
 	)
 }
 
-func TestParseName_roundTrip(t *testing.T) { rapid.Check(t, checkName) }
+func TestParseName_RoundTrip(t *testing.T) { rapid.Check(t, checkName) }
 
 func FuzzParseName(f *testing.F) {
 	f.Add(testRoot + "/a/__id7__")

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// parseResource parses a document's name or its database's root. noun is what
-// the error texts call it: "Document" or "Resource".
+// parseResource parses the name of a document or of a database's root. Errors call it
+// by the noun, "Document" or "Resource".
 func parseResource(noun, s string) (Name, error) {
 	p := nameParser{noun: noun, whole: s}
 	n := p.database()
@@ -35,8 +35,8 @@ func parseResource(noun, s string) (Name, error) {
 	return n, nil
 }
 
-// nameParser consumes a resource name from left to right and keeps the first
-// thing wrong with it; after an error every step is a no-op.
+// nameParser consumes a resource name from left to right and keeps the first error.
+// After an error every step does nothing.
 type nameParser struct {
 	noun  string
 	whole string
@@ -80,8 +80,8 @@ func (p *nameParser) slash() {
 	}
 }
 
-// id consumes one identifier; what says which: project, database, collection
-// or resource (a document's).
+// id consumes an id of the given kind: project, database, collection or resource (a
+// document).
 func (p *nameParser) id(what string) string {
 	if p.err != nil {
 		return ""
@@ -118,8 +118,8 @@ func (p *nameParser) fail(complaint string) {
 	p.err = invalidf(`%s name "%s" %s at index %d.`, p.noun, p.whole, complaint, p.at)
 }
 
-// ValidateCollectionID reports why id cannot be a collection's id: empty, a
-// dot or two, a slash inside, reserved (__x__) or over MaxIDBytes.
+// ValidateCollectionID returns an error if id is no legal collection id: it is empty,
+// "." or "..", contains a slash, is reserved (__x__) or longer than MaxIDBytes.
 func ValidateCollectionID(id string) error {
 	switch {
 	case id == "" || id == "." || id == ".." || strings.Contains(id, "/"):
@@ -132,10 +132,9 @@ func ValidateCollectionID(id string) error {
 	return nil
 }
 
-// validateDocumentID reports why id cannot be a document's. Of the numeric ids it
-// takes those that the official emulator takes: __id7__ and __id-7__, but neither
-// zero nor leading zeros, which are reserved there. Two ids of one number could
-// not be told apart in order (E-ER-01).
+// validateDocumentID returns an error if id is no legal document id. Of the numeric ids
+// it accepts those that the official emulator accepts: __id7__ and __id-7__, but not
+// zero or leading zeros, because ids with the same number have no order (E-ER-01).
 func validateDocumentID(id string) error {
 	if digits, ok := numericIDDigits(id); ok {
 		if _, err := strconv.ParseInt(digits, 10, 64); err != nil {
@@ -152,8 +151,8 @@ func validateDocumentID(id string) error {
 	return nil
 }
 
-// isReserved reports whether an id matches __.+__ ; four underscores alone are
-// an ordinary id.
+// isReserved reports whether an id matches __.+__ . Four underscores are an ordinary
+// id.
 func isReserved(id string) bool {
 	return len(id) > 4 && strings.HasPrefix(id, "__") && strings.HasSuffix(id, "__")
 }

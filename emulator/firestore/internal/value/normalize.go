@@ -8,9 +8,9 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// NormalizeFields returns the fields as they are stored: timestamps floored to
-// the microsecond, at any depth. Maps that already are in that form are returned
-// as they are; nothing is changed in place.
+// NormalizeFields returns the fields in the form in which they are stored: timestamps
+// at any depth are floored to microseconds. Maps without changes are returned as they
+// are. Nothing is changed in place.
 func NormalizeFields(fields map[string]*pb.Value) map[string]*pb.Value {
 	normal, _ := normalizeFields(fields)
 	return normal
@@ -65,8 +65,8 @@ func normalizeElements(values []*pb.Value) (normal []*pb.Value, changed bool) {
 	return normal, changed
 }
 
-// floorTimestamp floors t to a multiple of unit, which divides a second; a t
-// that already is one is returned itself.
+// floorTimestamp floors t to a multiple of unit, which must divide a second. If t is
+// one, it returns t itself.
 func floorTimestamp(t *timestamppb.Timestamp, unit time.Duration) *timestamppb.Timestamp {
 	excess := t.GetNanos() % int32(unit)
 	if excess == 0 {

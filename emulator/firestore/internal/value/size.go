@@ -2,11 +2,11 @@ package value
 
 import pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 
-// MaxDocumentBytes bounds a document as documentSize counts it.
+// MaxDocumentBytes bounds the documentSize.
 const MaxDocumentBytes = 1 << 20
 
-// documentSize is a document's billed size in bytes: its name, its fields'
-// names and values, and 32 more.
+// documentSize is the billed size of a document in bytes: its name, the names and
+// values of its fields, and 32.
 //
 // Source: https://firebase.google.com/docs/firestore/storage-size
 func documentSize(name Name, fields map[string]*pb.Value) int {
@@ -31,7 +31,7 @@ func fieldsSize(fields map[string]*pb.Value) int {
 	return size
 }
 
-// Size is what a field's value adds to its document's size.
+// Size is the contribution of a value to the size of its document, in bytes.
 func Size(v *pb.Value) int {
 	switch t := v.GetValueType().(type) {
 	case *pb.Value_NullValue, *pb.Value_BooleanValue:
@@ -56,7 +56,7 @@ func Size(v *pb.Value) int {
 		}
 		return size
 	case *pb.Value_MapValue:
-		if isVector(t.MapValue) { // its elements alone count
+		if isVector(t.MapValue) { // only its elements count
 			return Size(t.MapValue.GetFields()[vectorKey])
 		}
 		return fieldsSize(t.MapValue.GetFields())

@@ -14,8 +14,8 @@ const MaxTransforms = 500
 
 type fieldTransform = pb.DocumentTransform_FieldTransform
 
-// CheckTransformCount refuses more than MaxTransforms on one document; a commit
-// counts them over all its writes to it.
+// CheckTransformCount refuses more than MaxTransforms on one document, counted over
+// all writes of a commit.
 func CheckTransformCount(n int) error {
 	if n > MaxTransforms {
 		return invalidf("A document cannot have more than %d field transforms in one commit.", MaxTransforms)
@@ -23,9 +23,9 @@ func CheckTransformCount(n int) error {
 	return nil
 }
 
-// ValidateTransforms checks the transforms of one write before any is applied:
-// their number, field paths and operands, and that none reaches into another's
-// field. The same field may be transformed twice.
+// ValidateTransforms checks the transforms of a write: their number, field paths and
+// operands, and that no field is inside another. The same field can be transformed
+// twice.
 func ValidateTransforms(transforms []*fieldTransform) error {
 	if err := CheckTransformCount(len(transforms)); err != nil {
 		return err
@@ -51,11 +51,11 @@ func ValidateTransforms(transforms []*fieldTransform) error {
 	return nil
 }
 
-// ApplyTransform computes one field transform on old, the field's value after
-// the writes and transforms before it (nil when absent). next is the field's
-// new value, and result what the write's transform_results report: next, or
-// null for the array operations. requestTime is when the commit's request
-// arrived; it is stored with millisecond precision. old is not changed.
+// ApplyTransform applies a field transform to old, which is the value of the field
+// after all earlier writes and transforms, nil if absent. next is the new value, and
+// result is the entry in transform_results: next, or null for the array operations.
+// requestTime is when the request arrived; it is stored with millisecond precision.
+// old is not changed.
 //
 // Source: the comments on DocumentTransform.FieldTransform in google/firestore/v1/write.proto.
 func ApplyTransform(old *pb.Value, t *fieldTransform, requestTime time.Time) (next, result *pb.Value, err error) {
@@ -130,8 +130,8 @@ func isNumeric(v *pb.Value) bool {
 	return kind == KindNumber || kind == KindNaN
 }
 
-// increment adds; two integers saturate at the ends of int64, and any double
-// makes the sum a double. An old value that is no number counts as absent.
+// increment adds two numbers. Two integers saturate at the limits of int64, otherwise
+// the sum is a double. If old is not a number, the result is by.
 func increment(old, by *pb.Value) *pb.Value {
 	if !isNumeric(old) {
 		return by
@@ -162,9 +162,9 @@ func asDouble(v *pb.Value) float64 {
 	return v.GetDoubleValue()
 }
 
-// extreme keeps the larger (sign 1) or smaller (sign -1) of two numbers: equal
-// keeps old as it is, NaN wins either way, and an old value that is no number
-// gives way.
+// extreme returns the larger (sign 1) or smaller (sign -1) of two numbers. If they are
+// equal it returns old. NaN is both larger and smaller than any number. If old is not
+// a number, the result is operand.
 func extreme(old, operand *pb.Value, sign int) *pb.Value {
 	switch {
 	case !isNumeric(old):
@@ -178,7 +178,7 @@ func extreme(old, operand *pb.Value, sign int) *pb.Value {
 	}
 }
 
-// union appends each element not already there, as Compare tells sameness.
+// union appends each element that no present one equals by Compare.
 func union(old *pb.Value, elements []*pb.Value) *pb.Value {
 	present := old.GetArrayValue().GetValues()
 	values := append(make([]*pb.Value, 0, len(present)+len(elements)), present...)
@@ -190,7 +190,7 @@ func union(old *pb.Value, elements []*pb.Value) *pb.Value {
 	return arrayValue(values)
 }
 
-// remove drops every occurrence of each element, as Compare tells sameness.
+// remove removes all values that equal one of the elements by Compare.
 func remove(old *pb.Value, elements []*pb.Value) *pb.Value {
 	elements, _ = normalizeElements(elements)
 	var values []*pb.Value

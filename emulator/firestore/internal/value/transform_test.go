@@ -35,7 +35,7 @@ func serverTime() *fieldTransform {
 }
 
 // E-WR-06
-func TestApplyTransform(t *testing.T) {
+func TestApplyTransform_AllOperations(t *testing.T) {
 	nan := double(math.NaN())
 	tests := map[string]struct {
 		old       *pb.Value
@@ -103,7 +103,7 @@ func TestApplyTransform(t *testing.T) {
 }
 
 // E-WR-06, E-ER-01
-func TestValidateTransforms(t *testing.T) {
+func TestValidateTransforms_RefusesInvalid(t *testing.T) {
 	at := func(path string, t *fieldTransform) *fieldTransform {
 		t = proto.CloneOf(t)
 		t.FieldPath = path
@@ -149,9 +149,9 @@ func TestValidateTransforms(t *testing.T) {
 	}
 }
 
-// Whatever the operands: union is idempotent, remove undoes it, extremes bound
-// both operands, and the old value is left alone.
-func TestApplyTransform_properties(t *testing.T) {
+// For any operands: union is idempotent, remove undoes it, maximum and minimum bound
+// both operands, and the old value does not change.
+func TestApplyTransform_Properties(t *testing.T) {
 	apply := func(t *rapid.T, old *pb.Value, transform *fieldTransform) *pb.Value {
 		next, _, err := ApplyTransform(old, transform, requestTime)
 		if err != nil {

@@ -14,19 +14,18 @@ const (
 	MaxValueBytes = 1<<20 - 89
 
 	maxFieldNameBytes   = 1500
-	maxDepth            = 20 // maps and arrays inside one another
+	maxDepth            = 20 // nested maps and arrays
 	maxVectorDimensions = 2048
 )
 
-// bsonKeys are the single keys whose maps stand for BSON values.
+// bsonKeys are the keys of maps with one key that encode BSON values.
 var bsonKeys = map[string]bool{
 	"__min__": true, "__max__": true, "__int__": true, "__decimal128__": true, "__oid__": true,
 	"__binary__": true, "__regex__": true, "__request_timestamp__": true,
 }
 
-// ValidateFields reports why a document cannot have these fields, be they all of
-// it or what a masked write carries: an illegal field name, or a value the service
-// does not take. nil means it can.
+// ValidateFields returns an error if a document cannot have these fields, because a
+// field name is illegal or the service does not accept a value.
 func ValidateFields(fields map[string]*pb.Value) error {
 	for field, v := range fields {
 		switch {
@@ -44,7 +43,7 @@ func ValidateFields(fields map[string]*pb.Value) error {
 	return nil
 }
 
-// ValidateSize reports a document of more than MaxDocumentBytes.
+// ValidateSize returns an error if a document has more than MaxDocumentBytes.
 func ValidateSize(name Name, fields map[string]*pb.Value) error {
 	if size := documentSize(name, fields); size > MaxDocumentBytes {
 		return invalidf("Document '%s' cannot be written because its size (%s bytes) exceeds the maximum allowed size of %s bytes.",
@@ -53,9 +52,8 @@ func ValidateSize(name Name, fields map[string]*pb.Value) error {
 	return nil
 }
 
-// ValidateOperand reports why v cannot be a filter's or a cursor's operand:
-// what ValidateFields would say of a field holding v, except that arrays may
-// hold arrays.
+// ValidateOperand returns an error if v cannot be the operand of a filter or cursor.
+// The rules are those of ValidateFields, except that arrays can contain arrays.
 func ValidateOperand(v *pb.Value) error {
 	return valueValidator{property: "value", nestedArrays: true}.value(v, 0)
 }
@@ -72,14 +70,14 @@ func withThousands(n int) string {
 	return b.String()
 }
 
-// valueValidator checks one top-level field's value; property is the field's
-// name, for the error text.
+// valueValidator checks the value of a top-level field. property is the name of the
+// field, for the errors.
 type valueValidator struct {
 	property     string
 	nestedArrays bool
 }
 
-// value checks v, which stands inside depth maps and arrays.
+// value checks v, which is inside depth maps and arrays.
 func (c valueValidator) value(v *pb.Value, depth int) error {
 	switch t := v.GetValueType().(type) {
 	case nil:
@@ -196,7 +194,7 @@ func checkTimestamp(t *timestamppb.Timestamp) error {
 	return nil
 }
 
-// checkGeoPoint is written so that NaN fails both ranges.
+// checkGeoPoint is written so that NaN is out of both ranges.
 func checkGeoPoint(p *latlng.LatLng) error {
 	if lat := p.GetLatitude(); !(lat >= -90 && lat <= 90) {
 		return invalidf("Geo point latitude '%s' outside permitted range -90.0 to 90.0.", decimal(lat))
@@ -207,7 +205,7 @@ func checkGeoPoint(p *latlng.LatLng) error {
 	return nil
 }
 
-// decimal prints f with at least one digit after the point.
+// decimal formats f with at least one digit after the point.
 func decimal(f float64) string {
 	s := strconv.FormatFloat(f, 'f', -1, 64)
 	if strings.ContainsAny(s, ".Ny") { // NaN and +Inf have no point

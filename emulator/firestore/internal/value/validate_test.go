@@ -11,7 +11,7 @@ import (
 )
 
 // E-ER-01
-func TestValidateFields(t *testing.T) {
+func TestValidateFields_RefusesIllegalFields(t *testing.T) {
 	long := strings.Repeat("x", MaxValueBytes)
 	tooLong := long + "x"
 	name1500 := strings.Repeat("x", 1500)
@@ -77,7 +77,7 @@ func TestValidateFields(t *testing.T) {
 }
 
 // E-RPC-03
-func TestValidateFields_refusesBSON(t *testing.T) {
+func TestValidateFields_RefusesBSON(t *testing.T) {
 	err := ValidateFields(fields{"a": mapValue(fields{"__oid__": text("507f191e810c19729de860ea")})})
 	const want = "embedded firestore: BSON value __oid__ not implemented (E-RPC-03)"
 	if status.Code(err) != codes.Unimplemented || status.Convert(err).Message() != want {
@@ -86,7 +86,7 @@ func TestValidateFields_refusesBSON(t *testing.T) {
 }
 
 // E-ER-01
-func TestValidateSize(t *testing.T) {
+func TestValidateSize_RefusesLargeDocument(t *testing.T) {
 	// name a/b: 2 + 2 + 16; per document 32; fields a, b: 2 + len + 1 each.
 	const overhead = 20 + 32 + 3 + 3
 	ofSize := func(total int) fields {
@@ -106,9 +106,9 @@ func TestValidateSize(t *testing.T) {
 	}
 }
 
-// The worked example of https://firebase.google.com/docs/firestore/storage-size:
-// users/jeff/tasks/my_task_id of 147 bytes.
-func TestDocumentSize(t *testing.T) {
+// The example in https://firebase.google.com/docs/firestore/storage-size,
+// users/jeff/tasks/my_task_id, has 147 bytes.
+func TestDocumentSize_AgreesWithDocumentation(t *testing.T) {
 	name, err := ParseName(testRoot + "/users/jeff/tasks/my_task_id")
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestDocumentSize(t *testing.T) {
 }
 
 // E-WR-07
-func TestNormalizeFields(t *testing.T) {
+func TestNormalizeFields_FloorsTimestamps(t *testing.T) {
 	original := fields{
 		"t": instant(1, 123_456_789),
 		"z": double(math.Copysign(0, -1)),
@@ -144,6 +144,6 @@ func TestNormalizeFields(t *testing.T) {
 		t.Error("the argument changed")
 	}
 	if again := NormalizeFields(got); !EqualFields(again, got) {
-		t.Errorf("a second time: %v", again)
+		t.Errorf("normalized twice: %v", again)
 	}
 }

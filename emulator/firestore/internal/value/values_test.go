@@ -43,7 +43,7 @@ func vector(elements ...float64) *pb.Value {
 	return mapValue(fields{typeKey: text(vectorType), vectorKey: arrayValue(values)})
 }
 
-// nested wraps v in depth maps and arrays, alternating.
+// nested wraps v in depth alternating maps and arrays.
 func nested(depth int, v *pb.Value) *pb.Value {
 	for i := range depth {
 		if i%2 == 0 {
@@ -55,8 +55,8 @@ func nested(depth int, v *pb.Value) *pb.Value {
 	return v
 }
 
-// anyValue generates values of every type, crowded where order and equality
-// are delicate: numbers around the edges of exactness, small ids and keys.
+// anyValue generates values of every type. Many are near each other where order and
+// equality are delicate: numbers at the limits of exactness, small ids and keys.
 func anyValue(depth int) *rapid.Generator[*pb.Value] {
 	scalars := []*rapid.Generator[*pb.Value]{
 		rapid.Just(nullValue()),
