@@ -52,7 +52,7 @@ func TestClient_CreateGetSetDelete(t *testing.T) {
 	again, err := ref.Set(s.ctx, fields{"m": "x"})
 	s.must("set the same", err)
 	if !again.UpdateTime.Equal(replaced.UpdateTime) {
-		t.Errorf("a write that changes nothing moved the update time from %v to %v", replaced.UpdateTime, again.UpdateTime)
+		t.Errorf("a write that changes nothing changed the update time from %v to %v", replaced.UpdateTime, again.UpdateTime)
 	}
 
 	// E-WR-05
@@ -71,7 +71,7 @@ func TestClient_CreateGetSetDelete(t *testing.T) {
 	s.wantData("added", added, fields{"n": int64(3)})
 }
 
-func TestClient_everyTypeSurvives(t *testing.T) {
+func TestClient_EveryTypeSurvives(t *testing.T) {
 	s := newSuite(t)
 	at := time.Date(2020, 2, 3, 4, 5, 6, 789_123_456, time.UTC)
 	stored := fields{
@@ -88,8 +88,8 @@ func TestClient_everyTypeSurvives(t *testing.T) {
 	s.wantCode("empty field name", err, codes.InvalidArgument)
 }
 
-// E-WR-04: zero and negative zero compare equal, and yet who writes one reads it.
-func TestClient_zerosKeepTheirSign(t *testing.T) {
+// E-WR-04: zero and negative zero compare as equal, but are stored as they are written.
+func TestClient_ZerosKeepTheirSign(t *testing.T) {
 	s := newSuite(t)
 	negative := math.Copysign(0, -1)
 	ref := s.set("a", fields{"n": negative})
@@ -115,7 +115,7 @@ type item struct {
 	Price float64 `firestore:"price"`
 }
 
-func TestClient_structs(t *testing.T) {
+func TestClient_Structs(t *testing.T) {
 	s := newSuite(t)
 	stored := purchase{Customer: "ann", Items: []item{{"bolt", 0.5}, {"nut", 1}}}
 	ref := s.coll.Doc("order")
@@ -137,7 +137,7 @@ func TestClient_structs(t *testing.T) {
 }
 
 // E-WR-02
-func TestClient_mergeAndUpdate(t *testing.T) {
+func TestClient_MergeAndUpdate(t *testing.T) {
 	s := newSuite(t)
 	ref := s.set("a", fields{"keep": 1, "m": fields{"x": 1, "y": 2}, "odd.name": 1})
 
@@ -164,8 +164,8 @@ func TestClient_mergeAndUpdate(t *testing.T) {
 	s.wantData("merge makes the document", s.coll.Doc("made"), fields{"m": fields{"x": int64(1)}})
 }
 
-// A vector travels as a map but is none: there are no fields inside it.
-func TestClient_vectorsAreNoMaps(t *testing.T) {
+// A vector is encoded as a map but has no fields.
+func TestClient_VectorsHaveNoFields(t *testing.T) {
 	s := newSuite(t)
 	ref := s.set("a", fields{"v": firestore.Vector64{1}})
 	s.wantIDs("equal inside", s.coll.Where("v.value", "==", []float64{1}))
@@ -181,7 +181,7 @@ func TestClient_vectorsAreNoMaps(t *testing.T) {
 }
 
 // E-WR-03
-func TestClient_preconditions(t *testing.T) {
+func TestClient_Preconditions(t *testing.T) {
 	s := newSuite(t)
 	ref := s.coll.Doc("a")
 	first, err := ref.Set(s.ctx, fields{"n": 1})
@@ -201,7 +201,7 @@ func TestClient_preconditions(t *testing.T) {
 }
 
 // E-WR-06
-func TestClient_transforms(t *testing.T) {
+func TestClient_Transforms(t *testing.T) {
 	s := newSuite(t)
 	ref := s.set("a", fields{"n": 1, "f": 1.5, "tags": []string{"x", "y"}, "max": 5, "min": 5, "text": "t"})
 	_, err := ref.Update(s.ctx, []firestore.Update{
@@ -247,7 +247,7 @@ func TestClient_GetAll(t *testing.T) {
 }
 
 // E-ST-05
-func TestClient_readTime(t *testing.T) {
+func TestClient_ReadTime(t *testing.T) {
 	s := newSuite(t)
 	ref := s.coll.Doc("a")
 	first, err := ref.Set(s.ctx, fields{"n": 1})
@@ -264,7 +264,7 @@ func TestClient_readTime(t *testing.T) {
 	s.wantIDs("query of the past", *all.WithReadOptions(firestore.ReadTime(first.UpdateTime)), "a")
 }
 
-func TestClient_listing(t *testing.T) {
+func TestClient_Listing(t *testing.T) {
 	s := newSuite(t)
 	s.set("a", fields{})
 	_, err := s.coll.Doc("ghost").Collection("sub").Doc("x").Set(s.ctx, fields{})
@@ -279,7 +279,7 @@ func TestClient_listing(t *testing.T) {
 		got = append(got, ref.ID)
 	}
 	if diff := cmp.Diff([]string{"a", "ghost"}, got); diff != "" {
-		t.Errorf("documents, missing ones too: %s", diff)
+		t.Errorf("documents, including missing ones: %s", diff)
 	}
 	for what, it := range map[string]*firestore.CollectionIterator{
 		"c d": s.client.Collections(s.ctx), "sub": s.coll.Doc("ghost").Collections(s.ctx), "": s.coll.Doc("a").Collections(s.ctx),

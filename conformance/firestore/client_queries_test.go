@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// cities fills the suite's collection.
+// cities fills the collection.
 func cities(s suite) {
 	for id, data := range map[string]fields{
 		"bern":     {"country": "ch", "size": 134, "rivers": []string{"aare"}},
@@ -27,7 +27,7 @@ func cities(s suite) {
 	}
 }
 
-func TestClient_where(t *testing.T) {
+func TestClient_Where(t *testing.T) {
 	s := newSuite(t)
 	cities(s)
 	q := s.coll.Query
@@ -56,11 +56,11 @@ func TestClient_where(t *testing.T) {
 	s.wantCode("in nothing", err, codes.InvalidArgument)
 }
 
-func TestClient_orderAndCursors(t *testing.T) {
+func TestClient_OrderAndCursors(t *testing.T) {
 	s := newSuite(t)
 	cities(s)
-	// A query each time: LimitToLast turns around the orders it shares with the
-	// query it was called on.
+	// LimitToLast reverses the orders that a query shares with the query it was made
+	// from, so every use needs a new query.
 	bySize := func() firestore.Query { return s.coll.OrderBy("size", firestore.Asc).Where("size", ">", 0) }
 	s.wantIDs("ascending", bySize(), "bern", "basel", "koeln", "wien", "berlin")
 	s.wantIDs("descending", s.coll.OrderBy("size", firestore.Desc), "berlin", "wien", "koeln", "basel", "bern", "atlantis")
@@ -80,7 +80,7 @@ func TestClient_orderAndCursors(t *testing.T) {
 	s.wantIDs("by id", s.coll.OrderBy(firestore.DocumentID, firestore.Asc).StartAt("bern").EndAt("koeln"), "bern", "koeln")
 }
 
-func TestClient_iterator(t *testing.T) {
+func TestClient_Iterator(t *testing.T) {
 	s := newSuite(t)
 	writer := s.client.BulkWriter(s.ctx)
 	for i := range 250 {
@@ -113,7 +113,7 @@ func TestClient_iterator(t *testing.T) {
 	}
 }
 
-func TestClient_selectAndSerialize(t *testing.T) {
+func TestClient_SelectAndSerialize(t *testing.T) {
 	s := newSuite(t)
 	cities(s)
 	docs, err := s.coll.Select("country", "nothing").Where("size", "==", 134).Documents(s.ctx).GetAll()
@@ -133,7 +133,7 @@ func TestClient_selectAndSerialize(t *testing.T) {
 	s.wantIDs("deserialized", q, "basel", "bern")
 }
 
-func TestClient_collectionGroup(t *testing.T) {
+func TestClient_CollectionGroup(t *testing.T) {
 	s := newSuite(t)
 	for _, path := range []string{"c/a/log/1", "c/b/log/2", "log/3", "c/a/logs/4"} {
 		_, err := s.client.Doc(path).Set(s.ctx, fields{"n": path[len(path)-1:]})
@@ -159,7 +159,7 @@ func TestClient_collectionGroup(t *testing.T) {
 }
 
 // E-QY-07
-func TestClient_aggregation(t *testing.T) {
+func TestClient_Aggregation(t *testing.T) {
 	s := newSuite(t)
 	cities(s)
 	q := s.coll.Where("country", "==", "de")

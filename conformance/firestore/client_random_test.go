@@ -202,7 +202,7 @@ func showSnapshot(doc *firestore.DocumentSnapshot) string {
 	return fmt.Sprintf("\n      %s %#v", doc.Ref.Path, doc.Data())
 }
 
-// E-PR-03: random calls of the real Go client, answered alike by both servers.
+// E-PR-03: both servers give the same answers to random calls of the real Go client.
 func TestRandomClientCalls(t *testing.T) {
 	officialAddr, embeddedAddr := official.address(t), startEmbedded(t)
 	t.Setenv("FIRESTORE_EMULATOR_HOST", "") // or both clients would go where it points

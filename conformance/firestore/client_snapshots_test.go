@@ -7,7 +7,7 @@ import (
 	"cloud.google.com/go/firestore"
 )
 
-func TestClient_documentSnapshots(t *testing.T) {
+func TestClient_DocumentSnapshots(t *testing.T) {
 	s := newSuite(t)
 	ref := s.coll.Doc("a")
 	it := ref.Snapshots(s.ctx)
@@ -30,7 +30,7 @@ func TestClient_documentSnapshots(t *testing.T) {
 	next("deleted", nil)
 }
 
-func TestClient_limitedSnapshots(t *testing.T) {
+func TestClient_LimitedSnapshots(t *testing.T) {
 	s := newSuite(t)
 	for i, id := range []string{"a", "b", "c"} {
 		s.set(id, fields{"n": i})
@@ -51,13 +51,13 @@ func TestClient_limitedSnapshots(t *testing.T) {
 	s.set("c", fields{"n": 10})
 	next("changed in place", "[c b]")
 	s.set("a", fields{"n": 20})
-	next("one pushes out another", "[a c]")
+	next("one displaces another", "[a c]")
 	_, err := s.coll.Doc("a").Delete(s.ctx)
 	s.must("delete", err)
 	next("the next moves up", "[c b]")
 }
 
-func TestClient_querySnapshots(t *testing.T) {
+func TestClient_QuerySnapshots(t *testing.T) {
 	s := newSuite(t)
 	s.set("a", fields{"n": 1})
 	s.set("b", fields{"n": 2})

@@ -14,13 +14,12 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The client suite (E-PR-02): what an application can do with the Go client,
-// against one server.
+// The client suite (E-PR-02) calls the surface of the Go client on one server.
 
-// suitePatience bounds a test of the suite that would hang.
+// suitePatience bounds a test of the suite that could hang.
 const suitePatience = 60 * time.Second
 
-// suite is one test's client and a collection nobody else uses.
+// suite is a client and a collection of its own for a test.
 type suite struct {
 	*testing.T
 	ctx    context.Context
@@ -28,8 +27,8 @@ type suite struct {
 	coll   *firestore.CollectionRef
 }
 
-// newSuite connects to the server that FIRESTORE_EMULATOR_HOST names, else to an
-// embedded one.
+// newSuite connects to the server at FIRESTORE_EMULATOR_HOST, or else to an embedded
+// one.
 func newSuite(t *testing.T) suite {
 	t.Helper()
 	addr := os.Getenv("FIRESTORE_EMULATOR_HOST")
@@ -57,7 +56,7 @@ func newSuite(t *testing.T) suite {
 
 type fields = map[string]any
 
-// set writes a document of the suite's collection.
+// set writes a document in the collection.
 func (s suite) set(id string, data any) *firestore.DocumentRef {
 	s.Helper()
 	ref := s.coll.Doc(id)
@@ -76,7 +75,7 @@ func (s suite) get(ref *firestore.DocumentRef) *firestore.DocumentSnapshot {
 	return doc
 }
 
-// wantData compares a stored document's fields.
+// wantData compares the fields of a document.
 func (s suite) wantData(what string, ref *firestore.DocumentRef, want fields) {
 	s.Helper()
 	if diff := diffData(want, s.get(ref).Data()); diff != "" {
@@ -98,7 +97,7 @@ func (s suite) must(what string, err error) {
 	}
 }
 
-// ids runs a query and lists the documents' ids in order.
+// ids runs a query and lists the ids of the results in order.
 func (s suite) ids(q firestore.Query) []string {
 	s.Helper()
 	docs, err := q.Documents(s.ctx).GetAll()

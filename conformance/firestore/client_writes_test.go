@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// atomicBatch is the client's way to write several documents in one commit
-// without a transaction.
+// atomicBatch is how the client writes several documents in one commit without a
+// transaction.
 func atomicBatch(c *firestore.Client) *firestore.WriteBatch {
 	return c.Batch()
 }
@@ -70,7 +70,7 @@ func TestClient_BulkWriter(t *testing.T) {
 	s.wantData("taken stays", s.coll.Doc("taken"), fields{"n": int64(1)})
 }
 
-func TestClient_transaction(t *testing.T) {
+func TestClient_Transaction(t *testing.T) {
 	s := newSuite(t)
 	a, b := s.set("a", fields{"n": 1}), s.set("b", fields{"n": 2})
 
@@ -130,7 +130,7 @@ func TestClient_transaction(t *testing.T) {
 }
 
 // E-TX-03
-func TestClient_readOnlyTransaction(t *testing.T) {
+func TestClient_ReadOnlyTransaction(t *testing.T) {
 	s := newSuite(t)
 	ref := s.set("a", fields{"n": 1})
 	past := s.get(ref)
@@ -151,8 +151,8 @@ func TestClient_readOnlyTransaction(t *testing.T) {
 	}, firestore.ReadOnly, firestore.TransactionReadTime(past.UpdateTime)))
 }
 
-// Increments by transaction from several goroutines: none is lost.
-func TestClient_transactionsContend(t *testing.T) {
+// No increment by concurrent transactions is lost.
+func TestClient_TransactionsContend(t *testing.T) {
 	s := newSuite(t)
 	ref := s.set("counter", fields{"n": 0})
 	const workers, rounds = 4, 3

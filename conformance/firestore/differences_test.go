@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// probe shows one difference; it may prepare what it needs first.
+// probe sends the requests that show a difference.
 type probe func(context.Context, *world) outcome
 
 func set(name string, fields map[string]*pb.Value) plannedWrite {
@@ -34,8 +34,7 @@ func incrementOf(path string) *pb.DocumentTransform_FieldTransform {
 	return &pb.DocumentTransform_FieldTransform{FieldPath: path, TransformType: &pb.DocumentTransform_FieldTransform_Increment{Increment: integer(1)}}
 }
 
-// rawCommit shows a commit as it is, without the allowances that the random
-// sequences make.
+// rawCommit shows a commit without the allowances of the random sequences.
 func (w *world) rawCommit(ctx context.Context, writes ...plannedWrite) outcome {
 	answer, err := w.rpc.Commit(ctx, &pb.CommitRequest{Database: w.database, Writes: resolveAll(writes, w)})
 	if err != nil {
@@ -174,8 +173,8 @@ var probes = map[string]probe{
 	},
 }
 
-// E-PR-03: each deliberate difference still is one.
-func TestDeliberate(t *testing.T) {
+// E-PR-03: each deliberate difference still exists.
+func TestDeliberate_DifferencesExist(t *testing.T) {
 	ws := connectWorlds(t)
 	for _, row := range Deliberate {
 		t.Run(row.Name, func(t *testing.T) {

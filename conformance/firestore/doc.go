@@ -1,34 +1,31 @@
-// Package conformance holds the embedded Firestore server against Google's own
-// emulator: random sequences of operations go to both, and every result, order
-// and error code must agree. Beside it stands a suite that drives the whole
-// surface of the Go client against one server.
+// Package conformance compares the embedded Firestore with Google's emulator. Random
+// sequences of requests go to both, and all results, orders and error codes must
+// agree. A second suite calls the whole surface of the Go client on one server.
 //
-// The package has no code but the table of Deliberate differences; everything
-// else is tests. Nothing imports it.
+// The package consists of tests and of Deliberate, the table of known differences. It
+// uses only the public API of the embedded server. Nothing imports it.
 //
-// The official emulator is good for codes and results and wrong in locking, so
-// the sequences hold no contention. It is found in this order:
+// The emulator's codes and results are reliable, but not its locking, so the
+// sequences have no contention. It is found in this order:
 //
-//   - FIRESTORE_OFFICIAL_EMULATOR as host:port is one already running;
-//   - FIRESTORE_OFFICIAL_EMULATOR as a path is its launcher, started and stopped
-//     by the tests;
-//   - otherwise the launcher of an installed gcloud, where there is one.
+//   - FIRESTORE_OFFICIAL_EMULATOR=host:port is an emulator that is running.
+//   - FIRESTORE_OFFICIAL_EMULATOR=path is its launcher. The tests start and stop it.
+//   - Otherwise the launcher of an installed gcloud.
 //
-// Without any, the tests that need it are skipped and say so.
+// Without one, the tests that need it are skipped.
 //
-// The number of random sequences is bounded by -rapid.checks, which defaults to
-// DefaultSequences here. Every run prints its seed. It is the same one unless
-// -rapid.seed gives another, so that a failure tells of a change and not of
-// luck; the search for new differences wants other seeds and more sequences. A
-// failing sequence is shrunk before it is reported, as the list of requests.
+// Each random test runs DefaultSequences sequences; -rapid.checks sets another
+// number. They are the same in every run, so that a failure means that something
+// changed; -rapid.seed sets another seed, to search for new differences. A failing
+// sequence is shrunk and reported as a list of requests.
 //
-// The client suite runs against the server that FIRESTORE_EMULATOR_HOST names,
-// else against an embedded one.
+// The client suite runs against the server at FIRESTORE_EMULATOR_HOST, or else against
+// an embedded one.
 package conformance
 
-// DefaultSequences is how many random sequences each test runs unless
-// -rapid.checks says otherwise.
+// DefaultSequences is the number of random sequences of each test, unless
+// -rapid.checks is set.
 const DefaultSequences = 40
 
-// DefaultSeed is what they are drawn from unless -rapid.seed says otherwise.
+// DefaultSeed is the seed of the random sequences, unless -rapid.seed is set.
 const DefaultSeed = 20260101

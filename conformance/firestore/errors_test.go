@@ -15,16 +15,16 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// ownWords are refused with the same code, but in words that differ: the
-// official ones speak of the emulator's inside.
+// ownWords are requests that are refused with the same code and another text. The
+// official texts refer to internals of the emulator.
 var ownWords = map[string]bool{
 	"commit: set, then create": true, "commit: delete, then update": true, "commit: delete, then delete what exists": true,
 	"commit: update what is missing, then create": true, "write: no operation at all": true,
 	"query: every collection, by descending name": true, "query: every collection, its last document": true, "query: every collection, by field": true,
 }
 
-// malformed are requests that both servers refuse, with the same code and, but
-// for ownWords, the same text.
+// malformed are requests that both servers refuse with the same code and, except for
+// ownWords, the same text.
 func malformed() map[string]probe {
 	m := map[string]probe{}
 	write := func(what string, make func(*world) plannedWrite) {
@@ -35,8 +35,8 @@ func malformed() map[string]probe {
 	}
 	filter := func(what string, f *pb.StructuredQuery_Filter) { ask(what, &pb.StructuredQuery{Where: f}) }
 
-	// E-ER-01: names. Numeric ids are legal in their shortest form alone, and zero is
-	// not: the official emulator calls the others reserved.
+	// E-ER-01: names. Numeric ids are legal only in their shortest form and not for
+	// zero; the official emulator calls the others reserved.
 	for _, path := range []string{"", "/", "/c", "/c/", "/c/a/", "/c/a/s", "/c//x", "//x", "/c/.", "/../x", "/c/__x__", "/c/_____", "/__x__/a", "/__id7__/a", "/c/__id__", "/c/__id07__", "/c/__id0__", "/c/__id-0__", "/c/__id007__", "/c/__id-07__", "/c/__id9223372036854775808__"} {
 		write("document "+path, func(w *world) plannedWrite { return set(w.root()+path, nil) })
 		m["read: document "+path] = func(ctx context.Context, w *world) outcome {
@@ -157,8 +157,8 @@ func malformed() map[string]probe {
 	ask("two collections", &pb.StructuredQuery{From: []*pb.StructuredQuery_CollectionSelector{{CollectionId: "c"}, {CollectionId: "d"}}})
 	ask("reserved collection", &pb.StructuredQuery{From: []*pb.StructuredQuery_CollectionSelector{{CollectionId: "__x__"}}})
 
-	// E-QY-05: without a collection id there is only ascending name order, and so no
-	// last page either: clients ask for it in descending order
+	// E-QY-05: without a collection id only ascending name order is possible. This
+	// excludes limitToLast, which clients implement in descending order.
 	everywhere := func(q *pb.StructuredQuery) *pb.StructuredQuery {
 		q.From = []*pb.StructuredQuery_CollectionSelector{{AllDescendants: true}}
 		return q
@@ -206,7 +206,7 @@ func malformed() map[string]probe {
 	})
 	batch("beside a bad transform", func(w *world) plannedWrite { return transformOf(w.root()+"/c/b", incrementOf("a..b")) })
 
-	// E-ER-01: what CreateDocument puts together is one id each
+	// E-ER-01: CreateDocument takes one id each
 	create := func(what string, req *pb.CreateDocumentRequest) {
 		m["create: "+what] = func(ctx context.Context, w *world) outcome {
 			req := proto.CloneOf(req)
@@ -231,7 +231,8 @@ func malformed() map[string]probe {
 		}})
 		return w.aggregate(ctx, req)
 	}
-	// E-QY-07: no index holds a field after the names that a document's descendants are
+	// E-QY-07: the descendants of a document are a range of names, and no index holds
+	// the name before a field.
 	for what, aggregation := range map[string]*pb.StructuredAggregationQuery_Aggregation{
 		"sum":     {Operator: &pb.StructuredAggregationQuery_Aggregation_Sum_{Sum: &pb.StructuredAggregationQuery_Aggregation_Sum{Field: fieldRef("v")}}},
 		"average": {Operator: &pb.StructuredAggregationQuery_Aggregation_Avg_{Avg: &pb.StructuredAggregationQuery_Aggregation_Avg{Field: fieldRef("v")}}},
@@ -251,7 +252,7 @@ func malformed() map[string]probe {
 	return m
 }
 
-// E-ER-01, E-QY-05, E-WR-06: bad input is refused in the same words.
+// E-ER-01, E-QY-05, E-WR-06: both servers refuse invalid requests with the same text.
 func TestErrorsAgree(t *testing.T) {
 	ws := connectWorlds(t)
 	for what, probe := range malformed() {
@@ -266,9 +267,9 @@ func TestErrorsAgree(t *testing.T) {
 	}
 }
 
-// E-QY-05: the largest operand of each kind is taken, and a larger one refused in
-// the same words.
-func TestOperandSizesAgree(t *testing.T) {
+// E-QY-05: both servers accept the largest operand of each kind and refuse a larger one
+// with the same text.
+func TestErrorsAgree_OnOperandSizes(t *testing.T) {
 	ws := connectWorlds(t)
 	long := func(n int) *pb.Value { return text(strings.Repeat("x", n)) }
 	many := func(v *pb.Value, n int) *pb.Value { return array(slices.Repeat([]*pb.Value{v}, n)...) }

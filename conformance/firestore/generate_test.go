@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The sequences move in a small world, so that writes and queries meet: few
-// documents, few fields, few values, crowded where order is delicate.
+// The sequences use few documents, fields and values, so that writes and queries
+// concern the same ones. Many values are near each other where order is delicate.
 
 var documentPaths = []string{
 	"c/a", "c/b", "c/B", "c/é", "c/____", "c/__id7__", "c/__id12__", "c/__id-3__", "c/a/s/x", "c/a/s/y", "c/b/s/x", "c/gone/s/z", "d/a", "d/b",
@@ -25,7 +25,7 @@ type generator struct {
 	step int
 }
 
-// g draws from the generator's world; every method draws anew.
+// drawing draws random parts of requests.
 type drawing struct {
 	*rapid.T
 	generator
@@ -84,7 +84,7 @@ func (d drawing) number() *pb.Value {
 	return double(rapid.SampledFrom([]float64{0, 1, 1.5, 2, -1, math.NaN(), math.Inf(1), math.Inf(-1), 1 << 53, math.Copysign(0, -1)}).Draw(d.T, "double"))
 }
 
-// value draws a value; arrays stand inside arrays only by way of a map.
+// value draws a value. Arrays are inside arrays only through a map.
 func (d drawing) value(depth int) *pb.Value {
 	kinds := []string{"number", "number", "string", "string", "null", "bool", "timestamp", "bytes", "reference", "geo", "vector"}
 	if depth > 0 {
@@ -122,7 +122,7 @@ func (d drawing) value(depth int) *pb.Value {
 	}
 }
 
-// elements draws what an array may hold: no array or vector but inside a map.
+// elements draws elements of an array, with arrays and vectors only inside maps.
 func (d drawing) elements(depth int) []*pb.Value {
 	var values []*pb.Value
 	for range rapid.IntRange(0, 3).Draw(d.T, "elements") {
@@ -190,9 +190,9 @@ func (d drawing) transforms() []*pb.DocumentTransform_FieldTransform {
 	return transforms
 }
 
-// requestTime sets a field to the request's time, and another to a number no
-// other step writes: two requests within one millisecond must not turn the
-// second into a write that changes nothing.
+// requestTime sets a field to the request's time, and another to a number that no
+// other step writes. Otherwise the second of two requests in the same millisecond
+// would change nothing.
 func (d drawing) requestTime() []*pb.DocumentTransform_FieldTransform {
 	return []*pb.DocumentTransform_FieldTransform{
 		{FieldPath: "at", TransformType: &pb.DocumentTransform_FieldTransform_SetToServerValue{
@@ -243,8 +243,8 @@ func (d drawing) writes(atLeast int) []plannedWrite {
 	return writes
 }
 
-// dropRepeatedPreconditions frees writes to one document of preconditions: see
-// Deliberate, preconditions between writes to one document.
+// dropRepeatedPreconditions removes the preconditions of further writes to a document:
+// see Deliberate, preconditions between writes to one document.
 func dropRepeatedPreconditions(writes []plannedWrite) {
 	times := map[string]int{}
 	for _, p := range writes {
@@ -310,7 +310,7 @@ func (d drawing) fieldFilter(field string, operand func() *pb.Value) *pb.Structu
 	return &pb.StructuredQuery_Filter{FilterType: &pb.StructuredQuery_Filter_FieldFilter{FieldFilter: f}}
 }
 
-// structuredQuery draws a query and the parent it runs under.
+// structuredQuery draws a query and its parent.
 func (d drawing) structuredQuery() (parent string, q *pb.StructuredQuery) {
 	parent = d.root
 	q = &pb.StructuredQuery{}
@@ -355,7 +355,7 @@ func (d drawing) projection() *pb.StructuredQuery_Projection {
 	return s
 }
 
-// orders draws the sort order. A descending name is left out: see Deliberate.
+// orders draws the sort order, without descending names: see Deliberate.
 func (d drawing) orders(q *pb.StructuredQuery) {
 	for range rapid.SampledFrom([]int{0, 0, 1, 1, 2}).Draw(d.T, "orders") {
 		o := &pb.StructuredQuery_Order{Field: fieldRef(d.field()), Direction: pb.StructuredQuery_ASCENDING}

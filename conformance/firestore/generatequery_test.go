@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// queryDrawing draws queries that are legal and find something: their operands
-// mostly come from documents that exist.
+// queryDrawing draws legal queries with results: most operands are values of existing
+// documents.
 type queryDrawing struct {
 	drawing
 	documents []*pb.Document
@@ -46,7 +46,7 @@ func fieldOf(doc *pb.Document, path string) *pb.Value {
 	return v
 }
 
-// element draws a value to look for in arrays.
+// element draws a value to search for in arrays.
 func (d queryDrawing) element(field string) *pb.Value {
 	if elements := d.operand(field).GetArrayValue().GetValues(); len(elements) > 0 {
 		return rapid.SampledFrom(elements).Draw(d.T, "element")
@@ -54,8 +54,8 @@ func (d queryDrawing) element(field string) *pb.Value {
 	return d.number()
 }
 
-// list draws alternatives, so few that no filter expands to more than 30
-// conjunctions: see Deliberate, disjunctions written twice.
+// list draws so few alternatives that no filter expands to more than 30 conjunctions:
+// see Deliberate, disjunctions written twice.
 func (d queryDrawing) list(field string, draw func(string) *pb.Value) *pb.Value {
 	var values []*pb.Value
 	for range rapid.IntRange(1, d.longestList).Draw(d.T, "alternatives") {
@@ -85,8 +85,8 @@ func composite(op pb.StructuredQuery_CompositeFilter_Operator, filters []*pb.Str
 	}}}
 }
 
-// conjunction draws filters that may stand together, and the fields that are
-// compared by inequality.
+// conjunction draws filters that are legal together, and returns the fields of the
+// inequalities.
 func (d queryDrawing) conjunction(most int) (filters []*pb.StructuredQuery_Filter, inequalities []string) {
 	for range rapid.IntRange(1, most).Draw(d.T, "filters") {
 		field := d.field()
@@ -118,7 +118,7 @@ func (d queryDrawing) arrayContains() *pb.StructuredQuery_Filter {
 	return compare("t", pb.StructuredQuery_FieldFilter_ARRAY_CONTAINS, d.element("t"))
 }
 
-// filter draws a legal filter and its inequality fields.
+// filter draws a legal filter and returns the fields of its inequalities.
 func (d queryDrawing) filter() (filter *pb.StructuredQuery_Filter, inequalities []string) {
 	switch d.pick("filter", "and", "and", "or", "negation", "name", "contains") {
 	case "and":
@@ -158,7 +158,7 @@ func order(field string, direction pb.StructuredQuery_Direction) *pb.StructuredQ
 	return &pb.StructuredQuery_Order{Field: fieldRef(field), Direction: direction}
 }
 
-// structured draws a legal query of the root's collections.
+// structured draws a legal query of top-level collections or a collection group.
 func (d queryDrawing) structured() *pb.StructuredQuery {
 	q := &pb.StructuredQuery{From: []*pb.StructuredQuery_CollectionSelector{{CollectionId: "c"}}}
 	if d.chance("group", 20) {

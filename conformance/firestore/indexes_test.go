@@ -13,9 +13,9 @@ import (
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
 )
 
-// E-IX-06: through the real client, a query that production would refuse for
-// want of an index fails with the JSON to paste; with it, the query passes.
-func TestStrictIndexes(t *testing.T) {
+// E-IX-06: with the real client, a query that production would refuse for lack of an
+// index fails with the JSON to add, and succeeds with it.
+func TestIndexes_ErrorHasIndexThatServes(t *testing.T) {
 	t.Setenv("FIRESTORE_EMULATOR_HOST", "") // Google's emulator checks no indexes
 	refused := map[string]func(*firestore.Client) firestore.Query{
 		"equality ordered by another field": func(c *firestore.Client) firestore.Query {
@@ -46,7 +46,7 @@ func TestStrictIndexes(t *testing.T) {
 	}
 }
 
-// queryWithIndexes runs a query on a server that has the declared indexes.
+// queryWithIndexes runs a query on a server with declared indexes.
 func queryWithIndexes(t *testing.T, indexes string, build func(*firestore.Client) firestore.Query) ([]*firestore.DocumentSnapshot, error) {
 	t.Helper()
 	server, err := firestoreemu.Start(firestoreemu.Options{Indexes: []byte(indexes)})

@@ -9,8 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// listenedChange is one commit beside a listener: what becomes of some
-// documents.
+// listenedChange is the effect of a commit on a document that a listener follows.
 type listenedChange struct {
 	id     string
 	fields fields // nil: deleted
@@ -23,9 +22,9 @@ func (c listenedChange) String() string {
 	return fmt.Sprintf("set %s %v", c.id, c.fields)
 }
 
-// E-PR-03: a query's listeners on both servers see the same results and changes
-// after every commit. Each commit also moves a sentinel that is always the first
-// result, so that each makes exactly one snapshot.
+// E-PR-03: listeners on both servers see the same results and changes after every
+// commit. Each commit also changes a sentinel that is always the first result, so that
+// it causes exactly one snapshot.
 func TestRandomSnapshots(t *testing.T) {
 	officialAddr, embeddedAddr := official.address(t), startEmbedded(t)
 	t.Setenv("FIRESTORE_EMULATOR_HOST", "") // or both clients would go where it points
@@ -80,8 +79,7 @@ type listenedSide struct {
 	snapshots *firestore.QuerySnapshotIterator
 }
 
-// next commits the changes, unless it is the beginning, and shows the snapshot
-// that follows.
+// next commits the changes, except at the beginning, and shows the next snapshot.
 func (s *listenedSide) next(rt *rapid.T, n int, changes []listenedChange) string {
 	if n > 0 {
 		batch := atomicBatch(s.client)

@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// official is shared by all tests: starting it takes seconds.
+// official is shared by all tests, because starting it takes seconds.
 var official officialEmulator
 
 func TestMain(m *testing.M) {
@@ -25,8 +25,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// chooseSeed sets and prints the seed and the bound of the random sequences,
-// unless the command line gave them.
+// chooseSeed sets the seed and the number of random sequences, unless the command line
+// does, and prints them.
 func chooseSeed() {
 	given := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
@@ -35,13 +35,13 @@ func chooseSeed() {
 			return
 		}
 		if err := flag.Set(name, value); err != nil {
-			panic(fmt.Sprintf("difftest: set -%s: %v", name, err))
+			panic(fmt.Sprintf("conformance: set -%s: %v", name, err))
 		}
 	}
 	set("rapid.checks", strconv.Itoa(DefaultSequences))
 	set("rapid.nofailfile", "true")
 	set("rapid.shrinktime", "20s")
 	set("rapid.seed", strconv.Itoa(DefaultSeed))
-	fmt.Printf("difftest: random sequences use -rapid.seed=%s -rapid.checks=%s\n",
+	fmt.Printf("conformance: random sequences use -rapid.seed=%s -rapid.checks=%s\n",
 		flag.Lookup("rapid.seed").Value, flag.Lookup("rapid.checks").Value)
 }

@@ -34,11 +34,11 @@ func (s *sequence) run(one step) {
 	s.count++
 	if !got.equal(want) {
 		s.t.Logf("%s   embedded: %s", s.report.String(), got)
-		s.t.Fatal("the servers differ in the last step") // one text, or rapid would not shrink
+		s.t.Fatal("the servers differ in the last step") // a constant text, so that rapid can shrink
 	}
 }
 
-// E-PR-03: random sequences of every RPC, answered alike by both servers.
+// E-PR-03: both servers give the same answers to random sequences of all RPCs.
 func TestRandomSequences(t *testing.T) {
 	ws := connectWorlds(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -54,8 +54,8 @@ func TestRandomSequences(t *testing.T) {
 	})
 }
 
-// E-PR-03: legal queries and aggregations over a filled database, answered
-// alike by both servers: E-QY-01 to E-QY-07.
+// E-PR-03, E-QY-01 to E-QY-07: both servers give the same answers to legal queries and
+// aggregations over a filled database.
 func TestRandomQueries(t *testing.T) {
 	ws := connectWorlds(t)
 	rapid.Check(t, func(rt *rapid.T) {

@@ -21,42 +21,33 @@ import (
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
 )
 
-// startupPatience bounds the official emulator's start: a cold Java machine.
+// startupPatience bounds the start of the official emulator, which runs on Java.
 const startupPatience = 90 * time.Second
 
 // startEmbedded starts an embedded server for one test and returns its address.
 func startEmbedded(t testing.TB) string {
 	t.Helper()
-	server, err := firestoreemu.Start(firestoreemu.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return server.Addr()
+	return firestoreemu.StartT(t, firestoreemu.Options{}).Addr()
 }
 
-// officialEmulator finds or starts Google's emulator, once.
+// officialEmulator finds or starts Google's emulator once.
 type officialEmulator struct {
 	once    sync.Once
 	addr    string
 	missing string // why there is none
-	broken  error  // why the one that was asked for does not work
+	broken  error  // why the requested one does not work
 	process *exec.Cmd
 }
 
-// address is host:port of the official emulator; a test is skipped without.
+// address returns host:port of the official emulator. Without one it skips the test.
 func (o *officialEmulator) address(t testing.TB) string {
 	t.Helper()
 	o.once.Do(o.find)
 	if o.broken != nil {
-		t.Fatalf("official Firestore emulator of FIRESTORE_OFFICIAL_EMULATOR: %v", o.broken)
+		t.Fatalf("FIRESTORE_OFFICIAL_EMULATOR: %v", o.broken)
 	}
 	if o.missing != "" {
-		t.Skip("official Firestore emulator: " + o.missing)
+		t.Skip("no official Firestore emulator: " + o.missing)
 	}
 	return o.addr
 }
@@ -72,11 +63,11 @@ func (o *officialEmulator) find() {
 		launcher = installedLauncher()
 	}
 	if launcher == "" {
-		o.missing = "not installed; set FIRESTORE_OFFICIAL_EMULATOR to host:port or its launcher"
+		o.missing = "not installed; set FIRESTORE_OFFICIAL_EMULATOR to its host:port or launcher"
 		return
 	}
 	if _, err := exec.LookPath("java"); err != nil {
-		o.missing = "needs java, which is not installed"
+		o.missing = "java is not installed"
 		return
 	}
 	err := o.start(launcher)
@@ -89,7 +80,7 @@ func (o *officialEmulator) find() {
 	}
 }
 
-// installedLauncher is where gcloud keeps the emulator, or "".
+// installedLauncher returns the launcher in an installed gcloud, or "".
 func installedLauncher() string {
 	gcloud, err := exec.LookPath("gcloud")
 	if err != nil {
@@ -131,21 +122,21 @@ func (o *officialEmulator) start(launcher string) error {
 	_, err = pb.NewFirestoreClient(conn).ListCollectionIds(ctx,
 		&pb.ListCollectionIdsRequest{Parent: "projects/start/databases/(default)/documents"}, grpc.WaitForReady(true))
 	if err != nil {
-		return fmt.Errorf("%s did not come up: %w", launcher, err)
+		return fmt.Errorf("%s did not start: %w", launcher, err)
 	}
 	return nil
 }
 
-// stop ends what start started; it is not safe beside address.
+// stop ends the process that start started. Do not call it concurrently with address.
 func (o *officialEmulator) stop() {
 	if o.process == nil {
 		return
 	}
 	_ = syscall.Kill(-o.process.Process.Pid, syscall.SIGKILL)
-	_ = o.process.Wait() // killed: its status says nothing
+	_ = o.process.Wait() // reports the kill
 }
 
-// dial connects as an administrator, whom security rules do not bind.
+// dial connects as an administrator, who is exempt from security rules.
 func dial(addr string) (*grpc.ClientConn, error) {
 	owner := func(ctx context.Context) context.Context {
 		return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer owner")

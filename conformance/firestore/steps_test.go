@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// step is one thing done to both servers.
+// step is a request that is sent to both servers.
 type step struct {
 	what string // the RPCs and their requests, for the report
 	run  func(context.Context, *world) outcome
@@ -46,8 +46,8 @@ func collect[T any](stream grpc.ServerStreamingClient[T], err error) ([]*T, erro
 	}
 }
 
-// plannedWrite is a write whose precondition may refer to the time of an
-// earlier commit, which differs between the servers.
+// plannedWrite is a write whose precondition can refer to the time of an earlier
+// commit, which is different on each server.
 type plannedWrite struct {
 	write     *pb.Write
 	updatedAt int // number of the commit, if usesTime
@@ -61,8 +61,8 @@ func (p plannedWrite) String() string {
 	return show(p.write)
 }
 
-// resolve fills in the server's own time; before any commit it is one that
-// matches nothing.
+// resolve sets the server's own time. Before any commit it is a time that matches
+// nothing.
 func (p plannedWrite) resolve(w *world) *pb.Write {
 	if !p.usesTime {
 		return p.write
@@ -135,7 +135,7 @@ func batchWriteStep(writes []plannedWrite) step {
 	}}
 }
 
-// readAt makes a read of the past: the time of a commit, or now.
+// readAt is when to read: at the time of a commit, or now.
 type readAt struct {
 	commit int
 	past   bool
@@ -148,7 +148,7 @@ func (r readAt) String() string {
 	return ""
 }
 
-// time is nil for now.
+// time returns nil for now.
 func (r readAt) time(w *world) *timestamppb.Timestamp {
 	if !r.past {
 		return nil
@@ -252,7 +252,7 @@ func (w *world) aggregate(ctx context.Context, req *pb.RunAggregationQueryReques
 	return o
 }
 
-// listStep pages through a collection to its end.
+// listStep lists all pages of a collection.
 func listStep(req *pb.ListDocumentsRequest) step {
 	return step{"ListDocuments " + show(req), func(ctx context.Context, w *world) outcome {
 		req := proto.CloneOf(req)
@@ -294,7 +294,7 @@ func listCollectionIDsStep(req *pb.ListCollectionIdsRequest) step {
 	}}
 }
 
-// transactionPlan is one transaction from begin to end, alone on the server.
+// transactionPlan is a transaction without contention.
 type transactionPlan struct {
 	readOnly bool
 	at       readAt // of a read-only transaction
@@ -304,7 +304,7 @@ type transactionPlan struct {
 	again    bool // commit once more after the end
 }
 
-// transactionRead is one read: the field that is set.
+// transactionRead is one read; exactly one field is set.
 type transactionRead struct {
 	get       *pb.BatchGetDocumentsRequest
 	query     *pb.RunQueryRequest
@@ -363,8 +363,8 @@ func transactionStep(plan transactionPlan) step {
 		}
 		for _, read := range plan.reads {
 			if add("read", read.run(ctx, w, id)) != codes.OK {
-				// What a failed read does to its transaction differs and is no
-				// business of a client but to roll back.
+				// The effect of a failed read on its transaction differs. A client can
+				// only roll back.
 				_, err := w.rpc.Rollback(ctx, &pb.RollbackRequest{Database: w.database, Transaction: id})
 				add("rollback", failed(err))
 				return o
@@ -383,8 +383,8 @@ func transactionStep(plan transactionPlan) step {
 	}}
 }
 
-// createStep, updateStep and deleteStep are the RPCs on one document that the
-// Go client never sends.
+// createStep, updateStep and deleteStep are the single-document RPCs, which the Go
+// client never sends.
 func createStep(req *pb.CreateDocumentRequest) step {
 	return step{"CreateDocument " + show(req), func(ctx context.Context, w *world) outcome {
 		return w.showWritten(w.rpc.CreateDocument(ctx, req))
@@ -412,8 +412,8 @@ func (w *world) showWritten(doc *pb.Document, err error) outcome {
 	return outcome{lines: []string{w.showDocument(doc)}}
 }
 
-// everythingStep reads the whole database of the sequences' paths, to catch
-// what the other steps' answers did not show.
+// everythingStep reads all paths that the sequences use, to find differences that the
+// answers of the other steps did not show.
 func everythingStep(paths []string) step {
 	return step{"read everything", func(ctx context.Context, w *world) outcome {
 		names := map[string]bool{}

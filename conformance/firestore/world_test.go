@@ -18,8 +18,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// world is one server's side of a sequence: a database of its own, and names
-// for the times the server chose, so that two servers' answers can be compared.
+// world is a server with a database of its own during a sequence. It has labels for
+// the times that the server chose, so that answers of two servers can be compared.
 type world struct {
 	server   string // for messages: "official" or "embedded"
 	rpc      pb.FirestoreClient
@@ -27,14 +27,14 @@ type world struct {
 
 	step    int
 	commits []*timestamppb.Timestamp // commit times, oldest first
-	bases   []*timestamppb.Timestamp // those a precondition may refer to
-	labels  map[string]string        // a server's time -> the step it was chosen in
+	bases   []*timestamppb.Timestamp // the commit times that preconditions can refer to
+	labels  map[string]string        // the step in which the server chose a time
 }
 
 // root is the full name of the database's documents.
 func (w *world) root() string { return w.database + "/documents" }
 
-// worlds are the two sides, in a fresh database of the same name.
+// worlds are the two servers.
 type worlds struct {
 	official, embedded pb.FirestoreClient
 }
@@ -50,7 +50,7 @@ func connectWorlds(t testing.TB) worlds {
 	}
 }
 
-// fresh returns both sides of a database nobody used before.
+// fresh returns both servers with a new database of the same name.
 func (ws worlds) fresh() (official, embedded *world) {
 	database := fmt.Sprintf("projects/diff-%d-%d/databases/(default)", time.Now().UnixNano(), sequenceCount.Add(1))
 	side := func(name string, rpc pb.FirestoreClient) *world {
@@ -59,10 +59,10 @@ func (ws worlds) fresh() (official, embedded *world) {
 	return side("official", ws.official), side("embedded", ws.embedded)
 }
 
-// outcome is what a step showed, in comparable form.
+// outcome is the result of a step in comparable form.
 type outcome struct {
 	code    codes.Code
-	message string // not compared, for the reader
+	message string // not compared
 	lines   []string
 }
 
@@ -70,15 +70,15 @@ func failed(err error) outcome {
 	return outcome{code: status.Code(err), message: status.Convert(err).Message()}
 }
 
-// failedWrite is failed for writes of which one or more carry an update time
-// as precondition.
+// failedWrite is failed for writes; timed means that one has an update time as
+// precondition.
 func failedWrite(err error, timed bool) outcome {
 	s := status.Convert(err)
 	return outcome{code: comparableCode(s, timed), message: s.Message()}
 }
 
-// comparableCode is the code of a failed write in the embedded server's terms:
-// see Deliberate, a base version of the future and of a missing document.
+// comparableCode is the code that the embedded server has for a failed write: see
+// Deliberate, base version of the future and base version of a missing document.
 func comparableCode(s *status.Status, timed bool) codes.Code {
 	future := strings.HasPrefix(s.Message(), "Invalid base version, it is greater than the stored version")
 	missing := s.Code() == codes.NotFound && timed
@@ -99,7 +99,7 @@ func (o outcome) String() string {
 	return "OK\n      " + strings.Join(o.lines, "\n      ")
 }
 
-// chose records a time the server chose in the current step.
+// chose records a time that the server chose in the current step.
 func (w *world) chose(t *timestamppb.Timestamp) {
 	if t == nil {
 		return
@@ -110,9 +110,9 @@ func (w *world) chose(t *timestamppb.Timestamp) {
 	}
 }
 
-// committed records a commit's time; reads and preconditions of later steps
-// refer to it by number, the latter only if nothing was deleted: see Deliberate,
-// base version of a deletion.
+// committed records the time of a commit, to which reads and preconditions of later
+// steps refer by number. Preconditions do so only if it deleted nothing: see
+// Deliberate, base version of a deletion.
 func (w *world) committed(t *timestamppb.Timestamp, deletes bool) {
 	w.chose(t)
 	w.commits = append(w.commits, t)
@@ -121,7 +121,7 @@ func (w *world) committed(t *timestamppb.Timestamp, deletes bool) {
 	}
 }
 
-// cycle picks one of the times so far, nil before the first.
+// cycle returns one of the times, nil if there is none.
 func cycle(times []*timestamppb.Timestamp, n int) *timestamppb.Timestamp {
 	if len(times) == 0 {
 		return nil
@@ -153,8 +153,8 @@ func (w *world) showFields(fields map[string]*pb.Value) string {
 	return "{" + strings.Join(parts, " ") + "}"
 }
 
-// serverTimesBegin tells request times, which servers choose, from the
-// timestamps that sequences write, which all lie before.
+// serverTimesBegin separates request times, which servers choose, from the timestamps
+// that sequences write, which are all earlier.
 var serverTimesBegin = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func (w *world) showValue(v *pb.Value) string {
@@ -209,7 +209,7 @@ func (w *world) showWriteResult(r *pb.WriteResult) string {
 	return line
 }
 
-// stepPatience bounds one RPC of a sequence; no step waits for a lock.
+// stepPatience bounds one RPC of a sequence.
 const stepPatience = 30 * time.Second
 
 func stepContext(t testing.TB) context.Context {
