@@ -1,6 +1,7 @@
 // Package conformance compares the embedded Pub/Sub server with Google's own
 // emulator: the same random calls go to both, and every result and status code
-// must agree. Where they differ on purpose, the difference stands in Deliberate.
+// must agree. Where they differ on purpose, the difference is in Deliberate. Other
+// tests drive both servers through the client.
 //
 // The package has no code but that table; everything else is tests. Nothing
 // imports it. A difference that is not in the table fails TestDifferential with

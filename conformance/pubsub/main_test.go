@@ -8,21 +8,35 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/pubsub/v2"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"go.uber.org/goleak"
+	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
 	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
 )
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
+// run is the tests, after which the official emulator stops.
+type run struct{ *testing.M }
+
+func (r run) Run() int {
+	defer google.stop()
+	return r.M.Run()
 }
 
-// server is one server under test with stubs, closed with the test.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(run{m},
+		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"),
+		// The client's keepalive goroutine ends only at its next tick, 10 s later.
+		goleak.IgnoreTopFunction("cloud.google.com/go/pubsub/v2.(*messageIterator).streamKeepAliveHandler"))
+}
+
+// server is one server under test with stubs and a client, closed with the test.
 type server struct {
 	t        testing.TB
+	client   *pubsub.Client
 	embedded *pubsubemu.Server // nil: Google's emulator
 	pub      pubsubpb.PublisherClient
 	sub      pubsubpb.SubscriberClient
@@ -42,8 +56,12 @@ func connect(t testing.TB, addr string) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return &server{t: t, pub: pubsubpb.NewPublisherClient(conn), sub: pubsubpb.NewSubscriberClient(conn)}
+	client, err := pubsub.NewClient(t.Context(), "fleet", option.WithGRPCConn(conn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() }) // closes conn
+	return &server{t: t, client: client, pub: pubsubpb.NewPublisherClient(conn), sub: pubsubpb.NewSubscriberClient(conn)}
 }
 
 // deadline bounds a wait for something that must happen.
