@@ -470,7 +470,7 @@ func (d drawing) transaction() transactionPlan {
 			plan.reads = append(plan.reads, transactionRead{aggregate: d.aggregation()})
 		}
 	}
-	if !plan.readOnly || d.chance("writes all the same", 10) {
+	if !plan.readOnly || d.chance("writes nevertheless", 10) {
 		plan.writes = d.writes(0)
 	}
 	return plan

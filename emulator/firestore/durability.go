@@ -46,27 +46,31 @@ func (s *Server) openDataDir() error {
 }
 
 func (s *Server) saver(to store.Saver) store.Saver {
-	return loggingSaver{faultySaver{to, s}, s.opts}
+	return loggingSaver{faultySaver{to, s}, s}
 }
 
-// loggingSaver logs a failed save for the operator. The store tries none after
-// it, so this is logged once; clients see only that each of their calls fails.
+// loggingSaver tells the operator of the first failed save. Clients see only that
+// each of their commits fails.
 type loggingSaver struct {
 	store.Saver
-	opts Options
+	server *Server
 }
 
 // Save saves a batch.
 func (l loggingSaver) Save(batch []store.Commit) error {
 	err := l.Saver.Save(batch)
 	if err != nil && status.Code(err) != codes.Canceled {
-		l.opts.Logger.Error("embedded Firestore cannot write its data directory and refuses all further commits; free or repair the disk, then restart",
-			slog.String("data_dir", l.opts.DataDir), slog.Any("err", err))
-		if l.opts.OnUnwritable != nil {
-			l.opts.OnUnwritable(err)
-		}
+		l.server.unwritable.Do(func() { l.server.tellUnwritable(err) })
 	}
 	return err
+}
+
+func (s *Server) tellUnwritable(err error) {
+	s.opts.Logger.Error("embedded Firestore cannot write its data directory and refuses all further commits; free or repair the disk, then restart",
+		slog.String("data_dir", s.opts.DataDir), slog.Any("err", err))
+	if s.opts.OnUnwritable != nil {
+		s.opts.OnUnwritable(err)
+	}
 }
 
 // closeDataDir finishes all saves and closes the file. It returns the error of a

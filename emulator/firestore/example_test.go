@@ -90,7 +90,7 @@ func ExampleOptions_faults() {
 	// injected: 1
 }
 
-// Documents in a data directory outlive the server.
+// Documents in a data directory survive a restart of the server.
 func ExampleOptions_dataDir() {
 	dir, err := os.MkdirTemp("", "firestore")
 	if err != nil {

@@ -37,6 +37,7 @@ type Server struct {
 	indexes     *index.Set     // nil: queries are not checked and nothing expires
 	history     *history.Log   // nil: not recorded
 	file        *datafile.File // nil: memory only
+	unwritable  sync.Once      // the first failed save has been reported
 
 	mu        sync.RWMutex
 	databases map[string]*database

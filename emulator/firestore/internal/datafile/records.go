@@ -62,7 +62,7 @@ type summary struct {
 	sum   uint64 // of their checksums, modulo 1<<64
 }
 
-// add counts a record in; nil is no record.
+// add counts a record in; nil means that there is none.
 func (s *summary) add(sealed []byte) {
 	if sealed != nil {
 		s.count++

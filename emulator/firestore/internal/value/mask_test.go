@@ -62,7 +62,7 @@ func TestProject_KeepsOnlyPaths(t *testing.T) {
 	}{
 		"nil is everything":          {nil, doc},
 		"empty is nothing":           {[]FieldPath{}, nil},
-		"name is no field":           {[]FieldPath{{NameField}}, nil},
+		"name is not a field":        {[]FieldPath{{NameField}}, nil},
 		"absent paths are left out":  {[]FieldPath{{"z"}, {"a", "z"}, {"a"}}, fields{"a": integer(1)}},
 		"inside a map":               {[]FieldPath{{"m", "y"}}, fields{"m": mapValue(fields{"y": integer(2)})}},
 		"two fields inside one map":  {[]FieldPath{{"m", "y"}, {"m", "x"}}, fields{"m": doc["m"]}},

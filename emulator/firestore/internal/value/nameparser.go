@@ -118,7 +118,7 @@ func (p *nameParser) fail(complaint string) {
 	p.err = invalidf(`%s name "%s" %s at index %d.`, p.noun, p.whole, complaint, p.at)
 }
 
-// ValidateCollectionID returns an error if id is no legal collection id: it is empty,
+// ValidateCollectionID returns an error if id is not a legal collection id: it is empty,
 // "." or "..", contains a slash, is reserved (__x__) or longer than MaxIDBytes.
 func ValidateCollectionID(id string) error {
 	switch {
@@ -132,7 +132,7 @@ func ValidateCollectionID(id string) error {
 	return nil
 }
 
-// validateDocumentID returns an error if id is no legal document id. Of the numeric ids
+// validateDocumentID returns an error if id is not a legal document id. Of the numeric ids
 // it accepts those that the official emulator accepts: __id7__ and __id-7__, but not
 // zero or leading zeros, because ids with the same number have no order (E-ER-01).
 func validateDocumentID(id string) error {
