@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -21,6 +22,8 @@ import (
 	"github.com/dronefleet/dronefleet/httpapi/identity"
 	"github.com/dronefleet/dronefleet/httpapi/identity/identitytest"
 	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/lock"
 )
 
 // log keeps what was logged; it is safe for concurrent use.
@@ -317,6 +320,35 @@ func TestAPI_HoldsReleasesAndCancelsOrders(t *testing.T) {
 	g.asks(ann, "POST", "/api/v1/orders/O1/release", `{"reason": "too late"}`, 409, "NOT_HELD")
 	for _, command := range []string{"hold", "release", "cancel"} {
 		g.asks(ann, "POST", "/api/v1/orders/O9/"+command, `{"reason": "x"}`, 404, "no such order")
+	}
+}
+
+// L-END-03: an operator breaks the lock of a holder that does not let it expire.
+func TestAPI_BreaksLocks(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsOpen)
+	locks, err := g.clients.Locks(simclock.Real(), emutest.Log(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := locks.Acquire(t.Context(), lock.AcquireRequest{Key: "optimizer:cycle:DEPOT-1", TTL: time.Hour})
+	if err != nil || !held.OK {
+		t.Fatal(held, err)
+	}
+	ann := g.token(asOperator)
+	const path, body = "/api/v1/locks/break", `{"key": "optimizer:cycle:DEPOT-1", "reason": "its clock is ahead"}`
+	g.asks(ann, "POST", path, `{"key": "", "reason": ""}`, 400, "key is empty", "reason is blank")
+	g.asks(ann, "POST", path, `{"key": "a/b", "reason": "x"}`, 400, "no lock can have the key")
+	g.asks(ann, "POST", path, body, 200, `"broken":true`, string(held.Fence))
+	g.asks(ann, "POST", path, body, 200, `"broken":false`)
+	if is, err := locks.IsLocked(t.Context(), "optimizer:cycle:DEPOT-1"); is || err != nil {
+		t.Errorf("still held: %v, %v", is, err)
+	}
+	breaks, err := g.store.LockBreaks(t.Context())
+	if err != nil || len(breaks) != 1 || breaks[0].BrokenBy != "ann@example.org" || breaks[0].Why != "its clock is ahead" {
+		t.Errorf("on record: %+v, %v", breaks, err)
+	}
+	if err := locks.Close(context.Background()); err != nil {
+		t.Error(err)
 	}
 }
 

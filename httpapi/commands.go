@@ -10,6 +10,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/app/operator"
+	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/policy"
 )
 
@@ -184,4 +185,47 @@ func (req lettersRequest) check() (bad []ParameterProblem) {
 		refuse("ids", "has an empty entry; give the ids of the original messages")
 	}
 	return bad
+}
+
+// breakRequest is the body of a command that breaks a lock.
+type breakRequest struct {
+	Key    string `json:"key"`
+	Reason string `json:"reason"` // for the audit
+}
+
+func (b *breakRequest) check() (bad []ParameterProblem) {
+	if err := operator.CheckLockKey(b.Key); err != nil {
+		bad = append(bad, ParameterProblem{"key", err.Error()})
+	}
+	if err := operator.CheckReason(b.Reason); err != nil {
+		bad = append(bad, ParameterProblem{"reason", err.Error()})
+	}
+	return bad
+}
+
+// breakLock answers POST /api/v1/locks/break with the lock as it was; broken is
+// false if nobody holds it.
+//
+// Cost: see operator.Commands.BreakLock.
+func (a *API) breakLock(ctx context.Context, r *request) (any, error) {
+	req := r.body.(*breakRequest)
+	commands := a.operator
+	commands.By = callerOf(ctx).Name
+	broken, err := commands.BreakLock(ctx, req.Key, req.Reason)
+	a.record(ctx, err, slog.String("operator", commands.By), slog.String("command", "locks break"), slog.String("key", req.Key),
+		slog.String("reason", req.Reason), slog.Bool("broken", broken != nil))
+	if unusable, is := errors.AsType[*operator.KeyError](err); is {
+		return nil, problem(http.StatusBadRequest, "%s", unusable)
+	}
+	if errors.Is(err, lock.ErrServiceUnavailable) || errors.Is(err, lock.ErrNetworkTimeout) {
+		return nil, problem(http.StatusServiceUnavailable, "%s; try again", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	answer := map[string]any{"broken": broken != nil}
+	if broken != nil {
+		answer["lock"] = broken
+	}
+	return answer, nil
 }

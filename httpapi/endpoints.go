@@ -42,7 +42,7 @@ type reply struct {
 // fleetEndpoints show and change the fleet.
 func (a *API) fleetEndpoints() []endpoint {
 	const get, post, viewer, oper = http.MethodGet, http.MethodPost, identity.Viewer, identity.Operator
-	change, letters, discard := newBody[changeRequest], newBody[lettersRequest], newBody[discardRequest]
+	change, letters, discard, lockKey := newBody[changeRequest], newBody[lettersRequest], newBody[discardRequest], newBody[breakRequest]
 	return []endpoint{
 		{get, "/api/v1/optimizer/snapshot", viewer, []parameter{depot}, nil, a.snapshot},
 		{get, "/api/v1/drones", viewer, listed(choice("status", domain.DroneStatuses)), nil, list("drones", a.drones, entity.OfDrone)},
@@ -62,6 +62,7 @@ func (a *API) fleetEndpoints() []endpoint {
 		{post, "/api/v1/drones/{id}/clear", oper, nil, change, changing(a, "drones clear", entity.OfDrone, operator.Commands.ClearDrone)},
 		{post, "/api/v1/deadletters/replay", oper, nil, letters, a.replay},
 		{post, "/api/v1/deadletters/discard", oper, nil, discard, a.discard},
+		{post, "/api/v1/locks/break", oper, nil, lockKey, a.breakLock},
 	}
 }
 

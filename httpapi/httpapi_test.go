@@ -85,7 +85,7 @@ func serveFor(t *testing.T, hosts connect.Config, access httpapi.Access, log *sl
 	api := httpapi.New(httpapi.Config{
 		Store: s.store, Locks: locks, PubSub: s.clients.PubSub, Meter: s.clients.Meter,
 		NewID: uuid.NewString, Stopping: func() error { return context.Cause(working) }, Log: log, Access: access,
-		Operator: operator.Commands{Store: s.store, PubSub: s.clients.PubSub},
+		Operator: operator.Commands{Store: s.store, Locks: locks, PubSub: s.clients.PubSub},
 	})
 	s.api = api
 	ctx, cancel := context.WithCancel(context.Background())

@@ -19,6 +19,7 @@ const (
 	Warehouses = "warehouses"
 	Control    = "control"
 	Discards   = "discards"
+	LockBreaks = "lockBreaks"
 
 	// controlDecisions holds the highest fence applied, per depot.
 	controlDecisions = "decisions"
@@ -229,6 +230,15 @@ var cycleCodec = codec[domain.Cycle]{
 	instant("endedAt", func(c *domain.Cycle) *time.Time { return &c.EndedAt }),
 	text("outcome", func(c *domain.Cycle) *domain.CycleOutcome { return &c.Outcome }),
 	text("detail", func(c *domain.Cycle) *string { return &c.Detail }),
+}
+
+var lockBreakCodec = codec[domain.LockBreak]{
+	text("key", func(b *domain.LockBreak) *string { return &b.Key }),
+	text("fence", func(b *domain.LockBreak) *string { return &b.Fence }),
+	instant("expiresAt", func(b *domain.LockBreak) *time.Time { return &b.ExpiresAt }),
+	instant("brokenAt", func(b *domain.LockBreak) *time.Time { return &b.BrokenAt }),
+	text("brokenBy", func(b *domain.LockBreak) *string { return &b.BrokenBy }),
+	text("why", func(b *domain.LockBreak) *string { return &b.Why }),
 }
 
 var discardCodec = codec[domain.Discard]{

@@ -100,7 +100,7 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 		Owed:       func(ctx context.Context, mission domain.Mission) { m.outbox.Offer(ctx, mission) },
 		Conflicted: c.Meter.CommitRetried, EventShards: cfg.EventShards,
 	})
-	m.Operator = operator.Commands{Store: m.Store, PubSub: c.PubSub, Patience: operator.ServicePatience, ReviewBytes: operator.ServiceReviewBytes}
+	m.Operator = operator.Commands{Store: m.Store, Locks: m.Locks, PubSub: c.PubSub, Patience: operator.ServicePatience, ReviewBytes: operator.ServiceReviewBytes}
 	if c.Config.Emulated() {
 		m.Operator.Patience = 0
 	}

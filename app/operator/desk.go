@@ -33,7 +33,7 @@ type Desk struct {
 }
 
 func (d *Desk) commands() Commands {
-	return Commands{Store: d.Store, PubSub: d.PubSub, Patience: d.Patience, By: d.By}
+	return Commands{Store: d.Store, Locks: d.Locks, PubSub: d.PubSub, Patience: d.Patience, By: d.By}
 }
 
 // printJSON writes v, indented for people.

@@ -48,12 +48,8 @@ func (d *Desk) ShowLock(ctx context.Context, key string, raw bool) error {
 		return errors.New("the key of the lock is empty; \"locks list\" shows what is held")
 	}
 	l, err := d.Locks.LookupRaw(ctx, lock.Query{Key: key})
-	if errors.Is(err, lock.ErrInvalidArgument) && status.Code(err) == codes.Unknown { // the key's fault, not what the server refused
-		return fmt.Errorf("no lock can have the key %.80q: no document has that name; give at most %d bytes, in parts between slashes of an even number, "+
-			"none of them empty, \".\", \"..\" or \"__x__\"; \"locks list\" shows what is held", key, lock.MaxKeyBytes)
-	}
 	if err != nil {
-		return err
+		return keyError(key, err)
 	}
 	switch {
 	case d.JSON && l == nil:
@@ -67,6 +63,44 @@ func (d *Desk) ShowLock(ctx context.Context, key string, raw bool) error {
 		return nil
 	}
 	return d.lockTable([]lock.RawInfo{*l}, raw, []string{key})
+}
+
+// KeyError says that no lock can have a key.
+type KeyError struct{ Key string }
+
+// Error implements error.
+func (e *KeyError) Error() string {
+	return fmt.Sprintf("no lock can have the key %.80q: no document has that name; give at most %d bytes, in parts between slashes of an even number, "+
+		"none of them empty, \".\", \"..\" or \"__x__\"; \"locks list\" shows what is held", e.Key, lock.MaxKeyBytes)
+}
+
+// keyError is a *KeyError if the key is at fault, not something that the server
+// refused; else err.
+func keyError(key string, err error) error {
+	if errors.Is(err, lock.ErrInvalidArgument) && status.Code(err) == codes.Unknown {
+		return &KeyError{key}
+	}
+	return err
+}
+
+// BreakLock ends the lock of a key, whoever holds it; see Commands. That nobody
+// holds it is an answer.
+func (d *Desk) BreakLock(ctx context.Context, key, reason string) error {
+	broken, err := d.commands().BreakLock(ctx, key, reason)
+	switch {
+	case err != nil:
+		return err
+	case d.JSON && broken == nil:
+		return d.printJSON(map[string]any{"broken": false})
+	case d.JSON:
+		return d.printJSON(map[string]any{"broken": true, "lock": broken})
+	case broken == nil:
+		d.say("Nobody holds %s.", key)
+		return nil
+	}
+	d.say("Broke %s: fence %s, held since %s, would have expired %s. Its next holder gets a higher fence.",
+		key, broken.Fence, d.ago(atMs(broken.AcquiredAtMs)), d.ago(atMs(broken.ExpiresAtMs)))
+	return nil
 }
 
 func (d *Desk) lockTable(locks []lock.RawInfo, raw bool, known []string) error {

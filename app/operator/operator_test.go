@@ -617,3 +617,38 @@ func TestDesk_LocksAreShownByHash(t *testing.T) {
 		}
 	}
 }
+
+// L-END-03: a lock whose holder's clock is an hour ahead is broken; who did it and
+// why is on record, and the next fence is higher.
+func TestDesk_BreaksALock(t *testing.T) {
+	o := openOffice(t)
+	ctx := t.Context()
+	const key = "optimizer:cycle:DEPOT-1"
+	o.expect(o.says(o.desk.BreakLock(ctx, key, "stuck")), "Nobody holds "+key)
+	h, ok, err := lock.TryAcquire(ctx, o.desk.Locks, key, lock.WithTTL(time.Hour))
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	defer h.Close()
+	o.expect(o.says(o.desk.BreakLock(ctx, key, "its clock is\nan hour ahead")), "Broke "+key, string(h.Fence()))
+	breaks, err := o.desk.Store.LockBreaks(ctx)
+	if err != nil || len(breaks) != 1 || breaks[0].Key != key || breaks[0].Fence != string(h.Fence()) ||
+		breaks[0].BrokenBy != o.desk.By || breaks[0].Why != "its clock is an hour ahead" || breaks[0].BrokenAt.IsZero() {
+		t.Errorf("on record: %+v, %v", breaks, err)
+	}
+	next, ok, err := lock.TryAcquire(ctx, o.desk.Locks, key, lock.WithTTL(time.Minute))
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	if next.Fence() <= h.Fence() {
+		t.Errorf("fence %s after %s", next.Fence(), h.Fence())
+	}
+	if err := next.Close(); err != nil {
+		t.Error(err)
+	}
+	for reason, want := range map[string]string{" ": "--reason is blank"} {
+		if err := o.desk.BreakLock(ctx, key, reason); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("reason %q: error %v", reason, err)
+		}
+	}
+}

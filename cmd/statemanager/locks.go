@@ -11,8 +11,9 @@ import (
 )
 
 type locksCommand struct {
-	List locksList `cmd:"" help:"List the locks that are held."`
-	Show locksShow `cmd:"" help:"Show the lock of one key."`
+	List  locksList  `cmd:"" help:"List the locks that are held."`
+	Show  locksShow  `cmd:"" help:"Show the lock of one key."`
+	Break locksBreak `cmd:"" help:"End the lock of one key, whoever holds it. Fences go on rising."`
 }
 
 type locksList struct {
@@ -48,4 +49,26 @@ func (c *locksShow) Check(r *config.Report) {
 // Run shows one lock.
 func (c *locksShow) Run(ctx context.Context) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return d.ShowLock(ctx, c.Key, c.Raw) })
+}
+
+type locksBreak struct {
+	desk
+	Key    string `arg:"" help:"Key of the lock, such as optimizer:cycle:DEPOT-1."`
+	Reason string `help:"Why, for the audit." required:"" placeholder:"TEXT"`
+}
+
+// Check implements config.Checker.
+func (c *locksBreak) Check(r *config.Report) {
+	c.desk.Check(r)
+	if err := operator.CheckLockKey(c.Key); err != nil {
+		r.Refuse("key", "%s", err)
+	}
+	if err := operator.CheckReason(c.Reason); err != nil {
+		r.Refuse("reason", "%s", err)
+	}
+}
+
+// Run breaks one lock.
+func (c *locksBreak) Run(ctx context.Context) error {
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return d.BreakLock(ctx, c.Key, c.Reason) })
 }

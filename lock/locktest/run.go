@@ -38,6 +38,7 @@ var rules = []struct {
 	{"locks are not reentrant", notReentrant},
 	{"a repeated lock id gets its lease back", repeatedID},
 	{"keys equal under NFC are one lock", normalisedKeys},
+	{"a broken lock is free, and its fences go on", broken},
 	{"the tolerance is one second", tolerance},
 	{"a ttl of one millisecond is a lease", shortTTL},
 	{"release needs the owner's id", releaseForeign},
@@ -279,6 +280,30 @@ func contended(s *suite) {
 	s.is("id", second.LockID, "")
 	s.is("fence", second.Fence, lock.Fence(""))
 	s.is("release by the holder", s.release(lock.Ref{LockID: first.LockID, Key: key}).OK, true)
+}
+
+// L-END-03
+func broken(s *suite) {
+	key := s.key("k")
+	first := s.acquire(key, time.Hour)
+	var seen lock.Info
+	info, err := lock.Break(s.Context(), s.Backend, key, func(held lock.Info) error { seen = held; return nil })
+	if err != nil || info == nil {
+		s.Fatal(info, err)
+	}
+	s.is("fence of what was broken", info.Fence, first.Fence)
+	s.is("what is told before", seen.Fence, first.Fence)
+	s.is("release by the former holder", s.release(lock.Ref{LockID: first.LockID, Key: key}).OK, false)
+	second := s.acquire(key, ttl)
+	s.is("the next fence is higher", second.Fence > first.Fence, true)
+	refused := errors.New("no record")
+	if _, err := lock.Break(s.Context(), s.Backend, key, func(lock.Info) error { return refused }); !errors.Is(err, refused) {
+		s.Error("break without its record:", err)
+	}
+	s.is("the lock that could not be recorded is held", s.release(lock.Ref{LockID: second.LockID, Key: key}).OK, true)
+	if info, err := lock.Break(s.Context(), s.Backend, key, nil); info != nil || err != nil {
+		s.Error("break of a free lock:", info, err)
+	}
 }
 
 // L-ACQ-04
