@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/dronefleet/dronefleet/solver/model"
 )
 
 // crowd is a problem in one town: half of the drones stand at its only depot, the
@@ -47,15 +49,17 @@ func (r *run) overdue(n int) *run {
 
 // F-OPT-04: every rank but the lowest has a stage of its own, late ranks too.
 func TestStages_AreNested(t *testing.T) {
+	rank := func(p Priority) int { return model.PriorityCount - 1 - int(p) }
+	late := func(p Priority) int { return model.PriorityCount + rank(p) }
 	for _, test := range []struct {
 		name  string
 		r     *run
 		ranks []int
 	}{
-		{"in time", crowd(1, 20, 90), []int{0, 1}},
-		{"a fifth overdue", crowd(1, 20, 90).overdue(5), []int{0, 1, 2, 3}},
-		{"half overdue", crowd(1, 20, 90).overdue(2), []int{0, 1, 2, 3, 4}},
-		{"all overdue", crowd(1, 20, 90).overdue(1), []int{3, 4}},
+		{"in time", crowd(1, 20, 90), []int{rank(Critical), rank(High)}},
+		{"a fifth overdue", crowd(1, 20, 90).overdue(5), []int{rank(Critical), rank(High), rank(Standard), late(Critical)}},
+		{"half overdue", crowd(1, 20, 90).overdue(2), []int{rank(Critical), rank(High), rank(Standard), late(Critical), late(High)}},
+		{"all overdue", crowd(1, 20, 90).overdue(1), []int{late(Critical), late(High)}},
 	} {
 		t.Run(test.name, func(t *testing.T) { testStages(t, test.r, test.ranks) })
 	}

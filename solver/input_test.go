@@ -13,6 +13,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/solver"
 	"github.com/dronefleet/dronefleet/solver/check"
+	"github.com/dronefleet/dronefleet/solver/model"
 )
 
 // basic is one drone, one warehouse, one deliverable order.
@@ -139,6 +140,8 @@ func TestSolve_DeliversLateRatherThanNever(t *testing.T) {
 }
 
 func TestSolve_WaitingRaisesTheRank(t *testing.T) {
+	// The more priorities there are, the longer an order waits to pass them.
+	more := time.Duration(model.PriorityCount-3) * 10 * time.Minute
 	// One drone can do one of two deliveries in opposite directions.
 	p := basic()
 	p.Drones[0].BatteryPercent = 70
@@ -152,7 +155,7 @@ func TestSolve_WaitingRaisesTheRank(t *testing.T) {
 		t.Fatalf("the urgent order should go first: %+v", plan.Unserved)
 	}
 	p.Orders[0].Priority = solver.High
-	p.Orders[1].Deadline = noon.Add(-50 * time.Minute)
+	p.Orders[1].Deadline = noon.Add(-50*time.Minute - more)
 	plan = solveChecked(t, p, solver.Options{Iterations: 200})
 	if len(plan.Unserved) != 1 || plan.Unserved[0].OrderID != "order" {
 		t.Fatalf("the order overdue for 50 minutes should go first: %+v", plan.Unserved)
@@ -166,7 +169,7 @@ func TestSolve_WaitingRaisesTheRank(t *testing.T) {
 		minutes time.Duration
 		served  int
 	}{{55, 2}, {90, 1}} {
-		p.Orders[1].Deadline = noon.Add(-wait.minutes * time.Minute)
+		p.Orders[1].Deadline = noon.Add(-wait.minutes*time.Minute - more)
 		plan = solveChecked(t, p, solver.Options{Iterations: 400})
 		if served := len(p.Orders) - len(plan.Unserved); served != wait.served {
 			t.Fatalf("overdue for %d minutes: %d served, want %d: %+v", wait.minutes, served, wait.served, plan.Unserved)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/solver"
 	"github.com/dronefleet/dronefleet/solver/check"
+	"github.com/dronefleet/dronefleet/solver/model"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -201,7 +202,7 @@ func TestPlan_AcceptsAsInvalidWhatIs(t *testing.T) {
 		"no weight":            func(o *solver.Order) { o.WeightKg = math.NaN() },
 		"a weight below zero":  func(o *solver.Order) { o.WeightKg = -1 },
 		"a weight without end": func(o *solver.Order) { o.WeightKg = math.Inf(1) },
-		"an unknown priority":  func(o *solver.Order) { o.Priority = solver.Critical + 1 },
+		"an unknown priority":  func(o *solver.Order) { o.Priority = solver.Priority(model.PriorityCount) },
 	} {
 		p, plan := sound(t)
 		if spoil != nil {
