@@ -38,7 +38,11 @@ func TestCountUnserved_CountsOrdersThatCannotBePlanned(t *testing.T) {
 	for i, o := range snap.Orders {
 		left = append(left, solver.Unserved{OrderID: string(o.ID), Index: i, Reason: solver.InvalidInput})
 	}
-	want := map[string]int64{"CRITICAL": 1, "HIGH": 0, "STANDARD": 0}
+	want := map[string]int64{}
+	for _, p := range domain.Priorities {
+		want[p.String()] = 0
+	}
+	want["CRITICAL"] = 1
 	if got := countUnserved(left, snap, time.Minute); !maps.Equal(got, want) {
 		t.Errorf("counted %v, want %v", got, want)
 	}
