@@ -48,11 +48,11 @@ func checkID(id string, most int) error {
 	case !utf8.ValidString(id):
 		return errors.New("is not valid UTF-8")
 	case strings.Contains(id, "/"):
-		return errors.New(`contains "/", which no document id may`)
+		return errors.New(`contains "/", which a document id cannot`)
 	case strings.ContainsRune(id, 0):
 		return errors.New("contains a zero byte")
 	case id == "." || id == "..":
-		return fmt.Errorf("is %q, which no document id may be", id)
+		return fmt.Errorf("is %q, which is not a legal document id", id)
 	case reservedID.MatchString(id):
 		return fmt.Errorf("is %q; ids of the form __x__ are reserved", id)
 	}

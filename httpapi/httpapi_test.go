@@ -534,7 +534,7 @@ func TestAPI_NamesParameterAndFix(t *testing.T) {
 		status       int
 		parts        []string
 	}{
-		{"GET", "/api/v1/drones?status=FLYING", 400, []string{`status is "FLYING"`, "IDLE, RESERVED", "or UNKNOWN"}},
+		{"GET", "/api/v1/drones?status=FLYING", 400, []string{`status is "FLYING"`, "IDLE, RESERVED", "UNKNOWN"}},
 		{"GET", "/api/v1/orders?status=idle", 400, []string{`status is "idle"`, "PENDING, SOLVING", "or CANCELLED"}},
 		{"GET", "/api/v1/orders?held=maybe", 400, []string{"held", "give true"}},
 		{"GET", "/api/v1/orders?held=false", 400, []string{`held is "false"; give true, or leave it out for all`}},

@@ -39,9 +39,9 @@ func (p OrderPolicy) IngestOrder(order *domain.Order, binding *Binding, req doma
 		r.order(domain.Order{}, &o, "")
 		return r.change, nil
 	case order.ContentHash == hash && order.Status != "":
-		return Change{}, reject(ReasonDuplicateOrder, string(req.ID), "the same request again; the order is %s", order.Status)
+		return Change{}, reject(ReasonDuplicateOrder, string(req.ID), "accepted before; the order is %s", order.Status)
 	case order.Status == domain.OrderPending && published.Before(order.ContentPublishedAt):
-		return Change{}, reject(ReasonOrderSuperseded, string(req.ID), "published %s, before the request that was accepted since",
+		return Change{}, reject(ReasonOrderSuperseded, string(req.ID), "published %s, before the request that is in force",
 			published.UTC().Format(time.RFC3339Nano))
 	case order.Status == domain.OrderPending || order.Status == "":
 		o := *order
@@ -59,7 +59,7 @@ func (p OrderPolicy) IngestOrder(order *domain.Order, binding *Binding, req doma
 		return Change{}, reject(ReasonAlreadyCancelled, string(req.ID), "its cancellation arrived before it")
 	default:
 		r.note(*order, ReasonOrderConflict, domain.RefusedState(hash))
-		return r.change, reject(ReasonOrderConflict, string(req.ID), "other content for an order that is %s", order.Status)
+		return r.change, reject(ReasonOrderConflict, string(req.ID), "the content differs and the order is already %s", order.Status)
 	}
 }
 

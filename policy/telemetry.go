@@ -76,7 +76,7 @@ func (p DronePolicy) ApplyTelemetry(b Binding, t domain.Telemetry, now time.Time
 	}
 	if b.Drone.ID != "" && !t.Timestamp.After(b.Drone.LastUpdate) {
 		return b, Change{}, reject(ReasonStaleTelemetry, string(t.DroneID),
-			"measured %s, not after the last applied %s", t.Timestamp.UTC().Format(time.RFC3339Nano), b.Drone.LastUpdate.UTC().Format(time.RFC3339Nano))
+			"measured %s, not later than the last applied report of %s", t.Timestamp.UTC().Format(time.RFC3339Nano), b.Drone.LastUpdate.UTC().Format(time.RFC3339Nano))
 	}
 
 	b = b.clone()

@@ -2,7 +2,7 @@
 // tools: the field names of the documents, short enum names, RFC 3339 times in
 // UTC to the microsecond, and no field that is empty.
 //
-// The HTTP API and the operators' commands share it, so that what one prints
-// the other's readers understand. It holds no rule and does no I/O; it must not
-// import a store, a policy or a wire format. Nothing in it fails.
+// The HTTP API and the operators' commands share it, so that both print the same. It
+// holds no rule and does no I/O; it must not import a store, a policy or a wire format.
+// Nothing in it fails.
 package entity

@@ -27,8 +27,8 @@ func moment(t time.Time) Time {
 	return &t
 }
 
-// Number is a number. What JSON has no number for is a text, as in protobuf's JSON
-// form: another tool may have stored it, and it must not hide the rest.
+// Number is a number. NaN and infinities, which another tool may have stored, are text as
+// in protobuf's JSON form.
 type Number float64
 
 // MarshalJSON implements json.Marshaler.
@@ -119,7 +119,7 @@ type Order struct {
 	AssignedDroneID   domain.DroneID     `json:"assignedDroneId,omitempty"`
 	AssignedMissionID domain.MissionID   `json:"assignedMissionId,omitempty"`
 	ContentHash       string             `json:"contentHash,omitempty"`
-	// ContentPublishedAt is when the request was published that the content is of.
+	// ContentPublishedAt is when the request with this content was published.
 	ContentPublishedAt Time  `json:"contentPublishedAt,omitempty"`
 	Revision           int64 `json:"revision"`
 }
@@ -245,7 +245,7 @@ type Cycle struct {
 	PublishMs    int64               `json:"publishMs"`
 }
 
-// Unserved is an order that a cycle left, and why.
+// Unserved is an order that a cycle did not assign, and why.
 type Unserved struct {
 	OrderID domain.OrderID `json:"orderId"`
 	Reason  string         `json:"reason"`
@@ -290,9 +290,9 @@ func OfEvent(e domain.Event) Event {
 	}
 }
 
-// Page is one page of a collection: the entities under its name, next, if there
-// is another page, for its parameter after, and malformed, if documents could
-// not be understood, one line each.
+// Page is one page of a collection: the entities under its name, next, the parameter
+// after of the next page, if there is one, and malformed, one line for each document
+// that could not be decoded.
 func Page[J any](name string, items []J, next string, malformed []error) map[string]any {
 	page := map[string]any{name: orEmpty(items)}
 	if next != "" {
@@ -316,7 +316,7 @@ func Each[T, U any](in []T, convert func(T) U) []U {
 	return out
 }
 
-// orEmpty makes a list that is always there an empty one, not null.
+// orEmpty makes a missing list an empty one, not null.
 func orEmpty[T any](s []T) []T {
 	if s == nil {
 		return []T{}

@@ -11,24 +11,23 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// A field maps one document field to one field of T, in both directions. The
-// tables of fields in documents.go are the only place that knows a document's
-// form.
+// A field maps a document field to a field of T, in both directions. Only the tables
+// in documents.go know the form of a document.
 type field[T any] struct {
 	name string
 	// get is the stored value; nil when the field is absent.
 	get func(*T) any
 	set func(*T, any) error
-	// needed says what to give where the field is absent, "" if it may be.
+	// needed says what to give if the field is missing; "" if it may be missing.
 	needed string
 }
 
 // codec is the form of one kind of document.
 type codec[T any] []field[T]
 
-// decode reads a document. A field of the wrong type, or one that is needed and
-// absent, is a *MalformedError that names it; other absent fields and unknown
-// ones are fine.
+// decode reads a document. A field with the wrong type, or a missing one that is
+// needed, is a *MalformedError that names it; other missing fields and unknown ones
+// are allowed.
 func (c codec[T]) decode(snap *firestore.DocumentSnapshot) (T, error) {
 	var v T
 	data := snap.Data()
@@ -237,8 +236,8 @@ func point[T any](name string, at func(*T) *domain.Position) field[T] {
 	}
 }
 
-// place is a point that people write and nothing is known without: taken for zero
-// it would be in the sea.
+// place is a point that must be present: a missing one would decode to 0, 0, which is
+// in the sea.
 func place[T any](name string, at func(*T) *domain.Position) field[T] {
 	f := point(name, at)
 	f.needed = "a geographical point"

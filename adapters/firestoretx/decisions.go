@@ -10,12 +10,12 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// AssignMission judges a decision and, if it holds, makes the mission: ledger,
-// mission, drone, orders, events and the highest fence in one transaction. The
+// AssignMission judges a decision and, if it is accepted, creates the mission: ledger
+// entry, mission, drone, orders, events and the highest fence in one transaction. The
 // first transaction to commit wins, whichever cycle began first.
 //
-// The entry is the decision's fate as the ledger has it, now or from an earlier
-// delivery of the same decision. The error is a *policy.Rejection
+// The entry is the decision's line in the ledger, from now or from an earlier delivery
+// of the same decision. The error is a *policy.Rejection
 // (DECISION_CONFLICT) when another decision took the id, and otherwise a
 // failure of the store.
 //
@@ -49,7 +49,7 @@ func (s *Store) AssignMission(ctx context.Context, d domain.Decision, via policy
 	return verdict.Entry, nil
 }
 
-// readDecisionState reads all a decision is judged by in one round trip.
+// readDecisionState reads everything a decision is judged by in one round trip.
 func (t *txn) readDecisionState(d domain.Decision) (policy.DecisionState, error) {
 	s := t.store
 	ledger, control, drone := s.doc(Decisions, string(d.ID)), s.doc(Control, controlDecisions), s.doc(Drones, string(d.DroneID))

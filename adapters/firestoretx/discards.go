@@ -12,13 +12,13 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// maxDiscardedPayload is how many bytes of a payload are kept. With all the
-// attributes a message may have, the document stays well below Firestore's 1 MiB.
+// maxDiscardedPayload bounds the bytes kept of a payload. With all the attributes that
+// a message may have, the document stays below Firestore's 1 MiB.
 const maxDiscardedPayload = 512 << 10
 
-// RecordDiscard stores that an operator discards a message, at this moment and
-// with as much of its payload as fits. What is recorded of the message already
-// stays: first write wins.
+// RecordDiscard stores that an operator discards a message, with the current time and
+// as much of the payload as fits. An existing record of the message is kept: first
+// write wins.
 //
 // Cost: 1 RPC, 1 write.
 func (s *Store) RecordDiscard(ctx context.Context, d domain.Discard) error {

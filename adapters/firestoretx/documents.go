@@ -23,8 +23,8 @@ const (
 
 	// controlDecisions holds the highest fence applied, per depot.
 	controlDecisions = "decisions"
-	// noDepot stands in fences for drones without a home, noDepotID for the depot
-	// that has just this id; none has a slash.
+	// noDepot is the key of fences for drones without a home, and noDepotID the one
+	// for a depot with that very id; no id has a slash.
 	noDepot   = "_"
 	noDepotID = "_/"
 
@@ -248,9 +248,9 @@ var discardCodec = codec[domain.Discard]{
 	instant("publishedAt", func(d *domain.Discard) *time.Time { return &d.PublishedAt }),
 	text("reason", func(d *domain.Discard) *string { return &d.Reason }),
 	text("error", func(d *domain.Discard) *string { return &d.Error }),
-	// No map: a message may name its attributes as no field may be called.
+	// Not a map: attribute names may be illegal field names.
 	texts("attributes", func(d *domain.Discard) *[]string { return &d.Attributes }),
-	// The payload is one of these two: text where the console can show it.
+	// The payload is in one of these two: as text if the console can show it.
 	custom("text", func(d *domain.Discard) any {
 		if len(d.Payload) == 0 || !domain.IsText(d.Payload) {
 			return nil

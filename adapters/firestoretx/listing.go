@@ -9,19 +9,19 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// Listing is one page of a collection, in the order of ids. A document that
-// cannot be understood is named instead of listed, so that it hides no other. A
-// page may have fewer entities than asked for and yet not be the last.
+// Listing is one page of a collection, ordered by id. A malformed document is named in
+// Malformed instead of listed. A page may have fewer entities than its limit and still
+// not be the last.
 //
 // Cost of each List method: 1 RPC; a read per entity and one more.
 type Listing[T any] struct {
 	Items        []T
 	Malformed    []error
-	MalformedIDs []string // whose errors Malformed are
+	MalformedIDs []string // the ids of the documents in Malformed
 	Next         string   // After of the next page; empty on the last
 }
 
-// condition is one of a listing; an empty value is none.
+// condition narrows a listing unless its value is empty.
 type condition struct {
 	field, operator string
 	value           any
@@ -33,11 +33,11 @@ func list[T any](ctx context.Context, s *Store, collection string, page Page, de
 	return listUntil(ctx, s, collection, page, decode, func(T) bool { return false }, conditions...)
 }
 
-// errFull ends a page before its limit.
+// errFull ends a page early.
 var errFull = errors.New("the page is full")
 
-// listUntil is list of a page that also ends with the first entity for which full
-// is true.
+// listUntil is list with a page that also ends after the first entity for which full is
+// true.
 func listUntil[T any](ctx context.Context, s *Store, collection string, page Page, decode func(*firestore.DocumentSnapshot) (T, error), full func(T) bool, conditions ...condition) (Listing[T], error) {
 	q := s.client.Collection(collection).Query
 	for _, c := range conditions {
@@ -83,10 +83,10 @@ func (s *Store) ListDrones(ctx context.Context, status domain.DroneStatus, page 
 	return list(ctx, s, Drones, page, decodeKnownDrone, equal("status", string(status)))
 }
 
-// OrderFilter narrows a listing of orders; zero fields do not.
+// OrderFilter narrows a listing of orders; zero fields match all.
 type OrderFilter struct {
 	Status domain.OrderStatus
-	Held   bool // only those that wait for an operator
+	Held   bool // only those held for an operator
 }
 
 // ListOrders lists orders.
@@ -103,7 +103,7 @@ func (s *Store) ListMissions(ctx context.Context, status domain.MissionStatus, p
 	return list(ctx, s, Missions, page, decodeMission, equal("status", string(status)))
 }
 
-// LedgerFilter narrows a listing of the ledger; zero fields do not.
+// LedgerFilter narrows a listing of the ledger; zero fields match all.
 type LedgerFilter struct {
 	Outcome domain.Outcome
 	Reason  string
@@ -112,7 +112,7 @@ type LedgerFilter struct {
 	Order   domain.OrderID // among those the decision is about
 }
 
-// ListLedger lists decisions with their fate.
+// ListLedger lists decisions with their outcomes.
 func (s *Store) ListLedger(ctx context.Context, f LedgerFilter, page Page) (Listing[domain.LedgerEntry], error) {
 	conditions := []condition{
 		equal("outcome", string(f.Outcome)), equal("reason", f.Reason),
@@ -124,8 +124,8 @@ func (s *Store) ListLedger(ctx context.Context, f LedgerFilter, page Page) (List
 	return list(ctx, s, Decisions, page, decodeLedgerEntry, conditions...)
 }
 
-// maxCyclesBytes is about how much a page of cycles holds: where thousands of orders
-// wait, each cycle lists them all, and a thousand cycles would be 700 MB.
+// maxCyclesBytes is the approximate size at which a page of cycles ends: each cycle lists
+// all waiting orders, and with thousands of them a thousand cycles would be 700 MB.
 const maxCyclesBytes = 8 << 20
 
 // ListCycles lists solve cycles; outcome may be empty. A page ends early where cycles

@@ -23,21 +23,21 @@ func (s *Store) IngestOrder(ctx context.Context, req domain.OrderRequest, publis
 	return wrap(err, "order %s", req.ID)
 }
 
-// HoldOrder keeps a pending order from every cycle.
+// HoldOrder hides a pending order from every cycle.
 func (s *Store) HoldOrder(ctx context.Context, id domain.OrderID, why string) error {
 	return s.changeOrder(ctx, id, alone, func(o *domain.Order, _ *policy.Binding, now time.Time) (policy.Change, error) {
 		return policy.HoldOrder(o, id, why, now)
 	})
 }
 
-// ReleaseOrder offers a held order to the cycles again.
+// ReleaseOrder makes a held order visible to cycles again.
 func (s *Store) ReleaseOrder(ctx context.Context, id domain.OrderID, why string) error {
 	return s.changeOrder(ctx, id, alone, func(o *domain.Order, _ *policy.Binding, now time.Time) (policy.Change, error) {
 		return policy.ReleaseOrder(o, id, why, now)
 	})
 }
 
-// CancelOrder cancels an order that no drone carries yet.
+// CancelOrder cancels an order whose parcel is not aboard.
 func (s *Store) CancelOrder(ctx context.Context, id domain.OrderID, why string) error {
 	cancel := domain.OrderRequest{ID: id, Cancel: true}
 	return s.changeOrder(ctx, id,
@@ -59,9 +59,9 @@ func (s *Store) SweepOrder(ctx context.Context, id domain.OrderID) error {
 
 func alone(*domain.Order) bool { return false }
 
-// changeOrder runs decide on an order in one transaction; needsBinding asks for
-// its drone and mission too. A rejection may come with a change, the note that
-// records it: the note commits, then the rejection is returned.
+// changeOrder runs decide on an order in one transaction, with its drone and mission
+// if needsBinding says so. A rejection may come with a change, the note that records
+// it: the note is committed and the rejection returned.
 func (s *Store) changeOrder(ctx context.Context, id domain.OrderID,
 	needsBinding func(*domain.Order) bool,
 	decide func(*domain.Order, *policy.Binding, time.Time) (policy.Change, error)) error {

@@ -12,10 +12,10 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// OwedCommands lists the missions whose drone is owed a message: a command that
-// was never published, whatever has become of the mission since, or a
-// revocation. Missions that were assigned less than grace ago are left to
-// whoever assigned them. With an error come all missions that could be read.
+// OwedCommands lists the missions whose drone is owed a message: a command that was
+// never published, even if the mission is over, or a revocation. Missions younger than
+// grace are left to their assigner. Beside an error it returns all missions that could
+// be read.
 //
 // Cost: 2 RPCs, a read per mission returned or left to others.
 func (s *Store) OwedCommands(ctx context.Context, grace time.Duration) ([]domain.Mission, error) {
@@ -33,9 +33,8 @@ func decodeOwing(snap *firestore.DocumentSnapshot) (domain.Mission, error) {
 	return m, err
 }
 
-// MarkCommandsPublished records that the drones were sent the messages that
-// their missions owed them. What a mission has come to owe since stays owed. It
-// changes no state; publishing twice is harmless, forgetting to publish is not.
+// MarkCommandsPublished records that the messages that missions owed were sent. What a
+// mission has come to owe since stays owed.
 //
 // Cost: 1 RPC for all, each guarded by the version that was published; when
 // some mission was written since, a transaction of 3 RPCs and a read each more.
@@ -68,8 +67,8 @@ func (s *Store) MarkCommandsPublished(ctx context.Context, missions []domain.Mis
 	return wrap(err, "mark %d commands as published", len(missions))
 }
 
-// markPublished marks those missions that still owe what was published. One
-// whose document is gone owes nothing.
+// markPublished marks the missions that still owe what was published. A deleted one
+// owes nothing.
 func (t *txn) markPublished(published []domain.Mission) error {
 	var ids []domain.MissionID
 	for _, m := range published {
@@ -87,7 +86,7 @@ func (t *txn) markPublished(published []domain.Mission) error {
 		}
 		stored, err := decodeMission(snap)
 		if err != nil {
-			continue // found again when somebody has corrected it
+			continue // found again once its document is corrected
 		}
 		if slices.ContainsFunc(published, func(m domain.Mission) bool { return m.ID == stored.ID && paid(stored, m) }) {
 			if err := t.Update(snap.Ref, t.store.publishedUpdates(stored)); err != nil {
@@ -98,8 +97,8 @@ func (t *txn) markPublished(published []domain.Mission) error {
 	return nil
 }
 
-// paid reports whether what was published is what the stored mission owes. A
-// command is told by when it expires; one revocation is like another.
+// paid reports whether what was published is what the stored mission owes. Commands
+// differ by expiry; all revocations are alike.
 func paid(stored, published domain.Mission) bool {
 	if stored.Status == domain.MissionFailed {
 		return stored.Owing() && published.Command().Revoke
@@ -110,7 +109,7 @@ func paid(stored, published domain.Mission) bool {
 func (s *Store) publishedUpdates(m domain.Mission) []firestore.Update {
 	if m.Command().Revoke {
 		return []firestore.Update{
-			{Path: "commandPending", Value: false}, // left by a version that does not know it
+			{Path: "commandPending", Value: false}, // left by a version without the revokePending field
 			{Path: "revokePending", Value: false},
 			{Path: "revokePublishedAt", Value: s.now()},
 		}

@@ -31,8 +31,8 @@ func (p Page) of(q firestore.Query) firestore.Query {
 	return q
 }
 
-// where narrows a collection to documents whose field equals value; an empty
-// value does not narrow.
+// where narrows a collection to documents whose field equals value; an empty value
+// matches all.
 func (s *Store) where(collection, field, value string) firestore.Query {
 	q := s.client.Collection(collection).Query
 	if value != "" {
@@ -53,9 +53,8 @@ func (s *Store) Orders(ctx context.Context, status domain.OrderStatus, page Page
 	return list, wrap(err, "orders")
 }
 
-// OrderCounts counts the orders of each status that is not empty. They are
-// counted one status after the other, so an order that changes meanwhile may
-// count twice or not at all.
+// OrderCounts counts the orders of each status. The statuses are counted one after the
+// other, so an order that changes meanwhile may count twice or not at all.
 func (s *Store) OrderCounts(ctx context.Context) (map[domain.OrderStatus]int64, error) {
 	counts := map[domain.OrderStatus]int64{}
 	for _, status := range domain.OrderStatuses {

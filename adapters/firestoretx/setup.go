@@ -9,8 +9,8 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// Setup introduces depots, warehouses and drones. What exists keeps its state;
-// only the properties given here are brought up to date.
+// Setup creates depots, warehouses and drones. Existing drones keep their state and
+// take the properties given here.
 func (s *Store) Setup(ctx context.Context, depots []domain.Depot, warehouses []domain.Warehouse, drones []domain.Drone) error {
 	for _, d := range depots {
 		if _, err := s.doc(Depots, string(d.ID)).Set(ctx, depotCodec.encode(d), firestore.MergeAll); err != nil {
@@ -59,8 +59,7 @@ func (s *Store) setupDrones(ctx context.Context, drones []domain.Drone) error {
 	return wrap(err, "introduce drones")
 }
 
-// RecordCycle stores one solve cycle for auditors, in place of what was stored
-// of it before.
+// RecordCycle stores one solve cycle for auditors, replacing an earlier record of it.
 //
 // Cost: 1 RPC, 1 write.
 func (s *Store) RecordCycle(ctx context.Context, c domain.Cycle) error {

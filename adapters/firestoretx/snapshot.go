@@ -15,23 +15,22 @@ import (
 // SnapshotRequest says what a solve cycle wants to see.
 type SnapshotRequest struct {
 	Depot domain.DepotID
-	// At is a past moment to look back to; zero means now.
+	// At is a past time to read at; zero means now.
 	At time.Time
 	// MinBattery is the charge, in percent, a drone must exceed.
 	MinBattery float64
 	// MaxSilence is how long a drone may have been silent.
 	MaxSilence time.Duration
-	// OnMalformed, if set, is told of each drone, order or warehouse that was left
-	// out because its document cannot be understood.
+	// OnMalformed, if set, is called for each drone, order or warehouse that was left
+	// out because its document is malformed.
 	OnMalformed func(error)
 }
 
-// Snapshot reads, at one read time and without taking locks, all that a cycle
-// of one depot decides on: its IDLE drones with charge that were heard of
-// recently, PENDING orders not held, the warehouses and the depot. Where there
-// is only one depot, all drones are its own; otherwise those that name it as
-// their home. Of what cannot be understood only the depot itself is an error;
-// the rest is left out.
+// Snapshot reads, at one read time and without locks, what a cycle of one depot plans
+// with: its IDLE drones that have charge and reported recently, the PENDING orders that
+// are not held, the warehouses and the depot. A lone depot has all drones; otherwise a
+// drone belongs to its home depot. A malformed depot is an error; other malformed
+// documents are left out.
 //
 // Cost: 6 RPCs; a read per document returned.
 func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snapshot, error) {
@@ -106,8 +105,8 @@ func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snaps
 	return snap, wrap(err, "snapshot")
 }
 
-// Fleet lists all drones of a depot that were heard of within maxSilence, whatever
-// they do. What cannot be understood is left out.
+// Fleet lists all drones of a depot that reported within maxSilence, whatever their
+// status. Malformed documents are left out.
 //
 // Cost: 2 RPCs; a read per drone and for at most two depots.
 func (s *Store) Fleet(ctx context.Context, depot domain.DepotID, maxSilence time.Duration) ([]domain.Drone, error) {
@@ -129,7 +128,7 @@ func (s *Store) Fleet(ctx context.Context, depot domain.DepotID, maxSilence time
 	return fleet, wrap(err, "drones of depot %s", depot)
 }
 
-// dronesOf are a depot's drones: all, where it is the only one.
+// dronesOf queries a depot's drones: all of them if it is the only depot.
 func (s *Store) dronesOf(depot domain.DepotID, depots int) firestore.Query {
 	drones := s.client.Collection(Drones).Query
 	if depots > 1 {
@@ -145,7 +144,7 @@ func decodeWarehouse(snap *firestore.DocumentSnapshot) (domain.Warehouse, error)
 }
 
 func decodeDepot(snap *firestore.DocumentSnapshot) (domain.Depot, error) {
-	// Operators write depots; no message could name one with another id.
+	// People write depots; a message cannot name one with an illegal id.
 	if err := domain.CheckID(snap.Ref.ID); err != nil {
 		return domain.Depot{}, &MalformedError{fmt.Errorf("document %s: its id %w", snap.Ref.Path, err)}
 	}
@@ -182,8 +181,8 @@ func each(it *firestore.DocumentIterator, f func(*firestore.DocumentSnapshot) er
 	}
 }
 
-// collect decodes every document of a query. With a *MalformedError come all
-// documents that can be understood.
+// collect decodes every document of a query. Beside a *MalformedError it returns all
+// documents that can be decoded.
 func collect[T any](it *firestore.DocumentIterator, decode func(*firestore.DocumentSnapshot) (T, error)) ([]T, error) {
 	var list []T
 	var malformed []error
@@ -196,7 +195,7 @@ func collect[T any](it *firestore.DocumentIterator, decode func(*firestore.Docum
 		list = append(list, v)
 		return nil
 	})
-	if err != nil { // a list that is not whole says nothing of what is malformed
+	if err != nil { // the list is not complete
 		return list, err
 	}
 	return list, some(malformed)

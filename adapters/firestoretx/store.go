@@ -17,28 +17,28 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// Config is what a Store needs beside its client. The zero value of every
-// field stands for the default in its comment.
+// Config tunes a Store. The zero value of every field stands for the default in its
+// comment.
 type Config struct {
-	// Now is the local clock; default time.Now. A transaction takes place at
-	// the later of it and the server's read time.
+	// Now is the local clock; default time.Now. The time of a transaction is the
+	// later of it and the server's read time.
 	Now func() time.Time
-	// The policies; default their contract's values.
+	// The policies; default those of package policy.
 	Drone      *policy.DronePolicy
 	Order      *policy.OrderPolicy
 	Assignment *policy.MissionAssignmentPolicy
-	// Retention is how long events, ledger entries, cycles and discards are kept
-	// before a TTL policy may delete them; default 90 days.
+	// Retention is how long a TTL policy must keep events, ledger entries, cycles and
+	// discards; default 90 days.
 	Retention time.Duration
 	// EventShards, if positive, spreads events over that many values of the field
 	// shard, for fleets that write more events a second than one index on their
 	// time can take; see docs/auditing.md. Default 0: no such field.
 	EventShards int
-	// Owed, if set, is called after each commit with every mission that now
-	// owes its drone a message. ctx is that of the operation. It must not block.
+	// Owed, if set, is called after each commit with every mission that now owes its
+	// drone a message, with the context of the operation. It must not block.
 	Owed func(context.Context, domain.Mission)
-	// Conflicted, if set, is called whenever another writer was faster: a
-	// transaction runs again, or a commit was refused. ctx is that of the
+	// Conflicted, if set, is called whenever another writer was faster and a
+	// transaction runs again or a commit was refused, with the context of the
 	// operation. It must not block.
 	Conflicted func(ctx context.Context)
 }
@@ -84,20 +84,19 @@ func New(client *firestore.Client, cfg Config) *Store {
 	return s
 }
 
-// Client is the Firestore client beneath, for what no state change needs: the
-// lock library, health checks.
+// Client is the underlying Firestore client, for the lock library and health checks.
 func (s *Store) Client() *firestore.Client { return s.client }
 
-// MalformedError says that a stored document cannot be understood; a person
-// must correct it.
+// MalformedError says that a stored document cannot be decoded; a person must correct
+// it.
 type MalformedError struct{ Err error }
 
 func (e *MalformedError) Error() string { return e.Err.Error() }
 func (e *MalformedError) Unwrap() error { return e.Err }
 
-// Retryable reports whether err may pass if the same work is tried again: the
-// transient gRPC codes, and a commit whose outcome is unknown, which every
-// operation here recognises when repeated.
+// Retryable reports whether the same work may succeed later: for the transient gRPC
+// codes, and for a commit with an unknown outcome, which every operation here
+// recognises when repeated.
 func Retryable(err error) bool {
 	if _, rejected := policy.ReasonOf(err); rejected || err == nil {
 		return false
@@ -112,14 +111,14 @@ func Retryable(err error) bool {
 	switch st.Code() {
 	case codes.Unavailable, codes.Aborted, codes.DeadlineExceeded, codes.Internal,
 		codes.ResourceExhausted, codes.Unknown, codes.Canceled,
-		codes.Unauthenticated, codes.PermissionDenied: // an operator's mistake, soon mended: lose nothing
+		codes.Unauthenticated, codes.PermissionDenied: // a misconfiguration that an operator will fix
 		return true
 	case codes.AlreadyExists, codes.FailedPrecondition, codes.NotFound:
-		// Another writer came between read and write.
+		// Another writer came between the read and the write.
 		return true
 	case codes.InvalidArgument:
-		// The client sends a commit again after UNAVAILABLE; if the first one
-		// was applied, the server answers that the transaction is over.
+		// The client resends a commit after UNAVAILABLE; if the first one was
+		// applied, the server answers that the transaction is over.
 		m := strings.ToLower(st.Message())
 		return strings.Contains(m, "transaction") &&
 			(strings.Contains(m, "expired") || strings.Contains(m, "no longer valid") || strings.Contains(m, "closed") || strings.Contains(m, "invalid transaction"))
@@ -135,7 +134,7 @@ func statusOf(err error) (*status.Status, bool) {
 	return nil, false
 }
 
-// txn is one attempt of a transaction: what it read, and when it takes place.
+// txn is one attempt of a transaction: its time and what it has read.
 type txn struct {
 	*firestore.Transaction
 	store    *Store
@@ -144,7 +143,7 @@ type txn struct {
 	drones   map[domain.DroneID]droneDoc
 	missions map[domain.MissionID]domain.Mission
 	orders   map[domain.OrderID]domain.Order
-	owed     []domain.Mission // owe their drones a message once this commits
+	owed     []domain.Mission // owe their drones a message after the commit
 }
 
 type droneDoc struct {
@@ -153,8 +152,8 @@ type droneDoc struct {
 	err    error // the document is malformed
 }
 
-// transact runs f as a read-write transaction, again whenever the client finds
-// that it conflicted. resp, if not nil, receives the commit's answer.
+// transact runs f in a read-write transaction, again after each conflict. resp, if
+// not nil, receives the commit's answer.
 func (s *Store) transact(ctx context.Context, resp *firestore.CommitResponse, f func(*txn) error) error {
 	if resp == nil {
 		resp = new(firestore.CommitResponse)
@@ -181,8 +180,8 @@ func (s *Store) transact(ctx context.Context, resp *firestore.CommitResponse, f 
 	return err
 }
 
-// get reads documents in one round trip, in the order of refs, and moves the
-// transaction's time up to the server's if that is ahead.
+// get reads documents in one round trip, in the order of refs, and advances the
+// transaction's time to the server's if that is later.
 func (t *txn) get(refs ...*firestore.DocumentRef) ([]*firestore.DocumentSnapshot, error) {
 	if len(refs) == 0 {
 		return nil, nil
@@ -214,8 +213,8 @@ func refs[ID ~string](s *Store, collection string, ids []ID) []*firestore.Docume
 	return list
 }
 
-// readDrones reads drones; a malformed one is kept with its error so that it
-// spoils nobody else's batch.
+// readDrones reads drones. A malformed one is kept with its error, so that the others
+// of a batch still commit.
 func (t *txn) readDrones(ids ...domain.DroneID) error {
 	snaps, err := t.get(refs(t.store, Drones, ids)...)
 	if err != nil {
@@ -316,7 +315,7 @@ func (t *txn) readBinding(id domain.DroneID) (policy.Binding, error) {
 	return t.binding(id), nil
 }
 
-// binding puts together what was read of a drone.
+// binding assembles what was read of a drone.
 func (t *txn) binding(id domain.DroneID) policy.Binding {
 	b := policy.Binding{Drone: t.drones[id].Drone}
 	if !b.Drone.Bound() {
@@ -335,7 +334,7 @@ func (t *txn) binding(id domain.DroneID) policy.Binding {
 	return b
 }
 
-// write stores a change: of each entity the fields that differ from what the
+// write stores a change: the fields of each entity that differ from what the
 // transaction read, and the events.
 func (t *txn) write(c policy.Change) error {
 	if c.Drone != nil {
@@ -365,7 +364,7 @@ func (t *txn) write(c policy.Change) error {
 	}
 	for _, id := range c.Revoke {
 		m := domain.Mission{ID: id, DroneID: c.Drone.ID, Status: domain.MissionFailed, RevokePending: true}
-		// All that a revocation needs, should the document be gone.
+		// Enough for a revocation if the document was deleted.
 		owing := map[string]any{"droneId": string(m.DroneID), "status": string(m.Status), "revokePending": true}
 		if err := t.Set(t.store.doc(Missions, string(id)), owing, firestore.MergeAll); err != nil {
 			return err
@@ -392,8 +391,8 @@ func shardOf(id string, shards int) int {
 	return int(h.Sum32() % uint32(shards))
 }
 
-// writeDrone stores a drone. When its mission changes too, the drone repeats
-// the mission's revision: its version then stands for the whole binding.
+// writeDrone stores a drone. If its mission changes too, the drone repeats the
+// mission's revision, so that its version stands for the whole binding.
 func (t *txn) writeDrone(d domain.Drone, missions []domain.Mission) error {
 	ref := t.store.doc(Drones, string(d.ID))
 	before := t.drones[d.ID]
@@ -412,8 +411,8 @@ func (t *txn) writeDrone(d domain.Drone, missions []domain.Mission) error {
 	return t.Update(ref, us)
 }
 
-// writeOrder stores an order. A document that others began gets all fields: no
-// query would find its order by a flag that it lacks, though absent means false.
+// writeOrder stores an order. A document that another tool created gets all fields:
+// queries do not find it by a flag that is absent.
 func (t *txn) writeOrder(o domain.Order) error {
 	ref := t.store.doc(Orders, string(o.ID))
 	before, exists := t.orders[o.ID]
@@ -434,7 +433,7 @@ func put[T any](t *txn, ref *firestore.DocumentRef, c codec[T], before, after T,
 	return nil
 }
 
-// wrap names what failed, keeping rejections and causes matchable.
+// wrap names what failed; the cause stays matchable.
 func wrap(err error, format string, args ...any) error {
 	if err == nil {
 		return nil

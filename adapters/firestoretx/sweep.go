@@ -15,7 +15,7 @@ import (
 // SweepResult counts what a sweep changed.
 type SweepResult struct {
 	MissionsFailed int
-	DronesUnknown  int // silent ones that failed no mission by that, EMERGENCY if that is latched
+	DronesUnknown  int // silent drones without an active mission
 	OrdersLate     int
 }
 
@@ -25,10 +25,10 @@ func (r *SweepResult) add(more SweepResult) {
 	r.OrdersLate += more.OrdersLate
 }
 
-// Sweep handles what no message will: silent drones, stalled missions, orders
-// past their deadline. It works from ACTIVE missions, bound and IDLE drones,
-// and open orders, which need no index on a time. One document that cannot be
-// swept does not keep it from the others; the errors are joined.
+// Sweep handles what no message reports: silent drones, stalled missions, orders past
+// their deadline. It works from ACTIVE missions, bound and IDLE drones and open orders,
+// which need no index on a time. A document that cannot be swept does not stop the
+// others; the errors are joined.
 func (s *Store) Sweep(ctx context.Context) (SweepResult, error) {
 	var result SweepResult
 	var errs []error
@@ -42,7 +42,7 @@ func (s *Store) Sweep(ctx context.Context) (SweepResult, error) {
 	note(sweepEach(ctx, bindings, func(b policy.Binding) (SweepResult, error) {
 		change, err := s.sweepBinding(ctx, b.Drone.ID, b.Mission.ID)
 		switch {
-		case err != nil || change.Drone == nil: // at most a command was dated anew
+		case err != nil || change.Drone == nil: // at most a command got a new expiry
 			return SweepResult{}, wrap(err, "mission %s", b.Mission.ID)
 		case slices.ContainsFunc(change.Missions, func(m domain.Mission) bool { return m.Status == domain.MissionFailed }):
 			return SweepResult{MissionsFailed: 1}, nil
@@ -72,12 +72,12 @@ func (s *Store) Sweep(ctx context.Context) (SweepResult, error) {
 	return result, errors.Join(errs...)
 }
 
-// sweepAtOnce bounds how many transactions of a sweep run at a time. After an outage
-// they are thousands: one after the other would take minutes, in which nobody looks
-// for silent drones and no owed command is sent.
+// sweepAtOnce bounds the concurrent transactions of a sweep. After an outage there are
+// thousands; one after the other they would take minutes, in which no silent drone is
+// found and no owed command sent.
 const sweepAtOnce = 16
 
-// sweepEach sweeps what does not depend on each other, until ctx ends.
+// sweepEach sweeps independent entities concurrently, until ctx ends.
 func sweepEach[T any](ctx context.Context, due []T, sweep func(T) (SweepResult, error)) (SweepResult, error) {
 	results, errs := make([]SweepResult, len(due)), make([]error, len(due))
 	var g errgroup.Group
@@ -99,12 +99,11 @@ func sweepEach[T any](ctx context.Context, due []T, sweep func(T) (SweepResult, 
 	return sum, errors.Join(some(errs), ctx.Err())
 }
 
-// maxErrors is how many failures of one kind an error tells: where nothing can be
-// written, or somebody has spoilt a whole collection, all are alike, and thousands of
-// them together are more than a log takes as one line.
+// maxErrors is how many failures of one kind an error lists. In an outage thousands
+// are alike, and a log line cannot hold them.
 const maxErrors = 10
 
-// some joins the first of many errors and counts the rest.
+// some joins the first errors and counts the rest.
 func some(errs []error) error {
 	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
 	if more := len(errs) - maxErrors; more > 0 {
@@ -113,10 +112,9 @@ func some(errs []error) error {
 	return errors.Join(errs...)
 }
 
-// glance reads every binding without a transaction: hardly any needs one. It
-// sees the bound drones with their missions, which are ACTIVE or, when the drone
-// is on its way home, over. Orders are left out. With an error come all bindings
-// that can be understood.
+// glance reads every bound drone with its mission, without orders and without a
+// transaction: few bindings need one. The mission of a drone on its way home is over.
+// Beside an error it returns all bindings that can be decoded.
 //
 // Cost: 3 RPCs, a read per ACTIVE mission, bound drone, and drone on its way
 // home.
@@ -149,8 +147,7 @@ func (s *Store) glance(ctx context.Context) ([]policy.Binding, error) {
 	return bindings, errors.Join(errs...)
 }
 
-// sweepBinding ends a binding for the reason the policy finds, if it still
-// finds one.
+// sweepBinding sweeps one binding in a transaction, in case it changed since glance.
 func (s *Store) sweepBinding(ctx context.Context, drone domain.DroneID, mission domain.MissionID) (policy.Change, error) {
 	var change policy.Change
 	err := s.transact(ctx, nil, func(t *txn) error {

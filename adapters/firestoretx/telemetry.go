@@ -48,8 +48,7 @@ func (a *TelemetryApplier) Urgent(t domain.Telemetry) bool {
 // answers one error per report, in the order of reports: nil when its effect is
 // committed, a *policy.Rejection when it changes nothing, or the failure that
 // kept it from committing; a failure of one drone's document does not touch the
-// others. Whether a report is too far ahead is judged by the server's clock,
-// whatever the local one shows.
+// others. Only the server's clock decides whether a report is too far ahead.
 //
 // Cost: 1 RPC, and a write per drone and event, when nothing but drones changed;
 // otherwise a transaction of 3 RPCs, or 5 when a bound drone's mission must be

@@ -26,24 +26,23 @@ const (
 	// carries it too.
 	AttrPublishTime = "dronefleet-publish-time"
 	AttrOrderingKey = "dronefleet-ordering-key"
-	// AttrDataBytes is how much data the original has, of which the letter
-	// holds only the beginning.
+	// AttrDataBytes is the size of the original's data if the letter holds only
+	// its beginning.
 	AttrDataBytes = "dronefleet-data-bytes"
-	// AttrAttributesDropped is how many of the original's attributes found no
-	// room in the letter.
+	// AttrAttributesDropped is how many of the original's attributes did not fit
+	// into the letter.
 	AttrAttributesDropped = "dronefleet-attributes-dropped"
 )
 
-// AttrReplayedBy is the attribute of a replayed message that names who asked for
-// it.
+// AttrReplayedBy is the attribute of a replayed message that names the operator.
 const AttrReplayedBy = "dronefleet-replayed-by"
 
 var letterAttributes = []string{
 	AttrReason, AttrError, AttrMessageID, AttrTopic, AttrPublishTime, AttrOrderingKey, AttrDataBytes, AttrAttributesDropped,
 }
 
-// Limits of Pub/Sub, https://cloud.google.com/pubsub/quotas#resource_limits. A
-// message may use all of them, and its letter must still be accepted.
+// Limits of Pub/Sub, https://cloud.google.com/pubsub/quotas#resource_limits. The
+// letter of a message that uses all of them must still be accepted.
 const (
 	maxAttributeBytes = 1024 // of a value
 	maxAttributes     = 100
@@ -54,21 +53,21 @@ const (
 	attributeMargin = 16 // of an attribute, for its encoding
 )
 
-// letterTimeout is how long publishing a dead letter may take before its message
-// is given back.
+// letterTimeout is how long publishing a dead letter may take before its message is
+// nacked.
 const letterTimeout = 10 * time.Second
 
-// deadLetters publishes poison with the reason why.
+// deadLetters publishes poison with its reason.
 type deadLetters struct {
 	publisher *Publisher
 	timeout   time.Duration
 }
 
-// publish returns when the server has the dead letter, or with an error when it
-// may not have it: after the timeout or when ctx ends.
+// publish returns nil when the server has the dead letter, and an error when it may
+// not: after the timeout or when ctx ends.
 func (d *deadLetters) publish(ctx context.Context, topic string, msg *pubsub.Message, reason string, cause error) error {
 	if err := ctx.Err(); err != nil {
-		return err // nobody would wait for the answer
+		return err // no time to wait for the answer
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
@@ -77,8 +76,8 @@ func (d *deadLetters) publish(ctx context.Context, topic string, msg *pubsub.Mes
 	return err
 }
 
-// wrap makes a message's dead letter, which Pub/Sub accepts whatever the message
-// is: what does not fit is cut off, and the letter says how much that was.
+// wrap makes a message's dead letter. Pub/Sub accepts it whatever the message is:
+// what does not fit is cut off, and the letter says how much.
 func wrap(topic string, msg *pubsub.Message, reason string, cause error) (data []byte, attrs map[string]string) {
 	attrs = map[string]string{
 		AttrReason:      reason,
@@ -106,8 +105,8 @@ func wrap(topic string, msg *pubsub.Message, reason string, cause error) (data [
 	return data, attrs
 }
 
-// keep takes at most room of a message's own attributes, in the order of their
-// names; the one that says how to read its data comes first.
+// keep takes at most room of a message's own attributes in order of name, the
+// content type first.
 func keep(attrs map[string]string, room int) (kept map[string]string, dropped int) {
 	var names []string
 	for name := range attrs {
@@ -136,8 +135,8 @@ func keep(attrs map[string]string, room int) (kept map[string]string, dropped in
 
 const timeLayout = "2006-01-02T15:04:05.000000Z07:00"
 
-// published is when a message was published: a replayed one not when it was
-// replayed, but when it was first. What others have said since is newer.
+// published is when a message was first published: a replay does not make it newer
+// than messages published since.
 func published(msg *pubsub.Message) time.Time {
 	first, err := time.Parse(timeLayout, msg.Attributes[AttrPublishTime])
 	if err == nil && !first.IsZero() && first.Before(msg.PublishTime) {
@@ -146,7 +145,7 @@ func published(msg *pubsub.Message) time.Time {
 	return msg.PublishTime
 }
 
-// truncate shortens text to at most n bytes, at a rune's border.
+// truncate shortens text to at most n bytes, between runes.
 func truncate(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -168,9 +167,9 @@ type DeadLetter struct {
 	Error       string
 	Data        []byte
 	Attributes  map[string]string // the original message's own
-	// OriginalBytes is how much data the original message has, and
-	// AttributesDropped how many attributes more, if the letter could not hold
-	// all of it; otherwise both are 0.
+	// OriginalBytes is the size of the original message's data, and
+	// AttributesDropped the number of attributes it lost, if the letter could not
+	// hold all of it; otherwise both are 0.
 	OriginalBytes, AttributesDropped int
 
 	ackID string

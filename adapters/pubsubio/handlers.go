@@ -29,7 +29,7 @@ type orderHandler struct {
 	*settler
 }
 
-// handle decodes one order message, has it applied, and settles it.
+// handle decodes one order message, has the store apply it, and settles it.
 func (h *orderHandler) handle(ctx context.Context, msg *pubsub.Message) {
 	h.hold(msg)
 	ctx, span := startProcessing(meter.WithOperation(ctx, TopicOrders), h.tracer, TopicOrders, msg)
@@ -48,8 +48,8 @@ type decisionHandler struct {
 	*settler
 }
 
-// handle decodes one decision, has it judged, and settles it. A rejection by
-// the policy is in the ledger when handle learns of it.
+// handle decodes one decision, has the store judge it, and settles it. When the
+// store answers, the verdict is in the ledger.
 func (h *decisionHandler) handle(ctx context.Context, msg *pubsub.Message) {
 	h.hold(msg)
 	ctx, span := startProcessing(meter.WithOperation(ctx, TopicDecisions), h.tracer, TopicDecisions, msg)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// inWork counts the messages that a worker holds and has not settled.
+// inWork counts the messages that a worker holds unsettled.
 type inWork struct {
 	mu       sync.Mutex
 	messages int
@@ -31,8 +31,7 @@ func (w *inWork) end() {
 	}
 }
 
-// whenQuiet calls f once no message has been held for as long as settling
-// takes.
+// whenQuiet calls f once no message has been held for the time that settling takes.
 func (w *inWork) whenQuiet(settling time.Duration, f func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

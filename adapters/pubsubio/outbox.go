@@ -19,9 +19,9 @@ type OutboxStore interface {
 	MarkCommandsPublished(ctx context.Context, missions []domain.Mission) error
 }
 
-// Outbox sends drones what their missions owe them. Commits hand it missions as
-// they happen; whatever a crash keeps from it, the sweeper finds and hands it
-// later. A command may be sent twice, never not at all.
+// Outbox sends drones the commands and revocations that their missions owe them.
+// Commits hand it missions; what a crash loses, the sweeper finds again. A command
+// may be sent twice; none is lost.
 type Outbox struct {
 	store     OutboxStore
 	publisher *Publisher
@@ -41,7 +41,7 @@ type owed struct {
 	cause trace.Span
 }
 
-// message tells what a drone is owed from what else its mission may owe it.
+// message identifies one of the messages that a mission may owe its drone.
 type message struct {
 	mission domain.MissionID
 	revoke  bool
@@ -56,11 +56,10 @@ func messageOf(m domain.Mission) message {
 	return message{mission: m.ID, expires: c.ExpiresAt.UnixMicro()}
 }
 
-// outboxQueue bounds what waits to be published; beyond it the sweeper takes
-// over.
+// outboxQueue bounds the messages that wait; the sweeper sends what exceeds it.
 const outboxQueue = 10_000
 
-// NewOutbox returns an outbox; Run makes it work.
+// NewOutbox returns an outbox; Run starts it.
 func NewOutbox(store OutboxStore, publisher *Publisher, format wire.Format, log *slog.Logger, m *meter.Meter) *Outbox {
 	return &Outbox{store: store, publisher: publisher, format: format, log: log, meter: m, queue: make(chan owed, outboxQueue), waiting: map[message]int{}}
 }
@@ -84,7 +83,7 @@ func (o *Outbox) waits(m domain.Mission) bool {
 	return o.waiting[messageOf(m)] > 0
 }
 
-// tried notes that a batch waits no longer, whatever came of it.
+// tried notes that a batch no longer waits, whether or not it was sent.
 func (o *Outbox) tried(batch []owed) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -96,8 +95,8 @@ func (o *Outbox) tried(batch []owed) {
 	}
 }
 
-// Run publishes until stop is closed, then what is already queued; when ctx ends
-// it leaves that to the sweeper.
+// Run publishes until stop is closed, and then what is queued; when ctx ends it
+// leaves the rest to the sweeper.
 func (o *Outbox) Run(ctx context.Context, stop <-chan struct{}) {
 	for {
 		select {
@@ -113,7 +112,7 @@ func (o *Outbox) Run(ctx context.Context, stop <-chan struct{}) {
 // outboxBatch bounds how many commands are published and marked together.
 const outboxBatch = 200
 
-// flush publishes batch with whatever else is queued and then marks it in one
+// flush publishes batch together with what else is queued and marks it in one
 // commit.
 func (o *Outbox) flush(ctx context.Context, batch []owed) {
 	for ctx.Err() == nil {
@@ -134,8 +133,8 @@ func (o *Outbox) flush(ctx context.Context, batch []owed) {
 	}
 }
 
-// commandsTimeout is how long publishing commands and marking them as published
-// may take before they are left to the sweeper.
+// commandsTimeout bounds publishing commands and marking them as published; after
+// it they are left to the sweeper.
 const commandsTimeout = 10 * time.Second
 
 func (o *Outbox) publish(ctx context.Context, batch []owed) {
@@ -158,7 +157,7 @@ func (o *Outbox) publish(ctx context.Context, batch []owed) {
 			continue
 		}
 		if _, err := pending[i].Wait(ctx); err != nil {
-			o.log.WarnContext(ctx, "mission command not published; the sweeper will", slog.String("mission_id", string(m.ID)), slog.Any("err", err))
+			o.log.WarnContext(ctx, "mission command not published; the sweeper will retry", slog.String("mission_id", string(m.ID)), slog.Any("err", err))
 			continue
 		}
 		sent = append(sent, m.Mission)
@@ -172,9 +171,9 @@ func (o *Outbox) publish(ctx context.Context, batch []owed) {
 	}
 }
 
-// Collect queues whatever the store says is owed and nobody has sent, unless it
-// is queued already: while Pub/Sub is out of reach each sweep finds all of it, and
-// a queue full of that would have new commands wait until they expire.
+// Collect queues what the store says is owed and unsent, unless it is queued
+// already: during an outage of Pub/Sub every sweep finds all of it, and new commands
+// would expire behind the copies.
 func (o *Outbox) Collect(ctx context.Context, grace time.Duration) error {
 	missions, err := o.store.OwedCommands(ctx, grace)
 	for _, m := range missions {

@@ -12,9 +12,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// publishTimeout is how long the client tries to publish a message: less than
-// dead letters and commands are waited for, so that who waits hears why. The
-// client's own minute would outlast a shutdown.
+// publishTimeout is how long the client tries to publish a message. It is shorter
+// than the waits for dead letters and commands, so that they learn the cause. The
+// client's default of a minute would outlast a shutdown.
 const publishTimeout = 8 * time.Second
 
 // Publisher publishes to the fleet's topics. It is safe for concurrent use.
@@ -28,10 +28,10 @@ type Publisher struct {
 // orderingKey is an ordering key of a topic.
 type orderingKey struct{ topic, key string }
 
-// sequence is what is being published under one ordering key.
+// sequence is the state of one ordering key.
 type sequence struct {
 	last   *pubsub.PublishResult
-	failed bool // and somebody knows
+	failed bool // and a waiter was told
 }
 
 // NewPublisher returns a publisher on client, which stays the caller's to
@@ -40,15 +40,15 @@ func NewPublisher(client *pubsub.Client) *Publisher {
 	return &Publisher{client: client, topics: map[string]*pubsub.Publisher{}, sequences: map[orderingKey]*sequence{}}
 }
 
-// Published is a publication under way.
+// Published is a message being published.
 type Published struct {
 	result   *pubsub.PublishResult
 	answered func(error)
 	span     trace.Span
 }
 
-// Wait returns when the server has the message, with its id, or an error when
-// it may not have it. It also ends the message's span.
+// Wait returns the message's id once the server has it, or an error if it may not
+// have it. It also ends the message's span.
 func (p Published) Wait(ctx context.Context) (id string, err error) {
 	id, err = p.result.Get(ctx)
 	p.answered(err)
@@ -61,11 +61,10 @@ func (p Published) Wait(ctx context.Context) (id string, err error) {
 	return id, err
 }
 
-// Publish sends one message; messages of one ordering key keep their order. When
-// one fails, so do those behind it, until somebody has waited for one that
-// failed and none is under way: nothing overtakes a message that its sender may
-// yet send again. The ordering key may be empty. The message carries the trace
-// of ctx, if there is one.
+// Publish sends one message; messages of one ordering key keep their order. When one
+// fails, those behind it fail too, until a sender has waited for a failed one and
+// none is being sent: no message overtakes one that its sender may send again. The
+// ordering key may be empty. The message carries the trace of ctx, if there is one.
 func (p *Publisher) Publish(ctx context.Context, topic string, data []byte, attrs map[string]string, key string) Published {
 	t := p.topic(topic)
 	ctx, span := startSending(ctx, topic, key)
@@ -82,7 +81,7 @@ func (p *Publisher) Publish(ctx context.Context, topic string, data []byte, attr
 		p.sequences[id] = s
 	}
 	if s.failed && isReady(s.last) {
-		// After a failure the client refuses the key until told otherwise.
+		// After a failure the client refuses the key until resumed.
 		t.ResumePublish(key)
 		s.failed = false
 	}
@@ -123,8 +122,8 @@ func (p *Publisher) topic(id string) *pubsub.Publisher {
 	return t
 }
 
-// Stop sends what is still waiting and ends the publisher's goroutines. When
-// Pub/Sub does not answer, it takes as long as a publish may.
+// Stop sends what is waiting and ends the publisher's goroutines. If Pub/Sub does
+// not answer, it takes up to publishTimeout.
 func (p *Publisher) Stop() {
 	p.mu.Lock()
 	topics := p.topics

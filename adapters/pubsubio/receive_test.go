@@ -37,7 +37,7 @@ func TestWorker_PausesBeforeItReceivesAgain(t *testing.T) {
 				if after[3] != 3*time.Second {
 					t.Errorf("begun after %v, want once a second", after)
 				}
-				if n := strings.Count(log.String(), "subscription interrupted; trying again"); n != 3 || strings.Contains(log.String(), "err=<nil>") {
+				if n := strings.Count(log.String(), "subscription interrupted; retrying"); n != 3 || strings.Contains(log.String(), "err=<nil>") {
 					t.Errorf("%d lines:\n%s", n, log.String())
 				}
 			})

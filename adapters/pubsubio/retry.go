@@ -11,14 +11,14 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// attemptTimeout is how long an attempt may take; after one that takes longer the next
-// has twice the time, for a store that is slow. A call that is never answered would
-// take the whole lease, and hold up for as long all that waits behind it.
+// attemptTimeout bounds an attempt, so that a call that is never answered does not
+// take the whole lease and delay all that waits behind it. It doubles after each
+// attempt that reaches it, for a slow store.
 const attemptTimeout = 10 * time.Second
 
-// retry runs f until it succeeds, fails for good, or ctx ends; the pauses grow
-// from 50 ms to 5 s with jitter. When ctx ends, the error tells why f had failed
-// before: that a lease is over says nothing of what kept its message.
+// retry runs f until it succeeds, fails for good, or ctx ends; the pauses grow from
+// 50 ms to 5 s with jitter. When ctx ends, the error names the last failure of f,
+// not only the end of the lease.
 func retry(ctx context.Context, f func(context.Context) error, retryable func(error) bool) error {
 	b := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(50*time.Millisecond),
@@ -26,7 +26,7 @@ func retry(ctx context.Context, f func(context.Context) error, retryable func(er
 		backoff.WithMaxElapsedTime(0), // ctx decides
 	)
 	timeout := attemptTimeout
-	var failure error // of the first attempt, or of a later one that ctx let come to its end
+	var failure error // of the first attempt, or of a later one that ended before ctx
 	err := backoff.Retry(func() error {
 		attempt, end := context.WithTimeout(ctx, timeout)
 		defer end()
@@ -43,13 +43,12 @@ func retry(ctx context.Context, f func(context.Context) error, retryable func(er
 		return err
 	}, backoff.WithContext(b, ctx))
 	if ended := ctx.Err(); ended != nil && failure != nil && errors.Is(err, ended) {
-		return fmt.Errorf("%w; tried until %w", failure, ended)
+		return fmt.Errorf("%w; retried until %w", failure, ended)
 	}
 	return err
 }
 
-// permanent reports whether a subscription will not be there however often one
-// asks.
+// permanent reports whether asking for a subscription again is pointless.
 func permanent(err error) bool {
 	switch status.Code(err) {
 	case codes.NotFound, codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument:

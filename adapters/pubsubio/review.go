@@ -15,13 +15,13 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Review is one look at a topic's dead letters. It holds every letter it found
-// under a lease of ten minutes, so that they can be sorted and judged together;
-// Close gives back those that were not settled.
+// Review is one look at a topic's dead letters. It leases every letter it finds for
+// ten minutes, so that they can be sorted and judged together; Close returns the
+// unsettled ones.
 type Review struct {
 	// Letters are in the order in which the original messages were published.
 	Letters []DeadLetter
-	// More says that the limits of one review were reached.
+	// More says that a limit of the review was reached and more letters may exist.
 	More bool
 
 	client       *pubsub.Client
@@ -30,7 +30,7 @@ type Review struct {
 	settled      map[string]settled // by ack id
 }
 
-// settled is what became of a letter.
+// settled says how a letter was settled.
 type settled int
 
 const (
@@ -49,15 +49,15 @@ const (
 	ackIDsAtOnce = 1000             // keeps requests below Pub/Sub's 512 KiB
 )
 
-// OpenReview collects the dead letters of a topic until none comes for wait;
-// with wait 0 it takes an empty answer at its word, which emulators keep and
-// the service does not. Letters that another review holds are not seen.
+// OpenReview collects the dead letters of a topic until none arrives within wait.
+// With wait 0 it trusts an empty answer, which is right for emulators only. Letters
+// leased by another review are not seen.
 func OpenReview(ctx context.Context, c *pubsub.Client, topic string, wait time.Duration) (*Review, error) {
 	return OpenReviewWithin(ctx, c, topic, wait, MaxReviewBytes)
 }
 
-// OpenReviewWithin is OpenReview for who has less memory: it collects no more once
-// the letters hold so many bytes of data.
+// OpenReviewWithin is OpenReview with a memory limit: it stops once the letters hold
+// that many bytes of data.
 func OpenReviewWithin(ctx context.Context, c *pubsub.Client, topic string, wait time.Duration, bytes int) (*Review, error) {
 	r := &Review{client: c, topic: topic, subscription: subscriptionName(c, DeadLetterSubscription(topic)), settled: map[string]settled{}}
 	seen := map[string]int{} // index in Letters by the dead letter's own id
@@ -96,7 +96,7 @@ func OpenReviewWithin(ctx context.Context, c *pubsub.Client, topic string, wait 
 // Topic is the topic of the original messages.
 func (r *Review) Topic() string { return r.topic }
 
-// pull asks for letters once; none is no error.
+// pull asks for letters once; finding none is not an error.
 func (r *Review) pull(ctx context.Context, wait time.Duration) ([]*pubsubpb.ReceivedMessage, error) {
 	asking := ctx
 	if wait > 0 {
@@ -142,13 +142,12 @@ func (r *Review) modify(ctx context.Context, ids []string, deadline time.Duratio
 const replayAtOnce = 200
 
 // Replay publishes the original messages of letters to their original topic, in
-// the order given, and deletes each letter whose message the server confirmed.
-// Each says when it was first published, for a replay makes nothing newer than it
-// is, and who asked for the replay, if by names them. Letters that are not
-// complete stay, with an *IncompleteError for each; they stop no other. It stops
-// after the first failures and reports how many were replayed; the others stay.
-// When only the deletion failed, replaying again is harmless: messages that were
-// applied change nothing.
+// the order given, and deletes each letter whose message the server confirmed. A
+// replayed message carries its first publish time, since a replay must not make it
+// newer, and the operator in by, if given. Incomplete letters stay, each with an
+// *IncompleteError, and do not stop the others. Replay stops after the first failed
+// chunk and reports how many were replayed; the others stay. If only the deletion
+// failed, replaying again is harmless: applied messages change nothing.
 func (r *Review) Replay(ctx context.Context, p *Publisher, by string, letters []DeadLetter) (n int, err error) {
 	var complete []DeadLetter
 	var refused []error
@@ -162,7 +161,7 @@ func (r *Review) Replay(ctx context.Context, p *Publisher, by string, letters []
 	for chunk := range slices.Chunk(complete, replayAtOnce) {
 		pending := make([]Published, len(chunk))
 		for i, l := range chunk {
-			// Whatever the letter claims, it came from the topic under review.
+			// The letter's own topic attribute is not trusted.
 			pending[i] = p.Publish(ctx, r.topic, l.Data, l.replayed(by), l.OrderingKey)
 		}
 		var confirmed []string
@@ -175,7 +174,7 @@ func (r *Review) Replay(ctx context.Context, p *Publisher, by string, letters []
 			confirmed = append(confirmed, l.ackID)
 		}
 		if err := r.acknowledge(ctx, confirmed, replayed); err != nil {
-			errs = append(errs, r.fail("delete", fmt.Errorf("%d messages were published again, their letters stay: %w", len(confirmed), err)))
+			errs = append(errs, r.fail("delete", fmt.Errorf("%d messages were published again but their dead letters remain: %w", len(confirmed), err)))
 		} else {
 			n += len(confirmed)
 		}
@@ -192,15 +191,15 @@ func (r *Review) Replayed(l DeadLetter) bool { return r.settled[l.ackID] == repl
 
 const (
 	discardAtOnce = 200 // letters, which are deleted together
-	// recordAtOnce bounds how many letters are recorded at a time. The ids of
-	// their records rise, so many more at a time would gain nothing.
+	// recordAtOnce bounds the concurrent records. Their ids rise, so more at a time
+	// would not be faster.
 	recordAtOnce = 8
 )
 
-// Discard deletes letters, each once record has returned nil for it. It stops
-// after the first failure and reports how many were discarded; the others stay.
-// When only the deletion failed, discarding again records nothing more, if
-// record keeps to what it has.
+// Discard deletes letters, each after record has returned nil for it. It stops after
+// the first failure and reports how many were discarded; the others stay. If only
+// the deletion failed, discarding again is harmless as long as record keeps the
+// first entry.
 func (r *Review) Discard(ctx context.Context, letters []DeadLetter, record func(context.Context, DeadLetter) error) (n int, err error) {
 	for chunk := range slices.Chunk(letters, discardAtOnce) {
 		on := make([]bool, len(chunk)) // record
@@ -223,7 +222,7 @@ func (r *Review) Discard(ctx context.Context, letters []DeadLetter, record func(
 			}
 		}
 		if err := r.acknowledge(ctx, recorded, discarded); err != nil {
-			return n, errors.Join(failed, r.fail("delete", fmt.Errorf("%d are on record as discarded and stay: %w", len(recorded), err)))
+			return n, errors.Join(failed, r.fail("delete", fmt.Errorf("%d are recorded as discarded but remain: %w", len(recorded), err)))
 		}
 		if n += len(recorded); failed != nil {
 			return n, failed
@@ -249,11 +248,11 @@ func (r *Review) acknowledge(ctx context.Context, ids []string, as settled) erro
 	return nil
 }
 
-// closeTimeout bounds how long giving letters back may take.
+// closeTimeout bounds returning letters.
 const closeTimeout = 10 * time.Second
 
-// Close gives back, at once, the letters that were not settled. It works after
-// ctx has ended, too; when it fails they come back after their lease.
+// Close returns the unsettled letters to the subscription. It works after ctx has
+// ended, too; if it fails they return when their lease ends.
 func (r *Review) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
@@ -263,10 +262,10 @@ func (r *Review) Close(ctx context.Context) error {
 			ids = append(ids, l.ackID)
 		}
 	}
-	return r.fail("give back", r.modify(ctx, ids, 0))
+	return r.fail("return", r.modify(ctx, ids, 0))
 }
 
-// fail says what could not be done; nil stays nil.
+// fail wraps an error with what failed; nil stays nil.
 func (r *Review) fail(what string, err error) error {
 	if err == nil {
 		return nil

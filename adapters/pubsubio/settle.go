@@ -36,16 +36,16 @@ func (s *settler) hold(msg *pubsub.Message) {
 	s.backlog.Hold(msg.PublishTime)
 }
 
-// settle is the only place that acks or nacks. err is nil when the message's
-// effect is committed, a *policy.Rejection when it is refused for good, a
-// poison error when nobody will ever understand it, and anything else when it
-// may succeed later. ctx may carry the message's span, which the caller ends;
-// poison whose dead letter is not published before ctx ends is nacked.
+// settle is the only place that acks or nacks. err is nil when the message's effect
+// is committed, a *policy.Rejection when it is refused for good, a poison error when
+// it can never be applied, and anything else when it may succeed later. ctx may carry
+// the message's span, which the caller ends; poison whose dead letter is not
+// published before ctx ends is nacked.
 func (s *settler) settle(ctx context.Context, msg *pubsub.Message, err error) {
 	defer s.work.end()
 	defer s.backlog.Release(msg.PublishTime)
 	if by := msg.Attributes[AttrReplayedBy]; by != "" {
-		// Its letter is deleted: nothing else tells of the replay for long.
+		// The dead letter is deleted: this line is the only record of the replay.
 		s.log.InfoContext(ctx, "replayed message received", slog.String("operator", by),
 			slog.String("message_id", msg.ID), slog.String("topic", s.topic))
 	}
@@ -59,7 +59,7 @@ func (s *settler) settle(ctx context.Context, msg *pubsub.Message, err error) {
 	log := s.log.With(slog.String("message_id", msg.ID), slog.String("topic", s.topic))
 	if poison := poisonReason(err); poison != "" {
 		if dlErr := s.deadLetters.publish(ctx, s.topic, msg, poison, err); dlErr != nil {
-			log.ErrorContext(ctx, "dead letter not published; message will come again", slog.String("reason", poison), slog.Any("err", dlErr))
+			log.ErrorContext(ctx, "dead letter not published; the message will be redelivered", slog.String("reason", poison), slog.Any("err", dlErr))
 			s.count(meter.Nacked, poison)
 			conclude(ctx, meter.Nacked, poison, dlErr)
 			msg.Nack()
@@ -72,14 +72,14 @@ func (s *settler) settle(ctx context.Context, msg *pubsub.Message, err error) {
 		return
 	}
 	reason, rejected := policy.ReasonOf(err)
-	if rejected { // an answer: redelivery cannot change it
+	if rejected { // final: redelivery cannot change it
 		log.DebugContext(ctx, "message rejected", slog.String("reason", string(reason)), slog.Any("err", err))
 		s.count(meter.Rejected, string(reason))
 		conclude(ctx, meter.Rejected, string(reason), nil)
 		msg.Ack()
 		return
 	}
-	log.WarnContext(ctx, "message failed; it will come again", slog.Any("err", err))
+	log.WarnContext(ctx, "message failed; it will be redelivered", slog.Any("err", err))
 	s.count(meter.Nacked, "")
 	conclude(ctx, meter.Nacked, "", err)
 	msg.Nack()
@@ -98,14 +98,14 @@ func (s *settler) count(outcome, reason string) {
 	s.meter.Settle(meter.Settlement{Kind: s.topic, Outcome: outcome, Reason: reason})
 }
 
-// Reasons for dead letters beside those of the wire and the policies.
+// Reasons for dead letters, beside those of the wire and the policies.
 const (
 	reasonMalformedDocument = "MALFORMED_DOCUMENT" // the stored document must be corrected first
-	reasonRefusedByStore    = "REFUSED_BY_STORE"   // the store will never take the result
+	reasonRefusedByStore    = "REFUSED_BY_STORE"   // the store will never accept the result
 )
 
-// poisonReason names why a message can never be applied; "" if it may be, or
-// if its refusal is a plain answer.
+// poisonReason says why a message can never be applied and belongs in the
+// dead-letter topic; "" if it may be applied later, or is merely rejected.
 func poisonReason(err error) string {
 	var invalid *wire.ValidationError
 	var undecodable *wire.UndecodableError

@@ -24,9 +24,9 @@ type TelemetryApplier interface {
 	Forget()
 }
 
-// telemetryPipeline groups reports into commits. Drones are spread over shards
-// by id; a shard is one goroutine with an applier of its own, so that a process
-// never conflicts with itself.
+// telemetryPipeline groups reports into commits. Drones are spread over shards by
+// id; a shard is one goroutine with its own applier, so that a process never
+// conflicts with itself.
 type telemetryPipeline struct {
 	*settler
 	lease    time.Duration
@@ -39,17 +39,17 @@ type telemetryPipeline struct {
 // report is a decoded message on its way to a commit.
 type report struct {
 	domain.Telemetry
-	lease  time.Time // until when its message is ours
+	lease  time.Time // when the lease of its message ends
 	urgent bool      // changes more than its drone's whereabouts
 	msg    *pubsub.Message
 	span   trace.Span // nil unless the message is traced
 
-	failure error // why it is not committed yet, of the last attempt that its lease let come to its end
+	failure error // of the last attempt that ended before the lease
 }
 
-// telemetryShard gathers the reports of its drones and commits them: at once
-// (after gather) when one changes more than its drone's whereabouts, otherwise
-// when its drone's document is due to be written again.
+// telemetryShard gathers the reports of its drones and commits them: after gather
+// when one changes more than its drone's whereabouts, otherwise when the drone's
+// document may be written again.
 type telemetryShard struct {
 	*settler
 	sampling sampling
@@ -64,18 +64,18 @@ type telemetryShard struct {
 	position *meter.Histogram
 
 	waiting map[domain.DroneID][]report
-	due     map[domain.DroneID]time.Time // when a waiting drone shall be committed
+	due     map[domain.DroneID]time.Time // when a waiting drone must be committed
 	written map[domain.DroneID]time.Time // when a drone was last committed
 	next    time.Time                    // the earliest of due
 
-	letters sync.WaitGroup // poison that waits for its dead letter
+	letters sync.WaitGroup // dead letters being published
 }
 
-// never is when nothing is due.
+// never is the due time when nothing is due.
 func never() time.Time { return time.Now().Add(time.Hour) }
 
-// tick is the grain of the times at which positions are committed, so that
-// drones due at about the same time share a commit.
+// tick rounds the times at which positions are committed, so that drones due at
+// about the same time share a commit.
 const tick = 50 * time.Millisecond
 
 // maxBatch bounds the drones of one commit.
@@ -96,9 +96,8 @@ func newTelemetryPipeline(ctx context.Context, s *settler, cfg Config, newApplie
 	return p
 }
 
-// handle decodes a report and gives it to its drone's shard, which settles it.
-// It blocks while the shard is behind, until ctx ends: then the message is
-// given back.
+// handle decodes a report and hands it to its drone's shard, which settles it. It
+// blocks while the shard is behind; when ctx ends it nacks the message.
 func (p *telemetryPipeline) handle(ctx context.Context, msg *pubsub.Message) {
 	p.hold(msg)
 	r := report{msg: msg, span: p.sampling.start(ctx, msg)}
@@ -130,11 +129,11 @@ func (s *settler) settleReport(ctx context.Context, r report, err error) {
 	s.settle(ctx, r.msg, err)
 }
 
-// stop ends the shards once what they hold is settled.
+// stop ends the shards once everything they hold is settled.
 func (p *telemetryPipeline) stop() { close(p.stopped) }
 
 // run works until the pipeline is stopped and everything it took is settled.
-// The times here are those of the machine: they pace commits, nothing else.
+// It uses the machine's clock, only to pace commits.
 func (s *telemetryShard) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -159,8 +158,8 @@ func (s *telemetryShard) run() {
 	}
 }
 
-// drain takes what else is ready, so that a burst shares commits and the timer
-// is set once for all of it.
+// drain takes whatever else is ready, so that a burst shares commits and sets the
+// timer once.
 func (s *telemetryShard) drain() {
 	for range cap(s.in) {
 		select {
@@ -195,8 +194,8 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// dueBy takes the reports of all drones due by then; of all drones if then is
-// zero.
+// dueBy removes and returns the reports of the drones due by then; of all drones if
+// then is zero.
 func (s *telemetryShard) dueBy(then time.Time) []report {
 	var batch []report
 	s.next = never()
@@ -213,8 +212,8 @@ func (s *telemetryShard) dueBy(then time.Time) []report {
 	return batch
 }
 
-// commit applies reports, retrying what failed for a passing reason while the
-// leases last, and settles every one of them.
+// commit applies reports, retries transient failures while the leases last, and
+// settles every report.
 func (s *telemetryShard) commit(batch []report) {
 	for len(batch) > 0 {
 		n := min(len(batch), maxBatch)
@@ -225,11 +224,11 @@ func (s *telemetryShard) commit(batch []report) {
 	}
 }
 
-var errLeaseEnds = fmt.Errorf("too little of the lease is left for a commit: %w", context.DeadlineExceeded)
+var errLeaseEnds = fmt.Errorf("too little of the message's lease is left for a commit: %w", context.DeadlineExceeded)
 
-// inTime gives back the reports whose leases are about to end, and returns the
-// others. A commit lasts no longer than the earliest lease of its reports: where
-// a shard was long held up, those that waited would take the fresh ones with them.
+// inTime nacks the reports whose leases are about to end, and returns the others. A
+// commit ends with the earliest lease of its reports: after a long delay those that
+// waited would take the fresh ones with them.
 func (s *telemetryShard) inTime(batch []report) (rest []report) {
 	end := time.Now().Add(s.minLease)
 	for _, r := range batch {
@@ -242,7 +241,7 @@ func (s *telemetryShard) inTime(batch []report) (rest []report) {
 	return rest
 }
 
-// commitSome commits one batch, until the earliest of its leases ends.
+// commitSome commits one batch before the earliest of its leases ends.
 func (s *telemetryShard) commitSome(batch []report) {
 	lease := batch[0].lease
 	for _, r := range batch {
@@ -282,9 +281,9 @@ func (s *telemetryShard) commitSome(batch []report) {
 	}
 }
 
-// finish settles a report. Poison waits for its dead letter apart, so that one
-// drone with a wrong clock holds up no other; what waits is bounded by the
-// messages outstanding.
+// finish settles a report. Dead letters are published in goroutines of their own,
+// so that one drone with a wrong clock delays no other; the outstanding messages
+// bound their number.
 func (s *telemetryShard) finish(ctx context.Context, r report, err error) {
 	if poisonReason(err) == "" {
 		s.settleReport(ctx, r, err)
@@ -293,7 +292,7 @@ func (s *telemetryShard) finish(ctx context.Context, r report, err error) {
 	s.letters.Go(func() { s.settleReport(ctx, r, err) })
 }
 
-// Kinds of latency beside the topic's own: the two tiers of telemetry.
+// Kinds of latency, beside the topic's own: the two tiers of telemetry.
 const (
 	LatencyStatus   = "telemetry_status"
 	LatencyPosition = "telemetry_position"
@@ -312,7 +311,7 @@ func (s *telemetryShard) timeClass(r report) {
 	record(tier, s.now().Sub(r.msg.PublishTime), traced)
 }
 
-// forget drops the times of drones that have nothing to say.
+// forget drops the times of drones that no longer report.
 func (s *telemetryShard) forget() {
 	now := time.Now()
 	for id, at := range s.written {

@@ -33,8 +33,8 @@ func Subscription(topic string) string { return topic + "-statemanager" }
 // DeadLetterSubscription keeps a topic's dead letters for the operators.
 func DeadLetterSubscription(topic string) string { return DeadLetterTopic(topic) + "-review" }
 
-// Ensure creates every topic and subscription that does not exist, with the
-// settings the fleet relies on. Those that exist are left as they are.
+// Ensure creates every missing topic and subscription with the settings that the
+// fleet relies on. Existing ones are not changed.
 func Ensure(ctx context.Context, c *pubsub.Client) error {
 	var topics []string
 	for _, t := range InboundTopics {
@@ -57,9 +57,9 @@ func Ensure(ctx context.Context, c *pubsub.Client) error {
 	return nil
 }
 
-// EnsureSubscription creates one subscription if it does not exist. It has no
-// dead-letter policy of Pub/Sub's own: that would give up good messages while
-// the store is out of reach.
+// EnsureSubscription creates one subscription if it does not exist. It sets no
+// dead-letter policy of Pub/Sub's own, which would give up good messages during an
+// outage of the store.
 func EnsureSubscription(ctx context.Context, c *pubsub.Client, name, topic string, ordered bool) error {
 	return ensureSubscription(ctx, c, &pubsubpb.Subscription{
 		Name: subscriptionName(c, name), Topic: topicName(c, topic),
@@ -71,8 +71,8 @@ func EnsureSubscription(ctx context.Context, c *pubsub.Client, name, topic strin
 	})
 }
 
-// ensureReview creates the subscription for a topic's dead letters. It has no
-// retry policy: what an operator looked at shall be there again at once.
+// ensureReview creates the subscription for a topic's dead letters. It has no retry
+// policy: letters that an operator only looked at are available again at once.
 func ensureReview(ctx context.Context, c *pubsub.Client, topic string) error {
 	return ensureSubscription(ctx, c, &pubsubpb.Subscription{
 		Name: subscriptionName(c, DeadLetterSubscription(topic)), Topic: topicName(c, DeadLetterTopic(topic)),
@@ -90,12 +90,12 @@ func ensureSubscription(ctx context.Context, c *pubsub.Client, sub *pubsubpb.Sub
 	return nil
 }
 
-// Remedy says what creates a topic or subscription that is not there. Where
-// Terraform made the others, no account of the fleet's may create one, and the
-// rights to one that was deleted went with it.
+// Remedy says what creates a missing topic or subscription. Where Terraform manages
+// them, the fleet's own accounts must not: the rights granted on a deleted one are
+// gone with it.
 const Remedy = `"terraform apply" creates it, or without Terraform "statemanager serve --create-topics"`
 
-// missing says that a subscription is not there, and what creates it.
+// missing says that a subscription does not exist, and what creates it.
 func missing(subscription string) error {
 	return fmt.Errorf("subscription %s does not exist; %s", subscription, Remedy)
 }

@@ -14,17 +14,15 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// A message carries its trace in the attributes traceparent and tracestate, as
-// W3C Trace Context names them, so that senders in any language can take part
-// without a library of Google's.
+// A message carries its trace in the attributes traceparent and tracestate of W3C
+// Trace Context, so that senders in any language can take part.
 //
-// The Pub/Sub client could trace by itself, but what it does is not enough
-// here: it uses attributes of its own (googclient_…), only the process-wide
-// tracer, and up to a dozen spans per message, which telemetry cannot afford;
-// and it knows nothing of commits that many messages share. Messages that it
-// did trace at their sender are understood all the same.
+// The tracing of the Pub/Sub client itself does not fit: it uses its own attributes
+// (googclient_…), the process-wide tracer and up to a dozen spans per message, which
+// telemetry cannot afford, and it cannot express a commit that many messages share.
+// Its attributes are still read.
 
-// scope names whoever makes the spans of this package.
+// scope names this package as the source of its spans.
 const scope = "github.com/dronefleet/dronefleet/adapters/pubsubio"
 
 const (
@@ -66,8 +64,8 @@ func inject(ctx context.Context, attrs map[string]string) map[string]string {
 	return attrs
 }
 
-// startSending begins a producer's span below that of ctx. Without a sampled
-// one there it does nothing: what is sent belongs to the trace that caused it.
+// startSending begins a producer's span below a sampled one in ctx. Without one it
+// does nothing: a message belongs to the trace that caused it.
 func startSending(ctx context.Context, topic, orderingKey string) (context.Context, trace.Span) {
 	cause := trace.SpanFromContext(ctx)
 	if !cause.SpanContext().IsSampled() {
@@ -93,8 +91,8 @@ func about(topic, orderingKey string, operation attribute.KeyValue) []attribute.
 	return attrs
 }
 
-// conclude notes on the span of ctx how its message was settled. A refusal is
-// an answer, no error.
+// conclude notes on the span of ctx how its message was settled. A rejection is not
+// an error.
 func conclude(ctx context.Context, outcome, reason string, failure error) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
@@ -109,9 +107,8 @@ func conclude(ctx context.Context, outcome, reason string, failure error) {
 	}
 }
 
-// sampling picks the reports of telemetry that get a span: those whose sender
-// traces them, and a share of the others. It costs others no allocation and no
-// lock.
+// sampling picks the telemetry reports that get a span: those traced by their
+// sender, and a share of the others. The rest cost no allocation and no lock.
 type sampling struct {
 	tracer trace.Tracer
 	seed   maphash.Seed
@@ -123,8 +120,8 @@ func newSampling(tracer trace.Tracer, share float64) sampling {
 	return sampling{tracer: tracer, seed: maphash.MakeSeed(), limit: uint64(share * telemetryDrawScale)}
 }
 
-// start begins a report's span, or returns nil. The message's id is what is
-// drawn, so a redelivery is drawn again if its first delivery was.
+// start begins a report's span, or returns nil. The draw is by message id, so a
+// redelivery is sampled if its first delivery was.
 func (s sampling) start(ctx context.Context, msg *pubsub.Message) trace.Span {
 	named := msg.Attributes[attrTraceparent] != "" || msg.Attributes[googleTraceparent] != ""
 	if !named && (s.limit == 0 || maphash.String(s.seed, msg.ID)%telemetryDrawScale >= s.limit) {
@@ -137,9 +134,8 @@ func (s sampling) start(ctx context.Context, msg *pubsub.Message) trace.Span {
 	return span
 }
 
-// startCommit begins the span of a commit that reports share, in a trace of its
-// own: it has as many causes as reports, so it links to them, and they to it.
-// Commits none of whose reports is traced have none.
+// startCommit begins the span of a shared commit, in a trace of its own that links
+// to its reports and they to it. A commit without traced reports has no span.
 func (s sampling) startCommit(ctx context.Context, batch []report) (context.Context, trace.Span) {
 	var links []trace.Link
 	for _, r := range batch {

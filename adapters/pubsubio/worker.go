@@ -24,7 +24,7 @@ import (
 
 // Config tunes a Worker. Zero values stand for the defaults in the comments.
 type Config struct {
-	// TelemetryShards is how many groups of drones commit independently;
+	// TelemetryShards is the number of drone groups that commit independently;
 	// default twice the processors.
 	TelemetryShards int
 	// TelemetryGather is how long a report that changes a status waits for
@@ -33,23 +33,23 @@ type Config struct {
 	// TelemetryCoalesce is how often the document of a drone that only moves
 	// is written; default 1 s.
 	TelemetryCoalesce time.Duration
-	// MaxOutstanding bounds the messages held per topic; default 40,000 for
-	// telemetry. Orders and decisions are held a fortieth as many.
+	// MaxOutstanding bounds the telemetry messages held; default 40,000. Orders and
+	// decisions are each bounded by a fortieth of it.
 	MaxOutstanding int
-	// Lease is how long a message may be worked on before it is given back;
-	// default 50 s, and at least twice TelemetryCoalesce, since a position
-	// waits that long for its commit.
+	// Lease is how long a message may be worked on before it is nacked; default
+	// 50 s, and at least twice TelemetryCoalesce, which a position waits for its
+	// commit.
 	Lease time.Duration
 	// Shutdown is the plan by which Run ends: it finishes messages in work during
 	// Drain and returns at the end of GiveBack; default that of a State Manager.
 	Shutdown shutdown.Plan
 	// Now is the clock of the latency figures; default time.Now.
 	Now func() time.Time
-	// Tracing takes the spans; default none.
+	// Tracing receives the spans; default none.
 	Tracing trace.TracerProvider
-	// TraceTelemetry is the share, from 0 to 1, of telemetry messages that are
-	// traced although their sender does not say so; default none. Orders and
-	// decisions are for Tracing's own sampler to judge.
+	// TraceTelemetry is the share, from 0 to 1, of telemetry messages to trace in
+	// addition to those that their sender traces; default none. Orders and decisions
+	// are left to the sampler of Tracing.
 	TraceTelemetry float64
 }
 
@@ -81,14 +81,14 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Store is what a Worker needs applied.
+// Store applies what a Worker consumes.
 type Store interface {
 	OrderStore
 	DecisionStore
 	NewTelemetryApplier() *firestoretx.TelemetryApplier
 }
 
-// Worker consumes the inbound topics and has their messages applied.
+// Worker consumes the inbound topics and has a store apply their messages.
 type Worker struct {
 	client    *pubsub.Client
 	store     Store
@@ -100,8 +100,7 @@ type Worker struct {
 	faults    faults
 }
 
-// NewWorker returns a worker; Run makes it work. The publisher serves the dead
-// letters.
+// NewWorker returns a worker; Run starts it. The publisher sends the dead letters.
 func NewWorker(client *pubsub.Client, store Store, publisher *Publisher, cfg Config, log *slog.Logger, m *meter.Meter) *Worker {
 	return &Worker{client: client, store: store, publisher: publisher, cfg: cfg.withDefaults(), log: log, meter: m}
 }
@@ -167,7 +166,7 @@ func (w *Worker) Run(ctx context.Context, stop context.CancelCauseFunc) error {
 	select {
 	case <-settled:
 	case <-over.Done():
-		w.log.WarnContext(ctx, "telemetry could not be given back in time; it will be delivered again")
+		w.log.WarnContext(ctx, "telemetry was not nacked in time; it will be redelivered")
 	}
 	return err
 }
@@ -189,11 +188,11 @@ const maxOutstandingBytes = 64 << 20
 // everything was settled, or gone ends. It starts again after a failure.
 func (w *Worker) receive(ctx, gone context.Context, topic string, outstanding, streams int, handle func(context.Context, *pubsub.Message)) {
 	sub := w.client.Subscriber(Subscription(topic))
-	// The server counts for each stream by itself.
+	// The server counts each stream separately.
 	sub.ReceiveSettings.MaxOutstandingMessages = max(outstanding/streams, 1)
 	sub.ReceiveSettings.MaxOutstandingBytes = maxOutstandingBytes / streams
 	sub.ReceiveSettings.MaxExtension = w.cfg.Lease + 10*time.Second
-	// What a killed process held comes to another one soon.
+	// Messages of a killed process reach another one soon.
 	sub.ReceiveSettings.MaxDurationPerAckExtension = 20 * time.Second
 	sub.ReceiveSettings.NumGoroutines = streams
 	// The client's own ShutdownOptions stay unset: with a timeout it closes the
@@ -203,16 +202,16 @@ func (w *Worker) receive(ctx, gone context.Context, topic string, outstanding, s
 	w.keepReceiving(ctx, gone, topic, func() error { return sub.Receive(ctx, handle) })
 }
 
-// errReceiveEnded says that the client stopped receiving and did not say why.
-var errReceiveEnded = errors.New("the client stopped receiving")
+// errReceiveEnded stands for a receive call that returned without an error.
+var errReceiveEnded = errors.New("the client stopped receiving without an error")
 
-// receivingWell is how long the client receives without an error before a fault of
-// the subscription counts as over.
+// receivingWell is how long the client must receive without an error for a fault of
+// the subscription to be over.
 const receivingWell = 2 * time.Second
 
-// keepReceiving calls receive again and again until ctx ends, with a pause after
-// each time that it returned before. An error that no repetition mends, as of a
-// subscription that was deleted, is a fault of the worker until somebody mends it.
+// keepReceiving calls receive until ctx ends, with a pause after each return. A
+// permanent error, such as a deleted subscription, is a fault of the worker until it is
+// repaired.
 func (w *Worker) keepReceiving(ctx, gone context.Context, topic string, receive func() error) {
 	for {
 		mended := time.AfterFunc(receivingWell, func() { w.faults.set(topic, nil) })
@@ -222,7 +221,7 @@ func (w *Worker) keepReceiving(ctx, gone context.Context, topic string, receive 
 		select {
 		case err = <-ended:
 		case <-gone.Done():
-			w.log.WarnContext(ctx, "Pub/Sub does not answer; acks that it has not taken are lost, and their messages will be delivered again", slog.String("topic", topic))
+			w.log.WarnContext(ctx, "Pub/Sub does not answer; unsent acks are lost and their messages will be redelivered", slog.String("topic", topic))
 		}
 		mended.Stop()
 		if ctx.Err() != nil {
@@ -235,7 +234,7 @@ func (w *Worker) keepReceiving(ctx, gone context.Context, topic string, receive 
 				w.log.ErrorContext(ctx, "subscription cannot be consumed; trying again every few seconds", slog.String("topic", topic), slog.Any("err", err))
 			}
 		} else {
-			w.log.WarnContext(ctx, "subscription interrupted; trying again", slog.String("topic", topic), slog.Any("err", cmp.Or(err, errReceiveEnded)))
+			w.log.WarnContext(ctx, "subscription interrupted; retrying", slog.String("topic", topic), slog.Any("err", cmp.Or(err, errReceiveEnded)))
 		}
 		select {
 		case <-ctx.Done():

@@ -26,10 +26,10 @@ const maxFenceDigits = 19
 // checker collects the problems of one message while its fields are converted.
 type checker struct {
 	problems []Problem
-	fields   map[string]bool // those that have complained; nil: none
+	fields   map[string]bool // those with a problem; nil: none
 }
 
-// newChecker begins with what decoding has already found.
+// newChecker begins with the problems that decoding has found.
 func newChecker(problems []Problem) *checker {
 	c := &checker{problems: problems}
 	for _, p := range problems {
@@ -38,7 +38,7 @@ func newChecker(problems []Problem) *checker {
 	return c
 }
 
-// err is the message's *ValidationError, or nil if no field complained.
+// err is the message's *ValidationError, or nil if there is no problem.
 func (c *checker) err(kind string) error {
 	if len(c.problems) == 0 {
 		return nil
@@ -46,7 +46,7 @@ func (c *checker) err(kind string) error {
 	return &ValidationError{Message: kind, Problems: c.problems}
 }
 
-// add records the first complaint about a field; later ones follow from it.
+// add records a problem of a field unless it has one: later ones follow from the first.
 func (c *checker) add(field, format string, args ...any) {
 	if c.fields[field] {
 		return
@@ -95,7 +95,7 @@ func (c *checker) notNegative(field string, v float64) {
 func (c *checker) position(field string, p *pb.Position) domain.Position {
 	if p == nil {
 		c.add(field, "is missing; give lat and lon in degrees")
-		return domain.Position{Lat: math.NaN(), Lon: math.NaN()} // nobody shall take it for a place
+		return domain.Position{Lat: math.NaN(), Lon: math.NaN()} // not a place
 	}
 	c.within(join(field, "lat"), p.GetLat(), -90, 90)
 	c.within(join(field, "lon"), p.GetLon(), -180, 180)
@@ -129,7 +129,7 @@ func (c *checker) requiredTime(field string, t *timestamppb.Timestamp) time.Time
 	return checked
 }
 
-// fence accepts what compares as a number: nothing or digits.
+// fence accepts what compares as a number: digits, or nothing.
 func (c *checker) fence(field, fence string) {
 	if len(fence) > maxFenceDigits {
 		c.add(field, "is %d characters long; give 1 to %d digits or nothing", len(fence), maxFenceDigits)
@@ -143,7 +143,7 @@ func (c *checker) fence(field, fence string) {
 	}
 }
 
-// orderIDs checks a list of orders. An overlong list is not read further.
+// orderIDs checks a list of orders. A list that is too long is not read further.
 func (c *checker) orderIDs(field string, ids []string, least int) []domain.OrderID {
 	if len(ids) < least || len(ids) > MaxOrdersPerDecision {
 		c.add(field, "has %d entries; give %d to %d", len(ids), least, MaxOrdersPerDecision)
@@ -163,7 +163,7 @@ func (c *checker) orderIDs(field string, ids []string, least int) []domain.Order
 	return nilIfEmpty(checked)
 }
 
-// route checks a list of waypoints. An overlong list is not read further.
+// route checks a list of waypoints. A list that is too long is not read further.
 func (c *checker) route(field string, route []*pb.Waypoint) []domain.Waypoint {
 	if len(route) > MaxWaypointsPerDecision {
 		c.add(field, "has %d entries; give at most %d", len(route), MaxWaypointsPerDecision)
@@ -199,8 +199,7 @@ func join(path, field string) string {
 
 func at(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
 
-// nilIfEmpty makes an absent list and an empty one equal, as they are on the
-// wire.
+// nilIfEmpty makes absent and empty lists equal, as they are on the wire.
 func nilIfEmpty[T any](s []T) []T {
 	if len(s) == 0 {
 		return nil

@@ -10,8 +10,8 @@ import (
 	pb "github.com/dronefleet/dronefleet/proto/dronefleet/v1"
 )
 
-// The *ToProto functions write what the wire has room for; the State Manager's
-// own bookkeeping (bindings, revisions, outbox times) stays behind.
+// The *ToProto functions write the fields that the wire has; the State Manager's own
+// bookkeeping (bindings, revisions, outbox times) is left out.
 
 // positionToProto writes a position.
 func positionToProto(p domain.Position) *pb.Position {
@@ -165,7 +165,7 @@ func warehouseToProto(w domain.Warehouse) *pb.Warehouse {
 	}
 }
 
-// bounded is the number of the wire that is nearest to n.
+// bounded is the int32 nearest to n.
 func bounded(n int) int32 { return int32(min(max(n, math.MinInt32), math.MaxInt32)) }
 
 // timeToProto leaves out an unknown time.

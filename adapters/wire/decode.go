@@ -19,8 +19,8 @@ const (
 	kindSnapshot  = "snapshot"
 )
 
-// DecodeTelemetry reads a DroneTelemetry message. Its status is empty if the
-// drone left it unspecified: the drone makes no claim then.
+// DecodeTelemetry reads a DroneTelemetry message. The status is empty if the drone left
+// it unspecified.
 func DecodeTelemetry(data []byte, attrs map[string]string) (domain.Telemetry, error) {
 	var m pb.DroneTelemetry
 	problems, err := unmarshal(kindTelemetry, data, attrs, &m)
@@ -48,9 +48,9 @@ func DecodeTelemetry(data []byte, attrs map[string]string) (domain.Telemetry, er
 	return t, nil
 }
 
-// DecodeOrder reads an Order message as a request. A cancellation needs only
-// the id; what else it says is kept if it is valid and dropped if not, because
-// a hospital's wish to cancel must not fail over a field nobody needs.
+// DecodeOrder reads an Order message as a request. A cancellation needs only the id:
+// its other content is kept if valid and dropped if not, because a cancellation must
+// not fail for a field that it does not need.
 func DecodeOrder(data []byte, attrs map[string]string) (domain.OrderRequest, error) {
 	var m pb.Order
 	problems, err := unmarshal(kindOrder, data, attrs, &m)
@@ -103,9 +103,9 @@ func orderRequest(c *checker, m *pb.Order) domain.OrderRequest {
 	}
 }
 
-// DecodeDecision reads a MissionAssignment message. The id and the snapshot
-// time may be absent; whoever knows the Pub/Sub message fills them. The payload
-// hash covers the content as received, whatever its form.
+// DecodeDecision reads a MissionAssignment message. The id and the snapshot time may be
+// absent; the caller fills them from the Pub/Sub message. The payload hash covers the
+// content and is the same for both forms.
 func DecodeDecision(data []byte, attrs map[string]string) (domain.Decision, error) {
 	var m pb.MissionAssignment
 	problems, err := unmarshal(kindDecision, data, attrs, &m)
@@ -139,9 +139,9 @@ func DecodeDecision(data []byte, attrs map[string]string) (domain.Decision, erro
 	return d, nil
 }
 
-// DecisionHash identifies the content of a decision: two messages of one hash
-// decide the same. It ignores PayloadHash, and DepotID, which follows from the
-// cycle: a version that does not know it hashes alike.
+// DecisionHash identifies the content of a decision: two messages with the same hash
+// decide the same. It ignores PayloadHash, and DepotID, which follows from the cycle, so
+// that versions without that field compute the same hash.
 func DecisionHash(d domain.Decision) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %q %d %q %q %v %v\n", d.ID, d.CycleID, d.Fence, microseconds(d.SnapshotTime),
@@ -205,8 +205,7 @@ func mission(c *checker, path string, m *pb.Mission) domain.Mission {
 	}
 }
 
-// missionStatus accepts the statuses of a mission, which the wire holds as
-// text.
+// missionStatus accepts the statuses of a mission, which are text on the wire.
 func (c *checker) missionStatus(field, status string) {
 	for _, s := range domain.MissionStatuses {
 		if status == string(s) {

@@ -2,8 +2,8 @@ package wire
 
 import "github.com/dronefleet/dronefleet/domain"
 
-// The Encode functions write a payload and the attribute that names its form.
-// They fail on text that is not UTF-8 and on payloads above MaxBytes.
+// The Encode functions write a payload and the attribute that names its format. They
+// fail on text that is not UTF-8 and on payloads larger than MaxBytes.
 
 // EncodeTelemetry writes a DroneTelemetry message.
 func EncodeTelemetry(t domain.Telemetry, f Format) (data []byte, attrs map[string]string, err error) {

@@ -48,8 +48,8 @@ func (t enumTable[P, D]) fromProto(p P) D { return t.toDomain[p] }
 // proto is unspecified for values the wire has no number for.
 func (t enumTable[P, D]) proto(d D) P { return t.toProto[d] }
 
-// check complains about a value that is not known. Whether it may be unspecified
-// is for the caller to say.
+// check reports a value that is not known. The caller decides whether it may be
+// unspecified.
 func (t enumTable[P, D]) check(c *checker, field string, p P) {
 	if _, known := t.toDomain[p]; !known && p != 0 {
 		c.add(field, "is number %d; give %s", int32(p), oneOf(t.names))

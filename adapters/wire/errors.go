@@ -11,7 +11,7 @@ const (
 	ReasonInvalid     = "INVALID"
 )
 
-// Problem is one bad field of a message and how to mend it.
+// Problem is one bad field of a message and its fix.
 type Problem struct {
 	Field     string // path by wire names, for example "route[2].position.lat"
 	Complaint string // what is wrong and the fix, for example "is 95; give -90 to 90"
@@ -55,9 +55,8 @@ func (e *UndecodableError) Error() string {
 // Reason is ReasonUndecodable.
 func (e *UndecodableError) Reason() string { return ReasonUndecodable }
 
-// oneLine flattens a library's error text, whose spacing is not stable, and
-// bounds it: it may quote the payload, also bytes of it that are no text, which
-// neither attributes nor traces can carry.
+// oneLine flattens and bounds a library's error text. Its spacing is not stable, and it
+// may quote bytes of the payload that attributes and traces cannot carry.
 func oneLine(err error) string {
 	const most = 240
 	text := strings.ToValidUTF8(err.Error(), "\ufffd")

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Format is the form of a payload.
+// Format is the encoding of a payload.
 type Format string
 
 const (
@@ -19,7 +19,7 @@ const (
 	JSON     Format = "json"
 )
 
-// AttrContentType is the message attribute that names the form.
+// AttrContentType is the message attribute that names the format.
 const AttrContentType = "content-type"
 
 const (
@@ -40,8 +40,8 @@ func ParseFormat(name string) (Format, error) {
 	}
 }
 
-// formatOf tells the form of a payload by its attribute or, without one, by its
-// first byte that is not a space.
+// formatOf finds the format of a payload by its attribute or, without one, by its first
+// byte that is not a space.
 func formatOf(data []byte, attrs map[string]string) (Format, error) {
 	declared, ok := attrs[AttrContentType]
 	if !ok || declared == "" {
@@ -59,10 +59,9 @@ func formatOf(data []byte, attrs map[string]string) (Format, error) {
 	}
 }
 
-// sniff looks for the "{" that begins a JSON payload. Protobuf can begin with
-// the same bytes: the tag of a first string field is a newline, and a length of
-// 123 is "{". JSON that does not parse is therefore taken for protobuf if its
-// first byte may be that tag.
+// sniff looks for the "{" that begins a JSON payload. Protobuf can begin with the same
+// bytes: the tag of a first string field is a newline, and a length of 123 is "{". A
+// payload that begins with a newline and is not valid JSON is therefore protobuf.
 func sniff(data []byte) Format {
 	trimmed := bytes.TrimLeft(data, " \t\r\n")
 	if len(trimmed) == 0 || trimmed[0] != '{' {
@@ -74,8 +73,8 @@ func sniff(data []byte) Format {
 	return JSON
 }
 
-// unmarshal fills m from a payload of either form. Enum names that JSON got
-// wrong come back as problems, everything else that is wrong as one error.
+// unmarshal fills m from a payload of either format. Field problems that only the JSON
+// shows are returned as such; anything else that is wrong is one error.
 func unmarshal(kind string, data []byte, attrs map[string]string, m proto.Message) ([]Problem, error) {
 	if len(data) > MaxBytes {
 		return nil, &UndecodableError{kind, fmt.Sprintf("payload is %d bytes; send at most %d", len(data), MaxBytes)}
@@ -91,7 +90,7 @@ func unmarshal(kind string, data []byte, attrs map[string]string, m proto.Messag
 	switch {
 	case err == nil:
 		return nil, nil
-	case attrs[AttrContentType] == "": // JSON, or text, that begins otherwise than ours
+	case attrs[AttrContentType] == "": // perhaps text or JSON that is not an object
 		e := neither(m, kind)
 		e.Detail += ": " + oneLine(err)
 		return nil, e
@@ -112,19 +111,18 @@ func unmarshalJSON(kind string, data []byte, m proto.Message) ([]Problem, error)
 
 func notA(m proto.Message, kind string, f Format, err error) error {
 	detail := fmt.Sprintf("not a %s in %s: %s", m.ProtoReflect().Descriptor().FullName(), f, oneLine(err))
-	if strings.Contains(detail, "invalid google.protobuf.Timestamp") { // which does not say what would be valid
+	if strings.Contains(detail, "invalid google.protobuf.Timestamp") { // the library does not say what would be valid
 		detail += "; give a time such as 2026-11-21T10:15:30Z, with its zone"
 	}
 	return &UndecodableError{kind, detail}
 }
 
-// neither is what is wrong with a payload of which nothing says what it is: that
-// it does not begin like our JSON does not make it protobuf.
+// neither is the error for a payload without a content type that is neither format.
 func neither(m proto.Message, kind string) *UndecodableError {
 	return &UndecodableError{kind, fmt.Sprintf("neither a JSON object {…} nor protobuf of a %s", m.ProtoReflect().Descriptor().FullName())}
 }
 
-// marshal writes m in the form and names the form in the attributes.
+// marshal writes m in the format and names the format in the attributes.
 func marshal(kind string, m proto.Message, f Format) (data []byte, attrs map[string]string, err error) {
 	contentType := contentTypeProtobuf
 	switch f {
@@ -140,7 +138,7 @@ func marshal(kind string, m proto.Message, f Format) (data []byte, attrs map[str
 		return nil, nil, fmt.Errorf("encode %s: %w", kind, err)
 	}
 	if len(data) > MaxBytes {
-		return nil, nil, fmt.Errorf("encode %s: payload is %d bytes; at most %d may be sent", kind, len(data), MaxBytes)
+		return nil, nil, fmt.Errorf("encode %s: payload is %d bytes; send at most %d", kind, len(data), MaxBytes)
 	}
 	return data, map[string]string{AttrContentType: contentType}, nil
 }
@@ -151,8 +149,8 @@ func marshalJSON(m proto.Message) ([]byte, error) {
 	return compactJSON(protojson.MarshalOptions{EmitDefaultValues: true}, m)
 }
 
-// compactJSON removes the spacing that protojson varies on purpose, so that
-// equal messages have equal bytes.
+// compactJSON removes the spacing that protojson varies on purpose, so that equal
+// messages have equal bytes.
 func compactJSON(options protojson.MarshalOptions, m proto.Message) ([]byte, error) {
 	loose, err := options.Marshal(m)
 	if err != nil {

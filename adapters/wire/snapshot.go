@@ -26,10 +26,9 @@ func MarshalSnapshot(s domain.Snapshot) ([]byte, error) {
 	return marshalJSON(snapshotToProto(s))
 }
 
-// DecodeSnapshot reads a snapshot file of either form. It may be of any size:
-// it comes from a person, not from a topic. With a *ValidationError comes the
-// snapshot as it was written, bad values included, for those who can work with
-// the rest.
+// DecodeSnapshot reads a snapshot file of either format and any size: it comes from a
+// person, not from a topic. Beside a *ValidationError it returns the snapshot with the
+// bad values, for callers that can use the rest.
 func DecodeSnapshot(data []byte) (domain.Snapshot, error) {
 	var (
 		m        pb.OptimizationSnapshot

@@ -15,7 +15,7 @@ import (
 // F-TEL-09: a manager sweeps unless its clock is known to be wrong, and says once
 // that it stops, and once that it goes on.
 func TestManager_SaysWhenItsClockBeginsAndEndsToBeWrong(t *testing.T) {
-	const stops, goesOn = "does not sweep", "sweeps again"
+	const stops, goesOn = "sweeping disabled", "sweeping enabled again"
 	var logged bytes.Buffer
 	m := &Manager{Log: slog.New(slog.NewTextHandler(&logged, nil)), clock: simclock.Real()}
 	for i, step := range []struct {

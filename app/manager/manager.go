@@ -1,6 +1,8 @@
 // Package manager is the State Manager as one service: it consumes the inbound
-// topics, sends mission commands, and sweeps up what no message will say. Any
-// number of managers share the work; which of them does what never matters.
+// topics, sends mission commands, and sweeps the fleet for what no message reports.
+// Any number of managers share the work in any way. Run returns an error when a
+// subscription cannot be consumed or a shutdown ran out of time. The package must
+// not import httpapi or cmd.
 package manager
 
 import (
@@ -38,13 +40,13 @@ type Config struct {
 	// SweepInterval is how often the fleet is swept by one of the managers;
 	// default 5 s.
 	SweepInterval time.Duration
-	// SweepLimit is how long a sweep may take, by the machine's time; default 2 min.
-	// The next one goes on where it ended. Nothing else ends a query that is never
-	// answered: the lock would stay extended, and no manager swept any more.
+	// SweepLimit bounds a sweep, by the machine's clock; default 2 min. The next one
+	// continues where it ended. Without it a query that is never answered would keep
+	// the lock extended and stop all sweeping.
 	SweepLimit time.Duration
 	// EventShards spreads events for large fleets; see firestoretx.Config.
 	EventShards int
-	// Tracing takes the spans; default none. See Worker for telemetry's share.
+	// Tracing receives the spans; default none. Worker has the share for telemetry.
 	Tracing trace.TracerProvider
 }
 
@@ -52,7 +54,7 @@ type Config struct {
 type Manager struct {
 	Store    *firestoretx.Store
 	Locks    lock.Store
-	Operator operator.Commands // without By, which names who asks
+	Operator operator.Commands // By is empty: set it to the operator's name
 	PubSub   *pubsub.Client
 	Meter    *meter.Meter
 	Log      *slog.Logger
@@ -61,10 +63,10 @@ type Manager struct {
 	outbox   *pubsubio.Outbox
 	clock    *simclock.Clock
 	cfg      Config
-	measured atomic.Pointer[measurement] // the clock, last; nil: not yet
+	measured atomic.Pointer[measurement] // the last one of the clock; nil: none yet
 }
 
-// measurement is a report of the clock, and when it was made.
+// measurement is a report on the clock and when it was made.
 type measurement struct {
 	lock.ClockReport
 	shown time.Time // by the clock
@@ -113,9 +115,8 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 // ShutdownPlan is the plan by which Run ends.
 func (m *Manager) ShutdownPlan() shutdown.Plan { return m.worker.ShutdownPlan() }
 
-// errNotStopped says that something did not end in time. What it held was not
-// acked, and will be delivered again.
-var errNotStopped = errors.New("the State Manager did not settle all it held in time; the rest will be delivered again")
+// errNotStopped says that something did not end in time. What it held was not acked.
+var errNotStopped = errors.New("shutdown ran out of time with messages unsettled; they will be redelivered")
 
 // Run works until ctx ends, then settles what it holds: pulling stops, messages
 // in work are finished or nacked, owed commands are published, locks are released.
@@ -126,8 +127,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	return m.RunUntil(ctx, stop)
 }
 
-// RunUntil is Run until ctx ends, which stop does when the manager has a cause
-// of its own.
+// RunUntil is Run with a ctx that the manager itself may end through stop.
 func (m *Manager) RunUntil(ctx context.Context, stop context.CancelCauseFunc) error {
 	commands, endCommands := m.ShutdownPlan().Context(ctx, shutdown.Commands)
 	defer endCommands()
@@ -149,8 +149,8 @@ func (m *Manager) RunUntil(ctx context.Context, stop context.CancelCauseFunc) er
 	}
 }
 
-// run works until ctx ends, which stop does. Messages are published until
-// commands ends, and the rest is over when everything is.
+// run works until ctx ends, which stop causes. Commands are published until commands
+// ends; everything bounds the rest.
 func (m *Manager) run(ctx context.Context, stop context.CancelCauseFunc, commands, everything context.Context) error {
 	settled := make(chan struct{})
 	var outbox sync.WaitGroup
@@ -170,13 +170,13 @@ func (m *Manager) run(ctx context.Context, stop context.CancelCauseFunc, command
 // Faults returns why messages cannot be consumed at present.
 func (m *Manager) Faults() []error { return m.worker.Faults() }
 
-// SweeperKey is the key of the lock that keeps sweeps apart.
+// SweeperKey is the key of the lock that lets one manager sweep at a time.
 const SweeperKey = "statemanager:sweeper"
 
-// outboxGrace is how long whoever assigned a mission has for its command.
+// outboxGrace is how long the sweeper leaves a new mission's command to its assigner.
 const outboxGrace = 5 * time.Second
 
-// sweep sweeps every interval, unless another manager is at it.
+// sweep sweeps every interval unless another manager does.
 func (m *Manager) sweep(ctx context.Context) {
 	ctx = meter.WithOperation(ctx, "sweep")
 	ticker := m.clock.NewTicker(m.cfg.SweepInterval)
@@ -188,14 +188,14 @@ func (m *Manager) sweep(ctx context.Context) {
 		case <-ticker.Chan():
 		}
 		if err := m.sweepIfClockHolds(ctx); err != nil && ctx.Err() == nil {
-			m.Log.WarnContext(ctx, "sweep failed; the next one tries again", slog.Any("err", err))
+			m.Log.WarnContext(ctx, "sweep failed; the next one will retry", slog.Any("err", err))
 		}
 	}
 }
 
-// sweepIfClockHolds sweeps unless the clock is wrong. Then it only sends what
-// drones are owed, which no clock decides on; without the lock, to keep nobody
-// from a sweep: a command may be sent twice.
+// sweepIfClockHolds sweeps unless the clock is wrong. Then it only sends owed
+// commands, which depend on no clock. It does so without the lock, which would keep
+// others from sweeping; a command may be sent twice.
 func (m *Manager) sweepIfClockHolds(ctx context.Context) error {
 	holds, err := m.clockHolds(ctx)
 	switch {
@@ -210,23 +210,22 @@ func (m *Manager) sweepIfClockHolds(ctx context.Context) error {
 	return m.outbox.Collect(ctx, outboxGrace)
 }
 
-// noteClock keeps what was measured of the clock, and says when that begins or
-// ends to keep this manager from sweeping.
+// noteClock keeps a measurement of the clock, and logs when sweeping stops or resumes
+// because of it.
 func (m *Manager) noteClock(report lock.ClockReport) {
 	before := m.measured.Swap(&measurement{ClockReport: report, shown: m.clock.Now().Round(0), at: time.Now()})
 	wrong, was := report.Level == lock.ClockBlock, before != nil && before.Level == lock.ClockBlock
 	switch {
 	case wrong && !was:
-		m.Log.Error("this process does not sweep: by its clock it would take drones for silent; synchronise it (NTP)", slog.Duration("offset", report.Offset))
+		m.Log.Error("sweeping disabled: clock skew would mark live drones silent; synchronise the clock (NTP)", slog.Duration("offset", report.Offset))
 	case was && !wrong:
-		m.Log.Info("this process sweeps again: its clock is right", slog.Duration("offset", report.Offset))
+		m.Log.Info("sweeping enabled again: the clock is right", slog.Duration("offset", report.Offset))
 	}
 }
 
-// clockHolds reports whether silence may be judged by this clock. One that is
-// fast by minutes takes every drone for silent, and would fail its mission; a
-// manager with a right clock does the work. A clock that the watch has not
-// measured yet, or that was set since, is measured now.
+// clockHolds reports whether silence may be judged by this clock. A clock that is
+// minutes fast would mark every drone silent and fail its mission. A clock that was
+// not measured yet, or was set since, is measured now.
 func (m *Manager) clockHolds(ctx context.Context) (bool, error) {
 	if last := m.measured.Load(); last == nil || m.wasSet(last) {
 		report, err := m.Locks.CheckClock(ctx)
@@ -238,14 +237,13 @@ func (m *Manager) clockHolds(ctx context.Context) (bool, error) {
 	return m.measured.Load().Level != lock.ClockBlock, nil
 }
 
-// wasSet reports whether the clock has moved on by another time than has passed
-// since it was measured.
+// wasSet reports whether the clock was set since it was measured.
 func (m *Manager) wasSet(since *measurement) bool {
 	moved := m.clock.Real(m.clock.Now().Round(0).Sub(since.shown))
 	return (moved - time.Since(since.at)).Abs() >= lock.SkewBlock
 }
 
-// sweepOnce sweeps if it gets the lock at once.
+// sweepOnce sweeps if the lock is free.
 func (m *Manager) sweepOnce(ctx context.Context) error {
 	opts := append(m.clock.LockOptions(15*time.Second), lock.WithAutoExtend(), lock.WithLogger(m.Log))
 	began := time.Now()
@@ -265,7 +263,7 @@ func (m *Manager) sweepOnce(ctx context.Context) error {
 	return errors.Join(m.sweepLocked(sweeping), h.Close())
 }
 
-// sweepLocked sweeps, in a trace of its own, under the lock that ctx stands for.
+// sweepLocked sweeps in a trace of its own while ctx, which the lock bounds, lasts.
 func (m *Manager) sweepLocked(ctx context.Context) error {
 	ctx, span := m.cfg.Tracing.Tracer("github.com/dronefleet/dronefleet/app/manager").Start(ctx, "sweep")
 	defer span.End()
