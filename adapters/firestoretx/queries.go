@@ -56,18 +56,28 @@ func (s *Store) Orders(ctx context.Context, status domain.OrderStatus, page Page
 // OrderCounts counts the orders of each status. The statuses are counted one after the
 // other, so an order that changes meanwhile may count twice or not at all.
 func (s *Store) OrderCounts(ctx context.Context) (map[domain.OrderStatus]int64, error) {
-	counts := map[domain.OrderStatus]int64{}
-	for _, status := range domain.OrderStatuses {
-		q := s.where(Orders, "status", string(status))
+	return counts(ctx, s, Orders, "status", domain.OrderStatuses)
+}
+
+// DecisionCounts counts the decisions of each outcome.
+func (s *Store) DecisionCounts(ctx context.Context) (map[domain.Outcome]int64, error) {
+	return counts(ctx, s, Decisions, "outcome", []domain.Outcome{domain.OutcomeApplied, domain.OutcomeRejected})
+}
+
+// counts counts the documents of a collection whose field has each of the values.
+func counts[T ~string](ctx context.Context, s *Store, collection, field string, values []T) (map[T]int64, error) {
+	byValue := make(map[T]int64, len(values))
+	for _, value := range values {
+		q := s.where(collection, field, string(value))
 		result, err := q.NewAggregationQuery().WithCount("n").Get(ctx)
 		if err != nil {
-			return nil, wrap(err, "count %s orders", status)
+			return nil, wrap(err, "count %s %s", value, collection)
 		}
 		if n, ok := result["n"].(*firestorepb.Value); ok {
-			counts[status] = n.GetIntegerValue()
+			byValue[value] = n.GetIntegerValue()
 		}
 	}
-	return counts, nil
+	return byValue, nil
 }
 
 // Missions lists missions by id; status may be empty.

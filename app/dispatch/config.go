@@ -64,6 +64,8 @@ type Config struct {
 	MaxSilence time.Duration
 	// Holder names this process in cycle records.
 	Holder string
+	// OnFailure, if set, is called with the error of each cycle of Run that failed.
+	OnFailure func(error)
 	// Tracing takes the spans; default none.
 	Tracing trace.TracerProvider
 }

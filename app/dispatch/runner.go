@@ -161,6 +161,9 @@ func (r *Runner) runDepot(ctx context.Context, depot domain.DepotID, stop <-chan
 		case errors.Is(err, ErrLocked):
 			r.log.DebugContext(ctx, "cycle skipped", slog.String("depot_id", string(depot)))
 		default:
+			if r.cfg.OnFailure != nil {
+				r.cfg.OnFailure(err)
+			}
 			r.log.WarnContext(ctx, "cycle failed; the next tick tries again", slog.Any("err", err), slog.Duration("after", time.Since(began)))
 		}
 		select {

@@ -32,7 +32,7 @@ func TestDronefleet_RefusesInOneLine(t *testing.T) {
 		{2, "dev --seed=-1", []string{"seed (flag --seed)", "0 or more"}},
 		{2, "emulators --firestore=8081", []string{"firestore (flag --firestore)", "host:port"}},
 		{1, "emulators --indexes=/does/not/exist", []string{"--indexes"}},
-		{2, "dev --http-addr=0.0.0.0:8080", []string{"--http-addr", "without credentials; give an address of this machine", "--insecure-http"}}, // dev knows no issuer
+		{2, "dev --http-addr=0.0.0.0:8080", []string{"--http-addr", "without credentials; give a loopback address", "--insecure-http"}}, // dev knows no issuer
 		{2, "dev --speed=0", []string{"speed (flag --speed)", "1 or more"}},
 		{2, "dev --outage-at=-1s", []string{"outage-at", "0s or more"}},
 		{2, "dev --outage-at=10s", []string{"outage-for", "how long"}},

@@ -22,46 +22,54 @@ import (
 )
 
 type devCommand struct {
-	Duration        time.Duration `help:"End after this long, with a report; 0 runs until interrupted." default:"0" check:"min 0s"`
-	Drones          int           `help:"Size of the fleet." default:"40" check:"min 1 max 100000"`
-	Hz              float64       `help:"Telemetry per drone and second." default:"1" check:"over 0 max 100"`
-	OrdersPerMinute float64       `help:"Mean rate of new orders." default:"12" check:"min 0 max 60000"`
+	Duration        time.Duration `help:"End with a report after this long, in real time; 0 runs until interrupted." default:"0" check:"min 0s"`
+	Drones          int           `help:"Number of simulated drones." default:"40" check:"min 1 max 100000"`
+	Hz              float64       `help:"Reports per drone and simulated second." default:"1" check:"over 0 max 100"`
+	OrdersPerMinute float64       `help:"Mean rate of new orders, in simulated time. The report says how many the fleet could carry." default:"3" check:"min 0 max 60000"`
 	Speed           float64       `help:"Simulated seconds per second." default:"1" check:"min 1 max 1000"`
-	Seed            uint64        `help:"Repeats the world's choices." default:"1"`
-	Solver          string        `help:"How missions are planned: ${enum}." enum:"sisr,greedy,nearest" default:"sisr"`
-	SolveLimit      time.Duration `help:"How long one cycle may search, in real time." default:"1s" check:"over 0s max 100s"`
-	DataDir         string        `help:"Keep the fleet in this folder, and go on with what is there." placeholder:"DIR" type:"path"`
+	Seed            uint64        `help:"Seed of the simulated world; the same seed gives the same fleet and orders." default:"1"`
+	Solver          string        `help:"Planner: ${enum}." enum:"sisr,greedy,nearest" default:"sisr"`
+	SolveLimit      time.Duration `help:"Search time of one cycle, in real time." default:"1s" check:"over 0s max 100s"`
+	DataDir         string        `help:"Keep the fleet in this directory, and resume the fleet that is there." placeholder:"DIR" type:"path"`
 	Report          string        `help:"Also write the report to this file, as JSON." placeholder:"FILE" type:"path"`
-	FirestoreAddr   string        `help:"Where the embedded Firestore listens; default a free port." placeholder:"HOST:PORT" check:"listen on loopback"`
-	PubsubAddr      string        `help:"Where the embedded Pub/Sub listens; default a free port." placeholder:"HOST:PORT" check:"listen"`
-	HTTPAddr        string        `help:"Where the HTTP API listens; default a free port, \"\" or off for none." default:"127.0.0.1:0" placeholder:"HOST:PORT" name:"http-addr" env:"HTTP_ADDR" check:"listen or off"`
-	InsecureHTTP    bool          `help:"Let others than this machine read the HTTP API, without credentials." name:"insecure-http"`
-	LogLevel        slog.Level    `help:"Least severity to log to standard error: debug, info, warn, error." default:"error" env:"LOG_LEVEL" accepts:"debug, info, warn or error"`
+	FirestoreAddr   string        `help:"Address of the embedded Firestore; default a free port." placeholder:"HOST:PORT" check:"listen on loopback"`
+	PubsubAddr      string        `help:"Address of the embedded Pub/Sub; default a free port." placeholder:"HOST:PORT" check:"listen"`
+	HTTPAddr        string        `help:"Address of the HTTP API; default a free port, \"\" or off for none." default:"127.0.0.1:0" placeholder:"HOST:PORT" name:"http-addr" env:"HTTP_ADDR" check:"listen or off"`
+	InsecureHTTP    bool          `help:"Let other machines read the HTTP API, without credentials." name:"insecure-http"`
+	LogLevel        slog.Level    `help:"Lowest severity that is logged to standard error: debug, info, warn, error." default:"error" env:"LOG_LEVEL" accepts:"debug, info, warn or error"`
 	cli.Watching
-	TraceTelemetry float64 `help:"Share of telemetry that is traced, unless its sender decided." default:"0.01" check:"min 0 max 1"`
+	TraceTelemetry float64 `help:"Share of telemetry that is traced, unless the sender decided." default:"0.01" check:"min 0 max 1"`
 	gameDay
 }
 
 // Check implements config.Checker.
 func (c *devCommand) Check(r *config.Report) {
 	c.CheckWatching(r)
-	c.config().Check(c.Duration, c.Speed, r.Refuse)
+	c.config().Check(c.Duration, r.Refuse)
 	if err := httpapi.CheckOpenAddress(c.HTTPAddr); err != nil && !c.InsecureHTTP {
 		r.Refuse("http-addr", "%s", err)
 	}
 }
 
-// errInvariants makes the process fail when the fleet did.
+// errInvariants is the error of a run that broke an invariant.
 var errInvariants = errors.New("invariants broke; see the report")
 
 // Run runs the fleet, prints its report, and fails if an invariant broke.
 func (c *devCommand) Run(ctx context.Context) error {
-	// A file that cannot be written shall be known before the run, not after.
+	// A file that cannot be written must fail before the run, not after it.
 	out, err := cli.Create(c.Report)
 	if err != nil {
 		return fmt.Errorf("--report: %w", err)
 	}
 	defer out.Close()
+	console := os.Stdout
+	if cli.Closed(os.Stdout) {
+		if cli.Closed(os.Stderr) {
+			return errors.New("standard output and standard error are closed: nobody would see the run or its report")
+		}
+		console = os.Stderr
+		fmt.Fprintln(console, "Standard output is closed; printing to standard error.")
+	}
 	log := cli.Logging{LogLevel: c.LogLevel}.Logger(os.Stderr)
 	stopWatch := func(context.Context) {}
 	defer func() { stopWatch(context.WithoutCancel(ctx)) }()
@@ -76,12 +84,12 @@ func (c *devCommand) Run(ctx context.Context) error {
 		Duration: c.Duration, Drones: c.Drones, Hz: c.Hz, OrdersPerMinute: c.OrdersPerMinute,
 		Speed: c.Speed, Seed: c.Seed, SolveLimit: c.SolveLimit, Strategy: solver.Strategies[c.Solver],
 		DataDir: c.DataDir, FirestoreAddr: c.FirestoreAddr, PubSubAddr: c.PubsubAddr, HTTPAddr: cli.ListenAddr(c.HTTPAddr), InsecureHTTP: c.InsecureHTTP, GameDay: c.config(),
-		Out: os.Stdout, Terminal: isatty.IsTerminal(os.Stdout.Fd()), Log: log,
+		Out: console, Terminal: isatty.IsTerminal(console.Fd()) && os.Getenv("TERM") != "dumb", Log: log,
 	})
 	if err != nil && report.ElapsedSeconds == 0 {
 		return err
 	}
-	if unwritten := report.Print(os.Stdout); unwritten != nil {
+	if unwritten := report.Print(console); unwritten != nil && err == nil {
 		err = errors.Join(err, fmt.Errorf("print the report: %w", unwritten))
 	}
 	encoder := json.NewEncoder(out)

@@ -77,18 +77,18 @@ func TestDev_KeepsTheFormerReport(t *testing.T) {
 	}
 }
 
-// F-API-02: a run whose report cannot be printed has failed.
-func TestDev_FailsWithoutItsReport(t *testing.T) {
+// F-API-02: a run that cannot print ends at once and has failed.
+func TestDev_FailsAtOnceWhenItCannotPrint(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		t.Skip("this system has no device that is always full: ", err)
 	}
 	defer full.Close()
-	cmd := dronefleet.Command(t, connect.Config{}, "dev", "--drones=1", "--duration=10ms", "--http-addr=off")
+	cmd := dronefleet.Command(t, connect.Config{}, "dev", "--drones=1", "--http-addr=off")
 	var errs strings.Builder
 	cmd.Stdout, cmd.Stderr = full, &errs
 	_ = cmd.Run() // its exit code tells
-	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.HasPrefix(errs.String(), "dronefleet: print the report: write ") {
+	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.HasPrefix(errs.String(), "dronefleet: print: write ") {
 		t.Errorf("exit code %d, printed %q", code, errs.String())
 	}
 }
@@ -133,4 +133,17 @@ func TestDev_OthersJoinFromAnyShell(t *testing.T) {
 		t.Errorf("with\n%s\nprinted %s, %v", strings.Join(exports, "\n"), out, err)
 	}
 	p.Interrupt()
+}
+
+// F-API-02: a run with standard output closed does not end silently: everything it
+// would print goes to standard error.
+func TestDev_PrintsToStandardErrorWhenItsOutputIsClosed(t *testing.T) {
+	run := exec.CommandContext(t.Context(), "sh", "-c", "exec "+dronefleet.Path(t)+" dev --drones 1 --duration 1s --http-addr off >&-")
+	run.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
+	out, err := run.CombinedOutput()
+	for _, want := range []string{"Standard output is closed", "Report after", "invariants  I1-I9 hold"} {
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("printed %s (%v), want %q", out, err, want)
+		}
+	}
 }

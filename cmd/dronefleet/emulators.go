@@ -18,10 +18,10 @@ import (
 
 type emulatorsCommand struct {
 	cli.Logging
-	Firestore string `help:"Where Firestore listens." default:"127.0.0.1:8081" check:"listen on loopback"`
-	Pubsub    string `help:"Where Pub/Sub listens." default:"127.0.0.1:8085" check:"listen"`
-	DataDir   string `help:"Keep everything in this directory; default memory only." placeholder:"DIR" type:"path"`
-	Indexes   string `help:"Index configuration that queries must keep to; default the fleet's own, \"off\" for none." placeholder:"FILE|off"`
+	Firestore string `help:"Address of Firestore." default:"127.0.0.1:8081" check:"listen on loopback"`
+	Pubsub    string `help:"Address of Pub/Sub." default:"127.0.0.1:8085" check:"listen"`
+	DataDir   string `help:"Keep all data in this directory; default memory only." placeholder:"DIR" type:"path"`
+	Indexes   string `help:"Index configuration that queries need, as in production; default the fleet's own, \"off\" for no check." placeholder:"FILE|off"`
 }
 
 // Run serves both emulators until interrupted.
@@ -41,11 +41,11 @@ func (c *emulatorsCommand) Run(ctx context.Context) (err error) {
 		return devrun.Unserved("--pubsub", err)
 	}
 	defer func() { err = errors.Join(err, ps.Close()) }()
-	// Emulators that nobody can find serve nobody.
+	// Without their addresses nobody can use the emulators.
 	if _, err := fmt.Fprintf(cli.Stdout, "export %s=%s\nexport %s=%s\n", connect.FirestoreHost, fs.Addr(), connect.PubSubHost, ps.Addr()); err != nil {
 		return err
 	}
-	log.InfoContext(ctx, "emulators serving; set these variables for the programs that shall use them",
+	log.InfoContext(ctx, "emulators serving; set these variables for the programs that use them",
 		slog.String(connect.FirestoreHost, fs.Addr()), slog.String(connect.PubSubHost, ps.Addr()), slog.String("data_dir", c.DataDir))
 	<-ctx.Done()
 	return nil
@@ -58,7 +58,7 @@ func (c *emulatorsCommand) directory(name string) string {
 	return filepath.Join(c.DataDir, name)
 }
 
-// indexes is the content of the index configuration; nil checks nothing.
+// indexes is the content of the index configuration; nil means no check.
 func (c *emulatorsCommand) indexes() ([]byte, error) {
 	switch c.Indexes {
 	case "":

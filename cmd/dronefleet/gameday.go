@@ -6,13 +6,13 @@ import (
 	"github.com/dronefleet/dronefleet/sim/devrun"
 )
 
-// gameDay holds the flags that make dev go wrong on purpose; docs/gameday.md
-// shows how to practise with them.
+// gameDay holds the flags that make dev fail on purpose; docs/gameday.md shows how
+// to practise with them.
 type gameDay struct {
-	NoOptimizer bool          `help:"Game day: leave planning to optimizers that join."`
-	OutageAt    time.Duration `help:"Game day: when Firestore stops answering, in simulated time and before the run is over; 0 for never." default:"0" check:"min 0s"`
-	OutageFor   time.Duration `help:"Game day: how long it does not answer, in simulated time." default:"0" check:"min 0s"`
-	ClockSkew   time.Duration `help:"Game day: how far the State Manager's and the optimizer's clock is ahead of everybody else's." default:"0"`
+	NoOptimizer bool          `help:"Game day: run no optimizer; optimizers that join plan."`
+	OutageAt    time.Duration `help:"Game day: when Firestore stops answering, in real time after the start, before --duration ends; 0 for never." default:"0" check:"min 0s"`
+	OutageFor   time.Duration `help:"Game day: how long Firestore does not answer, in real time." default:"0" check:"min 0s"`
+	ClockSkew   time.Duration `help:"Game day: how far the clock of State Manager and optimizer is ahead of all others, in simulated time." default:"0"`
 }
 
 func (g gameDay) config() devrun.GameDay {

@@ -1,6 +1,6 @@
-// Command dronefleet is for trying out: it runs a whole fleet in one process,
-// with embedded servers and simulated drones, or the embedded servers alone.
-// Nothing in production needs it.
+// Command dronefleet is for trying DroneFleet out: it runs a whole fleet in one
+// process, with embedded servers and simulated drones, or the embedded servers
+// alone. Production does not use it.
 package main
 
 import (
@@ -10,8 +10,8 @@ import (
 )
 
 type grammar struct {
-	Dev       devCommand       `cmd:"" serves:"" settings:"" help:"Run a whole fleet in this process: embedded servers, State Manager, optimizer, simulated drones."`
-	Emulators emulatorsCommand `cmd:"" serves:"" settings:"" help:"Run the embedded Firestore and Pub/Sub alone."`
+	Dev       devCommand       `cmd:"" serves:"" settings:"" help:"Run a whole simulated fleet in one process: embedded servers, State Manager, optimizer, drones."`
+	Emulators emulatorsCommand `cmd:"" serves:"" settings:"" help:"Run only the embedded Firestore and Pub/Sub."`
 	Version   kong.VersionFlag `help:"Print the version."`
 }
 

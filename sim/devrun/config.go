@@ -17,7 +17,7 @@ import (
 	"github.com/dronefleet/dronefleet/solver"
 )
 
-// Config says what fleet to run and for how long.
+// Config describes the fleet to run and for how long.
 type Config struct {
 	Duration        time.Duration // machine time; 0 until the context ends
 	Drones          int           // size of the fleet
@@ -31,13 +31,13 @@ type Config struct {
 	FirestoreAddr   string // where the embedded servers listen; "" for a free port
 	PubSubAddr      string
 	HTTPAddr        string // where the HTTP API listens; "" for none
-	InsecureHTTP    bool   // it answers under any name
+	InsecureHTTP    bool   // the HTTP API accepts any Host header
 	DataDir         string // keeps the fleet across runs; "" for memory only
 	GameDay         GameDay
 	DrainTimeout    time.Duration // how long the end waits for the backlog; 0 for 30 s
 
-	// Watch, if set, begins to watch what a meter counts, before anything runs,
-	// and returns what takes the fleet's spans.
+	// Watch, if set, is called with the meter before anything runs; it exports
+	// metrics and returns what takes spans.
 	Watch          func(context.Context, *meter.Meter) (trace.TracerProvider, error)
 	TraceTelemetry float64 // share of telemetry that is traced
 
@@ -59,14 +59,14 @@ func (c Config) Validate() error {
 	refuse(!(c.OrdersPerMinute >= 0 && c.OrdersPerMinute <= 60_000), "--orders-per-minute is %v; give 0 to 60000", c.OrdersPerMinute)
 	refuse(!(c.Speed >= 1 && c.Speed <= 1000), "--speed is %v; give 1 to 1000", c.Speed)
 	refuse(c.Duration < 0, "--duration is %s; give a positive time, or 0 to run until interrupted", c.Duration)
-	c.GameDay.Check(c.Duration, c.Speed, func(setting, format string, args ...any) {
+	c.GameDay.Check(c.Duration, func(setting, format string, args ...any) {
 		refuse(true, "--%s %s", setting, fmt.Sprintf(format, args...))
 	})
 	refuse(c.SolveLimit <= 0, "--solve-limit is %s; give a positive time", c.SolveLimit)
 	return errors.Join(errs...)
 }
 
-// tracing is what takes the fleet's spans.
+// tracing is what takes spans.
 func (c Config) tracing(ctx context.Context, m *meter.Meter) (trace.TracerProvider, error) {
 	if c.Watch == nil {
 		return noop.NewTracerProvider(), nil
@@ -74,7 +74,7 @@ func (c Config) tracing(ctx context.Context, m *meter.Meter) (trace.TracerProvid
 	return c.Watch(ctx, m)
 }
 
-// servers are the two embedded ones.
+// servers are the two embedded servers.
 type servers struct {
 	firestore *firestoreemu.Server
 	pubsub    *pubsubemu.Server

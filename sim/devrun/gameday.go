@@ -11,31 +11,31 @@ import (
 	"github.com/dronefleet/dronefleet/internal/simclock"
 )
 
-// GameDay makes a run go wrong on purpose, so that people can practise on it.
-// The zero value leaves the run alone. Durations are simulated time.
+// GameDay makes a run fail on purpose, so that people can practise on it. The zero
+// value changes nothing.
 type GameDay struct {
 	// WithoutOptimizer leaves planning to optimizers that join from other
 	// processes, where they can be killed.
 	WithoutOptimizer bool
-	// OutageAt is when Firestore stops answering anybody, for OutageFor; 0 is
-	// never.
+	// OutageAt is when, after the start, Firestore stops answering, for OutageFor;
+	// 0 is never. Both are machine time, as Config.Duration is.
 	OutageAt, OutageFor time.Duration
 	// ClockSkew is how far the clock of the State Manager and the optimizer in
-	// this process is ahead of everybody else's; negative is behind.
+	// this process is ahead of all others, in simulated time; negative is behind.
 	ClockSkew time.Duration
 }
 
-// maxClockSkew is more than any machine whose time is kept at all is off by.
+// maxClockSkew is more than the error of any machine that synchronises its clock.
 const maxClockSkew = time.Hour
 
-// Check has every setting of dev refused that cannot be used, by its name, with
-// what is wrong with it, for a run of that duration and speed.
-func (g GameDay) Check(duration time.Duration, speed float64, refuse func(setting, format string, args ...any)) {
+// Check calls refuse with the name of every setting of dev that cannot be used, and
+// what is wrong with it, for a run of that duration.
+func (g GameDay) Check(duration time.Duration, refuse func(setting, format string, args ...any)) {
 	if g.OutageAt < 0 {
 		refuse("outage-at", "is %s; give a positive time, or 0 for no outage", g.OutageAt)
 	}
-	if duration > 0 && float64(g.OutageAt) >= float64(duration)*speed {
-		refuse("outage-at", "is %s, when a run of %s at speed %g is over; give less, or a longer --duration", g.OutageAt, duration, speed)
+	if duration > 0 && g.OutageAt >= duration {
+		refuse("outage-at", "is %s, but the run ends after %s; give less, or a longer --duration", g.OutageAt, duration)
 	}
 	if g.OutageAt > 0 && g.OutageFor <= 0 {
 		refuse("outage-for", "is %s; give how long the outage of --outage-at lasts", g.OutageFor)
@@ -48,60 +48,70 @@ func (g GameDay) Check(duration time.Duration, speed float64, refuse func(settin
 	}
 }
 
-// productClock is what the State Manager and the optimizer take for the time.
-func (f *fleet) productClock() (*simclock.Clock, error) {
-	if f.cfg.GameDay.ClockSkew == 0 {
-		return f.clock, nil
+// productClock is the clock of the State Manager and the optimizer.
+func (run *devRun) productClock() (*simclock.Clock, error) {
+	if run.cfg.GameDay.ClockSkew == 0 {
+		return run.clock, nil
 	}
-	rate := f.clock.Shared()
-	rate.Ahead += f.cfg.GameDay.ClockSkew
+	rate := run.clock.Shared()
+	rate.Ahead += run.cfg.GameDay.ClockSkew
 	return simclock.New(rate)
 }
 
-// outage stops Firestore for a while, if the game day says so, and tells what
+// outage stops Firestore for a while, if the game day says so, and prints what
 // became of the messages that waited.
-func (f *fleet) outage(ctx context.Context) {
-	g := f.cfg.GameDay
-	if g.OutageAt == 0 || !f.wait(ctx, g.OutageAt) {
+func (run *devRun) outage(ctx context.Context) {
+	g := run.cfg.GameDay
+	if g.OutageAt == 0 || !wait(ctx, g.OutageAt) {
 		return
 	}
-	usual := f.backlog()
-	f.announceGameDay("Firestore answers nobody for %s", g.OutageFor)
-	rule := f.faults.Add(fault.Rule{Do: fault.Fail(codes.Unavailable)})
-	ended := f.wait(ctx, g.OutageFor)
-	rule.Remove() // also when the run is over: the report reads
+	usual := run.backlog()
+	run.announceGameDay("Firestore stops answering for %s%s", g.OutageFor, run.inSimulatedTime(g.OutageFor))
+	rule := run.faults.Add(fault.Rule{Do: fault.Fail(codes.Unavailable)})
+	ended := wait(ctx, g.OutageFor)
+	rule.Remove() // also at the end of the run: the report reads the store
 	if !ended {
 		return
 	}
-	restored := f.clock.Now()
-	f.announceGameDay("Firestore answers again; %d messages wait, %d calls failed", f.backlog(), rule.Fired())
-	// A position may wait for a second by design, so some messages always do.
-	usual = max(2*usual, int(2*f.cfg.Hz*float64(f.cfg.Drones)))
-	ticker := f.clock.Clock.NewTicker(20 * time.Millisecond)
+	restored := time.Now()
+	run.announceGameDay("Firestore answers again; %d messages wait, %d calls failed", run.backlog(), rule.Fired())
+	// A position may wait for a second by design, so some messages always wait.
+	usual = max(2*usual, int(2*run.cfg.Hz*float64(run.cfg.Drones)))
+	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
-	for f.backlog() > usual {
+	for run.backlog() > usual {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.Chan():
+		case <-ticker.C:
 		}
 	}
-	f.announceGameDay("all of them are settled, %s after Firestore came back", f.clock.Since(restored).Round(100*time.Millisecond))
+	took := time.Since(restored).Round(100 * time.Millisecond)
+	run.announceGameDay("all of them are settled, %s%s after Firestore came back", took, run.inSimulatedTime(took))
 }
 
-// wait returns after a simulated duration; false says that ctx ended first.
-func (f *fleet) wait(ctx context.Context, d time.Duration) bool {
-	timer := f.clock.NewTimer(d)
+// wait returns after a duration; false means that ctx ended first.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false
-	case <-timer.Chan():
+	case <-timer.C:
 		return true
 	}
 }
 
-// announceGameDay prints what the game day does, with the time since the start.
-func (f *fleet) announceGameDay(format string, args ...any) {
-	fmt.Fprintf(f.cfg.Out, "%s%6s  game day: %s\n", clearing(f.cfg.Terminal), f.clock.Since(f.simBegan).Truncate(time.Second), fmt.Sprintf(format, args...))
+// inSimulatedTime shows a duration in simulated time; empty at speed 1.
+func (run *devRun) inSimulatedTime(d time.Duration) string {
+	if run.cfg.Speed == 1 {
+		return ""
+	}
+	return fmt.Sprintf(" (%s simulated)", time.Duration(float64(d)*run.cfg.Speed).Round(100*time.Millisecond))
+}
+
+// announceGameDay prints what the game day does, with the simulated time since the
+// start, as the status shows it.
+func (run *devRun) announceGameDay(format string, args ...any) {
+	run.console.print(8, fmt.Sprintf("%6s  game day: %s", run.clock.Since(run.simBegan).Truncate(time.Second), fmt.Sprintf(format, args...)))
 }

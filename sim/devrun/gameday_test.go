@@ -14,7 +14,7 @@ func TestGameDay_NamesEveryBadSetting(t *testing.T) {
 		day   devrun.GameDay
 		fault string
 	}{
-		{devrun.GameDay{OutageAt: time.Minute, OutageFor: time.Second}, "--outage-at is 1m0s, when a run of 6s at speed 10 is over"},
+		{devrun.GameDay{OutageAt: 6 * time.Second, OutageFor: time.Second}, "--outage-at is 6s, but the run ends after 6s"},
 		{devrun.GameDay{OutageAt: -time.Second}, "--outage-at"},
 		{devrun.GameDay{OutageAt: time.Second}, "--outage-for"},
 		{devrun.GameDay{OutageFor: time.Second}, "--outage-at"},
@@ -29,18 +29,18 @@ func TestGameDay_NamesEveryBadSetting(t *testing.T) {
 	}
 }
 
-// F-ACK-01: a run that ends during an outage of Firestore still settles what it
-// holds and reports, for the outage ends with it.
-func TestGameDay_EndOfTheRunEndsTheOutage(t *testing.T) {
+// F-ACK-01: the outage ends with the run, so a run that ends during an outage of
+// Firestore still settles what it holds and reports.
+func TestGameDay_OutageEndsWithTheRun(t *testing.T) {
 	cfg := config(t)
 	var out bytes.Buffer
 	cfg.Out, cfg.Duration = &out, 3*time.Second
-	cfg.GameDay = devrun.GameDay{OutageAt: 20 * time.Second, OutageFor: time.Hour, ClockSkew: -time.Second, WithoutOptimizer: true}
+	cfg.GameDay = devrun.GameDay{OutageAt: time.Second, OutageFor: time.Hour, ClockSkew: -time.Second, WithoutOptimizer: true}
 	report, err := devrun.Run(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(out.String(), "Firestore answers nobody for 1h0m0s") || strings.Contains(out.String(), "still unsettled") {
+	if !strings.Contains(out.String(), "Firestore stops answering for 1h0m0s (20h0m0s simulated)") || strings.Contains(out.String(), "still unsettled") {
 		t.Errorf("printed:\n%s", out.String())
 	}
 	if len(report.Invariants.Violations) > 0 || report.Telemetry.Applied == 0 || report.Cycles.Run > 0 {

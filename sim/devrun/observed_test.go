@@ -8,8 +8,8 @@ import (
 	"github.com/dronefleet/dronefleet/sim/invariant"
 )
 
-// F-FLOW-01: a run that nobody ends does not fill memory with what it has seen,
-// and still sees every step back (I4).
+// F-FLOW-01: a long run does not fill memory with observations, and still sees
+// every step back (I4).
 func TestObserved_KeepsWhatTheCheckerNeeds(t *testing.T) {
 	began := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	var o observed
@@ -17,7 +17,7 @@ func TestObserved_KeepsWhatTheCheckerNeeds(t *testing.T) {
 		for _, id := range []string{"D1", "D2"} {
 			at := began.Add(time.Duration(second) * time.Second)
 			if id == "D2" {
-				at = began // it says nothing new
+				at = began // never changes
 			}
 			o.add(invariant.Observation{DroneID: domain.DroneID(id), LastUpdate: at})
 		}

@@ -17,37 +17,44 @@ import (
 )
 
 // Report is how a run went. Its JSON form is stable.
+//
+// Orders, priorities, decisions, missions and invariants come from the store: they
+// include the work of State Managers and optimizers that joined, and of earlier
+// runs in the same data directory. Everything else was counted by this process.
 type Report struct {
 	Orders     OrderReport     `json:"orders"`
 	Decisions  DecisionReport  `json:"decisions"`
 	Telemetry  TelemetryReport `json:"telemetry"`
 	Cycles     CycleReport     `json:"cycles"`
+	Load       LoadReport      `json:"load"`
 	Firestore  meter.Firestore `json:"firestore"`
 	LatencyMs  LatencyReport   `json:"latencyMs"`
 	Invariants InvariantReport `json:"invariants"`
 	Pace       PaceReport      `json:"pace"`
 
-	// Priorities says how orders of each priority fared.
+	// Priorities reports the orders of each priority.
 	Priorities map[string]PriorityReport `json:"priorities"`
-	// FlownKm is what all missions were planned to fly.
+	// FlownKm is the planned flight of all missions.
 	FlownKm float64 `json:"flownKm"`
 	// MissionsFailed counts the missions that failed, by reason.
 	MissionsFailed map[domain.FailureReason]int `json:"missionsFailed"`
 
-	// FirestorePerThousand is what a thousand messages of each kind cost.
+	// FirestorePerThousand is what a thousand messages of each kind cost, of the
+	// messages that this process settled.
 	FirestorePerThousand map[string]meter.Cost `json:"firestorePerThousandMessages"`
 	DeadLetters          map[string]int64      `json:"deadLetters"`
 	Unsettled            int                   `json:"unsettled"` // messages that the run did not wait for
 	Seed                 uint64                `json:"seed"`
 	SimulatedSeconds     float64               `json:"simulatedSeconds"`
 	ElapsedSeconds       float64               `json:"elapsedSeconds"`
-	FirstTelemetryMs     float64               `json:"firstTelemetryMs,omitempty"` // none was applied before the end, if it is 0
+	FirstTelemetryMs     float64               `json:"firstTelemetryMs,omitempty"` // 0 if none was applied before the end
 }
 
-// OrderReport counts orders by where they stand at the end.
+// OrderReport counts orders by their state at the end.
 type OrderReport struct {
 	Created   int `json:"created"`
-	Assigned  int `json:"assigned"` // ever given to a drone
+	InThisRun int `json:"inThisRun"` // created since this run began; the rest by earlier runs
+	Assigned  int `json:"assigned"`  // ever given to a drone
 	Delivered int `json:"delivered"`
 	OnTime    int `json:"onTime"`
 	Pending   int `json:"pending"`
@@ -55,22 +62,39 @@ type OrderReport struct {
 	Cancelled int `json:"cancelled"`
 }
 
-// PriorityReport is how the orders of one priority fared. Orders not delivered
-// yet count as late once their deadline has passed.
+// PriorityReport reports the orders of one priority. An open order, neither
+// delivered nor cancelled, counts as late once its deadline has passed.
 type PriorityReport struct {
 	Created   int `json:"created"`
 	Delivered int `json:"delivered"`
 	OnTime    int `json:"onTime"`
-	Late      int `json:"late"` // delivered late, or overdue and not delivered
-	// MeanWaitSeconds is from creation to delivery, of those delivered.
-	MeanWaitSeconds float64 `json:"meanWaitSeconds"`
-	// MeanLatenessSeconds is past the deadline, of those late.
+	Late      int `json:"late"` // delivered late, or overdue and open
+	Open      int `json:"open"`
+	// MeanWaitSeconds is the mean time from creation to delivery of the orders
+	// that were delivered; absent if none was.
+	MeanWaitSeconds float64 `json:"meanWaitSeconds,omitempty"`
+	// MeanLatenessSeconds is the mean time past the deadline of the late orders.
 	MeanLatenessSeconds float64 `json:"meanLatenessSeconds"`
-	// OldestSeconds is the age of the oldest order still open.
-	OldestSeconds float64 `json:"oldestSeconds"`
+	// MeanOpenSeconds and OldestSeconds are the mean and the largest age of the
+	// open orders.
+	MeanOpenSeconds float64 `json:"meanOpenSeconds"`
+	OldestSeconds   float64 `json:"oldestSeconds"`
 }
 
-// reportPriorities sums up orders by priority as of now.
+// print describes the orders for people. A mean says what it is of.
+func (p PriorityReport) print() string {
+	text := fmt.Sprintf("%d of %d delivered", p.Delivered, p.Created)
+	if p.Delivered > 0 {
+		text += fmt.Sprintf(" (mean %.1f min)", p.MeanWaitSeconds/60)
+	}
+	text += fmt.Sprintf(", %d late", p.Late)
+	if p.Open > 0 {
+		text += fmt.Sprintf("; %d open (oldest %.1f min)", p.Open, p.OldestSeconds/60)
+	}
+	return text
+}
+
+// reportPriorities reports orders by priority as of now.
 func reportPriorities(orders []domain.Order, now time.Time) map[string]PriorityReport {
 	reports := map[string]PriorityReport{}
 	for _, o := range orders {
@@ -85,12 +109,15 @@ func reportPriorities(orders []domain.Order, now time.Time) map[string]PriorityR
 			r.Delivered++
 			r.MeanWaitSeconds += end.Sub(o.CreatedAt).Seconds() // a sum until below
 		} else {
-			r.OldestSeconds = max(r.OldestSeconds, now.Sub(o.CreatedAt).Seconds())
+			age := now.Sub(o.CreatedAt).Seconds()
+			r.Open++
+			r.MeanOpenSeconds += age // a sum until below
+			r.OldestSeconds = max(r.OldestSeconds, age)
 		}
 		switch late := end.Sub(o.Deadline); {
 		case late > 0:
 			r.Late++
-			r.MeanLatenessSeconds += late.Seconds() // likewise
+			r.MeanLatenessSeconds += late.Seconds() // a sum until below
 		case o.Status == domain.OrderDelivered:
 			r.OnTime++
 		}
@@ -99,6 +126,7 @@ func reportPriorities(orders []domain.Order, now time.Time) map[string]PriorityR
 	for name, r := range reports {
 		r.MeanWaitSeconds /= float64(max(r.Delivered, 1))
 		r.MeanLatenessSeconds /= float64(max(r.Late, 1))
+		r.MeanOpenSeconds /= float64(max(r.Open, 1))
 		reports[name] = r
 	}
 	return reports
@@ -108,6 +136,8 @@ func reportPriorities(orders []domain.Order, now time.Time) map[string]PriorityR
 type DecisionReport struct {
 	Applied  int            `json:"applied"`
 	Rejected map[string]int `json:"rejected"`
+	// Causes explains each reason for which decisions were rejected.
+	Causes map[string]string `json:"causes,omitempty"`
 }
 
 // TelemetryReport counts reports by outcome.
@@ -117,11 +147,13 @@ type TelemetryReport struct {
 	Rejected map[string]int64 `json:"rejected"`
 }
 
-// CycleReport counts solve cycles.
+// CycleReport counts this process's solve cycles.
 type CycleReport struct {
 	Run     int64 `json:"run"`
 	Skipped int64 `json:"skipped"`
 	Failed  int64 `json:"failed"`
+	// Causes counts why cycles failed.
+	Causes map[string]int `json:"causes,omitempty"`
 }
 
 // LatencyReport is the time from publish to commit of telemetry, in
@@ -131,14 +163,14 @@ type LatencyReport struct {
 	P99 float64 `json:"p99"`
 }
 
-// InvariantReport is the checker's verdict.
+// InvariantReport is the result of the invariant checker.
 type InvariantReport struct {
 	Checked    int      `json:"checked"`
 	Violations []string `json:"violations"`
 }
 
 // reportOrders counts orders by their final documents and their events.
-func reportOrders(orders []domain.Order, events []domain.Event) OrderReport {
+func reportOrders(orders []domain.Order, events []domain.Event, began time.Time) OrderReport {
 	r := OrderReport{Created: len(orders)}
 	assigned := map[string]bool{}
 	for _, e := range events {
@@ -148,6 +180,9 @@ func reportOrders(orders []domain.Order, events []domain.Event) OrderReport {
 	}
 	r.Assigned = len(assigned)
 	for _, o := range orders {
+		if !o.CreatedAt.Before(began.Truncate(time.Microsecond)) { // as documents keep times
+			r.InThisRun++
+		}
 		switch {
 		case o.Status == domain.OrderDelivered:
 			r.Delivered++
@@ -166,18 +201,23 @@ func reportOrders(orders []domain.Order, events []domain.Event) OrderReport {
 }
 
 func reportDecisions(ledger []domain.LedgerEntry) DecisionReport {
-	r := DecisionReport{Rejected: map[string]int{}}
+	r := DecisionReport{Rejected: map[string]int{}, Causes: map[string]string{}}
+	longest := map[string]time.Duration{} // from publishing to the outcome, by reason
 	for _, e := range ledger {
 		if e.Outcome == domain.OutcomeApplied {
 			r.Applied++
-		} else {
-			r.Rejected[e.Reason]++
+			continue
+		}
+		r.Rejected[e.Reason]++
+		if waited := e.AppliedAt.Sub(e.PublishedAt); waited >= longest[e.Reason] {
+			longest[e.Reason] = waited
+			r.Causes[e.Reason] = fmt.Sprintf("decided up to %.1f s after it was published; for example %s", waited.Seconds(), e.Detail)
 		}
 	}
 	return r
 }
 
-// reportMeter fills in what only the meter knows.
+// reportMeter fills in what this process counted.
 func (r *Report) reportMeter(m *meter.Meter, speed float64) {
 	r.Telemetry.Rejected, r.DeadLetters = map[string]int64{}, map[string]int64{}
 	for s, n := range m.Settled() {
@@ -204,7 +244,7 @@ func (r *Report) reportMeter(m *meter.Meter, speed float64) {
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// Print writes the report for people.
+// Print writes the report for people, wrapped at 79 columns.
 func (r Report) Print(w io.Writer) error {
 	var text bytes.Buffer
 	r.print(&text)
@@ -214,25 +254,35 @@ func (r Report) Print(w io.Writer) error {
 
 func (r Report) print(w *bytes.Buffer) {
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(w, "%-11s %s\n", name, fmt.Sprintf(format, args...))
+		w.WriteString(wrap(fmt.Sprintf("%-11s %s", name, fmt.Sprintf(format, args...)), printColumns, 14) + "\n")
 	}
 	fmt.Fprintf(w, "\nReport after %.0f s (%.0f s simulated), seed %d\n", r.ElapsedSeconds, r.SimulatedSeconds, r.Seed)
 	o := r.Orders
 	line("orders", "%d created, %d assigned, %d delivered (%d on time), %d pending, %d held, %d cancelled",
 		o.Created, o.Assigned, o.Delivered, o.OnTime, o.Pending, o.Held, o.Cancelled)
+	if earlier := o.Created - o.InThisRun; earlier > 0 {
+		line("", "%d of them were created by earlier runs in this data directory", earlier)
+	}
 	for _, priority := range slices.Backward(domain.Priorities[:]) {
 		name := priority.String()
 		if p := r.Priorities[name]; p.Created > 0 {
-			line("", "%s: %d of %d delivered, %d late, mean wait %.1f min", name, p.Delivered, p.Created, p.Late, p.MeanWaitSeconds/60)
+			line("", "%s: %s", name, p.print())
 		}
 	}
+	line("load", "%s", r.Load.print())
 	line("decisions", "%d applied, rejected: %s", r.Decisions.Applied, tally(r.Decisions.Rejected))
+	for _, reason := range slices.Sorted(maps.Keys(r.Decisions.Causes)) {
+		line("", "%s: %s", reason, terminal.Escape(r.Decisions.Causes[reason]))
+	}
 	line("telemetry", "%d applied, %d stale, rejected: %s", r.Telemetry.Applied, r.Telemetry.Stale, tally(r.Telemetry.Rejected))
 	if len(r.DeadLetters) > 0 {
 		line("dead", "%s", tally(r.DeadLetters))
 	}
 	line("cycles", "%d run, %d skipped, %d failed", r.Cycles.Run, r.Cycles.Skipped, r.Cycles.Failed)
-	line("firestore", "%d reads, %d writes, %d RPCs", r.Firestore.Reads, r.Firestore.Writes, r.Firestore.RPCs)
+	for _, cause := range slices.Sorted(maps.Keys(r.Cycles.Causes)) {
+		line("", "%d failed: %s", r.Cycles.Causes[cause], terminal.Escape(cause))
+	}
+	line("firestore", "%d reads, %d writes, %d RPCs by this process", r.Firestore.Reads, r.Firestore.Writes, r.Firestore.RPCs)
 	for _, kind := range slices.Sorted(maps.Keys(r.FirestorePerThousand)) {
 		c := r.FirestorePerThousand[kind]
 		line("", "per 1,000 %s: %.0f reads, %.0f writes, %.0f RPCs", kind, c.Reads, c.Writes, c.RPCs)
@@ -249,7 +299,7 @@ func (r Report) print(w *bytes.Buffer) {
 		line("behind", "%s", r.Pace.warning())
 	}
 	if r.Unsettled > 0 {
-		line("unsettled", "%d messages; whether accepted messages had their effect (I9, I3 of orders) was not judged", r.Unsettled)
+		line("unsettled", "%d messages; whether confirmed messages had their effect (I9, I3 of orders) was not checked", r.Unsettled)
 	}
 	broken := r.Invariants.Violations
 	switch {
@@ -269,8 +319,8 @@ func (r Report) print(w *bytes.Buffer) {
 	}
 }
 
-// printedViolations bounds what a person is shown: one cause can break a rule
-// for a hundred thousand orders, and would scroll the report away.
+// printedViolations bounds what is printed: one mistake can break a rule for a
+// hundred thousand orders, and would scroll the report away.
 const printedViolations = 50
 
 // tally lists counts by name.

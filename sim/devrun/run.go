@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -34,15 +35,14 @@ import (
 // missionsSubscription carries commands to the simulated drones.
 const missionsSubscription = "missions-simulated-fleet"
 
-// Run runs the fleet until ctx ends or the duration is over, and reports. An
-// error means that it could not be run, or not to its end: then there is a
-// report only of a run that left messages unsettled or could not keep what it
-// had. Broken invariants are in the report.
+// Run runs a fleet until ctx ends or the duration is over, and reports. An error
+// means that it could not be run, or not to its end. Then there is a report only of
+// a run that left messages unsettled, or that could no longer print or write its
+// data directory. Broken invariants are in the report.
 func Run(ctx context.Context, cfg Config) (Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return Report{}, err
 	}
-	cfg.Out = &output{to: cfg.Out}
 	cfg.DrainTimeout = cmp.Or(cfg.DrainTimeout, defaultDrainTimeout)
 	var api *httpapi.Listener
 	if cfg.HTTPAddr != "" {
@@ -58,38 +58,49 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		return Report{}, err
 	}
 	faults := fault.New(cfg.Seed)
-	srv, err := startServers(cfg, clock, faults)
-	if err != nil {
+	run := &devRun{
+		cfg: cfg, api: api, clock: clock, faults: faults, began: began, simBegan: clock.Now(),
+		console: &console{out: cfg.Out, terminal: cfg.Terminal}, failed: make(chan struct{}), failures: map[string]int{},
+	}
+	run.console.failed = func(err error) { run.fail(&mutedError{err}) }
+	if run.servers, err = run.startServers(); err != nil {
 		return Report{}, err
 	}
-	f := &fleet{cfg: cfg, api: api, clock: clock, servers: srv, faults: faults, began: began, simBegan: clock.Now()}
-	err = f.open(ctx)
+	err = run.open(ctx)
 	if ctx.Err() != nil && endedBy(err) {
 		err = errors.New("interrupted before the fleet ran")
 	}
 	if err == nil {
-		err = f.run(ctx)
+		err = run.run(ctx)
 	}
 	var report Report
-	if err == nil || f.unsettled > 0 {
+	if err == nil || run.unsettled > 0 || run.muted() {
 		var unread error
-		if report, unread = f.report(context.WithoutCancel(ctx)); unread != nil {
+		if report, unread = run.report(context.WithoutCancel(ctx)); unread != nil {
 			report = Report{} // half a report would say that all invariants hold
 		}
 		err = errors.Join(err, unread)
 	}
-	return report, errors.Join(err, f.close())
+	return report, errors.Join(err, run.close())
 }
 
-func startServers(cfg Config, clock *simclock.Clock, faults *fault.Injector) (servers, error) {
+// retention is how long the embedded Firestore keeps superseded versions of
+// documents. In production it is an hour at least. Each position of a drone is a
+// version, so an hour would take more memory than everything else.
+const retention = 10 * time.Minute
+
+func (run *devRun) startServers() (servers, error) {
+	cfg := run.cfg
+	unwritable := func(err error) { run.fail(&unkeptError{err}) }
 	fs, err := firestoreemu.Start(firestoreemu.Options{
-		Addr: cfg.FirestoreAddr, Clock: clock, Indexes: deploy.FirestoreIndexes, DataDir: subdirectory(cfg.DataDir, "firestore"), Faults: faults, Logger: cfg.Log,
+		Addr: cfg.FirestoreAddr, Clock: run.clock, Indexes: deploy.FirestoreIndexes, DataDir: subdirectory(cfg.DataDir, "firestore"),
+		Retention: retention, Faults: run.faults, Logger: cfg.Log, OnUnwritable: unwritable,
 	})
 	if err != nil {
 		return servers{}, Unserved("--firestore-addr", err)
 	}
 	ps, err := pubsubemu.Start(pubsubemu.Options{
-		Addr: cfg.PubSubAddr, PublishTime: clock.Now, DataDir: subdirectory(cfg.DataDir, "pubsub"), Logger: cfg.Log,
+		Addr: cfg.PubSubAddr, PublishTime: run.clock.Now, DataDir: subdirectory(cfg.DataDir, "pubsub"), Logger: cfg.Log, OnUnwritable: unwritable,
 	})
 	if err != nil {
 		return servers{}, errors.Join(Unserved("--pubsub-addr", err), fs.Close())
@@ -106,97 +117,105 @@ func Unserved(address string, err error) error {
 	return fmt.Errorf("--data-dir: %w", err)
 }
 
-// fleet is everything that runs.
-type fleet struct {
+// devRun is everything that runs.
+type devRun struct {
 	cfg      Config
 	clock    *simclock.Clock
 	servers  servers
 	faults   *fault.Injector   // of Firestore
 	api      *httpapi.Listener // nil for none
+	console  *console
 	began    time.Time
 	simBegan time.Time
 
 	product       *connect.Clients // of the State Manager and the optimizer
 	world         *connect.Clients // of the drones and hospitals
 	manager       *manager.Manager
-	runner        *dispatch.Runner
+	cycles        *dispatch.Runner
 	drones        *fleetsim.Fleet
 	orders        *fleetsim.OrderSource
 	confirmations *fleetsim.Confirmations
 	publish       *pubsubio.Publisher // the optimizer's
-	outside       *pubsubio.Publisher // the world's
+	outside       *pubsubio.Publisher // of the drones and hospitals
 
 	firstTelemetry time.Duration
 	unsettled      int // messages that the end did not wait for
 	observed       observed
-	resumed        bool // an earlier run's fleet goes on
+	resumed        resumed // what an earlier run in the data directory left
+
+	failed chan struct{} // closed by fail
+
+	mu       sync.Mutex
+	err      error          // see fail
+	failures map[string]int // of cycles, by cause
 }
 
-// open connects everything, creates topics and introduces the fleet.
-func (f *fleet) open(ctx context.Context) error {
-	hosts := connect.Config{FirestoreHost: f.servers.firestore.Addr(), PubSubHost: f.servers.pubsub.Addr()}
+// open connects everything, creates topics and stores the fleet.
+func (run *devRun) open(ctx context.Context) error {
+	hosts := connect.Config{FirestoreHost: run.servers.firestore.Addr(), PubSubHost: run.servers.pubsub.Addr()}
 	var err error
-	if f.product, err = connect.Open(ctx, hosts, meter.New()); err != nil {
+	if run.product, err = connect.Open(ctx, hosts, meter.New()); err != nil {
 		return err
 	}
-	if f.world, err = connect.Open(ctx, hosts, meter.New()); err != nil {
+	if run.world, err = connect.Open(ctx, hosts, meter.New()); err != nil {
 		return err
 	}
-	if err := pubsubio.Ensure(ctx, f.world.PubSub); err != nil {
+	if err := pubsubio.Ensure(ctx, run.world.PubSub); err != nil {
 		return err
 	}
-	if err := pubsubio.EnsureSubscription(ctx, f.world.PubSub, missionsSubscription, pubsubio.TopicMissions, true); err != nil {
+	if err := pubsubio.EnsureSubscription(ctx, run.world.PubSub, missionsSubscription, pubsubio.TopicMissions, true); err != nil {
 		return err
 	}
-	world, err := fleetsim.NewWorld(fleetsim.WorldConfig{Drones: f.cfg.Drones, Seed: f.cfg.Seed})
+	world, err := fleetsim.NewWorld(fleetsim.WorldConfig{Drones: run.cfg.Drones, Seed: run.cfg.Seed})
 	if err != nil {
 		return err
 	}
-	setup := firestoretx.New(f.world.Firestore, firestoretx.Config{Now: f.clock.Now})
-	missions, err := f.resume(ctx, setup, world)
+	setup := firestoretx.New(run.world.Firestore, firestoretx.Config{Now: run.clock.Now})
+	missions, err := run.resume(ctx, setup, world)
 	if err != nil {
-		return fmt.Errorf("resume from %s: %w", f.cfg.DataDir, err)
+		return fmt.Errorf("resume from %s: %w", run.cfg.DataDir, err)
 	}
-	f.simBegan = f.clock.Now()
-	if err := f.world.ShareClock(ctx, f.clock.Shared()); err != nil {
+	run.simBegan = run.clock.Now()
+	if err := run.world.ShareClock(ctx, run.clock.Shared()); err != nil {
 		return err
 	}
-	clock, err := f.productClock()
-	if err != nil {
-		return err
-	}
-	tracing, err := f.cfg.tracing(ctx, f.product.Meter)
+	clock, err := run.productClock()
 	if err != nil {
 		return err
 	}
-	if f.manager, err = manager.New(f.product, clock, manager.Config{
-		Tracing: tracing, Worker: pubsubio.Config{TraceTelemetry: f.cfg.TraceTelemetry},
-	}, f.cfg.Log); err != nil {
+	tracing, err := run.cfg.tracing(ctx, run.product.Meter)
+	if err != nil {
+		return err
+	}
+	if run.manager, err = manager.New(run.product, clock, manager.Config{
+		Tracing: tracing, Worker: pubsubio.Config{TraceTelemetry: run.cfg.TraceTelemetry},
+	}, run.cfg.Log); err != nil {
 		return err
 	}
 	if err := setup.Setup(ctx, world.Depots, world.Warehouses, world.Drones); err != nil {
 		return err
 	}
-	f.publish, f.outside = pubsubio.NewPublisher(f.product.PubSub), pubsubio.NewPublisher(f.world.PubSub)
-	f.confirmations = fleetsim.NewConfirmations()
-	f.runner = dispatch.NewRunner(f.manager.Store, f.manager.Locks, confirming(dispatch.PublishDecisions(f.publish, wire.Protobuf), f.confirmations), uuid.NewString, clock,
+	run.publish, run.outside = pubsubio.NewPublisher(run.product.PubSub), pubsubio.NewPublisher(run.world.PubSub)
+	run.confirmations = fleetsim.NewConfirmations()
+	run.cycles = dispatch.NewRunner(run.manager.Store, run.manager.Locks, confirming(dispatch.PublishDecisions(run.publish, wire.Protobuf), run.confirmations), uuid.NewString, clock,
 		dispatch.Config{
-			SolveLimit: f.cfg.SolveLimit, Iterations: f.cfg.Iterations, Strategy: f.cfg.Strategy, Seed: f.cfg.Seed,
+			SolveLimit: run.cfg.SolveLimit, Iterations: run.cfg.Iterations, Strategy: run.cfg.Strategy, Seed: run.cfg.Seed,
 			Params: solver.Params{PickupService: fleetsim.Dwell, DeliveryService: fleetsim.Dwell}, Holder: "dev", Tracing: tracing,
-		}, f.cfg.Log, f.product.Meter)
-	f.drones, err = fleetsim.NewFleet(world, fleetsim.FleetConfig{Hz: f.cfg.Hz, Seed: f.cfg.Seed}, f.clock, simulated{f.outside, tracing}, f.confirmations)
+			OnFailure: run.cycleFailed,
+		}, run.cfg.Log, run.product.Meter)
+	run.drones, err = fleetsim.NewFleet(world, fleetsim.FleetConfig{Hz: run.cfg.Hz, Seed: run.cfg.Seed}, run.clock, simulated{run.outside, tracing}, run.confirmations)
 	if err != nil {
 		return err
 	}
 	for _, m := range missions {
-		f.drones.Deliver(m)
+		run.drones.Deliver(m)
 	}
-	f.orders, err = fleetsim.NewOrderSource(world, fleetsim.OrderConfig{PerMinute: f.cfg.OrdersPerMinute, NoOpening: f.resumed, Seed: f.cfg.Seed, IDPrefix: "O-" + uuid.NewString()[:8]}, f.clock, simulated{f.outside, tracing}, f.confirmations)
+	run.orders, err = fleetsim.NewOrderSource(world, fleetsim.OrderConfig{PerMinute: run.cfg.OrdersPerMinute, NoOpening: run.resumed.drones > 0, Seed: run.cfg.Seed, IDPrefix: "O-" + uuid.NewString()[:8]}, run.clock, simulated{run.outside, tracing}, run.confirmations)
 	return err
 }
 
-// simulated lets the simulated world publish. An order is the beginning of a
-// trace; whether a report is, the State Manager draws.
+// simulated is a fleetsim.Publisher. An order begins a trace; whether a report is
+// traced is drawn by the State Manager.
 type simulated struct {
 	*pubsubio.Publisher
 	tracing trace.TracerProvider
@@ -215,21 +234,21 @@ type result struct{ pubsubio.Published }
 
 func (r result) Get(ctx context.Context) (string, error) { return r.Wait(ctx) }
 
-// run runs all parts until ctx ends, the duration is over or one of them fails;
-// then the world stops first, the backlog is worked off, and the State Manager
+// run runs all parts until ctx ends, the duration is over or one of them fails. Then
+// the simulated world stops first, the backlog is drained, and the State Manager
 // stops last.
-func (f *fleet) run(ctx context.Context) error {
-	if f.cfg.Duration > 0 {
+func (run *devRun) run(ctx context.Context) error {
+	if run.cfg.Duration > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, f.cfg.Duration)
+		ctx, cancel = context.WithTimeout(ctx, run.cfg.Duration)
 		defer cancel()
 	}
-	f.announce()
+	run.announce()
 
 	background := context.WithoutCancel(ctx)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	// A fleet without one of its parts shows nothing, however long it goes on.
+	// A run without one of its parts shows nothing, however long it goes on.
 	start := func(g *errgroup.Group, part func() error) {
 		g.Go(func() error {
 			err := part()
@@ -245,47 +264,61 @@ func (f *fleet) run(ctx context.Context) error {
 	var managing errgroup.Group
 	start(&managing, func() error {
 		defer stopSettling()
-		return httpapi.ServeManager(managerCtx, f.manager, httpapi.Access{AnyHost: f.cfg.InsecureHTTP}, f.api)
+		return httpapi.ServeManager(managerCtx, run.manager, httpapi.Access{AnyHost: run.cfg.InsecureHTTP}, run.api)
 	})
-	start(&managing, func() error { return f.watchSubscriptions(managerCtx) })
+	start(&managing, func() error { return run.watchSubscriptions(managerCtx) })
 	commandCtx, stopCommands := context.WithCancel(background)
 	defer stopCommands()
-	start(&managing, func() error { return f.receiveCommands(commandCtx) })
+	start(&managing, func() error { return run.receiveCommands(commandCtx) })
 
 	var world errgroup.Group
-	start(&world, func() error { f.drones.Run(ctx); return nil })
-	start(&world, func() error { f.orders.Run(ctx); return nil })
+	start(&world, func() error { run.drones.Run(ctx); return nil })
+	start(&world, func() error { run.orders.Run(ctx); return nil })
 	start(&world, func() error {
-		f.awaitTelemetry(ctx)
-		if f.cfg.GameDay.WithoutOptimizer {
+		run.awaitTelemetry(ctx)
+		if run.cfg.GameDay.WithoutOptimizer {
 			return nil
 		}
-		return f.runner.Run(ctx)
+		return run.cycles.Run(ctx)
 	})
-	start(&world, func() error { f.outage(ctx); return nil })
-	start(&world, func() error { f.status(ctx); return nil })
-	start(&world, func() error { f.observe(ctx); return nil })
+	start(&world, func() error {
+		select {
+		case <-run.failed:
+			return run.cause()
+		case <-ctx.Done():
+			return nil
+		}
+	})
+	start(&world, func() error { run.outage(ctx); return nil })
+	start(&world, func() error { run.status(ctx); return nil })
+	start(&world, func() error { run.observe(ctx); return nil })
 	err := world.Wait()
 	if ctx.Err() != nil && endedBy(err) {
 		err = nil
 	}
-	within(f.cfg.DrainTimeout, func() {
-		f.outside.Stop()
-		f.publish.Stop()
+	if run.unkept() { // what still waits for an answer ends with the connections
+		return run.cause()
+	}
+	within(run.cfg.DrainTimeout, func() {
+		run.outside.Stop()
+		run.publish.Stop()
 	})
-	f.drain(settling)
+	run.drain(settling)
 	stopManager()
 	stopCommands()
 	err = errors.Join(err, managing.Wait())
-	if f.unsettled > 0 {
-		err = errors.Join(err, fmt.Errorf("%d messages were unsettled at the end; lower the load, or mend what kept the servers from working", f.unsettled))
+	if cause := run.cause(); cause != nil && !errors.Is(err, cause) { // while it ended
+		err = errors.Join(err, cause)
+	}
+	if run.unsettled > 0 {
+		err = errors.Join(err, fmt.Errorf("%d messages were unsettled at the end; lower the load, or repair what kept the servers from working", run.unsettled))
 	}
 	return err
 }
 
 // watchSubscriptions fails once the State Manager cannot consume a subscription.
-// A real one waits until an operator creates it again; here nobody would.
-func (f *fleet) watchSubscriptions(ctx context.Context) error {
+// In production it waits until an operator creates the subscription again.
+func (run *devRun) watchSubscriptions(ctx context.Context) error {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
@@ -294,14 +327,71 @@ func (f *fleet) watchSubscriptions(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
-		if err := errors.Join(f.manager.Faults()...); err != nil {
+		if err := errors.Join(run.manager.Faults()...); err != nil {
 			return err
 		}
 	}
 }
 
-// within returns when stop does, or after d: a server that refuses every
-// message keeps its publishers trying with one after the other.
+// fail ends the run early with err.
+func (run *devRun) fail(err error) {
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	if run.err == nil {
+		run.err = err
+		close(run.failed)
+	}
+}
+
+// cause is what fail was first called with.
+func (run *devRun) cause() error {
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	return run.err
+}
+
+// mutedError says that nothing can be printed any more. Everything else works, so
+// the run ends as usual and has a report.
+type mutedError struct{ error }
+
+func (e *mutedError) Error() string { return "print: " + e.error.Error() }
+func (e *mutedError) Unwrap() error { return e.error }
+
+func (run *devRun) muted() bool {
+	_, muted := errors.AsType[*mutedError](run.cause())
+	return muted
+}
+
+// unkeptError says that the data directory cannot be written. The servers refuse
+// everything from then on, so there is nothing to wait for and nothing to report.
+type unkeptError struct{ error }
+
+func (e *unkeptError) Error() string {
+	return fmt.Sprintf("--data-dir: nothing more can be stored: %s; free space or choose another directory, then start again", e.error)
+}
+func (e *unkeptError) Unwrap() error { return e.error }
+
+func (run *devRun) unkept() bool {
+	_, unkept := errors.AsType[*unkeptError](run.cause())
+	return unkept
+}
+
+// maxCauses bounds how many different causes of failed cycles are kept.
+const maxCauses = 10
+
+// cycleFailed counts a cycle that failed.
+func (run *devRun) cycleFailed(err error) {
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	cause := err.Error()
+	if _, known := run.failures[cause]; !known && len(run.failures) >= maxCauses {
+		cause = "for other causes"
+	}
+	run.failures[cause]++
+}
+
+// within returns when stop does, or after d: publishers retry every message that a
+// server refuses, one after the other.
 func within(d time.Duration, stop func()) {
 	stopped := make(chan struct{})
 	go func() { stop(); close(stopped) }()
@@ -311,30 +401,40 @@ func within(d time.Duration, stop func()) {
 	}
 }
 
-// endedBy reports whether err says no more than that a context ended, in Go's
-// words or gRPC's.
+// endedBy reports whether err only says that a context ended, as an error of Go or
+// of gRPC.
 func endedBy(err error) bool {
 	code := grpcstatus.Code(err)
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || code == codes.Canceled || code == codes.DeadlineExceeded
 }
 
-func (f *fleet) announce() {
-	hosts := f.product.Config
-	fmt.Fprintf(f.cfg.Out, "DroneFleet: %d drones around Paris, telemetry %g/s each, %g orders/min, time x%g, seed %d\n",
-		f.cfg.Drones, f.cfg.Hz, f.cfg.OrdersPerMinute, f.cfg.Speed, f.cfg.Seed)
-	// The first line matters where a shell, such as Cloud Shell's, is set up for a
-	// project: in another project of these servers there is no fleet.
-	fmt.Fprintf(f.cfg.Out, "Other State Managers and optimizers can join from another terminal with\n  export DRONEFLEET_PROJECT=%s DRONEFLEET_DATABASE=%q\n  export %s=%s\n  export %s=%s\n",
-		hosts.Project, hosts.Database, connect.FirestoreHost, hosts.FirestoreHost, connect.PubSubHost, hosts.PubSubHost)
-	if f.api != nil {
-		fmt.Fprintf(f.cfg.Out, "HTTP API on %s\n", f.api.URL())
+// announce prints what runs and how others can join.
+func (run *devRun) announce() {
+	cfg, hosts := run.cfg, run.product.Config
+	lines := []string{
+		fmt.Sprintf("DroneFleet: %d drones, telemetry %g/s each, %g orders/min, time x%g, seed %d",
+			cfg.Drones, cfg.Hz, cfg.OrdersPerMinute, cfg.Speed, cfg.Seed),
 	}
-	fmt.Fprintln(f.cfg.Out, "Ctrl-C ends the run with a report.")
+	if cfg.DataDir != "" {
+		lines = append(lines, run.resumed.print(cfg.DataDir, cfg.Drones))
+	}
+	lines = append(lines,
+		"Other State Managers and optimizers can join from another terminal with",
+		// A shell, such as Cloud Shell's, may be set up for another project, in which
+		// these servers have no fleet.
+		fmt.Sprintf("  export DRONEFLEET_PROJECT=%s DRONEFLEET_DATABASE=%q", hosts.Project, hosts.Database),
+		fmt.Sprintf("  export %s=%s", connect.FirestoreHost, hosts.FirestoreHost),
+		fmt.Sprintf("  export %s=%s", connect.PubSubHost, hosts.PubSubHost),
+	)
+	if run.api != nil {
+		lines = append(lines, "HTTP API on "+run.api.URL())
+	}
+	run.console.print(2, append(lines, "Ctrl-C ends the run with a report.")...)
 }
 
 // awaitTelemetry waits until the first report is applied, so that the first
 // cycle sees drones.
-func (f *fleet) awaitTelemetry(ctx context.Context) {
+func (run *devRun) awaitTelemetry(ctx context.Context) {
 	applied := meter.Settlement{Kind: pubsubio.TopicTelemetry, Outcome: meter.Applied}
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
@@ -344,12 +444,12 @@ func (f *fleet) awaitTelemetry(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		n := f.product.Meter.Settled()[applied]
-		if n > 0 && f.firstTelemetry == 0 {
-			f.firstTelemetry = time.Since(f.began)
+		n := run.product.Meter.Settled()[applied]
+		if n > 0 && run.firstTelemetry == 0 {
+			run.firstTelemetry = time.Since(run.began)
 		}
 		// The whole fleet reports within one simulated second and a bit.
-		if n >= int64(f.cfg.Drones) || n > 0 && time.Since(f.began) > f.firstTelemetry+2*time.Second {
+		if n >= int64(run.cfg.Drones) || n > 0 && time.Since(run.began) > run.firstTelemetry+2*time.Second {
 			return
 		}
 	}
@@ -358,20 +458,20 @@ func (f *fleet) awaitTelemetry(ctx context.Context) {
 // defaultDrainTimeout is how long a run that is over waits for the backlog.
 const defaultDrainTimeout = 30 * time.Second
 
-// drain waits until every message has been settled, or ctx ends because nobody
-// settles any more.
-func (f *fleet) drain(ctx context.Context) {
-	timeout := time.NewTimer(f.cfg.DrainTimeout)
+// drain waits until every message is settled, or ctx ends because the State Manager
+// has stopped.
+func (run *devRun) drain(ctx context.Context) {
+	timeout := time.NewTimer(run.cfg.DrainTimeout)
 	defer timeout.Stop()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
-	for backlog := f.backlog(); backlog > 0; backlog = f.backlog() {
+	for backlog := run.backlog(); backlog > 0; backlog = run.backlog() {
 		select {
 		case <-ctx.Done():
 			return
 		case <-timeout.C:
-			f.unsettled = backlog
-			fmt.Fprintf(f.cfg.Out, "%d messages are still unsettled after %s; reporting without them\n", backlog, f.cfg.DrainTimeout)
+			run.unsettled = backlog
+			run.console.print(2, fmt.Sprintf("%d messages are still unsettled after %s; the report leaves them out", backlog, run.cfg.DrainTimeout))
 			return
 		case <-ticker.C:
 		}
@@ -379,9 +479,9 @@ func (f *fleet) drain(ctx context.Context) {
 }
 
 // backlog counts the messages that the State Managers have not settled.
-func (f *fleet) backlog() int {
+func (run *devRun) backlog() int {
 	var n int
-	for name, s := range f.servers.pubsub.Counters().Subscriptions {
+	for name, s := range run.servers.pubsub.Counters().Subscriptions {
 		for _, topic := range pubsubio.InboundTopics {
 			if lastSegment(name) == pubsubio.Subscription(topic) {
 				n += int(s.Backlog)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -40,12 +41,12 @@ func config(t *testing.T) devrun.Config {
 	}
 }
 
-// patience is far more than anything takes that works at all.
+// patience bounds a test against a run that hangs.
 const patience = 2 * time.Minute
 
-// F-API-02: a run delivers orders, keeps every invariant, and says so. It ends
-// with the first delivery, however long a busy machine takes for that; so few
-// drones it keeps up with.
+// F-API-02: a run delivers orders, keeps every invariant, and reports both. The test
+// ends the run at the first delivery, however long a busy machine takes for it, and
+// has few drones, so that any machine keeps up.
 func TestRun_DeliversAndKeepsTheInvariants(t *testing.T) {
 	cfg := config(t)
 	cfg.Drones = 10
@@ -75,8 +76,8 @@ func TestRun_DeliversAndKeepsTheInvariants(t *testing.T) {
 	}
 }
 
-// runWhile runs a fleet until act, which is given its Firestore, has returned. It
-// returns what was reported and printed.
+// runWhile runs a fleet until act, which gets the address of its Firestore, returns.
+// It returns what was reported and printed.
 func runWhile(t *testing.T, cfg devrun.Config, act func(ctx context.Context, host string)) (report devrun.Report, out string, err error) {
 	ctx, end := context.WithTimeout(t.Context(), patience)
 	defer end()
@@ -148,8 +149,8 @@ func TestRun_BusyPortIsOneClearError(t *testing.T) {
 	}
 }
 
-// F-API-02: a run that has lost a part of itself ends and says which, instead of
-// going on as if it were a fleet.
+// F-API-02: a run without one of its parts ends and names it, instead of going on as
+// if nothing had happened.
 func TestRun_EndsWhenAPartFails(t *testing.T) {
 	for _, name := range []string{pubsubio.Subscription(pubsubio.TopicOrders), "missions-simulated-fleet"} {
 		t.Run(name, func(t *testing.T) {
@@ -191,7 +192,7 @@ func TestRun_EndsWhenAPartFails(t *testing.T) {
 	}
 }
 
-// E-DU-01: a fleet in a data directory goes on where it was.
+// E-DU-01: a run resumes the fleet in its data directory, and says so.
 func TestRun_ResumesFromItsDataDirectory(t *testing.T) {
 	cfg := config(t)
 	cfg.Duration, cfg.DataDir = 4*time.Second, t.TempDir()
@@ -199,9 +200,18 @@ func TestRun_ResumesFromItsDataDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var out bytes.Buffer
+	cfg.Out = &out
 	second, err := devrun.Run(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
+	}
+	said := strings.Join(strings.Fields(out.String()), " ")
+	if want := fmt.Sprintf("Resumes the fleet in %s: 40 drones, ", cfg.DataDir); !strings.Contains(said, want) {
+		t.Errorf("the second run does not say %q:\n%s", want, said)
+	}
+	if earlier := second.Orders.Created - second.Orders.InThisRun; earlier != first.Orders.Created || first.Orders.InThisRun != first.Orders.Created {
+		t.Errorf("%d orders of an earlier run, which created %d: %+v %+v", earlier, first.Orders.Created, first.Orders, second.Orders)
 	}
 	if second.Orders.Created < first.Orders.Created || second.Orders.Delivered < first.Orders.Delivered || second.Decisions.Applied < first.Decisions.Applied {
 		t.Errorf("something was forgotten:\n%+v\n%+v", first.Orders, second.Orders)
@@ -209,8 +219,8 @@ func TestRun_ResumesFromItsDataDirectory(t *testing.T) {
 	if second.Telemetry.Applied == 0 {
 		t.Errorf("after the restart no report was newer than those before: %+v", second.Telemetry)
 	}
-	// A drone that forgets its mission says that it is idle. (On a machine that is
-	// too busy for the speed a mission can fail for other reasons.)
+	// A drone that has forgotten its mission reports IDLE. (On a machine too busy for
+	// the speed a mission can fail for other reasons.)
 	if second.MissionsFailed[domain.FailureAbortedByDrone] > 0 {
 		t.Errorf("missions failed over the restart: %v; drones forgot them", second.MissionsFailed)
 	}
@@ -221,9 +231,9 @@ func TestRun_ResumesFromItsDataDirectory(t *testing.T) {
 	}
 }
 
-// F-API-02: a run that gives up on its backlog still reports, fails, and takes
-// what waits for nothing else.
-func TestRun_ThatLeavesMessagesReportsAndFails(t *testing.T) {
+// F-API-02: a run that gives up on its backlog reports and fails, and does not take
+// waiting messages for lost ones.
+func TestRun_ReportsAndFailsWhenMessagesAreLeft(t *testing.T) {
 	cfg := config(t)
 	cfg.Duration, cfg.DrainTimeout = 0, 100*time.Millisecond
 	ctx, end := context.WithCancel(t.Context())
@@ -257,13 +267,12 @@ func TestRun_ThatLeavesMessagesReportsAndFails(t *testing.T) {
 	if err := got.report.Print(&printed); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(printed.String(), "was not judged") || !strings.Contains(printed.String(), "I1-I8 hold") {
+	if !strings.Contains(printed.String(), "was not checked") || !strings.Contains(printed.String(), "I1-I8 hold") {
 		t.Errorf("printed:\n%s", printed.String())
 	}
 }
 
-// holdAnOrder returns when it has an order that no State Manager will get in
-// this run.
+// holdAnOrder leases an order, so that no State Manager gets it in this run.
 func holdAnOrder(ctx context.Context, t *testing.T, host string) {
 	conn, err := grpc.NewClient(host, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -292,9 +301,9 @@ func holdAnOrder(ctx context.Context, t *testing.T, host string) {
 	}
 }
 
-// F-API-02: one who ends a run while it starts is told that, not which call
-// failed.
-func TestRun_InterruptedWhileItStarts(t *testing.T) {
+// F-API-02: an interrupt while a run starts is reported as such, not as a failed
+// call.
+func TestRun_NamesTheInterruptWhileItStarts(t *testing.T) {
 	cfg := config(t)
 	ctx, end := context.WithCancel(t.Context())
 	cfg.Watch = func(context.Context, *meter.Meter) (trace.TracerProvider, error) {
@@ -307,7 +316,7 @@ func TestRun_InterruptedWhileItStarts(t *testing.T) {
 	}
 }
 
-// F-API-02: a report stays readable, however often a rule is broken.
+// F-API-02: a report stays readable, however often an invariant is broken.
 func TestReport_ShowsSomeOfManyViolations(t *testing.T) {
 	r := devrun.Report{Invariants: devrun.InvariantReport{Checked: 200_000, Violations: slices.Repeat([]string{"I3 order O1: is lost"}, 100_000)}}
 	var out bytes.Buffer
@@ -319,9 +328,8 @@ func TestReport_ShowsSomeOfManyViolations(t *testing.T) {
 	}
 }
 
-// F-API-02: a violation names what anybody has sent; a terminal shows it and obeys
-// nothing in it.
-func TestReport_ShowsViolationsAsTheyAre(t *testing.T) {
+// F-API-02: a violation quotes what others have sent; a terminal must not obey it.
+func TestReport_EscapesViolations(t *testing.T) {
 	var out strings.Builder
 	r := devrun.Report{Invariants: devrun.InvariantReport{Checked: 1, Violations: []string{"I3 order O\x1b[2J\n: is lost"}}}
 	if err := r.Print(&out); err != nil || !strings.Contains(out.String(), `  I3 order O\u001b[2J\u000a: is lost`+"\n") {
@@ -329,8 +337,8 @@ func TestReport_ShowsViolationsAsTheyAre(t *testing.T) {
 	}
 }
 
-// F-API-02: a run whose history cannot be read has no verdict, so no report.
-func TestRun_WithoutAReadableHistoryReportsNothing(t *testing.T) {
+// F-API-02: a run whose history cannot be read is not checked, so it has no report.
+func TestRun_ReportsNothingWithoutAReadableHistory(t *testing.T) {
 	report, _, err := runWhile(t, config(t), func(ctx context.Context, host string) {
 		clients, err := connect.Open(ctx, connect.Config{FirestoreHost: host, PubSubHost: host}, meter.New())
 		if err != nil {
@@ -347,16 +355,18 @@ func TestRun_WithoutAReadableHistoryReportsNothing(t *testing.T) {
 	}
 }
 
-// A run too short for telemetry has no latency to tell, and none of 0 ms.
-func TestReport_TellsNoLatencyOfNothing(t *testing.T) {
+// A run too short for telemetry has no latency, rather than one of 0 ms.
+func TestReport_ShowsNoLatencyWithoutTelemetry(t *testing.T) {
 	for want, r := range map[string]devrun.Report{
 		"latency     no telemetry was applied\n":                               {},
 		"latency     publish to commit of telemetry: p50 0.0 ms, p99 0.0 ms\n": {Telemetry: devrun.TelemetryReport{Applied: 1}},
 		"p50 0.0 ms, p99 0.0 ms; first telemetry applied after 62 ms\n":        {Telemetry: devrun.TelemetryReport{Applied: 1}, FirstTelemetryMs: 62},
 	} {
 		var printed strings.Builder
-		if err := r.Print(&printed); err != nil || !strings.Contains(printed.String(), want) {
-			t.Errorf("%v: printed %s, want %s", err, printed.String(), want)
+		err := r.Print(&printed)
+		text := strings.ReplaceAll(printed.String(), "\n              ", " ") // as before it was wrapped
+		if err != nil || !strings.Contains(text, want) {
+			t.Errorf("%v: printed %s, want %s", err, text, want)
 		}
 		if text, err := json.Marshal(r); err != nil || strings.Contains(string(text), "firstTelemetryMs") != (r.FirstTelemetryMs > 0) {
 			t.Errorf("%v: %s", err, text)

@@ -3,7 +3,7 @@ package devrun
 import (
 	"context"
 	"fmt"
-	"io"
+	"sync"
 	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
@@ -12,17 +12,17 @@ import (
 	"github.com/dronefleet/dronefleet/internal/meter"
 )
 
-// status keeps the user informed: one redrawn line on a terminal, a line every
-// five seconds elsewhere, and one warning if the machine falls behind.
+// status keeps the user informed: a table of one row that is redrawn on a
+// terminal, a line every five seconds elsewhere, and one warning if the machine
+// falls behind.
 type status struct {
-	out      io.Writer
-	terminal bool
-	meter    *meter.Meter
-	store    *firestoretx.Store
-	now      func() time.Time
-	began    time.Time // simulated
-	speed    float64
-	pace     func() PaceReport
+	console *console
+	meter   *meter.Meter
+	store   *firestoretx.Store
+	now     func() time.Time
+	began   time.Time // simulated
+	speed   float64
+	pace    func() PaceReport
 }
 
 const (
@@ -33,85 +33,136 @@ const (
 // run prints until ctx ends.
 func (s status) run(ctx context.Context) {
 	every := printEvery
-	if s.terminal {
+	if s.console.terminal {
 		every = redrawEvery
 	}
+	var counts storeCounts
+	var counting sync.WaitGroup
+	counting.Go(func() { s.count(ctx, &counts) })
+	defer counting.Wait()
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	var last int64
 	lastAt := time.Now()
 	started, warned := lastAt, false
-	var orders map[domain.OrderStatus]int64
-	var counting pacer
 	for {
 		select {
 		case <-ctx.Done():
-			fmt.Fprint(s.out, clearing(s.terminal))
+			s.console.show()
 			return
 		case <-ticker.C:
 		}
 		if pace := s.pace(); pace.Behind && !warned && time.Since(started) > paceGrace {
 			warned = true
-			fmt.Fprintf(s.out, "%s%6s  %s\n", clearing(s.terminal), s.now().Sub(s.began).Truncate(time.Second), pace.warning())
+			s.console.print(8, fmt.Sprintf("%6s  %s", s.elapsed(), pace.warning()))
 		}
-		applied := s.applied(pubsubio.TopicTelemetry)
-		rate := float64(applied-last) / time.Since(lastAt).Seconds()
+		applied := s.meter.Settled()[meter.Settlement{Kind: pubsubio.TopicTelemetry, Outcome: meter.Applied}]
+		row := statusRow{
+			elapsed: s.elapsed(), reportsPerSecond: float64(applied-last) / time.Since(lastAt).Seconds(),
+			storeCounts: counts.copy(), cycles: s.meter.Cycles.Count(meter.CycleRun),
+			p99: time.Duration(float64(s.meter.Latency(pubsubio.TopicTelemetry).Quantile(0.99)) / s.speed),
+		}
 		last, lastAt = applied, time.Now()
-		if began := time.Now(); counting.due(began) {
-			counts, err := s.store.OrderCounts(meter.WithOperation(ctx, "status"))
-			if err != nil {
-				continue // the run is ending, or the next look succeeds
-			}
-			orders = counts
-			counting.did(began, time.Now())
-		}
-		line := fmt.Sprintf("%6s  telemetry %.0f/s  orders: %d pending, %d assigned, %d aboard, %d delivered  missions: %d (%d refused)  cycles: %d  p99 %.0f ms",
-			s.now().Sub(s.began).Truncate(time.Second), rate,
-			orders[domain.OrderPending], orders[domain.OrderAssigned], orders[domain.OrderInDelivery], orders[domain.OrderDelivered],
-			s.applied(pubsubio.TopicDecisions), s.rejected(pubsubio.TopicDecisions), s.meter.Cycles.Count(meter.CycleRun),
-			millis(s.meter.Latency(pubsubio.TopicTelemetry).Quantile(0.99))/s.speed)
-		if s.terminal {
-			fmt.Fprint(s.out, clearing(true)+unwrapped(line))
+		if s.console.terminal {
+			s.console.show(row.table(time.Now())...)
 		} else {
-			fmt.Fprintln(s.out, line)
+			s.console.print(8, row.line(time.Now()))
 		}
 	}
 }
 
-// pacer keeps what takes ever longer to a share of the time: the embedded server
-// counts a hundred thousand orders in half a second, which is how often the line is
-// redrawn. The zero value is ready to use.
-type pacer struct{ next time.Time }
+func (s status) elapsed() time.Duration { return s.now().Sub(s.began).Truncate(time.Second) }
 
-// leastPause is how many times as long as it took the next must wait.
-const leastPause = 20
+// count keeps the counts up to date until ctx ends. Counting takes longer the
+// more there is to count, so it waits ten times as long as it took.
+func (s status) count(ctx context.Context, counts *storeCounts) {
+	ctx = meter.WithOperation(ctx, "status")
+	for {
+		began := time.Now()
+		orders, err := s.store.OrderCounts(ctx)
+		var decisions map[domain.Outcome]int64
+		if err == nil {
+			decisions, err = s.store.DecisionCounts(ctx)
+		}
+		if err == nil { // else the counts grow old, and the status says so
+			counts.set(orders, decisions, time.Now())
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(countPause(time.Since(began))):
+		}
+	}
+}
 
-func (p *pacer) due(now time.Time) bool { return !now.Before(p.next) }
+// countPause is how long counting pauses after it took some time.
+func countPause(took time.Duration) time.Duration { return max(redrawEvery, 10*took) }
 
-func (p *pacer) did(began, ended time.Time) { p.next = ended.Add(leastPause * ended.Sub(began)) }
+// storeCounts is what the store held at some time.
+type storeCounts struct {
+	mu        sync.Mutex
+	orders    map[domain.OrderStatus]int64
+	decisions map[domain.Outcome]int64
+	at        time.Time // zero: nothing was counted yet
+}
 
-// unwrapped is a line that a terminal too narrow for it cuts off: clearing takes
-// away one row.
-func unwrapped(line string) string { return "\x1b[?7l" + line + "\x1b[?7h" }
+func (c *storeCounts) set(orders map[domain.OrderStatus]int64, decisions map[domain.Outcome]int64, at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.orders, c.decisions, c.at = orders, decisions, at
+}
 
-// clearing is what takes away the line that a terminal shows.
-func clearing(terminal bool) string {
-	if terminal {
-		return "\r\x1b[K"
+func (c *storeCounts) copy() *storeCounts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return &storeCounts{orders: c.orders, decisions: c.decisions, at: c.at}
+}
+
+// oldCounts is from which age on the status says how old its counts are.
+const oldCounts = 3 * time.Second
+
+// age says how old the counts are; empty while they are fresh.
+func (c *storeCounts) age(now time.Time) string {
+	switch old := now.Sub(c.at); {
+	case c.at.IsZero():
+		return "counts: not known yet"
+	case old >= oldCounts:
+		return fmt.Sprintf("counts: %s old", old.Truncate(time.Second))
 	}
 	return ""
 }
 
-func (s status) applied(kind string) int64 {
-	return s.meter.Settled()[meter.Settlement{Kind: kind, Outcome: meter.Applied}]
+// statusRow is one look at the run.
+type statusRow struct {
+	*storeCounts
+	elapsed          time.Duration // simulated
+	reportsPerSecond float64       // machine time
+	cycles           int64
+	p99              time.Duration // machine time
 }
 
-func (s status) rejected(kind string) int64 {
-	var n int64
-	for k, v := range s.meter.Settled() {
-		if k.Kind == kind && k.Outcome == meter.Rejected {
-			n += v
-		}
+// line is the row for a log.
+func (r statusRow) line(now time.Time) string {
+	text := fmt.Sprintf("%6s  telemetry %.0f/s  orders: %d pending, %d assigned, %d aboard, %d delivered  missions: %d (%d refused)  cycles: %d  p99 %.0f ms",
+		r.elapsed, r.reportsPerSecond,
+		r.orders[domain.OrderPending], r.orders[domain.OrderAssigned], r.orders[domain.OrderInDelivery], r.orders[domain.OrderDelivered],
+		r.decisions[domain.OutcomeApplied], r.decisions[domain.OutcomeRejected], r.cycles, millis(r.p99))
+	if age := r.age(now); age != "" {
+		text += "  (" + age + ")"
 	}
-	return n
+	return text
+}
+
+// table is the row under its header, in 79 columns, and the age of old counts.
+func (r statusRow) table(now time.Time) []string {
+	rows := []string{
+		"    TIME  PENDING ASSIGNED ABOARD DELIVERED  MISSIONS REFUSED  REPORTS/S P99 ms",
+		fmt.Sprintf("%8s  %7d %8d %6d %9d  %8d %7d  %9.0f %6.0f", r.elapsed,
+			r.orders[domain.OrderPending], r.orders[domain.OrderAssigned], r.orders[domain.OrderInDelivery], r.orders[domain.OrderDelivered],
+			r.decisions[domain.OutcomeApplied], r.decisions[domain.OutcomeRejected], r.reportsPerSecond, millis(r.p99)),
+	}
+	if age := r.age(now); age != "" {
+		rows = append(rows, "          "+age)
+	}
+	return rows
 }

@@ -1,32 +1,134 @@
 package devrun
 
 import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/meter"
 )
 
-// F-API-02: a run of many orders is not kept busy with counting them for its status
-// line, and one of few redraws it as often as ever.
-func TestPacer(t *testing.T) {
+// watch runs a status on a terminal until enough says that it has seen enough of
+// what was written, and returns all of it.
+func watch(t *testing.T, pace PaceReport, enough func(written string) bool) string {
+	t.Helper()
+	out, in := io.Pipe()
+	ctx, end := context.WithTimeout(t.Context(), time.Minute)
+	defer end()
+	s := status{
+		console: &console{out: in, terminal: true}, meter: meter.New(), store: firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{}),
+		now: time.Now, began: time.Now(), speed: 1, pace: func() PaceReport { return pace },
+	}
+	go func() { s.run(ctx); in.Close() }()
+	var written bytes.Buffer
+	part := make([]byte, 4096)
+	for {
+		n, err := out.Read(part)
+		written.Write(part[:n])
+		if err != nil {
+			return written.String()
+		}
+		if enough(written.String()) {
+			end()
+		}
+	}
+}
+
+// F-API-02: somebody who watches a run is warned once that it falls behind.
+func TestStatus_WarnsOnceOfFallingBehind(t *testing.T) {
+	written := watch(t, PaceReport{Behind: true, Speed: 150}, func(written string) bool {
+		_, after, warned := strings.Cut(written, "does not keep up")
+		return warned && strings.Count(after, "TIME") > 3
+	})
+	if n := strings.Count(written, "does not keep up"); n != 1 {
+		t.Errorf("warned %d times", n)
+	}
+}
+
+// F-API-02: the status is a header and a row that are redrawn in place; a narrow
+// terminal cuts them off, because erasing could not remove a wrapped row.
+func TestStatus_IsRedrawnInPlaceAndNeverWrapped(t *testing.T) {
+	written := watch(t, PaceReport{}, func(written string) bool { return strings.Count(written, "TIME") > 2 })
+	frames := strings.Split(written, "\x1b[?7l")
+	for _, frame := range frames[1 : len(frames)-1] {
+		shown, rest, on := strings.Cut(frame, "\x1b[?7h")
+		rows := strings.Split(shown, "\r\n")
+		if !on || len(rows) < 2 || !strings.Contains(rows[0], "P99 ms") {
+			t.Errorf("drawn: %q", frame)
+		}
+		if want := "\r" + strings.Repeat("\x1b[A", len(rows)-1) + "\x1b[J"; !strings.HasPrefix(rest, want) {
+			t.Errorf("then written: %q, want first %q", rest, want)
+		}
+	}
+	if last := frames[len(frames)-1]; !strings.HasSuffix(last, "\x1b[J") {
+		t.Errorf("at the end %q stays", last)
+	}
+}
+
+func countsAt(at time.Time) *storeCounts {
+	var c storeCounts
+	c.set(map[domain.OrderStatus]int64{domain.OrderPending: 1234567, domain.OrderAssigned: 12345678, domain.OrderInDelivery: 123456, domain.OrderDelivered: 123456789},
+		map[domain.Outcome]int64{domain.OutcomeApplied: 12345678, domain.OutcomeRejected: 1234567}, at)
+	return &c
+}
+
+// F-API-02: every column fits a terminal of 80 columns, whatever the numbers.
+func TestStatus_LosesNoColumnAt80(t *testing.T) {
+	now := time.Now()
+	row := statusRow{storeCounts: countsAt(now), elapsed: 99*time.Hour + 59*time.Minute, reportsPerSecond: 123456789, p99: 123456 * time.Millisecond}
+	rows := row.table(now)
+	if len(rows) != 2 {
+		t.Fatalf("%d rows: %q", len(rows), rows)
+	}
+	header := strings.Fields(strings.ReplaceAll(rows[0], "P99 ms", "P99"))
+	if fields := strings.Fields(rows[1]); len(fields) != len(header) {
+		t.Errorf("%d values under %d headers:\n%s\n%s", len(fields), len(header), rows[0], rows[1])
+	}
+	for _, r := range rows {
+		if len(r) > 81 { // the elapsed time of four days takes two more
+			t.Errorf("%d columns: %s", len(r), r)
+		}
+	}
+	if len(rows[0]) > 79 {
+		t.Errorf("%d columns: %s", len(rows[0]), rows[0])
+	}
+}
+
+// F-API-02: under load the store is counted less often; counts that stand still say
+// how old they are.
+func TestStatus_MarksOldCounts(t *testing.T) {
+	now := time.Now()
 	for _, c := range []struct {
-		took time.Duration
-		want int
+		counts *storeCounts
+		want   string
 	}{
-		{2 * time.Millisecond, 240},
-		{500 * time.Millisecond, 12},
-		{10 * time.Second, 1},
+		{countsAt(now), ""},
+		{countsAt(now.Add(-12 * time.Second)), "counts: 12s old"},
+		{&storeCounts{}, "counts: not known yet"},
 	} {
-		var p pacer
-		began := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
-		done := 0
-		for now := began; now.Sub(began) < 2*time.Minute; now = now.Add(redrawEvery) {
-			if p.due(now) {
-				p.did(now, now.Add(c.took))
-				done++
+		row := statusRow{storeCounts: c.counts}
+		for _, text := range []string{row.line(now), strings.Join(row.table(now), "\n")} {
+			if strings.Contains(text, "counts") != (c.want != "") || !strings.Contains(text, c.want) {
+				t.Errorf("printed %q, want %q", text, c.want)
 			}
 		}
-		if done != c.want {
-			t.Errorf("what takes %s is done %d times in two minutes, want %d", c.took, done, c.want)
+	}
+}
+
+// F-API-02: counting a hundred thousand orders takes the embedded server half a
+// second; it must not be busy with that all the time.
+func TestStatus_PausesAfterCounting(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{
+		2 * time.Millisecond: redrawEvery, 500 * time.Millisecond: 5 * time.Second, 10 * time.Second: 100 * time.Second,
+	} {
+		if got := countPause(took); got != want {
+			t.Errorf("pauses %s after %s, want %s", got, took, want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package devrun
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
@@ -13,55 +14,66 @@ import (
 	"github.com/dronefleet/dronefleet/sim/invariant"
 )
 
-// report reads what the run left behind and has it judged.
-func (f *fleet) report(ctx context.Context) (Report, error) {
+// report reads what the run left behind and checks it.
+func (run *devRun) report(ctx context.Context) (Report, error) {
 	r := Report{
-		Seed: f.cfg.Seed, ElapsedSeconds: time.Since(f.began).Seconds(),
-		SimulatedSeconds: f.clock.Now().Sub(f.simBegan).Seconds(),
-		FirstTelemetryMs: millis(f.firstTelemetry), Unsettled: f.unsettled,
+		Seed: run.cfg.Seed, ElapsedSeconds: time.Since(run.began).Seconds(),
+		SimulatedSeconds: run.clock.Now().Sub(run.simBegan).Seconds(),
+		FirstTelemetryMs: millis(run.firstTelemetry), Unsettled: run.unsettled,
 	}
-	// The figures first: reading the history would add to them.
-	r.reportMeter(f.product.Meter, f.cfg.Speed)
-	r.Pace = f.pace()
-	h, err := f.history(ctx)
+	// The counters first: reading the history would add to them.
+	r.reportMeter(run.product.Meter, run.cfg.Speed)
+	r.Pace = run.pace()
+	h, err := run.history(ctx)
 	if err != nil {
 		return r, err
 	}
-	r.Orders = reportOrders(h.Orders, h.Events)
-	r.Priorities = reportPriorities(h.Orders, f.clock.Now())
+	r.Orders = reportOrders(h.Orders, h.Events, run.simBegan)
+	r.Priorities = reportPriorities(h.Orders, run.clock.Now())
 	r.Decisions = reportDecisions(h.Ledger)
+	r.Cycles.Causes = run.causes()
 	r.MissionsFailed = map[domain.FailureReason]int{}
+	carried := 0
 	for _, m := range h.Missions {
 		r.FlownKm += m.PlannedKm()
+		carried += len(m.OrderIDs)
 		if m.Status == domain.MissionFailed {
 			r.MissionsFailed[m.FailureReason]++
 		}
 	}
-	verdict := invariant.Check(h)
-	r.Invariants = InvariantReport{Checked: verdict.Checked, Violations: []string{}}
-	for _, v := range verdict.Violations {
+	r.Load = loadOf(run.cfg.OrdersPerMinute, run.cfg.Drones, r.FlownKm, carried)
+	checked := invariant.Check(h)
+	r.Invariants = InvariantReport{Checked: checked.Checked, Violations: []string{}}
+	for _, v := range checked.Violations {
 		r.Invariants.Violations = append(r.Invariants.Violations, v.String())
 	}
 	return r, nil
 }
 
+// causes is why cycles failed, with counts.
+func (run *devRun) causes() map[string]int {
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	return maps.Clone(run.failures)
+}
+
 // history gathers documents, events, dead letters and confirmed messages.
-func (f *fleet) history(ctx context.Context) (invariant.History, error) {
-	h, err := fleethistory.Documents(ctx, f.manager.Store)
+func (run *devRun) history(ctx context.Context) (invariant.History, error) {
+	h, err := fleethistory.Documents(ctx, run.manager.Store)
 	if err != nil {
 		return h, err
 	}
-	letters, err := fleethistory.DeadLetters(ctx, f.world.PubSub)
+	letters, err := fleethistory.DeadLetters(ctx, run.world.PubSub)
 	if err != nil {
 		return h, err
 	}
 	h.DeadLetters = append(h.DeadLetters, fleethistory.ForChecker(letters)...)
-	if f.unsettled == 0 { // else what was accepted and has no effect may be waiting, not lost
-		h.Confirmed = f.confirmations.Messages()
+	if run.unsettled == 0 { // else a message without effect may be waiting, not lost
+		h.Confirmed = run.confirmations.Messages()
 	}
-	h.Observations = f.observed.list
+	h.Observations = run.observed.list
 	// Commits take machine time, events carry simulated time.
-	h.ClockTolerance = time.Duration(float64(invariant.DefaultClockTolerance)*f.cfg.Speed) + f.cfg.GameDay.ClockSkew.Abs()
+	h.ClockTolerance = time.Duration(float64(invariant.DefaultClockTolerance)*run.cfg.Speed) + run.cfg.GameDay.ClockSkew.Abs()
 	return h, nil
 }
 
@@ -78,10 +90,10 @@ func confirming(publish dispatch.PublishFunc, c *fleetsim.Confirmations) dispatc
 	}
 }
 
-// observe samples the drones' documents until ctx ends, for the checker: what
-// no event records must not go back either.
-func (f *fleet) observe(ctx context.Context) {
-	store := firestoretx.New(f.world.Firestore, firestoretx.Config{Now: f.clock.Now})
+// observe samples the drones' documents until ctx ends, for the checker: positions
+// and times have no events, and must not go back either.
+func (run *devRun) observe(ctx context.Context) {
+	store := firestoretx.New(run.world.Firestore, firestoretx.Config{Now: run.clock.Now})
 	ticker := time.NewTicker(observeEvery)
 	defer ticker.Stop()
 	for {
@@ -92,16 +104,16 @@ func (f *fleet) observe(ctx context.Context) {
 		}
 		drones, err := store.Drones(ctx, "", firestoretx.Page{Limit: observedDrones})
 		if err != nil {
-			continue // the run is ending, or the next look succeeds
+			continue // the run is ending, or the next read succeeds
 		}
 		for _, d := range drones {
-			f.observed.add(invariant.Observation{DroneID: d.ID, LastUpdate: d.LastUpdate})
+			run.observed.add(invariant.Observation{DroneID: d.ID, LastUpdate: d.LastUpdate})
 		}
 	}
 }
 
-// observed is what the checker needs of all observations: of each drone the
-// latest, and the one before every step back. The zero value is ready to use.
+// observed keeps what the checker needs of all observations: the latest of each
+// drone, and the one before every step back. The zero value is ready to use.
 type observed struct {
 	list   []invariant.Observation
 	latest map[domain.DroneID]int // index in list
@@ -120,8 +132,7 @@ func (o *observed) add(next invariant.Observation) {
 	o.list = append(o.list, next)
 }
 
-// observeEvery and observedDrones bound what watching a large fleet for long
-// costs.
+// observeEvery and observedDrones bound the cost of sampling a large fleet.
 const (
 	observeEvery   = 2 * time.Second
 	observedDrones = 200

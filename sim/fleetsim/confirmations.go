@@ -22,9 +22,8 @@ type Confirmations struct {
 	bound     int
 }
 
-// maxTelemetry is how many telemetry messages are kept one by one, about
-// 150 MB.
-const maxTelemetry = 1_000_000
+// maxTelemetry is how many telemetry messages are kept one by one, about 10 MB.
+const maxTelemetry = 50_000
 
 // NewConfirmations returns an empty list.
 func NewConfirmations() *Confirmations { return &Confirmations{bound: maxTelemetry} }

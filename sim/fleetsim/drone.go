@@ -17,9 +17,9 @@ const (
 	// until chargeUntil.
 	chargeBelow = 80.0
 	chargeUntil = 90.0
-	// chargePerMinute is what a fast charger adds per minute, in percent of a full
+	// ChargePerMinute is what a fast charger adds per minute, in percent of a full
 	// charge.
-	chargePerMinute = 10.0
+	ChargePerMinute = 10.0
 	// atHomeMetres is how close to its depot a drone counts as being there.
 	atHomeMetres = 50.0
 )
@@ -56,7 +56,7 @@ type Drone struct {
 func NewDrone(d domain.Drone, home domain.Position) Drone {
 	consumption := d.ConsumptionPerKm
 	if consumption == 0 {
-		consumption = consumptionPerKm
+		consumption = ConsumptionPerKm
 	}
 	return Drone{id: d.ID, home: home, consumption: consumption, position: d.Position, battery: d.Battery}
 }
@@ -130,7 +130,7 @@ func (d Drone) charge(dt time.Duration) Drone {
 	if d.battery < chargeBelow {
 		d.charging = true
 	}
-	d.battery = min(100, d.battery+chargePerMinute*dt.Minutes())
+	d.battery = min(100, d.battery+ChargePerMinute*dt.Minutes())
 	if d.battery >= chargeUntil {
 		d.charging = false
 	}

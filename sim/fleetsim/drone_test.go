@@ -89,8 +89,8 @@ func TestDrone_FliesItsMissionAndLandsWithoutOne(t *testing.T) {
 	}
 	metres := from.DistanceMetres(to) + to.DistanceMetres(home)
 	// It charges a little after landing, so the use is bounded from above only.
-	if used := 100 - d.battery; used > metres/1000*consumptionPerKm+0.01 {
-		t.Errorf("it used %.2f %% for %.0f m, want at most %.2f %%", used, metres, metres/1000*consumptionPerKm)
+	if used := 100 - d.battery; used > metres/1000*ConsumptionPerKm+0.01 {
+		t.Errorf("it used %.2f %% for %.0f m, want at most %.2f %%", used, metres, metres/1000*ConsumptionPerKm)
 	}
 }
 

@@ -208,7 +208,7 @@ const reserveCharge = 20.0
 // reaches lists, by product, the hospitals that a drone at the depot with the lowest
 // charge at which it does not charge can serve and return from above its reserve.
 func reaches(w *World) map[string][]Hospital {
-	const reachMetres = (chargeBelow - reserveCharge) / consumptionPerKm * 1000
+	const reachMetres = (chargeBelow - reserveCharge) / ConsumptionPerKm * 1000
 	depot := w.Depots[0].Position
 	result := make(map[string][]Hospital, len(products))
 	for _, p := range products {

@@ -42,7 +42,7 @@ func TestOrderSource_DrawsAFeasibleMix(t *testing.T) {
 		if !slices.ContainsFunc(s.world.Warehouses, func(w domain.Warehouse) bool {
 			metres := home.DistanceMetres(w.Position) + w.Position.DistanceMetres(r.Delivery) + r.Delivery.DistanceMetres(home)
 			return slices.Contains(w.ProductTypes, r.ProductType) && (w.ColdStorage || !r.ColdChain) &&
-				chargeBelow-metres/1000*consumptionPerKm >= reserveCharge
+				chargeBelow-metres/1000*ConsumptionPerKm >= reserveCharge
 		}) {
 			t.Fatalf("no drone can serve %+v", r)
 		}

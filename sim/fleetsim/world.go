@@ -30,7 +30,8 @@ type World struct {
 
 // The reference drone: 80 % of its charge carries it 32 km, 38 min at cruise.
 const (
-	consumptionPerKm  = 2.5 // percent of a full charge
+	// ConsumptionPerKm is in percent of a full charge.
+	ConsumptionPerKm  = 2.5
 	batteryMah        = 16_000
 	maxFlightMinutes  = 38
 	payloadCapacityKg = 5
@@ -62,7 +63,7 @@ func NewWorld(cfg WorldConfig) (*World, error) {
 			Battery:              82 + 18*random.Float64(),
 			HomeDepotID:          depot.ID,
 			BatteryCapacityMah:   batteryMah,
-			ConsumptionPerKm:     consumptionPerKm,
+			ConsumptionPerKm:     ConsumptionPerKm,
 			MaxFlightTimeMinutes: maxFlightMinutes,
 			PayloadCapacityKg:    payloadCapacityKg,
 		})

@@ -1,0 +1,101 @@
+package devrun
+
+import (
+	"io"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// console is where all parts of a run print. On a terminal it keeps a status of
+// a few rows below everything else and redraws it in place.
+type console struct {
+	out      io.Writer
+	terminal bool
+	failed   func(error) // called once, with the first write that fails
+
+	mu     sync.Mutex
+	status []string // rows that the terminal shows
+	broken bool
+}
+
+// printColumns is where printed text is wrapped: any terminal has as many.
+const printColumns = 79
+
+// print writes text above the status, wrapped at printColumns. Further rows of a
+// paragraph are indented.
+func (c *console) print(indent int, paragraphs ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var text strings.Builder
+	text.WriteString(c.erase())
+	for _, p := range paragraphs {
+		text.WriteString(wrap(p, printColumns, indent))
+		text.WriteByte('\n')
+	}
+	text.WriteString(c.draw())
+	c.write(text.String())
+}
+
+// show replaces the status; no rows remove it. Only a terminal has one.
+func (c *console) show(rows ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.terminal {
+		return
+	}
+	text := c.erase()
+	c.status = rows
+	c.write(text + c.draw())
+}
+
+// erase is what removes the status from the terminal. The cursor stands at the end
+// of its last row.
+func (c *console) erase() string {
+	if len(c.status) == 0 {
+		return ""
+	}
+	return "\r" + strings.Repeat("\x1b[A", len(c.status)-1) + "\x1b[J"
+}
+
+// draw is what shows the status. A narrow terminal cuts rows off instead of
+// wrapping them: erase could not remove a wrapped row.
+func (c *console) draw() string {
+	if len(c.status) == 0 {
+		return ""
+	}
+	return "\x1b[?7l" + strings.Join(c.status, "\r\n") + "\x1b[?7h"
+}
+
+func (c *console) write(text string) {
+	if text == "" || c.broken {
+		return
+	}
+	if _, err := io.WriteString(c.out, text); err != nil {
+		c.broken = true
+		if c.failed != nil {
+			c.failed(err)
+		}
+	}
+}
+
+// wrap breaks a line between words so that no row is longer than columns, where
+// words allow it; rows after the first are indented. Blanks within a row stay.
+func wrap(line string, columns, indent int) string {
+	var rows []string
+	prefix := ""
+	for utf8.RuneCountInString(prefix+line) > columns {
+		room := columns - len(prefix)
+		cut := strings.LastIndexByte(line[:min(len(line), room+1)], ' ')
+		if strings.TrimSpace(line[:max(cut, 0)]) == "" { // one word is longer than a row
+			next := strings.IndexByte(strings.TrimLeft(line, " "), ' ')
+			if next < 0 {
+				break
+			}
+			cut = len(line) - len(strings.TrimLeft(line, " ")) + next
+		}
+		rows = append(rows, prefix+strings.TrimRight(line[:cut], " "))
+		line, prefix = strings.TrimLeft(line[cut:], " "), strings.Repeat(" ", indent)
+	}
+	return strings.Join(append(rows, prefix+line), "\n")
+}
