@@ -225,8 +225,8 @@ func TestFile_RefusesMisplacedAndMissingRecords(t *testing.T) {
 		key, value []byte // written past Save
 		want       string
 	}{
-		"the value of another key":     {x, sealed(documentKey(name("y")), ""), `document "` + name("x") + `" is damaged: its checksum`},
-		"shorter than a checksum":      {x, []byte("x"), `document "` + name("x") + `" is damaged: its checksum`},
+		"the value of another key":     {x, sealed(documentKey(name("y")), ""), `document "` + name("x") + `" is damaged`},
+		"shorter than a checksum":      {x, []byte("x"), `document "` + name("x") + `" is damaged`},
 		"document of another database": {foreign, sealed(foreign, ""), `document "` + other + `/documents/c/x" is damaged: it belongs to another database`},
 		"neither document nor clock":   {[]byte("e/x"), sealed([]byte("e/x"), ""), `record "e/x" of database "` + database + `" is damaged`},
 		"clock of another database":    {clockKey, encodeClock(other, 20), `clock of database "` + database + `" is damaged: it belongs to another database`},
