@@ -68,7 +68,7 @@ func TestCommands_RefuseInOneLine(t *testing.T) {
 		{2, "serve --metrics-access=viewer", []string{"metrics-access (flag --metrics-access)", "goes with oidc-issuer"}},
 		{2, "serve --oidc-audience=a", []string{"oidc-audience", "goes with oidc-issuer"}},
 		{2, "serve --oidc-issuer=http://example.org --oidc-audience=a --oidc-viewer=*", []string{"oidc-issuer", "https"}},
-		{2, "serve --oidc-issuer=https://a:mellon@example.org --oidc-audience=a --oidc-viewer=*", []string{"oidc-issuer (flag --oidc-issuer): is no URL"}},
+		{2, "serve --oidc-issuer=https://a:mellon@example.org --oidc-audience=a --oidc-viewer=*", []string{"oidc-issuer (flag --oidc-issuer): is not an issuer's URL"}},
 		{2, "serve --oidc-issuer=https://example.org --oidc-viewer=*", []string{"oidc-audience", "is missing"}},
 		{2, "serve --oidc-issuer=https://example.org --oidc-audience=a", []string{"oidc-viewer", "nobody may do anything"}},
 		{2, "serve --oidc-issuer=https://example.org --oidc-audience=a --oidc-viewer=ann", []string{"oidc-viewer", "claim=value"}},

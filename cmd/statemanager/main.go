@@ -15,7 +15,7 @@ type grammar struct {
 	Audit       auditCommand       `cmd:"" help:"Tell the story of one drone, order, mission, decision or cycle."`
 	Deadletters deadLettersCommand `cmd:"" help:"List, replay and discard messages that were refused for good."`
 	Publish     publishCommand     `cmd:"" help:"Publish one message, for trials and repairs."`
-	Locks       locksCommand       `cmd:"" help:"Show the locks that are held."`
+	Locks       locksCommand       `cmd:"" help:"Show the locks that are held, and break them."`
 	Dev         movedCommand       `cmd:"" hidden:""`
 	Emulators   movedCommand       `cmd:"" hidden:""`
 	Version     kong.VersionFlag   `help:"Print the version."`
