@@ -13,24 +13,32 @@ const highAtRisk = 3 * time.Minute
 // anyTime is a deadline for an order that is to be delivered at all.
 const anyTime = 24 * time.Hour
 
-// planAtRisk is the at-risk stage with the drones that it may take.
+// planLongestOverdue gives the longest overdue order a flight of its own, however
+// far, if it is overdue for long.
+func (l *lookAhead) planLongestOverdue(ctx context.Context, drones []solver.Drone) error {
+	i, ok := l.longestOverdue(drones, longOverdue*l.params.AgingStep)
+	if !ok {
+		return nil
+	}
+	o := &l.work.Orders[i]
+	o.Priority, o.Deadline = solver.Critical, l.work.Now.Add(anyTime)
+	plan, err := l.solveOrders(ctx, []int{i}, drones, nil, overdueUntil)
+	if err == nil {
+		l.fix(plan, []int{i}, lateDetour)
+	}
+	return err
+}
+
+// planAtRisk is the at-risk stage with the drones that it may take. CRITICAL
+// orders are not in it: they had all drones to choose from before.
 func (l *lookAhead) planAtRisk(ctx context.Context, drones []solver.Drone) error {
 	now := l.work.Now
-	first, ok := l.longestOverdue(drones, longOverdue*l.params.AgingStep)
-	if ok {
-		// The longest overdue order gets a flight of its own, however far.
-		o := &l.work.Orders[first]
-		o.Priority, o.Deadline = solver.Critical, now.Add(anyTime)
-		if _, err := l.fixRoutes(ctx, []int{first}, drones, atRiskUntil, atRiskDetour); err != nil {
-			return err
-		}
-		drones = l.unused(drones)
-	}
-	var orders []int
+	var orders, inTime []int
 	for i := range l.work.Orders {
 		o := &l.work.Orders[i]
 		overdue := now.Sub(o.Due(now))
-		if ok && i == first || l.urgent[o.ID] || o.Priority == solver.Standard && overdue < longOverdue*l.params.AgingStep {
+		if l.routed[i] || l.problem.Orders[i].Priority == solver.Critical ||
+			o.Priority == solver.Standard && overdue < longOverdue*l.params.AgingStep {
 			continue
 		}
 		took, _ := l.earliest(o, drones)
@@ -43,21 +51,27 @@ func (l *lookAhead) planAtRisk(ctx context.Context, drones []solver.Drone) error
 		}
 		if spare < 0 {
 			// Late anyway: as soon as possible.
-			o.Deadline = now.Add(took + atRiskDetour)
-			if o.Priority != solver.High {
+			o.Deadline = now.Add(took + lateDetour)
+			if o.Priority == solver.Standard {
 				o.Priority = solver.Critical
 			}
+		} else {
+			inTime = append(inTime, i)
 		}
 		orders = append(orders, i)
 	}
-	unserved, err := l.fixRoutes(ctx, orders, drones, atRiskUntil, atRiskDetour)
+	plan, err := l.solveOrders(ctx, orders, drones, nil, atRiskUntil)
+	if err != nil {
+		return err
+	}
+	left := l.fix(l.inTimeOnly(plan, inTime), orders, lateDetour)
 	// Orders with a route keep it in the joint stage. Orders without one must not
 	// displace an urgent order there.
 	for _, i := range orders {
 		l.work.Orders[i].Priority = solver.Critical
 	}
-	for _, i := range unserved {
+	for _, i := range left {
 		l.work.Orders[i].Priority = solver.High
 	}
-	return err
+	return nil
 }

@@ -38,8 +38,8 @@ type demand struct {
 	urgent   []time.Time          // arrivals of CRITICAL orders that could be served in time
 	launches []time.Time          // take-offs; in the long run as many drones return
 	drones   map[string]time.Time // drone id to when it was last offered
-	// othersServed is when a drone last took off for orders that are not urgent,
-	// or none of them waited.
+	// othersServed is when a drone last took off without a CRITICAL order, or when
+	// none but CRITICAL orders waited.
 	othersServed time.Time
 	// typical stands for the drones that will be back: the last one seen, fully
 	// charged, at its depot.
@@ -164,16 +164,22 @@ func (m *demand) urgentCharge(f directFlights) float64 {
 }
 
 // launched takes in which missions begin.
-func (m *demand) launched(now time.Time, plan solver.Plan, urgent map[string]bool) {
+func (m *demand) launched(p *solver.Problem, plan solver.Plan) {
+	critical := map[string]bool{}
+	for i := range p.Orders {
+		if o := &p.Orders[i]; o.Priority == solver.Critical {
+			critical[o.ID] = true
+		}
+	}
 	others := false
 	for _, r := range plan.Routes {
-		m.launches = append(m.launches, now)
-		others = others || !slices.ContainsFunc(r.OrderIDs(), func(id string) bool { return urgent[id] })
+		m.launches = append(m.launches, p.Now)
+		others = others || !slices.ContainsFunc(r.OrderIDs(), func(id string) bool { return critical[id] })
 	}
 	waiting := slices.ContainsFunc(plan.Unserved, func(u solver.Unserved) bool {
-		return u.Reason == solver.KeptForCritical || u.Reason == solver.NoDroneFree || u.Reason == solver.DeadlineUnreachable
+		return !critical[u.OrderID] && (u.Reason == solver.KeptForCritical || u.Reason == solver.NoDroneFree || u.Reason == solver.DeadlineUnreachable)
 	})
 	if others || !waiting {
-		m.othersServed = now
+		m.othersServed = p.Now
 	}
 }

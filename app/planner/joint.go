@@ -3,7 +3,6 @@ package planner
 import (
 	"cmp"
 	"context"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -43,10 +42,7 @@ func (l *lookAhead) planJointly(ctx context.Context, offered []solver.Drone) (so
 	joint.Drones = l.withRouteLimit(offered)
 	// Long overdue orders were at risk; here they must not outweigh urgent ones.
 	joint.Params.AgingStep = math.MaxInt64
-	warm := solver.Plan{}
-	for _, drone := range slices.Sorted(maps.Keys(l.fixed)) {
-		warm.Routes = append(warm.Routes, l.fixed[drone])
-	}
+	warm := l.fixedPlan()
 	if l.last != nil {
 		warm.Routes = append(warm.Routes, slices.DeleteFunc(slices.Clone(l.last.Routes), func(r solver.Route) bool { return l.hasRoute(r.DroneID) })...)
 	}
@@ -56,7 +52,7 @@ func (l *lookAhead) planJointly(ctx context.Context, offered []solver.Drone) (so
 	}
 	waiting := l.betterWait(plan)
 	if len(waiting) == 0 {
-		return l.restate(plan, offered), nil
+		return plan, nil
 	}
 	// Again without them, so that their routes become shorter.
 	var index []int
@@ -78,7 +74,46 @@ func (l *lookAhead) planJointly(ctx context.Context, offered []solver.Drone) (so
 		}
 	}
 	slices.SortFunc(plan.Unserved, func(a, b solver.Unserved) int { return cmp.Compare(a.Index, b.Index) })
-	return l.restate(plan, offered), nil
+	return plan, nil
+}
+
+// completeCritical adds routes for CRITICAL orders that the joint stage left out
+// although a drone without a route can serve them, in time or late: a search that
+// weighs all orders against each other may overlook one.
+func (l *lookAhead) completeCritical(ctx context.Context, plan *solver.Plan) error {
+	for {
+		used, left := map[string]bool{}, []int(nil)
+		for _, r := range plan.Routes {
+			used[r.DroneID] = true
+		}
+		drones := selectDrones(l.work.Drones, func(id string) bool { return !used[id] })
+		for _, u := range plan.Unserved {
+			o := &l.problem.Orders[u.Index]
+			if o.Priority != solver.Critical || l.invalid[u.Index] || u.Reason == solver.WaitsForBetterRoute {
+				continue
+			}
+			if took, _ := l.earliest(o, drones); took != never {
+				left = append(left, u.Index)
+				l.work.Orders[u.Index] = *o
+			}
+		}
+		more, err := l.solveOrders(ctx, left, drones, nil, completeUntil)
+		if err != nil || len(more.Routes) == 0 {
+			return err
+		}
+		served := map[string]bool{}
+		for _, r := range more.Routes {
+			for _, id := range r.OrderIDs() {
+				served[id] = true
+			}
+			plan.Objective.DistanceKm += r.DistanceKm
+			plan.Objective.LongestKm = max(plan.Objective.LongestKm, r.DistanceKm)
+		}
+		plan.Routes = append(plan.Routes, more.Routes...)
+		plan.Unserved = slices.DeleteFunc(plan.Unserved, func(u solver.Unserved) bool {
+			return served[u.OrderID] && slices.Contains(left, u.Index)
+		})
+	}
 }
 
 // withRouteLimit bounds the duration of routes, so that drones return as fast as
@@ -155,7 +190,7 @@ func ordersByID(p *solver.Problem) map[string]*solver.Order {
 
 // restate restates a plan of the work as one of the problem: with the problem's
 // deadlines and priorities, and with the reason of each order that waits.
-func (l *lookAhead) restate(plan solver.Plan, offered []solver.Drone) solver.Plan {
+func (l *lookAhead) restate(plan solver.Plan, kept []solver.Drone) solver.Plan {
 	now := l.problem.Now
 	plan.Objective.Late, plan.Objective.Unserved = [model.PriorityCount]int{}, [model.PriorityCount]int{}
 	byID := ordersByID(l.problem)
@@ -171,11 +206,6 @@ func (l *lookAhead) restate(plan solver.Plan, offered []solver.Drone) solver.Pla
 	for _, u := range l.screen.Unserved {
 		screened[u.Index] = u
 	}
-	used := map[string]bool{}
-	for _, d := range offered {
-		used[d.ID] = true
-	}
-	kept := selectDrones(l.work.Drones, func(id string) bool { return !used[id] })
 	for k := range plan.Unserved {
 		u := &plan.Unserved[k]
 		o := &l.problem.Orders[u.Index]

@@ -2,18 +2,20 @@ package planner
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"time"
 
 	"github.com/dronefleet/dronefleet/solver"
+	"github.com/dronefleet/dronefleet/solver/model"
 )
 
 // How much later than with a flight of its own an order may arrive when it
 // shares the flight with others.
 const (
 	urgentDetour = 2 * time.Minute
-	atRiskDetour = 3 * time.Minute
+	lateDetour   = 3 * time.Minute
 )
 
 // longOverdue is by how many aging steps a STANDARD order is overdue when the
@@ -26,11 +28,16 @@ const maxOverdue = 365 * 24 * time.Hour
 
 // The share of the cycle's time that may have passed at the end of each stage.
 const (
-	urgentUntil  = 0.2
-	sharedUntil  = 0.3 // the urgent stage again, with shared flights
-	atRiskUntil  = 0.4
-	jointUntil   = 0.8
-	reducedUntil = 1 // the joint stage again, without the orders that had better wait
+	urgentUntil       = 0.2
+	sharedUntil       = 0.3  // the urgent stage again, with shared routes
+	advanceUntil      = 0.35 // what is left of it, with drones at advance positions
+	allDronesUntil    = 0.5  // the urgent stage again, with all drones
+	overdueUntil      = 0.5  // the longest overdue order
+	lateCriticalUntil = 0.5
+	atRiskUntil       = 0.6
+	jointUntil        = 0.85
+	reducedUntil      = 0.95 // the joint stage again, without the orders that had better wait
+	completeUntil     = 1
 )
 
 // minStageShare of the cycle's time, as one in so many, is what a stage gets
@@ -40,19 +47,21 @@ const minStageShare = 20
 
 // lookAhead plans one cycle with future orders in mind. A plan that uses every
 // free drone at once leaves none for the next CRITICAL order, which has fifteen
-// minutes from creation to delivery. So orders are planned in stages, each with
-// more orders and fewer drones:
+// minutes from creation to delivery. So orders are planned in stages:
 //
 //  1. Urgent: CRITICAL orders that can be in time may take any drone, one at an
-//     advance position only if no other can serve them.
-//  2. At risk: CRITICAL and HIGH orders that are late anyway, HIGH orders about
-//     to be late, and whatever is long overdue may take the drones beyond half
-//     the reserve.
-//  3. Joint: all other orders join these flights or take the drones beyond the
+//     advance position only if no other can serve them or the others are taken.
+//  2. Longest overdue: the order that has been overdue for longest, if that is
+//     long, may take a drone beyond half the reserve.
+//  3. Late CRITICAL: CRITICAL orders that will be late may take any drone left.
+//  4. At risk: HIGH orders that are late or about to be, and STANDARD orders that
+//     are long overdue, may take the drones beyond half the reserve.
+//  5. Joint: all other orders join these flights or take the drones beyond the
 //     whole reserve.
 //
-// Whatever the load, once every Params.AgingStep a drone flies for the others,
-// so that no feasible order waits for ever.
+// Whatever the load, once every Params.AgingStep a drone flies for the others, so
+// that no feasible order waits for ever. The reserve is for CRITICAL orders to
+// come: it never makes a CRITICAL order wait.
 type lookAhead struct {
 	*Planner
 	directFlights
@@ -63,9 +72,10 @@ type lookAhead struct {
 	advance map[string]bool // drones kept at advance positions
 	reserve int
 	fixed   map[string]solver.Route // routes of earlier stages, by drone
-	urgent  map[string]bool         // orders of the urgent stage
+	routed  map[int]bool            // orders of these routes, by index
+	urgent  map[int]bool            // orders of the urgent stage, by index
 	screen  solver.Plan             // what no drone can do, and what the solver leaves out
-	invalid map[int]bool            // orders the solver cannot read
+	invalid map[int]bool            // orders that the solver refuses, by index
 	began   time.Time               // of planning
 }
 
@@ -85,35 +95,82 @@ func (p *Planner) lookAhead(ctx context.Context, whole solver.Problem) (Result, 
 	l := &lookAhead{
 		Planner: p, directFlights: f, work: problem, screen: screen,
 		advance: p.demand.advancePositions(f), reserve: p.demand.reserve(problem.Now),
-		fixed: map[string]solver.Route{}, urgent: map[string]bool{}, invalid: map[int]bool{}, began: began,
+		fixed: map[string]solver.Route{}, routed: map[int]bool{}, urgent: map[int]bool{}, invalid: map[int]bool{}, began: began,
 	}
 	for _, u := range screen.Unserved {
 		l.invalid[u.Index] = u.Reason == solver.InvalidInput
 	}
 	l.work.Orders = slices.Clone(problem.Orders)
-	starved := problem.Now.Sub(p.demand.othersServed) >= l.params.AgingStep
+	plan, kept, err := l.plan(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	p.last = &plan
+	p.demand.launched(&problem, plan)
+	return Result{Problem: whole, Plan: plan, Reserve: l.reserve, Kept: kept}, nil
+}
+
+// plan runs the stages. It also returns how many drones are kept.
+func (l *lookAhead) plan(ctx context.Context) (_ solver.Plan, kept int, _ error) {
+	starved := l.work.Now.Sub(l.demand.othersServed) >= l.params.AgingStep
 	if starved {
 		l.advance = nil
 	}
+	held := map[string]bool{} // drones for the starved
 	if err := l.planUrgent(ctx); err != nil {
-		return Result{}, err
+		return solver.Plan{}, 0, err
 	}
 	rest := l.release(l.inReserveOrder(), starved)
 	if starved {
 		l.reserve = max(0, min(l.reserve, len(rest)-1))
 	}
-	if err := l.planAtRisk(ctx, rest[min(len(rest), (l.reserve+1)/2):]); err != nil {
-		return Result{}, err
+	if err := l.planLongestOverdue(ctx, beyond(rest, (l.reserve+1)/2)); err != nil {
+		return solver.Plan{}, 0, err
 	}
 	rest = l.unused(rest)
-	offered := append(selectDrones(l.work.Drones, l.hasRoute), rest[min(len(rest), l.reserve):]...)
-	plan, err := l.planJointly(ctx, offered)
-	if err != nil {
-		return Result{}, err
+	if starved && len(rest) > 0 {
+		held[rest[len(rest)-1].ID] = true
 	}
-	p.last = &plan
-	p.demand.launched(problem.Now, plan, l.urgent)
-	return Result{Problem: whole, Plan: plan, Reserve: l.reserve, Kept: len(problem.Drones) - len(offered)}, nil
+	notHeld := func(id string) bool { return !held[id] }
+	if err := l.planLateCritical(ctx, selectDrones(beyond(rest, (l.reserve+1)/2), notHeld)); err != nil {
+		return solver.Plan{}, 0, err
+	}
+	// What these cannot carry may take the reserve and the advance positions, too.
+	if err := l.planLateCritical(ctx, selectDrones(l.unused(l.work.Drones), notHeld)); err != nil {
+		return solver.Plan{}, 0, err
+	}
+	rest = l.unused(rest)
+	if starved {
+		l.reserve = max(0, min(l.reserve, len(rest)-1))
+	}
+	if err := l.planAtRisk(ctx, beyond(rest, (l.reserve+1)/2)); err != nil {
+		return solver.Plan{}, 0, err
+	}
+	offered := append(selectDrones(l.work.Drones, l.hasRoute), beyond(l.unused(rest), l.reserve)...)
+	plan, err := l.planJointly(ctx, offered)
+	if err == nil {
+		err = l.completeCritical(ctx, &plan)
+	}
+	if err != nil {
+		return plan, 0, err
+	}
+	keptDrones := l.keptDrones(plan, offered)
+	return l.restate(plan, keptDrones), len(keptDrones), nil
+}
+
+// beyond lists the drones after the first n.
+func beyond(drones []solver.Drone, n int) []solver.Drone { return drones[min(len(drones), n):] }
+
+// keptDrones lists the drones that were not offered and have no route.
+func (l *lookAhead) keptDrones(plan solver.Plan, offered []solver.Drone) []solver.Drone {
+	used := map[string]bool{}
+	for _, d := range offered {
+		used[d.ID] = true
+	}
+	for _, r := range plan.Routes {
+		used[r.DroneID] = true
+	}
+	return selectDrones(l.work.Drones, func(id string) bool { return !used[id] })
 }
 
 // withoutIgnored lists those of a kind that the solver did not ignore.
@@ -166,48 +223,117 @@ func (l *lookAhead) byAdvance() (ordinary, advance []solver.Drone) {
 		selectDrones(l.work.Drones, func(id string) bool { return l.advance[id] })
 }
 
-// tightenDeadline moves an order's deadline to an earlier time.
-func (l *lookAhead) tightenDeadline(o *solver.Order, to time.Time) {
-	if to.Before(o.Due(l.work.Now)) {
-		o.Deadline = to
-	}
+// ordinary lists the drones that are not kept at an advance position.
+func (l *lookAhead) ordinary() []solver.Drone {
+	drones, _ := l.byAdvance()
+	return drones
 }
 
-// fixRoutes plans orders with drones and fixes the routes for later stages, in
-// which other orders may join them as long as none of these arrives later than by
-// the detour. It returns the orders left out.
-func (l *lookAhead) fixRoutes(ctx context.Context, orders []int, drones []solver.Drone, until float64, detour time.Duration) ([]int, error) {
+// solveOrders solves the work for some of its orders, by index, and some drones.
+// The plan's indices are those of the work.
+func (l *lookAhead) solveOrders(ctx context.Context, orders []int, drones []solver.Drone, warm *solver.Plan, until float64) (solver.Plan, error) {
 	if len(orders) == 0 || len(drones) == 0 {
-		return orders, nil
+		var none solver.Plan
+		for _, i := range orders {
+			none.Unserved = append(none.Unserved, solver.Unserved{OrderID: l.work.Orders[i].ID, Index: i, Reason: solver.NoDroneFree})
+		}
+		return none, nil
 	}
 	part := l.work
 	part.Drones, part.Orders = drones, make([]solver.Order, len(orders))
 	for k, i := range orders {
 		part.Orders[k] = l.work.Orders[i]
 	}
-	plan, err := l.solveUntil(ctx, part, nil, until)
-	if err != nil {
-		return nil, err
+	plan, err := l.solveUntil(ctx, part, warm, until)
+	for k := range plan.Unserved {
+		plan.Unserved[k].Index = orders[plan.Unserved[k].Index]
 	}
+	return plan, err
+}
+
+// inTimeOnly is a plan without its deliveries of the given orders that are after
+// the deadlines of the work. The solver delivers late what it cannot deliver in
+// time; where another drone might be in time that is too early to accept. Arrivals
+// stay as they are, although fewer stops can only make them earlier.
+func (l *lookAhead) inTimeOnly(plan solver.Plan, orders []int) solver.Plan {
+	index := map[string]int{}
+	for _, i := range orders {
+		index[l.work.Orders[i].ID] = i
+	}
+	late := map[string]bool{}
+	for _, r := range plan.Routes {
+		for _, s := range r.Stops {
+			i, ok := index[s.OrderID]
+			if ok && s.Kind == solver.Delivery && s.ETA.After(l.work.Orders[i].Due(l.work.Now).Add(model.LateTolerance)) {
+				late[s.OrderID] = true
+				plan.Unserved = append(plan.Unserved, solver.Unserved{OrderID: s.OrderID, Index: i, Reason: solver.NoDroneFree})
+			}
+		}
+	}
+	if len(late) == 0 {
+		return plan
+	}
+	var routes []solver.Route
+	for _, r := range plan.Routes {
+		r.Stops = slices.DeleteFunc(slices.Clone(r.Stops), func(s solver.Stop) bool { return late[s.OrderID] })
+		if len(r.OrderIDs()) > 0 {
+			routes = append(routes, r)
+		}
+	}
+	plan.Routes = routes
+	return plan
+}
+
+// fix fixes the routes of a plan for the given orders, and with it their drones.
+// In later stages other orders may join the routes as long as none of these
+// arrives later than by the detour. It returns the orders left out.
+func (l *lookAhead) fix(plan solver.Plan, orders []int, detour time.Duration) (left []int) {
 	arrivals := map[string]time.Time{}
 	for _, r := range plan.Routes {
 		l.fixed[r.DroneID] = r
+		delete(l.advance, r.DroneID)
 		for _, s := range r.Stops {
 			if s.Kind == solver.Delivery {
 				arrivals[s.OrderID] = s.ETA
 			}
 		}
 	}
-	var unserved []int
 	for _, i := range orders {
 		at, served := arrivals[l.work.Orders[i].ID]
+		l.routed[i] = served
 		if !served {
-			unserved = append(unserved, i)
+			left = append(left, i)
 			continue
 		}
-		l.tightenDeadline(&l.work.Orders[i], at.Add(detour))
+		o := &l.work.Orders[i]
+		if at.After(o.Due(l.work.Now)) { // late anyway
+			o.Deadline = at.Add(detour)
+		}
+		l.tightenDeadline(o, at.Add(detour))
 	}
-	return unserved, nil
+	return left
+}
+
+// fixedPlan is a plan of the fixed routes alone.
+func (l *lookAhead) fixedPlan() (plan solver.Plan) {
+	for _, drone := range slices.Sorted(maps.Keys(l.fixed)) {
+		plan.Routes = append(plan.Routes, l.fixed[drone])
+	}
+	return plan
+}
+
+// restoreDeadlines gives orders the deadlines of the problem.
+func (l *lookAhead) restoreDeadlines(orders []int) {
+	for _, i := range orders {
+		l.work.Orders[i].Deadline = l.problem.Orders[i].Due(l.work.Now)
+	}
+}
+
+// tightenDeadline moves an order's deadline to an earlier time.
+func (l *lookAhead) tightenDeadline(o *solver.Order, to time.Time) {
+	if to.Before(o.Due(l.work.Now)) {
+		o.Deadline = to
+	}
 }
 
 // longestOverdue is the order that is longest past its deadline, by at least the
@@ -221,7 +347,7 @@ func (l *lookAhead) longestOverdue(drones []solver.Drone, least time.Duration) (
 		if overdue > 0 {
 			overdue = time.Duration(1+o.Priority) * min(overdue, maxOverdue)
 		}
-		if overdue < most || l.urgent[o.ID] || l.invalid[i] {
+		if overdue < most || l.urgent[i] || l.invalid[i] {
 			continue
 		}
 		if took, _ := l.earliest(o, drones); took != never {

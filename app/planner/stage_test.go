@@ -11,7 +11,7 @@ func TestRoundLimit(t *testing.T) {
 	const limit = 8 * time.Second
 	spent := time.Duration(0)
 	// The longest overdue order has a round of its own beside the pressing ones.
-	for _, until := range []float64{urgentUntil, sharedUntil, atRiskUntil, atRiskUntil, jointUntil, reducedUntil} {
+	for _, until := range []float64{urgentUntil, sharedUntil, advanceUntil, allDronesUntil, overdueUntil, lateCriticalUntil, atRiskUntil, jointUntil, reducedUntil, completeUntil} {
 		spent += stageLimit(limit, spent, until)
 	}
 	if spent > limit+limit/minStageShare {

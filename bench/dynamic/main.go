@@ -13,7 +13,14 @@
 //	go run ./bench/dynamic --offline --seeds 1,2,3,4,5,6,7,8,9,10 --orders-per-minute 6
 //	go run ./bench/dynamic --offline --place city --burst 3
 //
-// It fails if, with some seed, the dispatcher delivered a CRITICAL order late and
+// With --orders each seed is one cycle, with half of the drones away from the
+// depot. It fails if looking ahead brings fewer CRITICAL orders in time than the
+// search alone:
+//
+//	go run ./bench/dynamic --drones 100 --orders 500
+//	go run ./bench/dynamic --drones 1000 --orders 5000 --solve-limit 8s
+//
+// The other runs fail if, with some seed, the dispatcher delivered a CRITICAL order late and
 // a baseline delivered as many in time, or if an invariant broke.
 package main
 
@@ -44,6 +51,8 @@ type command struct {
 	JSON            string        `help:"Also write the outcome of every run to this file." name:"json" placeholder:"FILE"`
 	Offline         bool          `help:"Run the planning methods on simulated drones, without servers."`
 	Place           string        `help:"Offline: ${enum}." enum:"paris,city" default:"paris"`
+	Orders          int           `help:"Plan one cycle of this many orders for each seed instead of hours, with half of the drones away from the depot." default:"0" check:"min 0 max 100000"`
+	SolveLimit      time.Duration `help:"With --orders: bound the search by this machine time instead of by steps." default:"0s" check:"min 0s"`
 	Burst           float64       `help:"Offline: factor by which orders are denser in 6 of every 30 minutes." default:"1" check:"min 1"`
 }
 
@@ -79,6 +88,9 @@ func (c *command) Check(r *config.Report) {
 
 // Run runs every method on every seed and prints a row for each.
 func (c *command) Run(ctx context.Context) error {
+	if c.Orders > 0 {
+		return c.snapshots(ctx)
+	}
 	compared, run := methods, c.real
 	if c.Offline {
 		compared, run = append(methods, searchAlone), c.offline
