@@ -10,7 +10,7 @@ import (
 )
 
 // F-WIRE-03: what passes is an id that the store takes.
-func TestCheckID(t *testing.T) {
+func TestCheckID_TakesWhatFirestoreTakes(t *testing.T) {
 	for _, tt := range []struct {
 		name, id string
 		ok       bool
@@ -38,7 +38,7 @@ func TestCheckID(t *testing.T) {
 }
 
 // A document written by others may have a longer id, as long as Firestore takes.
-func TestCheckDocumentID(t *testing.T) {
+func TestCheckDocumentID_TakesIDsOfOtherTools(t *testing.T) {
 	for length, ok := range map[int]bool{domain.MaxIDBytes + 1: true, 1500: true, 1501: false} {
 		if err := domain.CheckDocumentID(strings.Repeat("x", length)); (err == nil) != ok {
 			t.Errorf("%d bytes: %v", length, err)
@@ -47,7 +47,7 @@ func TestCheckDocumentID(t *testing.T) {
 }
 
 // F-DEC-04: ids made of ids are ids, and those of different ones differ.
-func TestDerivedIDs(t *testing.T) {
+func TestDerivedIDs_AreLegalAndDistinct(t *testing.T) {
 	long := strings.Repeat("x", domain.MaxIDBytes)
 	seen := map[domain.DecisionID]bool{}
 	for _, of := range []struct {
@@ -73,7 +73,7 @@ func TestDerivedIDs(t *testing.T) {
 
 // F-DEC-05, F-TEL-10: a command is obeyed until it expires, a revocation whenever it
 // comes.
-func TestMission_Command(t *testing.T) {
+func TestMission_CommandExpiresAndRevocationDoesNot(t *testing.T) {
 	expires := time.Date(2026, 3, 1, 8, 0, 20, 0, time.UTC)
 	for status, want := range map[domain.MissionStatus]domain.Command{
 		domain.MissionActive:    {ExpiresAt: expires},
@@ -88,7 +88,7 @@ func TestMission_Command(t *testing.T) {
 }
 
 // F-DLQ-01: whatever a message calls itself, the record of its discard has an id.
-func TestDiscardIDFor(t *testing.T) {
+func TestDiscardIDFor_IsAlwaysLegal(t *testing.T) {
 	if id := domain.DiscardIDFor("orders", "17"); id != "orders-17" {
 		t.Errorf("discard %s", id)
 	}
@@ -101,7 +101,7 @@ func TestDiscardIDFor(t *testing.T) {
 
 // F-ORD-02: whatever a requester changes makes another request, and nothing else
 // does.
-func TestOrderRequest_Hash(t *testing.T) {
+func TestOrderRequest_HashChangesWithAnyContent(t *testing.T) {
 	request := func() domain.OrderRequest {
 		return domain.OrderRequest{ID: "O1", OrderContent: domain.OrderContent{
 			Priority: domain.PriorityHigh, ProductType: "BLOOD", Pickup: &domain.Position{Lat: 48.8, Lon: 2.3},
@@ -138,7 +138,7 @@ func TestOrderRequest_Hash(t *testing.T) {
 }
 
 // Distances known by geometry alone, on a sphere of 6,371 km.
-func TestPosition_DistanceMetres(t *testing.T) {
+func TestPosition_DistanceMatchesGeometry(t *testing.T) {
 	const quarter = math.Pi / 2 * 6_371_000
 	for _, tt := range []struct {
 		name   string
@@ -160,7 +160,7 @@ func TestPosition_DistanceMetres(t *testing.T) {
 	}
 }
 
-func TestPosition_Towards(t *testing.T) {
+func TestPosition_TowardsStopsAtTheTarget(t *testing.T) {
 	p, q := domain.Position{Lat: 48.85, Lon: 2.35}, domain.Position{Lat: 48.87, Lon: 2.38}
 	whole := p.DistanceMetres(q)
 	if got := p.Towards(q, whole/4); math.Abs(p.DistanceMetres(got)-whole/4) > 1 || math.Abs(got.DistanceMetres(q)-whole*3/4) > 1 {

@@ -208,9 +208,9 @@ func (j *judged) weigh(id domain.OrderID, kg float64) {
 	j.state.Orders[id] = o
 }
 
-// TestDecisionTable_Status shows that of all statuses only IDLE and PENDING
+// TestDecisionTable_OnlyIdleAndPendingPass shows that of all statuses only IDLE and PENDING
 // can be assigned. F-DEC-06
-func TestDecisionTable_Status(t *testing.T) {
+func TestDecisionTable_OnlyIdleAndPendingPass(t *testing.T) {
 	for _, s := range domain.DroneStatuses {
 		j := soundDecision()
 		j.state.Drone.Status = s
@@ -235,9 +235,9 @@ func TestDecisionTable_Status(t *testing.T) {
 	}
 }
 
-// TestVerdict_Applied looks at what an applied decision writes. F-DEC-01,
+// TestVerdict_AppliedWritesMissionDroneOrdersAndLedger looks at what an applied decision writes. F-DEC-01,
 // F-DEC-04, F-TEL-06 a
-func TestVerdict_Applied(t *testing.T) {
+func TestVerdict_AppliedWritesMissionDroneOrdersAndLedger(t *testing.T) {
 	j := soundDecision()
 	j.decision.Fence = "000000000000009"
 	via := Delivery{MessageID: "m", PublishedAt: at(-1), ReceivedAt: at(-0.5)}

@@ -26,14 +26,14 @@ var generatedSections = map[string]func() string{
 	"decision reasons": reasonList,
 }
 
-// TestLifecyclesDocument fails when the document shows other lifecycles than
+// TestLifecycles_DocumentIsCurrent fails when the document shows other lifecycles than
 // the tests prove. Run it with -update to write them anew.
-func TestLifecyclesDocument(t *testing.T) {
+func TestLifecycles_DocumentIsCurrent(t *testing.T) {
 	sections := map[string]string{}
 	for name, generate := range generatedSections {
 		sections[name] = generate()
 	}
-	if err := docgen.Hold(lifecyclesDocument, sections, *update, "go test ./policy -run TestLifecyclesDocument -update"); err != nil {
+	if err := docgen.Hold(lifecyclesDocument, sections, *update, "go test ./policy -run TestLifecycles_DocumentIsCurrent -update"); err != nil {
 		t.Error(err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// TestScenarios lets anything happen in any order. After every step the world
+// TestScenarios_KeepTheInvariants lets anything happen in any order. After every step the world
 // checks, by itself, that no drone and no order is in two ACTIVE missions (I1),
 // that every status change is legal and final ones final (I2), that no order is
 // lost (I3), that lastUpdate and fences never go back (I4, I5), that a decision
@@ -22,7 +22,7 @@ import (
 // that no report binds a drone, that a message that comes again changes
 // nothing, and that no policy changes its input or answers one input in two
 // ways.
-func TestScenarios(t *testing.T) {
+func TestScenarios_KeepTheInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := scenarioGenerator.Draw(t, "scenario")
 		if err := s.run(contract()); err != nil {
@@ -93,10 +93,10 @@ var batchGenerator = rapid.Custom(func(t *rapid.T) batch {
 	return b
 })
 
-// TestBatches shows that a batch folded in timestamp order comes to the same
+// TestBatches_FoldLikeSingleReports shows that a batch folded in timestamp order comes to the same
 // end however it arrived and however it is cut into transactions, and that its
 // merged change is that end. F-TEL-01, F-TEL-02
-func TestBatches(t *testing.T) {
+func TestBatches_FoldLikeSingleReports(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := batchGenerator.Draw(t, "batch")
 		if err := checkBatch(contract(), b); err != nil {
@@ -150,8 +150,8 @@ func foldBatch(r rules, b Binding, reports []domain.Telemetry, now time.Time) (B
 	return b, merged
 }
 
-// TestFenceLess holds fences against big numbers of any width. L-FENCE-05
-func TestFenceLess(t *testing.T) {
+// TestFenceLess_ComparesByValue holds fences against big numbers of any width. L-FENCE-05
+func TestFenceLess_ComparesByValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := rapid.Uint64Max(1e18).Draw(t, "a"), rapid.Uint64Max(1e18).Draw(t, "b")
 		if rapid.Bool().Draw(t, "near") {

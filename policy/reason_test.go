@@ -9,7 +9,7 @@ import (
 
 // F-DOC-01, F-TEL-07: a failure is the reason of a drone's event only if its
 // mission failed, not if the drone was let go of one that was over.
-func TestDroneEvents_NameNoFailureOfACompletedMission(t *testing.T) {
+func TestDronePolicy_EventsOfACompletedMissionNameNoFailure(t *testing.T) {
 	p := DefaultDronePolicy()
 	now := start.Add(time.Hour)
 	completed := func() Binding {

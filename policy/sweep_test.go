@@ -46,7 +46,7 @@ func TestSweepBinding_StallsByTheEstimate(t *testing.T) {
 
 // F-TEL-09: a mission that must end does so at once, also while its drone is owed
 // a command that nobody can send and that is dated anew time and again.
-func TestSweepBinding_EndsAMissionWhoseCommandExpiredUnsent(t *testing.T) {
+func TestSweepBinding_FailsAMissionWhoseCommandExpiredUnsent(t *testing.T) {
 	p := DefaultDronePolicy()
 	now := start.Add(time.Hour)
 	for _, c := range []struct {

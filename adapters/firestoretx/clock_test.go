@@ -19,7 +19,7 @@ import (
 // have no other for as long, and takes no bad one, after which the drone's good
 // ones would be stale; and a drone whose clock is really ahead makes the applier
 // ask now and then, not with every report.
-func TestStore_OnlyTheServersClockSaysWhatIsTooFarAhead(t *testing.T) {
+func TestStore_JudgesFutureTimestampsByTheServersClock(t *testing.T) {
 	for name, off := range map[string]time.Duration{"slow": -time.Minute, "right": 0, "fast": time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			server := clockwork.NewFakeClockAt(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
@@ -67,7 +67,7 @@ func TestStore_OnlyTheServersClockSaysWhatIsTooFarAhead(t *testing.T) {
 
 // F-DEC-02: since when a drone is idle, the server's clock says. By a local one
 // that stood still meanwhile, a plan made before the drone was away would fit it.
-func TestStore_TheServersClockSaysSinceWhenADroneIsIdle(t *testing.T) {
+func TestStore_DatesIdleDronesByTheServersClock(t *testing.T) {
 	began := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	server := clockwork.NewFakeClockAt(began)
 	emutest.ServeFirestore(t, firestoreemu.Options{Clock: server})
@@ -103,7 +103,7 @@ func slept(tb testing.TB, t time.Time, d time.Duration) time.Time {
 // F-TEL-03, F-DLQ-01: what an answer told of the server's time says nothing any
 // more when the machine has slept since, or before it read the answer. No good
 // report is refused then.
-func TestStore_AMachineThatSleptRefusesNoGoodReport(t *testing.T) {
+func TestStore_RefusesNoGoodReportAfterTheMachineSlept(t *testing.T) {
 	const (
 		answered = 4 // the look at the clock that follows a transaction's answer
 		never    = -1

@@ -211,7 +211,7 @@ func TestStore_FailedCommitAnswersNoDeliveryByAnother(t *testing.T) {
 
 // F-BAT-01: drones that only move share a commit that asks for nothing first; one
 // that the server refuses spoils it for no other.
-func TestStore_ADroneThatIsRefusedSpoilsNoOtherThatIsKnown(t *testing.T) {
+func TestStore_RefusedDroneDoesNotAffectKnownOnes(t *testing.T) {
 	faults := fault.New(1)
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
 	store := firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{})
@@ -267,7 +267,7 @@ func TestStore_OffersOnlyWhatIsCommitted(t *testing.T) {
 
 // F-BAT-01, F-TEL-01: a drone that an applier knows and whose document is another
 // now, or gone, is read anew at once, in whichever way the server says it.
-func TestStore_ReadsADroneAnewThatIsNotAsItIsKnown(t *testing.T) {
+func TestStore_RereadsADroneThatDiffersFromTheCache(t *testing.T) {
 	for _, code := range []codes.Code{codes.FailedPrecondition, codes.NotFound} {
 		t.Run(code.String(), func(t *testing.T) {
 			faults := fault.New(1)
@@ -288,7 +288,7 @@ func TestStore_ReadsADroneAnewThatIsNotAsItIsKnown(t *testing.T) {
 }
 
 // F-TEL-09: a sweep that could not see all says so.
-func TestStore_SweepTellsOfMissionsThatCannotBeRead(t *testing.T) {
+func TestStore_SweepReportsMissionsItCannotRead(t *testing.T) {
 	faults := fault.New(1)
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
 	f := newFleet(t)

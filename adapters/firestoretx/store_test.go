@@ -188,7 +188,7 @@ func TestStore_DeliversAnOrderFromRequestToArrival(t *testing.T) {
 
 // F-TEL-06: the report was measured after the assignment but before the drone
 // knew of it. Applied naively it would free the drone for a second mission.
-func TestStore_ReportThatDoesNotKnowTheMissionYetFreesNobody(t *testing.T) {
+func TestStore_ReportUnawareOfTheMissionDoesNotFreeTheDrone(t *testing.T) {
 	f := newFleet(t)
 	f.mustReport(t, idle("D1", f.now))
 	f.mustOrder(t, "O1")
@@ -389,7 +389,7 @@ func TestStore_FencesOnlyRise(t *testing.T) {
 
 // F-DEC-02: fences that cannot be understood are not taken for none, which would
 // let a cycle that lost its lock decide late.
-func TestStore_MalformedFencesLetNoDecisionPass(t *testing.T) {
+func TestStore_MalformedFencesBlockDecisions(t *testing.T) {
 	f := newFleet(t)
 	f.mustReport(t, idle("D1", f.now))
 	f.mustOrder(t, "O1")
@@ -460,7 +460,7 @@ func TestStore_FencesOfDronesWithoutAHome(t *testing.T) {
 
 // F-DEC-02: a depot whose id is what stands for no home in the document has a
 // fence of its own, which holds.
-func TestStore_FencesOfADepotCalledLikeNone(t *testing.T) {
+func TestStore_FencesOfADepotNamedLikeTheKeyForNone(t *testing.T) {
 	f := newFleet(t)
 	namesake := domain.Depot{ID: "_", Name: "Underscore", Position: depot.Position}
 	if err := f.Setup(t.Context(), []domain.Depot{namesake}, nil, []domain.Drone{{ID: "N1", HomeDepotID: "_"}, {ID: "N2", HomeDepotID: "_"}}); err != nil {
@@ -564,7 +564,7 @@ func TestStore_ForeignFieldsSurvive(t *testing.T) {
 
 // F-ORD-02, F-OPT-02, F-TEL-09: a document that another tool began has no flags of
 // ours, which the snapshot and the sweeper ask for. Its order is served like others.
-func TestStore_OrderInADocumentOfOthersIsOfferedAndSwept(t *testing.T) {
+func TestStore_OrderCreatedByAnotherToolIsOfferedAndSwept(t *testing.T) {
 	f := newFleet(t)
 	ref := f.client.Doc("orders/O1")
 	if _, err := ref.Set(t.Context(), map[string]any{"invoice": "2026-17"}); err != nil {
@@ -586,7 +586,7 @@ func TestStore_OrderInADocumentOfOthersIsOfferedAndSwept(t *testing.T) {
 }
 
 // A malformed document fails alone and says what to correct.
-func TestStore_MalformedDroneSpoilsNobodyElse(t *testing.T) {
+func TestStore_MalformedDroneDoesNotAffectOthers(t *testing.T) {
 	f := newFleet(t)
 	if _, err := f.client.Doc("drones/D1").Set(t.Context(), map[string]any{"batteryPercentage": "full"}); err != nil {
 		t.Fatal(err)
@@ -599,7 +599,7 @@ func TestStore_MalformedDroneSpoilsNobodyElse(t *testing.T) {
 }
 
 // F-BAT-01: what cannot commit is split until it is alone.
-func TestStore_MalformedMissionSpoilsNobodyElse(t *testing.T) {
+func TestStore_MalformedMissionDoesNotAffectOthers(t *testing.T) {
 	f := newFleet(t)
 	f.mustReport(t, idle("D1", f.now))
 	f.mustOrder(t, "O1")
@@ -616,7 +616,7 @@ func TestStore_MalformedMissionSpoilsNobodyElse(t *testing.T) {
 }
 
 // F-BAT-01: only a drone's whereabouts may wait for others to share a commit.
-func TestStore_WhatChangesMoreThanWhereaboutsIsUrgent(t *testing.T) {
+func TestStore_ReportsThatChangeMoreThanPositionAreUrgent(t *testing.T) {
 	f := newFleet(t)
 	says := func(seconds int, status domain.DroneStatus, mission domain.MissionID, lat, lon float64) domain.Telemetry {
 		return domain.Telemetry{
@@ -645,7 +645,7 @@ func TestStore_WhatChangesMoreThanWhereaboutsIsUrgent(t *testing.T) {
 }
 
 // F-ACK-01: what may pass is tried again, what nobody can mend by that is not.
-func TestRetryable(t *testing.T) {
+func TestRetryable_TellsTransientErrors(t *testing.T) {
 	for name, row := range map[string]struct {
 		err  error
 		want bool
@@ -804,7 +804,7 @@ func TestStore_SnapshotOffersDronesWithoutAHomeToTheOnlyDepot(t *testing.T) {
 
 // F-TEL-09: silence ends a mission and frees its orders; a malformed document
 // does not keep the sweeper from the rest.
-func TestStore_SweepEndsWhatNoMessageWill(t *testing.T) {
+func TestStore_SweepFailsSilentAndStalledMissions(t *testing.T) {
 	f := newFleet(t)
 	f.mustReport(t, idle("D1", f.now))
 	f.mustReport(t, idle("D2", f.now))
@@ -1044,7 +1044,7 @@ func TestStore_CommandToFlyHomeIsFoundUntilItIsSent(t *testing.T) {
 // F-DEC-05: an order is cancelled, or the mission fails, while the command
 // before is on its way: what is owed since stays owed, however the outbox came
 // to what it sent.
-func TestStore_MarkPaysOnlyWhatWasSent(t *testing.T) {
+func TestStore_MarksOnlyWhatWasSent(t *testing.T) {
 	for name, sent := range map[string]func(f *fleet) domain.Mission{
 		"offered by the commit": func(f *fleet) domain.Mission { return f.offered[0] },
 		"collected by a sweep":  func(f *fleet) domain.Mission { return f.owed(t)[0] },
@@ -1093,7 +1093,7 @@ func TestStore_MarkPaysOnlyWhatWasSent(t *testing.T) {
 
 // F-DEC-05: a command is paid by whoever sent it, also when its mission was written
 // since, and though a commit knows its times more exactly than a document.
-func TestStore_MarkPaysACommandOfNanoseconds(t *testing.T) {
+func TestStore_MarksACommandDatedInNanoseconds(t *testing.T) {
 	f := newFleet(t)
 	reported := f.now
 	f.now = f.now.Add(10*time.Second + 123*time.Nanosecond) // else the commit takes the server's time, which is of microseconds
@@ -1112,7 +1112,7 @@ func TestStore_MarkPaysACommandOfNanoseconds(t *testing.T) {
 
 // F-DEC-05: whoever assigned a mission has as long as is asked to send its command;
 // then anybody finds it. Nobody waits to revoke.
-func TestStore_CommandIsLeftToItsAssignerForAWhile(t *testing.T) {
+func TestStore_LeavesANewCommandToItsAssigner(t *testing.T) {
 	f := newFleet(t)
 	f.mustReport(t, idle("D1", f.now))
 	f.mustOrder(t, "O1")
@@ -1139,7 +1139,7 @@ func TestStore_CommandIsLeftToItsAssignerForAWhile(t *testing.T) {
 
 // F-DEC-05: what one mission was sent pays nothing of another's that was sent
 // with it.
-func TestStore_MarkPaysEachMissionForItself(t *testing.T) {
+func TestStore_MarksEachMissionSeparately(t *testing.T) {
 	f := newFleet(t)
 	for _, id := range []string{"1", "2"} {
 		f.mustReport(t, idle(domain.DroneID("D"+id), f.now))
@@ -1161,7 +1161,7 @@ func TestStore_MarkPaysEachMissionForItself(t *testing.T) {
 
 // F-DEC-05: a mark costs one call as long as nobody else writes the mission, and
 // one whose document is gone keeps it from no other.
-func TestStore_MarkCostsOneCall(t *testing.T) {
+func TestStore_MarkingCostsOneCall(t *testing.T) {
 	clients := emutest.Clients(t)
 	f := &fleet{client: clients.Firestore, now: time.Now().UTC()}
 	f.noteOffers()
@@ -1190,7 +1190,7 @@ func TestStore_MarkCostsOneCall(t *testing.T) {
 
 // F-DEC-05, F-TEL-09: a shorter route that nobody sent in time would be ignored;
 // the sweeper dates it anew, and nothing else of the mission changes.
-func TestStore_SweepDatesACommandAnewThatExpiredUnsent(t *testing.T) {
+func TestStore_SweepRenewsACommandThatExpiredUnsent(t *testing.T) {
 	f := newFleet(t)
 	mission := f.deliverFirst(t)
 	if err := f.CancelOrder(t.Context(), "O2", "obsolete"); err != nil {
@@ -1215,7 +1215,7 @@ func TestStore_SweepDatesACommandAnewThatExpiredUnsent(t *testing.T) {
 // F-DEC-05: while a version that knows nothing of commandPending runs beside
 // this one, what it leaves is paid too, and once: a mission that it failed before
 // the command was sent, and one that it assigned and whose command nobody sent.
-func TestStore_OwedByAnOlderVersion(t *testing.T) {
+func TestStore_FindsCommandsOwedByAnOlderVersion(t *testing.T) {
 	f := newFleet(t)
 	write := func(id domain.MissionID, us ...firestore.Update) {
 		t.Helper()
@@ -1262,7 +1262,7 @@ func TestStore_OwedByAnOlderVersion(t *testing.T) {
 
 // F-TEL-10: a ghost is told again, and again until the outbox has told it, though
 // somebody deleted its mission's document.
-func TestStore_GhostIsToldAgain(t *testing.T) {
+func TestStore_SendsAGhostItsRevocationAgain(t *testing.T) {
 	for name, gone := range map[string]bool{"mission on record": false, "mission gone": true} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t)
@@ -1324,7 +1324,7 @@ func TestStore_KnownDroneReachesTheNextStopOfAShorterRoute(t *testing.T) {
 }
 
 // F-DEC-05: without a mission there is nothing to mark.
-func TestStore_MarksNoCommandsPublished(t *testing.T) {
+func TestStore_MarkingNothingIsNoError(t *testing.T) {
 	if err := newFleet(t).MarkCommandsPublished(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
@@ -1332,7 +1332,7 @@ func TestStore_MarksNoCommandsPublished(t *testing.T) {
 
 // F-TEL-09: what many sweeps of one kind have to write they write together, or the one
 // after an outage would take minutes.
-func TestStore_SweepsTogether(t *testing.T) {
+func TestStore_SweepsConcurrently(t *testing.T) {
 	faults := fault.New(1)
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
 	f := newFleet(t)
@@ -1399,7 +1399,7 @@ func failuresIn(t *testing.T, err error, each string) int {
 
 // F-TEL-09: where nothing can be written, or nothing is understood, a log still takes
 // what a sweep says of it, which is how much that is.
-func TestStore_SweepTellsOfManyFailuresInShort(t *testing.T) {
+func TestStore_SweepSummarisesManyFailures(t *testing.T) {
 	faults := fault.New(1)
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
 	f := newFleet(t)

@@ -107,7 +107,7 @@ func TestTelemetry_CommitsChangesAtOnceAndPositionsOnceASecond(t *testing.T) {
 
 // F-BAT-01, F-ACK-01: a position may wait for its commit as long as it is told to,
 // and still has time for it before its message is given back.
-func TestConfig_ALeaseOutlastsTheWaitForACommit(t *testing.T) {
+func TestConfig_LeaseOutlastsTheWaitForACommit(t *testing.T) {
 	for coalesce, want := range map[time.Duration]time.Duration{0: 50 * time.Second, time.Second: 50 * time.Second, time.Minute: 2 * time.Minute} {
 		if got := (Config{TelemetryCoalesce: coalesce}).withDefaults().Lease; got != want {
 			t.Errorf("positions written every %v: a lease of %v, want %v", coalesce, got, want)
@@ -116,7 +116,7 @@ func TestConfig_ALeaseOutlastsTheWaitForACommit(t *testing.T) {
 }
 
 // F-FLOW-01: drones that are gone take no memory for long.
-func TestTelemetry_ForgetsDronesThatSayNothing(t *testing.T) {
+func TestTelemetry_ForgetsSilentDrones(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		f.say(0, domain.DroneMoving, "A")

@@ -100,7 +100,7 @@ func (j *judge) AssignMission(_ context.Context, d domain.Decision, via policy.D
 // snapshot time, or under the message's id and publish time if it has none; it
 // is settled as it was judged, a rejection under its reason; and what is no
 // decision is not judged at all.
-func TestDecisions_AreJudgedAsTheySayAndSettledAsJudged(t *testing.T) {
+func TestDecisionHandler_SettlesByTheVerdict(t *testing.T) {
 	l := newLine(t)
 	store := &judge{asked: map[domain.DroneID][]judged{}}
 	s := l.settler(TopicDecisions)
@@ -192,7 +192,7 @@ func (b *orderBook) IngestOrder(_ context.Context, req domain.OrderRequest, publ
 
 // F-ACK-01, F-DLQ-01: an order is told to the store as published when it first
 // was, and settled as the store says; what is no order is told to nobody.
-func TestOrders_AreSettledAsTheStoreSays(t *testing.T) {
+func TestOrderHandler_SettlesByTheStoresAnswer(t *testing.T) {
 	l := newLine(t)
 	store := &orderBook{told: map[domain.OrderID][]time.Time{}}
 	s := l.settler(TopicOrders)
@@ -226,7 +226,7 @@ func TestOrders_AreSettledAsTheStoreSays(t *testing.T) {
 
 // F-ACK-01, F-DLQ-01: what a shutdown or an outage cut short comes again; only
 // what nobody can ever apply gets a dead letter.
-func TestPoison_IsNothingThatMaySucceedLater(t *testing.T) {
+func TestPoisonReason_SparesWhatMaySucceedLater(t *testing.T) {
 	for _, row := range []struct {
 		err  error
 		want string

@@ -8,7 +8,7 @@ import (
 
 // F-FLOW-01: a worker waits for what it holds, however long that takes, and then
 // for the acks.
-func TestInWork_IsQuietWhenNothingHasBeenHeldForAWhile(t *testing.T) {
+func TestInWork_IsQuietAfterAWhileWithoutMessages(t *testing.T) {
 	const settling = 2 * time.Second
 	for _, tt := range []struct {
 		name string

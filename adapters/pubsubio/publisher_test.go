@@ -45,7 +45,7 @@ var errRefused = status.Error(codes.PermissionDenied, "refused") // the client d
 
 // F-DEC-05: what is published behind a message that fails is not sent before
 // it, and fails, too; then the key goes on. Other keys know nothing of it.
-func TestPublisher_NothingOvertakesWhatFailed(t *testing.T) {
+func TestPublisher_NothingOvertakesAFailedMessage(t *testing.T) {
 	l := newLine(t)
 	p := NewPublisher(l.client)
 	t.Cleanup(p.Stop)
@@ -106,7 +106,7 @@ func TestPublisher_NothingOvertakesWhatFailed(t *testing.T) {
 
 // F-FLOW-01: whoever waits for a publication hears why it failed before the wait
 // is over, and a shutdown outlasts it.
-func TestPublisher_TriesForLessThanAnybodyWaits(t *testing.T) {
+func TestPublisher_GivesUpBeforeItsCallersDo(t *testing.T) {
 	l := newLine(t)
 	p := NewPublisher(l.client)
 	t.Cleanup(p.Stop)
@@ -156,7 +156,7 @@ func (o *commandsOwed) published() []domain.MissionID {
 
 // F-DEC-05: commands that could not be published are not marked as such, one
 // drone's failure is not another's, and what is still owed is sent later.
-func TestOutbox_MarksWhatWasPublishedOnly(t *testing.T) {
+func TestOutbox_MarksOnlyWhatWasPublished(t *testing.T) {
 	l := newLine(t)
 	p := NewPublisher(l.client)
 	t.Cleanup(p.Stop)
@@ -208,7 +208,7 @@ func TestOutbox_MarksWhatWasPublishedOnly(t *testing.T) {
 
 // F-DEC-05: what is queued when an outbox is told to stop is sent, whichever of the
 // two it notices first.
-func TestOutbox_SendsWhatIsQueuedWhenItStops(t *testing.T) {
+func TestOutbox_SendsItsQueueBeforeItStops(t *testing.T) {
 	l := newLine(t)
 	p := NewPublisher(l.client)
 	t.Cleanup(p.Stop)
@@ -229,7 +229,7 @@ func TestOutbox_SendsWhatIsQueuedWhenItStops(t *testing.T) {
 // F-DEC-05: what the sweeper finds owed while it is queued already is not queued
 // again. During an outage of Pub/Sub each sweep finds all that is owed: the queue
 // would fill with what drones then get over and over, before what is new.
-func TestOutbox_QueuesOnceWhatIsOwed(t *testing.T) {
+func TestOutbox_QueuesAnOwedCommandOnce(t *testing.T) {
 	l := newLine(t)
 	p := NewPublisher(l.client)
 	t.Cleanup(p.Stop)

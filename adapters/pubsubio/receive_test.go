@@ -15,7 +15,7 @@ import (
 
 // F-ACK-01: a subscription that is interrupted is asked for again after a pause,
 // and the log says so, whether the client names an error or none.
-func TestWorker_PausesBeforeItReceivesAgain(t *testing.T) {
+func TestWorker_PausesBeforeReceivingAgain(t *testing.T) {
 	for name, failure := range map[string]error{
 		"an error": status.Error(codes.FailedPrecondition, "detached"),
 		"no error": nil,

@@ -16,7 +16,7 @@ import (
 
 // F-ACK-01: whoever looks into a message that was given back finds what kept it
 // from being applied, not only that its lease is over.
-func TestRetry_TellsWhyItFailedWhenTheTimeIsUp(t *testing.T) {
+func TestRetry_NamesTheLastFailureWhenTimeIsUp(t *testing.T) {
 	denied := status.Error(codes.PermissionDenied, "the role is missing")
 	for _, tt := range []struct {
 		name string
@@ -64,7 +64,7 @@ func TestRetry_TellsWhyItFailedWhenTheTimeIsUp(t *testing.T) {
 
 // F-ACK-01: a call that is never answered does not take the whole lease of its
 // message: another one is made, which has more time, while the lease lasts.
-func TestRetry_GivesUpACallWithoutAnswer(t *testing.T) {
+func TestRetry_AbandonsACallWithoutAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		ctx, end := context.WithTimeout(t.Context(), 50*time.Second)

@@ -41,7 +41,7 @@ func futureOf(prefix string) applier {
 // F-BAT-01, F-DLQ-01: drones whose clocks are wrong hold up no other, however
 // long their dead letters take; and nothing is acked before its letter is there,
 // whether it has an ordering key or not.
-func TestTelemetry_DeadLettersHoldUpNoOtherDrone(t *testing.T) {
+func TestTelemetry_DeadLettersDelayNoOtherDrone(t *testing.T) {
 	l := newLine(t)
 	release := l.stallLetters()
 	defer release()
@@ -76,7 +76,7 @@ func TestTelemetry_DeadLettersHoldUpNoOtherDrone(t *testing.T) {
 
 // F-DLQ-01: what is given back because time is up leaves no dead letter behind: it
 // will have one when it comes again.
-func TestSettle_PublishesNoDeadLetterThatNobodyWaitsFor(t *testing.T) {
+func TestSettle_PublishesNoDeadLetterAfterItsContextEnded(t *testing.T) {
 	l := newLine(t)
 	s := l.settler(TopicOrders)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -89,7 +89,7 @@ func TestSettle_PublishesNoDeadLetterThatNobodyWaitsFor(t *testing.T) {
 }
 
 // F-FLOW-01, F-DLQ-01: a shard ends when all it took is settled, poison included.
-func TestTelemetry_EndsWhenItsDeadLettersAreThere(t *testing.T) {
+func TestTelemetry_WaitsForItsDeadLettersAtTheEnd(t *testing.T) {
 	l := newLine(t)
 	reached, release := make(chan struct{}), make(chan struct{})
 	l.publishing(func(context.Context, string, []*pubsubpb.PubsubMessage) error {
@@ -114,7 +114,7 @@ func TestTelemetry_EndsWhenItsDeadLettersAreThere(t *testing.T) {
 
 // F-FLOW-01: what comes when the shards have been told to stop is settled all the
 // same: by them if they have taken it, and else by whoever brings it.
-func TestTelemetry_SettlesWhatComesAsItStops(t *testing.T) {
+func TestTelemetry_SettlesReportsThatArriveDuringShutdown(t *testing.T) {
 	l := newLine(t)
 	s := l.settler(TopicTelemetry)
 	const shards = 30 // each sees by chance first that it stops, or its report
@@ -149,7 +149,7 @@ func TestTelemetry_SettlesWhatComesAsItStops(t *testing.T) {
 
 // F-DLQ-01: a message whose dead letter cannot be published in time is given
 // back, not acked, and has its letter when that can be published again.
-func TestSettle_GivesBackWhatHasNoDeadLetterInTime(t *testing.T) {
+func TestSettle_NacksWhenTheDeadLetterIsNotPublishedInTime(t *testing.T) {
 	l := newLine(t)
 	release := l.stallLetters()
 	defer release()
@@ -170,7 +170,7 @@ func TestSettle_GivesBackWhatHasNoDeadLetterInTime(t *testing.T) {
 
 // F-DLQ-01: poison has its dead letter also when what is wrong with it cannot be
 // said without bytes that are no text, which Pub/Sub takes in no attribute.
-func TestSettle_DeadLettersWhatIsNoText(t *testing.T) {
+func TestSettle_DeadLettersBinaryErrors(t *testing.T) {
 	l := newLine(t)
 	l.pipeline(l.settler(TopicTelemetry), futureOf("AHEAD"))
 	payload := []byte("{}\xdb")
@@ -188,7 +188,7 @@ func TestSettle_DeadLettersWhatIsNoText(t *testing.T) {
 }
 
 // F-DLQ-01: neither does a letter hold such bytes of any other error.
-func TestWrap_HoldsTextOnly(t *testing.T) {
+func TestWrap_ReplacesInvalidUTF8InTheError(t *testing.T) {
 	for _, text := range []string{"wrong: \xdb", strings.Repeat("\xdb", 2000), strings.Repeat("é\xdb", 1000)} {
 		_, attrs := wrap(TopicOrders, &pubsub.Message{}, "INVALID", errors.New(text))
 		if got := attrs[AttrError]; !utf8.ValidString(got) || len(got) > maxAttributeBytes || got == "" {
@@ -199,7 +199,7 @@ func TestWrap_HoldsTextOnly(t *testing.T) {
 
 // F-DLQ-01: a message may carry what a letter says of it, as one that was
 // replayed does: the letter says what is true of this one.
-func TestWrap_SaysWhatIsTrueOfThisMessage(t *testing.T) {
+func TestWrap_OverwritesAttributesOfAnEarlierLetter(t *testing.T) {
 	msg := &pubsub.Message{ID: "7", PublishTime: time.Now(), OrderingKey: "D1", Attributes: map[string]string{"own": "kept"}}
 	for _, name := range letterAttributes {
 		msg.Attributes[name] = "forged"
@@ -216,7 +216,7 @@ func TestWrap_SaysWhatIsTrueOfThisMessage(t *testing.T) {
 
 // F-DLQ-01: a letter that comes again while a review collects, since its lease was
 // over, is deleted by the newer lease: the server forgets the older one.
-func TestReview_SettlesALetterByItsNewerLease(t *testing.T) {
+func TestReview_SettlesALetterByItsLatestLease(t *testing.T) {
 	l := newLine(t)
 	letters := l.outside.Publisher(DeadLetterTopic(TopicOrders))
 	defer letters.Stop()
@@ -316,7 +316,7 @@ func TestWrap_FitsIntoOneMessage(t *testing.T) {
 
 // F-DLQ-01: of more attributes than a letter has room for it keeps the one that
 // says how its data is read, and counts the others.
-func TestWrap_KeepsWhatSaysHowToRead(t *testing.T) {
+func TestWrap_KeepsTheContentType(t *testing.T) {
 	many := map[string]string{wire.AttrContentType: "application/json"}
 	for i := range maxAttributes - 1 {
 		many[fmt.Sprintf("a%02d", i)] = "x"
@@ -460,7 +460,7 @@ func TestTelemetry_SettlesEachReportOfACommitByItsOwnResult(t *testing.T) {
 
 // F-ACK-01: a report whose lease is over, or about to be, is given back alone. It
 // takes no other with it whose lease would last.
-func TestTelemetry_ALeaseThatEndsGivesBackNoOtherReport(t *testing.T) {
+func TestTelemetry_EndingLeaseNacksOnlyItsOwnReport(t *testing.T) {
 	l := newLine(t)
 	s := l.settler(TopicTelemetry)
 	inTime := applier(func(ctx context.Context, _ domain.Telemetry) error { return ctx.Err() })

@@ -13,7 +13,7 @@ import (
 
 // F-OBS-01: what is drawn depends on the message alone, and costs the others
 // nothing.
-func TestSampling_DrawsItsShare(t *testing.T) {
+func TestSampling_TracesItsShare(t *testing.T) {
 	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(tracetest.NewSpanRecorder()))
 	const messages = 20_000
 	for _, share := range []float64{0, 0.01, 0.5, 1} {
@@ -36,7 +36,7 @@ func TestSampling_DrawsItsShare(t *testing.T) {
 	}
 }
 
-func TestSampling_OthersCostNoAllocation(t *testing.T) {
+func TestSampling_UntracedReportsCostNoAllocation(t *testing.T) {
 	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(tracetest.NewSpanRecorder()))
 	s := newSampling(provider.Tracer("test"), 0.01)
 	msg := &pubsub.Message{Attributes: map[string]string{"content-type": "application/protobuf"}}

@@ -17,7 +17,7 @@ import (
 
 // F-FLOW-01: what is let in at a time takes a small part of a process's memory,
 // whatever the messages weigh and however many streams carry them.
-func TestWorker_FlowControlBoundsWhatIsHeld(t *testing.T) {
+func TestWorker_FlowControlBoundsHeldMessages(t *testing.T) {
 	l := newLine(t)
 	store, _ := l.store()
 	l.work(store, Config{})
@@ -50,7 +50,7 @@ func TestWorker_FlowControlBoundsWhatIsHeld(t *testing.T) {
 // all it holds when its drain is over: what is being committed, what waits for
 // that, and what has found no room to wait. Nothing is acked, and no goroutine
 // is left.
-func TestWorker_GivesBackEverythingWhenTheDrainIsOver(t *testing.T) {
+func TestWorker_NacksEverythingAfterTheDrain(t *testing.T) {
 	l := newLine(t)
 	store, stall := l.store()
 	// What the clients keep running is there before.
@@ -123,7 +123,7 @@ func TestWorker_GivesBackEverythingWhenTheDrainIsOver(t *testing.T) {
 
 // A project without the fleet's subscriptions, or an emulator that forgot them, is
 // told so, and what creates them.
-func TestWorker_TellsWhatCreatesAMissingSubscription(t *testing.T) {
+func TestWorker_NamesTheFixForAMissingSubscription(t *testing.T) {
 	l := newLine(t)
 	gone := &pubsubpb.DeleteSubscriptionRequest{Subscription: subscriptionName(l.outside, Subscription(TopicOrders))}
 	if err := l.outside.SubscriptionAdminClient.DeleteSubscription(t.Context(), gone); err != nil {

@@ -48,7 +48,7 @@ func TestDecodeTelemetry_JSONForms(t *testing.T) {
 }
 
 // F-WIRE-02
-func TestDecodeTelemetry_UnspecifiedStatusIsNoClaim(t *testing.T) {
+func TestDecodeTelemetry_UnspecifiedStatusIsEmpty(t *testing.T) {
 	for _, status := range []string{`"UNSPECIFIED"`, `"DRONE_STATUS_UNSPECIFIED"`, `0`, `null`} {
 		got, err := wire.DecodeTelemetry([]byte(`{"droneId":"D","timestamp":"2026-11-21T10:15:30Z","position":{},"status":`+status+`}`), nil)
 		if err != nil {
@@ -206,7 +206,7 @@ func TestDecodeCommand_RevocationOfAWithdrawnMissionHasNoOrders(t *testing.T) {
 	}
 }
 
-func TestEncode_RefusesWhatNobodyCouldRead(t *testing.T) {
+func TestEncode_RefusesUnreadablePayloads(t *testing.T) {
 	tooLarge := goldenDecision()
 	for len(tooLarge.Route) < 10_000 {
 		tooLarge.Route = append(tooLarge.Route, goldenRoute()...)
@@ -259,7 +259,7 @@ func TestDecodeSnapshot_NamesBadFieldsByPath(t *testing.T) {
 // F-API-01: a number that the wire has no room for is written as the greatest or
 // least that it has. Of "no limit", written as a great number, its last digits
 // would make a limit.
-func TestMarshalSnapshot_NumbersBeyondTheWireStayAtItsEnds(t *testing.T) {
+func TestMarshalSnapshot_ClampsNumbersToTheWire(t *testing.T) {
 	s := goldenSnapshot()
 	s.Drones[0].MaxFlightTimeMinutes, s.Drones[0].BatteryCapacityMah = 1<<32+10, -1<<40
 	s.Depot.Capacity, s.Depot.ChargingSlots = 1<<31, 1<<31-1

@@ -73,7 +73,7 @@ func goldenCommand() domain.Command {
 }
 
 // F-WIRE-01 F-WIRE-02
-func TestGolden_EveryMessageKeepsItsBytesInBothForms(t *testing.T) {
+func TestGolden_EveryMessageKeepsItsBytesInBothFormats(t *testing.T) {
 	for _, message := range []struct {
 		name  string
 		write func(wire.Format) ([]byte, map[string]string, error)

@@ -57,7 +57,7 @@ func readMalformed(t testing.TB) []malformed {
 }
 
 // F-WIRE-03
-func TestDecode_MalformedMessagesSayWhyInOneLine(t *testing.T) {
+func TestDecode_MalformedMessagesAreRefusedInOneLine(t *testing.T) {
 	corpus := readMalformed(t)
 	for i, m := range corpus {
 		t.Run(m.Kind+" "+m.Name, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 
 // F-WIRE-02: decode(encode(x)) is x, in both forms, with and without the
 // content type.
-func TestRoundTrip_EveryValueSurvivesBothForms(t *testing.T) {
+func TestRoundTrip_EveryValueSurvivesBothFormats(t *testing.T) {
 	t.Run("telemetry", rapid.MakeCheck(func(t *rapid.T) {
 		survives(t, telemetries().Draw(t, "telemetry"), wire.EncodeTelemetry, wire.DecodeTelemetry)
 	}))

@@ -14,7 +14,7 @@ import (
 
 // F-TEL-09: a manager sweeps unless its clock is known to be wrong, and says once
 // that it stops, and once that it goes on.
-func TestManager_SaysWhenItsClockBeginsAndEndsToBeWrong(t *testing.T) {
+func TestManager_LogsWhenItsClockBecomesWrongAndRight(t *testing.T) {
 	const stops, goesOn = "sweeping disabled", "sweeping enabled again"
 	var logged bytes.Buffer
 	m := &Manager{Log: slog.New(slog.NewTextHandler(&logged, nil)), clock: simclock.Real()}
@@ -50,7 +50,7 @@ func TestManager_SaysWhenItsClockBeginsAndEndsToBeWrong(t *testing.T) {
 
 // F-TEL-09: a manager that does not get the sweeper's lock leaves the sweep to who
 // has it, and that is no failure.
-func TestManager_LeavesSweepsToWhoHasTheLock(t *testing.T) {
+func TestManager_DoesNotSweepWhileAnotherHoldsTheLock(t *testing.T) {
 	clients := emutest.Clients(t)
 	m, err := New(clients, simclock.Real(), Config{}, emutest.Log(t))
 	if err != nil {

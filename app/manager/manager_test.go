@@ -570,7 +570,7 @@ func TestManager_StopsInTimeWithoutFirestore(t *testing.T) {
 
 // F-FLOW-01, F-TEL-09: a manager that is told to stop while it sweeps does not sweep
 // on, and leaves the lock to the others.
-func TestManager_StopsSweepingWhenItIsToldTo(t *testing.T) {
+func TestManager_ShutdownEndsASweep(t *testing.T) {
 	faults, sweeping := fault.New(1), fault.NewGate()
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
 	t.Cleanup(sweeping.Open)
@@ -588,7 +588,7 @@ func TestManager_StopsSweepingWhenItIsToldTo(t *testing.T) {
 }
 
 // F-TEL-09: a query that is never answered ends its sweep, not all sweeps.
-func TestManager_SweepsAgainAfterAQueryWithoutAnswer(t *testing.T) {
+func TestManager_SweepsAgainAfterAnUnansweredQuery(t *testing.T) {
 	faults, silent := fault.New(1), fault.NewGate()
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
 	t.Cleanup(silent.Open)
@@ -617,7 +617,7 @@ func TestManager_SweepsSilentDrones(t *testing.T) {
 
 // F-TEL-09: a clock that could not be measured at the start keeps a manager from
 // sweeping until the next sweep only.
-func TestManager_SweepsAlthoughTheClockWasNotMeasuredAtOnce(t *testing.T) {
+func TestManager_SweepsBeforeTheFirstClockMeasurement(t *testing.T) {
 	faults := fault.New(1)
 	faults.Add(fault.Rule{NamePrefix: "locks/clock-check", Times: 1, Do: fault.Fail(codes.PermissionDenied)})
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
@@ -632,7 +632,7 @@ func TestManager_SweepsAlthoughTheClockWasNotMeasuredAtOnce(t *testing.T) {
 
 // F-OBS-01, F-TEL-09: a sweep that failed is not counted, so that an alert tells
 // of sweeps that fail one after the other.
-func TestManager_CountsNoSweepThatFailed(t *testing.T) {
+func TestManager_DoesNotCountFailedSweeps(t *testing.T) {
 	faults := fault.New(1)
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
 	s := newSystem(t)
@@ -669,7 +669,7 @@ func (s *system) assign(now time.Time) domain.MissionID {
 
 // F-DEC-05: what another manager committed and did not live to send is sent by
 // the sweeper.
-func TestManager_SendsWhatACrashLeftUnsent(t *testing.T) {
+func TestManager_SendsCommandsLeftByACrash(t *testing.T) {
 	s := newSystem(t)
 	mission := s.assign(time.Now())
 	if err := s.store.CancelOrder(t.Context(), "O1", "obsolete"); err != nil {
@@ -685,7 +685,7 @@ func TestManager_SendsWhatACrashLeftUnsent(t *testing.T) {
 // F-TEL-09: a manager whose clock is fast by minutes takes every drone for
 // silent. It leaves the sweeps to others, but sends the commands that are owed
 // (F-DEC-05): the clock has no say in that, and all clocks may be wrong.
-func TestManager_DoesNotSweepByAWrongClock(t *testing.T) {
+func TestManager_DoesNotSweepWithAWrongClock(t *testing.T) {
 	slow, err := simclock.New(simclock.Rate{Epoch: time.Now(), Speed: 1, Ahead: -5 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
@@ -720,7 +720,7 @@ func TestManager_DoesNotSweepByAWrongClock(t *testing.T) {
 }
 
 // F-TEL-09: nor does a manager whose clock is set forward after it was measured.
-func TestManager_DoesNotSweepByAClockThatWasSet(t *testing.T) {
+func TestManager_DoesNotSweepWithAClockThatWasSet(t *testing.T) {
 	clock, err := simclock.New(simclock.Rate{Epoch: time.Now(), Speed: 1, Ahead: time.Millisecond}) // can be set
 	if err != nil {
 		t.Fatal(err)
