@@ -52,6 +52,13 @@ func TestTopic_FreesWhatNoSeekRestores(t *testing.T) {
 	publish()
 	clock.Advance(snapshotLife)
 	publish()
+	// The clock has woken housekeeping too, which may be removing the snapshot.
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	topic.mu.RLock()
+	defer topic.mu.RUnlock()
+	snap.mu.Lock()
+	defer snap.mu.Unlock()
 	if n := len(snap.messages); n != 0 || len(topic.snapshots) != 0 || len(s.snapshots) != 0 {
 		t.Errorf("an expired snapshot holds %d messages", n)
 	}
