@@ -19,18 +19,23 @@ type console struct {
 	broken bool
 }
 
-// printColumns is where printed text is wrapped: any terminal has as many.
+// printColumns is where text for a terminal is wrapped: any terminal has as many.
 const printColumns = 79
 
-// print writes text above the status, wrapped at printColumns. Further rows of a
-// paragraph are indented.
+// print writes text above the status. On a terminal it is wrapped at printColumns,
+// and further rows of a paragraph are indented; a file keeps each line whole, for
+// grep.
 func (c *console) print(indent int, paragraphs ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var text strings.Builder
 	text.WriteString(c.erase())
+	columns := 0
+	if c.terminal {
+		columns = printColumns
+	}
 	for _, p := range paragraphs {
-		text.WriteString(wrap(p, printColumns, indent))
+		text.WriteString(wrap(p, columns, indent))
 		text.WriteByte('\n')
 	}
 	text.WriteString(c.draw())
@@ -80,11 +85,12 @@ func (c *console) write(text string) {
 }
 
 // wrap breaks a line between words so that no row is longer than columns, where
-// words allow it; rows after the first are indented. Blanks within a row stay.
+// words allow it; rows after the first are indented. Blanks within a row stay. With
+// 0 columns it returns the line as it is.
 func wrap(line string, columns, indent int) string {
 	var rows []string
 	prefix := ""
-	for utf8.RuneCountInString(prefix+line) > columns {
+	for columns > 0 && utf8.RuneCountInString(prefix+line) > columns {
 		room := columns - len(prefix)
 		cut := strings.LastIndexByte(line[:min(len(line), room+1)], ' ')
 		if strings.TrimSpace(line[:max(cut, 0)]) == "" { // one word is longer than a row

@@ -48,6 +48,8 @@ type Report struct {
 	SimulatedSeconds     float64               `json:"simulatedSeconds"`
 	ElapsedSeconds       float64               `json:"elapsedSeconds"`
 	FirstTelemetryMs     float64               `json:"firstTelemetryMs,omitempty"` // 0 if none was applied before the end
+
+	columns int // where Print wraps; 0 for nowhere
 }
 
 // OrderReport counts orders by their state at the end.
@@ -244,7 +246,7 @@ func (r *Report) reportMeter(m *meter.Meter, speed float64) {
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// Print writes the report for people, wrapped at 79 columns.
+// Print writes the report for people; that of a run on a terminal is wrapped.
 func (r Report) Print(w io.Writer) error {
 	var text bytes.Buffer
 	r.print(&text)
@@ -254,7 +256,7 @@ func (r Report) Print(w io.Writer) error {
 
 func (r Report) print(w *bytes.Buffer) {
 	line := func(name, format string, args ...any) {
-		w.WriteString(wrap(fmt.Sprintf("%-11s %s", name, fmt.Sprintf(format, args...)), printColumns, 14) + "\n")
+		w.WriteString(wrap(fmt.Sprintf("%-11s %s", name, fmt.Sprintf(format, args...)), r.columns, 14) + "\n")
 	}
 	fmt.Fprintf(w, "\nReport after %.0f s (%.0f s simulated), seed %d\n", r.ElapsedSeconds, r.SimulatedSeconds, r.Seed)
 	o := r.Orders

@@ -21,6 +21,9 @@ func (run *devRun) report(ctx context.Context) (Report, error) {
 		SimulatedSeconds: run.clock.Now().Sub(run.simBegan).Seconds(),
 		FirstTelemetryMs: millis(run.firstTelemetry), Unsettled: run.unsettled,
 	}
+	if run.cfg.Terminal {
+		r.columns = printColumns
+	}
 	// The counters first: reading the history would add to them.
 	r.reportMeter(run.product.Meter, run.cfg.Speed)
 	r.Pace = run.pace()
