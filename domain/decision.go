@@ -122,4 +122,6 @@ type Cycle struct {
 type UnservedOrder struct {
 	OrderID OrderID
 	Reason  string
+	// Obstacles is zero if the drones were not counted.
+	Obstacles Obstacles
 }

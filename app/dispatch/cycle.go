@@ -134,7 +134,7 @@ func (r *Runner) planAndPublish(ctx, lease context.Context, c *domain.Cycle, mem
 	if len(p.decisions) == 0 {
 		c.Outcome = domain.CycleEmpty
 		r.judgeByAllDrones(ctx, c.DepotID, memory, p.problem, p.unserved)
-		listUnserved(c, p.unserved)
+		listUnserved(c, unservedOrders(p))
 		return nil
 	}
 	began := time.Now()
@@ -156,7 +156,7 @@ func (r *Runner) planAndPublish(ctx, lease context.Context, c *domain.Cycle, mem
 		memory.planner.ObserveLeadTime(r.clock.Since(p.began))
 	}
 	r.judgeByAllDrones(ctx, c.DepotID, memory, p.problem, p.unserved)
-	listUnserved(c, append(failed, p.unserved...))
+	listUnserved(c, append(failed, unservedOrders(p)...))
 	return err
 }
 
@@ -167,11 +167,11 @@ const maxErrors = 10
 
 // publishFailed is the reason of an order whose decision the server may not
 // have. If it has it after all, the ledger says what became of it.
-const publishFailed solver.Reason = "publish_failed"
+const publishFailed = "publish_failed"
 
 // countPublished notes in c what the server has, by the results of publishing.
 // It returns the orders of the other decisions, and why these failed.
-func countPublished(c *domain.Cycle, p cyclePlan, results []error) (failed []solver.Unserved, _ error) {
+func countPublished(c *domain.Cycle, p cyclePlan, results []error) (failed []domain.UnservedOrder, _ error) {
 	var errs []error
 	more := 0
 	for i, err := range results {
@@ -188,7 +188,7 @@ func countPublished(c *domain.Cycle, p cyclePlan, results []error) (failed []sol
 			more++
 		}
 		for _, id := range d.OrderIDs {
-			failed = append(failed, solver.Unserved{OrderID: string(id), Reason: publishFailed})
+			failed = append(failed, domain.UnservedOrder{OrderID: id, Reason: publishFailed})
 		}
 	}
 	if more > 0 {
@@ -203,7 +203,8 @@ type cyclePlan struct {
 	decisions []domain.Decision
 	distances map[domain.DroneID]float64 // km
 	unserved  []solver.Unserved
-	began     time.Time // of planning
+	obstacles []domain.Obstacles // of the unserved orders
+	began     time.Time          // of planning
 }
 
 // plan reads the snapshot and plans. It notes in c what it saw and decided.
@@ -249,7 +250,7 @@ func (r *Runner) plan(ctx context.Context, c *domain.Cycle, p *planner.Planner) 
 	}
 	return cyclePlan{
 		problem: result.Usable(), decisions: planner.DecisionsOf(plan, snap),
-		distances: distances, unserved: plan.Unserved, began: planningBegan,
+		distances: distances, unserved: plan.Unserved, obstacles: result.Obstacles, began: planningBegan,
 	}, nil
 }
 

@@ -110,7 +110,9 @@ func TestOnce_PublishesDecisionsAndRecordsTheCycle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []domain.UnservedOrder{{OrderID: "NOBODY-STOCKS-IT", Reason: string(solver.NoCompatibleWarehouse)}}
+	want := []domain.UnservedOrder{{
+		OrderID: "NOBODY-STOCKS-IT", Reason: string(solver.NoCompatibleWarehouse), Obstacles: domain.Obstacles{Free: 1, Warehouse: 1},
+	}}
 	if stored.Outcome != domain.CyclePublished || stored.Missions != 1 || stored.Assigned != 1 || stored.Holder != "test" || !slices.Equal(stored.Unserved, want) {
 		t.Errorf("recorded %+v", stored)
 	}

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -12,28 +13,58 @@ import (
 	"github.com/dronefleet/dronefleet/solver"
 )
 
-// maxUnservedBytes is the room for unserved orders and their reasons in a
-// cycle's document, of the 1 MiB that Firestore allows; the rest of the record
-// fits in what remains. An entry takes unservedBytes beside its two texts.
+// maxUnservedBytes is the room for unserved orders in a cycle's document, of the
+// 1 MiB that Firestore allows; the rest of the record fits in what remains. An entry
+// takes unservedBytes beside its two texts, and obstacleBytes for each count.
 const (
 	maxUnservedBytes = 700 << 10
 	unservedBytes    = 32
+	obstacleBytes    = 20
+	// moreObstacleBytes is room for counts even where the list is full.
+	moreObstacleBytes = 100 << 10
 )
 
+// unservedOrders puts a plan's unserved orders as a record has them, the most
+// urgent first.
+func unservedOrders(p cyclePlan) []domain.UnservedOrder {
+	byUrgency := make([]int, len(p.unserved))
+	for i := range byUrgency {
+		byUrgency[i] = i
+	}
+	slices.SortStableFunc(byUrgency, func(a, b int) int {
+		return cmp.Compare(p.problem.Orders[p.unserved[b].Index].Priority, p.problem.Orders[p.unserved[a].Index].Priority)
+	})
+	list := make([]domain.UnservedOrder, len(byUrgency))
+	for k, i := range byUrgency {
+		u := p.unserved[i]
+		list[k] = domain.UnservedOrder{OrderID: domain.OrderID(u.OrderID), Reason: string(u.Reason), Obstacles: p.obstacles[i]}
+		if u.Detail != "" {
+			list[k].Reason += ": " + u.Detail
+		}
+	}
+	return list
+}
+
 // listUnserved notes the unserved orders, as many as fit a document, and how many
-// more there are.
-func listUnserved(c *domain.Cycle, unserved []solver.Unserved) {
+// more there are. Obstacles follow, from the first order on, while there is room:
+// they keep no order with its reason from the list.
+func listUnserved(c *domain.Cycle, unserved []domain.UnservedOrder) {
 	room := maxUnservedBytes
 	for i, u := range unserved {
-		reason := string(u.Reason)
-		if u.Detail != "" {
-			reason += ": " + u.Detail
-		}
-		if room -= len(u.OrderID) + len(reason) + unservedBytes; room < 0 {
+		if room -= len(u.OrderID) + len(u.Reason) + unservedBytes; room < 0 {
 			c.Detail = fmt.Sprintf("%d more unserved orders are not listed", len(unserved)-i)
+			break
+		}
+		u.Obstacles = domain.Obstacles{}
+		c.Unserved = append(c.Unserved, u)
+	}
+	room = max(0, room) + moreObstacleBytes
+	for i := range c.Unserved {
+		o := unserved[i].Obstacles
+		if room -= o.Kinds() * obstacleBytes; room < 0 {
 			return
 		}
-		c.Unserved = append(c.Unserved, domain.UnservedOrder{OrderID: domain.OrderID(u.OrderID), Reason: reason})
+		c.Unserved[i].Obstacles = o
 	}
 }
 

@@ -16,11 +16,20 @@ import (
 	"github.com/dronefleet/dronefleet/solver"
 )
 
-// F-OPT-04: a cycle's document has the orders that were left with their reasons.
+// F-OPT-04, F-ORD-05: a cycle's record has the orders that were left, the most
+// urgent first, with their reasons and what kept drones from them.
 func TestListUnserved(t *testing.T) {
 	var c domain.Cycle
-	listUnserved(&c, []solver.Unserved{{OrderID: "O-1", Reason: solver.NoDroneFree, Detail: "all are away"}, {OrderID: "O-2", Reason: solver.OutOfRange}})
-	want := []domain.UnservedOrder{{OrderID: "O-1", Reason: string(solver.NoDroneFree) + ": all are away"}, {OrderID: "O-2", Reason: string(solver.OutOfRange)}}
+	left := cyclePlan{
+		problem:   solver.Problem{Orders: []solver.Order{{ID: "O-1"}, {ID: "O-2", Priority: solver.Critical}}},
+		unserved:  []solver.Unserved{{OrderID: "O-1", Reason: solver.NoDroneFree, Detail: "all are away"}, {OrderID: "O-2", Index: 1, Reason: solver.OutOfRange}},
+		obstacles: []domain.Obstacles{{Busy: 4}, {Free: 3, Range: 3}},
+	}
+	listUnserved(&c, unservedOrders(left))
+	want := []domain.UnservedOrder{
+		{OrderID: "O-2", Reason: string(solver.OutOfRange), Obstacles: domain.Obstacles{Free: 3, Range: 3}},
+		{OrderID: "O-1", Reason: string(solver.NoDroneFree) + ": all are away", Obstacles: domain.Obstacles{Busy: 4}},
+	}
 	if !slices.Equal(c.Unserved, want) || c.Detail != "" {
 		t.Errorf("%+v", c)
 	}
@@ -59,9 +68,12 @@ func TestListUnserved_FitsADocument(t *testing.T) {
 			for range maxLeftOut + 1 {
 				leaveOut(&c, strings.Repeat("x", 1600))
 			}
-			var unserved []solver.Unserved
+			every := domain.Obstacles{Free: 900, Busy: 90, Warehouse: 100, Payload: 100, ColdChain: 100, Range: 100, Battery: 100, Taken: 100, Reserve: 100, Unused: 100, Deadline: 100}
+			var unserved []domain.UnservedOrder
 			for i := range all {
-				unserved = append(unserved, solver.Unserved{OrderID: fmt.Sprintf(id, i), Reason: solver.NoDroneFree, Detail: "those that can lift it are away"})
+				unserved = append(unserved, domain.UnservedOrder{
+					OrderID: domain.OrderID(fmt.Sprintf(id, i)), Reason: "no_drone_free: drones that can carry it are not ready at the depot", Obstacles: every,
+				})
 			}
 			listUnserved(&c, unserved)
 			if err := store.RecordCycle(t.Context(), c); err != nil {
@@ -69,6 +81,10 @@ func TestListUnserved_FitsADocument(t *testing.T) {
 			}
 			if want := fmt.Sprintf("%d more unserved orders", all-len(c.Unserved)); !strings.HasPrefix(c.Detail, want) || len(c.Unserved) == 0 {
 				t.Errorf("%d of %d listed, %q", len(c.Unserved), all, c.Detail)
+			}
+			stored, err := store.Cycle(t.Context(), c.ID)
+			if err != nil || !slices.Equal(stored.Unserved, c.Unserved) || stored.Unserved[0].Obstacles != every {
+				t.Errorf("stored %d orders, the first with %+v, %v", len(stored.Unserved), stored.Unserved[0].Obstacles, err)
 			}
 		})
 	}
@@ -79,9 +95,9 @@ func TestListUnserved_FitsADocument(t *testing.T) {
 func TestLeaveOut_FitsADocument(t *testing.T) {
 	store := firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{})
 	c := domain.Cycle{ID: domain.CycleID(uuid.NewString()), Outcome: domain.CyclePublished}
-	var unserved []solver.Unserved
+	var unserved []domain.UnservedOrder
 	for i := range 20_000 {
-		unserved = append(unserved, solver.Unserved{OrderID: fmt.Sprint(i), Reason: solver.NoDroneFree})
+		unserved = append(unserved, domain.UnservedOrder{OrderID: domain.OrderID(fmt.Sprint(i)), Reason: string(solver.NoDroneFree), Obstacles: domain.Obstacles{Busy: 1}})
 	}
 	for range maxLeftOut {
 		leaveOut(&c, "drone D1: homeDepotId "+strings.Repeat("é", 10<<10)+" names no valid depot")

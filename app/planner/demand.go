@@ -59,9 +59,9 @@ func (m *demand) observe(f directFlights) {
 	if now.After(m.latest) {
 		m.latest = now
 	}
-	for _, d := range f.problem.Drones {
-		m.drones[d.ID] = now
-		m.typical = f.charged(d)
+	m.observeDrones(f.problem.Drones, now)
+	if n := len(f.problem.Drones); n > 0 {
+		m.typical = f.charged(f.problem.Drones[n-1])
 	}
 	for i := range f.problem.Orders {
 		o := &f.problem.Orders[i]
@@ -79,6 +79,21 @@ func (m *demand) observe(f directFlights) {
 	m.forget(now)
 }
 
+// observeDrones notes which drones are free.
+func (m *demand) observeDrones(drones []solver.Drone, now time.Time) {
+	if m.drones == nil {
+		m.drones = map[string]time.Time{}
+	}
+	for _, d := range drones {
+		m.drones[d.ID] = now
+	}
+	for id, seen := range m.drones {
+		if now.Sub(seen) > DroneMemory {
+			delete(m.drones, id)
+		}
+	}
+}
+
 // servableInTime reports whether a drone at its depot, or one that is free now,
 // could deliver the order in time.
 func (m *demand) servableInTime(f directFlights, o *solver.Order) bool {
@@ -93,11 +108,6 @@ func (m *demand) forget(now time.Time) {
 	for id, seen := range m.known {
 		if now.Sub(seen) > demandWindow {
 			delete(m.known, id)
-		}
-	}
-	for id, seen := range m.drones {
-		if now.Sub(seen) > DroneMemory {
-			delete(m.drones, id)
 		}
 	}
 	m.urgent, m.launches = recent(m.urgent, now), recent(m.launches, now)

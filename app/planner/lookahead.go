@@ -107,25 +107,27 @@ func (p *Planner) lookAhead(ctx context.Context, whole solver.Problem) (Result, 
 	}
 	p.last = &plan
 	p.demand.launched(&problem, plan)
-	return Result{Problem: whole, Plan: plan, Reserve: l.reserve, Kept: kept}, nil
+	result := Result{Problem: whole, Plan: plan, Reserve: l.reserve, Kept: len(kept)}
+	result.Obstacles = p.obstacles(result, kept)
+	return result, nil
 }
 
-// plan runs the stages. It also returns how many drones are kept.
-func (l *lookAhead) plan(ctx context.Context) (_ solver.Plan, kept int, _ error) {
+// plan runs the stages. It also returns the drones that are kept.
+func (l *lookAhead) plan(ctx context.Context) (_ solver.Plan, kept []solver.Drone, _ error) {
 	starved := l.work.Now.Sub(l.demand.othersServed) >= l.params.AgingStep
 	if starved {
 		l.advance = nil
 	}
 	held := map[string]bool{} // drones for the starved
 	if err := l.planUrgent(ctx); err != nil {
-		return solver.Plan{}, 0, err
+		return solver.Plan{}, nil, err
 	}
 	rest := l.release(l.inReserveOrder(), starved)
 	if starved {
 		l.reserve = max(0, min(l.reserve, len(rest)-1))
 	}
 	if err := l.planLongestOverdue(ctx, beyond(rest, (l.reserve+1)/2)); err != nil {
-		return solver.Plan{}, 0, err
+		return solver.Plan{}, nil, err
 	}
 	rest = l.unused(rest)
 	if starved && len(rest) > 0 {
@@ -133,18 +135,18 @@ func (l *lookAhead) plan(ctx context.Context) (_ solver.Plan, kept int, _ error)
 	}
 	notHeld := func(id string) bool { return !held[id] }
 	if err := l.planLateCritical(ctx, selectDrones(beyond(rest, (l.reserve+1)/2), notHeld)); err != nil {
-		return solver.Plan{}, 0, err
+		return solver.Plan{}, nil, err
 	}
 	// What these cannot carry may take the reserve and the advance positions, too.
 	if err := l.planLateCritical(ctx, selectDrones(l.unused(l.work.Drones), notHeld)); err != nil {
-		return solver.Plan{}, 0, err
+		return solver.Plan{}, nil, err
 	}
 	rest = l.unused(rest)
 	if starved {
 		l.reserve = max(0, min(l.reserve, len(rest)-1))
 	}
 	if err := l.planAtRisk(ctx, beyond(rest, (l.reserve+1)/2)); err != nil {
-		return solver.Plan{}, 0, err
+		return solver.Plan{}, nil, err
 	}
 	offered := append(selectDrones(l.work.Drones, l.hasRoute), beyond(l.unused(rest), l.reserve)...)
 	plan, err := l.planJointly(ctx, offered)
@@ -152,10 +154,10 @@ func (l *lookAhead) plan(ctx context.Context) (_ solver.Plan, kept int, _ error)
 		err = l.completeCritical(ctx, &plan)
 	}
 	if err != nil {
-		return plan, 0, err
+		return plan, nil, err
 	}
-	keptDrones := l.keptDrones(plan, offered)
-	return l.restate(plan, keptDrones), len(keptDrones), nil
+	kept = l.keptDrones(plan, offered)
+	return l.restate(plan, kept), kept, nil
 }
 
 // beyond lists the drones after the first n.

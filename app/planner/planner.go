@@ -72,15 +72,19 @@ type Result struct {
 	// Plan holds the missions to begin now and, for every other order, why it
 	// waits.
 	Plan solver.Plan
+	// Obstacles says in numbers of drones why each order of Plan.Unserved waits; it
+	// has the same indices.
+	Obstacles []domain.Obstacles
 	// Reserve is how many free drones were to be kept for CRITICAL orders to
 	// come; Kept is how many were.
 	Reserve, Kept int
 }
 
-// Usable is the problem without the drones that the solver ignored.
+// Usable is the problem without the drones and warehouses that the solver ignored.
 func (r Result) Usable() solver.Problem {
 	p := r.Problem
 	p.Drones = withoutIgnored(p.Drones, "drone", r.Plan.Ignored)
+	p.Warehouses = withoutIgnored(p.Warehouses, "warehouse", r.Plan.Ignored)
 	return p
 }
 
@@ -96,7 +100,12 @@ func (p *Planner) Plan(ctx context.Context, problem solver.Problem) (Result, err
 	if p.cfg.Immediate || p.cfg.Options.Strategy != solver.SISR {
 		plan, err := p.solve(ctx, problem, p.last, p.cfg.Options.TimeLimit)
 		p.last = &plan
-		return Result{Problem: problem, Plan: plan}, err
+		result := Result{Problem: problem, Plan: plan}
+		if err == nil {
+			p.demand.observeDrones(result.Usable().Drones, problem.Now)
+			result.Obstacles = p.obstacles(result, nil)
+		}
+		return result, err
 	}
 	result, err := p.lookAhead(ctx, problem)
 	if err != nil {
@@ -105,8 +114,15 @@ func (p *Planner) Plan(ctx context.Context, problem solver.Problem) (Result, err
 	if fault := check.Plan(problem, result.Plan); fault != nil {
 		p.cfg.Refused(problem, fault)
 		result.Plan, err = p.solveGreedily(ctx, problem)
+		result.Kept, result.Obstacles = 0, p.obstacles(result, nil)
 	}
 	return result, err
+}
+
+// obstacles counts why the orders of a result wait, with the drones kept in reserve.
+func (p *Planner) obstacles(r Result, kept []solver.Drone) []domain.Obstacles {
+	usable := r.Usable()
+	return newDirectFlights(&usable).countObstacles(r.Plan, kept, max(0, len(p.demand.drones)-len(usable.Drones)))
 }
 
 func (p *Planner) solveGreedily(ctx context.Context, problem solver.Problem) (solver.Plan, error) {

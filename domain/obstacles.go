@@ -1,0 +1,73 @@
+package domain
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Obstacles says in numbers of drones why a cycle did not assign an order.
+type Obstacles struct {
+	// Free drones of the depot were looked at. Busy ones, which fly, charge, are
+	// faulty or silent, were not; their number is what the planner saw of late.
+	Free, Busy int
+	// Free drones that cannot carry the order, each counted under the first of
+	// these that holds: no warehouse supplies the product; the order is too heavy;
+	// the flight needs a warehouse without cold storage; it is too far even with
+	// full charge, or takes longer than the drone may fly; it is too far with the
+	// present charge.
+	Warehouse, Payload, ColdChain, Range, Battery int
+	// Free drones that can carry it, each counted once: they take other orders, are
+	// kept for CRITICAL orders to come, or stay without a mission.
+	Taken, Reserve, Unused int
+	// Deadline is how many of the drones that can carry it would be late.
+	Deadline int
+}
+
+// Counted reports whether the drones were counted. They are not if the order
+// cannot be planned, or if there are too many orders.
+func (o Obstacles) Counted() bool { return o != Obstacles{} }
+
+// Kinds is how many of the counts are not zero: what the record of an order costs.
+func (o Obstacles) Kinds() (n int) {
+	for _, drones := range []int{
+		o.Free, o.Busy, o.Warehouse, o.Payload, o.ColdChain, o.Range, o.Battery, o.Taken, o.Reserve, o.Unused, o.Deadline,
+	} {
+		if drones != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// String is one line for people, such as "12 free: 3 payload, 4 taken, 5 reserve
+// (9 late); 28 busy". It is empty if the drones were not counted.
+func (o Obstacles) String() string {
+	if !o.Counted() {
+		return ""
+	}
+	var kinds []string
+	add := func(drones int, kind string) {
+		if drones > 0 {
+			kinds = append(kinds, fmt.Sprintf("%d %s", drones, kind))
+		}
+	}
+	add(o.Warehouse, "warehouse")
+	add(o.Payload, "payload")
+	add(o.ColdChain, "cold chain")
+	add(o.Range, "range")
+	add(o.Battery, "battery")
+	add(o.Taken, "taken")
+	add(o.Reserve, "reserve")
+	add(o.Unused, "unused")
+	text := fmt.Sprintf("%d free", o.Free)
+	if len(kinds) > 0 {
+		text += ": " + strings.Join(kinds, ", ")
+	}
+	if o.Deadline > 0 {
+		text += fmt.Sprintf(" (%d late)", o.Deadline)
+	}
+	if o.Busy > 0 {
+		text += fmt.Sprintf("; %d busy", o.Busy)
+	}
+	return text
+}
