@@ -32,9 +32,12 @@ func soundDecision() judged {
 	}
 }
 
-// objections has for every reason against a decision something that gives it. What
+// objections has for every reason against a decision, which not all reasons are,
+// something that gives it. What
 // is about the drone leaves it in place, what is about an order touches O1, so that
 // any two can be given at once. F-DEC-02
+//
+//exhaustive:ignore
 var objections = map[Reason]func(*judged){
 	ReasonDecisionConflict: func(j *judged) {
 		j.state.Ledger = &domain.LedgerEntry{ID: "X", Outcome: domain.OutcomeApplied, PayloadHash: "another"}

@@ -99,7 +99,7 @@ func (r *Runner) once(ctx context.Context, depot domain.DepotID, memory *Memory)
 	case domain.CycleFailed, domain.CycleLeaseLost:
 		r.meter.Cycles.Ended(meter.CycleFailed)
 	case domain.CycleAborted: // neither run nor failed
-	default:
+	case domain.CyclePublishing, domain.CyclePublished, domain.CycleEmpty:
 		r.meter.Cycles.Ended(meter.CycleRun)
 		r.meter.Cycles.Took.Record(time.Since(began))
 	}

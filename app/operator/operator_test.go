@@ -393,7 +393,9 @@ func TestDesk_AuditTellsOfNobodyElse(t *testing.T) {
 			t.Fatalf("decision %+v, %v", entry, err)
 		}
 	}
-	for subject, id := range map[operator.Subject]string{operator.SubjectDrone: "D1", operator.SubjectOrder: "O1", operator.SubjectCycle: "C1"} {
+	//exhaustive:ignore
+	recorded := map[operator.Subject]string{operator.SubjectDrone: "D1", operator.SubjectOrder: "O1", operator.SubjectCycle: "C1"}
+	for subject, id := range recorded {
 		story := o.says(o.desk.Audit(ctx, subject, id))
 		o.expect(story, "decision DEC-1: REJECTED")
 		if strings.Contains(story, "DEC-2") {
@@ -435,7 +437,9 @@ func TestDesk_AuditWithoutEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for subject, id := range map[operator.Subject]string{operator.SubjectDrone: "D1", operator.SubjectOrder: "O1", operator.SubjectCycle: "C1"} {
+	//exhaustive:ignore
+	recorded := map[operator.Subject]string{operator.SubjectDrone: "D1", operator.SubjectOrder: "O1", operator.SubjectCycle: "C1"}
+	for subject, id := range recorded {
 		o.expect(strings.ToLower(o.says(o.desk.Audit(ctx, subject, id))), string(subject)+" "+strings.ToLower(id), "no change is recorded")
 	}
 }

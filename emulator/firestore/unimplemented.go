@@ -11,5 +11,5 @@ func (s *Server) ExecutePipeline(*pb.ExecutePipelineRequest, pb.Firestore_Execut
 	return unimplemented("ExecutePipeline")
 }
 
-// Write, the streaming form of Commit, is not implemented.
+// Write is not implemented; it is the streaming form of Commit.
 func (s *Server) Write(pb.Firestore_WriteServer) error { return unimplemented("Write") }

@@ -35,7 +35,7 @@ func (run *devRun) report(ctx context.Context) (Report, error) {
 	r.Priorities = reportPriorities(h.Orders, run.clock.Now())
 	r.Decisions = reportDecisions(h.Ledger)
 	r.Cycles.Causes = run.causes()
-	r.MissionsFailed = map[domain.FailureReason]int{}
+	r.MissionsFailed = make(map[domain.FailureReason]int)
 	carried := 0
 	for _, m := range h.Missions {
 		r.FlownKm += m.PlannedKm()

@@ -72,7 +72,7 @@ func TestDocuments_HoldEveryPart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	events := map[domain.EntityKind]bool{}
+	events := make(map[domain.EntityKind]bool)
 	for _, e := range h.Events {
 		events[e.Entity] = true
 	}

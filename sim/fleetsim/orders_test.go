@@ -27,7 +27,7 @@ func newSource(t *testing.T, cfg OrderConfig) *OrderSource {
 func TestOrderSource_DrawsAFeasibleMix(t *testing.T) {
 	const n = 5000
 	s := newSource(t, OrderConfig{Seed: 3})
-	share := map[domain.Priority]float64{}
+	share := make(map[domain.Priority]float64)
 	ids := map[domain.OrderID]bool{}
 	for range n {
 		r := s.Next()

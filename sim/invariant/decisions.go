@@ -92,8 +92,9 @@ func isEffect(event domain.Event, row domain.LedgerEntry) bool {
 		return event.To == string(domain.MissionActive) && event.Revision == 1
 	case domain.EntityDrone:
 		return event.To == string(domain.DroneMoving) && text(event, "currentMissionId") == string(row.MissionID)
-	default:
+	case domain.EntityOrder:
 		return event.To == string(domain.OrderAssigned) && text(event, "assignedMissionId") == string(row.MissionID) &&
 			text(event, "assignedDroneId") == string(row.DroneID)
 	}
+	return false
 }

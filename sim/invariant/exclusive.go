@@ -44,7 +44,7 @@ func (c *checker) exclusiveByRevision() {
 			key = "currentMissionId"
 		case domain.EntityOrder:
 			key = "assignedMissionId"
-		default:
+		case domain.EntityMission:
 			continue
 		}
 		events := c.events[e]

@@ -118,6 +118,7 @@ func (c *checker) legalOrder(e entity, before, after domain.Event) {
 	case domain.OrderAssigned, domain.OrderInDelivery:
 		c.expect(assigned != "" && text(after, "assignedDroneId") != "", "I2", e,
 			"is %s without mission or drone at revision %d", is, after.Revision)
+	case domain.OrderSolving, domain.OrderDelivered, domain.OrderCancelled: // bound or not
 	}
 	switch (transition{after.From, after.To}) {
 	case transition{string(domain.OrderPending), string(domain.OrderAssigned)}:
