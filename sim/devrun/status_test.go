@@ -73,7 +73,8 @@ func TestStatus_IsRedrawnInPlaceAndNeverWrapped(t *testing.T) {
 
 func countsAt(at time.Time) *storeCounts {
 	var c storeCounts
-	c.set(map[domain.OrderStatus]int64{domain.OrderPending: 1234567, domain.OrderAssigned: 12345678, domain.OrderInDelivery: 123456, domain.OrderDelivered: 123456789},
+	c.set(map[domain.OrderStatus]int64{domain.OrderPending: 1234567, domain.OrderSolving: 0, domain.OrderAssigned: 12345678, domain.OrderInDelivery: 123456, domain.OrderDelivered: 123456789,
+		domain.OrderCancelled: 0},
 		map[domain.Outcome]int64{domain.OutcomeApplied: 12345678, domain.OutcomeRejected: 1234567}, at)
 	return &c
 }
