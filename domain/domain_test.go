@@ -9,7 +9,7 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// F-WIRE-03: what passes is an id that the store takes.
+// F-WIRE-03, F-API-03: what passes is an id that the store takes, on one line.
 func TestCheckID_TakesWhatFirestoreTakes(t *testing.T) {
 	for _, tt := range []struct {
 		name, id string
@@ -30,6 +30,12 @@ func TestCheckID_TakesWhatFirestoreTakes(t *testing.T) {
 		{"reserved", "__x__", false},
 		{"reserved on two lines", "__a\nb__", false},
 		{"half reserved", "__x", true},
+		{"tab", "a\tb", false},
+		{"line break", "a\nb", false},
+		{"escape", "\x1b[31m", false},
+		{"delete", "a\x7f", false},
+		{"control character above ASCII", "a\u0085", false},
+		{"umlaut", "Zürich", true},
 	} {
 		if err := domain.CheckID(tt.id); (err == nil) != tt.ok {
 			t.Errorf("%s: %v", tt.name, err)
@@ -39,6 +45,9 @@ func TestCheckID_TakesWhatFirestoreTakes(t *testing.T) {
 
 // A document written by others may have a longer id, as long as Firestore takes.
 func TestCheckDocumentID_TakesIDsOfOtherTools(t *testing.T) {
+	if err := domain.CheckDocumentID("a\nb"); err != nil {
+		t.Errorf("a line break: %v", err)
+	}
 	for length, ok := range map[int]bool{domain.MaxIDBytes + 1: true, 1500: true, 1501: false} {
 		if err := domain.CheckDocumentID(strings.Repeat("x", length)); (err == nil) != ok {
 			t.Errorf("%d bytes: %v", length, err)

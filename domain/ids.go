@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -27,16 +28,24 @@ const MaxIDBytes = 128
 
 var reservedID = regexp.MustCompile(`(?s)^__.*__$`) // line breaks included
 
-// CheckID reports why id cannot name an entity: it must be 1 to 128 bytes of
-// UTF-8 and a legal Firestore document id (no slash, not "." or "..", not of
-// the form __x__).
-func CheckID(id string) error { return checkID(id, MaxIDBytes) }
+// CheckID reports why id cannot name an entity: it must be 1 to 128 bytes of UTF-8
+// without control characters and a legal Firestore document id (no slash, not "." or
+// "..", not of the form __x__).
+func CheckID(id string) error {
+	if err := checkID(id, MaxIDBytes); err != nil {
+		return err
+	}
+	if i := strings.IndexFunc(id, unicode.IsControl); i >= 0 {
+		return fmt.Errorf("contains the control character %U; leave it out", []rune(id[i:])[0])
+	}
+	return nil
+}
 
 // maxDocumentIDBytes is Firestore's limit.
 const maxDocumentIDBytes = 1500
 
-// CheckDocumentID reports why id cannot be that of any document, whoever wrote
-// it: CheckID for ids as long as Firestore takes.
+// CheckDocumentID reports why id cannot be that of any document, whoever wrote it:
+// CheckID with Firestore's own limits, which allow control characters.
 func CheckDocumentID(id string) error { return checkID(id, maxDocumentIDBytes) }
 
 func checkID(id string, most int) error {

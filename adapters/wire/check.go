@@ -97,6 +97,9 @@ func (c *checker) position(field string, p *pb.Position) domain.Position {
 		c.add(field, "is missing; give lat and lon in degrees")
 		return domain.Position{Lat: math.NaN(), Lon: math.NaN()} // not a place
 	}
+	if p.Lat == nil && p.Lon == nil && !c.fields[join(field, "lat")] {
+		c.add(field, "is empty; give lat and lon in degrees")
+	}
 	c.within(join(field, "lat"), p.GetLat(), -90, 90)
 	c.within(join(field, "lon"), p.GetLon(), -180, 180)
 	return domain.Position{Lat: p.GetLat(), Lon: p.GetLon()}

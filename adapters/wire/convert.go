@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/dronefleet/dronefleet/domain"
@@ -13,9 +14,9 @@ import (
 // The *ToProto functions write the fields that the wire has; the State Manager's own
 // bookkeeping (bindings, revisions, outbox times) is left out.
 
-// positionToProto writes a position.
+// positionToProto writes a position, coordinates of 0 included.
 func positionToProto(p domain.Position) *pb.Position {
-	return &pb.Position{Lat: p.Lat, Lon: p.Lon}
+	return &pb.Position{Lat: proto.Float64(p.Lat), Lon: proto.Float64(p.Lon)}
 }
 
 // telemetryToProto writes a report.

@@ -99,7 +99,7 @@ func unmarshal(kind string, data []byte, attrs map[string]string, m proto.Messag
 }
 
 func unmarshalJSON(kind string, data []byte, m proto.Message) ([]Problem, error) {
-	long, problems, err := lengthenEnums(data, m.ProtoReflect().Descriptor())
+	long, problems, err := readJSON(data, m.ProtoReflect().Descriptor())
 	if err == nil {
 		err = protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(long, m)
 	}

@@ -50,7 +50,7 @@ func TestDecodeTelemetry_JSONForms(t *testing.T) {
 // F-WIRE-02
 func TestDecodeTelemetry_UnspecifiedStatusIsEmpty(t *testing.T) {
 	for _, status := range []string{`"UNSPECIFIED"`, `"DRONE_STATUS_UNSPECIFIED"`, `0`, `null`} {
-		got, err := wire.DecodeTelemetry([]byte(`{"droneId":"D","timestamp":"2026-11-21T10:15:30Z","position":{},"status":`+status+`}`), nil)
+		got, err := wire.DecodeTelemetry([]byte(`{"droneId":"D","timestamp":"2026-11-21T10:15:30Z","position":{"lat":0,"lon":0},"status":`+status+`}`), nil)
 		if err != nil {
 			t.Fatalf("status %s: %v", status, err)
 		}
@@ -93,8 +93,79 @@ func TestDecodeTelemetry_UnknownProtobufFieldsAreIgnored(t *testing.T) {
 	}
 }
 
+// F-WIRE-04: half a position is not a place. In protobuf the existing fleet leaves
+// out a coordinate that is exactly 0, so only a position with neither is refused.
+func TestDecodeOrder_PositionHasBothCoordinates(t *testing.T) {
+	const rest = `"id":"O","productType":"BLOOD"`
+	place, half := `{"lat":48.84,"lon":2.35}`, `{"lat":48.84}`
+	for payload, want := range map[string]string{
+		`{` + rest + `,"deliveryLocation":` + place + `}`:                               "",
+		`{` + rest + `,"deliveryLocation":{"lat":0,"lon":0}}`:                           "",
+		`{` + rest + `,"deliveryLocation":` + half + `}`:                                "invalid order: delivery_location.lon is missing; give lat and lon in degrees",
+		`{` + rest + `,"deliveryLocation":{"lon":2.35}}`:                                "invalid order: delivery_location.lat is missing; give lat and lon in degrees",
+		`{` + rest + `,"delivery_location":{}}`:                                         "invalid order: delivery_location.lat is missing; give lat and lon in degrees | delivery_location.lon is missing; give lat and lon in degrees",
+		`{` + rest + `,"deliveryLocation":` + place + `,"pickupLocation":` + half + `}`: "invalid order: pickup_location.lon is missing; give lat and lon in degrees",
+	} {
+		if _, err := wire.DecodeOrder([]byte(payload), nil); message(err) != want {
+			t.Errorf("%s: %v", payload, err)
+		}
+	}
+	for name, c := range map[string]struct {
+		position *pb.Position
+		want     string
+	}{
+		"both":         {&pb.Position{Lat: proto.Float64(48.84), Lon: proto.Float64(2.35)}, ""},
+		"on a zero":    {&pb.Position{Lat: proto.Float64(51.48)}, ""},
+		"zeros":        {&pb.Position{Lat: proto.Float64(0), Lon: proto.Float64(0)}, ""},
+		"without both": {&pb.Position{}, "invalid order: delivery_location is empty; give lat and lon in degrees"},
+	} {
+		data, err := proto.Marshal(&pb.Order{Id: "O", ProductType: "BLOOD", DeliveryLocation: c.position})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := wire.DecodeOrder(data, nil); message(err) != c.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// F-WIRE-04: every position of every message is checked.
+func TestDecodeDecision_StopsHaveBothCoordinates(t *testing.T) {
+	_, err := wire.DecodeDecision([]byte(`{"droneId":"D","orderIds":["O"],"route":[{"type":"DEPOT_START","position":{"lat":1,"lon":2}},{"type":"DEPOT_RETURN","position":{"lat":1}}]}`), nil)
+	if want := "invalid decision: route[1].position.lon is missing; give lat and lon in degrees"; message(err) != want {
+		t.Errorf("refused as %v", err)
+	}
+}
+
+// F-WIRE-04: a STANDARD order that was meant CRITICAL is a patient.
+func TestDecodeOrder_MisspeltFieldsAreRefused(t *testing.T) {
+	for fields, want := range map[string]string{
+		`"prioritty":"CRITICAL"`:        `invalid order: priority is spelt "prioritty"; give "priority"`,
+		`"Priority":"CRITICAL"`:         `invalid order: priority is spelt "Priority"; give "priority"`,
+		`"requireColdChain":true`:       `invalid order: requires_cold_chain is spelt "requireColdChain"; give "requiresColdChain"`,
+		`"requires_coldchain":true`:     `invalid order: requires_cold_chain is spelt "requires_coldchain"; give "requires_cold_chain"`,
+		`"dedline":null`:                `invalid order: deadline is spelt "dedline"; give "deadline"`,
+		`"urgency":"CRITICAL"`:          "",
+		`"ward":"4"`:                    "",
+		`"i":1`:                         "",
+		`"priority":"HIGH","priorty":1`: "", // the field is given under its own name
+	} {
+		_, err := wire.DecodeOrder([]byte(`{"id":"O","productType":"BLOOD","deliveryLocation":{"lat":48.84,"lon":2.35,"alt":120},`+fields+`}`), nil)
+		if message(err) != want {
+			t.Errorf("%s: %v", fields, err)
+		}
+	}
+}
+
+func message(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
 func TestDecodeOrder_UnspecifiedPriorityIsStandard(t *testing.T) {
-	got, err := wire.DecodeOrder([]byte(`{"id":"O","deliveryLocation":{"lat":1},"productType":"BLOOD"}`), nil)
+	got, err := wire.DecodeOrder([]byte(`{"id":"O","deliveryLocation":{"lat":1,"lon":0},"productType":"BLOOD"}`), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

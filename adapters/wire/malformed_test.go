@@ -123,7 +123,7 @@ func TestDecodeOrder_AllBadFieldsAtOnce(t *testing.T) {
 
 // F-WIRE-03
 func TestDecode_LimitOf256KiB(t *testing.T) {
-	largest := `{"id":"O","deliveryLocation":{"lat":1},"productType":"BLOOD"}`
+	largest := `{"id":"O","deliveryLocation":{"lat":1,"lon":0},"productType":"BLOOD"}`
 	largest += strings.Repeat(" ", wire.MaxBytes-len(largest))
 	if _, err := wire.DecodeOrder([]byte(largest), nil); err != nil {
 		t.Errorf("payload of the limit: %v", err)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -509,8 +510,9 @@ func TestDesk_PrintsNothingThatATerminalObeys(t *testing.T) {
 	o := openOffice(t)
 	ctx := t.Context()
 	const forged = "BLOOD\n2026-01-01 00:00:00.000  OPERATOR  order O1: PENDING -> CANCELLED"
-	const hidden = "\x1b[2J\x1b]0;gone\a\u009b31m\u202eO2\x7f\U000e0041"
-	for id, product := range map[domain.OrderID]string{"O1": forged, hidden: "MEDICINE"} {
+	const hidden = "\x1b[2J\x1b]0;gone\a\u009b31m\u202eO2\x7f\U000e0041" // in a document of another tool
+	const disguised = "\u202eO3\U000e0041"                               // no control character, so a message may have it
+	for id, product := range map[domain.OrderID]string{"O1": forged, hidden: "MEDICINE", disguised: "MEDICINE"} {
 		err := o.desk.Store.IngestOrder(ctx, domain.OrderRequest{ID: id, OrderContent: domain.OrderContent{
 			Priority: domain.PriorityHigh, ProductType: product, Delivery: hospital,
 		}}, time.Now())
@@ -524,8 +526,8 @@ func TestDesk_PrintsNothingThatATerminalObeys(t *testing.T) {
 		"next page": func() error { return o.desk.ListOrders(ctx, firestoretx.OrderFilter{}, firestoretx.Page{Limit: 1}) },
 		"drones":    func() error { return o.desk.ListDrones(ctx, "", firestoretx.Page{}) },
 		"order":     func() error { return o.desk.Audit(ctx, operator.SubjectOrder, "O1") },
-		"story":     func() error { return o.desk.Audit(ctx, operator.SubjectOrder, hidden) },
-		"hold":      func() error { return o.desk.HoldOrder(ctx, hidden, "doubt \x1b[8m") },
+		"story":     func() error { return o.desk.Audit(ctx, operator.SubjectOrder, disguised) },
+		"hold":      func() error { return o.desk.HoldOrder(ctx, disguised, "doubt \x1b[8m") },
 	} {
 		for _, asJSON := range []bool{false, true} {
 			o.desk.JSON = asJSON
@@ -543,8 +545,13 @@ func TestDesk_PrintsNothingThatATerminalObeys(t *testing.T) {
 	if err := json.Unmarshal([]byte(o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{}, firestoretx.Page{}))), &list); err != nil {
 		t.Fatal(err)
 	}
-	if len(list.Orders) != 2 || list.Orders[0].ID != hidden && list.Orders[1].ID != hidden {
+	if len(list.Orders) != 3 || !slices.Contains(list.Orders, struct{ ID string }{hidden}) {
 		t.Errorf("JSON changes ids: %q", list.Orders)
+	}
+	// F-API-03: a command refuses such an id, in a text that is safe to print.
+	err := o.desk.HoldOrder(ctx, hidden, "doubt")
+	if err == nil || !strings.Contains(err.Error(), "control character") || strings.ContainsFunc(err.Error(), unicode.IsControl) {
+		t.Errorf("an id with control characters: %v", err)
 	}
 }
 

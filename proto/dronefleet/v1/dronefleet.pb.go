@@ -271,13 +271,16 @@ func (WaypointType) EnumDescriptor() ([]byte, []int) {
 	return file_dronefleet_v1_dronefleet_proto_rawDescGZIP(), []int{3}
 }
 
-// Position is a WGS 84 point in degrees.
+// Position is a WGS 84 point in degrees. JSON must give both coordinates. Protobuf
+// of the existing fleet leaves out a coordinate that is exactly 0, so one that is
+// missing beside the other is 0; a position with neither is refused. New writers
+// set both, also to 0.
 type Position struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Latitude in [-90, 90].
-	Lat float64 `protobuf:"fixed64,1,opt,name=lat,proto3" json:"lat,omitempty"`
+	Lat *float64 `protobuf:"fixed64,1,opt,name=lat,proto3,oneof" json:"lat,omitempty"`
 	// Longitude in [-180, 180].
-	Lon           float64 `protobuf:"fixed64,2,opt,name=lon,proto3" json:"lon,omitempty"`
+	Lon           *float64 `protobuf:"fixed64,2,opt,name=lon,proto3,oneof" json:"lon,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -313,15 +316,15 @@ func (*Position) Descriptor() ([]byte, []int) {
 }
 
 func (x *Position) GetLat() float64 {
-	if x != nil {
-		return x.Lat
+	if x != nil && x.Lat != nil {
+		return *x.Lat
 	}
 	return 0
 }
 
 func (x *Position) GetLon() float64 {
-	if x != nil {
-		return x.Lon
+	if x != nil && x.Lon != nil {
+		return *x.Lon
 	}
 	return 0
 }
@@ -1397,10 +1400,12 @@ var File_dronefleet_v1_dronefleet_proto protoreflect.FileDescriptor
 
 const file_dronefleet_v1_dronefleet_proto_rawDesc = "" +
 	"\n" +
-	"\x1edronefleet/v1/dronefleet.proto\x12\rdronefleet.v1\x1a\x1fgoogle/protobuf/timestamp.proto\".\n" +
-	"\bPosition\x12\x10\n" +
-	"\x03lat\x18\x01 \x01(\x01R\x03lat\x12\x10\n" +
-	"\x03lon\x18\x02 \x01(\x01R\x03lon\"\xc8\x02\n" +
+	"\x1edronefleet/v1/dronefleet.proto\x12\rdronefleet.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"H\n" +
+	"\bPosition\x12\x15\n" +
+	"\x03lat\x18\x01 \x01(\x01H\x00R\x03lat\x88\x01\x01\x12\x15\n" +
+	"\x03lon\x18\x02 \x01(\x01H\x01R\x03lon\x88\x01\x01B\x06\n" +
+	"\x04_latB\x06\n" +
+	"\x04_lon\"\xc8\x02\n" +
 	"\x0eDroneTelemetry\x12\x19\n" +
 	"\bdrone_id\x18\x01 \x01(\tR\adroneId\x128\n" +
 	"\ttimestamp\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\ttimestamp\x123\n" +
@@ -1608,6 +1613,7 @@ func file_dronefleet_v1_dronefleet_proto_init() {
 	if File_dronefleet_v1_dronefleet_proto != nil {
 		return
 	}
+	file_dronefleet_v1_dronefleet_proto_msgTypes[0].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

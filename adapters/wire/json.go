@@ -16,13 +16,12 @@ import (
 // maxDepth bounds the nesting of JSON; the messages need four levels.
 const maxDepth = 100
 
-// lengthenEnums rewrites the short enum names of a JSON payload (IDLE) to the
-// long ones (DRONE_STATUS_IDLE) that protojson knows, leaving every other byte
-// alone. Names that are neither come back as problems: protojson, told to
-// ignore unknown fields, would silently ignore them too. So do coordinates that
-// are null or have another name: it would take them for zero, which is a place.
-func lengthenEnums(data []byte, root protoreflect.MessageDescriptor) ([]byte, []Problem, error) {
-	l := enumLengthener{in: data, decoder: json.NewDecoder(bytes.NewReader(data))}
+// readJSON rewrites the short enum names of a JSON payload (IDLE) to the long ones
+// (DRONE_STATUS_IDLE) that protojson knows, and leaves every other byte alone. It
+// returns as problems what protojson, told to ignore unknown fields, would ignore:
+// enum names that are neither, misspelt fields, and positions that lack a coordinate.
+func readJSON(data []byte, root protoreflect.MessageDescriptor) ([]byte, []Problem, error) {
+	l := jsonReader{in: data, decoder: json.NewDecoder(bytes.NewReader(data))}
 	l.decoder.UseNumber()
 	if err := l.value(root, nil, "", 0); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -34,7 +33,7 @@ func lengthenEnums(data []byte, root protoreflect.MessageDescriptor) ([]byte, []
 	return l.out, l.problems, nil
 }
 
-type enumLengthener struct {
+type jsonReader struct {
 	in       []byte
 	out      []byte
 	copied   int // bytes of in that out already stands for
@@ -44,7 +43,7 @@ type enumLengthener struct {
 
 // value reads one JSON value. message is the type of an object there and enum
 // that of a name there; both are nil where nothing is to be rewritten.
-func (l *enumLengthener) value(message protoreflect.MessageDescriptor, enum protoreflect.EnumDescriptor, path string, depth int) error {
+func (l *jsonReader) value(message protoreflect.MessageDescriptor, enum protoreflect.EnumDescriptor, path string, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("nested deeper than %d levels", maxDepth)
 	}
@@ -67,8 +66,9 @@ func (l *enumLengthener) value(message protoreflect.MessageDescriptor, enum prot
 	return nil
 }
 
-func (l *enumLengthener) object(message protoreflect.MessageDescriptor, path string, depth int) error {
-	var c coordinates
+func (l *jsonReader) object(message protoreflect.MessageDescriptor, path string, depth int) error {
+	given := map[protoreflect.Name]bool{}
+	var unknown []string
 	for l.decoder.More() {
 		key, err := l.decoder.Token()
 		if err != nil {
@@ -76,15 +76,17 @@ func (l *enumLengthener) object(message protoreflect.MessageDescriptor, path str
 		}
 		name, _ := key.(string)
 		field := fieldByAnyName(message, name)
-		c.note(name, field != nil)
 		var (
 			inner protoreflect.MessageDescriptor
 			enum  protoreflect.EnumDescriptor
 		)
 		fieldPath := path
 		if field != nil {
+			given[field.Name()] = true
 			inner, enum = field.Message(), field.Enum()
 			fieldPath = join(path, string(field.Name()))
+		} else {
+			unknown = append(unknown, name)
 		}
 		before := l.decoder.InputOffset()
 		if err := l.value(inner, enum, fieldPath, depth+1); err != nil {
@@ -94,8 +96,11 @@ func (l *enumLengthener) object(message protoreflect.MessageDescriptor, path str
 			l.problems = append(l.problems, Problem{fieldPath, "is null; give degrees"})
 		}
 	}
-	if message == positionType {
-		l.problems = append(l.problems, c.problems(path)...)
+	switch {
+	case message == positionType:
+		l.problems = append(l.problems, missingCoordinates(path, given, unknown)...)
+	case message != nil:
+		l.problems = append(l.problems, misspelt(message, path, given, unknown)...)
 	}
 	_, err := l.decoder.Token()
 	return err
@@ -103,42 +108,80 @@ func (l *enumLengthener) object(message protoreflect.MessageDescriptor, path str
 
 var positionType = (*pb.Position)(nil).ProtoReflect().Descriptor()
 
-// coordinates are the names in a position.
-type coordinates struct {
-	lat, lon bool
-	unknown  string // the first, if any
-}
-
-func (c *coordinates) note(name string, known bool) {
-	switch {
-	case name == "lat":
-		c.lat = true
-	case name == "lon":
-		c.lon = true
-	case !known && c.unknown == "":
-		c.unknown = name
+// missingCoordinates reports the coordinates that a position lacks, and the first
+// unknown name beside them, such as lng, which was probably meant.
+func missingCoordinates(path string, given map[protoreflect.Name]bool, unknown []string) (bad []Problem) {
+	beside := ""
+	if len(unknown) > 0 {
+		beside = fmt.Sprintf(" beside %.64q", unknown[0])
 	}
-}
-
-// problems complains about a coordinate that is missing beside something
-// unknown, such as lng: that is what it was meant to be. One that is merely
-// missing is zero, as JSON of protobuf leaves it out.
-func (c *coordinates) problems(path string) (bad []Problem) {
-	if c.unknown == "" {
-		return nil
-	}
-	for _, of := range []struct {
-		name  string
-		given bool
-	}{{"lat", c.lat}, {"lon", c.lon}} {
-		if !of.given {
-			bad = append(bad, Problem{join(path, of.name), fmt.Sprintf("is missing beside %.64q; give lat and lon in degrees", c.unknown)})
+	for _, name := range []protoreflect.Name{"lat", "lon"} {
+		if !given[name] {
+			bad = append(bad, Problem{join(path, string(name)), "is missing" + beside + "; give lat and lon in degrees"})
 		}
 	}
 	return bad
 }
 
-func (l *enumLengthener) array(message protoreflect.MessageDescriptor, enum protoreflect.EnumDescriptor, path string, depth int) error {
+// misspelt reports unknown names that are probably a misspelt field: within two edits
+// of one that the object lacks. A field that is given was not meant by another name.
+func misspelt(message protoreflect.MessageDescriptor, path string, given map[protoreflect.Name]bool, unknown []string) (bad []Problem) {
+	for _, name := range unknown {
+		if field, known := nearestField(message, name, given); field != "" {
+			bad = append(bad, Problem{join(path, string(field)), fmt.Sprintf("is spelt %.64q; give %q", name, known)})
+		}
+	}
+	return bad
+}
+
+// maxEdits is how many letters may differ in a misspelt name.
+const maxEdits = 2
+
+// nearestField finds the field that is not given and whose name is nearest to an
+// unknown one, with that name; "" if none is within maxEdits. A name must have at
+// least one letter in its place: id is not a misspelling of any two letters.
+func nearestField(message protoreflect.MessageDescriptor, unknown string, given map[protoreflect.Name]bool) (nearest protoreflect.Name, known string) {
+	least := maxEdits + 1
+	for i := range message.Fields().Len() {
+		field := message.Fields().Get(i)
+		if given[field.Name()] {
+			continue
+		}
+		for _, name := range []string{field.JSONName(), string(field.Name())} {
+			if d := editDistance(unknown, name, maxEdits); d < least && d < len(name) {
+				least, nearest, known = d, field.Name(), name
+			}
+		}
+	}
+	return nearest, known
+}
+
+// editDistance is the Levenshtein distance of two names in bytes; most+1 for any
+// that are farther apart.
+func editDistance(a, b string, most int) int {
+	if len(a)-len(b) > most || len(b)-len(a) > most {
+		return most + 1
+	}
+	row := make([]int, len(b)+1) // of the distances to a's beginning
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+		}
+	}
+	return min(row[len(b)], most+1)
+}
+
+func (l *jsonReader) array(message protoreflect.MessageDescriptor, enum protoreflect.EnumDescriptor, path string, depth int) error {
 	for i := 0; l.decoder.More(); i++ {
 		if err := l.value(message, enum, at(path, i), depth+1); err != nil {
 			return err
@@ -150,7 +193,7 @@ func (l *enumLengthener) array(message protoreflect.MessageDescriptor, enum prot
 
 // name replaces the enum name that ends where the decoder stands and began
 // after before, if it is a short one.
-func (l *enumLengthener) name(enum protoreflect.EnumDescriptor, name string, before int, path string) {
+func (l *jsonReader) name(enum protoreflect.EnumDescriptor, name string, before int, path string) {
 	prefix := enumPrefix(enum)
 	values := enum.Values()
 	switch {
