@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -77,7 +79,7 @@ var rooms = []struct {
 // goPackage is what "go list" says of a package; imports of tests are left out.
 type goPackage struct {
 	ImportPath, Dir, Name string
-	Imports               []string
+	Imports, GoFiles      []string
 }
 
 // path is the package's folder within the project; empty for the root.
@@ -97,7 +99,7 @@ func (p goPackage) ours() (paths []string) {
 
 func packages(t *testing.T) []goPackage {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Dir,Name,Imports", "./...").Output()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Dir,Name,Imports,GoFiles", "./...").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,5 +204,36 @@ func TestLayout_DomainAndPolicyNeedNoLibrary(t *testing.T) {
 				t.Errorf("%s imports %s: policies are pure", p.path(), imported)
 			}
 		}
+	}
+}
+
+// Every package says in its doc.go what it is for and what it must not import;
+// a command says what it is for in main.go.
+func TestLayout_EveryPackageIsDocumented(t *testing.T) {
+	for _, p := range packages(t) {
+		switch {
+		case p.path() == "" || len(p.GoFiles) == 0: // the root, and folders with tests only
+			continue
+		case p.Name == "main":
+			checkPackageComment(t, p, "main.go", "// Command ", "")
+		default:
+			checkPackageComment(t, p, "doc.go", "// Package "+p.Name+" ", "import")
+		}
+	}
+}
+
+func checkPackageComment(t *testing.T, p goPackage, file, begins, contains string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(p.Dir, file))
+	if err != nil {
+		t.Errorf("%s has no %s that says what it is for", p.path(), file)
+		return
+	}
+	comment, _, _ := strings.Cut(string(text), "\npackage ")
+	if !strings.Contains("\n"+comment, "\n"+begins) {
+		t.Errorf("%s/%s has no comment that begins with %q", p.path(), file, begins)
+	}
+	if !strings.Contains(comment, contains) {
+		t.Errorf("%s/%s does not say what the package must not import", p.path(), file)
 	}
 }

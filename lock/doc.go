@@ -42,4 +42,6 @@
 // The package depends on no store and on nothing else of this module. The
 // backends are firestorelock (Google Cloud Firestore) and memlock (one
 // process); locktest is the contract they share.
+//
+// It must not import a store, nor anything else of this module.
 package lock

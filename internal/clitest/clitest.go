@@ -1,5 +1,3 @@
-// Package clitest runs the project's commands the way their users do: as built
-// binaries, in an environment that names no other fleet. It is for tests only.
 package clitest
 
 import (

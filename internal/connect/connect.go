@@ -1,5 +1,3 @@
-// Package connect opens the clients of Firestore and Pub/Sub, real or emulated,
-// and says in one line what is wrong when they cannot be had.
 package connect
 
 import (

@@ -1,6 +1,3 @@
-// Package simclock is a clock that runs faster than the machine's, for
-// simulations that shall not take as long as what they simulate. At speed 1 it
-// is the machine's clock.
 package simclock
 
 import (

@@ -53,4 +53,6 @@
 // Enterprise edition. Exempt all other fields of both collections from
 // indexing: expiresAtMs rises with time, and an index on such a field caps the
 // whole collection at about 500 writes per second.
+//
+// It must not import anything of this module but the lock package.
 package firestorelock

@@ -9,4 +9,6 @@
 //
 // Each call of the function gives a backend whose keys the suite has not used;
 // keys are unique per run, so a shared store is fine.
+//
+// It must not import a backend.
 package locktest
