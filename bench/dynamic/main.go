@@ -12,6 +12,7 @@
 //
 //	go run ./bench/dynamic --offline --seeds 1,2,3,4,5,6,7,8,9,10 --orders-per-minute 6
 //	go run ./bench/dynamic --offline --place city --burst 3
+//	go run ./bench/dynamic --offline --away 0.33
 //
 // With --orders each seed is one cycle, with half of the drones away from the
 // depot. It fails if looking ahead brings fewer CRITICAL orders in time than the
@@ -53,6 +54,7 @@ type command struct {
 	Place           string        `help:"Offline: ${enum}." enum:"paris,city" default:"paris"`
 	Orders          int           `help:"Plan one cycle of this many orders for each seed instead of hours, with half of the drones away from the depot." default:"0" check:"min 0 max 100000"`
 	SolveLimit      time.Duration `help:"With --orders: bound the search by this machine time instead of by steps." default:"0s" check:"min 0s"`
+	Away            float64       `help:"Offline: share of the drones that wait at hospitals instead of at their depot." default:"0" check:"min 0 max 1"`
 	Burst           float64       `help:"Offline: factor by which orders are denser in 6 of every 30 minutes." default:"1" check:"min 1"`
 }
 
@@ -94,7 +96,7 @@ func (c *command) Run(ctx context.Context) error {
 	compared, run := methods, c.real
 	if c.Offline {
 		compared, run = append(methods, searchAlone), c.offline
-		fmt.Fprintf(cli.Stdout, "%s of %g orders/min, %d drones, %s, bursts x%g, without servers\n", c.Simulated, c.OrdersPerMinute, c.Drones, c.Place, max(1, c.Burst))
+		fmt.Fprintf(cli.Stdout, "%s of %g orders/min, %d drones of which %g %% wait at hospitals, %s, bursts x%g, without servers\n", c.Simulated, c.OrdersPerMinute, c.Drones, 100*c.Away, c.Place, max(1, c.Burst))
 	} else {
 		fmt.Fprintf(cli.Stdout, "%s of %g orders/min, %d drones, time x%g\n", c.Simulated, c.OrdersPerMinute, c.Drones, c.Speed)
 	}

@@ -16,11 +16,13 @@ import (
 
 func run(t *testing.T, s plannersim.Scenario, strategy solver.Strategy) plannersim.Result {
 	t.Helper()
-	cfg := planner.Config{
-		Options: solver.Options{Iterations: 50, Workers: 1, Strategy: strategy},
-		Params:  solver.Params{PickupService: fleetsim.Dwell, DeliveryService: fleetsim.Dwell},
-		Refused: func(_ solver.Problem, fault error) { t.Error(fault) },
-	}
+	return runWith(t, s, planner.Config{Options: solver.Options{Iterations: 50, Workers: 1, Strategy: strategy}})
+}
+
+func runWith(t *testing.T, s plannersim.Scenario, cfg planner.Config) plannersim.Result {
+	t.Helper()
+	cfg.Params = solver.Params{PickupService: fleetsim.Dwell, DeliveryService: fleetsim.Dwell}
+	cfg.Refused = func(_ solver.Problem, fault error) { t.Error(fault) }
 	r, err := plannersim.Run(t.Context(), s, func() *planner.Planner { return planner.New(cfg, time.Now) })
 	if err != nil {
 		t.Fatal(err)
@@ -80,8 +82,25 @@ func TestPlanner_ServesAllCriticalOrdersInACity(t *testing.T) {
 	}
 }
 
+// F-OPT-07: with a third of the drones waiting at hospitals, looking ahead brings
+// more CRITICAL orders in time than the search alone.
+func TestPlanner_LeadsWithDronesAwayFromTheDepot(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plans eight hours; shorter tests run the same code")
+	}
+	ours, alone := 0, 0
+	for seed := range uint64(2) {
+		s := plannersim.Scenario{PerMinute: 4, Seed: seed, Away: 1.0 / 3}
+		ours += run(t, s, solver.SISR).Priorities[domain.PriorityCritical].OnTime
+		alone += runWith(t, s, planner.Config{Options: solver.Options{Iterations: 50, Workers: 1}, Immediate: true}).Priorities[domain.PriorityCritical].OnTime
+	}
+	if ours <= alone {
+		t.Errorf("%d CRITICAL orders in time, %d without looking ahead", ours, alone)
+	}
+}
+
 func TestRun_IsDeterministic(t *testing.T) {
-	s := plannersim.Scenario{Duration: 40 * time.Minute, PerMinute: 6, Burst: 2, Seed: 3}
+	s := plannersim.Scenario{Duration: 40 * time.Minute, PerMinute: 6, Burst: 2, Seed: 3, Away: 0.3}
 	a, b := run(t, s, solver.SISR), run(t, s, solver.SISR)
 	a.Slowest, b.Slowest = 0, 0
 	a.Scenario, b.Scenario = plannersim.Scenario{}, plannersim.Scenario{}
@@ -95,6 +114,7 @@ func TestRun_NamesEveryBadSetting(t *testing.T) {
 		"interval": {Interval: time.Millisecond},
 		"minute":   {PerMinute: -1},
 		"burst":    {Burst: 10},
+		"away":     {Away: 1.5},
 	} {
 		if _, err := plannersim.Run(t.Context(), s, nil); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("error %v does not name the %s", err, name)

@@ -2,6 +2,7 @@ package plannersim
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
@@ -17,10 +18,11 @@ type trackedDrone struct {
 	static  domain.Drone
 	drone   fleetsim.Drone
 	report  domain.Telemetry
-	mission *domain.Mission // bound
-	command *domain.Command // on its way to the drone
-	due     time.Time       // when the command arrives
-	acked   bool            // the drone has reported the mission
+	mission *domain.Mission  // bound
+	command *domain.Command  // on its way to the drone
+	due     time.Time        // when the command arrives
+	acked   bool             // the drone has reported the mission
+	station *domain.Position // where it waits for missions; nil means the depot
 }
 
 // replay is a day in progress.
@@ -28,23 +30,30 @@ type replay struct {
 	world   *fleetsim.World
 	drones  []trackedDrone
 	orders  map[domain.OrderID]*domain.Order
-	flownKm float64
+	flownKm float64       // of missions
+	flights int           // to stations
 	busy    time.Duration // of all drones that fly or charge
 	now     time.Time
 }
 
-func newReplay(w *fleetsim.World) (*replay, error) {
+func newReplay(w *fleetsim.World, s Scenario) (*replay, error) {
 	homes := map[domain.DepotID]domain.Position{}
 	for _, d := range w.Depots {
 		homes[d.ID] = d.Position
 	}
 	r := &replay{world: w, orders: map[domain.OrderID]*domain.Order{}, now: begin}
-	for _, d := range w.Drones {
+	random := rand.New(rand.NewPCG(s.Seed, 1913))
+	for i, d := range w.Drones {
 		home, ok := homes[d.HomeDepotID]
 		if !ok {
 			return nil, fmt.Errorf("drone %s: the world has no depot %q", d.ID, d.HomeDepotID)
 		}
-		t := trackedDrone{static: d, drone: fleetsim.NewDrone(d, home)}
+		t := trackedDrone{static: d}
+		if float64(i) < s.Away*float64(len(w.Drones)) {
+			station := w.Hospitals[random.IntN(len(w.Hospitals))].Position
+			t.station, d.Position = &station, station
+		}
+		t.drone = fleetsim.NewDrone(d, home)
 		t.drone, t.report = t.drone.Report(begin)
 		r.drones = append(r.drones, t)
 	}
@@ -66,7 +75,25 @@ func (r *replay) step() {
 			r.busy += time.Second
 		}
 		r.advance(t)
+		r.returnToStation(t)
 	}
+}
+
+// returnToStation sends a drone that has landed at its depot and is charged back to
+// where it waits for missions.
+func (r *replay) returnToStation(t *trackedDrone) {
+	if t.station == nil || t.mission != nil || t.report.Status != domain.DroneIdle || t.report.Position.DistanceMetres(*t.station) <= arrivedMetres {
+		return
+	}
+	r.flights++
+	t.drone, _ = t.drone.Obey(domain.Command{
+		Mission: domain.Mission{
+			ID: domain.MissionID(fmt.Sprint("STATION-", r.flights)), DroneID: t.static.ID, Status: domain.MissionActive, StartTime: r.now,
+			Route: []domain.Waypoint{{Type: domain.WaypointDepotReturn, Position: *t.station}},
+		},
+		ExpiresAt: r.now.Add(time.Hour),
+	}, r.now)
+	t.drone, t.report = t.drone.Report(r.now)
 }
 
 // advance advances a drone's mission by its report.

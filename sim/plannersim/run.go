@@ -21,7 +21,7 @@ func Run(ctx context.Context, s Scenario, newPlanner func() *planner.Planner) (R
 	if err != nil {
 		return Result{}, err
 	}
-	r, err := newReplay(w)
+	r, err := newReplay(w, s)
 	if err != nil {
 		return Result{}, err
 	}

@@ -30,6 +30,9 @@ type Scenario struct {
 	// fleetsim.NewWorld, with its opening orders.
 	World func(drones int, seed uint64) (*fleetsim.World, error)
 	Seed  uint64
+	// Away is the share of the drones, from 0 to 1, that wait at a hospital instead
+	// of at their depot. Once one has landed and is charged it flies there.
+	Away float64
 	// Interval between cycles; default 10 s.
 	Interval time.Duration
 	// Latency from a cycle's snapshot until the drones begin; default 3 s.
@@ -65,6 +68,9 @@ func (s Scenario) Validate() error {
 	}
 	if !(s.PerMinute > 0 && s.PerMinute <= 60_000) {
 		errs = append(errs, fmt.Errorf("orders per minute is %v; give more than 0, at most 60000", s.PerMinute))
+	}
+	if !(s.Away >= 0 && s.Away <= 1) {
+		errs = append(errs, fmt.Errorf("share of drones away is %v; give 0 to 1", s.Away))
 	}
 	if s.Burst < 0 || s.Burst > 1 && s.Burst*s.BurstLasts.Seconds() > s.BurstEvery.Seconds() {
 		errs = append(errs, fmt.Errorf("a burst of %v times for %s in every %s needs more than all orders; lower one of them", s.Burst, s.BurstLasts, s.BurstEvery))
