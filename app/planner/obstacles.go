@@ -141,7 +141,7 @@ func countCarrier(n *domain.Obstacles, use droneUse, late bool) {
 		n.Taken++
 	case kept:
 		n.Reserve++
-	default:
+	case unused:
 		n.Unused++
 	}
 	if late {
