@@ -93,8 +93,8 @@ func (c Commands) ClearDrone(ctx context.Context, id domain.DroneID, reason stri
 	})
 }
 
-// BreakLock ends the lock of a key, whoever holds it, and describes it as it was;
-// nil if nobody holds it. The break is on record before it is made. The fence counter
+// BreakLock ends the lock of a key, no matter who holds it, and describes it as it
+// was; nil if it is free. The break is on record before it is made. The fence counter
 // stays, so that the next holder's fence is higher and the former holder's decisions
 // are refused.
 //
@@ -183,8 +183,8 @@ func CheckReason(reason string) error {
 	return nil
 }
 
-// CheckBy says what is wrong with the name of who asks, which ends on one line of
-// documents, messages and logs.
+// CheckBy says what is wrong with the operator's name, which documents, messages and
+// logs show on one line.
 func CheckBy(name string) error {
 	unfit := func(r rune) bool { return !unicode.IsGraphic(r) }
 	switch n := utf8.RuneCountInString(name); {

@@ -26,7 +26,7 @@ type Desk struct {
 	// Patience is how long to wait for dead letters that may still come; 0
 	// takes the first empty answer, as emulators allow.
 	Patience time.Duration
-	// By is who sits at the desk, for the audit of what they change.
+	// By is the operator's name, for the audit of changes.
 	By   string
 	Out  io.Writer
 	JSON bool

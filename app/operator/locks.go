@@ -14,7 +14,7 @@ import (
 )
 
 // ListLocks prints the live locks: hashes of their keys and ids, or, raw, the
-// keys and ids themselves. known are keys that are no secret; their locks are
+// keys and ids themselves. known are keys that are not secret; their locks are
 // shown by name.
 //
 // Cost: 1 RPC; a read per lock document, live or not.
@@ -40,7 +40,7 @@ func (d *Desk) ListLocks(ctx context.Context, raw bool, known []string) error {
 	return d.lockTable(locks, raw, known)
 }
 
-// ShowLock prints the lock of one key; that nobody holds it is an answer.
+// ShowLock prints the lock of one key. A free lock is an answer, not an error.
 //
 // Cost: 1 RPC, 1 read.
 func (d *Desk) ShowLock(ctx context.Context, key string, raw bool) error {
@@ -143,7 +143,7 @@ func atMs(ms int64) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// KnownKeys are the keys of the fleet's own locks, which are no secret: the
+// KnownKeys are the keys of the fleet's own locks, which are not secret: the
 // sweeper's and, per depot that can be understood, the cycle's.
 //
 // Cost: 1 RPC; a read per depot.

@@ -40,12 +40,12 @@ func main() {
 	cli.Main(&grammar{}, "Plans the missions of a medical drone fleet.")
 }
 
-// reckoning holds what every plan reckons with.
-type reckoning struct {
+// stops holds the flags about stops, which every plan takes.
+type stops struct {
 	Service time.Duration `help:"How long a drone stays at each pickup and each delivery." default:"0s" check:"min 0s max 1h"`
 }
 
-func (r reckoning) params() solver.Params {
+func (r stops) params() solver.Params {
 	return solver.Params{PickupService: r.Service, DeliveryService: r.Service}
 }
 
@@ -54,7 +54,7 @@ type cycles struct {
 	cli.Connection
 	cli.Logging
 	cli.Watching
-	reckoning
+	stops
 	Depot      []string      `help:"Depots to plan for; default all." placeholder:"ID" check:"id"`
 	SolveLimit time.Duration `help:"How long one cycle may search. Decisions about a fleet two minutes ago are refused." default:"8s" check:"over 0s max 100s"`
 	LockTTL    time.Duration `help:"How long a crashed cycle blocks the next. A living one keeps its lock while it searches." default:"15s" name:"lock-ttl" check:"min 1s max 5m"`

@@ -31,7 +31,7 @@ import (
 // solveCommand plans a snapshot and publishes nothing.
 type solveCommand struct {
 	cli.Connection
-	reckoning
+	stops
 	In         string        `help:"Snapshot to plan: an OptimizationSnapshot as JSON or protobuf, - for standard input." xor:"source" placeholder:"FILE"`
 	At         time.Time     `help:"Plan what Firestore held at this time instead (RFC 3339): within the last hour, or to the minute within the seven days of point-in-time recovery." xor:"source" placeholder:"TIME"`
 	Depot      string        `help:"Depot to plan for, with --at; default the only one." placeholder:"ID"`
@@ -66,7 +66,7 @@ func (c *solveCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// A file that cannot be written shall be known before the search, not after.
+	// Report a file that cannot be written before the search, not after.
 	out, err := cli.Create(c.Out)
 	if err != nil {
 		return fmt.Errorf("--out: %w", err)
@@ -188,7 +188,7 @@ func (c *solveCommand) snapshotFromFile(ctx context.Context) (domain.Snapshot, e
 	var invalid *wire.ValidationError
 	// Empty input reads as a message without fields, as does any JSON of others.
 	if errors.As(err, &invalid) && snap.Depot.ID == "" && len(snap.Drones) == 0 && len(snap.Orders) == 0 {
-		return snap, fmt.Errorf("--in: %s is no snapshot: it has neither depot nor drones nor orders; give an OptimizationSnapshot, as GET /api/v1/optimizer/snapshot answers it", c.In)
+		return snap, fmt.Errorf("--in: %s is not a snapshot: it has neither depot nor drones nor orders; give an OptimizationSnapshot, as GET /api/v1/optimizer/snapshot answers it", c.In)
 	}
 	if errors.As(err, &invalid) {
 		for _, p := range invalid.Problems {

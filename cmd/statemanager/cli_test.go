@@ -91,8 +91,8 @@ func TestCommands_RefuseInOneLine(t *testing.T) {
 	// F-API-02: nothing falls back to anything.
 	statemanager.Refuses(t, connect.Config{}, 2, []string{"GOOGLE_CLOUD_PROJECT", connect.FirestoreHost}, "orders", "list")
 	statemanager.Refuses(t, connect.Config{}, 2, []string{"GOOGLE_CLOUD_PROJECT", connect.FirestoreHost}, "serve")
-	statemanager.Refuses(t, connect.Config{}, 2, []string{`"My Project" is no id`, "--project"}, "orders", "list", "--project=My Project")
-	statemanager.Refuses(t, connect.Config{Project: "p"}, 2, []string{`"a b" is no id`, "--database"}, "orders", "list", "--database=a b")
+	statemanager.Refuses(t, connect.Config{}, 2, []string{`"My Project" is not a Google Cloud project id`, "--project"}, "orders", "list", "--project=My Project")
+	statemanager.Refuses(t, connect.Config{Project: "p"}, 2, []string{`"a b" is not a Firestore database id`, "--database"}, "orders", "list", "--database=a b")
 	statemanager.Refuses(t, connect.Config{FirestoreHost: "127.0.0.1:1"}, 2, []string{"only one of"}, "serve")
 }
 

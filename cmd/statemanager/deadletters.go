@@ -13,9 +13,9 @@ import (
 )
 
 type deadLettersCommand struct {
-	List    deadLettersList    `cmd:"" help:"List messages that were refused for good, with the reason."`
-	Replay  deadLettersReplay  `cmd:"" help:"Send refused messages again, once what was wrong is mended."`
-	Discard deadLettersDiscard `cmd:"" help:"Delete refused messages that nobody will mend; a record of each stays in Firestore."`
+	List    deadLettersList    `cmd:"" help:"List dead-lettered messages, with the reason."`
+	Replay  deadLettersReplay  `cmd:"" help:"Publish dead-lettered messages again, after the cause is fixed."`
+	Discard deadLettersDiscard `cmd:"" help:"Delete dead-lettered messages that will not be fixed; a record of each stays in Firestore."`
 }
 
 // letters holds the flags that choose dead letters.

@@ -13,7 +13,7 @@ import (
 type locksCommand struct {
 	List  locksList  `cmd:"" help:"List the locks that are held."`
 	Show  locksShow  `cmd:"" help:"Show the lock of one key."`
-	Break locksBreak `cmd:"" help:"End the lock of one key, whoever holds it. Fences go on rising."`
+	Break locksBreak `cmd:"" help:"End the lock of one key, no matter who holds it. Its fences keep rising."`
 }
 
 type locksList struct {

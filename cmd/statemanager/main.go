@@ -13,7 +13,7 @@ type grammar struct {
 	Orders      ordersCommand      `cmd:"" help:"List, hold, release and cancel orders."`
 	Drones      dronesCommand      `cmd:"" help:"List drones, clear emergencies."`
 	Audit       auditCommand       `cmd:"" help:"Tell the story of one drone, order, mission, decision or cycle."`
-	Deadletters deadLettersCommand `cmd:"" help:"List, replay and discard messages that were refused for good."`
+	Deadletters deadLettersCommand `cmd:"" help:"List, replay and discard dead-lettered messages."`
 	Publish     publishCommand     `cmd:"" help:"Publish one message, for trials and repairs."`
 	Locks       locksCommand       `cmd:"" help:"Show the locks that are held, and break them."`
 	Dev         movedCommand       `cmd:"" hidden:""`

@@ -82,7 +82,7 @@ func (p page) checkPage(r *config.Report) {
 	if p.After == "" {
 		return
 	}
-	if err := domain.CheckDocumentID(p.After); err != nil { // a page may end with what is no entity's
+	if err := domain.CheckDocumentID(p.After); err != nil { // a page may end with the id of a malformed document
 		r.Refuse("after", "%q %s", p.After, err)
 	}
 }
@@ -140,7 +140,7 @@ func (c *change) Check(r *config.Report) {
 	}
 }
 
-// checkID refuses an argument that is no entity's id.
+// checkID refuses an argument that cannot be an entity's id.
 func checkID(r *config.Report, id string) {
 	if err := domain.CheckID(id); err != nil {
 		r.Refuse("id", "%q %s", id, err)

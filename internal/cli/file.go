@@ -16,7 +16,7 @@ import (
 type File struct {
 	file   *os.File // nil for standard output and for nowhere
 	name   string   // as it was given; empty for nowhere
-	path   string   // where the file shall be in the end
+	path   string   // the file's final path
 	former *os.File // what it takes the place of; nil if there is nothing to keep
 	new    bool     // file is there only since Create
 	fresh  bool     // nothing is written yet

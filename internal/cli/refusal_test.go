@@ -42,8 +42,8 @@ func TestOptimizer_ListsEverySettingThatIsWrong(t *testing.T) {
 		{
 			[]string{"DRONEFLEET_DATABASE=a b"}, []string{"once", "--project=My Project"},
 			`optimizer: 2 settings cannot be used:
-  project (flag --project): "My Project" is no id of a Google Cloud project; give --project=ID as "gcloud projects list" shows it, lower-case letters, digits and hyphens such as my-project
-  database (variable DRONEFLEET_DATABASE): "a b" is no id of a Firestore database; give --database=ID as "gcloud firestore databases list" shows it, (default) or 4 to 63 lower-case letters, digits and hyphens
+  project (flag --project): "My Project" is not a Google Cloud project id of a Google Cloud project; give --project=ID as "gcloud projects list" shows it, lower-case letters, digits and hyphens such as my-project
+  database (variable DRONEFLEET_DATABASE): "a b" is not a Firestore database id; give --database=ID as "gcloud firestore databases list" shows it, (default) or 4 to 63 lower-case letters, digits and hyphens
 `,
 		},
 		{ // the address may hold a password, which no log may

@@ -80,7 +80,7 @@ func (c Config) CheckProject() error {
 		return fmt.Errorf("no Google Cloud project: give --project or set GOOGLE_CLOUD_PROJECT, or set %s and %s to use emulators (\"dronefleet dev\" prints both)",
 			FirestoreHost, PubSubHost)
 	case !projectID.MatchString(c.Project):
-		return fmt.Errorf("%.80q is no id of a Google Cloud project; give --project=ID as \"gcloud projects list\" shows it, lower-case letters, digits and hyphens such as my-project", c.Project)
+		return fmt.Errorf("%.80q is not a Google Cloud project id; give --project=ID as \"gcloud projects list\" shows it, lower-case letters, digits and hyphens such as my-project", c.Project)
 	}
 	return nil
 }
@@ -90,13 +90,13 @@ func (c Config) CheckDatabase() error {
 	if c.Emulated() || c.Database == "" || c.Database == firestore.DefaultDatabaseID || databaseID.MatchString(c.Database) {
 		return nil
 	}
-	return fmt.Errorf("%.80q is no id of a Firestore database; give --database=ID as \"gcloud firestore databases list\" shows it, (default) or 4 to 63 lower-case letters, digits and hyphens", c.Database)
+	return fmt.Errorf("%.80q is not a Firestore database id; give --database=ID as \"gcloud firestore databases list\" shows it, (default) or 4 to 63 lower-case letters, digits and hyphens", c.Database)
 }
 
 var (
 	// projectID matches ids of projects, old ones before which stands a domain,
 	// and their numbers, which most services take instead. New ids have at least
-	// six characters; nobody promises that old ones do.
+	// six characters; old ones may have fewer.
 	// https://cloud.google.com/resource-manager/docs/creating-managing-projects
 	projectID = regexp.MustCompile(`^(([a-z0-9.-]+:)?[a-z]([a-z0-9-]{0,28}[a-z0-9])?|[0-9]+)$`)
 	// https://cloud.google.com/firestore/docs/reference/rest/v1/projects.databases/create

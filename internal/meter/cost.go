@@ -44,7 +44,7 @@ func (m *Meter) FirestoreByOperation() map[string]Firestore {
 }
 
 // CostPerThousand is what a thousand messages of each kind have cost so far. A
-// message given back costs, but does not count: it comes again.
+// nacked message costs, but does not count: it is delivered again.
 func (m *Meter) CostPerThousand() map[string]Cost {
 	messages := map[string]int64{}
 	for s, n := range m.Settled() {

@@ -9,7 +9,7 @@
 // default. Telemetry is a thousand times as much: the worker draws its share
 // (pubsubio.Config.TraceTelemetry) before any span is made.
 // A sender that has every message sampled gets its way, up to the queue's bound:
-// whoever may publish is trusted that far.
+// every publisher is trusted that far.
 //
 // Tracing is handed to whoever needs it and never made the process's default:
 // Google's client libraries would then trace the same calls a second time, on

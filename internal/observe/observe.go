@@ -94,7 +94,7 @@ type Watch struct {
 // Start begins to push traces, those of the calls that m counts among them, and
 // the metrics of m to the collector. Without
 // one it does nothing, and the tracing it hands out costs nothing. It sends
-// nothing itself: a collector that is away is no error.
+// nothing itself: an unreachable collector is not an error.
 func Start(ctx context.Context, c Config, m *meter.Meter, log *slog.Logger) (*Watch, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err

@@ -7,6 +7,6 @@
 // takes its deadline from the one plan.
 //
 // The package must not import any other package of this module. It does not
-// fail: work that ignores the context of its phase runs on, and whoever waits
-// for it has to stop waiting.
+// fail: work that ignores the context of its phase runs on, and the caller has to
+// stop waiting for it.
 package shutdown

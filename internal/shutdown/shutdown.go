@@ -13,7 +13,7 @@ const (
 	Drain    Phase = "drain"     // messages in work are finished; the rest is nacked when the phase ends
 	Acks     Phase = "acks"      // the last acks and nacks reach Pub/Sub
 	GiveBack Phase = "give back" // telemetry that no commit took is dropped; Pub/Sub delivers it again
-	Commands Phase = "commands"  // mission commands that are owed are published
+	Commands Phase = "commands"  // unsent mission commands are published
 	Locks    Phase = "locks"     // locks are released
 	HTTP     Phase = "http"      // HTTP requests under way are answered
 	Export   Phase = "export"    // the last traces and metrics reach the collector
