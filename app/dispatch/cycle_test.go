@@ -30,14 +30,14 @@ import (
 
 var depot = domain.Depot{ID: "DEPOT-1", Name: "Main", Position: domain.Position{Lat: 48.8566, Lon: 2.3522}}
 
-// What cycles decide here does not hang on how busy the machine is: they search so
-// many steps, whatever that takes, and offer drones that were silent meanwhile.
+// On a busy machine cycles decide the same here: the search is bounded in steps, and
+// drones may be silent for long.
 const (
 	steps   = 100
 	patient = time.Hour
 )
 
-// bench is a fleet with one idle drone and whoever dispatches it.
+// bench is a store with one idle drone, and the decisions that were published.
 type bench struct {
 	clients   *connect.Clients
 	store     *firestoretx.Store
@@ -89,9 +89,9 @@ func (b *bench) publishing(t *testing.T, store dispatch.Store, ttl time.Duration
 	return dispatch.NewRunner(store, b.locks, publish, uuid.NewString, simclock.Real(), cfg, emutest.Log(t), b.clients.Meter)
 }
 
-// F-OPT-03, F-OPT-04: one decision per mission, with all it needs; the cycle is
-// recorded with the reason of every order it left.
-func TestOnce_PublishesDecisionsAndRecordsTheCycle(t *testing.T) {
+// F-OPT-03, F-OPT-04: a cycle publishes one complete decision per mission, and its
+// record has the reason of every order it left.
+func TestRunner_PublishesDecisionsAndRecordsTheCycle(t *testing.T) {
 	b := newBench(t)
 	cycle, err := b.runner(t, b.store, 15*time.Second).Once(t.Context(), depot.ID, nil)
 	if err != nil {
@@ -121,9 +121,8 @@ func TestOnce_PublishesDecisionsAndRecordsTheCycle(t *testing.T) {
 	}
 }
 
-// F-OPT-04: a drone that no cycle can plan is named in the log; nothing else
-// tells why it stands.
-func TestOnce_NamesWhatItLeavesOut(t *testing.T) {
+// F-OPT-04: the log and the record name a drone that cannot be planned, and why.
+func TestRunner_LogsIgnoredDrones(t *testing.T) {
 	b := newBench(t)
 	lost := domain.Drone{ID: "D2", HomeDepotID: "GONE", Position: depot.Position}
 	if err := b.store.Setup(t.Context(), nil, nil, []domain.Drone{lost}); err != nil {
@@ -142,17 +141,17 @@ func TestOnce_NamesWhatItLeavesOut(t *testing.T) {
 		t.Fatalf("cycle %+v, %v", cycle, err)
 	}
 	if !strings.Contains(lines.String(), "id=D2") || !strings.Contains(lines.String(), "GONE") {
-		t.Errorf("not named in\n%s", &lines)
+		t.Errorf("not named in the log:\n%s", &lines)
 	}
 	if len(cycle.LeftOut) != 1 || !strings.Contains(cycle.LeftOut[0], "drone D2") {
-		t.Errorf("on record: %q", cycle.LeftOut)
+		t.Errorf("recorded: %q", cycle.LeftOut)
 	}
 }
 
-// F-OPT-01, F-DEC-02: fences are of the lock that the cycle holds. A drone that
-// moves to another depot while its decision is on the way does not take the one
-// depot's fence to the other, whose own, lower ones would all be stale.
-func TestOnce_AMovedDroneTakesNoFenceAlong(t *testing.T) {
+// F-OPT-01, F-DEC-02: a fence counts for the depot whose lock issued it. If a drone
+// moves to another depot while its decision is on the way, the lower fences of that
+// depot do not become stale.
+func TestRunner_KeepsFencesOfDepotsApartWhenADroneMoves(t *testing.T) {
 	b := newBench(t)
 	young := domain.Depot{ID: "DEPOT-2", Position: depot.Position}
 	d1, d2 := domain.Drone{ID: "D1", HomeDepotID: depot.ID}, domain.Drone{ID: "D2", HomeDepotID: young.ID}
@@ -160,7 +159,7 @@ func TestOnce_AMovedDroneTakesNoFenceAlong(t *testing.T) {
 		t.Fatal(err)
 	}
 	runner := b.runner(t, b.store, 15*time.Second)
-	for range 3 { // it has had cycles before
+	for range 3 { // so that its fence is higher
 		if _, err := runner.Once(t.Context(), depot.ID, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -188,7 +187,7 @@ func TestOnce_AMovedDroneTakesNoFenceAlong(t *testing.T) {
 	}
 }
 
-// assignLast has the last decision come by message, and applied.
+// assignLast encodes, decodes and applies the last decision.
 func (b *bench) assignLast(t *testing.T) {
 	t.Helper()
 	data, attrs, err := wire.EncodeDecision(b.published[len(b.published)-1], wire.Protobuf)
@@ -206,7 +205,7 @@ func (b *bench) assignLast(t *testing.T) {
 }
 
 // F-OPT-01
-func TestOnce_SkipsWhatAnotherProcessRuns(t *testing.T) {
+func TestRunner_SkipsACycleThatAnotherProcessRuns(t *testing.T) {
 	b := newBench(t)
 	h, ok, err := lock.TryAcquire(t.Context(), b.locks, dispatch.CycleKey(depot.ID))
 	if err != nil || !ok {
@@ -221,8 +220,8 @@ func TestOnce_SkipsWhatAnotherProcessRuns(t *testing.T) {
 	}
 }
 
-// thief takes the lock away while the cycle reads its snapshot, and lets it go
-// on only when the cycle must know.
+// thief deletes the lock while the cycle reads its snapshot, and returns when the
+// cycle knows.
 type thief struct {
 	*firestoretx.Store
 	clients *connect.Clients
@@ -244,12 +243,11 @@ func (s thief) steal(ctx context.Context, depot domain.DepotID) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(time.Minute):
-		s.t.Error("the cycle never learned that its lease is lost")
+		s.t.Error("the cycle did not notice that its lease is lost")
 	}
 }
 
-// lateThief takes the lock away once the cycle is on record, before it hears that
-// it is.
+// lateThief deletes the lock while the cycle writes its record.
 type lateThief struct{ thief }
 
 func (s lateThief) Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) (domain.Snapshot, error) {
@@ -264,15 +262,15 @@ func (s lateThief) RecordCycle(ctx context.Context, c domain.Cycle) error {
 	return err
 }
 
-// losable is the length of leases that a thief takes away: a cycle learns of that
-// when a third of it is over, and a busy machine still acquires it in time.
+// losable is the TTL of leases that a thief takes away. A cycle notices the loss
+// after a third of it; a busy machine must still be able to acquire the lock.
 const losable = 6 * time.Second
 
-// F-OPT-01: a lost lease ends the cycle, which publishes nothing more.
-func TestOnce_PublishesNothingAfterItsLeaseIsLost(t *testing.T) {
+// F-OPT-01: a cycle that loses its lease publishes nothing.
+func TestRunner_PublishesNothingAfterItsLeaseIsLost(t *testing.T) {
 	for name, store := range map[string]func(thief) dispatch.Store{
-		"as it plans":          func(s thief) dispatch.Store { return s },
-		"as it goes on record": func(s thief) dispatch.Store { return lateThief{s} },
+		"while it plans":       func(s thief) dispatch.Store { return s },
+		"while it is recorded": func(s thief) dispatch.Store { return lateThief{s} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -287,8 +285,8 @@ func TestOnce_PublishesNothingAfterItsLeaseIsLost(t *testing.T) {
 	}
 }
 
-// F-OPT-01: a lease that is lost while a cycle publishes ends that too.
-func TestOnce_StopsPublishingWhenItsLeaseIsLost(t *testing.T) {
+// F-OPT-01: a cycle that loses its lease while publishing stops.
+func TestRunner_StopsPublishingWhenItsLeaseIsLost(t *testing.T) {
 	b := newBench(t)
 	runner := b.publishing(t, b.store, losable, func(ctx context.Context, decisions []domain.Decision) []error {
 		thief{b.store, b.clients, t}.steal(ctx, depot.ID)
@@ -300,9 +298,9 @@ func TestOnce_StopsPublishingWhenItsLeaseIsLost(t *testing.T) {
 	}
 }
 
-// F-OPT-02, F-OPT-04: a document that cannot be understood is left out and on
-// record, and all others are planned.
-func TestOnce_PlansWithoutWhatCannotBeUnderstood(t *testing.T) {
+// F-OPT-02, F-OPT-04: a malformed document is recorded as left out, and all others
+// are planned.
+func TestRunner_PlansWithoutMalformedDocuments(t *testing.T) {
 	b := newBench(t)
 	malformed := map[string]map[string]any{
 		"warehouses/BROKEN": {"position": "nowhere"},
@@ -329,7 +327,7 @@ func TestOnce_PlansWithoutWhatCannotBeUnderstood(t *testing.T) {
 	}
 }
 
-// recording keeps what cycles have recorded.
+// recording is a store that keeps the records of cycles.
 type recording struct {
 	*firestoretx.Store
 	cycles []domain.Cycle
@@ -340,8 +338,8 @@ func (s *recording) RecordCycle(ctx context.Context, c domain.Cycle) error {
 	return s.Store.RecordCycle(ctx, c)
 }
 
-// withoutOrders deletes the orders of a bench, and returns a runner with what it
-// records.
+// withoutOrders deletes the orders of a bench. It returns a runner and the store of
+// its records.
 func (b *bench) withoutOrders(t *testing.T) (*recording, *dispatch.Runner) {
 	t.Helper()
 	for _, id := range []string{"SERVED", "NOBODY-STOCKS-IT"} {
@@ -353,16 +351,15 @@ func (b *bench) withoutOrders(t *testing.T) (*recording, *dispatch.Runner) {
 	return store, b.runner(t, store, 15*time.Second)
 }
 
-// F-OPT-03: cycles without orders record what is to be corrected when that
-// changes, not every time.
-func TestOnce_RecordsAFaultOnce(t *testing.T) {
+// F-OPT-03: cycles without orders record faults only when they change.
+func TestRunner_RecordsAFaultOnce(t *testing.T) {
 	b := newBench(t)
 	store, runner := b.withoutOrders(t)
 	for _, step := range []struct {
 		change  string // path of a document
 		broken  bool
-		records int // in all, after it
-		leftOut int // by the last one
+		records int // in all, after the change
+		leftOut int // in the last record
 	}{
 		{"warehouses/BROKEN", false, 0, 0},
 		{"warehouses/BROKEN", true, 1, 1},
@@ -390,9 +387,9 @@ func TestOnce_RecordsAFaultOnce(t *testing.T) {
 	}
 }
 
-// F-OPT-03: cycles that cannot read their snapshot record why when that changes,
-// and that it is over, not every time.
-func TestOnce_RecordsAFailureOnce(t *testing.T) {
+// F-OPT-03: cycles that cannot read their snapshot record it only when the cause
+// changes or is gone.
+func TestRunner_RecordsAFailureOnce(t *testing.T) {
 	b := newBench(t)
 	store, runner := b.withoutOrders(t)
 	good := map[string]any{"name": depot.Name, "position": &latlng.LatLng{Latitude: depot.Position.Lat, Longitude: depot.Position.Lon}}
@@ -414,9 +411,8 @@ func TestOnce_RecordsAFailureOnce(t *testing.T) {
 	}
 }
 
-// F-OPT-01: a depot whose document cannot be understood has no cycles, and keeps
-// no other from having some.
-func TestDepotIDs_LeaveOutWhatCannotBeUnderstood(t *testing.T) {
+// F-OPT-01: a depot with a malformed document has no cycles; the others do.
+func TestRunner_SkipsMalformedDepots(t *testing.T) {
 	b := newBench(t)
 	if _, err := b.clients.Firestore.Doc("depots/BROKEN").Set(t.Context(), map[string]any{"position": "nowhere"}); err != nil {
 		t.Fatal(err)
@@ -430,10 +426,9 @@ func TestDepotIDs_LeaveOutWhatCannotBeUnderstood(t *testing.T) {
 	}
 }
 
-// F-OPT-01: a depot whose id is longer than any message can carry has no cycles,
-// which could plan none of its drones or not even take their lock; it is named with
-// what is wrong.
-func TestDepotIDs_LeaveOutWhatNoMessageCanName(t *testing.T) {
+// F-OPT-01: a depot whose id is longer than a message can carry has no cycles, and
+// the error names it.
+func TestRunner_SkipsDepotsWithTooLongIDs(t *testing.T) {
 	for _, long := range []int{domain.MaxIDBytes + 1, 600} {
 		b := newBench(t)
 		unnameable := domain.Depot{ID: domain.DepotID(strings.Repeat("d", long)), Name: "Long", Position: depot.Position}
@@ -451,7 +446,7 @@ func TestDepotIDs_LeaveOutWhatNoMessageCanName(t *testing.T) {
 	}
 }
 
-func TestDepotIDs_SayWhatIsMissing(t *testing.T) {
+func TestRunner_NamesAMissingDepot(t *testing.T) {
 	b := newBench(t)
 	r := dispatch.NewRunner(b.store, b.locks, nil, uuid.NewString, simclock.Real(), dispatch.Config{Depots: []domain.DepotID{"NOWHERE"}}, emutest.Log(t), b.clients.Meter)
 	if _, err := r.DepotIDs(t.Context()); err == nil || !strings.Contains(err.Error(), "NOWHERE") {
@@ -459,9 +454,9 @@ func TestDepotIDs_SayWhatIsMissing(t *testing.T) {
 	}
 }
 
-// F-OPT-03, F-OPT-04: plans keep the server's time, in which deadlines are: what
-// the optimizer's clock says makes no order late, and no arrival.
-func TestOnce_PlansByTheServersTime(t *testing.T) {
+// F-OPT-03, F-OPT-04: plans use the server's time, as deadlines do; an error of the
+// optimizer's clock makes no order late.
+func TestRunner_PlansByTheServersTime(t *testing.T) {
 	for _, off := range []time.Duration{time.Hour, -time.Hour} {
 		t.Run(off.String(), func(t *testing.T) {
 			b := newBench(t)
@@ -481,7 +476,7 @@ func TestOnce_PlansByTheServersTime(t *testing.T) {
 			cfg := dispatch.Config{Iterations: steps, MaxSilence: patient}
 			runner := dispatch.NewRunner(b.store, locks, publish, uuid.NewString, clock, cfg, emutest.Log(t), b.clients.Meter)
 			memory := runner.NewMemory()
-			for range 2 { // the second is planned ahead, by what the first took
+			for range 2 { // the second plans with the lead time of the first
 				if _, err := runner.Once(t.Context(), depot.ID, memory); err != nil {
 					t.Fatal(err)
 				}
@@ -499,9 +494,9 @@ func TestOnce_PlansByTheServersTime(t *testing.T) {
 	}
 }
 
-// F-OPT-04: every depot's cycle sees the orders of all. One counts as unserved once,
-// and only when each depot has had the time to serve it.
-func TestOnce_CountsAsUnservedWhatNoDepotServes(t *testing.T) {
+// F-OPT-04: every depot's cycle sees all orders. An order counts as unserved once,
+// and only after each depot had time to serve it.
+func TestRunner_CountsOrdersThatNoDepotServes(t *testing.T) {
 	b := newBench(t)
 	other := domain.Depot{ID: "DEPOT-2", Name: "Without drones", Position: depot.Position}
 	if err := b.store.Setup(t.Context(), []domain.Depot{other}, nil, nil); err != nil {

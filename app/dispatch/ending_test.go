@@ -12,8 +12,8 @@ import (
 	"github.com/dronefleet/dronefleet/internal/meter"
 )
 
-// interrupted calls stop once the cycle has its snapshot, or before if it is
-// reading, and lets it go on when it must know.
+// interrupted is a store that calls stop when the cycle has read its snapshot, or
+// before it reads if reading is set, and returns when the cycle knows.
 type interrupted struct {
 	store interface {
 		Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) (domain.Snapshot, error)
@@ -34,17 +34,16 @@ func (s interrupted) Snapshot(ctx context.Context, req firestoretx.SnapshotReque
 	return snap, err
 }
 
-// F-OPT-01, F-FLOW-01: a cycle that a shutdown ends has not failed, and raises
-// no alarm; one that had lost its lease before has lost it, shutdown or not; and
-// one that publishes already does so to its end.
-func TestOnce_SaysWhatEndedACycleInAShutdown(t *testing.T) {
+// F-OPT-01, F-FLOW-01: a cycle that a shutdown ends does not count as failed. One
+// that had lost its lease before does. One that is publishing publishes all.
+func TestRunner_RecordsHowACycleEndedInAShutdown(t *testing.T) {
 	for name, test := range map[string]struct {
 		loseLease, reading bool
 		outcome            domain.CycleOutcome
 		failed             int64
 	}{
 		"shutdown":                  {false, false, domain.CycleAborted, 0},
-		"shutdown as it reads":      {false, true, domain.CycleAborted, 0},
+		"shutdown while it reads":   {false, true, domain.CycleAborted, 0},
 		"lease lost, then shutdown": {true, false, domain.CycleLeaseLost, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +66,7 @@ func TestOnce_SaysWhatEndedACycleInAShutdown(t *testing.T) {
 			}
 		})
 	}
-	t.Run("shutdown as it publishes", func(t *testing.T) {
+	t.Run("shutdown while it publishes", func(t *testing.T) {
 		b := newBench(t)
 		ctx, shutdown := context.WithCancel(t.Context())
 		runner := b.publishing(t, b.store, 15*time.Second, func(ctx context.Context, decisions []domain.Decision) []error {

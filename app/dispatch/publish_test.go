@@ -23,10 +23,9 @@ import (
 	"github.com/dronefleet/dronefleet/solver/model"
 )
 
-// F-OPT-03: one decision that no message can carry keeps no other from being
-// published, before it or behind it. F-OPT-01: what comes after the lease is lost is not
-// sent.
-func TestPublisher_LeavesOutWhatNoMessageCanCarry(t *testing.T) {
+// F-OPT-03: a decision that cannot be encoded does not keep the others from being
+// published. F-OPT-01: nothing is sent after the lease is lost.
+func TestPublishDecisions_SkipsUnencodableDecisions(t *testing.T) {
 	clients := emutest.Clients(t)
 	if err := pubsubio.Ensure(t.Context(), clients.PubSub); err != nil {
 		t.Fatal(err)
@@ -65,9 +64,9 @@ func TestPublisher_LeavesOutWhatNoMessageCanCarry(t *testing.T) {
 	}
 }
 
-// F-OPT-03: what the server refuses is told, for it is waited for.
-func TestPublisher_WaitsForTheAnswers(t *testing.T) {
-	publisher := pubsubio.NewPublisher(emutest.Clients(t).PubSub) // nobody made the topic
+// F-OPT-03: an error for each decision that the server refuses.
+func TestPublishDecisions_WaitsForAnswers(t *testing.T) {
+	publisher := pubsubio.NewPublisher(emutest.Clients(t).PubSub) // the topic does not exist
 	t.Cleanup(publisher.Stop)
 	var decisions []domain.Decision
 	for _, id := range []domain.DroneID{"D1", "D2"} {
@@ -80,8 +79,8 @@ func TestPublisher_WaitsForTheAnswers(t *testing.T) {
 	}
 }
 
-// twoMissions is a bench with a drone more and an order more than one of them
-// can carry.
+// twoMissions is a bench with two drones and more orders than one of them can
+// carry.
 func twoMissions(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t)
@@ -104,9 +103,9 @@ func twoMissions(t *testing.T) *bench {
 	return b
 }
 
-// F-OPT-03: a cycle's record has what was published, not what was planned, and
-// the orders of what was not.
-func TestOnce_RecordsWhatWasPublished(t *testing.T) {
+// F-OPT-03: a record counts what was published, not what was planned, and lists the
+// orders of decisions that were not published.
+func TestRunner_RecordsWhatWasPublished(t *testing.T) {
 	b := twoMissions(t)
 	var arrived, failed domain.Decision
 	runner := b.publishing(t, b.store, 15*time.Second, func(_ context.Context, decisions []domain.Decision) []error {
@@ -129,14 +128,14 @@ func TestOnce_RecordsWhatWasPublished(t *testing.T) {
 	}
 	for _, id := range failed.OrderIDs {
 		if !slices.Contains(stored.Unserved, domain.UnservedOrder{OrderID: id, Reason: "publish_failed"}) {
-			t.Errorf("order %s, which nobody may ever hear of, is not among %+v", id, stored.Unserved)
+			t.Errorf("order %s of an unpublished decision is not among %+v", id, stored.Unserved)
 		}
 	}
 }
 
-// F-OPT-03: whatever becomes of an optimizer while it publishes, auditors find
-// that its cycle began to.
-func TestOnce_IsOnRecordBeforeItPublishes(t *testing.T) {
+// F-OPT-03: a cycle is recorded before it publishes, so that auditors find it even if
+// the optimizer dies.
+func TestRunner_RecordsACycleBeforeItPublishes(t *testing.T) {
 	b := newBench(t)
 	var before []domain.Cycle
 	runner := b.publishing(t, b.store, 15*time.Second, func(ctx context.Context, decisions []domain.Decision) []error {
@@ -152,21 +151,21 @@ func TestOnce_IsOnRecordBeforeItPublishes(t *testing.T) {
 	}
 	if len(before) != 1 || before[0].ID != cycle.ID || before[0].Outcome != domain.CyclePublishing || before[0].Fence != cycle.Fence ||
 		before[0].Holder != "test" || before[0].Orders != 2 || before[0].Missions != 0 || !before[0].EndedAt.IsZero() {
-		t.Errorf("on record while it published: %+v", before)
+		t.Errorf("recorded while it published: %+v", before)
 	}
 	after, err := b.store.Cycle(t.Context(), cycle.ID)
 	if err != nil || after.Outcome != domain.CyclePublished || after.Missions != 1 || after.Detail != "" || after.EndedAt.IsZero() {
-		t.Errorf("on record afterwards: %+v, %v", after, err)
+		t.Errorf("recorded afterwards: %+v, %v", after, err)
 	}
 }
 
-// unrecorded is a store that takes no record of a cycle.
+// unrecorded is a store that cannot record a cycle.
 type unrecorded struct{ *firestoretx.Store }
 
 func (unrecorded) RecordCycle(context.Context, domain.Cycle) error { return errors.New("no record") }
 
-// F-OPT-03: what is not on record is not published.
-func TestOnce_PublishesNothingOffTheRecord(t *testing.T) {
+// F-OPT-03: a cycle that cannot be recorded publishes nothing.
+func TestRunner_PublishesNothingWithoutARecord(t *testing.T) {
 	b := newBench(t)
 	cycle, err := b.runner(t, unrecorded{b.store}, 15*time.Second).Once(t.Context(), depot.ID, nil)
 	if err == nil || cycle.Outcome != domain.CycleFailed || cycle.Missions != 0 || len(b.published) > 0 {
@@ -174,9 +173,9 @@ func TestOnce_PublishesNothingOffTheRecord(t *testing.T) {
 	}
 }
 
-// F-OPT-03: when no decision of a large plan can be published, the record still
-// fits a document, and has the order of each.
-func TestOnce_RecordsThatNothingCouldBePublished(t *testing.T) {
+// F-OPT-03: if no decision of a large plan can be published, the record still fits a
+// document and lists all their orders.
+func TestRunner_RecordsOrdersOfUnpublishedDecisions(t *testing.T) {
 	b := newBench(t)
 	const missions = 40
 	now, applier := time.Now(), b.store.NewTelemetryApplier()
@@ -215,14 +214,14 @@ func TestOnce_RecordsThatNothingCouldBePublished(t *testing.T) {
 	}
 	for _, d := range planned {
 		if !slices.Contains(stored.Unserved, domain.UnservedOrder{OrderID: d.OrderIDs[0], Reason: "publish_failed"}) {
-			t.Errorf("order %s is not on record", d.OrderIDs[0])
+			t.Errorf("order %s is not recorded", d.OrderIDs[0])
 		}
 	}
 }
 
-// F-OPT-03, F-WIRE-03: what the solver plans fits what a decision can carry.
-func TestPlans_FitTheWire(t *testing.T) {
+// F-OPT-03, F-WIRE-03: the solver's limits are within those of a decision.
+func TestDecisionsOf_FitTheWire(t *testing.T) {
 	if model.MaxIDBytes > domain.MaxIDBytes || model.MaxOrdersPerDecision > wire.MaxOrdersPerDecision || model.MaxWaypointsPerDecision > wire.MaxWaypointsPerDecision {
-		t.Error("the solver allows more than the wire")
+		t.Error("the solver's limits exceed the wire's")
 	}
 }

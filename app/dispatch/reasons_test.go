@@ -12,8 +12,8 @@ import (
 	"github.com/dronefleet/dronefleet/solver"
 )
 
-// withWeakDrone makes the idle drone of a bench one that carries little and not
-// far, and adds orders that are too much for it, and for any drone.
+// withWeakDrone makes the idle drone of a bench weak in payload and range, and adds
+// orders that are too much for it, some of them for any drone.
 func (b *bench) withWeakDrone(t *testing.T) {
 	t.Helper()
 	b.drone(t, domain.Drone{ID: "D1", PayloadCapacityKg: 1, ConsumptionPerKm: 4}, domain.DroneIdle)
@@ -32,7 +32,7 @@ func (b *bench) withWeakDrone(t *testing.T) {
 	}
 }
 
-// drone introduces a drone, which reports its status from the depot.
+// drone adds a drone that reports its status from the depot.
 func (b *bench) drone(t *testing.T, d domain.Drone, status domain.DroneStatus) {
 	t.Helper()
 	d.Position = depot.Position
@@ -45,7 +45,7 @@ func (b *bench) drone(t *testing.T, d domain.Drone, status domain.DroneStatus) {
 	}
 }
 
-// strong carries what the weak drone of a bench does not.
+// strong is a drone that can carry more than the weak one.
 func strong(home domain.DepotID) domain.Drone {
 	return domain.Drone{ID: "STRONG", HomeDepotID: home, PayloadCapacityKg: 5, ConsumptionPerKm: 1}
 }
@@ -61,8 +61,8 @@ var (
 	}
 )
 
-// left are the reasons that a cycle recorded, but for the order that no warehouse
-// stocks.
+// left returns the recorded reasons of a cycle, without that of the order that no
+// warehouse stocks.
 func left(t *testing.T, b *bench, c domain.Cycle) map[domain.OrderID]string {
 	t.Helper()
 	stored, err := b.store.Cycle(t.Context(), c.ID)
@@ -80,25 +80,25 @@ func left(t *testing.T, b *bench, c domain.Cycle) map[domain.OrderID]string {
 	return reasons
 }
 
-// F-OPT-04: what waits for a drone of the depot that is not free has another
-// reason than what none can carry, though the process has seen no cycle before.
-func TestOnce_TellsWhatWaitsForADroneFromWhatNoneCanCarry(t *testing.T) {
+// F-OPT-04: an order that a busy drone of the depot can carry has another reason
+// than one that no drone can, even in the first cycle of a process.
+func TestRunner_TellsOrdersForBusyDronesFromImpossibleOnes(t *testing.T) {
 	second := domain.Depot{ID: "DEPOT-2", Name: "Other", Position: depot.Position}
 	for name, c := range map[string]struct {
 		also func(t *testing.T, b *bench)
 		want map[domain.OrderID]string
 	}{
-		"there is no other": {func(*testing.T, *bench) {}, byTheWeakDrone},
+		"no other drone":    {func(*testing.T, *bench) {}, byTheWeakDrone},
 		"another charges":   {func(t *testing.T, b *bench) { b.drone(t, strong(""), domain.DroneCharging) }, byTheStrongDrone},
 		"another is faulty": {func(t *testing.T, b *bench) { b.drone(t, strong(""), domain.DroneProblem) }, byTheStrongDrone},
-		"another is another depot's": {func(t *testing.T, b *bench) {
+		"another of another depot": {func(t *testing.T, b *bench) {
 			b.drone(t, domain.Drone{ID: "D1", HomeDepotID: depot.ID, PayloadCapacityKg: 1, ConsumptionPerKm: 4}, domain.DroneIdle)
 			b.drone(t, strong(second.ID), domain.DroneCharging)
 			if err := b.store.Setup(t.Context(), []domain.Depot{second}, nil, nil); err != nil {
 				t.Fatal(err)
 			}
 		}, byTheWeakDrone},
-		"another was not heard of for long": {func(t *testing.T, b *bench) {
+		"another silent for long": {func(t *testing.T, b *bench) {
 			b.drone(t, strong(""), domain.DroneCharging)
 			long := map[string]any{"status": "CHARGING", "seenAt": time.Now().Add(-2 * time.Hour)}
 			if _, err := b.clients.Firestore.Doc("drones/STRONG").Set(t.Context(), long); err != nil {
@@ -121,12 +121,12 @@ func TestOnce_TellsWhatWaitsForADroneFromWhatNoneCanCarry(t *testing.T) {
 	}
 }
 
-// F-OPT-04: while no drone is free, or none that can be planned, there is none to judge
-// by, and what none of the depot's can carry has its reason all the same; the rest waits.
-func TestOnce_TellsWhatNoneCanCarryWhileNoneIsFree(t *testing.T) {
+// F-OPT-04: orders that no drone of the depot can carry have their reason even while
+// no usable drone is free; the others wait for one.
+func TestRunner_FindsImpossibleOrdersWithoutFreeDrones(t *testing.T) {
 	for name, free := range map[string][]domain.Drone{
-		"none is idle":             nil,
-		"the idle one has no home": {{ID: "LOST", HomeDepotID: "GONE"}},
+		"none is idle":              nil,
+		"the idle one has no depot": {{ID: "LOST", HomeDepotID: "GONE"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -148,7 +148,7 @@ func TestOnce_TellsWhatNoneCanCarryWhileNoneIsFree(t *testing.T) {
 	}
 }
 
-// asked counts how often cycles ask for the depot's drones, and may fail.
+// asked is a store that counts reads of the depot's drones; they fail with err.
 type asked struct {
 	*firestoretx.Store
 	times int
@@ -163,9 +163,9 @@ func (s *asked) Fleet(ctx context.Context, depot domain.DepotID, maxSilence time
 	return s.Store.Fleet(ctx, depot, maxSilence)
 }
 
-// F-OPT-04: cycles ask for all drones only if an order needs it, and not every
-// time; where they get no answer, they go on.
-func TestOnce_AsksForTheFleetWhenAnOrderNeedsIt(t *testing.T) {
+// F-OPT-04: cycles read all drones only if an order needs it, and at most once a
+// minute; if the read fails, the cycle goes on.
+func TestRunner_ReadsAllDronesOnlyWhenNeeded(t *testing.T) {
 	b := newBench(t)
 	store := &asked{Store: b.store}
 	runner := b.runner(t, store, 15*time.Second)

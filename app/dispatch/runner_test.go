@@ -20,7 +20,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/simclock"
 )
 
-// watched counts the snapshots of each depot, and those that run at once.
+// watched is a store that counts the snapshots of each depot, in all and at once.
 type watched struct {
 	*firestoretx.Store
 	mu      sync.Mutex
@@ -51,7 +51,7 @@ func (s *watched) cycles(depot domain.DepotID) int {
 	return s.began[depot]
 }
 
-// told tells when the depots were first looked for.
+// told is a store that closes looked when the depots were first listed.
 type told struct {
 	*watched
 	once   sync.Once
@@ -64,16 +64,15 @@ func (s *told) Depots(ctx context.Context) (firestoretx.Listing[domain.Depot], e
 	return listing, err
 }
 
-// F-OPT-01: cycles may be begun before there is a depot, as when everything is
-// deployed at once, and while none can be understood; the first that comes is
-// planned for.
-func TestRun_WaitsForTheFirstDepot(t *testing.T) {
+// F-OPT-01: Run may start before there is a readable depot, as when everything is
+// deployed at once; cycles begin with the first depot.
+func TestRunner_WaitsForTheFirstDepot(t *testing.T) {
 	for name, before := range map[string]func(*firestore.DocumentRef) error{
 		"no depot": func(doc *firestore.DocumentRef) error {
 			_, err := doc.Delete(t.Context())
 			return err
 		},
-		"none that can be understood": func(doc *firestore.DocumentRef) error {
+		"only a malformed depot": func(doc *firestore.DocumentRef) error {
 			_, err := doc.Set(t.Context(), map[string]any{"position": "nowhere"})
 			return err
 		},
@@ -101,7 +100,7 @@ func TestRun_WaitsForTheFirstDepot(t *testing.T) {
 			emutest.Eventually(t, "a cycle of the depot", func() error {
 				select {
 				case err := <-ended:
-					t.Fatalf("it ended by itself: %v", err)
+					t.Fatalf("Run returned: %v", err)
 				default:
 				}
 				if store.cycles(depot.ID) == 0 {
@@ -117,11 +116,10 @@ func TestRun_WaitsForTheFirstDepot(t *testing.T) {
 	}
 }
 
-// F-OPT-01: a depot that is added while cycles run is planned for without a
-// restart, one that is removed no more, and one that comes back again; each has
-// one cycle at a time. A document that cannot be understood hinders none of it,
-// and its own depot is not taken for removed.
-func TestRun_FollowsTheDepots(t *testing.T) {
+// F-OPT-01: without a restart, cycles of an added depot begin, those of a removed one
+// end, and those of one that comes back begin again, one at a time. A malformed
+// document changes none of this, and its depot does not count as removed.
+func TestRunner_FollowsTheDepots(t *testing.T) {
 	b := newBench(t)
 	store := &watched{Store: b.store, began: map[domain.DepotID]int{}, running: map[domain.DepotID]int{}}
 	var mu sync.Mutex
@@ -210,7 +208,7 @@ func TestRun_FollowsTheDepots(t *testing.T) {
 	}
 }
 
-// unlisted lists the depots once, and then fails.
+// unlisted is a store that lists the depots once and then fails.
 type unlisted struct {
 	*watched
 	failed atomic.Int32
@@ -225,8 +223,8 @@ func (s *unlisted) Depots(ctx context.Context) (firestoretx.Listing[domain.Depot
 	return s.watched.Depots(ctx)
 }
 
-// F-OPT-01: depots that cannot be listed are not taken for removed.
-func TestRun_KeepsItsDepotsWhileNoneCanBeListed(t *testing.T) {
+// F-OPT-01: depots do not count as removed while they cannot be listed.
+func TestRunner_KeepsItsDepotsWhenListingFails(t *testing.T) {
 	b := newBench(t)
 	store := &unlisted{watched: &watched{Store: b.store, began: map[domain.DepotID]int{}, running: map[domain.DepotID]int{}}}
 	publish := func(_ context.Context, decisions []domain.Decision) []error { return make([]error, len(decisions)) }
@@ -242,7 +240,7 @@ func TestRun_KeepsItsDepotsWhileNoneCanBeListed(t *testing.T) {
 		return nil
 	})
 	seen := store.cycles(depot.ID)
-	emutest.Eventually(t, "cycles all the same", func() error {
+	emutest.Eventually(t, "further cycles", func() error {
 		if n := store.cycles(depot.ID); n < seen+10 {
 			return fmt.Errorf("%d cycles, want %d", n, seen+10)
 		}
@@ -254,8 +252,8 @@ func TestRun_KeepsItsDepotsWhileNoneCanBeListed(t *testing.T) {
 	}
 }
 
-// silent is a store that never answers the second time it is asked for the depots,
-// or for a snapshot.
+// silent is a store that never answers the second listing of depots, nor the second
+// snapshot.
 type silent struct {
 	*watched
 	listed, seen atomic.Int32
@@ -277,9 +275,9 @@ func (s *silent) Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) 
 	return s.watched.Snapshot(ctx, req)
 }
 
-// F-OPT-01: a read that is never answered ends its cycle, not all cycles of the depot,
-// and keeps no other depot from being found.
-func TestRun_GoesOnAfterAReadWithoutAnswer(t *testing.T) {
+// F-OPT-01: a read without an answer ends one cycle; later cycles run and depots are
+// still found.
+func TestRunner_ContinuesAfterAReadWithoutAnswer(t *testing.T) {
 	b := newBench(t)
 	store := &silent{watched: &watched{Store: b.store, began: map[domain.DepotID]int{}, running: map[domain.DepotID]int{}}}
 	publish := func(_ context.Context, decisions []domain.Decision) []error { return make([]error, len(decisions)) }

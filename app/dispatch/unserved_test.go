@@ -18,7 +18,7 @@ import (
 
 // F-OPT-04, F-ORD-05: a cycle's record has the orders that were left, the most
 // urgent first, with their reasons and what kept drones from them.
-func TestListUnserved(t *testing.T) {
+func TestListUnserved_ListsUrgentOrdersFirst(t *testing.T) {
 	var c domain.Cycle
 	left := cyclePlan{
 		problem:   solver.Problem{Orders: []solver.Order{{ID: "O-1"}, {ID: "O-2", Priority: solver.Critical}}},
@@ -35,8 +35,8 @@ func TestListUnserved(t *testing.T) {
 	}
 }
 
-// F-OPT-04, F-OBS-01: an order that no plan can use waits as any other that is left,
-// and nobody would hear of it otherwise.
+// F-OPT-04, F-OBS-01: an order that cannot be planned counts as unserved; nothing
+// else would show it.
 func TestCountUnserved_CountsOrdersThatCannotBePlanned(t *testing.T) {
 	snap := domain.Snapshot{ReadTime: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
 	snap.Orders = []domain.Order{
@@ -57,8 +57,8 @@ func TestCountUnserved_CountsOrdersThatCannotBePlanned(t *testing.T) {
 	}
 }
 
-// F-OPT-04: however many orders a cycle leaves and however long their ids are,
-// its record fits a document, and what is not listed is counted.
+// F-OPT-04: a record fits a document for any number and length of ids, and says how
+// many orders it does not list.
 func TestListUnserved_FitsADocument(t *testing.T) {
 	const all = 20_000
 	store := firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{})
@@ -90,8 +90,8 @@ func TestListUnserved_FitsADocument(t *testing.T) {
 	}
 }
 
-// F-OPT-03: however long what is wrong with a document is, the cycle that left it out
-// is on record, without which it would publish nothing.
+// F-OPT-03: a record fits a document however long the faults of left-out documents
+// are; a cycle without a record would publish nothing.
 func TestLeaveOut_FitsADocument(t *testing.T) {
 	store := firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{})
 	c := domain.Cycle{ID: domain.CycleID(uuid.NewString()), Outcome: domain.CyclePublished}

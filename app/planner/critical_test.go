@@ -105,7 +105,7 @@ func (w *town) fly(r planner.Result) {
 // F-OPT-07: wherever the drones are, looking ahead brings no fewer CRITICAL
 // orders in time than the same search without it, and no CRITICAL order waits
 // while a drone that can serve it stands idle.
-func TestPlan_CriticalOrdersDoNotWaitForOrdersToCome(t *testing.T) {
+func TestPlanner_LetsNoCriticalOrderWaitForOrdersToCome(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d, p := rapidDraw(rt), newPlanner(rt)
 		w := newTown(d.int("drones", 1, 14))
@@ -165,8 +165,8 @@ func idleDronesServeNoCriticalOrder(t tester, r planner.Result) {
 	}
 }
 
-// F-OPT-07: so it is with a hundred drones of which a third are away.
-func TestPlan_LargeFleetServesCriticalOrdersFirst(t *testing.T) {
+// F-OPT-07: the same with a hundred drones, a third of them away.
+func TestPlanner_ServesCriticalOrdersFirstWithManyDrones(t *testing.T) {
 	for _, orders := range []int{150, 500} {
 		for seed := range uint64(3) {
 			t.Run(fmt.Sprint(orders, "-", seed), func(t *testing.T) {

@@ -8,16 +8,16 @@ import (
 	"github.com/dronefleet/dronefleet/solver"
 )
 
-// watch makes a planner's memory of steady minutes: CRITICAL orders and
-// launches per hour, and a fleet.
-func watch(minutes int, urgentPerHour, launchesPerHour float64, fleet int) (*demand, time.Time) {
+// watch returns what a planner remembers after minutes of steady demand, with a
+// number of drones.
+func watch(minutes int, urgentPerHour, launchesPerHour float64, drones int) (*demand, time.Time) {
 	begin := time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 	m := &demand{}
 	p := solver.Problem{
 		Depots:     []solver.Depot{{ID: "D", At: solver.Location{Lat: 48.85, Lon: 2.35}}},
 		Warehouses: []solver.Warehouse{{ID: "W", At: solver.Location{Lat: 48.86, Lon: 2.35}, ProductTypes: []string{"BLOOD"}}},
 	}
-	for i := range fleet {
+	for i := range drones {
 		p.Drones = append(p.Drones, solver.Drone{ID: fmt.Sprint("D", i), At: p.Depots[0].At, HomeDepotID: "D", BatteryPercent: 90})
 	}
 	orders, launches := 0.0, 0.0
@@ -38,37 +38,37 @@ func watch(minutes int, urgentPerHour, launchesPerHour float64, fleet int) (*dem
 	return m, p.Now
 }
 
-func TestDemand_ReserveFollowsWhatIsTakenAndWhatComesBack(t *testing.T) {
+func TestDemand_ReserveFollowsRatesOfOrdersAndReturns(t *testing.T) {
 	for _, test := range []struct {
-		name                   string
-		urgent, launches       float64 // per hour
-		fleet, atMost, atLeast int
+		name                    string
+		urgent, launches        float64 // per hour
+		drones, atMost, atLeast int
 	}{
 		{"calm", 2, 80, 40, 2, 1},
 		{"usual", 24, 80, 40, 5, 3},
 		{"busy", 48, 80, 40, 8, 7},
-		{"more taken than comes back", 120, 40, 40, 8, 8},
-		{"never more than a quarter of the fleet", 48, 80, 12, 3, 3},
+		{"more orders than returns", 120, 40, 40, 8, 8},
+		{"at most a quarter of the drones", 48, 80, 12, 3, 3},
 		{"none of three drones", 48, 80, 3, 0, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			m, now := watch(60, test.urgent, test.launches, test.fleet)
+			m, now := watch(60, test.urgent, test.launches, test.drones)
 			if r := m.reserve(now); r > test.atMost || r < test.atLeast {
-				t.Errorf("reserve %d of %d drones, want %d to %d", r, test.fleet, test.atLeast, test.atMost)
+				t.Errorf("reserve %d of %d drones, want %d to %d", r, test.drones, test.atLeast, test.atMost)
 			}
 		})
 	}
 }
 
-func TestDemand_ToursAreShorterTheMoreIsUrgent(t *testing.T) {
+func TestDemand_RoutesAreShorterWithMoreUrgentOrders(t *testing.T) {
 	calm, now := watch(60, 6, 80, 40)
 	busy, _ := watch(60, 60, 80, 40)
 	if c, b := calm.routeDuration(now), busy.routeDuration(now); c < 2*time.Hour || b > 20*time.Minute || b < 10*time.Minute {
-		t.Errorf("tours of %s when calm, of %s when busy", c, b)
+		t.Errorf("routes of %s when calm, of %s when busy", c, b)
 	}
 }
 
-func TestDemand_ForgetsWhatIsOld(t *testing.T) {
+func TestDemand_ForgetsOldObservations(t *testing.T) {
 	m, now := watch(30, 60, 60, 10)
 	empty := solver.Problem{Now: now.Add(DroneMemory + time.Minute)}
 	m.observe(newDirectFlights(&empty))
@@ -80,7 +80,7 @@ func TestDemand_ForgetsWhatIsOld(t *testing.T) {
 	}
 }
 
-func TestDemand_AnOrderCountsOnceHoweverLongItWaits(t *testing.T) {
+func TestDemand_CountsAWaitingOrderOnce(t *testing.T) {
 	m, now := watch(1, 0, 0, 1)
 	p := solver.Problem{Now: now, Depots: []solver.Depot{{ID: "D"}}, Drones: []solver.Drone{{ID: "D0", HomeDepotID: "D", BatteryPercent: 90}}}
 	p.Orders = []solver.Order{{ID: "O", Priority: solver.Critical, CreatedAt: now, Pickup: &solver.Location{}, Delivery: solver.Location{Lat: 0.01}}}
@@ -93,9 +93,9 @@ func TestDemand_AnOrderCountsOnceHoweverLongItWaits(t *testing.T) {
 	}
 }
 
-// F-OPT-04: when the clock is set back, nothing is maxSample from the future: no
-// rate is negative, and what waits has not been flown for by then.
-func TestDemand_BeginsAnewWhenTheClockIsSetBack(t *testing.T) {
+// F-OPT-04: when the clock is set back, observations that would lie in the future
+// are forgotten, so that no rate is negative.
+func TestDemand_StartsOverWhenTheClockIsSetBack(t *testing.T) {
 	for _, back := range []time.Duration{time.Minute, 20 * time.Minute, 65 * time.Minute, 3 * time.Hour} {
 		m, now := watch(60, 30, 80, 40)
 		m.othersServed = now
@@ -104,13 +104,13 @@ func TestDemand_BeginsAnewWhenTheClockIsSetBack(t *testing.T) {
 		fresh := &demand{}
 		fresh.observe(newDirectFlights(&p))
 		if got, want := m.urgentPerMinute(p.Now), fresh.urgentPerMinute(p.Now); got != want || m.othersServed.After(p.Now) || m.routeDuration(p.Now) <= 0 {
-			t.Errorf("%s back: %v urgent per minute, want %v; flown for others in %s", back, got, want, m.othersServed.Sub(p.Now))
+			t.Errorf("%s back: %v urgent per minute, want %v; others served in %s", back, got, want, m.othersServed.Sub(p.Now))
 		}
 	}
-	// What cycles are planned ahead differs by less.
+	// Lead times differ by less.
 	m, now := watch(60, 30, 80, 40)
 	p := solver.Problem{Now: now.Add(-maxLeadTime)}
 	if m.observe(newDirectFlights(&p)); len(m.drones) != 40 {
-		t.Errorf("the fleet is forgotten after a shorter lead")
+		t.Errorf("the drones are forgotten after a shorter lead time")
 	}
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/dronefleet/dronefleet/solver"
 )
 
-// F-OPT-03: a cycle asks about each drone for each order before it searches. The way
-// from a drone to a warehouse is measured once for all of them, or nothing would be
-// left of its time.
-func TestEarliest_MeasuresAWayOnce(t *testing.T) {
+// F-OPT-03: a cycle tries each drone for each order before it searches. The distance
+// from a drone to a warehouse is computed once for all orders, or no time would be
+// left for the search.
+func TestDirectFlights_ComputeADistanceOnce(t *testing.T) {
 	p := scattered(30, 1e-6)
 	f := newDirectFlights(p)
 	f.earliest(&p.Orders[0], p.Drones)
 	if len(f.approaches) != len(p.Drones) {
-		t.Fatalf("%d places are known of %d drones", len(f.approaches), len(p.Drones))
+		t.Fatalf("distances from %d positions are known, of %d drones", len(f.approaches), len(p.Drones))
 	}
-	for _, reach := range f.approaches {
-		for i := range reach.metres {
-			reach.metres[i] = 0 // whoever measures again finds another way
+	for _, a := range f.approaches {
+		for i := range a.metres {
+			a.metres[i] = 0 // computed again, it would be another
 		}
 	}
 	o := &p.Orders[1]
@@ -31,13 +31,14 @@ func TestEarliest_MeasuresAWayOnce(t *testing.T) {
 		nearest = min(nearest, flightTime(&p.Drones[0], metres(w.At, o.Delivery)))
 	}
 	if soonest, _ := f.earliest(o, p.Drones); soonest != nearest+f.params.PickupService {
-		t.Errorf("an order arrives after %s, want %s: what is known of the ways counts", soonest, nearest+f.params.PickupService)
+		t.Errorf("an order arrives after %s, want %s by the remembered distances", soonest, nearest+f.params.PickupService)
 	}
 }
 
-// F-OPT-03: where a drone cannot come first or has not the charge, be it over the best
-// of all warehouses, these are not looked at one by one: there may be a thousand.
-func TestEarliest_LooksAtWarehousesOnlyWhereItMatters(t *testing.T) {
+// F-OPT-03: if a drone cannot be first or lacks the charge even by the shortest
+// conceivable flight, its warehouses are not tried one by one: there may be a
+// thousand.
+func TestDirectFlights_TryWarehousesOnlyWhereItMatters(t *testing.T) {
 	p := scattered(3, 0.05) // 0, 6 and 11 km from the delivery points
 	o := &p.Orders[120]
 	p.Drones = append(p.Drones, p.Drones[0])
@@ -49,7 +50,7 @@ func TestEarliest_LooksAtWarehousesOnlyWhereItMatters(t *testing.T) {
 	want, _ := f.earliest(o, p.Drones)
 	for _, d := range p.Drones[1:] {
 		for i := range f.approaches[d.At].metres {
-			f.approaches[d.At].metres[i] = -1e6 // whoever looks finds a way that is too short
+			f.approaches[d.At].metres[i] = -1e6 // if used, the flight would be too short
 		}
 	}
 	if soonest, drone := f.earliest(o, p.Drones); drone != "0" || soonest != want {
@@ -60,10 +61,10 @@ func TestEarliest_LooksAtWarehousesOnlyWhereItMatters(t *testing.T) {
 	}
 }
 
-// F-OPT-03: what is not looked at changes no answer.
-func TestEarliest_AgreesWithEveryWay(t *testing.T) {
+// F-OPT-03: skipping warehouses changes no answer.
+func TestDirectFlights_AgreeWithExhaustiveSearch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		// On a grid, so that many ways are straight and as short as can be.
+		// On a grid, so that many flights are as short as their lower bound.
 		location := rapid.Custom(func(t *rapid.T) solver.Location {
 			return solver.Location{Lat: 48.7 + 0.05*float64(rapid.IntRange(0, 6).Draw(t, "lat")), Lon: 2.2 + 0.15*float64(rapid.IntRange(0, 2).Draw(t, "lon"))}
 		})
@@ -86,7 +87,7 @@ func TestEarliest_AgreesWithEveryWay(t *testing.T) {
 			}
 			want, first := never, ""
 			for i := range p.Drones {
-				if took := everyWay(p, &p.Drones[i], o); took < want {
+				if took := exhaustive(p, &p.Drones[i], o); took < want {
 					want, first = took, p.Drones[i].ID
 				}
 			}
@@ -97,8 +98,9 @@ func TestEarliest_AgreesWithEveryWay(t *testing.T) {
 	})
 }
 
-// everyWay is how long a drone takes over the best of all sources, each measured anew.
-func everyWay(p *solver.Problem, d *solver.Drone, o *solver.Order) time.Duration {
+// exhaustive is how long a drone takes over the best of all sources, each computed
+// anew.
+func exhaustive(p *solver.Problem, d *solver.Drone, o *solver.Order) time.Duration {
 	params := p.Params.WithDefaults()
 	var sources []solver.Location
 	if o.Pickup != nil {
@@ -126,8 +128,7 @@ func everyWay(p *solver.Problem, d *solver.Drone, o *solver.Order) time.Duration
 	return best
 }
 
-// BenchmarkEarliest compares drones at one place with drones that are a decimetre
-// apart.
+// BenchmarkEarliest compares drones at one position with drones a decimetre apart.
 func BenchmarkEarliest(b *testing.B) {
 	for name, apart := range map[string]float64{"one-place": 0, "apart": 1e-6} {
 		b.Run(name, func(b *testing.B) {
@@ -142,7 +143,7 @@ func BenchmarkEarliest(b *testing.B) {
 	}
 }
 
-// scattered is a problem whose drones are so many degrees apart.
+// scattered is a problem with drones at the given distance in degrees.
 func scattered(drones int, apart float64) *solver.Problem {
 	p := &solver.Problem{Depots: []solver.Depot{{ID: "D", At: solver.Location{Lat: 48.85, Lon: 2.35}}}}
 	for i := range 40 {

@@ -10,8 +10,9 @@
 //   - plans CRITICAL orders first, nearly as if each flew alone,
 //   - keeps a reserve of drones for CRITICAL orders to come, as large as their
 //     rate and the rate of returning drones demand,
-//   - keeps drones at advance positions, but never for long one that a waiting
-//     order needs,
+//   - keeps drones at advance positions,
+//   - lets no CRITICAL order wait for these two reasons, be it in time or late, and
+//     no other order for long,
 //   - limits the duration of routes, so that drones return as fast as they are
 //     needed,
 //   - lets an order wait that would leave late now and could be in time soon,
@@ -24,7 +25,7 @@
 //   - solve cycle: one run of lock, snapshot, plan, publish, record for one
 //     depot. Package dispatch runs it; a Planner does the planning in it.
 //   - stage: a part of the planning of one cycle, with some of the orders and
-//     some of the drones: the urgent, the at-risk and the joint stage.
+//     some of the drones. The type lookAhead lists the stages.
 //   - reserve: the number of free drones kept for CRITICAL orders to come. Not to
 //     be confused with the charge that a drone must land with,
 //     Params.ReservePercent.
@@ -32,7 +33,9 @@
 //     orders in time that no drone at the depot could.
 //   - lead time: from the start of planning until the drones can begin.
 //   - direct flight: one drone with one order and nothing else.
+//   - urgent: a CRITICAL order that some free drone can deliver in time.
 //   - at risk: late anyway, or about to be.
+//   - obstacle: what keeps a free drone from an order, see Result.Obstacles.
 //
 // It learns demand from its own cycles; a new Planner plans by cautious prior
 // rates. Every order that waits has a reason in the plan; kept_for_critical and

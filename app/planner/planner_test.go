@@ -25,7 +25,7 @@ type town struct {
 	warehouse domain.Position
 }
 
-// north is a place so many kilometres north of the depot, and east of it.
+// north is a position by its kilometres north and east of the depot.
 func north(km, east float64) domain.Position {
 	return domain.Position{Lat: depot.Position.Lat + km/111.19, Lon: depot.Position.Lon + east/73.2}
 }
@@ -40,7 +40,7 @@ func newTown(drones int) *town {
 	return town
 }
 
-// order adds an order that came age ago.
+// order adds an order of the given age.
 func (w *town) order(id string, p domain.Priority, to domain.Position, age time.Duration) {
 	due := map[domain.Priority]time.Duration{domain.PriorityCritical: 15, domain.PriorityHigh: 30, domain.PriorityStandard: 60}[p] * time.Minute
 	w.orders = append(w.orders, domain.Order{
@@ -56,7 +56,7 @@ func (w *town) snapshot() domain.Snapshot {
 	}
 }
 
-// planner plans the same way every time.
+// newPlanner returns a planner whose plans depend on the input alone.
 func newPlanner(t interface{ Error(...any) }) *planner.Planner {
 	return planner.New(planner.Config{
 		Options: solver.Options{Iterations: 100, Workers: 1},
@@ -73,7 +73,7 @@ func (w *town) plan(t *testing.T, p *planner.Planner) planner.Result {
 	return result
 }
 
-// carrier is the drone that takes the order now, and when it delivers.
+// carrier is the drone that takes the order, and when it delivers.
 func carrier(result planner.Result, order string) (drone string, at time.Time) {
 	for _, r := range result.Plan.Routes {
 		for _, s := range r.Stops {
@@ -93,9 +93,9 @@ func reasons(result planner.Result) map[solver.Reason]int {
 	return n
 }
 
-// F-OPT-04: ordinary orders leave drones for urgent ones to come, and the
-// record says why they wait.
-func TestPlan_KeepsDronesForCriticalOrders(t *testing.T) {
+// F-OPT-04: STANDARD orders leave drones for CRITICAL orders to come, and the plan
+// says why they wait.
+func TestPlanner_KeepsDronesForCriticalOrders(t *testing.T) {
 	w := newTown(8)
 	for i := range 40 { // far more than eight drones can carry at once
 		w.order(fmt.Sprint("S", i), domain.PriorityStandard, north(3+float64(i%8), float64(i%5)-2), time.Minute)
@@ -103,10 +103,10 @@ func TestPlan_KeepsDronesForCriticalOrders(t *testing.T) {
 	p := newPlanner(t)
 	result := w.plan(t, p)
 	if result.Kept == 0 || len(result.Plan.Routes) == 0 || len(result.Plan.Routes)+result.Kept > len(w.drones) {
-		t.Fatalf("%d drones take off, %d are kept, of %d", len(result.Plan.Routes), result.Kept, len(w.drones))
+		t.Fatalf("of the drones %d fly and %d are kept, of %d", len(result.Plan.Routes), result.Kept, len(w.drones))
 	}
 	if n := reasons(result); n[solver.KeptForCritical] == 0 || n[solver.KeptForCritical] != len(result.Plan.Unserved) {
-		t.Errorf("reasons of those that wait: %v", n)
+		t.Errorf("reasons of waiting orders: %v", n)
 	}
 	// The next CRITICAL order takes a drone that was kept.
 	flown := map[string]bool{}
@@ -122,9 +122,9 @@ func TestPlan_KeepsDronesForCriticalOrders(t *testing.T) {
 	}
 }
 
-// A CRITICAL order never waits behind others that share its flight, although
-// its deadline would allow it.
-func TestPlan_FliesCriticalOrdersDirectly(t *testing.T) {
+// A CRITICAL order is delivered before the others that share its flight, even if
+// its deadline would allow a detour.
+func TestPlanner_FliesCriticalOrdersDirectly(t *testing.T) {
 	w := newTown(1)
 	w.order("C", domain.PriorityCritical, north(6, 0), 0)
 	for i := range 5 {
@@ -136,12 +136,13 @@ func TestPlan_FliesCriticalOrdersDirectly(t *testing.T) {
 		t.Errorf("arrives with %q after %s; alone it takes %s", drone, at.Sub(w.now), direct)
 	}
 	if len(result.Plan.Routes[0].OrderIDs()) < 2 {
-		t.Errorf("nobody shares its flight: %v", result.Plan.Routes[0].OrderIDs())
+		t.Errorf("no order shares its flight: %v", result.Plan.Routes[0].OrderIDs())
 	}
 }
 
-// A drone that stands where no other could be in time stays for that.
-func TestPlan_KeepsOutposts(t *testing.T) {
+// A drone at an advance position does not fly for STANDARD orders, nor for a
+// CRITICAL order that another drone can serve.
+func TestPlanner_KeepsDronesAtAdvancePositions(t *testing.T) {
 	w := newTown(8)
 	w.warehouse = north(7, 0)
 	w.drones[3].Position = w.warehouse
@@ -153,7 +154,7 @@ func TestPlan_KeepsOutposts(t *testing.T) {
 	result := w.plan(t, p)
 	for _, r := range result.Plan.Routes {
 		if r.DroneID == "D03" {
-			t.Fatalf("the outpost flies %v", r.OrderIDs())
+			t.Fatalf("the drone at the advance position flies %v", r.OrderIDs())
 		}
 	}
 	flown := map[string]bool{}
@@ -175,11 +176,11 @@ func TestPlan_KeepsOutposts(t *testing.T) {
 	}
 }
 
-// A HIGH order that the free drones would bring late waits for one that comes
-// back soon, as long as that one can be in time.
-func TestPlan_WaitsRatherThanLeaveLate(t *testing.T) {
+// A HIGH order that a free drone would deliver late waits while a drone that
+// returns soon can deliver it in time.
+func TestPlanner_LetsAnOrderWaitForADroneInTime(t *testing.T) {
 	w := newTown(1)
-	// 12 km to the south, it must first fly back north: too late for the order.
+	// From the south the drone must first fly to the warehouse: too late.
 	w.drones[0].Position = north(-9, 0)
 	w.order("C", domain.PriorityCritical, north(3.5, 0), 0)
 	w.orders[0].Deadline = w.now.Add(20 * time.Minute)
@@ -187,16 +188,16 @@ func TestPlan_WaitsRatherThanLeaveLate(t *testing.T) {
 	p := newPlanner(t)
 	result := w.plan(t, p)
 	if drone, _ := carrier(result, "C"); drone == "" {
-		t.Fatalf("the CRITICAL order stays: %+v", result.Plan.Unserved)
+		t.Fatalf("the CRITICAL order is unserved: %+v", result.Plan.Unserved)
 	}
 	if n := reasons(result); n[solver.WaitsForBetterRoute] != 1 {
 		t.Errorf("the HIGH order does not wait: %v", n)
 	}
 }
 
-// F-OPT-04: however few drones come back, now and then one flies for what is
-// not urgent, the longest overdue first.
-func TestPlan_NothingFeasibleWaitsWithoutEnd(t *testing.T) {
+// F-OPT-04: however few drones return, one of them serves the longest overdue
+// order in the end.
+func TestPlanner_ServesEveryFeasibleOrderInTheEnd(t *testing.T) {
 	w := newTown(8)
 	w.order("S", domain.PriorityStandard, north(5, 0), 0)
 	p := newPlanner(t)
@@ -218,13 +219,13 @@ func TestPlan_NothingFeasibleWaitsWithoutEnd(t *testing.T) {
 	t.Error("the last free drone is kept for ever")
 }
 
-// F-OPT-04: an order that only one drone can carry flies in the end, though that
-// drone is the one best kept, others are free all the time and an order nobody
-// can plan has waited even longer.
-func TestPlan_TheReserveGivesUpADroneThatAnOrderNeeds(t *testing.T) {
+// F-OPT-04: an order that only one drone can carry gets it in the end, although
+// that drone is the best one to keep, other drones are free all the time, and an
+// invalid order has waited even longer.
+func TestPlanner_ReleasesAKeptDroneThatAnOrderNeeds(t *testing.T) {
 	for name, away := range map[string]domain.Position{
-		"at the depot": depot.Position,
-		"an outpost":   north(7, 0),
+		"at the depot":     depot.Position,
+		"advance position": north(7, 0),
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTown(12)
@@ -241,7 +242,7 @@ func TestPlan_TheReserveGivesUpADroneThatAnOrderNeeds(t *testing.T) {
 			p, fleet, back := newPlanner(t), w.drones, map[string]time.Time{}
 			deadline := w.now.Add(3 * time.Hour)
 			for n := 0; w.now.Before(deadline); n++ {
-				// What all others can carry comes and goes.
+				// The other drones always have orders that they can carry.
 				w.order(fmt.Sprint("S", n), domain.PriorityStandard, north(8, float64(n%5)-2), 0)
 				w.order(fmt.Sprint("FAR", n), domain.PriorityStandard, north(14, 0), 0)
 				w.drones = slices.DeleteFunc(slices.Clone(fleet), func(d domain.Drone) bool { return w.now.Before(back[string(d.ID)]) })
@@ -264,9 +265,9 @@ func TestPlan_TheReserveGivesUpADroneThatAnOrderNeeds(t *testing.T) {
 	}
 }
 
-// F-OPT-04: the drone that flies for what is not urgent, when that got none for
-// long, is one that can: here the other is nearly empty.
-func TestPlan_NothingWaitsBehindADroneThatCannotFly(t *testing.T) {
+// F-OPT-04: a drone released for starved orders is one that can serve them; here
+// the other free drone is nearly empty.
+func TestPlanner_ReleasesADroneThatCanFly(t *testing.T) {
 	w := newTown(8)
 	w.order("S", domain.PriorityStandard, north(5, 0), 0)
 	p := newPlanner(t)
@@ -285,10 +286,10 @@ func TestPlan_NothingWaitsBehindADroneThatCannotFly(t *testing.T) {
 	t.Error("the drone that could fly is kept for ever")
 }
 
-// F-OPT-04: how long drones may be away allows for every order that they can
-// carry, although the drone last seen cannot, and for where at the depot they
-// stand.
-func TestPlan_NoOrderIsTooFarForTheTourLimit(t *testing.T) {
+// F-OPT-04: the limit of route durations leaves room for every order that a drone
+// can carry, even if the drone last seen cannot, and wherever at the depot it
+// stands.
+func TestPlanner_RouteLimitAllowsEveryOrder(t *testing.T) {
 	for name, spoil := range map[string]func(drones []domain.Drone){
 		"another kind of drone":       func(drones []domain.Drone) { drones[2].PayloadCapacityKg = 1 },
 		"at the far end of the depot": func(drones []domain.Drone) { moveTo(drones, north(-0.4, 0)) },
@@ -300,7 +301,7 @@ func TestPlan_NoOrderIsTooFarForTheTourLimit(t *testing.T) {
 			w.orders[0].WeightKg = 4
 			result := w.plan(t, newPlanner(t))
 			if drone, _ := carrier(result, "HEAVY"); drone == "" {
-				t.Errorf("all drones are idle, and it stays: %+v", result.Plan.Unserved)
+				t.Errorf("all drones are idle, but it is unserved: %+v", result.Plan.Unserved)
 			}
 		})
 	}
@@ -312,14 +313,13 @@ func moveTo(drones []domain.Drone, at domain.Position) {
 	}
 }
 
-// F-OPT-04: a drone that the solver leaves out, here because its home is no
-// depot any more, is not taken for one that flies: of two free drones the good
-// one is then kept for ever.
-func TestPlan_ADroneThatCannotBePlannedIsNone(t *testing.T) {
+// F-OPT-04: a drone that the solver ignores does not count as offered; otherwise
+// the only usable one would be kept for ever.
+func TestPlanner_DoesNotCountIgnoredDrones(t *testing.T) {
 	for name, spoil := range map[string]func(*domain.Drone){
-		"home depot is gone":     func(d *domain.Drone) { d.HomeDepotID = "GONE" },
-		"consumption is absurd":  func(d *domain.Drone) { d.ConsumptionPerKm = 1e-6 },
-		"flight time is no time": func(d *domain.Drone) { d.MaxFlightTimeMinutes = -1 },
+		"unknown home depot":   func(d *domain.Drone) { d.HomeDepotID = "GONE" },
+		"invalid consumption":  func(d *domain.Drone) { d.ConsumptionPerKm = 1e-6 },
+		"negative flight time": func(d *domain.Drone) { d.MaxFlightTimeMinutes = -1 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTown(8)
@@ -335,7 +335,7 @@ func TestPlan_ADroneThatCannotBePlannedIsNone(t *testing.T) {
 			for w.now.Before(deadline) {
 				result := w.plan(t, p)
 				if len(result.Plan.Ignored) != 1 || result.Plan.Ignored[0].ID != "D01" {
-					t.Fatalf("left out: %+v", result.Plan.Ignored)
+					t.Fatalf("ignored: %+v", result.Plan.Ignored)
 				}
 				if drone, _ := carrier(result, "OLD"); drone != "" {
 					return
@@ -347,10 +347,10 @@ func TestPlan_ADroneThatCannotBePlannedIsNone(t *testing.T) {
 	}
 }
 
-// F-OPT-04: a warehouse that the solver leaves out, here because its id is longer
-// than a decision can carry, makes no order seem nearer than it is: the time that
-// drones may be away would be too short for it, for ever.
-func TestPlan_AWarehouseThatCannotBePlannedIsNone(t *testing.T) {
+// F-OPT-04: a warehouse that the solver ignores, here for the length of its id, does
+// not make an order look nearer than it is; otherwise the limit of route durations
+// would exclude the order for ever.
+func TestPlanner_DoesNotCountIgnoredWarehouses(t *testing.T) {
 	w := newTown(1)
 	w.order("S", domain.PriorityStandard, north(0.2, 0), 0)
 	snap := w.snapshot()
@@ -358,16 +358,16 @@ func TestPlan_AWarehouseThatCannotBePlannedIsNone(t *testing.T) {
 	snap.Warehouses = append(snap.Warehouses, near)
 	result, err := newPlanner(t).PlanSnapshot(t.Context(), snap, w.now)
 	if err != nil || len(result.Plan.Ignored) != 1 {
-		t.Fatalf("left out: %+v, %v", result.Plan.Ignored, err)
+		t.Fatalf("ignored: %+v, %v", result.Plan.Ignored, err)
 	}
 	if drone, _ := carrier(result, "S"); drone == "" {
-		t.Errorf("the drone is idle, and it stays: %+v", result.Plan.Unserved)
+		t.Errorf("the drone is idle, but it is unserved: %+v", result.Plan.Unserved)
 	}
 }
 
-// Too late is no reason to wait: a CRITICAL order that nobody can bring in time
-// leaves before HIGH ones that have time.
-func TestPlan_LateCriticalOrdersLeaveFirst(t *testing.T) {
+// A CRITICAL order that no drone can deliver in time leaves before HIGH orders with
+// time to spare.
+func TestPlanner_ServesLateCriticalOrdersFirst(t *testing.T) {
 	w := newTown(8)
 	w.order("LATE", domain.PriorityCritical, north(8, 0), 20*time.Minute)
 	for i := range 30 {
@@ -379,10 +379,10 @@ func TestPlan_LateCriticalOrdersLeaveFirst(t *testing.T) {
 	}
 }
 
-// F-OPT-04: a deadline so long ago that the time since fits no duration, as of a
-// clock set to 1601, is overdue like any other: such orders fly before those that
-// have time, not only the first of them.
-func TestPlan_DeadlinesOfAnotherAgeAreOverdue(t *testing.T) {
+// F-OPT-04: deadlines so long ago that the time since overflows a Duration, as from
+// a clock set to 1601, are overdue like others: all such orders fly before those
+// with time to spare.
+func TestPlanner_HandlesDeadlinesCenturiesAgo(t *testing.T) {
 	w := newTown(4)
 	for i := range w.drones {
 		w.drones[i].PayloadCapacityKg = 1
@@ -400,14 +400,14 @@ func TestPlan_DeadlinesOfAnotherAgeAreOverdue(t *testing.T) {
 	result := w.plan(t, newPlanner(t))
 	for _, id := range []string{"OLD", "OLD-TOO"} {
 		if drone, _ := carrier(result, id); drone == "" {
-			t.Errorf("%s stays: %+v", id, result.Plan.Unserved)
+			t.Errorf("%s is unserved: %+v", id, result.Plan.Unserved)
 		}
 	}
 }
 
-// F-OPT-04: who is too late for every drone has that reason, though the planner
-// gave it a new deadline to make it fly.
-func TestPlan_NewDeadlinesGiveNoReasons(t *testing.T) {
+// F-OPT-04: the reason of a late order follows from its own deadline, not from the
+// one that the planner works with.
+func TestPlanner_GivesReasonsByTheOrdersDeadline(t *testing.T) {
 	w := newTown(1)
 	w.order("URGENT", domain.PriorityCritical, north(12, 0), 20*time.Minute)
 	w.order("LATE", domain.PriorityHigh, north(-8, 0), 42*time.Minute)
@@ -420,10 +420,9 @@ func TestPlan_NewDeadlinesGiveNoReasons(t *testing.T) {
 	}
 }
 
-// F-OPT-04: whatever the snapshots, every plan keeps the rules, accounts for
-// every order once and with the right reason, and uses only what the snapshot
-// holds.
-func TestPlan_KeepsTheRulesWhateverComes(t *testing.T) {
+// F-OPT-04: for any snapshot, a plan passes the checker and accounts for every
+// order once, with the right reason.
+func TestPlanner_PlansAnySnapshot(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := newPlanner(rt)
 		w := newTown(rapid.IntRange(0, 12).Draw(rt, "drones"))
@@ -462,7 +461,7 @@ func TestPlan_KeepsTheRulesWhateverComes(t *testing.T) {
 			for _, u := range result.Plan.Unserved {
 				want, why := reasonAlone(rt, result.Problem, u.Index)
 				if u.Reason != want && !(why && lookAheadReasons[u.Reason]) {
-					rt.Fatalf("order %s stays with %s, want %s", u.OrderID, u.Reason, want)
+					rt.Fatalf("order %s waits with reason %s, want %s", u.OrderID, u.Reason, want)
 				}
 			}
 			done := map[domain.OrderID]bool{}
@@ -486,8 +485,8 @@ func TestPlan_KeepsTheRulesWhateverComes(t *testing.T) {
 // lookAheadReasons are given by looking ahead only.
 var lookAheadReasons = map[solver.Reason]bool{solver.KeptForCritical: true, solver.WaitsForBetterRoute: true}
 
-// reasonAlone is why the order stays by what all drones could do were they there
-// for nothing else, and whether one of them could take it.
+// reasonAlone is the reason of an order if all drones were free for it alone, and
+// whether one of them could take it.
 func reasonAlone(t *rapid.T, p solver.Problem, order int) (_ solver.Reason, possible bool) {
 	p.Orders = p.Orders[order : order+1]
 	plan, err := solver.Solve(t.Context(), p, solver.Options{Iterations: 50, Workers: 1})
@@ -503,9 +502,9 @@ func reasonAlone(t *rapid.T, p solver.Problem, order int) (_ solver.Reason, poss
 	return solver.NoDroneFree, true
 }
 
-// F-OPT-01: a clock that is set back, as by its first synchronization, ends no
-// planning, be there drones elsewhere that would be kept for what comes.
-func TestPlan_ClockIsSetBack(t *testing.T) {
+// F-OPT-01: planning goes on after the clock was set back, as by its first
+// synchronization, even with drones at advance positions.
+func TestPlanner_ToleratesAClockThatIsSetBack(t *testing.T) {
 	for _, back := range []time.Duration{6 * time.Minute, time.Hour} {
 		w := newTown(8)
 		w.warehouse = north(20, 0)
