@@ -218,11 +218,11 @@ func (l *lookAhead) unused(drones []solver.Drone) []solver.Drone {
 	return selectDrones(drones, func(id string) bool { return !l.hasRoute(id) })
 }
 
-// byAdvance splits the drones into the ordinary ones and those at advance
-// positions.
+// byAdvance splits the drones into the ordinary ones and those that stay at advance
+// positions. One that has a route does not stay.
 func (l *lookAhead) byAdvance() (ordinary, advance []solver.Drone) {
-	return selectDrones(l.work.Drones, func(id string) bool { return !l.advance[id] }),
-		selectDrones(l.work.Drones, func(id string) bool { return l.advance[id] })
+	stays := func(id string) bool { return l.advance[id] && !l.hasRoute(id) }
+	return selectDrones(l.work.Drones, func(id string) bool { return !stays(id) }), selectDrones(l.work.Drones, stays)
 }
 
 // ordinary lists the drones that are not kept at an advance position.
@@ -293,7 +293,6 @@ func (l *lookAhead) fix(plan solver.Plan, orders []int, detour time.Duration) (l
 	arrivals := map[string]time.Time{}
 	for _, r := range plan.Routes {
 		l.fixed[r.DroneID] = r
-		delete(l.advance, r.DroneID)
 		for _, s := range r.Stops {
 			if s.Kind == solver.Delivery {
 				arrivals[s.OrderID] = s.ETA
