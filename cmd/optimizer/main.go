@@ -40,12 +40,12 @@ func main() {
 	cli.Main(&grammar{}, "Plans the missions of a medical drone fleet.")
 }
 
-// stops holds the flags about stops, which every plan takes.
-type stops struct {
+// stopFlags holds the flags about stops, which every plan takes.
+type stopFlags struct {
 	Service time.Duration `help:"How long a drone stays at each pickup and each delivery." default:"0s" check:"min 0s max 1h"`
 }
 
-func (r stops) params() solver.Params {
+func (r stopFlags) params() solver.Params {
 	return solver.Params{PickupService: r.Service, DeliveryService: r.Service}
 }
 
@@ -54,7 +54,7 @@ type cycles struct {
 	cli.Connection
 	cli.Logging
 	cli.Watching
-	stops
+	stopFlags
 	Depot      []string      `help:"Depots to plan for; default all." placeholder:"ID" check:"id"`
 	SolveLimit time.Duration `help:"How long one cycle may search. Decisions about a fleet two minutes ago are refused." default:"8s" check:"over 0s max 100s"`
 	LockTTL    time.Duration `help:"How long a crashed cycle blocks the next. A living one keeps its lock while it searches." default:"15s" name:"lock-ttl" check:"min 1s max 5m"`

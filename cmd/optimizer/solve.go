@@ -31,7 +31,7 @@ import (
 // solveCommand plans a snapshot and publishes nothing.
 type solveCommand struct {
 	cli.Connection
-	stops
+	stopFlags
 	In         string        `help:"Snapshot to plan: an OptimizationSnapshot as JSON or protobuf, - for standard input." xor:"source" placeholder:"FILE"`
 	At         time.Time     `help:"Plan what Firestore held at this time instead (RFC 3339): within the last hour, or to the minute within the seven days of point-in-time recovery." xor:"source" placeholder:"TIME"`
 	Depot      string        `help:"Depot to plan for, with --at; default the only one." placeholder:"ID"`
