@@ -79,7 +79,7 @@ func TestSolve_RefusesAWrongCommandLine(t *testing.T) {
 	}
 }
 
-// F-OPT-05: what is no snapshot is refused, not planned as a fleet of nothing.
+// F-OPT-05: what is not a snapshot is refused, not planned as a fleet of nothing.
 func TestSolve_RefusesWhatIsNoSnapshot(t *testing.T) {
 	for name, text := range map[string]string{"empty": "", "no fields": "{}", "another message": `{"id": "O1"}`} {
 		file := filepath.Join(t.TempDir(), "snapshot")
@@ -87,7 +87,7 @@ func TestSolve_RefusesWhatIsNoSnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := &solveCommand{In: file, SolveLimit: time.Second}
-		if err := c.Run(t.Context()); err == nil || !strings.Contains(err.Error(), file+" is no snapshot") {
+		if err := c.Run(t.Context()); err == nil || !strings.Contains(err.Error(), file+" is not a snapshot") {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}

@@ -76,7 +76,7 @@ func TestServe_TakesTheLogLevelOfTheOtherPrograms(t *testing.T) {
 func TestHelp_TellsDefaultsAndCommands(t *testing.T) {
 	for args, want := range map[string][]string{
 		"serve --help":       {`--http-addr="127.0.0.1:8080"`, `--database="(default)"`},
-		"deadletters --help": {"\n\nList, replay and discard messages"},
+		"deadletters --help": {"\n\nList, replay and discard dead-lettered messages"},
 	} {
 		out, _ := statemanager.Run(t, connect.Config{}, 0, strings.Fields(args)...)
 		for _, part := range want {
