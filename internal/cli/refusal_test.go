@@ -26,7 +26,7 @@ func TestOptimizer_ListsEverySettingThatIsWrong(t *testing.T) {
 			`optimizer: 8 settings cannot be used:
   firestore-host (variable FIRESTORE_EMULATOR_HOST): "localhost" is not an address; give host:port with a port from 1 to 65535, for example 127.0.0.1:8080
   trace-share (variable DRONEFLEET_TRACE_SHARE): "2" is out of range; give 0 or more, at most 1
-  depot (flag --depot): "a/b" contains "/", which no document id may
+  depot (flag --depot): "a/b" contains "/", which a document id cannot
   solve-limit (flag --solve-limit): "3m0s" is out of range; give more than 0s, at most 100s
   lock-ttl (flag --lock-ttl): "10" cannot be read; give a duration, such as 8s or 1m30s, 1s or more, at most 5m
   http-addr (flag --http-addr): "8081" is not an address; give host:port with a port from 0 to 65535, for example 127.0.0.1:8080
@@ -36,7 +36,7 @@ func TestOptimizer_ListsEverySettingThatIsWrong(t *testing.T) {
 		},
 		{
 			[]string{"DRONEFLEET_DATABASE=a/b"}, []string{"once", "--project=p"},
-			`optimizer: database (variable DRONEFLEET_DATABASE): "a/b" contains "/", which no document id may
+			`optimizer: database (variable DRONEFLEET_DATABASE): "a/b" contains "/", which a document id cannot
 `,
 		},
 		{

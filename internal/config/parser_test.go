@@ -177,11 +177,11 @@ once:
 		`seed (file FILE:7): is a mapping; give one value`,
 		`form (file FILE:4): "xml" is not a valid choice; give protobuf or json`,
 		`create (file FILE:8): has no value; give one or delete the line`,
-		`depot (file FILE:5): "a/b" contains "/", which no document id may`,
+		`depot (file FILE:5): "a/b" contains "/", which a document id cannot`,
 		`level (variable DRONEFLEET_LEVEL): "loud" cannot be read; give debug, info, warn or error`,
 		`addr (flag --addr): "8080" is not an address; give host:port with a port from 0 to 65535, for example 127.0.0.1:8080`,
 		`peer (file FILE:10): is a list; give one value`,
-		`token (variable DRONEFLEET_TOKEN): the value contains "/", which no document id may`,
+		`token (variable DRONEFLEET_TOKEN): the value contains "/", which a document id cannot`,
 	}
 	var got []string
 	for _, p := range problems {
