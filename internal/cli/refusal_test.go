@@ -42,7 +42,7 @@ func TestOptimizer_ListsEverySettingThatIsWrong(t *testing.T) {
 		{
 			[]string{"DRONEFLEET_DATABASE=a b"}, []string{"once", "--project=My Project"},
 			`optimizer: 2 settings cannot be used:
-  project (flag --project): "My Project" is not a Google Cloud project id of a Google Cloud project; give --project=ID as "gcloud projects list" shows it, lower-case letters, digits and hyphens such as my-project
+  project (flag --project): "My Project" is not a Google Cloud project id; give --project=ID as "gcloud projects list" shows it, lower-case letters, digits and hyphens such as my-project
   database (variable DRONEFLEET_DATABASE): "a b" is not a Firestore database id; give --database=ID as "gcloud firestore databases list" shows it, (default) or 4 to 63 lower-case letters, digits and hyphens
 `,
 		},
