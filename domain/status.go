@@ -74,8 +74,8 @@ const (
 )
 
 // Priority orders requests by medical urgency; a greater value is more urgent.
-// Zero is no priority, as of an order that was cancelled before it arrived; where
-// one is needed it counts as STANDARD.
+// Zero means unset, for example an order that was cancelled before it arrived; it
+// counts as STANDARD where a priority is needed.
 type Priority int
 
 const (

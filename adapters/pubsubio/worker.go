@@ -214,7 +214,7 @@ const receivingWell = 2 * time.Second
 // repaired.
 func (w *Worker) keepReceiving(ctx, gone context.Context, topic string, receive func() error) {
 	for {
-		mended := time.AfterFunc(receivingWell, func() { w.faults.set(topic, nil) })
+		recovered := time.AfterFunc(receivingWell, func() { w.faults.set(topic, nil) })
 		ended := make(chan error, 1)
 		go func() { ended <- receive() }()
 		var err error
@@ -223,7 +223,7 @@ func (w *Worker) keepReceiving(ctx, gone context.Context, topic string, receive 
 		case <-gone.Done():
 			w.log.WarnContext(ctx, "Pub/Sub does not answer; unsent acks are lost and their messages will be redelivered", slog.String("topic", topic))
 		}
-		mended.Stop()
+		recovered.Stop()
 		if ctx.Err() != nil {
 			return
 		}

@@ -252,7 +252,7 @@ func TestRunner_KeepsItsDepotsWhenListingFails(t *testing.T) {
 	}
 }
 
-// silent is a store that never answers the second listing of depots, nor the second
+// silent is a store that does not answer the second listing of depots or the second
 // snapshot.
 type silent struct {
 	*watched

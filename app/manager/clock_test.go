@@ -48,8 +48,8 @@ func TestManager_LogsWhenItsClockBecomesWrongAndRight(t *testing.T) {
 	}
 }
 
-// F-TEL-09: a manager that does not get the sweeper's lock leaves the sweep to who
-// has it, and that is no failure.
+// F-TEL-09: a manager that does not get the sweeper's lock skips the sweep, which is
+// not a failure.
 func TestManager_DoesNotSweepWhileAnotherHoldsTheLock(t *testing.T) {
 	clients := emutest.Clients(t)
 	m, err := New(clients, simclock.Real(), Config{}, emutest.Log(t))

@@ -67,7 +67,7 @@ func (d draw) place(name string, km float64) domain.Position {
 	return north(d.float(name+" north", -km, km), d.float(name+" east", -km, km))
 }
 
-// scatter puts one drone in so many away from the depot.
+// scatter places about one drone in oneIn away from the depot.
 func (w *town) scatter(d draw, oneIn int) {
 	for i := range w.drones {
 		if d.int("away", 1, oneIn) == 1 {

@@ -79,7 +79,7 @@ func TestDirectFlights_AgreeWithExhaustiveSearch(t *testing.T) {
 				MaxFlight: rapid.SampledFrom([]time.Duration{0, 20 * time.Minute}).Draw(t, "flight")})
 		}
 		f := newDirectFlights(p)
-		for range 3 { // what is maxSample of one must not change the answer to the next
+		for range 3 { // what is kept of one must not change the answer to the next
 			o := &solver.Order{ProductType: "BLOOD", ColdChain: rapid.Bool().Draw(t, "chilled"), Delivery: location.Draw(t, "delivery")}
 			if rapid.IntRange(0, 3).Draw(t, "own") == 0 {
 				at := location.Draw(t, "pickup")

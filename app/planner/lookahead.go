@@ -40,9 +40,9 @@ const (
 	completeUntil     = 1
 )
 
-// minStageShare of the cycle's time, as one in so many, is what a stage gets
-// however late it begins. All stages together must not take much longer than
-// the cycle may.
+// minStageShare is the divisor of the cycle's time that gives the least a stage gets,
+// however late it begins: a twentieth. All stages together must not take much longer
+// than the cycle may.
 const minStageShare = 20
 
 // lookAhead plans one cycle with future orders in mind. A plan that uses every

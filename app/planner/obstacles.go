@@ -11,8 +11,8 @@ import (
 	"github.com/dronefleet/dronefleet/solver/model"
 )
 
-// maxDistanceSums bounds what counting obstacles costs a cycle: so many distances
-// over a warehouse, a fraction of a second. Orders beyond it have no counts.
+// maxDistanceSums is how many distances via a warehouse counting obstacles may compute
+// in a cycle, which takes a fraction of a second. Orders beyond it have no counts.
 const maxDistanceSums = 20_000_000
 
 // droneUse is what a free drone does in a plan.

@@ -140,7 +140,7 @@ func TestPlanner_FliesCriticalOrdersDirectly(t *testing.T) {
 	}
 }
 
-// A drone at an advance position does not fly for STANDARD orders, nor for a
+// A drone at an advance position flies neither for STANDARD orders nor for a
 // CRITICAL order that another drone can serve.
 func TestPlanner_KeepsDronesAtAdvancePositions(t *testing.T) {
 	w := newTown(8)
