@@ -25,6 +25,7 @@ type Drone struct {
 	FreeAfter        time.Time // no report measured before this frees an unacked drone
 	IdleSince        time.Time // when it last became IDLE, server's clock
 	FaultSince       time.Time // when an acked drone began to report a fault; zero for none
+	ParkedSince      time.Time // when an acked drone was first seen parked with stops missing, server's clock; zero for none
 	EmergencyLatched bool      // reported by the drone; only an operator clears it
 	GhostMissionID   MissionID // a failed mission that the drone still flies
 	GhostRevokedAt   time.Time // when its revocation was last requested
@@ -77,4 +78,7 @@ type Telemetry struct {
 	Status DroneStatus
 	// MissionID is the mission the drone believes it flies; empty for none.
 	MissionID MissionID
+	// CompletedStops is how many stops of that mission's route the drone has
+	// completed; nil if it did not say.
+	CompletedStops *int
 }

@@ -19,7 +19,13 @@ type Mission struct {
 	CycleID       CycleID
 	Fence         string
 	FailureReason FailureReason // empty unless FAILED
-	ReachedStops  int           // waypoints reached, in route order
+	ReachedStops  int           // waypoints reached, in route order, up to the last order stop
+	// Sightings are what the drone's reports prove about stops; ReachedStops follows
+	// from them.
+	Sightings []Sighting
+	// DroppedStops are the stops of withdrawn orders, by their index in the route as
+	// first commanded: a drone that has not heard of the shorter route counts them.
+	DroppedStops []int
 
 	// The outbox: whoever sees a pending command or revocation first publishes it.
 	// Each command of a mission expires later than those before it.
@@ -34,6 +40,15 @@ type Mission struct {
 	// Version is when the store last wrote the mission, for the outbox; zero if
 	// unknown. It is not part of the mission's state.
 	Version time.Time
+}
+
+// Sighting is a report's evidence about one stop.
+type Sighting struct {
+	Stop int       // index in the route as first commanded
+	At   time.Time // when it was measured, by the drone's clock
+	// Claimed says that the drone counted the stop as completed by then; otherwise
+	// it was near the stop.
+	Claimed bool
 }
 
 // Waypoint is one stop of a route.

@@ -58,7 +58,7 @@ var diagrams = map[domain.EntityKind][]edge{
 		{phaseAssigned, phaseIdle, "IDLE after freeAfter, not naming it: NOT_ACKED"},
 		{phaseAssigned, phaseNotReady, "a fault, silence, stall or withdrawal"},
 		{phaseFlying, phaseHomeward, "last order stop reached, or the rest withdrawn"},
-		{phaseFlying, phaseIdle, "IDLE, not naming it: COMPLETED or ABORTED_BY_DRONE"},
+		{phaseFlying, phaseIdle, "IDLE, not naming it: COMPLETED, or after 30 s ABORTED_BY_DRONE"},
 		{phaseFlying, phaseNotReady, "charges, not naming it, 30 s of fault, silence, stall or withdrawal"},
 		{phaseHomeward, phaseIdle, "IDLE"},
 		{phaseHomeward, phaseNotReady, "charges, 30 s of fault, or silence"},
@@ -67,7 +67,7 @@ var diagrams = map[domain.EntityKind][]edge{
 		{"", "PENDING", "order message"},
 		{"", "CANCELLED", "cancellation that overtook the order"},
 		{"PENDING", "PENDING", "other content, or late"},
-		{"PENDING", "HELD", "operator holds it"},
+		{"PENDING", "HELD", "operator holds it, or a late report shows that the parcel is aboard"},
 		{"HELD", "HELD", "other content, or late"},
 		{"HELD", "PENDING", "operator releases it"},
 		{"PENDING", "ASSIGNED", "decision"},
@@ -81,12 +81,17 @@ var diagrams = map[domain.EntityKind][]edge{
 		{"PENDING", "CANCELLED", "cancelled"},
 		{"HELD", "CANCELLED", "cancelled"},
 		{"ASSIGNED", "CANCELLED", "cancelled"},
+		{"PENDING", "DELIVERED", "late report of its delivery, after a release"},
+		{"HELD", "DELIVERED", "late report of its delivery by a failed mission"},
+		{"ASSIGNED", "DELIVERED", "late report of its delivery by an earlier mission"},
+		{"DELIVERED", "DELIVERED", "late report of an earlier delivery"},
 	},
 	domain.EntityMission: {
 		{"", "ACTIVE", "decision"},
 		{"ACTIVE", "ACTIVE", "a stop reached, or one order of several withdrawn"},
 		{"ACTIVE", "COMPLETED", "last order stop reached, or what was left of them withdrawn"},
 		{"ACTIVE", "FAILED", "NOT_ACKED, ABORTED_BY_DRONE, DRONE_FAULT, CONTACT_LOST, STALLED, WITHDRAWN"},
+		{"FAILED", "FAILED", "late report of a stop reached"},
 	},
 }
 
@@ -150,7 +155,7 @@ func mermaid(edges []edge) string {
 	b.WriteString("```mermaid\nstateDiagram-v2\n")
 	leads := map[string]bool{}
 	for _, e := range edges {
-		leads[e.from] = true
+		leads[e.from] = leads[e.from] || e.to != e.from
 		from := e.from
 		if from == "" {
 			from = "[*]"

@@ -185,37 +185,56 @@ IDLE 4 %    | DRONE_FAULT →EMERGENCY         | DRONE_FAULT →EMERGENCY       
 		prose: "It knows its mission and has not flown under it yet.",
 		build: held(func(d *domain.Drone, _ *domain.Mission) { acked(d) }),
 		grid: `
-claim       | none, other                | failed early                     | failed late                | M early, M late           | none old, other old        | failed old                 | M old
-no claim    | .                          | ghost                            | .                          | .                         | .                          | .                          | .
-IDLE        | ABORTED_BY_DRONE →IDLE     | ABORTED_BY_DRONE →UNKNOWN ghost  | ABORTED_BY_DRONE →IDLE     | .                         | ABORTED_BY_DRONE →UNKNOWN  | ABORTED_BY_DRONE →UNKNOWN  | .
-RESERVED    | .                          | ghost                            | .                          | .                         | .                          | .                          | .
-MOVING      | .                          | ghost                            | ghost                      | moved                     | .                          | ghost                      | moved
-DELIVERING  | →DELIVERING                | →DELIVERING ghost                | →DELIVERING ghost          | moved →DELIVERING         | →DELIVERING                | →DELIVERING ghost          | moved →DELIVERING
-CHARGING    | ABORTED_BY_DRONE →CHARGING | ABORTED_BY_DRONE →CHARGING ghost | ABORTED_BY_DRONE →CHARGING | .                         | ABORTED_BY_DRONE →CHARGING | ABORTED_BY_DRONE →CHARGING | .
-MAINTENANCE | DRONE_FAULT →MAINTENANCE   | DRONE_FAULT →MAINTENANCE ghost   | DRONE_FAULT →MAINTENANCE   | DRONE_FAULT →MAINTENANCE  | DRONE_FAULT →MAINTENANCE   | DRONE_FAULT →MAINTENANCE   | DRONE_FAULT →MAINTENANCE
-PROBLEM     | →PROBLEM faulty            | →PROBLEM faulty ghost            | →PROBLEM faulty            | →PROBLEM faulty           | →PROBLEM faulty            | →PROBLEM faulty            | →PROBLEM faulty
-EMERGENCY   | →EMERGENCY faulty latched  | →EMERGENCY faulty latched ghost  | →EMERGENCY faulty latched  | →EMERGENCY faulty latched | →EMERGENCY faulty latched  | →EMERGENCY faulty latched  | →EMERGENCY faulty latched
-UNKNOWN     | .                          | ghost                            | .                          | .                         | .                          | .                          | .
-IDLE 4 %    | →EMERGENCY faulty          | →EMERGENCY faulty ghost          | →EMERGENCY faulty          | →EMERGENCY faulty         | →EMERGENCY faulty          | →EMERGENCY faulty          | →EMERGENCY faulty
+claim       | none, other               | failed early                    | failed late               | M early, M late           | none old, other old       | failed old                | M old
+no claim    | .                         | ghost                           | .                         | .                         | .                         | .                         | .
+IDLE        | parked                    | parked ghost                    | parked                    | .                         | parked                    | parked                    | .
+RESERVED    | .                         | ghost                           | .                         | .                         | .                         | .                         | .
+MOVING      | .                         | ghost                           | ghost                     | moved                     | .                         | ghost                     | moved
+DELIVERING  | →DELIVERING               | →DELIVERING ghost               | →DELIVERING ghost         | moved →DELIVERING         | →DELIVERING               | →DELIVERING ghost         | moved →DELIVERING
+CHARGING    | parked                    | parked ghost                    | parked                    | .                         | parked                    | parked                    | .
+MAINTENANCE | DRONE_FAULT →MAINTENANCE  | DRONE_FAULT →MAINTENANCE ghost  | DRONE_FAULT →MAINTENANCE  | DRONE_FAULT →MAINTENANCE  | DRONE_FAULT →MAINTENANCE  | DRONE_FAULT →MAINTENANCE  | DRONE_FAULT →MAINTENANCE
+PROBLEM     | →PROBLEM faulty           | →PROBLEM faulty ghost           | →PROBLEM faulty           | →PROBLEM faulty           | →PROBLEM faulty           | →PROBLEM faulty           | →PROBLEM faulty
+EMERGENCY   | →EMERGENCY faulty latched | →EMERGENCY faulty latched ghost | →EMERGENCY faulty latched | →EMERGENCY faulty latched | →EMERGENCY faulty latched | →EMERGENCY faulty latched | →EMERGENCY faulty latched
+UNKNOWN     | .                         | ghost                           | .                         | .                         | .                         | .                         | .
+IDLE 4 %    | →EMERGENCY faulty         | →EMERGENCY faulty ghost         | →EMERGENCY faulty         | →EMERGENCY faulty         | →EMERGENCY faulty         | →EMERGENCY faulty         | →EMERGENCY faulty
 `,
 	},
 	{
 		name:  "BOUND_ACKED_MOVED",
-		prose: "It flies its mission, with stops to go.",
+		prose: "It flies its mission, with stops to go. When it parks, its mission goes on until late reports can no longer come.",
 		build: held(func(d *domain.Drone, _ *domain.Mission) { acked(d); d.MissionMoved = true }),
 		grid: `
-claim       | none, other                | failed early                     | failed late                | M early, M late           | none old, other old        | failed old                 | M old
-no claim    | .                          | ghost                            | .                          | .                         | .                          | .                          | .
-IDLE        | ABORTED_BY_DRONE →IDLE     | ABORTED_BY_DRONE →UNKNOWN ghost  | ABORTED_BY_DRONE →IDLE     | .                         | ABORTED_BY_DRONE →UNKNOWN  | ABORTED_BY_DRONE →UNKNOWN  | .
-RESERVED    | .                          | ghost                            | .                          | .                         | .                          | .                          | .
-MOVING      | .                          | ghost                            | ghost                      | .                         | .                          | ghost                      | .
-DELIVERING  | →DELIVERING                | →DELIVERING ghost                | →DELIVERING ghost          | →DELIVERING               | →DELIVERING                | →DELIVERING ghost          | →DELIVERING
-CHARGING    | ABORTED_BY_DRONE →CHARGING | ABORTED_BY_DRONE →CHARGING ghost | ABORTED_BY_DRONE →CHARGING | .                         | ABORTED_BY_DRONE →CHARGING | ABORTED_BY_DRONE →CHARGING | .
-MAINTENANCE | DRONE_FAULT →MAINTENANCE   | DRONE_FAULT →MAINTENANCE ghost   | DRONE_FAULT →MAINTENANCE   | DRONE_FAULT →MAINTENANCE  | DRONE_FAULT →MAINTENANCE   | DRONE_FAULT →MAINTENANCE   | DRONE_FAULT →MAINTENANCE
-PROBLEM     | →PROBLEM faulty            | →PROBLEM faulty ghost            | →PROBLEM faulty            | →PROBLEM faulty           | →PROBLEM faulty            | →PROBLEM faulty            | →PROBLEM faulty
-EMERGENCY   | →EMERGENCY faulty latched  | →EMERGENCY faulty latched ghost  | →EMERGENCY faulty latched  | →EMERGENCY faulty latched | →EMERGENCY faulty latched  | →EMERGENCY faulty latched  | →EMERGENCY faulty latched
-UNKNOWN     | .                          | ghost                            | .                          | .                         | .                          | .                          | .
-IDLE 4 %    | →EMERGENCY faulty          | →EMERGENCY faulty ghost          | →EMERGENCY faulty          | →EMERGENCY faulty         | →EMERGENCY faulty          | →EMERGENCY faulty          | →EMERGENCY faulty
+claim       | none, other               | failed early                    | failed late               | M early, M late           | none old, other old       | failed old                | M old
+no claim    | .                         | ghost                           | .                         | .                         | .                         | .                         | .
+IDLE        | parked                    | parked ghost                    | parked                    | .                         | parked                    | parked                    | .
+RESERVED    | .                         | ghost                           | .                         | .                         | .                         | .                         | .
+MOVING      | .                         | ghost                           | ghost                     | .                         | .                         | ghost                     | .
+DELIVERING  | →DELIVERING               | →DELIVERING ghost               | →DELIVERING ghost         | →DELIVERING               | →DELIVERING               | →DELIVERING ghost         | →DELIVERING
+CHARGING    | parked                    | parked ghost                    | parked                    | .                         | parked                    | parked                    | .
+MAINTENANCE | DRONE_FAULT →MAINTENANCE  | DRONE_FAULT →MAINTENANCE ghost  | DRONE_FAULT →MAINTENANCE  | DRONE_FAULT →MAINTENANCE  | DRONE_FAULT →MAINTENANCE  | DRONE_FAULT →MAINTENANCE  | DRONE_FAULT →MAINTENANCE
+PROBLEM     | →PROBLEM faulty           | →PROBLEM faulty ghost           | →PROBLEM faulty           | →PROBLEM faulty           | →PROBLEM faulty           | →PROBLEM faulty           | →PROBLEM faulty
+EMERGENCY   | →EMERGENCY faulty latched | →EMERGENCY faulty latched ghost | →EMERGENCY faulty latched | →EMERGENCY faulty latched | →EMERGENCY faulty latched | →EMERGENCY faulty latched | →EMERGENCY faulty latched
+UNKNOWN     | .                         | ghost                           | .                         | .                         | .                         | .                         | .
+IDLE 4 %    | →EMERGENCY faulty         | →EMERGENCY faulty ghost         | →EMERGENCY faulty         | →EMERGENCY faulty         | →EMERGENCY faulty         | →EMERGENCY faulty         | →EMERGENCY faulty
+`,
+	},
+	{
+		name:  "BOUND_PARKED",
+		prose: "It parked half a minute ago with stops to go: no late report can prove them any more.",
+		build: held(func(d *domain.Drone, _ *domain.Mission) { acked(d); d.MissionMoved, d.ParkedSince = true, at(-10) }),
+		grid: `
+claim       | none, other                | failed early                     | failed late                | M early, M late                    | none old, other old        | failed old                 | M old
+no claim    | .                          | ghost                            | .                          | flies on                           | .                          | .                          | flies on
+IDLE        | ABORTED_BY_DRONE →IDLE     | ABORTED_BY_DRONE →UNKNOWN ghost  | ABORTED_BY_DRONE →IDLE     | flies on                           | ABORTED_BY_DRONE →UNKNOWN  | ABORTED_BY_DRONE →UNKNOWN  | flies on
+RESERVED    | .                          | ghost                            | .                          | flies on                           | .                          | .                          | flies on
+MOVING      | flies on                   | flies on ghost                   | flies on ghost             | flies on                           | flies on                   | flies on ghost             | flies on
+DELIVERING  | flies on →DELIVERING       | flies on →DELIVERING ghost       | flies on →DELIVERING ghost | flies on →DELIVERING               | flies on →DELIVERING       | flies on →DELIVERING ghost | flies on →DELIVERING
+CHARGING    | ABORTED_BY_DRONE →CHARGING | ABORTED_BY_DRONE →CHARGING ghost | ABORTED_BY_DRONE →CHARGING | flies on                           | ABORTED_BY_DRONE →CHARGING | ABORTED_BY_DRONE →CHARGING | flies on
+MAINTENANCE | DRONE_FAULT →MAINTENANCE   | DRONE_FAULT →MAINTENANCE ghost   | DRONE_FAULT →MAINTENANCE   | DRONE_FAULT →MAINTENANCE           | DRONE_FAULT →MAINTENANCE   | DRONE_FAULT →MAINTENANCE   | DRONE_FAULT →MAINTENANCE
+PROBLEM     | →PROBLEM faulty            | →PROBLEM faulty ghost            | →PROBLEM faulty            | flies on →PROBLEM faulty           | →PROBLEM faulty            | →PROBLEM faulty            | flies on →PROBLEM faulty
+EMERGENCY   | →EMERGENCY faulty latched  | →EMERGENCY faulty latched ghost  | →EMERGENCY faulty latched  | flies on →EMERGENCY faulty latched | →EMERGENCY faulty latched  | →EMERGENCY faulty latched  | flies on →EMERGENCY faulty latched
+UNKNOWN     | .                          | ghost                            | .                          | flies on                           | .                          | .                          | flies on
+IDLE 4 %    | →EMERGENCY faulty          | →EMERGENCY faulty ghost          | →EMERGENCY faulty          | flies on →EMERGENCY faulty         | →EMERGENCY faulty          | →EMERGENCY faulty          | flies on →EMERGENCY faulty
 `,
 	},
 	{
@@ -264,18 +283,18 @@ IDLE 4 %    | →EMERGENCY faulty         | →EMERGENCY faulty ghost         | 
 			d.MissionMoved, d.Status, d.FaultSince = true, domain.DroneProblem, at(5)
 		}),
 		grid: `
-claim       | none early, other early    | none late, other late          | failed early                     | failed late                    | M early                  | M late                         | none old, other old            | failed old                     | M old
-no claim    | .                          | .                              | ghost                            | .                              | .                        | .                              | .                              | .                              | .
-IDLE        | ABORTED_BY_DRONE →IDLE     | ABORTED_BY_DRONE →IDLE         | ABORTED_BY_DRONE →UNKNOWN ghost  | ABORTED_BY_DRONE →IDLE         | →MOVING well             | →MOVING well                   | ABORTED_BY_DRONE →UNKNOWN      | ABORTED_BY_DRONE →UNKNOWN      | →MOVING well
-RESERVED    | .                          | .                              | ghost                            | .                              | .                        | .                              | .                              | .                              | .
-MOVING      | →MOVING well               | →MOVING well                   | →MOVING well ghost               | →MOVING well ghost             | →MOVING well             | →MOVING well                   | →MOVING well                   | →MOVING well ghost             | →MOVING well
-DELIVERING  | →DELIVERING well           | →DELIVERING well               | →DELIVERING well ghost           | →DELIVERING well ghost         | →DELIVERING well         | →DELIVERING well               | →DELIVERING well               | →DELIVERING well ghost         | →DELIVERING well
-CHARGING    | ABORTED_BY_DRONE →CHARGING | ABORTED_BY_DRONE →CHARGING     | ABORTED_BY_DRONE →CHARGING ghost | ABORTED_BY_DRONE →CHARGING     | →MOVING well             | →MOVING well                   | ABORTED_BY_DRONE →CHARGING     | ABORTED_BY_DRONE →CHARGING     | →MOVING well
-MAINTENANCE | DRONE_FAULT →MAINTENANCE   | DRONE_FAULT →MAINTENANCE       | DRONE_FAULT →MAINTENANCE ghost   | DRONE_FAULT →MAINTENANCE       | DRONE_FAULT →MAINTENANCE | DRONE_FAULT →MAINTENANCE       | DRONE_FAULT →MAINTENANCE       | DRONE_FAULT →MAINTENANCE       | DRONE_FAULT →MAINTENANCE
-PROBLEM     | .                          | DRONE_FAULT                    | ghost                            | DRONE_FAULT                    | .                        | DRONE_FAULT                    | DRONE_FAULT                    | DRONE_FAULT                    | DRONE_FAULT
-EMERGENCY   | →EMERGENCY latched         | DRONE_FAULT →EMERGENCY latched | →EMERGENCY latched ghost         | DRONE_FAULT →EMERGENCY latched | →EMERGENCY latched       | DRONE_FAULT →EMERGENCY latched | DRONE_FAULT →EMERGENCY latched | DRONE_FAULT →EMERGENCY latched | DRONE_FAULT →EMERGENCY latched
-UNKNOWN     | .                          | .                              | ghost                            | .                              | .                        | .                              | .                              | .                              | .
-IDLE 4 %    | →EMERGENCY                 | DRONE_FAULT →EMERGENCY         | →EMERGENCY ghost                 | DRONE_FAULT →EMERGENCY         | →EMERGENCY               | DRONE_FAULT →EMERGENCY         | DRONE_FAULT →EMERGENCY         | DRONE_FAULT →EMERGENCY         | DRONE_FAULT →EMERGENCY
+claim       | none early, other early  | none late, other late          | failed early                   | failed late                    | M early                  | M late                         | none old, other old            | failed old                     | M old
+no claim    | .                        | .                              | ghost                          | .                              | .                        | .                              | .                              | .                              | .
+IDLE        | parked →MOVING well      | parked →MOVING well            | parked →MOVING well ghost      | parked →MOVING well            | →MOVING well             | →MOVING well                   | parked →MOVING well            | parked →MOVING well            | →MOVING well
+RESERVED    | .                        | .                              | ghost                          | .                              | .                        | .                              | .                              | .                              | .
+MOVING      | →MOVING well             | →MOVING well                   | →MOVING well ghost             | →MOVING well ghost             | →MOVING well             | →MOVING well                   | →MOVING well                   | →MOVING well ghost             | →MOVING well
+DELIVERING  | →DELIVERING well         | →DELIVERING well               | →DELIVERING well ghost         | →DELIVERING well ghost         | →DELIVERING well         | →DELIVERING well               | →DELIVERING well               | →DELIVERING well ghost         | →DELIVERING well
+CHARGING    | parked →MOVING well      | parked →MOVING well            | parked →MOVING well ghost      | parked →MOVING well            | →MOVING well             | →MOVING well                   | parked →MOVING well            | parked →MOVING well            | →MOVING well
+MAINTENANCE | DRONE_FAULT →MAINTENANCE | DRONE_FAULT →MAINTENANCE       | DRONE_FAULT →MAINTENANCE ghost | DRONE_FAULT →MAINTENANCE       | DRONE_FAULT →MAINTENANCE | DRONE_FAULT →MAINTENANCE       | DRONE_FAULT →MAINTENANCE       | DRONE_FAULT →MAINTENANCE       | DRONE_FAULT →MAINTENANCE
+PROBLEM     | .                        | DRONE_FAULT                    | ghost                          | DRONE_FAULT                    | .                        | DRONE_FAULT                    | DRONE_FAULT                    | DRONE_FAULT                    | DRONE_FAULT
+EMERGENCY   | →EMERGENCY latched       | DRONE_FAULT →EMERGENCY latched | →EMERGENCY latched ghost       | DRONE_FAULT →EMERGENCY latched | →EMERGENCY latched       | DRONE_FAULT →EMERGENCY latched | DRONE_FAULT →EMERGENCY latched | DRONE_FAULT →EMERGENCY latched | DRONE_FAULT →EMERGENCY latched
+UNKNOWN     | .                        | .                              | ghost                          | .                              | .                        | .                              | .                              | .                              | .
+IDLE 4 %    | →EMERGENCY               | DRONE_FAULT →EMERGENCY         | →EMERGENCY ghost               | DRONE_FAULT →EMERGENCY         | →EMERGENCY               | DRONE_FAULT →EMERGENCY         | DRONE_FAULT →EMERGENCY         | DRONE_FAULT →EMERGENCY         | DRONE_FAULT →EMERGENCY
 `,
 	},
 	{
@@ -286,18 +305,18 @@ IDLE 4 %    | →EMERGENCY                 | DRONE_FAULT →EMERGENCY         | 
 			d.MissionMoved, d.Status, d.EmergencyLatched = true, domain.DroneEmergency, true
 		}),
 		grid: `
-claim       | none, other      | failed early           | failed late      | M early, M late | none old, other old | failed old       | M old
-no claim    | .                | ghost                  | .                | .               | .                   | .                | .
-IDLE        | ABORTED_BY_DRONE | ABORTED_BY_DRONE ghost | ABORTED_BY_DRONE | .               | ABORTED_BY_DRONE    | ABORTED_BY_DRONE | .
-RESERVED    | .                | ghost                  | .                | .               | .                   | .                | .
-MOVING      | .                | ghost                  | ghost            | .               | .                   | ghost            | .
-DELIVERING  | .                | ghost                  | ghost            | .               | .                   | ghost            | .
-CHARGING    | ABORTED_BY_DRONE | ABORTED_BY_DRONE ghost | ABORTED_BY_DRONE | .               | ABORTED_BY_DRONE    | ABORTED_BY_DRONE | .
-MAINTENANCE | DRONE_FAULT      | DRONE_FAULT ghost      | DRONE_FAULT      | DRONE_FAULT     | DRONE_FAULT         | DRONE_FAULT      | DRONE_FAULT
-PROBLEM     | faulty           | faulty ghost           | faulty           | faulty          | faulty              | faulty           | faulty
-EMERGENCY   | faulty           | faulty ghost           | faulty           | faulty          | faulty              | faulty           | faulty
-UNKNOWN     | .                | ghost                  | .                | .               | .                   | .                | .
-IDLE 4 %    | faulty           | faulty ghost           | faulty           | faulty          | faulty              | faulty           | faulty
+claim       | none, other | failed early      | failed late | M early, M late | none old, other old | failed old  | M old
+no claim    | .           | ghost             | .           | .               | .                   | .           | .
+IDLE        | parked      | parked ghost      | parked      | .               | parked              | parked      | .
+RESERVED    | .           | ghost             | .           | .               | .                   | .           | .
+MOVING      | .           | ghost             | ghost       | .               | .                   | ghost       | .
+DELIVERING  | .           | ghost             | ghost       | .               | .                   | ghost       | .
+CHARGING    | parked      | parked ghost      | parked      | .               | parked              | parked      | .
+MAINTENANCE | DRONE_FAULT | DRONE_FAULT ghost | DRONE_FAULT | DRONE_FAULT     | DRONE_FAULT         | DRONE_FAULT | DRONE_FAULT
+PROBLEM     | faulty      | faulty ghost      | faulty      | faulty          | faulty              | faulty      | faulty
+EMERGENCY   | faulty      | faulty ghost      | faulty      | faulty          | faulty              | faulty      | faulty
+UNKNOWN     | .           | ghost             | .           | .               | .                   | .           | .
+IDLE 4 %    | faulty      | faulty ghost      | faulty      | faulty          | faulty              | faulty      | faulty
 `,
 	},
 	{

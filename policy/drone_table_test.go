@@ -29,6 +29,8 @@ import (
 //	COMPLETED     the mission ends well and lets the drone go
 //	a reason      the mission fails with it and lets the drone go
 //	free          the drone is let go; its mission had ended before
+//	parked        the grace begins in which late reports may prove its last stops
+//	flies on      that grace ends without effect
 //	faulty, well  its fault's grace begins, ends
 //	latched       the emergency stays until an operator clears it
 //	ghost         it is flagged, and the revocation sent again
@@ -177,6 +179,8 @@ func difference(before, after domain.Drone, mission domain.Mission, revokes []do
 	say(freed && mission.Status == "", "free")
 	say(!freed && mission.Status != "" && mission.Status != domain.MissionActive, "still bound")
 	say(freed && mission.Status == domain.MissionActive, "freed in flight")
+	say(!freed && before.ParkedSince.IsZero() && !after.ParkedSince.IsZero(), "parked")
+	say(!freed && !before.ParkedSince.IsZero() && after.ParkedSince.IsZero(), "flies on")
 	say(after.Status != before.Status, "→"+string(after.Status))
 	say(before.FaultSince.IsZero() && !after.FaultSince.IsZero(), "faulty")
 	say(!freed && !before.FaultSince.IsZero() && after.FaultSince.IsZero(), "well")

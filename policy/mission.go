@@ -61,32 +61,7 @@ func unbind(b *Binding, now time.Time) {
 	}
 	d.CurrentMissionID = ""
 	d.MissionAcked, d.MissionMoved = false, false
-	d.FreeAfter, d.FaultSince = time.Time{}, time.Time{}
-}
-
-// reachStops advances the mission along its route as far as at allows, with
-// what that means for the orders, and completes it after its last order stop.
-// measured is when the drone was there, by its own clock.
-func (r *recorder) reachStops(b *Binding, at domain.Position, measured time.Time, radiusMetres float64) {
-	m := b.Mission
-	if m == nil || m.Status != domain.MissionActive {
-		return
-	}
-	for m.ReachedStops < len(m.Route) {
-		stop := m.Route[m.ReachedStops]
-		if stop.Type != domain.WaypointDepotStart && at.DistanceMetres(stop.Position) > radiusMetres {
-			break
-		}
-		before := *m
-		m.ReachedStops++
-		r.mission(before, m, "")
-		r.serveStop(b, stop, measured)
-	}
-	if m.LastOrderStopReached() {
-		before := *m
-		m.Status, m.EndTime = domain.MissionCompleted, r.now
-		r.mission(before, m, "")
-	}
+	d.FreeAfter, d.FaultSince, d.ParkedSince = time.Time{}, time.Time{}, time.Time{}
 }
 
 // serveStop applies what reaching a stop means for its order.
@@ -100,9 +75,7 @@ func (r *recorder) serveStop(b *Binding, stop domain.Waypoint, measured time.Tim
 	case stop.Type == domain.WaypointWarehousePickup && o.Status == domain.OrderAssigned:
 		o.Status = domain.OrderInDelivery
 	case stop.Type == domain.WaypointHospitalDelivery && o.Status == domain.OrderInDelivery:
-		o.Status = domain.OrderDelivered
-		o.DeliveredAt = earlier(measured, r.now)
-		o.Late = !o.Deadline.IsZero() && o.DeliveredAt.After(o.Deadline)
+		deliver(&o, measured, r.now)
 	default:
 		return
 	}
@@ -125,13 +98,17 @@ func (r *recorder) withdrawOrder(b *Binding, id domain.OrderID, commandLifetime,
 		unbind(b, r.now)
 		return
 	}
-	route := slices.Clone(m.Route[:m.ReachedStops])
-	for _, stop := range m.Route[m.ReachedStops:] {
-		if stop.OrderID != id {
-			route = append(route, stop)
+	indexes := commandedIndexes(*m)
+	route, dropped := slices.Clone(m.Route[:m.ReachedStops]), slices.Clone(m.DroppedStops)
+	for i := m.ReachedStops; i < len(m.Route); i++ {
+		if m.Route[i].OrderID == id {
+			dropped = append(dropped, indexes[i])
+			continue
 		}
+		route = append(route, m.Route[i])
 	}
-	m.Route = route
+	slices.Sort(dropped)
+	m.Route, m.DroppedStops = route, dropped
 	// The drone is owed the shorter route, if only to fly home.
 	oweCommand(m, r.now.Add(commandLifetime))
 	switch {

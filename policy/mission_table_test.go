@@ -20,29 +20,34 @@ import (
 //	revoke        the drone is owed the mission's revocation
 //	D1 S          drone D1 is let go with status S
 const missionGrid = `
-event                             | none    | ACTIVE unacked                                     | ACTIVE acked                                       | ACTIVE carrying                             | ACTIVE one delivered                        | COMPLETED      | FAILED
-a decision makes it               | →ACTIVE | .                                                  | .                                                  | .                                           | .                                           | .              | .
-the drone names it in flight      | .       | +1                                                 | .                                                  | .                                           | .                                           | .              | .
-the drone is at the first pickup  | .       | +2                                                 | +1                                                 | .                                           | .                                           | .              | .
-the drone is at the depot         | .       | +1                                                 | .                                                  | .                                           | .                                           | .              | .
-the drone is at the next delivery | .       | +1                                                 | .                                                  | +1                                          | .                                           | .              | .
-the drone is at both last stops   | .       | +1                                                 | .                                                  | .                                           | +2 →COMPLETED                               | .              | .
-idle before freeAfter naming none | .       | .                                                  | →FAILED ABORTED_BY_DRONE revoke D1 IDLE            | →FAILED ABORTED_BY_DRONE revoke D1 IDLE     | →FAILED ABORTED_BY_DRONE revoke D1 IDLE     | D1 IDLE        | .
-idle after freeAfter naming none  | .       | →FAILED NOT_ACKED revoke D1 IDLE                   | →FAILED ABORTED_BY_DRONE revoke D1 IDLE            | →FAILED ABORTED_BY_DRONE revoke D1 IDLE     | →FAILED ABORTED_BY_DRONE revoke D1 IDLE     | D1 IDLE        | .
-idle after freeAfter naming it    | .       | +1                                                 | .                                                  | .                                           | .                                           | D1 IDLE        | .
-charging after freeAfter          | .       | →FAILED NOT_ACKED revoke D1 CHARGING               | →FAILED ABORTED_BY_DRONE revoke D1 CHARGING        | →FAILED ABORTED_BY_DRONE revoke D1 CHARGING | →FAILED ABORTED_BY_DRONE revoke D1 CHARGING | D1 CHARGING    | .
-a problem naming none             | .       | →FAILED DRONE_FAULT revoke D1 PROBLEM              | .                                                  | .                                           | .                                           | .              | .
-a problem for 30 s                | .       | →FAILED DRONE_FAULT revoke D1 PROBLEM              | →FAILED DRONE_FAULT revoke D1 PROBLEM              | →FAILED DRONE_FAULT revoke D1 PROBLEM       | →FAILED DRONE_FAULT revoke D1 PROBLEM       | D1 PROBLEM     | .
-an emergency for 30 s             | .       | →FAILED DRONE_FAULT revoke D1 EMERGENCY            | →FAILED DRONE_FAULT revoke D1 EMERGENCY            | →FAILED DRONE_FAULT revoke D1 EMERGENCY     | →FAILED DRONE_FAULT revoke D1 EMERGENCY     | D1 EMERGENCY   | .
-an empty battery for 30 s         | .       | →FAILED DRONE_FAULT revoke D1 EMERGENCY            | →FAILED DRONE_FAULT revoke D1 EMERGENCY            | →FAILED DRONE_FAULT revoke D1 EMERGENCY     | →FAILED DRONE_FAULT revoke D1 EMERGENCY     | D1 EMERGENCY   | .
-a problem then silence for 35 s   | .       | →FAILED DRONE_FAULT revoke D1 PROBLEM              | →FAILED DRONE_FAULT revoke D1 PROBLEM              | →FAILED DRONE_FAULT revoke D1 PROBLEM       | →FAILED DRONE_FAULT revoke D1 PROBLEM       | .              | .
-maintenance                       | .       | →FAILED DRONE_FAULT revoke D1 MAINTENANCE          | →FAILED DRONE_FAULT revoke D1 MAINTENANCE          | →FAILED DRONE_FAULT revoke D1 MAINTENANCE   | →FAILED DRONE_FAULT revoke D1 MAINTENANCE   | D1 MAINTENANCE | .
-silence for 119 s                 | .       | .                                                  | .                                                  | .                                           | .                                           | .              | .
-silence for 120 s                 | .       | →FAILED CONTACT_LOST revoke D1 UNKNOWN             | →FAILED CONTACT_LOST revoke D1 UNKNOWN             | →FAILED CONTACT_LOST revoke D1 UNKNOWN      | →FAILED CONTACT_LOST revoke D1 UNKNOWN      | D1 UNKNOWN     | .
-twice its estimate                | .       | .                                                  | .                                                  | .                                           | .                                           | .              | .
-a second over twice its estimate  | .       | →FAILED STALLED revoke D1 MOVING                   | →FAILED STALLED revoke D1 MOVING                   | →FAILED STALLED revoke D1 MOVING            | →FAILED STALLED revoke D1 MOVING            | .              | .
-O2 is cancelled                   | .       | shorter command                                    | shorter command                                    | shorter command                             | shorter →COMPLETED command                  | .              | .
-O1 and O2 are cancelled           | .       | shorter →FAILED WITHDRAWN command revoke D1 MOVING | shorter →FAILED WITHDRAWN command revoke D1 MOVING | shorter command                             | shorter →COMPLETED command                  | .              | .
+event                                                    | none    | ACTIVE unacked                                     | ACTIVE acked                                       | ACTIVE carrying                             | ACTIVE one delivered                        | COMPLETED      | FAILED
+a decision makes it                                      | →ACTIVE | .                                                  | .                                                  | .                                           | .                                           | .              | .
+the drone names it in flight                             | .       | +1                                                 | .                                                  | .                                           | .                                           | .              | .
+the drone is at the first pickup                         | .       | +2                                                 | +1                                                 | .                                           | .                                           | .              | +1
+the drone is at the depot                                | .       | +1                                                 | .                                                  | .                                           | .                                           | .              | .
+the drone is at the next delivery                        | .       | +1                                                 | .                                                  | +1                                          | .                                           | .              | .
+the drone is at both last stops                          | .       | +1                                                 | .                                                  | .                                           | +2 →COMPLETED                               | .              | .
+idle before freeAfter naming none                        | .       | .                                                  | .                                                  | .                                           | .                                           | D1 IDLE        | .
+idle after freeAfter naming none                         | .       | →FAILED NOT_ACKED revoke D1 IDLE                   | .                                                  | .                                           | .                                           | D1 IDLE        | .
+idle after freeAfter naming it                           | .       | +1                                                 | .                                                  | .                                           | .                                           | D1 IDLE        | .
+charging after freeAfter                                 | .       | →FAILED NOT_ACKED revoke D1 CHARGING               | .                                                  | .                                           | .                                           | D1 CHARGING    | .
+idle naming none for 29 s                                | .       | →FAILED NOT_ACKED revoke D1 IDLE                   | .                                                  | .                                           | .                                           | D1 IDLE        | .
+idle naming none for 30 s                                | .       | →FAILED NOT_ACKED revoke D1 IDLE                   | →FAILED ABORTED_BY_DRONE revoke D1 IDLE            | →FAILED ABORTED_BY_DRONE revoke D1 IDLE     | →FAILED ABORTED_BY_DRONE revoke D1 IDLE     | D1 IDLE        | .
+charging naming none for 30 s                            | .       | →FAILED NOT_ACKED revoke D1 CHARGING               | →FAILED ABORTED_BY_DRONE revoke D1 CHARGING        | →FAILED ABORTED_BY_DRONE revoke D1 CHARGING | →FAILED ABORTED_BY_DRONE revoke D1 CHARGING | D1 CHARGING    | .
+idle naming none then silence for 35 s                   | .       | →FAILED NOT_ACKED revoke D1 UNKNOWN                | →FAILED ABORTED_BY_DRONE revoke D1 UNKNOWN         | →FAILED ABORTED_BY_DRONE revoke D1 UNKNOWN  | →FAILED ABORTED_BY_DRONE revoke D1 UNKNOWN  | D1 UNKNOWN     | .
+idle naming none and then a late report of the next stop | .       | +2 →FAILED NOT_ACKED revoke D1 IDLE                | +1                                                 | +1                                          | +2 →COMPLETED                               | D1 IDLE        | +1
+a problem naming none                                    | .       | →FAILED DRONE_FAULT revoke D1 PROBLEM              | .                                                  | .                                           | .                                           | .              | .
+a problem for 30 s                                       | .       | →FAILED DRONE_FAULT revoke D1 PROBLEM              | →FAILED DRONE_FAULT revoke D1 PROBLEM              | →FAILED DRONE_FAULT revoke D1 PROBLEM       | →FAILED DRONE_FAULT revoke D1 PROBLEM       | D1 PROBLEM     | .
+an emergency for 30 s                                    | .       | →FAILED DRONE_FAULT revoke D1 EMERGENCY            | →FAILED DRONE_FAULT revoke D1 EMERGENCY            | →FAILED DRONE_FAULT revoke D1 EMERGENCY     | →FAILED DRONE_FAULT revoke D1 EMERGENCY     | D1 EMERGENCY   | .
+an empty battery for 30 s                                | .       | →FAILED DRONE_FAULT revoke D1 EMERGENCY            | →FAILED DRONE_FAULT revoke D1 EMERGENCY            | →FAILED DRONE_FAULT revoke D1 EMERGENCY     | →FAILED DRONE_FAULT revoke D1 EMERGENCY     | D1 EMERGENCY   | .
+a problem then silence for 35 s                          | .       | →FAILED DRONE_FAULT revoke D1 PROBLEM              | →FAILED DRONE_FAULT revoke D1 PROBLEM              | →FAILED DRONE_FAULT revoke D1 PROBLEM       | →FAILED DRONE_FAULT revoke D1 PROBLEM       | .              | .
+maintenance                                              | .       | →FAILED DRONE_FAULT revoke D1 MAINTENANCE          | →FAILED DRONE_FAULT revoke D1 MAINTENANCE          | →FAILED DRONE_FAULT revoke D1 MAINTENANCE   | →FAILED DRONE_FAULT revoke D1 MAINTENANCE   | D1 MAINTENANCE | .
+silence for 119 s                                        | .       | .                                                  | .                                                  | .                                           | .                                           | .              | .
+silence for 120 s                                        | .       | →FAILED CONTACT_LOST revoke D1 UNKNOWN             | →FAILED CONTACT_LOST revoke D1 UNKNOWN             | →FAILED CONTACT_LOST revoke D1 UNKNOWN      | →FAILED CONTACT_LOST revoke D1 UNKNOWN      | D1 UNKNOWN     | .
+twice its estimate                                       | .       | .                                                  | .                                                  | .                                           | .                                           | .              | .
+a second over twice its estimate                         | .       | →FAILED STALLED revoke D1 MOVING                   | →FAILED STALLED revoke D1 MOVING                   | →FAILED STALLED revoke D1 MOVING            | →FAILED STALLED revoke D1 MOVING            | .              | .
+O2 is cancelled                                          | .       | shorter command                                    | shorter command                                    | shorter command                             | shorter →COMPLETED command                  | .              | .
+O1 and O2 are cancelled                                  | .       | shorter →FAILED WITHDRAWN command revoke D1 MOVING | shorter →FAILED WITHDRAWN command revoke D1 MOVING | shorter command                             | shorter →COMPLETED command                  | .              | .
 `
 
 // missionStates puts D1, O1 and O2 into the world, with M-X as the state says.
@@ -109,9 +114,26 @@ var missionEvents = map[string]func(w *world){
 	"idle after freeAfter naming none": func(w *world) { w.says(26, domain.DroneIdle, "") },
 	"idle after freeAfter naming it":   func(w *world) { w.says(26, domain.DroneIdle, "M-X") },
 	"charging after freeAfter":         func(w *world) { w.says(26, domain.DroneCharging, "") },
-	"a problem naming none":            func(w *world) { w.says(10, domain.DroneProblem, "") },
-	"a problem for 30 s":               func(w *world) { w.says(10, domain.DroneProblem, ""); w.says(40, domain.DroneProblem, "") },
-	"an emergency for 30 s":            func(w *world) { w.says(10, domain.DroneEmergency, ""); w.says(40, domain.DroneEmergency, "") },
+	"idle naming none for 29 s":        func(w *world) { w.says(26, domain.DroneIdle, ""); w.says(55, domain.DroneIdle, "") },
+	"idle naming none for 30 s":        func(w *world) { w.says(26, domain.DroneIdle, ""); w.says(56, domain.DroneIdle, "") },
+	"charging naming none for 30 s":    func(w *world) { w.says(26, domain.DroneCharging, ""); w.says(56, domain.DroneCharging, "") },
+	"idle naming none then silence for 35 s": func(w *world) {
+		w.says(26, domain.DroneIdle, "")
+		w.clock(61)
+		w.sweep()
+	},
+	"idle naming none and then a late report of the next stop": func(w *world) {
+		w.says(26, domain.DroneIdle, "")
+		m := w.missions["M-X"]
+		next := max(m.ReachedStops, 1)
+		if next < len(m.Route) && m.Route[next].ForOrder() {
+			w.clock(28)
+			w.expectError(w.report(near(report("D1", domain.DroneMoving, "M-X", at(20)), m.Route[next].Position)), "")
+		}
+	},
+	"a problem naming none": func(w *world) { w.says(10, domain.DroneProblem, "") },
+	"a problem for 30 s":    func(w *world) { w.says(10, domain.DroneProblem, ""); w.says(40, domain.DroneProblem, "") },
+	"an emergency for 30 s": func(w *world) { w.says(10, domain.DroneEmergency, ""); w.says(40, domain.DroneEmergency, "") },
 	"an empty battery for 30 s": func(w *world) {
 		for _, s := range []float64{10, 40} {
 			w.clock(s)

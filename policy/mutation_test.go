@@ -101,6 +101,26 @@ var mutants = []mutant{
 		a.ClockError = 0
 		return configured(DefaultDronePolicy(), DefaultOrderPolicy(), a)
 	}, []string{"hazards", "scenarios", "mission table"}},
+	{"late reports prove nothing", func(r rules) rules { // F-TEL-11
+		telemetry := r.telemetry
+		r.telemetry = func(b Binding, t domain.Telemetry, now time.Time) (Binding, Change, error) {
+			if b.Drone.ID != "" && !t.Timestamp.After(b.Drone.LastUpdate) {
+				return b, Change{}, &Rejection{Reason: ReasonStaleTelemetry}
+			}
+			return telemetry(b, t, now)
+		}
+		return r
+	}, []string{"hazards", "mission table"}},
+	{"late reports prove nothing about a mission that is over", func(r rules) rules { // F-TEL-11, I10
+		r.proveLate = func(Ended, domain.Telemetry, time.Time) (Change, error) {
+			return Change{}, &Rejection{Reason: ReasonStaleTelemetry}
+		}
+		return r
+	}, []string{"hazards", "mission table"}},
+	{"a parked drone's mission ends at once", limits(func(d *DronePolicy) { d.LateGrace = 0 }), []string{"drone table", "mission table", "hazards"}},
+	{"completed stops are ignored", heard(func(_ *Binding, t *domain.Telemetry, _ time.Time) { // F-TEL-12
+		t.CompletedStops = nil
+	}), []string{"hazards"}},
 	{"nothing ever frees an unacked drone", heard(func(b *Binding, t *domain.Telemetry, _ time.Time) {
 		b.Drone.FreeAfter = t.Timestamp
 	}), []string{"drone table", "mission table", "hazards"}},

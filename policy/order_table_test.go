@@ -110,9 +110,13 @@ var orderEvents = map[string]func(w *world) string{
 	},
 	"its drone reaches the pickup":   func(w *world) string { w.saysAt(10, warehouseAt, domain.DroneMoving, "M-X"); return "" },
 	"its drone reaches the delivery": func(w *world) string { w.saysAt(10, hospitalsAt[1], domain.DroneMoving, "M-X"); return "" },
-	"its drone aborts":               func(w *world) string { w.says(10, domain.DroneIdle, ""); return "" },
-	"its drone is lost":              func(w *world) string { w.clock(121); w.sweep(); return "" },
-	"its drone is faulty":            func(w *world) string { w.says(10, domain.DroneMaintenance, "M-X"); return "" },
+	"its drone aborts": func(w *world) string {
+		w.says(10, domain.DroneIdle, "")
+		w.says(40, domain.DroneIdle, "")
+		return ""
+	},
+	"its drone is lost":   func(w *world) string { w.clock(121); w.sweep(); return "" },
+	"its drone is faulty": func(w *world) string { w.says(10, domain.DroneMaintenance, "M-X"); return "" },
 }
 
 func answer(err error) string {

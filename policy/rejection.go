@@ -14,6 +14,7 @@ type Reason string
 const (
 	ReasonStaleTelemetry  Reason = "STALE_TELEMETRY"  // not newer than what is known
 	ReasonFutureTimestamp Reason = "FUTURE_TIMESTAMP" // would block the drone if applied
+	ReasonTooManyStops    Reason = "TOO_MANY_STOPS"   // counts more stops than its mission has
 )
 
 // Reasons for order messages that change nothing.

@@ -14,6 +14,7 @@ type rules struct {
 	order      OrderPolicy
 	assignment MissionAssignmentPolicy
 
+	proveLate        func(Ended, domain.Telemetry, time.Time) (Change, error)
 	telemetry        func(Binding, domain.Telemetry, time.Time) (Binding, Change, error)
 	sweepBinding     func(Binding, time.Time) Change
 	sweepIdle        func(domain.Drone, time.Time) Change
@@ -36,7 +37,7 @@ func contract() rules {
 func configured(drone DronePolicy, order OrderPolicy, assignment MissionAssignmentPolicy) rules {
 	return rules{
 		drone: drone, order: order, assignment: assignment,
-		telemetry: drone.ApplyTelemetry, sweepBinding: drone.SweepBinding, sweepIdle: drone.SweepIdle, sweepOrder: SweepOrder,
+		telemetry: drone.ApplyTelemetry, proveLate: drone.ProveLate, sweepBinding: drone.SweepBinding, sweepIdle: drone.SweepIdle, sweepOrder: SweepOrder,
 		assign: assignment.AssignMission, ingest: order.IngestOrder, cancelByOperator: order.CancelByOperator,
 		hold: HoldOrder, release: ReleaseOrder, clear: ClearDrone, setup: SetupDrone,
 	}

@@ -9,7 +9,8 @@ import (
 )
 
 // SweepBinding handles what no message will: a bound drone that fell silent or did
-// not recover from a fault, and a mission far over its estimate. It also repairs
+// not recover from a fault, one that parked with stops missing and whose late reports
+// can no longer come, and a mission far over its estimate. It also repairs
 // two cases of the outbox: a command that a drone in flight is owed and that
 // expired unsent gets a new expiry, and a mission written by a version without
 // the commandPending field owes its command.
@@ -28,6 +29,11 @@ func (p DronePolicy) SweepBinding(b Binding, now time.Time) Change {
 		reason, d.Status = domain.FailureContactLost, domain.DroneUnknown
 	case active && !d.FaultSince.IsZero() && now.Sub(d.FaultSince) >= p.FaultGrace+p.ClockError:
 		reason = domain.FailureDroneFault
+	case active && !d.ParkedSince.IsZero() && now.Sub(d.ParkedSince) >= p.LateGrace+p.ClockError:
+		reason, d.Status = domain.FailureAbortedByDrone, domain.DroneUnknown
+		if d.ReportedStatus == domain.DroneCharging {
+			d.Status = domain.DroneCharging
+		}
 	case active && now.Sub(m.StartTime) > p.stallLimit(*m):
 		reason = domain.FailureStalled
 	case active && !m.CommandPending && m.CommandPublishedAt.IsZero():

@@ -19,6 +19,9 @@ type DronePolicy struct {
 	EmergencyBattery float64
 	// FaultGrace is how long an acked drone may recover from a fault.
 	FaultGrace time.Duration
+	// LateGrace is how long late reports may still prove the stops that a parked
+	// drone is missing: of the order of a message's lease.
+	LateGrace time.Duration
 	// GhostGrace is how long after its mission's failure a drone that still
 	// names it is not believed to be idle.
 	GhostGrace time.Duration
@@ -45,7 +48,7 @@ func DefaultDronePolicy() DronePolicy {
 	return DronePolicy{
 		MaxFuture: 5 * time.Second, ClockError: 5 * time.Second,
 		StopRadiusMetres: 75, EmergencyBattery: 5,
-		FaultGrace: 30 * time.Second, GhostGrace: 30 * time.Second, GhostRevokeEvery: 10 * time.Second,
+		FaultGrace: 30 * time.Second, LateGrace: 30 * time.Second, GhostGrace: 30 * time.Second, GhostRevokeEvery: 10 * time.Second,
 		IdleSilence: 15 * time.Second, BoundSilence: 120 * time.Second,
 		CommandLifetime: 20 * time.Second,
 		StallFactor:     2, StallFloor: 10 * time.Minute,
@@ -69,12 +72,20 @@ func (p DronePolicy) CheckTime(t domain.Telemetry, server time.Time) error {
 //
 // Binding belongs to decisions: a report never binds a drone, and frees it only
 // when it proves that the drone knows of the mission's end or that the command
-// expired unseen.
+// expired unseen. A report that is older than the last one moves nothing back, but
+// still proves what the drone has done for the mission that it names.
 func (p DronePolicy) ApplyTelemetry(b Binding, t domain.Telemetry, now time.Time) (Binding, Change, error) {
 	if err := p.CheckTime(t, now); err != nil {
 		return b, Change{}, err
 	}
+	if b.Mission != nil && t.MissionID == b.Mission.ID && tooManyStops(*b.Mission, t) {
+		return b, Change{}, reject(ReasonTooManyStops, string(t.DroneID),
+			"completed_stops is %d; the route of mission %s has %d stops", *t.CompletedStops, t.MissionID, len(b.Mission.Route)+len(b.Mission.DroppedStops))
+	}
 	if b.Drone.ID != "" && !t.Timestamp.After(b.Drone.LastUpdate) {
+		if late, change, proves := p.applyLate(b, t, now); proves {
+			return late, change, nil
+		}
 		return b, Change{}, reject(ReasonStaleTelemetry, string(t.DroneID),
 			"measured %s, not later than the last applied report of %s", t.Timestamp.UTC().Format(time.RFC3339Nano), b.Drone.LastUpdate.UTC().Format(time.RFC3339Nano))
 	}
@@ -172,11 +183,14 @@ func (r *recorder) applyBound(p DronePolicy, b *Binding, t domain.Telemetry, cla
 		d.MissionAcked, d.FreeAfter = true, time.Time{}
 		d.MissionMoved = d.MissionMoved || isFlying(claim)
 	}
+	if named || isFlying(claim) {
+		d.ParkedSince = time.Time{}
+	}
 	parked := isParked(claim) && !named
 
 	// The report that ends a mission may be the one that reaches its last stop.
-	if d.MissionAcked && !isFault(t.Status) && (named || parked) {
-		r.reachStops(b, t.Position, t.Timestamp, p.StopRadiusMetres)
+	if d.MissionAcked && (named || parked) {
+		r.prove(p, b, t, named)
 	}
 	done := b.Mission == nil || b.Mission.LastOrderStopReached()
 
@@ -196,15 +210,20 @@ func (r *recorder) applyBound(p DronePolicy, b *Binding, t domain.Telemetry, cla
 		d.FaultSince = time.Time{} // recovered
 	}
 
+	if d.MissionAcked && parked && d.ParkedSince.IsZero() && !done {
+		d.ParkedSince = r.now
+	}
+	// Late reports may still prove the stops that a parked drone is missing.
+	mayBeDone := !done && r.now.Sub(d.ParkedSince) < p.LateGrace
 	switch {
-	case d.MissionAcked && parked:
+	case d.MissionAcked && parked && !mayBeDone:
 		if !done {
 			reason = r.failMission(b, domain.FailureAbortedByDrone)
 		}
 		r.park(p, b, t, claim)
-	case parked && t.Timestamp.After(d.FreeAfter):
-		// Measured when the command had expired, and the drone knows nothing
-		// of it: it never will.
+	case !d.MissionAcked && parked && t.Timestamp.After(d.FreeAfter):
+		// Measured after the command expired, by a drone that does not know of
+		// it: it never will.
 		reason = r.failMission(b, domain.FailureNotAcked)
 		r.park(p, b, t, claim)
 	case claim == domain.DroneIdle && named && d.MissionMoved && done:

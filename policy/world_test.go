@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
@@ -105,7 +106,16 @@ func (w *world) report(t domain.Telemetry) error {
 
 	stale := known && !t.Timestamp.After(before.LastUpdate)
 	future := t.Timestamp.After(w.now.Add(5 * time.Second))
+	if stale && !future && err == nil { // F-TEL-11
+		w.verifyLate(before, after, t)
+	}
+	if !future && before.CurrentMissionID != t.MissionID {
+		if proved := w.proveEnded(t); proved && errors.Is(err, &Rejection{Reason: ReasonStaleTelemetry}) {
+			return nil
+		}
+	}
 	switch {
+	case stale && err == nil:
 	case future && !errors.Is(err, &Rejection{Reason: ReasonFutureTimestamp}): // F-TEL-03
 		w.violated("a report from the future was answered with %v", err)
 	case !future && stale && !errors.Is(err, &Rejection{Reason: ReasonStaleTelemetry}): // F-TEL-02
@@ -133,6 +143,51 @@ func (w *world) report(t domain.Telemetry) error {
 		}
 	}
 	return err
+}
+
+// verifyLate checks that a late report moved nothing of its drone but what it proves
+// about the mission that it names. F-TEL-11
+func (w *world) verifyLate(before, after domain.Drone, t domain.Telemetry) {
+	if t.MissionID == "" || t.MissionID != before.CurrentMissionID {
+		w.violated("a late report counted for mission %q, which does not hold drone %s", t.MissionID, t.DroneID)
+	}
+	before.MissionAcked, before.MissionMoved, before.FreeAfter, before.Revision = after.MissionAcked, after.MissionMoved, after.FreeAfter, after.Revision
+	if !reflect.DeepEqual(before, after) {
+		w.violated("a late report changed drone %s from %+v to %+v", t.DroneID, before, after)
+	}
+}
+
+// proveEnded has a report prove what it does about a mission that is over, as the
+// store would, and reports whether that changed anything.
+func (w *world) proveEnded(t domain.Telemetry) (proved bool) {
+	for range 10 {
+		m, known := w.missions[t.MissionID]
+		if !known || m.Status == domain.MissionActive {
+			return proved
+		}
+		e := Ended{Mission: m, Orders: map[domain.OrderID]domain.Order{}}
+		for _, id := range m.OrderIDs {
+			if o, ok := w.orders[id]; ok {
+				e.Orders[id] = o
+			}
+		}
+		if drone, taken := e.TakenOver(); taken {
+			b := w.binding(drone)
+			e.Other = &b
+		}
+		_, change, err := pure3(w, "ProveLate", e, func(e Ended) (struct{}, Change, error) {
+			c, err := w.proveLate(e, t, w.now)
+			return struct{}{}, c, err
+		})
+		if err != nil {
+			w.expectError(err, ReasonStaleTelemetry)
+			return proved
+		}
+		w.commit(change)
+		proved = true
+	}
+	w.violated("a late report of mission %s is news for ever", t.MissionID)
+	return proved
 }
 
 // verifyHeard checks what a drone's document takes from any applied report.
@@ -359,7 +414,7 @@ func (w *world) commit(c Change) {
 			w.violated("mission %s is %s with end %s and failure %q", m.ID, m.Status, m.EndTime, m.FailureReason)
 		}
 		w.missions[m.ID] = m
-		if d := c.Drone; m.Status == domain.MissionFailed && d != nil && !slices.ContainsFunc(c.Events, func(e domain.Event) bool {
+		if d := c.Drone; m.Status == domain.MissionFailed && d != nil && m.DroneID == d.ID && !slices.ContainsFunc(c.Events, func(e domain.Event) bool {
 			return e.Entity == domain.EntityDrone && e.MissionID == m.ID && e.Reason == string(m.FailureReason)
 		}) {
 			w.violated("no event of drone %s tells that %s failed with %s", d.ID, m.ID, m.FailureReason)
@@ -456,7 +511,7 @@ func (w *world) verifyReturned(order string, e domain.Event, was folded) {
 		if attempts != was.state["attempts"].(int64)+1 {
 			w.violated("%s has %d attempts after %d", order, attempts, was.state["attempts"])
 		}
-		if held != (attempts >= 3) {
+		if late := strings.HasPrefix(e.Reason, "by a late report"); held != (attempts >= 3 || late) {
 			w.violated("%s failed %d times, held %t", order, attempts, held)
 		}
 	case domain.OrderPending, domain.OrderSolving, domain.OrderDelivered, domain.OrderCancelled:
@@ -521,7 +576,7 @@ func (w *world) verify() {
 func legal(kind domain.EntityKind, from, to string) bool {
 	switch kind {
 	case domain.EntityMission:
-		return slices.Contains([]string{" ACTIVE", "ACTIVE ACTIVE", "ACTIVE COMPLETED", "ACTIVE FAILED"}, from+" "+to)
+		return slices.Contains([]string{" ACTIVE", "ACTIVE ACTIVE", "ACTIVE COMPLETED", "ACTIVE FAILED", "FAILED FAILED"}, from+" "+to)
 	case domain.EntityOrder:
 		return slices.Contains([]string{
 			" PENDING", " CANCELLED",
@@ -529,6 +584,7 @@ func legal(kind domain.EntityKind, from, to string) bool {
 			"ASSIGNED ASSIGNED", "ASSIGNED IN_DELIVERY", "ASSIGNED PENDING", "ASSIGNED CANCELLED",
 			"IN_DELIVERY IN_DELIVERY", "IN_DELIVERY DELIVERED", "IN_DELIVERY PENDING",
 			"SOLVING SOLVING", "SOLVING CANCELLED", // another tool's
+			"PENDING DELIVERED", "ASSIGNED DELIVERED", "DELIVERED DELIVERED", // by late evidence
 		}, from+" "+to)
 	case domain.EntityDrone:
 		return (to != string(domain.DroneReserved) || from == to) && (from != "" || to == string(domain.DroneUnknown))

@@ -61,6 +61,7 @@ type Drone struct {
 	FreeAfter            Time               `json:"freeAfter,omitempty"`
 	IdleSince            Time               `json:"idleSince,omitempty"`
 	FaultSince           Time               `json:"faultSince,omitempty"`
+	ParkedSince          Time               `json:"parkedSince,omitempty"`
 	EmergencyLatched     bool               `json:"emergencyLatched,omitempty"`
 	GhostMissionID       domain.MissionID   `json:"ghostMissionId,omitempty"`
 	GhostRevokedAt       Time               `json:"ghostRevokedAt,omitempty"`
@@ -86,7 +87,7 @@ func OfDrone(d domain.Drone) Drone {
 		ID: d.ID, Status: d.Status, ReportedStatus: d.ReportedStatus, Position: position(d.Position),
 		BatteryPercentage: Number(d.Battery), SpeedKmh: Number(d.SpeedKmh), LastUpdate: moment(d.LastUpdate), SeenAt: moment(d.SeenAt),
 		CurrentMissionID: d.CurrentMissionID, MissionAcked: d.MissionAcked, MissionMoved: d.MissionMoved,
-		FreeAfter: moment(d.FreeAfter), IdleSince: moment(d.IdleSince), FaultSince: moment(d.FaultSince),
+		FreeAfter: moment(d.FreeAfter), IdleSince: moment(d.IdleSince), FaultSince: moment(d.FaultSince), ParkedSince: moment(d.ParkedSince),
 		EmergencyLatched: d.EmergencyLatched, GhostMissionID: d.GhostMissionID, GhostRevokedAt: moment(d.GhostRevokedAt),
 		FailedMissions: Each(d.FailedMissions, func(f domain.FailedMission) FailedMission {
 			return FailedMission{f.ID, moment(f.FailedAt)}
@@ -161,6 +162,8 @@ type Mission struct {
 	Status                      domain.MissionStatus `json:"status"`
 	FailureReason               domain.FailureReason `json:"failureReason,omitempty"`
 	ReachedStops                int                  `json:"reachedStops"`
+	Sightings                   []Sighting           `json:"sightings,omitempty"`
+	DroppedStops                []int                `json:"droppedStops,omitempty"`
 	StartTime                   Time                 `json:"startTime,omitempty"`
 	EndTime                     Time                 `json:"endTime,omitempty"`
 	EstimatedBatteryConsumption Number               `json:"estimatedBatteryConsumption"`
@@ -176,6 +179,13 @@ type Mission struct {
 	Revision                    int64                `json:"revision"`
 }
 
+// Sighting is a report's evidence about one stop.
+type Sighting struct {
+	Stop    int  `json:"stop"`
+	At      Time `json:"at"`
+	Claimed bool `json:"claimed,omitempty"`
+}
+
 // OfMission is the JSON form of a mission.
 func OfMission(m domain.Mission) Mission {
 	return Mission{
@@ -183,6 +193,7 @@ func OfMission(m domain.Mission) Mission {
 		Route: orEmpty(Each(m.Route, func(w domain.Waypoint) Waypoint {
 			return Waypoint{w.Type, position(w.Position), w.OrderID, w.WarehouseID, moment(w.ETA)}
 		})),
+		Sightings: Each(m.Sightings, func(s domain.Sighting) Sighting { return Sighting{s.Stop, moment(s.At), s.Claimed} }), DroppedStops: m.DroppedStops,
 		ReachedStops: m.ReachedStops, StartTime: moment(m.StartTime), EndTime: moment(m.EndTime),
 		EstimatedBatteryConsumption: Number(m.EstimatedBatteryConsumption), EstimatedDurationMinutes: Number(m.EstimatedDurationMinutes),
 		DecisionID: m.DecisionID, CycleID: m.CycleID, Fence: m.Fence,

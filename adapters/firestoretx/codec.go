@@ -198,6 +198,37 @@ func whole[T any, N ~int | ~int64](name string, at func(*T) *N) field[T] {
 	}
 }
 
+// wholes is a list of integers; empty is absent.
+func wholes[T any](name string, at func(*T) *[]int) field[T] {
+	return field[T]{
+		name: name,
+		get: func(v *T) any {
+			if len(*at(v)) == 0 {
+				return nil
+			}
+			list := make([]any, len(*at(v)))
+			for i, n := range *at(v) {
+				list[i] = int64(n)
+			}
+			return list
+		},
+		set: func(v *T, stored any) error {
+			list, ok := stored.([]any)
+			if !ok {
+				return wrongType("an array of whole numbers", stored)
+			}
+			for _, e := range list {
+				n, ok := e.(int64)
+				if !ok {
+					return wrongType("an array of whole numbers", stored)
+				}
+				*at(v) = append(*at(v), int(n))
+			}
+			return nil
+		},
+	}
+}
+
 // instant is a timestamp field; the zero time is absent. Times are kept to the
 // microsecond, as Firestore keeps them.
 func instant[T any](name string, at func(*T) *time.Time) field[T] {

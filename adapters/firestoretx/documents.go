@@ -42,6 +42,12 @@ var failedMissionCodec = codec[domain.FailedMission]{
 	instant("failedAt", func(f *domain.FailedMission) *time.Time { return &f.FailedAt }),
 }
 
+var sightingCodec = codec[domain.Sighting]{
+	whole("stop", func(s *domain.Sighting) *int { return &s.Stop }),
+	instant("at", func(s *domain.Sighting) *time.Time { return &s.At }),
+	flag("claimed", func(s *domain.Sighting) *bool { return &s.Claimed }),
+}
+
 var droneCodec = codec[domain.Drone]{
 	text("status", func(d *domain.Drone) *domain.DroneStatus { return &d.Status }),
 	text("reportedStatus", func(d *domain.Drone) *domain.DroneStatus { return &d.ReportedStatus }),
@@ -56,6 +62,7 @@ var droneCodec = codec[domain.Drone]{
 	instant("freeAfter", func(d *domain.Drone) *time.Time { return &d.FreeAfter }),
 	instant("idleSince", func(d *domain.Drone) *time.Time { return &d.IdleSince }),
 	instant("faultSince", func(d *domain.Drone) *time.Time { return &d.FaultSince }),
+	instant("parkedSince", func(d *domain.Drone) *time.Time { return &d.ParkedSince }),
 	flag("emergencyLatched", func(d *domain.Drone) *bool { return &d.EmergencyLatched }),
 	text("ghostMissionId", func(d *domain.Drone) *domain.MissionID { return &d.GhostMissionID }),
 	instant("ghostRevokedAt", func(d *domain.Drone) *time.Time { return &d.GhostRevokedAt }),
@@ -136,6 +143,8 @@ var missionCodec = codec[domain.Mission]{
 	text("fence", func(m *domain.Mission) *string { return &m.Fence }),
 	text("failureReason", func(m *domain.Mission) *domain.FailureReason { return &m.FailureReason }),
 	whole("reachedStops", func(m *domain.Mission) *int { return &m.ReachedStops }),
+	structs("sightings", sightingCodec, func(m *domain.Mission) *[]domain.Sighting { return &m.Sightings }),
+	wholes("droppedStops", func(m *domain.Mission) *[]int { return &m.DroppedStops }),
 	flag("commandPending", func(m *domain.Mission) *bool { return &m.CommandPending }),
 	instant("commandExpiresAt", func(m *domain.Mission) *time.Time { return &m.CommandExpiresAt }),
 	instant("commandPublishedAt", func(m *domain.Mission) *time.Time { return &m.CommandPublishedAt }),

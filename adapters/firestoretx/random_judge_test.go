@@ -70,9 +70,14 @@ func (x *trial) foretell(m *manager, reports []domain.Telemetry) *documents {
 	rules, server := policy.DefaultDronePolicy(), x.server.Now()
 	now := server.Add(max(0, m.off))
 	docs := documents{maps.Clone(x.docs.Drones), maps.Clone(x.docs.Orders), maps.Clone(x.docs.Missions)}
+	var past []domain.Telemetry
 	for _, t := range slices.SortedStableFunc(slices.Values(reports), func(a, b domain.Telemetry) int { return a.Timestamp.Compare(b.Timestamp) }) {
 		t.Timestamp = t.Timestamp.Truncate(time.Microsecond)
-		_, change, err := rules.ApplyTelemetry(docs.binding(t.DroneID), t, now)
+		before := docs.binding(t.DroneID)
+		_, change, err := rules.ApplyTelemetry(before, t, now)
+		if reason, _ := policy.ReasonOf(err); (err == nil || reason == policy.ReasonStaleTelemetry) && rules.CheckTime(t, server) == nil && t.MissionID != before.Drone.CurrentMissionID {
+			past = append(past, t)
+		}
 		if err != nil || rules.CheckTime(t, server) != nil {
 			continue
 		}
@@ -89,7 +94,42 @@ func (x *trial) foretell(m *manager, reports []domain.Telemetry) *documents {
 			docs.Missions[id] = m
 		}
 	}
+	slices.SortStableFunc(past, func(a, b domain.Telemetry) int { return strings.Compare(string(a.DroneID), string(b.DroneID)) })
+	for _, t := range past {
+		docs.proveEnded(rules, t, now)
+	}
 	return &docs
+}
+
+// proveEnded is what the rules make of a report about a mission that is over.
+func (d documents) proveEnded(rules policy.DronePolicy, t domain.Telemetry, now time.Time) {
+	for {
+		m, ok := d.Missions[t.MissionID]
+		if !ok || m.Status == domain.MissionActive {
+			return
+		}
+		e := policy.Ended{Mission: m, Orders: map[domain.OrderID]domain.Order{}}
+		for _, id := range m.OrderIDs {
+			e.Orders[id] = d.Orders[id]
+		}
+		if drone, taken := e.TakenOver(); taken {
+			b := d.binding(drone)
+			e.Other = &b
+		}
+		change, err := rules.ProveLate(e, t, now)
+		if err != nil {
+			return
+		}
+		if change.Drone != nil {
+			d.Drones[change.Drone.ID] = *change.Drone
+		}
+		for _, o := range change.Orders {
+			d.Orders[o.ID] = o
+		}
+		for _, m := range change.Missions {
+			d.Missions[m.ID] = m
+		}
+	}
 }
 
 // asForetold holds documents against what was foretold of them. Firestore keeps

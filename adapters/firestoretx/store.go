@@ -41,6 +41,10 @@ type Config struct {
 	// transaction runs again or a commit was refused, with the context of the
 	// operation. It must not block.
 	Conflicted func(ctx context.Context)
+	// PickedUpAgain, if set, is called when late evidence shows that a parcel which was
+	// put down has been picked up again, with the context of the operation. It must
+	// not block.
+	PickedUpAgain func(context.Context, domain.OrderID)
 }
 
 // Store applies state changes to Firestore. It is safe for concurrent use.
@@ -54,12 +58,14 @@ type Store struct {
 	shards     int // of events; 0 for none
 	owed       func(context.Context, domain.Mission)
 	conflicted func(context.Context)
+
+	pickedUpAgain func(context.Context, domain.OrderID)
 }
 
 // New returns a store on client, which stays the caller's to close.
 func New(client *firestore.Client, cfg Config) *Store {
 	s := &Store{
-		client: client, now: cfg.Now, retention: cfg.Retention, shards: cfg.EventShards, owed: cfg.Owed, conflicted: cfg.Conflicted,
+		client: client, now: cfg.Now, retention: cfg.Retention, shards: cfg.EventShards, owed: cfg.Owed, conflicted: cfg.Conflicted, pickedUpAgain: cfg.PickedUpAgain,
 		drone: policy.DefaultDronePolicy(), order: policy.DefaultOrderPolicy(),
 		assignment: policy.DefaultMissionAssignmentPolicy(),
 	}
@@ -68,6 +74,9 @@ func New(client *firestore.Client, cfg Config) *Store {
 	}
 	if s.conflicted == nil {
 		s.conflicted = func(context.Context) {}
+	}
+	if s.pickedUpAgain == nil {
+		s.pickedUpAgain = func(context.Context, domain.OrderID) {}
 	}
 	if s.retention == 0 {
 		s.retention = 90 * 24 * time.Hour

@@ -19,12 +19,13 @@ import (
 type TelemetryApplier struct {
 	store  *Store
 	known  bindingCache
+	ended  endedCache
 	server serverClock
 }
 
 // NewTelemetryApplier returns an applier that knows nothing yet.
 func (s *Store) NewTelemetryApplier() *TelemetryApplier {
-	return &TelemetryApplier{store: s, known: bindingCache{}, server: serverClock{now: s.now}}
+	return &TelemetryApplier{store: s, known: bindingCache{}, ended: endedCache{}, server: serverClock{now: s.now}}
 }
 
 // Urgent reports whether t changes more than its drone's whereabouts (a status,
@@ -37,7 +38,7 @@ func (a *TelemetryApplier) Urgent(t domain.Telemetry) bool {
 	}
 	now := a.store.now()
 	after, change, err := a.store.drone.ApplyTelemetry(k.binding, t, a.server.later(now))
-	if err != nil || change.OnlyDrone() || a.tooFarAhead(t, now) {
+	if err != nil || change.OnlyWhereabouts() || a.tooFarAhead(t, now) {
 		return false
 	}
 	k.mustRead = k.mustRead || !needsNoRead(k.binding.Drone, after.Drone, change)
@@ -53,7 +54,9 @@ func (a *TelemetryApplier) Urgent(t domain.Telemetry) bool {
 // Cost: 1 RPC, and a write per drone and event, when nothing but drones changed;
 // otherwise a transaction of 3 RPCs, or 5 when a bound drone's mission must be
 // read. A report that may be too far ahead asks the server in such a transaction,
-// at most every ten seconds while nothing else does.
+// at most every ten seconds while nothing else does. A report that may prove something
+// about a mission that is over takes such a transaction of its own, unless the mission
+// is cached and says that it does not.
 func (a *TelemetryApplier) Apply(ctx context.Context, reports []domain.Telemetry) []error {
 	drones := groupByDrone(reports)
 	changes, unread := a.foldCached(drones)
@@ -63,11 +66,16 @@ func (a *TelemetryApplier) Apply(ctx context.Context, reports []domain.Telemetry
 		}
 	}
 	a.readAndCommit(ctx, unread)
+	a.proveEnded(ctx, drones)
 	return outcomes(drones, len(reports))
 }
 
 // Forget drops drones that have been silent for long; call it now and then.
-func (a *TelemetryApplier) Forget() { a.known.evict(a.store.now()) }
+func (a *TelemetryApplier) Forget() {
+	now := a.store.now()
+	a.known.evict(now)
+	a.ended.evict(now)
+}
 
 // foldCached folds the reports of each drone into its cached binding. It returns
 // the changes that need no read, and the drones that need one. Drones whose
@@ -87,6 +95,8 @@ func (a *TelemetryApplier) foldCached(drones []*droneReports) (changes []guarded
 		}
 		after, change := d.fold(a.store.drone, k.binding, a.server.atLeast(now), a.server.later(now))
 		switch {
+		case a.mayBeCurrent(d):
+			unread = append(unread, d)
 		case change.Empty():
 		case needsNoRead(k.binding.Drone, after.Drone, change):
 			changes = append(changes, guardedChange{reports: d, before: k, after: after, events: change.Events})

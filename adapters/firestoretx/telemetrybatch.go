@@ -20,6 +20,9 @@ type report struct {
 	domain.Telemetry
 	place int // in the batch
 	err   error
+	// past says that the report names another mission than the one that holds its
+	// drone: perhaps one that is over, about which it may prove something.
+	past bool
 }
 
 // groupByDrone sorts a batch by drone and timestamp. Timestamps are cut to what
@@ -64,6 +67,7 @@ func (d *droneReports) fold(p policy.DronePolicy, binding policy.Binding, server
 		if r.err = p.CheckTime(r.Telemetry, server); r.err != nil {
 			continue
 		}
+		r.past = r.MissionID != "" && r.MissionID != binding.Drone.CurrentMissionID
 		next, change, err := p.ApplyTelemetry(binding, r.Telemetry, now)
 		r.err = err
 		if err == nil {
@@ -76,14 +80,15 @@ func (d *droneReports) fold(p policy.DronePolicy, binding policy.Binding, server
 // fail gives every report that the fold did not reject the error that kept the
 // change from committing. A report that is stale only beside an accepted one of
 // the batch fails too: acked, it would settle a message, perhaps the second
-// delivery of that one, whose effect was not committed.
+// delivery of that one, whose effect was not committed. So does a stale one that may
+// prove something about a mission of which the fold knew nothing.
 func (d *droneReports) fail(err error) {
 	err = wrap(err, "telemetry of drone %s", d.id)
 	accepted := false // an earlier report, which is not committed
 	for i := range d.reports {
 		r := &d.reports[i]
 		reason, rejected := policy.ReasonOf(r.err)
-		if !rejected || accepted && reason == policy.ReasonStaleTelemetry {
+		if !rejected || (accepted || r.past) && reason == policy.ReasonStaleTelemetry {
 			r.err = err
 		}
 		accepted = accepted || !rejected

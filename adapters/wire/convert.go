@@ -21,7 +21,7 @@ func positionToProto(p domain.Position) *pb.Position {
 
 // telemetryToProto writes a report.
 func telemetryToProto(t domain.Telemetry) *pb.DroneTelemetry {
-	return &pb.DroneTelemetry{
+	m := &pb.DroneTelemetry{
 		DroneId:           string(t.DroneID),
 		Timestamp:         timeToProto(t.Timestamp),
 		Position:          positionToProto(t.Position),
@@ -30,6 +30,10 @@ func telemetryToProto(t domain.Telemetry) *pb.DroneTelemetry {
 		Status:            droneStatuses.proto(t.Status),
 		CurrentMissionId:  string(t.MissionID),
 	}
+	if t.CompletedStops != nil {
+		m.CompletedStops = proto.Int32(bounded(*t.CompletedStops))
+	}
+	return m
 }
 
 // orderRequestToProto writes a request. A cancellation without content is

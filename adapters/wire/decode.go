@@ -42,6 +42,13 @@ func DecodeTelemetry(data []byte, attrs map[string]string) (domain.Telemetry, er
 		Status:    droneStatuses.fromProto(m.GetStatus()),
 		MissionID: domain.MissionID(m.GetCurrentMissionId()),
 	}
+	if m.CompletedStops != nil {
+		completed := int(m.GetCompletedStops())
+		t.CompletedStops = &completed
+		if completed < 0 || completed > MaxWaypointsPerDecision {
+			c.add("completed_stops", "is %d; give 0 to the number of stops of the route, at most %d", completed, MaxWaypointsPerDecision)
+		}
+	}
 	if err := c.err(kindTelemetry); err != nil {
 		return domain.Telemetry{}, err
 	}

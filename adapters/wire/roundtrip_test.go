@@ -93,6 +93,8 @@ func telemetries() *rapid.Generator[domain.Telemetry] {
 			SpeedKmh:  rapid.Float64Range(0, 1e6).Draw(t, "speed"),
 			Status:    optional(rapid.SampledFrom(domain.DroneStatuses)).Draw(t, "status"),
 			MissionID: optional(ids[domain.MissionID]()).Draw(t, "mission"),
+			// Zero is not the same as absent.
+			CompletedStops: optional(rapid.Ptr(rapid.IntRange(0, wire.MaxWaypointsPerDecision), false)).Draw(t, "completed stops"),
 		}
 	})
 }

@@ -96,6 +96,10 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 		Now:        clock.Now,
 		Owed:       func(ctx context.Context, mission domain.Mission) { m.outbox.Offer(ctx, mission) },
 		Conflicted: c.Meter.CommitRetried, EventShards: cfg.EventShards,
+		PickedUpAgain: func(ctx context.Context, order domain.OrderID) {
+			c.Meter.PickedUpAgain.Inc()
+			log.ErrorContext(ctx, "parcel picked up again", slog.String("order_id", string(order)))
+		},
 	})
 	m.Operator = operator.Commands{Store: m.Store, Locks: m.Locks, PubSub: c.PubSub, Patience: operator.ServicePatience, ReviewBytes: operator.ServiceReviewBytes}
 	if c.Config.Emulated() {

@@ -31,6 +31,7 @@ var healthy = map[string]string{
 	`dronefleet_publish_to_commit_seconds_bucket{instance="a",kind="decisions",le="1.048576"}`:                     `0+33x80`,
 	`dronefleet_publish_to_commit_seconds_bucket{instance="a",kind="decisions",le="8.388608"}`:                     `0+33x80`,
 	`dronefleet_publish_to_commit_seconds_bucket{instance="a",kind="decisions",le="+Inf"}`:                         `0+33x80`,
+	`dronefleet_parcels_picked_up_again_total{instance="a"}`:                                                       `0x80`,
 	`dronefleet_outbox_overflow_total{instance="a"}`:                                                               `0x80`,
 
 	`dronefleet_firestore_rpcs_total{instance="a",operation="telemetry",method="Commit"}`:        `0+300x80`,
@@ -92,6 +93,7 @@ var illnesses = []struct {
 		`dronefleet_messages_settled_total{instance="a",kind="telemetry",outcome="rejected",reason="STALE_TELEMETRY"}`: `0+1500x80`,
 	}, []string{"TelemetryStale"}},
 	{"a full outbox", map[string]string{`dronefleet_outbox_overflow_total{instance="a"}`: `0+1x80`}, []string{"OutboxOverflow"}},
+	{"a parcel flies twice", map[string]string{`dronefleet_parcels_picked_up_again_total{instance="a"}`: `0x60 1x20`}, []string{"ParcelPickedUpAgain"}},
 	{"Firestore is out", map[string]string{
 		`dronefleet_firestore_rpcs_failed_total{instance="a",operation="telemetry",method="Commit"}`: `0+300x80`,
 	}, []string{"FirestoreErrors", "FirestoreFailing"}},

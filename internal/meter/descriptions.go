@@ -61,6 +61,8 @@ var (
 		"Mission commands and revocations sent to drones.")
 	outboxOverflowTotal = describe("outbox_overflow_total", counter,
 		"Mission commands left to the sweeper because the outbox was full.")
+	pickedUpAgainTotal = describe("parcels_picked_up_again_total", counter,
+		"Orders whose parcel had been put down, as a late report shows, when another mission had picked one up again.")
 	publishToCommitSeconds = describe("publish_to_commit_seconds", histogram,
 		"Seconds from a message's publication to the commit of its effect; telemetry_status and telemetry_position are telemetry's two tiers.", "kind")
 	cycleSeconds = describe("cycle_seconds", histogram,

@@ -31,6 +31,7 @@ type Meter struct {
 	SweepsSkipped     Counter // because this process's clock is wrong
 	CommandsPublished Counter // mission commands and revocations
 	OutboxOverflow    Counter // commands left to the sweeper because the outbox was full
+	PickedUpAgain     Counter // parcels that were put down before, as late reports show
 	ClockOffset       Offset  // Firestore's time minus the local one
 
 	tracer atomic.Pointer[trace.Tracer] // of calls; see TraceCalls

@@ -121,7 +121,7 @@ func TestMeter_CountsOfNothingAreThere(t *testing.T) {
 	entry(m, m.firestore, rpcKey{"orders", "Commit"})
 	families := gather(t, m)
 	for _, name := range []string{"dronefleet_cycles_total", "dronefleet_plans_refused_total", "dronefleet_sweeps_total", "dronefleet_sweeps_skipped_total",
-		"dronefleet_commands_published_total", "dronefleet_outbox_overflow_total", "dronefleet_commit_retries_total"} {
+		"dronefleet_commands_published_total", "dronefleet_outbox_overflow_total", "dronefleet_parcels_picked_up_again_total", "dronefleet_commit_retries_total"} {
 		if families[name] == nil {
 			t.Errorf("%s is missing", name)
 		}

@@ -57,6 +57,7 @@ func (m *Meter) collectMessages(c collector) {
 	c.count(sweepsSkippedTotal, m.SweepsSkipped.Value())
 	c.count(commandsPublishedTotal, m.CommandsPublished.Value())
 	c.count(outboxOverflowTotal, m.OutboxOverflow.Value())
+	c.count(pickedUpAgainTotal, m.PickedUpAgain.Value())
 }
 
 func (m *Meter) collectFirestore(c collector) {

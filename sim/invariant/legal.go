@@ -16,7 +16,10 @@ type transition struct{ from, to string }
 var orderTransitions = map[transition][]domain.Cause{
 	{"", string(domain.OrderPending)}:                                {domain.CauseOrder},
 	{"", string(domain.OrderCancelled)}:                              {domain.CauseOrder}, // the cancellation came first
-	{string(domain.OrderPending), string(domain.OrderPending)}:       {domain.CauseOrder, domain.CauseOperator, domain.CauseSweeper},
+	{string(domain.OrderPending), string(domain.OrderPending)}:       {domain.CauseOrder, domain.CauseOperator, domain.CauseSweeper, domain.CauseTelemetry},
+	{string(domain.OrderPending), string(domain.OrderDelivered)}:     {domain.CauseTelemetry}, // by late evidence, as the next two
+	{string(domain.OrderAssigned), string(domain.OrderDelivered)}:    {domain.CauseTelemetry},
+	{string(domain.OrderDelivered), string(domain.OrderDelivered)}:   {domain.CauseTelemetry},
 	{string(domain.OrderPending), string(domain.OrderAssigned)}:      {domain.CauseDecision},
 	{string(domain.OrderPending), string(domain.OrderCancelled)}:     {domain.CauseOrder, domain.CauseOperator},
 	{string(domain.OrderAssigned), string(domain.OrderAssigned)}:     {domain.CauseSweeper},
@@ -33,17 +36,18 @@ var missionTransitions = []transition{
 	{string(domain.MissionActive), string(domain.MissionActive)}, // stop reached, order dropped
 	{string(domain.MissionActive), string(domain.MissionCompleted)},
 	{string(domain.MissionActive), string(domain.MissionFailed)},
+	{string(domain.MissionFailed), string(domain.MissionFailed)}, // a stop reached, by late evidence
 }
 
 // failures lists the reasons for which a mission may fail, and their causes. Only the
 // drone's report proves that a command expired unseen; no timer does.
 var failures = map[domain.FailureReason][]domain.Cause{
 	domain.FailureNotAcked:       {domain.CauseTelemetry},
-	domain.FailureAbortedByDrone: {domain.CauseTelemetry},
+	domain.FailureAbortedByDrone: {domain.CauseTelemetry, domain.CauseSweeper},
 	domain.FailureDroneFault:     {domain.CauseTelemetry, domain.CauseSweeper},
 	domain.FailureContactLost:    {domain.CauseSweeper},
 	domain.FailureStalled:        {domain.CauseSweeper},
-	domain.FailureWithdrawn:      {domain.CauseOrder, domain.CauseOperator},
+	domain.FailureWithdrawn:      {domain.CauseOrder, domain.CauseOperator, domain.CauseTelemetry},
 }
 
 // maxAttempts is the number of failed missions after which an order waits for
@@ -126,6 +130,12 @@ func (c *checker) legalOrder(e entity, before, after domain.Event) {
 	case transition{string(domain.OrderPending), string(domain.OrderPending)}:
 		c.expect(held || !flag(before, "held") || after.Cause == domain.CauseOperator, "I2", e,
 			"is released by %s at revision %d; only an OPERATOR does", after.Cause, after.Revision)
+		c.expect(after.Cause != domain.CauseTelemetry || held && !flag(before, "held"), "I2", e,
+			"is changed by a report at revision %d; a report only holds it, for its parcel is aboard", after.Revision)
+	case transition{string(domain.OrderAssigned), string(domain.OrderDelivered)}:
+		c.expect(assigned != text(before, "assignedMissionId"), "I2", e, "is delivered by mission %s without its pickup at revision %d", assigned, after.Revision)
+	case transition{string(domain.OrderDelivered), string(domain.OrderDelivered)}:
+		c.expect(onlyLateChanged(before, after), "I2", e, "changes more than late while %s at revision %d", is, after.Revision)
 	case transition{string(domain.OrderAssigned), string(domain.OrderPending)}:
 		c.expect(attempts == attemptsBefore+1 && (held || attempts < maxAttempts), "I2", e,
 			"returns with attempts %d after %d, held %v; want one more, held from the %drd", attempts, attemptsBefore, held, maxAttempts)
@@ -152,9 +162,13 @@ func (c *checker) legalMission(e entity, before, after domain.Event) {
 		return
 	}
 	reason := text(after, "failureReason")
-	if after.To == string(domain.MissionFailed) {
+	switch {
+	case after.From == string(domain.MissionFailed):
+		c.expect(after.Cause == domain.CauseTelemetry && reason == text(before, "failureReason"), "I2", e,
+			"is changed after its failure by %s, from %q to %q; only a report adds a stop", after.Cause, text(before, "failureReason"), reason)
+	case after.To == string(domain.MissionFailed):
 		c.expect(slices.Contains(failures[domain.FailureReason(reason)], after.Cause), "I2", e, "is FAILED by %s with failure reason %q", after.Cause, reason)
-	} else {
+	default:
 		c.expect(reason == "", "I2", e, "is %s with failure reason %q", after.To, reason)
 	}
 	c.expect(after.From != "" || after.Cause == domain.CauseDecision, "I2", e, "is begun by %s; only a DECISION begins a mission", after.Cause)

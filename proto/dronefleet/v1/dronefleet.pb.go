@@ -331,14 +331,15 @@ func (x *Position) GetLon() float64 {
 
 // DroneTelemetry is one report of a drone about itself (topic "telemetry"). After
 // 15 s without one an idle drone gets no mission, after 120 s a busy one loses its
-// own. A stop counts by a report from within 75 m of it that names the mission, so
-// a drone does not leave one before it has reported from there.
+// own. A stop counts by a report from within 75 m of it that names the mission, or by
+// completed_stops, so a drone that does not send that does not leave a stop before it
+// has reported from there. Set the drone's id as ordering key.
 type DroneTelemetry struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	DroneId string                 `protobuf:"bytes,1,opt,name=drone_id,json=droneId,proto3" json:"drone_id,omitempty"`
 	// When the drone measured, by its own clock; must be given. A report more than
-	// 5 s ahead of the server is refused, one not newer than the drone's last is
-	// ignored, and an IDLE more than 15 s old is not believed.
+	// 5 s ahead of the server is refused. One not newer than the drone's last moves
+	// nothing, but still proves the stops of the mission that it names. An IDLE more than 15 s old is not believed.
 	Timestamp *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=timestamp,proto3" json:"timestamp,omitempty"`
 	// Must be given.
 	Position *Position `protobuf:"bytes,3,opt,name=position,proto3" json:"position,omitempty"`
@@ -353,8 +354,13 @@ type DroneTelemetry struct {
 	// first time acknowledges its command; IDLE or CHARGING without it ends it, so a
 	// drone names it until it has landed.
 	CurrentMissionId string `protobuf:"bytes,7,opt,name=current_mission_id,json=currentMissionId,proto3" json:"current_mission_id,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// How many stops of that mission's route, as commanded, the drone has completed:
+	// one report suffices, whatever was lost. It never goes down within a mission, and
+	// more than the route has is refused. A drone that sends it is believed over its
+	// position; left out, stops are judged by position.
+	CompletedStops *int32 `protobuf:"varint,50,opt,name=completed_stops,json=completedStops,proto3,oneof" json:"completed_stops,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *DroneTelemetry) Reset() {
@@ -434,6 +440,13 @@ func (x *DroneTelemetry) GetCurrentMissionId() string {
 		return x.CurrentMissionId
 	}
 	return ""
+}
+
+func (x *DroneTelemetry) GetCompletedStops() int32 {
+	if x != nil && x.CompletedStops != nil {
+		return *x.CompletedStops
+	}
+	return 0
 }
 
 // Drone is a drone as the State Manager knows it.
@@ -1405,7 +1418,7 @@ const file_dronefleet_v1_dronefleet_proto_rawDesc = "" +
 	"\x03lat\x18\x01 \x01(\x01H\x00R\x03lat\x88\x01\x01\x12\x15\n" +
 	"\x03lon\x18\x02 \x01(\x01H\x01R\x03lon\x88\x01\x01B\x06\n" +
 	"\x04_latB\x06\n" +
-	"\x04_lon\"\xc8\x02\n" +
+	"\x04_lon\"\x8a\x03\n" +
 	"\x0eDroneTelemetry\x12\x19\n" +
 	"\bdrone_id\x18\x01 \x01(\tR\adroneId\x128\n" +
 	"\ttimestamp\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\ttimestamp\x123\n" +
@@ -1413,7 +1426,9 @@ const file_dronefleet_v1_dronefleet_proto_rawDesc = "" +
 	"\x12battery_percentage\x18\x04 \x01(\x01R\x11batteryPercentage\x12\x1b\n" +
 	"\tspeed_kmh\x18\x05 \x01(\x01R\bspeedKmh\x122\n" +
 	"\x06status\x18\x06 \x01(\x0e2\x1a.dronefleet.v1.DroneStatusR\x06status\x12,\n" +
-	"\x12current_mission_id\x18\a \x01(\tR\x10currentMissionId\"\xef\x04\n" +
+	"\x12current_mission_id\x18\a \x01(\tR\x10currentMissionId\x12,\n" +
+	"\x0fcompleted_stops\x182 \x01(\x05H\x00R\x0ecompletedStops\x88\x01\x01B\x12\n" +
+	"\x10_completed_stops\"\xef\x04\n" +
 	"\x05Drone\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x123\n" +
 	"\bposition\x18\x02 \x01(\v2\x17.dronefleet.v1.PositionR\bposition\x12-\n" +
@@ -1614,6 +1629,7 @@ func file_dronefleet_v1_dronefleet_proto_init() {
 		return
 	}
 	file_dronefleet_v1_dronefleet_proto_msgTypes[0].OneofWrappers = []any{}
+	file_dronefleet_v1_dronefleet_proto_msgTypes[1].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

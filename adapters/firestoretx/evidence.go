@@ -1,0 +1,152 @@
+package firestoretx
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
+)
+
+// endedCache holds the missions that reports named beside the one that held their
+// drone, as they were last read. A report that proves nothing about an older state of
+// a mission proves nothing about a newer one, so most need no read.
+type endedCache map[domain.MissionID]*cachedMission
+
+type cachedMission struct {
+	mission domain.Mission // without an ID: there was none
+	used    time.Time
+}
+
+// holdsNot reports whether the mission named is known not to hold the drone, now or
+// later.
+func (c endedCache) holdsNot(t domain.Telemetry) bool {
+	k, ok := c[t.MissionID]
+	return ok && k.mission.ID != "" && (k.mission.Status != domain.MissionActive || k.mission.DroneID != t.DroneID)
+}
+
+// evict drops the missions that no report has named for long.
+func (c endedCache) evict(now time.Time) {
+	maps.DeleteFunc(c, func(_ domain.MissionID, k *cachedMission) bool { return now.Sub(k.used) > forgetAfter })
+}
+
+// mayBeCurrent reports whether a stale report of a cached drone names a mission that
+// may hold the drone by now: a decision does not tell the cache.
+func (a *TelemetryApplier) mayBeCurrent(d *droneReports) bool {
+	for _, r := range d.reports {
+		if r.past && isStale(r.err) && !a.ended.holdsNot(r.Telemetry) {
+			return true
+		}
+	}
+	return false
+}
+
+func isStale(err error) bool {
+	reason, _ := policy.ReasonOf(err)
+	return reason == policy.ReasonStaleTelemetry
+}
+
+// proveEnded has each report that names a mission which is over prove what it does
+// about that mission's stops (F-TEL-11). A report that proves something is not stale.
+func (a *TelemetryApplier) proveEnded(ctx context.Context, drones []*droneReports) {
+	for _, d := range drones {
+		for i := range d.reports {
+			r := &d.reports[i]
+			if !r.past || r.err != nil && !isStale(r.err) {
+				continue
+			}
+			proved, err := a.proveReport(ctx, r.Telemetry)
+			switch {
+			case err != nil:
+				r.err = wrap(err, "telemetry of drone %s about mission %s", r.DroneID, r.MissionID)
+			case proved:
+				r.err = nil
+			}
+		}
+	}
+}
+
+// proveReport applies one report to the mission that it names until it proves nothing
+// new, which is true from the start of most.
+func (a *TelemetryApplier) proveReport(ctx context.Context, t domain.Telemetry) (proved bool, err error) {
+	if k, ok := a.ended[t.MissionID]; ok {
+		k.used = a.store.now()
+		// Orders do not matter to whether a report is news.
+		if _, err := a.store.drone.ProveLate(policy.Ended{Mission: k.mission}, t, k.used); err != nil {
+			return false, nil
+		}
+	}
+	for range maxRecalls {
+		mission, changed, err := a.store.proveLate(ctx, t)
+		if err != nil {
+			return proved, err
+		}
+		a.ended[t.MissionID] = &cachedMission{mission: mission, used: a.store.now()}
+		if !changed {
+			return proved, nil
+		}
+		proved = true
+	}
+	return proved, nil
+}
+
+// maxRecalls bounds the transactions for one report: each takes at most one order from
+// another mission, and a mission has at most 64.
+const maxRecalls = 66
+
+// proveLate applies a report to the ended mission that it names, in one transaction. It
+// returns the mission as it is then, without an ID if there is none, and whether it
+// changed.
+//
+// Cost: 4 RPCs when the report proves nothing new; 5, or 7 when an order was assigned
+// anew, otherwise.
+func (s *Store) proveLate(ctx context.Context, t domain.Telemetry) (mission domain.Mission, changed bool, err error) {
+	var notes []domain.Event
+	err = s.transact(ctx, nil, func(tx *txn) error {
+		mission, changed, notes = domain.Mission{}, false, nil
+		if err := tx.readMissions(t.MissionID); err != nil {
+			return err
+		}
+		m, ok := tx.missions[t.MissionID]
+		if !ok {
+			return nil
+		}
+		if mission = m; m.Status == domain.MissionActive {
+			return nil
+		}
+		e := policy.Ended{Mission: m, Orders: tx.orders}
+		if _, err := s.drone.ProveLate(e, t, tx.now); err != nil {
+			return nil // nothing new
+		}
+		if drone, taken := e.TakenOver(); taken {
+			b, err := tx.readBinding(drone)
+			if err != nil {
+				return err
+			}
+			e.Orders, e.Other = tx.orders, &b
+		}
+		change, err := s.drone.ProveLate(e, t, tx.now)
+		if err != nil {
+			return nil
+		}
+		changed = true
+		for _, c := range change.Missions {
+			if c.ID == m.ID {
+				mission = c
+			}
+		}
+		for _, event := range change.Events {
+			if event.Reason == string(policy.ReasonPickedUpAgain) {
+				notes = append(notes, event)
+			}
+		}
+		return tx.write(change)
+	})
+	if err == nil {
+		for _, n := range notes {
+			s.pickedUpAgain(ctx, n.OrderID)
+		}
+	}
+	return mission, changed, err
+}

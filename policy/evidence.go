@@ -1,0 +1,358 @@
+package policy
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// A mission's reached stops are those that its drone's reports naming it reach in
+// route order when they are folded in the order of their timestamps, whatever order
+// they arrive in (F-TEL-11). The mission keeps, for each stop, when it was sighted:
+// the earliest sighting that is not before the one that reached the stop before it
+// reaches the stop. A later report can only add sightings, so stops are reached
+// earlier or more of them are; none is ever lost.
+
+// maxSightings bounds the sightings kept of one stop. Those dropped lie between two
+// that are kept, which may date a stop later, but reaches it.
+const maxSightings = 16
+
+// orderStops is the length of the route up to the last order stop: what lies behind
+// it, the way home, is not counted.
+func orderStops(m domain.Mission) int {
+	for i := len(m.Route); i > 0; i-- {
+		if m.Route[i-1].ForOrder() {
+			return i
+		}
+	}
+	return 0
+}
+
+// commandedIndexes has, for each stop of the route, its index in the route as first
+// commanded.
+func commandedIndexes(m domain.Mission) []int {
+	indexes := make([]int, 0, len(m.Route))
+	for i := range len(m.Route) + len(m.DroppedStops) {
+		if !slices.Contains(m.DroppedStops, i) {
+			indexes = append(indexes, i)
+		}
+	}
+	return indexes
+}
+
+// reachTimes lists when each reached stop was reached, in route order.
+func reachTimes(m domain.Mission) []time.Time {
+	indexes := commandedIndexes(m)
+	var times []time.Time
+	var before time.Time
+	for i := range orderStops(m) {
+		at, sighted := reachedAt(m.Sightings, indexes[i], before)
+		switch {
+		case sighted:
+			before = at
+		case i >= m.ReachedStops: // otherwise a version without sightings counted it
+			return times
+		}
+		times = append(times, before)
+	}
+	return times
+}
+
+// reachedAt is the earliest sighting of a stop that counts after the stop before it
+// was reached. A drone that counted the stop had completed those before it, too.
+func reachedAt(sightings []domain.Sighting, stop int, before time.Time) (at time.Time, sighted bool) {
+	for _, s := range sightings {
+		if s.Stop == stop && (s.Claimed || !s.At.Before(before)) && (!sighted || s.At.Before(at)) {
+			at, sighted = s.At, true
+		}
+	}
+	return at, sighted
+}
+
+// addEvidence adds to a mission what a report proves about its stops and answers
+// whether that is news. A report that does not name the mission, of a drone that has
+// parked, proves by position, and only the next stop: it is not kept.
+func (p DronePolicy) addEvidence(m *domain.Mission, t domain.Telemetry, named bool) bool {
+	times, indexes := reachTimes(*m), commandedIndexes(*m)
+	from, to := 0, orderStops(*m) // the stops to judge by position
+	var fresh []domain.Sighting
+	see := func(i int, claimed bool) {
+		s := domain.Sighting{Stop: indexes[i], At: t.Timestamp, Claimed: claimed}
+		if (i >= len(times) || s.At.Before(times[i])) && !slices.Contains(m.Sightings, s) {
+			fresh = append(fresh, s)
+		}
+	}
+	if named && t.CompletedStops != nil {
+		from, to = min(certainStops(*m, *t.CompletedStops), to), min(*t.CompletedStops, to)
+		for i := range from {
+			see(i, true)
+		}
+	}
+	if isFault(t.Status) {
+		to = from // a drone that fell near a stop has not served it
+	}
+	for i := from; i < to; i++ {
+		stop := m.Route[i]
+		if stop.Type == domain.WaypointDepotStart && named || t.Position.DistanceMetres(stop.Position) <= p.StopRadiusMetres {
+			see(i, false)
+		}
+	}
+	if len(fresh) == 0 {
+		return false
+	}
+	before := *m
+	m.Sightings = kept(*m, append(slices.Clone(m.Sightings), fresh...))
+	if news := named || len(reachTimes(*m)) > len(times); !news || slices.Equal(m.Sightings, before.Sightings) {
+		m.Sightings = before.Sightings
+		return false
+	}
+	return true
+}
+
+// certainStops is how many stops of the route are completed for sure when the drone
+// says that it has completed that many. It may still fly the route as it was before
+// orders were withdrawn, and count their stops.
+func certainStops(m domain.Mission, completed int) int {
+	for _, dropped := range m.DroppedStops {
+		if dropped < completed {
+			completed--
+		}
+	}
+	return completed
+}
+
+// tooManyStops reports whether a drone counts more stops than the mission ever had.
+func tooManyStops(m domain.Mission, t domain.Telemetry) bool {
+	return t.CompletedStops != nil && *t.CompletedStops > len(m.Route)+len(m.DroppedStops)
+}
+
+// kept drops the sightings that can no longer matter, those after their stop was
+// reached, and what exceeds the bound. The rest is in the order of stops and times,
+// so that equal evidence makes equal documents.
+func kept(m domain.Mission, all []domain.Sighting) []domain.Sighting {
+	m.Sightings = all
+	times, indexes := reachTimes(m), commandedIndexes(m)
+	var rest []domain.Sighting
+	for i := range orderStops(m) {
+		var of []domain.Sighting
+		for _, s := range all {
+			if s.Stop == indexes[i] && (i >= len(times) || !s.At.After(times[i])) {
+				of = append(of, s)
+			}
+		}
+		rest = append(rest, thinned(of)...)
+	}
+	return rest
+}
+
+// thinned sorts the sightings of one stop and bounds them. Of too many it keeps the
+// first of each second, or of two, four and so on, and the last of all: so the same
+// are kept whatever order they came in. One claim, the earliest, stands for all.
+func thinned(of []domain.Sighting) []domain.Sighting {
+	slices.SortFunc(of, func(a, b domain.Sighting) int {
+		if c := a.At.Compare(b.At); c != 0 || a.Claimed == b.Claimed {
+			return c
+		}
+		if a.Claimed {
+			return -1
+		}
+		return 1
+	})
+	claimed := false
+	of = slices.DeleteFunc(of, func(s domain.Sighting) bool {
+		again := claimed && s.Claimed
+		claimed = claimed || s.Claimed
+		return again
+	})
+	for step := time.Second; len(of) > maxSightings && step < 1<<20*time.Second; step *= 2 {
+		last := of[len(of)-1]
+		of = slices.CompactFunc(of[:len(of)-1], func(a, b domain.Sighting) bool {
+			return a.Claimed == b.Claimed && a.At.Truncate(step).Equal(b.At.Truncate(step))
+		})
+		of = append(of, last)
+	}
+	return of
+}
+
+// prove applies what a report proves about the bound mission: the stops reached, with
+// what that means for the orders, and its completion after the last order stop.
+func (r *recorder) prove(p DronePolicy, b *Binding, t domain.Telemetry, named bool) {
+	m := b.Mission
+	if m == nil || m.Status == domain.MissionFailed || !p.addEvidence(m, t, named) {
+		return
+	}
+	times := reachTimes(*m)
+	for m.Status == domain.MissionActive && m.ReachedStops < len(times) {
+		i := m.ReachedStops
+		before := *m
+		m.ReachedStops++
+		r.mission(before, m, "")
+		r.serveStop(b, m.Route[i], times[i])
+	}
+	r.correctTimes(*m, b.Orders, times)
+	if m.Status == domain.MissionActive && m.LastOrderStopReached() {
+		before := *m
+		m.Status, m.EndTime = domain.MissionCompleted, r.now
+		r.mission(before, m, "")
+	}
+	r.keepMission(*m)
+}
+
+// keepMission writes a mission whose evidence grew, though its state may not have
+// changed.
+func (r *recorder) keepMission(m domain.Mission) {
+	r.change.Missions = upsert(r.change.Missions, m, func(x domain.Mission) bool { return x.ID == m.ID })
+}
+
+// correctTimes dates deliveries back that earlier evidence of the mission proves.
+func (r *recorder) correctTimes(m domain.Mission, orders map[domain.OrderID]domain.Order, times []time.Time) {
+	for i, at := range times {
+		stop := m.Route[i]
+		o := orders[stop.OrderID]
+		if stop.Type != domain.WaypointHospitalDelivery || o.Status != domain.OrderDelivered || o.AssignedMissionID != m.ID || !at.Before(o.DeliveredAt) {
+			continue
+		}
+		before := o
+		deliver(&o, at, r.now)
+		r.order(before, &o, "delivered earlier, by a late report")
+		orders[o.ID] = o
+	}
+}
+
+// deliver marks an order as delivered at a time by the drone's clock.
+func deliver(o *domain.Order, measured, now time.Time) {
+	o.Status, o.DeliveredAt = domain.OrderDelivered, earlier(measured, now)
+	o.Late = !o.Deadline.IsZero() && o.DeliveredAt.After(o.Deadline)
+}
+
+// applyLate takes from a report that is not newer than the drone's last one what it
+// proves about the mission that holds the drone: that it knows the mission, and its
+// stops. Whereabouts and status never go back.
+func (p DronePolicy) applyLate(b Binding, t domain.Telemetry, now time.Time) (Binding, Change, bool) {
+	if !b.Drone.Bound() || t.MissionID != b.Drone.CurrentMissionID {
+		return b, Change{}, false
+	}
+	late := b.clone()
+	r := &recorder{now: now, cause: domain.CauseTelemetry}
+	d, before := &late.Drone, late.Drone
+	d.MissionAcked, d.FreeAfter = true, time.Time{}
+	d.MissionMoved = d.MissionMoved || isFlying(p.claim(t))
+	r.prove(p, &late, t, true)
+	if r.change.Empty() && d.MissionAcked == before.MissionAcked && d.MissionMoved == before.MissionMoved {
+		return b, Change{}, false
+	}
+	r.drone(before, d, d.CurrentMissionID, "")
+	return late, r.change, true
+}
+
+// Ended is a mission that is over, with its orders as they are now.
+type Ended struct {
+	Mission domain.Mission
+	Orders  map[domain.OrderID]domain.Order
+	// Other is the binding of the drone that TakenOver names; nil for none.
+	Other *Binding
+}
+
+// TakenOver names the drone that now has an order of an ended mission and has not
+// picked it up: the first along the stops that the mission has not reached.
+func (e Ended) TakenOver() (domain.DroneID, bool) {
+	for _, stop := range e.Mission.Route[min(e.Mission.ReachedStops, len(e.Mission.Route)):] {
+		if o := e.Orders[stop.OrderID]; o.Status == domain.OrderAssigned && o.AssignedMissionID != e.Mission.ID {
+			return o.AssignedDroneID, true
+		}
+	}
+	return "", false
+}
+
+// ReasonPickedUpAgain notes that a parcel which was put down had been picked up again
+// by another mission when the evidence came. A person must find out what the drone
+// carries.
+const ReasonPickedUpAgain Reason = "PICKED_UP_AGAIN"
+
+// ProveLate takes from a report what it proves about a mission of its drone that is
+// over. A parcel that was put down is delivered, whoever has the order now, unless
+// another drone has picked it up again: that is noted. A parcel that is aboard waits
+// for an operator. One call takes at most one order from another mission; call it
+// again until the error is a Rejection, that the report is stale.
+func (p DronePolicy) ProveLate(e Ended, t domain.Telemetry, now time.Time) (Change, error) {
+	stale := reject(ReasonStaleTelemetry, string(t.DroneID), "it proves nothing new about mission %s, which is over", t.MissionID)
+	m := e.Mission
+	if m.ID != t.MissionID || m.DroneID != t.DroneID || tooManyStops(m, t) {
+		return Change{}, stale
+	}
+	r := &recorder{now: now, cause: domain.CauseTelemetry}
+	orders := Binding{Orders: e.Orders}.clone().Orders
+	changed := p.addEvidence(&m, t, true)
+	times := reachTimes(m)
+	for m.ReachedStops < len(times) {
+		i := m.ReachedStops
+		taken, ok := r.serveLate(p, e.Other, orders, m, m.Route[i], times[i])
+		if !ok {
+			break
+		}
+		before := m
+		m.ReachedStops++
+		r.mission(before, &m, "")
+		if taken {
+			break
+		}
+	}
+	r.correctTimes(m, orders, times[:min(m.ReachedStops, len(times))])
+	if changed {
+		r.keepMission(m)
+	}
+	if r.change.Empty() {
+		return Change{}, stale
+	}
+	return r.change, nil
+}
+
+// serveLate applies what it means for a stop's order that an ended mission reached the
+// stop. taken says that the order was taken from the other binding; ok is false if it
+// must be and that binding is not the one at hand.
+func (r *recorder) serveLate(p DronePolicy, other *Binding, orders map[domain.OrderID]domain.Order, m domain.Mission, stop domain.Waypoint, at time.Time) (taken, ok bool) {
+	o, known := orders[stop.OrderID]
+	if !known || !stop.ForOrder() {
+		return false, true
+	}
+	before := o
+	switch o.Status {
+	case domain.OrderCancelled, domain.OrderSolving:
+		return false, true
+	case domain.OrderInDelivery, domain.OrderDelivered:
+		if o.AssignedMissionID != m.ID && stop.Type == domain.WaypointHospitalDelivery {
+			r.note(o, ReasonPickedUpAgain, nil)
+		}
+		return false, true
+	case domain.OrderAssigned:
+		if other == nil || other.Mission == nil || other.Mission.ID != o.AssignedMissionID {
+			return false, false
+		}
+		taken = true
+		o.Attempts++
+	case domain.OrderPending:
+		if o.Held && stop.Type == domain.WaypointWarehousePickup {
+			return false, true
+		}
+	}
+	if stop.Type == domain.WaypointHospitalDelivery {
+		o.AssignedDroneID, o.AssignedMissionID = m.DroneID, m.ID
+		o.Held, o.HeldReason = false, ""
+		deliver(&o, at, r.now)
+	} else {
+		o.Status, o.PendingSince = domain.OrderPending, r.now
+		o.AssignedDroneID, o.AssignedMissionID = "", ""
+		o.Held, o.HeldReason = true, "the parcel is aboard drone "+string(m.DroneID)+", as a late report shows"
+	}
+	r.order(before, &o, "by a late report of mission "+string(m.ID))
+	orders[o.ID] = o
+	if taken {
+		b := other.clone()
+		delete(b.Orders, o.ID)
+		drone, mission := b.Drone, b.Drone.CurrentMissionID
+		r.withdrawOrder(&b, o.ID, p.CommandLifetime, p.ClockError)
+		r.drone(drone, &b.Drone, mission, string(domain.FailureWithdrawn))
+	}
+	return taken, true
+}
