@@ -28,7 +28,8 @@ type Backend interface {
 	IsLocked(ctx context.Context, key string) (bool, error)
 
 	// Lookup describes a live lock, or returns nil, nil. It is a diagnostic: by
-	// the time it returns the answer may be out of date, so it guards nothing.
+	// the time it returns the answer may be out of date, so it guards nothing. By an
+	// id that several live locks have it is ErrInternal.
 	Lookup(ctx context.Context, q Query) (*Info, error)
 
 	// Capabilities describes the backend.

@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // Code classifies an error by what the caller can do about it.
@@ -105,6 +106,12 @@ func Invalid(text string) *Error { return &Error{Code: CodeInvalidArgument, Err:
 
 // Internal returns an ErrInternal. The text must hold no key or lock id.
 func Internal(text string) *Error { return &Error{Code: CodeInternal, Err: safeError(text)} }
+
+// DuplicateID returns the ErrInternal of a lookup by an id that n live locks have:
+// any of them could be a wrong answer.
+func DuplicateID(n int) *Error {
+	return Internal(fmt.Sprintf("%d live locks have this lock id; look them up by key", n))
+}
 
 // AbortedBy returns the ErrAborted of a context that has ended: it matches
 // ErrAborted, ctx.Err() and context.Cause(ctx) under errors.Is.

@@ -10,7 +10,8 @@ func GetByKey(ctx context.Context, b Backend, key string) (*Info, error) {
 	return b.Lookup(ctx, Query{Key: key})
 }
 
-// GetByID describes the live lock with an id, or returns nil, nil.
+// GetByID describes the live lock with an id, or returns nil, nil. If several live
+// locks have the id, the error is ErrInternal, here and in GetByIDRaw and Owns.
 func GetByID(ctx context.Context, b Backend, lockID string) (*Info, error) {
 	return b.Lookup(ctx, Query{LockID: lockID})
 }

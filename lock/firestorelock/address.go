@@ -54,9 +54,9 @@ func (b *Backend) locate(key string) (address, error) {
 		key:     key,
 		base:    base,
 		nested:  strings.Contains(base, "/"),
-		lock:    b.client.Doc(b.cfg.Collection + "/" + base),
-		counter: b.client.Doc(b.cfg.FenceCollection + "/" + counter),
-		legacy:  b.client.Doc(b.cfg.FenceCollection + "/" + base),
+		lock:    b.client.Doc(b.lockPath + "/" + base),
+		counter: b.client.Doc(b.counterPath + "/" + counter),
+		legacy:  b.client.Doc(b.counterPath + "/" + base),
 	}, nil
 }
 
@@ -74,7 +74,7 @@ func (b *Backend) checkBase(base string) error {
 	if slices.ContainsFunc(segments, func(s string) bool { return !isSegment(s) }) {
 		return lock.Invalid("key has a path segment reserved by Firestore (., .. or __x__); rename it or set UnaddressableKeys to HashKeys")
 	}
-	deepest := max(strings.Count(b.cfg.Collection, "/"), strings.Count(b.cfg.FenceCollection, "/")) + 1
+	deepest := max(strings.Count(b.lockPath, "/"), strings.Count(b.counterPath, "/")) + 1
 	if (deepest+len(segments))/2 > maxNestedCollections {
 		return lock.Invalid("key nests more than 100 collections; use fewer slashes or set UnaddressableKeys to HashKeys")
 	}

@@ -31,8 +31,10 @@ const (
 
 // Config is the configuration of a Backend. The zero value is valid.
 type Config struct {
-	Collection      string // of locks; "locks"
-	FenceCollection string // of fence counters; "fence_counters"
+	// Collection and FenceCollection name the collections of locks and of fence
+	// counters; nil: DefaultCollection and DefaultFenceCollection. A name that is
+	// set but empty is ErrInvalidArgument: it is a variable that nobody filled.
+	Collection, FenceCollection *string
 
 	// CleanupInIsLocked lets IsLocked delete, in the background, locks that
 	// ended more than two seconds ago.
@@ -55,9 +57,11 @@ type Config struct {
 // one per client and share it, for it remembers the versions of the locks it
 // holds.
 type Backend struct {
-	client   *firestore.Client
-	locks    *firestore.CollectionRef
-	counters *firestore.CollectionRef
+	client *firestore.Client
+	locks  *firestore.CollectionRef
+
+	lockPath, counterPath string // of both collections
+
 	cfg      Config
 	clock    lock.Clock
 	log      *slog.Logger
@@ -86,13 +90,8 @@ func New(c *firestore.Client, cfg Config) (*Backend, error) {
 	if c == nil {
 		return nil, lock.Invalid("client is nil; pass a *firestore.Client")
 	}
-	if cfg.Collection == "" {
-		cfg.Collection = DefaultCollection
-	}
-	if cfg.FenceCollection == "" {
-		cfg.FenceCollection = DefaultFenceCollection
-	}
-	if err := checkCollections(cfg.Collection, cfg.FenceCollection); err != nil {
+	locks, fences := orDefault(cfg.Collection, DefaultCollection), orDefault(cfg.FenceCollection, DefaultFenceCollection)
+	if err := checkCollections(locks, fences); err != nil {
 		return nil, err
 	}
 	if cfg.UnaddressableKeys != RefuseKeys && cfg.UnaddressableKeys != HashKeys {
@@ -100,8 +99,8 @@ func New(c *firestore.Client, cfg Config) (*Backend, error) {
 	}
 	b := &Backend{
 		client:   c,
-		locks:    c.Collection(cfg.Collection),
-		counters: c.Collection(cfg.FenceCollection),
+		locks:    c.Collection(locks),
+		lockPath: locks, counterPath: fences,
 		cfg:      cfg,
 		clock:    cfg.Clock,
 		log:      cfg.Logger,
@@ -126,9 +125,23 @@ func (b *Backend) Capabilities() lock.Capabilities {
 	return lock.Capabilities{Name: "firestore", Fencing: true, TimeAuthority: "client"}
 }
 
+// orDefault is the name that was set, or else the default.
+func orDefault(name *string, byDefault string) string {
+	if name == nil {
+		return byDefault
+	}
+	return *name
+}
+
 // checkCollections refuses names that are not collection paths, and two paths of
 // which one is the other or leads to it: documents of both would mix.
 func checkCollections(locks, fences string) error {
+	if locks == "" {
+		return lock.Invalid("Collection is empty; name a collection, or leave it nil for \"locks\"")
+	}
+	if fences == "" {
+		return lock.Invalid("FenceCollection is empty; name a collection, or leave it nil for \"fence_counters\"")
+	}
 	if !isCollectionPath(locks) {
 		return lock.Invalid("Collection is not a collection path; use an odd number of valid segments such as \"locks\"")
 	}

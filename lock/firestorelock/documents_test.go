@@ -447,30 +447,34 @@ func TestDuplicateIDs(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/extend=%v", row.name, extend), func(t *testing.T) {
 				b := newBench(t, Config{})
 				id := lock.NewLockID()
-				anyLive := false
-				for i, live := range row.live {
+				live := 0
+				for i, lives := range row.live {
 					end := b.nowMs() - 5000
-					if live {
+					if lives {
 						end = b.nowMs() + 60_000
-						anyLive = true
+						live++
 					}
 					name := fmt.Sprintf("k%d", i)
 					b.put(t, "locks/"+name, map[string]any{"lockId": id, "expiresAtMs": end, "acquiredAtMs": 0, "key": name, "fence": "000000000000001"})
 				}
-				if info, err := b.Lookup(bg, lock.Query{LockID: id}); err != nil || (info != nil) != anyLive {
-					t.Errorf("lookup %+v, %v", info, err)
+				info, err := b.Lookup(bg, lock.Query{LockID: id})
+				if errors.Is(err, lock.ErrInternal) != (live > 1) || (info != nil) != (live == 1) {
+					t.Errorf("lookup with %d live: %+v, %v", live, info, err)
 				}
-				warnings := 0 // a call
+				owns, err := lock.Owns(bg, b, id)
+				if errors.Is(err, lock.ErrInternal) != (live > 1) || owns != (live == 1) {
+					t.Errorf("owns with %d live: %v, %v", live, owns, err)
+				}
+				warnings := 0 // of the lookup and of Owns
 				if len(row.live) > 1 {
-					warnings = 1
+					warnings = 2
 				}
 				if got := b.log.count("several lock documents"); got != warnings {
-					t.Errorf("%d warnings of the lookup", got)
+					t.Errorf("%d warnings of the lookups", got)
 				}
 				left := row.left
 				var ok bool
 				var reason lock.Reason
-				var err error
 				if extend {
 					var res lock.ExtendResult
 					res, err = b.Extend(bg, lock.Ref{LockID: id}, ttl)
@@ -660,19 +664,21 @@ func TestNew_Refused(t *testing.T) {
 	c := newClient(t, serverAddr)
 	for name, try := range map[string]func() (*Backend, error){
 		"nil client":       func() (*Backend, error) { return New(nil, Config{}) },
-		"even segments":    func() (*Backend, error) { return New(c, Config{Collection: "a/b"}) },
-		"empty segment":    func() (*Backend, error) { return New(c, Config{Collection: "a//b"}) },
-		"reserved segment": func() (*Backend, error) { return New(c, Config{FenceCollection: "__x__"}) },
-		"equal":            func() (*Backend, error) { return New(c, Config{FenceCollection: "locks"}) },
-		"prefix":           func() (*Backend, error) { return New(c, Config{FenceCollection: "locks/a/b"}) },
-		"prefix, turned":   func() (*Backend, error) { return New(c, Config{Collection: "fence_counters/a/b"}) },
+		"even segments":    func() (*Backend, error) { return New(c, Config{Collection: new("a/b")}) },
+		"empty segment":    func() (*Backend, error) { return New(c, Config{Collection: new("a//b")}) },
+		"reserved segment": func() (*Backend, error) { return New(c, Config{FenceCollection: new("__x__")}) },
+		"equal":            func() (*Backend, error) { return New(c, Config{FenceCollection: new("locks")}) },
+		"prefix":           func() (*Backend, error) { return New(c, Config{FenceCollection: new("locks/a/b")}) },
+		"prefix, turned":   func() (*Backend, error) { return New(c, Config{Collection: new("fence_counters/a/b")}) },
+		"set but empty":    func() (*Backend, error) { return New(c, Config{Collection: new("")}) },
+		"empty fences":     func() (*Backend, error) { return New(c, Config{FenceCollection: new("")}) },
 		"key policy":       func() (*Backend, error) { return New(c, Config{UnaddressableKeys: 7}) },
 	} {
 		if _, err := try(); !errors.Is(err, lock.ErrInvalidArgument) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	b := newBackend(t, c, Config{Collection: "tenants/a/locks", FenceCollection: "tenants/a/fences"})
+	b := newBackend(t, c, Config{Collection: new("tenants/a/locks"), FenceCollection: new("tenants/a/fences")})
 	mustRelease(t, b, lock.Ref{LockID: mustAcquire(t, b, key).LockID, Key: key})
 }
 

@@ -124,7 +124,9 @@ func (b *Backend) lookupAt(ctx context.Context, at address, lockID string) (*loc
 	return b.describe(s), nil
 }
 
-// lookupID searches a lock by its id and writes nothing, whatever it finds.
+// lookupID searches a lock by its id and writes nothing, whatever it finds. Of two
+// live documents with one id either may be somebody else's: that is an error, not a
+// guess.
 func (b *Backend) lookupID(ctx context.Context, lockID string) (*lock.RawInfo, error) {
 	asked := b.clock.Now()
 	docs, err := b.byID(lockID).Documents(ctx).GetAll()
@@ -146,6 +148,9 @@ func (b *Backend) lookupID(ctx context.Context, lockID string) (*lock.RawInfo, e
 		}
 	}
 	b.noteDuplicates(lockID, hits, live)
+	if live > 1 {
+		return nil, lock.DuplicateID(live)
+	}
 	return info, nil
 }
 

@@ -421,7 +421,8 @@ func releaseWrongKey(s *suite) {
 }
 
 // L-REL-03, L-EXT-01, L-DUP-02: one id on two keys. A call with the key means that
-// lock; a call without one means neither while both live.
+// lock; a call without one means neither while both live, and a lookup says so
+// (L-DUP-03).
 func sharedID(s *suite) {
 	left, right, id := s.key("left"), s.key("right"), lock.NewLockID()
 	for _, key := range []string{left, right} {
@@ -433,6 +434,8 @@ func sharedID(s *suite) {
 	}
 	s.is("extend without a key", s.extend(lock.Ref{LockID: id}, ttl).OK, false)
 	s.is("release without a key", s.release(lock.Ref{LockID: id}).OK, false)
+	_, err := s.Lookup(context.Background(), lock.Query{LockID: id})
+	s.is("lookup without a key is refused", errors.Is(err, lock.ErrInternal), true)
 	s.is("left", s.locked(left), true)
 	s.is("right", s.locked(right), true)
 	s.is("release left", s.release(lock.Ref{LockID: id, Key: left}).OK, true)

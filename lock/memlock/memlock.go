@@ -242,10 +242,14 @@ func (b *Backend) LookupRaw(ctx context.Context, q lock.Query) (*lock.RawInfo, e
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if checked.LockID != "" {
-		if live, _ := b.search(lock.Ref{LockID: checked.LockID}); len(live) > 0 {
+		switch live, _ := b.search(lock.Ref{LockID: checked.LockID}); len(live) {
+		case 0:
+			return nil, nil
+		case 1:
 			return b.describe(live[0]), nil
+		default:
+			return nil, named(lock.DuplicateID(len(live)), "lookup", "", checked.LockID)
 		}
-		return nil, nil
 	}
 	l := b.leases[checked.Key]
 	if l == nil || !lock.IsLive(l.expiresAtMs, b.clock.Now().UnixMilli()) {
