@@ -37,7 +37,7 @@ func (c Connection) config() connect.Config {
 	return connect.Config{Project: c.Project, Database: c.Database, FirestoreHost: c.FirestoreHost, PubSubHost: c.PubsubHost}
 }
 
-// CheckConnection refuses settings by which no fleet can be found.
+// CheckConnection refuses settings that cannot lead to a fleet.
 func (c Connection) CheckConnection(r *config.Report) {
 	if err := c.config().CheckProject(); err != nil {
 		r.Refuse("project", "%s", err)
@@ -47,11 +47,10 @@ func (c Connection) CheckConnection(r *config.Report) {
 	}
 }
 
-// Open connects, makes sure that Firestore and Pub/Sub answer, and finds the
-// clock that the fleet goes by.
+// Open connects, makes sure that Firestore and Pub/Sub answer, and returns the
+// fleet's clock.
 func (c Connection) Open(ctx context.Context) (*connect.Clients, *simclock.Clock, error) {
-	// Google's libraries would connect to what these name, even when a flag
-	// says otherwise.
+	// Google's libraries prefer these variables, even to what a flag says.
 	for _, name := range []string{connect.FirestoreHost, connect.PubSubHost} {
 		if err := os.Unsetenv(name); err != nil {
 			return nil, nil, err
@@ -61,7 +60,7 @@ func (c Connection) Open(ctx context.Context) (*connect.Clients, *simclock.Clock
 	if err != nil {
 		return nil, nil, err
 	}
-	waiting := func(text string) { fmt.Fprintln(os.Stderr, text) } // standard output may be for a program
+	waiting := func(text string) { fmt.Fprintln(os.Stderr, text) } // standard output may be piped to a program
 	if err := clients.Check(ctx, waiting); err != nil {
 		return nil, nil, errors.Join(err, clients.Close())
 	}
@@ -82,7 +81,7 @@ func (l Logging) Logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{
 		Level: l.LogLevel,
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
-			if a.Value.Kind() == slog.KindDuration { // a bare number names no unit
+			if a.Value.Kind() == slog.KindDuration { // a bare number has no unit
 				a.Value = slog.StringValue(a.Value.Duration().String())
 			}
 			if len(groups) > 0 {
@@ -128,15 +127,15 @@ func Version() string {
 	return version + " " + info.GoVersion
 }
 
-// Main parses the command line into grammar, a kong struct whose commands have
-// a Run(context.Context) error, and runs the one chosen with the settings that
-// flags, environment and file give; see package config. The first interrupt or
-// SIGTERM ends the context; a second one ends the process.
+// Main parses the command line into grammar, a kong struct whose commands have a
+// method Run(context.Context) error, and runs the selected command. Settings come
+// from flags, environment and file; see package config. The first interrupt or
+// SIGTERM cancels the context; a second one kills the process.
 //
-// Main ends the process, as README.md tells: 0 for success, which to a command
-// tagged serves:"" is to stop cleanly when told to; 1 for failure, such as to write
-// to Stdout; 2 for a wrong command line or wrong settings; 130 for a command that
-// was told to stop before it had its result.
+// The exit status, as docs/operate.md documents it, is 0 for success, 1 for failure
+// (a failed write to Stdout included), 2 for a wrong command line or wrong settings,
+// and 130 for a command that was interrupted before it had its result. A command
+// tagged serves:"" that stops cleanly when told to has succeeded.
 func Main(grammar any, description string) {
 	name := filepath.Base(os.Args[0])
 	parser, err := config.New(grammar,
@@ -159,7 +158,7 @@ func Main(grammar any, description string) {
 	}
 	var problems config.Problems
 	switch {
-	case stdout.err != nil: // kong takes help that it could not write for a wrong command line
+	case stdout.err != nil: // kong reports help that it could not write as a wrong command line
 		fail(name, stdout.err, 1)
 	case errors.As(err, &problems):
 		fmt.Fprintf(os.Stderr, "%s: %s\n", name, problems)
@@ -173,14 +172,14 @@ func Main(grammar any, description string) {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // from then on signals have their usual effect
+	context.AfterFunc(ctx, stop) // so that a second signal kills the process
 	command.BindTo(ctx, (*context.Context)(nil))
 	err = command.Run()
 	if err == nil {
 		err = stdout.err
 	}
 	if err != nil {
-		selected := command.Selected() // none where the program has no commands
+		selected := command.Selected() // nil if the program has no commands
 		serves := selected != nil && selected.Tag.Has("serves")
 		code := 1
 		if ctx.Err() != nil && !serves {
@@ -193,14 +192,14 @@ func Main(grammar any, description string) {
 	}
 }
 
-// interrupted is what shells say of a command that Ctrl-C ended.
+// interrupted is the exit status that shells give a command ended by Ctrl-C.
 const interrupted = 130
 
-// errInterrupted stands for all that an interrupt makes calls say of themselves.
+// errInterrupted replaces the errors of calls that an interrupt cancelled.
 var errInterrupted = errors.New("interrupted")
 
-// cancelled reports whether err says no more than that a context was cancelled,
-// in Go's words or gRPC's.
+// cancelled reports whether err means only that a context was cancelled, as a Go
+// error or a gRPC status.
 func cancelled(err error) bool {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(all.Unwrap(), func(err error) bool { return !cancelled(err) })
@@ -208,8 +207,8 @@ func cancelled(err error) bool {
 	return errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled
 }
 
-// misused is what a wrong command line got as far as naming: the program, or
-// one of its commands, whose help tells what to give.
+// misused returns the command whose help explains a wrong command line: the last
+// one that the line names, or the program.
 func misused(name string, err error) string {
 	wrong, ok := errors.AsType[*kong.ParseError](err)
 	if !ok {
@@ -229,8 +228,8 @@ func fail(name string, err error, code int) {
 	os.Exit(code)
 }
 
-// oneLine is what an error says, without what a terminal would obey: errors
-// quote what others have sent.
+// oneLine returns an error's text as one line without control characters: errors
+// quote what others have sent, and a terminal would obey it.
 func oneLine(err error) string {
 	text := strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' }), "; ")
 	return strings.Map(func(r rune) rune {

@@ -7,10 +7,9 @@ import (
 )
 
 // Closed reports whether a standard stream, such as os.Stdout, was closed when the
-// process started. Go's runtime opens os.DevNull in its place, for reading and
-// writing, so that writes succeed and are lost; a redirection to os.DevNull allows
-// writing only. Some programs open it both ways for their children, which cannot be
-// told apart.
+// process started. Go's runtime then opens os.DevNull in its place for reading and
+// writing, whereas a shell's redirection to os.DevNull allows only writing. A parent
+// that opens os.DevNull both ways for its child looks the same as a closed stream.
 func Closed(stream *os.File) bool {
 	is, err := stream.Stat()
 	if err != nil {

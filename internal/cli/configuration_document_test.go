@@ -11,13 +11,13 @@ import (
 	"github.com/dronefleet/dronefleet/docs/docgen"
 )
 
-var update = flag.Bool("update", false, "write the generated sections of docs/configuration.md anew")
+var update = flag.Bool("update", false, "rewrite the generated sections of docs/configuration.md")
 
 const configurationDocument = "../../docs/configuration.md"
 
-// The tables of docs/configuration.md are what the binaries say of themselves.
-// Run it with -update to write them anew.
-func TestConfigurationDocument(t *testing.T) {
+// The tables of docs/configuration.md are what the binaries print. Run with -update to
+// rewrite them.
+func TestConfigurationDocument_IsCurrent(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the binaries; the whole run checks it")
 	}
@@ -39,7 +39,7 @@ func TestConfigurationDocument(t *testing.T) {
 		}
 		sections[binary] = string(table)
 	}
-	if err := docgen.Hold(configurationDocument, sections, *update, "go test ./internal/cli -run TestConfigurationDocument -update"); err != nil {
+	if err := docgen.Hold(configurationDocument, sections, *update, "go test ./internal/cli -run TestConfigurationDocument_IsCurrent -update"); err != nil {
 		t.Error(err)
 	}
 }

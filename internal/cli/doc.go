@@ -1,6 +1,5 @@
-// Package cli is what the commands have in common: connection flags, logging
-// in Cloud Logging's field names, signals, and one clear line for every error,
-// or one for each setting that is wrong.
+// Package cli is what the commands share: connection flags, logging with Cloud
+// Logging's field names, signals, output files, and errors of one line each.
 //
 // It must not import a use case.
 package cli

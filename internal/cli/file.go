@@ -11,21 +11,21 @@ import (
 	"strings"
 )
 
-// File is a file that a command writes. What was there before stays until all
-// that takes its place is written: what fails midway costs nobody the former file.
+// File is a file that a command writes. A former file of that name stays until the
+// new one is complete, so a write that fails midway does not destroy it.
 type File struct {
-	file   *os.File // nil for standard output and for nowhere
-	name   string   // as it was given; empty for nowhere
+	file   *os.File // nil for standard output and for an empty name
+	name   string   // as given; empty to discard what is written
 	path   string   // the file's final path
-	former *os.File // what it takes the place of; nil if there is nothing to keep
-	new    bool     // file is there only since Create
-	fresh  bool     // nothing is written yet
+	former *os.File // the file to replace; nil if there is none to keep
+	new    bool     // Create made file
+	fresh  bool     // nothing has been written yet
 	closed bool
 	err    error // the first failure to write
 }
 
-// Create opens a file to write, "-" for standard output; without a name, what is
-// written goes nowhere. Close puts it in its place.
+// Create opens a file for writing. The name "-" stands for standard output; with an
+// empty name, what is written is discarded. Close moves the file into its place.
 func Create(name string) (*File, error) {
 	f := &File{name: name, path: name, fresh: true}
 	if name == "" || name == "-" {
@@ -50,9 +50,9 @@ func Create(name string) (*File, error) {
 	return f, nil
 }
 
-// createBeside makes a file that can take the place of another: in its folder,
-// with its owner and mode. It is nil where that is not allowed: then the former
-// one is written where it is.
+// createBeside creates a file that can replace another: in the same folder, with its
+// owner and mode. It returns nil where that is not permitted; the former file is then
+// overwritten in place.
 func createBeside(path string, former os.FileInfo) *os.File {
 	name := filepath.Join(filepath.Dir(path), fmt.Sprintf(".dronefleet-%016x", rand.Uint64()))
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -86,7 +86,7 @@ func (f *File) Write(data []byte) (n int, err error) {
 	return n, f.told(err)
 }
 
-// truncate takes what a file holds away; terminals and pipes hold nothing.
+// truncate empties a regular file. Terminals and pipes have nothing to truncate.
 func truncate(f *os.File) error {
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return err
@@ -94,14 +94,14 @@ func truncate(f *os.File) error {
 	return f.Truncate(0)
 }
 
-// Close puts what was written in its place, unless it was not written in full, or
-// nothing was. It may be called again, and then has nothing to do.
+// Close moves the file into its place if something was written and every write
+// succeeded. Further calls do nothing.
 func (f *File) Close() error {
 	if f.file == nil || f.closed {
 		return nil
 	}
 	f.closed = true
-	// Some file systems take what they have no room for, and say so only now.
+	// Some file systems report a full disk only on sync or close.
 	if f.new && !f.fresh && f.err == nil {
 		f.err = f.told(f.file.Sync())
 	}
@@ -119,8 +119,8 @@ func (f *File) Close() error {
 	return f.err
 }
 
-// replace puts a file in the place of a former one. What cannot be renamed, such
-// as over a file mounted on its own, is copied.
+// replace renames a file to the path of a former one, or copies it where a rename
+// fails, as it does over a bind-mounted file.
 func replace(file, former *os.File, path string) error {
 	if os.Rename(file.Name(), path) == nil {
 		return nil
@@ -135,7 +135,7 @@ func replace(file, former *os.File, path string) error {
 	return cmp.Or(err, former.Sync())
 }
 
-// told is an error that names the file as its user does.
+// told returns err with the path that the user gave.
 func (f *File) told(err error) error {
 	if wrong, ok := errors.AsType[*os.PathError](err); ok {
 		return &os.PathError{Op: wrong.Op, Path: f.path, Err: wrong.Err}
@@ -143,7 +143,7 @@ func (f *File) told(err error) error {
 	return err
 }
 
-// WriteFile writes a file as Create and Close do.
+// WriteFile writes a whole file by Create, Write and Close.
 func WriteFile(name string, data []byte) error {
 	f, err := Create(name)
 	if err != nil {
@@ -153,9 +153,9 @@ func WriteFile(name string, data []byte) error {
 	return cmp.Or(err, f.Close())
 }
 
-// followed is the file that a name leads to through links, there or not.
+// followed resolves symbolic links, also to a file that does not exist yet.
 func followed(name string) string {
-	for range 40 { // as many as Linux follows
+	for range 40 { // Linux's limit
 		target, err := os.Readlink(name)
 		if err != nil || descriptor(name) {
 			break
@@ -168,8 +168,8 @@ func followed(name string) string {
 	return name
 }
 
-// descriptor reports whether a name is that of an open file, as /dev/stdout leads
-// to one: whoever opened it writes to it, too, so that it cannot be replaced.
+// descriptor reports whether a name leads to an open file descriptor, as /dev/stdout
+// does. Such a file must not be replaced: whoever opened it would keep the old one.
 func descriptor(name string) bool {
 	folder, err := filepath.EvalSymlinks(filepath.Dir(name))
 	return err == nil && (folder == "/dev/fd" || strings.HasPrefix(folder, "/proc/") && filepath.Base(folder) == "fd")

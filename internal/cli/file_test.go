@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// former makes a file that was there before, and returns what must hold of it and
-// its folder.
+// former creates a file to be replaced. holds checks its content and mode.
 func former(t *testing.T) (path string, holds func(want string)) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "plan.json")
@@ -54,8 +53,8 @@ func alone(t *testing.T, path string) {
 	}
 }
 
-// F-OPT-05: a file is replaced when all of the new one is written, and keeps its mode.
-func TestFile_ReplacesTheFormerOneWhenItIsWhole(t *testing.T) {
+// F-OPT-05: a file is replaced once the new one is complete, and keeps its mode.
+func TestFile_ReplacesTheFormerOneWhenComplete(t *testing.T) {
 	path, holds := former(t)
 	f := create(t, path)
 	write(t, f, "the")
@@ -71,13 +70,12 @@ func TestFile_ReplacesTheFormerOneWhenItIsWhole(t *testing.T) {
 	alone(t, path)
 }
 
-// F-OPT-05: what cannot be written in full costs nobody the former file, and
-// leaves nothing behind.
+// F-OPT-05: a failed write leaves the former file as it was and no other file.
 func TestFile_KeepsTheFormerOneWhenAWriteFails(t *testing.T) {
 	path, holds := former(t)
 	f := create(t, path)
 	write(t, f, "half a plan")
-	f.file.Close() // as a full disk fails the next write
+	f.file.Close() // the next write fails, as on a full disk
 	if _, err := io.WriteString(f, "and the rest"); err == nil {
 		t.Error("wrote to a closed file")
 	}
@@ -89,8 +87,8 @@ func TestFile_KeepsTheFormerOneWhenAWriteFails(t *testing.T) {
 	alone(t, path)
 }
 
-// F-OPT-05: without a word written, nothing has changed.
-func TestFile_LeavesNothingBehindThatNothingWasWrittenTo(t *testing.T) {
+// F-OPT-05: a file that nothing was written to changes nothing.
+func TestFile_ChangesNothingWithoutAWrite(t *testing.T) {
 	path, holds := former(t)
 	if err := create(t, path).Close(); err != nil {
 		t.Error(err)
@@ -102,8 +100,8 @@ func TestFile_LeavesNothingBehindThatNothingWasWrittenTo(t *testing.T) {
 	alone(t, path)
 }
 
-// F-OPT-05: a new file has the mode that any program's has.
-func TestFile_NewOneIsLikeAnyOther(t *testing.T) {
+// F-OPT-05: a new file has the mode that the umask gives.
+func TestFile_NewOneHasTheUsualMode(t *testing.T) {
 	folder := t.TempDir()
 	ours, other := filepath.Join(folder, "ours"), filepath.Join(folder, "other")
 	if err := WriteFile(ours, []byte("plan")); err != nil {
@@ -124,8 +122,7 @@ func TestFile_NewOneIsLikeAnyOther(t *testing.T) {
 	}
 }
 
-// F-OPT-05: a link stays a link, to a file that is there and to one that is not
-// yet.
+// F-OPT-05: a link stays a link, whether or not its target exists yet.
 func TestFile_FollowsLinks(t *testing.T) {
 	path, holds := former(t)
 	folder := filepath.Dir(path)
@@ -159,8 +156,8 @@ func TestFile_FollowsLinks(t *testing.T) {
 	}
 }
 
-// F-OPT-05: devices, pipes and open files are written where they are.
-func TestFile_WritesWhatIsNoFileWhereItIs(t *testing.T) {
+// F-OPT-05: devices, pipes and open files are written in place.
+func TestFile_WritesDevicesPipesAndOpenFilesInPlace(t *testing.T) {
 	if err := WriteFile(os.DevNull, []byte("plan")); err != nil {
 		t.Error(err)
 	}
@@ -174,10 +171,10 @@ func TestFile_WritesWhatIsNoFileWhereItIs(t *testing.T) {
 	defer out.Close()
 	defer in.Close()
 	if _, err := os.Stat("/dev/fd"); err != nil {
-		t.Skip("this system has no names for open files")
+		t.Skip("this system has no /dev/fd")
 	}
 	f := create(t, fmt.Sprintf("/dev/fd/%d", in.Fd()))
-	write(t, f, "row") // is there at once
+	write(t, f, "row") // readable at once
 	got := make([]byte, 3)
 	if _, err := io.ReadFull(out, got); err != nil || string(got) != "row" {
 		t.Errorf("the pipe has %q, %v", got, err)
@@ -199,8 +196,7 @@ func TestFile_WritesWhatIsNoFileWhereItIs(t *testing.T) {
 	alone(t, path)
 }
 
-// F-OPT-05: where no other file can take the place of the former one, it is
-// written itself.
+// F-OPT-05: a file that cannot be replaced by a rename is overwritten.
 func TestFile_CopiesWhatCannotBeRenamed(t *testing.T) {
 	path, holds := former(t)
 	f := create(t, path)
@@ -214,8 +210,8 @@ func TestFile_CopiesWhatCannotBeRenamed(t *testing.T) {
 	alone(t, path)
 }
 
-// Without a name there is no file, and "-" is standard output.
-func TestFile_NowhereAndStandardOutput(t *testing.T) {
+// An empty name discards, and "-" is standard output.
+func TestFile_EmptyNameAndStandardOutput(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := WriteFile("", []byte("plan")); err != nil {
 		t.Error(err)

@@ -2,8 +2,8 @@ package cli
 
 import "context"
 
-// Input calls read, which may wait for a terminal or a pipe and knows no context,
-// until ctx ends. What is left of it then ends with the process.
+// Input runs read, which may block on a terminal or a pipe and takes no context, and
+// returns early when ctx ends. The abandoned read then ends with the process.
 func Input(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
 	type input struct {
 		data []byte

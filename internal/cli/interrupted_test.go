@@ -16,10 +16,10 @@ import (
 	"github.com/dronefleet/dronefleet/internal/emutest"
 )
 
-// A service that is told to stop and does has done what it was asked; a command
-// that was told so before its result has not, and a scheduler must see that; it says so
-// in a word. A service that never came to serve has failed.
-func TestMain_ExitCodeOfTheInterrupted(t *testing.T) {
+// A service that stops when told to has succeeded. A command that is interrupted
+// before its result has not, and its exit status must tell a scheduler. A service that
+// never began to serve has failed.
+func TestMain_ExitCodeAfterAnInterrupt(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the commands; the whole run checks it")
 	}
@@ -38,7 +38,7 @@ func TestMain_ExitCodeOfTheInterrupted(t *testing.T) {
 		if err := cmd.Process.Signal(sig); err != nil {
 			t.Fatal(err)
 		}
-		_ = cmd.Wait() // its exit code tells
+		_ = cmd.Wait() // the exit code is checked below
 		if got := cmd.ProcessState.ExitCode(); got != want {
 			t.Errorf("%s: exit code %d, want %d", sig, got, want)
 		}
@@ -55,7 +55,7 @@ func TestMain_ExitCodeOfTheInterrupted(t *testing.T) {
 		"statemanager serve --http-addr=off":        1,
 	} {
 		t.Run(line, func(t *testing.T) {
-			// A Firestore that takes the connection and never answers.
+			// A Firestore that accepts the connection and never answers.
 			mute, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
 				t.Fatal(err)
@@ -95,7 +95,7 @@ func TestMain_ExitCodeOfTheInterrupted(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			// More than a pipe holds: once it is written, the command is reading.
+			// More than a pipe's buffer: once it is written, the command is reading.
 			if _, err := in.Write(make([]byte, 1<<20)); err != nil {
 				t.Fatal(err)
 			}
@@ -130,7 +130,7 @@ func TestMain_ExitCodeOfTheInterrupted(t *testing.T) {
 				for lines.Scan() && !strings.Contains(lines.Text(), begun) {
 				}
 				go func() {
-					for lines.Scan() { // what it still has to say must not block it
+					for lines.Scan() { // a full pipe would block the command
 					}
 				}()
 				end(t, cmd, sig, 0)

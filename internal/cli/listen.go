@@ -1,6 +1,7 @@
 package cli
 
-// ListenAddr is the address to listen on that a flag gives; empty for none.
+// ListenAddr is the address that a flag of the rule "listen or off" gives; empty for
+// none.
 func ListenAddr(addr string) string {
 	if addr == "off" {
 		return ""

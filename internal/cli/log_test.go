@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// F-OBS-01: lines have the fields and severities of Cloud Logging, which finds
-// nothing under slog's; what a group holds keeps its names.
+// F-OBS-01: lines have Cloud Logging's field names and severities; slog's own names
+// would be ignored there. Fields inside a group keep their names.
 func TestLogging_WritesTheFieldsOfCloudLogging(t *testing.T) {
 	var out bytes.Buffer
 	log := Logging{LogLevel: slog.LevelDebug}.Logger(&out)

@@ -9,8 +9,8 @@ import (
 	"github.com/dronefleet/dronefleet/internal/config"
 )
 
-// A wrong command line is told the help that lists what it lacks.
-func TestMisused_namesTheCommand(t *testing.T) {
+// The error of a wrong command line points to the help of the command it is about.
+func TestMisused_NamesTheCommand(t *testing.T) {
 	var grammar struct {
 		Orders struct {
 			List struct{} `cmd:""`
@@ -39,7 +39,7 @@ func TestMisused_namesTheCommand(t *testing.T) {
 	} {
 		_, err := parser.Parse(c.args)
 		if err == nil {
-			t.Errorf("%v is taken", c.args)
+			t.Errorf("%v is accepted", c.args)
 			continue
 		}
 		if got := misused("statemanager", err); got != c.want {
@@ -48,8 +48,8 @@ func TestMisused_namesTheCommand(t *testing.T) {
 	}
 }
 
-// F-DLQ-01: an error that quotes what others have sent is one line and commands
-// no terminal.
+// F-DLQ-01: an error that quotes what others have sent is one line without control
+// characters.
 func TestOneLine_IsOneLineOfPrintableText(t *testing.T) {
 	err := errors.Join(errors.New("message \x1b[2Jm1\r"), errors.New("order\tO1\u009b31m"))
 	if got, want := oneLine(err), "message \uFFFD[2Jm1 ; order O1\uFFFD31m"; got != want {

@@ -5,9 +5,8 @@ import (
 	"os"
 )
 
-// Stdout is where commands print. What a command prints comes from many places;
-// here the first failure to write is kept, so that Main can say that the command
-// failed, whoever overlooked it.
+// Stdout is where commands print. It keeps the first write error, so that Main fails
+// the command even if the code that printed ignored the error.
 var Stdout io.Writer = &stdout
 
 var stdout output

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// One look at the output is enough to mend everything, and nothing was started.
-func TestOptimizer_ListsEverySettingThatIsWrong(t *testing.T) {
+// All wrong settings are listed at once, and nothing was started.
+func TestOptimizer_ListsEveryWrongSetting(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the optimizer; the whole run checks it")
 	}
@@ -46,9 +46,9 @@ func TestOptimizer_ListsEverySettingThatIsWrong(t *testing.T) {
   database (variable DRONEFLEET_DATABASE): "a b" is not a Firestore database id; give --database=ID as "gcloud firestore databases list" shows it, (default) or 4 to 63 lower-case letters, digits and hyphens
 `,
 		},
-		{ // the address may hold a password, which no log may
+		{ // the address may hold a password, which must not be printed
 			nil, []string{"once", "--project=my-project", "--otlp-endpoint=collector:secret@host"},
-			`optimizer: otlp-endpoint (flag --otlp-endpoint): is no URL of a collector; give one such as http://localhost:4317
+			`optimizer: otlp-endpoint (flag --otlp-endpoint): is not the URL of a collector; give one such as http://localhost:4317
 `,
 		},
 	} {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// WriteRows has work write rows, as JSON, one on a line, into the file that a flag
-// names; without a name they go nowhere. The rows of work that fails or is
-// interrupted are as good, and stay.
+// WriteRows lets work write rows as JSON lines to the file that a flag names; with an
+// empty name they are discarded. Rows written before work fails or is interrupted are
+// kept. Errors name the flag.
 func WriteRows(flag, name string, work func(write func(row any) error) error) error {
 	told := func(err error) error {
 		if err != nil {

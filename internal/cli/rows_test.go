@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// What was measured before a run failed stays; a file that cannot be made, and a
-// row that cannot be written, are told with the flag.
-func TestWriteRows(t *testing.T) {
+// Rows written before a run failed stay. Errors of the file name the flag.
+func TestWriteRows_KeepsRowsAndNamesTheFlag(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "rows.json")
 	interrupted := errors.New("interrupted")
 	err := WriteRows("--json", name, func(write func(any) error) error {

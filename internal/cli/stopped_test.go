@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// An interrupt is told in a word only where nothing else went wrong.
-func TestCancelled_IsNothingButThat(t *testing.T) {
+// An error counts as an interrupt only if nothing else went wrong.
+func TestCancelled_RequiresThatNothingElseFailed(t *testing.T) {
 	other := errors.New("disk full")
 	for _, row := range []struct {
 		err  error
@@ -40,8 +40,8 @@ func TestCancelled_IsNothingButThat(t *testing.T) {
 	}
 }
 
-// stubborn is a program whose commands do not end when told to, have their calls
-// cancelled though nobody told them anything, or do not care whether they are heard.
+// stubborn is a program whose commands ignore an interrupt, fail with a cancelled
+// context although nobody interrupted them, or ignore errors of printing.
 type stubborn struct {
 	Hang    hang   `cmd:""`
 	Cancel  cancel `cmd:""`
@@ -69,7 +69,7 @@ func (mumble) Run(context.Context) error {
 	return nil
 }
 
-// single is a program that has but one thing to do, and so no commands.
+// single is a program without commands.
 type single struct{}
 
 func (single) Run(ctx context.Context) error {
@@ -78,8 +78,8 @@ func (single) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// asProgram is the variable that makes the test binary one of them: the single
-// one, or a command of the stubborn one.
+// asProgram is the variable that makes the test binary run as single, or as a command
+// of stubborn.
 const asProgram = "DRONEFLEET_TEST_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -102,8 +102,8 @@ func program(t *testing.T, command string) *exec.Cmd {
 	return cmd
 }
 
-// The second interrupt ends what the first one did not.
-func TestMain_TheSecondInterruptEndsTheProcess(t *testing.T) {
+// The second interrupt kills a process that ignored the first.
+func TestMain_SecondInterruptEndsTheProcess(t *testing.T) {
 	cmd := program(t, "hang")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -124,8 +124,8 @@ func TestMain_TheSecondInterruptEndsTheProcess(t *testing.T) {
 	interrupt()
 	await("told")
 	ended := make(chan struct{})
-	go func() { defer close(ended); _ = cmd.Wait() }() // its state tells
-	again := time.NewTicker(10 * time.Millisecond)     // the first may still be being noted
+	go func() { defer close(ended); _ = cmd.Wait() }() // the state is checked below
+	again := time.NewTicker(10 * time.Millisecond)     // the first may still be being handled
 	defer again.Stop()
 	giveUp := time.After(time.Minute)
 	for over := false; !over; {
@@ -143,8 +143,8 @@ func TestMain_TheSecondInterruptEndsTheProcess(t *testing.T) {
 	}
 }
 
-// A program without commands that is told to stop has no result either.
-func TestMain_ExitCodeOfTheInterruptedWithoutCommands(t *testing.T) {
+// An interrupted program without commands exits like an interrupted command.
+func TestMain_ExitCodeAfterAnInterruptWithoutCommands(t *testing.T) {
 	cmd := program(t, "single")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -159,15 +159,15 @@ func TestMain_ExitCodeOfTheInterruptedWithoutCommands(t *testing.T) {
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // its exit code tells
+	_ = cmd.Wait() // the exit code is checked below
 	if code := cmd.ProcessState.ExitCode(); code != interrupted || told.String() != "single: interrupted\n" {
 		t.Errorf("exit code %d, printed %s", code, told.String())
 	}
 }
 
-// What was cancelled for another reason is a failure, and no interrupt; a wrong
-// command line is neither, and is told where to look.
-func TestMain_ExitCodeOfTheFailed(t *testing.T) {
+// A context cancelled without an interrupt is a failure. A wrong command line has a
+// code of its own and names the help to read.
+func TestMain_ExitCodeAfterAFailure(t *testing.T) {
 	for _, row := range []struct {
 		command string
 		code    int
@@ -177,14 +177,14 @@ func TestMain_ExitCodeOfTheFailed(t *testing.T) {
 		{"fly", 2, "stubborn: unexpected argument fly; see \"stubborn --help\"\n"},
 	} {
 		cmd := program(t, row.command)
-		out, _ := cmd.CombinedOutput() // its exit code tells
+		out, _ := cmd.CombinedOutput() // the exit code is checked below
 		if got := cmd.ProcessState.ExitCode(); got != row.code || !strings.HasSuffix(string(out), row.told) {
 			t.Errorf("%s: exit code %d, printed %s", row.command, got, out)
 		}
 	}
 }
 
-// What could not be printed was not told, whatever it was.
+// A command fails if its output cannot be written.
 func TestMain_FailsWithoutItsOutput(t *testing.T) {
 	unwritable, err := os.Open(os.DevNull)
 	if err != nil {
@@ -195,7 +195,7 @@ func TestMain_FailsWithoutItsOutput(t *testing.T) {
 		cmd := program(t, command)
 		var told strings.Builder
 		cmd.Stdout, cmd.Stderr = unwritable, &told
-		_ = cmd.Run() // its exit code tells
+		_ = cmd.Run() // the exit code is checked below
 		if code := cmd.ProcessState.ExitCode(); code != 1 || strings.Count(told.String(), "\n") != 1 || !strings.Contains(told.String(), "write /dev/stdout: ") {
 			t.Errorf("%s: exit code %d, printed %s", command, code, told.String())
 		}

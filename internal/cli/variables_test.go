@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// One environment serves every program: none takes another's variables for
-// its own misspelt. What is misspelt is told beside whatever else is said.
-func TestMain_TellsOfMisspeltVariablesOnly(t *testing.T) {
+// One environment serves every program: none reports another's variables as
+// misspelled. A misspelled one is reported in addition to any other error.
+func TestMain_ReportsOnlyMisspelledVariables(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the commands; the whole run checks it")
 	}
@@ -35,7 +35,7 @@ func TestMain_TellsOfMisspeltVariablesOnly(t *testing.T) {
 	for program, typo := range map[string][2]string{
 		"optimizer":    {"DRONEFLEET_PROJCT", "DRONEFLEET_PROJECT"},
 		"statemanager": {"DRONEFLEET_PROJCT", "DRONEFLEET_PROJECT"},
-		"dronefleet":   {"DRONEFLEET_DRNES", "DRONEFLEET_DRONES"}, // it brings its own project
+		"dronefleet":   {"DRONEFLEET_DRNES", "DRONEFLEET_DRONES"}, // it has no setting for the project
 	} {
 		cmd := exec.Command(filepath.Join(folder, program), "no-command")
 		cmd.Env = []string{typo[0] + "=p"}

@@ -13,7 +13,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/observe"
 )
 
-// Watching holds the flags of what an OpenTelemetry collector is told.
+// Watching holds the flags for an OpenTelemetry collector.
 type Watching struct {
 	OTLPEndpoint string  `help:"OpenTelemetry collector that takes traces and metrics over OTLP/gRPC: http://HOST:PORT, or https for TLS; empty for none." placeholder:"URL" name:"otlp-endpoint" env:"OTEL_EXPORTER_OTLP_ENDPOINT"`
 	TraceShare   float64 `help:"Share of cycles, sweeps, orders and decisions that are traced, unless their sender decided." default:"1" check:"min 0 max 1"`
@@ -23,16 +23,16 @@ func (w Watching) config(service string) observe.Config {
 	return observe.Config{Service: service, Version: Version(), Instance: Instance(), Endpoint: w.OTLPEndpoint, Ratio: &w.TraceShare}
 }
 
-// CheckWatching refuses an address that is none.
+// CheckWatching refuses an invalid collector address.
 func (w Watching) CheckWatching(r *config.Report) {
 	if err := (observe.Config{Endpoint: w.OTLPEndpoint}).Validate(); err != nil {
-		r.Refuse("otlp-endpoint", "is no URL of a collector; give one such as http://localhost:4317") // which may hold a password
+		r.Refuse("otlp-endpoint", "is not the URL of a collector; give one such as http://localhost:4317") // it may hold a password
 	}
 }
 
-// Watch has a collector, if there is one, told of the process: its traces, and
-// what m counts. stop delivers the last of it until its context ends; a collector
-// that does not answer is a line in the log.
+// Watch exports the process's traces and the metrics of m to the collector, if there
+// is one. stop delivers what is left until its context ends; a collector that does not
+// answer is logged.
 func (w Watching) Watch(ctx context.Context, service string, m *meter.Meter, log *slog.Logger) (tracing trace.TracerProvider, stop func(context.Context), err error) {
 	watch, err := observe.Start(ctx, w.config(service), m, log)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/dronefleet/dronefleet/internal/meter"
 )
 
-// refusing is a Firestore and a Pub/Sub that answer with codes alone; OK means
-// an empty answer.
+// refusing is a Firestore and a Pub/Sub that answer every call with a fixed code; OK
+// means an empty answer.
 type refusing struct {
 	firestorepb.UnimplementedFirestoreServer
 	pubsubpb.UnimplementedPublisherServer
@@ -36,10 +36,9 @@ func (r *refusing) GetTopic(_ context.Context, req *pubsubpb.GetTopicRequest) (*
 	return &pubsubpb.Topic{Name: req.GetTopic()}, status.Error(r.pubsub, "no")
 }
 
-// F-API-02: an account that may not read Firestore, or is none, is told so at
-// start. Pub/Sub needs to answer only: most accounts may use topics without
-// looking at them.
-func TestClients_CheckTellsWhoRefuses(t *testing.T) {
+// F-API-02: credentials that are invalid or cannot read Firestore are reported at
+// startup. Pub/Sub only has to answer: most accounts may use topics but not get them.
+func TestClients_CheckNamesTheServiceThatRefuses(t *testing.T) {
 	alone(t)
 	for _, c := range []struct {
 		refusing

@@ -33,19 +33,19 @@ const (
 	PubSubHost    = "PUBSUB_EMULATOR_HOST"
 )
 
-// EmulatorProject is the project used with emulators when none is named: they
+// EmulatorProject is the project used with emulators when none is given. Emulators
 // accept any.
 const EmulatorProject = "dronefleet"
 
 // Config names what to connect to.
 type Config struct {
-	Project  string // may be empty when both emulators are named
+	Project  string // may be empty when both emulators are set
 	Database string // Firestore database id; empty means "(default)"
 	// The emulators' addresses; empty means the real service.
 	FirestoreHost, PubSubHost string
 }
 
-// FromEnvironment fills what is empty from the environment.
+// FromEnvironment fills empty fields from the environment.
 func (c Config) FromEnvironment() Config {
 	fill := func(v *string, names ...string) {
 		for _, name := range names {
@@ -63,13 +63,13 @@ func (c Config) FromEnvironment() Config {
 // Emulated reports whether everything runs on emulators.
 func (c Config) Emulated() bool { return c.FirestoreHost != "" && c.PubSubHost != "" }
 
-// Validate reports what is missing or cannot be, and where to give it.
+// Validate reports what is missing or malformed, and where to set it.
 func (c Config) Validate() error {
 	return errors.Join(c.CheckProject(), c.CheckDatabase())
 }
 
-// CheckProject reports a project that is missing or no project's id. Half an
-// emulated fleet would mix test messages with real documents, so it is refused.
+// CheckProject reports a missing or malformed project id. It also rejects a single
+// emulator: that would mix test messages with real documents.
 func (c Config) CheckProject() error {
 	switch {
 	case c.Emulated():
@@ -85,7 +85,7 @@ func (c Config) CheckProject() error {
 	return nil
 }
 
-// CheckDatabase reports a database whose id none can have. Emulators take any.
+// CheckDatabase reports a malformed database id. Emulators accept any.
 func (c Config) CheckDatabase() error {
 	if c.Emulated() || c.Database == "" || c.Database == firestore.DefaultDatabaseID || databaseID.MatchString(c.Database) {
 		return nil
@@ -94,9 +94,9 @@ func (c Config) CheckDatabase() error {
 }
 
 var (
-	// projectID matches ids of projects, old ones before which stands a domain,
-	// and their numbers, which most services take instead. New ids have at least
-	// six characters; old ones may have fewer.
+	// projectID matches project ids, old ones prefixed by a domain, and project
+	// numbers, which most services accept too. New ids have at least six characters;
+	// old ones may have fewer.
 	// https://cloud.google.com/resource-manager/docs/creating-managing-projects
 	projectID = regexp.MustCompile(`^(([a-z0-9.-]+:)?[a-z]([a-z0-9-]{0,28}[a-z0-9])?|[0-9]+)$`)
 	// https://cloud.google.com/firestore/docs/reference/rest/v1/projects.databases/create
@@ -152,52 +152,46 @@ func openPubSub(ctx context.Context, c Config, dial ...grpc.DialOption) (*pubsub
 	return client, nil
 }
 
-// onceConnected opens a stream as soon as there is a connection. The library
-// would be refused one at once, and wait before the next for up to a minute; the
-// messages of a topic would lie for as long after an outage.
+// onceConnected opens a stream as soon as there is a connection. Without it the stream
+// fails at once during an outage and the library backs off for up to a minute, so
+// messages would wait that long after the service is back.
 func onceConnected(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	return open(ctx, desc, conn, method, append(opts, grpc.WaitForReady(true))...)
 }
 
-// firestoreConnections is how many connections share the calls to the real
-// Firestore: one carries about a hundred at a time, and a burst of orders must
-// not make telemetry wait.
+// firestoreConnections is the number of connections to the real Firestore. One carries
+// about a hundred calls at a time, and a burst of orders must not delay telemetry.
 const firestoreConnections = 4
 
-// reconnectSoon bounds the wait before a lost connection is tried again. By
-// gRPC's default it grows to two minutes, for which a fleet whose store is back
-// would stand still.
+// reconnectSoon bounds the wait before reconnecting. gRPC's default grows to two
+// minutes, during which the fleet would stand still although Firestore is back.
 func reconnectSoon() grpc.DialOption {
 	wait := backoff.DefaultConfig
 	wait.MaxDelay = 5 * time.Second
 	return grpc.WithConnectParams(grpc.ConnectParams{Backoff: wait, MinConnectTimeout: connectTimeout})
 }
 
-// missSilence finds a connection that nobody has closed and nothing comes by any
-// more: its other end crashed, or something on the way forgot it. Without asking,
-// only TCP would find it, after a quarter of an hour in which each call runs out
-// of time. The service is asked as often as Google's own clients ask Firestore, and
-// only while a call waits. An emulator is not asked: it is near, and the official
-// ones take such questions for an attack.
-func missSilence() grpc.DialOption {
+// keepAlive detects dead connections, whose peer crashed or which a middlebox dropped,
+// within 40 s; TCP alone takes about 15 minutes. The interval is that of Google's own
+// Firestore clients. Emulators get no pings: the official ones reject them as abuse.
+func keepAlive() grpc.DialOption {
 	return grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second})
 }
 
 // connectTimeout is how long one attempt to connect may take; gRPC's default.
 const connectTimeout = 20 * time.Second
 
-// maxMessageBytes is more than any answer holds; gRPC's default of 4 MiB is less
-// than some.
+// maxMessageBytes is larger than any response. Some exceed gRPC's default of 4 MiB.
 const maxMessageBytes = 64 << 20
 
-// options make a client talk to an emulator, or to the real service if host is
-// empty. The connection to an emulator is made here, because a library that
-// finds one in its environment makes its own and ignores dial options.
+// options makes a client talk to the emulator at host, or to the real service if host
+// is empty. The connection to an emulator is made here because the libraries ignore
+// dial options when they find an emulator in the environment.
 func options(host string, dial ...grpc.DialOption) ([]option.ClientOption, error) {
 	dial = append(dial, reconnectSoon())
 	if host == "" {
 		var opts []option.ClientOption
-		for _, d := range append(dial, missSilence()) {
+		for _, d := range append(dial, keepAlive()) {
 			opts = append(opts, option.WithGRPCDialOption(d))
 		}
 		return opts, nil
@@ -213,8 +207,8 @@ func options(host string, dial ...grpc.DialOption) ([]option.ClientOption, error
 	return []option.ClientOption{option.WithGRPCConn(conn)}, nil
 }
 
-// owner is the token by which Firestore emulators know a server library, which
-// no security rules bind.
+// owner is the token that exempts server libraries from security rules on Firestore
+// emulators.
 type owner struct{}
 
 func (owner) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
@@ -226,19 +220,18 @@ func (owner) RequireTransportSecurity() bool { return false }
 // Close closes both connections.
 func (c *Clients) Close() error { return errors.Join(c.Firestore.Close(), c.PubSub.Close()) }
 
-// checkTimeout is how long a service may take to answer at start.
+// checkTimeout is how long a service may take to answer at startup.
 const checkTimeout = 10 * time.Second
 
-// dialTimeout is how long finding out why it did not may take more.
+// dialTimeout bounds the extra connection attempt that finds out why it did not.
 const dialTimeout = time.Second
 
-// waitingAfter is how long a person looks at nothing before they are told what
-// is being waited for.
+// waitingAfter is how long Check waits before it says what it is waiting for.
 const waitingAfter = 2 * time.Second
 
-// Check makes sure that both services answer, which no lazy connection does. One
-// that takes its time, for parts of a fleet may start together, is told to
-// waiting, once and from another goroutine.
+// Check makes sure that both services answer; connections are lazy. If a service is
+// slow, as when everything starts together, Check calls waiting once, from another
+// goroutine.
 func (c *Clients) Check(ctx context.Context, waiting func(text string)) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -255,7 +248,7 @@ func (c *Clients) Check(ctx context.Context, waiting func(text string)) error {
 	}
 	timer = tell("Pub/Sub", c.Config.PubSubHost)
 	defer timer.Stop()
-	// Whether the topic is there, or this account may look, is not the point.
+	// It does not matter whether the topic exists or this account may get it.
 	_, err = c.PubSub.TopicAdminClient.GetTopic(ctx, &pubsubpb.GetTopicRequest{
 		Topic: fmt.Sprintf("projects/%s/topics/telemetry", c.Config.Project),
 	})
@@ -265,7 +258,7 @@ func (c *Clients) Check(ctx context.Context, waiting func(text string)) error {
 	return explain("Pub/Sub", c.Config.PubSubHost, PubSubHost, c.Config.Project, err)
 }
 
-// whereabouts says where a service is: at host, an emulator's, or in the project.
+// whereabouts says where a service is: at an emulator's host, or in the project.
 func whereabouts(host, project string) string {
 	if host != "" {
 		return "at " + host
@@ -273,8 +266,8 @@ func whereabouts(host, project string) string {
 	return "in project " + project
 }
 
-// explain says in one line why a service cannot be used and what to do; an
-// emulator is at host, as a variable says.
+// explain says in one line why a service cannot be used and what to do. For an
+// emulator, host is its address and variable is where the address comes from.
 func explain(service, host, variable, project string, err error) error {
 	where := whereabouts(host, project)
 	code := status.Code(err)
@@ -285,7 +278,7 @@ func explain(service, host, variable, project string, err error) error {
 		if host == "" {
 			return fmt.Errorf("%s %s does not answer within %s; is it reachable? (%w)", service, where, checkTimeout, err)
 		}
-		// The libraries try again until the time is up, and then say only that.
+		// The libraries retry until the deadline and then report only the deadline.
 		if conn, dialErr := net.DialTimeout("tcp", host, dialTimeout); dialErr != nil {
 			err = dialErr
 		} else {
@@ -298,8 +291,8 @@ func explain(service, host, variable, project string, err error) error {
 	return fmt.Errorf("%s %s: %w", service, where, err)
 }
 
-// clockDocument holds the rate of a simulated clock, so that every process on
-// an emulated fleet keeps the same time.
+// clockDocument holds the rate of a simulated clock, so that all processes of an
+// emulated fleet keep the same time.
 const clockDocument = "control/clock"
 
 // ShareClock tells other processes on this Firestore that time is simulated.
@@ -311,7 +304,7 @@ func (c *Clients) ShareClock(ctx context.Context, rate simclock.Rate) error {
 	return nil
 }
 
-// Clock is the clock that processes on this Firestore share: the machine's,
+// Clock returns the clock that all processes on this Firestore share: the machine's,
 // unless an emulated fleet simulates time.
 func (c *Clients) Clock(ctx context.Context) (*simclock.Clock, error) {
 	if c.Config.FirestoreHost == "" {
@@ -338,8 +331,8 @@ func (c *Clients) Clock(ctx context.Context) (*simclock.Clock, error) {
 	return simclock.New(simclock.Rate{Epoch: rate.Epoch, Speed: rate.Speed, Ahead: time.Duration(rate.Ahead) * time.Millisecond})
 }
 
-// Locks returns the fleet's locks, on the fleet's clock. It is the only place that
-// knows which store keeps them.
+// Locks returns the fleet's locks, on the fleet's clock. It is the only function that
+// knows the lock backend.
 func (c *Clients) Locks(clock *simclock.Clock, log *slog.Logger) (lock.Store, error) {
 	locks, err := firestorelock.New(c.Firestore, firestorelock.Config{Clock: clock.ForLocks(), Logger: log})
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/dronefleet/dronefleet/internal/simclock"
 )
 
-// What is given counts before the environment, and there the first name that says
-// something.
+// A given value beats the environment, and there the first variable that is not empty
+// counts.
 func TestConfig_FromEnvironment(t *testing.T) {
 	for name, value := range map[string]string{
 		connect.FirestoreHost: "fs:1", connect.PubSubHost: "ps:2", "GOOGLE_CLOUD_PROJECT": "first", "GCLOUD_PROJECT": "second",
@@ -30,8 +30,7 @@ func TestConfig_FromEnvironment(t *testing.T) {
 	}
 }
 
-// F-API-02: nothing falls back to anything; what is missing, or cannot be, is
-// named.
+// F-API-02: there is no fallback; the error names what is missing or malformed.
 func TestConfig_ValidateNamesWhatIsMissing(t *testing.T) {
 	for name, c := range map[string]struct {
 		connect.Config
@@ -42,21 +41,21 @@ func TestConfig_ValidateNamesWhatIsMissing(t *testing.T) {
 		"half, with project":  {connect.Config{PubSubHost: "h:1", Project: "p"}, "FIRESTORE_EMULATOR_HOST"},
 		"project alone":       {connect.Config{Project: "p"}, ""},
 		"both emulators":      {connect.Config{FirestoreHost: "h:1", PubSubHost: "h:2"}, ""},
-		"emulators, projects": {connect.Config{FirestoreHost: "h:1", PubSubHost: "h:2", Project: "p"}, ""},
-		"emulators take any":  {connect.Config{FirestoreHost: "h:1", PubSubHost: "h:2", Project: "My Project", Database: "a b"}, ""},
-		"a name as project":   {connect.Config{Project: "My Project"}, `"My Project" is not a Google Cloud project id`},
-		"an early project":    {connect.Config{Project: "example.com:my-project"}, ""},
+		"emulators, project":  {connect.Config{FirestoreHost: "h:1", PubSubHost: "h:2", Project: "p"}, ""},
+		"emulators, any ids":  {connect.Config{FirestoreHost: "h:1", PubSubHost: "h:2", Project: "My Project", Database: "a b"}, ""},
+		"project's name":      {connect.Config{Project: "My Project"}, `"My Project" is not a Google Cloud project id`},
+		"project with domain": {connect.Config{Project: "example.com:my-project"}, ""},
 		"number of a project": {connect.Config{Project: "123456789012"}, ""},
 		"project of 30":       {connect.Config{Project: "p" + strings.Repeat("-", 28) + "1"}, ""},
 		"project of 31":       {connect.Config{Project: "p" + strings.Repeat("-", 29) + "1"}, "is not a Google Cloud project id"},
 		"project ends with -": {connect.Config{Project: "my-project-"}, "is not a Google Cloud project id"},
-		"database by name":    {connect.Config{Project: "p", Database: "a b"}, `"a b" is not a Firestore database id`},
+		"database's name":     {connect.Config{Project: "p", Database: "a b"}, `"a b" is not a Firestore database id`},
 		"default database":    {connect.Config{Project: "p", Database: "(default)"}, ""},
 		"database of 4":       {connect.Config{Project: "p", Database: "a--1"}, ""},
 		"database of 3":       {connect.Config{Project: "p", Database: "a-1"}, "is not a Firestore database id"},
 		"database of 63":      {connect.Config{Project: "p", Database: "a" + strings.Repeat("1", 62)}, ""},
 		"database of 64":      {connect.Config{Project: "p", Database: "a" + strings.Repeat("1", 63)}, "is not a Firestore database id"},
-		"both":                {connect.Config{Project: "P", Database: "a b"}, `"a b" is not a Firestore database id`},
+		"both malformed":      {connect.Config{Project: "P", Database: "a b"}, `"a b" is not a Firestore database id`},
 	} {
 		err := c.Validate()
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
@@ -65,7 +64,7 @@ func TestConfig_ValidateNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// A service that takes its time is named long before the wait is given up.
+// A slow service is named long before the timeout.
 func TestClients_CheckSaysWhichServiceDoesNotAnswer(t *testing.T) {
 	hosts := emutest.Hosts(t)
 	const dead = "127.0.0.1:1" // nobody answers there
@@ -96,8 +95,8 @@ func TestClients_ShareTheSimulatedClock(t *testing.T) {
 	if err != nil || clock.Speed != 1 {
 		t.Fatalf("without a document: %+v, %v", clock, err)
 	}
-	// Time may run no faster and be ahead all the same: a fleet that goes on after a
-	// faster run keeps its time.
+	// A clock at speed 1 may still be ahead: a fleet resumed after a faster run keeps
+	// its time.
 	for _, rate := range []simclock.Rate{{Speed: 30}, {Speed: 1, Ahead: time.Hour}} {
 		rate.Epoch = time.Now().Truncate(time.Microsecond)
 		if err := c.ShareClock(t.Context(), rate); err != nil {

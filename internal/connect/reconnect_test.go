@@ -21,15 +21,15 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// alone has the libraries connect to no emulator that the environment names: what
-// comes from a real network is no part of a bubble's time.
+// alone hides emulators in the environment from the libraries: a real connection does
+// not keep a synctest bubble's time.
 func alone(t *testing.T) {
 	t.Setenv(FirestoreHost, "")
 	t.Setenv(PubSubHost, "")
 }
 
-// A service that is back after ten minutes is found within seconds.
-func TestOptions_ReconnectSoonHoweverLongTheOutage(t *testing.T) {
+// Clients reconnect within seconds after an outage of ten minutes.
+func TestOptions_ReconnectSoonAfterALongOutage(t *testing.T) {
 	alone(t)
 	synctest.Test(t, func(t *testing.T) {
 		last := time.Now()
@@ -49,20 +49,20 @@ func TestOptions_ReconnectSoonHoweverLongTheOutage(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		if _, err := client.Doc("control/decisions").Get(ctx); err == nil {
-			t.Error("an answer from nobody")
+			t.Error("got an answer without a server")
 		}
 		if err := client.Close(); err != nil {
 			t.Error(err)
 		}
 		synctest.Wait()
 		if longest = max(longest, time.Since(last)); longest > 6*time.Second {
-			t.Errorf("nobody asked for the service for %s", longest)
+			t.Errorf("no connection attempt for %s", longest)
 		}
 	})
 }
 
-// Messages flow again as soon: the stream that brings them is not refused during
-// the outage, which would have the library wait by itself.
+// Messages flow again within seconds: a stream opened during the outage waits instead of
+// failing, after which the library would back off.
 func TestPubSub_StreamsOpenSoonAfterAnOutage(t *testing.T) {
 	alone(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -90,8 +90,7 @@ func TestPubSub_StreamsOpenSoonAfterAnOutage(t *testing.T) {
 	})
 }
 
-// mute is a connection that nothing comes by any more once it is cut, and that
-// nobody closes.
+// mute is a connection that, once cut, drops all data and stays open.
 type mute struct {
 	net.Conn
 	cut    *atomic.Bool
@@ -120,9 +119,9 @@ func (m *mute) Close() error {
 	return m.Conn.Close()
 }
 
-// F-ACK-01: a connection that falls silent without an end is replaced within a
-// minute, as calls by it would run out of time for as long as TCP believes in it.
-func TestOptions_ASilentConnectionIsReplaced(t *testing.T) {
+// F-ACK-01: a connection that goes silent without being closed is replaced within a
+// minute. Otherwise calls would time out until TCP gives up.
+func TestOptions_ReplaceASilentConnection(t *testing.T) {
 	alone(t)
 	synctest.Test(t, func(t *testing.T) {
 		listener := bufconn.Listen(1 << 16)
@@ -155,13 +154,13 @@ func TestOptions_ASilentConnectionIsReplaced(t *testing.T) {
 			return status.Code(err) == codes.Unimplemented
 		}
 		if !answers() {
-			t.Fatal("no answer by a connection that works")
+			t.Fatal("no answer before the connection is cut")
 		}
 		first.Store(true)
 		cut := time.Now()
 		for !answers() {
 			if time.Since(cut) > time.Minute {
-				t.Fatalf("no answer %s after the connection fell silent, %d made", time.Since(cut), dials)
+				t.Fatalf("no answer %s after the connection went silent; %d connections made", time.Since(cut), dials)
 			}
 		}
 	})

@@ -68,7 +68,7 @@ func (c Config) Validate() error {
 	}
 	u, err := url.Parse(c.Endpoint)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return errors.New("the collector's address is no URL of one; give a URL such as http://localhost:4317") // it may hold a password
+		return errors.New("the collector's address is not a URL; give one such as http://localhost:4317") // it may hold a password
 	}
 	return nil
 }
