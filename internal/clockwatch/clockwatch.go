@@ -9,13 +9,12 @@ import (
 	"github.com/dronefleet/dronefleet/lock"
 )
 
-// clockInterval is how often a process measures its clock by itself; whoever
-// asks for its readiness has it measured too.
+// clockInterval is how often a process measures its clock. A readiness request measures
+// it too.
 const clockInterval = time.Minute
 
-// Watch measures the local clock against Firestore's at once and then
-// every minute until ctx ends, so that an alert needs no probe; measured, if not
-// nil, is told each report.
+// Watch measures the local clock against Firestore's at once and then every minute until
+// ctx ends. It calls measured, if not nil, with each report.
 //
 // Cost: 5 RPCs and 5 reads a minute.
 func Watch(ctx context.Context, locks lock.Store, m *meter.Meter, log *slog.Logger, measured func(lock.ClockReport)) {

@@ -15,8 +15,8 @@ import (
 	"github.com/dronefleet/dronefleet/lock"
 )
 
-// F-OBS-01, F-TEL-09: what is measured of the clock is told to whoever must know, at
-// once; the log tells of it only if the clock is wrong.
+// F-OBS-01, F-TEL-09: each measurement of the clock is reported at once; it is logged
+// only if the clock is wrong.
 func TestWatch_ReportsEachMeasurement(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"right": 0, "wrong": -5 * time.Minute} {
 		server, err := simclock.New(simclock.Rate{Epoch: time.Now(), Speed: 1, Ahead: ahead})
@@ -39,10 +39,10 @@ func TestWatch_ReportsEachMeasurement(t *testing.T) {
 		})
 		report := <-told
 		if offset, measured := clients.Meter.ClockOffset.Last(); !measured || offset != report.Offset || (offset-ahead).Abs() > time.Minute {
-			t.Errorf("a clock that is %s: told %+v, metered %v", name, report, offset)
+			t.Errorf("%s clock: reported %+v, metered %v", name, report, offset)
 		}
 		if says := strings.Contains(logged.String(), "the local clock is off"); says != (name == "wrong") {
-			t.Errorf("of a clock that is %s the log says %q", name, &logged)
+			t.Errorf("%s clock: log %q", name, &logged)
 		}
 		if err := locks.Close(t.Context()); err != nil {
 			t.Error(err)

@@ -36,17 +36,17 @@ func Hosts(t testing.TB) connect.Config {
 	return c
 }
 
-// ServeFirestore makes Hosts return an embedded Firestore with these options, for
-// tests that need them and cannot use another server.
+// ServeFirestore makes Hosts return an embedded Firestore with these options, for tests
+// that cannot use another server.
 func ServeFirestore(t testing.TB, o firestoreemu.Options) {
 	t.Helper()
 	t.Setenv(connect.FirestoreHost, firestoreemu.StartT(t, o).Addr())
 }
 
-// Clients are connections to the servers of Hosts, closed with the test.
+// Clients returns connections to the servers of Hosts, closed at the end of the test.
 func Clients(t testing.TB) *connect.Clients { return Connect(t, Hosts(t)) }
 
-// Connect opens further connections to hosts, closed with the test.
+// Connect opens more connections to hosts, closed at the end of the test.
 func Connect(t testing.TB, hosts connect.Config) *connect.Clients {
 	t.Helper()
 	c, err := connect.Open(context.Background(), hosts, meter.New())
@@ -67,12 +67,12 @@ func Log(t testing.TB) *slog.Logger {
 }
 
 // patience is far longer than any successful wait. The official Pub/Sub emulator
-// gives the messages of a closed stream to another one only after a lease.
+// redelivers the messages of a closed stream only after their lease.
 const patience = 2 * time.Minute
 
-// Eventually waits until check returns nil, and fails the test with its last
-// error if that takes longer than two minutes. Use it for what other goroutines
-// and servers do in their own time.
+// Eventually waits until check returns nil, and fails the test with its last error if
+// that takes longer than two minutes. Use it for the work of other goroutines and
+// servers.
 func Eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
 	deadline := time.Now().Add(patience)

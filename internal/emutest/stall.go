@@ -16,8 +16,8 @@ import (
 	"github.com/dronefleet/dronefleet/lock/firestorelock"
 )
 
-// Stalling returns a client of Firestore that gets no answer from the time at
-// which stall is called. The caller closes the client.
+// Stalling returns a Firestore client that gets no answer after stall is called. The
+// caller closes the client.
 func Stalling(t testing.TB, c connect.Config) (client *firestore.Client, stall func()) {
 	t.Helper()
 	stalled := make(chan struct{})
@@ -26,7 +26,7 @@ func Stalling(t testing.TB, c connect.Config) (client *firestore.Client, stall f
 		case <-stalled:
 			<-ctx.Done()
 			return nil, ctx.Err()
-		default: // the official emulator wants to know that this is a server
+		default: // this token exempts from security rules on the official emulator
 			return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer owner"), nil
 		}
 	}

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Backlog is what a process holds of one kind of message and has not settled.
-// It is safe for concurrent use; holding and releasing cost a map access each,
-// however many messages are held.
+// Backlog tracks the messages of one kind that a process holds and has not settled. It
+// is safe for concurrent use. Hold and Release cost one map access each, however many
+// messages are held.
 type Backlog struct {
 	now func() time.Time
 
@@ -17,11 +17,11 @@ type Backlog struct {
 	messages int64
 }
 
-// backlogGrain is how exactly the age is known.
+// backlogGrain is the resolution of the age.
 const backlogGrain = 10 * time.Millisecond
 
-// Backlog is the backlog of one kind, aged on the clock now, which must be the
-// one that publish times come from.
+// Backlog returns the backlog of one kind. now must be the clock that publish times
+// come from.
 func (m *Meter) Backlog(kind string, now func() time.Time) *Backlog {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -36,7 +36,7 @@ func (m *Meter) Backlog(kind string, now func() time.Time) *Backlog {
 	return b
 }
 
-// Hold counts a message in, by its publish time.
+// Hold adds a message by its publish time.
 func (b *Backlog) Hold(published time.Time) {
 	slot := published.UnixNano() / int64(backlogGrain)
 	b.mu.Lock()
@@ -45,7 +45,7 @@ func (b *Backlog) Hold(published time.Time) {
 	b.mu.Unlock()
 }
 
-// Release counts a message out that Hold counted in.
+// Release removes a message that Hold added.
 func (b *Backlog) Release(published time.Time) {
 	slot := published.UnixNano() / int64(backlogGrain)
 	b.mu.Lock()
@@ -56,14 +56,14 @@ func (b *Backlog) Release(published time.Time) {
 	b.messages--
 }
 
-// Messages is how many are held.
+// Messages returns the number of messages held.
 func (b *Backlog) Messages() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.messages
 }
 
-// Age is how long ago the oldest message held was published; 0 if none is.
+// Age returns the time since the oldest message held was published; 0 if none is held.
 func (b *Backlog) Age() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -80,7 +80,7 @@ func (b *Backlog) Age() time.Duration {
 	return max(b.now().Sub(time.Unix(0, oldest*int64(backlogGrain))), 0)
 }
 
-// Backlogs are the backlogs of all kinds that this process consumes.
+// Backlogs returns the backlogs of all kinds that this process consumes.
 func (m *Meter) Backlogs() map[string]*Backlog {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,22 +12,21 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// scope names whoever makes the spans of this package.
+// scope is the instrumentation scope of this package's spans.
 const scope = "github.com/dronefleet/dronefleet/internal/meter"
 
-// callSpan is the span of one Firestore call; nil outside a sampled trace,
-// which is where nearly all calls of telemetry are made and must cost nothing.
-// The general gRPC instrumentation would make one for every call, the unsampled
-// too, and knows nothing of documents, which are what Firestore bills.
+// callSpan is the span of one Firestore call; nil outside a sampled trace, where nearly
+// all of telemetry's calls are made, so that it costs nothing there. The general gRPC
+// instrumentation creates a span for every call and does not count documents.
 type callSpan struct {
 	span  trace.Span
 	reads atomic.Int64
 	stop  func() bool // of endWith
 }
 
-// TraceCalls makes calls to Firestore that are made within a sampled trace
-// spans of tracing. The provider of the span in the context will not do: the
-// Firestore library puts one of its own there, which records nothing.
+// TraceCalls records Firestore calls within a sampled trace as spans of tracing. The
+// provider of the span in the context cannot be used: the Firestore library puts its
+// own there, which records nothing.
 func (m *Meter) TraceCalls(tracing trace.TracerProvider) {
 	tracer := tracing.Tracer(scope)
 	m.tracer.Store(&tracer)
@@ -56,8 +55,8 @@ func (c *callSpan) read() {
 	}
 }
 
-// endWith ends the span of a stream that is given up unread, when its caller's
-// context ends. The stream's own ends before the last answer is looked at.
+// endWith ends the span of an abandoned stream when the caller's context ends. The
+// stream's own context ends too early, before the last answer is read.
 func (c *callSpan) endWith(caller context.Context) {
 	if c != nil {
 		c.stop = context.AfterFunc(caller, func() { c.span.End() })

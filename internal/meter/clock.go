@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Offset is a measured difference of clocks.
+// Offset is a measured clock offset.
 type Offset struct{ last atomic.Pointer[time.Duration] }
 
-// Set notes a measurement: the server's time minus the local one.
+// Set stores a measurement: the server's time minus the local one.
 func (o *Offset) Set(d time.Duration) { o.last.Store(&d) }
 
-// Last is the last measurement, if there was one.
+// Last returns the last measurement, if there is one.
 func (o *Offset) Last() (time.Duration, bool) {
 	d := o.last.Load()
 	if d == nil {

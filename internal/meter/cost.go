@@ -16,7 +16,7 @@ type Cost struct {
 	Writes float64 `json:"writes"`
 }
 
-// FirestoreTotals sums all operations.
+// FirestoreTotals sums over all operations.
 func (m *Meter) FirestoreTotals() Firestore {
 	var t Firestore
 	for _, f := range m.FirestoreByOperation() {
@@ -27,7 +27,7 @@ func (m *Meter) FirestoreTotals() Firestore {
 	return t
 }
 
-// FirestoreByOperation sums by the operation named in the call's context.
+// FirestoreByOperation sums per operation, as WithOperation named it.
 func (m *Meter) FirestoreByOperation() map[string]Firestore {
 	m.mu.Lock()
 	counts := maps.Clone(m.firestore)
@@ -43,8 +43,8 @@ func (m *Meter) FirestoreByOperation() map[string]Firestore {
 	return out
 }
 
-// CostPerThousand is what a thousand messages of each kind have cost so far. A
-// nacked message costs, but does not count: it is delivered again.
+// CostPerThousand returns the cost so far of a thousand settled messages of each kind.
+// A nacked message adds to the cost but not to the count, because it comes again.
 func (m *Meter) CostPerThousand() map[string]Cost {
 	messages := map[string]int64{}
 	for s, n := range m.Settled() {

@@ -8,15 +8,15 @@ import (
 
 // Outcomes of a solve cycle, as counted.
 const (
-	CycleRun     = "run"     // ended with a plan, maybe an empty one
-	CycleSkipped = "skipped" // another process was at it
-	CycleFailed  = "failed"  // no lock, no snapshot, no plan, or the lease was lost
+	CycleRun     = "run"     // ended with a plan, perhaps an empty one
+	CycleSkipped = "skipped" // another process held the lock
+	CycleFailed  = "failed"  // an error at the lock, snapshot or plan, or a lost lease
 )
 
 // Cycles counts solve cycles.
 type Cycles struct {
-	// Took is from asking for the lock to the last decision published, in
-	// machine time, of cycles that ran.
+	// Took is the duration of the cycles that ran, from asking for the lock to the last
+	// decision published, in machine time.
 	Took Histogram
 	// PlansRefused counts plans that broke the rules and were not published.
 	PlansRefused Counter
@@ -28,7 +28,7 @@ type Cycles struct {
 	unserved map[string]int64 // orders by priority
 }
 
-// Ended counts a cycle that came to its end.
+// Ended counts a cycle by its outcome.
 func (c *Cycles) Ended(outcome string) {
 	switch outcome {
 	case CycleRun:
@@ -46,7 +46,7 @@ func (c *Cycles) Ended(outcome string) {
 	c.ended = time.Now()
 }
 
-// Count is how many cycles ended with an outcome.
+// Count returns how many cycles had an outcome.
 func (c *Cycles) Count(outcome string) int64 {
 	switch outcome {
 	case CycleRun:
@@ -57,22 +57,22 @@ func (c *Cycles) Count(outcome string) int64 {
 	return c.failed.Value()
 }
 
-// LastEnded is when a cycle last ran or was skipped; the zero time if none was.
+// LastEnded returns when a cycle last ran or was skipped; the zero time if none has.
 func (c *Cycles) LastEnded() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ended
 }
 
-// SetUnserved notes how many orders of each priority no depot has served, as the
-// last cycle found. Every depot's cycle sees the orders of all.
+// SetUnserved stores how many orders of each priority no depot has served, as the last
+// cycle found. Every depot's cycle sees all orders.
 func (c *Cycles) SetUnserved(byPriority map[string]int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unserved = maps.Clone(byPriority)
 }
 
-// Unserved is what SetUnserved was last told.
+// Unserved returns the counts that SetUnserved stored last.
 func (c *Cycles) Unserved() map[string]int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

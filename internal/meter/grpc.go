@@ -25,8 +25,8 @@ func operation(ctx context.Context) string {
 	return "other"
 }
 
-// DialOptions make a gRPC connection to Firestore count its calls, with the
-// documents they read and write, in m; see also TraceCalls.
+// DialOptions makes a gRPC connection to Firestore count its calls and the documents
+// they read and write in m. See also TraceCalls.
 func (m *Meter) DialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithChainUnaryInterceptor(m.unary),

@@ -9,9 +9,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Histogram counts durations in buckets whose bounds grow by an eighth, from a
-// microsecond to almost five hours: quantiles are at most 12.5 % off and recording
-// takes no lock. The zero value is ready to use.
+// Histogram counts durations in buckets whose bounds grow by at most an eighth, from a
+// microsecond to almost five hours. Quantiles are at most 12.5 % off. Recording takes
+// no lock. The zero value is ready to use.
 type Histogram struct {
 	buckets [bucketCount]atomic.Int64
 	sum     atomic.Int64 // nanoseconds
@@ -19,7 +19,7 @@ type Histogram struct {
 	exemplars [exemplarCount]atomic.Pointer[exemplar]
 }
 
-// exemplar is one duration with the trace that tells its story.
+// exemplar is one duration and the trace it comes from.
 type exemplar struct {
 	took  time.Duration
 	trace string
@@ -42,7 +42,7 @@ func bucketOf(us uint64) int {
 	return min((exp+1)*subBuckets+int(us>>exp)-subBuckets, bucketCount-1)
 }
 
-// upperBound is the least duration that is above bucket i, in microseconds.
+// upperBound is the exclusive upper bound of bucket i, in microseconds.
 func upperBound(i int) float64 {
 	if i < subBuckets {
 		return float64(i + 1)
@@ -51,23 +51,22 @@ func upperBound(i int) float64 {
 	return math.Ldexp(float64(subBuckets+sub+1), exp)
 }
 
-// Record counts d; a negative duration, which a wrong clock can yield, counts
-// as zero.
+// Record counts d. A negative duration, which a wrong clock can cause, counts as zero.
 func (h *Histogram) Record(d time.Duration) {
 	d = max(d, 0)
 	h.buckets[bucketOf(uint64(d.Microseconds()))].Add(1)
 	h.sum.Add(int64(d))
 }
 
-// RecordTraced is Record, and keeps the trace's id as an example of such a
-// duration. It is for the few messages whose trace is sampled.
+// RecordTraced is Record, and keeps the trace's id as an exemplar of the duration. It
+// is for the few messages whose trace is sampled.
 func (h *Histogram) RecordTraced(d time.Duration, traceID string) {
 	h.Record(d)
 	d = max(d, 0)
 	h.exemplars[bucketOf(uint64(d.Microseconds()))/subBuckets].Store(&exemplar{took: d, trace: traceID, at: time.Now()})
 }
 
-// traced are the latest examples.
+// traced returns the latest exemplars.
 func (h *Histogram) traced() []prometheus.Exemplar {
 	var list []prometheus.Exemplar
 	for i := range h.exemplars {
@@ -78,7 +77,7 @@ func (h *Histogram) traced() []prometheus.Exemplar {
 	return list
 }
 
-// Count is how many durations were recorded.
+// Count returns how many durations were recorded.
 func (h *Histogram) Count() int64 {
 	var n int64
 	for i := range h.buckets {
@@ -87,11 +86,11 @@ func (h *Histogram) Count() int64 {
 	return n
 }
 
-// Sum is the total of all durations.
+// Sum returns the total of all durations.
 func (h *Histogram) Sum() time.Duration { return time.Duration(h.sum.Load()) }
 
-// Quantile is a duration that a share q of those recorded does not exceed, 0
-// if none was recorded.
+// Quantile returns a duration that a share q of the recorded ones does not exceed; 0 if
+// none was recorded.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	total := h.Count()
 	if total == 0 {
@@ -107,9 +106,9 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 	return time.Duration(upperBound(bucketCount-1) * float64(time.Microsecond))
 }
 
-// cumulative calls f with the powers of two from 128 us to 67 s, in seconds, and
-// how many durations lie below each. The bounds are always the same, as rates
-// over time need.
+// cumulative calls f with the powers of two from 128 us to 67 s, in seconds, and the
+// number of durations below each. The bounds never change, because rates over time need
+// fixed buckets.
 func (h *Histogram) cumulative(f func(bound float64, count uint64)) {
 	var seen uint64
 	for i := range h.buckets {
@@ -120,8 +119,8 @@ func (h *Histogram) cumulative(f func(bound float64, count uint64)) {
 	}
 }
 
-// Since is what was recorded after earlier was taken of h in the same way; of
-// an empty histogram, everything so far.
+// Since returns a histogram of what was recorded after earlier, an earlier result of
+// h.Since(&Histogram{}), was taken.
 func (h *Histogram) Since(earlier *Histogram) *Histogram {
 	var d Histogram
 	for i := range h.buckets {

@@ -20,7 +20,7 @@ func TestHistogram_QuantileIsWithinAnEighth(t *testing.T) {
 	})
 }
 
-func TestHistogram_QuantilesOfMany(t *testing.T) {
+func TestHistogram_QuantilesOfManyDurations(t *testing.T) {
 	var h Histogram
 	for i := 1; i <= 1000; i++ {
 		h.Record(time.Duration(i) * time.Millisecond)
@@ -36,7 +36,7 @@ func TestHistogram_QuantilesOfMany(t *testing.T) {
 	}
 }
 
-func TestHistogram_SinceLeavesOutWhatWasBefore(t *testing.T) {
+func TestHistogram_SinceExcludesEarlierDurations(t *testing.T) {
 	var h Histogram
 	h.Record(time.Second)
 	before := h.Since(&Histogram{})
@@ -46,9 +46,9 @@ func TestHistogram_SinceLeavesOutWhatWasBefore(t *testing.T) {
 	}
 }
 
-// F-OBS-01: a scrape has the same twenty bounds whatever was recorded, and each
-// counts all that is shorter.
-func TestHistogram_CumulativeHasPowersOfTwo(t *testing.T) {
+// F-OBS-01: a scrape has the same twenty bounds whatever was recorded, and each bucket
+// counts all shorter durations.
+func TestHistogram_CumulativeBoundsArePowersOfTwo(t *testing.T) {
 	var h Histogram
 	for _, d := range []time.Duration{0, 127 * time.Microsecond, 128 * time.Microsecond, time.Second, 60 * time.Second, time.Hour} {
 		h.Record(d)

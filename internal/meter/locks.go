@@ -8,13 +8,13 @@ import (
 
 // Names of the locks.
 const (
-	LockCycle   = "cycle"   // keeps the cycles of a depot apart
-	LockSweeper = "sweeper" // keeps sweeps apart
+	LockCycle   = "cycle"   // one solve cycle at a time per depot
+	LockSweeper = "sweeper" // one sweep at a time
 )
 
 // Lock is one lock, or the locks of one purpose, as seen from this process.
 type Lock struct {
-	// Wait is the time spent in trying to acquire, granted or not.
+	// Wait is how long attempts to acquire took, granted or not.
 	Wait Histogram
 
 	mu    sync.Mutex
@@ -22,12 +22,11 @@ type Lock struct {
 	tried time.Time
 }
 
-// Lock is the lock of that name.
+// Lock returns the lock of that name.
 func (m *Meter) Lock(name string) *Lock { return entry(m, m.locks, name) }
 
-// Tried notes an attempt that began at began and ended just now with a word of
-// the backend: granted, or held by somebody else. An attempt that failed is
-// none.
+// Tried records an attempt that started at began and has just been answered: granted, or
+// held by another holder. Do not call it for an attempt that failed.
 func (l *Lock) Tried(began time.Time, granted bool) {
 	now := time.Now()
 	l.Wait.Record(now.Sub(began))
@@ -39,7 +38,7 @@ func (l *Lock) Tried(began time.Time, granted bool) {
 	}
 }
 
-// Gave notes that a lock that was granted is given up, or lost.
+// Gave records that a granted lock was released or lost.
 func (l *Lock) Gave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,14 +52,14 @@ func (l *Lock) Held() bool {
 	return l.held > 0
 }
 
-// LastTried is when an attempt last got an answer; the zero time if none did.
+// LastTried returns when an attempt was last answered; the zero time if none was.
 func (l *Lock) LastTried() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.tried
 }
 
-// Locks are all locks this process has asked for by name.
+// Locks returns all locks that this process has asked for, by name.
 func (m *Meter) Locks() map[string]*Lock {
 	m.mu.Lock()
 	defer m.mu.Unlock()

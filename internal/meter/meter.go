@@ -14,7 +14,7 @@ const (
 	Applied    = "applied"
 	Rejected   = "rejected"    // a final answer with a reason
 	DeadLetter = "dead_letter" // poison, kept with its reason
-	Nacked     = "nacked"      // to be delivered again
+	Nacked     = "nacked"      // will be delivered again
 )
 
 // Settlement identifies a kind of settled message.
@@ -27,11 +27,11 @@ type Settlement struct {
 // Meter holds every count. The zero value is not ready; use New.
 type Meter struct {
 	Cycles            Cycles
-	Sweeps            Counter // of the fleet, for what no message says; those that failed are not counted
+	Sweeps            Counter // completed sweeps
 	SweepsSkipped     Counter // because this process's clock is wrong
 	CommandsPublished Counter // mission commands and revocations
 	OutboxOverflow    Counter // commands left to the sweeper because the outbox was full
-	PickedUpAgain     Counter // parcels that were put down before, as late reports show
+	PickedUpAgain     Counter // parcels picked up again after they had been put down, as late reports show
 	ClockOffset       Offset  // Firestore's time minus the local one
 
 	tracer atomic.Pointer[trace.Tracer] // of calls; see TraceCalls
@@ -61,7 +61,7 @@ func New() *Meter {
 	}
 }
 
-// entry finds or makes the value of key, which then lives as long as the meter.
+// entry returns the value of key and creates it if it is missing.
 func entry[K comparable, V any](m *Meter, in map[K]*V, key K) *V {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,27 +73,27 @@ func entry[K comparable, V any](m *Meter, in map[K]*V, key K) *V {
 	return v
 }
 
-// Settlements is the count of one kind of settled message; keep it where many
-// are counted.
+// Settlements returns the counter of one kind of settlement. Code that counts many
+// messages keeps it.
 func (m *Meter) Settlements(s Settlement) *Counter { return entry(m, m.settled, s) }
 
 // Settle counts a settled message.
 func (m *Meter) Settle(s Settlement) { m.Settlements(s).Inc() }
 
-// Latency is the histogram of the time from publish to commit of one kind.
+// Latency returns the histogram of the time from publish to commit for one kind.
 func (m *Meter) Latency(kind string) *Histogram { return entry(m, m.latency, kind) }
 
-// CommitRetried counts a transaction that ran again, or a commit that was
-// refused, because another writer was faster.
+// CommitRetried counts a transaction that was retried, or a commit that was refused,
+// because another writer was faster.
 func (m *Meter) CommitRetried(ctx context.Context) {
 	entry(m, m.retries, operation(ctx)).Inc()
 	trace.SpanFromContext(ctx).AddEvent("commit retried: another writer was faster")
 }
 
-// CommitRetries are the counts of CommitRetried by operation.
+// CommitRetries returns the counts of CommitRetried by operation.
 func (m *Meter) CommitRetries() map[string]int64 { return load(m, m.retries) }
 
-// Settled is a copy of all settlement counts.
+// Settled returns a copy of all settlement counts.
 func (m *Meter) Settled() map[Settlement]int64 { return load(m, m.settled) }
 
 func load[K comparable](m *Meter, in map[K]*Counter) map[K]int64 {
@@ -106,14 +106,14 @@ func load[K comparable](m *Meter, in map[K]*Counter) map[K]int64 {
 	return out
 }
 
-// latencies is a copy of the histograms by kind.
+// latencies returns a copy of the histograms by kind.
 func (m *Meter) latencies() map[string]*Histogram {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return maps.Clone(m.latency)
 }
 
-// rpcs is a copy of the counts by operation and method.
+// rpcs returns a copy of the counts by operation and method.
 func (m *Meter) rpcs() map[rpcKey]*rpcCounts {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// busy is a meter on which everything has happened once.
+// busy returns a meter on which everything has happened once.
 func busy() *Meter {
 	m := New()
 	m.Settle(Settlement{Kind: "telemetry", Outcome: Applied})
@@ -53,7 +53,7 @@ func gather(t *testing.T, m *Meter) map[string]*dto.MetricFamily {
 	return byName
 }
 
-// F-OBS-01: every metric is described, and described ones are all there are.
+// F-OBS-01: every metric is described, and every described metric exists.
 func TestMeter_CollectsExactlyWhatIsDescribed(t *testing.T) {
 	families := gather(t, busy())
 	if got, want := slices.Sorted(maps.Keys(families)), slices.Sorted(slices.Values(Names())); !slices.Equal(got, want) {
@@ -80,8 +80,8 @@ func TestMeter_CollectsExactlyWhatIsDescribed(t *testing.T) {
 	}
 }
 
-// F-OBS-01: who reads a metric learns its unit first. None claims to be
-// Firestore's bill, which has reads that no answer shows.
+// F-OBS-01: the help text of a metric begins with its unit. None claims to match
+// Firestore's bill, which includes reads that no answer shows.
 func TestDescriptions_SayTheirUnit(t *testing.T) {
 	for _, d := range Descriptions() {
 		unit := ""
@@ -106,7 +106,7 @@ func TestMeter_ValuesOfGauges(t *testing.T) {
 		"dronefleet_orders_unserved":                        3, // the last cycle's
 		"dronefleet_clock_offset_seconds":                   -0.005,
 		"dronefleet_lock_held":                              1,
-		"dronefleet_firestore_writes_per_thousand_messages": 1500, // 3 for the two that do not come again
+		"dronefleet_firestore_writes_per_thousand_messages": 1500, // 3 for the two that were acked
 		"dronefleet_firestore_reads_per_thousand_messages":  0,
 	} {
 		if got := families[name].GetMetric()[0].GetGauge().GetValue(); got != want {
@@ -115,8 +115,8 @@ func TestMeter_ValuesOfGauges(t *testing.T) {
 	}
 }
 
-// A rate cannot see the first event of a series that begins with it.
-func TestMeter_CountsOfNothingAreThere(t *testing.T) {
+// A rate misses the first event of a series that begins with it.
+func TestMeter_ExportsZeroCounts(t *testing.T) {
 	m := New()
 	entry(m, m.firestore, rpcKey{"orders", "Commit"})
 	families := gather(t, m)
@@ -131,7 +131,7 @@ func TestMeter_CountsOfNothingAreThere(t *testing.T) {
 	}
 }
 
-// F-OBS-01: a latency leads to a trace that shows it.
+// F-OBS-01: a latency leads to an example trace.
 func TestMeter_ExemplarsNameTraces(t *testing.T) {
 	m := New()
 	h := m.Latency("orders")
@@ -155,8 +155,8 @@ func TestMeter_ExemplarsNameTraces(t *testing.T) {
 	}
 }
 
-// F-OBS-01: the age is that of the oldest message held, in whatever order they
-// come and go.
+// F-OBS-01: the age is that of the oldest message held, whatever the order of Hold and
+// Release.
 func TestBacklog_AgeIsThatOfTheOldest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := epoch.Add(time.Hour)
@@ -201,7 +201,7 @@ func TestBacklog_WorksWithoutAllocating(t *testing.T) {
 	}
 }
 
-func TestLock_HeldWhileAnyIs(t *testing.T) {
+func TestLock_IsHeldWhileAnyGrantIs(t *testing.T) {
 	l := New().Lock(LockCycle)
 	if l.Held() || !l.LastTried().IsZero() {
 		t.Error("held before anything happened")

@@ -11,8 +11,8 @@ func (m *Meter) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. What has labels is there once it has
-// happened, what has none always.
+// Collect implements prometheus.Collector. Metrics without labels are always present,
+// those with labels once they have a value.
 func (m *Meter) Collect(ch chan<- prometheus.Metric) {
 	m.collectMessages(collector{ch})
 	m.collectFirestore(collector{ch})

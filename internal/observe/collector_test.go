@@ -86,8 +86,7 @@ func (s metricsService) Export(_ context.Context, req *collectormetrics.ExportMe
 	return &collectormetrics.ExportMetricsServiceResponse{}, nil
 }
 
-// F-OBS-01: a collector gets the traces and every metric, by the time the
-// process ends at the latest.
+// F-OBS-01: a collector gets the traces and every metric before the process ends.
 func TestWatch_PushesToACollector(t *testing.T) {
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
 	c := startCollector(t)
@@ -142,13 +141,13 @@ func TestWatch_PushesToACollector(t *testing.T) {
 		}
 		for _, e := range point.GetExemplars() {
 			if !known[string(e.GetTraceId())] {
-				t.Errorf("an exemplar leads to trace %x, which is not there", e.GetTraceId())
+				t.Errorf("an exemplar names trace %x, which was not exported", e.GetTraceId())
 			}
 		}
 	}
 }
 
-// watchedBy has a fleet watched as c says, and stores the watch in w.
+// watchedBy returns a watcher that starts a watch with c and stores it in w.
 func watchedBy(t *testing.T, c observe.Config, w **observe.Watch) watcher {
 	return func(m *meter.Meter) trace.TracerProvider {
 		t.Helper()
@@ -160,8 +159,8 @@ func watchedBy(t *testing.T, c observe.Config, w **observe.Watch) watcher {
 	}
 }
 
-// silent is a collector that takes connections and never says a word. It
-// returns its address.
+// silent starts a collector that accepts connections and never answers, and returns its
+// address.
 func silent(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -190,7 +189,7 @@ func silent(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-// F-FLOW-01: a collector that does not answer has no longer than the process.
+// F-FLOW-01: a collector that does not answer cannot delay the end of the process.
 func TestWatch_CloseEndsWithItsContext(t *testing.T) {
 	w, err := observe.Start(t.Context(), observe.Config{Service: "test", Endpoint: silent(t), FlushTimeout: time.Hour}, meter.New(), slog.New(slog.DiscardHandler)) // what failed may be logged after the end
 	if err != nil {
@@ -205,13 +204,13 @@ func TestWatch_CloseEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// F-OBS-01: whoever waited for this collector would wait for ever.
-func TestWatch_ADeadCollectorHoldsUpNothing(t *testing.T) {
+// F-OBS-01: nothing waits for a collector that never answers.
+func TestWatch_DoesNotWaitForADeadCollector(t *testing.T) {
 	var w *observe.Watch
 	f := startFleet(t, watchedBy(t, observe.Config{
 		Service: "test", Endpoint: silent(t), MetricInterval: 10 * time.Millisecond, FlushTimeout: 100 * time.Millisecond,
 	}, &w), 1)
-	// Many times what the queue holds.
+	// Many times the capacity of the queue.
 	tracer := w.Tracing().Tracer("test")
 	for range 50_000 {
 		_, span := tracer.Start(t.Context(), "busy")

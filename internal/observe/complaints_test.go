@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// F-OBS-01: a collector that is away fills no log: of what is not delivered to it
-// the first failure of each minute is logged.
-func TestComplaints_OneAMinute(t *testing.T) {
+// F-OBS-01: a collector that is down does not flood the log: only the first failure of
+// each minute is logged.
+func TestComplaints_LogsOneFailureAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logged bytes.Buffer
 		c := &complaints{log: slog.New(slog.NewTextHandler(&logged, nil))}

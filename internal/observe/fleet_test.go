@@ -26,28 +26,28 @@ const missionsSubscription = "missions-test"
 
 var home = domain.Position{Lat: 48.8566, Lon: 2.3522}
 
-// fleet is a State Manager and an optimizer, watched, and a world around them.
+// fleet is a watched State Manager and optimizer, with publishers to drive them.
 type fleet struct {
 	t       *testing.T
 	product *connect.Clients
 	world   *connect.Clients
-	outside *pubsubio.Publisher // the world's
-	inside  *pubsubio.Publisher // the optimizer's
+	outside *pubsubio.Publisher // of drones and hospitals
+	inside  *pubsubio.Publisher // of the optimizer
 	store   *firestoretx.Store
 	manager *manager.Manager
 	runner  *dispatch.Runner
-	stop    func() // the manager; also at the end of the test
+	stop    func() // stops the manager; also called at the end of the test
 }
 
-// watcher begins to watch whoever counts on a meter.
+// watcher starts to watch a process by its meter.
 type watcher func(*meter.Meter) trace.TracerProvider
 
-// to has spans go to provider.
+// to returns a watcher that sends spans to provider.
 func to(provider trace.TracerProvider) watcher {
 	return func(m *meter.Meter) trace.TracerProvider { m.TraceCalls(provider); return provider }
 }
 
-// startFleet runs a fleet of one depot under the eyes of watch.
+// startFleet runs a fleet of one depot, watched by watch.
 func startFleet(t *testing.T, watch watcher, traceTelemetry float64) *fleet {
 	t.Helper()
 	hosts := emutest.Hosts(t)
@@ -142,7 +142,7 @@ func (f *fleet) awaitOrder(id domain.OrderID, want domain.OrderStatus) {
 	})
 }
 
-// command is the next message to a drone.
+// command returns the next message to a drone.
 func (f *fleet) command() *pubsub.Message {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), 2*time.Minute)
@@ -165,8 +165,8 @@ func (f *fleet) command() *pubsub.Message {
 	}
 }
 
-// fly has an order assigned by a cycle: the drone and the order must be known
-// before. It returns the command that the drone got.
+// fly runs a cycle that assigns the order and returns the command that the drone got.
+// The drone and the order must exist.
 func (f *fleet) fly(id domain.OrderID) *pubsub.Message {
 	f.t.Helper()
 	if _, err := f.runner.Once(f.t.Context(), "DEPOT-1", nil); err != nil {

@@ -6,9 +6,9 @@ import (
 	"go.uber.org/goleak"
 )
 
-// A collector that is dead, or was, leaves no goroutine behind. Those left out
-// are Google's: one that lives as long as the process, and one that the Pub/Sub
-// client leaves behind with each subscription it has received from.
+// A dead collector leaves no goroutine behind. The ignored goroutines are Google's: one
+// that lives as long as the process, and one that the Pub/Sub client leaks for each
+// subscription it has received from.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"),

@@ -7,17 +7,17 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Names by which Cloud Logging joins log and trace.
+// Fields by which Cloud Logging links a log entry to its trace.
 const (
 	logTrace        = "logging.googleapis.com/trace"
 	logSpanID       = "logging.googleapis.com/spanId"
 	logTraceSampled = "logging.googleapis.com/trace_sampled"
 )
 
-// LogTraces returns a logger that adds, to every record logged with a context
-// that has a span, the span's ids under the names that Cloud Logging knows.
-// project is the Google Cloud project of the traces; without one, the bare trace
-// id is logged. The fields are top-level as long as the logger is in no group.
+// LogTraces returns a logger that adds the ids of the context's span, if there is one,
+// to every record, under the names that Cloud Logging expects. project is the Google
+// Cloud project of the traces; if it is empty, the bare trace id is logged. The fields
+// are top-level as long as the logger has no open group.
 func LogTraces(log *slog.Logger, project string) *slog.Logger {
 	prefix := ""
 	if project != "" {

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// F-OBS-01: Cloud Logging finds the trace of a record by these names.
+// F-OBS-01: Cloud Logging finds the trace of a record by these fields.
 func TestLogTraces_NamesTheTrace(t *testing.T) {
 	var out bytes.Buffer
 	log := LogTraces(slog.New(slog.NewJSONHandler(&out, nil)), "my-project").With(slog.String("topic", "orders"))
@@ -44,7 +44,7 @@ func TestLogTraces_NamesTheTrace(t *testing.T) {
 	}
 }
 
-func TestLogTraces_WithoutAProjectTheIDIsBare(t *testing.T) {
+func TestLogTraces_LogsABareIDWithoutAProject(t *testing.T) {
 	var out bytes.Buffer
 	LogTraces(slog.New(slog.NewJSONHandler(&out, nil)), "").InfoContext(trace.ContextWithSpanContext(t.Context(), sampled), "m")
 	if want := `"logging.googleapis.com/trace":"ff010000000000000000000000000000"`; !bytes.Contains(out.Bytes(), []byte(want)) {

@@ -15,7 +15,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/meter"
 )
 
-// Registry holds what the process counted, and the Go runtime's figures.
+// Registry returns a registry of the process's metrics and the Go runtime's.
 func Registry(m *meter.Meter) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(m, collectors.NewGoCollector(),
@@ -23,20 +23,19 @@ func Registry(m *meter.Meter) *prometheus.Registry {
 	return registry
 }
 
-// MetricsHandler answers a scrape by Prometheus, in the text format or, with
-// exemplars, in that of OpenMetrics.
+// MetricsHandler answers a Prometheus scrape in the text format or, with exemplars, in
+// OpenMetrics.
 func MetricsHandler(m *meter.Meter) http.Handler {
 	return promhttp.HandlerFor(Registry(m), promhttp.HandlerOpts{EnableOpenMetrics: true})
 }
 
-// producer turns a registry's metrics into OpenTelemetry's.
+// producer converts a registry's metrics to OpenTelemetry.
 func producer(g prometheus.Gatherer) metric.Producer {
 	return decodedExemplars{bridge.NewMetricProducer(bridge.WithGatherer(g))}
 }
 
-// decodedExemplars corrects what the bridge makes of exemplars: it passes on the
-// hexadecimal text of a trace id where OTLP wants its 16 bytes, for which a
-// collector refuses all metrics that come with it.
+// decodedExemplars fixes the bridge's exemplars: it passes on a trace id as hexadecimal
+// text where OTLP wants 16 bytes, and a collector rejects the whole batch for that.
 type decodedExemplars struct{ metric.Producer }
 
 func (p decodedExemplars) Produce(ctx context.Context) ([]metricdata.ScopeMetrics, error) {
@@ -58,8 +57,8 @@ func (p decodedExemplars) Produce(ctx context.Context) ([]metricdata.ScopeMetric
 	return scopes, err
 }
 
-// decodedID is an id of size bytes, given as such or in hexadecimal; nil if it
-// is neither.
+// decodedID returns an id of size bytes, given as bytes or in hexadecimal; nil if it is
+// neither.
 func decodedID(id []byte, size int) []byte {
 	if len(id) == size {
 		return id

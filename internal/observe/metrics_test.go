@@ -21,8 +21,7 @@ func traced() *meter.Meter {
 	return m
 }
 
-// F-OBS-01: a latency on the page leads to its trace, for whoever asks in a
-// format that can say so.
+// F-OBS-01: a latency on the page leads to its trace if the scrape asks for OpenMetrics.
 func TestMetricsHandler_ShowsExemplarsInOpenMetrics(t *testing.T) {
 	server := httptest.NewServer(MetricsHandler(traced()))
 	defer server.Close()
@@ -52,8 +51,8 @@ func TestMetricsHandler_ShowsExemplarsInOpenMetrics(t *testing.T) {
 	}
 }
 
-// F-OBS-01: OTLP's ids are bytes.
-func TestProducer_ExemplarsHaveIDsOfBytes(t *testing.T) {
+// F-OBS-01: OTLP ids are bytes, not hexadecimal text.
+func TestProducer_ExemplarIDsAreBytes(t *testing.T) {
 	scopes, err := producer(Registry(traced())).Produce(t.Context())
 	if err != nil {
 		t.Fatal(err)

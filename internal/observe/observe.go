@@ -23,24 +23,23 @@ import (
 	"github.com/dronefleet/dronefleet/internal/meter"
 )
 
-// Config says who is watched and by whom. Zero values stand for the defaults in
-// the comments.
+// Config names the watched process and its collector. Zero values stand for the
+// defaults in the comments.
 type Config struct {
-	// Service, Version and Instance name the process: "statemanager", what it
-	// was built from, and which of the replicas it is. The variables
-	// OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES add to them and beat them.
+	// Service, Version and Instance identify the process: "statemanager", the build, and
+	// the replica. The variables OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES add to
+	// them and override them.
 	Service, Version, Instance string
 	// Endpoint is the collector's OTLP/gRPC address: http://HOST:PORT, or https
 	// for TLS; empty for none. Headers and certificates come from the variables
 	// OTEL_EXPORTER_OTLP_….
 	Endpoint string
 	// Ratio is the share, from 0 to 1, of cycles, sweeps, orders and decisions
-	// that are traced; nil means all. A sender's choice goes first.
+	// that are traced; nil means all. A sender's sampling decision overrides it.
 	Ratio *float64
 	// MetricInterval is how often metrics are pushed; default 60 s.
 	MetricInterval time.Duration
-	// FlushTimeout bounds how long Close tries to deliver what is left; default
-	// 5 s.
+	// FlushTimeout bounds how long Close tries to deliver what is left; default 5 s.
 	FlushTimeout time.Duration
 }
 
@@ -58,7 +57,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate reports what cannot be used, and what to give instead.
+// Validate reports invalid fields and what to give instead.
 func (c Config) Validate() error {
 	if c.Ratio != nil && (*c.Ratio < 0 || *c.Ratio > 1) {
 		return fmt.Errorf("the share of traces is %g; give a number from 0 to 1", *c.Ratio)
@@ -73,8 +72,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// host is what of a valid endpoint matters, without the password that it may
-// hold.
+// host returns a valid endpoint without the password that it may hold.
 func (c Config) host() string {
 	u, err := url.Parse(c.Endpoint)
 	if err != nil {
@@ -83,18 +81,17 @@ func (c Config) host() string {
 	return u.Scheme + "://" + u.Host
 }
 
-// Watch is a process being watched.
+// Watch exports the traces and metrics of a process.
 type Watch struct {
 	tracing trace.TracerProvider
 	stop    []func(context.Context) error // run together; each flushes and ends one part
-	abort   []func(context.Context) error // run when time is up
+	abort   []func(context.Context) error // run when the time is over
 	timeout time.Duration
 }
 
-// Start begins to push traces, those of the calls that m counts among them, and
-// the metrics of m to the collector. Without
-// one it does nothing, and the tracing it hands out costs nothing. It sends
-// nothing itself: an unreachable collector is not an error.
+// Start begins to export traces, including the calls that m counts, and the metrics of m
+// to the collector. Without a collector it does nothing, and its tracing costs nothing.
+// Start itself sends nothing: an unreachable collector is not an error.
 func Start(ctx context.Context, c Config, m *meter.Meter, log *slog.Logger) (*Watch, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -108,7 +105,7 @@ func Start(ctx context.Context, c Config, m *meter.Meter, log *slog.Logger) (*Wa
 	if err != nil {
 		return nil, err
 	}
-	// Failures reach nobody but the SDK's one handler.
+	// The SDK reports failures only to its global handler.
 	otel.SetErrorHandler(&complaints{log: log})
 	if err := w.startTraces(ctx, c, res, m); err != nil {
 		return nil, err
@@ -154,11 +151,11 @@ func (w *Watch) startMetrics(ctx context.Context, c Config, res *resource.Resour
 	return nil
 }
 
-// Tracing takes spans.
+// Tracing returns the provider of the process's tracers.
 func (w *Watch) Tracing() trace.TracerProvider { return w.tracing }
 
-// Close delivers what is left until ctx ends, for as long as the flush timeout
-// at most, and ends. The error says that something was not delivered.
+// Close delivers what is left, until ctx ends or the flush timeout passes, and stops the
+// export. The error says that something was not delivered.
 func (w *Watch) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
@@ -172,8 +169,8 @@ func (w *Watch) Close(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	for _, abort := range w.abort { // ends what still waits for the collector
-		_ = abort(ctx) // it says again what err does
+	for _, abort := range w.abort { // cancels calls that still wait for the collector
+		_ = abort(ctx) // repeats err
 	}
 	return fmt.Errorf("the last traces or metrics did not reach the collector: %w", err)
 }
@@ -194,5 +191,5 @@ func (c *complaints) Handle(err error) {
 	if now-last < int64(complaintInterval) || !c.last.CompareAndSwap(last, now) {
 		return
 	}
-	c.log.Warn("traces or metrics did not reach the collector; they are dropped, nothing else suffers", slog.Any("err", err))
+	c.log.Warn("telemetry export failed; data dropped", slog.Any("err", err))
 }

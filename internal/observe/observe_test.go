@@ -34,7 +34,7 @@ func TestConfig_ValidateNamesTheFix(t *testing.T) {
 	}
 }
 
-// Without a collector nothing is made that could cost anything.
+// Without a collector no span is recorded.
 func TestStart_WithoutACollectorTracesNothing(t *testing.T) {
 	w, err := Start(t.Context(), Config{Service: "test"}, meter.New(), emutest.Log(t))
 	if err != nil {
@@ -42,7 +42,7 @@ func TestStart_WithoutACollectorTracesNothing(t *testing.T) {
 	}
 	_, span := w.Tracing().Tracer("test").Start(t.Context(), "anything")
 	if span.IsRecording() || span.SpanContext().IsValid() {
-		t.Error("a span is recorded for nobody")
+		t.Error("a span is recorded without a collector")
 	}
 	if err := w.Close(t.Context()); err != nil {
 		t.Error(err)
@@ -53,8 +53,7 @@ type writer func(p []byte)
 
 func (w writer) Write(p []byte) (int, error) { w(p); return len(p), nil }
 
-// F-OBS-01: an endpoint may hold a password, which is in no log line and in no
-// error.
+// F-OBS-01: a password in the endpoint appears in no log line and no error.
 func TestStart_LogsNoPassword(t *testing.T) {
 	var lines sync.Map // what failed may be logged after the end
 	log := slog.New(slog.NewTextHandler(writer(func(p []byte) { lines.Store(string(p), nil) }), nil))

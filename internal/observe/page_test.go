@@ -16,7 +16,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/observe"
 )
 
-// page is what a scrape sees.
+// page is the metrics of a scrape, by name.
 type page map[string]*dto.MetricFamily
 
 func scrape(t *testing.T, m *meter.Meter) page {
@@ -32,8 +32,8 @@ func scrape(t *testing.T, m *meter.Meter) page {
 	return p
 }
 
-// sum adds up a metric's values, or how often a histogram recorded, over the
-// series that have the labels.
+// sum adds up a metric's values, or a histogram's counts, over the series that have the
+// labels.
 func (p page) sum(name string, labels ...string) float64 {
 	var sum float64
 series:
@@ -57,9 +57,8 @@ func label(m *dto.Metric, name string) string {
 	return ""
 }
 
-// F-OBS-01: after a short run every metric is on the page, and says what
-// happened.
-func TestMetricsPage_IsAliveAfterAShortRun(t *testing.T) {
+// F-OBS-01: after a short run every metric is on the page and shows what happened.
+func TestMetricsPage_ShowsEveryMetricAfterAShortRun(t *testing.T) {
 	f := startFleet(t, to(noop.NewTracerProvider()), 0)
 	at := time.Now().Add(-2 * time.Second).Truncate(time.Microsecond)
 	f.report(t.Context(), "D1", at, domain.DroneIdle)
@@ -131,7 +130,7 @@ func TestMetricsPage_IsAliveAfterAShortRun(t *testing.T) {
 	}
 }
 
-// missing says what has not happened yet.
+// missing is the error that something has not been seen yet.
 type missing struct{ what string }
 
 func (e *missing) Error() string { return e.what + " not seen yet" }

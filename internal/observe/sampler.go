@@ -6,9 +6,9 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// newSampler follows what the cause of a span decided. Of spans without a cause
-// it takes those that link to a sampled one, whose story they go on with, and
-// the ratio of the others.
+// newSampler returns a sampler that follows the decision of a span's parent. Without a
+// parent it samples spans that link to a sampled one, because they continue its trace,
+// and the ratio of the others.
 func newSampler(ratio float64) sdk.Sampler {
 	return sdk.ParentBased(rootSampler{sdk.TraceIDRatioBased(ratio)})
 }

@@ -14,9 +14,8 @@ var (
 	dropped = trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID, SpanID: trace.SpanID{1}, Remote: true})
 )
 
-// F-OBS-01: what caused a span decides first, then what it goes on with, then
-// the ratio.
-func TestSampler(t *testing.T) {
+// F-OBS-01: a span's parent decides first, then its links, then the ratio.
+func TestSampler_FollowsParentThenLinksThenRatio(t *testing.T) {
 	of := func(cause trace.SpanContext) context.Context {
 		return trace.ContextWithRemoteSpanContext(context.Background(), cause)
 	}
@@ -26,13 +25,13 @@ func TestSampler(t *testing.T) {
 		links []trace.Link
 		want  sdk.SamplingDecision
 	}{
-		"a cause that is sampled":          {0, of(sampled), nil, sdk.RecordAndSample},
-		"a cause that is not":              {1, of(dropped), nil, sdk.Drop},
-		"no cause, ratio one":              {1, context.Background(), nil, sdk.RecordAndSample},
-		"no cause, ratio none":             {0, context.Background(), nil, sdk.Drop},
-		"a link to what is sampled":        {0, context.Background(), []trace.Link{{SpanContext: dropped}, {SpanContext: sampled}}, sdk.RecordAndSample},
-		"links to nothing sampled":         {0, context.Background(), []trace.Link{{SpanContext: dropped}}, sdk.Drop},
-		"a cause that is not, with a link": {1, of(dropped), []trace.Link{{SpanContext: sampled}}, sdk.Drop},
+		"parent sampled":                   {0, of(sampled), nil, sdk.RecordAndSample},
+		"parent not sampled":               {1, of(dropped), nil, sdk.Drop},
+		"no parent, ratio 1":               {1, context.Background(), nil, sdk.RecordAndSample},
+		"no parent, ratio 0":               {0, context.Background(), nil, sdk.Drop},
+		"link to a sampled span":           {0, context.Background(), []trace.Link{{SpanContext: dropped}, {SpanContext: sampled}}, sdk.RecordAndSample},
+		"no link to a sampled span":        {0, context.Background(), []trace.Link{{SpanContext: dropped}}, sdk.Drop},
+		"parent not sampled, sampled link": {1, of(dropped), []trace.Link{{SpanContext: sampled}}, sdk.Drop},
 	} {
 		got := newSampler(c.ratio).ShouldSample(sdk.SamplingParameters{ParentContext: c.ctx, TraceID: traceID, Links: c.links})
 		if got.Decision != c.want {

@@ -16,11 +16,10 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// recorded are the spans of a fleet that has stopped.
+// recorded is the spans of a fleet that has stopped.
 type recorded []sdk.ReadOnlySpan
 
-// find is the first span of a name in a trace; messages that come twice make
-// more.
+// find returns the first span of a name in a trace. Redelivered messages make more.
 func (r recorded) find(t *testing.T, in trace.TraceID, name string) sdk.ReadOnlySpan {
 	t.Helper()
 	for _, s := range r {
@@ -32,7 +31,7 @@ func (r recorded) find(t *testing.T, in trace.TraceID, name string) sdk.ReadOnly
 	return nil
 }
 
-// below lists the names of the spans that s caused, directly or not.
+// below returns the names of the descendants of s.
 func (r recorded) below(s sdk.ReadOnlySpan) []string {
 	var names []string
 	for _, child := range r {
@@ -66,8 +65,8 @@ const (
 	batch  = "google.firestore.v1.Firestore/BatchGetDocuments"
 )
 
-// F-OBS-01: one trace leads from a cycle over its decision, the transaction that
-// judged it and the command it became, to the drone.
+// F-OBS-01: one trace leads from a cycle to its decision, the transaction that judged it,
+// the command and the drone.
 func TestTrace_FromCycleToCommand(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(recorder))
@@ -115,16 +114,16 @@ func TestTrace_FromCycleToCommand(t *testing.T) {
 		t.Errorf("process decisions with %v", process.Attributes())
 	}
 
-	// The drone can go on with it.
+	// The drone can continue the trace.
 	received := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(t.Context(), propagation.MapCarrier(command.Attributes)))
 	if sent := spans.find(t, id, "send missions"); received.TraceID() != id || received.SpanID() != sent.SpanContext().SpanID() || !received.IsSampled() {
 		t.Errorf("the command carries %+v, attributes %v", received, command.Attributes)
 	}
 }
 
-// F-OBS-01: a hospital's trace goes on in the State Manager, in whichever of the
-// two ways it names it.
-func TestTrace_GoesOnFromItsSender(t *testing.T) {
+// F-OBS-01: a hospital's trace continues in the State Manager, in either of the two
+// formats that name it.
+func TestTrace_ContinuesThatOfTheSender(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(recorder), sdk.WithSampler(sdk.ParentBased(sdk.NeverSample())))
 	f := startFleet(t, to(provider), 0)
@@ -134,7 +133,7 @@ func TestTrace_GoesOnFromItsSender(t *testing.T) {
 	span.End()
 	const google = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	f.send(t.Context(), "orders", []byte("{poison"), map[string]string{"googclient_traceparent": google}, nil)
-	f.order(t.Context(), "O2") // names no trace, and this fleet begins none
+	f.order(t.Context(), "O2") // carries no trace, and this fleet starts none
 	f.awaitOrder("O1", domain.OrderPending)
 	f.awaitOrder("O2", domain.OrderPending)
 	f.stop()
@@ -154,13 +153,13 @@ func TestTrace_GoesOnFromItsSender(t *testing.T) {
 	}
 	for _, s := range spans {
 		if attributeOf(s, "dronefleet.order_id") == "O2" {
-			t.Errorf("a span of a message that nobody traces: %v", s.Attributes())
+			t.Errorf("a span of an untraced message: %v", s.Attributes())
 		}
 	}
 }
 
-// F-OBS-01: reports share commits; the commit's trace and those of the reports
-// lead to each other.
+// F-OBS-01: reports share commits; the commit's trace and those of the reports link to
+// each other.
 func TestTrace_TelemetryLinksToItsCommit(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(recorder))
@@ -189,13 +188,13 @@ func TestTrace_TelemetryLinksToItsCommit(t *testing.T) {
 	}
 	for _, s := range spans {
 		if s.Name() == "process telemetry" && attributeOf(s, "dronefleet.drone_id") == "D2" {
-			t.Error("a report is traced that was not drawn")
+			t.Error("an unsampled report is traced")
 		}
 	}
 }
 
-// F-OBS-01: a share of one draws every report.
-func TestTrace_DrawsTelemetry(t *testing.T) {
+// F-OBS-01: a share of 1 samples every report.
+func TestTrace_SamplesTelemetry(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	f := startFleet(t, to(sdk.NewTracerProvider(sdk.WithSpanProcessor(recorder))), 1)
 	f.report(t.Context(), "D1", time.Now(), domain.DroneIdle)

@@ -6,7 +6,6 @@
 // next. Plan.Context derives the context of a phase, so every part of a process
 // takes its deadline from the one plan.
 //
-// The package must not import any other package of this module. It does not
-// fail: work that ignores the context of its phase runs on, and the caller has to
-// stop waiting for it.
+// The package must not import any other package of this module. It cannot stop work
+// that ignores the context of its phase; the caller has to stop waiting for it.
 package shutdown

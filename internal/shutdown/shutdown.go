@@ -10,7 +10,7 @@ type Phase string
 
 // The phases of a State Manager, in order. An optimizer has HTTP, Locks and Export.
 const (
-	Drain    Phase = "drain"     // messages in work are finished; the rest is nacked when the phase ends
+	Drain    Phase = "drain"     // messages being processed are finished; the rest is nacked when the phase ends
 	Acks     Phase = "acks"      // the last acks and nacks reach Pub/Sub
 	GiveBack Phase = "give back" // telemetry that no commit took is dropped; Pub/Sub delivers it again
 	Commands Phase = "commands"  // unsent mission commands are published
@@ -28,7 +28,7 @@ type Step struct {
 	Limit time.Duration
 }
 
-// DefaultDrain is how long a State Manager finishes messages in work.
+// DefaultDrain is how long a State Manager may take to finish messages being processed.
 const DefaultDrain = 15 * time.Second
 
 // StateManager returns the plan of a State Manager: drain, and 6 s for the rest.
@@ -75,7 +75,7 @@ func (p Plan) End(phase Phase) time.Duration {
 	panic("shutdown: phase " + string(phase) + " is not planned")
 }
 
-// Total is how long after the order to stop the process has ended.
+// Total is how long after the order to stop the process ends at the latest.
 func (p Plan) Total() time.Duration {
 	var total time.Duration
 	for _, step := range p {

@@ -9,9 +9,9 @@ import (
 	"github.com/dronefleet/dronefleet/internal/shutdown"
 )
 
-// F-FLOW-01: a process has 25 s from the order to stop, and 10 s on Cloud Run;
-// before that order it has no limit.
-func TestPlan_EndsWithinTheTimeOfAProcess(t *testing.T) {
+// F-FLOW-01: a process ends within 25 s of the order to stop, and within 10 s on Cloud
+// Run. Before that order no phase ends.
+func TestPlan_EndsWithinTheLimitOfTheProcess(t *testing.T) {
 	for _, c := range []struct {
 		plan            shutdown.Plan
 		atLeast, before time.Duration
@@ -87,9 +87,8 @@ func TestPlan_ContextKeepsValuesAndIsFreed(t *testing.T) {
 	})
 }
 
-// A phase that a plan lacks has no end to wait for: that is a mistake of the
-// program.
-func TestPlan_RefusesAPhaseThatIsNotPlanned(t *testing.T) {
+// Asking for a phase that the plan lacks is a bug and panics.
+func TestPlan_PanicsOnAPhaseThatIsNotPlanned(t *testing.T) {
 	defer func() {
 		if recover() == nil {
 			t.Error("no panic")

@@ -18,16 +18,16 @@ type Clock struct {
 	ahead atomic.Int64 // Rate.Ahead as it is now, in nanoseconds
 }
 
-// Rate defines simulated time by that of the machine, so that processes can
-// share it: at machine time Epoch simulated time is Ahead of it, and from then
-// on it runs Speed times as fast.
+// Rate defines simulated time relative to the machine's, so that processes can share it:
+// at machine time Epoch, simulated time is Ahead of it, and from then on it runs Speed
+// times as fast.
 type Rate struct {
 	Epoch time.Time
 	Speed float64
 	Ahead time.Duration
 }
 
-// New returns the clock of rate. The error names what is wrong with it.
+// New returns the clock of rate. The error says what is wrong with the rate.
 func New(rate Rate) (*Clock, error) {
 	if !(rate.Speed >= 1 && rate.Speed <= 1000) {
 		return nil, fmt.Errorf("speed is %v; give 1 to 1000", rate.Speed)
@@ -38,15 +38,15 @@ func New(rate Rate) (*Clock, error) {
 	return c, nil
 }
 
-// NotBefore moves the clock forward, if need be, so that it is past t: a
-// simulation that goes on where an earlier one ended must not repeat its time.
+// NotBefore moves the clock forward, if necessary, so that it is past t: a resumed
+// simulation must not repeat time.
 func (c *Clock) NotBefore(t time.Time) {
 	if gap := t.Sub(c.Now()); gap > 0 {
 		c.ahead.Add(int64(gap))
 	}
 }
 
-// Shared is the rate by which other processes keep this clock's time.
+// Shared returns the rate with which other processes can keep this clock's time.
 func (c *Clock) Shared() Rate {
 	return Rate{Epoch: c.Epoch, Speed: c.Speed, Ahead: time.Duration(c.ahead.Load())}
 }
@@ -67,7 +67,7 @@ func (c *Clock) Now() time.Time {
 	return c.Epoch.Round(0).Add(ahead + time.Duration(float64(time.Since(c.base))*c.Speed))
 }
 
-// Real is how long the machine takes for a simulated duration.
+// Real converts a simulated duration to machine time.
 func (c *Clock) Real(d time.Duration) time.Duration {
 	return time.Duration(float64(d) / c.Speed)
 }
@@ -78,9 +78,9 @@ func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 // Until is t minus Now.
 func (c *Clock) Until(t time.Time) time.Duration { return t.Sub(c.Now()) }
 
-// The rest wait for simulated durations; the channels carry machine time.
+// The methods below wait for simulated durations; their channels carry machine time.
 
-// After is a channel that delivers after d.
+// After returns a channel that delivers after d.
 func (c *Clock) After(d time.Duration) <-chan time.Time { return c.Clock.After(c.Real(d)) }
 
 // Sleep waits for d.
@@ -115,15 +115,14 @@ type timer struct {
 
 func (t timer) Reset(d time.Duration) bool { return t.Timer.Reset(t.clock.Real(d)) }
 
-// Under simulated time the machine is no faster: what a lock leaves to it takes
-// at least this long by its own time.
+// The machine is no faster under simulated time, so a lock must allow it at least these
+// durations of machine time.
 const (
 	shortestLease = time.Second
 	lockTimeout   = 5 * time.Second // the lock library's own
 )
 
-// LockOptions make leases keep this clock's time. What waits for the machine is
-// stretched to what the machine needs.
+// LockOptions makes leases keep this clock's time, and long enough for the machine.
 func (c *Clock) LockOptions(ttl time.Duration) []lock.Option {
 	if c.ForLocks() == nil {
 		return []lock.Option{lock.WithTTL(ttl)}
@@ -135,8 +134,8 @@ func (c *Clock) LockOptions(ttl time.Duration) []lock.Option {
 	}
 }
 
-// ForLocks is the clock as a lock's backend takes it; nil, which stands for the
-// machine's, when that is what it is.
+// ForLocks returns the clock for a lock backend; nil, which stands for the machine's
+// clock, at speed 1 without an offset.
 func (c *Clock) ForLocks() lock.Clock {
 	if c.Speed == 1 && c.ahead.Load() == 0 {
 		return nil

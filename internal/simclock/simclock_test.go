@@ -23,8 +23,8 @@ func TestClock_SharedRateAgrees(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, other, after := a.Now(), b.Now(), a.Now()
-	// The two bases are computed at different instants; they may differ by the
-	// resolution of the machine's wall clock against its monotonic one.
+	// The two bases are computed at different instants, so they may differ by the
+	// resolution of the machine's wall clock.
 	const slack = 20 * time.Millisecond
 	if other.Before(before.Add(-slack)) || other.After(after.Add(slack)) {
 		t.Errorf("clocks of one rate differ: %s not in [%s, %s]", other, before, after)
@@ -37,7 +37,7 @@ func TestClock_SharedRateAgrees(t *testing.T) {
 	}
 }
 
-func TestNew_RefusesSpeedsThatAreNone(t *testing.T) {
+func TestNew_RefusesInvalidSpeeds(t *testing.T) {
 	for _, speed := range []float64{0, -1, 0.5, 1001} {
 		if _, err := New(Rate{Epoch: time.Now(), Speed: speed}); err == nil {
 			t.Errorf("speed %v was accepted", speed)
@@ -45,8 +45,8 @@ func TestNew_RefusesSpeedsThatAreNone(t *testing.T) {
 	}
 }
 
-// Under simulated time a lock leaves the machine as much time as ever.
-func TestClock_LocksWaitForTheMachine(t *testing.T) {
+// Under simulated time a lease is still long enough for the machine.
+func TestClock_LockOptionsAllowForTheMachine(t *testing.T) {
 	clock, err := New(Rate{Epoch: time.Now(), Speed: 100})
 	if err != nil {
 		t.Fatal(err)

@@ -1,3 +1,4 @@
-// Package terminal shows on a terminal what others have sent. It knows no command
-// and no store, imports nothing of ours and fails only as what it writes to does.
+// Package terminal prints text from others on a terminal: escaped, and aligned in
+// columns. It must not import any other package of this module. It fails only if the
+// writer does.
 package terminal

@@ -8,15 +8,15 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Table aligns columns, two blanks apart. Unlike text/tabwriter it goes by what a
-// terminal shows: Chinese characters take two places and accents of their own none.
+// Table aligns columns two spaces apart. Unlike text/tabwriter it measures width on the
+// terminal: Chinese characters are two columns wide, combining accents none.
 type Table struct {
 	rows   [][]string
-	widths []int // of the columns; what ends a row needs none
+	widths []int // of the columns except the last of each row
 }
 
-// Row adds a row. A cell is one line whatever it holds, and an id with two blanks is
-// not the one with one.
+// Row adds a row. Cells are escaped to one line, with their spaces kept: ids may differ
+// only in spaces.
 func (t *Table) Row(cells ...string) {
 	row := make([]string, len(cells))
 	for i, c := range cells {
@@ -48,11 +48,11 @@ func (t *Table) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// places is how many places of a line a terminal shows text in.
+// places returns the width of text on a terminal, in columns.
 func places(text string) (n int) {
 	for _, r := range text {
 		switch kind := width.LookupRune(r).Kind(); {
-		case unicode.In(r, unicode.Mn, unicode.Me), r >= 0x1160 && r <= 0x11ff: // and what Korean syllables go on with
+		case unicode.In(r, unicode.Mn, unicode.Me), r >= 0x1160 && r <= 0x11ff: // and the vowels and finals of Korean syllables
 		case kind == width.EastAsianWide, kind == width.EastAsianFullwidth:
 			n += 2
 		default:

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// Columns begin where a terminal shows them to, whatever stands before them; what
-// ends a row widens no column.
-func TestTable(t *testing.T) {
+// Columns are aligned as a terminal shows them, whatever their text; the last cell of a
+// row does not widen its column.
+func TestTable_AlignsColumns(t *testing.T) {
 	var table Table
 	for _, row := range [][]string{
 		{"ID", "STATUS", "PLACE"}, {"O-12345", "PENDING", "x"}, {"血液-1", "", "y"}, {"ｆｕｌｌ", "한글", "z"}, {"🚁", "\u1112\u1161\u11ab", "decomposed"},
@@ -39,7 +39,7 @@ var errFull = errors.New("full")
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
-func TestTable_TellsWhatIsNotWritten(t *testing.T) {
+func TestTable_ReturnsWriteErrors(t *testing.T) {
 	var table Table
 	table.Row("x")
 	if _, err := table.WriteTo(full{}); !errors.Is(err, errFull) {

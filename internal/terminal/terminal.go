@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// Escape is text without what a terminal would obey instead of show, or show
-// in another order: ids, products and errors are what anybody has sent. JSON
-// reads the escapes as the same text.
+// Escape replaces control characters and characters that change the direction of text:
+// ids, products and errors come from anybody. A JSON parser reads the escapes as the
+// same text.
 func Escape(text string, kept ...rune) string {
 	obeyed := func(r rune) bool { return !unicode.IsPrint(r) && !slices.Contains(kept, r) }
 	i := strings.IndexFunc(text, obeyed)
@@ -33,7 +33,7 @@ func Escape(text string, kept ...rune) string {
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_.:@%+,=-]+$`)
 
-// Word is text as one word for a shell, so that what is shown can be typed.
+// Word quotes text as one word for a shell, so that it can be copied into a command.
 func Word(text string) string {
 	switch escaped := Escape(text); {
 	case plainWord.MatchString(text):

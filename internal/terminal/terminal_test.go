@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A shell reads a word as the text it was made of, and a terminal shows it.
+// A shell reads a word as the original text, and the word is printable.
 func TestWord_IsReadAsTheText(t *testing.T) {
 	shell, err := exec.LookPath("bash")
 	if err != nil {
