@@ -1,8 +1,11 @@
 package lock
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"regexp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,18 +33,33 @@ const (
 )
 
 // Event is one finished operation. Raw values are there only if IncludeRaw
-// allows them.
+// allows them and DenyRaw does not forbid it.
+//
+// In JSON the first five fields are always there, empty if they do not apply; key
+// and lockId only if they may be shown. See MarshalJSON for Code.
 type Event struct {
-	Type       EventType
-	Result     EventResult
-	KeyHash    string        // if the call names a key
-	LockIDHash string        // if the call names an id, or yields one
-	Reason     Reason        // when a result is not OK
-	Code       Code          // when the call failed
-	Duration   time.Duration // of the call
-	Key        string        // raw
-	LockID     string        // raw
+	Type       EventType     `json:"type"`
+	KeyHash    string        `json:"keyHash"`    // if the call names a key
+	LockIDHash string        `json:"lockIdHash"` // if the call names an id, or yields one
+	Result     EventResult   `json:"result"`
+	Reason     Reason        `json:"reason"`           // when a result is not OK
+	Key        string        `json:"key,omitempty"`    // raw
+	LockID     string        `json:"lockId,omitempty"` // raw
+	Code       Code          `json:"-"`                // when the call failed
+	Duration   time.Duration `json:"-"`                // of the call
 }
+
+// MarshalJSON puts Why into the field reason. The duration is left out.
+func (e Event) MarshalJSON() ([]byte, error) {
+	type fields Event
+	shown := fields(e)
+	shown.Reason = Reason(e.Why())
+	return json.Marshal(shown)
+}
+
+// Why is the reason of a result that is not OK, or the code of a call that failed;
+// empty if neither applies.
+func (e Event) Why() string { return cmp.Or(string(e.Reason), string(e.Code)) }
 
 // Observer takes events, one at a time and in order.
 type Observer interface{ Observe(Event) }
@@ -59,7 +77,7 @@ const eventQueue = 1024
 type TelemetryOption func(*Observed)
 
 // IncludeRaw puts raw keys and lock ids into the events for which allow is
-// true. nil allows all; a panic means no.
+// true. nil allows all; a panic means no. DenyRaw comes first.
 func IncludeRaw(allow func(Event) bool) TelemetryOption {
 	if allow == nil {
 		allow = func(Event) bool { return true }
@@ -73,7 +91,7 @@ func WithHasher(h Hasher) TelemetryOption { return func(o *Observed) { o.hash = 
 // WithTelemetryClock sets the clock that measures durations.
 func WithTelemetryClock(c Clock) TelemetryOption { return func(o *Observed) { o.clock = c } }
 
-// Observed is a Backend that reports what it does. The observer, the hasher and
+// Observed is a Store that reports what it does, on any Backend. The observer, the hasher and
 // the filter for raw values run in a goroutine of their own, so they can neither
 // delay nor change a result. If they fall more than 1024 events behind, further
 // events are dropped and counted; one whose observer or hasher panics is lost.
@@ -83,6 +101,7 @@ type Observed struct {
 	hash     Hasher
 	clock    Clock
 	allowRaw func(Event) bool // nil: never
+	denied   *regexp.Regexp   // keys that are never shown; nil: none
 
 	mu      sync.Mutex // orders events, guards closed
 	closed  bool
@@ -92,13 +111,15 @@ type Observed struct {
 }
 
 var (
-	_ Backend     = (*Observed)(nil)
-	_ RawLookuper = (*Observed)(nil)
-	_ Waiter      = (*Observed)(nil)
+	_ Store  = (*Observed)(nil)
+	_ Waiter = (*Observed)(nil)
 )
 
-// WithTelemetry returns a backend that reports to o what it does. Close it after the
-// last call. A nil observer observes nothing.
+// WithTelemetry returns a backend that reports to o what it does, and that owns b:
+// close it, instead of b, after the last call. A nil observer observes nothing.
+//
+// What b lacks of a Store is ErrInvalidArgument when it is called, and Watch is
+// then without signals.
 func WithTelemetry(b Backend, o Observer, opts ...TelemetryOption) *Observed {
 	if o == nil {
 		o = ObserverFunc(func(Event) {})
@@ -108,6 +129,7 @@ func WithTelemetry(b Backend, o Observer, opts ...TelemetryOption) *Observed {
 		observer: o,
 		queue:    make(chan Event, eventQueue),
 		drained:  make(chan struct{}),
+		denied:   matchAny(DefaultDenied()),
 	}
 	for _, opt := range opts {
 		if opt != nil {
@@ -124,9 +146,20 @@ func WithTelemetry(b Backend, o Observer, opts ...TelemetryOption) *Observed {
 	return d
 }
 
-// Close delivers the waiting events, at most until ctx ends (ErrAborted), and
-// stops. Later calls of the backend work, unobserved.
+// Close closes the backend if it is a Closer, and delivers the waiting events,
+// both at most until ctx ends (ErrAborted). Later calls work as far as they do on
+// the closed backend, unobserved.
 func (o *Observed) Close(ctx context.Context) error {
+	var err error
+	if c, ok := o.backend.(Closer); ok {
+		err = c.Close(ctx)
+	}
+	drained := o.drain(ctx)
+	return cmp.Or(err, drained)
+}
+
+// drain ends the observation and waits for the events.
+func (o *Observed) drain(ctx context.Context) error {
 	o.mu.Lock()
 	if !o.closed {
 		o.closed = true
@@ -200,6 +233,24 @@ func (o *Observed) LookupRaw(ctx context.Context, q Query) (*RawInfo, error) {
 	return info, err
 }
 
+// List implements Lister. It is not reported: it is about no one lock.
+func (o *Observed) List(ctx context.Context) ([]RawInfo, error) {
+	l, ok := o.backend.(Lister)
+	if !ok {
+		return nil, Invalid("backend cannot list its locks; use Lookup").At("list", "", "")
+	}
+	return l.List(ctx)
+}
+
+// CheckClock implements ClockChecker. It is not reported: it is about no lock.
+func (o *Observed) CheckClock(ctx context.Context) (ClockReport, error) {
+	c, ok := o.backend.(ClockChecker)
+	if !ok {
+		return ClockReport{}, Invalid("backend cannot check the clock; use one that is a ClockChecker").At("checkClock", "", "")
+	}
+	return c.CheckClock(ctx)
+}
+
 // Watch implements Waiter, if the backend does.
 func (o *Observed) Watch(key string) (<-chan struct{}, func()) { return watch(o.backend, key) }
 
@@ -262,7 +313,7 @@ func (o *Observed) tell(e Event) {
 	if lockID != "" {
 		e.LockIDHash = o.hash(lockID)
 	}
-	if o.mayShowRaw(e) {
+	if !o.denies(key) && o.mayShowRaw(e) {
 		e.Key, e.LockID = key, lockID
 	}
 	o.observer.Observe(e)

@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -130,6 +131,140 @@ func TestTelemetry_Contract(t *testing.T) {
 		t.Cleanup(func() { mustDrain(t, o) })
 		return o
 	})
+}
+
+// L-EVT-01: the JSON of events, field by field.
+func TestEvent_JSON(t *testing.T) {
+	keyHash, idHash := lock.HashKey("payment:42"), lock.HashKey("AAAAAAAAAAAAAAAAAAAAAA")
+	for _, row := range []struct {
+		event  lock.Event
+		golden string
+	}{
+		{lock.Event{Type: lock.EventAcquire, Result: lock.ResultOK, KeyHash: keyHash, LockIDHash: idHash, Duration: time.Second},
+			`{"type":"acquire","keyHash":"6831d3d1611c045158f886b7","lockIdHash":"8a5bdb4cc15164126c6ef266","result":"ok","reason":""}`},
+		{lock.Event{Type: lock.EventAcquire, Result: lock.ResultFail, KeyHash: keyHash, Reason: lock.ReasonLocked},
+			`{"type":"acquire","keyHash":"6831d3d1611c045158f886b7","lockIdHash":"","result":"fail","reason":"locked"}`},
+		{lock.Event{Type: lock.EventRelease, Result: lock.ResultFail, LockIDHash: idHash, Reason: lock.ReasonNotFound},
+			`{"type":"release","keyHash":"","lockIdHash":"8a5bdb4cc15164126c6ef266","result":"fail","reason":"not-found"}`},
+		{lock.Event{Type: lock.EventExtend, Result: lock.ResultFail, KeyHash: keyHash, LockIDHash: idHash, Reason: lock.ReasonExpired, Key: "payment:42", LockID: "AAAAAAAAAAAAAAAAAAAAAA"},
+			`{"type":"extend","keyHash":"6831d3d1611c045158f886b7","lockIdHash":"8a5bdb4cc15164126c6ef266","result":"fail","reason":"expired","key":"payment:42","lockId":"AAAAAAAAAAAAAAAAAAAAAA"}`},
+		{lock.Event{Type: lock.EventIsLocked, Result: lock.ResultFail, KeyHash: keyHash, Code: lock.CodeRateLimited},
+			`{"type":"isLocked","keyHash":"6831d3d1611c045158f886b7","lockIdHash":"","result":"fail","reason":"RateLimited"}`},
+		{lock.Event{Type: lock.EventLookup, Result: lock.ResultFail, KeyHash: keyHash},
+			`{"type":"lookup","keyHash":"6831d3d1611c045158f886b7","lockIdHash":"","result":"fail","reason":""}`},
+	} {
+		for _, v := range []any{row.event, &row.event} {
+			text, err := json.Marshal(v)
+			if err != nil || string(text) != row.golden {
+				t.Errorf("%s, %v\nwant %s", text, err, row.golden)
+			}
+		}
+	}
+}
+
+// L-EVT-01: a key that seems to hold a secret stays hashed, and so does its lock
+// id, whatever IncludeRaw says.
+func TestTelemetry_DenyRaw(t *testing.T) {
+	deny := func(words ...string) []lock.TelemetryOption {
+		return []lock.TelemetryOption{lock.DenyRaw(words...)}
+	}
+	for _, row := range []struct {
+		key   string
+		opts  []lock.TelemetryOption
+		shown bool
+	}{
+		{"payment:42", nil, true},
+		{"token:42", nil, false},
+		{"refreshToken/42", nil, false},
+		{"CLIENT_SECRET", nil, false},
+		{"user:7:Password", nil, false},
+		{"PASSWORD", nil, false},
+		{"pas\u017fword", nil, false}, // the long s folds to s
+		{"x-api-key:9", nil, false},
+		{"Session:abc", nil, false},
+		{"token:42", deny(), true},
+		{"token:42", deny("patient"), true},
+		{"Patient:12", deny("patient"), false},
+		{"patient.12", deny("patient.", "x"), false},
+		{"patients", deny("patient.", "y"), true}, // a word is not a pattern
+		{"CAFE\u0301", deny("caf\u00e9"), false},
+		{"anything", deny(""), false},
+		{"anything", deny("\xff"), false},
+	} {
+		var j journal
+		o := lock.WithTelemetry(memlock.New(), &j, append(row.opts, lock.IncludeRaw(nil))...)
+		res, err := o.Acquire(bg, lock.AcquireRequest{Key: row.key, TTL: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustDrain(t, o)
+		e := j.events[0]
+		if (e.Key == row.key) != row.shown || (e.LockID == res.LockID) != row.shown {
+			t.Errorf("%q: key %q, lock id %q, want them shown: %v", row.key, e.Key, e.LockID, row.shown)
+		}
+		if e.KeyHash != lock.HashKey(row.key) || e.LockIDHash != lock.HashKey(res.LockID) {
+			t.Errorf("%q: %+v", row.key, e)
+		}
+	}
+	words := lock.DefaultDenied()
+	words[0] = "changed"
+	if lock.DefaultDenied()[0] == "changed" {
+		t.Error("the default list can be changed from outside")
+	}
+}
+
+// L-EVT-01: the decorator is a Store on every backend; what the backend lacks is
+// refused.
+func TestTelemetry_OnEveryBackend(t *testing.T) {
+	whole := &closing{Backend: memlock.New()}
+	o := lock.WithTelemetry(whole, nil)
+	if _, err := o.Acquire(bg, lock.AcquireRequest{Key: "k", TTL: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := o.List(bg); err != nil || len(list) != 1 || list[0].Key != "k" {
+		t.Errorf("list %+v, %v", list, err)
+	}
+	if report, err := o.CheckClock(bg); err != nil || report.Level != lock.ClockOK {
+		t.Errorf("clock %+v, %v", report, err)
+	}
+	mustDrain(t, o)
+	if whole.closed != 1 {
+		t.Errorf("the backend was closed %d times", whole.closed)
+	}
+
+	broken := errors.New("not closed")
+	o = lock.WithTelemetry(&closing{Backend: memlock.New(), err: broken}, nil)
+	if err := o.Close(bg); err != broken {
+		t.Errorf("close: %v", err)
+	}
+
+	bare := lock.WithTelemetry(&spy{Backend: memlock.New()}, nil) // a Backend and no more
+	_, listErr := bare.List(bg)
+	_, clockErr := bare.CheckClock(bg)
+	_, rawErr := bare.LookupRaw(bg, lock.Query{Key: "k"})
+	for _, err := range []error{listErr, clockErr, rawErr} {
+		if !errors.Is(err, lock.ErrInvalidArgument) {
+			t.Errorf("%v, want it refused", err)
+		}
+	}
+	if free, stop := bare.Watch("k"); free != nil {
+		t.Error("signals out of nowhere")
+	} else {
+		stop()
+	}
+	mustDrain(t, bare)
+}
+
+// closing is memlock with a count of Close.
+type closing struct {
+	*memlock.Backend
+	closed int
+	err    error
+}
+
+func (c *closing) Close(context.Context) error {
+	c.closed++
+	return c.err
 }
 
 // L-TEL-03

@@ -1,6 +1,7 @@
 package firestorelock
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -21,9 +22,11 @@ func TestSameOutcomesAsMemory(t *testing.T) {
 	for seed := range uint64(8) {
 		start := time.Now()
 		memoryClock, storeClock := locktest.NewClock(start), locktest.NewClock(start)
-		memory := locktest.Script(memlock.New(memlock.WithClock(memoryClock)), memoryClock, "k", seed, 200)
+		inMemory, memoryEvents := observed(t, memlock.New(memlock.WithClock(memoryClock)))
+		memory := locktest.Script(inMemory, memoryClock, "k", seed, 200)
 		b := newBackend(t, newClient(t, serverAddr), Config{Clock: storeClock})
-		store := locktest.Script(b, storeClock, "k", seed, 200)
+		inStore, storeEvents := observed(t, b)
+		store := locktest.Script(inStore, storeClock, "k", seed, 200)
 		wait(t, b)
 		for i := range memory {
 			if memory[i] != store[i] {
@@ -31,5 +34,25 @@ func TestSameOutcomesAsMemory(t *testing.T) {
 				break
 			}
 		}
+		if memory, store := memoryEvents(), storeEvents(); !slices.Equal(memory, store) { // L-EVT-01
+			t.Errorf("seed %d: events %v\nof memory, Firestore's %v", seed, memory, store)
+		}
+	}
+}
+
+// observed is a backend whose events can be asked for once it is done. What differs
+// between two runs of one script, times and lock ids, is taken out.
+func observed(t *testing.T, b lock.Backend) (lock.Backend, func() []lock.Event) {
+	var events []lock.Event
+	o := lock.WithTelemetry(b, lock.ObserverFunc(func(e lock.Event) {
+		e.Duration, e.LockIDHash = 0, ""
+		events = append(events, e)
+	}))
+	t.Cleanup(func() { _ = o.Close(bg) })
+	return o, func() []lock.Event {
+		if err := o.Close(bg); err != nil {
+			t.Error(err)
+		}
+		return events
 	}
 }
