@@ -11,6 +11,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/policy"
 )
 
@@ -29,7 +30,10 @@ var values = map[string][]string{
 	"method":   {"Commit", "BatchGetDocuments", "RunQuery", "BeginTransaction", "Rollback"},
 	"kind":     append([]string{pubsubio.LatencyPosition, pubsubio.LatencyStatus}, pubsubio.InboundTopics...),
 	"outcome":  {meter.Applied, meter.Rejected, meter.DeadLetter, meter.Nacked, "run", "skipped", "failed"},
-	"reason":   {string(policy.ReasonStaleTelemetry), string(policy.ReasonFutureTimestamp)},
+	"reason": {string(policy.ReasonStaleTelemetry), string(policy.ReasonFutureTimestamp),
+		string(lock.ReasonLocked), string(lock.ReasonExpired), string(lock.ReasonNotFound)},
+	"type":   {string(lock.EventAcquire), string(lock.EventRelease), string(lock.EventExtend), string(lock.EventIsLocked), string(lock.EventLookup)},
+	"result": {string(lock.ResultOK), string(lock.ResultFail)},
 }
 
 func priorities() (names []string) {

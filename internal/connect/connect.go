@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"regexp"
@@ -23,7 +22,6 @@ import (
 
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/simclock"
-	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/firestorelock"
 )
 
@@ -329,14 +327,4 @@ func (c *Clients) Clock(ctx context.Context) (*simclock.Clock, error) {
 		return simclock.Real(), nil
 	}
 	return simclock.New(simclock.Rate{Epoch: rate.Epoch, Speed: rate.Speed, Ahead: time.Duration(rate.Ahead) * time.Millisecond})
-}
-
-// Locks returns the fleet's locks, on the fleet's clock. It is the only function that
-// knows the lock backend.
-func (c *Clients) Locks(clock *simclock.Clock, log *slog.Logger) (lock.Store, error) {
-	locks, err := firestorelock.New(c.Firestore, firestorelock.Config{Clock: clock.ForLocks(), Logger: log})
-	if err != nil {
-		return nil, err
-	}
-	return locks, nil
 }

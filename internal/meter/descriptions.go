@@ -61,6 +61,10 @@ var (
 		"Mission commands and revocations sent to drones.")
 	outboxOverflowTotal = describe("outbox_overflow_total", counter,
 		"Mission commands left to the sweeper because the outbox was full.")
+	lockEventsTotal = describe("lock_events_total", counter,
+		"Calls of the locks' store, by type (acquire, release, extend, isLocked, lookup), result (ok, fail) and reason (locked, expired, not-found, or the code of an error).", "type", "result", "reason")
+	lockEventsDroppedTotal = describe("lock_events_dropped_total", counter,
+		"Calls of the locks' store that are missing in lock_events_total because they came too fast to be counted.")
 	pickedUpAgainTotal = describe("parcels_picked_up_again_total", counter,
 		"Orders picked up by a second mission although, as a late report shows, their parcel had already been put down.")
 	publishToCommitSeconds = describe("publish_to_commit_seconds", histogram,

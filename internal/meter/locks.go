@@ -65,3 +65,25 @@ func (m *Meter) Locks() map[string]*Lock {
 	defer m.mu.Unlock()
 	return maps.Clone(m.locks)
 }
+
+// LockEvent identifies a kind of finished call of a lock's backend.
+type LockEvent struct {
+	Type   string // acquire, release, extend, isLocked, lookup
+	Result string // ok, fail
+	Reason string // locked, expired, not-found, or the code of an error; empty if there is none
+}
+
+// LockEvents is the count of one kind of finished call.
+func (m *Meter) LockEvents(e LockEvent) *Counter { return entry(m, m.lockEvents, e) }
+
+// AwaitLockEvents makes the counts that people look at start at 0: a rate cannot
+// see the first event of a series that begins with it.
+func (m *Meter) AwaitLockEvents() {
+	for _, e := range []LockEvent{
+		{"acquire", "ok", ""}, {"acquire", "fail", "locked"},
+		{"extend", "ok", ""}, {"extend", "fail", "expired"}, {"extend", "fail", "not-found"},
+		{"release", "ok", ""}, {"release", "fail", "expired"}, {"release", "fail", "not-found"},
+	} {
+		m.LockEvents(e)
+	}
+}

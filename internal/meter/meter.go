@@ -32,17 +32,19 @@ type Meter struct {
 	CommandsPublished Counter // mission commands and revocations
 	OutboxOverflow    Counter // commands left to the sweeper because the outbox was full
 	PickedUpAgain     Counter // parcels picked up again after they had been put down, as late reports show
+	LockEventsDropped Counter // calls of the locks that LockEvents lacks
 	ClockOffset       Offset  // Firestore's time minus the local one
 
 	tracer atomic.Pointer[trace.Tracer] // of calls; see TraceCalls
 
-	mu        sync.Mutex
-	settled   map[Settlement]*Counter
-	latency   map[string]*Histogram // publish to commit, by kind
-	firestore map[rpcKey]*rpcCounts
-	retries   map[string]*Counter // by operation
-	locks     map[string]*Lock
-	backlogs  map[string]*Backlog
+	mu         sync.Mutex
+	settled    map[Settlement]*Counter
+	latency    map[string]*Histogram // publish to commit, by kind
+	firestore  map[rpcKey]*rpcCounts
+	retries    map[string]*Counter // by operation
+	locks      map[string]*Lock
+	lockEvents map[LockEvent]*Counter
+	backlogs   map[string]*Backlog
 }
 
 type rpcKey struct{ operation, method string }
@@ -52,12 +54,13 @@ type rpcCounts struct{ calls, failed, reads, writes Counter }
 // New returns an empty meter.
 func New() *Meter {
 	return &Meter{
-		settled:   map[Settlement]*Counter{},
-		latency:   map[string]*Histogram{},
-		firestore: map[rpcKey]*rpcCounts{},
-		retries:   map[string]*Counter{},
-		locks:     map[string]*Lock{},
-		backlogs:  map[string]*Backlog{},
+		settled:    map[Settlement]*Counter{},
+		latency:    map[string]*Histogram{},
+		firestore:  map[rpcKey]*rpcCounts{},
+		retries:    map[string]*Counter{},
+		locks:      map[string]*Lock{},
+		lockEvents: map[LockEvent]*Counter{},
+		backlogs:   map[string]*Backlog{},
 	}
 }
 

@@ -26,6 +26,7 @@ func busy() *Meter {
 	m.CommitRetried(WithOperation(context.Background(), "telemetry"))
 	m.Backlog("telemetry", func() time.Time { return epoch.Add(time.Minute) }).Hold(epoch)
 	m.Lock(LockSweeper).Tried(time.Now(), true)
+	m.LockEvents(LockEvent{Type: "acquire", Result: "ok"}).Inc()
 	m.Cycles.Took.Record(time.Second)
 	m.Cycles.Ended(CycleRun)
 	m.Cycles.SetUnserved(map[string]int64{"CRITICAL": 2})
@@ -119,15 +120,19 @@ func TestMeter_ValuesOfGauges(t *testing.T) {
 func TestMeter_ExportsZeroCounts(t *testing.T) {
 	m := New()
 	entry(m, m.firestore, rpcKey{"orders", "Commit"})
+	m.AwaitLockEvents()
 	families := gather(t, m)
 	for _, name := range []string{"dronefleet_cycles_total", "dronefleet_plans_refused_total", "dronefleet_sweeps_total", "dronefleet_sweeps_skipped_total",
-		"dronefleet_commands_published_total", "dronefleet_outbox_overflow_total", "dronefleet_parcels_picked_up_again_total", "dronefleet_commit_retries_total"} {
+		"dronefleet_commands_published_total", "dronefleet_outbox_overflow_total", "dronefleet_parcels_picked_up_again_total", "dronefleet_commit_retries_total", "dronefleet_lock_events_total", "dronefleet_lock_events_dropped_total"} {
 		if families[name] == nil {
 			t.Errorf("%s is missing", name)
 		}
 	}
 	if n := len(families["dronefleet_cycles_total"].GetMetric()); n != 3 {
 		t.Errorf("%d outcomes of cycles", n)
+	}
+	if n := len(families["dronefleet_lock_events_total"].GetMetric()); n != 8 {
+		t.Errorf("%d kinds of lock events", n)
 	}
 }
 

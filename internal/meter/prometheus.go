@@ -103,4 +103,8 @@ func (m *Meter) collectLocks(c collector) {
 		}
 		c.value(lockHeld, held, name)
 	}
+	for e, n := range load(m, m.lockEvents) {
+		c.count(lockEventsTotal, n, e.Type, e.Result, e.Reason)
+	}
+	c.count(lockEventsDroppedTotal, m.LockEventsDropped.Value())
 }

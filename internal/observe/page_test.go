@@ -110,6 +110,8 @@ func TestMetricsPage_ShowsEveryMetricAfterAShortRun(t *testing.T) {
 		{"dronefleet_cycle_seconds"},
 		{"dronefleet_lock_wait_seconds", "lock", "cycle"},
 		{"dronefleet_lock_wait_seconds", "lock", "sweeper"},
+		{"dronefleet_lock_events_total", "type", "acquire", "result", "ok"},
+		{"dronefleet_lock_events_total", "type", "release", "result", "ok"},
 		{"dronefleet_firestore_writes_per_thousand_messages", "kind", "telemetry"},
 	} {
 		if p.sum(alive[0], alive[1:]...) <= 0 {
