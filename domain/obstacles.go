@@ -2,7 +2,7 @@ package domain
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 )
 
 // Obstacles says in numbers of drones why a cycle did not assign an order.
@@ -45,23 +45,11 @@ func (o Obstacles) String() string {
 	if !o.Counted() {
 		return ""
 	}
-	var kinds []string
-	add := func(drones int, kind string) {
-		if drones > 0 {
-			kinds = append(kinds, fmt.Sprintf("%d %s", drones, kind))
-		}
-	}
-	add(o.Warehouse, "warehouse")
-	add(o.Payload, "payload")
-	add(o.ColdChain, "cold chain")
-	add(o.Range, "range")
-	add(o.Battery, "battery")
-	add(o.Taken, "taken")
-	add(o.Reserve, "reserve")
-	add(o.Unused, "unused")
 	text := fmt.Sprintf("%d free", o.Free)
-	if len(kinds) > 0 {
-		text += ": " + strings.Join(kinds, ", ")
+	separator := ": "
+	for _, kind := range o.kinds() {
+		text += separator + kind.String()
+		separator = ", "
 	}
 	if o.Deadline > 0 {
 		text += fmt.Sprintf(" (%d late)", o.Deadline)
@@ -70,4 +58,23 @@ func (o Obstacles) String() string {
 		text += fmt.Sprintf("; %d busy", o.Busy)
 	}
 	return text
+}
+
+// able is how many free drones can carry the order.
+func (o Obstacles) able() int { return o.Taken + o.Reserve + o.Unused }
+
+// obstacle is how many free drones one kind of obstacle keeps from an order.
+type obstacle struct {
+	drones int
+	kind   string
+}
+
+func (o obstacle) String() string { return fmt.Sprintf("%d %s", o.drones, o.kind) }
+
+// kinds are the obstacles that there are.
+func (o Obstacles) kinds() []obstacle {
+	return slices.DeleteFunc([]obstacle{
+		{o.Warehouse, "warehouse"}, {o.Payload, "payload"}, {o.ColdChain, "cold chain"}, {o.Range, "range"}, {o.Battery, "battery"},
+		{o.Taken, "taken"}, {o.Reserve, "reserve"}, {o.Unused, "unused"},
+	}, func(o obstacle) bool { return o.drones == 0 })
 }

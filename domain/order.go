@@ -32,6 +32,10 @@ type Order struct {
 	Revision           int64 // counts the order's state changes; its events carry it
 }
 
+// Waits reports whether the order waits for a drone. A held one waits for an
+// operator.
+func (o Order) Waits() bool { return o.Status == OrderPending && !o.Held }
+
 // OrderContent is what a requester decides.
 type OrderContent struct {
 	Priority    Priority

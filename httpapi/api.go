@@ -45,6 +45,7 @@ type API struct {
 	ready    *readiness
 	access   Access
 	operator operator.Commands
+	waits    waits
 }
 
 // requestTimeout is how long the store may take to answer one request.
@@ -70,6 +71,7 @@ func NewProbes(cfg Config, topic string) *API {
 func newAPI(cfg Config) *API {
 	return &API{
 		store: cfg.Store, newID: cfg.NewID, log: cfg.Log, meter: cfg.Meter, ready: newReadiness(cfg), access: cfg.Access, operator: cfg.Operator,
+		waits: waits{store: cfg.Store},
 	}
 }
 

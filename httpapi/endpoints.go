@@ -46,12 +46,12 @@ func (a *API) fleetEndpoints() []endpoint {
 	return []endpoint{
 		{get, "/api/v1/optimizer/snapshot", viewer, []parameter{depot}, nil, a.snapshot},
 		{get, "/api/v1/drones", viewer, listed(choice("status", domain.DroneStatuses)), nil, list("drones", a.drones, entity.OfDrone)},
-		{get, "/api/v1/orders", viewer, listed(choice("status", domain.OrderStatuses), onlyHeld), nil, list("orders", a.orders, entity.OfOrder)},
+		{get, "/api/v1/orders", viewer, listed(choice("status", domain.OrderStatuses), onlyHeld), nil, a.orders},
 		{get, "/api/v1/missions", viewer, listed(choice("status", domain.MissionStatuses)), nil, list("missions", a.missions, entity.OfMission)},
 		{get, "/api/v1/decisions", viewer, listed(choice("outcome", domain.Outcomes), choice("reason", policy.LedgerReasons())), nil, list("decisions", a.decisions, entity.OfDecision)},
 		{get, "/api/v1/cycles", viewer, listed(choice("outcome", domain.CycleOutcomes)), nil, list("cycles", a.cycles, entity.OfCycle)},
 		{get, "/api/v1/drones/{id}", viewer, nil, nil, single[domain.DroneID](a.store.Drone, entity.OfDrone)},
-		{get, "/api/v1/orders/{id}", viewer, nil, nil, single[domain.OrderID](a.store.Order, entity.OfOrder)},
+		{get, "/api/v1/orders/{id}", viewer, nil, nil, a.order},
 		{get, "/api/v1/missions/{id}", viewer, nil, nil, single[domain.MissionID](a.store.Mission, entity.OfMission)},
 		{get, "/api/v1/decisions/{id}", viewer, nil, nil, single[domain.DecisionID](a.store.LedgerEntry, entity.OfDecision)},
 		{get, "/api/v1/cycles/{id}", viewer, nil, nil, single[domain.CycleID](a.store.Cycle, entity.OfCycle)},
@@ -197,10 +197,6 @@ func single[ID ~string, D, J any](read func(context.Context, ID) (D, error), for
 
 func (a *API) drones(ctx context.Context, r *request) (firestoretx.Listing[domain.Drone], error) {
 	return a.store.ListDrones(ctx, domain.DroneStatus(r.value("status")), r.page())
-}
-
-func (a *API) orders(ctx context.Context, r *request) (firestoretx.Listing[domain.Order], error) {
-	return a.store.ListOrders(ctx, firestoretx.OrderFilter{Status: domain.OrderStatus(r.value("status")), Held: r.has("held")}, r.page())
 }
 
 func (a *API) missions(ctx context.Context, r *request) (firestoretx.Listing[domain.Mission], error) {

@@ -430,7 +430,7 @@ func TestAPI_ShowsEveryFieldOfADocument(t *testing.T) {
 	}{
 		{"drones/D1", entity.Drone{}, map[string]any{
 			"position": point, "batteryPercentage": 81.5, "speedKmh": 51.5, "missionAcked": true, "missionMoved": true,
-			"lastUpdate": at(1), "seenAt": at(2), "freeAfter": at(3), "idleSince": at(4), "faultSince": at(5), "ghostRevokedAt": at(6),
+			"lastUpdate": at(1), "seenAt": at(2), "freeAfter": at(3), "idleSince": at(4), "faultSince": at(5), "ghostRevokedAt": at(6), "parkedSince": at(8),
 			"emergencyLatched": true, "ghostMissionId": "M-2", "failedMissions": []any{map[string]any{"missionId": "M-1", "failedAt": at(7)}},
 			"shortName": "one", "batteryCapacityMah": 5000, "consumptionPerKm": 1.5, "maxFlightTimeMinutes": 40, "payloadCapacityKg": 2.5, "revision": 7,
 		}},
@@ -442,6 +442,7 @@ func TestAPI_ShowsEveryFieldOfADocument(t *testing.T) {
 		{"missions/M-DEC-1", entity.Mission{}, map[string]any{
 			"failureReason": "STALLED", "reachedStops": 2, "startTime": at(1), "endTime": at(2), "commandExpiresAt": at(3), "commandPublishedAt": at(4),
 			"revokePublishedAt": at(5), "commandPending": true, "revokePending": true, "fence": "000000000000017", "revision": 7, "route": []any{stop},
+			"sightings": []any{map[string]any{"stop": 1, "at": at(6), "claimed": true}}, "droppedStops": []any{2},
 		}},
 		{"decisions/DEC-1", entity.Decision{}, map[string]any{
 			"reason": "BAD_ROUTE", "detail": "a stop too many", "fence": "000000000000017", "depotId": "DEPOT-1",
@@ -451,7 +452,10 @@ func TestAPI_ShowsEveryFieldOfADocument(t *testing.T) {
 			"depotId": "DEPOT-1", "outcome": "PUBLISHED", "detail": "a test", "fence": "000000000000017", "holder": "h", "objective": "none",
 			"snapshotTime": at(1), "startedAt": at(2), "endedAt": at(3), "drones": 1, "orders": 2, "missions": 3, "assigned": 4,
 			"readMs": 5, "solveMs": 6, "publishMs": 7, "distanceKm": 8.5, "leftOut": []any{"order O9"},
-			"unserved": []any{map[string]any{"orderId": "O2", "reason": "out_of_range"}},
+			"unserved": []any{map[string]any{
+				"orderId": "O2", "reason": "out_of_range", "freeDrones": 11, "busyDrones": 12, "warehouse": 13, "payload": 14, "coldChain": 15, "range": 16,
+				"battery": 17, "taken": 18, "reserve": 19, "unused": 20, "deadline": 21,
+			}},
 		}},
 	} {
 		doc := s.clients.Firestore.Doc(c.path)
@@ -476,6 +480,52 @@ func TestAPI_ShowsEveryFieldOfADocument(t *testing.T) {
 		if fields := reflect.TypeOf(c.entity).NumField(); len(shown) != fields {
 			t.Errorf("%s has %d fields of the %d it may have; fill the others", c.path, len(shown), fields)
 		}
+	}
+}
+
+// F-ORD-05, F-API-01: a waiting order has why it waits, with the counts of the latest
+// cycle; paging through the orders reads that cycle once.
+func TestAPI_SaysWhyAnOrderWaits(t *testing.T) {
+	s := serve(t)
+	s.fleet()
+	seen := time.Now()
+	err := s.store.RecordCycle(t.Context(), domain.Cycle{
+		ID: "C1", DepotID: "DEPOT-1", Outcome: domain.CycleEmpty, StartedAt: seen, SnapshotTime: seen, Orders: 1,
+		Unserved: []domain.UnservedOrder{{OrderID: "O2", Reason: "no_drone_free", Obstacles: domain.Obstacles{Free: 1, Busy: 1, Battery: 1}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"depotId": "DEPOT-1", "cycleId": "C1", "snapshotTime": seen.UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano),
+		"reason": "no_drone_free", "freeDrones": 1.0, "busyDrones": 1.0, "battery": 1.0,
+	}
+	check := func(order map[string]any) {
+		t.Helper()
+		if waiting, waits := order["waiting"]; order["id"] == "O2" && !reflect.DeepEqual(waiting, []any{want}) || order["id"] != "O2" && waits {
+			t.Errorf("order %v waits for %v, want %v", order["id"], waiting, want)
+		}
+	}
+	before := s.clients.Meter.FirestoreByOperation()["http"]
+	path, seenOrders := "/api/v1/orders?limit=1", 0
+	for range 3 {
+		var answer struct {
+			Orders []map[string]any
+			Next   string
+		}
+		s.get(path, http.StatusOK, &answer)
+		for _, order := range answer.Orders {
+			seenOrders++
+			check(order)
+		}
+		path = "/api/v1/orders?limit=1&after=" + answer.Next
+	}
+	var order map[string]any
+	s.get("/api/v1/orders/O2", http.StatusOK, &order)
+	check(order)
+	s.get("/api/v1/orders/O3", http.StatusOK, &order)
+	if cost := s.clients.Meter.FirestoreByOperation()["http"].RPCs - before.RPCs; seenOrders != 3 || cost != 5+2 {
+		t.Errorf("%d orders for %d RPCs, want 3 for 7", seenOrders, cost)
 	}
 }
 
@@ -608,7 +658,10 @@ func TestAPI_CostsAsDocumented(t *testing.T) {
 		rpcs, reads int64
 	}{
 		{"/api/v1/drones?limit=1", 1, 2},
-		{"/api/v1/orders", 1, 3},
+		{"/api/v1/orders?status=ASSIGNED", 1, 1},  // none waits
+		{"/api/v1/orders", 1 + 1 + 1, 3 + 1},      // with the depot and, were there one, its latest cycle
+		{"/api/v1/orders?limit=1&after=O1", 1, 2}, // the same cycle again
+		{"/api/v1/orders/O2", 1, 1},
 		{"/api/v1/decisions", 1, 2},
 		{"/api/v1/drones/D1", 1, 1},
 		{"/api/v1/optimizer/snapshot", 7, 2 + 1 + 1 + 1}, // the depot twice, a drone, an order, a warehouse

@@ -144,6 +144,52 @@ func OfOrder(o domain.Order) Order {
 	return order
 }
 
+// WaitingOrder is an order with why it waits, if it does: one entry for each depot,
+// the depot nearest to serving it first.
+type WaitingOrder struct {
+	Order
+	Waiting []Wait `json:"waiting,omitempty"`
+}
+
+// Wait is what the latest complete cycle of a depot found about an order.
+type Wait struct {
+	DepotID      domain.DepotID `json:"depotId,omitempty"`
+	CycleID      domain.CycleID `json:"cycleId,omitempty"`
+	SnapshotTime Time           `json:"snapshotTime,omitempty"`
+	Reason       string         `json:"reason"`
+	Obstacles
+}
+
+// Obstacles counts the drones that a cycle looked at for an order, by what kept them
+// from it; see domain.Obstacles. There are none if the drones were not counted.
+type Obstacles struct {
+	FreeDrones int `json:"freeDrones,omitempty"`
+	BusyDrones int `json:"busyDrones,omitempty"`
+	Warehouse  int `json:"warehouse,omitempty"`
+	Payload    int `json:"payload,omitempty"`
+	ColdChain  int `json:"coldChain,omitempty"`
+	Range      int `json:"range,omitempty"`
+	Battery    int `json:"battery,omitempty"`
+	Taken      int `json:"taken,omitempty"`
+	Reserve    int `json:"reserve,omitempty"`
+	Unused     int `json:"unused,omitempty"`
+	Deadline   int `json:"deadline,omitempty"`
+}
+
+func obstacles(o domain.Obstacles) Obstacles {
+	return Obstacles{
+		FreeDrones: o.Free, BusyDrones: o.Busy, Warehouse: o.Warehouse, Payload: o.Payload, ColdChain: o.ColdChain, Range: o.Range,
+		Battery: o.Battery, Taken: o.Taken, Reserve: o.Reserve, Unused: o.Unused, Deadline: o.Deadline,
+	}
+}
+
+// OfWaitingOrder is the JSON form of an order and why it waits.
+func OfWaitingOrder(o domain.Order, waits []domain.Wait) WaitingOrder {
+	return WaitingOrder{OfOrder(o), Each(waits, func(w domain.Wait) Wait {
+		return Wait{w.DepotID, w.CycleID, moment(w.SnapshotTime), w.Reason, obstacles(w.Obstacles)}
+	})}
+}
+
 // Waypoint is one stop of a route.
 type Waypoint struct {
 	Type               domain.WaypointType `json:"type"`
@@ -260,6 +306,7 @@ type Cycle struct {
 type Unserved struct {
 	OrderID domain.OrderID `json:"orderId"`
 	Reason  string         `json:"reason"`
+	Obstacles
 }
 
 // OfCycle is the JSON form of a cycle.
@@ -268,7 +315,9 @@ func OfCycle(c domain.Cycle) Cycle {
 		ID: c.ID, DepotID: c.DepotID, Outcome: c.Outcome, Detail: c.Detail, Fence: c.Fence, Holder: c.Holder,
 		SnapshotTime: moment(c.SnapshotTime), Drones: c.Drones, Orders: c.Orders, Missions: c.Missions, Assigned: c.Assigned,
 		Objective: c.Objective, DistanceKm: Number(c.DistanceKm),
-		Unserved:  orEmpty(Each(c.Unserved, func(u domain.UnservedOrder) Unserved { return Unserved{u.OrderID, u.Reason} })),
+		Unserved: orEmpty(Each(c.Unserved, func(u domain.UnservedOrder) Unserved {
+			return Unserved{u.OrderID, u.Reason, obstacles(u.Obstacles)}
+		})),
 		LeftOut:   orEmpty(c.LeftOut),
 		StartedAt: moment(c.StartedAt), EndedAt: moment(c.EndedAt),
 		ReadMs: c.ReadTook.Milliseconds(), SolveMs: c.SolveTook.Milliseconds(), PublishMs: c.PublishTook.Milliseconds(),

@@ -56,7 +56,7 @@ func (s story) json() map[string]any {
 		out["drone"] = entity.OfDrone(*s.drone)
 	}
 	if s.order != nil {
-		out["order"] = entity.OfOrder(*s.order)
+		out["order"] = entity.OfWaitingOrder(*s.order, s.waits)
 	}
 	if s.mission != nil {
 		out["mission"] = entity.OfMission(*s.mission)
@@ -102,6 +102,7 @@ func (s story) printNow(d *Desk) {
 		if o.Late {
 			say("  late")
 		}
+		d.sayWaits(s.waits)
 	case s.subject == SubjectMission && s.mission != nil:
 		s.printMission(say)
 	case s.subject == SubjectDecision && s.decision != nil:
@@ -158,9 +159,9 @@ func (s story) printRoute(d *Desk) error {
 
 func (s story) printUnserved(d *Desk) error {
 	fmt.Fprintln(d.Out, "\nLeft for later:")
-	t := d.table("ORDER", "REASON")
+	t := d.table("ORDER", "REASON", "DRONES")
 	for _, u := range s.cycle.Unserved {
-		t.row(string(u.OrderID), u.Reason)
+		t.row(string(u.OrderID), u.Reason, u.Obstacles.String())
 	}
 	return t.flush()
 }

@@ -10,32 +10,46 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// ListOrders prints one page of orders.
+// ListOrders prints one page of orders, and why those of them wait that do.
+//
+// Cost: 1 RPC, a read per order; if one waits, 1 + D RPCs and 2 D reads more for D
+// depots.
 func (d *Desk) ListOrders(ctx context.Context, f firestoretx.OrderFilter, page firestoretx.Page) error {
 	l, err := d.Store.ListOrders(ctx, f, page)
 	if err != nil {
 		return err
 	}
+	waits, malformed, err := d.waitsOf(ctx, l.Items...)
+	if err != nil {
+		return err
+	}
+	l.Malformed = append(l.Malformed, malformed...)
 	if d.JSON {
-		return d.printJSON(entity.Page("orders", entity.Each(l.Items, entity.OfOrder), l.Next, l.Malformed))
+		withWaits := func(o domain.Order) entity.WaitingOrder { return entity.OfWaitingOrder(o, waits.Of(o)) }
+		return d.printJSON(entity.Page("orders", entity.Each(l.Items, withWaits), l.Next, l.Malformed))
 	}
 	if len(l.Items) == 0 {
 		fmt.Fprintln(d.Out, nothing("orders", string(f.Status), f.Held))
 		d.footer(l.Next, l.Malformed)
 		return nil
 	}
-	t := d.table("ORDER", "STATUS", "PRIORITY", "PRODUCT", "CREATED", "DUE", "ATTEMPTS", "FLAGS", "DRONE", "MISSION", "HELD BECAUSE")
+	t := d.table("ORDER", "STATUS", "PRIORITY", "DUE", "WAITS", "CREATED", "PRODUCT", "ATTEMPTS", "FLAGS", "DRONE", "MISSION", "HELD BECAUSE")
 	for _, o := range l.Items {
 		due := d.ago(o.Deadline)
 		if o.Status.Final() {
 			due = stamp(o.Deadline)
 		}
-		t.row(string(o.ID), string(o.Status), priority(o), o.ProductType, d.ago(o.CreatedAt), due, fmt.Sprint(o.Attempts),
+		var why string
+		if w := waits.Of(o); len(w) > 0 {
+			why = w[0].Short()
+		}
+		t.row(string(o.ID), string(o.Status), priority(o), due, why, d.ago(o.CreatedAt), o.ProductType, fmt.Sprint(o.Attempts),
 			flags("held", o.Held, "late", o.Late), string(o.AssignedDroneID), string(o.AssignedMissionID), o.HeldReason)
 	}
 	if err := t.flush(); err != nil {
 		return err
 	}
+	d.sayWhenSeen(waits)
 	d.footer(l.Next, l.Malformed)
 	return nil
 }

@@ -31,6 +31,7 @@ type story struct {
 
 	drone    *domain.Drone
 	order    *domain.Order
+	waits    []domain.Wait // why the order waits
 	mission  *domain.Mission
 	decision *domain.LedgerEntry
 	cycle    *domain.Cycle
@@ -45,7 +46,8 @@ type story struct {
 // cannot be understood, still has the story its events tell: by that it is
 // mended.
 //
-// Cost: 3 or 4 RPCs; a read per event and decision that names the entity.
+// Cost: 3 or 4 RPCs; a read per event and decision that names the entity. For an order
+// that waits, 1 + D RPCs and 2 D reads more for D depots.
 func (d *Desk) tell(ctx context.Context, subject Subject, id string) (story, error) {
 	s := story{subject: subject, id: id}
 	if err := checkID(string(subject), id); err != nil {
@@ -86,7 +88,9 @@ func (d *Desk) readSubject(ctx context.Context, s *story) error {
 	case SubjectDrone:
 		s.drone, err = found(d.Store.Drone(ctx, domain.DroneID(s.id)))
 	case SubjectOrder:
-		s.order, err = found(d.Store.Order(ctx, domain.OrderID(s.id)))
+		if s.order, err = found(d.Store.Order(ctx, domain.OrderID(s.id))); err == nil && s.order != nil {
+			err = d.readWaits(ctx, s)
+		}
 	case SubjectMission:
 		s.mission, err = found(d.Store.Mission(ctx, domain.MissionID(s.id)))
 	case SubjectDecision:
@@ -98,6 +102,13 @@ func (d *Desk) readSubject(ctx context.Context, s *story) error {
 	default:
 		err = fmt.Errorf("no story of a %q; give drone, order, mission, decision or cycle", s.subject)
 	}
+	return err
+}
+
+// readWaits reads why the order waits, if it does.
+func (d *Desk) readWaits(ctx context.Context, s *story) error {
+	waits, malformed, err := d.waitsOf(ctx, *s.order)
+	s.waits, s.malformed = waits.Of(*s.order), append(s.malformed, malformed...)
 	return err
 }
 

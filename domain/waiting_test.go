@@ -1,0 +1,101 @@
+package domain_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+var noon = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+
+func pending(id domain.OrderID, since time.Time) domain.Order {
+	return domain.Order{ID: id, Status: domain.OrderPending, PendingSince: since}
+}
+
+// F-ORD-05
+func TestWaits_SayWhatTheLatestCycleFound(t *testing.T) {
+	var waits domain.Waits
+	if w := waits.Of(pending("O-1", noon)); len(w) != 1 || w[0].Reason != domain.WaitNoDepot {
+		t.Errorf("without a depot %v", w)
+	}
+	waits.AddDepot("empty", nil)
+	if w := waits.Of(pending("O-1", noon)); len(w) != 1 || w[0].Reason != domain.WaitNoCycle || w[0].DepotID != "empty" {
+		t.Errorf("without a cycle %v", w)
+	}
+	waits = domain.Waits{}
+	waits.AddDepot("full", &domain.Cycle{
+		ID: "C-1", SnapshotTime: noon, Orders: 4, Assigned: 1, LeftOut: []string{"order O-9: its weight is not a number", "drone D-1: lost"},
+		Unserved: []domain.UnservedOrder{
+			{OrderID: "O-1", Reason: "no_drone_free", Obstacles: domain.Obstacles{Free: 12, Busy: 28, Taken: 7, Reserve: 5}},
+			{OrderID: "O-2", Reason: "publish_failed"},
+		},
+	})
+	waits.AddDepot("cut", &domain.Cycle{
+		ID: "C-2", SnapshotTime: noon, Orders: 7, Assigned: 1, Unserved: []domain.UnservedOrder{{OrderID: "O-1", Reason: "out_of_range"}},
+	})
+	before, after := noon.Add(-time.Minute), noon.Add(time.Second)
+	for _, c := range []struct {
+		order       domain.Order
+		full, cut   string
+		short       string // of the first
+		firstOfBoth domain.DepotID
+	}{
+		{pending("O-1", before), "no_drone_free; 12 free: 7 taken, 5 reserve; 28 busy", "out_of_range", "12 free: 7 taken", "full"},
+		{pending("O-2", before), "publish_failed", domain.WaitNotListed, "not listed", "cut"},
+		{pending("O-3", before), domain.WaitPlanned, domain.WaitNotListed, "decision pending", "full"},
+		{pending("O-4", after), domain.WaitNotSeen, domain.WaitNotSeen, "not seen yet", "cut"},
+		{pending("O-9", before), domain.WaitLeftOut + ": its weight is not a number", domain.WaitNotListed, "not listed", "cut"},
+	} {
+		found := waits.Of(c.order)
+		if len(found) != 2 || found[0].DepotID != c.firstOfBoth || found[0].Short() != c.short {
+			t.Errorf("%s: %+v, in short %q; want %s first with %q", c.order.ID, found, found[0].Short(), c.firstOfBoth, c.short)
+		}
+		for _, w := range found {
+			if want := map[domain.DepotID]string{"full": c.full, "cut": c.cut}[w.DepotID]; w.String() != want {
+				t.Errorf("%s at %s: %q, want %q", c.order.ID, w.DepotID, w, want)
+			}
+		}
+	}
+	held, assigned := pending("O-1", before), pending("O-1", before)
+	held.Held, assigned.Status = true, domain.OrderAssigned
+	if w := slices.Concat(waits.Of(held), waits.Of(assigned)); w != nil {
+		t.Errorf("orders that do not wait for a drone: %v", w)
+	}
+}
+
+// F-ORD-05: the depot that could serve the order comes first, then the one that
+// looked last.
+func TestWaits_PutTheNearestToServingFirst(t *testing.T) {
+	var waits domain.Waits
+	depot := func(id domain.DepotID, at time.Time, o domain.Obstacles) {
+		waits.AddDepot(id, &domain.Cycle{ID: domain.CycleID(id), SnapshotTime: at, Orders: 1, Unserved: []domain.UnservedOrder{{OrderID: "O-1", Reason: "r", Obstacles: o}}})
+	}
+	depot("far", noon, domain.Obstacles{Free: 90, Range: 90})
+	depot("stale", noon.Add(-time.Hour), domain.Obstacles{})
+	depot("near", noon, domain.Obstacles{Free: 3, Battery: 1, Taken: 2})
+	depot("fresh", noon, domain.Obstacles{})
+	var order []domain.DepotID
+	for _, w := range waits.Of(pending("O-1", noon.Add(-2*time.Hour))) {
+		order = append(order, w.DepotID)
+	}
+	if want := []domain.DepotID{"near", "far", "fresh", "stale"}; !slices.Equal(order, want) {
+		t.Errorf("depots %v, want %v", order, want)
+	}
+}
+
+// F-ORD-05: the column of a table stays narrow and has numbers.
+func TestWait_ShortFitsAColumn(t *testing.T) {
+	for want, o := range map[string]domain.Obstacles{
+		"no drone free":            {},
+		"0 free; 1000 busy":        {Busy: 1000},
+		"1000 free: 900 warehouse": {Free: 1000, Warehouse: 900, Taken: 100},
+		"120 free: 80 cold chain":  {Free: 120, ColdChain: 80, Unused: 40, Busy: 7},
+		"2 free: 1 payload":        {Free: 2, Payload: 1, Unused: 1},
+	} {
+		if got := (domain.Wait{Reason: "no_drone_free: why in detail", Obstacles: o}).Short(); got != want || len(got) > 25 {
+			t.Errorf("%+v: %q, want %q", o, got, want)
+		}
+	}
+}
