@@ -27,7 +27,7 @@ func (a *API) snapshot(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	offered := policy.DefaultMissionAssignmentPolicy()
+	offered := policy.DefaultDronePolicy()
 	snap, err := a.store.Snapshot(ctx, firestoretx.SnapshotRequest{
 		Depot: depot, MinBattery: offered.MinBattery, MaxSilence: offered.MaxSilence,
 		OnMalformed: func(err error) {

@@ -11,11 +11,8 @@ import (
 type MissionAssignmentPolicy struct {
 	// MaxAge is how old the snapshot behind a decision may be.
 	MaxAge time.Duration
-	// MaxSilence is how long the drone may have been silent.
-	MaxSilence time.Duration
-	// MinBattery is the charge, in percent, that a drone must exceed to fly
-	// and must land with.
-	MinBattery float64
+	// Drones says whether the drone can accept the mission.
+	Drones DronePolicy
 	// CommandLifetime is how long the drone may take to receive its command,
 	// and ClockError how far its clock may be off.
 	CommandLifetime, ClockError time.Duration
@@ -27,7 +24,7 @@ type MissionAssignmentPolicy struct {
 // DefaultMissionAssignmentPolicy holds the contract's values.
 func DefaultMissionAssignmentPolicy() MissionAssignmentPolicy {
 	return MissionAssignmentPolicy{
-		MaxAge: 2 * time.Minute, MaxSilence: 15 * time.Second, MinBattery: 20,
+		MaxAge: 2 * time.Minute, Drones: DefaultDronePolicy(),
 		CommandLifetime: 20 * time.Second, ClockError: 5 * time.Second,
 		CommitDelay: 270 * time.Second, // Firestore aborts transactions older than this
 	}

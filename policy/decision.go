@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -50,10 +51,10 @@ var decisionChecks = []struct {
 	{ReasonStaleFence, "its fence is below the highest applied", decisionCase.staleFence},
 	{ReasonDecisionExpired, "its snapshot is older than 2 min", decisionCase.expired},
 	{ReasonDroneUnknown, "there is no such drone", decisionCase.droneUnknown},
-	{ReasonDroneNotIdle, "the drone is not IDLE", decisionCase.droneNotIdle},
-	{ReasonDroneSilent, "the drone was not heard of for 15 s", decisionCase.droneSilent},
-	{ReasonLowBattery, "the drone has 20 % or less, or would land with less", decisionCase.lowBattery},
-	{ReasonDroneChanged, "the drone has been away since the snapshot", decisionCase.droneChanged},
+	{ReasonDroneNotIdle, "the drone is not IDLE", byDrone(ReasonDroneNotIdle)},
+	{ReasonDroneSilent, "the drone was not heard of for 15 s", byDrone(ReasonDroneSilent)},
+	{ReasonLowBattery, "the drone has 20 % or less, or would land with less", byDrone(ReasonLowBattery)},
+	{ReasonDroneChanged, "the drone has been away since the snapshot", byDrone(ReasonDroneChanged)},
 	{ReasonOrderUnknown, "there is no such order", decisionCase.orderUnknown},
 	{ReasonOrderNotPending, "an order is not PENDING", anyOrder(decisionCase.orderNotPending)},
 	{ReasonOrderHeld, "an order waits for an operator", anyOrder(decisionCase.orderHeld)},
@@ -106,42 +107,21 @@ func (c decisionCase) droneUnknown() string {
 	return fmt.Sprintf("no drone %s", c.decision.DroneID)
 }
 
-func (c decisionCase) droneNotIdle() string {
-	switch drone := c.Drone; {
-	case drone.Bound():
-		return fmt.Sprintf("drone %s is %s on mission %s", drone.ID, drone.Status, drone.CurrentMissionID)
-	case drone.Status != domain.DroneIdle:
-		return fmt.Sprintf("drone %s is %s", drone.ID, drone.Status)
-	}
-	return ""
-}
-
-func (c decisionCase) droneSilent() string {
-	silent := c.now.Sub(c.Drone.SeenAt)
-	if silent <= c.MaxSilence {
+// byDrone is the check that the drone policy makes for one of its reasons. They stand
+// here in the order in which it gives them.
+func byDrone(reason Reason) func(decisionCase) string {
+	return func(c decisionCase) string {
+		err := c.Drones.CanAcceptMission(*c.Drone, c.decision.EstimatedBatteryConsumption, c.seen, c.now)
+		if refused, ok := errors.AsType[*Rejection](err); ok && refused.Reason == reason {
+			return refused.Detail
+		}
 		return ""
 	}
-	return fmt.Sprintf("drone %s was last heard of %s ago", c.Drone.ID, silent.Round(time.Second))
 }
 
 // rounding is how much of a percent or a kilogram a sum of estimates may be off:
 // a plan that uses a limit up is not refused for its last binary digit.
 const rounding = 1e-9
-
-func (c decisionCase) lowBattery() string {
-	landing := c.Drone.Battery - c.decision.EstimatedBatteryConsumption
-	if c.Drone.Battery > c.MinBattery && landing >= c.MinBattery-rounding {
-		return ""
-	}
-	return fmt.Sprintf("drone %s has %.1f %% and would land with %.1f %%, under %.0f %%", c.Drone.ID, c.Drone.Battery, landing, c.MinBattery)
-}
-
-func (c decisionCase) droneChanged() string {
-	if !c.Drone.IdleSince.After(c.seen) {
-		return ""
-	}
-	return fmt.Sprintf("drone %s has been away since the snapshot", c.Drone.ID)
-}
 
 func (c decisionCase) orderUnknown() string {
 	for _, id := range c.decision.OrderIDs {

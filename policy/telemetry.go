@@ -6,7 +6,8 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// DronePolicy decides what a drone's report, or its silence, means.
+// DronePolicy decides what a drone's report, or its silence, means, and whether it
+// can accept a mission.
 type DronePolicy struct {
 	// MaxFuture is how far ahead of the server a report may be measured.
 	MaxFuture time.Duration
@@ -17,6 +18,11 @@ type DronePolicy struct {
 	// EmergencyBattery is the state of charge, in percent, below which a
 	// report acts as one of EMERGENCY.
 	EmergencyBattery float64
+	// MinBattery is the charge, in percent, that a drone must exceed to fly and
+	// must land with.
+	MinBattery float64
+	// MaxSilence is how long a drone that is given a mission may have been silent.
+	MaxSilence time.Duration
 	// FaultGrace is how long an acked drone may recover from a fault.
 	FaultGrace time.Duration
 	// LateGrace is how long late reports may still prove the stops that a parked
@@ -47,7 +53,7 @@ type DronePolicy struct {
 func DefaultDronePolicy() DronePolicy {
 	return DronePolicy{
 		MaxFuture: 5 * time.Second, ClockError: 5 * time.Second,
-		StopRadiusMetres: 75, EmergencyBattery: 5,
+		StopRadiusMetres: 75, EmergencyBattery: 5, MinBattery: 20, MaxSilence: 15 * time.Second,
 		FaultGrace: 30 * time.Second, LateGrace: 30 * time.Second, GhostGrace: 30 * time.Second, GhostRevokeEvery: 10 * time.Second,
 		IdleSilence: 15 * time.Second, BoundSilence: 120 * time.Second,
 		CommandLifetime: 20 * time.Second,

@@ -23,7 +23,8 @@ type Config struct {
 	// Now is the local clock; default time.Now. The time of a transaction is the
 	// later of it and the server's read time.
 	Now func() time.Time
-	// The policies; default those of package policy.
+	// The policies; default those of package policy. Drone is also the default of
+	// Assignment.Drones.
 	Drone      *policy.DronePolicy
 	Order      *policy.OrderPolicy
 	Assignment *policy.MissionAssignmentPolicy
@@ -82,7 +83,7 @@ func New(client *firestore.Client, cfg Config) *Store {
 		s.retention = 90 * 24 * time.Hour
 	}
 	if cfg.Drone != nil {
-		s.drone = *cfg.Drone
+		s.drone, s.assignment.Drones = *cfg.Drone, *cfg.Drone
 	}
 	if cfg.Order != nil {
 		s.order = *cfg.Order

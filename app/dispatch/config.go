@@ -80,9 +80,9 @@ func (c Config) withDefaults() Config {
 	if c.ReadLimit == 0 {
 		c.ReadLimit = time.Minute
 	}
-	assignment := policy.DefaultMissionAssignmentPolicy()
-	c.MinBattery = cmp.Or(c.MinBattery, assignment.MinBattery)
-	c.MaxSilence = cmp.Or(c.MaxSilence, assignment.MaxSilence)
+	drones := policy.DefaultDronePolicy()
+	c.MinBattery = cmp.Or(c.MinBattery, drones.MinBattery)
+	c.MaxSilence = cmp.Or(c.MaxSilence, drones.MaxSilence)
 	if c.Tracing == nil {
 		c.Tracing = noop.NewTracerProvider()
 	}

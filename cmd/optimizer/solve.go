@@ -239,7 +239,7 @@ func (c *solveCommand) snapshotFromFirestore(ctx context.Context) (domain.Snapsh
 	if !at.Equal(c.At) {
 		tell("of more than an hour ago only whole minutes can be read: planning %s", at.Format(time.RFC3339))
 	}
-	offered := policy.DefaultMissionAssignmentPolicy()
+	offered := policy.DefaultDronePolicy()
 	snap, err := store.Snapshot(ctx, firestoretx.SnapshotRequest{Depot: depot, At: at, MinBattery: offered.MinBattery, MaxSilence: offered.MaxSilence,
 		OnMalformed: leftOut})
 	return snap, unreadable(err, depot, at)
