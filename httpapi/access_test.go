@@ -337,7 +337,7 @@ func TestAPI_BreaksLocks(t *testing.T) {
 	ann := g.token(asOperator)
 	const path, body = "/api/v1/locks/break", `{"key": "optimizer:cycle:DEPOT-1", "reason": "its clock is ahead"}`
 	g.asks(ann, "POST", path, `{"key": "", "reason": ""}`, 400, "key is empty", "reason is blank")
-	g.asks(ann, "POST", path, `{"key": "a/b", "reason": "x"}`, 400, "no lock can have the key")
+	g.asks(ann, "POST", path, `{"key": "a/b", "reason": "x"}`, 400, "lock key")
 	g.asks(ann, "POST", path, body, 200, `"broken":true`, string(held.Fence))
 	g.asks(ann, "POST", path, body, 200, `"broken":false`)
 	if is, err := locks.IsLocked(t.Context(), "optimizer:cycle:DEPOT-1"); is || err != nil {
@@ -467,8 +467,8 @@ func TestAPI_DiscardsDeadLettersOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for body, parts := range map[string][]string{
-		`{"why": "noise"}`:                                  {"ids chooses nothing", "topic or reason"},
-		`{"why": "noise", "limit": 1}`:                      {"ids chooses nothing"},
+		`{"why": "noise"}`:                                  {"ids is empty", "topic and reason"},
+		`{"why": "noise", "limit": 1}`:                      {"ids is empty"},
 		`{"why": "noise", "ids": []}`:                       {"ids is an empty list"},
 		`{"why": "noise", "topic": "orders", "reason": ""}`: {"reason is empty"},
 		`{"why": "noise", "topic": "", "ids": ["m1"]}`:      {"topic is"},

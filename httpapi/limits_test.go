@@ -136,7 +136,7 @@ func TestAPI_RefusesBodiesItCannotUse(t *testing.T) {
 	g.asks(operator, "POST", path, `{"reason": "x"} {}`, 400, "data follows the object")
 	g.asks(operator, "POST", path, `{"reasn": "x"}`, 400, `unknown field "reasn"`)
 	g.asks(operator, "POST", path, `{"reason": 3}`, 400, "reason")
-	g.asks(operator, "POST", path, `{"reason": " "}`, 400, "reason is blank; say why")
+	g.asks(operator, "POST", path, `{"reason": " "}`, 400, "reason is blank; give a reason")
 	g.asks(operator, "POST", path+"?x=1", `{"reason": "x"}`, 400, "not a parameter")
 	g.asks(operator, "POST", "/api/v1/orders/a%2Fb/hold", `{}`, 400, "id contains", "reason is blank")
 

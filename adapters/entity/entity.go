@@ -16,7 +16,7 @@ type Position struct {
 
 func position(p domain.Position) Position { return Position{p.Lat, p.Lon} }
 
-// Time is a moment in UTC; nil for none.
+// Time is a time in UTC; nil for none.
 type Time = *time.Time
 
 func moment(t time.Time) Time {
@@ -27,8 +27,8 @@ func moment(t time.Time) Time {
 	return &t
 }
 
-// Number is a number. NaN and infinities, which another tool may have stored, are text as
-// in protobuf's JSON form.
+// Number is a number. NaN and infinities, which another tool may have stored, become
+// strings as in protobuf's JSON form.
 type Number float64
 
 // MarshalJSON implements json.Marshaler.
@@ -235,8 +235,8 @@ type Sighting struct {
 // OfMission is the JSON form of a mission.
 func OfMission(m domain.Mission) Mission {
 	return Mission{
-		ID: m.ID, DroneID: m.DroneID, OrderIDs: orEmpty(m.OrderIDs), Status: m.Status, FailureReason: m.FailureReason,
-		Route: orEmpty(Each(m.Route, func(w domain.Waypoint) Waypoint {
+		ID: m.ID, DroneID: m.DroneID, OrderIDs: OrEmpty(m.OrderIDs), Status: m.Status, FailureReason: m.FailureReason,
+		Route: OrEmpty(Each(m.Route, func(w domain.Waypoint) Waypoint {
 			return Waypoint{w.Type, position(w.Position), w.OrderID, w.WarehouseID, moment(w.ETA)}
 		})),
 		Sightings: Each(m.Sightings, func(s domain.Sighting) Sighting { return Sighting{s.Stop, moment(s.At), s.Claimed} }), DroppedStops: m.DroppedStops,
@@ -272,7 +272,7 @@ type Decision struct {
 func OfDecision(e domain.LedgerEntry) Decision {
 	return Decision{
 		ID: e.ID, Outcome: e.Outcome, Reason: e.Reason, Detail: e.Detail, MissionID: e.MissionID, DroneID: e.DroneID,
-		OrderIDs: orEmpty(e.OrderIDs), CycleID: e.CycleID, Fence: e.Fence, DepotID: e.DepotID, SnapshotTime: moment(e.SnapshotTime),
+		OrderIDs: OrEmpty(e.OrderIDs), CycleID: e.CycleID, Fence: e.Fence, DepotID: e.DepotID, SnapshotTime: moment(e.SnapshotTime),
 		MessageID: e.MessageID, PublishedAt: moment(e.PublishedAt), ReceivedAt: moment(e.ReceivedAt), AppliedAt: moment(e.AppliedAt),
 		PayloadHash: e.PayloadHash,
 	}
@@ -315,10 +315,10 @@ func OfCycle(c domain.Cycle) Cycle {
 		ID: c.ID, DepotID: c.DepotID, Outcome: c.Outcome, Detail: c.Detail, Fence: c.Fence, Holder: c.Holder,
 		SnapshotTime: moment(c.SnapshotTime), Drones: c.Drones, Orders: c.Orders, Missions: c.Missions, Assigned: c.Assigned,
 		Objective: c.Objective, DistanceKm: Number(c.DistanceKm),
-		Unserved: orEmpty(Each(c.Unserved, func(u domain.UnservedOrder) Unserved {
+		Unserved: OrEmpty(Each(c.Unserved, func(u domain.UnservedOrder) Unserved {
 			return Unserved{u.OrderID, u.Reason, obstacles(u.Obstacles)}
 		})),
-		LeftOut:   orEmpty(c.LeftOut),
+		LeftOut:   OrEmpty(c.LeftOut),
 		StartedAt: moment(c.StartedAt), EndedAt: moment(c.EndedAt),
 		ReadMs: c.ReadTook.Milliseconds(), SolveMs: c.SolveTook.Milliseconds(), PublishMs: c.PublishTook.Milliseconds(),
 	}
@@ -350,11 +350,11 @@ func OfEvent(e domain.Event) Event {
 	}
 }
 
-// Page is one page of a collection: the entities under its name, next, the parameter
-// after of the next page, if there is one, and malformed, one line for each document
-// that could not be decoded.
+// Page is the JSON form of one page of a collection: the entities under its name; next,
+// the value of the parameter after for the next page, if there is one; and malformed, one
+// line for each document that could not be decoded.
 func Page[J any](name string, items []J, next string, malformed []error) map[string]any {
-	page := map[string]any{name: orEmpty(items)}
+	page := map[string]any{name: OrEmpty(items)}
 	if next != "" {
 		page["next"] = next
 	}
@@ -376,8 +376,8 @@ func Each[T, U any](in []T, convert func(T) U) []U {
 	return out
 }
 
-// orEmpty makes a missing list an empty one, not null.
-func orEmpty[T any](s []T) []T {
+// OrEmpty returns an empty list for a nil one, which JSON would show as null.
+func OrEmpty[T any](s []T) []T {
 	if s == nil {
 		return []T{}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/dronefleet/dronefleet/lock"
 )
 
-// F-TEL-09: a manager sweeps unless its clock is known to be wrong, and says once
-// that it stops, and once that it goes on.
+// F-TEL-09: a manager sweeps unless its clock is known to be wrong, and logs once that it
+// stops and once that it resumes.
 func TestManager_LogsWhenItsClockBecomesWrongAndRight(t *testing.T) {
 	const stops, goesOn = "sweeping disabled", "sweeping enabled again"
 	var logged bytes.Buffer
@@ -37,19 +37,19 @@ func TestManager_LogsWhenItsClockBecomesWrongAndRight(t *testing.T) {
 			t.Errorf("step %d: said %q, want %q", i, said, step.says)
 		}
 		if holds, err := m.clockHolds(t.Context()); holds != step.holds || err != nil {
-			t.Errorf("step %d: the clock holds: %t (%v)", i, holds, err)
+			t.Errorf("step %d: clock usable: %t (%v)", i, holds, err)
 		}
 	}
 	logged.Reset()
 	fresh := &Manager{Log: m.Log, clock: m.clock}
 	fresh.noteClock(lock.ClockReport{Level: lock.ClockBlock})
 	if !strings.Contains(logged.String(), stops) {
-		t.Errorf("of a clock that is wrong at the start it said %q", logged.String())
+		t.Errorf("clock wrong at startup: log %q", logged.String())
 	}
 }
 
-// F-TEL-09: a manager that does not get the sweeper's lock skips the sweep, which is
-// not a failure.
+// F-TEL-09: a manager that does not get the sweeper's lock skips the sweep without an
+// error.
 func TestManager_DoesNotSweepWhileAnotherHoldsTheLock(t *testing.T) {
 	clients := emutest.Clients(t)
 	m, err := New(clients, simclock.Real(), Config{}, emutest.Log(t))

@@ -40,7 +40,7 @@ import (
 type system struct {
 	t       *testing.T
 	hosts   connect.Config
-	outside *connect.Clients // of whoever sends messages
+	outside *connect.Clients // of the senders of messages
 	publish *pubsubio.Publisher
 	store   *firestoretx.Store
 }
@@ -77,7 +77,7 @@ func (s *system) runManager(clients *connect.Clients, cfg manager.Config) (stop 
 	return s.runManagerBy(simclock.Real(), clients, cfg)
 }
 
-// runManagerBy is runManager by another clock than the machine's.
+// runManagerBy is runManager with the given clock.
 func (s *system) runManagerBy(clock *simclock.Clock, clients *connect.Clients, cfg manager.Config) (stop func()) {
 	s.t.Helper()
 	cfg.SweepInterval = 200 * time.Millisecond
@@ -103,7 +103,7 @@ func (s *system) runManagerBy(clock *simclock.Clock, clients *connect.Clients, c
 	return stop
 }
 
-// send publishes and waits for the server's word.
+// send publishes and waits for the server's answer.
 func (s *system) send(topic string, data []byte, attrs map[string]string, err error) {
 	s.t.Helper()
 	if err != nil {
@@ -173,7 +173,7 @@ func (s *system) awaitOrder(id domain.OrderID, want domain.OrderStatus) domain.O
 	return o
 }
 
-// commands collects what the drones are told.
+// commands collects the commands sent to drones.
 func (s *system) commands() <-chan domain.Command {
 	s.t.Helper()
 	const name = "missions-test"
@@ -213,12 +213,12 @@ func next(t *testing.T, commands <-chan domain.Command) domain.Command {
 	}
 }
 
-// F-DEC-05: from the order to the delivery, over Pub/Sub alone.
+// F-DEC-05: from order to delivery, over Pub/Sub alone.
 func TestManager_DeliversOverPubSub(t *testing.T) {
 	s := newSystem(t)
 	commands := s.commands()
 	s.startManager()
-	s.startManager() // any number share the work
+	s.startManager() // they share the work
 	now := time.Now()
 	s.report("D1", now.Add(-4*time.Second), domain.DroneIdle, "", home)
 	s.awaitDrone("D1", "the drone registers", func(d domain.Drone) bool { return d.Status == domain.DroneIdle })
@@ -238,8 +238,7 @@ func TestManager_DeliversOverPubSub(t *testing.T) {
 	s.checkInvariants()
 }
 
-// F-ACK-01, F-DEC-02: messages delivered many times over, to several managers,
-// have one effect.
+// F-ACK-01, F-DEC-02: messages delivered many times to several managers have one effect.
 func TestManager_RedeliveryChangesNothing(t *testing.T) {
 	s := newSystem(t)
 	for range 3 {
@@ -267,8 +266,8 @@ func TestManager_RedeliveryChangesNothing(t *testing.T) {
 	s.checkInvariants()
 }
 
-// awaitQuiet waits until messages sent after all others have their effect, a
-// few times over: by then the others have theirs.
+// awaitQuiet sends further messages a few times and waits for their effect: by then all
+// earlier ones have had theirs.
 func (s *system) awaitQuiet() {
 	s.t.Helper()
 	for i := range 3 {
@@ -280,7 +279,7 @@ func (s *system) awaitQuiet() {
 	}
 }
 
-// F-DLQ-01: poison is kept with its reason, and nothing else is held up.
+// F-DLQ-01: poison is kept with its reason and delays nothing else.
 func TestManager_PoisonBecomesADeadLetter(t *testing.T) {
 	s := newSystem(t)
 	s.startManager()
@@ -350,8 +349,7 @@ func countAcks(t *testing.T, clients *connect.Clients) *atomic.Int64 {
 	return &acked
 }
 
-// stallPublishing makes a client get no answer when it publishes to topic, and
-// counts how often it tries.
+// stallPublishing leaves a client's publishes to topic unanswered and counts them.
 func stallPublishing(t *testing.T, clients *connect.Clients, topic string) *atomic.Int64 {
 	t.Helper()
 	var stalled atomic.Int64
@@ -366,12 +364,11 @@ func stallPublishing(t *testing.T, clients *connect.Clients, topic string) *atom
 	return &stalled
 }
 
-// brief is a worker that drains for a second, so its manager stops within six.
+// brief is a worker that drains for one second, so its manager stops within six.
 var brief = manager.Config{Worker: pubsubio.Config{Shutdown: shutdown.StateManager(time.Second)}}
 
-// stopsInTime stops a manager. The bound leaves a busy machine much time, and is
-// far below a minute, which is what a client of Pub/Sub or Firestore tries for
-// by itself.
+// stopsInTime stops a manager. The bound leaves a busy machine much time, and is far below
+// the minute for which Google's clients retry.
 func stopsInTime(t *testing.T, stop func()) {
 	t.Helper()
 	began := time.Now()
@@ -391,8 +388,8 @@ func await(t *testing.T, what string, ok func() bool) {
 	})
 }
 
-// F-FLOW-01: a manager that is told to stop settles what it holds, and its acks
-// reach the server before it ends; another one takes over.
+// F-FLOW-01: a manager that is told to stop settles what it holds, its acks reach the
+// server before it ends, and another one takes over.
 func TestManager_StopsCleanlyAndAnotherTakesOver(t *testing.T) {
 	s := newSystem(t)
 	clients := emutest.Connect(t, s.hosts)
@@ -419,11 +416,11 @@ func TestManager_StopsCleanlyAndAnotherTakesOver(t *testing.T) {
 	s.awaitDrone("D1", "the last report", func(d domain.Drone) bool { return d.LastUpdate.Equal(last.Truncate(time.Microsecond)) })
 }
 
-// F-FLOW-01: a manager whose Pub/Sub is away ends soon after all it holds is
-// settled, long before its drain is over: nobody will take the acks.
+// F-FLOW-01: a manager without Pub/Sub ends as soon as everything it holds is settled,
+// long before the end of its drain: the acks cannot be delivered.
 func TestManager_StopsInTimeWithoutPubSub(t *testing.T) {
 	for _, held := range []bool{false, true} {
-		t.Run(fmt.Sprintf("a report in work is %t", held), func(t *testing.T) {
+		t.Run(fmt.Sprintf("holding a report is %t", held), func(t *testing.T) {
 			server, err := pubsubemu.Start(pubsubemu.Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -432,7 +429,7 @@ func TestManager_StopsInTimeWithoutPubSub(t *testing.T) {
 			t.Setenv(connect.PubSubHost, server.Addr())
 			s := newSystem(t)
 			clients := emutest.Connect(t, s.hosts)
-			// The report that is held is so for seconds, so that a busy machine sees it held.
+			// The report is held for seconds, so that a busy machine observes it.
 			stop := s.runManager(clients, manager.Config{Worker: pubsubio.Config{Shutdown: shutdown.StateManager(time.Minute), TelemetryCoalesce: 5 * time.Second}})
 			at := time.Now().Add(-2 * time.Second)
 			s.report("D1", at, domain.DroneIdle, "", home)
@@ -454,14 +451,14 @@ func TestManager_StopsInTimeWithoutPubSub(t *testing.T) {
 }
 
 // F-FLOW-01, F-DLQ-01: a manager ends in time although its dead letters cannot be
-// published; their messages are given back, and another manager writes them.
+// published. Their messages are nacked, and another manager dead-letters them.
 func TestManager_StopsInTimeWithPoisonThatCannotBePublished(t *testing.T) {
 	s := newSystem(t)
 	clients := emutest.Connect(t, s.hosts)
 	stalled := stallPublishing(t, clients, pubsubio.DeadLetterTopic(pubsubio.TopicTelemetry))
 	stop := s.runManager(clients, brief)
 	const poison = 3
-	for i := range poison { // apart, so that each would wait by itself
+	for i := range poison { // one after the other, so that each waits by itself
 		s.report("D1", time.Now().Add(time.Hour), domain.DroneIdle, "", home)
 		await(t, "the dead letter is being published", func() bool { return stalled.Load() > int64(i) })
 	}
@@ -482,8 +479,8 @@ func TestManager_StopsInTimeWithPoisonThatCannotBePublished(t *testing.T) {
 	})
 }
 
-// F-FLOW-01, F-DEC-05: a manager ends in time although the commands it owes
-// cannot be published; another one sends them.
+// F-FLOW-01, F-DEC-05: a manager ends in time although its owed commands cannot be
+// published; another one sends them.
 func TestManager_StopsInTimeWithCommandsThatCannotBePublished(t *testing.T) {
 	s := newSystem(t)
 	commands := s.commands()
@@ -507,8 +504,8 @@ func TestManager_StopsInTimeWithCommandsThatCannotBePublished(t *testing.T) {
 	}
 }
 
-// stallFirestore makes a client of Firestore get no answer from the time at which
-// stall is called.
+// stallFirestore replaces a client's Firestore with one that does not answer after stall
+// is called.
 func stallFirestore(t *testing.T, clients *connect.Clients) (stall func()) {
 	t.Helper()
 	client, stall := emutest.Stalling(t, clients.Config)
@@ -519,9 +516,9 @@ func stallFirestore(t *testing.T, clients *connect.Clients) (stall func()) {
 	return stall
 }
 
-// F-FLOW-01, F-ACK-01: a manager ends in time although Firestore does not answer:
-// neither to what it holds, nor to its sweeps and locks. What it held is given
-// back, and another manager applies it.
+// F-FLOW-01, F-ACK-01: a manager ends in time although Firestore answers neither its
+// transactions nor its sweeps and locks. What it held is nacked, and another manager
+// applies it.
 func TestManager_StopsInTimeWithoutFirestore(t *testing.T) {
 	s := newSystem(t)
 	clients := emutest.Connect(t, s.hosts)
@@ -541,7 +538,7 @@ func TestManager_StopsInTimeWithoutFirestore(t *testing.T) {
 	s.order("O1")
 	s.decide("DEC-1", "D1", "O1")
 	held := 0
-	emutest.Eventually(t, "all is in work", func() error {
+	emutest.Eventually(t, "all messages are held", func() error {
 		held = 0
 		for _, topic := range pubsubio.InboundTopics {
 			held += int(clients.Meter.Backlog(topic, time.Now).Messages())
@@ -559,7 +556,7 @@ func TestManager_StopsInTimeWithoutFirestore(t *testing.T) {
 		}
 	}
 	if nacked != drones+2 {
-		t.Errorf("%d messages given back, %d were held", nacked, held)
+		t.Errorf("%d messages nacked, %d were held", nacked, held)
 	}
 	s.startManager()
 	for i := range drones + 1 {
@@ -568,8 +565,8 @@ func TestManager_StopsInTimeWithoutFirestore(t *testing.T) {
 	emutest.Eventually(t, "the order", func() error { _, err := s.store.Order(t.Context(), "O1"); return err })
 }
 
-// F-FLOW-01, F-TEL-09: a manager that is told to stop while it sweeps does not sweep
-// on, and leaves the lock to the others.
+// F-FLOW-01, F-TEL-09: a manager that is told to stop during a sweep ends the sweep and
+// releases the lock.
 func TestManager_ShutdownEndsASweep(t *testing.T) {
 	faults, sweeping := fault.New(1), fault.NewGate()
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
@@ -602,10 +599,10 @@ func TestManager_SweepsAgainAfterAnUnansweredQuery(t *testing.T) {
 	await(t, "a sweep", func() bool { return clients.Meter.Sweeps.Value() > 0 })
 }
 
-// F-TEL-09: a silent drone is offered to nobody, found by the sweeper alone.
+// F-TEL-09: the sweeper finds a silent drone, which is then not available.
 func TestManager_SweepsSilentDrones(t *testing.T) {
 	s := newSystem(t)
-	// Measured just long enough ago to be believed, then silent.
+	// Old, but just young enough to be accepted; then silence.
 	old := time.Now().Add(-14 * time.Second)
 	_, stop := s.startManager()
 	s.report("D1", old, domain.DroneIdle, "", home)
@@ -615,8 +612,7 @@ func TestManager_SweepsSilentDrones(t *testing.T) {
 	s.checkInvariants()
 }
 
-// F-TEL-09: a clock that could not be measured at the start keeps a manager from
-// sweeping until the next sweep only.
+// F-TEL-09: if the clock could not be measured at startup, the next sweep measures it.
 func TestManager_SweepsBeforeTheFirstClockMeasurement(t *testing.T) {
 	faults := fault.New(1)
 	faults.Add(fault.Rule{NamePrefix: "locks/clock-check", Times: 1, Do: fault.Fail(codes.PermissionDenied)})
@@ -630,8 +626,8 @@ func TestManager_SweepsBeforeTheFirstClockMeasurement(t *testing.T) {
 	}
 }
 
-// F-OBS-01, F-TEL-09: a sweep that failed is not counted, so that an alert tells
-// of sweeps that fail one after the other.
+// F-OBS-01, F-TEL-09: failed sweeps are not counted, so that an alert can detect repeated
+// failures.
 func TestManager_DoesNotCountFailedSweeps(t *testing.T) {
 	faults := fault.New(1)
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
@@ -647,7 +643,7 @@ func TestManager_DoesNotCountFailedSweeps(t *testing.T) {
 	}
 }
 
-// assign makes a mission that nobody sends to its drone.
+// assign creates a mission whose command is not sent.
 func (s *system) assign(now time.Time) domain.MissionID {
 	s.t.Helper()
 	report := domain.Telemetry{DroneID: "D1", Timestamp: now, Position: home, Battery: 90, Status: domain.DroneIdle}
@@ -667,8 +663,8 @@ func (s *system) assign(now time.Time) domain.MissionID {
 	return entry.MissionID
 }
 
-// F-DEC-05: what another manager committed and did not live to send is sent by
-// the sweeper.
+// F-DEC-05: the sweeper sends commands that another manager committed but crashed before
+// sending.
 func TestManager_SendsCommandsLeftByACrash(t *testing.T) {
 	s := newSystem(t)
 	mission := s.assign(time.Now())
@@ -682,9 +678,8 @@ func TestManager_SendsCommandsLeftByACrash(t *testing.T) {
 	}
 }
 
-// F-TEL-09: a manager whose clock is fast by minutes takes every drone for
-// silent. It leaves the sweeps to others, but sends the commands that are owed
-// (F-DEC-05): the clock has no say in that, and all clocks may be wrong.
+// F-TEL-09: to a clock that is minutes fast, every drone is silent. Its manager leaves the
+// sweeps to others, but still sends owed commands (F-DEC-05), which depend on no clock.
 func TestManager_DoesNotSweepWithAWrongClock(t *testing.T) {
 	slow, err := simclock.New(simclock.Rate{Epoch: time.Now(), Speed: 1, Ahead: -5 * time.Minute})
 	if err != nil {
@@ -705,7 +700,7 @@ func TestManager_DoesNotSweepWithAWrongClock(t *testing.T) {
 		}
 		return nil
 	})
-	// F-OBS-01: an alert tells of it without a probe.
+	// F-OBS-01: an alert needs no probe to see it.
 	await(t, "the offset is measured", func() bool {
 		offset, measured := clients.Meter.ClockOffset.Last()
 		return measured && offset < -4*time.Minute
@@ -719,7 +714,8 @@ func TestManager_DoesNotSweepWithAWrongClock(t *testing.T) {
 	}
 }
 
-// F-TEL-09: nor does a manager whose clock is set forward after it was measured.
+// F-TEL-09: a manager does not sweep with a clock that was set forward after its
+// measurement.
 func TestManager_DoesNotSweepWithAClockThatWasSet(t *testing.T) {
 	clock, err := simclock.New(simclock.Rate{Epoch: time.Now(), Speed: 1, Ahead: time.Millisecond}) // can be set
 	if err != nil {
@@ -738,7 +734,7 @@ func TestManager_DoesNotSweepWithAClockThatWasSet(t *testing.T) {
 	}
 }
 
-// checkInvariants judges everything in the store.
+// checkInvariants checks the invariants on everything in the store.
 func (s *system) checkInvariants() {
 	s.t.Helper()
 	h, err := fleethistory.Documents(s.t.Context(), s.store)
@@ -750,8 +746,8 @@ func (s *system) checkInvariants() {
 	}
 }
 
-// F-BAT-01: many drones share commits, however slow the machine: a message of
-// its own transaction would cost three calls.
+// F-BAT-01: many drones share commits, however slow the machine. A transaction per message
+// would cost three calls each.
 func TestManager_TelemetryIsGroupCommitted(t *testing.T) {
 	s := newSystem(t)
 	clients, stop := s.startManager()
@@ -786,6 +782,6 @@ func TestManager_TelemetryIsGroupCommitted(t *testing.T) {
 	}
 	settled := clients.Meter.Settled()
 	if n := settled[meter.Settlement{Kind: pubsubio.TopicTelemetry, Outcome: meter.Nacked}]; n > 0 {
-		t.Errorf("%d messages were given back", n)
+		t.Errorf("%d messages were nacked", n)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// Audit prints the story of one entity in order: what it is now, its route, and
-// line by line what changed, when, by what and why.
+// Audit prints the history of one entity: its current state, its route, and each
+// change with its time, cause and reason, in order.
 func (d *Desk) Audit(ctx context.Context, subject Subject, id string) error {
 	s, err := d.tell(ctx, subject, id)
 	if err != nil {
@@ -42,12 +42,12 @@ func (d *Desk) Audit(ctx context.Context, subject Subject, id string) error {
 	return nil
 }
 
-// json is the story for tools.
+// json is the story as JSON.
 func (s story) json() map[string]any {
 	out := map[string]any{
 		"subject": s.subject, "id": s.id,
-		"events":    nonNil(entity.Each(s.events, entity.OfEvent)),
-		"decisions": nonNil(entity.Each(s.ledger, entity.OfDecision)),
+		"events":    entity.OrEmpty(entity.Each(s.events, entity.OfEvent)),
+		"decisions": entity.OrEmpty(entity.Each(s.ledger, entity.OfDecision)),
 	}
 	if len(s.malformed) > 0 {
 		out["malformed"] = entity.Each(s.malformed, error.Error)
@@ -67,7 +67,7 @@ func (s story) json() map[string]any {
 	return out
 }
 
-// printNow says what the entity is, in a few lines.
+// printNow prints the entity's current state in a few lines.
 func (s story) printNow(d *Desk) {
 	say := d.say
 	switch {
@@ -85,7 +85,7 @@ func (s story) printNow(d *Desk) {
 		}
 	case s.subject == SubjectOrder && s.order != nil:
 		o := *s.order
-		if o.CreatedAt.IsZero() && o.Status == domain.OrderCancelled { // a tombstone has no place and no time
+		if o.CreatedAt.IsZero() && o.Status == domain.OrderCancelled { // a tombstone has no position and no time
 			say("Order %s: %s before it arrived; what it asked for is not known", o.ID, o.Status)
 			break
 		}
@@ -125,10 +125,10 @@ func (s story) printNow(d *Desk) {
 		}
 	default:
 		if len(s.malformed) > 0 {
-			say("%s %s has a document that cannot be understood; this is what is recorded:", s.subject, s.id)
+			say("%s %s has a malformed document; this is what is recorded:", s.subject, s.id)
 			return
 		}
-		say("%s %s has no document any more; this is what is recorded:", s.subject, s.id)
+		say("%s %s no longer has a document; this is what is recorded:", s.subject, s.id)
 	}
 }
 
@@ -158,7 +158,7 @@ func (s story) printRoute(d *Desk) error {
 }
 
 func (s story) printUnserved(d *Desk) error {
-	fmt.Fprintln(d.Out, "\nLeft for later:")
+	fmt.Fprintln(d.Out, "\nNot assigned:")
 	t := d.table("ORDER", "REASON", "DRONES")
 	for _, u := range s.cycle.Unserved {
 		t.row(string(u.OrderID), u.Reason, u.Obstacles.String())
@@ -166,20 +166,20 @@ func (s story) printUnserved(d *Desk) error {
 	return t.flush()
 }
 
-// line is one step of a story: what happened, and below it what it belongs to.
+// line is one step of a story: what happened, and the related entities.
 type line struct {
 	at            time.Time
 	cause         string
 	what, related string
 }
 
-// printLines prints one step after the other. Ids are long, so what a step
-// belongs to has a line of its own.
+// printLines prints the steps in order. Related entities have a line of their own because
+// ids are long.
 func (s story) printLines(d *Desk) error {
 	lines := s.lines()
 	fmt.Fprintln(d.Out)
 	if len(lines) == 0 {
-		fmt.Fprintln(d.Out, "No change is recorded; events are kept for a while and then deleted.")
+		fmt.Fprintln(d.Out, "No change is recorded; old events are deleted.")
 		return nil
 	}
 	t := d.table("TIME (UTC)", "CAUSE", "WHAT HAPPENED")
@@ -192,8 +192,8 @@ func (s story) printLines(d *Desk) error {
 	return t.flush()
 }
 
-// lines merges decisions into the events: each before what it brought about, and
-// one that brought about nothing where its time is.
+// lines merges decisions into the events: each before its effects, and one without
+// effects at its own time.
 func (s story) lines() []line {
 	var lines []line
 	ledger := slices.Clone(s.ledger)
@@ -242,7 +242,7 @@ func ledgerLine(e domain.LedgerEntry) line {
 	}
 }
 
-// because is a rejection's reason, with its detail.
+// because returns a rejection's reason and detail.
 func because(e domain.LedgerEntry) string {
 	if e.Reason == "" {
 		return ""
@@ -250,8 +250,8 @@ func because(e domain.LedgerEntry) string {
 	return " because " + e.Reason + prefixed(": ", e.Detail)
 }
 
-// change says what an event changed: the status, and of the rest of the state
-// what differs from before.
+// change says what an event changed: the status, and the fields of the state that differ
+// from before.
 func change(e domain.Event, before map[string]any) string {
 	if e.Revision == 0 {
 		return "refused; stays " + e.To
@@ -275,7 +275,7 @@ func change(e domain.Event, before map[string]any) string {
 			continue
 		}
 		if !isZero(is) && (is == string(e.MissionID) || is == string(e.DroneID)) {
-			continue // told as what the event belongs to
+			continue // printed as a related entity
 		}
 		if differs && (before != nil || !isZero(is)) {
 			parts = append(parts, fmt.Sprintf("%s=%v", name, shown(is)))
@@ -293,8 +293,8 @@ func shown(v any) any {
 	return v
 }
 
-// related names what an event belongs to, but not what the story is about, nor
-// the event's own entity, nor a decision that has a line of its own.
+// related names the entities that an event belongs to, except the subject of the story,
+// the event's own entity and decisions that have a line of their own.
 func (s story) related(e domain.Event) string {
 	var parts []string
 	name := func(kind Subject, id string) {
@@ -312,7 +312,7 @@ func (s story) related(e domain.Event) string {
 	return strings.Join(parts, ", ")
 }
 
-// prefixed is text after prefix, or nothing without text.
+// prefixed returns prefix and text; empty if text is.
 func prefixed(prefix, text string) string {
 	if text == "" {
 		return ""

@@ -17,43 +17,42 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// ServicePatience is how long Pub/Sub has to come up with dead letters: the
-// service, unlike emulators, may have some and answer at first that it has none.
+// ServicePatience is how long to wait for dead letters: unlike emulators, the real
+// service may at first return none although there are some.
 const ServicePatience = 3 * time.Second
 
-// ServiceReviewBytes is how much of a topic's dead letters a process reviews that
-// has other work. An answer holds each letter twice, as text and in base64, and
-// letters may be as large as messages: without a bound one request would take the
-// memory of a State Manager.
+// ServiceReviewBytes bounds the dead letters of a topic that a State Manager reviews at
+// once. A response holds each letter twice, as text and in base64, and a letter may be as
+// large as a message, so an unbounded request could exhaust its memory.
 const ServiceReviewBytes = 8 << 20
 
-// Commands changes the fleet on the word of one operator, wherever it was
-// given. Each records the reason and who asked, in the events of the change or in
-// a record of its own. A *policy.Rejection says that the fleet's rules refuse.
+// Commands changes the fleet for one operator, from the command line or the HTTP API.
+// Each command records the reason and who asked, in the events of the change or in a
+// record of its own. It returns a *policy.Rejection if the fleet's rules refuse it.
 type Commands struct {
 	Store  *firestoretx.Store
 	Locks  lock.Store
 	PubSub *pubsub.Client
-	// Patience is how long to wait for dead letters that may still come; see
-	// ServicePatience. 0 takes the first empty answer, as emulators allow.
+	// Patience is how long to wait for more dead letters; see ServicePatience. 0 accepts
+	// the first empty answer, which is right for emulators.
 	Patience time.Duration
-	// ReviewBytes bounds the dead letters held at a time, of each topic; default
+	// ReviewBytes bounds the dead letters held at once per topic; default
 	// pubsubio.MaxReviewBytes. See ServiceReviewBytes.
 	ReviewBytes int
-	// By is who asks, in at most domain.MaxActorRunes printable characters.
-	// Without it nothing is changed: the audit names somebody for each change.
+	// By names who asks, in at most domain.MaxActorRunes printable characters. It is
+	// required for every change: the audit names it.
 	By string
 }
 
-// Changed is an entity as it is after a command.
+// Changed is an entity after a command.
 type Changed[E any] struct {
 	Now E
-	// Already says that the effect was there before, so that nothing was changed
-	// or recorded: who does not hear an answer may ask again.
+	// Already says that the entity was in this state before, so nothing was changed or
+	// recorded. A caller that lost an answer may therefore repeat the command.
 	Already bool
 }
 
-// HoldOrder keeps a pending order from every cycle. A held one stays as it is.
+// HoldOrder keeps a pending order out of every cycle. A held one stays as it is.
 //
 // Cost: 4 RPCs, 2 reads, 2 writes.
 func (c Commands) HoldOrder(ctx context.Context, id domain.OrderID, reason string) (Changed[domain.Order], error) {
@@ -72,9 +71,9 @@ func (c Commands) ReleaseOrder(ctx context.Context, id domain.OrderID, reason st
 	})
 }
 
-// CancelOrder cancels an order that no drone carries yet; the drone of an
-// assigned one is told by the State Managers. A cancelled one stays as it is. It
-// is rejected if it is too late.
+// CancelOrder cancels an order that no drone carries yet; State Managers revoke the
+// mission of an assigned one. A cancelled one stays as it is. It is rejected if it is too
+// late.
 //
 // Cost: 4 RPCs, 2 reads, 2 writes; 2 more RPCs for an assigned order.
 func (c Commands) CancelOrder(ctx context.Context, id domain.OrderID, reason string) (Changed[domain.Order], error) {
@@ -83,8 +82,7 @@ func (c Commands) CancelOrder(ctx context.Context, id domain.OrderID, reason str
 	})
 }
 
-// ClearDrone lifts the latch of a drone's emergency. A drone that has none stays
-// as it is.
+// ClearDrone clears a drone's latched emergency. A drone without one stays as it is.
 //
 // Cost: 4 RPCs, 2 reads, 2 writes.
 func (c Commands) ClearDrone(ctx context.Context, id domain.DroneID, reason string) (Changed[domain.Drone], error) {
@@ -93,10 +91,9 @@ func (c Commands) ClearDrone(ctx context.Context, id domain.DroneID, reason stri
 	})
 }
 
-// BreakLock ends the lock of a key, no matter who holds it, and describes it as it
-// was; nil if it is free. The break is on record before it is made. The fence counter
-// stays, so that the next holder's fence is higher and the former holder's decisions
-// are refused.
+// BreakLock ends the lock of a key, whoever holds it, and returns what it was; nil if it
+// was free. The break is recorded before it is made. The fence counter stays, so the next
+// holder gets a higher fence and the former holder's decisions are refused.
 //
 // Cost: 4 RPCs, 1 read, 2 writes.
 func (c Commands) BreakLock(ctx context.Context, key, reason string) (*lock.Info, error) {
@@ -133,8 +130,8 @@ func CheckLockKey(key string) error {
 	return nil
 }
 
-// command does what an operator asks of one entity. done judges by a rejection and
-// the entity whether the effect was there already.
+// command changes one entity. done reports, from a rejection and the entity, whether the
+// entity was already in the wanted state.
 func command[ID ~string, E any](ctx context.Context, c Commands, kind string, id ID, reason string,
 	do func(context.Context, ID, string) error, read func(context.Context, ID) (E, error), done func(policy.Reason, E) bool) (Changed[E], error) {
 	why, err := c.why(kind, string(id), reason)
@@ -156,7 +153,7 @@ func command[ID ~string, E any](ctx context.Context, c Commands, kind string, id
 	return Changed[E]{Now: now, Already: rejected}, nil
 }
 
-// about says what a change that failed was about. A rejection names its subject
+// about adds the subject of a failed change to its error. A rejection names its id
 // itself.
 func about(kind, id string, err error) error {
 	if _, rejected := policy.ReasonOf(err); rejected {
@@ -165,16 +162,14 @@ func about(kind, id string, err error) error {
 	return fmt.Errorf("%s %s: %w", kind, id, err)
 }
 
-// MaxReasonBytes bounds an operator's reason: it is stored where fields are
-// indexed.
+// MaxReasonBytes bounds an operator's reason, which is stored in an indexed field.
 const MaxReasonBytes = 500
 
-// CheckReason says what is wrong with an operator's reason, which the audit
-// shows.
+// CheckReason says what is wrong with an operator's reason, which the audit shows.
 func CheckReason(reason string) error {
 	switch {
 	case strings.TrimSpace(reason) == "":
-		return errors.New("is blank; say why, for the audit")
+		return errors.New("is blank; give a reason for the audit")
 	case len(reason) > MaxReasonBytes:
 		return fmt.Errorf("has %d bytes; give at most %d", len(reason), MaxReasonBytes)
 	case !utf8.ValidString(reason):
@@ -189,15 +184,15 @@ func CheckBy(name string) error {
 	unfit := func(r rune) bool { return !unicode.IsGraphic(r) }
 	switch n := utf8.RuneCountInString(name); {
 	case name == "":
-		return errors.New("is not given, and this machine does not name its user; say who you are with --by")
+		return errors.New("is not set, and the machine does not name its user; give your name with --by")
 	case !utf8.ValidString(name):
 		return errors.New("is not valid UTF-8")
 	case strings.TrimSpace(name) == "":
-		return errors.New("is blank; say who asks, for the audit")
+		return errors.New("is blank; give your name for the audit")
 	case n > domain.MaxActorRunes:
 		return fmt.Errorf("has %d characters; give at most %d", n, domain.MaxActorRunes)
 	case strings.ContainsFunc(name, unfit):
-		return fmt.Errorf("is %q; give a name on one line, without what cannot be printed", name)
+		return fmt.Errorf("is %q; give a name of printable characters on one line", name)
 	}
 	return nil
 }
@@ -209,8 +204,7 @@ func (c Commands) checkBy() error {
 	return nil
 }
 
-// why is what the audit shows of a change: the reason, on one line, and who
-// asked.
+// why returns the text that the audit shows: the reason on one line, and who asked.
 func (c Commands) why(kind, id, reason string) (string, error) {
 	if err := checkID(kind, id); err != nil {
 		return "", err

@@ -16,14 +16,14 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// LetterFilter chooses dead letters; empty fields choose all.
+// LetterFilter selects dead letters. Empty fields select all.
 type LetterFilter struct {
 	Topic  string   // the original message's
 	Reason string   // UNDECODABLE, INVALID, FUTURE_TIMESTAMP, ...
 	IDs    []string // the original messages'
-	Limit  int      // of letters, the first published first; 0 means all
-	// Partial takes what there is when an id is not found, for who may have
-	// asked before without hearing the answer.
+	Limit  int      // of letters, oldest first; 0 means all
+	// Partial accepts missing ids, for a caller that repeats a request whose answer was
+	// lost.
 	Partial bool
 }
 
@@ -37,8 +37,8 @@ func (f LetterFilter) topics() ([]string, error) {
 	return []string{f.Topic}, nil
 }
 
-// CheckChoice says what is wrong with a filter that chooses every letter there
-// is, or as many as come first, for those who must know which they mean.
+// CheckChoice returns an error for a filter without id, topic and reason, for commands
+// that must not apply to every letter by mistake.
 func (f LetterFilter) CheckChoice() error {
 	if f.Topic == "" && f.Reason == "" && len(f.IDs) == 0 {
 		return errNoChoice
@@ -46,10 +46,10 @@ func (f LetterFilter) CheckChoice() error {
 	return nil
 }
 
-var errNoChoice = errors.New("chooses nothing, nor does topic or reason; give one of them, so that nothing is discarded by mistake")
+var errNoChoice = errors.New("is empty, and so are topic and reason; set at least one, so that nothing is discarded by mistake")
 
-// choose keeps the letters the filter wants, in the order in which the original
-// messages were published, whatever their topic.
+// choose returns the selected letters of all topics in the order in which the original
+// messages were published.
 func (f LetterFilter) choose(reviews []*pubsubio.Review) []foundLetter {
 	var found []foundLetter
 	for _, r := range reviews {
@@ -71,35 +71,34 @@ type foundLetter struct {
 	review *pubsubio.Review
 }
 
-// Letters are dead letters that were found.
+// Letters is the dead letters that were found.
 type Letters struct {
-	Settled int // how many of them were replayed, or discarded
-	// Missing are the ids that were asked for and not found: settled by now,
-	// held by another review, or never there.
+	Settled int // how many were replayed or discarded
+	// Missing lists the requested ids that were not found: already settled, held by
+	// another review, or never dead-lettered.
 	Missing []string
-	// More says that there are more than fit into one review.
+	// More says that there are more letters than fit into one review.
 	More bool
 
 	found []foundLetter
 }
 
-// JSON is the letters for tools.
+// JSON returns the letters as a JSON object.
 func (l Letters) JSON() map[string]any {
-	return map[string]any{"deadLetters": nonNil(entity.Each(l.found, letterOf)), "more": l.More}
+	return map[string]any{"deadLetters": entity.OrEmpty(entity.Each(l.found, letterOf)), "more": l.More}
 }
 
-// DeadLetters finds those a filter chooses, in the order in which the original
-// messages were published, and leaves them where they are.
+// DeadLetters returns the selected letters in the order in which the original messages
+// were published. It does not change them.
 func (c Commands) DeadLetters(ctx context.Context, f LetterFilter) (letters Letters, err error) {
 	err = c.review(ctx, f, func(found Letters) error { letters = found; return nil })
 	return letters, err
 }
 
-// ReplayDeadLetters publishes the original messages of the letters a filter
-// chooses again, in their original order, and deletes each letter once the
-// server has its message. It also returns the letters when some, or all, could
-// not be replayed; those that do not hold all of their message never can be.
-// Replaying again what was replayed finds nothing.
+// ReplayDeadLetters publishes the original messages of the selected letters again, in
+// their original order, and deletes each letter once the server has its message. It
+// returns the letters even if some could not be replayed; a letter that lacks a part of
+// its message cannot. A repeated replay finds nothing.
 func (c Commands) ReplayDeadLetters(ctx context.Context, f LetterFilter) (letters Letters, err error) {
 	if err := c.checkBy(); err != nil {
 		return Letters{}, err
@@ -111,12 +110,12 @@ func (c Commands) ReplayDeadLetters(ctx context.Context, f LetterFilter) (letter
 	})
 }
 
-// DiscardDeadLetters deletes the letters a filter chooses for good. Each is on
-// record in the store, with the reason and who asked, before it is deleted. It
-// also returns the letters when some, or all, could not be discarded. Discarding
-// again what was discarded finds nothing, or letters that are on record already.
+// DiscardDeadLetters deletes the selected letters permanently. Before a letter is
+// deleted, it is recorded in the store with the reason and who asked. It returns the
+// letters even if some could not be discarded. A repeated discard finds nothing, or
+// letters that are already recorded.
 //
-// Cost: 1 RPC, 1 write for each letter, beside what Pub/Sub costs.
+// Cost: 1 RPC and 1 write for each letter, besides Pub/Sub.
 func (c Commands) DiscardDeadLetters(ctx context.Context, f LetterFilter, why string) (letters Letters, err error) {
 	if err := f.CheckChoice(); err != nil {
 		return Letters{}, fmt.Errorf("--id %w", err)
@@ -136,14 +135,14 @@ func (c Commands) DiscardDeadLetters(ctx context.Context, f LetterFilter, why st
 	})
 }
 
-// discardOf is what there is to record of a letter, whatever it claims to be.
+// discardOf returns the record of a letter, also of one that no State Manager wrote.
 func discardOf(topic string, l pubsubio.DeadLetter) domain.Discard {
 	d := domain.Discard{
 		ID: domain.DiscardIDFor(topic, l.MessageID), Topic: topic, MessageID: l.MessageID, OrderingKey: l.OrderingKey,
 		PublishedAt: l.PublishTime, Reason: l.Reason, Error: l.Error, Payload: l.Data,
 		OriginalBytes: l.OriginalBytes, AttributesDropped: l.AttributesDropped,
 	}
-	if l.MessageID == "" { // somebody published to the dead-letter topic; the letter is the message
+	if l.MessageID == "" { // published directly to the dead-letter topic; the letter is the message
 		d.ID = domain.DiscardIDFor(pubsubio.DeadLetterTopic(topic), l.ID)
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.Attributes)) {
@@ -152,8 +151,8 @@ func discardOf(topic string, l pubsubio.DeadLetter) domain.Discard {
 	return d
 }
 
-// ListDeadLetters prints the dead letters a filter chooses, in the order in
-// which the original messages were published, and leaves them where they are.
+// ListDeadLetters prints the selected dead letters in the order in which the original
+// messages were published. It does not change them.
 func (d *Desk) ListDeadLetters(ctx context.Context, f LetterFilter) error {
 	letters, err := d.commands().DeadLetters(ctx, f)
 	if err != nil {
@@ -165,21 +164,21 @@ func (d *Desk) ListDeadLetters(ctx context.Context, f LetterFilter) error {
 	return d.letterTable(letters)
 }
 
-// ReplayDeadLetters publishes the original messages of the letters a filter
-// chooses again and prints which; see Commands. dryRun only shows them.
+// ReplayDeadLetters replays the selected letters and prints them; see Commands. dryRun
+// only prints them.
 func (d *Desk) ReplayDeadLetters(ctx context.Context, f LetterFilter, dryRun bool) error {
 	return d.settleDeadLetters(ctx, f, dryRun, "replayed", d.commands().ReplayDeadLetters)
 }
 
-// DiscardDeadLetters deletes the letters a filter chooses for good and prints
-// which; see Commands. dryRun only shows them.
+// DiscardDeadLetters discards the selected letters and prints them; see Commands. dryRun
+// only prints them.
 func (d *Desk) DiscardDeadLetters(ctx context.Context, f LetterFilter, why string, dryRun bool) error {
 	return d.settleDeadLetters(ctx, f, dryRun, "discarded", func(ctx context.Context, f LetterFilter) (Letters, error) {
 		return d.commands().DiscardDeadLetters(ctx, f, why)
 	})
 }
 
-// settleDeadLetters has work done and prints what was done.
+// settleDeadLetters runs work and prints the result.
 func (d *Desk) settleDeadLetters(ctx context.Context, f LetterFilter, dryRun bool, done string, work func(context.Context, LetterFilter) (Letters, error)) error {
 	if dryRun {
 		work = d.commands().DeadLetters
@@ -198,15 +197,14 @@ func (d *Desk) settleDeadLetters(ctx context.Context, f LetterFilter, dryRun boo
 	}
 	switch n := len(letters.found); {
 	case dryRun && n > 0:
-		fmt.Fprintf(d.Out, "%d would be %s; leave out --dry-run to do it.\n", n, done)
+		fmt.Fprintf(d.Out, "%d would be %s; omit --dry-run to do it.\n", n, done)
 	case n > 0:
 		fmt.Fprintf(d.Out, "%d of %d %s.\n", letters.Settled, n, done)
 	}
 	return err
 }
 
-// settle has work done on the letters a filter chooses, and counts those it
-// settles.
+// settle runs work on the selected letters and counts those that it settles.
 func (c Commands) settle(ctx context.Context, f LetterFilter, work func(*pubsubio.Review, []pubsubio.DeadLetter) (int, error)) (letters Letters, err error) {
 	err = c.review(ctx, f, func(found Letters) (err error) {
 		letters = found
@@ -216,7 +214,7 @@ func (c Commands) settle(ctx context.Context, f LetterFilter, work func(*pubsubi
 	return letters, err
 }
 
-// byTopic takes one topic after the other.
+// byTopic runs work on one topic after the other.
 func byTopic(found []foundLetter, work func(*pubsubio.Review, []pubsubio.DeadLetter) (int, error)) (settled int, err error) {
 	var reviews []*pubsubio.Review
 	letters := map[*pubsubio.Review][]pubsubio.DeadLetter{}
@@ -235,8 +233,7 @@ func byTopic(found []foundLetter, work func(*pubsubio.Review, []pubsubio.DeadLet
 	return settled, errors.Join(errs...)
 }
 
-// review holds the letters of all topics in question while f works on those the
-// filter chooses.
+// review holds the letters of the filter's topics while work runs on the selected ones.
 func (c Commands) review(ctx context.Context, f LetterFilter, work func(Letters) error) (err error) {
 	topics, err := f.topics()
 	if err != nil {
@@ -250,7 +247,7 @@ func (c Commands) review(ctx context.Context, f LetterFilter, work func(Letters)
 			}
 		}
 	}()
-	// Together, for each waits for letters that may still come.
+	// In parallel, because each review waits up to Patience for more letters.
 	var g errgroup.Group
 	for i, topic := range topics {
 		g.Go(func() (err error) {
@@ -271,7 +268,7 @@ func (c Commands) review(ctx context.Context, f LetterFilter, work func(Letters)
 		}
 	}
 	if len(letters.Missing) > 0 && !f.Partial {
-		return fmt.Errorf("no dead letter of a message %q; \"deadletters list\" shows what there is", letters.Missing[0])
+		return fmt.Errorf("message %q has no dead letter; \"deadletters list\" shows those there are", letters.Missing[0])
 	}
 	return work(letters)
 }
@@ -289,12 +286,13 @@ func (d *Desk) letterTable(letters Letters) error {
 		return err
 	}
 	if letters.More {
-		fmt.Fprintln(d.Out, "There are more than fit into one review; replay, discard or narrow these first.")
+		fmt.Fprintln(d.Out, "There are more letters than fit into one review; replay or discard these first, or narrow the selection.")
 	}
 	return nil
 }
 
-// size is how many bytes of data a letter has, and should have.
+// size returns the bytes of data that a letter holds and, if they differ, those of its
+// message.
 func size(l pubsubio.DeadLetter) string {
 	if l.OriginalBytes > 0 {
 		return fmt.Sprintf("%d of %d", len(l.Data), l.OriginalBytes)
@@ -302,11 +300,11 @@ func size(l pubsubio.DeadLetter) string {
 	return fmt.Sprint(len(l.Data))
 }
 
-// letterJSON is a dead letter for tools. Replayed says that its message was
-// published again and the letter deleted, Discarded that it was recorded and the
-// letter deleted. Data is the payload in base64, Text
-// the same if it is text. OriginalBytes and AttributesDropped are there if the
-// letter could not hold all of its message, and so cannot be replayed.
+// letterJSON is the JSON form of a dead letter. Replayed says that its message was
+// published again and the letter deleted, Discarded that the letter was recorded and
+// deleted. Data is the payload in base64, Text the same as text if it is valid text.
+// OriginalBytes and AttributesDropped are set if the letter does not hold the whole
+// message and so cannot be replayed.
 type letterJSON struct {
 	Topic       string            `json:"topic"`
 	MessageID   string            `json:"messageId"`

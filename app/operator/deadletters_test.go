@@ -26,7 +26,7 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// busyOffice is an office of a fleet with a State Manager at work.
+// busyOffice is an office of a fleet with a running State Manager.
 type busyOffice struct {
 	*office
 	hosts     connect.Config
@@ -89,7 +89,7 @@ type letter struct {
 	Discarded                                          bool
 }
 
-// letters is what deadletters list --json shows.
+// letters returns the output of deadletters list --json.
 func (b *busyOffice) letters(f operator.LetterFilter) []letter {
 	b.t.Helper()
 	b.desk.JSON = true
@@ -101,7 +101,7 @@ func (b *busyOffice) letters(f operator.LetterFilter) []letter {
 	return list.DeadLetters
 }
 
-// awaitLetters waits until exactly the letters of these messages are there.
+// awaitLetters waits until the dead letters are exactly those of these messages.
 func (b *busyOffice) awaitLetters(ids ...string) []letter {
 	b.t.Helper()
 	want := slices.Sorted(slices.Values(ids))
@@ -139,8 +139,8 @@ func corpus(t *testing.T) []malformed {
 	return all
 }
 
-// F-DLQ-01: every malformed message ends as a dead letter with its reason and
-// its original data; good messages between them pass.
+// F-DLQ-01: every malformed message becomes a dead letter with its reason and original
+// data; good messages between them pass.
 func TestDeadLetters_EveryMalformedMessageIsKeptWithItsReason(t *testing.T) {
 	b := openBusyOffice(t)
 	topics := map[string]string{"telemetry": pubsubio.TopicTelemetry, "order": pubsubio.TopicOrders, "decision": pubsubio.TopicDecisions}
@@ -178,7 +178,7 @@ func TestDeadLetters_EveryMalformedMessageIsKeptWithItsReason(t *testing.T) {
 		if l.Topic != m.Kind || l.Reason != m.Reason || string(l.Data) != m.Text {
 			t.Errorf("%s: letter %+v", m.Name, l)
 		}
-		// Attributes end after 1,024 bytes, at a rune's border.
+		// Attributes are cut after 1,024 bytes, between runes.
 		if !strings.Contains(l.Error, m.Error) && !strings.HasPrefix(m.Error, l.Error[:min(len(l.Error), 900)]) {
 			t.Errorf("%s: error %q, want %q", m.Name, l.Error, m.Error)
 		}
@@ -200,9 +200,8 @@ func TestDeadLetters_EveryMalformedMessageIsKeptWithItsReason(t *testing.T) {
 		"PUBLISHED (UTC)", pubsubio.TopicTelemetry, "FUTURE_TIMESTAMP", "D-AHEAD")
 }
 
-// F-DLQ-01, F-WIRE-03: poison that uses all of what Pub/Sub allows a message is
-// kept, too, as far as its letter can hold it, and is not tried for ever; what
-// is left of it is never taken for the message.
+// F-DLQ-01, F-WIRE-03: poison as large as Pub/Sub allows is kept as far as its letter can
+// hold it, and is not redelivered for ever. A truncated letter is never replayed.
 func TestDeadLetters_HoldWhatFitsOfTheLargestMessages(t *testing.T) {
 	b := openBusyOffice(t)
 	ctx := t.Context()
@@ -226,7 +225,7 @@ func TestDeadLetters_HoldWhatFitsOfTheLargestMessages(t *testing.T) {
 		{"the longest attributes", []byte("{nonsense"), attributes(100, 1024), false},
 		{"all bytes", large, nil, false},
 		{"all bytes, with the longest attributes", large[:most-110_000], attributes(100, 1024), false},
-		{"an attribute of ours", []byte("{nonsense"), map[string]string{pubsubio.AttrDataBytes: "99", pubsubio.AttrAttributesDropped: "1"}, true},
+		{"attributes of our own names", []byte("{nonsense"), map[string]string{pubsubio.AttrDataBytes: "99", pubsubio.AttrAttributesDropped: "1"}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			id := b.send(pubsubio.TopicTelemetry, tt.data, tt.attrs, "")
@@ -294,9 +293,9 @@ func (b *busyOffice) discard() {
 	}
 }
 
-// F-DLQ-01: what was refused is delivered once its cause is mended, in the
-// order it was published, and no letter is lost on the way.
-func TestDeadLetters_AreReplayedOnceTheCauseIsMended(t *testing.T) {
+// F-DLQ-01: after the cause is fixed, refused messages are replayed in the order they were
+// published, and no letter is lost.
+func TestDeadLetters_ReplayAfterTheCauseIsFixed(t *testing.T) {
 	b := openBusyOffice(t)
 	ctx := t.Context()
 	broken := b.clients.Firestore.Doc("drones/D1")
@@ -336,7 +335,7 @@ func TestDeadLetters_AreReplayedOnceTheCauseIsMended(t *testing.T) {
 	})
 	b.awaitLetters(poison)
 
-	// What is still wrong comes back as a letter; it is never lost.
+	// A message that is still wrong becomes a letter again.
 	b.expect(b.says(b.desk.ReplayDeadLetters(ctx, operator.LetterFilter{Topic: pubsubio.TopicOrders}, false)), "UNDECODABLE", "1 of 1 replayed.")
 	emutest.Eventually(t, "the poison returns", func() error {
 		list := b.letters(operator.LetterFilter{})
@@ -355,7 +354,7 @@ func TestDeadLetters_AreReplayedOnceTheCauseIsMended(t *testing.T) {
 }
 
 // F-DLQ-01: a letter whose message cannot be published stays.
-func TestDeadLetters_AReplayThatFailsLosesNothing(t *testing.T) {
+func TestDeadLetters_FailedReplayLosesNothing(t *testing.T) {
 	o := openOffice(t)
 	ctx := t.Context()
 	if err := pubsubio.Ensure(ctx, o.clients.PubSub); err != nil {
@@ -379,10 +378,9 @@ func TestDeadLetters_AReplayThatFailsLosesNothing(t *testing.T) {
 	b.awaitLetters("m1")
 }
 
-// F-DLQ-01, F-ORD-02, F-DEC-02: a replayed message is as old as it was when it
-// was refused. It does not undo what its sender has said since, and a decision
-// of yesterday's fleet is not one of today's.
-func TestDeadLetters_AReplayMakesNothingNewer(t *testing.T) {
+// F-DLQ-01, F-ORD-02, F-DEC-02: a replayed message keeps its original time. It does not
+// undo newer messages of its sender, and an old decision stays old.
+func TestDeadLetters_ReplayKeepsTheOriginalTime(t *testing.T) {
 	b := openBusyOffice(t)
 	ctx := t.Context()
 	published := time.Now().Add(-time.Hour).UTC().Truncate(time.Millisecond)
@@ -394,7 +392,7 @@ func TestDeadLetters_AReplayMakesNothingNewer(t *testing.T) {
 			pubsubio.AttrPublishTime: published.Format("2006-01-02T15:04:05.000000Z07:00"),
 		}, "")
 	}
-	b.order("O1") // BLOOD, what its requester wants by now
+	b.order("O1") // BLOOD, the requester's newer wish
 	b.report(domain.Telemetry{DroneID: "D1", Timestamp: time.Now(), Position: home, Battery: 90, Status: domain.DroneIdle})
 	refused(pubsubio.TopicOrders, "m1", `{"id": "O1", "priority": "STANDARD", "productType": "MEDICINE", "deliveryLocation": {"lat": 48.86, "lon": 2.36}}`)
 	refused(pubsubio.TopicDecisions, "m2", `{"droneId": "D1", "orderIds": ["O1"], "estimatedBatteryConsumption": 10, "estimatedDurationMinutes": 9, "route": [
@@ -427,7 +425,7 @@ func TestDeadLetters_AReplayMakesNothingNewer(t *testing.T) {
 	if o, err := b.desk.Store.Order(ctx, "O1"); err != nil || o.ProductType != "BLOOD" || o.Status != domain.OrderPending {
 		t.Errorf("order %+v, %v", o, err)
 	}
-	// Nor does it get newer by being refused again.
+	// A second refusal does not make it newer either.
 	emutest.Eventually(t, "the poison returns", func() error {
 		list := b.letters(operator.LetterFilter{})
 		if len(list) != 1 || list[0].Text != "{not json" || !list[0].PublishedAt.Equal(published) {
@@ -437,7 +435,7 @@ func TestDeadLetters_AReplayMakesNothingNewer(t *testing.T) {
 	})
 }
 
-// A project without the fleet's subscriptions is told so in one line.
+// Without the fleet's subscriptions the error is one line that names them.
 func TestDeadLetters_MissingSubscriptionsAreNamed(t *testing.T) {
 	o := openOffice(t)
 	err := o.desk.ListDeadLetters(t.Context(), operator.LetterFilter{})
@@ -446,9 +444,8 @@ func TestDeadLetters_MissingSubscriptionsAreNamed(t *testing.T) {
 	}
 }
 
-// A replay that is asked for twice, because the first answer was lost, is no
-// mistake; the message names who asked.
-func TestDeadLetters_ReplayingAgainFindsNothing(t *testing.T) {
+// A replay may be repeated when its answer was lost. The replayed message names who asked.
+func TestDeadLetters_RepeatedReplayFindsNothing(t *testing.T) {
 	o := openOffice(t)
 	ctx := t.Context()
 	if err := pubsubio.Ensure(ctx, o.clients.PubSub); err != nil {

@@ -16,15 +16,15 @@ import (
 	"github.com/dronefleet/dronefleet/lock"
 )
 
-// Desk is what an operator works at.
+// Desk implements the operators' commands of the command line: it calls Commands or
+// the store, and prints.
 type Desk struct {
 	Store  *firestoretx.Store
 	Locks  lock.Store
 	PubSub *pubsub.Client
 	// Now is the fleet's clock, for times like "3s ago".
 	Now func() time.Time
-	// Patience is how long to wait for dead letters that may still come; 0
-	// takes the first empty answer, as emulators allow.
+	// Patience is how long to wait for more dead letters; see Commands.
 	Patience time.Duration
 	// By is the operator's name, for the audit of changes.
 	By   string
@@ -36,7 +36,7 @@ func (d *Desk) commands() Commands {
 	return Commands{Store: d.Store, Locks: d.Locks, PubSub: d.PubSub, Patience: d.Patience, By: d.By}
 }
 
-// printJSON writes v, indented for people.
+// printJSON prints v as indented JSON.
 func (d *Desk) printJSON(v any) error {
 	var text strings.Builder
 	encoder := json.NewEncoder(&text)
@@ -45,7 +45,7 @@ func (d *Desk) printJSON(v any) error {
 	if err := encoder.Encode(v); err != nil {
 		return err
 	}
-	// What is not printable stands in texts, where it may as well be escaped.
+	// Unprintable characters occur only inside strings, where JSON allows escapes.
 	_, err := io.WriteString(d.Out, terminal.Escape(text.String(), '\n'))
 	return err
 }
@@ -84,7 +84,7 @@ func (t *table) flush() error {
 	return err
 }
 
-// footer says what a page left out.
+// footer prints how to get the next page and which documents were left out.
 func (d *Desk) footer(next string, malformed []error) {
 	if next != "" {
 		d.say("There are more; give --after=%s", terminal.Word(next))
@@ -96,7 +96,7 @@ func (d *Desk) footer(next string, malformed []error) {
 
 const clockLayout = "2006-01-02 15:04:05.000"
 
-// stamp is a moment in UTC, to the millisecond.
+// stamp formats a time in UTC, to the millisecond.
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -104,7 +104,7 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(clockLayout)
 }
 
-// ago is a moment as seen from now: "3s ago", "in 5m0s".
+// ago formats a time relative to now: "3s ago", "in 5m0s".
 func (d *Desk) ago(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -26,8 +26,8 @@ import (
 
 var discardedAt = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// openLetterOffice is an office without a State Manager: its dead letters are
-// those a test writes. Its clock stands at discardedAt.
+// openLetterOffice opens an office without a State Manager, so a test writes its dead
+// letters. Its clock stands at discardedAt.
 func openLetterOffice(t *testing.T) *busyOffice {
 	t.Helper()
 	o := openOffice(t)
@@ -52,7 +52,7 @@ func (b *busyOffice) refuse(topic, id, data string, more map[string]string) {
 	b.send(pubsubio.DeadLetterTopic(topic), []byte(data), attrs, "")
 }
 
-// discards are on record, by id.
+// discards returns the recorded discards by id.
 func (b *busyOffice) discards() map[domain.DiscardID]domain.Discard {
 	b.t.Helper()
 	list, err := b.desk.Store.Discards(b.t.Context())
@@ -71,9 +71,9 @@ func hashOf(payload string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// F-DLQ-01: of what is discarded all is on record that people need to judge it by;
-// what was not chosen stays.
-func TestDiscard_WhatIsChosenIsOnRecordAndGone(t *testing.T) {
+// F-DLQ-01: a discarded letter is recorded with all that people need to judge it; letters
+// that were not selected stay.
+func TestDiscard_RecordsAndDeletesTheSelectedLetters(t *testing.T) {
 	b := openLetterOffice(t)
 	ctx := t.Context()
 	b.refuse(pubsubio.TopicOrders, "m1", "{not json", map[string]string{
@@ -82,14 +82,14 @@ func TestDiscard_WhatIsChosenIsOnRecordAndGone(t *testing.T) {
 	})
 	b.refuse(pubsubio.TopicOrders, "m2", "{not", map[string]string{pubsubio.AttrDataBytes: "9", pubsubio.AttrAttributesDropped: "2"})
 	b.refuse(pubsubio.TopicOrders, "m3", "{not json", nil)
-	b.refuse(pubsubio.TopicTelemetry, "m1", "\xff\x00", nil) // an id of another topic
+	b.refuse(pubsubio.TopicTelemetry, "m1", "\xff\x00", nil) // the same id in another topic
 	b.awaitLetters("m1", "m1", "m2", "m3")
 
 	chosen := operator.LetterFilter{Topic: pubsubio.TopicOrders, IDs: []string{"m1", "m2"}}
-	b.expect(b.says(b.desk.DiscardDeadLetters(ctx, chosen, "noise", true)), "m2", "2 would be discarded; leave out --dry-run to do it.")
+	b.expect(b.says(b.desk.DiscardDeadLetters(ctx, chosen, "noise", true)), "m2", "2 would be discarded; omit --dry-run to do it.")
 	b.awaitLetters("m1", "m1", "m2", "m3")
 	if got := b.discards(); len(got) != 0 {
-		t.Errorf("only shown, and on record: %+v", got)
+		t.Errorf("recorded by a dry run: %+v", got)
 	}
 	b.desk.JSON = true
 	var answer struct {
@@ -130,10 +130,9 @@ func TestDiscard_WhatIsChosenIsOnRecordAndGone(t *testing.T) {
 	}
 }
 
-// F-DLQ-01: any letter can be discarded, also what fills all of a message, and what
-// no State Manager wrote. Of a large payload the beginning is kept, and the hash of
-// all of it.
-func TestDiscard_WhateverALetterHoldsIsOnRecord(t *testing.T) {
+// F-DLQ-01: any letter can be discarded, also one of the largest size and one that no
+// State Manager wrote. The record keeps the beginning of a large payload and its hash.
+func TestDiscard_RecordsAnyLetter(t *testing.T) {
 	b := openLetterOffice(t)
 	attrs := map[string]string{}
 	for i := range 80 {
@@ -174,8 +173,8 @@ func TestDiscard_WhateverALetterHoldsIsOnRecord(t *testing.T) {
 	}
 }
 
-// F-DLQ-01: a bare discard, one without a reason and one by nobody are refused.
-func TestDiscard_SaysWhichAndWhy(t *testing.T) {
+// F-DLQ-01: a discard without a selection, a reason or a name is refused.
+func TestDiscard_RequiresSelectionReasonAndName(t *testing.T) {
 	b := openLetterOffice(t)
 	b.refuse(pubsubio.TopicOrders, "m1", "{not json", nil)
 	commands := operator.Commands{Store: b.desk.Store, PubSub: b.clients.PubSub, By: "ann"}
@@ -188,9 +187,9 @@ func TestDiscard_SaysWhichAndWhy(t *testing.T) {
 		why      string
 		part     string
 	}{
-		{commands, operator.LetterFilter{Limit: 1}, "noise", "--id chooses nothing"},
+		{commands, operator.LetterFilter{Limit: 1}, "noise", "--id is empty"},
 		{commands, m1, " \n", "--why is blank"},
-		{nobody, m1, "noise", "--by is not given"},
+		{nobody, m1, "noise", "--by is not set"},
 	} {
 		_, err := row.commands.DiscardDeadLetters(t.Context(), row.filter, row.why)
 		if err == nil || !strings.Contains(err.Error(), row.part) {
@@ -203,9 +202,9 @@ func TestDiscard_SaysWhichAndWhy(t *testing.T) {
 	}
 }
 
-// F-DLQ-01: what could not be recorded stays. What was recorded without the answer
-// being heard stays too, and is discarded the next time under its first record.
-func TestDiscard_ALetterGoesAfterItsRecordOnly(t *testing.T) {
+// F-DLQ-01: a letter that could not be recorded stays. A letter whose record's answer was
+// lost stays too; a repeated discard keeps its first record.
+func TestDiscard_DeletesALetterOnlyAfterItsRecord(t *testing.T) {
 	for name, row := range map[string]struct {
 		at       fault.Stage
 		recorded string
@@ -232,7 +231,7 @@ func TestDiscard_ALetterGoesAfterItsRecordOnly(t *testing.T) {
 			b.expect(b.says(b.desk.DiscardDeadLetters(ctx, orders, "changed my mind", false)), "2 of 2 discarded.")
 			b.awaitLetters()
 			got := b.discards()
-			// The first failure stops the others wherever they are.
+			// The first failure stops the others at any point.
 			if len(got) != 2 || got["orders-m1"].Why != row.recorded && got["orders-m2"].Why != row.recorded {
 				t.Errorf("on record: %+v", got)
 			}
@@ -240,8 +239,8 @@ func TestDiscard_ALetterGoesAfterItsRecordOnly(t *testing.T) {
 	}
 }
 
-// F-DLQ-01: a message that has two letters, for its first ack was lost, is one on
-// record; what comes later under its id does not replace it.
+// F-DLQ-01: a message with two letters, because its first ack was lost, has one record. A
+// later letter with its id does not replace it.
 func TestDiscard_FirstWriteWins(t *testing.T) {
 	b := openLetterOffice(t)
 	for range 2 {
@@ -258,8 +257,8 @@ func TestDiscard_FirstWriteWins(t *testing.T) {
 	}
 }
 
-// F-DLQ-01: what somebody else looks at is not discarded meanwhile.
-func TestDiscard_LeavesWhatAnotherReviewHolds(t *testing.T) {
+// F-DLQ-01: letters that another review holds are not discarded.
+func TestDiscard_LeavesLettersOfAnotherReview(t *testing.T) {
 	b := openLetterOffice(t)
 	ctx := t.Context()
 	b.refuse(pubsubio.TopicOrders, "m1", "{not json", nil)

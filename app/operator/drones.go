@@ -38,7 +38,7 @@ func (d *Desk) ListDrones(ctx context.Context, status domain.DroneStatus, page f
 
 func degrees(p domain.Position) string { return fmt.Sprintf("%.5f,%.5f", p.Lat, p.Lon) }
 
-// ClearDrone lifts the latch of a drone's emergency.
+// ClearDrone clears a drone's latched emergency and prints the drone.
 func (d *Desk) ClearDrone(ctx context.Context, id domain.DroneID, reason string) error {
 	changed, err := d.commands().ClearDrone(ctx, id, reason)
 	if err != nil {
@@ -52,6 +52,6 @@ func (d *Desk) ClearDrone(ctx context.Context, id domain.DroneID, reason string)
 		d.say("%sdrone %s is %s", changed.already(), drone.ID, drone.Status)
 		return nil
 	}
-	d.say("drone %s is %s; its next report says what it is", drone.ID, drone.Status)
+	d.say("drone %s is %s until its next report", drone.ID, drone.Status)
 	return nil
 }

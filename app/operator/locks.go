@@ -9,13 +9,14 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/lock"
 )
 
-// ListLocks prints the live locks: hashes of their keys and ids, or, raw, the
-// keys and ids themselves. known are keys that are not secret; their locks are
-// shown by name.
+// ListLocks prints the live locks: the hashes of their keys and ids or, if raw, the keys
+// and ids themselves. Locks with a key in known, which is not secret, are always shown by
+// key.
 //
 // Cost: 1 RPC; a read per lock document, live or not.
 func (d *Desk) ListLocks(ctx context.Context, raw bool, known []string) error {
@@ -25,7 +26,7 @@ func (d *Desk) ListLocks(ctx context.Context, raw bool, known []string) error {
 	}
 	if d.JSON {
 		if raw {
-			return d.printJSON(map[string]any{"locks": nonNil(locks)})
+			return d.printJSON(map[string]any{"locks": entity.OrEmpty(locks)})
 		}
 		infos := make([]lock.Info, len(locks))
 		for i, l := range locks {
@@ -40,7 +41,7 @@ func (d *Desk) ListLocks(ctx context.Context, raw bool, known []string) error {
 	return d.lockTable(locks, raw, known)
 }
 
-// ShowLock prints the lock of one key. A free lock is an answer, not an error.
+// ShowLock prints the lock of one key. A free lock is not an error.
 //
 // Cost: 1 RPC, 1 read.
 func (d *Desk) ShowLock(ctx context.Context, key string, raw bool) error {
@@ -65,17 +66,17 @@ func (d *Desk) ShowLock(ctx context.Context, key string, raw bool) error {
 	return d.lockTable([]lock.RawInfo{*l}, raw, []string{key})
 }
 
-// KeyError says that no lock can have a key.
+// KeyError says that a key is not valid for a lock.
 type KeyError struct{ Key string }
 
 // Error implements error.
 func (e *KeyError) Error() string {
-	return fmt.Sprintf("no lock can have the key %.80q: no document has that name; give at most %d bytes, in parts between slashes of an even number, "+
-		"none of them empty, \".\", \"..\" or \"__x__\"; \"locks list\" shows what is held", e.Key, lock.MaxKeyBytes)
+	return fmt.Sprintf("lock key %.80q is invalid: it does not name a document; give at most %d bytes, with an even number of slashes and no part that is "+
+		"empty, \".\", \"..\" or \"__x__\"; \"locks list\" shows what is held", e.Key, lock.MaxKeyBytes)
 }
 
-// keyError is a *KeyError if the key is at fault, not something that the server
-// refused; else err.
+// keyError returns a *KeyError if the library rejected the key, and err if the server
+// refused the call.
 func keyError(key string, err error) error {
 	if errors.Is(err, lock.ErrInvalidArgument) && status.Code(err) == codes.Unknown {
 		return &KeyError{key}
@@ -83,8 +84,8 @@ func keyError(key string, err error) error {
 	return err
 }
 
-// BreakLock ends the lock of a key, whoever holds it; see Commands. That nobody
-// holds it is an answer.
+// BreakLock ends the lock of a key, whoever holds it, and prints it; see Commands. A free
+// lock is not an error.
 func (d *Desk) BreakLock(ctx context.Context, key, reason string) error {
 	broken, err := d.commands().BreakLock(ctx, key, reason)
 	switch {
@@ -130,12 +131,12 @@ func (d *Desk) lockTable(locks []lock.RawInfo, raw bool, known []string) error {
 		return err
 	}
 	if raw {
-		fmt.Fprintln(d.Out, "Whoever has a lock id can release the lock: keep it to yourself.")
+		fmt.Fprintln(d.Out, "Keep lock ids secret: anyone who has one can release the lock.")
 	}
 	return nil
 }
 
-// atMs is a moment in Unix milliseconds; 0 is none.
+// atMs converts Unix milliseconds to a time; 0 stands for the zero time.
 func atMs(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}
@@ -143,8 +144,8 @@ func atMs(ms int64) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// KnownKeys are the keys of the fleet's own locks, which are not secret: the
-// sweeper's and, per depot that can be understood, the cycle's.
+// KnownKeys returns the keys of the fleet's own locks, which are not secret: the
+// sweeper's and, for each well-formed depot, the cycle's.
 //
 // Cost: 1 RPC; a read per depot.
 func (d *Desk) KnownKeys(ctx context.Context, sweeper string, cycle func(domain.DepotID) string) ([]string, error) {
@@ -157,12 +158,4 @@ func (d *Desk) KnownKeys(ctx context.Context, sweeper string, cycle func(domain.
 		keys = append(keys, cycle(depot.ID))
 	}
 	return keys, nil
-}
-
-// nonNil makes an empty list one, not null.
-func nonNil[T any](s []T) []T {
-	if s == nil {
-		return []T{}
-	}
-	return s
 }

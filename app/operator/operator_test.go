@@ -47,8 +47,8 @@ func openOffice(t *testing.T) *office { return openOfficeAt(t, emutest.Hosts(t))
 
 func openOfficeAt(t *testing.T, hosts connect.Config) *office {
 	t.Helper()
-	// With the variable set the Firestore library opens a connection of its own
-	// that nobody closes.
+	// If the variable is set, the Firestore library opens a connection of its own that
+	// nobody closes.
 	t.Setenv(connect.FirestoreHost, "")
 	o := &office{t: t, clients: emutest.Connect(t, hosts)}
 	locks, err := o.clients.Locks(simclock.Real(), emutest.Log(t))
@@ -67,8 +67,8 @@ func openOfficeAt(t *testing.T, hosts connect.Config) *office {
 	return o
 }
 
-// says is what the desk printed since the last call, after a command that must
-// succeed.
+// says returns what the desk printed since the last call. The command must have
+// succeeded.
 func (o *office) says(err error) string {
 	o.t.Helper()
 	if err != nil {
@@ -149,9 +149,9 @@ func (o *office) decide(id domain.DecisionID, drone domain.DroneID, order domain
 	return entry
 }
 
-// F-ORD-04: operators hold, release and cancel, and are told what they may not;
-// asking again changes nothing and says so.
-func TestDesk_OrdersAreHeldReleasedAndCancelled(t *testing.T) {
+// F-ORD-04: operators hold, release and cancel orders; a repeated command changes nothing
+// and says so.
+func TestDesk_HoldsReleasesAndCancelsOrders(t *testing.T) {
 	o := openOffice(t)
 	ctx := t.Context()
 	o.expect(o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{}, firestoretx.Page{})), "No orders yet.")
@@ -179,7 +179,7 @@ func TestDesk_OrdersAreHeldReleasedAndCancelled(t *testing.T) {
 	o.expect(o.says(o.desk.HoldOrder(ctx, "O2", "two\nlines")), "order O2 is PENDING, held: two lines (by ann@example.org)\n")
 	o.expect(o.says(o.desk.HoldOrder(ctx, "O2", "again")), "already done: order O2 is PENDING, held: two lines (by ann@example.org)\n")
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectOrder, "O2")), "OPERATOR", "because two lines (by ann@example.org)")
-	// Nothing of it is due any more.
+	// A cancelled order is no longer due.
 	cancelled, err := o.desk.Store.Order(ctx, "O1")
 	if err != nil {
 		t.Fatal(err)
@@ -201,9 +201,9 @@ func TestDesk_OrdersAreHeldReleasedAndCancelled(t *testing.T) {
 	}
 }
 
-// F-ORD-04: an id in a table is the order's own, blanks and all, and what asks for
-// the orders after it can be typed as it is shown.
-func TestDesk_ShowsIDsAsTheyAre(t *testing.T) {
+// F-ORD-04: a table shows ids exactly, spaces included, and the --after it prints can be
+// pasted into a shell.
+func TestDesk_ShowsIDsExactly(t *testing.T) {
 	o := openOffice(t)
 	ids := []string{"-dash", "a  b", "d\u00a0\t\x1b[2J", "z"}
 	for _, id := range ids {
@@ -218,8 +218,8 @@ func TestDesk_ShowsIDsAsTheyAre(t *testing.T) {
 	o.expect(list(firestoretx.Page{Limit: 3}), "There are more; give --after=$'d\\u00a0\\u0009\\u001b[2J'\n")
 }
 
-// F-ORD-04: columns are as wide as a terminal shows what is in them.
-func TestDesk_AlignsWhatIsShownWideOrNotAtAll(t *testing.T) {
+// F-ORD-04: columns are aligned by their width on the terminal.
+func TestDesk_AlignsWideAndCombiningCharacters(t *testing.T) {
 	o := openOffice(t)
 	for _, id := range []domain.OrderID{"O-12345", "血液-1", "e\u0301te\u0301", "🚁"} {
 		o.order(id)
@@ -228,14 +228,14 @@ func TestDesk_AlignsWhatIsShownWideOrNotAtAll(t *testing.T) {
 		"ORDER    STATUS ", "\nO-12345  PENDING ", "\ne\u0301te\u0301      PENDING ", "\n血液-1   PENDING ", "\n🚁       PENDING ")
 }
 
-// F-ORD-04, F-DLQ-01: who asks is named on one line of documents, messages and
-// logs; a name that is not fit for that changes nothing.
-func TestCommands_WhoAsksHasANameThatCanBeRecorded(t *testing.T) {
+// F-ORD-04, F-DLQ-01: documents, messages and logs show the operator's name on one line;
+// a command by an unsuitable name changes nothing.
+func TestCommands_RequireANameThatCanBeRecorded(t *testing.T) {
 	o := openOffice(t)
 	ctx := t.Context()
 	o.order("O1")
 	for name, part := range map[string]string{
-		"": "say who you are", strings.Repeat("é", 129): "has 129 characters; give at most 128", " \t": "is blank", "ann\nbob": `is "ann\nbob"`, "\x1b[2J": "cannot be printed", "\xff": "UTF-8",
+		"": "give your name", strings.Repeat("é", 129): "has 129 characters; give at most 128", " \t": "is blank", "ann\nbob": `is "ann\nbob"`, "\x1b[2J": "printable characters", "\xff": "UTF-8",
 	} {
 		commands := operator.Commands{Store: o.desk.Store, PubSub: o.clients.PubSub, By: name}
 		_, holdErr := commands.HoldOrder(ctx, "O1", "doubt")
@@ -253,9 +253,9 @@ func TestCommands_WhoAsksHasANameThatCanBeRecorded(t *testing.T) {
 	}
 }
 
-// F-ORD-04, F-DLQ-01: a reason that the audit cannot keep is refused with what is
-// wrong with it, not with what the store says.
-func TestCheckReason(t *testing.T) {
+// F-ORD-04, F-DLQ-01: an unsuitable reason is refused with an explanation, not with the
+// store's error.
+func TestCheckReason_ExplainsWhatIsWrong(t *testing.T) {
 	for reason, want := range map[string]string{
 		strings.Repeat("é", 250): "", strings.Repeat("é", 250) + ".": "has 501 bytes; give at most 500", "doubt\xff": "is not valid UTF-8",
 	} {
@@ -265,8 +265,8 @@ func TestCheckReason(t *testing.T) {
 	}
 }
 
-// A command that fails says about what, whoever failed: the store, a document or
-// the fleet's rules.
+// The error of a command names its subject, whether the store, a document or a policy
+// failed it.
 func TestCommands_FailuresNameTheirSubject(t *testing.T) {
 	o := openOffice(t)
 	c := operator.Commands{Store: o.desk.Store, By: "ann@example.org"}
@@ -294,7 +294,7 @@ func TestCommands_FailuresNameTheirSubject(t *testing.T) {
 }
 
 // F-TEL-08: only an operator clears a reported emergency.
-func TestDesk_EmergenciesAreCleared(t *testing.T) {
+func TestDesk_ClearsEmergencies(t *testing.T) {
 	o := openOffice(t)
 	ctx, began := t.Context(), time.Now().Add(-10*time.Second)
 	o.expect(o.says(o.desk.ListDrones(ctx, domain.DroneEmergency, firestoretx.Page{})), "No drones are EMERGENCY.")
@@ -309,8 +309,8 @@ func TestDesk_EmergenciesAreCleared(t *testing.T) {
 		"OPERATOR", "EMERGENCY -> UNKNOWN; emergencyLatched=false because looked at it")
 }
 
-// F-DOC-01: the story of an entity is told in order, rejections included, whatever
-// the ids of its decisions.
+// F-DOC-01: the story of an entity is in order and includes rejections, whatever the ids
+// of its decisions.
 func TestDesk_AuditTellsTheStoryInOrder(t *testing.T) {
 	o := openOffice(t)
 	ctx, began := t.Context(), time.Now().Add(-10*time.Second)
@@ -354,7 +354,7 @@ func TestDesk_AuditTellsTheStoryInOrder(t *testing.T) {
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectDecision, "DEC-1")),
 		"Decision DEC-1: APPLIED", "Mission "+string(mission), "Route:", "decision DEC-1: APPLIED", "PENDING -> ASSIGNED")
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectCycle, "C1")),
-		"Cycle C1 of depot DEPOT-1: PUBLISHED", "host/1, fence 7", "left out: document warehouses/WH-9", "Left for later:", "O2", "no drone free",
+		"Cycle C1 of depot DEPOT-1: PUBLISHED", "host/1, fence 7", "left out: document warehouses/WH-9", "Not assigned:", "O2", "no drone free",
 		"decision DEC-2: REJECTED", "decision DEC-1: APPLIED")
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectDrone, "D1")),
 		"Drone D1: DELIVERING", "new: UNKNOWN", "UNKNOWN -> IDLE", "IDLE -> MOVING", "missionAcked=true", "MOVING -> DELIVERING")
@@ -362,7 +362,7 @@ func TestDesk_AuditTellsTheStoryInOrder(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if err := o.desk.Audit(ctx, "hospital", "H1"); err == nil {
-		t.Error("a story of a hospital")
+		t.Error("an unknown kind of entity is accepted")
 	}
 	o.desk.JSON = true
 	var story struct {
@@ -382,8 +382,8 @@ func TestDesk_AuditTellsTheStoryInOrder(t *testing.T) {
 	}
 }
 
-// F-DOC-01: the story of a drone or a cycle names its own decisions only.
-func TestDesk_AuditTellsOfNobodyElse(t *testing.T) {
+// F-DOC-01: the story of a drone or a cycle names only its own decisions.
+func TestDesk_AuditNamesOnlyItsOwnDecisions(t *testing.T) {
 	o := openOffice(t)
 	ctx := t.Context()
 	for _, d := range []domain.Decision{
@@ -400,13 +400,14 @@ func TestDesk_AuditTellsOfNobodyElse(t *testing.T) {
 		story := o.says(o.desk.Audit(ctx, subject, id))
 		o.expect(story, "decision DEC-1: REJECTED")
 		if strings.Contains(story, "DEC-2") {
-			t.Errorf("the story of %s %s tells of another's decision:\n%s", subject, id, story)
+			t.Errorf("the story of %s %s names a decision of another:\n%s", subject, id, story)
 		}
 	}
 }
 
-// F-ORD-03: of an order that was cancelled before it came nothing is made up.
-func TestDesk_AuditTellsOfATombstone(t *testing.T) {
+// F-ORD-03: an order that was cancelled before it arrived is shown without invented
+// fields.
+func TestDesk_AuditOfATombstone(t *testing.T) {
 	o := openOffice(t)
 	if err := o.desk.Store.IngestOrder(t.Context(), domain.OrderRequest{ID: "O1", Cancel: true}, time.Now()); err != nil {
 		t.Fatal(err)
@@ -414,11 +415,11 @@ func TestDesk_AuditTellsOfATombstone(t *testing.T) {
 	said := o.says(o.desk.Audit(t.Context(), operator.SubjectOrder, "O1"))
 	o.expect(said, "Order O1: CANCELLED before it arrived", "new: CANCELLED because cancelled before it arrived")
 	if strings.Contains(said, "0.00000") || strings.Contains(said, "created") {
-		t.Errorf("a place or a time that nobody gave:\n%s", said)
+		t.Errorf("an invented position or time:\n%s", said)
 	}
 }
 
-// F-DOC-01: events are kept for a while; what has none any more is still shown.
+// F-DOC-01: an entity whose events have been deleted is still shown.
 func TestDesk_AuditWithoutEvents(t *testing.T) {
 	o := openOffice(t)
 	ctx := t.Context()
@@ -445,19 +446,19 @@ func TestDesk_AuditWithoutEvents(t *testing.T) {
 	}
 }
 
-// The story of an entity whose document is gone is still told.
-func TestDesk_AuditTellsOfWhatIsGone(t *testing.T) {
+// The story of an entity without a document is still shown.
+func TestDesk_AuditOfADeletedEntity(t *testing.T) {
 	o := openOffice(t)
 	o.order("O1")
 	if _, err := o.clients.Firestore.Doc("orders/O1").Delete(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	o.expect(o.says(o.desk.Audit(t.Context(), operator.SubjectOrder, "O1")), "order O1 has no document any more", "new: PENDING")
+	o.expect(o.says(o.desk.Audit(t.Context(), operator.SubjectOrder, "O1")), "order O1 no longer has a document", "new: PENDING")
 }
 
-// A document that somebody broke is mended by what its story says it was. Its
-// messages wait as dead letters meanwhile. F-DLQ-01
-func TestDesk_AuditTellsOfWhatIsMalformed(t *testing.T) {
+// The story of an entity with a malformed document shows what it was, so that it can be
+// repaired. Its messages wait as dead letters meanwhile. F-DLQ-01
+func TestDesk_AuditOfAMalformedDocument(t *testing.T) {
 	o := openOffice(t)
 	ctx := t.Context()
 	o.report(domain.Telemetry{DroneID: "D1", Timestamp: time.Now(), Position: home, Battery: 90, Status: domain.DroneIdle})
@@ -473,10 +474,10 @@ func TestDesk_AuditTellsOfWhatIsMalformed(t *testing.T) {
 		id      string
 		parts   []string
 	}{
-		{operator.SubjectDrone, "D1", []string{"drone D1 has a document that cannot be understood", "IDLE -> MOVING", "Left out: ", "/drones/D1: field status", "Left out: ", "/decisions/DEC-1: field outcome"}},
+		{operator.SubjectDrone, "D1", []string{"drone D1 has a malformed document", "IDLE -> MOVING", "Left out: ", "/drones/D1: field status", "Left out: ", "/decisions/DEC-1: field outcome"}},
 		{operator.SubjectOrder, "O1", []string{"Order O1: ASSIGNED", "PENDING -> ASSIGNED", "Left out: ", "/decisions/DEC-1: field outcome"}},
 		{operator.SubjectMission, "M-DEC-1", []string{"Mission M-DEC-1: ACTIVE", "new: ACTIVE", "Left out: ", "/decisions/DEC-1: field outcome"}},
-		{operator.SubjectDecision, "DEC-1", []string{"decision DEC-1 has a document that cannot be understood", "IDLE -> MOVING", "Left out: ", "/decisions/DEC-1: field outcome"}},
+		{operator.SubjectDecision, "DEC-1", []string{"decision DEC-1 has a malformed document", "IDLE -> MOVING", "Left out: ", "/decisions/DEC-1: field outcome"}},
 	} {
 		o.expect(o.says(o.desk.Audit(ctx, asked.subject, asked.id)), asked.parts...)
 	}
@@ -484,8 +485,8 @@ func TestDesk_AuditTellsOfWhatIsMalformed(t *testing.T) {
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectDrone, "D1")), `"to": "MOVING"`, `"malformed": [`, "/drones/D1: field status")
 }
 
-// One event that somebody broke hides no other: it is named instead. F-DLQ-01
-func TestDesk_AuditNamesAMalformedEventAndTellsTheRest(t *testing.T) {
+// A malformed event is named and does not hide the others. F-DLQ-01
+func TestDesk_AuditNamesAMalformedEvent(t *testing.T) {
 	o := openOffice(t)
 	ctx := t.Context()
 	o.order("O1")
@@ -504,14 +505,14 @@ func TestDesk_AuditNamesAMalformedEventAndTellsTheRest(t *testing.T) {
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectOrder, "O1")), `"reason": "settled (by ann@example.org)"`, `"malformed": [`, named)
 }
 
-// Ids, products and errors are what anybody has sent. On an operator's terminal
-// they neither command it nor make up lines of the story. F-DLQ-01, F-ORD-04
-func TestDesk_PrintsNothingThatATerminalObeys(t *testing.T) {
+// Ids, products and errors come from anybody. They must not control an operator's
+// terminal or forge lines of a story. F-DLQ-01, F-ORD-04
+func TestDesk_EscapesControlCharacters(t *testing.T) {
 	o := openOffice(t)
 	ctx := t.Context()
 	const forged = "BLOOD\n2026-01-01 00:00:00.000  OPERATOR  order O1: PENDING -> CANCELLED"
 	const hidden = "\x1b[2J\x1b]0;gone\a\u009b31m\u202eO2\x7f\U000e0041" // in a document of another tool
-	const disguised = "\u202eO3\U000e0041"                               // no control character, so a message may have it
+	const disguised = "\u202eO3\U000e0041"                               // not a control character, so a message may contain it
 	for id, product := range map[domain.OrderID]string{"O1": forged, hidden: "MEDICINE", disguised: "MEDICINE"} {
 		err := o.desk.Store.IngestOrder(ctx, domain.OrderRequest{ID: id, OrderContent: domain.OrderContent{
 			Priority: domain.PriorityHigh, ProductType: product, Delivery: hospital,
@@ -536,7 +537,7 @@ func TestDesk_PrintsNothingThatATerminalObeys(t *testing.T) {
 				t.Errorf("%s, JSON %v: prints %q", name, asJSON, text[i:])
 			}
 			if strings.Contains(text, "\n2026-01-01") {
-				t.Errorf("%s, JSON %v: a product makes up a line:\n%s", name, asJSON, text)
+				t.Errorf("%s, JSON %v: a product forges a line:\n%s", name, asJSON, text)
 			}
 		}
 	}
@@ -548,16 +549,16 @@ func TestDesk_PrintsNothingThatATerminalObeys(t *testing.T) {
 	if len(list.Orders) != 3 || !slices.Contains(list.Orders, struct{ ID string }{hidden}) {
 		t.Errorf("JSON changes ids: %q", list.Orders)
 	}
-	// F-API-03: a command refuses such an id, in a text that is safe to print.
+	// F-API-03: a command refuses such an id with an error that is safe to print.
 	err := o.desk.HoldOrder(ctx, hidden, "doubt")
 	if err == nil || !strings.Contains(err.Error(), "control character") || strings.ContainsFunc(err.Error(), unicode.IsControl) {
 		t.Errorf("an id with control characters: %v", err)
 	}
 }
 
-// A lock is shown by name also where its key, as it is given or made of a depot's
-// id, is not in the form that locks are stored under (L-KEY-02).
-func TestDesk_LocksOfDecomposedKeys(t *testing.T) {
+// A lock is shown by name even if its key, as given or derived from a depot's id, is not
+// in the normal form that locks are stored under (L-KEY-02).
+func TestDesk_ShowsLocksOfDecomposedKeysByName(t *testing.T) {
 	o := openOffice(t)
 	const decomposed, composed = "cycle:Lie\u0300ge", "cycle:Li\u00e8ge"
 	h, ok, err := lock.TryAcquire(t.Context(), o.desk.Locks, decomposed, lock.WithTTL(time.Minute))
@@ -571,8 +572,8 @@ func TestDesk_LocksOfDecomposedKeys(t *testing.T) {
 	}
 }
 
-// Locks are shown without what would let a reader release them.
-func TestDesk_LocksAreShownByHash(t *testing.T) {
+// Locks are shown without ids, with which a reader could release them.
+func TestDesk_ShowsLocksByHash(t *testing.T) {
 	o := openOffice(t)
 	ctx := t.Context()
 	o.expect(o.says(o.desk.ListLocks(ctx, false, nil)), "No lock is held.")
@@ -610,7 +611,7 @@ func TestDesk_LocksAreShownByHash(t *testing.T) {
 	}
 	o.desk.JSON = false
 	o.expect(o.says(o.desk.ListLocks(ctx, false, known)), "EXPIRES")
-	o.expect(o.says(o.desk.ListLocks(ctx, true, known)), "EXPIRES", "LOCK ID", "Whoever has a lock id can release the lock")
+	o.expect(o.says(o.desk.ListLocks(ctx, true, known)), "EXPIRES", "LOCK ID", "anyone who has one can release the lock")
 	o.expect(o.says(o.desk.ShowLock(ctx, manager.SweeperKey, false)), manager.SweeperKey, string(sweeper.Fence()), "in ")
 	for _, h := range []*lock.Handle{h, sweeper} {
 		if err := h.Close(); err != nil {
@@ -629,8 +630,8 @@ func TestDesk_LocksAreShownByHash(t *testing.T) {
 	}
 }
 
-// L-END-03: a lock whose holder's clock is an hour ahead is broken; who did it and
-// why is on record, and the next fence is higher.
+// L-END-03: an operator breaks the lock of a holder whose clock is an hour ahead. Who did
+// it and why is recorded, and the next fence is higher.
 func TestDesk_BreaksALock(t *testing.T) {
 	o := openOffice(t)
 	ctx := t.Context()

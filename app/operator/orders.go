@@ -54,7 +54,7 @@ func (d *Desk) ListOrders(ctx context.Context, f firestoretx.OrderFilter, page f
 	return nil
 }
 
-// nothing says that a listing is empty and why it may be.
+// nothing is the line printed for an empty listing; it repeats the filter.
 func nothing(what, status string, held bool) string {
 	text := "No " + what
 	if status != "" {
@@ -78,7 +78,7 @@ func priority(o domain.Order) string {
 	return o.Priority.String()
 }
 
-// flags names those that are set, given as pairs of name and value.
+// flags joins the names whose value is true; pairs alternates names and values.
 func flags(pairs ...any) string {
 	var set []string
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -90,25 +90,25 @@ func flags(pairs ...any) string {
 	return strings.Join(set, ",")
 }
 
-// HoldOrder keeps a pending order from every cycle. The error is a
+// HoldOrder keeps a pending order out of every cycle and prints it. The error is a
 // *policy.Rejection if the order cannot be held.
 func (d *Desk) HoldOrder(ctx context.Context, id domain.OrderID, reason string) error {
 	return d.printOrder(d.commands().HoldOrder(ctx, id, reason))
 }
 
-// ReleaseOrder offers a held order to the cycles again. The error is a
+// ReleaseOrder offers a held order to the cycles again and prints it. The error is a
 // *policy.Rejection if it is cancelled.
 func (d *Desk) ReleaseOrder(ctx context.Context, id domain.OrderID, reason string) error {
 	return d.printOrder(d.commands().ReleaseOrder(ctx, id, reason))
 }
 
-// CancelOrder cancels an order that no drone carries yet. The error is a
+// CancelOrder cancels an order that no drone carries yet and prints it. The error is a
 // *policy.Rejection if it is too late.
 func (d *Desk) CancelOrder(ctx context.Context, id domain.OrderID, reason string) error {
 	return d.printOrder(d.commands().CancelOrder(ctx, id, reason))
 }
 
-// already begins the line about a change that was there before.
+// already is the prefix of the line about a change that was already in effect.
 func (c Changed[E]) already() string {
 	if c.Already {
 		return "already done: "
@@ -116,7 +116,7 @@ func (c Changed[E]) already() string {
 	return ""
 }
 
-// printOrder says what became of an order.
+// printOrder prints an order after a command.
 func (d *Desk) printOrder(changed Changed[domain.Order], err error) error {
 	if err != nil {
 		return err

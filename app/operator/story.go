@@ -12,7 +12,7 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// Subject is what a story can be about.
+// Subject is a kind of entity that Audit can print.
 type Subject string
 
 const (
@@ -23,8 +23,8 @@ const (
 	SubjectCycle    Subject = "cycle"
 )
 
-// story is all that is recorded about one entity: what it is now, the events
-// that name it, and the decisions that were made about it.
+// story is everything recorded about one entity: its current state, the events that name
+// it, and the decisions made about it.
 type story struct {
 	subject Subject
 	id      string
@@ -39,12 +39,11 @@ type story struct {
 	events []domain.Event       // in order
 	ledger []domain.LedgerEntry // in the order of their outcome
 
-	malformed []error // documents that cannot be understood, and so are not told
+	malformed []error // documents that cannot be decoded and are left out
 }
 
-// tell gathers the story of an entity. An entity whose document is gone, or
-// cannot be understood, still has the story its events tell: by that it is
-// mended.
+// tell reads the story of an entity. If its document is missing or malformed, the events
+// still show what it was, so that it can be repaired.
 //
 // Cost: 3 or 4 RPCs; a read per event and decision that names the entity. For an order
 // that waits, 1 + D RPCs and 2 D reads more for D depots.
@@ -71,8 +70,7 @@ func (d *Desk) tell(ctx context.Context, subject Subject, id string) (story, err
 	return s, nil
 }
 
-// without keeps err if it says that one document is malformed, and returns any
-// other.
+// without keeps an error about a malformed document in the story, and returns any other.
 func (s *story) without(err error) error {
 	if _, is := errors.AsType[*firestoretx.MalformedError](err); is {
 		s.malformed = append(s.malformed, err)
@@ -81,7 +79,7 @@ func (s *story) without(err error) error {
 	return err
 }
 
-// readSubject reads the entity as it is now, and the mission of a decision.
+// readSubject reads the entity's current state, and the mission of a decision.
 func (d *Desk) readSubject(ctx context.Context, s *story) error {
 	var err error
 	switch s.subject {
@@ -100,7 +98,7 @@ func (d *Desk) readSubject(ctx context.Context, s *story) error {
 	case SubjectCycle:
 		s.cycle, err = found(d.Store.Cycle(ctx, domain.CycleID(s.id)))
 	default:
-		err = fmt.Errorf("no story of a %q; give drone, order, mission, decision or cycle", s.subject)
+		err = fmt.Errorf("unknown kind %q; give drone, order, mission, decision or cycle", s.subject)
 	}
 	return err
 }
@@ -112,7 +110,7 @@ func (d *Desk) readWaits(ctx context.Context, s *story) error {
 	return err
 }
 
-// found turns a missing entity into none.
+// found returns nil for a missing entity.
 func found[T any](v T, err error) (*T, error) {
 	if errors.Is(err, firestoretx.ErrNotFound) {
 		return nil, nil
@@ -123,8 +121,8 @@ func found[T any](v T, err error) (*T, error) {
 	return &v, nil
 }
 
-// readLedger reads the decisions made about the entity, rejected ones too: they
-// say why nothing happened.
+// readLedger reads the decisions about the entity, including rejected ones: they explain
+// why nothing happened.
 func (d *Desk) readLedger(ctx context.Context, s *story) error {
 	var filter firestoretx.LedgerFilter
 	switch s.subject {
@@ -156,9 +154,8 @@ func (d *Desk) readLedger(ctx context.Context, s *story) error {
 	return err
 }
 
-// sortEvents brings events into the order in which they happened. Revisions
-// order the events of one entity whatever the clocks said; times order those of
-// different ones.
+// sortEvents sorts events by when they happened. Revisions order the events of one entity,
+// regardless of clocks; times order those of different entities.
 func sortEvents(events []domain.Event) {
 	type entity struct {
 		kind domain.EntityKind
@@ -174,7 +171,7 @@ func sortEvents(events []domain.Event) {
 	for i, e := range events {
 		all[i] = dated{e, e.Time}
 		if e.Revision == 0 {
-			continue // a note: no state, so no place among the revisions
+			continue // a note has no state, so it has no place among the revisions
 		}
 		key := entity{e.Entity, e.ID}
 		if before := latest[key]; before.After(e.Time) {
@@ -183,7 +180,7 @@ func sortEvents(events []domain.Event) {
 		latest[key] = all[i].at
 	}
 	slices.SortStableFunc(all, func(a, b dated) int {
-		// Within one transaction: what was decided, then whom it concerned.
+		// Within one transaction: the mission, then drone and orders.
 		return cmp.Or(a.at.Compare(b.at), cmp.Compare(rank[a.Entity], rank[b.Entity]), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Revision, b.Revision))
 	})
 	for i := range all {

@@ -12,10 +12,9 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// F-DOC-01: the events of one entity come by revision, whatever the clocks of
-// those who wrote them said; what else happened is placed by time, and what one
-// transaction did begins with the mission.
-func TestSortEvents(t *testing.T) {
+// F-DOC-01: the events of one entity are sorted by revision, regardless of clocks; other
+// events by time; those of one transaction begin with the mission.
+func TestSortEvents_OrdersByRevisionThenTime(t *testing.T) {
 	event := func(kind domain.EntityKind, id string, revision int64, second int) domain.Event {
 		return domain.Event{Entity: kind, ID: id, Revision: revision, Time: noon.Add(time.Duration(second) * time.Second)}
 	}
@@ -24,7 +23,7 @@ func TestSortEvents(t *testing.T) {
 		event(domain.EntityDrone, "D1", 0, 2), // a note, though the drone's events came later
 		event(domain.EntityMission, "M1", 1, 5),
 		event(domain.EntityDrone, "D1", 1, 5),
-		event(domain.EntityDrone, "D1", 2, 3), // by a clock that was behind
+		event(domain.EntityDrone, "D1", 2, 3), // written by a clock that was behind
 		event(domain.EntityOrder, "O1", 2, 5),
 		event(domain.EntityOrder, "O2", 1, 5),
 		event(domain.EntityDrone, "D2", 1, 6),
@@ -46,9 +45,8 @@ func TestSortEvents(t *testing.T) {
 	}
 }
 
-// F-DOC-01: a step says what changed and nothing else; what it belongs to is said
-// once.
-func TestStory_Lines(t *testing.T) {
+// F-DOC-01: a step shows only what changed, and names related entities once.
+func TestStory_LinesShowOnlyChanges(t *testing.T) {
 	fresh := map[string]any{"assignedMissionId": "", "attempts": int64(0), "held": false, "heldReason": nil, "contentHash": "h1"}
 	assigned := map[string]any{"assignedMissionId": "M1", "assignedDroneId": "D1", "attempts": int64(1), "held": false, "heldReason": nil, "contentHash": "h1"}
 	changed := map[string]any{"assignedMissionId": "M2", "assignedDroneId": "", "attempts": int64(1), "held": true, "heldReason": nil, "contentHash": "h2"}
@@ -87,9 +85,9 @@ func TestStory_Lines(t *testing.T) {
 	}
 }
 
-// F-DOC-01: a decision stands right before what it brought about, though a clock
-// that was ahead wrote what was there before.
-func TestStory_TellsADecisionWhereItTookEffect(t *testing.T) {
+// F-DOC-01: a decision is placed right before its effects, even if a clock that was ahead
+// wrote the earlier events.
+func TestStory_PlacesADecisionBeforeItsEffects(t *testing.T) {
 	at := func(second int) time.Time { return noon.Add(time.Duration(second) * time.Second) }
 	s := story{
 		subject: SubjectOrder, id: "O1",
@@ -116,9 +114,9 @@ func TestStory_TellsADecisionWhereItTookEffect(t *testing.T) {
 	}
 }
 
-// F-DOC-01: what an entity is now is said with all that an operator acts on, and
-// only if it is so.
-func TestStory_Now(t *testing.T) {
+// F-DOC-01: the current state shows everything that an operator acts on, and only what
+// applies.
+func TestStory_NowShowsWhatApplies(t *testing.T) {
 	mission := domain.Mission{ID: "M1", Status: domain.MissionActive, DroneID: "D1", OrderIDs: []domain.OrderID{"O1"}, StartTime: noon}
 	revoked := mission
 	revoked.CommandPublishedAt, revoked.RevokePublishedAt = noon, noon.Add(time.Second)
@@ -128,14 +126,14 @@ func TestStory_Now(t *testing.T) {
 		want []string
 	}{
 		{"drone", story{subject: SubjectDrone, drone: &domain.Drone{ID: "D1"}}, nil},
-		{"drone of a mission", story{subject: SubjectDrone, drone: &domain.Drone{ID: "D1", CurrentMissionID: "M1"}},
+		{"drone with an unacknowledged mission", story{subject: SubjectDrone, drone: &domain.Drone{ID: "D1", CurrentMissionID: "M1"}},
 			[]string{"  on mission M1, not acknowledged yet"}},
-		{"drone that knows its mission", story{subject: SubjectDrone, drone: &domain.Drone{ID: "D1", CurrentMissionID: "M1", MissionAcked: true}},
+		{"drone with an acknowledged mission", story{subject: SubjectDrone, drone: &domain.Drone{ID: "D1", CurrentMissionID: "M1", MissionAcked: true}},
 			[]string{"  on mission M1, acknowledged"}},
 		{"drone in trouble", story{subject: SubjectDrone, drone: &domain.Drone{ID: "D1", EmergencyLatched: true, GhostMissionID: "M0"}},
 			[]string{"  its emergency waits for an operator: drones clear D1 --reason ...", "  still flies mission M0, which failed"}},
 		{"order", story{subject: SubjectOrder, order: &domain.Order{ID: "O1"}}, nil},
-		{"order in every way", story{subject: SubjectOrder, order: &domain.Order{ID: "O1", AssignedDroneID: "D1", AssignedMissionID: "M1", DeliveredAt: noon, Held: true, HeldReason: "ask", Late: true}},
+		{"order with every flag", story{subject: SubjectOrder, order: &domain.Order{ID: "O1", AssignedDroneID: "D1", AssignedMissionID: "M1", DeliveredAt: noon, Held: true, HeldReason: "ask", Late: true}},
 			[]string{"  drone D1, mission M1", "  delivered 2026-11-21 12:00:00.000 UTC", "  held: ask", "  late"}},
 		{"mission", story{subject: SubjectMission, mission: &mission},
 			[]string{"  decision -, cycle -, started 2026-11-21 12:00:00.000 UTC, not ended, planned 0.0 min and 0.0 % of battery", "  command not sent yet"}},
@@ -156,8 +154,8 @@ func TestStory_Now(t *testing.T) {
 	}
 }
 
-// Moments are said as a person reads them, on either side of now.
-func TestDesk_Ago(t *testing.T) {
+// Times are shown relative to now, past and future.
+func TestDesk_AgoShowsRelativeTimes(t *testing.T) {
 	d := Desk{Now: func() time.Time { return noon }}
 	for since, want := range map[time.Duration]string{
 		0: "0s ago", 3*time.Second + 400*time.Millisecond: "3s ago", -5 * time.Minute: "in 5m0s",
@@ -172,8 +170,7 @@ func TestDesk_Ago(t *testing.T) {
 	}
 }
 
-// F-DOC-01: what a newer version records beside what is known here is shown,
-// whatever its type.
+// F-DOC-01: fields that a newer version records are shown, whatever their type.
 func TestStory_LinesShowStatesOfAnyType(t *testing.T) {
 	state := func(stops ...any) map[string]any {
 		return map[string]any{"stops": stops, "wind": map[string]any{"from": "N"}}

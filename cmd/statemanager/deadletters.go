@@ -31,12 +31,12 @@ type letters struct {
 // variable that is not set, must not choose all.
 type narrowing string
 
-var errChoosesNone = errors.New("chooses nothing; give a value, or leave the flag out for all")
+var errEmptyValue = errors.New("empty value; give one, or omit the flag to select all")
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (n *narrowing) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
-		return errChoosesNone
+		return errEmptyValue
 	}
 	*n = narrowing(text)
 	return nil
@@ -49,7 +49,7 @@ type messageIDs []string
 func (m *messageIDs) UnmarshalText(text []byte) error {
 	for id := range strings.SplitSeq(string(text), ",") {
 		if id == "" {
-			return errChoosesNone
+			return errEmptyValue
 		}
 		*m = append(*m, id)
 	}

@@ -64,7 +64,7 @@ func TestDeadLetters_WhatIsDiscardedIsOnRecord(t *testing.T) {
 	refuse(t, clients, pubsubio.AttrReason, "UNDECODABLE")
 	const discard = "deadletters discard --reason=UNDECODABLE --why=noise --by=ann@example.org"
 	for _, step := range []struct{ args, want string }{
-		{discard + " --dry-run", "1 would be discarded; leave out --dry-run to do it.\n"},
+		{discard + " --dry-run", "1 would be discarded; omit --dry-run to do it.\n"},
 		{discard, "1 of 1 discarded.\n"},
 		{discard, "No dead letters found.\n"},
 		{"deadletters list", "No dead letters found.\n"},
