@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// notInProduction lists what a production binary must not link: test servers
-// and their store, simulation, documents, and the tests' own library.
+// notInProduction lists what a production binary must not link: test servers and their
+// store, simulation, documents, and test helpers.
 var notInProduction = []string{
 	"github.com/dronefleet/dronefleet/emulator",
 	"github.com/dronefleet/dronefleet/sim",
@@ -48,7 +48,7 @@ func TestProductionBinaries_LinkNoTestServer(t *testing.T) {
 	}
 }
 
-// The check above can fail: dronefleet links the servers, their store and the
+// The check above can fail: dronefleet does link the servers, their store and the
 // simulation.
 func TestProductionBinaries_CheckFindsWhatDronefleetLinks(t *testing.T) {
 	found := linkedTestCode(t, "dronefleet")

@@ -45,7 +45,7 @@ func check(file string) error {
 	require(r.Telemetry.Applied > 0, "no telemetry was applied")
 	require(r.Decisions.Applied > 0, "no decision was applied")
 	require(r.Invariants.Checked > 0, "no invariant was checked")
-	require(len(r.Invariants.Violations) == 0, fmt.Sprintf("invariants broke: %q", r.Invariants.Violations))
+	require(len(r.Invariants.Violations) == 0, fmt.Sprintf("invariants violated: %q", r.Invariants.Violations))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}

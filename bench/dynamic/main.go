@@ -139,7 +139,7 @@ func (c *command) Run(ctx context.Context) error {
 		errs = append(errs, fmt.Errorf("the dispatcher does not lead on CRITICAL orders with seeds %v", lost))
 	}
 	if len(broken) > 0 {
-		errs = append(errs, fmt.Errorf("invariants broke with seeds %v", broken))
+		errs = append(errs, fmt.Errorf("invariants were violated with seeds %v", broken))
 	}
 	return errors.Join(append(errs, write(file, outcomes))...)
 }

@@ -19,7 +19,7 @@ const (
 
 func TestMain(m *testing.M) { clitest.Main(m) }
 
-// A wrong command line ends with 2; a command that cannot be carried out with 1.
+// A wrong command line exits with 2, a command that fails with 1.
 func TestDronefleet_RefusesInOneLine(t *testing.T) {
 	hosts := connect.Config{}
 	for _, c := range []struct {
@@ -32,7 +32,7 @@ func TestDronefleet_RefusesInOneLine(t *testing.T) {
 		{2, "dev --seed=-1", []string{"seed (flag --seed)", "0 or more"}},
 		{2, "emulators --firestore=8081", []string{"firestore (flag --firestore)", "host:port"}},
 		{1, "emulators --indexes=/does/not/exist", []string{"--indexes"}},
-		{2, "dev --http-addr=0.0.0.0:8080", []string{"--http-addr", "without credentials; give a loopback address", "--insecure-http"}}, // dev knows no issuer
+		{2, "dev --http-addr=0.0.0.0:8080", []string{"--http-addr", "without credentials; give a loopback address", "--insecure-http"}}, // dev has no flag for an issuer
 		{2, "dev --speed=0", []string{"speed (flag --speed)", "1 or more"}},
 		{2, "dev --outage-at=-1s", []string{"outage-at", "0s or more"}},
 		{2, "dev --outage-at=10s", []string{"outage-for", "how long"}},
@@ -42,7 +42,7 @@ func TestDronefleet_RefusesInOneLine(t *testing.T) {
 	} {
 		dronefleet.Refuses(t, hosts, c.code, c.parts, strings.Fields(c.args)...)
 	}
-	// The flag is named that is to be changed.
+	// The error names the flag to change.
 	dir, ends := t.TempDir(), []string{"emulators", "--firestore=127.0.0.1:0", "--pubsub=127.0.0.1:0"}
 	for name, text := range map[string]string{"indexes.json": "{", "firestore": "", "second/pubsub": ""} {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)); err != nil {
@@ -74,7 +74,7 @@ func TestDronefleet_RefusesInOneLine(t *testing.T) {
 	}
 }
 
-// The servers' addresses are the command's result: without them it has failed.
+// The servers' addresses are the command's result: it fails if it cannot print them.
 func TestEmulators_FailWithoutTheirOutput(t *testing.T) {
 	unwritable, err := os.Open(os.DevNull)
 	if err != nil {
@@ -84,15 +84,15 @@ func TestEmulators_FailWithoutTheirOutput(t *testing.T) {
 	cmd := dronefleet.Command(t, connect.Config{}, "emulators", "--firestore=127.0.0.1:0", "--pubsub=127.0.0.1:0")
 	var errs strings.Builder
 	cmd.Stdout, cmd.Stderr = unwritable, &errs
-	_ = cmd.Run() // its exit code tells
+	_ = cmd.Run() // the exit code is checked below
 	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(errs.String(), "dronefleet: write /dev/stdout: ") {
 		t.Errorf("exit code %d, printed %q", code, errs.String())
 	}
 }
 
-// One configuration file may serve every program, so a log level that one of
-// them accepts is accepted by all.
-func TestDronefleet_TakesTheLogLevelOfTheOtherPrograms(t *testing.T) {
+// One configuration file may serve every program, so a log level that one of them accepts
+// is accepted by all.
+func TestDronefleet_AcceptsTheLogLevelOfTheOtherPrograms(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "fleet.yaml")
 	if err := os.WriteFile(file, []byte("project: p\nlog-level: WARN\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestDronefleet_TakesTheLogLevelOfTheOtherPrograms(t *testing.T) {
 	}
 }
 
-// The help shows what counts where a flag is not given.
+// The help shows the defaults of flags.
 func TestHelp_ShowsDefaults(t *testing.T) {
 	out, _ := dronefleet.Run(t, connect.Config{}, 0, "emulators", "--help")
 	for _, part := range []string{`--firestore="127.0.0.1:8081"`, `--pubsub="127.0.0.1:8085"`} {

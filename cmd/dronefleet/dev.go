@@ -52,7 +52,7 @@ func (c *devCommand) Check(r *config.Report) {
 }
 
 // errInvariants is the error of a run that broke an invariant.
-var errInvariants = errors.New("invariants broke; see the report")
+var errInvariants = errors.New("invariants were violated; see the report")
 
 // Run runs the fleet, prints its report, and fails if an invariant broke.
 func (c *devCommand) Run(ctx context.Context) error {

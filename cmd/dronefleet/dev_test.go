@@ -16,8 +16,8 @@ import (
 	"github.com/dronefleet/dronefleet/internal/emutest"
 )
 
-// F-API-02: dev says in one line where its API is. Its Firestore keeps to the
-// fleet's index configuration, so every query here has its index in production.
+// F-API-02: dev prints the URL of its API in one line. Its Firestore enforces the fleet's
+// index configuration, so every query here has its index in production.
 func TestDev_PrintsWhereItsAPIIs(t *testing.T) {
 	p := dronefleet.Start(t, connect.Config{}, "dev", "--drones=3")
 	hosts := p.Hosts()
@@ -59,8 +59,7 @@ func TestDev_PrintsWhereItsAPIIs(t *testing.T) {
 	dronefleet.Refuses(t, connect.Config{}, 2, []string{"--http-addr", "host:port"}, "dev", "--http-addr=8080")
 }
 
-// F-API-02: a run that comes to no report costs nobody the report of the one
-// before.
+// F-API-02: a run that ends without a report keeps the report of the run before.
 func TestDev_KeepsTheFormerReport(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -77,7 +76,7 @@ func TestDev_KeepsTheFormerReport(t *testing.T) {
 	}
 }
 
-// F-API-02: a run that cannot print ends at once and has failed.
+// F-API-02: a run that cannot print fails at once.
 func TestDev_FailsAtOnceWhenItCannotPrint(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
@@ -87,19 +86,19 @@ func TestDev_FailsAtOnceWhenItCannotPrint(t *testing.T) {
 	cmd := dronefleet.Command(t, connect.Config{}, "dev", "--drones=1", "--http-addr=off")
 	var errs strings.Builder
 	cmd.Stdout, cmd.Stderr = full, &errs
-	_ = cmd.Run() // its exit code tells
+	_ = cmd.Run() // the exit code is checked below
 	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.HasPrefix(errs.String(), "dronefleet: print: write ") {
 		t.Errorf("exit code %d, printed %q", code, errs.String())
 	}
 }
 
-// I8, F-API-02: a run whose fleet broke an invariant has failed, and its report
-// says which.
+// I8, F-API-02: a run whose fleet broke an invariant fails, and its report names the
+// invariant.
 func TestDev_FailsWhenAnInvariantBreaks(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.json")
 	p := dronefleet.Start(t, connect.Config{}, "dev", "--drones=1", "--orders-per-minute=0", "--http-addr=off", "--report="+file)
 	hosts := p.Hosts()
-	// An order that was delivered, of which no event tells.
+	// A delivered order without an event.
 	if _, err := emutest.Connect(t, hosts).Firestore.Doc("orders/O1").Set(t.Context(), map[string]any{"status": "DELIVERED"}); err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +107,7 @@ func TestDev_FailsWhenAnInvariantBreaks(t *testing.T) {
 	}
 	p.Find(p.Stdout, "BROKEN, ")
 	p.Find(p.Stdout, "I8 order O1: ")
-	p.Find(p.Stderr, "dronefleet: invariants broke; see the report")
+	p.Find(p.Stderr, "dronefleet: invariants were violated; see the report")
 	if err := p.Cmd.Wait(); err == nil {
 		t.Error("the run succeeded")
 	}
@@ -118,8 +117,8 @@ func TestDev_FailsWhenAnInvariantBreaks(t *testing.T) {
 	}
 }
 
-// F-API-02: what dev prints leads to its fleet, though the shell is set up for
-// another project and database.
+// F-API-02: the lines that dev prints connect to its fleet, even from a shell that is set
+// up for another project and database.
 func TestDev_OthersJoinFromAnyShell(t *testing.T) {
 	p := dronefleet.Start(t, connect.Config{}, "dev", "--drones=3", "--http-addr=off")
 	var exports []string

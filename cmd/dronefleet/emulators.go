@@ -58,7 +58,7 @@ func (c *emulatorsCommand) directory(name string) string {
 	return filepath.Join(c.DataDir, name)
 }
 
-// indexes is the content of the index configuration; nil means no check.
+// indexes returns the index configuration; nil for no check.
 func (c *emulatorsCommand) indexes() ([]byte, error) {
 	switch c.Indexes {
 	case "":

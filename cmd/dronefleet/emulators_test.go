@@ -8,8 +8,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/meter"
 )
 
-// The two servers alone: clients find them by the lines printed, and a data
-// directory keeps what they stored.
+// Clients find the two servers by the printed lines, and a data directory keeps their data.
 func TestEmulators_ServeAndKeepTheirData(t *testing.T) {
 	dir := t.TempDir()
 	for round, want := range []string{"", "kept"} {

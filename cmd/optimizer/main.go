@@ -1,6 +1,6 @@
-// Command optimizer plans the fleet's missions: every ten seconds it takes a
-// snapshot of idle drones and pending orders, solves it and publishes
-// decisions, which the State Manager makes missions or rejects.
+// Command optimizer plans the fleet's missions: every ten seconds it takes a snapshot of
+// idle drones and pending orders, solves it and publishes decisions. The State Manager
+// turns each into a mission or rejects it.
 package main
 
 import (
@@ -40,7 +40,7 @@ func main() {
 	cli.Main(&grammar{}, "Plans the missions of a medical drone fleet.")
 }
 
-// stopFlags holds the flags about stops, which every plan takes.
+// stopFlags holds the flags about stops, which every planning command has.
 type stopFlags struct {
 	Service time.Duration `help:"How long a drone stays at each pickup and each delivery." default:"0s" check:"min 0s max 1h"`
 }
@@ -49,15 +49,15 @@ func (r stopFlags) params() solver.Params {
 	return solver.Params{PickupService: r.Service, DeliveryService: r.Service}
 }
 
-// cycles holds the flags that every kind of cycle takes.
+// cycles holds the flags of the commands that run cycles.
 type cycles struct {
 	cli.Connection
 	cli.Logging
 	cli.Watching
 	stopFlags
 	Depot      []string      `help:"Depots to plan for; default all." placeholder:"ID" check:"id"`
-	SolveLimit time.Duration `help:"How long one cycle may search. Decisions about a fleet two minutes ago are refused." default:"8s" check:"over 0s max 100s"`
-	LockTTL    time.Duration `help:"How long a crashed cycle blocks the next. A living one keeps its lock while it searches." default:"15s" name:"lock-ttl" check:"min 1s max 5m"`
+	SolveLimit time.Duration `help:"How long one cycle may search. Decisions from a snapshot older than two minutes are refused." default:"8s" check:"over 0s max 100s"`
+	LockTTL    time.Duration `help:"How long a crashed cycle blocks the next. A running one extends its lock while it searches." default:"15s" name:"lock-ttl" check:"min 1s max 5m"`
 	Format     wire.Format   `help:"Form of published messages: protobuf or json." default:"protobuf" enum:"protobuf,json"`
 }
 
@@ -69,7 +69,7 @@ func (c *cycles) Check(r *config.Report) {
 
 type runCommand struct {
 	cycles
-	HTTPAddr string        `help:"Where /healthz, /readyz and /metrics listen, for anybody who reaches it; default off, for nowhere." default:"off" placeholder:"HOST:PORT" name:"http-addr" env:"HTTP_ADDR" check:"listen or off"`
+	HTTPAddr string        `help:"Address of /healthz, /readyz and /metrics, which require no credentials; off for none." default:"off" placeholder:"HOST:PORT" name:"http-addr" env:"HTTP_ADDR" check:"listen or off"`
 	Interval time.Duration `help:"Time between cycles." default:"10s" check:"over 0s max 1h"`
 }
 
@@ -93,8 +93,7 @@ func (c *runCommand) Run(ctx context.Context) error {
 	})
 }
 
-// Run runs one cycle of every depot. That another process is at it is no
-// failure.
+// Run runs one cycle of every depot. It skips a depot whose cycle another process runs.
 func (c *onceCommand) Run(ctx context.Context) error {
 	return c.with(ctx, 0, func(p *planning) error {
 		depots, err := p.runner.DepotIDs(ctx)
@@ -111,7 +110,7 @@ func (c *onceCommand) Run(ctx context.Context) error {
 	})
 }
 
-// planning is all that a running optimizer has.
+// planning is what the commands that run cycles work with.
 type planning struct {
 	clients *connect.Clients
 	clock   *simclock.Clock
@@ -120,7 +119,7 @@ type planning struct {
 	log     *slog.Logger
 }
 
-// with connects and calls f with what it needs.
+// with connects, calls f and releases everything.
 func (c *cycles) with(ctx context.Context, interval time.Duration, f func(*planning) error) error {
 	log := observe.LogTraces(c.Logger(os.Stderr), c.Project)
 	clients, clock, err := c.Open(ctx)
@@ -145,7 +144,7 @@ func (c *cycles) with(ctx context.Context, interval time.Duration, f func(*plann
 	releasing, released := shutdown.Optimizer().Context(working, shutdown.Locks)
 	defer func() {
 		defer released()
-		stop() // a command that ends by itself has the same limit
+		stop() // so that a command that ends by itself has the same limit
 		if err := locks.Close(releasing); err != nil {
 			log.WarnContext(ctx, "a lock may be left behind; it will expire", slog.Any("err", err))
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/shutdown"
 )
 
-// listen takes the address of the probes; nil for none.
+// listen opens the listener of the probes; nil if addr is off.
 func listen(addr string) (*httpapi.Listener, error) {
 	if addr = cli.ListenAddr(addr); addr == "" {
 		return nil, nil

@@ -26,8 +26,8 @@ import (
 	"github.com/dronefleet/dronefleet/lock"
 )
 
-// F-OPT-01, F-OBS-01: run plans again and again until it is told to stop, and ends
-// well then. Where it is given an address, it answers probes there.
+// F-OPT-01, F-OBS-01: run plans repeatedly until it is told to stop, and then exits with
+// success. With an address it answers probes.
 func TestRun_PlansAndAnswersProbes(t *testing.T) {
 	hosts := emutest.Hosts(t)
 	clients := emutest.Connect(t, hosts)
@@ -55,7 +55,7 @@ func TestRun_PlansAndAnswersProbes(t *testing.T) {
 		emutest.Eventually(t, "several cycles", func() error {
 			select {
 			case err := <-ended:
-				t.Fatalf("%s: it ended by itself: %v", addr, err)
+				t.Fatalf("%s: run ended early: %v", addr, err)
 			default:
 			}
 			text, err := os.ReadFile(name)
@@ -82,7 +82,7 @@ func TestRun_PlansAndAnswersProbes(t *testing.T) {
 		}
 		stop()
 		if err := <-ended; err != nil {
-			t.Errorf("%s: told to stop, it ended with %v", addr, err)
+			t.Errorf("%s: after a stop run returned %v", addr, err)
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()
@@ -120,8 +120,8 @@ func TestOnce_NamesTheSkippedDepot(t *testing.T) {
 	}
 }
 
-// F-OPT-01: what is published reckons with the stay at stops too.
-func TestOnce_ReckonsWithTheStayAtStops(t *testing.T) {
+// F-OPT-01: published missions include the service time at stops.
+func TestOnce_IncludesTheServiceTimeAtStops(t *testing.T) {
 	hosts := emutest.Hosts(t)
 	clients := emutest.Connect(t, hosts)
 	ctx := t.Context()
@@ -156,7 +156,7 @@ func TestOnce_ReckonsWithTheStayAtStops(t *testing.T) {
 		cancel()
 	})
 	if minutes := planned.EstimatedDurationMinutes; err != nil || minutes < 8 || minutes > 16 {
-		t.Errorf("planned %v minutes (%v), want those of two stops and of a short flight", minutes, err)
+		t.Errorf("planned %v minutes (%v), want two stops and a short flight", minutes, err)
 	}
 }
 
@@ -178,7 +178,7 @@ func parseRun(t *testing.T, hosts connect.Config, args ...string) *runCommand {
 	return &g.Run
 }
 
-// ready returns nil if a process is ready and tells of its cycles.
+// ready returns nil if a process is ready and reports its cycles.
 func ready(url string) error {
 	resp, err := http.Get(url + "/readyz")
 	if err != nil {

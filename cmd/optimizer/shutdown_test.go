@@ -20,9 +20,8 @@ import (
 	"github.com/dronefleet/dronefleet/lock"
 )
 
-// F-OPT-01, L-ACQ-06: a lock that was granted as its optimizer was told to stop is
-// given up before the process ends, so that the next cycle need not wait until it
-// expires.
+// F-OPT-01, L-ACQ-06: a lock that was granted while its optimizer was told to stop is
+// released before the process ends, so the next cycle does not wait for its expiry.
 func TestCycles_LeaveNoLockBehind(t *testing.T) {
 	faults := fault.New(1)
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
@@ -34,7 +33,7 @@ func TestCycles_LeaveNoLockBehind(t *testing.T) {
 	c := &cycles{Connection: cli.Connection{Project: hosts.Project, FirestoreHost: hosts.FirestoreHost, PubsubHost: hosts.PubSubHost}}
 	key := dispatch.CycleKey("D1")
 	err := c.with(t.Context(), time.Second, func(p *planning) error {
-		// The first acquisition of a key is another transaction than all later ones.
+		// The first acquisition of a key uses a different transaction from later ones.
 		h, ok, err := lock.TryAcquire(t.Context(), p.locks, key)
 		if err != nil || !ok || h.Close() != nil {
 			return fmt.Errorf("first acquisition: %t, %w", ok, err)
@@ -59,7 +58,7 @@ func TestCycles_LeaveNoLockBehind(t *testing.T) {
 		if err := givenUp.Arrived(t.Context(), 1); err != nil {
 			return err
 		}
-		// After this returns, and well before the release itself gives up.
+		// After this returns, and well before the release times out.
 		time.AfterFunc(100*time.Millisecond, givenUp.Open)
 		return nil
 	})

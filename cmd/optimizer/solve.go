@@ -33,14 +33,14 @@ type solveCommand struct {
 	cli.Connection
 	stopFlags
 	In         string        `help:"Snapshot to plan: an OptimizationSnapshot as JSON or protobuf, - for standard input." xor:"source" placeholder:"FILE"`
-	At         time.Time     `help:"Plan what Firestore held at this time instead (RFC 3339): within the last hour, or to the minute within the seven days of point-in-time recovery." xor:"source" placeholder:"TIME"`
+	At         time.Time     `help:"Plan what Firestore held at this time instead (RFC 3339): within the last hour or, with point-in-time recovery, at a whole minute of the last seven days." xor:"source" placeholder:"TIME"`
 	Depot      string        `help:"Depot to plan for, with --at; default the only one." placeholder:"ID"`
 	Out        string        `help:"Write the plan to this file, as JSON, - for standard output, instead of the table." placeholder:"FILE"`
-	GeoJSON    string        `help:"Write routes and stops to this file, for any map, - for standard output, instead of the table." name:"geojson" placeholder:"FILE"`
+	GeoJSON    string        `help:"Write routes and stops to this file, as GeoJSON for a map, - for standard output, instead of the table." name:"geojson" placeholder:"FILE"`
 	SolveLimit time.Duration `help:"How long to search." default:"8s" check:"over 0s"`
 	Strategy   string        `help:"How to plan: ${enum}." enum:"sisr,greedy,nearest" default:"sisr"`
-	Seed       uint64        `help:"Repeats the search's choices." default:"1"`
-	Iterations int           `help:"Search this many steps instead of a time: the same seed gives the same plan." check:"min 0"`
+	Seed       uint64        `help:"Seed of the search." default:"1"`
+	Iterations int           `help:"Search for this many steps instead of a time, so that the same seed gives the same plan." check:"min 0"`
 }
 
 // Check implements config.Checker.
@@ -51,11 +51,11 @@ func (c *solveCommand) Check(r *config.Report) {
 	case c.In == "":
 		c.CheckConnection(r)
 		if c.At.Year() < 1970 {
-			r.Refuse("at", "is before there were any records; give %s", readableTimes)
+			r.Refuse("at", "is before 1970; give %s", readableTimes)
 		}
 	}
 	if c.In != "" && c.Depot != "" {
-		r.Refuse("depot", "goes with --at; a snapshot is of one depot already")
+		r.Refuse("depot", "requires --at; a snapshot file has only one depot")
 	}
 	c.checkFiles(r.Refuse)
 }
@@ -105,7 +105,7 @@ func (c *solveCommand) Run(ctx context.Context) error {
 		finish("--geojson", geoJSON, planview.WriteGeoJSON(geoJSON, problem, plan)))
 }
 
-// finish closes a file that was written, and names the flag of what went wrong.
+// finish closes a written file and adds the flag to an error.
 func finish(flag string, f *cli.File, err error) error {
 	if err := cmp.Or(err, f.Close()); err != nil {
 		return fmt.Errorf("%s: %w", flag, err)
@@ -131,9 +131,8 @@ func (c *solveCommand) checkFiles(refuse func(setting, format string, args ...an
 	}
 }
 
-// sameFile reports whether what is written to one name is lost when the other
-// one is written: they name one file, however they spell it. Terminals and
-// /dev/null lose nothing.
+// sameFile reports whether two names are the same regular file, so that writing one would
+// overwrite the other. Terminals and /dev/null do not count.
 func sameFile(a, b string) bool {
 	if a == "" || b == "" {
 		return false
@@ -146,7 +145,7 @@ func sameFile(a, b string) bool {
 	return errFirst != nil && errSecond != nil && resolved(a) == resolved(b)
 }
 
-// resolved is the one spelling of the name of a file that does not exist yet.
+// resolved is the canonical name of a file that does not exist yet.
 func resolved(name string) string {
 	if absolute, err := filepath.Abs(name); err == nil {
 		name = absolute
@@ -163,7 +162,7 @@ func progress(p solver.Progress) {
 	}
 }
 
-// snapshot reads the snapshot from where the flags say.
+// snapshot reads the snapshot from the file or from Firestore.
 func (c *solveCommand) snapshot(ctx context.Context) (domain.Snapshot, error) {
 	if c.In != "" {
 		return c.snapshotFromFile(ctx)
@@ -171,8 +170,8 @@ func (c *solveCommand) snapshot(ctx context.Context) (domain.Snapshot, error) {
 	return c.snapshotFromFirestore(ctx)
 }
 
-// snapshotFromFile reads a snapshot and says what is wrong with it; the solver
-// then leaves out what cannot be planned, with its reason.
+// snapshotFromFile reads a snapshot and prints what is wrong with it. The solver then
+// leaves out what cannot be planned, with its reason.
 func (c *solveCommand) snapshotFromFile(ctx context.Context) (domain.Snapshot, error) {
 	data, err := cli.Input(ctx, func() ([]byte, error) {
 		if c.In == "-" {
@@ -186,9 +185,9 @@ func (c *solveCommand) snapshotFromFile(ctx context.Context) (domain.Snapshot, e
 	// Some editors and shells begin UTF-8 with a byte order mark.
 	snap, err := wire.DecodeSnapshot(bytes.TrimPrefix(data, []byte("\ufeff")))
 	var invalid *wire.ValidationError
-	// Empty input reads as a message without fields, as does any JSON of others.
+	// Empty input, and any foreign JSON, decodes as a message without fields.
 	if errors.As(err, &invalid) && snap.Depot.ID == "" && len(snap.Drones) == 0 && len(snap.Orders) == 0 {
-		return snap, fmt.Errorf("--in: %s is not a snapshot: it has neither depot nor drones nor orders; give an OptimizationSnapshot, as GET /api/v1/optimizer/snapshot answers it", c.In)
+		return snap, fmt.Errorf("--in: %s is not a snapshot: it has neither depot nor drones nor orders; give an OptimizationSnapshot, as GET /api/v1/optimizer/snapshot returns it", c.In)
 	}
 	if errors.As(err, &invalid) {
 		for _, p := range invalid.Problems {
@@ -237,7 +236,7 @@ func (c *solveCommand) snapshotFromFirestore(ctx context.Context) (domain.Snapsh
 	}
 	at := readable(c.At, clock.Now())
 	if !at.Equal(c.At) {
-		tell("of more than an hour ago only whole minutes can be read: planning %s", at.Format(time.RFC3339))
+		tell("only whole minutes can be read beyond the last hour; planning %s", at.Format(time.RFC3339))
 	}
 	offered := policy.DefaultDronePolicy()
 	snap, err := store.Snapshot(ctx, firestoretx.SnapshotRequest{Depot: depot, At: at, MinBattery: offered.MinBattery, MaxSilence: offered.MaxSilence,
@@ -245,10 +244,10 @@ func (c *solveCommand) snapshotFromFirestore(ctx context.Context) (domain.Snapsh
 	return snap, unreadable(err, depot, at)
 }
 
-const readableTimes = "a time within the last hour, or within seven days with point-in-time recovery, and not before the database was made"
+const readableTimes = "a time within the last hour, or within seven days with point-in-time recovery, and not before the database was created"
 
-// unreadable says what to give instead of a time that Firestore refuses to read, or
-// at which it knew nothing of the depot.
+// unreadable says what to give instead of a time that Firestore cannot read, or at which
+// the depot did not exist.
 func unreadable(err error, depot domain.DepotID, at time.Time) error {
 	switch code := status.Code(err); {
 	case errors.Is(err, firestoretx.ErrNotFound):
@@ -261,15 +260,14 @@ func unreadable(err error, depot domain.DepotID, at time.Time) error {
 
 func leftOut(err error) { tell("left out: %s", err) }
 
-// tell writes to standard error, where a plan is not expected.
+// tell writes to standard error, because standard output is for the plan.
 func tell(format string, args ...any) {
 	fmt.Fprintln(os.Stderr, terminal.Escape(fmt.Sprintf(format, args...), '\n'))
 }
 
-// readable is the time at or before at that Firestore can read: any microsecond
-// of the last hour, whole minutes of the seven days that point-in-time recovery
-// keeps. A minute less than the hour, because the question takes a while to
-// arrive. https://cloud.google.com/firestore/docs/use-pitr
+// readable returns the latest time up to at that Firestore can read: any microsecond of the
+// last hour, and whole minutes of the seven days of point-in-time recovery. It uses 59
+// minutes because the request takes time. https://cloud.google.com/firestore/docs/use-pitr
 func readable(at, now time.Time) time.Time {
 	if now.Sub(at) > 59*time.Minute {
 		return at.Truncate(time.Minute)

@@ -19,14 +19,14 @@ import (
 	"github.com/dronefleet/dronefleet/internal/emutest"
 )
 
-// Firestore refuses a read of more than an hour ago that is not of a whole
-// minute. F-OPT-05
-func TestSolve_readsWholeMinutesBeyondTheHour(t *testing.T) {
+// Firestore refuses to read a time of more than an hour ago that is not a whole minute.
+// F-OPT-05
+func TestSolve_ReadsWholeMinutesBeyondTheHour(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 30, 0, time.UTC)
 	for _, c := range []struct{ at, want string }{
 		{"2026-11-21T12:00:29.123456Z", "2026-11-21T12:00:29.123456Z"},
 		{"2026-11-21T11:01:30.5Z", "2026-11-21T11:01:30.5Z"},
-		{"2026-11-21T11:01:29.5Z", "2026-11-21T11:01:00Z"}, // is an hour ago by the time it is read
+		{"2026-11-21T11:01:29.5Z", "2026-11-21T11:01:00Z"}, // an hour ago by the time it is read
 		{"2026-11-21T11:00:00Z", "2026-11-21T11:00:00Z"},
 		{"2026-11-21T09:17:59.999Z", "2026-11-21T09:17:00Z"},
 		{"2026-11-20T17:47:15+05:30", "2026-11-20T17:47:00+05:30"},
@@ -53,8 +53,8 @@ func parse(t *testing.T, args ...string) (*solveCommand, error) {
 	return &g.Solve, err
 }
 
-// F-OPT-05: a command line that can give no plan is refused as one, before
-// anything is read: a number of steps that is none is not taken for no bound.
+// F-OPT-05: a wrong command line is refused before anything is read. A negative number of
+// steps does not mean "no bound".
 func TestSolve_RefusesAWrongCommandLine(t *testing.T) {
 	for _, name := range []string{"GOOGLE_CLOUD_PROJECT", connect.FirestoreHost, connect.PubSubHost} {
 		t.Setenv(name, "")
@@ -65,11 +65,11 @@ func TestSolve_RefusesAWrongCommandLine(t *testing.T) {
 		"--in=- --at=2026-11-21T12:00:00Z": "can't be used together",
 		"--at=2026-11-21T12:00:00Z":        "no Google Cloud project",
 		"--at=yesterday":                   `"yesterday" cannot be read; give a time, such as 2026-11-21T12:00:30Z`,
-		"--at=0001-01-01T00:00:00Z --project=fleet": "at (flag --at): is before there were any records; give a time within the last hour",
-		"--at=0000-02-28T00:00:00Z --project=fleet": "at (flag --at): is before there were any records; give a time within the last hour",
+		"--at=0001-01-01T00:00:00Z --project=fleet": "at (flag --at): is before 1970; give a time within the last hour",
+		"--at=0000-02-28T00:00:00Z --project=fleet": "at (flag --at): is before 1970; give a time within the last hour",
 		"--in=- --iterations=-1":                    `iterations (flag --iterations): "-1" is out of range; give 0 or more`,
 		"--in=- --solve-limit=-1s":                  `solve-limit (flag --solve-limit): "-1s" is out of range`,
-		"--in=- --depot=D1":                         "depot (flag --depot): goes with --at",
+		"--in=- --depot=D1":                         "depot (flag --depot): requires --at",
 		"--in=- --seed=-1":                          "give a whole number, 0 or more",
 		"--in=- --out=- --geojson=-":                "geojson (flag --geojson): is standard output, as --out is",
 	} {
@@ -79,8 +79,8 @@ func TestSolve_RefusesAWrongCommandLine(t *testing.T) {
 	}
 }
 
-// F-OPT-05: what is not a snapshot is refused, not planned as a fleet of nothing.
-func TestSolve_RefusesWhatIsNoSnapshot(t *testing.T) {
+// F-OPT-05: input that is not a snapshot is refused, not planned as an empty fleet.
+func TestSolve_RefusesInputThatIsNotASnapshot(t *testing.T) {
 	for name, text := range map[string]string{"empty": "", "no fields": "{}", "another message": `{"id": "O1"}`} {
 		file := filepath.Join(t.TempDir(), "snapshot")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -93,9 +93,9 @@ func TestSolve_RefusesWhatIsNoSnapshot(t *testing.T) {
 	}
 }
 
-// F-OPT-05: what is neither JSON with fields nor protobuf is told what a snapshot
-// is written in, not that it is bad protobuf.
-func TestSolve_TellsWhatFormASnapshotHas(t *testing.T) {
+// F-OPT-05: the error for input that is neither a JSON object nor protobuf names the
+// formats of a snapshot.
+func TestSolve_NamesTheFormatsOfASnapshot(t *testing.T) {
 	for name, text := range map[string]string{
 		"array": ` [{"depot": {"id": "D1"}}]`, "half an array": `[{"depot"`, "string": `"D1"`, "number": "12", "null": "null", "not JSON": "depot: D1\n",
 	} {
@@ -111,13 +111,13 @@ func TestSolve_TellsWhatFormASnapshotHas(t *testing.T) {
 	}
 }
 
-// F-OPT-05: no output overwrites the other or the snapshot, whatever they are
-// called; it is said before anything is read or searched.
+// F-OPT-05: outputs that would overwrite each other or the snapshot, under whatever name,
+// are refused before anything is read.
 func TestSolve_RefusesOneFileForTwo(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	for _, err := range []error{
-		os.WriteFile("snapshot.json", []byte("{"), 0o600), // is refused, too, once it is read
+		os.WriteFile("snapshot.json", []byte("{"), 0o600), // would be refused as well, once read
 		os.Mkdir("folder", 0o700),
 		os.Symlink("folder", "link"),
 		os.Symlink("snapshot.json", "alias.json"),
@@ -146,8 +146,7 @@ func TestSolve_RefusesOneFileForTwo(t *testing.T) {
 	}
 }
 
-// F-OPT-05: JSON as some editors and shells write it, after a byte order mark, is
-// read as JSON.
+// F-OPT-05: JSON after a byte order mark, as some editors write it, is read as JSON.
 func TestSolve_ReadsJSONAfterAByteOrderMark(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "snapshot")
 	if err := os.WriteFile(file, []byte("\ufeff"+`{"depot": {"id": "D1", "position": {"lat": 5.6, "lon": -0.2}}}`), 0o600); err != nil {
@@ -159,9 +158,8 @@ func TestSolve_ReadsJSONAfterAByteOrderMark(t *testing.T) {
 	}
 }
 
-// F-OPT-05: whoever names no depot is told which of two things to do: introduce
-// one, or choose.
-func TestSolve_TellsWhatToDoAboutTheDepot(t *testing.T) {
+// F-OPT-05: without --depot the error says what to do: add a depot, or choose one.
+func TestSolve_SaysWhatToDoAboutTheDepot(t *testing.T) {
 	hosts := emutest.Hosts(t)
 	for _, name := range []string{connect.FirestoreHost, connect.PubSubHost} {
 		t.Setenv(name, os.Getenv(name)) // connecting unsets both, for the process
@@ -187,8 +185,8 @@ func TestSolve_TellsWhatToDoAboutTheDepot(t *testing.T) {
 	}
 }
 
-// F-OPT-05: whoever asks for a time that cannot be read is told which can.
-func TestSolve_TellsWhichTimesCanBeRead(t *testing.T) {
+// F-OPT-05: the error for a time that cannot be read says which times can.
+func TestSolve_SaysWhichTimesCanBeRead(t *testing.T) {
 	hosts := emutest.Hosts(t)
 	for _, name := range []string{connect.FirestoreHost, connect.PubSubHost} {
 		t.Setenv(name, os.Getenv(name)) // connecting unsets both, for the process
@@ -212,9 +210,8 @@ func TestSolve_TellsWhichTimesCanBeRead(t *testing.T) {
 	}
 }
 
-// F-OPT-05: a depot whose document cannot be understood keeps nobody from
-// planning a moment of the other's past.
-func TestSolve_PlansBesideAMalformedDepot(t *testing.T) {
+// F-OPT-05: a malformed depot document does not prevent planning for another depot.
+func TestSolve_PlansDespiteAMalformedDepot(t *testing.T) {
 	hosts := emutest.Hosts(t)
 	clients := emutest.Connect(t, hosts)
 	store := firestoretx.New(clients.Firestore, firestoretx.Config{})
@@ -226,7 +223,7 @@ func TestSolve_PlansBesideAMalformedDepot(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, variable := range []string{connect.FirestoreHost, connect.PubSubHost} {
-		t.Setenv(variable, "") // which connecting would end for good
+		t.Setenv(variable, "") // connecting unsets it for the process
 	}
 	c := solveCommand{
 		Connection: cli.Connection{Project: hosts.Project, Database: hosts.Database, FirestoreHost: hosts.FirestoreHost, PubsubHost: hosts.PubSubHost},
@@ -237,8 +234,7 @@ func TestSolve_PlansBesideAMalformedDepot(t *testing.T) {
 	}
 }
 
-// F-OPT-05: "-" is standard output, which then holds what was asked for and
-// nothing else.
+// F-OPT-05: "-" is standard output, which then holds only the requested output.
 func TestSolve_WritesToStandardOutput(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -273,9 +269,9 @@ func TestSolve_WritesToStandardOutput(t *testing.T) {
 	}
 }
 
-// F-OPT-05: an output that cannot be written is refused before the search; what a
-// file held before goes when there is a plan to take its place.
-func TestSolve_KnowsItsOutputsBeforeItSearches(t *testing.T) {
+// F-OPT-05: an output that cannot be written is refused before the search. A former file
+// stays until there is a plan to replace it.
+func TestSolve_ChecksItsOutputsBeforeTheSearch(t *testing.T) {
 	dir := t.TempDir()
 	snapshot, kept := filepath.Join(dir, "snapshot.json"), filepath.Join(dir, "plan.json")
 	for name, text := range map[string]string{
@@ -302,7 +298,7 @@ func TestSolve_KnowsItsOutputsBeforeItSearches(t *testing.T) {
 		}
 	}
 	if info, err := printed.Stat(); err != nil || info.Size() > 0 {
-		t.Errorf("there was a plan, %v", err)
+		t.Errorf("a plan was printed, %v", err)
 	}
 	if text, err := os.ReadFile(kept); err != nil || !strings.HasPrefix(string(text), "the plan before") {
 		t.Errorf("kept %.20s, %v", text, err)
@@ -348,7 +344,7 @@ func TestSolve_LeavesNoFileWithoutAPlan(t *testing.T) {
 	go func() {
 		ended <- (&solveCommand{In: in, Out: out, GeoJSON: geoJSON, SolveLimit: time.Hour, Strategy: "sisr"}).Run(ctx)
 	}()
-	emutest.Eventually(t, "the search has its files", func() error {
+	emutest.Eventually(t, "the search has opened its files", func() error {
 		_, err := os.Stat(geoJSON)
 		return err
 	})
@@ -359,8 +355,8 @@ func TestSolve_LeavesNoFileWithoutAPlan(t *testing.T) {
 	nothingLeft()
 }
 
-// stops plans a snapshot of one drone and one order, which may say when it was taken,
-// and returns when the drone reaches its stops.
+// stops plans a snapshot of one drone and one order with the given times and returns when
+// the drone reaches its stops.
 func stops(t *testing.T, times string, service time.Duration) []time.Time {
 	t.Helper()
 	dir := t.TempDir()
@@ -395,8 +391,7 @@ func stops(t *testing.T, times string, service time.Duration) []time.Time {
 	return at
 }
 
-// F-OPT-05: a plan begins when its snapshot was read, or taken where that is all it
-// says; one that is silent of both is planned as of now.
+// F-OPT-05: a plan starts at the read time of its snapshot, else at its time, else now.
 func TestSolve_PlansFromTheTimeOfTheSnapshot(t *testing.T) {
 	for name, c := range map[string]struct {
 		times string
@@ -405,7 +400,7 @@ func TestSolve_PlansFromTheTimeOfTheSnapshot(t *testing.T) {
 		"read":        {`, "readTime": "2026-11-21T12:00:00Z"`, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)},
 		"taken":       {`, "timestamp": "2026-11-21T11:00:00Z"`, time.Date(2026, 11, 21, 11, 0, 0, 0, time.UTC)},
 		"both":        {`, "timestamp": "2026-11-21T11:00:00Z", "readTime": "2026-11-21T12:00:00Z"`, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)},
-		"of any time": {"", time.Time{}},
+		"without any": {"", time.Time{}},
 	} {
 		began := time.Now()
 		starts := stops(t, c.times, 0)[0]
@@ -418,9 +413,8 @@ func TestSolve_PlansFromTheTimeOfTheSnapshot(t *testing.T) {
 	}
 }
 
-// F-OPT-05: a fleet whose drones stay a while at each stop is planned as its cycles
-// plan it.
-func TestSolve_ReckonsWithTheStayAtStops(t *testing.T) {
+// F-OPT-05: a plan includes the service time at stops, as cycles do.
+func TestSolve_IncludesTheServiceTimeAtStops(t *testing.T) {
 	const times = `, "readTime": "2026-11-21T12:00:00Z"`
 	brief, long := stops(t, times, 0), stops(t, times, time.Minute)
 	last := len(brief) - 1

@@ -20,7 +20,7 @@ func (c *auditCommand) Check(r *config.Report) {
 	checkID(r, c.ID)
 }
 
-// Run prints the story of one entity.
+// Run prints the history of one entity.
 func (c *auditCommand) Run(ctx context.Context) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return d.Audit(ctx, c.Subject, c.ID) })
 }

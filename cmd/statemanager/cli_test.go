@@ -21,8 +21,7 @@ const statemanager = clitest.Program("statemanager")
 
 func TestMain(m *testing.M) { clitest.Main(m) }
 
-// A wrong command line ends with 2, whatever is wrong with it; one that cannot be
-// carried out with 1.
+// A wrong command line exits with 2, a command that fails with 1.
 func TestCommands_RefuseInOneLine(t *testing.T) {
 	hosts := emutest.Hosts(t)
 	for _, c := range []struct {
@@ -49,13 +48,13 @@ func TestCommands_RefuseInOneLine(t *testing.T) {
 		{1, "deadletters list", []string{"does not exist", "--create-topics"}},
 		{1, "publish orders cli_test.go", []string{"topic orders does not exist", "--create-topics"}},
 		{2, "deadletters replay --topic=missions", []string{"--topic", "telemetry"}},
-		// F-DLQ-01: what names no message replays none.
+		// F-DLQ-01: an empty value replays nothing.
 		{2, "deadletters replay --id=", []string{"--id", "empty value"}},
 		{2, "deadletters replay --id=1,", []string{"--id", "empty value"}},
 		{2, "deadletters replay --reason=", []string{"--reason", "empty value"}},
 		{2, "deadletters replay --topic=", []string{"--topic", "empty value"}},
 		{1, "deadletters replay --id=1,2 --id=3", []string{"does not exist", "--create-topics"}},
-		// F-DLQ-01: who discards says which, and why.
+		// F-DLQ-01: a discard needs a selection and a reason.
 		{2, "deadletters discard --why=x", []string{"id (flag --id)", "is empty", "topic and reason", "set at least one"}},
 		{2, "deadletters discard --why=x --limit=1 --dry-run", []string{"id (flag --id)", "is empty"}},
 		{2, "deadletters discard --why=x --id=", []string{"--id", "empty value"}},
@@ -65,14 +64,14 @@ func TestCommands_RefuseInOneLine(t *testing.T) {
 		{1, "deadletters discard --id=1 --why=x", []string{"does not exist", "--create-topics"}},
 		{2, "serve --http-addr=nowhere", []string{"--http-addr", "host:port"}},
 		{2, "serve --http-addr=:8080", []string{"--http-addr", "without credentials", "--oidc-issuer", "--insecure-http"}},
-		{2, "serve --metrics-access=viewer", []string{"metrics-access (flag --metrics-access)", "goes with oidc-issuer"}},
-		{2, "serve --oidc-audience=a", []string{"oidc-audience", "goes with oidc-issuer"}},
+		{2, "serve --metrics-access=viewer", []string{"metrics-access (flag --metrics-access)", "requires oidc-issuer"}},
+		{2, "serve --oidc-audience=a", []string{"oidc-audience", "requires oidc-issuer"}},
 		{2, "serve --oidc-issuer=http://example.org --oidc-audience=a --oidc-viewer=*", []string{"oidc-issuer", "https"}},
 		{2, "serve --oidc-issuer=https://a:mellon@example.org --oidc-audience=a --oidc-viewer=*", []string{"oidc-issuer (flag --oidc-issuer): is not an issuer's URL"}},
 		{2, "serve --oidc-issuer=https://example.org --oidc-viewer=*", []string{"oidc-audience", "is missing"}},
-		{2, "serve --oidc-issuer=https://example.org --oidc-audience=a", []string{"oidc-viewer", "nobody may do anything"}},
+		{2, "serve --oidc-issuer=https://example.org --oidc-audience=a", []string{"oidc-viewer", "nobody could use the API"}},
 		{2, "serve --oidc-issuer=https://example.org --oidc-audience=a --oidc-viewer=ann", []string{"oidc-viewer", "claim=value"}},
-		{2, "serve --oidc-issuer=https://example.org --oidc-audience=a --oidc-viewer=* --insecure-http", []string{"insecure-http", "give one of them"}},
+		{2, "serve --oidc-issuer=https://example.org --oidc-audience=a --oidc-viewer=* --insecure-http", []string{"insecure-http", "give only one"}},
 		{2, "serve --config=/does/not/exist", []string{"/does/not/exist", "cannot be read"}},
 	} {
 		statemanager.Refuses(t, hosts, c.code, c.parts, strings.Fields(c.args)...)
@@ -88,7 +87,7 @@ func TestCommands_RefuseInOneLine(t *testing.T) {
 	} {
 		statemanager.Refuses(t, hosts, 2, c.parts, c.args...)
 	}
-	// F-API-02: nothing falls back to anything.
+	// F-API-02: there is no fallback.
 	statemanager.Refuses(t, connect.Config{}, 2, []string{"GOOGLE_CLOUD_PROJECT", connect.FirestoreHost}, "orders", "list")
 	statemanager.Refuses(t, connect.Config{}, 2, []string{"GOOGLE_CLOUD_PROJECT", connect.FirestoreHost}, "serve")
 	statemanager.Refuses(t, connect.Config{}, 2, []string{`"My Project" is not a Google Cloud project id`, "--project"}, "orders", "list", "--project=My Project")
@@ -153,7 +152,7 @@ func TestServe_AnswersOverHTTP(t *testing.T) {
 	}
 }
 
-// A listing that cannot be printed has failed, even an empty one.
+// A command fails if its listing cannot be printed, even an empty one.
 func TestCommands_FailWithoutTheirOutput(t *testing.T) {
 	hosts := emutest.Hosts(t)
 	unwritable, err := os.Open(os.DevNull)
@@ -165,14 +164,14 @@ func TestCommands_FailWithoutTheirOutput(t *testing.T) {
 		cmd := statemanager.Command(t, hosts, strings.Fields(line)...)
 		var errs strings.Builder
 		cmd.Stdout, cmd.Stderr = unwritable, &errs
-		_ = cmd.Run() // its exit code tells
+		_ = cmd.Run() // the exit code is checked below
 		if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(errs.String(), "statemanager: write /dev/stdout: ") {
 			t.Errorf("%s: exit code %d, printed %q", line, code, errs.String())
 		}
 	}
 }
 
-// F-API-02: whoever types a command that moved is told where it is.
+// F-API-02: the error of a moved command names the new one.
 func TestStatemanager_NamesTheNewHomeOfDevAndEmulators(t *testing.T) {
 	for _, args := range []string{"dev --drones=3", "emulators"} {
 		name, _, _ := strings.Cut(args, " ")

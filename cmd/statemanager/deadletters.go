@@ -18,17 +18,17 @@ type deadLettersCommand struct {
 	Discard deadLettersDiscard `cmd:"" help:"Delete dead-lettered messages that will not be fixed; a record of each stays in Firestore."`
 }
 
-// letters holds the flags that choose dead letters.
+// letters holds the flags that select dead letters.
 type letters struct {
 	desk
 	Topic  narrowing  `help:"Only messages of this topic: telemetry, orders or decisions." placeholder:"TOPIC"`
 	Reason narrowing  `help:"Only those refused for this reason, such as INVALID." placeholder:"REASON"`
 	ID     messageIDs `help:"Only these messages, by their original ids." placeholder:"MESSAGE,..."`
-	Limit  int        `help:"How many at most, the first published first; 0 for all." default:"0" check:"min 0"`
+	Limit  int        `help:"How many at most, oldest first; 0 for all." default:"0" check:"min 0"`
 }
 
-// narrowing is text that chooses some letters. Empty text, such as a shell's
-// variable that is not set, must not choose all.
+// narrowing is a value that selects some letters. An empty one, such as an unset shell
+// variable, must not select all.
 type narrowing string
 
 var errEmptyValue = errors.New("empty value; give one, or omit the flag to select all")
@@ -42,7 +42,7 @@ func (n *narrowing) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// messageIDs are ids, given one by one or with commas.
+// messageIDs is a list of ids, given by repeated flags or with commas.
 type messageIDs []string
 
 // UnmarshalText implements encoding.TextUnmarshaler.
@@ -70,7 +70,7 @@ func (c *letters) filter() operator.LetterFilter {
 
 type deadLettersList struct{ letters }
 
-// Run lists dead letters and leaves them where they are.
+// Run lists dead letters without changing them.
 func (c *deadLettersList) Run(ctx context.Context) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return d.ListDeadLetters(ctx, c.filter()) })
 }
@@ -89,7 +89,7 @@ func (c *deadLettersReplay) Run(ctx context.Context) error {
 
 type deadLettersDiscard struct {
 	letters
-	Why    string `help:"Why, for the audit; --reason chooses letters here." required:"" placeholder:"TEXT"`
+	Why    string `help:"Why, for the audit; here --reason selects letters." required:"" placeholder:"TEXT"`
 	DryRun bool   `help:"Only show what would be discarded."`
 }
 
@@ -104,7 +104,7 @@ func (c *deadLettersDiscard) Check(r *config.Report) {
 	}
 }
 
-// Run records the chosen letters and deletes them.
+// Run records the selected letters and deletes them.
 func (c *deadLettersDiscard) Run(ctx context.Context) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
 		return d.DiscardDeadLetters(ctx, c.filter(), c.Why, c.DryRun)

@@ -18,7 +18,7 @@ type locksCommand struct {
 
 type locksList struct {
 	desk
-	Raw bool `help:"Show keys and lock ids, not their hashes alone. Keep the ids to yourself."`
+	Raw bool `help:"Show keys and lock ids, not only their hashes. Keep the ids secret."`
 }
 
 // Run lists the live locks.
@@ -35,7 +35,7 @@ func (c *locksList) Run(ctx context.Context) error {
 type locksShow struct {
 	desk
 	Key string `arg:"" help:"Key of the lock, such as optimizer:cycle:DEPOT-1."`
-	Raw bool   `help:"Show the lock id, not its hash alone. Keep it to yourself."`
+	Raw bool   `help:"Show the lock id, not only its hash. Keep it secret."`
 }
 
 // Check implements config.Checker.

@@ -12,7 +12,7 @@ type grammar struct {
 	Serve       serveCommand       `cmd:"" serves:"" settings:"" help:"Run the State Manager against Google Cloud or emulators."`
 	Orders      ordersCommand      `cmd:"" help:"List, hold, release and cancel orders."`
 	Drones      dronesCommand      `cmd:"" help:"List drones, clear emergencies."`
-	Audit       auditCommand       `cmd:"" help:"Tell the story of one drone, order, mission, decision or cycle."`
+	Audit       auditCommand       `cmd:"" help:"Print the history of one drone, order, mission, decision or cycle."`
 	Deadletters deadLettersCommand `cmd:"" help:"List, replay and discard dead-lettered messages."`
 	Publish     publishCommand     `cmd:"" help:"Publish one message, for trials and repairs."`
 	Locks       locksCommand       `cmd:"" help:"Show the locks that are held, and break them."`

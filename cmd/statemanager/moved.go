@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// movedCommand stands where a command was that cmd/dronefleet has now.
+// movedCommand replaces a command that moved to cmd/dronefleet.
 type movedCommand struct {
 	Args []string `arg:"" optional:"" passthrough:""`
 	name string

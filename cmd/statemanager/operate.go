@@ -47,7 +47,7 @@ func thisUser() string {
 	return u.Username + "@" + host
 }
 
-// with connects and has f do the command's work.
+// with connects and calls f, which does the command's work.
 func (c *desk) with(ctx context.Context, f func(*operator.Desk, *connect.Clients) error) (err error) {
 	clients, clock, err := c.Open(ctx)
 	if err != nil {
@@ -89,7 +89,7 @@ func (p page) checkPage(r *config.Report) {
 
 func (p page) page() firestoretx.Page { return firestoretx.Page{Limit: p.Limit, After: p.After} }
 
-// checkStatus refuses a status that is none of legal; empty is fine.
+// checkStatus refuses a status that is not in legal. An empty one is allowed.
 func checkStatus[T ~string](r *config.Report, status T, legal []T) {
 	if status != "" && !slices.Contains(legal, status) {
 		r.Refuse("status", "is %q; give one of %v", status, legal)
@@ -176,7 +176,7 @@ func (c *ordersCancel) Run(ctx context.Context) error {
 
 type dronesCommand struct {
 	List  dronesList  `cmd:"" help:"List drones."`
-	Clear dronesClear `cmd:"" help:"Lift the latch of a drone's emergency."`
+	Clear dronesClear `cmd:"" help:"Clear a drone's latched emergency."`
 }
 
 type dronesList struct {

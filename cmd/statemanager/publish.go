@@ -16,8 +16,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/config"
 )
 
-// publishCommand sends a message as it is: whether it is any good is for the
-// State Manager to say.
+// publishCommand sends a message unchecked: validating it is the State Manager's job.
 type publishCommand struct {
 	cli.Connection
 	Topic       string            `arg:"" help:"${enum}." enum:"telemetry,orders,decisions"`
@@ -29,7 +28,7 @@ type publishCommand struct {
 // Check implements config.Checker.
 func (c *publishCommand) Check(r *config.Report) { c.CheckConnection(r) }
 
-// maxPublished is Pub/Sub's limit of a message.
+// maxPublished is Pub/Sub's limit on a message's payload, in bytes.
 const maxPublished = 10_000_000
 
 // Run publishes one message and prints its id.
@@ -48,8 +47,8 @@ func (c *publishCommand) Run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, clients.Close()) }()
 	publisher := pubsubio.NewPublisher(clients.PubSub)
 	id, err := publisher.Publish(ctx, c.Topic, data, maps.Clone(c.Attribute), c.OrderingKey).Wait(ctx)
-	if err != nil && ctx.Err() != nil { // the publisher would wait for the server; it ends with the process
-		return fmt.Errorf("interrupted while the message was sent to %s, which may have it", c.Topic)
+	if err != nil && ctx.Err() != nil { // do not stop the publisher: that would wait for the server
+		return fmt.Errorf("interrupted while publishing; topic %s may have the message", c.Topic)
 	}
 	publisher.Stop()
 	if status.Code(err) == codes.NotFound {
@@ -79,7 +78,7 @@ func (c *publishCommand) payload() ([]byte, error) {
 	case len(data) == 0:
 		return nil, errors.New("the payload is empty; give a file, or pipe one in")
 	case len(data) > maxPublished:
-		return nil, fmt.Errorf("the payload has more than %d bytes; Pub/Sub takes no larger message", maxPublished)
+		return nil, fmt.Errorf("the payload has more than %d bytes, which is Pub/Sub's limit", maxPublished)
 	}
 	return data, nil
 }

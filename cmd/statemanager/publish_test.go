@@ -21,8 +21,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/emutest"
 )
 
-// refuse publishes the dead letter of an order that nobody can read, with one more
-// attribute.
+// refuse publishes the dead letter of an undecodable order, with one more attribute.
 func refuse(t *testing.T, clients *connect.Clients, name, value string) {
 	t.Helper()
 	refuseText(t, clients, "{not json", name, value)
@@ -43,11 +42,11 @@ func refuseText(t *testing.T, clients *connect.Clients, text, name, value string
 	}
 }
 
-// F-DLQ-01, F-OBS-01: who replays from the command line is on record with the
-// State Managers, like who replays over HTTP.
+// F-DLQ-01, F-OBS-01: a State Manager logs who replayed a message from the command line,
+// as it does for a replay over HTTP.
 func TestDeadLetters_TheLogNamesWhoReplayed(t *testing.T) {
 	hosts := emutest.Hosts(t)
-	refuse(t, emutest.Connect(t, hosts), pubsubio.AttrReplayedBy, "bob") // who tried before
+	refuse(t, emutest.Connect(t, hosts), pubsubio.AttrReplayedBy, "bob") // who replayed it before
 	statemanager.Run(t, hosts, 0, "deadletters", "replay", "--by=ann@example.org")
 	p := statemanager.Start(t, hosts, "serve", "--http-addr=off")
 	if line := p.Find(p.Stderr, "replayed message received"); !strings.Contains(line, `"operator":"ann@example.org"`) {
@@ -56,9 +55,9 @@ func TestDeadLetters_TheLogNamesWhoReplayed(t *testing.T) {
 	p.Interrupt()
 }
 
-// F-DLQ-01: what is discarded from the command line is gone, and on record with who
-// asked and why.
-func TestDeadLetters_WhatIsDiscardedIsOnRecord(t *testing.T) {
+// F-DLQ-01: a discard from the command line deletes the letters and records who asked and
+// why.
+func TestDeadLetters_DiscardIsRecorded(t *testing.T) {
 	hosts := emutest.Hosts(t)
 	clients := emutest.Connect(t, hosts)
 	refuse(t, clients, pubsubio.AttrReason, "UNDECODABLE")
@@ -79,9 +78,9 @@ func TestDeadLetters_WhatIsDiscardedIsOnRecord(t *testing.T) {
 	}
 }
 
-// F-DLQ-01, F-FLOW-01: what one request answers with takes no State Manager's
-// memory, however large the dead letters are.
-func TestDeadLetters_OneRequestHoldsNotAllThereAre(t *testing.T) {
+// F-DLQ-01, F-FLOW-01: one request does not exhaust a State Manager's memory, however
+// large the dead letters are.
+func TestDeadLetters_OneRequestIsBounded(t *testing.T) {
 	hosts := emutest.Hosts(t)
 	key := identitytest.RSA(t, "k1")
 	issuer := identitytest.Start(t, key)
@@ -115,14 +114,14 @@ func TestDeadLetters_OneRequestHoldsNotAllThereAre(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 	p.Interrupt()
 	if out, _ := statemanager.Run(t, hosts, 0, "deadletters", "list", "--json"); strings.Count(out, `"reason"`) != 3 || !strings.Contains(out, `"more": false`) {
-		t.Error("in a shell there are not all of them")
+		t.Error("the command line does not list all letters")
 	}
 	if out, _ := statemanager.Run(t, hosts, 0, "deadletters", "replay", "--json", "--limit=2"); !strings.Contains(out, `"replayed": 2`) {
-		t.Error("of three letters not the two were replayed that were asked for")
+		t.Error("the two requested letters of three were not replayed")
 	}
 }
 
-func TestPublish(t *testing.T) {
+func TestPublish_SendsExactlyWhatIsGiven(t *testing.T) {
 	hosts := emutest.Hosts(t)
 	clients := emutest.Connect(t, hosts)
 	if err := pubsubio.Ensure(t.Context(), clients.PubSub); err != nil {
@@ -135,7 +134,7 @@ func TestPublish(t *testing.T) {
 		}
 	}
 	statemanager.Refuses(t, hosts, 1, []string{"payload is empty"}, "publish", "orders", empty)
-	// What Pub/Sub takes none of is not sent, nor a part of it.
+	// A payload above Pub/Sub's limit is not sent, not even in part.
 	large := filepath.Join(t.TempDir(), "large")
 	if err := errors.Join(os.WriteFile(large, []byte("{"), 0o600), os.Truncate(large, 10_000_001)); err != nil {
 		t.Fatal(err)
@@ -145,7 +144,7 @@ func TestPublish(t *testing.T) {
 	statemanager.Refuses(t, hosts, 2, []string{"telemetry"}, "publish", "missions", order)
 	statemanager.Refuses(t, connect.Config{}, 2, []string{"GOOGLE_CLOUD_PROJECT"}, "publish", "orders", order)
 
-	// What is published is what was given, semicolons too.
+	// Attributes arrive as given, including semicolons.
 	const note = `a;b=c\;d`
 	out, _ := statemanager.Run(t, hosts, 0, "publish", "orders", order, "--ordering-key=O1", "--attribute=content-type=application/json", "--attribute=note="+note)
 	if !strings.HasPrefix(out, "message ") || !strings.HasSuffix(out, "published to orders\n") {

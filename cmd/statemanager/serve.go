@@ -27,9 +27,9 @@ type serveCommand struct {
 	TelemetryCoalesce time.Duration `help:"How often the document of a drone that only moves is written." default:"1s" check:"over 0s max 1m"`
 	MaxOutstanding    int           `help:"Bound of the telemetry messages held in memory." default:"40000" check:"min 1 max 10000000"`
 	EventShards       int           `help:"Spread events over this many values of the field shard, for fleets that write more than 500 events a second; 0 for none. See docs/auditing.md." default:"0" check:"min 0 max 100"`
-	DrainTimeout      time.Duration `help:"How long messages in work may take after SIGTERM. Then they are nacked, and the process ends a few seconds later." default:"15s" check:"over 0s max 10m"`
+	DrainTimeout      time.Duration `help:"How long messages being processed may take after SIGTERM. Then they are nacked, and the process ends a few seconds later." default:"15s" check:"over 0s max 10m"`
 	Format            wire.Format   `help:"Form of published messages: protobuf or json." default:"protobuf" enum:"protobuf,json"`
-	HTTPAddr          string        `help:"Where the HTTP API listens; \"\" or off for none." default:"127.0.0.1:8080" name:"http-addr" env:"HTTP_ADDR" check:"listen or off"`
+	HTTPAddr          string        `help:"Address of the HTTP API; \"\" or off for none." default:"127.0.0.1:8080" name:"http-addr" env:"HTTP_ADDR" check:"listen or off"`
 	access
 }
 
@@ -89,6 +89,6 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	if err := httpapi.ServeManager(ctx, m, access, listener); err != nil {
 		return err
 	}
-	log.Info("State Manager stopped; what it held is settled, or will be delivered again")
+	log.Info("State Manager stopped; messages it held are settled or will be redelivered")
 	return nil
 }

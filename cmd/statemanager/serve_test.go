@@ -11,8 +11,8 @@ import (
 	"github.com/dronefleet/dronefleet/internal/simclock"
 )
 
-// F-FLOW-01: a platform that kills early can have the drain end earlier.
-func TestServe_DrainsAsLongAsItIsTold(t *testing.T) {
+// F-FLOW-01: on a platform that kills early, the drain can be set shorter.
+func TestServe_DrainTimeoutSetsTheDrain(t *testing.T) {
 	t.Setenv("DRONEFLEET_DRAIN_TIMEOUT", "3s")
 	g := new(grammar)
 	parser, err := config.New(g)
@@ -27,9 +27,9 @@ func TestServe_DrainsAsLongAsItIsTold(t *testing.T) {
 	}
 }
 
-// F-DLQ-01: what chooses some letters reaches who replays them: without one of
-// these more would be replayed, or discarded, than was asked for.
-func TestDeadLetters_ChooseWhatTheFlagsSay(t *testing.T) {
+// F-DLQ-01: every selecting flag reaches the filter. If one were lost, more letters than
+// requested would be replayed or discarded.
+func TestDeadLetters_FilterHasEveryFlag(t *testing.T) {
 	var g grammar
 	parser, err := config.New(&g)
 	if err != nil {

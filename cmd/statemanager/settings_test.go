@@ -26,8 +26,8 @@ func configuration(t *testing.T, text string) string {
 	return name
 }
 
-// One look at the output is enough to mend everything.
-func TestServe_ListsEverySettingThatIsWrong(t *testing.T) {
+// All wrong settings are listed at once.
+func TestServe_ListsEveryWrongSetting(t *testing.T) {
 	file := configuration(t, "project: p\nserve:\n  http-adr: 127.0.0.1:1\n  max-outstanding: lots\n")
 	cmd := statemanager.Command(t, connect.Config{}, "serve", "--config="+file, "--format=xml")
 	cmd.Env = append(cmd.Env, "DRONEFLEET_TELEMETRY_COALESCE=1")
@@ -46,7 +46,7 @@ func TestServe_ListsEverySettingThatIsWrong(t *testing.T) {
 	}
 }
 
-func TestServe_PrintsItsSettingsAndWhereTheyComeFrom(t *testing.T) {
+func TestServe_PrintsItsSettingsAndTheirOrigin(t *testing.T) {
 	file := configuration(t, "log-level: warn\nserve:\n  oidc-issuer: https://accounts.example.org\n  oidc-audience: [fleet]\n  oidc-viewer: ['*']\n")
 	cmd := statemanager.Command(t, connect.Config{Project: "p"}, "serve", "--config="+file, "--http-addr=:8080", "--print-config")
 	out, err := cmd.CombinedOutput()
@@ -63,17 +63,17 @@ func TestServe_PrintsItsSettingsAndWhereTheyComeFrom(t *testing.T) {
 	}
 }
 
-// A level that one command takes, or prints among its settings, every other takes:
-// one file or variable may be there for all.
-func TestServe_TakesTheLogLevelOfTheOtherPrograms(t *testing.T) {
+// Every program accepts the log levels that another accepts or prints, because one file or
+// variable may serve all.
+func TestServe_AcceptsTheLogLevelOfTheOtherPrograms(t *testing.T) {
 	file := configuration(t, "project: p\nlog-level: WARN\n")
 	if out, _ := statemanager.Run(t, connect.Config{}, 0, "serve", "--config="+file, "--print-config"); !strings.Contains(out, "log-level: WARN # file ") {
 		t.Errorf("printed\n%s", out)
 	}
 }
 
-// The help tells what counts where a flag is not given, and what a command can do.
-func TestHelp_TellsDefaultsAndCommands(t *testing.T) {
+// The help shows the defaults of flags and what a command does.
+func TestHelp_ShowsDefaultsAndCommands(t *testing.T) {
 	for args, want := range map[string][]string{
 		"serve --help":       {`--http-addr="127.0.0.1:8080"`, `--database="(default)"`},
 		"deadletters --help": {"\n\nList, replay and discard dead-lettered messages"},
@@ -87,9 +87,9 @@ func TestHelp_TellsDefaultsAndCommands(t *testing.T) {
 	}
 }
 
-// A flag names another Firestore than the environment: the flag counts, though
-// Google's library would follow the variable.
-func TestServe_AFlagBeatsTheVariableThatGooglesLibraryReads(t *testing.T) {
+// A flag that names another Firestore than the environment counts, although Google's
+// library would follow the variable.
+func TestServe_FlagBeatsTheVariableOfGooglesLibrary(t *testing.T) {
 	hosts := emutest.Hosts(t)
 	dead := connect.Config{Project: hosts.Project, FirestoreHost: "127.0.0.1:1", PubSubHost: "127.0.0.1:1"}
 	out, _ := statemanager.Run(t, dead, 0, "orders", "list", "--firestore-host="+hosts.FirestoreHost, "--pubsub-host="+hosts.PubSubHost)
@@ -98,9 +98,9 @@ func TestServe_AFlagBeatsTheVariableThatGooglesLibraryReads(t *testing.T) {
 	}
 }
 
-// The whole way: settings from a file, a token, a command, its effect and its
-// record; no token is logged.
-func TestServe_TakesCommandsOfOperatorsWithTokens(t *testing.T) {
+// End to end: settings from a file, a token, a command, its effect and its record. No
+// token is logged.
+func TestServe_AcceptsCommandsOfOperatorsWithTokens(t *testing.T) {
 	hosts := emutest.Hosts(t)
 	key := identitytest.RSA(t, "k1")
 	issuer := identitytest.Start(t, key)
@@ -153,7 +153,7 @@ serve:
 	ann := issuer.Token(t, key, time.Now(), identitytest.Claims{"email": "ann@example.org", "email_verified": true})
 	bob := issuer.Token(t, key, time.Now(), identitytest.Claims{"groups": []string{"day"}})
 	old := issuer.Token(t, key, time.Now().Add(-2*time.Hour), nil)
-	late := issuer.Token(t, key, time.Now().Add(-time.Hour-3*time.Minute), nil) // within the leeway that is set
+	late := issuer.Token(t, key, time.Now().Add(-time.Hour-3*time.Minute), nil) // within the configured leeway
 	post(bob, 403)
 	post(old, 401)
 	post(late, 403)
@@ -165,7 +165,7 @@ serve:
 	p.Keep = &logged
 	p.Interrupt()
 	if !strings.Contains(logged.String(), `"operator":"ann@example.org"`) {
-		t.Errorf("the log does not tell who held the order:\n%s", logged.String())
+		t.Errorf("the log does not name who held the order:\n%s", logged.String())
 	}
 	for _, token := range []string{ann, bob, old, late} {
 		for _, part := range strings.Split(token, ".")[1:] {

@@ -19,10 +19,9 @@ import (
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 )
 
-// F-DEC-05, F-ORD-03: a drone has delivered one order and is on its way to the
-// next when an operator cancels that one. The command line has no outbox; a
-// State Manager finds that the drone is owed the way home, and the drone flies
-// it.
+// F-DEC-05, F-ORD-03: a drone has delivered one order and is on its way to the next when
+// an operator cancels that one. The command line has no outbox; a State Manager sends the
+// drone its new route, and the drone flies home.
 func TestCommands_CancellationSendsTheDroneHome(t *testing.T) {
 	hosts := emutest.Hosts(t)
 	clients := emutest.Connect(t, hosts)
@@ -123,11 +122,11 @@ func TestCommands_CancellationSendsTheDroneHome(t *testing.T) {
 		return nil
 	})
 	if far > 10_000 {
-		t.Errorf("it was %.0f m away; the withdrawn order's pickup is 11 km away", far)
+		t.Errorf("it flew up to %.0f m away; the withdrawn order's pickup is 11 km away", far)
 	}
 }
 
-// missionCommands are those that drones are sent until the test ends.
+// missionCommands delivers the commands sent to drones until the test ends.
 func missionCommands(t *testing.T, client *pubsub.Client) <-chan domain.Command {
 	t.Helper()
 	const name = "missions-test"
