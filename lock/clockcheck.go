@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -22,6 +23,28 @@ const (
 	ClockWarn  ClockLevel = "warn"
 	ClockBlock ClockLevel = "block"
 )
+
+// ClockSkewError is the cause of an Error with which a backend refuses to take or to
+// extend a lock, because it knows that the local clock is wrong. Match it with
+// errors.As.
+type ClockSkewError struct {
+	Offset      time.Duration // server's clock minus local clock
+	Uncertainty time.Duration // the true offset is within this of Offset
+	Limit       time.Duration // the skew from which the backend refuses
+}
+
+// Error says how far the clock is off and what to do.
+func (e *ClockSkewError) Error() string {
+	direction := "behind"
+	if e.Offset < 0 {
+		direction = "ahead of"
+	}
+	return fmt.Sprintf("the local clock is %s %s the store's, %s or more; synchronise it (NTP)",
+		e.Offset.Abs().Round(time.Millisecond), direction, e.Limit)
+}
+
+// SafeText implements SafeTexter.
+func (e *ClockSkewError) SafeText() string { return e.Error() }
 
 // ClockReport is the outcome of a ClockChecker.
 type ClockReport struct {

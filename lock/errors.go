@@ -18,7 +18,7 @@ const (
 	CodeNetworkTimeout     Code = "NetworkTimeout"     // no answer in time
 	CodeAcquisitionTimeout Code = "AcquisitionTimeout" // the helper's budget is used up
 	CodeAborted            Code = "Aborted"            // the caller's context ended
-	CodeInternal           Code = "Internal"           // damaged data or a defect
+	CodeInternal           Code = "Internal"           // damaged data, a defect, or a wrong clock (see ClockSkewError)
 )
 
 // Sentinels, one per code, for errors.Is.

@@ -145,23 +145,27 @@ func (a *acquisition) decide(v view) (*grant, *lock.AcquireResult, error) {
 	now := a.b.instantOf(v.asked, v.lock.ReadTime)
 	var old storedLock
 	if v.lock.Exists() {
-		old = decodeLock(v.lock.Data())
+		old = lockOf(v.lock)
 		a.b.noteMalformed(a.at.key, old)
-		if old.liveAt(now.judgeMs()) {
-			if old.lockID == a.lockID {
-				return nil, a.ours(old, v.lock, now), nil
-			}
+		live := old.liveAt(now)
+		if live && old.lockID == a.lockID {
+			return nil, a.ours(old, now), nil
+		}
+		if live {
 			a.b.waiters.held(a.at.key, v.lock.ReadTime)
 			a.b.listenSoon(a.at)
 			return nil, &lock.AcquireResult{Reason: lock.ReasonLocked, HolderExpiresAtMs: old.expiresAtMs}, nil
 		}
+	}
+	if err := a.b.checkSkew(); err != nil {
+		return nil, nil, err
 	}
 	fence, err := a.nextFence(v, old)
 	if err != nil {
 		return nil, nil, err
 	}
 	nowMs := now.writeMs()
-	return &grant{
+	g := &grant{
 		lease: lease{
 			lockID:       a.lockID,
 			key:          a.at.key,
@@ -170,14 +174,18 @@ func (a *acquisition) decide(v view) (*grant, *lock.AcquireResult, error) {
 			fence:        fence,
 		},
 		now: now,
-	}, nil, nil
+	}
+	if a.b.guarded {
+		g.lease.ttl = a.ttl
+	}
+	return g, nil, nil
 }
 
 // ours is the answer of an earlier run of the same acquisition that did
 // commit, though its reply was lost.
-func (a *acquisition) ours(stored storedLock, doc *firestore.DocumentSnapshot, now instant) *lock.AcquireResult {
-	deadline := now.deadlineRead(stored.expiresAtMs, a.ttl)
-	a.remember(stored.expiresAtMs, doc.UpdateTime, deadline)
+func (a *acquisition) ours(stored storedLock, now instant) *lock.AcquireResult {
+	deadline := now.deadlineRead(stored, a.ttl)
+	a.remember(held{version: stored.updateTime, expiresAtMs: stored.expiresAtMs, serverEnd: stored.serverEnd(), deadline: deadline})
 	return &lock.AcquireResult{
 		OK:          true,
 		LockID:      a.lockID,
@@ -233,13 +241,14 @@ func (a *acquisition) commit(ctx context.Context, seen view, g grant) (*lock.Acq
 	counter := counterFields(g.lease.fence, a.at.key)
 	batch.Update(a.at.counter, overwrite(seen.counter.Data(), counter), firestore.LastUpdateTime(seen.counter.UpdateTime))
 	ctx, sent := countSends(ctx)
+	asked := a.b.clock.Now()
 	written, err := batch.Commit(ctx)
 	if err != nil {
 		a.mayApply = a.mayApply || mayHaveApplied(err) || sent.repeated()
 		return nil, err
 	}
 	a.b.noteSends(sent)
-	a.b.server.learn(written[0].UpdateTime, a.b.clock.Now())
+	a.b.server.learn(written[0].UpdateTime, asked, a.b.clock.Now())
 	return a.granted(g, written[0].UpdateTime), nil
 }
 
@@ -291,7 +300,11 @@ var errNothingToWrite = errors.New("nothing to write")
 // granted is the result of a lease that was committed.
 func (a *acquisition) granted(g grant, commitTime time.Time) *lock.AcquireResult {
 	deadline := g.now.deadlineOf(g.lease.expiresAtMs, a.ttl, commitTime)
-	a.remember(g.lease.expiresAtMs, commitTime, deadline)
+	h := held{version: commitTime, expiresAtMs: g.lease.expiresAtMs, deadline: deadline}
+	if g.lease.ttl > 0 {
+		h.serverEnd = serverEndOf(commitTime, g.lease.ttl)
+	}
+	a.remember(h)
 	return &lock.AcquireResult{
 		OK:          true,
 		LockID:      a.lockID,
@@ -301,15 +314,10 @@ func (a *acquisition) granted(g grant, commitTime time.Time) *lock.AcquireResult
 	}
 }
 
-func (a *acquisition) remember(expiresAtMs int64, version, deadline time.Time) {
-	a.b.leases.put(a.lockID, held{
-		base:        a.at.base,
-		version:     version,
-		expiresAtMs: expiresAtMs,
-		deadline:    deadline,
-		nested:      a.at.nested,
-	}, a.b.clock.Now().UnixMilli())
-	a.b.waiters.held(a.at.key, version)
+func (a *acquisition) remember(h held) {
+	h.base, h.nested = a.at.base, a.at.nested
+	a.b.leases.put(a.lockID, h, a.b.clock.Now().UnixMilli())
+	a.b.waiters.held(a.at.key, h.version)
 }
 
 // accept hands a lease out, unless it is over already.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"cloud.google.com/go/firestore"
+
+	"github.com/dronefleet/dronefleet/lock"
 )
 
 const (
@@ -61,7 +63,7 @@ func (b *Backend) considerCleanup(ctx context.Context, at address, s storedLock,
 			if err != nil {
 				return err
 			}
-			if !docs[0].Exists() || !isLongOver(decodeLock(docs[0].Data()), b.instantOf(asked, docs[0].ReadTime)) {
+			if !docs[0].Exists() || !isLongOver(lockOf(docs[0]), b.instantOf(asked, docs[0].ReadTime)) {
 				return errNothingToWrite
 			}
 			return tx.Delete(at.lock)
@@ -75,5 +77,8 @@ func (b *Backend) considerCleanup(ctx context.Context, at address, s storedLock,
 
 // isLongOver tells whether a lock ended more than cleanupAge ago.
 func isLongOver(s storedLock, now instant) bool {
+	if end := s.serverEnd(); !end.IsZero() && now.isPast(end.Add(cleanupAge-lock.Tolerance)) {
+		return true
+	}
 	return s.hasExpiry && now.judgeMs()-s.expiresAtMs > cleanupAge.Milliseconds()
 }

@@ -1,6 +1,7 @@
 package firestorelock
 
 import (
+	"cmp"
 	"log/slog"
 	"slices"
 	"strings"
@@ -48,6 +49,12 @@ type Config struct {
 	// Clock is set.
 	DisableServerTimeGuard bool
 
+	// MaxClockSkew is the skew between the local and the server's clock from which
+	// Acquire and Extend refuse with a lock.ClockSkewError, as far as the server's
+	// answers prove it. 0: lock.SkewBlock. Negative, or without the server-time
+	// guard: never.
+	MaxClockSkew time.Duration
+
 	Clock  lock.Clock   // nil: the machine's
 	Logger *slog.Logger // nil: slog.Default()
 	Hasher lock.Hasher  // of keys and ids in Info and logs; nil: lock.HashKey
@@ -67,6 +74,7 @@ type Backend struct {
 	log      *slog.Logger
 	hash     lock.Hasher
 	guarded  bool          // the server-time guard is on
+	maxSkew  time.Duration // negative: any
 	patience time.Duration // bounds every call
 
 	server    serverClock
@@ -106,6 +114,7 @@ func New(c *firestore.Client, cfg Config) (*Backend, error) {
 		log:      cfg.Logger,
 		hash:     cfg.Hasher,
 		guarded:  cfg.Clock == nil && !cfg.DisableServerTimeGuard,
+		maxSkew:  cmp.Or(cfg.MaxClockSkew, lock.SkewBlock),
 		patience: operationTimeout,
 	}
 	if b.clock == nil {

@@ -3,6 +3,7 @@ package firestorelock
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"cloud.google.com/go/firestore"
 
@@ -19,6 +20,15 @@ const (
 	fieldKeyDebug   = "keyDebug"
 )
 
+// fieldLease is ours alone: {ttlMs, expiresAtMs}, the length of the lease and the
+// end that was written with it. SyncGuard drops it when it takes the lock and leaves
+// it when it extends; the end then differs from the document's, and the length
+// counts no more.
+const (
+	fieldLease = "lease"
+	fieldTTL   = "ttlMs"
+)
+
 // lease is the content of a lock document.
 type lease struct {
 	lockID       string
@@ -26,17 +36,36 @@ type lease struct {
 	expiresAtMs  int64
 	acquiredAtMs int64
 	fence        lock.Fence
+	ttl          time.Duration // zero without the server-time guard
 }
 
 // fields is the whole document of a lease.
 func (l lease) fields() map[string]any {
-	return map[string]any{
+	fields := map[string]any{
 		fieldLockID:     l.lockID,
 		fieldExpiresAt:  l.expiresAtMs,
 		fieldAcquiredAt: l.acquiredAtMs,
 		fieldKey:        l.key,
 		fieldFence:      string(l.fence),
 	}
+	if l.ttl > 0 {
+		fields[fieldLease] = leaseField(l.expiresAtMs, l.ttl)
+	}
+	return fields
+}
+
+func leaseField(expiresAtMs int64, ttl time.Duration) map[string]any {
+	return map[string]any{fieldTTL: ttl.Milliseconds(), fieldExpiresAt: expiresAtMs}
+}
+
+// extension is what an extension sets: the end and, with the server-time guard,
+// the length of the lease.
+func (b *Backend) extension(expiresAtMs int64, ttl time.Duration) []firestore.Update {
+	updates := []firestore.Update{{Path: fieldExpiresAt, Value: expiresAtMs}}
+	if b.guarded {
+		updates = append(updates, firestore.Update{Path: fieldLease, Value: leaseField(expiresAtMs, ttl)})
+	}
+	return updates
 }
 
 // counterFields is the whole document of a fence counter.
@@ -52,12 +81,21 @@ type storedLock struct {
 	expiresAtMs  int64
 	hasExpiry    bool
 	acquiredAtMs int64
-	fence        int64 // 0 if absent or unreadable
-	fenceErr     error // a fence field that cannot be read
+	ttl          time.Duration // 0 if unknown
+	updateTime   time.Time     // by the server; zero if unknown
+	fence        int64         // 0 if absent or unreadable
+	fenceErr     error         // a fence field that cannot be read
 	malformed    string
 }
 
-// decodeLock reads a lock document. Unknown fields are ignored.
+// lockOf reads a lock document.
+func lockOf(doc *firestore.DocumentSnapshot) storedLock {
+	s := decodeLock(doc.Data())
+	s.updateTime = doc.UpdateTime
+	return s
+}
+
+// decodeLock reads the fields of a lock document. Unknown ones are ignored.
 func decodeLock(data map[string]any) storedLock {
 	var s storedLock
 	s.lockID, _ = data[fieldLockID].(string)
@@ -67,6 +105,7 @@ func decodeLock(data map[string]any) storedLock {
 	}
 	s.expiresAtMs, s.hasExpiry = integer(data[fieldExpiresAt])
 	s.acquiredAtMs, _ = integer(data[fieldAcquiredAt])
+	s.ttl = s.decodeTTL(data[fieldLease])
 	if raw, ok := data[fieldFence]; ok {
 		s.fence, s.fenceErr = decodeFence(raw)
 	}
@@ -81,8 +120,30 @@ func decodeLock(data map[string]any) storedLock {
 	return s
 }
 
+// decodeTTL is the length of the lease, 0 if the end was not written with it.
+func (s storedLock) decodeTTL(raw any) time.Duration {
+	written, _ := raw.(map[string]any)
+	end, hasEnd := integer(written[fieldExpiresAt])
+	ms, hasTTL := integer(written[fieldTTL])
+	if !hasEnd || !hasTTL || !s.hasExpiry || end != s.expiresAtMs || ms <= 0 || ms > math.MaxInt64/int64(time.Millisecond) {
+		return 0
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+// serverEnd is when the lease is over by the server's clock, whatever end its
+// holder wrote; zero if that is unknown.
+func (s storedLock) serverEnd() time.Time {
+	if s.ttl == 0 || s.updateTime.IsZero() {
+		return time.Time{}
+	}
+	return serverEndOf(s.updateTime, s.ttl)
+}
+
 // liveAt is the one liveness rule, for a document.
-func (s storedLock) liveAt(nowMs int64) bool { return s.hasExpiry && lock.IsLive(s.expiresAtMs, nowMs) }
+func (s storedLock) liveAt(now instant) bool {
+	return s.hasExpiry && lock.IsLive(s.expiresAtMs, now.judgeMs()) && !now.isPast(s.serverEnd())
+}
 
 // printableFence is the fence in 15 digits, empty if it has none.
 func (s storedLock) printableFence() lock.Fence {

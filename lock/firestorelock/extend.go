@@ -38,6 +38,9 @@ func (b *Backend) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (
 // if that version is gone, a transaction decides. Making an extension twice
 // does no harm, so an unknown outcome is simply made again.
 func (b *Backend) extend(ctx context.Context, t target, ttl time.Duration) (lock.ExtendResult, error) {
+	if err := b.checkSkew(); err != nil {
+		return lock.ExtendResult{}, err
+	}
 	h, ok := b.known(t)
 	if !ok {
 		return b.extendInTransaction(ctx, t, ttl, false)
@@ -45,18 +48,16 @@ func (b *Backend) extend(ctx context.Context, t target, ttl time.Duration) (lock
 	now := b.instantWithoutRead()
 	expiresAtMs := now.writeMs() + ttl.Milliseconds()
 	counted, sent := countSends(ctx)
-	written, err := t.at.lock.Update(counted,
-		[]firestore.Update{{Path: fieldExpiresAt, Value: expiresAtMs}},
-		firestore.LastUpdateTime(h.version))
+	written, err := t.at.lock.Update(counted, b.extension(expiresAtMs, ttl), firestore.LastUpdateTime(h.version))
 	if err == nil {
 		b.noteSends(sent)
 		deadline := h.deadline // if nothing changed, nothing new is proven
 		if written.UpdateTime.After(h.version) {
-			b.server.learn(written.UpdateTime, b.clock.Now())
+			b.server.learn(written.UpdateTime, now.local, b.clock.Now())
 			deadline = now.deadlineOf(expiresAtMs, ttl, written.UpdateTime)
 		}
 		h.version = written.UpdateTime
-		return b.extended(t.lockID, h, expiresAtMs, deadline), nil
+		return b.extended(t.lockID, h, expiresAtMs, ttl, deadline), nil
 	}
 	lost := mayHaveApplied(err) || sent.repeated()
 	if isConflict(err) || mayHaveApplied(err) && ctx.Err() == nil {
@@ -85,10 +86,12 @@ func (b *Backend) extendInTransaction(ctx context.Context, t target, ttl time.Du
 				return errNothingToWrite
 			}
 			if f.live != nil {
+				if err := b.checkSkew(); err != nil {
+					return err
+				}
 				updating = true
 				expiresAtMs = f.now.writeMs() + ttl.Milliseconds()
-				update := []firestore.Update{{Path: fieldExpiresAt, Value: expiresAtMs}}
-				if err := tx.Update(f.live, update); err != nil {
+				if err := tx.Update(f.live, b.extension(expiresAtMs, ttl)); err != nil {
 					return err
 				}
 			}
@@ -117,9 +120,12 @@ func (b *Backend) extendInTransaction(ctx context.Context, t target, ttl time.Du
 // extendedAt is the result of a committed transaction.
 func (b *Backend) extendedAt(t target, f found, expiresAtMs int64, ttl time.Duration, response *firestore.CommitResponse) (lock.ExtendResult, error) {
 	commitTime := response.CommitTime()
-	b.server.learn(commitTime, b.clock.Now())
+	b.server.learn(commitTime, f.now.local, b.clock.Now())
 	deadline := f.now.deadlineOf(expiresAtMs, ttl, commitTime)
 	written, err := response.WriteResults()
+	if err == nil && len(written) > 0 && b.guarded { // written before, if nothing changed
+		deadline = sooner(deadline, f.now.local.Add(written[0].UpdateTime.Add(ttl).Sub(commitTime)))
+	}
 	known, isKnown := b.leases.get(t.lockID)
 	if err != nil || len(written) == 0 || (t.at == nil && !isKnown) {
 		return lock.ExtendResult{OK: true, ExpiresAtMs: expiresAtMs, Deadline: deadline}, nil
@@ -128,12 +134,15 @@ func (b *Backend) extendedAt(t target, f found, expiresAtMs int64, ttl time.Dura
 		known.base, known.nested = t.at.base, t.at.nested
 	}
 	known.version = written[0].UpdateTime
-	return b.extended(t.lockID, known, expiresAtMs, deadline), nil
+	return b.extended(t.lockID, known, expiresAtMs, ttl, deadline), nil
 }
 
 // extended remembers an extension and reports it.
-func (b *Backend) extended(lockID string, h held, expiresAtMs int64, deadline time.Time) lock.ExtendResult {
-	h.expiresAtMs, h.deadline = expiresAtMs, deadline
+func (b *Backend) extended(lockID string, h held, expiresAtMs int64, ttl time.Duration, deadline time.Time) lock.ExtendResult {
+	h.expiresAtMs, h.deadline, h.serverEnd = expiresAtMs, deadline, time.Time{}
+	if b.guarded {
+		h.serverEnd = serverEndOf(h.version, ttl)
+	}
 	b.leases.put(lockID, h, b.clock.Now().UnixMilli())
 	return lock.ExtendResult{OK: true, ExpiresAtMs: expiresAtMs, Deadline: deadline}
 }

@@ -53,7 +53,7 @@ func FuzzDecode(f *testing.F) {
 				t.Fatalf("expiry %v: %+v", data[fieldExpiresAt], l)
 			}
 		}
-		if !l.hasExpiry && (l.liveAt(0) || l.malformed == "") {
+		if !l.hasExpiry && (l.liveAt(instant{}) || l.malformed == "") {
 			t.Fatalf("%+v", l)
 		}
 		count, err := decodeCounter(data)

@@ -188,11 +188,14 @@ func TestInterop_Documents(t *testing.T) {
 			b := newInterop(t)
 			theirs := process.on(t, b.project)
 			nested := strings.Contains(row.key, "/")
-			stored := func(info lock.RawInfo, typed string) {
+			stored := func(info lock.RawInfo, typed string, ours bool) {
 				t.Helper()
 				want := map[string]any{
 					"lockId": info.LockID, "key": typed, "fence": string(info.Fence),
 					"expiresAtMs": info.ExpiresAtMs, "acquiredAtMs": info.ExpiresAtMs - ttl.Milliseconds(),
+				}
+				if ours { // L-END-01: SyncGuard drops it when it takes the lock
+					want["lease"] = leaseField(info.ExpiresAtMs, ttl)
 				}
 				if got := b.get(t, "locks/"+row.base); !reflect.DeepEqual(got, want) {
 					t.Errorf("lock %v, want %v", got, want)
@@ -255,7 +258,7 @@ func TestInterop_Documents(t *testing.T) {
 				t.Fatal(a)
 			}
 			theirLock := lock.RawInfo{LockID: a.LockID, Info: lock.Info{Fence: lock.Fence(a.Fence), ExpiresAtMs: int64(a.ExpiresAtMs)}}
-			stored(theirLock, row.key)
+			stored(theirLock, row.key, false)
 			read(theirLock)
 			if ok, err := theirs.release(bg, a.LockID); nested == ok || err != nil {
 				t.Fatalf("SyncGuard released its own lock: %t, %v", ok, err)
@@ -269,7 +272,7 @@ func TestInterop_Documents(t *testing.T) {
 				t.Errorf("our fence is %s after SyncGuard's first", res.Fence)
 			}
 			ourLock := lock.RawInfo{LockID: res.LockID, Info: lock.Info{Fence: res.Fence, ExpiresAtMs: res.ExpiresAtMs}}
-			stored(ourLock, row.base)
+			stored(ourLock, row.base, true)
 			read(ourLock)
 			mustRelease(t, b.Backend, lock.Ref{LockID: res.LockID})
 			if _, fence, err := theirs.acquire(bg, row.key, ttl); fence != "000000000000003" || err != nil {
@@ -425,6 +428,9 @@ func TestInterop_ReleaseExtendExpire(t *testing.T) {
 			want := b.get(t, "locks/"+key)
 			for _, s := range []side{other, holder, other} {
 				ok, end := s.extend(id, 2*ttl)
+				if s.name == ours.name { // SyncGuard leaves what there is; it counts no more
+					want["lease"] = leaseField(end, 2*ttl)
+				}
 				if want["expiresAtMs"] = end; !ok || !reflect.DeepEqual(b.get(t, "locks/"+key), want) {
 					t.Errorf("extended by %s: %t, %v, want %v", s.name, ok, b.get(t, "locks/"+key), want)
 				}

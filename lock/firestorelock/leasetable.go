@@ -12,6 +12,7 @@ type held struct {
 	base        string
 	version     time.Time // update time of the lock document
 	expiresAtMs int64
+	serverEnd   time.Time // when it is over by the server's clock; zero if unknown
 	deadline    time.Time // when the holder must stop
 	nested      bool
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/firestore"
 	"google.golang.org/grpc/codes"
 
 	"github.com/dronefleet/dronefleet/lock"
@@ -53,19 +54,90 @@ func seedOf(t *testing.T) uint64 {
 	return seed
 }
 
-// B-05: concurrent clients with skewed clocks that crash, lose replies, try again and
-// let leases expire, behind a network that fails. Without the server-time guard
-// clocks may differ by the tolerance in all, with it by any amount.
+// contender is one client of a history.
+type contender struct {
+	offset  time.Duration // of its clock, constant
+	guard   bool          // the server-time guard, and with it the field lease
+	wavers  bool          // its clock is set again and again, by up to an hour
+	extends *peerExtension
+}
+
+func guarded(offsets ...time.Duration) []contender {
+	var list []contender
+	for _, offset := range offsets {
+		list = append(list, contender{offset: offset, guard: true})
+	}
+	return list
+}
+
+// peerExtension is how a client extends that knows nothing of the field lease, as
+// SyncGuard and older versions: it sets the end alone, and for longer.
+type peerExtension struct {
+	ttl time.Duration
+	// unbound is a defect: the length that was written first counts on, as it would
+	// if it were stored without the end that it belongs to.
+	unbound bool
+}
+
+type extendingPeer struct {
+	*Backend
+	peerExtension
+}
+
+// Extend implements lock.Backend. The workload extends what it holds alone.
+func (p extendingPeer) Extend(ctx context.Context, ref lock.Ref, _ time.Duration) (lock.ExtendResult, error) {
+	start := p.clock.Now()
+	end := start.Add(p.ttl).UnixMilli()
+	updates := []firestore.Update{{Path: fieldExpiresAt, Value: end}}
+	if p.unbound {
+		updates = append(updates, firestore.Update{Path: fieldLease + "." + fieldExpiresAt, Value: end})
+	}
+	res := lock.ExtendResult{OK: true, ExpiresAtMs: end, Deadline: start.Add(p.ttl)}
+	return res, p.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+		docs, err := tx.GetAll([]*firestore.DocumentRef{p.locks.Doc(ref.Key)})
+		if err != nil {
+			return err
+		}
+		s := decodeLock(docs[0].Data())
+		if s.lockID != ref.LockID || !lock.IsLive(s.expiresAtMs, p.clock.Now().UnixMilli()) {
+			res = lock.ExtendResult{Reason: lock.ReasonNotFound}
+			return nil
+		}
+		return tx.Update(docs[0].Ref, updates)
+	})
+}
+
+// B-05, L-END-01: concurrent clients with skewed clocks that crash, lose replies, try
+// again and let leases expire, behind a network that fails. Without the server-time
+// guard clocks may differ by the tolerance in all, with it by any amount, and may be
+// set while leases are held.
 func TestHistoriesAreLinearizable(t *testing.T) {
+	const hour, ms = time.Hour, time.Millisecond
+	wavering := contender{guard: true, wavers: true}
+	extending := contender{guard: true, extends: &peerExtension{ttl: 3 * time.Second}}
+	unbound := contender{guard: true, extends: &peerExtension{ttl: 3 * time.Second, unbound: true}}
 	for _, row := range []struct {
-		name    string
-		guard   bool
-		offsets []time.Duration
-		faults  bool
+		name   string
+		peers  []contender
+		faults bool
+		want   history.Verdict
 	}{
-		{"calm", false, []time.Duration{0, 0, 0, 0}, false},
-		{"skew of half a second either way", false, []time.Duration{-500, -100, 100, 500}, true},
-		{"skew of seconds, with server-time guard", true, []time.Duration{-4000, -700, 900, 6000}, true},
+		{"calm", []contender{{}, {}, {}, {}}, false, history.Linearizable},
+		{"skew of half a second either way", []contender{{offset: -500 * ms}, {offset: -100 * ms}, {offset: 100 * ms}, {offset: 500 * ms}}, true, history.Linearizable},
+		{"skew of seconds, with server-time guard", guarded(-4000*ms, -700*ms, 900*ms, 6000*ms), true, history.Linearizable},
+		{"skew of an hour, with server-time guard", guarded(-hour, -3000*ms, 0, hour), true, history.Linearizable},
+		{"clocks set during leases", []contender{wavering, wavering, wavering, {guard: true}}, true, history.Linearizable},
+		{"peers with and without the guard", []contender{{offset: -400 * ms}, {offset: 400 * ms}, wavering, {guard: true, offset: hour}}, true, history.Linearizable},
+		{
+			"peers extend without the field",
+			[]contender{extending, extending, wavering, wavering},
+			false, history.Linearizable,
+		},
+		{
+			"broken: a length that counts whatever the end",
+			[]contender{unbound, unbound, unbound, unbound},
+			false, history.Violated,
+		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -73,8 +145,7 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 			project := freshProject()
 			recorder := history.NewRecorder()
 			var clients []*history.Client
-			for i, offset := range row.offsets {
-				offset *= time.Millisecond
+			for i, p := range row.peers {
 				proxy, err := faultproxy.Start(serverAddr)
 				if err != nil {
 					t.Fatal(err)
@@ -85,13 +156,21 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 					}
 				})
 				client, conn := dial(t, proxy.Addr(), project)
-				b := newBackend(t, client, Config{Clock: skewedClock{lock.SystemClock(), offset}})
-				b.guarded = row.guard
+				clock := &setClock{Clock: skewedClock{lock.SystemClock(), p.offset}}
+				if p.wavers {
+					clock.steps = rand.New(rand.NewPCG(seed, uint64(i)))
+				}
+				b := newBackend(t, client, Config{Clock: clock, MaxClockSkew: -1})
+				b.guarded = p.guard
+				var backend lock.Backend = b
+				if p.extends != nil {
+					backend = extendingPeer{b, *p.extends}
+				}
 				if row.faults {
 					addRandomFaults(proxy, seed+uint64(i))
 				}
 				clients = append(clients, &history.Client{
-					Backend: b, Recorder: recorder, ID: i, Offset: offset,
+					Backend: backend, Recorder: recorder, ID: i, Offset: p.offset,
 					Settle: func() error {
 						ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 						defer cancel()
@@ -100,14 +179,17 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 				})
 			}
 			w := history.Workload{Seed: seed, Keys: 2, TTL: 150 * time.Millisecond, Run: runTime(t), Crashes: 0.05}
+			if row.want == history.Violated {
+				w.Keys, w.Crashes = 8, 1 // who holds a lease for long notices that it ended early
+			}
 			if row.faults {
 				w.Cancels, w.Retries = 0.02, 0.5 // L-RTY-05
 			}
 			w.Play(clients)
 			verdict, why := recorder.Check(time.Minute)
 			t.Logf("%d calls: %s", recorder.Len(), verdict)
-			if verdict != history.Linearizable {
-				t.Errorf("seed %d: %d calls are %s\n%s", seed, recorder.Len(), verdict, why)
+			if verdict != row.want {
+				t.Errorf("seed %d: %d calls are %s, want %s\n%s", seed, recorder.Len(), verdict, row.want, why)
 			}
 		})
 	}

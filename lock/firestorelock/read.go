@@ -25,7 +25,7 @@ func (b *Backend) IsLocked(ctx context.Context, key string) (bool, error) {
 		if err != nil || !exists {
 			return false, err
 		}
-		live := s.liveAt(now.judgeMs())
+		live := s.liveAt(now)
 		if !live {
 			b.considerCleanup(ctx, at, s, now)
 		}
@@ -99,9 +99,9 @@ func (b *Backend) List(ctx context.Context) ([]lock.RawInfo, error) {
 			if err != nil {
 				return nil, err
 			}
-			s := decodeLock(doc.Data())
+			s := lockOf(doc)
 			b.noteMalformed(s.key, s)
-			if s.liveAt(b.instantOf(asked, doc.ReadTime).judgeMs()) {
+			if s.liveAt(b.instantOf(asked, doc.ReadTime)) {
 				list = append(list, *b.describe(s))
 			}
 		}
@@ -115,7 +115,7 @@ func (b *Backend) List(ctx context.Context) ([]lock.RawInfo, error) {
 // lookupAt reads the lock of a key; lockID, if given, must match.
 func (b *Backend) lookupAt(ctx context.Context, at address, lockID string) (*lock.RawInfo, error) {
 	s, now, exists, err := b.readLock(ctx, at)
-	if err != nil || !exists || !s.liveAt(now.judgeMs()) || (lockID != "" && s.lockID != lockID) {
+	if err != nil || !exists || !s.liveAt(now) || (lockID != "" && s.lockID != lockID) {
 		return nil, err
 	}
 	if s.key == "" { // written by others
@@ -136,13 +136,13 @@ func (b *Backend) lookupID(ctx context.Context, lockID string) (*lock.RawInfo, e
 	var info *lock.RawInfo
 	var hits, live int
 	for _, doc := range docs {
-		s := decodeLock(doc.Data())
+		s := lockOf(doc)
 		b.noteMalformed(s.key, s)
 		if s.lockID != lockID {
 			continue
 		}
 		hits++
-		if s.liveAt(b.instantOf(asked, doc.ReadTime).judgeMs()) {
+		if s.liveAt(b.instantOf(asked, doc.ReadTime)) {
 			live++
 			info = b.describe(s)
 		}
@@ -165,7 +165,7 @@ func (b *Backend) readLock(ctx context.Context, at address) (s storedLock, now i
 	if !docs[0].Exists() {
 		return storedLock{}, now, false, nil
 	}
-	s = decodeLock(docs[0].Data())
+	s = lockOf(docs[0])
 	b.noteMalformed(at.key, s)
 	return s, now, true, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"cloud.google.com/go/firestore"
 
@@ -53,7 +54,7 @@ func (b *Backend) release(ctx context.Context, t target) (lock.ReleaseResult, er
 		b.waiters.wake(t.at.key)
 		return lock.ReleaseResult{OK: true}, nil
 	}
-	lost := lostReply{mayHaveApplied(err) || sent.repeated(), h.expiresAtMs}
+	lost := lostReply{mayHaveApplied(err) || sent.repeated(), h.expiresAtMs, h.serverEnd}
 	if isConflict(err) || mayHaveApplied(err) && ctx.Err() == nil {
 		// Changed by somebody, or perhaps deleted by our own commit.
 		return b.releaseInTransaction(ctx, t, lost)
@@ -66,13 +67,17 @@ func (b *Backend) release(ctx context.Context, t target) (lock.ReleaseResult, er
 type lostReply struct {
 	possible    bool
 	expiresAtMs int64
+	serverEnd   time.Time // zero if unknown
 }
 
 // explains reports whether our own commit deleted a lock that is gone. Once
 // the lease is no longer live others may take the lock, and its absence proves
 // nothing.
 func (l lostReply) explains(now instant) bool {
-	return l.possible && lock.IsLive(l.expiresAtMs, now.writeMs())
+	if !now.server.IsZero() {
+		now.server = now.server.Add(now.late)
+	}
+	return l.possible && lock.IsLive(l.expiresAtMs, now.writeMs()) && !now.isPast(l.serverEnd)
 }
 
 // failure is the error that ends a release. What a commit may have done before
@@ -92,7 +97,7 @@ func (b *Backend) releaseInTransaction(ctx context.Context, t target, lost lostR
 		err := b.client.RunTransaction(counted, func(ctx context.Context, tx *firestore.Transaction) error {
 			var err error
 			if deleting && sent.repeated() {
-				lost = lostReply{true, f.stored.expiresAtMs}
+				lost = lostReply{true, f.stored.expiresAtMs, f.stored.serverEnd()}
 			}
 			deleting = false
 			if f, err = b.find(ctx, tx, t); err != nil {
@@ -136,7 +141,7 @@ func (b *Backend) releaseInTransaction(ctx context.Context, t target, lost lostR
 		// A transaction the server no longer knows was committed by an earlier
 		// sending, or it had expired: the former only if there was one.
 		if !isTransactionGone(err) || sent.repeated() {
-			lost = lostReply{true, f.stored.expiresAtMs}
+			lost = lostReply{true, f.stored.expiresAtMs, f.stored.serverEnd()}
 		}
 	}
 }

@@ -38,13 +38,15 @@ func (b *Backend) targetOf(ref lock.Ref) (target, error) {
 }
 
 // known returns what is remembered of the target, if that is enough to act
-// without reading: the version of a lease that is live by the local clock.
+// without reading: the version of a lease that is live by the local clock, and by the
+// server's as far as that is known.
 func (b *Backend) known(t target) (held, bool) {
 	if t.at == nil {
 		return held{}, false
 	}
 	h, ok := b.leases.get(t.lockID)
-	return h, ok && h.base == t.at.base && lock.IsLive(h.expiresAtMs, b.clock.Now().UnixMilli())
+	now := b.instantWithoutRead()
+	return h, ok && h.base == t.at.base && lock.IsLive(h.expiresAtMs, now.local.UnixMilli()) && !now.isPast(h.serverEnd)
 }
 
 // forgetGone forgets a lease that is not where it should be. Looked for at another
@@ -107,13 +109,13 @@ func (b *Backend) judge(docs []*firestore.DocumentSnapshot, lockID string, now i
 		if !doc.Exists() {
 			continue
 		}
-		s := decodeLock(doc.Data())
+		s := lockOf(doc)
 		b.noteMalformed(s.key, s)
 		if s.lockID != lockID {
 			continue
 		}
 		hits++
-		if !s.liveAt(now.judgeMs()) {
+		if !s.liveAt(now) {
 			f.expired = append(f.expired, doc.Ref)
 			continue
 		}

@@ -134,7 +134,13 @@ type rig struct {
 
 func newRig(tb testing.TB, cfg Config) rig {
 	tb.Helper()
-	proxy, err := faultproxy.Start(serverAddr)
+	return newRigAt(tb, serverAddr, cfg)
+}
+
+// newRigAt is newRig on a server of its own.
+func newRigAt(tb testing.TB, addr string, cfg Config) rig {
+	tb.Helper()
+	proxy, err := faultproxy.Start(addr)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -144,7 +150,7 @@ func newRig(tb testing.TB, cfg Config) rig {
 		}
 	})
 	project := freshProject()
-	direct := clientOf(tb, serverAddr, project)
+	direct := clientOf(tb, addr, project)
 	return rig{
 		project: project,
 		proxy:   proxy,

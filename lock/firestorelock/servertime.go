@@ -12,15 +12,29 @@ type instant struct {
 	asked  time.Time // local, before the read was sent
 	local  time.Time // now, with monotonic reading
 	server time.Time // the server's clock at the read; zero without the guard
+
+	// late is by how much the server's clock may be past server, when that is an estimate.
+	late time.Duration
 }
 
 func (b *Backend) instantOf(asked, readTime time.Time) instant {
 	now := instant{asked: asked, local: b.clock.Now()}
 	if b.guarded {
 		now.server = readTime
-		b.server.learn(readTime, now.local)
+		b.server.learn(readTime, asked, now.local)
 	}
 	return now
+}
+
+// instantSeen is an instant of which the server told by itself, perhaps late: it
+// teaches nothing about its clock.
+func (b *Backend) instantSeen(readTime time.Time) instant {
+	now := b.clock.Now()
+	i := instant{asked: now, local: now}
+	if b.guarded {
+		i.server = readTime
+	}
+	return i
 }
 
 // instantWithoutRead takes the server's clock from its last answer. There was
@@ -29,7 +43,7 @@ func (b *Backend) instantWithoutRead() instant {
 	now := b.clock.Now()
 	i := instant{asked: now, local: now}
 	if b.guarded {
-		i.server = b.server.at(now)
+		i.server, i.late = b.server.at(now)
 	}
 	return i
 }
@@ -67,16 +81,37 @@ func (i instant) deadlineOf(expiresAtMs int64, ttl time.Duration, commitTime tim
 
 // deadlineRead is when the holder must stop of a lease found in the store. The
 // server read it no earlier than it was asked to.
-func (i instant) deadlineRead(expiresAtMs int64, ttl time.Duration) time.Time {
-	end := time.UnixMilli(expiresAtMs)
+func (i instant) deadlineRead(s storedLock, ttl time.Duration) time.Time {
+	end := time.UnixMilli(s.expiresAtMs)
 	deadline := i.local.Add(min(ttl, end.Sub(i.local)))
 	if i.server.IsZero() {
 		return deadline
 	}
-	if byServer := i.asked.Add(end.Sub(i.server)); byServer.Before(deadline) {
-		return byServer
+	deadline = sooner(deadline, i.asked.Add(end.Sub(i.server)))
+	if over := s.serverEnd(); !over.IsZero() {
+		deadline = sooner(deadline, i.asked.Add(over.Add(-lock.Tolerance).Sub(i.server)))
 	}
 	return deadline
+}
+
+func sooner(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// serverEndOf is when, by the server's clock, a lease is over for everybody whose
+// document was written at updateTime to last ttl (L-END-01). Its holder stops the
+// tolerance sooner, by its own clock and counted from before the write was sent:
+// its time is over first, whatever either clock shows.
+func serverEndOf(updateTime time.Time, ttl time.Duration) time.Time {
+	return updateTime.Add(ttl).Add(lock.Tolerance) // in two steps: the sum may be no Duration
+}
+
+// isPast tells whether the server's clock has passed an end; the zero end is never.
+func (i instant) isPast(end time.Time) bool {
+	return !end.IsZero() && i.server.After(end)
 }
 
 // serverClock estimates the server's clock between its answers, from the time
@@ -85,25 +120,47 @@ func (i instant) deadlineRead(expiresAtMs int64, ttl time.Duration) time.Time {
 type serverClock struct {
 	mu     sync.Mutex
 	server time.Time
-	local  time.Time
+	asked  time.Time // local, before the request was sent
+	local  time.Time // when the reply arrived
 }
 
-func (c *serverClock) learn(server, local time.Time) {
+func (c *serverClock) learn(server, asked, local time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if server.After(c.server) {
-		c.server, c.local = server, local
+		c.server, c.asked, c.local = server, asked, local
 	}
 }
 
-// at is the estimate for a local moment; zero before the first answer.
-func (c *serverClock) at(local time.Time) time.Time {
+// at is the estimate for a local moment, and by how much it may be late; zero
+// before the first answer.
+func (c *serverClock) at(local time.Time) (server time.Time, late time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.server.IsZero() {
-		return time.Time{}
+		return time.Time{}, 0
 	}
-	return c.server.Add(local.Sub(c.local))
+	return c.server.Add(local.Sub(c.local)), c.local.Sub(c.asked)
+}
+
+// checkSkew refuses with a *lock.ClockSkewError if the local clock is known to be
+// wrong: as far as the last answer of the server and the time since, by the
+// monotonic clock, prove it. A clock that was set since is noticed without a request.
+func (b *Backend) checkSkew() error {
+	if !b.guarded || b.maxSkew < 0 {
+		return nil
+	}
+	local := b.clock.Now()
+	server, late := b.server.at(local)
+	if server.IsZero() {
+		return nil
+	}
+	uncertainty := late / 2
+	offset := server.Add(uncertainty).Sub(local.Round(0))
+	if offset.Abs()-uncertainty < b.maxSkew {
+		return nil
+	}
+	return &lock.Error{Code: lock.CodeInternal, Err: &lock.ClockSkewError{Offset: offset, Uncertainty: uncertainty, Limit: b.maxSkew}}
 }
 
 // cleanupAge is how long a lock must be over before anybody may delete it in

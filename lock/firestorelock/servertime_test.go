@@ -17,7 +17,7 @@ func TestServerTimeGuard(t *testing.T) {
 	const skew = 10 * time.Second
 	for name, serverAhead := range map[string]time.Duration{"local clock slow": skew, "local clock fast": -skew, "in step": 0} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, Config{})
+			r := newRig(t, Config{MaxClockSkew: -1})
 			warmUp(t, r.direct)
 			r.proxy.Skew(serverAhead)
 			before := time.Now()
@@ -58,7 +58,7 @@ func TestServerTimeGuard(t *testing.T) {
 // B-02: what a process with a slow clock does first, on a key that nobody has
 // ever locked, is written by the server's clock too.
 func TestServerTimeGuard_FirstExtension(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newRig(t, Config{MaxClockSkew: -1})
 	r.proxy.Skew(10 * time.Second)
 	res := mustAcquire(t, r.faulty, key)
 	ext, err := r.faulty.Extend(bg, lock.Ref{LockID: res.LockID, Key: key}, ttl)
@@ -133,7 +133,7 @@ func TestServerTimeGuard_SlowRead(t *testing.T) {
 func guardedRig(t *testing.T) (rig, *locktest.Clock) {
 	t.Helper()
 	clock := locktest.NewClock(time.Now())
-	r := newRig(t, Config{Clock: clock})
+	r := newRig(t, Config{Clock: clock, MaxClockSkew: -1})
 	r.faulty.guarded = true
 	return r, clock
 }
@@ -153,7 +153,7 @@ func TestServerTimeGuard_DeadByBoth(t *testing.T) {
 		{"live by the server, no guard", -2 * time.Second, -10 * time.Second, false, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := newRig(t, Config{DisableServerTimeGuard: !row.guard})
+			r := newRig(t, Config{DisableServerTimeGuard: !row.guard, MaxClockSkew: -1})
 			warmUp(t, r.direct)
 			if _, err := r.client.Doc("locks/"+key).Set(bg, lease{
 				lockID: lock.NewLockID(), key: key, expiresAtMs: time.Now().Add(row.end).UnixMilli(), fence: "000000000000001",
@@ -173,7 +173,7 @@ func TestServerTimeGuard_DeadByBoth(t *testing.T) {
 func TestServerTimeGuard_FoundOverByBoth(t *testing.T) {
 	for _, serverAhead := range []time.Duration{0, -10 * time.Second} {
 		for _, withKey := range []bool{true, false} {
-			r := newRig(t, Config{})
+			r := newRig(t, Config{MaxClockSkew: -1})
 			id := lock.NewLockID()
 			if _, err := r.client.Doc("locks/"+key).Set(bg, lease{
 				lockID: id, key: key, expiresAtMs: time.Now().Add(-2 * time.Second).UnixMilli(), fence: "000000000000001",
@@ -201,18 +201,18 @@ func TestServerTimeGuard_FoundOverByBoth(t *testing.T) {
 func TestServerClock(t *testing.T) {
 	var c serverClock
 	local := time.Now()
-	if at := c.at(local); !at.IsZero() {
+	if at, _ := c.at(local); !at.IsZero() {
 		t.Errorf("%v before the first answer", at)
 	}
 	server := local.Add(time.Hour).Round(0)
-	c.learn(server, local)
-	c.learn(server.Add(-time.Second), local.Add(time.Second))
-	if at := c.at(local.Add(2 * time.Second)); !at.Equal(server.Add(2 * time.Second)) {
-		t.Errorf("%v off", at.Sub(server.Add(2*time.Second)))
+	c.learn(server, local.Add(-time.Millisecond), local)
+	c.learn(server.Add(-time.Second), local, local.Add(time.Second))
+	if at, late := c.at(local.Add(2 * time.Second)); !at.Equal(server.Add(2*time.Second)) || late != time.Millisecond {
+		t.Errorf("%v off, perhaps %v late", at.Sub(server.Add(2*time.Second)), late)
 	}
-	c.learn(server.Add(5*time.Second), local.Add(3*time.Second))
-	if at := c.at(local.Add(4 * time.Second)); !at.Equal(server.Add(6 * time.Second)) {
-		t.Errorf("%v off", at.Sub(server.Add(6*time.Second)))
+	c.learn(server.Add(5*time.Second), local.Add(time.Second), local.Add(3*time.Second))
+	if at, late := c.at(local.Add(4 * time.Second)); !at.Equal(server.Add(6*time.Second)) || late != 2*time.Second {
+		t.Errorf("%v off, perhaps %v late", at.Sub(server.Add(6*time.Second)), late)
 	}
 }
 
@@ -276,7 +276,7 @@ func TestDeadlineRead(t *testing.T) {
 		if row.guard {
 			now.server = wall.Add(row.server)
 		}
-		got := now.deadlineRead(wall.Add(row.end).UnixMilli(), ttl).Sub(local)
+		got := now.deadlineRead(storedLock{expiresAtMs: wall.Add(row.end).UnixMilli()}, ttl).Sub(local)
 		if got > row.want || got < row.want-2*time.Millisecond {
 			t.Errorf("%s: %v, want %v", row.name, got, row.want)
 		}
@@ -285,7 +285,7 @@ func TestDeadlineRead(t *testing.T) {
 
 // B-09, L-CLK-01
 func TestCheckClock(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newRig(t, Config{MaxClockSkew: -1})
 	for skew, want := range map[time.Duration]lock.ClockLevel{
 		0: lock.ClockOK, 350 * time.Millisecond: lock.ClockWarn, -350 * time.Millisecond: lock.ClockWarn,
 		5 * time.Second: lock.ClockBlock, -5 * time.Second: lock.ClockBlock,

@@ -212,7 +212,7 @@ func (b *Backend) follow(ctx context.Context, at address) error {
 		if err != nil {
 			return err
 		}
-		if !doc.Exists() || !decodeLock(doc.Data()).liveAt(b.instantOf(b.clock.Now(), doc.ReadTime).judgeMs()) {
+		if !doc.Exists() || !lockOf(doc).liveAt(b.instantSeen(doc.ReadTime)) {
 			b.waiters.free(at.key, doc.ReadTime)
 		}
 	}
