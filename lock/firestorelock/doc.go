@@ -35,8 +35,19 @@
 // server returns are used beside the local clock: a lock is taken only when it
 // is over by both, an expiry is written from the later of both, and a lease is
 // trusted only while both prove it. Among processes with the guard a skewed
-// clock can then delay, but not produce two holders. Processes without it need
-// synchronised clocks: see [Backend.CheckClock].
+// clock cannot produce two holders. Processes without it need synchronised
+// clocks: see [Backend.CheckClock].
+//
+// The guard also writes how long a lease lasts, in a field of its own. Every reader
+// knows the server's update time of the document, so a lease is over when the
+// server's clock is past update time + TTL + tolerance, whatever end its holder's
+// clock wrote. The holder stops first: it counts the TTL on its monotonic clock from
+// before it sent the write, and the server's update time is later than that. The
+// length counts only beside the end that it was written with, because peers that
+// extend a lease set its end alone.
+//
+// A clock that the server's answers prove to be 500 ms or more off takes and extends
+// no lock: see [Config.MaxClockSkew].
 //
 // # Keys
 //
