@@ -169,19 +169,22 @@ func TestServeManager_IsNotReadyWhileItStops(t *testing.T) {
 func TestServeManager_IsUnreadyUntilADeletedSubscriptionIsBack(t *testing.T) {
 	servePubSub(t)
 	m := serveManager(t, manager.Config{})
-	m.awaitReady()
+	store := firestoretx.New(m.outside.Firestore, firestoretx.Config{})
+	applied := func(id domain.DroneID) {
+		m.report(id)
+		emutest.Eventually(t, "the report is applied", func() error {
+			_, err := store.Drone(t.Context(), id)
+			return err
+		})
+	}
+	applied("D0") // a subscription that is missing at the start would end it
 	m.deleteSubscription(pubsubio.TopicTelemetry)
 	m.await("pubsub", http.StatusServiceUnavailable, "telemetry-statemanager does not exist; "+pubsubio.Remedy)
 	if err := pubsubio.Ensure(t.Context(), m.outside.PubSub); err != nil {
 		t.Fatal(err)
 	}
 	m.awaitReady()
-	m.report("D1")
-	store := firestoretx.New(m.outside.Firestore, firestoretx.Config{})
-	emutest.Eventually(t, "the report is applied", func() error {
-		_, err := store.Drone(t.Context(), "D1")
-		return err
-	})
+	applied("D1")
 	select {
 	case err := <-m.ended:
 		t.Errorf("it ended with %v", err)
