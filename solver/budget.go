@@ -18,7 +18,7 @@ const (
 
 // budget is the time or the steps that one Solve may spend.
 type budget struct {
-	ctx        context.Context
+	cancelled  func() bool // the caller's context has ended
 	clock      func() time.Time
 	start      time.Time
 	limit      time.Duration // of all of Solve
@@ -30,7 +30,8 @@ type budget struct {
 }
 
 func newBudget(ctx context.Context, o Options) *budget {
-	return &budget{ctx: ctx, clock: o.Clock, start: o.Clock(), limit: o.TimeLimit, iterations: o.Iterations, searchEnd: o.TimeLimit}
+	cancelled := func() bool { return ctx.Err() != nil }
+	return &budget{cancelled: cancelled, clock: o.Clock, start: o.Clock(), limit: o.TimeLimit, iterations: o.Iterations, searchEnd: o.TimeLimit}
 }
 
 // prepared sets what follows from the time that the preparation took.
@@ -48,7 +49,7 @@ func (b *budget) timed() bool { return b.iterations <= 0 }
 
 // over reports whether it is time to assemble the plan.
 func (b *budget) over() bool {
-	return b.ctx.Err() != nil || b.timed() && b.elapsed() > b.limit-endgame
+	return b.cancelled() || b.timed() && b.elapsed() > b.limit-endgame
 }
 
 // constructionOver reports whether it is time to end the first construction.
@@ -56,7 +57,7 @@ func (b *budget) over() bool {
 // over before, the construction goes on all the same: without it no drone would
 // fly in any cycle, and the backlog would keep growing.
 func (b *budget) constructionOver() bool {
-	return b.over() && (b.ctx.Err() != nil || b.elapsed() > b.constructEnd)
+	return b.over() && (b.cancelled() || b.elapsed() > b.constructEnd)
 }
 
 // lateFillOver reports whether adding late deliveries to one more of n clusters
@@ -92,7 +93,7 @@ func (b *budget) spent() func(steps int64) float64 {
 // orCancelled returns f, or 2 once the context has ended.
 func (b *budget) orCancelled(f func(steps int64) float64) func(steps int64) float64 {
 	return func(steps int64) float64 {
-		if b.ctx.Err() != nil {
+		if b.cancelled() {
 			return 2
 		}
 		return f(steps)

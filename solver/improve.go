@@ -117,7 +117,7 @@ const (
 func (r *run) improveClusters(s stage, routes []plannedRoute, spent func(steps int64) float64) []plannedRoute {
 	rounds := max(fewestRounds, int(math.Ceil(clusterRounds*(s.to-s.from))))
 	for i := range rounds {
-		if r.budget.ctx.Err() != nil || r.budget.timed() && spent(0) >= 1 {
+		if r.budget.cancelled() || r.budget.timed() && spent(0) >= 1 {
 			break
 		}
 		// The golden ratio spreads the shifts evenly however many rounds there are.

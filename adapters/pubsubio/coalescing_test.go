@@ -49,9 +49,9 @@ type fleet struct {
 func newFleet(t *testing.T) *fleet {
 	store := &ledger{began: time.Now()}
 	s := NewWorker(nil, nil, nil, Config{}, emutest.Log(t), meter.New()).settler(TopicTelemetry)
-	p := newTelemetryPipeline(t.Context(), s, Config{TelemetryShards: 1}.withDefaults(), func() TelemetryApplier { return store })
+	p := newTelemetryPipeline(s, Config{TelemetryShards: 1}.withDefaults(), func() TelemetryApplier { return store })
 	ended := make(chan struct{})
-	go func() { defer close(ended); p.shards[0].run() }()
+	go func() { defer close(ended); p.shards[0].run(t.Context()) }()
 	return &fleet{ledger: store, settler: s, shard: p.shards[0], stop: func() { p.stop(); <-ended }}
 }
 

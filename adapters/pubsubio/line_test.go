@@ -226,10 +226,10 @@ func (l *line) settler(topic string) *settler {
 func (l *line) pipeline(s *settler, applier TelemetryApplier) *telemetryPipeline {
 	l.t.Helper()
 	ctx, giveUp := context.WithCancel(context.Background())
-	p := newTelemetryPipeline(ctx, s, Config{TelemetryShards: 1, TelemetryCoalesce: 10 * time.Millisecond}.withDefaults(),
+	p := newTelemetryPipeline(s, Config{TelemetryShards: 1, TelemetryCoalesce: 10 * time.Millisecond}.withDefaults(),
 		func() TelemetryApplier { return applier })
 	ended := make(chan struct{})
-	go func() { defer close(ended); p.shards[0].run() }()
+	go func() { defer close(ended); p.shards[0].run(ctx) }()
 	l.t.Cleanup(func() { // after Receive has ended, and before the publisher is stopped
 		p.stop()
 		<-ended

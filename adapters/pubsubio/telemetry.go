@@ -53,7 +53,6 @@ type report struct {
 type telemetryShard struct {
 	*settler
 	sampling sampling
-	ctx      context.Context // ends when shutdown can wait no longer
 	applier  TelemetryApplier
 	in       chan report
 	stopped  chan struct{}
@@ -81,11 +80,11 @@ const tick = 50 * time.Millisecond
 // maxBatch bounds the drones of one commit.
 const maxBatch = 250
 
-func newTelemetryPipeline(ctx context.Context, s *settler, cfg Config, newApplier func() TelemetryApplier) *telemetryPipeline {
+func newTelemetryPipeline(s *settler, cfg Config, newApplier func() TelemetryApplier) *telemetryPipeline {
 	p := &telemetryPipeline{settler: s, lease: cfg.Lease, seed: maphash.MakeSeed(), sampling: newSampling(s.tracer, cfg.TraceTelemetry), stopped: make(chan struct{})}
 	for range cfg.TelemetryShards {
 		p.shards = append(p.shards, &telemetryShard{
-			settler: s, sampling: p.sampling, ctx: ctx, applier: newApplier(), in: make(chan report, 1024), stopped: p.stopped,
+			settler: s, sampling: p.sampling, applier: newApplier(), in: make(chan report, 1024), stopped: p.stopped,
 			gather: cfg.TelemetryGather, coalesce: cfg.TelemetryCoalesce, minLease: cfg.Lease / 100, next: never(),
 			status: s.meter.Latency(LatencyStatus), position: s.meter.Latency(LatencyPosition),
 			waiting: map[domain.DroneID][]report{},
@@ -132,9 +131,10 @@ func (s *settler) settleReport(ctx context.Context, r report, err error) {
 // stop ends the shards once everything they hold is settled.
 func (p *telemetryPipeline) stop() { close(p.stopped) }
 
-// run works until the pipeline is stopped and everything it took is settled.
-// It uses the machine's clock, only to pace commits.
-func (s *telemetryShard) run() {
+// run works until the pipeline is stopped and everything it took is settled. ctx ends
+// when the shutdown cannot wait for commits any longer. The machine's clock only paces
+// commits.
+func (s *telemetryShard) run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	forget := time.NewTicker(time.Minute)
@@ -147,11 +147,11 @@ func (s *telemetryShard) run() {
 			s.drain()
 		case <-s.stopped:
 			s.drain()
-			s.commit(s.dueBy(time.Time{}))
+			s.commit(ctx, s.dueBy(time.Time{}))
 			s.letters.Wait()
 			return
 		case <-timer.C:
-			s.commit(s.dueBy(time.Now()))
+			s.commit(ctx, s.dueBy(time.Now()))
 		case <-forget.C:
 			s.forget()
 		}
@@ -214,11 +214,11 @@ func (s *telemetryShard) dueBy(then time.Time) []report {
 
 // commit applies reports, retries transient failures while the leases last, and
 // settles every report.
-func (s *telemetryShard) commit(batch []report) {
+func (s *telemetryShard) commit(ctx context.Context, batch []report) {
 	for len(batch) > 0 {
 		n := min(len(batch), maxBatch)
-		if some := s.inTime(batch[:n]); len(some) > 0 {
-			s.commitSome(some)
+		if some := s.inTime(ctx, batch[:n]); len(some) > 0 {
+			s.commitSome(ctx, some)
 		}
 		batch = batch[n:]
 	}
@@ -229,11 +229,11 @@ var errLeaseEnds = fmt.Errorf("too little of the message's lease is left for a c
 // inTime nacks the reports whose leases are about to end, and returns the others. A
 // commit ends with the earliest lease of its reports: after a long delay those that
 // waited would take the fresh ones with them.
-func (s *telemetryShard) inTime(batch []report) (rest []report) {
+func (s *telemetryShard) inTime(ctx context.Context, batch []report) (rest []report) {
 	end := time.Now().Add(s.minLease)
 	for _, r := range batch {
 		if r.lease.Before(end) {
-			s.finish(s.ctx, r, errLeaseEnds)
+			s.finish(ctx, r, errLeaseEnds)
 			continue
 		}
 		rest = append(rest, r)
@@ -242,17 +242,17 @@ func (s *telemetryShard) inTime(batch []report) (rest []report) {
 }
 
 // commitSome commits one batch before the earliest of its leases ends.
-func (s *telemetryShard) commitSome(batch []report) {
+func (s *telemetryShard) commitSome(ctx context.Context, batch []report) {
 	lease := batch[0].lease
 	for _, r := range batch {
 		lease = earliest(lease, r.lease)
 	}
-	ctx, cancel := context.WithDeadline(meter.WithOperation(s.ctx, TopicTelemetry), lease)
+	leased, cancel := context.WithDeadline(meter.WithOperation(ctx, TopicTelemetry), lease)
 	defer cancel()
-	ctx, span := s.sampling.startCommit(ctx, batch)
+	leased, span := s.sampling.startCommit(leased, batch)
 	defer span.End()
 	left := batch
-	_ = retry(ctx, func(attempt context.Context) error { // each report has its own failure
+	_ = retry(leased, func(attempt context.Context) error { // each report has its own failure
 		reports := make([]domain.Telemetry, len(left))
 		for i, r := range left {
 			reports[i] = r.Telemetry
@@ -262,7 +262,7 @@ func (s *telemetryShard) commitSome(batch []report) {
 		for i, err := range s.applier.Apply(attempt, reports) {
 			r := left[i]
 			if err != nil && s.retryable(err) {
-				if r.failure == nil || ctx.Err() == nil {
+				if r.failure == nil || leased.Err() == nil {
 					r.failure = err
 				}
 				again, transient = append(again, r), err
@@ -271,13 +271,13 @@ func (s *telemetryShard) commitSome(batch []report) {
 			if err == nil {
 				s.timeClass(r)
 			}
-			s.finish(s.ctx, r, err)
+			s.finish(ctx, r, err)
 		}
 		left = again
 		return transient
 	}, s.retryable)
 	for _, r := range left {
-		s.finish(s.ctx, r, r.failure)
+		s.finish(ctx, r, r.failure)
 	}
 }
 

@@ -97,10 +97,10 @@ func TestTelemetry_WaitsForItsDeadLettersAtTheEnd(t *testing.T) {
 		<-release
 		return nil
 	})
-	p := newTelemetryPipeline(t.Context(), l.settler(TopicTelemetry), Config{TelemetryShards: 1}.withDefaults(),
+	p := newTelemetryPipeline(l.settler(TopicTelemetry), Config{TelemetryShards: 1}.withDefaults(),
 		func() TelemetryApplier { return futureOf("AHEAD") })
 	ended := make(chan struct{})
-	go func() { defer close(ended); p.shards[0].run() }()
+	go func() { defer close(ended); p.shards[0].run(t.Context()) }()
 	l.receive(TopicTelemetry, func(ctx context.Context, msg *pubsub.Message) { p.handle(ctx, msg) })
 	l.report("AHEAD", "")
 	<-reached
@@ -118,7 +118,7 @@ func TestTelemetry_SettlesReportsThatArriveDuringShutdown(t *testing.T) {
 	l := newLine(t)
 	s := l.settler(TopicTelemetry)
 	const shards = 30 // each sees by chance first that it stops, or its report
-	p := newTelemetryPipeline(t.Context(), s, Config{TelemetryShards: shards}.withDefaults(), func() TelemetryApplier { return futureOf("AHEAD") })
+	p := newTelemetryPipeline(s, Config{TelemetryShards: shards}.withDefaults(), func() TelemetryApplier { return futureOf("AHEAD") })
 	data, attrs, err := wire.EncodeTelemetry(domain.Telemetry{
 		DroneID: "D1", Timestamp: time.Now(), Position: domain.Position{Lat: 48.8566, Lon: 2.3522}, Battery: 90, Status: domain.DroneIdle,
 	}, wire.Protobuf)
@@ -132,7 +132,7 @@ func TestTelemetry_SettlesReportsThatArriveDuringShutdown(t *testing.T) {
 	}
 	p.stop()
 	for _, shard := range p.shards {
-		shard.run()
+		shard.run(t.Context())
 		shard.in = nil // is taken from no more
 	}
 	if n := l.settled(meter.Applied); n != shards {
@@ -404,7 +404,7 @@ func TestTelemetry_SettlesEachReportOfACommitByItsOwnResult(t *testing.T) {
 	var logged bytes.Buffer
 	s.log = slog.New(slog.NewTextHandler(&logged, nil))
 	ctx := t.Context()
-	shard := newTelemetryPipeline(ctx, s, Config{TelemetryShards: 1}.withDefaults(), func() TelemetryApplier { return store }).shards[0]
+	shard := newTelemetryPipeline(s, Config{TelemetryShards: 1}.withDefaults(), func() TelemetryApplier { return store }).shards[0]
 	const each = 3
 	kinds := []string{"APPLIED", "REJECTED", "LATER", "POISON", "NEVER"}
 	var ids []domain.DroneID
@@ -418,7 +418,7 @@ func TestTelemetry_SettlesEachReportOfACommitByItsOwnResult(t *testing.T) {
 	for i := range batch {
 		batch[i].lease = time.Now().Add(5 * time.Second)
 	}
-	shard.commitSome(batch)
+	shard.commitSome(ctx, batch)
 	shard.letters.Wait()
 	l.awaitSettlements("every message is settled", 4*each, each)
 	for outcome, want := range map[string]int64{meter.Applied: 2 * each, meter.Rejected: each, meter.DeadLetter: each, meter.Nacked: each} {
@@ -465,13 +465,13 @@ func TestTelemetry_EndingLeaseNacksOnlyItsOwnReport(t *testing.T) {
 	s := l.settler(TopicTelemetry)
 	inTime := applier(func(ctx context.Context, _ domain.Telemetry) error { return ctx.Err() })
 	cfg := Config{TelemetryShards: 1}.withDefaults()
-	shard := newTelemetryPipeline(t.Context(), s, cfg, func() TelemetryApplier { return inTime }).shards[0]
+	shard := newTelemetryPipeline(s, cfg, func() TelemetryApplier { return inTime }).shards[0]
 	batch, again := l.batch(s, []domain.DroneID{"LONG-1", "OVER", "LONG-2", "ENDING"})
 	left := map[domain.DroneID]time.Duration{"LONG-1": time.Hour, "LONG-2": time.Hour, "ENDING": cfg.Lease / 200}
 	for i, r := range batch {
 		batch[i].lease = time.Now().Add(left[r.DroneID])
 	}
-	shard.commit(batch)
+	shard.commit(t.Context(), batch)
 	l.awaitSettlements("every message is settled", 2, 2)
 	if n := s.backlog.Messages(); n != 0 {
 		t.Errorf("%d messages are still held", n)

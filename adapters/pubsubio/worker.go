@@ -130,11 +130,11 @@ func (w *Worker) Run(ctx context.Context, stop context.CancelCauseFunc) error {
 	defer abandon()
 	defer context.AfterFunc(rctx, func() { w.work.whenQuiet(w.cfg.Shutdown.Limit(shutdown.Acks), leave) })()
 
-	telemetry := newTelemetryPipeline(hard, w.settler(TopicTelemetry), w.cfg,
+	telemetry := newTelemetryPipeline(w.settler(TopicTelemetry), w.cfg,
 		func() TelemetryApplier { return w.store.NewTelemetryApplier() })
 	var shards sync.WaitGroup
 	for _, s := range telemetry.shards {
-		shards.Go(s.run)
+		shards.Go(func() { s.run(hard) })
 	}
 
 	orders := orderHandler{store: w.store, settler: w.settler(TopicOrders)}

@@ -142,7 +142,8 @@ func (f faultySaver) Save(batch []store.Commit) error {
 	return nil
 }
 
-// untilClosed is a context that ends when the server is closed.
+// untilClosed is a context that ends when the server is closed. Like every derived
+// context it embeds its parent.
 type untilClosed struct {
 	context.Context
 	closed <-chan struct{}
