@@ -19,6 +19,9 @@ type MissionAssignmentPolicy struct {
 	// CommitDelay is how long after its own time a change may become visible: no
 	// transaction lasts longer.
 	CommitDelay time.Duration
+	// AllowUnfenced lets decisions without a fence pass. They compete with those of
+	// the cycles: a cycle that lost its lock cannot be told from one that holds it.
+	AllowUnfenced bool
 }
 
 // DefaultMissionAssignmentPolicy holds the contract's values.
@@ -34,7 +37,11 @@ func DefaultMissionAssignmentPolicy() MissionAssignmentPolicy {
 type DecisionState struct {
 	Ledger *domain.LedgerEntry // this decision's entry; nil if it has none
 	Fences Fences              // highest applied
-	Drone  *domain.Drone       // nil if unknown
+	// Issued is the highest fence that each depot's lock has handed out, empty for
+	// none. A depot that is absent was not looked up: its lock then counts as having
+	// handed out the highest applied and nothing above it. See NeedsIssued.
+	Issued Fences
+	Drone  *domain.Drone // nil if unknown
 	Orders map[domain.OrderID]domain.Order
 	// OrdersWritten is when each order's document was last written.
 	OrdersWritten map[domain.OrderID]time.Time
@@ -47,10 +54,42 @@ type Delivery struct {
 	ReceivedAt  time.Time
 }
 
-// Fences holds the highest fence applied, per depot: each depot's cycles have a
-// lock of their own and so their own fence sequence. The key "" is for decisions
-// without a depot about drones without a home.
+// Fences holds a fence per depot: each depot's cycles have a lock of their own and so
+// their own fence sequence. The key "" is for decisions without a depot about drones
+// without a home.
 type Fences map[domain.DepotID]string
+
+// NeedsIssued tells whether a decision can only be judged with Issued for its
+// FenceDepot. A fence that equals the highest applied was held against the lock's
+// counter when that was applied, so a cycle needs one look and not one a decision.
+func (s DecisionState) NeedsIssued(d domain.Decision) bool {
+	return s.Ledger == nil && d.Fence != "" && !sameFence(d.Fence, s.Fences[s.FenceDepot(d)])
+}
+
+// FenceDepot is the depot whose lock issued the decision's fence: the one that the
+// decision names, since the drone may have moved to another home since the
+// snapshot, or else the drone's home.
+func (s DecisionState) FenceDepot(d domain.Decision) domain.DepotID {
+	if d.DepotID == "" && s.Drone != nil {
+		return s.Drone.HomeDepotID
+	}
+	return d.DepotID
+}
+
+// fences are the highest fence that counts as applied at a depot and the highest that
+// its lock has handed out. What is stored above the latter cannot have come from
+// the lock: it counts as no more than the latter, which only the newest holder has.
+func (s DecisionState) fences(depot domain.DepotID) (applied, issued string) {
+	applied = s.Fences[depot]
+	issued, known := s.Issued[depot]
+	if !known {
+		return applied, applied
+	}
+	if fenceLess(issued, applied) {
+		applied = issued
+	}
+	return applied, issued
+}
 
 // Verdict is the outcome of a decision and what to write for it.
 type Verdict struct {
@@ -60,7 +99,7 @@ type Verdict struct {
 	Replay bool
 	Change Change
 	// Depot and Fence are the highest fence to store; Fence is empty if the
-	// stored one stands.
+	// stored one stands. It may be below a stored one that the lock never handed out.
 	Depot domain.DepotID
 	Fence string
 }
@@ -88,23 +127,13 @@ func (p MissionAssignmentPolicy) AssignMission(s DecisionState, d domain.Decisio
 		v.Entry.Reason, v.Entry.Detail = string(reason), detail
 		return v, nil
 	}
-	v.Depot = fenceDepot(s, d)
-	if fenceLess(s.Fences[v.Depot], d.Fence) {
+	v.Depot = s.FenceDepot(d)
+	if d.Fence != "" && !sameFence(d.Fence, s.Fences[v.Depot]) {
 		v.Fence = d.Fence
 	}
 	v.Entry.Outcome, v.Entry.MissionID = domain.OutcomeApplied, domain.MissionIDFor(d.ID)
 	v.Change = p.assign(s, d, now)
 	return v, nil
-}
-
-// fenceDepot is the depot whose lock issued the decision's fence: the one that the
-// decision names, since the drone may have moved to another home since the
-// snapshot, or else the drone's home.
-func fenceDepot(s DecisionState, d domain.Decision) domain.DepotID {
-	if d.DepotID == "" && s.Drone != nil {
-		return s.Drone.HomeDepotID
-	}
-	return d.DepotID
 }
 
 // snapshotTime is when the decision's snapshot was taken, but no later than the
@@ -159,3 +188,5 @@ func fenceLess(a, b string) bool {
 	}
 	return a < b
 }
+
+func sameFence(a, b string) bool { return !fenceLess(a, b) && !fenceLess(b, a) }

@@ -15,6 +15,8 @@ const ReasonDecisionConflict Reason = "DECISION_CONFLICT"
 // Reasons for decisions that the ledger records as rejected; decisionChecks says
 // what each means.
 const (
+	ReasonFenceMissing    Reason = "FENCE_MISSING"
+	ReasonFenceUnknown    Reason = "FENCE_UNKNOWN"
 	ReasonStaleFence      Reason = "STALE_FENCE"
 	ReasonDecisionExpired Reason = "DECISION_EXPIRED"
 	ReasonDroneUnknown    Reason = "DRONE_UNKNOWN"
@@ -48,6 +50,8 @@ var decisionChecks = []struct {
 	means   string // for the documents
 	against func(decisionCase) string
 }{
+	{ReasonFenceMissing, "it has no fence, and decisions without one are not allowed", decisionCase.fenceMissing},
+	{ReasonFenceUnknown, "the depot's lock never handed out its fence", decisionCase.fenceUnknown},
 	{ReasonStaleFence, "its fence is below the highest applied", decisionCase.staleFence},
 	{ReasonDecisionExpired, "its snapshot is older than 2 min", decisionCase.expired},
 	{ReasonDroneUnknown, "there is no such drone", decisionCase.droneUnknown},
@@ -84,12 +88,33 @@ func (c decisionCase) objection() (reason Reason, detail string) {
 	return "", ""
 }
 
-func (c decisionCase) staleFence() string {
-	highest := c.Fences[fenceDepot(c.DecisionState, c.decision)]
-	if c.decision.Fence == "" || !fenceLess(c.decision.Fence, highest) {
+func (c decisionCase) fenceMissing() string {
+	if c.decision.Fence != "" || c.AllowUnfenced {
 		return ""
 	}
-	return fmt.Sprintf("fence %s is below %s, already applied", c.decision.Fence, highest)
+	return "it has no fence; take one from the depot's lock, or allow decisions without"
+}
+
+// fenceUnknown keeps a forged fence from being applied, after which every real one
+// would be stale. A lock's first fence is 1.
+func (c decisionCase) fenceUnknown() string {
+	fence, depot := c.decision.Fence, c.FenceDepot(c.decision)
+	_, issued := c.fences(depot)
+	switch {
+	case fence == "" || fenceLess("", fence) && !fenceLess(issued, fence):
+		return ""
+	case issued == "":
+		return fmt.Sprintf("fence %s: the lock of depot %q has handed out none", fence, depot)
+	}
+	return fmt.Sprintf("fence %s: the lock of depot %q has handed out none above %s", fence, depot, issued)
+}
+
+func (c decisionCase) staleFence() string {
+	applied, _ := c.fences(c.FenceDepot(c.decision))
+	if c.decision.Fence == "" || !fenceLess(c.decision.Fence, applied) {
+		return ""
+	}
+	return fmt.Sprintf("fence %s is below %s, already applied", c.decision.Fence, applied)
 }
 
 func (c decisionCase) expired() string {

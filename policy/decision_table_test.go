@@ -42,6 +42,10 @@ var objections = map[Reason]func(*judged){
 	ReasonDecisionConflict: func(j *judged) {
 		j.state.Ledger = &domain.LedgerEntry{ID: "X", Outcome: domain.OutcomeApplied, PayloadHash: "another"}
 	},
+	ReasonFenceMissing: func(j *judged) { j.decision.Fence = "" },
+	ReasonFenceUnknown: func(j *judged) { // F-DEC-07
+		j.state.Issued = Fences{"DEPOT": "000000000000006", "": "000000000000006"}
+	},
 	ReasonStaleFence: func(j *judged) {
 		j.state.Fences = Fences{"DEPOT": "000000000000008", "": "000000000000008"}
 	},
@@ -146,9 +150,33 @@ var decisionDetails = []struct {
 	}, string(ReasonLowBattery)},
 	{"an equal fence", func(*judged) {}, applied},
 	{"an equal fence of other width", func(j *judged) { j.decision.Fence = "7" }, applied},
-	{"a higher fence", func(j *judged) { j.decision.Fence = "000000000000010" }, applied},
-	{"no fence", func(j *judged) { j.decision.Fence = "" }, applied},
-	{"no fence applied yet", func(j *judged) { j.state.Fences = nil }, applied},
+	{"a higher fence", func(j *judged) { j.fence("000000000000010", "000000000000010") }, applied},
+	{"a higher fence of other width", func(j *judged) { j.fence("0000000000000000010", "10") }, applied},
+	{"a higher fence than the lock has handed out", func(j *judged) { j.fence("000000000000011", "000000000000010") }, string(ReasonFenceUnknown)},
+	{"a higher fence, and nobody looked what the lock has handed out", func(j *judged) { j.decision.Fence = "000000000000008" }, string(ReasonFenceUnknown)},
+	{"a lower fence, and nobody looked what the lock has handed out", func(j *judged) { j.decision.Fence = "000000000000006" }, string(ReasonStaleFence)},
+	{"a fence beyond the range of locks", func(j *judged) { j.fence("9999999999999999999", "900000000000000") }, string(ReasonFenceUnknown)},
+	{"a lock that has handed out no fence", func(j *judged) { j.fence("000000000000001", "") }, string(ReasonFenceUnknown)},
+	{"a fence of zero, which no lock hands out", func(j *judged) {
+		j.state.Fences = nil
+		j.fence("000000000000000", "")
+	}, string(ReasonFenceUnknown)},
+	{"the newest fence, after one that the lock never handed out", func(j *judged) {
+		j.state.Fences = Fences{"DEPOT": "999999999999999"}
+		j.fence("000000000000010", "000000000000010")
+	}, applied},
+	{"the newest fence but one, after one that the lock never handed out", func(j *judged) {
+		j.state.Fences = Fences{"DEPOT": "999999999999999"}
+		j.fence("000000000000009", "000000000000010")
+	}, string(ReasonStaleFence)},
+	{"a fence that was applied although the lock never handed it out", func(j *judged) {
+		j.state.Fences = Fences{"DEPOT": "999999999999999"}
+		j.fence("999999999999999", "000000000000010")
+	}, string(ReasonFenceUnknown)},
+	{"no fence applied yet", func(j *judged) {
+		j.state.Fences = nil
+		j.fence("000000000000007", "000000000000007")
+	}, applied},
 	{"another depot's higher fence", func(j *judged) { j.state.Fences["DEPOT-2"] = "000000000000999" }, applied},
 	{"a snapshot exactly 2 min old", func(j *judged) {
 		j.decision.SnapshotTime = at(-120)
@@ -199,6 +227,12 @@ var decisionDetails = []struct {
 	{"a route from where it stands", func(j *judged) { j.decision.Route = j.decision.Route[1:5] }, applied},
 }
 
+// fence gives the decision a fence, and says what the depot's lock has handed out.
+func (j *judged) fence(own, issued string) {
+	j.decision.Fence = own
+	j.state.Issued = Fences{"DEPOT": issued}
+}
+
 // writeO1 lets O1 be pending since one moment and last written at another.
 func (j *judged) writeO1(pending, written time.Time) {
 	first(func(o *domain.Order) { o.PendingSince = pending })(j)
@@ -209,6 +243,37 @@ func (j *judged) weigh(id domain.OrderID, kg float64) {
 	o := j.state.Orders[id]
 	o.WeightKg = kg
 	j.state.Orders[id] = o
+}
+
+// TestMissionAssignmentPolicy_TakesUnfencedDecisionsOnlyIfAllowed is F-DEC-07.
+func TestMissionAssignmentPolicy_TakesUnfencedDecisionsOnlyIfAllowed(t *testing.T) {
+	p := DefaultMissionAssignmentPolicy()
+	for allowed, want := range map[bool]string{false: string(ReasonFenceMissing), true: applied} {
+		p.AllowUnfenced = allowed
+		j := soundDecision()
+		j.decision.Fence = ""
+		if got := judge(configured(DefaultDronePolicy(), DefaultOrderPolicy(), p), j); got != want {
+			t.Errorf("a decision without a fence, allowed %t: %s, want %s", allowed, got, want)
+		}
+	}
+}
+
+// TestDecisionState_NeedsIssuedOncePerCycle: the lock's counter is read for a fence
+// that differs from the highest applied, and for no other. F-DEC-07
+func TestDecisionState_NeedsIssuedOncePerCycle(t *testing.T) {
+	for fence, want := range map[string]bool{
+		"000000000000007": false, "0000000000000000007": false, "": false, "000000000000006": true, "000000000000008": true,
+	} {
+		j := soundDecision()
+		j.decision.Fence = fence
+		if got := j.state.NeedsIssued(j.decision); got != want {
+			t.Errorf("fence %q: needs what the lock has handed out %t, want %t", fence, got, want)
+		}
+		j.state.Ledger = &domain.LedgerEntry{}
+		if j.state.NeedsIssued(j.decision) {
+			t.Errorf("fence %q: a decision that has its outcome needs more reads", fence)
+		}
+	}
 }
 
 // TestDecisionTable_OnlyIdleAndPendingPass shows that of all statuses only IDLE and PENDING
@@ -242,7 +307,7 @@ func TestDecisionTable_OnlyIdleAndPendingPass(t *testing.T) {
 // F-DEC-04, F-TEL-06 a
 func TestVerdict_AppliedWritesMissionDroneOrdersAndLedger(t *testing.T) {
 	j := soundDecision()
-	j.decision.Fence = "000000000000009"
+	j.fence("000000000000009", "000000000000009")
 	via := Delivery{MessageID: "m", PublishedAt: at(-1), ReceivedAt: at(-0.5)}
 	v, err := contract().assign(j.state, j.decision, via, start)
 	if err != nil || v.Entry.Outcome != domain.OutcomeApplied {

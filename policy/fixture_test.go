@@ -17,6 +17,9 @@ var (
 	start       = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 )
 
+// firstFence is the first that a lock hands out.
+const firstFence = "000000000000001"
+
 func at(seconds float64) time.Time {
 	return start.Add(time.Duration(seconds * float64(time.Second)))
 }
@@ -63,7 +66,7 @@ func plan(id domain.DecisionID, drone domain.DroneID, orders ...domain.OrderID) 
 	}
 	route = append(route, domain.Waypoint{Type: domain.WaypointDepotReturn, Position: depotAt})
 	return domain.Decision{
-		ID: id, CycleID: "C", SnapshotTime: at(-2), DroneID: drone, OrderIDs: slices.Clone(orders), Route: route,
+		ID: id, CycleID: "C", Fence: firstFence, SnapshotTime: at(-2), DroneID: drone, OrderIDs: slices.Clone(orders), Route: route,
 		EstimatedBatteryConsumption: 30, EstimatedDurationMinutes: 12, PayloadHash: "payload of " + string(id),
 	}
 }

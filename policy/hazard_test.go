@@ -462,7 +462,40 @@ var hazards = []hazard{
 		w.expectOutcome(fenced("C", "D2", "O2", "000000000000009"), applied)
 		w.expectOutcome(fenced("D", "D3", "O3", "000000000000010"), applied)
 		w.expect(w.fences["DEPOT"] == "000000000000010", "stored %q", w.fences["DEPOT"])
-		w.expectOutcome(fenced("E", "D4", "O4", ""), applied) // made outside any cycle
+		w.expectOutcome(fenced("E", "D4", "O4", ""), string(ReasonFenceMissing)) // made outside any cycle
+	}},
+	{"a forged fence is refused, and the next real decision is applied", func(w *world) { // F-DEC-07, I5
+		w.with(readyDrone("D1"), readyDrone("D2"), openOrder("O1", 0), openOrder("O2", 1))
+		w.issued["DEPOT"] = "000000000000041"
+		w.expectOutcome(plan("A", "D1", "O1"), applied)
+		forged := plan("FORGED", "D2", "O2")
+		forged.Fence = "999999999999999"
+		w.expectOutcome(forged, string(ReasonFenceUnknown))
+		w.expect(w.fences["DEPOT"] == firstFence, "stored %q", w.fences["DEPOT"])
+		next := plan("B", "D2", "O2")
+		next.Fence = "000000000000042"
+		w.expectOutcome(next, string(ReasonFenceUnknown)) // a guess is no better
+		w.issued["DEPOT"] = next.Fence
+		next.ID = "C"
+		w.expectOutcome(next, applied)
+	}},
+	{"a forged fence that was applied once holds nobody up", func(w *world) { // F-DEC-07
+		w.with(readyDrone("D1"), readyDrone("D2"), openOrder("O1", 0), openOrder("O2", 1))
+		w.issued["DEPOT"], w.fences["DEPOT"] = "000000000000042", "999999999999999"
+		again := plan("FORGED", "D1", "O1")
+		again.Fence = w.fences["DEPOT"]
+		s := w.decisionState(again)
+		s.Issued = w.issued
+		v, err := w.assign(s, again, Delivery{}, w.now)
+		w.expect(err == nil && v.Entry.Reason == string(ReasonFenceUnknown), "%v %+v", err, v.Entry)
+		real := plan("A", "D1", "O1")
+		real.Fence = "000000000000042"
+		v, err = w.assign(w.decisionState(real), real, Delivery{}, w.now)
+		w.expect(err == nil && v.Entry.Outcome == domain.OutcomeApplied && v.Fence == real.Fence, "%v %+v", err, v.Entry)
+		late := plan("B", "D2", "O2")
+		late.Fence = "000000000000041"
+		v, err = w.assign(w.decisionState(late), late, Delivery{}, w.now)
+		w.expect(err == nil && v.Entry.Reason == string(ReasonStaleFence), "%v %+v", err, v.Entry)
 	}},
 	{"fences of 15 and 19 digits compare by value", func(w *world) { // F-DEC-02, L-FENCE-05
 		w.with(readyDrone("D1"), readyDrone("D2"), openOrder("O1", 0), openOrder("O2", 1))
@@ -483,6 +516,7 @@ var hazards = []hazard{
 		elsewhere.HomeDepotID = "DEPOT-2"
 		w.with(readyDrone("D1"), elsewhere, openOrder("O1", 0), openOrder("O2", 1))
 		a, b := plan("A", "D1", "O1"), plan("B", "D2", "O2")
+		w.issued["DEPOT"] = "000000000000900"
 		a.Fence, b.Fence = "000000000000900", "000000000000001"
 		w.expectOutcome(a, applied)
 		v, err := w.assign(w.decisionState(b), b, Delivery{}, w.now)
@@ -495,7 +529,7 @@ var hazards = []hazard{
 		d.DepotID, d.Fence = "DEPOT-2", "000000000000001"
 		v, err := w.assign(w.decisionState(d), d, Delivery{}, w.now)
 		w.expect(err == nil && v.Entry.Outcome == domain.OutcomeApplied && v.Depot == "DEPOT-2" && v.Fence == d.Fence && v.Entry.DepotID == d.DepotID, "%v %+v", err, v.Entry)
-		w.fences["DEPOT-2"] = "000000000000002"
+		w.fences["DEPOT-2"], w.issued["DEPOT-2"] = "000000000000002", "000000000000002"
 		d.DroneID = "GONE"
 		w.expectOutcome(d, string(ReasonStaleFence))
 	}},

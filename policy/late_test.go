@@ -327,7 +327,7 @@ var flightGenerator = rapid.Custom(func(t *rapid.T) flight {
 	places := []domain.Position{warehouseAt, hospitalsAt[0], hospitalsAt[1], {Lat: hospitalsAt[0].Lat + 0.0005, Lon: hospitalsAt[0].Lon}}
 	ids := []domain.OrderID{"O1", "O2", "O3"}[:rapid.IntRange(1, 3).Draw(t, "orders")]
 	f.decision = domain.Decision{
-		ID: "X", CycleID: "C", SnapshotTime: at(-2), DroneID: "D1", OrderIDs: ids, PayloadHash: "payload",
+		ID: "X", CycleID: "C", Fence: firstFence, SnapshotTime: at(-2), DroneID: "D1", OrderIDs: ids, PayloadHash: "payload",
 		EstimatedBatteryConsumption: 10, EstimatedDurationMinutes: 30,
 		Route: []domain.Waypoint{{Type: domain.WaypointDepotStart, Position: depotAt}},
 	}

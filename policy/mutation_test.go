@@ -332,15 +332,29 @@ var mutants = []mutant{
 			d.PayloadHash = s.Ledger.PayloadHash
 		}
 	}), []string{"decision table", "hazards"}},
-	{"fences are not compared", judgedBy(func(s *DecisionState, _ *domain.Decision, _ *Delivery) { s.Fences = nil }), []string{"decision table", "hazards", "scenarios"}},
+	{"fences are not compared", judgedBy(func(s *DecisionState, d *domain.Decision, _ *Delivery) {
+		s.Fences, s.Issued = nil, Fences{s.FenceDepot(*d): "900000000000000"}
+	}), []string{"decision table", "hazards", "scenarios"}},
 	{"fences are compared as text", judgedBy(func(s *DecisionState, d *domain.Decision, _ *Delivery) {
 		s.Fences = Fences{"DEPOT": map[bool]string{true: "9999999999999999999", false: ""}[d.Fence != "" && d.Fence < s.Fences["DEPOT"]]}
+		s.Issued = Fences{"DEPOT": "9999999999999999999"}
 	}), []string{"hazards", "scenarios"}},
 	{"an equal fence is refused", judgedBy(func(s *DecisionState, _ *domain.Decision, _ *Delivery) {
 		if stored := s.Fences["DEPOT"]; stored != "" {
 			s.Fences["DEPOT"] = fmt.Sprint(number(stored) + 1)
 		}
 	}), []string{"decision table", "hazards"}},
+	{"a fence that the lock never handed out is applied", judgedBy(func(s *DecisionState, d *domain.Decision, _ *Delivery) { // F-DEC-07
+		if depot := s.FenceDepot(*d); fenceLess(s.Issued[depot], d.Fence) {
+			s.Issued = Fences{depot: d.Fence}
+		}
+	}), []string{"decision table", "hazards", "scenarios"}},
+	{"a forged fence that was applied blocks the depot", judgedBy(func(s *DecisionState, d *domain.Decision, _ *Delivery) { // F-DEC-07
+		if depot := s.FenceDepot(*d); fenceLess(s.Issued[depot], s.Fences[depot]) {
+			s.Issued = nil
+		}
+	}), []string{"decision table", "hazards"}},
+	{"a decision needs no fence", rulesOf(func(a *MissionAssignmentPolicy) { a.AllowUnfenced = true }), []string{"decision table", "hazards", "scenarios"}}, // F-DEC-07
 	{"a higher fence is not stored", decided(func(v *Verdict, _ domain.Decision, _ time.Time) { v.Fence = "" }), []string{"hazards", "scenarios"}},
 	{"all depots share one fence", judgedBy(func(s *DecisionState, _ *domain.Decision, _ *Delivery) {
 		highest := ""
@@ -349,7 +363,7 @@ var mutants = []mutant{
 				highest = f
 			}
 		}
-		s.Fences = Fences{"DEPOT": highest, "DEPOT-2": highest}
+		s.Fences, s.Issued = Fences{"DEPOT": highest, "DEPOT-2": highest}, nil
 	}), []string{"decision table", "hazards"}},
 	{"a fence is of the drone's home", judgedBy(func(_ *DecisionState, d *domain.Decision, _ *Delivery) { d.DepotID = "" }), []string{"hazards"}},
 	{"a decision never expires", rulesOf(func(a *MissionAssignmentPolicy) { a.MaxAge = time.Hour }), []string{"decision table", "hazards"}},

@@ -55,7 +55,7 @@ func TestScenarios_GetAnywhere(t *testing.T) {
 		"mission FAILEDCONTACT_LOST", "mission FAILEDWITHDRAWN",
 		"order PENDING, held false, late false", "order PENDING, held true, late false", "order ASSIGNED, held false, late false",
 		"order IN_DELIVERY, held false, late false", "order DELIVERED, held false, late false", "order CANCELLED, held false, late false",
-		"decision APPLIED", "decision STALE_FENCE", "decision DECISION_EXPIRED", "decision DRONE_NOT_IDLE", "decision DRONE_SILENT",
+		"decision APPLIED", "decision FENCE_MISSING", "decision FENCE_UNKNOWN", "decision STALE_FENCE", "decision DECISION_EXPIRED", "decision DRONE_NOT_IDLE", "decision DRONE_SILENT",
 		"decision LOW_BATTERY", "decision DRONE_CHANGED", "decision ORDER_UNKNOWN", "decision ORDER_NOT_PENDING", "decision ORDER_HELD",
 		"decision ORDER_CHANGED", "decision BAD_ROUTE", "ghost",
 	} {

@@ -29,7 +29,7 @@ type step struct {
 	place   string  // away, next stop or any stop
 	battery float64 // percent
 	age     float64 // seconds between measuring, or the snapshot, and now
-	fence   int     // 0 none, then lower, equal and higher than the last
+	fence   int     // 0 none, then lower, equal and higher than the last, and forged
 	flaw    bool    // of a decision: its route misses a stop; of a request: it has other content
 	back    int     // how many messages ago
 }
@@ -78,7 +78,7 @@ var stepGenerator = rapid.Custom(func(t *rapid.T) step {
 		place:   rapid.SampledFrom([]string{"away", "next stop", "any stop"}).Draw(t, "place"),
 		battery: rapid.SampledFrom([]float64{80, 80, 80, 20, 4}).Draw(t, "battery"),
 		age:     rapid.SampledFrom([]float64{0, 0, 0, 1, 6, 14, 26, 31, 125, -4, -6}).Draw(t, "age"),
-		fence:   rapid.IntRange(0, 3).Draw(t, "fence"),
+		fence:   rapid.SampledFrom([]int{0, 1, 1, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 4}).Draw(t, "fence"),
 		flaw:    rapid.IntRange(0, 5).Draw(t, "flaw") == 0,
 		back:    rapid.IntRange(0, 12).Draw(t, "back"),
 	}
@@ -117,13 +117,17 @@ func (s scenario) happen(r rules) *world {
 			decisions++
 			d := w.drawDecision(decisions, drone, st)
 			width := []int{15, 19}[st.back%2]
-			switch n := uint64(st.fence); n {
+			switch st.fence {
 			case 0:
+				d.Fence = ""
 			case 1:
 				d.Fence = fmt.Sprintf("%0*d", width, fence-1)
+			case 4:
+				d.Fence = fmt.Sprintf("%0*d", width, fence+1e6) // handed out by nobody
 			default:
-				fence += n - 2
+				fence += uint64(st.fence - 2)
 				d.Fence = fmt.Sprintf("%0*d", width, fence)
+				w.issued["DEPOT"] = d.Fence
 			}
 			send(func() { w.decide(d) })
 		case "again":

@@ -23,6 +23,7 @@ type world struct {
 	orders   map[domain.OrderID]domain.Order
 	ledger   map[domain.DecisionID]domain.LedgerEntry
 	fences   Fences
+	issued   Fences            // by the depots' locks, so far
 	folded   map[string]folded // what the events so far make of each entity
 	revokes  []domain.MissionID
 	notes    int             // refusals that events record
@@ -42,7 +43,7 @@ func newWorld(r rules) *world {
 		rules: r, now: start,
 		drones: map[domain.DroneID]domain.Drone{}, missions: map[domain.MissionID]domain.Mission{},
 		orders: map[domain.OrderID]domain.Order{}, ledger: map[domain.DecisionID]domain.LedgerEntry{},
-		fences: Fences{}, folded: map[string]folded{}, moves: map[string]bool{},
+		fences: Fences{}, issued: Fences{"DEPOT": "000000000000099", "DEPOT-2": firstFence, "": firstFence}, folded: map[string]folded{}, moves: map[string]bool{},
 	}
 }
 
@@ -284,6 +285,9 @@ func (w *world) decide(d domain.Decision) string {
 		if v.Entry.Reason == string(ReasonStaleFence) && number(d.Fence) >= number(w.fences["DEPOT"]) {
 			w.violated("decision %s was refused with fence %s, though %s is the highest", d.ID, d.Fence, w.fences["DEPOT"])
 		}
+		if v.Entry.Reason == string(ReasonFenceUnknown) && number(d.Fence) <= number(w.issued["DEPOT"]) {
+			w.violated("decision %s was refused with fence %s, though the lock has handed out %s", d.ID, d.Fence, w.issued["DEPOT"])
+		}
 		return outcome(v.Entry)
 	}
 	w.verifyApplied(s, d, v)
@@ -306,6 +310,9 @@ func (w *world) decisionState(d domain.Decision) DecisionState {
 		if o, ok := w.orders[id]; ok {
 			s.Orders[id] = o
 		}
+	}
+	if depot := s.FenceDepot(d); s.NeedsIssued(d) {
+		s.Issued = Fences{depot: w.issued[depot]}
 	}
 	return s
 }
@@ -332,6 +339,9 @@ func (w *world) verifyApplied(s DecisionState, d domain.Decision, v Verdict) {
 		}
 	}
 	stored := w.fences["DEPOT"]
+	if number(d.Fence) > number(w.issued["DEPOT"]) || d.Fence == "" { // F-DEC-07
+		w.violated("decision %s was applied with fence %q, though the lock has handed out none above %s", d.ID, d.Fence, w.issued["DEPOT"])
+	}
 	if d.Fence != "" && number(d.Fence) < number(stored) { // I5
 		w.violated("decision %s was applied with fence %s after %s", d.ID, d.Fence, stored)
 	}
