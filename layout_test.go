@@ -64,7 +64,7 @@ var rooms = []struct {
 	{"internal/terminal", nil},
 	{"adapters/wire", []string{"domain", "proto"}},
 	{"adapters/entity", []string{"domain"}},
-	{"adapters/firestoretx", []string{"domain", "policy"}},
+	{"adapters/firestoretx", []string{"domain", "policy", "lock"}},
 	{"adapters/pubsubio", []string{"domain", "policy", "adapters/wire", "adapters/firestoretx", "internal/meter", "internal/shutdown"}},
 	{"app/planner", []string{"domain", "policy", "solver"}},
 	{"app/planview", []string{"solver", "internal/terminal"}},

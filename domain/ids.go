@@ -68,6 +68,10 @@ func checkID(id string, most int) error {
 	return nil
 }
 
+// CycleLockKey is the key of the lock that admits one solve cycle of a depot at a time,
+// and whose fences the depot's decisions carry.
+func CycleLockKey(depot DepotID) string { return "optimizer:cycle:" + string(depot) }
+
 // MissionIDFor derives the mission's id from the decision that creates it, so
 // that whoever repeats the decision finds the mission it already made.
 func MissionIDFor(d DecisionID) MissionID { return MissionID(joinID("M", string(d))) }

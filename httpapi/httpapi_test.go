@@ -194,6 +194,7 @@ func (s *served) fleet() {
 		}}, now))
 	}
 	must(s.store.HoldOrder(ctx, "O3", "address in doubt"))
+	emutest.IssueFences(s.t, s.clients.Firestore, "1", "DEPOT-1")
 	for _, c := range []struct {
 		id    domain.DecisionID
 		drone domain.DroneID
@@ -210,7 +211,7 @@ func (s *served) fleet() {
 
 func decision(id domain.DecisionID, drone domain.DroneID, order domain.OrderID, snapshot time.Time) domain.Decision {
 	d := domain.Decision{
-		ID: id, CycleID: "C1", SnapshotTime: snapshot, DroneID: drone, OrderIDs: []domain.OrderID{order},
+		ID: id, CycleID: "C1", Fence: "1", SnapshotTime: snapshot, DroneID: drone, OrderIDs: []domain.OrderID{order},
 		Route: []domain.Waypoint{
 			{Type: domain.WaypointDepotStart, Position: home},
 			{Type: domain.WaypointWarehousePickup, OrderID: order, WarehouseID: "W1", Position: home},

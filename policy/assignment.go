@@ -59,6 +59,13 @@ type Delivery struct {
 // without a home.
 type Fences map[domain.DepotID]string
 
+// Raise stores a depot's fence if it is higher than the one that is there.
+func (f Fences) Raise(depot domain.DepotID, fence string) {
+	if fenceLess(f[depot], fence) {
+		f[depot] = fence
+	}
+}
+
 // NeedsIssued tells whether a decision can only be judged with Issued for its
 // FenceDepot. A fence that equals the highest applied was held against the lock's
 // counter when that was applied, so a cycle needs one look and not one a decision.
@@ -99,9 +106,11 @@ type Verdict struct {
 	Replay bool
 	Change Change
 	// Depot and Fence are the highest fence to store; Fence is empty if the
-	// stored one stands. It may be below a stored one that the lock never handed out.
-	Depot domain.DepotID
-	Fence string
+	// stored one stands. Lowers says that Fence is below the stored one, which the
+	// lock never handed out.
+	Depot  domain.DepotID
+	Fence  string
+	Lowers bool
 }
 
 // AssignMission judges a decision. Every verdict, applied or rejected, goes to the
@@ -128,8 +137,8 @@ func (p MissionAssignmentPolicy) AssignMission(s DecisionState, d domain.Decisio
 		return v, nil
 	}
 	v.Depot = s.FenceDepot(d)
-	if d.Fence != "" && !sameFence(d.Fence, s.Fences[v.Depot]) {
-		v.Fence = d.Fence
+	if stored := s.Fences[v.Depot]; d.Fence != "" && !sameFence(d.Fence, stored) {
+		v.Fence, v.Lowers = d.Fence, fenceLess(d.Fence, stored)
 	}
 	v.Entry.Outcome, v.Entry.MissionID = domain.OutcomeApplied, domain.MissionIDFor(d.ID)
 	v.Change = p.assign(s, d, now)

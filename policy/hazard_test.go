@@ -491,7 +491,7 @@ var hazards = []hazard{
 		real := plan("A", "D1", "O1")
 		real.Fence = "000000000000042"
 		v, err = w.assign(w.decisionState(real), real, Delivery{}, w.now)
-		w.expect(err == nil && v.Entry.Outcome == domain.OutcomeApplied && v.Fence == real.Fence, "%v %+v", err, v.Entry)
+		w.expect(err == nil && v.Entry.Outcome == domain.OutcomeApplied && v.Fence == real.Fence && v.Lowers, "%v %+v", err, v)
 		late := plan("B", "D2", "O2")
 		late.Fence = "000000000000041"
 		v, err = w.assign(w.decisionState(late), late, Delivery{}, w.now)

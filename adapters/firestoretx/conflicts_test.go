@@ -64,7 +64,9 @@ func TestStore_CountsTransactionsRunAgain(t *testing.T) {
 func TestStore_PlanFromBeforeAChangeCommittedIsRefused(t *testing.T) {
 	faults := fault.New(1)
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
-	store := firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{})
+	client := emutest.Clients(t).Firestore
+	store := firestoretx.New(client, firestoretx.Config{})
+	emutest.IssueFences(t, client, "1", depot.ID)
 	if err := store.Setup(t.Context(), []domain.Depot{depot}, nil, []domain.Drone{{ID: "D1", HomeDepotID: depot.ID}}); err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +105,7 @@ func TestStore_PlanFromBeforeAChangeCommittedIsRefused(t *testing.T) {
 	plan := func(id domain.DecisionID, s domain.Snapshot) domain.LedgerEntry {
 		t.Helper()
 		entry, err := store.AssignMission(t.Context(), domain.Decision{
-			ID: id, DroneID: "D1", OrderIDs: []domain.OrderID{"O1"}, SnapshotTime: s.ReadTime, PayloadHash: string(id),
+			ID: id, Fence: "1", DroneID: "D1", OrderIDs: []domain.OrderID{"O1"}, SnapshotTime: s.ReadTime, PayloadHash: string(id),
 			Route: []domain.Waypoint{
 				{Type: domain.WaypointWarehousePickup, OrderID: "O1", Position: depot.Position},
 				{Type: domain.WaypointHospitalDelivery, OrderID: "O1", Position: s.Orders[0].Delivery},

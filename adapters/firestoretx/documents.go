@@ -21,13 +21,6 @@ const (
 	Discards   = "discards"
 	LockBreaks = "lockBreaks"
 
-	// controlDecisions holds the highest fence applied, per depot.
-	controlDecisions = "decisions"
-	// noDepot is the key of fences for drones without a home, and noDepotID the one
-	// for a depot with that very id; no id has a slash.
-	noDepot   = "_"
-	noDepotID = "_/"
-
 	// expireAt is the field TTL policies delete by.
 	expireAt = "expireAt"
 	// eventShard spreads the events of large fleets, see Config.EventShards.

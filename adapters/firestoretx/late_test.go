@@ -46,6 +46,7 @@ func newLateFleet(t *testing.T) *lateFleet {
 		PickedUpAgain: func(_ context.Context, o domain.OrderID) { f.again = append(f.again, o) },
 	})
 	f.applier = f.NewTelemetryApplier()
+	emutest.IssueFences(t, clients.Firestore, "1", "")
 	f.says("D1", 0, domain.DroneIdle, "", depot.Position)
 	f.must(f.IngestOrder(t.Context(), domain.OrderRequest{ID: "O1", OrderContent: domain.OrderContent{
 		Priority: domain.PriorityHigh, ProductType: "BLOOD", Pickup: &latePickup, Delivery: lateDelivery,
@@ -73,7 +74,7 @@ func (f *lateFleet) assign(id domain.DecisionID, drone domain.DroneID, want doma
 	f.t.Helper()
 	f.advance(seconds)
 	entry, err := f.AssignMission(f.t.Context(), domain.Decision{
-		ID: id, DroneID: drone, OrderIDs: []domain.OrderID{"O1"}, SnapshotTime: f.clock.Now(), PayloadHash: string(id),
+		ID: id, Fence: "1", DroneID: drone, OrderIDs: []domain.OrderID{"O1"}, SnapshotTime: f.clock.Now(), PayloadHash: string(id),
 		Route: []domain.Waypoint{
 			{Type: domain.WaypointDepotStart, Position: depot.Position},
 			{Type: domain.WaypointWarehousePickup, Position: latePickup, OrderID: "O1"},

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/policy"
 )
 
 // Page bounds a listing: at most Limit entities with ids after After.
@@ -141,15 +140,6 @@ func (s *Store) Depots(ctx context.Context) (Listing[domain.Depot], error) {
 func (s *Store) Warehouses(ctx context.Context) ([]domain.Warehouse, error) {
 	list, err := collect(s.client.Collection(Warehouses).Documents(ctx), decodeWarehouse)
 	return list, wrap(err, "warehouses")
-}
-
-// Fences are the highest fences applied, per depot.
-func (s *Store) Fences(ctx context.Context) (policy.Fences, error) {
-	snaps, err := s.client.GetAll(ctx, []*firestore.DocumentRef{s.doc(Control, controlDecisions)})
-	if err != nil {
-		return nil, wrap(err, "fences")
-	}
-	return decodeFences(snaps[0])
 }
 
 // Drone, Order, Mission, LedgerEntry and Cycle read one entity; the error wraps

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/firestore"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/jonboulle/clockwork"
@@ -61,6 +62,7 @@ type trial struct {
 	lossy    bool // now and then a commit fails, or its answer is lost
 	skewed   bool // the managers' clocks are wrong
 	managers []*manager
+	client   *firestore.Client
 	judge    *firestoretx.Store // reads what the managers have written
 	sent     []func()           // what was published; each delivers it once more
 	owed     []domain.Mission   // as the managers were told
@@ -104,6 +106,7 @@ func newTrial(t *testing.T, seed uint64) *trial {
 		x.restart(m)
 		x.managers = append(x.managers, m)
 	}
+	x.client = client
 	x.judge = firestoretx.New(client, firestoretx.Config{Now: x.server.Now})
 	introduced := []domain.Drone{{ID: "D1", HomeDepotID: depot.ID, PayloadCapacityKg: 5}, {ID: "D2", HomeDepotID: "DEPOT-2"}} // D3 introduces itself
 	if err := x.judge.Setup(t.Context(), trialDepots, nil, introduced); err != nil {
@@ -401,6 +404,7 @@ func (x *trial) order(id domain.OrderID, cancel bool) {
 // cycle plans for a depot by what a snapshot shows.
 func (x *trial) cycle(home domain.DepotID) {
 	x.cycles++
+	emutest.IssueFences(x.t, x.client, fmt.Sprintf("%015d", x.cycles), home)
 	snap, err := x.judge.Snapshot(x.t.Context(), firestoretx.SnapshotRequest{Depot: home, MinBattery: 20, MaxSilence: 15 * time.Second})
 	x.expect(err == nil, "snapshot: %v", err)
 	orders, published := snap.Orders, x.server.Now()

@@ -154,6 +154,7 @@ type txn struct {
 	missions map[domain.MissionID]domain.Mission
 	orders   map[domain.OrderID]domain.Order
 	owed     []domain.Mission // owe their drones a message after the commit
+	mapped   policy.Fences    // in the map of earlier versions, if it was read
 }
 
 type droneDoc struct {

@@ -42,6 +42,7 @@ func newFleet(t *testing.T) *fleet {
 	f := &fleet{client: emutest.Clients(t).Firestore, now: time.Now().UTC().Truncate(time.Microsecond)}
 	f.Store = firestoretx.New(f.client, firestoretx.Config{Now: func() time.Time { return f.now }})
 	f.applier = f.NewTelemetryApplier()
+	emutest.IssueFences(t, f.client, "000000000000099", depot.ID, "", "_")
 	drones := []domain.Drone{{ID: "D1", HomeDepotID: depot.ID, PayloadCapacityKg: 5}, {ID: "D2", HomeDepotID: depot.ID, PayloadCapacityKg: 5}}
 	if err := f.Setup(t.Context(), []domain.Depot{depot}, nil, drones); err != nil {
 		t.Fatal(err)
@@ -87,7 +88,7 @@ func (f *fleet) mustOrder(t *testing.T, id domain.OrderID) domain.OrderRequest {
 }
 
 func (f *fleet) decision(id domain.DecisionID, drone domain.DroneID, orders ...domain.OrderID) domain.Decision {
-	d := domain.Decision{ID: id, CycleID: "C1", DroneID: drone, OrderIDs: orders, SnapshotTime: f.later(), PayloadHash: string(id), EstimatedBatteryConsumption: 10, EstimatedDurationMinutes: 5}
+	d := domain.Decision{ID: id, CycleID: "C1", Fence: "000000000000001", DroneID: drone, OrderIDs: orders, SnapshotTime: f.later(), PayloadHash: string(id), EstimatedBatteryConsumption: 10, EstimatedDurationMinutes: 5}
 	for _, o := range orders {
 		d.Route = append(d.Route,
 			domain.Waypoint{Type: domain.WaypointWarehousePickup, OrderID: o, Position: domain.Position{Lat: 48.858, Lon: 2.354}},
@@ -393,19 +394,39 @@ func TestStore_MalformedFencesBlockDecisions(t *testing.T) {
 	f := newFleet(t)
 	f.mustReport(t, idle("D1", f.now))
 	f.mustOrder(t, "O1")
-	for _, stored := range []any{"000000000000007", int64(7), map[string]any{string(depot.ID): int64(7)}} {
-		if _, err := f.client.Doc("control/decisions").Set(t.Context(), map[string]any{"fences": stored}); err != nil {
+	for _, tt := range []struct {
+		doc    string
+		stored map[string]any
+	}{
+		{"control/DEPOT-1", map[string]any{"fence": int64(7)}},
+		{"control/DEPOT-1", map[string]any{"fence": ""}},
+		{"control/DEPOT-1", map[string]any{"fence": "-7"}},
+		{"control/DEPOT-1", map[string]any{"other": "000000000000007"}},
+		{"control/decisions", map[string]any{"fences": "000000000000007"}},
+		{"control/decisions", map[string]any{"fences": int64(7)}},
+		{"control/decisions", map[string]any{"fences": map[string]any{string(depot.ID): int64(7)}}},
+		{"control/decisions", map[string]any{"fences": map[string]any{string(depot.ID): "seven"}}},
+		{"fence_counters/fence:optimizer:cycle:DEPOT-1", map[string]any{"fence": "seven"}},
+		{"fence_counters/fence:optimizer:cycle:DEPOT-1", map[string]any{}},
+	} {
+		f.set(t, tt.doc, tt.stored)
+		var malformed *firestoretx.MalformedError
+		if entry, err := f.AssignMission(t.Context(), f.decision("DEC-1", "D1", "O1"), policy.Delivery{}); !errors.As(err, &malformed) {
+			t.Errorf("%s %v: %+v, error %v; want a *MalformedError", tt.doc, tt.stored, entry, err)
+		}
+		if _, err := f.Fences(t.Context()); strings.HasPrefix(tt.doc, "control") && !errors.As(err, &malformed) {
+			t.Errorf("%s %v: error %v, want a *MalformedError", tt.doc, tt.stored, err)
+		}
+		if _, err := f.client.Doc(tt.doc).Delete(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		d := f.decision("DEC-1", "D1", "O1")
-		d.Fence = "000000000000006"
-		var malformed *firestoretx.MalformedError
-		if entry, err := f.AssignMission(t.Context(), d, policy.Delivery{}); !errors.As(err, &malformed) {
-			t.Errorf("fences %v: %+v, error %v; want a *MalformedError", stored, entry, err)
-		}
-		if _, err := f.Fences(t.Context()); !errors.As(err, &malformed) {
-			t.Errorf("fences %v: error %v, want a *MalformedError", stored, err)
-		}
+	}
+}
+
+func (f *fleet) set(t *testing.T, doc string, fields map[string]any) {
+	t.Helper()
+	if _, err := f.client.Doc(doc).Set(t.Context(), fields); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -448,45 +469,59 @@ func TestStore_FencesOfDronesWithoutAHome(t *testing.T) {
 			t.Errorf("%s with fence %s: %+v", tt.drone, tt.fence, e)
 		}
 	}
-	doc, err := f.client.Doc("control/decisions").Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]any{"_": "000000000000007", string(depot.ID): "000000000000001"} // Firestore takes no empty key
-	if diff := cmp.Diff(want, doc.Data()["fences"]); diff != "" {
+	want := map[string]string{"~none": "000000000000007", string(depot.ID): "000000000000001"} // Firestore takes no empty id
+	if diff := cmp.Diff(want, f.control(t)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// F-DEC-02: a depot whose id is what stands for no home in the document has a
-// fence of its own, which holds.
-func TestStore_FencesOfADepotNamedLikeTheKeyForNone(t *testing.T) {
-	f := newFleet(t)
-	namesake := domain.Depot{ID: "_", Name: "Underscore", Position: depot.Position}
-	if err := f.Setup(t.Context(), []domain.Depot{namesake}, nil, []domain.Drone{{ID: "N1", HomeDepotID: "_"}, {ID: "N2", HomeDepotID: "_"}}); err != nil {
+// control is what the collection control holds: the fence of each document.
+func (f *fleet) control(t *testing.T) map[string]string {
+	t.Helper()
+	docs, err := f.client.Collection("control").Documents(t.Context()).GetAll()
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tt := range []struct {
-		drone domain.DroneID
-		fence string
-		want  policy.Reason
-	}{
-		{"STRAY-1", "000000000000009", ""},
-		{"N1", "000000000000007", ""},
-		{"N2", "000000000000006", policy.ReasonStaleFence},
-		{"STRAY-2", "000000000000008", policy.ReasonStaleFence},
-	} {
-		f.mustReport(t, idle(tt.drone, f.now))
-		f.mustOrder(t, domain.OrderID("O-"+tt.drone))
-		d := f.decision(domain.DecisionID("DEC-"+tt.drone), tt.drone, domain.OrderID("O-"+tt.drone))
-		d.Fence = tt.fence
-		if e := f.assign(t, d); e.Reason != string(tt.want) {
-			t.Errorf("%s with fence %s: %+v", tt.drone, tt.fence, e)
-		}
+	fences := map[string]string{}
+	for _, doc := range docs {
+		fences[doc.Ref.ID] = fmt.Sprint(doc.Data()["fence"])
 	}
-	fences, err := f.Fences(t.Context())
-	if want := (policy.Fences{"": "000000000000009", "_": "000000000000007"}); err != nil || !maps.Equal(fences, want) {
+	return fences
+}
+
+// F-DEC-02, F-DEC-08: a depot whose id is that of another document in the collection
+// has a document of its own, whose fence holds.
+func TestStore_FencesOfDepotsNamedLikeOtherDocuments(t *testing.T) {
+	f := newFleet(t)
+	want, ids := policy.Fences{}, []domain.DepotID{"", "decisions", "clock", "none", "~none", "~", "_", "~decisions", "~~none"}
+	emutest.IssueFences(t, f.client, "000000000000099", ids...)
+	f.set(t, "control/clock", map[string]any{"speed": 1})
+	for i, id := range ids {
+		for step, tt := range []struct {
+			fence int
+			want  policy.Reason
+		}{{10 + i, ""}, {9 + i, policy.ReasonStaleFence}} {
+			drone := domain.DroneID(fmt.Sprint("D-", i, "-", step))
+			if id != "" {
+				if err := f.Setup(t.Context(), nil, nil, []domain.Drone{{ID: drone, HomeDepotID: id}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			f.mustReport(t, idle(drone, f.now))
+			f.mustOrder(t, domain.OrderID("O-"+drone))
+			d := f.decision(domain.DecisionID("DEC-"+drone), drone, domain.OrderID("O-"+drone))
+			d.Fence = fmt.Sprintf("%015d", tt.fence)
+			if e := f.assign(t, d); e.Reason != string(tt.want) {
+				t.Errorf("depot %q, fence %d: %+v", id, tt.fence, e)
+			}
+		}
+		want[id] = fmt.Sprintf("%015d", 10+i)
+	}
+	if fences, err := f.Fences(t.Context()); err != nil || !maps.Equal(fences, want) {
 		t.Errorf("stored %v, %v; want %v", fences, err, want)
+	}
+	if control := f.control(t); len(control) != len(ids)+1 {
+		t.Errorf("documents %v, want one for each of %d depots and the clock", control, len(ids))
 	}
 }
 
@@ -1167,6 +1202,7 @@ func TestStore_MarkingCostsOneCall(t *testing.T) {
 	clients := emutest.Clients(t)
 	f := &fleet{client: clients.Firestore, now: time.Now().UTC()}
 	f.noteOffers()
+	emutest.IssueFences(t, f.client, "000000000000001", "")
 	for _, id := range []string{"1", "2", "3"} {
 		f.mustReport(t, idle(domain.DroneID("D"+id), f.now))
 		f.mustOrder(t, domain.OrderID("O"+id))

@@ -16,9 +16,6 @@ import (
 	"github.com/dronefleet/dronefleet/solver"
 )
 
-// CycleKey is the key of the lock that admits one cycle of a depot at a time.
-func CycleKey(depot domain.DepotID) string { return "optimizer:cycle:" + string(depot) }
-
 // ErrLocked says that another process runs the depot's cycle.
 var ErrLocked = errors.New("another cycle of the depot is running")
 
@@ -63,7 +60,7 @@ func (r *Runner) Once(ctx context.Context, depot domain.DepotID, memory *Memory)
 func (r *Runner) once(ctx context.Context, depot domain.DepotID, memory *Memory) (domain.Cycle, error) {
 	opts := append(r.clock.LockOptions(r.cfg.LockTTL), lock.WithAutoExtend(), lock.WithLogger(r.log))
 	began := time.Now()
-	h, ok, err := lock.TryAcquire(ctx, r.locks, CycleKey(depot), opts...)
+	h, ok, err := lock.TryAcquire(ctx, r.locks, domain.CycleLockKey(depot), opts...)
 	if err != nil {
 		if ctx.Err() == nil { // a shutdown is not a failure
 			r.meter.Cycles.Ended(meter.CycleFailed)

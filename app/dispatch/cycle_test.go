@@ -116,7 +116,7 @@ func TestRunner_PublishesDecisionsAndRecordsTheCycle(t *testing.T) {
 	if stored.Outcome != domain.CyclePublished || stored.Missions != 1 || stored.Assigned != 1 || stored.Holder != "test" || !slices.Equal(stored.Unserved, want) {
 		t.Errorf("recorded %+v", stored)
 	}
-	if locked, err := b.locks.IsLocked(t.Context(), dispatch.CycleKey(depot.ID)); err != nil || locked {
+	if locked, err := b.locks.IsLocked(t.Context(), domain.CycleLockKey(depot.ID)); err != nil || locked {
 		t.Errorf("after the cycle the lock is held: %v, %v", locked, err)
 	}
 }
@@ -207,7 +207,7 @@ func (b *bench) assignLast(t *testing.T) {
 // F-OPT-01
 func TestRunner_SkipsACycleThatAnotherProcessRuns(t *testing.T) {
 	b := newBench(t)
-	h, ok, err := lock.TryAcquire(t.Context(), b.locks, dispatch.CycleKey(depot.ID))
+	h, ok, err := lock.TryAcquire(t.Context(), b.locks, domain.CycleLockKey(depot.ID))
 	if err != nil || !ok {
 		t.Fatal(ok, err)
 	}
@@ -237,7 +237,7 @@ func (s thief) Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) (d
 }
 
 func (s thief) steal(ctx context.Context, depot domain.DepotID) {
-	if _, err := s.clients.Firestore.Collection("locks").Doc(dispatch.CycleKey(depot)).Delete(context.WithoutCancel(ctx)); err != nil {
+	if _, err := s.clients.Firestore.Collection("locks").Doc(domain.CycleLockKey(depot)).Delete(context.WithoutCancel(ctx)); err != nil {
 		s.t.Errorf("steal the lock: %v", err)
 	}
 	select {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
-	"github.com/dronefleet/dronefleet/app/dispatch"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/meter"
 )
@@ -80,7 +79,7 @@ func TestRunner_RecordsHowACycleEndedInAShutdown(t *testing.T) {
 		if stored, err := b.store.Cycle(t.Context(), cycle.ID); err != nil || stored.Outcome != domain.CyclePublished {
 			t.Errorf("recorded %+v, %v", stored, err)
 		}
-		if locked, err := b.locks.IsLocked(t.Context(), dispatch.CycleKey(depot.ID)); err != nil || locked {
+		if locked, err := b.locks.IsLocked(t.Context(), domain.CycleLockKey(depot.ID)); err != nil || locked {
 			t.Errorf("after the cycle the lock is held: %v, %v", locked, err)
 		}
 	})

@@ -24,6 +24,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/shutdown"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/policy"
 )
 
 // Config tunes a Manager. Zero values stand for the defaults in the comments.
@@ -41,6 +42,8 @@ type Config struct {
 	SweepLimit time.Duration
 	// EventShards spreads events for large fleets; see firestoretx.Config.
 	EventShards int
+	// AllowUnfenced lets decisions without a fence pass; see policy.MissionAssignmentPolicy.
+	AllowUnfenced bool
 	// Tracing receives the spans; default none. Worker has the share for telemetry.
 	Tracing trace.TracerProvider
 }
@@ -92,8 +95,11 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 	}
 	m := &Manager{Locks: locks, clock: clock, cfg: cfg, Log: log, Meter: c.Meter, PubSub: c.PubSub}
 	c.Meter.Lock(meter.LockSweeper) // readiness and dashboards know of it from the start
+	assignment := policy.DefaultMissionAssignmentPolicy()
+	assignment.AllowUnfenced = cfg.AllowUnfenced
 	m.Store = firestoretx.New(c.Firestore, firestoretx.Config{
 		Now:        clock.Now,
+		Assignment: &assignment,
 		Owed:       func(ctx context.Context, mission domain.Mission) { m.outbox.Offer(ctx, mission) },
 		Conflicted: c.Meter.CommitRetried, EventShards: cfg.EventShards,
 		PickedUpAgain: func(ctx context.Context, order domain.OrderID) {

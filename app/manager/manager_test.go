@@ -56,6 +56,7 @@ func newSystem(t *testing.T) *system {
 	s.publish = pubsubio.NewPublisher(s.outside.PubSub)
 	t.Cleanup(s.publish.Stop)
 	s.store = firestoretx.New(s.outside.Firestore, firestoretx.Config{})
+	emutest.IssueFences(t, s.outside.Firestore, "1", "") // the drones have no home
 	depot := domain.Depot{ID: "DEPOT-1", Name: "Main", Position: home}
 	if err := s.store.Setup(t.Context(), []domain.Depot{depot}, nil, nil); err != nil {
 		t.Fatal(err)
@@ -137,7 +138,7 @@ func (s *system) order(id domain.OrderID) {
 func (s *system) decide(id domain.DecisionID, drone domain.DroneID, order domain.OrderID) {
 	s.t.Helper()
 	data, attrs, err := wire.EncodeDecision(domain.Decision{
-		ID: id, CycleID: "C", SnapshotTime: time.Now().Add(time.Minute), DroneID: drone, OrderIDs: []domain.OrderID{order},
+		ID: id, CycleID: "C", Fence: "1", SnapshotTime: time.Now().Add(time.Minute), DroneID: drone, OrderIDs: []domain.OrderID{order},
 		Route: []domain.Waypoint{
 			{Type: domain.WaypointDepotStart, Position: home},
 			{Type: domain.WaypointWarehousePickup, OrderID: order, Position: home},
@@ -654,7 +655,7 @@ func (s *system) assign(now time.Time) domain.MissionID {
 		s.t.Fatal(err)
 	}
 	entry, err := s.store.AssignMission(s.t.Context(), domain.Decision{
-		ID: "DEC-1", DroneID: "D1", OrderIDs: []domain.OrderID{"O1"}, SnapshotTime: now.Add(time.Hour), EstimatedBatteryConsumption: 5, EstimatedDurationMinutes: 3,
+		ID: "DEC-1", Fence: "1", DroneID: "D1", OrderIDs: []domain.OrderID{"O1"}, SnapshotTime: now.Add(time.Hour), EstimatedBatteryConsumption: 5, EstimatedDurationMinutes: 3,
 		Route: []domain.Waypoint{{Type: domain.WaypointWarehousePickup, OrderID: "O1", Position: home}, {Type: domain.WaypointHospitalDelivery, OrderID: "O1", Position: home}},
 	}, policy.Delivery{MessageID: "m"})
 	if err != nil || entry.Outcome != domain.OutcomeApplied {

@@ -395,7 +395,8 @@ func TestDeadLetters_ReplayKeepsTheOriginalTime(t *testing.T) {
 	b.order("O1") // BLOOD, the requester's newer wish
 	b.report(domain.Telemetry{DroneID: "D1", Timestamp: time.Now(), Position: home, Battery: 90, Status: domain.DroneIdle})
 	refused(pubsubio.TopicOrders, "m1", `{"id": "O1", "priority": "STANDARD", "productType": "MEDICINE", "deliveryLocation": {"lat": 48.86, "lon": 2.36}}`)
-	refused(pubsubio.TopicDecisions, "m2", `{"droneId": "D1", "orderIds": ["O1"], "estimatedBatteryConsumption": 10, "estimatedDurationMinutes": 9, "route": [
+	emutest.IssueFences(t, b.clients.Firestore, "1", "")
+	refused(pubsubio.TopicDecisions, "m2", `{"droneId": "D1", "fence": "1", "orderIds": ["O1"], "estimatedBatteryConsumption": 10, "estimatedDurationMinutes": 9, "route": [
 		{"type": "WAREHOUSE_PICKUP", "position": {"lat": 48.8566, "lon": 2.3522}, "relatedOrderId": "O1"},
 		{"type": "HOSPITAL_DELIVERY", "position": {"lat": 48.86, "lon": 2.36}, "relatedOrderId": "O1"}]}`)
 	refused(pubsubio.TopicOrders, "m3", "{not json")

@@ -64,6 +64,7 @@ func openOfficeAt(t *testing.T, hosts connect.Config) *office {
 		Store: firestoretx.New(o.clients.Firestore, firestoretx.Config{}), Locks: locks, PubSub: o.clients.PubSub,
 		Now: time.Now, By: "ann@example.org", Out: &o.out,
 	}
+	emutest.IssueFences(t, o.clients.Firestore, "7", "", "DEPOT-1")
 	return o
 }
 

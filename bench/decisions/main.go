@@ -29,6 +29,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/sim/fleethistory"
 	"github.com/dronefleet/dronefleet/sim/invariant"
 )
@@ -72,7 +73,11 @@ func (c *command) Run(ctx context.Context) error {
 	}
 	publisher := pubsubio.NewPublisher(clients.PubSub)
 	defer publisher.Stop()
-	if err := c.publish(ctx, publisher); err != nil {
+	fence, err := c.fence(ctx, clients)
+	if err != nil {
+		return err
+	}
+	if err := c.publish(ctx, publisher, fence); err != nil {
 		return err
 	}
 
@@ -139,9 +144,24 @@ func (c *command) fill(ctx context.Context, store *firestoretx.Store) error {
 func drone(i int) domain.DroneID { return domain.DroneID(fmt.Sprintf("DRONE-%04d", i)) }
 func order(i int) domain.OrderID { return domain.OrderID(fmt.Sprintf("ORDER-%04d", i)) }
 
+// fence takes a fence from the lock of drones without a home. All cycles decide with it:
+// with fences of their own, most decisions would be stale and cost less.
+func (c *command) fence(ctx context.Context, clients *connect.Clients) (string, error) {
+	locks, err := clients.Locks(simclock.Real(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		return "", err
+	}
+	defer locks.Close(context.WithoutCancel(ctx))
+	h, ok, err := lock.TryAcquire(ctx, locks, domain.CycleLockKey(""))
+	if err != nil || !ok {
+		return "", cmp.Or(err, errors.New("the lock of a new store is held"))
+	}
+	return string(h.Fence()), h.Close()
+}
+
 // publish publishes the decisions of all cycles in turn. Each cycle pairs drones and
 // orders in its own random way.
-func (c *command) publish(ctx context.Context, p *pubsubio.Publisher) error {
+func (c *command) publish(ctx context.Context, p *pubsubio.Publisher, fence string) error {
 	rng := rand.New(rand.NewPCG(c.Seed, 0))
 	drones, orders := make([][]int, c.Cycles), make([][]int, c.Cycles)
 	for k := range c.Cycles {
@@ -153,7 +173,7 @@ func (c *command) publish(ctx context.Context, p *pubsubio.Publisher) error {
 			cycle := domain.CycleID(fmt.Sprintf("CYCLE-%d", k))
 			o := order(orders[k][i])
 			d := domain.Decision{
-				ID: domain.DecisionIDFor(cycle, drone(drones[k][i])), CycleID: cycle, SnapshotTime: time.Now().Add(time.Minute),
+				ID: domain.DecisionIDFor(cycle, drone(drones[k][i])), CycleID: cycle, Fence: fence, SnapshotTime: time.Now().Add(time.Minute),
 				DroneID: drone(drones[k][i]), OrderIDs: []domain.OrderID{o},
 				Route: []domain.Waypoint{
 					{Type: domain.WaypointWarehousePickup, OrderID: o, Position: home},
@@ -194,8 +214,11 @@ func (c *command) judge(ctx context.Context, store *firestoretx.Store) error {
 	}
 	verdict := invariant.Check(h)
 	fmt.Fprintf(cli.Stdout, "%d missions, %d decisions in the ledger, %d invariant checks, %d violations\n", len(h.Missions), len(h.Ledger), verdict.Checked, len(verdict.Violations))
-	if !verdict.OK() {
+	switch {
+	case !verdict.OK():
 		return fmt.Errorf("invariant violated: %s", verdict.Violations[0])
+	case len(h.Missions) == 0:
+		return fmt.Errorf("no decision was applied; the first in the ledger: %s %s", h.Ledger[0].Reason, h.Ledger[0].Detail)
 	}
 	return nil
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
-	"github.com/dronefleet/dronefleet/app/dispatch"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/httpapi"
 	"github.com/dronefleet/dronefleet/internal/config"
@@ -106,7 +105,7 @@ func TestOnce_NamesTheSkippedDepot(t *testing.T) {
 	os.Stderr = log
 	once := &onceCommand{parseRun(t, hosts).cycles}
 	err = once.with(t.Context(), time.Second, func(p *planning) error {
-		h, ok, err := lock.TryAcquire(t.Context(), p.locks, dispatch.CycleKey(depot.ID))
+		h, ok, err := lock.TryAcquire(t.Context(), p.locks, domain.CycleLockKey(depot.ID))
 		if err != nil || !ok {
 			return fmt.Errorf("acquisition: %t, %w", ok, err)
 		}

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/dronefleet/dronefleet/app/dispatch"
+	"github.com/dronefleet/dronefleet/domain"
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
 	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
 	"github.com/dronefleet/dronefleet/internal/cli"
@@ -31,7 +31,7 @@ func TestCycles_LeaveNoLockBehind(t *testing.T) {
 	}
 	locks := emutest.Connect(t, hosts).Firestore.Collection("locks")
 	c := &cycles{Connection: cli.Connection{Project: hosts.Project, FirestoreHost: hosts.FirestoreHost, PubsubHost: hosts.PubSubHost}}
-	key := dispatch.CycleKey("D1")
+	key := domain.CycleLockKey("D1")
 	err := c.with(t.Context(), time.Second, func(p *planning) error {
 		// The first acquisition of a key uses a different transaction from later ones.
 		h, ok, err := lock.TryAcquire(t.Context(), p.locks, key)

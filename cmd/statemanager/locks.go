@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 
-	"github.com/dronefleet/dronefleet/app/dispatch"
 	"github.com/dronefleet/dronefleet/app/manager"
 	"github.com/dronefleet/dronefleet/app/operator"
+	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/connect"
 )
@@ -24,7 +24,7 @@ type locksList struct {
 // Run lists the live locks.
 func (c *locksList) Run(ctx context.Context) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
-		known, err := d.KnownKeys(ctx, manager.SweeperKey, dispatch.CycleKey)
+		known, err := d.KnownKeys(ctx, manager.SweeperKey, domain.CycleLockKey)
 		if err != nil {
 			return err
 		}

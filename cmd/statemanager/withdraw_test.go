@@ -77,8 +77,9 @@ func TestCommands_CancellationSendsTheDroneHome(t *testing.T) {
 		}
 	}
 	report(0)
+	emutest.IssueFences(t, clients.Firestore, "1", "", depot.ID)
 	decision := domain.Decision{
-		ID: "DEC", DroneID: "D1", SnapshotTime: time.Now().Add(time.Hour), EstimatedBatteryConsumption: 30, EstimatedDurationMinutes: 60,
+		ID: "DEC", DroneID: "D1", Fence: "1", SnapshotTime: time.Now().Add(time.Hour), EstimatedBatteryConsumption: 30, EstimatedDurationMinutes: 60,
 	}
 	for i, id := range []domain.OrderID{"O1", "O2"} {
 		from, to := at(float64(10*i)+1), at(float64(10*i)+2)

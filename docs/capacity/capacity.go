@@ -118,8 +118,9 @@ func (f Fleet) Day() []Part {
 		{"sweeps", Usage{
 			Reads: f.SweepReads() + lockReads, Writes: lockWrites, RPCs: 13,
 		}.times(day / sweepEvery)},
+		// With the look at the lock's counter for the cycle's first decision.
 		{"cycles", Usage{
-			Reads: f.SnapshotReads() + lockReads, Writes: lockWrites + 2, Deletes: 1, RPCs: 17,
+			Reads: f.SnapshotReads() + lockReads + 2, Writes: lockWrites + 2, Deletes: 1, RPCs: 18,
 		}.times(float64(f.Depots) * day / cycleEvery)},
 		// An optimizer looks for depots that were added.
 		{"depots", Usage{Reads: float64(f.Depots), RPCs: 1}.times(day / cycleEvery)},

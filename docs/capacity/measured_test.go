@@ -74,6 +74,7 @@ func TestReadsOfSweepsAndSnapshots(t *testing.T) {
 	if err := store.Setup(t.Context(), []domain.Depot{{ID: "DEPOT", Name: "D", Position: home}}, warehouses, nil); err != nil {
 		t.Fatal(err)
 	}
+	emutest.IssueFences(t, clients.Firestore, "1", "DEPOT")
 	applier := store.NewTelemetryApplier()
 	for i := range shape.Drones {
 		status := domain.DroneIdle
@@ -130,7 +131,7 @@ func orderID(i int) domain.OrderID { return domain.OrderID(fmt.Sprintf("O%02d", 
 func assign(t *testing.T, store *firestoretx.Store, drone domain.DroneID, orders []domain.OrderID, now time.Time, at domain.Position) {
 	t.Helper()
 	d := domain.Decision{
-		ID: domain.DecisionID("DEC-" + string(drone)), DroneID: drone, OrderIDs: orders, SnapshotTime: now.Add(time.Minute),
+		ID: domain.DecisionID("DEC-" + string(drone)), DroneID: drone, DepotID: "DEPOT", Fence: "1", OrderIDs: orders, SnapshotTime: now.Add(time.Minute),
 		EstimatedBatteryConsumption: 10, EstimatedDurationMinutes: 10,
 	}
 	for _, o := range orders {

@@ -9,12 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/firestore"
 	"github.com/google/uuid"
 
+	"github.com/dronefleet/dronefleet/domain"
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
 	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/lock/firestorelock"
 )
 
 // Hosts starts the servers that the environment does not name and returns the
@@ -59,6 +62,22 @@ func Connect(t testing.TB, hosts connect.Config) *connect.Clients {
 		}
 	})
 	return c
+}
+
+// IssueFences makes it so that the locks of the depots have handed out the fences up to
+// highest, as if there had been that many cycles.
+func IssueFences(t testing.TB, client *firestore.Client, highest string, depots ...domain.DepotID) {
+	t.Helper()
+	for _, depot := range depots {
+		key := domain.CycleLockKey(depot)
+		counter, err := firestorelock.Config{}.CounterPath(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.Doc(counter).Set(context.Background(), map[string]any{"fence": highest, "keyDebug": key}); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // Log sends log lines to the test's output.

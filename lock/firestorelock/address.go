@@ -31,21 +31,7 @@ type address struct {
 // locate normalises a key and finds its documents. Keys Firestore cannot
 // address are refused, or hashed if so configured.
 func (b *Backend) locate(key string) (address, error) {
-	key, err := lock.NormalizeKey(key)
-	if err != nil {
-		return address{}, err
-	}
-	base, err := lock.StorageKey("", key, maxDocumentIDBytes, 0)
-	if err != nil {
-		return address{}, err
-	}
-	if err := b.checkBase(base); err != nil {
-		if b.cfg.UnaddressableKeys != HashKeys {
-			return address{}, err
-		}
-		base = hashedBase(key)
-	}
-	counter, err := lock.StorageKey("", counterPrefix+base, maxDocumentIDBytes, 0)
+	key, base, counter, err := b.ids(key)
 	if err != nil {
 		return address{}, err
 	}
@@ -58,6 +44,24 @@ func (b *Backend) locate(key string) (address, error) {
 		counter: b.client.Doc(b.counterPath + "/" + counter),
 		legacy:  b.client.Doc(b.counterPath + "/" + base),
 	}, nil
+}
+
+// ids normalises a key and finds the ids of its lock and of its counter.
+func (b *Backend) ids(given string) (key, base, counter string, err error) {
+	if key, err = lock.NormalizeKey(given); err != nil {
+		return "", "", "", err
+	}
+	if base, err = lock.StorageKey("", key, maxDocumentIDBytes, 0); err != nil {
+		return "", "", "", err
+	}
+	if err := b.checkBase(base); err != nil {
+		if b.cfg.UnaddressableKeys != HashKeys {
+			return "", "", "", err
+		}
+		base = hashedBase(key)
+	}
+	counter, err = lock.StorageKey("", counterPrefix+base, maxDocumentIDBytes, 0)
+	return key, base, counter, err
 }
 
 // checkBase refuses a path that is not a document path below the lock collection. What

@@ -10,6 +10,7 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
 	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/sim/fleethistory"
@@ -63,6 +64,7 @@ func newStory(t *testing.T, mistake func(*story)) *story {
 	s.reliable = open(dial(t.Context(), hosts, "checker"))
 	s.product = firestoretx.New(product.Firestore, firestoretx.Config{Now: func() time.Time { return s.now().Add(s.skew) }})
 	s.store = firestoretx.New(s.reliable.Firestore, firestoretx.Config{Now: s.now})
+	emutest.IssueFences(t, s.reliable.Firestore, "999", "") // the drones have no home
 	return s
 }
 

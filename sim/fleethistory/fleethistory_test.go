@@ -41,7 +41,9 @@ func TestDocuments_HoldDiscardedDeadLetters(t *testing.T) {
 
 // I1 to I9: a part that is not read would never break a rule.
 func TestDocuments_HoldEveryPart(t *testing.T) {
-	store, ctx, now := firestoretx.New(emutest.Clients(t).Firestore, firestoretx.Config{}), t.Context(), time.Now()
+	client, ctx, now := emutest.Clients(t).Firestore, t.Context(), time.Now()
+	store := firestoretx.New(client, firestoretx.Config{})
+	emutest.IssueFences(t, client, "7", "DEPOT")
 	home, hospital := domain.Position{Lat: 48.8566, Lon: 2.3522}, domain.Position{Lat: 48.86, Lon: 2.36}
 	err := errors.Join(
 		store.Setup(ctx, []domain.Depot{{ID: "DEPOT", Position: home}}, nil, []domain.Drone{{ID: "D1", HomeDepotID: "DEPOT"}}),
