@@ -3,7 +3,9 @@ package firestorelock_test
 import (
 	"context"
 	"fmt"
+	"log"
 	"sync"
+	"time"
 
 	"cloud.google.com/go/firestore"
 	"google.golang.org/api/option"
@@ -14,6 +16,32 @@ import (
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/firestorelock"
 )
+
+// writeReport stands for the work that a lock protects. It passes the fence along
+// with each write.
+func writeReport(context.Context, lock.Fence) error { return nil }
+
+// A process has one client and one backend for all its locks.
+func Example() {
+	ctx := context.Background()
+	client, err := firestore.NewClient(ctx, "my-project", option.WithGRPCDialOption(firestorelock.DialOption()))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	backend, err := firestorelock.New(client, firestorelock.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer backend.Close(ctx) // waits for what runs in the background
+
+	err = lock.Do(ctx, backend, "reports:nightly", func(ctx context.Context, h *lock.Handle) error {
+		return writeReport(ctx, h.Fence()) // ctx ends when the lease is lost
+	}, lock.WithTTL(15*time.Second), lock.WithAutoExtend())
+	if err != nil {
+		log.Print(err)
+	}
+}
 
 // Two processes, each with a client and a backend of its own, contend for one
 // lock. Whoever comes second waits, and gets the higher fence.
