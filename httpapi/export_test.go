@@ -13,12 +13,19 @@ func (l *Listener) Hurry(header, read time.Duration) { l.bounds.header, l.bounds
 type Endpoint struct {
 	Method, Path string
 	Role         identity.Role
+	Parameters   []string // of the query
 }
 
 // Endpoints is the API's table.
 func (a *API) Endpoints() (table []Endpoint) {
 	for _, e := range append(a.fleetEndpoints(), a.probeEndpoints()...) {
-		table = append(table, Endpoint{e.method, e.path, e.role})
+		var names []string
+		for _, p := range e.parameters {
+			if p.name != anyParameter.name {
+				names = append(names, p.name)
+			}
+		}
+		table = append(table, Endpoint{e.method, e.path, e.role, names})
 	}
 	return table
 }

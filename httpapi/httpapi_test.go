@@ -647,12 +647,19 @@ func TestAPI_ServesTheSnapshotOfACycle(t *testing.T) {
 	s.refused("GET", "/api/v1/optimizer/snapshot", http.StatusBadRequest, "depot is missing; give DEPOT-1 or DEPOT-2")
 }
 
-// F-API-01
+// F-API-01: every endpoint that reads costs what its godoc says.
 func TestAPI_CostsAsDocumented(t *testing.T) {
 	s := serve(t)
 	s.fleet()
 	if err := pubsubio.Ensure(t.Context(), s.clients.PubSub); err != nil {
 		t.Fatal(err)
+	}
+	if err := s.store.RecordCycle(t.Context(), domain.Cycle{ID: "C9", DepotID: "DEPOT-9", Outcome: domain.CycleEmpty}); err != nil {
+		t.Fatal(err)
+	}
+	untested := map[string]bool{}
+	for _, e := range s.api.Endpoints() {
+		untested[e.Path] = e.Method == http.MethodGet
 	}
 	for _, c := range []struct {
 		path        string
@@ -663,14 +670,25 @@ func TestAPI_CostsAsDocumented(t *testing.T) {
 		{"/api/v1/orders", 1 + 1 + 1, 3 + 1},      // with the depot and, were there one, its latest cycle
 		{"/api/v1/orders?limit=1&after=O1", 1, 2}, // the same cycle again
 		{"/api/v1/orders/O2", 1, 1},
+		{"/api/v1/missions", 1, 1},
 		{"/api/v1/decisions", 1, 2},
+		{"/api/v1/cycles", 1, 1},
 		{"/api/v1/drones/D1", 1, 1},
+		{"/api/v1/missions/M-DEC-1", 1, 1},
+		{"/api/v1/decisions/DEC-1", 1, 1},
+		{"/api/v1/cycles/C9", 1, 1},
 		{"/api/v1/optimizer/snapshot", 7, 2 + 1 + 1 + 1}, // the depot twice, a drone, an order, a warehouse
 		{"/healthz", 0, 0},
 		{"/metrics", 0, 0},
 		{"/readyz", 5, 5},
 		{"/readyz", 0, 0}, // the same report again
 	} {
+		for path := range untested {
+			before, after, _ := strings.Cut(path, "{id}")
+			if called, _, _ := strings.Cut(c.path, "?"); called == path || after == "" && before != path && strings.HasPrefix(called, before) {
+				delete(untested, path)
+			}
+		}
 		before := s.clients.Meter.FirestoreByOperation()["http"]
 		resp := s.get(c.path, http.StatusOK, nil)
 		after := s.clients.Meter.FirestoreByOperation()["http"]
@@ -682,6 +700,11 @@ func TestAPI_CostsAsDocumented(t *testing.T) {
 		}
 		if resp.Header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s lacks X-Content-Type-Options", c.path)
+		}
+	}
+	for path, reads := range untested {
+		if reads {
+			t.Errorf("the cost of GET %s is not tested; add a row", path)
 		}
 	}
 }
