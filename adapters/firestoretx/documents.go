@@ -210,22 +210,22 @@ var warehouseCodec = codec[domain.Warehouse]{
 var unservedCodec = codec[domain.UnservedOrder]{
 	text("orderId", func(u *domain.UnservedOrder) *domain.OrderID { return &u.OrderID }),
 	text("reason", func(u *domain.UnservedOrder) *string { return &u.Reason }),
-	count("freeDrones", func(u *domain.UnservedOrder) *int { return &u.Obstacles.Free }),
-	count("busyDrones", func(u *domain.UnservedOrder) *int { return &u.Obstacles.Busy }),
-	count("warehouse", func(u *domain.UnservedOrder) *int { return &u.Obstacles.Warehouse }),
-	count("payload", func(u *domain.UnservedOrder) *int { return &u.Obstacles.Payload }),
-	count("coldChain", func(u *domain.UnservedOrder) *int { return &u.Obstacles.ColdChain }),
-	count("range", func(u *domain.UnservedOrder) *int { return &u.Obstacles.Range }),
-	count("battery", func(u *domain.UnservedOrder) *int { return &u.Obstacles.Battery }),
-	count("taken", func(u *domain.UnservedOrder) *int { return &u.Obstacles.Taken }),
-	count("reserve", func(u *domain.UnservedOrder) *int { return &u.Obstacles.Reserve }),
-	count("unused", func(u *domain.UnservedOrder) *int { return &u.Obstacles.Unused }),
-	count("deadline", func(u *domain.UnservedOrder) *int { return &u.Obstacles.Deadline }),
+	counter("freeDrones", func(u *domain.UnservedOrder) *int { return &u.Obstacles.Free }),
+	counter("busyDrones", func(u *domain.UnservedOrder) *int { return &u.Obstacles.Busy }),
+	counter("warehouse", func(u *domain.UnservedOrder) *int { return &u.Obstacles.Warehouse }),
+	counter("payload", func(u *domain.UnservedOrder) *int { return &u.Obstacles.Payload }),
+	counter("coldChain", func(u *domain.UnservedOrder) *int { return &u.Obstacles.ColdChain }),
+	counter("range", func(u *domain.UnservedOrder) *int { return &u.Obstacles.Range }),
+	counter("battery", func(u *domain.UnservedOrder) *int { return &u.Obstacles.Battery }),
+	counter("taken", func(u *domain.UnservedOrder) *int { return &u.Obstacles.Taken }),
+	counter("reserve", func(u *domain.UnservedOrder) *int { return &u.Obstacles.Reserve }),
+	counter("unused", func(u *domain.UnservedOrder) *int { return &u.Obstacles.Unused }),
+	counter("deadline", func(u *domain.UnservedOrder) *int { return &u.Obstacles.Deadline }),
 }
 
-// count is a whole number that is absent when zero: a cycle may list thousands of
+// counter is a whole number that is absent when zero: a cycle may list thousands of
 // orders, each with many counts.
-func count[T any](name string, at func(*T) *int) field[T] {
+func counter[T any](name string, at func(*T) *int) field[T] {
 	f := whole(name, at)
 	f.get = func(v *T) any {
 		if n := *at(v); n != 0 {

@@ -27,6 +27,8 @@ type lateFleet struct {
 	applier *firestoretx.TelemetryApplier
 	meter   *meter.Meter
 	again   []domain.OrderID // picked up again
+
+	delivered []domain.Order // as commits told
 }
 
 var (
@@ -44,6 +46,7 @@ func newLateFleet(t *testing.T) *lateFleet {
 	f.Store = firestoretx.New(clients.Firestore, firestoretx.Config{
 		Now:           clock.Now,
 		PickedUpAgain: func(_ context.Context, o domain.OrderID) { f.again = append(f.again, o) },
+		Delivered:     func(_ context.Context, o domain.Order) { f.delivered = append(f.delivered, o) },
 	})
 	f.applier = f.NewTelemetryApplier()
 	emutest.IssueFences(t, clients.Firestore, "1", "")
@@ -272,4 +275,55 @@ func TestStore_LateReportIsNotStaleWhileTheStoreFails(t *testing.T) {
 func isStale(err error) bool {
 	reason, _ := policy.ReasonOf(err)
 	return reason == policy.ReasonStaleTelemetry
+}
+
+// F-OBS-01: each delivery is told once, by the commit that makes the order DELIVERED,
+// whether it comes from a report in time, from late evidence of an active mission, or
+// from evidence about a mission that failed; repetitions tell nothing.
+func TestStore_TellsOfEachDeliveryOnce(t *testing.T) {
+	for name, deliver := range map[string]func(f *lateFleet){
+		"in time": func(f *lateFleet) {
+			f.says("D1", 20, domain.DroneMoving, "M-1", latePickup)
+			f.says("D1", 40, domain.DroneDelivering, "M-1", lateDelivery)
+		},
+		"late evidence": func(f *lateFleet) {
+			f.says("D1", 20, domain.DroneMoving, "M-1", latePickup)
+			f.says("D1", 60, domain.DroneIdle, "", depot.Position)
+			f.must(f.late("D1", 40, domain.DroneDelivering, "M-1", lateDelivery))
+		},
+		"evidence about a failed mission": func(f *lateFleet) {
+			f.parked()
+			f.must(f.late("D1", 20, domain.DroneMoving, "M-1", latePickup))
+			f.must(f.late("D1", 40, domain.DroneDelivering, "M-1", lateDelivery))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newLateFleet(t)
+			if deliver(f); len(f.delivered) != 1 {
+				t.Fatalf("%d deliveries told, want 1", len(f.delivered))
+			}
+			if o := f.delivered[0]; o.ID != "O1" || o.Late || !o.DeliveredAt.Equal(f.at(40)) || !o.CreatedAt.Equal(f.began) || o.Priority != domain.PriorityHigh {
+				t.Errorf("told of %+v", o)
+			}
+			for range 2 {
+				_ = f.late("D1", 40, domain.DroneDelivering, "M-1", lateDelivery) // stale
+				f.applier = f.NewTelemetryApplier()
+			}
+			f.says("D1", 120, domain.DroneIdle, "", depot.Position)
+			if len(f.delivered) != 1 {
+				t.Errorf("%d deliveries told after repetitions, want 1", len(f.delivered))
+			}
+		})
+	}
+}
+
+// F-OBS-01: what is delivered after its deadline is told as late.
+func TestStore_TellsOfLateDeliveries(t *testing.T) {
+	f := newLateFleet(t)
+	late := domain.PriorityHigh.Window().Seconds() + 1
+	f.says("D1", 20, domain.DroneMoving, "M-1", latePickup)
+	f.says("D1", late, domain.DroneDelivering, "M-1", lateDelivery)
+	if len(f.delivered) != 1 || !f.delivered[0].Late {
+		t.Errorf("told of %+v, want one that is late", f.delivered)
+	}
 }

@@ -46,6 +46,10 @@ type Config struct {
 	// put down has been picked up again, with the context of the operation. It must
 	// not block.
 	PickedUpAgain func(context.Context, domain.OrderID)
+	// Delivered, if set, is called after each commit that delivers an order, with the
+	// context of the operation: once for each order, by the process that commits it.
+	// A commit whose answer was lost goes unnoticed. It must not block.
+	Delivered func(context.Context, domain.Order)
 }
 
 // Store applies state changes to Firestore. It is safe for concurrent use.
@@ -61,12 +65,13 @@ type Store struct {
 	conflicted func(context.Context)
 
 	pickedUpAgain func(context.Context, domain.OrderID)
+	delivered     func(context.Context, domain.Order)
 }
 
 // New returns a store on client, which stays the caller's to close.
 func New(client *firestore.Client, cfg Config) *Store {
 	s := &Store{
-		client: client, now: cfg.Now, retention: cfg.Retention, shards: cfg.EventShards, owed: cfg.Owed, conflicted: cfg.Conflicted, pickedUpAgain: cfg.PickedUpAgain,
+		client: client, now: cfg.Now, retention: cfg.Retention, shards: cfg.EventShards, owed: cfg.Owed, conflicted: cfg.Conflicted, pickedUpAgain: cfg.PickedUpAgain, delivered: cfg.Delivered,
 		drone: policy.DefaultDronePolicy(), order: policy.DefaultOrderPolicy(),
 		assignment: policy.DefaultMissionAssignmentPolicy(),
 	}
@@ -78,6 +83,9 @@ func New(client *firestore.Client, cfg Config) *Store {
 	}
 	if s.pickedUpAgain == nil {
 		s.pickedUpAgain = func(context.Context, domain.OrderID) {}
+	}
+	if s.delivered == nil {
+		s.delivered = func(context.Context, domain.Order) {}
 	}
 	if s.retention == 0 {
 		s.retention = 90 * 24 * time.Hour
@@ -155,6 +163,8 @@ type txn struct {
 	orders   map[domain.OrderID]domain.Order
 	owed     []domain.Mission // owe their drones a message after the commit
 	mapped   policy.Fences    // in the map of earlier versions, if it was read
+	// delivered are the orders that the commit delivers.
+	delivered []domain.Order
 }
 
 type droneDoc struct {
@@ -182,13 +192,19 @@ func (s *Store) transact(ctx context.Context, resp *firestore.CommitResponse, f 
 		}
 		return f(t)
 	}, firestore.WithCommitResponseTo(resp))
-	if err == nil && s.owed != nil {
+	if err != nil {
+		return err
+	}
+	for _, o := range t.delivered {
+		s.delivered(ctx, o)
+	}
+	if s.owed != nil {
 		for _, m := range t.owed {
 			m.Version = resp.CommitTime().Truncate(time.Microsecond) // the precision of a document's version
 			s.owed(ctx, m)
 		}
 	}
-	return err
+	return nil
 }
 
 // get reads documents in one round trip, in the order of refs, and advances the
@@ -427,6 +443,9 @@ func (t *txn) writeDrone(d domain.Drone, missions []domain.Mission) error {
 func (t *txn) writeOrder(o domain.Order) error {
 	ref := t.store.doc(Orders, string(o.ID))
 	before, exists := t.orders[o.ID]
+	if o.Status == domain.OrderDelivered && before.Status != domain.OrderDelivered {
+		t.delivered = append(t.delivered, o)
+	}
 	if exists && before.Revision == 0 {
 		return t.Update(ref, orderCodec.all(o))
 	}

@@ -40,6 +40,10 @@ type Config struct {
 	// continues where it ended. Without it a query that is never answered would keep
 	// the lock extended and stop all sweeping.
 	SweepLimit time.Duration
+	// CensusInterval is how often drones and orders are counted for the metrics, by
+	// the machine's clock; default 15 s, negative for never. Each manager counts, so
+	// that the metrics of any one are right.
+	CensusInterval time.Duration
 	// EventShards spreads events for large fleets; see firestoretx.Config.
 	EventShards int
 	// AllowUnfenced lets decisions without a fence pass; see policy.MissionAssignmentPolicy.
@@ -76,6 +80,9 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 	if cfg.SweepInterval == 0 {
 		cfg.SweepInterval = 5 * time.Second
 	}
+	if cfg.CensusInterval == 0 {
+		cfg.CensusInterval = 15 * time.Second
+	}
 	if cfg.SweepLimit == 0 {
 		cfg.SweepLimit = 2 * time.Minute
 	}
@@ -106,7 +113,13 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 			c.Meter.PickedUpAgain.Inc()
 			log.ErrorContext(ctx, "parcel picked up again", slog.String("order_id", string(order)))
 		},
+		Delivered: func(_ context.Context, o domain.Order) {
+			c.Meter.Fleet.Delivered(o.Priority.String(), o.Late, o.DeliveredAt.Sub(o.CreatedAt))
+		},
 	})
+	for _, p := range domain.Priorities {
+		c.Meter.Fleet.ExpectDeliveries(p.String())
+	}
 	m.Operator = operator.Commands{Store: m.Store, Locks: m.Locks, PubSub: c.PubSub, Patience: operator.ServicePatience, ReviewBytes: operator.ServiceReviewBytes}
 	if c.Config.Emulated() {
 		m.Operator.Patience = 0
@@ -163,6 +176,7 @@ func (m *Manager) run(ctx context.Context, stop context.CancelCauseFunc, command
 
 	var work sync.WaitGroup
 	work.Go(func() { m.sweep(ctx) })
+	work.Go(func() { m.count(ctx) })
 	work.Go(func() { clockwatch.Watch(ctx, m.Locks, m.Meter, m.Log, m.noteClock) })
 	err := m.worker.Run(ctx, stop)
 	work.Wait()

@@ -51,6 +51,9 @@ var healthy = map[string]string{
 	`dronefleet_orders_unserved{instance="o",priority="STANDARD"}`:   `3x80`,
 	`dronefleet_orders_unserved{instance="old",priority="CRITICAL"}`: `7x80`, // of one that runs no cycles any more
 
+	`dronefleet_oldest_waiting_order_seconds{instance="a",priority="CRITICAL"}`: `40x80`,
+	`dronefleet_oldest_waiting_order_seconds{instance="a",priority="STANDARD"}`: `900x80`,
+
 	`dronefleet_sweeps_total{instance="a"}`:                                             `0+6x80`,
 	`dronefleet_lock_held{instance="a",lock="sweeper"}`:                                 `1x80`,
 	`dronefleet_lock_held{instance="b",lock="sweeper"}`:                                 `0x80`,
@@ -108,6 +111,7 @@ var illnesses = []struct {
 	{"slow cycles", map[string]string{`dronefleet_cycle_seconds_bucket{instance="o",le="8.388608"}`: `0+1x80`}, []string{"CyclesSlow"}},
 	{"a refused plan", map[string]string{`dronefleet_plans_refused_total{instance="o"}`: `0x40 1x40`}, []string{"PlansRefused"}},
 	{"a CRITICAL order waits", map[string]string{`dronefleet_orders_unserved{instance="o",priority="CRITICAL"}`: `1x80`}, []string{"CriticalOrdersUnserved"}},
+	{"an old CRITICAL order", map[string]string{`dronefleet_oldest_waiting_order_seconds{instance="a",priority="CRITICAL"}`: `0+30x80`}, []string{"CriticalOrderWaiting"}},
 	{"many orders wait", map[string]string{`dronefleet_orders_unserved{instance="o",priority="STANDARD"}`: `30x80`}, []string{"OrdersUnserved"}},
 	{"refused decisions", map[string]string{
 		`dronefleet_messages_settled_total{instance="a",kind="decisions",outcome="rejected",reason="STALE_FENCE"}`: `0+90x80`,

@@ -14,6 +14,8 @@ locals {
     { title = "Solve cycles per minute, by outcome", unit = "1", queries = ["60 * sum by (outcome) (rate(dronefleet_cycles_total[5m]))"] },
     { title = "Time of a solve cycle, p99", unit = "s", queries = ["histogram_quantile(0.99, sum by (le) (rate(dronefleet_cycle_seconds_bucket[5m])))"] },
     { title = "Orders unserved for three intervals", unit = "1", queries = ["max by (priority) (dronefleet_orders_unserved)"] },
+    { title = "Oldest order that waits for a drone, by priority", unit = "s", queries = ["max by (priority) (dronefleet_oldest_waiting_order_seconds)"] },
+    { title = "Orders by status", unit = "1", queries = ["max by (status) (dronefleet_orders)"] },
     { title = "Waiting for locks, p99", unit = "s", queries = ["histogram_quantile(0.99, sum by (le, lock) (rate(dronefleet_lock_wait_seconds_bucket[5m])))"] },
     { title = "Firestore reads and writes per second", unit = "1/s", queries = [
       "sum by (operation) (rate(dronefleet_firestore_reads_total[5m]))",

@@ -56,6 +56,8 @@ const (
 	cycleEvery = 10.0 // seconds, for each depot
 	probeEvery = 10.0 // seconds, for each State Manager: /readyz
 
+	censusEvery = 15.0 // seconds, for each State Manager: drones and orders by status, for metrics
+
 	// CoalesceEvery is how often the document of a drone that only moves is
 	// written, in seconds.
 	CoalesceEvery = 1.0
@@ -124,6 +126,7 @@ func (f Fleet) Day() []Part {
 		}.times(float64(f.Depots) * day / cycleEvery)},
 		// An optimizer looks for depots that were added.
 		{"depots", Usage{Reads: float64(f.Depots), RPCs: 1}.times(day / cycleEvery)},
+		{"census", Usage{Reads: f.CensusReads(), RPCs: CensusRPCs}.times(float64(f.Replicas) * day / censusEvery)},
 		{"probes", Usage{Reads: 5, RPCs: 5}.times(float64(f.Replicas) * day / probeEvery)},
 	}
 }
@@ -146,6 +149,16 @@ func (f Fleet) SweepReads() float64 {
 // and warehouses.
 func (f Fleet) SnapshotReads() float64 {
 	return float64(f.Drones)*f.Idle/float64(f.Depots) + f.waiting() + float64(f.Depots+f.Warehouses)
+}
+
+// CensusRPCs is what a census takes: 14 counts, and the oldest order of each of 3
+// priorities.
+const CensusRPCs = 17
+
+// CensusReads is what a census is billed: one read for each query, whatever it finds,
+// and one for every 1,000 documents counted.
+func (f Fleet) CensusReads() float64 {
+	return CensusRPCs + (float64(f.Drones)+f.waiting()+f.underWay())/1000
 }
 
 // rpcsPerMessage is the measured figure of the nearest rate. More drones share a

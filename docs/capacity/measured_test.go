@@ -120,6 +120,13 @@ func TestReadsOfSweepsAndSnapshots(t *testing.T) {
 		_, err := store.OwedCommands(t.Context(), time.Second)
 		return err
 	})
+	rpcs := clients.Meter.FirestoreTotals().RPCs
+	if _, err := store.Census(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := clients.Meter.FirestoreTotals().RPCs - rpcs; got != capacity.CensusRPCs {
+		t.Errorf("a census takes %d calls, the formula says %d", got, capacity.CensusRPCs)
+	}
 	reads("a snapshot", shape.SnapshotReads(), func() error {
 		_, err := store.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: "DEPOT", MinBattery: 20, MaxSilence: time.Hour})
 		return err

@@ -79,6 +79,18 @@ var (
 		"Messages that this process holds and has not settled.", "kind")
 	ordersUnserved = describe("orders_unserved", gauge,
 		"Orders that have waited for three cycle intervals and that the last cycle did not assign either, by priority.", "priority")
+	orders = describe("orders", gauge,
+		"Orders that are neither delivered nor cancelled, by status, as every State Manager counts them in the store; do not add up instances.", "status")
+	ordersHeld = describe("orders_held", gauge,
+		"Pending orders that wait for an operator, counted as dronefleet_orders are.")
+	drones = describe("drones", gauge,
+		"Drones by status, counted as dronefleet_orders are.", "status")
+	oldestWaitingSeconds = describe("oldest_waiting_order_seconds", gauge,
+		"Seconds since the creation of the oldest order that waits for a drone, by priority; 0 if none waits. Held orders wait for an operator.", "priority")
+	deliveriesTotal = describe("deliveries_total", counter,
+		"Orders whose delivery this process committed, by priority and outcome (on_time, late). A commit whose answer was lost is not counted.", "priority", "outcome")
+	deliverySeconds = describe("delivery_seconds", histogram,
+		"Seconds from an order's creation to its delivery, as the drone's clock says, by priority.", "priority")
 	clockOffsetSeconds = describe("clock_offset_seconds", gauge,
 		"Seconds by which Firestore's clock was ahead of the local one when last measured; negative if it was behind.")
 	lockHeld = describe("lock_held", gauge,

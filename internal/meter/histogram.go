@@ -106,14 +106,27 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 	return time.Duration(upperBound(bucketCount-1) * float64(time.Microsecond))
 }
 
-// cumulative calls f with the powers of two from 128 us to 67 s, in seconds, and the
-// number of durations below each. The bounds never change, because rates over time need
-// fixed buckets.
-func (h *Histogram) cumulative(f func(bound float64, count uint64)) {
+// bounds are the bucket bounds that a metric shows: every so many buckets between two
+// durations in microseconds. They never change, as rates over time need.
+type bounds struct {
+	least, most float64
+	every       int
+}
+
+var (
+	// shortBuckets are the powers of two from 128 us to 67 s.
+	shortBuckets = bounds{1 << 7, 1 << 26, subBuckets}
+	// longBuckets are 34 s, 50 s and their doubles up to 2 h 23 min.
+	longBuckets = bounds{1 << 25, 1 << 33, subBuckets / 2}
+)
+
+// cumulative calls f with each bound, in seconds, and how many durations lie below
+// it.
+func (h *Histogram) cumulative(b bounds, f func(bound float64, count uint64)) {
 	var seen uint64
 	for i := range h.buckets {
 		seen += uint64(h.buckets[i].Load())
-		if bound := upperBound(i); i%subBuckets == subBuckets-1 && bound >= 1<<7 && bound <= 1<<26 {
+		if bound := upperBound(i); i%b.every == b.every-1 && bound >= b.least && bound <= b.most {
 			f(bound/1e6, seen)
 		}
 	}

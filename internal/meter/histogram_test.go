@@ -55,7 +55,7 @@ func TestHistogram_CumulativeBoundsArePowersOfTwo(t *testing.T) {
 	}
 	bound := 128e-6
 	bounds := 0
-	h.cumulative(func(got float64, count uint64) {
+	h.cumulative(shortBuckets, func(got float64, count uint64) {
 		want := uint64(2)
 		for _, longer := range []float64{128e-6, 1, 60} {
 			if longer < bound {

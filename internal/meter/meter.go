@@ -27,6 +27,7 @@ type Settlement struct {
 // Meter holds every count. The zero value is not ready; use New.
 type Meter struct {
 	Cycles            Cycles
+	Fleet             Fleet
 	Sweeps            Counter // completed sweeps
 	SweepsSkipped     Counter // because this process's clock is wrong
 	CommandsPublished Counter // mission commands and revocations

@@ -32,6 +32,12 @@ func busy() *Meter {
 	m.Cycles.SetUnserved(map[string]int64{"CRITICAL": 2})
 	m.Cycles.SetUnserved(map[string]int64{"CRITICAL": 3})
 	m.ClockOffset.Set(-5 * time.Millisecond)
+	m.Fleet.ExpectDeliveries("CRITICAL")
+	m.Fleet.Delivered("CRITICAL", true, 20*time.Minute)
+	m.Fleet.Stands(Standing{
+		Orders: map[string]int64{"PENDING": 4}, Held: 1, Drones: map[string]int64{"IDLE": 3},
+		Waiting: map[string]func() time.Duration{"CRITICAL": func() time.Duration { return time.Minute }},
+	}, time.Hour)
 	return m
 }
 
@@ -221,5 +227,39 @@ func TestLock_IsHeldWhileAnyGrantIs(t *testing.T) {
 	l.Gave()
 	if l.Held() || l.LastTried().IsZero() || l.Wait.Count() != 3 {
 		t.Errorf("held %v, tried %s, %d waits", l.Held(), l.LastTried(), l.Wait.Count())
+	}
+}
+
+// F-OBS-01: deliveries are counted on time and late from the start, and their time in
+// buckets of minutes; how the fleet stands is not shown once it is old.
+func TestFleet_ShowsDeliveriesAndAFreshStanding(t *testing.T) {
+	m := busy()
+	families := gather(t, m)
+	counts := map[string]float64{}
+	for _, series := range families["dronefleet_deliveries_total"].GetMetric() {
+		counts[series.GetLabel()[0].GetValue()+" "+series.GetLabel()[1].GetValue()] = series.GetCounter().GetValue()
+	}
+	if want := map[string]float64{"late CRITICAL": 1, "on_time CRITICAL": 0}; !maps.Equal(counts, want) {
+		t.Errorf("deliveries %v, want %v", counts, want)
+	}
+	took := families["dronefleet_delivery_seconds"].GetMetric()[0].GetHistogram()
+	buckets := took.GetBucket()
+	if n := len(buckets); n != 17 || buckets[0].GetUpperBound() < 30 || buckets[n-1].GetUpperBound() < 8000 {
+		t.Fatalf("%d buckets from %v", n, buckets)
+	}
+	for _, b := range buckets {
+		if want := b.GetUpperBound() > (20 * time.Minute).Seconds(); (b.GetCumulativeCount() == 1) != want {
+			t.Errorf("%d deliveries took less than %g s", b.GetCumulativeCount(), b.GetUpperBound())
+		}
+	}
+	if age := families["dronefleet_oldest_waiting_order_seconds"].GetMetric()[0].GetGauge().GetValue(); age != 60 {
+		t.Errorf("the oldest order has waited %g s, want 60", age)
+	}
+	m.Fleet.Stands(Standing{Orders: map[string]int64{"PENDING": 4}, Held: 1}, 0)
+	families = gather(t, m)
+	for _, name := range []string{"dronefleet_orders", "dronefleet_orders_held", "dronefleet_drones", "dronefleet_oldest_waiting_order_seconds"} {
+		if families[name] != nil {
+			t.Errorf("%s is shown though it is old", name)
+		}
 	}
 }

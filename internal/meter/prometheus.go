@@ -18,6 +18,7 @@ func (m *Meter) Collect(ch chan<- prometheus.Metric) {
 	m.collectFirestore(collector{ch})
 	m.collectCycles(collector{ch})
 	m.collectLocks(collector{ch})
+	m.Fleet.collect(collector{ch})
 }
 
 // collector sends metrics to a scrape.
@@ -32,9 +33,9 @@ func (c collector) value(d desc, v float64, labels ...string) {
 }
 
 // durations sends a histogram with the exemplars of its buckets.
-func (c collector) durations(d desc, h *Histogram, labels ...string) {
+func (c collector) durations(d desc, h *Histogram, b bounds, labels ...string) {
 	buckets := map[float64]uint64{}
-	h.cumulative(func(bound float64, n uint64) { buckets[bound] = n })
+	h.cumulative(b, func(bound float64, n uint64) { buckets[bound] = n })
 	metric := prometheus.MustNewConstHistogram(d.prometheus, uint64(h.Count()), h.Sum().Seconds(), buckets, labels...)
 	if exemplars := h.traced(); len(exemplars) > 0 {
 		metric = prometheus.MustNewMetricWithExemplars(metric, exemplars...)
@@ -47,7 +48,7 @@ func (m *Meter) collectMessages(c collector) {
 		c.count(settledTotal, n, s.Kind, s.Outcome, s.Reason)
 	}
 	for kind, h := range m.latencies() {
-		c.durations(publishToCommitSeconds, h, kind)
+		c.durations(publishToCommitSeconds, h, shortBuckets, kind)
 	}
 	for kind, b := range m.Backlogs() {
 		c.value(backlogAgeSeconds, b.Age().Seconds(), kind)
@@ -88,7 +89,7 @@ func (m *Meter) collectCycles(c collector) {
 		c.count(cyclesTotal, m.Cycles.Count(outcome), outcome)
 	}
 	c.count(plansRefusedTotal, m.Cycles.PlansRefused.Value())
-	c.durations(cycleSeconds, &m.Cycles.Took)
+	c.durations(cycleSeconds, &m.Cycles.Took, shortBuckets)
 	for priority, n := range m.Cycles.Unserved() {
 		c.value(ordersUnserved, float64(n), priority)
 	}
@@ -96,7 +97,7 @@ func (m *Meter) collectCycles(c collector) {
 
 func (m *Meter) collectLocks(c collector) {
 	for name, l := range m.Locks() {
-		c.durations(lockWaitSeconds, &l.Wait, name)
+		c.durations(lockWaitSeconds, &l.Wait, shortBuckets, name)
 		held := 0.0
 		if l.Held() {
 			held = 1

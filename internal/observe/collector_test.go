@@ -99,6 +99,12 @@ func TestWatch_PushesToACollector(t *testing.T) {
 	f.order(t.Context(), "O1")
 	f.awaitOrder("O1", domain.OrderPending)
 	f.fly("O1")
+	emutest.Eventually(t, "a census", func() error {
+		if scrape(t, f.product.Meter).sum("dronefleet_drones") != 1 {
+			return &missing{"the drone"}
+		}
+		return nil
+	})
 	f.stop()
 	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)

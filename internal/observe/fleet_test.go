@@ -70,7 +70,7 @@ func startFleet(t *testing.T, watch watcher, traceTelemetry float64) *fleet {
 
 	var err error
 	f.manager, err = manager.New(f.product, simclock.Real(), manager.Config{
-		SweepInterval: 100 * time.Millisecond, Tracing: tracing, Worker: pubsubio.Config{TraceTelemetry: traceTelemetry},
+		SweepInterval: 100 * time.Millisecond, CensusInterval: 100 * time.Millisecond, Tracing: tracing, Worker: pubsubio.Config{TraceTelemetry: traceTelemetry},
 	}, emutest.Log(t))
 	if err != nil {
 		t.Fatal(err)

@@ -78,6 +78,7 @@ func TestMetricsPage_ShowsEveryMetricAfterAShortRun(t *testing.T) {
 			"poison":  p.sum("dronefleet_messages_settled_total", "kind", "orders", "outcome", "dead_letter") > 0,
 			"backlog": p.sum("dronefleet_backlog_messages") == 0,
 			"offset":  p["dronefleet_clock_offset_seconds"] != nil,
+			"census":  p.sum("dronefleet_drones") == 1,
 		} {
 			if !done {
 				return &missing{name}
@@ -104,6 +105,7 @@ func TestMetricsPage_ShowsEveryMetricAfterAShortRun(t *testing.T) {
 		{"dronefleet_firestore_writes_total", "operation", "orders"},
 		{"dronefleet_cycles_total", "outcome", "run"},
 		{"dronefleet_commands_published_total"},
+		{"dronefleet_drones"},
 		{"dronefleet_publish_to_commit_seconds", "kind", "telemetry"},
 		{"dronefleet_publish_to_commit_seconds", "kind", "telemetry_status"},
 		{"dronefleet_publish_to_commit_seconds", "kind", "decisions"},

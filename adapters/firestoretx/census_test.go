@@ -1,0 +1,81 @@
+package firestoretx
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/deploy"
+	"github.com/dronefleet/dronefleet/domain"
+	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
+	"github.com/dronefleet/dronefleet/internal/emutest"
+)
+
+// F-OBS-01: a census counts what there is, with the indexes of production, and reads no
+// document but the oldest order of each priority.
+func TestStore_CensusCountsTheFleet(t *testing.T) {
+	for name, indexes := range map[string][]byte{"default": deploy.FirestoreIndexes, "sharded": deploy.ShardedFirestoreIndexes} {
+		t.Run(name, func(t *testing.T) {
+			emutest.ServeFirestore(t, firestoreemu.Options{Indexes: indexes})
+			clients := emutest.Clients(t)
+			s := New(clients.Firestore, Config{})
+			ctx, now := t.Context(), time.Now().Truncate(time.Microsecond)
+			var drones []domain.Telemetry
+			for i := range 5 {
+				status := domain.DroneIdle
+				if i >= 3 {
+					status = domain.DroneCharging // UNKNOWN until its first fresh IDLE
+				}
+				drones = append(drones, domain.Telemetry{DroneID: domain.DroneID(fmt.Sprint("D", i)), Timestamp: now, Battery: 80, Status: status})
+			}
+			for _, err := range s.NewTelemetryApplier().Apply(ctx, drones) {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			order := func(id domain.OrderID, p domain.Priority, ago time.Duration) {
+				t.Helper()
+				err := s.IngestOrder(ctx, domain.OrderRequest{
+					ID: id, CreatedAt: now.Add(-ago), Deadline: now.Add(time.Hour), OrderContent: domain.OrderContent{Priority: p, ProductType: "BLOOD"},
+				}, now)
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			order("held", domain.PriorityCritical, 3*time.Hour)
+			order("cancelled", domain.PriorityCritical, 2*time.Hour)
+			order("old", domain.PriorityCritical, 20*time.Minute)
+			order("new", domain.PriorityCritical, time.Minute)
+			order("other", domain.PriorityHigh, 30*time.Minute)
+			if err := s.HoldOrder(ctx, "held", "ask the ward"); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.CancelOrder(ctx, "cancelled", "no need"); err != nil {
+				t.Fatal(err)
+			}
+
+			before := clients.Meter.FirestoreTotals()
+			c, err := s.Census(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			after := clients.Meter.FirestoreTotals()
+			if rpcs, reads := after.RPCs-before.RPCs, after.Reads-before.Reads; rpcs != 17 || reads != 2 {
+				t.Errorf("%d RPCs and %d documents, want 17 and 2", rpcs, reads)
+			}
+			orders := map[domain.OrderStatus]int64{domain.OrderPending: 4, domain.OrderSolving: 0, domain.OrderAssigned: 0, domain.OrderInDelivery: 0}
+			if !maps.Equal(c.Orders, orders) || c.Held != 1 {
+				t.Errorf("orders %v, held %d; want %v, 1", c.Orders, c.Held, orders)
+			}
+			for _, status := range domain.DroneStatuses {
+				if want := map[domain.DroneStatus]int64{domain.DroneIdle: 3, domain.DroneUnknown: 2}[status]; c.Drones[status] != want {
+					t.Errorf("%d drones are %s, want %d", c.Drones[status], status, want)
+				}
+			}
+			if len(c.Waiting) != 2 || !c.Waiting[domain.PriorityCritical].Equal(now.Add(-20*time.Minute)) || !c.Waiting[domain.PriorityHigh].Equal(now.Add(-30*time.Minute)) {
+				t.Errorf("the oldest orders are of %v", c.Waiting)
+			}
+		})
+	}
+}

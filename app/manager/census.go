@@ -1,0 +1,68 @@
+package manager
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/meter"
+)
+
+const (
+	// censusTimeout is how long a census may take.
+	censusTimeout = 10 * time.Second
+	// censusKept is how long a census is shown, at least four intervals: one that
+	// fails now and then leaves no gap, and an outage no old figures.
+	censusKept = time.Minute
+)
+
+// count counts drones and orders for the metrics every interval. Every manager does: an
+// aggregation query costs next to nothing, and figures that one manager alone has
+// would end with it.
+func (m *Manager) count(ctx context.Context) {
+	if m.cfg.CensusInterval < 0 {
+		return
+	}
+	ctx = meter.WithOperation(ctx, "census")
+	ticker := time.NewTicker(m.cfg.CensusInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		taking, end := context.WithTimeout(ctx, censusTimeout)
+		census, err := m.Store.Census(taking)
+		end()
+		switch {
+		case err == nil:
+			m.Meter.Fleet.Stands(m.standing(census), max(censusKept, 4*m.cfg.CensusInterval))
+		case ctx.Err() == nil:
+			m.Log.WarnContext(ctx, "drones and orders not counted for the metrics; the next census will retry", slog.Any("err", err))
+		}
+	}
+}
+
+// standing is a census as metrics show it, the ages of orders by the fleet's clock.
+func (m *Manager) standing(c firestoretx.Census) meter.Standing {
+	s := meter.Standing{Orders: map[string]int64{}, Held: c.Held, Drones: map[string]int64{}, Waiting: map[string]func() time.Duration{}}
+	for status, n := range c.Orders {
+		s.Orders[string(status)] = n
+	}
+	for status, n := range c.Drones {
+		s.Drones[string(status)] = n
+	}
+	for _, p := range domain.Priorities {
+		created, waits := c.Waiting[p]
+		s.Waiting[p.String()] = func() time.Duration {
+			if !waits {
+				return 0
+			}
+			return max(m.clock.Since(created), 0)
+		}
+	}
+	return s
+}
