@@ -65,7 +65,7 @@ func TestDo_ReleasesAfterCancellation(t *testing.T) {
 }
 
 // L-RTY-06
-func TestDo_NotRunWithoutLock(t *testing.T) {
+func TestDo_DoesNotRunWithoutTheLock(t *testing.T) {
 	b := memlock.New()
 	h := mustAcquire(t, b)
 	err := lock.Do(bg, b, "k", func(context.Context, *lock.Handle) error {
@@ -79,7 +79,7 @@ func TestDo_NotRunWithoutLock(t *testing.T) {
 }
 
 // L-RTY-07
-func TestDo_Errors(t *testing.T) {
+func TestDo_ReturnsTheWorksErrorFirst(t *testing.T) {
 	work, release := errors.New("work"), errors.New("release")
 	b := &spy{Backend: memlock.New()}
 	b.onRelease = func(context.Context) (lock.ReleaseResult, error) { return lock.ReleaseResult{}, release }
@@ -93,7 +93,7 @@ func TestDo_Errors(t *testing.T) {
 		t.Error(f.errs, f.info)
 	}
 
-	// A release that found nothing is no failure.
+	// A release that finds nothing is not a failure.
 	b = &spy{Backend: memlock.New()}
 	b.onRelease = func(context.Context) (lock.ReleaseResult, error) {
 		return lock.ReleaseResult{Reason: lock.ReasonExpired}, nil
@@ -105,7 +105,7 @@ func TestDo_Errors(t *testing.T) {
 }
 
 // B-01: what ends the lease ends fn's context and shows in Do's error.
-func TestDo_LeaseEnds(t *testing.T) {
+func TestDo_ReportsALeaseThatEnded(t *testing.T) {
 	clock := locktest.NewClock(time.Now())
 	b := memlock.New(memlock.WithClock(clock))
 	work := errors.New("work")
@@ -127,7 +127,7 @@ func TestDo_LeaseEnds(t *testing.T) {
 
 // B-01: a process that slept past the end of the lease learns of it by the clock,
 // also if its timer has not run yet and fn has released meanwhile.
-func TestDo_LeaseEndsBeforeItsTimer(t *testing.T) {
+func TestDo_ReportsALeaseThatEndedBeforeItsTimer(t *testing.T) {
 	for name, fn := range map[string]func(*lock.Handle){
 		"returns": func(*lock.Handle) {},
 		"releases": func(h *lock.Handle) {
@@ -160,7 +160,7 @@ func TestDo_LeaseEndsBeforeItsTimer(t *testing.T) {
 }
 
 // B-01: the lease is extended every third of its TTL.
-func TestAutoExtend(t *testing.T) {
+func TestAutoExtend_ExtendsEveryThirdOfTheTTL(t *testing.T) {
 	clock := locktest.NewClock(time.Now())
 	b := &spy{Backend: memlock.New(memlock.WithClock(clock))}
 	err := lock.Do(bg, b, "k", func(ctx context.Context, h *lock.Handle) error {
@@ -185,9 +185,9 @@ func TestAutoExtend(t *testing.T) {
 	}
 }
 
-// B-01: a lease that was given back has not ended too early, however long the
-// work goes on.
-func TestDo_WorkGoesOnAfterItsRelease(t *testing.T) {
+// B-01: a lease that the work released itself was not lost, however long the work
+// goes on.
+func TestDo_AllowsReleaseDuringTheWork(t *testing.T) {
 	clock := locktest.NewClock(time.Now())
 	b := memlock.New(memlock.WithClock(clock))
 	err := lock.Do(bg, b, "k", func(_ context.Context, h *lock.Handle) error {
@@ -202,9 +202,9 @@ func TestDo_WorkGoesOnAfterItsRelease(t *testing.T) {
 	}
 }
 
-// B-01: nor has one that was given back while an extension was under way, which
-// then finds nothing to extend.
-func TestDo_ReleasedDuringExtend(t *testing.T) {
+// B-01: nor was one that was released during an extension, which then finds nothing
+// to extend.
+func TestDo_ReleasesDuringAnExtension(t *testing.T) {
 	b := &spy{Backend: memlock.New()}
 	entered, proceed := make(chan struct{}), make(chan struct{})
 	b.onExtend = func(context.Context, int) (lock.ExtendResult, error) {
@@ -227,9 +227,9 @@ func TestDo_ReleasedDuringExtend(t *testing.T) {
 	}
 }
 
-// B-01: the lease is lost once, to what is found first: Do's error is the cause
-// that fn was told.
-func TestDo_FirstLossCounts(t *testing.T) {
+// B-01: a lease is lost once. Do returns the cause that fn's context has, which is
+// the first one found.
+func TestDo_ReportsTheFirstLoss(t *testing.T) {
 	clock := locktest.NewClock(time.Now())
 	b := &spy{Backend: memlock.New(memlock.WithClock(clock))}
 	b.onExtend = func(context.Context, int) (lock.ExtendResult, error) {
@@ -251,7 +251,7 @@ func TestDo_FirstLossCounts(t *testing.T) {
 }
 
 // B-01
-func TestAutoExtend_OwnershipLost(t *testing.T) {
+func TestAutoExtend_EndsTheWorkWhenOwnershipIsLost(t *testing.T) {
 	clock := locktest.NewClock(time.Now())
 	b := memlock.New(memlock.WithClock(clock))
 	err := lock.Do(bg, b, "k", func(ctx context.Context, h *lock.Handle) error {
@@ -273,7 +273,7 @@ func TestAutoExtend_OwnershipLost(t *testing.T) {
 }
 
 // B-01: errors are retried until a second before the deadline.
-func TestAutoExtend_Unproven(t *testing.T) {
+func TestAutoExtend_EndsTheWorkWhenTheLeaseIsUnproven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &spy{Backend: memlock.New()}
 		b.onExtend = func(context.Context, int) (lock.ExtendResult, error) {
@@ -296,10 +296,10 @@ func TestAutoExtend_Unproven(t *testing.T) {
 	})
 }
 
-// B-01: an extension that hangs is given up a tenth of the TTL, at most a second,
-// before the lease may be over: the one it should prolong, or the one it made if
-// that ends sooner.
-func TestAutoExtend_Hung(t *testing.T) {
+// B-01: an extension that hangs is given up before the lease may be over, by a tenth
+// of the TTL and at most a second. The lease is the old one, or the one that the
+// extension made if that ends sooner.
+func TestAutoExtend_EndsTheWorkWhenTheStoreHangs(t *testing.T) {
 	for _, row := range []struct{ ttl, lease, patience time.Duration }{
 		{30 * time.Second, 30 * time.Second, 19 * time.Second},
 		{3 * time.Second, 3 * time.Second, 1700 * time.Millisecond},
@@ -332,8 +332,8 @@ func TestAutoExtend_Hung(t *testing.T) {
 	}
 }
 
-// B-01: a lease of which little is left when its reply comes is extended in time.
-func TestAutoExtend_SlowReplies(t *testing.T) {
+// B-01: if little of the lease is left when its reply comes, it is extended in time.
+func TestAutoExtend_SurvivesSlowReplies(t *testing.T) {
 	for name, took := range map[string]struct {
 		acquire time.Duration
 		extends []time.Duration
@@ -374,8 +374,8 @@ func TestAutoExtend_SlowReplies(t *testing.T) {
 	}
 }
 
-// B-01: an error is no loss if a later extension succeeds.
-func TestAutoExtend_Recovers(t *testing.T) {
+// B-01: after a failed extension the lease is kept if a later one succeeds.
+func TestAutoExtend_RecoversFromErrors(t *testing.T) {
 	clock := locktest.NewClock(time.Now())
 	b := &spy{Backend: memlock.New(memlock.WithClock(clock))}
 	recovered := make(chan struct{})
@@ -401,7 +401,7 @@ func TestAutoExtend_Recovers(t *testing.T) {
 }
 
 // B-10
-func TestMaxHold(t *testing.T) {
+func TestMaxHold_BoundsAutoExtension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &spy{Backend: memlock.New()}
 		start := time.Now()
@@ -426,9 +426,9 @@ func TestMaxHold(t *testing.T) {
 	})
 }
 
-// B-10: a manual extension beyond the ttl is not the end of the automatic ones,
-// which go on to the bound, unless it goes beyond that.
-func TestMaxHold_ExtendedByHand(t *testing.T) {
+// B-10: after a manual extension beyond the TTL automatic ones go on to the bound,
+// unless the manual one went beyond that.
+func TestMaxHold_AllowsManualExtension(t *testing.T) {
 	for _, row := range []struct{ extension, end time.Duration }{
 		{time.Minute, 2 * time.Minute},
 		{time.Hour, time.Hour},
@@ -452,8 +452,8 @@ func TestMaxHold_ExtendedByHand(t *testing.T) {
 	}
 }
 
-// B-10: a bound below the ttl bounds the first lease already.
-func TestMaxHold_BelowTTL(t *testing.T) {
+// B-10: a bound below the TTL bounds the first lease too.
+func TestMaxHold_BoundsTheFirstLease(t *testing.T) {
 	for _, opts := range [][]lock.Option{{lock.WithAutoExtend()}, nil} {
 		clock := locktest.NewClock(time.Now())
 		start := clock.Now()

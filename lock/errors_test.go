@@ -16,7 +16,7 @@ import (
 )
 
 // L-ERR-03
-func TestError_Sentinels(t *testing.T) {
+func TestError_MatchesItsSentinel(t *testing.T) {
 	sentinels := map[lock.Code]error{
 		lock.CodeServiceUnavailable: lock.ErrServiceUnavailable,
 		lock.CodeAuthFailed:         lock.ErrAuthFailed,
@@ -41,8 +41,9 @@ func TestError_Sentinels(t *testing.T) {
 	}
 }
 
-// L-ID-03: wherever an error is printed it names neither key nor id. In a log it is
-// a text like every other error: sinks with a schema take no field of two types.
+// L-ID-03: an error names neither key nor id, however it is printed. In a log it is a
+// text like every other error, because log sinks with a schema reject a field of two
+// types.
 func TestError_RevealsNothing(t *testing.T) {
 	id := lock.NewLockID()
 	e := &lock.Error{Code: lock.CodeInternal, Op: "acquire", Key: "payment:42", LockID: id, OutcomeUnknown: true,
@@ -70,9 +71,9 @@ func TestError_RevealsNothing(t *testing.T) {
 	}
 }
 
-// What is named stays named: the innermost knows best, and the original is not
-// changed.
-func TestError_At(t *testing.T) {
+// At keeps what is already named, because the innermost caller knows best, and does not
+// change the original.
+func TestError_AtKeepsWhatIsNamed(t *testing.T) {
 	bare := lock.Invalid("x")
 	inner := bare.At("release", "a", "")
 	outer := inner.At("close", "b", "id")
@@ -85,7 +86,7 @@ func TestError_At(t *testing.T) {
 }
 
 // L-CAN-03
-func TestAbortedBy(t *testing.T) {
+func TestAbortedBy_MatchesContextAndCause(t *testing.T) {
 	cause := errors.New("payment:42 is gone")
 	ctx, cancel := context.WithCancelCause(bg)
 	cancel(cause)

@@ -39,7 +39,7 @@ func sources(t *testing.T, dirs ...string) map[string]*ast.File {
 }
 
 // The library can be imported alone: it needs nothing else of this module.
-func TestImports(t *testing.T) {
+func TestLock_ImportsNothingOfTheModule(t *testing.T) {
 	const module = "github.com/dronefleet/dronefleet/"
 	for path, file := range sources(t, ".", "firestorelock", "memlock", "locktest") {
 		for _, spec := range file.Imports {
@@ -56,7 +56,7 @@ func TestImports(t *testing.T) {
 
 // L-FENCE-04: no code deletes a fence counter. L-TIME-01: no code but the
 // constant itself spells the tolerance out, and no option changes it.
-func TestForbiddenCode(t *testing.T) {
+func TestLock_NeverDeletesACounterNorRepeatsTheTolerance(t *testing.T) {
 	for path, file := range sources(t, ".", "firestorelock", "memlock") {
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
@@ -90,7 +90,7 @@ func source(t *testing.T, path string, n ast.Node) string {
 }
 
 // A held lock costs at most 1 KiB, in the handle and the backend together.
-func TestMemoryPerHandle(t *testing.T) {
+func TestHandle_CostsLittleMemory(t *testing.T) {
 	const n, limit = 5000, 1024
 	b := memlock.New()
 	handles := make([]*lock.Handle, n)
@@ -103,8 +103,7 @@ func TestMemoryPerHandle(t *testing.T) {
 			handles[i] = h
 		}
 	}
-	// A first round grows the backend's tables, whose steps are no cost of a
-	// held lock.
+	// A first round grows the backend's tables, which is not a cost of a held lock.
 	acquireAll()
 	for i, h := range handles {
 		mustClose(t, h)

@@ -147,7 +147,7 @@ func TestHandle_CloseWaitsForRelease(t *testing.T) {
 }
 
 // L-HND-04
-func TestHandle_CloseTimeout(t *testing.T) {
+func TestHandle_CloseEndsAtItsTimeout(t *testing.T) {
 	for _, inFlight := range []bool{false, true} {
 		clock := locktest.NewClock(time.Now())
 		b := &spy{Backend: memlock.New(memlock.WithClock(clock))}
@@ -184,9 +184,9 @@ func TestHandle_CloseTimeout(t *testing.T) {
 	}
 }
 
-// L-HND-03, L-HND-04: beside a release that does not even end when it is
-// cancelled, the first Close reports that and the next has nothing to add.
-func TestHandle_CloseAgainBesideAHungRelease(t *testing.T) {
+// L-HND-03, L-HND-04: a release hangs and ignores its cancellation. The first Close
+// reports that, the next returns nil.
+func TestHandle_CloseReportsAHungReleaseOfOthersOnce(t *testing.T) {
 	clock := locktest.NewClock(time.Now())
 	b := &spy{Backend: memlock.New(memlock.WithClock(clock))}
 	entered, proceed := make(chan struct{}), make(chan struct{})
@@ -222,9 +222,8 @@ func closeTwice(t *testing.T, h *lock.Handle, clock *locktest.Clock, f *failures
 	}
 }
 
-// L-HND-03, L-HND-04: of two Closes whose release does not even end when it is
-// cancelled, one reports that.
-func TestHandle_CloseTwiceBesideAHungRelease(t *testing.T) {
+// L-HND-03, L-HND-04: the same where Close itself made the release.
+func TestHandle_CloseReportsAHungReleaseOnce(t *testing.T) {
 	clock := locktest.NewClock(time.Now())
 	b := &spy{Backend: memlock.New(memlock.WithClock(clock))}
 	proceed := make(chan struct{})
@@ -238,8 +237,8 @@ func TestHandle_CloseTwiceBesideAHungRelease(t *testing.T) {
 	closeTwice(t, h, clock, &f)
 }
 
-// L-HND-04: with a timeout of its own it is not the default.
-func TestHandle_CloseTimeoutOfItsOwn(t *testing.T) {
+// L-HND-04: WithCloseTimeout replaces the default.
+func TestHandle_CloseTimeoutIsConfigurable(t *testing.T) {
 	clock := locktest.NewClock(time.Now())
 	b := &spy{Backend: memlock.New(memlock.WithClock(clock))}
 	b.onRelease = func(ctx context.Context) (lock.ReleaseResult, error) {
@@ -257,7 +256,7 @@ func TestHandle_CloseTimeoutOfItsOwn(t *testing.T) {
 }
 
 // L-HND-04
-func TestHandle_CloseUnbounded(t *testing.T) {
+func TestHandle_CloseWaitsWithoutTimeout(t *testing.T) {
 	clock := locktest.NewClock(time.Now())
 	b := &spy{Backend: memlock.New(memlock.WithClock(clock))}
 	proceed := make(chan struct{})
@@ -276,7 +275,7 @@ func TestHandle_CloseUnbounded(t *testing.T) {
 }
 
 // L-HND-05
-func TestHandle_AfterRelease(t *testing.T) {
+func TestHandle_DoesNothingAfterRelease(t *testing.T) {
 	b := &spy{Backend: memlock.New()}
 	h := mustAcquire(t, b)
 	if ok, err := h.Release(bg); !ok || err != nil {
@@ -294,7 +293,7 @@ func TestHandle_AfterRelease(t *testing.T) {
 }
 
 // L-HND-05: nil, or the zero value that somebody embeds.
-func TestHandle_None(t *testing.T) {
+func TestHandle_NilDoesNothing(t *testing.T) {
 	for name, h := range map[string]*lock.Handle{"nil": nil, "zero": {}} {
 		if ok, err := h.Extend(bg, time.Minute); ok || err != nil {
 			t.Error(name, ok, err)
@@ -335,7 +334,7 @@ func TestHandle_LogsWithoutCallback(t *testing.T) {
 }
 
 // L-RTY-07
-func TestHandle_PanickingCallback(t *testing.T) {
+func TestHandle_SurvivesAPanickingCallback(t *testing.T) {
 	b := &spy{Backend: memlock.New()}
 	b.onRelease = func(context.Context) (lock.ReleaseResult, error) {
 		return lock.ReleaseResult{}, errors.New("boom")
@@ -346,7 +345,7 @@ func TestHandle_PanickingCallback(t *testing.T) {
 	}
 }
 
-func TestHandle_Extend(t *testing.T) {
+func TestHandle_ExtendMovesTheDeadline(t *testing.T) {
 	clock := locktest.NewClock(time.Now().Truncate(time.Millisecond))
 	b := memlock.New(memlock.WithClock(clock))
 	h := mustAcquire(t, b, lock.WithClock(clock), lock.WithTTL(time.Second))
@@ -393,9 +392,9 @@ func TestHandle_NamesItsKey(t *testing.T) {
 	}
 }
 
-// L-TIME-04: a backend that gives no deadline is counted on for the ttl from when
-// it was asked, and an extension that ends after the release starts no timer.
-func TestHandle_ExtendWithoutDeadline(t *testing.T) {
+// L-TIME-04: if the backend gives no deadline, the lease lasts the TTL from when the
+// backend was asked. An extension that ends after the release starts no timer.
+func TestHandle_CountsTheTTLIfABackendGivesNoDeadline(t *testing.T) {
 	clock := locktest.NewClock(time.Now())
 	b := &spy{Backend: memlock.New(memlock.WithClock(clock))}
 	var h *lock.Handle
@@ -422,9 +421,9 @@ func TestHandle_ExtendWithoutDeadline(t *testing.T) {
 	}
 }
 
-// L-TIME-04: an extension to a sooner end may have been applied although it
-// failed, so the handle counts on that end, and on the old one if it is sooner.
-func TestHandle_ExtendOfUnknownOutcome(t *testing.T) {
+// L-TIME-04: an extension that failed may have been applied, so the handle counts on
+// the sooner of the old and the new end.
+func TestHandle_CountsTheSoonerEndAfterAFailedExtension(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		ttl     time.Duration // of a lease of 30 s, extended after 10 s
@@ -464,9 +463,8 @@ func TestHandle_ExtendOfUnknownOutcome(t *testing.T) {
 	}
 }
 
-// L-TIME-04: an extension whose answer comes when its lease is over has extended
-// nothing that its holder may use.
-func TestHandle_ExtendAnsweredTooLate(t *testing.T) {
+// L-TIME-04: an extension is an error if its lease is over when the answer comes.
+func TestHandle_RejectsAnExtensionAnsweredTooLate(t *testing.T) {
 	for _, row := range []struct {
 		took time.Duration
 		late bool
@@ -492,7 +490,7 @@ func TestHandle_ExtendAnsweredTooLate(t *testing.T) {
 }
 
 // L-TIME-04: a shorter end that was confirmed can be made longer again.
-func TestHandle_ExtendShorterThenLonger(t *testing.T) {
+func TestHandle_ExtendMakesAShortenedLeaseLongerAgain(t *testing.T) {
 	clock := locktest.NewClock(time.Now())
 	h := mustAcquire(t, memlock.New(memlock.WithClock(clock)), lock.WithClock(clock))
 	for _, ttl := range []time.Duration{5 * time.Second, time.Minute} {
@@ -510,9 +508,8 @@ func TestHandle_ExtendShorterThenLonger(t *testing.T) {
 	}
 }
 
-// hungExtend is a handle with automatic extension and a manual extension that
-// hangs, whatever its context, until proceed is called. The heartbeat waits for
-// it.
+// hungExtend returns a handle with automatic extension whose manual extension hangs
+// and ignores its context until proceed is called. The heartbeat waits for it.
 func hungExtend(t *testing.T) (h *lock.Handle, clock *locktest.Clock, proceed func()) {
 	t.Helper()
 	clock = locktest.NewClock(time.Now())
@@ -540,8 +537,7 @@ func hungExtend(t *testing.T) (h *lock.Handle, clock *locktest.Clock, proceed fu
 	return h, clock, func() { close(release); <-done }
 }
 
-// within fails the test if something does not happen; how long it waits does not
-// matter otherwise.
+// within fails the test if something does not happen in a generous time.
 func within(t *testing.T, what string, done <-chan struct{}) {
 	t.Helper()
 	select {
@@ -552,7 +548,7 @@ func within(t *testing.T, what string, done <-chan struct{}) {
 }
 
 // L-HND-01, L-CAN-01: an extension that hangs does not hold up the release.
-func TestHandle_ReleaseBesideHungExtend(t *testing.T) {
+func TestHandle_ReleasesBesideAHungExtension(t *testing.T) {
 	h, _, proceed := hungExtend(t)
 	released := make(chan struct{})
 	go func() {
@@ -566,9 +562,9 @@ func TestHandle_ReleaseBesideHungExtend(t *testing.T) {
 	<-released
 }
 
-// L-HND-05: an extension that waits for another finds a handle that was released
-// meanwhile, and asks for nothing.
-func TestHandle_ReleasedWhileExtendWaits(t *testing.T) {
+// L-HND-05: an extension that waited for another one asks the backend nothing if the
+// handle was released meanwhile.
+func TestHandle_DoesNotExtendOnceReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &spy{Backend: memlock.New()}
 		proceed := make(chan struct{})
@@ -594,8 +590,8 @@ func TestHandle_ReleasedWhileExtendWaits(t *testing.T) {
 	})
 }
 
-// B-01: nor does it delay the loss of the lease.
-func TestHandle_LostBesideHungExtend(t *testing.T) {
+// B-01: an extension that hangs does not delay the loss of the lease.
+func TestHandle_ReportsTheLossBesideAHungExtension(t *testing.T) {
 	h, clock, proceed := hungExtend(t)
 	clock.Advance(19 * time.Second)
 	within(t, "not lost a second before the lease ends", h.Context().Done())
@@ -606,9 +602,9 @@ func TestHandle_LostBesideHungExtend(t *testing.T) {
 	mustClose(t, h)
 }
 
-// L-CAN-01: the wait for another extension ends with the context, as does a call
-// whose context has already ended: without asking, so the end of the lease stays.
-func TestHandle_ExtendCancelled(t *testing.T) {
+// L-CAN-01: waiting for another extension ends with the context. Nothing was asked, so
+// the end of the lease stays.
+func TestHandle_ExtendEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(bg)
 	cancel()
 	h, clock, proceed := hungExtend(t)
@@ -629,9 +625,9 @@ func TestHandle_ExtendCancelled(t *testing.T) {
 	mustClose(t, h)
 }
 
-// L-CAN-01: a context that has ended asks for nothing, also if no other extension
-// is under way, so the end of the lease stays.
-func TestHandle_ExtendAfterCancellation(t *testing.T) {
+// L-CAN-01: with a context that has ended nothing is asked, even if no other extension
+// is in flight, so the end of the lease stays.
+func TestHandle_ExtendAsksNothingAfterCancellation(t *testing.T) {
 	ctx, cancel := context.WithCancel(bg)
 	cancel()
 	clock := locktest.NewClock(time.Now())
@@ -649,7 +645,7 @@ func TestHandle_ExtendAfterCancellation(t *testing.T) {
 	mustClose(t, h)
 }
 
-func TestHandle_ExtendLost(t *testing.T) {
+func TestHandle_ExtendReportsALostLease(t *testing.T) {
 	b := memlock.New()
 	h := mustAcquire(t, b)
 	if res, err := b.Release(bg, lock.Ref{LockID: h.LockID()}); !res.OK || err != nil {
@@ -664,9 +660,9 @@ func TestHandle_ExtendLost(t *testing.T) {
 	mustClose(t, h)
 }
 
-// L-HND-01, L-HND-03, L-HND-05: many that extend, release, close and wait for the end
-// of one handle at once. However they meet, it is released once and nothing is left.
-func TestHandle_UsedByMany(t *testing.T) {
+// L-HND-01, L-HND-03, L-HND-05: many goroutines extend, release, close and await one
+// handle at once. In every interleaving it is released once and leaves nothing behind.
+func TestHandle_IsSafeForConcurrentUse(t *testing.T) {
 	for round := range 50 {
 		synctest.Test(t, func(t *testing.T) {
 			b := &spy{Backend: memlock.New()}
@@ -726,7 +722,7 @@ func TestHandle_UsedByMany(t *testing.T) {
 }
 
 // The handle outlives the context of its acquisition.
-func TestHandle_OutlivesAcquire(t *testing.T) {
+func TestHandle_OutlivesTheContextOfAcquire(t *testing.T) {
 	for name, acquire := range map[string]func(context.Context, lock.Backend) (*lock.Handle, error){
 		"Acquire": func(ctx context.Context, b lock.Backend) (*lock.Handle, error) { return lock.Acquire(ctx, b, "k") },
 		"TryAcquire": func(ctx context.Context, b lock.Backend) (*lock.Handle, error) {

@@ -10,7 +10,7 @@ import (
 )
 
 // L-KEY-01, L-KEY-02
-func TestNormalizeKey(t *testing.T) {
+func TestNormalizeKey_Vectors(t *testing.T) {
 	for _, row := range []struct {
 		name, key, hex string // hex "": refused; "=": unchanged
 	}{
@@ -46,7 +46,7 @@ func TestNormalizeKey(t *testing.T) {
 }
 
 // L-KEY-03, L-KEY-04, L-TST-02
-func TestStorageKey(t *testing.T) {
+func TestStorageKey_Vectors(t *testing.T) {
 	rep := strings.Repeat
 	for _, row := range []struct {
 		name, prefix, key string
@@ -87,7 +87,7 @@ func TestStorageKey(t *testing.T) {
 }
 
 // L-LKP-03
-func TestHashes(t *testing.T) {
+func TestHashKey_Vectors(t *testing.T) {
 	for value, want := range map[string]string{
 		"payment:42":            "6831d3d1611c045158f886b7",
 		"cafe\u0301":            "850f7dc43910ff890f8879c0",
@@ -121,7 +121,7 @@ func TestHashes(t *testing.T) {
 }
 
 // B-11
-func TestKeyedHasher(t *testing.T) {
+func TestKeyedHasher_DependsOnItsSecret(t *testing.T) {
 	if _, err := lock.KeyedHasher(nil); !errors.Is(err, lock.ErrInvalidArgument) {
 		t.Errorf("empty secret: %v", err)
 	}
@@ -149,7 +149,7 @@ func TestKeyedHasher(t *testing.T) {
 }
 
 // L-ID-01
-func TestNewLockID(t *testing.T) {
+func TestNewLockID_IsRandom(t *testing.T) {
 	const n = 100_000
 	seen := make(map[string]struct{}, n)
 	values := make(map[string]struct{}, 16*256) // of each byte: all of them are random
@@ -176,7 +176,7 @@ func TestNewLockID(t *testing.T) {
 }
 
 // L-ID-02
-func TestValidateLockID(t *testing.T) {
+func TestValidateLockID_ChecksTheForm(t *testing.T) {
 	good := "AZaz09_-AZaz09_-AZaz0B" // B is not canonical as last character
 	if err := lock.ValidateLockID(good); err != nil {
 		t.Error(err)
@@ -189,7 +189,7 @@ func TestValidateLockID(t *testing.T) {
 }
 
 // L-TIME-01
-func TestIsLive(t *testing.T) {
+func TestIsLive_HasATolerance(t *testing.T) {
 	for past, want := range map[int64]bool{-1: true, 0: true, 999: true, 1000: false, 1001: false} {
 		if got := lock.IsLive(5000, 5000+past); got != want {
 			t.Errorf("%d ms past the end: %v", past, got)
@@ -198,7 +198,7 @@ func TestIsLive(t *testing.T) {
 }
 
 // L-FENCE-01, L-FENCE-03
-func TestFormatFence(t *testing.T) {
+func TestFormatFence_Has15Digits(t *testing.T) {
 	for n, want := range map[int64]lock.Fence{
 		1: "000000000000001", 42: "000000000000042", lock.FenceWarn: "090000000000000", lock.FenceMax: "900000000000000",
 	} {
@@ -214,7 +214,7 @@ func TestFormatFence(t *testing.T) {
 }
 
 // L-FENCE-05
-func TestParseFence(t *testing.T) {
+func TestParseFence_ReadsOlderForms(t *testing.T) {
 	for s, want := range map[string]int64{
 		"0": 0, "7": 7, "000000000000042": 42, "0000000000000000042": 42, "9223372036854775807": 1<<63 - 1,
 	} {
@@ -231,7 +231,7 @@ func TestParseFence(t *testing.T) {
 
 // The order of the contract's note: a 19-digit fence sorts below every later
 // 15-digit one.
-func TestFenceOrderAcrossWidths(t *testing.T) {
+func TestFence_OrdersAcrossWidths(t *testing.T) {
 	for _, v := range []int64{1, 9, 10, 99_999, 100_000, 123_456_789_012, 899_999_999_999_999} {
 		old := strings.Repeat("0", 19-len(digits(v))) + digits(v)
 		later, err := lock.FormatFence(v + 1)

@@ -16,7 +16,7 @@ import (
 )
 
 // L-RTY-01
-func TestDefaults(t *testing.T) {
+func TestOptions_Defaults(t *testing.T) {
 	ttl, retries, delay, timeout, backoff, jitter, err := lock.Config()
 	if err != nil || ttl != 30*time.Second || retries != 10 || delay != 100*time.Millisecond ||
 		timeout != 5*time.Second || backoff != lock.BackoffExponential || jitter != lock.JitterEqual {
@@ -25,7 +25,7 @@ func TestDefaults(t *testing.T) {
 }
 
 // L-RTY-02
-func TestPause(t *testing.T) {
+func TestConfig_PauseGrows(t *testing.T) {
 	ms := time.Millisecond
 	for _, row := range []struct {
 		n    int
@@ -62,7 +62,7 @@ func TestPause(t *testing.T) {
 }
 
 // L-RTY-08, L-TIME-03
-func TestOptions_Refused(t *testing.T) {
+func TestOptions_RefusesNegativeValues(t *testing.T) {
 	for name, opt := range map[string]lock.Option{
 		"ttl zero":     lock.WithTTL(0),
 		"ttl negative": lock.WithTTL(-time.Second),
@@ -105,7 +105,7 @@ func contendedUntil(n int) *spy {
 }
 
 // L-RTY-03, L-RTY-08
-func TestAcquire_Tries(t *testing.T) {
+func TestAcquire_BoundsItsTries(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		freeAt  int
@@ -134,7 +134,7 @@ func TestAcquire_Tries(t *testing.T) {
 }
 
 // L-RTY-02, L-RTY-03: the pauses, on a clock that stands still.
-func TestAcquire_Sleeps(t *testing.T) {
+func TestAcquire_SleepsBetweenTries(t *testing.T) {
 	clock := locktest.NewClock(time.Now())
 	b := contendedUntil(4)
 	done := make(chan error, 1)
@@ -161,7 +161,7 @@ func TestAcquire_Sleeps(t *testing.T) {
 }
 
 // B-06: the end of the holder's lease shortens the pause, never lengthens it.
-func TestAcquire_WakesAtExpiry(t *testing.T) {
+func TestAcquire_WakesWhenTheLeaseEnds(t *testing.T) {
 	clock := locktest.NewClock(time.UnixMilli(1_000_000))
 	b := &spy{Backend: memlock.New()}
 	b.onAcquire = func(context.Context, int) (lock.AcquireResult, error) {
@@ -179,9 +179,9 @@ func TestAcquire_WakesAtExpiry(t *testing.T) {
 	}
 }
 
-// B-06: a lease that ends when time does, as another writer may store it, leaves
-// the pause as long as the backoff has it: the tries are not burnt at once.
-func TestAcquire_HolderHasTheLockForEver(t *testing.T) {
+// B-06: another writer may store an end in the far future. The pauses are then those of
+// the backoff: the sum of end and tolerance must not overflow and use up the tries.
+func TestAcquire_PollsALockThatNeverExpires(t *testing.T) {
 	for _, forEver := range []int64{1<<53 - 1, math.MaxInt64} { // JavaScript's greatest integer, and ours
 		clock := locktest.NewClock(time.UnixMilli(1_000_000))
 		b := &spy{Backend: memlock.New()}
@@ -208,10 +208,10 @@ func TestAcquire_HolderHasTheLockForEver(t *testing.T) {
 	}
 }
 
-// B-06: where the clock that decides is a little behind the local one, the lock is
-// taken soon after it is free, not after a pause of the backoff, by when the
-// budget may be over; and not by a try every few milliseconds.
-func TestAcquire_HolderOverByLocalClockOfLate(t *testing.T) {
+// B-06: the clock that decides is a little behind the local one. The lock is taken soon
+// after it is free: a pause of the backoff might outlast the budget, and a try every
+// few milliseconds would use up the tries.
+func TestAcquire_RetriesSoonAfterTheLocalEnd(t *testing.T) {
 	clock := locktest.NewClock(time.UnixMilli(1_000_000))
 	const behind = 120 * time.Millisecond
 	end := clock.Now().Add(10 * time.Millisecond) // of the lease, tolerance included
@@ -242,10 +242,10 @@ func TestAcquire_HolderOverByLocalClockOfLate(t *testing.T) {
 	}
 }
 
-// B-06: an end that is past by the local clock tells little of when the lock is
-// free: the holder's clock, or the server's, may be behind. Such tries wait, at
-// most as long as others, or the budget of tries would be burnt at once.
-func TestAcquire_HolderOverByLocalClock(t *testing.T) {
+// B-06: an end that is past by the local clock says little about when the lock is free:
+// the holder's clock or the server's may be behind. Tries still wait, at most as long
+// as otherwise, or they would be used up at once.
+func TestAcquire_WaitsThoughTheLocalEndIsPast(t *testing.T) {
 	for _, ago := range []time.Duration{lock.Tolerance, lock.Tolerance + time.Minute} {
 		clock := locktest.NewClock(time.UnixMilli(1_000_000))
 		b := &spy{Backend: memlock.New()}
@@ -273,7 +273,7 @@ func TestAcquire_HolderOverByLocalClock(t *testing.T) {
 }
 
 // L-RTY-03: the last pause is cut to what is left, then the budget is over.
-func TestAcquire_BudgetEndsSleep(t *testing.T) {
+func TestAcquire_TimeoutEndsASleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := contendedUntil(100)
 		start := time.Now()
@@ -289,9 +289,9 @@ func TestAcquire_BudgetEndsSleep(t *testing.T) {
 	})
 }
 
-// L-RTY-04: a hung backend ends with the budget, as AcquisitionTimeout. Nobody
-// knows then whether the lock was free.
-func TestAcquire_BudgetEndsTry(t *testing.T) {
+// L-RTY-04: a hung backend ends with the budget, as AcquisitionTimeout: whether the
+// lock was free is unknown.
+func TestAcquire_TimeoutEndsATry(t *testing.T) {
 	clock := locktest.NewClock(time.Now())
 	b := &spy{Backend: memlock.New()}
 	b.onAcquire = func(ctx context.Context, _ int) (lock.AcquireResult, error) {
@@ -317,9 +317,9 @@ func TestAcquire_BudgetEndsTry(t *testing.T) {
 	}
 }
 
-// L-RTY-04: a lock that was granted as the budget or the caller's context ended
-// is the caller's: nobody else would release it.
-func TestAcquire_GrantedAtTheEnd(t *testing.T) {
+// L-RTY-04: a lock that is granted just as the budget or the caller's context ends is
+// returned: nobody else would release it.
+func TestAcquire_KeepsALeaseGrantedAtTheEnd(t *testing.T) {
 	for name, acquire := range map[string]func(context.Context, lock.Backend, lock.Clock) (*lock.Handle, error){
 		"Acquire": func(ctx context.Context, b lock.Backend, c lock.Clock) (*lock.Handle, error) {
 			return lock.Acquire(ctx, b, "k", lock.WithClock(c))
@@ -352,8 +352,8 @@ func TestAcquire_GrantedAtTheEnd(t *testing.T) {
 	}
 }
 
-// L-ACQ-06: also a try whose caller has gone may have taken the lock.
-func TestAcquire_CancelledWithUnknownOutcome(t *testing.T) {
+// L-ACQ-06: a try may have taken the lock although its caller is gone.
+func TestAcquire_CancellationKeepsAnUnknownOutcome(t *testing.T) {
 	for name, acquire := range map[string]func(context.Context, lock.Backend) error{
 		"Acquire":    func(ctx context.Context, b lock.Backend) error { _, err := lock.Acquire(ctx, b, "k"); return err },
 		"TryAcquire": func(ctx context.Context, b lock.Backend) error { _, _, err := lock.TryAcquire(ctx, b, "k"); return err },
@@ -371,8 +371,9 @@ func TestAcquire_CancelledWithUnknownOutcome(t *testing.T) {
 	}
 }
 
-// L-RTY-03, L-RTY-04: the caller's context is Aborted, in a pause and in a try.
-func TestAcquire_Cancelled(t *testing.T) {
+// L-RTY-03, L-RTY-04: the end of the caller's context is Aborted, during a pause and
+// during a try.
+func TestAcquire_EndsWithItsContext(t *testing.T) {
 	clock := locktest.NewClock(time.Now())
 	cause := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(bg)
@@ -405,9 +406,9 @@ func TestAcquire_Cancelled(t *testing.T) {
 	}
 }
 
-// L-RTY-05: what an unknown outcome left behind is cleaned up by its id, maybe
-// after the next try, so that one has another.
-func TestAcquire_NewIDAfterUnknownOutcome(t *testing.T) {
+// L-RTY-05: what an unknown outcome left behind is released by its lock id, perhaps
+// after the next try. So the next try has a new id.
+func TestAcquire_TakesANewIDAfterAnUnknownOutcome(t *testing.T) {
 	unknown := &lock.Error{Code: lock.CodeServiceUnavailable, OutcomeUnknown: true}
 	for _, row := range []struct {
 		name  string
@@ -441,9 +442,9 @@ func TestAcquire_NewIDAfterUnknownOutcome(t *testing.T) {
 	}
 }
 
-// L-ACQ-06: a try that may have taken the lock is told of by whatever error ends
-// the acquisition, for it may be held.
-func TestAcquire_UnknownOutcomeOfATry(t *testing.T) {
+// L-ACQ-06: if a try may have taken the lock, the error that ends the acquisition says
+// so.
+func TestAcquire_ReportsTheUnknownOutcomeOfATry(t *testing.T) {
 	unknown := &lock.Error{Code: lock.CodeServiceUnavailable, OutcomeUnknown: true}
 	contended := lock.AcquireResult{Reason: lock.ReasonLocked}
 	for _, row := range []struct {
@@ -477,7 +478,7 @@ func TestAcquire_UnknownOutcomeOfATry(t *testing.T) {
 }
 
 // L-RTY-05
-func TestAcquire_ErrorsOfTries(t *testing.T) {
+func TestAcquire_RetriesOnlyWhatItShould(t *testing.T) {
 	foreign := errors.New("foreign")
 	for _, row := range []struct {
 		name  string
@@ -508,9 +509,8 @@ func TestAcquire_ErrorsOfTries(t *testing.T) {
 	}
 }
 
-// L-RTY-05: an error that a backend wrapped ends the loop as it is, not as
-// Internal.
-func TestAcquire_WrappedErrorOfTry(t *testing.T) {
+// L-RTY-05: an *Error that a backend wrapped ends the loop unchanged, not as Internal.
+func TestAcquire_KeepsAWrappedError(t *testing.T) {
 	refused := fmt.Errorf("tenant 7: %w", lock.ErrAuthFailed)
 	b := &spy{Backend: memlock.New()}
 	b.onAcquire = func(context.Context, int) (lock.AcquireResult, error) { return lock.AcquireResult{}, refused }
@@ -548,7 +548,7 @@ func TestAcquire_WokenByRelease(t *testing.T) {
 }
 
 // L-RTY-08: arguments come before everything else.
-func TestAcquire_BadKey(t *testing.T) {
+func TestAcquire_RefusesABadKey(t *testing.T) {
 	ctx, cancel := context.WithCancel(bg)
 	cancel()
 	_, err := lock.Acquire(ctx, memlock.New(), "")

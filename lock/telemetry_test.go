@@ -35,7 +35,7 @@ func mustDrain(t *testing.T, o *lock.Observed) {
 }
 
 // L-TEL-02
-func TestTelemetry_Events(t *testing.T) {
+func TestTelemetry_ReportsEveryCall(t *testing.T) {
 	var j journal
 	clock := locktest.NewClock(time.Now())
 	b := &spy{Backend: memlock.New(memlock.WithClock(clock))}
@@ -97,9 +97,9 @@ func TestTelemetry_Events(t *testing.T) {
 	}
 }
 
-// L-TEL-02: an acquisition that yields no id is known by the one it was asked for
-// with, and a call that failed has its code alone, whatever came with the error.
-func TestTelemetry_FailedCalls(t *testing.T) {
+// L-TEL-02: an acquisition without a result has the lock id of its request. A call that
+// failed has its code alone, even if the backend also gave a reason.
+func TestTelemetry_ReportsFailedCalls(t *testing.T) {
 	var j journal
 	b := &spy{Backend: memlock.New()}
 	o := lock.WithTelemetry(b, &j)
@@ -124,8 +124,8 @@ func TestTelemetry_FailedCalls(t *testing.T) {
 	}
 }
 
-// L-TEL-01: the decorator is the backend in every other respect.
-func TestTelemetry_Contract(t *testing.T) {
+// L-TEL-01: otherwise the decorator behaves as the backend does.
+func TestTelemetry_KeepsTheContract(t *testing.T) {
 	locktest.Run(t, func(t *testing.T, clock lock.Clock) lock.Backend {
 		o := lock.WithTelemetry(memlock.New(memlock.WithClock(clock)), nil, lock.WithTelemetryClock(clock))
 		t.Cleanup(func() { mustDrain(t, o) })
@@ -134,7 +134,7 @@ func TestTelemetry_Contract(t *testing.T) {
 }
 
 // L-EVT-01: the JSON of events, field by field.
-func TestEvent_JSON(t *testing.T) {
+func TestEvent_MarshalsExactFields(t *testing.T) {
 	keyHash, idHash := lock.HashKey("payment:42"), lock.HashKey("AAAAAAAAAAAAAAAAAAAAAA")
 	for _, row := range []struct {
 		event  lock.Event
@@ -164,7 +164,7 @@ func TestEvent_JSON(t *testing.T) {
 
 // L-EVT-01: a key that seems to hold a secret stays hashed, and so does its lock
 // id, whatever IncludeRaw says.
-func TestTelemetry_DenyRaw(t *testing.T) {
+func TestTelemetry_HidesDeniedKeys(t *testing.T) {
 	deny := func(words ...string) []lock.TelemetryOption {
 		return []lock.TelemetryOption{lock.DenyRaw(words...)}
 	}
@@ -215,7 +215,7 @@ func TestTelemetry_DenyRaw(t *testing.T) {
 
 // L-EVT-01: the decorator is a Store on every backend; what the backend lacks is
 // refused.
-func TestTelemetry_OnEveryBackend(t *testing.T) {
+func TestTelemetry_IsAStoreOnEveryBackend(t *testing.T) {
 	whole := &closing{Backend: memlock.New()}
 	o := lock.WithTelemetry(whole, nil)
 	if _, err := o.Acquire(bg, lock.AcquireRequest{Key: "k", TTL: time.Minute}); err != nil {
@@ -268,7 +268,7 @@ func (c *closing) Close(context.Context) error {
 }
 
 // L-TEL-03
-func TestTelemetry_Raw(t *testing.T) {
+func TestTelemetry_ShowsRawValuesOnRequest(t *testing.T) {
 	for name, row := range map[string]struct {
 		opts []lock.TelemetryOption
 		raw  bool
@@ -293,7 +293,7 @@ func TestTelemetry_Raw(t *testing.T) {
 }
 
 // B-11
-func TestTelemetry_Hasher(t *testing.T) {
+func TestTelemetry_UsesTheHasher(t *testing.T) {
 	var j journal
 	o := lock.WithTelemetry(memlock.New(), &j, lock.WithHasher(lock.SyncGuardHash))
 	if _, err := o.IsLocked(bg, "a"); err != nil {
@@ -305,8 +305,8 @@ func TestTelemetry_Hasher(t *testing.T) {
 	}
 }
 
-// L-TEL-04: a blocked observer delays nothing; what it misses is counted.
-func TestTelemetry_BlockedObserver(t *testing.T) {
+// L-TEL-04: a blocked observer delays nothing; the events it misses are counted.
+func TestTelemetry_DoesNotWaitForABlockedObserver(t *testing.T) {
 	proceed := make(chan struct{})
 	entered := make(chan struct{}, 1)
 	var seen int
@@ -348,7 +348,7 @@ func TestTelemetry_BlockedObserver(t *testing.T) {
 }
 
 // L-TEL-04
-func TestTelemetry_PanickingObserver(t *testing.T) {
+func TestTelemetry_SurvivesAPanickingObserver(t *testing.T) {
 	var n int
 	o := lock.WithTelemetry(memlock.New(), lock.ObserverFunc(func(lock.Event) { n++; panic("observer") }))
 	for range 3 {
@@ -362,9 +362,9 @@ func TestTelemetry_PanickingObserver(t *testing.T) {
 	}
 }
 
-// L-TEL-04: what hashes and what decides about raw values are the observer's as
-// well: they neither delay nor change a result.
-func TestTelemetry_ForeignFunctions(t *testing.T) {
+// L-TEL-04: the hasher and the predicate for raw values run with the observer: they
+// neither delay nor change a result.
+func TestTelemetry_DoesNotWaitForHasherOrPredicate(t *testing.T) {
 	proceed := make(chan struct{})
 	for name, opt := range map[string]lock.TelemetryOption{
 		"blocked hasher":      lock.WithHasher(func(string) string { <-proceed; return "" }),
@@ -397,8 +397,8 @@ func TestTelemetry_ForeignFunctions(t *testing.T) {
 	close(proceed)
 }
 
-// What is nil is the default, here as in the options of the helpers.
-func TestTelemetry_NilOptions(t *testing.T) {
+// A nil option or argument is the default, as in the helpers' options.
+func TestTelemetry_NilOptionsAreDefaults(t *testing.T) {
 	var j journal
 	o := lock.WithTelemetry(memlock.New(nil, memlock.WithClock(nil), memlock.WithLogger(nil), memlock.WithHasher(nil)), &j,
 		nil, lock.WithHasher(nil), lock.WithTelemetryClock(nil))

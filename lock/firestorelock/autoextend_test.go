@@ -48,7 +48,7 @@ func TestAutoExtend_SurvivesFaults(t *testing.T) {
 }
 
 // B-01: somebody else released the lock: the work is told.
-func TestAutoExtend_Lost(t *testing.T) {
+func TestAutoExtend_ReportsALockReleasedElsewhere(t *testing.T) {
 	t.Parallel()
 	clock := locktest.NewClock(time.Now())
 	r := newRig(t, Config{Clock: clock})
@@ -65,7 +65,7 @@ func TestAutoExtend_Lost(t *testing.T) {
 }
 
 // B-01: the server is gone: the work is told a second before the lease ends.
-func TestAutoExtend_Unproven(t *testing.T) {
+func TestAutoExtend_ReportsASilentServerBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	clock := locktest.NewClock(time.Now())
 	r := newRig(t, Config{Clock: clock})
@@ -88,10 +88,10 @@ func TestAutoExtend_Unproven(t *testing.T) {
 	}
 }
 
-// A call without a deadline does not wait for a silent server for ever, and
-// that is no Aborted: the caller did not end it. A machine may take all of the
-// patience before the commit is sent; what is asked is about one that was.
-func TestPatience(t *testing.T) {
+// A call without a deadline does not wait for a silent server for ever. Its error is not
+// Aborted, because the caller did not end it. A slow machine may use up the patience
+// before the commit is sent, so the patience grows until one was.
+func TestBackend_GivesUpOnASilentServer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Config{})
 	warmUp(t, r.direct)
@@ -107,8 +107,8 @@ func TestPatience(t *testing.T) {
 	r.proxy.Clear()
 }
 
-// B-03: what only reads leaves no outcome unknown, however it ends.
-func TestOutcomeKnown_ReadUnanswered(t *testing.T) {
+// B-03: a call that only reads leaves no outcome unknown, however it ends.
+func TestRead_UnansweredLeavesNoUnknownOutcome(t *testing.T) {
 	for name, do := range map[string]func(ctx context.Context, b *Backend) error{
 		"isLocked": func(ctx context.Context, b *Backend) error { _, err := b.IsLocked(ctx, key); return err },
 		"lookup":   func(ctx context.Context, b *Backend) error { _, err := b.Lookup(ctx, lock.Query{Key: key}); return err },
@@ -144,8 +144,8 @@ func TestOutcomeKnown_ReadUnanswered(t *testing.T) {
 	}
 }
 
-// B-03: nor does one that is left behind.
-func TestRead_LeftBehind(t *testing.T) {
+// B-03: the same if the call is left behind.
+func TestRead_LeftBehindLeavesNoUnknownOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(bg)
 		b := &Backend{patience: operationTimeout}
@@ -160,9 +160,9 @@ func TestRead_LeftBehind(t *testing.T) {
 	})
 }
 
-// L-CAN-04: a call that does not heed the end of its context is left behind well
-// within the 500 ms that a cancelled caller may wait, and its result reaches late.
-func TestCall_Cancelled(t *testing.T) {
+// L-CAN-04: an operation that ignores the end of its context is left behind well within
+// 500 ms, and its result goes to the function late.
+func TestCall_LeavesAStuckOperationBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(bg)
 		b := &Backend{patience: operationTimeout}
@@ -188,9 +188,9 @@ func TestCall_Cancelled(t *testing.T) {
 	})
 }
 
-// L-CAN-04: a call that ends soon after its context has its own answer: nothing
-// is unknown then.
-func TestCall_EndsWithItsContext(t *testing.T) {
+// L-CAN-04: an operation that ends soon after its context gives its own answer; nothing
+// is unknown.
+func TestCall_KeepsTheAnswerThatComesSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(bg)
 		b := &Backend{patience: operationTimeout}
@@ -207,8 +207,8 @@ func TestCall_EndsWithItsContext(t *testing.T) {
 	})
 }
 
-// Close waits for what runs, but no longer than its context, which is Aborted.
-func TestClose_Waits(t *testing.T) {
+// Close waits for background work, at most until its context ends: then it is Aborted.
+func TestClose_WaitsForBackgroundWork(t *testing.T) {
 	b := &Backend{}
 	proceed := make(chan struct{})
 	b.background(bg, func(context.Context) { <-proceed })

@@ -63,7 +63,7 @@ func isLonger(before, after *lock.RawInfo, _ string) bool {
 	return after != nil && after.ExpiresAtMs > before.ExpiresAtMs
 }
 
-// trouble is what a call meets before its caller goes.
+// trouble is what a call meets before its caller is cancelled.
 type trouble struct {
 	name    string
 	commits []faultproxy.Fault // one each
@@ -82,10 +82,10 @@ var troubles = []trouble{
 	{name: "applied, then aborted", commits: []faultproxy.Fault{{After: codes.Aborted}}, acquire: true},
 }
 
-// L-CAN-02, L-CAN-03, L-ACQ-06, B-03: whenever the caller goes, an outcome that is told
-// as known is the true one, and what a failed acquisition had locked when it ended does
-// not stay so.
-func TestCancelledAtEveryRequest(t *testing.T) {
+// L-CAN-02, L-CAN-03, L-ACQ-06, B-03: the caller is cancelled at each request in turn.
+// An outcome that is reported as known is true, and what a failed acquisition had locked
+// is released.
+func TestBackend_TellsTheTrueOutcomeWhereverItIsCancelled(t *testing.T) {
 	for _, c := range changes {
 		for _, tr := range troubles {
 			if tr.acquire && c.held || tr.lease && !c.held {
@@ -123,8 +123,8 @@ type cancelRig struct {
 	trouble
 }
 
-// cancelledAt makes the call, on a key of its own, whose caller goes at the request
-// of the rule, and checks what is told of it. It returns the requests made.
+// cancelledAt makes the call on a key of its own, cancels its caller at the rule's
+// request, and checks what is reported. It returns the requests made.
 func (x cancelRig) cancelledAt(t *testing.T, key string, at faultproxy.Rule) map[string]int {
 	t.Helper()
 	id := lock.NewLockID()

@@ -11,14 +11,14 @@ import (
 )
 
 // L-TST-01
-func TestContract(t *testing.T) {
+func TestBackend_KeepsTheContract(t *testing.T) {
 	locktest.Run(t, func(t *testing.T, clock lock.Clock) lock.Backend {
 		return newBackend(t, newClient(t, serverAddr), Config{Clock: clock})
 	})
 }
 
 // L-TST-01: equal outcomes on both backends, call by call.
-func TestSameOutcomesAsMemory(t *testing.T) {
+func TestBackend_HasTheSameOutcomesAsMemory(t *testing.T) {
 	for seed := range uint64(8) {
 		start := time.Now()
 		memoryClock, storeClock := locktest.NewClock(start), locktest.NewClock(start)

@@ -79,7 +79,7 @@ func (b bench) get(t *testing.T, path string) map[string]any {
 }
 
 // L-DOC-01, L-KEY-04: fields, types and places are SyncGuard's, byte for byte.
-func TestDocuments(t *testing.T) {
+func TestDocuments_AreThoseOfSyncGuard(t *testing.T) {
 	for _, row := range []struct{ key, lock, counter string }{
 		{"payment:42", "locks/payment:42", "fence_counters/fence:payment:42"},
 		{"fence:payment:42", "locks/fence:payment:42", "fence_counters/fence:fence:payment:42"},
@@ -91,8 +91,8 @@ func TestDocuments(t *testing.T) {
 		{strings.Repeat("\U0001F512", 128), "locks/" + strings.Repeat("\U0001F512", 128), "fence_counters/fence:" + strings.Repeat("\U0001F512", 128)},
 		{"key/with/slashes", "locks/key/with/slashes", "fence_counters/fence:key/with/slashes"},
 	} {
-		// A database each: the counter of one key may be where SyncGuard 1.x kept
-		// that of another.
+		// Each key has its own database: the counter of one key may be where SyncGuard
+		// 1.x kept that of another.
 		b := newBench(t, Config{})
 		normal, err := lock.NormalizeKey(row.key)
 		if err != nil {
@@ -129,7 +129,7 @@ func TestDocuments(t *testing.T) {
 }
 
 // L-EXT-01: extension touches the end alone, release the lock document alone.
-func TestDocuments_ExtendAndRelease(t *testing.T) {
+func TestDocuments_ExtensionChangesTheEndAlone(t *testing.T) {
 	b := newBench(t, Config{})
 	for _, ref := range []lock.Ref{{Key: key}, {}} {
 		ref.LockID = mustAcquire(t, b.Backend, key).LockID
@@ -156,8 +156,8 @@ func TestDocuments_ExtendAndRelease(t *testing.T) {
 	}
 }
 
-// L-KEY-05, L-KEY-06: what is no document path is refused before any I/O.
-func TestUnaddressableKeys(t *testing.T) {
+// L-KEY-05, L-KEY-06: a key that is not a document path is refused before any I/O.
+func TestBackend_RefusesUnaddressableKeys(t *testing.T) {
 	refused := []string{"a/b", "a//b", "/", "a/b/", "a/", "/a", ".", "..", "__x__", "____", "a/../b", "a/./b", "a/__x__/b", "a/b/c/d"}
 	deep := strings.Repeat("a/b/", 100) + "c" // 201 segments: 101 collections
 	b := newBench(t, Config{})
@@ -189,7 +189,7 @@ func TestUnaddressableKeys(t *testing.T) {
 }
 
 // L-REL-04: queries do not see nested locks; the backend remembers its own.
-func TestNestedKeys(t *testing.T) {
+func TestNestedKeys_AreKnownByTheirHolder(t *testing.T) {
 	b := newBench(t, Config{})
 	const nested = "key/with/slashes"
 	other := newBackend(t, b.client, Config{Clock: b.clock})
@@ -216,8 +216,8 @@ func TestNestedKeys(t *testing.T) {
 	}
 }
 
-// L-REL-04: who asks for a lease under another key has not ended it, and it is still
-// known by its id.
+// L-REL-04: a call with the wrong key does not make the backend forget the lease: it is
+// still known by its id.
 func TestNestedKeys_AreKnownAfterAWrongKey(t *testing.T) {
 	b := newBench(t, Config{})
 	id := mustAcquire(t, b.Backend, "key/with/slashes").LockID
@@ -236,7 +236,7 @@ func TestNestedKeys_AreKnownAfterAWrongKey(t *testing.T) {
 }
 
 // L-FENCE-05, L-FENCE-06, D2, D24
-func TestStoredFences(t *testing.T) {
+func TestFence_ReadsEveryStoredForm(t *testing.T) {
 	counter, legacy := "fence_counters/fence:"+key, "fence_counters/"+key
 	expired := map[string]any{"lockId": lock.NewLockID(), "expiresAtMs": 1000, "acquiredAtMs": 0, "key": key, "fence": "0000000000000000077"}
 	for _, row := range []struct {
@@ -293,7 +293,7 @@ func TestStoredFences(t *testing.T) {
 }
 
 // L-FENCE-03
-func TestFenceWarning(t *testing.T) {
+func TestFence_WarnsCloseToTheLimit(t *testing.T) {
 	for last, warnings := range map[string]int{"089999999999999": 0, "090000000000000": 1} {
 		b := newBench(t, Config{})
 		b.put(t, "fence_counters/fence:"+key, map[string]any{"fence": last})
@@ -307,8 +307,8 @@ func TestFenceWarning(t *testing.T) {
 	}
 }
 
-// L-FENCE-03: one warning an acquisition, however often it looks at the counter.
-func TestFenceWarning_Once(t *testing.T) {
+// L-FENCE-03: one warning per acquisition, however often it reads the counter.
+func TestFence_WarnsOncePerAcquisition(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		docs  map[string]map[string]any
@@ -338,9 +338,9 @@ func TestFenceWarning_Once(t *testing.T) {
 	}
 }
 
-// L-DOC-02: what others wrote wrongly is survived, never taken for free
-// silently, and logged once.
-func TestMalformedLocks(t *testing.T) {
+// L-DOC-02: malformed documents of other writers break nothing, are never treated as
+// free silently, and are logged once.
+func TestMalformedLocks_AreNotLiveAndLoggedOnce(t *testing.T) {
 	id := lock.NewLockID()
 	for _, row := range []struct {
 		name   string
@@ -391,9 +391,9 @@ func TestMalformedLocks(t *testing.T) {
 	}
 }
 
-// L-KEY-02: SyncGuard stores a key as it was typed. Read, it is the key that it
-// is elsewhere, and who waits for that is woken.
-func TestStoredKeyIsNormalised(t *testing.T) {
+// L-KEY-02: SyncGuard stores a key as it was typed. Readers normalise it, and a release
+// wakes those who wait for the normalised key.
+func TestStoredKey_IsNormalised(t *testing.T) {
 	const typed, normal = "cafe\u0301", "caf\u00e9"
 	b := newBench(t, Config{})
 	id := lock.NewLockID()
@@ -413,8 +413,8 @@ func TestStoredKeyIsNormalised(t *testing.T) {
 	}
 }
 
-// L-DOC-02: also where it is found by its id.
-func TestMalformedLocks_ByID(t *testing.T) {
+// L-DOC-02: the same for a document that is found by its lock id.
+func TestMalformedLocks_FoundByIDAreLogged(t *testing.T) {
 	b := newBench(t, Config{})
 	id := lock.NewLockID()
 	b.put(t, "locks/"+key, map[string]any{"lockId": id, "key": key, "fence": "1"})
@@ -426,8 +426,9 @@ func TestMalformedLocks_ByID(t *testing.T) {
 	}
 }
 
-// L-DUP-01, L-DUP-02, L-DUP-03
-func TestDuplicateIDs(t *testing.T) {
+// L-DUP-01, L-DUP-02, L-DUP-03: of several documents with one lock id a live one counts
+// if it is the only one; with two live ones nothing is written and lookups are errors.
+func TestDuplicateIDs_FailSafe(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		live []bool // one copy each
@@ -506,7 +507,7 @@ func TestDuplicateIDs(t *testing.T) {
 }
 
 // L-CLN-01, L-CLN-02, L-FENCE-04
-func TestCleanup(t *testing.T) {
+func TestCleanup_DeletesOnlyLongExpiredLocks(t *testing.T) {
 	b := newBench(t, Config{CleanupInIsLocked: true})
 	mustAcquire(t, b.Backend, key)
 	isLocked := func() {
@@ -551,9 +552,9 @@ func TestCleanup(t *testing.T) {
 	}
 }
 
-// L-CLN-01: the transaction looks again: a lock that was acquired meanwhile stays.
-// L-CAN-01: it does not end with the context of the call.
-func TestCleanup_InTheBackground(t *testing.T) {
+// L-CLN-01: the cleanup reads again: a lock that was acquired meanwhile stays.
+// L-CAN-01: the cleanup does not end with the context of the call.
+func TestCleanup_LooksAgainInTheBackground(t *testing.T) {
 	for _, taken := range []bool{false, true} {
 		r := newRig(t, Config{CleanupInIsLocked: true})
 		warmUp(t, r.direct)
@@ -581,9 +582,8 @@ func TestCleanup_InTheBackground(t *testing.T) {
 	}
 }
 
-// L-CLN-02: places in the background are given back, and after Close nothing is
-// cleaned up any more.
-func TestCleanup_PlacesAndClose(t *testing.T) {
+// L-CLN-02: a cleanup returns its place when it ends, and none starts after Close.
+func TestCleanup_ReturnsItsPlacesAndEndsWithClose(t *testing.T) {
 	b := newBench(t, Config{CleanupInIsLocked: true})
 	clean := func(i int) (gone bool) {
 		t.Helper()
@@ -610,8 +610,8 @@ func TestCleanup_PlacesAndClose(t *testing.T) {
 	}
 }
 
-// B-02, L-CLN-01: long over is what is long over by both clocks.
-func TestIsLongOver(t *testing.T) {
+// B-02, L-CLN-01: a lock is long over only if it is so by both clocks.
+func TestIsLongOver_ByBothClocks(t *testing.T) {
 	local := time.UnixMilli(1_000_000)
 	for _, row := range []struct {
 		over, serverOver time.Duration
@@ -635,7 +635,7 @@ func wait(t *testing.T, b *Backend) {
 }
 
 // L-CLN-02
-func TestCleanups_Limit(t *testing.T) {
+func TestCleanups_AreBounded(t *testing.T) {
 	var c cleanups
 	now := time.Now()
 	for i := range maxCleanups {
@@ -660,7 +660,7 @@ func TestCleanups_Limit(t *testing.T) {
 }
 
 // L-CFG-01
-func TestNew_Refused(t *testing.T) {
+func TestNew_RefusesImpossibleConfigurations(t *testing.T) {
 	c := newClient(t, serverAddr)
 	for name, try := range map[string]func() (*Backend, error){
 		"nil client":       func() (*Backend, error) { return New(nil, Config{}) },
@@ -682,7 +682,7 @@ func TestNew_Refused(t *testing.T) {
 	mustRelease(t, b, lock.Ref{LockID: mustAcquire(t, b, key).LockID, Key: key})
 }
 
-func TestList(t *testing.T) {
+func TestBackend_ListsLiveLocks(t *testing.T) {
 	b := newBench(t, Config{})
 	want := map[string]string{}
 	for _, k := range []string{"a", "b", "c"} {
@@ -706,7 +706,7 @@ func TestList(t *testing.T) {
 }
 
 // L-ID-03: errors name neither keys nor ids, however they are printed.
-func TestErrorsRevealNothing(t *testing.T) {
+func TestErrors_RevealNothing(t *testing.T) {
 	b := newBench(t, Config{})
 	b.put(t, "fence_counters/fence:"+key, map[string]any{"fence": key})
 	id := lock.NewLockID()

@@ -36,7 +36,7 @@ var codeTable = map[codes.Code]lock.Code{
 }
 
 // L-ERR-01, L-ERR-03
-func TestClassify(t *testing.T) {
+func TestClassify_EveryGRPCCode(t *testing.T) {
 	for code, want := range codeTable {
 		cause := fmt.Errorf("wrapped: %w", status.Error(code, "no such document"))
 		e := classify(context.Background(), cause)
@@ -65,7 +65,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// lateTimer is a context that ends some time after its deadline, or not at all.
+// lateTimer is a context that ends some time after its deadline, or never.
 type lateTimer struct {
 	context.Context
 	deadline time.Time
@@ -73,9 +73,9 @@ type lateTimer struct {
 
 func (c lateTimer) Deadline() (time.Time, bool) { return c.deadline, true }
 
-// L-ERR-01, L-CAN-03: gRPC may fail a call at the caller's deadline before the
-// caller's context has ended, which is Aborted all the same.
-func TestClassify_AtTheDeadline(t *testing.T) {
+// L-ERR-01, L-CAN-03: gRPC may fail a call at the caller's deadline before the caller's
+// context has ended. That is Aborted too.
+func TestClassify_DeadlineOfTheCallerIsAborted(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		left  time.Duration // until the deadline
@@ -103,7 +103,7 @@ func TestClassify_AtTheDeadline(t *testing.T) {
 }
 
 // L-ERR-02
-func TestClassify_TransactionGone(t *testing.T) {
+func TestClassify_LostTransactionIsATimeout(t *testing.T) {
 	for text, want := range map[string]lock.Code{
 		"The referenced transaction has expired or is no longer valid.": lock.CodeNetworkTimeout,
 		"Invalid transaction.":                               lock.CodeNetworkTimeout,

@@ -64,7 +64,7 @@ func wantFence(t *testing.T, got, want lock.Fence) {
 }
 
 // The request counts of the documentation. L-ACQ-08, B-08
-func TestRequestCounts(t *testing.T) {
+func TestBackend_MakesTheDocumentedRequests(t *testing.T) {
 	r := newRig(t, Config{})
 	b := r.faulty
 	var held lock.AcquireResult
@@ -156,7 +156,7 @@ func TestRequestCounts(t *testing.T) {
 }
 
 // L-ACQ-05, L-ACQ-06, B-03: the commit is applied, its reply is lost.
-func TestAcquire_AppliedButReplyLost(t *testing.T) {
+func TestAcquire_SucceedsIfOnlyTheReplyIsLost(t *testing.T) {
 	lost := []codes.Code{
 		codes.Unavailable, // repeated by the client library
 		codes.ResourceExhausted,
@@ -201,7 +201,7 @@ func next(t *testing.T, f lock.Fence) lock.Fence {
 }
 
 // L-ACQ-06, L-FENCE-02: the commit is not applied.
-func TestAcquire_NotApplied(t *testing.T) {
+func TestAcquire_ReportsACommitThatWasNotApplied(t *testing.T) {
 	for code, unknown := range map[codes.Code]bool{
 		codes.DeadlineExceeded: true, codes.Internal: true, codes.Unknown: true, codes.Canceled: true,
 		codes.PermissionDenied: false, codes.InvalidArgument: false, codes.DataLoss: false,
@@ -223,7 +223,7 @@ func TestAcquire_NotApplied(t *testing.T) {
 }
 
 // L-ACQ-06: the reply is lost and the state cannot be read either.
-func TestAcquire_UnresolvedIsReleasedInBackground(t *testing.T) {
+func TestAcquire_ReleasesAnUnresolvedLeaseInTheBackground(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		t.Run(fmt.Sprintf("first=%v", first), func(t *testing.T) {
 			r := newRig(t, Config{})
@@ -244,10 +244,10 @@ func TestAcquire_UnresolvedIsReleasedInBackground(t *testing.T) {
 	}
 }
 
-// L-ACQ-06: a commit that failed, maybe not for good, can no longer apply once what
-// it depends on has changed. So nothing is unknown then, but for a key's first
-// acquisition: its commit depends on nothing.
-func TestAcquire_OvertakenOutcome(t *testing.T) {
+// L-ACQ-06: a commit that failed might still apply, but not once what it depends on has
+// changed: then nothing is unknown. A key's first acquisition depends on nothing, so it
+// stays unknown.
+func TestAcquire_KnowsAnOvertakenCommitHasFailed(t *testing.T) {
 	relocked := func(t *testing.T, r rig) {
 		mustRelease(t, r.direct, lock.Ref{LockID: mustAcquire(t, r.direct, key).LockID, Key: key})
 	}
@@ -281,9 +281,9 @@ func TestAcquire_OvertakenOutcome(t *testing.T) {
 	}
 }
 
-// L-ACQ-01: the commit depends on the lock as it was read, not on the counter
-// alone: an extension, and a program that counts elsewhere, change only the lock.
-func TestAcquire_LockChangedAlone(t *testing.T) {
+// L-ACQ-01: the commit depends on the lock as it was read, not on the counter alone: an
+// extension, or a program with its counter elsewhere, changes only the lock.
+func TestAcquire_NoticesThatOnlyTheLockChanged(t *testing.T) {
 	for _, expired := range []bool{false, true} {
 		t.Run(fmt.Sprintf("expired=%v", expired), func(t *testing.T) {
 			r := newRig(t, Config{})
@@ -305,9 +305,9 @@ func TestAcquire_LockChangedAlone(t *testing.T) {
 	}
 }
 
-// L-ACQ-02: what the store refuses is read and tried again: a conflict as often as
-// somebody was quicker, a refusal without one three times.
-func TestAcquire_Refused(t *testing.T) {
+// L-ACQ-02: a refused commit is tried again after a read: as often as another process was
+// faster, but without a conflict only three times.
+func TestAcquire_RetriesARefusedCommit(t *testing.T) {
 	for _, row := range []struct {
 		name     string
 		refusals int
@@ -340,11 +340,11 @@ func TestAcquire_Refused(t *testing.T) {
 	}
 }
 
-// L-ACQ-05, L-ACQ-06, L-ERR-01: after a conflict the documents cannot be read again.
-// That is what failed, unless they are found locked by ours at the second try; and
-// where the client library had sent the commit twice, the first sending may have been
-// applied.
-func TestAcquire_ConflictThenUnreadable(t *testing.T) {
+// L-ACQ-05, L-ACQ-06, L-ERR-01: after a conflict the documents cannot be read. The
+// acquisition reports that read's error, unless the second try finds its own lock. If the
+// client library sent the commit twice, the outcome is unknown: the first sending may
+// have been applied.
+func TestAcquire_ReportsTheReadThatFailedAfterAConflict(t *testing.T) {
 	sentTwiceThenOnce := []faultproxy.Fault{{Before: codes.Unavailable}, {Before: codes.Aborted}, {Before: codes.Aborted}}
 	for _, row := range []struct {
 		name    string
@@ -391,9 +391,9 @@ func TestAcquire_ConflictThenUnreadable(t *testing.T) {
 	}
 }
 
-// L-RTY-05, L-ACQ-06: the release of a try of unknown outcome comes after the
-// next try, and does not give up what that one took.
-func TestAcquire_RetriedBeforeCleanup(t *testing.T) {
+// L-RTY-05, L-ACQ-06: the background release of a try of unknown outcome comes after the
+// next try, and does not release what that one took.
+func TestAcquire_RetryKeepsItsLeaseThroughALateRelease(t *testing.T) {
 	for _, applied := range []bool{false, true} {
 		t.Run(fmt.Sprintf("applied=%v", applied), func(t *testing.T) {
 			r := newRig(t, Config{})
@@ -430,9 +430,9 @@ func TestAcquire_RetriedBeforeCleanup(t *testing.T) {
 	}
 }
 
-// L-ACQ-06, L-ACQ-07: a lease that nobody will use and whose release failed may
-// be released late, so its id is not to be used again.
-func TestAcquire_UnwantedAndNotReleased(t *testing.T) {
+// L-ACQ-06, L-ACQ-07: a lease that nobody will use may be released late if the first
+// release failed. The outcome is unknown, so that its lock id is not used again.
+func TestAcquire_UnreleasedLeaseIsAnUnknownOutcome(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		ttl   time.Duration
@@ -460,9 +460,9 @@ func TestAcquire_UnwantedAndNotReleased(t *testing.T) {
 	}
 }
 
-// L-ACQ-06, L-CAN-04: an acquisition that is stuck when its caller goes is left
-// to give its lease up by itself; until then its outcome is unknown.
-func TestAcquire_LeftBehind(t *testing.T) {
+// L-ACQ-06, L-CAN-04: an acquisition that is stuck when its caller is cancelled is left
+// behind and releases its lease itself; until then its outcome is unknown.
+func TestAcquire_LeftBehindGivesItsLeaseUp(t *testing.T) {
 	r := newRig(t, Config{})
 	warmUp(t, r.direct)
 	ctx, cancel := context.WithCancel(bg)
@@ -473,8 +473,8 @@ func TestAcquire_LeftBehind(t *testing.T) {
 	r.leavesBehind(t, ctx, gone)
 }
 
-// leavesBehind checks that an acquisition, stuck until gone is closed, is left by its
-// caller with unknown outcome, and then gives its lease up.
+// leavesBehind checks that an acquisition which is stuck until gone is closed returns an
+// unknown outcome to its caller, and then releases its lease.
 func (r *rig) leavesBehind(t *testing.T, ctx context.Context, gone chan struct{}) {
 	t.Helper()
 	_, err := r.faulty.Acquire(ctx, lock.AcquireRequest{Key: key, TTL: ttl})
@@ -491,8 +491,8 @@ func (r *rig) leavesBehind(t *testing.T, ctx context.Context, gone chan struct{}
 	}
 }
 
-// stuckClock is the machine's clock, whose next reading does not come until it is
-// told to, once it is told to be stuck.
+// stuckClock is the machine's clock. Once told to be stuck, its next reading blocks until
+// it is told to go on.
 type stuckClock struct {
 	lock.Clock
 	stuck atomic.Bool
@@ -506,8 +506,8 @@ func (c *stuckClock) Now() time.Time {
 	return c.Clock.Now()
 }
 
-// L-ACQ-06, L-CAN-04: so does one that is stuck when its commit has been answered.
-func TestAcquire_LeftBehindAfterCommit(t *testing.T) {
+// L-ACQ-06, L-CAN-04: the same if it gets stuck after its commit was answered.
+func TestAcquire_LeftBehindAfterCommitGivesItsLeaseUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(bg)
 	defer cancel()
 	gone := make(chan struct{})
@@ -518,9 +518,9 @@ func TestAcquire_LeftBehindAfterCommit(t *testing.T) {
 	r.leavesBehind(t, ctx, gone)
 }
 
-// L-ACQ-05, L-REL-04: a nested lease is known by its id although the reply of its
-// commit was lost.
-func TestAcquire_NestedReplyLost(t *testing.T) {
+// L-ACQ-05, L-REL-04: a nested lease is known by its id although the reply to its commit
+// was lost.
+func TestAcquire_KnowsANestedLeaseWhoseReplyWasLost(t *testing.T) {
 	r := newRig(t, Config{})
 	const nested = "a/b/c"
 	mustRelease(t, r.direct, lock.Ref{LockID: mustAcquire(t, r.direct, nested).LockID, Key: nested})
@@ -529,7 +529,7 @@ func TestAcquire_NestedReplyLost(t *testing.T) {
 }
 
 // L-ACQ-06: the lock was taken, but the caller is gone.
-func TestAcquire_CancelledAfterCommitIsReleased(t *testing.T) {
+func TestAcquire_ReleasesALeaseWhoseCallerIsGone(t *testing.T) {
 	r := newRig(t, Config{})
 	warmUp(t, r.direct)
 	ctx, cancel := context.WithCancel(bg)
@@ -566,7 +566,7 @@ func TestAcquire_RerunMovesExpiry(t *testing.T) {
 }
 
 // L-ACQ-01, L-REL-05: somebody takes the lock between the read and the commit.
-func TestAcquire_Overtaken(t *testing.T) {
+func TestAcquire_LosesToAFasterProcess(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		t.Run(fmt.Sprintf("first=%v", first), func(t *testing.T) {
 			r := newRig(t, Config{})
@@ -591,7 +591,7 @@ func TestAcquire_Overtaken(t *testing.T) {
 }
 
 // L-ACQ-07: the lease is over when the reply arrives.
-func TestAcquire_SlowCommit(t *testing.T) {
+func TestAcquire_RejectsALeaseThatIsOverOnArrival(t *testing.T) {
 	r := newRig(t, Config{})
 	warmUp(t, r.direct)
 	r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{Delay: 60 * time.Millisecond}})
@@ -606,7 +606,7 @@ func TestAcquire_SlowCommit(t *testing.T) {
 }
 
 // B-03: a release whose reply was lost did release.
-func TestRelease_ReplyLost(t *testing.T) {
+func TestRelease_SucceedsIfOnlyTheReplyIsLost(t *testing.T) {
 	for _, known := range []bool{true, false} { // by version, by transaction
 		for _, code := range []codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.Internal, codes.Unknown, codes.Canceled} {
 			t.Run(fmt.Sprintf("known=%v/%v", known, code), func(t *testing.T) {
@@ -630,7 +630,7 @@ func TestRelease_ReplyLost(t *testing.T) {
 
 // B-03: the reply of the first sending is lost, and the repeated one fails in
 // its own way.
-func TestRelease_ReplyLostThenRefused(t *testing.T) {
+func TestRelease_SucceedsIfTheRepetitionIsRefused(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		for _, code := range []codes.Code{codes.Aborted, codes.FailedPrecondition, codes.Internal} {
 			if !known && code == codes.FailedPrecondition {
@@ -652,10 +652,10 @@ func TestRelease_ReplyLostThenRefused(t *testing.T) {
 	}
 }
 
-// L-REL-05: the lease was over by the server's clock and somebody took the lock;
-// that a commit was sent twice explains nothing then. The local clock does not
-// see it.
-func TestRelease_TakenOverAndSentTwice(t *testing.T) {
+// L-REL-05: the lease was over by the server's clock, though not by the local one, and
+// another process took the lock. That the commit was sent twice does not make the
+// release ours.
+func TestRelease_IsNotOursAfterATakeover(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Config{})
 	warmUp(t, r.faulty)
@@ -670,9 +670,9 @@ func TestRelease_TakenOverAndSentTwice(t *testing.T) {
 	mustRelease(t, later, lock.Ref{LockID: taken.LockID, Key: key})
 }
 
-// L-REL-02: a lease that is found over was not released, though a commit was sent
-// twice. Somebody who knows the id had shortened it.
-func TestRelease_ShortenedAndSentTwice(t *testing.T) {
+// L-REL-02: a lease that is found over was not released by us, though the commit was sent
+// twice: somebody who knows the lock id had shortened it.
+func TestRelease_IsNotOursIfTheLeaseWasOver(t *testing.T) {
 	clock := locktest.NewClock(time.Now())
 	r := newRig(t, Config{Clock: clock})
 	warmUp(t, r.faulty)
@@ -687,9 +687,9 @@ func TestRelease_ShortenedAndSentTwice(t *testing.T) {
 	}
 }
 
-// A release that conflicts and finds the lock released by somebody else is not
-// ours, though it ran twice.
-func TestRelease_ConflictThenGone(t *testing.T) {
+// A release that conflicts and then finds the lock released by somebody else is not ours,
+// though it ran twice.
+func TestRelease_IsNotOursAfterAConflict(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		r := newRig(t, Config{})
 		warmUp(t, r.faulty)
@@ -710,8 +710,8 @@ func TestRelease_ConflictThenGone(t *testing.T) {
 	}
 }
 
-// L-REL-05: nor is it after a transaction that expired before its only commit.
-func TestRelease_ExpiredTransactionThenGone(t *testing.T) {
+// L-REL-05: the same if the transaction expired before its only commit.
+func TestRelease_IsNotOursAfterAnExpiredTransaction(t *testing.T) {
 	r := newRig(t, Config{})
 	warmUp(t, r.faulty)
 	ref := lock.Ref{LockID: mustAcquire(t, r.faulty, key).LockID, Key: key}
@@ -723,9 +723,9 @@ func TestRelease_ExpiredTransactionThenGone(t *testing.T) {
 	}
 }
 
-// L-REL-01, L-REL-05: the lock was released by somebody else who knows the id,
-// which looks like an own commit applied twice, but was sent only once.
-func TestRelease_ElsewhereIsNotOurs(t *testing.T) {
+// L-REL-01, L-REL-05: somebody else who knows the lock id released the lock. That looks
+// like a commit of ours that was applied and resent, but ours was sent only once.
+func TestRelease_IsNotOursIfSentOnce(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		t.Run(fmt.Sprintf("known=%v", known), func(t *testing.T) {
 			r := newRig(t, Config{})
@@ -745,7 +745,7 @@ func TestRelease_ElsewhereIsNotOurs(t *testing.T) {
 }
 
 // A release that was not applied is made again.
-func TestRelease_NotApplied(t *testing.T) {
+func TestRelease_RetriesWhatWasNotApplied(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		r := newRig(t, Config{})
 		res := mustAcquire(t, r.faulty, key)
@@ -761,7 +761,7 @@ func TestRelease_NotApplied(t *testing.T) {
 }
 
 // A refused release can be tried again.
-func TestRelease_Refused(t *testing.T) {
+func TestRelease_CanBeTriedAgainAfterARefusal(t *testing.T) {
 	r := newRig(t, Config{})
 	ref := lock.Ref{LockID: mustAcquire(t, r.faulty, key).LockID, Key: key}
 	r.proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{Before: codes.PermissionDenied}})
@@ -775,9 +775,9 @@ func TestRelease_Refused(t *testing.T) {
 	}
 }
 
-// B-03: what a lost reply left open, and the second try could not settle, is an
-// unknown outcome, whatever the second try failed with.
-func TestOutcomeUnknown_SecondTryFails(t *testing.T) {
+// B-03: a reply was lost and the second try failed: the outcome is unknown, whatever the
+// second try failed with.
+func TestOutcomeUnknown_SurvivesAFailedSecondTry(t *testing.T) {
 	for name, do := range map[string]func(b *Backend, ref lock.Ref) error{
 		"release": func(b *Backend, ref lock.Ref) error { _, err := b.Release(bg, ref); return err },
 		"extend":  func(b *Backend, ref lock.Ref) error { _, err := b.Extend(bg, ref, time.Minute); return err },
@@ -821,9 +821,9 @@ func TestOutcomeUnknown_SecondTryFails(t *testing.T) {
 	}
 }
 
-// B-03: a read that failed has changed nothing, whatever it failed with, and is no
-// reason to try again.
-func TestOutcomeKnown_ReadFails(t *testing.T) {
+// B-03: a read that failed changed nothing and is not tried again, whatever it failed
+// with.
+func TestOutcomeKnown_AfterAFailedRead(t *testing.T) {
 	for name, do := range map[string]func(b *Backend, ref lock.Ref) error{
 		"release": func(b *Backend, ref lock.Ref) error { _, err := b.Release(bg, ref); return err },
 		"extend":  func(b *Backend, ref lock.Ref) error { _, err := b.Extend(bg, ref, time.Minute); return err },
@@ -842,7 +842,7 @@ func TestOutcomeKnown_ReadFails(t *testing.T) {
 }
 
 // B-03: a commit whose reply the caller did not wait for may have been applied.
-func TestOutcomeUnknown_Cancelled(t *testing.T) {
+func TestOutcomeUnknown_AfterACancelledCommit(t *testing.T) {
 	for name, do := range map[string]func(ctx context.Context, b *Backend, ref lock.Ref) error{
 		"release": func(ctx context.Context, b *Backend, ref lock.Ref) error { _, err := b.Release(ctx, ref); return err },
 		"extend": func(ctx context.Context, b *Backend, ref lock.Ref) error {
@@ -867,8 +867,8 @@ func TestOutcomeUnknown_Cancelled(t *testing.T) {
 	}
 }
 
-// B-03: what stays unknown at every try is tried twice, not for ever.
-func TestOutcomeUnknown_EveryTry(t *testing.T) {
+// B-03: if every try ends unknown, there are two tries, not endless ones.
+func TestOutcomeUnknown_IsTriedTwice(t *testing.T) {
 	for name, do := range map[string]func(b *Backend, ref lock.Ref) error{
 		"release": func(b *Backend, ref lock.Ref) error { _, err := b.Release(bg, ref); return err },
 		"extend":  func(b *Backend, ref lock.Ref) error { _, err := b.Extend(bg, ref, time.Minute); return err },
@@ -892,9 +892,9 @@ func TestOutcomeUnknown_EveryTry(t *testing.T) {
 	}
 }
 
-// L-REL-05: a release waits for another of the same id, or it could delete what the
-// other one, whose reply was lost, then takes for its own deed: two would be OK.
-func TestRelease_OneByOne(t *testing.T) {
+// L-REL-05: releases of one lock id go one by one. Otherwise one could delete the lock
+// while the reply to the other is lost, and both would count it as theirs.
+func TestRelease_GoesOneByOnePerID(t *testing.T) {
 	r := newRig(t, Config{})
 	warmUp(t, r.faulty)
 	ref := lock.Ref{LockID: mustAcquire(t, r.faulty, key).LockID, Key: key}
@@ -915,7 +915,7 @@ func TestRelease_OneByOne(t *testing.T) {
 }
 
 // L-REL-04: a nested lease is still known by its id after a release that failed.
-func TestRelease_FailedNestedCanBeTriedAgain(t *testing.T) {
+func TestRelease_OfANestedLeaseCanBeTriedAgain(t *testing.T) {
 	for _, code := range []codes.Code{codes.Internal, codes.FailedPrecondition} {
 		r := newRig(t, Config{})
 		ref := lock.Ref{LockID: mustAcquire(t, r.faulty, "a/b/c").LockID}
@@ -932,7 +932,7 @@ func TestRelease_FailedNestedCanBeTriedAgain(t *testing.T) {
 }
 
 // B-03: an extension is made again, whether it was applied or not.
-func TestExtend_ReplyLost(t *testing.T) {
+func TestExtend_IsMadeAgainIfTheReplyIsLost(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		for _, fault := range []faultproxy.Fault{
 			{After: codes.Unavailable}, {After: codes.DeadlineExceeded}, {After: codes.Unknown},
@@ -960,9 +960,9 @@ func TestExtend_ReplyLost(t *testing.T) {
 	}
 }
 
-// B-08: an extension that changes nothing leaves the lock at its version, and that
-// is the one to remember.
-func TestKnownVersion_NothingChanged(t *testing.T) {
+// B-08: an extension that changes nothing keeps the document's version, and the backend
+// remembers that one.
+func TestKnownVersion_StaysIfNothingChanges(t *testing.T) {
 	r := newRig(t, Config{Clock: locktest.NewClock(time.Now())})
 	ref := lock.Ref{LockID: mustAcquire(t, r.direct, key).LockID, Key: key}
 	for range 2 { // the first by a transaction
@@ -978,7 +978,7 @@ func TestKnownVersion_NothingChanged(t *testing.T) {
 }
 
 // B-08: a lease changed elsewhere is found by the transaction.
-func TestKnownVersionIsStale(t *testing.T) {
+func TestKnownVersion_FallsBackToTheTransaction(t *testing.T) {
 	r := newRig(t, Config{})
 	ref := lock.Ref{LockID: mustAcquire(t, r.faulty, key).LockID, Key: key}
 	for range 2 {
@@ -1028,7 +1028,7 @@ func (s watchedStream) RecvMsg(m any) error {
 
 // L-CAN-02: a context that ends between the answer of the read and the write stops
 // the write, so nothing about the outcome is unknown.
-func TestCancelledAfterRead(t *testing.T) {
+func TestBackend_WritesNothingIfCancelledAfterTheRead(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		reads int64
@@ -1085,7 +1085,7 @@ func TestCancelledAfterRead(t *testing.T) {
 // L-ACQ-06, L-CAN-02: a context that ends after a conflict leaves the outcome
 // unknown where the client library had sent the commit twice: the first sending may
 // still be on its way.
-func TestAcquire_ConflictThenCancelled(t *testing.T) {
+func TestAcquire_CancelledAfterAConflictMayBeUnknown(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		lost    []codes.Code
@@ -1150,9 +1150,10 @@ var operations = []operation{
 	}},
 }
 
-// L-CAN-04: a silent server does not hold a cancelled caller. How soon it is let
-// go, where even the client library does not end the call, is TestCall_Cancelled's.
-func TestSilentServer(t *testing.T) {
+// L-CAN-04: a silent server does not hold a cancelled caller. How soon the caller is let
+// go when even the client library does not end the call is checked by
+// TestCall_LeavesAStuckOperationBehind.
+func TestBackend_LeavesASilentServer(t *testing.T) {
 	for _, op := range operations {
 		for _, rpc := range []string{op.reads, "Commit", "BeginTransaction"} {
 			t.Run(op.name+"/"+rpc, func(t *testing.T) {
@@ -1188,8 +1189,8 @@ func TestSilentServer(t *testing.T) {
 
 // L-ERR-01: all codes, each through the request that can return it. Requests
 // the client library repeats until the context ends are covered by
-// TestClassify.
-func TestCodesOfRequests(t *testing.T) {
+// TestClassify_EveryGRPCCode.
+func TestBackend_MapsTheCodesOfEveryRequest(t *testing.T) {
 	repeated := map[string]map[codes.Code]bool{
 		"Commit":            {codes.Unavailable: true, codes.ResourceExhausted: true},
 		"BeginTransaction":  {codes.Unavailable: true, codes.ResourceExhausted: true, codes.Internal: true, codes.DeadlineExceeded: true},

@@ -33,8 +33,8 @@ func fuzzedValue(kind byte, s string, n int64, x float64) (any, bool) {
 	}
 }
 
-// Documents are written by others too: decoding never panics, never takes a
-// broken expiry for a live one, and never reads a broken counter as a number.
+// Other programs write documents too: decoding never panics, never treats a broken
+// expiry as live, and never reads a broken counter as a number.
 func FuzzDecode(f *testing.F) {
 	f.Add(byte(0), byte(1), byte(0), "000000000000042", int64(1_800_000_000_000), 1.5)
 	f.Add(byte(1), byte(2), byte(8), "x", int64(-1), math.Inf(1))
@@ -66,8 +66,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// Every key is refused, or leads to three documents that Firestore accepts; equal
-// keys lead to the same, other keys to others.
+// Every key is refused or leads to three documents that Firestore accepts; equal keys lead
+// to the same documents, different keys to different ones.
 func FuzzLocate(f *testing.F) {
 	for _, seed := range []string{"payment:42", "a/b/c", "a/b", "a//b", ".", "__x__", "cafe\u0301", "fence:a", strings.Repeat("a/", 250) + "a"} {
 		f.Add(seed, seed+"x")

@@ -21,8 +21,8 @@ import (
 	"github.com/dronefleet/dronefleet/lock"
 )
 
-// The tests here run beside SyncGuard itself. bench/peers/README.md tells how to
-// get it; SYNCGUARD_DIR names the folder whose node_modules it is in.
+// These tests run beside SyncGuard itself. bench/peers/README.md says how to get it;
+// SYNCGUARD_DIR names the folder whose node_modules has it.
 
 func needSyncGuard(t *testing.T) {
 	t.Helper()
@@ -31,15 +31,14 @@ func needSyncGuard(t *testing.T) {
 	}
 }
 
-// syncGuardProcess is bench/peers/syncguard_worker.mjs. It does one thing at a
-// time.
+// syncGuardProcess runs bench/peers/syncguard_worker.mjs, which does one thing at a time.
 type syncGuardProcess struct {
 	mu       sync.Mutex
 	commands *json.Encoder
 	answers  *bufio.Reader
 }
 
-// answer is what SyncGuard gives back, of any operation.
+// answer is SyncGuard's answer to any operation.
 type answer struct {
 	OK           bool
 	LockID       string
@@ -93,7 +92,7 @@ func startSyncGuard(t *testing.T) *syncGuardProcess {
 	return &syncGuardProcess{commands: json.NewEncoder(in), answers: bufio.NewReader(out)}
 }
 
-// ask has a command answered. An error is one of the process, not of SyncGuard.
+// ask sends a command and returns its answer. An error is the process's, not SyncGuard's.
 func (p *syncGuardProcess) ask(command map[string]any) (answer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,7 +153,7 @@ func (p syncGuardPeer) lookup(q lock.Query) answer {
 	return p.do(map[string]any{"op": "lookup", "lockId": q.LockID})
 }
 
-// interop is our side of a database that SyncGuard is on as well.
+// interop is our side of a database that SyncGuard uses too.
 type interop struct {
 	bench
 	project string
@@ -167,9 +166,9 @@ func newInterop(t *testing.T) interop {
 	return interop{bench{Backend: newBackend(t, client, Config{}), client: client}, project}
 }
 
-// B-04, L-KEY-02, L-KEY-04, L-DOC-01, L-LKP-03: either writes what the other
-// reads, in the same places. SyncGuard stores a key as it was typed.
-func TestInterop_Documents(t *testing.T) {
+// B-04, L-KEY-02, L-KEY-04, L-DOC-01, L-LKP-03: each side reads what the other writes, in
+// the same places. SyncGuard stores a key as it was typed.
+func TestInterop_ReadsAndWritesTheSameDocuments(t *testing.T) {
 	needSyncGuard(t)
 	process := startSyncGuard(t)
 	for _, row := range []struct{ key, base string }{
@@ -282,9 +281,9 @@ func TestInterop_Documents(t *testing.T) {
 	}
 }
 
-// B-04, L-KEY-01, L-KEY-05, L-KEY-06: what we refuse SyncGuard cannot lock, but for a
-// slash at the end, with which it locks another key.
-func TestInterop_RefusedKeys(t *testing.T) {
+// B-04, L-KEY-01, L-KEY-05, L-KEY-06: SyncGuard cannot lock the keys that we refuse,
+// except those with a slash at the end, with which it locks another key.
+func TestInterop_RefusesWhatSyncGuardCannotLock(t *testing.T) {
 	needSyncGuard(t)
 	b := newInterop(t)
 	process := startSyncGuard(t)
@@ -327,7 +326,7 @@ func TestInterop_RefusedKeys(t *testing.T) {
 
 // L-KEY-03, L-LKP-03: keys of letters that compose, reorder and take one to
 // four bytes have the same places and hashes on both sides.
-func TestInterop_StorageKeys(t *testing.T) {
+func TestInterop_HasTheSamePlacesAndHashes(t *testing.T) {
 	needSyncGuard(t)
 	process := startSyncGuard(t)
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -354,10 +353,10 @@ func TestInterop_StorageKeys(t *testing.T) {
 	}
 }
 
-// B-04, L-REL-01, L-EXT-01, L-TIME-01: the lock id is the proof, whoever shows it;
-// a foreign one proves nothing. What is over, the tolerance included, is taken
-// over, and then the old id is worth nothing.
-func TestInterop_ReleaseExtendExpire(t *testing.T) {
+// B-04, L-REL-01, L-EXT-01, L-TIME-01: whoever shows the lock id owns the lock; another id
+// proves nothing. A lock that is over, tolerance included, is taken over, and then the
+// old id proves nothing either.
+func TestInterop_TheLockIDIsTheProof(t *testing.T) {
 	needSyncGuard(t)
 	process := startSyncGuard(t)
 	type side struct {
@@ -481,9 +480,9 @@ func TestInterop_ReleaseExtendExpire(t *testing.T) {
 	}
 }
 
-// B-04, L-FENCE-03, L-FENCE-05: both go on from the same counters. A counter that
-// SyncGuard reads as 0 or as another number is refused by us.
-func TestInterop_FenceCounters(t *testing.T) {
+// B-04, L-FENCE-03, L-FENCE-05: both sides continue the same counters. We refuse a counter
+// that SyncGuard would read as 0 or as another number.
+func TestInterop_SharesFenceCounters(t *testing.T) {
 	needSyncGuard(t)
 	process := startSyncGuard(t)
 	const refused, theirsAlone = "", "not by us"
@@ -545,9 +544,9 @@ func TestInterop_FenceCounters(t *testing.T) {
 	}
 }
 
-// B-04, L-DOC-02: SyncGuard takes any whole number of milliseconds for a ttl, and
-// stores an end that is none of int64 as a double.
-func TestInterop_LongestTTLs(t *testing.T) {
+// B-04, L-DOC-02: SyncGuard accepts any whole number of milliseconds as TTL, and stores an
+// end beyond int64 as a double.
+func TestInterop_ReadsTheLongestTTLs(t *testing.T) {
 	needSyncGuard(t)
 	b := newInterop(t)
 	theirs := startSyncGuard(t).on(t, b.project)
@@ -566,7 +565,7 @@ func TestInterop_LongestTTLs(t *testing.T) {
 	}
 }
 
-// B-04, B-07: who waits for a lock of SyncGuard's has it after its release.
+// B-04, B-07: a process that waits for a lock of SyncGuard's gets it after its release.
 func TestInterop_WaitsForSyncGuard(t *testing.T) {
 	needSyncGuard(t)
 	b := newInterop(t)

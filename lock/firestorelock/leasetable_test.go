@@ -9,8 +9,8 @@ import (
 	"github.com/dronefleet/dronefleet/lock"
 )
 
-// A lease costs far less than 1 KiB, and abandoned ones are forgotten.
-func TestLeaseTable_Memory(t *testing.T) {
+// A lease takes far less than 1 KiB, and abandoned leases are forgotten.
+func TestLeaseTable_ForgetsAbandonedLeases(t *testing.T) {
 	const n = 20_000
 	var table leaseTable
 	now := time.Now()

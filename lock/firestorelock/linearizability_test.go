@@ -111,7 +111,7 @@ func (p extendingPeer) Extend(ctx context.Context, ref lock.Ref, _ time.Duration
 // again and let leases expire, behind a network that fails. Without the server-time
 // guard clocks may differ by the tolerance in all, with it by any amount, and may be
 // set while leases are held.
-func TestHistoriesAreLinearizable(t *testing.T) {
+func TestBackend_HistoriesAreLinearizable(t *testing.T) {
 	const hour, ms = time.Hour, time.Millisecond
 	wavering := contender{guard: true, wavers: true}
 	extending := contender{guard: true, extends: &peerExtension{ttl: 3 * time.Second}}

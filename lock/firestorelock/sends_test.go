@@ -16,7 +16,7 @@ import (
 	"github.com/dronefleet/dronefleet/lock/internal/faultproxy"
 )
 
-// The library sends a commit again when the connection breaks, whether or not the
+// The client library sends a commit again when the connection breaks, whether or not the
 // server got the first one.
 func TestSendCounter_CountsEachSendingOfACommit(t *testing.T) {
 	for name, fault := range map[string]faultproxy.Fault{"lost": {Before: codes.Unavailable}, "applied": {After: codes.Unavailable}} {
@@ -37,7 +37,7 @@ func TestSendCounter_CountsEachSendingOfACommit(t *testing.T) {
 	}
 }
 
-// Without DialOption nothing counts as sent again, and one line of the log says so.
+// Without DialOption no commit counts as resent, and one log line asks for the option.
 func TestDialOption_IsAskedForIfItIsMissing(t *testing.T) {
 	conn, err := grpc.NewClient(serverAddr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithUnaryInterceptor(asOwner), grpc.WithStreamInterceptor(asOwnerStream))
 	if err != nil {

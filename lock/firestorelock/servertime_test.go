@@ -13,7 +13,7 @@ import (
 
 // B-02: a client whose clock is wrong by some seconds, which the proxy shows by
 // shifting the server's times instead.
-func TestServerTimeGuard(t *testing.T) {
+func TestServerTimeGuard_TrustsTheLaterClock(t *testing.T) {
 	const skew = 10 * time.Second
 	for name, serverAhead := range map[string]time.Duration{"local clock slow": skew, "local clock fast": -skew, "in step": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -55,9 +55,9 @@ func TestServerTimeGuard(t *testing.T) {
 	}
 }
 
-// B-02: what a process with a slow clock does first, on a key that nobody has
-// ever locked, is written by the server's clock too.
-func TestServerTimeGuard_FirstExtension(t *testing.T) {
+// B-02: the server's clock also counts for the first call of a process with a slow clock,
+// on a key that was never locked.
+func TestServerTimeGuard_CoversTheFirstExtension(t *testing.T) {
 	r := newRig(t, Config{MaxClockSkew: -1})
 	r.proxy.Skew(10 * time.Second)
 	res := mustAcquire(t, r.faulty, key)
@@ -70,9 +70,9 @@ func TestServerTimeGuard_FirstExtension(t *testing.T) {
 	}
 }
 
-// B-02: what a commit set is trusted by the server's clock at the commit, which may
-// be far ahead of the one before: the commit took long, or the clock was set.
-func TestServerTimeGuard_ServerJumps(t *testing.T) {
+// B-02: a lease is trusted by the server's time at the commit. It may be far ahead of the
+// time before: the commit took long, or the clock was set.
+func TestServerTimeGuard_GoesByTheCommitsTime(t *testing.T) {
 	const jump = 10 * time.Second
 	acquire := func(b *Backend, _ lock.Ref) (time.Time, error) {
 		res, err := b.Acquire(bg, lock.AcquireRequest{Key: "free", TTL: ttl})
@@ -109,9 +109,9 @@ func TestServerTimeGuard_ServerJumps(t *testing.T) {
 	}
 }
 
-// B-02, L-ACQ-05, L-ACQ-06: a lease found by reading is trusted from when the read
-// was asked for, however late its answer is.
-func TestServerTimeGuard_SlowRead(t *testing.T) {
+// B-02, L-ACQ-05, L-ACQ-06: a lease that is found by a read is trusted from when the read
+// was sent, however late the answer is.
+func TestServerTimeGuard_CountsASlowReadFromItsRequest(t *testing.T) {
 	for name, lost := range map[string]codes.Code{"run again": codes.Aborted, "outcome read": codes.Internal} {
 		t.Run(name, func(t *testing.T) {
 			r, clock := guardedRig(t)
@@ -139,7 +139,7 @@ func guardedRig(t *testing.T) (rig, *locktest.Clock) {
 }
 
 // B-02: a lock that is over by one clock only is not taken.
-func TestServerTimeGuard_DeadByBoth(t *testing.T) {
+func TestServerTimeGuard_TakesOnlyWhatIsOverByBothClocks(t *testing.T) {
 	for _, row := range []struct {
 		name        string
 		end         time.Duration // of the planted lock, from now by the local clock
@@ -169,8 +169,8 @@ func TestServerTimeGuard_DeadByBoth(t *testing.T) {
 	}
 }
 
-// B-02: release and extension too take a lease for over only by both clocks.
-func TestServerTimeGuard_FoundOverByBoth(t *testing.T) {
+// B-02: release and extend also treat a lease as over only if both clocks say so.
+func TestServerTimeGuard_FindsALeaseOverOnlyByBothClocks(t *testing.T) {
 	for _, serverAhead := range []time.Duration{0, -10 * time.Second} {
 		for _, withKey := range []bool{true, false} {
 			r := newRig(t, Config{MaxClockSkew: -1})
@@ -196,9 +196,9 @@ func TestServerTimeGuard_FoundOverByBoth(t *testing.T) {
 	}
 }
 
-// B-02: between its answers the server's clock goes on, and an answer that was
-// under way for long does not set it back.
-func TestServerClock(t *testing.T) {
+// B-02: between its answers the server's clock is extrapolated, and a late answer does
+// not set it back.
+func TestServerClock_GoesOnBetweenAnswers(t *testing.T) {
 	var c serverClock
 	local := time.Now()
 	if at, _ := c.at(local); !at.IsZero() {
@@ -216,8 +216,8 @@ func TestServerClock(t *testing.T) {
 	}
 }
 
-// B-02: a lease whose commit took its time is trusted by the commit's time.
-func TestDeadlineOf(t *testing.T) {
+// B-02: if the commit was slow, the lease is trusted by the commit's time.
+func TestDeadlineOf_GoesByTheCommitsTime(t *testing.T) {
 	local := time.Now()
 	for local.Nanosecond()%1e6 == 0 { // the end is in whole milliseconds, the clock is not
 		local = local.Add(time.Microsecond)
@@ -252,9 +252,9 @@ func TestDeadlineOf(t *testing.T) {
 	}
 }
 
-// B-02: a lease found in the store is trusted until it ends by either clock,
-// counted from when it was asked for, and never longer than its ttl.
-func TestDeadlineRead(t *testing.T) {
+// B-02: a lease that is found in the store is trusted until its sooner end by the two
+// clocks, counted from when it was asked for, and never longer than its TTL.
+func TestDeadlineRead_GoesByTheSoonerEnd(t *testing.T) {
 	local := time.Now()
 	wall := local.Round(0).Truncate(time.Millisecond)
 	for _, row := range []struct {
@@ -284,7 +284,7 @@ func TestDeadlineRead(t *testing.T) {
 }
 
 // B-09, L-CLK-01
-func TestCheckClock(t *testing.T) {
+func TestCheckClock_MeasuresOffsetAndUncertainty(t *testing.T) {
 	r := newRig(t, Config{MaxClockSkew: -1})
 	for skew, want := range map[time.Duration]lock.ClockLevel{
 		0: lock.ClockOK, 350 * time.Millisecond: lock.ClockWarn, -350 * time.Millisecond: lock.ClockWarn,

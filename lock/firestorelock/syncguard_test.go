@@ -18,8 +18,8 @@ import (
 	"github.com/dronefleet/dronefleet/lock"
 )
 
-// peer locks as SyncGuard does. acquire returns the new lock's id and fence; ""
-// when somebody else holds it.
+// peer locks as SyncGuard does. acquire returns the new lock's id and fence, "" if
+// somebody else holds the lock.
 type peer interface {
 	acquire(ctx context.Context, key string, ttl time.Duration) (id, fence string, err error)
 	release(ctx context.Context, id string) (released bool, err error)
@@ -98,8 +98,8 @@ func (s syncGuard) release(ctx context.Context, id string) (released bool, err e
 	return released, err
 }
 
-// B-04: each side respects, finds and ends the locks of the other, and takes
-// over what has expired; their fences are one sequence.
+// B-04: each side respects, finds and ends the locks of the other, and takes over expired
+// ones; their fences are one sequence.
 func TestSyncGuard_ReadsAndIsRead(t *testing.T) {
 	eachPeer(t, func(t *testing.T, start func(*testing.T, string) peer) {
 		project := freshProject()
@@ -135,7 +135,7 @@ func TestSyncGuard_ReadsAndIsRead(t *testing.T) {
 		}
 		mustRelease(t, ours, lock.Ref{LockID: id})
 
-		// What has expired, the tolerance included, either takes over.
+		// Either takes over a lock that has expired, tolerance included.
 		if _, err := client.Doc("locks/"+key).Set(bg, map[string]any{
 			"lockId": lock.NewLockID(), "expiresAtMs": time.Now().UnixMilli() - 1500, "acquiredAtMs": 0, "key": key, "fence": fence,
 		}); err != nil {
@@ -160,16 +160,15 @@ func TestSyncGuard_ReadsAndIsRead(t *testing.T) {
 	})
 }
 
-// lost tells of an attempt that another transaction was ahead of, every time it
-// was tried, or kept waiting until the server gave up.
+// lost reports an attempt that lost to another transaction every time it was tried, or
+// waited until the server gave up.
 func lost(err error) bool {
 	return status.Code(err) == codes.Aborted || errors.Is(err, lock.ErrServiceUnavailable) || errors.Is(err, lock.ErrNetworkTimeout)
 }
 
-// B-04: workers of both kinds contend for some keys; never are two inside with
-// one key, and the fences rise in the order in which they were. Ends once each
-// kind has had enough, or some by the end of runTime: on other servers all is
-// slower.
+// B-04: workers of both kinds contend for a few keys. No two hold one key at a time, and
+// the fences rise in the order of the holders. The test ends once each kind has held the
+// locks often enough or, on slower servers, some times by the end of runTime.
 func TestSyncGuard_ContendsWithoutOverlap(t *testing.T) {
 	eachPeer(t, func(t *testing.T, start func(*testing.T, string) peer) {
 		const perKind, enough = 3, 60
@@ -270,8 +269,9 @@ func TestSyncGuard_ContendsWithoutOverlap(t *testing.T) {
 	})
 }
 
-// B-04, L-ACQ-01: of workers of both kinds that find one expired lock, one takes it
-// over. Ends once that was often enough, or some times by the end of runTime.
+// B-04, L-ACQ-01: workers of both kinds find one expired lock, and one of them takes it
+// over. The test ends once that happened often enough, or some times by the end of
+// runTime.
 func TestSyncGuard_TakesOverOnce(t *testing.T) {
 	eachPeer(t, func(t *testing.T, start func(*testing.T, string) peer) {
 		const perKind, some, rounds = 2, 4, 12

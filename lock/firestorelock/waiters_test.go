@@ -20,7 +20,7 @@ import (
 
 // B-07: a waiting acquisition is woken by a release of another process, long
 // before it would have tried again.
-func TestWaiter_WokenByListener(t *testing.T) {
+func TestWaiter_IsWokenByAListener(t *testing.T) {
 	r := newRig(t, Config{})
 	holder := mustAcquire(t, r.direct, key)
 	waiting := make(chan error, 1)
@@ -38,7 +38,7 @@ func TestWaiter_WokenByListener(t *testing.T) {
 	}
 }
 
-// B-07: Close ends the listener, which would keep it waiting; who waits polls.
+// B-07: Close ends the listener, or it would wait for it; waiting acquisitions poll.
 func TestClose_EndsListeners(t *testing.T) {
 	r := newRig(t, Config{})
 	mustAcquire(t, r.direct, key)
@@ -60,8 +60,8 @@ func TestClose_EndsListeners(t *testing.T) {
 	}
 }
 
-// B-07: whichever way a release takes, it tells who waits in this process.
-func TestWaiter_WokenByRelease(t *testing.T) {
+// B-07: every kind of release wakes those who wait in this process.
+func TestWaiter_IsWokenByARelease(t *testing.T) {
 	for name, release := range map[string]func(r rig, ref lock.Ref) (lock.ReleaseResult, error){
 		"version": func(r rig, ref lock.Ref) (lock.ReleaseResult, error) { return r.faulty.Release(bg, ref) },
 		"transaction": func(r rig, ref lock.Ref) (lock.ReleaseResult, error) {
@@ -88,8 +88,8 @@ func TestWaiter_WokenByRelease(t *testing.T) {
 	}
 }
 
-// B-07: one listener for all who wait for a key, and nothing is left of them.
-func TestWaiters_OneListener(t *testing.T) {
+// B-07: all who wait for a key share one listener, and it leaves nothing behind.
+func TestWaiters_ShareOneListener(t *testing.T) {
 	b := newBench(t, Config{})
 	at, err := b.locate(key)
 	if err != nil {
@@ -126,10 +126,9 @@ func refuseListen(code codes.Code, listeners *atomic.Int64) grpc.DialOption {
 	})
 }
 
-// B-07: a listener is started while somebody waits, for one who has waited for
-// long enough, and again after it has ended, but never again where the server has
-// none, or after Close.
-func TestWaiters_Listeners(t *testing.T) {
+// B-07: a listener is started for somebody who has waited long enough, and again after it
+// has ended, but not if the server supports none, and not after Close.
+func TestWaiters_StartListenersWhileSomebodyWaits(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		code codes.Code // of the listeners
@@ -214,7 +213,7 @@ func TestWaiters_Listeners(t *testing.T) {
 }
 
 // A signal that a waiter did not use goes to the next.
-func TestWaiters_PassOn(t *testing.T) {
+func TestWaiters_PassAnUnusedSignalOn(t *testing.T) {
 	b := newBackend(t, newClient(t, serverAddr), Config{})
 	first, leaveFirst := b.Watch(key)
 	second, leaveSecond := b.Watch(key)
@@ -236,9 +235,9 @@ func TestWaiters_PassOn(t *testing.T) {
 	}
 }
 
-// B-07: who waits is told of a release once, whoever tells, for every signal costs
-// one of its tries. What the listener saw before the lock was found held is no news.
-func TestWaiters_ToldOnce(t *testing.T) {
+// B-07: a waiter is told of a release once, because each signal costs it a try. What the
+// listener saw before the lock was found held is not news.
+func TestWaiters_AreToldOnce(t *testing.T) {
 	b := newBackend(t, newClient(t, serverAddr), Config{})
 	signal, leave := b.Watch(key)
 	defer leave()
@@ -268,9 +267,9 @@ func TestWaiters_ToldOnce(t *testing.T) {
 	}
 }
 
-// B-07: a signal whose waiter gives up before it has seen to the lock goes to the
-// next; one that led to a try does not, for the lock was taken or found held.
-func TestWaiters_PassOnUsedSignal(t *testing.T) {
+// B-07: if a waiter gives up before it tries, its signal goes to the next one. A signal
+// that led to a try does not: the lock was taken or found held.
+func TestWaiters_PassOnlyUnseenSignalsOn(t *testing.T) {
 	for _, looked := range []bool{false, true} {
 		b := newBackend(t, newClient(t, serverAddr), Config{})
 		first, leaveFirst := b.Watch(key)
@@ -288,8 +287,8 @@ func TestWaiters_PassOnUsedSignal(t *testing.T) {
 	}
 }
 
-// B-07: without listeners polling does.
-func TestWaiter_Polls(t *testing.T) {
+// B-07: without listeners waiting works by polling.
+func TestWaiter_PollsWithoutListeners(t *testing.T) {
 	r := newRig(t, Config{})
 	r.faulty.waiters.close()
 	holder := mustAcquire(t, r.direct, key)

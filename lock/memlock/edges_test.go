@@ -15,7 +15,7 @@ import (
 var bg = context.Background()
 
 // L-FENCE-03
-func TestFenceLimits(t *testing.T) {
+func TestBackend_WarnsAndStopsAtTheFenceLimits(t *testing.T) {
 	var log strings.Builder
 	b := New(WithLogger(slog.New(slog.NewTextHandler(&log, nil))), WithHasher(func(string) string { return "hashed" }))
 	acquire := func(last int64) (lock.AcquireResult, error) {
@@ -38,7 +38,7 @@ func TestFenceLimits(t *testing.T) {
 }
 
 // L-CLN-01, L-FENCE-04
-func TestCleanup(t *testing.T) {
+func TestBackend_CleansUpOnlyLongExpiredLocks(t *testing.T) {
 	clock := locktest.NewClock(time.Now())
 	b := New(WithClock(clock), WithCleanupInIsLocked())
 	if _, err := b.Acquire(bg, lock.AcquireRequest{Key: "k", TTL: time.Second}); err != nil {
@@ -54,7 +54,7 @@ func TestCleanup(t *testing.T) {
 	}
 }
 
-func TestList(t *testing.T) {
+func TestBackend_ListsLiveLocksByKey(t *testing.T) {
 	clock := locktest.NewClock(time.Now())
 	b := New(WithClock(clock))
 	for key, ttl := range map[string]time.Duration{"b": time.Minute, "a": time.Minute, "short": time.Millisecond} {
@@ -70,7 +70,7 @@ func TestList(t *testing.T) {
 }
 
 // Only L-KEY-01 restricts keys in memory.
-func TestAnyKey(t *testing.T) {
+func TestBackend_TakesAnyValidKey(t *testing.T) {
 	for _, key := range []string{"a/b", ".", "__x__", "/"} {
 		if res, err := New().Acquire(bg, lock.AcquireRequest{Key: key, TTL: time.Second}); err != nil || !res.OK {
 			t.Error(key, res, err)

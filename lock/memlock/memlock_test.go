@@ -13,7 +13,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // L-TST-01
-func TestContract(t *testing.T) {
+func TestBackend_KeepsTheContract(t *testing.T) {
 	locktest.Run(t, func(_ *testing.T, clock lock.Clock) lock.Backend {
 		return memlock.New(memlock.WithClock(clock))
 	})

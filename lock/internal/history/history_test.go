@@ -22,8 +22,7 @@ type defect struct {
 	noTolerance bool // leases are over for everybody at their end
 }
 
-// flawed is a lock service in memory with a defect. Its clients have clocks of
-// their own.
+// flawed is a lock service in memory with a defect. Each client has its own clock.
 type flawed struct {
 	defect
 
@@ -102,10 +101,10 @@ func (c flawedClient) Extend(_ context.Context, ref lock.Ref, ttl time.Duration)
 	return lock.ExtendResult{OK: true, Deadline: start.Add(ttl)}, nil
 }
 
-// B-05: the checker accepts a sound service and finds each defect. Time is
-// simulated, so that no stall of the machine spoils a history; a defect may go
-// unseen by one of them, where no call happened to meet it.
-func TestCheck(t *testing.T) {
+// B-05: the checker accepts a sound service and finds each defect. Time is simulated,
+// so a stall of the machine spoils no history. One history may miss a defect that no
+// call happened to meet.
+func TestCheck_RejectsBrokenLocks(t *testing.T) {
 	const histories = 10
 	for _, row := range []struct {
 		name   string
@@ -138,9 +137,9 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// B-05: of a lock that is taken anew in spite of tries of unknown outcome, each try may
-// have used a fence, but no more than one.
-func TestCheck_EachTryMayUseAFence(t *testing.T) {
+// B-05: a lock is taken again after tries of unknown outcome. Each try may have used
+// one fence, no more.
+func TestCheck_AllowsAFencePerTry(t *testing.T) {
 	for _, row := range []struct {
 		fence int64
 		want  Verdict
@@ -179,9 +178,9 @@ func (s slow) Acquire(_ context.Context, req lock.AcquireRequest) (lock.AcquireR
 	return lock.AcquireResult{OK: true, LockID: req.LockID, Fence: fence, Deadline: time.Now().Add(req.TTL)}, err
 }
 
-// B-05: of one call, as many leases may have ended unseen as had the time for it, and
-// each used a fence.
-func TestCheck_SlowCallMayUseSeveralFences(t *testing.T) {
+// B-05: during one slow call several leases may have been granted and have ended, as
+// many as the time allows; each used a fence.
+func TestCheck_AllowsASlowCallSeveralFences(t *testing.T) {
 	const ttl = 100 * time.Millisecond
 	const life = ttl + lock.Tolerance
 	for _, row := range []struct {
