@@ -6,7 +6,7 @@ import "time"
 type Decision struct {
 	ID                          DecisionID
 	CycleID                     CycleID
-	Fence                       string    // empty: made outside any fenced cycle
+	Fence                       string    // of the depot's lock; empty: made without the lock
 	DepotID                     DepotID   // whose lock issued the fence; empty: the drone's home depot
 	SnapshotTime                time.Time // read time of the snapshot it is based on
 	DroneID                     DroneID

@@ -57,7 +57,7 @@ func checkIndexConfig(t *testing.T, content []byte, audited map[string][]string)
 	fields := map[string]map[string]bool{ // name: holds a time
 		Drones: fieldsOf(droneCodec), Orders: fieldsOf(orderCodec), Missions: fieldsOf(missionCodec),
 		Decisions: fieldsOf(ledgerCodec), Cycles: fieldsOf(cycleCodec), Events: fieldsOf(eventCodec),
-		Discards: fieldsOf(discardCodec),
+		Discards: fieldsOf(discardCodec), Control: {"fence": false},
 	}
 	fields[Drones][missionRevision] = false
 	fields[Events][eventShard] = false

@@ -30,7 +30,7 @@ var values = map[string][]string{
 	"method":   {"Commit", "BatchGetDocuments", "RunQuery", "BeginTransaction", "Rollback"},
 	"kind":     append([]string{pubsubio.LatencyPosition, pubsubio.LatencyStatus}, pubsubio.InboundTopics...),
 	"outcome":  {meter.Applied, meter.Rejected, meter.DeadLetter, meter.Nacked, "run", "skipped", "failed", meter.OnTime, meter.Late},
-	"reason": {string(policy.ReasonStaleTelemetry), string(policy.ReasonFutureTimestamp),
+	"reason": {string(policy.ReasonStaleTelemetry), string(policy.ReasonFutureTimestamp), string(policy.ReasonFenceUnknown),
 		string(lock.ReasonLocked), string(lock.ReasonExpired), string(lock.ReasonNotFound)},
 	"type":   {string(lock.EventAcquire), string(lock.EventRelease), string(lock.EventExtend), string(lock.EventIsLocked), string(lock.EventLookup)},
 	"result": {string(lock.ResultOK), string(lock.ResultFail)},

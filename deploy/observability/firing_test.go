@@ -116,6 +116,9 @@ var illnesses = []struct {
 	{"refused decisions", map[string]string{
 		`dronefleet_messages_settled_total{instance="a",kind="decisions",outcome="rejected",reason="STALE_FENCE"}`: `0+90x80`,
 	}, []string{"DecisionsRejected"}},
+	{"a forged decision", map[string]string{
+		`dronefleet_messages_settled_total{instance="a",kind="decisions",outcome="rejected",reason="FENCE_UNKNOWN"}`: `_x60 1x20`,
+	}, []string{"FenceUnknown"}}, // F-DEC-07
 	{"no sweeps", map[string]string{`dronefleet_sweeps_total{instance="a"}`: `5x80`}, []string{"SweeperIdle"}},
 	{"two sweepers", map[string]string{`dronefleet_lock_held{instance="b",lock="sweeper"}`: `1x80`}, []string{"SweeperHeldTwice"}},
 	{"slow locks", map[string]string{`dronefleet_lock_wait_seconds_bucket{instance="a",lock="sweeper",le="0.065536"}`: `0+1x80`}, []string{"LockWaitLong"}},
