@@ -112,7 +112,8 @@ func (p *Planner) lookAhead(ctx context.Context, whole solver.Problem) (Result, 
 	return result, nil
 }
 
-// plan runs the stages. It also returns the drones that are kept.
+// plan runs the stages. Each offers the solver only the drones beyond the reserve. It also
+// returns the drones that are kept.
 func (l *lookAhead) plan(ctx context.Context) (_ solver.Plan, kept []solver.Drone, _ error) {
 	starved := l.work.Now.Sub(l.demand.othersServed) >= l.params.AgingStep
 	if starved {
