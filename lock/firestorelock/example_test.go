@@ -17,13 +17,12 @@ import (
 	"github.com/dronefleet/dronefleet/lock/firestorelock"
 )
 
-// writeReport stands for the work that a lock protects. It passes the fence along
-// with each write.
-func writeReport(context.Context, lock.Fence) error { return nil }
-
 // A process has one client and one backend for all its locks.
 func Example() {
 	ctx := context.Background()
+	// The work that the lock protects. It passes the fence along with each write.
+	writeReport := func(context.Context, lock.Fence) error { return nil }
+
 	client, err := firestore.NewClient(ctx, "my-project", option.WithGRPCDialOption(firestorelock.DialOption()))
 	if err != nil {
 		log.Fatal(err)
