@@ -6,8 +6,8 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// known puts D1 into the world: ready, with a mission that failed at second 0,
-// and then as told.
+// known puts D1 into the world, ready, with a mission that failed at second 0, and then
+// applies change.
 func known(change func(d *domain.Drone)) func(*world) {
 	return func(w *world) {
 		d := readyDrone("D1")
@@ -17,8 +17,7 @@ func known(change func(d *domain.Drone)) func(*world) {
 	}
 }
 
-// held puts D1 into the world bound to mission M since second 0, and then as
-// told.
+// held puts D1 into the world, bound to mission M since second 0, and then applies change.
 func held(change func(d *domain.Drone, m *domain.Mission)) func(*world) {
 	return func(w *world) {
 		known(func(*domain.Drone) {})(w)
@@ -46,7 +45,7 @@ func done(d *domain.Drone, m *domain.Mission) {
 var droneSituations = []situation{
 	{
 		name:  "NEW",
-		prose: "No document yet. The drone is registered and nothing is believed of it but a fault or a fresh IDLE.",
+		prose: "No document yet. The drone is registered; only a fault or a fresh IDLE counts.",
 		build: func(*world) {},
 		grid: `
 claim       | none, M, failed, other | none old, M old, failed old, other old
@@ -65,7 +64,7 @@ IDLE 4 %    | →EMERGENCY             | →EMERGENCY
 	},
 	{
 		name:  "INTRODUCED",
-		prose: "Registered or set up, and never yet ready to fly: it stays UNKNOWN until its first fresh IDLE.",
+		prose: "Registered or set up, but never ready to fly so far: it stays UNKNOWN until its first fresh IDLE.",
 		build: known(func(d *domain.Drone) { d.Status, d.IdleSince, d.FailedMissions = domain.DroneUnknown, time.Time{}, nil }),
 		grid: `
 claim       | none, M, failed, other | none old, M old, failed old, other old
@@ -84,7 +83,7 @@ IDLE 4 %    | →EMERGENCY             | →EMERGENCY
 	},
 	{
 		name:  "UNBOUND_IDLE",
-		prose: "Ready and offered to the optimizer. Naming a mission it has just failed is enough to doubt it.",
+		prose: "Ready and offered to the optimizer. A report that names a mission that has just failed makes it unavailable.",
 		build: known(func(*domain.Drone) {}),
 		grid: `
 claim       | none, M, other     | failed early             | failed late        | none old, M old, other old | failed old
@@ -103,7 +102,7 @@ IDLE 4 %    | →EMERGENCY         | →EMERGENCY ghost         | →EMERGENCY  
 	},
 	{
 		name:     "UNBOUND_OTHER",
-		prose:    "Any other status without a mission: it was silent, its mission was given up or withdrawn, it charges, it has a problem, its battery was empty.",
+		prose:    "Any other status without a mission: it was silent, its mission failed or was withdrawn, it charges, it has a problem, or its battery was empty.",
 		build:    known(func(*domain.Drone) {}),
 		statuses: []domain.DroneStatus{domain.DroneUnknown, domain.DroneMoving, domain.DroneDelivering, domain.DroneCharging, domain.DroneMaintenance, domain.DroneProblem, domain.DroneEmergency, domain.DroneReserved},
 		grid: `
@@ -123,7 +122,7 @@ IDLE 4 %    | →EMERGENCY         | →EMERGENCY ghost         | →EMERGENCY  
 	},
 	{
 		name:  "LATCHED",
-		prose: "It reported an emergency that no operator has cleared. Whatever it says, it stays one.",
+		prose: "It reported an emergency that no operator has cleared. No report changes that.",
 		build: known(func(d *domain.Drone) { d.Status, d.EmergencyLatched = domain.DroneEmergency, true }),
 		grid: `
 claim       | none, M, other | failed early | failed late | none old, M old, other old | failed old
@@ -142,7 +141,7 @@ IDLE 4 %    | .              | ghost        | .           | .                   
 	},
 	{
 		name:  "GHOST",
-		prose: "It flew the failed mission when it was last heard of, and has been told to stop.",
+		prose: "It was flying the failed mission at its last report, and has been told to stop.",
 		build: known(func(d *domain.Drone) {
 			d.Status, d.GhostMissionID, d.GhostRevokedAt = domain.DroneMoving, failedMission, at(5)
 		}),
@@ -163,7 +162,7 @@ IDLE 4 %    | →EMERGENCY no ghost         | →EMERGENCY ghost         | →EM
 	},
 	{
 		name:  "BOUND_UNACKED",
-		prose: "Assigned at second 0, and it has not named the mission yet. Until freeAfter nothing but a fault ends this; after it, a parked drone that does not name M proves that the command expired unseen.",
+		prose: "Assigned at second 0, and it has not named the mission yet. Until freeAfter only a fault ends this; after it, a parked drone that does not name M proves that the command expired unseen.",
 		build: held(func(*domain.Drone, *domain.Mission) {}),
 		grid: `
 claim       | none early, other early        | none late, other late          | failed early                         | failed late                    | M early, M late                 | none old, other old            | failed old                     | M old
@@ -220,7 +219,7 @@ IDLE 4 %    | →EMERGENCY faulty         | →EMERGENCY faulty ghost         | 
 	},
 	{
 		name:  "BOUND_PARKED",
-		prose: "It parked half a minute ago with stops to go: no late report can prove them any more.",
+		prose: "It parked half a minute ago with stops to go: late reports that could prove them are no longer awaited.",
 		build: held(func(d *domain.Drone, _ *domain.Mission) { acked(d); d.MissionMoved, d.ParkedSince = true, at(-10) }),
 		grid: `
 claim       | none, other                | failed early                     | failed late                | M early, M late                    | none old, other old        | failed old                 | M old
@@ -321,7 +320,7 @@ IDLE 4 %    | faulty      | faulty ghost      | faulty      | faulty          | 
 	},
 	{
 		name:  "BOUND_GHOST",
-		prose: "Assigned at second 0 and unacked, and it flew its failed mission when it was last heard of.",
+		prose: "Assigned at second 0 and unacked, and it was flying its failed mission at its last report.",
 		build: held(func(d *domain.Drone, _ *domain.Mission) { d.GhostMissionID, d.GhostRevokedAt = failedMission, at(5) }),
 		grid: `
 claim       | none early, other early                 | none late, other late                   | failed early                         | failed late                          | M early, M late                          | none old, other old                     | failed old                           | M old
@@ -340,7 +339,7 @@ IDLE 4 %    | DRONE_FAULT →EMERGENCY no ghost         | DRONE_FAULT →EMERGEN
 	},
 	{
 		name:  "BOUND_MISSION_GONE",
-		prose: "Its mission's document is gone: it is let go like after a completed one.",
+		prose: "Its mission's document is gone: it is released as after a completed one.",
 		build: func(w *world) {
 			held(func(d *domain.Drone, _ *domain.Mission) { acked(d); d.MissionMoved = true })(w)
 			delete(w.missions, "M-X")

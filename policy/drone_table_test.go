@@ -26,9 +26,9 @@ import (
 //
 //	→S            the drone's status becomes S, unless it is so already
 //	acked, moved  missionAcked, missionMoved are set
-//	COMPLETED     the mission ends well and lets the drone go
-//	a reason      the mission fails with it and lets the drone go
-//	free          the drone is let go; its mission had ended before
+//	COMPLETED     the mission completes and releases the drone
+//	a reason      the mission fails with it and releases the drone
+//	free          the drone is released; its mission had already ended
 //	parked        the grace begins in which late reports may prove its last stops
 //	flies on      that grace ends without effect
 //	faulty, well  its fault's grace begins, ends

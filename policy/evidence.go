@@ -7,19 +7,17 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// A mission's reached stops are those that its drone's reports naming it reach in
-// route order when they are folded in the order of their timestamps, whatever order
-// they arrive in (F-TEL-11). The mission keeps, for each stop, when it was sighted:
-// the earliest sighting that is not before the one that reached the stop before it
-// reaches the stop. A later report can only add sightings, so stops are reached
-// earlier or more of them are; none is ever lost.
+// A mission's reached stops follow from the reports of its drone that name it, taken in
+// the order of their timestamps, whatever order they arrive in (F-TEL-11). The mission
+// keeps the times at which each stop was sighted. A stop is reached at its earliest
+// sighting that is not before the previous stop was reached. Reports only add sightings,
+// so a stop may turn out to be reached earlier, but is never lost.
 
-// maxSightings bounds the sightings kept of one stop. Those dropped lie between two
-// that are kept, which may date a stop later, but reaches it.
+// maxSightings bounds the sightings kept per stop. A dropped one lies between two kept
+// ones, so the stop is still reached, perhaps at a later time.
 const maxSightings = 16
 
-// orderStops is the length of the route up to the last order stop: what lies behind
-// it, the way home, is not counted.
+// orderStops is the length of the route up to the last order stop, without the way home.
 func orderStops(m domain.Mission) int {
 	for i := len(m.Route); i > 0; i-- {
 		if m.Route[i-1].ForOrder() {
@@ -29,7 +27,7 @@ func orderStops(m domain.Mission) int {
 	return 0
 }
 
-// commandedIndexes has, for each stop of the route, its index in the route as first
+// commandedIndexes returns, for each stop of the route, its index in the route as first
 // commanded.
 func commandedIndexes(m domain.Mission) []int {
 	indexes := make([]int, 0, len(m.Route))
@@ -41,7 +39,7 @@ func commandedIndexes(m domain.Mission) []int {
 	return indexes
 }
 
-// reachTimes lists when each reached stop was reached, in route order.
+// reachTimes returns the times at which stops were reached, in route order.
 func reachTimes(m domain.Mission) []time.Time {
 	indexes := commandedIndexes(m)
 	var times []time.Time
@@ -51,7 +49,7 @@ func reachTimes(m domain.Mission) []time.Time {
 		switch {
 		case sighted:
 			before = at
-		case i >= m.ReachedStops: // otherwise a version without sightings counted it
+		case i >= m.ReachedStops: // below that, a version without sightings counted it
 			return times
 		}
 		times = append(times, before)
@@ -59,8 +57,8 @@ func reachTimes(m domain.Mission) []time.Time {
 	return times
 }
 
-// reachedAt is the earliest sighting of a stop that counts after the stop before it
-// was reached. A drone that counted the stop had completed those before it, too.
+// reachedAt is the earliest sighting of a stop that is not before the previous stop was
+// reached. A drone that claims a stop has also completed those before it.
 func reachedAt(sightings []domain.Sighting, stop int, before time.Time) (at time.Time, sighted bool) {
 	for _, s := range sightings {
 		if s.Stop == stop && (s.Claimed || !s.At.Before(before)) && (!sighted || s.At.Before(at)) {
@@ -70,9 +68,9 @@ func reachedAt(sightings []domain.Sighting, stop int, before time.Time) (at time
 	return at, sighted
 }
 
-// addEvidence adds to a mission what a report proves about its stops and answers
-// whether that is news. A report that does not name the mission, of a drone that has
-// parked, proves by position, and only the next stop: it is not kept.
+// addEvidence adds to a mission what a report proves about its stops and reports whether
+// that is new. A report of a parked drone that does not name the mission proves, by its
+// position, at most the next stop, and is not kept.
 func (p DronePolicy) addEvidence(m *domain.Mission, t domain.Telemetry, named bool) bool {
 	times, indexes := reachTimes(*m), commandedIndexes(*m)
 	from, to := 0, orderStops(*m) // the stops to judge by position
@@ -90,7 +88,7 @@ func (p DronePolicy) addEvidence(m *domain.Mission, t domain.Telemetry, named bo
 		}
 	}
 	if isFault(t.Status) {
-		to = from // a drone that fell near a stop has not served it
+		to = from // a drone that failed near a stop has not served it
 	}
 	for i := from; i < to; i++ {
 		stop := m.Route[i]
@@ -110,9 +108,9 @@ func (p DronePolicy) addEvidence(m *domain.Mission, t domain.Telemetry, named bo
 	return true
 }
 
-// certainStops is how many stops of the route are completed for sure when the drone
-// says that it has completed that many. It may still fly the route as it was before
-// orders were withdrawn, and count their stops.
+// certainStops is how many stops of the route are certainly completed when the drone
+// claims a number. It may still fly the route from before orders were withdrawn, and count
+// their stops.
 func certainStops(m domain.Mission, completed int) int {
 	for _, dropped := range m.DroppedStops {
 		if dropped < completed {
@@ -122,14 +120,14 @@ func certainStops(m domain.Mission, completed int) int {
 	return completed
 }
 
-// tooManyStops reports whether a drone counts more stops than the mission ever had.
+// tooManyStops reports whether a drone claims more stops than the mission ever had.
 func tooManyStops(m domain.Mission, t domain.Telemetry) bool {
 	return t.CompletedStops != nil && *t.CompletedStops > len(m.Route)+len(m.DroppedStops)
 }
 
-// kept drops the sightings that can no longer matter, those after their stop was
-// reached, and what exceeds the bound. The rest is in the order of stops and times,
-// so that equal evidence makes equal documents.
+// kept drops sightings after their stop was reached, which no longer matter, and those
+// beyond the bound. The rest is sorted by stop and time, so that equal evidence makes equal
+// documents.
 func kept(m domain.Mission, all []domain.Sighting) []domain.Sighting {
 	m.Sightings = all
 	times, indexes := reachTimes(m), commandedIndexes(m)
@@ -146,9 +144,9 @@ func kept(m domain.Mission, all []domain.Sighting) []domain.Sighting {
 	return rest
 }
 
-// thinned sorts the sightings of one stop and bounds them. Of too many it keeps the
-// first of each second, or of two, four and so on, and the last of all: so the same
-// are kept whatever order they came in. One claim, the earliest, stands for all.
+// thinned sorts the sightings of one stop and bounds their number. If there are too many,
+// it keeps the first of each second, or of each two, four and so on, and the last one, so
+// the result does not depend on their order of arrival. Of the claims it keeps the earliest.
 func thinned(of []domain.Sighting) []domain.Sighting {
 	slices.SortFunc(of, func(a, b domain.Sighting) int {
 		if c := a.At.Compare(b.At); c != 0 || a.Claimed == b.Claimed {
@@ -175,8 +173,8 @@ func thinned(of []domain.Sighting) []domain.Sighting {
 	return of
 }
 
-// prove applies what a report proves about the bound mission: the stops reached, with
-// what that means for the orders, and its completion after the last order stop.
+// prove applies what a report proves about the bound mission: its reached stops, their
+// effect on the orders, and its completion after the last order stop.
 func (r *recorder) prove(p DronePolicy, b *Binding, t domain.Telemetry, named bool) {
 	m := b.Mission
 	if m == nil || m.Status == domain.MissionFailed || !p.addEvidence(m, t, named) {
@@ -199,13 +197,12 @@ func (r *recorder) prove(p DronePolicy, b *Binding, t domain.Telemetry, named bo
 	r.keepMission(*m)
 }
 
-// keepMission writes a mission whose evidence grew, though its state may not have
-// changed.
+// keepMission writes a mission whose evidence grew, even if its state did not change.
 func (r *recorder) keepMission(m domain.Mission) {
 	r.change.Missions = upsert(r.change.Missions, m, func(x domain.Mission) bool { return x.ID == m.ID })
 }
 
-// correctTimes dates deliveries back that earlier evidence of the mission proves.
+// correctTimes moves deliveries back to the earlier times that new evidence proves.
 func (r *recorder) correctTimes(m domain.Mission, orders map[domain.OrderID]domain.Order, times []time.Time) {
 	for i, at := range times {
 		stop := m.Route[i]
@@ -220,15 +217,14 @@ func (r *recorder) correctTimes(m domain.Mission, orders map[domain.OrderID]doma
 	}
 }
 
-// deliver marks an order as delivered at a time by the drone's clock.
+// deliver marks an order as delivered at a time of the drone's clock.
 func deliver(o *domain.Order, measured, now time.Time) {
 	o.Status, o.DeliveredAt = domain.OrderDelivered, earlier(measured, now)
 	o.Late = !o.Deadline.IsZero() && o.DeliveredAt.After(o.Deadline)
 }
 
-// applyLate takes from a report that is not newer than the drone's last one what it
-// proves about the mission that holds the drone: that it knows the mission, and its
-// stops. Whereabouts and status never go back.
+// applyLate applies a report that is not newer than the drone's last one. It can prove that
+// the drone knows its mission, and reached stops. Position and status never go back.
 func (p DronePolicy) applyLate(b Binding, t domain.Telemetry, now time.Time) (Binding, Change, bool) {
 	if !b.Drone.Bound() || t.MissionID != b.Drone.CurrentMissionID {
 		return b, Change{}, false
@@ -254,8 +250,8 @@ type Ended struct {
 	Other *Binding
 }
 
-// TakenOver names the drone that now has an order of an ended mission and has not
-// picked it up: the first along the stops that the mission has not reached.
+// TakenOver returns the drone that now has an order of an ended mission but has not picked
+// it up. The order is the first such one along the stops that the mission has not reached.
 func (e Ended) TakenOver() (domain.DroneID, bool) {
 	for _, stop := range e.Mission.Route[min(e.Mission.ReachedStops, len(e.Mission.Route)):] {
 		if o := e.Orders[stop.OrderID]; o.Status == domain.OrderAssigned && o.AssignedMissionID != e.Mission.ID {
@@ -265,16 +261,15 @@ func (e Ended) TakenOver() (domain.DroneID, bool) {
 	return "", false
 }
 
-// ReasonPickedUpAgain notes that a parcel which was put down had been picked up again
-// by another mission when the evidence came. A person must find out what the drone
-// carries.
+// ReasonPickedUpAgain notes that another mission had already picked up a parcel again when
+// the evidence of its delivery arrived. A person must find out what the drone carries.
 const ReasonPickedUpAgain Reason = "PICKED_UP_AGAIN"
 
-// ProveLate takes from a report what it proves about a mission of its drone that is
-// over. A parcel that was put down is delivered, whoever has the order now, unless
-// another drone has picked it up again: that is noted. A parcel that is aboard waits
-// for an operator. One call takes at most one order from another mission; call it
-// again until the error is a Rejection, that the report is stale.
+// ProveLate applies what a report proves about an ended mission of its drone. A parcel that
+// was put down counts as delivered, whichever mission has the order now, unless another
+// drone has picked it up again, which is noted. A parcel that is aboard waits for an
+// operator. One call takes at most one order from another mission: repeat it until the
+// error is a Rejection, which says that the report is stale.
 func (p DronePolicy) ProveLate(e Ended, t domain.Telemetry, now time.Time) (Change, error) {
 	stale := reject(ReasonStaleTelemetry, string(t.DroneID), "it proves nothing new about mission %s, which is over", t.MissionID)
 	m := e.Mission
@@ -308,9 +303,9 @@ func (p DronePolicy) ProveLate(e Ended, t domain.Telemetry, now time.Time) (Chan
 	return r.change, nil
 }
 
-// serveLate applies what it means for a stop's order that an ended mission reached the
-// stop. taken says that the order was taken from the other binding; ok is false if it
-// must be and that binding is not the one at hand.
+// serveLate applies to a stop's order that an ended mission reached the stop. taken says
+// that the order was taken from the other binding; ok is false if it would have to be taken
+// from a binding that was not given.
 func (r *recorder) serveLate(p DronePolicy, other *Binding, orders map[domain.OrderID]domain.Order, m domain.Mission, stop domain.Waypoint, at time.Time) (taken, ok bool) {
 	o, known := orders[stop.OrderID]
 	if !known || !stop.ForOrder() {

@@ -54,7 +54,7 @@ var lateHazards = []hazard{
 			w.violated("delivered at %s", o.DeliveredAt)
 		}
 	}},
-	{"while late reports may come nobody else gets a parked drone's orders", func(w *world) {
+	{"a parked drone's orders are not reassigned while late reports may come", func(w *world) {
 		w.with(readyDrone("D1"), readyDrone("D2"), openOrder("O1", 0))
 		w.expectOutcome(plan("X", "D1", "O1"), applied)
 		w.saysAt(60, warehouseAt, domain.DroneMoving, "M-X")
@@ -67,7 +67,7 @@ var lateHazards = []hazard{
 		w.says(146, domain.DroneIdle, "")
 		w.expectDrone("D1", domain.DroneIdle, "")
 	}},
-	{"a parked drone that goes on flying its mission keeps it", func(w *world) {
+	{"a parked drone that flies on keeps its mission", func(w *world) {
 		w.with(readyDrone("D1"), openOrder("O1", 0))
 		w.expectOutcome(plan("X", "D1", "O1"), applied)
 		w.says(5, domain.DroneMoving, "M-X")
@@ -90,7 +90,7 @@ var lateHazards = []hazard{
 		w.says(30, domain.DroneIdle, "")
 		w.expectMission("M-X", domain.MissionActive, "")
 	}},
-	{"an order of a failed mission that turns out to be delivered flies no more", func(w *world) {
+	{"an order of a failed mission that turns out to be delivered is not sent again", func(w *world) {
 		w.failedBeforePickup()
 		w.expectOrder("O1", domain.OrderPending, false)
 		w.lateAt(12, warehouseAt, "M-X")
@@ -102,13 +102,13 @@ var lateHazards = []hazard{
 			w.violated("order %+v", o)
 		}
 	}},
-	{"an order that was released in error and turns out to be delivered flies no more", func(w *world) {
+	{"an order released in error that turns out to be delivered is not sent again", func(w *world) {
 		w.failedAboard()
 		w.expectError(w.releaseOrder("O1"), "")
 		w.lateAt(15, hospitalsAt[0], "M-X")
 		w.expectOrder("O1", domain.OrderDelivered, false)
 	}},
-	{"an order that was released in error and assigned anew is withdrawn when it turns out to be delivered", func(w *world) {
+	{"an order released in error and reassigned is withdrawn when it turns out to be delivered", func(w *world) {
 		w.failedAboard()
 		w.expectError(w.releaseOrder("O1"), "")
 		w.hearOf("D2", 60)
@@ -122,17 +122,17 @@ var lateHazards = []hazard{
 		w.claims(14, 3, "M-X")
 		w.expectOrder("O1", domain.OrderDelivered, false)
 	}},
-	{"a held order that turns out to be delivered is delivered", func(w *world) {
+	{"a held order that turns out to be delivered becomes DELIVERED", func(w *world) {
 		w.failedAboard()
 		w.lateAt(15, hospitalsAt[0], "M-X")
 		w.expectOrder("O1", domain.OrderDelivered, false)
 	}},
-	{"a failed mission's only sighting of a delivery is not a delivery", func(w *world) {
+	{"a sighting of a delivery without its pickup is not a delivery", func(w *world) {
 		w.failedBeforePickup()
 		w.lateAt(14, hospitalsAt[0], "M-X")
 		w.expectOrder("O1", domain.OrderPending, false)
 	}},
-	{"an order assigned anew that turns out to be delivered is withdrawn from its new mission", func(w *world) {
+	{"a reassigned order that turns out to be delivered is withdrawn from its new mission", func(w *world) {
 		w.failedBeforePickup()
 		w.hearOf("D2", 60)
 		w.with(openOrder("O2", 1))
@@ -144,7 +144,7 @@ var lateHazards = []hazard{
 		}
 		w.expectOrder("O2", domain.OrderAssigned, false)
 	}},
-	{"a new mission of nothing but delivered orders fails as withdrawn", func(w *world) {
+	{"a new mission whose orders all turn out to be delivered fails as withdrawn", func(w *world) {
 		w.failedBeforePickup()
 		w.hearOf("D2", 60)
 		w.expectOutcome(fresh(plan("Y", "D2", "O1"), 59), applied)
@@ -171,7 +171,7 @@ var lateHazards = []hazard{
 			w.violated("noted again")
 		}
 	}},
-	{"a ghost that goes on delivers", func(w *world) { // F-TEL-10
+	{"a ghost that flies on can still deliver", func(w *world) { // F-TEL-10
 		w.with(readyDrone("D1"), openOrder("O1", 0))
 		w.expectOutcome(plan("X", "D1", "O1"), applied)
 		w.saysAt(10, warehouseAt, domain.DroneMoving, "M-X")
@@ -182,7 +182,7 @@ var lateHazards = []hazard{
 		w.saysAt(140, hospitalsAt[0], domain.DroneDelivering, "M-X")
 		w.expectOrder("O1", domain.OrderDelivered, false)
 	}},
-	{"a late report dates a delivery back, and makes it in time", func(w *world) {
+	{"a late report corrects a delivery's time, which was in time after all", func(w *world) {
 		o := openOrder("O1", 0)
 		o.Deadline = at(85)
 		w.with(readyDrone("D1"), o)
@@ -197,15 +197,15 @@ var lateHazards = []hazard{
 			w.violated("order %+v", o)
 		}
 	}},
-	{"completed stops count whatever the position is", func(w *world) { // F-TEL-12
+	{"completed stops count whatever the position", func(w *world) { // F-TEL-12
 		w.with(readyDrone("D1"), openOrder("O1", 0))
 		w.expectOutcome(plan("X", "D1", "O1"), applied)
 		w.counts(60, warehouseAt, 1)
-		w.expectOrder("O1", domain.OrderAssigned, false) // it is there, and has not picked up yet
+		w.expectOrder("O1", domain.OrderAssigned, false) // at the stop, but nothing picked up yet
 		w.counts(70, awayAt, 2)
 		w.expectOrder("O1", domain.OrderInDelivery, false)
 		w.counts(80, awayAt, 1)
-		w.expectOrder("O1", domain.OrderInDelivery, false) // it never goes down
+		w.expectOrder("O1", domain.OrderInDelivery, false) // the count never falls
 		w.counts(90, awayAt, 4)
 		w.expectOrder("O1", domain.OrderDelivered, false)
 		if o := w.orders["O1"]; !o.DeliveredAt.Equal(at(90)) {
@@ -228,7 +228,7 @@ var lateHazards = []hazard{
 			w.violated("it changed %+v", change)
 		}
 	}},
-	{"a drone that counts by the longer route delivers nothing by that", func(w *world) { // F-TEL-12, F-ORD-03
+	{"a drone that still counts stops of the longer route proves no delivery by it", func(w *world) { // F-TEL-12, F-ORD-03
 		w.with(readyDrone("D1"), openOrder("O1", 0), openOrder("O2", 1))
 		w.expectOutcome(plan("X", "D1", "O1", "O2"), applied) // start, P1, P2, D1, D2, return
 		w.counts(10, warehouseAt, 2)
@@ -236,7 +236,7 @@ var lateHazards = []hazard{
 		w.expectError(w.request(cancellation("O2")), "")
 		w.counts(12, warehouseAt, 3) // O2's pickup by the route it knows; O1's delivery by the new one
 		w.expectOrder("O1", domain.OrderInDelivery, false)
-		w.counts(50, hospitalsAt[0], 3) // now by the new one, and it is there
+		w.counts(50, hospitalsAt[0], 3) // now by the new one, at the stop
 		w.expectOrder("O1", domain.OrderDelivered, false)
 	}},
 	{"a failed drone near a stop has not served it", func(w *world) {
@@ -248,8 +248,8 @@ var lateHazards = []hazard{
 	}},
 }
 
-// failedBeforePickup lets mission M-X of O1 fail because D1 parked, with nothing heard
-// of its stops.
+// failedBeforePickup lets mission M-X of O1 fail because D1 parked without a report from
+// any stop.
 func (w *world) failedBeforePickup() {
 	w.with(readyDrone("D1"), readyDrone("D2"), openOrder("O1", 0))
 	w.expectOutcome(plan("X", "D1", "O1"), applied)
@@ -269,17 +269,17 @@ func (w *world) failedAboard() {
 	w.expectOrder("O1", domain.OrderPending, true)
 }
 
-// lateAt delivers now a report of D1 from a place, measured before.
+// lateAt delivers a report of D1 from a position, measured earlier.
 func (w *world) lateAt(seconds float64, p domain.Position, mission domain.MissionID) {
 	w.expectError(w.report(near(report("D1", domain.DroneMoving, mission, at(seconds)), p)), "")
 }
 
-// claims delivers now a report of D1 that counts its completed stops, measured before.
+// claims delivers a report of D1 with its completed stops, measured earlier.
 func (w *world) claims(seconds float64, completed int, mission domain.MissionID) {
 	w.expectError(w.report(counted(report("D1", domain.DroneMoving, mission, at(seconds)), completed)), "")
 }
 
-// counts delivers a report of D1 on M-X with its completed stops the moment it is
+// counts delivers a report of D1 on M-X with its completed stops, as soon as it is
 // measured.
 func (w *world) counts(seconds float64, p domain.Position, completed int) {
 	w.clock(seconds)
@@ -291,7 +291,7 @@ func counted(t domain.Telemetry, completed int) domain.Telemetry {
 	return t
 }
 
-// hearOf puts the clock forward, with a drone heard of just then.
+// hearOf advances the clock and has a drone report at that time.
 func (w *world) hearOf(id domain.DroneID, seconds float64) {
 	w.clock(seconds)
 	d := w.drones[id]
@@ -306,8 +306,7 @@ func fresh(d domain.Decision, snapshot float64) domain.Decision {
 
 func init() { hazards = append(hazards, lateHazards...) }
 
-// flight is what a drone measured on a mission of several orders, and how each report
-// travelled.
+// flight is the reports of a drone on a mission of several orders, with their delays.
 type flight struct {
 	decision domain.Decision
 	orders   []domain.Order
@@ -319,9 +318,9 @@ type travelled struct {
 	arrives time.Time
 }
 
-// flightGenerator draws flights of one to three orders, each to a place that may be
-// next to another's. A drone may fly past stops, may report once from a stop, may say
-// how many stops it has completed, and ends at home, parked.
+// flightGenerator generates flights of one to three orders, whose destinations may be
+// close to each other. A drone may fly past stops, report once from a stop, and claim its
+// completed stops. It ends at home, parked.
 var flightGenerator = rapid.Custom(func(t *rapid.T) flight {
 	var f flight
 	places := []domain.Position{warehouseAt, hospitalsAt[0], hospitalsAt[1], {Lat: hospitalsAt[0].Lat + 0.0005, Lon: hospitalsAt[0].Lon}}
@@ -377,8 +376,7 @@ var flightGenerator = rapid.Custom(func(t *rapid.T) flight {
 	return f
 })
 
-// fly puts the flight's documents into a world and delivers its reports in the order in
-// which they arrive.
+// fly sets up the flight in a world and delivers its reports in their order of arrival.
 func (f flight) fly(r rules, reports []travelled) *world {
 	w := newWorld(r)
 	w.with(readyDrone("D1"))
@@ -397,8 +395,7 @@ func (f flight) fly(r rules, reports []travelled) *world {
 	return w
 }
 
-// outcome is what a flight comes to in its documents, without the server's times and
-// the number of changes.
+// outcome is a flight's final documents, without the server's times and revisions.
 func (w *world) ending() string {
 	m, d := w.missions["M-X"], w.drones["D1"]
 	text := fmt.Sprintf("mission %s %s, %d stops, %v; drone %s on %q at %v, %s", m.Status, m.FailureReason, m.ReachedStops, m.Sightings,
@@ -410,8 +407,8 @@ func (w *world) ending() string {
 	return text
 }
 
-// F-TEL-11: whatever order a flight's reports arrive in, delayed by less than the
-// grace, and some of them twice, its documents end as if they had arrived as measured.
+// F-TEL-11: if reports are delayed by less than the grace, reordered and duplicated, the
+// final documents are the same as if they had arrived as measured.
 func TestLateReports_ConvergeWhateverTheirOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := flightGenerator.Draw(t, "flight")
@@ -439,8 +436,8 @@ func (f flight) converges(r rules) error {
 	return nil
 }
 
-// F-TEL-11, I10: however late reports are, nothing that they prove is lost: each order
-// that is delivered when they arrive as measured is delivered in the end, too.
+// F-TEL-11, I10: however late reports are, no proof is lost: each order that is delivered
+// when they arrive as measured is also delivered in the end.
 func TestLateReports_ProveDeliveriesHoweverLate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := flightGenerator.Draw(t, "flight")

@@ -9,16 +9,15 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// The mission table says what every event does to mission M-X, which brings
-// orders O1 and O2 (in this order, one after the other) by drone D1. A cell
-// says what changes, "." for nothing:
+// The mission table says what every event does to mission M-X, on which drone D1 delivers
+// order O1 and then O2. A cell says what changes, "." for nothing:
 //
 //	→S            the mission's status becomes S, with its reason if it failed
 //	+1            one more stop is reached
 //	shorter       a withdrawn order's stops are dropped
 //	command       the drone is owed the mission's new route
 //	revoke        the drone is owed the mission's revocation
-//	D1 S          drone D1 is let go with status S
+//	D1 S          drone D1 is released with status S
 const missionGrid = `
 event                                                    | none    | ACTIVE unacked                                     | ACTIVE acked                                       | ACTIVE carrying                             | ACTIVE one delivered                        | COMPLETED      | FAILED
 a decision makes it                                      | →ACTIVE | .                                                  | .                                                  | .                                           | .                                           | .              | .
@@ -91,8 +90,7 @@ func mission(change func(d *domain.Drone, m *domain.Mission, o1, o2 *domain.Orde
 	}
 }
 
-// missionPlan brings O1 to the first hospital, then O2 from there to the place
-// it stands at.
+// missionPlan delivers O1 to the first hospital, then O2 at the same position.
 func missionPlan() domain.Decision {
 	d := plan("X", "D1", "O1", "O2")
 	d.Route[2], d.Route[3] = d.Route[3], d.Route[2]
@@ -154,7 +152,7 @@ var missionEvents = map[string]func(w *world){
 	},
 }
 
-// heard puts the clock forward, with D1 heard of all the time.
+// heard advances the clock while D1 keeps reporting.
 func (w *world) heard(seconds float64) {
 	w.clock(seconds)
 	d := w.drones["D1"]

@@ -13,9 +13,9 @@ import (
 // cell says what changes, "." for nothing:
 //
 //	→S            the order's status becomes S
-//	held, offered it waits for an operator, waits no longer
+//	held, offered it waits for an operator, no longer waits
 //	+1            its attempts rise by one; "anew" says they start over
-//	late, timely  it is past its deadline, is so no longer
+//	late, timely  it is past its deadline, no longer is
 //	changed       its content is the message's
 //	a reason      the answer is a rejection; "noted" if an event records it
 const orderGrid = `
@@ -36,8 +36,8 @@ its drone is lost              | .             | .               | .            
 its drone is faulty            | .             | .               | .                  | .               | .                    | →PENDING +1          | →PENDING held +1     | →PENDING held         | .                       | .                    | .
 `
 
-// orderStates puts O1 into the world, and where it is under way also the
-// mission M-X that drone D1 flies for it, acked, with O2 aboard beside it.
+// orderStates puts O1 into the world and, if it is under way, the acked mission M-X that
+// drone D1 flies for it with O2 also aboard.
 var orderStates = map[string]func(w *world){
 	"none":         func(*world) {},
 	"PENDING":      order(func(*domain.Order) {}),
@@ -186,8 +186,8 @@ func orderDifference(before, after domain.Order, known bool, reason string, note
 	return strings.Join(parts, " ")
 }
 
-// TestOrderPolicy_NeedsBinding shows that a mission is asked for only where an
-// order is cancelled that is in one.
+// TestOrderPolicy_NeedsBinding shows that a mission is requested only if an order that is
+// in one is cancelled.
 func TestOrderPolicy_NeedsBinding(t *testing.T) {
 	p := DefaultOrderPolicy()
 	for _, cancel := range []bool{false, true} {

@@ -7,8 +7,8 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// F-DOC-01, F-TEL-07: a failure is the reason of a drone's event only if its
-// mission failed, not if the drone was let go of one that was over.
+// F-DOC-01, F-TEL-07: a failure is the reason of a drone's event only if its mission
+// failed, not if the mission was already over.
 func TestDronePolicy_EventsOfACompletedMissionNameNoFailure(t *testing.T) {
 	p := DefaultDronePolicy()
 	now := start.Add(time.Hour)

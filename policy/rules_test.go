@@ -6,9 +6,9 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// rules is the whole of the policies as their callers use it. Every check in
-// this package takes one, so that it can be run against the real policies,
-// where it must hold, and against broken ones, where it must not.
+// rules is all policies as their callers use them. Every check in this package takes one,
+// so that it can run against the real policies, where it must pass, and against broken
+// ones, where it must fail.
 type rules struct {
 	drone      DronePolicy
 	order      OrderPolicy
@@ -28,12 +28,12 @@ type rules struct {
 	setup            func(*domain.Drone, domain.Drone, time.Time) Change
 }
 
-// contract is the rules as they shall be.
+// contract returns the real rules.
 func contract() rules {
 	return configured(DefaultDronePolicy(), DefaultOrderPolicy(), DefaultMissionAssignmentPolicy())
 }
 
-// configured is the rules under other limits than the contract's.
+// configured returns the rules with other limits.
 func configured(drone DronePolicy, order OrderPolicy, assignment MissionAssignmentPolicy) rules {
 	return rules{
 		drone: drone, order: order, assignment: assignment,

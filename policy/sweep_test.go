@@ -8,9 +8,9 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// F-TEL-09: a mission is stalled after twice its estimate, and however short, long or
-// strange that is, not before. One of seconds has the two minutes of a silent drone:
-// its command alone may take twenty seconds.
+// F-TEL-09: a mission is stalled after twice its estimate, never before, however short,
+// long or malformed the estimate is. A mission of seconds has at least the two minutes of a
+// silent drone: its command alone may take twenty seconds.
 func TestSweepBinding_StallsByTheEstimate(t *testing.T) {
 	p := DefaultDronePolicy()
 	for _, c := range []struct {
@@ -44,15 +44,15 @@ func TestSweepBinding_StallsByTheEstimate(t *testing.T) {
 	}
 }
 
-// F-TEL-09: a mission that must end does so at once, also while its drone is owed
-// a command that nobody can send and that is dated anew time and again.
+// F-TEL-09: a mission that must end does so at once, even while its command cannot be sent
+// and gets a new expiry again and again.
 func TestSweepBinding_FailsAMissionWhoseCommandExpiredUnsent(t *testing.T) {
 	p := DefaultDronePolicy()
 	now := start.Add(time.Hour)
 	for _, c := range []struct {
 		name   string
 		change func(*domain.Drone, *domain.Mission)
-		reason domain.FailureReason // empty: the command is dated anew
+		reason domain.FailureReason // empty: the command gets a new expiry
 	}{
 		{"all is well", func(*domain.Drone, *domain.Mission) {}, ""},
 		{"stalled", func(_ *domain.Drone, m *domain.Mission) { m.EstimatedDurationMinutes = 29 }, domain.FailureStalled},
@@ -76,8 +76,8 @@ func TestSweepBinding_FailsAMissionWhoseCommandExpiredUnsent(t *testing.T) {
 	}
 }
 
-// F-TEL-06, F-DEC-05: a command that its drone has not seen is not dated anew. The
-// drone is believed to be idle once that command has expired.
+// F-TEL-06, F-DEC-05: the command of an unacked mission gets no new expiry. Once it has
+// expired, the drone is believed to be idle.
 func TestSweepBinding_LeavesTheCommandOfAnUnackedMission(t *testing.T) {
 	now := start.Add(time.Minute)
 	m := domain.Mission{

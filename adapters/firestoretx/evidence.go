@@ -9,30 +9,30 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// endedCache holds the missions that reports named beside the one that held their
-// drone, as they were last read. A report that proves nothing about an older state of
-// a mission proves nothing about a newer one, so most need no read.
+// endedCache holds missions that reports name but that do not hold their drone, as last
+// read. A report that proves nothing about an older state of a mission proves nothing
+// about a newer one, so most reports need no read.
 type endedCache map[domain.MissionID]*cachedMission
 
 type cachedMission struct {
-	mission domain.Mission // without an ID: there was none
+	mission domain.Mission // without an ID if there is none
 	used    time.Time
 }
 
-// holdsNot reports whether the mission named is known not to hold the drone, now or
+// holdsNot reports whether the report's mission is known not to hold the drone, now or
 // later.
 func (c endedCache) holdsNot(t domain.Telemetry) bool {
 	k, ok := c[t.MissionID]
 	return ok && k.mission.ID != "" && (k.mission.Status != domain.MissionActive || k.mission.DroneID != t.DroneID)
 }
 
-// evict drops the missions that no report has named for long.
+// evict drops missions that no report has named for a while.
 func (c endedCache) evict(now time.Time) {
 	maps.DeleteFunc(c, func(_ domain.MissionID, k *cachedMission) bool { return now.Sub(k.used) > forgetAfter })
 }
 
-// mayBeCurrent reports whether a stale report of a cached drone names a mission that
-// may hold the drone by now: a decision does not tell the cache.
+// mayBeCurrent reports whether a stale report of a cached drone names a mission that may
+// hold the drone by now: decisions do not update the cache.
 func (a *TelemetryApplier) mayBeCurrent(d *droneReports) bool {
 	for _, r := range d.reports {
 		if r.past && isStale(r.err) && !a.ended.holdsNot(r.Telemetry) {
@@ -47,8 +47,8 @@ func isStale(err error) bool {
 	return reason == policy.ReasonStaleTelemetry
 }
 
-// proveEnded has each report that names a mission which is over prove what it does
-// about that mission's stops (F-TEL-11). A report that proves something is not stale.
+// proveEnded applies reports that name an ended mission to that mission's stops (F-TEL-11).
+// A report that proves something is not stale.
 func (a *TelemetryApplier) proveEnded(ctx context.Context, drones []*droneReports) {
 	for _, d := range drones {
 		for i := range d.reports {
@@ -67,12 +67,12 @@ func (a *TelemetryApplier) proveEnded(ctx context.Context, drones []*droneReport
 	}
 }
 
-// proveReport applies one report to the mission that it names until it proves nothing
-// new, which is true from the start of most.
+// proveReport applies one report to the mission that it names until it proves nothing new.
+// Most reports prove nothing at all.
 func (a *TelemetryApplier) proveReport(ctx context.Context, t domain.Telemetry) (proved bool, err error) {
 	if k, ok := a.ended[t.MissionID]; ok {
 		k.used = a.store.now()
-		// Orders do not matter to whether a report is news.
+		// Whether a report proves anything does not depend on orders.
 		if _, err := a.store.drone.ProveLate(policy.Ended{Mission: k.mission}, t, k.used); err != nil {
 			return false, nil
 		}
@@ -96,11 +96,10 @@ func (a *TelemetryApplier) proveReport(ctx context.Context, t domain.Telemetry) 
 const maxRecalls = 66
 
 // proveLate applies a report to the ended mission that it names, in one transaction. It
-// returns the mission as it is then, without an ID if there is none, and whether it
-// changed.
+// returns the mission after it, without an ID if there is none, and whether it changed.
 //
-// Cost: 4 RPCs when the report proves nothing new; 5, or 7 when an order was assigned
-// anew, otherwise.
+// Cost: 4 RPCs if the report proves nothing new, else 5, or 7 if an order was assigned
+// again.
 func (s *Store) proveLate(ctx context.Context, t domain.Telemetry) (mission domain.Mission, changed bool, err error) {
 	var notes []domain.Event
 	err = s.transact(ctx, nil, func(tx *txn) error {
