@@ -193,7 +193,7 @@ func (w *Worker) receive(ctx, gone context.Context, topic string, outstanding, s
 	sub.ReceiveSettings.MaxOutstandingBytes = maxOutstandingBytes / streams
 	sub.ReceiveSettings.MaxExtension = w.cfg.Lease + 10*time.Second
 	// Messages of a killed process reach another one soon.
-	sub.ReceiveSettings.MaxDurationPerAckExtension = 20 * time.Second
+	sub.ReceiveSettings.MaxDurationPerAckExtension = 10 * time.Second
 	sub.ReceiveSettings.NumGoroutines = streams
 	// The client's own ShutdownOptions stay unset: with a timeout it closes the
 	// stream first, and then drops the acks of all that is settled after

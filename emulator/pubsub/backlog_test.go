@@ -176,6 +176,7 @@ func TestBacklog_AnySequence(t *testing.T) {
 			},
 			"close": func(t *rapid.T) {
 				c := stream(t)
+				c.halfClosed = rapid.Bool().Draw(t, "half-closed")
 				b.close(c, now)
 				streams = slices.DeleteFunc(streams, func(o *consumer) bool { return o == c })
 			},

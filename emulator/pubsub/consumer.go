@@ -11,6 +11,7 @@ type consumer struct {
 	messages    int64         // outstanding now
 	bytes       int64         // outstanding now
 	keys        keyList       // ordering keys bound to it with something to deliver
+	halfClosed  bool          // its client takes nothing more, and may still ack what it has
 	waiting     bool          // among the backlog's idle consumers
 	promised    bool          // was woken and has not taken yet
 	wake        chan struct{} // holds one token: look again

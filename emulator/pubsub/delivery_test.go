@@ -2,11 +2,14 @@ package pubsubemu_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,7 +17,9 @@ import (
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"github.com/google/go-cmp/cmp"
 	"github.com/jonboulle/clockwork"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
@@ -129,6 +134,107 @@ func TestDelivery_BrokenStreamRedelivers(t *testing.T) { // P-DEL-01
 	other := b.stream(&pubsubpb.StreamingPullRequest{Subscription: sub})
 	want := []string{"m0", "m1", "m2", "m3", "m4"}
 	if diff := cmp.Diff(want, payloads(other.receive(5))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// freezable is a connection whose client can be frozen: then it reads and writes
+// nothing, and stays open.
+type freezable struct {
+	net.Conn
+	frozen atomic.Bool
+	thawed chan struct{}
+}
+
+func (c *freezable) wait() {
+	if c.frozen.Load() {
+		<-c.thawed
+	}
+}
+
+func (c *freezable) Read(data []byte) (int, error) {
+	n, err := c.Conn.Read(data)
+	c.wait()
+	return n, err
+}
+
+func (c *freezable) Write(data []byte) (int, error) {
+	c.wait()
+	return c.Conn.Write(data)
+}
+
+// A client that is frozen, and set no deadline on its stream, is noticed after 20 s. It
+// would get the same messages again and again, because it seems to be idle.
+func TestDelivery_FrozenClientLosesItsStream(t *testing.T) { // P-DEL-01
+	if testing.Short() {
+		t.Skip("the server notices after 20 s; run without -short")
+	}
+	t.Parallel()
+	b := start(t, pubsubemu.Options{})
+	topic := b.topic("orders")
+	sub := b.subscribe("ingest", topic, nil)
+	frozen := &freezable{thawed: make(chan struct{})}
+	conn, err := grpc.NewClient("passthrough:///"+b.server.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+			var d net.Dialer
+			conn, err := d.DialContext(ctx, "tcp", addr)
+			if frozen.Conn == nil {
+				frozen.Conn, conn = conn, frozen
+			}
+			return conn, err
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { close(frozen.thawed); _ = conn.Close() })
+	stuck, err := pubsubpb.NewSubscriberClient(conn).StreamingPull(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stuck.Send(&pubsubpb.StreamingPullRequest{Subscription: sub, StreamAckDeadlineSeconds: 600}); err != nil {
+		t.Fatal(err)
+	}
+	b.publish(topic, texts("before", 1)...)
+	if _, err := stuck.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	frozen.frozen.Store(true)
+	b.publish(topic, texts("after", 1)...)
+	well := b.stream(&pubsubpb.StreamingPullRequest{Subscription: sub})
+	if diff := cmp.Diff([]string{"after0", "before0"}, slices.Sorted(slices.Values(payloads(well.receive(2))))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A client that half-closes a stream, to go on with another one, keeps the leases of
+// what it has.
+func TestDelivery_HalfClosedStreamKeepsLeases(t *testing.T) { // P-DEL-01, P-DEL-04
+	clock := clockwork.NewFakeClockAt(epoch)
+	b := start(t, pubsubemu.Options{Clock: clock})
+	topic := b.topic("telemetry")
+	sub := b.subscribe("ingest", topic, ordered)
+	b.publish(topic, append(texts("m", 2), keyed("D1", "k0", "k1")...)...)
+	s := b.stream(&pubsubpb.StreamingPullRequest{Subscription: sub, StreamAckDeadlineSeconds: 30})
+	got := s.receive(4)
+	if err := s.call.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := s.call.Recv(); !errors.Is(err, io.EOF) {
+		t.Fatalf("after the half-close: %v, %v; want io.EOF", resp, err)
+	}
+	other := b.stream(&pubsubpb.StreamingPullRequest{Subscription: sub})
+	if early := other.ping(); len(early) != 0 {
+		t.Fatalf("redelivered %v while the leases of the half-closed stream run", payloads(early))
+	}
+	b.ack(sub, slices.DeleteFunc(got, func(m *pubsubpb.ReceivedMessage) bool {
+		return !slices.Contains([]string{"m0", "k0"}, string(m.Message.Data))
+	})...)
+	b.publish(topic, keyed("D1", "k2")...)
+	if early := other.ping(); len(early) != 0 {
+		t.Fatalf("%v delivered while an earlier message of the key is out", payloads(early))
+	}
+	clock.Advance(31 * time.Second)
+	if diff := cmp.Diff([]string{"k1", "k2", "m1"}, slices.Sorted(slices.Values(payloads(other.receive(3))))); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -47,8 +47,9 @@ func (b *backlog) disband() {
 	b.idle, b.promises = nil, 0
 }
 
-// close ends a stream: its unacked messages are redelivered at once, oldest
-// first. Exactly-once leases continue: their acks may come in another call.
+// close ends a stream. If it broke, its unacked messages are redelivered at once,
+// oldest first. The leases of one that its client half-closed continue, as do those of
+// exactly-once delivery: their acks may come in another call.
 func (b *backlog) close(c *consumer, now int64) {
 	b.leave(c)
 	var held []*entry
@@ -62,7 +63,7 @@ func (b *backlog) close(c *consumer, now int64) {
 		if e.state != stateLeased {
 			continue // withdrawn with an earlier one of its key
 		}
-		if !b.rules.exactlyOnce {
+		if !c.halfClosed && !b.rules.exactlyOnce {
 			b.giveBack(e, now, false)
 			continue
 		}

@@ -283,18 +283,6 @@ func (m *model) giveBack(h *held, now int64, backOff bool) {
 	}
 }
 
-// closed ends the leases of a stream.
-func (m *model) closed(consumer int, now int64) {
-	if m.config.EnableExactlyOnceDelivery {
-		return
-	}
-	for _, h := range m.byTurn() {
-		if h.fate == out && h.consumer == consumer {
-			m.giveBack(h, now, false)
-		}
-	}
-}
-
 func (m *model) byTurn() []*held {
 	return slices.SortedFunc(maps.Values(m.leases), func(a, b *held) int { return cmp.Compare(a.turn, b.turn) })
 }

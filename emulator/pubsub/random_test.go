@@ -577,7 +577,6 @@ func (w *worker) stream(at int) {
 	for ended := false; !ended; {
 		ended, _ = read()
 	}
-	m.closed(me, w.now())
 	w.last[at] = append(w.last[at], ids...)
 }
 

@@ -27,6 +27,13 @@ import (
 // too large gets INVALID_ARGUMENT and not a transport error.
 const maxRequestBytes = 32 << 20
 
+// A connection over which nothing has come for askAfter is closed, and its streams
+// break, unless its client answers a ping within answerWithin.
+const (
+	askAfter     = 5 * time.Second
+	answerWithin = 15 * time.Second
+)
+
 // Server is a running embedded Pub/Sub. Its methods are safe for concurrent use.
 type Server struct {
 	pubsubpb.UnimplementedPublisherServer
@@ -86,6 +93,8 @@ func Start(opts Options) (*Server, error) {
 		grpc.WaitForHandlers(true),
 		// Clients of any language may ping as often as they like.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
+		// A client that is frozen keeps its connection open and answers nothing.
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: askAfter, Timeout: answerWithin}),
 		grpc.UnaryInterceptor(s.guardUnary),
 		grpc.StreamInterceptor(s.guardStream),
 	)

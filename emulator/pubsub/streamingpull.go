@@ -84,6 +84,7 @@ func (p *pullStream) send() error {
 		case <-p.c.wake:
 		case err := <-p.broken:
 			if err == nil { // half-closed: answer the requests that came before
+				p.c.halfClosed = true
 				err = p.sendControls()
 			}
 			return err

@@ -139,7 +139,7 @@ func Open(ctx context.Context, c Config, m *meter.Meter) (*Clients, error) {
 }
 
 func openPubSub(ctx context.Context, c Config, dial ...grpc.DialOption) (*pubsub.Client, error) {
-	opts, err := options(c.PubSubHost, append(dial, grpc.WithChainStreamInterceptor(onceConnected))...)
+	opts, err := options(c.PubSubHost, append(dial, RenewPulls(), grpc.WithChainStreamInterceptor(onceConnected))...)
 	if err != nil {
 		return nil, fmt.Errorf("address of Pub/Sub: %w", err)
 	}

@@ -39,6 +39,7 @@ func dial(ctx context.Context, hosts connect.Config, owner string, extra ...grpc
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64 << 20)),
 		grpc.WithChainUnaryInterceptor(c.unary),
 		grpc.WithChainStreamInterceptor(c.stream),
+		connect.RenewPulls(),
 	}, extra...)
 	toFirestore, err := grpc.NewClient(hosts.FirestoreHost, append(common, append(fault.DialOptions(owner), firestorelock.DialOption())...)...)
 	if err != nil {
