@@ -37,9 +37,11 @@ func checkFirestore(p *tfmodule.Plan, way map[string]cty.Value, w *world, files 
 	if err := json.Unmarshal(files[name], &file); err != nil {
 		return []string{err.Error()}
 	}
-	found := checkDatabase(p)
-	found = append(found, checkFields(p, w, file)...)
-	found = append(found, checkIndexes(p, file)...)
+	_, enterprise := way["firestore_edition"]
+	_, sharded := way["event_shards"]
+	found := checkDatabase(p, enterprise)
+	found = append(found, checkFields(p, w, file, enterprise)...)
+	found = append(found, checkIndexes(p, file, enterprise, sharded)...)
 	rules := p.Of("google_firebaserules_ruleset")
 	if len(rules) != 1 || len(p.Of("google_firebaserules_release")) != 1 {
 		return append(found, "no security rules are released")
@@ -52,14 +54,20 @@ func checkFirestore(p *tfmodule.Plan, way map[string]cty.Value, w *world, files 
 	return found
 }
 
-func checkDatabase(p *tfmodule.Plan) []string {
+func checkDatabase(p *tfmodule.Plan, enterprise bool) []string {
 	databases := p.Of("google_firestore_database")
 	if len(databases) != 1 {
 		return []string{fmt.Sprintf("%d databases, want 1", len(databases))}
 	}
 	var found []string
+	edition := "STANDARD"
+	if enterprise {
+		edition = "ENTERPRISE"
+	}
 	for name, want := range map[string]string{
 		"type":                              "FIRESTORE_NATIVE",
+		"database_edition":                  edition,
+		"concurrency_mode":                  "PESSIMISTIC",
 		"point_in_time_recovery_enablement": "POINT_IN_TIME_RECOVERY_ENABLED",
 		"delete_protection_state":           "DELETE_PROTECTION_ENABLED",
 	} {
@@ -80,13 +88,18 @@ func checkDatabase(p *tfmodule.Plan) []string {
 // expiring is the field by which a collection's documents expire.
 const expiring = "expireAt"
 
-func checkFields(p *tfmodule.Plan, w *world, file indexFile) []string {
+// checkFields holds the exemptions to the index file. Enterprise indexes nothing by
+// itself, so only the fields by which documents expire are left.
+func checkFields(p *tfmodule.Plan, w *world, file indexFile, enterprise bool) []string {
 	var found, want, got []string
 	describe := func(collection, field string, ttl bool, indexes []string) string {
 		slices.Sort(indexes)
 		return fmt.Sprintf("%s.%s ttl=%t indexes=%v", collection, field, ttl, indexes)
 	}
 	for _, o := range file.FieldOverrides {
+		if enterprise && !o.TTL {
+			continue
+		}
 		var indexes []string
 		for _, i := range o.Indexes {
 			indexes = append(indexes, i.Order+i.ArrayConfig)
@@ -96,8 +109,11 @@ func checkFields(p *tfmodule.Plan, w *world, file indexFile) []string {
 	expire := map[string]bool{}
 	for _, f := range p.Of("google_firestore_field") {
 		config, ok := f.Only("index_config")
-		if !ok {
+		switch {
+		case !ok && !enterprise:
 			found = append(found, f.Address()+" says nothing of indexes, so it keeps the automatic ones")
+		case ok && enterprise:
+			found = append(found, f.Address()+" is exempted from indexes that Enterprise does not make")
 		}
 		var indexes []string
 		for _, i := range config.Blocks["indexes"] {
@@ -118,8 +134,31 @@ func checkFields(p *tfmodule.Plan, w *world, file indexFile) []string {
 		[]string{firestoretx.Cycles, firestoretx.Decisions, firestoretx.Discards, firestoretx.Events}, slices.Sorted(maps.Keys(expire)))...)
 }
 
-func checkIndexes(p *tfmodule.Plan, file indexFile) []string {
+// byHand are the indexes that Enterprise does not make by itself, for the queries that
+// the binaries repeat and those by time of docs/auditing.md.
+var byHand = []string{
+	"cycles, COLLECTION, startedAt ASCENDING",
+	"decisions, COLLECTION, appliedAt ASCENDING",
+	"drones, COLLECTION, currentMissionId ASCENDING",
+	"drones, COLLECTION, homeDepotId ASCENDING, status ASCENDING",
+	"drones, COLLECTION, status ASCENDING",
+	"locks, COLLECTION, lockId ASCENDING",
+	"missions, COLLECTION, commandPending ASCENDING",
+	"missions, COLLECTION, revokePending ASCENDING",
+	"missions, COLLECTION, startTime ASCENDING",
+	"orders, COLLECTION, createdAt ASCENDING",
+	"orders, COLLECTION, status ASCENDING, held ASCENDING",
+	"orders, COLLECTION, status ASCENDING, late ASCENDING",
+}
+
+func checkIndexes(p *tfmodule.Plan, file indexFile, enterprise, sharded bool) []string {
 	var want, got []string
+	if enterprise {
+		want = append(want, byHand...)
+		if !sharded {
+			want = append(want, "events, COLLECTION, time ASCENDING")
+		}
+	}
 	for _, i := range file.Indexes {
 		parts := []string{i.CollectionGroup, i.QueryScope}
 		for _, f := range i.Fields {

@@ -96,6 +96,10 @@ var ways = map[string]map[string]cty.Value{
 	"Cloud Run, named database": settings(map[string]cty.Value{"firestore_database": cty.StringVal("fleet")}),
 	"Cloud Run, tokens":         settings(map[string]cty.Value{"oidc": tokens("https://accounts.example.com", "fleet", "groups=CN=nurses,OU=Groups", "groups=operators")}),
 	"Cloud Run, large fleet":    settings(map[string]cty.Value{"event_shards": cty.NumberIntVal(8)}),
+	"Cloud Run, Enterprise":     settings(map[string]cty.Value{"firestore_edition": cty.StringVal("ENTERPRISE")}),
+	"Cloud Run, large Enterprise": settings(map[string]cty.Value{
+		"firestore_edition": cty.StringVal("ENTERPRISE"), "event_shards": cty.NumberIntVal(8),
+	}),
 	"GKE": settings(map[string]cty.Value{
 		"runtime": cty.StringVal("gke"), "statemanager_image": cty.StringVal(""), "optimizer_image": cty.StringVal(""),
 	}),
@@ -198,6 +202,7 @@ func TestTerraform_RefusesBadValues(t *testing.T) {
 		"firestore_location": {cty.StringVal("eu")},
 		"firestore_database": {cty.StringVal("A"), cty.StringVal("")},
 		"runtime":            {cty.StringVal("vm")},
+		"firestore_edition":  {cty.StringVal("enterprise"), cty.StringVal("")},
 		"event_shards":       {cty.NumberIntVal(-1), cty.NumberFloatVal(1.5), cty.NumberIntVal(101)},
 		"statemanager_image": {cty.StringVal(""), cty.StringVal("a/b"), cty.StringVal("a/b:latest")},
 		"optimizer_image":    {cty.StringVal(""), cty.StringVal("localhost:5000/b"), cty.StringVal("a/b:latest")},

@@ -5,7 +5,8 @@ resource "google_firestore_database" "fleet" {
   name                              = var.firestore_database
   location_id                       = var.firestore_location
   type                              = "FIRESTORE_NATIVE"
-  concurrency_mode                  = "PESSIMISTIC"
+  database_edition                  = var.firestore_edition
+  concurrency_mode                  = "PESSIMISTIC" # not Enterprise's default
   app_engine_integration_mode       = "DISABLED"
   point_in_time_recovery_enablement = "POINT_IN_TIME_RECOVERY_ENABLED"
   delete_protection_state           = var.protect ? "DELETE_PROTECTION_ENABLED" : "DELETE_PROTECTION_DISABLED"
@@ -48,6 +49,46 @@ locals {
   }
 
   fields = { for field in local.index_file.fieldOverrides : "${field.collectionGroup}/${field.fieldPath}" => field }
+
+  # Standard indexes every field by itself, but for those exempted above. Enterprise
+  # indexes none and would scan the whole collection: these serve the queries of the
+  # binaries, and those by time of docs/auditing.md.
+  enterprise = var.firestore_edition == "ENTERPRISE"
+  queried = [
+    ["cycles", "startedAt"],
+    ["decisions", "appliedAt"],
+    ["drones", "currentMissionId"],
+    ["drones", "homeDepotId", "status"],
+    ["drones", "status"],
+    ["events", "time"], # not with event_shards, which keep events below 500 a second each
+    ["locks", "lockId"],
+    ["missions", "commandPending"],
+    ["missions", "revokePending"],
+    ["missions", "startTime"],
+    ["orders", "createdAt"],
+    ["orders", "status", "held"],
+    ["orders", "status", "late"],
+  ]
+  by_hand = {
+    for index in local.queried : join("/", index) => index
+    if local.enterprise && (var.event_shards == 0 || index[0] != "events")
+  }
+}
+
+resource "google_firestore_index" "by_hand" {
+  for_each = local.by_hand
+
+  database    = google_firestore_database.fleet.name
+  collection  = each.value[0]
+  query_scope = "COLLECTION"
+
+  dynamic "fields" {
+    for_each = slice(each.value, 1, length(each.value))
+    content {
+      field_path = fields.value
+      order      = "ASCENDING"
+    }
+  }
 }
 
 resource "google_firestore_index" "composite" {
@@ -68,21 +109,25 @@ resource "google_firestore_index" "composite" {
 }
 
 # Exemptions: an index on sequential values would cap its collection at 500
-# writes a second. A field with "ttl" is the one its documents expire by.
+# writes a second. A field with "ttl" is the one its documents expire by. Enterprise
+# has nothing to exempt.
 resource "google_firestore_field" "override" {
-  for_each = local.fields
+  for_each = { for name, field in local.fields : name => field if !local.enterprise || try(field.ttl, false) }
 
   database   = google_firestore_database.fleet.name
   collection = each.value.collectionGroup
   field      = each.value.fieldPath
 
-  index_config {
-    dynamic "indexes" {
-      for_each = each.value.indexes
-      content {
-        query_scope  = try(indexes.value.queryScope, "COLLECTION")
-        order        = try(indexes.value.order, null)
-        array_config = try(indexes.value.arrayConfig, null)
+  dynamic "index_config" {
+    for_each = local.enterprise ? [] : [true]
+    content {
+      dynamic "indexes" {
+        for_each = each.value.indexes
+        content {
+          query_scope  = try(indexes.value.queryScope, "COLLECTION")
+          order        = try(indexes.value.order, null)
+          array_config = try(indexes.value.arrayConfig, null)
+        }
       }
     }
   }

@@ -39,6 +39,17 @@ variable "firestore_database" {
   }
 }
 
+variable "firestore_edition" {
+  description = "Edition of the Firestore database, for good: STANDARD, or ENTERPRISE, which makes no index by itself. See docs/deploy.md."
+  type        = string
+  default     = "STANDARD"
+
+  validation {
+    condition     = contains(["STANDARD", "ENTERPRISE"], var.firestore_edition)
+    error_message = "firestore_edition is neither STANDARD nor ENTERPRISE."
+  }
+}
+
 variable "event_shards" {
   description = "Values of the field shard over which events are spread; 0 for none. Set it for fleets that write more than 500 events a second, see docs/auditing.md."
   type        = number

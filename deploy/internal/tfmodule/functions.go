@@ -27,7 +27,7 @@ func (m *Module) scope() *hcl.EvalContext {
 			"keys": stdlib.KeysFunc, "length": stdlib.LengthFunc, "lookup": stdlib.LookupFunc, "lower": stdlib.LowerFunc,
 			"max": stdlib.MaxFunc, "merge": stdlib.MergeFunc, "min": stdlib.MinFunc, "range": stdlib.RangeFunc,
 			"regex": stdlib.RegexFunc, "replace": replace, "setproduct": stdlib.SetProductFunc,
-			"setunion": stdlib.SetUnionFunc, "split": stdlib.SplitFunc, "try": tryfunc.TryFunc, "upper": stdlib.UpperFunc,
+			"setunion": stdlib.SetUnionFunc, "slice": stdlib.SliceFunc, "split": stdlib.SplitFunc, "try": tryfunc.TryFunc, "upper": stdlib.UpperFunc,
 			"values": stdlib.ValuesFunc,
 
 			"alltrue": allTrue, "endswith": affix(func(text, end string) bool {
