@@ -43,6 +43,14 @@ var Deliberate = []Difference{
 		Why: "a test of a crashed subscriber need not wait",
 	},
 	{
+		Topic: "half-closed stream", From: Production,
+		How: "the leases of its messages continue, as its client may still ack them", Why: "not documented; Google's clients half-close a stream to reopen it",
+	},
+	{
+		Topic: "connection whose client is frozen", From: Production,
+		How: "closed, and its streams broken, after 20 s without an answer to a ping", Why: "not documented; a stream that settles nothing seems idle and would get the same messages again and again",
+	},
+	{
 		Topic: "retry policy", From: Production,
 		How: "backoff without jitter, applied to every message", Why: "a test with a fake clock knows when a message comes back",
 	},
@@ -57,7 +65,7 @@ var Deliberate = []Difference{
 	},
 	{
 		Topic: "ordering keys after a StreamingPull stream broke", From: OfficialEmulator,
-		How: "the unacked messages of its keys, and all later ones, are delivered to the streams that are left; the official emulator keeps assigning those keys to the broken stream and delivers none of their messages to anyone",
+		How: "the unacked messages of its keys, and all later ones, are delivered to the streams that are left; the official emulator keeps assigning those keys to the broken stream and delivers none of their messages to anyone who does not open another stream",
 		Why: "production redelivers them; TestDeliberate_KeysOfBrokenStream holds both servers to it",
 	},
 	{

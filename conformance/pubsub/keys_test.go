@@ -2,7 +2,9 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"testing"
 	"time"
 
@@ -43,9 +45,39 @@ func TestDeliberate_KeysOfBrokenStream(t *testing.T) {
 	}
 }
 
+// renewal is how often a State Manager replaces its streams, see docs/decisions/0009.
+const renewal = 7 * time.Second
+
+// A subscriber that half-closes its stream every few seconds and opens another one gets
+// the messages of all keys in the end, on both servers. P-DEL-01, P-DEL-04
+func TestConformance_RenewedStreamsGetAllKeys(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: the official emulator takes seconds to start")
+	}
+	for name, s := range map[string]*server{"official": connect(t, official(t)), "embedded": embedded(t)} {
+		sub := s.breakStream()
+		seen := map[string]bool{}
+		for began := time.Now(); len(seen) < orderedTotal && time.Since(began) < 5*time.Minute; {
+			s.receive(sub, renewal, seen, renews)
+		}
+		if len(seen) != orderedTotal {
+			t.Errorf("%s: %d of %d messages came within five minutes", name, len(seen), orderedTotal)
+		}
+	}
+}
+
 // afterBrokenStream lets one stream receive every message of an ordered
 // subscription and break, and counts what the next stream gets within the patience.
 func (s *server) afterBrokenStream(patience time.Duration) int {
+	s.t.Helper()
+	seen := map[string]bool{}
+	s.receive(s.breakStream(), patience, seen, acks)
+	return len(seen)
+}
+
+// breakStream lets one stream receive every message of an ordered subscription, which
+// it returns, and break.
+func (s *server) breakStream() (sub string) {
 	s.t.Helper()
 	id := "keys-" + uuid.NewString()
 	topic, sub := "projects/fleet/topics/"+id, "projects/fleet/subscriptions/"+id
@@ -64,17 +96,34 @@ func (s *server) afterBrokenStream(patience time.Duration) int {
 			s.t.Fatal(err)
 		}
 	}
-	if got := s.receive(sub, time.Minute, false); got != orderedTotal { // then the stream breaks
-		s.t.Fatalf("the first stream received %d of %d messages", got, orderedTotal)
+	seen := map[string]bool{}
+	if s.receive(sub, time.Minute, seen, breaks); len(seen) != orderedTotal {
+		s.t.Fatalf("the first stream received %d of %d messages", len(seen), orderedTotal)
 	}
-	return s.receive(sub, patience, true)
+	return sub
 }
 
-// receive opens a stream, counts the messages that come until all are there or the
+// manner is how a subscriber treats its stream.
+type manner int
+
+const (
+	breaks manner = iota // acks nothing
+	acks                 // acks what comes
+	renews               // acks, and half-closes the stream when the patience ends
+)
+
+// drainTime is how long a server may take to end a stream that is half-closed.
+const drainTime = 3 * time.Second
+
+// receive opens a stream, notes the messages that come until all are there or the
 // patience ends, and breaks the stream.
-func (s *server) receive(sub string, patience time.Duration, ack bool) int {
+func (s *server) receive(sub string, patience time.Duration, seen map[string]bool, how manner) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	limit := patience
+	if how == renews {
+		limit += drainTime
+	}
+	ctx, cancel := context.WithTimeout(s.t.Context(), limit)
 	defer cancel()
 	stream, err := s.sub.StreamingPull(ctx)
 	if err != nil {
@@ -83,10 +132,13 @@ func (s *server) receive(sub string, patience time.Duration, ack bool) int {
 	if err := stream.Send(&pubsubpb.StreamingPullRequest{Subscription: sub, StreamAckDeadlineSeconds: 10}); err != nil {
 		s.t.Fatal(err)
 	}
-	seen := map[string]bool{}
+	if how == renews {
+		half := time.AfterFunc(patience, func() { _ = stream.CloseSend() })
+		defer half.Stop()
+	}
 	for len(seen) < orderedTotal {
 		got, err := stream.Recv()
-		if status.Code(err) == codes.DeadlineExceeded {
+		if how == renews && errors.Is(err, io.EOF) || status.Code(err) == codes.DeadlineExceeded {
 			break
 		}
 		if err != nil {
@@ -95,11 +147,10 @@ func (s *server) receive(sub string, patience time.Duration, ack bool) int {
 		for _, m := range got.ReceivedMessages {
 			seen[string(m.Message.Data)] = true
 		}
-		if ack && len(got.ReceivedMessages) > 0 {
-			if err := stream.Send(&pubsubpb.StreamingPullRequest{AckIds: ackIDs(got.ReceivedMessages)}); err != nil {
+		if how != breaks && len(got.ReceivedMessages) > 0 {
+			if _, err := s.sub.Acknowledge(s.deadline(), &pubsubpb.AcknowledgeRequest{Subscription: sub, AckIds: ackIDs(got.ReceivedMessages)}); err != nil {
 				s.t.Fatal(err)
 			}
 		}
 	}
-	return len(seen)
 }

@@ -33,7 +33,10 @@
 //   - Permissions, quotas, regions and encryption keys are not modelled.
 //   - Idle subscriptions never expire.
 //   - The messages of a broken stream are redelivered at once, not after their ack
-//     deadlines, unless delivery is exactly-once. Backoffs have no jitter.
+//     deadlines, unless delivery is exactly-once. The leases of a stream that its
+//     client half-closed continue. Backoffs have no jitter.
+//   - A connection is closed, and its streams break, when its client answers no ping
+//     for 20 s, as when it is frozen.
 //   - It does not imitate the service's duplicates, delays and reordering unless
 //     Faults injects them.
 //
