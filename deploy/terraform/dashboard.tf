@@ -1,5 +1,4 @@
-# One dashboard for the first look. The Grafana dashboard in
-# deploy/observability shows more.
+# An overview dashboard. The Grafana dashboard in deploy/observability shows more.
 locals {
   charts = [
     { title = "Messages settled per second", unit = "1/s", queries = ["sum by (kind, outcome) (rate(dronefleet_messages_settled_total[1m]))"] },

@@ -1,6 +1,6 @@
 # The single source of truth. Point-in-time recovery keeps every version for
-# seven days, to the minute, which "optimizer solve" reads with --at and a
-# disaster needs.
+# seven days, to the minute. "optimizer solve --at" reads it, and disaster
+# recovery needs it.
 resource "google_firestore_database" "fleet" {
   name                              = var.firestore_database
   location_id                       = var.firestore_location
@@ -39,7 +39,7 @@ locals {
     var.event_shards > 0 ? "${path.module}/../firestore.indexes.sharded.json" : "${path.module}/../firestore.indexes.json"
   ))
 
-  # Keyed by content, so that a new index in the file makes no other one anew.
+  # Keyed by content, so that a new index in the file does not recreate the others.
   indexes = {
     for index in local.index_file.indexes :
     join("/", concat(
@@ -138,8 +138,8 @@ resource "google_firestore_field" "override" {
   }
 }
 
-# Client libraries for browsers and phones are bound by these rules, which let
-# nothing pass. The binaries are bound by IAM instead.
+# These rules bind client libraries for browsers and phones, and deny everything.
+# The binaries are bound by IAM instead.
 resource "google_firebaserules_ruleset" "closed" {
   source {
     files {

@@ -1,6 +1,5 @@
-# One account per kind of program, each with what it does and no more. Topics
-# and subscriptions are granted one by one; documents are granted for this
-# database alone.
+# One account per kind of program, with the least rights it needs. Topics and
+# subscriptions are granted one by one, documents only for this database.
 locals {
   service_accounts = {
     statemanager = "State Manager: applies telemetry, orders and decisions"
@@ -22,7 +21,7 @@ locals {
 
   # Who publishes to which topic.
   publishers = merge(
-    # Commands to drones, and what was refused for good.
+    # Commands to drones, and dead letters.
     { for t in setunion(["missions"], [for t in local.inbound : "${t}-dead-letter"]) : "statemanager/${t}" => { topic = t, member = local.members.statemanager } },
     {
       "optimizer/decisions" = { topic = "decisions", member = local.members.optimizer }
@@ -49,8 +48,8 @@ locals {
     { for m in var.operators : "operator ${m}" => m },
   )
 
-  # What else: the collector beside a Cloud Run instance acts as the instance's
-  # account, and operators look at metrics and logs.
+  # Other rights: the collector beside a Cloud Run instance acts as the instance's
+  # account, and operators read metrics and logs.
   project_roles = merge(
     {
       for pair in setproduct(local.scraped, ["roles/monitoring.metricWriter", "roles/logging.logWriter"]) :

@@ -3,12 +3,12 @@
 # for Prometheus keeps their names (prometheus.googleapis.com/NAME/counter,
 # /gauge, /histogram in the Metrics Explorer). They are PromQL and not threshold
 # conditions because Cloud Monitoring refuses a threshold on a metric that has
-# never been written, as at the first apply. Those on Pub/Sub need no process of
-# ours to be alive.
+# never been written, as at the first apply. Those on Pub/Sub work even if none of
+# our processes runs.
 locals {
   rule_groups = yamldecode(file("${path.module}/../observability/alerts.yaml")).groups
-  # A job is not scraped: where it plans, the State Managers' counts of cycles, all
-  # 0, would call NoCycles for ever. An alert of its own takes its place below.
+  # A job is not scraped: with optimizer_mode job, the State Managers' zero counts of
+  # cycles would fire NoCycles for ever. The alert at the end replaces it.
   rules = {
     for rule in flatten([for g in local.rule_groups : [for r in g.rules : merge(r, { group = g.name })]]) : rule.alert => rule
     if !(local.optimizer_job && rule.alert == "NoCycles")
@@ -22,7 +22,7 @@ locals {
     ) : rule.expr
   }
 
-  # Cloud Monitoring has labels in its own notation, and for values none.
+  # Cloud Monitoring has its own notation for labels, and none for values.
   summaries = {
     for name, rule in local.rules : name => replace(
       replace(rule.annotations.summary, "/{{ \\$labels\\.(\\w+) }}/", "$${metric.label.$1}"),
@@ -35,7 +35,7 @@ locals {
 
   channels = setunion(var.alert_channels, toset([for c in google_monitoring_notification_channel.email : c.id]))
 
-  # Pub/Sub measures a message's age from its publication on, whoever is down.
+  # Pub/Sub measures a message's age from its publication, whatever is down.
   backlogs = merge(
     { for t in local.inbound : "${t}-statemanager" => { seconds = t == "telemetry" ? 60 : 120, severity = "CRITICAL" } },
     # A command's life is 20 s.
@@ -97,7 +97,7 @@ resource "google_monitoring_alert_policy" "backlog" {
 
   documentation {
     subject   = "The oldest message of ${each.key} waits for more than ${each.value.seconds} s"
-    content   = "The oldest message that nobody has acked is older than ${each.value.seconds} s: its consumers are down, too few, or Firestore does not take their commits. Nothing is lost for seven days. See docs/runbook.md."
+    content   = "The oldest unacked message is older than ${each.value.seconds} s: its consumers are down or too few, or Firestore refuses their commits. Messages are kept for seven days. See docs/runbook.md."
     mime_type = "text/markdown"
   }
 
@@ -132,7 +132,7 @@ resource "google_monitoring_alert_policy" "dead_letters" {
 
   documentation {
     subject   = "Messages of ${each.key} were refused for good"
-    content   = "See them with `statemanager deadletters list --topic ${each.key} --project ${var.project}`. Mend what was wrong, then replay them; discard what nobody will mend. They are kept for seven days. See docs/runbook.md."
+    content   = "See them with `statemanager deadletters list --topic ${each.key} --project ${var.project}`. Fix the cause, then replay them; discard those that will not be fixed. They are kept for seven days. See docs/runbook.md."
     mime_type = "text/markdown"
   }
 
@@ -157,7 +157,7 @@ resource "google_monitoring_alert_policy" "dead_letters" {
   }
 }
 
-# In the place of NoCycles, where a job plans.
+# Replaces NoCycles where a job plans.
 resource "google_monitoring_alert_policy" "job" {
   count = local.optimizer_job ? 1 : 0
 
@@ -168,7 +168,7 @@ resource "google_monitoring_alert_policy" "job" {
 
   documentation {
     subject   = "No run of \"optimizer once\" has succeeded for minutes"
-    content   = "Nobody plans: orders wait. See the executions of the Cloud Run job optimizer and their logs, and whether Cloud Scheduler still starts it. See docs/runbook.md, NoCycles."
+    content   = "No cycle runs, so orders wait. Check the executions and logs of the Cloud Run job optimizer, and whether Cloud Scheduler still starts it. See docs/runbook.md, NoCycles."
     mime_type = "text/markdown"
   }
 

@@ -1,10 +1,10 @@
-# Topics and subscriptions exactly as "statemanager serve --create-topics" makes
-# them; a test holds the two together.
+# Topics and subscriptions exactly as "statemanager serve --create-topics" creates
+# them; a test compares the two.
 #
-# No subscription has a dead-letter policy of Pub/Sub's own, on purpose. It would
-# give up good messages while Firestore is out of reach: nothing then tells them
-# from bad ones. The State Manager sends what nobody can ever apply to the
-# topic's own dead-letter topic, with its reason, before it acks.
+# No subscription has a dead-letter policy of Pub/Sub, on purpose: during an outage
+# of Firestore it would dead-letter good messages. The State Manager itself
+# publishes messages that can never be applied to the topic's dead-letter topic,
+# with the reason, before it acks.
 locals {
   inbound = toset(["telemetry", "orders", "decisions"])
 
@@ -17,10 +17,10 @@ locals {
   )
 
   subscription_kinds = {
-    # Worked on by processes. Ordering keys are used when publishers set them.
+    # Consumed by processes. Ordering keys are used when publishers set them.
     work = { ack_deadline_seconds = 30, ordered = true, retry = { minimum_backoff = "1s", maximum_backoff = "30s" } }
-    # Looked at by operators. What one looked at shall be there again at once,
-    # so there is no backoff.
+    # Reviewed by operators. A reviewed message must be available again at once, so
+    # there is no backoff.
     review = { ack_deadline_seconds = 60, ordered = false, retry = null }
   }
 }

@@ -1,11 +1,10 @@
 # Cloud Run, when runtime is cloud_run.
 #
-# Both binaries pull: nobody has to call them for work to be done, so their CPU
-# is always allocated and the smallest number of instances is what counts.
-# Cloud Run ends an instance 10 s after SIGTERM. A State Manager that cannot
-# settle a message by then, since Firestore does not answer, gives it back after
-# DRONEFLEET_DRAIN_TIMEOUT, everything is settled 5 s later, and the process
-# ends in the second after that. On GKE it gets more time.
+# Both binaries pull: they work without requests, so their CPU is always allocated
+# and the minimum number of instances counts. Cloud Run kills an instance 10 s
+# after SIGTERM. A State Manager nacks messages that it cannot settle within
+# DRONEFLEET_DRAIN_TIMEOUT; everything is settled 5 s later, and the process ends
+# within another second. On GKE it gets more time.
 locals {
   cloud_run     = var.runtime == "cloud_run"
   optimizer_run = local.cloud_run && var.optimizer_mode == "service"
@@ -24,9 +23,9 @@ locals {
     var.otlp_endpoint != "" ? { OTEL_EXPORTER_OTLP_ENDPOINT = var.otlp_endpoint } : {},
   )
 
-  # Without an issuer of tokens the API trusts what stands before it: Cloud Run,
-  # which lets in api_invokers alone. A comma ends an entry of a list in a variable
-  # unless it is escaped, and the names of groups of a directory have some.
+  # Without a token issuer the API relies on Cloud Run, which admits only
+  # api_invokers. Commas are escaped because they separate the entries of a list, and
+  # names of directory groups contain some.
   api_environment = var.oidc == null ? { DRONEFLEET_INSECURE_HTTP = "true" } : {
     DRONEFLEET_OIDC_ISSUER   = var.oidc.issuer
     DRONEFLEET_OIDC_AUDIENCE = join(",", [for a in var.oidc.audiences : replace(a, ",", "\\,")])
@@ -200,8 +199,8 @@ resource "google_cloud_run_v2_service_iam_member" "invoker" {
   member   = each.value
 }
 
-# The other way to plan: one cycle per call. Cloud Scheduler calls at best once
-# a minute, where "optimizer run" plans every ten seconds.
+# The other way to plan: one cycle per execution. Cloud Scheduler starts it at most
+# once a minute, whereas "optimizer run" plans every ten seconds.
 resource "google_cloud_run_v2_job" "optimizer" {
   count = local.optimizer_job ? 1 : 0
 
@@ -255,7 +254,7 @@ resource "google_cloud_run_v2_job" "optimizer" {
   ]
 }
 
-# Cloud Scheduler's own account: it may start this job, and nothing else.
+# Cloud Scheduler's own account, which may only start this job.
 resource "google_service_account" "scheduler" {
   count = local.optimizer_job ? 1 : 0
 

@@ -1,6 +1,6 @@
-# The fleet holds no password and no key: its binaries prove who they are by the
-# accounts they run as. A collector of traces outside Google Cloud may want a
-# token; its secret is made beforehand, so that its value is in no state file.
+# The fleet holds no password and no key: its binaries authenticate by the accounts
+# they run as. A trace collector outside Google Cloud may need a token; create its
+# secret beforehand, so that its value is in no state file.
 resource "google_secret_manager_secret_iam_member" "reader" {
   for_each = var.otlp_headers_secret != "" && local.cloud_run ? toset(["statemanager", "optimizer"]) : toset([])
 
@@ -12,8 +12,8 @@ resource "google_secret_manager_secret_iam_member" "reader" {
   depends_on = [google_project_service.api]
 }
 
-# What the collector beside a Cloud Run instance scrapes. It holds nothing
-# secret: a mounted secret is how Cloud Run hands a container a file.
+# The configuration of the collector beside a Cloud Run instance. It is not secret,
+# but a mounted secret is how Cloud Run gives a container a file.
 resource "google_secret_manager_secret" "collector" {
   for_each = local.scraped
 

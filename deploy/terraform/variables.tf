@@ -19,7 +19,7 @@ variable "region" {
 }
 
 variable "firestore_location" {
-  description = "Where documents live, for good: a region (europe-west9) or a multi-region (eur3, nam5)."
+  description = "Location of the database, which cannot be changed later: a region (europe-west9) or a multi-region (eur3, nam5)."
   type        = string
 
   validation {
@@ -68,7 +68,7 @@ variable "protect" {
 }
 
 variable "runtime" {
-  description = "Where the binaries run: cloud_run makes services here; gke leaves them to deploy/k8s and lets its service accounts act as ours."
+  description = "Where the binaries run: cloud_run creates services here; gke leaves them to deploy/k8s and lets its service accounts act as ours."
   type        = string
   default     = "cloud_run"
 
@@ -111,7 +111,7 @@ variable "optimizer_image" {
 }
 
 variable "statemanager_instances" {
-  description = "Instances of the State Manager. They pull: no request makes Cloud Run start more, so min is what does the work."
+  description = "Instances of the State Manager. They pull, so no request makes Cloud Run start more; min is the number that works."
   type        = object({ min = number, max = number })
   default     = { min = 2, max = 4 }
 
@@ -122,7 +122,7 @@ variable "statemanager_instances" {
 }
 
 variable "optimizer_mode" {
-  description = "service keeps \"optimizer run\" up, a cycle every ten seconds; job lets Cloud Scheduler start \"optimizer once\", at best once a minute."
+  description = "service keeps \"optimizer run\" running, with a cycle every ten seconds; job lets Cloud Scheduler start \"optimizer once\", at most once a minute."
   type        = string
   default     = "service"
 
@@ -133,7 +133,7 @@ variable "optimizer_mode" {
 }
 
 variable "optimizer_instances" {
-  description = "Instances of \"optimizer run\". One plans, the others stand by: the cycle lock sees to that."
+  description = "Instances of \"optimizer run\". The cycle lock lets one plan while the others stand by."
   type        = number
   default     = 2
 
@@ -144,7 +144,7 @@ variable "optimizer_instances" {
 }
 
 variable "optimizer_schedule" {
-  description = "When Cloud Scheduler starts \"optimizer once\", as a cron expression in UTC. An alert calls when no run has succeeded for five minutes."
+  description = "When Cloud Scheduler starts \"optimizer once\", as a cron expression in UTC. An alert fires when no run has succeeded for five minutes."
   type        = string
   default     = "* * * * *"
 
@@ -155,7 +155,7 @@ variable "optimizer_schedule" {
 }
 
 variable "ingress" {
-  description = "Who reaches the HTTP API's address: internal (this project's networks) or all. Either way only api_invokers are let in."
+  description = "Who can reach the HTTP API's address: internal (this project's networks) or all. Either way only api_invokers are admitted."
   type        = string
   default     = "internal"
 
@@ -177,7 +177,7 @@ variable "api_invokers" {
 }
 
 variable "oidc" {
-  description = "Whose tokens the HTTP API asks for, whom they are meant for, and which claims (CLAIM=VALUE) make a viewer or an operator. null asks for none: Cloud Run lets only api_invokers in, and the API changes nothing. On gke it only grants the State Manager the replay and discard of dead letters."
+  description = "Token issuer of the HTTP API, accepted audiences, and the claims (CLAIM=VALUE) of viewers and operators. With null no token is required: Cloud Run admits only api_invokers, and the API is read-only. On gke it only grants the State Manager the replay and discard of dead letters."
   type        = object({ issuer = string, audiences = list(string), viewers = list(string), operators = list(string) })
   default     = null
 
@@ -188,7 +188,7 @@ variable "oidc" {
 }
 
 variable "drone_publishers" {
-  description = "IAM members that publish telemetry and receive commands, beside the service account made for drones."
+  description = "IAM members that publish telemetry and receive commands, in addition to the service account for drones."
   type        = set(string)
   default     = []
 
@@ -199,7 +199,7 @@ variable "drone_publishers" {
 }
 
 variable "hospital_publishers" {
-  description = "IAM members that publish orders, beside the service account made for hospitals."
+  description = "IAM members that publish orders, in addition to the service account for hospitals."
   type        = set(string)
   default     = []
 
@@ -210,7 +210,7 @@ variable "hospital_publishers" {
 }
 
 variable "operators" {
-  description = "IAM members that work at the operators' desk: read and correct documents, review, replay and discard dead letters, read metrics and logs."
+  description = "IAM members that are operators: they read and correct documents, review, replay and discard dead letters, and read metrics and logs."
   type        = set(string)
   default     = []
 
@@ -221,7 +221,7 @@ variable "operators" {
 }
 
 variable "mission_subscriptions" {
-  description = "Subscriptions of topic missions through which drones, or gateways of theirs, receive commands. Each gets every command."
+  description = "Subscriptions of topic missions through which drones or their gateways receive commands. Each receives every command."
   type        = set(string)
   default     = []
 
@@ -232,7 +232,7 @@ variable "mission_subscriptions" {
 }
 
 variable "alert_emails" {
-  description = "Who hears of alerts, beside alert_channels."
+  description = "E-mail addresses that receive alerts, in addition to alert_channels."
   type        = set(string)
   default     = []
 
@@ -243,7 +243,7 @@ variable "alert_emails" {
 }
 
 variable "alert_channels" {
-  description = "Existing notification channels (projects/…/notificationChannels/…), of a pager for instance."
+  description = "Existing notification channels (projects/…/notificationChannels/…), such as a pager's."
   type        = set(string)
   default     = []
 
@@ -265,7 +265,7 @@ variable "log_level" {
 }
 
 variable "metrics_sidecar_image" {
-  description = "Collector beside each Cloud Run instance that scrapes :8080/metrics into Managed Service for Prometheus; empty for none, and then no alert on our own metrics can fire."
+  description = "Collector beside each Cloud Run instance that scrapes :8080/metrics into Managed Service for Prometheus; empty for none; then no alert on our own metrics can fire."
   type        = string
   default     = "us-docker.pkg.dev/cloud-ops-agents-artifacts/cloud-run-gmp-sidecar/cloud-run-gmp-sidecar:1.2.0"
 
@@ -287,7 +287,7 @@ variable "otlp_endpoint" {
 }
 
 variable "otlp_headers_secret" {
-  description = "Secret Manager secret, made beforehand, that holds OTEL_EXPORTER_OTLP_HEADERS (a collector's token). The fleet needs no other secret: it proves itself by its service accounts."
+  description = "Existing Secret Manager secret that holds OTEL_EXPORTER_OTLP_HEADERS (a collector's token). The fleet needs no other secret: it authenticates by its service accounts."
   type        = string
   default     = ""
 

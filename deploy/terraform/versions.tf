@@ -4,7 +4,7 @@ terraform {
   required_version = ">= 1.9.0, < 2.0.0"
 
   # Partial: terraform init -backend-config="bucket=BUCKET". State belongs in a
-  # bucket with object versioning, which locks it while somebody applies.
+  # bucket with object versioning; Terraform locks it during an apply.
   backend "gcs" {
     prefix = "dronefleet"
   }
