@@ -49,7 +49,7 @@ func extendKeyed(ctx context.Context, b *Backend, key, id string) error {
 	return wantOK(res.OK, res.Reason, err)
 }
 
-// wantOK makes an error of an answer that must not be: the lock is nobody else's.
+// wantOK turns OK=false into an error: nobody else holds the lock, so OK=false is wrong.
 func wantOK(ok bool, reason lock.Reason, err error) error {
 	if err == nil && !ok {
 		return fmt.Errorf("not OK: %s", reason)
@@ -68,7 +68,7 @@ type trouble struct {
 	name    string
 	commits []faultproxy.Fault // one each
 	acquire bool               // only of acquisitions
-	lease   bool               // only of what is done to a lease: an acquisition goes on in the background
+	lease   bool               // only of extensions and releases: an acquisition goes on in the background
 }
 
 var troubles = []trouble{
@@ -97,7 +97,7 @@ func TestBackend_TellsTheTrueOutcomeWhereverItIsCancelled(t *testing.T) {
 				client, conn := dial(t, r.proxy.Addr(), r.project)
 				x := cancelRig{r, newBackend(t, client, Config{}), conn, c, tr}
 				made := x.cancelledAt(t, "uncancelled", faultproxy.Rule{})
-				delete(made, "Rollback") // which nobody's going ends
+				delete(made, "Rollback") // a cancellation does not end it
 				for _, rpc := range slices.Sorted(maps.Keys(made)) {
 					for i := range made[rpc] {
 						at := faultproxy.Rule{RPC: rpc, Skip: i, Times: 1}

@@ -34,7 +34,7 @@ const (
 type Config struct {
 	// Collection and FenceCollection name the collections of locks and of fence
 	// counters; nil: DefaultCollection and DefaultFenceCollection. A name that is
-	// set but empty is ErrInvalidArgument: it is a variable that nobody filled.
+	// set but empty is ErrInvalidArgument: usually the variable it came from is unset.
 	Collection, FenceCollection *string
 
 	// CleanupInIsLocked lets IsLocked delete, in the background, locks that

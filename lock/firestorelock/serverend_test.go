@@ -467,7 +467,7 @@ func TestSkewedClock_SetDuringALease(t *testing.T) {
 	}
 }
 
-// L-END-02: what a slow network leaves open is no knowledge.
+// L-END-02: an offset that a slow network leaves uncertain is not held against the clock.
 func TestSkewedClock_UnknownBehindASlowNetwork(t *testing.T) {
 	r := newRig(t, Config{})
 	r.proxy.Skew(2 * time.Second)

@@ -128,8 +128,8 @@ func (c *Client) trueTime(t time.Time) int64 {
 	return int64(t.Add(-c.Offset).Sub(c.Recorder.start))
 }
 
-// record records a call that has returned, and with it what it may have done
-// besides.
+// record records a call that has returned, and the calls of unknown outcome that it
+// may have made too.
 func (c *Client) record(in input, called time.Duration, outs ...output) {
 	in.called = int64(called)
 	if outs[0].unknown && (c.Settle == nil || c.Settle() != nil) {

@@ -75,7 +75,7 @@ func (w Workload) acquire(ctx context.Context, c *Client, rng *rand.Rand, key st
 }
 
 // callContext is the context of one call. It outlives the run, so that the end
-// of the run is no cancellation.
+// of the run cancels no call.
 func (w Workload) callContext(ctx context.Context, rng *rand.Rand) context.Context {
 	ctx = context.WithoutCancel(ctx)
 	if rng.Float64() >= w.Cancels {
