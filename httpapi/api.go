@@ -28,6 +28,8 @@ type Config struct {
 	Stopping func() error
 	// Faults, if set, says why the process cannot consume its subscriptions at present.
 	Faults func() []error
+	// Depots, if set, says which depots have no cycles though orders wait, or nil.
+	Depots func() error
 	// Access says who may call what.
 	Access Access
 	// Operator carries out the operators' commands; the API sets By for each.

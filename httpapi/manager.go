@@ -29,7 +29,7 @@ func ServeManager(ctx context.Context, m *manager.Manager, access Access, listen
 	defer finished()
 	api := New(Config{
 		Store: m.Store, Locks: m.Locks, PubSub: m.PubSub, Meter: m.Meter,
-		NewID: uuid.NewString, Stopping: func() error { return context.Cause(ctx) }, Faults: m.Faults, Log: m.Log, Access: access, Operator: m.Operator,
+		NewID: uuid.NewString, Stopping: func() error { return context.Cause(ctx) }, Faults: m.Faults, Depots: m.DepotsWatch(), Log: m.Log, Access: access, Operator: m.Operator,
 	})
 	g.Go(func() error { return listener.Serve(apiCtx, finishing, api) })
 	g.Go(func() error { defer stopAPI(); return m.RunUntil(ctx, stop) })

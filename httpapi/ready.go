@@ -71,6 +71,7 @@ type readiness struct {
 	began    time.Time
 	stopping func() error   // why the process is stopping, or nil
 	faults   func() []error // why it cannot consume; nil if it consumes nothing
+	depots   func() error   // which depots have no cycles; nil if it watches none
 
 	mu     sync.Mutex // held during a round of checks
 	last   Readiness
@@ -82,13 +83,14 @@ func newReadiness(cfg Config) *readiness {
 	if stopping == nil {
 		stopping = func() error { return nil }
 	}
-	return &readiness{locks: cfg.Locks, pubsub: cfg.PubSub, meter: cfg.Meter, began: time.Now(), stopping: stopping, faults: cfg.Faults}
+	return &readiness{locks: cfg.Locks, pubsub: cfg.PubSub, meter: cfg.Meter, began: time.Now(), stopping: stopping, faults: cfg.Faults, depots: cfg.Depots}
 }
 
 // readyz says whether the process can work: Firestore and Pub/Sub answer and the
-// clocks agree. It answers 503 if not, or if the process is stopping. A slow backlog,
-// lock or cycle is only a warning: taking a slow process out of service or
-// restarting it does not make it faster.
+// clocks agree, an optimizer's cycles end, and every depot has cycles while orders wait
+// (F-OPT-06). It answers 503 if not, or if the process is stopping. A slow backlog or
+// lock is only a warning: taking a slow process out of service or restarting it does
+// not make it faster.
 //
 // Cost: 5 RPCs to Firestore, 5 reads, and one RPC to Pub/Sub for each subscription
 // or topic checked, at most once a second.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,12 +18,15 @@ const (
 	// lockWarning is several intervals of the sweeper (5 s), which tries to acquire its
 	// lock in each.
 	lockWarning = 30 * time.Second
-	// cycleWarning is several intervals of the optimizer (10 s), with their searches.
-	cycleWarning = time.Minute
+	// cycleInterval is the optimizer's interval unless it says another.
+	cycleInterval = 10 * time.Second
+	// cyclesMissed is how many intervals a cycle may take to end before the process is
+	// not ready.
+	cyclesMissed = 3
 )
 
-// checkWork reports on the process's work: a State Manager's messages and sweeps, an
-// optimizer's cycles.
+// checkWork reports on the process's work: a State Manager's messages, sweeps and the
+// depots that it watches, an optimizer's cycles.
 //
 // Cost: no RPC.
 func (r *readiness) checkWork(now time.Time) map[string]Check {
@@ -35,6 +39,9 @@ func (r *readiness) checkWork(now time.Time) map[string]Check {
 	}
 	if _, plans := checks["lock-"+meter.LockCycle]; plans {
 		checks["cycle"] = r.checkCycles(now)
+	}
+	if r.depots != nil {
+		checks["depots"] = checkDepots(r.depots())
 	}
 	return checks
 }
@@ -71,11 +78,20 @@ func (r *readiness) checkCycles(now time.Time) Check {
 	ago := now.Sub(r.since(r.meter.Cycles.LastEnded()))
 	inMs := ago.Milliseconds()
 	c := Check{Status: CheckOK, EndedAgoMs: &inMs}
-	if ago > cycleWarning {
-		c.Status = CheckWarning
-		c.Detail = fmt.Sprintf("no cycle has succeeded for %s; the log says what fails", ago.Truncate(time.Second))
+	interval := cmp.Or(r.meter.Cycles.Period(), cycleInterval)
+	if ago > cyclesMissed*interval {
+		c.Status = CheckFailing
+		why := cmp.Or(r.meter.Cycles.Obstacle(), "the log says what fails")
+		c.Detail = fmt.Sprintf("no cycle has ended for %s, more than %d intervals of %s: %s", ago.Truncate(time.Second), cyclesMissed, interval, why)
 	}
 	return c
+}
+
+func checkDepots(fault error) Check {
+	if fault != nil {
+		return Check{Status: CheckFailing, Detail: fault.Error()}
+	}
+	return Check{Status: CheckOK}
 }
 
 // since is t, or when the process began if t is zero.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -11,8 +12,9 @@ import (
 	"github.com/dronefleet/dronefleet/internal/meter"
 )
 
-// F-OBS-01
-func TestReadiness_WarnsOfLateWork(t *testing.T) {
+// F-OBS-01, F-OPT-06: a backlog or a sweeper that is late is a warning; an optimizer
+// without a cycle for three intervals is not ready, and says why.
+func TestReadiness_ReportsLateWork(t *testing.T) {
 	began := time.Now()
 	for name, c := range map[string]struct {
 		before func(*meter.Meter)
@@ -35,12 +37,23 @@ func TestReadiness_WarnsOfLateWork(t *testing.T) {
 			map[string]string{"lock-sweeper": CheckOK}, ""},
 		"a long sweep": {func(m *meter.Meter) { m.Lock(meter.LockSweeper).Tried(time.Now(), true) }, time.Hour,
 			map[string]string{"lock-sweeper": CheckOK}, ""},
-		"a cycle of another process": {func(m *meter.Meter) { m.Lock(meter.LockCycle); m.Cycles.Ended(meter.CycleSkipped) }, 50 * time.Second,
+		"a cycle of another process": {func(m *meter.Meter) { m.Lock(meter.LockCycle); m.Cycles.Ended(meter.CycleSkipped) }, 29 * time.Second,
 			map[string]string{"lock-cycle": CheckOK, "cycle": CheckOK}, ""},
-		"failing cycles": {func(m *meter.Meter) { m.Lock(meter.LockCycle); m.Cycles.Ended(meter.CycleFailed) }, 61 * time.Second,
-			map[string]string{"lock-cycle": CheckOK, "cycle": CheckWarning}, "no cycle has succeeded"},
-		"cycles that stopped": {func(m *meter.Meter) { m.Lock(meter.LockCycle); m.Cycles.Ended(meter.CycleRun) }, 2 * time.Minute,
-			map[string]string{"lock-cycle": CheckOK, "cycle": CheckWarning}, "no cycle has succeeded"},
+		"failing cycles": {func(m *meter.Meter) {
+			m.Lock(meter.LockCycle)
+			m.Cycles.Ended(meter.CycleFailed)
+			m.Cycles.Hindered(errors.New("the lock is stuck"))
+		}, 31 * time.Second,
+			map[string]string{"lock-cycle": CheckOK, "cycle": CheckFailing}, "no cycle has ended for 31s, more than 3 intervals of 10s: the lock is stuck"},
+		"cycles that a wrong clock skips": {func(m *meter.Meter) { m.Lock(meter.LockCycle); m.Cycles.Ended(meter.CycleClockWrong) }, 31 * time.Second,
+			map[string]string{"lock-cycle": CheckOK, "cycle": CheckFailing}, "3 intervals of 10s: the log says what fails"},
+		"cycles that stopped": {func(m *meter.Meter) { m.Lock(meter.LockCycle); m.Cycles.Ended(meter.CycleRun) }, 53 * time.Second,
+			map[string]string{"lock-cycle": CheckOK, "cycle": CheckFailing}, "no cycle has ended for 5"},
+		"cycles a minute apart": {func(m *meter.Meter) {
+			m.Lock(meter.LockCycle)
+			m.Cycles.SetPeriod(time.Minute)
+			m.Cycles.Ended(meter.CycleRun)
+		}, 179 * time.Second, map[string]string{"lock-cycle": CheckOK, "cycle": CheckOK}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := meter.New()
@@ -54,11 +67,24 @@ func TestReadiness_WarnsOfLateWork(t *testing.T) {
 				if got[name].Status != want {
 					t.Errorf("%s is %+v, want %s", name, got[name], want)
 				}
-				if want == CheckWarning && !strings.Contains(got[name].Detail, c.detail) {
+				if want != CheckOK && !strings.Contains(got[name].Detail, c.detail) {
 					t.Errorf("%s says %q, want %q", name, got[name].Detail, c.detail)
 				}
 			}
 		})
+	}
+}
+
+// F-OPT-06: a State Manager that watches depots is not ready while one has no cycles
+// though orders wait.
+func TestReadiness_FailsForADepotWithoutCycles(t *testing.T) {
+	var fault error
+	r := &readiness{meter: meter.New(), depots: func() error { return fault }}
+	for _, fault = range []error{nil, errors.New("no cycle at depot D1"), nil} {
+		c := r.checkWork(time.Now())["depots"]
+		if ok := fault == nil; ok != (c.Status == CheckOK) || !ok && (c.Status != CheckFailing || c.Detail != fault.Error()) {
+			t.Errorf("of %v it says %+v", fault, c)
+		}
 	}
 }
 

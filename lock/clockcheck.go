@@ -39,8 +39,11 @@ func (e *ClockSkewError) Error() string {
 	if e.Offset < 0 {
 		direction = "ahead of"
 	}
-	return fmt.Sprintf("the local clock is %s %s the store's, %s or more; synchronise it (NTP)",
-		e.Offset.Abs().Round(time.Millisecond), direction, e.Limit)
+	off := e.Offset.Abs().Round(time.Millisecond)
+	if off > 10*time.Second {
+		off = off.Round(time.Second)
+	}
+	return fmt.Sprintf("the local clock is %s %s the store's, %s or more; synchronise it (NTP)", off, direction, e.Limit)
 }
 
 // SafeText implements SafeTexter.

@@ -106,6 +106,7 @@ type Runner struct {
 func NewRunner(store Store, locks lock.Backend, publish PublishFunc, newID func() string, clock *simclock.Clock, cfg Config, log *slog.Logger, m *meter.Meter) *Runner {
 	m.Lock(meter.LockCycle) // so that readiness and dashboards have it from the start
 	cfg = cfg.withDefaults()
+	m.Cycles.SetPeriod(max(cfg.Interval, cfg.SolveLimit))
 	return &Runner{store: timedStore{store, cfg.ReadLimit}, locks: locks, publish: publish, newID: newID, clock: clock, cfg: cfg, log: log, meter: m}
 }
 

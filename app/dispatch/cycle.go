@@ -45,7 +45,9 @@ func (r *Runner) planRefused(p solver.Problem, fault error) {
 }
 
 // Once runs one cycle of a depot. It returns ErrLocked if another process is
-// running one. The memory is the depot's, from earlier cycles; nil means none.
+// running one, and an error with a *lock.ClockSkewError if this process's clock is
+// wrong, so that it may take no lock. The memory is the depot's, from earlier cycles;
+// nil means none.
 func (r *Runner) Once(ctx context.Context, depot domain.DepotID, memory *Memory) (domain.Cycle, error) {
 	if memory == nil {
 		memory = r.NewMemory()
@@ -53,6 +55,9 @@ func (r *Runner) Once(ctx context.Context, depot domain.DepotID, memory *Memory)
 	ctx, span := r.startCycle(meter.WithOperation(ctx, "cycle"), depot)
 	defer span.End()
 	cycle, err := r.once(ctx, depot, memory)
+	if err != nil && !errors.Is(err, ErrLocked) && ctx.Err() == nil {
+		r.meter.Cycles.Hindered(err)
+	}
 	describeCycle(span, cycle, err)
 	return cycle, err
 }
@@ -62,7 +67,11 @@ func (r *Runner) once(ctx context.Context, depot domain.DepotID, memory *Memory)
 	began := time.Now()
 	h, ok, err := lock.TryAcquire(ctx, r.locks, domain.CycleLockKey(depot), opts...)
 	if err != nil {
-		if ctx.Err() == nil { // a shutdown is not a failure
+		switch {
+		case ctx.Err() != nil: // a shutdown is not a failure
+		case isClockWrong(err):
+			r.meter.Cycles.Ended(meter.CycleClockWrong)
+		default:
 			r.meter.Cycles.Ended(meter.CycleFailed)
 		}
 		return domain.Cycle{}, fmt.Errorf("depot %s: cycle lock: %w", depot, err)

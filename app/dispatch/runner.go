@@ -11,6 +11,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/lock"
 )
 
 // Run runs a cycle of each depot every interval until ctx ends. If a cycle takes
@@ -145,6 +146,12 @@ func (r *Runner) DepotIDs(ctx context.Context) ([]domain.DepotID, error) {
 	return r.cfg.Depots, nil
 }
 
+// isClockWrong reports whether a cycle took no lock because the local clock is wrong.
+func isClockWrong(err error) bool {
+	_, wrong := errors.AsType[*lock.ClockSkewError](err)
+	return wrong
+}
+
 // runDepot runs the depot's cycles until ctx ends, or until stop is closed and
 // the running cycle has ended.
 func (r *Runner) runDepot(ctx context.Context, depot domain.DepotID, stop <-chan struct{}) {
@@ -160,6 +167,8 @@ func (r *Runner) runDepot(ctx context.Context, depot domain.DepotID, stop <-chan
 			return
 		case errors.Is(err, ErrLocked):
 			r.log.DebugContext(ctx, "cycle skipped", slog.String("depot_id", string(depot)))
+		case isClockWrong(err):
+			r.log.WarnContext(ctx, "cycle skipped: this process's clock is wrong", slog.String("depot_id", string(depot)), slog.Any("err", err))
 		default:
 			if r.cfg.OnFailure != nil {
 				r.cfg.OnFailure(err)

@@ -44,6 +44,9 @@ type Config struct {
 	// the machine's clock; default 15 s, negative for never. Each manager counts, so
 	// that the metrics of any one are right.
 	CensusInterval time.Duration
+	// CycleInterval is how often each depot has a cycle, or how long a cycle may take if
+	// that is more; see DepotsWatch. Default: depots are not watched.
+	CycleInterval time.Duration
 	// EventShards spreads events for large fleets; see firestoretx.Config.
 	EventShards int
 	// AllowUnfenced lets decisions without a fence pass; see policy.MissionAssignmentPolicy.
@@ -66,6 +69,7 @@ type Manager struct {
 	clock    *simclock.Clock
 	cfg      Config
 	measured atomic.Pointer[measurement] // the last one of the clock; nil: none yet
+	idle     atomic.Pointer[[]domain.DepotID]
 }
 
 // measurement is a report on the clock and when it was made.
@@ -178,6 +182,9 @@ func (m *Manager) run(ctx context.Context, stop context.CancelCauseFunc, command
 	work.Go(func() { m.sweep(ctx) })
 	work.Go(func() { m.count(ctx) })
 	work.Go(func() { clockwatch.Watch(ctx, m.Locks, m.Meter, m.Log, m.noteClock) })
+	if m.cfg.CycleInterval > 0 {
+		work.Go(func() { m.watchDepots(ctx) })
+	}
 	err := m.worker.Run(ctx, stop)
 	work.Wait()
 

@@ -93,7 +93,8 @@ func (c *runCommand) Run(ctx context.Context) error {
 	})
 }
 
-// Run runs one cycle of every depot. It skips a depot whose cycle another process runs.
+// Run runs one cycle of every depot. It skips a depot whose cycle another process runs,
+// and fails if the clock of this process is wrong.
 func (c *onceCommand) Run(ctx context.Context) error {
 	return c.with(ctx, 0, func(p *planning) error {
 		depots, err := p.runner.DepotIDs(ctx)
@@ -105,6 +106,9 @@ func (c *onceCommand) Run(ctx context.Context) error {
 				err = nil
 			}
 			errs = append(errs, err)
+			if _, clockWrong := errors.AsType[*lock.ClockSkewError](err); clockWrong {
+				break // for every depot
+			}
 		}
 		return errors.Join(errs...)
 	})

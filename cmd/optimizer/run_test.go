@@ -18,10 +18,12 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
+	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
 	"github.com/dronefleet/dronefleet/httpapi"
 	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/lock"
 )
 
@@ -192,4 +194,31 @@ func ready(url string) error {
 		return fmt.Errorf("%s: %+v", resp.Status, report)
 	}
 	return nil
+}
+
+// F-OPT-06, L-END-02: with a clock that is an hour ahead "once" takes no lock and
+// fails; it says how far the clock is off and what to do, once for all depots.
+func TestOnce_FailsWithAWrongClock(t *testing.T) {
+	server, err := simclock.New(simclock.Rate{Epoch: time.Now(), Speed: 1, Ahead: -time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	emutest.ServeFirestore(t, firestoreemu.Options{Clock: server})
+	hosts := emutest.Hosts(t)
+	clients := emutest.Connect(t, hosts)
+	home := domain.Position{Lat: 5.6, Lon: -0.2}
+	depots := []domain.Depot{{ID: "D1", Position: home}, {ID: "D2", Position: home}}
+	if err := firestoretx.New(clients.Firestore, firestoretx.Config{}).Setup(t.Context(), depots, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	once := &onceCommand{parseRun(t, hosts).cycles}
+	err = once.Run(t.Context())
+	if err == nil {
+		t.Fatal("it succeeded")
+	}
+	for _, want := range []string{"depot D1: ", "1h0m0s ahead of the store's", "synchronise it (NTP)"} {
+		if n := strings.Count(err.Error(), want); n != 1 {
+			t.Errorf("%q says %q %d times", err, want, n)
+		}
+	}
 }

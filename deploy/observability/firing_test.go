@@ -43,6 +43,8 @@ var healthy = map[string]string{
 	`dronefleet_cycles_total{instance="o",outcome="run"}`:            `0+3x80`,
 	`dronefleet_cycles_total{instance="o",outcome="failed"}`:         `0x80`,
 	`dronefleet_cycles_total{instance="a",outcome="run"}`:            `0x80`,
+	`dronefleet_cycles_total{instance="o",outcome="clock_wrong"}`:    `0x80`,
+	`dronefleet_depot_without_cycles{instance="a",depot="D1"}`:       `1x5 0x75`, // and that is over
 	`dronefleet_cycle_seconds_bucket{instance="o",le="8.388608"}`:    `0+3x80`,
 	`dronefleet_cycle_seconds_bucket{instance="o",le="16.777216"}`:   `0+3x80`,
 	`dronefleet_cycle_seconds_bucket{instance="o",le="+Inf"}`:        `0+3x80`,
@@ -107,6 +109,8 @@ var illnesses = []struct {
 	{"dear writes", map[string]string{`dronefleet_firestore_writes_per_thousand_messages{instance="a",kind="telemetry"}`: `4000x80`}, []string{"FirestoreCostly"}},
 	{"dear reads", map[string]string{`dronefleet_firestore_reads_per_thousand_messages{instance="a",kind="telemetry"}`: `1500x80`}, []string{"FirestoreCostly"}},
 	{"no optimizer", map[string]string{`dronefleet_cycles_total{instance="o",outcome="run"}`: `40x80`}, []string{"NoCycles"}},
+	// F-OPT-06: the others plan, so NoCycles is silent.
+	{"a depot without cycles", map[string]string{`dronefleet_depot_without_cycles{instance="a",depot="D2"}`: `0x60 1x20`}, []string{"DepotWithoutCycles"}},
 	{"failing cycles", map[string]string{`dronefleet_cycles_total{instance="o",outcome="failed"}`: `0+1x80`}, []string{"CyclesFailing"}},
 	{"slow cycles", map[string]string{`dronefleet_cycle_seconds_bucket{instance="o",le="8.388608"}`: `0+1x80`}, []string{"CyclesSlow"}},
 	{"a refused plan", map[string]string{`dronefleet_plans_refused_total{instance="o"}`: `0x40 1x40`}, []string{"PlansRefused"}},

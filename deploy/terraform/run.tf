@@ -32,7 +32,10 @@ locals {
     DRONEFLEET_OIDC_VIEWER   = join(",", [for v in var.oidc.viewers : replace(v, ",", "\\,")])
     DRONEFLEET_OIDC_OPERATOR = join(",", [for o in var.oidc.operators : replace(o, ",", "\\,")])
   }
-  shard_environment  = var.event_shards > 0 ? { DRONEFLEET_EVENT_SHARDS = tostring(var.event_shards) } : {}
+  shard_environment = var.event_shards > 0 ? { DRONEFLEET_EVENT_SHARDS = tostring(var.event_shards) } : {}
+  # A job plans at best once a minute. Three times this is how long the alert on its
+  # runs waits.
+  watch_environment  = local.optimizer_job ? { DRONEFLEET_CYCLE_INTERVAL = "100s" } : {}
   secret_environment = var.otlp_headers_secret != "" ? { OTEL_EXPORTER_OTLP_HEADERS = var.otlp_headers_secret } : {}
 
   services = merge(
@@ -40,7 +43,7 @@ locals {
       statemanager = {
         image  = var.statemanager_image
         args   = ["serve"]
-        env    = merge(local.environment, { HTTP_ADDR = ":8080", DRONEFLEET_DRAIN_TIMEOUT = "3s" }, local.api_environment, local.shard_environment)
+        env    = merge(local.environment, { HTTP_ADDR = ":8080", DRONEFLEET_DRAIN_TIMEOUT = "3s" }, local.api_environment, local.shard_environment, local.watch_environment)
         min    = var.statemanager_instances.min
         max    = var.statemanager_instances.max
         cpu    = "2"

@@ -11,6 +11,8 @@ const (
 	CycleRun     = "run"     // ended with a plan, perhaps an empty one
 	CycleSkipped = "skipped" // another process held the lock
 	CycleFailed  = "failed"  // an error at the lock, snapshot or plan, or a lost lease
+	// CycleClockWrong is a cycle that took no lock because this process's clock is wrong.
+	CycleClockWrong = "clock_wrong"
 )
 
 // Cycles counts solve cycles.
@@ -21,41 +23,70 @@ type Cycles struct {
 	// PlansRefused counts plans that broke the rules and were not published.
 	PlansRefused Counter
 
-	run, skipped, failed Counter
+	run, skipped, failed, clockWrong Counter
 
 	mu       sync.Mutex
+	period   time.Duration
 	ended    time.Time
+	obstacle string           // why the cycles since have not ended
 	unserved map[string]int64 // orders by priority
+}
+
+// count is the counter of an outcome.
+func (c *Cycles) count(outcome string) *Counter {
+	switch outcome {
+	case CycleRun:
+		return &c.run
+	case CycleSkipped:
+		return &c.skipped
+	case CycleClockWrong:
+		return &c.clockWrong
+	}
+	return &c.failed
 }
 
 // Ended counts a cycle by its outcome.
 func (c *Cycles) Ended(outcome string) {
-	switch outcome {
-	case CycleRun:
-		c.run.Inc()
-	case CycleSkipped:
-		c.skipped.Inc()
-	default:
-		c.failed.Inc()
-	}
-	if outcome == CycleFailed {
+	c.count(outcome).Inc()
+	if outcome != CycleRun && outcome != CycleSkipped {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ended = time.Now()
+	c.ended, c.obstacle = time.Now(), ""
+}
+
+// Hindered notes why a cycle did not come to its end; the next one that does clears it.
+func (c *Cycles) Hindered(why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.obstacle = why.Error()
+}
+
+// Obstacle is why cycles have not ended since LastEnded, as last noted; may be empty.
+func (c *Cycles) Obstacle() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.obstacle
+}
+
+// SetPeriod notes in what machine time a cycle is due: the interval between two, or how
+// long one may take if that is more.
+func (c *Cycles) SetPeriod(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.period = d
+}
+
+// Period is what SetPeriod was last told; zero if nothing.
+func (c *Cycles) Period() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.period
 }
 
 // Count returns how many cycles had an outcome.
-func (c *Cycles) Count(outcome string) int64 {
-	switch outcome {
-	case CycleRun:
-		return c.run.Value()
-	case CycleSkipped:
-		return c.skipped.Value()
-	}
-	return c.failed.Value()
-}
+func (c *Cycles) Count(outcome string) int64 { return c.count(outcome).Value() }
 
 // LastEnded returns when a cycle last ran or was skipped; the zero time if none has.
 func (c *Cycles) LastEnded() time.Time {

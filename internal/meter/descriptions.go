@@ -50,7 +50,7 @@ var (
 	commitRetriesTotal = describe("commit_retries_total", counter,
 		"Transactions retried and commits refused because another writer was faster.", "operation")
 	cyclesTotal = describe("cycles_total", counter,
-		"Solve cycles, by outcome (run, skipped because another process held the lock, failed).", "outcome")
+		"Solve cycles, by outcome (run, skipped because another process held the lock, failed, clock_wrong: no lock taken because the clock of this process is wrong).", "outcome")
 	plansRefusedTotal = describe("plans_refused_total", counter,
 		"Plans that violated the rules and were not published.")
 	sweepsTotal = describe("sweeps_total", counter,
@@ -91,6 +91,8 @@ var (
 		"Orders whose delivery this process committed, by priority and outcome (on_time, late). A commit whose answer was lost is not counted.", "priority", "outcome")
 	deliverySeconds = describe("delivery_seconds", histogram,
 		"Seconds from an order's creation to its delivery, as the drone's clock says, by priority.", "priority")
+	depotWithoutCycles = describe("depot_without_cycles", gauge,
+		"1 while the depot has had no cycle for three intervals though orders wait, as this State Manager last saw, 0 after that.", "depot")
 	clockOffsetSeconds = describe("clock_offset_seconds", gauge,
 		"Seconds by which Firestore's clock was ahead of the local one when last measured; negative if it was behind.")
 	lockHeld = describe("lock_held", gauge,

@@ -46,6 +46,7 @@ type Meter struct {
 	locks      map[string]*Lock
 	lockEvents map[LockEvent]*Counter
 	backlogs   map[string]*Backlog
+	idle       map[string]float64 // depots that were ever without cycles: 1 while they are
 }
 
 type rpcKey struct{ operation, method string }
@@ -62,6 +63,7 @@ func New() *Meter {
 		locks:      map[string]*Lock{},
 		lockEvents: map[LockEvent]*Counter{},
 		backlogs:   map[string]*Backlog{},
+		idle:       map[string]float64{},
 	}
 }
 
@@ -92,6 +94,24 @@ func (m *Meter) Latency(kind string) *Histogram { return entry(m, m.latency, kin
 func (m *Meter) CommitRetried(ctx context.Context) {
 	entry(m, m.retries, operation(ctx)).Inc()
 	trace.SpanFromContext(ctx).AddEvent("commit retried: another writer was faster")
+}
+
+// SetIdleDepots stores which depots have no cycles although orders wait.
+func (m *Meter) SetIdleDepots(ids []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id := range m.idle {
+		m.idle[id] = 0
+	}
+	for _, id := range ids {
+		m.idle[id] = 1
+	}
+}
+
+func (m *Meter) idleDepots() map[string]float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.idle)
 }
 
 // CommitRetries returns the counts of CommitRetried by operation.

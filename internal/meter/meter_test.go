@@ -31,6 +31,7 @@ func busy() *Meter {
 	m.Cycles.Ended(CycleRun)
 	m.Cycles.SetUnserved(map[string]int64{"CRITICAL": 2})
 	m.Cycles.SetUnserved(map[string]int64{"CRITICAL": 3})
+	m.SetIdleDepots([]string{"D1"})
 	m.ClockOffset.Set(-5 * time.Millisecond)
 	m.Fleet.ExpectDeliveries("CRITICAL")
 	m.Fleet.Delivered("CRITICAL", true, 20*time.Minute)
@@ -134,7 +135,7 @@ func TestMeter_ExportsZeroCounts(t *testing.T) {
 			t.Errorf("%s is missing", name)
 		}
 	}
-	if n := len(families["dronefleet_cycles_total"].GetMetric()); n != 3 {
+	if n := len(families["dronefleet_cycles_total"].GetMetric()); n != 4 {
 		t.Errorf("%d outcomes of cycles", n)
 	}
 	if n := len(families["dronefleet_lock_events_total"].GetMetric()); n != 8 {

@@ -85,13 +85,16 @@ func (m *Meter) collectFirestore(c collector) {
 }
 
 func (m *Meter) collectCycles(c collector) {
-	for _, outcome := range []string{CycleRun, CycleSkipped, CycleFailed} {
+	for _, outcome := range []string{CycleRun, CycleSkipped, CycleFailed, CycleClockWrong} {
 		c.count(cyclesTotal, m.Cycles.Count(outcome), outcome)
 	}
 	c.count(plansRefusedTotal, m.Cycles.PlansRefused.Value())
 	c.durations(cycleSeconds, &m.Cycles.Took, shortBuckets)
 	for priority, n := range m.Cycles.Unserved() {
 		c.value(ordersUnserved, float64(n), priority)
+	}
+	for depot, idle := range m.idleDepots() {
+		c.value(depotWithoutCycles, idle, depot)
 	}
 }
 

@@ -1,0 +1,61 @@
+package firestoretx
+
+import (
+	"context"
+	"time"
+
+	"cloud.google.com/go/firestore"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// waitingLooked is how many orders IdleDepots looks at to find one that waits: the
+// newest of those created before, as the old ones may be held for an operator.
+const waitingLooked = 10
+
+// IdleDepots lists the depots of which no cycle that began after since came to a plan,
+// though an order has been pending from before (F-OPT-06). Orders belong to no depot:
+// every depot's cycle plans all of them, so each that waits waits at every depot.
+// Cycles that failed do not count. A malformed depot is never listed.
+//
+// Cost: 1 RPC and at most 10 reads if no order has waited that long; else 3 RPCs, and
+// a read more for each depot and each cycle begun after since.
+func (s *Store) IdleDepots(ctx context.Context, since time.Time) ([]domain.DepotID, error) {
+	old := s.client.Collection(Orders).Where("status", "==", string(domain.OrderPending)).
+		Where("createdAt", "<", since).OrderBy("createdAt", firestore.Desc).Limit(waitingLooked)
+	waits := false
+	err := each(old.Documents(ctx), func(doc *firestore.DocumentSnapshot) error {
+		o, err := decodeOrder(doc)
+		waits = waits || err == nil && !o.Held && o.PendingSince.Before(since)
+		return nil
+	})
+	if err != nil || !waits {
+		return nil, wrap(err, "orders that wait")
+	}
+	depots, err := s.Depots(ctx)
+	if err != nil {
+		return nil, err
+	}
+	planned := map[domain.DepotID]bool{}
+	recent := s.client.Collection(Cycles).Where("startedAt", ">", since).Select("depotId", "outcome")
+	err = each(recent.Documents(ctx), func(doc *firestore.DocumentSnapshot) error {
+		depot, _ := doc.Data()["depotId"].(string)
+		outcome, _ := doc.Data()["outcome"].(string)
+		switch domain.CycleOutcome(outcome) {
+		case domain.CyclePublishing, domain.CyclePublished, domain.CycleEmpty:
+			planned[domain.DepotID(depot)] = true
+		case domain.CycleLeaseLost, domain.CycleAborted, domain.CycleFailed:
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, wrap(err, "recent cycles")
+	}
+	var idle []domain.DepotID
+	for _, d := range depots.Items {
+		if !planned[d.ID] {
+			idle = append(idle, d.ID)
+		}
+	}
+	return idle, nil
+}
