@@ -204,6 +204,9 @@ func (s *story) play() {
 	}
 	morning := s.snapshot()
 
+	// Somebody forges a fence. F-DEC-07
+	s.decide("A0", "D2", "999999999999999", morning, policy.ReasonFenceUnknown, "O3")
+
 	// Cycles overlap and messages are redelivered.
 	m1 := s.decide("A1", "D1", "005", morning, "", "O1", "O2")
 	s.ask("O1", false)

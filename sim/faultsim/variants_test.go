@@ -98,6 +98,7 @@ var variants = []variant{
 		reads("decision", "decisions", func(document) bool { return true }), overwrites("decision", "decisions"))},
 	{"fences are not compared", "I5", reads("decision", "control", func(document) bool { return true })},
 	{"a higher fence is not stored", "I5", loses("decision", func(w *fspb.Write) bool { return written(w).collection == "control" })},
+	{"a fence that the lock never handed out is applied", "F-DEC-02", field("decision", "fence_counters", "fence", textValue("999999999999999"))}, // F-DEC-07
 	{"an order is assigned whatever its status", "I1", field("decision", "orders", "status", textValue("PENDING"))},
 	{"a drone is assigned whatever it does", "I1", reads("decision", "drones", func(d document) bool {
 		d.fields["status"] = textValue("IDLE")
