@@ -1,0 +1,136 @@
+package explore
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+type kind uint8
+
+const (
+	kindReport kind = iota + 1
+	kindRequest
+	kindDecision
+	kindCommand
+)
+
+// message is one on the bus, with what the checks must know of it.
+type message struct {
+	Kind      kind
+	Published time.Time
+
+	// A report of a drone, and the stops of the mission it names that it proves, a
+	// bit each.
+	Drone  int
+	Report domain.Telemetry
+	Proves uint8
+
+	Request domain.OrderRequest
+
+	// A decision about a mission, with what its snapshot showed.
+	Mission   int
+	Decision  domain.Decision
+	IdleSince time.Time
+	Waiting   [maxOrders]time.Time // since when
+	Forged    forgery
+
+	// A command to a drone.
+	Revoke  bool
+	Dropped uint8 // orders withdrawn
+	Active  bool  // the mission
+	Expires time.Time
+}
+
+func (m message) String() string {
+	switch m.Kind {
+	case kindReport:
+		t := m.Report
+		text := fmt.Sprintf("report of %s: %s", t.DroneID, t.Status)
+		if t.MissionID != "" {
+			text += " on " + string(t.MissionID)
+		}
+		if m.Proves != 0 {
+			text += fmt.Sprintf(", stops completed %d", highest(m.Proves)+1)
+		}
+		if t.CompletedStops != nil {
+			text += fmt.Sprintf(" (says %d)", *t.CompletedStops)
+		}
+		return text + ", measured " + since(t.Timestamp)
+	case kindRequest:
+		if m.Request.Cancel {
+			return fmt.Sprintf("cancellation of %s", m.Request.ID)
+		}
+		return fmt.Sprintf("request %s for the hospital at %.1f", m.Request.ID, m.Request.Delivery.Lat)
+	case kindDecision:
+		return fmt.Sprintf("decision %s: %s serves %v, fence %s, snapshot %s", m.Decision.ID, m.Decision.DroneID, m.Decision.OrderIDs,
+			m.Decision.Fence, since(m.Decision.SnapshotTime))
+	case kindCommand:
+		if m.Revoke {
+			return fmt.Sprintf("revocation of %s for D%d", missionID(m.Mission), m.Drone+1)
+		}
+		return fmt.Sprintf("command %s for D%d, expires %s", missionID(m.Mission), m.Drone+1, since(m.Expires))
+	}
+	return "nothing"
+}
+
+// since is a time as stories tell it, in ticks.
+func since(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	d := t.Sub(start)
+	if d%tick == 0 {
+		return fmt.Sprintf("at %d", d/tick)
+	}
+	return fmt.Sprintf("at %d+%d", d/tick, d%tick/time.Millisecond)
+}
+
+func highest(mask uint8) (bit int) {
+	for i := range 8 {
+		if mask&(1<<i) != 0 {
+			bit = i
+		}
+	}
+	return bit
+}
+
+// course is what the model must know of a decision's route.
+type course struct {
+	stops   int              // all, the way home included
+	serves  uint8            // orders, a bit each
+	order   [8]int8          // of each stop; -1 for none
+	pickup  [maxOrders]uint8 // index of each order's stops
+	deliver [maxOrders]uint8
+}
+
+func courseOf(route []domain.Waypoint) (c course) {
+	c.stops = len(route)
+	for i, stop := range route {
+		o := number(stop.OrderID)
+		c.order[i] = int8(o)
+		switch stop.Type {
+		case domain.WaypointWarehousePickup:
+			c.pickup[o] = uint8(i)
+		case domain.WaypointHospitalDelivery:
+			c.deliver[o] = uint8(i)
+			c.serves |= 1 << o
+		case domain.WaypointDepotStart, domain.WaypointDepotReturn:
+		}
+	}
+	return c
+}
+
+// routeFor is out of the depot, every parcel from its pickup, to one hospital after the
+// other, and home.
+func routeFor(orders []*domain.Order) []domain.Waypoint {
+	route := []domain.Waypoint{{Type: domain.WaypointDepotStart, Position: depotAt}}
+	for _, o := range orders {
+		route = append(route, domain.Waypoint{Type: domain.WaypointWarehousePickup, Position: pickupAt(number(o.ID)), OrderID: o.ID})
+	}
+	for _, o := range orders {
+		route = append(route, domain.Waypoint{Type: domain.WaypointHospitalDelivery, Position: o.Delivery, OrderID: o.ID})
+	}
+	return append(route, domain.Waypoint{Type: domain.WaypointDepotReturn, Position: depotAt})
+}

@@ -1,0 +1,61 @@
+package explore
+
+import (
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
+)
+
+// Rules is what the model calls of package policy. A test replaces one function to
+// remove a rule.
+type Rules struct {
+	Telemetry    func(policy.Binding, domain.Telemetry, time.Time) (policy.Binding, policy.Change, error)
+	ProveLate    func(policy.Ended, domain.Telemetry, time.Time) (policy.Change, error)
+	SweepBinding func(policy.Binding, time.Time) policy.Change
+	SweepIdle    func(domain.Drone, time.Time) policy.Change
+	SweepOrder   func(domain.Order, time.Time) policy.Change
+	Assign       func(policy.DecisionState, domain.Decision, policy.Delivery, time.Time) (policy.Verdict, error)
+	Ingest       func(*domain.Order, *policy.Binding, domain.OrderRequest, time.Time, time.Time) (policy.Change, error)
+	Release      func(*domain.Order, domain.OrderID, string, time.Time) (policy.Change, error)
+	Clear        func(*domain.Drone, domain.DroneID, string, time.Time) (policy.Change, error)
+}
+
+// tick is the step of the model's clock.
+const tick = time.Second
+
+// Limits is the contract's limits, scaled down to a few ticks and in the same order,
+// so that a short exploration outlasts each of them.
+type Limits struct {
+	Drone      policy.DronePolicy
+	Order      policy.OrderPolicy
+	Assignment policy.MissionAssignmentPolicy
+}
+
+// DefaultLimits has what is 5 s in the contract as one tick, 15 to 30 s as one or two,
+// and two minutes as five.
+func DefaultLimits() Limits {
+	d := policy.DefaultDronePolicy()
+	d.MaxFuture, d.ClockError = tick, tick
+	d.IdleSilence, d.CommandLifetime = 2*tick, tick
+	d.FaultGrace, d.LateGrace, d.GhostGrace = 2*tick, 2*tick, 2*tick
+	d.GhostRevokeEvery = tick
+	d.BoundSilence, d.StallFloor = 5*tick, 10*tick
+	a := policy.DefaultMissionAssignmentPolicy()
+	a.MaxAge, a.MaxSilence = 5*tick, 2*tick
+	a.CommandLifetime, a.ClockError, a.CommitDelay = d.CommandLifetime, d.ClockError, 3*tick
+	return Limits{
+		Drone: d, Assignment: a,
+		Order: policy.OrderPolicy{CommandLifetime: d.CommandLifetime, ClockError: d.ClockError},
+	}
+}
+
+// Contract is the rules as they are, under the given limits.
+func Contract(l Limits) Rules {
+	return Rules{
+		Telemetry: l.Drone.ApplyTelemetry, ProveLate: l.Drone.ProveLate,
+		SweepBinding: l.Drone.SweepBinding, SweepIdle: l.Drone.SweepIdle, SweepOrder: policy.SweepOrder,
+		Assign: l.Assignment.AssignMission, Ingest: l.Order.IngestOrder,
+		Release: policy.ReleaseOrder, Clear: policy.ClearDrone,
+	}
+}

@@ -1,0 +1,172 @@
+package explore
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// The model's bounds.
+const (
+	maxDrones   = 2
+	maxOrders   = 3
+	maxMissions = 6 // each has one decision
+	maxMessages = 6 // under way at once
+	maxManagers = 2
+)
+
+// moment is a time of the model: ticks and, for the order within a tick, the number of
+// snapshots taken before it.
+type moment uint8
+
+func (m moment) time() time.Time {
+	return start.Add(time.Duration(m>>3)*tick + time.Duration(m&7)*time.Millisecond)
+}
+
+var start = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+
+// state is the whole of the modelled world at one instant. It is a comparable value of
+// small numbers, so that two histories which lead to the same world meet in one state.
+type state struct {
+	Now moment
+
+	// The store.
+	Drone   [maxDrones]id
+	Order   [maxOrders]id
+	Written [maxOrders]moment // when the order's document was last written
+	Mission [maxMissions]id
+	Ledger  [maxMissions]id
+	Fence   uint8 // in the control document
+
+	// Messages under way, ascending, and transactions that have read and not committed.
+	Bus  [maxMessages]id
+	Open [maxManagers]transaction
+
+	// The world outside.
+	Plan     [maxMissions]id // the decision that would create each mission
+	Issued   uint8           // fences that the lock has handed out
+	Script   uint8           // requests published
+	Flight   [maxDrones]flight
+	Passed   [maxMissions]uint8 // stops that the mission's drone has completed, in truth
+	PassedAt [maxMissions]uint8 // tick of the latest
+
+	// What the store has been told.
+	Proof     [maxMissions]uint8 // stops of each mission, a bit each, that reports in the store prove
+	Newest    [maxDrones]id      // report in the store
+	Asked     [maxOrders]id      // newest request in the store, by publish time
+	Emergency uint8              // drones that reported one nobody cleared
+	Top       uint8              // highest fence applied
+
+	Left budgets
+}
+
+// transaction is one that a State Manager has begun: its message and its time.
+type transaction struct {
+	Message id
+	At      moment
+}
+
+// flight is a drone in truth.
+type flight struct {
+	Mission uint8 // 1 + the mission it flies; 0 for none
+	Dropped uint8 // orders withdrawn from it, as far as the drone knows
+	Ended   uint8 // missions that it will not begin again
+	Flags   uint8
+}
+
+const (
+	reported uint8 = 1 << iota // in this tick
+	dead                       // never reports again
+	circling                   // never gets anywhere
+	faulty                     // until it recovers
+	ahead                      // its clock is a tick ahead
+)
+
+// budgets bounds what goes wrong in one history.
+type budgets struct {
+	Cycle   uint8 // decisions that optimizers make
+	Forge   uint8 // decisions that no honest optimizer makes
+	Old     uint8 // decisions by a holder that lost its lease
+	Again   uint8 // messages delivered again, and State Managers that die between commit and ack
+	Lose    uint8 // reports and commands lost on the way
+	Slow    uint8 // transactions during which something else happens
+	Abort   uint8 // missions that drones give up
+	Odd     uint8 // reports of a drone that hovers, passes a hospital, has a wrong clock or a low battery
+	Fault   uint8 // faults of drones
+	Unsent  uint8 // State Managers that die between commit and publishing the command
+	Release uint8 // orders that an operator releases in error
+}
+
+// insert puts a message on the bus; false if it is full.
+func (s *state) insert(m id) bool {
+	for i, other := range s.Bus {
+		if other == 0 || m < other {
+			if s.Bus[maxMessages-1] != 0 {
+				return false
+			}
+			copy(s.Bus[i+1:], s.Bus[i:])
+			s.Bus[i] = m
+			return true
+		}
+	}
+	return false
+}
+
+func (s *state) remove(i int) (m id) {
+	m = s.Bus[i]
+	copy(s.Bus[i:], s.Bus[i+1:])
+	s.Bus[maxMessages-1] = 0
+	return m
+}
+
+func (s *state) ticks() uint8 { return uint8(s.Now >> 3) }
+
+// nextPlan is the first unused mission number; -1 if there is none.
+func (s *state) nextPlan() int {
+	for i, p := range s.Plan {
+		if p == 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+func droneID(i int) domain.DroneID { return domain.DroneID(fmt.Sprintf("D%d", i+1)) }
+func orderID(i int) domain.OrderID { return domain.OrderID(fmt.Sprintf("O%d", i+1)) }
+func decisionID(i int) domain.DecisionID {
+	return domain.DecisionID(fmt.Sprintf("X%d", i+1))
+}
+
+// missionID is domain.MissionIDFor the decision; a test compares them.
+func missionID(i int) domain.MissionID { return missionIDs[i] }
+
+var missionIDs = func() (ids [maxMissions]domain.MissionID) {
+	for i := range ids {
+		ids[i] = domain.MissionIDFor(decisionID(i))
+	}
+	return ids
+}()
+
+// The number of an entity of the model is the last digit of its id; -1 for none.
+func number[ID ~string](name ID) int {
+	if name == "" {
+		return -1
+	}
+	return int(name[len(name)-1] - '1')
+}
+
+// Places, each more than a kilometre from the next.
+var (
+	depotAt = domain.Position{Lat: 48.80, Lon: 2.30}
+	awayAt  = domain.Position{Lat: 48.81, Lon: 2.36}
+)
+
+func pickupAt(order int) domain.Position {
+	return domain.Position{Lat: 48.90, Lon: 2.30 + float64(order)/10}
+}
+
+// hospitalAt is where a version of an order's request wants the parcel.
+func hospitalAt(order, version int) domain.Position {
+	return domain.Position{Lat: 49.00 + float64(version)/10, Lon: 2.30 + float64(order)/10}
+}

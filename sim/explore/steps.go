@@ -1,0 +1,718 @@
+package explore
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
+)
+
+// action is one step: a verb and what it is about.
+type action struct {
+	Do      verb
+	A, B, C uint8
+}
+
+type verb uint8
+
+const (
+	doTick    verb = iota + 1
+	doReport       // A drone, B manner
+	doDeliver      // A place on the bus, B fate
+	doCommit       // A manager
+	doPlan         // A drone, B orders, C 1 with the fence of a lost lease
+	doForge        // A forgery, B drone, C order
+	doRequest      // the next of the script
+	doPublish      // A mission
+	doSweep        // A drone
+	doRelease      // A order
+	doClear        // A drone
+	doFail         // A drone, B the flag that it gets
+	doCorrect      // A drone: its clock
+)
+
+// manner is how a drone reports.
+type manner uint8
+
+const (
+	fly         manner = iota // to its next stop, and reports from there
+	goOn                      // flies and is nowhere near a stop
+	idle                      // waits on its pad
+	land                      // has served its last stop and is home
+	abandon                   // gives its mission up
+	hover                     // says IDLE on its mission
+	pass                      // flies by the hospital before the pickup
+	leap                      // waits on its pad, with a clock far ahead
+	low                       // waits on its pad with 15 % battery
+	charge                    // charges
+	problem                   // says PROBLEM
+	emergency                 // says EMERGENCY
+	maintenance               // says MAINTENANCE
+	overcount                 // claims more stops than its route has
+)
+
+// fate is what becomes of a delivery.
+type fate uint8
+
+const (
+	settled  fate = iota // handled and acked
+	again                // handled, but the manager died before the ack, or it was a duplicate
+	half                 // as again, and what it proves about a past mission is not looked at yet
+	unsent               // handled and acked, but the manager died before it published the command
+	lost                 // on the way
+	begun                // its transaction has read, and others go on
+	begunTwo             // as begun, and the message is delivered elsewhere, too
+)
+
+type forgery uint8
+
+const (
+	honest         forgery = iota
+	blind                  // a drone and an order, whatever they do
+	ghostOrder             // an order that does not exist
+	ghostDrone             // a drone that does not exist
+	wrongRoute             // a delivery before its pickup
+	heavy                  // two parcels where one fits
+	farAway                // lands on an empty battery
+	conflict               // another decision under the id of the first
+	fromFuture             // its snapshot is dated ahead, and is old
+	unknownFence           // one that the lock never handed out
+	plannedEarlier         // published with an old snapshot
+)
+
+const (
+	payloadKg = 5
+	usualCost = 30 // percent of a charge
+)
+
+// enabled appends what can happen in a state.
+func (m *model) enabled(s *state, list []action) []action {
+	for i, n := range s.Bus {
+		if n == 0 {
+			break
+		}
+		if i > 0 && s.Bus[i-1] == n {
+			continue // its twin
+		}
+		list = m.fates(s, uint8(i), n, list)
+	}
+	for i, t := range s.Open {
+		if t.Message != 0 {
+			list = append(list, action{Do: doCommit, A: uint8(i)})
+		}
+	}
+	for d := range s.Flight {
+		list = m.drone(s, uint8(d), list)
+	}
+	list = m.planning(s, list)
+	if int(s.Script) < len(m.world.Script) && !m.full(s) {
+		list = append(list, action{Do: doRequest})
+	}
+	for k, n := range s.Mission {
+		if n != 0 && m.missions.get(n).Owing() && !m.full(s) {
+			list = append(list, action{Do: doPublish, A: uint8(k)})
+		}
+	}
+	for d := range s.Drone {
+		if s.Drone[d] != 0 && m.sweepable(s, d, s.Now) != nil {
+			list = append(list, action{Do: doSweep, A: uint8(d)})
+		}
+	}
+	if s.Left.Release > 0 {
+		for o, n := range s.Order {
+			if n != 0 && m.orders.get(n).Status == domain.OrderPending && m.orders.get(n).Held {
+				list = append(list, action{Do: doRelease, A: uint8(o)})
+			}
+		}
+	}
+	if s.ticks() < m.world.Ticks {
+		list = append(list, action{Do: doTick})
+	}
+	return list
+}
+
+func (m *model) fates(s *state, place uint8, n id, list []action) []action {
+	add := func(f fate) { list = append(list, action{Do: doDeliver, A: place, B: uint8(f)}) }
+	add(settled)
+	msg := m.messages.get(n)
+	if s.Left.Again > 0 {
+		add(again)
+		if msg.Kind == kindReport && msg.Report.MissionID != "" {
+			add(half)
+		}
+	}
+	if s.Left.Lose > 0 && (msg.Kind == kindReport || msg.Kind == kindCommand) {
+		add(lost)
+	}
+	if msg.Kind == kindCommand {
+		return list
+	}
+	if s.Left.Unsent > 0 && msg.Kind == kindDecision {
+		add(unsent)
+	}
+	if s.Left.Slow > 0 && s.Open[maxManagers-1].Message == 0 {
+		add(begun)
+		if s.Left.Again > 0 && !m.full(s) {
+			add(begunTwo)
+		}
+	}
+	return list
+}
+
+// drone lists what a drone can do.
+func (m *model) drone(s *state, d uint8, list []action) []action {
+	f := s.Flight[d]
+	if f.Flags&dead != 0 || s.Drone[d] == 0 && !m.world.Unknown {
+		return list
+	}
+	if f.Flags&ahead != 0 {
+		list = append(list, action{Do: doCorrect, A: d})
+	}
+	if s.Left.Fault > 0 && m.world.Breaks {
+		list = append(list, action{Do: doFail, A: d, B: dead})
+		if f.Mission != 0 && f.Flags&circling == 0 {
+			list = append(list, action{Do: doFail, A: d, B: circling})
+		}
+	}
+	if f.Flags&reported != 0 || m.full(s) {
+		return list
+	}
+	for _, how := range m.manners(s, d) {
+		list = append(list, action{Do: doReport, A: d, B: uint8(how)})
+	}
+	return list
+}
+
+func (m *model) manners(s *state, d uint8) (list []manner) {
+	f := s.Flight[d]
+	flies := f.Mission != 0
+	switch {
+	case flies && f.Flags&circling != 0:
+		list = append(list, goOn)
+	case flies && m.nextStop(s, d) > 0:
+		list = append(list, fly)
+	case flies:
+		list = append(list, land)
+	case !m.chatters(s, d):
+		list = append(list, idle)
+	}
+	if flies && m.world.Linger && f.Flags&circling == 0 {
+		list = append(list, goOn)
+	}
+	if flies && s.Left.Abort > 0 {
+		list = append(list, abandon)
+	}
+	if s.Left.Odd > 0 {
+		for _, how := range m.world.Odd {
+			switch {
+			case flies && (how == hover || how == overcount), !flies && (how == leap || how == low || how == charge):
+				list = append(list, how)
+			case flies && how == pass && s.Passed[f.Mission-1] == 1:
+				list = append(list, how)
+			}
+		}
+	}
+	if s.Left.Fault > 0 {
+		list = append(list, m.world.Faults...)
+	}
+	return list
+}
+
+// chatters reports whether a report of a waiting drone is under way: one at a time is
+// enough.
+func (m *model) chatters(s *state, d uint8) bool {
+	for _, n := range s.Bus {
+		if n == 0 {
+			break
+		}
+		if msg := m.messages.get(n); msg.Kind == kindReport && msg.Drone == int(d) && msg.Report.Status == domain.DroneIdle && msg.Report.MissionID == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// full reports whether no message more may be under way.
+func (m *model) full(s *state) bool { return s.Bus[m.world.Messages-1] != 0 }
+
+// expire takes the commands off the bus that every drone would ignore, whatever its
+// clock.
+func (m *model) expire(s *state) {
+	for i := 0; i < maxMessages && s.Bus[i] != 0; {
+		msg := m.messages.get(s.Bus[i])
+		if msg.Kind == kindCommand && !msg.Revoke && s.Now.time().After(msg.Expires) {
+			s.remove(i)
+			continue
+		}
+		i++
+	}
+}
+
+// nextStop is the index of the next order stop of a drone's route; 0 if none is left.
+func (m *model) nextStop(s *state, d uint8) uint8 {
+	f := s.Flight[d]
+	c := m.courses[s.Plan[f.Mission-1]]
+	for i := s.Passed[f.Mission-1]; int(i) < c.stops; i++ {
+		if o := c.order[i]; o >= 0 && f.Dropped&(1<<o) == 0 {
+			return i
+		}
+	}
+	return 0
+}
+
+// planning lists the decisions that optimizers can make: any that a snapshot taken now
+// allows, by any plan.
+func (m *model) planning(s *state, list []action) []action {
+	if m.full(s) || s.nextPlan() < 0 {
+		return list
+	}
+	if s.Left.Cycle > 0 {
+		waiting := m.waiting(s)
+		for d := range s.Drone {
+			if !m.offered(s, d) {
+				continue
+			}
+			for set := waiting; set != 0; set = (set - 1) & waiting {
+				if bits.OnesCount8(set) > m.world.Parcels {
+					continue
+				}
+				list = append(list, action{Do: doPlan, A: uint8(d), B: set})
+				if s.Left.Old > 0 && s.Issued > 0 {
+					list = append(list, action{Do: doPlan, A: uint8(d), B: set, C: 1})
+				}
+			}
+		}
+	}
+	if s.Left.Forge == 0 {
+		return list
+	}
+	for _, f := range m.world.Forge {
+		for d := range s.Drone {
+			for o := range s.Order {
+				if s.Drone[d] == 0 || s.Order[o] == 0 || f == conflict && s.Plan[0] == 0 {
+					continue
+				}
+				list = append(list, action{Do: doForge, A: uint8(f), B: uint8(d), C: uint8(o)})
+			}
+		}
+	}
+	return list
+}
+
+// waiting is the orders that a snapshot shows.
+func (m *model) waiting(s *state) (set uint8) {
+	for o, n := range s.Order {
+		if n != 0 {
+			if order := m.orders.get(n); order.Status == domain.OrderPending && !order.Held {
+				set |= 1 << o
+			}
+		}
+	}
+	return set
+}
+
+// offered reports whether a snapshot shows a drone (F-OPT-02).
+func (m *model) offered(s *state, d int) bool {
+	if s.Drone[d] == 0 {
+		return false
+	}
+	drone := m.drones.get(s.Drone[d])
+	return drone.Status == domain.DroneIdle && !drone.Bound() && drone.Battery > m.limits.Assignment.MinBattery &&
+		s.Now.time().Sub(drone.SeenAt) <= m.limits.Assignment.MaxSilence
+}
+
+// sweepable is what the sweeper would change of a drone; nil for nothing.
+func (m *model) sweepable(s *state, d int, at moment) *answer {
+	if a := m.sweep(s, d, at); !a.empty() || a.broken != nil {
+		return a
+	}
+	if a := m.sweepIdle(s, d, at); !a.empty() || a.broken != nil {
+		return a
+	}
+	return nil
+}
+
+// do takes a step.
+func (m *model) do(s state, a action) (state, *Violation) {
+	var v *Violation
+	switch a.Do {
+	case doTick:
+		s.Now = (s.Now>>3 + 1) << 3
+		for d := range s.Flight {
+			s.Flight[d].Flags &^= reported
+		}
+		m.expire(&s)
+	case doReport:
+		m.report(&s, a.A, manner(a.B))
+	case doDeliver:
+		v = m.deliver(&s, int(a.A), fate(a.B))
+	case doCommit:
+		t := s.Open[a.A]
+		s.Open[a.A] = transaction{}
+		s.settleOpen()
+		v = m.handle(&s, t.Message, t.At, settled)
+	case doPlan:
+		m.plan(&s, int(a.A), a.B, a.C == 1)
+	case doForge:
+		m.forge(&s, forgery(a.A), int(a.B), int(a.C))
+	case doRequest:
+		m.ask(&s)
+	case doPublish:
+		m.publish(&s, int(a.A))
+	case doSweep:
+		v = m.commit(&s, m.sweepable(&s, int(a.A), s.Now), true)
+	case doRelease:
+		s.Left.Release--
+		v = m.commit(&s, m.release(&s, int(a.A), s.Now), true)
+	case doClear:
+		s.Emergency &^= 1 << a.A
+		v = m.commit(&s, m.clear(&s, int(a.A), s.Now), true)
+	case doFail:
+		s.Left.Fault--
+		s.Flight[a.A].Flags |= a.B
+	case doCorrect:
+		s.Flight[a.A].Flags &^= ahead
+	}
+	if v == nil {
+		v = m.check(&s)
+	}
+	return s, v
+}
+
+// settleOpen puts open transactions in one order: State Managers are alike.
+func (s *state) settleOpen() {
+	slices.SortFunc(s.Open[:], func(a, b transaction) int {
+		switch {
+		case a.Message == 0 || b.Message == 0:
+			return int(b.Message) - int(a.Message)
+		case a.Message != b.Message:
+			return int(a.Message) - int(b.Message)
+		}
+		return int(a.At) - int(b.At)
+	})
+}
+
+// report has a drone report.
+func (m *model) report(s *state, d uint8, how manner) {
+	f := &s.Flight[d]
+	f.Flags |= reported
+	t := domain.Telemetry{DroneID: droneID(int(d)), Timestamp: start.Add(time.Duration(s.ticks()) * tick), Position: depotAt, Battery: 90, Status: domain.DroneMoving}
+	if f.Flags&ahead != 0 {
+		t.Timestamp = t.Timestamp.Add(tick)
+	}
+	var proves uint8
+	mission := f.Mission
+	switch how {
+	case fly:
+		i := m.nextStop(s, d)
+		c := m.courses[s.Plan[mission-1]]
+		s.Passed[mission-1], s.PassedAt[mission-1] = i+1, s.ticks()
+		stop := m.messages.get(s.Plan[mission-1]).Decision.Route[i]
+		t.Position = stop.Position
+		if c.deliver[c.order[i]] == i {
+			t.Status = domain.DroneDelivering
+		}
+		proves = 1 << i
+	case goOn:
+		t.Position = awayAt
+	case idle:
+		t.Status = domain.DroneIdle
+	case land, abandon:
+		f.Ended |= 1 << (mission - 1)
+		f.Mission, f.Dropped, mission = 0, 0, 0
+		t.Status = domain.DroneIdle
+		if how == abandon {
+			s.Left.Abort--
+		}
+	case hover:
+		t.Status, t.Position = domain.DroneIdle, awayAt
+	case pass:
+		c := m.courses[s.Plan[mission-1]]
+		o := bits.TrailingZeros8(c.serves)
+		t.Position = m.messages.get(s.Plan[mission-1]).Decision.Route[c.deliver[o]].Position
+	case leap:
+		t.Status, t.Timestamp = domain.DroneIdle, t.Timestamp.Add(50*tick)
+	case low:
+		t.Status, t.Battery = domain.DroneIdle, 15
+	case charge:
+		t.Status = domain.DroneCharging
+	case problem:
+		t.Status, t.Position = domain.DroneProblem, awayAt
+	case emergency:
+		t.Status, t.Position = domain.DroneEmergency, awayAt
+	case maintenance:
+		t.Status, t.Position = domain.DroneMaintenance, awayAt
+	case overcount:
+		t.Position = awayAt
+	}
+	switch how {
+	case hover, pass, leap, low, charge, overcount:
+		s.Left.Odd--
+	case problem, emergency, maintenance:
+		s.Left.Fault--
+	case fly, goOn, idle, land, abandon:
+	}
+	if mission != 0 {
+		t.MissionID = missionID(int(mission - 1))
+		if m.world.Counts {
+			count := 0
+			c := m.courses[s.Plan[mission-1]]
+			for i := range s.Passed[mission-1] {
+				if o := c.order[i]; o < 0 || f.Dropped&(1<<o) == 0 {
+					count++
+				}
+			}
+			proves |= 1<<s.Passed[mission-1] - 1
+			if how == overcount {
+				count, proves = c.stops+1, 0
+			}
+			t.CompletedStops = &count
+		}
+	}
+	s.insert(m.internMessage(message{Kind: kindReport, Drone: int(d), Report: t, Proves: proves}))
+}
+
+func (m *model) deliver(s *state, place int, f fate) *Violation {
+	msg := m.messages.get(s.Bus[place])
+	switch f {
+	case lost:
+		s.Left.Lose--
+		s.remove(place)
+		return nil
+	case begun, begunTwo:
+		s.Left.Slow--
+		n := s.Bus[place]
+		if f == begunTwo {
+			s.Left.Again--
+		} else {
+			s.remove(place)
+		}
+		s.Open[maxManagers-1] = transaction{n, s.Now}
+		s.settleOpen()
+		return nil
+	case settled, again, half, unsent:
+	}
+	n := s.Bus[place]
+	switch f {
+	case again, half:
+		s.Left.Again--
+	case unsent:
+		s.Left.Unsent--
+		s.remove(place)
+	case settled:
+		s.remove(place)
+	case lost, begun, begunTwo:
+	}
+	if msg.Kind == kindCommand {
+		m.obey(s, msg)
+		return nil
+	}
+	return m.handle(s, n, s.Now, f)
+}
+
+// handle is a State Manager's work on a message, by a transaction dated at the given
+// time.
+func (m *model) handle(s *state, n id, at moment, f fate) *Violation {
+	msg := m.messages.get(n)
+	switch msg.Kind {
+	case kindReport:
+		return m.handleReport(s, n, at, f)
+	case kindRequest:
+		a := m.request(s, n, at)
+		if v := m.commit(s, a, true); v != nil {
+			return v
+		}
+		return m.asked(s, n, a)
+	case kindDecision:
+		return m.handleDecision(s, n, at, f)
+	case kindCommand:
+	}
+	return nil
+}
+
+func (m *model) handleReport(s *state, n id, at moment, f fate) *Violation {
+	msg := m.messages.get(n)
+	past := msg.Report.MissionID != "" && (s.Drone[msg.Drone] == 0 || m.drones.get(s.Drone[msg.Drone]).CurrentMissionID != msg.Report.MissionID)
+	a := m.telemetry(s, n, at)
+	refused := a.refused != "" && a.refused != policy.ReasonStaleTelemetry
+	if v := m.commit(s, a, true); v != nil {
+		return v
+	}
+	if refused {
+		return m.heard(s, n, true)
+	}
+	for past && f != half {
+		late, done := m.prove(s, n, at)
+		if done {
+			break
+		}
+		if v := m.commit(s, late, true); v != nil {
+			return v
+		}
+	}
+	if f == half {
+		return nil
+	}
+	return m.heard(s, n, false)
+}
+
+func (m *model) handleDecision(s *state, n id, at moment, f fate) *Violation {
+	msg := m.messages.get(n)
+	a := m.decision(s, n, at)
+	before := *s
+	if v := m.commit(s, a, f != unsent); v != nil {
+		return v
+	}
+	if a.entry != 0 {
+		s.Ledger[msg.Mission] = a.entry
+	}
+	if s.Ledger[msg.Mission] == 0 {
+		return violated("I9", "%s was acked and has no outcome", msg)
+	}
+	if a.replayed && m.entries.get(s.Ledger[msg.Mission]).PayloadHash != msg.Decision.PayloadHash {
+		return violated("I6", "%s was given the outcome of another decision", msg)
+	}
+	if a.applied {
+		s.Plan[msg.Mission] = n // of two under one id the first to commit
+		return m.applied(&before, s, msg, at)
+	}
+	return nil
+}
+
+// obey has a drone do what a command says, as fleetsim's drones do.
+func (m *model) obey(s *state, msg *message) {
+	f := &s.Flight[msg.Drone]
+	k := uint8(msg.Mission)
+	clock := s.Now.time()
+	if f.Flags&ahead != 0 {
+		clock = clock.Add(tick)
+	}
+	switch {
+	case f.Flags&dead != 0:
+	case msg.Revoke:
+		f.Ended |= 1 << k
+		if f.Mission == k+1 {
+			f.Mission, f.Dropped = 0, 0
+			f.Flags &^= circling
+		}
+	case clock.After(msg.Expires) || f.Ended&(1<<k) != 0:
+	case f.Mission == k+1:
+		if msg.Dropped&f.Dropped == f.Dropped { // it is not older than the one obeyed last
+			f.Dropped = msg.Dropped
+		}
+	case !msg.Active:
+	case f.Mission != 0 && !m.startOf(s, k).After(m.startOf(s, f.Mission-1)):
+	default:
+		if f.Mission != 0 {
+			f.Ended |= 1 << (f.Mission - 1)
+		}
+		f.Mission, f.Dropped = k+1, msg.Dropped
+		s.Passed[k] = 1 // it has left the depot
+	}
+}
+
+func (m *model) startOf(s *state, k uint8) time.Time { return m.missions.get(s.Mission[k]).StartTime }
+
+// plan takes a snapshot and publishes a decision.
+func (m *model) plan(s *state, d int, set uint8, old bool) {
+	s.Left.Cycle--
+	fence := s.Issued
+	if old {
+		s.Left.Old--
+	} else {
+		s.Issued++
+		fence = s.Issued
+	}
+	m.decide(s, d, set, honest, func(msg *message) { msg.Decision.Fence = fenceText(fence) })
+}
+
+// decide publishes a decision about a drone and orders as the store shows them now,
+// after a change.
+func (m *model) decide(s *state, d int, set uint8, f forgery, change func(*message)) {
+	k := s.nextPlan()
+	msg := message{Kind: kindDecision, Published: s.Now.time(), Mission: k, Forged: f}
+	if s.Drone[d] != 0 {
+		msg.IdleSince = m.drones.get(s.Drone[d]).IdleSince
+	}
+	var orders []*domain.Order
+	var ids []domain.OrderID
+	for o := range s.Order {
+		if set&(1<<o) == 0 {
+			continue
+		}
+		order := m.order(s, o)
+		if order == nil {
+			order = &domain.Order{ID: orderID(o)}
+			order.Delivery = hospitalAt(o, 0)
+		}
+		msg.Waiting[o] = order.PendingSince
+		orders, ids = append(orders, order), append(ids, order.ID)
+	}
+	msg.Decision = domain.Decision{
+		ID: decisionID(k), CycleID: "C", DepotID: depot, Fence: fenceText(s.Issued), SnapshotTime: s.Now.time(), DroneID: droneID(d), OrderIDs: ids,
+		Route: routeFor(orders), EstimatedBatteryConsumption: usualCost, EstimatedDurationMinutes: (4 * tick).Minutes(),
+		PayloadHash: fmt.Sprintf("%d %d", d, set),
+	}
+	change(&msg)
+	n := m.internMessage(msg)
+	if f != conflict {
+		s.Plan[k] = n
+	}
+	s.insert(n)
+	if s.Now&7 < 7 {
+		s.Now++ // what is committed after a snapshot is dated after it
+	}
+}
+
+func (m *model) forge(s *state, f forgery, d, o int) {
+	s.Left.Forge--
+	set := uint8(1 << o)
+	switch f {
+	case ghostOrder:
+		set = 1 << (maxOrders - 1)
+	case heavy:
+		set = 3
+	case honest, blind, ghostDrone, wrongRoute, farAway, conflict, fromFuture, unknownFence, plannedEarlier:
+	}
+	m.decide(s, d, set, f, func(msg *message) {
+		x := &msg.Decision
+		switch f {
+		case ghostDrone:
+			x.DroneID = "D9"
+		case wrongRoute:
+			x.Route[1], x.Route[2] = x.Route[2], x.Route[1]
+		case farAway:
+			x.EstimatedBatteryConsumption = 75
+		case conflict:
+			msg.Mission, x.ID, x.PayloadHash = 0, decisionID(0), "another"
+		case fromFuture, plannedEarlier:
+			// What it shows is old; fromFuture hides that.
+			x.SnapshotTime = x.SnapshotTime.Add(-10 * tick)
+			if f == fromFuture {
+				msg.Published, x.SnapshotTime = x.SnapshotTime, msg.Published.Add(10*tick)
+			}
+		case unknownFence:
+			x.Fence = fenceText(200)
+		case honest, blind, ghostOrder, heavy:
+		}
+	})
+}
+
+// ask publishes the next request of the script.
+func (m *model) ask(s *state) {
+	r := m.world.Script[s.Script]
+	s.Script++
+	req := domain.OrderRequest{ID: orderID(r.Order), Cancel: r.Cancel}
+	if !r.Cancel {
+		req.OrderContent = domain.OrderContent{Priority: domain.PriorityStandard, ProductType: "BLOOD", WeightKg: m.parcelKg(), Delivery: hospitalAt(r.Order, r.Version)}
+		req.Deadline = deadline
+	}
+	published := s.Now.time().Add(time.Duration(s.Script) * time.Microsecond)
+	s.insert(m.internMessage(message{Kind: kindRequest, Request: req, Published: published}))
+}
+
+// deadline of every order: it passes while a history comes to its fair end.
+var deadline = start.Add(12 * tick)

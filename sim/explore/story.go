@@ -1,0 +1,164 @@
+package explore
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// Story is a history for people: a line for each step, with what it changed.
+type Story []string
+
+func (s Story) String() string { return strings.Join(s, "\n") }
+
+// tell repeats a history, and its fair end if it has one, and describes each step.
+func (m *model) tell(steps, ending []action) (story Story) {
+	s := m.initial()
+	for i, a := range steps {
+		next, _ := m.do(s, a)
+		story = append(story, fmt.Sprintf("%2d. at %d  %s%s", i+1, s.ticks(), m.describe(&s, a), m.changes(&s, &next)))
+		s = next
+	}
+	if len(ending) == 0 {
+		return story
+	}
+	story = append(story, "    From here on nothing goes wrong.")
+	s.Left, s.Script = budgets{Cycle: 200}, uint8(len(m.world.Script))
+	for _, a := range ending {
+		next, _ := m.do(s, a)
+		if changed := m.changes(&s, &next); changed != "" && !strings.HasPrefix(changed, "\n      -> sent: report") {
+			story = append(story, fmt.Sprintf("    at %d  %s%s", s.ticks(), m.describe(&s, a), changed))
+		}
+		s = next
+	}
+	return append(story, fmt.Sprintf("    at %d  the end is judged", s.ticks()))
+}
+
+var fates = map[fate]string{
+	settled: "State Manager handles and acks the ", again: "State Manager handles the ",
+	half:   "State Manager handles, and dies before it looks at the past mission of, the ",
+	unsent: "State Manager handles, and dies before it publishes the command of, the ",
+	lost:   "Lost: the ", begun: "State Manager begins a transaction for the ", begunTwo: "State Manager begins a transaction for one copy of the ",
+}
+
+var manners = map[manner]string{
+	fly: "flies to its next stop and reports", goOn: "flies and reports", idle: "waits and reports", land: "is home and reports",
+	abandon: "gives its mission up and reports", hover: "hovers and reports", pass: "passes a hospital and reports",
+	leap: "reports with a clock far ahead", low: "reports a low battery", charge: "charges and reports",
+	problem: "has a problem and reports", emergency: "has an emergency and reports", maintenance: "is in maintenance and reports",
+	overcount: "counts too many stops and reports",
+}
+
+func (m *model) describe(s *state, a action) string {
+	drone := droneID(int(a.A))
+	switch a.Do {
+	case doTick:
+		return "A tick passes"
+	case doReport:
+		return fmt.Sprintf("Drone %s %s", drone, manners[manner(a.B)])
+	case doDeliver:
+		msg := m.messages.get(s.Bus[a.A])
+		if msg.Kind == kindCommand && fate(a.B) != lost {
+			return fmt.Sprintf("Drone D%d receives the %s", msg.Drone+1, msg) + map[bool]string{true: "; it will come again"}[fate(a.B) == again]
+		}
+		return fates[fate(a.B)] + msg.String() + map[bool]string{true: "; it will come again"}[fate(a.B) == again]
+	case doCommit:
+		t := s.Open[a.A]
+		return fmt.Sprintf("State Manager commits the transaction of %s for the %s", since(t.At.time()), m.messages.get(t.Message))
+	case doPlan:
+		fence := map[bool]string{true: "a holder that lost its lease", false: "an optimizer"}[a.C == 1]
+		return fmt.Sprintf("Snapshot of %s; it plans for %s", fence, drone)
+	case doForge:
+		return "Somebody publishes a decision that no honest optimizer makes"
+	case doRequest:
+		return "A requester publishes"
+	case doPublish:
+		return "State Manager publishes what " + string(missionID(int(a.A))) + " owes"
+	case doSweep:
+		return "The sweeper looks at " + string(drone)
+	case doRelease:
+		return "An operator releases " + string(orderID(int(a.A)))
+	case doClear:
+		return "An operator clears the emergency of " + string(drone)
+	case doFail:
+		return fmt.Sprintf("Drone %s %s", drone, map[uint8]string{dead: "falls silent for good", circling: "gets nowhere any more"}[a.B])
+	case doCorrect:
+		return fmt.Sprintf("The clock of %s, a tick ahead, is set right", drone)
+	}
+	return ""
+}
+
+// changes lists what a step did to documents, to drones in truth and to the bus.
+func (m *model) changes(before, after *state) string {
+	var list []string
+	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	for i, n := range after.Drone {
+		if n != before.Drone[i] {
+			d, was := m.drones.get(n), m.drones.get(before.Drone[i])
+			if d.Status == was.Status && d.CurrentMissionID == was.CurrentMissionID && d.MissionAcked == was.MissionAcked {
+				continue // its whereabouts
+			}
+			text := string(d.Status)
+			if d.Bound() {
+				text += " on " + string(d.CurrentMissionID) + map[bool]string{true: ", which it knows"}[d.MissionAcked]
+			}
+			add("%s is %s", d.ID, text)
+		}
+	}
+	for i, n := range after.Mission {
+		if n != before.Mission[i] {
+			x := m.missions.get(n)
+			text := string(x.Status)
+			if x.Status == domain.MissionFailed {
+				text += " " + string(x.FailureReason)
+			}
+			add("%s is %s, stops reached %d", x.ID, text, x.ReachedStops)
+		}
+	}
+	for i, n := range after.Order {
+		if n != before.Order[i] {
+			o := m.orders.get(n)
+			text := string(o.Status)
+			if o.Held {
+				text += " and held"
+			}
+			add("%s is %s", o.ID, text)
+		}
+	}
+	for i, n := range after.Ledger {
+		if n != before.Ledger[i] {
+			e := m.entries.get(n)
+			add("ledger: %s %s", e.Outcome, e.Reason)
+		}
+	}
+	for i, f := range after.Flight {
+		if was := before.Flight[i]; f.Mission != was.Mission {
+			if f.Mission == 0 {
+				add("in truth %s flies no mission", droneID(i))
+			} else {
+				add("in truth %s flies %s", droneID(i), missionID(int(f.Mission-1)))
+			}
+		}
+	}
+	left := before.Bus
+	for _, n := range after.Bus {
+		if n == 0 {
+			break
+		}
+		known := false
+		for i := range left {
+			if left[i] == n {
+				left[i], known = 0, true
+				break
+			}
+		}
+		if !known {
+			add("sent: %s", m.messages.get(n))
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return "\n      -> " + strings.Join(list, "; ")
+}

@@ -1,0 +1,196 @@
+package explore
+
+import (
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// World is what a history begins with and what may happen in it.
+type World struct {
+	Name, About string
+
+	Ticks   uint8 // of the clock
+	Orders  int   // that wait from the start
+	Failed  int   // missions of theirs that failed before
+	Parcels int   // that one mission takes at most
+	Drones  int   // of maxDrones, ready from the start
+	// Messages is how many may be under way at once.
+	Messages int
+	Script   []Request
+	Left     budgets
+
+	Unknown bool // no drone has reported yet
+	Counts  bool // drones say how many stops they have completed
+	Linger  bool // drones report between stops, too
+	Breaks  bool // drones fall silent, or get nowhere
+	Ahead   bool // the first drone's clock is a tick ahead, until it is set right
+	Heavy   bool // two parcels are too many for a drone
+	Odd     []manner
+	Faults  []manner
+	Forge   []forgery
+	Before  []action // that have happened when the histories begin
+}
+
+// Request is an order message of the script.
+type Request struct {
+	Order   int
+	Version int // hospital
+	Cancel  bool
+}
+
+// initial is the state in which a world begins.
+func (m *model) initial() state {
+	s := state{Now: 1, Left: m.world.Left}
+	for i := range m.world.Drones {
+		if m.world.Ahead && i == 0 {
+			s.Flight[i].Flags |= ahead
+		}
+		if m.world.Unknown {
+			continue
+		}
+		s.Drone[i] = m.drones.intern(domain.Drone{
+			ID: droneID(i), Status: domain.DroneIdle, ReportedStatus: domain.DroneIdle, Position: depotAt, Battery: 90,
+			LastUpdate: start, SeenAt: start, IdleSince: start.Add(-5 * time.Minute), HomeDepotID: depot, PayloadCapacityKg: payloadKg, Revision: revision,
+		})
+		s.Newest[i] = m.internMessage(message{Kind: kindReport, Drone: i, Report: domain.Telemetry{
+			DroneID: droneID(i), Timestamp: start, Position: depotAt, Battery: 90, Status: domain.DroneIdle,
+		}})
+	}
+	for i := range m.world.Orders {
+		req := domain.OrderRequest{ID: orderID(i), Deadline: deadline, OrderContent: domain.OrderContent{
+			Priority: domain.PriorityStandard, ProductType: "BLOOD", WeightKg: m.parcelKg(), Delivery: hospitalAt(i, 0),
+		}}
+		s.Order[i] = m.orders.intern(domain.Order{
+			ID: req.ID, Status: domain.OrderPending, OrderContent: req.OrderContent, ContentHash: req.Hash(),
+			CreatedAt: start.Add(-time.Minute), PendingSince: start.Add(-time.Minute), ContentPublishedAt: start.Add(-time.Minute),
+			Deadline: deadline, Attempts: m.world.Failed, Revision: revision,
+		})
+	}
+	for _, a := range m.world.Before {
+		s, _ = m.do(s, a)
+	}
+	if len(m.world.Before) > 0 {
+		s.Left = m.world.Left
+	}
+	return s
+}
+
+func (m *model) parcelKg() float64 {
+	if m.world.Heavy {
+		return 3
+	}
+	return 2
+}
+
+// Worlds are what the tests explore. Each is large in one respect and small in the
+// others, so that its histories are followed far.
+var Worlds = []World{
+	{
+		Name: "flight", About: "one order, one drone; a message is lost, one is delivered twice, every report may be late",
+		Messages: 3, Ticks: 7, Orders: 1, Parcels: 1, Drones: 1,
+		Left: budgets{Cycle: 1, Again: 1, Lose: 1},
+	},
+	{
+		Name: "counts", About: "the same with drones that say how many stops they have completed",
+		Messages: 3, Ticks: 7, Orders: 1, Parcels: 1, Drones: 1, Counts: true,
+		Odd: []manner{overcount}, Left: budgets{Cycle: 1, Lose: 2, Odd: 1},
+	},
+	{
+		Name: "handover", About: "a drone gives its mission up, another gets the order, an operator releases in error",
+		Messages: 3, Ticks: 7, Orders: 1, Parcels: 1, Drones: 2,
+		Left: budgets{Cycle: 2, Abort: 1, Release: 1},
+	},
+	{
+		Name: "race", About: "two drones, two orders, three overlapping cycles, a holder that lost its lease",
+		Messages: 3, Ticks: 2, Orders: 2, Parcels: 2, Drones: 2,
+		Left: budgets{Cycle: 3, Old: 1, Again: 1, Unsent: 1},
+	},
+	{
+		Name: "slow", About: "two State Managers with transactions under way while requests and decisions come",
+		Messages: 3, Ticks: 2, Orders: 1, Parcels: 2, Drones: 1, Script: []Request{{Order: 0, Version: 1}, {Order: 1}},
+		Left: budgets{Cycle: 2, Slow: 2, Again: 1},
+	},
+	{
+		Name: "requests", About: "an order is made, changed and cancelled, in any order; its drone hovers",
+		Messages: 3, Ticks: 5, Parcels: 1, Drones: 1, Script: []Request{{Order: 0}, {Order: 0, Version: 1}, {Order: 0, Cancel: true}},
+		Odd: []manner{hover}, Left: budgets{Cycle: 1, Again: 1, Odd: 1},
+	},
+	{
+		Name: "withdraw", About: "a mission with two orders loses one under way",
+		Messages: 3, Ticks: 6, Orders: 2, Parcels: 2, Drones: 1, Script: []Request{{Order: 0, Cancel: true}},
+		Left: budgets{Cycle: 1, Again: 1},
+	},
+	{
+		Name: "faults", About: "drones break, fall silent and get nowhere; a message is lost",
+		Messages: 3, Ticks: 6, Orders: 1, Parcels: 1, Drones: 2, Breaks: true, Faults: []manner{problem, emergency, maintenance},
+		Left: budgets{Cycle: 2, Fault: 2, Lose: 1},
+	},
+	{
+		Name: "odd", About: "drones that nobody knew hover, pass a hospital early, charge, have low batteries and clocks far ahead",
+		Messages: 3, Ticks: 6, Orders: 1, Parcels: 1, Drones: 2, Unknown: true, Odd: []manner{hover, pass, leap, low, charge},
+		Left: budgets{Cycle: 2, Odd: 2},
+	},
+	{
+		Name: "clock", About: "a drone's clock is a tick ahead until it is set right",
+		Messages: 3, Ticks: 6, Orders: 1, Parcels: 1, Drones: 2, Ahead: true,
+		Left: budgets{Cycle: 2},
+	},
+	{
+		Name: "late", About: "one order, one drone that goes into maintenance; only the order of reports is against it",
+		Messages: 3, Ticks: 7, Orders: 1, Parcels: 1, Drones: 1, Faults: []manner{maintenance},
+		Left: budgets{Cycle: 1, Fault: 1},
+	},
+	{
+		Name: "anew", About: "a mission has failed, the reports of its stops are still under way, another drone is ready",
+		Messages: 5, Ticks: 6, Orders: 1, Parcels: 1, Drones: 2, Faults: []manner{maintenance},
+		Before: failedUnheard, Left: budgets{Cycle: 1, Again: 1, Release: 1, Fault: 1},
+	},
+	{
+		Name: "ghost", About: "a drone falls silent, gets nowhere, and the word that it lost its mission is lost",
+		Messages: 3, Ticks: 7, Orders: 1, Parcels: 1, Drones: 1, Breaks: true,
+		Left: budgets{Cycle: 1, Fault: 1, Lose: 1},
+	},
+	{
+		Name: "hover", About: "a drone says IDLE in flight, and passes the hospital before its pickup",
+		Messages: 3, Ticks: 7, Orders: 1, Parcels: 1, Drones: 1, Odd: []manner{hover, pass},
+		Left: budgets{Cycle: 1, Odd: 1},
+	},
+	{
+		Name: "cancelled", About: "an order is cancelled under way, another waits, the drone hovers",
+		Messages: 3, Ticks: 4, Orders: 2, Parcels: 1, Drones: 1, Script: []Request{{Order: 0, Cancel: true}}, Odd: []manner{hover},
+		Left: budgets{Cycle: 2, Odd: 1},
+	},
+	{
+		Name: "third try", About: "two missions of the order have failed before",
+		Messages: 3, Ticks: 7, Orders: 1, Failed: 2, Parcels: 1, Drones: 1, Faults: []manner{maintenance},
+		Forge: []forgery{blind}, Left: budgets{Cycle: 1, Fault: 1, Forge: 1},
+	},
+	{
+		Name: "forged", About: "decisions that no honest optimizer makes",
+		Messages: 3, Ticks: 3, Orders: 2, Parcels: 1, Drones: 2, Heavy: true,
+		Forge: []forgery{blind, ghostOrder, ghostDrone, wrongRoute, heavy, farAway, conflict, fromFuture, plannedEarlier},
+		Left:  budgets{Cycle: 1, Forge: 1, Again: 1, Abort: 1},
+	},
+}
+
+// WorldOf is the world of a name.
+func WorldOf(name string) (World, bool) {
+	for _, w := range Worlds {
+		if w.Name == name {
+			return w, true
+		}
+	}
+	return World{}, false
+}
+
+// failedUnheard is a mission that serves its stops and fails because the drone's next
+// report, of maintenance, is the first to arrive. The other drone is heard of.
+var failedUnheard = []action{
+	{Do: doPlan, A: 0, B: 1}, {Do: doDeliver, A: 0}, // the decision
+	{Do: doDeliver, A: 0}, // the command
+	{Do: doReport, A: 0, B: uint8(fly)}, {Do: doTick},
+	{Do: doReport, A: 0, B: uint8(fly)}, {Do: doTick},
+	{Do: doReport, A: 0, B: uint8(maintenance)}, {Do: doDeliver, A: 2},
+	{Do: doReport, A: 1, B: uint8(idle)}, {Do: doDeliver, A: 3},
+}
