@@ -70,6 +70,7 @@ var rooms = []struct {
 	{"app/planview", []string{"solver", "internal/terminal"}},
 	{"httpapi/identity", []string{"domain"}},
 	{"sim/invariant", []string{"domain"}},
+	{"sim/explore", []string{"domain", "policy", "sim/invariant"}},
 	{"sim/fleetsim", []string{"domain", "adapters/wire", "proto", "sim/invariant"}},
 	{"docs/docgen", nil},
 	{"docs/capacity", nil},

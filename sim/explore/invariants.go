@@ -198,11 +198,11 @@ func (m *model) applied(before, after *state, msg *message, at moment) *Violatio
 	switch {
 	case before.Emergency&(1<<i) != 0:
 		return violated("READY", "%s was given to %s, which has an emergency", d.ID, d.DroneID)
-	case now.Sub(newest.Timestamp) > m.limits.Assignment.MaxSilence+m.limits.Drone.ClockError:
+	case now.Sub(newest.Timestamp) > m.limits.Drone.MaxSilence+m.limits.Drone.ClockError:
 		return violated("READY", "%s was given to %s, which was last heard %s", d.ID, d.DroneID, since(newest.Timestamp))
 	case newest.Status != domain.DroneIdle && newest.Status != "":
 		return violated("READY", "%s was given to %s, which says %s", d.ID, d.DroneID, newest.Status)
-	case newest.Battery <= m.limits.Assignment.MinBattery || newest.Battery-d.EstimatedBatteryConsumption < m.limits.Assignment.MinBattery:
+	case newest.Battery <= m.limits.Drone.MinBattery || newest.Battery-d.EstimatedBatteryConsumption < m.limits.Drone.MinBattery:
 		return violated("READY", "%s was given to %s, which would land with %.0f %%", d.ID, d.DroneID, newest.Battery-d.EstimatedBatteryConsumption)
 	case !msg.IdleSince.IsZero() && !m.drones.get(before.Drone[i]).IdleSince.Equal(msg.IdleSince):
 		return violated("READY", "%s was given to %s, which has been away since the snapshot", d.ID, d.DroneID)

@@ -2,6 +2,8 @@ package explore
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
@@ -65,7 +67,7 @@ func (m message) String() string {
 		return fmt.Sprintf("request %s for the hospital at %.1f", m.Request.ID, m.Request.Delivery.Lat)
 	case kindDecision:
 		return fmt.Sprintf("decision %s: %s serves %v, fence %s, snapshot %s", m.Decision.ID, m.Decision.DroneID, m.Decision.OrderIDs,
-			m.Decision.Fence, since(m.Decision.SnapshotTime))
+			strings.TrimLeft(m.Decision.Fence, "0"), since(m.Decision.SnapshotTime))
 	case kindCommand:
 		if m.Revoke {
 			return fmt.Sprintf("revocation of %s for D%d", missionID(m.Mission), m.Drone+1)
@@ -75,16 +77,13 @@ func (m message) String() string {
 	return "nothing"
 }
 
-// since is a time as stories tell it, in ticks.
+// since is a time as stories tell it, in ticks; the decimals tell apart what happens
+// within one.
 func since(t time.Time) string {
 	if t.IsZero() {
 		return "never"
 	}
-	d := t.Sub(start)
-	if d%tick == 0 {
-		return fmt.Sprintf("at %d", d/tick)
-	}
-	return fmt.Sprintf("at %d+%d", d/tick, d%tick/time.Millisecond)
+	return "at " + strconv.FormatFloat(t.Sub(start).Seconds(), 'f', -1, 64)
 }
 
 func highest(mask uint8) (bit int) {

@@ -40,9 +40,9 @@ func DefaultLimits() Limits {
 	d.IdleSilence, d.CommandLifetime = 2*tick, tick
 	d.FaultGrace, d.LateGrace, d.GhostGrace = 2*tick, 2*tick, 2*tick
 	d.GhostRevokeEvery = tick
-	d.BoundSilence, d.StallFloor = 5*tick, 10*tick
+	d.BoundSilence, d.StallFloor, d.MaxSilence = 5*tick, 10*tick, 2*tick
 	a := policy.DefaultMissionAssignmentPolicy()
-	a.MaxAge, a.MaxSilence = 5*tick, 2*tick
+	a.MaxAge, a.Drones = 5*tick, d
 	a.CommandLifetime, a.ClockError, a.CommitDelay = d.CommandLifetime, d.ClockError, 3*tick
 	return Limits{
 		Drone: d, Assignment: a,

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -13,8 +14,9 @@ type Result struct {
 	Steps  int // taken, to known states, too
 	Depth  int // every history of so many steps was followed
 	Whole  bool
-	Ends   int // states from which the fair end was judged
-	Calls  int // different calls of policies
+	Ends   int      // states from which the fair end was judged
+	Calls  int      // different calls of policies
+	Seen   []string // what missions, orders and decisions came to
 	Took   time.Duration
 
 	// Violation is the first invariant that does not hold, nil for none, and Story
@@ -32,16 +34,43 @@ func (r Result) String() string {
 		r.World, r.States, r.Steps, r.Ends, r.Calls, extent, r.Took.Seconds(), float64(r.States)/r.Took.Seconds())
 }
 
-// Explore follows every history of a world, breadth first, until the states are
-// exhausted, until a history would have more than steps steps, or until an invariant
-// breaks. It does not begin a level that more than limit states may come before.
-func Explore(w World, r Rules, steps, limit int) Result {
+// Explore follows every history of a world, breadth first, until there are no more
+// states or an invariant breaks. Once it has seen more than limit states it begins no
+// longer histories.
+func Explore(w World, r Rules, limit int) Result {
 	began := time.Now()
 	m := newModel(w, r)
 	x := explorer{model: m, seen: newFingerprints()}
-	result := x.run(steps, limit)
+	result := x.run(limit)
 	result.World, result.Calls, result.Took = w.Name, len(m.answers), time.Since(began)
+	result.Seen = m.outcomes()
 	return result
+}
+
+// outcomes lists what missions, orders, decisions and messages came to in any state.
+func (m *model) outcomes() []string {
+	seen := map[string]bool{}
+	for _, x := range m.missions.values[1:] {
+		seen[fmt.Sprintf("mission %s %s", x.Status, x.FailureReason)] = true
+	}
+	for _, o := range m.orders.values[1:] {
+		seen[fmt.Sprintf("order %s, held %t", o.Status, o.Held)] = true
+	}
+	for _, e := range m.entries.values[1:] {
+		seen[fmt.Sprintf("decision %s %s", e.Outcome, e.Reason)] = true
+	}
+	for _, d := range m.drones.values[1:] {
+		seen[fmt.Sprintf("drone %s", d.Status)] = true
+		if d.GhostMissionID != "" {
+			seen["ghost"] = true
+		}
+	}
+	for _, a := range m.answers {
+		if a.refused != "" {
+			seen["refused "+string(a.refused)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
 }
 
 type explorer struct {
@@ -54,7 +83,7 @@ type explorer struct {
 	result Result
 }
 
-func (x *explorer) run(steps, limit int) Result {
+func (x *explorer) run(limit int) Result {
 	initial := x.initial()
 	x.seen.add(initial.fingerprint())
 	x.from, x.by = append(x.from, 0), append(x.by, action{})
@@ -66,7 +95,7 @@ func (x *explorer) run(steps, limit int) Result {
 			x.result.Whole, x.result.Depth = true, depth-1
 			return x.result
 		}
-		if depth == steps || len(x.from) > limit {
+		if len(x.from) > limit {
 			return x.result
 		}
 		var next []state

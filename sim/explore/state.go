@@ -138,7 +138,6 @@ func decisionID(i int) domain.DecisionID {
 	return domain.DecisionID(fmt.Sprintf("X%d", i+1))
 }
 
-// missionID is domain.MissionIDFor the decision; a test compares them.
 func missionID(i int) domain.MissionID { return missionIDs[i] }
 
 var missionIDs = func() (ids [maxMissions]domain.MissionID) {

@@ -320,8 +320,8 @@ func (m *model) offered(s *state, d int) bool {
 		return false
 	}
 	drone := m.drones.get(s.Drone[d])
-	return drone.Status == domain.DroneIdle && !drone.Bound() && drone.Battery > m.limits.Assignment.MinBattery &&
-		s.Now.time().Sub(drone.SeenAt) <= m.limits.Assignment.MaxSilence
+	return drone.Status == domain.DroneIdle && !drone.Bound() && drone.Battery > m.limits.Drone.MinBattery &&
+		s.Now.time().Sub(drone.SeenAt) <= m.limits.Drone.MaxSilence
 }
 
 // sweepable is what the sweeper would change of a drone; nil for nothing.

@@ -129,7 +129,7 @@ func (m *model) changes(before, after *state) string {
 	for i, n := range after.Ledger {
 		if n != before.Ledger[i] {
 			e := m.entries.get(n)
-			add("ledger: %s %s", e.Outcome, e.Reason)
+			add("%s is %s", e.ID, strings.TrimSpace(string(e.Outcome)+" "+e.Reason))
 		}
 	}
 	for i, f := range after.Flight {

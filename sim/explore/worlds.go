@@ -147,6 +147,11 @@ var Worlds = []World{
 		Before: failedUnheard, Left: budgets{Cycle: 1, Again: 1, Release: 1, Fault: 1},
 	},
 	{
+		Name: "released", About: "a mission has failed with the parcel aboard, the report of its delivery is under way, an operator releases the order",
+		Messages: 4, Ticks: 6, Orders: 1, Parcels: 1, Drones: 2, Counts: true,
+		Before: failedAboard, Left: budgets{Cycle: 1, Again: 1, Release: 1, Abort: 1},
+	},
+	{
 		Name: "ghost", About: "a drone falls silent, gets nowhere, and the word that it lost its mission is lost",
 		Messages: 3, Ticks: 7, Orders: 1, Parcels: 1, Drones: 1, Breaks: true,
 		Left: budgets{Cycle: 1, Fault: 1, Lose: 1},
@@ -193,4 +198,15 @@ var failedUnheard = []action{
 	{Do: doReport, A: 0, B: uint8(fly)}, {Do: doTick},
 	{Do: doReport, A: 0, B: uint8(maintenance)}, {Do: doDeliver, A: 2},
 	{Do: doReport, A: 1, B: uint8(idle)}, {Do: doDeliver, A: 3},
+}
+
+// failedAboard is a mission that is known to have picked its parcel up, and that fails
+// before the report of the delivery arrives. The other drone is heard of.
+var failedAboard = []action{
+	{Do: doPlan, A: 0, B: 1}, {Do: doDeliver, A: 0}, // the decision
+	{Do: doDeliver, A: 0}, // the command
+	{Do: doReport, A: 0, B: uint8(fly)}, {Do: doDeliver, A: 0}, {Do: doTick},
+	{Do: doReport, A: 0, B: uint8(fly)}, {Do: doTick},
+	{Do: doReport, A: 0, B: uint8(maintenance)}, {Do: doDeliver, A: 1},
+	{Do: doReport, A: 1, B: uint8(idle)}, {Do: doDeliver, A: 2},
 }
