@@ -332,9 +332,9 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // fence is the number of a decision's fence; 0 for none.
-func (msg message) fence() uint8 {
-	if strings.TrimLeft(msg.Decision.Fence, "0") == "" {
+func (m message) fence() uint8 {
+	if strings.TrimLeft(m.Decision.Fence, "0") == "" {
 		return 0
 	}
-	return fenceNumber(msg.Decision.Fence)
+	return fenceNumber(m.Decision.Fence)
 }

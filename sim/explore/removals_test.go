@@ -448,7 +448,7 @@ func TestExplore_NoticesEveryRemovedRule(t *testing.T) {
 			switch {
 			case r.why != "":
 				limit = 3_000
-			case testing.Short() && r.steps > 7:
+			case testing.Short() && r.steps > 5:
 				t.Skip("takes long; run without -short")
 			}
 			got := r.explore(limit)
