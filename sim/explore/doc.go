@@ -43,6 +43,11 @@
 //
 // # What is not
 //
+// A decision whose fence equals the highest applied is taken without a look at the lock's
+// counter (F-DEC-07). If an earlier version applied a forged fence, further decisions
+// with that fence pass until the next cycle's decision lowers it. The exploration found
+// this; the world "blocked" leaves such decisions out.
+//
 // Distances (a drone is at a stop or at none), batches of telemetry (policy's tests show
 // that a batch is the fold of its reports), the lock, the wire format, caches of the
 // adapters, and amended missions. Package faultsim runs the real adapters. Each world

@@ -97,6 +97,11 @@ func (e *fairEnding) round() {
 			e.broken = e.commit(&e.state, e.sweepOrder(&e.state, o, e.Now), true)
 		}
 	}
+	for k, n := range e.Ledger {
+		if n != 0 && e.entries.get(n).Outcome == domain.OutcomeRejected {
+			e.take(action{Do: doForget, A: uint8(k)})
+		}
+	}
 	for d := range e.Drone {
 		set := e.waiting(&e.state)
 		if e.broken == nil && set != 0 && e.offered(&e.state, d) && e.nextPlan() >= 0 {

@@ -69,7 +69,7 @@ var outcomesToSee = []string{
 	"order PENDING, held false", "order PENDING, held true", "order ASSIGNED, held false", "order IN_DELIVERY, held false",
 	"order DELIVERED, held false", "order CANCELLED, held false",
 	"drone IDLE", "drone MOVING", "drone DELIVERING", "drone CHARGING", "drone MAINTENANCE", "drone PROBLEM", "drone EMERGENCY", "drone UNKNOWN", "ghost",
-	"decision APPLIED ", "decision REJECTED STALE_FENCE", "decision REJECTED DECISION_EXPIRED", "decision REJECTED DRONE_UNKNOWN",
+	"decision APPLIED ", "decision REJECTED STALE_FENCE", "decision REJECTED FENCE_UNKNOWN", "decision REJECTED FENCE_MISSING", "decision REJECTED DECISION_EXPIRED", "decision REJECTED DRONE_UNKNOWN",
 	"decision REJECTED DRONE_NOT_IDLE", "decision REJECTED DRONE_SILENT", "decision REJECTED LOW_BATTERY", "decision REJECTED DRONE_CHANGED",
 	"decision REJECTED ORDER_UNKNOWN", "decision REJECTED ORDER_NOT_PENDING", "decision REJECTED ORDER_HELD", "decision REJECTED ORDER_CHANGED",
 	"decision REJECTED BAD_ROUTE", "decision REJECTED OVER_CAPACITY",

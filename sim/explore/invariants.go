@@ -13,7 +13,7 @@ func (m *model) check(s *state) *Violation {
 	if v := m.exclusive(s); v != nil {
 		return v
 	}
-	if s.Top != s.Fence {
+	if s.Top != s.Fence && s.Fence <= s.Issued { // what the lock never handed out counts for nothing
 		return violated("I5", "fence %d was applied, the control document holds %d", s.Top, s.Fence)
 	}
 	for o := range s.Order {
@@ -166,15 +166,14 @@ func (m *model) inTheAir(s *state) *Violation {
 // policy thinks, in the state before it and the state after.
 func (m *model) applied(before, after *state, msg *message, at moment) *Violation {
 	d, now := msg.Decision, at.time()
-	if fence := msg.fence(); fence > 0 {
-		if fence < before.Top {
-			return violated("I5", "decision %s was applied with fence %d after %d", d.ID, fence, before.Top)
-		}
-		if fence > before.Issued {
-			return violated("I5", "decision %s was applied with fence %d, and the lock has handed out %d", d.ID, fence, before.Issued)
-		}
-		after.Top = max(after.Top, fence)
+	fence := msg.fence()
+	if fence < before.Top {
+		return violated("I5", "decision %s was applied with fence %d after %d", d.ID, fence, before.Top)
 	}
+	if fence == 0 || fence > before.Issued { // F-DEC-07
+		return violated("I5", "decision %s was applied with fence %d, and the lock has handed out %d", d.ID, fence, before.Issued)
+	}
+	after.Top = fence
 	if x := m.missions.get(after.Mission[msg.Mission]); !slices.Equal(x.OrderIDs, d.OrderIDs) {
 		return violated("I7", "decision %s is about orders %v, its mission about %v", d.ID, d.OrderIDs, x.OrderIDs)
 	}

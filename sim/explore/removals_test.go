@@ -363,15 +363,26 @@ var removals = []removal{
 			d.PayloadHash = s.Ledger.PayloadHash
 		}
 	}), "forged", "I6", 4, ""},
-	{"F-DEC-02", "STALE_FENCE: fences are not compared", judgedBy(func(s *policy.DecisionState, _ *domain.Decision, _ *policy.Delivery) { s.Fences = nil }), "race", "I5", 4, ""},
+	{"F-DEC-02", "STALE_FENCE: fences are not compared", judgedBy(func(s *policy.DecisionState, _ *domain.Decision, _ *policy.Delivery) {
+		s.Fences, s.Issued = nil, policy.Fences{depot: fenceText(forgedFence)}
+	}), "race", "I5", 4, ""},
+	{"F-DEC-07", "FENCE_UNKNOWN: a fence that the lock never handed out is applied", judgedBy(func(s *policy.DecisionState, d *domain.Decision, _ *policy.Delivery) {
+		if s.Issued != nil {
+			s.Issued.Raise(depot, d.Fence)
+		}
+	}), "forged", "I5", 2, ""},
+	{"F-DEC-07", "FENCE_MISSING: a decision needs no fence", limited(func(l *Limits) { l.Assignment.AllowUnfenced = true }), "forged", "I5", 2, ""},
+	{"F-DEC-07", "a forged fence that was applied blocks the depot for ever", judgedBy(func(s *policy.DecisionState, _ *domain.Decision, _ *policy.Delivery) {
+		s.Issued = nil
+	}), "blocked", "LIVE", 1, ""},
 	{"F-DEC-02", "a higher fence is not stored", decided(func(v *policy.Verdict, _ time.Time) { v.Fence = "" }), "race", "I5", 1, ""},
-	{"F-DEC-02", "DECISION_EXPIRED: a decision never expires", limited(func(l *Limits) { l.Assignment.MaxAge = never }), "forged", "READY", 2, ""},
-	{"F-DEC-02", "a snapshot from the future is believed", judgedBy(func(_ *policy.DecisionState, _ *domain.Decision, via *policy.Delivery) { via.PublishedAt = time.Time{} }), "forged", "READY", 2, ""},
+	{"F-DEC-02", "DECISION_EXPIRED: a decision never expires", limited(func(l *Limits) { l.Assignment.MaxAge = never }), "forged", "READY", 3, ""},
+	{"F-DEC-02", "a snapshot from the future is believed", judgedBy(func(_ *policy.DecisionState, _ *domain.Decision, via *policy.Delivery) { via.PublishedAt = time.Time{} }), "forged", "READY", 3, ""},
 	{"F-DEC-02", "DRONE_UNKNOWN: any drone will do", judgedBy(func(s *policy.DecisionState, d *domain.Decision, via *policy.Delivery) {
 		if s.Drone == nil {
 			s.Drone = &domain.Drone{ID: d.DroneID, Status: domain.DroneIdle, Battery: 90, SeenAt: via.ReceivedAt}
 		}
-	}), "forged", "I2", 2, ""},
+	}), "forged", "I2", 3, ""},
 	{"F-DEC-02", "DRONE_NOT_IDLE: a drone is assigned whatever it does", judgedBy(func(s *policy.DecisionState, _ *domain.Decision, _ *policy.Delivery) {
 		if s.Drone != nil {
 			s.Drone.Status, s.Drone.CurrentMissionID = domain.DroneIdle, ""
@@ -380,7 +391,7 @@ var removals = []removal{
 	{"F-DEC-02", "DRONE_SILENT: a silent drone is assigned", limited(func(l *Limits) { l.Assignment.Drones.MaxSilence = never }), "flight", "READY", 6, ""},
 	{"F-DEC-02", "LOW_BATTERY: a drone lands on an empty battery", judgedBy(func(_ *policy.DecisionState, d *domain.Decision, _ *policy.Delivery) {
 		d.EstimatedBatteryConsumption = 0
-	}), "forged", "READY", 2, ""},
+	}), "forged", "READY", 3, ""},
 	{"F-DEC-02", "DRONE_CHANGED: a drone that was away is taken for the one the plan saw", judgedBy(func(s *policy.DecisionState, _ *domain.Decision, _ *policy.Delivery) {
 		if s.Drone != nil {
 			s.Drone.IdleSince = time.Time{}
@@ -392,7 +403,7 @@ var removals = []removal{
 				s.Orders[id] = domain.Order{ID: id, Status: domain.OrderPending}
 			}
 		}
-	}), "forged", "I8", 2, ""},
+	}), "forged", "I8", 3, ""},
 	{"F-DEC-02", "ORDER_NOT_PENDING: an order is assigned whatever its status", everyOrder(func(o *domain.Order) { o.Status = domain.OrderPending }), "race", "I8", 4, ""},
 	{"F-DEC-02", "ORDER_HELD: a held order is assigned", everyOrder(func(o *domain.Order) { o.Held = false }), "third try", "I2", 9, ""},
 	{"F-DEC-02", "ORDER_CHANGED: an order that changed is taken for the one the plan saw", func(r Rules, l Limits) Rules {
@@ -407,12 +418,12 @@ var removals = []removal{
 			d.Route = slices.Clone(d.Route)
 			d.Route[1], d.Route[2] = d.Route[2], d.Route[1]
 		}
-	}), "forged", "READY", 2, ""},
+	}), "forged", "READY", 3, ""},
 	{"F-DEC-02", "OVER_CAPACITY: loads are not looked at", judgedBy(func(s *policy.DecisionState, _ *domain.Decision, _ *policy.Delivery) {
 		if s.Drone != nil {
 			s.Drone.PayloadCapacityKg = 0
 		}
-	}), "forged", "READY", 2, ""},
+	}), "forged", "READY", 3, ""},
 	{"F-DEC-03", "the good orders of a bad decision are assigned", judgedBy(func(s *policy.DecisionState, d *domain.Decision, _ *policy.Delivery) {
 		good := slices.DeleteFunc(slices.Clone(d.OrderIDs), func(id domain.OrderID) bool { return s.Orders[id].Status != domain.OrderPending })
 		if len(good) > 0 && len(good) < len(d.OrderIDs) {

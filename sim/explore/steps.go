@@ -32,6 +32,7 @@ const (
 	doClear        // A drone
 	doFail         // A drone, B the flag that it gets
 	doCorrect      // A drone: its clock
+	doForget       // A mission: that its decision was rejected; only in a fair end, to plan on
 )
 
 // manner is how a drone reports.
@@ -81,11 +82,14 @@ const (
 	fromFuture             // its snapshot is dated ahead, and is old
 	unknownFence           // one that the lock never handed out
 	plannedEarlier         // published with an old snapshot
+	unfenced               // made outside any cycle
 )
 
 const (
 	payloadKg = 5
 	usualCost = 30 // percent of a charge
+
+	forgedFence = 200 // far above what the lock hands out
 )
 
 // enabled appends what can happen in a state.
@@ -295,6 +299,9 @@ func (m *model) planning(s *state, list []action) []action {
 				if s.Drone[d] == 0 || s.Order[o] == 0 || f == conflict && s.Plan[0] == 0 {
 					continue
 				}
+				if f == unknownFence && s.Fence == forgedFence {
+					continue // see "What is not" in doc.go
+				}
 				list = append(list, action{Do: doForge, A: uint8(f), B: uint8(d), C: uint8(o)})
 			}
 		}
@@ -373,6 +380,8 @@ func (m *model) do(s state, a action) (state, *Violation) {
 	case doFail:
 		s.Left.Fault--
 		s.Flight[a.A].Flags |= a.B
+	case doForget:
+		s.Plan[a.A], s.Ledger[a.A] = 0, 0
 	case doCorrect:
 		s.Flight[a.A].Flags &^= ahead
 	}
@@ -675,7 +684,7 @@ func (m *model) forge(s *state, f forgery, d, o int) {
 		set = 1 << (maxOrders - 1)
 	case heavy:
 		set = 3
-	case honest, blind, ghostDrone, wrongRoute, farAway, conflict, fromFuture, unknownFence, plannedEarlier:
+	case honest, blind, ghostDrone, wrongRoute, farAway, conflict, fromFuture, unknownFence, plannedEarlier, unfenced:
 	}
 	m.decide(s, d, set, f, func(msg *message) {
 		x := &msg.Decision
@@ -695,7 +704,9 @@ func (m *model) forge(s *state, f forgery, d, o int) {
 				msg.Published, x.SnapshotTime = x.SnapshotTime, msg.Published.Add(10*tick)
 			}
 		case unknownFence:
-			x.Fence = fenceText(200)
+			x.Fence = fenceText(forgedFence)
+		case unfenced:
+			x.Fence = ""
 		case honest, blind, ghostOrder, heavy:
 		}
 	})

@@ -83,6 +83,8 @@ func (m *model) describe(s *state, a action) string {
 		return "An operator clears the emergency of " + string(drone)
 	case doFail:
 		return fmt.Sprintf("Drone %s %s", drone, map[uint8]string{dead: "falls silent for good", circling: "gets nowhere any more"}[a.B])
+	case doForget:
+		return "The plan of " + string(missionID(int(a.A))) + " is forgotten"
 	case doCorrect:
 		return fmt.Sprintf("The clock of %s, a tick ahead, is set right", drone)
 	}
@@ -127,7 +129,7 @@ func (m *model) changes(before, after *state) string {
 		}
 	}
 	for i, n := range after.Ledger {
-		if n != before.Ledger[i] {
+		if n != before.Ledger[i] && n != 0 {
 			e := m.entries.get(n)
 			add("%s is %s", e.ID, strings.TrimSpace(string(e.Outcome)+" "+e.Reason))
 		}

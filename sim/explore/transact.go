@@ -64,6 +64,7 @@ type call struct {
 	other   [2]id // drone and mission that took an order over
 	entry   id
 	fence   uint8
+	issued  uint8
 }
 
 type operation uint8
@@ -265,7 +266,7 @@ func (m *model) request(s *state, n id, at moment) *answer {
 
 func (m *model) decision(s *state, n id, at moment) *answer {
 	c := m.reads(s, n)
-	c.at = at
+	c.at, c.issued = at, s.Issued
 	return m.answerTo(s, c, func(now time.Time) *answer {
 		msg := m.messages.get(n)
 		d := msg.Decision
@@ -287,6 +288,12 @@ func (m *model) decision(s *state, n id, at moment) *answer {
 			if order := m.order(s, number(o)); order != nil {
 				in.Orders[o] = *order
 				in.OrdersWritten[o] = c.written[number(o)].time()
+			}
+		}
+		if in.NeedsIssued(d) {
+			in.Issued = policy.Fences{depot: ""}
+			if s.Issued > 0 {
+				in.Issued[depot] = fenceText(s.Issued)
 			}
 		}
 		v, err := m.rules.Assign(in, d, policy.Delivery{MessageID: "message of " + string(d.ID), PublishedAt: msg.Published, ReceivedAt: now}, now)

@@ -29,6 +29,7 @@ type World struct {
 	Odd     []manner
 	Faults  []manner
 	Forge   []forgery
+	Forged  bool     // a forged fence was applied, by a version that let it
 	Before  []action // that have happened when the histories begin
 }
 
@@ -42,6 +43,9 @@ type Request struct {
 // initial is the state in which a world begins.
 func (m *model) initial() state {
 	s := state{Now: 1, Left: m.world.Left}
+	if m.world.Forged {
+		s.Fence = forgedFence
+	}
 	for i := range m.world.Drones {
 		if m.world.Ahead && i == 0 {
 			s.Flight[i].Flags |= ahead
@@ -174,8 +178,13 @@ var Worlds = []World{
 	{
 		Name: "forged", About: "decisions that no honest optimizer makes",
 		Messages: 3, Ticks: 3, Orders: 2, Parcels: 1, Drones: 2, Heavy: true,
-		Forge: []forgery{blind, ghostOrder, ghostDrone, wrongRoute, heavy, farAway, conflict, fromFuture, plannedEarlier},
+		Forge: []forgery{blind, ghostOrder, ghostDrone, wrongRoute, heavy, farAway, conflict, fromFuture, plannedEarlier, unknownFence, unfenced},
 		Left:  budgets{Cycle: 1, Forge: 1, Again: 1, Abort: 1},
+	},
+	{
+		Name: "blocked", About: "a forged fence was applied; cycles, a lost lease and forged decisions go on",
+		Messages: 3, Ticks: 4, Orders: 2, Parcels: 1, Drones: 2, Forged: true, Forge: []forgery{unknownFence},
+		Left: budgets{Cycle: 2, Old: 1, Forge: 1},
 	},
 }
 
