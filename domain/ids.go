@@ -21,6 +21,7 @@ type (
 	DepotID     string
 	WarehouseID string
 	DiscardID   string
+	ReplayID    string
 )
 
 // MaxIDBytes bounds every identifier that enters the system.
@@ -85,6 +86,10 @@ func DecisionIDFor(c CycleID, d DroneID) DecisionID {
 // DiscardIDFor derives the id of the record of a discarded message, so that
 // whoever discards it again finds the record.
 func DiscardIDFor(topic, messageID string) DiscardID { return DiscardID(joinID(topic, messageID)) }
+
+// ReplayIDFor derives the id of the record of a replayed message, so that whoever
+// replays it again finds the record.
+func ReplayIDFor(topic, messageID string) ReplayID { return ReplayID(joinID(topic, messageID)) }
 
 // joinID joins two ids readably, or by digest when the readable form could not
 // be an id, such as for its length.

@@ -427,6 +427,7 @@ func TestAPI_ReplaysDeadLettersOnce(t *testing.T) {
 	for body, part := range map[string]string{
 		`{"ids": []}`: "ids is an empty list", `{"topic": ""}`: "topic is", `{"topic": "orders", "reason": ""}`: "reason is empty",
 		`null`: "not an object", `["m1"]`: "not an object",
+		`{}`: "all is not set", `{"limit": 5}`: "all is not set", `{"all": true, "ids": ["m1"]}`: "set one or the other", `{"all": true, "dryRun": true, "topic": "orders"}`: "set one or the other",
 	} {
 		g.asks(ann, "POST", replay, body, 400, part)
 	}
@@ -434,7 +435,8 @@ func TestAPI_ReplaysDeadLettersOnce(t *testing.T) {
 	g.asks(ann, "POST", replay, named(1001), 400, "ids has 1001 entries; give at most 1000")
 	g.asks(ann, "POST", replay, named(1000), 200, `"messageId":"m1"`)
 	g.asks(ann, "POST", replay, `{"dryRun": true}`, 200, `"messageId":"m1"`, `"replayed":0`, `"missing":[]`)
-	g.asks(ann, "POST", replay, `{"ids": ["m1"]}`, 200, `"messageId":"m1"`, `"replayed":1`, `"missing":[]`)
+	g.asks(ann, "POST", replay, `{"ids": ["m1"]}`, 200, `"messageId":"m1"`, `"newMessageId":"`, `"replayed":1`, `"missing":[]`)
+	g.asks(ann, "POST", replay, `{"all": true}`, 200, `"replayed":0`)
 	g.asks(ann, "POST", replay, `{"ids": ["m1"]}`, 200, `"deadLetters":[]`, `"replayed":0`, `"missing":["m1"]`)
 
 	_, err = publisher.Publish(t.Context(), pubsubio.DeadLetterTopic(pubsubio.TopicOrders), []byte("{not"), map[string]string{

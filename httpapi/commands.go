@@ -66,7 +66,7 @@ func rejected(err error) error {
 	return problem(http.StatusConflict, "%s", err)
 }
 
-// lettersRequest selects dead letters. An absent field selects all; an empty one is
+// lettersRequest selects dead letters. An absent field narrows nothing; an empty one is
 // refused, because it usually comes from a variable that was not set.
 type lettersRequest struct {
 	Topic  *string  `json:"topic"`  // the original messages'
@@ -79,14 +79,37 @@ type lettersRequest struct {
 // maxLetterIDs bounds the messages that one request names.
 const maxLetterIDs = 1000
 
+// replayRequest is the body of a replay, which must select letters or say that it means
+// all. A dry run changes nothing and may list all without saying so.
+type replayRequest struct {
+	lettersRequest
+	All bool `json:"all"`
+}
+
+func (p *replayRequest) check() []ParameterProblem {
+	bad := p.lettersRequest.check()
+	if err := p.filter().CheckAll(); err != nil && (p.All || p.IDs == nil && !p.DryRun) {
+		bad = append(bad, ParameterProblem{"all", err.Error()})
+	}
+	return bad
+}
+
+func (p *replayRequest) filter() operator.LetterFilter {
+	f := p.lettersRequest.filter()
+	f.All = p.All
+	return f
+}
+
 // replay answers POST /api/v1/deadletters/replay. Ids that are not found are
 // listed as missing: a caller that repeats a request whose answer was lost sees
 // that everything is done. When a replay fails after some letters, the problem
 // lists those too.
 //
-// Cost: Pub/Sub only, 4 RPCs per topic and 2 per 200 letters.
+// Cost: Pub/Sub, 4 RPCs per topic and 2 per 200 letters; Firestore, 1 RPC and 1
+// write per letter.
 func (a *API) replay(ctx context.Context, r *request) (any, error) {
-	body, settled, err := a.settle(ctx, *r.body.(*lettersRequest), "deadletters replay", "replayed", operator.Commands.ReplayDeadLetters)
+	req := r.body.(*replayRequest)
+	body, settled, err := a.settle(ctx, req.filter(), req.DryRun, "deadletters replay", "replayed", operator.Commands.ReplayDeadLetters)
 	if err != nil && settled > 0 {
 		p := asProblem(err)
 		p.Replay = body
@@ -118,7 +141,7 @@ func (d *discardRequest) check() []ParameterProblem {
 // write per letter.
 func (a *API) discard(ctx context.Context, r *request) (any, error) {
 	req := r.body.(*discardRequest)
-	body, settled, err := a.settle(ctx, req.lettersRequest, "deadletters discard", "discarded",
+	body, settled, err := a.settle(ctx, req.filter(), req.DryRun, "deadletters discard", "discarded",
 		func(c operator.Commands, ctx context.Context, f operator.LetterFilter) (operator.Letters, error) {
 			return c.DiscardDeadLetters(ctx, f, req.Why)
 		}, slog.String("why", req.Why))
@@ -132,16 +155,16 @@ func (a *API) discard(ctx context.Context, r *request) (any, error) {
 
 // settle does an operator's work on dead letters, or only shows them. The answer
 // says under the name done how many were settled.
-func (a *API) settle(ctx context.Context, req lettersRequest, command, done string,
+func (a *API) settle(ctx context.Context, filter operator.LetterFilter, dryRun bool, command, done string,
 	work func(operator.Commands, context.Context, operator.LetterFilter) (operator.Letters, error), attrs ...slog.Attr) (body map[string]any, settled int, err error) {
 	commands := a.operator
 	commands.By = callerOf(ctx).Name
-	if req.DryRun {
+	if dryRun {
 		work = operator.Commands.DeadLetters
 	}
-	letters, err := work(commands, ctx, req.filter())
+	letters, err := work(commands, ctx, filter)
 	a.record(ctx, err, append([]slog.Attr{slog.String("operator", commands.By), slog.String("command", command),
-		slog.Bool("dry_run", req.DryRun), slog.Int(done, letters.Settled)}, attrs...)...)
+		slog.Bool("dry_run", dryRun), slog.Int(done, letters.Settled)}, attrs...)...)
 	body = letters.JSON()
 	body[done], body["missing"] = letters.Settled, letters.Missing
 	if letters.Missing == nil {
@@ -170,7 +193,7 @@ func (req lettersRequest) check() (bad []ParameterProblem) {
 		refuse("topic", "is %.64q; give %s", *req.Topic, oneOf(pubsubio.InboundTopics))
 	}
 	if req.Reason != nil && *req.Reason == "" {
-		refuse("reason", "is empty; give one such as INVALID, or leave reason out for all")
+		refuse("reason", "is empty; give one such as INVALID, or leave reason out")
 	}
 	if req.Limit < 0 {
 		refuse("limit", "is %d; give 0 or more", req.Limit)
@@ -179,7 +202,7 @@ func (req lettersRequest) check() (bad []ParameterProblem) {
 		refuse("ids", "has %d entries; give at most %d", len(req.IDs), maxLetterIDs)
 	}
 	if req.IDs != nil && len(req.IDs) == 0 {
-		refuse("ids", "is an empty list; give the ids of the original messages, or leave ids out for all")
+		refuse("ids", "is an empty list; give the ids of the original messages, or leave ids out")
 	}
 	if slices.Contains(req.IDs, "") {
 		refuse("ids", "has an empty entry; give the ids of the original messages")

@@ -42,7 +42,7 @@ type reply struct {
 // fleetEndpoints show and change the fleet.
 func (a *API) fleetEndpoints() []endpoint {
 	const get, post, viewer, oper = http.MethodGet, http.MethodPost, identity.Viewer, identity.Operator
-	change, letters, discard, lockKey := newBody[changeRequest], newBody[lettersRequest], newBody[discardRequest], newBody[breakRequest]
+	change, letters, discard, lockKey := newBody[changeRequest], newBody[replayRequest], newBody[discardRequest], newBody[breakRequest]
 	return []endpoint{
 		{get, "/api/v1/optimizer/snapshot", viewer, []parameter{depot}, nil, a.snapshot},
 		{get, "/api/v1/drones", viewer, listed(choice("status", domain.DroneStatuses)), nil, list("drones", a.drones, entity.OfDrone)},

@@ -19,6 +19,7 @@ const (
 	Warehouses = "warehouses"
 	Control    = "control"
 	Discards   = "discards"
+	Replays    = "replays"
 	LockBreaks = "lockBreaks"
 
 	// expireAt is the field TTL policies delete by.
@@ -310,6 +311,20 @@ var discardCodec = codec[domain.Discard]{
 	instant("discardedAt", func(d *domain.Discard) *time.Time { return &d.DiscardedAt }),
 	text("discardedBy", func(d *domain.Discard) *string { return &d.DiscardedBy }),
 	text("why", func(d *domain.Discard) *string { return &d.Why }),
+}
+
+var replayCodec = codec[domain.Replay]{
+	text("topic", func(r *domain.Replay) *string { return &r.Topic }),
+	text("messageId", func(r *domain.Replay) *string { return &r.MessageID }),
+	texts("newMessageIds", func(r *domain.Replay) *[]string { return &r.NewMessageIDs }),
+	text("orderingKey", func(r *domain.Replay) *string { return &r.OrderingKey }),
+	instant("publishedAt", func(r *domain.Replay) *time.Time { return &r.PublishedAt }),
+	text("reason", func(r *domain.Replay) *string { return &r.Reason }),
+	text("error", func(r *domain.Replay) *string { return &r.Error }),
+	text("subject", func(r *domain.Replay) *string { return &r.Subject }),
+	text("subjectId", func(r *domain.Replay) *string { return &r.SubjectID }),
+	instant("replayedAt", func(r *domain.Replay) *time.Time { return &r.ReplayedAt }),
+	text("replayedBy", func(r *domain.Replay) *string { return &r.ReplayedBy }),
 }
 
 // millis is a duration in whole milliseconds.

@@ -57,11 +57,11 @@ func checkIndexConfig(t *testing.T, content []byte, audited map[string][]string)
 	fields := map[string]map[string]bool{ // name: holds a time
 		Drones: fieldsOf(droneCodec), Orders: fieldsOf(orderCodec), Missions: fieldsOf(missionCodec),
 		Decisions: fieldsOf(ledgerCodec), Cycles: fieldsOf(cycleCodec), Events: fieldsOf(eventCodec),
-		Discards: fieldsOf(discardCodec), Control: {"fence": false},
+		Discards: fieldsOf(discardCodec), Replays: fieldsOf(replayCodec), Control: {"fence": false},
 	}
 	fields[Drones][missionRevision] = false
 	fields[Events][eventShard] = false
-	for _, collection := range []string{Decisions, Cycles, Events, Discards} {
+	for _, collection := range []string{Decisions, Cycles, Events, Discards, Replays} {
 		fields[collection][expireAt] = true
 	}
 	for _, f := range cycleCodec {

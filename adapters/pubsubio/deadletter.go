@@ -34,8 +34,12 @@ const (
 	AttrAttributesDropped = "dronefleet-attributes-dropped"
 )
 
-// AttrReplayedBy is the attribute of a replayed message that names the operator.
-const AttrReplayedBy = "dronefleet-replayed-by"
+// Attributes of a replayed message: the operator who asked for it, and the id of the
+// message whose dead letter was replayed.
+const (
+	AttrReplayedBy = "dronefleet-replayed-by"
+	AttrReplayOf   = "dronefleet-replay-of"
+)
 
 var letterAttributes = []string{
 	AttrReason, AttrError, AttrMessageID, AttrTopic, AttrPublishTime, AttrOrderingKey, AttrDataBytes, AttrAttributesDropped,
@@ -178,9 +182,10 @@ type DeadLetter struct {
 // replayed are the attributes of the message when it is published again because
 // by, if known, asked for it.
 func (l DeadLetter) replayed(by string) map[string]string {
-	attrs := make(map[string]string, len(l.Attributes)+2)
+	attrs := make(map[string]string, len(l.Attributes)+3)
 	maps.Copy(attrs, l.Attributes)
 	delete(attrs, AttrReplayedBy) // who did it before
+	attrs[AttrReplayOf] = l.Original()
 	if by != "" {
 		attrs[AttrReplayedBy] = by
 	}
@@ -189,6 +194,10 @@ func (l DeadLetter) replayed(by string) map[string]string {
 	}
 	return attrs
 }
+
+// Original is the id of the message that was refused. Somebody may have published to
+// the dead-letter topic; then the letter is that message.
+func (l DeadLetter) Original() string { return cmp.Or(l.MessageID, l.ID) }
 
 // Complete returns nil, or an *IncompleteError if the letter does not hold all
 // of its message.

@@ -28,6 +28,7 @@ type Review struct {
 	topic        string
 	subscription string
 	settled      map[string]settled // by ack id
+	again        map[string]string  // ids of the messages published again, by ack id
 }
 
 // settled says how a letter was settled.
@@ -59,7 +60,7 @@ func OpenReview(ctx context.Context, c *pubsub.Client, topic string, wait time.D
 // OpenReviewWithin is OpenReview with a memory limit: it stops once the letters hold
 // that many bytes of data.
 func OpenReviewWithin(ctx context.Context, c *pubsub.Client, topic string, wait time.Duration, bytes int) (*Review, error) {
-	r := &Review{client: c, topic: topic, subscription: subscriptionName(c, DeadLetterSubscription(topic)), settled: map[string]settled{}}
+	r := &Review{client: c, topic: topic, subscription: subscriptionName(c, DeadLetterSubscription(topic)), settled: map[string]settled{}, again: map[string]string{}}
 	seen := map[string]int{} // index in Letters by the dead letter's own id
 	size := 0
 	for !r.More {
@@ -144,11 +145,13 @@ const replayAtOnce = 200
 // Replay publishes the original messages of letters to their original topic, in
 // the order given, and deletes each letter whose message the server confirmed. A
 // replayed message carries its first publish time, since a replay must not make it
-// newer, and the operator in by, if given. Incomplete letters stay, each with an
-// *IncompleteError, and do not stop the others. Replay stops after the first failed
-// chunk and reports how many were replayed; the others stay. If only the deletion
-// failed, replaying again is harmless: applied messages change nothing.
-func (r *Review) Replay(ctx context.Context, p *Publisher, by string, letters []DeadLetter) (n int, err error) {
+// newer, the id of the message it repeats, and the operator in by, if given. A letter
+// is deleted after record has returned nil for it and the id of the new message.
+// Incomplete letters stay, each with an *IncompleteError, and do not stop the others.
+// Replay stops after the first failed chunk and reports how many were replayed; the
+// others stay. If only the record or the deletion failed, replaying again is harmless:
+// applied messages change nothing.
+func (r *Review) Replay(ctx context.Context, p *Publisher, by string, letters []DeadLetter, record func(context.Context, DeadLetter, string) error) (n int, err error) {
 	var complete []DeadLetter
 	var refused []error
 	for _, l := range letters {
@@ -164,14 +167,20 @@ func (r *Review) Replay(ctx context.Context, p *Publisher, by string, letters []
 			// The letter's own topic attribute is not trusted.
 			pending[i] = p.Publish(ctx, r.topic, l.Data, l.replayed(by), l.OrderingKey)
 		}
-		var confirmed []string
+		var published []DeadLetter
 		var errs []error
 		for i, l := range chunk {
-			if _, err := pending[i].Wait(ctx); err != nil {
+			id, err := pending[i].Wait(ctx)
+			if err != nil {
 				errs = append(errs, r.fail("replay", fmt.Errorf("message %s: %w", l.MessageID, err)))
 				continue
 			}
-			confirmed = append(confirmed, l.ackID)
+			r.again[l.ackID] = id
+			published = append(published, l)
+		}
+		confirmed, err := recordEach(ctx, published, func(ctx context.Context, l DeadLetter) error { return record(ctx, l, r.again[l.ackID]) })
+		if err != nil {
+			errs = append(errs, r.fail("record the replay of", fmt.Errorf("%d messages were published again but their dead letters remain: %w", len(published)-len(confirmed), err)))
 		}
 		if err := r.acknowledge(ctx, confirmed, replayed); err != nil {
 			errs = append(errs, r.fail("delete", fmt.Errorf("%d messages were published again but their dead letters remain: %w", len(confirmed), err)))
@@ -189,6 +198,10 @@ func (r *Review) Replay(ctx context.Context, p *Publisher, by string, letters []
 // letter deleted.
 func (r *Review) Replayed(l DeadLetter) bool { return r.settled[l.ackID] == replayed }
 
+// ReplayedAs is the id that the letter's message was given when it was published
+// again; "" if it was not.
+func (r *Review) ReplayedAs(l DeadLetter) string { return r.again[l.ackID] }
+
 const (
 	discardAtOnce = 200 // letters, which are deleted together
 	// recordAtOnce bounds the concurrent records. Their ids rise, so more at a time
@@ -202,25 +215,8 @@ const (
 // first entry.
 func (r *Review) Discard(ctx context.Context, letters []DeadLetter, record func(context.Context, DeadLetter) error) (n int, err error) {
 	for chunk := range slices.Chunk(letters, discardAtOnce) {
-		on := make([]bool, len(chunk)) // record
-		g, recording := errgroup.WithContext(ctx)
-		g.SetLimit(recordAtOnce)
-		for i, l := range chunk {
-			g.Go(func() error {
-				if err := record(recording, l); err != nil {
-					return fmt.Errorf("message %s: %w", l.MessageID, err)
-				}
-				on[i] = true
-				return nil
-			})
-		}
-		failed := r.fail("record", g.Wait())
-		var recorded []string
-		for i, l := range chunk {
-			if on[i] {
-				recorded = append(recorded, l.ackID)
-			}
-		}
+		recorded, failed := recordEach(ctx, chunk, record)
+		failed = r.fail("record", failed)
 		if err := r.acknowledge(ctx, recorded, discarded); err != nil {
 			return n, errors.Join(failed, r.fail("delete", fmt.Errorf("%d are recorded as discarded but remain: %w", len(recorded), err)))
 		}
@@ -229,6 +225,30 @@ func (r *Review) Discard(ctx context.Context, letters []DeadLetter, record func(
 		}
 	}
 	return n, nil
+}
+
+// recordEach has each letter recorded. It returns the ack ids of those that are, and
+// the first failure.
+func recordEach(ctx context.Context, letters []DeadLetter, record func(context.Context, DeadLetter) error) (recorded []string, err error) {
+	on := make([]bool, len(letters)) // record
+	g, recording := errgroup.WithContext(ctx)
+	g.SetLimit(recordAtOnce)
+	for i, l := range letters {
+		g.Go(func() error {
+			if err := record(recording, l); err != nil {
+				return fmt.Errorf("message %s: %w", l.MessageID, err)
+			}
+			on[i] = true
+			return nil
+		})
+	}
+	err = g.Wait()
+	for i, l := range letters {
+		if on[i] {
+			recorded = append(recorded, l.ackID)
+		}
+	}
+	return recorded, err
 }
 
 // Discarded reports whether the letter was deleted for good.

@@ -45,9 +45,8 @@ func (s *settler) settle(ctx context.Context, msg *pubsub.Message, err error) {
 	defer s.work.end()
 	defer s.backlog.Release(msg.PublishTime)
 	if by := msg.Attributes[AttrReplayedBy]; by != "" {
-		// The dead letter is deleted: this line is the only record of the replay.
-		s.log.InfoContext(ctx, "replayed message received", slog.String("operator", by),
-			slog.String("message_id", msg.ID), slog.String("topic", s.topic))
+		s.log.InfoContext(ctx, "replayed message received", slog.String("operator", by), slog.String("message_id", msg.ID),
+			slog.String("replay_of", msg.Attributes[AttrReplayOf]), slog.String("topic", s.topic))
 	}
 	if err == nil {
 		s.applied.Inc()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
 )
 
@@ -22,6 +23,9 @@ type LetterFilter struct {
 	Reason string   // UNDECODABLE, INVALID, FUTURE_TIMESTAMP, ...
 	IDs    []string // the original messages'
 	Limit  int      // of letters, oldest first; 0 means all
+	// All says that every letter is meant. A replay requires it unless topic, reason or
+	// ids select letters.
+	All bool
 	// Partial accepts missing ids, for a caller that repeats a request whose answer was
 	// lost.
 	Partial bool
@@ -40,8 +44,22 @@ func (f LetterFilter) topics() ([]string, error) {
 // CheckChoice returns an error for a filter without id, topic and reason, for commands
 // that must not apply to every letter by mistake.
 func (f LetterFilter) CheckChoice() error {
-	if f.Topic == "" && f.Reason == "" && len(f.IDs) == 0 {
+	if !f.selects() {
 		return errNoChoice
+	}
+	return nil
+}
+
+func (f LetterFilter) selects() bool { return f.Topic != "" || f.Reason != "" || len(f.IDs) > 0 }
+
+// CheckAll returns an error for the filter of a replay that neither selects letters nor
+// says that it means all, or does both.
+func (f LetterFilter) CheckAll() error {
+	switch {
+	case !f.All && !f.selects():
+		return errors.New("is not set, and no id, topic or reason selects letters; set one of those, or all to replay every dead letter")
+	case f.All && f.selects():
+		return errors.New("is set, and so is an id, topic or reason; set one or the other")
 	}
 	return nil
 }
@@ -98,16 +116,53 @@ func (c Commands) DeadLetters(ctx context.Context, f LetterFilter) (letters Lett
 // ReplayDeadLetters publishes the original messages of the selected letters again, in
 // their original order, and deletes each letter once the server has its message. It
 // returns the letters even if some could not be replayed; a letter that lacks a part of
-// its message cannot. A repeated replay finds nothing.
+// its message cannot. A repeated replay finds nothing. Each replay is recorded in the
+// store with the message's old and new id.
+//
+// Cost: 1 RPC, 1 write for each letter, besides what Pub/Sub costs.
 func (c Commands) ReplayDeadLetters(ctx context.Context, f LetterFilter) (letters Letters, err error) {
+	if err := f.CheckAll(); err != nil {
+		return Letters{}, fmt.Errorf("--all %w", err)
+	}
 	if err := c.checkBy(); err != nil {
 		return Letters{}, err
 	}
 	publisher := pubsubio.NewPublisher(c.PubSub)
 	defer publisher.Stop()
 	return c.settle(ctx, f, func(r *pubsubio.Review, letters []pubsubio.DeadLetter) (int, error) {
-		return r.Replay(ctx, publisher, c.By, letters)
+		return r.Replay(ctx, publisher, c.By, letters, func(ctx context.Context, l pubsubio.DeadLetter, newID string) error {
+			return c.Store.RecordReplay(ctx, replayOf(r.Topic(), l, newID, c.By))
+		})
 	})
+}
+
+// replayOf is the record of a letter whose message was published again.
+func replayOf(topic string, l pubsubio.DeadLetter, newID, by string) domain.Replay {
+	r := domain.Replay{
+		ID: domain.ReplayIDFor(topic, l.Original()), Topic: topic, MessageID: l.Original(), NewMessageIDs: []string{newID}, OrderingKey: l.OrderingKey,
+		PublishedAt: l.PublishTime, Reason: l.Reason, Error: l.Error, ReplayedBy: by,
+	}
+	r.Subject, r.SubjectID = subjectOf(topic, l)
+	return r
+}
+
+// subjectOf names what a letter's message is about, if it can be decoded.
+func subjectOf(topic string, l pubsubio.DeadLetter) (subject, id string) {
+	switch topic {
+	case pubsubio.TopicOrders:
+		if o, err := wire.DecodeOrder(l.Data, l.Attributes); err == nil {
+			return string(SubjectOrder), string(o.ID)
+		}
+	case pubsubio.TopicDecisions:
+		if d, err := wire.DecodeDecision(l.Data, l.Attributes); err == nil && d.ID != "" {
+			return string(SubjectDecision), string(d.ID)
+		}
+	case pubsubio.TopicTelemetry:
+		if t, err := wire.DecodeTelemetry(l.Data, l.Attributes); err == nil {
+			return string(SubjectDrone), string(t.DroneID)
+		}
+	}
+	return "", ""
 }
 
 // DiscardDeadLetters deletes the selected letters permanently. Before a letter is
@@ -316,7 +371,12 @@ type letterJSON struct {
 	Data        []byte            `json:"data"`
 	Text        string            `json:"text,omitempty"`
 
-	Replayed  bool `json:"replayed,omitempty"`
+	Replayed bool `json:"replayed,omitempty"`
+	// NewMessageID is the id of the message that was published again, ReplayOf the id
+	// of the message that this one repeated.
+	NewMessageID string `json:"newMessageId,omitempty"`
+	ReplayOf     string `json:"replayOf,omitempty"`
+
 	Discarded bool `json:"discarded,omitempty"`
 
 	OriginalBytes     int `json:"originalBytes,omitempty"`
@@ -327,6 +387,7 @@ func letterOf(l foundLetter) letterJSON {
 	j := letterJSON{
 		Topic: l.review.Topic(), MessageID: l.MessageID, OrderingKey: l.OrderingKey,
 		Reason: l.Reason, Error: l.Error, Attributes: l.Attributes, Data: l.Data,
+		NewMessageID: l.review.ReplayedAs(l.DeadLetter), ReplayOf: l.Attributes[pubsubio.AttrReplayOf],
 		Replayed: l.review.Replayed(l.DeadLetter), Discarded: l.review.Discarded(l.DeadLetter),
 		OriginalBytes: l.OriginalBytes, AttributesDropped: l.AttributesDropped,
 	}

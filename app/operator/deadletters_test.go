@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/app/manager"
@@ -252,7 +254,7 @@ func TestDeadLetters_HoldWhatFitsOfTheLargestMessages(t *testing.T) {
 			}
 			small := b.send(pubsubio.TopicTelemetry, []byte("{nonsense"), nil, "")
 			b.awaitLetters(id, small)
-			err := b.desk.ReplayDeadLetters(ctx, operator.LetterFilter{}, false)
+			err := b.desk.ReplayDeadLetters(ctx, operator.LetterFilter{All: true}, false)
 			if err == nil || !strings.Contains(err.Error(), id) || !strings.Contains(err.Error(), "have its sender publish it again") {
 				t.Errorf("error %v", err)
 			}
@@ -371,7 +373,7 @@ func TestDeadLetters_FailedReplayLosesNothing(t *testing.T) {
 	if err := o.clients.PubSub.TopicAdminClient.DeleteTopic(ctx, orders); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.desk.ReplayDeadLetters(ctx, operator.LetterFilter{}, false); err == nil || !strings.Contains(err.Error(), "message m1") {
+	if err := o.desk.ReplayDeadLetters(ctx, operator.LetterFilter{All: true}, false); err == nil || !strings.Contains(err.Error(), "message m1") {
 		t.Errorf("error %v", err)
 	}
 	o.expect(o.says(nil), "m1", "0 of 1 replayed.")
@@ -401,7 +403,7 @@ func TestDeadLetters_ReplayKeepsTheOriginalTime(t *testing.T) {
 		{"type": "HOSPITAL_DELIVERY", "position": {"lat": 48.86, "lon": 2.36}, "relatedOrderId": "O1"}]}`)
 	refused(pubsubio.TopicOrders, "m3", "{not json")
 	b.awaitLetters("m1", "m2", "m3")
-	b.expect(b.says(b.desk.ReplayDeadLetters(ctx, operator.LetterFilter{}, false)), "3 of 3 replayed.")
+	b.expect(b.says(b.desk.ReplayDeadLetters(ctx, operator.LetterFilter{All: true}, false)), "3 of 3 replayed.")
 
 	emutest.Eventually(t, "the replayed messages are settled", func() error {
 		settled := int64(0)
@@ -478,4 +480,121 @@ func TestDeadLetters_RepeatedReplayFindsNothing(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// F-DLQ-01: a replay without a selection is refused with one error; every letter is
+// replayed only if that is said.
+func TestDeadLetters_ReplayOfEverythingIsSaid(t *testing.T) {
+	b := openLetterOffice(t)
+	ctx := t.Context()
+	b.refuse(pubsubio.TopicOrders, "m1", "{", nil)
+	b.refuse(pubsubio.TopicTelemetry, "m2", "{", nil)
+	b.awaitLetters("m1", "m2")
+	for _, f := range []operator.LetterFilter{{}, {Limit: 1}, {All: true, IDs: []string{"m1"}}} {
+		err := b.desk.ReplayDeadLetters(ctx, f, false)
+		if err == nil || !strings.HasPrefix(err.Error(), "--all ") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%+v: error %v", f, err)
+		}
+	}
+	b.awaitLetters("m1", "m2")
+	b.expect(b.says(b.desk.ReplayDeadLetters(ctx, operator.LetterFilter{All: true}, false)), "2 of 2 replayed.")
+	b.awaitLetters()
+}
+
+// F-DLQ-01: who asks by the id that a message had when it was refused is told what
+// became of it: it waits, was discarded, or was replayed under which id, and so on until
+// the order that came of it. The replayed message carries the old id.
+func TestDeadLetters_ShowWhatBecameOfAMessage(t *testing.T) {
+	b := openBusyOffice(t)
+	ctx := t.Context()
+	// The documents of these orders are malformed.
+	for _, id := range []string{"O1", "O2"} {
+		if _, err := b.clients.Firestore.Doc("orders/"+id).Set(ctx, map[string]any{"status": 7}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	order := func(id domain.OrderID) string {
+		data, attrs, err := wire.EncodeOrder(domain.OrderRequest{ID: id, OrderContent: domain.OrderContent{
+			Priority: domain.PriorityHigh, ProductType: "BLOOD", Delivery: hospital,
+		}}, wire.JSON)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b.send(pubsubio.TopicOrders, data, attrs, "")
+	}
+	show := func(id string) string { return b.says(b.desk.ShowDeadLetter(ctx, id)) }
+	first, noise := order("O1"), order("O2")
+	b.awaitLetters(first, noise)
+	b.expect(show(first), "Message "+first+" of orders was refused: MALFORMED_DOCUMENT: ", "its dead letter waits")
+
+	// The cause is still there: the message comes back under another id.
+	b.says(b.desk.ReplayDeadLetters(ctx, operator.LetterFilter{IDs: []string{first}}, false))
+	var second string
+	emutest.Eventually(t, "the letter of the replayed message", func() error {
+		for _, l := range b.letters(operator.LetterFilter{}) {
+			if l.Attributes[pubsubio.AttrReplayOf] == first {
+				second = l.MessageID
+				return nil
+			}
+		}
+		return errors.New("none yet")
+	})
+	b.expect(show(first), "Message "+first+" of orders was refused: MALFORMED_DOCUMENT: ", "  replayed as message "+second+" at ", " UTC by ann@example.org\n",
+		"Message "+second+" of orders was refused: MALFORMED_DOCUMENT: ", "its dead letter waits")
+
+	if _, err := b.clients.Firestore.Doc("orders/O1").Delete(ctx); err != nil {
+		t.Fatal(err)
+	}
+	b.says(b.desk.ReplayDeadLetters(ctx, operator.LetterFilter{IDs: []string{second}}, false))
+	b.awaitLetters(noise)
+	emutest.Eventually(t, "the order", func() error {
+		_, err := b.desk.Store.Order(ctx, "O1")
+		return err
+	})
+	b.expect(show(first), "replayed as message "+second, "Message "+second+" of orders was refused", "replayed as message ",
+		" of orders was not refused as far as is known.\n", "  audit order O1 tells what came of it\n")
+	b.says(b.desk.DiscardDeadLetters(ctx, operator.LetterFilter{IDs: []string{noise}}, "an exercise", false))
+	b.expect(show(noise), "Message "+noise+" of orders was refused: MALFORMED_DOCUMENT", "discarded at ", " UTC by ann@example.org because an exercise\n")
+	for _, id := range []string{"", "none"} {
+		if err := b.desk.ShowDeadLetter(ctx, id); err == nil || strings.Contains(err.Error(), "\n") {
+			t.Errorf("message %q: error %v", id, err)
+		}
+	}
+	b.desk.JSON = true
+	var story struct {
+		MessageID string
+		Replays   []struct {
+			MessageID, Topic, ReplayedBy, Subject, SubjectID string
+			NewMessageIDs                                    []string
+		}
+		Discards, Waiting []any
+	}
+	if err := json.Unmarshal([]byte(show(first)), &story); err != nil {
+		t.Fatal(err)
+	}
+	if r := story.Replays; len(r) != 2 || r[0].MessageID != first || !slices.Equal(r[0].NewMessageIDs, []string{second}) || r[1].MessageID != second ||
+		r[1].Subject != "order" || r[1].SubjectID != "O1" || r[1].ReplayedBy != "ann@example.org" || story.Discards == nil || story.Waiting == nil {
+		t.Errorf("story %+v", story)
+	}
+}
+
+// F-DLQ-01: a letter is deleted only after its replay is on record.
+func TestDeadLetters_ReplayIsRecordedBeforeTheLetterIsDeleted(t *testing.T) {
+	b := openLetterOffice(t)
+	b.refuse(pubsubio.TopicOrders, "m1", "{", nil)
+	b.awaitLetters("m1")
+	store := b.desk.Store
+	broken := emutest.Connect(t, connect.Config{Project: b.clients.Config.Project, FirestoreHost: "127.0.0.1:1", PubSubHost: b.clients.Config.PubSubHost})
+	b.desk.Store = firestoretx.New(broken.Firestore, firestoretx.Config{})
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	err := b.desk.ReplayDeadLetters(ctx, operator.LetterFilter{IDs: []string{"m1"}}, false)
+	if err == nil || !strings.Contains(err.Error(), "published again but their dead letters remain") {
+		t.Errorf("error %v", err)
+	}
+	b.says(nil)
+	b.desk.Store = store
+	b.awaitLetters("m1")
+	b.expect(b.says(b.desk.ReplayDeadLetters(t.Context(), operator.LetterFilter{IDs: []string{"m1"}}, false)), "1 of 1 replayed.")
+	b.expect(b.says(b.desk.ShowDeadLetter(t.Context(), "m1")), "replayed as message ")
 }

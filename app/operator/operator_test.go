@@ -240,7 +240,7 @@ func TestCommands_RequireANameThatCanBeRecorded(t *testing.T) {
 	} {
 		commands := operator.Commands{Store: o.desk.Store, PubSub: o.clients.PubSub, By: name}
 		_, holdErr := commands.HoldOrder(ctx, "O1", "doubt")
-		_, replayErr := commands.ReplayDeadLetters(ctx, operator.LetterFilter{})
+		_, replayErr := commands.ReplayDeadLetters(ctx, operator.LetterFilter{All: true})
 		for _, err := range []error{holdErr, replayErr} {
 			if err == nil || !strings.HasPrefix(err.Error(), "--by ") || !strings.Contains(err.Error(), part) {
 				t.Errorf("%q: error %v, want %q", name, err, part)

@@ -47,6 +47,9 @@ func TestCommands_RefuseInOneLine(t *testing.T) {
 		{1, "audit order O1", []string{`order "O1"`}},
 		{1, "deadletters list", []string{"does not exist", "--create-topics"}},
 		{1, "publish orders cli_test.go", []string{"topic orders does not exist", "--create-topics"}},
+		{2, "deadletters replay", []string{"all (flag --all)", "is not set", "id, topic or reason", "or all to replay every dead letter"}},
+		{2, "deadletters replay --limit=2 --dry-run", []string{"--all"}},
+		{2, "deadletters replay --all --id=1", []string{"--all", "one or the other"}},
 		{2, "deadletters replay --topic=missions", []string{"--topic", "telemetry"}},
 		// F-DLQ-01: an empty value replays nothing.
 		{2, "deadletters replay --id=", []string{"--id", "empty value"}},

@@ -14,6 +14,7 @@ import (
 
 type deadLettersCommand struct {
 	List    deadLettersList    `cmd:"" help:"List dead-lettered messages, with the reason."`
+	Show    deadLettersShow    `cmd:"" help:"Show what became of one refused message, by its id then."`
 	Replay  deadLettersReplay  `cmd:"" help:"Publish dead-lettered messages again, after the cause is fixed."`
 	Discard deadLettersDiscard `cmd:"" help:"Delete dead-lettered messages that will not be fixed; a record of each stays in Firestore."`
 }
@@ -75,9 +76,37 @@ func (c *deadLettersList) Run(ctx context.Context) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return d.ListDeadLetters(ctx, c.filter()) })
 }
 
+type deadLettersShow struct {
+	desk
+	Message string `arg:"" help:"The id of the message that was refused."`
+}
+
+// Run shows what became of a message.
+func (c *deadLettersShow) Run(ctx context.Context) error {
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return d.ShowDeadLetter(ctx, c.Message) })
+}
+
 type deadLettersReplay struct {
 	letters
+	All    bool `help:"Replay every dead letter; required unless --id, --topic or --reason selects some."`
 	DryRun bool `help:"Only show what would be sent."`
+}
+
+// Check implements config.Checker.
+func (c *deadLettersReplay) Check(r *config.Report) {
+	c.letters.Check(r)
+	if !c.All && (r.Given("id") || r.Given("topic") || r.Given("reason")) {
+		return // a selection that is empty has been refused
+	}
+	if err := c.filter().CheckAll(); err != nil {
+		r.Refuse("all", "%s", err)
+	}
+}
+
+func (c *deadLettersReplay) filter() operator.LetterFilter {
+	f := c.letters.filter()
+	f.All = c.All
+	return f
 }
 
 // Run sends the original messages again and deletes their letters.

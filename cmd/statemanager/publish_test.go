@@ -47,7 +47,7 @@ func refuseText(t *testing.T, clients *connect.Clients, text, name, value string
 func TestDeadLetters_TheLogNamesWhoReplayed(t *testing.T) {
 	hosts := emutest.Hosts(t)
 	refuse(t, emutest.Connect(t, hosts), pubsubio.AttrReplayedBy, "bob") // who replayed it before
-	statemanager.Run(t, hosts, 0, "deadletters", "replay", "--by=ann@example.org")
+	statemanager.Run(t, hosts, 0, "deadletters", "replay", "--all", "--by=ann@example.org")
 	p := statemanager.Start(t, hosts, "serve", "--http-addr=off")
 	if line := p.Find(p.Stderr, "replayed message received"); !strings.Contains(line, `"operator":"ann@example.org"`) {
 		t.Errorf("logged %s", line)
@@ -116,7 +116,7 @@ func TestDeadLetters_OneRequestIsBounded(t *testing.T) {
 	if out, _ := statemanager.Run(t, hosts, 0, "deadletters", "list", "--json"); strings.Count(out, `"reason"`) != 3 || !strings.Contains(out, `"more": false`) {
 		t.Error("the command line does not list all letters")
 	}
-	if out, _ := statemanager.Run(t, hosts, 0, "deadletters", "replay", "--json", "--limit=2"); !strings.Contains(out, `"replayed": 2`) {
+	if out, _ := statemanager.Run(t, hosts, 0, "deadletters", "replay", "--all", "--json", "--limit=2"); !strings.Contains(out, `"replayed": 2`) {
 		t.Error("the two requested letters of three were not replayed")
 	}
 }

@@ -49,7 +49,7 @@ func TestMain_ExitCodeAfterAnInterrupt(t *testing.T) {
 		"statemanager orders list":                  130,
 		"statemanager audit order O1":               130,
 		"statemanager deadletters list":             130,
-		"statemanager deadletters replay":           130,
+		"statemanager deadletters replay --all":     130,
 		"statemanager locks list":                   130,
 		"optimizer run":                             1,
 		"statemanager serve --http-addr=off":        1,
