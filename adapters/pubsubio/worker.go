@@ -192,7 +192,8 @@ func (w *Worker) receive(ctx, gone context.Context, topic string, outstanding, s
 	sub.ReceiveSettings.MaxOutstandingMessages = max(outstanding/streams, 1)
 	sub.ReceiveSettings.MaxOutstandingBytes = maxOutstandingBytes / streams
 	sub.ReceiveSettings.MaxExtension = w.cfg.Lease + 10*time.Second
-	// Messages of a killed process reach another one soon.
+	// Messages of a killed or frozen process reach another one soon; Pub/Sub leases
+	// for no less.
 	sub.ReceiveSettings.MaxDurationPerAckExtension = 10 * time.Second
 	sub.ReceiveSettings.NumGoroutines = streams
 	// The client's own ShutdownOptions stay unset: with a timeout it closes the

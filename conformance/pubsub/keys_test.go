@@ -34,6 +34,7 @@ func TestDeliberate_KeysOfBrokenStream(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: the official emulator takes seconds to start")
 	}
+	t.Parallel()
 	other := connect(t, official(t))
 	if got := other.afterBrokenStream(beyondLease); got == orderedTotal {
 		t.Errorf("the official emulator delivered all %d messages: remove the difference from Deliberate", got)
@@ -54,6 +55,7 @@ func TestConformance_RenewedStreamsGetAllKeys(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: the official emulator takes seconds to start")
 	}
+	t.Parallel()
 	for name, s := range map[string]*server{"official": connect(t, official(t)), "embedded": embedded(t)} {
 		sub := s.breakStream()
 		seen := map[string]bool{}

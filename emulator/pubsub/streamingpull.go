@@ -84,7 +84,6 @@ func (p *pullStream) send() error {
 		case <-p.c.wake:
 		case err := <-p.broken:
 			if err == nil { // half-closed: answer the requests that came before
-				p.c.halfClosed = true
 				err = p.sendControls()
 			}
 			return err
@@ -119,8 +118,10 @@ func (p *pullStream) receive() {
 	for {
 		req, err := p.stream.Recv()
 		if errors.Is(err, io.EOF) {
-			err = nil // half-closed: the client is done
-			p.broken <- err
+			p.sub.mu.Lock() // the sender may wait for a client that reads nothing
+			p.c.halfClosed = true
+			p.sub.mu.Unlock()
+			p.broken <- nil
 			return
 		}
 		if err == nil {
