@@ -53,7 +53,7 @@ func (s *Store) Census(ctx context.Context) (Census, error) {
 	if err := g.Wait(); err != nil {
 		return Census{}, wrap(err, "census")
 	}
-	c.Orders, c.Drones, c.Waiting = map[domain.OrderStatus]int64{}, map[domain.DroneStatus]int64{}, map[domain.Priority]time.Time{}
+	c.Orders, c.Drones, c.Waiting = make(map[domain.OrderStatus]int64), make(map[domain.DroneStatus]int64), make(map[domain.Priority]time.Time)
 	for i, status := range open {
 		c.Orders[status] = orders[i]
 	}

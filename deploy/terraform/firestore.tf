@@ -1,5 +1,5 @@
 # The single source of truth. Point-in-time recovery keeps every version for
-# seven days, to the minute. "optimizer solve --at" reads it, and disaster
+# seven days, to the minute. "optimizer solve" reads it with --at, and disaster
 # recovery needs it.
 resource "google_firestore_database" "fleet" {
   name                              = var.firestore_database
