@@ -57,12 +57,13 @@ var rooms = []struct {
 	path    string
 	imports []string
 }{
-	{"internal/config", []string{"domain"}},
+	{"internal/config", []string{"domain", "internal/editdistance"}},
+	{"internal/editdistance", nil},
 	{"internal/meter", nil},
 	{"internal/shutdown", nil},
 	{"internal/observe", []string{"internal/meter"}},
 	{"internal/terminal", nil},
-	{"adapters/wire", []string{"domain", "proto"}},
+	{"adapters/wire", []string{"domain", "proto", "internal/editdistance"}},
 	{"adapters/entity", []string{"domain"}},
 	{"adapters/firestoretx", []string{"domain", "policy", "lock"}},
 	{"adapters/pubsubio", []string{"domain", "policy", "adapters/wire", "adapters/firestoretx", "internal/meter", "internal/shutdown"}},

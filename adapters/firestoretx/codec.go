@@ -112,29 +112,34 @@ func text[T any, S ~string](name string, at func(*T) *S) field[T] {
 
 // texts is a list of strings; empty is absent.
 func texts[T any, S ~string](name string, at func(*T) *[]S) field[T] {
+	return listOf(name, "an array of strings", at, func(s S) string { return string(s) }, func(s string) S { return S(s) })
+}
+
+// listOf is an array of values that are stored as F; empty is absent. want describes it.
+func listOf[T, E, F any](name, want string, at func(*T) *[]E, stored func(E) F, read func(F) E) field[T] {
 	return field[T]{
 		name: name,
 		get: func(v *T) any {
 			if len(*at(v)) == 0 {
 				return nil
 			}
-			list := make([]any, len(*at(v)))
-			for i, s := range *at(v) {
-				list[i] = string(s)
+			values := make([]any, len(*at(v)))
+			for i, e := range *at(v) {
+				values[i] = stored(e)
 			}
-			return list
+			return values
 		},
-		set: func(v *T, stored any) error {
-			list, ok := stored.([]any)
+		set: func(v *T, found any) error {
+			values, ok := found.([]any)
 			if !ok {
-				return wrongType("an array of strings", stored)
+				return wrongType(want, found)
 			}
-			for _, e := range list {
-				s, ok := e.(string)
+			for _, value := range values {
+				f, ok := value.(F)
 				if !ok {
-					return wrongType("an array of strings", stored)
+					return wrongType(want, found)
 				}
-				*at(v) = append(*at(v), S(s))
+				*at(v) = append(*at(v), read(f))
 			}
 			return nil
 		},
@@ -200,33 +205,7 @@ func whole[T any, N ~int | ~int64](name string, at func(*T) *N) field[T] {
 
 // wholes is a list of integers; empty is absent.
 func wholes[T any](name string, at func(*T) *[]int) field[T] {
-	return field[T]{
-		name: name,
-		get: func(v *T) any {
-			if len(*at(v)) == 0 {
-				return nil
-			}
-			list := make([]any, len(*at(v)))
-			for i, n := range *at(v) {
-				list[i] = int64(n)
-			}
-			return list
-		},
-		set: func(v *T, stored any) error {
-			list, ok := stored.([]any)
-			if !ok {
-				return wrongType("an array of whole numbers", stored)
-			}
-			for _, e := range list {
-				n, ok := e.(int64)
-				if !ok {
-					return wrongType("an array of whole numbers", stored)
-				}
-				*at(v) = append(*at(v), int(n))
-			}
-			return nil
-		},
-	}
+	return listOf(name, "an array of whole numbers", at, func(n int) int64 { return int64(n) }, func(n int64) int { return int(n) })
 }
 
 // instant is a timestamp field; the zero time is absent. Times are kept to the

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/dronefleet/dronefleet/internal/editdistance"
 	pb "github.com/dronefleet/dronefleet/proto/dronefleet/v1"
 )
 
@@ -148,37 +149,12 @@ func nearestField(message protoreflect.MessageDescriptor, unknown string, given 
 			continue
 		}
 		for _, name := range []string{field.JSONName(), string(field.Name())} {
-			if d := editDistance(unknown, name, maxEdits); d < least && d < len(name) {
+			if d := editdistance.Of(unknown, name, maxEdits); d < least && d < len(name) {
 				least, nearest, known = d, field.Name(), name
 			}
 		}
 	}
 	return nearest, known
-}
-
-// editDistance is the Levenshtein distance of two names in bytes; most+1 for any
-// that are farther apart.
-func editDistance(a, b string, most int) int {
-	if len(a)-len(b) > most || len(b)-len(a) > most {
-		return most + 1
-	}
-	row := make([]int, len(b)+1) // of the distances to a's beginning
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return min(row[len(b)], most+1)
 }
 
 func (l *jsonReader) array(message protoreflect.MessageDescriptor, enum protoreflect.EnumDescriptor, path string, depth int) error {

@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dronefleet/dronefleet/internal/cli/clitest"
+	"github.com/dronefleet/dronefleet/internal/clitest"
 )
 
-func TestMain(m *testing.M) { clitest.Main(m, main) }
+func TestMain(m *testing.M) { clitest.MainOf(m, main) }
 
 // Flags with which nothing could be measured are refused.
 func TestMain_RefusesBadFlags(t *testing.T) {
-	clitest.Refuses(t, map[string]string{
+	clitest.RefusesLines(t, map[string]string{
 		"--cycles=0":                   "cycles (flag --cycles)",
 		"--cycles=9223372036854775807": "cycles (flag --cycles)",
 		"--drones=9223372036854775807": "drones (flag --drones)",

@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/bench/dispatch/scenario"
-	"github.com/dronefleet/dronefleet/internal/cli/clitest"
+	"github.com/dronefleet/dronefleet/internal/clitest"
 )
 
-func TestMain(m *testing.M) { clitest.Main(m, main) }
+func TestMain(m *testing.M) { clitest.MainOf(m, main) }
 
 // Flags with which nothing could be measured are refused.
 func TestMain_RefusesNonsense(t *testing.T) {
-	clitest.Refuses(t, map[string]string{
+	clitest.RefusesLines(t, map[string]string{
 		"--drones=-1":   "drones (flag --drones)",
 		"--instances=0": "instances (flag --instances)",
 		"--seeds=0":     "seeds (flag --seeds)",

@@ -3,13 +3,13 @@ package main
 import (
 	"testing"
 
-	"github.com/dronefleet/dronefleet/internal/cli/clitest"
+	"github.com/dronefleet/dronefleet/internal/clitest"
 )
 
-func TestMain(m *testing.M) { clitest.Main(m, main) }
+func TestMain(m *testing.M) { clitest.MainOf(m, main) }
 
 func TestCommand_RefusesInvalidFlags(t *testing.T) {
-	clitest.Refuses(t, map[string]string{
+	clitest.RefusesLines(t, map[string]string{
 		"--iterations=0":               "iterations (flag --iterations)",
 		"--seeds=":                     "seeds (flag --seeds): is empty",
 		"--drones=9223372036854775807": "drones (flag --drones)",

@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dronefleet/dronefleet/internal/cli/clitest"
+	"github.com/dronefleet/dronefleet/internal/clitest"
 )
 
-func TestMain(m *testing.M) { clitest.Main(m, main) }
+func TestMain(m *testing.M) { clitest.MainOf(m, main) }
 
 // Flags with which nothing could be measured are refused.
 func TestMain_RefusesNonsense(t *testing.T) {
-	clitest.Refuses(t, map[string]string{
+	clitest.RefusesLines(t, map[string]string{
 		"":                    "--dir",
 		"--dir=. --workers=0": "workers (flag --workers)",
 	})

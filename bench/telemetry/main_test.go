@@ -12,15 +12,15 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
-	"github.com/dronefleet/dronefleet/internal/cli/clitest"
+	"github.com/dronefleet/dronefleet/internal/clitest"
 	"github.com/dronefleet/dronefleet/internal/connect"
 )
 
-func TestMain(m *testing.M) { clitest.Main(m, main) }
+func TestMain(m *testing.M) { clitest.MainOf(m, main) }
 
 // Flags with which nothing could be measured are refused.
 func TestMain_RefusesBadFlags(t *testing.T) {
-	clitest.Refuses(t, map[string]string{
+	clitest.RefusesLines(t, map[string]string{
 		"--skip=foo":                    "--skip",
 		"--duration=-1s":                "duration (flag --duration)",
 		"--backlog=0":                   "backlog (flag --backlog)",

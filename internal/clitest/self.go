@@ -7,11 +7,12 @@ import (
 	"testing"
 )
 
-// asProgram is the variable that makes the test binary the program.
+// asProgram is the variable that makes the test binary run as the program.
 const asProgram = "DRONEFLEET_TEST_AS_PROGRAM"
 
-// Main is the TestMain of a program.
-func Main(m *testing.M, program func()) {
+// MainOf is the TestMain of a program whose tests run their own binary as the program,
+// so that nothing has to be built.
+func MainOf(m *testing.M, program func()) {
 	if os.Getenv(asProgram) != "" {
 		program()
 		return
@@ -19,14 +20,14 @@ func Main(m *testing.M, program func()) {
 	os.Exit(m.Run())
 }
 
-// Refuses checks that each command line ends as a wrong one does, in one line
-// that holds what stands beside it.
-func Refuses(t *testing.T, lines map[string]string) {
+// RefusesLines runs the program under test, see MainOf, and checks that each wrong
+// command line ends with code 2 and one line that holds the text beside it.
+func RefusesLines(t *testing.T, lines map[string]string) {
 	t.Helper()
 	for line, want := range lines {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], strings.Fields(line)...)
 		cmd.Env = []string{asProgram + "=yes", "HOME=" + t.TempDir()}
-		out, _ := cmd.CombinedOutput() // its exit code tells
+		out, _ := cmd.CombinedOutput() // the exit code is checked below
 		if code := cmd.ProcessState.ExitCode(); code != 2 || strings.Count(string(out), "\n") != 1 || !strings.Contains(string(out), want) {
 			t.Errorf("%q: exit code %d, printed %s", line, code, out)
 		}
