@@ -51,8 +51,9 @@
 // Distances (a drone is at a stop or at none), batches of telemetry (policy's tests show
 // that a batch is the fold of its reports), the lock, the wire format, caches of the
 // adapters, and amended missions. Package faultsim runs the real adapters. Each world
-// bounds its clock, the messages under way at once, and how often each thing goes wrong;
-// within that, everything that can happen is followed to the depth that the test logs.
+// bounds its clock, the messages under way at once, and how often each thing goes wrong. A
+// drone that waits has one report of that under way at most. Within that, everything that
+// can happen is followed to the depth that the test logs.
 //
 // # Why few states stand for many
 //
@@ -69,10 +70,8 @@
 //   - Commands are published with the commit, as any delay until they arrive is possible
 //     on the way; dying in between is a step of its own. Commands that have expired by
 //     the store's clock are taken off, as no drone's clock in the model is behind it.
-//   - A waiting drone has one report of that under way at most: older ones say nothing
-//     that the newest does not.
-//   - Seen states are kept as 64-bit hashes. At ten million states the probability that
-//     any two of them collide, which would hide one, is about three in a million.
+//   - Seen states are kept as 64-bit hashes. Among two million states of a world, the
+//     probability that any two collide, which would hide one, is one in ten million.
 //
 // # Reading a story
 //
