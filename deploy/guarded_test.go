@@ -21,7 +21,7 @@ import (
 	"github.com/dronefleet/dronefleet/deploy/internal/tfmodule"
 )
 
-// guard is a Pub/Sub that one account of Terraform's sees: it passes what the
+// guard is a Pub/Sub with the rights of one of Terraform's accounts: it passes what the
 // account was granted and refuses everything else, as the service would.
 type guard struct {
 	pubsubpb.UnimplementedPublisherServer
@@ -86,7 +86,7 @@ func (g *guard) Publish(ctx context.Context, r *pubsubpb.PublishRequest) (*pubsu
 	return g.publisher.Publish(ctx, r)
 }
 
-// Looking at a topic or a subscription takes a role that no account has.
+// Getting a topic or a subscription needs a role that no account has.
 func (g *guard) GetTopic(_ context.Context, r *pubsubpb.GetTopicRequest) (*pubsubpb.Topic, error) {
 	return nil, g.may(nil, r.GetTopic())
 }
@@ -95,8 +95,8 @@ func (g *guard) GetSubscription(_ context.Context, r *pubsubpb.GetSubscriptionRe
 	return nil, g.may(nil, r.GetSubscription())
 }
 
-// On emulators the State Manager makes what is missing, which on Google Cloud it
-// does only when told to. Here, as there, everything was made before.
+// On emulators the State Manager creates missing topics, which on Google Cloud it does only
+// when told to. Here, as there, everything exists already.
 func (g *guard) CreateTopic(_ context.Context, r *pubsubpb.Topic) (*pubsubpb.Topic, error) {
 	return nil, status.Errorf(codes.AlreadyExists, "%s", r.GetName())
 }
@@ -140,7 +140,7 @@ func (g *guard) StreamingPull(in pubsubpb.Subscriber_StreamingPullServer) error 
 		for {
 			r, err := in.Recv()
 			if err != nil {
-				_ = out.CloseSend() // out's receiver tells what is wrong
+				_ = out.CloseSend() // out's receiver returns the error
 				return
 			}
 			if err := out.Send(r); err != nil {

@@ -22,8 +22,7 @@ import (
 
 const guide = "../docs/deploy.md"
 
-// The documents that the guide has people write are depots and warehouses to
-// the code.
+// The code reads the documents of the guide as depots and warehouses.
 func TestGuide_DepotAndWarehouseAreRead(t *testing.T) {
 	text, err := os.ReadFile(guide)
 	if err != nil {
@@ -82,8 +81,8 @@ var (
 	moduleVariable = regexp.MustCompile("`([a-z]+(?:_[a-z]+)+)`")
 )
 
-// Commands, files, environment variables and variables of Terraform that the
-// guide names exist.
+// The guide names only commands, files, environment variables and Terraform variables that
+// exist.
 func TestGuide_NamesWhatExists(t *testing.T) {
 	content, err := os.ReadFile(guide)
 	if err != nil {

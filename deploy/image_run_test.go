@@ -30,8 +30,8 @@ import (
 	"github.com/dronefleet/dronefleet/internal/emutest"
 )
 
-// image is what a container of one of the Dockerfile's images sees: a root
-// folder with the image's files, nothing writable, and the image's user.
+// image is the file system and user of a container of one of the Dockerfile's images: only
+// the image's files, nothing writable.
 type image struct {
 	root     string
 	uid, gid int
@@ -39,8 +39,8 @@ type image struct {
 	command  []string // what it does unless told otherwise
 }
 
-// openImage puts the files of a stage under a root of its own, as its COPY
-// instructions say.
+// openImage copies the files of a stage into its own root folder, following the COPY
+// instructions.
 func openImage(t *testing.T, name string) image {
 	t.Helper()
 	file, err := readDockerfile("Dockerfile")
@@ -75,8 +75,8 @@ func openImage(t *testing.T, name string) image {
 		if rest, built := strings.CutPrefix(from, outDir); built {
 			from = filepath.Join(binaries(t), rest)
 		}
-		// What is not built comes from the build's base image; here it is this
-		// machine's, if it has one. No certificate is needed for emulators.
+		// Files that are not built come from the build's base image, here from this machine if
+		// it has them. Emulators need no certificates.
 		if err := copyFile(from, filepath.Join(i.root, to)); err != nil && !(errors.Is(err, fs.ErrNotExist) && !strings.HasPrefix(from, builtIn)) {
 			t.Fatal(err)
 		}
@@ -114,7 +114,7 @@ func (i image) container() *syscall.SysProcAttr {
 	return attr
 }
 
-// environment is all that the image's processes know.
+// environment is the whole environment of the image's processes.
 func environment(hosts connect.Config) []string {
 	if hosts.FirestoreHost == "" {
 		return nil
@@ -172,7 +172,7 @@ func (i image) start(t *testing.T, hosts connect.Config, args ...string) *proces
 			p.mu.Unlock()
 			select {
 			case p.lines <- scanner.Text():
-			default: // nobody looks for a line any more
+			default: // no test is reading lines
 			}
 		}
 		p.ended <- p.cmd.Wait()
@@ -211,11 +211,10 @@ func (p *process) stop() {
 	}
 }
 
-// The images' binaries do their work from a root with nothing in it but
-// themselves, each with the rights at Pub/Sub that Terraform gives its account:
-// a State Manager that gets ready, an order that becomes a
-// mission by a call of "optimizer once" and a command to its drone, a message
-// that nobody can read, an optimizer that stays. // F-DLQ-01, F-DEC-05, F-OPT-01, F-API-01
+// The images' binaries work from a root that holds only themselves, each with the Pub/Sub
+// rights that Terraform gives its account: a State Manager becomes ready, "optimizer once"
+// turns an order into a mission and a command, an undecodable message is dead-lettered, and
+// "optimizer run" keeps running. F-DLQ-01, F-DEC-05, F-OPT-01, F-API-01
 func TestImages_WorkInAnEmptyRoot(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs a whole fleet")
@@ -257,7 +256,7 @@ func TestImages_WorkInAnEmptyRoot(t *testing.T) {
 	})
 	drones, planner := as("drones"), as("optimizer")
 	emutest.Eventually(t, "a mission", func() error {
-		// A drone that has been silent for long is offered to nobody.
+		// A silent drone is not available, so it keeps reporting.
 		manager.publish(t, drones, "telemetry", map[string]any{
 			"droneId": "D1", "status": "IDLE", "batteryPercentage": 100, "position": map[string]any{"lat": where.Lat, "lon": where.Lon},
 			"timestamp": time.Now().UTC().Format(time.RFC3339Nano),

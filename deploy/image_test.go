@@ -45,7 +45,7 @@ func TestImages_HoldNoMoreThanABinaryNeeds(t *testing.T) {
 	}
 }
 
-// The build lines make binaries that need no loader and no library.
+// The build lines make static binaries.
 func TestImages_BinariesAreStatic(t *testing.T) {
 	dir := binaries(t)
 	for _, name := range strings.Fields(images) {
@@ -78,7 +78,7 @@ func TestImages_BinariesAreStatic(t *testing.T) {
 
 var goDirective = regexp.MustCompile(`(?m)^go (\S+)$`)
 
-// The image that builds has at least the Go that go.mod asks for.
+// The build image has at least the Go version that go.mod requires.
 func TestImages_AreBuiltWithOurGo(t *testing.T) {
 	text, err := os.ReadFile("../go.mod")
 	if err != nil {

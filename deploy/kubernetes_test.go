@@ -227,7 +227,7 @@ func checkProbes(name string, d deployment) []string {
 // jobs are the names under which alerts know what is scraped.
 var jobs = map[string]string{"statemanager": "dronefleet-statemanager", "optimizer": "dronefleet-optimizer"}
 
-// checkNeighbours looks at what goes with a deployment.
+// checkNeighbours checks the objects that belong to a deployment.
 func checkNeighbours(name string, d deployment, c *cluster) []string {
 	var found []string
 	complain := complaints(&found, "deployment "+name)
@@ -259,7 +259,7 @@ func checkNeighbours(name string, d deployment, c *cluster) []string {
 	return found
 }
 
-// checkStart runs the binary as the deployment would, as far as its settings.
+// checkStart runs the binary with the deployment's settings, which only prints them.
 func checkStart(name string, d deployment, c *cluster, w *world) []string {
 	if len(d.Spec.Template.Spec.Containers) != 1 {
 		return nil
@@ -342,8 +342,8 @@ func checkPolicies(c *cluster) []string {
 	return found
 }
 
-// The manifests describe a fleet whose binaries start, that keeps to the rules
-// of a restricted namespace, and that alerts and Terraform know.
+// The manifests describe a fleet whose binaries start, that follows the rules of a
+// restricted namespace, and that matches the alerts and Terraform.
 func TestKubernetes_DescribesAFleet(t *testing.T) {
 	for _, p := range clusterProblems(deployFiles(t), newWorld(t)) {
 		t.Error(p)
@@ -398,8 +398,7 @@ func TestKubernetes_MistakesAreFound(t *testing.T) {
 	}
 }
 
-// The overlay that a reader copies names project and images in every place, and
-// kustomize puts them there.
+// The example overlay sets project and images everywhere, and kustomize applies it.
 func TestKubernetes_ExampleOverlay(t *testing.T) {
 	kubectl, err := exec.LookPath("kubectl")
 	if err != nil {

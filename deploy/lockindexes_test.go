@@ -22,7 +22,7 @@ import (
 // With the deployed indexes a lock is found by its id alone (L-IDX-01), and no
 // other field of locks and counters is indexed (L-IDX-02). The library's README
 // says so to those who deploy it elsewhere.
-func TestIndexes_serveLocksByID(t *testing.T) {
+func TestIndexes_ServeLocksByID(t *testing.T) {
 	server, err := firestoreemu.Start(firestoreemu.Options{Indexes: deploy.FirestoreIndexes})
 	if err != nil {
 		t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 	"github.com/dronefleet/dronefleet/deploy/internal/tfmodule"
 )
 
-// A check that cannot fail is none: each of these mistakes, made in the module
-// or in what it reads, is found and named.
+// The checks must be able to fail: each of these mistakes, made in the module or in a file
+// that it reads, is found and named.
 func TestTerraform_MistakesAreFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("evaluates the module a hundred times")

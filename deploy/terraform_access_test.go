@@ -11,8 +11,8 @@ import (
 	"github.com/dronefleet/dronefleet/deploy/internal/tfmodule"
 )
 
-// checkAccess holds every grant of the module to what each kind of program
-// does. A grant that is not listed here is one too many.
+// checkAccess compares the module's grants with what each kind of program needs. A grant
+// that is not listed here is an error.
 func checkAccess(p *tfmodule.Plan, way map[string]cty.Value) []string {
 	account := func(name string) string {
 		return fmt.Sprintf("serviceAccount:%s@%s.iam.gserviceaccount.com", name, testProject)

@@ -30,7 +30,7 @@ func checkTopics(p *tfmodule.Plan, w *world) []string {
 	return append(found, compare("topic", w.topics, made)...)
 }
 
-// compare says which names are missing and which nobody needs.
+// compare lists missing and unneeded names.
 func compare(what string, want, got []string) []string {
 	var found []string
 	for _, name := range want {

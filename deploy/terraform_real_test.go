@@ -46,10 +46,9 @@ func TestTerraform_IsFormatted(t *testing.T) {
 
 var planned = regexp.MustCompile(`Plan: (\d+) to add, 0 to change, 0 to destroy`)
 
-// Terraform itself plans every way to deploy, with a resource of its own in the
-// place of each of Google's, whose provider needs a network: it takes every
-// expression, also while what Google makes up is unknown, and it makes as many
-// resources as these tests believe.
+// Terraform itself plans every way to deploy, with a built-in resource in place of each of
+// Google's, whose provider needs a network. It accepts every expression, also while computed
+// values are unknown, and creates as many resources as these tests expect.
 func TestTerraform_PlansWithoutAProvider(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs terraform several times")

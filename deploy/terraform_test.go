@@ -168,8 +168,8 @@ func problems(files tfmodule.Files, way map[string]cty.Value, w *world) []string
 	return list
 }
 
-// Whatever way the module is deployed, it makes what the code needs, and no
-// more; and Google's provider takes it.
+// Deployed in any way, the module creates exactly what the code needs, in a form that
+// Google's provider accepts.
 func TestTerraform_MakesWhatTheCodeNeeds(t *testing.T) {
 	w, files := newWorld(t), deployFiles(t)
 	for name, way := range ways {
@@ -193,8 +193,8 @@ func TestTerraform_PinsTheProviderItWasCheckedWith(t *testing.T) {
 	}
 }
 
-// Every variable with a rule refuses what the rule is about, in words that name
-// the variable.
+// Every variable with a validation refuses bad values with a message that names the
+// variable.
 func TestTerraform_RefusesBadValues(t *testing.T) {
 	bad := map[string][]cty.Value{
 		"project":            {cty.StringVal("X"), cty.StringVal("")},
@@ -253,7 +253,7 @@ func TestTerraform_RefusesBadValues(t *testing.T) {
 	}
 }
 
-// terraform.tfvars.example is what a reader copies, so it must be taken.
+// terraform.tfvars.example is copied by readers, so it must be valid.
 func TestTerraform_ExampleValuesAreTaken(t *testing.T) {
 	files := deployFiles(t)
 	values, err := tfmodule.ReadValues(files["terraform/terraform.tfvars.example"])
@@ -265,7 +265,7 @@ func TestTerraform_ExampleValuesAreTaken(t *testing.T) {
 	}
 }
 
-// Without any of the optional variables there is still a fleet.
+// The module works without any of the optional variables.
 func TestTerraform_NeedsFewValues(t *testing.T) {
 	few := map[string]cty.Value{}
 	for _, name := range []string{"project", "region", "firestore_location", "statemanager_image", "optimizer_image"} {

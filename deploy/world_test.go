@@ -20,7 +20,7 @@ import (
 	"github.com/dronefleet/dronefleet/lock/firestorelock"
 )
 
-// world is what the code needs of Google Cloud, as the code itself says it.
+// world is what the code needs from Google Cloud, obtained from the code itself.
 type world struct {
 	schema        *tfmodule.Schema
 	topics        []string
@@ -54,8 +54,8 @@ func (w *world) start(binary string, args, environment []string) (config string,
 	return string(out), err
 }
 
-// newWorld asks the code: a Pub/Sub server on which it made its topics, the
-// names it exports, the help of its binaries.
+// newWorld reads it from a Pub/Sub server on which the code created its topics, from
+// exported names, and from the help of the binaries.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	text, err := os.ReadFile("testdata/google-6.50.0.json")

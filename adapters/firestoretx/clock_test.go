@@ -14,11 +14,10 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// F-TEL-03, F-DLQ-01: what is too far ahead, the server's clock says alone. A
-// local clock that is slow, fast or set refuses no good report, whose drone would
-// have no other for as long, and takes no bad one, after which the drone's good
-// ones would be stale; and a drone whose clock is really ahead makes the applier
-// ask now and then, not with every report.
+// F-TEL-03, F-DLQ-01: only the server's clock decides what is too far ahead. With a local
+// clock that is slow, fast or set, no good report is refused and no bad one accepted, which
+// would make the drone's later reports stale. A drone whose clock really is ahead makes the
+// applier ask the server now and then, not with every report.
 func TestStore_JudgesFutureTimestampsByTheServersClock(t *testing.T) {
 	for name, off := range map[string]time.Duration{"slow": -time.Minute, "right": 0, "fast": time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -44,7 +43,7 @@ func TestStore_JudgesFutureTimestampsByTheServersClock(t *testing.T) {
 			report(0, "", asked)
 			server.Advance(10 * time.Second)
 			report(4*time.Second, "", 1)
-			server.Advance(time.Minute) // what was heard of the server's clock is too old
+			server.Advance(time.Minute) // the last reading of the server's clock is too old
 			report(4*time.Second, "", asked)
 			for _, set := range []time.Duration{-30 * time.Second, 30 * time.Second} {
 				server.Advance(5 * time.Second)
@@ -65,8 +64,8 @@ func TestStore_JudgesFutureTimestampsByTheServersClock(t *testing.T) {
 	}
 }
 
-// F-DEC-02: since when a drone is idle, the server's clock says. By a local one
-// that stood still meanwhile, a plan made before the drone was away would fit it.
+// F-DEC-02: the server's clock dates when a drone became idle. By a local clock that had
+// stood still, a plan from before the drone's absence would still be accepted.
 func TestStore_DatesIdleDronesByTheServersClock(t *testing.T) {
 	began := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	server := clockwork.NewFakeClockAt(began)
@@ -87,22 +86,21 @@ func TestStore_DatesIdleDronesByTheServersClock(t *testing.T) {
 	}
 }
 
-// slept is t as a machine tells it that slept meanwhile: its wall clock went on,
-// its monotonic one did not. Only the machine makes such times; it counts seconds
-// of the wall clock above 30 bits of nanoseconds.
+// slept returns t as read on a machine that has slept since: its wall clock advanced, its
+// monotonic one did not. Package time cannot create such times, so slept changes the wall
+// seconds, which are stored above 30 bits of nanoseconds.
 func slept(tb testing.TB, t time.Time, d time.Duration) time.Time {
 	tb.Helper()
 	woken := t
 	*(*uint64)(unsafe.Pointer(&woken)) += uint64(d/time.Second) << 30
 	if woken.Sub(t) != 0 || woken.Round(0).Sub(t.Round(0)) != d {
-		tb.Fatal("the library lays out its times in another way")
+		tb.Fatal("package time has another memory layout")
 	}
 	return woken
 }
 
-// F-TEL-03, F-DLQ-01: what an answer told of the server's time says nothing any
-// more when the machine has slept since, or before it read the answer. No good
-// report is refused then.
+// F-TEL-03, F-DLQ-01: a reading of the server's clock is void if the machine has slept since
+// the answer, or before it read the answer. No good report is refused then.
 func TestStore_RefusesNoGoodReportAfterTheMachineSlept(t *testing.T) {
 	const (
 		answered = 4 // the look at the clock that follows a transaction's answer

@@ -17,8 +17,8 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// F-OBS-01: a guarded commit that another writer made impossible counts, by the
-// operation it served.
+// F-OBS-01: a guarded commit that another writer made impossible is counted by its
+// operation.
 func TestStore_CountsRefusedGuards(t *testing.T) {
 	clients := emutest.Clients(t)
 	store := firestoretx.New(clients.Firestore, firestoretx.Config{Conflicted: clients.Meter.CommitRetried})
@@ -38,8 +38,8 @@ func TestStore_CountsRefusedGuards(t *testing.T) {
 	}
 }
 
-// F-OBS-01: so does a transaction that ran again. Only the embedded server can
-// be told to abort one.
+// F-OBS-01: so is a transaction that was retried. Only the embedded server can be told to
+// abort one.
 func TestStore_CountsTransactionsRunAgain(t *testing.T) {
 	faults := fault.New(1)
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
@@ -58,9 +58,9 @@ func TestStore_CountsTransactionsRunAgain(t *testing.T) {
 	}
 }
 
-// F-DEC-02, F-ORD-02: a change of an order takes the moment at which it is
-// decided on, but a snapshot sees it only once it has committed. A plan made
-// from a snapshot between the two goes to the old address, and is refused.
+// F-DEC-02, F-ORD-02: a change of an order is dated when it is decided, but a snapshot sees
+// it only after its commit. A plan from a snapshot between the two goes to the old address
+// and is rejected.
 func TestStore_PlanFromBeforeAChangeCommittedIsRefused(t *testing.T) {
 	faults := fault.New(1)
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
@@ -127,8 +127,8 @@ func TestStore_PlanFromBeforeAChangeCommittedIsRefused(t *testing.T) {
 	}
 }
 
-// F-OPT-02: a snapshot keeps no writer waiting, and is of one moment: what commits
-// between two of its queries is not in it.
+// F-OPT-02: a snapshot blocks no writer and has one read time: changes that commit between
+// its queries are not in it.
 func TestStore_SnapshotTakesNoLocks(t *testing.T) {
 	faults := fault.New(1)
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
@@ -172,9 +172,9 @@ func TestStore_SnapshotTakesNoLocks(t *testing.T) {
 	}
 }
 
-// F-ACK-01: a message may be delivered twice and both deliveries meet in one
-// commit. When that fails, neither is answered as if the other had been applied,
-// for the ack of either settles the message; what is refused anyway stays so.
+// F-ACK-01: two deliveries of a message may share a commit. If it fails, neither is answered
+// as if the other had been applied, because the ack of either settles the message. Reports
+// that are rejected anyway stay rejected.
 func TestStore_FailedCommitAnswersNoDeliveryByAnother(t *testing.T) {
 	for name, knows := range map[string]bool{"knows the drone": true, "knows nothing": false} {
 		t.Run(name, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestStore_FailedCommitAnswersNoDeliveryByAnother(t *testing.T) {
 			errs := applier.Apply(t.Context(), reports)
 			for _, i := range []int{0, 2} {
 				if !firestoretx.Retryable(errs[i]) {
-					t.Errorf("delivery %d of what was not committed: %v, want what may pass", i, errs[i])
+					t.Errorf("delivery %d of what was not committed: %v, want a transient error", i, errs[i])
 				}
 			}
 			wantReason(t, errs[1], policy.ReasonStaleTelemetry)
@@ -211,8 +211,8 @@ func TestStore_FailedCommitAnswersNoDeliveryByAnother(t *testing.T) {
 	}
 }
 
-// F-BAT-01: drones that only move share a commit that asks for nothing first; one
-// that the server refuses spoils it for no other.
+// F-BAT-01: drones that only move share a commit without reads; one that the server refuses
+// does not affect the others.
 func TestStore_RefusedDroneDoesNotAffectKnownOnes(t *testing.T) {
 	faults := fault.New(1)
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
@@ -249,7 +249,7 @@ func TestStore_RefusedDroneDoesNotAffectKnownOnes(t *testing.T) {
 	}
 }
 
-// F-DEC-05: nobody is told of a mission whose commit failed.
+// F-DEC-05: a mission whose commit failed is not offered to the outbox.
 func TestStore_OffersOnlyWhatIsCommitted(t *testing.T) {
 	faults := fault.New(1)
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
@@ -267,8 +267,8 @@ func TestStore_OffersOnlyWhatIsCommitted(t *testing.T) {
 	}
 }
 
-// F-BAT-01, F-TEL-01: a drone that an applier knows and whose document is another
-// now, or gone, is read anew at once, in whichever way the server says it.
+// F-BAT-01, F-TEL-01: a cached drone whose document has changed or is gone is read again at
+// once, whichever error the server gives.
 func TestStore_RereadsADroneThatDiffersFromTheCache(t *testing.T) {
 	for _, code := range []codes.Code{codes.FailedPrecondition, codes.NotFound} {
 		t.Run(code.String(), func(t *testing.T) {
@@ -289,7 +289,7 @@ func TestStore_RereadsADroneThatDiffersFromTheCache(t *testing.T) {
 	}
 }
 
-// F-TEL-09: a sweep that could not see all says so.
+// F-TEL-09: a sweep that could not read everything returns an error.
 func TestStore_SweepReportsMissionsItCannotRead(t *testing.T) {
 	faults := fault.New(1)
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
@@ -300,6 +300,6 @@ func TestStore_SweepReportsMissionsItCannotRead(t *testing.T) {
 	}
 	faults.Add(fault.Rule{RPC: "BatchGetDocuments", NamePrefix: "missions/" + string(mission), Times: 1, Do: fault.Fail(codes.OutOfRange)})
 	if _, err := f.Sweep(t.Context()); err == nil {
-		t.Error("the sweep tells of no error")
+		t.Error("the sweep returns no error")
 	}
 }

@@ -70,7 +70,7 @@ func (f *lateFleet) at(seconds float64) time.Time {
 	return f.began.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// advance puts the clocks forward to a moment.
+// advance moves the clocks forward to a time.
 func (f *lateFleet) advance(seconds float64) { f.clock.Advance(f.at(seconds).Sub(f.clock.Now())) }
 
 func (f *lateFleet) assign(id domain.DecisionID, drone domain.DroneID, want domain.MissionID, seconds float64) {
@@ -90,14 +90,14 @@ func (f *lateFleet) assign(id domain.DecisionID, drone domain.DroneID, want doma
 	}
 }
 
-// says delivers a report the moment it is measured.
+// says delivers a report as soon as it is measured.
 func (f *lateFleet) says(drone domain.DroneID, seconds float64, status domain.DroneStatus, mission domain.MissionID, p domain.Position) {
 	f.t.Helper()
 	f.advance(seconds)
 	f.must(f.late(drone, seconds, status, mission, p))
 }
 
-// late delivers now a report that was measured before.
+// late delivers a report that was measured earlier.
 func (f *lateFleet) late(drone domain.DroneID, seconds float64, status domain.DroneStatus, mission domain.MissionID, p domain.Position) error {
 	return f.applier.Apply(f.t.Context(), []domain.Telemetry{{
 		DroneID: drone, Timestamp: f.at(seconds), Position: p, Battery: 80, Status: status, MissionID: mission,
@@ -115,7 +115,7 @@ func (f *lateFleet) expect(status domain.OrderStatus, held bool, mission domain.
 	}
 }
 
-// parked lets D1 park with nothing heard of its stops, until its mission fails.
+// parked lets D1 park without a report from any stop, until its mission fails.
 func (f *lateFleet) parked() {
 	f.t.Helper()
 	f.says("D1", 60, domain.DroneIdle, "", depot.Position)
@@ -124,8 +124,8 @@ func (f *lateFleet) parked() {
 	f.expect(domain.OrderPending, false, domain.MissionFailed, 1)
 }
 
-// F-TEL-11: a report from a stop that arrives after a newer one counts, whether or not
-// the applier knows the drone, and moves nothing back.
+// F-TEL-11: a report from a stop that arrives after a newer one counts, whether or not the
+// applier has cached the drone, and moves nothing back.
 func TestStore_LateReportProvesAStop(t *testing.T) {
 	for name, forget := range map[string]bool{"knows the drone": false, "knows nothing": true} {
 		t.Run(name, func(t *testing.T) {
@@ -189,8 +189,8 @@ func TestStore_EvidenceAfterTheEndStillCounts(t *testing.T) {
 	}
 }
 
-// F-TEL-11: an order that was assigned anew and turns out to be delivered is withdrawn
-// from its new mission.
+// F-TEL-11: a reassigned order that turns out to be delivered is withdrawn from its new
+// mission.
 func TestStore_DeliveredOrderIsWithdrawnFromItsNewMission(t *testing.T) {
 	f := newLateFleet(t)
 	f.parked()
@@ -238,8 +238,7 @@ func TestStore_FlagsAParcelPickedUpAgain(t *testing.T) {
 	}
 }
 
-// F-TEL-10, F-TEL-11: a ghost's reports are read against its mission once, not each
-// time.
+// F-TEL-10, F-TEL-11: a ghost's reports cause one read of its mission, not one each.
 func TestStore_GhostCostsOneReadOfItsMission(t *testing.T) {
 	f := newLateFleet(t)
 	f.parked()
@@ -255,8 +254,8 @@ func TestStore_GhostCostsOneReadOfItsMission(t *testing.T) {
 	}
 }
 
-// F-ACK-01, F-TEL-11: a late report whose evidence could not be committed is not
-// answered as stale; that would lose it.
+// F-ACK-01, F-TEL-11: a late report whose evidence could not be committed is not rejected as
+// stale, because that would lose it.
 func TestStore_LateReportIsNotStaleWhileTheStoreFails(t *testing.T) {
 	for _, ended := range []bool{false, true} {
 		f := newLateFleet(t)
