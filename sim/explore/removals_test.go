@@ -146,7 +146,7 @@ const never = time.Hour
 func parks(s domain.DroneStatus) bool { return s == domain.DroneIdle || s == domain.DroneCharging }
 
 // Rules without a row: F-TEL-01 and F-TEL-07's distance (policy's property tests and
-// tables), F-TEL-13 and F-DEC-06 (nothing to take out), F-ORD-01 (values, checked by
+// tables), ordering keys and F-DEC-06 (nothing to take out), F-ORD-01 (values, checked by
 // tables), F-ORD-05 (the planner's), F-DEC-04 (ids are the model's own).
 var removals = []removal{
 	{"F-TEL-02", "a report that comes again is applied again", heard(func(b *policy.Binding, _ *domain.Telemetry, _ time.Time) {
