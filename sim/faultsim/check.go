@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"strings"
 	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
@@ -84,6 +85,11 @@ func (sim *simulation) check(ctx context.Context) (Result, error) {
 	r.Complaints = append(r.Complaints, early...)
 	for _, o := range h.Orders {
 		r.Orders[o.Status]++
+	}
+	for _, e := range h.Events {
+		if e.Entity == domain.EntityOrder && strings.Contains(e.Reason, "late report") {
+			r.Late++
+		}
 	}
 	for _, e := range h.Ledger {
 		if e.Outcome == domain.OutcomeApplied {

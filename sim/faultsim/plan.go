@@ -9,8 +9,10 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	fsfault "github.com/dronefleet/dronefleet/emulator/firestore/fault"
 	psfault "github.com/dronefleet/dronefleet/emulator/pubsub/fault"
+	"github.com/dronefleet/dronefleet/internal/connect"
 )
 
 // plannedFault is one fault of the plan. Times are simulated.
@@ -40,6 +42,7 @@ const (
 	faultDroneBattery     = "drone battery"
 	faultPoison           = "poison"
 	faultPubSubWeather    = "pubsub weather"
+	faultLateReports      = "late reports"
 	faultUnavailable      = "firestore unavailable"
 	faultAnswerLost       = "firestore commit answer lost"
 	faultAbortStorm       = "firestore abort storm"
@@ -58,10 +61,14 @@ var weights = []struct {
 	{faultFirestoreOutage, 1}, {faultPubSubOutage, 1},
 	{faultKillManager, 8}, {faultKillOptimizer, 4}, {faultRestartManager, 2},
 	{faultDroneSilent, 2}, {faultDroneDeaf, 3}, {faultDroneBroken, 2}, {faultDroneBattery, 1},
-	{faultPoison, 6}, {faultPubSubWeather, 4},
+	{faultPoison, 6}, {faultPubSubWeather, 4}, {faultLateReports, 3},
 	{faultUnavailable, 3}, {faultAnswerLost, 4}, {faultAbortStorm, 3}, {faultSlow, 2},
 	{faultCut, 3}, {faultSlowLocks, 2}, {faultExpire, 2}, {faultDeadlineExceeded, 2},
 }
+
+// telemetrySubscription is the full name of the State Managers' subscription to
+// reports.
+var telemetrySubscription = "projects/" + connect.EmulatorProject + "/subscriptions/" + pubsubio.Subscription(pubsubio.TopicTelemetry)
 
 // meanPause is the mean simulated time between two faults.
 const meanPause = 6 * time.Second
@@ -119,6 +126,10 @@ func newPlan(seed uint64, length time.Duration) []plannedFault {
 				Delay: random.Float64() / 3, DelayFor: between(time.Second, 8*time.Second),
 				LoseAnswer: random.Float64() / 4, BreakStream: random.Float64() / 10,
 			}
+		case faultLateReports:
+			// Up to half a minute of simulated time: later than the next reports,
+			// and at times later than a parked drone's mission goes on (F-TEL-11).
+			s.pubsub = &psfault.Plan{Resources: []string{telemetrySubscription}, Reorder: 1, Delay: 0.2 + random.Float64()/2, DelayFor: between(time.Second, 12*time.Second)}
 		}
 		return s
 	}
@@ -127,7 +138,7 @@ func newPlan(seed uint64, length time.Duration) []plannedFault {
 		plan = append(plan, newFault(at, draw()))
 	}
 	// Every run has these.
-	for _, what := range []string{faultFirestoreOutage, faultPubSubWeather, faultAnswerLost, faultPoison, faultKillManager, faultKillOptimizer} {
+	for _, what := range []string{faultFirestoreOutage, faultPubSubWeather, faultLateReports, faultAnswerLost, faultPoison, faultKillManager, faultKillOptimizer} {
 		plan = append(plan, newFault(time.Duration(random.Int64N(int64(length*2/3))), what))
 	}
 	slices.SortStableFunc(plan, func(a, b plannedFault) int { return cmp.Compare(a.at, b.at) })

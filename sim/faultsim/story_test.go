@@ -106,6 +106,28 @@ func (s *story) report(id domain.DroneID, status domain.DroneStatus, mission dom
 	return t
 }
 
+// late gives the product the reports of a drone that picked an order up and delivered
+// it, when newer reports of that drone have been applied.
+func (s *story) late(drone domain.DroneID, mission domain.MissionID, id domain.OrderID, at time.Time) {
+	s.op = "late"
+	route := []domain.Waypoint{
+		{Type: domain.WaypointWarehousePickup, Position: pickup(id), OrderID: id},
+		{Type: domain.WaypointHospitalDelivery, Position: delivery(id), OrderID: id},
+	}
+	for i, stop := range route {
+		t := domain.Telemetry{
+			DroneID: drone, Timestamp: at.Add(time.Duration(i) * time.Millisecond), Position: stop.Position,
+			Battery: 90, Status: domain.DroneMoving, MissionID: mission,
+		}
+		if err := s.product.NewTelemetryApplier().Apply(s.t.Context(), []domain.Telemetry{t})[0]; err != nil {
+			s.complain("F-TEL-11", "drone %s: its late report from the stop of order %s was answered %v", drone, id, err)
+		}
+		s.confirmed = append(s.confirmed, invariant.Message{
+			ID: "t", DroneID: drone, Timestamp: t.Timestamp, Stop: &invariant.StopReport{MissionID: mission, Route: route[:i+1]},
+		})
+	}
+}
+
 // again has the product apply a report that is a duplicate or out of date.
 func (s *story) again(t domain.Telemetry) {
 	err := s.apply(t)
@@ -245,9 +267,13 @@ func (s *story) play() {
 	// Another breaks before its pickup; a plan from before that is too old.
 	m3 := s.decide("B3", "D3", "006", before, "", "O5")
 	s.report("D3", domain.DroneMoving, m3, home)
+	flying := s.snapshot()
 	s.report("D3", domain.DroneMaintenance, m3, home)
 	idle("D4")
 	s.decide("B4", "D4", "006", before, policy.ReasonOrderChanged, "O5")
+
+	// Its reports from the stops arrive after that: it had delivered.
+	s.late("D3", m3, "O5", flying)
 
 	// A whole mission is cancelled; a cancellation overtakes its order.
 	m5 := s.decide("B5", "D4", "006", s.snapshot(), "", "O6")

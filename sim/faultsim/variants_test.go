@@ -145,6 +145,9 @@ var variants = []variant{
 	}))},
 	{"a silent drone's orders stay with it", "I3", loses("sweep", func(w *fspb.Write) bool { return about(w, "orders") })},
 
+	{"late evidence is acked and not stored", "I10", loses("late", func(*fspb.Write) bool { return true })},
+	{"an order that a late report proves delivered is offered again", "I10", loses("late", func(w *fspb.Write) bool { return about(w, "orders") })},
+
 	{"events are missing", "I8", loses("telemetry", isEvent)},
 	{"events are written twice", "I8", writes("", func(all []*fspb.Write) []*fspb.Write {
 		for _, w := range slices.Clone(all) {

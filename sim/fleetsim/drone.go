@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/sim/invariant"
 )
 
 // Flight and charging of every drone.
@@ -247,6 +248,14 @@ func (d Drone) Report(now time.Time) (Drone, domain.Telemetry) {
 		Status:    d.Status(),
 		MissionID: d.mission,
 	}
+}
+
+// atStop is the stop that the drone serves, for the checker; nil between stops.
+func (d Drone) atStop() *invariant.StopReport {
+	if !d.dwelling || d.stranded() {
+		return nil
+	}
+	return &invariant.StopReport{MissionID: d.mission, Route: d.route[:d.next+1]}
 }
 
 // Status is what the drone is doing.

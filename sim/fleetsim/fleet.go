@@ -151,22 +151,22 @@ func (f *Fleet) dueBy(elapsed time.Duration) int64 {
 func (f *Fleet) reportDue(ctx context.Context, from, due int64, now time.Time) int64 {
 	size := int64(len(f.members))
 	for n := max(from, due-size); n < due; n++ {
-		if t, ok := f.report(int(n%size), now); ok {
-			f.publish(ctx, t)
+		if t, stop, ok := f.report(int(n%size), now); ok {
+			f.publish(ctx, t, stop)
 		}
 	}
 	return due
 }
 
-func (f *Fleet) report(i int, now time.Time) (t domain.Telemetry, ok bool) {
+func (f *Fleet) report(i int, now time.Time) (t domain.Telemetry, stop *invariant.StopReport, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m := f.advance(i, now)
 	if m.drone.Silent() {
-		return domain.Telemetry{}, false
+		return domain.Telemetry{}, nil, false
 	}
 	m.drone, t = m.drone.Report(now.Add(m.clockOffset))
-	return t, true
+	return t, m.drone.atStop(), true
 }
 
 // advance moves the drone's time to now. The lock must be held.
@@ -179,14 +179,14 @@ func (f *Fleet) advance(i int, now time.Time) *member {
 	return m
 }
 
-func (f *Fleet) publish(ctx context.Context, t domain.Telemetry) {
+func (f *Fleet) publish(ctx context.Context, t domain.Telemetry, stop *invariant.StopReport) {
 	data, attrs, err := wire.EncodeTelemetry(t, f.cfg.Format)
 	if err != nil {
 		f.sender.failed.Add(1)
 		return
 	}
 	f.sender.send(ctx, data, attrs, string(t.DroneID), invariant.Message{
-		Topic: f.cfg.Topic, DroneID: t.DroneID, Timestamp: t.Timestamp,
+		Topic: f.cfg.Topic, DroneID: t.DroneID, Timestamp: t.Timestamp, Stop: stop,
 	})
 }
 

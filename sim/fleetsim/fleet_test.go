@@ -317,7 +317,7 @@ func BenchmarkFleet_Report(b *testing.B) {
 	for b.Loop() {
 		now = now.Add(time.Second)
 		for i := range f.members {
-			t, _ := f.report(i, now)
+			t, _, _ := f.report(i, now)
 			if _, _, err := wire.EncodeTelemetry(t, wire.Protobuf); err != nil {
 				b.Fatal(err)
 			}

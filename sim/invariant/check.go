@@ -8,7 +8,7 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// Check checks a history against all nine invariants. Equal histories give equal
+// Check checks a history against all ten invariants. Equal histories give equal
 // reports.
 func Check(h History) Report {
 	if h.ClockTolerance == 0 {
@@ -24,6 +24,7 @@ func Check(h History) Report {
 	c.allOrNothing()
 	c.fold()
 	c.effects()
+	c.putDown()
 	slices.SortFunc(c.report.Violations, func(a, b Violation) int {
 		return cmp.Or(cmp.Compare(a.Invariant, b.Invariant), cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Detail, b.Detail))
 	})

@@ -1,5 +1,5 @@
 // Package invariant checks a fleet's history (events, final documents, ledger and
-// the messages confirmed to their senders) against the nine rules that must hold whatever happened:
+// the messages confirmed to their senders) against the ten rules that must hold whatever happened:
 //
 //	I1  no drone and no order is in two ACTIVE missions at any time
 //	I2  every status change is legal
@@ -10,6 +10,7 @@
 //	I7  an applied decision is mission, drone and all orders, or nothing
 //	I8  the events fold to the documents
 //	I9  every acknowledged message has its effect or a recorded reason
+//	I10 no parcel that was put down is sent again
 //
 // The package has its own tables of what is legal and must not import policy or an
 // adapter: otherwise a mistake there would be legal here too. It imports domain

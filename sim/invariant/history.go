@@ -45,14 +45,24 @@ type Message struct {
 	OrderID    domain.OrderID    // of an order or its cancellation
 	DecisionID domain.DecisionID // of a decision
 
-	Timestamp time.Time // when it was measured, created or decided, by the sender's clock
-	Cancel    bool      // cancels the order
+	Timestamp time.Time   // when it was measured, created or decided, by the sender's clock
+	Stop      *StopReport // of telemetry that was measured at a stop for an order; may be nil
+	Cancel    bool        // cancels the order
 
 	// ContentHash identifies the order's content. SentAt is when it was handed to
 	// the publisher, by the clock of publish times: no copy of the message has an
 	// earlier publish time. Zero if that clock is unknown.
 	ContentHash string
 	SentAt      time.Time
+}
+
+// StopReport is what a drone did when it reported from a stop for an order, as the
+// drone knows it.
+type StopReport struct {
+	MissionID domain.MissionID
+	// Route is the mission's route as far as the drone has come, with the stop where
+	// it stands as the last one.
+	Route []domain.Waypoint
 }
 
 // DeadLetter is a message that was dead-lettered, with the reason.
@@ -78,7 +88,7 @@ func (r Report) OK() bool { return len(r.Violations) == 0 }
 
 // Violation is one fact that breaks one rule.
 type Violation struct {
-	Invariant string `json:"invariant"` // "I1" to "I9"
+	Invariant string `json:"invariant"` // "I1" to "I10"
 	Subject   string `json:"subject"`   // for example "drone DRONE-001"
 	Detail    string `json:"detail"`
 }
