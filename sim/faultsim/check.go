@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,7 +83,11 @@ func (sim *simulation) check(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r.Complaints = append(r.Complaints, early...)
+	forged, err := sim.checkFences(ctx, h)
+	if err != nil {
+		return Result{}, err
+	}
+	r.Complaints = slices.Concat(r.Complaints, early, forged)
 	for _, o := range h.Orders {
 		r.Orders[o.Status]++
 	}

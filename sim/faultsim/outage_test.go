@@ -9,11 +9,38 @@ import (
 	"google.golang.org/grpc/codes"
 
 	fsfault "github.com/dronefleet/dronefleet/emulator/firestore/fault"
+	"github.com/dronefleet/dronefleet/policy"
 )
 
 // reports tells whether the invariant or requirement was found broken.
 func (r Result) reports(rule string) bool {
 	return slices.ContainsFunc(r.findings(), func(f string) bool { return strings.HasPrefix(f, rule+" ") })
+}
+
+// F-DEC-07: forged decisions are refused for their fence, whatever it is, and the real
+// ones go on being applied.
+func TestSimulation_RefusesForgedDecisions(t *testing.T) {
+	needsEmbedded(t)
+	var plan []plannedFault
+	for at := 5 * time.Second; at < 40*time.Second; at += 2 * time.Second {
+		plan = append(plan, plannedFault{at: at, what: faultForgedDecisions})
+	}
+	r, err := Run(t.Context(), Config{Seed: *seed, Duration: 3 * time.Second, Plan: plan, Log: logger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d forged; %d real ones applied; rejected %v", r.Faults[faultForgedDecisions], r.Applied, r.Rejected)
+	for _, f := range r.findings() {
+		t.Error(f)
+	}
+	for _, reason := range []policy.Reason{policy.ReasonFenceUnknown, policy.ReasonFenceMissing} {
+		if r.Rejected[string(reason)] == 0 {
+			t.Errorf("no decision was refused as %s", reason)
+		}
+	}
+	if r.Applied == 0 {
+		t.Error("no real decision was applied")
+	}
 }
 
 // F-ACK-01, F-FLOW-01: an outage of Firestore of three minutes, longer than any

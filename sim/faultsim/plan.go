@@ -41,6 +41,7 @@ const (
 	faultDroneBroken      = "drone broken"
 	faultDroneBattery     = "drone battery"
 	faultPoison           = "poison"
+	faultForgedDecisions  = "forged decisions"
 	faultPubSubWeather    = "pubsub weather"
 	faultLateReports      = "late reports"
 	faultUnavailable      = "firestore unavailable"
@@ -61,7 +62,7 @@ var weights = []struct {
 	{faultFirestoreOutage, 1}, {faultPubSubOutage, 1},
 	{faultKillManager, 8}, {faultKillOptimizer, 4}, {faultRestartManager, 2},
 	{faultDroneSilent, 2}, {faultDroneDeaf, 3}, {faultDroneBroken, 2}, {faultDroneBattery, 1},
-	{faultPoison, 6}, {faultPubSubWeather, 4}, {faultLateReports, 3},
+	{faultPoison, 6}, {faultForgedDecisions, 3}, {faultPubSubWeather, 4}, {faultLateReports, 3},
 	{faultUnavailable, 3}, {faultAnswerLost, 4}, {faultAbortStorm, 3}, {faultSlow, 2},
 	{faultCut, 3}, {faultSlowLocks, 2}, {faultExpire, 2}, {faultDeadlineExceeded, 2},
 }
@@ -129,7 +130,7 @@ func newPlan(seed uint64, length time.Duration) []plannedFault {
 		case faultLateReports:
 			// Up to half a minute of simulated time: later than the next reports,
 			// and at times later than a parked drone's mission goes on (F-TEL-11).
-			s.pubsub = &psfault.Plan{Resources: []string{telemetrySubscription}, Reorder: 1, Delay: 0.2 + random.Float64()/2, DelayFor: between(time.Second, 12*time.Second)}
+			s.pubsub = &psfault.Plan{Resources: []string{telemetrySubscription}, Reorder: 1, Delay: 0.1 + random.Float64()/3, DelayFor: between(time.Second, 12*time.Second)}
 		}
 		return s
 	}
@@ -138,7 +139,7 @@ func newPlan(seed uint64, length time.Duration) []plannedFault {
 		plan = append(plan, newFault(at, draw()))
 	}
 	// Every run has these.
-	for _, what := range []string{faultFirestoreOutage, faultPubSubWeather, faultLateReports, faultAnswerLost, faultPoison, faultKillManager, faultKillOptimizer} {
+	for _, what := range []string{faultFirestoreOutage, faultPubSubWeather, faultLateReports, faultAnswerLost, faultPoison, faultForgedDecisions, faultKillManager, faultKillOptimizer} {
 		plan = append(plan, newFault(time.Duration(random.Int64N(int64(length*2/3))), what))
 	}
 	slices.SortStableFunc(plan, func(a, b plannedFault) int { return cmp.Compare(a.at, b.at) })

@@ -445,6 +445,10 @@ func (sim *simulation) inject(faulty, ctx context.Context, s plannedFault) {
 	case faultDroneBattery:
 		low := float64(s.target % 25)
 		injectDrone(fleetsim.Fault{Battery: &low})
+	case faultForgedDecisions:
+		if err := sim.forge(ctx); err != nil && ctx.Err() == nil {
+			sim.cfg.Log.WarnContext(ctx, "no decisions forged", slog.Any("err", err))
+		}
 	case faultPoison:
 		sim.hospitals.poison(ctx, s.target)
 		sim.count(s.what, 1)

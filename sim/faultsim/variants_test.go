@@ -2,6 +2,7 @@ package faultsim
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/firestorelock"
 )
 
 // variant is the product with one mistake.
@@ -202,6 +205,15 @@ func TestChecker_CatchesBrokenVariants(t *testing.T) {
 // about one in ten thousand.
 const worlds = 24
 
+// moreFences makes the product believe that locks have handed out more fences than
+// they have.
+func moreFences(d document) bool {
+	if n, err := lock.ParseFence(d.text("fence")); err == nil && d.collection == firestorelock.DefaultFenceCollection {
+		d.fields["fence"] = textValue(strconv.FormatInt(n+1_000_000, 10))
+	}
+	return false
+}
+
 // Mistakes that do harm only when the network fails are caught by the simulation,
 // which always has poison, an outage of Firestore and lost answers.
 func TestSimulation_CatchesBrokenVariants(t *testing.T) {
@@ -217,6 +229,7 @@ func TestSimulation_CatchesBrokenVariants(t *testing.T) {
 		{"of a report delivered twice one is acked though the commit failed", "F-ACK-01", func() []grpc.DialOption {
 			return (&redeliveryAcker{seen: map[string]bool{}}).dialOptions()
 		}},
+		{"fences that no lock handed out are applied", "F-DEC-07", (&faultInjector{read: moreFences}).dialOptions},
 		{"dead letters are dropped", "I9", (&faultInjector{dropDeadLetters: true}).dialOptions},
 	} {
 		t.Run(v.name, func(t *testing.T) {
