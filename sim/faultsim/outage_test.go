@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	fspb "cloud.google.com/go/firestore/apiv1/firestorepb"
 	"google.golang.org/grpc/codes"
 
 	fsfault "github.com/dronefleet/dronefleet/emulator/firestore/fault"
@@ -40,6 +41,71 @@ func TestSimulation_RefusesForgedDecisions(t *testing.T) {
 	}
 	if r.Applied == 0 {
 		t.Error("no real decision was applied")
+	}
+}
+
+// F-DEC-01, F-ACK-01: a process that stands still for longer than its leases, while
+// others do its work, and then goes on does nothing twice. A product that does not
+// look up what others have done meanwhile is caught.
+func TestSimulation_SurvivesFrozenProcesses(t *testing.T) {
+	needsEmbedded(t)
+	if testing.Short() {
+		t.Skip("takes a whole simulation; run without -short")
+	}
+	var plan []plannedFault
+	for i := range 8 {
+		at := time.Duration(15*i+8) * time.Second
+		plan = append(plan, plannedFault{at: at, lasts: shortestFreeze, what: faultFreezeManager, target: i})
+		if i%3 == 0 {
+			plan = append(plan, plannedFault{at: at, lasts: shortestFreeze, what: faultFreezeOptimizer, target: i})
+		}
+	}
+	forgetful := faultInjector{
+		read: func(d document) bool { return d.collection == "decisions" },
+		write: func(all []*fspb.Write) []*fspb.Write {
+			for _, w := range all {
+				if written(w).collection == "decisions" {
+					w.CurrentDocument = nil
+				}
+			}
+			return all
+		},
+	}
+	for _, row := range []struct {
+		name   string
+		faults faultInjector
+		worlds uint64
+		caught string
+	}{
+		{"nothing is done twice", faultInjector{}, 1, ""},
+		{"a ledger that is not read does it twice", forgetful, worlds, "I7"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			for world := range row.worlds {
+				r, err := Run(t.Context(), Config{
+					Seed: *seed + world, Managers: 3, Plan: plan, Duration: *duration, Log: logger(t), Interceptors: row.faults.dialOptions(),
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Logf("orders %v, %d applied, rejected %v, faults %v", r.Orders, r.Applied, r.Rejected, r.Faults)
+				if row.caught != "" && r.reports(row.caught) {
+					return
+				}
+				if row.caught == "" {
+					for _, f := range r.findings() {
+						t.Error(f)
+					}
+					if r.Applied == 0 || r.Faults[faultFreezeManager] == 0 || r.Faults[faultFreezeOptimizer] == 0 {
+						t.Error("nothing happened")
+					}
+				}
+			}
+			if row.caught != "" {
+				t.Errorf("%s did not report it in %d worlds", row.caught, row.worlds)
+			}
+		})
 	}
 }
 

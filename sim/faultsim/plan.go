@@ -35,6 +35,8 @@ const (
 	faultPubSubOutage     = "pubsub outage"
 	faultKillManager      = "kill manager"
 	faultKillOptimizer    = "kill optimizer"
+	faultFreezeManager    = "freeze manager"
+	faultFreezeOptimizer  = "freeze optimizer"
 	faultRestartManager   = "restart manager"
 	faultDroneSilent      = "drone silent"
 	faultDroneDeaf        = "drone deaf"
@@ -61,6 +63,7 @@ var weights = []struct {
 }{
 	{faultFirestoreOutage, 1}, {faultPubSubOutage, 1},
 	{faultKillManager, 8}, {faultKillOptimizer, 4}, {faultRestartManager, 2},
+	{faultFreezeManager, 3}, {faultFreezeOptimizer, 2},
 	{faultDroneSilent, 2}, {faultDroneDeaf, 3}, {faultDroneBroken, 2}, {faultDroneBattery, 1},
 	{faultPoison, 6}, {faultForgedDecisions, 3}, {faultPubSubWeather, 4}, {faultLateReports, 3},
 	{faultUnavailable, 3}, {faultAnswerLost, 4}, {faultAbortStorm, 3}, {faultSlow, 2},
@@ -70,6 +73,10 @@ var weights = []struct {
 // telemetrySubscription is the full name of the State Managers' subscription to
 // reports.
 var telemetrySubscription = "projects/" + connect.EmulatorProject + "/subscriptions/" + pubsubio.Subscription(pubsubio.TopicTelemetry)
+
+// shortestFreeze is longer than the leases of messages and locks: a lock's lasts at
+// least a second of machine time.
+const shortestFreeze = 45 * time.Second
 
 // meanPause is the mean simulated time between two faults.
 const meanPause = 6 * time.Second
@@ -103,6 +110,8 @@ func newPlan(seed uint64, length time.Duration) []plannedFault {
 		case faultFirestoreOutage:
 			s.lasts = between(time.Minute, 2*time.Minute)
 			s.rule = &fsfault.Rule{Owner: productOwner, Do: fsfault.Fail(codes.Unavailable)}
+		case faultFreezeManager, faultFreezeOptimizer:
+			s.lasts = between(shortestFreeze, 2*shortestFreeze)
 		case faultPubSubOutage:
 			s.lasts = between(20*time.Second, time.Minute)
 		case faultUnavailable:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,63 @@ type connections struct {
 	*connect.Clients
 	conns []*grpc.ClientConn
 	dead  atomic.Bool
+	gate  gate
+}
+
+// gate lets everything pass unless it is shut. A process behind a shut gate is frozen
+// as the rest of the fleet sees it: what it does arrives late, and it goes on without
+// having noticed.
+type gate struct {
+	mu   sync.Mutex
+	shut chan struct{} // closed when the gate opens; nil while it is open
+}
+
+func (g *gate) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shut == nil {
+		g.shut = make(chan struct{})
+	}
+}
+
+func (g *gate) open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shut != nil {
+		close(g.shut)
+		g.shut = nil
+	}
+}
+
+// wait returns when the gate is open or ctx has ended.
+func (g *gate) wait(ctx context.Context) {
+	g.mu.Lock()
+	shut := g.shut
+	g.mu.Unlock()
+	if shut == nil {
+		return
+	}
+	select {
+	case <-shut:
+	case <-ctx.Done():
+	}
+}
+
+// gatedStream is a stream through a gate.
+type gatedStream struct {
+	grpc.ClientStream
+	gate *gate
+}
+
+func (s *gatedStream) SendMsg(m any) error {
+	s.gate.wait(s.Context())
+	return s.ClientStream.SendMsg(m)
+}
+
+func (s *gatedStream) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	s.gate.wait(s.Context())
+	return err
 }
 
 // dial opens connections for a process. Fault rules select it by owner; extra
@@ -65,6 +123,7 @@ func dial(ctx context.Context, hosts connect.Config, owner string, extra ...grpc
 // cut makes the process dead to everybody else.
 func (c *connections) cut() {
 	c.dead.Store(true)
+	c.gate.open()
 	_ = c.close() // in-flight calls are meant to fail
 }
 
@@ -83,11 +142,13 @@ func (c *connections) close() error {
 var errDead = status.Error(codes.PermissionDenied, "this process is dead")
 
 func (c *connections) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	c.gate.wait(ctx)
 	if c.dead.Load() {
 		return errDead
 	}
 	for {
 		err := invoke(ctx, method, req, reply, cc, opts...)
+		c.gate.wait(ctx)
 		if !strings.HasSuffix(method, "/Publish") || status.Code(err) != codes.Unavailable || c.dead.Load() {
 			return err
 		}
@@ -104,8 +165,13 @@ func (c *connections) unary(ctx context.Context, method string, req, reply any, 
 const publishPause = 100 * time.Millisecond
 
 func (c *connections) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	c.gate.wait(ctx)
 	if c.dead.Load() {
 		return nil, errDead
 	}
-	return open(ctx, desc, cc, method, opts...)
+	stream, err := open(ctx, desc, cc, method, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &gatedStream{stream, &c.gate}, nil
 }

@@ -428,6 +428,18 @@ func (sim *simulation) inject(faulty, ctx context.Context, s plannedFault) {
 			sim.managers[s.target%n].kill()
 			sim.count(s.what, 1)
 		}
+	case faultFreezeManager:
+		if n := len(sim.managers); n > 0 {
+			thaw := sim.managers[s.target%n].freeze()
+			last()
+			thaw()
+			sim.count(s.what, 1)
+		}
+	case faultFreezeOptimizer:
+		thaw := sim.optimizers[s.target%len(sim.optimizers)].freeze()
+		last()
+		thaw()
+		sim.count(s.what, 1)
 	case faultRestartManager:
 		if n := len(sim.managers); n > 0 {
 			sim.managers[s.target%n].restart()

@@ -75,6 +75,18 @@ func (s *supervisor) kill() {
 	}
 }
 
+// freeze lets the current process stand still until thaw is called. The process that
+// takes its place if it is killed meanwhile is not frozen.
+func (s *supervisor) freeze() (thaw func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current == nil {
+		return func() {}
+	}
+	s.current.gate.close()
+	return s.current.gate.open
+}
+
 // restart asks the current process to shut down cleanly.
 func (s *supervisor) restart() {
 	s.mu.Lock()
