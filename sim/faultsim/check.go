@@ -116,3 +116,17 @@ func readHistory(ctx context.Context, store *firestoretx.Store, c *connections) 
 	h.DeadLetters = append(h.DeadLetters, fleethistory.ForChecker(letters)...)
 	return h, letters, err
 }
+
+// findings is everything the product did wrong.
+func (r Result) findings() []string {
+	var found []string
+	for _, v := range r.Verdict.Violations {
+		found = append(found, v.String())
+	}
+	return append(found, r.Complaints...)
+}
+
+// reports tells whether the invariant or requirement was found broken.
+func (r Result) reports(rule string) bool {
+	return slices.ContainsFunc(r.findings(), func(f string) bool { return strings.HasPrefix(f, rule+" ") })
+}

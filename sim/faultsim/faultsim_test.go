@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +17,10 @@ var (
 	seed     = flag.Uint64("faultsim.seed", 1, "the first seed")
 	duration = flag.Duration("faultsim.duration", 4*time.Second, "machine time with faults of each seed")
 	kills    = flag.Int("faultsim.kills", 30, "how many State Managers to kill with SIGKILL")
-	verbose  = flag.Bool("faultsim.log", false, "print the product's log")
+	// One candidate takes as long as one run, so this is for a failure at hand.
+	shrinkTries = flag.Int("faultsim.shrink", 0, "runs of each smaller plan when a failing plan is shrunk; 0 does not shrink")
+
+	verbose = flag.Bool("faultsim.log", false, "print the product's log")
 )
 
 // needsEmbedded skips a test where the environment names other servers.
@@ -49,13 +53,14 @@ func TestSimulation_SurvivesEveryFaultOfThePlan(t *testing.T) {
 	for s := *seed; s < *seed+uint64(n); s++ {
 		t.Run(fmt.Sprintf("seed %d", s), func(t *testing.T) {
 			t.Parallel()
-			r, err := Run(t.Context(), Config{Seed: s, Duration: *duration, Log: logger(t)})
+			cfg := Config{Seed: s, Duration: *duration, Log: logger(t)}
+			r, err := Run(t.Context(), cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Logf("seed %d: orders %v, decisions %d applied, rejected %v, dead letters %v, %d events, %d processes, %d MiB, %d by late evidence, drained in %s, faults %v",
 				s, r.Orders, r.Applied, r.Rejected, r.DeadLetters, r.Events, r.Starts, r.MaxHeap>>20, r.Late, r.Drained.Round(time.Millisecond), r.Faults)
-			report(t, s, r)
+			report(t, cfg, r)
 			if len(r.Orders) == 0 || r.Events == 0 || len(r.Faults) == 0 {
 				t.Error("nothing happened")
 			}
@@ -66,17 +71,8 @@ func TestSimulation_SurvivesEveryFaultOfThePlan(t *testing.T) {
 	}
 }
 
-// findings is everything the product did wrong.
-func (r Result) findings() []string {
-	var found []string
-	for _, v := range r.Verdict.Violations {
-		found = append(found, v.String())
-	}
-	return append(found, r.Complaints...)
-}
-
 // report fails the test for everything the product did wrong.
-func report(t *testing.T, seed uint64, r Result) {
+func report(t *testing.T, cfg Config, r Result) {
 	t.Helper()
 	found := r.findings()
 	for i, f := range found {
@@ -87,9 +83,14 @@ func report(t *testing.T, seed uint64, r Result) {
 		t.Error(f)
 	}
 	if t.Failed() {
-		t.Logf("try again with -faultsim.seed %d -faultsim.seeds 1; the plan was:", seed)
-		for _, s := range newPlan(seed, 40**duration) {
-			t.Log(s)
+		t.Logf("try again with -faultsim.seed %d -faultsim.seeds 1; -faultsim.shrink 3 looks for the faults that matter; the plan was:\n%s", cfg.Seed, tell(cfg.planned()))
+	}
+	if len(found) > 0 && *shrinkTries > 0 {
+		rule, _, _ := strings.Cut(found[0], " ")
+		small, err := Shrink(t.Context(), cfg, rule, *shrinkTries)
+		if err != nil {
+			t.Fatal(err)
 		}
+		t.Logf("%s is broken by:\n%s", rule, tell(small))
 	}
 }

@@ -1,8 +1,6 @@
 package faultsim
 
 import (
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,11 +10,6 @@ import (
 	fsfault "github.com/dronefleet/dronefleet/emulator/firestore/fault"
 	"github.com/dronefleet/dronefleet/policy"
 )
-
-// reports tells whether the invariant or requirement was found broken.
-func (r Result) reports(rule string) bool {
-	return slices.ContainsFunc(r.findings(), func(f string) bool { return strings.HasPrefix(f, rule+" ") })
-}
 
 // F-DEC-07: forged decisions are refused for their fence, whatever it is, and the real
 // ones go on being applied.

@@ -1,6 +1,7 @@
 package faultsim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,6 +55,27 @@ type Config struct {
 	During func(ctx context.Context, hosts connect.Config) error
 }
 
+// withDefaults fills what was left out and does not depend on the seed.
+func (c Config) withDefaults() Config {
+	c.Speed = cmp.Or(c.Speed, 40)
+	c.Optimizers = cmp.Or(c.Optimizers, 2)
+	c.Drones = cmp.Or(c.Drones, 12)
+	return c
+}
+
+// length is the simulated time with faults.
+func (c Config) length() time.Duration {
+	return time.Duration(float64(c.Duration) * c.withDefaults().Speed)
+}
+
+// planned is the plan of the run.
+func (c Config) planned() []plannedFault {
+	if c.Plan != nil {
+		return c.Plan
+	}
+	return newPlan(c.Seed, c.length())
+}
+
 // Result is what a run left behind and what the checks found.
 type Result struct {
 	History invariant.History
@@ -87,17 +109,9 @@ const maxSkew = 5 * time.Second
 // Run runs one seed and checks it.
 func Run(ctx context.Context, cfg Config) (Result, error) {
 	random := rand.New(rand.NewPCG(cfg.Seed, 0x73657475))
-	if cfg.Speed == 0 {
-		cfg.Speed = 40
-	}
+	cfg = cfg.withDefaults()
 	if cfg.Managers == 0 {
 		cfg.Managers = 2 + random.IntN(3)
-	}
-	if cfg.Optimizers == 0 {
-		cfg.Optimizers = 2
-	}
-	if cfg.Drones == 0 {
-		cfg.Drones = 12
 	}
 	clock, err := simclock.New(simclock.Rate{Epoch: time.Now(), Speed: cfg.Speed})
 	if err != nil {
@@ -350,16 +364,11 @@ func (sim *simulation) run(ctx context.Context) (Result, error) {
 // carryOutPlan injects the planned faults, and ends all of them after the
 // duration.
 func (sim *simulation) carryOutPlan(ctx context.Context) {
-	length := time.Duration(float64(sim.cfg.Duration) * sim.cfg.Speed)
-	end := sim.clock.Now().Add(length)
+	end := sim.clock.Now().Add(sim.cfg.length())
 	begun := sim.clock.Now()
 	faulty, endFaults := context.WithCancel(ctx)
 	var injecting sync.WaitGroup
-	plan := sim.cfg.Plan
-	if plan == nil {
-		plan = newPlan(sim.cfg.Seed, length)
-	}
-	for _, s := range plan {
+	for _, s := range sim.cfg.planned() {
 		injecting.Go(func() {
 			if sim.wait(faulty, begun.Add(s.at)) {
 				sim.inject(faulty, ctx, s)
