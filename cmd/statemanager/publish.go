@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/internal/config"
 )
@@ -21,7 +22,7 @@ type publishCommand struct {
 	cli.Connection
 	Topic       string            `arg:"" help:"${enum}." enum:"telemetry,orders,decisions"`
 	File        string            `arg:"" optional:"" help:"The payload; default standard input." default:"-"`
-	OrderingKey string            `help:"Messages of one key keep their order." placeholder:"KEY"`
+	OrderingKey string            `help:"Messages of one key keep their order; default the drone of a report." placeholder:"KEY"`
 	Attribute   map[string]string `help:"Attributes of the message, such as content-type=application/json." placeholder:"NAME=VALUE" mapsep:"none"` // a value may hold semicolons
 }
 
@@ -46,7 +47,7 @@ func (c *publishCommand) Run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, clients.Close()) }()
 	publisher := pubsubio.NewPublisher(clients.PubSub)
-	id, err := publisher.Publish(ctx, c.Topic, data, maps.Clone(c.Attribute), c.OrderingKey).Wait(ctx)
+	id, err := publisher.Publish(ctx, c.Topic, data, maps.Clone(c.Attribute), c.orderingKey(data)).Wait(ctx)
 	if err != nil && ctx.Err() != nil { // do not stop the publisher: that would wait for the server
 		return fmt.Errorf("interrupted while publishing; topic %s may have the message", c.Topic)
 	}
@@ -59,6 +60,17 @@ func (c *publishCommand) Run(ctx context.Context) (err error) {
 	}
 	fmt.Fprintf(cli.Stdout, "message %s published to %s\n", id, c.Topic)
 	return nil
+}
+
+// orderingKey is the given key, or the drone of a report that can be decoded
+// (F-TEL-13).
+func (c *publishCommand) orderingKey(data []byte) string {
+	if c.OrderingKey == "" && c.Topic == pubsubio.TopicTelemetry {
+		if t, err := wire.DecodeTelemetry(data, c.Attribute); err == nil {
+			return string(t.DroneID)
+		}
+	}
+	return c.OrderingKey
 }
 
 // payload reads the message.

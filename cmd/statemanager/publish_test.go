@@ -165,3 +165,43 @@ func TestPublish_SendsExactlyWhatIsGiven(t *testing.T) {
 		t.Errorf("received %+v", got)
 	}
 }
+
+// F-TEL-13: a report has its drone's id as ordering key unless another is given; one that
+// cannot be decoded has none.
+func TestPublish_ReportsAreOrderedByDrone(t *testing.T) {
+	hosts := emutest.Hosts(t)
+	clients := emutest.Connect(t, hosts)
+	if err := pubsubio.Ensure(t.Context(), clients.PubSub); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "report.json")
+	publish := func(text string, more ...string) string {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		statemanager.Run(t, hosts, 0, append([]string{"publish", "telemetry", file}, more...)...)
+		ctx, cancel := context.WithTimeout(t.Context(), clitest.Patience)
+		defer cancel()
+		var key string
+		err := clients.PubSub.Subscriber(pubsubio.Subscription(pubsubio.TopicTelemetry)).Receive(ctx, func(_ context.Context, m *pubsub.Message) {
+			key = m.OrderingKey
+			m.Ack()
+			cancel()
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	const report = `{"droneId":"D-7","timestamp":"2026-11-25T12:00:00Z","position":{"lat":48.8,"lon":2.3},"batteryPercentage":80,"status":"IDLE"}`
+	if key := publish(report); key != "D-7" {
+		t.Errorf("ordering key %q, want the drone's id", key)
+	}
+	if key := publish(report, "--ordering-key=other"); key != "other" {
+		t.Errorf("ordering key %q, want the given one", key)
+	}
+	if key := publish("{not json"); key != "" {
+		t.Errorf("ordering key %q of what is no report", key)
+	}
+}
