@@ -32,3 +32,27 @@ func TestTelemetryApplier_TrustsTheServersClock(t *testing.T) {
 		})
 	}
 }
+
+// F-OPT-06, L-END-02: an optimizer whose clock is 500 ms or more off takes no lock, so it
+// decides nothing. One that is less off goes on with the work.
+func TestSimulation_SkewedOptimizersDecideNothing(t *testing.T) {
+	needsEmbedded(t)
+	t.Parallel()
+	offsets := []time.Duration{time.Hour, -time.Hour, 600 * time.Millisecond, -600 * time.Millisecond, 150 * time.Millisecond}
+	r, err := Run(t.Context(), Config{
+		Seed: *seed, Speed: 1, Drones: 60, Managers: 2, Optimizers: len(offsets), Offsets: offsets, Interval: time.Second,
+		Plan: []plannedFault{}, Duration: 5 * time.Second, Log: logger(t),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("orders %v, %d applied, rejected %v, decided by each optimizer %v", r.Orders, r.Applied, r.Rejected, r.Decided)
+	for _, f := range r.findings() {
+		t.Error(f)
+	}
+	for i, offset := range offsets {
+		if decides := r.Decided[i] > 0; decides != (offset.Abs() < 500*time.Millisecond) {
+			t.Errorf("an optimizer whose clock is %s ahead decided %d missions", offset, r.Decided[i])
+		}
+	}
+}

@@ -11,6 +11,10 @@
 // goroutines, sockets and the scheduler are real, so a failing seed fails again
 // with some probability, not with certainty.
 //
+// Shrink reduces a failing plan to the faults that the failure needs:
+//
+//	go test ./sim/faultsim -run EveryFault -faultsim.seed 7 -faultsim.seeds 1 -faultsim.shrink 3
+//
 // The package is for tests. No binary may import it, and it must not import
 // policy: a rule of the fleet would be checked against itself. An error of Run
 // means that the simulation could not be run; what the product did wrong is in

@@ -43,7 +43,11 @@ type Config struct {
 	Speed      float64       // simulated seconds per second; default 40
 	Managers   int           // State Managers in this process; -1 for none; default 2 to 4, by seed
 	Optimizers int           // default 2
-	Drones     int           // default 12
+	Interval   time.Duration // between the cycles of a depot; default the product's
+	// Offsets are by how much the clocks of the first optimizers are ahead of
+	// Firestore's. Locks trust the server's clock only at speed 1.
+	Offsets []time.Duration
+	Drones  int // default 12
 	// Plan, if not nil, replaces the seed's plan.
 	Plan []plannedFault
 	Log  *slog.Logger
@@ -89,6 +93,7 @@ type Result struct {
 	Applied     int // decisions
 	Rejected    map[string]int
 	Events      int
+	Decided     []int  // decisions published by each optimizer
 	Late        int    // orders whose delivery late evidence proved or dated back
 	Starts      int    // processes of the product started
 	MaxHeap     uint64 // bytes, of everything in this process
@@ -162,6 +167,7 @@ type simulation struct {
 	mu           sync.Mutex
 	injected     map[string]int
 	observations []invariant.Observation
+	decided      []int // decisions that each optimizer published
 	maxHeap      uint64
 }
 
@@ -219,8 +225,15 @@ func (sim *simulation) open(ctx context.Context) error {
 		sim.managers = append(sim.managers, sim.supervise(fmt.Sprintf("manager %d", i), clock, sim.manage))
 	}
 	for i := range sim.cfg.Optimizers {
-		sim.optimizers = append(sim.optimizers, sim.supervise(fmt.Sprintf("optimizer %d", i), sim.clock, sim.optimize))
+		s := sim.supervise(fmt.Sprintf("optimizer %d", i), sim.clock, func(ctx context.Context, c *connections, clock *simclock.Clock) error {
+			return sim.optimize(ctx, i, c, clock)
+		})
+		if i < len(sim.cfg.Offsets) {
+			s.extra = append(s.extra, clockOffset(sim.cfg.Offsets[i]).dialOptions()...)
+		}
+		sim.optimizers = append(sim.optimizers, s)
 	}
+	sim.decided = make([]int, sim.cfg.Optimizers)
 	return nil
 }
 
@@ -231,7 +244,7 @@ func (sim *simulation) supervise(name string, clock *simclock.Clock, work func(c
 
 // skewed returns a clock that is ahead of rate.
 func skewed(rate simclock.Rate, ahead time.Duration) (*simclock.Clock, error) {
-	rate.Epoch = rate.Epoch.Add(-time.Duration(float64(ahead) / (rate.Speed - 1)))
+	rate.Ahead += ahead
 	return simclock.New(rate)
 }
 
@@ -250,8 +263,8 @@ func (sim *simulation) manage(ctx context.Context, c *connections, clock *simclo
 	return m.Run(ctx)
 }
 
-// optimize runs an optimizer until ctx ends.
-func (sim *simulation) optimize(ctx context.Context, c *connections, clock *simclock.Clock) error {
+// optimize runs optimizer number i until ctx ends.
+func (sim *simulation) optimize(ctx context.Context, i int, c *connections, clock *simclock.Clock) error {
 	locks, err := c.Clients.Locks(clock, sim.cfg.Log)
 	if err != nil {
 		return err
@@ -260,8 +273,11 @@ func (sim *simulation) optimize(ctx context.Context, c *connections, clock *simc
 	publish := dispatch.PublishDecisions(publisher, wire.Protobuf)
 	confirmed := func(ctx context.Context, decisions []domain.Decision) []error {
 		errs := publish(ctx, decisions)
-		for i, d := range decisions {
-			if errs[i] == nil {
+		sim.mu.Lock()
+		sim.decided[i] += len(decisions)
+		sim.mu.Unlock()
+		for n, d := range decisions {
+			if errs[n] == nil {
 				sim.confirmations.Add(invariant.Message{Topic: pubsubio.TopicDecisions, DecisionID: d.ID, Timestamp: d.SnapshotTime})
 			}
 		}
@@ -269,7 +285,7 @@ func (sim *simulation) optimize(ctx context.Context, c *connections, clock *simc
 	}
 	store := firestoretx.New(c.Firestore, firestoretx.Config{Now: clock.Now})
 	runner := dispatch.NewRunner(store, locks, confirmed, uuid.NewString, clock,
-		dispatch.Config{SolveLimit: 20 * time.Millisecond, Strategy: solver.Greedy, Seed: sim.cfg.Seed, Holder: "faultsim"}, sim.cfg.Log, c.Meter)
+		dispatch.Config{Interval: sim.cfg.Interval, SolveLimit: 20 * time.Millisecond, Strategy: solver.Greedy, Seed: sim.cfg.Seed, Holder: "faultsim"}, sim.cfg.Log, c.Meter)
 	err = runner.Run(ctx)
 	publisher.Stop()
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
