@@ -10,14 +10,13 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// judged is a decision on its way to be judged, with what it is judged by.
+// judged is a decision and the state that it is judged by.
 type judged struct {
 	state    DecisionState
 	decision domain.Decision
 }
 
-// soundDecision is for drone D1 and orders O1 and O2, and has nothing against
-// it.
+// soundDecision assigns orders O1 and O2 to drone D1 and must be applied.
 func soundDecision() judged {
 	drone := readyDrone("D1")
 	d := plan("X", "D1", "O1", "O2")
@@ -32,10 +31,9 @@ func soundDecision() judged {
 	}
 }
 
-// objections has for every reason against a decision, which not all reasons are,
-// something that gives it. What
-// is about the drone leaves it in place, what is about an order touches O1, so that
-// any two can be given at once. F-DEC-02
+// objections maps every reason to reject a decision to a change that causes it. Any
+// two can be combined: those about the drone only edit it, and those about an order
+// edit O1. Reasons that concern no decision are absent. F-DEC-02
 //
 //exhaustive:ignore
 var objections = map[Reason]func(*judged){
@@ -65,8 +63,8 @@ var objections = map[Reason]func(*judged){
 	ReasonOverCapacity: drone(func(d *domain.Drone) { d.PayloadCapacityKg = 1.9 }),
 }
 
-// decisionReasons lists every reason against a decision in the order in which they
-// count: that of the ledger's id first.
+// decisionReasons lists every reason to reject a decision by precedence, a conflict
+// with the ledger first.
 func decisionReasons() []Reason { return append([]Reason{ReasonDecisionConflict}, LedgerReasons()...) }
 
 func drone(change func(*domain.Drone)) func(*judged) {
@@ -91,12 +89,12 @@ func TestDecisionTable(t *testing.T) {
 	}
 }
 
-// checkDecisionTable gives every objection alone, which must be the reason, and
-// with every later one, where the earlier must be.
+// checkDecisionTable raises every objection alone and together with each later one;
+// the reason must be that of the earlier one.
 func checkDecisionTable(r rules) error {
 	var all []error
 	if got := judge(r, soundDecision()); got != applied {
-		all = append(all, fmt.Errorf("a sound decision came to %s", got))
+		all = append(all, fmt.Errorf("a sound decision is %s, want applied", got))
 	}
 	reasons := decisionReasons()
 	for i, reason := range reasons {
@@ -111,7 +109,7 @@ func checkDecisionTable(r rules) error {
 			}
 			give(&j)
 			if got := judge(r, j); got != string(reason) {
-				all = append(all, fmt.Errorf("what gives %s, with what gives %s: %s", reason, later, got))
+				all = append(all, fmt.Errorf("objections %s and %s: got %s, want the first", reason, later, got))
 			}
 		}
 	}
@@ -132,14 +130,14 @@ func judge(r rules, j judged) string {
 	case err != nil:
 		return answer(err)
 	case v.Entry.Outcome == domain.OutcomeRejected && (!v.Change.Empty() || v.Fence != "" || v.Entry.Detail == "" || v.Entry.MissionID != ""):
-		return fmt.Sprintf("%s with a change, a fence, a mission or without a word to people: %+v", v.Entry.Reason, v)
+		return fmt.Sprintf("rejected as %s with a change, a fence or a mission, or without a detail: %+v", v.Entry.Reason, v)
 	case !maps.Equal(before.state.Fences, j.state.Fences):
 		return "fences changed in place"
 	}
 	return outcome(v.Entry)
 }
 
-// decisionDetails are the sides of each limit.
+// decisionDetails are the cases on both sides of each limit.
 var decisionDetails = []struct {
 	why  string
 	give func(*judged)
@@ -149,12 +147,12 @@ var decisionDetails = []struct {
 		j.state.Ledger = &domain.LedgerEntry{ID: "X", Outcome: domain.OutcomeRejected, Reason: "LOW_BATTERY", Detail: "10 %", PayloadHash: j.decision.PayloadHash}
 	}, string(ReasonLowBattery)},
 	{"an equal fence", func(*judged) {}, applied},
-	{"an equal fence of other width", func(j *judged) { j.decision.Fence = "7" }, applied},
+	{"an equal fence with a different number of digits", func(j *judged) { j.decision.Fence = "7" }, applied},
 	{"a higher fence", func(j *judged) { j.fence("000000000000010", "000000000000010") }, applied},
-	{"a higher fence of other width", func(j *judged) { j.fence("0000000000000000010", "10") }, applied},
+	{"a higher fence with a different number of digits", func(j *judged) { j.fence("0000000000000000010", "10") }, applied},
 	{"a higher fence than the lock has handed out", func(j *judged) { j.fence("000000000000011", "000000000000010") }, string(ReasonFenceUnknown)},
-	{"a higher fence, and nobody looked what the lock has handed out", func(j *judged) { j.decision.Fence = "000000000000008" }, string(ReasonFenceUnknown)},
-	{"a lower fence, and nobody looked what the lock has handed out", func(j *judged) { j.decision.Fence = "000000000000006" }, string(ReasonStaleFence)},
+	{"a higher fence when the lock's counter was not read", func(j *judged) { j.decision.Fence = "000000000000008" }, string(ReasonFenceUnknown)},
+	{"a lower fence when the lock's counter was not read", func(j *judged) { j.decision.Fence = "000000000000006" }, string(ReasonStaleFence)},
 	{"a fence beyond the range of locks", func(j *judged) { j.fence("9999999999999999999", "900000000000000") }, string(ReasonFenceUnknown)},
 	{"a lock that has handed out no fence", func(j *judged) { j.fence("000000000000001", "") }, string(ReasonFenceUnknown)},
 	{"a fence of zero, which no lock hands out", func(j *judged) {
@@ -165,7 +163,7 @@ var decisionDetails = []struct {
 		j.state.Fences = Fences{"DEPOT": "999999999999999"}
 		j.fence("000000000000010", "000000000000010")
 	}, applied},
-	{"the newest fence but one, after one that the lock never handed out", func(j *judged) {
+	{"the second newest fence, after one that the lock never handed out", func(j *judged) {
 		j.state.Fences = Fences{"DEPOT": "999999999999999"}
 		j.fence("000000000000009", "000000000000010")
 	}, string(ReasonStaleFence)},
@@ -186,8 +184,8 @@ var decisionDetails = []struct {
 			j.state.Orders[id] = o
 		}
 	}, applied},
-	{"a drone bound but marked IDLE", drone(func(d *domain.Drone) { d.CurrentMissionID = "M-Q" }), string(ReasonDroneNotIdle)},
-	{"a drone heard of exactly 15 s ago", drone(func(d *domain.Drone) { d.SeenAt = at(-15) }), applied},
+	{"a drone that is IDLE but bound to a mission", drone(func(d *domain.Drone) { d.CurrentMissionID = "M-Q" }), string(ReasonDroneNotIdle)},
+	{"a drone last heard from exactly 15 s ago", drone(func(d *domain.Drone) { d.SeenAt = at(-15) }), applied},
 	{"a drone with just over 20 %", func(j *judged) {
 		j.state.Drone.Battery, j.decision.EstimatedBatteryConsumption = 20.1, 0.1
 	}, applied},
@@ -198,17 +196,17 @@ var decisionDetails = []struct {
 	{"landing with less than 20 %", drone(func(d *domain.Drone) { d.Battery = 49.9 }), string(ReasonLowBattery)},
 	{"a drone idle since the snapshot", drone(func(d *domain.Drone) { d.IdleSince = at(-2) }), applied},
 	{"an order pending since the snapshot", first(func(o *domain.Order) { o.PendingSince = at(-2) }), applied},
-	{"an order decided on before the snapshot and written after it", func(j *judged) { j.writeO1(at(-3), at(-1)) }, string(ReasonOrderChanged)},
-	{"an order written by the snapshot", func(j *judged) { j.writeO1(at(-3), at(-2)) }, applied},
-	{"an order written after the snapshot by a transaction of the longest kind", func(j *judged) { j.writeO1(at(-271.999), at(-1)) }, string(ReasonOrderChanged)},
-	{"an order long pending that was marked after the snapshot", func(j *judged) { j.writeO1(at(-272), at(-1)) }, applied},
-	{"parcels of exactly the capacity", func(j *judged) {
+	{"an order pending since before the snapshot but written after it", func(j *judged) { j.writeO1(at(-3), at(-1)) }, string(ReasonOrderChanged)},
+	{"an order written at the time of the snapshot", func(j *judged) { j.writeO1(at(-3), at(-2)) }, applied},
+	{"an order written after the snapshot by the longest possible transaction", func(j *judged) { j.writeO1(at(-271.999), at(-1)) }, string(ReasonOrderChanged)},
+	{"an order pending for longer than any transaction takes, written after the snapshot", func(j *judged) { j.writeO1(at(-272), at(-1)) }, applied},
+	{"parcels that weigh exactly the capacity", func(j *judged) {
 		j.state.Drone.PayloadCapacityKg = 0.3
 		j.weigh("O1", 0.1)
 		j.weigh("O2", 0.2) // 0.1 + 0.2 is a little over 0.3 in binary
 	}, applied},
-	{"no known capacity", drone(func(d *domain.Drone) { d.PayloadCapacityKg = 0 }), applied},
-	{"one parcel after the other", func(j *judged) {
+	{"an unknown capacity", drone(func(d *domain.Drone) { d.PayloadCapacityKg = 0 }), applied},
+	{"parcels carried one after the other", func(j *judged) {
 		j.state.Drone.PayloadCapacityKg = 1
 		j.decision.Route[2], j.decision.Route[3] = j.decision.Route[3], j.decision.Route[2]
 	}, applied},
@@ -221,19 +219,19 @@ var decisionDetails = []struct {
 	{"an order picked up twice", func(j *judged) { j.decision.Route[2] = j.decision.Route[1] }, string(ReasonBadRoute)},
 	{"an order delivered twice", func(j *judged) { j.decision.Route[4] = j.decision.Route[3] }, string(ReasonBadRoute)},
 	{"no pickup", func(j *judged) { j.decision.Route[1].Type = domain.WaypointDepotReturn }, string(ReasonBadRoute)},
-	{"no stops at all", func(j *judged) { j.decision.Route = nil }, string(ReasonBadRoute)},
+	{"no stops", func(j *judged) { j.decision.Route = nil }, string(ReasonBadRoute)},
 	{"no order", func(j *judged) { j.decision.OrderIDs, j.decision.Route = nil, nil }, string(ReasonBadRoute)},
 	{"an order listed twice", func(j *judged) { j.decision.OrderIDs = []domain.OrderID{"O1", "O2", "O1"} }, string(ReasonBadRoute)},
 	{"a route from where it stands", func(j *judged) { j.decision.Route = j.decision.Route[1:5] }, applied},
 }
 
-// fence gives the decision a fence, and says what the depot's lock has handed out.
+// fence sets the decision's fence and the newest one that the depot's lock has issued.
 func (j *judged) fence(own, issued string) {
 	j.decision.Fence = own
 	j.state.Issued = Fences{"DEPOT": issued}
 }
 
-// writeO1 lets O1 be pending since one moment and last written at another.
+// writeO1 sets when O1 became pending and when it was last written.
 func (j *judged) writeO1(pending, written time.Time) {
 	first(func(o *domain.Order) { o.PendingSince = pending })(j)
 	j.state.OrdersWritten = map[domain.OrderID]time.Time{"O1": written}
@@ -245,21 +243,21 @@ func (j *judged) weigh(id domain.OrderID, kg float64) {
 	j.state.Orders[id] = o
 }
 
-// TestMissionAssignmentPolicy_TakesUnfencedDecisionsOnlyIfAllowed is F-DEC-07.
-func TestMissionAssignmentPolicy_TakesUnfencedDecisionsOnlyIfAllowed(t *testing.T) {
+// F-DEC-07
+func TestMissionAssignmentPolicy_AcceptsUnfencedDecisionsOnlyIfAllowed(t *testing.T) {
 	p := DefaultMissionAssignmentPolicy()
 	for allowed, want := range map[bool]string{false: string(ReasonFenceMissing), true: applied} {
 		p.AllowUnfenced = allowed
 		j := soundDecision()
 		j.decision.Fence = ""
 		if got := judge(configured(DefaultDronePolicy(), DefaultOrderPolicy(), p), j); got != want {
-			t.Errorf("a decision without a fence, allowed %t: %s, want %s", allowed, got, want)
+			t.Errorf("AllowUnfenced %t: a decision without a fence is %s, want %s", allowed, got, want)
 		}
 	}
 }
 
-// TestDecisionState_NeedsIssuedOncePerCycle: the lock's counter is read for a fence
-// that differs from the highest applied, and for no other. F-DEC-07
+// The lock's counter is read only for a fence that differs from the highest applied
+// one. F-DEC-07
 func TestDecisionState_NeedsIssuedOncePerCycle(t *testing.T) {
 	for fence, want := range map[string]bool{
 		"000000000000007": false, "0000000000000000007": false, "": false, "000000000000006": true, "000000000000008": true,
@@ -267,18 +265,17 @@ func TestDecisionState_NeedsIssuedOncePerCycle(t *testing.T) {
 		j := soundDecision()
 		j.decision.Fence = fence
 		if got := j.state.NeedsIssued(j.decision); got != want {
-			t.Errorf("fence %q: needs what the lock has handed out %t, want %t", fence, got, want)
+			t.Errorf("fence %q: NeedsIssued = %t, want %t", fence, got, want)
 		}
 		j.state.Ledger = &domain.LedgerEntry{}
 		if j.state.NeedsIssued(j.decision) {
-			t.Errorf("fence %q: a decision that has its outcome needs more reads", fence)
+			t.Errorf("fence %q: NeedsIssued = true for a decision in the ledger", fence)
 		}
 	}
 }
 
-// TestDecisionTable_OnlyIdleAndPendingPass shows that of all statuses only IDLE and PENDING
-// can be assigned. F-DEC-06
-func TestDecisionTable_OnlyIdleAndPendingPass(t *testing.T) {
+// F-DEC-06
+func TestDecisionTable_AcceptsOnlyIdleDronesAndPendingOrders(t *testing.T) {
 	for _, s := range domain.DroneStatuses {
 		j := soundDecision()
 		j.state.Drone.Status = s
@@ -303,8 +300,7 @@ func TestDecisionTable_OnlyIdleAndPendingPass(t *testing.T) {
 	}
 }
 
-// TestVerdict_AppliedWritesMissionDroneOrdersAndLedger looks at what an applied decision writes. F-DEC-01,
-// F-DEC-04, F-TEL-06 a
+// F-DEC-01, F-DEC-04, F-TEL-06 a
 func TestVerdict_AppliedWritesMissionDroneOrdersAndLedger(t *testing.T) {
 	j := soundDecision()
 	j.fence("000000000000009", "000000000000009")
@@ -330,7 +326,7 @@ func TestVerdict_AppliedWritesMissionDroneOrdersAndLedger(t *testing.T) {
 		t.Errorf("mission %+v", m)
 	}
 	if len(v.Change.Events) != 4 {
-		t.Errorf("%d events for a mission, a drone and two orders", len(v.Change.Events))
+		t.Errorf("%d events, want 4: a mission, a drone and two orders", len(v.Change.Events))
 	}
 	for _, ev := range v.Change.Events {
 		if ev.DecisionID != "X" || ev.CycleID != "C" || ev.MissionID != "M-X" || ev.DroneID != "D1" || ev.Cause != domain.CauseDecision {

@@ -14,17 +14,17 @@ import (
 // droneSituations. A report is its claim, the mission it names and when it was
 // measured:
 //
-//	none, M, failed, other   the mission named: none; the one that holds the
-//	                         drone (or held it last, and was completed); the
-//	                         drone's own that failed at second 0; somebody's
+//	none, M, failed, other   the mission named: none; the drone's current one
+//	                         (or its last, completed one); the drone's own that
+//	                         failed at second 0; another drone's
 //	early                    measured at second 20: before M's freeAfter (25)
 //	                         and within 30 s of the failure
 //	late                     measured at second 40, after both
 //	old                      measured at second 40, delivered a minute later
 //
-// A cell says what changes, "." for nothing but position, battery and times:
+// A cell lists what changes besides position, battery and times; "." means nothing:
 //
-//	→S            the drone's status becomes S, unless it is so already
+//	→S            the drone's status becomes S, if it was another
 //	acked, moved  missionAcked, missionMoved are set
 //	COMPLETED     the mission completes and releases the drone
 //	a reason      the mission fails with it and releases the drone
@@ -33,17 +33,17 @@ import (
 //	flies on      that grace ends without effect
 //	faulty, well  its fault's grace begins, ends
 //	latched       the emergency stays until an operator clears it
-//	ghost         it is flagged, and the revocation sent again
-//	no ghost      it is no longer flagged
+//	ghost         the drone is flagged as a ghost and the revocation is sent again
+//	no ghost      the drone is no longer flagged
 type situation struct {
 	name  string
 	prose string
 	build func(w *world)
-	// statuses are D1's, one after the other, if they make no difference but in
-	// the status itself.
+	// statuses are the statuses of D1 that the grid holds for; nil for the one that
+	// build sets.
 	statuses []domain.DroneStatus
-	// grid has a line per claim and a column per mission named and time; a
-	// column without a time stands for the times not named elsewhere.
+	// grid has a row per claim and a column per mission named and time. A column
+	// without a time holds for the times that have no column of their own.
 	grid string
 }
 
@@ -73,7 +73,7 @@ func claimed(claim string, mission domain.MissionID, when string) (t domain.Tele
 	return t, measured
 }
 
-// missionNamed is the id behind a mission of the table.
+// missionNamed returns the id of a mission of the table.
 func missionNamed(name string) domain.MissionID {
 	return map[string]domain.MissionID{"none": "", "M": "M-X", "failed": failedMission, "other": otherMission}[name]
 }
@@ -84,10 +84,10 @@ func TestDroneTable(t *testing.T) {
 	}
 }
 
-// enough complaints make the point.
-const enough = 20
+// maxFailures bounds the output of a broken rule.
+const maxFailures = 20
 
-// checkDroneTable holds the rules against every cell.
+// checkDroneTable compares the rules with every cell.
 func checkDroneTable(r rules) error {
 	var all []error
 	for _, s := range droneSituations {
@@ -98,7 +98,7 @@ func checkDroneTable(r rules) error {
 		}
 		for _, status := range s.before() {
 			for _, claim := range claims {
-				if len(all) > enough {
+				if len(all) > maxFailures {
 					return errors.Join(all...)
 				}
 				for _, name := range named {
@@ -122,7 +122,7 @@ func checkDroneTable(r rules) error {
 	return errors.Join(all...)
 }
 
-// before is D1's statuses in the situation.
+// before returns the statuses that D1 may have in the situation.
 func (s situation) before() []domain.DroneStatus {
 	if s.statuses != nil {
 		return s.statuses
@@ -132,7 +132,7 @@ func (s situation) before() []domain.DroneStatus {
 	return []domain.DroneStatus{w.drones["D1"].Status}
 }
 
-// without is a cell less the status that is there already.
+// without removes from a cell the change to the status that the drone already has.
 func without(cell string, status domain.DroneStatus) string {
 	cell = strings.TrimSpace(strings.ReplaceAll(" "+cell+" ", " →"+string(status)+" ", " "))
 	if cell == "" {
@@ -141,7 +141,7 @@ func without(cell string, status domain.DroneStatus) string {
 	return cell
 }
 
-// react puts D1 in a situation, delivers a report and says what came of it.
+// react puts D1 in a situation, delivers a report and returns what changed.
 func react(r rules, s situation, status domain.DroneStatus, claim, name, when string) (string, error) {
 	w := newWorld(r)
 	s.build(w)
@@ -194,7 +194,7 @@ func difference(before, after domain.Drone, mission domain.Mission, revokes []do
 	return strings.Join(parts, " ")
 }
 
-// grid is a table of cells, each of which may stand under several heads.
+// grid is a table of cells. A heading may list several rows or columns.
 type grid struct {
 	columns, rows []string
 	cells         map[string]string // by row and column, each as "row|column"
@@ -238,7 +238,7 @@ func heads(field string) []string {
 	return all
 }
 
-// cell is the cell of a row under the first of the columns that has one.
+// cell returns the row's cell in the first of the columns that has one.
 func (g grid) cell(row string, columns ...string) (string, bool) {
 	for _, c := range columns {
 		if cell, ok := g.cells[row+"|"+c]; ok {
