@@ -17,7 +17,7 @@ import (
 	"github.com/dronefleet/dronefleet/sim/invariant"
 )
 
-// documents are what the fleet's documents say at one moment.
+// documents are the fleet's documents at one moment.
 type documents struct {
 	Drones   map[domain.DroneID]domain.Drone
 	Orders   map[domain.OrderID]domain.Order
@@ -51,7 +51,7 @@ func (x *trial) documents() documents {
 	return docs
 }
 
-// binding is a drone with all that it is judged by.
+// binding returns a drone with its mission and that mission's orders.
 func (d documents) binding(id domain.DroneID) policy.Binding {
 	b := policy.Binding{Drone: d.Drones[id], Orders: map[domain.OrderID]domain.Order{}}
 	if m, ok := d.Missions[b.Drone.CurrentMissionID]; ok {
@@ -63,9 +63,9 @@ func (d documents) binding(id domain.DroneID) policy.Binding {
 	return b
 }
 
-// foretell is what the rules make of reports, one after the other, by the documents
-// as they are. A manager that remembers drones, and folds and commits reports of
-// many together, comes to the same.
+// foretell applies the policy to the reports one by one, starting from the current
+// documents. A manager that caches drones and commits reports in batches must come to
+// the same result.
 func (x *trial) foretell(m *manager, reports []domain.Telemetry) *documents {
 	rules, server := policy.DefaultDronePolicy(), x.server.Now()
 	now := server.Add(max(0, m.off))
@@ -101,7 +101,7 @@ func (x *trial) foretell(m *manager, reports []domain.Telemetry) *documents {
 	return &docs
 }
 
-// proveEnded is what the rules make of a report about a mission that is over.
+// proveEnded applies the policy to a report about a mission that has ended.
 func (d documents) proveEnded(rules policy.DronePolicy, t domain.Telemetry, now time.Time) {
 	for {
 		m, ok := d.Missions[t.MissionID]
@@ -132,23 +132,22 @@ func (d documents) proveEnded(rules policy.DronePolicy, t domain.Telemetry, now 
 	}
 }
 
-// asForetold holds documents against what was foretold of them. Firestore keeps
-// microseconds. A manager that did not ask for the time takes a drone for seen when it
-// last heard of the server's.
+// asForetold compares documents with the predicted ones. Firestore stores microseconds.
+// SeenAt is left out: a manager may date it by the last server time that it has seen.
 func asForetold[ID comparable, T any](x *trial, want, got map[ID]T) {
 	for id, is := range got {
 		if reflect.DeepEqual(want[id], is) {
-			continue // most are, and to compare as below takes long
+			continue // fast path: most are equal
 		}
 		diff := cmp.Diff(want[id], is, cmpopts.EquateApproxTime(time.Millisecond), cmpopts.EquateEmpty(), cmpopts.IgnoreFields(domain.Drone{}, "SeenAt"))
-		x.expect(diff == "", "not as the rules say: %s", diff)
+		x.expect(diff == "", "differs from what the policy says: %s", diff)
 	}
 }
 
-// told is what a drone was told of a mission.
+// told records the commands sent to a drone about a mission.
 type told struct {
-	until   time.Time // when the command that expires last does
-	revoked bool      // to give it up, since that was last asked for
+	until   time.Time // latest expiry of a command
+	revoked bool      // a revocation was sent since it was last requested
 }
 
 func (t told) and(c domain.Command) told {
@@ -159,7 +158,7 @@ func (t told) and(c domain.Command) told {
 	return t
 }
 
-// judgeDeed judges what one deed did to the documents.
+// judgeDeed checks how one attempt changed the documents.
 func (x *trial) judgeDeed() {
 	before, now := x.docs, x.server.Now().Truncate(time.Microsecond)
 	x.docs = x.documents()
@@ -170,7 +169,7 @@ func (x *trial) judgeDeed() {
 	}
 	for id, d := range x.docs.Drones {
 		was := before.Drones[id]
-		// F-DEC-02: by the time of a manager whose clock is slow, a plan from before would fit.
+		// F-DEC-02: dated by a slow manager's clock, an older plan would still be valid.
 		freed := d.Status == domain.DroneIdle && was.Status != domain.DroneIdle
 		x.expect(!freed || !d.IdleSince.Before(now), "idle at %s: %+v", now, d)
 		if id := d.GhostMissionID; id != "" && !d.GhostRevokedAt.Equal(was.GhostRevokedAt) {
@@ -182,7 +181,7 @@ func (x *trial) judgeDeed() {
 		changed := o.ContentHash != was.ContentHash
 		opened := o.Status == domain.OrderPending && (was.Status != o.Status || changed || was.Held && !o.Held)
 		x.expect(!opened || !o.PendingSince.Before(now), "pending at %s: %+v", now, o)
-		// F-ORD-02: the latest wish counts, until a drone is on its way.
+		// F-ORD-02: the latest request counts until a drone is assigned.
 		if changed && was.Status != "" {
 			x.expect(was.Status == domain.OrderPending, "changed too late: %+v", o)
 			x.expect(o.ContentPublishedAt.After(was.ContentPublishedAt) && o.CreatedAt.Equal(was.CreatedAt), "%+v becomes %+v", was, o)
@@ -191,31 +190,31 @@ func (x *trial) judgeDeed() {
 		x.expect(o.ContentHash == "" || slices.ContainsFunc(published, o.ContentPublishedAt.Equal), "asked for at %s: %+v", published, o)
 	}
 	for id, m := range x.docs.Missions {
-		// F-DEC-05: what is not owed any more was told.
+		// F-DEC-05: a command that is no longer owed was sent.
 		if told := x.told[id]; m.Status == domain.MissionFailed {
-			x.expect(m.RevokePending || told.revoked, "nobody was told to give up %+v", m)
+			x.expect(m.RevokePending || told.revoked, "no revocation was sent or is owed for %+v", m)
 		} else {
-			x.expect(m.CommandPending || told.until.Equal(m.CommandExpiresAt), "the command that expires %s was sent, not that of %+v", told.until, m)
+			x.expect(m.CommandPending || told.until.Equal(m.CommandExpiresAt), "the command sent last expires %s; it is not the one of %+v", told.until, m)
 		}
 	}
 }
 
-// judgeAnswer judges the answer to a wish. F-ORD-02: other content is refused, on
-// record, when it comes too late, and only then.
+// judgeAnswer checks the answer to an order request. F-ORD-02: changed content is
+// rejected if and only if it comes too late.
 func (x *trial) judgeAnswer(req domain.OrderRequest, err error) {
 	o, exists := x.docs.Orders[req.ID]
 	reason, _ := policy.ReasonOf(err)
 	tooLate := exists && o.Status != domain.OrderPending && o.ContentHash != "" && o.ContentHash != req.Hash()
-	x.expect(tooLate == (reason == policy.ReasonOrderConflict), "the answer %v to %+v for %+v", err, req, o)
+	x.expect(tooLate == (reason == policy.ReasonOrderConflict), "error %v for request %+v and order %+v", err, req, o)
 }
 
-// effects are what messages have done.
+// effects returns everything that messages may change.
 func effects(h invariant.History) []any {
 	changes := slices.DeleteFunc(h.Events, func(e domain.Event) bool { return e.Revision == 0 })
 	return []any{h.Drones, h.Orders, h.Missions, h.Ledger, changes, h.Fences}
 }
 
-// history is all that there is to judge.
+// history returns everything that the invariants are checked on.
 func (x *trial) history() invariant.History {
 	h, err := fleethistory.Documents(x.t.Context(), x.judge)
 	if err != nil {
@@ -228,7 +227,7 @@ func (x *trial) history() invariant.History {
 	return h
 }
 
-// check holds the invariants, and what else documents say of each other.
+// check checks the invariants, and that the documents are consistent.
 func (x *trial) check() {
 	h := x.history()
 	for _, v := range invariant.Check(h).Violations {
@@ -238,27 +237,27 @@ func (x *trial) check() {
 	for _, m := range h.Missions {
 		missions[m.ID] = m
 		failed := m.Status == domain.MissionFailed
-		x.expect(m.EndTime.IsZero() == (m.Status == domain.MissionActive), "the end of %+v", m)
-		// F-TEL-06: a command's lifetime and the clocks' errors after it was assigned, less what clocks may differ by.
-		x.expect(m.FailureReason != domain.FailureNotAcked || m.EndTime.Sub(m.StartTime) > 15*time.Second, "the patience with %+v", m)
-		x.expect(!(m.CommandPending && failed) && !(m.RevokePending && !failed), "what is owed of %+v", m)
+		x.expect(m.EndTime.IsZero() == (m.Status == domain.MissionActive), "endTime and status disagree: %+v", m)
+		// F-TEL-06: not before the command's lifetime, less the clocks' errors.
+		x.expect(m.FailureReason != domain.FailureNotAcked || m.EndTime.Sub(m.StartTime) > 15*time.Second, "failed as not acked too early: %+v", m)
+		x.expect(!(m.CommandPending && failed) && !(m.RevokePending && !failed), "owes the wrong kind of command: %+v", m)
 	}
 	for _, o := range h.Orders {
 		delivered := o.Status == domain.OrderDelivered
-		x.expect(o.Held == (o.HeldReason != "") && (!o.Held || o.Status == domain.OrderPending), "why %+v is held", o)
-		x.expect(o.DeliveredAt.IsZero() != delivered && (!delivered || o.Late == o.DeliveredAt.After(o.Deadline)), "the delivery of %+v", o)
+		x.expect(o.Held == (o.HeldReason != "") && (!o.Held || o.Status == domain.OrderPending), "held, heldReason and status disagree: %+v", o)
+		x.expect(o.DeliveredAt.IsZero() != delivered && (!delivered || o.Late == o.DeliveredAt.After(o.Deadline)), "deliveredAt, late and status disagree: %+v", o)
 	}
 	for _, d := range h.Drones {
 		m, exists := missions[d.CurrentMissionID]
 		if d.Bound() {
-			x.expect(exists && m.DroneID == d.ID && m.Status != domain.MissionFailed, "the mission of %+v: %+v", d, m)
-			x.expect(d.MissionAcked == d.FreeAfter.IsZero(), "when %+v is free", d)
+			x.expect(exists && m.DroneID == d.ID && m.Status != domain.MissionFailed, "drone %+v is bound to mission %+v", d, m)
+			x.expect(d.MissionAcked == d.FreeAfter.IsZero(), "missionAcked and freeAfter disagree: %+v", d)
 			waits := !d.MissionAcked && m.Status == domain.MissionActive
-			x.expect(!waits || d.FreeAfter.Equal(m.CommandExpiresAt.Add(5*time.Second)), "when %+v is free of %+v", d, m)
+			x.expect(!waits || d.FreeAfter.Equal(m.CommandExpiresAt.Add(5*time.Second)), "freeAfter of drone %+v does not match mission %+v", d, m)
 		} else {
-			x.expect(!d.MissionAcked && !d.MissionMoved && d.FreeAfter.IsZero() && d.FaultSince.IsZero(), "what is left of a mission of %+v", d)
+			x.expect(!d.MissionAcked && !d.MissionMoved && d.FreeAfter.IsZero() && d.FaultSince.IsZero(), "a free drone keeps mission fields: %+v", d)
 		}
-		x.expect(d.Status != domain.DroneIdle || !d.IdleSince.IsZero() && d.GhostMissionID == "", "the idleness of %+v", d)
+		x.expect(d.Status != domain.DroneIdle || !d.IdleSince.IsZero() && d.GhostMissionID == "", "IDLE without idleSince or with a ghost mission: %+v", d)
 	}
 	x.farewells(h.Events, missions)
 	highest := map[domain.DepotID]string{}
@@ -266,13 +265,13 @@ func (x *trial) check() {
 		if entry.Outcome == domain.OutcomeApplied {
 			highest[entry.DepotID] = max(highest[entry.DepotID], entry.Fence)
 		}
-		x.expect(entry.Reason != string(policy.ReasonStaleFence) || entry.Fence < highest[entry.DepotID], "the fence of %+v", entry)
+		x.expect(entry.Reason != string(policy.ReasonStaleFence) || entry.Fence < highest[entry.DepotID], "rejected as stale although its fence is the highest: %+v", entry)
 	}
-	x.expect(maps.Equal(h.Fences, highest), "the fences are %v, those applied %v", h.Fences, highest)
+	x.expect(maps.Equal(h.Fences, highest), "fences are %v, want the highest applied %v", h.Fences, highest)
 }
 
-// farewells: the event by which a drone loses its mission names it, and why it
-// failed if it did.
+// farewells checks that the event that unbinds a drone names its mission and, if the
+// mission failed, the reason.
 func (x *trial) farewells(events []domain.Event, missions map[domain.MissionID]domain.Mission) {
 	slices.SortFunc(events, func(a, b domain.Event) int { return int(a.Revision - b.Revision) })
 	bound := map[domain.DroneID]domain.MissionID{}
@@ -285,7 +284,7 @@ func (x *trial) farewells(events []domain.Event, missions map[domain.MissionID]d
 		bound[e.DroneID] = domain.MissionID(is)
 		if m := missions[was]; was != "" && is == "" {
 			wentHome := m.Status == domain.MissionCompleted && strings.HasPrefix(e.Reason, "silent since ")
-			x.expect(e.MissionID == was && (e.Reason == string(m.FailureReason) || wentHome), "%+v ends %+v", e, m)
+			x.expect(e.MissionID == was && (e.Reason == string(m.FailureReason) || wentHome), "event %+v does not tell how mission %+v ended", e, m)
 		}
 	}
 }

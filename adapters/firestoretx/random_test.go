@@ -51,41 +51,41 @@ var (
 	places      = slices.Concat([]domain.Position{depot.Position}, warehouses, hospitals)
 )
 
-// trial is one random run: State Managers whose clocks differ share a fleet,
-// whose messages come late, twice and out of order. random_judge_test.go says what
-// must hold meanwhile.
+// trial is one random run: State Managers with different clocks share a fleet whose
+// messages are delivered late, twice and out of order. random_judge_test.go checks
+// what must hold after every step.
 type trial struct {
 	t        *testing.T
 	random   *rand.Rand
 	server   *clockwork.FakeClock
 	faults   *fault.Injector
-	lossy    bool // now and then a commit fails, or its answer is lost
+	lossy    bool // some commits fail, or their answers are lost
 	skewed   bool // the managers' clocks are wrong
 	managers []*manager
 	client   *firestore.Client
 	judge    *firestoretx.Store // reads what the managers have written
-	sent     []func()           // what was published; each delivers it once more
-	owed     []domain.Mission   // as the managers were told
+	sent     []func()           // each delivers a published message once more
+	owed     []domain.Mission   // offered by Config.Owed
 	orders   int
 	wishes   map[domain.OrderID]domain.OrderRequest // the latest
 	cycles   int
 	steps    []string
 
-	resting  bool       // what is done is judged as a whole, not each deed for itself
-	docs     documents  // as the last deed left them
-	foretold *documents // as the deed under way must leave them; nil if that is not foretold
+	resting  bool       // attempts are judged together at the end, not one by one
+	docs     documents  // after the last attempt
+	foretold *documents // what the current attempt must lead to; nil if not predicted
 	told     map[domain.MissionID]told
 	asked    map[string][]time.Time // when each content was published, by its hash
-	known    invariant.History      // what no document tells
+	known    invariant.History      // what documents do not record
 	wrong    []string
 }
 
-// manager is a State Manager. All that it forgets when it begins anew is its
-// applier.
+// manager is a State Manager. The applier is the only state that it loses when it
+// restarts.
 type manager struct {
 	*firestoretx.Store
 	name    string
-	off     time.Duration // how far its clock is off
+	off     time.Duration // error of its clock
 	applier *firestoretx.TelemetryApplier
 }
 
@@ -116,9 +116,9 @@ func newTrial(t *testing.T, seed uint64) *trial {
 	return x
 }
 
-// restart has a manager begin anew, with its clock off by what the fleet allows for.
-// No clock is set while a manager runs: a machine knows how long something took
-// whatever its clock is set to, and these clocks do not.
+// restart restarts a manager, with a clock error within the allowed limit. Clocks
+// change only at restarts: a real process measures durations by a monotonic clock,
+// which these fake clocks lack.
 func (x *trial) restart(m *manager) {
 	if x.skewed {
 		m.off = x.upTo(10*time.Second) - 5*time.Second
@@ -146,7 +146,7 @@ func (x *trial) upTo(most time.Duration) time.Duration {
 
 func anyOf[T any](x *trial, list []T) T { return list[x.random.IntN(len(list))] }
 
-// attempt does something until it is answered, and has what it did judged.
+// attempt calls do, retries transient errors, and judges the effect.
 func (x *trial) attempt(what string, do func() error) {
 	x.note("%s", what)
 	x.foretold = nil
@@ -169,8 +169,8 @@ func (x *trial) attempt(what string, do func() error) {
 	}
 }
 
-// publish has a manager handle messages now or later, and perhaps again. It owes
-// their senders an effect or a reason from then on.
+// publish has a manager handle messages now or later, and perhaps again. From then on
+// each message must have an effect or a recorded reason.
 func (x *trial) publish(what string, messages []invariant.Message, handle func(m *manager) error) {
 	send := func() {
 		m := anyOf(x, x.managers)
@@ -247,7 +247,7 @@ func (x *trial) step() {
 	}
 }
 
-// meanwhile is what may happen while drones are told what they are owed.
+// meanwhile is what may happen while owed commands are being sent.
 func (x *trial) meanwhile(m *manager, owed []domain.Mission) {
 	switch x.random.IntN(4) {
 	case 0:
@@ -257,8 +257,8 @@ func (x *trial) meanwhile(m *manager, owed []domain.Mission) {
 	}
 }
 
-// withdraw cancels the order at the next stop of one of the missions. Its drone may
-// be at the one that is next now.
+// withdraw cancels the order at the next stop of one of the missions. Afterwards its
+// drone may report from the stop that is next now.
 func (x *trial) withdraw(m *manager, missions []domain.Mission) {
 	missions = slices.DeleteFunc(slices.Clone(missions), func(m domain.Mission) bool { return x.docs.Missions[m.ID].Status != domain.MissionActive })
 	slices.SortFunc(missions, func(a, b domain.Mission) int { return strings.Compare(string(a.ID), string(b.ID)) })
@@ -276,7 +276,7 @@ func (x *trial) cancel(m *manager, id domain.OrderID) {
 	x.attempt(fmt.Sprintf("cancel %s", id), func() error { return m.CancelOrder(x.t.Context(), id, "why") })
 }
 
-// move gives a drone a home, which may be its own.
+// move assigns a drone to a depot, perhaps the one it already has.
 func (x *trial) move(drone domain.DroneID) {
 	home := anyOf(x, trialDepots).ID
 	x.attempt(fmt.Sprintf("%s moves to %s", drone, home), func() error {
@@ -284,12 +284,12 @@ func (x *trial) move(drone domain.DroneID) {
 	})
 }
 
-// latest is one of the latest orders, or one that nobody has ordered yet.
+// latest returns the id of a recent order, or of one that does not exist yet.
 func (x *trial) latest() domain.OrderID {
 	return domain.OrderID(fmt.Sprintf("O%d", max(1, x.orders+1-x.random.IntN(6))))
 }
 
-// pay notes that drones were told what they are owed.
+// pay records that owed commands were sent.
 func (x *trial) pay(m *manager, owed []domain.Mission) {
 	for _, m := range owed {
 		x.told[m.ID] = x.told[m.ID].and(m.Command())
@@ -299,7 +299,7 @@ func (x *trial) pay(m *manager, owed []domain.Mission) {
 	})
 }
 
-// report has drones say something.
+// report has each drone send one or two reports.
 func (x *trial) report(drones ...domain.DroneID) {
 	var reports []domain.Telemetry
 	for _, id := range drones {
@@ -312,7 +312,7 @@ func (x *trial) report(drones ...domain.DroneID) {
 	x.tell(reports)
 }
 
-// tell has a manager get reports together.
+// tell publishes reports as one batch.
 func (x *trial) tell(reports []domain.Telemetry) {
 	messages := make([]invariant.Message, len(reports))
 	for i, t := range reports {
@@ -336,7 +336,8 @@ func (x *trial) tell(reports []domain.Telemetry) {
 	})
 }
 
-// telemetry is mostly what a drone in its place would say, and sometimes anything.
+// telemetry returns a report that is usually plausible for the drone's state, and
+// sometimes arbitrary.
 func (x *trial) telemetry(id domain.DroneID, d domain.Drone, m domain.Mission) domain.Telemetry {
 	t := domain.Telemetry{
 		DroneID: id, Timestamp: x.server.Now().Add(-x.upTo(time.Second)), Battery: 80, Status: domain.DroneIdle,
@@ -349,7 +350,7 @@ func (x *trial) telemetry(id domain.DroneID, d domain.Drone, m domain.Mission) d
 		t.Position = m.Route[m.ReachedStops].Position
 	}
 	switch x.random.IntN(10) {
-	case 0, 1: // it knows of no mission yet, or of none any more
+	case 0, 1: // it does not know its mission yet, or has ended it
 		t.Status, t.MissionID = domain.DroneIdle, ""
 	case 2:
 		t.Status = anyOf(x, domain.DroneStatuses)
@@ -374,10 +375,10 @@ func (x *trial) telemetry(id domain.DroneID, d domain.Drone, m domain.Mission) d
 }
 
 func (x *trial) order(id domain.OrderID, cancel bool) {
-	x.server.Advance(time.Millisecond) // no two requests are published at one time
+	x.server.Advance(time.Millisecond) // each request has its own publish time
 	published := x.server.Now()
 	req, known := x.wishes[id]
-	if !known || !x.chance(4) { // no wish returns after another
+	if !known || !x.chance(4) { // contents differ, so that replaced content does not return
 		pickup := anyOf(x, warehouses)
 		req = domain.OrderRequest{ID: id, OrderContent: domain.OrderContent{
 			Priority: anyOf(x, domain.Priorities[:]), ProductType: "BLOOD", Pickup: &pickup, Delivery: anyOf(x, hospitals),
@@ -401,7 +402,7 @@ func (x *trial) order(id domain.OrderID, cancel bool) {
 	})
 }
 
-// cycle plans for a depot by what a snapshot shows.
+// cycle plans for a depot from a snapshot.
 func (x *trial) cycle(home domain.DepotID) {
 	x.cycles++
 	emutest.IssueFences(x.t, x.client, fmt.Sprintf("%015d", x.cycles), home)
@@ -438,8 +439,8 @@ func (x *trial) cycle(home domain.DepotID) {
 	}
 }
 
-// sweep has a manager look for what no message tells. F-TEL-09: a bound drone that
-// was heard of lately is not lost, and one that has been silent for long is.
+// sweep runs a manager's sweeper. F-TEL-09: it marks a bound drone as lost if it has
+// been silent too long, and only then.
 func (x *trial) sweep(m *manager) {
 	const silence, clockError, idleSilence = 120 * time.Second, 5 * time.Second, 15 * time.Second
 	before := x.docs.Drones
@@ -449,7 +450,7 @@ func (x *trial) sweep(m *manager) {
 	})
 	for id, d := range before {
 		after := x.docs.Drones[id]
-		silent := x.server.Since(d.SeenAt) // when it was assigned it had not been silent for long
+		silent := x.server.Since(d.SeenAt) // at its assignment at most idleSilence
 		if d.Bound() && !after.Bound() && after.Status == domain.DroneUnknown {
 			x.expect(silent >= silence-clockError, "lost after %s: %+v", silent, d)
 		}
@@ -457,10 +458,10 @@ func (x *trial) sweep(m *manager) {
 	}
 }
 
-// rest lets drones land. Nothing is under way then, and what comes again, or only
-// now, is too late for every drone and mission.
+// rest lets all drones land and every decision expire. Messages that are delivered
+// after that, for the first time or again, are too late to affect drones and missions.
 func (x *trial) rest() {
-	x.note("all comes to rest")
+	x.note("the fleet comes to rest")
 	x.lossy = false
 	ctx, m := x.t.Context(), x.managers[0]
 	for range 4 { // by then all decisions have expired
@@ -485,16 +486,16 @@ func (x *trial) rest() {
 	}
 	x.check()
 	after := x.history()
-	// What came late may still prove what a mission did, and nothing else. F-TEL-11
+	// A late report may only prove what a mission did. F-TEL-11
 	changed := cmp.Diff([]any{before.Drones, before.Missions}, []any{after.Drones, after.Missions},
 		cmpopts.IgnoreFields(domain.Mission{}, "ReachedStops", "Sightings", "Revision"))
-	x.expect(changed == "", "what came too late changed %s", changed)
+	x.expect(changed == "", "messages delivered too late changed %s", changed)
 	x.random.Shuffle(len(x.sent), func(i, j int) { x.sent[i], x.sent[j] = x.sent[j], x.sent[i] })
 	for _, send := range x.sent {
 		send()
 	}
 	changed = cmp.Diff(effects(after), effects(x.history()))
-	x.expect(changed == "", "what came again changed %s", changed)
+	x.expect(changed == "", "redelivered messages changed %s", changed)
 	for _, d := range after.Drones {
 		x.expect(d.Status == domain.DroneIdle && !d.Bound(), "at rest: %+v", d)
 	}
@@ -506,10 +507,9 @@ func (x *trial) rest() {
 	}
 }
 
-// Whatever comes in whatever order to State Managers whose clocks differ and whose
-// commits fail or stay without an answer, the invariants hold at every moment, and
-// nothing is under way for ever. Only the embedded server fails commits, and keeps
-// a time of the test's.
+// Whatever messages State Managers receive, in any order, with different clocks, failed
+// commits and lost answers, the invariants hold after every step and everything comes
+// to an end. It needs the embedded server, which injects faults and uses a fake clock.
 // F-DOC-01, F-TEL-02, F-TEL-06, F-TEL-09, F-ORD-02, F-ORD-04, F-DEC-01, F-DEC-04, F-DEC-05, F-ACK-01, F-BAT-01
 func TestStore_RandomOperations(t *testing.T) {
 	first, last := randomSeeds(t)
@@ -528,7 +528,7 @@ func TestStore_RandomOperations(t *testing.T) {
 				x.rest()
 			}
 			if len(x.wrong) > 0 {
-				t.Errorf("%s\nafter\n%s", strings.Join(x.wrong, "\n"), strings.Join(x.steps, "\n"))
+				t.Errorf("%s\nafter these steps:\n%s", strings.Join(x.wrong, "\n"), strings.Join(x.steps, "\n"))
 			}
 		})
 	}

@@ -25,8 +25,7 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// fleet is a store with a drone D1 at its depot, ready for missions, and the
-// clock that everything here goes by.
+// fleet is a store with a drone D1 at its depot, ready for missions, and its clock.
 type fleet struct {
 	*firestoretx.Store
 	applier *firestoretx.TelemetryApplier
@@ -50,7 +49,7 @@ func newFleet(t *testing.T) *fleet {
 	return f
 }
 
-// noteOffers has a store of its own note every mission that is offered to be told.
+// noteOffers replaces the store by one that records every mission passed to Config.Owed.
 func (f *fleet) noteOffers() {
 	f.Store = firestoretx.New(f.client, firestoretx.Config{
 		Now:  func() time.Time { return f.now },
@@ -59,7 +58,7 @@ func (f *fleet) noteOffers() {
 	f.applier = f.NewTelemetryApplier()
 }
 
-// report applies one report and returns its fate.
+// report applies one report and returns its error.
 func (f *fleet) report(t *testing.T, tm domain.Telemetry) error {
 	t.Helper()
 	return f.applier.Apply(t.Context(), []domain.Telemetry{tm})[0]
@@ -97,8 +96,7 @@ func (f *fleet) decision(id domain.DecisionID, drone domain.DroneID, orders ...d
 	return d
 }
 
-// later is a moment that no commit so far can be after, by the server's clock,
-// however slow the server.
+// later returns a time after every commit so far, even on a slow machine.
 func (f *fleet) later() time.Time { return f.now.Add(time.Hour) }
 
 func (f *fleet) assign(t *testing.T, d domain.Decision) domain.LedgerEntry {
@@ -128,7 +126,7 @@ func (f *fleet) order(t *testing.T, id domain.OrderID) domain.Order {
 	return o
 }
 
-// spoil makes a mission's document one that cannot be understood.
+// spoil makes a mission's document malformed.
 func (f *fleet) spoil(t *testing.T, id domain.MissionID) {
 	t.Helper()
 	if _, err := f.client.Doc("missions/"+string(id)).Set(t.Context(), map[string]any{"orderIds": "all"}, firestore.MergeAll); err != nil {
@@ -189,7 +187,7 @@ func TestStore_DeliversAnOrderFromRequestToArrival(t *testing.T) {
 
 // F-TEL-06: the report was measured after the assignment but before the drone
 // knew of it. Applied naively it would free the drone for a second mission.
-func TestStore_ReportUnawareOfTheMissionDoesNotFreeTheDrone(t *testing.T) {
+func TestStore_ReportFromBeforeTheCommandDoesNotFreeTheDrone(t *testing.T) {
 	f := newFleet(t)
 	f.mustReport(t, idle("D1", f.now))
 	f.mustOrder(t, "O1")
@@ -271,9 +269,9 @@ func TestStore_UnknownDroneIsRegistered(t *testing.T) {
 	}
 }
 
-// F-ORD-01: a requester's clock may be ahead, even at the end of time. Its order
-// was made when it was published at the latest, and is due accordingly.
-func TestStore_OrderIsNoYoungerThanItsMessage(t *testing.T) {
+// F-ORD-01: if a requester's clock is ahead, its order counts as created when it was
+// published, and its deadline follows from that.
+func TestStore_OrderIsCreatedNoLaterThanPublished(t *testing.T) {
 	f := newFleet(t)
 	for id, created := range map[domain.OrderID]time.Time{
 		"an hour ahead": f.now.Add(time.Hour), "the last second": time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
@@ -342,8 +340,8 @@ func TestStore_OneBadOrderRejectsTheWholeMission(t *testing.T) {
 	}
 }
 
-// F-DEC-02, F-DEC-04: the ledger answers a repeated decision, and refuses
-// another of the same id.
+// F-DEC-02, F-DEC-04: a repeated decision gets its recorded outcome; a different
+// decision with the same id is rejected.
 func TestStore_RepeatedDecisionHasOneOutcome(t *testing.T) {
 	f := newFleet(t)
 	f.mustReport(t, idle("D1", f.now))
@@ -388,8 +386,8 @@ func TestStore_FencesOnlyRise(t *testing.T) {
 	}
 }
 
-// F-DEC-02: fences that cannot be understood are not taken for none, which would
-// let a cycle that lost its lock decide late.
+// F-DEC-02: malformed fences do not count as absent, or a cycle that lost its lock could
+// still decide.
 func TestStore_MalformedFencesBlockDecisions(t *testing.T) {
 	f := newFleet(t)
 	f.mustReport(t, idle("D1", f.now))
@@ -430,7 +428,7 @@ func (f *fleet) set(t *testing.T, doc string, fields map[string]any) {
 	}
 }
 
-// F-DEC-02: what can be understood of a malformed drone is not taken for all of it.
+// F-DEC-02: a malformed drone is not judged by the fields that can be decoded.
 func TestStore_MalformedDroneIsAssignedNothing(t *testing.T) {
 	f := newFleet(t)
 	f.mustReport(t, idle("D1", f.now))
@@ -447,7 +445,7 @@ func TestStore_MalformedDroneIsAssignedNothing(t *testing.T) {
 	}
 }
 
-// F-DEC-02: drones without a home share a fence, beside those of the depots.
+// F-DEC-02: drones without a home depot share a fence of their own.
 func TestStore_FencesOfDronesWithoutAHome(t *testing.T) {
 	f := newFleet(t)
 	for _, id := range []domain.DroneID{"D1", "STRAY-1", "STRAY-2"} {
@@ -475,7 +473,7 @@ func TestStore_FencesOfDronesWithoutAHome(t *testing.T) {
 	}
 }
 
-// control is what the collection control holds: the fence of each document.
+// control returns the fence of each document in the collection control.
 func (f *fleet) control(t *testing.T) map[string]string {
 	t.Helper()
 	docs, err := f.client.Collection("control").Documents(t.Context()).GetAll()
@@ -489,8 +487,8 @@ func (f *fleet) control(t *testing.T) map[string]string {
 	return fences
 }
 
-// F-DEC-02, F-DEC-08: a depot whose id is that of another document in the collection
-// has a document of its own, whose fence holds.
+// F-DEC-02, F-DEC-08: a depot whose id equals that of another document in the
+// collection control still has a fence document of its own.
 func TestStore_FencesOfDepotsNamedLikeOtherDocuments(t *testing.T) {
 	f := newFleet(t)
 	want, ids := policy.Fences{}, []domain.DepotID{"", "decisions", "clock", "none", "~none", "~", "_", "~decisions", "~~none"}
@@ -561,8 +559,8 @@ func TestStore_CancellationOfAnAssignedOrderWithdrawsIt(t *testing.T) {
 	}
 }
 
-// F-ORD-03, F-DOC-01: an order is not cancelled beside a mission that cannot be
-// told of it.
+// F-ORD-03, F-DOC-01: an order is not cancelled while its mission's document is
+// malformed and the mission could not be changed with it.
 func TestStore_CancellationWaitsUntilTheMissionCanBeRead(t *testing.T) {
 	f := newFleet(t)
 	f.mustReport(t, idle("D1", f.now))
@@ -597,8 +595,8 @@ func TestStore_ForeignFieldsSurvive(t *testing.T) {
 	}
 }
 
-// F-ORD-02, F-OPT-02, F-TEL-09: a document that another tool began has no flags of
-// ours, which the snapshot and the sweeper ask for. Its order is served like others.
+// F-ORD-02, F-OPT-02, F-TEL-09: an order document that another tool created lacks the
+// flags that the snapshot and the sweeper query. Its order is served like any other.
 func TestStore_OrderCreatedByAnotherToolIsOfferedAndSwept(t *testing.T) {
 	f := newFleet(t)
 	ref := f.client.Doc("orders/O1")
@@ -633,7 +631,7 @@ func TestStore_MalformedDroneDoesNotAffectOthers(t *testing.T) {
 	}
 }
 
-// F-BAT-01: what cannot commit is split until it is alone.
+// F-BAT-01: a batch that cannot commit is split until the malformed document is alone.
 func TestStore_MalformedMissionDoesNotAffectOthers(t *testing.T) {
 	f := newFleet(t)
 	f.mustReport(t, idle("D1", f.now))
@@ -650,7 +648,7 @@ func TestStore_MalformedMissionDoesNotAffectOthers(t *testing.T) {
 	}
 }
 
-// F-BAT-01: only a drone's whereabouts may wait for others to share a commit.
+// F-BAT-01: only reports that change nothing but the position may wait for a batch.
 func TestStore_ReportsThatChangeMoreThanPositionAreUrgent(t *testing.T) {
 	f := newFleet(t)
 	says := func(seconds int, status domain.DroneStatus, mission domain.MissionID, lat, lon float64) domain.Telemetry {
@@ -679,14 +677,14 @@ func TestStore_ReportsThatChangeMoreThanPositionAreUrgent(t *testing.T) {
 	expect("a stop", says(3, domain.DroneMoving, mission, 48.858, 2.354), true)
 }
 
-// F-ACK-01: what may pass is tried again, what nobody can mend by that is not.
-func TestRetryable_TellsTransientErrors(t *testing.T) {
+// F-ACK-01: only errors that a retry can fix are retried.
+func TestRetryable_AcceptsOnlyTransientErrors(t *testing.T) {
 	for name, row := range map[string]struct {
 		err  error
 		want bool
 	}{
 		"nothing":                        {nil, false},
-		"out of time":                    {fmt.Errorf("order O1: %w", context.DeadlineExceeded), true},
+		"deadline exceeded":              {fmt.Errorf("order O1: %w", context.DeadlineExceeded), true},
 		"unavailable":                    {fmt.Errorf("order O1: %w", status.Error(codes.Unavailable, "")), true},
 		"contended":                      {status.Error(codes.Aborted, ""), true},
 		"quota":                          {status.Error(codes.ResourceExhausted, ""), true},
@@ -708,9 +706,9 @@ func TestRetryable_TellsTransientErrors(t *testing.T) {
 	}
 }
 
-// F-DOC-01, F-DEC-03, F-DLQ-01: events, ledger entries, cycles and discards may be
-// deleted when they have been kept as long as is asked.
-func TestStore_KeepsRecordsAsLongAsAsked(t *testing.T) {
+// F-DOC-01, F-DEC-03, F-DLQ-01: events, ledger entries, cycles and discards expire after
+// the configured retention.
+func TestStore_KeepsRecordsForTheRetention(t *testing.T) {
 	f := newFleet(t)
 	f.Store = firestoretx.New(f.client, firestoretx.Config{Now: f.later, Retention: time.Hour}) // ahead of the server
 	f.mustOrder(t, "O1")
@@ -733,7 +731,7 @@ func TestStore_KeepsRecordsAsLongAsAsked(t *testing.T) {
 		}
 		expires, _ := docs[0].Data()["expireAt"].(time.Time)
 		if kept := expires.Sub(docs[0].Data()[kind.since].(time.Time)); kept != time.Hour {
-			t.Errorf("%s are kept for %s, want an hour", kind.collection, kept)
+			t.Errorf("%s: retention %s, want an hour", kind.collection, kept)
 		}
 	}
 }
@@ -759,8 +757,8 @@ func TestStore_SnapshotOffersOnlyWhatCanBeAssigned(t *testing.T) {
 	}
 }
 
-// F-OPT-05: a past snapshot has what there was then.
-func TestStore_SnapshotOfThePast(t *testing.T) {
+// F-OPT-05
+func TestStore_PastSnapshotShowsThatTime(t *testing.T) {
 	f := newFleet(t)
 	f.mustReport(t, idle("D1", f.now))
 	f.mustOrder(t, "O1")
@@ -781,8 +779,8 @@ func TestStore_SnapshotOfThePast(t *testing.T) {
 	}
 }
 
-// F-OPT-02: operators write depots and warehouses. One whose position has another
-// name is named, not planned for as if it were in the sea.
+// F-OPT-02: operators write depots and warehouses by hand. One whose position field is
+// misspelled is reported, not placed at latitude and longitude 0.
 func TestStore_PlaceWithoutAPositionIsMalformed(t *testing.T) {
 	f := newFleet(t)
 	for path, doc := range map[string]map[string]any{
@@ -806,11 +804,11 @@ func TestStore_PlaceWithoutAPositionIsMalformed(t *testing.T) {
 	request.Depot = "UNPLACED"
 	var malformed *firestoretx.MalformedError
 	if _, err := f.Snapshot(t.Context(), request); !errors.As(err, &malformed) {
-		t.Errorf("snapshot of a depot that is nowhere: %v", err)
+		t.Errorf("snapshot of a depot without a position: %v", err)
 	}
 }
 
-// F-OPT-02: the only depot plans for every drone; one of several, for its own.
+// F-OPT-02: the only depot plans for all drones; one of several plans for its own.
 func TestStore_SnapshotOffersDronesWithoutAHomeToTheOnlyDepot(t *testing.T) {
 	f := newFleet(t)
 	f.mustReport(t, idle("D1", f.now))
@@ -837,8 +835,8 @@ func TestStore_SnapshotOffersDronesWithoutAHomeToTheOnlyDepot(t *testing.T) {
 	}
 }
 
-// F-TEL-09: silence ends a mission and frees its orders; a malformed document
-// does not keep the sweeper from the rest.
+// F-TEL-09: silence ends a mission and frees its orders; the sweeper skips malformed
+// documents.
 func TestStore_SweepFailsSilentAndStalledMissions(t *testing.T) {
 	f := newFleet(t)
 	f.mustReport(t, idle("D1", f.now))
@@ -865,7 +863,7 @@ func TestStore_SweepFailsSilentAndStalledMissions(t *testing.T) {
 			t.Errorf("%s is not named in %v", id, err)
 		}
 	}
-	// O1 went back to PENDING in time to be found late with O2.
+	// O1 returned to PENDING early enough that the same sweep marks it late with O2.
 	if want := (firestoretx.SweepResult{MissionsFailed: 1, DronesUnknown: 1, OrdersLate: 2}); result != want {
 		t.Errorf("swept %+v, want %+v", result, want)
 	}
@@ -881,8 +879,7 @@ func TestStore_SweepFailsSilentAndStalledMissions(t *testing.T) {
 	}
 }
 
-// F-TEL-09: a drone lost on its way home is not bound for ever, whatever it
-// reported last.
+// F-TEL-09: a drone lost on its way home is released, whatever it reported last.
 func TestStore_SweepFindsDronesSilentAfterTheirMission(t *testing.T) {
 	//exhaustive:ignore
 	flying := map[domain.DroneStatus]domain.DroneStatus{
@@ -913,7 +910,7 @@ func TestStore_SweepFindsDronesSilentAfterTheirMission(t *testing.T) {
 	}
 }
 
-// F-TEL-09: an order is late wherever it stands when its deadline passes.
+// F-TEL-09: an order becomes late when its deadline passes, whatever its status.
 func TestStore_SweepFindsLateOrdersUnderway(t *testing.T) {
 	f := newFleet(t)
 	f.mustReport(t, idle("D1", f.now))
@@ -943,7 +940,7 @@ func TestStore_SweepFindsLateOrdersUnderway(t *testing.T) {
 	}
 }
 
-// F-ORD-02: an older request that comes again does not undo a newer one.
+// F-ORD-02: a redelivered older request does not undo a newer one.
 func TestStore_OlderOrderContentNeverReturns(t *testing.T) {
 	f := newFleet(t)
 	first := f.mustOrder(t, "O1")
@@ -964,9 +961,9 @@ func TestStore_OlderOrderContentNeverReturns(t *testing.T) {
 	}
 }
 
-// F-BAT-01, F-DOC-01: a drone that the applier knows changes its status with its
-// event in one call and without a read; once another writer came between, the
-// change goes through a transaction.
+// F-BAT-01, F-DOC-01: for a cached drone the applier writes the new status and its event
+// in one call without a read. After another writer changed the drone, it uses a
+// transaction.
 func TestStore_KnownDroneChangesWithoutARead(t *testing.T) {
 	clients := emutest.Clients(t)
 	now := time.Now().UTC().Truncate(time.Microsecond)
@@ -993,7 +990,7 @@ func TestStore_KnownDroneChangesWithoutARead(t *testing.T) {
 	if got := cost(func() { report(2, domain.DroneCharging) }); got != (meter.Firestore{RPCs: 1, Writes: 1}) {
 		t.Errorf("a new position cost %+v", got)
 	}
-	// Another writer: the guard fails, the transaction finds the new state.
+	// Another writer: the precondition fails, and the transaction reads the new state.
 	if _, err := clients.Firestore.Doc("drones/D1").Update(t.Context(), []firestore.Update{{Path: "painted", Value: "red"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -1009,7 +1006,7 @@ func TestStore_KnownDroneChangesWithoutARead(t *testing.T) {
 		path = append(path, e.To)
 	}
 	if want := []string{"UNKNOWN", "IDLE", "CHARGING", "MOVING"}; !slices.Equal(path, want) {
-		t.Errorf("events tell of %v, want %v", path, want)
+		t.Errorf("events record the statuses %v, want %v", path, want)
 	}
 }
 
@@ -1044,7 +1041,7 @@ func (f *fleet) mark(t *testing.T, missions ...domain.Mission) {
 	}
 }
 
-// owed lists what is owed, whoever assigned it and when.
+// owed lists all owed commands, whoever assigned the mission and when.
 func (f *fleet) owed(t *testing.T) []domain.Mission {
 	t.Helper()
 	owed, err := f.OwedCommands(t.Context(), -time.Hour)
@@ -1054,8 +1051,8 @@ func (f *fleet) owed(t *testing.T) []domain.Mission {
 	return owed
 }
 
-// F-DEC-05, F-ORD-03: the command to fly home is owed by a mission that is over,
-// and is found though nobody who could send it saw the cancellation.
+// F-DEC-05, F-ORD-03: the command to fly home is owed after its mission has ended. It is
+// found even if the manager that cancelled the order never sends it.
 func TestStore_CommandToFlyHomeIsFoundUntilItIsSent(t *testing.T) {
 	f := newFleet(t)
 	mission := f.deliverFirst(t)
@@ -1078,10 +1075,9 @@ func TestStore_CommandToFlyHomeIsFoundUntilItIsSent(t *testing.T) {
 	}
 }
 
-// F-DEC-05: an order is cancelled, or the mission fails, while the command
-// before is on its way: what is owed since stays owed, however the outbox came
-// to what it sent.
-func TestStore_MarksOnlyWhatWasSent(t *testing.T) {
+// F-DEC-05: an order is cancelled or the mission fails while an earlier command is being
+// sent. The newer command stays owed, whichever way the outbox got the earlier one.
+func TestStore_MarksOnlyTheCommandThatWasSent(t *testing.T) {
 	for name, sent := range map[string]func(f *fleet) domain.Mission{
 		"offered by the commit": func(f *fleet) domain.Mission { return f.offered[0] },
 		"collected by a sweep":  func(f *fleet) domain.Mission { return f.owed(t)[0] },
@@ -1099,15 +1095,15 @@ func TestStore_MarksOnlyWhatWasSent(t *testing.T) {
 				t.Fatal(err)
 			}
 			if last := f.offered[len(f.offered)-1]; len(last.Route) != 2 {
-				t.Errorf("the shorter route was not offered, but %+v", last)
+				t.Errorf("offered %+v, want the shorter route", last)
 			}
 			f.mark(t, long)
 			owed := f.owed(t)
 			if len(owed) != 1 || len(owed[0].Route) != 2 {
 				t.Fatalf("the shorter route is not owed: %+v", owed)
 			}
-			if !owed[0].CommandExpiresAt.After(long.CommandExpiresAt) { // by which the drone tells them apart
-				t.Errorf("it expires %s, the one before %s", owed[0].CommandExpiresAt, long.CommandExpiresAt)
+			if !owed[0].CommandExpiresAt.After(long.CommandExpiresAt) { // the drone tells commands apart by their expiry
+				t.Errorf("the shorter route expires %s, want later than %s", owed[0].CommandExpiresAt, long.CommandExpiresAt)
 			}
 			if err := f.CancelOrder(t.Context(), "O1", "obsolete"); err != nil {
 				t.Fatal(err)
@@ -1118,7 +1114,7 @@ func TestStore_MarksOnlyWhatWasSent(t *testing.T) {
 				t.Fatalf("the revocation is not owed: %+v", owed)
 			}
 			if last := f.offered[len(f.offered)-1]; !last.RevokePending {
-				t.Errorf("the revocation was not offered, but %+v", last)
+				t.Errorf("offered %+v, want the revocation", last)
 			}
 			f.mark(t, long, owed[0])
 			if owed := f.owed(t); len(owed) != 0 {
@@ -1128,12 +1124,12 @@ func TestStore_MarksOnlyWhatWasSent(t *testing.T) {
 	}
 }
 
-// F-DEC-05: a command is paid by whoever sent it, also when its mission was written
-// since, and though a commit knows its times more exactly than a document.
+// F-DEC-05: a sent command is marked even if its mission was written since, and although
+// its times in memory are more precise than in the document.
 func TestStore_MarksACommandDatedInNanoseconds(t *testing.T) {
 	f := newFleet(t)
 	reported := f.now
-	f.now = f.now.Add(10*time.Second + 123*time.Nanosecond) // else the commit takes the server's time, which is of microseconds
+	f.now = f.now.Add(10*time.Second + 123*time.Nanosecond) // later than the server's time, which has only microseconds
 	f.noteOffers()
 	f.mustReport(t, idle("D1", reported))
 	f.mustOrder(t, "O1")
@@ -1147,8 +1143,8 @@ func TestStore_MarksACommandDatedInNanoseconds(t *testing.T) {
 	}
 }
 
-// F-DEC-05: whoever assigned a mission has as long as is asked to send its command;
-// then anybody finds it. Nobody waits to revoke.
+// F-DEC-05: the manager that assigned a mission has a grace period to send its command;
+// after that every manager finds it. Revocations have no grace period.
 func TestStore_LeavesANewCommandToItsAssigner(t *testing.T) {
 	f := newFleet(t)
 	f.mustReport(t, idle("D1", f.now))
@@ -1174,8 +1170,7 @@ func TestStore_LeavesANewCommandToItsAssigner(t *testing.T) {
 	}
 }
 
-// F-DEC-05: what one mission was sent pays nothing of another's that was sent
-// with it.
+// F-DEC-05: commands of two missions that are sent together are marked independently.
 func TestStore_MarksEachMissionSeparately(t *testing.T) {
 	f := newFleet(t)
 	for _, id := range []string{"1", "2"} {
@@ -1196,8 +1191,8 @@ func TestStore_MarksEachMissionSeparately(t *testing.T) {
 	}
 }
 
-// F-DEC-05: a mark costs one call as long as nobody else writes the mission, and
-// one whose document is gone keeps it from no other.
+// F-DEC-05: marking costs one call if nobody else writes the missions. A deleted mission
+// does not prevent the others from being marked.
 func TestStore_MarkingCostsOneCall(t *testing.T) {
 	clients := emutest.Clients(t)
 	f := &fleet{client: clients.Firestore, now: time.Now().UTC()}
@@ -1215,19 +1210,19 @@ func TestStore_MarkingCostsOneCall(t *testing.T) {
 		return meter.Firestore{RPCs: after.RPCs - before.RPCs, Reads: after.Reads - before.Reads, Writes: after.Writes - before.Writes}
 	}
 	if got := cost(f.offered[:2]...); got != (meter.Firestore{RPCs: 1, Writes: 2}) {
-		t.Errorf("a mark of two missions cost %+v", got)
+		t.Errorf("marking two missions cost %+v", got)
 	}
 	gone := domain.Mission{ID: "M-gone", Version: f.now.Truncate(time.Microsecond)}
 	if got := cost(gone, f.offered[2]); got != (meter.Firestore{RPCs: 4, Reads: 2, Writes: 1}) {
-		t.Errorf("with one that is gone it cost %+v", got)
+		t.Errorf("with one mission deleted it cost %+v", got)
 	}
 	if owed := f.owed(t); len(owed) != 0 {
 		t.Errorf("still owed: %+v", owed)
 	}
 }
 
-// F-DEC-05, F-TEL-09: a shorter route that nobody sent in time would be ignored;
-// the sweeper dates it anew, and nothing else of the mission changes.
+// F-DEC-05, F-TEL-09: a drone would ignore a shorter route that was not sent before it
+// expired. The sweeper extends its expiry and changes nothing else.
 func TestStore_SweepRenewsACommandThatExpiredUnsent(t *testing.T) {
 	f := newFleet(t)
 	mission := f.deliverFirst(t)
@@ -1250,9 +1245,9 @@ func TestStore_SweepRenewsACommandThatExpiredUnsent(t *testing.T) {
 	}
 }
 
-// F-DEC-05: while a version that knows nothing of commandPending runs beside
-// this one, what it leaves is paid too, and once: a mission that it failed before
-// the command was sent, and one that it assigned and whose command nobody sent.
+// F-DEC-05: during a rollout, missions written by a version without commandPending are
+// handled exactly once: one that it failed before the command was sent, and one that it
+// assigned without sending the command.
 func TestStore_FindsCommandsOwedByAnOlderVersion(t *testing.T) {
 	f := newFleet(t)
 	write := func(id domain.MissionID, us ...firestore.Update) {
@@ -1298,8 +1293,8 @@ func TestStore_FindsCommandsOwedByAnOlderVersion(t *testing.T) {
 	}
 }
 
-// F-TEL-10: a ghost is told again, and again until the outbox has told it, though
-// somebody deleted its mission's document.
+// F-TEL-10: a ghost's revocation is owed again until the outbox has sent it, even if its
+// mission's document was deleted.
 func TestStore_SendsAGhostItsRevocationAgain(t *testing.T) {
 	for name, gone := range map[string]bool{"mission on record": false, "mission gone": true} {
 		t.Run(name, func(t *testing.T) {
@@ -1334,9 +1329,8 @@ func TestStore_SendsAGhostItsRevocationAgain(t *testing.T) {
 	}
 }
 
-// F-BAT-01, F-TEL-07, F-ORD-03: an applier that knows a drone hears when its
-// mission has changed, though nothing else of the drone has: the stop it flies to
-// next is another.
+// F-BAT-01, F-TEL-07, F-ORD-03: an applier notices that the mission of a cached drone has
+// changed, and with it the next stop, even if the drone itself has not.
 func TestStore_KnownDroneReachesTheNextStopOfAShorterRoute(t *testing.T) {
 	f := newFleet(t)
 	f.mustReport(t, idle("D1", f.now))
@@ -1361,15 +1355,15 @@ func TestStore_KnownDroneReachesTheNextStopOfAShorterRoute(t *testing.T) {
 	}
 }
 
-// F-DEC-05: without a mission there is nothing to mark.
-func TestStore_MarkingNothingIsNoError(t *testing.T) {
+// F-DEC-05
+func TestStore_MarkingNoCommandsSucceeds(t *testing.T) {
 	if err := newFleet(t).MarkCommandsPublished(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
 }
 
-// F-TEL-09: what many sweeps of one kind have to write they write together, or the one
-// after an outage would take minutes.
+// F-TEL-09: a sweep commits many changes concurrently; otherwise the first one after an
+// outage would take minutes.
 func TestStore_SweepsConcurrently(t *testing.T) {
 	faults := fault.New(1)
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
@@ -1391,7 +1385,7 @@ func TestStore_SweepsConcurrently(t *testing.T) {
 	var sweep sync.WaitGroup
 	sweep.Go(func() { result, err = f.Sweep(ctx) })
 	if err := gate.Arrived(ctx, 8); err != nil {
-		t.Errorf("not even 8 commits of %d are sent at a time: %v", late, err)
+		t.Errorf("want at least 8 of %d commits at a time: %v", late, err)
 	}
 	gate.Open()
 	if sweep.Wait(); err != nil || result != (firestoretx.SweepResult{OrdersLate: late}) {
@@ -1399,7 +1393,7 @@ func TestStore_SweepsConcurrently(t *testing.T) {
 	}
 }
 
-// F-TEL-09: a sweep whose lease is over begins no more.
+// F-TEL-09: a sweep starts no new work after its lease ends.
 func TestStore_SweepEndsWithItsLease(t *testing.T) {
 	faults := fault.New(1)
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
@@ -1416,14 +1410,14 @@ func TestStore_SweepEndsWithItsLease(t *testing.T) {
 	faults.Add(fault.Rule{RPC: "Commit", NamePrefix: "orders", Do: fault.Crash(end)})
 	result, err := f.Sweep(lease)
 	if !errors.Is(err, context.Canceled) || result.OrdersLate == 100 {
-		t.Errorf("swept %+v, %v, though its lease was over", result, err)
+		t.Errorf("swept %+v, %v after the lease ended", result, err)
 	}
 	if n := failuresIn(t, err, "order O"); n >= 50 {
-		t.Errorf("the error counts %d orders that it did not even try: %.200s", n, err)
+		t.Errorf("the error counts %d orders that were not tried: %.200s", n, err)
 	}
 }
 
-// failuresIn is how many failures an error tells of, or counts.
+// failuresIn returns how many failures an error lists or counts.
 func failuresIn(t *testing.T, err error, each string) int {
 	t.Helper()
 	more := 0
@@ -1435,8 +1429,8 @@ func failuresIn(t *testing.T, err error, each string) int {
 	return strings.Count(err.Error(), each) + more
 }
 
-// F-TEL-09: where nothing can be written, or nothing is understood, a log still takes
-// what a sweep says of it, which is how much that is.
+// F-TEL-09: if no document can be written or decoded, the sweep's error stays small
+// enough to be logged and counts the failures.
 func TestStore_SweepSummarisesManyFailures(t *testing.T) {
 	faults := fault.New(1)
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
@@ -1454,7 +1448,7 @@ func TestStore_SweepSummarisesManyFailures(t *testing.T) {
 		t.Helper()
 		_, err := f.Sweep(t.Context())
 		if err == nil || len(err.Error()) > 4096 || failuresIn(t, err, each) != many {
-			t.Errorf("the sweep tells of %d failures: %.500v", many, err)
+			t.Errorf("the error reports %d failures: %.500v", many, err)
 		}
 	}
 	tellsOf("order O")
@@ -1467,8 +1461,8 @@ func TestStore_SweepSummarisesManyFailures(t *testing.T) {
 	tellsOf("field deadline")
 }
 
-// F-API-01: cycles that list thousands of orders each share no page that a process has no
-// memory for, and pages that end early still follow one another without gap or repetition.
+// F-API-01: a page of large cycles ends before it exhausts the process's memory, and pages
+// that end early follow one another without gap or repetition.
 func TestStore_PageOfLargeCyclesEndsEarly(t *testing.T) {
 	f := newFleet(t)
 	why := strings.Repeat("x", 700)
