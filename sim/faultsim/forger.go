@@ -21,8 +21,8 @@ import (
 // forgedPrefix begins the ids of forged decisions.
 const forgedPrefix = "forged-"
 
-// forge publishes decisions that would pass every check but that of their fence, one
-// for each kind of wrong fence. F-DEC-07
+// forge publishes decisions that are valid except for their fence, one for each kind of
+// wrong fence. F-DEC-07
 func (sim *simulation) forge(ctx context.Context) error {
 	drones, err := sim.store.Drones(ctx, domain.DroneIdle, firestoretx.Page{})
 	if err != nil {
@@ -60,7 +60,7 @@ func (sim *simulation) forge(ctx context.Context) error {
 	return nil
 }
 
-// issued is the highest fence that the lock of a depot's cycle has handed out.
+// issued returns the highest fence that the lock of a depot's cycle has issued.
 func (sim *simulation) issued(ctx context.Context, depot domain.DepotID) (int64, error) {
 	path, err := firestorelock.Config{}.CounterPath(domain.CycleLockKey(depot))
 	if err != nil {
@@ -89,7 +89,7 @@ func (sim *simulation) publishForged(ctx context.Context, drone domain.Drone, o 
 	}
 	data, attrs, err := wire.EncodeDecision(d, wire.Protobuf)
 	if err != nil {
-		return // nothing in it that cannot be encoded
+		return // cannot happen: every field can be encoded
 	}
 	attrs[poisonAttr] = "yes" // a fence beyond the lock's range may be dead-lettered
 	sim.count(faultForgedDecisions, 1)
@@ -100,8 +100,8 @@ func (sim *simulation) publishForged(ctx context.Context, drone domain.Drone, o 
 	})
 }
 
-// checkFences lists the forged decisions that were not refused for their fence, and
-// the depots whose real decisions a forged fence locks out.
+// checkFences lists the forged decisions that were not rejected for their fence, and the
+// depots with a forged fence, which would block their real decisions.
 func (sim *simulation) checkFences(ctx context.Context, h invariant.History) ([]string, error) {
 	var found []string
 	for _, row := range h.Ledger {

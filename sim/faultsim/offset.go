@@ -11,17 +11,17 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// clockOffset intercepts a process's connection so that the process's clock is ahead
-// of the server's by this much: it moves the times that the server tells back, and
-// those that the process returns to it forward again.
+// clockOffset makes a process's clock ahead of the server's by this much. It intercepts
+// the process's connection: times from the server are moved back, and preconditions that
+// return them are moved forward again.
 type clockOffset time.Duration
 
 func (o clockOffset) dialOptions() []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(o.unary), grpc.WithChainStreamInterceptor(o.stream)}
 }
 
-// told moves a time of the server back.
-func (o clockOffset) told(t *timestamppb.Timestamp) *timestamppb.Timestamp {
+// shifted moves a time from the server back by the offset.
+func (o clockOffset) shifted(t *timestamppb.Timestamp) *timestamppb.Timestamp {
 	if t == nil {
 		return nil
 	}
@@ -30,7 +30,7 @@ func (o clockOffset) told(t *timestamppb.Timestamp) *timestamppb.Timestamp {
 
 func (o clockOffset) document(d *fspb.Document) {
 	if d != nil {
-		d.UpdateTime, d.CreateTime = o.told(d.UpdateTime), o.told(d.CreateTime)
+		d.UpdateTime, d.CreateTime = o.shifted(d.UpdateTime), o.shifted(d.CreateTime)
 	}
 }
 
@@ -39,16 +39,16 @@ func (o clockOffset) unary(ctx context.Context, method string, req, reply any, c
 		commit = proto.CloneOf(commit)
 		for _, w := range commit.Writes {
 			if hasUpdateTime(w) {
-				w.CurrentDocument = &fspb.Precondition{ConditionType: &fspb.Precondition_UpdateTime{UpdateTime: (-o).told(w.CurrentDocument.GetUpdateTime())}}
+				w.CurrentDocument = &fspb.Precondition{ConditionType: &fspb.Precondition_UpdateTime{UpdateTime: (-o).shifted(w.CurrentDocument.GetUpdateTime())}}
 			}
 		}
 		req = commit
 	}
 	err := invoke(ctx, method, req, reply, cc, opts...)
 	if r, ok := reply.(*fspb.CommitResponse); ok && err == nil {
-		r.CommitTime = o.told(r.CommitTime)
+		r.CommitTime = o.shifted(r.CommitTime)
 		for _, w := range r.WriteResults {
-			w.UpdateTime = o.told(w.UpdateTime)
+			w.UpdateTime = o.shifted(w.UpdateTime)
 		}
 	}
 	return err
@@ -75,10 +75,10 @@ func (s *offsetReads) RecvMsg(m any) error {
 	}
 	switch r := m.(type) {
 	case *fspb.BatchGetDocumentsResponse:
-		r.ReadTime = s.offset.told(r.ReadTime)
+		r.ReadTime = s.offset.shifted(r.ReadTime)
 		s.offset.document(r.GetFound())
 	case *fspb.RunQueryResponse:
-		r.ReadTime = s.offset.told(r.ReadTime)
+		r.ReadTime = s.offset.shifted(r.ReadTime)
 		s.offset.document(r.GetDocument())
 	}
 	return nil

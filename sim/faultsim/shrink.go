@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// shrink returns a smaller plan that still fails: the shortest prefix, then, by delta
-// debugging, without the faults that the failure does not need. Removing any one of
-// those that are left makes the run pass, as far as fails can tell.
+// shrink returns a smaller plan that still fails. It finds the shortest failing prefix and
+// then removes faults by delta debugging until the run passes without any one of those
+// left, as far as fails can tell.
 //
 // A. Zeller, R. Hildebrandt: Simplifying and isolating failure-inducing input, 2002.
 func shrink(plan []plannedFault, fails func([]plannedFault) bool) []plannedFault {
-	passing, failing := -1, len(plan) // lengths of prefixes; the run may fail without a fault
+	passing, failing := -1, len(plan) // lengths of prefixes; even the empty one may fail
 	for failing-passing > 1 {
 		if middle := (passing + failing) / 2; fails(plan[:middle:middle]) {
 			failing = middle
@@ -36,8 +36,8 @@ func shrink(plan []plannedFault, fails func([]plannedFault) bool) []plannedFault
 	return plan
 }
 
-// withoutOnePart divides the plan into parts and looks for one that the failure does
-// not need.
+// withoutOnePart divides the plan into parts and removes the first one that the failure
+// does not need.
 func withoutOnePart(plan []plannedFault, parts int, fails func([]plannedFault) bool) ([]plannedFault, bool) {
 	for i := range parts {
 		from, to := i*len(plan)/parts, (i+1)*len(plan)/parts
@@ -49,14 +49,14 @@ func withoutOnePart(plan []plannedFault, parts int, fails func([]plannedFault) b
 }
 
 // Shrink returns the smallest plan it finds with which the run of cfg still breaks the
-// invariant or requirement. Each candidate gets several tries, because a seed does not
-// repeat how goroutines interleave: with too few, faults that matter less than chance
-// are kept or the failure is lost.
+// rule, an invariant or requirement. A seed does not fix how goroutines interleave, so
+// each candidate is run up to tries times; with too few, unneeded faults are kept or the
+// failure is lost.
 func Shrink(ctx context.Context, cfg Config, rule string, tries int) ([]plannedFault, error) {
 	var failed error
 	small := shrink(cfg.planned(), func(candidate []plannedFault) bool {
 		if candidate == nil {
-			candidate = []plannedFault{} // no faults; nil would mean those of the seed
+			candidate = []plannedFault{} // no faults; nil would mean the seed's plan
 		}
 		cfg := cfg
 		cfg.Plan = candidate
@@ -78,7 +78,7 @@ func Shrink(ctx context.Context, cfg Config, rule string, tries int) ([]plannedF
 	return small, failed
 }
 
-// tell tells a plan as a story, one line for each fault.
+// tell describes a plan, one line for each fault.
 func tell(plan []plannedFault) string {
 	if len(plan) == 0 {
 		return "It fails without any fault."

@@ -35,8 +35,8 @@ func TestShrink_KeepsOnlyWhatTheFailureNeeds(t *testing.T) {
 	}
 }
 
-// A product that loses its dead letters fails only with poison: of the plan's other
-// faults none is left.
+// A product that loses its dead letters fails only on a poison message, so shrinking
+// removes every other fault.
 func TestShrink_FindsTheFaultThatABrokenVariantNeeds(t *testing.T) {
 	needsEmbedded(t)
 	t.Parallel()
