@@ -15,16 +15,15 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// ofPrometheus are the series it knows beside the fleet's own metrics.
+// ofPrometheus are the series that Prometheus itself provides.
 var ofPrometheus = []meter.Description{{Name: "up", Type: "gauge"}}
 
-// ofTargets are the labels that Prometheus gives everything it scrapes.
+// ofTargets are the labels that Prometheus adds to everything it scrapes.
 var ofTargets = []string{"job", "instance"}
 
-// values are what some labels can say. Where a label is not here, any value is
-// taken.
+// values are the possible values of some labels. Other labels may have any value.
 var values = map[string][]string{
-	"job":      {"dronefleet-statemanager", "dronefleet-optimizer"}, // as in scrape.yaml, see TestScrapeConfig
+	"job":      {"dronefleet-statemanager", "dronefleet-optimizer"}, // as in scrape.yaml, see TestScrapeConfig_HasTheJobsOfTheAlerts
 	"priority": priorities(),
 	"lock":     {"cycle", "sweeper"},
 	"method":   {"Commit", "BatchGetDocuments", "RunQuery", "BeginTransaction", "Rollback"},
@@ -43,7 +42,7 @@ func priorities() (names []string) {
 	return names
 }
 
-// find looks up the metric of a series, of which a histogram has three.
+// find looks up the metric of a series; a histogram has three series.
 func find(series string) (meter.Description, bool) {
 	for _, d := range slices.Concat(meter.Descriptions(), ofPrometheus) {
 		if d.Name == series && d.Type != "histogram" {
@@ -62,11 +61,11 @@ func find(series string) (meter.Description, bool) {
 	return meter.Description{}, false
 }
 
-// grafana's variables, as durations.
+// grafana replaces Grafana's variables by durations.
 var variables = strings.NewReplacer("$__rate_interval", "1m", "$__interval", "1m", "$__range", "1h")
 
-// check says what is wrong with an expression: that it is none, that it asks
-// for what the code does not export, or that it asks wrongly.
+// check reports what is wrong with an expression: bad syntax, a metric or label that the
+// code does not export, or a wrong function for the metric's type.
 func check(expression string) error {
 	parsed, err := metricsql.Parse(variables.Replace(expression))
 	if err != nil {
@@ -97,12 +96,11 @@ func (c *checker) refuse(bad bool, format string, args ...any) {
 	}
 }
 
-// overTime are the functions that a counter must go through, and a gauge must
-// not.
+// overTime are the functions that must be applied to counters and must not be applied to
+// gauges.
 var overTime = []string{"rate", "irate", "increase"}
 
-// visit walks an expression; over says that it is the argument of a function
-// for counters.
+// visit walks an expression; over is true for the argument of a function for counters.
 func (c *checker) visit(e metricsql.Expr, over bool) {
 	switch e := e.(type) {
 	case *metricsql.MetricExpr:
@@ -135,8 +133,8 @@ func (c *checker) visit(e metricsql.Expr, over bool) {
 	}
 }
 
-// functions are those of Prometheus that the expressions may use; the parser
-// also takes others, which only VictoriaMetrics has.
+// functions are the functions of Prometheus that expressions may use. The parser also
+// accepts functions that only VictoriaMetrics has.
 var functions = append([]string{"histogram_quantile", "abs", "absent", "vector"}, overTime...)
 
 func (c *checker) metric(e *metricsql.MetricExpr, over bool) {

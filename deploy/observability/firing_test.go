@@ -13,9 +13,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// healthy is what a fleet of a hundred drones exports when nothing is wrong, in
-// promtool's notation: a first value, what it grows by every half minute, and
-// how often.
+// healthy is what a healthy fleet of a hundred drones exports, in promtool's notation:
+// first value, increment every half minute, and number of increments.
 var healthy = map[string]string{
 	`up{job="dronefleet-statemanager",instance="a"}`: `1x80`,
 
@@ -44,14 +43,14 @@ var healthy = map[string]string{
 	`dronefleet_cycles_total{instance="o",outcome="failed"}`:         `0x80`,
 	`dronefleet_cycles_total{instance="a",outcome="run"}`:            `0x80`,
 	`dronefleet_cycles_total{instance="o",outcome="clock_wrong"}`:    `0x80`,
-	`dronefleet_depot_without_cycles{instance="a",depot="D1"}`:       `1x5 0x75`, // and that is over
+	`dronefleet_depot_without_cycles{instance="a",depot="D1"}`:       `1x5 0x75`, // resolved
 	`dronefleet_cycle_seconds_bucket{instance="o",le="8.388608"}`:    `0+3x80`,
 	`dronefleet_cycle_seconds_bucket{instance="o",le="16.777216"}`:   `0+3x80`,
 	`dronefleet_cycle_seconds_bucket{instance="o",le="+Inf"}`:        `0+3x80`,
 	`dronefleet_plans_refused_total{instance="o"}`:                   `0x80`,
 	`dronefleet_orders_unserved{instance="o",priority="CRITICAL"}`:   `0x80`,
 	`dronefleet_orders_unserved{instance="o",priority="STANDARD"}`:   `3x80`,
-	`dronefleet_orders_unserved{instance="old",priority="CRITICAL"}`: `7x80`, // of one that runs no cycles any more
+	`dronefleet_orders_unserved{instance="old",priority="CRITICAL"}`: `7x80`, // of an optimizer that runs no cycles any more
 
 	`dronefleet_oldest_waiting_order_seconds{instance="a",priority="CRITICAL"}`: `40x80`,
 	`dronefleet_oldest_waiting_order_seconds{instance="a",priority="STANDARD"}`: `900x80`,
@@ -68,7 +67,7 @@ var healthy = map[string]string{
 	`dronefleet_messages_settled_total{instance="b",kind="telemetry",outcome="nacked"}`: `0x80`,
 }
 
-// illnesses change a healthy fleet; each must call with exactly these alerts.
+// illnesses change a healthy fleet; each must fire exactly these alerts.
 var illnesses = []struct {
 	name   string
 	change map[string]string
@@ -88,7 +87,7 @@ var illnesses = []struct {
 	{"a first dead letter", map[string]string{
 		`dronefleet_messages_settled_total{instance="a",kind="orders",outcome="dead_letter",reason="INVALID"}`: `_x60 1x20`,
 	}, []string{"DeadLetters"}},
-	{"dead letters of long ago", map[string]string{
+	{"old dead letters", map[string]string{
 		`dronefleet_messages_settled_total{instance="a",kind="orders",outcome="dead_letter",reason="INVALID"}`: `4x80`,
 	}, nil},
 	{"another dead letter", map[string]string{
@@ -99,7 +98,7 @@ var illnesses = []struct {
 	}, []string{"TelemetryStale"}},
 	{"a full outbox", map[string]string{`dronefleet_outbox_overflow_total{instance="a"}`: `0+1x80`}, []string{"OutboxOverflow"}},
 	{"a parcel flies twice", map[string]string{`dronefleet_parcels_picked_up_again_total{instance="a"}`: `0x60 1x20`}, []string{"ParcelPickedUpAgain"}},
-	{"Firestore is out", map[string]string{
+	{"Firestore is down", map[string]string{
 		`dronefleet_firestore_rpcs_failed_total{instance="a",operation="telemetry",method="Commit"}`: `0+300x80`,
 	}, []string{"FirestoreErrors", "FirestoreFailing"}},
 	{"Firestore stumbles", map[string]string{
@@ -109,7 +108,7 @@ var illnesses = []struct {
 	{"dear writes", map[string]string{`dronefleet_firestore_writes_per_thousand_messages{instance="a",kind="telemetry"}`: `4000x80`}, []string{"FirestoreCostly"}},
 	{"dear reads", map[string]string{`dronefleet_firestore_reads_per_thousand_messages{instance="a",kind="telemetry"}`: `1500x80`}, []string{"FirestoreCostly"}},
 	{"no optimizer", map[string]string{`dronefleet_cycles_total{instance="o",outcome="run"}`: `40x80`}, []string{"NoCycles"}},
-	// F-OPT-06: the others plan, so NoCycles is silent.
+	// F-OPT-06: other depots have cycles, so NoCycles does not fire.
 	{"a depot without cycles", map[string]string{`dronefleet_depot_without_cycles{instance="a",depot="D2"}`: `0x60 1x20`}, []string{"DepotWithoutCycles"}},
 	{"failing cycles", map[string]string{`dronefleet_cycles_total{instance="o",outcome="failed"}`: `0+1x80`}, []string{"CyclesFailing"}},
 	{"slow cycles", map[string]string{`dronefleet_cycle_seconds_bucket{instance="o",le="8.388608"}`: `0+1x80`}, []string{"CyclesSlow"}},
@@ -130,12 +129,12 @@ var illnesses = []struct {
 	{"a clock is wrong", map[string]string{`dronefleet_clock_offset_seconds{instance="o",job="dronefleet-optimizer"}`: `0.7x80`}, []string{"ClockSkewed", "ClockWrong"}},
 }
 
-// when is the moment at which alerts are looked at.
+// when is the time at which the alerts are evaluated.
 const when = "36m"
 
-// F-OBS-01: Prometheus itself finds that each illness calls with its alerts and
-// no others, and that health does not call.
-func TestAlertsFire(t *testing.T) {
+// F-OBS-01: promtool evaluates the rules: each illness fires its alerts and no others,
+// and a healthy fleet fires none.
+func TestAlerts_FireExactlyForTheirIllness(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
 		t.Skip("promtool, which comes with Prometheus, is not installed")
@@ -180,7 +179,7 @@ func TestAlertsFire(t *testing.T) {
 	}
 	for _, a := range alerts(t) {
 		if !tested[a.Alert] {
-			t.Errorf("no illness calls with %s", a.Alert)
+			t.Errorf("no illness fires alert %s", a.Alert)
 		}
 	}
 }

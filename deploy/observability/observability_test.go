@@ -1,6 +1,5 @@
-// Package observability holds what watches the fleet: a dashboard, alerts and an
-// example of scraping. Its tests hold them to the metrics that the code exports
-// and to the runbook.
+// Package observability holds a dashboard, alerts and an example scrape configuration.
+// Its tests compare them with the metrics that the code exports and with the runbook.
 package observability
 
 import (
@@ -19,7 +18,7 @@ import (
 	"github.com/dronefleet/dronefleet/internal/meter"
 )
 
-// load reads a YAML file into v and refuses what v has no place for.
+// load reads a YAML file into v and rejects unknown fields.
 func load(t *testing.T, name string, v any) {
 	t.Helper()
 	text, err := os.ReadFile(name)
@@ -33,7 +32,7 @@ func load(t *testing.T, name string, v any) {
 	}
 }
 
-// alert is a rule of Prometheus that alerts.
+// alert is a Prometheus alerting rule.
 type alert struct {
 	Alert       string
 	Expr        string
@@ -63,14 +62,14 @@ func alerts(t *testing.T) []alert {
 
 const runbook = "https://github.com/dronefleet/dronefleet/blob/main/docs/runbook.md#"
 
-// F-OBS-01: every alert asks for metrics that exist, says how bad it is and for
-// how long, and leads to what to do.
-func TestAlerts(t *testing.T) {
+// F-OBS-01: every alert uses metrics that exist, has a severity and a duration, and links
+// to its section of the runbook.
+func TestAlerts_AreComplete(t *testing.T) {
 	seen := map[string]bool{}
 	for _, a := range alerts(t) {
 		t.Run(a.Alert, func(t *testing.T) {
 			if !regexp.MustCompile(`^[A-Z][A-Za-z]+$`).MatchString(a.Alert) || seen[a.Alert] {
-				t.Errorf("%q is no name of its own", a.Alert)
+				t.Errorf("alert name %q is not in CamelCase or not unique", a.Alert)
 			}
 			seen[a.Alert] = true
 			if err := check(a.Expr); err != nil {
@@ -97,14 +96,14 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// Every alert has its section in the runbook, and every section its alert. The
-// panels that it names exist.
-func TestRunbook(t *testing.T) {
+// Every alert has a section in the runbook and every section an alert, and the panels
+// that the runbook names exist.
+func TestRunbook_MatchesAlertsAndPanels(t *testing.T) {
 	text, err := os.ReadFile("../../docs/runbook.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The sections of alerts are those of the third level.
+	// Headings of the third level are alerts.
 	parts := regexp.MustCompile(`(?m)^### `).Split(string(text), -1)
 	var sections []string
 	for _, part := range parts[1:] {
@@ -126,10 +125,10 @@ func TestRunbook(t *testing.T) {
 	if diff := cmp.Diff(names, sections); diff != "" {
 		t.Errorf("alerts (-) and sections of the runbook (+) differ:\n%s", diff)
 	}
-	// A panel may be called by what several titles begin with.
+	// The runbook may name several panels by the prefix of their titles.
 	for _, m := range regexp.MustCompile(`"([A-Z][^"]+)"`).FindAllStringSubmatch(string(text), -1) {
 		if !slices.ContainsFunc(panels(t), func(p panel) bool { return strings.HasPrefix(p.Title, strings.Join(strings.Fields(m[1]), " ")) }) {
-			t.Errorf("the runbook sends people to %q, and no panel is called so", m[1])
+			t.Errorf("the runbook names panel %q, which does not exist", m[1])
 		}
 	}
 }
@@ -163,8 +162,8 @@ func panels(t *testing.T) []panel {
 	return dashboard.Panels
 }
 
-// F-OBS-01: every panel asks for metrics that exist, and explains itself.
-func TestDashboard(t *testing.T) {
+// F-OBS-01: every panel uses metrics that exist and has a description.
+func TestDashboard_PanelsAreComplete(t *testing.T) {
 	ids := map[int]bool{}
 	for _, p := range panels(t) {
 		if ids[p.ID] {
@@ -193,8 +192,8 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// F-OBS-01: no metric is exported for nobody.
-func TestEveryMetricIsShown(t *testing.T) {
+// F-OBS-01: every exported metric is on the dashboard.
+func TestDashboard_ShowsEveryMetric(t *testing.T) {
 	var shown strings.Builder
 	for _, p := range panels(t) {
 		for _, target := range p.Targets {
@@ -208,8 +207,8 @@ func TestEveryMetricIsShown(t *testing.T) {
 	}
 }
 
-// The jobs that alerts go by are those that are scraped, by the rules beside.
-func TestScrapeConfig(t *testing.T) {
+// The jobs that alerts select are the ones that the example scrapes.
+func TestScrapeConfig_HasTheJobsOfTheAlerts(t *testing.T) {
 	var config struct {
 		Global        map[string]string
 		RuleFiles     []string `yaml:"rule_files"`
@@ -233,8 +232,8 @@ func TestScrapeConfig(t *testing.T) {
 	}
 }
 
-// A check that cannot fail is none.
-func TestCheckCatchesMistakes(t *testing.T) {
+// A check that cannot fail proves nothing.
+func TestCheck_CatchesMistakes(t *testing.T) {
 	sound := `sum by (kind) (rate(dronefleet_messages_settled_total{outcome="nacked"}[5m])) > 0.1`
 	if err := check(sound); err != nil {
 		t.Fatalf("%s: %v", sound, err)

@@ -17,7 +17,7 @@ type Block struct {
 	Blocks     map[string][]Block
 }
 
-// Text is a string attribute; "" if it is absent, null or unknown.
+// Text returns a string attribute; "" if it is absent, null or unknown.
 func (b Block) Text(name string) string {
 	v, ok := b.Attributes[name]
 	if !ok || v.IsNull() || !v.IsKnown() || v.Type() != cty.String {
@@ -26,7 +26,7 @@ func (b Block) Text(name string) string {
 	return v.AsString()
 }
 
-// Only is the one block of a type; its second result is false unless there is
+// Only returns the one block of a type; its second result is false unless there is
 // exactly one.
 func (b Block) Only(name string) (Block, bool) {
 	if len(b.Blocks[name]) != 1 {
@@ -67,8 +67,8 @@ func (p *Plan) Of(kind string) []Instance {
 	return list
 }
 
-// Computed gives what a resource has beside its configuration. Attributes that
-// no configuration tells may be unknown.
+// Computed returns the attributes that a provider adds to a resource's configuration.
+// Their values may be unknown.
 type Computed func(kind string, config map[string]cty.Value) map[string]cty.Value
 
 // Evaluate plans the module for given variables. Resources refer to each other's
@@ -129,7 +129,7 @@ func (e *evaluation) all() error {
 		if len(later) == len(waiting) {
 			return fmt.Errorf("these refer to each other in a circle: %s", strings.Join(later, ", "))
 		}
-		// What was evaluated in this round was waited for by others in it.
+		// The names left over may have waited for those evaluated in this round.
 		waiting = later
 	}
 	return nil
@@ -305,7 +305,7 @@ func evaluateBody(body *hclsyntax.Body, scope *hcl.EvalContext) (Block, error) {
 	return out, nil
 }
 
-// expand evaluates a dynamic block into the blocks it stands for.
+// expand evaluates a dynamic block into the blocks that it generates.
 func expand(b *hclsyntax.Block, scope *hcl.EvalContext, out *Block) error {
 	repeat := b.Body.Attributes["for_each"]
 	if len(b.Labels) != 1 || repeat == nil || len(b.Body.Blocks) != 1 || b.Body.Blocks[0].Type != "content" {

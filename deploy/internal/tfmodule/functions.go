@@ -15,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// scope holds the functions and what every expression may name.
+// scope returns the functions and variables that every expression may use.
 func (m *Module) scope() *hcl.EvalContext {
 	return &hcl.EvalContext{
 		Variables: map[string]cty.Value{"path": cty.ObjectVal(map[string]cty.Value{"module": cty.StringVal(m.dir)})},
@@ -55,7 +55,7 @@ func (m *Module) file() function.Function {
 	})
 }
 
-// yamlDecode takes the YAML that is JSON in other clothes.
+// yamlDecode decodes YAML that has an equivalent in JSON.
 var yamlDecode = function.New(&function.Spec{
 	Params: []function.Parameter{{Name: "text", Type: cty.String}},
 	Type: func(args []cty.Value) (cty.Type, error) {
@@ -104,7 +104,7 @@ func affix(has func(text, part string) bool) function.Function {
 	})
 }
 
-// replace takes a regular expression between slashes, else plain text.
+// replace treats text between slashes as a regular expression, else as plain text.
 var replace = function.New(&function.Spec{
 	Params: []function.Parameter{{Name: "text", Type: cty.String}, {Name: "old", Type: cty.String}, {Name: "new", Type: cty.String}},
 	Type:   function.StaticReturnType(cty.String),
@@ -123,8 +123,8 @@ func to(want cty.Type) function.Function {
 	})
 }
 
-// toSet makes a set of a list or tuple, as Terraform does: of the one type all
-// elements can have.
+// toSet converts a list or tuple to a set, as Terraform does: to the one type that all
+// elements can be converted to.
 var toSet = function.New(&function.Spec{
 	Params: []function.Parameter{{Name: "list", Type: cty.DynamicPseudoType}},
 	Type: func(args []cty.Value) (cty.Type, error) {

@@ -80,7 +80,7 @@ func (m *Module) add(b *hclsyntax.Block) error {
 // Variables names the module's variables.
 func (m *Module) Variables() []string { return sortedKeys(m.variables) }
 
-// ProviderVersions gives the version of each required provider as it is
+// ProviderVersions returns the version constraint of each required provider, as
 // written.
 func (m *Module) ProviderVersions() map[string]string {
 	versions := map[string]string{}

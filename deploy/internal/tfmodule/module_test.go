@@ -10,7 +10,7 @@ import (
 	"github.com/dronefleet/dronefleet/deploy/internal/tfmodule"
 )
 
-// unknownID stands for what only a provider knows.
+// unknownID computes an id, which only a provider knows.
 func unknownID(string, map[string]cty.Value) map[string]cty.Value {
 	return map[string]cty.Value{"id": cty.UnknownVal(cty.String)}
 }
@@ -24,9 +24,9 @@ func evaluate(t *testing.T, text string, values map[string]cty.Value) (*tfmodule
 	return m.Evaluate(values, unknownID)
 }
 
-// Instances come out as Terraform would plan them, whatever the order in which
-// things are declared.
-func TestEvaluate_MakesInstances(t *testing.T) {
+// The instances are those that Terraform would plan, whatever the order of the
+// declarations.
+func TestEvaluate_PlansInstances(t *testing.T) {
 	p, err := evaluate(t, `
 		output "second" { value = thing.each["b"].id }
 		resource "thing" "each" {
@@ -70,12 +70,11 @@ func TestEvaluate_MakesInstances(t *testing.T) {
 		}
 	}
 	if p.Outputs["second"].IsKnown() {
-		t.Error("what only a provider knows is known")
+		t.Error("an output that only a provider knows is known")
 	}
 }
 
-// What Terraform would refuse is refused.
-func TestEvaluate_Refuses(t *testing.T) {
+func TestEvaluate_RejectsWhatTerraformRejects(t *testing.T) {
 	const variable = `
 		variable "n" {
 			description = "A number."
@@ -115,13 +114,12 @@ func TestEvaluate_Refuses(t *testing.T) {
 		{`resource "thing" "a" {`, "Unclosed", nil},
 	} {
 		if _, err := evaluate(t, c.text, c.values); err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s\nis answered with %v, want %q", c.text, err, c.says)
+			t.Errorf("%s\nerror %v, want %q", c.text, err, c.says)
 		}
 	}
 }
 
-// A schema finds what a provider would.
-func TestSchema_Check(t *testing.T) {
+func TestSchema_CheckListsWhatTheProviderRejects(t *testing.T) {
 	s, err := tfmodule.ReadSchema([]byte(`{"provider": "p", "version": "1", "resources": {"thing": {
 		"required": ["name"], "optional": ["size"], "blocks": {"part": {"min": 1, "required": ["of"]}, "extra": {}}}}}`))
 	if err != nil {
@@ -149,7 +147,7 @@ func TestSchema_Check(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := s.Check(p); !slices.Equal(got, want) {
-			t.Errorf("%s\nhas the problems %q, want %q", text, got, want)
+			t.Errorf("%s\nproblems %q, want %q", text, got, want)
 		}
 	}
 }

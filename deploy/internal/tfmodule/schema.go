@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Schema says what a version of a provider takes: which attributes and blocks a
-// resource has, and which it needs.
+// Schema describes a version of a provider: which attributes and blocks its resources
+// have, and which are required.
 type Schema struct {
 	Provider, Version string
 	Resources         map[string]BlockSchema
@@ -17,7 +17,7 @@ type Schema struct {
 type BlockSchema struct {
 	Required, Optional []string // attributes
 	Blocks             map[string]BlockSchema
-	Min                int // how many of this block there are at least
+	Min                int // minimum number of these blocks
 }
 
 // ReadSchema reads a schema from JSON.
@@ -29,7 +29,7 @@ func ReadSchema(text []byte) (*Schema, error) {
 	return &s, nil
 }
 
-// Check lists what the provider would refuse in a plan, one line each.
+// Check lists what the provider would reject in a plan, one line each.
 func (s *Schema) Check(p *Plan) []string {
 	var problems []string
 	for _, i := range p.Instances {

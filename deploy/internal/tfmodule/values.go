@@ -6,7 +6,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// ReadValues reads a file of variables' values (*.tfvars).
+// ReadValues reads a file of variable values (*.tfvars).
 func ReadValues(text []byte) (map[string]cty.Value, error) {
 	parsed, diags := hclsyntax.ParseConfig(text, "tfvars", hcl.InitialPos)
 	if diags.HasErrors() {
