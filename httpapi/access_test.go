@@ -93,8 +93,8 @@ type answer struct {
 	challenge string
 }
 
-// asks sends a request, with a token unless it is empty. It expects a status and an
-// answer, or a problem's detail, that contains every part.
+// asks sends a request, with a token unless it is empty. It expects a status, and an
+// answer (or a problem's detail) that contains every part.
 func (g *guarded) asks(token, method, path, body string, status int, parts ...string) answer {
 	g.t.Helper()
 	req, err := http.NewRequestWithContext(g.t.Context(), method, g.url+path, strings.NewReader(body))
@@ -187,7 +187,7 @@ func TestAPI_RequiresViewerToReadAndOperatorToChange(t *testing.T) {
 		t.Errorf("the API has %d open paths, %d to read and %d to change", open, reads, changes)
 	}
 	if o, err := g.store.Order(t.Context(), "O1"); err != nil || o.Held {
-		t.Errorf("changed by nobody: %+v, %v", o, err)
+		t.Errorf("changed without authentication: %+v, %v", o, err)
 	}
 	g.asks(viewer, "GET", "/api/v1/orders/O1", "", 200, `"O1"`)
 	g.asks(operator, "GET", "/api/v1/orders/O1", "", 200, `"O1"`)

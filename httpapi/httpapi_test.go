@@ -53,7 +53,7 @@ type served struct {
 	store   *firestoretx.Store
 	client  *http.Client
 	api     *httpapi.API
-	// stopping ends readiness, stop the server.
+	// stopping makes the API unready; stop stops the server.
 	stopping context.CancelCauseFunc
 	stop     func() error
 }
@@ -200,7 +200,7 @@ func (s *served) fleet() {
 		drone domain.DroneID
 		want  domain.Outcome
 	}{{"DEC-1", "D1", domain.OutcomeApplied}, {"DEC-2", "D3", domain.OutcomeRejected}} {
-		decided := time.Now() // after all that it rests on
+		decided := time.Now() // after everything that the decision refers to
 		entry, err := s.store.AssignMission(ctx, decision(c.id, c.drone, "O1", decided), policy.Delivery{MessageID: "m-" + string(c.id), PublishedAt: decided, ReceivedAt: decided})
 		must(err)
 		if entry.Outcome != c.want {
@@ -315,7 +315,7 @@ func TestAPI_PagesThroughACollection(t *testing.T) {
 	if got := strings.Join(seen, " "); got != "D0 D1 D2 D3 D4 D5 D6" {
 		t.Errorf("pages hold %s", got)
 	}
-	// Nothing comes after the last, be its page full.
+	// The last page has no next one, even if it is full.
 	for path, want := range map[string]string{"?limit=7": "", "?limit=6": "D5", fmt.Sprintf("?limit=%d", httpapi.MaxLimit): "", "?limit=3&after=D3": "", "?after=D6": ""} {
 		var page struct{ Next string }
 		if s.get("/api/v1/drones"+path, http.StatusOK, &page); page.Next != want {
@@ -324,7 +324,7 @@ func TestAPI_PagesThroughACollection(t *testing.T) {
 	}
 }
 
-// F-API-01: a document that cannot be decoded hides no other.
+// F-API-01: a malformed document does not hide the others.
 func TestAPI_NamesMalformedDocuments(t *testing.T) {
 	s := serve(t)
 	s.fleet()
@@ -342,8 +342,8 @@ func TestAPI_NamesMalformedDocuments(t *testing.T) {
 	s.refused(http.MethodGet, "/api/v1/drones/D2", http.StatusInternalServerError, "drones/D2: field status")
 }
 
-// F-API-01, F-DLQ-01: a depot whose document cannot be decoded hides no other depot's
-// snapshot, and the error for its own names the document.
+// F-API-01, F-DLQ-01: a malformed depot does not affect other depots' snapshots, and the
+// error for its own snapshot names the document.
 func TestAPI_ServesSnapshotBesideAMalformedDepot(t *testing.T) {
 	s := serve(t)
 	broken := s.clients.Firestore.Doc("depots/BROKEN")
@@ -484,7 +484,7 @@ func TestAPI_ShowsEveryFieldOfADocument(t *testing.T) {
 	}
 }
 
-// F-ORD-05, F-API-01: a waiting order has why it waits, with the counts of the latest
+// F-ORD-05, F-API-01: a waiting order shows why it waits, with the counts of the latest
 // cycle; paging through the orders reads that cycle once.
 func TestAPI_SaysWhyAnOrderWaits(t *testing.T) {
 	s := serve(t)
@@ -555,8 +555,8 @@ func asJSON(value any) any {
 	return value
 }
 
-// F-API-01: a number without a JSON form hides neither the rest of its entity nor any
-// other.
+// F-API-01: a number that JSON cannot represent hides neither the rest of its entity nor
+// other entities.
 func TestAPI_ShowsNaNAndInfinity(t *testing.T) {
 	s := serve(t)
 	s.fleet()
@@ -667,7 +667,7 @@ func TestAPI_CostsAsDocumented(t *testing.T) {
 	}{
 		{"/api/v1/drones?limit=1", 1, 2},
 		{"/api/v1/orders?status=ASSIGNED", 1, 1},  // none waits
-		{"/api/v1/orders", 1 + 1 + 1, 3 + 1},      // with the depot and, were there one, its latest cycle
+		{"/api/v1/orders", 1 + 1 + 1, 3 + 1},      // the page, the depot, and its latest cycle if there is one
 		{"/api/v1/orders?limit=1&after=O1", 1, 2}, // the same cycle again
 		{"/api/v1/orders/O2", 1, 1},
 		{"/api/v1/missions", 1, 1},

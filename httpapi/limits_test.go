@@ -119,7 +119,7 @@ func TestAPI_AnswersEveryErrorWithProblemJSON(t *testing.T) {
 			}
 		})
 	}
-	// Who follows the redirect gets what was meant.
+	// Following the redirect leads to the intended list.
 	var page struct{ Orders []any }
 	s.get("/api//v1/x/../orders?status=PENDING", http.StatusOK, &page)
 }

@@ -27,8 +27,8 @@ import (
 	"github.com/dronefleet/dronefleet/internal/simclock"
 )
 
-// servePubSub makes Hosts name an embedded Pub/Sub from now on: unlike the
-// official emulator it cuts subscriptions off as the service does.
+// servePubSub makes Hosts name an embedded Pub/Sub: unlike the official emulator it ends
+// the streams of deleted subscriptions as the service does.
 func servePubSub(t *testing.T) {
 	t.Helper()
 	server, err := pubsubemu.Start(pubsubemu.Options{})
@@ -47,7 +47,7 @@ func servePubSub(t *testing.T) {
 type managed struct {
 	t       *testing.T
 	project string
-	outside *connect.Clients // of whoever sends messages
+	outside *connect.Clients // of the message senders
 	url     string
 	client  *http.Client
 	stop    context.CancelCauseFunc
@@ -102,7 +102,7 @@ func (m *managed) awaitReady() {
 	m.await("process", http.StatusOK, "")
 }
 
-// await waits until readiness has a status and the check of a name a detail.
+// await waits until readiness has a status, and the named check a detail.
 func (m *managed) await(check string, status int, detail string) {
 	m.t.Helper()
 	emutest.Eventually(m.t, fmt.Sprintf("readiness %d with %q", status, detail), func() error {
@@ -141,8 +141,8 @@ func (m *managed) deleteSubscription(topic string) {
 	}
 }
 
-// F-API-01: a State Manager is not ready from the order to stop on, however long it
-// takes to finish its messages, and says why it stops.
+// F-API-01: from the moment it is told to stop, a State Manager is not ready, however long
+// it takes to finish its messages, and says why it stops.
 func TestServeManager_IsNotReadyWhileItStops(t *testing.T) {
 	faults := fault.New(1)
 	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})

@@ -75,20 +75,20 @@ func TestReadiness_ReportsLateWork(t *testing.T) {
 	}
 }
 
-// F-OPT-06: a State Manager that watches depots is not ready while one has no cycles
-// though orders wait.
+// F-OPT-06: a State Manager that watches depots is not ready while orders wait at a depot
+// without cycles.
 func TestReadiness_FailsForADepotWithoutCycles(t *testing.T) {
 	var fault error
 	r := &readiness{meter: meter.New(), depots: func() error { return fault }}
 	for _, fault = range []error{nil, errors.New("no cycle at depot D1"), nil} {
 		c := r.checkWork(time.Now())["depots"]
 		if ok := fault == nil; ok != (c.Status == CheckOK) || !ok && (c.Status != CheckFailing || c.Detail != fault.Error()) {
-			t.Errorf("of %v it says %+v", fault, c)
+			t.Errorf("watch error %v is reported as %+v", fault, c)
 		}
 	}
 }
 
-// F-API-01: a warning hides no failure.
+// F-API-01: a warning does not hide a failure.
 func TestReadiness_IsAsBadAsItsWorstCheck(t *testing.T) {
 	ok, warning, failing := Check{Status: CheckOK}, Check{Status: CheckWarning}, Check{Status: CheckFailing}
 	for want, checks := range map[string]map[string]Check{

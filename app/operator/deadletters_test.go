@@ -202,8 +202,8 @@ func TestDeadLetters_EveryMalformedMessageIsKeptWithItsReason(t *testing.T) {
 		"PUBLISHED (UTC)", pubsubio.TopicTelemetry, "FUTURE_TIMESTAMP", "D-AHEAD")
 }
 
-// F-DLQ-01, F-WIRE-03: poison as large as Pub/Sub allows is kept as far as its letter can
-// hold it, and is not redelivered for ever. A truncated letter is never replayed.
+// F-DLQ-01, F-WIRE-03: a poison message of the largest size is truncated to what a letter
+// can hold, and is not redelivered for ever. A truncated letter is never replayed.
 func TestDeadLetters_HoldWhatFitsOfTheLargestMessages(t *testing.T) {
 	b := openBusyOffice(t)
 	ctx := t.Context()
@@ -234,7 +234,7 @@ func TestDeadLetters_HoldWhatFitsOfTheLargestMessages(t *testing.T) {
 			l := b.awaitLetters(id)[0]
 			if len(l.Data) == 0 || !strings.HasPrefix(string(tt.data), string(l.Data)) || (l.OriginalBytes == 0) != (len(l.Data) == len(tt.data)) ||
 				l.OriginalBytes != 0 && (l.OriginalBytes != len(tt.data) || len(l.Data) < most-300_000) {
-				t.Errorf("the letter holds %d bytes of %d and says of %d", len(l.Data), len(tt.data), l.OriginalBytes)
+				t.Errorf("the letter holds %d of %d bytes, and gives the original size as %d", len(l.Data), len(tt.data), l.OriginalBytes)
 			}
 			for name, value := range l.Attributes {
 				if tt.attrs[name] != value {
@@ -243,10 +243,10 @@ func TestDeadLetters_HoldWhatFitsOfTheLargestMessages(t *testing.T) {
 			}
 			ours := tt.attrs[pubsubio.AttrDataBytes] != ""
 			if !ours && len(l.Attributes)+l.AttributesDropped != len(tt.attrs) || l.Attributes[wire.AttrContentType] != tt.attrs[wire.AttrContentType] {
-				t.Errorf("the letter holds %d attributes of %d and lacks %d", len(l.Attributes), len(tt.attrs), l.AttributesDropped)
+				t.Errorf("the letter holds %d of %d attributes, and counts %d as dropped", len(l.Attributes), len(tt.attrs), l.AttributesDropped)
 			}
 			if tt.complete != (l.OriginalBytes == 0 && l.AttributesDropped == 0) {
-				t.Errorf("of the letter, %d bytes and %d attributes are left out", l.OriginalBytes, l.AttributesDropped)
+				t.Errorf("untruncated letter with OriginalBytes %d and AttributesDropped %d", l.OriginalBytes, l.AttributesDropped)
 			}
 			if tt.complete {
 				b.discard()
@@ -258,7 +258,7 @@ func TestDeadLetters_HoldWhatFitsOfTheLargestMessages(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), id) || !strings.Contains(err.Error(), "have its sender publish it again") {
 				t.Errorf("error %v", err)
 			}
-			b.expect(b.says(nil), "1 of 2 replayed.") // and comes back, as another message
+			b.expect(b.says(nil), "1 of 2 replayed.") // the message is refused again, under a new id
 			emutest.Eventually(t, "the letter stays", func() error {
 				list := b.letters(operator.LetterFilter{})
 				if len(list) != 2 || list[0].MessageID != id || list[1].MessageID == small {
@@ -277,7 +277,7 @@ func (b *busyOffice) discard() {
 	ctx := b.t.Context()
 	review := fmt.Sprintf("projects/%s/subscriptions/%s", b.clients.PubSub.Project(), pubsubio.DeadLetterSubscription(pubsubio.TopicTelemetry))
 	for {
-		//lint:ignore SA1019 an empty answer is one here
+		//lint:ignore SA1019 an empty answer must return at once
 		resp, err := b.clients.PubSub.SubscriptionAdminClient.Pull(ctx, &pubsubpb.PullRequest{Subscription: review, MaxMessages: 100, ReturnImmediately: true})
 		if err != nil {
 			b.t.Fatal(err)
@@ -394,7 +394,7 @@ func TestDeadLetters_ReplayKeepsTheOriginalTime(t *testing.T) {
 			pubsubio.AttrPublishTime: published.Format("2006-01-02T15:04:05.000000Z07:00"),
 		}, "")
 	}
-	b.order("O1") // BLOOD, the requester's newer wish
+	b.order("O1") // BLOOD, the requester's newer request
 	b.report(domain.Telemetry{DroneID: "D1", Timestamp: time.Now(), Position: home, Battery: 90, Status: domain.DroneIdle})
 	refused(pubsubio.TopicOrders, "m1", `{"id": "O1", "priority": "STANDARD", "productType": "MEDICINE", "deliveryLocation": {"lat": 48.86, "lon": 2.36}}`)
 	emutest.IssueFences(t, b.clients.Firestore, "1", "")
@@ -428,7 +428,7 @@ func TestDeadLetters_ReplayKeepsTheOriginalTime(t *testing.T) {
 	if o, err := b.desk.Store.Order(ctx, "O1"); err != nil || o.ProductType != "BLOOD" || o.Status != domain.OrderPending {
 		t.Errorf("order %+v, %v", o, err)
 	}
-	// A second refusal does not make it newer either.
+	// A second refusal does not change the original time either.
 	emutest.Eventually(t, "the poison returns", func() error {
 		list := b.letters(operator.LetterFilter{})
 		if len(list) != 1 || list[0].Text != "{not json" || !list[0].PublishedAt.Equal(published) {
@@ -447,7 +447,8 @@ func TestDeadLetters_MissingSubscriptionsAreNamed(t *testing.T) {
 	}
 }
 
-// A replay may be repeated when its answer was lost. The replayed message names who asked.
+// A replay may be repeated if its answer was lost. The replayed message names the
+// operator who requested it.
 func TestDeadLetters_RepeatedReplayFindsNothing(t *testing.T) {
 	o := openOffice(t)
 	ctx := t.Context()
@@ -482,9 +483,9 @@ func TestDeadLetters_RepeatedReplayFindsNothing(t *testing.T) {
 	})
 }
 
-// F-DLQ-01: a replay without a selection is refused with one error; every letter is
-// replayed only if that is said.
-func TestDeadLetters_ReplayOfEverythingIsSaid(t *testing.T) {
+// F-DLQ-01: a replay without a selection is refused with one error; replaying every letter
+// must be requested explicitly.
+func TestDeadLetters_ReplayOfEverythingIsExplicit(t *testing.T) {
 	b := openLetterOffice(t)
 	ctx := t.Context()
 	b.refuse(pubsubio.TopicOrders, "m1", "{", nil)
@@ -501,9 +502,9 @@ func TestDeadLetters_ReplayOfEverythingIsSaid(t *testing.T) {
 	b.awaitLetters()
 }
 
-// F-DLQ-01: who asks by the id that a message had when it was refused is told what
-// became of it: it waits, was discarded, or was replayed under which id, and so on until
-// the order that came of it. The replayed message carries the old id.
+// F-DLQ-01: asked for the id that a message had when it was refused, the story says
+// whether it waits, was discarded or was replayed, and follows the ids of replays to the
+// resulting order. The replayed message carries the old id.
 func TestDeadLetters_ShowWhatBecameOfAMessage(t *testing.T) {
 	b := openBusyOffice(t)
 	ctx := t.Context()
@@ -527,7 +528,7 @@ func TestDeadLetters_ShowWhatBecameOfAMessage(t *testing.T) {
 	b.awaitLetters(first, noise)
 	b.expect(show(first), "Message "+first+" of orders was refused: MALFORMED_DOCUMENT: ", "its dead letter waits")
 
-	// The cause is still there: the message comes back under another id.
+	// The cause is not fixed yet: the message becomes a letter again, under another id.
 	b.says(b.desk.ReplayDeadLetters(ctx, operator.LetterFilter{IDs: []string{first}}, false))
 	var second string
 	emutest.Eventually(t, "the letter of the replayed message", func() error {

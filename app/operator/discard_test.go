@@ -71,8 +71,8 @@ func hashOf(payload string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// F-DLQ-01: a discarded letter is recorded with all that people need to judge it; letters
-// that were not selected stay.
+// F-DLQ-01: the record of a discarded letter holds everything needed to judge it later;
+// letters that were not selected stay.
 func TestDiscard_RecordsAndDeletesTheSelectedLetters(t *testing.T) {
 	b := openLetterOffice(t)
 	ctx := t.Context()
@@ -126,7 +126,7 @@ func TestDiscard_RecordsAndDeletesTheSelectedLetters(t *testing.T) {
 	}
 	doc, err := b.clients.Firestore.Doc("discards/orders-m1").Get(ctx)
 	if err != nil || doc.Data()["text"] != "{not json" || doc.Data()["data"] != nil {
-		t.Errorf("people see %v, %v", doc.Data(), err)
+		t.Errorf("the document holds %v, %v", doc.Data(), err)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestDiscard_RecordsAnyLetter(t *testing.T) {
 			t.Errorf("%s: %d bytes are kept", id, n)
 		}
 		if d.Bytes != len(whole) || d.PayloadHash != hashOf(whole) || len(d.Attributes) != 80 {
-			t.Errorf("%s: of %d bytes with hash %s and %d attributes", id, d.Bytes, d.PayloadHash, len(d.Attributes))
+			t.Errorf("%s: recorded %d bytes, hash %s and %d attributes", id, d.Bytes, d.PayloadHash, len(d.Attributes))
 		}
 	}
 	var others []string

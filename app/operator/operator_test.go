@@ -230,7 +230,7 @@ func TestDesk_AlignsWideAndCombiningCharacters(t *testing.T) {
 }
 
 // F-ORD-04, F-DLQ-01: documents, messages and logs show the operator's name on one line;
-// a command by an unsuitable name changes nothing.
+// a command with an unsuitable name changes nothing.
 func TestCommands_RequireANameThatCanBeRecorded(t *testing.T) {
 	o := openOffice(t)
 	ctx := t.Context()

@@ -11,9 +11,8 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// F-ORD-05: a dispatcher sees in numbers why an order waits, by which depot's last
-// cycle and how long ago, in the list within 100 columns, and in the audit depot by
-// depot.
+// F-ORD-05: a dispatcher sees why an order waits: the counts of a depot's latest cycle and
+// its age, within 100 columns in the list, and for every depot in the audit.
 func TestDesk_SaysWhyAnOrderWaits(t *testing.T) {
 	o := openOffice(t)
 	ctx := t.Context()
@@ -54,7 +53,7 @@ func TestDesk_SaysWhyAnOrderWaits(t *testing.T) {
 			t.Errorf("the column ends at %d:\n%s", at, text)
 		}
 		if strings.HasPrefix(line, "O-held") && (strings.Contains(line, "free") || strings.Contains(line, "seen")) {
-			t.Errorf("a held order waits for an operator, not for a drone: %s", line)
+			t.Errorf("a held order is shown as waiting for a drone: %s", line)
 		}
 	}
 	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectOrder, waiting)),
