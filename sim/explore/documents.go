@@ -42,7 +42,7 @@ func (p *pool[T]) get(n id) *T { return &p.values[n] }
 var timeType = reflect.TypeFor[time.Time]()
 
 // encode appends a value's content, so that different values have different encodings.
-// It takes every field, those of later versions included.
+// It includes every field, so fields added later count too.
 func encode(b []byte, v reflect.Value) []byte {
 	if v.Type() == timeType {
 		t := v.Interface().(time.Time)

@@ -10,10 +10,10 @@ var seed = maphash.MakeSeed()
 
 func (s *state) fingerprint() uint64 { return maphash.Comparable(seed, *s) }
 
-// atRest reports whether a history may come to its end here: nothing is under way.
+// atRest reports whether nothing is under way, so that a history may end here.
 func (s *state) atRest() bool { return s.Bus[0] == 0 && s.Open[0].Message == 0 }
 
-// lastTick is when a history that comes to its fair end is judged.
+// lastTick is the tick at which a fair end is judged.
 const lastTick = 26
 
 // fairEnd lets nothing more go wrong until every limit has passed, and checks that each
@@ -112,7 +112,7 @@ func (e *fairEnding) round() {
 	e.take(action{Do: doTick})
 }
 
-// judge checks a state in which everything had its time.
+// judge checks a state in which every limit has passed.
 func (m *model) judge(s *state) *Violation {
 	healthy := false
 	for d, n := range s.Drone {

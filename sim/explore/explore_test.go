@@ -24,8 +24,8 @@ func statesOfEach() int {
 	return 50_000
 }
 
-// I1 to I10, what is true of the air and of parcels, and that every order comes to its
-// end, hold in every history of every world, to the depth that the log names.
+// All invariants of doc.go hold in every history of every world, to the depth that the
+// test logs.
 func TestExplore_TheContractHoldsInEveryHistory(t *testing.T) {
 	var mu sync.Mutex
 	var states int
@@ -52,14 +52,14 @@ func TestExplore_TheContractHoldsInEveryHistory(t *testing.T) {
 	if testing.Short() {
 		return
 	}
-	// It would prove nothing if the histories came to nothing.
+	// The exploration proves nothing unless its histories reach these outcomes.
 	for _, want := range outcomesToSee {
 		if !seen[want] {
-			t.Errorf("no history comes to %q", want)
+			t.Errorf("no history reaches outcome %q", want)
 		}
 	}
 	if least := 1_000_000; *limit == 0 && states < least {
-		t.Errorf("only %d states were explored, not %d", states, least)
+		t.Errorf("explored %d states, want at least %d", states, least)
 	}
 }
 
@@ -77,7 +77,7 @@ var outcomesToSee = []string{
 	"refused ORDER_CONFLICT", "refused CANCEL_TOO_LATE", "refused ALREADY_CANCELLED", "refused DECISION_CONFLICT",
 }
 
-// Two documents, or two messages, that differ in any field are two.
+// Documents or messages that differ in any field get different numbers.
 func TestPool_TellsEveryFieldApart(t *testing.T) {
 	stop := 1
 	tellsFieldsApart(t, newPool[domain.Drone](), domain.Drone{})
@@ -88,7 +88,7 @@ func TestPool_TellsEveryFieldApart(t *testing.T) {
 	tellsFieldsApart(t, newPool[domain.Telemetry](), domain.Telemetry{})
 	p := newPool[domain.Telemetry]()
 	if p.intern(domain.Telemetry{CompletedStops: &stop}) != p.intern(domain.Telemetry{CompletedStops: new(1)}) {
-		t.Error("equal counts behind two pointers are two")
+		t.Error("equal counts behind two pointers get different numbers")
 	}
 }
 
@@ -101,11 +101,11 @@ func tellsFieldsApart[T any](t *testing.T, p *pool[T], zero T) {
 		set(field)
 		n := p.intern(v)
 		if slices.Contains(ids, n) {
-			t.Errorf("%T does not differ by %s", zero, reflect.TypeFor[T]().Field(i).Name)
+			t.Errorf("values of %T that differ in %s get the same number", zero, reflect.TypeFor[T]().Field(i).Name)
 		}
 		ids = append(ids, n)
 		if p.intern(v) != n {
-			t.Errorf("equal values of %T are two", zero)
+			t.Errorf("equal values of %T get different numbers", zero)
 		}
 	}
 }
@@ -134,13 +134,13 @@ func set(v reflect.Value) {
 	}
 }
 
-// A history reads like a story: who did what, and what came of it. This one is why
-// binding belongs to decisions.
+// A story tells who did what and what followed. This one shows why only decisions may bind
+// drones.
 func TestStory_ADroneIsFreedBeforeItsCommandArrives(t *testing.T) {
 	i := slices.IndexFunc(removals, func(r removal) bool { return r.without == "any IDLE frees an unacked drone" })
 	r := removals[i].explore(10_000)
 	if r.Violation == nil {
-		t.Fatal("nothing noticed")
+		t.Fatal("no invariant is violated")
 	}
 	got := r.Violation.String() + "\n" + r.Story.String()
 	want := strings.TrimSpace(`

@@ -8,12 +8,12 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// check holds a state against the invariants that one state can show.
+// check checks the invariants that a single state can violate.
 func (m *model) check(s *state) *Violation {
 	if v := m.exclusive(s); v != nil {
 		return v
 	}
-	if s.Top != s.Fence && s.Fence <= s.Issued { // what the lock never handed out counts for nothing
+	if s.Top != s.Fence && s.Fence <= s.Issued { // fences that the lock never issued do not count
 		return violated("I5", "fence %d was applied, the control document holds %d", s.Top, s.Fence)
 	}
 	for o := range s.Order {
@@ -27,7 +27,7 @@ func (m *model) check(s *state) *Violation {
 	return m.inTheAir(s)
 }
 
-// exclusive checks I1, and of I3 that missions, drones and orders agree.
+// exclusive checks I1, and the part of I3 that missions, drones and orders agree.
 func (m *model) exclusive(s *state) *Violation {
 	var flying uint8 // drones in ACTIVE missions
 	var carried uint8
@@ -114,7 +114,7 @@ func (m *model) sentAgain(s *state, o int, order *domain.Order, holder int) *Vio
 		if s.Mission[k] == 0 || s.Proof[k] == 0 || !m.proven(s, k, o) {
 			continue
 		}
-		// Picked up again before the evidence came: a person must find out.
+		// Picked up again before the proof arrived: a person must find out.
 		again := order.Status == domain.OrderInDelivery && holder != k
 		if !again && !(order.Status == domain.OrderPending && order.Held) {
 			return violated("I10", "the store was told that %s put down order %s, which is %s and not held", missionID(k), order.ID, order.Status)
@@ -126,9 +126,9 @@ func (m *model) sentAgain(s *state, o int, order *domain.Order, holder int) *Vio
 	return m.grace(s, o, order, holder)
 }
 
-// proven reports whether the reports that the store has of a mission, folded in the
-// order of their timestamps, reach an order's delivery: drones fly their stops in route
-// order, so every stop up to it must be proven. This is F-TEL-11 without its code.
+// proven reports whether a mission's reports in the store, folded in the order of their
+// timestamps, prove an order's delivery. Drones fly their stops in route order, so every
+// stop up to it must be proven. This is F-TEL-11 without the policy's code.
 func (m *model) proven(s *state, k, o int) bool {
 	c := m.courses[s.Plan[k]]
 	if c.serves&(1<<o) == 0 {
@@ -143,8 +143,8 @@ func (m *model) proven(s *state, k, o int) bool {
 	return true
 }
 
-// inTheAir checks what documents do not show: that nobody flies a mission which the
-// store gave up because its drone did not know of it, or had left it (AIR).
+// inTheAir checks what documents do not show: that no drone flies a mission that the
+// store gave up because the drone did not know of it, or had left it (AIR).
 func (m *model) inTheAir(s *state) *Violation {
 	for d, f := range s.Flight {
 		if f.Mission == 0 {
@@ -162,8 +162,8 @@ func (m *model) inTheAir(s *state) *Violation {
 	return nil
 }
 
-// applied checks what an applied decision must have found (READY, I5), whatever the
-// policy thinks, in the state before it and the state after.
+// applied checks the preconditions of an applied decision (READY, I5) in the states before
+// and after it, independently of the policy.
 func (m *model) applied(before, after *state, msg *message, at moment) *Violation {
 	d, now := msg.Decision, at.time()
 	fence := msg.fence()
@@ -252,8 +252,8 @@ func (m *model) unflyable(s *state, d domain.Decision) string {
 	return ""
 }
 
-// grace checks that nobody gets the order of a parked drone while late reports can still
-// come, if those under way will prove that its parcel was put down (F-TEL-11).
+// grace checks that a parked drone's order is not given to another while late reports are
+// within the grace, if those under way will prove that its parcel was put down (F-TEL-11).
 func (m *model) grace(s *state, o int, order *domain.Order, holder int) *Violation {
 	for k, n := range s.Mission {
 		if n == 0 || k == holder {
@@ -281,7 +281,7 @@ func (m *model) grace(s *state, o int, order *domain.Order, holder int) *Violati
 	return nil
 }
 
-// heard notes what a report told the store, and checks that it has it (I9).
+// heard records what a report told the store, and checks that the store holds it (I9).
 func (m *model) heard(s *state, n id, refused bool) *Violation {
 	msg := m.messages.get(n)
 	t := msg.Report

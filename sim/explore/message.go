@@ -18,13 +18,13 @@ const (
 	kindCommand
 )
 
-// message is one on the bus, with what the checks must know of it.
+// message is a message on the bus, with what the checks need to know about it.
 type message struct {
 	Kind      kind
 	Published time.Time
 
-	// A report of a drone, and the stops of the mission it names that it proves, a
-	// bit each.
+	// A drone's report, and a bit for each stop that it proves of the mission it
+	// names.
 	Drone  int
 	Report domain.Telemetry
 	Proves uint8
@@ -77,8 +77,8 @@ func (m message) String() string {
 	return "nothing"
 }
 
-// since is a time as stories tell it, in ticks; the decimals tell apart what happens
-// within one.
+// since formats a time for stories, in ticks; decimals order what happens within one
+// tick.
 func since(t time.Time) string {
 	if t.IsZero() {
 		return "never"
@@ -95,7 +95,7 @@ func highest(mask uint8) (bit int) {
 	return bit
 }
 
-// course is what the model must know of a decision's route.
+// course is what the model needs to know about a decision's route.
 type course struct {
 	stops   int              // all, the way home included
 	serves  uint8            // orders, a bit each
@@ -121,8 +121,8 @@ func courseOf(route []domain.Waypoint) (c course) {
 	return c
 }
 
-// routeFor is out of the depot, every parcel from its pickup, to one hospital after the
-// other, and home.
+// routeFor returns a route from the depot to every pickup, then to every hospital, and
+// home.
 func routeFor(orders []*domain.Order) []domain.Waypoint {
 	route := []domain.Waypoint{{Type: domain.WaypointDepotStart, Position: depotAt}}
 	for _, o := range orders {

@@ -10,17 +10,17 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// removal is one rule of fleet.md taken out of the policies.
+// removal removes one rule of the contract from the policies.
 type removal struct {
 	rule, without string
 	remove        func(Rules, Limits) Rules
 	world         string
 	caughtBy      string // the invariant
-	steps         int    // of the shortest history that shows it
-	why           string // no invariant needs the rule
+	steps         int    // of the shortest history that violates it
+	why           string // why no invariant needs the rule
 }
 
-// heard changes what telemetry meets.
+// heard changes the input of the telemetry policy.
 func heard(change func(b *policy.Binding, t *domain.Telemetry, now time.Time)) func(Rules, Limits) Rules {
 	return func(r Rules, _ Limits) Rules {
 		apply := r.Telemetry
@@ -42,7 +42,7 @@ func cloned(b policy.Binding) policy.Binding {
 	return b
 }
 
-// told changes what telemetry comes to.
+// told changes the result of the telemetry policy.
 func told(change func(before, after *policy.Binding, c *policy.Change)) func(Rules, Limits) Rules {
 	return func(r Rules, _ Limits) Rules {
 		apply := r.Telemetry
@@ -57,8 +57,7 @@ func told(change func(before, after *policy.Binding, c *policy.Change)) func(Rul
 	}
 }
 
-// returned changes the orders that a failed mission gives back, and what events tell of
-// them.
+// returned changes the orders that a failed mission returns to PENDING, and their events.
 func returned(change func(before domain.Order, o *domain.Order)) func(Rules, Limits) Rules {
 	return told(func(before, after *policy.Binding, c *policy.Change) {
 		for i := range c.Orders {
@@ -77,7 +76,7 @@ func returned(change func(before domain.Order, o *domain.Order)) func(Rules, Lim
 	})
 }
 
-// asked changes what an order message meets.
+// asked changes the input of the order policy.
 func asked(change func(o *domain.Order, b **policy.Binding, req *domain.OrderRequest)) func(Rules, Limits) Rules {
 	return func(r Rules, _ Limits) Rules {
 		ingest := r.Ingest
@@ -93,7 +92,7 @@ func asked(change func(o *domain.Order, b **policy.Binding, req *domain.OrderReq
 	}
 }
 
-// judgedBy changes what a decision is judged by.
+// judgedBy changes the input of the assignment policy.
 func judgedBy(change func(*policy.DecisionState, *domain.Decision, *policy.Delivery)) func(Rules, Limits) Rules {
 	return func(r Rules, _ Limits) Rules {
 		assign := r.Assign
@@ -119,7 +118,7 @@ func everyOrder(change func(*domain.Order)) func(Rules, Limits) Rules {
 	})
 }
 
-// decided changes what an applied decision comes to.
+// decided changes the result of the assignment policy for applied decisions.
 func decided(change func(*policy.Verdict, time.Time)) func(Rules, Limits) Rules {
 	return func(r Rules, _ Limits) Rules {
 		assign := r.Assign
@@ -145,11 +144,11 @@ const never = time.Hour
 
 func parks(s domain.DroneStatus) bool { return s == domain.DroneIdle || s == domain.DroneCharging }
 
-// Rules without a row: F-TEL-01 and F-TEL-07's distance (policy's property tests and
-// tables), ordering keys and F-DEC-06 (nothing to take out), F-ORD-01 (values, checked by
-// tables), F-ORD-05 (the planner's), F-DEC-04 (ids are the model's own).
+// Rules without a row: F-TEL-01 and F-TEL-07's distance (covered by package policy's
+// property tests and tables), ordering keys and F-DEC-06 (nothing to remove), F-ORD-01
+// (values, covered by tables), F-ORD-05 (the planner's), F-DEC-04 (the model assigns ids).
 var removals = []removal{
-	{"F-TEL-02", "a report that comes again is applied again", heard(func(b *policy.Binding, _ *domain.Telemetry, _ time.Time) {
+	{"F-TEL-02", "a redelivered report is applied again", heard(func(b *policy.Binding, _ *domain.Telemetry, _ time.Time) {
 		b.Drone.LastUpdate = b.Drone.LastUpdate.Add(-1)
 	}), "flight", "I9", 1, ""},
 	{"F-TEL-02", "older reports are applied", heard(func(b *policy.Binding, t *domain.Telemetry, _ time.Time) {
@@ -168,8 +167,8 @@ var removals = []removal{
 		}
 		return r
 	}, "odd", "I9", 1, ""},
-	{"F-TEL-04", "an old word of IDLE offers a drone", limited(func(l *Limits) { l.Drone.IdleSilence = never }), "odd", "", 0, "DRONE_SILENT refuses the decision, and the sweeper takes the drone off the list"},
-	{"F-TEL-05", "an empty battery is no emergency", limited(func(l *Limits) { l.Drone.EmergencyBattery = 0 }), "odd", "", 0, "only what is shown differs: LOW_BATTERY refuses a mission, and a fall is told by a fault or by silence"},
+	{"F-TEL-04", "an old IDLE report makes a drone available", limited(func(l *Limits) { l.Drone.IdleSilence = never }), "odd", "", 0, "DRONE_SILENT refuses the decision, and the sweeper takes the drone off the list"},
+	{"F-TEL-05", "an empty battery is no emergency", limited(func(l *Limits) { l.Drone.EmergencyBattery = 0 }), "odd", "", 0, "only the displayed status differs: LOW_BATTERY rejects a mission, and a crash shows as a fault or as silence"},
 	{"F-TEL-06", "telemetry binds a drone", heard(func(b *policy.Binding, t *domain.Telemetry, _ time.Time) {
 		if t.Status == domain.DroneMoving && !b.Drone.Bound() {
 			b.Drone.CurrentMissionID = t.MissionID
@@ -195,7 +194,7 @@ var removals = []removal{
 	}), "flight", "AIR", 6, ""},
 	{"F-TEL-06 c", "nothing frees an unacked drone", heard(func(b *policy.Binding, t *domain.Telemetry, _ time.Time) {
 		b.Drone.FreeAfter = t.Timestamp
-	}), "flight", "", 0, "STALLED frees it later: the rule saves time"},
+	}), "flight", "", 0, "STALLED frees it later; the rule only saves time"},
 	{"F-TEL-06 c", "a drone need not have heard of its mission", func(r Rules, l Limits) Rules {
 		l.Drone.LateGrace = 0
 		apply := l.Drone.ApplyTelemetry
@@ -232,7 +231,7 @@ var removals = []removal{
 			}
 		}
 	}), "odd", "I3", 8, ""},
-	{"F-TEL-08", "a fault fails an acked drone's mission at once", limited(func(l *Limits) { l.Drone.FaultGrace = 0 }), "faults", "", 0, "the grace saves missions: without it more of them fail, rightly handled"},
+	{"F-TEL-08", "a fault fails an acked drone's mission at once", limited(func(l *Limits) { l.Drone.FaultGrace = 0 }), "faults", "", 0, "the grace only saves missions: without it more of them fail, and are handled correctly"},
 	{"F-TEL-08", "a fault is forgiven for ever", limited(func(l *Limits) { l.Drone.FaultGrace = never }), "faults", "", 0, "CONTACT_LOST and STALLED end the mission later"},
 	{"F-TEL-08", "an emergency is over when the drone says so", heard(func(_ *policy.Binding, t *domain.Telemetry, _ time.Time) {
 		if t.Status == domain.DroneEmergency {
@@ -260,8 +259,8 @@ var removals = []removal{
 		l.Drone.BoundSilence, l.Drone.StallFactor = never, 1e6
 		return Contract(l)
 	}, "faults", "LIVE", 1, ""},
-	{"F-TEL-09", "a mission that gets nowhere goes on", limited(func(l *Limits) { l.Drone.StallFactor = 1e6 }), "faults", "LIVE", 4, ""},
-	{"F-TEL-09", "a silent idle drone stays on offer", func(r Rules, _ Limits) Rules {
+	{"F-TEL-09", "a stalled mission continues", limited(func(l *Limits) { l.Drone.StallFactor = 1e6 }), "faults", "LIVE", 4, ""},
+	{"F-TEL-09", "a silent idle drone stays available", func(r Rules, _ Limits) Rules {
 		r.SweepIdle = func(domain.Drone, time.Time) policy.Change { return policy.Change{} }
 		return r
 	}, "faults", "LIVE", 1, ""},
@@ -269,7 +268,7 @@ var removals = []removal{
 		r.SweepOrder = func(domain.Order, time.Time) policy.Change { return policy.Change{} }
 		return r
 	}, "faults", "LIVE", 2, ""},
-	{"F-TEL-10", "a ghost is told once", told(func(_, _ *policy.Binding, c *policy.Change) { c.Revoke = nil }), "ghost", "LIVE", 12, ""},
+	{"F-TEL-10", "a ghost gets its revocation only once", told(func(_, _ *policy.Binding, c *policy.Change) { c.Revoke = nil }), "ghost", "LIVE", 12, ""},
 	{"F-TEL-11", "late reports prove nothing", func(r Rules, _ Limits) Rules {
 		apply := r.Telemetry
 		r.Telemetry = func(b policy.Binding, t domain.Telemetry, now time.Time) (policy.Binding, policy.Change, error) {
@@ -300,7 +299,7 @@ var removals = []removal{
 			o.ContentHash, o.Status = "", domain.OrderPending
 		}
 	}), "requests", "I9", 2, ""},
-	{"F-ORD-02", "other content of an assigned order is taken", asked(func(o *domain.Order, _ **policy.Binding, req *domain.OrderRequest) {
+	{"F-ORD-02", "changed content of an assigned order is accepted", asked(func(o *domain.Order, _ **policy.Binding, req *domain.OrderRequest) {
 		if o.Status == domain.OrderAssigned && !req.Cancel {
 			o.Status = domain.OrderPending
 		}
@@ -416,13 +415,13 @@ var removals = []removal{
 	{"F-DEC-02", "ORDER_CHANGED: a request that commits after the snapshot is dated before it", judgedBy(func(s *policy.DecisionState, _ *domain.Decision, _ *policy.Delivery) {
 		s.OrdersWritten = nil
 	}), "slow", "READY", 5, ""},
-	{"F-DEC-02", "BAD_ROUTE: routes are not looked at", judgedBy(func(_ *policy.DecisionState, d *domain.Decision, _ *policy.Delivery) {
+	{"F-DEC-02", "BAD_ROUTE: routes are not checked", judgedBy(func(_ *policy.DecisionState, d *domain.Decision, _ *policy.Delivery) {
 		if d.Route[1].Type == domain.WaypointHospitalDelivery {
 			d.Route = slices.Clone(d.Route)
 			d.Route[1], d.Route[2] = d.Route[2], d.Route[1]
 		}
 	}), "forged", "READY", 3, ""},
-	{"F-DEC-02", "OVER_CAPACITY: loads are not looked at", judgedBy(func(s *policy.DecisionState, _ *domain.Decision, _ *policy.Delivery) {
+	{"F-DEC-02", "OVER_CAPACITY: loads are not checked", judgedBy(func(s *policy.DecisionState, _ *domain.Decision, _ *policy.Delivery) {
 		if s.Drone != nil {
 			s.Drone.PayloadCapacityKg = 0
 		}
@@ -436,24 +435,23 @@ var removals = []removal{
 	}), "race", "I7", 4, ""},
 	{"F-DEC-05", "an assigned drone is owed no command", decided(func(v *policy.Verdict, now time.Time) {
 		v.Change.Missions[0].CommandPending, v.Change.Missions[0].CommandPublishedAt = false, now
-	}), "race", "", 0, "the mission is NOT_ACKED, and the order is tried elsewhere or held: nothing is lost but time"},
+	}), "race", "", 0, "the mission fails as NOT_ACKED, and the order is assigned again or held; only time is lost"},
 	{"F-DEC-05", "a failed mission owes no revocation", told(func(_, _ *policy.Binding, c *policy.Change) {
 		for i := range c.Missions {
 			c.Missions[i].RevokePending = false
 		}
-	}), "faults", "", 0, "F-TEL-10: a ghost is told when it reports"},
+	}), "faults", "", 0, "F-TEL-10: a ghost gets its revocation when it reports"},
 }
 
-// explore looks for the shortest history that shows the removal.
+// explore searches for the shortest history that the removal breaks.
 func (r removal) explore(limit int) Result {
 	w, _ := WorldOf(r.world)
 	l := DefaultLimits()
 	return Explore(w, r.remove(Contract(l), l), limit)
 }
 
-// Each rule of the contract's sections 3 to 5, and of their amendments, is there for a
-// reason: without it some history breaks an invariant. Rules that no invariant needs
-// say why.
+// Without any one rule of the contract's sections 3 to 5 and their amendments, some
+// history breaks an invariant. Rules that no invariant needs say why.
 func TestExplore_NoticesEveryRemovedRule(t *testing.T) {
 	for _, r := range removals {
 		t.Run(r.rule+" "+r.without, func(t *testing.T) {
@@ -469,10 +467,10 @@ func TestExplore_NoticesEveryRemovedRule(t *testing.T) {
 			switch {
 			case r.why != "":
 				if got.Violation != nil {
-					t.Errorf("%s is noticed after all, after %d steps: %s\n%s", r.rule, got.Depth, got.Violation, got.Story)
+					t.Errorf("removing %s breaks an invariant after %d steps, want none: %s\n%s", r.rule, got.Depth, got.Violation, got.Story)
 				}
 			case got.Violation == nil:
-				t.Errorf("nothing noticed: %s", got)
+				t.Errorf("no invariant is violated: %s", got)
 			case got.Violation.Invariant != r.caughtBy || got.Depth != r.steps:
 				t.Errorf("%s after %d steps, want %s after %d\n%s", got.Violation, got.Depth, r.caughtBy, r.steps, got.Story)
 			}

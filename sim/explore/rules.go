@@ -7,7 +7,7 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// Rules is what the model calls of package policy. A test replaces one function to
+// Rules are the functions of package policy that the model calls. A test replaces one function to
 // remove a rule.
 type Rules struct {
 	Telemetry    func(policy.Binding, domain.Telemetry, time.Time) (policy.Binding, policy.Change, error)
@@ -50,7 +50,7 @@ func DefaultLimits() Limits {
 	}
 }
 
-// Contract is the rules as they are, under the given limits.
+// Contract returns the unchanged rules with the given limits.
 func Contract(l Limits) Rules {
 	return Rules{
 		Telemetry: l.Drone.ApplyTelemetry, ProveLate: l.Drone.ProveLate,

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Result is what an exploration saw.
+// Result summarises an exploration.
 type Result struct {
 	World  string
 	States int // different ones
@@ -15,8 +15,8 @@ type Result struct {
 	Depth  int // every history of so many steps was followed
 	Whole  bool
 	Ends   int      // states from which the fair end was judged
-	Calls  int      // different calls of policies
-	Seen   []string // what missions, orders and decisions came to
+	Calls  int      // distinct calls of policies
+	Seen   []string // outcomes of missions, orders and decisions
 	Took   time.Duration
 
 	// Violation is the first invariant that does not hold, nil for none, and Story
@@ -47,7 +47,7 @@ func Explore(w World, r Rules, limit int) Result {
 	return result
 }
 
-// outcomes lists what missions, orders, decisions and messages came to in any state.
+// outcomes lists the outcomes of missions, orders, decisions and messages in all states.
 func (m *model) outcomes() []string {
 	seen := map[string]bool{}
 	for _, x := range m.missions.values[1:] {
@@ -169,7 +169,7 @@ func (t *fingerprints) add(f uint64) bool {
 	return true
 }
 
-// place is where f stands or would stand.
+// place returns the index of f, or where it would be inserted.
 func (t *fingerprints) place(f uint64) uint64 {
 	mask := uint64(len(t.slots) - 1)
 	i := f & mask

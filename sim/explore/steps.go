@@ -10,7 +10,7 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// action is one step: a verb and what it is about.
+// action is one step: a verb and its operands.
 type action struct {
 	Do      verb
 	A, B, C uint8
@@ -55,13 +55,13 @@ const (
 	overcount                 // claims more stops than its route has
 )
 
-// fate is what becomes of a delivery.
+// fate is the outcome of a delivery.
 type fate uint8
 
 const (
 	settled  fate = iota // handled and acked
 	again                // handled, but the manager died before the ack, or it was a duplicate
-	half                 // as again, and what it proves about a past mission is not looked at yet
+	half                 // as again, but its proof about a past mission is not processed yet
 	unsent               // handled and acked, but the manager died before it published the command
 	lost                 // on the way
 	begun                // its transaction has read, and others go on
@@ -92,7 +92,7 @@ const (
 	forgedFence = 200 // far above what the lock hands out
 )
 
-// enabled appends what can happen in a state.
+// enabled appends the steps that are possible in a state.
 func (m *model) enabled(s *state, list []action) []action {
 	for i, n := range s.Bus {
 		if n == 0 {
@@ -239,11 +239,10 @@ func (m *model) chatters(s *state, d uint8) bool {
 	return false
 }
 
-// full reports whether no message more may be under way.
+// full reports whether the maximum number of messages is under way.
 func (m *model) full(s *state) bool { return s.Bus[m.world.Messages-1] != 0 }
 
-// expire takes the commands off the bus that every drone would ignore, whatever its
-// clock.
+// expire removes the commands that every drone would ignore, whatever its clock.
 func (m *model) expire(s *state) {
 	for i := 0; i < maxMessages && s.Bus[i] != 0; {
 		msg := m.messages.get(s.Bus[i])
@@ -267,8 +266,7 @@ func (m *model) nextStop(s *state, d uint8) uint8 {
 	return 0
 }
 
-// planning lists the decisions that optimizers can make: any that a snapshot taken now
-// allows, by any plan.
+// planning lists the decisions that optimizers can make from a snapshot taken now.
 func (m *model) planning(s *state, list []action) []action {
 	if m.full(s) || s.nextPlan() < 0 {
 		return list
@@ -300,7 +298,7 @@ func (m *model) planning(s *state, list []action) []action {
 					continue
 				}
 				if f == unknownFence && s.Fence == forgedFence {
-					continue // see "What is not" in doc.go
+					continue // see "What is not checked" in doc.go
 				}
 				list = append(list, action{Do: doForge, A: uint8(f), B: uint8(d), C: uint8(o)})
 			}
@@ -309,7 +307,7 @@ func (m *model) planning(s *state, list []action) []action {
 	return list
 }
 
-// waiting is the orders that a snapshot shows.
+// waiting returns the orders that a snapshot shows.
 func (m *model) waiting(s *state) (set uint8) {
 	for o, n := range s.Order {
 		if n != 0 {
@@ -331,7 +329,7 @@ func (m *model) offered(s *state, d int) bool {
 		s.Now.time().Sub(drone.SeenAt) <= m.limits.Drone.MaxSilence
 }
 
-// sweepable is what the sweeper would change of a drone; nil for nothing.
+// sweepable returns what the sweeper would change about a drone; nil for nothing.
 func (m *model) sweepable(s *state, d int, at moment) *answer {
 	if a := m.sweep(s, d, at); !a.empty() || a.broken != nil {
 		return a
@@ -391,7 +389,7 @@ func (m *model) do(s state, a action) (state, *Violation) {
 	return s, v
 }
 
-// settleOpen puts open transactions in one order: State Managers are alike.
+// settleOpen sorts open transactions, because State Managers are interchangeable.
 func (s *state) settleOpen() {
 	slices.SortFunc(s.Open[:], func(a, b transaction) int {
 		switch {
@@ -585,7 +583,7 @@ func (m *model) handleDecision(s *state, n id, at moment, f fate) *Violation {
 		return violated("I6", "%s was given the outcome of another decision", msg)
 	}
 	if a.applied {
-		s.Plan[msg.Mission] = n // of two under one id the first to commit
+		s.Plan[msg.Mission] = n // of two with the same id, the first to commit
 		return m.applied(&before, s, msg, at)
 	}
 	return nil
@@ -638,8 +636,8 @@ func (m *model) plan(s *state, d int, set uint8, old bool) {
 	m.decide(s, d, set, honest, func(msg *message) { msg.Decision.Fence = fenceText(fence) })
 }
 
-// decide publishes a decision about a drone and orders as the store shows them now,
-// after a change.
+// decide publishes a decision for a drone and orders from the store's current state, after
+// applying change to it.
 func (m *model) decide(s *state, d int, set uint8, f forgery, change func(*message)) {
 	k := s.nextPlan()
 	msg := message{Kind: kindDecision, Published: s.Now.time(), Mission: k, Forged: f}

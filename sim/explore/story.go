@@ -12,7 +12,7 @@ type Story []string
 
 func (s Story) String() string { return strings.Join(s, "\n") }
 
-// tell repeats a history, and its fair end if it has one, and describes each step.
+// tell replays a history, and its fair end if it has one, and describes each step.
 func (m *model) tell(steps, ending []action) (story Story) {
 	s := m.initial()
 	for i, a := range steps {
@@ -91,7 +91,7 @@ func (m *model) describe(s *state, a action) string {
 	return ""
 }
 
-// changes lists what a step did to documents, to drones in truth and to the bus.
+// changes lists what a step did to documents, to the real drones and to the bus.
 func (m *model) changes(before, after *state) string {
 	var list []string
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }

@@ -12,8 +12,8 @@ import (
 	"github.com/dronefleet/dronefleet/sim/invariant"
 )
 
-// model runs the policies on states. It remembers each answer: policies are pure, so
-// the same documents, message and time have the same answer.
+// model runs the policies on states. It caches each answer: policies are pure, so the
+// same documents, message and time have the same answer.
 type model struct {
 	world  World
 	rules  Rules
@@ -28,7 +28,7 @@ type model struct {
 
 	answers map[call]*answer
 	owed    map[[2]id]owed  // by mission and plan
-	ended   map[uint64]bool // states from which the fair end was seen to be good
+	ended   map[uint64]bool // states whose fair end was found good
 }
 
 func newModel(w World, r Rules) *model {
@@ -40,7 +40,7 @@ func newModel(w World, r Rules) *model {
 	}
 }
 
-// Violation is an invariant that does not hold, and what breaks it.
+// Violation is a violated invariant and what violates it.
 type Violation struct {
 	Invariant, Detail string
 }
@@ -120,7 +120,7 @@ func (m *model) binding(s *state, d int) policy.Binding {
 	return b
 }
 
-// readBinding notes in a call what binding reads.
+// readBinding records in a call what binding reads.
 func (m *model) readBinding(s *state, d int, c *call) {
 	c.drone = s.Drone[d]
 	if c.drone == 0 {
@@ -174,7 +174,7 @@ func (m *model) order(s *state, n int) *domain.Order {
 	return &o
 }
 
-// answerTo is the remembered answer to a call, or a new one.
+// answerTo returns the cached answer to a call, or computes it.
 func (m *model) answerTo(s *state, c call, decide func(now time.Time) *answer) *answer {
 	if known, ok := m.answers[c]; ok {
 		return known
@@ -193,7 +193,7 @@ func (m *model) telemetry(s *state, n id, at moment) *answer {
 		after, change, err := m.rules.Telemetry(b, msg.Report, now)
 		a := m.record(s, change, err)
 		if err == nil && a.broken == nil {
-			// F-TEL-02: what is delivered again changes nothing.
+			// F-TEL-02: a redelivered report changes nothing.
 			if _, again, err := m.rules.Telemetry(after, msg.Report, now); err == nil && !again.Empty() {
 				a.broken = violated("I9", "the %s counts again when it is delivered again", msg)
 			}
@@ -205,8 +205,8 @@ func (m *model) telemetry(s *state, n id, at moment) *answer {
 	})
 }
 
-// prove has a report prove what it does about a mission that is over. done is true if
-// there is nothing to prove.
+// prove applies what a report proves about a mission that has ended. done is true if there
+// is nothing to prove.
 func (m *model) prove(s *state, n id, at moment) (a *answer, done bool) {
 	msg := m.messages.get(n)
 	k := number(msg.Report.MissionID)
@@ -365,8 +365,8 @@ func (m *model) clear(s *state, d int, at moment) *answer {
 	})
 }
 
-// revision is that of every document in the model. A policy adds one to it and does
-// nothing else with it, so that states need not tell revisions apart.
+// revision is the revision of every document in the model. A policy only adds one to it,
+// so states need not distinguish revisions.
 const revision = 2
 
 // record turns a policy's answer into numbers, after checking that its events are legal
@@ -414,7 +414,7 @@ func (m *model) recordDecision(s *state, v policy.Verdict) *answer {
 	return a
 }
 
-// strangers finds a drone that the model does not have.
+// strangers finds a drone that does not exist in the model.
 func (m *model) strangers(c policy.Change) *Violation {
 	if c.Drone != nil && number(c.Drone.ID) >= maxDrones {
 		return violated("I2", "drone %s exists, of which nothing was heard", c.Drone.ID)
@@ -448,11 +448,11 @@ func (m *model) intern(c policy.Change, a *answer) {
 	}
 }
 
-// revokeAgain stands for the document as it is, with a revocation owed.
+// revokeAgain represents the unchanged document with a revocation owed.
 const revokeAgain = ^id(0)
 
-// history is a change as the invariant checker takes it: each entity's state before, as
-// an event, and the events of the change.
+// history converts a change to the invariant checker's input: each entity's state before,
+// as an event, and the events of the change.
 func (m *model) history(s *state, c policy.Change) invariant.History {
 	h := invariant.History{Events: slices.Clone(c.Events), Orders: c.Orders, Missions: c.Missions}
 	seen := map[string]bool{}
@@ -561,8 +561,8 @@ func (m *model) folds(s *state, c policy.Change) *Violation {
 	return nil
 }
 
-// commit writes an answer. Transactions that have read what it changes are over: they
-// can only fail, and their messages come again.
+// commit writes an answer. Transactions that have read what it changes end: they can only
+// fail, and their messages are redelivered.
 func (m *model) commit(s *state, a *answer, publish bool) *Violation {
 	if a.broken != nil {
 		return a.broken
@@ -612,10 +612,10 @@ func (m *model) commit(s *state, a *answer, publish bool) *Violation {
 	return nil
 }
 
-// owed is what publishing does: the message, and the document that says so.
+// owed is the effect of publishing a command: the message, and the updated document.
 type owed struct{ message, mission id }
 
-// publish sends what a mission owes its drone, if there is room.
+// publish sends the command that a mission owes its drone, if the bus has room.
 func (m *model) publish(s *state, k int) {
 	n := s.Mission[k]
 	if n == 0 || !m.missions.get(n).Owing() || m.full(s) {

@@ -6,7 +6,7 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// World is what a history begins with and what may happen in it.
+// World defines the initial state of histories and what may happen in them.
 type World struct {
 	Name, About string
 
@@ -30,7 +30,7 @@ type World struct {
 	Faults  []manner
 	Forge   []forgery
 	Forged  bool     // a forged fence was applied, by a version that let it
-	Before  []action // that have happened when the histories begin
+	Before  []action // taken before the histories begin
 }
 
 // Request is an order message of the script.
@@ -40,7 +40,7 @@ type Request struct {
 	Cancel  bool
 }
 
-// initial is the state in which a world begins.
+// initial returns the state in which a world begins.
 func (m *model) initial() state {
 	s := state{Now: 1, Left: m.world.Left}
 	if m.world.Forged {
@@ -188,7 +188,7 @@ var Worlds = []World{
 	},
 }
 
-// WorldOf is the world of a name.
+// WorldOf returns the world with a name.
 func WorldOf(name string) (World, bool) {
 	for _, w := range Worlds {
 		if w.Name == name {
