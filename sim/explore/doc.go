@@ -54,8 +54,8 @@
 // real adapters.
 //
 // Each world bounds its clock, the messages under way at once, and how often each thing
-// goes wrong. A waiting drone has at most one report under way. Within these bounds, everything that can
-// happen is followed to the depth that the test logs.
+// goes wrong. A waiting drone has at most one report under way. Within these bounds,
+// everything that can happen is followed to the depth that the test logs.
 //
 // # How the number of states stays small
 //
