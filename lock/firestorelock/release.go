@@ -72,12 +72,15 @@ type lostReply struct {
 
 // explains reports whether our own commit deleted a lock that is gone. Once
 // the lease is no longer live others may take the lock, and its absence proves
-// nothing.
+// nothing. With the server-time guard the server's clock alone decides: a local clock
+// that was set since makes nobody else's lease end.
 func (l lostReply) explains(now instant) bool {
+	at := now.local
 	if !now.server.IsZero() {
 		now.server = now.server.Add(now.late)
+		at = now.server
 	}
-	return l.possible && lock.IsLive(l.expiresAtMs, now.writeMs()) && !now.isPast(l.serverEnd)
+	return l.possible && lock.IsLive(l.expiresAtMs, at.UnixMilli()) && !now.isPast(l.serverEnd)
 }
 
 // failure is the error that ends a release. What a commit may have done before

@@ -369,11 +369,33 @@ func TestLostReply_ExplainsNothingAfterTheServersEnd(t *testing.T) {
 	}{
 		{instant{local: now, server: now}, true},
 		{instant{local: now, server: now.Add(1)}, false},
-		{instant{local: now, server: now, late: 1}, false}, // an estimate
-		{instant{local: now}, true},                        // no guard
+		{instant{local: now, server: now, late: 1}, false},          // an estimate
+		{instant{local: now}, true},                                 // no guard
+		{instant{local: now.Add(2 * time.Hour), server: now}, true}, // set since
+		{instant{local: now.Add(-time.Hour), server: now.Add(2 * time.Hour)}, false},
 	} {
 		if got := lost.explains(row.at); got != row.want {
 			t.Errorf("%+v: %t", row.at, got)
+		}
+	}
+}
+
+// L-END-01, B-03: a release whose reply was lost did release, though the local clock was
+// set ahead before it could be made again.
+func TestServerEnd_ReleaseWithALostReplyWhileTheClockIsSet(t *testing.T) {
+	for _, known := range []bool{true, false} { // by version, by transaction
+		r, _, clock := standingRig(t, 0)
+		warmUp(t, r.direct)
+		ref := lock.Ref{LockID: mustAcquire(t, r.faulty, key).LockID, Key: key}
+		if !known {
+			r.faulty.leases.forget(ref.LockID)
+		}
+		r.proxy.Add(faultproxy.Rule{
+			RPC: "Commit", Times: 1, Do: faultproxy.Fault{After: codes.Internal},
+			Hook: func() { clock.set(time.Hour) },
+		})
+		if rel, err := r.faulty.Release(bg, ref); err != nil || !rel.OK {
+			t.Errorf("known %t: %+v, %v, want released", known, rel, err)
 		}
 	}
 }
