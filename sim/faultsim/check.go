@@ -16,27 +16,28 @@ import (
 	"github.com/dronefleet/dronefleet/sim/invariant"
 )
 
-// drainTimeout bounds how long the backlog may take after the faults ended, in
-// machine time.
-const drainTimeout = 25 * time.Second
+// drainPatience is how long no message may be settled after the faults ended, in machine
+// time: a message that killed processes have had again and again rests for up to 30 s
+// (the retry policy's longest backoff) after its lease of 10 s.
+const drainPatience = 45 * time.Second
 
-// drain waits until every message is settled, and returns how many are not.
+// drain waits until every message is settled, and returns how many are not once none
+// has been for drainPatience.
 func (sim *simulation) drain(ctx context.Context) int {
-	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
-	defer cancel()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
-	for {
-		left := backlog(sim.pubsub)
-		if left == 0 {
-			return 0
-		}
+	least, progress := backlog(sim.pubsub), time.Now()
+	for least > 0 && time.Since(progress) < drainPatience {
 		select {
 		case <-ctx.Done():
-			return left
+			return least
 		case <-ticker.C:
 		}
+		if left := backlog(sim.pubsub); left < least {
+			least, progress = left, time.Now()
+		}
 	}
+	return least
 }
 
 // backlog counts the messages that the State Managers have not settled.
