@@ -72,8 +72,8 @@ type lostReply struct {
 
 // explains reports whether our own commit deleted a lock that is gone. Once
 // the lease is no longer live others may take the lock, and its absence proves
-// nothing. With the server-time guard the server's clock alone decides: a local clock
-// that was set since makes nobody else's lease end.
+// nothing. With the server-time guard the server's clock alone decides: the local one
+// may have been set since.
 func (l lostReply) explains(now instant) bool {
 	at := now.local
 	if !now.server.IsZero() {

@@ -16,13 +16,14 @@ import (
 	"github.com/dronefleet/dronefleet/sim/invariant"
 )
 
-// drainPatience is how long no message may be settled after the faults ended, in machine
-// time: a message that killed processes have had again and again rests for up to 30 s
-// (the retry policy's longest backoff) after its lease of 10 s.
+// drainPatience is how long the backlog may stand still after the last fault, in machine
+// time. A busy machine takes long to settle it, so only a backlog that no longer falls is
+// a failure. The longest rests are shorter: 12 s for the locks of a killed process's
+// transaction at the slowest speed, 3 s for a lease and the longest backoff.
 const drainPatience = 45 * time.Second
 
-// drain waits until every message is settled, and returns how many are not once none
-// has been for drainPatience.
+// drain waits until every message is settled. It gives up when the backlog has not fallen
+// for drainPatience, and returns how many messages are left.
 func (sim *simulation) drain(ctx context.Context) int {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()

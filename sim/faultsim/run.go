@@ -361,7 +361,7 @@ func (sim *simulation) run(ctx context.Context) (Result, error) {
 		managers.Go(func() error { return s.run(productCtx) })
 	}
 	if left := sim.drain(ctx); left > 0 {
-		complaints = append(complaints, fmt.Sprintf("%d messages are still unsettled after the last fault ended, and none has been settled for %s", left, drainPatience))
+		complaints = append(complaints, fmt.Sprintf("%d messages are unsettled after the last fault, and the backlog has not fallen for %s", left, drainPatience))
 	}
 	drained := time.Since(began)
 	stopManagers()
