@@ -76,10 +76,17 @@ type Waiter interface {
 
 // Capabilities describes a backend.
 type Capabilities struct {
-	Name          string // "firestore" or "memory"
+	Name          string // such as "firestore" or "redis"
 	Fencing       bool   // acquisitions carry fences
-	TimeAuthority string // whose clock decides about expiry: "client"
+	TimeAuthority string // whose clock decides about expiry: ClientTime or ServerTime
 }
+
+// Whose clock decides about expiry. With ClientTime every client's does, and they must
+// agree; with ServerTime the store's alone does, and a client's wrong clock harms nobody.
+const (
+	ClientTime = "client"
+	ServerTime = "server"
+)
 
 // Reason says why a result is not OK. It is best effort: a reason is what the
 // deciding read saw, and no extra read is made to refine it.

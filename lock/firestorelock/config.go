@@ -131,7 +131,7 @@ func New(c *firestore.Client, cfg Config) (*Backend, error) {
 
 // Capabilities describes the backend.
 func (b *Backend) Capabilities() lock.Capabilities {
-	return lock.Capabilities{Name: "firestore", Fencing: true, TimeAuthority: "client"}
+	return lock.Capabilities{Name: "firestore", Fencing: true, TimeAuthority: lock.ClientTime}
 }
 
 // orDefault is the name that was set, or else the default.

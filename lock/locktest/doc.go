@@ -7,6 +7,9 @@
 //		})
 //	}
 //
+// A backend whose store tells the time passes if RunServerTime does, which makes the same
+// checks and waits where Run moves the clock.
+//
 // Each call of the function gives a backend whose keys the suite has not used;
 // keys are unique per run, so a shared store is fine.
 //

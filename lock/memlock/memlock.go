@@ -82,7 +82,7 @@ func New(opts ...Option) *Backend {
 
 // Capabilities describes the backend.
 func (b *Backend) Capabilities() lock.Capabilities {
-	return lock.Capabilities{Name: "memory", Fencing: true, TimeAuthority: "client"}
+	return lock.Capabilities{Name: "memory", Fencing: true, TimeAuthority: lock.ClientTime}
 }
 
 // Acquire implements lock.Backend.

@@ -1,0 +1,187 @@
+package tcpproxy
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// server answers each line with its name and the line, and keeps what it got.
+type server struct {
+	name     string
+	listener net.Listener
+
+	mu  sync.Mutex
+	got []string
+}
+
+func startServer(t *testing.T, name string) *server {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{name: name, listener: listener}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer conn.Close()
+				for lines := bufio.NewScanner(conn); lines.Scan(); {
+					s.mu.Lock()
+					s.got = append(s.got, lines.Text())
+					s.mu.Unlock()
+					if _, err := fmt.Fprintf(conn, "%s %s\n", name, lines.Text()); err != nil {
+						return
+					}
+				}
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		all.Wait()
+	})
+	return s
+}
+
+func (s *server) received() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.got, " ")
+}
+
+// ask sends a line over a new connection; the answer is empty if there is none.
+func ask(t *testing.T, p *Proxy, line string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	return askOn(conn, line)
+}
+
+func askOn(conn net.Conn, line string) string {
+	_, _ = fmt.Fprintln(conn, line)
+	_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+	answer, _ := bufio.NewReader(conn).ReadString('\n')
+	return strings.TrimSpace(answer)
+}
+
+func start(t *testing.T) (*server, *Proxy) {
+	s := startServer(t, "a")
+	p, err := Start(s.listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	return s, p
+}
+
+func has(line string) func([]byte) bool {
+	return func(request []byte) bool { return strings.Contains(string(request), line) }
+}
+
+func TestProxy_FailsRequestsAsAsked(t *testing.T) {
+	for _, row := range []struct {
+		name     string
+		fault    Fault
+		answer   string
+		received string
+	}{
+		{"none", Fault{}, "a two", "one two three"},
+		{"cut before", Fault{CutBefore: true}, "", "one three"},
+		{"cut after", Fault{CutAfter: true}, "", "one two three"},
+		{"reply", Fault{Reply: []byte("-READONLY\n")}, "-READONLY", "one three"},
+		{"delay", Fault{Delay: time.Millisecond}, "a two", "one two three"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s, p := start(t)
+			hooked := 0
+			p.Add(Rule{Match: has("two"), Do: row.fault, Hook: func() { hooked++ }})
+			first, second, third := ask(t, p, "one"), ask(t, p, "two"), ask(t, p, "three")
+			if err := p.Settle(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			if first != "a one" || second != row.answer || third != "a three" || s.received() != row.received || hooked != 1 || p.Requests() != 3 {
+				t.Errorf("answers %q %q %q, received %q, hooked %d, requests %d", first, second, third, s.received(), hooked, p.Requests())
+			}
+		})
+	}
+}
+
+func TestProxy_SkipsAndCounts(t *testing.T) {
+	s, p := start(t)
+	p.Add(Rule{Skip: 1, Times: 1, Do: Fault{CutBefore: true}})
+	answers := ask(t, p, "1") + "|" + ask(t, p, "2") + "|" + ask(t, p, "3")
+	if want := "a 1||a 3"; answers != want || s.received() != "1 3" {
+		t.Errorf("answers %q, received %q", answers, s.received())
+	}
+}
+
+func TestProxy_SwallowsUntilTheConnectionEnds(t *testing.T) {
+	for name, fault := range map[string]Fault{"request": {BlackHole: true}, "reply": {HoldReply: true}} {
+		t.Run(name, func(t *testing.T) {
+			s, p := start(t)
+			p.Add(Rule{Match: has("lost"), Times: 1, Do: fault})
+			conn, err := net.Dial("tcp", p.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			fmt.Fprintln(conn, "lost")
+			if answer := ask(t, p, "other"); answer != "a other" {
+				t.Errorf("another connection got %q", answer)
+			}
+			p.Cut()
+			if rest, _ := io.ReadAll(conn); len(rest) > 0 {
+				t.Errorf("the silent connection got %q", rest)
+			}
+			if err := p.Settle(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Contains(s.received(), "lost"); got != fault.HoldReply {
+				t.Errorf("the server got %q", s.received())
+			}
+		})
+	}
+}
+
+func TestProxy_RefusesUntilCleared(t *testing.T) {
+	_, p := start(t)
+	conn, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if answer := askOn(conn, "open"); answer != "a open" {
+		t.Fatal(answer)
+	}
+	p.Refuse()
+	if _, err := conn.Read(make([]byte, 1)); err == nil {
+		t.Error("an open connection was not cut")
+	}
+	if answer := ask(t, p, "refused"); answer != "" {
+		t.Errorf("a new connection got %q", answer)
+	}
+	p.Clear()
+	p.Redirect(startServer(t, "b").listener.Addr().String())
+	if answer := ask(t, p, "again"); answer != "b again" {
+		t.Errorf("after Clear and Redirect: %q", answer)
+	}
+}
