@@ -27,8 +27,11 @@ type Drone struct {
 	FaultSince       time.Time // when an acked drone began to report a fault; zero for none
 	ParkedSince      time.Time // when an acked drone was first seen parked with stops missing, server's clock; zero for none
 	EmergencyLatched bool      // reported by the drone; only an operator clears it
-	GhostMissionID   MissionID // a failed mission that the drone still flies
-	GhostRevokedAt   time.Time // when its revocation was last requested
+	// Grounded drones take no mission, until an operator releases them.
+	Grounded       bool
+	GroundedReason string    // why, for that operator
+	GhostMissionID MissionID // a failed mission that the drone still flies
+	GhostRevokedAt time.Time // when its revocation was last requested
 	// FailedMissions are its latest failed missions, oldest first, at most
 	// MaxFailedMissions. They tell a ghost from a free drone.
 	FailedMissions []FailedMission

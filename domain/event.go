@@ -60,6 +60,7 @@ func DroneState(d Drone) map[string]any {
 		"missionMoved":     d.MissionMoved,
 		"emergencyLatched": d.EmergencyLatched,
 		"ghostMissionId":   string(d.GhostMissionID),
+		"grounded":         d.Grounded,
 	}
 }
 

@@ -366,6 +366,12 @@ func TestAPI_ClearsEmergencies(t *testing.T) {
 	for range 2 {
 		g.asks(ann, "POST", "/api/v1/drones/D1/clear", `{"reason": "inspected"}`, 200, `"status":"UNKNOWN"`)
 	}
+	for range 2 { // F-OPR-01
+		g.asks(ann, "POST", "/api/v1/drones/D1/ground", `{"reason": "rotor"}`, 200, `"grounded":true`)
+	}
+	for range 2 {
+		g.asks(ann, "POST", "/api/v1/drones/D1/release", `{"reason": "replaced"}`, 200, `"status":"UNKNOWN"`)
+	}
 	g.asks(ann, "POST", "/api/v1/drones/D9/clear", `{"reason": "inspected"}`, 404, "no such drone")
 }
 

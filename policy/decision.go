@@ -20,6 +20,7 @@ const (
 	ReasonStaleFence      Reason = "STALE_FENCE"
 	ReasonDecisionExpired Reason = "DECISION_EXPIRED"
 	ReasonDroneUnknown    Reason = "DRONE_UNKNOWN"
+	ReasonDroneGrounded   Reason = "DRONE_GROUNDED"
 	ReasonDroneNotIdle    Reason = "DRONE_NOT_IDLE"
 	ReasonDroneSilent     Reason = "DRONE_SILENT"
 	ReasonLowBattery      Reason = "LOW_BATTERY"
@@ -55,6 +56,7 @@ var decisionChecks = []struct {
 	{ReasonStaleFence, "its fence is below the highest applied", decisionCase.staleFence},
 	{ReasonDecisionExpired, "its snapshot is older than 2 min", decisionCase.expired},
 	{ReasonDroneUnknown, "there is no such drone", decisionCase.droneUnknown},
+	{ReasonDroneGrounded, "an operator has grounded the drone", byDrone(ReasonDroneGrounded)},
 	{ReasonDroneNotIdle, "the drone is not IDLE", byDrone(ReasonDroneNotIdle)},
 	{ReasonDroneSilent, "the drone was not heard of for 15 s", byDrone(ReasonDroneSilent)},
 	{ReasonLowBattery, "the drone has 20 % or less, or would land with less", byDrone(ReasonLowBattery)},

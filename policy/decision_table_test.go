@@ -49,6 +49,7 @@ var objections = map[Reason]func(*judged){
 	},
 	ReasonDecisionExpired: func(j *judged) { j.decision.SnapshotTime = at(-120.001) },
 	ReasonDroneUnknown:    func(j *judged) { j.state.Drone = nil },
+	ReasonDroneGrounded:   drone(func(d *domain.Drone) { d.Grounded = true }), // F-OPR-01
 	ReasonDroneNotIdle:    drone(func(d *domain.Drone) { d.Status = domain.DroneCharging }),
 	ReasonDroneSilent:     drone(func(d *domain.Drone) { d.SeenAt = at(-15.001) }),
 	ReasonLowBattery:      drone(func(d *domain.Drone) { d.Battery = 20 }),

@@ -580,6 +580,23 @@ var hazards = []hazard{
 		w.expectDrone("D1", domain.DroneIdle, "")
 		w.expectError(w.clearDrone("D1"), ReasonNotEmergency)
 	}},
+	{"a grounded drone finishes its mission and gets no other until it is released", func(w *world) { // F-OPR-01
+		w.with(readyDrone("D1"), openOrder("O1", 0), openOrder("O2", 1))
+		w.expectOutcome(plan("X", "D1", "O1"), applied)
+		w.expectError(w.groundDrone("D1"), "")
+		w.expectError(w.groundDrone("D1"), ReasonAlreadyGrounded)
+		w.saysAt(5, warehouseAt, domain.DroneMoving, "M-X")
+		w.saysAt(10, hospitalsAt[0], domain.DroneMoving, "M-X")
+		w.expectMission("M-X", domain.MissionCompleted, "")
+		w.says(20, domain.DroneIdle, "")
+		w.expectDrone("D1", domain.DroneIdle, "")
+		w.expectOutcome(plan("Y", "D1", "O2"), string(ReasonDroneGrounded))
+		w.expectError(w.releaseDrone("D1"), "")
+		w.expectError(w.releaseDrone("D1"), ReasonNotGrounded)
+		later := plan("Z", "D1", "O2")
+		later.SnapshotTime = w.now
+		w.expectOutcome(later, applied)
+	}},
 	{"an acked drone may recover from a fault within 30 s", func(w *world) { // F-TEL-08
 		w.with(readyDrone("D1"), openOrder("O1", 0))
 		w.expectOutcome(plan("X", "D1", "O1"), applied)
@@ -875,6 +892,7 @@ func TestOperatorCommands_OnNothing(t *testing.T) {
 	w := newWorld(contract())
 	for name, err := range map[string]error{
 		"hold": w.holdOrder("O"), "release": w.releaseOrder("O"), "cancel": w.operatorCancels("O"), "clear": w.clearDrone("D"),
+		"ground": w.groundDrone("D"), "release drone": w.releaseDrone("D"),
 	} {
 		if !errors.Is(err, &Rejection{Reason: ReasonNotFound}) {
 			t.Errorf("%s: %v", name, err)

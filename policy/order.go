@@ -159,24 +159,3 @@ func ReleaseOrder(order *domain.Order, id domain.OrderID, why string, now time.T
 	r.order(*order, &o, why)
 	return r.change, nil
 }
-
-// ClearDrone lifts the latch of an emergency; the drone's next report sets its
-// status.
-func ClearDrone(drone *domain.Drone, id domain.DroneID, why string, now time.Time) (Change, error) {
-	switch {
-	case drone == nil:
-		return Change{}, reject(ReasonNotFound, string(id), "no such drone")
-	case !drone.EmergencyLatched:
-		return Change{}, reject(ReasonNotEmergency, string(id), "the drone is %s and has no emergency to clear", drone.Status)
-	}
-	d := *drone
-	d.EmergencyLatched, d.FaultSince = false, time.Time{}
-	if d.Bound() {
-		d.Status = domain.DroneMoving
-	} else {
-		d.Status = domain.DroneUnknown
-	}
-	r := &recorder{now: now, cause: domain.CauseOperator}
-	r.drone(*drone, &d, d.CurrentMissionID, why)
-	return r.change, nil
-}

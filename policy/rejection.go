@@ -34,6 +34,9 @@ const (
 	ReasonAlreadyHeld  Reason = "ALREADY_HELD"
 	ReasonNotHeld      Reason = "NOT_HELD"
 	ReasonNotEmergency Reason = "NOT_EMERGENCY"
+
+	ReasonAlreadyGrounded Reason = "ALREADY_GROUNDED"
+	ReasonNotGrounded     Reason = "NOT_GROUNDED"
 )
 
 // Rejection is a final answer: trying again cannot change it.

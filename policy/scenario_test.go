@@ -146,6 +146,11 @@ func (s scenario) happen(r rules) *world {
 			_ = w.operatorCancels(order)
 		case "clear":
 			_ = w.clearDrone(drone)
+			if st.flaw {
+				_ = w.groundDrone(drone)
+			} else {
+				_ = w.releaseDrone(drone)
+			}
 		}
 	}
 	return w

@@ -399,12 +399,16 @@ func (w *world) operatorCancels(id domain.OrderID) error {
 	return err
 }
 
-func (w *world) clearDrone(id domain.DroneID) error {
+func (w *world) clearDrone(id domain.DroneID) error   { return w.tellDrone(id, w.clear) }
+func (w *world) groundDrone(id domain.DroneID) error  { return w.tellDrone(id, w.ground) }
+func (w *world) releaseDrone(id domain.DroneID) error { return w.tellDrone(id, w.unground) }
+
+func (w *world) tellDrone(id domain.DroneID, decide func(*domain.Drone, domain.DroneID, string, time.Time) (Change, error)) error {
 	var drone *domain.Drone
 	if d, ok := w.drones[id]; ok {
 		drone = &d
 	}
-	change, err := w.clear(drone, id, "inspected", w.now)
+	change, err := decide(drone, id, "inspected", w.now)
 	w.commit(change)
 	return err
 }

@@ -63,6 +63,8 @@ type Drone struct {
 	FaultSince           Time               `json:"faultSince,omitempty"`
 	ParkedSince          Time               `json:"parkedSince,omitempty"`
 	EmergencyLatched     bool               `json:"emergencyLatched,omitempty"`
+	Grounded             bool               `json:"grounded,omitempty"`
+	GroundedReason       string             `json:"groundedReason,omitempty"`
 	GhostMissionID       domain.MissionID   `json:"ghostMissionId,omitempty"`
 	GhostRevokedAt       Time               `json:"ghostRevokedAt,omitempty"`
 	FailedMissions       []FailedMission    `json:"failedMissions,omitempty"`
@@ -88,7 +90,7 @@ func OfDrone(d domain.Drone) Drone {
 		BatteryPercentage: Number(d.Battery), SpeedKmh: Number(d.SpeedKmh), LastUpdate: moment(d.LastUpdate), SeenAt: moment(d.SeenAt),
 		CurrentMissionID: d.CurrentMissionID, MissionAcked: d.MissionAcked, MissionMoved: d.MissionMoved,
 		FreeAfter: moment(d.FreeAfter), IdleSince: moment(d.IdleSince), FaultSince: moment(d.FaultSince), ParkedSince: moment(d.ParkedSince),
-		EmergencyLatched: d.EmergencyLatched, GhostMissionID: d.GhostMissionID, GhostRevokedAt: moment(d.GhostRevokedAt),
+		EmergencyLatched: d.EmergencyLatched, Grounded: d.Grounded, GroundedReason: d.GroundedReason, GhostMissionID: d.GhostMissionID, GhostRevokedAt: moment(d.GhostRevokedAt),
 		FailedMissions: Each(d.FailedMissions, func(f domain.FailedMission) FailedMission {
 			return FailedMission{f.ID, moment(f.FailedAt)}
 		}),

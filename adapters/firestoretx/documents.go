@@ -58,6 +58,8 @@ var droneCodec = codec[domain.Drone]{
 	instant("faultSince", func(d *domain.Drone) *time.Time { return &d.FaultSince }),
 	instant("parkedSince", func(d *domain.Drone) *time.Time { return &d.ParkedSince }),
 	flag("emergencyLatched", func(d *domain.Drone) *bool { return &d.EmergencyLatched }),
+	flag("grounded", func(d *domain.Drone) *bool { return &d.Grounded }),
+	text("groundedReason", func(d *domain.Drone) *string { return &d.GroundedReason }),
 	text("ghostMissionId", func(d *domain.Drone) *domain.MissionID { return &d.GhostMissionID }),
 	instant("ghostRevokedAt", func(d *domain.Drone) *time.Time { return &d.GhostRevokedAt }),
 	structs("failedMissions", failedMissionCodec, func(d *domain.Drone) *[]domain.FailedMission { return &d.FailedMissions }),

@@ -95,24 +95,3 @@ func (s *Store) changeOrder(ctx context.Context, id domain.OrderID,
 	}
 	return rejection
 }
-
-// ClearDrone lifts the latch of a drone's emergency.
-func (s *Store) ClearDrone(ctx context.Context, id domain.DroneID, why string) error {
-	return s.transact(ctx, nil, func(t *txn) error {
-		if err := t.readDrones(id); err != nil {
-			return err
-		}
-		var drone *domain.Drone
-		if d := t.drones[id]; d.exists {
-			if d.err != nil {
-				return d.err
-			}
-			drone = &d.Drone
-		}
-		change, err := policy.ClearDrone(drone, id, why, t.now)
-		if err != nil {
-			return err
-		}
-		return t.write(change)
-	})
-}

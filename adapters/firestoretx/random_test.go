@@ -230,6 +230,11 @@ func (x *trial) step() {
 	case 16, 20, 21:
 		for _, id := range trialDrones {
 			x.attempt(fmt.Sprintf("clear %s", id), func() error { return m.ClearDrone(ctx, id, "why") })
+			if x.random.IntN(3) == 0 {
+				x.attempt(fmt.Sprintf("ground %s", id), func() error { return m.GroundDrone(ctx, id, "why") })
+			} else {
+				x.attempt(fmt.Sprintf("release %s", id), func() error { return m.ReleaseDrone(ctx, id, "why") })
+			}
 		}
 	case 17:
 		x.move(drone)

@@ -27,7 +27,7 @@ type SnapshotRequest struct {
 }
 
 // Snapshot reads, at one read time and without locks, what a cycle of one depot plans
-// with: its IDLE drones that have charge and reported recently, the PENDING orders that
+// with: its IDLE drones that have charge, reported recently and are not grounded, the PENDING orders that
 // are not held, the warehouses and the depot. A lone depot has all drones; otherwise a
 // drone belongs to its home depot. A malformed depot is an error; other malformed
 // documents are left out.
@@ -69,7 +69,7 @@ func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snaps
 		err = each(tx.Documents(idle), func(doc *firestore.DocumentSnapshot) error {
 			d := decodeDrone(doc)
 			silent := snap.ReadTime.Sub(d.SeenAt)
-			if leaveOut(d.err) || d.Bound() || d.Battery <= req.MinBattery || silent > req.MaxSilence {
+			if leaveOut(d.err) || d.Bound() || d.Grounded || d.Battery <= req.MinBattery || silent > req.MaxSilence {
 				return nil
 			}
 			snap.Drones = append(snap.Drones, d.Drone)

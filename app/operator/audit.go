@@ -80,6 +80,9 @@ func (s story) printNow(d *Desk) {
 		if x.EmergencyLatched {
 			say("  its emergency waits for an operator: drones clear %s --reason ...", x.ID)
 		}
+		if x.Grounded {
+			say("  grounded: %s", x.GroundedReason)
+		}
 		if x.GhostMissionID != "" {
 			say("  still flies mission %s, which failed", x.GhostMissionID)
 		}

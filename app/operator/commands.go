@@ -91,6 +91,26 @@ func (c Commands) ClearDrone(ctx context.Context, id domain.DroneID, reason stri
 	})
 }
 
+// GroundDrone keeps a drone from new missions, whatever it reports; what it flies it
+// finishes. A grounded one stays as it is.
+//
+// Cost: 4 RPCs, 2 reads, 2 writes.
+func (c Commands) GroundDrone(ctx context.Context, id domain.DroneID, reason string) (Changed[domain.Drone], error) {
+	return command(ctx, c, "drone", id, reason, c.Store.GroundDrone, c.Store.Drone, func(refused policy.Reason, _ domain.Drone) bool {
+		return refused == policy.ReasonAlreadyGrounded
+	})
+}
+
+// ReleaseDrone lets a grounded drone take missions again. One that is not grounded
+// stays as it is.
+//
+// Cost: 4 RPCs, 2 reads, 2 writes.
+func (c Commands) ReleaseDrone(ctx context.Context, id domain.DroneID, reason string) (Changed[domain.Drone], error) {
+	return command(ctx, c, "drone", id, reason, c.Store.ReleaseDrone, c.Store.Drone, func(refused policy.Reason, _ domain.Drone) bool {
+		return refused == policy.ReasonNotGrounded
+	})
+}
+
 // BreakLock ends the lock of a key, whoever holds it, and returns what it was; nil if it
 // was free. The break is recorded before it is made. The fence counter stays, so the next
 // holder gets a higher fence and the former holder's decisions are refused.

@@ -27,7 +27,7 @@ func (d *Desk) ListDrones(ctx context.Context, status domain.DroneStatus, page f
 	for _, x := range l.Items {
 		t.row(string(x.ID), string(x.Status), string(x.ReportedStatus), fmt.Sprintf("%.0f %%", x.Battery), degrees(x.Position), d.ago(x.SeenAt),
 			string(x.HomeDepotID), string(x.CurrentMissionID),
-			flags("emergency latched", x.EmergencyLatched, "not acked", x.Bound() && !x.MissionAcked, "ghost of "+string(x.GhostMissionID), x.GhostMissionID != ""))
+			flags("emergency latched", x.EmergencyLatched, "grounded", x.Grounded, "not acked", x.Bound() && !x.MissionAcked, "ghost of "+string(x.GhostMissionID), x.GhostMissionID != ""))
 	}
 	if err := t.flush(); err != nil {
 		return err
@@ -41,6 +41,23 @@ func degrees(p domain.Position) string { return fmt.Sprintf("%.5f,%.5f", p.Lat, 
 // ClearDrone clears a drone's latched emergency and prints the drone.
 func (d *Desk) ClearDrone(ctx context.Context, id domain.DroneID, reason string) error {
 	changed, err := d.commands().ClearDrone(ctx, id, reason)
+	return d.printDrone(changed, err, " until its next report")
+}
+
+// GroundDrone keeps a drone from new missions and prints it.
+func (d *Desk) GroundDrone(ctx context.Context, id domain.DroneID, reason string) error {
+	changed, err := d.commands().GroundDrone(ctx, id, reason)
+	return d.printDrone(changed, err, "")
+}
+
+// ReleaseDrone lets a grounded drone take missions again and prints it.
+func (d *Desk) ReleaseDrone(ctx context.Context, id domain.DroneID, reason string) error {
+	changed, err := d.commands().ReleaseDrone(ctx, id, reason)
+	return d.printDrone(changed, err, "")
+}
+
+// printDrone prints a drone after a command; until is added if the command changed it.
+func (d *Desk) printDrone(changed Changed[domain.Drone], err error, until string) error {
 	if err != nil {
 		return err
 	}
@@ -49,9 +66,15 @@ func (d *Desk) ClearDrone(ctx context.Context, id domain.DroneID, reason string)
 		return d.printJSON(entity.OfDrone(drone))
 	}
 	if changed.Already {
-		d.say("%sdrone %s is %s", changed.already(), drone.ID, drone.Status)
-		return nil
+		until = ""
 	}
-	d.say("drone %s is %s until its next report", drone.ID, drone.Status)
+	line := fmt.Sprintf("%sdrone %s is %s%s", changed.already(), drone.ID, drone.Status, until)
+	if drone.Grounded {
+		line += ", grounded: " + drone.GroundedReason
+		if drone.Bound() {
+			line += "; it finishes mission " + string(drone.CurrentMissionID)
+		}
+	}
+	d.say("%s", line)
 	return nil
 }

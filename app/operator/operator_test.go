@@ -310,6 +310,25 @@ func TestDesk_ClearsEmergencies(t *testing.T) {
 		"OPERATOR", "EMERGENCY -> UNKNOWN; emergencyLatched=false because looked at it")
 }
 
+// F-OPR-01: a grounded drone takes no mission until it is released; a repeated command
+// changes and records nothing.
+func TestDesk_GroundsDrones(t *testing.T) {
+	o := openOffice(t)
+	ctx := t.Context()
+	o.refused(o.desk.GroundDrone(ctx, "D1", "rotor"), policy.ReasonNotFound)
+	o.report(domain.Telemetry{DroneID: "D1", Timestamp: time.Now().Add(-time.Second), Position: home, Battery: 80, Status: domain.DroneIdle})
+	o.expect(o.says(o.desk.GroundDrone(ctx, "D1", "rotor 3")), "drone D1 is IDLE, grounded: rotor 3 (by ")
+	o.expect(o.says(o.desk.GroundDrone(ctx, "D1", "again")), "already done: drone D1 is IDLE, grounded: rotor 3 (by ")
+	o.expect(o.says(o.desk.ListDrones(ctx, "", firestoretx.Page{})), "D1", "grounded")
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectDrone, "D1")), "  grounded: rotor 3", "stays IDLE; grounded=true because rotor 3")
+	o.expect(o.says(o.desk.ReleaseDrone(ctx, "D1", "replaced")), "drone D1 is IDLE\n")
+	o.expect(o.says(o.desk.ReleaseDrone(ctx, "D1", "replaced")), "already done: drone D1 is IDLE\n")
+	d, err := o.desk.Store.Drone(ctx, "D1")
+	if err != nil || d.Revision != 4 { // registered, IDLE, grounded, released
+		t.Errorf("drone %+v, %v; want revision 4", d, err)
+	}
+}
+
 // F-DOC-01: the story of an entity is in order and includes rejections, whatever the ids
 // of its decisions.
 func TestDesk_AuditTellsTheStoryInOrder(t *testing.T) {

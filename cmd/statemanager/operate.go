@@ -175,8 +175,10 @@ func (c *ordersCancel) Run(ctx context.Context) error {
 }
 
 type dronesCommand struct {
-	List  dronesList  `cmd:"" help:"List drones."`
-	Clear dronesClear `cmd:"" help:"Clear a drone's latched emergency."`
+	List    dronesList    `cmd:"" help:"List drones."`
+	Clear   dronesClear   `cmd:"" help:"Clear a drone's latched emergency."`
+	Ground  dronesGround  `cmd:"" help:"Keep a drone from new missions; it finishes the one it flies."`
+	Release dronesRelease `cmd:"" help:"Let a grounded drone take missions again."`
 }
 
 type dronesList struct {
@@ -203,5 +205,23 @@ type dronesClear struct{ change }
 func (c *dronesClear) Run(ctx context.Context) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
 		return d.ClearDrone(ctx, domain.DroneID(c.ID), c.Reason)
+	})
+}
+
+type dronesGround struct{ change }
+
+// Run grounds a drone.
+func (c *dronesGround) Run(ctx context.Context) error {
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
+		return d.GroundDrone(ctx, domain.DroneID(c.ID), c.Reason)
+	})
+}
+
+type dronesRelease struct{ change }
+
+// Run releases a grounded drone.
+func (c *dronesRelease) Run(ctx context.Context) error {
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
+		return d.ReleaseDrone(ctx, domain.DroneID(c.ID), c.Reason)
 	})
 }

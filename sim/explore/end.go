@@ -82,6 +82,9 @@ func (e *fairEnding) round() {
 		if e.Drone[d] != 0 && e.drones.get(e.Drone[d]).EmergencyLatched {
 			e.take(action{Do: doClear, A: uint8(d)})
 		}
+		if e.Drone[d] != 0 && e.drones.get(e.Drone[d]).Grounded {
+			e.take(action{Do: doUnground, A: uint8(d)})
+		}
 		if f.Flags&(dead|reported) == 0 && (e.Drone[d] != 0 || e.world.Unknown) {
 			e.take(action{Do: doReport, A: uint8(d), B: uint8(e.manners(&e.state, uint8(d))[0])})
 		}

@@ -70,7 +70,7 @@ var outcomesToSee = []string{
 	"order DELIVERED, held false", "order CANCELLED, held false",
 	"drone IDLE", "drone MOVING", "drone DELIVERING", "drone CHARGING", "drone MAINTENANCE", "drone PROBLEM", "drone EMERGENCY", "drone UNKNOWN", "ghost",
 	"decision APPLIED ", "decision REJECTED STALE_FENCE", "decision REJECTED FENCE_UNKNOWN", "decision REJECTED FENCE_MISSING", "decision REJECTED DECISION_EXPIRED", "decision REJECTED DRONE_UNKNOWN",
-	"decision REJECTED DRONE_NOT_IDLE", "decision REJECTED DRONE_SILENT", "decision REJECTED LOW_BATTERY", "decision REJECTED DRONE_CHANGED",
+	"decision REJECTED DRONE_GROUNDED", "decision REJECTED DRONE_NOT_IDLE", "decision REJECTED DRONE_SILENT", "decision REJECTED LOW_BATTERY", "decision REJECTED DRONE_CHANGED",
 	"decision REJECTED ORDER_UNKNOWN", "decision REJECTED ORDER_NOT_PENDING", "decision REJECTED ORDER_HELD", "decision REJECTED ORDER_CHANGED",
 	"decision REJECTED BAD_ROUTE", "decision REJECTED OVER_CAPACITY",
 	"refused STALE_TELEMETRY", "refused FUTURE_TIMESTAMP", "refused TOO_MANY_STOPS", "refused DUPLICATE_ORDER", "refused ORDER_SUPERSEDED",

@@ -195,6 +195,8 @@ func (m *model) applied(before, after *state, msg *message, at moment) *Violatio
 	}
 	newest := m.messages.get(before.Newest[i]).Report
 	switch {
+	case m.drones.get(before.Drone[i]).Grounded:
+		return violated("READY", "%s was given to %s, which is grounded", d.ID, d.DroneID)
 	case before.Emergency&(1<<i) != 0:
 		return violated("READY", "%s was given to %s, which has an emergency", d.ID, d.DroneID)
 	case now.Sub(newest.Timestamp) > m.limits.Drone.MaxSilence+m.limits.Drone.ClockError:

@@ -385,6 +385,14 @@ var removals = []removal{
 			s.Drone = &domain.Drone{ID: d.DroneID, Status: domain.DroneIdle, Battery: 90, SeenAt: via.ReceivedAt}
 		}
 	}), "forged", "I2", 3, ""},
+	{"F-OPR-01", "DRONE_GROUNDED: a grounded drone is assigned", judgedBy(func(s *policy.DecisionState, _ *domain.Decision, _ *policy.Delivery) {
+		if s.Drone != nil {
+			s.Drone.Grounded = false
+		}
+	}), "grounded", "I2", 3, ""},
+	{"F-OPR-01", "a report releases a grounded drone", heard(func(b *policy.Binding, _ *domain.Telemetry, _ time.Time) {
+		b.Drone.Grounded = false
+	}), "grounded", "I8", 4, ""},
 	{"F-DEC-02", "DRONE_NOT_IDLE: a drone is assigned whatever it does", judgedBy(func(s *policy.DecisionState, _ *domain.Decision, _ *policy.Delivery) {
 		if s.Drone != nil {
 			s.Drone.Status, s.Drone.CurrentMissionID = domain.DroneIdle, ""

@@ -18,6 +18,8 @@ type Rules struct {
 	Assign       func(policy.DecisionState, domain.Decision, policy.Delivery, time.Time) (policy.Verdict, error)
 	Ingest       func(*domain.Order, *policy.Binding, domain.OrderRequest, time.Time, time.Time) (policy.Change, error)
 	Release      func(*domain.Order, domain.OrderID, string, time.Time) (policy.Change, error)
+	Ground       func(*domain.Drone, domain.DroneID, string, time.Time) (policy.Change, error)
+	Unground     func(*domain.Drone, domain.DroneID, string, time.Time) (policy.Change, error)
 	Clear        func(*domain.Drone, domain.DroneID, string, time.Time) (policy.Change, error)
 }
 
@@ -57,5 +59,6 @@ func Contract(l Limits) Rules {
 		SweepBinding: l.Drone.SweepBinding, SweepIdle: l.Drone.SweepIdle, SweepOrder: policy.SweepOrder,
 		Assign: l.Assignment.AssignMission, Ingest: l.Order.IngestOrder,
 		Release: policy.ReleaseOrder, Clear: policy.ClearDrone,
+		Ground: policy.GroundDrone, Unground: policy.ReleaseDrone,
 	}
 }

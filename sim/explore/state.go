@@ -96,6 +96,7 @@ type budgets struct {
 	Fault   uint8 // faults of drones
 	Unsent  uint8 // State Managers that die between commit and publishing the command
 	Release uint8 // orders that an operator releases in error
+	Ground  uint8 // drones that an operator grounds, and may release
 }
 
 // insert puts a message on the bus; false if it is full.

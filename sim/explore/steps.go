@@ -19,20 +19,22 @@ type action struct {
 type verb uint8
 
 const (
-	doTick    verb = iota + 1
-	doReport       // A drone, B manner
-	doDeliver      // A place on the bus, B fate
-	doCommit       // A manager
-	doPlan         // A drone, B orders, C 1 with the fence of a lost lease
-	doForge        // A forgery, B drone, C order
-	doRequest      // the next of the script
-	doPublish      // A mission
-	doSweep        // A drone
-	doRelease      // A order
-	doClear        // A drone
-	doFail         // A drone, B the flag that it gets
-	doCorrect      // A drone: its clock
-	doForget       // A mission: that its decision was rejected; only in a fair end, to plan on
+	doTick     verb = iota + 1
+	doReport        // A drone, B manner
+	doDeliver       // A place on the bus, B fate
+	doCommit        // A manager
+	doPlan          // A drone, B orders, C 1 with the fence of a lost lease
+	doForge         // A forgery, B drone, C order
+	doRequest       // the next of the script
+	doPublish       // A mission
+	doSweep         // A drone
+	doRelease       // A order
+	doClear         // A drone
+	doGround        // A drone
+	doUnground      // A drone
+	doFail          // A drone, B the flag that it gets
+	doCorrect       // A drone: its clock
+	doForget        // A mission: that its decision was rejected; only in a fair end, to plan on
 )
 
 // manner is how a drone reports.
@@ -130,6 +132,15 @@ func (m *model) enabled(s *state, list []action) []action {
 			if n != 0 && m.orders.get(n).Status == domain.OrderPending && m.orders.get(n).Held {
 				list = append(list, action{Do: doRelease, A: uint8(o)})
 			}
+		}
+	}
+	for d, n := range s.Drone {
+		switch {
+		case n == 0:
+		case m.drones.get(n).Grounded:
+			list = append(list, action{Do: doUnground, A: uint8(d)})
+		case s.Left.Ground > 0:
+			list = append(list, action{Do: doGround, A: uint8(d)})
 		}
 	}
 	if s.ticks() < m.world.Ticks {
@@ -325,7 +336,7 @@ func (m *model) offered(s *state, d int) bool {
 		return false
 	}
 	drone := m.drones.get(s.Drone[d])
-	return drone.Status == domain.DroneIdle && !drone.Bound() && drone.Battery > m.limits.Drone.MinBattery &&
+	return drone.Status == domain.DroneIdle && !drone.Bound() && !drone.Grounded && drone.Battery > m.limits.Drone.MinBattery &&
 		s.Now.time().Sub(drone.SeenAt) <= m.limits.Drone.MaxSilence
 }
 
@@ -375,6 +386,11 @@ func (m *model) do(s state, a action) (state, *Violation) {
 	case doClear:
 		s.Emergency &^= 1 << a.A
 		v = m.commit(&s, m.clear(&s, int(a.A), s.Now), true)
+	case doGround:
+		s.Left.Ground--
+		v = m.commit(&s, m.ground(&s, int(a.A), s.Now), true)
+	case doUnground:
+		v = m.commit(&s, m.unground(&s, int(a.A), s.Now), true)
 	case doFail:
 		s.Left.Fault--
 		s.Flight[a.A].Flags |= a.B

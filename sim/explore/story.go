@@ -79,6 +79,10 @@ func (m *model) describe(s *state, a action) string {
 		return "The sweeper looks at " + string(drone)
 	case doRelease:
 		return "An operator releases " + string(orderID(int(a.A)))
+	case doGround:
+		return fmt.Sprintf("An operator grounds drone %s", droneID(int(a.A)))
+	case doUnground:
+		return fmt.Sprintf("An operator releases drone %s", droneID(int(a.A)))
 	case doClear:
 		return "An operator clears the emergency of " + string(drone)
 	case doFail:

@@ -79,6 +79,8 @@ const (
 	opSweepOrder
 	opRelease
 	opClear
+	opGround
+	opUnground
 )
 
 // answer is what a transaction writes: the new documents, 0 for those that stay.
@@ -358,9 +360,23 @@ func (m *model) release(s *state, o int, at moment) *answer {
 }
 
 func (m *model) clear(s *state, d int, at moment) *answer {
-	return m.answerTo(s, call{what: opClear, subject: int8(d), at: at, drone: s.Drone[d]}, func(now time.Time) *answer {
+	return m.tellDrone(s, opClear, d, at, m.rules.Clear)
+}
+
+func (m *model) ground(s *state, d int, at moment) *answer {
+	return m.tellDrone(s, opGround, d, at, m.rules.Ground)
+}
+
+func (m *model) unground(s *state, d int, at moment) *answer {
+	return m.tellDrone(s, opUnground, d, at, m.rules.Unground)
+}
+
+// tellDrone is an operator's transaction about one drone.
+func (m *model) tellDrone(s *state, what operation, d int, at moment,
+	decide func(*domain.Drone, domain.DroneID, string, time.Time) (policy.Change, error)) *answer {
+	return m.answerTo(s, call{what: what, subject: int8(d), at: at, drone: s.Drone[d]}, func(now time.Time) *answer {
 		drone := *m.drones.get(s.Drone[d])
-		change, err := m.rules.Clear(&drone, drone.ID, "inspected", now)
+		change, err := decide(&drone, drone.ID, "inspected", now)
 		return m.record(s, change, err)
 	})
 }

@@ -171,6 +171,11 @@ var Worlds = []World{
 		Left: budgets{Cycle: 2, Odd: 1},
 	},
 	{
+		Name: "grounded", About: "an operator grounds drones under way and on the ground, and releases them",
+		Messages: 3, Ticks: 5, Orders: 1, Parcels: 1, Drones: 2,
+		Left: budgets{Cycle: 2, Ground: 2, Abort: 1},
+	},
+	{
 		Name: "third try", About: "two missions of the order have failed before",
 		Messages: 3, Ticks: 7, Orders: 1, Failed: 2, Parcels: 1, Drones: 1, Faults: []manner{maintenance},
 		Forge: []forgery{blind}, Left: budgets{Cycle: 1, Fault: 1, Forge: 1},

@@ -157,6 +157,11 @@ func TestCheck_ReportsBrokenHistories(t *testing.T) {
 			event(h, "drone D3 4").To = "EMERGENCY"
 		}},
 		{"I2", "drone whose emergency was not cleared is ready", func(h *History) { set(h, "drone D3 2", "emergencyLatched", true) }},
+		{"I2", "drone is grounded by a report", func(h *History) { set(h, "drone D1 2", "grounded", true) }}, // F-OPR-01
+		{"I2", "grounded drone is bound", func(h *History) {
+			set(h, "drone D1 2", "grounded", true)
+			event(h, "drone D1 2").Cause = domain.CauseOperator
+		}},
 		{"I2", "order begins DELIVERED", func(h *History) { event(h, "order O6 1").To = "DELIVERED" }},
 		{"I2", "order is delivered without pickup", func(h *History) { event(h, "order O1 3").To = "DELIVERED" }},
 		{"I2", "order changes after its end", func(h *History) { event(h, "order O1 4").From = "CANCELLED" }},

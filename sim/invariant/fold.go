@@ -42,6 +42,9 @@ func (c *checker) fold() {
 	}
 }
 
+// laterFields are the parts of a state that earlier versions did not record.
+var laterFields = []string{"grounded"}
+
 func (c *checker) foldsTo(e entity, revision int64, status string, state map[string]any) {
 	events := c.events[e]
 	if !c.expect(len(events) > 0, "I8", e, "has a document and no events") {
@@ -52,6 +55,9 @@ func (c *checker) foldsTo(e entity, revision int64, status string, state map[str
 	c.expect(last.To == status, "I8", e, "is %q, its events fold to %q", status, last.To)
 	for _, key := range slices.Sorted(maps.Keys(state)) {
 		want, got := plain(state[key]), plain(last.State[key])
+		if got == nil && slices.Contains(laterFields, key) {
+			continue // its last change was made by an earlier version
+		}
 		c.expect(got == want, "I8", e, "has %s %v, its events fold to %v", key, want, got)
 	}
 }

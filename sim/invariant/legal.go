@@ -97,7 +97,11 @@ func (c *checker) legalDrone(e entity, before, after domain.Event) {
 	c.expect(!latched || is == domain.DroneEmergency, "I2", e, "is %s with an emergency that no operator cleared, at revision %d", is, after.Revision)
 	c.expect(latched || !wasLatched || after.Cause == domain.CauseOperator, "I2", e,
 		"has its emergency cleared by %s at revision %d; only an OPERATOR does", after.Cause, after.Revision)
+	grounded, wasGrounded := flag(after, "grounded"), flag(before, "grounded")
+	c.expect(grounded == wasGrounded || after.Cause == domain.CauseOperator, "I2", e,
+		"is grounded or released by %s at revision %d; only an OPERATOR does", after.Cause, after.Revision)
 	if bound != "" && bound != wasBound {
+		c.expect(!wasGrounded, "I2", e, "is bound to %s at revision %d though it is grounded", bound, after.Revision)
 		c.expect(after.Cause == domain.CauseDecision && was == domain.DroneIdle && is == domain.DroneMoving, "I2", e,
 			"is bound to %s by %s, %s -> %s; only a DECISION binds, IDLE -> MOVING", bound, after.Cause, was, is)
 		c.expect(!flag(after, "missionAcked") && !flag(after, "missionMoved"), "I2", e,

@@ -1,0 +1,46 @@
+package firestoretx
+
+import (
+	"context"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
+)
+
+// ClearDrone lifts the latch of a drone's emergency.
+func (s *Store) ClearDrone(ctx context.Context, id domain.DroneID, why string) error {
+	return s.changeDrone(ctx, id, why, policy.ClearDrone)
+}
+
+// GroundDrone keeps a drone from new missions.
+func (s *Store) GroundDrone(ctx context.Context, id domain.DroneID, why string) error {
+	return s.changeDrone(ctx, id, why, policy.GroundDrone)
+}
+
+// ReleaseDrone lets a grounded drone take missions again.
+func (s *Store) ReleaseDrone(ctx context.Context, id domain.DroneID, why string) error {
+	return s.changeDrone(ctx, id, why, policy.ReleaseDrone)
+}
+
+// changeDrone runs decide on a drone in one transaction; nil if there is none.
+func (s *Store) changeDrone(ctx context.Context, id domain.DroneID, why string,
+	decide func(*domain.Drone, domain.DroneID, string, time.Time) (policy.Change, error)) error {
+	return s.transact(ctx, nil, func(t *txn) error {
+		if err := t.readDrones(id); err != nil {
+			return err
+		}
+		var drone *domain.Drone
+		if d := t.drones[id]; d.exists {
+			if d.err != nil {
+				return d.err
+			}
+			drone = &d.Drone
+		}
+		change, err := decide(drone, id, why, t.now)
+		if err != nil {
+			return err
+		}
+		return t.write(change)
+	})
+}
