@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/internal/tasks"
 )
 
 // maxConflicts is how often an attempt starts again because another process
@@ -42,7 +43,7 @@ func (b *Backend) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.Ac
 		return fail(lock.AbortedBy(ctx))
 	}
 	a := acquisition{b: b, at: at, ttl: req.TTL, lockID: req.LockID}
-	res, err := call(ctx, b, a.run, func(late lock.AcquireResult) {
+	res, err := tasks.Call(ctx, &b.tasks, a.run, func(late lock.AcquireResult) {
 		if late.OK {
 			b.releaseInBackground(ctx, at, req.LockID)
 		}
@@ -152,8 +153,8 @@ func (a *acquisition) decide(v view) (*grant, *lock.AcquireResult, error) {
 			return nil, a.ours(old, now), nil
 		}
 		if live {
-			a.b.waiters.held(a.at.key, v.lock.ReadTime)
-			a.b.listenSoon(a.at)
+			a.b.waiters.Held(a.at.key, v.lock.ReadTime)
+			a.b.waiters.ListenSoon(a.at.key)
 			return nil, &lock.AcquireResult{Reason: lock.ReasonLocked, HolderExpiresAtMs: old.expiresAtMs}, nil
 		}
 	}
@@ -317,7 +318,7 @@ func (a *acquisition) granted(g grant, commitTime time.Time) *lock.AcquireResult
 func (a *acquisition) remember(h held) {
 	h.base, h.nested = a.at.base, a.at.nested
 	a.b.leases.put(a.lockID, h, a.b.clock.Now().UnixMilli())
-	a.b.waiters.held(a.at.key, h.version)
+	a.b.waiters.Held(a.at.key, h.version)
 }
 
 // accept hands a lease out, unless it is over already.
@@ -338,7 +339,7 @@ func (a *acquisition) resolve(ctx context.Context, err error, tried view) (lock.
 	if tried.lock == nil { // nothing was sent
 		return none, classify(ctx, err)
 	}
-	readCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), detachedTimeout)
+	readCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tasks.DetachedTimeout)
 	defer cancel()
 	asked := a.b.clock.Now()
 	docs, readErr := a.b.client.GetAll(readCtx, []*firestore.DocumentRef{a.at.lock, a.at.counter})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/internal/faultproxy"
+	"github.com/dronefleet/dronefleet/lock/internal/tasks"
 	"github.com/dronefleet/dronefleet/lock/locktest"
 )
 
@@ -97,7 +98,7 @@ func TestBackend_GivesUpOnASilentServer(t *testing.T) {
 	warmUp(t, r.direct)
 	r.proxy.Add(faultproxy.Rule{RPC: "Commit", Do: faultproxy.Fault{BlackHole: true}})
 	var err error
-	for r.faulty.patience = 50 * time.Millisecond; r.proxy.Calls()["Commit"] == 0; r.faulty.patience *= 2 {
+	for r.faulty.tasks.Patience = 50 * time.Millisecond; r.proxy.Calls()["Commit"] == 0; r.faulty.tasks.Patience *= 2 {
 		_, err = r.faulty.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl})
 	}
 	e, ok := errors.AsType[*lock.Error](err)
@@ -129,7 +130,7 @@ func TestRead_UnansweredLeavesNoUnknownOutcome(t *testing.T) {
 				if want == lock.CodeAborted {
 					silent.Hook = cancel
 				} else {
-					r.faulty.patience = 50 * time.Millisecond
+					r.faulty.tasks.Patience = 50 * time.Millisecond
 				}
 				for _, silent.RPC = range []string{"BatchGetDocuments", "RunQuery"} {
 					r.proxy.Add(silent)
@@ -148,10 +149,10 @@ func TestRead_UnansweredLeavesNoUnknownOutcome(t *testing.T) {
 func TestRead_LeftBehindLeavesNoUnknownOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(bg)
-		b := &Backend{patience: operationTimeout}
+		b := &Backend{tasks: tasks.Group{Patience: tasks.Patience}}
 		answered := make(chan struct{})
 		time.AfterFunc(time.Second, cancel)
-		_, err := read(ctx, b, func(context.Context) (string, error) { <-answered; return "", nil })
+		_, err := tasks.Read(ctx, &b.tasks, func(context.Context) (string, error) { <-answered; return "", nil })
 		if e, ok := errors.AsType[*lock.Error](err); !ok || e.Code != lock.CodeAborted || e.OutcomeUnknown {
 			t.Errorf("got %v, want Aborted with a known outcome", err)
 		}
@@ -165,12 +166,12 @@ func TestRead_LeftBehindLeavesNoUnknownOutcome(t *testing.T) {
 func TestCall_LeavesAStuckOperationBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(bg)
-		b := &Backend{patience: operationTimeout}
+		b := &Backend{tasks: tasks.Group{Patience: tasks.Patience}}
 		answered := make(chan struct{})
 		var cancelled time.Time
 		time.AfterFunc(time.Second, func() { cancelled = time.Now(); cancel() })
 		var late string
-		_, err := call(ctx, b, func(context.Context) (string, error) {
+		_, err := tasks.Call(ctx, &b.tasks, func(context.Context) (string, error) {
 			<-answered
 			return "answer", nil
 		}, func(answer string) { late = answer })
@@ -193,11 +194,11 @@ func TestCall_LeavesAStuckOperationBehind(t *testing.T) {
 func TestCall_KeepsTheAnswerThatComesSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(bg)
-		b := &Backend{patience: operationTimeout}
+		b := &Backend{tasks: tasks.Group{Patience: tasks.Patience}}
 		time.AfterFunc(time.Second, cancel)
-		answer, err := call(ctx, b, func(ctx context.Context) (string, error) {
+		answer, err := tasks.Call(ctx, &b.tasks, func(ctx context.Context) (string, error) {
 			<-ctx.Done()
-			time.Sleep(cancelGrace - time.Millisecond)
+			time.Sleep(tasks.CancelGrace - time.Millisecond)
 			return "answer", nil
 		}, nil)
 		if answer != "answer" || err != nil {
@@ -211,7 +212,7 @@ func TestCall_KeepsTheAnswerThatComesSoon(t *testing.T) {
 func TestClose_WaitsForBackgroundWork(t *testing.T) {
 	b := &Backend{}
 	proceed := make(chan struct{})
-	b.background(bg, func(context.Context) { <-proceed })
+	b.tasks.Background(bg, func(context.Context) { <-proceed })
 	ctx, cancel := context.WithCancel(bg)
 	cancel()
 	if err := b.Close(ctx); !errors.Is(err, lock.ErrAborted) {

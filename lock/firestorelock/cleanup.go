@@ -49,13 +49,13 @@ func (c *cleanups) done() {
 // transaction reads and judges again: somebody may have acquired meanwhile.
 // Counters are never touched: a fence must outlive every lock.
 func (b *Backend) considerCleanup(ctx context.Context, at address, s storedLock, now instant) {
-	if !b.cfg.CleanupInIsLocked || !isLongOver(s, now) || b.tasks.isClosed() {
+	if !b.cfg.CleanupInIsLocked || !isLongOver(s, now) || b.tasks.IsClosed() {
 		return
 	}
 	if !b.cleanups.admit(at.base, now.local) {
 		return
 	}
-	b.background(ctx, func(ctx context.Context) {
+	b.tasks.Background(ctx, func(ctx context.Context) {
 		defer b.cleanups.done()
 		err := b.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
 			asked := b.clock.Now()

@@ -7,6 +7,7 @@ import (
 	"cloud.google.com/go/firestore"
 
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/internal/tasks"
 )
 
 const clockReads = 5
@@ -22,7 +23,7 @@ func (b *Backend) CheckClock(ctx context.Context) (lock.ClockReport, error) {
 	}
 	// A document nobody writes; a missing one has a read time too.
 	probe := b.locks.Doc("clock-check")
-	report, err := read(ctx, b, func(ctx context.Context) (lock.ClockReport, error) {
+	report, err := tasks.Read(ctx, &b.tasks, func(ctx context.Context) (lock.ClockReport, error) {
 		best := lock.ClockReport{Uncertainty: time.Duration(1<<63 - 1)}
 		for range clockReads {
 			asked := b.clock.Now()

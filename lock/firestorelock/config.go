@@ -10,6 +10,8 @@ import (
 	"cloud.google.com/go/firestore"
 
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/internal/tasks"
+	"github.com/dronefleet/dronefleet/lock/internal/waitline"
 )
 
 // Names of the collections unless configured; SyncGuard's defaults too.
@@ -69,19 +71,18 @@ type Backend struct {
 
 	lockPath, counterPath string // of both collections
 
-	cfg      Config
-	clock    lock.Clock
-	log      *slog.Logger
-	hash     lock.Hasher
-	guarded  bool          // the server-time guard is on
-	maxSkew  time.Duration // negative: any
-	patience time.Duration // bounds every call
+	cfg     Config
+	clock   lock.Clock
+	log     *slog.Logger
+	hash    lock.Hasher
+	guarded bool          // the server-time guard is on
+	maxSkew time.Duration // negative: any
 
 	server    serverClock
 	leases    leaseTable
 	releasing turns
-	waiters   waiters
-	tasks     tasks
+	waiters   waitline.Lines
+	tasks     tasks.Group
 	cleanups  cleanups
 	logged    onceLog
 }
@@ -109,13 +110,13 @@ func New(c *firestore.Client, cfg Config) (*Backend, error) {
 		client:   c,
 		locks:    c.Collection(locks),
 		lockPath: locks, counterPath: fences,
-		cfg:      cfg,
-		clock:    cfg.Clock,
-		log:      cfg.Logger,
-		hash:     cfg.Hasher,
-		guarded:  cfg.Clock == nil && !cfg.DisableServerTimeGuard,
-		maxSkew:  cmp.Or(cfg.MaxClockSkew, lock.SkewBlock),
-		patience: operationTimeout,
+		cfg:     cfg,
+		clock:   cfg.Clock,
+		log:     cfg.Logger,
+		hash:    cfg.Hasher,
+		guarded: cfg.Clock == nil && !cfg.DisableServerTimeGuard,
+		maxSkew: cmp.Or(cfg.MaxClockSkew, lock.SkewBlock),
+		tasks:   tasks.Group{Patience: tasks.Patience},
 	}
 	if b.clock == nil {
 		b.clock = lock.SystemClock()
@@ -126,6 +127,7 @@ func New(c *firestore.Client, cfg Config) (*Backend, error) {
 	if b.hash == nil {
 		b.hash = lock.HashKey
 	}
+	b.waiters.Clock, b.waiters.Tasks, b.waiters.Follow = b.clock, &b.tasks, b.follow
 	return b, nil
 }
 

@@ -628,10 +628,9 @@ func TestIsLongOver_ByBothClocks(t *testing.T) {
 // wait waits for background work without ending it.
 func wait(t *testing.T, b *Backend) {
 	t.Helper()
-	settle(t, b)
-	b.tasks.mu.Lock()
-	b.tasks.closed = false
-	b.tasks.mu.Unlock()
+	if err := b.tasks.Wait(bg); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // L-CLN-02

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/internal/tasks"
 )
 
 // rpcError is a cause that came from the store. Its text may hold document
@@ -52,7 +53,7 @@ func awaitDeadline(ctx context.Context) {
 	}
 	select {
 	case <-ctx.Done():
-	case <-time.After(cancelGrace): // its timer is not the clock's
+	case <-time.After(tasks.CancelGrace): // its timer is not the clock's
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"cloud.google.com/go/firestore"
 
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/internal/tasks"
 )
 
 // Extend implements lock.Backend.
@@ -25,7 +26,7 @@ func (b *Backend) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (
 	if ctx.Err() != nil {
 		return fail(lock.AbortedBy(ctx))
 	}
-	res, err := call(ctx, b, func(ctx context.Context) (lock.ExtendResult, error) {
+	res, err := tasks.Call(ctx, &b.tasks, func(ctx context.Context) (lock.ExtendResult, error) {
 		return b.extend(ctx, t, ttl)
 	}, nil)
 	if err != nil {

@@ -51,7 +51,7 @@ func warmUp(t *testing.T, b *Backend) {
 
 func settle(t *testing.T, b *Backend) {
 	t.Helper()
-	if err := b.tasks.close(bg); err != nil {
+	if err := b.tasks.Close(bg); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -1159,7 +1159,7 @@ func TestBackend_LeavesASilentServer(t *testing.T) {
 			t.Run(op.name+"/"+rpc, func(t *testing.T) {
 				t.Parallel()
 				r := newRig(t, Config{})
-				r.faulty.patience = time.Hour
+				r.faulty.tasks.Patience = time.Hour
 				res := mustAcquire(t, r.direct, key)
 				reached := make(chan struct{}, 16)
 				silent := faultproxy.Fault{BlackHole: true}

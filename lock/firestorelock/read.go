@@ -8,6 +8,7 @@ import (
 	"google.golang.org/api/iterator"
 
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/internal/tasks"
 )
 
 // IsLocked implements lock.Backend: one read.
@@ -20,7 +21,7 @@ func (b *Backend) IsLocked(ctx context.Context, key string) (bool, error) {
 	if ctx.Err() != nil {
 		return fail(lock.AbortedBy(ctx))
 	}
-	live, err := read(ctx, b, func(callCtx context.Context) (bool, error) {
+	live, err := tasks.Read(ctx, &b.tasks, func(callCtx context.Context) (bool, error) {
 		s, now, exists, err := b.readLock(callCtx, at)
 		if err != nil || !exists {
 			return false, err
@@ -72,7 +73,7 @@ func (b *Backend) LookupRaw(ctx context.Context, q lock.Query) (*lock.RawInfo, e
 	if ctx.Err() != nil {
 		return fail(lock.AbortedBy(ctx))
 	}
-	info, err := read(ctx, b, find)
+	info, err := tasks.Read(ctx, &b.tasks, find)
 	if err != nil {
 		return fail(err)
 	}
@@ -86,7 +87,7 @@ func (b *Backend) List(ctx context.Context) ([]lock.RawInfo, error) {
 	if ctx.Err() != nil {
 		return nil, lock.AbortedBy(ctx).At("list", "", "")
 	}
-	list, err := read(ctx, b, func(ctx context.Context) ([]lock.RawInfo, error) {
+	list, err := tasks.Read(ctx, &b.tasks, func(ctx context.Context) ([]lock.RawInfo, error) {
 		asked := b.clock.Now()
 		docs := b.locks.Documents(ctx)
 		defer docs.Stop()

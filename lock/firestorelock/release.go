@@ -9,6 +9,7 @@ import (
 	"cloud.google.com/go/firestore"
 
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/internal/tasks"
 )
 
 // Release implements lock.Backend.
@@ -23,7 +24,7 @@ func (b *Backend) Release(ctx context.Context, ref lock.Ref) (lock.ReleaseResult
 	if ctx.Err() != nil {
 		return fail(lock.AbortedBy(ctx))
 	}
-	res, err := call(ctx, b, func(ctx context.Context) (lock.ReleaseResult, error) {
+	res, err := tasks.Call(ctx, &b.tasks, func(ctx context.Context) (lock.ReleaseResult, error) {
 		return b.release(ctx, t)
 	}, nil)
 	if err != nil {
@@ -51,7 +52,7 @@ func (b *Backend) release(ctx context.Context, t target) (lock.ReleaseResult, er
 	if err == nil {
 		b.noteSends(sent)
 		b.leases.forget(t.lockID)
-		b.waiters.wake(t.at.key)
+		b.waiters.Wake(t.at.key)
 		return lock.ReleaseResult{OK: true}, nil
 	}
 	lost := lostReply{mayHaveApplied(err) || sent.repeated(), h.expiresAtMs, h.serverEnd}
@@ -121,13 +122,13 @@ func (b *Backend) releaseInTransaction(ctx context.Context, t target, lost lostR
 		switch {
 		case err == nil && deleting:
 			b.leases.forget(t.lockID)
-			b.waiters.wake(f.stored.key)
+			b.waiters.Wake(f.stored.key)
 			return lock.ReleaseResult{OK: true}, nil
 		case err == nil, errors.Is(err, errNothingToWrite):
 			b.forgetGone(t)
 			if f.reason == lock.ReasonNotFound && lost.explains(f.now) {
 				if t.at != nil {
-					b.waiters.wake(t.at.key)
+					b.waiters.Wake(t.at.key)
 				}
 				return lock.ReleaseResult{OK: true}, nil
 			}
@@ -151,9 +152,9 @@ func (b *Backend) releaseInTransaction(ctx context.Context, t target, lost lostR
 
 // releaseInBackground releases a lease that nobody will use.
 func (b *Backend) releaseInBackground(ctx context.Context, at address, lockID string) {
-	b.tasks.begin()
+	b.tasks.Begin()
 	go func() {
-		defer b.tasks.end()
+		defer b.tasks.End()
 		b.releaseDetached(ctx, at, lockID)
 	}()
 }
@@ -162,7 +163,7 @@ func (b *Backend) releaseInBackground(ctx context.Context, at address, lockID st
 // caller is still there. A failure leaves the lock to its ttl, or to a release
 // that takes effect late.
 func (b *Backend) releaseDetached(ctx context.Context, at address, lockID string) (released bool) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), detachedTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tasks.DetachedTimeout)
 	defer cancel()
 	_, err := b.release(ctx, target{lockID: lockID, at: &at})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/internal/faultproxy"
+	"github.com/dronefleet/dronefleet/lock/internal/waitline"
 	"github.com/dronefleet/dronefleet/lock/locktest"
 )
 
@@ -91,26 +92,22 @@ func TestWaiter_IsWokenByARelease(t *testing.T) {
 // B-07: all who wait for a key share one listener, and it leaves nothing behind.
 func TestWaiters_ShareOneListener(t *testing.T) {
 	b := newBench(t, Config{})
-	at, err := b.locate(key)
-	if err != nil {
-		t.Fatal(err)
-	}
 	_, leaveFirst := b.Watch(key)
 	_, leaveSecond := b.Watch(key)
 	for range 2 {
-		b.listenSoon(at)
+		b.waiters.ListenSoon(key)
 		if n := b.clock.Timers(); n != 1 {
 			t.Errorf("%d listeners are to be started", n)
 		}
 	}
-	b.clock.Advance(listenAfter)
-	b.listenSoon(at)
+	b.clock.Advance(waitline.ListenAfter)
+	b.waiters.ListenSoon(key)
 	if n := b.clock.Timers(); n != 0 {
 		t.Errorf("%d listeners are to be started beside the one", n)
 	}
 	leaveFirst()
 	leaveSecond()
-	if n := len(b.waiters.lines); n != 0 {
+	if n := b.waiters.Waiting(); n != 0 {
 		t.Errorf("%d lines are left", n)
 	}
 }
@@ -137,18 +134,18 @@ func TestWaiters_StartListenersWhileSomebodyWaits(t *testing.T) {
 	}{
 		{"ended", codes.PermissionDenied, func(b bench, listenSoon func(string)) {
 			listenSoon(key)
-			b.clock.Advance(listenAfter)
+			b.clock.Advance(waitline.ListenAfter)
 			settle(t, b.Backend)
 			listenSoon(key)
-			b.clock.Advance(listenAfter)
+			b.clock.Advance(waitline.ListenAfter)
 		}, 2},
 		{"not offered", codes.Unimplemented, func(b bench, listenSoon func(string)) {
 			listenSoon(key)
-			b.clock.Advance(listenAfter / 2)
+			b.clock.Advance(waitline.ListenAfter / 2)
 			listenSoon("other")
-			b.clock.Advance(listenAfter / 2)
+			b.clock.Advance(waitline.ListenAfter / 2)
 			settle(t, b.Backend)
-			b.clock.Advance(listenAfter)
+			b.clock.Advance(waitline.ListenAfter)
 			listenSoon(key)
 			if n := b.clock.Timers(); n != 0 {
 				t.Errorf("%d listeners are to be started", n)
@@ -167,11 +164,11 @@ func TestWaiters_StartListenersWhileSomebodyWaits(t *testing.T) {
 		{"first waiter is new", codes.PermissionDenied, func(b bench, listenSoon func(string)) {
 			_, leave := b.Watch("third")
 			listenSoon("third")
-			b.clock.Advance(listenAfter / 2)
+			b.clock.Advance(waitline.ListenAfter / 2)
 			_, leaveSecond := b.Watch("third")
 			defer leaveSecond()
 			leave()
-			b.clock.Advance(listenAfter / 2)
+			b.clock.Advance(waitline.ListenAfter / 2)
 			if n := b.clock.Timers(); n != 1 {
 				t.Errorf("%d listeners are to be started", n)
 			}
@@ -179,12 +176,12 @@ func TestWaiters_StartListenersWhileSomebodyWaits(t *testing.T) {
 		{"first waiter came later", codes.PermissionDenied, func(b bench, listenSoon func(string)) {
 			_, leave := b.Watch("third")
 			listenSoon("third")
-			b.clock.Advance(listenAfter / 2)
+			b.clock.Advance(waitline.ListenAfter / 2)
 			_, leaveSecond := b.Watch("third")
 			defer leaveSecond()
 			listenSoon("third") // its only try for long
 			leave()
-			b.clock.Advance(listenAfter)
+			b.clock.Advance(waitline.ListenAfter)
 			settle(t, b.Backend)
 		}, 1},
 	} {
@@ -197,13 +194,7 @@ func TestWaiters_StartListenersWhileSomebodyWaits(t *testing.T) {
 				_, leave := b.Watch(key)
 				defer leave()
 			}
-			row.do(b, func(key string) {
-				at, err := b.locate(key)
-				if err != nil {
-					t.Fatal(err)
-				}
-				b.listenSoon(at)
-			})
+			row.do(b, b.waiters.ListenSoon)
 			settle(t, b.Backend)
 			if n := listeners.Load(); n != row.want {
 				t.Errorf("%d listeners, want %d", n, row.want)
@@ -218,8 +209,8 @@ func TestWaiters_PassAnUnusedSignalOn(t *testing.T) {
 	first, leaveFirst := b.Watch(key)
 	second, leaveSecond := b.Watch(key)
 	defer leaveSecond()
-	b.waiters.wake(key)
-	b.waiters.wake(key)
+	b.waiters.Wake(key)
+	b.waiters.Wake(key)
 	if len(first) != 1 || len(second) != 0 {
 		t.Errorf("told %d, %d", len(first), len(second))
 	}
@@ -248,14 +239,14 @@ func TestWaiters_AreToldOnce(t *testing.T) {
 		do    func()
 		told  bool
 	}{
-		{"released here", func() { b.waiters.wake(key) }, true},
-		{"the listener sees it as well", func() { b.waiters.free(key, at(1)) }, false},
-		{"somebody else took the lock", func() { b.waiters.held(key, at(2)) }, false},
-		{"the listener is late", func() { b.waiters.free(key, at(1)) }, false},
-		{"released elsewhere", func() { b.waiters.free(key, at(3)) }, true},
-		{"the reply to the release is later", func() { b.waiters.wake(key) }, false},
-		{"released again, before the try that was told of", func() { b.waiters.free(key, at(5)) }, false},
-		{"that try found the lock held in between", func() { b.waiters.held(key, at(4)) }, true},
+		{"released here", func() { b.waiters.Wake(key) }, true},
+		{"the listener sees it as well", func() { b.waiters.Free(key, at(1)) }, false},
+		{"somebody else took the lock", func() { b.waiters.Held(key, at(2)) }, false},
+		{"the listener is late", func() { b.waiters.Free(key, at(1)) }, false},
+		{"released elsewhere", func() { b.waiters.Free(key, at(3)) }, true},
+		{"the reply to the release is later", func() { b.waiters.Wake(key) }, false},
+		{"released again, before the try that was told of", func() { b.waiters.Free(key, at(5)) }, false},
+		{"that try found the lock held in between", func() { b.waiters.Held(key, at(4)) }, true},
 	} {
 		row.do()
 		if told := len(signal) > 0; told != row.told {
@@ -274,10 +265,10 @@ func TestWaiters_PassOnlyUnseenSignalsOn(t *testing.T) {
 		b := newBackend(t, newClient(t, serverAddr), Config{})
 		first, leaveFirst := b.Watch(key)
 		second, leaveSecond := b.Watch(key)
-		b.waiters.wake(key)
+		b.waiters.Wake(key)
 		<-first
 		if looked {
-			b.waiters.held(key, time.Now())
+			b.waiters.Held(key, time.Now())
 		}
 		leaveFirst()
 		if told := len(second) > 0; told == looked {
@@ -290,7 +281,7 @@ func TestWaiters_PassOnlyUnseenSignalsOn(t *testing.T) {
 // B-07: without listeners waiting works by polling.
 func TestWaiter_PollsWithoutListeners(t *testing.T) {
 	r := newRig(t, Config{})
-	r.faulty.waiters.close()
+	r.faulty.waiters.Close()
 	holder := mustAcquire(t, r.direct, key)
 	waiting := make(chan error, 1)
 	go func() {

@@ -1,27 +1,37 @@
-package firestorelock
+package waitline
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/codes"
-
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/internal/tasks"
 )
 
-// listenAfter is how long the first of the waiting must have waited before the
-// lock document is listened to. Holders of the same process wake it sooner.
-const listenAfter = 100 * time.Millisecond
+// ListenAfter is how long the first of the waiting must have waited before the backend
+// listens. Holders of the same process wake it sooner.
+const ListenAfter = 100 * time.Millisecond
 
-// waiters are the acquisitions of this process that wait, by key. A release
+// ErrUnsupported is what Lines.Follow returns if there is nothing to listen to.
+var ErrUnsupported = errors.New("the store has no listeners")
+
+// Lines are the acquisitions of this process that wait, by key. A release
 // through the same backend wakes the longest waiting, and where that does not
-// happen soon a listener on the lock document does, whoever releases.
-type waiters struct {
+// happen soon a listener does, whoever releases.
+type Lines struct {
+	Clock lock.Clock
+	Tasks *tasks.Group
+
+	// Follow listens to a key and calls Free whenever its lock is seen free. It returns
+	// when ctx ends or the store refuses; waiters poll in any case.
+	Follow func(ctx context.Context, key string) error
+
 	mu       sync.Mutex
 	lines    map[string]*line
-	disabled bool // the server has no listeners, or the backend is closed
+	disabled bool // the store has no listeners, or the backend is closed
 }
 
 // line is the queue of one key. A signal costs a try, and a waiter has not many: a
@@ -41,14 +51,13 @@ type waiter struct {
 	since time.Time
 }
 
-// Watch implements lock.Waiter.
-func (b *Backend) Watch(key string) (<-chan struct{}, func()) {
+// Watch is that of lock.Waiter.
+func (ws *Lines) Watch(key string) (<-chan struct{}, func()) {
 	key, err := lock.NormalizeKey(key)
 	if err != nil {
 		return nil, func() {}
 	}
-	ws := &b.waiters
-	w := &waiter{free: make(chan struct{}, 1), since: b.clock.Now()}
+	w := &waiter{free: make(chan struct{}, 1), since: ws.Clock.Now()}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.lines == nil {
@@ -65,7 +74,7 @@ func (b *Backend) Watch(key string) (<-chan struct{}, func()) {
 
 // leave removes a waiter. A signal that it did not use, or gave up over, goes to the
 // next; the last one ends the listener.
-func (ws *waiters) leave(key string, w *waiter) {
+func (ws *Lines) leave(key string, w *waiter) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	l := ws.lines[key]
@@ -87,8 +96,8 @@ func (ws *waiters) leave(key string, w *waiter) {
 	}
 }
 
-// wake tells the first waiter of a key.
-func (ws *waiters) wake(key string) {
+// Wake tells the first waiter of a key.
+func (ws *Lines) Wake(key string) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if l := ws.lines[key]; l != nil {
@@ -96,8 +105,8 @@ func (ws *waiters) wake(key string) {
 	}
 }
 
-// held notes that somebody found the lock of a key held, or took it.
-func (ws *waiters) held(key string, at time.Time) {
+// Held notes that somebody found the lock of a key held, or took it.
+func (ws *Lines) Held(key string, at time.Time) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if l := ws.lines[key]; l != nil {
@@ -109,8 +118,8 @@ func (ws *waiters) held(key string, at time.Time) {
 	}
 }
 
-// free notes that the listener saw the lock of a key free.
-func (ws *waiters) free(key string, at time.Time) {
+// Free notes that the listener saw the lock of a key free.
+func (ws *Lines) Free(key string, at time.Time) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if l := ws.lines[key]; l != nil {
@@ -119,8 +128,8 @@ func (ws *waiters) free(key string, at time.Time) {
 	}
 }
 
-// close ends all listeners for good.
-func (ws *waiters) close() {
+// Close ends all listeners for good.
+func (ws *Lines) Close() {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	ws.disabled = true
@@ -159,61 +168,50 @@ func (l *line) silence() {
 	}
 }
 
-// listenSoon arranges for a listener on a lock that was found held, if somebody
+// ListenSoon arranges for a listener on a lock that was found held, if somebody
 // waits for it and goes on waiting.
-func (b *Backend) listenSoon(at address) {
-	ws := &b.waiters
+func (ws *Lines) ListenSoon(key string) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	l := ws.lines[at.key]
+	l := ws.lines[key]
 	if l == nil || ws.disabled || l.pending != nil || l.stop != nil {
 		return
 	}
-	l.pending = b.clock.AfterFunc(listenAfter, func() { b.listen(at, l) })
+	l.pending = ws.Clock.AfterFunc(ListenAfter, func() { ws.listen(key, l) })
 }
 
 // listen starts the listener of a line. If its first waiter came only just, that may
 // still be woken sooner, and is waited for as well.
-func (b *Backend) listen(at address, l *line) {
-	ws := &b.waiters
+func (ws *Lines) listen(key string, l *line) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	l.pending = nil
 	if ws.disabled || len(l.queue) == 0 {
 		return
 	}
-	if early := listenAfter - b.clock.Now().Sub(l.queue[0].since); early > 0 {
-		l.pending = b.clock.AfterFunc(early, func() { b.listen(at, l) })
+	if early := ListenAfter - ws.Clock.Now().Sub(l.queue[0].since); early > 0 {
+		l.pending = ws.Clock.AfterFunc(early, func() { ws.listen(key, l) })
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l.stop = cancel
-	b.tasks.begin()
+	ws.Tasks.Begin()
 	go func() {
-		defer b.tasks.end()
+		defer ws.Tasks.End()
 		defer cancel()
-		err := b.follow(ctx, at)
+		err := ws.Follow(ctx, key)
 		ws.mu.Lock()
 		defer ws.mu.Unlock()
 		l.stop = nil
-		if rpcCode(err) == codes.Unimplemented {
+		if errors.Is(err, ErrUnsupported) {
 			ws.disabled = true
 		}
 	}()
 }
 
-// follow wakes the first waiter whenever the lock is seen absent or over. It
-// returns when ctx ends or the server refuses; waiters poll in any case.
-func (b *Backend) follow(ctx context.Context, at address) error {
-	changes := at.lock.Snapshots(ctx)
-	defer changes.Stop()
-	for {
-		doc, err := changes.Next()
-		if err != nil {
-			return err
-		}
-		if !doc.Exists() || !lockOf(doc).liveAt(b.instantSeen(doc.ReadTime)) {
-			b.waiters.free(at.key, doc.ReadTime)
-		}
-	}
+// Waiting is how many keys are waited for.
+func (ws *Lines) Waiting() int {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return len(ws.lines)
 }
