@@ -68,6 +68,7 @@ var rooms = []struct {
 	{"adapters/firestoretx", []string{"domain", "policy", "lock"}},
 	{"adapters/pubsubio", []string{"domain", "policy", "adapters/wire", "adapters/firestoretx", "internal/meter", "internal/shutdown"}},
 	{"app/planner", []string{"domain", "policy", "solver"}},
+	{"app/live", []string{"domain", "policy", "lock", "adapters", "internal/meter"}},
 	{"app/planview", []string{"solver", "internal/terminal"}},
 	{"httpapi/identity", []string{"domain"}},
 	{"sim/invariant", []string{"domain"}},

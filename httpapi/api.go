@@ -10,6 +10,7 @@ import (
 	"cloud.google.com/go/pubsub/v2"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/app/live"
 	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/lock"
@@ -30,6 +31,8 @@ type Config struct {
 	Faults func() []error
 	// Depots, if set, says which depots have no cycles though orders wait, or nil.
 	Depots func() error
+	// Feed, if set, is what streams show.
+	Feed *live.Feed
 	// Access says who may call what.
 	Access Access
 	// Operator carries out the operators' commands; the API sets By for each.
@@ -48,6 +51,7 @@ type API struct {
 	access   Access
 	operator operator.Commands
 	waits    waits
+	feed     *live.Feed
 }
 
 // requestTimeout is how long the store may take to answer one request.
@@ -73,7 +77,7 @@ func NewProbes(cfg Config, topic string) *API {
 func newAPI(cfg Config) *API {
 	return &API{
 		store: cfg.Store, newID: cfg.NewID, log: cfg.Log, meter: cfg.Meter, ready: newReadiness(cfg), access: cfg.Access, operator: cfg.Operator,
-		waits: waits{store: cfg.Store},
+		waits: waits{store: cfg.Store}, feed: cfg.Feed,
 	}
 }
 
@@ -81,7 +85,7 @@ func newAPI(cfg Config) *API {
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
-	ctx, cancel := context.WithTimeout(meter.WithOperation(r.Context(), "http"), requestTimeout)
+	ctx, cancel := context.WithTimeout(withConnection(meter.WithOperation(r.Context(), "http"), r.Context()), requestTimeout)
 	defer cancel()
 	r = r.WithContext(ctx)
 	r.Body = http.MaxBytesReader(w, r.Body, MaxBodyBytes)

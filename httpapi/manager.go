@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/dronefleet/dronefleet/app/live"
 	"github.com/dronefleet/dronefleet/app/manager"
 	"github.com/dronefleet/dronefleet/internal/shutdown"
 )
@@ -27,9 +28,15 @@ func ServeManager(ctx context.Context, m *manager.Manager, access Access, listen
 	defer stop(nil)
 	finishing, finished := m.ShutdownPlan().Context(ctx, shutdown.HTTP)
 	defer finished()
+	feed := live.New(live.Config{
+		Store: m.Store, PubSub: m.PubSub, Locks: m.Locks, KnownKeys: []string{manager.SweeperKey},
+		Now: m.Now, NewID: uuid.NewString, Process: m.Alerts, Log: m.Log,
+	})
+	defer feed.Close(finishing)
 	api := New(Config{
 		Store: m.Store, Locks: m.Locks, PubSub: m.PubSub, Meter: m.Meter,
 		NewID: uuid.NewString, Stopping: func() error { return context.Cause(ctx) }, Faults: m.Faults, Depots: m.DepotsWatch(), Log: m.Log, Access: access, Operator: m.Operator,
+		Feed: feed,
 	})
 	g.Go(func() error { return listener.Serve(apiCtx, finishing, api) })
 	g.Go(func() error { defer stopAPI(); return m.RunUntil(ctx, stop) })

@@ -52,14 +52,19 @@ func (l *Listener) Close() error { return l.listener.Close() }
 // Serve answers requests with api until ctx ends. Requests in progress may then
 // finish, for five seconds or until finishing ends.
 func (l *Listener) Serve(ctx, finishing context.Context, api *API) error {
+	// Streams would not end by themselves.
+	streaming, endStreams := context.WithCancel(context.Background())
+	defer endStreams()
+	base := withStreaming(context.WithoutCancel(ctx), streaming)
 	server := &http.Server{
 		Handler:           api,
 		ReadHeaderTimeout: l.bounds.header, ReadTimeout: l.bounds.read, WriteTimeout: l.bounds.write, IdleTimeout: l.bounds.idle,
 		MaxHeaderBytes: l.bounds.headerBytes,
 		ErrorLog:       slog.NewLogLogger(api.log.Handler(), slog.LevelDebug),
 		// Requests may outlive ctx, until Shutdown returns.
-		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+		BaseContext: func(net.Listener) context.Context { return base },
 	}
+	server.RegisterOnShutdown(endStreams)
 	g, serving := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		if err := server.Serve(problemListener{l.listener, l.bounds.headerBytes}); !errors.Is(err, http.ErrServerClosed) {

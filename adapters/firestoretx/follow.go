@@ -1,0 +1,135 @@
+package firestoretx
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"cloud.google.com/go/firestore"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// Sight is what a follower learns at one moment: documents as they are now, and the ids
+// of those that have left what it follows.
+type Sight[T any] struct {
+	// Whole says that Now is all there is: the first sight after a start.
+	Whole     bool
+	Now       []T
+	Gone      []string
+	Malformed []error // documents left out of Now
+	ReadTime  time.Time
+}
+
+// follow calls seen with the documents of a query and then with each change of them, in
+// the order of commits, until ctx ends or the server ends the listener. It never returns
+// nil. The client keeps the query's documents in memory.
+//
+// Cost of each Follow method: 1 RPC; a read per document, and one per change of one.
+func follow[T any](ctx context.Context, q firestore.Query, decode func(*firestore.DocumentSnapshot) (T, error), seen func(Sight[T])) error {
+	it := q.Snapshots(ctx)
+	defer it.Stop()
+	for whole := true; ; whole = false {
+		snap, err := it.Next()
+		if err != nil {
+			return err
+		}
+		sight := Sight[T]{Whole: whole, ReadTime: snap.ReadTime}
+		for _, c := range snap.Changes {
+			if c.Kind == firestore.DocumentRemoved {
+				sight.Gone = append(sight.Gone, c.Doc.Ref.ID)
+				continue
+			}
+			v, err := decode(c.Doc)
+			if err != nil {
+				sight.Malformed = append(sight.Malformed, err)
+				continue
+			}
+			sight.Now = append(sight.Now, v)
+		}
+		seen(sight)
+	}
+}
+
+// FollowOpenOrders follows the orders that are neither delivered nor cancelled.
+func (s *Store) FollowOpenOrders(ctx context.Context, seen func(Sight[domain.Order])) error {
+	var open []string
+	for _, status := range domain.OrderStatuses {
+		if !status.Final() {
+			open = append(open, string(status))
+		}
+	}
+	return wrap(follow(ctx, s.client.Collection(Orders).Where("status", "in", open), decodeOrder, seen), "follow open orders")
+}
+
+// FollowActiveMissions follows the missions that are not over.
+func (s *Store) FollowActiveMissions(ctx context.Context, seen func(Sight[domain.Mission])) error {
+	return wrap(follow(ctx, s.where(Missions, "status", string(domain.MissionActive)), decodeMission, seen), "follow active missions")
+}
+
+// FollowCycles follows the n cycles that began last.
+func (s *Store) FollowCycles(ctx context.Context, n int, seen func(Sight[domain.Cycle])) error {
+	q := s.client.Collection(Cycles).OrderBy("startedAt", firestore.Desc).Limit(n)
+	return wrap(follow(ctx, q, decodeCycle, seen), "follow cycles")
+}
+
+// FollowDepots follows the depots.
+func (s *Store) FollowDepots(ctx context.Context, seen func(Sight[domain.Depot])) error {
+	return wrap(follow(ctx, s.client.Collection(Depots).Query, decodeDepot, seen), "follow depots")
+}
+
+// FollowWarehouses follows the warehouses.
+func (s *Store) FollowWarehouses(ctx context.Context, seen func(Sight[domain.Warehouse])) error {
+	return wrap(follow(ctx, s.client.Collection(Warehouses).Query, decodeWarehouse, seen), "follow warehouses")
+}
+
+// maxInValues is how many values Firestore takes in one condition "in".
+const maxInValues = 30
+
+// FollowEvents follows the events after since, which is compared with the clocks of the
+// State Managers that wrote them. What it follows only grows: start it again now and
+// then. With sharded events it listens once for each 30 shards, and every listener
+// begins with a sight that is Whole.
+func (s *Store) FollowEvents(ctx context.Context, since time.Time, seen func(Sight[domain.Event])) error {
+	after := func(q firestore.Query) error {
+		return follow(ctx, q.Where("time", ">", since), eventCodec.decode, seen)
+	}
+	if s.shards == 0 {
+		return wrap(after(s.client.Collection(Events).Query), "follow events")
+	}
+	shards := make([]int, s.shards)
+	for i := range shards {
+		shards[i] = i
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	groups := slices.Collect(slices.Chunk(shards, maxInValues))
+	ended := make(chan error, len(groups))
+	for _, group := range groups {
+		go func() { ended <- after(s.client.Collection(Events).Where(eventShard, "in", group)) }()
+	}
+	err := <-ended
+	stop()
+	for range len(groups) - 1 {
+		<-ended
+	}
+	return wrap(err, "follow events")
+}
+
+// DronesOf reads drones by id; those that do not exist are left out. A *MalformedError
+// comes beside the others.
+//
+// Cost: 1 RPC, a read per id.
+func (s *Store) DronesOf(ctx context.Context, ids []domain.DroneID) ([]domain.Drone, error) {
+	return many(ctx, s, Drones, ids, decodeKnownDrone)
+}
+
+// OrdersOf reads orders as DronesOf does drones.
+func (s *Store) OrdersOf(ctx context.Context, ids []domain.OrderID) ([]domain.Order, error) {
+	return many(ctx, s, Orders, ids, decodeOrder)
+}
+
+// MissionsOf reads missions as DronesOf does drones.
+func (s *Store) MissionsOf(ctx context.Context, ids []domain.MissionID) ([]domain.Mission, error) {
+	return many(ctx, s, Missions, ids, decodeMission)
+}

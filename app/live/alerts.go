@@ -1,0 +1,148 @@
+package live
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// AlertKind says what is wrong.
+type AlertKind string
+
+const (
+	AlertCriticalAtRisk     AlertKind = "CRITICAL_AT_RISK"     // a CRITICAL order will probably be late
+	AlertCriticalLate       AlertKind = "CRITICAL_LATE"        // a CRITICAL order is late
+	AlertContactLost        AlertKind = "CONTACT_LOST"         // a drone is silent
+	AlertGhost              AlertKind = "GHOST"                // a drone flies a mission that failed
+	AlertPutDownTwice       AlertKind = "PUT_DOWN_TWICE"       // a parcel was picked up again after it had been put down
+	AlertRefusedForGood     AlertKind = "REFUSED_FOR_GOOD"     // messages became dead letters
+	AlertDepotWithoutCycles AlertKind = "DEPOT_WITHOUT_CYCLES" // orders wait, and a depot's optimizer does not plan
+	AlertClockOff           AlertKind = "CLOCK_OFF"            // this process's clock is wrong
+	AlertBacklogOld         AlertKind = "BACKLOG_OLD"          // this process settles messages too late
+)
+
+// AlertKinds lists every kind.
+var AlertKinds = []AlertKind{
+	AlertCriticalLate, AlertCriticalAtRisk, AlertContactLost, AlertGhost, AlertPutDownTwice, AlertRefusedForGood,
+	AlertDepotWithoutCycles, AlertClockOff, AlertBacklogOld,
+}
+
+// Alert is something that a dispatcher should know.
+type Alert struct {
+	Kind  AlertKind
+	About Key
+	Since time.Time // zero if the state does not tell
+	Text  string
+	// Occasion tells an alert from an earlier one of the same kind about the same entity;
+	// "" if it cannot be over and come again.
+	Occasion string
+}
+
+// ID names the alert.
+func (a Alert) ID() string {
+	id := string(a.Kind) + ":" + a.About.ID
+	if a.Occasion != "" {
+		id += ":" + a.Occasion
+	}
+	return id
+}
+
+// State is what alerts are derived from.
+type State struct {
+	Drones   map[domain.DroneID]domain.Drone
+	Orders   map[domain.OrderID]domain.Order
+	Missions map[domain.MissionID]domain.Mission
+	Cycles   map[domain.CycleID]domain.Cycle
+	Depots   map[domain.DepotID]domain.Depot
+	// PickedUpAgain is when a late report showed it.
+	PickedUpAgain map[domain.OrderID]time.Time
+	// Process is what this process knows of itself.
+	Process []Alert
+}
+
+// riskAhead is how long before its deadline a CRITICAL order must have a drone.
+const riskAhead = 7 * time.Minute
+
+// Alerts derives the alerts from a state. patience is how long a depot may be without a
+// cycle while orders wait.
+func Alerts(s *State, now time.Time, patience time.Duration) []Alert {
+	alerts := append([]Alert(nil), s.Process...)
+	say := func(kind AlertKind, about Key, since time.Time, occasion, format string, args ...any) {
+		alerts = append(alerts, Alert{kind, about, since, fmt.Sprintf(format, args...), occasion})
+	}
+	waits := time.Time{} // since when the first order waits
+	for _, o := range s.Orders {
+		if o.Waits() && (waits.IsZero() || o.PendingSince.Before(waits)) {
+			waits = o.PendingSince
+		}
+		if o.Status.Final() || o.Priority != domain.PriorityCritical {
+			continue
+		}
+		about := Key{KindOrder, string(o.ID)}
+		eta := s.etaOf(o)
+		switch left := o.Deadline.Sub(now); {
+		case left < 0:
+			say(AlertCriticalLate, about, o.Deadline, "", "CRITICAL order %s is late; it is %s", o.ID, o.Status)
+		case !eta.IsZero() && eta.After(o.Deadline):
+			say(AlertCriticalAtRisk, about, time.Time{}, "", "CRITICAL order %s will arrive %s after its deadline", o.ID, eta.Sub(o.Deadline).Round(time.Second))
+		case o.AssignedMissionID == "" && left < riskAhead:
+			say(AlertCriticalAtRisk, about, time.Time{}, "", "CRITICAL order %s is due soon and has no drone", o.ID)
+		}
+	}
+	for _, d := range s.Drones {
+		about := Key{KindDrone, string(d.ID)}
+		if d.Status == domain.DroneUnknown && !d.LastUpdate.IsZero() {
+			say(AlertContactLost, about, d.LastUpdate, stamp(d.LastUpdate), "drone %s has been silent since its last report", d.ID)
+		}
+		if d.GhostMissionID != "" {
+			say(AlertGhost, about, time.Time{}, string(d.GhostMissionID), "drone %s flies mission %s, which failed", d.ID, d.GhostMissionID)
+		}
+	}
+	for id, at := range s.PickedUpAgain {
+		say(AlertPutDownTwice, Key{KindOrder, string(id)}, at, stamp(at), "parcel %s was picked up again after it had been put down; find out where it is", id)
+	}
+	for id := range s.Depots {
+		if since := s.withoutCycle(id, waits); !since.IsZero() && now.Sub(since) > patience {
+			say(AlertDepotWithoutCycles, Key{KindDepot, string(id)}, since, "", "depot %s has had no cycle while orders wait", id)
+		}
+	}
+	return alerts
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// etaOf is when an order's mission plans to deliver it; zero if unknown.
+func (s *State) etaOf(o domain.Order) time.Time {
+	for _, w := range s.Missions[o.AssignedMissionID].Route {
+		if w.OrderID == o.ID && w.Type == domain.WaypointHospitalDelivery {
+			return w.ETA
+		}
+	}
+	return time.Time{}
+}
+
+// withoutCycle is since when a depot has had no cycle that came to a plan while an order
+// waits; zero if none waits. waits is since when one does.
+func (s *State) withoutCycle(depot domain.DepotID, waits time.Time) time.Time {
+	since := waits
+	if waits.IsZero() {
+		return since
+	}
+	for _, c := range s.Cycles {
+		if c.DepotID == depot && c.StartedAt.After(since) && planned(c.Outcome) {
+			since = c.StartedAt
+		}
+	}
+	return since
+}
+
+// planned reports whether a cycle came to a plan.
+func planned(o domain.CycleOutcome) bool {
+	switch o {
+	case domain.CyclePublishing, domain.CyclePublished, domain.CycleEmpty:
+		return true
+	case domain.CycleLeaseLost, domain.CycleAborted, domain.CycleFailed:
+	}
+	return false
+}

@@ -1,0 +1,83 @@
+package live_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/app/live"
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// F-LIVE-03: each alert follows from the state and the time, and is over when its cause
+// is.
+func TestAlerts_FollowFromStateAndTime(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	critical := func(o domain.Order) domain.Order {
+		o.ID, o.Priority, o.Held = "O1", domain.PriorityCritical, o.Status == domain.OrderPending // held: no cycle is missed
+		return o
+	}
+	pending := func(left time.Duration) domain.Order {
+		return critical(domain.Order{Status: domain.OrderPending, Deadline: now.Add(left)})
+	}
+	flying := func(eta time.Duration) *live.State {
+		return &live.State{
+			Orders: map[domain.OrderID]domain.Order{"O1": critical(domain.Order{Status: domain.OrderAssigned, AssignedMissionID: "M1", Deadline: now.Add(time.Minute)})},
+			Missions: map[domain.MissionID]domain.Mission{"M1": {Route: []domain.Waypoint{
+				{Type: domain.WaypointWarehousePickup, OrderID: "O1", ETA: now.Add(time.Hour)},
+				{Type: domain.WaypointHospitalDelivery, OrderID: "O1", ETA: now.Add(eta)},
+			}}},
+		}
+	}
+	order := func(o domain.Order) *live.State {
+		return &live.State{Orders: map[domain.OrderID]domain.Order{o.ID: o}}
+	}
+	drone := func(d domain.Drone) *live.State {
+		d.ID = "D1"
+		return &live.State{Drones: map[domain.DroneID]domain.Drone{"D1": d}}
+	}
+	depot := func(waits, since time.Duration, outcome domain.CycleOutcome) *live.State {
+		return &live.State{
+			Depots: map[domain.DepotID]domain.Depot{"DEPOT-1": {}},
+			Orders: map[domain.OrderID]domain.Order{"O2": {ID: "O2", Status: domain.OrderPending, PendingSince: now.Add(-waits)}},
+			Cycles: map[domain.CycleID]domain.Cycle{"C1": {DepotID: "DEPOT-1", StartedAt: now.Add(-since), Outcome: outcome}},
+		}
+	}
+	delivered := critical(domain.Order{Status: domain.OrderDelivered, Deadline: now.Add(-time.Minute)})
+	standard := pending(-time.Minute)
+	standard.Priority = domain.PriorityStandard
+	for _, tt := range []struct {
+		name  string
+		state *live.State
+		want  string // ids
+	}{
+		{"an order with time left", order(pending(8 * time.Minute)), ""},
+		{"an order due soon without a drone", order(pending(6 * time.Minute)), "CRITICAL_AT_RISK:O1"},
+		{"an order past its deadline", order(pending(-time.Second)), "CRITICAL_LATE:O1"},
+		{"another priority past its deadline", order(standard), ""},
+		{"a delivered order", order(delivered), ""},
+		{"a plan in time", flying(time.Minute), ""},
+		{"a plan that is late", flying(time.Minute + time.Second), "CRITICAL_AT_RISK:O1"},
+		{"a silent drone", drone(domain.Drone{Status: domain.DroneUnknown, LastUpdate: now.Add(-time.Hour)}), "CONTACT_LOST:D1:2026-03-01T11:00:00Z"},
+		{"a drone that never reported", drone(domain.Drone{Status: domain.DroneUnknown}), ""},
+		{"a ghost", drone(domain.Drone{Status: domain.DroneMoving, GhostMissionID: "M9"}), "GHOST:D1:M9"},
+		{"a parcel picked up again", &live.State{PickedUpAgain: map[domain.OrderID]time.Time{"O1": now}}, "PUT_DOWN_TWICE:O1:2026-03-01T12:00:00Z"},
+		{"an order that no cycle has seen", depot(time.Minute, time.Hour, domain.CyclePublished), "DEPOT_WITHOUT_CYCLES:DEPOT-1"},
+		{"a recent cycle", depot(time.Minute, 20*time.Second, domain.CyclePublished), ""},
+		{"a recent cycle that failed", depot(time.Minute, 20*time.Second, domain.CycleFailed), "DEPOT_WITHOUT_CYCLES:DEPOT-1"},
+		{"an order that has just come", depot(20*time.Second, time.Hour, domain.CyclePublished), ""},
+		{"a wrong clock", &live.State{Process: []live.Alert{{Kind: live.AlertClockOff, About: live.Key{ID: "clock"}}}}, "CLOCK_OFF:clock"},
+	} {
+		var ids []string
+		for _, a := range live.Alerts(tt.state, now, 30*time.Second) {
+			ids = append(ids, a.ID())
+			if !slices.Contains(live.AlertKinds, a.Kind) {
+				t.Errorf("%s: kind %s is not listed", tt.name, a.Kind)
+			}
+		}
+		if got := strings.Join(ids, " "); got != tt.want {
+			t.Errorf("%s: alerts %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package live
+
+import (
+	"container/list"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// Kind is a kind of entity that viewers see.
+type Kind string
+
+const (
+	KindDrone     Kind = "drone"
+	KindOrder     Kind = "order"
+	KindMission   Kind = "mission"
+	KindCycle     Kind = "cycle"
+	KindDepot     Kind = "depot"
+	KindWarehouse Kind = "warehouse"
+	KindLock      Kind = "lock"
+	KindAlert     Kind = "alert"
+)
+
+// Kinds lists every kind.
+var Kinds = []Kind{KindDepot, KindWarehouse, KindDrone, KindMission, KindOrder, KindCycle, KindLock, KindAlert}
+
+// Key names an entity.
+type Key struct {
+	Kind Kind   `json:"kind"`
+	ID   string `json:"id"`
+}
+
+// Version is an entity at one moment. It does not change, so viewers share its JSON form.
+type Version struct {
+	Key
+	form  any                      // what is encoded
+	depot domain.DepotID           // it belongs to; "" for all
+	at    func() []domain.Position // where it is; nil for nowhere in particular
+	alert AlertForm                // what an alert's version shows
+
+	encode sync.Once
+	json   []byte
+	err    error
+}
+
+// JSON is the entity's JSON form, encoded once.
+func (v *Version) JSON() ([]byte, error) {
+	v.encode.Do(func() { v.json, v.err = json.Marshal(v.form); v.form = nil })
+	return v.json, v.err
+}
+
+// Position is what a report says about where a drone is.
+type Position struct {
+	Drone      domain.DroneID
+	At         domain.Position
+	Battery    float64
+	Status     domain.DroneStatus // as reported
+	MeasuredAt time.Time
+}
+
+// entry is an entity's place in the book.
+type entry struct {
+	key     Key
+	seq     int64    // of its last change
+	version *Version // nil: removed
+	place   *list.Element
+}
+
+// move is a drone's newest position.
+type move struct {
+	seq      int64
+	position Position
+	place    *list.Element
+}
+
+// Limits of what a book keeps of removed entities.
+const (
+	removalsKept    = 10_000
+	removalsKeptFor = 10 * time.Minute
+)
+
+type removal struct {
+	key Key
+	seq int64
+	at  time.Time
+}
+
+// book is the newest version of every entity, in the order of their changes. It is not
+// safe for concurrent use.
+type book struct {
+	seq       int64 // of the last change
+	entries   map[Key]*entry
+	changes   *list.List // of *entry, the latest change last
+	positions map[domain.DroneID]*move
+	moves     *list.List // of *move, likewise
+	removals  []removal  // oldest first
+	forgotten int64      // removals up to this change are forgotten
+}
+
+func newBook() *book {
+	return &book{entries: map[Key]*entry{}, changes: list.New(), positions: map[domain.DroneID]*move{}, moves: list.New()}
+}
+
+// put notes a new version of an entity.
+func (b *book) put(v *Version) { b.change(v.Key, v) }
+
+// remove notes that an entity is gone.
+func (b *book) remove(k Key, now time.Time) {
+	e := b.entries[k]
+	if e == nil || e.version == nil {
+		return
+	}
+	b.change(k, nil)
+	b.removals = append(b.removals, removal{k, b.seq, now})
+	if k.Kind == KindDrone {
+		b.unplace(domain.DroneID(k.ID))
+	}
+}
+
+// unplace drops a drone's position.
+func (b *book) unplace(id domain.DroneID) {
+	if m := b.positions[id]; m != nil {
+		b.moves.Remove(m.place)
+		delete(b.positions, id)
+	}
+}
+
+func (b *book) change(k Key, v *Version) {
+	b.seq++
+	e := b.entries[k]
+	if e == nil {
+		e = &entry{key: k}
+		e.place = b.changes.PushBack(e)
+		b.entries[k] = e
+	}
+	e.seq, e.version = b.seq, v
+	b.changes.MoveToBack(e.place)
+}
+
+// moveTo notes a drone's new position.
+func (b *book) moveTo(p Position) {
+	b.seq++
+	m := b.positions[p.Drone]
+	if m == nil {
+		m = &move{}
+		m.place = b.moves.PushBack(m)
+		b.positions[p.Drone] = m
+	}
+	m.seq, m.position = b.seq, p
+	b.moves.MoveToBack(m.place)
+}
+
+// forget drops removals that are old, or more than are kept.
+func (b *book) forget(now time.Time) {
+	n := max(0, len(b.removals)-removalsKept)
+	for n < len(b.removals) && now.Sub(b.removals[n].at) > removalsKeptFor {
+		n++
+	}
+	if n == 0 {
+		return
+	}
+	for _, r := range b.removals[:n] {
+		b.forgotten = r.seq
+		if e := b.entries[r.key]; e != nil && e.version == nil && e.seq == r.seq {
+			b.changes.Remove(e.place)
+			delete(b.entries, r.key)
+		}
+	}
+	b.removals = append([]removal(nil), b.removals[n:]...)
+}
+
+// since calls changed for each entity that changed after seq, and moved for each drone
+// that moved after seq; the latest first.
+func (b *book) since(seq int64, changed func(*entry), moved func(Position)) {
+	for el := b.changes.Back(); el != nil && el.Value.(*entry).seq > seq; el = el.Prev() {
+		changed(el.Value.(*entry))
+	}
+	for el := b.moves.Back(); el != nil && el.Value.(*move).seq > seq; el = el.Prev() {
+		moved(el.Value.(*move).position)
+	}
+}

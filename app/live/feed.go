@@ -1,0 +1,193 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/lock"
+)
+
+// Config is what a Feed follows. Zero durations stand for the defaults in the comments.
+type Config struct {
+	Store  *firestoretx.Store
+	PubSub *pubsub.Client
+	Locks  lock.Store
+	// KnownKeys are keys of locks that are not secret, beside the depots'.
+	KnownKeys []string
+	// Now is the fleet's clock.
+	Now func() time.Time
+	// NewID yields unique ids of at most 200 letters, digits and hyphens.
+	NewID func() string
+	// Process lists the alerts about this process, such as a wrong clock.
+	Process func() []Alert
+	// DepotPatience is how long a depot may be without a cycle while orders wait;
+	// default 30 s.
+	DepotPatience time.Duration
+	// Grace is how long the feed goes on after its last viewer has left; default 30 s.
+	Grace time.Duration
+	Log   *slog.Logger
+}
+
+// MaxViewers bounds the viewers of a Feed.
+const MaxViewers = 500
+
+// ErrFull says that a Feed has as many viewers as it takes.
+var ErrFull = errors.New("too many viewers follow this process")
+
+// ErrClosed says that a Feed was closed.
+var ErrClosed = errors.New("the process is stopping")
+
+// Feed is the live state of the fleet for the viewers of this process. It is safe for
+// concurrent use.
+type Feed struct {
+	cfg Config
+
+	mu      sync.Mutex
+	viewers int
+	current *session // nil while nobody looks
+	leaving *time.Timer
+	closed  bool
+}
+
+// New returns a feed that follows nothing yet.
+func New(cfg Config) *Feed {
+	if cfg.DepotPatience == 0 {
+		cfg.DepotPatience = 30 * time.Second
+	}
+	if cfg.Grace == 0 {
+		cfg.Grace = 30 * time.Second
+	}
+	if cfg.Process == nil {
+		cfg.Process = func() []Alert { return nil }
+	}
+	return &Feed{cfg: cfg}
+}
+
+// Now is the fleet's time.
+func (f *Feed) Now() time.Time { return f.cfg.Now() }
+
+// Close ends the feed and waits until its temporary subscription is deleted, or ctx
+// ends. Viewers get ErrClosed from then on.
+func (f *Feed) Close(ctx context.Context) {
+	f.mu.Lock()
+	f.closed = true
+	s := f.current
+	f.end()
+	f.mu.Unlock()
+	if s == nil {
+		return
+	}
+	select {
+	case <-s.ended:
+	case <-ctx.Done():
+	}
+}
+
+// end ends the session, if there is one; with mu held.
+func (f *Feed) end() {
+	if f.current != nil {
+		f.current.cancel()
+		f.current = nil
+	}
+	if f.leaving != nil {
+		f.leaving.Stop()
+		f.leaving = nil
+	}
+}
+
+// Join adds a viewer, who must Leave. after is the last update that the viewer has seen,
+// as an earlier one named it: if the feed still knows what changed since, the viewer goes
+// on from there, else it begins with a snapshot.
+func (f *Feed) Join(filter Filter, after string) (*Viewer, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.closed:
+		return nil, ErrClosed
+	case f.viewers >= MaxViewers:
+		return nil, ErrFull
+	}
+	f.viewers++
+	if f.leaving != nil {
+		f.leaving.Stop()
+		f.leaving = nil
+	}
+	if f.current == nil {
+		s := f.newSession()
+		var ctx context.Context
+		ctx, s.cancel = context.WithCancel(context.Background())
+		f.current = s
+		go s.run(ctx)
+	}
+	return newViewer(f.current, filter, after), nil
+}
+
+// leave takes a viewer off.
+func (f *Feed) leave() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.viewers--; f.viewers > 0 || f.closed {
+		return
+	}
+	f.leaving = time.AfterFunc(f.cfg.Grace, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.viewers == 0 {
+			f.end()
+		}
+	})
+}
+
+// Filter narrows what a viewer sees. Zero fields narrow nothing.
+type Filter struct {
+	Kinds map[Kind]bool
+	// Depot leaves out what belongs to another depot. Orders that wait belong to all.
+	Depot domain.DepotID
+	// Area leaves out what is somewhere else.
+	Area *Area
+}
+
+// Area is a rectangle, its edges included. It does not cross the meridian of 180 degrees.
+type Area struct{ Min, Max domain.Position }
+
+func (a Area) contains(p domain.Position) bool {
+	return p.Lat >= a.Min.Lat && p.Lat <= a.Max.Lat && p.Lon >= a.Min.Lon && p.Lon <= a.Max.Lon
+}
+
+// passes reports whether a viewer sees a version, of which at, if given, is the newest
+// position.
+func (f Filter) passes(v *Version, at *domain.Position) bool {
+	if len(f.Kinds) > 0 && !f.Kinds[v.Kind] || f.Depot != "" && v.depot != "" && v.depot != f.Depot {
+		return false
+	}
+	switch {
+	case f.Area == nil || v.at == nil:
+		return true
+	case at != nil:
+		return f.Area.contains(*at)
+	}
+	for _, p := range v.at() {
+		if f.Area.contains(p) {
+			return true
+		}
+	}
+	return false
+}
+
+// moves reports whether what passes depends on more than an entity's kind, so that an
+// entity may come into view or leave it.
+func (f Filter) moves() bool { return f.Depot != "" || f.Area != nil }
+
+// Following reports whether the feed follows the fleet at present.
+func (f *Feed) Following() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.current != nil
+}

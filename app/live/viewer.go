@@ -1,0 +1,163 @@
+package live
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// Viewer is one who looks. It is not safe for concurrent use.
+type Viewer struct {
+	session *session
+	filter  Filter
+	seq     int64 // the last change that it was told
+	fresh   bool  // it needs a snapshot
+	// shown are the entities that it has, if what it sees depends on where they are.
+	shown map[Key]bool
+	left  bool
+}
+
+// Update is what changed for a viewer.
+type Update struct {
+	// Snapshot says that Upserts is all there is.
+	Snapshot bool
+	// Resync says why a snapshot follows, if the viewer did not ask for one.
+	Resync string
+	// ID names the update, for Join.
+	ID        string
+	ReadTime  time.Time // the store's, of the latest answer
+	Upserts   []*Version
+	Deletes   []Key
+	Positions []Position // newer than the drones in Upserts
+}
+
+// Empty reports whether nothing changed.
+func (u Update) Empty() bool {
+	return !u.Snapshot && len(u.Upserts)+len(u.Deletes)+len(u.Positions) == 0
+}
+
+func newViewer(s *session, filter Filter, after string) *Viewer {
+	v := &Viewer{session: s, filter: filter, fresh: true}
+	id, text, _ := cutLast(after, "-")
+	seq, err := strconv.ParseInt(text, 10, 64)
+	// What a viewer with a moving view had before is not known.
+	if err != nil || id != s.id || filter.moves() {
+		return v
+	}
+	v.seq, v.fresh = seq, false
+	return v
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}
+
+// Leave takes the viewer off the feed. It may be called again.
+func (v *Viewer) Leave() {
+	if !v.left {
+		v.left = true
+		v.session.leave()
+	}
+}
+
+// Ready is closed once a snapshot is complete.
+func (v *Viewer) Ready() <-chan struct{} { return v.session.ready }
+
+// Ended is closed when the feed has ended.
+func (v *Viewer) Ended() <-chan struct{} { return v.session.ended }
+
+// Delay is how long the feed has been without an answer that it needs.
+func (v *Viewer) Delay() time.Duration { return v.session.delay() }
+
+// Next is what changed since the viewer last asked.
+func (v *Viewer) Next() Update {
+	s := v.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var u Update
+	switch {
+	case v.fresh:
+		u.Snapshot = true
+	case v.seq < s.book.forgotten:
+		u.Snapshot, u.Resync = true, "removals since the last update are no longer known"
+	case v.seq > s.book.seq:
+		u.Snapshot, u.Resync = true, "the last update is not known"
+	}
+	if u.Snapshot {
+		v.seq, v.fresh, v.shown = 0, false, nil
+		if v.filter.moves() {
+			v.shown = map[Key]bool{}
+		}
+	}
+	told := map[domain.DroneID]bool{} // drones whose position is in u
+	s.book.since(v.seq, func(e *entry) {
+		v.tell(&u, e, told)
+	}, func(p Position) {
+		v.tellMove(&u, p, told)
+	})
+	v.seq = s.book.seq
+	u.ID, u.ReadTime = fmt.Sprintf("%s-%d", s.id, v.seq), s.readTime
+	return u
+}
+
+// tell adds an entity that changed. A drone's newest position comes with it, which may be
+// later than its document.
+func (v *Viewer) tell(u *Update, e *entry, told map[domain.DroneID]bool) {
+	var at *domain.Position
+	var m *move
+	if e.key.Kind == KindDrone {
+		if m = v.session.book.positions[domain.DroneID(e.key.ID)]; m != nil {
+			at = &m.position.At
+		}
+	}
+	if e.version == nil || !v.filter.passes(e.version, at) {
+		v.hide(u, e.key, e.version == nil)
+		return
+	}
+	u.Upserts = append(u.Upserts, e.version)
+	if v.shown != nil {
+		v.shown[e.key] = true
+	}
+	if m != nil {
+		told[m.position.Drone] = true
+		u.Positions = append(u.Positions, m.position)
+	}
+}
+
+// hide tells of an entity that is gone or out of view, if the viewer may have it.
+func (v *Viewer) hide(u *Update, k Key, gone bool) {
+	switch {
+	case u.Snapshot:
+	case v.shown != nil && !v.shown[k]:
+	case v.shown != nil:
+		delete(v.shown, k)
+		u.Deletes = append(u.Deletes, k)
+	case gone && (len(v.filter.Kinds) == 0 || v.filter.Kinds[k.Kind]):
+		u.Deletes = append(u.Deletes, k)
+	}
+}
+
+// tellMove adds a drone's position, and the drone if it comes into view.
+func (v *Viewer) tellMove(u *Update, p Position, told map[domain.DroneID]bool) {
+	k := Key{KindDrone, string(p.Drone)}
+	e := v.session.book.entries[k]
+	if told[p.Drone] || e == nil || e.version == nil {
+		return
+	}
+	if !v.filter.passes(e.version, &p.At) {
+		v.hide(u, k, false)
+		return
+	}
+	if v.shown != nil && !v.shown[k] {
+		v.shown[k] = true
+		u.Upserts = append(u.Upserts, e.version)
+	}
+	u.Positions = append(u.Positions, p)
+}

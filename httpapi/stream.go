@@ -1,0 +1,313 @@
+package httpapi
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dronefleet/dronefleet/app/live"
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+const (
+	// streamEvery is the least time between two events of changes to one viewer.
+	streamEvery = 250 * time.Millisecond
+	// heartbeatAfter is how long a stream is silent before it says that it lives.
+	heartbeatAfter = 5 * time.Second
+	// streamPatience is how long a viewer may take to receive one event. One that is slower
+	// is cut off and may resume.
+	streamPatience = 30 * time.Second
+	// entitiesAtOnce and positionsAtOnce bound one event.
+	entitiesAtOnce  = 500
+	positionsAtOnce = 5000
+)
+
+type connectionKey struct{}
+
+// withConnection lets an answer outlive the time that requests have: connection ends
+// with the client's connection only.
+func withConnection(ctx, connection context.Context) context.Context {
+	return context.WithValue(ctx, connectionKey{}, connection)
+}
+
+type streamingKey struct{}
+
+// withStreaming ends the streams of a server when streaming ends.
+func withStreaming(ctx, streaming context.Context) context.Context {
+	return context.WithValue(ctx, streamingKey{}, streaming)
+}
+
+var (
+	streamKinds = parameter{"kinds", func(value string) string {
+		_, detail := kindsOf(value)
+		return detail
+	}}
+	streamArea = parameter{"area", func(value string) string {
+		_, detail := areaOf(value)
+		return detail
+	}}
+)
+
+func kindsOf(value string) (kinds map[live.Kind]bool, wrong string) {
+	kinds = make(map[live.Kind]bool)
+	for name := range strings.SplitSeq(value, ",") {
+		if !slices.Contains(live.Kinds, live.Kind(name)) {
+			return nil, fmt.Sprintf("has %.64q; give a list of %s, separated by commas", name, oneOf(live.Kinds))
+		}
+		kinds[live.Kind(name)] = true
+	}
+	return kinds, ""
+}
+
+func areaOf(value string) (area *live.Area, wrong string) {
+	const fix = "give minLat,minLon,maxLat,maxLon in degrees, such as 48.8,2.2,48.9,2.4"
+	parts := strings.Split(value, ",")
+	if len(parts) != 4 {
+		return nil, fmt.Sprintf("is %.64q; %s", value, fix)
+	}
+	var edges [4]float64
+	for i, part := range parts {
+		most := [2]float64{90, 180}[i%2]
+		n, err := strconv.ParseFloat(part, 64)
+		if err != nil || !(n >= -most && n <= most) {
+			return nil, fmt.Sprintf("has %.64q; %s", part, fix)
+		}
+		edges[i] = n
+	}
+	if edges[0] > edges[2] || edges[1] > edges[3] {
+		return nil, fmt.Sprintf("is %.64q, which is empty; %s", value, fix)
+	}
+	return &live.Area{Min: domain.Position{Lat: edges[0], Lon: edges[1]}, Max: domain.Position{Lat: edges[2], Lon: edges[3]}}, ""
+}
+
+// stream answers GET /api/v1/stream with the fleet's state and then with what changes,
+// as server-sent events; docs/stream.md describes them. The stream lasts until the
+// client or the server ends it.
+//
+// Cost: none for one viewer more; the first starts the feed, see package live.
+func (a *API) stream(ctx context.Context, r *request) (any, error) {
+	if a.feed == nil {
+		return nil, problem(http.StatusNotFound, "this process has no live feed; ask a State Manager")
+	}
+	filter := live.Filter{Depot: domain.DepotID(r.value("depot"))}
+	if r.has("kinds") {
+		filter.Kinds, _ = kindsOf(r.value("kinds")) // checked
+	}
+	if r.has("area") {
+		filter.Area, _ = areaOf(r.value("area")) // checked
+	}
+	connection, _ := ctx.Value(connectionKey{}).(context.Context)
+	streaming, _ := ctx.Value(streamingKey{}).(context.Context)
+	after := r.Header.Get("Last-Event-ID")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("X-Accel-Buffering", "no") // proxies must not hold events back
+		if r.Method == http.MethodHead {
+			return
+		}
+		viewer, err := a.feed.Join(filter, after)
+		if err != nil {
+			w.Header().Del("X-Accel-Buffering")
+			a.refuse(w, r, problem(http.StatusServiceUnavailable, "%s; try another one", err))
+			return
+		}
+		defer viewer.Leave()
+		s := &eventStream{feed: a.feed, viewer: viewer, control: http.NewResponseController(w), out: bufio.NewWriter(w), log: a.log}
+		if err := s.run(connection, streaming); err != nil {
+			a.log.DebugContext(connection, "stream ended", slog.Any("err", err))
+		}
+	}), nil
+}
+
+// eventStream writes a viewer's updates.
+type eventStream struct {
+	feed    *live.Feed
+	viewer  *live.Viewer
+	control *http.ResponseController
+	out     *bufio.Writer
+	log     *slog.Logger
+}
+
+// run writes events until the connection, the server or the feed ends.
+func (s *eventStream) run(connection, streaming context.Context) error {
+	// The server's deadlines are those of a short request.
+	if err := s.control.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	if _, err := s.out.WriteString("retry: 1000\n\n"); err != nil {
+		return err
+	}
+	if err := s.heartbeat(); err != nil {
+		return err
+	}
+	ticker := time.NewTicker(streamEvery)
+	defer ticker.Stop()
+	spoke := time.Now()
+	for {
+		select {
+		case <-connection.Done():
+			return nil
+		case <-streaming.Done():
+			return nil
+		case <-s.viewer.Ended():
+			return nil
+		case <-ticker.C:
+		}
+		update := live.Update{}
+		select {
+		case <-s.viewer.Ready():
+			update = s.viewer.Next()
+		default:
+		}
+		var err error
+		switch {
+		case !update.Empty():
+			err = s.update(update)
+		case time.Since(spoke) < heartbeatAfter:
+			continue
+		default:
+			err = s.heartbeat()
+		}
+		if err != nil {
+			return err
+		}
+		spoke = time.Now()
+	}
+}
+
+// event writes one event: its data is the opening, an object's fields, then what more
+// writes.
+func (s *eventStream) event(name, id string, opening map[string]any, more func() error) error {
+	if err := s.control.SetWriteDeadline(time.Now().Add(streamPatience)); err != nil {
+		return err
+	}
+	data, err := json.Marshal(opening)
+	if err != nil {
+		return err
+	}
+	if id != "" {
+		id = "id: " + id + "\n"
+	}
+	fmt.Fprintf(s.out, "event: %s\n%sdata: %s", name, id, data[:len(data)-1]) // a failure of out is kept until Flush
+	if err := more(); err != nil {
+		return err
+	}
+	if _, err := s.out.WriteString("}\n\n"); err != nil {
+		return err
+	}
+	if err := s.out.Flush(); err != nil {
+		return err
+	}
+	return s.control.Flush()
+}
+
+func (s *eventStream) opening() map[string]any {
+	return map[string]any{"serverTime": s.feed.Now().UTC().Truncate(time.Millisecond)}
+}
+
+func (s *eventStream) heartbeat() error {
+	o := s.opening()
+	o["feedDelayMs"] = s.viewer.Delay().Milliseconds()
+	return s.event("heartbeat", "", o, func() error { return nil })
+}
+
+// update writes an update as one or more events. Only the last one has the id, so that a
+// viewer that missed a part gets all of it again.
+func (s *eventStream) update(u live.Update) error {
+	if u.Resync != "" {
+		if err := s.event("resync", "", map[string]any{"reason": u.Resync}, func() error { return nil }); err != nil {
+			return err
+		}
+	}
+	for first := true; first || len(u.Upserts)+len(u.Deletes)+len(u.Positions) > 0; first = false {
+		part := u
+		part.Upserts, u.Upserts = cut(u.Upserts, entitiesAtOnce)
+		last := len(u.Upserts) == 0
+		if u.Snapshot {
+			part.Deletes, part.Positions = nil, nil
+			if !last || len(u.Positions) > 0 {
+				part.ID = ""
+			}
+			if err := s.snapshot(part, last); err != nil {
+				return err
+			}
+			u.Snapshot = !last
+			continue
+		}
+		part.Deletes, u.Deletes = cut(u.Deletes, entitiesAtOnce)
+		// Positions come after the drones that they are of.
+		if part.Positions = nil; last {
+			part.Positions, u.Positions = cut(u.Positions, positionsAtOnce)
+		}
+		if len(u.Upserts)+len(u.Deletes)+len(u.Positions) > 0 {
+			part.ID = ""
+		}
+		if err := s.changes(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cut takes the first n of a list.
+func cut[T any](list []T, n int) (first, rest []T) {
+	n = min(n, len(list))
+	return list[:n], list[n:]
+}
+
+func (s *eventStream) snapshot(u live.Update, last bool) error {
+	o := s.opening()
+	o["last"] = last
+	if !u.ReadTime.IsZero() {
+		o["readTime"] = u.ReadTime.UTC()
+	}
+	return s.event("snapshot", u.ID, o, func() error { return s.entities("entities", u.Upserts) })
+}
+
+func (s *eventStream) changes(u live.Update) error {
+	o := s.opening()
+	if len(u.Deletes) > 0 {
+		o["deletes"] = u.Deletes
+	}
+	if len(u.Positions) > 0 {
+		rows := make([][6]any, len(u.Positions))
+		for i, p := range u.Positions {
+			rows[i] = [6]any{p.Drone, round(p.At.Lat), round(p.At.Lon), p.Battery, p.Status, p.MeasuredAt.UnixMilli()}
+		}
+		o["positions"] = rows
+	}
+	return s.event("changes", u.ID, o, func() error { return s.entities("upserts", u.Upserts) })
+}
+
+// round leaves seven digits of a degree, a centimetre.
+func round(degrees float64) json.Number {
+	return json.Number(strconv.FormatFloat(degrees, 'f', 7, 64))
+}
+
+// entities writes a field with a list of entities; one that cannot be encoded is left
+// out.
+func (s *eventStream) entities(field string, versions []*live.Version) error {
+	fmt.Fprintf(s.out, `,%q:[`, field)
+	comma := ""
+	for _, v := range versions {
+		data, err := v.JSON()
+		if err == nil {
+			var id []byte
+			if id, err = json.Marshal(v.ID); err == nil {
+				fmt.Fprintf(s.out, `%s{"kind":%q,"id":%s,"entity":%s}`, comma, v.Kind, id, data)
+				comma = ","
+				continue
+			}
+		}
+		s.log.Error("entity left out of the stream", slog.String("kind", string(v.Kind)), slog.String("id", v.ID), slog.Any("err", err))
+	}
+	_, err := s.out.WriteString("]")
+	return err
+}

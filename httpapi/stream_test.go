@@ -1,0 +1,291 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/emutest"
+)
+
+// event is one event of a stream.
+type event struct {
+	Name, ID string
+	Data     struct {
+		Last     bool
+		Reason   string
+		Entities []streamed
+		Upserts  []streamed
+		Deletes  []struct{ Kind, ID string }
+		// Positions are rows of id, lat, lon, battery, status, measured at.
+		Positions [][6]any
+	}
+}
+
+type streamed struct {
+	Kind, ID string
+	Entity   json.RawMessage
+}
+
+// page is what a viewer makes of a stream.
+type page struct {
+	t        *testing.T
+	resp     *http.Response
+	lines    *bufio.Reader
+	lastID   string
+	entities map[string]json.RawMessage // by kind/id
+	at       map[string][6]any          // positions by drone
+	names    map[string]int             // events by name
+}
+
+// watch opens a stream.
+func (s *served) watch(path, after string) *page {
+	s.t.Helper()
+	// No time limit: a stream lasts.
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if after != "" {
+		req.Header.Set("Last-Event-ID", after)
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/event-stream" {
+		s.t.Fatalf("%s: status %d, %s", path, resp.StatusCode, resp.Header.Get("Content-Type"))
+	}
+	p := &page{t: s.t, resp: resp, lines: bufio.NewReader(resp.Body), entities: map[string]json.RawMessage{}, at: map[string][6]any{}, names: map[string]int{}}
+	s.t.Cleanup(func() { resp.Body.Close() })
+	return p
+}
+
+// next reads one event and applies it.
+func (p *page) next() event {
+	p.t.Helper()
+	var e event
+	for {
+		line, err := p.lines.ReadString('\n')
+		if err != nil {
+			p.t.Fatalf("stream ended: %v", err)
+		}
+		field, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		switch field {
+		case "event":
+			e.Name = value
+		case "id":
+			e.ID, p.lastID = value, value
+		case "data":
+			if err := json.Unmarshal([]byte(value), &e.Data); err != nil {
+				p.t.Fatalf("%v: %s", err, value)
+			}
+		case "":
+			if e.Name != "" {
+				p.apply(e)
+				return e
+			}
+		}
+	}
+}
+
+func (p *page) apply(e event) {
+	if e.Name == "snapshot" && p.names["snapshot"] == 0 {
+		clear(p.entities)
+	}
+	p.names[e.Name]++
+	for _, u := range append(e.Data.Entities, e.Data.Upserts...) {
+		p.entities[u.Kind+"/"+u.ID] = u.Entity
+	}
+	for _, d := range e.Data.Deletes {
+		delete(p.entities, d.Kind+"/"+d.ID)
+	}
+	for _, row := range e.Data.Positions {
+		p.at[row[0].(string)] = row
+	}
+}
+
+// until reads events until check returns nil.
+func (p *page) until(what string, check func() error) {
+	p.t.Helper()
+	deadline := time.Now().Add(2 * time.Minute)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("%s: %v", what, err)
+		}
+		p.next()
+	}
+}
+
+// has waits until an entity's JSON contains a text.
+func (p *page) has(key, text string) {
+	p.t.Helper()
+	p.until(key, func() error {
+		if !strings.Contains(string(p.entities[key]), text) {
+			return fmt.Errorf("%s lacks %s", p.entities[key], text)
+		}
+		return nil
+	})
+}
+
+func (p *page) close() { p.resp.Body.Close() }
+
+// report publishes telemetry to the topic.
+func (s *served) report(t domain.Telemetry) {
+	s.t.Helper()
+	data, attrs, err := wire.EncodeTelemetry(t, wire.Protobuf)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	publisher := pubsubio.NewPublisher(s.clients.PubSub)
+	defer publisher.Stop()
+	if _, err := publisher.Publish(s.t.Context(), pubsubio.TopicTelemetry, data, attrs, string(t.DroneID)).Wait(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// subscriptions lists the ids of the project's subscriptions.
+func (s *served) subscriptions() iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		list := s.clients.PubSub.SubscriptionAdminClient.ListSubscriptions(context.Background(),
+			&pubsubpb.ListSubscriptionsRequest{Project: "projects/" + s.clients.PubSub.Project()})
+		for sub, err := range list.All() {
+			if !yield(sub.GetName(), err) {
+				return
+			}
+		}
+	}
+}
+
+// F-LIVE-01: a stream begins with everything there is and goes on with what changes:
+// documents as they are committed, positions as they are published.
+func TestStream_ShowsSnapshotThenChanges(t *testing.T) {
+	s := serve(t)
+	if err := pubsubio.Ensure(t.Context(), s.clients.PubSub); err != nil {
+		t.Fatal(err)
+	}
+	s.fleet()
+	p := s.watch("/api/v1/stream", "")
+	for p.names["snapshot"] == 0 {
+		p.next()
+	}
+	for key, text := range map[string]string{
+		"drone/D1": `"status":"MOVING"`, "order/O3": `"heldReason":"address in doubt"`, "mission/M-DEC-1": `"droneId":"D1"`,
+		"depot/DEPOT-1": `"name":"Main"`, "warehouse/W1": `"authorizedProductTypes":["BLOOD"]`, "order/O2": `"waiting":[{"depotId":"DEPOT-1"`,
+	} {
+		if !strings.Contains(string(p.entities[key]), text) {
+			t.Errorf("%s is %s, which lacks %s", key, p.entities[key], text)
+		}
+	}
+	if err := s.store.ReleaseOrder(t.Context(), "O3", "address found"); err != nil {
+		t.Fatal(err)
+	}
+	p.has("order/O3", `"held":false`)
+	if err := s.store.CancelOrder(t.Context(), "O2", "not needed"); err != nil {
+		t.Fatal(err)
+	}
+	p.has("order/O2", `"status":"CANCELLED"`)
+	// A drone's document is read again when its state changes.
+	ill := domain.Telemetry{DroneID: "D2", Timestamp: time.Now(), Position: home, Battery: 80, Status: domain.DroneProblem}
+	for _, err := range s.store.NewTelemetryApplier().Apply(t.Context(), []domain.Telemetry{ill}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.has("drone/D2", `"status":"PROBLEM"`)
+	// Positions come without one.
+	emutest.Eventually(t, "a temporary subscription", func() error {
+		for sub, err := range s.subscriptions() {
+			if err == nil && strings.Contains(sub, pubsubio.TapPrefix) {
+				return nil
+			}
+		}
+		return errors.New("none yet")
+	})
+	s.report(domain.Telemetry{DroneID: "D2", Timestamp: time.Now(), Position: domain.Position{Lat: 48.9, Lon: 2.4}, Battery: 79, Status: domain.DroneProblem})
+	p.until("a position", func() error {
+		if row := p.at["D2"]; row[1] != 48.9 || row[2] != 2.4 || row[3] != 79.0 || row[4] != "PROBLEM" {
+			return fmt.Errorf("position %v", row)
+		}
+		return nil
+	})
+	// A viewer that comes back is told only what changed.
+	p.close()
+	again := s.watch("/api/v1/stream", p.lastID)
+	if err := s.store.HoldOrder(t.Context(), "O3", "again"); err != nil {
+		t.Fatal(err)
+	}
+	again.has("order/O3", `"held":true`)
+	if again.names["snapshot"] > 0 || len(again.entities) > 3 {
+		t.Errorf("told %d entities again, with %d snapshots", len(again.entities), again.names["snapshot"])
+	}
+	again.close()
+	// When nobody looks, the subscription goes.
+	emutest.Eventually(t, "no temporary subscription", func() error {
+		for sub, err := range s.subscriptions() {
+			if err != nil || strings.Contains(sub, pubsubio.TapPrefix) {
+				return fmt.Errorf("%s, %v", sub, err)
+			}
+		}
+		return nil
+	})
+}
+
+// F-LIVE-02: nothing is read while nobody looks, however long the process has run.
+func TestStream_CostsNothingWhileNobodyLooks(t *testing.T) {
+	s := serve(t)
+	s.fleet()
+	p := s.watch("/api/v1/stream", "")
+	for p.names["snapshot"] == 0 {
+		p.next()
+	}
+	if f := s.clients.Meter.FirestoreByOperation()["live"]; f.RPCs == 0 || f.Reads < 8 {
+		t.Errorf("a viewer cost %+v", f)
+	}
+	p.close()
+	emutest.Eventually(t, "the feed's end", func() error {
+		if s.feed.Following() {
+			return errors.New("it goes on")
+		}
+		return nil
+	})
+	before := s.clients.Meter.FirestoreByOperation()["live"]
+	if err := s.store.CancelOrder(t.Context(), "O2", "not needed"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.store.ListDrones(context.Background(), "", firestoretx.Page{}); err != nil {
+		t.Fatal(err)
+	}
+	if after := s.clients.Meter.FirestoreByOperation()["live"]; after != before {
+		t.Errorf("cost %+v, then %+v", before, after)
+	}
+}
+
+// F-LIVE-01
+func TestStream_RefusesWrongFilters(t *testing.T) {
+	s := serve(t)
+	for query, part := range map[string]string{
+		"kinds=drone,plane": `kinds has "plane"; give a list of`, "kinds=": "kinds has", "area=1,2,3": "area is", "area=1,2,3,NaN": "area has",
+		"area=2,2,1,3": "which is empty", "depot=a/b": "depot", "since=1": "is not a parameter",
+	} {
+		s.refused(http.MethodGet, "/api/v1/stream?"+query, http.StatusBadRequest, part)
+	}
+	s.do(http.MethodHead, "/api/v1/stream", http.StatusOK, nil)
+}
