@@ -82,6 +82,7 @@ func MissionState(m Mission) map[string]any {
 		"failureReason": string(m.FailureReason),
 		"reachedStops":  int64(m.ReachedStops),
 		"orders":        int64(len(m.OrderIDs)),
+		"recalled":      !m.RecalledAt.IsZero(),
 	}
 }
 

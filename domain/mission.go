@@ -27,6 +27,11 @@ type Mission struct {
 	// first commanded: a drone that has not heard of the shorter route counts them.
 	DroppedStops []int
 
+	// RecalledAt is when an operator recalled the mission, zero for never, and
+	// RecallReason why.
+	RecalledAt   time.Time
+	RecallReason string
+
 	// The outbox: whoever sees a pending command or revocation first publishes it.
 	// Each command of a mission expires later than those before it.
 	CommandPending     bool
@@ -85,11 +90,17 @@ type Command struct {
 	Revoke    bool // give the mission up
 }
 
+// Revoked reports whether the drone was told, or is owed the word, to give the mission
+// up: it failed, or it was recalled with nothing aboard.
+func (m Mission) Revoked() bool {
+	return m.Status == MissionFailed || m.RevokePending || !m.RevokePublishedAt.IsZero()
+}
+
 // Command is the message that the outbox owes the drone: the revocation of a
-// failed mission, otherwise the mission itself. A revocation does not expire:
-// most missions fail after their command has.
+// failed or recalled mission, otherwise the mission itself. A revocation does not
+// expire: most missions fail after their command has.
 func (m Mission) Command() Command {
-	if m.Status == MissionFailed {
+	if m.Revoked() {
 		return Command{Mission: m, Revoke: true}
 	}
 	return Command{Mission: m, ExpiresAt: m.CommandExpiresAt}

@@ -71,6 +71,7 @@ const (
 	FailureContactLost    FailureReason = "CONTACT_LOST"     // the drone fell silent
 	FailureStalled        FailureReason = "STALLED"          // far over its estimate
 	FailureWithdrawn      FailureReason = "WITHDRAWN"        // every order was cancelled
+	FailureRecalled       FailureReason = "RECALLED"         // by an operator, and the drone has left it
 )
 
 // Priority orders requests by medical urgency; a greater value is more urgent.

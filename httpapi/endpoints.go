@@ -63,6 +63,7 @@ func (a *API) fleetEndpoints() []endpoint {
 		{post, "/api/v1/drones/{id}/clear", oper, nil, change, changing(a, "drones clear", entity.OfDrone, operator.Commands.ClearDrone)},
 		{post, "/api/v1/drones/{id}/ground", oper, nil, change, changing(a, "drones ground", entity.OfDrone, operator.Commands.GroundDrone)},
 		{post, "/api/v1/drones/{id}/release", oper, nil, change, changing(a, "drones release", entity.OfDrone, operator.Commands.ReleaseDrone)},
+		{post, "/api/v1/missions/{id}/recall", oper, nil, change, changing(a, "missions recall", entity.OfMission, operator.Commands.RecallMission)},
 		{post, "/api/v1/deadletters/replay", oper, nil, letters, a.replay},
 		{post, "/api/v1/deadletters/discard", oper, nil, discard, a.discard},
 		{post, "/api/v1/locks/break", oper, nil, lockKey, a.breakLock},

@@ -448,7 +448,7 @@ func TestAPI_ShowsEveryFieldOfADocument(t *testing.T) {
 		}},
 		{"missions/M-DEC-1", entity.Mission{}, map[string]any{
 			"failureReason": "STALLED", "reachedStops": 2, "startTime": at(1), "endTime": at(2), "commandExpiresAt": at(3), "commandPublishedAt": at(4),
-			"revokePublishedAt": at(5), "commandPending": true, "revokePending": true, "fence": "000000000000017", "revision": 7, "route": []any{stop},
+			"revokePublishedAt": at(5), "commandPending": true, "revokePending": true, "recalledAt": at(7), "recallReason": "storm", "fence": "000000000000017", "revision": 7, "route": []any{stop},
 			"sightings": []any{map[string]any{"stop": 1, "at": at(6), "claimed": true}}, "droppedStops": []any{2},
 		}},
 		{"decisions/DEC-1", entity.Decision{}, map[string]any{

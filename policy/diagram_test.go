@@ -73,7 +73,7 @@ var diagrams = map[domain.EntityKind][]edge{
 		{"PENDING", "ASSIGNED", "decision"},
 		{"ASSIGNED", "ASSIGNED", "late"},
 		{"ASSIGNED", "IN_DELIVERY", "pickup reached"},
-		{"ASSIGNED", "PENDING", "mission failed"},
+		{"ASSIGNED", "PENDING", "mission failed or recalled"},
 		{"ASSIGNED", "HELD", "mission failed, the third time"},
 		{"IN_DELIVERY", "IN_DELIVERY", "late"},
 		{"IN_DELIVERY", "DELIVERED", "delivery reached"},
@@ -88,9 +88,9 @@ var diagrams = map[domain.EntityKind][]edge{
 	},
 	domain.EntityMission: {
 		{"", "ACTIVE", "decision"},
-		{"ACTIVE", "ACTIVE", "a stop reached, or one order of several withdrawn"},
+		{"ACTIVE", "ACTIVE", "a stop reached, one order of several withdrawn, or recalled"},
 		{"ACTIVE", "COMPLETED", "last order stop reached, or what was left of them withdrawn"},
-		{"ACTIVE", "FAILED", "NOT_ACKED, ABORTED_BY_DRONE, DRONE_FAULT, CONTACT_LOST, STALLED, WITHDRAWN"},
+		{"ACTIVE", "FAILED", "NOT_ACKED, ABORTED_BY_DRONE, DRONE_FAULT, CONTACT_LOST, STALLED, WITHDRAWN, RECALLED"},
 		{"FAILED", "FAILED", "late report of a stop reached"},
 	},
 }

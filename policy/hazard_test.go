@@ -892,7 +892,7 @@ func TestOperatorCommands_OnNothing(t *testing.T) {
 	w := newWorld(contract())
 	for name, err := range map[string]error{
 		"hold": w.holdOrder("O"), "release": w.releaseOrder("O"), "cancel": w.operatorCancels("O"), "clear": w.clearDrone("D"),
-		"ground": w.groundDrone("D"), "release drone": w.releaseDrone("D"),
+		"ground": w.groundDrone("D"), "release drone": w.releaseDrone("D"), "recall": w.recallMission("M"),
 	} {
 		if !errors.Is(err, &Rejection{Reason: ReasonNotFound}) {
 			t.Errorf("%s: %v", name, err)

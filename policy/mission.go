@@ -28,6 +28,9 @@ func (r *recorder) failMission(b *Binding, reason domain.FailureReason) (failed 
 		before := o
 		switch o.Status {
 		case domain.OrderAssigned:
+			if reason == domain.FailureRecalled {
+				break // an operator's wish is no failed attempt
+			}
 			o.Attempts++
 			if o.Attempts >= MaxAttempts {
 				o.Held, o.HeldReason = true, fmt.Sprintf("%d missions failed before picking it up, the last with %s", o.Attempts, reason)
@@ -110,7 +113,9 @@ func (r *recorder) withdrawOrder(b *Binding, id domain.OrderID, commandLifetime,
 	slices.Sort(dropped)
 	m.Route, m.DroppedStops = route, dropped
 	// The drone is owed the shorter route, if only to fly home.
-	oweCommand(m, r.now.Add(commandLifetime))
+	if !m.Revoked() {
+		oweCommand(m, r.now.Add(commandLifetime))
+	}
 	switch {
 	case m.LastOrderStopReached():
 		m.Status, m.EndTime = domain.MissionCompleted, r.now

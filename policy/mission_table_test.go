@@ -47,6 +47,13 @@ twice its estimate                                       | .       | .          
 a second over twice its estimate                         | .       | →FAILED STALLED revoke D1 MOVING                   | →FAILED STALLED revoke D1 MOVING                   | →FAILED STALLED revoke D1 MOVING            | →FAILED STALLED revoke D1 MOVING            | .              | .
 O2 is cancelled                                          | .       | shorter command                                    | shorter command                                    | shorter command                             | shorter →COMPLETED command                  | .              | .
 O1 and O2 are cancelled                                  | .       | shorter →FAILED WITHDRAWN command revoke D1 MOVING | shorter →FAILED WITHDRAWN command revoke D1 MOVING | shorter command                             | shorter →COMPLETED command                  | .              | .
+an operator recalls it                                   | .       | revoke                                             | revoke                                             | .                                           | revoke                                      | .              | .
+recalled then in flight naming it for 30 s               | .       | +1 revoke                                          | revoke                                             | .                                           | revoke                                      | .              | .
+recalled then in flight naming none for 30 s             | .       | revoke                                             | →FAILED RECALLED revoke D1 MOVING                  | .                                           | →FAILED RECALLED revoke D1 MOVING           | .              | .
+recalled then idle naming none for 30 s                  | .       | →FAILED RECALLED revoke D1 IDLE                    | →FAILED RECALLED revoke D1 IDLE                    | →FAILED ABORTED_BY_DRONE revoke D1 IDLE     | →FAILED RECALLED revoke D1 IDLE             | D1 IDLE        | .
+recalled then idle naming none then silence for 35 s     | .       | →FAILED RECALLED revoke D1 UNKNOWN                 | →FAILED RECALLED revoke D1 UNKNOWN                 | →FAILED ABORTED_BY_DRONE revoke D1 UNKNOWN  | →FAILED RECALLED revoke D1 UNKNOWN          | D1 UNKNOWN     | .
+recalled then at the next delivery                       | .       | +1 revoke                                          | revoke                                             | +1 revoke                                   | revoke                                      | .              | .
+recalled then O2 is cancelled                            | .       | shorter revoke                                     | shorter revoke                                     | shorter command                             | shorter →COMPLETED revoke                   | .              | .
 `
 
 // missionStates puts D1, O1 and O2 into the world, with M-X as the state says.
@@ -98,14 +105,39 @@ func missionPlan() domain.Decision {
 	return d
 }
 
+// recalled is what happens to M-X after an operator recalled it. F-OPR-02
+func recalled(then func(w *world)) func(w *world) {
+	return func(w *world) { _ = w.recallMission("M-X"); then(w) }
+}
+
 // missionEvents are what can happen to M-X.
 var missionEvents = map[string]func(w *world){
-	"a decision makes it":               func(w *world) { w.decide(missionPlan()) },
-	"the drone names it in flight":      func(w *world) { w.says(10, domain.DroneMoving, "M-X") },
-	"the drone is at the first pickup":  func(w *world) { w.saysAt(10, warehouseAt, domain.DroneMoving, "M-X") },
-	"the drone is at the depot":         func(w *world) { w.saysAt(10, depotAt, domain.DroneMoving, "M-X") },
-	"the drone is at the next delivery": func(w *world) { w.saysAt(10, hospitalsAt[0], domain.DroneDelivering, "M-X") },
-	"the drone is at both last stops":   func(w *world) { w.saysAt(10, hospitalsAt[1], domain.DroneDelivering, "M-X") },
+	"a decision makes it":          func(w *world) { w.decide(missionPlan()) },
+	"the drone names it in flight": func(w *world) { w.says(10, domain.DroneMoving, "M-X") },
+	"an operator recalls it":       func(w *world) { _ = w.recallMission("M-X") },
+	"recalled then in flight naming it for 30 s": recalled(func(w *world) {
+		w.says(10, domain.DroneMoving, "M-X")
+		w.says(40, domain.DroneMoving, "M-X")
+	}),
+	"recalled then in flight naming none for 30 s": recalled(func(w *world) {
+		w.says(26, domain.DroneMoving, "")
+		w.says(56, domain.DroneMoving, "")
+	}),
+	"recalled then idle naming none for 30 s": recalled(func(w *world) {
+		w.says(26, domain.DroneIdle, "")
+		w.says(56, domain.DroneIdle, "")
+	}),
+	"recalled then idle naming none then silence for 35 s": recalled(func(w *world) {
+		w.says(26, domain.DroneIdle, "")
+		w.clock(61)
+		w.sweep()
+	}),
+	"recalled then at the next delivery": recalled(func(w *world) { w.saysAt(10, hospitalsAt[0], domain.DroneDelivering, "M-X") }),
+	"recalled then O2 is cancelled":      recalled(func(w *world) { _ = w.operatorCancels("O2") }),
+	"the drone is at the first pickup":   func(w *world) { w.saysAt(10, warehouseAt, domain.DroneMoving, "M-X") },
+	"the drone is at the depot":          func(w *world) { w.saysAt(10, depotAt, domain.DroneMoving, "M-X") },
+	"the drone is at the next delivery":  func(w *world) { w.saysAt(10, hospitalsAt[0], domain.DroneDelivering, "M-X") },
+	"the drone is at both last stops":    func(w *world) { w.saysAt(10, hospitalsAt[1], domain.DroneDelivering, "M-X") },
 	"idle before freeAfter naming none": func(w *world) {
 		w.says(24, domain.DroneIdle, "")
 	},

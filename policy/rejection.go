@@ -37,6 +37,9 @@ const (
 
 	ReasonAlreadyGrounded Reason = "ALREADY_GROUNDED"
 	ReasonNotGrounded     Reason = "NOT_GROUNDED"
+
+	ReasonMissionNotActive Reason = "MISSION_NOT_ACTIVE"
+	ReasonAlreadyRecalled  Reason = "ALREADY_RECALLED"
 )
 
 // Rejection is a final answer: trying again cannot change it.

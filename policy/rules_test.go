@@ -27,6 +27,7 @@ type rules struct {
 	clear            func(*domain.Drone, domain.DroneID, string, time.Time) (Change, error)
 	ground           func(*domain.Drone, domain.DroneID, string, time.Time) (Change, error)
 	unground         func(*domain.Drone, domain.DroneID, string, time.Time) (Change, error)
+	recall           func(Binding, *domain.Mission, domain.MissionID, string, time.Time) (Change, error)
 	setup            func(*domain.Drone, domain.Drone, time.Time) Change
 }
 
@@ -41,6 +42,6 @@ func configured(drone DronePolicy, order OrderPolicy, assignment MissionAssignme
 		drone: drone, order: order, assignment: assignment,
 		telemetry: drone.ApplyTelemetry, proveLate: drone.ProveLate, sweepBinding: drone.SweepBinding, sweepIdle: drone.SweepIdle, sweepOrder: SweepOrder,
 		assign: assignment.AssignMission, ingest: order.IngestOrder, cancelByOperator: order.CancelByOperator,
-		hold: HoldOrder, release: ReleaseOrder, clear: ClearDrone, ground: GroundDrone, unground: ReleaseDrone, setup: SetupDrone,
+		hold: HoldOrder, release: ReleaseOrder, clear: ClearDrone, ground: GroundDrone, unground: ReleaseDrone, recall: RecallMission, setup: SetupDrone,
 	}
 }

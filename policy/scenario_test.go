@@ -144,6 +144,9 @@ func (s scenario) happen(r rules) *world {
 			_ = w.releaseOrder(order)
 		case "operator cancels":
 			_ = w.operatorCancels(order)
+			if st.flaw {
+				_ = w.recallMission(w.drones[drone].CurrentMissionID)
+			}
 		case "clear":
 			_ = w.clearDrone(drone)
 			if st.flaw {

@@ -30,13 +30,13 @@ func (p DronePolicy) SweepBinding(b Binding, now time.Time) Change {
 	case active && !d.FaultSince.IsZero() && now.Sub(d.FaultSince) >= p.FaultGrace+p.ClockError:
 		reason = domain.FailureDroneFault
 	case active && !d.ParkedSince.IsZero() && now.Sub(d.ParkedSince) >= p.LateGrace+p.ClockError:
-		reason, d.Status = domain.FailureAbortedByDrone, domain.DroneUnknown
+		reason, d.Status = failureOf(m, domain.FailureAbortedByDrone), domain.DroneUnknown
 		if d.ReportedStatus == domain.DroneCharging {
 			d.Status = domain.DroneCharging
 		}
 	case active && now.Sub(m.StartTime) > p.stallLimit(*m):
 		reason = domain.FailureStalled
-	case active && !m.CommandPending && m.CommandPublishedAt.IsZero():
+	case active && !m.Revoked() && !m.CommandPending && m.CommandPublishedAt.IsZero():
 		m.CommandPending = true
 		return Change{Missions: []domain.Mission{*m}}
 	case d.MissionAcked && m.CommandPending && now.After(m.CommandExpiresAt):

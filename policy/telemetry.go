@@ -189,7 +189,8 @@ func (r *recorder) applyBound(p DronePolicy, b *Binding, t domain.Telemetry, cla
 		d.MissionAcked, d.FreeAfter = true, time.Time{}
 		d.MissionMoved = d.MissionMoved || isFlying(claim)
 	}
-	if named || isFlying(claim) {
+	gone := !named && left(*b, claim)
+	if named || isFlying(claim) && !gone {
 		d.ParkedSince = time.Time{}
 	}
 	parked := isParked(claim) && !named
@@ -197,6 +198,9 @@ func (r *recorder) applyBound(p DronePolicy, b *Binding, t domain.Telemetry, cla
 	// The report that ends a mission may be the one that reaches its last stop.
 	if d.MissionAcked && (named || parked) {
 		r.prove(p, b, t, named)
+	}
+	if named {
+		r.remindRecalled(p, b)
 	}
 	done := b.Mission == nil || b.Mission.LastOrderStopReached()
 
@@ -216,21 +220,21 @@ func (r *recorder) applyBound(p DronePolicy, b *Binding, t domain.Telemetry, cla
 		d.FaultSince = time.Time{} // recovered
 	}
 
-	if d.MissionAcked && parked && d.ParkedSince.IsZero() && !done {
+	if d.MissionAcked && gone && d.ParkedSince.IsZero() && !done {
 		d.ParkedSince = r.now
 	}
 	// Late reports may still prove the stops that a parked drone is missing.
 	mayBeDone := !done && r.now.Sub(d.ParkedSince) < p.LateGrace
 	switch {
-	case d.MissionAcked && parked && !mayBeDone:
+	case d.MissionAcked && gone && !mayBeDone:
 		if !done {
-			reason = r.failMission(b, domain.FailureAbortedByDrone)
+			reason = r.failMission(b, failureOf(b.Mission, domain.FailureAbortedByDrone))
 		}
 		r.park(p, b, t, claim)
 	case !d.MissionAcked && parked && t.Timestamp.After(d.FreeAfter):
 		// Measured after the command expired, by a drone that does not know of
 		// it: it never will.
-		reason = r.failMission(b, domain.FailureNotAcked)
+		reason = r.failMission(b, failureOf(b.Mission, domain.FailureNotAcked))
 		r.park(p, b, t, claim)
 	case claim == domain.DroneIdle && named && d.MissionMoved && done:
 		r.park(p, b, t, claim)

@@ -399,6 +399,16 @@ func (w *world) operatorCancels(id domain.OrderID) error {
 	return err
 }
 
+func (w *world) recallMission(id domain.MissionID) error {
+	var mission *domain.Mission
+	if m, ok := w.missions[id]; ok {
+		mission = &m
+	}
+	change, err := w.recall(w.binding(w.missions[id].DroneID), mission, id, "recalled", w.now)
+	w.commit(change)
+	return err
+}
+
 func (w *world) clearDrone(id domain.DroneID) error   { return w.tellDrone(id, w.clear) }
 func (w *world) groundDrone(id domain.DroneID) error  { return w.tellDrone(id, w.ground) }
 func (w *world) releaseDrone(id domain.DroneID) error { return w.tellDrone(id, w.unground) }
@@ -522,7 +532,11 @@ func (w *world) verifyReturned(order string, e domain.Event, was folded) {
 			w.violated("%s, whose parcel is aboard, is not held", order)
 		}
 	case domain.OrderAssigned:
-		if attempts != was.state["attempts"].(int64)+1 {
+		failed := int64(1)
+		if e.Reason == string(domain.FailureRecalled) {
+			failed = 0
+		}
+		if attempts != was.state["attempts"].(int64)+failed {
 			w.violated("%s has %d attempts after %d", order, attempts, was.state["attempts"])
 		}
 		if late := strings.HasPrefix(e.Reason, "by a late report"); held != (attempts >= 3 || late) {

@@ -219,6 +219,8 @@ type Mission struct {
 	DecisionID                  domain.DecisionID    `json:"decisionId,omitempty"`
 	CycleID                     domain.CycleID       `json:"cycleId,omitempty"`
 	Fence                       string               `json:"fence,omitempty"`
+	RecalledAt                  Time                 `json:"recalledAt,omitempty"`
+	RecallReason                string               `json:"recallReason,omitempty"`
 	CommandPending              bool                 `json:"commandPending,omitempty"`
 	CommandExpiresAt            Time                 `json:"commandExpiresAt,omitempty"`
 	CommandPublishedAt          Time                 `json:"commandPublishedAt,omitempty"`
@@ -245,7 +247,7 @@ func OfMission(m domain.Mission) Mission {
 		ReachedStops: m.ReachedStops, StartTime: moment(m.StartTime), EndTime: moment(m.EndTime),
 		EstimatedBatteryConsumption: Number(m.EstimatedBatteryConsumption), EstimatedDurationMinutes: Number(m.EstimatedDurationMinutes),
 		DecisionID: m.DecisionID, CycleID: m.CycleID, Fence: m.Fence,
-		CommandPending: m.CommandPending, CommandExpiresAt: moment(m.CommandExpiresAt), CommandPublishedAt: moment(m.CommandPublishedAt),
+		RecalledAt: moment(m.RecalledAt), RecallReason: m.RecallReason, CommandPending: m.CommandPending, CommandExpiresAt: moment(m.CommandExpiresAt), CommandPublishedAt: moment(m.CommandPublishedAt),
 		RevokePending: m.RevokePending, RevokePublishedAt: moment(m.RevokePublishedAt), Revision: m.Revision,
 	}
 }

@@ -141,6 +141,8 @@ var missionCodec = codec[domain.Mission]{
 	whole("reachedStops", func(m *domain.Mission) *int { return &m.ReachedStops }),
 	structs("sightings", sightingCodec, func(m *domain.Mission) *[]domain.Sighting { return &m.Sightings }),
 	wholes("droppedStops", func(m *domain.Mission) *[]int { return &m.DroppedStops }),
+	instant("recalledAt", func(m *domain.Mission) *time.Time { return &m.RecalledAt }),
+	text("recallReason", func(m *domain.Mission) *string { return &m.RecallReason }),
 	flag("commandPending", func(m *domain.Mission) *bool { return &m.CommandPending }),
 	instant("commandExpiresAt", func(m *domain.Mission) *time.Time { return &m.CommandExpiresAt }),
 	instant("commandPublishedAt", func(m *domain.Mission) *time.Time { return &m.CommandPublishedAt }),

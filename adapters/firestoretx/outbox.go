@@ -100,7 +100,7 @@ func (t *txn) markPublished(published []domain.Mission) error {
 // paid reports whether what was published is what the stored mission owes. Commands
 // differ by expiry; all revocations are alike.
 func paid(stored, published domain.Mission) bool {
-	if stored.Status == domain.MissionFailed {
+	if stored.Revoked() {
 		return stored.Owing() && published.Command().Revoke
 	}
 	return stored.CommandPending && stored.CommandExpiresAt.Equal(published.CommandExpiresAt.Truncate(time.Microsecond))

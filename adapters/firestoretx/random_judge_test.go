@@ -191,7 +191,7 @@ func (x *trial) judgeDeed() {
 	}
 	for id, m := range x.docs.Missions {
 		// F-DEC-05: a command that is no longer owed was sent.
-		if told := x.told[id]; m.Status == domain.MissionFailed {
+		if told := x.told[id]; m.Revoked() {
 			x.expect(m.RevokePending || told.revoked, "no revocation was sent or is owed for %+v", m)
 		} else {
 			x.expect(m.CommandPending || told.until.Equal(m.CommandExpiresAt), "the command sent last expires %s; it is not the one of %+v", told.until, m)
@@ -240,7 +240,7 @@ func (x *trial) check() {
 		x.expect(m.EndTime.IsZero() == (m.Status == domain.MissionActive), "endTime and status disagree: %+v", m)
 		// F-TEL-06: not before the command's lifetime, less the clocks' errors.
 		x.expect(m.FailureReason != domain.FailureNotAcked || m.EndTime.Sub(m.StartTime) > 15*time.Second, "failed as not acked too early: %+v", m)
-		x.expect(!(m.CommandPending && failed) && !(m.RevokePending && !failed), "owes the wrong kind of command: %+v", m)
+		x.expect(!(m.CommandPending && m.Revoked()) && !(m.RevokePending && !failed && m.RecalledAt.IsZero()), "owes the wrong kind of command: %+v", m)
 	}
 	for _, o := range h.Orders {
 		delivered := o.Status == domain.OrderDelivered

@@ -230,6 +230,9 @@ func (x *trial) step() {
 	case 16, 20, 21:
 		for _, id := range trialDrones {
 			x.attempt(fmt.Sprintf("clear %s", id), func() error { return m.ClearDrone(ctx, id, "why") })
+			if mission := x.docs.Drones[id].CurrentMissionID; mission != "" && x.random.IntN(4) == 0 {
+				x.attempt(fmt.Sprintf("recall %s", mission), func() error { return m.RecallMission(ctx, mission, "why") })
+			}
 			if x.random.IntN(3) == 0 {
 				x.attempt(fmt.Sprintf("ground %s", id), func() error { return m.GroundDrone(ctx, id, "why") })
 			} else {

@@ -140,6 +140,9 @@ func (s story) printMission(say func(string, ...any)) {
 	say("Mission %s: %s%s, drone %s, orders %s", m.ID, m.Status, prefixed(" ", string(m.FailureReason)), m.DroneID, joined(m.OrderIDs))
 	say("  decision %s, cycle %s, started %s UTC, %s, planned %.1f min and %.1f %% of battery",
 		cmp.Or(string(m.DecisionID), "-"), cmp.Or(string(m.CycleID), "-"), stamp(m.StartTime), cmp.Or(prefixed("ended ", stamp(m.EndTime)), "not ended"), m.EstimatedDurationMinutes, m.EstimatedBatteryConsumption)
+	if !m.RecalledAt.IsZero() {
+		say("  recalled %s UTC: %s", stamp(m.RecalledAt), m.RecallReason)
+	}
 	if m.CommandPublishedAt.IsZero() {
 		say("  command not sent yet")
 		return

@@ -111,6 +111,17 @@ func (c Commands) ReleaseDrone(ctx context.Context, id domain.DroneID, reason st
 	})
 }
 
+// RecallMission has a mission given up. What is aboard is delivered; once nothing is, the
+// drone is told to leave the mission, and when it has left it, the remaining orders are
+// PENDING again. A recalled one stays as it is.
+//
+// Cost: 6 RPCs, 4 reads and 1 for each order, 3 writes.
+func (c Commands) RecallMission(ctx context.Context, id domain.MissionID, reason string) (Changed[domain.Mission], error) {
+	return command(ctx, c, "mission", id, reason, c.Store.RecallMission, c.Store.Mission, func(refused policy.Reason, _ domain.Mission) bool {
+		return refused == policy.ReasonAlreadyRecalled
+	})
+}
+
 // BreakLock ends the lock of a key, whoever holds it, and returns what it was; nil if it
 // was free. The break is recorded before it is made. The fence counter stays, so the next
 // holder gets a higher fence and the former holder's decisions are refused.

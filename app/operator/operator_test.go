@@ -310,6 +310,24 @@ func TestDesk_ClearsEmergencies(t *testing.T) {
 		"OPERATOR", "EMERGENCY -> UNKNOWN; emergencyLatched=false because looked at it")
 }
 
+// F-OPR-02: a recalled mission keeps its orders until its drone has left it; a repeated
+// command changes and records nothing.
+func TestDesk_RecallsMissions(t *testing.T) {
+	o := openOffice(t)
+	ctx, began := t.Context(), time.Now().Add(-10*time.Second)
+	o.refused(o.desk.RecallMission(ctx, "M-X", "storm"), policy.ReasonNotFound)
+	o.report(domain.Telemetry{DroneID: "D1", Timestamp: began, Position: home, Battery: 80, Status: domain.DroneIdle})
+	o.order("O1")
+	o.decide("X", "D1", "O1")
+	o.expect(o.says(o.desk.RecallMission(ctx, "M-X", "storm")), "mission M-X is recalled; its orders are free when drone D1 has left it\n")
+	o.expect(o.says(o.desk.RecallMission(ctx, "M-X", "again")), "already done: mission M-X is recalled; its orders")
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectMission, "M-X")), "recalled ", "stays ACTIVE; recalled=true because storm (by ")
+	m, err := o.desk.Store.Mission(ctx, "M-X")
+	if err != nil || m.Status != domain.MissionActive || !m.RevokePending || m.CommandPending || m.Revision != 2 {
+		t.Errorf("mission %+v, %v; want it ACTIVE, at revision 2, and owing its revocation only", m, err)
+	}
+}
+
 // F-OPR-01: a grounded drone takes no mission until it is released; a repeated command
 // changes and records nothing.
 func TestDesk_GroundsDrones(t *testing.T) {

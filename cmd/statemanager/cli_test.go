@@ -36,6 +36,7 @@ func TestCommands_RefuseInOneLine(t *testing.T) {
 		{1, "orders hold O1 --reason=x", []string{"order O1: NOT_FOUND", "no such order"}},
 		{1, "drones clear D1 --reason=x", []string{"drone D1: NOT_FOUND"}},
 		{1, "drones ground D1 --reason=x", []string{"drone D1: NOT_FOUND"}},
+		{1, "missions recall M-X --reason=x", []string{"mission M-X: NOT_FOUND"}},
 		{1, "drones release D1 --reason=x", []string{"drone D1: NOT_FOUND"}},
 		{2, "orders cancel a/b --reason=x", []string{"a/b"}},
 		{2, "orders list --status=FLYING", []string{"status (flag --status)", "PENDING", "CANCELLED"}},

@@ -11,7 +11,8 @@ import (
 type grammar struct {
 	Serve       serveCommand       `cmd:"" serves:"" settings:"" help:"Run the State Manager against Google Cloud or emulators."`
 	Orders      ordersCommand      `cmd:"" help:"List, hold, release and cancel orders."`
-	Drones      dronesCommand      `cmd:"" help:"List drones, clear emergencies."`
+	Drones      dronesCommand      `cmd:"" help:"List drones, clear emergencies, ground drones."`
+	Missions    missionsCommand    `cmd:"" help:"Recall missions."`
 	Audit       auditCommand       `cmd:"" help:"Print the history of one drone, order, mission, decision or cycle."`
 	Deadletters deadLettersCommand `cmd:"" help:"List, replay and discard dead-lettered messages."`
 	Publish     publishCommand     `cmd:"" help:"Publish one message, for trials and repairs."`

@@ -225,3 +225,16 @@ func (c *dronesRelease) Run(ctx context.Context) error {
 		return d.ReleaseDrone(ctx, domain.DroneID(c.ID), c.Reason)
 	})
 }
+
+type missionsCommand struct {
+	Recall missionsRecall `cmd:"" help:"Have a drone give its mission up once nothing is aboard."`
+}
+
+type missionsRecall struct{ change }
+
+// Run recalls a mission.
+func (c *missionsRecall) Run(ctx context.Context) error {
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
+		return d.RecallMission(ctx, domain.MissionID(c.ID), c.Reason)
+	})
+}

@@ -65,7 +65,7 @@ func TestExplore_TheContractHoldsInEveryHistory(t *testing.T) {
 
 var outcomesToSee = []string{
 	"mission ACTIVE ", "mission COMPLETED ", "mission FAILED NOT_ACKED", "mission FAILED ABORTED_BY_DRONE", "mission FAILED DRONE_FAULT",
-	"mission FAILED CONTACT_LOST", "mission FAILED STALLED", "mission FAILED WITHDRAWN",
+	"mission FAILED CONTACT_LOST", "mission FAILED STALLED", "mission FAILED WITHDRAWN", "mission FAILED RECALLED",
 	"order PENDING, held false", "order PENDING, held true", "order ASSIGNED, held false", "order IN_DELIVERY, held false",
 	"order DELIVERED, held false", "order CANCELLED, held false",
 	"drone IDLE", "drone MOVING", "drone DELIVERING", "drone CHARGING", "drone MAINTENANCE", "drone PROBLEM", "drone EMERGENCY", "drone UNKNOWN", "ghost",

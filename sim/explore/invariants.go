@@ -155,7 +155,7 @@ func (m *model) inTheAir(s *state) *Violation {
 			return violated("AIR", "drone %s flies %s, which does not exist", droneID(d), missionID(int(f.Mission-1)))
 		}
 		x := m.missions.get(n)
-		if x.FailureReason == domain.FailureNotAcked || x.FailureReason == domain.FailureAbortedByDrone {
+		if x.FailureReason == domain.FailureRecalled || x.FailureReason == domain.FailureNotAcked || x.FailureReason == domain.FailureAbortedByDrone {
 			return violated("AIR", "drone %s flies %s, which was given up as %s", droneID(d), x.ID, x.FailureReason)
 		}
 	}
@@ -263,7 +263,7 @@ func (m *model) grace(s *state, o int, order *domain.Order, holder int) *Violati
 		}
 		x := m.missions.get(n)
 		c := m.courses[s.Plan[k]]
-		if x.FailureReason != domain.FailureAbortedByDrone || c.serves&(1<<o) == 0 || s.Passed[k] <= c.deliver[o] {
+		if x.FailureReason != domain.FailureAbortedByDrone && x.FailureReason != domain.FailureRecalled || c.serves&(1<<o) == 0 || s.Passed[k] <= c.deliver[o] {
 			continue
 		}
 		served := start.Add(time.Duration(s.PassedAt[k]) * tick)

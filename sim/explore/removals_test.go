@@ -393,6 +393,29 @@ var removals = []removal{
 	{"F-OPR-01", "a report releases a grounded drone", heard(func(b *policy.Binding, _ *domain.Telemetry, _ time.Time) {
 		b.Drone.Grounded = false
 	}), "grounded", "I8", 4, ""},
+	{"F-OPR-02", "a recalled mission ends though its drone still flies it", heard(func(b *policy.Binding, t *domain.Telemetry, _ time.Time) {
+		if b.Mission != nil && !b.Mission.RecalledAt.IsZero() {
+			t.MissionID = ""
+		}
+	}), "recalled", "I10", 5, ""},
+	{"F-OPR-02", "a recalled mission ends before its command has expired", heard(func(b *policy.Binding, _ *domain.Telemetry, _ time.Time) {
+		if b.Mission != nil && !b.Mission.RecalledAt.IsZero() {
+			b.Drone.FreeAfter = time.Time{}
+		}
+	}), "recalled", "AIR", 7, ""},
+	{"F-OPR-02", "a recalled mission's orders are free as soon as its drone leaves it", heard(func(b *policy.Binding, _ *domain.Telemetry, _ time.Time) {
+		if b.Mission != nil && !b.Mission.RecalledAt.IsZero() {
+			b.Drone.ParkedSince = start.Add(-never)
+		}
+	}), "recalled late", "I10", 5, ""},
+	{"F-OPR-02", "a recalled drone is told to land with a parcel aboard", func(r Rules, l Limits) Rules {
+		recall := r.Recall
+		r.Recall = func(b policy.Binding, m *domain.Mission, id domain.MissionID, why string, now time.Time) (policy.Change, error) {
+			b.Orders = nil
+			return recall(b, m, id, why, now)
+		}
+		return r
+	}, "recalled half", "", 0, "the parcel is held for an operator; it is only not delivered"},
 	{"F-DEC-02", "DRONE_NOT_IDLE: a drone is assigned whatever it does", judgedBy(func(s *policy.DecisionState, _ *domain.Decision, _ *policy.Delivery) {
 		if s.Drone != nil {
 			s.Drone.Status, s.Drone.CurrentMissionID = domain.DroneIdle, ""

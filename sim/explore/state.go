@@ -96,6 +96,7 @@ type budgets struct {
 	Fault   uint8 // faults of drones
 	Unsent  uint8 // State Managers that die between commit and publishing the command
 	Release uint8 // orders that an operator releases in error
+	Recall  uint8 // missions that an operator recalls
 	Ground  uint8 // drones that an operator grounds, and may release
 }
 

@@ -32,6 +32,7 @@ const (
 	doClear         // A drone
 	doGround        // A drone
 	doUnground      // A drone
+	doRecall        // A mission
 	doFail          // A drone, B the flag that it gets
 	doCorrect       // A drone: its clock
 	doForget        // A mission: that its decision was rejected; only in a fair end, to plan on
@@ -54,6 +55,7 @@ const (
 	problem                   // says PROBLEM
 	emergency                 // says EMERGENCY
 	maintenance               // says MAINTENANCE
+	roam                      // flies about without a mission
 	overcount                 // claims more stops than its route has
 )
 
@@ -131,6 +133,13 @@ func (m *model) enabled(s *state, list []action) []action {
 		for o, n := range s.Order {
 			if n != 0 && m.orders.get(n).Status == domain.OrderPending && m.orders.get(n).Held {
 				list = append(list, action{Do: doRelease, A: uint8(o)})
+			}
+		}
+	}
+	if s.Left.Recall > 0 {
+		for k, n := range s.Mission {
+			if n != 0 && m.missions.get(n).Status == domain.MissionActive {
+				list = append(list, action{Do: doRecall, A: uint8(k)})
 			}
 		}
 	}
@@ -223,7 +232,7 @@ func (m *model) manners(s *state, d uint8) (list []manner) {
 	if s.Left.Odd > 0 {
 		for _, how := range m.world.Odd {
 			switch {
-			case flies && (how == hover || how == overcount), !flies && (how == leap || how == low || how == charge):
+			case flies && (how == hover || how == overcount), !flies && (how == leap || how == low || how == charge || how == roam):
 				list = append(list, how)
 			case flies && how == pass && s.Passed[f.Mission-1] == 1:
 				list = append(list, how)
@@ -386,6 +395,9 @@ func (m *model) do(s state, a action) (state, *Violation) {
 	case doClear:
 		s.Emergency &^= 1 << a.A
 		v = m.commit(&s, m.clear(&s, int(a.A), s.Now), true)
+	case doRecall:
+		s.Left.Recall--
+		v = m.commit(&s, m.recall(&s, int(a.A), s.Now), true)
 	case doGround:
 		s.Left.Ground--
 		v = m.commit(&s, m.ground(&s, int(a.A), s.Now), true)
@@ -439,7 +451,7 @@ func (m *model) report(s *state, d uint8, how manner) {
 			t.Status = domain.DroneDelivering
 		}
 		proves = 1 << i
-	case goOn:
+	case goOn, roam:
 		t.Position = awayAt
 	case idle:
 		t.Status = domain.DroneIdle
@@ -472,7 +484,7 @@ func (m *model) report(s *state, d uint8, how manner) {
 		t.Position = awayAt
 	}
 	switch how {
-	case hover, pass, leap, low, charge, overcount:
+	case hover, pass, leap, low, charge, roam, overcount:
 		s.Left.Odd--
 	case problem, emergency, maintenance:
 		s.Left.Fault--

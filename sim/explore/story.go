@@ -79,6 +79,8 @@ func (m *model) describe(s *state, a action) string {
 		return "The sweeper looks at " + string(drone)
 	case doRelease:
 		return "An operator releases " + string(orderID(int(a.A)))
+	case doRecall:
+		return "An operator recalls " + string(missionID(int(a.A)))
 	case doGround:
 		return fmt.Sprintf("An operator grounds drone %s", droneID(int(a.A)))
 	case doUnground:

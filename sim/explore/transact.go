@@ -81,6 +81,7 @@ const (
 	opClear
 	opGround
 	opUnground
+	opRecall
 )
 
 // answer is what a transaction writes: the new documents, 0 for those that stay.
@@ -355,6 +356,17 @@ func (m *model) release(s *state, o int, at moment) *answer {
 	c.orders[o] = s.Order[o]
 	return m.answerTo(s, c, func(now time.Time) *answer {
 		change, err := m.rules.Release(m.order(s, o), orderID(o), "released", now)
+		return m.record(s, change, err)
+	})
+}
+
+func (m *model) recall(s *state, k int, at moment) *answer {
+	mission := *m.missions.get(s.Mission[k])
+	d := number(mission.DroneID)
+	c := call{what: opRecall, subject: int8(k), at: at}
+	m.readBinding(s, d, &c)
+	return m.answerTo(s, c, func(now time.Time) *answer {
+		change, err := m.rules.Recall(m.binding(s, d), &mission, mission.ID, "recalled", now)
 		return m.record(s, change, err)
 	})
 }

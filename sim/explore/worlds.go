@@ -171,6 +171,21 @@ var Worlds = []World{
 		Left: budgets{Cycle: 2, Odd: 1},
 	},
 	{
+		Name: "recalled", About: "an operator recalls missions, a message is lost, drones fly on or wait when they hear of it",
+		Messages: 3, Ticks: 7, Orders: 1, Parcels: 1, Drones: 2, Odd: []manner{roam},
+		Left: budgets{Cycle: 2, Recall: 2, Lose: 1, Odd: 1},
+	},
+	{
+		Name: "recalled late", About: "a mission is recalled while the reports of its stops are under way",
+		Messages: 4, Ticks: 7, Orders: 1, Parcels: 1, Drones: 1, Odd: []manner{roam},
+		Before: pickedUpUnheard, Left: budgets{Recall: 1, Again: 1, Odd: 1},
+	},
+	{
+		Name: "recalled half", About: "a mission with two orders is recalled, with or without a parcel aboard, while one may be cancelled",
+		Messages: 3, Ticks: 7, Orders: 2, Parcels: 2, Drones: 1, Script: []Request{{Order: 1, Cancel: true}},
+		Left: budgets{Cycle: 1, Recall: 1, Again: 1},
+	},
+	{
 		Name: "grounded", About: "an operator grounds drones under way and on the ground, and releases them",
 		Messages: 3, Ticks: 5, Orders: 1, Parcels: 1, Drones: 2,
 		Left: budgets{Cycle: 2, Ground: 2, Abort: 1},
@@ -212,6 +227,15 @@ var failedUnheard = []action{
 	{Do: doReport, A: 0, B: uint8(fly)}, {Do: doTick},
 	{Do: doReport, A: 0, B: uint8(maintenance)}, {Do: doDeliver, A: 2},
 	{Do: doReport, A: 1, B: uint8(idle)}, {Do: doDeliver, A: 3},
+}
+
+// pickedUpUnheard is a mission that its drone knows of, and whose pickup is not yet heard
+// of.
+var pickedUpUnheard = []action{
+	{Do: doPlan, A: 0, B: 1}, {Do: doDeliver, A: 0}, // the decision
+	{Do: doDeliver, A: 0}, // the command
+	{Do: doReport, A: 0, B: uint8(goOn)}, {Do: doDeliver, A: 0}, {Do: doTick},
+	{Do: doReport, A: 0, B: uint8(fly)}, {Do: doTick},
 }
 
 // failedAboard is a mission that is known to have picked its parcel up, and that fails

@@ -42,6 +42,8 @@ const (
 	faultDroneDeaf        = "drone deaf"
 	faultDroneBroken      = "drone broken"
 	faultDroneBattery     = "drone battery"
+	faultGround           = "operator grounds a drone"
+	faultRecall           = "operator recalls a mission"
 	faultPoison           = "poison"
 	faultForgedDecisions  = "forged decisions"
 	faultPubSubWeather    = "pubsub weather"
@@ -65,6 +67,7 @@ var weights = []struct {
 	{faultKillManager, 8}, {faultKillOptimizer, 4}, {faultRestartManager, 2},
 	{faultFreezeManager, 3}, {faultFreezeOptimizer, 2},
 	{faultDroneSilent, 2}, {faultDroneDeaf, 3}, {faultDroneBroken, 2}, {faultDroneBattery, 1},
+	{faultGround, 2}, {faultRecall, 4},
 	{faultPoison, 6}, {faultForgedDecisions, 3}, {faultPubSubWeather, 4}, {faultLateReports, 3},
 	{faultUnavailable, 3}, {faultAnswerLost, 4}, {faultAbortStorm, 3}, {faultSlow, 2},
 	{faultCut, 3}, {faultSlowLocks, 2}, {faultExpire, 2}, {faultDeadlineExceeded, 2},
@@ -148,7 +151,7 @@ func newPlan(seed uint64, length time.Duration) []plannedFault {
 		plan = append(plan, newFault(at, draw()))
 	}
 	// Every run has these.
-	for _, what := range []string{faultFirestoreOutage, faultPubSubWeather, faultLateReports, faultAnswerLost, faultPoison, faultForgedDecisions, faultKillManager, faultKillOptimizer} {
+	for _, what := range []string{faultFirestoreOutage, faultPubSubWeather, faultLateReports, faultAnswerLost, faultPoison, faultForgedDecisions, faultGround, faultRecall, faultKillManager, faultKillOptimizer} {
 		plan = append(plan, newFault(time.Duration(random.Int64N(int64(length*2/3))), what))
 	}
 	slices.SortStableFunc(plan, func(a, b plannedFault) int { return cmp.Compare(a.at, b.at) })

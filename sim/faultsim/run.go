@@ -22,6 +22,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/app/dispatch"
 	"github.com/dronefleet/dronefleet/app/manager"
+	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/deploy"
 	"github.com/dronefleet/dronefleet/domain"
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
@@ -482,6 +483,18 @@ func (sim *simulation) inject(faulty, ctx context.Context, s plannedFault) {
 	case faultDroneBattery:
 		low := float64(s.target % 25)
 		injectDrone(fleetsim.Fault{Battery: &low})
+	case faultGround:
+		sim.command(ctx, s.what, func(o operator.Commands) error { return second(o.GroundDrone(ctx, drone, s.what)) })
+		last()
+		sim.command(ctx, s.what, func(o operator.Commands) error { return second(o.ReleaseDrone(ctx, drone, s.what)) })
+	case faultRecall:
+		sim.command(ctx, s.what, func(o operator.Commands) error {
+			active, err := sim.store.Missions(ctx, domain.MissionActive, firestoretx.Page{})
+			if err != nil || len(active) == 0 {
+				return err
+			}
+			return second(o.RecallMission(ctx, active[s.target%len(active)].ID, s.what))
+		})
 	case faultForgedDecisions:
 		if err := sim.forge(ctx); err != nil && ctx.Err() == nil {
 			sim.cfg.Log.WarnContext(ctx, "no decisions forged", slog.Any("err", err))
@@ -491,6 +504,18 @@ func (sim *simulation) inject(faulty, ctx context.Context, s plannedFault) {
 		sim.count(s.what, 1)
 	}
 }
+
+// command carries out an operator's command, which the fleet's rules may refuse.
+func (sim *simulation) command(ctx context.Context, what string, do func(operator.Commands) error) {
+	err := do(operator.Commands{Store: sim.store, By: "faultsim"})
+	if err != nil && ctx.Err() == nil {
+		sim.cfg.Log.DebugContext(ctx, "no effect of an operator's command", slog.String("command", what), slog.Any("err", err))
+		return
+	}
+	sim.count(what, 1)
+}
+
+func second[T any](_ T, err error) error { return err }
 
 // receiveCommands hands mission commands to the simulated drones.
 func (sim *simulation) receiveCommands(ctx context.Context) error {

@@ -47,6 +47,7 @@ var failures = map[domain.FailureReason][]domain.Cause{
 	domain.FailureDroneFault:     {domain.CauseTelemetry, domain.CauseSweeper},
 	domain.FailureContactLost:    {domain.CauseSweeper},
 	domain.FailureStalled:        {domain.CauseSweeper},
+	domain.FailureRecalled:       {domain.CauseTelemetry, domain.CauseSweeper},
 	domain.FailureWithdrawn:      {domain.CauseOrder, domain.CauseOperator, domain.CauseTelemetry},
 }
 
@@ -141,6 +142,10 @@ func (c *checker) legalOrder(e entity, before, after domain.Event) {
 	case transition{string(domain.OrderDelivered), string(domain.OrderDelivered)}:
 		c.expect(onlyLateChanged(before, after), "I2", e, "changes more than late while %s at revision %d", is, after.Revision)
 	case transition{string(domain.OrderAssigned), string(domain.OrderPending)}:
+		if after.Reason == string(domain.FailureRecalled) {
+			c.expect(attempts == attemptsBefore && !held, "I2", e, "returns from a recalled mission with attempts %d after %d, held %v; want the same, not held", attempts, attemptsBefore, held)
+			break
+		}
 		c.expect(attempts == attemptsBefore+1 && (held || attempts < maxAttempts), "I2", e,
 			"returns with attempts %d after %d, held %v; want one more, held from the %drd", attempts, attemptsBefore, held, maxAttempts)
 	case transition{string(domain.OrderInDelivery), string(domain.OrderPending)}:
@@ -172,10 +177,16 @@ func (c *checker) legalMission(e entity, before, after domain.Event) {
 			"is changed after its failure by %s, from %q to %q; only a report adds a stop", after.Cause, text(before, "failureReason"), reason)
 	case after.To == string(domain.MissionFailed):
 		c.expect(slices.Contains(failures[domain.FailureReason(reason)], after.Cause), "I2", e, "is FAILED by %s with failure reason %q", after.Cause, reason)
+	case after.From == after.To && after.Cause == domain.CauseOperator:
+		c.expect(!flag(before, "recalled") && flag(after, "recalled") || number(after, "orders") < number(before, "orders"), "I2", e,
+			"is changed by an OPERATOR at revision %d, who neither recalls it nor cancels an order", after.Revision)
 	default:
 		c.expect(reason == "", "I2", e, "is %s with failure reason %q", after.To, reason)
 	}
 	c.expect(after.From != "" || after.Cause == domain.CauseDecision, "I2", e, "is begun by %s; only a DECISION begins a mission", after.Cause)
+	recalled, wasRecalled := flag(after, "recalled"), flag(before, "recalled")
+	c.expect(recalled == wasRecalled || recalled && after.Cause == domain.CauseOperator, "I2", e, "is recalled %t by %s at revision %d", recalled, after.Cause, after.Revision)
+	c.expect(reason != string(domain.FailureRecalled) || recalled, "I2", e, "is FAILED as RECALLED, and nobody recalled it")
 	c.expect(number(after, "reachedStops") >= number(before, "reachedStops"), "I2", e,
 		"goes back from stop %d to %d", number(before, "reachedStops"), number(after, "reachedStops"))
 }

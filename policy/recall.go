@@ -1,0 +1,76 @@
+package policy
+
+import (
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// A recalled mission goes on until nothing is aboard; then its drone is told to give it
+// up. Its orders stay with it until the drone shows that it has left it, so that nobody
+// else gets a parcel that this drone may still pick up (docs/decisions/0010).
+
+// RecallMission recalls a mission for an operator. mission is nil if there is none;
+// binding is its drone's.
+func RecallMission(binding Binding, mission *domain.Mission, id domain.MissionID, why string, now time.Time) (Change, error) {
+	switch {
+	case mission == nil:
+		return Change{}, reject(ReasonNotFound, string(id), "no such mission")
+	case !mission.RecalledAt.IsZero():
+		return Change{}, reject(ReasonAlreadyRecalled, string(id), "recalled %s; the mission is %s", mission.RecalledAt.UTC().Format(time.RFC3339), mission.Status)
+	case mission.Status != domain.MissionActive || binding.Mission == nil || binding.Mission.ID != id:
+		return Change{}, reject(ReasonMissionNotActive, string(id), "the mission is %s; only an ACTIVE one can be recalled", mission.Status)
+	}
+	b := binding.clone()
+	r := &recorder{now: now, cause: domain.CauseOperator}
+	m := b.Mission
+	before := *m
+	m.RecalledAt, m.RecallReason = now, why
+	if !b.aboard() {
+		revoke(m)
+	}
+	r.mission(before, m, why)
+	r.drone(b.Drone, &b.Drone, id, "")
+	return r.change, nil
+}
+
+// aboard reports whether the bound mission carries a parcel.
+func (b Binding) aboard() bool {
+	for _, o := range b.Orders {
+		if o.Status == domain.OrderInDelivery && o.AssignedMissionID == b.Mission.ID {
+			return true
+		}
+	}
+	return false
+}
+
+// revoke makes the mission owe its drone the word to give it up. A command that was not
+// sent is not owed any more.
+func revoke(m *domain.Mission) { m.CommandPending, m.RevokePending = false, true }
+
+// remindRecalled tells the drone of a recalled mission to give it up: once nothing is
+// aboard, and again while the drone still names the mission.
+func (r *recorder) remindRecalled(p DronePolicy, b *Binding) {
+	m := b.Mission
+	if m == nil || m.Status != domain.MissionActive || m.RecalledAt.IsZero() || m.RevokePending || b.aboard() ||
+		r.now.Sub(m.RevokePublishedAt) < p.GhostRevokeEvery {
+		return
+	}
+	revoke(m)
+	r.keepMission(*m)
+}
+
+// left reports whether a report that does not name the bound mission shows that the
+// drone has left it: one in flight only if the mission was revoked.
+func left(b Binding, claim domain.DroneStatus) bool {
+	m := b.Mission
+	return isParked(claim) || isFlying(claim) && b.Drone.MissionAcked && m != nil && m.Status == domain.MissionActive && m.Revoked()
+}
+
+// failureOf is why a mission that its drone left has failed.
+func failureOf(m *domain.Mission, reason domain.FailureReason) domain.FailureReason {
+	if m != nil && m.Status == domain.MissionActive && m.Revoked() {
+		return domain.FailureRecalled
+	}
+	return reason
+}
