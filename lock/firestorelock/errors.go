@@ -144,10 +144,3 @@ func withUnknownOutcome(e *lock.Error, unknown bool) *lock.Error {
 	c.OutcomeUnknown = c.OutcomeUnknown || unknown
 	return &c
 }
-
-// outcomeUnknown tells whether an error says so. What changes something fails with
-// a *lock.Error, so any other error is of a read.
-func outcomeUnknown(err error) bool {
-	e, ok := errors.AsType[*lock.Error](err)
-	return ok && e.OutcomeUnknown
-}

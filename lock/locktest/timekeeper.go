@@ -60,7 +60,9 @@ func (s server) margin() time.Duration     { return 50 * time.Millisecond }
 func (s server) mayBeLate() bool           { return true }
 func (s server) isBefore(t time.Time) bool { return time.Now().Add(s.skew).Before(t) }
 
-func (s server) isEnd(deadline, end time.Time) bool { return !deadline.After(end.Add(s.skew)) }
+func (s server) isEnd(deadline, end time.Time) bool {
+	return !deadline.After(end.Add(s.skew + time.Millisecond))
+}
 
 func (s server) between(t, earlier time.Time) bool {
 	// A store may cut its time to whole milliseconds.

@@ -1,0 +1,171 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/internal/tasks"
+	"github.com/dronefleet/dronefleet/lock/internal/waitline"
+)
+
+// DefaultPrefix begins the keys of locks, as SyncGuard's do.
+const DefaultPrefix = "syncguard"
+
+// maxPrefixBytes leaves room for the longest key, twice the prefix and the rest of a
+// counter's name within the 974 bytes up to which SyncGuard does not hash.
+const maxPrefixBytes = 200
+
+// DefaultReplicaTimeout is how long an acquisition waits for replicas.
+const DefaultReplicaTimeout = time.Second
+
+// Config says where the locks are. The zero value suits SyncGuard's defaults.
+type Config struct {
+	// Prefix begins every key; nil is DefaultPrefix. In a Redis Cluster all keys must be
+	// in one slot: put a hash tag into it, such as "{locks}". Locks with different
+	// prefixes know nothing of each other.
+	Prefix *string
+
+	// Replicas is how many replicas must have a lease before it is handed out (WAIT). 0,
+	// the default, waits for none: then a failover may forget the newest leases and their
+	// fences. Fewer within ReplicaTimeout are ErrServiceUnavailable. Not for Redis
+	// Cluster.
+	Replicas       int
+	ReplicaTimeout time.Duration // 0: DefaultReplicaTimeout
+
+	// SkipDurabilityCheck leaves out the check at the start that warns of settings of the
+	// server with which fences may repeat. CheckDurability makes it at any time.
+	SkipDurabilityCheck bool
+
+	Logger *slog.Logger // nil: slog.Default
+	Hasher lock.Hasher  // of keys and ids in Info and logs; nil: lock.HashKey
+}
+
+// Backend is a lock.Store on Redis. It is safe for concurrent use; make one per client
+// and share it, for those who wait for a lock of the same backend are woken in their
+// order.
+type Backend struct {
+	client redis.UniversalClient
+	prefix string // without a colon at its end
+	head   string // what begins a key
+	cfg    Config
+	log    *slog.Logger
+	hash   lock.Hasher
+
+	tasks   tasks.Group
+	waiters waitline.Lines
+	calls   atomic.Uint64 // numbers the releases
+	self    string        // names this backend in the calls it makes
+}
+
+var (
+	_ lock.Store  = (*Backend)(nil)
+	_ lock.Waiter = (*Backend)(nil)
+)
+
+// New returns a backend on a client, which stays the caller's to close. A nil client, an
+// impossible prefix, and a Redis Cluster without a hash tag in it are ErrInvalidArgument.
+// New itself asks the server nothing; see Config.SkipDurabilityCheck.
+func New(c redis.UniversalClient, cfg Config) (*Backend, error) {
+	if c == nil {
+		return nil, lock.Invalid("client is nil; pass a go-redis client")
+	}
+	prefix := DefaultPrefix
+	if cfg.Prefix != nil {
+		prefix = strings.TrimRight(*cfg.Prefix, ":")
+	}
+	_, cluster := c.(*redis.ClusterClient)
+	switch {
+	case cfg.Prefix != nil && *cfg.Prefix == "":
+		return nil, lock.Invalid(fmt.Sprintf("Prefix is empty; name one, or leave it nil for %q", DefaultPrefix))
+	case len(prefix) > maxPrefixBytes:
+		return nil, lock.Invalid(fmt.Sprintf("Prefix has %d bytes, at most %d are allowed; shorten it", len(prefix), maxPrefixBytes))
+	case strings.Contains(prefix, "fence:") || strings.HasSuffix(prefix, "fence"):
+		return nil, lock.Invalid("Prefix holds \"fence:\" or ends with \"fence\", as the names of fence counters do; choose another")
+	case cluster && !hasHashTag(prefix):
+		return nil, lock.Invalid("Prefix has no hash tag, and the client is of a Redis Cluster; use one such as \"{locks}\"")
+	case cluster && cfg.Replicas > 0:
+		return nil, lock.Invalid("Replicas cannot be waited for in a Redis Cluster; set it to 0")
+	case cfg.Replicas < 0 || cfg.ReplicaTimeout < 0:
+		return nil, lock.Invalid("Replicas or ReplicaTimeout is negative; 0 is the default")
+	}
+	if cfg.ReplicaTimeout == 0 {
+		cfg.ReplicaTimeout = DefaultReplicaTimeout
+	}
+	b := &Backend{
+		client: c,
+		prefix: prefix,
+		head:   prefix + ":",
+		cfg:    cfg,
+		log:    cfg.Logger,
+		hash:   cfg.Hasher,
+		tasks:  tasks.Group{Patience: tasks.Patience},
+		self:   "\x00" + lock.NewLockID(),
+	}
+	if b.log == nil {
+		b.log = slog.Default()
+	}
+	if b.hash == nil {
+		b.hash = lock.HashKey
+	}
+	b.waiters.Clock, b.waiters.Tasks, b.waiters.Follow = lock.SystemClock(), &b.tasks, b.follow
+	if !cfg.SkipDurabilityCheck {
+		b.tasks.Background(context.Background(), b.warnOfLosses)
+	}
+	return b, nil
+}
+
+// Capabilities describes the backend.
+func (b *Backend) Capabilities() lock.Capabilities {
+	return lock.Capabilities{Name: "redis", Fencing: true, TimeAuthority: lock.ServerTime}
+}
+
+// Close waits for background work, at most until ctx ends (ErrAborted). The client stays
+// open. Locks stay held; calls still work, but nobody listens for releases any more.
+func (b *Backend) Close(ctx context.Context) error {
+	b.waiters.Close()
+	return b.tasks.Close(ctx)
+}
+
+// hasHashTag tells whether Redis Cluster chooses the slot by a part of the prefix.
+func hasHashTag(prefix string) bool {
+	_, after, found := strings.Cut(prefix, "{")
+	return found && strings.Index(after, "}") > 0
+}
+
+// lockKey is where the lock of a key in NFC is. Keys whose place belongs to an index or a
+// counter are refused: SyncGuard takes them, and then breaks one or the other.
+func (b *Backend) lockKey(key string) (string, error) {
+	if rest, ok := strings.CutPrefix(key, indexPart); ok && lock.ValidateLockID(rest) == nil {
+		return "", lock.Invalid("key has the form of an entry of the id index; choose one that does not begin with \"id:\"")
+	}
+	if strings.HasPrefix(key, fencePart+b.head) {
+		return "", lock.Invalid("key has the form of a fence counter; choose one that does not begin with \"fence:\" and the prefix")
+	}
+	return b.head + key, nil
+}
+
+// Parts of the names of an id index and a fence counter.
+const (
+	indexPart = "id:"
+	fencePart = "fence:"
+)
+
+func (b *Backend) indexKey(lockID string) string { return b.head + indexPart + lockID }
+
+func (b *Backend) fenceKey(lockKey string) string { return b.head + fencePart + lockKey }
+
+// channel is where releases of a lock are told.
+func (b *Backend) channel(lockKey string) string { return lockKey + ":released" }
+
+// nextCall names a call, so that the server recognises it when it is made again.
+func (b *Backend) nextCall() string {
+	return b.self + strconv.FormatUint(b.calls.Add(1), 36)
+}

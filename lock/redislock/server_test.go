@@ -1,0 +1,136 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os/exec"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/internal/serverproc"
+	"github.com/dronefleet/dronefleet/lock/internal/tcpproxy"
+)
+
+var bg = context.Background()
+
+const (
+	key = "vehicle:7"
+	ttl = 30 * time.Second
+)
+
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	goleak.VerifyTestMain(m)
+}
+
+// startRedis runs a server of its own for a test.
+func startRedis(tb testing.TB, settings ...string) *serverproc.Server {
+	tb.Helper()
+	program := serverproc.Find(tb, "redis-server")
+	return serverproc.Start(tb, func(s *serverproc.Server) *exec.Cmd {
+		cmd := exec.Command(program, append([]string{
+			"--port", strconv.Itoa(s.Port), "--bind", "127.0.0.1", "--dir", s.Dir,
+			"--save", "", "--appendonly", "yes", "--appendfsync", "everysec", "--enable-debug-command", "yes",
+		}, settings...)...)
+		cmd.Dir = s.Dir
+		return cmd
+	}, func(ctx context.Context, s *serverproc.Server) error {
+		c := redis.NewClient(&redis.Options{Addr: s.Addr(), MaxRetries: -1, DialTimeout: time.Second})
+		defer c.Close()
+		return c.Ping(ctx).Err()
+	})
+}
+
+// dial returns a client of a server.
+func dial(tb testing.TB, addr string) *redis.Client {
+	tb.Helper()
+	c := redis.NewClient(&redis.Options{Addr: addr, DisableIdentity: true})
+	tb.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+var prefixes atomic.Int64
+
+// fresh is a prefix that no other test uses.
+func fresh() *string {
+	prefix := fmt.Sprintf("t%d", prefixes.Add(1))
+	return &prefix
+}
+
+// newBackend returns a backend; the test waits for its background work.
+func newBackend(tb testing.TB, c redis.UniversalClient, cfg Config) *Backend {
+	tb.Helper()
+	b, err := New(c, cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := b.Close(bg); err != nil {
+			tb.Error(err)
+		}
+	})
+	return b
+}
+
+// rig is a server, a backend behind a proxy, and one beside it.
+type rig struct {
+	server         *serverproc.Server
+	proxy          *tcpproxy.Proxy
+	client         *redis.Client // direct
+	faulty, direct *Backend
+}
+
+func newRig(tb testing.TB, cfg Config) rig {
+	tb.Helper()
+	return newRigOn(tb, startRedis(tb), cfg)
+}
+
+// newRigOn is newRig on a server that others use too.
+func newRigOn(tb testing.TB, server *serverproc.Server, cfg Config) rig {
+	tb.Helper()
+	cfg.SkipDurabilityCheck = true
+	proxy := startProxy(tb, server.Addr())
+	r := rig{server: server, proxy: proxy, client: dial(tb, server.Addr())}
+	r.direct = newBackend(tb, r.client, cfg)
+	through := redis.NewClient(&redis.Options{Addr: proxy.Addr(), ReadTimeout: 20 * time.Second, DisableIdentity: true})
+	tb.Cleanup(func() { _ = through.Close() })
+	r.faulty = newBackend(tb, through, cfg)
+	return r
+}
+
+func startProxy(tb testing.TB, addr string) *tcpproxy.Proxy {
+	tb.Helper()
+	proxy, err := tcpproxy.Start(addr)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := proxy.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return proxy
+}
+
+func mustAcquire(tb testing.TB, b lock.Backend, key string) lock.AcquireResult {
+	tb.Helper()
+	res, err := b.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl})
+	if err != nil || !res.OK {
+		tb.Fatalf("acquire: %+v, %v", res, err)
+	}
+	return res
+}
+
+func mustRelease(tb testing.TB, b lock.Backend, ref lock.Ref) {
+	tb.Helper()
+	if res, err := b.Release(bg, ref); err != nil || !res.OK {
+		tb.Fatalf("release: %+v, %v", res, err)
+	}
+}
