@@ -1,0 +1,56 @@
+package postgreslock
+
+import (
+	"context"
+	_ "embed"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Schema is the migration: what Migrate runs for the default tables. It may run any
+// number of times.
+//
+//go:embed schema.sql
+var Schema string
+
+// Migrate makes the tables, functions and the trigger that a Backend with the same
+// configuration needs, as far as they are missing. It needs the right to create them, which
+// a Backend does not.
+func Migrate(ctx context.Context, pool *pgxpool.Pool, cfg Config) error {
+	t, err := tablesOf(cfg)
+	if err != nil {
+		return err
+	}
+	// Without arguments all statements of a text run in one transaction.
+	if _, err := pool.Exec(ctx, t.in(Schema)); err != nil {
+		return classify(ctx, err).At("migrate", "", "")
+	}
+	return nil
+}
+
+// in replaces the default names in a text of SQL.
+func (t tables) in(sql string) string {
+	return strings.NewReplacer(DefaultTable, t.locks, DefaultFenceTable, t.fences).Replace(sql)
+}
+
+// statements are what a backend sends.
+type statements struct {
+	acquire, release, extend string
+	byKey, byID, all         string
+}
+
+func (t tables) statements() statements {
+	const fields = "SELECT key, lock_id, expires_at_ms, acquired_at_ms, fence, " + serverTime + " FROM syncguard_locks "
+	return statements{
+		acquire: t.in("SELECT syncguard_locks_acquire($1, $2, $3)"),
+		release: t.in("SELECT syncguard_locks_release($1, $2)"),
+		extend:  t.in("SELECT syncguard_locks_extend($1, $2, $3)"),
+		byKey:   t.in(fields + "WHERE key = $1"),
+		byID:    t.in(fields + "WHERE lock_id = $1"),
+		all:     t.in(fields + `ORDER BY key COLLATE "C"`),
+	}
+}
+
+// serverTime is the time of the server in microseconds, at the moment it is read.
+const serverTime = "(extract(epoch FROM clock_timestamp()) * 1000000)::BIGINT"

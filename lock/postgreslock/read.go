@@ -1,0 +1,192 @@
+package postgreslock
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dronefleet/dronefleet/lock"
+)
+
+// safeText is a constant text written by this package.
+type safeText string
+
+func (s safeText) Error() string    { return string(s) }
+func (s safeText) SafeText() string { return string(s) }
+
+const (
+	errPoolExhausted safeText = "no connection of the pool became free in time; raise the pool's MaxConns"
+	errLateAnswer    safeText = "the lease was over before the answer came"
+)
+
+// row is a stored lock as it was at a time of the server.
+type row struct {
+	key, lockID                      string
+	expiresAtMs, acquiredAtMs, nowUs int64
+	fence                            int64
+}
+
+func (r row) live() bool { return lock.IsLive(r.expiresAtMs, r.nowUs/1e3) }
+
+// answer is the row as acquire would have answered it to its holder.
+func (r row) answer(asked time.Time) answer {
+	return answer{statusDone, []int64{statusDone, r.fence, r.expiresAtMs, r.expiresAtMs*1e3 - r.nowUs}, asked}
+}
+
+// read runs a query for stored locks. A connection that was lost is tried again once: a
+// pool notices late that the server has restarted.
+func (b *Backend) read(ctx context.Context, sql string, args ...any) ([]row, error) {
+	bounded, cancel := context.WithTimeout(ctx, b.patience)
+	defer cancel()
+	for try := 1; ; try++ {
+		rows, err := b.readOnce(bounded, sql, args)
+		if err == nil {
+			return rows, nil
+		}
+		e := classify(ctx, err)
+		if try > 1 || e.Code != lock.CodeServiceUnavailable {
+			return nil, e
+		}
+	}
+}
+
+func (b *Backend) readOnce(ctx context.Context, sql string, args []any) ([]row, error) {
+	return collect(b.pool.Query(ctx, sql, args...))
+}
+
+// collect reads the rows of a query that was sent just now.
+func collect(found pgx.Rows, err error) ([]row, error) {
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(found, func(found pgx.CollectableRow) (row, error) {
+		var r row
+		var fence string
+		err := found.Scan(&r.key, &r.lockID, &r.expiresAtMs, &r.acquiredAtMs, &fence, &r.nowUs)
+		if err == nil {
+			r.fence, err = lock.ParseFence(fence)
+		}
+		return r, err
+	})
+}
+
+// IsLocked implements lock.Backend.
+func (b *Backend) IsLocked(ctx context.Context, key string) (bool, error) {
+	info, err := b.LookupRaw(ctx, lock.Query{Key: key})
+	return info != nil, located(err, "isLocked", key, "")
+}
+
+// Lookup implements lock.Backend.
+func (b *Backend) Lookup(ctx context.Context, q lock.Query) (*lock.Info, error) {
+	raw, err := b.LookupRaw(ctx, q)
+	if raw == nil || err != nil {
+		return nil, err
+	}
+	return &raw.Info, nil
+}
+
+// LookupRaw implements lock.RawLookuper.
+func (b *Backend) LookupRaw(ctx context.Context, q lock.Query) (*lock.RawInfo, error) {
+	fail := func(err error) (*lock.RawInfo, error) { return nil, located(err, "lookup", q.Key, q.LockID) }
+	checked, err := lock.ValidateQuery(q)
+	if err == nil && checked.Key != "" {
+		_, err = storable(checked.Key, nil)
+	}
+	if err == nil && ctx.Err() != nil {
+		err = lock.AbortedBy(ctx)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	sql, arg := b.sql.byKey, checked.Key
+	if checked.LockID != "" {
+		sql, arg = b.sql.byID, checked.LockID
+	}
+	live, err := b.live(ctx, sql, arg)
+	switch {
+	case err != nil:
+		return fail(err)
+	case len(live) == 0:
+		return nil, nil
+	case len(live) > 1:
+		return fail(lock.DuplicateID(len(live)))
+	default:
+		return &live[0], nil
+	}
+}
+
+// List implements lock.Lister: the live locks, sorted by key.
+func (b *Backend) List(ctx context.Context) ([]lock.RawInfo, error) {
+	if ctx.Err() != nil {
+		return nil, lock.AbortedBy(ctx).At("list", "", "")
+	}
+	list, err := b.live(ctx, b.sql.all)
+	return list, located(err, "list", "", "")
+}
+
+// live runs a query and describes the live locks that it finds.
+func (b *Backend) live(ctx context.Context, sql string, args ...any) ([]lock.RawInfo, error) {
+	rows, err := b.read(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	var list []lock.RawInfo
+	for _, r := range rows {
+		if !r.live() {
+			continue
+		}
+		fence, err := lock.FormatFence(r.fence)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, lock.RawInfo{
+			Info: lock.Info{
+				KeyHash: b.hash(r.key), LockIDHash: b.hash(r.lockID),
+				ExpiresAtMs: r.expiresAtMs, AcquiredAtMs: r.acquiredAtMs, Fence: fence,
+			},
+			Key: r.key, LockID: r.lockID,
+		})
+	}
+	return list, nil
+}
+
+// clockReads is how often CheckClock asks for the time.
+const clockReads = 5
+
+// CheckClock implements lock.ClockChecker. No lock depends on the local clock; a wrong one
+// makes helpers wait longer than needed for a lock that expires.
+func (b *Backend) CheckClock(ctx context.Context) (lock.ClockReport, error) {
+	best := time.Duration(-1)
+	var offset time.Duration
+	for range clockReads {
+		var nowUs int64
+		asked := time.Now()
+		if err := b.pool.QueryRow(ctx, "SELECT "+serverTime).Scan(&nowUs); err != nil {
+			return lock.ClockReport{}, classify(ctx, err).At("checkClock", "", "")
+		}
+		if took := time.Since(asked); best < 0 || took < best {
+			best, offset = took, time.UnixMicro(nowUs).Sub(asked.Add(took/2))
+		}
+	}
+	return lock.ClockReport{Offset: offset, Uncertainty: best / 2, Level: lock.ClockLevelOf(offset, best/2)}, nil
+}
+
+// storable refuses the one key that no text of Postgres can hold.
+func storable(key string, err error) (string, error) {
+	if err == nil && strings.ContainsRune(key, 0) {
+		err = lock.Invalid("key holds a NUL character, which Postgres cannot store; leave it out")
+	}
+	return key, err
+}
+
+// located adds operation, key and id to an error of this package, all of which are
+// *lock.Error.
+func located(err error, op, key, lockID string) error {
+	if e, ok := err.(*lock.Error); ok {
+		return e.At(op, key, lockID)
+	}
+	return err
+}
+
