@@ -2,13 +2,15 @@ package postgreslock
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"regexp"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/internal/tasks"
+	"github.com/dronefleet/dronefleet/lock/internal/waitline"
 )
 
 // Names of the tables unless configured; SyncGuard's defaults too.
@@ -29,22 +31,23 @@ type Config struct {
 }
 
 // Backend is a lock.Store on PostgreSQL. It is safe for concurrent use; make one per
-// pool and share it.
+// pool and share it, for its waiters share one listening connection.
 type Backend struct {
-	pool     *pgxpool.Pool
-	sql      statements
-	log      *slog.Logger
-	hash     lock.Hasher
-	patience time.Duration // bounds every call
+	pool *pgxpool.Pool
+	sql  statements
+	log  *slog.Logger
+	hash lock.Hasher
 
-	leases  leases
-	tasks   tasks
+	leases   leases
+	tasks    tasks.Group
+	waiters  waitline.Lines
+	listener listener
 }
 
-var _ lock.Store = (*Backend)(nil)
-
-// operationTimeout bounds every call; a context may end it sooner.
-const operationTimeout = 60 * time.Second
+var (
+	_ lock.Store  = (*Backend)(nil)
+	_ lock.Waiter = (*Backend)(nil)
+)
 
 // New returns a backend on a pool, which stays the caller's to close, after the backend.
 // The schema must be there: see Migrate. A nil pool and impossible table names are
@@ -58,16 +61,26 @@ func New(pool *pgxpool.Pool, cfg Config) (*Backend, error) {
 		return nil, err
 	}
 	b := &Backend{
-		pool:     pool,
-		sql:      t.statements(),
-		log:      cmp.Or(cfg.Logger, slog.Default()),
-		hash:     cfg.Hasher,
-		patience: operationTimeout,
+		pool: pool,
+		sql:  t.statements(),
+		log:  cmp.Or(cfg.Logger, slog.Default()),
+		hash: cfg.Hasher,
 	}
+	b.tasks.Patience = tasks.Patience
+	b.waiters = waitline.Lines{Clock: lock.SystemClock(), Tasks: &b.tasks, Follow: b.follow}
 	if b.hash == nil {
 		b.hash = lock.HashKey
 	}
 	return b, nil
+}
+
+// Close ends the listening connection and waits for background work, at most until ctx
+// ends (ErrAborted). The pool stays open and locks stay held; calls still work, but nothing
+// optional is started any more.
+func (b *Backend) Close(ctx context.Context) error {
+	b.waiters.Close()
+	b.listener.close()
+	return b.tasks.Close(ctx)
 }
 
 // Capabilities describes the backend.

@@ -37,11 +37,11 @@ func (e storeError) Is(target error) bool { return target == lock.ErrConflict &&
 // classify turns an error of pgx into a *lock.Error. The caller's ended context wins over
 // everything else.
 func classify(ctx context.Context, err error) *lock.Error {
-	if e, ok := errors.AsType[*lock.Error](err); ok {
-		return e
-	}
 	if ctx.Err() != nil {
 		return lock.AbortedBy(ctx)
+	}
+	if e, ok := errors.AsType[*lock.Error](err); ok {
+		return e
 	}
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	switch {

@@ -38,6 +38,8 @@ func (t tables) in(sql string) string {
 type statements struct {
 	acquire, release, extend string
 	byKey, byID, all         string
+	listen, state            string
+	durability               string
 }
 
 func (t tables) statements() statements {
@@ -49,6 +51,12 @@ func (t tables) statements() statements {
 		byKey:   t.in(fields + "WHERE key = $1"),
 		byID:    t.in(fields + "WHERE lock_id = $1"),
 		all:     t.in(fields + `ORDER BY key COLLATE "C"`),
+		durability: t.in("SELECT current_setting('fsync')::BOOLEAN, current_setting('full_page_writes')::BOOLEAN, " +
+			"(SELECT count(*) FROM pg_stat_replication), current_setting('synchronous_standby_names'), " +
+			"EXISTS (SELECT FROM pg_class WHERE relpersistence = 'u' AND oid IN ('syncguard_locks'::regclass, 'syncguard_fence_counters'::regclass))"),
+		listen: t.in("LISTEN syncguard_locks"),
+		state: t.in("SELECT coalesce((SELECT fence FROM syncguard_fence_counters WHERE fence_key = 'fence:' || $1), 0), " +
+			"coalesce((SELECT expires_at_ms FROM syncguard_locks WHERE key = $1), 0), " + serverTime),
 	}
 }
 

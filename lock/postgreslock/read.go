@@ -38,7 +38,7 @@ func (r row) answer(asked time.Time) answer {
 // read runs a query for stored locks. A connection that was lost is tried again once: a
 // pool notices late that the server has restarted.
 func (b *Backend) read(ctx context.Context, sql string, args ...any) ([]row, error) {
-	bounded, cancel := context.WithTimeout(ctx, b.patience)
+	bounded, cancel := context.WithTimeout(ctx, b.tasks.Patience)
 	defer cancel()
 	for try := 1; ; try++ {
 		rows, err := b.readOnce(bounded, sql, args)
@@ -190,3 +190,28 @@ func located(err error, op, key, lockID string) error {
 	return err
 }
 
+// CheckDurability returns what of the server's settings may let it lose commits, and so
+// issue a fence twice; nothing if all is well. Call it at start and log what it says.
+func (b *Backend) CheckDurability(ctx context.Context) (warnings []string, err error) {
+	var fsync, fullPages, unlogged bool
+	var standbys int
+	var sync string
+	err = b.pool.QueryRow(ctx, b.sql.durability).Scan(&fsync, &fullPages, &standbys, &sync, &unlogged)
+	if err != nil {
+		return nil, classify(ctx, err).At("checkDurability", "", "")
+	}
+	for _, row := range []struct {
+		bad  bool
+		text string
+	}{
+		{!fsync, "fsync is off: a crash of the machine may damage or lose locks and fences; set fsync = on"},
+		{!fullPages, "full_page_writes is off: a crash of the machine may damage locks and fences; set full_page_writes = on"},
+		{unlogged, "a table of the lock is UNLOGGED: a crash empties it and fences start again; ALTER TABLE ... SET LOGGED"},
+		{standbys > 0 && sync == "", "standbys are asynchronous: one that is promoted may lack the last fences; set synchronous_standby_names"},
+	} {
+		if row.bad {
+			warnings = append(warnings, row.text)
+		}
+	}
+	return warnings, nil
+}

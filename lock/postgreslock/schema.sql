@@ -144,3 +144,14 @@ BEGIN
   END IF;
   RETURN ARRAY[4];
 END $$;
+
+-- Tells whoever waits that a lock was deleted, by whomever. A process that waits for a
+-- key holds this advisory lock of it, shared: without waiters nobody is notified.
+CREATE OR REPLACE FUNCTION syncguard_locks_freed() RETURNS TRIGGER LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_notify('syncguard_locks', md5(OLD.key) || ' ' || OLD.fence);
+  RETURN NULL;
+END $$;
+CREATE OR REPLACE TRIGGER syncguard_locks_freed AFTER DELETE ON syncguard_locks FOR EACH ROW
+  WHEN (NOT pg_try_advisory_xact_lock(1819239275, hashtext(OLD.key)))
+  EXECUTE FUNCTION syncguard_locks_freed();

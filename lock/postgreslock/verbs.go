@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/internal/tasks"
 )
 
 // What the functions of the schema answer first.
@@ -26,9 +27,10 @@ const (
 	// because of others at the same time.
 	conflictTries = 10
 
-	// detachedTimeout bounds the work done for a caller that has returned.
-	detachedTimeout = 2 * time.Second
-	giveUpTries     = 3
+	giveUpTries = 3
+
+	detachedTimeout = tasks.DetachedTimeout
+	connectTimeout  = 10 * time.Second
 )
 
 // answer is what a function of the schema answered.
@@ -55,7 +57,7 @@ func (a answer) reason() lock.Reason {
 // call asks a function of the schema. OutcomeUnknown of its error tells whether it may
 // have taken effect, or still can.
 func (b *Backend) call(ctx context.Context, sql string, args ...any) (answer, error) {
-	bounded, cancel := context.WithTimeout(ctx, b.patience)
+	bounded, cancel := context.WithTimeout(ctx, b.tasks.Patience)
 	defer cancel()
 	for try := 1; ; try++ {
 		a, sent, err := b.ask(bounded, try > 1, sql, args)
@@ -124,7 +126,7 @@ func (b *Backend) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.Ac
 			return fail(err)
 		}
 		if len(seen) > 0 && seen[0].live() && seen[0].lockID != req.LockID {
-			return contended(seen[0].expiresAtMs), nil
+			return b.contended(key, seen[0].fence, seen[0].expiresAtMs), nil
 		}
 	}
 	a, err := b.call(ctx, b.sql.acquire, key, req.LockID, req.TTL.Milliseconds())
@@ -139,8 +141,9 @@ func (b *Backend) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.Ac
 	}
 	number, expiresAtMs, deadline := a.lease()
 	if a.status == statusHeld {
-		return contended(expiresAtMs), nil
+		return b.contended(key, number, expiresAtMs), nil
 	}
+	b.waiters.Held(key, heldAt(number))
 	fence, err := lock.FormatFence(number)
 	if err != nil {
 		return fail(err)
@@ -157,7 +160,9 @@ func (b *Backend) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.Ac
 }
 
 // contended is the result for a lock that somebody else has.
-func contended(expiresAtMs int64) lock.AcquireResult {
+func (b *Backend) contended(key string, fence, expiresAtMs int64) lock.AcquireResult {
+	b.waiters.Held(key, heldAt(fence))
+	b.waiters.ListenSoon(key)
 	return lock.AcquireResult{Reason: lock.ReasonLocked, HolderExpiresAtMs: expiresAtMs}
 }
 
@@ -190,11 +195,10 @@ func (b *Backend) resolve(ctx context.Context, key, lockID string, failed error)
 // giveUp releases, in the background, a lease that nobody will use. The server may still
 // be at work on the statement that takes it, so it tries more than once.
 func (b *Backend) giveUp(ctx context.Context, key, lockID string) {
-	b.tasks.run(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), detachedTimeout)
-		defer cancel()
+	b.tasks.Background(ctx, func(ctx context.Context) {
 		for range giveUpTries {
 			if a, err := b.call(ctx, b.sql.release, key, lockID); err == nil && a.status == statusDone {
+				b.waiters.Wake(key)
 				return
 			}
 			sleep(ctx, detachedTimeout/(2*giveUpTries))
@@ -239,6 +243,9 @@ func (b *Backend) Release(ctx context.Context, ref lock.Ref) (lock.ReleaseResult
 	b.leases.forget(ref.LockID)
 	if a.status != statusDone {
 		return lock.ReleaseResult{Reason: a.reason()}, nil
+	}
+	if key != nil {
+		b.waiters.Wake(*key)
 	}
 	return lock.ReleaseResult{OK: true}, nil
 }
