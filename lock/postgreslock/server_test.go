@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 	if len(found) == 0 {
 		os.Exit(m.Run())
 	}
-	shared = newCluster(filepath.Dir(found[len(found)-1]))
+	shared = newCluster(filepath.Dir(found[len(found)-1]), "fsync=off")
 	code := m.Run()
 	shared.remove()
 	if code == 0 {

@@ -1,7 +1,6 @@
 package postgreslock
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -142,7 +141,7 @@ func TestBackend_WaitsFairly(t *testing.T) {
 	all.Wait()
 	slices.Sort(waits)
 	median, longest := waits[len(waits)/2], waits[len(waits)-1]
-	t.Log(fmt.Sprintf("%d waiters: median %v, longest %v", len(waits), median, longest))
+	t.Logf("%d waiters: median %v, longest %v", len(waits), median, longest)
 	if longest > 4*median {
 		t.Errorf("the longest wait is %v, more than 4 times the median of %v", longest, median)
 	}
