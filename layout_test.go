@@ -69,6 +69,7 @@ var rooms = []struct {
 	{"adapters/pubsubio", []string{"domain", "policy", "adapters/wire", "adapters/firestoretx", "internal/meter", "internal/shutdown"}},
 	{"app/planner", []string{"domain", "policy", "solver"}},
 	{"app/live", []string{"domain", "policy", "lock", "adapters", "internal/meter"}},
+	{"app/placefile", []string{"domain", "internal/editdistance"}},
 	{"app/planview", []string{"solver", "internal/terminal"}},
 	{"httpapi/identity", []string{"domain"}},
 	{"sim/invariant", []string{"domain"}},

@@ -31,7 +31,7 @@ var (
 	quoted = regexp.MustCompile("(?:`|\"|\\\\\")((?:dronefleet|statemanager|optimizer) [^`\"\\\\]+)(?:`|\\\\?\")")
 	// unquoted is what looks like one, and where it would end nobody can tell.
 	unquoted = regexp.MustCompile(`(?m)(?:^|[^"\x60])\b(?:dronefleet|statemanager|optimizer) (?:` +
-		`serve|dev|emulators|orders|drones|audit|deadletters|locks|publish|run|once|solve|probe)\b.*$`)
+		`serve|dev|emulators|orders|drones|depots|warehouses|audit|deadletters|locks|publish|run|once|solve|probe)\b.*$`)
 	interpolated = regexp.MustCompile(`\$\{[^}]*\}`)
 	words        = regexp.MustCompile(`"[^"]*"|'[^']*'|\S+`)
 )

@@ -352,6 +352,37 @@ func TestAPI_BreaksLocks(t *testing.T) {
 	}
 }
 
+// F-API-04: operators apply and delete places over HTTP, under their own names; a body
+// with a mistake names it and changes nothing.
+func TestAPI_AppliesAndDeletesPlaces(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsOpen)
+	ann := g.token(asOperator)
+	const depots, body = "/api/v1/depots/apply", `{"reason": "first", "depots": [{"id": "NORTH", "position": {"lat": 48.5, "lon": 2}, "capacity": 3}]}`
+	g.asks(ann, "POST", depots, `{"reason": "", "depots": [{"id": "a/b", "position": {"lat": 99, "lon": 2}, "colour": 1}]}`, 400,
+		"reason is blank", `depots 1: "colour" is not a field`, `depots 1: id "a/b" contains`, "depots 1: position.lat is 99; give -90 to 90")
+	g.asks(ann, "POST", depots, `{"reason": "x"}`, 400, "has no depots")
+	g.asks(ann, "POST", depots, strings.Replace(body, "{", `{"dryRun": true, `, 1), 200, `"action":"CREATED"`, `"dryRun":true`)
+	g.asks(ann, "GET", "/api/v1/depots", "", 200, `"depots":[]`)
+	g.asks(ann, "POST", depots, body, 200, `"action":"CREATED"`, `capacity: 0 -\u003e 3`)
+	g.asks(ann, "POST", depots, body, 200, `"action":"UNCHANGED"`)
+	g.asks(ann, "GET", "/api/v1/depots", "", 200, `"id":"NORTH"`, `"capacity":3`)
+	g.asks(ann, "POST", "/api/v1/warehouses/apply", `{"reason": "x", "warehouses": [{"id": "W", "position": {"lat": 1, "lon": 2}, "authorizedProductTypes": ["BLOOD"]}]}`, 200, "CREATED")
+	g.asks(ann, "GET", "/api/v1/warehouses", "", 200, `"authorizedProductTypes":["BLOOD"]`)
+	g.order("O1")
+	g.asks(ann, "POST", "/api/v1/depots/NORTH/delete", `{"reason": "closed"}`, 409, "used by order O1")
+	g.asks(ann, "POST", "/api/v1/warehouses/W/delete", `{"reason": "closed"}`, 200, "DELETED")
+	g.asks(ann, "POST", "/api/v1/warehouses/W/delete", `{"reason": "closed"}`, 404, "no such warehouse")
+	changes, err := g.store.PlaceChanges(t.Context())
+	if err != nil || len(changes) != 3 {
+		t.Fatalf("on record: %+v, %v", changes, err)
+	}
+	for _, c := range changes {
+		if c.ChangedBy != "ann@example.org" {
+			t.Errorf("on record: %+v", c)
+		}
+	}
+}
+
 // F-TEL-08
 func TestAPI_ClearsEmergencies(t *testing.T) {
 	g := newGuarded(t, httpapi.MetricsOpen)

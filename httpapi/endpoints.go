@@ -56,6 +56,8 @@ func (a *API) fleetEndpoints() []endpoint {
 		{get, "/api/v1/missions/{id}", viewer, nil, nil, single[domain.MissionID](a.store.Mission, entity.OfMission)},
 		{get, "/api/v1/decisions/{id}", viewer, nil, nil, single[domain.DecisionID](a.store.LedgerEntry, entity.OfDecision)},
 		{get, "/api/v1/cycles/{id}", viewer, nil, nil, single[domain.CycleID](a.store.Cycle, entity.OfCycle)},
+		{get, "/api/v1/depots", viewer, listed(), nil, list("depots", a.depots, entity.OfDepot)},
+		{get, "/api/v1/warehouses", viewer, listed(), nil, list("warehouses", a.warehouses, entity.OfWarehouse)},
 
 		{post, "/api/v1/orders/{id}/hold", oper, nil, change, changing(a, "orders hold", entity.OfOrder, operator.Commands.HoldOrder)},
 		{post, "/api/v1/orders/{id}/release", oper, nil, change, changing(a, "orders release", entity.OfOrder, operator.Commands.ReleaseOrder)},
@@ -67,6 +69,10 @@ func (a *API) fleetEndpoints() []endpoint {
 		{post, "/api/v1/deadletters/replay", oper, nil, letters, a.replay},
 		{post, "/api/v1/deadletters/discard", oper, nil, discard, a.discard},
 		{post, "/api/v1/locks/break", oper, nil, lockKey, a.breakLock},
+		{post, "/api/v1/depots/apply", oper, nil, newBody[depotsRequest], a.applyDepots},
+		{post, "/api/v1/warehouses/apply", oper, nil, newBody[warehousesRequest], a.applyWarehouses},
+		{post, "/api/v1/depots/{id}/delete", oper, nil, newBody[deleteRequest], deleting(a, "depots delete", operator.Commands.DeleteDepot)},
+		{post, "/api/v1/warehouses/{id}/delete", oper, nil, newBody[deleteRequest], deleting(a, "warehouses delete", operator.Commands.DeleteWarehouse)},
 	}
 }
 

@@ -680,6 +680,8 @@ func TestAPI_CostsAsDocumented(t *testing.T) {
 		{"/api/v1/missions", 1, 1},
 		{"/api/v1/decisions", 1, 2},
 		{"/api/v1/cycles", 1, 1},
+		{"/api/v1/depots?limit=1", 1, 1},
+		{"/api/v1/warehouses", 1, 1},
 		{"/api/v1/drones/D1", 1, 1},
 		{"/api/v1/missions/M-DEC-1", 1, 1},
 		{"/api/v1/decisions/DEC-1", 1, 1},

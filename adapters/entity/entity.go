@@ -354,6 +354,48 @@ func OfEvent(e domain.Event) Event {
 	}
 }
 
+// Depot is where drones live.
+type Depot struct {
+	ID            domain.DepotID `json:"id"`
+	Name          string         `json:"name,omitempty"`
+	Position      Position       `json:"position"`
+	Capacity      int            `json:"capacity"`
+	ChargingSlots int            `json:"chargingSlots"`
+}
+
+// OfDepot is the JSON form of a depot.
+func OfDepot(d domain.Depot) Depot {
+	return Depot{d.ID, d.Name, position(d.Position), d.Capacity, d.ChargingSlots}
+}
+
+// Warehouse is where parcels are picked up.
+type Warehouse struct {
+	ID           domain.WarehouseID `json:"id"`
+	Name         string             `json:"name,omitempty"`
+	Position     Position           `json:"position"`
+	ProductTypes []string           `json:"authorizedProductTypes"`
+	ColdStorage  bool               `json:"isColdStorageCapable"`
+}
+
+// OfWarehouse is the JSON form of a warehouse.
+func OfWarehouse(w domain.Warehouse) Warehouse {
+	return Warehouse{w.ID, w.Name, position(w.Position), OrEmpty(w.ProductTypes), w.ColdStorage}
+}
+
+// PlaceChange is what a command did to a depot or a warehouse, or would do.
+type PlaceChange struct {
+	Kind      domain.PlaceKind   `json:"kind"`
+	ID        string             `json:"id"`
+	Action    domain.PlaceAction `json:"action"`
+	Fields    []string           `json:"fields,omitempty"`
+	ChangedAt Time               `json:"changedAt,omitempty"`
+}
+
+// OfPlaceChange is the JSON form of a change.
+func OfPlaceChange(c domain.PlaceChange) PlaceChange {
+	return PlaceChange{c.Kind, c.ID, c.Action, c.Fields, moment(c.ChangedAt)}
+}
+
 // Page is the JSON form of one page of a collection: the entities under its name; next,
 // the value of the parameter after for the next page, if there is one; and malformed, one
 // line for each document that could not be decoded.

@@ -22,6 +22,8 @@ const (
 	Replays    = "replays"
 	LockBreaks = "lockBreaks"
 
+	PlaceChanges = "placeChanges"
+
 	// expireAt is the field TTL policies delete by.
 	expireAt = "expireAt"
 	// eventShard spreads the events of large fleets, see Config.EventShards.

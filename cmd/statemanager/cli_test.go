@@ -68,6 +68,13 @@ func TestCommands_RefuseInOneLine(t *testing.T) {
 		{2, "deadletters discard --id=1", []string{"--why"}},
 		{2, "deadletters discard --id=1 --why=", []string{"why (flag --why)", "is blank"}},
 		{1, "deadletters discard --id=1 --why=x", []string{"does not exist", "--create-topics"}},
+		{2, "depots apply --reason=x", []string{"--file"}},
+		{2, "depots apply -f x.yaml", []string{"--reason"}},
+		{1, "depots apply -f /does/not/exist.yaml --reason=x", []string{"/does/not/exist.yaml", "no such file"}},
+		{1, "depots apply -f cli_test.go --reason=x", []string{"cli_test.go"}},
+		{1, "depots delete D9 --reason=x", []string{"depot: D9: NOT_FOUND: no such depot"}},
+		{2, "warehouses delete a/b --reason=x", []string{"id (argument <id>)", `"a/b"`}},
+		{2, "warehouses list --limit=-1", []string{"--limit", "0 or more"}},
 		{2, "serve --http-addr=nowhere", []string{"--http-addr", "host:port"}},
 		{2, "serve --http-addr=:8080", []string{"--http-addr", "without credentials", "--oidc-issuer", "--insecure-http"}},
 		{2, "serve --metrics-access=viewer", []string{"metrics-access (flag --metrics-access)", "requires oidc-issuer"}},
@@ -126,6 +133,15 @@ func TestCommands_ChangeAndShowTheFleet(t *testing.T) {
 	says(`"to": "CANCELLED"`, "audit order O1 --json")
 	says("No drones yet.", "drones list")
 	says("No lock is held.", "locks list")
+	// F-API-04: without a terminal nobody is asked.
+	const places = " -f ../../examples/paris.yaml --reason=first"
+	says("1 would change; omit --dry-run to do it.", "depots apply --dry-run"+places)
+	says("No depots yet", "depots list")
+	says("depot DEPOT-PARIS-01: new", "depots apply"+places)
+	says("2 changed, 0 as before.", "warehouses apply"+places)
+	says("0 changed, 2 as before.", "warehouses apply"+places)
+	says("BLOOD MEDICINE VACCINE", "warehouses list")
+	says("warehouse WH-SOUTH: deleted", "warehouses delete WH-SOUTH --reason=closed")
 	says("Nobody holds some:key", "locks show some:key")
 	says(`"drones": []`, "drones list --json")
 }

@@ -13,6 +13,8 @@ type grammar struct {
 	Orders      ordersCommand      `cmd:"" help:"List, hold, release and cancel orders."`
 	Drones      dronesCommand      `cmd:"" help:"List drones, clear emergencies, ground drones."`
 	Missions    missionsCommand    `cmd:"" help:"Recall missions."`
+	Depots      depotsCommand      `cmd:"" help:"List, apply and delete depots."`
+	Warehouses  warehousesCommand  `cmd:"" help:"List, apply and delete warehouses."`
 	Audit       auditCommand       `cmd:"" help:"Print the history of one drone, order, mission, decision or cycle."`
 	Deadletters deadLettersCommand `cmd:"" help:"List, replay and discard dead-lettered messages."`
 	Publish     publishCommand     `cmd:"" help:"Publish one message, for trials and repairs."`

@@ -1,0 +1,152 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/dronefleet/dronefleet/adapters/entity"
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// ApplyDepots makes the depots' documents say what places say, one after the other, and
+// records each change. Those that already do stay as they are, so that a caller may
+// repeat the command. dryRun only tells what would change. Beside an error it returns
+// what was done before.
+//
+// Cost: see firestoretx.Store.ApplyDepot, for each depot.
+func (c Commands) ApplyDepots(ctx context.Context, places []domain.Depot, reason string, dryRun bool) ([]domain.PlaceChange, error) {
+	return applyPlaces(ctx, c, places, reason, dryRun, c.Store.ApplyDepot)
+}
+
+// ApplyWarehouses does for warehouses what ApplyDepots does for depots.
+//
+// Cost: as ApplyDepots.
+func (c Commands) ApplyWarehouses(ctx context.Context, places []domain.Warehouse, reason string, dryRun bool) ([]domain.PlaceChange, error) {
+	return applyPlaces(ctx, c, places, reason, dryRun, c.Store.ApplyWarehouse)
+}
+
+func applyPlaces[P domain.Place](ctx context.Context, c Commands, places []P, reason string, dryRun bool,
+	apply func(context.Context, P, firestoretx.Change) (domain.PlaceChange, error)) (done []domain.PlaceChange, err error) {
+	change, err := c.placeChange(reason, dryRun)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range places {
+		did, err := apply(ctx, p, change)
+		if err != nil {
+			return done, err
+		}
+		done = append(done, did)
+	}
+	return done, nil
+}
+
+// DeleteDepot deletes a depot that nothing needs and records it. It is rejected while
+// drones live there, or as the last depot while orders are open.
+//
+// Cost: see firestoretx.Store.DeleteDepot.
+func (c Commands) DeleteDepot(ctx context.Context, id domain.DepotID, reason string, dryRun bool) (domain.PlaceChange, error) {
+	return deletePlace(ctx, c, domain.PlaceDepot, id, reason, dryRun, c.Store.DeleteDepot)
+}
+
+// DeleteWarehouse deletes a warehouse and records it. It is rejected while active
+// missions visit it.
+//
+// Cost: see firestoretx.Store.DeleteWarehouse.
+func (c Commands) DeleteWarehouse(ctx context.Context, id domain.WarehouseID, reason string, dryRun bool) (domain.PlaceChange, error) {
+	return deletePlace(ctx, c, domain.PlaceWarehouse, id, reason, dryRun, c.Store.DeleteWarehouse)
+}
+
+func deletePlace[ID ~string](ctx context.Context, c Commands, kind domain.PlaceKind, id ID, reason string, dryRun bool,
+	remove func(context.Context, ID, firestoretx.Change) (domain.PlaceChange, error)) (domain.PlaceChange, error) {
+	change, err := c.placeChange(reason, dryRun)
+	if err != nil {
+		return domain.PlaceChange{}, err
+	}
+	if err := checkID(string(kind), string(id)); err != nil {
+		return domain.PlaceChange{}, err
+	}
+	return remove(ctx, id, change)
+}
+
+func (c Commands) placeChange(reason string, dryRun bool) (firestoretx.Change, error) {
+	if err := CheckReason(reason); err != nil {
+		return firestoretx.Change{}, fmt.Errorf("--reason %w", err)
+	}
+	return firestoretx.Change{By: c.By, Why: oneLine(reason), DryRun: dryRun}, c.checkBy()
+}
+
+// ListDepots prints one page of depots.
+func (d *Desk) ListDepots(ctx context.Context, page firestoretx.Page) error {
+	l, err := d.Store.ListDepots(ctx, page)
+	if err != nil {
+		return err
+	}
+	return listPlaces(d, "depots", l, entity.OfDepot, []string{"DEPOT", "NAME", "POSITION", "CAPACITY", "CHARGING SLOTS"}, func(x domain.Depot) []string {
+		return []string{string(x.ID), x.Name, degrees(x.Position), fmt.Sprint(x.Capacity), fmt.Sprint(x.ChargingSlots)}
+	})
+}
+
+// ListWarehouses prints one page of warehouses.
+func (d *Desk) ListWarehouses(ctx context.Context, page firestoretx.Page) error {
+	l, err := d.Store.ListWarehouses(ctx, page)
+	if err != nil {
+		return err
+	}
+	return listPlaces(d, "warehouses", l, entity.OfWarehouse, []string{"WAREHOUSE", "NAME", "POSITION", "PRODUCTS", "COLD STORAGE"}, func(x domain.Warehouse) []string {
+		return []string{string(x.ID), x.Name, degrees(x.Position), strings.Join(x.ProductTypes, " "), flags("yes", x.ColdStorage)}
+	})
+}
+
+func listPlaces[P domain.Place, J any](d *Desk, name string, l firestoretx.Listing[P], form func(P) J, header []string, row func(P) []string) error {
+	if d.JSON {
+		return d.printJSON(entity.Page(name, entity.Each(l.Items, form), l.Next, l.Malformed))
+	}
+	if len(l.Items) == 0 {
+		d.say("No %s yet; \"%s apply -f FILE\" creates them.", name, name)
+		d.footer(l.Next, l.Malformed)
+		return nil
+	}
+	t := d.table(header...)
+	for _, x := range l.Items {
+		t.row(row(x)...)
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	d.footer(l.Next, l.Malformed)
+	return nil
+}
+
+// PrintPlaceChanges prints what a command does to places, or would do.
+func (d *Desk) PrintPlaceChanges(done []domain.PlaceChange, dryRun bool) error {
+	if d.JSON {
+		return d.printJSON(map[string]any{"changes": entity.OrEmpty(entity.Each(done, entity.OfPlaceChange)), "dryRun": dryRun})
+	}
+	for _, c := range done {
+		d.say("%s %s: %s", c.Kind, c.ID, map[domain.PlaceAction]string{
+			domain.PlaceCreated: "new", domain.PlaceChanged: "changed", domain.PlaceDeleted: "deleted", domain.PlaceUnchanged: "as it was",
+		}[c.Action])
+		for _, field := range c.Fields {
+			d.say("  %s", field)
+		}
+	}
+	if changes := PlacesToChange(done); dryRun && changes > 0 {
+		d.say("%d would change; omit --dry-run to do it.", changes)
+	} else if !dryRun {
+		d.say("%d changed, %d as before.", changes, len(done)-changes)
+	}
+	return nil
+}
+
+// PlacesToChange counts the changes that are written.
+func PlacesToChange(done []domain.PlaceChange) (n int) {
+	for _, c := range done {
+		if c.Action != domain.PlaceUnchanged {
+			n++
+		}
+	}
+	return n
+}

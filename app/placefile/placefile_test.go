@@ -1,0 +1,163 @@
+package placefile_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dronefleet/dronefleet/app/placefile"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/sim/fleetsim"
+)
+
+const depotsYAML = `
+depots:
+  - id: D-1
+    name: Nord
+    position: {lat: 48.5, lon: -2}
+    capacity: 20
+    chargingSlots: 10
+  - id: D-2
+    position: {lat: 1, lon: 2}
+warehouses:
+  - id: W-1
+    position: {lat: 48, lon: 2.25}
+    authorizedProductTypes: [BLOOD, PLASMA]
+    isColdStorageCapable: true
+`
+
+const placesJSON = `{"type": "FeatureCollection", "features": [
+  {"type": "Feature", "id": "D-1", "geometry": {"type": "Point", "coordinates": [-2, 48.5]}, "properties": {"kind": "depot", "name": "Nord", "capacity": 20, "chargingSlots": 10}},
+  {"type": "Feature", "geometry": {"type": "Point", "coordinates": [2, 1, 35]}, "properties": {"kind": "depot", "id": "D-2", "name": null}},
+  {"type": "Feature", "geometry": {"type": "Point", "coordinates": [2.25, 48]}, "properties": {"kind": "warehouse", "id": "W-1", "authorizedProductTypes": ["BLOOD", "PLASMA"], "isColdStorageCapable": true}}
+]}`
+
+// F-API-04: the three formats say the same, whatever the file is called.
+func TestDepots_AreTheSameInEveryFormat(t *testing.T) {
+	depots := []domain.Depot{
+		{ID: "D-1", Name: "Nord", Position: domain.Position{Lat: 48.5, Lon: -2}, Capacity: 20, ChargingSlots: 10},
+		{ID: "D-2", Position: domain.Position{Lat: 1, Lon: 2}},
+	}
+	warehouses := []domain.Warehouse{{ID: "W-1", Position: domain.Position{Lat: 48, Lon: 2.25}, ProductTypes: []string{"BLOOD", "PLASMA"}, ColdStorage: true}}
+	for _, c := range []struct{ name, depots, warehouses string }{
+		{"a.yaml", depotsYAML, depotsYAML},
+		{"a.geojson", placesJSON, placesJSON},
+		{"a.csv", "\ufeffid,name,lat,lon,capacity,chargingSlots\nD-1,Nord,48.5,-2,20,10\nD-2,,1,2,,\n",
+			"id,lat,lon,authorizedProductTypes,isColdStorageCapable\nW-1,48,2.25,BLOOD; PLASMA,true\n"},
+	} {
+		for _, name := range []string{c.name, "-", "places.txt"} {
+			got, err := placefile.Depots(name, []byte(c.depots))
+			if diff := cmp.Diff(depots, got); diff != "" || err != nil {
+				t.Errorf("%s of %s: %v %s", name, c.name, err, diff)
+			}
+			gotW, err := placefile.Warehouses(name, []byte(c.warehouses))
+			if diff := cmp.Diff(warehouses, gotW); diff != "" || err != nil {
+				t.Errorf("%s of %s: %v %s", name, c.name, err, diff)
+			}
+		}
+	}
+}
+
+// F-API-04: one error names every problem, with its place, field and fix.
+func TestDepots_EveryProblemIsNamed(t *testing.T) {
+	for _, c := range []struct {
+		file, text string
+		want       []string // one for each problem, in order
+	}{
+		{"d.yaml", `
+depots:
+  - name: x
+    position: {lat: 91, lon: east}
+  - id: 7
+    capcity: 3
+    position: {lat: 1}
+  - id: a/b
+    capacity: -1
+    chargingSlots: 1.5
+    position: 3
+  - nothing
+hospitals: []
+`, []string{
+			"d.yaml: line 12: is not a depot; give id and position",
+			`d.yaml: line 13: "hospitals" is not a list of places; give depots or warehouses`,
+			"d.yaml: line 3: id is missing", "d.yaml: line 4: position.lat is 91; give -90 to 90 degrees", "d.yaml: line 4: position.lon is east",
+			`d.yaml: line 6: "capcity" is not a field; the fields are id, name, position, capacity, chargingSlots; did you mean capacity?`,
+			"d.yaml: line 5: id is 7; give a text", "d.yaml: line 7: position.lon is missing",
+			`d.yaml: line 8: id "a/b" contains "/"`, "d.yaml: line 11: position is 3; give lat and lon", "d.yaml: line 9: capacity is -1; give a whole number",
+			"d.yaml: line 10: chargingSlots is 1.5; give a whole number",
+		}},
+		{"d.yaml", "depots:\n- {id: A, position: {lat: 1, lon: 1}}\n- {id: A, position: {lat: 1, lon: 1}}\n", []string{`d.yaml: line 3: id "A" is also that of line 2`}},
+		{"d.yaml", "depots:\n- {id: A, position: {lat: .nan, lon: 1}, name: \"a\\nb\"}\n", []string{"name is \"a\\nb\"; give printable", "position.lat is NaN"}},
+		{"d.yaml", "depots: {", []string{"d.yaml: is not valid YAML"}},
+		{"d.yaml", "", []string{"d.yaml: has no depots; give at least one"}},
+		{"d.yaml", "warehouses:\n- id: W\n", []string{"d.yaml: has no depots"}},
+		{"d.yaml", "depots: []\n---\ndepots: []\n", []string{"more than one YAML document"}},
+		{"d.csv", "id,lat,lon,color\nA,91,x,red\nB,1,2,\n", []string{`d.csv: line 2: "color" is not a field`, "d.csv: line 2: position.lat is 91", "d.csv: line 2: position.lon is x"}},
+		{"d.csv", "id,lat,lon\nA,1\n", []string{"d.csv: is not valid CSV: record on line 2: wrong number of fields"}},
+		{"d.geojson", `{"type": "Feature"}`, []string{`d.geojson: type is "Feature"; give FeatureCollection`}},
+		{"d.geojson", `{"type": "FeatureCollection", "features": [{"geometry": {"type": "LineString", "coordinates": []}, "properties": {"id": "A", "kind": "port"}}, {"geometry": {"type": "LineString"}, "properties": {"id": "A"}}]}`,
+			[]string{"d.geojson: feature 1: kind is port; give depot or warehouse", "d.geojson: feature 2: geometry is not a Point"}},
+		{"d.json", `{`, []string{"d.json: is not valid GeoJSON"}},
+	} {
+		got, err := placefile.Depots(c.file, []byte(c.text))
+		problems, _ := errors.AsType[placefile.Problems](err)
+		if got != nil || len(problems) != len(c.want) {
+			t.Errorf("%q: %v, want %d problems:\n%v", c.text, got, len(c.want), err)
+			continue
+		}
+		for i, want := range c.want {
+			if !strings.Contains(problems[i].String(), want) {
+				t.Errorf("%q: problem %q, want %q", c.text, problems[i], want)
+			}
+		}
+	}
+	_, err := placefile.Warehouses("w.yaml", []byte("warehouses:\n- {id: W, position: {lat: 1, lon: 2}, authorizedProductTypes: [A, A, 3], isColdStorageCapable: yes please}\n- {id: V, position: {lat: 1, lon: 2}, authorizedProductTypes: A}\n"))
+	for _, want := range []string{`lists "A" twice`, "has the entry 3", "isColdStorageCapable is yes please; give true or false", "line 3: authorizedProductTypes is A; give a list"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
+// F-API-04: the starter file holds the places of the demo's city.
+func TestStarterFile_HoldsTheDemosPlaces(t *testing.T) {
+	data, err := os.ReadFile("../../examples/paris.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	world, err := fleetsim.NewWorld(fleetsim.WorldConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	depots, err := placefile.Depots("paris.yaml", data)
+	if diff := cmp.Diff(world.Depots, depots); diff != "" || err != nil {
+		t.Error(err, diff)
+	}
+	warehouses, err := placefile.Warehouses("paris.yaml", data)
+	if diff := cmp.Diff(world.Warehouses, warehouses); diff != "" || err != nil {
+		t.Error(err, diff)
+	}
+}
+
+// Whatever a file holds, it is read or refused with a problem that names the file.
+func FuzzDepots(f *testing.F) {
+	for _, text := range []string{depotsYAML, placesJSON, "id,lat,lon\nA,1,2\n", "depots:\n- &a [*a]\n", "depots: [{id: !!binary x, ? {a: b} : c}]"} {
+		f.Add("f", []byte(text))
+		f.Add("f.yaml", []byte(text))
+	}
+	f.Fuzz(func(t *testing.T, name string, data []byte) {
+		depots, err := placefile.Depots(name, data)
+		problems, refused := errors.AsType[placefile.Problems](err)
+		if refused == (len(depots) > 0) || refused && problems[0].File != name {
+			t.Errorf("%+v, %v", depots, err)
+		}
+		for _, d := range depots {
+			if domain.CheckID(string(d.ID)) != nil || d.Capacity < 0 || !(d.Position.Lat <= 90 && d.Position.Lat >= -90) {
+				t.Errorf("%+v", d)
+			}
+		}
+	})
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/mattn/go-isatty"
+
+	"github.com/dronefleet/dronefleet/app/operator"
+	"github.com/dronefleet/dronefleet/app/placefile"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/cli"
+	"github.com/dronefleet/dronefleet/internal/config"
+	"github.com/dronefleet/dronefleet/internal/connect"
+)
+
+type depotsCommand struct {
+	List   depotsList   `cmd:"" help:"List depots."`
+	Apply  depotsApply  `cmd:"" help:"Create and change depots as a file says."`
+	Delete depotsDelete `cmd:"" help:"Delete a depot that nothing needs."`
+}
+
+type warehousesCommand struct {
+	List   warehousesList   `cmd:"" help:"List warehouses."`
+	Apply  warehousesApply  `cmd:"" help:"Create and change warehouses as a file says."`
+	Delete warehousesDelete `cmd:"" help:"Delete a warehouse that nothing needs."`
+}
+
+// placesList holds the flags of a list of places.
+type placesList struct {
+	desk
+	page
+}
+
+// Check implements config.Checker.
+func (c *placesList) Check(r *config.Report) {
+	c.desk.Check(r)
+	c.checkPage(r)
+}
+
+type depotsList struct{ placesList }
+
+// Run lists depots.
+func (c *depotsList) Run(ctx context.Context) error {
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return d.ListDepots(ctx, c.page.page()) })
+}
+
+type warehousesList struct{ placesList }
+
+// Run lists warehouses.
+func (c *warehousesList) Run(ctx context.Context) error {
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return d.ListWarehouses(ctx, c.page.page()) })
+}
+
+// placesChange holds the flags of a change of places.
+type placesChange struct {
+	desk
+	Reason string `help:"Why, for the audit." required:"" placeholder:"TEXT"`
+	DryRun bool   `help:"Only show what would change."`
+	Yes    bool   `help:"Do not ask for confirmation on a terminal."`
+}
+
+// Check implements config.Checker.
+func (c *placesChange) Check(r *config.Report) {
+	c.desk.Check(r)
+	if err := operator.CheckReason(c.Reason); err != nil {
+		r.Refuse("reason", "%s", err)
+	}
+}
+
+// run shows what do changes, asks on a terminal, and does it.
+func (c *placesChange) run(ctx context.Context, do func(commands operator.Commands, dryRun bool) ([]domain.PlaceChange, error)) error {
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
+		commands := operator.Commands{Store: d.Store, By: d.By}
+		planned, err := do(commands, true)
+		if err != nil {
+			return err
+		}
+		asks := !c.DryRun && !c.Yes && isatty.IsTerminal(os.Stdin.Fd()) && operator.PlacesToChange(planned) > 0
+		if c.DryRun || asks {
+			if err := d.PrintPlaceChanges(planned, true); err != nil || c.DryRun {
+				return err
+			}
+			if err := confirm(ctx, os.Stdin); err != nil {
+				return err
+			}
+		}
+		done, err := do(commands, false)
+		return errors.Join(err, d.PrintPlaceChanges(done, false))
+	})
+}
+
+// errDeclined says that the operator did not confirm.
+var errDeclined = errors.New("nothing was changed: not confirmed; answer y, or give --yes")
+
+// confirm asks the operator and returns an error unless the answer is yes.
+func confirm(ctx context.Context, in io.Reader) error {
+	fmt.Fprint(os.Stderr, "Do this? [y/N] ")
+	line, err := cli.Input(ctx, func() ([]byte, error) { return bufio.NewReader(in).ReadBytes('\n') })
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if answer := strings.ToLower(strings.TrimSpace(string(line))); answer != "y" && answer != "yes" {
+		return errDeclined
+	}
+	return nil
+}
+
+// placesFile is the file of a command that applies places.
+type placesFile struct {
+	placesChange
+	File string `help:"YAML, GeoJSON or CSV, by its ending or else its content; - for standard input." short:"f" required:"" placeholder:"FILE"`
+}
+
+// maxPlacesFile bounds the file of places.
+const maxPlacesFile = 16 << 20
+
+// read returns the places of the file.
+func readPlaces[P domain.Place](ctx context.Context, file string, read func(string, []byte) ([]P, error)) ([]P, error) {
+	data, err := cli.Input(ctx, func() ([]byte, error) {
+		in := os.Stdin
+		if file != "-" {
+			var err error
+			if in, err = os.Open(file); err != nil {
+				return nil, err
+			}
+			defer in.Close()
+		}
+		return io.ReadAll(io.LimitReader(in, maxPlacesFile+1))
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxPlacesFile {
+		return nil, fmt.Errorf("%s: has more than %d bytes; is it a file of places?", file, maxPlacesFile)
+	}
+	return read(file, data)
+}
+
+// applyPlaces shows and does what a file says.
+func applyPlaces[P domain.Place](ctx context.Context, c *placesFile, read func(string, []byte) ([]P, error),
+	apply func(operator.Commands, context.Context, []P, string, bool) ([]domain.PlaceChange, error)) error {
+	places, err := readPlaces(ctx, c.File, read)
+	if err != nil {
+		return err
+	}
+	return c.run(ctx, func(commands operator.Commands, dryRun bool) ([]domain.PlaceChange, error) {
+		return apply(commands, ctx, places, c.Reason, dryRun)
+	})
+}
+
+type depotsApply struct{ placesFile }
+
+// Run applies the depots of a file.
+func (c *depotsApply) Run(ctx context.Context) error {
+	return applyPlaces(ctx, &c.placesFile, placefile.Depots, operator.Commands.ApplyDepots)
+}
+
+type warehousesApply struct{ placesFile }
+
+// Run applies the warehouses of a file.
+func (c *warehousesApply) Run(ctx context.Context) error {
+	return applyPlaces(ctx, &c.placesFile, placefile.Warehouses, operator.Commands.ApplyWarehouses)
+}
+
+// placesDelete holds the arguments of a command that deletes a place.
+type placesDelete struct {
+	placesChange
+	ID string `arg:"" help:"Which one."`
+}
+
+// Check implements config.Checker.
+func (c *placesDelete) Check(r *config.Report) {
+	c.placesChange.Check(r)
+	checkID(r, c.ID)
+}
+
+type depotsDelete struct{ placesDelete }
+
+// Run deletes a depot.
+func (c *depotsDelete) Run(ctx context.Context) error {
+	return c.run(ctx, func(commands operator.Commands, dryRun bool) ([]domain.PlaceChange, error) {
+		done, err := commands.DeleteDepot(ctx, domain.DepotID(c.ID), c.Reason, dryRun)
+		return oneChange(done), err
+	})
+}
+
+type warehousesDelete struct{ placesDelete }
+
+// Run deletes a warehouse.
+func (c *warehousesDelete) Run(ctx context.Context) error {
+	return c.run(ctx, func(commands operator.Commands, dryRun bool) ([]domain.PlaceChange, error) {
+		done, err := commands.DeleteWarehouse(ctx, domain.WarehouseID(c.ID), c.Reason, dryRun)
+		return oneChange(done), err
+	})
+}
+
+// oneChange is a list of a change that was made.
+func oneChange(c domain.PlaceChange) []domain.PlaceChange {
+	if c.Action == "" {
+		return nil
+	}
+	return []domain.PlaceChange{c}
+}
