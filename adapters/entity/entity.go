@@ -354,34 +354,6 @@ func OfEvent(e domain.Event) Event {
 	}
 }
 
-// Depot is where drones live.
-type Depot struct {
-	ID            domain.DepotID `json:"id"`
-	Name          string         `json:"name,omitempty"`
-	Position      Position       `json:"position"`
-	Capacity      int            `json:"capacity"`
-	ChargingSlots int            `json:"chargingSlots"`
-}
-
-// OfDepot is the JSON form of a depot.
-func OfDepot(d domain.Depot) Depot {
-	return Depot{d.ID, d.Name, position(d.Position), d.Capacity, d.ChargingSlots}
-}
-
-// Warehouse is where parcels are picked up.
-type Warehouse struct {
-	ID           domain.WarehouseID `json:"id"`
-	Name         string             `json:"name,omitempty"`
-	Position     Position           `json:"position"`
-	ProductTypes []string           `json:"authorizedProductTypes"`
-	ColdStorage  bool               `json:"isColdStorageCapable"`
-}
-
-// OfWarehouse is the JSON form of a warehouse.
-func OfWarehouse(w domain.Warehouse) Warehouse {
-	return Warehouse{w.ID, w.Name, position(w.Position), OrEmpty(w.ProductTypes), w.ColdStorage}
-}
-
 // PlaceChange is what a command did to a depot or a warehouse, or would do.
 type PlaceChange struct {
 	Kind      domain.PlaceKind   `json:"kind"`
