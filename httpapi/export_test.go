@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"net"
 	"time"
 
 	"github.com/dronefleet/dronefleet/httpapi/identity"
@@ -8,6 +9,9 @@ import (
 
 // Hurry makes a listener give its clients less time, for tests of the timeouts.
 func (l *Listener) Hurry(header, read time.Duration) { l.bounds.header, l.bounds.read = header, read }
+
+// ListenOn listens on l.
+func ListenOn(l net.Listener) *Listener { return &Listener{l, defaultBounds} }
 
 // Endpoint is a line of the API's table.
 type Endpoint struct {

@@ -119,8 +119,8 @@ func (a *API) stream(ctx context.Context, r *request) (any, error) {
 			return
 		}
 		defer viewer.Leave()
-		s := &eventStream{feed: a.feed, viewer: viewer, control: http.NewResponseController(w), out: bufio.NewWriter(w), log: a.log}
-		if err := s.run(connection, streaming); err != nil {
+		s := &eventStream{feed: a.feed, viewer: viewer, streaming: streaming, control: http.NewResponseController(w), out: bufio.NewWriter(w), log: a.log}
+		if err := s.run(connection); err != nil {
 			a.log.DebugContext(connection, "stream ended", slog.Any("err", err))
 		}
 	}), nil
@@ -128,15 +128,21 @@ func (a *API) stream(ctx context.Context, r *request) (any, error) {
 
 // eventStream writes a viewer's updates.
 type eventStream struct {
-	feed    *live.Feed
-	viewer  *live.Viewer
-	control *http.ResponseController
-	out     *bufio.Writer
-	log     *slog.Logger
+	feed   *live.Feed
+	viewer *live.Viewer
+	// streaming ends when the server stops.
+	streaming context.Context
+	control   *http.ResponseController
+	out       *bufio.Writer
+	log       *slog.Logger
 }
 
 // run writes events until the connection, the server or the feed ends.
-func (s *eventStream) run(connection, streaming context.Context) error {
+func (s *eventStream) run(connection context.Context) error {
+	// A viewer who receives nothing must not hold up the server's end.
+	defer context.AfterFunc(s.streaming, func() {
+		_ = s.control.SetWriteDeadline(time.Now()) // an error if the connection is gone
+	})()
 	// The server's deadlines are those of a short request.
 	if err := s.control.SetReadDeadline(time.Time{}); err != nil {
 		return err
@@ -154,7 +160,7 @@ func (s *eventStream) run(connection, streaming context.Context) error {
 		select {
 		case <-connection.Done():
 			return nil
-		case <-streaming.Done():
+		case <-s.streaming.Done():
 			return nil
 		case <-s.viewer.Ended():
 			return nil
@@ -186,6 +192,9 @@ func (s *eventStream) run(connection, streaming context.Context) error {
 // writes.
 func (s *eventStream) event(name, id string, opening map[string]any, more func() error) error {
 	if err := s.control.SetWriteDeadline(time.Now().Add(streamPatience)); err != nil {
+		return err
+	}
+	if err := s.streaming.Err(); err != nil { // its deadline may have come before this one
 		return err
 	}
 	data, err := json.Marshal(opening)

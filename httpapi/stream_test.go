@@ -6,8 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
+	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +21,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/httpapi"
 	"github.com/dronefleet/dronefleet/internal/emutest"
 )
 
@@ -276,6 +280,67 @@ func TestStream_CostsNothingWhileNobodyLooks(t *testing.T) {
 	if after := s.clients.Meter.FirestoreByOperation()["live"]; after != before {
 		t.Errorf("cost %+v, then %+v", before, after)
 	}
+}
+
+// pipes is a listener whose connections hold no byte that nobody reads.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	if c, ok := <-p; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+func (p pipes) Close() error   { close(p); return nil }
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
+
+// F-LIVE-01: viewers who receive nothing cost others nothing, and little memory.
+func TestStream_IsNotHeldUpByStalledViewers(t *testing.T) {
+	s := serve(t)
+	s.fleet()
+	p := s.watch("/api/v1/stream?kinds=order", "")
+	p.has("order/O3", `"held":true`)
+
+	const stalled = 200
+	conns := make(pipes, stalled)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- httpapi.ListenOn(conns).Serve(ctx, context.Background(), s.api) }()
+	before := heap()
+	for range stalled {
+		client, server := net.Pipe()
+		defer client.Close()
+		conns <- server
+		if _, err := io.WriteString(client, "GET /api/v1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 10 {
+		hold, want := s.store.ReleaseOrder, `"held":false`
+		if i%2 == 1 {
+			hold, want = s.store.HoldOrder, `"held":true`
+		}
+		if err := hold(t.Context(), "O3", fmt.Sprint("change ", i)); err != nil {
+			t.Fatal(err)
+		}
+		p.has("order/O3", want)
+	}
+	const most = 64 << 10 // the server's buffers for a connection are most of it
+	if grew := int64(heap()) - int64(before); grew > stalled*most {
+		t.Errorf("%d stalled viewers take %d bytes each, want at most %d", stalled, grew/stalled, most)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("stalled viewers held up the server's end: %v", err)
+	}
+}
+
+// heap is the memory in use after a garbage collection.
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
 
 // F-LIVE-01

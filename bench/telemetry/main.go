@@ -6,6 +6,7 @@
 //
 //	go run ./bench/telemetry                      # both workers drain a backlog, then the sustained load
 //	go run ./bench/telemetry --drones 10000 --hz 1
+//	go run ./bench/telemetry --skip plain,drain --viewers 10   # beside ten clients of the live stream
 package main
 
 import (
@@ -14,9 +15,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"runtime"
 	"runtime/pprof"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
@@ -29,6 +33,7 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
 	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
+	"github.com/dronefleet/dronefleet/httpapi"
 	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/meter"
@@ -42,6 +47,7 @@ type command struct {
 	Backlog  int           `help:"Reports in the backlog of the State Manager; the plain worker gets a twentieth." default:"400000" check:"min 20 max 10000000"`
 	Changes  int           `help:"Number of reports of a drone between two changes of its status; 0 for no changes." default:"300" check:"min 0"`
 	Burst    float64       `help:"Multiply the load by this in the first half of the run, and publish nothing in the second half." default:"1" check:"min 1 max 1000"`
+	Viewers  int           `help:"Clients of the live stream during the sustained load." default:"0" check:"min 0 max 500"`
 	Profile  string        `help:"Write a CPU profile of the run to this file." placeholder:"FILE"`
 	Skip     []string      `help:"Parts to leave out: plain, drain, sustain." enum:"plain,drain,sustain" placeholder:"PART"`
 }
@@ -96,6 +102,9 @@ func (c *command) measure(ctx context.Context) error {
 	if skip["sustain"] {
 		return nil
 	}
+	if c.Viewers > 0 {
+		return c.sustain(ctx, c.runWatched)
+	}
 	return c.sustain(ctx, runGrouped)
 }
 
@@ -108,6 +117,59 @@ func runGrouped(ctx context.Context, clients *connect.Clients) error {
 		return err
 	}
 	return m.Run(ctx)
+}
+
+// runWatched is runGrouped with clients of the live stream.
+func (c *command) runWatched(ctx context.Context, clients *connect.Clients) error {
+	m, err := manager.New(clients, simclock.Real(), manager.Config{}, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	if err != nil {
+		return err
+	}
+	listener, err := httpapi.Listen("127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	var received atomic.Int64
+	watching, ctx := errgroup.WithContext(ctx)
+	watching.Go(func() error { return httpapi.ServeManager(ctx, m, httpapi.Access{}, listener) })
+	for range c.Viewers {
+		watching.Go(func() error {
+			n, err := watch(ctx, listener.URL())
+			received.Add(n)
+			return err
+		})
+	}
+	err = watching.Wait()
+	f := clients.Meter.FirestoreByOperation()["live"]
+	fmt.Fprintf(cli.Stdout, "%-24s %d viewers received %d MB; the feed made %d calls and %d reads\n", "", c.Viewers, received.Load()>>20, f.RPCs, f.Reads)
+	return err
+}
+
+// processorTime is what this process has used.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// watch receives the live stream until it or ctx ends, and returns its size in bytes.
+func watch(ctx context.Context, url string) (int64, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/api/v1/stream", nil)
+	if err != nil {
+		return 0, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	n, err := io.Copy(io.Discard, resp.Body)
+	if ctx.Err() != nil {
+		return n, nil
+	}
+	return n, err
 }
 
 // runPlain is the simplest State Manager: it commits every message in its own
@@ -302,6 +364,7 @@ func (c *command) sustain(ctx context.Context, work worker) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
+	used := processorTime()
 	working, stop := b.start(ctx, work)
 	confirmed, offering := errgroup.WithContext(working)
 	var sent, maxBacklog int64
@@ -356,5 +419,6 @@ func (c *command) sustain(ctx context.Context, work worker) (err error) {
 	}
 	b.row(fmt.Sprintf("grouped, %.0f/s offered", offered), float64(sent)/time.Since(start).Seconds())
 	fmt.Fprintf(cli.Stdout, "%-24s %d unsettled at the end of the load, at most %d at any time; a position update waits up to a second by design\n", "", behind, maxBacklog)
+	fmt.Fprintf(cli.Stdout, "%-24s %d µs of processor time for each report, publisher and embedded servers included\n", "", (processorTime()-used).Microseconds()/sent)
 	return nil
 }

@@ -1,0 +1,222 @@
+package live
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// world is a session's book, changed at random, and what it should show.
+type world struct {
+	*session
+	rng  *rand.Rand
+	now  time.Time
+	want map[Key]string                     // entities
+	at   map[domain.DroneID]domain.Position // positions
+	n    int
+}
+
+func newWorld(seed uint64) *world {
+	return &world{
+		session: &session{id: "feed", book: newBook()}, rng: rand.New(rand.NewPCG(seed, 0)), now: time.Unix(0, 0),
+		want: map[Key]string{}, at: map[domain.DroneID]domain.Position{},
+	}
+}
+
+func (w *world) somewhere() domain.Position { return domain.Position{Lat: w.rng.Float64()} }
+
+// step changes, moves or removes an entity, or lets time pass so that removals are
+// forgotten.
+func (w *world) step() {
+	kinds := []Kind{KindDrone, KindOrder, KindAlert}
+	k := Key{kinds[w.rng.IntN(3)], fmt.Sprint(w.rng.IntN(6))}
+	w.n++
+	switch w.rng.IntN(20) {
+	case 0, 1, 2:
+		w.book.remove(k, w.now)
+		delete(w.want, k)
+		if k.Kind == KindDrone {
+			delete(w.at, domain.DroneID(k.ID))
+		}
+	case 3:
+		w.now = w.now.Add(removalsKeptFor / 2)
+		w.book.forget(w.now)
+	case 4, 5, 6, 7, 8, 9:
+		if id := domain.DroneID(k.ID); w.want[Key{KindDrone, k.ID}] != "" {
+			w.at[id] = w.somewhere()
+			w.book.moveTo(Position{Drone: id, At: w.at[id]})
+		}
+	default:
+		v := &Version{Key: k, form: w.n, depot: domain.DepotID(fmt.Sprint("DEPOT-", w.rng.IntN(2)))}
+		if k.Kind != KindAlert {
+			p := w.somewhere()
+			v.at = here(p)
+			if k.Kind == KindDrone { // its document is newer than its position
+				w.book.unplace(domain.DroneID(k.ID))
+				w.at[domain.DroneID(k.ID)] = p
+			}
+		}
+		w.book.put(v)
+		w.want[k] = fmt.Sprint(w.n)
+	}
+}
+
+// screen is what a viewer makes of its updates.
+type screen struct {
+	viewer *Viewer
+	filter Filter
+	has    map[Key]string
+	at     map[domain.DroneID]domain.Position
+	last   string
+}
+
+func (s *screen) look(t *testing.T) {
+	t.Helper()
+	u := s.viewer.Next()
+	if u.Snapshot {
+		clear(s.has)
+		clear(s.at)
+	}
+	for _, v := range u.Upserts {
+		data, err := v.JSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.has[v.Key] = string(data)
+		if v.Kind == KindDrone {
+			s.at[domain.DroneID(v.ID)] = v.at()[0]
+		}
+	}
+	for _, k := range u.Deletes {
+		delete(s.has, k)
+		if k.Kind == KindDrone {
+			delete(s.at, domain.DroneID(k.ID))
+		}
+	}
+	for _, p := range u.Positions {
+		s.at[p.Drone] = p.At
+	}
+	s.last = u.ID
+}
+
+// visible is what a filter leaves of the world.
+func (w *world) visible(f Filter) (map[Key]string, map[domain.DroneID]domain.Position) {
+	has, at := map[Key]string{}, map[domain.DroneID]domain.Position{}
+	for k, text := range w.want {
+		var p *domain.Position
+		if position, is := w.at[domain.DroneID(k.ID)]; is && k.Kind == KindDrone {
+			p = &position
+		}
+		if f.passes(w.book.entries[k].version, p) {
+			has[k] = text
+			if p != nil {
+				at[domain.DroneID(k.ID)] = *p
+			}
+		}
+	}
+	return has, at
+}
+
+// F-LIVE-01: whoever follows a snapshot and the changes after it, with whatever filter
+// and however slowly, disconnecting and coming back, has the state in the end.
+func TestViewer_HasTheStateInTheEnd(t *testing.T) {
+	filters := []Filter{
+		{}, {Kinds: map[Kind]bool{KindDrone: true, KindAlert: true}}, {Depot: "DEPOT-1"},
+		{Area: &Area{Min: domain.Position{}, Max: domain.Position{Lat: 0.4}}},
+		{Kinds: map[Kind]bool{KindDrone: true}, Depot: "DEPOT-0", Area: &Area{Min: domain.Position{Lat: 0.3}, Max: domain.Position{Lat: 0.9}}},
+	}
+	snapshots := 0
+	for seed := range uint64(60) {
+		w := newWorld(seed)
+		var screens []*screen
+		for range w.rng.IntN(40) {
+			w.step()
+		}
+		for _, f := range filters {
+			for range 3 {
+				screens = append(screens, &screen{viewer: newViewer(w.session, f, ""), filter: f, has: map[Key]string{}, at: map[domain.DroneID]domain.Position{}})
+			}
+		}
+		for range 400 {
+			w.step()
+			for i, s := range screens {
+				switch n := w.rng.IntN(10 * (i%3*20 + 1)); { // every third is 20 times slower, every other 40 times
+				case n < 5:
+					s.look(t)
+				case n == 5:
+					s.viewer = newViewer(w.session, s.filter, s.last) // connects again
+				}
+			}
+		}
+		for i, s := range screens {
+			s.look(t)
+			if s.viewer.Next().Snapshot {
+				snapshots++
+			}
+			has, at := w.visible(s.filter)
+			if !maps.Equal(s.has, has) {
+				t.Fatalf("seed %d, viewer %d: shows %v, want %v", seed, i, s.has, has)
+			}
+			if !maps.Equal(s.at, at) {
+				t.Fatalf("seed %d, viewer %d: drones at %v, want %v", seed, i, s.at, at)
+			}
+			if u := s.viewer.Next(); !u.Empty() {
+				t.Fatalf("seed %d, viewer %d: told %+v twice", seed, i, u)
+			}
+		}
+	}
+	if snapshots > 0 {
+		t.Errorf("%d viewers that were up to date got a snapshot", snapshots)
+	}
+}
+
+// F-LIVE-01: a viewer that was away too long is told so, and only then.
+func TestViewer_ResyncsWhenRemovalsAreForgotten(t *testing.T) {
+	w := newWorld(1)
+	k := Key{KindOrder, "O1"}
+	w.book.put(&Version{Key: k, form: 1})
+	v := newViewer(w.session, Filter{}, "")
+	v.Next()
+	w.book.remove(k, w.now)
+	kept := newViewer(w.session, Filter{}, "feed-1")
+	if u := kept.Next(); u.Snapshot || !slices.Contains(u.Deletes, k) {
+		t.Errorf("a viewer that comes back in time gets %+v", u)
+	}
+	w.book.forget(w.now.Add(removalsKeptFor + time.Second))
+	if len(w.book.entries) != 0 || w.book.changes.Len() != 0 {
+		t.Errorf("the book keeps %d entities that are gone", len(w.book.entries))
+	}
+	if u := v.Next(); !u.Snapshot || u.Resync == "" {
+		t.Errorf("a viewer that was away for long gets %+v", u)
+	}
+	for _, after := range []string{"", "feed", "feed-x", "other-1", "feed-99"} {
+		if u := newViewer(w.session, Filter{}, after).Next(); !u.Snapshot {
+			t.Errorf("a viewer with the last event %q gets %+v", after, u)
+		}
+	}
+}
+
+// F-LIVE-01: what is kept for viewers does not depend on how many changes there were.
+func TestBook_IsBounded(t *testing.T) {
+	b := newBook()
+	now := time.Unix(0, 0)
+	for i := range 3 * removalsKept {
+		k := Key{KindAlert, fmt.Sprint(i)}
+		b.put(&Version{Key: k})
+		b.remove(k, now)
+		b.put(&Version{Key: Key{KindOrder, "O1"}})
+		b.moveTo(Position{Drone: "D1"})
+		if i%1000 == 0 {
+			b.forget(now)
+		}
+	}
+	b.forget(now)
+	if n := len(b.entries); n > removalsKept+1 || b.changes.Len() != n || b.moves.Len() != 1 || len(b.removals) > removalsKept {
+		t.Errorf("keeps %d entities, %d changes, %d moves, %d removals", n, b.changes.Len(), b.moves.Len(), len(b.removals))
+	}
+}
