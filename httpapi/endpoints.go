@@ -58,6 +58,13 @@ func (a *API) fleetEndpoints() []endpoint {
 		{get, "/api/v1/cycles/{id}", viewer, nil, nil, single[domain.CycleID](a.store.Cycle, entity.OfCycle)},
 		{get, "/api/v1/depots", viewer, listed(), nil, list("depots", a.depots, entity.OfDepot)},
 		{get, "/api/v1/warehouses", viewer, listed(), nil, list("warehouses", a.warehouses, entity.OfWarehouse)},
+		{get, "/api/v1/drones/{id}/story", viewer, nil, nil, a.story(operator.SubjectDrone)},
+		{get, "/api/v1/orders/{id}/story", viewer, nil, nil, a.story(operator.SubjectOrder)},
+		{get, "/api/v1/missions/{id}/story", viewer, nil, nil, a.story(operator.SubjectMission)},
+		{get, "/api/v1/decisions/{id}/story", viewer, nil, nil, a.story(operator.SubjectDecision)},
+		{get, "/api/v1/cycles/{id}/story", viewer, nil, nil, a.story(operator.SubjectCycle)},
+		{get, "/api/v1/deadletters", viewer, []parameter{letterTopic, letterReason}, nil, a.deadLetters},
+		{get, "/api/v1/locks", viewer, nil, nil, a.heldLocks},
 
 		{post, "/api/v1/orders/{id}/hold", oper, nil, change, changing(a, "orders hold", entity.OfOrder, operator.Commands.HoldOrder)},
 		{post, "/api/v1/orders/{id}/release", oper, nil, change, changing(a, "orders release", entity.OfOrder, operator.Commands.ReleaseOrder)},

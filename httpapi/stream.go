@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -285,19 +286,16 @@ func (s *eventStream) changes(u live.Update) error {
 	if len(u.Deletes) > 0 {
 		o["deletes"] = u.Deletes
 	}
-	if len(u.Positions) > 0 {
-		rows := make([][6]any, len(u.Positions))
-		for i, p := range u.Positions {
-			rows[i] = [6]any{p.Drone, round(p.At.Lat), round(p.At.Lon), p.Battery, p.Status, p.MeasuredAt.UnixMilli()}
+	return s.event("changes", u.ID, o, func() error {
+		if len(u.Positions) > 0 {
+			rows := make([][]byte, len(u.Positions))
+			for i, p := range u.Positions {
+				rows[i] = p.JSON()
+			}
+			fmt.Fprintf(s.out, `,"positions":[%s]`, bytes.Join(rows, []byte(",")))
 		}
-		o["positions"] = rows
-	}
-	return s.event("changes", u.ID, o, func() error { return s.entities("upserts", u.Upserts) })
-}
-
-// round leaves seven digits of a degree, a centimetre.
-func round(degrees float64) json.Number {
-	return json.Number(strconv.FormatFloat(degrees, 'f', 7, 64))
+		return s.entities("upserts", u.Upserts)
+	})
 }
 
 // entities writes a field with a list of entities; one that cannot be encoded is left

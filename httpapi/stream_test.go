@@ -231,8 +231,8 @@ func TestStream_ShowsSnapshotThenChanges(t *testing.T) {
 		return nil
 	})
 	// A viewer that comes back is told only what changed.
-	p.close()
 	again := s.watch("/api/v1/stream", p.lastID)
+	p.close() // not before, or the feed may have ended
 	if err := s.store.HoldOrder(t.Context(), "O3", "again"); err != nil {
 		t.Fatal(err)
 	}

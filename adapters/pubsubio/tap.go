@@ -2,7 +2,6 @@ package pubsubio
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -25,8 +24,10 @@ const (
 	// tapExpiration is Pub/Sub's shortest: the subscription of a process that was killed
 	// goes away by itself.
 	tapExpiration = 24 * time.Hour
-	// tapOutstanding bounds the reports held at a time.
-	tapOutstanding = 10_000
+	// tapBatch is the most that Pub/Sub returns at a time.
+	tapBatch = 1000
+	// tapPause gathers reports: each call costs more than a report does.
+	tapPause = 100 * time.Millisecond
 	// tapDelete bounds the deletion of the subscription.
 	tapDelete = 5 * time.Second
 )
@@ -42,12 +43,12 @@ func (e *TapError) Error() string {
 // Unwrap implements the interface of package errors.
 func (e *TapError) Unwrap() error { return e.Err }
 
-// Tap calls seen, from many goroutines, with every report that drones publish from now
-// on, until ctx ends. It reads through a subscription of its own, TapPrefix and id,
-// which it deletes at the end, so it takes no message from the State Managers. Reports
-// that cannot be decoded are left to them. ready is called once reports can arrive.
-// It never returns nil; a *TapError says that this account cannot create subscriptions.
-func Tap(ctx context.Context, c *pubsub.Client, id string, ready func(), seen func(domain.Telemetry)) error {
+// Tap calls seen with the reports that drones publish from now on, many at a time, until
+// ctx ends. It reads through a subscription of its own, TapPrefix and id, which it
+// deletes at the end, so it takes no message from the State Managers. Reports that cannot
+// be decoded are left to them. ready is called once reports can arrive. It never returns
+// nil; a *TapError says that this account cannot create subscriptions.
+func Tap(ctx context.Context, c *pubsub.Client, id string, ready func(), seen func([]domain.Telemetry)) error {
 	name := subscriptionName(c, TapPrefix+id)
 	_, err := c.SubscriptionAdminClient.CreateSubscription(ctx, &pubsubpb.Subscription{
 		Name: name, Topic: topicName(c, TopicTelemetry), AckDeadlineSeconds: 10,
@@ -70,16 +71,41 @@ func Tap(ctx context.Context, c *pubsub.Client, id string, ready func(), seen fu
 		_ = c.SubscriptionAdminClient.DeleteSubscription(deleting, &pubsubpb.DeleteSubscriptionRequest{Subscription: name})
 	}()
 	ready()
-	sub := c.Subscriber(TapPrefix + id)
-	sub.ReceiveSettings.NumGoroutines = 1
-	sub.ReceiveSettings.MaxOutstandingMessages = tapOutstanding
-	sub.ReceiveSettings.MaxOutstandingBytes = maxOutstandingBytes
-	sub.ReceiveSettings.ShutdownOptions = &pubsub.ShutdownOptions{} // at once: what is not acked is deleted
-	err = sub.Receive(ctx, func(_ context.Context, m *pubsub.Message) {
-		if t, err := wire.DecodeTelemetry(m.Data, m.Attributes); err == nil {
-			seen(t)
+	for {
+		full, err := tapOnce(ctx, c, name, seen)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			return fmt.Errorf("subscription %s: %w", TapPrefix+id, err)
+		case full:
+			continue
 		}
-		m.Ack()
-	})
-	return errors.Join(fmt.Errorf("subscription %s interrupted", TapPrefix+id), err, ctx.Err())
+		select {
+		case <-ctx.Done():
+		case <-time.After(tapPause):
+		}
+	}
+}
+
+// tapOnce receives a batch and reports whether there is probably more.
+func tapOnce(ctx context.Context, c *pubsub.Client, subscription string, seen func([]domain.Telemetry)) (full bool, err error) {
+	resp, err := c.SubscriptionAdminClient.Pull(ctx, &pubsubpb.PullRequest{Subscription: subscription, MaxMessages: tapBatch})
+	if status.Code(err) == codes.DeadlineExceeded { // nothing was published
+		return false, nil
+	}
+	if err != nil || len(resp.GetReceivedMessages()) == 0 {
+		return false, err
+	}
+	var reports []domain.Telemetry
+	var acks []string
+	for _, m := range resp.GetReceivedMessages() {
+		acks = append(acks, m.GetAckId())
+		if t, err := wire.DecodeTelemetry(m.GetMessage().GetData(), m.GetMessage().GetAttributes()); err == nil {
+			reports = append(reports, t)
+		}
+	}
+	seen(reports)
+	err = c.SubscriptionAdminClient.Acknowledge(ctx, &pubsubpb.AcknowledgeRequest{Subscription: subscription, AckIds: acks})
+	return len(acks) >= tapBatch/2, err
 }

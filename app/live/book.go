@@ -3,6 +3,8 @@ package live
 import (
 	"container/list"
 	"encoding/json"
+	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -51,13 +53,31 @@ func (v *Version) JSON() ([]byte, error) {
 	return v.json, v.err
 }
 
-// Position is what a report says about where a drone is.
+// Position is what a report says about where a drone is. It does not change, so viewers
+// share its JSON form.
 type Position struct {
 	Drone      domain.DroneID
 	At         domain.Position
 	Battery    float64
 	Status     domain.DroneStatus // as reported
 	MeasuredAt time.Time
+
+	encode sync.Once
+	json   []byte
+}
+
+// JSON is the position as a row: drone, latitude and longitude to seven digits, which is a
+// centimetre, battery, reported status, and when it was measured in Unix milliseconds.
+func (p *Position) JSON() []byte {
+	p.encode.Do(func() {
+		id, err := json.Marshal(p.Drone)
+		if err != nil { // no text fails
+			id = []byte(`""`)
+		}
+		p.json = fmt.Appendf(nil, `[%s,%.7f,%.7f,%s,%q,%d]`, id, p.At.Lat, p.At.Lon,
+			strconv.FormatFloat(p.Battery, 'f', -1, 64), p.Status, p.MeasuredAt.UnixMilli())
+	})
+	return p.json
 }
 
 // entry is an entity's place in the book.
@@ -71,7 +91,7 @@ type entry struct {
 // move is a drone's newest position.
 type move struct {
 	seq      int64
-	position Position
+	position *Position
 	place    *list.Element
 }
 
@@ -140,7 +160,7 @@ func (b *book) change(k Key, v *Version) {
 }
 
 // moveTo notes a drone's new position.
-func (b *book) moveTo(p Position) {
+func (b *book) moveTo(p *Position) {
 	b.seq++
 	m := b.positions[p.Drone]
 	if m == nil {
@@ -173,7 +193,7 @@ func (b *book) forget(now time.Time) {
 
 // since calls changed for each entity that changed after seq, and moved for each drone
 // that moved after seq; the latest first.
-func (b *book) since(seq int64, changed func(*entry), moved func(Position)) {
+func (b *book) since(seq int64, changed func(*entry), moved func(*Position)) {
 	for el := b.changes.Back(); el != nil && el.Value.(*entry).seq > seq; el = el.Prev() {
 		changed(el.Value.(*entry))
 	}

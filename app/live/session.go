@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -434,7 +435,7 @@ func (s *session) putDrone(d domain.Drone) {
 // followPositions shows every report's position. Where it cannot, the drones are read
 // often instead.
 func (s *session) followPositions(ctx context.Context) error {
-	err := pubsubio.Tap(ctx, s.cfg.PubSub, s.id, func() { s.tapped(ctx, true) }, s.sawReport)
+	err := pubsubio.Tap(ctx, s.cfg.PubSub, s.id, func() { s.tapped(ctx, true) }, s.sawReports)
 	if _, is := errors.AsType[*pubsubio.TapError](err); is {
 		s.cfg.Log.WarnContext(ctx, "live positions come from the drones' documents", slog.Any("err", err))
 		s.tapped(ctx, false)
@@ -450,18 +451,17 @@ func (s *session) tapped(ctx context.Context, is bool) {
 	}
 }
 
-func (s *session) sawReport(t domain.Telemetry) {
+func (s *session) sawReports(reports []domain.Telemetry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.failing, "positions")
-	d, known := s.state.Drones[t.DroneID]
-	if !known {
-		return // its event comes with the first commit
+	for _, t := range reports {
+		d, known := s.state.Drones[t.DroneID] // an unknown one's event comes with its first commit
+		m := s.book.positions[t.DroneID]
+		if known && t.Timestamp.After(d.LastUpdate) && (m == nil || t.Timestamp.After(m.position.MeasuredAt)) {
+			s.book.moveTo(&Position{Drone: t.DroneID, At: t.Position, Battery: t.Battery, Status: t.Status, MeasuredAt: t.Timestamp})
+		}
 	}
-	if m := s.book.positions[t.DroneID]; m != nil && !t.Timestamp.After(m.position.MeasuredAt) || !t.Timestamp.After(d.LastUpdate) {
-		return
-	}
-	s.book.moveTo(Position{t.DroneID, t.Position, t.Battery, t.Status, t.Timestamp})
 }
 
 // followLocks reads the locks every few seconds: each lease is renewed so often that a
@@ -485,21 +485,10 @@ func (s *session) followLocks(ctx context.Context) error {
 func (s *session) sawLocks(locks []lock.RawInfo) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	depots := map[string]domain.DepotID{}
-	for id := range s.state.Depots {
-		if key, err := lock.NormalizeKey(domain.CycleLockKey(id)); err == nil {
-			depots[key] = id
-		}
-	}
 	held := map[string]bool{}
-	for _, l := range locks {
-		depot, known := depots[l.Key]
-		shown := Lock{Info: l.Info, DepotID: depot}
-		if known || slices.Contains(s.cfg.KnownKeys, l.Key) {
-			shown.Key = l.Key
-		}
+	for _, l := range LocksOf(locks, slices.Collect(maps.Keys(s.state.Depots)), s.cfg.KnownKeys) {
 		held[l.KeyHash] = true
-		s.book.put(&Version{Key: Key{KindLock, l.KeyHash}, form: shown, depot: depot})
+		s.book.put(&Version{Key: Key{KindLock, l.KeyHash}, form: l, depot: l.DepotID})
 	}
 	for k, e := range s.book.entries {
 		if k.Kind == KindLock && e.version != nil && !held[k.ID] {
@@ -515,6 +504,25 @@ type Lock struct {
 	Key     string         `json:"key,omitempty"`
 	DepotID domain.DepotID `json:"depotId,omitempty"`
 	lock.Info
+}
+
+// LocksOf shows locks: with their keys those of the depots' cycles and those in known.
+func LocksOf(locks []lock.RawInfo, depots []domain.DepotID, known []string) []Lock {
+	byKey := map[string]domain.DepotID{}
+	for _, id := range depots {
+		if key, err := lock.NormalizeKey(domain.CycleLockKey(id)); err == nil {
+			byKey[key] = id
+		}
+	}
+	shown := make([]Lock, len(locks))
+	for i, l := range locks {
+		depot, cycle := byKey[l.Key]
+		shown[i] = Lock{Info: l.Info, DepotID: depot}
+		if cycle || slices.Contains(known, l.Key) {
+			shown[i].Key = l.Key
+		}
+	}
+	return shown
 }
 
 // readAgain has entities read.

@@ -31,7 +31,7 @@ type Update struct {
 	ReadTime  time.Time // the store's, of the latest answer
 	Upserts   []*Version
 	Deletes   []Key
-	Positions []Position // newer than the drones in Upserts
+	Positions []*Position // newer than the drones in Upserts
 }
 
 // Empty reports whether nothing changed.
@@ -99,7 +99,7 @@ func (v *Viewer) Next() Update {
 	told := map[domain.DroneID]bool{} // drones whose position is in u
 	s.book.since(v.seq, func(e *entry) {
 		v.tell(&u, e, told)
-	}, func(p Position) {
+	}, func(p *Position) {
 		v.tellMove(&u, p, told)
 	})
 	v.seq = s.book.seq
@@ -145,7 +145,7 @@ func (v *Viewer) hide(u *Update, k Key, gone bool) {
 }
 
 // tellMove adds a drone's position, and the drone if it comes into view.
-func (v *Viewer) tellMove(u *Update, p Position, told map[domain.DroneID]bool) {
+func (v *Viewer) tellMove(u *Update, p *Position, told map[domain.DroneID]bool) {
 	k := Key{KindDrone, string(p.Drone)}
 	e := v.session.book.entries[k]
 	if told[p.Drone] || e == nil || e.version == nil {

@@ -49,7 +49,7 @@ func (w *world) step() {
 	case 4, 5, 6, 7, 8, 9:
 		if id := domain.DroneID(k.ID); w.want[Key{KindDrone, k.ID}] != "" {
 			w.at[id] = w.somewhere()
-			w.book.moveTo(Position{Drone: id, At: w.at[id]})
+			w.book.moveTo(&Position{Drone: id, At: w.at[id]})
 		}
 	default:
 		v := &Version{Key: k, form: w.n, depot: domain.DepotID(fmt.Sprint("DEPOT-", w.rng.IntN(2)))}
@@ -210,7 +210,7 @@ func TestBook_IsBounded(t *testing.T) {
 		b.put(&Version{Key: k})
 		b.remove(k, now)
 		b.put(&Version{Key: Key{KindOrder, "O1"}})
-		b.moveTo(Position{Drone: "D1"})
+		b.moveTo(&Position{Drone: "D1"})
 		if i%1000 == 0 {
 			b.forget(now)
 		}

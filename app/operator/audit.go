@@ -42,6 +42,19 @@ func (d *Desk) Audit(ctx context.Context, subject Subject, id string) error {
 	return nil
 }
 
+// Story is the history of one entity as a JSON object: its current state, and every event
+// and decision that names it. The error wraps firestoretx.ErrNotFound if nothing is
+// recorded.
+//
+// Cost: see Desk.tell.
+func (c Commands) Story(ctx context.Context, subject Subject, id string) (map[string]any, error) {
+	s, err := (&Desk{Store: c.Store}).tell(ctx, subject, id)
+	if err != nil {
+		return nil, err
+	}
+	return s.json(), nil
+}
+
 // json is the story as JSON.
 func (s story) json() map[string]any {
 	out := map[string]any{

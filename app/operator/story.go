@@ -65,7 +65,7 @@ func (d *Desk) tell(ctx context.Context, subject Subject, id string) (story, err
 		return s, err
 	}
 	if s.drone == nil && s.order == nil && s.mission == nil && s.decision == nil && s.cycle == nil && len(s.events) == 0 && len(s.ledger) == 0 && len(s.malformed) == 0 {
-		return s, fmt.Errorf("nothing is recorded about %s %q", subject, id)
+		return s, fmt.Errorf("nothing is recorded about %s %q: %w", subject, id, firestoretx.ErrNotFound)
 	}
 	return s, nil
 }
