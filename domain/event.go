@@ -73,7 +73,18 @@ func OrderState(o Order) map[string]any {
 		"held":              o.Held,
 		"late":              o.Late,
 		"contentHash":       o.ContentHash,
+		"priority":          o.Priority.String(),
+		"deadline":          stateTime(o.Deadline),
 	}
+}
+
+// stateTime is a time as a state records it, to the microsecond, as documents keep
+// times; empty for the zero time.
+func stateTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano)
 }
 
 // MissionState is the mission's progress.

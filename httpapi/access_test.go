@@ -403,6 +403,14 @@ func TestAPI_ClearsEmergencies(t *testing.T) {
 	for range 2 {
 		g.asks(ann, "POST", "/api/v1/drones/D1/release", `{"reason": "replaced"}`, 200, `"status":"UNKNOWN"`)
 	}
+	for range 2 { // F-OPR-04
+		g.asks(ann, "POST", "/api/v1/alerts/acknowledge", `{"id": "GHOST:D1", "reason": "seen"}`, 200, `"reason":"seen"`)
+	}
+	g.asks(ann, "POST", "/api/v1/alerts/acknowledge", `{"id": "D1", "reason": "seen"}`, 400, "is not an alert's id")
+	g.asks(ann, "POST", "/api/v1/orders/O9/priority", `{"priority": "HIGH", "reason": "ward"}`, 404, "no such order") // F-OPR-03
+	g.asks(ann, "POST", "/api/v1/orders/O9/priority", `{"priority": "high", "reason": "ward"}`, 400, "CRITICAL")
+	g.asks(ann, "POST", "/api/v1/orders/O9/deadline", `{"deadline": "2126-11-21T12:00:00Z", "reason": "ward"}`, 404, "no such order")
+	g.asks(ann, "POST", "/api/v1/orders/O9/deadline", `{"deadline": "tomorrow", "reason": "ward"}`, 400, "give a time")
 	g.asks(ann, "POST", "/api/v1/drones/D9/clear", `{"reason": "inspected"}`, 404, "no such drone")
 }
 

@@ -7,9 +7,12 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"time"
 
+	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/app/operator"
+	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/policy"
 )
@@ -28,22 +31,109 @@ func (c *changeRequest) check() []ParameterProblem {
 	return nil
 }
 
+func (c *changeRequest) reason() string { return c.Reason }
+
+// reasoned is the body of a command with a reason for the audit.
+type reasoned interface {
+	body
+	reason() string
+}
+
 // changing answers POST /api/v1/{collection}/{id}/{command} with the entity as it
 // is after the command.
 func changing[ID ~string, D, J any](a *API, command string, form func(D) J,
 	do func(operator.Commands, context.Context, ID, string) (operator.Changed[D], error)) answer {
+	return changingTo(a, command, form, func(c operator.Commands, ctx context.Context, id ID, req *changeRequest) (operator.Changed[D], error) {
+		return do(c, ctx, id, req.Reason)
+	})
+}
+
+// changingTo is changing for a command whose body holds more than a reason.
+func changingTo[ID ~string, D, J any, B reasoned](a *API, command string, form func(D) J,
+	do func(operator.Commands, context.Context, ID, B) (operator.Changed[D], error)) answer {
 	return func(ctx context.Context, r *request) (any, error) {
-		reason := r.body.(*changeRequest).Reason
+		req := r.body.(B)
 		commands := a.operator
 		commands.By = callerOf(ctx).Name
-		changed, err := do(commands, ctx, ID(r.id()), reason)
+		changed, err := do(commands, ctx, ID(r.id()), req)
 		a.record(ctx, err, slog.String("operator", commands.By), slog.String("command", command), slog.String("id", r.id()),
-			slog.String("reason", reason), slog.Bool("already", changed.Already))
+			slog.String("reason", req.reason()), slog.Bool("already", changed.Already))
 		if err != nil {
 			return nil, rejected(err)
 		}
 		return form(changed.Now), nil
 	}
+}
+
+// priorityRequest is the body of a command that changes an order's priority.
+type priorityRequest struct {
+	changeRequest
+	Priority string `json:"priority"`
+}
+
+func (p *priorityRequest) check() []ParameterProblem {
+	bad := p.changeRequest.check()
+	if _, ok := domain.ParsePriority(p.Priority); !ok {
+		bad = append(bad, ParameterProblem{"priority", fmt.Sprintf("is %.64q; give one of %v", p.Priority, domain.Priorities)})
+	}
+	return bad
+}
+
+func setPriority(c operator.Commands, ctx context.Context, id domain.OrderID, req *priorityRequest) (operator.Changed[domain.Order], error) {
+	p, _ := domain.ParsePriority(req.Priority) // check refuses others
+	return c.SetPriority(ctx, id, p, req.Reason)
+}
+
+// deadlineRequest is the body of a command that changes an order's deadline.
+type deadlineRequest struct {
+	changeRequest
+	Deadline string `json:"deadline"`
+}
+
+func (d *deadlineRequest) check() []ParameterProblem {
+	bad := d.changeRequest.check()
+	if _, err := time.Parse(time.RFC3339, d.Deadline); err != nil {
+		bad = append(bad, ParameterProblem{"deadline", fmt.Sprintf("is %.64q; give a time such as 2026-11-21T12:00:00Z", d.Deadline)})
+	}
+	return bad
+}
+
+func setDeadline(c operator.Commands, ctx context.Context, id domain.OrderID, req *deadlineRequest) (operator.Changed[domain.Order], error) {
+	at, err := time.Parse(time.RFC3339, req.Deadline)
+	if err != nil {
+		return operator.Changed[domain.Order]{}, err
+	}
+	return c.SetDeadline(ctx, id, at, req.Reason)
+}
+
+// acknowledgeRequest is the body of a command that acknowledges an alert.
+type acknowledgeRequest struct {
+	changeRequest
+	ID string `json:"id"` // the alert's, as the stream gives it
+}
+
+func (q *acknowledgeRequest) check() []ParameterProblem {
+	bad := q.changeRequest.check()
+	if err := domain.CheckAlertID(q.ID); err != nil {
+		bad = append(bad, ParameterProblem{"id", err.Error()})
+	}
+	return bad
+}
+
+// acknowledge answers POST /api/v1/alerts/acknowledge with the acknowledgement.
+//
+// Cost: see operator.Commands.AcknowledgeAlert.
+func (a *API) acknowledge(ctx context.Context, r *request) (any, error) {
+	req := r.body.(*acknowledgeRequest)
+	commands := a.operator
+	commands.By = callerOf(ctx).Name
+	ack, err := commands.AcknowledgeAlert(ctx, req.ID, req.Reason)
+	a.record(ctx, err, slog.String("operator", commands.By), slog.String("command", "alerts acknowledge"), slog.String("id", req.ID),
+		slog.String("reason", req.Reason), slog.Bool("already", ack.Already))
+	if err != nil {
+		return nil, err
+	}
+	return entity.OfAlertAck(ack.Now), nil
 }
 
 // record logs a command: who sent it, what it was about and how it ended.

@@ -159,3 +159,48 @@ func ReleaseOrder(order *domain.Order, id domain.OrderID, why string, now time.T
 	r.order(*order, &o, why)
 	return r.change, nil
 }
+
+// SetPriority gives an open order another priority; its deadline stays. Plans that are
+// under way keep it: they are sound, whatever its urgency.
+func SetPriority(order *domain.Order, id domain.OrderID, p domain.Priority, why string, now time.Time) (Change, error) {
+	return adjust(order, id, why, now, func(o *domain.Order) error {
+		if o.Priority == p {
+			return reject(ReasonUnchanged, string(id), "its priority is %s", p)
+		}
+		o.Priority = p
+		return nil
+	})
+}
+
+// SetDeadline gives an open order another deadline, which must be in the future.
+func SetDeadline(order *domain.Order, id domain.OrderID, deadline time.Time, why string, now time.Time) (Change, error) {
+	return adjust(order, id, why, now, func(o *domain.Order) error {
+		switch {
+		case o.Deadline.Equal(deadline):
+			return reject(ReasonUnchanged, string(id), "its deadline is %s", deadline.UTC().Format(time.RFC3339))
+		case !deadline.After(now):
+			return reject(ReasonDeadlinePassed, string(id), "%s is not in the future; give a later time", deadline.UTC().Format(time.RFC3339))
+		}
+		o.Deadline, o.Late = deadline, false
+		return nil
+	})
+}
+
+// adjust is an operator's change of an order that is neither delivered nor cancelled.
+func adjust(order *domain.Order, id domain.OrderID, why string, now time.Time, change func(*domain.Order) error) (Change, error) {
+	switch {
+	case order == nil:
+		return Change{}, reject(ReasonNotFound, string(id), "no such order")
+	case order.Status == domain.OrderDelivered:
+		return Change{}, reject(ReasonAlreadyDelivered, string(id), "delivered %s", order.DeliveredAt.UTC().Format(time.RFC3339))
+	case order.Status == domain.OrderCancelled:
+		return Change{}, reject(ReasonAlreadyCancelled, string(id), "")
+	}
+	o := *order
+	if err := change(&o); err != nil {
+		return Change{}, err
+	}
+	r := &recorder{now: now, cause: domain.CauseOperator}
+	r.order(*order, &o, why)
+	return r.change, nil
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
 )
@@ -16,6 +17,7 @@ import (
 //	held, offered it waits for an operator, no longer waits
 //	+1            its attempts rise by one; "anew" says they start over
 //	late, timely  it is past its deadline, no longer is
+//	urgent, due   it has another priority, another deadline than its request
 //	changed       its content is the message's
 //	a reason      the answer is a rejection; "noted" if an event records it
 const orderGrid = `
@@ -27,6 +29,10 @@ a cancellation                 | →CANCELLED    | →CANCELLED      | →CANCEL
 an operator cancels it         | NOT_FOUND     | →CANCELLED      | →CANCELLED offered | →CANCELLED      | →CANCELLED           | →CANCELLED           | →CANCELLED           | CANCEL_TOO_LATE noted | ALREADY_DELIVERED noted | ALREADY_CANCELLED    | ALREADY_CANCELLED
 an operator holds it           | NOT_FOUND     | held            | ALREADY_HELD       | held            | NOT_PENDING          | NOT_PENDING          | NOT_PENDING          | NOT_PENDING           | NOT_PENDING             | NOT_PENDING          | NOT_PENDING
 an operator releases it        | NOT_FOUND     | NOT_HELD        | offered anew       | NOT_HELD        | NOT_HELD             | NOT_HELD             | NOT_HELD             | NOT_HELD              | NOT_HELD                | NOT_HELD             | NOT_HELD
+an operator makes it CRITICAL  | NOT_FOUND     | urgent          | urgent             | urgent          | urgent               | urgent               | urgent               | urgent                | ALREADY_DELIVERED       | ALREADY_CANCELLED    | ALREADY_CANCELLED
+an operator makes it STANDARD  | NOT_FOUND     | UNCHANGED       | UNCHANGED          | UNCHANGED       | UNCHANGED            | UNCHANGED            | UNCHANGED            | UNCHANGED             | ALREADY_DELIVERED       | ALREADY_CANCELLED    | ALREADY_CANCELLED
+an operator gives it an hour   | NOT_FOUND     | due             | due                | timely due      | due                  | due                  | due                  | due                   | ALREADY_DELIVERED       | ALREADY_CANCELLED    | ALREADY_CANCELLED
+an operator gives it no time   | NOT_FOUND     | DEADLINE_PASSED | DEADLINE_PASSED    | DEADLINE_PASSED | DEADLINE_PASSED      | DEADLINE_PASSED      | DEADLINE_PASSED      | DEADLINE_PASSED       | ALREADY_DELIVERED       | ALREADY_CANCELLED    | ALREADY_CANCELLED
 its deadline passes            | .             | late            | late               | .               | late                 | late                 | late                 | late                  | .                       | .                    | .
 a decision names it            | ORDER_UNKNOWN | →ASSIGNED       | ORDER_HELD         | →ASSIGNED       | ORDER_NOT_PENDING    | ORDER_NOT_PENDING    | ORDER_NOT_PENDING    | ORDER_NOT_PENDING     | ORDER_NOT_PENDING       | ORDER_NOT_PENDING    | ORDER_NOT_PENDING
 its drone reaches the pickup   | .             | .               | .                  | .               | .                    | →IN_DELIVERY         | →IN_DELIVERY         | .                     | .                       | .                    | .
@@ -92,10 +98,14 @@ var orderEvents = map[string]func(w *world) string{
 		req.Deadline = at(7200)
 		return answer(w.request(req))
 	},
-	"a cancellation":          func(w *world) string { return answer(w.request(cancellation("O1"))) },
-	"an operator cancels it":  func(w *world) string { return answer(w.operatorCancels("O1")) },
-	"an operator holds it":    func(w *world) string { return answer(w.holdOrder("O1")) },
-	"an operator releases it": func(w *world) string { return answer(w.releaseOrder("O1")) },
+	"a cancellation":                func(w *world) string { return answer(w.request(cancellation("O1"))) },
+	"an operator cancels it":        func(w *world) string { return answer(w.operatorCancels("O1")) },
+	"an operator holds it":          func(w *world) string { return answer(w.holdOrder("O1")) },
+	"an operator releases it":       func(w *world) string { return answer(w.releaseOrder("O1")) },
+	"an operator makes it CRITICAL": func(w *world) string { return answer(w.setPriority("O1", domain.PriorityCritical)) }, // F-OPR-03
+	"an operator makes it STANDARD": func(w *world) string { return answer(w.setPriority("O1", domain.PriorityStandard)) },
+	"an operator gives it an hour":  func(w *world) string { return answer(w.setDeadline("O1", w.now.Add(3601*time.Second))) },
+	"an operator gives it no time":  func(w *world) string { return answer(w.setDeadline("O1", w.now)) },
 	"its deadline passes": func(w *world) string {
 		w.clock(3541)
 		w.commit(w.sweepOrder(w.orders["O1"], w.now))
@@ -178,6 +188,9 @@ func orderDifference(before, after domain.Order, known bool, reason string, note
 	say(after.Attempts < before.Attempts, "anew")
 	say(after.Late && !before.Late, "late")
 	say(!after.Late && before.Late, "timely")
+	requested := after.ContentHash != before.ContentHash
+	say(known && !requested && after.Priority != before.Priority, "urgent")
+	say(known && !requested && !after.Deadline.Equal(before.Deadline), "due")
 	say(reason != "", reason)
 	say(noted, "noted")
 	if len(parts) == 0 {

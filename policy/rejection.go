@@ -38,6 +38,11 @@ const (
 	ReasonAlreadyGrounded Reason = "ALREADY_GROUNDED"
 	ReasonNotGrounded     Reason = "NOT_GROUNDED"
 
+	ReasonAlreadyAcknowledged Reason = "ALREADY_ACKNOWLEDGED"
+
+	ReasonUnchanged      Reason = "UNCHANGED"       // the order has this priority or deadline
+	ReasonDeadlinePassed Reason = "DEADLINE_PASSED" // the new deadline is not in the future
+
 	ReasonMissionNotActive Reason = "MISSION_NOT_ACTIVE"
 	ReasonAlreadyRecalled  Reason = "ALREADY_RECALLED"
 )

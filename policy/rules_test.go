@@ -28,6 +28,8 @@ type rules struct {
 	ground           func(*domain.Drone, domain.DroneID, string, time.Time) (Change, error)
 	unground         func(*domain.Drone, domain.DroneID, string, time.Time) (Change, error)
 	recall           func(Binding, *domain.Mission, domain.MissionID, string, time.Time) (Change, error)
+	priority         func(*domain.Order, domain.OrderID, domain.Priority, string, time.Time) (Change, error)
+	deadline         func(*domain.Order, domain.OrderID, time.Time, string, time.Time) (Change, error)
 	setup            func(*domain.Drone, domain.Drone, time.Time) Change
 }
 
@@ -42,6 +44,6 @@ func configured(drone DronePolicy, order OrderPolicy, assignment MissionAssignme
 		drone: drone, order: order, assignment: assignment,
 		telemetry: drone.ApplyTelemetry, proveLate: drone.ProveLate, sweepBinding: drone.SweepBinding, sweepIdle: drone.SweepIdle, sweepOrder: SweepOrder,
 		assign: assignment.AssignMission, ingest: order.IngestOrder, cancelByOperator: order.CancelByOperator,
-		hold: HoldOrder, release: ReleaseOrder, clear: ClearDrone, ground: GroundDrone, unground: ReleaseDrone, recall: RecallMission, setup: SetupDrone,
+		hold: HoldOrder, release: ReleaseOrder, clear: ClearDrone, ground: GroundDrone, unground: ReleaseDrone, recall: RecallMission, priority: SetPriority, deadline: SetDeadline, setup: SetupDrone,
 	}
 }

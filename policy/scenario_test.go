@@ -142,6 +142,10 @@ func (s scenario) happen(r rules) *world {
 			_ = w.holdOrder(order)
 		case "release":
 			_ = w.releaseOrder(order)
+			if st.flaw {
+				_ = w.setPriority(order, domain.PriorityCritical)
+				_ = w.setDeadline(order, w.now.Add(time.Minute))
+			}
 		case "operator cancels":
 			_ = w.operatorCancels(order)
 			if st.flaw {

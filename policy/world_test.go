@@ -399,6 +399,20 @@ func (w *world) operatorCancels(id domain.OrderID) error {
 	return err
 }
 
+func (w *world) setPriority(id domain.OrderID, p domain.Priority) error {
+	order, _ := w.orderAndBinding(id, func(*domain.Order) bool { return false })
+	change, err := w.priority(order, id, p, "urgent", w.now)
+	w.commit(change)
+	return err
+}
+
+func (w *world) setDeadline(id domain.OrderID, at time.Time) error {
+	order, _ := w.orderAndBinding(id, func(*domain.Order) bool { return false })
+	change, err := w.deadline(order, id, at, "ward closes", w.now)
+	w.commit(change)
+	return err
+}
+
 func (w *world) recallMission(id domain.MissionID) error {
 	var mission *domain.Mission
 	if m, ok := w.missions[id]; ok {

@@ -100,6 +100,19 @@ func OfDrone(d domain.Drone) Drone {
 	}
 }
 
+// AlertAck is the acknowledgement of an alert.
+type AlertAck struct {
+	ID     string `json:"id"`
+	By     string `json:"by"`
+	At     Time   `json:"at,omitempty"`
+	Reason string `json:"reason"`
+}
+
+// OfAlertAck is the JSON form of an acknowledgement.
+func OfAlertAck(a domain.AlertAck) AlertAck {
+	return AlertAck{a.ID, a.By, moment(a.At), a.Reason}
+}
+
 // Order is an order.
 type Order struct {
 	ID                domain.OrderID     `json:"id"`

@@ -21,6 +21,7 @@ const (
 	Discards   = "discards"
 	Replays    = "replays"
 	LockBreaks = "lockBreaks"
+	AlertAcks  = "alertAcks"
 
 	PlaceChanges = "placeChanges"
 
@@ -272,6 +273,12 @@ var lockBreakCodec = codec[domain.LockBreak]{
 	instant("brokenAt", func(b *domain.LockBreak) *time.Time { return &b.BrokenAt }),
 	text("brokenBy", func(b *domain.LockBreak) *string { return &b.BrokenBy }),
 	text("why", func(b *domain.LockBreak) *string { return &b.Why }),
+}
+
+var alertAckCodec = codec[domain.AlertAck]{
+	text("by", func(a *domain.AlertAck) *string { return &a.By }),
+	instant("at", func(a *domain.AlertAck) *time.Time { return &a.At }),
+	text("reason", func(a *domain.AlertAck) *string { return &a.Reason }),
 }
 
 var discardCodec = codec[domain.Discard]{

@@ -37,6 +37,20 @@ func (s *Store) ReleaseOrder(ctx context.Context, id domain.OrderID, why string)
 	})
 }
 
+// SetPriority gives an open order another priority.
+func (s *Store) SetPriority(ctx context.Context, id domain.OrderID, p domain.Priority, why string) error {
+	return s.changeOrder(ctx, id, alone, func(o *domain.Order, _ *policy.Binding, now time.Time) (policy.Change, error) {
+		return policy.SetPriority(o, id, p, why, now)
+	})
+}
+
+// SetDeadline gives an open order another deadline.
+func (s *Store) SetDeadline(ctx context.Context, id domain.OrderID, deadline time.Time, why string) error {
+	return s.changeOrder(ctx, id, alone, func(o *domain.Order, _ *policy.Binding, now time.Time) (policy.Change, error) {
+		return policy.SetDeadline(o, id, deadline.Truncate(time.Microsecond), why, now)
+	})
+}
+
 // CancelOrder cancels an order whose parcel is not aboard.
 func (s *Store) CancelOrder(ctx context.Context, id domain.OrderID, why string) error {
 	cancel := domain.OrderRequest{ID: id, Cancel: true}

@@ -224,6 +224,8 @@ func (x *trial) step() {
 	case 14:
 		x.attempt(fmt.Sprintf("release %s", id), func() error { return m.ReleaseOrder(ctx, id, "why") })
 	case 15:
+		x.attempt(fmt.Sprintf("%s is CRITICAL", id), func() error { return m.SetPriority(ctx, id, domain.PriorityCritical, "why") })
+		x.attempt(fmt.Sprintf("%s gets a minute", id), func() error { return m.SetDeadline(ctx, id, x.server.Now().Add(time.Minute), "why") })
 		x.cancel(m, id)
 	case 23, 24, 25:
 		x.withdraw(m, slices.Collect(maps.Values(x.docs.Missions)))

@@ -293,11 +293,18 @@ func change(e domain.Event, before map[string]any) string {
 			}
 			continue
 		}
+		if before == nil && (name == "priority" || name == "deadline") {
+			continue // the state now is printed above the story
+		}
 		if !isZero(is) && (is == string(e.MissionID) || is == string(e.DroneID)) {
 			continue // printed as a related entity
 		}
 		if differs && (before != nil || !isZero(is)) {
-			parts = append(parts, fmt.Sprintf("%s=%v", name, shown(is)))
+			part := fmt.Sprintf("%s=%v", name, shown(is))
+			if e.Cause == domain.CauseOperator && !isZero(was) && was != true {
+				part += fmt.Sprintf(" (was %v)", was)
+			}
+			parts = append(parts, part)
 		}
 	}
 	return strings.Join(parts, "; ")

@@ -82,6 +82,30 @@ func (c Commands) CancelOrder(ctx context.Context, id domain.OrderID, reason str
 	})
 }
 
+// SetPriority gives an order that is neither delivered nor cancelled another priority;
+// its deadline stays. One with this priority stays as it is.
+//
+// Cost: 4 RPCs, 2 reads, 2 writes.
+func (c Commands) SetPriority(ctx context.Context, id domain.OrderID, p domain.Priority, reason string) (Changed[domain.Order], error) {
+	set := func(ctx context.Context, id domain.OrderID, why string) error {
+		return c.Store.SetPriority(ctx, id, p, why)
+	}
+	return command(ctx, c, "order", id, reason, set, c.Store.Order, unchanged)
+}
+
+// SetDeadline gives an order that is neither delivered nor cancelled another deadline, in
+// the future. One with this deadline stays as it is.
+//
+// Cost: 4 RPCs, 2 reads, 2 writes.
+func (c Commands) SetDeadline(ctx context.Context, id domain.OrderID, deadline time.Time, reason string) (Changed[domain.Order], error) {
+	set := func(ctx context.Context, id domain.OrderID, why string) error {
+		return c.Store.SetDeadline(ctx, id, deadline, why)
+	}
+	return command(ctx, c, "order", id, reason, set, c.Store.Order, unchanged)
+}
+
+func unchanged(refused policy.Reason, _ domain.Order) bool { return refused == policy.ReasonUnchanged }
+
 // ClearDrone clears a drone's latched emergency. A drone without one stays as it is.
 //
 // Cost: 4 RPCs, 2 reads, 2 writes.

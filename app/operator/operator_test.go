@@ -328,6 +328,38 @@ func TestDesk_RecallsMissions(t *testing.T) {
 	}
 }
 
+// F-OPR-03: the event of an operator's change says old and new.
+func TestDesk_ChangesPriorityAndDeadline(t *testing.T) {
+	o := openOffice(t)
+	ctx, due := t.Context(), time.Now().Add(2*time.Hour).UTC().Truncate(time.Second)
+	o.refused(o.desk.SetPriority(ctx, "O1", domain.PriorityHigh, "ward"), policy.ReasonNotFound)
+	o.order("O1")
+	o.expect(o.says(o.desk.SetPriority(ctx, "O1", domain.PriorityHigh, "ward")), "order O1 is PENDING, HIGH, due ")
+	o.expect(o.says(o.desk.SetPriority(ctx, "O1", domain.PriorityHigh, "ward")), "already done: order O1 is PENDING, HIGH")
+	o.refused(o.desk.SetDeadline(ctx, "O1", time.Now().Add(-time.Second), "late"), policy.ReasonDeadlinePassed)
+	o.expect(o.says(o.desk.SetDeadline(ctx, "O1", due, "surgery")), "due "+due.Format("2006-01-02 15:04:05"))
+	o.expect(o.says(o.desk.SetDeadline(ctx, "O1", due, "surgery")), "already done: order O1 is PENDING")
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectOrder, "O1")),
+		"stays PENDING; priority=HIGH (was CRITICAL)", " because ward (by ", "stays PENDING; deadline="+due.Format(time.RFC3339)+" (was ", " because surgery (by ")
+	order, err := o.desk.Store.Order(ctx, "O1")
+	if err != nil || order.Revision != 3 {
+		t.Errorf("order %+v, %v; want revision 3", order, err)
+	}
+}
+
+// F-OPR-04
+func TestDesk_AcknowledgesAlerts(t *testing.T) {
+	o := openOffice(t)
+	ctx, id := t.Context(), "CONTACT_LOST:"+strings.Repeat("d", 128)+":2026-11-21T12:00:00Z"
+	o.expect(o.says(o.desk.AcknowledgeAlert(ctx, id, "on my way")), "alert CONTACT_LOST:ddd", " is acknowledged by ", ": on my way\n")
+	o.expect(o.says(o.desk.AcknowledgeAlert(ctx, id, "again")), "already done: alert ", ": on my way\n")
+	for _, bad := range []string{"", "O1", "late:O1", "GHOST:", "GHOST:a/b", "GHOST:" + strings.Repeat("d", 600)} {
+		if err := o.desk.AcknowledgeAlert(ctx, bad, "seen"); err == nil || !strings.HasPrefix(err.Error(), "alert id ") {
+			t.Errorf("alert %q: error %v, want one about its id", bad, err)
+		}
+	}
+}
+
 // F-OPR-01: a grounded drone takes no mission until it is released; a repeated command
 // changes and records nothing.
 func TestDesk_GroundsDrones(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
@@ -106,6 +107,26 @@ func (d *Desk) ReleaseOrder(ctx context.Context, id domain.OrderID, reason strin
 // *policy.Rejection if it is too late.
 func (d *Desk) CancelOrder(ctx context.Context, id domain.OrderID, reason string) error {
 	return d.printOrder(d.commands().CancelOrder(ctx, id, reason))
+}
+
+// SetPriority gives an open order another priority and prints it.
+func (d *Desk) SetPriority(ctx context.Context, id domain.OrderID, p domain.Priority, reason string) error {
+	return d.printUrgency(d.commands().SetPriority(ctx, id, p, reason))
+}
+
+// SetDeadline gives an open order another deadline and prints it.
+func (d *Desk) SetDeadline(ctx context.Context, id domain.OrderID, deadline time.Time, reason string) error {
+	return d.printUrgency(d.commands().SetDeadline(ctx, id, deadline, reason))
+}
+
+// printUrgency prints how urgent an order is after a command.
+func (d *Desk) printUrgency(changed Changed[domain.Order], err error) error {
+	if err != nil || d.JSON {
+		return d.printOrder(changed, err)
+	}
+	o := changed.Now
+	d.say("%sorder %s is %s, %s, due %s UTC", changed.already(), o.ID, o.Status, o.Priority, stamp(o.Deadline))
+	return nil
 }
 
 // already is the prefix of the line about a change that was already in effect.

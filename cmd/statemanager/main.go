@@ -12,6 +12,7 @@ type grammar struct {
 	Serve       serveCommand       `cmd:"" serves:"" settings:"" help:"Run the State Manager against Google Cloud or emulators."`
 	Orders      ordersCommand      `cmd:"" help:"List, hold, release and cancel orders."`
 	Drones      dronesCommand      `cmd:"" help:"List drones, clear emergencies, ground drones."`
+	Alerts      alertsCommand      `cmd:"" help:"Acknowledge alerts."`
 	Missions    missionsCommand    `cmd:"" help:"Recall missions."`
 	Depots      depotsCommand      `cmd:"" help:"List, apply and delete depots."`
 	Warehouses  warehousesCommand  `cmd:"" help:"List, apply and delete warehouses."`

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/user"
 	"slices"
+	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/app/operator"
@@ -97,10 +98,12 @@ func checkStatus[T ~string](r *config.Report, status T, legal []T) {
 }
 
 type ordersCommand struct {
-	List    ordersList    `cmd:"" help:"List orders."`
-	Hold    ordersHold    `cmd:"" help:"Keep a pending order from every solve cycle."`
-	Release ordersRelease `cmd:"" help:"Offer a held order to the solve cycles again."`
-	Cancel  ordersCancel  `cmd:"" help:"Cancel an order that no drone carries yet."`
+	List     ordersList     `cmd:"" help:"List orders."`
+	Hold     ordersHold     `cmd:"" help:"Keep a pending order from every solve cycle."`
+	Release  ordersRelease  `cmd:"" help:"Offer a held order to the solve cycles again."`
+	Cancel   ordersCancel   `cmd:"" help:"Cancel an order that no drone carries yet."`
+	Priority ordersPriority `cmd:"" help:"Give an open order another priority."`
+	Deadline ordersDeadline `cmd:"" help:"Give an open order another deadline."`
 }
 
 type ordersList struct {
@@ -174,6 +177,39 @@ func (c *ordersCancel) Run(ctx context.Context) error {
 	})
 }
 
+type ordersPriority struct {
+	change
+	Priority string `help:"STANDARD, HIGH or CRITICAL." required:"" placeholder:"PRIORITY"`
+}
+
+// Check implements config.Checker.
+func (c *ordersPriority) Check(r *config.Report) {
+	c.change.Check(r)
+	if _, ok := domain.ParsePriority(c.Priority); !ok {
+		r.Refuse("priority", "is %q; give one of %v", c.Priority, domain.Priorities)
+	}
+}
+
+// Run changes an order's priority.
+func (c *ordersPriority) Run(ctx context.Context) error {
+	p, _ := domain.ParsePriority(c.Priority) // Check refuses others
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
+		return d.SetPriority(ctx, domain.OrderID(c.ID), p, c.Reason)
+	})
+}
+
+type ordersDeadline struct {
+	change
+	Deadline time.Time `help:"Latest useful delivery, in the future, such as 2026-11-21T12:00:00Z." required:"" placeholder:"TIME"`
+}
+
+// Run changes an order's deadline.
+func (c *ordersDeadline) Run(ctx context.Context) error {
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
+		return d.SetDeadline(ctx, domain.OrderID(c.ID), c.Deadline, c.Reason)
+	})
+}
+
 type dronesCommand struct {
 	List    dronesList    `cmd:"" help:"List drones."`
 	Clear   dronesClear   `cmd:"" help:"Clear a drone's latched emergency."`
@@ -237,4 +273,30 @@ func (c *missionsRecall) Run(ctx context.Context) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
 		return d.RecallMission(ctx, domain.MissionID(c.ID), c.Reason)
 	})
+}
+
+type alertsCommand struct {
+	Acknowledge alertsAcknowledge `cmd:"" help:"Record that you have taken note of an alert."`
+}
+
+type alertsAcknowledge struct {
+	desk
+	ID     string `arg:"" help:"Which one, as the stream shows it."`
+	Reason string `help:"Why, for the audit." required:"" placeholder:"TEXT"`
+}
+
+// Check implements config.Checker.
+func (c *alertsAcknowledge) Check(r *config.Report) {
+	c.desk.Check(r)
+	if err := domain.CheckAlertID(c.ID); err != nil {
+		r.Refuse("id", "%s", err)
+	}
+	if err := operator.CheckReason(c.Reason); err != nil {
+		r.Refuse("reason", "%s", err)
+	}
+}
+
+// Run acknowledges an alert.
+func (c *alertsAcknowledge) Run(ctx context.Context) error {
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return d.AcknowledgeAlert(ctx, c.ID, c.Reason) })
 }

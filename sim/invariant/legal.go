@@ -22,11 +22,11 @@ var orderTransitions = map[transition][]domain.Cause{
 	{string(domain.OrderDelivered), string(domain.OrderDelivered)}:   {domain.CauseTelemetry},
 	{string(domain.OrderPending), string(domain.OrderAssigned)}:      {domain.CauseDecision},
 	{string(domain.OrderPending), string(domain.OrderCancelled)}:     {domain.CauseOrder, domain.CauseOperator},
-	{string(domain.OrderAssigned), string(domain.OrderAssigned)}:     {domain.CauseSweeper},
+	{string(domain.OrderAssigned), string(domain.OrderAssigned)}:     {domain.CauseSweeper, domain.CauseOperator},
 	{string(domain.OrderAssigned), string(domain.OrderInDelivery)}:   {domain.CauseTelemetry},
 	{string(domain.OrderAssigned), string(domain.OrderPending)}:      {domain.CauseTelemetry, domain.CauseSweeper},
 	{string(domain.OrderAssigned), string(domain.OrderCancelled)}:    {domain.CauseOrder, domain.CauseOperator},
-	{string(domain.OrderInDelivery), string(domain.OrderInDelivery)}: {domain.CauseSweeper},
+	{string(domain.OrderInDelivery), string(domain.OrderInDelivery)}: {domain.CauseSweeper, domain.CauseOperator},
 	{string(domain.OrderInDelivery), string(domain.OrderDelivered)}:  {domain.CauseTelemetry},
 	{string(domain.OrderInDelivery), string(domain.OrderPending)}:    {domain.CauseTelemetry, domain.CauseSweeper},
 }
@@ -140,7 +140,7 @@ func (c *checker) legalOrder(e entity, before, after domain.Event) {
 	case transition{string(domain.OrderAssigned), string(domain.OrderDelivered)}:
 		c.expect(assigned != text(before, "assignedMissionId"), "I2", e, "is delivered by mission %s without its pickup at revision %d", assigned, after.Revision)
 	case transition{string(domain.OrderDelivered), string(domain.OrderDelivered)}:
-		c.expect(onlyLateChanged(before, after), "I2", e, "changes more than late while %s at revision %d", is, after.Revision)
+		c.expect(onlyChanged(before, after, "late"), "I2", e, "changes more than late while %s at revision %d", is, after.Revision)
 	case transition{string(domain.OrderAssigned), string(domain.OrderPending)}:
 		if after.Reason == string(domain.FailureRecalled) {
 			c.expect(attempts == attemptsBefore && !held, "I2", e, "returns from a recalled mission with attempts %d after %d, held %v; want the same, not held", attempts, attemptsBefore, held)
@@ -152,13 +152,27 @@ func (c *checker) legalOrder(e entity, before, after domain.Event) {
 		c.expect(held, "I2", e, "returns from delivery without being held; the parcel is aboard")
 	case transition{string(domain.OrderAssigned), string(domain.OrderAssigned)},
 		transition{string(domain.OrderInDelivery), string(domain.OrderInDelivery)}:
-		c.expect(onlyLateChanged(before, after), "I2", e, "changes more than late while %s at revision %d", is, after.Revision)
+		mayChange := []string{"late"}
+		if after.Cause == domain.CauseOperator {
+			mayChange = append(mayChange, "priority", "deadline")
+		}
+		c.expect(onlyChanged(before, after, mayChange...), "I2", e, "changes more than %v while %s at revision %d", mayChange, is, after.Revision)
+	}
+	for _, key := range []string{"priority", "deadline"} {
+		byRequest := after.Cause == domain.CauseOrder || after.Cause == domain.CauseOperator
+		c.expect(byRequest || text(before, key) == "" || text(after, key) == text(before, key), "I2", e, "gets another %s by %s at revision %d", key, after.Cause, after.Revision)
 	}
 }
 
-func onlyLateChanged(before, after domain.Event) bool {
+// onlyChanged reports whether nothing but the named parts of a state changed. What an
+// earlier version did not record is not known to have changed.
+func onlyChanged(before, after domain.Event, names ...string) bool {
 	for key, value := range after.State {
-		if key != "late" && !reflect.DeepEqual(plain(value), plain(before.State[key])) { // newer versions may record lists and maps
+		_, known := before.State[key]
+		if !known && slices.Contains(laterFields, key) {
+			continue
+		}
+		if !slices.Contains(names, key) && !reflect.DeepEqual(plain(value), plain(before.State[key])) { // newer versions may record lists and maps
 			return false
 		}
 	}
