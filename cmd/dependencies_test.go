@@ -41,7 +41,7 @@ func linkedTestCode(t *testing.T, command string) (found []string) {
 
 // F-API-02: production links no test server and no simulator.
 func TestProductionBinaries_LinkNoTestServer(t *testing.T) {
-	for _, command := range []string{"statemanager", "optimizer"} {
+	for _, command := range []string{"statemanager", "optimizer", "locktool"} {
 		if found := linkedTestCode(t, command); len(found) > 0 {
 			t.Errorf("%s links %s", command, strings.Join(found, ", "))
 		}

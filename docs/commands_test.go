@@ -16,7 +16,7 @@ import (
 
 // commandSpan is a command of ours in a document: between backticks, perhaps
 // over a line's end.
-var commandSpan = regexp.MustCompile("(?s)`((?:dronefleet|statemanager|optimizer) [^`]+)`")
+var commandSpan = regexp.MustCompile("(?s)`((?:dronefleet|statemanager|optimizer|locktool) [^`]+)`")
 
 var (
 	fence       = regexp.MustCompile("(?ms)^ *```([a-z]*)\n(.*?)^ *```")
@@ -26,11 +26,11 @@ var (
 	comment     = regexp.MustCompile(`(?m)(?:^|\s)#.*$`)
 	// inShell is a command of ours where a shell takes a command.
 	inShell = regexp.MustCompile(`(?m)(?:^ *|[|;&(] *|\b(?:until|while|do|if) +|go run \./cmd/)` +
-		`(?:[A-Z_]+=\S* +)*((?:dronefleet|statemanager|optimizer)(?: +(?:"[^"]*"|'[^']*'|[^\s"'|&;<>()]+))+)`)
+		`(?:[A-Z_]+=\S* +)*((?:dronefleet|statemanager|optimizer|locktool)(?: +(?:"[^"]*"|'[^']*'|[^\s"'|&;<>()]+))+)`)
 	// quoted is one in a text of Terraform, YAML or JSON.
-	quoted = regexp.MustCompile("(?:`|\"|\\\\\")((?:dronefleet|statemanager|optimizer) [^`\"\\\\]+)(?:`|\\\\?\")")
+	quoted = regexp.MustCompile("(?:`|\"|\\\\\")((?:dronefleet|statemanager|optimizer|locktool) [^`\"\\\\]+)(?:`|\\\\?\")")
 	// unquoted is what looks like one, and where it would end nobody can tell.
-	unquoted = regexp.MustCompile(`(?m)(?:^|[^"\x60])\b(?:dronefleet|statemanager|optimizer) (?:` +
+	unquoted = regexp.MustCompile(`(?m)(?:^|[^"\x60])\b(?:dronefleet|statemanager|optimizer|locktool) (?:` +
 		`serve|dev|emulators|orders|drones|depots|warehouses|audit|deadletters|locks|publish|run|once|solve|probe)\b.*$`)
 	interpolated = regexp.MustCompile(`\$\{[^}]*\}`)
 	words        = regexp.MustCompile(`"[^"]*"|'[^']*'|\S+`)
@@ -76,13 +76,16 @@ func TestCommandsExist(t *testing.T) {
 		t.Skip("builds the commands; run without -short")
 	}
 	bin := t.TempDir()
-	build := exec.Command("go", "build", "-o", bin, "../cmd/dronefleet", "../cmd/statemanager", "../cmd/optimizer")
+	build := exec.Command("go", "build", "-o", bin, "../cmd/dronefleet", "../cmd/statemanager", "../cmd/optimizer", "../cmd/locktool")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	help := func(command string) error {
 		var args []string
 		for _, word := range words.FindAllString(interpolated.ReplaceAllString(command, "telemetry"), -1) {
+			if word == "--" { // what follows is another program's
+				break
+			}
 			args = append(args, strings.Trim(word, `"'`))
 		}
 		return exec.Command(filepath.Join(bin, args[0]), append(args[1:], "--help")...).Run()
@@ -90,7 +93,7 @@ func TestCommandsExist(t *testing.T) {
 	// How many different commands each has, at least: a search that finds none
 	// checks nothing.
 	documents := map[string]int{
-		"../README.md": 1, "operate.md": 16, "capacity.md": 0, "deploy.md": 5, "gameday.md": 14, "runbook.md": 10, "upgrades.md": 1,
+		"../README.md": 1, "operate.md": 16, "capacity.md": 0, "deploy.md": 5, "gameday.md": 14, "lock.md": 3, "runbook.md": 10, "upgrades.md": 1,
 		"../deploy/observability/alerts.yaml": 0, "../deploy/observability/dashboard.json": 1, "../deploy/observability/scrape.yaml": 2,
 		"../deploy/terraform/monitoring.tf": 2, "../deploy/terraform/variables.tf": 2,
 	}

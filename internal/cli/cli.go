@@ -137,6 +137,30 @@ func Version() string {
 // and 130 for a command that was interrupted before it had its result. A command
 // tagged serves:"" that stops cleanly when told to has succeeded.
 func Main(grammar any, description string) {
+	MainWith(grammar, description, Statuses{Failed: 1, Misused: 2})
+}
+
+// Statuses are the exit statuses of a program that fails.
+type Statuses struct {
+	Failed  int
+	Misused int // a wrong command line or wrong settings
+}
+
+// Exit is the error of a command that ends with a status of its own. Err is printed
+// unless it is nil.
+type Exit struct {
+	Status int
+	Err    error
+}
+
+// Error implements error.
+func (e *Exit) Error() string { return fmt.Sprintf("exit status %d: %v", e.Status, e.Err) }
+
+// Unwrap returns what is printed.
+func (e *Exit) Unwrap() error { return e.Err }
+
+// MainWith is Main for a program whose failures have other exit statuses.
+func MainWith(grammar any, description string, statuses Statuses) {
 	name := filepath.Base(os.Args[0])
 	parser, err := config.New(grammar,
 		kong.Name(name), kong.Description(description), kong.UsageOnError(),
@@ -144,13 +168,13 @@ func Main(grammar any, description string) {
 		kong.Vars{"version": name + " " + Version()},
 		kong.Writers(Stdout, os.Stderr), kong.Exit(func(code int) {
 			if stdout.err != nil {
-				fail(name, stdout.err, 1)
+				fail(name, stdout.err, statuses.Failed)
 			}
 			os.Exit(code)
 		}),
 	)
 	if err != nil {
-		fail(name, err, 1)
+		fail(name, err, statuses.Failed)
 	}
 	command, err := parser.Parse(os.Args[1:])
 	for _, warning := range parser.Misspelled() {
@@ -159,15 +183,15 @@ func Main(grammar any, description string) {
 	var problems config.Problems
 	switch {
 	case stdout.err != nil: // kong reports help that it could not write as a wrong command line
-		fail(name, stdout.err, 1)
+		fail(name, stdout.err, statuses.Failed)
 	case errors.As(err, &problems):
 		fmt.Fprintf(os.Stderr, "%s: %s\n", name, problems)
-		os.Exit(2)
+		os.Exit(statuses.Misused)
 	case err != nil:
-		fail(name, fmt.Errorf("%w; see \"%s --help\"", err, misused(name, err)), 2)
+		fail(name, fmt.Errorf("%w; see \"%s --help\"", err, misused(name, err)), statuses.Misused)
 	case command.Prints:
 		if err := command.Print(Stdout); err != nil {
-			fail(name, err, 1)
+			fail(name, err, statuses.Failed)
 		}
 		return
 	}
@@ -178,10 +202,16 @@ func Main(grammar any, description string) {
 	if err == nil {
 		err = stdout.err
 	}
+	if exit, ok := errors.AsType[*Exit](err); ok {
+		if exit.Err == nil {
+			os.Exit(exit.Status)
+		}
+		fail(name, exit.Err, exit.Status)
+	}
 	if err != nil {
 		selected := command.Selected() // nil if the program has no commands
 		serves := selected != nil && selected.Tag.Has("serves")
-		code := 1
+		code := statuses.Failed
 		if ctx.Err() != nil && !serves {
 			code = interrupted
 		}

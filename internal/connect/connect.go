@@ -120,22 +120,30 @@ func Open(ctx context.Context, c Config, m *meter.Meter) (*Clients, error) {
 	if c.Database == "" {
 		c.Database = firestore.DefaultDatabaseID
 	}
-	fsOpts, err := options(c.FirestoreHost, append(m.DialOptions(), firestorelock.DialOption())...)
+	fs, err := openFirestore(ctx, c, m.DialOptions()...)
 	if err != nil {
-		return nil, fmt.Errorf("address of Firestore: %w", err)
-	}
-	if c.FirestoreHost == "" {
-		fsOpts = append(fsOpts, option.WithGRPCConnectionPool(firestoreConnections))
-	}
-	fs, err := firestore.NewClientWithDatabase(ctx, c.Project, c.Database, fsOpts...)
-	if err != nil {
-		return nil, fmt.Errorf("connect to Firestore: %w", err)
+		return nil, err
 	}
 	ps, err := openPubSub(ctx, c)
 	if err != nil {
 		return nil, errors.Join(err, fs.Close())
 	}
 	return &Clients{Firestore: fs, PubSub: ps, Meter: m, Config: c}, nil
+}
+
+func openFirestore(ctx context.Context, c Config, dial ...grpc.DialOption) (*firestore.Client, error) {
+	opts, err := options(c.FirestoreHost, append(dial, firestorelock.DialOption())...)
+	if err != nil {
+		return nil, fmt.Errorf("address of Firestore: %w", err)
+	}
+	if c.FirestoreHost == "" {
+		opts = append(opts, option.WithGRPCConnectionPool(firestoreConnections))
+	}
+	client, err := firestore.NewClientWithDatabase(ctx, c.Project, c.Database, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("connect to Firestore: %w", err)
+	}
+	return client, nil
 }
 
 func openPubSub(ctx context.Context, c Config, dial ...grpc.DialOption) (*pubsub.Client, error) {

@@ -1,0 +1,80 @@
+// Command locktool holds a lock of the lock library while a command runs, and shows and
+// breaks locks. See "From a shell" in docs/lock.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/dronefleet/dronefleet/internal/cli"
+	"github.com/dronefleet/dronefleet/internal/config"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/lock"
+)
+
+type grammar struct {
+	Run     runCommand       `cmd:"" help:"Run a command while holding a lock."`
+	Status  statusCommand    `cmd:"" help:"Show whether a lock is held. The exit status is 0 if it is and 1 if it is free."`
+	Break   breakCommand     `cmd:"" help:"End a lock, no matter who holds it. The exit status is 0 if it was held and 1 if it was free."`
+	Version kong.VersionFlag `help:"Print the version."`
+}
+
+// Exit statuses of the tool itself; those of env, nice and timeout where they have one.
+const (
+	statusFree          = 1   // of status and break: nobody holds the lock
+	statusNotAcquired   = 123 // somebody else held the lock for as long as --wait
+	statusLost          = 124 // the lease was lost while the command ran
+	statusFailed        = 125 // locktool itself failed
+	statusCannotExecute = 126
+	statusNotFound      = 127
+	statusSignalled     = 128 // plus the number of the signal that ended the command
+)
+
+func main() {
+	cli.MainWith(&grammar{}, "Runs commands under a lock that machines share.", cli.Statuses{Failed: statusFailed, Misused: statusFailed})
+}
+
+// oneLock holds what every command needs: a store and the key of a lock in it.
+type oneLock struct {
+	cli.Logging
+	Store string `help:"Where the locks are: firestore://PROJECT or firestore://PROJECT/DATABASE." required:"" placeholder:"URL" env:"LOCK_STORE" secret:""`
+	Key   string `arg:"" help:"Key of the lock, such as billing:nightly."`
+}
+
+// Check implements config.Checker.
+func (c *oneLock) Check(r *config.Report) {
+	if _, err := connect.ParseLockStore(c.Store); err != nil {
+		r.Refuse("store", "%s", err)
+	}
+	if _, err := lock.NormalizeKey(c.Key); err != nil {
+		r.Refuse("key", "%s", err)
+	}
+}
+
+// closeTimeout is how long the store has to finish what runs in the background.
+const closeTimeout = 5 * time.Second
+
+// with connects, calls f and releases everything.
+func (c *oneLock) with(ctx context.Context, f func(lock.Store, *slog.Logger) error) error {
+	log := c.Logger(os.Stderr)
+	address, err := connect.ParseLockStore(c.Store)
+	if err != nil {
+		return err
+	}
+	locks, stop, err := address.Open(ctx, log)
+	if err != nil {
+		return err
+	}
+	err = f(locks, log)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	if unclosed := errors.Join(locks.Close(closing), stop()); unclosed != nil {
+		log.WarnContext(ctx, "the lock store was not closed cleanly", slog.Any("err", unclosed))
+	}
+	return err
+}
