@@ -3,6 +3,7 @@ package cmd_test
 
 import (
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -58,6 +59,42 @@ func TestProductionBinaries_CheckFindsWhatDronefleetLinks(t *testing.T) {
 	} {
 		if !slices.Contains(found, want) {
 			t.Errorf("%s is not found in dronefleet: %q", want, found)
+		}
+	}
+}
+
+// beyond lists the packages that a lock backend is linked from and that are Google's, or
+// ours and not the lock library's.
+func beyond(t *testing.T, backend string) (found []string) {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-deps", "../lock/"+backend).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range strings.Fields(string(out)) {
+		within := func(root string) bool { return path == root || strings.HasPrefix(path, root+"/") }
+		ours := within("github.com/dronefleet/dronefleet") && !within("github.com/dronefleet/dronefleet/lock")
+		if ours || within("cloud.google.com") || within("google.golang.org") {
+			found = append(found, path)
+		}
+	}
+	return found
+}
+
+// A program that imports a backend of the lock gets its store's client, and nothing of
+// Google's or the fleet's.
+func TestLockBackends_StandAlone(t *testing.T) {
+	folders, err := filepath.Glob("../lock/*lock")
+	if err != nil || len(folders) < 3 {
+		t.Fatalf("backends %q, %v", folders, err)
+	}
+	for _, folder := range folders {
+		backend := filepath.Base(folder)
+		switch found := beyond(t, backend); {
+		case backend == "firestorelock" && len(found) < 10:
+			t.Errorf("the check finds only %q in firestorelock", found)
+		case backend != "firestorelock" && len(found) > 0:
+			t.Errorf("%s is linked from %s", backend, strings.Join(found, ", "))
 		}
 	}
 }
