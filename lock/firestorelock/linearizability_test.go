@@ -16,6 +16,7 @@ import (
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/internal/faultproxy"
 	"github.com/dronefleet/dronefleet/lock/internal/history"
+	"github.com/dronefleet/dronefleet/lock/lockspec"
 )
 
 // skewedClock is the machine's clock, wrong by a constant.
@@ -169,8 +170,21 @@ func TestBackend_HistoriesAreLinearizable(t *testing.T) {
 				if row.faults {
 					addRandomFaults(proxy, seed+uint64(i))
 				}
+				judges := lockspec.ClientTime
+				if p.guard {
+					judges = lockspec.GuardedTime
+				}
+				extends := judges
+				if p.extends != nil {
+					extends = lockspec.ClientTime
+				}
+				var skew time.Duration
+				if p.wavers {
+					skew = 2 * hour
+				}
 				clients = append(clients, &history.Client{
-					Backend: backend, Recorder: recorder, ID: i, Offset: p.offset,
+					Backend: backend, Recorder: recorder, ID: i, Offset: p.offset, Skew: skew,
+					Time: judges, ExtendTime: &extends,
 					Settle: func() error {
 						ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 						defer cancel()
@@ -180,6 +194,7 @@ func TestBackend_HistoriesAreLinearizable(t *testing.T) {
 			}
 			w := history.Workload{Seed: seed, Keys: 2, TTL: 150 * time.Millisecond, Run: runTime(t), Crashes: 0.05}
 			if row.peers[0].extends != nil {
+				w.Extend = row.peers[0].extends.ttl
 				w.Keys, w.Crashes = 8, 1 // who holds a lease for long notices that it ended early
 			}
 			if row.faults {

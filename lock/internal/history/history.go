@@ -14,6 +14,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/lockspec"
 )
 
 // Kind is what was asked.
@@ -34,6 +35,12 @@ type input struct {
 	lockID   string
 	called   int64 // ns since the start
 	returned int64
+
+	id     int64 // number of lockID
+	ttl    int64 // ms
+	time   lockspec.Authority
+	offset int64 // of the client's clock, ms
+	skew   int64 // by how much that may be wrong, ms
 }
 
 // output is an answer.
@@ -42,6 +49,7 @@ type output struct {
 	unknown bool  // the caller cannot know the outcome
 	fence   int64 // of a granted acquisition
 	until   int64 // ns since the start: when the holder stops
+	ends    int64 // ms since the start: end of the lease as committed
 }
 
 // never is later than everything.
@@ -53,10 +61,11 @@ type Recorder struct {
 
 	mu  sync.Mutex
 	ops []porcupine.Operation
+	ids map[string]int64
 }
 
 // NewRecorder begins a history now.
-func NewRecorder() *Recorder { return &Recorder{start: time.Now()} }
+func NewRecorder() *Recorder { return &Recorder{start: time.Now(), ids: make(map[string]int64)} }
 
 // Client is a backend as one client uses it, every acquisition, release and
 // extension recorded. It is used by one goroutine.
@@ -65,6 +74,12 @@ type Client struct {
 	Recorder *Recorder
 	ID       int
 	Offset   time.Duration // of the backend's clock from the true one
+	Skew     time.Duration // by how much Offset may be wrong
+
+	// Time is by whose clock the backend judges leases, ExtendTime by whose it extends
+	// them, nil if by the same.
+	Time       lockspec.Authority
+	ExtendTime *lockspec.Authority
 
 	// Settle returns when no request that the backend ever sent can still take
 	// effect. With it, a call of unknown outcome happened by then or never; nil,
@@ -85,14 +100,14 @@ type Client struct {
 func (c *Client) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.AcquireResult, error) {
 	called := time.Since(c.Recorder.start)
 	res, err := c.Backend.Acquire(ctx, req)
-	out := output{ok: res.OK, unknown: err != nil, until: c.trueTime(res.Deadline)}
+	out := output{ok: res.OK, unknown: err != nil, until: c.trueTime(res.Deadline), ends: c.sinceStart(res.ExpiresAtMs)}
 	if res.OK {
 		var perr error
 		if out.fence, perr = lock.ParseFence(string(res.Fence)); perr != nil {
 			err = errors.Join(err, perr)
 		}
 	}
-	in := input{kind: Acquire, key: req.Key, lockID: req.LockID}
+	in := input{kind: Acquire, key: req.Key, lockID: req.LockID, ttl: req.TTL.Milliseconds(), time: c.Time}
 	outs := []output{out}
 	life := req.TTL + lock.Tolerance
 	for took := time.Since(c.Recorder.start) - called; took > life; took -= life {
@@ -110,7 +125,7 @@ func (c *Client) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.Acq
 func (c *Client) Release(ctx context.Context, ref lock.Ref) (lock.ReleaseResult, error) {
 	called := time.Since(c.Recorder.start)
 	res, err := c.Backend.Release(ctx, ref)
-	c.record(input{kind: Release, key: ref.Key, lockID: ref.LockID}, called, output{ok: res.OK, unknown: err != nil})
+	c.record(input{kind: Release, key: ref.Key, lockID: ref.LockID, time: c.Time}, called, output{ok: res.OK, unknown: err != nil})
 	return res, err
 }
 
@@ -118,8 +133,11 @@ func (c *Client) Release(ctx context.Context, ref lock.Ref) (lock.ReleaseResult,
 func (c *Client) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (lock.ExtendResult, error) {
 	called := time.Since(c.Recorder.start)
 	res, err := c.Backend.Extend(ctx, ref, ttl)
-	c.record(input{kind: Extend, key: ref.Key, lockID: ref.LockID}, called,
-		output{ok: res.OK, unknown: err != nil, until: c.trueTime(res.Deadline)})
+	in := input{kind: Extend, key: ref.Key, lockID: ref.LockID, ttl: ttl.Milliseconds(), time: c.Time}
+	if c.ExtendTime != nil {
+		in.time = *c.ExtendTime
+	}
+	c.record(in, called, output{ok: res.OK, unknown: err != nil, until: c.trueTime(res.Deadline), ends: c.sinceStart(res.ExpiresAtMs)})
 	return res, err
 }
 
@@ -127,6 +145,9 @@ func (c *Client) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (l
 func (c *Client) trueTime(t time.Time) int64 {
 	return int64(t.Add(-c.Offset).Sub(c.Recorder.start))
 }
+
+// sinceStart is a Unix time in ms since the recorder's start.
+func (c *Client) sinceStart(unixMs int64) int64 { return unixMs - c.Recorder.start.UnixMilli() }
 
 // record records a call that has returned, and the calls of unknown outcome that it
 // may have made too.
@@ -137,11 +158,20 @@ func (c *Client) record(in input, called time.Duration, outs ...output) {
 	} else {
 		in.returned = int64(time.Since(c.Recorder.start))
 	}
-	c.Recorder.mu.Lock()
-	defer c.Recorder.mu.Unlock()
+	in.offset, in.skew = c.Offset.Milliseconds(), c.Skew.Milliseconds()
+	c.Recorder.add(c.ID, in, outs...)
+}
+
+func (r *Recorder) add(client int, in input, outs ...output) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ids[in.lockID] == 0 {
+		r.ids[in.lockID] = int64(len(r.ids)) + 1
+	}
+	in.id = r.ids[in.lockID]
 	for _, out := range outs {
-		c.Recorder.ops = append(c.Recorder.ops, porcupine.Operation{
-			ClientId: c.ID, Input: in, Call: in.called, Output: out, Return: in.returned,
+		r.ops = append(r.ops, porcupine.Operation{
+			ClientId: client, Input: in, Call: in.called, Output: out, Return: in.returned,
 		})
 	}
 }
@@ -213,13 +243,14 @@ func (r *Recorder) explain(info porcupine.LinearizationInfo) string {
 	return text.String()
 }
 
-// state is one lock. now is the earliest moment at which the calls so far can
-// have taken effect.
+// state is one lock: what the store holds, and what its holder believes.
 type state struct {
-	holder string
-	fence  int64
-	until  int64
-	now    int64
+	// The store's lock. Answers do not tell every time exactly: early has the earliest
+	// ends that they allow, late the latest.
+	early, late lockspec.Lock
+
+	until int64 // ns since the start: the holder stops
+	now   int64 // ns since the start: the earliest moment of the last call
 }
 
 var model = (&porcupine.NondeterministicModel{
@@ -251,86 +282,159 @@ func partition(ops []porcupine.Operation) [][]porcupine.Operation {
 	return parts
 }
 
+// slack is by how much times in whole milliseconds may be off.
+const slack = 2
+
+const tolerance = int64(lock.Tolerance / time.Millisecond)
+
+// rules are those of the store that was called.
+func (in input) rules() lockspec.Rules { return lockspec.Rules{Time: in.time, Tolerance: tolerance} }
+
+// earliest and latest are what the clocks may have shown to a call.
+func (in input) earliest(s state) lockspec.Clocks {
+	at := s.now/int64(time.Millisecond) - slack
+	return lockspec.Clocks{Local: at + in.offset - in.skew, Server: at, Commit: at}
+}
+
+func (in input) latest() lockspec.Clocks {
+	at := in.returned/int64(time.Millisecond) + slack
+	return lockspec.Clocks{Local: at + in.offset + in.skew, Server: at, Commit: at}
+}
+
+// reading is what the clocks showed to a call that wrote an end; false if they cannot
+// have.
+func (in input) reading(s state, ends int64) (lockspec.Clocks, bool) {
+	from, to, at := in.earliest(s), in.latest(), ends-in.ttl
+	c := lockspec.Clocks{Local: at, Server: at, Commit: from.Commit}
+	switch in.time {
+	case lockspec.ServerTime:
+		return c, from.Server <= at && at <= to.Server
+	case lockspec.ClientTime:
+		return c, from.Local <= at && at <= to.Local
+	case lockspec.GuardedTime: // the later of both
+		c.Server = min(at, to.Server)
+		if in.kind == Extend { // over only if over by both; the server's clock may be an estimate, which is late
+			c.Server = min(at, from.Server)
+			return c, at <= max(to.Server, to.Local)
+		}
+		return c, from.Server <= at && at <= max(to.Server, to.Local)
+	}
+	return c, false
+}
+
+// lease is the state after a lease with an end was written.
+func (in input) lease(s state, l lockspec.Lock, ends, until int64) state {
+	s.early, s.late, s.until = l, l, until
+	s.early.Ends, s.late.Ends = ends, ends
+	if l.ServerEnds != 0 {
+		s.late.ServerEnds = in.latest().Commit + in.ttl + tolerance
+	}
+	return s
+}
+
 // step returns the states after a call that was answered so; none if it cannot
-// have been.
+// have been. A call must be a step of the specification, and a lease granted only when
+// its last holder no longer relies on it.
 func step(s state, in input, out output) []state {
 	s.now = max(s.now, in.called)
 	if s.now > in.returned {
 		return nil
 	}
+	rules, holder := in.rules(), s.early.Holder
 	// free is the state in which the holder's time is over, if the call can
 	// have taken effect then.
-	free, canBeOver := s, max(s.now, s.until) <= in.returned
+	free := s
 	free.now = max(s.now, s.until)
-
-	granted := func(s state) state {
-		s.holder, s.fence, s.until = in.lockID, out.fence, out.until
-		return s
+	canBeOver := holder != 0 && free.now <= in.returned && !rules.Live(s.early, in.latest())
+	if holder == 0 {
+		free, canBeOver = s, true
 	}
+	canBeLive := rules.Live(s.late, in.earliest(s))
+
 	switch in.kind {
 	case Acquire:
 		switch {
+		case out.unknown && !canBeOver:
+			return []state{s}
 		case out.unknown:
-			after := []state{s}
-			// If it was granted, nobody knows: no time is protected.
-			unknown := func(s state) state {
-				s.holder, s.fence, s.until = in.lockID, s.fence+1, 0
-				return s
-			}
-			if s.holder == "" {
-				return append(after, unknown(s))
-			}
-			// Also to its holder: an earlier try may have been granted too late, and
-			// given back.
-			if canBeOver {
-				return append(after, unknown(free))
-			}
-			return after
+			// If it was granted, nobody knows: no time is protected. Also to its holder:
+			// an earlier try may have been granted too late, and given back.
+			return []state{s, in.unknown(free)}
+		case !out.ok && canBeLive && holder != in.id:
+			return []state{s}
 		case !out.ok:
-			if s.holder != "" && s.holder != in.lockID {
-				return []state{s}
-			}
 			return nil
-		case s.holder == in.lockID && out.fence == s.fence:
-			return []state{granted(s)} // an earlier try was granted
-		case out.fence != s.fence+1:
+		case holder == in.id && out.fence == s.early.Fence && s.early.Ends <= out.ends && out.ends <= s.late.Ends:
+			s.early.Ends, s.late.Ends, s.until = out.ends, out.ends, out.until // an earlier try was granted
+			return []state{s}
+		case !canBeOver:
 			return nil
-		case s.holder == "":
-			return []state{granted(s)}
-		case canBeOver:
-			return []state{granted(free)}
 		}
-		return nil
+		clocks, can := in.reading(free, out.ends)
+		granted, ans := rules.Acquire(s.early, in.id, in.ttl, clocks)
+		if !can || !ans.OK || ans.Found || ans.Fence != out.fence {
+			return nil
+		}
+		return []state{in.lease(free, granted, out.ends, out.until)}
 	case Release:
 		gone := s
-		gone.holder, gone.until = "", 0
+		released, _ := rules.Release(s.late, in.id, in.earliest(s))
+		gone.early, gone.late, gone.until = released, released, 0
 		switch {
-		case out.unknown && s.holder == in.lockID:
+		case out.unknown && holder == in.id:
 			return []state{s, gone}
 		case out.unknown:
 			return []state{s}
-		case out.ok && s.holder == in.lockID:
+		case out.ok && holder == in.id && canBeLive:
 			return []state{gone}
 		case out.ok:
 			return nil
 		}
 	case Extend:
 		switch {
+		case out.unknown && holder == in.id:
+			return []state{s, in.unsure(s)}
 		case out.unknown:
 			return []state{s}
-		case out.ok && s.holder == in.lockID:
-			s.until = out.until
-			return []state{s}
 		case out.ok:
-			return nil
+			clocks, can := in.reading(s, out.ends)
+			extended, ans := rules.Extend(s.late, in.id, in.ttl, s.late.Fence, clocks)
+			if !can || !ans.OK {
+				return nil
+			}
+			return []state{in.lease(s, extended, out.ends, out.until)}
 		}
 	}
 	// A refusal: not the holder, or no longer.
-	if s.holder != in.lockID {
+	switch {
+	case holder != in.id:
 		return []state{s}
-	}
-	if canBeOver {
+	case canBeOver:
 		return []state{free}
 	}
 	return nil
+}
+
+// unknown is the state after a grant of which only the call is known. The backend may
+// give the lease back at any time.
+func (in input) unknown(s state) state {
+	s.late, _ = in.rules().Acquire(lockspec.Lock{Counter: s.early.Counter}, in.id, in.ttl, in.latest())
+	s.early, s.until = s.late, 0
+	s.early.Ends = -never
+	return s
+}
+
+// unsure is the state after an extension of which only the call is known.
+func (in input) unsure(s state) state {
+	sooner, a := in.rules().Extend(s.late, in.id, in.ttl, s.late.Fence, in.earliest(s))
+	later, _ := in.rules().Extend(s.late, in.id, in.ttl, s.late.Fence, in.latest())
+	if !a.OK {
+		return s
+	}
+	s.early.Ends, s.late.Ends = min(s.early.Ends, sooner.Ends), max(s.late.Ends, later.Ends)
+	if s.early.ServerEnds == 0 || sooner.ServerEnds != 0 {
+		s.early.ServerEnds = sooner.ServerEnds
+	}
+	s.late.ServerEnds = later.ServerEnds
+	return s
 }

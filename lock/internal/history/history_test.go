@@ -7,10 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/anishathalye/porcupine"
 	"go.uber.org/goleak"
 
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/lockspec"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -75,7 +75,7 @@ func (c flawedClient) Acquire(_ context.Context, req lock.AcquireRequest) (lock.
 	start := c.now()
 	l.lockID, l.expiresAtMs = req.LockID, start.Add(req.TTL).UnixMilli()
 	fence, err := lock.FormatFence(l.fence)
-	return lock.AcquireResult{OK: true, LockID: req.LockID, Fence: fence, Deadline: start.Add(req.TTL)}, err
+	return lock.AcquireResult{OK: true, LockID: req.LockID, Fence: fence, ExpiresAtMs: l.expiresAtMs, Deadline: start.Add(req.TTL)}, err
 }
 
 func (c flawedClient) Release(_ context.Context, ref lock.Ref) (lock.ReleaseResult, error) {
@@ -98,7 +98,7 @@ func (c flawedClient) Extend(_ context.Context, ref lock.Ref, ttl time.Duration)
 	}
 	start := c.now()
 	l.expiresAtMs = start.Add(ttl).UnixMilli()
-	return lock.ExtendResult{OK: true, Deadline: start.Add(ttl)}, nil
+	return lock.ExtendResult{OK: true, ExpiresAtMs: l.expiresAtMs, Deadline: start.Add(ttl)}, nil
 }
 
 // B-05: the checker accepts a sound service and finds each defect. Time is simulated,
@@ -156,8 +156,7 @@ func TestCheck_AllowsAFencePerTry(t *testing.T) {
 			{"a", output{ok: true, fence: row.fence, until: 1000}},
 		} {
 			at := time.Duration(10 * i)
-			in := input{kind: Acquire, key: "key", lockID: o.lockID, called: int64(at), returned: int64(at + 5)}
-			r.ops = append(r.ops, porcupine.Operation{Input: in, Call: in.called, Output: o.out, Return: in.returned})
+			r.add(0, input{kind: Acquire, key: "key", lockID: o.lockID, called: int64(at), returned: int64(at + 5)}, o.out)
 		}
 		if got, why := r.Check(time.Minute); got != row.want {
 			t.Errorf("fence %d: %s, want %s\n%s", row.fence, got, row.want, why)
@@ -175,7 +174,8 @@ type slow struct {
 func (s slow) Acquire(_ context.Context, req lock.AcquireRequest) (lock.AcquireResult, error) {
 	time.Sleep(s.takes)
 	fence, err := lock.FormatFence(s.fence)
-	return lock.AcquireResult{OK: true, LockID: req.LockID, Fence: fence, Deadline: time.Now().Add(req.TTL)}, err
+	end := time.Now().Add(req.TTL)
+	return lock.AcquireResult{OK: true, LockID: req.LockID, Fence: fence, ExpiresAtMs: end.UnixMilli(), Deadline: end}, err
 }
 
 // B-05: during one slow call several leases may have been granted and have ended, as
@@ -217,7 +217,7 @@ func flawedHistory(t *testing.T, d defect, seed uint64) *Recorder {
 		for i, offset := range []time.Duration{-499, -200, 200, 499} {
 			offset *= time.Millisecond
 			clients = append(clients, &Client{
-				Backend: flawedClient{service: service, offset: offset}, Recorder: r, ID: i, Offset: offset,
+				Backend: flawedClient{service: service, offset: offset}, Recorder: r, ID: i, Offset: offset, Time: lockspec.ClientTime,
 			})
 		}
 		Workload{Seed: seed, Keys: 2, TTL: 100 * time.Millisecond, Run: 4 * time.Second, Crashes: 0.1}.Play(clients)

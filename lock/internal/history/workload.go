@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -15,6 +16,7 @@ type Workload struct {
 	Seed    uint64
 	Keys    int
 	TTL     time.Duration
+	Extend  time.Duration // length of extensions; 0: TTL
 	Run     time.Duration // how long
 	Crashes float64       // share of leases that are abandoned
 	Cancels float64       // share of calls whose context ends early
@@ -40,7 +42,7 @@ func (w Workload) Play(clients []*Client) {
 }
 
 // useLease is the life of one lease: acquired, perhaps extended, released or abandoned, and
-// perhaps released once more when it is no longer ours.
+// perhaps extended and released once more when it is no longer ours.
 func (w Workload) useLease(ctx context.Context, c *Client, rng *rand.Rand) {
 	key := fmt.Sprintf("key-%d", rng.IntN(w.Keys))
 	id, ok := w.acquire(ctx, c, rng, key)
@@ -51,12 +53,13 @@ func (w Workload) useLease(ctx context.Context, c *Client, rng *rand.Rand) {
 	ref := lock.Ref{LockID: id, Key: key}
 	for range rng.IntN(3) {
 		pause(ctx, time.Duration(rng.Int64N(int64(w.TTL/3))))
-		if ext, err := c.Extend(w.callContext(ctx, rng), ref, w.TTL); err != nil || !ext.OK {
+		if ext, err := c.Extend(w.callContext(ctx, rng), ref, cmp.Or(w.Extend, w.TTL)); err != nil || !ext.OK {
 			break
 		}
 	}
 	if rng.Float64() < w.Crashes {
 		pause(ctx, w.TTL+lock.Tolerance+time.Duration(rng.Int64N(int64(w.TTL))))
+		_, _ = c.Extend(w.callContext(ctx, rng), ref, cmp.Or(w.Extend, w.TTL)) // too late
 	}
 	_, _ = c.Release(w.callContext(ctx, rng), ref)
 }
