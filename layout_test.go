@@ -71,6 +71,7 @@ var rooms = []struct {
 	{"app/live", []string{"domain", "policy", "lock", "adapters", "internal/meter"}},
 	{"app/placefile", []string{"domain", "internal/editdistance"}},
 	{"app/planview", []string{"solver", "internal/terminal"}},
+	{"httpapi/console", nil},
 	{"httpapi/identity", []string{"domain"}},
 	{"sim/invariant", []string{"domain"}},
 	{"sim/explore", []string{"domain", "policy", "sim/invariant"}},

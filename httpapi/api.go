@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
@@ -60,7 +61,7 @@ const requestTimeout = 15 * time.Second
 // New returns the API of a State Manager; see Listener.Serve.
 func New(cfg Config) *API {
 	a := newAPI(cfg)
-	a.handler = a.route(append(a.fleetEndpoints(), a.probeEndpoints()...))
+	a.handler = a.route(slices.Concat(a.consoleEndpoints(), a.fleetEndpoints(), a.probeEndpoints()))
 	return a
 }
 

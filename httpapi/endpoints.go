@@ -11,6 +11,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/httpapi/console"
 	"github.com/dronefleet/dronefleet/httpapi/identity"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/observe"
@@ -84,6 +85,17 @@ func (a *API) fleetEndpoints() []endpoint {
 		{post, "/api/v1/depots/{id}/delete", oper, nil, newBody[deleteRequest], deleting(a, "depots delete", operator.Commands.DeleteDepot)},
 		{post, "/api/v1/warehouses/{id}/delete", oper, nil, newBody[deleteRequest], deleting(a, "warehouses delete", operator.Commands.DeleteWarehouse)},
 	}
+}
+
+// consoleEndpoints serve the page for dispatchers. It holds nothing of the fleet, so
+// everybody may read it; what it shows comes from the stream.
+func (a *API) consoleEndpoints() (endpoints []endpoint) {
+	for path, file := range console.Files {
+		h := console.Handler(file)
+		endpoints = append(endpoints, endpoint{http.MethodGet, path, "", nil, nil, func(context.Context, *request) (any, error) { return h, nil }})
+	}
+	slices.SortFunc(endpoints, func(x, y endpoint) int { return strings.Compare(x.path, y.path) })
+	return endpoints
 }
 
 // probeEndpoints say how the process is.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -427,7 +428,7 @@ func (run *devRun) announce() {
 		fmt.Sprintf("  export %s=%s", connect.PubSubHost, hosts.PubSubHost),
 	)
 	if run.api != nil {
-		lines = append(lines, "HTTP API on "+run.api.URL())
+		lines = slices.Insert(lines, 0, "Console and HTTP API on "+run.api.URL())
 	}
 	run.console.print(2, append(lines, "Ctrl-C ends the run with a report.")...)
 }

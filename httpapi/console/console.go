@@ -1,0 +1,50 @@
+package console
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"mime"
+	"net/http"
+	"path"
+	"time"
+)
+
+//go:embed dist
+var dist embed.FS
+
+// policy lets the page use what comes from its own origin and nothing else. Other sites
+// cannot frame it.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// Files are the console's files by the path that each is served at.
+var Files = map[string]string{
+	"/{$}":                 "index.html",
+	"/console/console.js":  "main.js",
+	"/console/console.css": "console.css",
+}
+
+// Handler answers with one of Files. Browsers keep the file and ask whether it is
+// current.
+func Handler(file string) http.Handler {
+	data, err := dist.ReadFile("dist/" + file)
+	if err != nil {
+		panic(err) // Files lists what is embedded
+	}
+	sum := sha256.Sum256(data)
+	tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Type", mime.TypeByExtension(path.Ext(file)))
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-cache")
+		h.Set("ETag", tag)
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
+	})
+}

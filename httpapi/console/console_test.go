@@ -1,0 +1,266 @@
+package console_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/dronefleet/dronefleet/sim/devrun"
+	"github.com/dronefleet/dronefleet/solver"
+)
+
+var screenshots = flag.String("screenshots", "", "write a picture of each view to this folder")
+
+// drones is the size of the simulated fleet.
+const drones = 40
+
+// fleet runs a simulated fleet and returns the address of its API.
+func fleet(t *testing.T, addr string) (url string, stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	out, in := io.Pipe()
+	var running sync.WaitGroup
+	running.Go(func() {
+		_, err := devrun.Run(ctx, devrun.Config{
+			Drones: drones, Hz: 1, OrdersPerMinute: 6, Speed: 10, Seed: 1, SolveLimit: 100 * time.Millisecond, Strategy: solver.Strategies["greedy"],
+			HTTPAddr: addr, Out: in, Log: slog.New(slog.DiscardHandler),
+		})
+		in.CloseWithError(fmt.Errorf("the fleet ended: %w", err))
+	})
+	stop = func() { cancel(); running.Wait() }
+	t.Cleanup(stop)
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if _, found, is := strings.Cut(lines.Text(), "HTTP API on "); is {
+			go io.Copy(io.Discard, out)
+			return found, stop
+		}
+	}
+	t.Fatal(lines.Err())
+	return "", stop
+}
+
+// page opens a browser. Whatever the browser complains about fails the test, except for a
+// connection that the test breaks.
+func page(t *testing.T) context.Context {
+	t.Helper()
+	chromium, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("chromium is not installed")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+		chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(2*time.Minute))
+	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	if err := chromedp.Listen(ctx, func(event any) {
+		switch e := event.(type) {
+		case *log.EventEntryAdded:
+			if e.Entry.Level == log.EntryLevelError && e.Entry.Source != log.EntrySourceNetwork {
+				t.Errorf("the browser says: %s", e.Entry.Text)
+			}
+		case *runtime.EventExceptionThrown:
+			t.Errorf("the page failed: %s", e.ExceptionDetails.Exception.Description)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return ctx
+}
+
+func do(t *testing.T, ctx context.Context, steps ...chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// js is the value of an expression in the page.
+func js[T any](t *testing.T, ctx context.Context, expression string) T {
+	t.Helper()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+// await waits until an expression is true in the page.
+func await(t *testing.T, ctx context.Context, expression string) {
+	t.Helper()
+	for began := time.Now(); !js[bool](t, ctx, expression); time.Sleep(100 * time.Millisecond) {
+		if time.Since(began) > time.Minute {
+			t.Fatalf("not true: %s; the page shows %q", expression, js[string](t, ctx, `document.body.innerText.slice(0, 400)`))
+		}
+	}
+}
+
+var views = []string{"Orders", "Drones", "Missions", "Alerts", "Cycles", "Numbers"}
+
+func open(t *testing.T, ctx context.Context, view int) {
+	t.Helper()
+	js[any](t, ctx, fmt.Sprintf(`document.querySelectorAll("#tabs button")[%d].click(), 1`, view))
+}
+
+// F-UI-01: the console, in a browser, against a fleet.
+func TestConsole_InABrowser(t *testing.T) {
+	ctx := page(t)
+	url, stop := fleet(t, "127.0.0.1:0")
+	do(t, ctx, chromedp.EmulateViewport(1440, 900), chromedp.Navigate(url))
+	await(t, ctx, fmt.Sprintf(`document.getElementById("state").textContent === "Live" && fleet.map.drawn === %d`, drones))
+
+	t.Run("draws what the store holds", func(t *testing.T) {
+		resp, err := http.Get(url + "/api/v1/drones")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		var stored struct{ Drones []struct{ ID string } }
+		if err := json.NewDecoder(resp.Body).Decode(&stored); err != nil {
+			t.Fatal(err)
+		}
+		shown := js[[]string](t, ctx, `[...fleet.store.marks.keys()]`)
+		if len(shown) != len(stored.Drones) || len(shown) != drones {
+			t.Errorf("%d drones drawn, %d stored", len(shown), len(stored.Drones))
+		}
+		await(t, ctx, `fleet.store.all.cycle.size > 0 && fleet.store.all.mission.size > 0`)
+		// A drone that moves leaves a trail: its reports arrive without its document.
+		await(t, ctx, `[...fleet.store.marks.values()].some((m) => m.trail.length > 6)`)
+	})
+	t.Run("is worked by keyboard alone", func(t *testing.T) {
+		open(t, ctx, 1)
+		await(t, ctx, fmt.Sprintf(`document.querySelectorAll("#panel tbody tr").length === %d`, drones))
+		js[any](t, ctx, `document.getElementById("canvas").focus(), fleet.map.selected = null, 1`)
+		for range 60 {
+			do(t, ctx, chromedp.KeyEvent("\t"))
+			if js[string](t, ctx, `document.activeElement.className`) == "row" {
+				break
+			}
+		}
+		do(t, ctx, chromedp.KeyEvent("\r"))
+		await(t, ctx, `fleet.map.selected?.kind === "drone" && document.querySelector("#selected h2").textContent.includes(fleet.map.selected.id) && document.querySelectorAll("tr[data-selected]").length === 1`)
+	})
+	t.Run("shows hostile text as text", func(t *testing.T) {
+		hostile := `<script>window.harmed = 1</script><img src=x onerror="window.harmed = 1">` + "\u202e" + strings.Repeat("W", 60)
+		id, _ := json.Marshal(hostile)
+		js[any](t, ctx, fmt.Sprintf(`(() => {
+			const d = structuredClone([...fleet.store.all.drone.values()][0]); d.id = %s; d.status = "EMERGENCY"; d.grounded = true; d.groundedReason = d.id;
+			fleet.store.upsert({kind: "drone", id: d.id, entity: d}); document.querySelectorAll("#tabs button")[1].click();
+			document.querySelector("#panel button.row").click(); return 1 })()`, id))
+		text, heading := js[string](t, ctx, `document.querySelector("#panel button.row").textContent`), js[string](t, ctx, `document.querySelector("#selected h2").textContent`)
+		harmed := js[bool](t, ctx, `"harmed" in window || document.querySelectorAll("#panel img, #panel script, #selected img").length > 0`)
+		fits := js[bool](t, ctx, `document.documentElement.scrollWidth <= innerWidth`)
+		if text != hostile || heading != "drone "+hostile || harmed || !fits {
+			t.Errorf("row %q, heading %q, harmed %t, fits %t", text, heading, harmed, fits)
+		}
+		js[any](t, ctx, fmt.Sprintf(`fleet.store.delete({kind: "drone", id: %s}), fleet.map.selected = null, 1`, id))
+	})
+	t.Run("fits every width", func(t *testing.T) {
+		for _, width := range []int64{390, 768, 1440, 2560} {
+			do(t, ctx, chromedp.EmulateViewport(width, 900))
+			for i, view := range views {
+				open(t, ctx, i)
+				if !js[bool](t, ctx, `document.documentElement.scrollWidth <= innerWidth && document.documentElement.scrollHeight <= innerHeight`) {
+					t.Errorf("%s overflows a page %d px wide", view, width)
+				}
+				if *screenshots != "" {
+					picture, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+					if err == nil {
+						err = os.WriteFile(filepath.Join(*screenshots, fmt.Sprintf("%s-%d.png", view, width)), picture, 0o600)
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		do(t, ctx, chromedp.EmulateViewport(1440, 900))
+	})
+	t.Run("is accessible", func(t *testing.T) {
+		axe := os.Getenv("AXE_JS")
+		if axe == "" {
+			t.Skip("axe-core is not installed; AXE_JS names its axe.min.js")
+		}
+		source, err := os.ReadFile(axe)
+		if err != nil {
+			t.Fatal(err)
+		}
+		js[any](t, ctx, string(source)+";1")
+		for _, theme := range []string{"light", "dark"} {
+			js[any](t, ctx, fmt.Sprintf(`document.documentElement.dataset.theme = %q, fleet.map.restyle(), 1`, theme))
+			for i, view := range views {
+				open(t, ctx, i)
+				found := js[[]string](t, ctx, `axe.run().then((r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html.slice(0, 200) + n.failureSummary).slice(0, 3).join(" | ")))`)
+				for _, violation := range found {
+					t.Errorf("%s, %s: %s", view, theme, violation)
+				}
+			}
+		}
+	})
+	t.Run("says when the connection is lost, and goes on by itself", func(t *testing.T) {
+		js[any](t, ctx, `window.same = true`)
+		stop()
+		await(t, ctx, `document.getElementById("state").textContent !== "Live" && document.documentElement.dataset.state !== "live"`)
+		again, _ := fleet(t, strings.TrimPrefix(url, "http://"))
+		if again != url {
+			t.Fatalf("the fleet is at %s, want %s", again, url)
+		}
+		await(t, ctx, fmt.Sprintf(`window.same && document.getElementById("state").textContent === "Live" && fleet.map.drawn === %d`, drones))
+	})
+}
+
+// F-UI-01: other sites cannot frame the page, and it can use nothing of theirs.
+func TestHandler_KeepsOtherSitesOut(t *testing.T) {
+	url, _ := fleet(t, "127.0.0.1:0")
+	for _, path := range []string{"/", "/console/console.js", "/console/console.css"} {
+		resp, err := http.Get(url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusOK || len(body) == 0 || len(body) > 200_000 {
+			t.Fatalf("%s: %s, %d bytes, %v", path, resp.Status, len(body), err)
+		}
+		policy := resp.Header.Get("Content-Security-Policy")
+		for _, want := range []string{"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'"} {
+			if !strings.Contains(policy, want) {
+				t.Errorf("%s: policy %q lacks %q", path, policy, want)
+			}
+		}
+		if strings.Contains(policy, "unsafe") || resp.Header.Get("X-Frame-Options") != "DENY" || resp.Header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: headers %v", path, resp.Header)
+		}
+		req, err := http.NewRequest(http.MethodGet, url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("If-None-Match", resp.Header.Get("ETag"))
+		again, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again.Body.Close()
+		if again.StatusCode != http.StatusNotModified {
+			t.Errorf("%s again: %s", path, again.Status)
+		}
+	}
+}

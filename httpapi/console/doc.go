@@ -1,0 +1,9 @@
+// Package console is the page for dispatchers: a map and tables of the fleet, kept
+// current by the stream of the API. Its sources are in web; dist holds what go generate
+// makes of them. It must not import other packages of this module: the page knows the
+// fleet only from the API.
+package console
+
+// One command makes everything in dist, so that the gate can compare it.
+//
+//go:generate go tool -modfile=../../tools/go.mod esbuild web/main.ts web/console.css web/index.html --bundle --minify --target=es2022 --charset=utf8 --log-level=warning --entry-names=[name] --loader:.html=copy --outdir=dist

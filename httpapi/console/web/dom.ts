@@ -1,0 +1,47 @@
+// Small helpers. Text of the fleet reaches the page only as text.
+
+export function byId<T extends Element = HTMLElement>(id: string): T {
+  return document.getElementById(id) as unknown as T;
+}
+
+export function el<K extends keyof HTMLElementTagNameMap>(tag: K, text = "", attributes: Record<string, string> = {}): HTMLElementTagNameMap[K] {
+  const e = document.createElement(tag);
+  e.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) e.setAttribute(name, value);
+  return e;
+}
+
+export function svg(tag: string, attributes: Record<string, string | number>, text = ""): SVGElement {
+  const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) e.setAttribute(name, String(value));
+  e.textContent = text;
+  return e;
+}
+
+export function button(text: string, act: () => void, attributes: Record<string, string> = {}): HTMLButtonElement {
+  const b = el("button", text, { type: "button", ...attributes });
+  b.addEventListener("click", act);
+  return b;
+}
+
+// set changes a text only if it differs, so that a reader's place in it is kept.
+export function set(e: Element, text: string): void {
+  if (e.textContent !== text) e.textContent = text;
+}
+
+// span is a length of time, such as "4 min" or "−35 s"; "" for none.
+export function span(ms: number): string {
+  if (isNaN(ms)) return "";
+  const sign = ms < 0 ? "−" : "", s = Math.floor(Math.abs(ms) / 1000);
+  if (s < 120) return `${sign}${s} s`;
+  if (s < 7200) return `${sign}${Math.floor(s / 60)} min`;
+  return `${sign}${Math.floor(s / 3600)} h`;
+}
+
+// clock is a moment as a time of day; "" for none.
+export function clock(ms: number): string {
+  return isNaN(ms) ? "" : new Date(ms).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+}
+
+// plain is a name of the API in words: AT_RISK reads "at risk".
+export function plain(name: string): string { return name.toLowerCase().replaceAll("_", " "); }

@@ -1,0 +1,197 @@
+import { button, byId, clock, el, plain, set, span } from "./dom";
+import { FleetMap, looks, trace } from "./map";
+import { Replay } from "./replay";
+import { Store, time } from "./store";
+import { Stream } from "./stream";
+import { TableView, urgent } from "./tables";
+import type { Key, Place } from "./types";
+import { details, Numbers, TimeLine } from "./views";
+
+const store = new Store(), replay = new Replay(), numbers = new Numbers(), timeLine = new TimeLine();
+let changed = true;
+const stream = new Stream(store, () => { changed = true; if (!map.past) map.redraw(); });
+const map = new FleetMap(store, select);
+const panel = byId("panel");
+
+// Views: each is a table, with a picture above it where that helps.
+const table = (kind: ConstructorParameters<typeof TableView>[0], caption: string) => new TableView(kind, caption, select);
+const views: { name: string; table?: TableView; picture?: { root: HTMLElement; update(s: Store): void }; count?: () => number }[] = [
+  { name: "Orders", table: table("order", "Open orders, those with the least time left first") },
+  { name: "Drones", table: table("drone", "Drones, those in trouble first") },
+  { name: "Missions", table: table("mission", "Missions, active ones first") },
+  { name: "Alerts", table: table("alert", "Alerts"), count: () => [...store.all.alert.values()].filter((a) => !a.acknowledged).length },
+  { name: "Cycles", table: table("cycle", "Cycles, newest first"), picture: timeLine },
+  { name: "Numbers", picture: numbers },
+];
+let view = views[0];
+for (const v of views) byId("tabs").append(button(v.name, () => show(v)));
+
+function show(v: (typeof views)[number]): void {
+  view = v;
+  [...byId("tabs").children].forEach((b, i) => views[i] === v ? b.setAttribute("aria-current", "page") : b.removeAttribute("aria-current"));
+  panel.replaceChildren(...[v.picture?.root, v.table?.root].filter((e) => e !== undefined));
+  panel.setAttribute("aria-label", v.name);
+  panel.scrollTop = 0;
+  refresh();
+}
+
+function select(k: Key | null): void {
+  if (k?.kind === "alert") k = store.all.alert.get(k.id)?.entity ?? k;
+  map.selected = k;
+  const p = k && placeOf(k);
+  if (p && document.activeElement !== map.canvas) map.show(p);
+  follow(map.following && k?.kind === "drone");
+  refresh();
+  map.redraw();
+}
+
+function placeOf(k: Key): Place | undefined {
+  switch (k.kind) {
+    case "drone": return store.marks.get(k.id);
+    case "order": return store.all.order.get(k.id)?.deliveryLocation;
+    case "mission": { const m = store.all.mission.get(k.id); return m && store.marks.get(m.droneId); }
+    case "depot": return store.all.depot.get(k.id)?.position;
+  }
+}
+
+function facts(k: Key): [string, string][] {
+  const o = store.all.order.get(k.id), d = store.all.drone.get(k.id), m = store.all.mission.get(k.id);
+  if (k.kind === "order" && o) {
+    return [["Status", plain(o.status)], ["Priority", plain(o.priority ?? "")], ["Product", o.productType ?? ""], ["Deadline", clock(time(o.deadline))],
+      ["ETA", clock(store.eta(o))], ["Slack", span(store.slack(o))], ["Drone", o.assignedDroneId ?? ""], ["Held", o.heldReason ?? ""],
+      ["Waits for", (o.waiting ?? []).map((w) => `${w.depotId ?? ""} ${plain(w.reason)}`.trim()).join("; ")]];
+  }
+  if (k.kind === "drone" && d) {
+    const mark = store.marks.get(d.id);
+    return [["Status", plain(d.status)], ["Battery", mark ? `${Math.round(mark.battery)} %` : ""], ["Last report", mark ? `${span(Math.max(0, store.now() - mark.at))} ago` : ""],
+      ["Mission", d.currentMissionId ?? ""], ["Grounded", d.grounded ? d.groundedReason || "yes" : ""], ["Flies failed mission", d.ghostMissionId ?? ""]];
+  }
+  if (k.kind === "mission" && m) {
+    return [["Status", plain(m.status)], ["Drone", m.droneId], ["Stops", `${m.reachedStops} of ${m.route.length}`], ["Orders", m.orderIds.join(", ")]];
+  }
+  return [["State", "not in the live view"]];
+}
+
+// refresh brings everything but the map up to date.
+function refresh(): void {
+  view.picture?.update(store);
+  view.table?.update(store, map.selected);
+  [...byId("tabs").children].forEach((b, i) => {
+    const n = views[i].count?.() ?? 0;
+    set(b, n ? `${views[i].name} ${n}` : views[i].name);
+  });
+  const k = map.selected, box = byId("selected");
+  box.hidden = !k;
+  if (k) details(box, `${k.kind} ${k.id}`, facts(k));
+  announce();
+}
+
+// announce says CRITICAL alerts to a screen reader, each once, and sounds if asked to.
+const said = new Set<string>();
+let sound: AudioContext | null = null;
+function announce(): void {
+  const alerts = [...store.all.alert.values()].filter((a) => urgent(a) && !a.acknowledged), news = alerts.filter((a) => !said.has(a.id));
+  set(byId("critical"), alerts.length === 0 ? "" : alerts.length === 1 ? alerts[0].text : `${(news[0] ?? alerts[0]).text}; ${alerts.length} CRITICAL alerts in all`);
+  said.clear();
+  alerts.forEach((a) => said.add(a.id));
+  if (!news.length || !sound) return;
+  const tone = sound.createOscillator(), gain = sound.createGain();
+  gain.gain.value = 0.1;
+  tone.connect(gain).connect(sound.destination);
+  tone.start();
+  tone.stop(sound.currentTime + 0.4);
+}
+
+const states = { connecting: "Connecting", live: "Live", lost: "Connection lost: what you see is old. Trying again", refused: "The State Manager does not answer, or refuses this browser. Trying again" };
+
+// tell says how old the picture is, whatever happens to the connection.
+function tell(): void {
+  const state = byId("state"), age = performance.now() - stream.heard;
+  document.documentElement.dataset.state = stream.state === "live" && stream.delay > 0 ? "lost" : stream.state;
+  set(state, map.past ? "Past: this is a replay" : stream.state === "live" && stream.delay > 0 ? `The State Manager has had no answer from its store for ${span(stream.delay)}` : states[stream.state]);
+  set(byId("age"), store.all.drone.size || stream.state === "live" ? `heard ${span(age)} ago` : "");
+}
+
+// Replay: the slider chooses a frame; the tables, which know only the present, step aside.
+const when = byId<HTMLInputElement>("when");
+function rewind(): void {
+  const frame = replay.frames[Number(when.value)];
+  map.past = frame && Number(when.value) < replay.frames.length - 1 ? frame : null;
+  document.documentElement.toggleAttribute("data-past", map.past !== null);
+  byId("live").setAttribute("aria-pressed", String(!map.past));
+  set(byId("moment"), map.past ? clock(map.past.at) : "");
+  panel.inert = byId("selected").inert = map.past !== null;
+  tell();
+  map.redraw();
+}
+function remember(): void {
+  const at = map.past?.at;
+  replay.remember(store);
+  when.max = String(Math.max(0, replay.frames.length - 1));
+  // The slider stays at its moment while frames come and go.
+  const i = at === undefined ? replay.frames.length - 1 : Math.max(0, replay.frames.findIndex((f) => f.at >= at));
+  when.value = String(i);
+}
+
+function follow(on: boolean): void {
+  map.following = on;
+  byId("follow").setAttribute("aria-pressed", String(on));
+  map.redraw();
+}
+
+function theme(to: string): void {
+  document.documentElement.dataset.theme = to;
+  map.restyle();
+  legend();
+}
+
+function legend(): void {
+  byId("shapes").replaceChildren(...Object.entries(looks).filter(([status]) => status !== "RESERVED").map(([status, [shape, colour]]) => {
+    const item = el("li"), c = el("canvas", "", { width: "18", height: "18", "aria-hidden": "true" }), g = c.getContext("2d")!;
+    g.fillStyle = g.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--" + colour);
+    g.lineWidth = 2.5;
+    g.beginPath();
+    trace(g, shape, 9, 9, 0);
+    if (shape === "ring" || shape === "cross") g.stroke(); else g.fill();
+    item.append(c, plain(status));
+    return item;
+  }));
+}
+
+byId("in").addEventListener("click", () => map.zoom(1.5));
+byId("out").addEventListener("click", () => map.zoom(1 / 1.5));
+byId("fit").addEventListener("click", () => map.fit());
+byId("follow").addEventListener("click", () => follow(!map.following));
+byId("live").addEventListener("click", () => { when.value = when.max; rewind(); });
+when.addEventListener("input", rewind);
+byId("sound").addEventListener("click", () => {
+  sound = sound ? (void sound.close(), null) : new AudioContext();
+  byId("sound").setAttribute("aria-pressed", String(sound !== null));
+});
+byId("theme").addEventListener("click", () => {
+  const to = getComputedStyle(document.documentElement).colorScheme === "dark" ? "light" : "dark";
+  localStorage.setItem("theme", to);
+  theme(to);
+});
+byId("find").addEventListener("input", () => {
+  const find = byId<HTMLInputElement>("find").value.trim().toLowerCase();
+  map.shows = (id) => !find || id.toLowerCase().includes(find) || plain(store.all.drone.get(id)?.status ?? store.all.order.get(id)?.status ?? "").includes(find);
+  map.redraw();
+  refresh();
+});
+document.addEventListener("keydown", (e) => {
+  if (e.key === "/" && !(e.target instanceof HTMLInputElement)) { e.preventDefault(); byId("find").focus(); }
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { map.restyle(); legend(); });
+
+theme(localStorage.getItem("theme") ?? "");
+show(view);
+setInterval(() => {
+  tell();
+  if (!map.past) map.redraw(); // drones pale as their reports age
+  if (changed) { changed = false; refresh(); }
+}, 1000);
+setInterval(() => { remember(); numbers.sample(store); }, 5000);
+
+// For tests and measurements from outside.
+Object.assign(window, { fleet: { store, map, stream } });

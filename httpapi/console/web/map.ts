@@ -1,0 +1,374 @@
+import { byId, clock, set } from "./dom";
+import { marne, ring, seine } from "./paris";
+import { open, time, type Store } from "./store";
+import type { Key, Order, Place } from "./types";
+
+// Shape and colour by status, so that neither alone has to tell them apart. Colours are
+// variables of the style sheet.
+type Shape = "arrow" | "circle" | "square" | "triangle" | "cross" | "ring" | "diamond";
+export const looks: Record<string, [Shape, string]> = {
+  IDLE: ["circle", "idle"], RESERVED: ["circle", "moving"], MOVING: ["arrow", "moving"], DELIVERING: ["diamond", "delivering"],
+  CHARGING: ["square", "charging"], MAINTENANCE: ["square", "unknown"], PROBLEM: ["triangle", "problem"],
+  EMERGENCY: ["cross", "emergency"], UNKNOWN: ["ring", "unknown"],
+};
+const unlisted: [Shape, string] = ["ring", "unknown"];
+
+const stale = 10e3, silent = 60e3; // ms since a report after which a drone pales
+const clusterAt = 400; // drones in sight from which crowds are drawn as numbers...
+const clusterZoom = 3000; // ...at fewer pixels than this a degree
+const cell = 56; // pixels of a crowd
+
+export interface Frame { at: number; ids: string[]; places: Float32Array; statuses: string[] }
+
+// Map draws the fleet on a canvas.
+export class FleetMap {
+  readonly canvas = byId<HTMLCanvasElement>("canvas");
+  drawn = 0; // drones in the last picture, crowds included
+  readonly took: number[] = []; // ms of the latest pictures
+  following = false;
+  selected: Key | null = null;
+  shows: (id: string) => boolean = () => true;
+  past: Frame | null = null;
+  private g = this.canvas.getContext("2d")!;
+  private lat = 48.8566;
+  private lon = 2.3522;
+  private scale = 3000; // pixels a degree of longitude
+  private width = 0;
+  private height = 0;
+  private fitted = false;
+  private due = false;
+  private colours: Record<string, string> = {};
+
+  constructor(private store: Store, private select: (k: Key | null) => void) {
+    new ResizeObserver(() => this.resize()).observe(this.canvas.parentElement!);
+    this.resize();
+    this.restyle();
+    this.listen();
+  }
+
+  restyle(): void {
+    const style = getComputedStyle(document.documentElement);
+    for (const name of ["ground", "water", "road", "text", "faint", "idle", "moving", "delivering", "charging", "problem", "emergency",
+      "unknown", "accent", "CRITICAL", "HIGH", "STANDARD"]) this.colours[name] = style.getPropertyValue("--" + name).trim();
+    this.redraw();
+  }
+
+  redraw(): void {
+    if (this.due) return;
+    this.due = true;
+    requestAnimationFrame(() => {
+      this.due = false;
+      const began = performance.now();
+      this.draw();
+      this.took.push(performance.now() - began);
+      if (this.took.length > 1000) this.took.shift();
+    });
+  }
+
+  zoom(by: number, x = this.width / 2, y = this.height / 2): void {
+    const [lat, lon] = this.at(x, y);
+    this.scale = Math.min(2e6, Math.max(2, this.scale * by));
+    const [nx, ny] = this.xy(lat, lon);
+    this.pan(nx - x, ny - y);
+  }
+
+  // fit shows everything that has a place.
+  fit(): void {
+    const places: Place[] = [...this.store.marks.values()];
+    for (const d of this.store.all.depot.values()) places.push(d.position);
+    for (const w of this.store.all.warehouse.values()) places.push(w.position);
+    for (const o of this.store.all.order.values()) if (open(o)) places.push(o.deliveryLocation);
+    if (!places.length || !this.width) return;
+    let s = 90, n = -90, w = 180, e = -180;
+    for (const p of places) {
+      s = Math.min(s, p.lat); n = Math.max(n, p.lat); w = Math.min(w, p.lon); e = Math.max(e, p.lon);
+    }
+    this.lat = (s + n) / 2;
+    this.lon = (w + e) / 2;
+    this.scale = Math.min(40000, 0.85 * Math.min(this.width / Math.max(e - w, 0.01), this.height * this.squeeze() / Math.max(n - s, 0.01)));
+    this.fitted = true;
+    this.redraw();
+  }
+
+  // show brings a place to the middle.
+  show(p: Place): void {
+    this.lat = p.lat;
+    this.lon = p.lon;
+    this.redraw();
+  }
+
+  private squeeze(): number { return Math.cos((this.lat * Math.PI) / 180); }
+
+  private xy(lat: number, lon: number): [number, number] {
+    return [this.width / 2 + (lon - this.lon) * this.scale, this.height / 2 - ((lat - this.lat) * this.scale) / this.squeeze()];
+  }
+
+  private at(x: number, y: number): [number, number] {
+    return [this.lat - ((y - this.height / 2) * this.squeeze()) / this.scale, this.lon + (x - this.width / 2) / this.scale];
+  }
+
+  private pan(dx: number, dy: number): void {
+    this.lat = Math.max(-85, Math.min(85, this.lat - (dy * this.squeeze()) / this.scale));
+    this.lon += dx / this.scale;
+    this.redraw();
+  }
+
+  private resize(): void {
+    const box = this.canvas.parentElement!.getBoundingClientRect(), ratio = window.devicePixelRatio || 1;
+    this.width = box.width;
+    this.height = box.height;
+    this.canvas.width = Math.round(box.width * ratio);
+    this.canvas.height = Math.round(box.height * ratio);
+    this.redraw();
+  }
+
+  private listen(): void {
+    const c = this.canvas;
+    let from: { x: number; y: number; moved: boolean } | null = null;
+    c.addEventListener("pointerdown", (e) => { from = { x: e.offsetX, y: e.offsetY, moved: false }; c.setPointerCapture(e.pointerId); });
+    c.addEventListener("pointermove", (e) => {
+      if (!from) return;
+      const dx = e.offsetX - from.x, dy = e.offsetY - from.y;
+      if (!from.moved && Math.hypot(dx, dy) < 4) return;
+      from = { x: e.offsetX, y: e.offsetY, moved: true };
+      this.pan(-dx, -dy);
+    });
+    c.addEventListener("pointerup", (e) => {
+      if (from && !from.moved) this.select(this.nearest(e.offsetX, e.offsetY));
+      from = null;
+    });
+    c.addEventListener("pointercancel", () => { from = null; });
+    c.addEventListener("wheel", (e) => { e.preventDefault(); this.zoom(Math.exp(-e.deltaY / 400), e.offsetX, e.offsetY); }, { passive: false });
+    const keys: Record<string, () => void> = {
+      ArrowLeft: () => this.pan(-60, 0), ArrowRight: () => this.pan(60, 0), ArrowUp: () => this.pan(0, -60), ArrowDown: () => this.pan(0, 60),
+      "+": () => this.zoom(1.5), "=": () => this.zoom(1.5), "-": () => this.zoom(1 / 1.5), "0": () => this.fit(), Escape: () => this.select(null),
+    };
+    c.addEventListener("keydown", (e) => {
+      if (e.ctrlKey || e.metaKey || e.altKey || !keys[e.key]) return;
+      e.preventDefault();
+      keys[e.key]();
+    });
+  }
+
+  private nearest(x: number, y: number): Key | null {
+    let best: Key | null = null, least = 18;
+    const look = (kind: Key["kind"], id: string, p: Place) => {
+      const [px, py] = this.xy(p.lat, p.lon), far = Math.hypot(px - x, py - y);
+      if (far < least && this.shows(id)) { least = far; best = { kind, id }; }
+    };
+    for (const m of this.store.marks.values()) look("drone", m.id, m);
+    for (const o of this.store.all.order.values()) if (open(o)) look("order", o.id, o.deliveryLocation);
+    return best;
+  }
+
+  private draw(): void {
+    if (!this.fitted && this.store.marks.size) this.fit();
+    const { g, colours, store } = this, ratio = window.devicePixelRatio || 1;
+    if (this.following && this.selected?.kind === "drone") {
+      const m = store.marks.get(this.selected.id);
+      if (m) { this.lat = m.lat; this.lon = m.lon; }
+    }
+    g.setTransform(ratio, 0, 0, ratio, 0, 0);
+    g.fillStyle = colours.ground;
+    g.fillRect(0, 0, this.width, this.height);
+    this.line(ring, colours.road, 2);
+    this.line(seine, colours.water, 5);
+    this.line(marne, colours.water, 3);
+    g.font = "12px system-ui, sans-serif";
+    g.textBaseline = "middle";
+    if (!this.past) {
+      this.drawRoutes();
+      this.drawOrders();
+    }
+    for (const d of store.all.depot.values()) this.house(d.position, d.name ?? d.id, "D");
+    for (const w of store.all.warehouse.values()) this.house(w.position, w.name ?? w.id, "W");
+    this.drawDrones();
+    this.drawScale();
+  }
+
+  private line(points: ArrayLike<number>, colour: string, width: number): void {
+    const g = this.g;
+    g.beginPath();
+    for (let i = 0; i < points.length; i += 2) {
+      const [x, y] = this.xy(points[i], points[i + 1]);
+      if (i) g.lineTo(x, y); else g.moveTo(x, y);
+    }
+    g.strokeStyle = colour;
+    g.lineWidth = width;
+    g.lineJoin = "round";
+    g.stroke();
+  }
+
+  private house(p: Place, name: string, letter: string): void {
+    const [x, y] = this.xy(p.lat, p.lon), g = this.g;
+    g.fillStyle = this.colours.text;
+    g.fillRect(x - 8, y - 8, 16, 16);
+    g.fillStyle = this.colours.ground;
+    g.textAlign = "center";
+    g.fillText(letter, x, y + 1);
+    g.textAlign = "left";
+    g.fillStyle = this.colours.text;
+    g.fillText(name.slice(0, 40), x + 12, y);
+  }
+
+  // drawRoutes draws the plan of the selection: its drone's, or its own.
+  private drawRoutes(): void {
+    const s = this.selected, { drone, order, mission } = this.store.all;
+    if (!s) return;
+    const id = s.kind === "drone" ? drone.get(s.id)?.currentMissionId : s.kind === "order" ? order.get(s.id)?.assignedMissionId : s.id;
+    const m = id ? mission.get(id) : undefined;
+    if (!m) return;
+    const g = this.g, done = m.route.slice(0, m.reachedStops), ahead = m.route.slice(Math.max(0, m.reachedStops - 1));
+    const flat = (stops: typeof m.route) => stops.flatMap((w) => [w.position.lat, w.position.lon]);
+    this.line(flat(done), this.colours.faint, 3);
+    g.setLineDash([7, 5]);
+    this.line(flat(ahead), this.colours.accent, 2.5);
+    g.setLineDash([]);
+    m.route.forEach((w, i) => {
+      const [x, y] = this.xy(w.position.lat, w.position.lon);
+      g.beginPath();
+      g.arc(x, y, 4.5, 0, 7);
+      g.fillStyle = i < m.reachedStops ? this.colours.faint : this.colours.accent;
+      g.fill();
+      if (i >= m.reachedStops && w.type !== "DEPOT_START") {
+        g.fillStyle = this.colours.text;
+        g.fillText(clock(time(w.eta)), x + 9, y + 16);
+      }
+    });
+  }
+
+  // drawOrders marks where open orders go: colour and size by priority, and a ring that
+  // empties with the time left.
+  private drawOrders(): void {
+    const g = this.g, now = this.store.now(), tau = 2 * Math.PI;
+    for (const o of this.store.all.order.values()) {
+      if (!open(o) || !this.shows(o.id)) continue;
+      const [x, y] = this.xy(o.deliveryLocation.lat, o.deliveryLocation.lon);
+      if (x < -20 || y < -20 || x > this.width + 20 || y > this.height + 20) continue;
+      const r = o.priority === "CRITICAL" ? 9 : 6, left = share(o, now);
+      g.strokeStyle = this.colours[o.priority ?? ""] ?? this.colours.STANDARD;
+      g.lineWidth = 1;
+      g.beginPath();
+      g.arc(x, y, r, 0, tau);
+      g.stroke();
+      g.lineWidth = 3;
+      g.beginPath();
+      g.arc(x, y, r, -tau / 4, -tau / 4 + tau * left);
+      g.stroke();
+      if (left === 0) { // late: a bar across
+        g.beginPath();
+        g.moveTo(x - r, y + r);
+        g.lineTo(x + r, y - r);
+        g.stroke();
+      }
+      if (this.selected?.kind === "order" && this.selected.id === o.id) this.halo(x, y);
+    }
+  }
+
+  private halo(x: number, y: number): void {
+    const g = this.g;
+    g.strokeStyle = this.colours.accent;
+    g.lineWidth = 2.5;
+    g.beginPath();
+    g.arc(x, y, 14, 0, 7);
+    g.stroke();
+  }
+
+  private *seen(): Iterable<{ id: string; lat: number; lon: number; status: string; heading: number; at: number }> {
+    if (!this.past) { yield* this.store.marks.values(); return; }
+    const p = this.past;
+    for (let i = 0; i < p.ids.length; i++) {
+      yield { id: p.ids[i], lat: p.places[2 * i], lon: p.places[2 * i + 1], status: p.statuses[i], heading: 0, at: p.at };
+    }
+  }
+
+  // drawDrones draws all drones of one look at once: that is what makes ten thousand cheap.
+  private drawDrones(): void {
+    const g = this.g, now = this.past ? this.past.at : this.store.now();
+    const batches = new Map<string, number[]>();
+    let count = 0;
+    this.drawn = 0;
+    for (const m of this.seen()) {
+      if (!this.shows(m.id)) continue;
+      this.drawn++;
+      const [x, y] = this.xy(m.lat, m.lon);
+      if (x < -10 || y < -10 || x > this.width + 10 || y > this.height + 10) continue;
+      count++;
+      const age = now - m.at, pale = age > silent ? 2 : age > stale ? 1 : 0, key = m.status + " " + pale;
+      let batch = batches.get(key);
+      if (!batch) batches.set(key, (batch = []));
+      batch.push(x, y, m.heading);
+    }
+    if (count > clusterAt && this.scale < clusterZoom) this.drawCrowds(batches);
+    else {
+      for (const [key, batch] of batches) {
+        const [status, pale] = key.split(" "), [shape, colour] = looks[status] ?? unlisted;
+        g.globalAlpha = [1, 0.6, 0.3][Number(pale)];
+        g.fillStyle = g.strokeStyle = this.colours[colour];
+        g.beginPath();
+        for (let i = 0; i < batch.length; i += 3) trace(g, shape, batch[i], batch[i + 1], batch[i + 2]);
+        if (shape === "ring" || shape === "cross") { g.lineWidth = 2.5; g.stroke(); } else g.fill();
+      }
+      g.globalAlpha = 1;
+    }
+    const m = this.selected?.kind === "drone" && !this.past ? this.store.marks.get(this.selected.id) : undefined;
+    if (m) {
+      this.line(m.trail, this.colours.faint, 2);
+      this.halo(...this.xy(m.lat, m.lon));
+    }
+  }
+
+  private drawCrowds(batches: Map<string, number[]>): void {
+    const g = this.g, crowds = new Map<number, [number, number, number]>();
+    for (const batch of batches.values()) {
+      for (let i = 0; i < batch.length; i += 3) {
+        const key = Math.floor(batch[i] / cell) * 65536 + Math.floor(batch[i + 1] / cell), c = crowds.get(key);
+        if (c) { c[0] += batch[i]; c[1] += batch[i + 1]; c[2]++; } else crowds.set(key, [batch[i], batch[i + 1], 1]);
+      }
+    }
+    g.textAlign = "center";
+    for (const [x, y, n] of crowds.values()) {
+      g.fillStyle = this.colours.moving;
+      g.beginPath();
+      g.arc(x / n, y / n, 8 + 2 * Math.log2(n), 0, 7);
+      g.fill();
+      g.fillStyle = this.colours.ground;
+      g.fillText(String(n), x / n, y / n + 1);
+    }
+    g.textAlign = "left";
+  }
+
+  private drawScale(): void {
+    const metres = 111320 * this.squeeze() / this.scale; // a pixel
+    const most = metres * 120, power = 10 ** Math.floor(Math.log10(most)), n = [5, 2, 1].find((k) => k * power <= most)! * power;
+    byId("scale").style.width = `${n / metres}px`;
+    set(byId("length"), n < 1000 ? `${n} m` : `${n / 1000} km`);
+  }
+}
+
+function share(o: Order, now: number): number {
+  const deadline = time(o.deadline), created = time(o.createdAt);
+  if (isNaN(deadline)) return 1;
+  return Math.max(0, Math.min(1, (deadline - now) / Math.max(1, deadline - (isNaN(created) ? deadline - 3600e3 : created))));
+}
+
+// trace adds a drone's shape to the current path.
+export function trace(g: CanvasRenderingContext2D, shape: Shape, x: number, y: number, heading: number): void {
+  const r = 6, turn = (dx: number, dy: number): [number, number] =>
+    [x + dx * Math.cos(heading) - dy * Math.sin(heading), y + dx * Math.sin(heading) + dy * Math.cos(heading)];
+  const polygon = (...points: number[]) => {
+    for (let i = 0; i < points.length; i += 2) {
+      const [px, py] = turn(points[i], points[i + 1]);
+      if (i) g.lineTo(px, py); else g.moveTo(px, py);
+    }
+    g.closePath();
+  };
+  switch (shape) {
+    case "arrow": polygon(0, -r - 2, r - 1, r, 0, r - 3, 1 - r, r); break;
+    case "diamond": polygon(0, -r - 2, r - 1, 0, 0, r, 1 - r, 0); break;
+    case "triangle": heading = 0; polygon(0, -r, r, r - 1, -r, r - 1); break;
+    case "square": g.rect(x - r + 1, y - r + 1, 2 * r - 2, 2 * r - 2); break;
+    case "cross": g.moveTo(x - r, y - r); g.lineTo(x + r, y + r); g.moveTo(x + r, y - r); g.lineTo(x - r, y + r); break;
+    default: g.moveTo(x + r - 1, y); g.arc(x, y, r - 1, 0, 7);
+  }
+}

@@ -1,0 +1,92 @@
+import type { Drone, Entities, Key, Kind, Mission, Order, Position, Upsert } from "./types";
+
+const kinds: Kind[] = ["drone", "order", "mission", "cycle", "depot", "warehouse", "lock", "alert"];
+
+// Mark is where a drone is drawn, with what its heading and trail need.
+export interface Mark {
+  id: string; lat: number; lon: number; heading: number; status: string; battery: number; at: number;
+  trail: number[]; // latitudes and longitudes by turns, oldest first
+}
+
+const trailPoints = 60;
+
+// Store is the fleet as the stream last told it.
+export class Store {
+  readonly all: { [K in Kind]: Map<string, Entities[K]> };
+  readonly marks = new Map<string, Mark>();
+  private offset = 0; // of the server's clock to this page's, in ms
+
+  constructor() {
+    this.all = Object.fromEntries(kinds.map((kind) => [kind, new Map()])) as typeof this.all;
+  }
+
+  // now is the server's time in Unix ms.
+  now(): number { return performance.now() + this.offset; }
+
+  // tell sets the server's time.
+  tell(serverTime: string): void { this.offset = Date.parse(serverTime) - performance.now(); }
+
+  clear(): void {
+    for (const kind of kinds) this.all[kind].clear();
+    this.marks.clear();
+  }
+
+  upsert(u: Upsert): void {
+    const map = this.all[u.kind] as Map<string, unknown> | undefined;
+    if (!map) return; // a kind of a later server
+    map.set(u.id, u.entity);
+    if (u.kind === "drone") {
+      const d = u.entity as Drone;
+      this.place(d.id, d.position.lat, d.position.lon, d.batteryPercentage, time(d.lastUpdate));
+      this.marks.get(d.id)!.status = d.status;
+    }
+  }
+
+  delete(k: Key): void {
+    this.all[k.kind]?.delete(k.id);
+    if (k.kind === "drone") this.marks.delete(k.id);
+  }
+
+  position([id, lat, lon, battery, , at]: Position): void {
+    if (this.all.drone.has(id)) this.place(id, lat, lon, battery, at);
+  }
+
+  private place(id: string, lat: number, lon: number, battery: number, at: number): void {
+    const m = this.marks.get(id);
+    if (!m) {
+      this.marks.set(id, { id, lat, lon, heading: 0, status: "", battery, at, trail: [lat, lon] });
+      return;
+    }
+    if (at < m.at) return;
+    m.battery = battery;
+    m.at = at;
+    const north = lat - m.lat, east = (lon - m.lon) * Math.cos((lat * Math.PI) / 180);
+    if (Math.abs(north) + Math.abs(east) < 1e-6) return;
+    m.heading = Math.atan2(east, north);
+    m.lat = lat;
+    m.lon = lon;
+    m.trail.push(lat, lon);
+    if (m.trail.length > 2 * trailPoints) m.trail.splice(0, 2);
+  }
+
+  missionOf(o: Order): Mission | undefined {
+    return o.assignedMissionId ? this.all.mission.get(o.assignedMissionId) : undefined;
+  }
+
+  // eta is when the plan delivers an order, in Unix ms; NaN if nobody planned it.
+  eta(o: Order): number {
+    const stop = this.missionOf(o)?.route.find((w) => w.relatedOrderId === o.id && w.type === "HOSPITAL_DELIVERY");
+    return time(stop?.eta);
+  }
+
+  // slack is the time between an order's planned delivery, or now if none is planned, and its deadline, in ms.
+  slack(o: Order): number {
+    const eta = this.eta(o);
+    return time(o.deadline) - (isNaN(eta) ? this.now() : Math.max(eta, this.now()));
+  }
+}
+
+export function open(o: Order): boolean { return o.status !== "DELIVERED" && o.status !== "CANCELLED"; }
+
+// time is a moment in Unix ms; NaN for none.
+export function time(text?: string): number { return text ? Date.parse(text) : NaN; }

@@ -1,0 +1,70 @@
+import type { Store } from "./store";
+import type { Key, Position, Upsert } from "./types";
+
+export type State = "connecting" | "live" | "lost" | "refused";
+
+// silence is after how many ms without a word the connection counts as lost; a server
+// says something every 5 s.
+const silence = 6500;
+const retry = 1000;
+
+// Stream keeps a store current, and reconnects by itself.
+export class Stream {
+  state: State = "connecting";
+  delay = 0; // for how many ms the server has been without an answer of its own sources
+  heard = performance.now();
+  private source?: EventSource;
+  private fresh = true; // the next snapshot part is the first
+
+  constructor(private store: Store, private changed: () => void) {
+    this.open();
+    setInterval(() => {
+      if (this.state === "live" && performance.now() - this.heard > silence) this.reopen("lost");
+    }, 500);
+  }
+
+  private open(): void {
+    const source = new EventSource("/api/v1/stream");
+    this.source = source;
+    const on = <T extends { serverTime: string }>(name: string, act: (data: T) => void) => {
+      source.addEventListener(name, (e) => {
+        this.heard = performance.now();
+        const data = JSON.parse((e as MessageEvent<string>).data) as T;
+        if (data.serverTime) this.store.tell(data.serverTime);
+        act(data);
+        this.changed();
+      });
+    };
+    on<{ serverTime: string; last: boolean; entities: Upsert[] }>("snapshot", (s) => {
+      if (this.fresh) this.store.clear();
+      this.fresh = s.last;
+      s.entities.forEach((u) => this.store.upsert(u));
+      if (s.last) this.state = "live";
+    });
+    on<{ serverTime: string; upserts?: Upsert[]; deletes?: Key[]; positions?: Position[] }>("changes", (c) => {
+      this.state = "live"; // also after a connection that was resumed
+      c.upserts?.forEach((u) => this.store.upsert(u));
+      c.deletes?.forEach((k) => this.store.delete(k));
+      c.positions?.forEach((p) => this.store.position(p));
+    });
+    on<{ serverTime: string; feedDelayMs: number }>("heartbeat", (h) => { this.delay = h.feedDelayMs; });
+    source.onerror = () => {
+      this.fresh = true;
+      if (source.readyState === EventSource.CLOSED) this.reopen(this.state === "live" ? "lost" : "refused");
+      else if (this.state === "live") this.lose("lost");
+    };
+  }
+
+  private lose(state: State): void {
+    this.state = state;
+    this.changed();
+  }
+
+  // reopen starts anew where the browser would not.
+  private reopen(state: State): void {
+    this.source?.close();
+    this.fresh = true;
+    this.lose(state);
+    setTimeout(() => this.open(), retry);
+  }
+}

@@ -1,0 +1,48 @@
+// The entities of the API, as far as the console reads them.
+
+export type Kind = "drone" | "order" | "mission" | "cycle" | "depot" | "warehouse" | "lock" | "alert";
+
+export interface Key { kind: Kind; id: string }
+export interface Upsert extends Key { entity: unknown }
+
+export interface Place { lat: number; lon: number }
+
+export interface Drone {
+  id: string; status: string; position: Place; batteryPercentage: number; speedKmh: number; lastUpdate?: string;
+  currentMissionId?: string; homeDepotId?: string; grounded?: boolean; groundedReason?: string; ghostMissionId?: string;
+}
+
+export interface Order {
+  id: string; status: string; priority?: string; productType?: string; pickupLocation?: Place; deliveryLocation: Place;
+  createdAt?: string; deadline?: string; deliveredAt?: string; held: boolean; heldReason?: string; late: boolean;
+  assignedDroneId?: string; assignedMissionId?: string; waiting?: { depotId?: string; reason: string }[];
+}
+
+export interface Waypoint { type: string; position: Place; relatedOrderId?: string; relatedWarehouseId?: string; eta?: string }
+
+export interface Mission {
+  id: string; droneId: string; orderIds: string[]; route: Waypoint[]; status: string; failureReason?: string;
+  reachedStops: number; startTime?: string; endTime?: string;
+}
+
+export interface Cycle {
+  id: string; depotId: string; outcome: string; detail?: string; fence?: string; holder?: string; drones: number; orders: number;
+  missions: number; assigned: number; startedAt?: string; endedAt?: string; readMs: number; solveMs: number; publishMs: number;
+  unserved: { orderId: string; reason: string }[]; unservedTotal: number;
+}
+
+export interface Depot { id: string; name?: string; position: Place }
+export interface Warehouse { id: string; name?: string; position: Place }
+
+export interface Alert {
+  id: string; kind: string; entity: Key; since?: string; text: string; acknowledged: { by: string; at: string; reason: string } | null;
+}
+
+export interface Lock { key?: string; depotId?: string }
+
+export interface Entities {
+  drone: Drone; order: Order; mission: Mission; cycle: Cycle; depot: Depot; warehouse: Warehouse; lock: Lock; alert: Alert;
+}
+
+// Position is a row of a changes event: drone, latitude, longitude, battery, status, measured at in Unix ms.
+export type Position = [string, number, number, number, string, number];

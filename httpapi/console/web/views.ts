@@ -1,0 +1,116 @@
+import { clock, el, plain, set, span, svg } from "./dom";
+import { open, time, type Store } from "./store";
+import type { Order } from "./types";
+
+const shown = 10 * 60e3; // ms of the cycles' time line
+const samples = 360; // of the share of busy drones
+
+// View is what the panel shows.
+export interface View { root: HTMLElement; update(s: Store): void }
+
+// TimeLine shows each depot's latest cycles: bars that overlap stand in two rows, and a
+// stuck depot has no bar at its right end.
+export class TimeLine implements View {
+  readonly root = el("div");
+
+  update(s: Store): void {
+    const now = s.now(), depots = new Map<string, HTMLElement>();
+    const cycles = [...s.all.cycle.values()].sort((a, b) => time(a.startedAt) - time(b.startedAt));
+    this.root.replaceChildren();
+    for (const id of [...s.all.depot.keys()].sort()) {
+      const mine = cycles.filter((c) => c.depotId === id), latest = mine.at(-1), row = el("section", "", { class: "lane" });
+      row.append(el("h3", id, { dir: "auto" }));
+      row.append(el("p", latest ? `Last cycle ${span(now - time(latest.startedAt))} ago, held by ${latest.holder ?? "nobody"}` : "No cycle yet", { dir: "auto" }));
+      const plot = svg("svg", { viewBox: "0 0 600 44", role: "img", "aria-label": `Cycles of depot ${id} in the last ten minutes; the table lists them` });
+      const ends = [0, 0]; // of the last bar in each row
+      for (const c of mine) {
+        const began = time(c.startedAt), ended = isNaN(time(c.endedAt)) ? now : time(c.endedAt);
+        if (ended < now - shown) continue;
+        const x = Math.max(0, 600 * (1 - (now - began) / shown)), w = Math.max(3, (600 * (ended - Math.max(began, now - shown))) / shown);
+        const line = began < ends[0] ? 1 : 0;
+        ends[line] = Math.max(ends[line], ended);
+        const bar = svg("rect", { x, y: 4 + 16 * line, width: w, height: 13, class: "bar " + c.outcome });
+        bar.append(svg("title", {}, `${clock(began)} ${plain(c.outcome)}, ${c.assigned} of ${c.orders} orders, ${c.holder ?? ""}`));
+        plot.append(bar);
+      }
+      for (const minutes of [10, 5, 0]) {
+        plot.append(svg("text", { x: 600 - minutes * 60, y: 43, "text-anchor": minutes === 10 ? "start" : minutes ? "middle" : "end" }, minutes ? `−${minutes} min` : "now"));
+      }
+      row.append(plot);
+      depots.set(id, row);
+      this.root.append(row);
+    }
+  }
+}
+
+// Numbers shows how the last hour went, as far as this page has seen it.
+export class Numbers implements View {
+  readonly root = el("div", "", { class: "numbers" });
+  private busy: number[] = [];
+
+  // sample notes the share of busy drones.
+  sample(s: Store): void {
+    const n = s.all.drone.size;
+    if (!n) return;
+    this.busy.push([...s.all.drone.values()].filter((d) => d.currentMissionId).length / n);
+    if (this.busy.length > samples) this.busy.shift();
+  }
+
+  update(s: Store): void {
+    const now = s.now(), orders = [...s.all.order.values()], done = orders.filter((o) => o.status === "DELIVERED");
+    const priorities = ["CRITICAL", "HIGH", "STANDARD"].concat([...new Set(orders.map((o) => o.priority ?? ""))]).filter((p, i, all) => p && all.indexOf(p) === i)
+      .filter((p) => orders.some((o) => o.priority === p));
+    const rows = priorities.map((p) => {
+      const mine = done.filter((o) => o.priority === p), waits = mine.map((o) => time(o.deliveredAt) - time(o.createdAt)).sort((a, b) => a - b);
+      const waiting = orders.filter((o) => open(o) && o.priority === p).length;
+      return { p, share: mine.length ? mine.filter((o) => !o.late).length / mine.length : NaN, mine: mine.length, wait: waits[waits.length >> 1] ?? NaN, waiting };
+    });
+    const table = el("table"), head = el("tr"), body = el("tbody"), thead = el("thead");
+    table.append(el("caption", "The last hour, by priority"));
+    for (const name of ["Priority", "On time", "Delivered", "Median time", "Open"]) head.append(el("th", name, { scope: "col" }));
+    thead.append(head);
+    for (const r of rows) {
+      const tr = el("tr");
+      tr.append(el("th", plain(r.p), { scope: "row" }));
+      for (const text of [isNaN(r.share) ? "" : `${Math.round(100 * r.share)} %`, String(r.mine), span(r.wait), String(r.waiting)]) tr.append(el("td", text));
+      body.append(tr);
+    }
+    table.append(thead, body);
+    this.root.replaceChildren(table,
+      plot("Deliveries in each five minutes of the last hour", perFiveMinutes(done, now), String),
+      plot("Share of drones with a mission, while this page was open", this.busy, (v) => `${Math.round(100 * v)} %`, 1));
+  }
+}
+
+function perFiveMinutes(done: Order[], now: number): number[] {
+  const counts = new Array<number>(12).fill(0);
+  for (const o of done) {
+    const i = 11 - Math.floor((now - time(o.deliveredAt)) / 300e3);
+    if (i >= 0 && i < 12) counts[i]++;
+  }
+  return counts;
+}
+
+// plot draws bars, the newest at the right.
+function plot(title: string, values: number[], label: (v: number) => string, top = Math.max(1, ...values)): HTMLElement {
+  const figure = el("figure"), last = values.at(-1) ?? 0;
+  figure.append(el("figcaption", `${title}: now ${label(last)}, at most ${label(Math.max(0, ...values))}`));
+  const picture = svg("svg", { viewBox: "0 0 360 60", "aria-hidden": "true", preserveAspectRatio: "none" }), w = 360 / Math.max(12, values.length);
+  values.forEach((v, i) => {
+    const h = (56 * v) / top;
+    picture.append(svg("rect", { x: 360 - w * (values.length - i), y: 60 - h, width: Math.max(0.8, w * 0.9), height: h, class: "value" }));
+  });
+  figure.append(picture);
+  return figure;
+}
+
+// details lists what is known about the selection.
+export function details(root: HTMLElement, title: string, facts: [string, string][]): void {
+  let list = root.querySelector("dl");
+  if (!list) root.append(el("h2", "", { dir: "auto" }), (list = el("dl")));
+  set(root.querySelector("h2")!, title);
+  const wanted = facts.filter(([, text]) => text);
+  while (list.children.length > 2 * wanted.length) list.lastElementChild!.remove();
+  while (list.children.length < 2 * wanted.length) list.append(el("dt"), el("dd", "", { dir: "auto" }));
+  wanted.forEach(([name, text], i) => { set(list.children[2 * i], name); set(list.children[2 * i + 1], text); });
+}
