@@ -1,0 +1,185 @@
+package postgreslock
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/internal/tcpproxy"
+)
+
+// proxied makes a backend whose requests pass a proxy, and one whose requests do not.
+func proxied(t *testing.T) (b, direct *Backend, proxy *tcpproxy.Proxy) {
+	t.Helper()
+	direct, pool := fresh(t)
+	proxy, err := tcpproxy.Start(net.JoinHostPort("127.0.0.1", strconv.Itoa(shared.port)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = proxy.Close() })
+	_, port, err := net.SplitHostPort(proxy.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	through := newPool(t, fmt.Sprintf("host=127.0.0.1 port=%s user=postgres dbname=%s sslmode=disable", port, pool.Config().ConnConfig.Database))
+	b = newBackend(t, through, Config{})
+	// Prepares each statement.
+	ref := lock.Ref{Key: "warm", LockID: mustAcquire(t, b, "warm").LockID}
+	if res, err := b.Extend(bg, ref, ttl); !res.OK || err != nil {
+		t.Fatal(res, err)
+	}
+	mustRelease(t, b, ref)
+	return b, direct, proxy
+}
+
+// carrying matches the requests that hold a text, as the key of a lock.
+func carrying(text string) func([]byte) bool {
+	return func(request []byte) bool { return bytes.Contains(request, []byte(text)) }
+}
+
+// L-ACQ-06, B-03: a request or its reply is lost with the connection.
+func TestBackend_ResolvesLostCalls(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]tcpproxy.Fault{"request": {CutBefore: true}, "reply": {CutAfter: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, direct, proxy := proxied(t)
+			lose := func() { proxy.Add(tcpproxy.Rule{Match: carrying("lost-key"), Times: 1, Do: fault}) }
+
+			lose()
+			res, err := b.Acquire(bg, lock.AcquireRequest{Key: "lost-key", TTL: ttl})
+			proxy.Clear()
+			if fault.CutAfter {
+				if err != nil || !res.OK {
+					t.Fatalf("its reply lost: %+v, %v", res, err)
+				}
+			} else {
+				if e, ok := errors.AsType[*lock.Error](err); !ok || !e.OutcomeUnknown || !errors.Is(err, lock.ErrServiceUnavailable) {
+					t.Fatalf("the request lost: %+v, %v", res, err)
+				}
+				res = mustAcquire(t, direct, "lost-key")
+				b.leases.put(res.LockID, res.Deadline)
+			}
+			ref := lock.Ref{Key: "lost-key", LockID: res.LockID}
+			lose()
+			if res, err := b.Extend(bg, ref, time.Hour); !res.OK || err != nil {
+				t.Errorf("extend: %+v, %v", res, err)
+			}
+			proxy.Clear()
+			lose()
+			if res, err := b.Release(bg, ref); !res.OK || err != nil {
+				t.Errorf("release: %+v, %v", res, err)
+			}
+			proxy.Clear()
+			if locked, err := direct.IsLocked(bg, "lost-key"); locked || err != nil {
+				t.Errorf("locked %t, %v", locked, err)
+			}
+		})
+	}
+}
+
+// L-CAN-04: a silent server does not keep the caller after its context has ended. What
+// the call may have taken is released.
+func TestBackend_AnswersThoughTheServerIsSilent(t *testing.T) {
+	t.Parallel()
+	b, direct, proxy := proxied(t)
+	proxy.Add(tcpproxy.Rule{Match: carrying("silent-key"), Times: 1, Do: tcpproxy.Fault{HoldReply: true}})
+	ctx, cancel := context.WithTimeout(bg, 300*time.Millisecond)
+	defer cancel()
+	res, err := b.Acquire(ctx, lock.AcquireRequest{Key: "silent-key", TTL: time.Hour})
+	if e, ok := errors.AsType[*lock.Error](err); !ok || !e.OutcomeUnknown || !errors.Is(err, lock.ErrAborted) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		locked, err := direct.IsLocked(bg, "silent-key")
+		if err == nil && !locked {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("locked %t, %v", locked, err)
+		}
+	}
+}
+
+// A pool that is used up and a statement timeout are errors that say so, and take nothing.
+func TestBackend_NamesWhatIsUsedUp(t *testing.T) {
+	t.Parallel()
+	direct, pool := fresh(t)
+	cfg := pool.Config()
+	cfg.MaxConns = 1
+	cfg.ConnConfig.RuntimeParams["statement_timeout"] = "200"
+	small, err := pgxpool.NewWithConfig(bg, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(small.Close)
+	b := newBackend(t, small, Config{})
+	tx, err := pool.Begin(bg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(bg, "SELECT pg_advisory_xact_lock(hashtext('k'))"); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := b.Acquire(bg, lock.AcquireRequest{Key: "k", TTL: ttl}); !errors.Is(err, lock.ErrNetworkTimeout) {
+		t.Errorf("statement timeout: %+v, %v", res, err)
+	}
+	if err := tx.Rollback(bg); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := small.Acquire(bg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.tasks.Patience = 100 * time.Millisecond
+	if res, err := b.Acquire(bg, lock.AcquireRequest{Key: "k", TTL: ttl}); !errors.Is(err, lock.ErrRateLimited) {
+		t.Errorf("pool used up: %+v, %v", res, err)
+	}
+	conn.Release()
+	if res := mustAcquire(t, direct, "k"); res.Fence != "000000000000001" {
+		t.Errorf("fence %s after calls that failed", res.Fence)
+	}
+}
+
+// A crash of the server loses no lock and no fence, and callers find it again.
+func TestBackend_SurvivesACrashOfTheServer(t *testing.T) {
+	needPostgres(t)
+	t.Parallel()
+	server := newCluster(shared.bin)
+	t.Cleanup(server.remove)
+	pool := newPool(t, server.dsn("postgres"))
+	if err := Migrate(bg, pool, Config{}); err != nil {
+		t.Fatal(err)
+	}
+	b := newBackend(t, pool, Config{})
+	held := mustAcquire(t, b, "held")
+	mustRelease(t, b, lock.Ref{Key: "k", LockID: mustAcquire(t, b, "k").LockID})
+	server.stop(syscall.SIGKILL)
+	if res, err := b.Acquire(bg, lock.AcquireRequest{Key: "k", TTL: ttl}); !errors.Is(err, lock.ErrServiceUnavailable) {
+		t.Errorf("without a server: %+v, %v", res, err)
+	}
+	server.start()
+	if locked, err := b.IsLocked(bg, "held"); !locked || err != nil {
+		t.Errorf("held %t, %v", locked, err)
+	}
+	h, err := lock.Acquire(bg, b, "k", lock.WithRetryTransient(), lock.WithTimeout(time.Minute), lock.WithMaxRetries(100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.Fence() <= "000000000000001" {
+		t.Errorf("fence %s after a crash", h.Fence())
+	}
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
+	mustRelease(t, b, lock.Ref{Key: "held", LockID: held.LockID})
+}
