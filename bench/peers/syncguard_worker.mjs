@@ -3,7 +3,9 @@
 //
 //     SYNCGUARD_DIR=DIR FIRESTORE_EMULATOR_HOST=ADDRESS node syncguard_worker.mjs
 //
-// DIR holds node_modules with syncguard and @google-cloud/firestore. A line on
+// DIR holds node_modules with syncguard and the client of the store that is used:
+// @google-cloud/firestore (the command names a project) or ioredis (the command has
+// redis, host:port, and the prefix of keys). A line on
 // stdin is a command in JSON, and each is answered by a line on stdout before
 // the next is read. It ends with its stdin.
 
@@ -14,24 +16,59 @@ import { pathToFileURL } from "node:url";
 
 const require = createRequire(join(process.env.SYNCGUARD_DIR, "package.json"));
 const load = (name) => import(pathToFileURL(require.resolve(name)));
-const { createFirestoreBackend } = await load("syncguard/firestore");
-const { getByIdRaw, getByKeyRaw, hashKey, makeStorageKey } = await load("syncguard/common");
-const { Firestore } = require("@google-cloud/firestore");
+const { getByIdRaw, getByKeyRaw, hashKey, lock: withLock, makeStorageKey } = await load("syncguard/common");
 
-const backends = new Map(); // by project
-function backend(projectId) {
-  if (!backends.has(projectId)) backends.set(projectId, createFirestoreBackend(new Firestore({ projectId })));
-  return backends.get(projectId);
+// Backends by what the commands name; a store's client is loaded when it is used.
+const backends = new Map();
+const clients = [];
+const stores = {
+  project: async ({ project }) => {
+    const { createFirestoreBackend } = await load("syncguard/firestore");
+    const { Firestore } = require("@google-cloud/firestore");
+    return createFirestoreBackend(new Firestore({ projectId: project }));
+  },
+  redis: async ({ redis, prefix }) => {
+    const { createRedisBackend } = await load("syncguard/redis");
+    const Redis = require("ioredis");
+    const [host, port] = redis.split(":");
+    clients.push(new Redis({ host, port: Number(port) }));
+    return createRedisBackend(clients.at(-1), { keyPrefix: prefix });
+  },
+};
+async function backend(command) {
+  const store = Object.keys(stores).find((name) => command[name]);
+  const name = JSON.stringify([store, command[store], command.prefix]);
+  if (!backends.has(name)) backends.set(name, await stores[store](command));
+  return backends.get(name);
 }
 
 const operations = {
-  acquire: ({ project, key, ttlMs }) => backend(project).acquire({ key, ttlMs }),
-  release: ({ project, lockId }) => backend(project).release({ lockId }),
-  extend: ({ project, lockId, ttlMs }) => backend(project).extend({ lockId, ttlMs }),
-  isLocked: async ({ project, key }) => ({ ok: await backend(project).isLocked({ key }) }),
-  lookup: async ({ project, key, lockId }) => {
-    const info = await (lockId ? getByIdRaw(backend(project), lockId) : getByKeyRaw(backend(project), key));
+  acquire: async (command) => (await backend(command)).acquire({ key: command.key, ttlMs: command.ttlMs }),
+  release: async (command) => (await backend(command)).release({ lockId: command.lockId }),
+  extend: async (command) => (await backend(command)).extend({ lockId: command.lockId, ttlMs: command.ttlMs }),
+  isLocked: async (command) => ({ ok: await (await backend(command)).isLocked({ key: command.key }) }),
+  lookup: async (command) => {
+    const b = await backend(command);
+    const info = await (command.lockId ? getByIdRaw(b, command.lockId) : getByKeyRaw(b, command.key));
     return { ok: info !== null, ...info };
+  },
+  // Workers that acquire and release one key in turns, for so long: how long each
+  // acquisition took, in ms.
+  contend: async (command) => {
+    const took = [];
+    const b = await backend(command);
+    const end = Date.now() + command.forMs;
+    await Promise.all(Array.from({ length: command.workers }, async () => {
+      while (Date.now() < end) {
+        const began = performance.now();
+        try {
+          await withLock(b, async () => took.push(performance.now() - began), { key: command.key });
+        } catch (error) {
+          if (error.code !== "AcquisitionTimeout") throw error;
+        }
+      }
+    }));
+    return { ok: true, took };
   },
   storageKey: ({ prefix, key, limit, reserve }) => ({ ok: true, key: makeStorageKey(prefix, key, limit, reserve) }),
   hash: ({ key }) => ({ ok: true, keyHash: hashKey(key) }),
@@ -47,3 +84,4 @@ for await (const line of createInterface({ input: process.stdin })) {
   }
   process.stdout.write(JSON.stringify(answer) + "\n");
 }
+for (const client of clients) client.disconnect();

@@ -1,17 +1,11 @@
 package firestorelock
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"reflect"
 	"strings"
 	"sync"
@@ -19,138 +13,19 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/internal/syncguard"
 )
 
-// These tests run beside SyncGuard itself. bench/peers/README.md says how to get it;
-// SYNCGUARD_DIR names the folder whose node_modules has it.
-
-func needSyncGuard(t *testing.T) {
+// startSyncGuard runs SyncGuard on the server of the tests.
+func startSyncGuard(t *testing.T) *syncguard.Process {
 	t.Helper()
-	if os.Getenv("SYNCGUARD_DIR") == "" {
-		t.Skip("SYNCGUARD_DIR is not set: SyncGuard is not installed")
-	}
-}
-
-// syncGuardProcess runs bench/peers/syncguard_worker.mjs, which does one thing at a time.
-type syncGuardProcess struct {
-	mu       sync.Mutex
-	commands *json.Encoder
-	answers  *bufio.Reader
-}
-
-// answer is SyncGuard's answer to any operation.
-type answer struct {
-	OK           bool
-	LockID       string
-	Fence        string
-	ExpiresAtMs  float64
-	AcquiredAtMs float64
-	Reason       string
-	Key          string
-	KeyHash      string
-	LockIDHash   string
-	Code         lock.Code // of an error
-	Message      string
-}
-
-func (a answer) err() error {
-	if a.Code == "" {
-		return nil
-	}
-	return &lock.Error{Code: a.Code, Err: errors.New(a.Message)}
-}
-
-func startSyncGuard(t *testing.T) *syncGuardProcess {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(bg, 5*time.Minute) // a process that hangs
-	cmd := exec.CommandContext(ctx, "node", "../../bench/peers/syncguard_worker.mjs")
-	cmd.Env = append(os.Environ(), "FIRESTORE_EMULATOR_HOST="+serverAddr,
+	return syncguard.Start(t, "FIRESTORE_EMULATOR_HOST="+serverAddr,
 		"METADATA_SERVER_DETECTION=none") // or it looks for Google's first
-	var complaints bytes.Buffer
-	cmd.Stderr = &complaints
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		defer cancel()
-		_ = in.Close()
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("SyncGuard's process: %v", err)
-		}
-		if t.Failed() {
-			t.Logf("SyncGuard's process said: %s", complaints.String())
-		}
-	})
-	return &syncGuardProcess{commands: json.NewEncoder(in), answers: bufio.NewReader(out)}
 }
 
-// ask sends a command and returns its answer. An error is the process's, not SyncGuard's.
-func (p *syncGuardProcess) ask(command map[string]any) (answer, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := p.commands.Encode(command); err != nil {
-		return answer{}, err
-	}
-	line, err := p.answers.ReadBytes('\n')
-	if err != nil {
-		return answer{}, err
-	}
-	var a answer
-	return a, json.Unmarshal(line, &a)
-}
-
-// on is SyncGuard in one database.
-func (p *syncGuardProcess) on(t *testing.T, project string) syncGuardPeer {
-	return syncGuardPeer{p, t, project}
-}
-
-type syncGuardPeer struct {
-	*syncGuardProcess
-	t       *testing.T
-	project string
-}
-
-func (p syncGuardPeer) do(command map[string]any) answer {
-	command["project"] = p.project
-	a, err := p.ask(command)
-	if err != nil {
-		p.t.Error(err) // perhaps not on the test's goroutine
-		return answer{Code: lock.CodeInternal, Message: err.Error()}
-	}
-	return a
-}
-
-func (p syncGuardPeer) acquire(_ context.Context, key string, ttl time.Duration) (id, fence string, err error) {
-	a := p.do(map[string]any{"op": "acquire", "key": key, "ttlMs": ttl.Milliseconds()})
-	return a.LockID, a.Fence, a.err()
-}
-
-func (p syncGuardPeer) release(_ context.Context, id string) (bool, error) {
-	a := p.do(map[string]any{"op": "release", "lockId": id})
-	return a.OK, a.err()
-}
-
-func (p syncGuardPeer) extend(id string, ttl time.Duration) answer {
-	return p.do(map[string]any{"op": "extend", "lockId": id, "ttlMs": ttl.Milliseconds()})
-}
-
-func (p syncGuardPeer) isLocked(key string) answer {
-	return p.do(map[string]any{"op": "isLocked", "key": key})
-}
-
-func (p syncGuardPeer) lookup(q lock.Query) answer {
-	if q.Key != "" {
-		return p.do(map[string]any{"op": "lookup", "key": q.Key})
-	}
-	return p.do(map[string]any{"op": "lookup", "lockId": q.LockID})
+// inProject is SyncGuard in one database.
+func inProject(t *testing.T, p *syncguard.Process, project string) syncguard.Peer {
+	return p.On(t, map[string]any{"project": project})
 }
 
 // interop is our side of a database that SyncGuard uses too.
@@ -169,7 +44,7 @@ func newInterop(t *testing.T) interop {
 // B-04, L-KEY-02, L-KEY-04, L-DOC-01, L-LKP-03: each side reads what the other writes, in
 // the same places. SyncGuard stores a key as it was typed.
 func TestInterop_ReadsAndWritesTheSameDocuments(t *testing.T) {
-	needSyncGuard(t)
+	syncguard.Need(t)
 	process := startSyncGuard(t)
 	for _, row := range []struct{ key, base string }{
 		{"payment:42", "payment:42"},
@@ -185,7 +60,7 @@ func TestInterop_ReadsAndWritesTheSameDocuments(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%.20q", row.key), func(t *testing.T) {
 			b := newInterop(t)
-			theirs := process.on(t, b.project)
+			theirs := inProject(t, process, b.project)
 			nested := strings.Contains(row.key, "/")
 			stored := func(info lock.RawInfo, typed string, ours bool) {
 				t.Helper()
@@ -213,9 +88,9 @@ func TestInterop_ReadsAndWritesTheSameDocuments(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					a := theirs.lookup(q)
-					if a.err() != nil {
-						t.Fatal(a.err())
+					a := theirs.Lookup(q)
+					if a.Err() != nil {
+						t.Fatal(a.Err())
 					}
 					if q.LockID != "" && nested {
 						if ours != nil || a.OK {
@@ -237,13 +112,13 @@ func TestInterop_ReadsAndWritesTheSameDocuments(t *testing.T) {
 					}
 				}
 				for _, key := range []string{row.key, row.base} {
-					if a := theirs.isLocked(key); !a.OK {
+					if a := theirs.IsLocked(key); !a.OK {
 						t.Errorf("SyncGuard does not see it: %v", a)
 					}
 					if held, err := b.IsLocked(bg, key); !held || err != nil {
 						t.Errorf("we do not see it: %t, %v", held, err)
 					}
-					if a := theirs.do(map[string]any{"op": "acquire", "key": key, "ttlMs": 1}); a.OK || a.Reason != "locked" {
+					if a := theirs.Do(map[string]any{"op": "acquire", "key": key, "ttlMs": 1}); a.OK || a.Reason != "locked" {
 						t.Errorf("SyncGuard takes it: %v", a)
 					}
 					if res, err := b.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl}); res.OK || err != nil {
@@ -252,14 +127,14 @@ func TestInterop_ReadsAndWritesTheSameDocuments(t *testing.T) {
 				}
 			}
 
-			a := theirs.do(map[string]any{"op": "acquire", "key": row.key, "ttlMs": ttl.Milliseconds()})
+			a := theirs.Do(map[string]any{"op": "acquire", "key": row.key, "ttlMs": ttl.Milliseconds()})
 			if a.Fence != "000000000000001" {
 				t.Fatal(a)
 			}
 			theirLock := lock.RawInfo{LockID: a.LockID, Info: lock.Info{Fence: lock.Fence(a.Fence), ExpiresAtMs: int64(a.ExpiresAtMs)}}
 			stored(theirLock, row.key, false)
 			read(theirLock)
-			if ok, err := theirs.release(bg, a.LockID); nested == ok || err != nil {
+			if ok, err := theirs.Release(bg, a.LockID); nested == ok || err != nil {
 				t.Fatalf("SyncGuard released its own lock: %t, %v", ok, err)
 			}
 			if nested { // whom SyncGuard leaves it to
@@ -274,7 +149,7 @@ func TestInterop_ReadsAndWritesTheSameDocuments(t *testing.T) {
 			stored(ourLock, row.base, true)
 			read(ourLock)
 			mustRelease(t, b.Backend, lock.Ref{LockID: res.LockID})
-			if _, fence, err := theirs.acquire(bg, row.key, ttl); fence != "000000000000003" || err != nil {
+			if _, fence, err := theirs.Acquire(bg, row.key, ttl); fence != "000000000000003" || err != nil {
 				t.Errorf("SyncGuard's fence is %s after our second: %v", fence, err)
 			}
 		})
@@ -284,14 +159,14 @@ func TestInterop_ReadsAndWritesTheSameDocuments(t *testing.T) {
 // B-04, L-KEY-01, L-KEY-05, L-KEY-06: SyncGuard cannot lock the keys that we refuse,
 // except those with a slash at the end, with which it locks another key.
 func TestInterop_RefusesWhatSyncGuardCannotLock(t *testing.T) {
-	needSyncGuard(t)
+	syncguard.Need(t)
 	b := newInterop(t)
 	process := startSyncGuard(t)
-	refused := func(p *syncGuardProcess, key string, want lock.Code) {
+	refused := func(p *syncguard.Process, key string, want lock.Code) {
 		if _, err := b.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl}); !errors.Is(err, lock.ErrInvalidArgument) {
 			t.Errorf("%.20q: %v, want InvalidArgument", key, err)
 		}
-		if _, _, err := p.on(t, b.project).acquire(bg, key, ttl); !errors.Is(err, &lock.Error{Code: want}) {
+		if _, _, err := inProject(t, p, b.project).Acquire(bg, key, ttl); !errors.Is(err, &lock.Error{Code: want}) {
 			t.Errorf("%.20q: SyncGuard says %v, want %s", key, err, want)
 		}
 	}
@@ -313,7 +188,7 @@ func TestInterop_RefusesWhatSyncGuardCannotLock(t *testing.T) {
 			t.Errorf("%d documents in %s, %v", len(docs), collection, err)
 		}
 	}
-	if _, _, err := process.on(t, b.project).acquire(bg, "a/", ttl); err != nil {
+	if _, _, err := inProject(t, process, b.project).Acquire(bg, "a/", ttl); err != nil {
 		t.Error(err)
 	}
 	if held, err := b.IsLocked(bg, "a"); !held || err != nil {
@@ -327,7 +202,7 @@ func TestInterop_RefusesWhatSyncGuardCannotLock(t *testing.T) {
 // L-KEY-03, L-LKP-03: keys of letters that compose, reorder and take one to
 // four bytes have the same places and hashes on both sides.
 func TestInterop_HasTheSamePlacesAndHashes(t *testing.T) {
-	needSyncGuard(t)
+	syncguard.Need(t)
 	process := startSyncGuard(t)
 	rng := rand.New(rand.NewPCG(1, 2))
 	letters := []rune("ab:/0 \u00e9\u0301\u0307\u0323\u0327\u212b\u0958\u093c\u1100\u1161\u11a8\uac00\ufb01\uf900\u2126\U0001F512\U0001D15E\U0001D16D\u3042\u3099\u0344\u0f73\u200d\ufe0f")
@@ -338,15 +213,15 @@ func TestInterop_HasTheSamePlacesAndHashes(t *testing.T) {
 		}
 		prefix := []string{"", "app", "a:", "::", strings.Repeat("p", 30)}[rng.IntN(5)]
 		limit, reserve := 20+rng.IntN(60), rng.IntN(2)*26
-		a, err := process.ask(map[string]any{"op": "storageKey", "prefix": prefix, "key": string(key), "limit": limit, "reserve": reserve})
+		a, err := process.Ask(map[string]any{"op": "storageKey", "prefix": prefix, "key": string(key), "limit": limit, "reserve": reserve})
 		if err != nil {
 			t.Fatal(err)
 		}
 		got, err := lock.StorageKey(prefix, string(key), limit, reserve)
-		if got != a.Key || !errors.Is(err, a.err()) {
-			t.Errorf("%q, %q, %d, %d: %q, %v; SyncGuard has %q, %v", prefix, string(key), limit, reserve, got, err, a.Key, a.err())
+		if got != a.Key || !errors.Is(err, a.Err()) {
+			t.Errorf("%q, %q, %d, %d: %q, %v; SyncGuard has %q, %v", prefix, string(key), limit, reserve, got, err, a.Key, a.Err())
 		}
-		a, err = process.ask(map[string]any{"op": "hash", "key": string(key)})
+		a, err = process.Ask(map[string]any{"op": "hash", "key": string(key)})
 		if got := lock.SyncGuardHash(string(key)); got != a.KeyHash || err != nil {
 			t.Errorf("%q: hash %s; SyncGuard has %s, %v", string(key), got, a.KeyHash, err)
 		}
@@ -357,7 +232,7 @@ func TestInterop_HasTheSamePlacesAndHashes(t *testing.T) {
 // proves nothing. A lock that is over, tolerance included, is taken over, and then the
 // old id proves nothing either.
 func TestInterop_TheLockIDIsTheProof(t *testing.T) {
-	needSyncGuard(t)
+	syncguard.Need(t)
 	process := startSyncGuard(t)
 	type side struct {
 		name    string
@@ -392,27 +267,27 @@ func TestInterop_TheLockIDIsTheProof(t *testing.T) {
 					return res.OK, res.ExpiresAtMs
 				},
 			}
-			p := process.on(t, b.project)
+			p := inProject(t, process, b.project)
 			theirs := side{
 				"SyncGuard",
 				func() (string, string) {
-					id, fence, err := p.acquire(bg, key, ttl)
+					id, fence, err := p.Acquire(bg, key, ttl)
 					if err != nil {
 						t.Fatal(err)
 					}
 					return id, fence
 				},
 				func(id string) bool {
-					ok, err := p.release(bg, id)
+					ok, err := p.Release(bg, id)
 					if err != nil {
 						t.Fatal(err)
 					}
 					return ok
 				},
 				func(id string, ttl time.Duration) (bool, int64) {
-					a := p.extend(id, ttl)
-					if a.err() != nil {
-						t.Fatal(a.err())
+					a := p.Extend(id, ttl)
+					if a.Err() != nil {
+						t.Fatal(a.Err())
 					}
 					return a.OK, int64(a.ExpiresAtMs)
 				},
@@ -483,7 +358,7 @@ func TestInterop_TheLockIDIsTheProof(t *testing.T) {
 // B-04, L-FENCE-03, L-FENCE-05: both sides continue the same counters. We refuse a counter
 // that SyncGuard would read as 0 or as another number.
 func TestInterop_SharesFenceCounters(t *testing.T) {
-	needSyncGuard(t)
+	syncguard.Need(t)
 	process := startSyncGuard(t)
 	const refused, theirsAlone = "", "not by us"
 	for _, row := range []struct {
@@ -512,7 +387,7 @@ func TestInterop_SharesFenceCounters(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			b := newInterop(t)
-			theirs := process.on(t, b.project)
+			theirs := inProject(t, process, b.project)
 			const counter = "fence_counters/fence:" + key
 			b.put(t, counter, row.stored)
 			before := b.get(t, counter)
@@ -527,7 +402,7 @@ func TestInterop_SharesFenceCounters(t *testing.T) {
 				mustRelease(t, b.Backend, lock.Ref{LockID: res.LockID})
 			}
 			b.put(t, counter, row.stored)
-			id, fence, err := theirs.acquire(bg, key, ttl)
+			id, fence, err := theirs.Acquire(bg, key, ttl)
 			switch row.next {
 			case refused:
 				if err == nil || id != "" {
@@ -547,11 +422,11 @@ func TestInterop_SharesFenceCounters(t *testing.T) {
 // B-04, L-DOC-02: SyncGuard accepts any whole number of milliseconds as TTL, and stores an
 // end beyond int64 as a double.
 func TestInterop_ReadsTheLongestTTLs(t *testing.T) {
-	needSyncGuard(t)
+	syncguard.Need(t)
 	b := newInterop(t)
-	theirs := startSyncGuard(t).on(t, b.project)
+	theirs := inProject(t, startSyncGuard(t), b.project)
 	for _, ttlMs := range []any{int64(1)<<53 - 1, int64(1) << 62, math.MaxFloat64} {
-		a := theirs.do(map[string]any{"op": "acquire", "key": key, "ttlMs": ttlMs})
+		a := theirs.Do(map[string]any{"op": "acquire", "key": key, "ttlMs": ttlMs})
 		if !a.OK {
 			t.Fatal(a)
 		}
@@ -567,10 +442,10 @@ func TestInterop_ReadsTheLongestTTLs(t *testing.T) {
 
 // B-04, B-07: a process that waits for a lock of SyncGuard's gets it after its release.
 func TestInterop_WaitsForSyncGuard(t *testing.T) {
-	needSyncGuard(t)
+	syncguard.Need(t)
 	b := newInterop(t)
-	theirs := startSyncGuard(t).on(t, b.project)
-	id, _, err := theirs.acquire(bg, key, ttl)
+	theirs := inProject(t, startSyncGuard(t), b.project)
+	id, _, err := theirs.Acquire(bg, key, ttl)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -584,7 +459,7 @@ func TestInterop_WaitsForSyncGuard(t *testing.T) {
 		}
 		got <- h
 	}()
-	if ok, err := theirs.release(bg, id); !ok || err != nil {
+	if ok, err := theirs.Release(bg, id); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
 	h := <-got
@@ -594,7 +469,7 @@ func TestInterop_WaitsForSyncGuard(t *testing.T) {
 	if h.Fence() != "000000000000002" {
 		t.Errorf("fence %s, want the second", h.Fence())
 	}
-	if ok, err := theirs.release(bg, h.LockID()); !ok || err != nil {
+	if ok, err := theirs.Release(bg, h.LockID()); !ok || err != nil {
 		t.Errorf("SyncGuard: %t, %v", ok, err)
 	}
 	if err := h.Close(); err != nil {

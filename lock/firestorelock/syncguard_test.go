@@ -16,13 +16,14 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/internal/syncguard"
 )
 
-// peer locks as SyncGuard does. acquire returns the new lock's id and fence, "" if
+// peer locks as SyncGuard does. Acquire returns the new lock's id and fence, "" if
 // somebody else holds the lock.
 type peer interface {
-	acquire(ctx context.Context, key string, ttl time.Duration) (id, fence string, err error)
-	release(ctx context.Context, id string) (released bool, err error)
+	Acquire(ctx context.Context, key string, ttl time.Duration) (id, fence string, err error)
+	Release(ctx context.Context, id string) (released bool, err error)
 }
 
 // eachPeer runs a test beside what SyncGuard does and, where it is installed,
@@ -32,8 +33,8 @@ func eachPeer(t *testing.T, test func(t *testing.T, start func(t *testing.T, pro
 		test(t, func(t *testing.T, project string) peer { return syncGuard{clientOf(t, serverAddr, project)} })
 	})
 	t.Run("SyncGuard", func(t *testing.T) {
-		needSyncGuard(t)
-		test(t, func(t *testing.T, project string) peer { return startSyncGuard(t).on(t, project) })
+		syncguard.Need(t)
+		test(t, func(t *testing.T, project string) peer { return inProject(t, startSyncGuard(t), project) })
 	})
 }
 
@@ -50,7 +51,7 @@ func live(doc *firestore.DocumentSnapshot, nowMs int64) bool {
 	return end > nowMs-1000
 }
 
-func (s syncGuard) acquire(ctx context.Context, key string, ttl time.Duration) (id, fence string, err error) {
+func (s syncGuard) Acquire(ctx context.Context, key string, ttl time.Duration) (id, fence string, err error) {
 	newID := lock.NewLockID()
 	counter := s.client.Doc("fence_counters/fence:" + key)
 	err = s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
@@ -84,8 +85,8 @@ func (s syncGuard) acquire(ctx context.Context, key string, ttl time.Duration) (
 	return id, fence, err
 }
 
-// release finds the lock by its id alone, as SyncGuard does.
-func (s syncGuard) release(ctx context.Context, id string) (released bool, err error) {
+// Release finds the lock by its id alone, as SyncGuard does.
+func (s syncGuard) Release(ctx context.Context, id string) (released bool, err error) {
 	err = s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
 		released = false
 		found, err := tx.Documents(s.client.Collection("locks").Where("lockId", "==", id)).GetAll()
@@ -109,14 +110,14 @@ func TestSyncGuard_ReadsAndIsRead(t *testing.T) {
 
 		res := mustAcquire(t, ours, key)
 		fences = append(fences, string(res.Fence))
-		if id, _, err := theirs.acquire(bg, key, ttl); id != "" || err != nil {
+		if id, _, err := theirs.Acquire(bg, key, ttl); id != "" || err != nil {
 			t.Fatalf("SyncGuard took a lock of ours: %q, %v", id, err)
 		}
-		if ok, err := theirs.release(bg, res.LockID); !ok || err != nil {
+		if ok, err := theirs.Release(bg, res.LockID); !ok || err != nil {
 			t.Fatalf("SyncGuard does not find a lock of ours by its id: %t, %v", ok, err)
 		}
 
-		id, fence, err := theirs.acquire(bg, key, ttl)
+		id, fence, err := theirs.Acquire(bg, key, ttl)
 		if id == "" || err != nil {
 			t.Fatalf("%q, %v", id, err)
 		}
@@ -146,7 +147,7 @@ func TestSyncGuard_ReadsAndIsRead(t *testing.T) {
 		if _, err := client.Doc("locks/"+key).Update(bg, []firestore.Update{{Path: "expiresAtMs", Value: time.Now().UnixMilli() - 1500}}); err != nil {
 			t.Fatal(err)
 		}
-		id, fence, err = theirs.acquire(bg, key, ttl)
+		id, fence, err = theirs.Acquire(bg, key, ttl)
 		if id == "" || err != nil {
 			t.Fatalf("SyncGuard does not take over an expired lock of ours: %v", err)
 		}
@@ -248,8 +249,8 @@ func TestSyncGuard_ContendsWithoutOverlap(t *testing.T) {
 				})
 			}, func() {
 				worker(fmt.Sprintf("SyncGuard %d", i), 1, i, func(key string) (string, string, error) {
-					return theirs.acquire(ctx, key, ttl)
-				}, func(_, id string) (bool, error) { return theirs.release(ctx, id) })
+					return theirs.Acquire(ctx, key, ttl)
+				}, func(_, id string) (bool, error) { return theirs.Release(ctx, id) })
 			})
 		}
 		slow = time.Now().Add(runTime(t)) // no peer has to start any more
@@ -284,7 +285,7 @@ func TestSyncGuard_TakesOverOnce(t *testing.T) {
 				res, err := ours.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl})
 				return string(res.Fence), err
 			}, func() (string, error) {
-				_, fence, err := theirs.acquire(bg, key, ttl)
+				_, fence, err := theirs.Acquire(bg, key, ttl)
 				return fence, err
 			})
 		}

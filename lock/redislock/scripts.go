@@ -71,11 +71,14 @@ const ownedScript = `if not held then
   return index == KEYS[1] and -2 or -1
 end
 if not string.find(held, ARGV[1], 1, true) then return -1 end
+` + luaNow + `local ends = tonumber(string.match(held, '"expiresAtMs":(%d+)'))
+if not ends or ends <= now - 1000 then return -2 end
 `
 
 // releaseScript takes: the lock id as stored; the name of this call; how long that is
 // kept, in ms; the channel of those who wait. It returns 1 if this call, made once or
-// again, released the lock. The time is not asked for: a lock that is there is live.
+// again, released the lock. The server removes keys some milliseconds late, so the end is
+// looked at.
 var releaseScript = newScript(ownScript + `if index == ARGV[2] then return 1 end
 ` + ownedScript + `call('DEL', KEYS[1])
 if not index or index == KEYS[1] then
@@ -93,9 +96,7 @@ return 1
 
 // extendScript takes: the lock id as stored; the lease, the life of the lock and of the
 // index, in ms. It returns the new end.
-var extendScript = newScript(ownScript + ownedScript + luaNow + `local ends = tonumber(string.match(held, '"expiresAtMs":(%d+)'))
-if not ends or ends <= now - 1000 then return -2 end
-ends = now + ARGV[2]
+var extendScript = newScript(ownScript + ownedScript + `ends = now + ARGV[2]
 call('SET', KEYS[1], (string.gsub(held, '"expiresAtMs":%d+', string.format('"expiresAtMs":%d', ends), 1)), 'PX', ARGV[3])
 call('SET', KEYS[2], index or KEYS[1], 'PX', ARGV[4])
 return ends

@@ -51,7 +51,7 @@ func startRedis(tb testing.TB, settings ...string) *serverproc.Server {
 // dial returns a client of a server.
 func dial(tb testing.TB, addr string) *redis.Client {
 	tb.Helper()
-	c := redis.NewClient(&redis.Options{Addr: addr, DisableIdentity: true})
+	c := redis.NewClient(&redis.Options{Addr: addr, DisableIdentity: true, DialerRetries: 1})
 	tb.Cleanup(func() { _ = c.Close() })
 	return c
 }

@@ -1,0 +1,159 @@
+package syncguard
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/lock"
+)
+
+// Need skips a test where SyncGuard is not installed.
+func Need(tb testing.TB) {
+	tb.Helper()
+	if os.Getenv("SYNCGUARD_DIR") == "" {
+		tb.Skip("SYNCGUARD_DIR is not set: SyncGuard is not installed")
+	}
+}
+
+// Process runs bench/peers/syncguard_worker.mjs, which does one thing at a time.
+type Process struct {
+	mu       sync.Mutex
+	commands *json.Encoder
+	answers  *bufio.Reader
+}
+
+// Answer is SyncGuard's answer to any operation.
+type Answer struct {
+	OK           bool
+	LockID       string
+	Fence        string
+	ExpiresAtMs  float64
+	AcquiredAtMs float64
+	Reason       string
+	Key          string
+	KeyHash      string
+	LockIDHash   string
+	Took         []float64 // of contend, ms each
+	Code         lock.Code // of an error
+	Message      string
+}
+
+// Err is the error that was answered, if any.
+func (a Answer) Err() error {
+	if a.Code == "" {
+		return nil
+	}
+	return &lock.Error{Code: a.Code, Err: errors.New(a.Message)}
+}
+
+// Start runs a process until the end of the test.
+func Start(tb testing.TB, env ...string) *Process {
+	tb.Helper()
+	_, here, _, _ := runtime.Caller(0)
+	worker := filepath.Join(filepath.Dir(here), "../../../bench/peers/syncguard_worker.mjs")
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // a process that hangs
+	cmd := exec.CommandContext(ctx, "node", worker)
+	cmd.Env = append(os.Environ(), env...)
+	var complaints bytes.Buffer
+	cmd.Stderr = &complaints
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		defer cancel()
+		_ = in.Close()
+		if err := cmd.Wait(); err != nil {
+			tb.Errorf("SyncGuard's process: %v", err)
+		}
+		if tb.Failed() {
+			tb.Logf("SyncGuard's process said: %s", complaints.String())
+		}
+	})
+	return &Process{commands: json.NewEncoder(in), answers: bufio.NewReader(out)}
+}
+
+// Ask sends a command and returns its answer. An error is the process's, not SyncGuard's.
+func (p *Process) Ask(command map[string]any) (Answer, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.commands.Encode(command); err != nil {
+		return Answer{}, err
+	}
+	line, err := p.answers.ReadBytes('\n')
+	if err != nil {
+		return Answer{}, err
+	}
+	var a Answer
+	return a, json.Unmarshal(line, &a)
+}
+
+// On is SyncGuard on one store: "project" names a Firestore database, "redis" the address
+// of a Redis and "prefix" that of its keys.
+func (p *Process) On(tb testing.TB, store map[string]any) Peer { return Peer{p, tb, store} }
+
+// Peer is SyncGuard on a store.
+type Peer struct {
+	process *Process
+	tb      testing.TB
+	store   map[string]any
+}
+
+// Do makes a command on the store.
+func (p Peer) Do(command map[string]any) Answer {
+	maps.Copy(command, p.store)
+	a, err := p.process.Ask(command)
+	if err != nil {
+		p.tb.Error(err) // perhaps not on the test's goroutine
+		return Answer{Code: lock.CodeInternal, Message: err.Error()}
+	}
+	return a
+}
+
+// Acquire returns the new lock's id and fence, "" if somebody else holds the lock.
+func (p Peer) Acquire(_ context.Context, key string, ttl time.Duration) (id, fence string, err error) {
+	a := p.Do(map[string]any{"op": "acquire", "key": key, "ttlMs": ttl.Milliseconds()})
+	return a.LockID, a.Fence, a.Err()
+}
+
+// Release finds the lock by its id.
+func (p Peer) Release(_ context.Context, id string) (bool, error) {
+	a := p.Do(map[string]any{"op": "release", "lockId": id})
+	return a.OK, a.Err()
+}
+
+// Extend finds the lock by its id.
+func (p Peer) Extend(id string, ttl time.Duration) Answer {
+	return p.Do(map[string]any{"op": "extend", "lockId": id, "ttlMs": ttl.Milliseconds()})
+}
+
+// IsLocked answers OK if the lock is held.
+func (p Peer) IsLocked(key string) Answer {
+	return p.Do(map[string]any{"op": "isLocked", "key": key})
+}
+
+// Lookup answers OK if the lock is held, and by whom.
+func (p Peer) Lookup(q lock.Query) Answer {
+	if q.Key != "" {
+		return p.Do(map[string]any{"op": "lookup", "key": q.Key})
+	}
+	return p.Do(map[string]any{"op": "lookup", "lockId": q.LockID})
+}
