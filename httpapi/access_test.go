@@ -352,7 +352,7 @@ func TestAPI_BreaksLocks(t *testing.T) {
 	}
 }
 
-// F-API-04: operators apply and delete places over HTTP, under their own names; a body
+// F-API-05: operators apply and delete places over HTTP, under their own names; a body
 // with a mistake names it and changes nothing.
 func TestAPI_AppliesAndDeletesPlaces(t *testing.T) {
 	g := newGuarded(t, httpapi.MetricsOpen)

@@ -99,7 +99,7 @@ func applyPlace[P domain.Place](ctx context.Context, s *Store, form placeForm[P]
 			return nil
 		case domain.PlaceCreated:
 			err = t.Create(ref, form.codec.encode(place))
-		default:
+		case domain.PlaceChanged, domain.PlaceDeleted:
 			err = t.Update(ref, updates)
 		}
 		return errors.Join(err, t.recordPlaceChange(&done))

@@ -16,7 +16,7 @@ func placeCommands(o *office) operator.Commands {
 	return operator.Commands{Store: o.desk.Store, By: o.desk.By}
 }
 
-// F-API-04, F-DOC-02: applying shows and records what changes, keeps the fields of other
+// F-API-05, F-DOC-02: applying shows and records what changes, keeps the fields of other
 // tools, repairs a malformed document, and does nothing the second time.
 func TestCommands_ApplyPlacesOnce(t *testing.T) {
 	o := openOffice(t)
@@ -71,7 +71,7 @@ func TestCommands_ApplyPlacesOnce(t *testing.T) {
 	}
 }
 
-// F-API-04: what is in use is not deleted, and the refusal names the users.
+// F-API-05: what is in use is not deleted, and the refusal names the users.
 func TestCommands_DeletePlacesThatNothingUses(t *testing.T) {
 	o := openOffice(t)
 	ctx := t.Context()

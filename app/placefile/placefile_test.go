@@ -35,7 +35,7 @@ const placesJSON = `{"type": "FeatureCollection", "features": [
   {"type": "Feature", "geometry": {"type": "Point", "coordinates": [2.25, 48]}, "properties": {"kind": "warehouse", "id": "W-1", "authorizedProductTypes": ["BLOOD", "PLASMA"], "isColdStorageCapable": true}}
 ]}`
 
-// F-API-04: the three formats say the same, whatever the file is called.
+// F-API-05: the three formats say the same, whatever the file is called.
 func TestDepots_AreTheSameInEveryFormat(t *testing.T) {
 	depots := []domain.Depot{
 		{ID: "D-1", Name: "Nord", Position: domain.Position{Lat: 48.5, Lon: -2}, Capacity: 20, ChargingSlots: 10},
@@ -61,7 +61,7 @@ func TestDepots_AreTheSameInEveryFormat(t *testing.T) {
 	}
 }
 
-// F-API-04: one error names every problem, with its place, field and fix.
+// F-API-05: one error names every problem, with its place, field and fix.
 func TestDepots_EveryProblemIsNamed(t *testing.T) {
 	for _, c := range []struct {
 		file, text string
@@ -122,7 +122,7 @@ hospitals: []
 	}
 }
 
-// F-API-04: the starter file holds the places of the demo's city.
+// F-API-05: the starter file holds the places of the demo's city.
 func TestStarterFile_HoldsTheDemosPlaces(t *testing.T) {
 	data, err := os.ReadFile("../../examples/paris.yaml")
 	if err != nil {

@@ -138,7 +138,7 @@ func TestCommands_ChangeAndShowTheFleet(t *testing.T) {
 	says(`"to": "CANCELLED"`, "audit order O1 --json")
 	says("No drones yet.", "drones list")
 	says("No lock is held.", "locks list")
-	// F-API-04: without a terminal nobody is asked.
+	// F-API-05: without a terminal nobody is asked.
 	const places = " -f ../../examples/paris.yaml --reason=first"
 	says("1 would change; omit --dry-run to do it.", "depots apply --dry-run"+places)
 	says("No depots yet", "depots list")
