@@ -122,13 +122,22 @@ func (w *world) visible(f Filter) (map[Key]string, map[domain.DroneID]domain.Pos
 	return has, at
 }
 
+// only is a filter for some kinds.
+func only(kinds ...Kind) map[Kind]bool {
+	wanted := map[Kind]bool{}
+	for _, k := range kinds {
+		wanted[k] = true
+	}
+	return wanted
+}
+
 // F-LIVE-01: whoever follows a snapshot and the changes after it, with whatever filter
 // and however slowly, disconnecting and coming back, has the state in the end.
 func TestViewer_HasTheStateInTheEnd(t *testing.T) {
 	filters := []Filter{
-		{}, {Kinds: map[Kind]bool{KindDrone: true, KindAlert: true}}, {Depot: "DEPOT-1"},
+		{}, {Kinds: only(KindDrone, KindAlert)}, {Depot: "DEPOT-1"},
 		{Area: &Area{Min: domain.Position{}, Max: domain.Position{Lat: 0.4}}},
-		{Kinds: map[Kind]bool{KindDrone: true}, Depot: "DEPOT-0", Area: &Area{Min: domain.Position{Lat: 0.3}, Max: domain.Position{Lat: 0.9}}},
+		{Kinds: only(KindDrone), Depot: "DEPOT-0", Area: &Area{Min: domain.Position{Lat: 0.3}, Max: domain.Position{Lat: 0.9}}},
 	}
 	snapshots := 0
 	for seed := range uint64(60) {
