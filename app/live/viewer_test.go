@@ -124,7 +124,7 @@ func (w *world) visible(f Filter) (map[Key]string, map[domain.DroneID]domain.Pos
 
 // only is a filter for some kinds.
 func only(kinds ...Kind) map[Kind]bool {
-	wanted := map[Kind]bool{}
+	wanted := make(map[Kind]bool, len(kinds))
 	for _, k := range kinds {
 		wanted[k] = true
 	}
