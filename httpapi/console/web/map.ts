@@ -35,7 +35,8 @@ export class FleetMap {
   private scale = 3000; // pixels a degree of longitude
   private width = 0;
   private height = 0;
-  private fitted = false;
+  private fitted = false; // once, to places
+  private moved = false; // by somebody, since the last fit
   private due = false;
   private colours: Record<string, string> = {};
 
@@ -72,8 +73,14 @@ export class FleetMap {
     this.pan(nx - x, ny - y);
   }
 
-  // fit shows everything that has a place.
+  // fit shows everything that has a place, until somebody moves the map.
   fit(): void {
+    this.moved = this.fitted = false;
+    this.redraw();
+  }
+
+  // frame fits the map where a place lies outside of it.
+  private frame(): void {
     const places: Place[] = [...this.store.marks.values()];
     for (const d of this.store.all.depot.values()) places.push(d.position);
     for (const w of this.store.all.warehouse.values()) places.push(w.position);
@@ -83,15 +90,17 @@ export class FleetMap {
     for (const p of places) {
       s = Math.min(s, p.lat); n = Math.max(n, p.lat); w = Math.min(w, p.lon); e = Math.max(e, p.lon);
     }
+    const [left, top] = this.xy(n, w), [right, bottom] = this.xy(s, e);
+    if (this.fitted && left >= 0 && top >= 0 && right <= this.width && bottom <= this.height) return;
     this.lat = (s + n) / 2;
     this.lon = (w + e) / 2;
     this.scale = Math.min(40000, 0.85 * Math.min(this.width / Math.max(e - w, 0.01), this.height * this.squeeze() / Math.max(n - s, 0.01)));
     this.fitted = true;
-    this.redraw();
   }
 
   // show brings a place to the middle.
   show(p: Place): void {
+    this.moved = true;
     this.lat = p.lat;
     this.lon = p.lon;
     this.redraw();
@@ -108,6 +117,7 @@ export class FleetMap {
   }
 
   private pan(dx: number, dy: number): void {
+    this.moved = true;
     this.lat = Math.max(-85, Math.min(85, this.lat - (dy * this.squeeze()) / this.scale));
     this.lon += dx / this.scale;
     this.redraw();
@@ -162,11 +172,11 @@ export class FleetMap {
   }
 
   private draw(): void {
-    if (!this.fitted && this.store.marks.size) this.fit();
+    if (!this.moved) this.frame();
     const { g, colours, store } = this, ratio = window.devicePixelRatio || 1;
     if (this.following && this.selected?.kind === "drone") {
       const m = store.marks.get(this.selected.id);
-      if (m) { this.lat = m.lat; this.lon = m.lon; }
+      if (m) { this.lat = m.lat; this.lon = m.lon; this.moved = true; }
     }
     g.setTransform(ratio, 0, 0, ratio, 0, 0);
     g.fillStyle = colours.ground;
