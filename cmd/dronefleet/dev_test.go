@@ -20,8 +20,8 @@ import (
 // index configuration, so every query here has its index in production.
 func TestDev_PrintsWhereItsAPIIs(t *testing.T) {
 	p := dronefleet.Start(t, connect.Config{}, "dev", "--drones=3")
+	url := p.Find(p.Stdout, "Console and HTTP API on ")
 	hosts := p.Hosts()
-	url := p.Find(p.Stdout, "HTTP API on ")
 	for _, path := range []string{
 		"/api/v1/optimizer/snapshot", "/api/v1/drones?status=IDLE&limit=1&after=A", "/api/v1/orders?status=PENDING&held=true",
 		"/api/v1/missions?status=ACTIVE", "/api/v1/decisions?outcome=REJECTED&reason=BAD_ROUTE&after=A", "/api/v1/cycles?outcome=EMPTY", "/metrics",
