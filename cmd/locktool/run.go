@@ -33,7 +33,7 @@ type runCommand struct {
 func (c *runCommand) Check(r *config.Report) {
 	c.oneLock.Check(r)
 	if c.TTL%time.Millisecond != 0 {
-		r.Refuse("ttl", "is no whole number of milliseconds; give one such as 30s")
+		r.Refuse("ttl", "must be a whole number of milliseconds, such as 30s")
 	}
 }
 
@@ -49,7 +49,7 @@ The exit status is the command's own (128 and the signal's number if a signal en
     124  the lease was lost, and the command was stopped
     125  locktool failed; the command did not run
     126  the command cannot be executed
-    127  there is no such command
+    127  the command was not found
 
 Examples:
 

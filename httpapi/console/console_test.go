@@ -60,6 +60,9 @@ func fleet(t *testing.T, addr string) (url string, stop func()) {
 // connection that the test breaks.
 func page(t *testing.T) context.Context {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("a browser is too slow for -short")
+	}
 	chromium, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Skip("chromium is not installed")

@@ -1,5 +1,5 @@
 // Coarse shapes of Paris, drawn by eye: latitudes and longitudes by turns. They orient
-// a reader and are no survey.
+// a reader and are not a survey.
 export const ring = [
   48.9005, 2.3205, 48.9012, 2.3445, 48.901, 2.37, 48.8985, 2.388, 48.888, 2.3965, 48.876, 2.4075, 48.864, 2.4135, 48.847, 2.415,
   48.8345, 2.4135, 48.829, 2.401, 48.8235, 2.389, 48.8205, 2.3725, 48.8165, 2.359, 48.8165, 2.344, 48.8205, 2.328, 48.825, 2.312,

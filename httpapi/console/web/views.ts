@@ -19,7 +19,7 @@ export class TimeLine implements View {
     this.root.replaceChildren();
     for (const id of [...s.all.depot.keys()].sort()) {
       const mine = cycles.filter((c) => c.depotId === id), latest = mine.at(-1), row = el("section", "", { class: "lane" });
-      row.append(el("h3", id, { dir: "auto" }));
+      row.append(el("h2", id, { dir: "auto" }));
       row.append(el("p", latest ? `Last cycle ${span(now - time(latest.startedAt))} ago, held by ${latest.holder ?? "nobody"}` : "No cycle yet", { dir: "auto" }));
       const plot = svg("svg", { viewBox: "0 0 600 44", role: "img", "aria-label": `Cycles of depot ${id} in the last ten minutes; the table lists them` });
       const ends = [0, 0]; // of the last bar in each row
