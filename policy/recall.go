@@ -34,6 +34,9 @@ func RecallMission(binding Binding, mission *domain.Mission, id domain.MissionID
 	return r.change, nil
 }
 
+// recalled reports whether the bound mission is recalled.
+func (b Binding) recalled() bool { return b.Mission != nil && !b.Mission.RecalledAt.IsZero() }
+
 // aboard reports whether the bound mission carries a parcel.
 func (b Binding) aboard() bool {
 	for _, o := range b.Orders {
@@ -52,7 +55,7 @@ func revoke(m *domain.Mission) { m.CommandPending, m.RevokePending = false, true
 // aboard, and again while the drone still names the mission.
 func (r *recorder) remindRecalled(p DronePolicy, b *Binding) {
 	m := b.Mission
-	if m == nil || m.Status != domain.MissionActive || m.RecalledAt.IsZero() || m.RevokePending || b.aboard() ||
+	if m == nil || m.Status != domain.MissionActive || !b.recalled() || m.RevokePending || b.aboard() ||
 		r.now.Sub(m.RevokePublishedAt) < p.GhostRevokeEvery {
 		return
 	}

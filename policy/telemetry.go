@@ -220,7 +220,11 @@ func (r *recorder) applyBound(p DronePolicy, b *Binding, t domain.Telemetry, cla
 		d.FaultSince = time.Time{} // recovered
 	}
 
-	if d.MissionAcked && gone && d.ParkedSince.IsZero() && !done {
+	// Measured after the command expired, by a drone that does not know of it: it never
+	// will.
+	unheard := !d.MissionAcked && parked && t.Timestamp.After(d.FreeAfter)
+	waits := d.MissionAcked && gone || unheard && b.recalled()
+	if waits && d.ParkedSince.IsZero() && !done {
 		d.ParkedSince = r.now
 	}
 	// Late reports may still prove the stops that a parked drone is missing.
@@ -231,9 +235,7 @@ func (r *recorder) applyBound(p DronePolicy, b *Binding, t domain.Telemetry, cla
 			reason = r.failMission(b, failureOf(b.Mission, domain.FailureAbortedByDrone))
 		}
 		r.park(p, b, t, claim)
-	case !d.MissionAcked && parked && t.Timestamp.After(d.FreeAfter):
-		// Measured after the command expired, by a drone that does not know of
-		// it: it never will.
+	case unheard && !(waits && mayBeDone):
 		reason = r.failMission(b, failureOf(b.Mission, domain.FailureNotAcked))
 		r.park(p, b, t, claim)
 	case claim == domain.DroneIdle && named && d.MissionMoved && done:

@@ -398,9 +398,9 @@ var removals = []removal{
 			t.MissionID = ""
 		}
 	}), "recalled", "I10", 5, ""},
-	{"F-OPR-02", "a recalled mission ends before its command has expired", heard(func(b *policy.Binding, _ *domain.Telemetry, _ time.Time) {
-		if b.Mission != nil && !b.Mission.RecalledAt.IsZero() {
-			b.Drone.FreeAfter = time.Time{}
+	{"F-OPR-02", "a recalled mission ends before its command has expired", heard(func(b *policy.Binding, t *domain.Telemetry, _ time.Time) {
+		if b.Mission != nil && !b.Mission.RecalledAt.IsZero() && t.MissionID == "" {
+			b.Drone.FreeAfter, b.Drone.ParkedSince = time.Time{}, start.Add(-never)
 		}
 	}), "recalled", "AIR", 7, ""},
 	{"F-OPR-02", "a recalled mission's orders are free as soon as its drone leaves it", heard(func(b *policy.Binding, _ *domain.Telemetry, _ time.Time) {
