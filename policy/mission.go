@@ -29,7 +29,7 @@ func (r *recorder) failMission(b *Binding, reason domain.FailureReason) (failed 
 		switch o.Status {
 		case domain.OrderAssigned:
 			if reason == domain.FailureRecalled {
-				break // an operator's wish is no failed attempt
+				break // a recall does not count as a failed attempt
 			}
 			o.Attempts++
 			if o.Attempts >= MaxAttempts {

@@ -12,7 +12,7 @@ import (
 	"github.com/dronefleet/dronefleet/lock"
 )
 
-// waitingFor returns once so many sessions hold the advisory lock of those that wait.
+// waitingFor returns once that many sessions hold the advisory lock of those that wait.
 func waitingFor(t *testing.T, pool *pgxpool.Pool, sessions int) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
