@@ -252,6 +252,9 @@ func TestCut_GivesMoreEffortWhereOrdersAreLeftOut(t *testing.T) {
 // steps no more CRITICAL orders are missed with all others in the problem than
 // without them, whether all orders are late or none.
 func TestSearch_MissesNoCriticalOrderForOthers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("searches for a minute; shorter tests run the same code")
+	}
 	const steps = 6000
 	for _, late := range []bool{false, true} {
 		for seed := range uint64(3) {

@@ -74,6 +74,9 @@ func TestPlanner_DeliversEveryOrderAfterOverload(t *testing.T) {
 // In a city with short distances all CRITICAL orders are in time, even at twice
 // the load that the fleet could carry with one order per flight.
 func TestPlanner_ServesAllCriticalOrdersInACity(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plans two days of a city; shorter tests run the same code")
+	}
 	for seed := uint64(1); seed <= 2; seed++ {
 		r := run(t, plannersim.Scenario{World: plannersim.City, PerMinute: 6, Seed: seed}, solver.SISR)
 		if c := r.Priorities[domain.PriorityCritical]; c.Late > 0 {

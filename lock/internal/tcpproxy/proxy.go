@@ -50,6 +50,7 @@ type Proxy struct {
 // link is one connection through the proxy.
 type link struct {
 	client, server net.Conn
+	ended          bool // the client is gone or cut off; under the proxy's mutex
 
 	mu   sync.Mutex
 	mute Fault // what happens to the next reply
@@ -112,7 +113,17 @@ func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for l := range p.links {
+		p.drain(l)
 		_ = l.client.Close() // ends its goroutines
+	}
+}
+
+// drain makes Settle wait for a link, once. What was read before its client was cut off
+// may still be on its way to the server. The mutex is held.
+func (p *Proxy) drain(l *link) {
+	if !l.ended {
+		l.ended = true
+		p.draining++
 	}
 }
 
@@ -177,7 +188,7 @@ func (p *Proxy) connect(client net.Conn) {
 	_ = client.Close()
 	p.mu.Lock()
 	delete(p.links, l)
-	p.draining++
+	p.drain(l)
 	p.mu.Unlock()
 	// The server ends the connection when it is done with what it got.
 	_ = server.(*net.TCPConn).CloseWrite()

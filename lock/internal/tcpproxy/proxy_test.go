@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -112,14 +113,14 @@ func TestProxy_FailsRequestsAsAsked(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s, p := start(t)
-			hooked := 0
-			p.Add(Rule{Match: has("two"), Do: row.fault, Hook: func() { hooked++ }})
+			var hooked atomic.Int32
+			p.Add(Rule{Match: has("two"), Do: row.fault, Hook: func() { hooked.Add(1) }})
 			first, second, third := ask(t, p, "one"), ask(t, p, "two"), ask(t, p, "three")
 			if err := p.Settle(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-			if first != "a one" || second != row.answer || third != "a three" || s.received() != row.received || hooked != 1 || p.Requests() != 3 {
-				t.Errorf("answers %q %q %q, received %q, hooked %d, requests %d", first, second, third, s.received(), hooked, p.Requests())
+			if first != "a one" || second != row.answer || third != "a three" || s.received() != row.received || hooked.Load() != 1 || p.Requests() != 3 {
+				t.Errorf("answers %q %q %q, received %q, hooked %d, requests %d", first, second, third, s.received(), hooked.Load(), p.Requests())
 			}
 		})
 	}
@@ -138,13 +139,15 @@ func TestProxy_SwallowsUntilTheConnectionEnds(t *testing.T) {
 	for name, fault := range map[string]Fault{"request": {BlackHole: true}, "reply": {HoldReply: true}} {
 		t.Run(name, func(t *testing.T) {
 			s, p := start(t)
-			p.Add(Rule{Match: has("lost"), Times: 1, Do: fault})
+			arrived := make(chan struct{})
+			p.Add(Rule{Match: has("lost"), Times: 1, Do: fault, Hook: func() { close(arrived) }})
 			conn, err := net.Dial("tcp", p.Addr())
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer conn.Close()
 			fmt.Fprintln(conn, "lost")
+			<-arrived
 			if answer := ask(t, p, "other"); answer != "a other" {
 				t.Errorf("another connection got %q", answer)
 			}
