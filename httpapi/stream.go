@@ -21,7 +21,7 @@ const (
 	// streamEvery is the least time between two events of changes to one viewer.
 	streamEvery = 250 * time.Millisecond
 	// heartbeatAfter is how long a stream is silent before it says that it lives.
-	heartbeatAfter = 5 * time.Second
+	heartbeatAfter = time.Second
 	// streamPatience is how long a viewer may take to receive one event. One that is slower
 	// is cut off and may resume.
 	streamPatience = 30 * time.Second
@@ -222,10 +222,15 @@ func (s *eventStream) opening() map[string]any {
 	return map[string]any{"serverTime": s.feed.Now().UTC().Truncate(time.Millisecond)}
 }
 
-func (s *eventStream) heartbeat() error {
+// news opens an event that says how current the feed is.
+func (s *eventStream) news() map[string]any {
 	o := s.opening()
 	o["feedDelayMs"] = s.viewer.Delay().Milliseconds()
-	return s.event("heartbeat", "", o, func() error { return nil })
+	return o
+}
+
+func (s *eventStream) heartbeat() error {
+	return s.event("heartbeat", "", s.news(), func() error { return nil })
 }
 
 // update writes an update as one or more events. Only the last one has the id, so that a
@@ -282,7 +287,7 @@ func (s *eventStream) snapshot(u live.Update, last bool) error {
 }
 
 func (s *eventStream) changes(u live.Update) error {
-	o := s.opening()
+	o := s.news()
 	if len(u.Deletes) > 0 {
 		o["deletes"] = u.Deletes
 	}

@@ -73,6 +73,12 @@ func (s *Store) FollowCycles(ctx context.Context, n int, seen func(Sight[domain.
 	return wrap(follow(ctx, q, decodeCycle, seen), "follow cycles")
 }
 
+// FollowAlertAcks follows the n latest acknowledgements of alerts.
+func (s *Store) FollowAlertAcks(ctx context.Context, n int, seen func(Sight[domain.AlertAck])) error {
+	q := s.client.Collection(AlertAcks).OrderBy("at", firestore.Desc).Limit(n)
+	return wrap(follow(ctx, q, decodeAlertAck, seen), "follow acknowledgements")
+}
+
 // FollowDepots follows the depots.
 func (s *Store) FollowDepots(ctx context.Context, seen func(Sight[domain.Depot])) error {
 	return wrap(follow(ctx, s.client.Collection(Depots).Query, decodeDepot, seen), "follow depots")

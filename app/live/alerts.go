@@ -104,7 +104,7 @@ func Alerts(s *State, now time.Time, patience time.Duration) []Alert {
 	}
 	for id := range s.Depots {
 		if since := s.withoutCycle(id, waits); !since.IsZero() && now.Sub(since) > patience {
-			say(AlertDepotWithoutCycles, Key{KindDepot, string(id)}, since, "", "depot %s has had no cycle while orders wait", id)
+			say(AlertDepotWithoutCycles, Key{KindDepot, string(id)}, since, stamp(since), "depot %s has had no cycle while orders wait", id)
 		}
 	}
 	return alerts

@@ -63,9 +63,9 @@ func TestAlerts_FollowFromStateAndTime(t *testing.T) {
 		{"a drone that never reported", drone(domain.Drone{Status: domain.DroneUnknown}), ""},
 		{"a ghost", drone(domain.Drone{Status: domain.DroneMoving, GhostMissionID: "M9"}), "GHOST:D1:M9"},
 		{"a parcel picked up again", &live.State{PickedUpAgain: map[domain.OrderID]time.Time{"O1": now}}, "PUT_DOWN_TWICE:O1:2026-03-01T12:00:00Z"},
-		{"an order that no cycle has seen", depot(time.Minute, time.Hour, domain.CyclePublished), "DEPOT_WITHOUT_CYCLES:DEPOT-1"},
+		{"an order that no cycle has seen", depot(time.Minute, time.Hour, domain.CyclePublished), "DEPOT_WITHOUT_CYCLES:DEPOT-1:2026-03-01T11:59:00Z"},
 		{"a recent cycle", depot(time.Minute, 20*time.Second, domain.CyclePublished), ""},
-		{"a recent cycle that failed", depot(time.Minute, 20*time.Second, domain.CycleFailed), "DEPOT_WITHOUT_CYCLES:DEPOT-1"},
+		{"a recent cycle that failed", depot(time.Minute, 20*time.Second, domain.CycleFailed), "DEPOT_WITHOUT_CYCLES:DEPOT-1:2026-03-01T11:59:00Z"},
 		{"an order that has just come", depot(20*time.Second, time.Hour, domain.CyclePublished), ""},
 		{"a wrong clock", &live.State{Process: []live.Alert{{Kind: live.AlertClockOff, About: live.Key{ID: "clock"}}}}, "CLOCK_OFF:clock"},
 	} {

@@ -24,6 +24,8 @@ const (
 	keepEnded = time.Hour
 	// cyclesShown is how many cycles of all depots are shown.
 	cyclesShown = 120
+	// acksRead is how many acknowledgements are known, the latest ones.
+	acksRead = 500
 	// unservedShown is how many of a cycle's orders that it left are shown.
 	unservedShown = 50
 	// eventsBefore is how far back events are read at the start, for the clocks of State
@@ -61,18 +63,19 @@ type session struct {
 	state    State
 	houses   map[domain.WarehouseID]domain.Warehouse
 	waits    domain.Waits
-	alerts   map[string]time.Time // by id: since when
-	firstIn  map[string]bool      // sources that have answered
-	failing  map[string]time.Time // sources that fail: since when
-	readTime time.Time            // the store's, of the latest answer
-	ready    chan struct{}        // closed once every source has answered
+	alerts   map[string]time.Time        // by id: since when
+	acks     map[string]*Acknowledgement // by the alert's id
+	firstIn  map[string]bool             // sources that have answered
+	failing  map[string]time.Time        // sources that fail: since when
+	readTime time.Time                   // the store's, of the latest answer
+	ready    chan struct{}               // closed once every source has answered
 
 	stale chan Key // entities to read again
 	tap   chan bool
 }
 
 // sources are what a viewer's first snapshot waits for.
-var sources = []string{"depots", "warehouses", "drones", "missions", "orders", "cycles", "locks"}
+var sources = []string{"depots", "warehouses", "drones", "missions", "orders", "cycles", "locks", "acknowledgements"}
 
 func (f *Feed) newSession() *session {
 	s := &session{
@@ -81,7 +84,7 @@ func (f *Feed) newSession() *session {
 			Drones: map[domain.DroneID]domain.Drone{}, Orders: map[domain.OrderID]domain.Order{}, Missions: map[domain.MissionID]domain.Mission{},
 			Cycles: map[domain.CycleID]domain.Cycle{}, Depots: map[domain.DepotID]domain.Depot{}, PickedUpAgain: map[domain.OrderID]time.Time{},
 		},
-		houses: map[domain.WarehouseID]domain.Warehouse{}, alerts: map[string]time.Time{}, firstIn: map[string]bool{}, failing: map[string]time.Time{},
+		houses: map[domain.WarehouseID]domain.Warehouse{}, alerts: map[string]time.Time{}, acks: map[string]*Acknowledgement{}, firstIn: map[string]bool{}, failing: map[string]time.Time{},
 		ready: make(chan struct{}), stale: make(chan Key, 1024), tap: make(chan bool, 1),
 	}
 	return s
@@ -101,6 +104,7 @@ func (s *session) run(ctx context.Context) {
 	keep("orders", func(ctx context.Context) error { return store.FollowOpenOrders(ctx, s.sawOrders) })
 	keep("missions", func(ctx context.Context) error { return store.FollowActiveMissions(ctx, s.sawMissions) })
 	keep("cycles", func(ctx context.Context) error { return store.FollowCycles(ctx, cyclesShown, s.sawCycles) })
+	keep("acknowledgements", func(ctx context.Context) error { return store.FollowAlertAcks(ctx, acksRead, s.sawAcks) })
 	keep("events", s.followEvents)
 	keep("drones", s.followDrones)
 	keep("locks", s.followLocks)
@@ -222,23 +226,29 @@ func here(p domain.Position) func() []domain.Position {
 
 func (s *session) sawOrders(sight firestoretx.Sight[domain.Order]) {
 	s.malformed(sight.Malformed)
-	var over []string
 	s.mu.Lock()
-	seen := map[domain.OrderID]bool{}
-	for _, o := range sight.Now {
-		seen[o.ID] = true
-		s.putOrder(o)
+	over := sawOpen(sight, s.state.Orders, func(o domain.Order) domain.OrderID { return o.ID }, s.putOrder, func(o domain.Order) bool { return !o.Status.Final() })
+	s.answered("orders", sight.ReadTime)
+	s.mu.Unlock()
+	s.readAgain(KindOrder, over)
+}
+
+// sawOpen shows entities that are open. It returns the ids of those that no longer are,
+// whose end is to be read.
+func sawOpen[ID ~string, T any](sight firestoretx.Sight[T], known map[ID]T, id func(T) ID, put func(T), open func(T) bool) (over []string) {
+	seen := map[ID]bool{}
+	for _, v := range sight.Now {
+		seen[id(v)] = true
+		put(v)
 	}
 	if sight.Whole {
-		for id, o := range s.state.Orders {
-			if !seen[id] && !o.Status.Final() {
+		for id, v := range known {
+			if !seen[id] && open(v) {
 				over = append(over, string(id))
 			}
 		}
 	}
-	s.answered("orders", sight.ReadTime)
-	s.mu.Unlock()
-	s.readAgain(KindOrder, append(over, sight.Gone...))
+	return append(over, sight.Gone...)
 }
 
 // putOrder shows an order, unless a later state of it is shown; with mu held.
@@ -263,23 +273,11 @@ func (s *session) showOrder(o domain.Order) {
 
 func (s *session) sawMissions(sight firestoretx.Sight[domain.Mission]) {
 	s.malformed(sight.Malformed)
-	var over []string
 	s.mu.Lock()
-	seen := map[domain.MissionID]bool{}
-	for _, m := range sight.Now {
-		seen[m.ID] = true
-		s.putMission(m)
-	}
-	if sight.Whole {
-		for id, m := range s.state.Missions {
-			if !seen[id] && m.Status == domain.MissionActive {
-				over = append(over, string(id))
-			}
-		}
-	}
+	over := sawOpen(sight, s.state.Missions, func(m domain.Mission) domain.MissionID { return m.ID }, s.putMission, func(m domain.Mission) bool { return m.Status == domain.MissionActive })
 	s.answered("missions", sight.ReadTime)
 	s.mu.Unlock()
-	s.readAgain(KindMission, append(over, sight.Gone...))
+	s.readAgain(KindMission, over)
 }
 
 func (s *session) putMission(m domain.Mission) {
@@ -323,6 +321,20 @@ func (s *session) sawCycles(sight firestoretx.Sight[domain.Cycle]) {
 	}
 	s.recountWaits()
 	s.answered("cycles", sight.ReadTime)
+}
+
+// sawAcks notes acknowledgements. One that is no longer among the latest still counts.
+func (s *session) sawAcks(sight firestoretx.Sight[domain.AlertAck]) {
+	s.malformed(sight.Malformed)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sight.Whole {
+		clear(s.acks)
+	}
+	for _, a := range sight.Now {
+		s.acks[a.ID] = &Acknowledgement{By: a.By, At: a.At.UTC(), Reason: a.Reason}
+	}
+	s.answered("acknowledgements", sight.ReadTime)
 }
 
 // cycle is a cycle with the first of the orders that it left, and how many there were.
@@ -722,7 +734,7 @@ func (s *session) showAlerts(now time.Time) {
 			}
 		}
 		s.alerts[id] = a.Since
-		form := AlertForm{ID: id, Kind: a.Kind, Entity: a.About, Since: a.Since.UTC(), Text: a.Text}
+		form := AlertForm{ID: id, Kind: a.Kind, Entity: a.About, Since: a.Since.UTC(), Text: a.Text, Acknowledged: s.acks[id]}
 		k := Key{KindAlert, id}
 		if e := s.book.entries[k]; e != nil && e.version != nil && e.version.alert == form {
 			continue

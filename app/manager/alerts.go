@@ -26,9 +26,11 @@ func (m *Manager) Now() time.Time { return m.clock.Now() }
 // Alerts lists what dispatchers should know of this manager: a wrong clock, messages that
 // wait for long, and messages that it refused for good since it began.
 func (m *Manager) Alerts() (alerts []live.Alert) {
+	// Occasion: an acknowledgement holds for the day.
+	today := m.Now().UTC().Format(time.DateOnly)
 	if last := m.measured.Load(); last != nil && last.Level == lock.ClockBlock {
 		alerts = append(alerts, live.Alert{
-			Kind: live.AlertClockOff, About: live.Key{Kind: kindProcess, ID: "clock"},
+			Kind: live.AlertClockOff, About: live.Key{Kind: kindProcess, ID: "clock"}, Occasion: today,
 			Text: fmt.Sprintf("the clock of a State Manager is off by %s, so it does not sweep; synchronise it (NTP)", last.Offset.Round(time.Millisecond)),
 		})
 	}
@@ -36,7 +38,7 @@ func (m *Manager) Alerts() (alerts []live.Alert) {
 	for _, topic := range slices.Sorted(maps.Keys(backlogs)) {
 		if backlogs[topic].Age() > backlogOld {
 			alerts = append(alerts, live.Alert{
-				Kind: live.AlertBacklogOld, About: live.Key{Kind: kindTopic, ID: topic},
+				Kind: live.AlertBacklogOld, About: live.Key{Kind: kindTopic, ID: topic}, Occasion: today,
 				Text: fmt.Sprintf("messages of %s wait for more than %s; Firestore is slow or unreachable, or more State Managers are needed", topic, backlogOld),
 			})
 		}

@@ -42,8 +42,8 @@ func (d *Desk) Audit(ctx context.Context, subject Subject, id string) error {
 	return nil
 }
 
-// Story is the history of one entity as a JSON object: its current state, and every event
-// and decision that names it. The error wraps firestoretx.ErrNotFound if nothing is
+// Story is the history of one entity as a JSON object: its current state, every event and
+// decision that names it, and both in words, as audit prints them. The error wraps firestoretx.ErrNotFound if nothing is
 // recorded.
 //
 // Cost: see Desk.tell.
@@ -62,6 +62,11 @@ func (s story) json() map[string]any {
 		"events":    entity.OrEmpty(entity.Each(s.events, entity.OfEvent)),
 		"decisions": entity.OrEmpty(entity.Each(s.ledger, entity.OfDecision)),
 	}
+	steps := []map[string]any{}
+	for _, l := range s.lines() {
+		steps = append(steps, map[string]any{"at": l.at.UTC(), "cause": l.cause, "what": l.what, "related": l.related})
+	}
+	out["steps"] = steps
 	if len(s.malformed) > 0 {
 		out["malformed"] = entity.Each(s.malformed, error.Error)
 	}

@@ -38,9 +38,11 @@ export function span(ms: number): string {
   return `${sign}${Math.floor(s / 3600)} h`;
 }
 
-// clock is a moment as a time of day; "" for none.
+// clock is a moment as a time of day, with its date if that is another day; "" for none.
 export function clock(ms: number): string {
-  return isNaN(ms) ? "" : new Date(ms).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  if (isNaN(ms)) return "";
+  const at = new Date(ms), day = at.toDateString() === new Date().toDateString() ? "" : at.toLocaleDateString() + " ";
+  return day + at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 }
 
 // plain is a name of the API in words: AT_RISK reads "at risk".

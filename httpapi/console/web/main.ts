@@ -1,13 +1,16 @@
 import { button, byId, clock, el, plain, set, span } from "./dom";
 import { FleetMap, looks, trace } from "./map";
 import { Replay } from "./replay";
+import { session, type Session } from "./session";
 import { Store, time } from "./store";
+import { StoryView, told } from "./story";
 import { Stream } from "./stream";
 import { TableView, urgent } from "./tables";
 import type { Key, Place } from "./types";
+import { acknowledge, confirm, verbsFor, type Verb } from "./verbs";
 import { details, Numbers, TimeLine } from "./views";
 
-const store = new Store(), replay = new Replay(), numbers = new Numbers(), timeLine = new TimeLine();
+const store = new Store(), replay = new Replay(), numbers = new Numbers(), timeLine = new TimeLine(), story = new StoryView();
 let changed = true;
 const stream = new Stream(store, () => { changed = true; if (!map.past) map.redraw(); });
 const map = new FleetMap(store, select);
@@ -22,6 +25,7 @@ const views: { name: string; table?: TableView; picture?: { root: HTMLElement; u
   { name: "Alerts", table: table("alert", "Alerts"), count: () => [...store.all.alert.values()].filter((a) => !a.acknowledged).length },
   { name: "Cycles", table: table("cycle", "Cycles, newest first"), picture: timeLine },
   { name: "Numbers", picture: numbers },
+  { name: "Story", picture: { root: story.root, update: () => story.update(map.selected) } },
 ];
 let view = views[0];
 for (const v of views) byId("tabs").append(button(v.name, () => show(v)));
@@ -82,8 +86,42 @@ function refresh(): void {
   });
   const k = map.selected, box = byId("selected");
   box.hidden = !k;
-  if (k) details(box, `${k.kind} ${k.id}`, facts(k));
+  if (k) {
+    details(box, `${k.kind} ${k.id}`, facts(k));
+    actions(box, k);
+  }
   announce();
+}
+
+// actions are the buttons below the selection. They stay while they are the same, so that
+// focus does.
+function actions(box: HTMLElement, k: Key): void {
+  const verbs: Verb[] = who?.operator ? verbsFor(store, k) : [];
+  const alerts = [...store.all.alert.values()].filter((a) => a.entity.kind === k.kind && a.entity.id === k.id);
+  const same = JSON.stringify([k, verbs, alerts, who]);
+  let bar = box.querySelector<HTMLElement>(".actions");
+  if (bar?.dataset.same === same) return;
+  bar?.remove();
+  bar = el("div", "", { class: "actions", "data-same": same });
+  for (const a of alerts) {
+    bar.append(el("p", a.text + (a.acknowledged ? ` (acknowledged by ${a.acknowledged.by}: ${a.acknowledged.reason})` : ""), { class: urgent(a) && !a.acknowledged ? "wrong" : "note", dir: "auto" }));
+    if (who?.operator && !a.acknowledged) bar.append(button("Acknowledge", () => confirm(acknowledge(a), say)));
+  }
+  if (told.includes(k.kind)) bar.append(button("Story", () => show(views.find((v) => v.name === "Story")!)));
+  for (const v of verbs) bar.append(button(v.name, () => confirm(v, say)));
+  box.append(bar);
+}
+
+function say(text: string): void { set(byId("said"), text); }
+
+// identify asks who is signed in: at the start, and when the connection is refused.
+let who: Session | null = null;
+async function identify(): Promise<void> {
+  const { status, who: now } = await session();
+  if (status) who = now;
+  set(byId("who"), who?.name ?? "");
+  byId("signin").hidden = status !== 401;
+  changed = true;
 }
 
 // announce says CRITICAL alerts to a screen reader, each once, and sounds if asked to.
@@ -191,7 +229,8 @@ setInterval(() => {
   if (!map.past) map.redraw(); // drones pale as their reports age
   if (changed) { changed = false; refresh(); }
 }, 1000);
-setInterval(() => { remember(); numbers.sample(store); }, 5000);
+void identify();
+setInterval(() => { if (stream.state === "refused") void identify(); remember(); numbers.sample(store); }, 5000);
 
 // For tests and measurements from outside.
-Object.assign(window, { fleet: { store, map, stream } });
+Object.assign(window, { fleet: { store, map, stream, select } });

@@ -4,8 +4,8 @@ import type { Key, Position, Upsert } from "./types";
 export type State = "connecting" | "live" | "lost" | "refused";
 
 // silence is after how many ms without a word the connection counts as lost; a server
-// says something every 5 s.
-const silence = 6500;
+// says something every second.
+const silence = 4000;
 const retry = 1000;
 
 // Stream keeps a store current, and reconnects by itself.
@@ -14,18 +14,21 @@ export class Stream {
   delay = 0; // for how many ms the server has been without an answer of its own sources
   heard = performance.now();
   private source?: EventSource;
+  private opened = 0;
   private fresh = true; // the next snapshot part is the first
 
   constructor(private store: Store, private changed: () => void) {
     this.open();
     setInterval(() => {
-      if (this.state === "live" && performance.now() - this.heard > silence) this.reopen("lost");
-    }, 500);
+      // Also while it opens: a server that hangs accepts connections and says nothing.
+      if (performance.now() - Math.max(this.heard, this.opened) > silence) this.reopen(this.state === "live" ? "lost" : this.state);
+    }, 250);
   }
 
   private open(): void {
     const source = new EventSource("/api/v1/stream");
     this.source = source;
+    this.opened = performance.now();
     const on = <T extends { serverTime: string }>(name: string, act: (data: T) => void) => {
       source.addEventListener(name, (e) => {
         this.heard = performance.now();
@@ -41,7 +44,8 @@ export class Stream {
       s.entities.forEach((u) => this.store.upsert(u));
       if (s.last) this.state = "live";
     });
-    on<{ serverTime: string; upserts?: Upsert[]; deletes?: Key[]; positions?: Position[] }>("changes", (c) => {
+    on<{ serverTime: string; upserts?: Upsert[]; deletes?: Key[]; positions?: Position[]; feedDelayMs: number }>("changes", (c) => {
+      this.delay = c.feedDelayMs;
       this.state = "live"; // also after a connection that was resumed
       c.upserts?.forEach((u) => this.store.upsert(u));
       c.deletes?.forEach((k) => this.store.delete(k));
@@ -65,6 +69,7 @@ export class Stream {
     this.source?.close();
     this.fresh = true;
     this.lose(state);
+    this.opened = performance.now() + retry; // not again meanwhile
     setTimeout(() => this.open(), retry);
   }
 }

@@ -9,7 +9,7 @@ export interface Place { lat: number; lon: number }
 
 export interface Drone {
   id: string; status: string; position: Place; batteryPercentage: number; speedKmh: number; lastUpdate?: string;
-  currentMissionId?: string; homeDepotId?: string; grounded?: boolean; groundedReason?: string; ghostMissionId?: string;
+  currentMissionId?: string; homeDepotId?: string; grounded?: boolean; groundedReason?: string; emergencyLatched?: boolean; ghostMissionId?: string;
 }
 
 export interface Order {

@@ -1,0 +1,275 @@
+package console_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	neturl "net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/dronefleet/dronefleet/app/manager"
+	"github.com/dronefleet/dronefleet/httpapi"
+	"github.com/dronefleet/dronefleet/httpapi/identity"
+	"github.com/dronefleet/dronefleet/httpapi/identity/identitytest"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/sim/devrun"
+)
+
+// managerAddr makes the test's program a State Manager that listens there.
+const managerAddr = "CONSOLE_TEST_MANAGER"
+
+func TestMain(m *testing.M) {
+	if addr := os.Getenv(managerAddr); addr != "" {
+		if err := manage(addr); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func manage(addr string) error {
+	clients, err := connect.Open(context.Background(), connect.Config{}.FromEnvironment(), meter.New())
+	if err != nil {
+		return err
+	}
+	return serve(context.Background(), clients, addr, httpapi.Access{}, func(string) {})
+}
+
+// serve runs a State Manager until ctx ends.
+func serve(ctx context.Context, clients *connect.Clients, addr string, access httpapi.Access, at func(url string)) error {
+	listener, err := httpapi.Listen(addr)
+	if err != nil {
+		return err
+	}
+	m, err := manager.New(clients, simclock.Real(), manager.Config{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	at(listener.URL())
+	return httpapi.ServeManager(ctx, m, access, listener)
+}
+
+// F-UI-01: the page says within 5 s that a State Manager is killed or hangs, and goes on
+// by itself.
+func TestConsole_SaysWhenItHearsNothing(t *testing.T) {
+	ctx := page(t)
+	f := fleet(t, devrun.Config{Drones: drones, OrdersPerMinute: 6, Speed: 1})
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := free.Addr().String()
+	free.Close()
+	start := func() *exec.Cmd {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), managerAddr+"="+addr, "DRONEFLEET_PROJECT="+f.hosts.Project,
+			connect.FirestoreHost+"="+f.hosts.FirestoreHost, connect.PubSubHost+"="+f.hosts.PubSubHost)
+		cmd.Stderr = t.Output()
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+		for {
+			resp, err := http.Get("http://" + addr + "/healthz")
+			if err == nil {
+				resp.Body.Close()
+				return cmd
+			}
+			if t.Context().Err() != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	live := fmt.Sprintf(`document.documentElement.dataset.state === "live" && fleet.map.drawn === %d`, drones)
+	server := start()
+	do(t, ctx, chromedp.EmulateViewport(1440, 900), chromedp.Navigate("http://"+addr))
+	await(t, ctx, live)
+	js[any](t, ctx, `window.same = true, new MutationObserver(() => {
+		if (document.documentElement.dataset.state === "lost") window.said ??= performance.now() - fleet.stream.heard;
+	}).observe(document.documentElement, {attributes: true}), 1`)
+
+	// Nothing is older than the page says: its age is that of the last word.
+	loses := func(how string, sig syscall.Signal) {
+		js[any](t, ctx, `window.said = undefined, 1`)
+		if err := server.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		heard := js[float64](t, ctx, `performance.now()`)
+		await(t, ctx, `window.said !== undefined && document.getElementById("state").textContent.startsWith("Connection lost")`)
+		took := js[float64](t, ctx, `window.said`)
+		t.Logf("%s: the page says so %.1f s after the last word", how, took/1000)
+		if *bars && took > 5000 {
+			t.Errorf("%s: the page says so %.1f s after the last word, want within 5 s", how, took/1000)
+		}
+		await(t, ctx, fmt.Sprintf(`parseInt(document.getElementById("age").textContent.slice(6)) >= Math.floor((performance.now() - %f) / 1000) - 1`, heard))
+	}
+	loses("frozen", syscall.SIGSTOP)
+	if err := server.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	await(t, ctx, live)
+	loses("killed", syscall.SIGKILL)
+	_ = server.Wait()
+	server = start()
+	await(t, ctx, "window.same && "+live)
+	await(t, ctx, `[...fleet.store.marks.values()].some((m) => fleet.store.now() - m.at < 3000)`)
+}
+
+// signedIn serves a State Manager's API as a person sees it who is signed in.
+func signedIn(t *testing.T, api string, token, session string) string {
+	t.Helper()
+	target, err := neturl.Parse(api)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(target)
+		r.Out.Header.Set("Authorization", "Bearer "+token)
+	}}
+	mux := http.NewServeMux()
+	mux.Handle("/", proxy)
+	mux.HandleFunc("/api/v1/session", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, session) })
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	t.Cleanup(server.CloseClientConnections)
+	return server.URL
+}
+
+// F-UI-01: an operator commands the fleet from the page and reads its story; a viewer sees
+// no command.
+func TestConsole_Commands(t *testing.T) {
+	ctx := page(t)
+	f := fleet(t, devrun.Config{Drones: drones, OrdersPerMinute: 30, Speed: 1})
+	key := identitytest.EC(t, "k1")
+	issuer := identitytest.Start(t, key)
+	var viewer, oper identity.Grant
+	for grant, text := range map[*identity.Grant]string{&viewer: "groups=watch", &oper: "email=ann@example.org"} {
+		if err := grant.UnmarshalText([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	verifier, err := identity.New(identity.Config{
+		Issuer: issuer.URL, Audiences: []string{identitytest.Audience}, Viewers: []identity.Grant{viewer}, Operators: []identity.Grant{oper},
+		Leeway: time.Minute, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	managing, stop := context.WithCancel(context.Background())
+	at, ended := make(chan string, 1), make(chan error, 1)
+	clients := emutest.Connect(t, f.hosts)
+	go func() {
+		ended <- serve(managing, clients, "127.0.0.1:0", httpapi.Access{Verifier: verifier}, func(url string) { at <- url })
+	}()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	api := <-at
+	ann := signedIn(t, api, issuer.Token(t, key, time.Now(), identitytest.Claims{"email": "ann@example.org", "email_verified": true}), `{"name":"ann@example.org","operator":true}`)
+	bob := signedIn(t, api, issuer.Token(t, key, time.Now(), identitytest.Claims{"groups": []string{"watch"}}), `{"name":"bob","operator":false}`)
+	press := func(name string) {
+		t.Helper()
+		find := fmt.Sprintf(`[...document.querySelectorAll(".actions button")].find((b) => b.textContent === %q)`, name)
+		await(t, ctx, `!!`+find)
+		js[any](t, ctx, find+`.click(), 1`)
+	}
+	// fill confirms the open dialog, as the keyboard does.
+	fill := func(reason, choice string) {
+		t.Helper()
+		if choice == "" {
+			choice = `""`
+		}
+		await(t, ctx, `!!document.querySelector("dialog[open]")`)
+		js[any](t, ctx, fmt.Sprintf(`(() => {
+			const [first] = document.querySelectorAll("dialog select, dialog input[type=datetime-local]"), reason = document.querySelector("dialog input[required]:not([type])");
+			if (first) first.value = %s;
+			reason.value = %q; reason.form.requestSubmit(); return 1 })()`, choice, reason))
+	}
+	selects := func(kind, id string) {
+		t.Helper()
+		js[any](t, ctx, fmt.Sprintf(`fleet.select({kind: %q, id: %q}), 1`, kind, id))
+		await(t, ctx, fmt.Sprintf(`document.querySelector("#selected h2")?.textContent === %q`, kind+" "+id))
+	}
+	do(t, ctx, chromedp.EmulateViewport(1440, 900), chromedp.Navigate(ann))
+	await(t, ctx, fmt.Sprintf(`fleet.map.drawn === %d && document.getElementById("who").textContent === "ann@example.org"`, drones))
+
+	selects("drone", js[string](t, ctx, `[...fleet.store.all.drone.keys()][0]`))
+	press("Ground")
+	shoot(t, ctx, "Command")
+	fill("rotor <b>noise</b>", "")
+	await(t, ctx, `!document.querySelector("dialog") && fleet.store.all.drone.get(fleet.map.selected.id).groundedReason === "rotor <b>noise</b> (by ann@example.org)"`)
+	press("Story")
+	await(t, ctx, `/OPERATOR|operator/.test(document.getElementById("panel").innerText) && document.getElementById("panel").innerText.includes("rotor <b>noise</b>")`)
+	shoot(t, ctx, "Drone's story")
+	press("Release")
+	fill("rotor replaced", "")
+	await(t, ctx, `!fleet.store.all.drone.get(fleet.map.selected.id).grounded`)
+
+	await(t, ctx, `[...fleet.store.all.order.values()].some((o) => o.status === "PENDING" || o.status === "ASSIGNED")`)
+	selects("order", js[string](t, ctx, `[...fleet.store.all.order.values()].find((o) => o.status === "PENDING" || o.status === "ASSIGNED").id`))
+	press("Priority")
+	fill("massive bleeding", `"CRITICAL"`)
+	await(t, ctx, `fleet.store.all.order.get(fleet.map.selected.id).priority === "CRITICAL"`)
+	// What the server refuses stands in the dialog.
+	press("Deadline")
+	fill("x", `"2020-01-01T00:00:00"`)
+	await(t, ctx, `document.querySelector("dialog .wrong")?.textContent.length > 20`)
+	t.Logf("refused: %s", js[string](t, ctx, `document.querySelector("dialog .wrong").textContent`))
+	fill("surgery begins", `(() => { const at = new Date(Date.now() + 5e3); return new Date(at - at.getTimezoneOffset() * 60e3).toISOString().slice(0, 19) })()`)
+	await(t, ctx, `!document.querySelector("dialog")`)
+	press("Acknowledge")
+	fill("surgeon told", "")
+	await(t, ctx, `[...fleet.store.all.alert.values()].some((a) => a.acknowledged?.by === "ann@example.org" && a.acknowledged.reason === "surgeon told")`)
+
+	await(t, ctx, `[...fleet.store.all.mission.values()].some((m) => m.status === "ACTIVE")`)
+	selects("mission", js[string](t, ctx, `[...fleet.store.all.mission.values()].find((m) => m.status === "ACTIVE").id`))
+	press("Recall")
+	fill("storm", "")
+	await(t, ctx, `!document.querySelector("dialog") && document.getElementById("said").textContent === "Recall: done"`)
+
+	// In the past nothing can be commanded.
+	await(t, ctx, `Number(document.getElementById("when").max) > 0`)
+	js[any](t, ctx, `(() => { const w = document.getElementById("when"); w.value = 0; w.dispatchEvent(new Event("input")); return 1 })()`)
+	if !js[bool](t, ctx, `document.querySelector("#selected").inert && document.getElementById("state").textContent.startsWith("Past")`) {
+		t.Error("commands can be given in the past")
+	}
+
+	do(t, ctx, chromedp.Navigate(bob))
+	await(t, ctx, fmt.Sprintf(`fleet.map.drawn === %d && document.getElementById("who").textContent === "bob"`, drones))
+	for _, kind := range []string{"drone", "order", "mission"} {
+		selects(kind, js[string](t, ctx, fmt.Sprintf(`[...fleet.store.all[%q].keys()][0]`, kind)))
+		await(t, ctx, `document.querySelectorAll(".actions button").length > 0`)
+		if got := js[string](t, ctx, `[...document.querySelectorAll(".actions button")].map((b) => b.textContent).join()`); got != "Story" {
+			t.Errorf("a viewer sees %s of a %s", got, kind)
+		}
+	}
+	resp, err := http.Post(bob+"/api/v1/drones/X/ground", "application/json", strings.NewReader(`{"reason":"x"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusForbidden {
+		t.Errorf("a viewer's command: %s", resp.Status)
+	}
+}

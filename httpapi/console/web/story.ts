@@ -1,0 +1,62 @@
+import { button, clock, el, plain } from "./dom";
+import { ask, pathOf } from "./session";
+import { time } from "./store";
+import type { Key, Mission } from "./types";
+
+interface Story { steps: { at: string; cause: string; what: string; related: string }[]; mission?: Mission; malformed?: string[] }
+
+// told are the kinds that have a story.
+export const told = ["drone", "order", "mission", "cycle"];
+
+// StoryView shows all that is recorded about the selection, as the command audit does.
+export class StoryView {
+  readonly root = el("div");
+  private shown = "";
+
+  update(k: Key | null): void {
+    const id = k ? `${k.kind} ${k.id}` : "";
+    if (id === this.shown && this.root.firstChild) return;
+    this.shown = id;
+    if (!k || !told.includes(k.kind)) {
+      this.root.replaceChildren(el("p", "Select a drone, an order or a mission, on the map or in a table.", { class: "note" }));
+      return;
+    }
+    void this.read(k, id);
+  }
+
+  private async read(k: Key, id: string): Promise<void> {
+    const head = el("h2", `Story of ${id}`, { dir: "auto" }), note = el("p", "Reading…", { class: "note", role: "status", dir: "auto" });
+    const again = button("Read again", () => void this.read(k, id));
+    this.root.replaceChildren(head, again, note);
+    try {
+      const s = await ask<Story>(pathOf(k.kind, k.id, "story"));
+      if (this.shown !== id) return; // something else was selected
+      note.textContent = `${s.steps.length} steps are recorded, as of ${clock(Date.now())}.`;
+      for (const text of s.malformed ?? []) this.root.append(el("p", text, { class: "wrong", dir: "auto" }));
+      if (s.mission?.route.length) {
+        this.root.append(grid("Route", ["Stop", "What", "Order", "ETA", "Reached"], s.mission.route.map((w, i) =>
+          [String(i + 1), plain(w.type), w.relatedOrderId ?? "", clock(time(w.eta)), i < s.mission!.reachedStops ? "yes" : ""])));
+      }
+      this.root.append(grid("What happened, newest first", ["Time", "Cause", "What"],
+        s.steps.reverse().map((l) => [clock(time(l.at)), plain(l.cause), l.what + (l.related ? "\n" + l.related : "")])));
+    } catch (err) {
+      if (this.shown === id) note.textContent = `The story cannot be read: ${(err as Error).message}`;
+    }
+  }
+}
+
+function grid(caption: string, columns: string[], rows: string[][]): HTMLElement {
+  const table = el("table", "", { class: "fixed" }), thead = el("thead"), head = el("tr"), body = el("tbody");
+  table.append(el("caption", caption));
+  for (const name of columns) head.append(el("th", name, { scope: "col" }));
+  thead.append(head);
+  for (const row of rows) {
+    const tr = el("tr");
+    for (const text of row) tr.append(el("td", text, { dir: "auto" }));
+    body.append(tr);
+  }
+  table.append(thead, body);
+  const scroller = el("div", "", { class: "scroll" });
+  scroller.append(table);
+  return scroller;
+}
