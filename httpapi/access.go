@@ -55,7 +55,7 @@ func isThisMachine(host string) bool {
 
 type callerKey struct{}
 
-// callerOf is who sent the request; the zero Caller if no credentials were required.
+// callerOf is who sent the request.
 func callerOf(ctx context.Context) identity.Caller {
 	c, _ := ctx.Value(callerKey{}).(identity.Caller)
 	return c
@@ -80,7 +80,7 @@ func (a *API) guard(role identity.Role, h http.Handler) http.Handler {
 // admit identifies the caller and checks its role.
 func (a *API) admit(role identity.Role, r *http.Request) (identity.Caller, error) {
 	if a.access.Verifier == nil {
-		return identity.Caller{}, a.admitUnknown(role, r)
+		return identity.Anybody(), a.admitUnknown(role, r)
 	}
 	token, err := bearer(r.Header)
 	if err != nil {

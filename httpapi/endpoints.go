@@ -66,6 +66,7 @@ func (a *API) fleetEndpoints() []endpoint {
 		{get, "/api/v1/cycles/{id}/story", viewer, nil, nil, a.story(operator.SubjectCycle)},
 		{get, "/api/v1/deadletters", viewer, []parameter{letterTopic, letterReason}, nil, a.deadLetters},
 		{get, "/api/v1/locks", viewer, nil, nil, a.heldLocks},
+		{get, "/api/v1/session", viewer, nil, nil, a.session},
 
 		{post, "/api/v1/orders/{id}/hold", oper, nil, change, changing(a, "orders hold", entity.OfOrder, operator.Commands.HoldOrder)},
 		{post, "/api/v1/orders/{id}/release", oper, nil, change, changing(a, "orders release", entity.OfOrder, operator.Commands.ReleaseOrder)},

@@ -695,6 +695,7 @@ func TestAPI_CostsAsDocumented(t *testing.T) {
 		{"/api/v1/cycles/C9/story", 3, 1},
 		{"/api/v1/deadletters", 0, 0},
 		{"/api/v1/locks", 2, 1},
+		{"/api/v1/session", 0, 0},
 		{"/api/v1/optimizer/snapshot", 7, 2 + 1 + 1 + 1}, // the depot twice, a drone, an order, a warehouse
 		{"/healthz", 0, 0},
 		{"/metrics", 0, 0},

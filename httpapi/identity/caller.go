@@ -2,6 +2,7 @@ package identity
 
 import (
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/dronefleet/dronefleet/domain"
@@ -11,9 +12,35 @@ import (
 type Caller struct {
 	// Name is for audits and logs: the verified email address or, without one, the
 	// token's subject.
-	Name  string
+	Name string
+	// Method is how the caller proved who it is.
+	Method Method
+	// Until is when the proof ends.
+	Until time.Time
 	roles []Role
 }
+
+// Method is a way to prove who one is.
+type Method string
+
+const (
+	NoMethod Method = "none"  // no credentials were required
+	Token    Method = "token" // a bearer token
+)
+
+// Roles are what the caller may do, the least first.
+func (c Caller) Roles() (roles []Role) {
+	for _, r := range []Role{Viewer, Operator} {
+		if c.May(r) {
+			roles = append(roles, r)
+		}
+	}
+	return roles
+}
+
+// Anybody is the caller of a request that needs no credentials: a viewer without a
+// name.
+func Anybody() Caller { return Caller{Method: NoMethod, roles: []Role{Viewer}} }
 
 // May reports whether the caller has a role. Operators are viewers too.
 func (c Caller) May(r Role) bool {

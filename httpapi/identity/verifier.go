@@ -156,7 +156,9 @@ func (v *Verifier) Identify(ctx context.Context, token string) (Caller, error) {
 	if err := c.checkTimes(v.cfg.Now().Add(v.cfg.Leeway)); err != nil {
 		return Caller{}, err
 	}
-	return v.caller(c, verified.Subject), nil
+	caller := v.caller(c, verified.Subject)
+	caller.Method, caller.Until = Token, verified.Expiry.Add(v.cfg.Leeway)
+	return caller, nil
 }
 
 // checkTimes refuses times that the library lets pass: texts in place of numbers

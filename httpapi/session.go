@@ -1,0 +1,42 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/dronefleet/dronefleet/httpapi/identity"
+)
+
+// session is who sends requests and what they may do.
+type session struct {
+	Name    string          `json:"name,omitempty"` // absent if no credentials are required
+	Method  identity.Method `json:"method"`
+	Roles   []identity.Role `json:"roles"`
+	Verbs   []string        `json:"verbs"` // "orders hold" for POST /api/v1/orders/{id}/hold
+	Expires *time.Time      `json:"expires,omitempty"`
+}
+
+// session answers GET /api/v1/session with the caller.
+//
+// Cost: no RPC.
+func (a *API) session(ctx context.Context, _ *request) (any, error) {
+	caller := callerOf(ctx)
+	s := session{Name: caller.Name, Method: caller.Method, Roles: caller.Roles(), Verbs: []string{}}
+	if !caller.Until.IsZero() {
+		until := caller.Until.UTC()
+		s.Expires = &until
+	}
+	for _, e := range a.fleetEndpoints() {
+		if e.method != http.MethodGet && caller.May(e.role) {
+			s.Verbs = append(s.Verbs, verbOf(e.path))
+		}
+	}
+	return s, nil
+}
+
+// verbOf names the verb of a path: "orders hold" for /api/v1/orders/{id}/hold.
+func verbOf(path string) string {
+	return strings.NewReplacer("/api/v1/", "", "/{id}/", " ", "/", " ").Replace(path)
+}
