@@ -1,6 +1,9 @@
 package domain
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // EntityKind names the kind of thing an event is about.
 type EntityKind string
@@ -75,7 +78,18 @@ func OrderState(o Order) map[string]any {
 		"contentHash":       o.ContentHash,
 		"priority":          o.Priority.String(),
 		"deadline":          stateTime(o.Deadline),
+		"pinnedDroneId":     string(o.PinnedDroneID),
+		"forbiddenDroneIds": joined(o.ForbiddenDroneIDs),
 	}
+}
+
+// joined is a list of ids as a state records it.
+func joined[ID ~string](ids []ID) string {
+	list := make([]string, len(ids))
+	for i, id := range ids {
+		list[i] = string(id)
+	}
+	return strings.Join(list, ", ")
 }
 
 // stateTime is a time as a state records it, to the microsecond, as documents keep

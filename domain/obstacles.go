@@ -11,11 +11,12 @@ type Obstacles struct {
 	// faulty or silent, were not; their number is what the planner saw of late.
 	Free, Busy int
 	// Free drones that cannot carry the order, each counted under the first of
-	// these that holds: no warehouse supplies the product; the order is too heavy;
+	// these that holds: the order is pinned to another drone or forbidden to this
+	// one; no warehouse supplies the product; the order is too heavy;
 	// the flight needs a warehouse without cold storage; it is too far even with
 	// full charge, or takes longer than the drone may fly; it is too far with the
 	// present charge.
-	Warehouse, Payload, ColdChain, Range, Battery int
+	NotAllowed, Warehouse, Payload, ColdChain, Range, Battery int
 	// Free drones that can carry it, each counted once: they take other orders, are
 	// kept for CRITICAL orders to come, or stay without a mission.
 	Taken, Reserve, Unused int
@@ -30,7 +31,7 @@ func (o Obstacles) Counted() bool { return o != Obstacles{} }
 // Kinds is how many of the counts are not zero: what the record of an order costs.
 func (o Obstacles) Kinds() (n int) {
 	for _, drones := range []int{
-		o.Free, o.Busy, o.Warehouse, o.Payload, o.ColdChain, o.Range, o.Battery, o.Taken, o.Reserve, o.Unused, o.Deadline,
+		o.Free, o.Busy, o.NotAllowed, o.Warehouse, o.Payload, o.ColdChain, o.Range, o.Battery, o.Taken, o.Reserve, o.Unused, o.Deadline,
 	} {
 		if drones != 0 {
 			n++
@@ -74,7 +75,7 @@ func (o obstacle) String() string { return fmt.Sprintf("%d %s", o.drones, o.kind
 // kinds are the obstacles that there are.
 func (o Obstacles) kinds() []obstacle {
 	return slices.DeleteFunc([]obstacle{
-		{o.Warehouse, "warehouse"}, {o.Payload, "payload"}, {o.ColdChain, "cold chain"}, {o.Range, "range"}, {o.Battery, "battery"},
+		{o.NotAllowed, "not allowed"}, {o.Warehouse, "warehouse"}, {o.Payload, "payload"}, {o.ColdChain, "cold chain"}, {o.Range, "range"}, {o.Battery, "battery"},
 		{o.Taken, "taken"}, {o.Reserve, "reserve"}, {o.Unused, "unused"},
 	}, func(o obstacle) bool { return o.drones == 0 })
 }

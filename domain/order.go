@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -22,6 +23,12 @@ type Order struct {
 	HeldReason   string // why, for that operator
 	Late         bool   // undelivered past its deadline, or delivered after it
 
+	// PinnedDroneID, if set, is the only drone that may take the order, and
+	// ForbiddenDroneIDs are those that must not, in the order of the commands;
+	// operators decide both.
+	PinnedDroneID     DroneID
+	ForbiddenDroneIDs []DroneID
+
 	AssignedDroneID   DroneID
 	AssignedMissionID MissionID
 
@@ -35,6 +42,14 @@ type Order struct {
 // Waits reports whether the order waits for a drone. A held one waits for an
 // operator.
 func (o Order) Waits() bool { return o.Status == OrderPending && !o.Held }
+
+// Allows reports whether operators let a drone take the order.
+func (o Order) Allows(drone DroneID) bool {
+	return (o.PinnedDroneID == "" || o.PinnedDroneID == drone) && !slices.Contains(o.ForbiddenDroneIDs, drone)
+}
+
+// MaxForbiddenDrones is how many drones can be forbidden to one order.
+const MaxForbiddenDrones = 16
 
 // OrderContent is what a requester decides.
 type OrderContent struct {

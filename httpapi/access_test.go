@@ -411,6 +411,23 @@ func TestAPI_ClearsEmergencies(t *testing.T) {
 	g.asks(ann, "POST", "/api/v1/orders/O9/priority", `{"priority": "high", "reason": "ward"}`, 400, "CRITICAL")
 	g.asks(ann, "POST", "/api/v1/orders/O9/deadline", `{"deadline": "2126-11-21T12:00:00Z", "reason": "ward"}`, 404, "no such order")
 	g.asks(ann, "POST", "/api/v1/orders/O9/deadline", `{"deadline": "tomorrow", "reason": "ward"}`, 400, "give a time")
+	g.order("O1") // F-OPR-05
+	for range 2 {
+		g.asks(ann, "POST", "/api/v1/orders/O1/pin", `{"droneId": "D1", "reason": "trained"}`, 200, `"pinnedDroneId":"D1"`)
+	}
+	g.asks(ann, "POST", "/api/v1/orders/O1/forbid", `{"droneId": "D1", "reason": "noise"}`, 409, "DRONE_PINNED", "orders unpin")
+	g.asks(ann, "POST", "/api/v1/orders/O1/pin", `{"droneId": "D9", "reason": "trained"}`, 409, "no drone D9")
+	g.asks(ann, "POST", "/api/v1/orders/O1/pin", `{"reason": "trained"}`, 400, "droneId")
+	g.asks(ann, "POST", "/api/v1/orders/O9/pin", `{"droneId": "D1", "reason": "trained"}`, 404, "no such order")
+	for range 2 {
+		if a := g.asks(ann, "POST", "/api/v1/orders/O1/unpin", `{"reason": "landed"}`, 200); strings.Contains(a.body, "pinnedDroneId") {
+			t.Errorf("still pinned: %s", a.body)
+		}
+		g.asks(ann, "POST", "/api/v1/orders/O1/forbid", `{"droneId": "D1", "reason": "noise"}`, 200, `"forbiddenDroneIds":["D1"]`)
+	}
+	if a := g.asks(ann, "POST", "/api/v1/orders/O1/allow", `{"droneId": "D1", "reason": "quiet"}`, 200); strings.Contains(a.body, "forbiddenDroneIds") {
+		t.Errorf("still forbidden: %s", a.body)
+	}
 	g.asks(ann, "POST", "/api/v1/drones/D9/clear", `{"reason": "inspected"}`, 404, "no such drone")
 }
 

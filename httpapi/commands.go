@@ -106,6 +106,28 @@ func setDeadline(c operator.Commands, ctx context.Context, id domain.OrderID, re
 	return c.SetDeadline(ctx, id, at, req.Reason)
 }
 
+// droneRequest is the body of a command about an order and a drone.
+type droneRequest struct {
+	changeRequest
+	DroneID string `json:"droneId"`
+}
+
+func (d *droneRequest) check() []ParameterProblem {
+	bad := d.changeRequest.check()
+	if err := domain.CheckID(d.DroneID); err != nil {
+		bad = append(bad, ParameterProblem{"droneId", err.Error()})
+	}
+	return bad
+}
+
+// forDrone is a command about an order and the drone that the body names.
+func forDrone(do func(operator.Commands, context.Context, domain.OrderID, domain.DroneID, string) (operator.Changed[domain.Order], error),
+) func(operator.Commands, context.Context, domain.OrderID, *droneRequest) (operator.Changed[domain.Order], error) {
+	return func(c operator.Commands, ctx context.Context, id domain.OrderID, req *droneRequest) (operator.Changed[domain.Order], error) {
+		return do(c, ctx, id, domain.DroneID(req.DroneID), req.Reason)
+	}
+}
+
 // acknowledgeRequest is the body of a command that acknowledges an alert.
 type acknowledgeRequest struct {
 	changeRequest

@@ -446,7 +446,7 @@ func TestAPI_ShowsEveryFieldOfADocument(t *testing.T) {
 		{"orders/O1", entity.Order{}, map[string]any{
 			"pickupLocation": &latlng.LatLng{Latitude: 48.75, Longitude: 2.75}, "deliveryLocation": point, "packageWeightKg": 1.5, "requiresColdChain": true,
 			"requesterId": "R1", "createdAt": at(1), "deadline": at(2), "pendingSince": at(3), "deliveredAt": at(4), "contentPublishedAt": at(5),
-			"attempts": 2, "held": true, "heldReason": "doubt", "late": true, "revision": 7,
+			"attempts": 2, "held": true, "heldReason": "doubt", "late": true, "pinnedDroneId": "D1", "forbiddenDroneIds": []any{"D2"}, "revision": 7,
 		}},
 		{"missions/M-DEC-1", entity.Mission{}, map[string]any{
 			"failureReason": "STALLED", "reachedStops": 2, "startTime": at(1), "endTime": at(2), "commandExpiresAt": at(3), "commandPublishedAt": at(4),
@@ -462,7 +462,7 @@ func TestAPI_ShowsEveryFieldOfADocument(t *testing.T) {
 			"snapshotTime": at(1), "startedAt": at(2), "endedAt": at(3), "drones": 1, "orders": 2, "missions": 3, "assigned": 4,
 			"readMs": 5, "solveMs": 6, "publishMs": 7, "distanceKm": 8.5, "leftOut": []any{"order O9"},
 			"unserved": []any{map[string]any{
-				"orderId": "O2", "reason": "out_of_range", "freeDrones": 11, "busyDrones": 12, "warehouse": 13, "payload": 14, "coldChain": 15, "range": 16,
+				"orderId": "O2", "reason": "out_of_range", "freeDrones": 11, "busyDrones": 12, "notAllowed": 22, "warehouse": 13, "payload": 14, "coldChain": 15, "range": 16,
 				"battery": 17, "taken": 18, "reserve": 19, "unused": 20, "deadline": 21,
 			}},
 		}},

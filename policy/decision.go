@@ -28,6 +28,7 @@ const (
 	ReasonOrderUnknown    Reason = "ORDER_UNKNOWN"
 	ReasonOrderNotPending Reason = "ORDER_NOT_PENDING"
 	ReasonOrderHeld       Reason = "ORDER_HELD"
+	ReasonDroneNotAllowed Reason = "DRONE_NOT_ALLOWED"
 	ReasonOrderChanged    Reason = "ORDER_CHANGED"
 	ReasonBadRoute        Reason = "BAD_ROUTE"
 	ReasonOverCapacity    Reason = "OVER_CAPACITY"
@@ -64,6 +65,7 @@ var decisionChecks = []struct {
 	{ReasonOrderUnknown, "there is no such order", decisionCase.orderUnknown},
 	{ReasonOrderNotPending, "an order is not PENDING", anyOrder(decisionCase.orderNotPending)},
 	{ReasonOrderHeld, "an order waits for an operator", anyOrder(decisionCase.orderHeld)},
+	{ReasonDroneNotAllowed, "an order is pinned to another drone, or forbidden to this one", anyOrder(decisionCase.droneNotAllowed)},
 	{ReasonOrderChanged, "an order changed since the snapshot", anyOrder(decisionCase.orderChanged)},
 	{ReasonBadRoute, "a stop is missing, doubled, out of turn or for another order", decisionCase.badRoute},
 	{ReasonOverCapacity, "the drone cannot lift the parcels aboard at once", decisionCase.overCapacity},

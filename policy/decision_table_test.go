@@ -57,6 +57,7 @@ var objections = map[Reason]func(*judged){
 	ReasonOrderUnknown:    func(j *judged) { delete(j.state.Orders, "O2") },
 	ReasonOrderNotPending: first(func(o *domain.Order) { o.Status = domain.OrderAssigned }),
 	ReasonOrderHeld:       first(func(o *domain.Order) { o.Held = true }),
+	ReasonDroneNotAllowed: first(func(o *domain.Order) { o.ForbiddenDroneIDs = []domain.DroneID{"D1"} }), // F-OPR-05
 	ReasonOrderChanged:    first(func(o *domain.Order) { o.PendingSince = at(-1) }),
 	ReasonBadRoute: func(j *judged) {
 		j.decision.Route = j.decision.Route[:len(j.decision.Route)-2] // no delivery of O2
@@ -147,6 +148,9 @@ var decisionDetails = []struct {
 	{"the same payload is in the ledger as rejected", func(j *judged) {
 		j.state.Ledger = &domain.LedgerEntry{ID: "X", Outcome: domain.OutcomeRejected, Reason: "LOW_BATTERY", Detail: "10 %", PayloadHash: j.decision.PayloadHash}
 	}, string(ReasonLowBattery)},
+	{"an order is pinned to another drone", first(func(o *domain.Order) { o.PinnedDroneID = "D2" }), string(ReasonDroneNotAllowed)}, // F-OPR-05
+	{"an order is pinned to the drone", first(func(o *domain.Order) { o.PinnedDroneID = "D1" }), applied},
+	{"another drone is forbidden", first(func(o *domain.Order) { o.ForbiddenDroneIDs = []domain.DroneID{"D2"} }), applied},
 	{"an equal fence", func(*judged) {}, applied},
 	{"an equal fence with a different number of digits", func(j *judged) { j.decision.Fence = "7" }, applied},
 	{"a higher fence", func(j *judged) { j.fence("000000000000010", "000000000000010") }, applied},

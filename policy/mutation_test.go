@@ -386,6 +386,8 @@ var mutants = []mutant{
 	{"an order that changed is taken for the one the plan saw", everyOrder(func(o *domain.Order) { o.PendingSince = time.Time{} }), []string{"decision table", "hazards", "scenarios"}},
 	{"an order written after the snapshot is taken for the one the plan saw", judgedBy(func(s *DecisionState, _ *domain.Decision, _ *Delivery) { s.OrdersWritten = nil }), []string{"decision table"}},
 	{"a held order is assigned", everyOrder(func(o *domain.Order) { o.Held = false }), []string{"decision table", "order table", "hazards", "scenarios"}},
+	{"an order pinned to another drone is assigned", everyOrder(func(o *domain.Order) { o.PinnedDroneID = "" }), []string{"decision table"}},
+	{"an order is assigned to a forbidden drone", everyOrder(func(o *domain.Order) { o.ForbiddenDroneIDs = nil }), []string{"decision table", "scenarios"}},
 	{"an order is assigned whatever its status", everyOrder(func(o *domain.Order) { o.Status = domain.OrderPending }), []string{"decision table", "order table", "hazards", "scenarios"}},
 	{"the good orders of a bad decision are assigned", judgedBy(func(s *DecisionState, d *domain.Decision, _ *Delivery) {
 		good := slices.DeleteFunc(slices.Clone(d.OrderIDs), func(id domain.OrderID) bool { return s.Orders[id].Status != domain.OrderPending })

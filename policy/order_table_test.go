@@ -19,6 +19,7 @@ import (
 //	late, timely  it is past its deadline, no longer is
 //	urgent, due   it has another priority, another deadline than its request
 //	changed       its content is the message's
+//	pinned, forbidden  a drone is
 //	a reason      the answer is a rejection; "noted" if an event records it
 const orderGrid = `
 event                          | none          | PENDING         | PENDING held       | PENDING late    | SOLVING              | ASSIGNED             | ASSIGNED third       | IN_DELIVERY           | DELIVERED               | CANCELLED            | tombstone
@@ -33,6 +34,11 @@ an operator makes it CRITICAL  | NOT_FOUND     | urgent          | urgent       
 an operator makes it STANDARD  | NOT_FOUND     | UNCHANGED       | UNCHANGED          | UNCHANGED       | UNCHANGED            | UNCHANGED            | UNCHANGED            | UNCHANGED             | ALREADY_DELIVERED       | ALREADY_CANCELLED    | ALREADY_CANCELLED
 an operator gives it an hour   | NOT_FOUND     | due             | due                | timely due      | due                  | due                  | due                  | due                   | ALREADY_DELIVERED       | ALREADY_CANCELLED    | ALREADY_CANCELLED
 an operator gives it no time   | NOT_FOUND     | DEADLINE_PASSED | DEADLINE_PASSED    | DEADLINE_PASSED | DEADLINE_PASSED      | DEADLINE_PASSED      | DEADLINE_PASSED      | DEADLINE_PASSED       | ALREADY_DELIVERED       | ALREADY_CANCELLED    | ALREADY_CANCELLED
+an operator pins it to D1      | NOT_FOUND     | pinned          | pinned             | pinned          | pinned               | pinned               | pinned               | pinned                | ALREADY_DELIVERED       | ALREADY_CANCELLED    | ALREADY_CANCELLED
+an operator pins it to D9      | NOT_FOUND     | pinned          | pinned             | pinned          | pinned               | ORDER_IN_MISSION     | ORDER_IN_MISSION     | ORDER_IN_MISSION      | ALREADY_DELIVERED       | ALREADY_CANCELLED    | ALREADY_CANCELLED
+an operator forbids D1         | NOT_FOUND     | forbidden       | forbidden          | forbidden       | forbidden            | ORDER_IN_MISSION     | ORDER_IN_MISSION     | ORDER_IN_MISSION      | ALREADY_DELIVERED       | ALREADY_CANCELLED    | ALREADY_CANCELLED
+an operator forbids D9         | NOT_FOUND     | forbidden       | forbidden          | forbidden       | forbidden            | forbidden            | forbidden            | forbidden             | ALREADY_DELIVERED       | ALREADY_CANCELLED    | ALREADY_CANCELLED
+an operator unpins it          | NOT_FOUND     | UNCHANGED       | UNCHANGED          | UNCHANGED       | UNCHANGED            | UNCHANGED            | UNCHANGED            | UNCHANGED             | ALREADY_DELIVERED       | ALREADY_CANCELLED    | ALREADY_CANCELLED
 its deadline passes            | .             | late            | late               | .               | late                 | late                 | late                 | late                  | .                       | .                    | .
 a decision names it            | ORDER_UNKNOWN | →ASSIGNED       | ORDER_HELD         | →ASSIGNED       | ORDER_NOT_PENDING    | ORDER_NOT_PENDING    | ORDER_NOT_PENDING    | ORDER_NOT_PENDING     | ORDER_NOT_PENDING       | ORDER_NOT_PENDING    | ORDER_NOT_PENDING
 its drone reaches the pickup   | .             | .               | .                  | .               | .                    | →IN_DELIVERY         | →IN_DELIVERY         | .                     | .                       | .                    | .
@@ -89,6 +95,18 @@ func underWay(change func(*domain.Mission, *domain.Order)) func(*world) {
 	}
 }
 
+// withDrones adds the drones D1 and D9 if they are not there yet.
+func (w *world) withDrones() *world {
+	for _, id := range []domain.DroneID{"D1", "D9"} {
+		if _, known := w.drones[id]; !known {
+			w.with(readyDrone(id))
+		}
+	}
+	return w
+}
+
+func (w *world) pins(drone domain.DroneID) string { return answer(w.pinOrder("O1", drone)) }
+
 // orderEvents are what can happen to O1.
 var orderEvents = map[string]func(w *world) string{
 	"the same request": func(w *world) string { return answer(w.request(request("O1", 0))) },
@@ -106,6 +124,11 @@ var orderEvents = map[string]func(w *world) string{
 	"an operator makes it STANDARD": func(w *world) string { return answer(w.setPriority("O1", domain.PriorityStandard)) },
 	"an operator gives it an hour":  func(w *world) string { return answer(w.setDeadline("O1", w.now.Add(3601*time.Second))) },
 	"an operator gives it no time":  func(w *world) string { return answer(w.setDeadline("O1", w.now)) },
+	"an operator pins it to D1":     func(w *world) string { return w.withDrones().pins("D1") }, // F-OPR-05
+	"an operator pins it to D9":     func(w *world) string { return w.withDrones().pins("D9") },
+	"an operator forbids D1":        func(w *world) string { return answer(w.withDrones().forbidDrone("O1", "D1")) },
+	"an operator forbids D9":        func(w *world) string { return answer(w.withDrones().forbidDrone("O1", "D9")) },
+	"an operator unpins it":         func(w *world) string { return answer(w.unpinOrder("O1")) },
 	"its deadline passes": func(w *world) string {
 		w.clock(3541)
 		w.commit(w.sweepOrder(w.orders["O1"], w.now))
@@ -191,6 +214,8 @@ func orderDifference(before, after domain.Order, known bool, reason string, note
 	requested := after.ContentHash != before.ContentHash
 	say(known && !requested && after.Priority != before.Priority, "urgent")
 	say(known && !requested && !after.Deadline.Equal(before.Deadline), "due")
+	say(after.PinnedDroneID != before.PinnedDroneID, "pinned")
+	say(len(after.ForbiddenDroneIDs) != len(before.ForbiddenDroneIDs), "forbidden")
 	say(reason != "", reason)
 	say(noted, "noted")
 	if len(parts) == 0 {

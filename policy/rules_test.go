@@ -30,6 +30,9 @@ type rules struct {
 	recall           func(Binding, *domain.Mission, domain.MissionID, string, time.Time) (Change, error)
 	priority         func(*domain.Order, domain.OrderID, domain.Priority, string, time.Time) (Change, error)
 	deadline         func(*domain.Order, domain.OrderID, time.Time, string, time.Time) (Change, error)
+	pin, forbid      func(*domain.Order, bool, Pin, time.Time) (Change, error)
+	allow            func(*domain.Order, Pin, time.Time) (Change, error)
+	unpin            func(*domain.Order, domain.OrderID, string, time.Time) (Change, error)
 	setup            func(*domain.Drone, domain.Drone, time.Time) Change
 }
 
@@ -44,6 +47,7 @@ func configured(drone DronePolicy, order OrderPolicy, assignment MissionAssignme
 		drone: drone, order: order, assignment: assignment,
 		telemetry: drone.ApplyTelemetry, proveLate: drone.ProveLate, sweepBinding: drone.SweepBinding, sweepIdle: drone.SweepIdle, sweepOrder: SweepOrder,
 		assign: assignment.AssignMission, ingest: order.IngestOrder, cancelByOperator: order.CancelByOperator,
-		hold: HoldOrder, release: ReleaseOrder, clear: ClearDrone, ground: GroundDrone, unground: ReleaseDrone, recall: RecallMission, priority: SetPriority, deadline: SetDeadline, setup: SetupDrone,
+		hold: HoldOrder, release: ReleaseOrder, clear: ClearDrone, ground: GroundDrone, unground: ReleaseDrone, recall: RecallMission, priority: SetPriority, deadline: SetDeadline,
+		pin: PinOrder, unpin: UnpinOrder, forbid: ForbidDrone, allow: AllowDrone, setup: SetupDrone,
 	}
 }

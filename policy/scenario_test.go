@@ -139,12 +139,17 @@ func (s scenario) happen(r rules) *world {
 		case "sweep":
 			w.sweep()
 		case "hold":
-			_ = w.holdOrder(order)
+			if st.flaw {
+				_ = w.forbidDrone(order, drone)
+			} else {
+				_ = w.holdOrder(order)
+			}
 		case "release":
 			_ = w.releaseOrder(order)
 			if st.flaw {
 				_ = w.setPriority(order, domain.PriorityCritical)
 				_ = w.setDeadline(order, w.now.Add(time.Minute))
+				_ = w.pinOrder(order, drone)
 			}
 		case "operator cancels":
 			_ = w.operatorCancels(order)
@@ -156,6 +161,8 @@ func (s scenario) happen(r rules) *world {
 			if st.flaw {
 				_ = w.groundDrone(drone)
 			} else {
+				_ = w.allowDrone(order, drone)
+				_ = w.unpinOrder(order)
 				_ = w.releaseDrone(drone)
 			}
 		}

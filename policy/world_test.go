@@ -334,6 +334,9 @@ func (w *world) verifyApplied(s DecisionState, d domain.Decision, v Verdict) {
 		if o := s.Orders[id]; o.Status != domain.OrderPending || o.Held || o.PendingSince.After(d.SnapshotTime) {
 			w.violated("decision %s was applied to order %s, which is %s, held %t", d.ID, id, o.Status, o.Held)
 		}
+		if o := s.Orders[id]; o.PinnedDroneID != "" && o.PinnedDroneID != d.DroneID || slices.Contains(o.ForbiddenDroneIDs, d.DroneID) { // F-OPR-05
+			w.violated("decision %s gives order %s to drone %s; it is pinned to %q, forbidden to %q", d.ID, id, d.DroneID, o.PinnedDroneID, o.ForbiddenDroneIDs)
+		}
 		if !slices.ContainsFunc(v.Change.Orders, func(o domain.Order) bool { return o.ID == id && o.AssignedMissionID == v.Entry.MissionID }) {
 			w.violated("applied decision %s left order %s out", d.ID, id) // I7
 		}
@@ -411,6 +414,33 @@ func (w *world) setDeadline(id domain.OrderID, at time.Time) error {
 	change, err := w.deadline(order, id, at, "ward closes", w.now)
 	w.commit(change)
 	return err
+}
+
+// onDrone is an operator's command about an order and a drone.
+func (w *world) onDrone(do func(*domain.Order, bool, Pin, time.Time) (Change, error), id domain.OrderID, drone domain.DroneID) error {
+	order, _ := w.orderAndBinding(id, func(*domain.Order) bool { return false })
+	_, known := w.drones[drone]
+	change, err := do(order, known, Pin{Order: id, Drone: drone, Why: "a request"}, w.now)
+	w.commit(change)
+	return err
+}
+
+func (w *world) pinOrder(id domain.OrderID, drone domain.DroneID) error {
+	return w.onDrone(w.pin, id, drone)
+}
+
+func (w *world) forbidDrone(id domain.OrderID, drone domain.DroneID) error {
+	return w.onDrone(w.forbid, id, drone)
+}
+
+func (w *world) allowDrone(id domain.OrderID, drone domain.DroneID) error {
+	allow := func(o *domain.Order, _ bool, p Pin, now time.Time) (Change, error) { return w.allow(o, p, now) }
+	return w.onDrone(allow, id, drone)
+}
+
+func (w *world) unpinOrder(id domain.OrderID) error {
+	unpin := func(o *domain.Order, _ bool, p Pin, now time.Time) (Change, error) { return w.unpin(o, id, p.Why, now) }
+	return w.onDrone(unpin, id, "")
 }
 
 func (w *world) recallMission(id domain.MissionID) error {

@@ -99,11 +99,12 @@ type cutter struct {
 	meridian float64
 }
 
-// item is what a cut must not separate: a route with its drone and orders, or an
-// unserved order.
+// item is what a cut must not separate: a drone with its route and the unserved
+// orders that only it may carry, or another unserved order.
 type item struct {
 	lat, lon float64 // see cutter.meridian
 	orders   []int32
+	unserved int   // of the orders
 	drone    int32 // -1: none
 	route    int32 // -1: not a route
 }
@@ -126,6 +127,7 @@ func (c *cutter) split(items []item, depth int, shift float64) {
 // items lists the routes and the orders that they leave out.
 func (c *cutter) items(orders []int32) []item {
 	var items []item
+	ofDrone := map[int32]int{} // index of its item
 	served := make([]bool, len(c.orders))
 	for k, route := range c.routes {
 		it := item{drone: route.drone, route: int32(k)}
@@ -142,13 +144,23 @@ func (c *cutter) items(orders []int32) []item {
 		}
 		it.lat /= float64(len(it.orders))
 		it.lon = nearLongitude(c.meridian, it.lon/float64(len(it.orders)))
+		ofDrone[route.drone] = len(items)
 		items = append(items, it)
 	}
 	for _, o := range orders {
-		if !served[o] {
-			at := c.spot(o)
-			items = append(items, item{lat: at.Lat, lon: nearLongitude(c.meridian, at.Lon), orders: []int32{o}, drone: -1, route: -1})
+		if served[o] {
+			continue
 		}
+		drone := c.orders[o].pinned
+		if i, known := ofDrone[drone]; known {
+			items[i].orders, items[i].unserved = append(items[i].orders, o), items[i].unserved+1
+			continue
+		}
+		if drone >= 0 {
+			ofDrone[drone] = len(items)
+		}
+		at := c.spot(o)
+		items = append(items, item{lat: at.Lat, lon: nearLongitude(c.meridian, at.Lon), orders: []int32{o}, unserved: 1, drone: drone, route: -1})
 	}
 	return items
 }
@@ -193,18 +205,18 @@ func (c *cutter) assignIdleDrones() {
 	if len(c.clusters) == 0 {
 		return
 	}
-	flying := make([]bool, len(c.drones))
-	for _, route := range c.routes {
-		flying[route.drone] = true
-	}
-	unserved := 0
+	placed := make([]bool, len(c.drones))
+	unserved, idle := 0, len(c.drones)
 	for i := range c.clusters {
 		unserved += c.clusters[i].unserved
+		idle -= len(c.clusters[i].drones)
+		for _, d := range c.clusters[i].drones {
+			placed[d] = true
+		}
 	}
-	idle := len(c.drones) - len(c.routes)
 	assigned := make([]float64, len(c.clusters))
 	for d := range c.drones {
-		if flying[d] {
+		if placed[d] {
 			continue
 		}
 		at := c.problem.Drones[c.drones[d].index].At
@@ -268,12 +280,13 @@ func newCluster(items []item, routes []plannedRoute) cluster {
 		c.orders = append(c.orders, it.orders...)
 		c.low = Location{Lat: min(c.low.Lat, it.lat), Lon: min(c.low.Lon, it.lon)}
 		c.high = Location{Lat: max(c.high.Lat, it.lat), Lon: max(c.high.Lon, it.lon)}
-		if it.route < 0 {
-			c.unserved += len(it.orders)
-			continue
+		c.unserved += it.unserved
+		if it.drone >= 0 {
+			c.drones = append(c.drones, it.drone)
 		}
-		c.drones = append(c.drones, it.drone)
-		c.routes = append(c.routes, routes[it.route])
+		if it.route >= 0 {
+			c.routes = append(c.routes, routes[it.route])
+		}
 	}
 	return c
 }

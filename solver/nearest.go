@@ -22,7 +22,7 @@ func (r *run) nearestFirst() []plannedRoute {
 			dr := &r.drones[d]
 			approach := dr.at.metres(src.at)
 			total := approach + src.at.metres(order.delivery) + order.delivery.metres(dr.home)
-			if !used[d] && order.weight <= dr.capacity && approach < nearest &&
+			if !used[d] && order.mayCarry(int32(d)) && order.weight <= dr.capacity && approach < nearest &&
 				total <= dr.reach && total*dr.pace+service <= dr.maxTime {
 				best, nearest = d, approach
 			}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dronefleet/dronefleet/solver/internal/pdp"
 	"github.com/dronefleet/dronefleet/solver/model"
 )
 
@@ -43,6 +44,10 @@ func (pr *prepared) prepareOrders() {
 			continue
 		}
 		ro := readyOrder{index: i, delivery: toVec(o.Delivery), weight: o.WeightKg}
+		if !pr.restrict(&ro, &o) {
+			pr.reject(i, NoDroneAllowed, "")
+			continue
+		}
 		due := o.Due(pr.problem.Now).Sub(pr.problem.Now).Seconds()
 		if ro.sources = pr.sourcesOf(o, ro.delivery); len(ro.sources) == 0 {
 			pr.reject(i, NoCompatibleWarehouse, "")
@@ -71,6 +76,32 @@ func (pr *prepared) prepareOrders() {
 		pr.orders = append(pr.orders, ro)
 	}
 }
+
+// restrict keeps an order from the drones that must not carry it. It returns false
+// if there are drones and none may.
+func (pr *prepared) restrict(ro *readyOrder, o *Order) bool {
+	ro.pinned = -1
+	if !o.Restricted() || len(pr.drones) == 0 {
+		return true
+	}
+	ro.barred = pdp.NewSet(len(pr.drones))
+	allowed := 0
+	for k := range pr.drones {
+		if !o.Allows(pr.problem.Drones[pr.drones[k].index].ID) {
+			ro.barred.Add(int32(k))
+			continue
+		}
+		if allowed++; allowed == 1 {
+			ro.pinned = int32(k)
+		} else {
+			ro.pinned = -1
+		}
+	}
+	return allowed > 0
+}
+
+// mayCarry reports whether an order is allowed on a drone.
+func (o *readyOrder) mayCarry(drone int32) bool { return o.barred == nil || !o.barred.Has(drone) }
 
 func (pr *prepared) reject(i int, reason Reason, detail string) {
 	pr.unserved = append(pr.unserved, Unserved{
@@ -134,7 +165,7 @@ func (pr *prepared) feasibility(o *readyOrder, due float64) (_ fit, by int, _ Re
 		}
 		for k := range pr.drones {
 			d := &pr.drones[k]
-			if o.weight > d.capacity {
+			if o.weight > d.capacity || !o.mayCarry(int32(k)) {
 				continue
 			}
 			canLift = true

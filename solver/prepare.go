@@ -47,6 +47,8 @@ type readyOrder struct {
 	rank     int
 	overdue  float64 // seconds past the deadline, 0 if not late
 	extra    int     // aging steps beyond the highest rank
+	barred   pdp.Set // of prepared.drones, those that must not carry it; nil if all may
+	pinned   int32   // in prepared.drones, the only one that may carry it; -1 if there are several
 }
 
 // maxExtra bounds how many orders of the highest rank one long overdue order can

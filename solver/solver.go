@@ -45,6 +45,7 @@ const (
 	WaitsForBetterRoute   = model.WaitsForBetterRoute
 	DeadlineUnreachable   = model.DeadlineUnreachable
 	OverCapacity          = model.OverCapacity
+	NoDroneAllowed        = model.NoDroneAllowed
 	InvalidInput          = model.InvalidInput
 )
 

@@ -68,7 +68,27 @@ func (pr *prepared) subproblem(orders, drones []int32, lateAllowed bool, kept ..
 			Start: loc.starts[i], End: loc.ends[i], Due: dr.maxTime, Pace: dr.pace, Capacity: engineCapacity(dr.capacity), MaxDistance: dr.reach,
 		}
 	}
+	sp.exclude(pr)
 	return sp
+}
+
+// exclude keeps the requests from vehicles that must not serve them.
+func (sp *subproblem) exclude(pr *prepared) {
+	for i, o := range sp.orders {
+		barred := pr.orders[o].barred
+		if barred == nil {
+			continue
+		}
+		if sp.in.Excluded == nil {
+			sp.in.Excluded = make([]pdp.Set, len(sp.orders))
+		}
+		sp.in.Excluded[i] = pdp.NewSet(len(sp.drones))
+		for v, d := range sp.drones {
+			if barred.Has(d) {
+				sp.in.Excluded[i].Add(int32(v))
+			}
+		}
+	}
 }
 
 // locations are the places of a subproblem. Stops at one place share a location.

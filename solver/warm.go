@@ -32,7 +32,8 @@ func (r *run) repairWarm() []plannedRoute {
 
 // translate returns an old route in terms of the prepared problem. Stops that no
 // longer name a pending order or one of its sources are dropped in pairs, and so
-// are those of more orders than a route can have.
+// are those of orders that the drone must not carry and of more orders than a route
+// can have.
 func (r *run) translate(old Route, drone int32, orders map[string]int32, taken map[int32]bool) plannedRoute {
 	route := plannedRoute{drone: drone}
 	aboard := map[int32]bool{}
@@ -44,7 +45,7 @@ func (r *run) translate(old Route, drone int32, orders map[string]int32, taken m
 		switch s.Kind {
 		case WarehousePickup:
 			k := r.sourceIndex(o, s.WarehouseID)
-			if k < 0 || taken[o] || aboard[o] || len(aboard) == r.params.MaxOrdersPerRoute {
+			if k < 0 || !r.orders[o].mayCarry(drone) || taken[o] || aboard[o] || len(aboard) == r.params.MaxOrdersPerRoute {
 				continue
 			}
 			aboard[o] = true

@@ -132,6 +132,8 @@ type Order struct {
 	Held              bool               `json:"held"`
 	HeldReason        string             `json:"heldReason,omitempty"`
 	Late              bool               `json:"late"`
+	PinnedDroneID     domain.DroneID     `json:"pinnedDroneId,omitempty"`
+	ForbiddenDroneIDs []domain.DroneID   `json:"forbiddenDroneIds,omitempty"`
 	AssignedDroneID   domain.DroneID     `json:"assignedDroneId,omitempty"`
 	AssignedMissionID domain.MissionID   `json:"assignedMissionId,omitempty"`
 	ContentHash       string             `json:"contentHash,omitempty"`
@@ -146,7 +148,7 @@ func OfOrder(o domain.Order) Order {
 		ID: o.ID, Status: o.Status, ProductType: o.ProductType,
 		DeliveryLocation: position(o.Delivery), PackageWeightKg: Number(o.WeightKg), RequiresColdChain: o.ColdChain, RequesterID: o.RequesterID,
 		CreatedAt: moment(o.CreatedAt), Deadline: moment(o.Deadline), PendingSince: moment(o.PendingSince), DeliveredAt: moment(o.DeliveredAt),
-		Attempts: o.Attempts, Held: o.Held, HeldReason: o.HeldReason, Late: o.Late,
+		Attempts: o.Attempts, Held: o.Held, HeldReason: o.HeldReason, Late: o.Late, PinnedDroneID: o.PinnedDroneID, ForbiddenDroneIDs: o.ForbiddenDroneIDs,
 		AssignedDroneID: o.AssignedDroneID, AssignedMissionID: o.AssignedMissionID, ContentHash: o.ContentHash, ContentPublishedAt: moment(o.ContentPublishedAt), Revision: o.Revision,
 	}
 	if o.Priority != 0 {
@@ -180,6 +182,7 @@ type Wait struct {
 type Obstacles struct {
 	FreeDrones int `json:"freeDrones,omitempty"`
 	BusyDrones int `json:"busyDrones,omitempty"`
+	NotAllowed int `json:"notAllowed,omitempty"`
 	Warehouse  int `json:"warehouse,omitempty"`
 	Payload    int `json:"payload,omitempty"`
 	ColdChain  int `json:"coldChain,omitempty"`
@@ -193,7 +196,7 @@ type Obstacles struct {
 
 func obstacles(o domain.Obstacles) Obstacles {
 	return Obstacles{
-		FreeDrones: o.Free, BusyDrones: o.Busy, Warehouse: o.Warehouse, Payload: o.Payload, ColdChain: o.ColdChain, Range: o.Range,
+		FreeDrones: o.Free, BusyDrones: o.Busy, NotAllowed: o.NotAllowed, Warehouse: o.Warehouse, Payload: o.Payload, ColdChain: o.ColdChain, Range: o.Range,
 		Battery: o.Battery, Taken: o.Taken, Reserve: o.Reserve, Unused: o.Unused, Deadline: o.Deadline,
 	}
 }

@@ -51,6 +51,54 @@ func (s *Store) SetDeadline(ctx context.Context, id domain.OrderID, deadline tim
 	})
 }
 
+// PinOrder lets only one drone take an open order.
+func (s *Store) PinOrder(ctx context.Context, p policy.Pin) error {
+	return s.changePin(ctx, p, policy.PinOrder)
+}
+
+// ForbidDrone keeps a drone from taking an open order.
+func (s *Store) ForbidDrone(ctx context.Context, p policy.Pin) error {
+	return s.changePin(ctx, p, policy.ForbidDrone)
+}
+
+// UnpinOrder ends a pin.
+func (s *Store) UnpinOrder(ctx context.Context, id domain.OrderID, why string) error {
+	return s.changeOrder(ctx, id, alone, func(o *domain.Order, _ *policy.Binding, now time.Time) (policy.Change, error) {
+		return policy.UnpinOrder(o, id, why, now)
+	})
+}
+
+// AllowDrone ends a prohibition.
+func (s *Store) AllowDrone(ctx context.Context, p policy.Pin) error {
+	return s.changeOrder(ctx, p.Order, alone, func(o *domain.Order, _ *policy.Binding, now time.Time) (policy.Change, error) {
+		return policy.AllowDrone(o, p, now)
+	})
+}
+
+// changePin runs decide on an order in one transaction that also reads whether the
+// drone is known.
+func (s *Store) changePin(ctx context.Context, p policy.Pin,
+	decide func(_ *domain.Order, known bool, _ policy.Pin, _ time.Time) (policy.Change, error)) error {
+	return s.transact(ctx, nil, func(t *txn) error {
+		snaps, err := t.get(s.doc(Orders, string(p.Order)), s.doc(Drones, string(p.Drone)))
+		if err != nil {
+			return err
+		}
+		if err := t.addOrder(snaps[0]); err != nil {
+			return err
+		}
+		var order *domain.Order
+		if o, ok := t.orders[p.Order]; ok {
+			order = &o
+		}
+		change, err := decide(order, snaps[1].Exists(), p, t.now)
+		if err != nil {
+			return err
+		}
+		return t.write(change)
+	})
+}
+
 // CancelOrder cancels an order whose parcel is not aboard.
 func (s *Store) CancelOrder(ctx context.Context, id domain.OrderID, why string) error {
 	cancel := domain.OrderRequest{ID: id, Cancel: true}

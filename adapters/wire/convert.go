@@ -60,6 +60,7 @@ func orderToProto(o domain.Order) *pb.Order {
 	m.CreatedAt, m.Deadline = timeToProto(o.CreatedAt), timeToProto(o.Deadline)
 	m.AssignedDroneId = string(o.AssignedDroneID)
 	m.AssignedMissionId = string(o.AssignedMissionID)
+	m.PinnedDroneId, m.ForbiddenDroneIds = string(o.PinnedDroneID), texts(o.ForbiddenDroneIDs)
 	return m
 }
 

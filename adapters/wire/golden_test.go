@@ -138,6 +138,7 @@ func goldenSnapshot() domain.Snapshot {
 		Orders: []domain.Order{{
 			ID: "O-1", Status: domain.OrderPending, OrderContent: content,
 			CreatedAt: measuredAt.Add(-time.Minute), Deadline: measuredAt.Add(14 * time.Minute),
+			PinnedDroneID: "D-001", ForbiddenDroneIDs: []domain.DroneID{"D-002", "D-003"},
 		}},
 		Warehouses: []domain.Warehouse{{
 			ID: "WH-NORTH", Name: "North", Position: bercy, ProductTypes: []string{"BLOOD", "VACCINE"}, ColdStorage: true,

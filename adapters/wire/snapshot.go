@@ -121,6 +121,10 @@ func order(c *checker, path string, m *pb.Order) domain.Order {
 	orderStatuses.check(inner, "status", m.GetStatus())
 	inner.optionalID("assigned_drone_id", m.GetAssignedDroneId())
 	inner.optionalID("assigned_mission_id", m.GetAssignedMissionId())
+	inner.optionalID("pinned_drone_id", m.GetPinnedDroneId())
+	for i, id := range m.GetForbiddenDroneIds() {
+		inner.id(at("forbidden_drone_ids", i), id)
+	}
 	r := orderRequest(inner, m)
 	for _, p := range inner.problems {
 		c.add(join(path, p.Field), "%s", p.Complaint)
@@ -133,6 +137,8 @@ func order(c *checker, path string, m *pb.Order) domain.Order {
 		Deadline:          r.Deadline,
 		AssignedDroneID:   domain.DroneID(m.GetAssignedDroneId()),
 		AssignedMissionID: domain.MissionID(m.GetAssignedMissionId()),
+		PinnedDroneID:     domain.DroneID(m.GetPinnedDroneId()),
+		ForbiddenDroneIDs: each(m.GetForbiddenDroneIds(), func(id string) domain.DroneID { return domain.DroneID(id) }),
 	}
 }
 

@@ -120,6 +120,9 @@ func (s story) printNow(d *Desk) {
 		if o.Held {
 			say("  held: %s", o.HeldReason)
 		}
+		if o.PinnedDroneID != "" || len(o.ForbiddenDroneIDs) > 0 {
+			say("  for %s", allowed(o))
+		}
 		if o.Late {
 			say("  late")
 		}

@@ -347,6 +347,35 @@ func TestDesk_ChangesPriorityAndDeadline(t *testing.T) {
 	}
 }
 
+// F-OPR-05
+func TestDesk_PinsOrdersAndForbidsDrones(t *testing.T) {
+	o := openOffice(t)
+	ctx := t.Context()
+	for _, id := range []domain.DroneID{"D1", "D2"} {
+		o.report(domain.Telemetry{DroneID: id, Timestamp: time.Now(), Position: home, Battery: 90, Status: domain.DroneIdle})
+	}
+	o.refused(o.desk.PinOrder(ctx, "O1", "D1", "trained crew"), policy.ReasonNotFound)
+	o.order("O1")
+	o.refused(o.desk.PinOrder(ctx, "O1", "D9", "trained crew"), policy.ReasonDroneUnknown)
+	o.expect(o.says(o.desk.PinOrder(ctx, "O1", "D1", "trained crew")), "order O1 is PENDING, for drone D1 only\n")
+	o.expect(o.says(o.desk.PinOrder(ctx, "O1", "D1", "again")), "already done: order O1 is PENDING, for drone D1 only\n")
+	o.refused(o.desk.ForbidDrone(ctx, "O1", "D1", "noise"), policy.ReasonDronePinned)
+	o.decide("X", "D2", "O1")
+	entry, err := o.desk.Store.LedgerEntry(ctx, "X")
+	if err != nil || entry.Reason != string(policy.ReasonDroneNotAllowed) || entry.Detail != "order O1: it is pinned to drone D1" {
+		t.Errorf("a decision for D2: %+v, %v", entry, err)
+	}
+	o.expect(o.says(o.desk.PinOrder(ctx, "O1", "D2", "D1 is away")), "for drone D2 only\n")
+	o.expect(o.says(o.desk.UnpinOrder(ctx, "O1", "it landed")), "order O1 is PENDING, for every drone\n")
+	o.expect(o.says(o.desk.UnpinOrder(ctx, "O1", "again")), "already done: ")
+	o.expect(o.says(o.desk.ForbidDrone(ctx, "O1", "D1", "noise")), "for every drone but D1\n")
+	o.expect(o.says(o.desk.ForbidDrone(ctx, "O1", "D2", "noise")), "for every drone but D1, D2\n")
+	o.expect(o.says(o.desk.AllowDrone(ctx, "O1", "D1", "quiet")), "for every drone but D2\n")
+	o.expect(o.says(o.desk.AllowDrone(ctx, "O1", "D1", "again")), "already done: ")
+	o.expect(o.says(o.desk.Audit(ctx, operator.SubjectOrder, "O1")), "for every drone but D2\n",
+		"stays PENDING; pinnedDroneId=D1 because trained crew (by ", "pinnedDroneId=D2 (was D1)", "pinnedDroneId=none (was D2)", "forbiddenDroneIds=D2 (was D1, D2)")
+}
+
 // F-OPR-04
 func TestDesk_AcknowledgesAlerts(t *testing.T) {
 	o := openOffice(t)

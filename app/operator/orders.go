@@ -129,6 +129,48 @@ func (d *Desk) printUrgency(changed Changed[domain.Order], err error) error {
 	return nil
 }
 
+// PinOrder lets only one drone take an order and prints it.
+func (d *Desk) PinOrder(ctx context.Context, id domain.OrderID, drone domain.DroneID, reason string) error {
+	return d.printDrones(d.commands().PinOrder(ctx, id, drone, reason))
+}
+
+// UnpinOrder ends what PinOrder did and prints the order.
+func (d *Desk) UnpinOrder(ctx context.Context, id domain.OrderID, reason string) error {
+	return d.printDrones(d.commands().UnpinOrder(ctx, id, reason))
+}
+
+// ForbidDrone keeps a drone from taking an order and prints it.
+func (d *Desk) ForbidDrone(ctx context.Context, id domain.OrderID, drone domain.DroneID, reason string) error {
+	return d.printDrones(d.commands().ForbidDrone(ctx, id, drone, reason))
+}
+
+// AllowDrone ends what ForbidDrone did and prints the order.
+func (d *Desk) AllowDrone(ctx context.Context, id domain.OrderID, drone domain.DroneID, reason string) error {
+	return d.printDrones(d.commands().AllowDrone(ctx, id, drone, reason))
+}
+
+// printDrones prints which drones may take an order after a command.
+func (d *Desk) printDrones(changed Changed[domain.Order], err error) error {
+	if err != nil || d.JSON {
+		return d.printOrder(changed, err)
+	}
+	o := changed.Now
+	d.say("%sorder %s is %s, for %s", changed.already(), o.ID, o.Status, allowed(o))
+	return nil
+}
+
+// allowed names the drones that may take an order.
+func allowed(o domain.Order) string {
+	if o.PinnedDroneID != "" {
+		return "drone " + string(o.PinnedDroneID) + " only"
+	}
+	text := "every drone"
+	for i, id := range o.ForbiddenDroneIDs {
+		text += []string{" but ", ", "}[min(i, 1)] + string(id)
+	}
+	return text
+}
+
 // already is the prefix of the line about a change that was already in effect.
 func (c Changed[E]) already() string {
 	if c.Already {

@@ -1,7 +1,10 @@
 package planner
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"slices"
 
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/solver"
@@ -11,8 +14,29 @@ import (
 // all drones of the depot were considered: the problem holds only those that are
 // free, perhaps none.
 func DependsOnBusyDrones(p solver.Problem, u solver.Unserved) bool {
-	return u.Reason == solver.OverCapacity || u.Reason == solver.OutOfRange ||
+	return u.Reason == solver.OverCapacity || u.Reason == solver.OutOfRange || u.Reason == solver.NoDroneAllowed ||
 		u.Reason == solver.NoDroneFree && len(p.Drones) == 0
+}
+
+// pinnedDetail says why the drone that an order is pinned to is not among the free
+// ones; "" if the order is not pinned. The drones are all of the depot.
+func pinnedDetail(o *solver.Order, drones []domain.Drone) string {
+	if o.PinnedDroneID == "" {
+		return ""
+	}
+	at := slices.IndexFunc(drones, func(d domain.Drone) bool { return string(d.ID) == o.PinnedDroneID })
+	if at < 0 {
+		return "pinned drone " + o.PinnedDroneID + " is not of this depot, or was not heard of lately"
+	}
+	d := drones[at]
+	why := fmt.Sprintf("is %s with %.0f %%", d.Status, d.Battery)
+	switch {
+	case d.Grounded:
+		why = "is grounded"
+	case d.Bound():
+		why = "flies mission " + string(d.CurrentMissionID)
+	}
+	return fmt.Sprintf("pinned drone %s %s", d.ID, why)
 }
 
 // waitsForBusyDrone is the detail of an order that a drone of the depot could
@@ -44,7 +68,7 @@ func JudgeByAllDrones(ctx context.Context, p solver.Problem, unserved []solver.U
 	}
 	impossible := map[int]solver.Reason{}
 	for _, u := range plan.Unserved {
-		if u.Reason == solver.OverCapacity || u.Reason == solver.OutOfRange {
+		if u.Reason == solver.OverCapacity || u.Reason == solver.OutOfRange || u.Reason == solver.NoDroneAllowed {
 			impossible[u.Index] = u.Reason
 		}
 	}
@@ -53,8 +77,11 @@ func JudgeByAllDrones(ctx context.Context, p solver.Problem, unserved []solver.U
 		switch {
 		case never:
 			u.Reason = reason
-		case u.Reason != solver.NoDroneFree:
-			u.Reason, u.Detail = solver.NoDroneFree, waitsForBusyDrone
+			if reason == solver.NoDroneAllowed {
+				u.Detail = pinnedDetail(&all.Orders[i], drones)
+			}
+		case u.Reason != solver.NoDroneFree || all.Orders[i].PinnedDroneID != "":
+			u.Reason, u.Detail = solver.NoDroneFree, cmp.Or(pinnedDetail(&all.Orders[i], drones), waitsForBusyDrone)
 		}
 	}
 	return nil

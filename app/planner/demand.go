@@ -64,7 +64,7 @@ func (m *demand) observe(f directFlights) {
 		m.typical = f.charged(f.problem.Drones[n-1])
 	}
 	for i := range f.problem.Orders {
-		o := &f.problem.Orders[i]
+		o := unrestricted(&f.problem.Orders[i]) // the next orders at this place are not pinned
 		_, old := m.known[o.ID]
 		m.known[o.ID] = now
 		if old {

@@ -195,7 +195,7 @@ func (f directFlights) try(d *solver.Drone, r *request) (took time.Duration, cha
 // trySooner is try, but may return never for an arrival that is not sooner than
 // the given one.
 func (f directFlights) trySooner(d *solver.Drone, r *request, than time.Duration) (took time.Duration, charge float64) {
-	if d.CapacityKg > 0 && r.order.WeightKg > d.CapacityKg {
+	if d.CapacityKg > 0 && r.order.WeightKg > d.CapacityKg || r.order.Restricted() && !r.order.Allows(d.ID) {
 		return never, math.Inf(1)
 	}
 	reach := (d.BatteryPercent - f.params.ReservePercent) / d.Consumption() * 1000
@@ -226,6 +226,17 @@ func (f directFlights) trySooner(d *solver.Drone, r *request, than time.Duration
 // tryOne is try for a single pair.
 func (f directFlights) tryOne(d solver.Drone, o *solver.Order) (took time.Duration, charge float64) {
 	return f.try(&d, f.request(o))
+}
+
+// unrestricted is an order as if every drone may carry it. It judges drones that stand
+// for others, which have another id.
+func unrestricted(o *solver.Order) *solver.Order {
+	if !o.Restricted() {
+		return o
+	}
+	plain := *o
+	plain.PinnedDroneID, plain.ForbiddenDroneIDs = "", nil
+	return &plain
 }
 
 // earliest is the soonest arrival of an order with one of the drones, and the

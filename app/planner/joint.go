@@ -33,7 +33,13 @@ func (l *lookAhead) inReserveOrder() []solver.Drone {
 		}
 		return cmp.Compare(a.BatteryPercent, b.BatteryPercent)
 	})
-	return rest
+	// Another drone in reserve does as well, and an order that is pinned has no other.
+	pinned := map[string]bool{}
+	for i := range l.work.Orders {
+		pinned[l.work.Orders[i].PinnedDroneID] = true
+	}
+	isPinned := func(d solver.Drone) bool { return pinned[d.ID] }
+	return append(slices.DeleteFunc(slices.Clone(rest), isPinned), slices.DeleteFunc(rest, func(d solver.Drone) bool { return !isPinned(d) })...)
 }
 
 // planJointly is the joint stage: all orders, with the drones offered.
@@ -124,7 +130,7 @@ func (l *lookAhead) completeCritical(ctx context.Context, plan *solver.Plan) err
 func (l *lookAhead) withRouteLimit(drones []solver.Drone) []solver.Drone {
 	requests := make([]*request, len(l.work.Orders))
 	for i := range l.work.Orders {
-		requests[i] = l.request(&l.work.Orders[i])
+		requests[i] = l.request(unrestricted(&l.work.Orders[i]))
 	}
 	limits := map[solver.Drone]time.Duration{} // by kind of drone
 	limitOf := func(d solver.Drone) time.Duration {
@@ -158,14 +164,15 @@ func (l *lookAhead) withRouteLimit(drones []solver.Drone) []solver.Drone {
 
 // betterWait lists the orders that a plan delivers late although a drone that
 // starts from the depot within one of the next cycles would be in time: once
-// they have left, the delay cannot be made up.
+// they have left, the delay cannot be made up. An order that not every drone may
+// carry does not wait: the next drone may be one of the others.
 func (l *lookAhead) betterWait(plan solver.Plan) map[string]bool {
 	byID := ordersByID(&l.work)
 	waiting := map[string]bool{}
 	for _, r := range plan.Routes {
 		for _, s := range r.Stops {
 			o := byID[s.OrderID]
-			if s.Kind != solver.Delivery || !s.ETA.After(o.Due(l.work.Now)) {
+			if s.Kind != solver.Delivery || o.Restricted() || !s.ETA.After(o.Due(l.work.Now)) {
 				continue
 			}
 			if took, _ := l.tryOne(l.demand.typical, o); took != never && l.inTime(o, took+patience) {

@@ -32,6 +32,7 @@ type droneGroup struct {
 }
 
 type groupMember struct {
+	id      string
 	battery float64
 	use     droneUse
 }
@@ -49,7 +50,7 @@ func groupDrones(drones []solver.Drone, use map[string]droneUse) []droneGroup {
 			index[kind] = g
 			groups = append(groups, droneGroup{drone: kind})
 		}
-		groups[g].members = append(groups[g].members, groupMember{d.BatteryPercent, use[d.ID]})
+		groups[g].members = append(groups[g].members, groupMember{d.ID, d.BatteryPercent, use[d.ID]})
 	}
 	return groups
 }
@@ -100,6 +101,10 @@ func (f directFlights) obstaclesOf(r *request, groups []droneGroup) (n domain.Ob
 	for i := range groups {
 		d, members := &groups[i].drone, groups[i].members
 		n.Free += len(members)
+		if r.order.Restricted() {
+			members = slices.DeleteFunc(slices.Clone(members), func(m groupMember) bool { return !r.order.Allows(m.id) })
+			n.NotAllowed += len(groups[i].members) - len(members)
+		}
 		if d.CapacityKg > 0 && r.order.WeightKg > d.CapacityKg {
 			n.Payload += len(members)
 			continue

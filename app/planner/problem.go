@@ -27,7 +27,10 @@ func ProblemOf(s domain.Snapshot, now time.Time, params solver.Params) solver.Pr
 		order := solver.Order{
 			ID: string(o.ID), Delivery: location(o.Delivery), ProductType: o.ProductType,
 			WeightKg: o.WeightKg, ColdChain: o.ColdChain, Priority: model.PriorityOf(o.Priority),
-			CreatedAt: o.CreatedAt, Deadline: o.Deadline,
+			CreatedAt: o.CreatedAt, Deadline: o.Deadline, PinnedDroneID: string(o.PinnedDroneID),
+		}
+		for _, id := range o.ForbiddenDroneIDs {
+			order.ForbiddenDroneIDs = append(order.ForbiddenDroneIDs, string(id))
 		}
 		if o.Pickup != nil {
 			at := location(*o.Pickup)

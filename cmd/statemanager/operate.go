@@ -104,6 +104,10 @@ type ordersCommand struct {
 	Cancel   ordersCancel   `cmd:"" help:"Cancel an order that no drone carries yet."`
 	Priority ordersPriority `cmd:"" help:"Give an open order another priority."`
 	Deadline ordersDeadline `cmd:"" help:"Give an open order another deadline."`
+	Pin      ordersPin      `cmd:"" help:"Let only one drone take an open order."`
+	Unpin    ordersUnpin    `cmd:"" help:"End what pin did."`
+	Forbid   ordersForbid   `cmd:"" help:"Keep a drone from taking an open order."`
+	Allow    ordersAllow    `cmd:"" help:"End what forbid did."`
 }
 
 type ordersList struct {
@@ -207,6 +211,56 @@ type ordersDeadline struct {
 func (c *ordersDeadline) Run(ctx context.Context) error {
 	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
 		return d.SetDeadline(ctx, domain.OrderID(c.ID), c.Deadline, c.Reason)
+	})
+}
+
+// changeForDrone is a change of an order that names a drone.
+type changeForDrone struct {
+	change
+	Drone string `help:"The drone." required:"" placeholder:"DRONE"`
+}
+
+// Check implements config.Checker.
+func (c *changeForDrone) Check(r *config.Report) {
+	c.change.Check(r)
+	if err := domain.CheckID(c.Drone); err != nil {
+		r.Refuse("drone", "%q %s", c.Drone, err)
+	}
+}
+
+type ordersPin struct{ changeForDrone }
+
+// Run pins an order to a drone.
+func (c *ordersPin) Run(ctx context.Context) error {
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
+		return d.PinOrder(ctx, domain.OrderID(c.ID), domain.DroneID(c.Drone), c.Reason)
+	})
+}
+
+type ordersUnpin struct{ change }
+
+// Run ends a pin.
+func (c *ordersUnpin) Run(ctx context.Context) error {
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
+		return d.UnpinOrder(ctx, domain.OrderID(c.ID), c.Reason)
+	})
+}
+
+type ordersForbid struct{ changeForDrone }
+
+// Run forbids a drone.
+func (c *ordersForbid) Run(ctx context.Context) error {
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
+		return d.ForbidDrone(ctx, domain.OrderID(c.ID), domain.DroneID(c.Drone), c.Reason)
+	})
+}
+
+type ordersAllow struct{ changeForDrone }
+
+// Run allows a forbidden drone again.
+func (c *ordersAllow) Run(ctx context.Context) error {
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error {
+		return d.AllowDrone(ctx, domain.OrderID(c.ID), domain.DroneID(c.Drone), c.Reason)
 	})
 }
 

@@ -154,7 +154,7 @@ func (c *checker) legalOrder(e entity, before, after domain.Event) {
 		transition{string(domain.OrderInDelivery), string(domain.OrderInDelivery)}:
 		mayChange := []string{"late"}
 		if after.Cause == domain.CauseOperator {
-			mayChange = append(mayChange, "priority", "deadline")
+			mayChange = append(mayChange, "priority", "deadline", "pinnedDroneId", "forbiddenDroneIds")
 		}
 		c.expect(onlyChanged(before, after, mayChange...), "I2", e, "changes more than %v while %s at revision %d", mayChange, is, after.Revision)
 	}

@@ -147,6 +147,9 @@ func (r *replay) route(route model.Route) {
 		case model.WarehousePickup:
 			orders++
 			order := r.pickup(id, stop, aboard)
+			if !allowed(order, id) {
+				r.fault("allowed", id, stop.OrderID, "pinned to drone %q, forbidden to %q", order.PinnedDroneID, order.ForbiddenDroneIDs)
+			}
 			load += order.WeightKg
 			if drone.CapacityKg != 0 && !(load <= drone.CapacityKg+limitTolerance) {
 				r.fault("capacity", id, stop.OrderID, "%.3f kg aboard, capacity %.3f", load, drone.CapacityKg)
@@ -295,7 +298,7 @@ func (r *replay) orders(plan model.Plan) {
 		}
 		switch u.Reason {
 		case model.NoCompatibleWarehouse, model.OutOfRange, model.NoDroneFree, model.KeptForCritical,
-			model.WaitsForBetterRoute, model.DeadlineUnreachable, model.OverCapacity:
+			model.WaitsForBetterRoute, model.DeadlineUnreachable, model.OverCapacity, model.NoDroneAllowed:
 		case model.InvalidInput: // does not count as an order
 			if r.valid(u.Index) {
 				r.fault("bank", "", u.OrderID, "reason is invalid_input, but the order is valid")
@@ -363,6 +366,16 @@ func stocks(w model.Warehouse, product string) bool {
 		}
 	}
 	return false
+}
+
+// allowed reports whether an order's pin and prohibitions let a drone carry it.
+func allowed(o model.Order, drone string) bool {
+	for _, forbidden := range o.ForbiddenDroneIDs {
+		if forbidden == drone {
+			return false
+		}
+	}
+	return o.PinnedDroneID == "" || o.PinnedDroneID == drone
 }
 
 func same(a, b model.Location) bool {

@@ -70,13 +70,17 @@ func TestPlan_NamesTheBrokenRule(t *testing.T) {
 		"unknown warehouse":           {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].Stops[1].WarehouseID = "x" }, "stock"},
 		"unknown drone":               {func(_ *solver.Problem, x *solver.Plan) { x.Routes[0].DroneID = "x" }, "drone"},
 		"two routes of a drone":       {func(_ *solver.Problem, x *solver.Plan) { x.Routes = append(x.Routes, x.Routes[0]) }, "drone"},
-		"wrong depot":                 {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].HomeDepotID = "other" }, "ends"},
-		"no depot":                    {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].HomeDepotID, p.Depots = "", p.Depots[1:] }, "ends"},
-		"starts elsewhere":            {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].At.Lat += 0.1 }, "ends"},
-		"too heavy":                   {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].CapacityKg = 3 }, "capacity"},
-		"too heavy by far":            {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].CapacityKg = 0.5 }, "capacity"},
-		"capacity below zero":         {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].CapacityKg = -1 }, "capacity"},
-		"capacity not a number":       {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].CapacityKg = math.NaN() }, "capacity"},
+		"pinned to another drone":     {func(p *solver.Problem, _ *solver.Plan) { p.Orders[0].PinnedDroneID = "x" }, "allowed"},
+		"forbidden to the drone": {func(p *solver.Problem, x *solver.Plan) {
+			p.Orders[1].ForbiddenDroneIDs = []string{"x", x.Routes[0].DroneID}
+		}, "allowed"},
+		"wrong depot":           {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].HomeDepotID = "other" }, "ends"},
+		"no depot":              {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].HomeDepotID, p.Depots = "", p.Depots[1:] }, "ends"},
+		"starts elsewhere":      {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].At.Lat += 0.1 }, "ends"},
+		"too heavy":             {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].CapacityKg = 3 }, "capacity"},
+		"too heavy by far":      {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].CapacityKg = 0.5 }, "capacity"},
+		"capacity below zero":   {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].CapacityKg = -1 }, "capacity"},
+		"capacity not a number": {func(p *solver.Problem, _ *solver.Plan) { p.Drones[0].CapacityKg = math.NaN() }, "capacity"},
 		"weight not a number": {func(p *solver.Problem, _ *solver.Plan) {
 			p.Drones[0].CapacityKg, p.Orders[0].WeightKg = 10, math.NaN()
 		}, "capacity"},

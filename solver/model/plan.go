@@ -95,6 +95,9 @@ const (
 	DeadlineUnreachable Reason = "deadline_unreachable"
 	// OverCapacity: heavier than any drone of the problem may carry.
 	OverCapacity Reason = "over_capacity"
+	// NoDroneAllowed: the order is pinned to a drone that is not among those of the
+	// problem, or forbidden to all of them.
+	NoDroneAllowed Reason = "no_drone_allowed"
 	// InvalidInput: Unserved.Detail names the field.
 	InvalidInput Reason = "invalid_input"
 )

@@ -106,6 +106,22 @@ type Order struct {
 	// Deadline is the latest arrival at Delivery; zero means
 	// CreatedAt + Priority.Window().
 	Deadline time.Time `json:"deadline,omitzero"`
+	// PinnedDroneID, when set, is the only drone that may carry the order.
+	PinnedDroneID string `json:"pinnedDroneId,omitempty"`
+	// ForbiddenDroneIDs are drones that must not carry the order.
+	ForbiddenDroneIDs []string `json:"forbiddenDroneIds,omitempty"`
+}
+
+// Restricted reports whether some drones must not carry the order, whatever they
+// can lift and reach.
+func (o *Order) Restricted() bool { return o.PinnedDroneID != "" || len(o.ForbiddenDroneIDs) > 0 }
+
+// Allows reports whether a drone may carry the order.
+func (o *Order) Allows(drone string) bool {
+	if o.PinnedDroneID != "" && o.PinnedDroneID != drone {
+		return false
+	}
+	return len(o.ForbiddenDroneIDs) == 0 || !slices.Contains(o.ForbiddenDroneIDs, drone)
 }
 
 // Due returns the deadline, defaults applied.

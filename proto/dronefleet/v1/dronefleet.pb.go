@@ -626,6 +626,10 @@ type Order struct {
 	PackageWeightKg   float64                `protobuf:"fixed64,51,opt,name=package_weight_kg,json=packageWeightKg,proto3" json:"package_weight_kg,omitempty"`
 	RequiresColdChain bool                   `protobuf:"varint,52,opt,name=requires_cold_chain,json=requiresColdChain,proto3" json:"requires_cold_chain,omitempty"`
 	RequesterId       string                 `protobuf:"bytes,53,opt,name=requester_id,json=requesterId,proto3" json:"requester_id,omitempty"`
+	// In snapshots: the only drone that may take the order, and those that must not.
+	// Operators decide both; ignored on ingestion.
+	PinnedDroneId     string   `protobuf:"bytes,54,opt,name=pinned_drone_id,json=pinnedDroneId,proto3" json:"pinned_drone_id,omitempty"`
+	ForbiddenDroneIds []string `protobuf:"bytes,55,rep,name=forbidden_drone_ids,json=forbiddenDroneIds,proto3" json:"forbidden_drone_ids,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -756,6 +760,20 @@ func (x *Order) GetRequesterId() string {
 		return x.RequesterId
 	}
 	return ""
+}
+
+func (x *Order) GetPinnedDroneId() string {
+	if x != nil {
+		return x.PinnedDroneId
+	}
+	return ""
+}
+
+func (x *Order) GetForbiddenDroneIds() []string {
+	if x != nil {
+		return x.ForbiddenDroneIds
+	}
+	return nil
 }
 
 // Waypoint is one stop of a route.
@@ -1446,7 +1464,7 @@ const file_dronefleet_v1_dronefleet_proto_rawDesc = "" +
 	"\x17max_flight_time_minutes\x18\f \x01(\x05R\x14maxFlightTimeMinutes\x12\x1d\n" +
 	"\n" +
 	"short_name\x18\r \x01(\tR\tshortName\x12.\n" +
-	"\x13payload_capacity_kg\x182 \x01(\x01R\x11payloadCapacityKg\"\xac\x05\n" +
+	"\x13payload_capacity_kg\x182 \x01(\x01R\x11payloadCapacityKg\"\x84\x06\n" +
 	"\x05Order\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12@\n" +
 	"\x0fpickup_location\x18\x02 \x01(\v2\x17.dronefleet.v1.PositionR\x0epickupLocation\x12D\n" +
@@ -1463,7 +1481,9 @@ const file_dronefleet_v1_dronefleet_proto_rawDesc = "" +
 	"\bdeadline\x182 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12*\n" +
 	"\x11package_weight_kg\x183 \x01(\x01R\x0fpackageWeightKg\x12.\n" +
 	"\x13requires_cold_chain\x184 \x01(\bR\x11requiresColdChain\x12!\n" +
-	"\frequester_id\x185 \x01(\tR\vrequesterId\"\xfa\x01\n" +
+	"\frequester_id\x185 \x01(\tR\vrequesterId\x12&\n" +
+	"\x0fpinned_drone_id\x186 \x01(\tR\rpinnedDroneId\x12.\n" +
+	"\x13forbidden_drone_ids\x187 \x03(\tR\x11forbiddenDroneIds\"\xfa\x01\n" +
 	"\bWaypoint\x12/\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x1b.dronefleet.v1.WaypointTypeR\x04type\x123\n" +
 	"\bposition\x18\x02 \x01(\v2\x17.dronefleet.v1.PositionR\bposition\x12(\n" +

@@ -64,6 +64,9 @@ type Instance struct {
 	Early, Late, Service []float64
 
 	Vehicles []Vehicle
+	// Excluded holds for each request the vehicles that must not serve it, nil for
+	// none; it is nil if no request has any.
+	Excluded []Set
 	// Identical says that all vehicles are alike, so that one empty route stands
 	// for all empty ones.
 	Identical bool
@@ -101,6 +104,11 @@ func NewInstance(places, starts, requests, vehicles int) *Instance {
 		MaxRequests: requests,
 		Near:        make([][]int32, visits),
 	}
+}
+
+// Excludes reports whether a vehicle must not serve a request.
+func (in *Instance) Excludes(request int32, vehicle int32) bool {
+	return in.Excluded != nil && in.Excluded[request] != nil && in.Excluded[request].Has(vehicle)
 }
 
 // row returns the distances from a location to all others.

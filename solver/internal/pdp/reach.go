@@ -39,7 +39,7 @@ func (reach *Reach) fill(in *Instance, request int32, row []uint8) {
 		for v := range in.Vehicles {
 			veh := &in.Vehicles[v]
 			approach, back := toStart[veh.Start], toEnd[veh.End]
-			if in.Demand[request] > veh.Capacity+Tolerance || approach+leg+back > veh.MaxDistance+Tolerance {
+			if in.Excludes(request, int32(v)) || in.Demand[request] > veh.Capacity+Tolerance || approach+leg+back > veh.MaxDistance+Tolerance {
 				continue
 			}
 			clock := max(veh.Depart+veh.Pace*approach, in.Early[vp])

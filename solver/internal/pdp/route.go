@@ -1,6 +1,9 @@
 package pdp
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Position is one stop of a route with its timetable: 64 bytes, one cache line.
 type Position struct {
@@ -126,8 +129,10 @@ func (in *Instance) Retime(positions []Position, veh *Vehicle, first, rest int) 
 }
 
 // Feasible reports whether a vehicle can drive a route of the given length whose
-// timetable is computed: within its distance, its capacity and all windows.
-func (veh *Vehicle) Feasible(positions []Position, length float64) bool {
+// timetable is computed: within its distance, its capacity and all windows, and
+// without a request that it must not serve.
+func (in *Instance) Feasible(vehicle int32, positions []Position, length float64) bool {
+	veh := &in.Vehicles[vehicle]
 	if length > veh.MaxDistance {
 		return false
 	}
@@ -137,7 +142,10 @@ func (veh *Vehicle) Feasible(positions []Position, length float64) bool {
 			return false
 		}
 	}
-	return true
+	if in.Excluded == nil {
+		return true
+	}
+	return !slices.ContainsFunc(positions, func(p Position) bool { return p.Visit >= 0 && in.Excludes(Request(p.Visit), vehicle) })
 }
 
 // Fits reports whether a vehicle can drive the visits.
@@ -150,7 +158,7 @@ func (in *Instance) Fits(vehicle int, visits []int32) bool {
 	}
 	veh := &in.Vehicles[vehicle]
 	positions := in.Positions(vehicle, visits, make([]Position, 0, len(visits)+2))
-	return veh.Feasible(positions, in.Timetable(positions, veh))
+	return in.Feasible(int32(vehicle), positions, in.Timetable(positions, veh))
 }
 
 // Length returns the distance that a vehicle drives for the visits.

@@ -59,7 +59,7 @@ func (x *twoOptStar) finish(ro int32) bool {
 	positions[len(positions)-1] = veh.EndPosition()
 	rs.claim(ro)
 	rs.refresh(ro)
-	return len(positions) == 2 || veh.Feasible(positions, rs.length[ro])
+	return len(positions) == 2 || x.cur.in.Feasible(ro, positions, rs.length[ro])
 }
 
 // companion returns the second route of an exchange: that of another anchor near

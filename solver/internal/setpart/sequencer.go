@@ -81,6 +81,9 @@ func (s *sequencer) shortest(vehicle int, set uint32, cutoff float64) ([]int32, 
 	s.tasks = s.tasks[:0]
 	for ; set != 0; set &= set - 1 {
 		r := int32(bits.TrailingZeros32(set))
+		if s.in.Excludes(r, int32(vehicle)) {
+			return nil, 0, false
+		}
 		d := pdp.Delivery(r)
 		s.tasks = append(s.tasks, task{r, s.in.Loc[d], s.leg[r], s.in.Late[d] + pdp.Tolerance})
 	}
