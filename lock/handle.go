@@ -27,6 +27,7 @@ type Handle struct {
 	heartbeat *heartbeat // nil without WithAutoExtend
 
 	extending chan struct{} // one slot: orders extensions with their bookkeeping
+	longest   time.Duration // what extensions may still ask for; 0: anything. Belongs to the slot
 
 	mu          sync.Mutex
 	state       handleState
@@ -130,7 +131,9 @@ func (h *Handle) Context() context.Context {
 // (the handle's context has ended with ErrOwnershipLost), or that the handle
 // was closed. After an error the extension may have taken effect or not, so the
 // handle counts on the sooner of the old and the new end; only a successful
-// extension makes it later again, also where the store refused this one. An
+// extension makes it later again, also where the store refused this one. If the
+// store's clock decides about expiry, such an extension may even be executed after
+// later ones, so from then on none of this handle's leases is longer than it. An
 // answer that comes when the new lease is over is ErrNetworkTimeout. A lease that
 // is over, but that nobody else may take yet, can still be extended; a context
 // that has ended stays so.
@@ -229,10 +232,18 @@ func (h *Handle) extend(ctx context.Context, ttl time.Duration) (bool, error) {
 	if ctx.Err() != nil { // nothing is asked, so the end of the lease stays
 		return false, AbortedBy(ctx)
 	}
+	if h.longest > 0 {
+		ttl = min(ttl, h.longest)
+	}
 	asked := h.cfg.clock.Now()
 	h.endBy(asked.Add(ttl))
 	res, err := h.backend.Extend(ctx, Ref{LockID: h.lockID, Key: h.key}, ttl)
 	if err != nil {
+		// A store with its own clock counts the time of a late request from when it
+		// comes. Others keep the end that was meant, and notice that they are late.
+		if h.backend.Capabilities().TimeAuthority == ServerTime {
+			h.longest = ttl
+		}
 		return false, err
 	}
 	if !res.OK {

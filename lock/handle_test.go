@@ -508,6 +508,42 @@ func TestHandle_ExtendMakesAShortenedLeaseLongerAgain(t *testing.T) {
 	}
 }
 
+// serverClock is a backend whose own clock decides about expiry.
+type serverClock struct{ lock.Backend }
+
+func (b serverClock) Capabilities() lock.Capabilities {
+	c := b.Backend.Capabilities()
+	c.TimeAuthority = lock.ServerTime
+	return c
+}
+
+// L-TIME-04: a store with its own clock may execute a late extension last. Then the
+// handle must not believe in a longer lease than that one makes.
+func TestHandle_BelievesNoLongerThanALateExtensionLasts(t *testing.T) {
+	clock := locktest.NewClock(time.Now())
+	store := memlock.New(memlock.WithClock(clock))
+	b := &spy{Backend: serverClock{store}}
+	b.onExtend = func(_ context.Context, n int) (lock.ExtendResult, error) {
+		return lock.ExtendResult{}, lock.ErrNetworkTimeout
+	}
+	h := mustAcquire(t, b, lock.WithClock(clock))
+	if ok, err := h.Extend(bg, 5*time.Second); ok || !errors.Is(err, lock.ErrNetworkTimeout) {
+		t.Fatal(ok, err)
+	}
+	b.onExtend = nil
+	if ok, err := h.Extend(bg, time.Minute); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	if late, err := store.Extend(bg, lock.Ref{LockID: h.LockID(), Key: h.Key()}, 5*time.Second); !late.OK || err != nil {
+		t.Fatal(late, err)
+	}
+	clock.Advance(5 * time.Second)
+	if cause := context.Cause(h.Context()); !errors.Is(cause, lock.ErrLeaseUnproven) {
+		t.Errorf("the context ended with %v", cause)
+	}
+	mustClose(t, h)
+}
+
 // hungExtend returns a handle with automatic extension whose manual extension hangs
 // and ignores its context until proceed is called. The heartbeat waits for it.
 func hungExtend(t *testing.T) (h *lock.Handle, clock *locktest.Clock, proceed func()) {

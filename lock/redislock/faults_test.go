@@ -67,6 +67,34 @@ func TestBackend_SurvivesALostRequestOrReply(t *testing.T) {
 	}
 }
 
+// L-TIME-04: an extension that nobody waits for any more is executed after a longer one.
+// The lease still lasts as long as its holder believes.
+func TestBackend_ExecutesALateExtensionWithoutHarm(t *testing.T) {
+	r := newRig(t, Config{})
+	h, err := lock.Acquire(bg, r.faulty, key, lock.WithTTL(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = h.Close() }()
+	ctx, cancel := context.WithCancel(bg)
+	r.proxy.Add(tcpproxy.Rule{Match: scriptCall, Times: 1, Do: tcpproxy.Fault{Delay: 500 * time.Millisecond}, Hook: cancel})
+	if ok, err := h.Extend(ctx, 5*time.Second); ok || !errors.Is(err, lock.ErrAborted) {
+		t.Fatal(ok, err)
+	}
+	if ok, err := h.Extend(bg, time.Minute); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	r.proxy.Cut()
+	r.settled(t)
+	info, err := r.direct.Lookup(bg, lock.Query{Key: key})
+	if err != nil || info == nil {
+		t.Fatal(info, err)
+	}
+	if end := time.UnixMilli(info.ExpiresAtMs); end.Before(h.ExpiresAt()) {
+		t.Errorf("the lease ends at %v, its holder believes at %v", end, h.ExpiresAt())
+	}
+}
+
 // L-ACQ-06, L-ERR-01: what was not answered in the end is unknown, and given back.
 func TestBackend_SaysWhatItDoesNotKnow(t *testing.T) {
 	server := startRedis(t)
