@@ -46,6 +46,7 @@ func (a *API) fleetEndpoints() []endpoint {
 	change, letters, discard, lockKey := newBody[changeRequest], newBody[replayRequest], newBody[discardRequest], newBody[breakRequest]
 	return []endpoint{
 		{get, "/api/v1/optimizer/snapshot", viewer, []parameter{depot}, nil, a.snapshot},
+		{get, "/api/v1/snapshot", viewer, []parameter{pastTime}, nil, a.past},
 		{get, "/api/v1/stream", viewer, []parameter{streamKinds, depot, streamArea}, nil, a.stream},
 		{get, "/api/v1/drones", viewer, listed(choice("status", domain.DroneStatuses)), nil, list("drones", a.drones, entity.OfDrone)},
 		{get, "/api/v1/orders", viewer, listed(choice("status", domain.OrderStatuses), onlyHeld), nil, a.orders},

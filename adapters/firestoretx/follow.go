@@ -53,13 +53,17 @@ func follow[T any](ctx context.Context, q firestore.Query, decode func(*firestor
 
 // FollowOpenOrders follows the orders that are neither delivered nor cancelled.
 func (s *Store) FollowOpenOrders(ctx context.Context, seen func(Sight[domain.Order])) error {
+	return wrap(follow(ctx, s.openOrders(), decodeOrder, seen), "follow open orders")
+}
+
+func (s *Store) openOrders() firestore.Query {
 	var open []string
 	for _, status := range domain.OrderStatuses {
 		if !status.Final() {
 			open = append(open, string(status))
 		}
 	}
-	return wrap(follow(ctx, s.client.Collection(Orders).Where("status", "in", open), decodeOrder, seen), "follow open orders")
+	return s.client.Collection(Orders).Where("status", "in", open)
 }
 
 // FollowActiveMissions follows the missions that are not over.

@@ -74,7 +74,7 @@ func fleet(t *testing.T, cfg devrun.Config) running {
 
 // page opens a browser. Whatever the browser complains about fails the test, except for a
 // connection that the test breaks.
-func page(t *testing.T) context.Context {
+func page(t *testing.T, more ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("a browser is too slow for -short")
@@ -86,6 +86,7 @@ func page(t *testing.T) context.Context {
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
 		chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(2*time.Minute))
+	options = append(options, more...)
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
@@ -221,6 +222,20 @@ func TestConsole_InABrowser(t *testing.T) {
 		}
 		do(t, ctx, chromedp.EmulateViewport(1440, 900))
 	})
+	if *screenshots != "" {
+		// For the README: a mission under way, after a while.
+		await(t, ctx, `fleet.store.all.cycle.size > 5 && [...fleet.store.all.mission.values()].some((m) => m.status === "ACTIVE" && m.reachedStops > 1)`)
+		js[any](t, ctx, `fleet.select({kind: "mission", id: [...fleet.store.all.mission.values()].find((m) => m.status === "ACTIVE" && m.reachedStops > 1).id}), fleet.map.fit(), document.querySelector("#legend").open = true, 1`)
+		for i, view := range views {
+			for _, theme := range []string{"light", "dark"} {
+				js[any](t, ctx, fmt.Sprintf(`document.documentElement.dataset.theme = %q, fleet.map.restyle(), 1`, theme))
+				open(t, ctx, i)
+				await(t, ctx, `!document.querySelector("#panel").innerText.includes("Reading")`)
+				shoot(t, ctx, view+"-"+theme)
+			}
+		}
+		js[any](t, ctx, `fleet.select(null), document.querySelector("#legend").open = false, 1`)
+	}
 	t.Run("is accessible", func(t *testing.T) {
 		axe := os.Getenv("AXE_JS")
 		if axe == "" {

@@ -3,7 +3,6 @@ package console_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -134,20 +133,16 @@ func TestConsole_SaysWhenItHearsNothing(t *testing.T) {
 }
 
 // signedIn serves a State Manager's API as a person sees it who is signed in.
-func signedIn(t *testing.T, api string, token, session string) string {
+func signedIn(t *testing.T, api, token string) string {
 	t.Helper()
 	target, err := neturl.Parse(api)
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
+	server := httptest.NewServer(&httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(target)
 		r.Out.Header.Set("Authorization", "Bearer "+token)
-	}}
-	mux := http.NewServeMux()
-	mux.Handle("/", proxy)
-	mux.HandleFunc("/api/v1/session", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, session) })
-	server := httptest.NewServer(mux)
+	}})
 	t.Cleanup(server.Close)
 	t.Cleanup(server.CloseClientConnections)
 	return server.URL
@@ -186,8 +181,8 @@ func TestConsole_Commands(t *testing.T) {
 		}
 	})
 	api := <-at
-	ann := signedIn(t, api, issuer.Token(t, key, time.Now(), identitytest.Claims{"email": "ann@example.org", "email_verified": true}), `{"name":"ann@example.org","operator":true}`)
-	bob := signedIn(t, api, issuer.Token(t, key, time.Now(), identitytest.Claims{"groups": []string{"watch"}}), `{"name":"bob","operator":false}`)
+	ann := signedIn(t, api, issuer.Token(t, key, time.Now(), identitytest.Claims{"email": "ann@example.org", "email_verified": true}))
+	bob := signedIn(t, api, issuer.Token(t, key, time.Now(), identitytest.Claims{"sub": "bob", "groups": []string{"watch"}}))
 	press := func(name string) {
 		t.Helper()
 		find := fmt.Sprintf(`[...document.querySelectorAll(".actions button")].find((b) => b.textContent === %q)`, name)
@@ -222,6 +217,9 @@ func TestConsole_Commands(t *testing.T) {
 	press("Story")
 	await(t, ctx, `/OPERATOR|operator/.test(document.getElementById("panel").innerText) && document.getElementById("panel").innerText.includes("rotor <b>noise</b>")`)
 	shoot(t, ctx, "Drone's story")
+	time.Sleep(time.Second) // the past is chosen to the second
+	grounded := time.Now()
+	time.Sleep(time.Second)
 	press("Release")
 	fill("rotor replaced", "")
 	await(t, ctx, `!fleet.store.all.drone.get(fleet.map.selected.id).grounded`)
@@ -254,6 +252,21 @@ func TestConsole_Commands(t *testing.T) {
 	if !js[bool](t, ctx, `document.querySelector("#selected").inert && document.getElementById("state").textContent.startsWith("Past")`) {
 		t.Error("commands can be given in the past")
 	}
+
+	// Firestore knows the past: the drone was on the ground once.
+	js[any](t, ctx, fmt.Sprintf(`(() => { const at = new Date(%d);
+		document.getElementById("then").value = new Date(at - at.getTimezoneOffset() * 60e3).toISOString().slice(0, 19);
+		document.getElementById("go").click(); return 1 })()`, grounded.UnixMilli()))
+	await(t, ctx, `document.getElementById("state").textContent.startsWith("Past: the fleet as it was at") && document.documentElement.dataset.past === "all"`)
+	selects("drone", js[string](t, ctx, `[...fleet.map.store.all.drone.values()].find((d) => d.grounded).id`))
+	if got := js[string](t, ctx, `[...document.querySelectorAll(".actions button")].map((b) => b.textContent).join()`); got != "Story" {
+		t.Errorf("the past offers %s", got)
+	}
+	shoot(t, ctx, "Past")
+	js[any](t, ctx, `document.getElementById("then").value = "2020-01-01T00:00:00", document.getElementById("go").click(), 1`)
+	await(t, ctx, `document.getElementById("said").textContent.includes("Firestore keeps an hour")`)
+	js[any](t, ctx, `document.getElementById("live").click(), 1`)
+	await(t, ctx, `document.getElementById("state").textContent === "Live" && fleet.map.store === fleet.store`)
 
 	do(t, ctx, chromedp.Navigate(bob))
 	await(t, ctx, fmt.Sprintf(`fleet.map.drawn === %d && document.getElementById("who").textContent === "bob"`, drones))

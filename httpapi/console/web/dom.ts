@@ -42,7 +42,7 @@ export function span(ms: number): string {
 export function clock(ms: number): string {
   if (isNaN(ms)) return "";
   const at = new Date(ms), day = at.toDateString() === new Date().toDateString() ? "" : at.toLocaleDateString() + " ";
-  return day + at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  return day + at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 }
 
 // plain is a name of the API in words: AT_RISK reads "at risk".

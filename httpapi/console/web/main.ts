@@ -1,16 +1,17 @@
 import { button, byId, clock, el, plain, set, span } from "./dom";
 import { FleetMap, looks, trace } from "./map";
 import { Replay } from "./replay";
-import { session, type Session } from "./session";
+import { ask, session, type Session } from "./session";
 import { Store, time } from "./store";
 import { StoryView, told } from "./story";
 import { Stream } from "./stream";
 import { TableView, urgent } from "./tables";
-import type { Key, Place } from "./types";
+import type { Key, Place, Upsert } from "./types";
 import { acknowledge, confirm, verbsFor, type Verb } from "./verbs";
 import { details, Numbers, TimeLine } from "./views";
 
 const store = new Store(), replay = new Replay(), numbers = new Numbers(), timeLine = new TimeLine(), story = new StoryView();
+let shown = store; // or a store of the past
 let changed = true;
 const stream = new Stream(store, () => { changed = true; if (!map.past) map.redraw(); });
 const map = new FleetMap(store, select);
@@ -18,10 +19,10 @@ const panel = byId("panel");
 
 // Views: each is a table, with a picture above it where that helps.
 const table = (kind: ConstructorParameters<typeof TableView>[0], caption: string) => new TableView(kind, caption, select);
-const views: { name: string; table?: TableView; picture?: { root: HTMLElement; update(s: Store): void }; count?: () => number }[] = [
-  { name: "Orders", table: table("order", "Open orders, those with the least time left first") },
-  { name: "Drones", table: table("drone", "Drones, those in trouble first") },
-  { name: "Missions", table: table("mission", "Missions, active ones first") },
+const views: { name: string; table?: TableView; picture?: { root: HTMLElement; update(s: Store): void }; count?: () => number; past?: true }[] = [
+  { name: "Orders", table: table("order", "Open orders, those with the least time left first"), past: true },
+  { name: "Drones", table: table("drone", "Drones, those in trouble first"), past: true },
+  { name: "Missions", table: table("mission", "Missions, active ones first"), past: true },
   { name: "Alerts", table: table("alert", "Alerts"), count: () => [...store.all.alert.values()].filter((a) => !a.acknowledged).length },
   { name: "Cycles", table: table("cycle", "Cycles, newest first"), picture: timeLine },
   { name: "Numbers", picture: numbers },
@@ -40,7 +41,7 @@ function show(v: (typeof views)[number]): void {
 }
 
 function select(k: Key | null): void {
-  if (k?.kind === "alert") k = store.all.alert.get(k.id)?.entity ?? k;
+  if (k?.kind === "alert") k = shown.all.alert.get(k.id)?.entity ?? k;
   map.selected = k;
   const p = k && placeOf(k);
   if (p && document.activeElement !== map.canvas) map.show(p);
@@ -51,23 +52,23 @@ function select(k: Key | null): void {
 
 function placeOf(k: Key): Place | undefined {
   switch (k.kind) {
-    case "drone": return store.marks.get(k.id);
-    case "order": return store.all.order.get(k.id)?.deliveryLocation;
-    case "mission": { const m = store.all.mission.get(k.id); return m && store.marks.get(m.droneId); }
-    case "depot": return store.all.depot.get(k.id)?.position;
+    case "drone": return shown.marks.get(k.id);
+    case "order": return shown.all.order.get(k.id)?.deliveryLocation;
+    case "mission": { const m = shown.all.mission.get(k.id); return m && shown.marks.get(m.droneId); }
+    case "depot": return shown.all.depot.get(k.id)?.position;
   }
 }
 
 function facts(k: Key): [string, string][] {
-  const o = store.all.order.get(k.id), d = store.all.drone.get(k.id), m = store.all.mission.get(k.id);
+  const o = shown.all.order.get(k.id), d = shown.all.drone.get(k.id), m = shown.all.mission.get(k.id);
   if (k.kind === "order" && o) {
     return [["Status", plain(o.status)], ["Priority", plain(o.priority ?? "")], ["Product", o.productType ?? ""], ["Deadline", clock(time(o.deadline))],
-      ["ETA", clock(store.eta(o))], ["Slack", span(store.slack(o))], ["Drone", o.assignedDroneId ?? ""], ["Held", o.heldReason ?? ""],
+      ["ETA", clock(shown.eta(o))], ["Slack", span(shown.slack(o))], ["Drone", o.assignedDroneId ?? ""], ["Held", o.heldReason ?? ""],
       ["Waits for", (o.waiting ?? []).map((w) => `${w.depotId ?? ""} ${plain(w.reason)}`.trim()).join("; ")]];
   }
   if (k.kind === "drone" && d) {
-    const mark = store.marks.get(d.id);
-    return [["Status", plain(d.status)], ["Battery", mark ? `${Math.round(mark.battery)} %` : ""], ["Last report", mark ? `${span(Math.max(0, store.now() - mark.at))} ago` : ""],
+    const mark = shown.marks.get(d.id);
+    return [["Status", plain(d.status)], ["Battery", mark ? `${Math.round(mark.battery)} %` : ""], ["Last report", mark ? `${span(Math.max(0, shown.now() - mark.at))} ago` : ""],
       ["Mission", d.currentMissionId ?? ""], ["Grounded", d.grounded ? d.groundedReason || "yes" : ""], ["Flies failed mission", d.ghostMissionId ?? ""]];
   }
   if (k.kind === "mission" && m) {
@@ -78,8 +79,8 @@ function facts(k: Key): [string, string][] {
 
 // refresh brings everything but the map up to date.
 function refresh(): void {
-  view.picture?.update(store);
-  view.table?.update(store, map.selected);
+  view.picture?.update(shown);
+  view.table?.update(shown, map.selected);
   [...byId("tabs").children].forEach((b, i) => {
     const n = views[i].count?.() ?? 0;
     set(b, n ? `${views[i].name} ${n}` : views[i].name);
@@ -96,16 +97,16 @@ function refresh(): void {
 // actions are the buttons below the selection. They stay while they are the same, so that
 // focus does.
 function actions(box: HTMLElement, k: Key): void {
-  const verbs: Verb[] = who?.operator ? verbsFor(store, k) : [];
-  const alerts = [...store.all.alert.values()].filter((a) => a.entity.kind === k.kind && a.entity.id === k.id);
-  const same = JSON.stringify([k, verbs, alerts, who]);
+  const verbs: Verb[] = who && shown === store ? verbsFor(shown, k, who.verbs) : [];
+  const alerts = [...shown.all.alert.values()].filter((a) => a.entity.kind === k.kind && a.entity.id === k.id);
+  const same = JSON.stringify([k, verbs, alerts, who, shown === store]);
   let bar = box.querySelector<HTMLElement>(".actions");
   if (bar?.dataset.same === same) return;
   bar?.remove();
   bar = el("div", "", { class: "actions", "data-same": same });
   for (const a of alerts) {
     bar.append(el("p", a.text + (a.acknowledged ? ` (acknowledged by ${a.acknowledged.by}: ${a.acknowledged.reason})` : ""), { class: urgent(a) && !a.acknowledged ? "wrong" : "note", dir: "auto" }));
-    if (who?.operator && !a.acknowledged) bar.append(button("Acknowledge", () => confirm(acknowledge(a), say)));
+    if (who?.verbs.includes("alerts acknowledge") && shown === store && !a.acknowledged) bar.append(button("Acknowledge", () => confirm(acknowledge(a), say)));
   }
   if (told.includes(k.kind)) bar.append(button("Story", () => show(views.find((v) => v.name === "Story")!)));
   for (const v of verbs) bar.append(button(v.name, () => confirm(v, say)));
@@ -146,21 +147,48 @@ const states = { connecting: "Connecting", live: "Live", lost: "Connection lost:
 function tell(): void {
   const state = byId("state"), age = performance.now() - stream.heard;
   document.documentElement.dataset.state = stream.state === "live" && stream.delay > 0 ? "lost" : stream.state;
-  set(state, map.past ? "Past: this is a replay" : stream.state === "live" && stream.delay > 0 ? `The State Manager has had no answer from its store for ${span(stream.delay)}` : states[stream.state]);
+  set(state, shown !== store ? `Past: the fleet as it was at ${clock(shown.now())}` : map.past ? "Past: this is a replay" : stream.state === "live" && stream.delay > 0 ? `The State Manager has had no answer from its store for ${span(stream.delay)}` : states[stream.state]);
   set(byId("age"), store.all.drone.size || stream.state === "live" ? `heard ${span(age)} ago` : "");
 }
 
 // Replay: the slider chooses a frame; the tables, which know only the present, step aside.
-const when = byId<HTMLInputElement>("when");
+const when = byId<HTMLInputElement>("when"), then = byId<HTMLInputElement>("then");
 function rewind(): void {
+  shown = map.store = store;
   const frame = replay.frames[Number(when.value)];
   map.past = frame && Number(when.value) < replay.frames.length - 1 ? frame : null;
-  document.documentElement.toggleAttribute("data-past", map.past !== null);
-  byId("live").setAttribute("aria-pressed", String(!map.past));
   set(byId("moment"), map.past ? clock(map.past.at) : "");
   panel.inert = byId("selected").inert = map.past !== null;
+  marked();
+}
+
+// marked shows whether this is the past, and which views know it.
+function marked(): void {
+  const past = map.past ? "places" : shown !== store ? "all" : "";
+  if (past) document.documentElement.dataset.past = past; else delete document.documentElement.dataset.past;
+  byId("live").setAttribute("aria-pressed", String(!past));
+  [...byId("tabs").children].forEach((b, i) => { (b as HTMLButtonElement).disabled = past === "all" && !views[i].past; });
+  if (past === "all" && !view.past) show(views[0]);
   tell();
+  refresh();
   map.redraw();
+}
+
+// recall shows the fleet as Firestore recorded it at a moment.
+async function recall(): Promise<void> {
+  if (!then.value) { then.focus(); return; }
+  say("Reading the past…");
+  try {
+    const answer = await ask<{ readTime: string; entities: Upsert[] }>("snapshot?at=" + encodeURIComponent(new Date(then.value).toISOString()));
+    when.value = when.max;
+    rewind();
+    shown = map.store = new Store(Date.parse(answer.readTime));
+    answer.entities.forEach((u) => shown.upsert(u));
+    say("");
+    marked();
+  } catch (err) {
+    say((err as Error).message);
+  }
 }
 function remember(): void {
   const at = map.past?.at;
@@ -202,6 +230,7 @@ byId("fit").addEventListener("click", () => map.fit());
 byId("follow").addEventListener("click", () => follow(!map.following));
 byId("live").addEventListener("click", () => { when.value = when.max; rewind(); });
 when.addEventListener("input", rewind);
+byId("go").addEventListener("click", () => void recall());
 byId("sound").addEventListener("click", () => {
   sound = sound ? (void sound.close(), null) : new AudioContext();
   byId("sound").setAttribute("aria-pressed", String(sound !== null));

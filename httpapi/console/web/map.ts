@@ -16,6 +16,7 @@ const unlisted: [Shape, string] = ["ring", "unknown"];
 const stale = 10e3, silent = 60e3; // ms since a report after which a drone pales
 const clusterAt = 400; // drones in sight from which crowds are drawn as numbers...
 const clusterZoom = 3000; // ...at fewer pixels than this a degree
+const clusterAlways = 2500; // or from which they are in any case: shapes would cover each other
 const cell = 56; // pixels of a crowd
 
 export interface Frame { at: number; ids: string[]; places: Float32Array; statuses: string[] }
@@ -40,7 +41,7 @@ export class FleetMap {
   private due = false;
   private colours: Record<string, string> = {};
 
-  constructor(private store: Store, private select: (k: Key | null) => void) {
+  constructor(public store: Store, private select: (k: Key | null) => void) {
     new ResizeObserver(() => this.resize()).observe(this.canvas.parentElement!);
     this.resize();
     this.restyle();
@@ -186,6 +187,7 @@ export class FleetMap {
     this.line(marne, colours.water, 3);
     g.font = "12px system-ui, sans-serif";
     g.textBaseline = "middle";
+    this.drawHospitals();
     if (!this.past) {
       this.drawRoutes();
       this.drawOrders();
@@ -219,6 +221,22 @@ export class FleetMap {
     g.textAlign = "left";
     g.fillStyle = this.colours.text;
     g.fillText(name.slice(0, 40), x + 12, y);
+  }
+
+  // drawHospitals marks where orders go with a cross in a square.
+  private drawHospitals(): void {
+    const g = this.g;
+    g.strokeStyle = this.colours.faint;
+    g.lineWidth = 1.5;
+    g.beginPath();
+    for (const p of this.store.hospitals.values()) {
+      const [x, y] = this.xy(p.lat, p.lon);
+      if (x < -10 || y < -10 || x > this.width + 10 || y > this.height + 10) continue;
+      g.rect(x - 5, y - 5, 10, 10);
+      g.moveTo(x - 2.5, y); g.lineTo(x + 2.5, y);
+      g.moveTo(x, y - 2.5); g.lineTo(x, y + 2.5);
+    }
+    g.stroke();
   }
 
   // drawRoutes draws the plan of the selection: its drone's, or its own.
@@ -292,7 +310,7 @@ export class FleetMap {
     }
   }
 
-  // drawDrones draws all drones of one look at once: that is what makes ten thousand cheap.
+  // drawDrones draws all drones of one look at once, and crowds as numbers.
   private drawDrones(): void {
     const g = this.g, now = this.past ? this.past.at : this.store.now();
     const batches = new Map<string, number[]>();
@@ -309,7 +327,7 @@ export class FleetMap {
       if (!batch) batches.set(key, (batch = []));
       batch.push(x, y, m.heading);
     }
-    if (count > clusterAt && this.scale < clusterZoom) this.drawCrowds(batches);
+    if (count > clusterAt && (this.scale < clusterZoom || count > clusterAlways)) this.drawCrowds(batches);
     else {
       for (const [key, batch] of batches) {
         const [status, pale] = key.split(" "), [shape, colour] = looks[status] ?? unlisted;

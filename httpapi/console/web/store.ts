@@ -1,4 +1,4 @@
-import type { Drone, Entities, Key, Kind, Mission, Order, Position, Upsert } from "./types";
+import type { Drone, Entities, Key, Kind, Mission, Order, Place, Position, Upsert } from "./types";
 
 const kinds: Kind[] = ["drone", "order", "mission", "cycle", "depot", "warehouse", "lock", "alert"];
 
@@ -8,20 +8,23 @@ export interface Mark {
   trail: number[]; // latitudes and longitudes by turns, oldest first
 }
 
+const most = 2000; // hospitals
 const trailPoints = 60;
 
 // Store is the fleet as the stream last told it.
 export class Store {
   readonly all: { [K in Kind]: Map<string, Entities[K]> };
   readonly marks = new Map<string, Mark>();
+  readonly hospitals = new Map<string, Place>(); // where orders go
   private offset = 0; // of the server's clock to this page's, in ms
 
-  constructor() {
+  // at is the only moment that a store of the past knows, in Unix ms.
+  constructor(private at = NaN) {
     this.all = Object.fromEntries(kinds.map((kind) => [kind, new Map()])) as typeof this.all;
   }
 
   // now is the server's time in Unix ms.
-  now(): number { return performance.now() + this.offset; }
+  now(): number { return isNaN(this.at) ? performance.now() + this.offset : this.at; }
 
   // tell sets the server's time.
   tell(serverTime: string): void { this.offset = Date.parse(serverTime) - performance.now(); }
@@ -29,12 +32,17 @@ export class Store {
   clear(): void {
     for (const kind of kinds) this.all[kind].clear();
     this.marks.clear();
+    this.hospitals.clear();
   }
 
   upsert(u: Upsert): void {
     const map = this.all[u.kind] as Map<string, unknown> | undefined;
     if (!map) return; // a kind of a later server
     map.set(u.id, u.entity);
+    if (u.kind === "order" && this.hospitals.size < most) {
+      const p = (u.entity as Order).deliveryLocation;
+      this.hospitals.set(`${p.lat} ${p.lon}`, p);
+    }
     if (u.kind === "drone") {
       const d = u.entity as Drone;
       this.place(d.id, d.position.lat, d.position.lon, d.batteryPercentage, time(d.lastUpdate));

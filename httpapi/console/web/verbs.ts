@@ -13,10 +13,10 @@ export interface Verb {
   choice?: { name: string; label: string; values?: string[]; value: string }; // one more field: of values, or a time
 }
 
-// verbsFor lists what may be done to an entity as it is.
-export function verbsFor(s: Store, k: Key): Verb[] {
+// verbsFor lists what somebody may do to an entity as it is.
+export function verbsFor(s: Store, k: Key, may: string[]): Verb[] {
   const about = `${k.kind} ${k.id}`, list: Verb[] = [];
-  const add = (name: string, command: string, says: string, choice?: Verb["choice"]) => list.push({ name, about, path: pathOf(k.kind, k.id, command), says, choice });
+  const add = (name: string, command: string, says: string, choice?: Verb["choice"]) => may.includes(`${k.kind}s ${command}`) && list.push({ name, about, path: pathOf(k.kind, k.id, command), says, choice });
   if (k.kind === "drone") {
     const d = s.all.drone.get(k.id);
     if (d && !d.grounded) add("Ground", "ground", "It gets no mission until it is released. A mission that it flies goes on.");

@@ -1,0 +1,71 @@
+package firestoretx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"cloud.google.com/go/firestore"
+	"google.golang.org/grpc/codes"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// Past is the fleet as it was at one moment: all drones and places, the open orders and
+// the active missions.
+type Past struct {
+	ReadTime   time.Time
+	Drones     []domain.Drone
+	Orders     []domain.Order
+	Missions   []domain.Mission
+	Depots     []domain.Depot
+	Warehouses []domain.Warehouse
+	Malformed  []error // documents left out
+}
+
+// ErrNotKept says that Firestore cannot read at a time: it lies in the future, or versions
+// that old are deleted.
+var ErrNotKept = errors.New("no state is kept for this time; Firestore keeps an hour, and seven days with point-in-time recovery")
+
+// everyMoment is for how long Firestore keeps every version; beyond, with point-in-time
+// recovery, it keeps whole minutes.
+const everyMoment = time.Hour
+
+// PastAt reads the fleet as it was at a time, or at the beginning of that minute if it is
+// long ago. The error wraps ErrNotKept if Firestore does not know.
+//
+// Cost: 7 RPCs; a read per document returned.
+func (s *Store) PastAt(ctx context.Context, at time.Time) (Past, error) {
+	p := Past{ReadTime: at.Truncate(time.Microsecond)}
+	if s.now().Sub(at) >= everyMoment {
+		p.ReadTime = at.Truncate(time.Minute)
+	}
+	err := s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+		p = Past{ReadTime: p.ReadTime}
+		return errors.Join(
+			readAll(tx, s.client.Collection(Drones).Query, decodeKnownDrone, &p.Drones, &p.Malformed),
+			readAll(tx, s.openOrders(), decodeOrder, &p.Orders, &p.Malformed),
+			readAll(tx, s.where(Missions, "status", string(domain.MissionActive)), decodeMission, &p.Missions, &p.Malformed),
+			readAll(tx, s.client.Collection(Depots).Query, decodeDepot, &p.Depots, &p.Malformed),
+			readAll(tx, s.client.Collection(Warehouses).Query, decodeWarehouse, &p.Warehouses, &p.Malformed),
+		)
+	}, firestore.ReadOnly, firestore.TransactionReadTime(p.ReadTime))
+	if st, ok := statusOf(err); ok && (st.Code() == codes.FailedPrecondition || st.Code() == codes.InvalidArgument) {
+		err = fmt.Errorf("%w (%s)", ErrNotKept, st.Message())
+	}
+	return p, wrap(err, "state at %s", p.ReadTime.UTC().Format(time.RFC3339))
+}
+
+// readAll appends the documents of a query to list, and those that cannot be decoded to
+// malformed.
+func readAll[T any](tx *firestore.Transaction, q firestore.Query, decode func(*firestore.DocumentSnapshot) (T, error), list *[]T, malformed *[]error) error {
+	return each(tx.Documents(q), func(doc *firestore.DocumentSnapshot) error {
+		if v, err := decode(doc); err != nil {
+			*malformed = append(*malformed, err)
+		} else {
+			*list = append(*list, v)
+		}
+		return nil
+	})
+}

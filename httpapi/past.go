@@ -1,0 +1,66 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/entity"
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/app/live"
+)
+
+var pastTime = parameter{"at", func(value string) string {
+	if _, err := time.Parse(time.RFC3339, value); err != nil {
+		return fmt.Sprintf("is %.64q; give a time such as 2026-11-21T12:00:00Z", value)
+	}
+	return ""
+}}
+
+// pastEntity is an entity in the form that a stream's snapshot has.
+type pastEntity struct {
+	Kind   live.Kind `json:"kind"`
+	ID     string    `json:"id"`
+	Entity any       `json:"entity"`
+}
+
+// past answers GET /api/v1/snapshot?at= with the fleet as it was: all drones and places,
+// the open orders and the active missions.
+//
+// Cost: see firestoretx.Store.PastAt.
+func (a *API) past(ctx context.Context, r *request) (any, error) {
+	at, err := time.Parse(time.RFC3339, r.value("at"))
+	if err != nil {
+		return nil, badParameters([]ParameterProblem{{"at", "is missing; give a time such as 2026-11-21T12:00:00Z"}})
+	}
+	p, err := a.store.PastAt(ctx, at)
+	if errors.Is(err, firestoretx.ErrNotKept) {
+		return nil, problem(http.StatusGone, "%s; give a time within that, or enable point-in-time recovery of the database", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, malformed := range p.Malformed {
+		a.log.WarnContext(ctx, "document left out of the past; it was malformed then", slog.Any("err", malformed))
+	}
+	entities := []pastEntity{}
+	for _, d := range p.Depots {
+		entities = append(entities, pastEntity{live.KindDepot, string(d.ID), entity.OfDepot(d)})
+	}
+	for _, w := range p.Warehouses {
+		entities = append(entities, pastEntity{live.KindWarehouse, string(w.ID), entity.OfWarehouse(w)})
+	}
+	for _, d := range p.Drones {
+		entities = append(entities, pastEntity{live.KindDrone, string(d.ID), entity.OfDrone(d)})
+	}
+	for _, m := range p.Missions {
+		entities = append(entities, pastEntity{live.KindMission, string(m.ID), entity.OfMission(m)})
+	}
+	for _, o := range p.Orders {
+		entities = append(entities, pastEntity{live.KindOrder, string(o.ID), entity.OfOrder(o)})
+	}
+	return map[string]any{"readTime": p.ReadTime.UTC(), "entities": entities}, nil
+}

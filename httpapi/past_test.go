@@ -1,0 +1,53 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+)
+
+// F-LIVE-04: the fleet as it was at a time that Firestore still knows.
+func TestAPI_ShowsThePast(t *testing.T) {
+	s := serve(t)
+	s.fleet()
+	before := time.Now()
+	if err := s.store.CancelOrder(t.Context(), "O2", "not needed"); err != nil {
+		t.Fatal(err)
+	}
+	has := func(at time.Time) map[string]string {
+		var past struct {
+			ReadTime time.Time
+			Entities []struct {
+				Kind, ID string
+				Entity   struct{ Status string }
+			}
+		}
+		s.get("/api/v1/snapshot?at="+url.QueryEscape(at.Format(time.RFC3339Nano)), http.StatusOK, &past)
+		if !past.ReadTime.Equal(at.Truncate(time.Microsecond)) {
+			t.Errorf("read at %s, want %s", past.ReadTime, at)
+		}
+		found := map[string]string{}
+		for _, e := range past.Entities {
+			found[e.Kind+"/"+e.ID] = e.Entity.Status
+		}
+		return found
+	}
+	then, now := has(before), has(time.Now())
+	for key, status := range map[string]string{"order/O2": "PENDING", "order/O1": "ASSIGNED", "drone/D1": "MOVING", "mission/M-DEC-1": "ACTIVE", "depot/DEPOT-1": "", "warehouse/W1": ""} {
+		if got, is := then[key]; !is || got != status {
+			t.Errorf("%s was %q, %t, want %q", key, got, is, status)
+		}
+	}
+	if _, is := now["order/O2"]; is {
+		t.Error("an order that is over is shown")
+	}
+	for at, refusal := range map[string]struct {
+		status int
+		part   string
+	}{
+		"": {400, "at is missing"}, "?at=noon": {400, `at is "noon"`}, "?at=2020-01-01T00:00:00Z": {410, "Firestore keeps an hour"}, "?at=2120-01-01T00:00:00Z": {410, "in the future"},
+	} {
+		s.refused(http.MethodGet, "/api/v1/snapshot"+at, refusal.status, refusal.part)
+	}
+}
