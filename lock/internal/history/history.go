@@ -25,6 +25,8 @@ const (
 	Acquire Kind = "acquire"
 	Release Kind = "release"
 	Extend  Kind = "extend"
+	Break   Kind = "break"
+	resume  Kind = "resume" // begins a history with what an earlier one ended with
 )
 
 // input is a call. returned is in the input because the model needs to know
@@ -41,6 +43,8 @@ type input struct {
 	time   lockspec.Authority
 	offset int64 // of the client's clock, ms
 	skew   int64 // by how much that may be wrong, ms
+
+	forgets bool // the store may forget what it did not answer with success
 }
 
 // output is an answer.
@@ -75,6 +79,7 @@ type Client struct {
 	ID       int
 	Offset   time.Duration // of the backend's clock from the true one
 	Skew     time.Duration // by how much Offset may be wrong
+	Server   time.Duration // of the store's clock from the true one, if it judges leases
 
 	// Time is by whose clock the backend judges leases, ExtendTime by whose it extends
 	// them, nil if by the same.
@@ -86,6 +91,13 @@ type Client struct {
 	// or if it fails: such a call may happen at any later time, and a history
 	// with many of them takes for ever to check.
 	Settle func() error
+
+	// Cut breaks what the client has under way, as its death would; nil if it cannot.
+	Cut func()
+
+	// Forgets says that the store may forget writes that it did not answer with
+	// success, though others saw them: it waits for a replica, which is then promoted.
+	Forgets bool
 
 	settling sync.WaitGroup
 }
@@ -141,13 +153,27 @@ func (c *Client) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (l
 	return res, err
 }
 
+// Break records and makes what an operator does: it ends the lock of a key, whoever has it.
+func (c *Client) Break(ctx context.Context, key string) error {
+	held, err := lock.GetByKeyRaw(ctx, c.Backend, key)
+	if held == nil || err != nil {
+		return err
+	}
+	called := time.Since(c.Recorder.start)
+	res, err := c.Backend.Release(ctx, lock.Ref{Key: key, LockID: held.LockID})
+	c.record(input{kind: Break, key: key, lockID: held.LockID, time: c.Time}, called, output{ok: res.OK, unknown: err != nil})
+	return err
+}
+
 // trueTime is a moment of the client's clock on the recorder's.
 func (c *Client) trueTime(t time.Time) int64 {
 	return int64(t.Add(-c.Offset).Sub(c.Recorder.start))
 }
 
 // sinceStart is a Unix time in ms since the recorder's start.
-func (c *Client) sinceStart(unixMs int64) int64 { return unixMs - c.Recorder.start.UnixMilli() }
+func (c *Client) sinceStart(unixMs int64) int64 {
+	return unixMs - c.Server.Milliseconds() - c.Recorder.start.UnixMilli()
+}
 
 // record records a call that has returned, and the calls of unknown outcome that it
 // may have made too.
@@ -158,7 +184,7 @@ func (c *Client) record(in input, called time.Duration, outs ...output) {
 	} else {
 		in.returned = int64(time.Since(c.Recorder.start))
 	}
-	in.offset, in.skew = c.Offset.Milliseconds(), c.Skew.Milliseconds()
+	in.offset, in.skew, in.forgets = c.Offset.Milliseconds(), c.Skew.Milliseconds(), c.Forgets
 	c.Recorder.add(c.ID, in, outs...)
 }
 
@@ -173,6 +199,18 @@ func (r *Recorder) add(client int, in input, outs ...output) {
 		r.ops = append(r.ops, porcupine.Operation{
 			ClientId: client, Input: in, Call: in.called, Output: out, Return: in.returned,
 		})
+	}
+}
+
+// next ends a history and begins another, on locks that nobody holds and whose counters
+// are known.
+func (r *Recorder) next(counters map[string]int64) {
+	r.mu.Lock()
+	r.ops, r.ids = nil, make(map[string]int64)
+	r.mu.Unlock()
+	now := int64(time.Since(r.start))
+	for key, counter := range counters {
+		r.add(0, input{kind: resume, key: key, called: now, returned: now}, output{fence: counter})
 	}
 }
 
@@ -249,8 +287,9 @@ type state struct {
 	// ends that they allow, late the latest.
 	early, late lockspec.Lock
 
-	until int64 // ns since the start: the holder stops
-	now   int64 // ns since the start: the earliest moment of the last call
+	until  int64 // ns since the start: the holder stops
+	broken int64 // the id whose lease an operator broke last
+	now    int64 // ns since the start: the earliest moment of the last call
 }
 
 var model = (&porcupine.NondeterministicModel{
@@ -352,6 +391,9 @@ func step(s state, in input, out output) []state {
 	canBeLive := rules.Live(s.late, in.earliest(s))
 
 	switch in.kind {
+	case resume:
+		s.early.Counter, s.late.Counter = out.fence, out.fence
+		return []state{s}
 	case Acquire:
 		switch {
 		case out.unknown && !canBeOver:
@@ -359,7 +401,13 @@ func step(s state, in input, out output) []state {
 		case out.unknown:
 			// If it was granted, nobody knows: no time is protected. Also to its holder:
 			// an earlier try may have been granted too late, and given back.
-			return []state{s, in.unknown(free)}
+			granted := in.unknown(free)
+			if !in.forgets {
+				return []state{s, granted}
+			}
+			forgotten := granted // later; until then others were refused
+			forgotten.early.Counter, forgotten.late.Counter = s.early.Counter, s.late.Counter
+			return []state{s, granted, forgotten}
 		case !out.ok && canBeLive && holder != in.id:
 			return []state{s}
 		case !out.ok:
@@ -376,17 +424,27 @@ func step(s state, in input, out output) []state {
 			return nil
 		}
 		return []state{in.lease(free, granted, out.ends, out.until)}
-	case Release:
+	case Release, Break:
 		gone := s
 		released, _ := rules.Release(s.late, in.id, in.earliest(s))
 		gone.early, gone.late, gone.until = released, released, 0
+		if in.kind == Break {
+			gone.broken = in.id
+		}
 		switch {
 		case out.unknown && holder == in.id:
 			return []state{s, gone}
 		case out.unknown:
 			return []state{s}
 		case out.ok && holder == in.id && canBeLive:
-			return []state{gone}
+			if !in.forgets {
+				return []state{gone}
+			}
+			undone := s // later; until then others were granted it
+			undone.early.Ends, undone.until = -never, 0
+			return []state{gone, undone}
+		case out.ok && s.broken == in.id:
+			return []state{s} // it was sent again, found the lock gone, and took that for its own doing (B-03)
 		case out.ok:
 			return nil
 		}

@@ -1,0 +1,147 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dronefleet/dronefleet/lock/internal/history"
+	"github.com/dronefleet/dronefleet/lock/internal/serverproc"
+	"github.com/dronefleet/dronefleet/lock/internal/tcpproxy"
+	"github.com/dronefleet/dronefleet/lock/lockspec"
+)
+
+// network is how the clients of a history reach the server that is the primary.
+type network struct {
+	tb      testing.TB
+	primary *serverproc.Server
+	cfg     Config
+	ahead   time.Duration // of the server's clock, before those of all clients
+	proxies []*tcpproxy.Proxy
+}
+
+// connect is history.Store.Connect.
+func (n *network) connect(_ int, seed uint64) (history.Client, func(float64)) {
+	proxy := startProxy(n.tb, n.primary.Addr())
+	n.proxies = append(n.proxies, proxy)
+	client := redis.NewClient(&redis.Options{
+		Addr: proxy.Addr(), ReadTimeout: time.Minute, DisableIdentity: true, DialerRetries: 1, MaxRetries: -1,
+	})
+	n.tb.Cleanup(func() { _ = client.Close() })
+	client.AddHook(clockAhead(n.ahead))
+	b := newBackend(n.tb, client, n.cfg)
+	settle := func() error {
+		ctx, cancel := context.WithTimeout(bg, time.Minute)
+		defer cancel()
+		if err := b.tasks.Wait(ctx); err != nil {
+			return err
+		}
+		return proxy.Settle(ctx)
+	}
+	return history.Client{Backend: b, Server: n.ahead, Settle: settle, Cut: proxy.Cut}, func(share float64) {
+		loseSome(proxy, seed, share)
+	}
+}
+
+// loseSome makes shares of the requests and of the replies get lost.
+func loseSome(proxy *tcpproxy.Proxy, seed uint64, share float64) {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	var mu sync.Mutex
+	for _, fault := range []tcpproxy.Fault{{CutBefore: true}, {CutAfter: true}, {Delay: 30 * time.Millisecond}} {
+		proxy.Add(tcpproxy.Rule{Do: fault, Match: func([]byte) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return rng.Float64() < share
+		}})
+	}
+}
+
+// clockAhead is a clock of the server that is wrong, by whole seconds: scripts add them to
+// what TIME says.
+type clockAhead time.Duration
+
+func (by clockAhead) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (by clockAhead) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (by clockAhead) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		args := cmd.Args()
+		for _, s := range []*script{acquireScript, releaseScript, extendScript, readScript} {
+			late := newScript(strings.Replace(s.source, luaNow, luaNow+fmt.Sprintf("now = now + %d\n", time.Duration(by).Milliseconds()), 1))
+			switch {
+			case len(args) < 2:
+			case args[1] == s.sha:
+				args[1] = late.sha
+			case args[1] == s.source:
+				args[1] = late.source
+			}
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// B-05, L-TST-02: clients die, are paused, lose replies and are broken, while the server
+// is killed and started again. Where its clock stands does not matter.
+func TestBackend_HistoriesUnderFaults(t *testing.T) {
+	for name, ahead := range map[string]time.Duration{"": 0, "server an hour ahead": time.Hour, "server an hour behind": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := &network{tb: t, primary: startRedis(t), cfg: Config{SkipDurabilityCheck: true}, ahead: ahead}
+			trial := history.Trial{Store: history.Store{Time: lockspec.ServerTime, Connect: n.connect, Fail: func() {
+				n.primary.Kill()
+				n.primary.Restart()
+			}}}
+			if ahead != 0 {
+				trial.Acquisitions = 200
+			}
+			trial.Run(t)
+		})
+	}
+}
+
+// B-05: a replica that lags is promoted. What the primary granted meanwhile is forgotten,
+// and its fences are granted again, unless Replicas is set.
+func TestBackend_HistoriesOfAFailover(t *testing.T) {
+	for replicas, want := range map[int]history.Verdict{0: history.Violated, 1: history.Linearizable} {
+		t.Run(strconv.Itoa(replicas), func(t *testing.T) {
+			t.Parallel()
+			n := &network{tb: t, primary: startRedis(t, "--repl-diskless-sync-delay", "0"), cfg: Config{
+				Replicas: replicas, ReplicaTimeout: 200 * time.Millisecond, SkipDurabilityCheck: true,
+			}}
+			link := startProxy(t, n.primary.Addr())
+			replica := startRedis(t, "--replicaof", strings.Replace(link.Addr(), ":", " ", 1))
+			promoted, next := dial(t, replica.Addr()), startRedis(t)
+			for !strings.Contains(promoted.Info(bg, "replication").Val(), "master_link_status:up") {
+				time.Sleep(10 * time.Millisecond)
+			}
+			history.Trial{Want: want, Acquisitions: 600, Store: history.Store{
+				Time: lockspec.ServerTime, Connect: n.connect, Forgets: replicas > 0,
+				Fail: func() {
+					link.Refuse() // the replica lags from here
+					time.Sleep(500 * time.Millisecond)
+					n.primary.Kill()
+					if err := promoted.ReplicaOf(bg, "NO", "ONE").Err(); err != nil {
+						t.Error(err)
+					}
+					if err := dial(t, next.Addr()).ReplicaOf(bg, "127.0.0.1", strconv.Itoa(replica.Port)).Err(); err != nil {
+						t.Error(err)
+					}
+					for _, p := range n.proxies {
+						p.Redirect(replica.Addr())
+						p.Cut()
+					}
+				},
+			}}.Run(t)
+		})
+	}
+}
