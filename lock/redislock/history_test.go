@@ -3,10 +3,8 @@ package redislock
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -46,20 +44,7 @@ func (n *network) connect(_ int, seed uint64) (history.Client, func(float64)) {
 		return proxy.Settle(ctx)
 	}
 	return history.Client{Backend: b, Server: n.ahead, Settle: settle, Cut: proxy.Cut}, func(share float64) {
-		loseSome(proxy, seed, share)
-	}
-}
-
-// loseSome makes shares of the requests and of the replies get lost.
-func loseSome(proxy *tcpproxy.Proxy, seed uint64, share float64) {
-	rng := rand.New(rand.NewPCG(seed, 0))
-	var mu sync.Mutex
-	for _, fault := range []tcpproxy.Fault{{CutBefore: true}, {CutAfter: true}, {Delay: 30 * time.Millisecond}} {
-		proxy.Add(tcpproxy.Rule{Do: fault, Match: func([]byte) bool {
-			mu.Lock()
-			defer mu.Unlock()
-			return rng.Float64() < share
-		}})
+		proxy.LoseSome(seed, share)
 	}
 }
 

@@ -236,6 +236,7 @@ const (
 func (r *Recorder) Check(timeout time.Duration) (Verdict, string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.ops = append(r.ops, takenAgain(r.ops)...)
 	result, info := porcupine.CheckOperationsVerbose(model, r.ops, timeout)
 	switch result {
 	case porcupine.Ok:
@@ -245,6 +246,25 @@ func (r *Recorder) Check(timeout time.Duration) (Verdict, string) {
 	default:
 		return Undecided, ""
 	}
+}
+
+// takenAgain returns what acquisitions did beside what they answered: one whose reply was
+// lost, and whose lease an operator broke before it asked again, has taken the lock twice.
+func takenAgain(ops []porcupine.Operation) (more []porcupine.Operation) {
+	acquired := make(map[int64]porcupine.Operation)
+	for _, op := range ops {
+		if op.Input.(input).kind == Acquire {
+			acquired[op.Input.(input).id] = op
+		}
+	}
+	for _, op := range ops {
+		in := op.Input.(input)
+		if was, ok := acquired[in.id]; ok && in.kind == Break && in.called < was.Return {
+			was.Output = output{unknown: true}
+			more = append(more, was)
+		}
+	}
+	return more
 }
 
 // explain lists, for each key that cannot be explained wholly, the last calls of

@@ -3,6 +3,7 @@ package tcpproxy
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"time"
@@ -84,6 +85,15 @@ func (p *Proxy) Add(r Rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rules = append(p.rules, &r)
+}
+
+// LoseSome makes a share of the requests get lost, the same of the replies, and the same
+// late, drawn from a seed.
+func (p *Proxy) LoseSome(seed uint64, share float64) {
+	rng := rand.New(rand.NewPCG(seed, 0)) // used under the mutex
+	for _, fault := range []Fault{{CutBefore: true}, {CutAfter: true}, {Delay: 30 * time.Millisecond}} {
+		p.Add(Rule{Do: fault, Match: func([]byte) bool { return rng.Float64() < share }})
+	}
 }
 
 // Clear drops all rules and lets connections in again. Connections on which requests or

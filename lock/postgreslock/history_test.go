@@ -1,0 +1,86 @@
+package postgreslock
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/dronefleet/dronefleet/lock/internal/history"
+	"github.com/dronefleet/dronefleet/lock/internal/tcpproxy"
+	"github.com/dronefleet/dronefleet/lock/lockspec"
+)
+
+// B-05, L-TST-02: clients die, are paused, lose replies and are broken, while the server
+// is killed and recovers. Where its clock stands does not matter.
+func TestBackend_HistoriesUnderFaults(t *testing.T) {
+	needPostgres(t)
+	for name, ahead := range map[string]time.Duration{"fsync": 0, "server an hour ahead": time.Hour, "server an hour behind": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			trial := history.Trial{Store: history.Store{Time: lockspec.ServerTime}}
+			server := shared
+			if ahead == 0 {
+				server = newCluster(shared.bin)
+				t.Cleanup(server.remove)
+				trial.Fail = func() {
+					server.stop(syscall.SIGKILL)
+					server.start()
+				}
+			} else {
+				trial.Acquisitions, trial.Fail = 200, func() {}
+			}
+			pool := newPool(t, server.database(t))
+			if err := Migrate(bg, pool, Config{}); err != nil {
+				t.Fatal(err)
+			}
+			setClock(t, pool, ahead)
+			trial.Connect = func(_ int, seed uint64) (history.Client, func(float64)) {
+				proxy, err := tcpproxy.Start(net.JoinHostPort("127.0.0.1", strconv.Itoa(server.port)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = proxy.Close() })
+				cfg := pool.Config()
+				cfg.ConnConfig.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) {
+					return new(net.Dialer).DialContext(ctx, "tcp", proxy.Addr())
+				}
+				cfg.ConnConfig.RuntimeParams["search_path"] = "public, pg_catalog"
+				cfg.MaxConns = 3
+				through, err := pgxpool.NewWithConfig(bg, cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(through.Close)
+				b := newBackend(t, through, Config{})
+				settle := func() error {
+					ctx, cancel := context.WithTimeout(bg, time.Minute)
+					defer cancel()
+					if err := b.tasks.Wait(ctx); err != nil {
+						return err
+					}
+					return proxy.Settle(ctx)
+				}
+				return history.Client{Backend: b, Server: ahead, Settle: settle, Cut: proxy.Cut}, func(share float64) {
+					proxy.LoseSome(seed, share)
+				}
+			}
+			trial.Run(t)
+		})
+	}
+}
+
+// setClock makes the server's clock wrong for those whose search path says so.
+func setClock(t *testing.T, pool *pgxpool.Pool, ahead time.Duration) {
+	t.Helper()
+	_, err := pool.Exec(bg, fmt.Sprintf(`CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
+		AS $$ SELECT pg_catalog.clock_timestamp() + interval '%d seconds' $$`, int(ahead.Seconds())))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
