@@ -236,13 +236,13 @@ const (
 func (r *Recorder) Check(timeout time.Duration) (Verdict, string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ops = append(r.ops, takenAgain(r.ops)...)
-	result, info := porcupine.CheckOperationsVerbose(model, r.ops, timeout)
+	ops := slices.Concat(r.ops, takenAgain(r.ops))
+	result, info := porcupine.CheckOperationsVerbose(model, ops, timeout)
 	switch result {
 	case porcupine.Ok:
 		return Linearizable, ""
 	case porcupine.Illegal:
-		return Violated, r.explain(info)
+		return Violated, explain(ops, info)
 	default:
 		return Undecided, ""
 	}
@@ -269,11 +269,11 @@ func takenAgain(ops []porcupine.Operation) (more []porcupine.Operation) {
 
 // explain lists, for each key that cannot be explained wholly, the last calls of
 // the longest explanation and the first it leaves out.
-func (r *Recorder) explain(info porcupine.LinearizationInfo) string {
+func explain(ops []porcupine.Operation, info porcupine.LinearizationInfo) string {
 	const context = 6
 	var text strings.Builder
 	for i, partials := range info.PartialLinearizationsOperations() {
-		all := partition(r.ops)[i]
+		all := partition(ops)[i]
 		var longest []porcupine.Operation // none if not even the first call can be explained
 		for _, partial := range partials {
 			if len(partial) > len(longest) {

@@ -63,7 +63,7 @@ func (tr Trial) Run(t *testing.T) {
 	case testing.Short():
 		total = 200
 	default:
-		total = 2000
+		total = 600
 	}
 	want := tr.Want
 	if want == "" {

@@ -1,0 +1,73 @@
+package firestorelock
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/internal/faultproxy"
+	"github.com/dronefleet/dronefleet/lock/internal/history"
+	"github.com/dronefleet/dronefleet/lock/lockspec"
+)
+
+// B-05, L-TST-02: clients die, are paused, lose replies and are broken, their clocks are
+// set by up to an hour, and the server is away for a while.
+func TestBackend_HistoriesUnderFaults(t *testing.T) {
+	t.Parallel()
+	project := freshProject()
+	var down atomic.Bool
+	history.Trial{Store: history.Store{
+		Time: lockspec.GuardedTime,
+		Connect: func(id int, seed uint64) (history.Client, func(float64)) {
+			proxy, err := faultproxy.Start(serverAddr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = proxy.Close() })
+			for _, rpc := range []string{"BeginTransaction", "BatchGetDocuments", "RunQuery", "Commit"} {
+				proxy.Add(faultproxy.Rule{
+					RPC: rpc, Do: faultproxy.Fault{Before: codes.Unavailable}, Match: func([]byte) bool { return down.Load() },
+				})
+			}
+			client, conn := dial(t, proxy.Addr(), project)
+			clock := &setClock{Clock: lock.SystemClock(), steps: rand.New(rand.NewPCG(seed, 1))}
+			b := newBackend(t, client, Config{Clock: clock, MaxClockSkew: -1})
+			b.guarded = true
+			settle := func() error {
+				ctx, cancel := context.WithTimeout(bg, time.Minute)
+				defer cancel()
+				return proxy.Settle(ctx, conn)
+			}
+			cut := func() {
+				proxy.Add(faultproxy.Rule{RPC: "Commit", Times: 1, Do: faultproxy.Fault{After: codes.Unavailable}})
+			}
+			return history.Client{Backend: b, Skew: 2 * time.Hour, Settle: settle, Cut: cut}, func(share float64) {
+				loseSome(proxy, seed, share)
+			}
+		},
+		Fail: func() {
+			down.Store(true)
+			time.Sleep(300 * time.Millisecond)
+			down.Store(false)
+		},
+	}}.Run(t)
+}
+
+// loseSome makes a share of the commits get lost, and the same of their replies.
+func loseSome(p *faultproxy.Proxy, seed uint64, share float64) {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	var mu sync.Mutex
+	for _, fault := range []faultproxy.Fault{{Before: codes.Unavailable}, {After: codes.Unavailable}, {Delay: 30 * time.Millisecond}} {
+		p.Add(faultproxy.Rule{RPC: "Commit", Do: fault, Match: func([]byte) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return rng.Float64() < share
+		}})
+	}
+}
