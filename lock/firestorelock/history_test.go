@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/firestore"
 	"google.golang.org/grpc/codes"
 
 	"github.com/dronefleet/dronefleet/lock"
@@ -70,4 +71,37 @@ func loseSome(p *faultproxy.Proxy, seed uint64, share float64) {
 			return rng.Float64() < share
 		}})
 	}
+}
+
+// L-FENCE-01: what a fence is for, with a register in the same database.
+func TestBackend_FencesKeepLateWritesOut(t *testing.T) {
+	t.Parallel()
+	client := newClient(t, serverAddr)
+	doc := client.Collection("registers").Doc("register")
+	type register struct{ Fence, Value string }
+	if _, err := doc.Set(bg, register{}); err != nil {
+		t.Fatal(err)
+	}
+	decode := func(snapshot *firestore.DocumentSnapshot, err error) (r register, _ error) {
+		if err == nil {
+			err = snapshot.DataTo(&r)
+		}
+		return r, err
+	}
+	history.CheckRegister(t, newBackend(t, client, Config{}), history.Register{
+		Write: func(fence lock.Fence, value string, fenced bool) (stored bool, err error) {
+			err = client.RunTransaction(bg, func(_ context.Context, tx *firestore.Transaction) error {
+				r, err := decode(tx.Get(doc))
+				if stored = err == nil && (!fenced || string(fence) >= r.Fence); !stored {
+					return err
+				}
+				return tx.Set(doc, register{max(r.Fence, string(fence)), value})
+			})
+			return stored, err
+		},
+		Read: func() (string, error) {
+			r, err := decode(doc.Get(bg))
+			return r.Value, err
+		},
+	})
 }

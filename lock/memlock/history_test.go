@@ -103,3 +103,20 @@ func TestBackend_HistoriesUnderFaults(t *testing.T) {
 		})
 	}
 }
+
+// L-FENCE-01: what a fence is for.
+func TestBackend_FencesKeepLateWritesOut(t *testing.T) {
+	t.Parallel()
+	var highest lock.Fence
+	var stored string
+	history.CheckRegister(t, memlock.New(), history.Register{
+		Write: func(fence lock.Fence, value string, fenced bool) (bool, error) {
+			if fenced && fence < highest {
+				return false, nil
+			}
+			highest, stored = max(highest, fence), value
+			return true, nil
+		},
+		Read: func() (string, error) { return stored, nil },
+	})
+}

@@ -110,6 +110,18 @@ func TestBackend_AnswersThoughTheServerIsSilent(t *testing.T) {
 	}
 }
 
+// L-ACQ-07: a lease that was over when its answer came is given back in the background, so
+// the caller must not use its id again.
+func TestAcquire_OutcomeOfALateAnswerIsUnknown(t *testing.T) {
+	t.Parallel()
+	b, _, proxy := proxied(t)
+	proxy.Add(tcpproxy.Rule{Match: carrying("late-key"), Times: 1, Do: tcpproxy.Fault{Delay: 300 * time.Millisecond}})
+	res, err := b.Acquire(bg, lock.AcquireRequest{Key: "late-key", TTL: 100 * time.Millisecond})
+	if e, ok := errors.AsType[*lock.Error](err); !ok || !e.OutcomeUnknown || !errors.Is(err, lock.ErrNetworkTimeout) {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
+
 // A pool that is used up and a statement timeout are errors that say so, and take nothing.
 func TestBackend_NamesWhatIsUsedUp(t *testing.T) {
 	t.Parallel()

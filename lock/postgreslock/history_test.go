@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/internal/history"
 	"github.com/dronefleet/dronefleet/lock/internal/tcpproxy"
 	"github.com/dronefleet/dronefleet/lock/lockspec"
@@ -90,4 +91,24 @@ func setClock(t *testing.T, pool *pgxpool.Pool, ahead time.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// L-FENCE-01: what a fence is for, with a register in the same database.
+func TestBackend_FencesKeepLateWritesOut(t *testing.T) {
+	t.Parallel()
+	b, pool := fresh(t)
+	if _, err := pool.Exec(bg, `CREATE TABLE register AS SELECT ''::text AS fence, ''::text AS value`); err != nil {
+		t.Fatal(err)
+	}
+	history.CheckRegister(t, b, history.Register{
+		Write: func(fence lock.Fence, value string, fenced bool) (bool, error) {
+			done, err := pool.Exec(bg, `UPDATE register SET fence = greatest(fence, $1), value = $2 WHERE fence <= $1 OR NOT $3`,
+				string(fence), value, fenced)
+			return done.RowsAffected() == 1, err
+		},
+		Read: func() (value string, err error) {
+			err = pool.QueryRow(bg, `SELECT value FROM register`).Scan(&value)
+			return value, err
+		},
+	})
 }

@@ -153,7 +153,7 @@ func (b *Backend) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.Ac
 	}
 	if !time.Now().Before(deadline) {
 		b.giveUp(ctx, key, req.LockID)
-		return fail(&lock.Error{Code: lock.CodeNetworkTimeout, Err: errLateAnswer})
+		return fail(&lock.Error{Code: lock.CodeNetworkTimeout, OutcomeUnknown: true, Err: errLateAnswer})
 	}
 	b.leases.put(req.LockID, deadline)
 	return lock.AcquireResult{OK: true, LockID: req.LockID, Fence: fence, ExpiresAtMs: expiresAtMs, Deadline: deadline}, nil

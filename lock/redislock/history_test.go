@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/internal/history"
 	"github.com/dronefleet/dronefleet/lock/internal/serverproc"
 	"github.com/dronefleet/dronefleet/lock/internal/tcpproxy"
@@ -129,4 +130,24 @@ func TestBackend_HistoriesOfAFailover(t *testing.T) {
 			}}.Run(t)
 		})
 	}
+}
+
+// registerScript takes: the fence, the value, 1 to compare fences.
+var registerScript = redis.NewScript(`local highest = redis.call('HGET', KEYS[1], 'fence') or ''
+if ARGV[3] == '1' and ARGV[1] < highest then return 0 end
+if ARGV[1] > highest then highest = ARGV[1] end
+redis.call('HSET', KEYS[1], 'fence', highest, 'value', ARGV[2])
+return 1
+`)
+
+// L-FENCE-01: what a fence is for, with a register on the same server.
+func TestBackend_FencesKeepLateWritesOut(t *testing.T) {
+	t.Parallel()
+	client := dial(t, startRedis(t).Addr())
+	history.CheckRegister(t, newBackend(t, client, Config{SkipDurabilityCheck: true}), history.Register{
+		Write: func(fence lock.Fence, value string, fenced bool) (bool, error) {
+			return registerScript.Run(bg, client, []string{"register"}, string(fence), value, fenced).Bool()
+		},
+		Read: func() (string, error) { return client.HGet(bg, "register", "value").Result() },
+	})
 }
