@@ -79,7 +79,7 @@ func (by clockAhead) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // B-05, L-TST-02: clients die, are paused, lose replies and are broken, while the server
 // is killed and started again. Where its clock stands does not matter.
 func TestBackend_HistoriesUnderFaults(t *testing.T) {
-	for name, ahead := range map[string]time.Duration{"": 0, "server an hour ahead": time.Hour, "server an hour behind": -time.Hour} {
+	for name, ahead := range map[string]time.Duration{"killed": 0, "server an hour ahead": time.Hour, "server an hour behind": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := &network{tb: t, primary: startRedis(t), cfg: Config{SkipDurabilityCheck: true}, ahead: ahead}
