@@ -2,6 +2,7 @@ package explore
 
 import (
 	"hash/maphash"
+	"slices"
 
 	"github.com/dronefleet/dronefleet/domain"
 )
@@ -106,7 +107,7 @@ func (e *fairEnding) round() {
 		}
 	}
 	for d := range e.Drone {
-		set := e.waiting(&e.state)
+		set := e.waiting(&e.state, d)
 		if e.broken == nil && set != 0 && e.offered(&e.state, d) && e.nextPlan() >= 0 {
 			e.take(action{Do: doPlan, A: uint8(d), B: set & -set})
 			e.drain()
@@ -117,12 +118,14 @@ func (e *fairEnding) round() {
 
 // judge checks a state in which every limit has passed.
 func (m *model) judge(s *state) *Violation {
-	healthy := false
+	var healthy []domain.DroneID
 	for d, n := range s.Drone {
 		f := s.Flight[d]
-		healthy = healthy || n != 0 && f.Flags&(dead|circling) == 0
 		if n == 0 {
 			continue
+		}
+		if f.Flags&(dead|circling) == 0 {
+			healthy = append(healthy, droneID(d))
 		}
 		if m.drones.get(n).Status == domain.DroneIdle && f.Flags&dead != 0 {
 			return violated("LIVE", "drone %s is silent for good and still offered", droneID(d))
@@ -142,7 +145,7 @@ func (m *model) judge(s *state) *Violation {
 		}
 		switch {
 		case !open, o.Status == domain.OrderPending && o.Held:
-		case o.Status == domain.OrderPending && (!healthy || s.nextPlan() < 0):
+		case o.Status == domain.OrderPending && (!slices.ContainsFunc(healthy, o.Allows) || s.nextPlan() < 0):
 		default:
 			return violated("LIVE", "order %s is %s for ever, held %t", o.ID, o.Status, o.Held)
 		}

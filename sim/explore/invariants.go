@@ -192,6 +192,9 @@ func (m *model) applied(before, after *state, msg *message, at moment) *Violatio
 		if order := m.order(before, o); msg.Forged == honest && (order == nil || !order.PendingSince.Equal(msg.Waiting[o])) {
 			return violated("READY", "decision %s was applied to order %s, which changed since the snapshot", d.ID, id)
 		}
+		if order := m.order(before, o); order != nil && (order.PinnedDroneID != "" && order.PinnedDroneID != d.DroneID || slices.Contains(order.ForbiddenDroneIDs, d.DroneID)) {
+			return violated("READY", "decision %s gives order %s to %s; it is pinned to %q, forbidden to %q", d.ID, id, d.DroneID, order.PinnedDroneID, order.ForbiddenDroneIDs)
+		}
 	}
 	newest := m.messages.get(before.Newest[i]).Report
 	switch {

@@ -57,6 +57,34 @@ func told(change func(before, after *policy.Binding, c *policy.Change)) func(Rul
 	}
 }
 
+// assignedAs judges decisions by changed orders, and leaves their pins and prohibitions
+// as they are.
+func assignedAs(change func(*domain.Order)) func(Rules, Limits) Rules {
+	return func(r Rules, _ Limits) Rules {
+		assign := r.Assign
+		r.Assign = func(s policy.DecisionState, d domain.Decision, via policy.Delivery, now time.Time) (policy.Verdict, error) {
+			orders := s.Orders
+			s.Orders = map[domain.OrderID]domain.Order{}
+			for id, o := range orders {
+				change(&o)
+				s.Orders[id] = o
+			}
+			v, err := assign(s, d, via, now)
+			for i := range v.Change.Orders {
+				o := &v.Change.Orders[i]
+				o.PinnedDroneID, o.ForbiddenDroneIDs = orders[o.ID].PinnedDroneID, orders[o.ID].ForbiddenDroneIDs
+				for j := range v.Change.Events {
+					if e := &v.Change.Events[j]; e.OrderID == o.ID && e.Entity == domain.EntityOrder {
+						e.State = domain.OrderState(*o)
+					}
+				}
+			}
+			return v, err
+		}
+		return r
+	}
+}
+
 // returned changes the orders that a failed mission returns to PENDING, and their events.
 func returned(change func(before domain.Order, o *domain.Order)) func(Rules, Limits) Rules {
 	return told(func(before, after *policy.Binding, c *policy.Change) {
@@ -393,6 +421,12 @@ var removals = []removal{
 	{"F-OPR-01", "a report releases a grounded drone", heard(func(b *policy.Binding, _ *domain.Telemetry, _ time.Time) {
 		b.Drone.Grounded = false
 	}), "grounded", "I8", 4, ""},
+	{"F-OPR-05", "DRONE_NOT_ALLOWED: an order is assigned to another drone than its pin", assignedAs(func(o *domain.Order) {
+		o.PinnedDroneID = ""
+	}), "pinned", "I2", 3, ""},
+	{"F-OPR-05", "DRONE_NOT_ALLOWED: an order is assigned to a forbidden drone", assignedAs(func(o *domain.Order) {
+		o.ForbiddenDroneIDs = nil
+	}), "pinned", "I2", 3, ""},
 	{"F-OPR-02", "a recalled mission ends though its drone still flies it", heard(func(b *policy.Binding, t *domain.Telemetry, _ time.Time) {
 		if b.Mission != nil && !b.Mission.RecalledAt.IsZero() {
 			t.MissionID = ""

@@ -20,6 +20,7 @@ type Rules struct {
 	Release      func(*domain.Order, domain.OrderID, string, time.Time) (policy.Change, error)
 	Ground       func(*domain.Drone, domain.DroneID, string, time.Time) (policy.Change, error)
 	Unground     func(*domain.Drone, domain.DroneID, string, time.Time) (policy.Change, error)
+	Pin, Forbid  func(*domain.Order, bool, policy.Pin, time.Time) (policy.Change, error)
 	Recall       func(policy.Binding, *domain.Mission, domain.MissionID, string, time.Time) (policy.Change, error)
 	Clear        func(*domain.Drone, domain.DroneID, string, time.Time) (policy.Change, error)
 }
@@ -60,6 +61,6 @@ func Contract(l Limits) Rules {
 		SweepBinding: l.Drone.SweepBinding, SweepIdle: l.Drone.SweepIdle, SweepOrder: policy.SweepOrder,
 		Assign: l.Assignment.AssignMission, Ingest: l.Order.IngestOrder,
 		Release: policy.ReleaseOrder, Clear: policy.ClearDrone,
-		Recall: policy.RecallMission, Ground: policy.GroundDrone, Unground: policy.ReleaseDrone,
+		Recall: policy.RecallMission, Pin: policy.PinOrder, Forbid: policy.ForbidDrone, Ground: policy.GroundDrone, Unground: policy.ReleaseDrone,
 	}
 }

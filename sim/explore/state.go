@@ -98,6 +98,7 @@ type budgets struct {
 	Release uint8 // orders that an operator releases in error
 	Recall  uint8 // missions that an operator recalls
 	Ground  uint8 // drones that an operator grounds, and may release
+	Pin     uint8 // orders that an operator pins to a drone, or forbids one
 }
 
 // insert puts a message on the bus; false if it is full.

@@ -33,6 +33,7 @@ const (
 	doGround        // A drone
 	doUnground      // A drone
 	doRecall        // A mission
+	doPin           // A order, B drone, C 1 to forbid it
 	doFail          // A drone, B the flag that it gets
 	doCorrect       // A drone: its clock
 	doForget        // A mission: that its decision was rejected; only in a fair end, to plan on
@@ -140,6 +141,15 @@ func (m *model) enabled(s *state, list []action) []action {
 		for k, n := range s.Mission {
 			if n != 0 && m.missions.get(n).Status == domain.MissionActive {
 				list = append(list, action{Do: doRecall, A: uint8(k)})
+			}
+		}
+	}
+	if s.Left.Pin > 0 {
+		for o, n := range s.Order {
+			for d := range s.Drone {
+				if n != 0 && s.Drone[d] != 0 {
+					list = append(list, action{Do: doPin, A: uint8(o), B: uint8(d)}, action{Do: doPin, A: uint8(o), B: uint8(d), C: 1})
+				}
 			}
 		}
 	}
@@ -292,11 +302,11 @@ func (m *model) planning(s *state, list []action) []action {
 		return list
 	}
 	if s.Left.Cycle > 0 {
-		waiting := m.waiting(s)
 		for d := range s.Drone {
 			if !m.offered(s, d) {
 				continue
 			}
+			waiting := m.waiting(s, d)
 			for set := waiting; set != 0; set = (set - 1) & waiting {
 				if bits.OnesCount8(set) > m.world.Parcels {
 					continue
@@ -327,11 +337,11 @@ func (m *model) planning(s *state, list []action) []action {
 	return list
 }
 
-// waiting returns the orders that a snapshot shows.
-func (m *model) waiting(s *state) (set uint8) {
+// waiting returns the orders that a snapshot shows as allowed on a drone.
+func (m *model) waiting(s *state, d int) (set uint8) {
 	for o, n := range s.Order {
 		if n != 0 {
-			if order := m.orders.get(n); order.Status == domain.OrderPending && !order.Held {
+			if order := m.orders.get(n); order.Status == domain.OrderPending && !order.Held && order.Allows(droneID(d)) {
 				set |= 1 << o
 			}
 		}
@@ -398,6 +408,9 @@ func (m *model) do(s state, a action) (state, *Violation) {
 	case doRecall:
 		s.Left.Recall--
 		v = m.commit(&s, m.recall(&s, int(a.A), s.Now), true)
+	case doPin:
+		s.Left.Pin--
+		v = m.commit(&s, m.pin(&s, int(a.A), int(a.B), a.C == 1, s.Now), true)
 	case doGround:
 		s.Left.Ground--
 		v = m.commit(&s, m.ground(&s, int(a.A), s.Now), true)

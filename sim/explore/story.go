@@ -81,6 +81,8 @@ func (m *model) describe(s *state, a action) string {
 		return "An operator releases " + string(orderID(int(a.A)))
 	case doRecall:
 		return "An operator recalls " + string(missionID(int(a.A)))
+	case doPin:
+		return fmt.Sprintf("An operator %s order %s and drone %s", map[uint8]string{0: "pins to each other", 1: "keeps apart"}[a.C], orderID(int(a.A)), droneID(int(a.B)))
 	case doGround:
 		return fmt.Sprintf("An operator grounds drone %s", droneID(int(a.A)))
 	case doUnground:

@@ -82,6 +82,8 @@ const (
 	opGround
 	opUnground
 	opRecall
+	opPin
+	opForbid
 )
 
 // answer is what a transaction writes: the new documents, 0 for those that stay.
@@ -356,6 +358,19 @@ func (m *model) release(s *state, o int, at moment) *answer {
 	c.orders[o] = s.Order[o]
 	return m.answerTo(s, c, func(now time.Time) *answer {
 		change, err := m.rules.Release(m.order(s, o), orderID(o), "released", now)
+		return m.record(s, change, err)
+	})
+}
+
+// pin is an operator's transaction that pins an order to a drone, or forbids the drone.
+func (m *model) pin(s *state, o, d int, forbid bool, at moment) *answer {
+	c, decide := call{what: opPin, subject: int8(o), at: at, drone: s.Drone[d]}, m.rules.Pin
+	if forbid {
+		c.what, decide = opForbid, m.rules.Forbid
+	}
+	c.orders[o] = s.Order[o]
+	return m.answerTo(s, c, func(now time.Time) *answer {
+		change, err := decide(m.order(s, o), true, policy.Pin{Order: orderID(o), Drone: droneID(d), Why: "asked for"}, now)
 		return m.record(s, change, err)
 	})
 }

@@ -191,6 +191,11 @@ var Worlds = []World{
 		Left: budgets{Cycle: 2, Ground: 2, Abort: 1},
 	},
 	{
+		Name: "pinned", About: "an operator pins orders to drones and forbids drones while cycles overlap",
+		Messages: 3, Ticks: 4, Orders: 2, Parcels: 2, Drones: 2,
+		Left: budgets{Cycle: 2, Pin: 2, Abort: 1},
+	},
+	{
 		Name: "third try", About: "two missions of the order have failed before",
 		Messages: 3, Ticks: 7, Orders: 1, Failed: 2, Parcels: 1, Drones: 1, Faults: []manner{maintenance},
 		Forge: []forgery{blind}, Left: budgets{Cycle: 1, Fault: 1, Forge: 1},

@@ -44,6 +44,7 @@ const (
 	faultDroneBattery     = "drone battery"
 	faultGround           = "operator grounds a drone"
 	faultRecall           = "operator recalls a mission"
+	faultPin              = "operator pins an order or forbids a drone"
 	faultPoison           = "poison"
 	faultForgedDecisions  = "forged decisions"
 	faultPubSubWeather    = "pubsub weather"
@@ -151,7 +152,7 @@ func newPlan(seed uint64, length time.Duration) []plannedFault {
 		plan = append(plan, newFault(at, draw()))
 	}
 	// Every run has these.
-	for _, what := range []string{faultFirestoreOutage, faultPubSubWeather, faultLateReports, faultAnswerLost, faultPoison, faultForgedDecisions, faultGround, faultRecall, faultKillManager, faultKillOptimizer} {
+	for _, what := range []string{faultFirestoreOutage, faultPubSubWeather, faultLateReports, faultAnswerLost, faultPoison, faultForgedDecisions, faultGround, faultRecall, faultKillManager, faultKillOptimizer, faultPin} {
 		plan = append(plan, newFault(time.Duration(random.Int64N(int64(length*2/3))), what))
 	}
 	slices.SortStableFunc(plan, func(a, b plannedFault) int { return cmp.Compare(a.at, b.at) })

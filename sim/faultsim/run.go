@@ -495,6 +495,8 @@ func (sim *simulation) inject(faulty, ctx context.Context, s plannedFault) {
 			}
 			return second(o.RecallMission(ctx, active[s.target%len(active)].ID, s.what))
 		})
+	case faultPin:
+		sim.pin(ctx, s, drone)
 	case faultForgedDecisions:
 		if err := sim.forge(ctx); err != nil && ctx.Err() == nil {
 			sim.cfg.Log.WarnContext(ctx, "no decisions forged", slog.Any("err", err))
@@ -503,6 +505,21 @@ func (sim *simulation) inject(faulty, ctx context.Context, s plannedFault) {
 		sim.hospitals.poison(ctx, s.target)
 		sim.count(s.what, 1)
 	}
+}
+
+// pin pins a waiting order to a drone, or forbids the drone. Nobody undoes it, so the
+// order may wait for the rest of the run.
+func (sim *simulation) pin(ctx context.Context, s plannedFault, drone domain.DroneID) {
+	waiting, err := sim.store.ListOrders(ctx, firestoretx.OrderFilter{Status: domain.OrderPending}, firestoretx.Page{})
+	if err != nil || len(waiting.Items) == 0 {
+		return
+	}
+	order := waiting.Items[s.target%len(waiting.Items)].ID
+	do := operator.Commands.PinOrder
+	if s.target%2 == 1 {
+		do = operator.Commands.ForbidDrone
+	}
+	sim.command(ctx, s.what, func(o operator.Commands) error { return second(do(o, ctx, order, drone, s.what)) })
 }
 
 // command carries out an operator's command, which the fleet's rules may refuse.

@@ -158,7 +158,10 @@ func TestCheck_ReportsBrokenHistories(t *testing.T) {
 		}},
 		{"I2", "drone whose emergency was not cleared is ready", func(h *History) { set(h, "drone D3 2", "emergencyLatched", true) }},
 		{"I2", "order gets another priority by the decision", func(h *History) { set(h, "order O1 2", "priority", "CRITICAL") }}, // F-OPR-03
-		{"I2", "drone is grounded by a report", func(h *History) { set(h, "drone D1 2", "grounded", true) }},                     // F-OPR-01
+		{"I2", "order is pinned by the decision", func(h *History) { set(h, "order O1 2", "pinnedDroneId", "D1") }},              // F-OPR-05
+		{"I2", "order pinned to another drone is assigned", func(h *History) { set(h, "order O1 1", "pinnedDroneId", "D9") }},
+		{"I2", "order is assigned to a forbidden drone", func(h *History) { set(h, "order O1 1", "forbiddenDroneIds", "D9, D1") }},
+		{"I2", "drone is grounded by a report", func(h *History) { set(h, "drone D1 2", "grounded", true) }}, // F-OPR-01
 		{"I2", "grounded drone is bound", func(h *History) {
 			set(h, "drone D1 2", "grounded", true)
 			event(h, "drone D1 2").Cause = domain.CauseOperator

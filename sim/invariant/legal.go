@@ -3,6 +3,7 @@ package invariant
 import (
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/dronefleet/dronefleet/domain"
 )
@@ -132,6 +133,10 @@ func (c *checker) legalOrder(e entity, before, after domain.Event) {
 	switch (transition{after.From, after.To}) {
 	case transition{string(domain.OrderPending), string(domain.OrderAssigned)}:
 		c.expect(!flag(before, "held"), "I2", e, "is assigned at revision %d though it is held", after.Revision)
+		drone, pinned := text(after, "assignedDroneId"), text(before, "pinnedDroneId")
+		c.expect(pinned == "" || pinned == drone, "I2", e, "is assigned to %s at revision %d though it is pinned to %s", drone, after.Revision, pinned)
+		forbidden := strings.Split(text(before, "forbiddenDroneIds"), ", ")
+		c.expect(!slices.Contains(forbidden, drone), "I2", e, "is assigned to %s at revision %d though that is forbidden", drone, after.Revision)
 	case transition{string(domain.OrderPending), string(domain.OrderPending)}:
 		c.expect(held || !flag(before, "held") || after.Cause == domain.CauseOperator, "I2", e,
 			"is released by %s at revision %d; only an OPERATOR does", after.Cause, after.Revision)
@@ -157,6 +162,9 @@ func (c *checker) legalOrder(e entity, before, after domain.Event) {
 			mayChange = append(mayChange, "priority", "deadline", "pinnedDroneId", "forbiddenDroneIds")
 		}
 		c.expect(onlyChanged(before, after, mayChange...), "I2", e, "changes more than %v while %s at revision %d", mayChange, is, after.Revision)
+	}
+	for _, key := range []string{"pinnedDroneId", "forbiddenDroneIds"} {
+		c.expect(after.Cause == domain.CauseOperator || text(after, key) == text(before, key), "I2", e, "gets another %s by %s at revision %d", key, after.Cause, after.Revision)
 	}
 	for _, key := range []string{"priority", "deadline"} {
 		byRequest := after.Cause == domain.CauseOrder || after.Cause == domain.CauseOperator
