@@ -9,7 +9,6 @@ import (
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
@@ -19,17 +18,10 @@ import (
 const TapPrefix = "telemetry-live-"
 
 const (
-	// tapRetention is Pub/Sub's shortest: old positions are of no use.
-	tapRetention = 10 * time.Minute
-	// tapExpiration is Pub/Sub's shortest: the subscription of a process that was killed
-	// goes away by itself.
-	tapExpiration = 24 * time.Hour
 	// tapBatch is the most that Pub/Sub returns at a time.
 	tapBatch = 1000
 	// tapPause gathers reports: each call costs more than a report does.
 	tapPause = 100 * time.Millisecond
-	// tapDelete bounds the deletion of the subscription.
-	tapDelete = 5 * time.Second
 )
 
 // TapError says that the subscription of a Tap cannot be created.
@@ -49,27 +41,18 @@ func (e *TapError) Unwrap() error { return e.Err }
 // be decoded are left to them. ready is called once reports can arrive. It never returns
 // nil; a *TapError says that this account cannot create subscriptions.
 func Tap(ctx context.Context, c *pubsub.Client, id string, ready func(), seen func([]domain.Telemetry)) error {
-	name := subscriptionName(c, TapPrefix+id)
-	_, err := c.SubscriptionAdminClient.CreateSubscription(ctx, &pubsubpb.Subscription{
-		Name: name, Topic: topicName(c, TopicTelemetry), AckDeadlineSeconds: 10,
-		MessageRetentionDuration: durationpb.New(tapRetention),
-		ExpirationPolicy:         &pubsubpb.ExpirationPolicy{Ttl: durationpb.New(tapExpiration)},
-	})
+	err := CreateTemporary(ctx, c, TapPrefix+id, TopicTelemetry)
 	switch code := status.Code(err); {
-	case err == nil, code == codes.AlreadyExists: // after a failure
+	case err == nil: // or left by a failure
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case code == codes.PermissionDenied, code == codes.NotFound, code == codes.ResourceExhausted, code == codes.InvalidArgument:
 		return &TapError{err}
 	default:
-		return fmt.Errorf("create subscription %s: %w", TapPrefix+id, err)
+		return err
 	}
-	defer func() {
-		deleting, cancel := context.WithTimeout(context.WithoutCancel(ctx), tapDelete)
-		defer cancel()
-		// It expires by itself if this fails.
-		_ = c.SubscriptionAdminClient.DeleteSubscription(deleting, &pubsubpb.DeleteSubscriptionRequest{Subscription: name})
-	}()
+	defer func() { _ = DeleteTemporary(ctx, c, TapPrefix+id) }() // it expires by itself if this fails
+	name := subscriptionName(c, TapPrefix+id)
 	ready()
 	for {
 		full, err := tapOnce(ctx, c, name, seen)

@@ -90,6 +90,41 @@ func ensureSubscription(ctx context.Context, c *pubsub.Client, sub *pubsubpb.Sub
 	return nil
 }
 
+// CreateTemporary creates a subscription of one process, which DeleteTemporary deletes.
+// That of a process that was killed expires after a day. One that exists is used.
+func CreateTemporary(ctx context.Context, c *pubsub.Client, name, topic string) error {
+	_, err := c.SubscriptionAdminClient.CreateSubscription(ctx, &pubsubpb.Subscription{
+		Name: subscriptionName(c, name), Topic: topicName(c, topic), AckDeadlineSeconds: 10,
+		MessageRetentionDuration: durationpb.New(temporaryRetention),
+		ExpirationPolicy:         &pubsubpb.ExpirationPolicy{Ttl: durationpb.New(temporaryExpiration)},
+	})
+	if err != nil && status.Code(err) != codes.AlreadyExists {
+		return fmt.Errorf("create subscription %s: %w", name, err)
+	}
+	return nil
+}
+
+// Both are Pub/Sub's shortest: what a process that is gone has missed is of no use.
+const (
+	temporaryRetention  = 10 * time.Minute
+	temporaryExpiration = 24 * time.Hour
+)
+
+// temporaryDelete bounds the deletion of a temporary subscription.
+const temporaryDelete = 5 * time.Second
+
+// DeleteTemporary deletes what CreateTemporary created, even after the end of ctx. It
+// expires by itself if this fails.
+func DeleteTemporary(ctx context.Context, c *pubsub.Client, name string) error {
+	deleting, cancel := context.WithTimeout(context.WithoutCancel(ctx), temporaryDelete)
+	defer cancel()
+	err := c.SubscriptionAdminClient.DeleteSubscription(deleting, &pubsubpb.DeleteSubscriptionRequest{Subscription: subscriptionName(c, name)})
+	if err != nil && status.Code(err) != codes.NotFound {
+		return fmt.Errorf("delete subscription %s: %w", name, err)
+	}
+	return nil
+}
+
 // Remedy says what creates a missing topic or subscription. Where Terraform manages
 // them, the fleet's own accounts must not: the rights granted on a deleted one are
 // gone with it.

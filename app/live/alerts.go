@@ -92,7 +92,8 @@ func Alerts(s *State, now time.Time, patience time.Duration) []Alert {
 	}
 	for _, d := range s.Drones {
 		about := Key{KindDrone, string(d.ID)}
-		if d.Status == domain.DroneUnknown && !d.LastUpdate.IsZero() {
+		// A grounded drone without a mission may be switched off.
+		if d.Status == domain.DroneUnknown && !d.LastUpdate.IsZero() && (!d.Grounded || d.Bound()) {
 			say(AlertContactLost, about, d.LastUpdate, stamp(d.LastUpdate), "drone %s has been silent since its last report", d.ID)
 		}
 		if d.GhostMissionID != "" {

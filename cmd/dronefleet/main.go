@@ -1,6 +1,6 @@
 // Command dronefleet is for trying DroneFleet out: it runs a whole fleet in one
-// process, with embedded servers and simulated drones, or the embedded servers
-// alone. Production does not use it.
+// process, with embedded servers and simulated drones, or the embedded servers or the
+// drones alone. Production does not use it.
 package main
 
 import (
@@ -12,6 +12,7 @@ import (
 type grammar struct {
 	Dev       devCommand       `cmd:"" serves:"" settings:"" help:"Run a whole simulated fleet in one process: embedded servers, State Manager, optimizer, drones."`
 	Emulators emulatorsCommand `cmd:"" serves:"" settings:"" help:"Run only the embedded Firestore and Pub/Sub."`
+	Fleet     fleetCommand     `cmd:"" serves:"" settings:"" help:"Run simulated drones and hospitals on a fleet: embedded servers, emulators or a project for tests."`
 	Version   kong.VersionFlag `help:"Print the version."`
 }
 

@@ -11,12 +11,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 
-	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/app/dispatch"
@@ -129,15 +127,11 @@ type devRun struct {
 	began    time.Time
 	simBegan time.Time
 
-	product       *connect.Clients // of the State Manager and the optimizer
-	world         *connect.Clients // of the drones and hospitals
-	manager       *manager.Manager
-	cycles        *dispatch.Runner
-	drones        *fleetsim.Fleet
-	orders        *fleetsim.OrderSource
-	confirmations *fleetsim.Confirmations
-	publish       *pubsubio.Publisher // the optimizer's
-	outside       *pubsubio.Publisher // of the drones and hospitals
+	product *connect.Clients // of the State Manager and the optimizer
+	outside *outside         // the drones and hospitals
+	manager *manager.Manager
+	cycles  *dispatch.Runner
+	publish *pubsubio.Publisher // the optimizer's
 
 	firstTelemetry time.Duration
 	unsettled      int // messages that the end did not wait for
@@ -158,26 +152,28 @@ func (run *devRun) open(ctx context.Context) error {
 	if run.product, err = connect.Open(ctx, hosts, meter.New()); err != nil {
 		return err
 	}
-	if run.world, err = connect.Open(ctx, hosts, meter.New()); err != nil {
+	clients, err := connect.Open(ctx, hosts, meter.New())
+	if err != nil {
 		return err
 	}
-	if err := pubsubio.Ensure(ctx, run.world.PubSub); err != nil {
+	run.outside = &outside{clients: clients, clock: run.clock, log: run.cfg.Log, subscription: missionsSubscription, confirmations: fleetsim.NewConfirmations()}
+	if err := pubsubio.Ensure(ctx, clients.PubSub); err != nil {
 		return err
 	}
-	if err := pubsubio.EnsureSubscription(ctx, run.world.PubSub, missionsSubscription, pubsubio.TopicMissions, true); err != nil {
+	if err := pubsubio.EnsureSubscription(ctx, clients.PubSub, missionsSubscription, pubsubio.TopicMissions, true); err != nil {
 		return err
 	}
 	world, err := fleetsim.NewWorld(fleetsim.WorldConfig{Drones: run.cfg.Drones, Seed: run.cfg.Seed})
 	if err != nil {
 		return err
 	}
-	setup := firestoretx.New(run.world.Firestore, firestoretx.Config{Now: run.clock.Now})
+	setup := run.outside.store()
 	missions, err := run.resume(ctx, setup, world)
 	if err != nil {
 		return fmt.Errorf("resume from %s: %w", run.cfg.DataDir, err)
 	}
 	run.simBegan = run.clock.Now()
-	if err := run.world.ShareClock(ctx, run.clock.Shared()); err != nil {
+	if err := clients.ShareClock(ctx, run.clock.Shared()); err != nil {
 		return err
 	}
 	clock, err := run.productClock()
@@ -196,44 +192,17 @@ func (run *devRun) open(ctx context.Context) error {
 	if err := setup.Setup(ctx, world.Depots, world.Warehouses, world.Drones); err != nil {
 		return err
 	}
-	run.publish, run.outside = pubsubio.NewPublisher(run.product.PubSub), pubsubio.NewPublisher(run.world.PubSub)
-	run.confirmations = fleetsim.NewConfirmations()
-	run.cycles = dispatch.NewRunner(run.manager.Store, run.manager.Locks, confirming(dispatch.PublishDecisions(run.publish, wire.Protobuf), run.confirmations), uuid.NewString, clock,
+	run.publish = pubsubio.NewPublisher(run.product.PubSub)
+	run.cycles = dispatch.NewRunner(run.manager.Store, run.manager.Locks, confirming(dispatch.PublishDecisions(run.publish, wire.Protobuf), run.outside.confirmations), uuid.NewString, clock,
 		dispatch.Config{
 			SolveLimit: run.cfg.SolveLimit, Iterations: run.cfg.Iterations, Strategy: run.cfg.Strategy, Seed: run.cfg.Seed,
 			Params: solver.Params{PickupService: fleetsim.Dwell, DeliveryService: fleetsim.Dwell}, Holder: "dev", Tracing: tracing,
 			OnFailure: run.cycleFailed,
 		}, run.cfg.Log, run.product.Meter)
-	run.drones, err = fleetsim.NewFleet(world, fleetsim.FleetConfig{Hz: run.cfg.Hz, Seed: run.cfg.Seed}, run.clock, simulated{run.outside, tracing}, run.confirmations)
-	if err != nil {
-		return err
-	}
-	for _, m := range missions {
-		run.drones.Deliver(m)
-	}
-	run.orders, err = fleetsim.NewOrderSource(world, fleetsim.OrderConfig{PerMinute: run.cfg.OrdersPerMinute, NoOpening: run.resumed.drones > 0, Seed: run.cfg.Seed, IDPrefix: "O-" + uuid.NewString()[:8]}, run.clock, simulated{run.outside, tracing}, run.confirmations)
-	return err
+	return run.outside.populate(world, tracing, missions, fleetsim.NetworkFaults{},
+		fleetsim.FleetConfig{Hz: run.cfg.Hz, Seed: run.cfg.Seed},
+		fleetsim.OrderConfig{PerMinute: run.cfg.OrdersPerMinute, NoOpening: run.resumed.drones > 0, Seed: run.cfg.Seed, IDPrefix: "O-" + uuid.NewString()[:8]})
 }
-
-// simulated is a fleetsim.Publisher. An order begins a trace; whether a report is
-// traced is drawn by the State Manager.
-type simulated struct {
-	*pubsubio.Publisher
-	tracing trace.TracerProvider
-}
-
-func (s simulated) Publish(ctx context.Context, topic string, data []byte, attrs map[string]string, orderingKey string) fleetsim.Result {
-	if topic == pubsubio.TopicOrders {
-		var span trace.Span
-		ctx, span = s.tracing.Tracer("github.com/dronefleet/dronefleet/sim/devrun").Start(ctx, "order")
-		defer span.End()
-	}
-	return result{s.Publisher.Publish(ctx, topic, data, attrs, orderingKey)}
-}
-
-type result struct{ pubsubio.Published }
-
-func (r result) Get(ctx context.Context) (string, error) { return r.Wait(ctx) }
 
 // run runs all parts until ctx ends, the duration is over or one of them fails. Then
 // the simulated world stops first, the backlog is drained, and the State Manager
@@ -270,11 +239,11 @@ func (run *devRun) run(ctx context.Context) error {
 	start(&managing, func() error { return run.watchSubscriptions(managerCtx) })
 	commandCtx, stopCommands := context.WithCancel(background)
 	defer stopCommands()
-	start(&managing, func() error { return run.receiveCommands(commandCtx) })
+	start(&managing, func() error { return run.outside.receiveCommands(commandCtx) })
 
 	var world errgroup.Group
-	start(&world, func() error { run.drones.Run(ctx); return nil })
-	start(&world, func() error { run.orders.Run(ctx); return nil })
+	start(&world, func() error { run.outside.drones.Run(ctx); return nil })
+	start(&world, func() error { run.outside.orders.Run(ctx); return nil })
 	start(&world, func() error {
 		run.awaitTelemetry(ctx)
 		if run.cfg.GameDay.WithoutOptimizer {
@@ -301,7 +270,7 @@ func (run *devRun) run(ctx context.Context) error {
 		return run.cause()
 	}
 	within(run.cfg.DrainTimeout, func() {
-		run.outside.Stop()
+		run.outside.publisher.Stop()
 		run.publish.Stop()
 	})
 	run.drain(settling)

@@ -38,7 +38,7 @@ func (s status) run(ctx context.Context) {
 	}
 	var counts storeCounts
 	var counting sync.WaitGroup
-	counting.Go(func() { s.count(ctx, &counts) })
+	counting.Go(func() { countStore(ctx, s.store, &counts) })
 	defer counting.Wait()
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -73,16 +73,16 @@ func (s status) run(ctx context.Context) {
 
 func (s status) elapsed() time.Duration { return s.now().Sub(s.began).Truncate(time.Second) }
 
-// count keeps the counts up to date until ctx ends. Counting takes longer the
+// countStore keeps the counts up to date until ctx ends. Counting takes longer the
 // more there is to count, so it waits ten times as long as it took.
-func (s status) count(ctx context.Context, counts *storeCounts) {
+func countStore(ctx context.Context, store *firestoretx.Store, counts *storeCounts) {
 	ctx = meter.WithOperation(ctx, "status")
 	for {
 		began := time.Now()
-		orders, err := s.store.OrderCounts(ctx)
+		orders, err := store.OrderCounts(ctx)
 		var decisions map[domain.Outcome]int64
 		if err == nil {
-			decisions, err = s.store.DecisionCounts(ctx)
+			decisions, err = store.DecisionCounts(ctx)
 		}
 		if err == nil { // else the counts grow old, and the status says so
 			counts.set(orders, decisions, time.Now())

@@ -66,13 +66,13 @@ func (run *devRun) history(ctx context.Context) (invariant.History, error) {
 	if err != nil {
 		return h, err
 	}
-	letters, err := fleethistory.DeadLetters(ctx, run.world.PubSub)
+	letters, err := fleethistory.DeadLetters(ctx, run.outside.clients.PubSub)
 	if err != nil {
 		return h, err
 	}
 	h.DeadLetters = append(h.DeadLetters, fleethistory.ForChecker(letters)...)
 	if run.unsettled == 0 { // else a message without effect may be waiting, not lost
-		h.Confirmed = run.confirmations.Messages()
+		h.Confirmed = run.outside.confirmations.Messages()
 	}
 	h.Observations = run.observed.list
 	// Commits take machine time, events carry simulated time.
@@ -96,7 +96,7 @@ func confirming(publish dispatch.PublishFunc, c *fleetsim.Confirmations) dispatc
 // observe samples the drones' documents until ctx ends, for the checker: positions
 // and times have no events, and must not go back either.
 func (run *devRun) observe(ctx context.Context) {
-	store := firestoretx.New(run.world.Firestore, firestoretx.Config{Now: run.clock.Now})
+	store := run.outside.store()
 	ticker := time.NewTicker(observeEvery)
 	defer ticker.Stop()
 	for {

@@ -6,12 +6,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"time"
-
-	"cloud.google.com/go/pubsub/v2"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
-	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/sim/fleetsim"
 )
@@ -23,21 +19,6 @@ func subdirectory(dir, name string) string {
 		return ""
 	}
 	return filepath.Join(dir, name)
-}
-
-// receiveCommands gives mission commands to the simulated drones until ctx ends. A
-// command that cannot be decoded is a mistake of the product.
-func (run *devRun) receiveCommands(ctx context.Context) error {
-	sub := run.world.PubSub.Subscriber(missionsSubscription)
-	return sub.Receive(ctx, func(_ context.Context, msg *pubsub.Message) {
-		command, err := wire.DecodeCommand(msg.Data, msg.Attributes)
-		if err != nil {
-			run.cfg.Log.ErrorContext(ctx, "mission command cannot be decoded", "err", err)
-		} else {
-			run.drones.Deliver(command)
-		}
-		msg.Ack()
-	})
 }
 
 // status keeps the user informed until ctx ends.
@@ -53,8 +34,8 @@ func (run *devRun) close() error {
 	if run.product != nil {
 		errs = append(errs, run.product.Close())
 	}
-	if run.world != nil {
-		errs = append(errs, run.world.Close())
+	if run.outside != nil {
+		errs = append(errs, run.outside.clients.Close())
 	}
 	return errors.Join(append(errs, run.servers.close())...)
 }
@@ -96,18 +77,12 @@ func (run *devRun) resume(ctx context.Context, store *firestoretx.Store, world *
 	if err != nil {
 		return nil, err
 	}
-	byID := make(map[domain.DroneID]domain.Drone, len(known))
 	for _, d := range known {
-		byID[d.ID] = d
 		run.clock.NotBefore(d.LastUpdate)
 		run.clock.NotBefore(d.SeenAt)
 	}
-	for i, d := range world.Drones {
-		if was, ok := byID[d.ID]; ok && !was.LastUpdate.IsZero() {
-			world.Drones[i].Position, world.Drones[i].Battery = was.Position, was.Battery
-			run.resumed.drones++
-		}
-	}
+	byID := byID(known)
+	run.resumed.drones = placeDrones(world, byID)
 	active, err := store.Missions(ctx, domain.MissionActive, firestoretx.Page{})
 	if err != nil {
 		return nil, err
@@ -116,13 +91,5 @@ func (run *devRun) resume(ctx context.Context, store *firestoretx.Store, world *
 		return nil, err
 	}
 	run.resumed.stored, run.resumed.missions = len(known), len(active)
-	var commands []domain.Command
-	for _, m := range active {
-		if !byID[m.DroneID].MissionAcked {
-			continue // the drone has not received its command yet
-		}
-		m.Route = m.Route[min(m.ReachedStops, len(m.Route)):]
-		commands = append(commands, domain.Command{Mission: m, ExpiresAt: run.clock.Now().Add(time.Hour)})
-	}
-	return commands, nil
+	return commandsAgain(active, byID, run.clock.Now()), nil
 }

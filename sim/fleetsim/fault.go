@@ -1,6 +1,9 @@
 package fleetsim
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Fault is something that goes wrong with one drone. Durations are the drone's
 // time, and each part of the fault ends by itself; zero leaves that part out.
@@ -20,4 +23,32 @@ func (d Drone) WithFault(f Fault) Drone {
 		d.battery = min(d.battery, max(0, *f.Battery))
 	}
 	return d
+}
+
+// CrashFor is how long a crashed drone is out of touch: longer than the State Manager
+// waits for a silent one.
+const CrashFor = 150 * time.Second
+
+// Crash makes a random drone fall silent and deaf for CrashFor, as one whose computer
+// restarts, at a mean rate in crashes an hour, until ctx ends.
+func (f *Fleet) Crash(ctx context.Context, perHour float64) {
+	if perHour == 0 {
+		<-ctx.Done()
+		return
+	}
+	random := randomFor(f.cfg.Seed, streamCrashes)
+	for {
+		timer := f.clock.NewTimer(time.Duration(random.ExpFloat64() / perHour * float64(time.Hour)))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.Chan():
+			f.mu.Lock()
+			m := f.advance(random.IntN(len(f.members)), f.clock.Now())
+			m.drone = m.drone.WithFault(Fault{Silent: CrashFor, Deaf: CrashFor})
+			f.crashes++
+			f.mu.Unlock()
+		}
+	}
 }

@@ -69,6 +69,7 @@ type Fleet struct {
 	byID    map[domain.DroneID]int
 	obeyed  int64
 	ignored int64
+	crashes int64
 }
 
 // member is a drone, the time it was computed for, and the error of its own clock.
@@ -82,7 +83,8 @@ type member struct {
 type FleetStats struct {
 	Telemetry       PublishStats
 	CommandsObeyed  int64
-	CommandsIgnored int64 // expired, repeated, for another drone, or the drone was deaf
+	CommandsIgnored int64 // expired, repeated, or the drone was deaf; others' are not counted
+	Crashes         int64
 }
 
 // NewFleet makes the drones of the world report through p and adds confirmed
@@ -195,13 +197,14 @@ func (f *Fleet) publish(ctx context.Context, t domain.Telemetry, stop *invariant
 func (f *Fleet) Deliver(c domain.Command) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	obeyed := false
-	if i, ok := f.byID[c.Mission.DroneID]; ok {
-		now := f.clock.Now()
-		m := f.advance(i, now)
-		m.drone, obeyed = m.drone.Obey(c, now.Add(m.clockOffset))
+	i, ours := f.byID[c.Mission.DroneID]
+	if !ours {
+		return false
 	}
-	if obeyed {
+	now := f.clock.Now()
+	m := f.advance(i, now)
+	obeyed := false
+	if m.drone, obeyed = m.drone.Obey(c, now.Add(m.clockOffset)); obeyed {
 		f.obeyed++
 	} else {
 		f.ignored++
@@ -226,5 +229,18 @@ func (f *Fleet) Inject(id domain.DroneID, fault Fault) error {
 func (f *Fleet) Stats() FleetStats {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return FleetStats{Telemetry: f.sender.stats(), CommandsObeyed: f.obeyed, CommandsIgnored: f.ignored}
+	return FleetStats{Telemetry: f.sender.stats(), CommandsObeyed: f.obeyed, CommandsIgnored: f.ignored, Crashes: f.crashes}
+}
+
+// Flying counts the drones that are on a flight.
+func (f *Fleet) Flying() (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.clock.Now()
+	for i := range f.members {
+		if d := f.advance(i, now).drone; d.next < len(d.route) {
+			n++
+		}
+	}
+	return n
 }

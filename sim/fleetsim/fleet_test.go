@@ -166,6 +166,10 @@ func TestFleet_DeliversCommandsAndReportsTheMission(t *testing.T) {
 	if r.fleet.Deliver(command(m)) {
 		t.Fatal("a drone that does not exist obeyed")
 	}
+	m.DroneID, m.ID = "DRONE-001", ""
+	if r.fleet.Deliver(command(m)) {
+		t.Fatal("the drone obeyed a command without a mission")
+	}
 	r.advance(t, time.Second, 1)
 	r.stop()
 	report, err := wire.DecodeTelemetry(r.network.sent()[0].data, nil)

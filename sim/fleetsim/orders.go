@@ -25,6 +25,9 @@ type OrderConfig struct {
 	// different ones. Default "O".
 	IDPrefix string
 	Seed     uint64
+	// CriticalPercent and HighPercent are the shares of urgent orders; both 0 stand
+	// for 10 and 30.
+	CriticalPercent, HighPercent int
 }
 
 // OrderSource orders parcels at random moments. Its methods are safe for
@@ -37,6 +40,7 @@ type OrderSource struct {
 
 	mu      sync.Mutex
 	random  *rand.Rand
+	stocked []product             // that a drone can carry to a hospital
 	reaches map[string][]Hospital // hospitals a drone can serve, by product
 }
 
@@ -58,10 +62,26 @@ func NewOrderSource(w *World, cfg OrderConfig, clock clockwork.Clock, p Publishe
 	if !(cfg.PerMinute >= 0 && cfg.PerMinute <= 60_000) {
 		return nil, fmt.Errorf("order source: orders per minute is %v; give 0 to 60000", cfg.PerMinute)
 	}
-	return &OrderSource{
+	if cfg.CriticalPercent == 0 && cfg.HighPercent == 0 {
+		cfg.CriticalPercent, cfg.HighPercent = 10, 30
+	}
+	if cfg.CriticalPercent < 0 || cfg.HighPercent < 0 || cfg.CriticalPercent+cfg.HighPercent > 100 {
+		return nil, fmt.Errorf("order source: %d %% CRITICAL and %d %% HIGH orders; give 0 to 100 together", cfg.CriticalPercent, cfg.HighPercent)
+	}
+	s := &OrderSource{
 		cfg: cfg, world: w, clock: clock, sender: newSender(p, c, clock),
 		random: randomFor(cfg.Seed, streamOrders), reaches: reaches(w),
-	}, nil
+	}
+	for _, p := range products {
+		if len(s.reaches[p.name]) > 0 {
+			s.stocked = append(s.stocked, p)
+		}
+	}
+	if len(s.stocked) == 0 {
+		return nil, fmt.Errorf("order source: no warehouse stocks a product that a drone can carry to a hospital and come home; "+
+			"add a warehouse with BLOOD, MEDICINE, VACCINE or MEDICAL_DEVICE within %d km of a depot", int(reachMetres/2000))
+	}
+	return s, nil
 }
 
 // Run orders until ctx ends, then waits for outstanding answers. It may be
@@ -120,7 +140,7 @@ func (s *OrderSource) publish(ctx context.Context, r domain.OrderRequest) {
 func (s *OrderSource) Next() domain.OrderRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	product := products[s.random.IntN(len(products))]
+	product := s.stocked[s.random.IntN(len(s.stocked))]
 	reach := s.reaches[product.name]
 	return s.request(domain.OrderContent{
 		Priority:    s.priority(),
@@ -179,12 +199,12 @@ func (s *OrderSource) request(content domain.OrderContent, to Hospital) domain.O
 	}
 }
 
-// priority draws CRITICAL for 10 %, HIGH for 30 % of the orders.
+// priority draws CRITICAL and HIGH for their shares of the orders.
 func (s *OrderSource) priority() domain.Priority {
-	switch p := s.random.IntN(10); {
-	case p < 1:
+	switch p := s.random.IntN(100); {
+	case p < s.cfg.CriticalPercent:
 		return domain.PriorityCritical
-	case p < 4:
+	case p < s.cfg.CriticalPercent+s.cfg.HighPercent:
 		return domain.PriorityHigh
 	default:
 		return domain.PriorityStandard
@@ -205,17 +225,19 @@ func isCold(name string) bool {
 // reserveCharge is the charge, in percent, that a drone keeps when it lands.
 const reserveCharge = 20.0
 
-// reaches lists, by product, the hospitals that a drone at the depot with the lowest
-// charge at which it does not charge can serve and return from above its reserve.
+// reachMetres is the round trip of a drone with the lowest charge at which it does not
+// charge, above its reserve.
+const reachMetres = (chargeBelow - reserveCharge) / ConsumptionPerKm * 1000
+
+// reaches lists, by product, the hospitals within reach of a drone at a depot.
 func reaches(w *World) map[string][]Hospital {
-	const reachMetres = (chargeBelow - reserveCharge) / ConsumptionPerKm * 1000
-	depot := w.Depots[0].Position
 	result := make(map[string][]Hospital, len(products))
 	for _, p := range products {
 		for _, h := range w.Hospitals {
 			if slices.ContainsFunc(w.Warehouses, func(wh domain.Warehouse) bool {
-				round := depot.DistanceMetres(wh.Position) + wh.Position.DistanceMetres(h.Position) + h.Position.DistanceMetres(depot)
-				return slices.Contains(wh.ProductTypes, p.name) && (wh.ColdStorage || !p.cold) && round <= reachMetres
+				return slices.Contains(wh.ProductTypes, p.name) && (wh.ColdStorage || !p.cold) && slices.ContainsFunc(w.Depots, func(d domain.Depot) bool {
+					return d.Position.DistanceMetres(wh.Position)+wh.Position.DistanceMetres(h.Position)+h.Position.DistanceMetres(d.Position) <= reachMetres
+				})
 			}) {
 				result[p.name] = append(result[p.name], h)
 			}
@@ -223,3 +245,6 @@ func reaches(w *World) map[string][]Hospital {
 	}
 	return result
 }
+
+// Stats returns the counts so far.
+func (s *OrderSource) Stats() PublishStats { return s.sender.stats() }

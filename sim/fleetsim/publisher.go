@@ -25,10 +25,10 @@ type Result interface {
 
 // PublishStats counts messages since the start.
 type PublishStats struct {
-	Sent      int64 // handed to the publisher
-	Confirmed int64 // the server gave an id
-	Failed    int64 // the server refused or never answered
-	Skipped   int64 // not sent, because too many answers were outstanding
+	Sent      int64 `json:"sent"`      // handed to the publisher
+	Confirmed int64 `json:"confirmed"` // the server gave an id
+	Failed    int64 `json:"failed"`    // the server refused or never answered
+	Skipped   int64 `json:"skipped"`   // not sent, because too many answers were outstanding
 }
 
 // maxOutstanding bounds the unanswered messages of one sender, so that a network

@@ -2,7 +2,9 @@ package fleetsim
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/dronefleet/dronefleet/domain"
 )
@@ -11,6 +13,14 @@ import (
 type WorldConfig struct {
 	Drones int    // size of the fleet, 1 to 100,000; default 40
 	Seed   uint64 // repeats the world's choices
+	// IDPrefix begins the id of every drone; fleets that share a store need different
+	// ones. Default "DRONE".
+	IDPrefix string
+	// Depots and Warehouses replace the reference places, and bring hospitals of their
+	// own where the reference ones are out of reach.
+	Depots     []domain.Depot
+	Warehouses []domain.Warehouse
+	Hospitals  int // the most of them; 0 for all
 }
 
 const (
@@ -45,21 +55,28 @@ func NewWorld(cfg WorldConfig) (*World, error) {
 	if cfg.Drones < 1 || cfg.Drones > maxDrones {
 		return nil, fmt.Errorf("drones is %d; give 1 to %d", cfg.Drones, maxDrones)
 	}
-	depot := parisDepot
-	depot.Capacity = cfg.Drones
-	w := &World{
-		Depots:     []domain.Depot{depot},
-		Warehouses: []domain.Warehouse{warehouseNorth, warehouseSouth},
-		Hospitals:  hospitals,
+	if cfg.IDPrefix == "" {
+		cfg.IDPrefix = "DRONE"
+	}
+	w, pads := referenceWorld(cfg), startingPads()
+	if len(cfg.Depots) > 0 {
+		w, pads = worldAround(cfg), nil
+	}
+	if cfg.Hospitals > 0 {
+		w.Hospitals = w.Hospitals[:min(cfg.Hospitals, len(w.Hospitals))]
 	}
 	random := randomFor(cfg.Seed, streamWorld)
-	pads := startingPads()
 	for i := range cfg.Drones {
+		depot := w.Depots[i%len(w.Depots)]
+		start := depot.Position
+		if len(pads) > 0 {
+			start = pads[i%len(pads)]
+		}
 		w.Drones = append(w.Drones, domain.Drone{
-			ID:                   domain.DroneID(fmt.Sprintf("DRONE-%03d", i+1)),
+			ID:                   domain.DroneID(fmt.Sprintf("%s-%03d", cfg.IDPrefix, i+1)),
 			ShortName:            fmt.Sprintf("D%d", i+1),
 			Status:               domain.DroneUnknown,
-			Position:             pads[i%len(pads)],
+			Position:             start,
 			Battery:              82 + 18*random.Float64(),
 			HomeDepotID:          depot.ID,
 			BatteryCapacityMah:   batteryMah,
@@ -69,6 +86,53 @@ func NewWorld(cfg WorldConfig) (*World, error) {
 		})
 	}
 	return w, nil
+}
+
+// referenceWorld is the demo's city without its drones.
+func referenceWorld(cfg WorldConfig) *World {
+	depot := parisDepot
+	depot.Capacity = cfg.Drones
+	return &World{
+		Depots:     []domain.Depot{depot},
+		Warehouses: []domain.Warehouse{warehouseNorth, warehouseSouth},
+		Hospitals:  hospitals,
+	}
+}
+
+// hospitalsPerDepot is how many hospitals are made up around a depot without any of
+// the reference ones in reach.
+const hospitalsPerDepot = 12
+
+// worldAround has the places that cfg gives. Depots far from the reference hospitals
+// have hospitals made up around them, at 1 to 5 km.
+func worldAround(cfg WorldConfig) *World {
+	w := &World{Depots: cfg.Depots, Warehouses: cfg.Warehouses}
+	for _, h := range hospitals {
+		if slices.ContainsFunc(w.Depots, func(d domain.Depot) bool { return d.Position.DistanceMetres(h.Position) <= reachMetres/2 }) {
+			w.Hospitals = append(w.Hospitals, h)
+		}
+	}
+	for _, d := range w.Depots {
+		if slices.ContainsFunc(w.Hospitals, func(h Hospital) bool { return d.Position.DistanceMetres(h.Position) <= reachMetres/2 }) {
+			continue
+		}
+		random := randomFor(cfg.Seed, streamHospitals)
+		for i := range hospitalsPerDepot {
+			id := fmt.Sprintf("HOSP-%s-%02d", d.ID, i+1)
+			w.Hospitals = append(w.Hospitals, Hospital{id, id, around(d.Position, 1000+4000*random.Float64(), 2*math.Pi*random.Float64())})
+		}
+	}
+	return w
+}
+
+// around is the position at a distance and a bearing in radians, on a map that is flat
+// near the centre.
+func around(center domain.Position, metres, bearing float64) domain.Position {
+	const metresPerDegree = 111_200
+	return domain.Position{
+		Lat: min(90, max(-90, center.Lat+metres*math.Cos(bearing)/metresPerDegree)),
+		Lon: math.Remainder(center.Lon+metres*math.Sin(bearing)/metresPerDegree/max(0.01, math.Cos(center.Lat*math.Pi/180)), 360),
+	}
 }
 
 // startingPads lists the starting positions, used in turn. The first few are where
@@ -101,6 +165,9 @@ const (
 	streamWorld uint64 = iota + 1
 	streamOrders
 	streamClocks
+	streamHospitals
+	streamNetwork
+	streamCrashes
 )
 
 func randomFor(seed, stream uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, stream)) }

@@ -1,0 +1,119 @@
+package devrun
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/connect"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/sim/fleetsim"
+)
+
+// outside is the world outside the product: the simulated drones and hospitals.
+type outside struct {
+	clients      *connect.Clients
+	clock        *simclock.Clock
+	log          *slog.Logger
+	subscription string // of the drones' commands
+
+	publisher     *pubsubio.Publisher
+	network       *fleetsim.Network
+	drones        *fleetsim.Fleet
+	orders        *fleetsim.OrderSource
+	confirmations *fleetsim.Confirmations
+}
+
+// store is Firestore as the outside sees it: to introduce drones and to look on.
+func (o *outside) store() *firestoretx.Store {
+	return firestoretx.New(o.clients.Firestore, firestoretx.Config{Now: o.clock.Now})
+}
+
+// populate makes the drones and hospitals of a world. The drones go on with missions.
+func (o *outside) populate(world *fleetsim.World, tracing trace.TracerProvider, missions []domain.Command,
+	faults fleetsim.NetworkFaults, fleet fleetsim.FleetConfig, orders fleetsim.OrderConfig) (err error) {
+	o.publisher = pubsubio.NewPublisher(o.clients.PubSub)
+	o.network = fleetsim.NewNetwork(simulated{o.publisher, tracing}, faults, fleet.Seed, o.clock)
+	if o.drones, err = fleetsim.NewFleet(world, fleet, o.clock, o.network, o.confirmations); err != nil {
+		return err
+	}
+	for _, m := range missions {
+		o.drones.Deliver(m)
+	}
+	o.orders, err = fleetsim.NewOrderSource(world, orders, o.clock, o.network, o.confirmations)
+	return err
+}
+
+// simulated is a fleetsim.Publisher. An order begins a trace; whether a report is
+// traced is drawn by the State Manager.
+type simulated struct {
+	*pubsubio.Publisher
+	tracing trace.TracerProvider
+}
+
+func (s simulated) Publish(ctx context.Context, topic string, data []byte, attrs map[string]string, orderingKey string) fleetsim.Result {
+	if topic == pubsubio.TopicOrders {
+		var span trace.Span
+		ctx, span = s.tracing.Tracer("github.com/dronefleet/dronefleet/sim/devrun").Start(ctx, "order")
+		defer span.End()
+	}
+	return result{s.Publisher.Publish(ctx, topic, data, attrs, orderingKey)}
+}
+
+type result struct{ pubsubio.Published }
+
+func (r result) Get(ctx context.Context) (string, error) { return r.Wait(ctx) }
+
+// receiveCommands gives mission commands to the simulated drones until ctx ends. A
+// command that cannot be decoded is a mistake of the product.
+func (o *outside) receiveCommands(ctx context.Context) error {
+	return o.clients.PubSub.Subscriber(o.subscription).Receive(ctx, func(_ context.Context, msg *pubsub.Message) {
+		command, err := wire.DecodeCommand(msg.Data, msg.Attributes)
+		if err != nil {
+			o.log.ErrorContext(ctx, "mission command cannot be decoded", "err", err)
+		} else {
+			o.network.Deliver(command, o.drones.Deliver)
+		}
+		msg.Ack()
+	})
+}
+
+func byID(drones []domain.Drone) map[domain.DroneID]domain.Drone {
+	known := make(map[domain.DroneID]domain.Drone, len(drones))
+	for _, d := range drones {
+		known[d.ID] = d
+	}
+	return known
+}
+
+// placeDrones puts the drones of a world where they last reported, with the charge that
+// they had, and returns how many were known.
+func placeDrones(world *fleetsim.World, known map[domain.DroneID]domain.Drone) (n int) {
+	for i, d := range world.Drones {
+		if was, ok := known[d.ID]; ok && !was.LastUpdate.IsZero() {
+			world.Drones[i].Position, world.Drones[i].Battery = was.Position, was.Battery
+			n++
+		}
+	}
+	return n
+}
+
+// commandsAgain are the commands that put known drones back on their missions, from the
+// next stop on: a real drone would not have forgotten its mission.
+func commandsAgain(active []domain.Mission, known map[domain.DroneID]domain.Drone, now time.Time) (commands []domain.Command) {
+	for _, m := range active {
+		if !known[m.DroneID].MissionAcked {
+			continue // the drone has not received its command yet
+		}
+		m.Route = m.Route[min(m.ReachedStops, len(m.Route)):]
+		commands = append(commands, domain.Command{Mission: m, ExpiresAt: now.Add(time.Hour)})
+	}
+	return commands
+}
