@@ -151,3 +151,16 @@ func TestBackend_FencesKeepLateWritesOut(t *testing.T) {
 		Read: func() (string, error) { return client.HGet(bg, "register", "value").Result() },
 	})
 }
+
+// B-05, L-TST-02: what is broken is refused on server time too, and in real time.
+func TestCheck_RefusesTracesOfBrokenBackends(t *testing.T) {
+	if testing.Short() {
+		t.Skip("in real time")
+	}
+	t.Parallel()
+	client := dial(t, startRedis(t).Addr())
+	open := func(t *testing.T) lock.Backend {
+		return newBackend(t, client, Config{Prefix: fresh(), SkipDurabilityCheck: true})
+	}
+	history.RefuseBroken(t, lockspec.ServerTime, open, func(t *testing.T, f func(*testing.T)) { f(t) })
+}

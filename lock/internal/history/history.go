@@ -361,9 +361,10 @@ func (in input) latest() lockspec.Clocks {
 }
 
 // reading is what the clocks showed to a call that wrote an end; false if they cannot
-// have.
-func (in input) reading(s state, ends int64) (lockspec.Clocks, bool) {
-	from, to, at := in.earliest(s), in.latest(), ends-in.ttl
+// have. They are read during the call, though perhaps before another takes effect for
+// which it waits: a time that is too early ends the lease sooner, which harms nobody.
+func (in input) reading(ends int64) (lockspec.Clocks, bool) {
+	from, to, at := in.earliest(state{now: in.called}), in.latest(), ends-in.ttl
 	c := lockspec.Clocks{Local: at, Server: at, Commit: from.Commit}
 	switch in.time {
 	case lockspec.ServerTime:
@@ -438,7 +439,7 @@ func step(s state, in input, out output) []state {
 		case !canBeOver:
 			return nil
 		}
-		clocks, can := in.reading(free, out.ends)
+		clocks, can := in.reading(out.ends)
 		granted, ans := rules.Acquire(s.early, in.id, in.ttl, clocks)
 		if !can || !ans.OK || ans.Found || ans.Fence != out.fence {
 			return nil
@@ -475,7 +476,7 @@ func step(s state, in input, out output) []state {
 		case out.unknown:
 			return []state{s}
 		case out.ok:
-			clocks, can := in.reading(s, out.ends)
+			clocks, can := in.reading(out.ends)
 			extended, ans := rules.Extend(s.late, in.id, in.ttl, s.late.Fence, clocks)
 			if !can || !ans.OK {
 				return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/lockspec"
+	"github.com/dronefleet/dronefleet/lock/memlock"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -202,6 +203,12 @@ func TestCheck_AllowsASlowCallSeveralFences(t *testing.T) {
 			}
 		})
 	}
+}
+
+// B-05, L-TST-02
+func TestCheck_RefusesTracesOfBrokenBackends(t *testing.T) {
+	open := func(*testing.T) lock.Backend { return memlock.New() }
+	RefuseBroken(t, lockspec.ClientTime, open, synctest.Test)
 }
 
 // flawedHistory is what clients with wrong clocks see of a service with the
