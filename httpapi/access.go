@@ -20,12 +20,20 @@ type Access struct {
 	// read, an operator's to change. /healthz, /readyz and, unless Metrics says
 	// otherwise, /metrics stay open.
 	Verifier *identity.Verifier
+	// SignIn, if set beside a Verifier, lets browsers sign in at the same issuer.
+	SignIn *identity.SignIn
+	// IAP, if set, accepts the assertions of Google's Identity-Aware Proxy. Beside a
+	// Verifier either will do.
+	IAP *identity.Verifier
 	// Metrics is who may read /metrics.
 	Metrics MetricsAccess
 	// AnyHost answers requests without credentials for any host name, not only for
-	// this machine's. It has no effect beside a Verifier.
+	// this machine's. It has no effect if credentials are required.
 	AnyHost bool
 }
+
+// open reports whether no credentials are required.
+func (a Access) open() bool { return a.Verifier == nil && a.IAP == nil }
 
 // MetricsAccess is who may read /metrics.
 type MetricsAccess string
@@ -64,7 +72,7 @@ func callerOf(ctx context.Context) identity.Caller {
 // guard passes requests of callers with a role to h.
 func (a *API) guard(role identity.Role, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		caller, err := a.admit(role, r)
+		caller, err := a.admit(role, w, r)
 		if err != nil {
 			if p := asProblem(err); p.Status < http.StatusInternalServerError {
 				a.log.InfoContext(r.Context(), "HTTP request rejected", slog.String("path", r.URL.EscapedPath()),
@@ -78,22 +86,23 @@ func (a *API) guard(role identity.Role, h http.Handler) http.Handler {
 }
 
 // admit identifies the caller and checks its role.
-func (a *API) admit(role identity.Role, r *http.Request) (identity.Caller, error) {
-	if a.access.Verifier == nil {
+func (a *API) admit(role identity.Role, w http.ResponseWriter, r *http.Request) (identity.Caller, error) {
+	if a.access.open() {
 		return identity.Anybody(), a.admitUnknown(role, r)
 	}
-	token, err := bearer(r.Header)
-	if err != nil {
-		return identity.Caller{}, err
-	}
-	caller, err := a.access.Verifier.Identify(r.Context(), token)
+	caller, err := a.identify(w, r)
 	if refused, is := errors.AsType[*identity.TokenError](err); is {
-		p := problem(http.StatusUnauthorized, "%s", refused)
+		p := a.unauthorized("%s", refused)
 		p.headers = map[string]string{authenticate: challenge("invalid_token", refused.Reason)}
 		return identity.Caller{}, p
 	}
 	if err != nil {
 		return identity.Caller{}, err
+	}
+	if caller.Method != identity.Token { // the browser adds the credentials, whatever page asks
+		if err := a.checkOrigin(r); err != nil {
+			return identity.Caller{}, err
+		}
 	}
 	if !caller.May(role) {
 		p := problem(http.StatusForbidden, "%s lacks the required role %s; ask the administrator of the State Manager for it", caller.Name, role)
@@ -120,22 +129,57 @@ func (a *API) admitUnknown(role identity.Role, r *http.Request) error {
 	return nil
 }
 
+// identify verifies the credentials of a request: the proxy's, a token, or a session,
+// which is renewed when that is due. An assertion of the proxy comes first, because the
+// header Authorization may be meant for the proxy.
+func (a *API) identify(w http.ResponseWriter, r *http.Request) (identity.Caller, error) {
+	if assertions := r.Header.Values(assertion); a.access.IAP != nil && (len(assertions) > 0 || a.access.Verifier == nil) {
+		if len(assertions) != 1 {
+			return identity.Caller{}, a.unauthorized("authentication required: the request has not come through the Identity-Aware Proxy; use its address")
+		}
+		return a.access.IAP.Identify(r.Context(), assertions[0])
+	}
+	if len(r.Header.Values("Authorization")) == 0 && a.access.SignIn != nil {
+		if kept, err := r.Cookie(a.cookieName(sessionCookie)); err == nil {
+			caller, successor, lasts, err := a.access.SignIn.Session(kept.Value)
+			if successor != "" {
+				a.setCookie(w, sessionCookie, successor, lasts)
+			}
+			return caller, err
+		}
+	}
+	token, err := a.bearer(r.Header)
+	if err != nil {
+		return identity.Caller{}, err
+	}
+	return a.access.Verifier.Identify(r.Context(), token)
+}
+
+// assertion is the header of Google's Identity-Aware Proxy.
+const assertion = "X-Goog-IAP-JWT-Assertion"
+
+// unauthorized is the problem of a request without valid credentials. It tells pages
+// where their user can sign in.
+func (a *API) unauthorized(format string, args ...any) *Problem {
+	p := problem(http.StatusUnauthorized, format, args...)
+	p.headers = map[string]string{authenticate: challenge("", "")}
+	if a.access.SignIn != nil {
+		p.SignIn = signInPath
+	}
+	return p
+}
+
 // bearer is the token of a request (RFC 6750, section 2.1). Tokens in URLs are not
 // accepted, because URLs are logged.
-func bearer(h http.Header) (string, error) {
-	refuse := func(text string) error {
-		p := problem(http.StatusUnauthorized, "%s", text)
-		p.headers = map[string]string{authenticate: challenge("", "")}
-		return p
-	}
+func (a *API) bearer(h http.Header) (string, error) {
 	values := h.Values("Authorization")
 	if len(values) != 1 {
-		return "", refuse("authentication required; send one header \"Authorization: Bearer TOKEN\" with a token of the OpenID Connect issuer")
+		return "", a.unauthorized("authentication required; send one header \"Authorization: Bearer TOKEN\" with a token of the OpenID Connect issuer")
 	}
 	scheme, token, _ := strings.Cut(values[0], " ")
 	token = strings.TrimSpace(token)
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
-		return "", refuse("the header Authorization has no bearer token; send \"Authorization: Bearer TOKEN\"")
+		return "", a.unauthorized("the header Authorization has no bearer token; send \"Authorization: Bearer TOKEN\"")
 	}
 	return token, nil
 }

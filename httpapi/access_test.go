@@ -60,7 +60,7 @@ var (
 	asOperator = identitytest.Claims{"email": "ann@example.org", "email_verified": true}
 )
 
-func newGuarded(t *testing.T, metrics httpapi.MetricsAccess) *guarded {
+func newGuarded(t *testing.T, metrics httpapi.MetricsAccess, extend ...func(*guarded, *httpapi.Access)) *guarded {
 	t.Helper()
 	g := &guarded{key: identitytest.EC(t, "k1"), log: new(log)}
 	g.issuer = identitytest.Start(t, g.key)
@@ -78,7 +78,11 @@ func newGuarded(t *testing.T, metrics httpapi.MetricsAccess) *guarded {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.served = serveFor(t, emutest.Hosts(t), httpapi.Access{Verifier: verifier, Metrics: metrics}, logger)
+	access := httpapi.Access{Verifier: verifier, Metrics: metrics}
+	for _, more := range extend {
+		more(g, &access)
+	}
+	g.served = serveFor(t, emutest.Hosts(t), access, logger)
 	return g
 }
 

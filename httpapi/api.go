@@ -53,6 +53,7 @@ type API struct {
 	operator operator.Commands
 	waits    waits
 	feed     *live.Feed
+	origin   *http.CrossOriginProtection
 }
 
 // requestTimeout is how long the store may take to answer one request.
@@ -61,7 +62,7 @@ const requestTimeout = 15 * time.Second
 // New returns the API of a State Manager; see Listener.Serve.
 func New(cfg Config) *API {
 	a := newAPI(cfg)
-	a.handler = a.route(slices.Concat(a.consoleEndpoints(), a.fleetEndpoints(), a.probeEndpoints()))
+	a.handler = a.route(slices.Concat(a.consoleEndpoints(), a.signInEndpoints(), a.fleetEndpoints(), a.probeEndpoints()))
 	return a
 }
 
@@ -78,7 +79,7 @@ func NewProbes(cfg Config, topic string) *API {
 func newAPI(cfg Config) *API {
 	return &API{
 		store: cfg.Store, newID: cfg.NewID, log: cfg.Log, meter: cfg.Meter, ready: newReadiness(cfg), access: cfg.Access, operator: cfg.Operator,
-		waits: waits{store: cfg.Store}, feed: cfg.Feed,
+		waits: waits{store: cfg.Store}, feed: cfg.Feed, origin: ownOrigin(cfg.Access),
 	}
 }
 
@@ -86,6 +87,8 @@ func newAPI(cfg Config) *API {
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'") // the console has its own
+	w.Header().Set("X-Frame-Options", "DENY")
 	ctx, cancel := context.WithTimeout(withConnection(meter.WithOperation(r.Context(), "http"), r.Context()), requestTimeout)
 	defer cancel()
 	r = r.WithContext(ctx)

@@ -22,6 +22,7 @@ type Problem struct {
 	Detail     string             `json:"detail"`
 	Instance   string             `json:"instance,omitempty"` // the request's path
 	Parameters []ParameterProblem `json:"parameters,omitempty"`
+	SignIn     string             `json:"signIn,omitempty"`  // where a browser without a session can sign in
 	Replay     map[string]any     `json:"replay,omitempty"`  // what was replayed before the failure, in the form of a replay's answer
 	Discard    map[string]any     `json:"discard,omitempty"` // likewise of a discard
 

@@ -90,7 +90,7 @@ func areaOf(value string) (area *live.Area, wrong string) {
 
 // stream answers GET /api/v1/stream with the fleet's state and then with what changes,
 // as server-sent events; docs/stream.md describes them. The stream lasts until the
-// client or the server ends it.
+// client or the server ends it, or the caller's credentials end.
 //
 // Cost: none for one viewer more; the first starts the feed, see package live.
 func (a *API) stream(ctx context.Context, r *request) (any, error) {
@@ -120,7 +120,7 @@ func (a *API) stream(ctx context.Context, r *request) (any, error) {
 			return
 		}
 		defer viewer.Leave()
-		s := &eventStream{feed: a.feed, viewer: viewer, streaming: streaming, control: http.NewResponseController(w), out: bufio.NewWriter(w), log: a.log}
+		s := &eventStream{feed: a.feed, viewer: viewer, streaming: streaming, until: callerOf(ctx).Until, control: http.NewResponseController(w), out: bufio.NewWriter(w), log: a.log}
 		if err := s.run(connection); err != nil {
 			a.log.DebugContext(connection, "stream ended", slog.Any("err", err))
 		}
@@ -133,12 +133,14 @@ type eventStream struct {
 	viewer *live.Viewer
 	// streaming ends when the server stops.
 	streaming context.Context
-	control   *http.ResponseController
-	out       *bufio.Writer
-	log       *slog.Logger
+	// until is when the viewer's credentials end; zero for never.
+	until   time.Time
+	control *http.ResponseController
+	out     *bufio.Writer
+	log     *slog.Logger
 }
 
-// run writes events until the connection, the server or the feed ends.
+// run writes events until the connection, the server, the feed or the credentials end.
 func (s *eventStream) run(connection context.Context) error {
 	// A viewer who receives nothing must not hold up the server's end.
 	defer context.AfterFunc(s.streaming, func() {
@@ -166,6 +168,9 @@ func (s *eventStream) run(connection context.Context) error {
 		case <-s.viewer.Ended():
 			return nil
 		case <-ticker.C:
+		}
+		if !s.until.IsZero() && !time.Now().Before(s.until) {
+			return nil
 		}
 		update := live.Update{}
 		select {

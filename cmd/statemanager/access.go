@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/dronefleet/dronefleet/httpapi"
@@ -12,32 +13,67 @@ import (
 
 // access holds the flags that say who may use the HTTP API.
 type access struct {
-	OIDCIssuer    string                `help:"OpenID Connect issuer whose tokens the HTTP API requires; if empty, it requires none and is read-only." placeholder:"URL" name:"oidc-issuer"`
-	OIDCAudience  []string              `help:"Accepted token audiences." placeholder:"NAME" name:"oidc-audience"`
-	OIDCViewer    []identity.Grant      `help:"Who may read: CLAIM=VALUE, or * for everybody with a token. Operators may too." placeholder:"GRANT" name:"oidc-viewer"`
-	OIDCOperator  []identity.Grant      `help:"Who may also change things: CLAIM=VALUE such as email=ann@example.org, groups=fleet or realm_access.roles=fleet." placeholder:"GRANT" name:"oidc-operator"`
-	OIDCLeeway    time.Duration         `help:"Clock difference that is tolerated when a token's times are checked." default:"1m" check:"min 0s max 5m" name:"oidc-leeway"`
-	MetricsAccess httpapi.MetricsAccess `help:"Who may read /metrics: ${enum}." enum:"open,viewer,off" default:"open"`
-	InsecureHTTP  bool                  `help:"Serve the HTTP API without credentials where others reach it; only behind something that checks who asks." name:"insecure-http"`
+	OIDCIssuer       string                `help:"OpenID Connect issuer whose tokens the HTTP API requires; if empty, it requires none and is read-only." placeholder:"URL" name:"oidc-issuer"`
+	OIDCAudience     []string              `help:"Accepted token audiences." placeholder:"NAME" name:"oidc-audience"`
+	OIDCViewer       []identity.Grant      `help:"Who may read: CLAIM=VALUE, or * for everybody with a token. Operators may too." placeholder:"GRANT" name:"oidc-viewer"`
+	OIDCOperator     []identity.Grant      `help:"Who may also change things: CLAIM=VALUE such as email=ann@example.org, groups=fleet or realm_access.roles=fleet." placeholder:"GRANT" name:"oidc-operator"`
+	OIDCLeeway       time.Duration         `help:"Clock difference that is tolerated when a token's times are checked." default:"1m" check:"min 0s max 5m" name:"oidc-leeway"`
+	OIDCClientID     string                `help:"Client id of this API at oidc-issuer; with it browsers can sign in." placeholder:"ID" name:"oidc-client-id"`
+	OIDCClientSecret string                `help:"Secret of the client; empty for a public client." placeholder:"SECRET" name:"oidc-client-secret" secret:""`
+	OIDCScope        []string              `help:"What is asked for when a browser signs in." default:"openid,email,profile" name:"oidc-scope"`
+	PublicURL        string                `help:"Address of the site in browsers: https://HOST, or http on this machine." placeholder:"URL" name:"public-url"`
+	SessionKey       []identity.SessionKey `help:"Keys of browsers' sessions, 32 bytes in base64 each; the first one seals, all are accepted. Without one, sessions end with the process and no other replica accepts them." placeholder:"KEY" name:"session-key" secret:""`
+	IAPAudience      string                `help:"Audience of Google's Identity-Aware Proxy in front of the HTTP API; with it the proxy's signed header is accepted." placeholder:"AUDIENCE" name:"iap-audience"`
+	MetricsAccess    httpapi.MetricsAccess `help:"Who may read /metrics: ${enum}." enum:"open,viewer,off" default:"open"`
+	InsecureHTTP     bool                  `help:"Serve the HTTP API without credentials where others reach it; only behind something that checks who asks." name:"insecure-http"`
 }
 
 // check refuses an API that nobody could use, or that is open by mistake.
 func (a *access) check(r *config.Report, addr string) {
-	if a.OIDCIssuer == "" {
+	a.checkSignIn(r)
+	if a.OIDCIssuer == "" && a.IAPAudience == "" {
 		a.checkOpen(r, addr)
 		return
 	}
-	if err := identity.CheckIssuer(a.OIDCIssuer); err != nil {
-		r.Refuse("oidc-issuer", "%s", err) // without the URL, which may hold a password
-	}
-	if len(a.OIDCAudience) == 0 {
-		r.Refuse("oidc-audience", "is missing; give the name that the issuer's tokens for this API carry")
+	if a.OIDCIssuer != "" {
+		if err := identity.CheckIssuer(a.OIDCIssuer); err != nil {
+			r.Refuse("oidc-issuer", "%s", err) // without the URL, which may hold a password
+		}
+		if len(a.OIDCAudience) == 0 {
+			r.Refuse("oidc-audience", "is missing; give the name that the issuer's tokens for this API carry")
+		}
+	} else if len(a.OIDCAudience) > 0 {
+		r.Refuse("oidc-audience", "requires oidc-issuer, which is missing; give both")
 	}
 	if len(a.OIDCViewer)+len(a.OIDCOperator) == 0 {
 		r.Refuse("oidc-viewer", "is missing, and so is oidc-operator: nobody could use the API; give one, or * for everybody with a token")
 	}
 	if a.InsecureHTTP {
-		r.Refuse("insecure-http", "allows access without credentials, but oidc-issuer requires them; give only one")
+		r.Refuse("insecure-http", "allows access without credentials, but oidc-issuer or iap-audience requires them; give only one")
+	}
+}
+
+// checkSignIn refuses flags for browsers of which one is missing.
+func (a *access) checkSignIn(r *config.Report) {
+	if a.OIDCClientID == "" {
+		for _, s := range []struct {
+			name  string
+			given bool
+		}{{"oidc-client-secret", a.OIDCClientSecret != ""}, {"public-url", a.PublicURL != ""}, {"session-key", len(a.SessionKey) > 0}} {
+			if s.given {
+				r.Refuse(s.name, "requires oidc-client-id, which is missing; give both")
+			}
+		}
+		return
+	}
+	if a.OIDCIssuer == "" {
+		r.Refuse("oidc-client-id", "requires oidc-issuer, which is missing; give both")
+	}
+	if err := identity.CheckPublicURL(a.PublicURL); err != nil {
+		r.Refuse("public-url", "%s", err)
+	}
+	if !slices.Contains(a.OIDCScope, "openid") {
+		r.Refuse("oidc-scope", "lacks openid; add it")
 	}
 }
 
@@ -51,7 +87,7 @@ func (a *access) checkOpen(r *config.Report, addr string) {
 		{"metrics-access", a.MetricsAccess == httpapi.MetricsViewer},
 	} {
 		if s.given {
-			r.Refuse(s.name, "requires oidc-issuer, which is missing; give both")
+			r.Refuse(s.name, "requires oidc-issuer or iap-audience; give one")
 		}
 	}
 	if err := httpapi.CheckOpenAddress(addr); err != nil && !a.InsecureHTTP {
@@ -63,18 +99,32 @@ func (a *access) checkOpen(r *config.Report, addr string) {
 // logged; only requests with tokens fail.
 func (a *access) open(ctx context.Context, log *slog.Logger) (httpapi.Access, error) {
 	access := httpapi.Access{Metrics: a.MetricsAccess, AnyHost: a.InsecureHTTP}
-	if a.OIDCIssuer == "" {
-		return access, nil
+	cfg := identity.Config{
+		Issuer: a.OIDCIssuer, Audiences: a.OIDCAudience, Viewers: a.OIDCViewer, Operators: a.OIDCOperator, Leeway: a.OIDCLeeway, Log: log,
 	}
 	var err error
-	access.Verifier, err = identity.New(identity.Config{
-		Issuer: a.OIDCIssuer, Audiences: a.OIDCAudience, Viewers: a.OIDCViewer, Operators: a.OIDCOperator, Leeway: a.OIDCLeeway, Log: log,
-	})
-	if err != nil {
-		return access, err
+	if a.OIDCIssuer != "" {
+		if access.Verifier, err = identity.New(cfg); err != nil {
+			return access, err
+		}
+		if err := access.Verifier.Prepare(ctx); err != nil {
+			log.WarnContext(ctx, "token issuer does not answer; the HTTP API answers 503 to tokens until it does", slog.Any("err", err))
+		}
 	}
-	if err := access.Verifier.Prepare(ctx); err != nil {
-		log.WarnContext(ctx, "token issuer does not answer; the HTTP API answers 503 to tokens until it does", slog.Any("err", err))
+	if a.OIDCClientID != "" {
+		if len(a.SessionKey) == 0 {
+			log.WarnContext(ctx, "browsers' sessions end with this process, and other replicas do not accept them; set --session-key")
+		}
+		access.SignIn, err = identity.NewSignIn(access.Verifier, identity.SignInConfig{
+			ClientID: a.OIDCClientID, ClientSecret: a.OIDCClientSecret, PublicURL: a.PublicURL, Scopes: a.OIDCScope, Keys: a.SessionKey,
+		})
+		if err != nil {
+			return access, err
+		}
 	}
-	return access, nil
+	if a.IAPAudience != "" {
+		cfg.Audiences = []string{a.IAPAudience}
+		access.IAP, err = identity.NewIAP(cfg, identity.IAPKeysURL)
+	}
+	return access, err
 }

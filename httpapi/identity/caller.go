@@ -24,8 +24,10 @@ type Caller struct {
 type Method string
 
 const (
-	NoMethod Method = "none"  // no credentials were required
-	Token    Method = "token" // a bearer token
+	NoMethod Method = "none"    // no credentials were required
+	Token    Method = "token"   // a bearer token
+	Session  Method = "session" // a browser that signed in at the issuer
+	IAP      Method = "iap"     // an assertion of Google's Identity-Aware Proxy
 )
 
 // Roles are what the caller may do, the least first.

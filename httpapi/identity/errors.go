@@ -9,6 +9,14 @@ type TokenError struct{ Reason string }
 // Error implements error.
 func (e *TokenError) Error() string { return "invalid token: " + e.Reason }
 
+// SignInError says why a browser is not signed in. It can start again.
+type SignInError struct{ Reason string }
+
+// Error implements error.
+func (e *SignInError) Error() string {
+	return "sign-in failed: " + e.Reason + "; open /signin to start again"
+}
+
 // UnavailableError says that tokens cannot be verified now; a later try may succeed.
 type UnavailableError struct {
 	Issuer string

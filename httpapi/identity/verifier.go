@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
 	"golang.org/x/sync/singleflight"
 )
 
@@ -60,11 +61,21 @@ type Verifier struct {
 	cfg    Config
 	client *http.Client
 
+	method     Method   // of the callers
+	algorithms []string // accepted for signatures
+	keysURL    string   // where the keys are; empty to discover it
+
 	discovery singleflight.Group
 	mu        sync.Mutex
-	tokens    *oidc.IDTokenVerifier // nil until discovery has succeeded
+	found     *provider // nil until discovery has succeeded
 	triedAt   time.Time
 	failure   error // of the last discovery
+}
+
+// provider is what discovery finds.
+type provider struct {
+	tokens   *oidc.IDTokenVerifier
+	endpoint oauth2.Endpoint
 }
 
 // issuerTimeout is how long the issuer may take to answer.
@@ -93,7 +104,7 @@ func New(cfg Config) (*Verifier, error) {
 		ForceAttemptHTTP2: true,
 		DisableKeepAlives: true, // requests are minutes apart
 	}
-	return &Verifier{cfg: cfg, client: &http.Client{
+	return &Verifier{cfg: cfg, method: Token, algorithms: algorithms, client: &http.Client{
 		Transport: transport, Timeout: issuerTimeout,
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			if !protected(r.URL) || len(via) > 3 {
@@ -119,46 +130,56 @@ var compact = regexp.MustCompile(`^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]
 // Identify verifies a token and returns its caller. The error is a *TokenError if the
 // token is not valid, an *UnavailableError if it cannot be verified now.
 func (v *Verifier) Identify(ctx context.Context, token string) (Caller, error) {
-	if !compact.MatchString(token) {
-		return Caller{}, &TokenError{"it is malformed; send the JWT as the issuer returned it"}
-	}
-	tokens, err := v.issuer(ctx)
+	verified, c, err := v.verify(ctx, token, v.cfg.Audiences)
 	if err != nil {
 		return Caller{}, err
 	}
+	caller := v.caller(c, verified.Subject)
+	caller.Until = verified.Expiry.Add(v.cfg.Leeway)
+	return caller, nil
+}
+
+// verify verifies a token for one of some audiences and returns its claims. Errors are
+// those of Identify.
+func (v *Verifier) verify(ctx context.Context, token string, audiences []string) (*oidc.IDToken, claims, error) {
+	if !compact.MatchString(token) {
+		return nil, nil, &TokenError{"it is malformed; send the JWT as the issuer returned it"}
+	}
+	issuer, err := v.issuer(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
 	var outage error
-	verified, err := tokens.Verify(context.WithValue(ctx, outageKey{}, &outage), token)
+	verified, err := issuer.tokens.Verify(context.WithValue(ctx, outageKey{}, &outage), token)
 	expired, isExpired := errors.AsType[*oidc.TokenExpiredError](err)
 	switch {
 	case outage != nil:
-		return Caller{}, &UnavailableError{v.cfg.Issuer, outage}
+		return nil, nil, &UnavailableError{v.cfg.Issuer, outage}
 	case ctx.Err() != nil:
-		return Caller{}, &UnavailableError{v.cfg.Issuer, ctx.Err()}
+		return nil, nil, &UnavailableError{v.cfg.Issuer, ctx.Err()}
 	case isExpired:
-		return Caller{}, &TokenError{fmt.Sprintf("it expired %s; get a new one", expired.Expiry.UTC().Format(time.RFC3339))}
+		return nil, nil, &TokenError{fmt.Sprintf("it expired %s; get a new one", expired.Expiry.UTC().Format(time.RFC3339))}
 	case err != nil:
-		return Caller{}, &TokenError{reason(err)}
-	case !slices.ContainsFunc(verified.Audience, func(a string) bool { return slices.Contains(v.cfg.Audiences, a) }):
-		return Caller{}, &TokenError{fmt.Sprintf("its audience is %.128q, not one of %q", verified.Audience, v.cfg.Audiences)}
+		return nil, nil, &TokenError{reason(err)}
+	case !slices.ContainsFunc(verified.Audience, func(a string) bool { return slices.Contains(audiences, a) }):
+		return nil, nil, &TokenError{fmt.Sprintf("its audience is %.128q, not one of %q", verified.Audience, audiences)}
 	case verified.Subject == "":
-		return Caller{}, &TokenError{"it has no subject"}
+		return nil, nil, &TokenError{"it has no subject"}
 	}
 	var c claims
 	var payload json.RawMessage
 	if err := verified.Claims(&payload); err != nil {
-		return Caller{}, &TokenError{reason(err)}
+		return nil, nil, &TokenError{reason(err)}
 	}
 	decoder := json.NewDecoder(strings.NewReader(string(payload)))
 	decoder.UseNumber() // a grant compares digits: 1e3 is not 1000
 	if err := decoder.Decode(&c); err != nil {
-		return Caller{}, &TokenError{reason(err)}
+		return nil, nil, &TokenError{reason(err)}
 	}
 	if err := c.checkTimes(v.cfg.Now().Add(v.cfg.Leeway)); err != nil {
-		return Caller{}, err
+		return nil, nil, err
 	}
-	caller := v.caller(c, verified.Subject)
-	caller.Method, caller.Until = Token, verified.Expiry.Add(v.cfg.Leeway)
-	return caller, nil
+	return verified, c, nil
 }
 
 // checkTimes refuses times that the library lets pass: texts in place of numbers
@@ -186,7 +207,10 @@ func (c claims) checkTimes(latest time.Time) error {
 
 // caller is the token's bearer, with the roles that the claims grant.
 func (v *Verifier) caller(c claims, subject string) Caller {
-	caller := Caller{Name: nameOf(c, subject)}
+	if v.method == IAP { // it asserts addresses that Google has verified
+		c["email_verified"] = true
+	}
+	caller := Caller{Name: nameOf(c, subject), Method: v.method}
 	if slices.ContainsFunc(v.cfg.Viewers, c.meet) {
 		caller.roles = append(caller.roles, Viewer)
 	}
@@ -205,63 +229,79 @@ func reason(err error) string {
 	return text
 }
 
-// issuer is the verifier of the issuer's tokens, made from its discovery document
-// (OpenID Connect Discovery 1.0, section 4) when it is first needed.
-func (v *Verifier) issuer(ctx context.Context) (*oidc.IDTokenVerifier, error) {
-	if tokens, err, known := v.known(); known {
-		return tokens, err
+// issuer is what is known of the issuer from its discovery document (OpenID Connect
+// Discovery 1.0, section 4), which is fetched when it is first needed.
+func (v *Verifier) issuer(ctx context.Context) (*provider, error) {
+	if found, err, known := v.known(); known {
+		return found, err
 	}
 	// Concurrent callers share one discovery.
-	found := v.discovery.DoChan("", func() (any, error) {
-		if tokens, err, known := v.known(); known {
-			return tokens, err
+	discovered := v.discovery.DoChan("", func() (any, error) {
+		if found, err, known := v.known(); known {
+			return found, err
 		}
 		// A caller that gives up must not fail the others; the client has a timeout.
-		tokens, err := v.discover(context.WithoutCancel(ctx))
+		found, err := v.discover(context.WithoutCancel(ctx))
 		v.mu.Lock()
 		defer v.mu.Unlock()
-		v.tokens, v.triedAt, v.failure = tokens, v.cfg.Now(), nil
+		v.found, v.triedAt, v.failure = found, v.cfg.Now(), nil
 		if err != nil {
 			v.failure = &UnavailableError{v.cfg.Issuer, err}
 		}
-		return v.tokens, v.failure
+		return v.found, v.failure
 	})
 	select {
 	case <-ctx.Done():
 		return nil, &UnavailableError{v.cfg.Issuer, ctx.Err()}
-	case r := <-found:
-		tokens, _ := r.Val.(*oidc.IDTokenVerifier) // nil beside an error
-		return tokens, r.Err
+	case r := <-discovered:
+		found, _ := r.Val.(*provider) // nil beside an error
+		return found, r.Err
 	}
 }
 
 // known is the outcome of the last discovery; known is false if it is time for
 // another.
-func (v *Verifier) known() (tokens *oidc.IDTokenVerifier, err error, known bool) {
+func (v *Verifier) known() (found *provider, err error, known bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	again := v.tokens == nil && (v.triedAt.IsZero() || v.cfg.Now().Sub(v.triedAt) >= retryAfter)
-	return v.tokens, v.failure, !again
+	again := v.found == nil && (v.triedAt.IsZero() || v.cfg.Now().Sub(v.triedAt) >= retryAfter)
+	return v.found, v.failure, !again
 }
 
-func (v *Verifier) discover(ctx context.Context) (*oidc.IDTokenVerifier, error) {
-	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, v.client), v.cfg.Issuer)
+func (v *Verifier) discover(ctx context.Context) (*provider, error) {
+	if v.keysURL != "" {
+		return &provider{tokens: v.trust(v.keysURL)}, nil
+	}
+	found, err := oidc.NewProvider(oidc.ClientContext(ctx, v.client), v.cfg.Issuer)
 	if err != nil {
 		return nil, fmt.Errorf("discovery: %s", reason(err))
 	}
 	var document struct {
 		Keys string `json:"jwks_uri"`
 	}
-	if err := provider.Claims(&document); err != nil {
+	if err := found.Claims(&document); err != nil {
 		return nil, fmt.Errorf("discovery: %s", reason(err))
 	}
-	if u, err := url.Parse(document.Keys); err != nil || u.Host == "" || !protected(u) {
-		return nil, fmt.Errorf("discovery: jwks_uri %.128q is not an https URL", document.Keys)
+	if err := checkProtected("jwks_uri", document.Keys); err != nil {
+		return nil, fmt.Errorf("discovery: %w", err)
 	}
-	set := &keySet{url: document.Keys, client: v.client, now: v.cfg.Now, log: v.cfg.Log}
+	return &provider{v.trust(document.Keys), found.Endpoint()}, nil
+}
+
+// checkProtected refuses a URL of a discovery document that is not protected.
+func checkProtected(name, text string) error {
+	if u, err := url.Parse(text); err != nil || u.Host == "" || !protected(u) {
+		return fmt.Errorf("%s %.128q is not an https URL", name, text)
+	}
+	return nil
+}
+
+// trust is the verifier of tokens that are signed with the keys at a URL.
+func (v *Verifier) trust(keysURL string) *oidc.IDTokenVerifier {
+	set := &keySet{url: keysURL, client: v.client, now: v.cfg.Now, log: v.cfg.Log}
 	return oidc.NewVerifier(v.cfg.Issuer, set, &oidc.Config{
-		SkipClientIDCheck:    true, // Identify accepts several audiences
-		SupportedSigningAlgs: algorithms,
+		SkipClientIDCheck:    true, // verify accepts several audiences
+		SupportedSigningAlgs: v.algorithms,
 		Now:                  func() time.Time { return v.cfg.Now().Add(-v.cfg.Leeway) },
-	}), nil
+	})
 }

@@ -58,12 +58,13 @@ func EC(t testing.TB, id string) Key {
 type Issuer struct {
 	URL string
 
-	server *httptest.Server
-	mu     sync.Mutex
-	keys   []Key
-	others []json.RawMessage
-	down   bool
-	asked  map[string]int
+	server   *httptest.Server
+	mu       sync.Mutex
+	keys     []Key
+	others   []json.RawMessage
+	browsers *Browsers
+	down     bool
+	asked    map[string]int
 }
 
 // Start starts an issuer that ends with the test.
@@ -115,6 +116,14 @@ func (i *Issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i.mu.Unlock()
 	if down {
 		http.Error(w, "down", http.StatusBadGateway)
+		return
+	}
+	switch r.URL.Path {
+	case "/auth":
+		i.authorize(w, r)
+		return
+	case "/token":
+		i.redeem(w, r)
 		return
 	}
 	s := oidctest.Server{Algorithms: []string{oidc.RS256, oidc.ES256}}
