@@ -154,6 +154,10 @@ type ExtendResult struct {
 	ExpiresAtMs int64     // as committed, Unix milliseconds
 	Deadline    time.Time // when the holder must stop, see AcquireResult
 	Reason      Reason    // when not OK
+
+	// Repeated tells that the request was sent more than once: the store may still
+	// execute an earlier copy, and thereby shorten a later extension.
+	Repeated bool
 }
 
 // Query names a lock to look up: exactly one field is set.

@@ -238,12 +238,12 @@ func (h *Handle) extend(ctx context.Context, ttl time.Duration) (bool, error) {
 	asked := h.cfg.clock.Now()
 	h.endBy(asked.Add(ttl))
 	res, err := h.backend.Extend(ctx, Ref{LockID: h.lockID, Key: h.key}, ttl)
+	// A store with its own clock counts the time of a late request from when it
+	// comes. Others keep the end that was meant, and notice that they are late.
+	if (err != nil || res.Repeated) && h.backend.Capabilities().TimeAuthority == ServerTime {
+		h.longest = ttl
+	}
 	if err != nil {
-		// A store with its own clock counts the time of a late request from when it
-		// comes. Others keep the end that was meant, and notice that they are late.
-		if h.backend.Capabilities().TimeAuthority == ServerTime {
-			h.longest = ttl
-		}
 		return false, err
 	}
 	if !res.OK {

@@ -523,25 +523,33 @@ func TestHandle_BelievesNoLongerThanALateExtensionLasts(t *testing.T) {
 	clock := locktest.NewClock(time.Now())
 	store := memlock.New(memlock.WithClock(clock))
 	b := &spy{Backend: serverClock{store}}
-	b.onExtend = func(_ context.Context, n int) (lock.ExtendResult, error) {
-		return lock.ExtendResult{}, lock.ErrNetworkTimeout
+	for name, answer := range map[string]func(ref lock.Ref) (lock.ExtendResult, error){
+		"failed": func(lock.Ref) (lock.ExtendResult, error) { return lock.ExtendResult{}, lock.ErrNetworkTimeout },
+		"sent twice": func(ref lock.Ref) (lock.ExtendResult, error) {
+			res, err := store.Extend(bg, ref, 5*time.Second)
+			res.Repeated = true
+			return res, err
+		},
+	} {
+		h := mustAcquire(t, b, lock.WithClock(clock))
+		ref := lock.Ref{LockID: h.LockID(), Key: h.Key()}
+		b.onExtend = func(context.Context, int) (lock.ExtendResult, error) { return answer(ref) }
+		if ok, err := h.Extend(bg, 5*time.Second); ok != (err == nil) || err != nil && !errors.Is(err, lock.ErrNetworkTimeout) {
+			t.Fatal(name, ok, err)
+		}
+		b.onExtend = nil
+		if ok, err := h.Extend(bg, time.Minute); !ok || err != nil {
+			t.Fatal(name, ok, err)
+		}
+		if late, err := store.Extend(bg, ref, 5*time.Second); !late.OK || err != nil {
+			t.Fatal(name, late, err)
+		}
+		clock.Advance(5 * time.Second)
+		if cause := context.Cause(h.Context()); !errors.Is(cause, lock.ErrLeaseUnproven) {
+			t.Errorf("%s: the context ended with %v", name, cause)
+		}
+		mustClose(t, h)
 	}
-	h := mustAcquire(t, b, lock.WithClock(clock))
-	if ok, err := h.Extend(bg, 5*time.Second); ok || !errors.Is(err, lock.ErrNetworkTimeout) {
-		t.Fatal(ok, err)
-	}
-	b.onExtend = nil
-	if ok, err := h.Extend(bg, time.Minute); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
-	if late, err := store.Extend(bg, lock.Ref{LockID: h.LockID(), Key: h.Key()}, 5*time.Second); !late.OK || err != nil {
-		t.Fatal(late, err)
-	}
-	clock.Advance(5 * time.Second)
-	if cause := context.Cause(h.Context()); !errors.Is(cause, lock.ErrLeaseUnproven) {
-		t.Errorf("the context ended with %v", cause)
-	}
-	mustClose(t, h)
 }
 
 // hungExtend returns a handle with automatic extension whose manual extension hangs

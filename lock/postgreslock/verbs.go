@@ -263,7 +263,8 @@ func (b *Backend) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (
 		return fail(err)
 	}
 	a, err := b.call(ctx, b.sql.extend, key, ref.LockID, ttl.Milliseconds())
-	if isLost(ctx, err) {
+	repeated := isLost(ctx, err)
+	if repeated {
 		a, err = b.call(ctx, b.sql.extend, key, ref.LockID, ttl.Milliseconds())
 	}
 	if err != nil {
@@ -274,7 +275,7 @@ func (b *Backend) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (
 	}
 	_, expiresAtMs, deadline := a.lease()
 	b.leases.put(ref.LockID, deadline)
-	return lock.ExtendResult{OK: true, ExpiresAtMs: expiresAtMs, Deadline: deadline}, nil
+	return lock.ExtendResult{OK: true, ExpiresAtMs: expiresAtMs, Deadline: deadline, Repeated: repeated}, nil
 }
 
 // isLost tells whether a call may have taken effect although its answer did not come, and

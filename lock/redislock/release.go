@@ -136,8 +136,10 @@ func (b *Backend) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (
 func (b *Backend) extendAt(ctx context.Context, t target, ttl time.Duration) (lock.ExtendResult, error) {
 	lease, life, retention := lifetimes(ttl)
 	var asked time.Time
+	tries := 0
 	reply, err := b.persist(ctx, func(ctx context.Context) (any, error) {
 		asked = time.Now()
+		tries++
 		return b.run(ctx, extendScript, true, []string{t.lockKey, b.indexKey(t.lockID)}, storedID(t.lockID), lease, life, retention)
 	})
 	if err != nil {
@@ -147,5 +149,5 @@ func (b *Backend) extendAt(ctx context.Context, t target, ttl time.Duration) (lo
 	if !ok || ends < 0 {
 		return lock.ExtendResult{Reason: reasonOf(reply)}, nil
 	}
-	return lock.ExtendResult{OK: true, ExpiresAtMs: ends, Deadline: asked.Add(ttl)}, nil
+	return lock.ExtendResult{OK: true, ExpiresAtMs: ends, Deadline: asked.Add(ttl), Repeated: tries > 1}, nil
 }
