@@ -23,7 +23,7 @@ import (
 
 const optimizer = clitest.Program("optimizer")
 
-// F-API-06: a fleet joins real projects only when told that they are for tests.
+// F-API-07: a fleet joins real projects only when told that they are for tests.
 func TestFleet_RefusesProjectsThatAreNotForTests(t *testing.T) {
 	project := connect.Config{Project: "my-project"}
 	for args, parts := range map[string][]string{
@@ -42,7 +42,7 @@ func TestFleet_RefusesProjectsThatAreNotForTests(t *testing.T) {
 	dronefleet.Refuses(t, emulators, 1, []string{"--places"}, "fleet", "--places=/does/not/exist")
 }
 
-// F-API-06: fleets share the State Manager and the optimizer of others; one leaves and
+// F-API-07: fleets share the State Manager and the optimizer of others; one leaves and
 // comes back, one is killed, and neither disturbs the other.
 func TestFleet_JoinsLeavesAndComesBack(t *testing.T) {
 	hosts := emutest.Hosts(t)
