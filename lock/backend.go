@@ -64,6 +64,16 @@ type Store interface {
 	Closer
 }
 
+// FenceReader is a Backend that can tell which fences it has handed out, for resources
+// that refuse a fence that no holder can have.
+type FenceReader interface {
+	// HighestFence is the highest fence that was ever handed out for a key, empty if
+	// none was. It asks the store's primary: what was handed out before the call began
+	// is not above the answer, unless the store has lost it. What is handed out
+	// meanwhile may be.
+	HighestFence(ctx context.Context, key string) (Fence, error)
+}
+
 // Waiter is a Backend that can tell when a held key is worth another try, so
 // that waiting helpers need not poll. It is an optimisation: signals may be
 // missing or spurious, and helpers poll as well.

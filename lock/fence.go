@@ -28,6 +28,15 @@ func FormatFence(n int64) (Fence, error) {
 	return Fence(fmt.Sprintf("%0*d", fenceDigits, n)), nil
 }
 
+// HighestFence is the fence of a counter that was read, empty if it is 0: the key was
+// never locked. Backends answer FenceReader with it.
+func HighestFence(counter int64) (Fence, error) {
+	if counter == 0 {
+		return "", nil
+	}
+	return FormatFence(counter)
+}
+
 // ParseFence reads a stored counter or fence: 1 to 19 decimal digits, no sign,
 // no space. Anything else is ErrInternal, never zero: a fence counter that
 // started again would break every resource that relies on it.

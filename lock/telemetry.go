@@ -111,8 +111,9 @@ type Observed struct {
 }
 
 var (
-	_ Store  = (*Observed)(nil)
-	_ Waiter = (*Observed)(nil)
+	_ Store       = (*Observed)(nil)
+	_ Waiter      = (*Observed)(nil)
+	_ FenceReader = (*Observed)(nil)
 )
 
 // WithTelemetry returns a backend that reports to o what it does, and that owns b:
@@ -249,6 +250,15 @@ func (o *Observed) CheckClock(ctx context.Context) (ClockReport, error) {
 		return ClockReport{}, Invalid("backend cannot check the clock; use one that is a ClockChecker").At("checkClock", "", "")
 	}
 	return c.CheckClock(ctx)
+}
+
+// HighestFence implements FenceReader. It is not reported: it is about no one lock.
+func (o *Observed) HighestFence(ctx context.Context, key string) (Fence, error) {
+	r, ok := o.backend.(FenceReader)
+	if !ok {
+		return "", Invalid("backend cannot tell its fences; use one that is a FenceReader").At("highestFence", key, "")
+	}
+	return r.HighestFence(ctx, key)
 }
 
 // Watch implements Waiter, if the backend does.

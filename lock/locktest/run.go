@@ -76,6 +76,7 @@ var rules = []struct {
 	{"fences rise through release and expiry", fencesRise},
 	{"contention uses up no fence", fenceGaps},
 	{"keys have fences of their own", fencesPerKey},
+	{"the highest fence is known for ever", highestFence},
 	{"contenders: one holder, rising fences", contenders},
 	{"Do excludes", doExcludes},
 }
@@ -757,6 +758,38 @@ func fenceGaps(s *suite) {
 func fencesPerKey(s *suite) {
 	s.is("first key", s.acquire(s.key("1"), ttl).Fence, lock.Fence("000000000000001"))
 	s.is("second key", s.acquire(s.key("2"), ttl).Fence, lock.Fence("000000000000001"))
+}
+
+// L-FENCE-01, of backends that can tell: lock.FenceReader is optional.
+func highestFence(s *suite) {
+	reader, ok := s.Backend.(lock.FenceReader)
+	if !ok {
+		return
+	}
+	key := s.key("caf\u00e9")
+	highest := func(want lock.Fence) {
+		s.Helper()
+		got, err := reader.HighestFence(context.Background(), s.key("cafe\u0301")) // equal under NFC
+		s.noError(err)
+		s.is("highest fence", got, want)
+	}
+	highest("")
+	held := s.acquire(key, ttl)
+	highest(held.Fence)
+	s.is("contention", s.tryAcquire(key, ttl).OK, false)
+	highest(held.Fence)
+	s.release(lock.Ref{LockID: held.LockID, Key: key})
+	highest(held.Fence)
+	next := s.acquire(key, ttl)
+	s.is("it rises", next.Fence > held.Fence, true)
+	highest(next.Fence)
+
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := reader.HighestFence(ended, key)
+	s.is("an ended context is aborted", errors.Is(err, lock.ErrAborted), true)
+	_, err = reader.HighestFence(ended, "")
+	s.is("no key is refused", errors.Is(err, lock.ErrInvalidArgument), true)
 }
 
 // L-TST-02: never two holders, fences strictly rising, L-REL-05

@@ -39,7 +39,7 @@ type statements struct {
 	acquire, release, extend string
 	byKey, byID, all         string
 	listen, state            string
-	durability               string
+	counter, durability      string
 }
 
 func (t tables) statements() statements {
@@ -51,6 +51,7 @@ func (t tables) statements() statements {
 		byKey:   t.in(fields + "WHERE key = $1"),
 		byID:    t.in(fields + "WHERE lock_id = $1"),
 		all:     t.in(fields + `ORDER BY key COLLATE "C"`),
+		counter: t.in("SELECT coalesce((SELECT fence FROM syncguard_fence_counters WHERE fence_key = 'fence:' || $1), 0), pg_is_in_recovery()"),
 		durability: t.in("SELECT current_setting('fsync')::BOOLEAN, current_setting('full_page_writes')::BOOLEAN, " +
 			"(SELECT count(*) FROM pg_stat_replication), current_setting('synchronous_standby_names'), " +
 			"EXISTS (SELECT FROM pg_class WHERE relpersistence = 'u' AND oid IN ('syncguard_locks'::regclass, 'syncguard_fence_counters'::regclass))"),
