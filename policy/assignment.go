@@ -61,7 +61,7 @@ type Fences map[domain.DepotID]string
 
 // Raise stores a depot's fence if it is higher than the one that is there.
 func (f Fences) Raise(depot domain.DepotID, fence string) {
-	if fenceLess(f[depot], fence) {
+	if FenceLess(f[depot], fence) {
 		f[depot] = fence
 	}
 }
@@ -92,7 +92,7 @@ func (s DecisionState) fences(depot domain.DepotID) (applied, issued string) {
 	if !known {
 		return applied, applied
 	}
-	if fenceLess(issued, applied) {
+	if FenceLess(issued, applied) {
 		applied = issued
 	}
 	return applied, issued
@@ -138,7 +138,7 @@ func (p MissionAssignmentPolicy) AssignMission(s DecisionState, d domain.Decisio
 	}
 	v.Depot = s.FenceDepot(d)
 	if stored := s.Fences[v.Depot]; d.Fence != "" && !sameFence(d.Fence, stored) {
-		v.Fence, v.Lowers = d.Fence, fenceLess(d.Fence, stored)
+		v.Fence, v.Lowers = d.Fence, FenceLess(d.Fence, stored)
 	}
 	v.Entry.Outcome, v.Entry.MissionID = domain.OutcomeApplied, domain.MissionIDFor(d.ID)
 	v.Change = p.assign(s, d, now)
@@ -188,9 +188,9 @@ func (p MissionAssignmentPolicy) assign(s DecisionState, d domain.Decision, now 
 	return r.change
 }
 
-// fenceLess compares fences by value. They are decimal digits of any width;
+// FenceLess compares fences by value. They are decimal digits of any width;
 // the empty fence is below all.
-func fenceLess(a, b string) bool {
+func FenceLess(a, b string) bool {
 	a, b = strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
 	if len(a) != len(b) {
 		return len(a) < len(b)
@@ -198,4 +198,4 @@ func fenceLess(a, b string) bool {
 	return a < b
 }
 
-func sameFence(a, b string) bool { return !fenceLess(a, b) && !fenceLess(b, a) }
+func sameFence(a, b string) bool { return !FenceLess(a, b) && !FenceLess(b, a) }

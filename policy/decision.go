@@ -105,17 +105,17 @@ func (c decisionCase) fenceUnknown() string {
 	fence, depot := c.decision.Fence, c.FenceDepot(c.decision)
 	_, issued := c.fences(depot)
 	switch {
-	case fence == "" || fenceLess("", fence) && !fenceLess(issued, fence):
+	case fence == "" || FenceLess("", fence) && !FenceLess(issued, fence):
 		return ""
 	case issued == "":
-		return fmt.Sprintf("fence %s: the lock of depot %q has handed out none", fence, depot)
+		return fmt.Sprintf("fence %s: the lock of depot %q has handed out none; give optimizers and State Managers the same lock store", fence, depot)
 	}
 	return fmt.Sprintf("fence %s: the lock of depot %q has handed out none above %s", fence, depot, issued)
 }
 
 func (c decisionCase) staleFence() string {
 	applied, _ := c.fences(c.FenceDepot(c.decision))
-	if c.decision.Fence == "" || !fenceLess(c.decision.Fence, applied) {
+	if c.decision.Fence == "" || !FenceLess(c.decision.Fence, applied) {
 		return ""
 	}
 	return fmt.Sprintf("fence %s is below %s, already applied", c.decision.Fence, applied)

@@ -348,12 +348,12 @@ var mutants = []mutant{
 		}
 	}), []string{"decision table", "hazards"}},
 	{"a fence that the lock never handed out is applied", judgedBy(func(s *DecisionState, d *domain.Decision, _ *Delivery) { // F-DEC-07
-		if depot := s.FenceDepot(*d); fenceLess(s.Issued[depot], d.Fence) {
+		if depot := s.FenceDepot(*d); FenceLess(s.Issued[depot], d.Fence) {
 			s.Issued = Fences{depot: d.Fence}
 		}
 	}), []string{"decision table", "hazards", "scenarios"}},
 	{"a forged fence that was applied blocks the depot", judgedBy(func(s *DecisionState, d *domain.Decision, _ *Delivery) { // F-DEC-07
-		if depot := s.FenceDepot(*d); fenceLess(s.Issued[depot], s.Fences[depot]) {
+		if depot := s.FenceDepot(*d); FenceLess(s.Issued[depot], s.Fences[depot]) {
 			s.Issued = nil
 		}
 	}), []string{"decision table", "hazards"}},
@@ -362,7 +362,7 @@ var mutants = []mutant{
 	{"all depots share one fence", judgedBy(func(s *DecisionState, _ *domain.Decision, _ *Delivery) {
 		highest := ""
 		for _, f := range s.Fences {
-			if fenceLess(highest, f) {
+			if FenceLess(highest, f) {
 				highest = f
 			}
 		}

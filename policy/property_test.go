@@ -160,11 +160,11 @@ func TestFenceLess_ComparesByValue(t *testing.T) {
 		wide := func(n uint64, label string) string {
 			return fmt.Sprintf("%0*d", rapid.SampledFrom([]int{1, 15, 19}).Draw(t, label), n)
 		}
-		if x, y := wide(a, "width of a"), wide(b, "width of b"); fenceLess(x, y) != (a < b) {
+		if x, y := wide(a, "width of a"), wide(b, "width of b"); FenceLess(x, y) != (a < b) {
 			t.Fatalf("%s < %s is %t", x, y, !(a < b))
 		}
 	})
-	if !fenceLess("", "1") || fenceLess("1", "") || fenceLess("", "") {
+	if !FenceLess("", "1") || FenceLess("1", "") || FenceLess("", "") {
 		t.Error("no fence is not below all")
 	}
 }

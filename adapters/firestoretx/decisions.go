@@ -24,7 +24,7 @@ import (
 // cycle; one RPC and one read more if it names no depot.
 func (s *Store) AssignMission(ctx context.Context, d domain.Decision, via policy.Delivery) (domain.LedgerEntry, error) {
 	var verdict policy.Verdict
-	err := s.transact(ctx, nil, func(t *txn) error {
+	err := s.transactWithCounter(ctx, func(t *txn) error {
 		state, err := t.readDecisionState(d)
 		if err != nil {
 			return err

@@ -81,9 +81,11 @@ func (t *txn) readFences(state *policy.DecisionState, d domain.Decision) error {
 		}
 	}
 	refs := []*firestore.DocumentRef{s.doc(Control, controlDecisions)}
-	// A key that cannot be locked has no counter.
-	if counter, err := (firestorelock.Config{}).CounterPath(domain.CycleLockKey(depot)); err == nil {
-		refs = append(refs, s.client.Doc(counter))
+	if s.counters == nil {
+		// A key that cannot be locked has no counter.
+		if counter, err := (firestorelock.Config{}).CounterPath(domain.CycleLockKey(depot)); err == nil {
+			refs = append(refs, s.client.Doc(counter))
+		}
 	}
 	snaps, err := t.get(refs...)
 	if err != nil {
@@ -93,6 +95,9 @@ func (t *txn) readFences(state *policy.DecisionState, d domain.Decision) error {
 		return err
 	}
 	state.Fences.Raise(depot, t.mapped[depot])
+	if s.counters != nil {
+		return t.counter.judge(state, depot)
+	}
 	state.Issued = policy.Fences{depot: ""}
 	for _, snap := range snaps[1:] {
 		if state.Issued[depot], err = decodeCounter(snap); err != nil {

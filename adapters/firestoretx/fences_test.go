@@ -26,15 +26,25 @@ type cycles struct {
 
 func newCycles(t *testing.T) *cycles {
 	t.Helper()
+	return newCyclesIn(t, connect.LockStore{})
+}
+
+// newCyclesIn is newCycles with the locks in a store of their own.
+func newCyclesIn(t *testing.T, store connect.LockStore) *cycles {
+	t.Helper()
 	clients := emutest.Clients(t)
-	f := &fleet{client: clients.Firestore, now: time.Now().UTC().Truncate(time.Microsecond)}
-	f.Store = firestoretx.New(f.client, firestoretx.Config{Now: func() time.Time { return f.now }})
-	f.applier = f.NewTelemetryApplier()
-	clock := simclock.Real()
-	locks, err := clients.Locks(clock, emutest.Log(t))
+	clients.LockStore = store
+	locks, err := clients.Locks(simclock.Real(), emutest.Log(t))
 	if err != nil {
 		t.Fatal(err)
 	}
+	f := &fleet{client: clients.Firestore, now: time.Now().UTC().Truncate(time.Microsecond)}
+	cfg := firestoretx.Config{Now: func() time.Time { return f.now }}
+	if store.Set() {
+		cfg.Counters = locks
+	}
+	f.Store = firestoretx.New(f.client, cfg)
+	f.applier = f.NewTelemetryApplier()
 	t.Cleanup(func() {
 		if err := locks.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -81,7 +91,11 @@ func (c *cycles) expect(t *testing.T, d domain.Decision, want policy.Reason) {
 
 // F-DEC-07: one forged decision must not stop a depot for ever.
 func TestStore_ForgedFenceIsRefusedAndTheNextRealDecisionApplied(t *testing.T) {
-	c := newCycles(t)
+	forgedFenceIsRefused(t, newCycles(t))
+}
+
+func forgedFenceIsRefused(t *testing.T, c *cycles) {
+	t.Helper()
 	c.expect(t, c.next(t, depot.ID, "000000000000001"), policy.ReasonFenceUnknown) // there was no cycle yet
 	c.expect(t, c.next(t, depot.ID, c.begin(t, depot.ID)), "")
 	c.expect(t, c.next(t, depot.ID, "999999999999999"), policy.ReasonFenceUnknown)

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/policy"
 )
 
@@ -28,6 +29,10 @@ type Config struct {
 	Drone      *policy.DronePolicy
 	Order      *policy.OrderPolicy
 	Assignment *policy.MissionAssignmentPolicy
+	// Counters, if set, tells the fences that the depots' locks have handed out, for
+	// locks that are not in this Firestore; default their counters here, as
+	// lock/firestorelock keeps them.
+	Counters lock.FenceReader
 	// Retention is how long a TTL policy must keep events, ledger entries, cycles and
 	// discards; default 90 days.
 	Retention time.Duration
@@ -59,6 +64,7 @@ type Store struct {
 	drone      policy.DronePolicy
 	order      policy.OrderPolicy
 	assignment policy.MissionAssignmentPolicy
+	counters   lock.FenceReader // nil: here
 	retention  time.Duration
 	shards     int // of events; 0 for none
 	owed       func(context.Context, domain.Mission)
@@ -71,7 +77,7 @@ type Store struct {
 // New returns a store on client, which stays the caller's to close.
 func New(client *firestore.Client, cfg Config) *Store {
 	s := &Store{
-		client: client, now: cfg.Now, retention: cfg.Retention, shards: cfg.EventShards, owed: cfg.Owed, conflicted: cfg.Conflicted, pickedUpAgain: cfg.PickedUpAgain, delivered: cfg.Delivered,
+		client: client, now: cfg.Now, counters: cfg.Counters, retention: cfg.Retention, shards: cfg.EventShards, owed: cfg.Owed, conflicted: cfg.Conflicted, pickedUpAgain: cfg.PickedUpAgain, delivered: cfg.Delivered,
 		drone: policy.DefaultDronePolicy(), order: policy.DefaultOrderPolicy(),
 		assignment: policy.DefaultMissionAssignmentPolicy(),
 	}
@@ -119,7 +125,10 @@ func Retryable(err error) bool {
 	if _, rejected := policy.ReasonOf(err); rejected || err == nil {
 		return false
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errCountersMoving) {
+		return true
+	}
+	if _, ok := errors.AsType[*lock.Error](err); ok { // the locks' store is down, or an operator must repair it
 		return true
 	}
 	st, ok := statusOf(err)
@@ -163,6 +172,7 @@ type txn struct {
 	orders   map[domain.OrderID]domain.Order
 	owed     []domain.Mission // owe their drones a message after the commit
 	mapped   policy.Fences    // in the map of earlier versions, if it was read
+	counter  outsideCounter   // outside Firestore, if it was read
 	// delivered are the orders that the commit delivers.
 	delivered []domain.Order
 }

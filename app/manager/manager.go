@@ -108,9 +108,13 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 	c.Meter.Lock(meter.LockSweeper) // readiness and dashboards know of it from the start
 	assignment := policy.DefaultMissionAssignmentPolicy()
 	assignment.AllowUnfenced = cfg.AllowUnfenced
+	var counters lock.FenceReader // in Firestore the store reads them itself, in its transactions
+	if c.LockStore.Set() {
+		counters = locks
+	}
 	m.Store = firestoretx.New(c.Firestore, firestoretx.Config{
 		Now:        clock.Now,
-		Assignment: &assignment,
+		Assignment: &assignment, Counters: counters,
 		Owed:       func(ctx context.Context, mission domain.Mission) { m.outbox.Offer(ctx, mission) },
 		Conflicted: c.Meter.CommitRetried, EventShards: cfg.EventShards,
 		PickedUpAgain: func(ctx context.Context, order domain.OrderID) {

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"time"
@@ -21,6 +22,7 @@ type grammar struct {
 	Run     runCommand       `cmd:"" help:"Run a command while holding a lock."`
 	Status  statusCommand    `cmd:"" help:"Show whether a lock is held. The exit status is 0 if it is and 1 if it is free."`
 	Break   breakCommand     `cmd:"" help:"End a lock, no matter who holds it. The exit status is 0 if it was held and 1 if it was free."`
+	Migrate migrateCommand   `cmd:"" help:"Create the tables and functions that locks in PostgreSQL need."`
 	Version kong.VersionFlag `help:"Print the version."`
 }
 
@@ -39,22 +41,64 @@ func main() {
 	cli.MainWith(&grammar{}, "Runs commands under a lock that machines share.", cli.Statuses{Failed: statusFailed, Misused: statusFailed})
 }
 
-// oneLock holds what every command needs: a store and the key of a lock in it.
+// storeFlag is the flag that every command has.
+type storeFlag struct {
+	Store string `help:"Where the locks are: firestore://PROJECT/DATABASE, redis://HOST:PORT/DB, rediss:// for TLS, or postgres://USER@HOST:PORT/DB. A password that is not in it is taken from LOCK_PASSWORD." required:"" placeholder:"URL" env:"LOCK_STORE" secret:""`
+}
+
+// Check implements config.Checker.
+func (c *storeFlag) Check(r *config.Report) {
+	if _, err := connect.ParseLockStore(c.Store); err != nil {
+		r.Refuse("store", "%s", err)
+	}
+}
+
+// oneLock holds what the commands about a lock need: a store and the key of a lock in it.
 type oneLock struct {
 	cli.Logging
-	Store string `help:"Where the locks are: firestore://PROJECT or firestore://PROJECT/DATABASE." required:"" placeholder:"URL" env:"LOCK_STORE" secret:""`
-	Key   string `arg:"" help:"Key of the lock, such as billing:nightly."`
+	storeFlag
+	Key string `arg:"" help:"Key of the lock, such as billing:nightly."`
 }
 
 // Check implements config.Checker.
 func (c *oneLock) Check(r *config.Report) {
-	if _, err := connect.ParseLockStore(c.Store); err != nil {
-		r.Refuse("store", "%s", err)
-	}
+	c.storeFlag.Check(r)
 	if _, err := lock.NormalizeKey(c.Key); err != nil {
 		r.Refuse("key", "%s", err)
 	}
 }
+
+type migrateCommand struct{ storeFlag }
+
+// Help gives examples for --help.
+func (*migrateCommand) Help() string {
+	return `Running it again changes nothing, and locks that are held stay held. It needs the right to
+create tables and functions; using locks does not. The same statements are in
+lock/postgreslock/schema.sql, for migrations of your own.
+
+Example:
+
+    LOCK_PASSWORD=... locktool migrate --store postgres://owner@db:5432/locks`
+}
+
+// Run migrates the store.
+func (c *migrateCommand) Run(ctx context.Context) error {
+	store, err := connect.ParseLockStore(c.Store)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
+	defer cancel()
+	done, err := store.Migrate(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(cli.Stdout, done)
+	return err
+}
+
+// migrateTimeout is how long the store has to create its tables.
+const migrateTimeout = time.Minute
 
 // closeTimeout is how long the store has to finish what runs in the background.
 const closeTimeout = 5 * time.Second

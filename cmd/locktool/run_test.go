@@ -152,7 +152,7 @@ func TestRun_OwnStatuses(t *testing.T) {
 	run(127, "no such file", "k", "--", "./no-such-command")
 	run(126, "permission denied", "k", "--", plain)
 	run(125, "unknown flag", "k", "--forever", "--", "true")
-	run(125, "give firestore://PROJECT", "k", "--store=mysql://u:hunter2@h/db", "--", "true")
+	run(125, "or firestore://PROJECT", "k", "--store=mysql://u:hunter2@h/db", "--", "true")
 	run(125, "not a Google Cloud project id", "k", "--store=firestore://My Project", "--", "true")
 	run(125, "key", "", "--", "true")
 	run(125, "whole number of milliseconds", "k", "--ttl=1500us1s", "--", "true")

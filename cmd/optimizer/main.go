@@ -52,6 +52,7 @@ func (r stopFlags) params() solver.Params {
 // cycles holds the flags of the commands that run cycles.
 type cycles struct {
 	cli.Connection
+	cli.Locks
 	cli.Logging
 	cli.Watching
 	stopFlags
@@ -64,6 +65,7 @@ type cycles struct {
 // Check implements config.Checker.
 func (c *cycles) Check(r *config.Report) {
 	c.CheckConnection(r)
+	c.CheckLocks(r)
 	c.CheckWatching(r)
 }
 
@@ -126,7 +128,7 @@ type planning struct {
 // with connects, calls f and releases everything.
 func (c *cycles) with(ctx context.Context, interval time.Duration, f func(*planning) error) error {
 	log := observe.LogTraces(c.Logger(os.Stderr), c.Project)
-	clients, clock, err := c.Open(ctx)
+	clients, clock, err := c.OpenWithLocks(ctx, c.Locks)
 	if err != nil {
 		return err
 	}
@@ -155,7 +157,8 @@ func (c *cycles) with(ctx context.Context, interval time.Duration, f func(*plann
 	}()
 	p := &planning{clients: clients, clock: clock, locks: locks, log: log}
 	p.runner = c.runner(p, publisher, interval, tracing)
-	log.InfoContext(ctx, "optimizer started", slog.String("project", clients.Config.Project), slog.Float64("speed", clock.Speed))
+	log.InfoContext(ctx, "optimizer started", slog.String("project", clients.Config.Project),
+		slog.String("locks", clients.LockStore.String()), slog.Float64("speed", clock.Speed))
 	return f(p)
 }
 

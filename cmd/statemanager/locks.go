@@ -6,6 +6,7 @@ import (
 	"github.com/dronefleet/dronefleet/app/manager"
 	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/internal/config"
 	"github.com/dronefleet/dronefleet/internal/connect"
 )
@@ -16,8 +17,24 @@ type locksCommand struct {
 	Break locksBreak `cmd:"" help:"End the lock of one key, no matter who holds it. Its fences keep rising."`
 }
 
-type locksList struct {
+// lockDesk holds the flags of the commands about locks.
+type lockDesk struct {
 	desk
+	cli.Locks
+}
+
+// Check implements config.Checker.
+func (c *lockDesk) Check(r *config.Report) {
+	c.desk.Check(r)
+	c.CheckLocks(r)
+}
+
+func (c *lockDesk) with(ctx context.Context, f func(*operator.Desk, *connect.Clients) error) error {
+	return c.withLocks(ctx, c.Locks, f)
+}
+
+type locksList struct {
+	lockDesk
 	Raw bool `help:"Show keys and lock ids, not only their hashes. Keep the ids secret."`
 }
 
@@ -33,14 +50,14 @@ func (c *locksList) Run(ctx context.Context) error {
 }
 
 type locksShow struct {
-	desk
+	lockDesk
 	Key string `arg:"" help:"Key of the lock, such as optimizer:cycle:DEPOT-1."`
 	Raw bool   `help:"Show the lock id, not only its hash. Keep it secret."`
 }
 
 // Check implements config.Checker.
 func (c *locksShow) Check(r *config.Report) {
-	c.desk.Check(r)
+	c.lockDesk.Check(r)
 	if c.Key == "" {
 		r.Refuse("key", "is empty; \"locks list\" shows what is held")
 	}
@@ -52,14 +69,14 @@ func (c *locksShow) Run(ctx context.Context) error {
 }
 
 type locksBreak struct {
-	desk
+	lockDesk
 	Key    string `arg:"" help:"Key of the lock, such as optimizer:cycle:DEPOT-1."`
 	Reason string `help:"Why, for the audit." required:"" placeholder:"TEXT"`
 }
 
 // Check implements config.Checker.
 func (c *locksBreak) Check(r *config.Report) {
-	c.desk.Check(r)
+	c.lockDesk.Check(r)
 	if err := operator.CheckLockKey(c.Key); err != nil {
 		r.Refuse("key", "%s", err)
 	}

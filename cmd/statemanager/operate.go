@@ -49,8 +49,13 @@ func thisUser() string {
 }
 
 // with connects and calls f, which does the command's work.
-func (c *desk) with(ctx context.Context, f func(*operator.Desk, *connect.Clients) error) (err error) {
-	clients, clock, err := c.Open(ctx)
+func (c *desk) with(ctx context.Context, f func(*operator.Desk, *connect.Clients) error) error {
+	return c.withLocks(ctx, cli.Locks{}, f)
+}
+
+// withLocks is with for commands about locks, wherever they are.
+func (c *desk) withLocks(ctx context.Context, where cli.Locks, f func(*operator.Desk, *connect.Clients) error) (err error) {
+	clients, clock, err := c.OpenWithLocks(ctx, where)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 
 type serveCommand struct {
 	cli.Connection
+	cli.Locks
 	cli.Logging
 	cli.Watching
 	TraceTelemetry    float64       `help:"Share of telemetry that is traced, unless its sender decided." default:"0.01" check:"min 0 max 1"`
@@ -38,6 +39,7 @@ type serveCommand struct {
 // Check implements config.Checker.
 func (c *serveCommand) Check(r *config.Report) {
 	c.CheckConnection(r)
+	c.CheckLocks(r)
 	c.CheckWatching(r)
 	c.access.check(r, c.HTTPAddr)
 }
@@ -64,7 +66,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 		}
 		defer listener.Close()
 	}
-	clients, clock, err := c.Open(ctx)
+	clients, clock, err := c.OpenWithLocks(ctx, c.Locks)
 	if err != nil {
 		return err
 	}
@@ -87,7 +89,8 @@ func (c *serveCommand) Run(ctx context.Context) error {
 		return err
 	}
 	log.InfoContext(ctx, "State Manager serving", slog.String("project", clients.Config.Project),
-		slog.String("firestore", clients.Config.FirestoreHost), slog.String("pubsub", clients.Config.PubSubHost), slog.Float64("speed", clock.Speed))
+		slog.String("firestore", clients.Config.FirestoreHost), slog.String("pubsub", clients.Config.PubSubHost),
+		slog.String("locks", clients.LockStore.String()), slog.Float64("speed", clock.Speed))
 	if err := httpapi.ServeManager(ctx, m, access, listener); err != nil {
 		return err
 	}

@@ -71,6 +71,38 @@ func (c Connection) Open(ctx context.Context) (*connect.Clients, *simclock.Clock
 	return clients, clock, nil
 }
 
+// Locks holds the flag of the lock store.
+type Locks struct {
+	Lock string `help:"Store of the fleet's locks, the same for all optimizers and State Managers: redis://HOST:PORT/DB, rediss:// for TLS, or postgres://USER@HOST:PORT/DB; empty for the fleet's Firestore. A password that is not in it is taken from LOCK_PASSWORD. See docs/lock.md." placeholder:"URL" env:"LOCK_STORE" secret:""`
+}
+
+// CheckLocks refuses what is not the address of a store.
+func (l Locks) CheckLocks(r *config.Report) {
+	if _, err := l.store(); err != nil {
+		r.Refuse("lock", "%s", err)
+	}
+}
+
+func (l Locks) store() (connect.LockStore, error) {
+	if l.Lock == "" {
+		return connect.LockStore{}, nil
+	}
+	return connect.ParseLockStore(l.Lock)
+}
+
+// OpenWithLocks is Open for commands that use the fleet's locks.
+func (c Connection) OpenWithLocks(ctx context.Context, l Locks) (*connect.Clients, *simclock.Clock, error) {
+	store, err := l.store()
+	if err != nil {
+		return nil, nil, fmt.Errorf("--lock %w", err)
+	}
+	clients, clock, err := c.Open(ctx)
+	if err == nil {
+		clients.LockStore = store
+	}
+	return clients, clock, err
+}
+
 // Logging holds the flags of the log.
 type Logging struct {
 	LogLevel slog.Level `help:"Least severity to log: debug, info, warn, error." default:"info" env:"LOG_LEVEL" accepts:"debug, info, warn or error"`

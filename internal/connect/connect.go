@@ -107,6 +107,7 @@ type Clients struct {
 	PubSub    *pubsub.Client
 	Meter     *meter.Meter
 	Config    Config
+	LockStore LockStore // where the locks are, if not in Firestore
 }
 
 // Open connects. Nothing is sent yet; see Check.

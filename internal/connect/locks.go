@@ -2,6 +2,7 @@ package connect
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/dronefleet/dronefleet/internal/meter"
@@ -10,13 +11,24 @@ import (
 	"github.com/dronefleet/dronefleet/lock/firestorelock"
 )
 
-// Locks returns the fleet's locks, on the fleet's clock; close them after use. It is
-// the only function that knows the lock backend. Each call is counted, and logged
-// with hashes in place of keys and lock ids.
-func (c *Clients) Locks(clock *simclock.Clock, log *slog.Logger) (lock.Store, error) {
-	backend, err := firestorelock.New(c.Firestore, firestorelock.Config{Clock: clock.ForLocks(), Logger: log})
+// Locks returns the fleet's locks, in c.LockStore or else in its Firestore, on the
+// fleet's clock; close them after use. Each call is counted, and logged with hashes in
+// place of keys and lock ids.
+func (c *Clients) Locks(clock *simclock.Clock, log *slog.Logger) (*lock.Observed, error) {
+	here, err := firestorelock.New(c.Firestore, firestorelock.Config{Clock: clock.ForLocks(), Logger: log})
 	if err != nil {
 		return nil, err
+	}
+	var backend lock.Backend = here
+	if c.LockStore.Set() {
+		if clock.ForLocks() != nil {
+			return nil, errors.New("the fleet's time is simulated, and leases in a lock store of their own keep real time; leave --lock out")
+		}
+		outside, stop, err := c.LockStore.open(context.Background(), log)
+		if err != nil {
+			return nil, err
+		}
+		backend = newOutsideLocks(outside, stop, here, log)
 	}
 	o := &lockObserver{meter: c.Meter, log: log}
 	c.Meter.AwaitLockEvents()

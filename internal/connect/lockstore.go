@@ -6,52 +6,186 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/url"
 	"os"
+	"strconv"
 	"strings"
 
 	"cloud.google.com/go/firestore"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/firestorelock"
+	"github.com/dronefleet/dronefleet/lock/postgreslock"
+	"github.com/dronefleet/dronefleet/lock/redislock"
 )
 
-// LockStore is the address of a store that keeps locks.
+// LockPassword is the variable with the password of a lock store whose address has none.
+const LockPassword = "LOCK_PASSWORD"
+
+// LockStore is the address of a store that keeps locks. The zero value is none.
 type LockStore struct {
-	firestore Config // project and database
+	firestore *Config // project and database
+	redis     *redis.Options
+	redisLock redislock.Config
+	postgres  *pgxpool.Config
 }
 
 // LockStoreForms says which addresses ParseLockStore accepts.
-const LockStoreForms = "firestore://PROJECT or firestore://PROJECT/DATABASE"
+const LockStoreForms = "redis://HOST:PORT/DB, rediss:// for TLS, postgres://USER@HOST:PORT/DB or firestore://PROJECT/DATABASE"
 
-// ParseLockStore reads an address. Its error quotes nothing of a text that it cannot
-// read, which may hold a password.
+// ParseLockStore reads an address. Its error quotes nothing of a text that may hold a
+// password.
 func ParseLockStore(text string) (LockStore, error) {
 	scheme, rest, ok := strings.Cut(text, "://")
-	if !ok || scheme != "firestore" {
-		return LockStore{}, errors.New("is not the address of a lock store; give " + LockStoreForms)
+	switch {
+	case ok && scheme == "firestore":
+		return parseFirestore(rest)
+	case ok && (scheme == "redis" || scheme == "rediss"):
+		return parseRedis(text)
+	case ok && (scheme == "postgres" || scheme == "postgresql"):
+		return parsePostgres(text)
 	}
+	return LockStore{}, errors.New("is not the address of a lock store; give " + LockStoreForms)
+}
+
+func parseFirestore(rest string) (LockStore, error) {
 	project, database, _ := strings.Cut(rest, "/")
 	switch {
 	case !projectID.MatchString(project):
-		return LockStore{}, fmt.Errorf("%.80q is not a Google Cloud project id; give %s", project, LockStoreForms)
+		return LockStore{}, fmt.Errorf("%.80q is not a Google Cloud project id; give firestore://PROJECT or firestore://PROJECT/DATABASE", project)
 	case database != "" && database != firestore.DefaultDatabaseID && !databaseID.MatchString(database):
-		return LockStore{}, fmt.Errorf("%.80q is not a Firestore database id; give %s", database, LockStoreForms)
+		return LockStore{}, fmt.Errorf("%.80q is not a Firestore database id; give firestore://PROJECT/DATABASE", database)
 	}
-	return LockStore{firestore: Config{Project: project, Database: cmp.Or(database, firestore.DefaultDatabaseID)}}, nil
+	return LockStore{firestore: &Config{Project: project, Database: cmp.Or(database, firestore.DefaultDatabaseID)}}, nil
+}
+
+// parseRedis reads go-redis's form of an address, and the parameters prefix and replicas
+// of redislock.
+func parseRedis(text string) (LockStore, error) {
+	address, err := url.Parse(text)
+	if err != nil {
+		return LockStore{}, errors.New("is not a valid URL; escape special characters of the password, or set " + LockPassword)
+	}
+	// Whether fences may repeat is asked for by the fleet, not by each command.
+	cfg := redislock.Config{SkipDurabilityCheck: true}
+	query := address.Query()
+	if query.Has("prefix") {
+		prefix := query.Get("prefix")
+		cfg.Prefix = &prefix
+	}
+	if text := query.Get("replicas"); text != "" {
+		if cfg.Replicas, err = strconv.Atoi(text); err != nil || cfg.Replicas < 0 {
+			return LockStore{}, errors.New("has a parameter replicas that is not a whole number; give how many replicas must have a lease")
+		}
+	}
+	query.Del("prefix")
+	query.Del("replicas")
+	address.RawQuery = query.Encode()
+	options, err := redis.ParseURL(address.String())
+	if err != nil {
+		return LockStore{}, errors.New("is not an address of Redis; give redis://HOST:PORT/DB, with prefix=NAME and replicas=N after a ? if needed")
+	}
+	options.DisableIdentity, options.DialerRetries = true, 1 // the backend itself tries again
+	options.Password = cmp.Or(options.Password, os.Getenv(LockPassword))
+	return LockStore{redis: options, redisLock: cfg}, nil
+}
+
+func parsePostgres(text string) (LockStore, error) {
+	pool, err := pgxpool.ParseConfig(text)
+	if err != nil {
+		return LockStore{}, errors.New("is not an address of PostgreSQL; give postgres://USER@HOST:PORT/DB, with special characters of the password escaped")
+	}
+	pool.ConnConfig.Password = cmp.Or(pool.ConnConfig.Password, os.Getenv(LockPassword))
+	return LockStore{postgres: pool}, nil
+}
+
+// Set reports whether there is an address.
+func (s LockStore) Set() bool { return s.firestore != nil || s.redis != nil || s.postgres != nil }
+
+// String is the address without its password.
+func (s LockStore) String() string {
+	switch {
+	case s.redis != nil:
+		return fmt.Sprintf("redis://%s/%d", s.redis.Addr, s.redis.DB)
+	case s.postgres != nil:
+		c := s.postgres.ConnConfig
+		return fmt.Sprintf("postgres://%s/%s", net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))), c.Database)
+	case s.firestore != nil:
+		return fmt.Sprintf("firestore://%s/%s", s.firestore.Project, s.firestore.Database)
+	}
+	return "firestore"
+}
+
+// lockBackend is what every backend of the lock library is.
+type lockBackend interface {
+	lock.Store
+	lock.Waiter
+	lock.FenceReader
 }
 
 // Open connects to the store, or to the Firestore emulator that the environment names.
 // Nothing is sent yet. Close the locks, then call stop.
 func (s LockStore) Open(ctx context.Context, log *slog.Logger) (locks lock.Store, stop func() error, err error) {
-	c := s.firestore
-	c.FirestoreHost = os.Getenv(FirestoreHost)
-	client, err := openFirestore(ctx, c)
-	if err != nil {
-		return nil, nil, err
+	return s.open(ctx, log)
+}
+
+func (s LockStore) open(ctx context.Context, log *slog.Logger) (locks lockBackend, stop func() error, err error) {
+	switch {
+	case s.redis != nil:
+		redis.SetLogger(redisLog{log}) // of all its clients
+		options, cfg := *s.redis, s.redisLock
+		client := redis.NewClient(&options)
+		cfg.Logger = log
+		locks, err = redislock.New(client, cfg)
+		stop = client.Close
+	case s.postgres != nil:
+		pool, opened := pgxpool.NewWithConfig(ctx, s.postgres.Copy())
+		if opened != nil {
+			return nil, nil, errors.New("open a pool of connections to PostgreSQL: the address has settings that contradict each other; check its parameters")
+		}
+		locks, err = postgreslock.New(pool, postgreslock.Config{Logger: log})
+		stop = func() error { pool.Close(); return nil }
+	case s.firestore != nil:
+		c := *s.firestore
+		c.FirestoreHost = os.Getenv(FirestoreHost)
+		client, opened := openFirestore(ctx, c)
+		if opened != nil {
+			return nil, nil, opened
+		}
+		locks, err = firestorelock.New(client, firestorelock.Config{Logger: log})
+		stop = client.Close
+	default:
+		return nil, nil, errors.New("no lock store; give " + LockStoreForms)
 	}
-	backend, err := firestorelock.New(client, firestorelock.Config{Logger: log})
 	if err != nil {
-		return nil, nil, errors.Join(err, client.Close())
+		return nil, nil, errors.Join(err, stop())
 	}
-	return backend, client.Close, nil
+	return locks, stop, nil
+}
+
+// redisLog is a log for what go-redis would print. Calls report their own errors.
+type redisLog struct{ log *slog.Logger }
+
+// Printf implements its logging interface.
+func (l redisLog) Printf(ctx context.Context, format string, args ...any) {
+	l.log.DebugContext(ctx, "Redis client", slog.String("detail", fmt.Sprintf(format, args...)))
+}
+
+// Migrate makes what the store needs, as far as it is missing, and says what it did.
+func (s LockStore) Migrate(ctx context.Context) (string, error) {
+	if s.postgres == nil {
+		return s.String() + " needs no tables", nil
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, s.postgres.Copy())
+	if err != nil {
+		return "", errors.New("open a pool of connections to PostgreSQL: the address has settings that contradict each other; check its parameters")
+	}
+	defer pool.Close()
+	if err := postgreslock.Migrate(ctx, pool, postgreslock.Config{}); err != nil {
+		return "", err
+	}
+	return s.String() + " has the tables of the locks", nil
 }

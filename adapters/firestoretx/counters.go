@@ -1,0 +1,79 @@
+package firestoretx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/policy"
+)
+
+// outsideCounter is a fence counter outside Firestore, as it was read between two attempts of
+// a decision's transaction.
+type outsideCounter struct {
+	read  bool
+	depot domain.DepotID
+	value string // the highest fence handed out, empty if none
+	after string // the highest fence applied that an attempt had seen before the read
+}
+
+// needsCounter ends an attempt that cannot be judged without the counter of a depot.
+type needsCounter struct {
+	depot   domain.DepotID
+	applied string // the highest fence applied
+}
+
+// Error implements error.
+func (n *needsCounter) Error() string {
+	return fmt.Sprintf("the decision needs the fence counter of depot %q", n.depot)
+}
+
+// judge gives a decision's state what the depot's lock has handed out.
+//
+// A counter only rises, so one that was read after the decision's message had arrived is
+// high enough to judge its fence. It also has to be as new as the highest fence applied:
+// one applied since the read may be above it, and would count as forged, which would let
+// the lock's former holder pass. A fence applied before the read and still above it is
+// forged indeed, or the store has lost it.
+func (c outsideCounter) judge(state *policy.DecisionState, depot domain.DepotID) error {
+	applied := state.Fences[depot]
+	if !c.read || c.depot != depot || policy.FenceLess(c.value, applied) && applied != c.after {
+		return &needsCounter{depot, applied}
+	}
+	state.Issued = policy.Fences{depot: c.value}
+	return nil
+}
+
+// counterReads bounds how often a decision starts over because fences were applied
+// meanwhile. Each time a whole cycle has begun and decided.
+const counterReads = 5
+
+// errCountersMoving says that a decision was overtaken again and again.
+var errCountersMoving = errors.New("newer fences are applied faster than the lock's counter can be read; it will be retried")
+
+// transactWithCounter is transact for an f that may need a fence counter outside
+// Firestore. It is read between attempts: no transaction waits for another store.
+func (s *Store) transactWithCounter(ctx context.Context, f func(*txn) error) error {
+	var known outsideCounter
+	for range counterReads {
+		err := s.transact(ctx, nil, func(t *txn) error {
+			t.counter = known
+			return f(t)
+		})
+		needs, ok := errors.AsType[*needsCounter](err)
+		if !ok {
+			return err
+		}
+		value, err := s.counters.HighestFence(ctx, domain.CycleLockKey(needs.depot))
+		switch {
+		case errors.Is(err, lock.ErrInvalidArgument): // a key that cannot be locked has no counter
+			value = ""
+		case err != nil:
+			return fmt.Errorf("fence counter of depot %q: %w", needs.depot, err)
+		}
+		known = outsideCounter{read: true, depot: needs.depot, value: string(value), after: needs.applied}
+	}
+	return errCountersMoving
+}

@@ -1,0 +1,96 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/firestorelock"
+)
+
+const (
+	// durabilityPatience bounds how long the store is asked for its settings.
+	durabilityPatience = 5 * time.Second
+	// clockPatience is how long a measurement of the clock is relied on.
+	clockPatience = time.Minute
+)
+
+// outsideLocks are the fleet's locks in a store of their own. Their leases need no clock
+// of this process, but the fleet does: its times are Firestore's, so the clock is held
+// against that, and a process whose clock is wrong takes no lock.
+type outsideLocks struct {
+	lockBackend
+	stop  func() error
+	clock *firestorelock.Backend
+
+	endChecks context.CancelFunc
+	checks    sync.WaitGroup
+
+	mu       sync.Mutex
+	measured time.Time // when report was made
+	report   lock.ClockReport
+}
+
+// newOutsideLocks also checks, in the background, what the store may lose.
+func newOutsideLocks(locks lockBackend, stop func() error, here *firestorelock.Backend, log *slog.Logger) *outsideLocks {
+	ctx, cancel := context.WithTimeout(context.Background(), durabilityPatience)
+	o := &outsideLocks{lockBackend: locks, stop: stop, clock: here, endChecks: cancel}
+	o.checks.Go(func() { warnOfLosses(ctx, locks, log) })
+	return o
+}
+
+// CheckClock implements lock.ClockChecker: by Firestore's clock.
+func (o *outsideLocks) CheckClock(ctx context.Context) (lock.ClockReport, error) {
+	report, err := o.clock.CheckClock(ctx)
+	if err == nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.report, o.measured = report, time.Now()
+	}
+	return report, err
+}
+
+// Acquire implements lock.Backend. A wrong clock is an error with a *lock.ClockSkewError.
+func (o *outsideLocks) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.AcquireResult, error) {
+	o.mu.Lock()
+	report, known := o.report, time.Since(o.measured) < clockPatience
+	o.mu.Unlock()
+	if !known {
+		var err error
+		if report, err = o.CheckClock(ctx); err != nil {
+			return lock.AcquireResult{}, err
+		}
+	}
+	if report.Level == lock.ClockBlock {
+		wrong := &lock.ClockSkewError{Offset: report.Offset, Uncertainty: report.Uncertainty, Limit: lock.SkewBlock}
+		return lock.AcquireResult{}, (&lock.Error{Code: lock.CodeInternal, Err: wrong}).At("acquire", req.Key, req.LockID)
+	}
+	return o.lockBackend.Acquire(ctx, req)
+}
+
+// Close implements lock.Closer.
+func (o *outsideLocks) Close(ctx context.Context) error {
+	o.endChecks()
+	o.checks.Wait()
+	return errors.Join(o.lockBackend.Close(ctx), o.clock.Close(ctx), o.stop())
+}
+
+// warnOfLosses logs settings of the store with which it may hand fences out twice.
+func warnOfLosses(ctx context.Context, locks lock.Backend, log *slog.Logger) {
+	durable, ok := locks.(interface {
+		CheckDurability(context.Context) ([]string, error)
+	})
+	if !ok {
+		return
+	}
+	found, err := durable.CheckDurability(ctx)
+	if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
+		log.WarnContext(ctx, "the durability of the lock store could not be checked", slog.Any("err", err))
+	}
+	for _, loss := range found {
+		log.WarnContext(ctx, "the lock store may lose locks", slog.String("reason", loss))
+	}
+}

@@ -1,0 +1,110 @@
+package storeserver
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dronefleet/dronefleet/lock/internal/serverproc"
+)
+
+// Server is a running store.
+type Server struct {
+	*serverproc.Server
+	URL string // its address, without a password
+}
+
+// answerTimeout bounds one question whether a server serves.
+const answerTimeout = time.Second
+
+// Redis runs a Redis server with settings, given as redis-server takes them, until the
+// end of the test. It keeps what it acknowledged.
+func Redis(tb testing.TB, settings ...string) Server {
+	tb.Helper()
+	program := serverproc.Find(tb, "redis-server")
+	s := serverproc.Start(tb, func(s *serverproc.Server) *exec.Cmd {
+		cmd := exec.Command(program, append([]string{
+			"--port", strconv.Itoa(s.Port), "--bind", "127.0.0.1", "--dir", s.Dir,
+			"--save", "", "--appendonly", "yes", "--appendfsync", "always",
+		}, settings...)...)
+		cmd.Dir = s.Dir
+		return cmd
+	}, func(ctx context.Context, s *serverproc.Server) error {
+		c := redis.NewClient(&redis.Options{Addr: s.Addr(), MaxRetries: -1, DialTimeout: answerTimeout, DisableIdentity: true})
+		defer c.Close()
+		return c.Ping(ctx).Err()
+	})
+	return Server{s, "redis://" + s.Addr() + "/0"}
+}
+
+// Postgres runs a PostgreSQL server with an empty database until the end of the test.
+func Postgres(tb testing.TB) Server {
+	tb.Helper()
+	bin := filepath.Dir(serverproc.Find(tb, "initdb", "/usr/lib/postgresql/*/bin"))
+	dir, as := postgresFolder(tb)
+	command := func(program string, args ...string) *exec.Cmd {
+		cmd := exec.Command(filepath.Join(bin, program), args...)
+		cmd.Dir = dir
+		if as != nil {
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as}
+		}
+		return cmd
+	}
+	data := filepath.Join(dir, "data")
+	if out, err := command("initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync").CombinedOutput(); err != nil {
+		tb.Fatalf("initdb: %v\n%s", err, out)
+	}
+	url := func(s *serverproc.Server) string { return fmt.Sprintf("postgres://postgres@%s/postgres", s.Addr()) }
+	s := serverproc.Start(tb, func(s *serverproc.Server) *exec.Cmd {
+		return command("postgres", "-D", data, "-p", strconv.Itoa(s.Port), "-h", "127.0.0.1", "-k", dir)
+	}, func(ctx context.Context, s *serverproc.Server) error {
+		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+		defer cancel()
+		conn, err := pgx.Connect(ctx, url(s))
+		if err != nil {
+			return err
+		}
+		return conn.Close(ctx)
+	})
+	return Server{s, url(s)}
+}
+
+// postgresFolder is a folder that the server may write, and the user that runs it: root
+// cannot.
+func postgresFolder(tb testing.TB) (string, *syscall.Credential) {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "postgres") // the folders above a test's own are closed to others
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if os.Geteuid() != 0 {
+		return dir, nil
+	}
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := os.Chown(dir, int(uid), int(gid)); err != nil {
+		tb.Fatal(err)
+	}
+	return dir, &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+}
