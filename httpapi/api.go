@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
@@ -54,6 +55,7 @@ type API struct {
 	waits    waits
 	feed     *live.Feed
 	origin   *http.CrossOriginProtection
+	document func() ([]byte, error) // the OpenAPI document
 }
 
 // requestTimeout is how long the store may take to answer one request.
@@ -62,8 +64,15 @@ const requestTimeout = 15 * time.Second
 // New returns the API of a State Manager; see Listener.Serve.
 func New(cfg Config) *API {
 	a := newAPI(cfg)
-	a.handler = a.route(slices.Concat(a.consoleEndpoints(), a.signInEndpoints(), a.fleetEndpoints(), a.probeEndpoints()))
+	a.document = sync.OnceValues(func() ([]byte, error) { return describe(a.described()) })
+	a.handler = a.route(slices.Concat(a.consoleEndpoints(), a.signInEndpoints(), a.described()))
 	return a
+}
+
+// described are the endpoints that the OpenAPI document describes: all but those of
+// the console and of signing in, which are for browsers.
+func (a *API) described() []endpoint {
+	return slices.Concat(a.fleetEndpoints(), []endpoint{a.documentEndpoint()}, a.probeEndpoints())
 }
 
 // NewProbes returns the API of a process that publishes to topic and shows no

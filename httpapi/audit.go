@@ -17,12 +17,14 @@ import (
 // Cost: 3 or 4 RPCs; a read per event and decision that names the entity. For an order
 // that waits, 1 + D RPCs and 2 D reads more for D depots.
 func (a *API) story(subject operator.Subject) answer {
-	return func(ctx context.Context, r *request) (any, error) { return a.operator.Story(ctx, subject, r.id()) }
+	return writes(func(ctx context.Context, r *request) (operator.StoryJSON, error) {
+		return a.operator.Story(ctx, subject, r.id())
+	})
 }
 
 var (
 	letterTopic  = choice("topic", pubsubio.InboundTopics)
-	letterReason = parameter{"reason", func(value string) string {
+	letterReason = parameter{"reason", "Only those refused for this reason.", schema{"type": "string"}, "INVALID", func(value string) string {
 		if value == "" {
 			return "is empty; give one such as INVALID, or leave reason out"
 		}
@@ -34,33 +36,35 @@ var (
 // good and not settled since.
 //
 // Cost: Pub/Sub, 4 RPCs per topic.
-func (a *API) deadLetters(ctx context.Context, r *request) (any, error) {
+func (a *API) deadLetters(ctx context.Context, r *request) (operator.LetterList, error) {
 	letters, err := a.operator.DeadLetters(ctx, operator.LetterFilter{Topic: r.value("topic"), Reason: r.value("reason"), Partial: true})
-	if err != nil {
-		return nil, err
-	}
-	return letters.JSON(), nil
+	return letters.JSON(), err
+}
+
+// lockList is the JSON form of locks.
+type lockList struct {
+	Locks []live.Lock `json:"locks"`
 }
 
 // heldLocks answers GET /api/v1/locks with the locks that are held. The keys of the
 // fleet's own are shown; of others only the hash.
 //
 // Cost: 2 RPCs; a read per lock document and depot.
-func (a *API) heldLocks(ctx context.Context, _ *request) (any, error) {
+func (a *API) heldLocks(ctx context.Context, _ *request) (held lockList, err error) {
 	depots, err := a.store.Depots(ctx)
 	if err != nil {
-		return nil, err
+		return held, err
 	}
 	for _, malformed := range depots.Malformed {
 		a.log.WarnContext(ctx, "depot left out; correct its document", slog.Any("err", malformed))
 	}
 	locks, err := a.operator.Locks.List(ctx)
 	if err != nil {
-		return nil, err
+		return held, err
 	}
 	ids := make([]domain.DepotID, len(depots.Items))
 	for i, d := range depots.Items {
 		ids[i] = d.ID
 	}
-	return map[string]any{"locks": live.LocksOf(locks, ids, []string{manager.SweeperKey})}, nil
+	return lockList{live.LocksOf(locks, ids, []string{manager.SweeperKey})}, nil
 }

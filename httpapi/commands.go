@@ -21,7 +21,7 @@ import (
 
 // changeRequest is the body of a command about one entity.
 type changeRequest struct {
-	Reason string `json:"reason"` // for the audit
+	Reason string `json:"reason" doc:"Why, for the audit." example:"address in doubt"`
 }
 
 func (c *changeRequest) check() []ParameterProblem {
@@ -51,7 +51,7 @@ func changing[ID ~string, D, J any](a *API, command string, form func(D) J,
 // changingTo is changing for a command whose body holds more than a reason.
 func changingTo[ID ~string, D, J any, B reasoned](a *API, command string, form func(D) J,
 	do func(operator.Commands, context.Context, ID, B) (operator.Changed[D], error)) answer {
-	return func(ctx context.Context, r *request) (any, error) {
+	return writes(func(ctx context.Context, r *request) (now J, err error) {
 		req := r.body.(B)
 		commands := a.operator
 		commands.By = callerOf(ctx).Name
@@ -59,16 +59,16 @@ func changingTo[ID ~string, D, J any, B reasoned](a *API, command string, form f
 		a.record(ctx, err, slog.String("operator", commands.By), slog.String("command", command), slog.String("id", r.id()),
 			slog.String("reason", req.reason()), slog.Bool("already", changed.Already))
 		if err != nil {
-			return nil, rejected(err)
+			return now, rejected(err)
 		}
 		return form(changed.Now), nil
-	}
+	})
 }
 
 // priorityRequest is the body of a command that changes an order's priority.
 type priorityRequest struct {
 	changeRequest
-	Priority string `json:"priority"`
+	Priority string `json:"priority" doc:"STANDARD, HIGH or CRITICAL." example:"CRITICAL"`
 }
 
 func (p *priorityRequest) check() []ParameterProblem {
@@ -87,7 +87,7 @@ func setPriority(c operator.Commands, ctx context.Context, id domain.OrderID, re
 // deadlineRequest is the body of a command that changes an order's deadline.
 type deadlineRequest struct {
 	changeRequest
-	Deadline string `json:"deadline"`
+	Deadline string `json:"deadline" doc:"Latest useful delivery, in the future (RFC 3339)." example:"2099-11-21T12:00:00Z"`
 }
 
 func (d *deadlineRequest) check() []ParameterProblem {
@@ -109,7 +109,7 @@ func setDeadline(c operator.Commands, ctx context.Context, id domain.OrderID, re
 // droneRequest is the body of a command about an order and a drone.
 type droneRequest struct {
 	changeRequest
-	DroneID string `json:"droneId"`
+	DroneID string `json:"droneId" example:"D1"`
 }
 
 func (d *droneRequest) check() []ParameterProblem {
@@ -131,7 +131,7 @@ func forDrone(do func(operator.Commands, context.Context, domain.OrderID, domain
 // acknowledgeRequest is the body of a command that acknowledges an alert.
 type acknowledgeRequest struct {
 	changeRequest
-	ID string `json:"id"` // the alert's, as the stream gives it
+	ID string `json:"id" doc:"The alert's, as the stream gives it." example:"CRITICAL_LATE:O2"`
 }
 
 func (q *acknowledgeRequest) check() []ParameterProblem {
@@ -145,17 +145,14 @@ func (q *acknowledgeRequest) check() []ParameterProblem {
 // acknowledge answers POST /api/v1/alerts/acknowledge with the acknowledgement.
 //
 // Cost: see operator.Commands.AcknowledgeAlert.
-func (a *API) acknowledge(ctx context.Context, r *request) (any, error) {
+func (a *API) acknowledge(ctx context.Context, r *request) (entity.AlertAck, error) {
 	req := r.body.(*acknowledgeRequest)
 	commands := a.operator
 	commands.By = callerOf(ctx).Name
 	ack, err := commands.AcknowledgeAlert(ctx, req.ID, req.Reason)
 	a.record(ctx, err, slog.String("operator", commands.By), slog.String("command", "alerts acknowledge"), slog.String("id", req.ID),
 		slog.String("reason", req.Reason), slog.Bool("already", ack.Already))
-	if err != nil {
-		return nil, err
-	}
-	return entity.OfAlertAck(ack.Now), nil
+	return entity.OfAlertAck(ack.Now), err
 }
 
 // record logs a command: who sent it, what it was about and how it ended.
@@ -181,11 +178,11 @@ func rejected(err error) error {
 // lettersRequest selects dead letters. An absent field narrows nothing; an empty one is
 // refused, because it usually comes from a variable that was not set.
 type lettersRequest struct {
-	Topic  *string  `json:"topic"`  // the original messages'
-	Reason *string  `json:"reason"` // why they were refused
-	IDs    []string `json:"ids"`    // the original messages'
-	Limit  int      `json:"limit"`  // the first published first; 0 for all
-	DryRun bool     `json:"dryRun"` // only show them
+	Topic  *string  `json:"topic,omitempty" doc:"The original messages' topic: telemetry, orders or decisions."`
+	Reason *string  `json:"reason,omitempty" doc:"Why the messages were refused, such as INVALID."`
+	IDs    []string `json:"ids,omitempty" doc:"The original messages' ids, at most 1000." example:"[\"4711\"]"`
+	Limit  int      `json:"limit,omitempty" doc:"At most so many letters, the first published first; 0 for all."`
+	DryRun bool     `json:"dryRun,omitempty" doc:"Only show what would be done."`
 }
 
 // maxLetterIDs bounds the messages that one request names.
@@ -195,7 +192,7 @@ const maxLetterIDs = 1000
 // all. A dry run changes nothing and may list all without saying so.
 type replayRequest struct {
 	lettersRequest
-	All bool `json:"all"`
+	All bool `json:"all,omitempty" doc:"Every letter is meant; not together with ids, topic or reason."`
 }
 
 func (p *replayRequest) check() []ParameterProblem {
@@ -219,21 +216,21 @@ func (p *replayRequest) filter() operator.LetterFilter {
 //
 // Cost: Pub/Sub, 4 RPCs per topic and 2 per 200 letters; Firestore, 1 RPC and 1
 // write per letter.
-func (a *API) replay(ctx context.Context, r *request) (any, error) {
+func (a *API) replay(ctx context.Context, r *request) (operator.LetterList, error) {
 	req := r.body.(*replayRequest)
-	body, settled, err := a.settle(ctx, req.filter(), req.DryRun, "deadletters replay", "replayed", operator.Commands.ReplayDeadLetters)
+	done, settled, err := a.settle(ctx, req.filter(), req.DryRun, "deadletters replay", operator.Replaying, operator.Commands.ReplayDeadLetters)
 	if err != nil && settled > 0 {
 		p := asProblem(err)
-		p.Replay = body
-		return nil, p
+		p.Replay = &done
+		err = p
 	}
-	return body, err
+	return done, err
 }
 
 // discardRequest is the body of a discard, which must select letters.
 type discardRequest struct {
 	lettersRequest
-	Why string `json:"why"` // for the audit
+	Why string `json:"why" doc:"Why, for the audit; reason selects letters." example:"sender was misconfigured"`
 }
 
 func (d *discardRequest) check() []ParameterProblem {
@@ -251,24 +248,23 @@ func (d *discardRequest) check() []ParameterProblem {
 //
 // Cost: Pub/Sub, 4 RPCs per topic and 1 per 200 letters; Firestore, 1 RPC and 1
 // write per letter.
-func (a *API) discard(ctx context.Context, r *request) (any, error) {
+func (a *API) discard(ctx context.Context, r *request) (operator.LetterList, error) {
 	req := r.body.(*discardRequest)
-	body, settled, err := a.settle(ctx, req.filter(), req.DryRun, "deadletters discard", "discarded",
+	done, settled, err := a.settle(ctx, req.filter(), req.DryRun, "deadletters discard", operator.Discarding,
 		func(c operator.Commands, ctx context.Context, f operator.LetterFilter) (operator.Letters, error) {
 			return c.DiscardDeadLetters(ctx, f, req.Why)
 		}, slog.String("why", req.Why))
 	if err != nil && settled > 0 {
 		p := asProblem(err)
-		p.Discard = body
-		return nil, p
+		p.Discard = &done
+		err = p
 	}
-	return body, err
+	return done, err
 }
 
-// settle does an operator's work on dead letters, or only shows them. The answer
-// says under the name done how many were settled.
-func (a *API) settle(ctx context.Context, filter operator.LetterFilter, dryRun bool, command, done string,
-	work func(operator.Commands, context.Context, operator.LetterFilter) (operator.Letters, error), attrs ...slog.Attr) (body map[string]any, settled int, err error) {
+// settle does an operator's work on dead letters, or only shows them.
+func (a *API) settle(ctx context.Context, filter operator.LetterFilter, dryRun bool, command string, settling operator.Settling,
+	work func(operator.Commands, context.Context, operator.LetterFilter) (operator.Letters, error), attrs ...slog.Attr) (done operator.LetterList, settled int, err error) {
 	commands := a.operator
 	commands.By = callerOf(ctx).Name
 	if dryRun {
@@ -276,13 +272,10 @@ func (a *API) settle(ctx context.Context, filter operator.LetterFilter, dryRun b
 	}
 	letters, err := work(commands, ctx, filter)
 	a.record(ctx, err, append([]slog.Attr{slog.String("operator", commands.By), slog.String("command", command),
-		slog.Bool("dry_run", dryRun), slog.Int(done, letters.Settled)}, attrs...)...)
-	body = letters.JSON()
-	body[done], body["missing"] = letters.Settled, letters.Missing
-	if letters.Missing == nil {
-		body["missing"] = []string{}
-	}
-	return body, letters.Settled, err
+		slog.Bool("dry_run", dryRun), slog.Int(string(settling), letters.Settled)}, attrs...)...)
+	done = settling.Done(letters)
+	done.Missing = entity.OrEmpty(letters.Missing)
+	return done, letters.Settled, err
 }
 
 func (req lettersRequest) filter() operator.LetterFilter {
@@ -324,8 +317,8 @@ func (req lettersRequest) check() (bad []ParameterProblem) {
 
 // breakRequest is the body of a command that breaks a lock.
 type breakRequest struct {
-	Key    string `json:"key"`
-	Reason string `json:"reason"` // for the audit
+	Key    string `json:"key" example:"optimizer:cycle:DEPOT-1"`
+	Reason string `json:"reason" doc:"Why, for the audit." example:"the holder hangs"`
 }
 
 func (b *breakRequest) check() (bad []ParameterProblem) {
@@ -338,11 +331,17 @@ func (b *breakRequest) check() (bad []ParameterProblem) {
 	return bad
 }
 
+// brokenLock is the answer of a command that breaks a lock.
+type brokenLock struct {
+	Broken bool       `json:"broken" doc:"False if nobody held the lock."`
+	Lock   *lock.Info `json:"lock,omitempty" doc:"The lock as it was."`
+}
+
 // breakLock answers POST /api/v1/locks/break with the lock as it was; broken is
 // false if nobody holds it.
 //
 // Cost: see operator.Commands.BreakLock.
-func (a *API) breakLock(ctx context.Context, r *request) (any, error) {
+func (a *API) breakLock(ctx context.Context, r *request) (brokenLock, error) {
 	req := r.body.(*breakRequest)
 	commands := a.operator
 	commands.By = callerOf(ctx).Name
@@ -350,17 +349,10 @@ func (a *API) breakLock(ctx context.Context, r *request) (any, error) {
 	a.record(ctx, err, slog.String("operator", commands.By), slog.String("command", "locks break"), slog.String("key", req.Key),
 		slog.String("reason", req.Reason), slog.Bool("broken", broken != nil))
 	if unusable, is := errors.AsType[*operator.KeyError](err); is {
-		return nil, problem(http.StatusBadRequest, "%s", unusable)
+		return brokenLock{}, problem(http.StatusBadRequest, "%s", unusable)
 	}
 	if errors.Is(err, lock.ErrServiceUnavailable) || errors.Is(err, lock.ErrNetworkTimeout) {
-		return nil, problem(http.StatusServiceUnavailable, "%s; try again", err)
+		return brokenLock{}, problem(http.StatusServiceUnavailable, "%s; try again", err)
 	}
-	if err != nil {
-		return nil, err
-	}
-	answer := map[string]any{"broken": broken != nil}
-	if broken != nil {
-		answer["lock"] = broken
-	}
-	return answer, nil
+	return brokenLock{broken != nil, broken}, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -25,14 +26,32 @@ type endpoint struct {
 	method     string        // GET answers HEAD too
 	path       string        // pattern of http.ServeMux; {id} must be an entity's id
 	role       identity.Role // who may call it; "" for everybody
+	summary    string        // what it does, for the OpenAPI document
 	parameters []parameter   // what the query may hold
 	body       func() body   // what the JSON body is decoded into; nil if there is none
 	answer     answer
 }
 
-// answer is what an endpoint does. It returns what to write as JSON with status
+// answer is what an endpoint does. do returns what to write as JSON with status
 // 200, a reply to choose the status, or an http.Handler to write by itself.
-type answer func(context.Context, *request) (any, error)
+type answer struct {
+	do    func(context.Context, *request) (any, error)
+	shape func(*schemas) content // what is written, for the OpenAPI document
+}
+
+// writes is the answer of a function that returns what to write as JSON.
+func writes[T any](do func(context.Context, *request) (T, error)) answer {
+	return answer{
+		func(ctx context.Context, r *request) (any, error) { return do(ctx, r) },
+		func(s *schemas) content { return content{"application/json", s.of(reflect.TypeFor[T]())} },
+	}
+}
+
+// writesA is the answer of a function that writes another media type, or chooses its
+// status.
+func writesA(mediaType string, s schema, do func(context.Context, *request) (any, error)) answer {
+	return answer{do, func(*schemas) content { return content{mediaType, s} }}
+}
 
 // reply is an answer with a status of its own.
 type reply struct {
@@ -45,51 +64,51 @@ func (a *API) fleetEndpoints() []endpoint {
 	const get, post, viewer, oper = http.MethodGet, http.MethodPost, identity.Viewer, identity.Operator
 	change, letters, discard, lockKey := newBody[changeRequest], newBody[replayRequest], newBody[discardRequest], newBody[breakRequest]
 	return []endpoint{
-		{get, "/api/v1/optimizer/snapshot", viewer, []parameter{depot}, nil, a.snapshot},
-		{get, "/api/v1/snapshot", viewer, []parameter{pastTime}, nil, a.past},
-		{get, "/api/v1/stream", viewer, []parameter{streamKinds, depot, streamArea}, nil, a.stream},
-		{get, "/api/v1/drones", viewer, listed(choice("status", domain.DroneStatuses)), nil, list("drones", a.drones, entity.OfDrone)},
-		{get, "/api/v1/orders", viewer, listed(choice("status", domain.OrderStatuses), onlyHeld), nil, a.orders},
-		{get, "/api/v1/missions", viewer, listed(choice("status", domain.MissionStatuses)), nil, list("missions", a.missions, entity.OfMission)},
-		{get, "/api/v1/decisions", viewer, listed(choice("outcome", domain.Outcomes), choice("reason", policy.LedgerReasons())), nil, list("decisions", a.decisions, entity.OfDecision)},
-		{get, "/api/v1/cycles", viewer, listed(choice("outcome", domain.CycleOutcomes)), nil, list("cycles", a.cycles, entity.OfCycle)},
-		{get, "/api/v1/drones/{id}", viewer, nil, nil, single[domain.DroneID](a.store.Drone, entity.OfDrone)},
-		{get, "/api/v1/orders/{id}", viewer, nil, nil, a.order},
-		{get, "/api/v1/missions/{id}", viewer, nil, nil, single[domain.MissionID](a.store.Mission, entity.OfMission)},
-		{get, "/api/v1/decisions/{id}", viewer, nil, nil, single[domain.DecisionID](a.store.LedgerEntry, entity.OfDecision)},
-		{get, "/api/v1/cycles/{id}", viewer, nil, nil, single[domain.CycleID](a.store.Cycle, entity.OfCycle)},
-		{get, "/api/v1/depots", viewer, listed(), nil, list("depots", a.depots, entity.OfDepot)},
-		{get, "/api/v1/warehouses", viewer, listed(), nil, list("warehouses", a.warehouses, entity.OfWarehouse)},
-		{get, "/api/v1/drones/{id}/story", viewer, nil, nil, a.story(operator.SubjectDrone)},
-		{get, "/api/v1/orders/{id}/story", viewer, nil, nil, a.story(operator.SubjectOrder)},
-		{get, "/api/v1/missions/{id}/story", viewer, nil, nil, a.story(operator.SubjectMission)},
-		{get, "/api/v1/decisions/{id}/story", viewer, nil, nil, a.story(operator.SubjectDecision)},
-		{get, "/api/v1/cycles/{id}/story", viewer, nil, nil, a.story(operator.SubjectCycle)},
-		{get, "/api/v1/deadletters", viewer, []parameter{letterTopic, letterReason}, nil, a.deadLetters},
-		{get, "/api/v1/locks", viewer, nil, nil, a.heldLocks},
-		{get, "/api/v1/session", viewer, nil, nil, a.session},
+		{get, "/api/v1/optimizer/snapshot", viewer, "Read what a solve cycle of a depot would see now.", []parameter{depot}, nil, writesA("application/json", schema{"type": "object"}, a.snapshot)},
+		{get, "/api/v1/snapshot", viewer, "Read the fleet as it was at a past time.", []parameter{pastTime}, nil, writes(a.past)},
+		{get, "/api/v1/stream", viewer, "Follow the fleet: its state, then what changes. See docs/stream.md.", []parameter{streamKinds, streamDepot, streamArea}, nil, writesA("text/event-stream", schema{"type": "string"}, a.stream)},
+		{get, "/api/v1/drones", viewer, "List drones.", listed("drones", choice("status", domain.DroneStatuses)), nil, list("drones", a.drones, entity.OfDrone)},
+		{get, "/api/v1/orders", viewer, "List orders, and why those that wait do.", listed("orders", choice("status", domain.OrderStatuses), onlyHeld), nil, pages("orders", a.orders)},
+		{get, "/api/v1/missions", viewer, "List missions.", listed("missions", choice("status", domain.MissionStatuses)), nil, list("missions", a.missions, entity.OfMission)},
+		{get, "/api/v1/decisions", viewer, "List decisions and their outcomes.", listed("decisions", choice("outcome", domain.Outcomes), choice("reason", policy.LedgerReasons())), nil, list("decisions", a.decisions, entity.OfDecision)},
+		{get, "/api/v1/cycles", viewer, "List solve cycles.", listed("cycles", choice("outcome", domain.CycleOutcomes)), nil, list("cycles", a.cycles, entity.OfCycle)},
+		{get, "/api/v1/drones/{id}", viewer, "Read one drone.", nil, nil, single[domain.DroneID](a.store.Drone, entity.OfDrone)},
+		{get, "/api/v1/orders/{id}", viewer, "Read one order, and why it waits.", nil, nil, writes(a.order)},
+		{get, "/api/v1/missions/{id}", viewer, "Read one mission.", nil, nil, single[domain.MissionID](a.store.Mission, entity.OfMission)},
+		{get, "/api/v1/decisions/{id}", viewer, "Read one decision.", nil, nil, single[domain.DecisionID](a.store.LedgerEntry, entity.OfDecision)},
+		{get, "/api/v1/cycles/{id}", viewer, "Read one cycle.", nil, nil, single[domain.CycleID](a.store.Cycle, entity.OfCycle)},
+		{get, "/api/v1/depots", viewer, "List depots.", listed("depots"), nil, list("depots", a.depots, entity.OfDepot)},
+		{get, "/api/v1/warehouses", viewer, "List warehouses.", listed("warehouses"), nil, list("warehouses", a.warehouses, entity.OfWarehouse)},
+		{get, "/api/v1/drones/{id}/story", viewer, "Tell everything recorded about one drone.", nil, nil, a.story(operator.SubjectDrone)},
+		{get, "/api/v1/orders/{id}/story", viewer, "Tell everything recorded about one order.", nil, nil, a.story(operator.SubjectOrder)},
+		{get, "/api/v1/missions/{id}/story", viewer, "Tell everything recorded about one mission.", nil, nil, a.story(operator.SubjectMission)},
+		{get, "/api/v1/decisions/{id}/story", viewer, "Tell everything recorded about one decision.", nil, nil, a.story(operator.SubjectDecision)},
+		{get, "/api/v1/cycles/{id}/story", viewer, "Tell everything recorded about one cycle.", nil, nil, a.story(operator.SubjectCycle)},
+		{get, "/api/v1/deadletters", viewer, "List messages that were refused for good.", []parameter{letterTopic, letterReason}, nil, writes(a.deadLetters)},
+		{get, "/api/v1/locks", viewer, "List the locks that are held.", nil, nil, writes(a.heldLocks)},
+		{get, "/api/v1/session", viewer, "Say who the caller is and which verbs it has.", nil, nil, writes(a.session)},
 
-		{post, "/api/v1/orders/{id}/hold", oper, nil, change, changing(a, "orders hold", entity.OfOrder, operator.Commands.HoldOrder)},
-		{post, "/api/v1/orders/{id}/release", oper, nil, change, changing(a, "orders release", entity.OfOrder, operator.Commands.ReleaseOrder)},
-		{post, "/api/v1/orders/{id}/cancel", oper, nil, change, changing(a, "orders cancel", entity.OfOrder, operator.Commands.CancelOrder)},
-		{post, "/api/v1/orders/{id}/priority", oper, nil, newBody[priorityRequest], changingTo(a, "orders priority", entity.OfOrder, setPriority)},
-		{post, "/api/v1/orders/{id}/deadline", oper, nil, newBody[deadlineRequest], changingTo(a, "orders deadline", entity.OfOrder, setDeadline)},
-		{post, "/api/v1/orders/{id}/pin", oper, nil, newBody[droneRequest], changingTo(a, "orders pin", entity.OfOrder, forDrone(operator.Commands.PinOrder))},
-		{post, "/api/v1/orders/{id}/unpin", oper, nil, change, changing(a, "orders unpin", entity.OfOrder, operator.Commands.UnpinOrder)},
-		{post, "/api/v1/orders/{id}/forbid", oper, nil, newBody[droneRequest], changingTo(a, "orders forbid", entity.OfOrder, forDrone(operator.Commands.ForbidDrone))},
-		{post, "/api/v1/orders/{id}/allow", oper, nil, newBody[droneRequest], changingTo(a, "orders allow", entity.OfOrder, forDrone(operator.Commands.AllowDrone))},
-		{post, "/api/v1/drones/{id}/clear", oper, nil, change, changing(a, "drones clear", entity.OfDrone, operator.Commands.ClearDrone)},
-		{post, "/api/v1/drones/{id}/ground", oper, nil, change, changing(a, "drones ground", entity.OfDrone, operator.Commands.GroundDrone)},
-		{post, "/api/v1/drones/{id}/release", oper, nil, change, changing(a, "drones release", entity.OfDrone, operator.Commands.ReleaseDrone)},
-		{post, "/api/v1/missions/{id}/recall", oper, nil, change, changing(a, "missions recall", entity.OfMission, operator.Commands.RecallMission)},
-		{post, "/api/v1/deadletters/replay", oper, nil, letters, a.replay},
-		{post, "/api/v1/deadletters/discard", oper, nil, discard, a.discard},
-		{post, "/api/v1/alerts/acknowledge", oper, nil, newBody[acknowledgeRequest], a.acknowledge},
-		{post, "/api/v1/locks/break", oper, nil, lockKey, a.breakLock},
-		{post, "/api/v1/depots/apply", oper, nil, newBody[depotsRequest], a.applyDepots},
-		{post, "/api/v1/warehouses/apply", oper, nil, newBody[warehousesRequest], a.applyWarehouses},
-		{post, "/api/v1/depots/{id}/delete", oper, nil, newBody[deleteRequest], deleting(a, "depots delete", operator.Commands.DeleteDepot)},
-		{post, "/api/v1/warehouses/{id}/delete", oper, nil, newBody[deleteRequest], deleting(a, "warehouses delete", operator.Commands.DeleteWarehouse)},
+		{post, "/api/v1/orders/{id}/hold", oper, "Keep a pending order from every solve cycle.", nil, change, changing(a, "orders hold", entity.OfOrder, operator.Commands.HoldOrder)},
+		{post, "/api/v1/orders/{id}/release", oper, "Offer a held order to the solve cycles again.", nil, change, changing(a, "orders release", entity.OfOrder, operator.Commands.ReleaseOrder)},
+		{post, "/api/v1/orders/{id}/cancel", oper, "Cancel an order that no drone carries yet.", nil, change, changing(a, "orders cancel", entity.OfOrder, operator.Commands.CancelOrder)},
+		{post, "/api/v1/orders/{id}/priority", oper, "Give an open order another priority.", nil, newBody[priorityRequest], changingTo(a, "orders priority", entity.OfOrder, setPriority)},
+		{post, "/api/v1/orders/{id}/deadline", oper, "Give an open order another deadline.", nil, newBody[deadlineRequest], changingTo(a, "orders deadline", entity.OfOrder, setDeadline)},
+		{post, "/api/v1/orders/{id}/pin", oper, "Let only one drone take an order.", nil, newBody[droneRequest], changingTo(a, "orders pin", entity.OfOrder, forDrone(operator.Commands.PinOrder))},
+		{post, "/api/v1/orders/{id}/unpin", oper, "Let any drone take a pinned order again.", nil, change, changing(a, "orders unpin", entity.OfOrder, operator.Commands.UnpinOrder)},
+		{post, "/api/v1/orders/{id}/forbid", oper, "Keep one drone from an order.", nil, newBody[droneRequest], changingTo(a, "orders forbid", entity.OfOrder, forDrone(operator.Commands.ForbidDrone))},
+		{post, "/api/v1/orders/{id}/allow", oper, "Let a forbidden drone take an order again.", nil, newBody[droneRequest], changingTo(a, "orders allow", entity.OfOrder, forDrone(operator.Commands.AllowDrone))},
+		{post, "/api/v1/drones/{id}/clear", oper, "Clear a drone's latched emergency.", nil, change, changing(a, "drones clear", entity.OfDrone, operator.Commands.ClearDrone)},
+		{post, "/api/v1/drones/{id}/ground", oper, "Keep a drone from new missions; it finishes the one it flies.", nil, change, changing(a, "drones ground", entity.OfDrone, operator.Commands.GroundDrone)},
+		{post, "/api/v1/drones/{id}/release", oper, "Let a grounded drone take missions again.", nil, change, changing(a, "drones release", entity.OfDrone, operator.Commands.ReleaseDrone)},
+		{post, "/api/v1/missions/{id}/recall", oper, "Have a drone give its mission up once nothing is aboard.", nil, change, changing(a, "missions recall", entity.OfMission, operator.Commands.RecallMission)},
+		{post, "/api/v1/deadletters/replay", oper, "Publish dead-lettered messages again, after the cause is fixed.", nil, letters, writes(a.replay)},
+		{post, "/api/v1/deadletters/discard", oper, "Delete dead-lettered messages that will not be fixed.", nil, discard, writes(a.discard)},
+		{post, "/api/v1/alerts/acknowledge", oper, "Record that you have taken note of an alert.", nil, newBody[acknowledgeRequest], writes(a.acknowledge)},
+		{post, "/api/v1/locks/break", oper, "End the lock of one key, no matter who holds it.", nil, lockKey, writes(a.breakLock)},
+		{post, "/api/v1/depots/apply", oper, "Create and change depots.", nil, newBody[depotsRequest], writes(a.applyDepots)},
+		{post, "/api/v1/warehouses/apply", oper, "Create and change warehouses.", nil, newBody[warehousesRequest], writes(a.applyWarehouses)},
+		{post, "/api/v1/depots/{id}/delete", oper, "Delete a depot that nothing needs.", nil, newBody[deleteRequest], deleting(a, "depots delete", operator.Commands.DeleteDepot)},
+		{post, "/api/v1/warehouses/{id}/delete", oper, "Delete a warehouse that nothing needs.", nil, newBody[deleteRequest], deleting(a, "warehouses delete", operator.Commands.DeleteWarehouse)},
 	}
 }
 
@@ -98,7 +117,7 @@ func (a *API) fleetEndpoints() []endpoint {
 func (a *API) consoleEndpoints() (endpoints []endpoint) {
 	for path, file := range console.Files {
 		h := console.Handler(file)
-		endpoints = append(endpoints, endpoint{http.MethodGet, path, "", nil, nil, func(context.Context, *request) (any, error) { return h, nil }})
+		endpoints = append(endpoints, endpoint{method: http.MethodGet, path: path, answer: answer{do: func(context.Context, *request) (any, error) { return h, nil }}})
 	}
 	slices.SortFunc(endpoints, func(x, y endpoint) int { return strings.Compare(x.path, y.path) })
 	return endpoints
@@ -108,11 +127,11 @@ func (a *API) consoleEndpoints() (endpoints []endpoint) {
 func (a *API) probeEndpoints() []endpoint {
 	const get = http.MethodGet
 	probes := []endpoint{
-		{get, "/healthz", "", nil, nil, a.health},
-		{get, "/readyz", "", nil, nil, a.readyz},
+		{get, "/healthz", "", "Say that the process answers.", nil, nil, writes(a.health)},
+		{get, "/readyz", "", "Check what the process depends on; 503 if it is not ready.", nil, nil, answer{a.readyz, writes[Readiness](nil).shape}},
 	}
 	metrics := func(role identity.Role) endpoint {
-		return endpoint{get, "/metrics", role, []parameter{anyParameter}, nil, metrics(a.meter)}
+		return endpoint{get, "/metrics", role, "Metrics for Prometheus.", []parameter{anyParameter}, nil, metrics(a.meter)}
 	}
 	switch a.access.Metrics {
 	case MetricsOff:
@@ -151,7 +170,7 @@ func (a *API) serve(e endpoint) http.Handler {
 		req, err := e.read(r)
 		var answered any
 		if err == nil {
-			answered, err = e.answer(r.Context(), req)
+			answered, err = e.answer.do(r.Context(), req)
 		}
 		if err != nil {
 			a.refuse(w, r, err)
@@ -211,26 +230,23 @@ func (a *API) canonical(next http.Handler) http.Handler {
 //
 // Cost: 1 RPC; one read per entity listed and one more.
 func list[D, J any](name string, read func(context.Context, *request) (firestoretx.Listing[D], error), form func(D) J) answer {
-	return func(ctx context.Context, r *request) (any, error) {
+	return pages(name, func(ctx context.Context, r *request) (items []J, next string, malformed []error, err error) {
 		l, err := read(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		return entity.Page(name, entity.Each(l.Items, form), l.Next, l.Malformed), nil
-	}
+		return entity.Each(l.Items, form), l.Next, l.Malformed, err
+	})
 }
 
 // single answers GET /api/v1/{collection}/{id}.
 //
 // Cost: 1 RPC, 1 read.
 func single[ID ~string, D, J any](read func(context.Context, ID) (D, error), form func(D) J) answer {
-	return func(ctx context.Context, r *request) (any, error) {
+	return writes(func(ctx context.Context, r *request) (now J, err error) {
 		v, err := read(ctx, ID(r.id()))
 		if err != nil {
-			return nil, err
+			return now, err
 		}
 		return form(v), nil
-	}
+	})
 }
 
 func (a *API) drones(ctx context.Context, r *request) (firestoretx.Listing[domain.Drone], error) {
@@ -254,11 +270,15 @@ func (a *API) cycles(ctx context.Context, r *request) (firestoretx.Listing[domai
 	return a.store.ListCycles(ctx, domain.CycleOutcome(r.value("outcome")), r.page())
 }
 
+type health struct {
+	Status string `json:"status"`
+}
+
 // health says that the process answers requests, and nothing more.
 //
 // Cost: no RPC.
-func (a *API) health(context.Context, *request) (any, error) {
-	return map[string]string{"status": "ok"}, nil
+func (a *API) health(context.Context, *request) (health, error) {
+	return health{CheckOK}, nil
 }
 
 // metrics answers GET /metrics: what the process counted, and the Go runtime.
@@ -266,5 +286,5 @@ func (a *API) health(context.Context, *request) (any, error) {
 // Cost: no RPC.
 func metrics(m *meter.Meter) answer {
 	h := observe.MetricsHandler(m)
-	return func(context.Context, *request) (any, error) { return h, nil }
+	return writesA("text/plain", schema{"type": "string"}, func(context.Context, *request) (any, error) { return h, nil })
 }

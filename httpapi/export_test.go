@@ -22,7 +22,7 @@ type Endpoint struct {
 
 // Endpoints is the API's table.
 func (a *API) Endpoints() (table []Endpoint) {
-	for _, e := range append(a.fleetEndpoints(), a.probeEndpoints()...) {
+	for _, e := range a.described() {
 		var names []string
 		for _, p := range e.parameters {
 			if p.name != anyParameter.name {

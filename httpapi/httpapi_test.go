@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -108,7 +109,7 @@ func serveFor(t *testing.T, hosts connect.Config, access httpapi.Access, log *sl
 		return <-done
 	}
 	transport := &http.Transport{}
-	s.client = &http.Client{Transport: transport}
+	s.client = &http.Client{Transport: described{t, transport}}
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
 		if err := s.stop(); err != nil {
@@ -242,12 +243,12 @@ func TestAPI_ListsEntitiesByStatus(t *testing.T) {
 		}
 	}
 	var body struct {
-		Drones    []entity.Drone
-		Orders    []entity.Order
-		Missions  []entity.Mission
-		Decisions []entity.Decision
-		Cycles    []entity.Cycle
-		Next      string
+		Drones     []entity.Drone
+		Orders     []entity.Order
+		Missions   []entity.Mission
+		Decisions  []entity.Decision
+		Cycles     []entity.Cycle
+		NextCursor string
 	}
 	ids := func() string {
 		var ids []string
@@ -294,6 +295,11 @@ func TestAPI_ListsEntitiesByStatus(t *testing.T) {
 	}
 }
 
+// cursorOf is the cursor of the page after the one that ended with id.
+func cursorOf(collection, id string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(collection + "\x00" + id))
+}
+
 // F-API-01: pages follow one another without gap or repetition.
 func TestAPI_PagesThroughACollection(t *testing.T) {
 	s := serve(t)
@@ -308,26 +314,29 @@ func TestAPI_PagesThroughACollection(t *testing.T) {
 	after := ""
 	for range 3 {
 		var page struct {
-			Drones []entity.Drone
-			Next   string
+			Drones     []entity.Drone
+			NextCursor string
 		}
 		s.get("/api/v1/drones?limit=3"+after, http.StatusOK, &page)
 		for _, d := range page.Drones {
 			seen = append(seen, string(d.ID))
 		}
-		if page.Next == "" {
+		if page.NextCursor == "" {
 			break
 		}
-		after = "&after=" + page.Next
+		after = "&cursor=" + page.NextCursor
 	}
 	if got := strings.Join(seen, " "); got != "D0 D1 D2 D3 D4 D5 D6" {
 		t.Errorf("pages hold %s", got)
 	}
 	// The last page has no next one, even if it is full.
-	for path, want := range map[string]string{"?limit=7": "", "?limit=6": "D5", fmt.Sprintf("?limit=%d", httpapi.MaxLimit): "", "?limit=3&after=D3": "", "?after=D6": ""} {
-		var page struct{ Next string }
-		if s.get("/api/v1/drones"+path, http.StatusOK, &page); page.Next != want {
-			t.Errorf("%s: the next page begins after %q, want %q", path, page.Next, want)
+	for path, want := range map[string]string{"?limit=7": "", "?limit=6": "D5", fmt.Sprintf("?limit=%d", httpapi.MaxLimit): "", "?limit=3&cursor=" + cursorOf("drones", "D3"): "", "?cursor=" + cursorOf("drones", "D6"): ""} {
+		var page struct{ NextCursor string }
+		if want != "" {
+			want = cursorOf("drones", want)
+		}
+		if s.get("/api/v1/drones"+path, http.StatusOK, &page); page.NextCursor != want {
+			t.Errorf("%s: the next page begins after %q, want %q", path, page.NextCursor, want)
 		}
 	}
 }
@@ -381,17 +390,17 @@ func TestAPI_PagesPastForeignIDs(t *testing.T) {
 	after := ""
 	for range 5 {
 		var page struct {
-			Drones []entity.Drone
-			Next   string
+			Drones     []entity.Drone
+			NextCursor string
 		}
 		s.get("/api/v1/drones?limit=1"+after, http.StatusOK, &page)
 		for _, d := range page.Drones {
 			seen = append(seen, string(d.ID))
 		}
-		if page.Next == "" {
+		if page.NextCursor == "" {
 			break
 		}
-		after = "&after=" + url.QueryEscape(page.Next)
+		after = "&cursor=" + page.NextCursor
 	}
 	if got := strings.ReplaceAll(strings.Join(seen, " "), strange+" ", ""); got != "D1 D2 D3" {
 		t.Errorf("pages hold %s", got)
@@ -519,15 +528,15 @@ func TestAPI_SaysWhyAnOrderWaits(t *testing.T) {
 	path, seenOrders := "/api/v1/orders?limit=1", 0
 	for range 3 {
 		var answer struct {
-			Orders []map[string]any
-			Next   string
+			Orders     []map[string]any
+			NextCursor string
 		}
 		s.get(path, http.StatusOK, &answer)
 		for _, order := range answer.Orders {
 			seenOrders++
 			check(order)
 		}
-		path = "/api/v1/orders?limit=1&after=" + answer.Next
+		path = "/api/v1/orders?limit=1&cursor=" + answer.NextCursor
 	}
 	var order map[string]any
 	s.get("/api/v1/orders/O2", http.StatusOK, &order)
@@ -604,9 +613,11 @@ func TestAPI_NamesParameterAndFix(t *testing.T) {
 		{"GET", "/api/v1/drones?limit=0", 400, []string{`limit is "0"; give 1 to 1000`}},
 		{"GET", "/api/v1/drones?limit=1001", 400, []string{"limit"}},
 		{"GET", "/api/v1/drones?limit=ten", 400, []string{"limit"}},
-		{"GET", "/api/v1/drones?after=a/b", 400, []string{"after contains"}},
+		{"GET", "/api/v1/drones?cursor=a/b", 400, []string{`cursor is "a/b"; give nextCursor of a page of drones`}},
+		{"GET", "/api/v1/drones?cursor=" + cursorOf("orders", "A"), 400, []string{"cursor is"}},
+		{"GET", "/api/v1/drones?cursor=" + cursorOf("drones", "a/b"), 400, []string{"cursor is"}},
 		{"GET", "/api/v1/drones?status=X&limit=0", 400, []string{"status is", "limit is"}},
-		{"GET", "/api/v1/drones?stauts=IDLE", 400, []string{"stauts", "valid parameters: status, limit, after"}},
+		{"GET", "/api/v1/drones?stauts=IDLE", 400, []string{"stauts", "valid parameters: status, limit, cursor"}},
 		{"GET", "/api/v1/drones?limit=1&limit=2", 400, []string{"limit is given 2 times"}},
 		{"GET", "/api/v1/drones?limit=%zz", 400, []string{"query cannot be parsed"}},
 		{"GET", "/api/v1/drones/none", 404, []string{"drones none: not found"}},
@@ -676,9 +687,9 @@ func TestAPI_CostsAsDocumented(t *testing.T) {
 	}{
 		{"/api/v1/snapshot?at=" + url.QueryEscape(time.Now().Format(time.RFC3339Nano)), 7, 3 + 3 + 1 + 1 + 1}, // drones, orders, mission, depot, warehouse
 		{"/api/v1/drones?limit=1", 1, 2},
-		{"/api/v1/orders?status=ASSIGNED", 1, 1},  // none waits
-		{"/api/v1/orders", 1 + 1 + 1, 3 + 1},      // the page, the depot, and its latest cycle if there is one
-		{"/api/v1/orders?limit=1&after=O1", 1, 2}, // the same cycle again
+		{"/api/v1/orders?status=ASSIGNED", 1, 1},                            // none waits
+		{"/api/v1/orders", 1 + 1 + 1, 3 + 1},                                // the page, the depot, and its latest cycle if there is one
+		{"/api/v1/orders?limit=1&cursor=" + cursorOf("orders", "O1"), 1, 2}, // the same cycle again
 		{"/api/v1/orders/O2", 1, 1},
 		{"/api/v1/missions", 1, 1},
 		{"/api/v1/decisions", 1, 2},
@@ -698,6 +709,7 @@ func TestAPI_CostsAsDocumented(t *testing.T) {
 		{"/api/v1/locks", 2, 1},
 		{"/api/v1/session", 0, 0},
 		{"/api/v1/optimizer/snapshot", 7, 2 + 1 + 1 + 1}, // the depot twice, a drone, an order, a warehouse
+		{"/api/openapi.json", 0, 0},
 		{"/healthz", 0, 0},
 		{"/metrics", 0, 0},
 		{"/readyz", 5, 5},

@@ -13,7 +13,7 @@ import (
 	"github.com/dronefleet/dronefleet/app/live"
 )
 
-var pastTime = parameter{"at", func(value string) string {
+var pastTime = parameter{"at", "When; required.", schema{"type": "string", "format": "date-time"}, "2026-11-21T12:00:00Z", func(value string) string {
 	if _, err := time.Parse(time.RFC3339, value); err != nil {
 		return fmt.Sprintf("is %.64q; give a time such as 2026-11-21T12:00:00Z", value)
 	}
@@ -27,21 +27,27 @@ type pastEntity struct {
 	Entity any       `json:"entity"`
 }
 
+// pastFleet is the fleet as it was.
+type pastFleet struct {
+	ReadTime time.Time    `json:"readTime"`
+	Entities []pastEntity `json:"entities"`
+}
+
 // past answers GET /api/v1/snapshot?at= with the fleet as it was: all drones and places,
 // the open orders and the active missions.
 //
 // Cost: see firestoretx.Store.PastAt.
-func (a *API) past(ctx context.Context, r *request) (any, error) {
+func (a *API) past(ctx context.Context, r *request) (then pastFleet, err error) {
 	at, err := time.Parse(time.RFC3339, r.value("at"))
 	if err != nil {
-		return nil, badParameters([]ParameterProblem{{"at", "is missing; give a time such as 2026-11-21T12:00:00Z"}})
+		return then, badParameters([]ParameterProblem{{"at", "is missing; give a time such as 2026-11-21T12:00:00Z"}})
 	}
 	p, err := a.store.PastAt(ctx, at)
 	if errors.Is(err, firestoretx.ErrNotKept) {
-		return nil, problem(http.StatusGone, "%s; give a time within that, or enable point-in-time recovery of the database", err)
+		return then, problem(http.StatusGone, "%s; give a time within that, or enable point-in-time recovery of the database", err)
 	}
 	if err != nil {
-		return nil, err
+		return then, err
 	}
 	for _, malformed := range p.Malformed {
 		a.log.WarnContext(ctx, "document left out of the past; it was malformed then", slog.Any("err", malformed))
@@ -62,5 +68,5 @@ func (a *API) past(ctx context.Context, r *request) (any, error) {
 	for _, o := range p.Orders {
 		entities = append(entities, pastEntity{live.KindOrder, string(o.ID), entity.OfOrder(o)})
 	}
-	return map[string]any{"readTime": p.ReadTime.UTC(), "entities": entities}, nil
+	return pastFleet{p.ReadTime.UTC(), entities}, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/httpapi/identity"
 )
 
@@ -17,14 +18,14 @@ import (
 // a success. Its type is absent, which means "about:blank": the status alone says
 // what kind of problem it is.
 type Problem struct {
-	Title      string             `json:"title"`
-	Status     int                `json:"status"`
-	Detail     string             `json:"detail"`
-	Instance   string             `json:"instance,omitempty"` // the request's path
-	Parameters []ParameterProblem `json:"parameters,omitempty"`
-	SignIn     string             `json:"signIn,omitempty"`  // where a browser without a session can sign in
-	Replay     map[string]any     `json:"replay,omitempty"`  // what was replayed before the failure, in the form of a replay's answer
-	Discard    map[string]any     `json:"discard,omitempty"` // likewise of a discard
+	Title      string               `json:"title"`
+	Status     int                  `json:"status"`
+	Detail     string               `json:"detail"`
+	Instance   string               `json:"instance,omitempty" doc:"The request's path."`
+	Parameters []ParameterProblem   `json:"parameters,omitempty"`
+	SignIn     string               `json:"signIn,omitempty" doc:"Where a browser without a session can sign in."`
+	Replay     *operator.LetterList `json:"replay,omitempty" doc:"What was replayed before the failure."`
+	Discard    *operator.LetterList `json:"discard,omitempty" doc:"What was discarded before the failure."`
 
 	headers map[string]string // of the response, beside its body
 }
@@ -32,7 +33,7 @@ type Problem struct {
 // ParameterProblem says what is wrong with one parameter and how to fix it.
 type ParameterProblem struct {
 	Name   string `json:"name"`
-	Detail string `json:"detail"` // "is 0; give 1 to 1000"
+	Detail string `json:"detail" doc:"What is wrong and how to fix it, such as: is 0; give 1 to 1000."`
 }
 
 // Error implements error.

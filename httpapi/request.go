@@ -34,9 +34,10 @@ func (r *request) value(name string) string { return r.values.Get(name) }
 // has reports whether a parameter is present.
 func (r *request) has(name string) bool { return r.values.Has(name) }
 
-// page is the page that limit and after ask for.
+// page is the page that limit and cursor ask for.
 func (r *request) page() firestoretx.Page {
-	page := firestoretx.Page{Limit: DefaultLimit, After: r.value("after")}
+	after, _ := afterCursor(r.value("cursor")) // checked
+	page := firestoretx.Page{Limit: DefaultLimit, After: after}
 	if n, err := strconv.Atoi(r.value("limit")); err == nil { // checked; absent otherwise
 		page.Limit = n
 	}
@@ -112,6 +113,11 @@ func (e endpoint) validParameters() string {
 // parameter is something that a query may hold.
 type parameter struct {
 	name string
+	// says what the parameter does, schema its values and example one of them, for the
+	// OpenAPI document.
+	says    string
+	schema  schema
+	example any
 	// wrong says what is wrong with a value and how to fix it, as in "is 0; give 1 to
 	// 1000"; "" if nothing is.
 	wrong func(value string) string
@@ -122,7 +128,7 @@ var anyParameter = parameter{name: "*"}
 
 // choice is a parameter with a list of legal values.
 func choice[T ~string](name string, legal []T) parameter {
-	return parameter{name, func(value string) string {
+	return parameter{name, "Only those with this " + name + ".", schema{"type": "string", "enum": legal}, string(legal[0]), func(value string) string {
 		if slices.Contains(legal, T(value)) {
 			return ""
 		}
@@ -130,23 +136,22 @@ func choice[T ~string](name string, legal []T) parameter {
 	}}
 }
 
-// listed are the parameters of a list: its filters, and those of its pages.
-func listed(filters ...parameter) []parameter { return append(filters, limit, after) }
+// listed are the parameters of a collection's list: its filters, and those of its pages.
+func listed(collection string, filters ...parameter) []parameter {
+	return append(filters, limit, cursorOf(collection))
+}
 
 var (
-	limit = parameter{"limit", func(value string) string {
+	limit = parameter{"limit", "How many entries to list at most.", schema{"type": "integer", "minimum": 1, "maximum": MaxLimit, "default": DefaultLimit}, 50, func(value string) string {
 		if n, err := strconv.Atoi(value); err != nil || n < 1 || n > MaxLimit {
 			return fmt.Sprintf("is %.64q; give 1 to %d", value, MaxLimit)
 		}
 		return ""
 	}}
-	// after may be the id of a document that is not an entity's: a page may end
-	// with one.
-	after = parameter{"after", checked(domain.CheckDocumentID)}
-	depot = parameter{"depot", checked(domain.CheckID)}
+	depot = parameter{"depot", "Which depot; required if there are several.", schema{"type": "string"}, "DEPOT-1", checked(domain.CheckID)}
 	// onlyHeld narrows a list. There is no list of orders that are not held: false would
 	// look like one and show all.
-	onlyHeld = parameter{"held", func(value string) string {
+	onlyHeld = parameter{"held", "Only orders that wait for an operator.", schema{"type": "string", "enum": []string{"true"}}, "true", func(value string) string {
 		if value != "true" {
 			return fmt.Sprintf("is %.64q; give true, or leave it out for all", value)
 		}

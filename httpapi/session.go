@@ -21,7 +21,7 @@ type session struct {
 // session answers GET /api/v1/session with the caller.
 //
 // Cost: no RPC.
-func (a *API) session(ctx context.Context, _ *request) (any, error) {
+func (a *API) session(ctx context.Context, _ *request) (session, error) {
 	caller := callerOf(ctx)
 	s := session{Name: caller.Name, Method: caller.Method, Roles: caller.Roles(), Verbs: []string{}}
 	if !caller.Until.IsZero() {

@@ -23,9 +23,9 @@ func (a *API) signInEndpoints() []endpoint {
 		return nil
 	}
 	return []endpoint{
-		{http.MethodGet, signInPath, "", nil, nil, a.beginSignIn},
-		{http.MethodGet, identity.CallbackPath, "", []parameter{anyParameter}, nil, a.finishSignIn},
-		{http.MethodPost, "/signout", "", nil, nil, a.signOut},
+		{method: http.MethodGet, path: signInPath, answer: answer{do: a.beginSignIn}},
+		{method: http.MethodGet, path: identity.CallbackPath, parameters: []parameter{anyParameter}, answer: answer{do: a.finishSignIn}},
+		{method: http.MethodPost, path: "/signout", answer: answer{do: a.signOut}},
 	}
 }
 

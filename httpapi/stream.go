@@ -46,11 +46,12 @@ func withStreaming(ctx, streaming context.Context) context.Context {
 }
 
 var (
-	streamKinds = parameter{"kinds", func(value string) string {
+	streamKinds = parameter{"kinds", "Only these kinds, separated by commas.", schema{"type": "string"}, "alert,order", func(value string) string {
 		_, detail := kindsOf(value)
 		return detail
 	}}
-	streamArea = parameter{"area", func(value string) string {
+	streamDepot = parameter{"depot", "Only what belongs to this depot.", schema{"type": "string"}, "DEPOT-1", checked(domain.CheckID)}
+	streamArea  = parameter{"area", "Only what is inside minLat,minLon,maxLat,maxLon in degrees.", schema{"type": "string"}, "48.8,2.2,48.9,2.4", func(value string) string {
 		_, detail := areaOf(value)
 		return detail
 	}}

@@ -49,31 +49,28 @@ func (w *waits) of(ctx context.Context, orders ...domain.Order) (domain.Waits, [
 //
 // Cost: 1 RPC, one read per order listed and one more; if one waits, at most every
 // waitsFor, 1 + D RPCs and 2 D reads for D depots.
-func (a *API) orders(ctx context.Context, r *request) (any, error) {
+func (a *API) orders(ctx context.Context, r *request) (items []entity.WaitingOrder, next string, malformed []error, err error) {
 	filter := firestoretx.OrderFilter{Status: domain.OrderStatus(r.value("status")), Held: r.has("held")}
 	l, err := a.store.ListOrders(ctx, filter, r.page())
 	if err != nil {
-		return nil, err
+		return nil, "", nil, err
 	}
 	found, malformed, err := a.waits.of(ctx, l.Items...)
-	if err != nil {
-		return nil, err
-	}
 	form := func(o domain.Order) entity.WaitingOrder { return entity.OfWaitingOrder(o, found.Of(o)) }
-	return entity.Page("orders", entity.Each(l.Items, form), l.Next, append(l.Malformed, malformed...)), nil
+	return entity.Each(l.Items, form), l.Next, append(l.Malformed, malformed...), err
 }
 
 // order answers GET /api/v1/orders/{id} with the order, and why it waits if it does.
 //
 // Cost: 1 RPC, 1 read; if it waits, the same as orders.
-func (a *API) order(ctx context.Context, r *request) (any, error) {
+func (a *API) order(ctx context.Context, r *request) (now entity.WaitingOrder, err error) {
 	o, err := a.store.Order(ctx, domain.OrderID(r.id()))
 	if err != nil {
-		return nil, err
+		return now, err
 	}
 	found, _, err := a.waits.of(ctx, o) // a malformed cycle is named where orders are listed
 	if err != nil {
-		return nil, err
+		return now, err
 	}
 	return entity.OfWaitingOrder(o, found.Of(o)), nil
 }

@@ -42,45 +42,62 @@ func (d *Desk) Audit(ctx context.Context, subject Subject, id string) error {
 	return nil
 }
 
-// Story is the history of one entity as a JSON object: its current state, every event and
-// decision that names it, and both in words, as audit prints them. The error wraps firestoretx.ErrNotFound if nothing is
+// StoryJSON is the history of one entity: its current state, and every event and decision
+// that names it.
+type StoryJSON struct {
+	Subject   Subject              `json:"subject"`
+	ID        string               `json:"id"`
+	Drone     *entity.Drone        `json:"drone,omitempty"`
+	Order     *entity.WaitingOrder `json:"order,omitempty"`
+	Mission   *entity.Mission      `json:"mission,omitempty"`
+	Cycle     *entity.Cycle        `json:"cycle,omitempty"`
+	Events    []entity.Event       `json:"events"`
+	Decisions []entity.Decision    `json:"decisions"`
+	Steps     []StepJSON           `json:"steps" doc:"Events and decisions in words."`
+	Malformed []string             `json:"malformed,omitempty" doc:"Documents that cannot be decoded and are left out."`
+}
+
+// StepJSON is a step of a story in words, as audit prints it.
+type StepJSON struct {
+	At      time.Time `json:"at"`
+	Cause   string    `json:"cause"`
+	What    string    `json:"what"`
+	Related string    `json:"related"`
+}
+
+// Story is the history of one entity. The error wraps firestoretx.ErrNotFound if nothing is
 // recorded.
 //
 // Cost: see Desk.tell.
-func (c Commands) Story(ctx context.Context, subject Subject, id string) (map[string]any, error) {
+func (c Commands) Story(ctx context.Context, subject Subject, id string) (StoryJSON, error) {
 	s, err := (&Desk{Store: c.Store}).tell(ctx, subject, id)
 	if err != nil {
-		return nil, err
+		return StoryJSON{}, err
 	}
 	return s.json(), nil
 }
 
 // json is the story as JSON.
-func (s story) json() map[string]any {
-	out := map[string]any{
-		"subject": s.subject, "id": s.id,
-		"events":    entity.OrEmpty(entity.Each(s.events, entity.OfEvent)),
-		"decisions": entity.OrEmpty(entity.Each(s.ledger, entity.OfDecision)),
+func (s story) json() StoryJSON {
+	out := StoryJSON{
+		Subject: s.subject, ID: s.id,
+		Events: entity.OrEmpty(entity.Each(s.events, entity.OfEvent)), Decisions: entity.OrEmpty(entity.Each(s.ledger, entity.OfDecision)),
+		Malformed: entity.Each(s.malformed, error.Error), Steps: []StepJSON{},
 	}
-	steps := []map[string]any{}
 	for _, l := range s.lines() {
-		steps = append(steps, map[string]any{"at": l.at.UTC(), "cause": l.cause, "what": l.what, "related": l.related})
-	}
-	out["steps"] = steps
-	if len(s.malformed) > 0 {
-		out["malformed"] = entity.Each(s.malformed, error.Error)
+		out.Steps = append(out.Steps, StepJSON{l.at.UTC(), l.cause, l.what, l.related})
 	}
 	if s.drone != nil {
-		out["drone"] = entity.OfDrone(*s.drone)
+		out.Drone = new(entity.OfDrone(*s.drone))
 	}
 	if s.order != nil {
-		out["order"] = entity.OfWaitingOrder(*s.order, s.waits)
+		out.Order = new(entity.OfWaitingOrder(*s.order, s.waits))
 	}
 	if s.mission != nil {
-		out["mission"] = entity.OfMission(*s.mission)
+		out.Mission = new(entity.OfMission(*s.mission))
 	}
 	if s.cycle != nil {
-		out["cycle"] = entity.OfCycle(*s.cycle)
+		out.Cycle = new(entity.OfCycle(*s.cycle))
 	}
 	return out
 }

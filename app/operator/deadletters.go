@@ -101,9 +101,38 @@ type Letters struct {
 	found []foundLetter
 }
 
-// JSON returns the letters as a JSON object.
-func (l Letters) JSON() map[string]any {
-	return map[string]any{"deadLetters": entity.OrEmpty(entity.Each(l.found, letterOf)), "more": l.More}
+// LetterList is the JSON form of letters that were listed, replayed or discarded.
+type LetterList struct {
+	DeadLetters []letterJSON `json:"deadLetters"`
+	More        bool         `json:"more" doc:"There are more letters than fit into one review."`
+	Replayed    *int         `json:"replayed,omitempty" doc:"How many messages were published again."`
+	Discarded   *int         `json:"discarded,omitempty" doc:"How many letters were deleted."`
+	Missing     []string     `json:"missing,omitzero" doc:"Requested ids that were not found."`
+}
+
+// JSON returns the JSON form of the letters.
+func (l Letters) JSON() LetterList {
+	return LetterList{DeadLetters: entity.OrEmpty(entity.Each(l.found, letterOf)), More: l.More}
+}
+
+// Settling is what a command does to letters.
+type Settling string
+
+const (
+	Replaying  Settling = "replayed"
+	Discarding Settling = "discarded"
+)
+
+// Done returns the JSON form of the letters after a command.
+func (s Settling) Done(l Letters) LetterList {
+	list := l.JSON()
+	switch s {
+	case Replaying:
+		list.Replayed = &l.Settled
+	case Discarding:
+		list.Discarded = &l.Settled
+	}
+	return list
 }
 
 // DeadLetters returns the selected letters in the order in which the original messages
@@ -222,19 +251,19 @@ func (d *Desk) ListDeadLetters(ctx context.Context, f LetterFilter) error {
 // ReplayDeadLetters replays the selected letters and prints them; see Commands. dryRun
 // only prints them.
 func (d *Desk) ReplayDeadLetters(ctx context.Context, f LetterFilter, dryRun bool) error {
-	return d.settleDeadLetters(ctx, f, dryRun, "replayed", d.commands().ReplayDeadLetters)
+	return d.settleDeadLetters(ctx, f, dryRun, Replaying, d.commands().ReplayDeadLetters)
 }
 
 // DiscardDeadLetters discards the selected letters and prints them; see Commands. dryRun
 // only prints them.
 func (d *Desk) DiscardDeadLetters(ctx context.Context, f LetterFilter, why string, dryRun bool) error {
-	return d.settleDeadLetters(ctx, f, dryRun, "discarded", func(ctx context.Context, f LetterFilter) (Letters, error) {
+	return d.settleDeadLetters(ctx, f, dryRun, Discarding, func(ctx context.Context, f LetterFilter) (Letters, error) {
 		return d.commands().DiscardDeadLetters(ctx, f, why)
 	})
 }
 
 // settleDeadLetters runs work and prints the result.
-func (d *Desk) settleDeadLetters(ctx context.Context, f LetterFilter, dryRun bool, done string, work func(context.Context, LetterFilter) (Letters, error)) error {
+func (d *Desk) settleDeadLetters(ctx context.Context, f LetterFilter, dryRun bool, done Settling, work func(context.Context, LetterFilter) (Letters, error)) error {
 	if dryRun {
 		work = d.commands().DeadLetters
 	}
@@ -243,9 +272,7 @@ func (d *Desk) settleDeadLetters(ctx context.Context, f LetterFilter, dryRun boo
 		return err
 	}
 	if d.JSON {
-		body := letters.JSON()
-		body[done] = letters.Settled
-		return errors.Join(err, d.printJSON(body))
+		return errors.Join(err, d.printJSON(done.Done(letters)))
 	}
 	if tableErr := d.letterTable(letters); tableErr != nil {
 		return errors.Join(err, tableErr)

@@ -23,8 +23,8 @@ func TestDev_PrintsWhereItsAPIIs(t *testing.T) {
 	url := p.Find(p.Stdout, "Console and HTTP API on ")
 	hosts := p.Hosts()
 	for _, path := range []string{
-		"/api/v1/optimizer/snapshot", "/api/v1/drones?status=IDLE&limit=1&after=A", "/api/v1/orders?status=PENDING&held=true",
-		"/api/v1/missions?status=ACTIVE", "/api/v1/decisions?outcome=REJECTED&reason=BAD_ROUTE&after=A", "/api/v1/cycles?outcome=EMPTY", "/metrics",
+		"/api/v1/optimizer/snapshot", "/api/v1/drones?status=IDLE&limit=1&cursor=ZHJvbmVzAEE", "/api/v1/orders?status=PENDING&held=true",
+		"/api/v1/missions?status=ACTIVE", "/api/v1/decisions?outcome=REJECTED&reason=BAD_ROUTE&cursor=ZGVjaXNpb25zAEE", "/api/v1/cycles?outcome=EMPTY", "/metrics",
 	} {
 		resp, err := http.Get(url + path)
 		if err != nil {
@@ -45,13 +45,13 @@ func TestDev_PrintsWhereItsAPIIs(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	var page struct {
-		Drones []struct{ ID string }
-		Next   string
+		Drones     []struct{ ID string }
+		NextCursor string
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&page); err != nil {
 		t.Fatal(err)
 	}
-	if len(page.Drones) != 2 || page.Next != page.Drones[1].ID {
+	if len(page.Drones) != 2 || page.NextCursor == "" {
 		t.Errorf("page %+v", page)
 	}
 	http.DefaultClient.CloseIdleConnections()

@@ -1,0 +1,321 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/httpapi"
+)
+
+// documentOf is the OpenAPI document that an API serves.
+func documentOf(t testing.TB, api http.Handler) []byte {
+	t.Helper()
+	w := httptest.NewRecorder()
+	api.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/openapi.json", nil))
+	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" {
+		t.Fatalf("document: %d %s", w.Code, w.Body)
+	}
+	return w.Body.Bytes()
+}
+
+// strictDocument is the document, with only those fields allowed in answers that it
+// describes.
+var strictDocument = sync.OnceValues(func() (*openapi3.T, error) {
+	w := httptest.NewRecorder()
+	httpapi.New(httpapi.Config{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/openapi.json", nil))
+	var raw any
+	if err := json.Unmarshal(w.Body.Bytes(), &raw); err != nil {
+		return nil, err
+	}
+	closeObjects(raw)
+	data, err := json.Marshal(raw)
+	if err != nil {
+		return nil, err
+	}
+	return openapi3.NewLoader().LoadFromData(data)
+})
+
+func closeObjects(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		if _, described := v["properties"].(map[string]any); described && v["type"] == "object" {
+			v["additionalProperties"] = false
+		}
+		for _, field := range v {
+			closeObjects(field)
+		}
+	case []any:
+		for _, entry := range v {
+			closeObjects(entry)
+		}
+	}
+}
+
+// described checks every answer that a test receives against the OpenAPI document.
+type described struct {
+	t    testing.TB
+	next http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (d described) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := d.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	mediaType := resp.Header.Get("Content-Type")
+	if mediaType != "application/json" && mediaType != "application/problem+json" || r.Method == http.MethodHead {
+		return resp, nil
+	}
+	body, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if err := agrees(r.Method, r.URL.Path, mediaType, body); err != nil {
+		d.t.Errorf("%s %s: the answer is not as the OpenAPI document says: %v\n%s", r.Method, r.URL.Path, err, body)
+	}
+	return resp, nil
+}
+
+// agrees compares an answer with the document.
+func agrees(method, path, mediaType string, body []byte) error {
+	doc, err := strictDocument()
+	if err != nil {
+		return err
+	}
+	var value any
+	if err := json.Unmarshal(body, &value); err != nil {
+		return err
+	}
+	content := doc.Components.Responses["Problem"].Value.Content
+	if mediaType == "application/json" {
+		operation := operationOf(doc, method, path)
+		if operation == nil {
+			return fmt.Errorf("it describes no such operation")
+		}
+		content = operation.Responses.Status(http.StatusOK).Value.Content
+	}
+	if content[mediaType] == nil {
+		return fmt.Errorf("it describes no %s", mediaType)
+	}
+	return content[mediaType].Schema.Value.VisitJSON(value, openapi3.MultiErrors())
+}
+
+// operationOf is the operation that a path belongs to.
+func operationOf(doc *openapi3.T, method, path string) *openapi3.Operation {
+	if item := doc.Paths.Value(path); item != nil {
+		return item.GetOperation(method)
+	}
+	for pattern, item := range doc.Paths.Map() {
+		before, after, named := strings.Cut(pattern, "{id}")
+		if named && len(path) > len(before)+len(after) && strings.HasPrefix(path, before) && strings.HasSuffix(path, after) &&
+			!strings.Contains(path[len(before):len(path)-len(after)], "/") {
+			return item.GetOperation(method)
+		}
+	}
+	return nil
+}
+
+// F-API-08
+func TestOpenAPI_IsValid(t *testing.T) {
+	doc, err := openapi3.NewLoader().LoadFromData(documentOf(t, httpapi.New(httpapi.Config{})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := doc.Validate(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if doc.OpenAPI != "3.1.0" {
+		t.Errorf("version %s", doc.OpenAPI)
+	}
+}
+
+// F-API-08: what the document describes is what the mux routes, and the other way round.
+// A 404 lists the paths of the mux, a 405 the methods of a path.
+func TestOpenAPI_DescribesTheRoutes(t *testing.T) {
+	api := httpapi.New(httpapi.Config{})
+	doc, err := openapi3.NewLoader().LoadFromData(documentOf(t, api))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(method, path string) (p httpapi.Problem, allow string) {
+		w := httptest.NewRecorder()
+		api.ServeHTTP(w, httptest.NewRequest(method, path, nil))
+		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
+			t.Fatalf("%s %s: %v", method, path, err)
+		}
+		return p, w.Header().Get("Allow")
+	}
+	missing, _ := ask(http.MethodGet, "/nowhere")
+	_, list, _ := strings.Cut(missing.Detail, "available paths: ")
+	var routed []string
+	for path := range strings.SplitSeq(list, ", ") {
+		if strings.HasPrefix(path, "/api/") || slices.Contains([]string{"/healthz", "/readyz", "/metrics"}, path) { // the rest is the console's files
+			routed = append(routed, path)
+		}
+	}
+	documented := slices.Sorted(maps.Keys(doc.Paths.Map()))
+	slices.Sort(routed)
+	if !slices.Equal(routed, documented) {
+		t.Errorf("routes %q\ndocument %q", routed, documented)
+	}
+	ids := map[string]bool{}
+	for path, item := range doc.Paths.Map() {
+		var methods []string
+		for method, operation := range item.Operations() {
+			methods = append(methods, method)
+			if method == http.MethodGet {
+				methods = append(methods, http.MethodHead)
+			}
+			if ids[operation.OperationID] || operation.Summary == "" || !strings.HasSuffix(operation.Summary, ".") && !strings.HasSuffix(operation.Summary, ")") {
+				t.Errorf("%s %s: operation %q, summary %q", method, path, operation.OperationID, operation.Summary)
+			}
+			ids[operation.OperationID] = true
+			for _, p := range operation.Parameters {
+				if p.Value.In == "query" && p.Value.Description == "" || p.Value.Example == nil {
+					t.Errorf("%s %s: parameter %s lacks a description or an example", method, path, p.Value.Name)
+				}
+			}
+		}
+		_, allow := ask(http.MethodDelete, strings.ReplaceAll(path, "{id}", "X"))
+		allowed := strings.Split(allow, ", ")
+		slices.Sort(methods)
+		slices.Sort(allowed)
+		if !slices.Equal(methods, allowed) {
+			t.Errorf("%s: documented %q, routed %q", path, methods, allowed)
+		}
+	}
+}
+
+// exampleFleet brings about what the examples need.
+func (g *guarded) exampleFleet() {
+	g.t.Helper()
+	g.fleet()
+	ctx := g.t.Context()
+	must := func(err error) {
+		g.t.Helper()
+		if err != nil {
+			g.t.Fatal(err)
+		}
+	}
+	must(pubsubio.Ensure(ctx, g.clients.PubSub))
+	must(g.store.RecordCycle(ctx, domain.Cycle{ID: "C1", DepotID: "DEPOT-1", Outcome: domain.CyclePublished}))
+}
+
+// exampleNeeds is what must come before an operation's example.
+var exampleNeeds = map[string]func(*guarded){
+	"/api/v1/orders/{id}/unpin":   func(g *guarded) { g.example(http.MethodPost, "/api/v1/orders/{id}/pin") },
+	"/api/v1/orders/{id}/allow":   func(g *guarded) { g.example(http.MethodPost, "/api/v1/orders/{id}/forbid") },
+	"/api/v1/orders/{id}/release": func(g *guarded) { g.example(http.MethodPost, "/api/v1/orders/{id}/hold") },
+	"/api/v1/drones/{id}/release": func(g *guarded) { g.example(http.MethodPost, "/api/v1/drones/{id}/ground") },
+	"/api/v1/depots/{id}/delete": func(g *guarded) {
+		g.asks(g.token(asOperator), "POST", "/api/v1/depots/apply", `{"reason": "x", "depots": [{"id": "DEPOT-8", "position": {"lat": 48, "lon": 2}}]}`, http.StatusOK)
+	},
+	"/api/v1/warehouses/{id}/delete": func(g *guarded) {
+		g.asks(g.token(asOperator), "POST", "/api/v1/warehouses/apply", `{"reason": "x", "warehouses": [{"id": "W8", "position": {"lat": 48, "lon": 2}, "authorizedProductTypes": ["BLOOD"]}]}`, http.StatusOK)
+	},
+	"/api/v1/drones/{id}/clear": func(g *guarded) {
+		report := domain.Telemetry{DroneID: "D1", Timestamp: time.Now(), Position: home, Battery: 90, Status: domain.DroneEmergency}
+		for _, err := range g.store.NewTelemetryApplier().Apply(g.t.Context(), []domain.Telemetry{report}) {
+			if err != nil {
+				g.t.Fatal(err)
+			}
+		}
+	},
+}
+
+// example sends the example of an operation, without and with each parameter of the
+// query. Whatever is missing from its body must be refused by name.
+func (g *guarded) example(method, path string) {
+	g.t.Helper()
+	doc, err := strictDocument()
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	operation := doc.Paths.Value(path).GetOperation(method)
+	query := url.Values{}
+	for _, p := range operation.Parameters {
+		example := p.Value.Example
+		if p.Value.In == "path" {
+			path = strings.ReplaceAll(path, "{"+p.Value.Name+"}", fmt.Sprint(example))
+		} else {
+			query.Set(p.Value.Name, fmt.Sprint(example))
+		}
+	}
+	token := g.token(asOperator)
+	if operation.RequestBody == nil {
+		g.asks(token, method, path, "", http.StatusOK)
+		for name := range query {
+			g.asks(token, method, path+"?"+url.Values{name: query[name]}.Encode(), "", http.StatusOK)
+		}
+		if path != "/metrics" { // a scraper may add what it likes
+			g.asks(token, method, path+"?surprise=1", "", http.StatusBadRequest, "surprise")
+		}
+		return
+	}
+	media := operation.RequestBody.Value.Content["application/json"]
+	body, isObject := media.Example.(map[string]any)
+	if err := media.Schema.Value.VisitJSON(body); err != nil || !isObject {
+		g.t.Errorf("%s %s: the example of the body: %v", method, path, err)
+	}
+	send := func(body map[string]any, status int, parts ...string) {
+		g.t.Helper()
+		data, err := json.Marshal(body)
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		g.asks(token, method, path, string(data), status, parts...)
+	}
+	for _, name := range media.Schema.Value.Required {
+		without := maps.Clone(body)
+		delete(without, name)
+		send(without, http.StatusBadRequest, name)
+	}
+	unknown := maps.Clone(body)
+	unknown["surprise"] = 1
+	send(unknown, http.StatusBadRequest, "surprise")
+	send(body, http.StatusOK)
+}
+
+// F-API-08: every example of the document works on a fleet.
+func TestOpenAPI_ExamplesWork(t *testing.T) {
+	doc, err := strictDocument()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reading := newGuarded(t, httpapi.MetricsOpen)
+	reading.exampleFleet()
+	for _, path := range slices.Sorted(maps.Keys(doc.Paths.Map())) {
+		for method := range doc.Paths.Value(path).Operations() {
+			g := reading
+			switch {
+			case path == "/api/v1/stream", path == "/api/v1/snapshot": // one does not end, of the other the time matters; both have tests of their own
+				continue
+			case method == http.MethodPost:
+				g = newGuarded(t, httpapi.MetricsOpen)
+				g.exampleFleet()
+			}
+			if prepare := exampleNeeds[path]; prepare != nil {
+				prepare(g)
+			}
+			g.example(method, path)
+		}
+	}
+}
