@@ -92,6 +92,8 @@ func TestConsole_SignsIn(t *testing.T) {
 		t.Errorf("scripts can read %s", seen)
 	}
 	await(t, ctx, `fetch("/api/v1/orders/O1/hold", {method: "POST", headers: {"Content-Type": "application/json"}, body: '{"reason": "x"}'}).then((r) => r.status === 403)`)
-	await(t, ctx, `fetch("/signout", {method: "POST"}).then((r) => r.status === 204)`)
+	await(t, ctx, `!document.getElementById("signout").hidden`)
+	js[any](t, ctx, `document.getElementById("signout").click()`)
+	await(t, ctx, `document.getElementById("signin")?.hidden === false && document.getElementById("signout").hidden`)
 	await(t, ctx, `fetch("/api/v1/session").then((r) => r.status === 401)`)
 }

@@ -115,13 +115,15 @@ function actions(box: HTMLElement, k: Key): void {
 
 function say(text: string): void { set(byId("said"), text); }
 
-// identify asks who is signed in: at the start, and when the connection is refused.
+// identify asks who is signed in: at the start, when the connection is refused, and often
+// enough for the session to be renewed.
 let who: Session | null = null;
 async function identify(): Promise<void> {
   const { status, who: now } = await session();
   if (status) who = now;
   set(byId("who"), who?.name ?? "");
   byId("signin").hidden = status !== 401;
+  byId("signout").hidden = who?.method !== "session";
   changed = true;
 }
 
@@ -235,6 +237,9 @@ byId("sound").addEventListener("click", () => {
   sound = sound ? (void sound.close(), null) : new AudioContext();
   byId("sound").setAttribute("aria-pressed", String(sound !== null));
 });
+byId("signout").addEventListener("click", () => {
+  fetch("/signout", { method: "POST" }).then(() => location.reload(), () => say("Not signed out: the State Manager does not answer."));
+});
 byId("theme").addEventListener("click", () => {
   const to = getComputedStyle(document.documentElement).colorScheme === "dark" ? "light" : "dark";
   localStorage.setItem("theme", to);
@@ -259,6 +264,7 @@ setInterval(() => {
   if (changed) { changed = false; refresh(); }
 }, 1000);
 void identify();
+setInterval(() => void identify(), 20 * 60e3);
 setInterval(() => { if (stream.state === "refused") void identify(); remember(); numbers.sample(store); }, 5000);
 
 // For tests and measurements from outside.

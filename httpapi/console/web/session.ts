@@ -1,6 +1,6 @@
 // Who is signed in, and requests in that name.
 
-export interface Session { name?: string; verbs: string[] } // "drones ground" and the like
+export interface Session { name?: string; method: string; verbs: string[] } // "drones ground" and the like
 
 // session is who is signed in; null if the server does not tell, or refuses.
 export async function session(): Promise<{ status: number; who: Session | null }> {
