@@ -39,7 +39,7 @@ type fleetCommand struct {
 	CriticalPercent int           `help:"Share of CRITICAL orders." default:"10" check:"min 0 max 100"`
 	HighPercent     int           `help:"Share of HIGH orders." default:"30" check:"min 0 max 100"`
 	Seed            uint64        `help:"Seed of the drones and orders." default:"1"`
-	Lose            float64       `help:"Share of reports and commands that never arrive." default:"0" check:"min 0 max 1"`
+	MessageLoss     float64       `help:"Share of reports and commands that never arrive." default:"0" check:"min 0 max 1"`
 	Duplicate       float64       `help:"Share of messages that arrive twice." default:"0" check:"min 0 max 1"`
 	Reorder         float64       `help:"Share of messages that later ones overtake." default:"0" check:"min 0 max 1"`
 	CrashesPerHour  float64       `help:"Mean rate at which a random drone falls silent and deaf for 150 s, in the fleet's time." default:"0" check:"min 0 max 100000"`
@@ -108,7 +108,7 @@ func (c *fleetCommand) Run(ctx context.Context) (err error) {
 	report, err := devrun.RunFleet(ctx, atOnce, clients, clock, devrun.FleetConfig{
 		Name: cmp.Or(c.Name, "SIM-"+uuid.NewString()[:8]), Duration: c.Duration, LeaveWithin: c.LeaveWithin, Depots: depots, Warehouses: warehouses,
 		Drones: c.Drones, Hospitals: c.Hospitals, Hz: c.Hz, OrdersPerMinute: c.OrdersPerMinute, CriticalPercent: c.CriticalPercent, HighPercent: c.HighPercent, Seed: c.Seed,
-		Network:        fleetsim.NetworkFaults{Lose: c.Lose, Duplicate: c.Duplicate, Reorder: c.Reorder},
+		Network:        fleetsim.NetworkFaults{Lose: c.MessageLoss, Duplicate: c.Duplicate, Reorder: c.Reorder},
 		CrashesPerHour: c.CrashesPerHour, ClockError: c.ClockSkew, Check: c.Invariants,
 		Out: cli.Stdout, Terminal: isatty.IsTerminal(os.Stdout.Fd()) && os.Getenv("TERM") != "dumb", Log: c.Logger(os.Stderr),
 	})

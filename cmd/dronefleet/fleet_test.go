@@ -56,7 +56,7 @@ func TestFleet_JoinsLeavesAndComesBack(t *testing.T) {
 	first := start("A", "--places=../../examples/paris.yaml", "--leave-within=5s", "--report="+file)
 	serve := statemanager.Start(t, hosts, "serve", "--http-addr=off", "--log-level=error")
 	plan := optimizer.Start(t, hosts, "run", "--interval=1s", "--solve-limit=100ms", "--log-level=error")
-	second := start("B", "--lose=0.02", "--duplicate=0.1", "--reorder=0.1", "--crashes-per-hour=10", "--clock-skew=100ms")
+	second := start("B", "--message-loss=0.02", "--duplicate=0.1", "--reorder=0.1", "--crashes-per-hour=10", "--clock-skew=100ms")
 	clients := emutest.Connect(t, hosts)
 	store := firestoretx.New(clients.Firestore, firestoretx.Config{})
 	awaitMission := func(name string) {
