@@ -23,6 +23,9 @@ import (
 // else an embedded one.
 var serverAddr string
 
+// official tells whether that server is not the embedded one.
+var official bool
+
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
@@ -34,7 +37,8 @@ func run(m *testing.M) int {
 		return 1
 	}
 	stop := func() error { return nil }
-	if serverAddr == "" {
+	official = serverAddr != ""
+	if !official {
 		server, err := firestoreemu.Start(firestoreemu.Options{})
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
