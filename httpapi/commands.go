@@ -181,7 +181,7 @@ type lettersRequest struct {
 	Topic  *string  `json:"topic,omitempty" doc:"The original messages' topic: telemetry, orders or decisions."`
 	Reason *string  `json:"reason,omitempty" doc:"Why the messages were refused, such as INVALID."`
 	IDs    []string `json:"ids,omitempty" doc:"The original messages' ids, at most 1000." example:"[\"4711\"]"`
-	Limit  int      `json:"limit,omitempty" doc:"At most so many letters, the first published first; 0 for all."`
+	Limit  int      `json:"limit,omitempty" doc:"The largest number of letters, oldest first; 0 means all."`
 	DryRun bool     `json:"dryRun,omitempty" doc:"Only show what would be done."`
 }
 

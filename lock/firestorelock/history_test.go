@@ -21,7 +21,7 @@ import (
 // set by up to an hour, and the server is away for a while.
 func TestBackend_HistoriesUnderFaults(t *testing.T) {
 	if official {
-		t.Skip("the official emulator is so slow that many calls overlap, and the search for their order takes too long")
+		t.Skip("on the official emulator too many calls overlap to search for their order in reasonable time")
 	}
 	t.Parallel()
 	project := freshProject()

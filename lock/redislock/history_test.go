@@ -155,7 +155,7 @@ func TestBackend_FencesKeepLateWritesOut(t *testing.T) {
 // B-05, L-TST-02: what is broken is refused on server time too, and in real time.
 func TestCheck_RefusesTracesOfBrokenBackends(t *testing.T) {
 	if testing.Short() {
-		t.Skip("in real time")
+		t.Skip("runs twenty broken backends against a real clock; the history package does it in simulated time")
 	}
 	t.Parallel()
 	client := dial(t, startRedis(t).Addr())

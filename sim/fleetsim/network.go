@@ -102,7 +102,7 @@ func (n *Network) send(ctx context.Context, late bool, topic string, data []byte
 // results is a message that was sent once or more.
 type results []func(context.Context) (string, error)
 
-// Get waits for all of them and returns the first answer that is no error: one copy is
+// Get waits for all of them and returns the first answer without an error: one copy is
 // enough.
 func (r results) Get(ctx context.Context) (id string, err error) {
 	for _, get := range r {
