@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -53,10 +54,19 @@ func Start(tb testing.TB, command func(*Server) *exec.Cmd, ready func(context.Co
 	return s
 }
 
-// Find returns the path of a program: in PATH or one of the folders, whose names may be
+// Find returns the path of a program: what its variable names, such as REDIS_SERVER for
+// redis-server, or else what is in PATH or one of the folders, whose names may be
 // patterns. A test whose program is missing is skipped.
 func Find(tb testing.TB, program string, folders ...string) string {
 	tb.Helper()
+	variable := strings.ToUpper(strings.ReplaceAll(program, "-", "_"))
+	if named := os.Getenv(variable); named != "" {
+		path, err := exec.LookPath(named)
+		if err != nil {
+			tb.Fatalf("%s names no program: %v", variable, err)
+		}
+		return path
+	}
 	if path, err := exec.LookPath(program); err == nil {
 		return path
 	}
