@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/dronefleet/dronefleet/internal/clitest"
 )
 
 // commandSpan is a command of ours in a document: between backticks, perhaps
@@ -69,16 +71,13 @@ func commandsIn(name, text string) []string {
 	return found
 }
 
+func TestMain(m *testing.M) { clitest.Main(m) }
+
 // Every command that documents and alerts tell people to type exists, with its
 // flags.
 func TestCommandsExist(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the commands; run without -short")
-	}
-	bin := t.TempDir()
-	build := exec.Command("go", "build", "-o", bin, "../cmd/dronefleet", "../cmd/statemanager", "../cmd/optimizer", "../cmd/locktool")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
 	}
 	help := func(command string) error {
 		var args []string
@@ -88,7 +87,7 @@ func TestCommandsExist(t *testing.T) {
 			}
 			args = append(args, strings.Trim(word, `"'`))
 		}
-		return exec.Command(filepath.Join(bin, args[0]), append(args[1:], "--help")...).Run()
+		return exec.Command(clitest.Program(args[0]).Path(t), append(args[1:], "--help")...).Run()
 	}
 	// How many different commands each has, at least: a search that finds none
 	// checks nothing.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dronefleet/dronefleet/docs/docgen"
+	"github.com/dronefleet/dronefleet/internal/clitest"
 )
 
 var update = flag.Bool("update", false, "rewrite the generated sections of docs/configuration.md")
@@ -21,19 +22,14 @@ func TestConfigurationDocument_IsCurrent(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the binaries; the whole run checks it")
 	}
-	dir := t.TempDir()
-	build := exec.Command("go", "build", "-o", dir, "../../cmd/dronefleet", "../../cmd/statemanager", "../../cmd/optimizer")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
 	text, err := os.ReadFile(configurationDocument)
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkExample(t, dir, string(text))
+	checkExample(t, string(text))
 	sections := map[string]string{}
 	for _, binary := range []string{"statemanager", "optimizer", "dronefleet"} {
-		table, err := exec.Command(filepath.Join(dir, binary), "--print-settings").Output()
+		table, err := exec.Command(clitest.Program(binary).Path(t), "--print-settings").Output()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,19 +41,19 @@ func TestConfigurationDocument_IsCurrent(t *testing.T) {
 }
 
 // checkExample runs the programs with the document's example of a file.
-func checkExample(t *testing.T, dir, text string) {
+func checkExample(t *testing.T, text string) {
 	t.Helper()
 	_, rest, _ := strings.Cut(text, "```yaml\n")
 	example, _, ok := strings.Cut(rest, "```")
 	if !ok {
 		t.Fatalf("%s has no example", configurationDocument)
 	}
-	file := filepath.Join(dir, "fleet.yaml")
+	file := filepath.Join(t.TempDir(), "fleet.yaml")
 	if err := os.WriteFile(file, []byte(example), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, command := range [][2]string{{"statemanager", "serve"}, {"dronefleet", "dev"}, {"optimizer", "run"}, {"optimizer", "once"}} {
-		out, err := exec.Command(filepath.Join(dir, command[0]), command[1], "--config", file, "--print-config").CombinedOutput()
+		out, err := exec.Command(clitest.Program(command[0]).Path(t), command[1], "--config", file, "--print-config").CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "log-level: ") || !strings.Contains(string(out), "# file "+file) {
 			t.Errorf("%s: %v: %s", command, err, out)
 		}

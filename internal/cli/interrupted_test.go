@@ -5,13 +5,13 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/clitest"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
 )
@@ -23,13 +23,9 @@ func TestMain_ExitCodeAfterAnInterrupt(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the commands; the whole run checks it")
 	}
-	folder := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", folder, "../../cmd/dronefleet", "../../cmd/optimizer", "../../cmd/statemanager").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
 	start := func(t *testing.T, hosts connect.Config, line string) *exec.Cmd {
 		args := strings.Fields(line)
-		cmd := exec.CommandContext(t.Context(), filepath.Join(folder, args[0]), args[1:]...)
+		cmd := exec.CommandContext(t.Context(), clitest.Program(args[0]).Path(t), args[1:]...)
 		cmd.Env = []string{"HOME=" + t.TempDir(), "GOOGLE_CLOUD_PROJECT=" + hosts.Project,
 			connect.FirestoreHost + "=" + hosts.FirestoreHost, connect.PubSubHost + "=" + hosts.PubSubHost}
 		return cmd

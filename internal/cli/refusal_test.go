@@ -3,18 +3,15 @@ package cli_test
 import (
 	"errors"
 	"os/exec"
-	"path/filepath"
 	"testing"
+
+	"github.com/dronefleet/dronefleet/internal/clitest"
 )
 
 // All wrong settings are listed at once, and nothing was started.
 func TestOptimizer_ListsEveryWrongSetting(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the optimizer; the whole run checks it")
-	}
-	binary := filepath.Join(t.TempDir(), "optimizer")
-	if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/optimizer").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
 	}
 	for _, c := range []struct {
 		environment, args []string
@@ -52,7 +49,7 @@ func TestOptimizer_ListsEveryWrongSetting(t *testing.T) {
 `,
 		},
 	} {
-		cmd := exec.Command(binary, c.args...)
+		cmd := exec.Command(clitest.Program("optimizer").Path(t), c.args...)
 		cmd.Env = append([]string{"HOME=" + t.TempDir()}, c.environment...)
 		out, err := cmd.CombinedOutput()
 		exit, _ := errors.AsType[*exec.ExitError](err)

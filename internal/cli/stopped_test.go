@@ -15,6 +15,8 @@ import (
 	"github.com/alecthomas/kong"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/dronefleet/dronefleet/internal/clitest"
 )
 
 // An error counts as an interrupt only if nothing else went wrong.
@@ -85,7 +87,7 @@ const asProgram = "DRONEFLEET_TEST_COMMAND"
 func TestMain(m *testing.M) {
 	switch command := os.Getenv(asProgram); command {
 	case "":
-		os.Exit(m.Run())
+		clitest.Main(m)
 	case "single":
 		os.Args = []string{"single"}
 		Main(&single{}, "A program without commands.")

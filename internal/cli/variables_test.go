@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dronefleet/dronefleet/internal/clitest"
 )
 
 // One environment serves every program: none reports another's variables as
@@ -17,14 +18,10 @@ func TestMain_ReportsOnlyMisspelledVariables(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the commands; the whole run checks it")
 	}
-	folder := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", folder, "../../cmd/dronefleet", "../../cmd/optimizer", "../../cmd/statemanager").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
 	programs := []string{"dronefleet", "optimizer", "statemanager"}
 	variables := map[string]bool{}
 	for _, program := range programs {
-		table, err := exec.Command(filepath.Join(folder, program), "--print-settings").Output()
+		table, err := exec.Command(clitest.Program(program).Path(t), "--print-settings").Output()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +34,7 @@ func TestMain_ReportsOnlyMisspelledVariables(t *testing.T) {
 		"statemanager": {"DRONEFLEET_PROJCT", "DRONEFLEET_PROJECT"},
 		"dronefleet":   {"DRONEFLEET_DRNES", "DRONEFLEET_DRONES"}, // it has no setting for the project
 	} {
-		cmd := exec.Command(filepath.Join(folder, program), "no-command")
+		cmd := exec.Command(clitest.Program(program).Path(t), "no-command")
 		cmd.Env = []string{typo[0] + "=p"}
 		for _, name := range slices.Sorted(maps.Keys(variables)) {
 			cmd.Env = append(cmd.Env, name+"=1")
