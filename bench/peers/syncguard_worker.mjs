@@ -1,13 +1,13 @@
-// A process that locks with SyncGuard, for comparison only: the lock library's
-// interop test starts some beside its own backends, on one server.
+// A process that locks with SyncGuard, for comparison only: tests of the lock library
+// start some beside its own backends, on one server.
 //
 //     SYNCGUARD_DIR=DIR FIRESTORE_EMULATOR_HOST=ADDRESS node syncguard_worker.mjs
 //
 // DIR holds node_modules with syncguard and the client of the store that is used:
-// @google-cloud/firestore (the command names a project) or ioredis (the command has
-// redis, host:port, and the prefix of keys). A line on
-// stdin is a command in JSON, and each is answered by a line on stdout before
-// the next is read. It ends with its stdin.
+// @google-cloud/firestore (commands name a project), ioredis (commands have redis,
+// host:port, and the prefix of keys) or postgres (commands have its URL). A line on stdin is
+// a command in JSON, and each is answered by a line on stdout before the next is read. It
+// ends with its stdin.
 
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -20,7 +20,12 @@ const { getByIdRaw, getByKeyRaw, hashKey, lock: withLock, makeStorageKey } = awa
 
 // Backends by what the commands name; a store's client is loaded when it is used.
 const backends = new Map();
-const clients = [];
+const atEnd = [];
+const postgres = (url) => {
+  const sql = require("postgres")(url, { onnotice: () => {} });
+  atEnd.push(() => sql.end());
+  return sql;
+};
 const stores = {
   project: async ({ project }) => {
     const { createFirestoreBackend } = await load("syncguard/firestore");
@@ -31,8 +36,13 @@ const stores = {
     const { createRedisBackend } = await load("syncguard/redis");
     const Redis = require("ioredis");
     const [host, port] = redis.split(":");
-    clients.push(new Redis({ host, port: Number(port) }));
-    return createRedisBackend(clients.at(-1), { keyPrefix: prefix });
+    const client = new Redis({ host, port: Number(port) });
+    atEnd.push(() => client.disconnect());
+    return createRedisBackend(client, { keyPrefix: prefix });
+  },
+  postgres: async (command) => {
+    const { createPostgresBackend } = await load("syncguard/postgres");
+    return createPostgresBackend(postgres(command.postgres));
   },
 };
 async function backend(command) {
@@ -43,6 +53,11 @@ async function backend(command) {
 }
 
 const operations = {
+  setup: async (command) => {
+    const { setupSchema } = await load("syncguard/postgres");
+    await setupSchema(postgres(command.postgres));
+    return { ok: true };
+  },
   acquire: async (command) => (await backend(command)).acquire({ key: command.key, ttlMs: command.ttlMs }),
   release: async (command) => (await backend(command)).release({ lockId: command.lockId }),
   extend: async (command) => (await backend(command)).extend({ lockId: command.lockId, ttlMs: command.ttlMs }),
@@ -52,23 +67,26 @@ const operations = {
     const info = await (command.lockId ? getByIdRaw(b, command.lockId) : getByKeyRaw(b, command.key));
     return { ok: info !== null, ...info };
   },
-  // Workers that acquire and release one key in turns, for so long: how long each
-  // acquisition took, in ms.
+  // Workers that acquire and release one key in turns, for so long: for each acquisition, in
+  // their order, which worker made it and how long it took since that worker's last, in ms.
   contend: async (command) => {
-    const took = [];
+    const took = [], holders = [];
     const b = await backend(command);
     const end = Date.now() + command.forMs;
-    await Promise.all(Array.from({ length: command.workers }, async () => {
-      while (Date.now() < end) {
-        const began = performance.now();
+    await Promise.all(Array.from({ length: command.workers }, async (_, worker) => {
+      for (let began = performance.now(); Date.now() < end; ) {
         try {
-          await withLock(b, async () => took.push(performance.now() - began), { key: command.key });
+          await withLock(b, async () => {
+            took.push(performance.now() - began);
+            holders.push(worker);
+          }, { key: command.key });
+          began = performance.now();
         } catch (error) {
           if (error.code !== "AcquisitionTimeout") throw error;
         }
       }
     }));
-    return { ok: true, took };
+    return { ok: true, took, holders };
   },
   storageKey: ({ prefix, key, limit, reserve }) => ({ ok: true, key: makeStorageKey(prefix, key, limit, reserve) }),
   hash: ({ key }) => ({ ok: true, keyHash: hashKey(key) }),
@@ -84,4 +102,4 @@ for await (const line of createInterface({ input: process.stdin })) {
   }
   process.stdout.write(JSON.stringify(answer) + "\n");
 }
-for (const client of clients) client.disconnect();
+for (const end of atEnd) await end();

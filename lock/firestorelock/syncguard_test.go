@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,22 +18,19 @@ import (
 	"github.com/dronefleet/dronefleet/lock/internal/syncguard"
 )
 
-// peer locks as SyncGuard does. Acquire returns the new lock's id and fence, "" if
-// somebody else holds the lock.
-type peer interface {
-	Acquire(ctx context.Context, key string, ttl time.Duration) (id, fence string, err error)
-	Release(ctx context.Context, id string) (released bool, err error)
-}
-
 // eachPeer runs a test beside what SyncGuard does and, where it is installed,
 // beside SyncGuard itself. start begins one more peer on a project.
-func eachPeer(t *testing.T, test func(t *testing.T, start func(t *testing.T, project string) peer)) {
+func eachPeer(t *testing.T, test func(t *testing.T, start func(t *testing.T, project string) syncguard.Contender)) {
 	t.Run("what SyncGuard does", func(t *testing.T) {
-		test(t, func(t *testing.T, project string) peer { return syncGuard{clientOf(t, serverAddr, project)} })
+		test(t, func(t *testing.T, project string) syncguard.Contender {
+			return syncGuard{clientOf(t, serverAddr, project)}
+		})
 	})
 	t.Run("SyncGuard", func(t *testing.T) {
 		syncguard.Need(t)
-		test(t, func(t *testing.T, project string) peer { return inProject(t, startSyncGuard(t), project) })
+		test(t, func(t *testing.T, project string) syncguard.Contender {
+			return inProject(t, startSyncGuard(t), project)
+		})
 	})
 }
 
@@ -102,7 +98,7 @@ func (s syncGuard) Release(ctx context.Context, id string) (released bool, err e
 // B-04: each side respects, finds and ends the locks of the other, and takes over expired
 // ones; their fences are one sequence.
 func TestSyncGuard_ReadsAndIsRead(t *testing.T) {
-	eachPeer(t, func(t *testing.T, start func(*testing.T, string) peer) {
+	eachPeer(t, func(t *testing.T, start func(*testing.T, string) syncguard.Contender) {
 		project := freshProject()
 		client := clientOf(t, serverAddr, project)
 		ours, theirs := newBackend(t, client, Config{}), start(t, project)
@@ -167,114 +163,31 @@ func lost(err error) bool {
 	return status.Code(err) == codes.Aborted || errors.Is(err, lock.ErrServiceUnavailable) || errors.Is(err, lock.ErrNetworkTimeout)
 }
 
-// B-04: workers of both kinds contend for a few keys. No two hold one key at a time, and
-// the fences rise in the order of the holders. The test ends once each kind has held the
-// locks often enough or, on slower servers, some times by the end of runTime.
+// B-04: workers of both kinds contend. No two hold one key at a time, and the fences rise in
+// the order of the holders, without gaps but for attempts that lost.
 func TestSyncGuard_ContendsWithoutOverlap(t *testing.T) {
-	eachPeer(t, func(t *testing.T, start func(*testing.T, string) peer) {
-		const perKind, enough = 3, 60
+	eachPeer(t, func(t *testing.T, start func(*testing.T, string) syncguard.Contender) {
 		project := freshProject()
-		keys := make([]struct {
-			inside, sections atomic.Int32
-			last             atomic.Int64
-		}, 2)
-		var had, contended [2]atomic.Int64 // by ours, by SyncGuard
-		ctx, cancel := context.WithTimeout(t.Context(), runTime(t)+time.Minute)
-		defer cancel()
-
-		section := func(who string, at int, fence string) {
-			k := &keys[at]
-			if n := k.inside.Add(1); n != 1 {
-				t.Errorf("%s is inside together with %d others", who, n-1)
-			}
-			now, err := strconv.ParseInt(fence, 10, 64)
-			if err != nil {
-				t.Error(err)
-			}
-			if before := k.last.Swap(now); now <= before {
-				t.Errorf("%s has fence %d after %d", who, now, before)
-			}
-			time.Sleep(time.Millisecond) // so that others find it held
-			k.sections.Add(1)
-			k.inside.Add(-1)
+		c := syncguard.Contention{Lost: lost}
+		for range 3 {
+			c.Ours = append(c.Ours, newBackend(t, clientOf(t, serverAddr, project), Config{}))
+			c.Theirs = append(c.Theirs, start(t, project))
 		}
-		var slow time.Time
-		over := func() bool {
-			a, b := had[0].Load(), had[1].Load()
-			return t.Failed() || min(a, b) >= enough || min(a, b) > 0 && time.Now().After(slow)
-		}
-		worker := func(who string, kind, i int, acquire func(key string) (id, fence string, err error), release func(key, id string) (bool, error)) {
-			for at := i; !over(); at++ {
-				at := at % len(keys)
-				for had[kind].Load() > had[1-kind].Load()+5 && !over() {
-					time.Sleep(time.Millisecond) // the slower kind has its share
-				}
-				key := fmt.Sprintf("vehicle:%d", at)
-				id, fence, err := acquire(key)
-				if err != nil && !lost(err) {
-					t.Errorf("%s: acquire: %v", who, err)
-					return
-				}
-				if err != nil || id == "" {
-					contended[kind].Add(1)
-					time.Sleep(time.Millisecond)
-					continue
-				}
-				section(who, at, fence)
-				ok, err := release(key, id)
-				for lost(err) && ctx.Err() == nil {
-					ok, err = release(key, id)
-				}
-				if !ok || err != nil {
-					t.Errorf("%s: release: %t, %v", who, ok, err)
-					return
-				}
-				had[kind].Add(1)
-			}
-		}
-		var work []func()
-		for i := range perKind {
-			ours := newBackend(t, clientOf(t, serverAddr, project), Config{})
-			theirs := start(t, project)
-			work = append(work, func() {
-				worker(fmt.Sprintf("our worker %d", i), 0, i, func(key string) (string, string, error) {
-					res, err := ours.Acquire(ctx, lock.AcquireRequest{Key: key, TTL: ttl})
-					if err != nil || !res.OK {
-						return "", "", err
-					}
-					return res.LockID, string(res.Fence), nil
-				}, func(key, id string) (bool, error) {
-					res, err := ours.Release(ctx, lock.Ref{LockID: id, Key: key})
-					return res.OK, err
-				})
-			}, func() {
-				worker(fmt.Sprintf("SyncGuard %d", i), 1, i, func(key string) (string, string, error) {
-					return theirs.Acquire(ctx, key, ttl)
-				}, func(_, id string) (bool, error) { return theirs.Release(ctx, id) })
-			})
-		}
-		slow = time.Now().Add(runTime(t)) // no peer has to start any more
-		var workers sync.WaitGroup
-		for _, w := range work {
-			workers.Go(w)
-		}
-		workers.Wait()
-		for i := range keys {
-			if last, sections := keys[i].last.Load(), keys[i].sections.Load(); last != int64(sections) {
-				t.Errorf("key %d: the last fence is %d after %d sections", i, last, sections)
-			}
-			t.Logf("key %d: the last fence is %d", i, keys[i].last.Load())
-		}
-		t.Logf("sections: %d of ours, %d of SyncGuard's; contended tries: %d and %d",
-			had[0].Load(), had[1].Load(), contended[0].Load(), contended[1].Load())
+		c.Run(t)
 	})
+}
+
+func TestSyncGuard_IsComparedUnderContention(t *testing.T) {
+	syncguard.Need(t)
+	project := freshProject()
+	syncguard.Compare(t, newBackend(t, clientOf(t, serverAddr, project), Config{}), inProject(t, startSyncGuard(t), project))
 }
 
 // B-04, L-ACQ-01: workers of both kinds find one expired lock, and one of them takes it
 // over. The test ends once that happened often enough, or some times by the end of
-// runTime.
+// the time limit.
 func TestSyncGuard_TakesOverOnce(t *testing.T) {
-	eachPeer(t, func(t *testing.T, start func(*testing.T, string) peer) {
+	eachPeer(t, func(t *testing.T, start func(*testing.T, string) syncguard.Contender) {
 		const perKind, some, rounds = 2, 4, 12
 		project := freshProject()
 		client := clientOf(t, serverAddr, project)
@@ -290,7 +203,7 @@ func TestSyncGuard_TakesOverOnce(t *testing.T) {
 			})
 		}
 		var won [2]int // by ours, by SyncGuard
-		slow := time.Now().Add(runTime(t))
+		slow := time.Now().Add(syncguard.Limit(t))
 		for round := 1; round <= rounds && !t.Failed() && (round <= some || time.Now().Before(slow)); {
 			var mu sync.Mutex
 			winners := map[int]string{}

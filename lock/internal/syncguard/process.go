@@ -44,7 +44,8 @@ type Answer struct {
 	Key          string
 	KeyHash      string
 	LockIDHash   string
-	Took         []float64 // of contend, ms each
+	Took         []float64 // of contend, ms of each acquisition
+	Holders      []int     // of contend, the worker of each acquisition
 	Code         lock.Code // of an error
 	Message      string
 }
@@ -107,7 +108,7 @@ func (p *Process) Ask(command map[string]any) (Answer, error) {
 }
 
 // On is SyncGuard on one store: "project" names a Firestore database, "redis" the address
-// of a Redis and "prefix" that of its keys.
+// of a Redis and "prefix" that of its keys, "postgres" the URL of a database.
 func (p *Process) On(tb testing.TB, store map[string]any) Peer { return Peer{p, tb, store} }
 
 // Peer is SyncGuard on a store.

@@ -1,0 +1,99 @@
+package syncguard
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/lock"
+)
+
+const (
+	comparedWorkers = 8
+	comparedTime    = 2 * time.Second
+)
+
+// turns are the acquisitions of one key by some workers, in their order.
+type turns struct {
+	took    []float64 // ms since the worker released the lock before, each
+	holders []int
+}
+
+// handOvers is how often the lock went from one worker to another. A lock that its last
+// holder gets again at once makes many pairs, and lets the others wait.
+func (ts turns) handOvers() (n int) {
+	for i := 1; i < len(ts.holders); i++ {
+		if ts.holders[i] != ts.holders[i-1] {
+			n++
+		}
+	}
+	return n
+}
+
+// wait is how long a share of the acquisitions took at most, in ms.
+func (ts turns) wait(share float64) float64 {
+	sorted := slices.Sorted(slices.Values(ts.took))
+	return sorted[int(share*float64(len(sorted)-1))]
+}
+
+func (ts turns) String() string {
+	served := make([]int, comparedWorkers)
+	for _, worker := range ts.holders {
+		served[worker]++
+	}
+	perSecond := func(n int) string {
+		return strconv.FormatFloat(float64(n)/comparedTime.Seconds(), 'f', 0, 64)
+	}
+	ms := func(share float64) string { return strconv.FormatFloat(ts.wait(share), 'f', 1, 64) }
+	return perSecond(len(ts.took)) + " pairs/s, " + perSecond(ts.handOvers()) + " hand-overs/s, waiting p50 " + ms(0.5) +
+		" ms, p99 " + ms(0.99) + " ms, longest " + ms(1) + " ms; the worker served least had it " + strconv.Itoa(slices.Min(served)) + " times"
+}
+
+// Compare measures eight workers on one key, those of a process of SyncGuard and then
+// ours. The figures depend on the machine's load, so none of them fails the test.
+func Compare(t *testing.T, ours lock.Backend, theirs Peer) {
+	t.Helper()
+	a := theirs.Do(map[string]any{"op": "contend", "key": "their", "workers": comparedWorkers, "forMs": comparedTime.Milliseconds()})
+	if err := a.Err(); err != nil {
+		t.Fatal(err)
+	}
+	our, their := contend(t, ours), turns{a.Took, a.Holders}
+	if len(our.took) == 0 || len(their.took) == 0 {
+		t.Fatal("no acquisitions")
+	}
+	t.Logf("ours:      %v", our)
+	t.Logf("SyncGuard: %v", their)
+	t.Logf("ratio: %.1f of pairs, %.1f of hand-overs", float64(len(our.took))/float64(len(their.took)),
+		float64(our.handOvers())/float64(max(1, their.handOvers())))
+}
+
+// contend is what the command of this name does, with a backend of ours.
+func contend(t *testing.T, b lock.Backend) (ts turns) {
+	ctx := context.Background()
+	end := time.Now().Add(comparedTime)
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for worker := range comparedWorkers {
+		all.Go(func() {
+			for began := time.Now(); time.Now().Before(end); began = time.Now() {
+				h, err := lock.Acquire(ctx, b, "our", lock.WithTimeout(time.Minute), lock.WithMaxRetries(1<<30))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				ts.took = append(ts.took, float64(time.Since(began).Microseconds())/1000)
+				ts.holders = append(ts.holders, worker)
+				mu.Unlock()
+				if err := h.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	return ts
+}
