@@ -87,6 +87,28 @@ func TestBackend_ResolvesLostCalls(t *testing.T) {
 	}
 }
 
+// L-ERR-01: a reply is lost, and then the server is away. What became of the call is unknown,
+// although the second was never sent.
+func TestBackend_OutcomeIsUnknownThoughTheSecondCallIsNotSent(t *testing.T) {
+	t.Parallel()
+	b, direct, proxy := proxied(t)
+	for name, call := range map[string]func(lock.Ref) error{
+		"release": func(ref lock.Ref) error { _, err := b.Release(bg, ref); return err },
+		"extend":  func(ref lock.Ref) error { _, err := b.Extend(bg, ref, ttl); return err },
+	} {
+		ref := lock.Ref{Key: "lost-" + name, LockID: mustAcquire(t, direct, "lost-"+name).LockID}
+		proxy.Clear()
+		if _, err := b.IsLocked(bg, "warm"); err != nil {
+			t.Fatal(err)
+		}
+		proxy.Add(tcpproxy.Rule{Match: carrying(ref.Key), Times: 1, Do: tcpproxy.Fault{CutAfter: true}, Hook: proxy.Refuse})
+		err := call(ref)
+		if e, ok := errors.AsType[*lock.Error](err); !ok || !e.OutcomeUnknown || !errors.Is(err, lock.ErrServiceUnavailable) {
+			t.Errorf("%s: %v, want an unknown outcome", name, err)
+		}
+	}
+}
+
 // L-CAN-04: a silent server does not keep the caller after its context has ended. What
 // the call may have taken is released.
 func TestBackend_AnswersThoughTheServerIsSilent(t *testing.T) {

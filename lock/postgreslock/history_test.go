@@ -74,7 +74,7 @@ func TestBackend_HistoriesUnderFaults(t *testing.T) {
 					}
 					return proxy.Settle(ctx)
 				}
-				return history.Client{Backend: b, Server: ahead, Settle: settle, Cut: proxy.Cut}, func(share float64) {
+				return history.Client{Backend: b, Server: ahead, Settle: settle, Cut: proxy.Cut, Certain: true}, func(share float64) {
 					proxy.LoseSome(seed, share)
 				}
 			}

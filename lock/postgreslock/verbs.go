@@ -230,7 +230,7 @@ func (b *Backend) Release(ctx context.Context, ref lock.Ref) (lock.ReleaseResult
 		// The first one may have deleted it. While its lease lasts nobody else takes it
 		// over, so a lock that is gone by then was released by it.
 		first := err
-		if a, err = b.call(ctx, b.sql.release, key, ref.LockID); err == nil && a.status != statusDone {
+		if a, err = b.callAgain(ctx, b.sql.release, key, ref.LockID); err == nil && a.status != statusDone {
 			if !b.leases.lasts(ref.LockID) {
 				return fail(first)
 			}
@@ -265,7 +265,7 @@ func (b *Backend) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (
 	a, err := b.call(ctx, b.sql.extend, key, ref.LockID, ttl.Milliseconds())
 	repeated := isLost(ctx, err)
 	if repeated {
-		a, err = b.call(ctx, b.sql.extend, key, ref.LockID, ttl.Milliseconds())
+		a, err = b.callAgain(ctx, b.sql.extend, key, ref.LockID, ttl.Milliseconds())
 	}
 	if err != nil {
 		return fail(err)
@@ -276,6 +276,16 @@ func (b *Backend) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (
 	_, expiresAtMs, deadline := a.lease()
 	b.leases.put(ref.LockID, deadline)
 	return lock.ExtendResult{OK: true, ExpiresAtMs: expiresAtMs, Deadline: deadline, Repeated: repeated}, nil
+}
+
+// callAgain makes a call again whose answer was lost. If it fails, too, the first one may
+// have taken effect, whatever became of the second.
+func (b *Backend) callAgain(ctx context.Context, sql string, args ...any) (answer, error) {
+	a, err := b.call(ctx, sql, args...)
+	if e, ok := errors.AsType[*lock.Error](err); ok {
+		e.OutcomeUnknown = true
+	}
+	return a, err
 }
 
 // isLost tells whether a call may have taken effect although its answer did not come, and

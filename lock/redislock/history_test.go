@@ -44,7 +44,7 @@ func (n *network) connect(_ int, seed uint64) (history.Client, func(float64)) {
 		}
 		return proxy.Settle(ctx)
 	}
-	return history.Client{Backend: b, Server: n.ahead, Settle: settle, Cut: proxy.Cut}, func(share float64) {
+	return history.Client{Backend: b, Server: n.ahead, Settle: settle, Cut: proxy.Cut, Certain: true}, func(share float64) {
 		proxy.LoseSome(seed, share)
 	}
 }

@@ -99,6 +99,11 @@ type Client struct {
 	// success, though others saw them: it waits for a replica, which is then promoted.
 	Forgets bool
 
+	// Certain says that a call did nothing if its error does not say that the outcome is
+	// unknown: it did not even use up a fence. It keeps the many calls short that fail
+	// during an outage.
+	Certain bool
+
 	settling sync.WaitGroup
 }
 
@@ -120,12 +125,18 @@ func (c *Client) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.Acq
 		}
 	}
 	in := input{kind: Acquire, key: req.Key, lockID: req.LockID, ttl: req.TTL.Milliseconds(), time: c.Time}
-	outs := []output{out}
+	var outs []output
+	if !c.didNothing(err) {
+		outs = append(outs, out)
+	}
 	life := req.TTL + lock.Tolerance
 	for took := time.Since(c.Recorder.start) - called; took > life; took -= life {
 		outs = append(outs, output{unknown: true})
 	}
-	if !out.unknown {
+	switch {
+	case len(outs) == 0:
+		return res, err
+	case !out.unknown:
 		c.record(in, called, outs...)
 		return res, err
 	}
@@ -137,6 +148,9 @@ func (c *Client) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.Acq
 func (c *Client) Release(ctx context.Context, ref lock.Ref) (lock.ReleaseResult, error) {
 	called := time.Since(c.Recorder.start)
 	res, err := c.Backend.Release(ctx, ref)
+	if c.didNothing(err) {
+		return res, err
+	}
 	c.record(input{kind: Release, key: ref.Key, lockID: ref.LockID, time: c.Time}, called, output{ok: res.OK, unknown: err != nil})
 	return res, err
 }
@@ -145,6 +159,9 @@ func (c *Client) Release(ctx context.Context, ref lock.Ref) (lock.ReleaseResult,
 func (c *Client) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (lock.ExtendResult, error) {
 	called := time.Since(c.Recorder.start)
 	res, err := c.Backend.Extend(ctx, ref, ttl)
+	if c.didNothing(err) {
+		return res, err
+	}
 	in := input{kind: Extend, key: ref.Key, lockID: ref.LockID, ttl: ttl.Milliseconds(), time: c.Time}
 	if c.ExtendTime != nil {
 		in.time = *c.ExtendTime
@@ -161,8 +178,17 @@ func (c *Client) Break(ctx context.Context, key string) error {
 	}
 	called := time.Since(c.Recorder.start)
 	res, err := c.Backend.Release(ctx, lock.Ref{Key: key, LockID: held.LockID})
+	if c.didNothing(err) {
+		return err
+	}
 	c.record(input{kind: Break, key: key, lockID: held.LockID, time: c.Time}, called, output{ok: res.OK, unknown: err != nil})
 	return err
+}
+
+// didNothing tells whether a call did nothing, and so need not be recorded.
+func (c *Client) didNothing(err error) bool {
+	e, ok := errors.AsType[*lock.Error](err)
+	return ok && !e.OutcomeUnknown && c.Certain
 }
 
 // trueTime is a moment of the client's clock on the recorder's.

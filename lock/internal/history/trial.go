@@ -16,15 +16,18 @@ import (
 var (
 	acquisitions = flag.Int("acquisitions", 0, "leases that a trial of the lock is granted; 0: few")
 	seed         = flag.Uint64("trialseed", 7, "what a trial of the lock draws from")
+	clients      = flag.Int("trialclients", 16, "clients of a trial of the lock; with more of them a long one takes less time")
 )
 
-// What a trial is like: enough keys that those whose holder died do not stop the others.
+// What a trial is like. Clients wait most of the time, so more of them, each with keys of
+// its own share, make a trial faster and leave it as it is for every key.
 const (
-	trialClients = 16
-	trialKeys    = 48
-	trialTTL     = 150 * time.Millisecond
-	trialWindow  = 10_000 // acquisitions that are checked together
-	lossShare    = 0.005  // of requests, and of replies
+	keysPerClient   = 3 // those whose holder died do not stop the others
+	windowPerClient = 625
+	trialTTL        = 150 * time.Millisecond
+	failEvery       = 10_000 // acquisitions
+	lossShare       = 0.005  // of requests, and of replies
+	searchTime      = 10 * time.Minute
 )
 
 // Store is what the tests of a backend tell a trial about their store.
@@ -76,27 +79,30 @@ func (tr Trial) Run(t *testing.T) {
 		lose(share)
 		return &c
 	}
-	var clients []*Client
-	for id := range trialClients {
-		clients = append(clients, connect(id, lossShare))
+	var all []*Client
+	for id := range *clients {
+		all = append(all, connect(id, lossShare))
 	}
-	operator := connect(trialClients, 0)
+	operator := connect(len(all), 0)
 
 	start, calls := time.Now(), 0
 	for done, window := 0, uint64(0); done < total; window++ {
 		w := Workload{
-			Seed: *seed + window<<8, Keys: trialKeys, TTL: trialTTL,
+			Seed: *seed + window<<8, Keys: keysPerClient * len(all), TTL: trialTTL,
 			Brisk: 0.9, Kills: 0.004, Crashes: 0.04, Breaks: 0.004, Retries: 0.3,
-			Grants: new(atomic.Int64), Acquisitions: min(total-done, trialWindow),
+			Grants: new(atomic.Int64), Acquisitions: min(total-done, windowPerClient*len(all)),
 		}
 		var nemesis sync.WaitGroup
 		nemesis.Go(func() {
-			for w.Grants.Load() < int64(w.Acquisitions)/2 {
-				time.Sleep(time.Millisecond)
+			every := min(w.Acquisitions, failEvery)
+			for next := every / 2; next < w.Acquisitions; next += every {
+				for w.Grants.Load() < int64(next) {
+					time.Sleep(time.Millisecond)
+				}
+				tr.Fail()
 			}
-			tr.Fail()
 		})
-		w.Play(clients)
+		w.Play(all)
 		nemesis.Wait()
 		counters, err := operator.freeAll(w.Keys)
 		if err != nil {
@@ -104,7 +110,7 @@ func (tr Trial) Run(t *testing.T) {
 		}
 		done += int(w.Grants.Load())
 		calls += recorder.Len()
-		verdict, why := recorder.Check(2 * time.Minute)
+		verdict, why := recorder.Check(searchTime)
 		if verdict != want {
 			t.Fatalf("seed %d: after %d acquisitions the history is %s, want %s\n%s", *seed, done, verdict, want, why)
 		}
