@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
-
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/domain"
@@ -66,22 +64,34 @@ func (d *Desk) ShowLock(ctx context.Context, key string, raw bool) error {
 	return d.lockTable([]lock.RawInfo{*l}, raw, []string{key})
 }
 
-// KeyError says that a key is not valid for a lock.
-type KeyError struct{ Key string }
+// KeyError says that the store of the locks rejected a key, and why.
+type KeyError struct {
+	Key string
+	Why string // such as "has an odd number of slashes"
+}
 
 // Error implements error.
 func (e *KeyError) Error() string {
-	return fmt.Sprintf("lock key %.80q is invalid: it does not name a document; give at most %d bytes, with an even number of slashes and no part that is "+
-		"empty, \".\", \"..\" or \"__x__\"; \"locks list\" shows what is held", e.Key, lock.MaxKeyBytes)
+	return fmt.Sprintf("lock key %.80q is invalid: it %s; \"locks list\" shows what is held", e.Key, e.Why)
 }
 
-// keyError returns a *KeyError if the library rejected the key, and err if the server
-// refused the call.
+// keyError returns a *KeyError if the library rejected the key, and err otherwise. The
+// fixes that the library names are for programs.
 func keyError(key string, err error) error {
-	if errors.Is(err, lock.ErrInvalidArgument) && status.Code(err) == codes.Unknown {
-		return &KeyError{key}
+	refused, is := errors.AsType[*lock.Error](err)
+	if !is || refused.Code != lock.CodeInvalidArgument {
+		return err
 	}
-	return err
+	text, is := errors.AsType[lock.SafeTexter](refused.Err)
+	if !is {
+		return err
+	}
+	why, is := strings.CutPrefix(text.SafeText(), "key ")
+	if !is { // of the call, not of the key
+		return err
+	}
+	why, _, _ = strings.Cut(why, ";")
+	return &KeyError{key, why}
 }
 
 // BreakLock ends the lock of a key, whoever holds it, and prints it; see Commands. A free
