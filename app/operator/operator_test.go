@@ -723,11 +723,11 @@ func TestDesk_ShowsLocksByHash(t *testing.T) {
 	o.expect(o.says(o.desk.ShowLock(ctx, manager.SweeperKey, false)), `"locked": false`)
 	const shown = `; "locks list" shows what is held`
 	for key, want := range map[string]string{
-		"":          "the key of the lock is empty" + shown,
-		"a/b":       `lock key "a/b" is invalid: it has an odd number of slashes` + shown,
-		"a//b":      `lock key "a//b" is invalid: it has an empty path segment` + shown,
-		"a/__b__/c": `lock key "a/__b__/c" is invalid: it has a path segment reserved by Firestore (., .. or __x__)` + shown,
-		"\xff":      `lock key "\xff" is invalid: it is not valid UTF-8` + shown,
+		"":                                      "the key of the lock is empty" + shown,
+		"a/b":                                   `lock key "a/b" is invalid: it has an odd number of slashes` + shown,
+		"a//b":                                  `lock key "a//b" is invalid: it has an empty path segment` + shown,
+		"a/__b__/c":                             `lock key "a/__b__/c" is invalid: it has a path segment reserved by Firestore (., .. or __x__)` + shown,
+		"\xff":                                  `lock key "\xff" is invalid: it is not valid UTF-8` + shown,
 		strings.Repeat("k", lock.MaxKeyBytes+1): `lock key "` + strings.Repeat("k", 80) + `" is invalid: it has 513 bytes in NFC, at most 512 are allowed` + shown,
 	} {
 		if err := o.desk.ShowLock(ctx, key, false); err == nil || err.Error() != want {

@@ -85,7 +85,7 @@ func parseRedis(text string) (LockStore, error) {
 	query.Del("replicas")
 	address.RawQuery = query.Encode()
 	options, err := redis.ParseURL(address.String())
-	if err != nil {
+	if err != nil || address.Hostname() == "" { // which go-redis takes for this machine
 		return LockStore{}, errors.New("is not an address of Redis; give redis://HOST:PORT/DB, with prefix=NAME and replicas=N after a ? if needed")
 	}
 	options.DisableIdentity, options.DialerRetries = true, 1 // the backend itself tries again
@@ -93,14 +93,24 @@ func parseRedis(text string) (LockStore, error) {
 	return LockStore{redis: options, redisLock: cfg}, nil
 }
 
+// parsePostgres reads pgx's form of an address. What it leaves out but the host and the
+// password, PostgreSQL's own variables such as PGSSLMODE and PGSSLROOTCERT give.
 func parsePostgres(text string) (LockStore, error) {
+	address, err := url.Parse(text)
+	if err != nil || address.Hostname() == "" && !address.Query().Has("host") { // which pgx takes for this machine
+		return LockStore{}, errNoPostgres
+	}
 	pool, err := pgxpool.ParseConfig(text)
 	if err != nil {
-		return LockStore{}, errors.New("is not an address of PostgreSQL; give postgres://USER@HOST:PORT/DB, with special characters of the password escaped")
+		return LockStore{}, errNoPostgres
 	}
-	pool.ConnConfig.Password = cmp.Or(pool.ConnConfig.Password, os.Getenv(LockPassword))
+	if _, given := address.User.Password(); !given && !address.Query().Has("password") {
+		pool.ConnConfig.Password = cmp.Or(os.Getenv(LockPassword), pool.ConnConfig.Password)
+	}
 	return LockStore{postgres: pool}, nil
 }
+
+var errNoPostgres = errors.New("is not an address of PostgreSQL; give postgres://USER@HOST:PORT/DB, with special characters of the password escaped")
 
 // Set reports whether there is an address.
 func (s LockStore) Set() bool { return s.firestore != nil || s.redis != nil || s.postgres != nil }
@@ -108,10 +118,15 @@ func (s LockStore) Set() bool { return s.firestore != nil || s.redis != nil || s
 // String is the address without its password.
 func (s LockStore) String() string {
 	switch {
+	case s.redis != nil && s.redis.TLSConfig != nil:
+		return fmt.Sprintf("rediss://%s/%d", s.redis.Addr, s.redis.DB)
 	case s.redis != nil:
 		return fmt.Sprintf("redis://%s/%d", s.redis.Addr, s.redis.DB)
 	case s.postgres != nil:
 		c := s.postgres.ConnConfig
+		if strings.HasPrefix(c.Host, "/") { // a folder of sockets
+			return fmt.Sprintf("postgres:///%s?host=%s", c.Database, c.Host)
+		}
 		return fmt.Sprintf("postgres://%s/%s", net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))), c.Database)
 	case s.firestore != nil:
 		return fmt.Sprintf("firestore://%s/%s", s.firestore.Project, s.firestore.Database)
