@@ -31,6 +31,14 @@ func tool(t *testing.T, hosts connect.Config, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// toolOn is tool for the store at an address.
+func toolOn(t *testing.T, address string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := tool(t, connect.Config{}, args...)
+	cmd.Env = append(cmd.Env, "LOCK_STORE="+address)
+	return cmd
+}
+
 // ends runs a call of locktool, which must end with code, and returns what it printed.
 func ends(t *testing.T, code int, cmd *exec.Cmd) (stdout, stderr string) {
 	t.Helper()
@@ -56,8 +64,18 @@ type running struct {
 // starts runs a shell script under a lock. The script must print a line at its start.
 func starts(t *testing.T, hosts connect.Config, script string, flags ...string) (r running, first string) {
 	t.Helper()
-	args := append([]string{"run", "nightly"}, flags...)
-	r = running{Cmd: tool(t, hosts, append(args, "--", "sh", "-c", script)...), t: t, stderr: &strings.Builder{}}
+	return begins(t, tool(t, hosts, underLock(script, flags...)...))
+}
+
+// underLock is the command line that runs a shell script under a lock.
+func underLock(script string, flags ...string) []string {
+	return append(append([]string{"run", "nightly"}, flags...), "--", "sh", "-c", script)
+}
+
+// begins starts a call of locktool whose command prints a line at its start.
+func begins(t *testing.T, cmd *exec.Cmd) (r running, first string) {
+	t.Helper()
+	r = running{Cmd: cmd, t: t, stderr: &strings.Builder{}}
 	r.Stderr = r.stderr
 	out, err := r.StdoutPipe()
 	if err != nil {

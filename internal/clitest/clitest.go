@@ -81,9 +81,10 @@ func (p Program) Path(t testing.TB) string {
 // the hosts and nothing else.
 func (p Program) Command(t testing.TB, hosts connect.Config, args ...string) *exec.Cmd {
 	t.Helper()
+	path := p.Path(t) // a build takes its own time
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, p.Path(t), args...)
+	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env = []string{"HOME=" + t.TempDir(), "GOOGLE_CLOUD_PROJECT=" + hosts.Project}
 	if hosts.FirestoreHost != "" {
 		cmd.Env = append(cmd.Env, connect.FirestoreHost+"="+hosts.FirestoreHost, connect.PubSubHost+"="+hosts.PubSubHost)
