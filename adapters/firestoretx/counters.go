@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/lock"
@@ -50,6 +51,13 @@ func (c outsideCounter) judge(state *policy.DecisionState, depot domain.DepotID)
 // meanwhile. Each time a whole cycle has begun and decided.
 const counterReads = 5
 
+// lockable reports whether stores take a key. One that they refuse has no counter; another
+// refusal, such as of missing tables, says nothing about the counter.
+func lockable(key string) bool {
+	_, err := lock.NormalizeKey(key)
+	return err == nil && !strings.ContainsRune(key, 0) // which PostgreSQL cannot store
+}
+
 // errCountersMoving says that a decision was overtaken again and again.
 var errCountersMoving = errors.New("newer fences are applied faster than the lock's counter can be read; it will be retried")
 
@@ -66,9 +74,10 @@ func (s *Store) transactWithCounter(ctx context.Context, f func(*txn) error) err
 		if !ok {
 			return err
 		}
-		value, err := s.counters.HighestFence(ctx, domain.CycleLockKey(needs.depot))
+		key := domain.CycleLockKey(needs.depot)
+		value, err := s.counters.HighestFence(ctx, key)
 		switch {
-		case errors.Is(err, lock.ErrInvalidArgument): // a key that cannot be locked has no counter
+		case errors.Is(err, lock.ErrInvalidArgument) && !lockable(key):
 			value = ""
 		case err != nil:
 			return fmt.Errorf("fence counter of depot %q: %w", needs.depot, err)

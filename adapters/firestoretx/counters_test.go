@@ -75,6 +75,26 @@ func TestStore_CounterOutside_StoreDown(t *testing.T) {
 	})
 }
 
+// F-DEC-07: without the tables of the locks nothing is known of the fences. The decision is
+// retried until an operator has made them, not refused as forged.
+func TestStore_CounterOutside_WithoutTables(t *testing.T) {
+	store, err := connect.ParseLockStore(storeserver.Postgres(t).URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCyclesIn(t, store)
+	d := c.next(t, depot.ID, "000000000000001")
+	if entry, err := c.AssignMission(t.Context(), d, policy.Delivery{}); err == nil || !firestoretx.Retryable(err) {
+		t.Errorf("without tables: %+v, %v", entry, err)
+	}
+	if _, err := store.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.begin(t, depot.ID)
+	c.expect(t, d, "")
+	c.expect(t, c.next(t, "DEPOT\x00", "000000000000001"), policy.ReasonFenceUnknown) // no lock can have this key
+}
+
 // counters is a counter that a test sets, and that can act while it is read.
 type counters struct {
 	mu    sync.Mutex
