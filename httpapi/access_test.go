@@ -21,9 +21,11 @@ import (
 	"github.com/dronefleet/dronefleet/httpapi"
 	"github.com/dronefleet/dronefleet/httpapi/identity"
 	"github.com/dronefleet/dronefleet/httpapi/identity/identitytest"
+	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/emutest"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/locktest/storeserver"
 )
 
 // log keeps what was logged; it is safe for concurrent use.
@@ -47,10 +49,11 @@ func (l *log) String() string {
 // guarded is an API that requires tokens, with its issuer.
 type guarded struct {
 	*served
-	issuer *identitytest.Issuer
-	key    identitytest.Key
-	log    *log
-	sent   []string // tokens
+	issuer    *identitytest.Issuer
+	key       identitytest.Key
+	log       *log
+	sent      []string // tokens
+	lockStore connect.LockStore
 }
 
 // Claims of callers.
@@ -82,7 +85,7 @@ func newGuarded(t *testing.T, metrics httpapi.MetricsAccess, extend ...func(*gua
 	for _, more := range extend {
 		more(g, &access)
 	}
-	g.served = serveFor(t, emutest.Hosts(t), access, logger)
+	g.served = serveWithLocks(t, emutest.Hosts(t), g.lockStore, access, logger)
 	return g
 }
 
@@ -354,6 +357,31 @@ func TestAPI_BreaksLocks(t *testing.T) {
 	if err := locks.Close(context.Background()); err != nil {
 		t.Error(err)
 	}
+}
+
+// L-END-03, F-API-04: locks in Redis are listed and broken like others. While Redis is
+// down the API says so, and shows no password.
+func TestAPI_LocksInAStoreOfTheirOwn(t *testing.T) {
+	server := storeserver.Redis(t)
+	g := newGuarded(t, httpapi.MetricsOpen, func(g *guarded, _ *httpapi.Access) {
+		var err error
+		if g.lockStore, err = connect.ParseLockStore(server.URL); err != nil {
+			t.Fatal(err)
+		}
+	})
+	held, err := g.locks.Acquire(t.Context(), lock.AcquireRequest{Key: "optimizer:cycle:DEPOT-1", TTL: time.Hour})
+	if err != nil || !held.OK {
+		t.Fatal(held, err)
+	}
+	ann := g.token(asOperator)
+	const list, path, body = "/api/v1/locks", "/api/v1/locks/break", `{"key": "optimizer:cycle:DEPOT-1", "reason": "its holder hangs"}`
+	g.asks(ann, "GET", list, "", 200, string(held.Fence))
+	g.asks(ann, "POST", path, `{"key": "id:`+held.LockID+`", "reason": "x"}`, 400, "has the form of an entry of the id index")
+	g.asks(ann, "POST", path, body, 200, `"broken":true`, string(held.Fence))
+	g.asks(ann, "GET", list, "", 200, `"locks":[]`)
+	server.Kill()
+	g.asks(ann, "GET", list, "", 503, "try again")
+	g.asks(ann, "POST", path, body, 503, "try again")
 }
 
 // F-API-05: operators apply and delete places over HTTP, under their own names; a body

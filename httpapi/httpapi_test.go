@@ -71,10 +71,17 @@ func serveOn(t *testing.T, hosts connect.Config) *served {
 
 func serveFor(t *testing.T, hosts connect.Config, access httpapi.Access, log *slog.Logger) *served {
 	t.Helper()
+	return serveWithLocks(t, hosts, connect.LockStore{}, access, log)
+}
+
+// serveWithLocks is serveFor with the locks in a store of their own.
+func serveWithLocks(t *testing.T, hosts connect.Config, store connect.LockStore, access httpapi.Access, log *slog.Logger) *served {
+	t.Helper()
 	// With this variable set the Firestore library would ignore the configured address
 	// and the meter.
 	t.Setenv(connect.FirestoreHost, "")
 	s := &served{t: t, clients: emutest.Connect(t, hosts)}
+	s.clients.LockStore = store
 	working, stopping := context.WithCancelCause(t.Context())
 	s.stopping = stopping
 	s.store = firestoretx.New(s.clients.Firestore, firestoretx.Config{})
