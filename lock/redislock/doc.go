@@ -3,9 +3,9 @@
 //
 //	b, err := redislock.New(redis.NewClient(&redis.Options{Addr: addr}), redislock.Config{})
 //
-// Needed are Redis 6.2 or newer (tested with 7.0), one primary, and go-redis. Keys, values
-// and their meaning are those of SyncGuard 2.5.2's Redis backend, so processes of both
-// contend for the same locks:
+// Needed are Redis 6.2 or newer, or Valkey (tested with Redis 7.0 and Valkey 8.0), one
+// primary, and go-redis. Keys, values and their meaning are those of SyncGuard 2.5.2's
+// Redis backend, so processes of both contend for the same locks:
 //
 //	syncguard:KEY                  the lock, as JSON
 //	syncguard:id:LOCKID            the key of the lock that has this id
