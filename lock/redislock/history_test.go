@@ -105,11 +105,8 @@ func TestBackend_HistoriesOfAFailover(t *testing.T) {
 				Replicas: replicas, ReplicaTimeout: 200 * time.Millisecond, SkipDurabilityCheck: true,
 			}}
 			link := startProxy(t, n.primary.Addr())
-			replica := startRedis(t, "--replicaof", strings.Replace(link.Addr(), ":", " ", 1))
-			promoted, next := dial(t, replica.Addr()), startRedis(t)
-			for !strings.Contains(promoted.Info(bg, "replication").Val(), "master_link_status:up") {
-				time.Sleep(10 * time.Millisecond)
-			}
+			replica, promoted := startReplica(t, dial(t, n.primary.Addr()), link.Addr())
+			next := startRedis(t)
 			history.Trial{Want: want, Acquisitions: 600, Store: history.Store{
 				Time: lockspec.ServerTime, Connect: n.connect, Forgets: replicas > 0,
 				Fail: func() {

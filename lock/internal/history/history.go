@@ -155,7 +155,8 @@ func (c *Client) Release(ctx context.Context, ref lock.Ref) (lock.ReleaseResult,
 	return res, err
 }
 
-// Extend records and makes a call.
+// Extend records and makes a call. One that was sent twice may have taken effect twice,
+// the second time on the lease that the first made longer.
 func (c *Client) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (lock.ExtendResult, error) {
 	called := time.Since(c.Recorder.start)
 	res, err := c.Backend.Extend(ctx, ref, ttl)
@@ -166,7 +167,11 @@ func (c *Client) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (l
 	if c.ExtendTime != nil {
 		in.time = *c.ExtendTime
 	}
-	c.record(in, called, output{ok: res.OK, unknown: err != nil, until: c.trueTime(res.Deadline), ends: c.sinceStart(res.ExpiresAtMs)})
+	outs := []output{{ok: res.OK, unknown: err != nil, until: c.trueTime(res.Deadline), ends: c.sinceStart(res.ExpiresAtMs)}}
+	if res.Repeated {
+		outs = append(outs, output{unknown: true})
+	}
+	c.record(in, called, outs...)
 	return res, err
 }
 
@@ -532,9 +537,15 @@ func (in input) unknown(s state) state {
 // unsure is the state after an extension of which only the call is known.
 func (in input) unsure(s state) state {
 	sooner, a := in.rules().Extend(s.late, in.id, in.ttl, s.late.Fence, in.earliest(s))
-	later, _ := in.rules().Extend(s.late, in.id, in.ttl, s.late.Fence, in.latest())
+	later, b := in.rules().Extend(s.late, in.id, in.ttl, s.late.Fence, in.latest())
 	if !a.OK {
 		return s
+	}
+	if !b.OK { // at the latest when the lease was about to be over
+		later.Ends += tolerance + in.ttl
+		if later.ServerEnds != 0 {
+			later.ServerEnds += in.ttl + tolerance
+		}
 	}
 	s.early.Ends, s.late.Ends = min(s.early.Ends, sooner.Ends), max(s.late.Ends, later.Ends)
 	if s.early.ServerEnds == 0 || sooner.ServerEnds != 0 {

@@ -205,6 +205,44 @@ func TestCheck_AllowsASlowCallSeveralFences(t *testing.T) {
 	}
 }
 
+// twice is a lock service that executes an extension twice, the second time when the lease
+// would be over without the first.
+type twice struct {
+	lock.Backend
+	repeated bool
+}
+
+func (s twice) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (lock.ExtendResult, error) {
+	time.Sleep(ttl)
+	if res, err := s.Backend.Extend(ctx, ref, ttl); err != nil || !res.OK {
+		return res, err
+	}
+	time.Sleep(ttl/2 + lock.Tolerance)
+	res, err := s.Backend.Extend(ctx, ref, ttl)
+	res.Repeated = s.repeated
+	return res, err
+}
+
+// B-05: an extension that was sent twice may have taken effect twice, and no other.
+func TestCheck_AllowsARepeatedExtensionTwoEnds(t *testing.T) {
+	for repeated, want := range map[bool]Verdict{true: Linearizable, false: Violated} {
+		synctest.Test(t, func(t *testing.T) {
+			c := &Client{Backend: twice{memlock.New(), repeated}, Recorder: NewRecorder(), Time: lockspec.ServerTime}
+			const ttl = 100 * time.Millisecond
+			ref := lock.Ref{Key: "key", LockID: lock.NewLockID()}
+			if res, err := c.Acquire(t.Context(), lock.AcquireRequest{Key: ref.Key, LockID: ref.LockID, TTL: ttl}); err != nil || !res.OK {
+				t.Fatal(res, err)
+			}
+			if res, err := c.Extend(t.Context(), ref, ttl); err != nil || !res.OK {
+				t.Fatal(res, err)
+			}
+			if got, why := c.Recorder.Check(time.Minute); got != want {
+				t.Errorf("repeated %t: %s, want %s\n%s", repeated, got, want, why)
+			}
+		})
+	}
+}
+
 // B-05, L-TST-02
 func TestCheck_RefusesTracesOfBrokenBackends(t *testing.T) {
 	open := func(*testing.T) lock.Backend { return memlock.New() }
