@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/dronefleet/dronefleet/lock"
 )
 
@@ -28,7 +30,7 @@ func TestConfig_NamesTables(t *testing.T) {
 	b, pool := fresh(t)
 	locks, fences := "my_locks", "my_fences"
 	cfg := Config{Table: &locks, FenceTable: &fences}
-	if _, err := newBackend(t, pool, cfg).Acquire(bg, lock.AcquireRequest{Key: "k", TTL: ttl}); !errors.Is(err, lock.ErrInvalidArgument) || !strings.Contains(err.Error(), "Migrate") {
+	if _, err := newBackend(t, pool, cfg).Acquire(bg, lock.AcquireRequest{Key: "k", TTL: ttl}); !errors.Is(err, lock.ErrInvalidArgument) || !strings.Contains(err.Error(), "run locktool migrate") {
 		t.Errorf("without the schema: %v", err)
 	}
 	if err := Migrate(bg, pool, cfg); err != nil {
@@ -39,6 +41,39 @@ func TestConfig_NamesTables(t *testing.T) {
 	for _, bad := range []string{"", "Locks", "a;b", "public.locks", strings.Repeat("a", 41), fences} {
 		if _, err := New(pool, Config{Table: &bad, FenceTable: &fences}); !errors.Is(err, lock.ErrInvalidArgument) {
 			t.Errorf("table %q: %v", bad, err)
+		}
+	}
+}
+
+// A client that is pointed at a standby, or may only read, is told so by its first call.
+func TestBackend_NamesAServerThatOnlyReads(t *testing.T) {
+	t.Parallel()
+	direct, pool := fresh(t)
+	ref := lock.Ref{Key: "k", LockID: mustAcquire(t, direct, "k").LockID}
+	cfg := pool.Config()
+	cfg.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
+	reading, err := pgxpool.NewWithConfig(bg, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(reading.Close)
+	b := newBackend(t, reading, Config{})
+	for name, call := range map[string]func() error{
+		"acquire of a free lock": func() error {
+			_, err := b.Acquire(bg, lock.AcquireRequest{Key: "free", TTL: ttl})
+			return err
+		},
+		"acquire of a lock that is held": func() error {
+			_, err := b.Acquire(bg, lock.AcquireRequest{Key: "k", TTL: ttl})
+			return err
+		},
+		"extend":  func() error { _, err := b.Extend(bg, ref, ttl); return err },
+		"release": func() error { _, err := b.Release(bg, ref); return err },
+	} {
+		err := call()
+		e, ok := errors.AsType[*lock.Error](err)
+		if !ok || e.Code != lock.CodeServiceUnavailable || e.OutcomeUnknown || !strings.Contains(err.Error(), "is a replica: use the primary's address") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

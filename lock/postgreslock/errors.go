@@ -47,8 +47,11 @@ func classify(ctx context.Context, err error) *lock.Error {
 	switch {
 	case ok:
 		text := "SQLSTATE " + pg.Code
-		if state(pg.Code).isSchema() {
-			text += "; run postgreslock.Migrate, or check the search path"
+		switch {
+		case state(pg.Code).isSchema():
+			text += ": the lock's tables or functions are missing; run locktool migrate or call postgreslock.Migrate, or check the search path"
+		case pg.Code == stateReadOnly:
+			text += ": the server is a replica: use the primary's address (or the session is read-only: set default_transaction_read_only = off)"
 		}
 		return &lock.Error{Code: state(pg.Code).lockCode(), Err: storeError{text, err}}
 	case errors.Is(err, context.DeadlineExceeded), pgconn.Timeout(err):

@@ -8,7 +8,7 @@ import (
 
 var _ lock.FenceReader = (*Backend)(nil)
 
-const errStandby safeText = "the server is a standby, which may lag; connect to the primary"
+const errStandby safeText = "the server is a replica: use the primary's address"
 
 // HighestFence implements lock.FenceReader.
 func (b *Backend) HighestFence(ctx context.Context, key string) (lock.Fence, error) {

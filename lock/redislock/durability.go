@@ -43,6 +43,9 @@ func losses(info string, replicas int) (found []string) {
 			fields[name] = value
 		}
 	}
+	if fields["role"] == "slave" {
+		return []string{errReplica.Error()}
+	}
 	if fields["aof_enabled"] == "0" {
 		found = append(found, "appendonly is off: after a restart fences since the last snapshot are handed out again; set appendonly yes, and appendfsync always to survive a crash of the machine")
 	}

@@ -20,6 +20,9 @@ func (s safeText) SafeText() string { return string(s) }
 // errFewReplicas is why a lease is not handed out that too few replicas have.
 var errFewReplicas error = safeText("too few replicas have the lease; a failover could forget it")
 
+// errReplica is why a server takes no lock.
+var errReplica error = safeText("the server is a replica: use the primary's address")
+
 // replyError is an error that the server answered. Only its first word is printed: the
 // rest may quote arguments.
 type replyError struct {
@@ -33,7 +36,7 @@ func (e replyError) Unwrap() error    { return e.err }
 
 // codes maps the first words of the server's errors. Others are Internal.
 var codes = map[string]lock.Code{
-	"READONLY": lock.CodeServiceUnavailable, // demoted to a replica
+	"READONLY": lock.CodeServiceUnavailable, // a replica, perhaps only for a moment
 	"LOADING":  lock.CodeServiceUnavailable, "MASTERDOWN": lock.CodeServiceUnavailable,
 	"CLUSTERDOWN": lock.CodeServiceUnavailable, "TRYAGAIN": lock.CodeServiceUnavailable,
 	"MOVED": lock.CodeServiceUnavailable, "ASK": lock.CodeServiceUnavailable,
@@ -61,6 +64,9 @@ func classify(ctx context.Context, err error) *lock.Error {
 		}
 		if strings.HasPrefix(rest, "max number of clients reached") {
 			failure.Code = lock.CodeRateLimited
+		}
+		if word == "READONLY" {
+			failure.Err = errReplica
 		}
 		if word == "LOCKFENCE" || strings.HasPrefix(rest, "value is not an integer or out of range") || strings.HasPrefix(rest, "increment or decrement would overflow") {
 			failure.Err = errCounter

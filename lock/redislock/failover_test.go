@@ -7,7 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/internal/serverproc"
+	"github.com/dronefleet/dronefleet/lock/internal/tcpproxy"
 )
 
 // A primary dies, and a replica that lagged behind is promoted. Without Replicas it hands
@@ -15,18 +19,13 @@ import (
 func TestFailover_RepeatsFencesOnlyWithoutReplicas(t *testing.T) {
 	for _, replicas := range []int{0, 1} {
 		t.Run(strconv.Itoa(replicas), func(t *testing.T) {
+			t.Parallel()
 			primary := startRedis(t, "--repl-diskless-sync-delay", "0")
 			link := startProxy(t, primary.Addr())
-			replica := startRedis(t, "--replicaof", strings.Replace(link.Addr(), ":", " ", 1))
-			client, promoted := dial(t, primary.Addr()), dial(t, replica.Addr())
+			client := dial(t, primary.Addr())
+			_, promoted := startReplica(t, client, link.Addr())
 			cfg := Config{Replicas: replicas, ReplicaTimeout: 200 * time.Millisecond, SkipDurabilityCheck: true}
 			before := newBackend(t, client, cfg)
-			for !strings.Contains(promoted.Info(bg, "replication").Val(), "master_link_status:up") {
-				time.Sleep(10 * time.Millisecond)
-			}
-			if n := client.Wait(bg, 1, time.Minute).Val(); n != 1 {
-				t.Fatalf("%d replicas", n)
-			}
 			var highest lock.Fence
 			take := func() {
 				res, err := before.Acquire(bg, lock.AcquireRequest{Key: key, TTL: 2 * time.Second}) // the promoted may still hold it
@@ -60,6 +59,76 @@ func TestFailover_RepeatsFencesOnlyWithoutReplicas(t *testing.T) {
 				t.Errorf("with %d replicas waited for: fence %s after %s", replicas, first.Fence(), highest)
 			}
 		})
+	}
+}
+
+// startReplica runs a server that follows another at an address, and returns once the
+// other knows that it has all writes.
+func startReplica(tb testing.TB, primary *redis.Client, addr string) (*serverproc.Server, *redis.Client) {
+	tb.Helper()
+	replica := startRedis(tb, "--replicaof", strings.Replace(addr, ":", " ", 1))
+	conn := primary.Conn() // WAIT waits for the writes of its own connection
+	defer conn.Close()
+	if err := conn.Set(bg, "written", "1", 0).Err(); err != nil {
+		tb.Fatal(err)
+	}
+	if n, err := conn.Wait(bg, 1, time.Minute).Result(); err != nil || n != 1 {
+		tb.Fatalf("%d replicas, %v", n, err)
+	}
+	return replica, dial(tb, replica.Addr())
+}
+
+// A client that is pointed at a replica is told so by its first call, also where an answer
+// could be had without a write.
+func TestBackend_NamesAReplica(t *testing.T) {
+	t.Parallel()
+	primary := startRedis(t, "--repl-diskless-sync-delay", "0")
+	client := dial(t, primary.Addr())
+	held := mustAcquire(t, newBackend(t, client, Config{SkipDurabilityCheck: true}), key)
+	_, replica := startReplica(t, client, primary.Addr())
+	b := newBackend(t, replica, Config{SkipDurabilityCheck: true})
+	ref := lock.Ref{LockID: held.LockID, Key: key}
+	for name, call := range map[string]func() error{
+		"acquire of a free lock": func() error {
+			_, err := b.Acquire(bg, lock.AcquireRequest{Key: "free", TTL: ttl})
+			return err
+		},
+		"acquire of a lock that is held": func() error {
+			_, err := b.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl})
+			return err
+		},
+		"extend":  func() error { _, err := b.Extend(bg, ref, ttl); return err },
+		"release": func() error { _, err := b.Release(bg, ref); return err },
+		"release of a free lock": func() error {
+			_, err := b.Release(bg, lock.Ref{LockID: held.LockID, Key: "free"})
+			return err
+		},
+		"highest fence": func() error { _, err := b.HighestFence(bg, key); return err },
+	} {
+		err := call()
+		e, ok := errors.AsType[*lock.Error](err)
+		if !ok || e.Code != lock.CodeServiceUnavailable || e.OutcomeUnknown || !strings.Contains(err.Error(), "is a replica: use the primary's address") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if found, err := b.CheckDurability(bg); err != nil || len(found) != 1 || found[0] != errReplica.Error() {
+		t.Errorf("the check at the start: %q, %v", found, err)
+	}
+}
+
+// The reply of an acquisition is lost, and the replica does not follow any more. The call
+// that is made again finds its lease, which no replica has: it must not be handed out.
+func TestAcquire_WaitsForReplicasWhenMadeAgain(t *testing.T) {
+	t.Parallel()
+	r := newRigOn(t, startRedis(t, "--repl-diskless-sync-delay", "0"), Config{Replicas: 1, ReplicaTimeout: 200 * time.Millisecond})
+	replica, _ := startReplica(t, r.client, r.server.Addr())
+	replica.Pause()
+	defer replica.Resume()
+	r.proxy.Add(tcpproxy.Rule{Match: scriptCall, Times: 1, Do: tcpproxy.Fault{CutAfter: true}})
+	res, err := r.faulty.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl})
+	e, ok := errors.AsType[*lock.Error](err)
+	if !ok || !e.OutcomeUnknown || !errors.Is(err, errFewReplicas) {
+		t.Errorf("%+v, %v; want too few replicas", res, err)
 	}
 }
 

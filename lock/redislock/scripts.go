@@ -27,14 +27,21 @@ local now = t[1] * 1000 + (t[2] - t[2] % 1000) / 1000
 
 // acquireScript takes: the stored lock up to its fence; the lease, the life of the lock
 // and of the index, in ms. It returns the rest of the stored lock, or the one that is in
-// the way and the time.
+// the way and the time. A lock that an earlier call took under the same id, whose reply was
+// lost, is written again as it is: WAIT waits for the writes of its own connection alone.
+// PERSIST changes nothing, since counters do not expire, but a replica refuses it: there
+// even a refusal would be an answer that may lag.
 //
 // The counter comes first: if anything is wrong with it, nothing is written.
 var acquireScript = newScript(`local call = redis.call
 local old = call('GET', KEYS[1])
 ` + luaNow + `if old then
   local ends = tonumber(string.match(old, '"expiresAtMs":(%d+)'))
-  if ends and ends > now - 1000 then return {old, now} end
+  if ends and ends > now - 1000 then
+    call('PERSIST', KEYS[3])
+    if string.find(old, string.sub(ARGV[1], 2, 34), 1, true) then call('SET', KEYS[1], old, 'KEEPTTL') end
+    return {old, now}
+  end
 end
 local n = call('INCR', KEYS[3])
 if n < 2 or n > 900000000000000 then
@@ -67,7 +74,9 @@ local both = call('MGET', KEYS[1], KEYS[2])
 local held, index = both[1], both[2]
 `
 
+// DEL of what is absent changes nothing, but a replica refuses it.
 const ownedScript = `if not held then
+  call('DEL', KEYS[1])
   return index == KEYS[1] and -2 or -1
 end
 if not string.find(held, ARGV[1], 1, true) then return -1 end
