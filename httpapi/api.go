@@ -14,6 +14,7 @@ import (
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/app/live"
 	"github.com/dronefleet/dronefleet/app/operator"
+	"github.com/dronefleet/dronefleet/httpapi/console"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/lock"
 )
@@ -37,6 +38,8 @@ type Config struct {
 	Feed *live.Feed
 	// Access says who may call what.
 	Access Access
+	// BaseMap, if set, is what the console shows below the fleet.
+	BaseMap *console.BaseMap
 	// Operator carries out the operators' commands; the API sets By for each.
 	Operator operator.Commands
 	Log      *slog.Logger
@@ -55,6 +58,7 @@ type API struct {
 	waits    waits
 	feed     *live.Feed
 	origin   *http.CrossOriginProtection
+	baseMap  *console.BaseMap
 	document func() ([]byte, error) // the OpenAPI document
 }
 
@@ -88,7 +92,7 @@ func NewProbes(cfg Config, topic string) *API {
 func newAPI(cfg Config) *API {
 	return &API{
 		store: cfg.Store, newID: cfg.NewID, log: cfg.Log, meter: cfg.Meter, ready: newReadiness(cfg), access: cfg.Access, operator: cfg.Operator,
-		waits: waits{store: cfg.Store}, feed: cfg.Feed, origin: ownOrigin(cfg.Access),
+		waits: waits{store: cfg.Store}, feed: cfg.Feed, baseMap: cfg.BaseMap, origin: ownOrigin(cfg.Access),
 	}
 }
 

@@ -116,11 +116,17 @@ func (a *API) fleetEndpoints() []endpoint {
 // everybody may read it; what it shows comes from the stream.
 func (a *API) consoleEndpoints() (endpoints []endpoint) {
 	for path, file := range console.Files {
-		h := console.Handler(file)
-		endpoints = append(endpoints, endpoint{method: http.MethodGet, path: path, answer: answer{do: func(context.Context, *request) (any, error) { return h, nil }}})
+		endpoints = append(endpoints, handling(path, "", console.Handler(file, a.baseMap)))
 	}
+	endpoints = append(endpoints, handling(console.MapPath, identity.Viewer, http.HandlerFunc(a.baseMap.About)),
+		handling(console.PMTilesPath, identity.Viewer, http.HandlerFunc(a.baseMap.Archive)))
 	slices.SortFunc(endpoints, func(x, y endpoint) int { return strings.Compare(x.path, y.path) })
 	return endpoints
+}
+
+// handling is an endpoint that a handler answers.
+func handling(path string, role identity.Role, h http.Handler) endpoint {
+	return endpoint{method: http.MethodGet, path: path, role: role, answer: answer{do: func(context.Context, *request) (any, error) { return h, nil }}}
 }
 
 // probeEndpoints say how the process is.

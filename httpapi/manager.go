@@ -9,14 +9,22 @@ import (
 
 	"github.com/dronefleet/dronefleet/app/live"
 	"github.com/dronefleet/dronefleet/app/manager"
+	"github.com/dronefleet/dronefleet/httpapi/console"
 	"github.com/dronefleet/dronefleet/internal/shutdown"
 )
+
+// Site is how a State Manager's API is served.
+type Site struct {
+	Access Access
+	// BaseMap, if set, is what the console shows below the fleet.
+	BaseMap *console.BaseMap
+}
 
 // ServeManager runs a State Manager, with its HTTP API if listener is not nil, until
 // ctx ends. The API answers until the last message is settled, so that probes and
 // operators see a manager that is stopping; then requests may finish until the
 // phase HTTP of the manager's shutdown ends. If the API fails, the manager stops.
-func ServeManager(ctx context.Context, m *manager.Manager, access Access, listener *Listener) error {
+func ServeManager(ctx context.Context, m *manager.Manager, site Site, listener *Listener) error {
 	if listener == nil {
 		return m.Run(ctx)
 	}
@@ -35,7 +43,7 @@ func ServeManager(ctx context.Context, m *manager.Manager, access Access, listen
 	defer feed.Close(finishing)
 	api := New(Config{
 		Store: m.Store, Locks: m.Locks, PubSub: m.PubSub, Meter: m.Meter,
-		NewID: uuid.NewString, Stopping: func() error { return context.Cause(ctx) }, Faults: m.Faults, Depots: m.DepotsWatch(), Log: m.Log, Access: access, Operator: m.Operator,
+		NewID: uuid.NewString, Stopping: func() error { return context.Cause(ctx) }, Faults: m.Faults, Depots: m.DepotsWatch(), Log: m.Log, Access: site.Access, BaseMap: site.BaseMap, Operator: m.Operator,
 		Feed: feed,
 	})
 	g.Go(func() error { return listener.Serve(apiCtx, finishing, api) })

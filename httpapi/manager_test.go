@@ -75,7 +75,7 @@ func serveManager(t *testing.T, cfg manager.Config) *managed {
 	over, result := make(chan struct{}), make(chan error, 1)
 	go func() {
 		defer close(over)
-		result <- httpapi.ServeManager(ctx, m, httpapi.Access{}, listener)
+		result <- httpapi.ServeManager(ctx, m, httpapi.Site{}, listener)
 	}()
 	t.Cleanup(func() {
 		cancel(nil)

@@ -131,7 +131,7 @@ func (c *command) runWatched(ctx context.Context, clients *connect.Clients) erro
 	}
 	var received atomic.Int64
 	watching, ctx := errgroup.WithContext(ctx)
-	watching.Go(func() error { return httpapi.ServeManager(ctx, m, httpapi.Access{}, listener) })
+	watching.Go(func() error { return httpapi.ServeManager(ctx, m, httpapi.Site{}, listener) })
 	for range c.Viewers {
 		watching.Go(func() error {
 			n, err := watch(ctx, listener.URL())

@@ -34,6 +34,7 @@ type serveCommand struct {
 	Format            wire.Format   `help:"Form of published messages: protobuf or json." default:"protobuf" enum:"protobuf,json"`
 	HTTPAddr          string        `help:"Address of the HTTP API; \"\" or off for none." default:"127.0.0.1:8080" name:"http-addr" env:"HTTP_ADDR" check:"listen or off"`
 	access
+	baseMap
 }
 
 // Check implements config.Checker.
@@ -42,6 +43,7 @@ func (c *serveCommand) Check(r *config.Report) {
 	c.CheckLocks(r)
 	c.CheckWatching(r)
 	c.access.check(r, c.HTTPAddr)
+	c.baseMap.check(r)
 }
 
 func (c *serveCommand) worker(clock *simclock.Clock) pubsubio.Config {
@@ -60,6 +62,11 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	below, err := c.baseMap.open()
+	if err != nil {
+		return err
+	}
+	defer below.Close()
 	if addr := cli.ListenAddr(c.HTTPAddr); addr != "" {
 		if listener, err = httpapi.Listen(addr); err != nil {
 			return fmt.Errorf("--http-addr: %w", err)
@@ -91,7 +98,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	log.InfoContext(ctx, "State Manager serving", slog.String("project", clients.Config.Project),
 		slog.String("firestore", clients.Config.FirestoreHost), slog.String("pubsub", clients.Config.PubSubHost),
 		slog.String("locks", clients.LockStore.String()), slog.Float64("speed", clock.Speed))
-	if err := httpapi.ServeManager(ctx, m, access, listener); err != nil {
+	if err := httpapi.ServeManager(ctx, m, httpapi.Site{Access: access, BaseMap: below}, listener); err != nil {
 		return err
 	}
 	log.Info("State Manager stopped; messages it held are settled or will be redelivered")

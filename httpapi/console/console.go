@@ -14,9 +14,12 @@ import (
 //go:embed dist
 var dist embed.FS
 
-// policy lets the page use what comes from its own origin and nothing else. Other sites
-// cannot frame it.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+// policy lets the page use what comes from its own origin and nothing else, apart from
+// pictures of the site whose map tiles it shows. Other sites cannot frame it.
+func policy(m *BaseMap) string {
+	return "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:" + m.imageSources() +
+		"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+}
 
 // Files are the console's files by the path that each is served at.
 var Files = map[string]string{
@@ -25,19 +28,20 @@ var Files = map[string]string{
 	"/console/console.css": "console.css",
 }
 
-// Handler answers with one of Files. Browsers keep the file and ask whether it is
-// current.
-func Handler(file string) http.Handler {
+// Handler answers with one of Files, for a page that shows m below the fleet. Browsers
+// keep the file and ask whether it is current.
+func Handler(file string, m *BaseMap) http.Handler {
 	data, err := dist.ReadFile("dist/" + file)
 	if err != nil {
 		panic(err) // Files lists what is embedded
 	}
 	sum := sha256.Sum256(data)
+	allowed := policy(m)
 	tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Type", mime.TypeByExtension(path.Ext(file)))
-		h.Set("Content-Security-Policy", policy)
+		h.Set("Content-Security-Policy", allowed)
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -72,25 +73,73 @@ func fleet(t *testing.T, cfg devrun.Config) running {
 	return r
 }
 
-// page opens a browser. Whatever the browser complains about fails the test, except for a
-// connection that the test breaks.
+// chromium starts a browser.
+func chromium(profile string, more ...chromedp.ExecAllocatorOption) (ctx context.Context, stop func(), err error) {
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		return nil, func() {}, err
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+		chromedp.UserDataDir(profile), chromedp.WSURLReadTimeout(2*time.Minute))
+	allocator, stopAllocator := chromedp.NewExecAllocator(context.Background(), append(options, more...)...)
+	ctx, stopBrowser := chromedp.NewContext(allocator)
+	return ctx, func() { stopBrowser(); stopAllocator() }, chromedp.Do(ctx)
+}
+
+// shared is a browser for all tests that need no options: starting one takes longer than
+// most of them. TestMain stops it.
+type shared struct {
+	once    sync.Once
+	profile string
+	ctx     context.Context
+	stop    func()
+	err     error
+}
+
+var browser shared
+
+func (s *shared) start() {
+	if s.profile, s.err = os.MkdirTemp("", "console-test"); s.err == nil {
+		s.ctx, s.stop, s.err = chromium(s.profile)
+	}
+}
+
+func (s *shared) end() {
+	if s.stop != nil {
+		s.stop()
+	}
+	_ = os.RemoveAll(s.profile) // a temporary folder
+}
+
+// page opens a window of the shared browser, or with options a browser. Whatever the
+// browser complains about fails the test, except for a connection that the test breaks.
 func page(t *testing.T, more ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("a browser is too slow for -short")
 	}
-	chromium, err := exec.LookPath("chromium")
-	if err != nil {
+	if _, err := exec.LookPath("chromium"); err != nil {
 		t.Skip("chromium is not installed")
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
-		chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(2*time.Minute))
-	options = append(options, more...)
-	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
+	var ctx context.Context
+	if len(more) > 0 {
+		own, stop, err := chromium(t.TempDir(), more...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(stop)
+		ctx = own
+	} else {
+		browser.once.Do(browser.start)
+		if browser.err != nil {
+			t.Fatal(browser.err)
+		}
+		// Windows hide one another's tabs, but not each other.
+		window, cancel := chromedp.NewContext(browser.ctx, chromedp.WithNewBrowserContext(), chromedp.WithNewWindow(true))
+		t.Cleanup(cancel)
+		ctx = window
+	}
 	if err := chromedp.Listen(ctx, func(event any) {
 		switch e := event.(type) {
 		case *log.EventEntryAdded:
@@ -148,6 +197,30 @@ func shoot(t *testing.T, ctx context.Context, name string) {
 	}
 }
 
+// accessible fails the test for what axe-core finds on the page as it is, by all of its
+// rules or some, if axe-core is installed: "is accessible" is skipped where it is not.
+func accessible(t *testing.T, ctx context.Context, what string, rules ...string) {
+	t.Helper()
+	path := os.Getenv("AXE_JS")
+	if path == "" {
+		return
+	}
+	source, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !js[bool](t, ctx, `"axe" in window`) {
+		js[any](t, ctx, string(source)+";1")
+	}
+	options := `{resultTypes: ["violations"]}`
+	if len(rules) > 0 {
+		options = fmt.Sprintf(`{resultTypes: ["violations"], runOnly: %q}`, rules)
+	}
+	for _, violation := range js[[]string](t, ctx, `axe.run(`+options+`).then((r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html.slice(0, 200) + n.failureSummary).slice(0, 3).join(" | ")))`) {
+		t.Errorf("%s: %s", what, violation)
+	}
+}
+
 var views = []string{"Orders", "Drones", "Missions", "Alerts", "Cycles", "Numbers", "Story"}
 
 func open(t *testing.T, ctx context.Context, view int) {
@@ -157,6 +230,7 @@ func open(t *testing.T, ctx context.Context, view int) {
 
 // F-UI-01: the console, in a browser, against a fleet.
 func TestConsole_InABrowser(t *testing.T) {
+	t.Parallel()
 	ctx := page(t)
 	f := fleet(t, devrun.Config{Drones: drones, OrdersPerMinute: 6, Speed: 10, HTTPAddr: "127.0.0.1:0"})
 	url := f.url
@@ -193,6 +267,51 @@ func TestConsole_InABrowser(t *testing.T) {
 		}
 		do(t, ctx, chromedp.KeyEvent("\r"))
 		await(t, ctx, `fleet.map.selected?.kind === "drone" && document.querySelector("#selected h2").textContent.includes(fleet.map.selected.id) && document.querySelectorAll("tr[data-selected]").length === 1`)
+	})
+	t.Run("is worked by mouse", func(t *testing.T) {
+		js[any](t, ctx, `fleet.select(null), fleet.map.fit(), 1`)
+		at := js[[]float64](t, ctx, `new Promise((r) => requestAnimationFrame(() => {
+			const b = fleet.map.canvas.getBoundingClientRect(), [m] = fleet.store.marks.values(), [x, y] = fleet.map.xy(m.lat, m.lon);
+			r([b.x + x, b.y + y]) }))`)
+		do(t, ctx, chromedp.MouseClickXY(at[0], at[1]))
+		await(t, ctx, `fleet.map.selected !== null && document.querySelector("#selected h2").textContent === fleet.map.selected.kind + " " + fleet.map.selected.id`)
+		before := js[float64](t, ctx, `fleet.map.scale`)
+		js[any](t, ctx, `document.getElementById("in").click(), 1`)
+		await(t, ctx, fmt.Sprintf(`fleet.map.scale > %f`, before))
+		// Find narrows the map and the table alike.
+		find := func(text string) string {
+			return fmt.Sprintf(`(() => { const f = document.getElementById("find"); f.value = %s; f.dispatchEvent(new Event("input")); return 1 })()`, text)
+		}
+		js[any](t, ctx, find(`[...fleet.store.all.drone.keys()][0]`))
+		await(t, ctx, `fleet.map.drawn === 1 && document.querySelectorAll("#panel tbody tr").length === 1`)
+		js[any](t, ctx, find(`""`))
+		await(t, ctx, fmt.Sprintf(`fleet.map.drawn === %d`, drones))
+	})
+	t.Run("tells statuses apart without colour", func(t *testing.T) {
+		// The legend has every shape; two that differ in few pixels look alike.
+		alike := js[[]string](t, ctx, `(() => {
+			const masks = [...document.querySelectorAll("#shapes li")].map((li) => {
+				const d = li.querySelector("canvas").getContext("2d").getImageData(0, 0, 18, 18).data;
+				return [li.textContent, [...Array(18 * 18).keys()].map((i) => d[4 * i + 3] > 127)] });
+			return masks.flatMap(([a, x], i) => masks.slice(i + 1).filter(([, y]) => x.filter((on, j) => on !== y[j]).length < 8).map(([b]) => a + " and " + b)) })()`)
+		if n := js[int](t, ctx, `document.querySelectorAll("#shapes li").length`); n != 9 || len(alike) > 0 {
+			t.Errorf("%d shapes; alike: %v", n, alike)
+		}
+	})
+	t.Run("moves nothing by itself", func(t *testing.T) {
+		prefer := func(features ...*emulation.MediaFeature) {
+			if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		prefer(&emulation.MediaFeature{Name: "prefers-reduced-motion", Value: "reduce"})
+		for i, view := range views {
+			open(t, ctx, i)
+			if n := js[int](t, ctx, `document.getAnimations().length`); n != 0 {
+				t.Errorf("%s: %d animations", view, n)
+			}
+		}
+		prefer()
 	})
 	t.Run("shows hostile text as text", func(t *testing.T) {
 		hostile := `<script>window.harmed = 1</script><img src=x onerror="window.harmed = 1">` + "\u202e" + strings.Repeat("W", 60)
@@ -237,23 +356,15 @@ func TestConsole_InABrowser(t *testing.T) {
 		js[any](t, ctx, `fleet.select(null), document.querySelector("#legend").open = false, 1`)
 	}
 	t.Run("is accessible", func(t *testing.T) {
-		axe := os.Getenv("AXE_JS")
-		if axe == "" {
+		if os.Getenv("AXE_JS") == "" {
 			t.Skip("axe-core is not installed; AXE_JS names its axe.min.js")
 		}
-		source, err := os.ReadFile(axe)
-		if err != nil {
-			t.Fatal(err)
-		}
-		js[any](t, ctx, string(source)+";1")
-		for _, theme := range []string{"light", "dark"} {
+		// Themes differ in their colours only.
+		for theme, rules := range map[string][]string{"light": nil, "dark": {"color-contrast"}} {
 			js[any](t, ctx, fmt.Sprintf(`document.documentElement.dataset.theme = %q, fleet.map.restyle(), 1`, theme))
 			for i, view := range views {
 				open(t, ctx, i)
-				found := js[[]string](t, ctx, `axe.run().then((r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html.slice(0, 200) + n.failureSummary).slice(0, 3).join(" | ")))`)
-				for _, violation := range found {
-					t.Errorf("%s, %s: %s", view, theme, violation)
-				}
+				accessible(t, ctx, view+", "+theme, rules...)
 			}
 		}
 	})

@@ -40,7 +40,9 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	browser.end()
+	os.Exit(code)
 }
 
 func manage(addr string) error {
@@ -48,11 +50,11 @@ func manage(addr string) error {
 	if err != nil {
 		return err
 	}
-	return serve(context.Background(), clients, addr, httpapi.Access{}, func(string) {})
+	return serve(context.Background(), clients, addr, httpapi.Site{}, func(string) {})
 }
 
 // serve runs a State Manager until ctx ends.
-func serve(ctx context.Context, clients *connect.Clients, addr string, access httpapi.Access, at func(url string)) error {
+func serve(ctx context.Context, clients *connect.Clients, addr string, site httpapi.Site, at func(url string)) error {
 	listener, err := httpapi.Listen(addr)
 	if err != nil {
 		return err
@@ -62,12 +64,13 @@ func serve(ctx context.Context, clients *connect.Clients, addr string, access ht
 		return err
 	}
 	at(listener.URL())
-	return httpapi.ServeManager(ctx, m, access, listener)
+	return httpapi.ServeManager(ctx, m, site, listener)
 }
 
 // F-UI-01: the page says within 5 s that a State Manager is killed or hangs, and goes on
 // by itself.
 func TestConsole_SaysWhenItHearsNothing(t *testing.T) {
+	t.Parallel()
 	ctx := page(t)
 	f := fleet(t, devrun.Config{Drones: drones, OrdersPerMinute: 6, Speed: 1})
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -151,6 +154,7 @@ func signedIn(t *testing.T, api, token string) string {
 // F-UI-01: an operator commands the fleet from the page and reads its story; a viewer sees
 // no command.
 func TestConsole_Commands(t *testing.T) {
+	t.Parallel()
 	ctx := page(t)
 	f := fleet(t, devrun.Config{Drones: drones, OrdersPerMinute: 30, Speed: 1})
 	key := identitytest.EC(t, "k1")
@@ -172,7 +176,7 @@ func TestConsole_Commands(t *testing.T) {
 	at, ended := make(chan string, 1), make(chan error, 1)
 	clients := emutest.Connect(t, f.hosts)
 	go func() {
-		ended <- serve(managing, clients, "127.0.0.1:0", httpapi.Access{Verifier: verifier}, func(url string) { at <- url })
+		ended <- serve(managing, clients, "127.0.0.1:0", httpapi.Site{Access: httpapi.Access{Verifier: verifier}}, func(url string) { at <- url })
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -197,7 +201,7 @@ func TestConsole_Commands(t *testing.T) {
 		}
 		await(t, ctx, `!!document.querySelector("dialog[open]")`)
 		js[any](t, ctx, fmt.Sprintf(`(() => {
-			const [first] = document.querySelectorAll("dialog select, dialog input[type=datetime-local]"), reason = document.querySelector("dialog input[required]:not([type])");
+			const [first] = document.querySelectorAll("dialog select, dialog input[type=datetime-local], dialog input[list]"), reason = document.querySelector("dialog input[required]:not([type])");
 			if (first) first.value = %s;
 			reason.value = %q; reason.form.requestSubmit(); return 1 })()`, choice, reason))
 	}
@@ -211,6 +215,7 @@ func TestConsole_Commands(t *testing.T) {
 
 	selects("drone", js[string](t, ctx, `[...fleet.store.all.drone.keys()][0]`))
 	press("Ground")
+	accessible(t, ctx, "Ground")
 	shoot(t, ctx, "Command")
 	fill("rotor <b>noise</b>", "")
 	await(t, ctx, `!document.querySelector("dialog") && fleet.store.all.drone.get(fleet.map.selected.id).groundedReason === "rotor <b>noise</b> (by ann@example.org)"`)
@@ -225,24 +230,52 @@ func TestConsole_Commands(t *testing.T) {
 	await(t, ctx, `!fleet.store.all.drone.get(fleet.map.selected.id).grounded`)
 
 	await(t, ctx, `[...fleet.store.all.order.values()].some((o) => o.status === "PENDING" || o.status === "ASSIGNED")`)
-	selects("order", js[string](t, ctx, `[...fleet.store.all.order.values()].find((o) => o.status === "PENDING" || o.status === "ASSIGNED").id`))
+	urgent := js[string](t, ctx, `[...fleet.store.all.order.values()].find((o) => o.status === "PENDING" || o.status === "ASSIGNED").id`)
+	selects("order", urgent)
 	press("Priority")
+	accessible(t, ctx, "Priority")
 	fill("massive bleeding", `"CRITICAL"`)
 	await(t, ctx, `fleet.store.all.order.get(fleet.map.selected.id).priority === "CRITICAL"`)
+	// An order that nobody plans meanwhile is for some drones alone.
+	pin := js[string](t, ctx, `[...fleet.store.all.drone.keys()].sort()[0]`)
+	another := fmt.Sprintf(`([...fleet.store.all.order.values()].find((o) => o.status === "PENDING" && o.id !== %q)?.id ?? "")`, urgent)
+	await(t, ctx, another+` !== ""`)
+	selects("order", js[string](t, ctx, another))
+	for _, step := range []struct{ verb, choice, now string }{
+		{"Hold", "", `held`},
+		{"Pin", fmt.Sprintf("%q", pin), fmt.Sprintf(`pinnedDroneId === %q`, pin)},
+		{"Unpin", "", `pinnedDroneId === undefined`},
+		{"Forbid", fmt.Sprintf("%q", pin), fmt.Sprintf(`forbiddenDroneIds?.join() === %q`, pin)},
+		{"Allow", fmt.Sprintf("%q", pin), `forbiddenDroneIds === undefined`},
+	} {
+		press(step.verb)
+		accessible(t, ctx, step.verb)
+		shoot(t, ctx, step.verb)
+		fill("for a test", step.choice)
+		await(t, ctx, `!document.querySelector("dialog") && fleet.store.all.order.get(fleet.map.selected.id).`+step.now)
+	}
+	press("Pin")
+	fill("x", `"NOBODY"`)
+	await(t, ctx, `document.querySelector("dialog .wrong")?.textContent.includes("NOBODY")`)
+	js[any](t, ctx, `document.querySelector("dialog button").click(), 1`)
 	// What the server refuses stands in the dialog.
+	selects("order", urgent)
 	press("Deadline")
+	accessible(t, ctx, "Deadline")
 	fill("x", `"2020-01-01T00:00:00"`)
 	await(t, ctx, `document.querySelector("dialog .wrong")?.textContent.length > 20`)
 	t.Logf("refused: %s", js[string](t, ctx, `document.querySelector("dialog .wrong").textContent`))
 	fill("surgery begins", `(() => { const at = new Date(Date.now() + 5e3); return new Date(at - at.getTimezoneOffset() * 60e3).toISOString().slice(0, 19) })()`)
 	await(t, ctx, `!document.querySelector("dialog")`)
 	press("Acknowledge")
+	accessible(t, ctx, "Acknowledge")
 	fill("surgeon told", "")
 	await(t, ctx, `[...fleet.store.all.alert.values()].some((a) => a.acknowledged?.by === "ann@example.org" && a.acknowledged.reason === "surgeon told")`)
 
 	await(t, ctx, `[...fleet.store.all.mission.values()].some((m) => m.status === "ACTIVE")`)
 	selects("mission", js[string](t, ctx, `[...fleet.store.all.mission.values()].find((m) => m.status === "ACTIVE").id`))
 	press("Recall")
+	accessible(t, ctx, "Recall")
 	fill("storm", "")
 	await(t, ctx, `!document.querySelector("dialog") && document.getElementById("said").textContent === "Recall: done"`)
 

@@ -78,6 +78,7 @@ func guarded(t *testing.T) (url string) {
 // F-API-06: a person signs in with a browser and sees the fleet; no script can read the
 // session.
 func TestConsole_SignsIn(t *testing.T) {
+	t.Parallel()
 	ctx := page(t)
 	url := guarded(t)
 	do(t, ctx, chromedp.Navigate(url))

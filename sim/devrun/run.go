@@ -234,7 +234,7 @@ func (run *devRun) run(ctx context.Context) error {
 	var managing errgroup.Group
 	start(&managing, func() error {
 		defer stopSettling()
-		return httpapi.ServeManager(managerCtx, run.manager, httpapi.Access{AnyHost: run.cfg.InsecureHTTP}, run.api)
+		return httpapi.ServeManager(managerCtx, run.manager, httpapi.Site{Access: httpapi.Access{AnyHost: run.cfg.InsecureHTTP}}, run.api)
 	})
 	start(&managing, func() error { return run.watchSubscriptions(managerCtx) })
 	commandCtx, stopCommands := context.WithCancel(background)

@@ -1,11 +1,12 @@
 import { button, byId, clock, el, plain, set, span } from "./dom";
-import { FleetMap, looks, trace } from "./map";
+import { FleetMap, looks } from "./map";
 import { Replay } from "./replay";
 import { ask, session, type Session } from "./session";
+import { stamp } from "./sprites";
 import { Store, time } from "./store";
 import { StoryView, told } from "./story";
 import { Stream } from "./stream";
-import { TableView, urgent } from "./tables";
+import { left, TableView, urgent } from "./tables";
 import type { Key, Place, Upsert } from "./types";
 import { acknowledge, confirm, verbsFor, type Verb } from "./verbs";
 import { details, Numbers, TimeLine } from "./views";
@@ -64,6 +65,7 @@ function facts(k: Key): [string, string][] {
   if (k.kind === "order" && o) {
     return [["Status", plain(o.status)], ["Priority", plain(o.priority ?? "")], ["Product", o.productType ?? ""], ["Deadline", clock(time(o.deadline))],
       ["ETA", clock(shown.eta(o))], ["Slack", span(shown.slack(o))], ["Drone", o.assignedDroneId ?? ""], ["Held", o.heldReason ?? ""],
+      ["Pinned to", o.pinnedDroneId ?? ""], ["Forbidden to", (o.forbiddenDroneIds ?? []).join(", ")],
       ["Waits for", (o.waiting ?? []).map((w) => `${w.depotId ?? ""} ${plain(w.reason)}`.trim()).join("; ")]];
   }
   if (k.kind === "drone" && d) {
@@ -74,6 +76,13 @@ function facts(k: Key): [string, string][] {
   if (k.kind === "mission" && m) {
     return [["Status", plain(m.status)], ["Drone", m.droneId], ["Stops", `${m.reachedStops} of ${m.route.length}`], ["Orders", m.orderIds.join(", ")]];
   }
+  const c = shown.all.cycle.get(k.id), house = shown.all.depot.get(k.id) ?? shown.all.warehouse.get(k.id);
+  if (k.kind === "cycle" && c) {
+    return [["Depot", c.depotId], ["Began", clock(time(c.startedAt))], ["Outcome", plain(c.outcome)], ["Detail", c.detail ?? ""], ["Lock held by", c.holder ?? ""],
+      ["Fence", (c.fence ?? "").replace(/^0+/, "")], ["Read", `${c.readMs} ms: ${c.drones} drones, ${c.orders} orders`], ["Solve", `${c.solveMs} ms`],
+      ["Publish", `${c.publishMs} ms: ${c.missions} missions, ${c.assigned} orders`], ["Left", left(c)]];
+  }
+  if (house && (k.kind === "depot" || k.kind === "warehouse")) return [["Name", house.name ?? ""], ["Position", `${house.position.lat}, ${house.position.lon}`]];
   return [["State", "not in the live view"]];
 }
 
@@ -214,13 +223,9 @@ function theme(to: string): void {
 }
 
 function legend(): void {
-  byId("shapes").replaceChildren(...Object.entries(looks).filter(([status]) => status !== "RESERVED").map(([status, [shape, colour]]) => {
+  byId("shapes").replaceChildren(...Object.entries(looks).map(([status, [shape, colour]]) => {
     const item = el("li"), c = el("canvas", "", { width: "18", height: "18", "aria-hidden": "true" }), g = c.getContext("2d")!;
-    g.fillStyle = g.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--" + colour);
-    g.lineWidth = 2.5;
-    g.beginPath();
-    trace(g, shape, 9, 9, 0);
-    if (shape === "ring" || shape === "cross") g.stroke(); else g.fill();
+    stamp(g, shape, getComputedStyle(document.documentElement).getPropertyValue("--" + colour), 9, 9, 0);
     item.append(c, plain(status));
     return item;
   }));
@@ -247,7 +252,7 @@ byId("theme").addEventListener("click", () => {
 });
 byId("find").addEventListener("input", () => {
   const find = byId<HTMLInputElement>("find").value.trim().toLowerCase();
-  map.shows = (id) => !find || id.toLowerCase().includes(find) || plain(store.all.drone.get(id)?.status ?? store.all.order.get(id)?.status ?? "").includes(find);
+  map.shows = find === "" ? null : (id) => id.toLowerCase().includes(find) || plain(store.all.drone.get(id)?.status ?? store.all.order.get(id)?.status ?? "").includes(find);
   map.redraw();
   refresh();
 });

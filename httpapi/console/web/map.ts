@@ -1,14 +1,15 @@
+import { BaseMap } from "./basemap";
 import { byId, clock, set } from "./dom";
 import { marne, ring, seine } from "./paris";
+import { Layer, type Shape } from "./sprites";
 import { open, time, type Store } from "./store";
 import type { Key, Order, Place } from "./types";
 
-// Shape and colour by status, so that neither alone has to tell them apart. Colours are
-// variables of the style sheet.
-type Shape = "arrow" | "circle" | "square" | "triangle" | "cross" | "ring" | "diamond";
+// Shape and colour by status. The shape alone tells statuses apart. Colours are variables
+// of the style sheet.
 export const looks: Record<string, [Shape, string]> = {
-  IDLE: ["circle", "idle"], RESERVED: ["circle", "moving"], MOVING: ["arrow", "moving"], DELIVERING: ["diamond", "delivering"],
-  CHARGING: ["square", "charging"], MAINTENANCE: ["square", "unknown"], PROBLEM: ["triangle", "problem"],
+  IDLE: ["circle", "idle"], RESERVED: ["dot", "moving"], MOVING: ["arrow", "moving"], DELIVERING: ["diamond", "delivering"],
+  CHARGING: ["square", "charging"], MAINTENANCE: ["frame", "unknown"], PROBLEM: ["triangle", "problem"],
   EMERGENCY: ["cross", "emergency"], UNKNOWN: ["ring", "unknown"],
 };
 const unlisted: [Shape, string] = ["ring", "unknown"];
@@ -16,8 +17,13 @@ const unlisted: [Shape, string] = ["ring", "unknown"];
 const stale = 10e3, silent = 60e3; // ms since a report after which a drone pales
 const clusterAt = 400; // drones in sight from which crowds are drawn as numbers...
 const clusterZoom = 3000; // ...at fewer pixels than this a degree
-const clusterAlways = 2500; // or from which they are in any case: shapes would cover each other
+const clusterAlways = 10000; // or from which they are in any case: more take too long to draw
 const cell = 56; // pixels of a crowd
+
+const troubled = new Set(["PROBLEM", "EMERGENCY"]);
+
+// Sight is a drone as it is drawn.
+interface Sight { id: string; lat: number; lon: number; status: string; heading: number; at: number }
 
 export interface Frame { at: number; ids: string[]; places: Float32Array; statuses: string[] }
 
@@ -28,9 +34,14 @@ export class FleetMap {
   readonly took: number[] = []; // ms of the latest pictures
   following = false;
   selected: Key | null = null;
-  shows: (id: string) => boolean = () => true;
+  shows: ((id: string) => boolean) | null = null; // null for all
   past: Frame | null = null;
   private g = this.canvas.getContext("2d")!;
+  private drones = new Layer(byId<HTMLCanvasElement>("drones")); // above the canvas
+  private below = new BaseMap(() => this.redraw());
+  private xs = new Float32Array(0); // of the drones in sight, so that a picture makes no garbage
+  private ys = new Float32Array(0);
+  private sight: Sight[] = [];
   private lat = 48.8566;
   private lon = 2.3522;
   private scale = 3000; // pixels a degree of longitude
@@ -51,7 +62,8 @@ export class FleetMap {
   restyle(): void {
     const style = getComputedStyle(document.documentElement);
     for (const name of ["ground", "water", "road", "text", "faint", "idle", "moving", "delivering", "charging", "problem", "emergency",
-      "unknown", "accent", "CRITICAL", "HIGH", "STANDARD"]) this.colours[name] = style.getPropertyValue("--" + name).trim();
+      "unknown", "accent", "dim", "CRITICAL", "HIGH", "STANDARD"]) this.colours[name] = style.getPropertyValue("--" + name).trim();
+    this.drones.restyle();
     this.redraw();
   }
 
@@ -82,15 +94,13 @@ export class FleetMap {
 
   // frame fits the map where a place lies outside of it.
   private frame(): void {
-    const places: Place[] = [...this.store.marks.values()];
-    for (const d of this.store.all.depot.values()) places.push(d.position);
-    for (const w of this.store.all.warehouse.values()) places.push(w.position);
-    for (const o of this.store.all.order.values()) if (open(o)) places.push(o.deliveryLocation);
-    if (!places.length || !this.width) return;
     let s = 90, n = -90, w = 180, e = -180;
-    for (const p of places) {
-      s = Math.min(s, p.lat); n = Math.max(n, p.lat); w = Math.min(w, p.lon); e = Math.max(e, p.lon);
-    }
+    const include = (p: Place) => { s = Math.min(s, p.lat); n = Math.max(n, p.lat); w = Math.min(w, p.lon); e = Math.max(e, p.lon); };
+    this.store.marks.forEach(include);
+    for (const d of this.store.all.depot.values()) include(d.position);
+    for (const h of this.store.all.warehouse.values()) include(h.position);
+    for (const o of this.store.all.order.values()) if (open(o)) include(o.deliveryLocation);
+    if (s > n || !this.width) return;
     const [left, top] = this.xy(n, w), [right, bottom] = this.xy(s, e);
     if (this.fitted && left >= 0 && top >= 0 && right <= this.width && bottom <= this.height) return;
     this.lat = (s + n) / 2;
@@ -130,6 +140,7 @@ export class FleetMap {
     this.height = box.height;
     this.canvas.width = Math.round(box.width * ratio);
     this.canvas.height = Math.round(box.height * ratio);
+    this.drones.resize(box.width, box.height, ratio);
     this.redraw();
   }
 
@@ -165,7 +176,7 @@ export class FleetMap {
     let best: Key | null = null, least = 18;
     const look = (kind: Key["kind"], id: string, p: Place) => {
       const [px, py] = this.xy(p.lat, p.lon), far = Math.hypot(px - x, py - y);
-      if (far < least && this.shows(id)) { least = far; best = { kind, id }; }
+      if (far < least && (this.shows?.(id) ?? true)) { least = far; best = { kind, id }; }
     };
     for (const m of this.store.marks.values()) look("drone", m.id, m);
     for (const o of this.store.all.order.values()) if (open(o)) look("order", o.id, o.deliveryLocation);
@@ -182,9 +193,7 @@ export class FleetMap {
     g.setTransform(ratio, 0, 0, ratio, 0, 0);
     g.fillStyle = colours.ground;
     g.fillRect(0, 0, this.width, this.height);
-    this.line(ring, colours.road, 2);
-    this.line(seine, colours.water, 5);
-    this.line(marne, colours.water, 3);
+    this.drawBelow();
     g.font = "12px system-ui, sans-serif";
     g.textBaseline = "middle";
     this.drawHospitals();
@@ -196,6 +205,22 @@ export class FleetMap {
     for (const w of store.all.warehouse.values()) this.house(w.position, w.name ?? w.id, "W");
     this.drawDrones();
     this.drawScale();
+  }
+
+  // drawBelow draws the operator's map, dimmed so that the fleet stands out, or our own
+  // coarse shapes.
+  private drawBelow(): void {
+    const { g, colours } = this;
+    if (this.below.ready) {
+      const [north, west] = this.at(0, 0), [south, east] = this.at(this.width, this.height);
+      g.globalAlpha = Number(colours.dim);
+      this.below.draw(g, north, west, south, east, this.scale, (lat, lon) => this.xy(lat, lon));
+      g.globalAlpha = 1;
+      return;
+    }
+    this.line(ring, colours.road, 2);
+    this.line(seine, colours.water, 5);
+    this.line(marne, colours.water, 3);
   }
 
   private line(points: ArrayLike<number>, colour: string, width: number): void {
@@ -270,7 +295,7 @@ export class FleetMap {
   private drawOrders(): void {
     const g = this.g, now = this.store.now(), tau = 2 * Math.PI;
     for (const o of this.store.all.order.values()) {
-      if (!open(o) || !this.shows(o.id)) continue;
+      if (!open(o) || this.shows?.(o.id) === false) continue;
       const [x, y] = this.xy(o.deliveryLocation.lat, o.deliveryLocation.lon);
       if (x < -20 || y < -20 || x > this.width + 20 || y > this.height + 20) continue;
       const r = o.priority === "CRITICAL" ? 9 : 6, left = share(o, now);
@@ -302,7 +327,7 @@ export class FleetMap {
     g.stroke();
   }
 
-  private *seen(): Iterable<{ id: string; lat: number; lon: number; status: string; heading: number; at: number }> {
+  private *seen(): Iterable<Sight> {
     if (!this.past) { yield* this.store.marks.values(); return; }
     const p = this.past;
     for (let i = 0; i < p.ids.length; i++) {
@@ -310,49 +335,45 @@ export class FleetMap {
     }
   }
 
-  // drawDrones draws all drones of one look at once, and crowds as numbers.
+  // drawDrones draws each drone, those in trouble above the others, or crowds as numbers.
   private drawDrones(): void {
-    const g = this.g, now = this.past ? this.past.at : this.store.now();
-    const batches = new Map<string, number[]>();
+    const all = this.past ? this.past.ids.length : this.store.marks.size;
+    if (this.xs.length < all) { this.xs = new Float32Array(2 * all); this.ys = new Float32Array(2 * all); }
+    const { xs, ys, sight, shows, scale, width, height } = this, stretch = scale / this.squeeze();
     let count = 0;
     this.drawn = 0;
     for (const m of this.seen()) {
-      if (!this.shows(m.id)) continue;
+      if (shows?.(m.id) === false) continue;
       this.drawn++;
-      const [x, y] = this.xy(m.lat, m.lon);
-      if (x < -10 || y < -10 || x > this.width + 10 || y > this.height + 10) continue;
-      count++;
-      const age = now - m.at, pale = age > silent ? 2 : age > stale ? 1 : 0, key = m.status + " " + pale;
-      let batch = batches.get(key);
-      if (!batch) batches.set(key, (batch = []));
-      batch.push(x, y, m.heading);
+      const x = width / 2 + (m.lon - this.lon) * scale, y = height / 2 - (m.lat - this.lat) * stretch;
+      if (x < -10 || y < -10 || x > width + 10 || y > height + 10) continue;
+      xs[count] = x;
+      ys[count] = y;
+      sight[count++] = m;
     }
-    if (count > clusterAt && (this.scale < clusterZoom || count > clusterAlways)) this.drawCrowds(batches);
-    else {
-      for (const [key, batch] of batches) {
-        const [status, pale] = key.split(" "), [shape, colour] = looks[status] ?? unlisted;
-        g.globalAlpha = [1, 0.6, 0.3][Number(pale)];
-        g.fillStyle = g.strokeStyle = this.colours[colour];
-        g.beginPath();
-        for (let i = 0; i < batch.length; i += 3) trace(g, shape, batch[i], batch[i + 1], batch[i + 2]);
-        if (shape === "ring" || shape === "cross") { g.lineWidth = 2.5; g.stroke(); } else g.fill();
-      }
-      g.globalAlpha = 1;
-    }
+    sight.length = count; // those that are gone can be forgotten
+    this.drones.clear();
     const m = this.selected?.kind === "drone" && !this.past ? this.store.marks.get(this.selected.id) : undefined;
-    if (m) {
-      this.line(m.trail, this.colours.faint, 2);
-      this.halo(...this.xy(m.lat, m.lon));
+    if (m) this.line(m.trail, this.colours.faint, 2);
+    if (count > clusterAt && (scale < clusterZoom || count > clusterAlways)) this.drawCrowds(count);
+    else {
+      for (let i = 0; i < count; i++) if (!troubled.has(sight[i].status)) this.drawDrone(i);
+      for (let i = 0; i < count; i++) if (troubled.has(sight[i].status)) this.drawDrone(i);
     }
+    this.drones.show();
+    if (m) this.halo(...this.xy(m.lat, m.lon));
   }
 
-  private drawCrowds(batches: Map<string, number[]>): void {
-    const g = this.g, crowds = new Map<number, [number, number, number]>();
-    for (const batch of batches.values()) {
-      for (let i = 0; i < batch.length; i += 3) {
-        const key = Math.floor(batch[i] / cell) * 65536 + Math.floor(batch[i + 1] / cell), c = crowds.get(key);
-        if (c) { c[0] += batch[i]; c[1] += batch[i + 1]; c[2]++; } else crowds.set(key, [batch[i], batch[i + 1], 1]);
-      }
+  private drawDrone(i: number): void {
+    const m = this.sight[i], [shape, colour] = looks[m.status] ?? unlisted, age = (this.past ? this.past.at : this.store.now()) - m.at;
+    this.drones.put(shape, this.colours[colour], age > silent ? 2 : age > stale ? 1 : 0, m.heading, this.xs[i], this.ys[i]);
+  }
+
+  private drawCrowds(count: number): void {
+    const { g, xs, ys } = this, crowds = new Map<number, [number, number, number]>();
+    for (let i = 0; i < count; i++) {
+      const key = Math.floor(xs[i] / cell) * 65536 + Math.floor(ys[i] / cell), c = crowds.get(key);
+      if (c) { c[0] += xs[i]; c[1] += ys[i]; c[2]++; } else crowds.set(key, [xs[i], ys[i], 1]);
     }
     g.textAlign = "center";
     for (const [x, y, n] of crowds.values()) {
@@ -378,25 +399,4 @@ function share(o: Order, now: number): number {
   const deadline = time(o.deadline), created = time(o.createdAt);
   if (isNaN(deadline)) return 1;
   return Math.max(0, Math.min(1, (deadline - now) / Math.max(1, deadline - (isNaN(created) ? deadline - 3600e3 : created))));
-}
-
-// trace adds a drone's shape to the current path.
-export function trace(g: CanvasRenderingContext2D, shape: Shape, x: number, y: number, heading: number): void {
-  const r = 6, turn = (dx: number, dy: number): [number, number] =>
-    [x + dx * Math.cos(heading) - dy * Math.sin(heading), y + dx * Math.sin(heading) + dy * Math.cos(heading)];
-  const polygon = (...points: number[]) => {
-    for (let i = 0; i < points.length; i += 2) {
-      const [px, py] = turn(points[i], points[i + 1]);
-      if (i) g.lineTo(px, py); else g.moveTo(px, py);
-    }
-    g.closePath();
-  };
-  switch (shape) {
-    case "arrow": polygon(0, -r - 2, r - 1, r, 0, r - 3, 1 - r, r); break;
-    case "diamond": polygon(0, -r - 2, r - 1, 0, 0, r, 1 - r, 0); break;
-    case "triangle": heading = 0; polygon(0, -r, r, r - 1, -r, r - 1); break;
-    case "square": g.rect(x - r + 1, y - r + 1, 2 * r - 2, 2 * r - 2); break;
-    case "cross": g.moveTo(x - r, y - r); g.lineTo(x + r, y + r); g.moveTo(x + r, y - r); g.lineTo(x - r, y + r); break;
-    default: g.moveTo(x + r - 1, y); g.arc(x, y, r - 1, 0, 7);
-  }
 }

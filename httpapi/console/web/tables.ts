@@ -83,7 +83,7 @@ const cycles: Table<Cycle> = {
 };
 
 // left counts the orders that a cycle left, by reason.
-function left(c: Cycle): string {
+export function left(c: Cycle): string {
   const counts = new Map<string, number>();
   for (const u of c.unserved) counts.set(u.reason, (counts.get(u.reason) ?? 0) + 1);
   return [...counts].map(([reason, n]) => `${n} ${plain(reason)}`).join(", ") + (c.unservedTotal > c.unserved.length ? ", more" : "");
@@ -115,14 +115,14 @@ export class TableView {
 
   update(s: Store, selected: Key | null): void {
     const t = tables[this.kind] as Table<{ id: string }>, find = byId<HTMLInputElement>("find").value.trim().toLowerCase();
-    const all = t.rows(s).map((row) => [row, t.columns.map((c) => c.text(row, s))] as const)
-      .filter(([row, texts]) => !find || [row.id, ...texts].some((text) => text.toLowerCase().includes(find)));
+    const texts = (row: { id: string }) => t.columns.map((c) => c.text(row, s));
+    const all = t.rows(s).filter((row) => !find || [row.id, ...texts(row)].some((text) => text.toLowerCase().includes(find)));
     const focus = document.activeElement as HTMLElement | null, kept = new Set<string>();
-    all.slice(0, most).forEach(([row, texts], i) => {
+    all.slice(0, most).forEach((row, i) => {
       kept.add(row.id);
       let tr = this.rows.get(row.id);
-      if (!tr) this.rows.set(row.id, (tr = this.make(row.id, texts.length)));
-      texts.forEach((text, n) => set(n ? tr.cells[n] : tr.cells[0].firstElementChild!, text));
+      if (!tr) this.rows.set(row.id, (tr = this.make(row.id, t.columns.length)));
+      texts(row).forEach((text, n) => set(n ? tr.cells[n] : tr.cells[0].firstElementChild!, text));
       const tone = t.tone?.(row, s) ?? "", on = selected?.kind === t.kind && selected.id === row.id;
       if (tr.className !== tone) tr.className = tone;
       tr.cells[0].firstElementChild!.setAttribute("aria-pressed", String(on));

@@ -16,6 +16,7 @@ export interface Order {
   id: string; status: string; priority?: string; productType?: string; pickupLocation?: Place; deliveryLocation: Place;
   createdAt?: string; deadline?: string; deliveredAt?: string; held: boolean; heldReason?: string; late: boolean;
   assignedDroneId?: string; assignedMissionId?: string; waiting?: { depotId?: string; reason: string }[];
+  pinnedDroneId?: string; forbiddenDroneIds?: string[];
 }
 
 export interface Waypoint { type: string; position: Place; relatedOrderId?: string; relatedWarehouseId?: string; eta?: string }

@@ -10,7 +10,8 @@ export interface Verb {
   path: string;
   says: string; // what it does
   fields?: Record<string, string>; // of the request, beside the reason
-  choice?: { name: string; label: string; values?: string[]; value: string }; // one more field: of values, or a time
+  // One more field: of values, a time, or a text with suggestions.
+  choice?: { name: string; label: string; values?: string[]; suggest?: string[]; value: string };
 }
 
 // verbsFor lists what somebody may do to an entity as it is.
@@ -27,6 +28,12 @@ export function verbsFor(s: Store, k: Key, may: string[]): Verb[] {
     if (o && open(o)) {
       add("Priority", "priority", "The next cycle plans with it.", { name: "priority", label: "Priority", values: ["CRITICAL", "HIGH", "STANDARD"], value: o.priority ?? "STANDARD" });
       add("Deadline", "deadline", "The next cycle plans with it.", { name: "deadline", label: "Deadline", value: o.deadline ?? "" });
+      const drones = [...s.all.drone.keys()].sort(), forbidden = o.forbiddenDroneIds ?? [];
+      const drone = (suggest: string[], value = "") => ({ name: "droneId", label: "Drone", suggest, value });
+      if (o.pinnedDroneId) add("Unpin", "unpin", `Drones other than ${o.pinnedDroneId} may take it again.`);
+      add("Pin", "pin", "Only this drone takes it.", drone(drones.filter((id) => !forbidden.includes(id)), o.assignedDroneId));
+      add("Forbid", "forbid", "This drone does not take it.", drone(drones.filter((id) => !forbidden.includes(id))));
+      if (forbidden.length) add("Allow", "allow", "This drone may take it again.", { name: "droneId", label: "Drone", values: forbidden, value: forbidden[0] });
     }
     if (o?.status === "PENDING") {
       if (o.held) add("Release", "release", "It is planned again."); else add("Hold", "hold", "It is not planned until it is released.");
@@ -52,8 +59,14 @@ export function confirm(v: Verb, done: (said: string) => void): void {
   let choice: HTMLInputElement | HTMLSelectElement | undefined;
   if (v.choice?.values) {
     choice = el("select");
-    for (const value of v.choice.values) choice.append(el("option", plain(value), { value }));
+    for (const value of v.choice.values) choice.append(el("option", v.choice.name === "droneId" ? value : plain(value), { value }));
     choice.value = v.choice.value;
+  } else if (v.choice?.suggest) {
+    choice = el("input", "", { type: "text", list: "suggested", required: "", maxlength: "128", autocomplete: "off", spellcheck: "false" });
+    choice.value = v.choice.value;
+    const list = el("datalist", "", { id: "suggested" });
+    for (const value of v.choice.suggest) list.append(el("option", "", { value }));
+    form.append(list);
   } else if (v.choice) {
     choice = el("input", "", { type: "datetime-local", step: "1", required: "" });
     const at = time(v.choice.value);
@@ -68,7 +81,7 @@ export function confirm(v: Verb, done: (said: string) => void): void {
   form.addEventListener("submit", (e) => {
     e.preventDefault();
     const body: Record<string, string> = { ...v.fields, reason: reason.value };
-    if (choice) body[v.choice!.name] = v.choice!.values ? choice.value : new Date(choice.value).toISOString();
+    if (choice) body[v.choice!.name] = v.choice!.values || v.choice!.suggest ? choice.value.trim() : new Date(choice.value).toISOString();
     send.disabled = true;
     wrong.textContent = "";
     ask(v.path, body).then(() => { box.close(); done(`${v.name}: done`); },
