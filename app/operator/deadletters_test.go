@@ -205,6 +205,9 @@ func TestDeadLetters_EveryMalformedMessageIsKeptWithItsReason(t *testing.T) {
 // F-DLQ-01, F-WIRE-03: a poison message of the largest size is truncated to what a letter
 // can hold, and is not redelivered for ever. A truncated letter is never replayed.
 func TestDeadLetters_HoldWhatFitsOfTheLargestMessages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("moves messages of 10 MB; run without -short")
+	}
 	b := openBusyOffice(t)
 	ctx := t.Context()
 	attributes := func(n, bytes int) map[string]string {
