@@ -19,7 +19,8 @@ func TestBackend_KeepsTheContract(t *testing.T) {
 
 // L-TST-01: equal outcomes on both backends, call by call.
 func TestBackend_HasTheSameOutcomesAsMemory(t *testing.T) {
-	for seed := range uint64(8) {
+	t.Parallel()
+	for seed := range uint64(4) {
 		start := time.Now()
 		memoryClock, storeClock := locktest.NewClock(start), locktest.NewClock(start)
 		inMemory, memoryEvents := observed(t, memlock.New(memlock.WithClock(memoryClock)))

@@ -31,8 +31,11 @@ func (c skewedClock) Now() time.Time { return c.Clock.Now().Add(c.offset) }
 func runTime(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("LOCK_HISTORY")
-	if text == "" {
-		return 4 * time.Second
+	switch {
+	case text == "" && testing.Short():
+		return time.Second
+	case text == "":
+		return 2 * time.Second
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 // L-TST-01
 func TestBackend_KeepsTheContract(t *testing.T) {
+	t.Parallel()
 	server := startRedis(t)
 	locktest.RunServerTime(t, func(t *testing.T) lock.Backend {
 		return newBackend(t, dial(t, server.Addr()), Config{Prefix: fresh(), SkipDurabilityCheck: true})
@@ -20,6 +21,7 @@ func TestBackend_KeepsTheContract(t *testing.T) {
 
 // L-TST-01, L-EVT-01: equal outcomes and events as in memory, call by call.
 func TestBackend_HasTheSameOutcomesAsMemory(t *testing.T) {
+	t.Parallel()
 	client := dial(t, startRedis(t).Addr())
 	for seed := range uint64(8) {
 		run := func(b lock.Backend) (lines, events []string) {

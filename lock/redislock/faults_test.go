@@ -30,6 +30,7 @@ func (r rig) settled(t *testing.T) {
 // L-ACQ-05, L-ACQ-06, B-03: requests and replies are lost once. The call is made again, and
 // its answer is that of one call.
 func TestBackend_SurvivesALostRequestOrReply(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, Config{})
 	for name, fault := range map[string]tcpproxy.Fault{
 		"request":                {CutBefore: true},
@@ -70,6 +71,7 @@ func TestBackend_SurvivesALostRequestOrReply(t *testing.T) {
 // L-TIME-04: an extension that nobody waits for any more is executed after a longer one.
 // The lease still lasts as long as its holder believes.
 func TestBackend_ExecutesALateExtensionWithoutHarm(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, Config{})
 	h, err := lock.Acquire(bg, r.faulty, key, lock.WithTTL(time.Minute))
 	if err != nil {
@@ -97,6 +99,7 @@ func TestBackend_ExecutesALateExtensionWithoutHarm(t *testing.T) {
 
 // L-ACQ-06, L-ERR-01: what was not answered in the end is unknown, and given back.
 func TestBackend_SaysWhatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
 	server := startRedis(t)
 	for _, row := range []struct {
 		name    string
@@ -144,6 +147,7 @@ func TestBackend_SaysWhatItDoesNotKnow(t *testing.T) {
 
 // L-ERR-01: nothing is sent to a server that is away, so nothing is unknown.
 func TestBackend_KnowsThatNothingWasSent(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, Config{})
 	r.server.Kill()
 	_, err := r.direct.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl})
@@ -159,6 +163,7 @@ func TestBackend_KnowsThatNothingWasSent(t *testing.T) {
 // L-FENCE-01: locks and counters survive a server that is killed, and so does the client.
 // The scripts are gone from the server's cache (NOSCRIPT).
 func TestBackend_GoesOnAfterARestart(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, Config{})
 	first := mustAcquire(t, r.direct, key)
 	r.client.Do(bg, "set", "flushed", "1") // appendfsync everysec writes before it answers

@@ -107,7 +107,7 @@ func TestBackend_HistoriesOfAFailover(t *testing.T) {
 			link := startProxy(t, n.primary.Addr())
 			replica, promoted := startReplica(t, dial(t, n.primary.Addr()), link.Addr())
 			next := startRedis(t)
-			history.Trial{Want: want, Acquisitions: 600, Store: history.Store{
+			history.Trial{Want: want, Acquisitions: 300, Store: history.Store{
 				Time: lockspec.ServerTime, Connect: n.connect, Forgets: replicas > 0,
 				Fail: func() {
 					link.Refuse() // the replica lags from here

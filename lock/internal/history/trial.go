@@ -64,9 +64,9 @@ func (tr Trial) Run(t *testing.T) {
 	case *acquisitions > 0:
 		total = *acquisitions
 	case testing.Short():
-		total = 200
+		total = 150
 	default:
-		total = 600
+		total = 400
 	}
 	want := tr.Want
 	if want == "" {
