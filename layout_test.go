@@ -73,6 +73,7 @@ var rooms = []struct {
 	{"app/planview", []string{"solver", "internal/terminal"}},
 	{"httpapi/console", nil},
 	{"httpapi/identity", []string{"domain"}},
+	{"httpapi/ratelimit", nil},
 	{"sim/invariant", []string{"domain"}},
 	{"sim/explore", []string{"domain", "policy", "sim/invariant"}},
 	{"sim/fleetsim", []string{"domain", "adapters/wire", "proto", "sim/invariant"}},

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dronefleet/dronefleet/httpapi/identity"
+	"github.com/dronefleet/dronefleet/httpapi/ratelimit"
 )
 
 // Access says who may call what. The zero value requires no credentials, answers
@@ -27,6 +28,12 @@ type Access struct {
 	IAP *identity.Verifier
 	// Metrics is who may read /metrics.
 	Metrics MetricsAccess
+	// Limiter bounds what each caller may ask; nil for no limits.
+	Limiter *ratelimit.Limiter
+	// Proxies are those whose header X-Forwarded-For is believed.
+	Proxies []Proxy
+	// Origins are those whose pages may read answers, besides the API's own.
+	Origins []Origin
 	// AnyHost answers requests without credentials for any host name, not only for
 	// this machine's. It has no effect if credentials are required.
 	AnyHost bool
@@ -69,19 +76,37 @@ func callerOf(ctx context.Context) identity.Caller {
 	return c
 }
 
-// guard passes requests of callers with a role to h.
-func (a *API) guard(role identity.Role, h http.Handler) http.Handler {
+// guard passes requests of callers with the endpoint's role to h, within the caller's
+// limits. A request without valid credentials counts for its address.
+func (a *API) guard(e endpoint, h http.Handler) http.Handler {
+	if e.role == "" {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			a.pass(w, r, a.addressOf(r), e.budget(), h)
+		})
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		caller, err := a.admit(role, w, r)
-		if err != nil {
-			if p := asProblem(err); p.Status < http.StatusInternalServerError {
-				a.log.InfoContext(r.Context(), "HTTP request rejected", slog.String("path", r.URL.EscapedPath()),
-					slog.Int("status", p.Status), slog.String("remote", r.RemoteAddr), slog.Any("err", err))
-			}
+		caller, err := a.admit(e.role, w, r)
+		switch {
+		case err != nil && asProblem(err).Status >= http.StatusInternalServerError:
 			a.refuse(w, r, err)
-			return
+		case err != nil:
+			a.pass(w, r, a.addressOf(r), e.budget(), a.rejecting(err))
+		default:
+			payer := caller.Name
+			if caller.Method == identity.NoMethod {
+				payer = a.addressOf(r)
+			}
+			a.pass(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)), payer, e.budget(), h)
 		}
-		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
+	})
+}
+
+// rejecting logs and answers a request that must not be served.
+func (a *API) rejecting(err error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a.log.InfoContext(r.Context(), "HTTP request rejected", slog.String("path", r.URL.EscapedPath()),
+			slog.Int("status", asProblem(err).Status), slog.String("remote", r.RemoteAddr), slog.Any("err", err))
+		a.refuse(w, r, err)
 	})
 }
 

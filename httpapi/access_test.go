@@ -54,6 +54,7 @@ type guarded struct {
 	log       *log
 	sent      []string // tokens
 	lockStore connect.LockStore
+	access    httpapi.Access
 }
 
 // Claims of callers.
@@ -85,6 +86,7 @@ func newGuarded(t *testing.T, metrics httpapi.MetricsAccess, extend ...func(*gua
 	for _, more := range extend {
 		more(g, &access)
 	}
+	g.access = access
 	g.served = serveWithLocks(t, emutest.Hosts(t), g.lockStore, access, logger)
 	return g
 }

@@ -106,6 +106,9 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	r = r.WithContext(ctx)
 	r.Body = http.MaxBytesReader(w, r.Body, MaxBodyBytes)
+	if a.shareWith(w, r) {
+		return
+	}
 	a.handler.ServeHTTP(w, r)
 }
 

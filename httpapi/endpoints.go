@@ -66,7 +66,7 @@ func (a *API) fleetEndpoints() []endpoint {
 	return []endpoint{
 		{get, "/api/v1/optimizer/snapshot", viewer, "Read what a solve cycle of a depot would see now.", []parameter{depot}, nil, writesA("application/json", schema{"type": "object"}, a.snapshot)},
 		{get, "/api/v1/snapshot", viewer, "Read the fleet as it was at a past time.", []parameter{pastTime}, nil, writes(a.past)},
-		{get, "/api/v1/stream", viewer, "Follow the fleet: its state, then what changes. See docs/stream.md.", []parameter{streamKinds, streamDepot, streamArea}, nil, writesA("text/event-stream", schema{"type": "string"}, a.stream)},
+		{get, streamPath, viewer, "Follow the fleet: its state, then what changes. See docs/stream.md.", []parameter{streamKinds, streamDepot, streamArea}, nil, writesA("text/event-stream", schema{"type": "string"}, a.stream)},
 		{get, "/api/v1/drones", viewer, "List drones.", listed("drones", choice("status", domain.DroneStatuses)), nil, list("drones", a.drones, entity.OfDrone)},
 		{get, "/api/v1/orders", viewer, "List orders, and why those that wait do.", listed("orders", choice("status", domain.OrderStatuses), onlyHeld), nil, pages("orders", a.orders)},
 		{get, "/api/v1/missions", viewer, "List missions.", listed("missions", choice("status", domain.MissionStatuses)), nil, list("missions", a.missions, entity.OfMission)},
@@ -172,7 +172,7 @@ func (a *API) route(table []endpoint) http.Handler {
 
 // serve checks a request and writes the endpoint's answer.
 func (a *API) serve(e endpoint) http.Handler {
-	var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return a.guard(e, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		req, err := e.read(r)
 		var answered any
 		if err == nil {
@@ -190,11 +190,7 @@ func (a *API) serve(e endpoint) http.Handler {
 		default:
 			a.write(w, r, http.StatusOK, "application/json", answered)
 		}
-	})
-	if e.role != "" {
-		h = a.guard(e.role, h)
-	}
-	return h
+	}))
 }
 
 // wrongMethod answers a path that exists for other methods.

@@ -17,6 +17,9 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
+// streamPath is where the stream is.
+const streamPath = "/api/v1/stream"
+
 const (
 	// streamEvery is the least time between two events of changes to one viewer.
 	streamEvery = 250 * time.Millisecond

@@ -22,6 +22,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"github.com/dronefleet/dronefleet/httpapi/ratelimit"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/sim/devrun"
 	"github.com/dronefleet/dronefleet/solver"
@@ -66,11 +67,33 @@ func fleet(t *testing.T, cfg devrun.Config) running {
 		}
 		if r.hosts.PubSubHost != "" {
 			go io.Copy(io.Discard, out)
+			t.Cleanup(r.staysWithinLimits(t))
 			return r
 		}
 	}
 	t.Fatal(lines.Err())
 	return r
+}
+
+// staysWithinLimits fails a test during which a request was refused because of the
+// default limits (F-API-10). A fleet that the test has stopped is not asked.
+func (r running) staysWithinLimits(t *testing.T) func() {
+	return func() {
+		resp, err := http.Get(r.url + "/metrics")
+		if err != nil {
+			return
+		}
+		defer resp.Body.Close()
+		metrics, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, budget := range ratelimit.Budgets {
+			if want := fmt.Sprintf("\ndronefleet_http_limited_total{budget=%q} 0\n", budget); !strings.Contains(string(metrics), want) {
+				t.Errorf("the page was refused for its %s", budget)
+			}
+		}
+	}
 }
 
 // chromium starts a browser.

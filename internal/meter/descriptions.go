@@ -67,6 +67,8 @@ var (
 		"Calls of the locks' store that are missing in lock_events_total because they came too fast to be counted.")
 	pickedUpAgainTotal = describe("parcels_picked_up_again_total", counter,
 		"Orders picked up by a second mission although, as a late report shows, their parcel had already been put down.")
+	httpLimitedTotal = describe("http_limited_total", counter,
+		"HTTP requests refused with 429 because their caller had used up its limit, by budget (reads, commands, streams).", "budget")
 	publishToCommitSeconds = describe("publish_to_commit_seconds", histogram,
 		"Seconds from a message's publication to the commit of its effect; telemetry_status and telemetry_position are telemetry's two tiers.", "kind")
 	cycleSeconds = describe("cycle_seconds", histogram,

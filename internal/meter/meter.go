@@ -46,7 +46,8 @@ type Meter struct {
 	locks      map[string]*Lock
 	lockEvents map[LockEvent]*Counter
 	backlogs   map[string]*Backlog
-	idle       map[string]float64 // depots that were ever without cycles: 1 while they are
+	limited    map[string]*Counter // HTTP requests over a limit, by budget
+	idle       map[string]float64  // depots that were ever without cycles: 1 while they are
 }
 
 type rpcKey struct{ operation, method string }
@@ -63,6 +64,7 @@ func New() *Meter {
 		locks:      map[string]*Lock{},
 		lockEvents: map[LockEvent]*Counter{},
 		backlogs:   map[string]*Backlog{},
+		limited:    map[string]*Counter{},
 		idle:       map[string]float64{},
 	}
 }
@@ -95,6 +97,12 @@ func (m *Meter) CommitRetried(ctx context.Context) {
 	entry(m, m.retries, operation(ctx)).Inc()
 	trace.SpanFromContext(ctx).AddEvent("commit retried: another writer was faster")
 }
+
+// budgets are those of Limited.
+var budgets = []string{"reads", "commands", "streams"}
+
+// Limited counts the HTTP requests that were over a limit of a budget.
+func (m *Meter) Limited(budget string) *Counter { return entry(m, m.limited, budget) }
 
 // SetIdleDepots stores which depots have no cycles although orders wait.
 func (m *Meter) SetIdleDepots(ids []string) {

@@ -59,6 +59,9 @@ func (m *Meter) collectMessages(c collector) {
 	c.count(commandsPublishedTotal, m.CommandsPublished.Value())
 	c.count(outboxOverflowTotal, m.OutboxOverflow.Value())
 	c.count(pickedUpAgainTotal, m.PickedUpAgain.Value())
+	for _, budget := range budgets {
+		c.count(httpLimitedTotal, m.Limited(budget).Value(), budget)
+	}
 }
 
 func (m *Meter) collectFirestore(c collector) {

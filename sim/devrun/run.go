@@ -24,6 +24,7 @@ import (
 	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
 	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
 	"github.com/dronefleet/dronefleet/httpapi"
+	"github.com/dronefleet/dronefleet/httpapi/ratelimit"
 	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/simclock"
@@ -234,7 +235,7 @@ func (run *devRun) run(ctx context.Context) error {
 	var managing errgroup.Group
 	start(&managing, func() error {
 		defer stopSettling()
-		return httpapi.ServeManager(managerCtx, run.manager, httpapi.Site{Access: httpapi.Access{AnyHost: run.cfg.InsecureHTTP}}, run.api)
+		return httpapi.ServeManager(managerCtx, run.manager, httpapi.Site{Access: httpapi.Access{AnyHost: run.cfg.InsecureHTTP, Limiter: ratelimit.New(ratelimit.Default, time.Now)}}, run.api)
 	})
 	start(&managing, func() error { return run.watchSubscriptions(managerCtx) })
 	commandCtx, stopCommands := context.WithCancel(background)

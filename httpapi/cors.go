@@ -1,0 +1,69 @@
+package httpapi
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Origin is the origin of a web page, such as https://board.example.org.
+type Origin string
+
+// UnmarshalText implements encoding.TextUnmarshaler. Browsers send an origin in exactly
+// one form, and no other is accepted.
+func (o *Origin) UnmarshalText(text []byte) error {
+	const fix = "give each origin in full, such as https://board.example.org or http://localhost:3000: no *, no path, in lower case"
+	u, err := url.Parse(string(text))
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || strings.Contains(u.Host, "*") {
+		return errors.New(fix)
+	}
+	defaultPort := map[string]string{"https": "443", "http": "80"}[u.Scheme]
+	if exact := u.Scheme + "://" + strings.ToLower(u.Host); exact != string(text) || strings.HasSuffix(u.Host, ":") || u.Port() == defaultPort {
+		return errors.New(fix)
+	}
+	*o = Origin(text)
+	return nil
+}
+
+const (
+	corsMethods = "GET, HEAD, POST"
+	corsHeaders = "Authorization, Content-Type, Last-Event-ID"
+	corsExposed = "Retry-After, WWW-Authenticate"
+	// corsMaxAge is for how many seconds a browser may remember a preflight.
+	corsMaxAge = "600"
+)
+
+// shareWith lets the pages of the configured origins read the API's answers
+// (Cross-Origin Resource Sharing). It never allows credentials: such a page sends a
+// bearer token of its own, and the browser adds neither session nor proxy's cookies. It
+// reports whether it has answered the request, which was a preflight.
+func (a *API) shareWith(w http.ResponseWriter, r *http.Request) (answered bool) {
+	if len(a.access.Origins) == 0 || !strings.HasPrefix(r.URL.Path, "/api/") {
+		return false
+	}
+	h := w.Header()
+	h.Add("Vary", "Origin") // whatever the origin: a cache must not give one's answer to another
+	origin := r.Header.Get("Origin")
+	preflight := r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""
+	if preflight {
+		h.Add("Vary", "Access-Control-Request-Method, Access-Control-Request-Headers")
+	}
+	if origin == "" || len(r.Header.Values("Origin")) != 1 || !slices.Contains(a.access.Origins, Origin(origin)) {
+		if preflight {
+			a.refuse(w, r, problem(http.StatusForbidden, "pages of %.128q must not use this API; add the origin to --cors-origins", origin))
+		}
+		return preflight
+	}
+	h.Set("Access-Control-Allow-Origin", origin)
+	if !preflight {
+		h.Set("Access-Control-Expose-Headers", corsExposed)
+		return false
+	}
+	h.Set("Access-Control-Allow-Methods", corsMethods)
+	h.Set("Access-Control-Allow-Headers", corsHeaders)
+	h.Set("Access-Control-Max-Age", corsMaxAge)
+	w.WriteHeader(http.StatusNoContent)
+	return true
+}

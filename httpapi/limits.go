@@ -1,0 +1,147 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dronefleet/dronefleet/httpapi/ratelimit"
+)
+
+// Proxy is an address, or a range of them, of proxies in front of the API.
+type Proxy struct{ addresses netip.Prefix }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (p *Proxy) UnmarshalText(text []byte) error {
+	value := string(text)
+	if address, err := netip.ParseAddr(value); err == nil && address.Zone() == "" {
+		address = address.Unmap()
+		p.addresses = netip.PrefixFrom(address, address.BitLen())
+		return nil
+	}
+	addresses, err := netip.ParsePrefix(value)
+	if err != nil || addresses != addresses.Masked() {
+		return errors.New("give an address such as 203.0.113.7, or a range such as 169.254.0.0/16 with no bits set after the prefix")
+	}
+	p.addresses = addresses
+	return nil
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (p Proxy) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// String is the proxy in the form that UnmarshalText takes.
+func (p Proxy) String() string { return p.addresses.String() }
+
+// budget is what a request to the endpoint counts for; "" for a probe, which is not
+// limited: an orchestrator that gets no answer restarts the process.
+func (e endpoint) budget() ratelimit.Budget {
+	switch {
+	case e.path == "/healthz" || e.path == "/readyz" || e.path == "/metrics":
+		return ""
+	case e.path == streamPath:
+		return ratelimit.Streams
+	case e.method == http.MethodGet:
+		return ratelimit.Reads
+	}
+	return ratelimit.Commands
+}
+
+// pass has h answer a request unless the caller has used up its budget. Opening a stream
+// also counts as a read.
+func (a *API) pass(w http.ResponseWriter, r *http.Request, caller string, b ratelimit.Budget, h http.Handler) {
+	counted := b
+	if b == ratelimit.Streams {
+		counted = ratelimit.Reads
+	}
+	if b != "" {
+		if wait := a.access.Limiter.Take(caller, counted); wait > 0 {
+			a.limit(w, r, caller, counted, wait)
+			return
+		}
+	}
+	if b == ratelimit.Streams {
+		closed := a.access.Limiter.OpenStream(caller)
+		if closed == nil {
+			a.limit(w, r, caller, b, streamRetry)
+			return
+		}
+		defer closed()
+	}
+	h.ServeHTTP(w, r)
+}
+
+// streamRetry is how long a caller with too many streams is told to wait.
+const streamRetry = 10 * time.Second
+
+// limit answers a request that is over a limit. It is counted, not logged: the log must
+// not grow with what a caller sends.
+func (a *API) limit(w http.ResponseWriter, r *http.Request, caller string, b ratelimit.Budget, wait time.Duration) {
+	a.meter.Limited(string(b)).Inc()
+	seconds := int(max(1, (wait+time.Second-1)/time.Second))
+	detail := fmt.Sprintf("%s reads too often; wait %d s (--rate-reads)", caller, seconds)
+	switch b {
+	case ratelimit.Commands:
+		detail = fmt.Sprintf("%s sends commands too often; wait %d s (--rate-commands)", caller, seconds)
+	case ratelimit.Streams:
+		detail = fmt.Sprintf("%s has as many streams open as it may; close one (--max-streams)", caller)
+	}
+	p := problem(http.StatusTooManyRequests, "%s", detail)
+	p.headers = map[string]string{"Retry-After": strconv.Itoa(seconds)}
+	a.refuse(w, r, p)
+}
+
+// addressOf names the address that a request comes from, for limits. An IPv6 client has a
+// whole /64 to choose addresses from, so that counts as one.
+func (a *API) addressOf(r *http.Request) string {
+	address := clientAddress(r, a.access.Proxies)
+	if !address.IsValid() {
+		return "an unknown address"
+	}
+	if address.Is6() {
+		if network, err := address.WithZone("").Prefix(64); err == nil {
+			return "network " + network.String()
+		}
+	}
+	return "address " + address.String()
+}
+
+// clientAddress is the address of the client of a request. The header X-Forwarded-For
+// counts only as far as trusted proxies have written it: each appends the address that it
+// was asked from, so the client is the last one that is not a proxy's.
+func clientAddress(r *http.Request, proxies []Proxy) netip.Addr {
+	trusted := func(a netip.Addr) bool {
+		return slices.ContainsFunc(proxies, func(p Proxy) bool { return p.addresses.Contains(a) })
+	}
+	address := parseAddress(r.RemoteAddr)
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for _, hop := range slices.Backward(hops) {
+		if !trusted(address) {
+			break
+		}
+		next := parseAddress(strings.TrimSpace(hop))
+		if !next.IsValid() {
+			break
+		}
+		address = next
+	}
+	return address
+}
+
+// parseAddress parses an address with or without a port; it is not valid if text has none.
+func parseAddress(text string) netip.Addr {
+	if host, _, err := net.SplitHostPort(text); err == nil {
+		text = host
+	}
+	address, err := netip.ParseAddr(text)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return address.Unmap()
+}
