@@ -41,6 +41,10 @@ type DecisionState struct {
 	// none. A depot that is absent was not looked up: its lock then counts as having
 	// handed out the highest applied and nothing above it. See NeedsIssued.
 	Issued Fences
+	// WarehousesDeleted is when warehouses were deleted lately: a cycle that read its
+	// snapshot before may still send drones there.
+	WarehousesDeleted map[domain.WarehouseID]time.Time
+
 	Drone  *domain.Drone // nil if unknown
 	Orders map[domain.OrderID]domain.Order
 	// OrdersWritten is when each order's document was last written.

@@ -55,7 +55,7 @@ var decisionChecks = []struct {
 	{ReasonFenceMissing, "it has no fence, and decisions without one are not allowed", decisionCase.fenceMissing},
 	{ReasonFenceUnknown, "the depot's lock never handed out its fence", decisionCase.fenceUnknown},
 	{ReasonStaleFence, "its fence is below the highest applied", decisionCase.staleFence},
-	{ReasonDecisionExpired, "its snapshot is older than 2 min", decisionCase.expired},
+	{ReasonDecisionExpired, "its snapshot is older than 2 min, or older than the deletion of a warehouse on its route", decisionCase.expired},
 	{ReasonDroneUnknown, "there is no such drone", decisionCase.droneUnknown},
 	{ReasonDroneGrounded, "an operator has grounded the drone", byDrone(ReasonDroneGrounded)},
 	{ReasonDroneNotIdle, "the drone is not IDLE", byDrone(ReasonDroneNotIdle)},
@@ -122,11 +122,15 @@ func (c decisionCase) staleFence() string {
 }
 
 func (c decisionCase) expired() string {
-	age := c.now.Sub(c.seen)
-	if age <= c.MaxAge {
-		return ""
+	if age := c.now.Sub(c.seen); age > c.MaxAge {
+		return fmt.Sprintf("its snapshot is %s old, more than %s", age.Round(time.Second), c.MaxAge)
 	}
-	return fmt.Sprintf("its snapshot is %s old, more than %s", age.Round(time.Second), c.MaxAge)
+	for _, stop := range c.decision.Route {
+		if deleted := c.WarehousesDeleted[stop.WarehouseID]; c.seen.Before(deleted) {
+			return fmt.Sprintf("warehouse %s was deleted after its snapshot", stop.WarehouseID)
+		}
+	}
+	return ""
 }
 
 func (c decisionCase) droneUnknown() string {

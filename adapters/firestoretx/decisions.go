@@ -72,6 +72,9 @@ func (t *txn) readDecisionState(d domain.Decision) (policy.DecisionState, error)
 		return state, err
 	}
 	state.Fences = policy.Fences{d.DepotID: fence}
+	if state.WarehousesDeleted, err = decodeDeletions(snaps[1]); err != nil {
+		return state, err
+	}
 	t.drones[d.DroneID] = decodeDrone(snaps[2])
 	if doc := t.drones[d.DroneID]; doc.exists {
 		if doc.err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"cloud.google.com/go/firestore"
 
@@ -134,6 +135,75 @@ func decodeFence(snap *firestore.DocumentSnapshot) (string, error) {
 		return "", &MalformedError{wrap(err, "document %s: field fence", snap.Ref.Path)}
 	}
 	return fence, nil
+}
+
+// deletedWarehouses is the field with the times at which warehouses were deleted lately.
+// It stands where every decision of a depot reads it anyway.
+const deletedWarehouses = "deletedWarehouses"
+
+// unissued is a fence that no lock hands out. A depot that has applied none may have it.
+const unissued = "0"
+
+func decodeDeletions(snap *firestore.DocumentSnapshot) (map[domain.WarehouseID]time.Time, error) {
+	if !snap.Exists() {
+		return nil, nil
+	}
+	field, present := snap.Data()[deletedWarehouses]
+	if !present {
+		return nil, nil
+	}
+	stored, ok := field.(map[string]any)
+	if !ok {
+		return nil, &MalformedError{wrap(wrongType("a map", field), "document %s: field %s", snap.Ref.Path, deletedWarehouses)}
+	}
+	deletions := map[domain.WarehouseID]time.Time{}
+	for id, value := range stored {
+		at, ok := value.(time.Time)
+		if !ok {
+			return nil, &MalformedError{wrap(wrongType("a time", value), "document %s: field %s of %s", snap.Ref.Path, deletedWarehouses, id)}
+		}
+		deletions[domain.WarehouseID(id)] = at
+	}
+	return deletions, nil
+}
+
+// outdateDecisions makes every decision from a snapshot that has the warehouse expire,
+// once the transaction commits. It reads when it is called and writes when the returned
+// function is.
+func (t *txn) outdateDecisions(warehouse string) (write func() error, err error) {
+	s := t.store
+	refs := []*firestore.DocumentRef{s.doc(Control, controlNoDepot)}
+	err = each(t.Documents(s.client.Collection(Depots).Select()), func(doc *firestore.DocumentSnapshot) error {
+		refs = append(refs, s.doc(Control, controlID(domain.DepotID(doc.Ref.ID))))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	controls, err := t.get(refs...)
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		for _, control := range controls {
+			// The commit's time, to which read times compare.
+			deletions := map[string]any{warehouse: firestore.ServerTimestamp}
+			known, _ := decodeDeletions(control) // what is malformed is for decisions to report
+			for id, at := range known {
+				if string(id) != warehouse && t.now.Sub(at) > s.assignment.MaxAge+s.assignment.CommitDelay {
+					deletions[string(id)] = firestore.Delete
+				}
+			}
+			fields := map[string]any{deletedWarehouses: deletions}
+			if !control.Exists() {
+				fields["fence"] = unissued // earlier versions take a document without one for malformed
+			}
+			if err := t.Set(control.Ref, fields, firestore.MergeAll); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
 }
 
 func asFence(stored any) (string, error) {

@@ -42,11 +42,27 @@ func TestFleet_RefusesProjectsThatAreNotForTests(t *testing.T) {
 	dronefleet.Refuses(t, emulators, 1, []string{"--places"}, "fleet", "--places=/does/not/exist")
 }
 
+// The command that a fleet without a depot is told to run works as it is printed.
+func TestFleet_NamesACommandThatCreatesADepot(t *testing.T) {
+	hosts := emutest.Hosts(t)
+	_, said := dronefleet.Run(t, hosts, 1, "fleet")
+	_, rest, _ := strings.Cut(said, `"statemanager `)
+	command, _, found := strings.Cut(rest, `"`)
+	if !found {
+		t.Fatalf("no command in %q", said)
+	}
+	cmd := statemanager.Command(t, hosts, strings.Fields(command)...)
+	cmd.Dir = "../.." // where examples are
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "1 changed, 0 as before") {
+		t.Errorf("%s: %v: %s", command, err, out)
+	}
+}
+
 // F-API-07: fleets share the State Manager and the optimizer of others; one leaves and
 // comes back, one is killed, and neither disturbs the other.
 func TestFleet_JoinsLeavesAndComesBack(t *testing.T) {
 	hosts := emutest.Hosts(t)
-	dronefleet.Refuses(t, hosts, 1, []string{"no depot yet", "statemanager depots apply -f examples/paris.yaml"}, "fleet")
+	dronefleet.Refuses(t, hosts, 1, []string{"no depot yet", "statemanager depots apply -f examples/paris.yaml --reason setup"}, "fleet")
 	file := filepath.Join(t.TempDir(), "report.json")
 	start := func(name string, more ...string) *clitest.Process {
 		p := dronefleet.Start(t, hosts, append([]string{"fleet", "--name=" + name, "--drones=4", "--orders-per-minute=60"}, more...)...)

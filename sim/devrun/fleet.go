@@ -164,7 +164,7 @@ func (run *fleetRun) places(ctx context.Context) error {
 		return err
 	}
 	if len(depots.Items) == 0 {
-		return fmt.Errorf("this fleet has no depot yet; create one with \"statemanager depots apply -f examples/paris.yaml\", or give --places=examples/paris.yaml")
+		return fmt.Errorf("this fleet has no depot yet; create one with \"statemanager depots apply -f examples/paris.yaml --reason setup\", or give --places=examples/paris.yaml")
 	}
 	warehouses, err := run.store().Warehouses(ctx)
 	if err != nil {
@@ -186,7 +186,7 @@ func (run *fleetRun) droneIDs() []domain.DroneID {
 
 // introduce stores the drones and releases those that were grounded when this fleet left.
 func (run *fleetRun) introduce(ctx context.Context, known map[domain.DroneID]domain.Drone) error {
-	if err := run.store().Setup(ctx, nil, nil, run.world.Drones); err != nil {
+	if err := run.store().Introduce(ctx, run.world.Drones); err != nil {
 		return err
 	}
 	return run.each(func(id domain.DroneID) error {
