@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
+	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/domain"
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
 	"github.com/dronefleet/dronefleet/emulator/firestore/fault"
@@ -346,7 +348,7 @@ func TestAPI_BreaksLocks(t *testing.T) {
 	ann := g.token(asOperator)
 	const path, body = "/api/v1/locks/break", `{"key": "optimizer:cycle:DEPOT-1", "reason": "its clock is ahead"}`
 	g.asks(ann, "POST", path, `{"key": "", "reason": ""}`, 400, "key is empty", "reason is blank")
-	g.asks(ann, "POST", path, `{"key": "a/b", "reason": "x"}`, 400, "lock key")
+	g.asks(ann, "POST", path, `{"key": "a/b", "reason": "x"}`, 400, "key \"a/b\" is invalid")
 	g.asks(ann, "POST", path, body, 200, `"broken":true`, string(held.Fence))
 	g.asks(ann, "POST", path, body, 200, `"broken":false`)
 	if is, err := locks.IsLocked(t.Context(), "optimizer:cycle:DEPOT-1"); is || err != nil {
@@ -632,4 +634,34 @@ func TestAPI_ListsDiscardedLettersWhenADiscardFails(t *testing.T) {
 		}
 	}
 	g.asks(g.token(asOperator), "POST", "/api/v1/deadletters/discard", body, 200, `"messageId":"m2"`, `"discarded":1`)
+}
+
+// F-API-05: when applying places fails partway, the problem says what was done, what
+// failed and what was not tried; the same request again does the rest.
+func TestAPI_SaysWhereApplyingPlacesStopped(t *testing.T) {
+	faults := fault.New(1)
+	emutest.ServeFirestore(t, firestoreemu.Options{Faults: faults})
+	g := newGuarded(t, httpapi.MetricsOpen)
+	faults.Add(fault.Rule{RPC: "Commit", NamePrefix: "depots/B", Times: 1, Do: fault.Fail(codes.PermissionDenied)})
+	var depots []string
+	for _, id := range []string{"A", "B", "C", "D"} {
+		depots = append(depots, `{"id": "`+id+`", "position": {"lat": 48, "lon": 2}}`)
+	}
+	body := `{"reason": "x", "depots": [` + strings.Join(depots, ", ") + `]}`
+	answer := g.asks(g.token(asOperator), "POST", "/api/v1/depots/apply", body, 503, "depot B", "not tried: C, D")
+	var problem struct{ Apply operator.PlaceChanges }
+	if err := json.Unmarshal([]byte(answer.body), &problem); err != nil {
+		t.Fatal(err)
+	}
+	if a := problem.Apply; len(a.Changes) != 1 || a.Changes[0].ID != "A" || a.Failed == nil || a.Failed.ID != "B" || a.Failed.Detail == "" || !slices.Equal(a.NotTried, []string{"C", "D"}) {
+		t.Errorf("%s", answer.body)
+	}
+	if err := json.Unmarshal([]byte(`{"apply": `+g.asks(g.token(asOperator), "POST", "/api/v1/depots/apply", body, 200).body+`}`), &problem); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []domain.PlaceAction{domain.PlaceUnchanged, domain.PlaceCreated, domain.PlaceCreated, domain.PlaceCreated} {
+		if got := problem.Apply.Changes[i].Action; got != want {
+			t.Errorf("again: place %d is %s, want %s", i, got, want)
+		}
+	}
 }

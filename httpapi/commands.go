@@ -348,11 +348,69 @@ func (a *API) breakLock(ctx context.Context, r *request) (brokenLock, error) {
 	broken, err := commands.BreakLock(ctx, req.Key, req.Reason)
 	a.record(ctx, err, slog.String("operator", commands.By), slog.String("command", "locks break"), slog.String("key", req.Key),
 		slog.String("reason", req.Reason), slog.Bool("broken", broken != nil))
+	return brokenLock{broken != nil, broken}, lockProblem(err)
+}
+
+// lockProblem turns an error of the lock library into a problem.
+func lockProblem(err error) error {
 	if unusable, is := errors.AsType[*operator.KeyError](err); is {
-		return brokenLock{}, problem(http.StatusBadRequest, "%s", unusable)
+		return badParameters([]ParameterProblem{{"key", unusable.Detail()}})
 	}
 	if errors.Is(err, lock.ErrServiceUnavailable) || errors.Is(err, lock.ErrNetworkTimeout) {
-		return brokenLock{}, problem(http.StatusServiceUnavailable, "%s; try again", err)
+		return problem(http.StatusServiceUnavailable, "%s; try again", err)
 	}
-	return brokenLock{broken != nil, broken}, err
+	return err
+}
+
+// publishRequest is the body of a command that publishes a message.
+type publishRequest struct {
+	changeRequest
+	Topic       string            `json:"topic" doc:"telemetry, orders or decisions." example:"orders"`
+	Text        *string           `json:"text,omitempty" doc:"The payload as text; or else give data." example:"{\"orderId\": \"O9\"}"`
+	Data        []byte            `json:"data,omitempty" doc:"The payload in base64; or else give text."`
+	OrderingKey string            `json:"orderingKey,omitempty" doc:"Messages of one key keep their order; default the drone of a report."`
+	Attributes  map[string]string `json:"attributes,omitempty" doc:"Attributes of the message." example:"{\"content-type\": \"application/json\"}"`
+}
+
+func (p *publishRequest) check() []ParameterProblem {
+	bad := p.changeRequest.check()
+	if !slices.Contains(pubsubio.InboundTopics, p.Topic) {
+		bad = append(bad, ParameterProblem{"topic", fmt.Sprintf("is %.64q; give %s", p.Topic, oneOf(pubsubio.InboundTopics))})
+	}
+	switch {
+	case p.Text != nil && p.Data != nil:
+		bad = append(bad, ParameterProblem{"text", "is given, and so is data; give one of them"})
+	case len(textOf(p.Text))+len(p.Data) == 0:
+		bad = append(bad, ParameterProblem{"text", "is empty, and so is data; give the payload in one of them"})
+	}
+	if err := operator.CheckOrderingKey(p.OrderingKey); err != nil {
+		bad = append(bad, ParameterProblem{"orderingKey", err.Error()})
+	}
+	if err := operator.CheckAttributes(p.Attributes); err != nil {
+		bad = append(bad, ParameterProblem{"attributes", err.Error()})
+	}
+	return bad
+}
+
+// published is the answer of a command that publishes a message.
+type published struct {
+	Topic     string `json:"topic"`
+	MessageID string `json:"messageId"`
+}
+
+// publish answers POST /api/v1/messages/publish with the message's id. The message is sent
+// as it is: the State Manager judges it like any other. The log says who sent it.
+//
+// Cost: see operator.Commands.Publish.
+func (a *API) publish(ctx context.Context, r *request) (published, error) {
+	req := r.body.(*publishRequest)
+	data := req.Data
+	if req.Text != nil {
+		data = []byte(*req.Text)
+	}
+	by := callerOf(ctx).Name
+	id, err := a.operator.Publish(ctx, operator.Message{Topic: req.Topic, Data: data, OrderingKey: req.OrderingKey, Attributes: req.Attributes})
+	a.record(ctx, err, slog.String("operator", by), slog.String("command", "messages publish"), slog.String("topic", req.Topic),
+		slog.String("message_id", id), slog.String("reason", req.Reason))
+	return published{req.Topic, id}, err
 }

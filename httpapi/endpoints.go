@@ -10,6 +10,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/httpapi/console"
@@ -64,7 +65,7 @@ func (a *API) fleetEndpoints() []endpoint {
 	const get, post, viewer, oper = http.MethodGet, http.MethodPost, identity.Viewer, identity.Operator
 	change, letters, discard, lockKey := newBody[changeRequest], newBody[replayRequest], newBody[discardRequest], newBody[breakRequest]
 	return []endpoint{
-		{get, "/api/v1/optimizer/snapshot", viewer, "Read what a solve cycle of a depot would see now.", []parameter{depot}, nil, writesA("application/json", schema{"type": "object"}, a.snapshot)},
+		{get, "/api/v1/optimizer/snapshot", viewer, "Read what a solve cycle of a depot would see now.", []parameter{depot}, nil, writesA("application/json", wire.SnapshotSchema(), a.snapshot)},
 		{get, "/api/v1/snapshot", viewer, "Read the fleet as it was at a past time.", []parameter{pastTime}, nil, writes(a.past)},
 		{get, streamPath, viewer, "Follow the fleet: its state, then what changes. See docs/stream.md.", []parameter{streamKinds, streamDepot, streamArea}, nil, writesA("text/event-stream", schema{"type": "string"}, a.stream)},
 		{get, "/api/v1/drones", viewer, "List drones.", listed("drones", choice("status", domain.DroneStatuses)), nil, list("drones", a.drones, entity.OfDrone)},
@@ -84,8 +85,12 @@ func (a *API) fleetEndpoints() []endpoint {
 		{get, "/api/v1/missions/{id}/story", viewer, "Tell everything recorded about one mission.", nil, nil, a.story(operator.SubjectMission)},
 		{get, "/api/v1/decisions/{id}/story", viewer, "Tell everything recorded about one decision.", nil, nil, a.story(operator.SubjectDecision)},
 		{get, "/api/v1/cycles/{id}/story", viewer, "Tell everything recorded about one cycle.", nil, nil, a.story(operator.SubjectCycle)},
-		{get, "/api/v1/deadletters", viewer, "List messages that were refused for good.", []parameter{letterTopic, letterReason}, nil, writes(a.deadLetters)},
-		{get, "/api/v1/locks", viewer, "List the locks that are held.", nil, nil, writes(a.heldLocks)},
+		{get, "/api/v1/depots/{id}/story", viewer, "Tell what changed one depot, and which drones live there.", nil, nil, a.story(operator.SubjectDepot)},
+		{get, "/api/v1/warehouses/{id}/story", viewer, "Tell what changed one warehouse, and which active missions visit it.", nil, nil, a.story(operator.SubjectWarehouse)},
+		{get, "/api/v1/deadletters", viewer, "List messages that were refused for good.", []parameter{letterTopic, letterReason, limit, letterCursor}, nil, writes(a.deadLetters)},
+		{get, "/api/v1/locks", viewer, "List the locks that are held.", []parameter{limit, lockCursor}, nil, pages("locks", a.heldLocks)},
+		{get, "/api/v1/deadletters/{id}/story", viewer, "Tell what became of one refused message.", nil, nil, writes(a.letterStory)},
+		{get, "/api/v1/locks/show", viewer, "Read the lock of one key.", []parameter{keyOfLock}, nil, writes(a.oneLock)},
 		{get, "/api/v1/session", viewer, "Say who the caller is and which verbs it has.", nil, nil, writes(a.session)},
 
 		{post, "/api/v1/orders/{id}/hold", oper, "Keep a pending order from every solve cycle.", nil, change, changing(a, "orders hold", entity.OfOrder, operator.Commands.HoldOrder)},
@@ -103,6 +108,7 @@ func (a *API) fleetEndpoints() []endpoint {
 		{post, "/api/v1/missions/{id}/recall", oper, "Have a drone give its mission up once nothing is aboard.", nil, change, changing(a, "missions recall", entity.OfMission, operator.Commands.RecallMission)},
 		{post, "/api/v1/deadletters/replay", oper, "Publish dead-lettered messages again, after the cause is fixed.", nil, letters, writes(a.replay)},
 		{post, "/api/v1/deadletters/discard", oper, "Delete dead-lettered messages that will not be fixed.", nil, discard, writes(a.discard)},
+		{post, "/api/v1/messages/publish", oper, "Publish one message, for trials and repairs.", nil, newBody[publishRequest], writes(a.publish)},
 		{post, "/api/v1/alerts/acknowledge", oper, "Record that you have taken note of an alert.", nil, newBody[acknowledgeRequest], writes(a.acknowledge)},
 		{post, "/api/v1/locks/break", oper, "End the lock of one key, no matter who holds it.", nil, lockKey, writes(a.breakLock)},
 		{post, "/api/v1/depots/apply", oper, "Create and change depots.", nil, newBody[depotsRequest], writes(a.applyDepots)},

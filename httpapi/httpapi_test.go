@@ -683,6 +683,11 @@ func TestAPI_CostsAsDocumented(t *testing.T) {
 	if err := s.store.RecordCycle(t.Context(), domain.Cycle{ID: "C9", DepotID: "DEPOT-9", Outcome: domain.CycleEmpty}); err != nil {
 		t.Fatal(err)
 	}
+	if err := s.store.RecordReplay(t.Context(), domain.Replay{
+		ID: domain.ReplayIDFor("orders", "4711"), Topic: "orders", MessageID: "4711", NewMessageIDs: []string{"4712"}, Reason: "INVALID", ReplayedAt: time.Now(),
+	}); err != nil {
+		t.Fatal(err)
+	}
 	untested := map[string]bool{}
 	for _, e := range s.api.Endpoints() {
 		untested[e.Path] = e.Method == http.MethodGet
@@ -712,8 +717,12 @@ func TestAPI_CostsAsDocumented(t *testing.T) {
 		{"/api/v1/missions/M-DEC-1/story", 3, 1 + 3 + 1},
 		{"/api/v1/decisions/DEC-1/story", 3, 2 + 3},
 		{"/api/v1/cycles/C9/story", 3, 1},
+		{"/api/v1/depots/DEPOT-1/story", 3, 1 + 3},
+		{"/api/v1/warehouses/W1/story", 3, 1 + 1},
 		{"/api/v1/deadletters", 0, 0},
+		{"/api/v1/deadletters/4711/story", 2 * 2, 2 * 6}, // the message, and the one that it was replayed as
 		{"/api/v1/locks", 2, 1},
+		{"/api/v1/locks/show?key=free", 1, 1},
 		{"/api/v1/session", 0, 0},
 		{"/api/v1/optimizer/snapshot", 7, 2 + 1 + 1 + 1}, // the depot twice, a drone, an order, a warehouse
 		{"/api/openapi.json", 0, 0},

@@ -12,7 +12,7 @@ import (
 
 // exampleIDs are the ids of the document's examples, by collection.
 var exampleIDs = map[string]string{
-	"drones": "D1", "orders": "O2", "missions": "M-DEC-1", "decisions": "DEC-1", "cycles": "C1", "depots": "DEPOT-8", "warehouses": "W8",
+	"drones": "D1", "orders": "O2", "missions": "M-DEC-1", "decisions": "DEC-1", "cycles": "C1", "depots": "DEPOT-8", "warehouses": "W8", "deadletters": "4711",
 }
 
 // openAPI answers GET /api/openapi.json with the OpenAPI 3.1 document of the API. It is
@@ -70,8 +70,7 @@ func (e endpoint) operation(s *schemas) schema {
 	}
 	if e.body != nil {
 		body := reflect.TypeOf(e.body()).Elem()
-		content := schema{"schema": s.of(body), "example": s.example(body)}
-		s.named[componentName(body)]["additionalProperties"] = false // see readJSON
+		content := schema{"schema": s.closed(body), "example": s.example(body)} // see readJSON
 		operation["requestBody"] = schema{"required": true, "content": schema{"application/json": content}}
 	}
 	return operation
@@ -85,7 +84,11 @@ func (e endpoint) describeParameters() (list []schema) {
 		if p.name == anyParameter.name {
 			continue
 		}
-		list = append(list, schema{"name": p.name, "in": "query", "description": p.says, "schema": p.schema, "example": p.example})
+		described := schema{"name": p.name, "in": "query", "description": p.says, "schema": p.schema, "example": p.example}
+		if p.required {
+			described["required"] = true
+		}
+		list = append(list, described)
 	}
 	return list
 }

@@ -147,6 +147,86 @@ func TestOpenAPI_IsValid(t *testing.T) {
 	}
 }
 
+// F-API-08: the document says of every object which fields it has, and of every list what
+// is in it. Only the state that an event records may be anything: a newer version may
+// record more.
+func TestOpenAPI_HasNoLooseSchemas(t *testing.T) {
+	var document map[string]any
+	if err := json.Unmarshal(documentOf(t, httpapi.New(httpapi.Config{})), &document); err != nil {
+		t.Fatal(err)
+	}
+	if loose := looseSchemas("", document); !slices.Equal(loose, []string{
+		"/components/schemas/Event/properties/state/additionalProperties", "/paths//api/openapi.json/get/responses/200/content/application/json/schema",
+	}) {
+		t.Errorf("loose: %q", loose)
+	}
+	broken := map[string]any{"schema": map[string]any{"type": "object"}, "items": map[string]any{"type": "array"}}
+	if loose := looseSchemas("", broken); len(loose) != 2 {
+		t.Errorf("of two loose schemas %q are found", loose)
+	}
+}
+
+// looseSchemas lists the schemas that accept more than they say.
+func looseSchemas(path string, v any) (loose []string) {
+	switch v := v.(type) {
+	case map[string]any:
+		_, hasFields := v["properties"]
+		_, isMap := v["additionalProperties"]
+		_, hasItems := v["items"]
+		if v["type"] == "object" && !hasFields && !isMap || v["type"] == "array" && !hasItems ||
+			len(v) == 0 && (strings.HasSuffix(path, "/additionalProperties") || strings.HasSuffix(path, "/items") || strings.HasSuffix(path, "/schema")) {
+			loose = append(loose, path)
+		}
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if name != "example" && name != "examples" {
+				loose = append(loose, looseSchemas(path+"/"+name, v[name])...)
+			}
+		}
+	case []any:
+		for i, entry := range v {
+			loose = append(loose, looseSchemas(fmt.Sprintf("%s/%d", path, i), entry)...)
+		}
+	}
+	return loose
+}
+
+// F-API-08: places may have every field that the document names.
+func TestOpenAPI_DescribesPlacesAsTheyAreRead(t *testing.T) {
+	g := newGuarded(t, httpapi.MetricsOpen)
+	token := g.token(asOperator)
+	doc, err := strictDocument()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for collection, c := range map[string]struct{ schema, place string }{
+		"depots":     {"DepotForm", `{"id": "DEPOT-8", "name": "North", "position": {"lat": 48, "lon": 2}, "capacity": 3, "chargingSlots": 2}`},
+		"warehouses": {"WarehouseForm", `{"id": "W8", "name": "North", "position": {"lat": 48, "lon": 2}, "authorizedProductTypes": ["BLOOD"], "isColdStorageCapable": true}`},
+	} {
+		var place map[string]any
+		if err := json.Unmarshal([]byte(c.place), &place); err != nil {
+			t.Fatal(err)
+		}
+		described := doc.Components.Schemas[c.schema].Value
+		if fields := slices.Sorted(maps.Keys(described.Properties)); !slices.Equal(fields, slices.Sorted(maps.Keys(place))) {
+			t.Errorf("%s: described %q", collection, fields)
+		}
+		g.asks(token, "POST", "/api/v1/"+collection+"/apply", fmt.Sprintf(`{"reason": "x", %q: [%s]}`, collection, c.place), http.StatusOK)
+		for name := range place {
+			without := maps.Clone(place)
+			delete(without, name)
+			data, err := json.Marshal(map[string]any{"reason": "x", "dryRun": true, collection: []any{without}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			status := http.StatusOK
+			if slices.Contains(described.Required, name) {
+				status = http.StatusBadRequest
+			}
+			g.asks(token, "POST", "/api/v1/"+collection+"/apply", string(data), status)
+		}
+	}
+}
+
 // F-API-08: what the document describes is what the mux routes, and the other way round.
 // A 404 lists the paths of the mux, a 405 the methods of a path.
 func TestOpenAPI_DescribesTheRoutes(t *testing.T) {
@@ -216,6 +296,7 @@ func (g *guarded) exampleFleet() {
 		}
 	}
 	must(pubsubio.Ensure(ctx, g.clients.PubSub))
+	must(g.store.RecordReplay(ctx, domain.Replay{ID: domain.ReplayIDFor("orders", "4711"), Topic: "orders", MessageID: "4711", NewMessageIDs: []string{"4712"}, Reason: "INVALID", ReplayedBy: "ann", ReplayedAt: time.Now()}))
 	must(g.store.RecordCycle(ctx, domain.Cycle{ID: "C1", DepotID: "DEPOT-1", Outcome: domain.CyclePublished}))
 }
 
@@ -229,6 +310,12 @@ var exampleNeeds = map[string]func(*guarded){
 		g.asks(g.token(asOperator), "POST", "/api/v1/depots/apply", `{"reason": "x", "depots": [{"id": "DEPOT-8", "position": {"lat": 48, "lon": 2}}]}`, http.StatusOK)
 	},
 	"/api/v1/warehouses/{id}/delete": func(g *guarded) {
+		g.asks(g.token(asOperator), "POST", "/api/v1/warehouses/apply", `{"reason": "x", "warehouses": [{"id": "W8", "position": {"lat": 48, "lon": 2}, "authorizedProductTypes": ["BLOOD"]}]}`, http.StatusOK)
+	},
+	"/api/v1/depots/{id}/story": func(g *guarded) {
+		g.asks(g.token(asOperator), "POST", "/api/v1/depots/apply", `{"reason": "x", "depots": [{"id": "DEPOT-8", "position": {"lat": 48, "lon": 2}}]}`, http.StatusOK)
+	},
+	"/api/v1/warehouses/{id}/story": func(g *guarded) {
 		g.asks(g.token(asOperator), "POST", "/api/v1/warehouses/apply", `{"reason": "x", "warehouses": [{"id": "W8", "position": {"lat": 48, "lon": 2}, "authorizedProductTypes": ["BLOOD"]}]}`, http.StatusOK)
 	},
 	"/api/v1/drones/{id}/clear": func(g *guarded) {
@@ -250,20 +337,30 @@ func (g *guarded) example(method, path string) {
 		g.t.Fatal(err)
 	}
 	operation := doc.Paths.Value(path).GetOperation(method)
-	query := url.Values{}
+	query, required := url.Values{}, url.Values{}
 	for _, p := range operation.Parameters {
 		example := p.Value.Example
 		if p.Value.In == "path" {
 			path = strings.ReplaceAll(path, "{"+p.Value.Name+"}", fmt.Sprint(example))
 		} else {
 			query.Set(p.Value.Name, fmt.Sprint(example))
+			if p.Value.Required {
+				required.Set(p.Value.Name, fmt.Sprint(example))
+			}
 		}
 	}
 	token := g.token(asOperator)
 	if operation.RequestBody == nil {
-		g.asks(token, method, path, "", http.StatusOK)
+		g.asks(token, method, path+"?"+required.Encode(), "", http.StatusOK)
 		for name := range query {
-			g.asks(token, method, path+"?"+url.Values{name: query[name]}.Encode(), "", http.StatusOK)
+			with := maps.Clone(required)
+			with[name] = query[name]
+			g.asks(token, method, path+"?"+with.Encode(), "", http.StatusOK)
+		}
+		for name := range required {
+			without := maps.Clone(required)
+			delete(without, name)
+			g.asks(token, method, path+"?"+without.Encode(), "", http.StatusBadRequest, name+" is missing")
 		}
 		if path != "/metrics" { // a scraper may add what it likes
 			g.asks(token, method, path+"?surprise=1", "", http.StatusBadRequest, "surprise")
@@ -308,7 +405,7 @@ func TestOpenAPI_ExamplesWork(t *testing.T) {
 			switch {
 			case path == "/api/v1/stream", path == "/api/v1/snapshot": // one does not end, of the other the time matters; both have tests of their own
 				continue
-			case method == http.MethodPost:
+			case method == http.MethodPost || exampleNeeds[path] != nil:
 				g = newGuarded(t, httpapi.MetricsOpen)
 				g.exampleFleet()
 			}

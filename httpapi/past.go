@@ -13,18 +13,36 @@ import (
 	"github.com/dronefleet/dronefleet/app/live"
 )
 
-var pastTime = parameter{"at", "When; required.", schema{"type": "string", "format": "date-time"}, "2026-11-21T12:00:00Z", func(value string) string {
+var pastTime = parameter{"at", "When.", schema{"type": "string", "format": "date-time"}, "2026-11-21T12:00:00Z", func(value string) string {
 	if _, err := time.Parse(time.RFC3339, value); err != nil {
 		return fmt.Sprintf("is %.64q; give a time such as 2026-11-21T12:00:00Z", value)
 	}
 	return ""
-}}
+}, true}
 
 // pastEntity is an entity in the form that a stream's snapshot has.
 type pastEntity struct {
 	Kind   live.Kind `json:"kind"`
 	ID     string    `json:"id"`
 	Entity any       `json:"entity"`
+}
+
+// pastEntitySchema describes a pastEntity: its kind says what the entity is.
+func pastEntitySchema(s *schemas) schema {
+	var kinds []schema
+	for _, k := range []struct {
+		kind   live.Kind
+		entity schema
+	}{
+		{live.KindDepot, s.of(typeOf[entity.Depot]())}, {live.KindWarehouse, s.of(typeOf[entity.Warehouse]())}, {live.KindDrone, s.of(typeOf[entity.Drone]())},
+		{live.KindMission, s.of(typeOf[entity.Mission]())}, {live.KindOrder, s.of(typeOf[entity.Order]())},
+	} {
+		kinds = append(kinds, schema{
+			"type": "object", "required": []string{"kind", "id", "entity"},
+			"properties": schema{"kind": enum([]live.Kind{k.kind}), "id": schema{"type": "string"}, "entity": k.entity},
+		})
+	}
+	return schema{"oneOf": kinds}
 }
 
 // pastFleet is the fleet as it was.
@@ -38,10 +56,7 @@ type pastFleet struct {
 //
 // Cost: see firestoretx.Store.PastAt.
 func (a *API) past(ctx context.Context, r *request) (then pastFleet, err error) {
-	at, err := time.Parse(time.RFC3339, r.value("at"))
-	if err != nil {
-		return then, badParameters([]ParameterProblem{{"at", "is missing; give a time such as 2026-11-21T12:00:00Z"}})
-	}
+	at, _ := time.Parse(time.RFC3339, r.value("at")) // checked
 	p, err := a.store.PastAt(ctx, at)
 	if errors.Is(err, firestoretx.ErrNotKept) {
 		return then, problem(http.StatusGone, "%s; give a time within that, or enable point-in-time recovery of the database", err)

@@ -29,7 +29,7 @@ type deleteRequest struct {
 // depotsRequest is the body of a command that creates and changes depots.
 type depotsRequest struct {
 	deleteRequest
-	Depots []map[string]any `json:"depots" doc:"The fields are those of the list of depots." example:"[{\"id\": \"DEPOT-7\", \"position\": {\"lat\": 48.85, \"lon\": 2.35}, \"capacity\": 4}]"`
+	Depots []depotFields `json:"depots" doc:"Fields that are left out are empty or 0." example:"[{\"id\": \"DEPOT-7\", \"position\": {\"lat\": 48.85, \"lon\": 2.35}, \"capacity\": 4}]"`
 	places []domain.Depot
 }
 
@@ -41,7 +41,7 @@ func (d *depotsRequest) check() (bad []ParameterProblem) {
 // warehousesRequest is the body of a command that creates and changes warehouses.
 type warehousesRequest struct {
 	deleteRequest
-	Warehouses []map[string]any `json:"warehouses" doc:"The fields are those of the list of warehouses." example:"[{\"id\": \"W7\", \"position\": {\"lat\": 48.85, \"lon\": 2.35}, \"authorizedProductTypes\": [\"BLOOD\"]}]"`
+	Warehouses []warehouseFields `json:"warehouses" doc:"Fields that are left out are empty or false." example:"[{\"id\": \"W7\", \"position\": {\"lat\": 48.85, \"lon\": 2.35}, \"authorizedProductTypes\": [\"BLOOD\"]}]"`
 	places     []domain.Warehouse
 }
 
@@ -50,9 +50,36 @@ func (w *warehousesRequest) check() (bad []ParameterProblem) {
 	return bad
 }
 
-func checkPlaces[P domain.Place](why *changeRequest, name string, list []map[string]any, read func([]map[string]any) ([]P, error)) ([]P, []ParameterProblem) {
+// depotFields is a depot as package placefile reads it, which names everything that is
+// wrong. depotForm describes it; warehouseFields and warehouseForm do so for a warehouse.
+type depotFields map[string]any
+
+type depotForm struct {
+	ID            string       `json:"id"`
+	Name          string       `json:"name,omitempty"`
+	Position      positionForm `json:"position"`
+	Capacity      int          `json:"capacity,omitempty" min:"0" max:"1000000"`
+	ChargingSlots int          `json:"chargingSlots,omitempty" min:"0" max:"1000000"`
+}
+
+type warehouseFields map[string]any
+
+type warehouseForm struct {
+	ID                     string       `json:"id"`
+	Name                   string       `json:"name,omitempty"`
+	Position               positionForm `json:"position"`
+	AuthorizedProductTypes []string     `json:"authorizedProductTypes,omitempty"`
+	IsColdStorageCapable   bool         `json:"isColdStorageCapable,omitempty"`
+}
+
+type positionForm struct {
+	Lat float64 `json:"lat" doc:"Degrees." min:"-90" max:"90"`
+	Lon float64 `json:"lon" doc:"Degrees." min:"-180" max:"180"`
+}
+
+func checkPlaces[P domain.Place, F ~map[string]any](why *changeRequest, name string, list []F, read func([]map[string]any) ([]P, error)) ([]P, []ParameterProblem) {
 	bad := why.check()
-	places, err := read(list)
+	places, err := read(entity.Each(list, func(fields F) map[string]any { return fields }))
 	problems, _ := errors.AsType[placefile.Problems](err)
 	for _, p := range problems {
 		bad = append(bad, ParameterProblem{name, p.String()})
@@ -63,7 +90,7 @@ func checkPlaces[P domain.Place](why *changeRequest, name string, list []map[str
 // applyDepots answers POST /api/v1/depots/apply with what changed.
 //
 // Cost: see operator.Commands.ApplyDepots.
-func (a *API) applyDepots(ctx context.Context, r *request) (placeChanges, error) {
+func (a *API) applyDepots(ctx context.Context, r *request) (operator.PlaceChanges, error) {
 	req := r.body.(*depotsRequest)
 	return applying(ctx, a, "depots apply", req.deleteRequest, req.places, operator.Commands.ApplyDepots)
 }
@@ -71,28 +98,27 @@ func (a *API) applyDepots(ctx context.Context, r *request) (placeChanges, error)
 // applyWarehouses answers POST /api/v1/warehouses/apply with what changed.
 //
 // Cost: see operator.Commands.ApplyWarehouses.
-func (a *API) applyWarehouses(ctx context.Context, r *request) (placeChanges, error) {
+func (a *API) applyWarehouses(ctx context.Context, r *request) (operator.PlaceChanges, error) {
 	req := r.body.(*warehousesRequest)
 	return applying(ctx, a, "warehouses apply", req.deleteRequest, req.places, operator.Commands.ApplyWarehouses)
 }
 
-// placeChanges is the answer of a command that creates and changes places.
-type placeChanges struct {
-	Changes []entity.PlaceChange `json:"changes"`
-	DryRun  bool                 `json:"dryRun"`
-}
-
+// applying answers with what was done. When it fails after some places, the problem lists
+// those too, and which were not tried.
 func applying[P domain.Place](ctx context.Context, a *API, command string, req deleteRequest, places []P,
-	apply func(operator.Commands, context.Context, []P, string, bool) ([]domain.PlaceChange, error)) (placeChanges, error) {
+	apply func(operator.Commands, context.Context, []P, string, bool) ([]domain.PlaceChange, error)) (operator.PlaceChanges, error) {
 	commands := a.operator
 	commands.By = callerOf(ctx).Name
 	done, err := apply(commands, ctx, places, req.Reason, req.DryRun)
 	a.record(ctx, err, slog.String("operator", commands.By), slog.String("command", command), slog.String("reason", req.Reason),
 		slog.Bool("dryRun", req.DryRun), slog.Int("changed", operator.PlacesToChange(done)))
+	outcome := operator.PlaceChangesOf(done, req.DryRun, err)
 	if err != nil {
-		return placeChanges{}, rejected(err)
+		p := *asProblem(rejected(err))
+		p.Apply = &outcome
+		return outcome, &p
 	}
-	return placeChanges{entity.OrEmpty(entity.Each(done, entity.OfPlaceChange)), req.DryRun}, nil
+	return outcome, nil
 }
 
 // deleting answers POST /api/v1/{collection}/{id}/delete with what was deleted.

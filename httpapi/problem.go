@@ -18,14 +18,15 @@ import (
 // a success. Its type is absent, which means "about:blank": the status alone says
 // what kind of problem it is.
 type Problem struct {
-	Title      string               `json:"title"`
-	Status     int                  `json:"status"`
-	Detail     string               `json:"detail"`
-	Instance   string               `json:"instance,omitempty" doc:"The request's path."`
-	Parameters []ParameterProblem   `json:"parameters,omitempty"`
-	SignIn     string               `json:"signIn,omitempty" doc:"Where a browser without a session can sign in."`
-	Replay     *operator.LetterList `json:"replay,omitempty" doc:"What was replayed before the failure."`
-	Discard    *operator.LetterList `json:"discard,omitempty" doc:"What was discarded before the failure."`
+	Title      string                 `json:"title"`
+	Status     int                    `json:"status"`
+	Detail     string                 `json:"detail"`
+	Instance   string                 `json:"instance,omitempty" doc:"The request's path."`
+	Parameters []ParameterProblem     `json:"parameters,omitempty"`
+	SignIn     string                 `json:"signIn,omitempty" doc:"Where a browser without a session can sign in."`
+	Apply      *operator.PlaceChanges `json:"apply,omitempty" doc:"What was applied before the failure, and what was not tried."`
+	Replay     *operator.LetterList   `json:"replay,omitempty" doc:"What was replayed before the failure."`
+	Discard    *operator.LetterList   `json:"discard,omitempty" doc:"What was discarded before the failure."`
 
 	headers map[string]string // of the response, beside its body
 }

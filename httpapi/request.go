@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 )
@@ -36,7 +37,7 @@ func (r *request) has(name string) bool { return r.values.Has(name) }
 
 // page is the page that limit and cursor ask for.
 func (r *request) page() firestoretx.Page {
-	after, _ := afterCursor(r.value("cursor")) // checked
+	_, after := entity.ReadCursor(r.value("cursor")) // checked
 	page := firestoretx.Page{Limit: DefaultLimit, After: after}
 	if n, err := strconv.Atoi(r.value("limit")); err == nil { // checked; absent otherwise
 		page.Limit = n
@@ -84,6 +85,9 @@ func (e endpoint) check(r *request) (bad []ParameterProblem) {
 	}
 	for _, p := range e.parameters {
 		if !r.has(p.name) {
+			if p.required {
+				bad = append(bad, ParameterProblem{p.name, fmt.Sprintf("is missing; give one such as %v", p.example)})
+			}
 			continue
 		}
 		if n := len(r.values[p.name]); n > 1 {
@@ -121,6 +125,8 @@ type parameter struct {
 	// wrong says what is wrong with a value and how to fix it, as in "is 0; give 1 to
 	// 1000"; "" if nothing is.
 	wrong func(value string) string
+	// required refuses a request without the parameter.
+	required bool
 }
 
 // anyParameter lets a query hold anything: a scraper may add what it likes.
@@ -133,12 +139,12 @@ func choice[T ~string](name string, legal []T) parameter {
 			return ""
 		}
 		return fmt.Sprintf("is %.64q; give %s", value, oneOf(legal))
-	}}
+	}, false}
 }
 
 // listed are the parameters of a collection's list: its filters, and those of its pages.
 func listed(collection string, filters ...parameter) []parameter {
-	return append(filters, limit, cursorOf(collection))
+	return append(filters, limit, ofDocuments(collection))
 }
 
 var (
@@ -147,8 +153,8 @@ var (
 			return fmt.Sprintf("is %.64q; give 1 to %d", value, MaxLimit)
 		}
 		return ""
-	}}
-	depot = parameter{"depot", "Which depot; required if there are several.", schema{"type": "string"}, "DEPOT-1", checked(domain.CheckID)}
+	}, false}
+	depot = parameter{"depot", "Which depot; required if there are several.", schema{"type": "string"}, "DEPOT-1", checked(domain.CheckID), false}
 	// onlyHeld narrows a list. There is no list of orders that are not held: false would
 	// look like one and show all.
 	onlyHeld = parameter{"held", "Only orders that wait for an operator.", schema{"type": "string", "enum": []string{"true"}}, "true", func(value string) string {
@@ -156,7 +162,7 @@ var (
 			return fmt.Sprintf("is %.64q; give true, or leave it out for all", value)
 		}
 		return ""
-	}}
+	}, false}
 )
 
 // checked turns a check that returns an error into one that returns text.

@@ -24,7 +24,7 @@ type content struct {
 }
 
 // schemas makes schemas of Go types by reflection: the fields that encoding/json writes,
-// with their tags doc and example. A field without omitempty or omitzero is required.
+// with their tags doc, example, min and max. A field without omitempty or omitzero is required.
 type schemas struct {
 	named map[string]schema // by the name of their type; what is not a struct has none
 	types map[string]reflect.Type
@@ -47,7 +47,27 @@ var special = map[reflect.Type]schema{
 	typeOf[domain.Outcome]():       enum(domain.Outcomes),
 	typeOf[domain.CycleOutcome]():  enum(domain.CycleOutcomes),
 	typeOf[domain.WaypointType]():  enum(domain.WaypointTypes),
-	typeOf[operator.Subject]():     enum([]operator.Subject{operator.SubjectDrone, operator.SubjectOrder, operator.SubjectMission, operator.SubjectDecision, operator.SubjectCycle}),
+	typeOf[operator.Subject]():     enum(operator.Subjects),
+}
+
+// composed is the schema of a type whose JSON form is made of other types; nil for others.
+func (s *schemas) composed(t reflect.Type) schema {
+	switch t {
+	case typeOf[pastEntity]():
+		return pastEntitySchema(s)
+	case typeOf[depotFields]():
+		return s.closed(typeOf[depotForm]())
+	case typeOf[warehouseFields]():
+		return s.closed(typeOf[warehouseForm]())
+	}
+	return nil
+}
+
+// closed is the schema of a struct that is refused with other fields than its own.
+func (s *schemas) closed(t reflect.Type) schema {
+	ref := s.ref(t)
+	s.named[componentName(t)]["additionalProperties"] = false
+	return ref
 }
 
 // stored are the values that a document can have. A foreign document among the fleet's
@@ -70,6 +90,9 @@ func (s *schemas) page(collection string, item reflect.Type) schema {
 func (s *schemas) of(t reflect.Type) schema {
 	if known, ok := special[t]; ok {
 		return known
+	}
+	if composed := s.composed(t); composed != nil {
+		return composed
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -138,6 +161,11 @@ func (s *schemas) fields(t reflect.Type, properties schema, required *[]string) 
 		if doc := f.Tag.Get("doc"); doc != "" {
 			property["description"] = doc
 		}
+		for tag, key := range map[string]string{"min": "minimum", "max": "maximum"} {
+			if bound, ok := f.Tag.Lookup(tag); ok {
+				property[key] = exampleOf(f.Type, bound)
+			}
+		}
 		if example, ok := f.Tag.Lookup("example"); ok {
 			property["examples"] = []any{exampleOf(f.Type, example)}
 		}
@@ -150,7 +178,7 @@ func (s *schemas) fields(t reflect.Type, properties schema, required *[]string) 
 
 // exampleOf is the value of a tag: text for strings, else JSON.
 func exampleOf(t reflect.Type, text string) (value any) {
-	if t.Kind() == reflect.String {
+	if t.Kind() == reflect.String || t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.String {
 		return text
 	}
 	if err := json.Unmarshal([]byte(text), &value); err != nil {

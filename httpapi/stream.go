@@ -52,12 +52,12 @@ var (
 	streamKinds = parameter{"kinds", "Only these kinds, separated by commas.", schema{"type": "string"}, "alert,order", func(value string) string {
 		_, detail := kindsOf(value)
 		return detail
-	}}
-	streamDepot = parameter{"depot", "Only what belongs to this depot.", schema{"type": "string"}, "DEPOT-1", checked(domain.CheckID)}
+	}, false}
+	streamDepot = parameter{"depot", "Only what belongs to this depot.", schema{"type": "string"}, "DEPOT-1", checked(domain.CheckID), false}
 	streamArea  = parameter{"area", "Only what is inside minLat,minLon,maxLat,maxLon in degrees.", schema{"type": "string"}, "48.8,2.2,48.9,2.4", func(value string) string {
 		_, detail := areaOf(value)
 		return detail
-	}}
+	}, false}
 )
 
 func kindsOf(value string) (kinds map[live.Kind]bool, wrong string) {

@@ -377,20 +377,22 @@ type PlaceChange struct {
 	Action    domain.PlaceAction `json:"action"`
 	Fields    []string           `json:"fields,omitempty"`
 	ChangedAt Time               `json:"changedAt,omitempty"`
+	ChangedBy string             `json:"changedBy,omitempty"`
+	Why       string             `json:"why,omitempty"`
 }
 
 // OfPlaceChange is the JSON form of a change.
 func OfPlaceChange(c domain.PlaceChange) PlaceChange {
-	return PlaceChange{c.Kind, c.ID, c.Action, c.Fields, moment(c.ChangedAt)}
+	return PlaceChange{c.Kind, c.ID, c.Action, c.Fields, moment(c.ChangedAt), c.ChangedBy, c.Why}
 }
 
-// Page is the JSON form of one page of a collection: the entities under its name; next,
-// the value of the parameter after for the next page, if there is one; and malformed, one
+// Page is the JSON form of one page of a collection: the entities under its name;
+// nextCursor, if there is a page after the one that ends with last; and malformed, one
 // line for each document that could not be decoded.
-func Page[J any](name string, items []J, next string, malformed []error) map[string]any {
+func Page[J any](name string, items []J, last string, malformed []error) map[string]any {
 	page := map[string]any{name: OrEmpty(items)}
-	if next != "" {
-		page["next"] = next
+	if last != "" {
+		page["nextCursor"] = Cursor(name, last)
 	}
 	if len(malformed) > 0 {
 		page["malformed"] = Each(malformed, error.Error)

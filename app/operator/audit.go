@@ -12,6 +12,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
 )
 
 // Audit prints the history of one entity: its current state, its route, and each
@@ -35,10 +36,13 @@ func (d *Desk) Audit(ctx context.Context, subject Subject, id string) error {
 			return err
 		}
 	}
+	if len(s.users) > 0 {
+		s.printUsers(d)
+	}
 	if err := s.printLines(d); err != nil {
 		return err
 	}
-	d.footer("", s.malformed)
+	d.footer("", "", s.malformed)
 	return nil
 }
 
@@ -51,6 +55,10 @@ type StoryJSON struct {
 	Order     *entity.WaitingOrder `json:"order,omitempty"`
 	Mission   *entity.Mission      `json:"mission,omitempty"`
 	Cycle     *entity.Cycle        `json:"cycle,omitempty"`
+	Depot     *entity.Depot        `json:"depot,omitempty"`
+	Warehouse *entity.Warehouse    `json:"warehouse,omitempty"`
+	Changes   []entity.PlaceChange `json:"changes,omitempty" doc:"What changed a depot or warehouse, by whom and why."`
+	NeededBy  []string             `json:"neededBy,omitempty" doc:"The first drones that live at a depot, or the active missions that visit a warehouse."`
 	Events    []entity.Event       `json:"events"`
 	Decisions []entity.Decision    `json:"decisions"`
 	Steps     []StepJSON           `json:"steps" doc:"Events and decisions in words."`
@@ -86,6 +94,13 @@ func (s story) json() StoryJSON {
 	}
 	for _, l := range s.lines() {
 		out.Steps = append(out.Steps, StepJSON{l.at.UTC(), l.cause, l.what, l.related})
+	}
+	out.Changes, out.NeededBy = entity.Each(s.changes, entity.OfPlaceChange), s.users
+	if s.depot != nil {
+		out.Depot = new(entity.OfDepot(*s.depot))
+	}
+	if s.warehouse != nil {
+		out.Warehouse = new(entity.OfWarehouse(*s.warehouse))
 	}
 	if s.drone != nil {
 		out.Drone = new(entity.OfDrone(*s.drone))
@@ -164,6 +179,13 @@ func (s story) printNow(d *Desk) {
 		for _, what := range c.LeftOut {
 			say("  left out: %s", what)
 		}
+	case s.depot != nil:
+		x := *s.depot
+		say("Depot %s%s: at %s, capacity %d, charging slots %d", x.ID, prefixed(" ", x.Name), degrees(x.Position), x.Capacity, x.ChargingSlots)
+	case s.warehouse != nil:
+		x := *s.warehouse
+		say("Warehouse %s%s: at %s, products %s, cold storage %s", x.ID, prefixed(" ", x.Name), degrees(x.Position),
+			cmp.Or(strings.Join(x.ProductTypes, " "), "none"), map[bool]string{true: "yes", false: "no"}[x.ColdStorage])
 	default:
 		if len(s.malformed) > 0 {
 			say("%s %s has a malformed document; this is what is recorded:", s.subject, s.id)
@@ -208,6 +230,17 @@ func (s story) printUnserved(d *Desk) error {
 		t.row(string(u.OrderID), u.Reason, u.Obstacles.String())
 	}
 	return t.flush()
+}
+
+// printUsers prints who needs a place now, as many as a refusal to delete it names.
+func (s story) printUsers(d *Desk) {
+	for i, user := range s.users {
+		if i == policy.MaxUsersNamed {
+			d.say("  needed by more")
+			return
+		}
+		d.say("  needed by %s", user)
+	}
 }
 
 // line is one step of a story: what happened, and the related entities.
@@ -266,7 +299,17 @@ func (s story) lines() []line {
 	for _, entry := range ledger {
 		lines = append(lines, ledgerLine(entry))
 	}
+	for _, c := range s.changes {
+		lines = append(lines, changeLine(c))
+	}
 	return lines
+}
+
+func changeLine(c domain.PlaceChange) line {
+	return line{
+		at: c.ChangedAt, cause: string(domain.CauseOperator), related: strings.Join(c.Fields, "; "),
+		what: fmt.Sprintf("%s %s: %s because %s (by %s)", c.Kind, c.ID, strings.ToLower(string(c.Action)), oneLine(c.Why), c.ChangedBy),
+	}
 }
 
 func ledgerLine(e domain.LedgerEntry) line {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -23,6 +24,7 @@ type LetterFilter struct {
 	Reason string   // UNDECODABLE, INVALID, FUTURE_TIMESTAMP, ...
 	IDs    []string // the original messages'
 	Limit  int      // of letters, oldest first; 0 means all
+	After  string   // the letter that the page before ended with; see Letters.Next
 	// All says that every letter is meant. A replay requires it unless topic, reason or
 	// ids select letters.
 	All bool
@@ -67,21 +69,58 @@ func (f LetterFilter) CheckAll() error {
 var errNoChoice = errors.New("is empty, and so are topic and reason; set at least one, so that nothing is discarded by mistake")
 
 // choose returns the selected letters of all topics in the order in which the original
-// messages were published.
-func (f LetterFilter) choose(reviews []*pubsubio.Review) []foundLetter {
-	var found []foundLetter
+// messages were published, and whether there are more.
+func (f LetterFilter) choose(reviews []*pubsubio.Review) (found []foundLetter, more bool) {
+	after, _ := parsePlace(f.After) // checked
 	for _, r := range reviews {
 		for _, l := range r.Letters {
-			if (f.Reason == "" || l.Reason == f.Reason) && (len(f.IDs) == 0 || slices.Contains(f.IDs, l.MessageID)) {
-				found = append(found, foundLetter{l, r})
+			letter := foundLetter{l, r}
+			if (f.Reason == "" || l.Reason == f.Reason) && (len(f.IDs) == 0 || slices.Contains(f.IDs, l.MessageID)) &&
+				(f.After == "" || letter.place().compare(after) > 0) {
+				found = append(found, letter)
 			}
 		}
 	}
-	slices.SortStableFunc(found, func(a, b foundLetter) int { return a.PublishTime.Compare(b.PublishTime) })
+	slices.SortStableFunc(found, func(a, b foundLetter) int { return a.place().compare(b.place()) })
 	if f.Limit > 0 && len(found) > f.Limit {
-		found = found[:f.Limit]
+		return found[:f.Limit], true
 	}
-	return found
+	return found, false
+}
+
+// letterPlace is where a letter stands among all: in the order in which the original
+// messages were published. Pub/Sub numbers messages.
+type letterPlace struct {
+	at        time.Time
+	topic, id string
+}
+
+func (l foundLetter) place() letterPlace {
+	return letterPlace{l.PublishTime.UTC(), l.review.Topic(), l.ID}
+}
+
+func (p letterPlace) compare(other letterPlace) int {
+	return cmp.Or(p.at.Compare(other.at), cmp.Compare(p.topic, other.topic), cmp.Compare(len(p.id), len(other.id)), cmp.Compare(p.id, other.id))
+}
+
+// String is the place in the form that parsePlace takes.
+func (p letterPlace) String() string {
+	return p.at.Format(time.RFC3339Nano) + " " + p.topic + " " + p.id
+}
+
+func parsePlace(text string) (letterPlace, error) {
+	parts := strings.Split(text, " ")
+	if len(parts) != 3 || !slices.Contains(pubsubio.InboundTopics, parts[1]) || parts[2] == "" {
+		return letterPlace{}, errors.New("is not the place of a letter")
+	}
+	at, err := time.Parse(time.RFC3339Nano, parts[0])
+	return letterPlace{at, parts[1], parts[2]}, err
+}
+
+// CheckLetterPlace says what is wrong with LetterFilter.After.
+func CheckLetterPlace(after string) error {
+	_, err := parsePlace(after)
+	return err
 }
 
 type foundLetter struct {
@@ -97,6 +136,8 @@ type Letters struct {
 	Missing []string
 	// More says that there are more letters than fit into one review.
 	More bool
+	// Next is LetterFilter.After of the next page; empty on the last.
+	Next string
 
 	found []foundLetter
 }
@@ -104,6 +145,7 @@ type Letters struct {
 // LetterList is the JSON form of letters that were listed, replayed or discarded.
 type LetterList struct {
 	DeadLetters []letterJSON `json:"deadLetters"`
+	NextCursor  string       `json:"nextCursor,omitempty" doc:"Give it as cursor to get the next page; absent on the last one."`
 	More        bool         `json:"more" doc:"There are more letters than fit into one review."`
 	Replayed    *int         `json:"replayed,omitempty" doc:"How many messages were published again."`
 	Discarded   *int         `json:"discarded,omitempty" doc:"How many letters were deleted."`
@@ -112,8 +154,15 @@ type LetterList struct {
 
 // JSON returns the JSON form of the letters.
 func (l Letters) JSON() LetterList {
-	return LetterList{DeadLetters: entity.OrEmpty(entity.Each(l.found, letterOf)), More: l.More}
+	list := LetterList{DeadLetters: entity.OrEmpty(entity.Each(l.found, letterOf)), More: l.More}
+	if l.Next != "" {
+		list.NextCursor = entity.Cursor(letterCollection, l.Next)
+	}
+	return list
 }
+
+// letterCollection is the name of dead letters in cursors.
+const letterCollection = "deadletters"
 
 // Settling is what a command does to letters.
 type Settling string
@@ -125,6 +174,7 @@ const (
 
 // Done returns the JSON form of the letters after a command.
 func (s Settling) Done(l Letters) LetterList {
+	l.Next = "" // what is settled is gone when the next page is asked for
 	list := l.JSON()
 	switch s {
 	case Replaying:
@@ -245,7 +295,11 @@ func (d *Desk) ListDeadLetters(ctx context.Context, f LetterFilter) error {
 	if d.JSON {
 		return d.printJSON(letters.JSON())
 	}
-	return d.letterTable(letters)
+	if err := d.letterTable(letters); err != nil {
+		return err
+	}
+	d.footer(letterCollection, letters.Next, nil)
+	return nil
 }
 
 // ReplayDeadLetters replays the selected letters and prints them; see Commands. dryRun
@@ -340,9 +394,10 @@ func (c Commands) review(ctx context.Context, f LetterFilter, work func(Letters)
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	letters := Letters{
-		found: f.choose(reviews),
-		More:  slices.ContainsFunc(reviews, func(r *pubsubio.Review) bool { return r.More }),
+	letters := Letters{More: slices.ContainsFunc(reviews, func(r *pubsubio.Review) bool { return r.More })}
+	var more bool
+	if letters.found, more = f.choose(reviews); more {
+		letters.Next = letters.found[len(letters.found)-1].place().String()
 	}
 	for _, id := range f.IDs {
 		if !slices.ContainsFunc(letters.found, func(l foundLetter) bool { return l.MessageID == id }) {

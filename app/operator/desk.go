@@ -10,6 +10,7 @@ import (
 
 	"cloud.google.com/go/pubsub/v2"
 
+	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/terminal"
@@ -84,10 +85,11 @@ func (t *table) flush() error {
 	return err
 }
 
-// footer prints how to get the next page and which documents were left out.
-func (d *Desk) footer(next string, malformed []error) {
-	if next != "" {
-		d.say("There are more; give --after=%s", terminal.Word(next))
+// footer prints how to get the page of a collection after the one that ended with last,
+// if there is one, and which documents were left out.
+func (d *Desk) footer(collection, last string, malformed []error) {
+	if last != "" {
+		d.say("There are more; give --cursor=%s", entity.Cursor(collection, last))
 	}
 	for _, err := range malformed {
 		d.say("Left out: %s", err)

@@ -20,7 +20,7 @@ func (d *Desk) ListDrones(ctx context.Context, status domain.DroneStatus, page f
 	}
 	if len(l.Items) == 0 {
 		fmt.Fprintln(d.Out, nothing("drones", string(status), false))
-		d.footer(l.Next, l.Malformed)
+		d.footer("drones", l.Next, l.Malformed)
 		return nil
 	}
 	t := d.table("DRONE", "STATUS", "REPORTED", "BATTERY", "POSITION", "SEEN", "DEPOT", "MISSION", "FLAGS")
@@ -32,7 +32,7 @@ func (d *Desk) ListDrones(ctx context.Context, status domain.DroneStatus, page f
 	if err := t.flush(); err != nil {
 		return err
 	}
-	d.footer(l.Next, l.Malformed)
+	d.footer("drones", l.Next, l.Malformed)
 	return nil
 }
 

@@ -3,15 +3,17 @@ package operator
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/pubsubio"
 )
 
-// letterStory is what became of a refused message, from replay to replay.
-type letterStory struct {
+// LetterStory is what became of a refused message, from replay to replay.
+type LetterStory struct {
 	MessageID string          `json:"messageId"`
 	Replays   []replayJSON    `json:"replays"`
 	Discards  []discardedJSON `json:"discards"`
@@ -45,20 +47,21 @@ type discardedJSON struct {
 // maxReplays bounds how far a story follows a message that is refused again and again.
 const maxReplays = 50
 
-// ShowDeadLetter says what became of a refused message: whether its dead letter
-// waits, was discarded, or was replayed, under which id, and so on with that one.
+// LetterStory says what became of a refused message: whether its dead letter waits, was
+// discarded, or was replayed, under which id, and so on with that one. The error wraps
+// firestoretx.ErrNotFound if nothing is known.
 //
 // Cost: 2 RPCs and 6 reads for each id, besides what listing dead letters costs.
-func (d *Desk) ShowDeadLetter(ctx context.Context, messageID string) error {
+func (c Commands) LetterStory(ctx context.Context, messageID string) (LetterStory, error) {
 	if messageID == "" {
-		return fmt.Errorf("message id is empty; give the id that \"deadletters list\" or a log line shows")
+		return LetterStory{}, errors.New("message id is empty; give the id that \"deadletters list\" or a log line shows")
 	}
-	story := letterStory{MessageID: messageID, Replays: []replayJSON{}, Discards: []discardedJSON{}, Waiting: []letterJSON{}}
+	story := LetterStory{MessageID: messageID, Replays: []replayJSON{}, Discards: []discardedJSON{}, Waiting: []letterJSON{}}
 	ids := []string{messageID}
 	for i := 0; i < len(ids) && i < maxReplays; i++ {
-		replays, discards, err := d.Store.LetterRecords(ctx, pubsubio.InboundTopics, ids[i])
+		replays, discards, err := c.Store.LetterRecords(ctx, pubsubio.InboundTopics, ids[i])
 		if err != nil {
-			return err
+			return LetterStory{}, err
 		}
 		for _, r := range replays {
 			story.Replays = append(story.Replays, replayJSON{
@@ -74,15 +77,24 @@ func (d *Desk) ShowDeadLetter(ctx context.Context, messageID string) error {
 			story.Discards = append(story.Discards, discardedJSON{x.Topic, x.MessageID, x.Reason, x.Error, x.DiscardedAt.UTC(), x.DiscardedBy, x.Why})
 		}
 	}
-	letters, err := d.commands().DeadLetters(ctx, LetterFilter{IDs: ids, Partial: true})
+	letters, err := c.DeadLetters(ctx, LetterFilter{IDs: ids, Partial: true})
 	if err != nil {
-		return err
+		return LetterStory{}, err
 	}
 	for _, l := range letters.found {
 		story.Waiting = append(story.Waiting, letterOf(l))
 	}
 	if len(story.Replays)+len(story.Discards)+len(story.Waiting) == 0 {
-		return fmt.Errorf("no dead letter of a message %q, and no record of one; \"deadletters list\" shows what there is", messageID)
+		return LetterStory{}, fmt.Errorf("no dead letter of a message %q, and no record of one; \"deadletters list\" shows what there is: %w", messageID, firestoretx.ErrNotFound)
+	}
+	return story, nil
+}
+
+// ShowDeadLetter prints what became of a refused message.
+func (d *Desk) ShowDeadLetter(ctx context.Context, messageID string) error {
+	story, err := d.commands().LetterStory(ctx, messageID)
+	if err != nil {
+		return err
 	}
 	if d.JSON {
 		return d.printJSON(story)
@@ -93,7 +105,7 @@ func (d *Desk) ShowDeadLetter(ctx context.Context, messageID string) error {
 
 // sayLetterStory prints a story in the order in which it happened, as far as it is
 // known, and at its end what came of the last message.
-func (d *Desk) sayLetterStory(s letterStory) {
+func (d *Desk) sayLetterStory(s LetterStory) {
 	open := map[string]bool{} // messages of which nothing more is known
 	for _, r := range s.Replays {
 		d.say("Message %s of %s was refused: %s%s", r.MessageID, r.Topic, r.Reason, prefixed(": ", oneLine(r.Error)))

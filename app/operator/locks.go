@@ -1,54 +1,98 @@
 package operator
 
 import (
+	"cmp"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/entity"
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/lock"
 )
 
-// ListLocks prints the live locks: the hashes of their keys and ids or, if raw, the keys
-// and ids themselves. Locks with a key in known, which is not secret, are always shown by
-// key.
+// lockCollection is the name of locks in cursors.
+const lockCollection = "locks"
+
+// HeldLocks returns one page of the live locks, ordered by the hash of their key, and the
+// hash that the next page comes after, if there is one.
 //
 // Cost: 1 RPC; a read per lock document, live or not.
-func (d *Desk) ListLocks(ctx context.Context, raw bool, known []string) error {
-	locks, err := d.Locks.List(ctx)
+func HeldLocks(ctx context.Context, store lock.Store, page firestoretx.Page) (locks []lock.RawInfo, next string, err error) {
+	locks, err = store.List(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	locks = slices.DeleteFunc(locks, func(l lock.RawInfo) bool { return l.KeyHash <= page.After })
+	slices.SortFunc(locks, func(a, b lock.RawInfo) int { return cmp.Compare(a.KeyHash, b.KeyHash) })
+	if page.Limit > 0 && len(locks) > page.Limit {
+		locks = locks[:page.Limit]
+		next = locks[page.Limit-1].KeyHash
+	}
+	return locks, next, nil
+}
+
+// CheckKeyHash says what is wrong with the hash that a page of locks comes after.
+func CheckKeyHash(hash string) error {
+	if _, err := hex.DecodeString(hash); err != nil || hash == "" {
+		return errors.New("is not the hash of a lock's key")
+	}
+	return nil
+}
+
+// ListLocks prints one page of the live locks: the hashes of their keys and ids or, if raw,
+// the keys and ids themselves. Locks with a key in known, which is not secret, are always
+// shown by key.
+//
+// Cost: see HeldLocks.
+func (d *Desk) ListLocks(ctx context.Context, raw bool, known []string, page firestoretx.Page) error {
+	locks, next, err := HeldLocks(ctx, d.Locks, page)
 	if err != nil {
 		return err
 	}
 	if d.JSON {
 		if raw {
-			return d.printJSON(map[string]any{"locks": entity.OrEmpty(locks)})
+			return d.printJSON(entity.Page(lockCollection, locks, next, nil))
 		}
-		infos := make([]lock.Info, len(locks))
-		for i, l := range locks {
-			infos[i] = l.Info
-		}
-		return d.printJSON(map[string]any{"locks": infos})
+		return d.printJSON(entity.Page(lockCollection, entity.Each(locks, func(l lock.RawInfo) lock.Info { return l.Info }), next, nil))
 	}
 	if len(locks) == 0 {
 		fmt.Fprintln(d.Out, "No lock is held.")
 		return nil
 	}
-	return d.lockTable(locks, raw, known)
+	if err := d.lockTable(locks, raw, known); err != nil {
+		return err
+	}
+	d.footer(lockCollection, next, nil)
+	return nil
+}
+
+// Lock returns the lock of one key; nil if nobody holds it.
+//
+// Cost: 1 RPC, 1 read.
+func (c Commands) Lock(ctx context.Context, key string) (*lock.RawInfo, error) {
+	if key == "" {
+		return nil, errors.New("the key of the lock is empty; \"locks list\" shows what is held")
+	}
+	l, err := c.Locks.LookupRaw(ctx, lock.Query{Key: key})
+	if err != nil {
+		return nil, keyError(key, err)
+	}
+	return l, nil
 }
 
 // ShowLock prints the lock of one key. A free lock is not an error.
 //
 // Cost: 1 RPC, 1 read.
 func (d *Desk) ShowLock(ctx context.Context, key string, raw bool) error {
-	if key == "" {
-		return errors.New("the key of the lock is empty; \"locks list\" shows what is held")
-	}
-	l, err := d.Locks.LookupRaw(ctx, lock.Query{Key: key})
+	l, err := d.commands().Lock(ctx, key)
 	if err != nil {
-		return keyError(key, err)
+		return err
 	}
 	switch {
 	case d.JSON && l == nil:
@@ -72,7 +116,12 @@ type KeyError struct {
 
 // Error implements error.
 func (e *KeyError) Error() string {
-	return fmt.Sprintf("lock key %.80q is invalid: it %s; \"locks list\" shows what is held", e.Key, e.Why)
+	return "lock key " + e.Detail()
+}
+
+// Detail is the error without its subject.
+func (e *KeyError) Detail() string {
+	return fmt.Sprintf("%.80q is invalid: it %s; \"locks list\" shows what is held", e.Key, e.Why)
 }
 
 // keyError returns a *KeyError if the library rejected the key, and err otherwise. The

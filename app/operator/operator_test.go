@@ -15,6 +15,7 @@ import (
 	"cloud.google.com/go/firestore"
 	"go.uber.org/goleak"
 
+	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/app/manager"
@@ -188,22 +189,22 @@ func TestDesk_HoldsReleasesAndCancelsOrders(t *testing.T) {
 	o.expect(o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{Status: domain.OrderCancelled}, firestoretx.Page{})),
 		"O1", "CANCELLED", cancelled.Deadline.UTC().Format(time.DateOnly+" 15:04:05"))
 	page := o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{}, firestoretx.Page{Limit: 1}))
-	o.expect(page, "O1", "There are more; give --after=O1\n")
+	o.expect(page, "O1", "There are more; give --cursor="+entity.Cursor("orders", "O1")+"\n")
 	o.desk.JSON = true
 	var listed struct {
-		Orders []struct{ ID, Status string }
-		Next   string
+		Orders     []struct{ ID, Status string }
+		NextCursor string
 	}
 	if err := json.Unmarshal([]byte(o.says(o.desk.ListOrders(ctx, firestoretx.OrderFilter{}, firestoretx.Page{Limit: 1, After: "O1"}))), &listed); err != nil {
 		t.Fatal(err)
 	}
-	if len(listed.Orders) != 1 || listed.Orders[0].ID != "O2" || listed.Next != "" {
+	if len(listed.Orders) != 1 || listed.Orders[0].ID != "O2" || listed.NextCursor != "" {
 		t.Errorf("page %+v", listed)
 	}
 }
 
-// F-ORD-04: a table shows ids exactly, spaces included, and the --after it prints can be
-// pasted into a shell.
+// F-ORD-04: a table shows ids exactly, spaces included, and the --cursor it prints can be
+// pasted into a shell whatever the id.
 func TestDesk_ShowsIDsExactly(t *testing.T) {
 	o := openOffice(t)
 	ids := []string{"-dash", "a  b", "d\u00a0\t\x1b[2J", "z"}
@@ -214,9 +215,13 @@ func TestDesk_ShowsIDsExactly(t *testing.T) {
 		return o.says(o.desk.ListOrders(t.Context(), firestoretx.OrderFilter{}, p))
 	}
 	o.expect(list(firestoretx.Page{}), "\n-dash  ", "\na  b  ", "\nd\\u00a0\\u0009\\u001b[2J  ", "\nz  ")
-	o.expect(list(firestoretx.Page{Limit: 1}), "There are more; give --after=-dash\n")
-	o.expect(list(firestoretx.Page{Limit: 2}), "There are more; give --after='a  b'\n")
-	o.expect(list(firestoretx.Page{Limit: 3}), "There are more; give --after=$'d\\u00a0\\u0009\\u001b[2J'\n")
+	for i := range 3 {
+		cursor := entity.Cursor("orders", ids[i])
+		o.expect(list(firestoretx.Page{Limit: i + 1}), "There are more; give --cursor="+cursor+"\n")
+		if strings.Trim(cursor, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+			t.Errorf("a shell would not take %q as one word", cursor)
+		}
+	}
 }
 
 // F-ORD-04: columns are aligned by their width on the terminal.
@@ -664,7 +669,7 @@ func TestDesk_ShowsLocksOfDecomposedKeysByName(t *testing.T) {
 	if err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	o.expect(o.says(o.desk.ListLocks(t.Context(), false, []string{decomposed})), composed)
+	o.expect(o.says(o.desk.ListLocks(t.Context(), false, []string{decomposed}, firestoretx.Page{})), composed)
 	o.expect(o.says(o.desk.ShowLock(t.Context(), decomposed, false)), composed)
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
@@ -675,7 +680,7 @@ func TestDesk_ShowsLocksOfDecomposedKeysByName(t *testing.T) {
 func TestDesk_ShowsLocksByHash(t *testing.T) {
 	o := openOffice(t)
 	ctx := t.Context()
-	o.expect(o.says(o.desk.ListLocks(ctx, false, nil)), "No lock is held.")
+	o.expect(o.says(o.desk.ListLocks(ctx, false, nil, firestoretx.Page{})), "No lock is held.")
 	h, ok, err := lock.TryAcquire(ctx, o.desk.Locks, "patients:ward-7", lock.WithTTL(time.Minute))
 	if err != nil || !ok {
 		t.Fatal(ok, err)
@@ -696,21 +701,21 @@ func TestDesk_ShowsLocksByHash(t *testing.T) {
 	}
 	for _, asJSON := range []bool{false, true} {
 		o.desk.JSON = asJSON
-		hashed := o.says(o.desk.ListLocks(ctx, false, known)) + o.says(o.desk.ShowLock(ctx, manager.SweeperKey, false))
+		hashed := o.says(o.desk.ListLocks(ctx, false, known, firestoretx.Page{})) + o.says(o.desk.ShowLock(ctx, manager.SweeperKey, false))
 		o.expect(hashed, lock.HashKey("patients:ward-7"), string(h.Fence()))
 		for _, secret := range []string{"patients:ward-7", h.LockID(), sweeper.LockID()} {
 			if strings.Contains(hashed, secret) {
 				t.Errorf("%q is shown in\n%s", secret, hashed)
 			}
 		}
-		raw := o.says(o.desk.ListLocks(ctx, true, known))
+		raw := o.says(o.desk.ListLocks(ctx, true, known, firestoretx.Page{}))
 		for _, part := range []string{"patients:ward-7", h.LockID(), manager.SweeperKey, sweeper.LockID()} {
 			o.expect(raw, part)
 		}
 	}
 	o.desk.JSON = false
-	o.expect(o.says(o.desk.ListLocks(ctx, false, known)), "EXPIRES")
-	o.expect(o.says(o.desk.ListLocks(ctx, true, known)), "EXPIRES", "LOCK ID", "anyone who has one can release the lock")
+	o.expect(o.says(o.desk.ListLocks(ctx, false, known, firestoretx.Page{})), "EXPIRES")
+	o.expect(o.says(o.desk.ListLocks(ctx, true, known, firestoretx.Page{})), "EXPIRES", "LOCK ID", "anyone who has one can release the lock")
 	o.expect(o.says(o.desk.ShowLock(ctx, manager.SweeperKey, false)), manager.SweeperKey, string(sweeper.Fence()), "in ")
 	for _, h := range []*lock.Handle{h, sweeper} {
 		if err := h.Close(); err != nil {

@@ -31,7 +31,7 @@ func (d *Desk) ListOrders(ctx context.Context, f firestoretx.OrderFilter, page f
 	}
 	if len(l.Items) == 0 {
 		fmt.Fprintln(d.Out, nothing("orders", string(f.Status), f.Held))
-		d.footer(l.Next, l.Malformed)
+		d.footer("orders", l.Next, l.Malformed)
 		return nil
 	}
 	t := d.table("ORDER", "STATUS", "PRIORITY", "DUE", "WAITS", "CREATED", "PRODUCT", "ATTEMPTS", "FLAGS", "DRONE", "MISSION", "HELD BECAUSE")
@@ -51,7 +51,7 @@ func (d *Desk) ListOrders(ctx context.Context, f firestoretx.OrderFilter, page f
 		return err
 	}
 	d.sayWhenSeen(waits)
-	d.footer(l.Next, l.Malformed)
+	d.footer("orders", l.Next, l.Malformed)
 	return nil
 }
 

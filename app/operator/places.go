@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -12,8 +13,9 @@ import (
 
 // ApplyDepots makes the depots' documents say what places say, one after the other, and
 // records each change. Those that already do stay as they are, so that a caller may
-// repeat the command. dryRun only tells what would change. Beside an error it returns
-// what was done before.
+// repeat the command. dryRun only tells what would change. It stops at the first place
+// that fails: the error is an *ApplyError then, and what was done before is returned
+// beside it.
 //
 // Cost: see firestoretx.Store.ApplyDepot, for each depot.
 func (c Commands) ApplyDepots(ctx context.Context, places []domain.Depot, reason string, dryRun bool) ([]domain.PlaceChange, error) {
@@ -33,14 +35,77 @@ func applyPlaces[P domain.Place](ctx context.Context, c Commands, places []P, re
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range places {
+	for i, p := range places {
 		did, err := apply(ctx, p, change)
 		if err != nil {
-			return done, err
+			failed := &ApplyError{ID: idOf(p), Err: err}
+			for _, rest := range places[i+1:] {
+				failed.NotTried = append(failed.NotTried, idOf(rest))
+			}
+			return done, failed
 		}
 		done = append(done, did)
 	}
 	return done, nil
+}
+
+// ApplyError says at which place ApplyDepots or ApplyWarehouses stopped.
+type ApplyError struct {
+	ID       string
+	Err      error
+	NotTried []string // the places after it
+}
+
+// maxNotTriedNamed bounds the places that the text of an ApplyError names.
+const maxNotTriedNamed = 20
+
+// Error implements error.
+func (e *ApplyError) Error() string {
+	if len(e.NotTried) == 0 {
+		return e.Err.Error()
+	}
+	named := strings.Join(e.NotTried[:min(len(e.NotTried), maxNotTriedNamed)], ", ")
+	if more := len(e.NotTried) - maxNotTriedNamed; more > 0 {
+		named += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("%s; not tried: %s; correct it and apply all again, what is done stays as it is", e.Err, named)
+}
+
+// Unwrap returns the cause.
+func (e *ApplyError) Unwrap() error { return e.Err }
+
+// idOf is the id of a depot or a warehouse.
+func idOf[P domain.Place](p P) string {
+	switch p := any(p).(type) {
+	case domain.Depot:
+		return string(p.ID)
+	case domain.Warehouse:
+		return string(p.ID)
+	}
+	panic("unreachable: a place is a depot or a warehouse")
+}
+
+// PlaceChanges is the JSON form of what a command did to places, or would do.
+type PlaceChanges struct {
+	Changes  []entity.PlaceChange `json:"changes"`
+	DryRun   bool                 `json:"dryRun"`
+	Failed   *FailedPlace         `json:"failed,omitempty" doc:"The place at which the command stopped."`
+	NotTried []string             `json:"notTried,omitempty" doc:"The places after that."`
+}
+
+// FailedPlace is a place that could not be changed.
+type FailedPlace struct {
+	ID     string `json:"id"`
+	Detail string `json:"detail"`
+}
+
+// PlaceChangesOf returns the JSON form of what was done before err.
+func PlaceChangesOf(done []domain.PlaceChange, dryRun bool, err error) PlaceChanges {
+	out := PlaceChanges{Changes: entity.OrEmpty(entity.Each(done, entity.OfPlaceChange)), DryRun: dryRun}
+	if failed, is := errors.AsType[*ApplyError](err); is {
+		out.Failed, out.NotTried = &FailedPlace{failed.ID, failed.Err.Error()}, failed.NotTried
+	}
+	return out
 }
 
 // DeleteDepot deletes a depot that nothing needs and records it. It is rejected while
@@ -106,7 +171,7 @@ func listPlaces[P domain.Place, J any](d *Desk, name string, l firestoretx.Listi
 	}
 	if len(l.Items) == 0 {
 		d.say("No %s yet; \"%s apply -f FILE\" creates them.", name, name)
-		d.footer(l.Next, l.Malformed)
+		d.footer(name, l.Next, l.Malformed)
 		return nil
 	}
 	t := d.table(header...)
@@ -116,14 +181,15 @@ func listPlaces[P domain.Place, J any](d *Desk, name string, l firestoretx.Listi
 	if err := t.flush(); err != nil {
 		return err
 	}
-	d.footer(l.Next, l.Malformed)
+	d.footer(name, l.Next, l.Malformed)
 	return nil
 }
 
-// PrintPlaceChanges prints what a command does to places, or would do.
-func (d *Desk) PrintPlaceChanges(done []domain.PlaceChange, dryRun bool) error {
+// PrintPlaceChanges prints what a command does to places, or would do; failure is the
+// error that it ended with, or nil, and is returned.
+func (d *Desk) PrintPlaceChanges(done []domain.PlaceChange, dryRun bool, failure error) error {
 	if d.JSON {
-		return d.printJSON(map[string]any{"changes": entity.OrEmpty(entity.Each(done, entity.OfPlaceChange)), "dryRun": dryRun})
+		return errors.Join(failure, d.printJSON(PlaceChangesOf(done, dryRun, failure)))
 	}
 	for _, c := range done {
 		d.say("%s %s: %s", c.Kind, c.ID, map[domain.PlaceAction]string{
@@ -138,7 +204,7 @@ func (d *Desk) PrintPlaceChanges(done []domain.PlaceChange, dryRun bool) error {
 	} else if !dryRun {
 		d.say("%d changed, %d as before.", changes, len(done)-changes)
 	}
-	return nil
+	return failure
 }
 
 // PlacesToChange counts the changes that are written.

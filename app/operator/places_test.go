@@ -27,7 +27,7 @@ func TestCommands_ApplyPlacesOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return o.says(o.desk.PrintPlaceChanges(done, dryRun))
+		return o.says(o.desk.PrintPlaceChanges(done, dryRun, nil))
 	}
 	records := func() []domain.PlaceChange {
 		t.Helper()

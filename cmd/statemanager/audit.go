@@ -10,7 +10,7 @@ import (
 
 type auditCommand struct {
 	desk
-	Subject operator.Subject `arg:"" help:"drone, order, mission, decision or cycle." enum:"drone,order,mission,decision,cycle"`
+	Subject operator.Subject `arg:"" help:"${enum}." enum:"drone,order,mission,decision,cycle,depot,warehouse"`
 	ID      string           `arg:"" help:"Which one."`
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/clitest"
@@ -54,12 +55,16 @@ func TestCommands_RefuseInOneLine(t *testing.T) {
 		{2, "drones list --status=PENDING", []string{"--status", "IDLE", "UNKNOWN"}},
 		{2, "drones list --limit=-1", []string{"--limit", "0 or more"}},
 		{2, "drones list --limit=lots", []string{"--limit", "0 or more"}},
-		{2, "drones list --after=a/b", []string{"after (flag --after)", `"a/b"`}},
+		{2, "drones list --cursor=a/b", []string{"cursor (flag --cursor)", `"a/b"`, "nextCursor of a page of drones"}},
+		{2, "orders list --cursor=" + entity.Cursor("drones", "D1"), []string{"nextCursor of a page of orders"}},
+		{2, "locks list --cursor=" + entity.Cursor("locks", "x"), []string{"nextCursor of a page of locks"}},
+		{2, "deadletters list --cursor=" + entity.Cursor("deadletters", "2026-11-21T12:00:00Z missions 1"), []string{"nextCursor of a page of deadletters"}},
 		{2, "audit order a/b", []string{"id (argument <id>)", `"a/b"`}},
 		{2, "deadletters list --limit=-1", []string{"--limit", "0 or more"}},
 		{2, "deadletters list --topic=missions", []string{"topic (flag --topic)", "telemetry"}},
 		{1, "audit order O1", []string{`order "O1"`}},
 		{1, "deadletters list", []string{"does not exist", "--create-topics"}},
+		{2, "publish orders --attribute=goog-x=1", []string{"attribute (flag --attribute)", "Pub/Sub's"}},
 		{1, "publish orders cli_test.go", []string{"topic orders does not exist", "--create-topics"}},
 		{2, "deadletters replay", []string{"all (flag --all)", "is not set", "id, topic or reason", "or all to replay every dead letter"}},
 		{2, "deadletters replay --limit=2 --dry-run", []string{"--all"}},
@@ -90,7 +95,7 @@ func TestCommands_RefuseInOneLine(t *testing.T) {
 		{2, "serve --http-addr=:8080", []string{"--http-addr", "without credentials", "--oidc-issuer", "--insecure-http"}},
 		{2, "serve --metrics-access=viewer", []string{"metrics-access (flag --metrics-access)", "requires oidc-issuer"}},
 		{2, "serve --rate-reads=-1", []string{"rate-reads (flag --rate-reads)", "0 or more"}},
-		{2, "serve --rate-commands=NaN", []string{"rate-commands (flag --rate-commands)", "give a number"}},
+		{2, "serve --rate-commands=NaN", []string{"rate-commands (flag --rate-commands)", "give 0 or more"}},
 		{2, "serve --trusted-proxies=10.0.0.1/8", []string{"trusted-proxies (flag --trusted-proxies)", "give an address such as"}},
 		{2, "serve --cors-origins=*", []string{"cors-origins (flag --cors-origins)", "give each origin in full"}},
 		{2, "serve --oidc-audience=a", []string{"oidc-audience", "requires oidc-issuer"}},

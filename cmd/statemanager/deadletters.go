@@ -69,11 +69,22 @@ func (c *letters) filter() operator.LetterFilter {
 	return operator.LetterFilter{Topic: string(c.Topic), Reason: string(c.Reason), IDs: c.ID, Limit: c.Limit}
 }
 
-type deadLettersList struct{ letters }
+type deadLettersList struct {
+	letters
+	Cursor string `help:"nextCursor of the page before." placeholder:"CURSOR"`
+}
+
+// Check implements config.Checker.
+func (c *deadLettersList) Check(r *config.Report) {
+	c.letters.Check(r)
+	page{Cursor: c.Cursor}.checkPage(r, "deadletters", operator.CheckLetterPlace)
+}
 
 // Run lists dead letters without changing them.
 func (c *deadLettersList) Run(ctx context.Context) error {
-	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return d.ListDeadLetters(ctx, c.filter()) })
+	filter := c.filter()
+	filter.After = page{Cursor: c.Cursor}.page().After
+	return c.with(ctx, func(d *operator.Desk, _ *connect.Clients) error { return d.ListDeadLetters(ctx, filter) })
 }
 
 type deadLettersShow struct {

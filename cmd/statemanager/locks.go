@@ -35,7 +35,14 @@ func (c *lockDesk) with(ctx context.Context, f func(*operator.Desk, *connect.Cli
 
 type locksList struct {
 	lockDesk
+	page
 	Raw bool `help:"Show keys and lock ids, not only their hashes. Keep the ids secret."`
+}
+
+// Check implements config.Checker.
+func (c *locksList) Check(r *config.Report) {
+	c.lockDesk.Check(r)
+	c.checkPage(r, "locks", operator.CheckKeyHash)
 }
 
 // Run lists the live locks.
@@ -45,7 +52,7 @@ func (c *locksList) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return d.ListLocks(ctx, c.Raw, known)
+		return d.ListLocks(ctx, c.Raw, known, c.page.page())
 	})
 }
 

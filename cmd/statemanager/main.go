@@ -16,7 +16,7 @@ type grammar struct {
 	Missions    missionsCommand    `cmd:"" help:"Recall missions."`
 	Depots      depotsCommand      `cmd:"" help:"List, apply and delete depots."`
 	Warehouses  warehousesCommand  `cmd:"" help:"List, apply and delete warehouses."`
-	Audit       auditCommand       `cmd:"" help:"Print the history of one drone, order, mission, decision or cycle."`
+	Audit       auditCommand       `cmd:"" help:"Print the history of one drone, order, mission, decision, cycle, depot or warehouse."`
 	Deadletters deadLettersCommand `cmd:"" help:"List, replay and discard dead-lettered messages."`
 	Publish     publishCommand     `cmd:"" help:"Publish one message, for trials and repairs."`
 	Locks       locksCommand       `cmd:"" help:"Show the locks that are held, and break them."`

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/domain"
@@ -80,20 +81,25 @@ func (c *desk) withLocks(ctx context.Context, where cli.Locks, f func(*operator.
 
 // page holds the flags of a listing.
 type page struct {
-	Limit int    `help:"How many to list at most; 0 for all." default:"100" check:"min 0"`
-	After string `help:"List those whose ids come after this one." placeholder:"ID"`
+	Limit  int    `help:"How many to list at most; 0 for all." default:"100" check:"min 0"`
+	Cursor string `help:"nextCursor of the page before." placeholder:"CURSOR"`
 }
 
-func (p page) checkPage(r *config.Report) {
-	if p.After == "" {
+// checkPage refuses the cursor of another collection. check says what is wrong with the
+// name of an entry.
+func (p page) checkPage(r *config.Report, collection string, check func(string) error) {
+	if p.Cursor == "" {
 		return
 	}
-	if err := domain.CheckDocumentID(p.After); err != nil { // a page may end with the id of a malformed document
-		r.Refuse("after", "%q %s", p.After, err)
+	if err := entity.CheckCursor(collection, p.Cursor, check); err != nil {
+		r.Refuse("cursor", "%s", err)
 	}
 }
 
-func (p page) page() firestoretx.Page { return firestoretx.Page{Limit: p.Limit, After: p.After} }
+func (p page) page() firestoretx.Page {
+	_, after := entity.ReadCursor(p.Cursor) // checked
+	return firestoretx.Page{Limit: p.Limit, After: after}
+}
 
 // checkStatus refuses a status that is not in legal. An empty one is allowed.
 func checkStatus[T ~string](r *config.Report, status T, legal []T) {
@@ -125,7 +131,7 @@ type ordersList struct {
 // Check implements config.Checker.
 func (c *ordersList) Check(r *config.Report) {
 	c.desk.Check(r)
-	c.checkPage(r)
+	c.checkPage(r, "orders", domain.CheckDocumentID) // a page may end with the id of a malformed document
 	checkStatus(r, c.Status, domain.OrderStatuses)
 }
 
@@ -285,7 +291,7 @@ type dronesList struct {
 // Check implements config.Checker.
 func (c *dronesList) Check(r *config.Report) {
 	c.desk.Check(r)
-	c.checkPage(r)
+	c.checkPage(r, "drones", domain.CheckDocumentID)
 	checkStatus(r, c.Status, domain.DroneStatuses)
 }
 

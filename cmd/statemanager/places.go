@@ -37,13 +37,13 @@ type placesList struct {
 	page
 }
 
-// Check implements config.Checker.
-func (c *placesList) Check(r *config.Report) {
-	c.desk.Check(r)
-	c.checkPage(r)
-}
-
 type depotsList struct{ placesList }
+
+// Check implements config.Checker.
+func (c *depotsList) Check(r *config.Report) {
+	c.desk.Check(r)
+	c.checkPage(r, "depots", domain.CheckDocumentID)
+}
 
 // Run lists depots.
 func (c *depotsList) Run(ctx context.Context) error {
@@ -51,6 +51,12 @@ func (c *depotsList) Run(ctx context.Context) error {
 }
 
 type warehousesList struct{ placesList }
+
+// Check implements config.Checker.
+func (c *warehousesList) Check(r *config.Report) {
+	c.desk.Check(r)
+	c.checkPage(r, "warehouses", domain.CheckDocumentID)
+}
 
 // Run lists warehouses.
 func (c *warehousesList) Run(ctx context.Context) error {
@@ -83,7 +89,7 @@ func (c *placesChange) run(ctx context.Context, do func(commands operator.Comman
 		}
 		asks := !c.DryRun && !c.Yes && isatty.IsTerminal(os.Stdin.Fd()) && operator.PlacesToChange(planned) > 0
 		if c.DryRun || asks {
-			if err := d.PrintPlaceChanges(planned, true); err != nil || c.DryRun {
+			if err := d.PrintPlaceChanges(planned, true, nil); err != nil || c.DryRun {
 				return err
 			}
 			if err := confirm(ctx, os.Stdin); err != nil {
@@ -91,7 +97,7 @@ func (c *placesChange) run(ctx context.Context, do func(commands operator.Comman
 			}
 		}
 		done, err := do(commands, false)
-		return errors.Join(err, d.PrintPlaceChanges(done, false))
+		return d.PrintPlaceChanges(done, false, err)
 	})
 }
 

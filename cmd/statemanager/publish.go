@@ -5,14 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
-	"github.com/dronefleet/dronefleet/adapters/pubsubio"
-	"github.com/dronefleet/dronefleet/adapters/wire"
+	"github.com/dronefleet/dronefleet/app/operator"
 	"github.com/dronefleet/dronefleet/internal/cli"
 	"github.com/dronefleet/dronefleet/internal/config"
 )
@@ -27,10 +22,15 @@ type publishCommand struct {
 }
 
 // Check implements config.Checker.
-func (c *publishCommand) Check(r *config.Report) { c.CheckConnection(r) }
-
-// maxPublished is Pub/Sub's limit on a message's payload, in bytes.
-const maxPublished = 10_000_000
+func (c *publishCommand) Check(r *config.Report) {
+	c.CheckConnection(r)
+	if err := operator.CheckOrderingKey(c.OrderingKey); err != nil {
+		r.Refuse("ordering-key", "%s", err)
+	}
+	if err := operator.CheckAttributes(c.Attribute); err != nil {
+		r.Refuse("attribute", "%s", err)
+	}
+}
 
 // Run publishes one message and prints its id.
 func (c *publishCommand) Run(ctx context.Context) (err error) {
@@ -46,31 +46,13 @@ func (c *publishCommand) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, clients.Close()) }()
-	publisher := pubsubio.NewPublisher(clients.PubSub)
-	id, err := publisher.Publish(ctx, c.Topic, data, maps.Clone(c.Attribute), c.orderingKey(data)).Wait(ctx)
-	if err != nil && ctx.Err() != nil { // do not stop the publisher: that would wait for the server
-		return fmt.Errorf("interrupted while publishing; topic %s may have the message", c.Topic)
-	}
-	publisher.Stop()
-	if status.Code(err) == codes.NotFound {
-		return fmt.Errorf("topic %s does not exist; %s", c.Topic, pubsubio.Remedy)
-	}
+	commands := operator.Commands{PubSub: clients.PubSub}
+	id, err := commands.Publish(ctx, operator.Message{Topic: c.Topic, Data: data, OrderingKey: c.OrderingKey, Attributes: c.Attribute})
 	if err != nil {
-		return fmt.Errorf("publish to %s: %w", c.Topic, err)
+		return err
 	}
 	fmt.Fprintf(cli.Stdout, "message %s published to %s\n", id, c.Topic)
 	return nil
-}
-
-// orderingKey is the given key, or the drone of a report that can be decoded
-// (F-TEL-13).
-func (c *publishCommand) orderingKey(data []byte) string {
-	if c.OrderingKey == "" && c.Topic == pubsubio.TopicTelemetry {
-		if t, err := wire.DecodeTelemetry(data, c.Attribute); err == nil {
-			return string(t.DroneID)
-		}
-	}
-	return c.OrderingKey
 }
 
 // payload reads the message.
@@ -83,14 +65,14 @@ func (c *publishCommand) payload() ([]byte, error) {
 		}
 		defer in.Close()
 	}
-	data, err := io.ReadAll(io.LimitReader(in, maxPublished+1))
+	data, err := io.ReadAll(io.LimitReader(in, operator.MaxPublishedBytes+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read the payload: %w", err)
 	case len(data) == 0:
 		return nil, errors.New("the payload is empty; give a file, or pipe one in")
-	case len(data) > maxPublished:
-		return nil, fmt.Errorf("the payload has more than %d bytes, which is Pub/Sub's limit", maxPublished)
+	case len(data) > operator.MaxPublishedBytes:
+		return nil, fmt.Errorf("the payload has more than %d bytes, which is Pub/Sub's limit", operator.MaxPublishedBytes)
 	}
 	return data, nil
 }
