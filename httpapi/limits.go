@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dronefleet/dronefleet/httpapi/console"
 	"github.com/dronefleet/dronefleet/httpapi/ratelimit"
 )
 
@@ -39,11 +40,13 @@ func (p Proxy) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 // String is the proxy in the form that UnmarshalText takes.
 func (p Proxy) String() string { return p.addresses.String() }
 
-// budget is what a request to the endpoint counts for; "" for a probe, which is not
-// limited: an orchestrator that gets no answer restarts the process.
+// budget is what a request to the endpoint counts for; "" if it is not limited. An
+// orchestrator whose probe gets no answer restarts the process. The console's files and
+// map cost no call of the store, and a page asks for many parts of a map at once.
 func (e endpoint) budget() ratelimit.Budget {
+	_, file := console.Files[e.path]
 	switch {
-	case e.path == "/healthz" || e.path == "/readyz" || e.path == "/metrics":
+	case file, slices.Contains([]string{"/healthz", "/readyz", "/metrics", console.MapPath, console.PMTilesPath}, e.path):
 		return ""
 	case e.path == streamPath:
 		return ratelimit.Streams
