@@ -15,7 +15,17 @@ type Decision struct {
 	EstimatedBatteryConsumption float64 // percent of a full charge
 	EstimatedDurationMinutes    float64
 	PayloadHash                 string // identifies the message's content
+
+	// AmendsMissionID is the mission that the decision changes under way, and
+	// AmendsRevision the revision of it that the change was planned on. Orders and route
+	// are then the whole new ones, and the estimates are of what is still to be flown.
+	// Empty: the decision makes a new mission.
+	AmendsMissionID MissionID
+	AmendsRevision  int
 }
+
+// Amends reports whether the decision changes a mission under way.
+func (d Decision) Amends() bool { return d.AmendsMissionID != "" }
 
 // Outcome says how a decision was judged; it never changes.
 type Outcome string
@@ -46,6 +56,13 @@ type LedgerEntry struct {
 	PublishedAt  time.Time
 	ReceivedAt   time.Time
 	AppliedAt    time.Time
+
+	// Of a decision that amends, as it asked and, if it was applied, what came of it.
+	AmendsMissionID MissionID
+	AmendsRevision  int
+	Revision        int       // that it gave the mission
+	AddedIDs        []OrderID // orders that it adds
+	ReleasedIDs     []OrderID // orders that it takes away
 }
 
 // Depot is where drones live and charge.

@@ -22,11 +22,14 @@ type Drone struct {
 	CurrentMissionID MissionID
 	MissionAcked     bool      // the drone has named the mission in a report
 	MissionMoved     bool      // and has reported that it flies while naming it
+	NamedRevision    int       // of that mission, in its latest report; 0 if it names none
 	FreeAfter        time.Time // no report measured before this frees an unacked drone
 	IdleSince        time.Time // when it last became IDLE, server's clock
 	FaultSince       time.Time // when an acked drone began to report a fault; zero for none
 	ParkedSince      time.Time // when an acked drone was first seen parked with stops missing, server's clock; zero for none
 	EmergencyLatched bool      // reported by the drone; only an operator clears it
+	// SupportsAmendments says that the drone accepts changed missions under way.
+	SupportsAmendments bool
 	// Grounded drones take no mission, until an operator releases them.
 	Grounded       bool
 	GroundedReason string    // why, for that operator
@@ -84,4 +87,9 @@ type Telemetry struct {
 	// CompletedStops is how many stops of that mission's route the drone has
 	// completed; nil if it did not say.
 	CompletedStops *int
+	// MissionRevision is the revision of that mission which the drone flies; 0 if it
+	// does not know of revisions.
+	MissionRevision int
+	// SupportsAmendments says that the drone accepts changed missions under way.
+	SupportsAmendments bool
 }

@@ -80,6 +80,7 @@ func OrderState(o Order) map[string]any {
 		"deadline":          stateTime(o.Deadline),
 		"pinnedDroneId":     string(o.PinnedDroneID),
 		"forbiddenDroneIds": joined(o.ForbiddenDroneIDs),
+		"releasing":         o.Releasing,
 	}
 }
 
@@ -103,11 +104,17 @@ func stateTime(t time.Time) string {
 
 // MissionState is the mission's progress.
 func MissionState(m Mission) map[string]any {
+	var pending int
+	if m.Amendment != nil {
+		pending = m.Amendment.Revision
+	}
 	return map[string]any{
-		"failureReason": string(m.FailureReason),
-		"reachedStops":  int64(m.ReachedStops),
-		"orders":        int64(len(m.OrderIDs)),
-		"recalled":      !m.RecalledAt.IsZero(),
+		"failureReason":    string(m.FailureReason),
+		"reachedStops":     int64(m.ReachedStops),
+		"orders":           int64(len(m.OrderIDs)),
+		"recalled":         !m.RecalledAt.IsZero(),
+		"routeRevision":    int64(m.RouteRevision),
+		"proposedRevision": int64(pending),
 	}
 }
 

@@ -1,12 +1,15 @@
 package domain
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Mission is a committed assignment: one drone, its orders, one route.
 type Mission struct {
 	ID       MissionID
 	DroneID  DroneID
-	OrderIDs []OrderID // those not withdrawn
+	OrderIDs []OrderID // those not withdrawn, and those that an amendment adds or takes away
 	Route    []Waypoint
 	Status   MissionStatus
 
@@ -27,6 +30,18 @@ type Mission struct {
 	// first commanded: a drone that has not heard of the shorter route counts them.
 	DroppedStops []int
 
+	// RouteRevision numbers the route that is in force, from 1; 0 if a version without
+	// amendments made the mission. Reports and decisions name it.
+	RouteRevision int
+	// Amendment is a change of the route that the drone has not named yet; nil for none.
+	// The value is never modified. A mission that ends meanwhile keeps it, because late
+	// reports may show that the drone flew it.
+	Amendment *Amendment
+	// EarlierRoutes are the revisions that are no longer in force or came to nothing,
+	// oldest first, at most MaxEarlierRoutes.
+	EarlierRoutes []EarlierRoute
+	AmendedAt     time.Time // when the amendment in force was decided; zero for none
+
 	// RecalledAt is when an operator recalled the mission, zero for never, and
 	// RecallReason why.
 	RecalledAt   time.Time
@@ -46,6 +61,61 @@ type Mission struct {
 	// unknown. It is not part of the mission's state.
 	Version time.Time
 }
+
+// Amendment is a decided change of an ACTIVE mission. Until the drone names its
+// revision, the drone may fly either route. It expires with the mission's command.
+type Amendment struct {
+	Revision     int
+	Route        []Waypoint // the whole new one
+	DroppedStops []int      // of orders withdrawn since
+	AddedIDs     []OrderID  // bound at once
+	ReleasedIDs  []OrderID  // stay with the drone until it names the revision
+
+	EstimatedBatteryConsumption float64 // percent of a full charge, from the decision on
+	EstimatedDurationMinutes    float64
+
+	DecisionID DecisionID
+	DecidedAt  time.Time
+}
+
+// EarlierRoute is what is left of a revision: how many stops at its beginning are also
+// at the beginning of the route in force, counted as commanded.
+type EarlierRoute struct {
+	Revision int
+	Shared   int
+}
+
+// MaxEarlierRoutes bounds Mission.EarlierRoutes.
+const MaxEarlierRoutes = 8
+
+// LatestRevision is the highest number that a route of the mission was given.
+func (m Mission) LatestRevision() int {
+	latest := m.RouteRevision
+	if m.Amendment != nil {
+		latest = max(latest, m.Amendment.Revision)
+	}
+	for _, e := range m.EarlierRoutes {
+		latest = max(latest, e.Revision)
+	}
+	return latest
+}
+
+// EveryOrder lists the mission's orders and those that its amendment adds, which a mission
+// that has ended no longer lists.
+func (m Mission) EveryOrder() []OrderID {
+	ids := slices.Clone(m.OrderIDs)
+	if m.Amendment != nil {
+		for _, id := range m.Amendment.AddedIDs {
+			if !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
+}
+
+// AwaitsAdded reports whether an amendment adds orders that the drone may still fly to.
+func (m Mission) AwaitsAdded() bool { return m.Amendment != nil && len(m.Amendment.AddedIDs) > 0 }
 
 // Sighting is a report's evidence about one stop.
 type Sighting struct {
@@ -103,7 +173,19 @@ func (m Mission) Command() Command {
 	if m.Revoked() {
 		return Command{Mission: m, Revoke: true}
 	}
-	return Command{Mission: m, ExpiresAt: m.CommandExpiresAt}
+	return Command{Mission: m.commanded(), ExpiresAt: m.CommandExpiresAt}
+}
+
+// commanded is the mission as its drone is told to fly it: as amended.
+func (m Mission) commanded() Mission {
+	a := m.Amendment
+	if a == nil || m.Status != MissionActive {
+		return m
+	}
+	m.RouteRevision, m.Route, m.DroppedStops = a.Revision, a.Route, a.DroppedStops
+	m.OrderIDs = slices.DeleteFunc(slices.Clone(m.OrderIDs), func(id OrderID) bool { return slices.Contains(a.ReleasedIDs, id) })
+	m.EstimatedBatteryConsumption, m.EstimatedDurationMinutes = a.EstimatedBatteryConsumption, a.EstimatedDurationMinutes
+	return m
 }
 
 // Owing reports whether the drone is owed a message about the mission.

@@ -31,6 +31,9 @@ type Order struct {
 
 	AssignedDroneID   DroneID
 	AssignedMissionID MissionID
+	// Releasing says that an amendment takes the order away from that mission. It stays
+	// with the drone until the drone has named the new revision.
+	Releasing bool
 
 	ContentHash string // Hash of the request as last accepted
 	// ContentPublishedAt is the publish time of that request. A redelivered older

@@ -454,7 +454,7 @@ func TestAPI_ShowsEveryFieldOfADocument(t *testing.T) {
 		rest   map[string]any
 	}{
 		{"drones/D1", entity.Drone{}, map[string]any{
-			"position": point, "batteryPercentage": 81.5, "speedKmh": 51.5, "missionAcked": true, "missionMoved": true,
+			"position": point, "batteryPercentage": 81.5, "speedKmh": 51.5, "missionAcked": true, "namedRevision": 2, "supportsAmendments": true, "missionMoved": true,
 			"lastUpdate": at(1), "seenAt": at(2), "freeAfter": at(3), "idleSince": at(4), "faultSince": at(5), "ghostRevokedAt": at(6), "parkedSince": at(8),
 			"emergencyLatched": true, "grounded": true, "groundedReason": "rotor", "ghostMissionId": "M-2", "failedMissions": []any{map[string]any{"missionId": "M-1", "failedAt": at(7)}},
 			"shortName": "one", "batteryCapacityMah": 5000, "consumptionPerKm": 1.5, "maxFlightTimeMinutes": 40, "payloadCapacityKg": 2.5, "revision": 7,
@@ -462,16 +462,22 @@ func TestAPI_ShowsEveryFieldOfADocument(t *testing.T) {
 		{"orders/O1", entity.Order{}, map[string]any{
 			"pickupLocation": &latlng.LatLng{Latitude: 48.75, Longitude: 2.75}, "deliveryLocation": point, "packageWeightKg": 1.5, "requiresColdChain": true,
 			"requesterId": "R1", "createdAt": at(1), "deadline": at(2), "pendingSince": at(3), "deliveredAt": at(4), "contentPublishedAt": at(5),
-			"attempts": 2, "held": true, "heldReason": "doubt", "late": true, "pinnedDroneId": "D1", "forbiddenDroneIds": []any{"D2"}, "revision": 7,
+			"attempts": 2, "held": true, "heldReason": "doubt", "late": true, "releasing": true, "pinnedDroneId": "D1", "forbiddenDroneIds": []any{"D2"}, "revision": 7,
 		}},
 		{"missions/M-DEC-1", entity.Mission{}, map[string]any{
 			"failureReason": "STALLED", "reachedStops": 2, "startTime": at(1), "endTime": at(2), "commandExpiresAt": at(3), "commandPublishedAt": at(4),
 			"revokePublishedAt": at(5), "commandPending": true, "revokePending": true, "recalledAt": at(7), "recallReason": "storm", "fence": "000000000000017", "revision": 7, "route": []any{stop},
 			"sightings": []any{map[string]any{"stop": 1, "at": at(6), "claimed": true}}, "droppedStops": []any{2},
+			"routeRevision": 3, "amendedAt": at(8), "earlierRoutes": []any{map[string]any{"revision": 2, "shared": 1}},
+			"amendment": map[string]any{
+				"revision": 4, "route": []any{stop}, "droppedStops": []any{5}, "addedOrderIds": []any{"O3"}, "releasedOrderIds": []any{"O4"},
+				"estimatedBatteryConsumption": 9.5, "estimatedDurationMinutes": 10.5, "decisionId": "DEC-2", "decidedAt": at(9),
+			},
 		}},
 		{"decisions/DEC-1", entity.Decision{}, map[string]any{
 			"reason": "BAD_ROUTE", "detail": "a stop too many", "fence": "000000000000017", "depotId": "DEPOT-1",
 			"snapshotTime": at(1), "publishedAt": at(2), "receivedAt": at(3), "appliedAt": at(4),
+			"amendsMissionId": "M-9", "amendsRevision": 2, "revision": 3, "addedOrderIds": []any{"O3"}, "releasedOrderIds": []any{"O4"},
 		}},
 		{"cycles/C1", entity.Cycle{}, map[string]any{
 			"depotId": "DEPOT-1", "outcome": "PUBLISHED", "detail": "a test", "fence": "000000000000017", "holder": "h", "objective": "none",

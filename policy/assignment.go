@@ -19,6 +19,9 @@ type MissionAssignmentPolicy struct {
 	// CommitDelay is how long after its own time a change may become visible: no
 	// transaction lasts longer.
 	CommitDelay time.Duration
+	// TurnTime is how long before its arrival at a stop a drone cannot be turned away from
+	// it any more.
+	TurnTime time.Duration
 	// AllowUnfenced lets decisions without a fence pass. They compete with those of
 	// the cycles: a cycle that lost its lock cannot be told from one that holds it.
 	AllowUnfenced bool
@@ -29,6 +32,7 @@ func DefaultMissionAssignmentPolicy() MissionAssignmentPolicy {
 	return MissionAssignmentPolicy{
 		MaxAge: 2 * time.Minute, Drones: DefaultDronePolicy(),
 		CommandLifetime: 20 * time.Second, ClockError: 5 * time.Second,
+		TurnTime:    30 * time.Second,
 		CommitDelay: 270 * time.Second, // Firestore aborts transactions older than this
 	}
 }
@@ -46,6 +50,9 @@ type DecisionState struct {
 	WarehousesDeleted map[domain.WarehouseID]time.Time
 
 	Drone  *domain.Drone // nil if unknown
+	// Mission is the one that the decision amends; nil if there is none.
+	Mission *domain.Mission
+	// Orders are those of the decision and of that mission.
 	Orders map[domain.OrderID]domain.Order
 	// OrdersWritten is when each order's document was last written.
 	OrdersWritten map[domain.OrderID]time.Time
@@ -133,6 +140,7 @@ func (p MissionAssignmentPolicy) AssignMission(s DecisionState, d domain.Decisio
 		ID: d.ID, DroneID: d.DroneID, OrderIDs: d.OrderIDs, PayloadHash: d.PayloadHash,
 		CycleID: d.CycleID, Fence: d.Fence, DepotID: d.DepotID, SnapshotTime: d.SnapshotTime,
 		MessageID: via.MessageID, PublishedAt: via.PublishedAt, ReceivedAt: via.ReceivedAt, AppliedAt: now,
+		AmendsMissionID: d.AmendsMissionID, AmendsRevision: d.AmendsRevision,
 	}}
 	c := decisionCase{MissionAssignmentPolicy: p, DecisionState: s, decision: d, seen: snapshotTime(d, via, now), now: now}
 	if reason, detail := c.objection(); reason != "" {
@@ -144,7 +152,13 @@ func (p MissionAssignmentPolicy) AssignMission(s DecisionState, d domain.Decisio
 	if stored := s.Fences[v.Depot]; d.Fence != "" && !sameFence(d.Fence, stored) {
 		v.Fence, v.Lowers = d.Fence, FenceLess(d.Fence, stored)
 	}
-	v.Entry.Outcome, v.Entry.MissionID = domain.OutcomeApplied, domain.MissionIDFor(d.ID)
+	v.Entry.Outcome = domain.OutcomeApplied
+	if d.Amends() {
+		v.Entry.MissionID = d.AmendsMissionID
+		v.Change = p.amend(c, &v.Entry)
+		return v, nil
+	}
+	v.Entry.MissionID = domain.MissionIDFor(d.ID)
 	v.Change = p.assign(s, d, now)
 	return v, nil
 }
@@ -171,6 +185,7 @@ func (p MissionAssignmentPolicy) assign(s DecisionState, d domain.Decision, now 
 		EstimatedBatteryConsumption: d.EstimatedBatteryConsumption,
 		EstimatedDurationMinutes:    d.EstimatedDurationMinutes,
 		DecisionID:                  d.ID, CycleID: d.CycleID, Fence: d.Fence,
+		RouteRevision:  1,
 		CommandPending: true, CommandExpiresAt: now.Add(p.CommandLifetime),
 	}
 	r.mission(domain.Mission{}, &m, "")
@@ -178,7 +193,7 @@ func (p MissionAssignmentPolicy) assign(s DecisionState, d domain.Decision, now 
 	before := *s.Drone
 	drone := before
 	drone.Status, drone.CurrentMissionID = domain.DroneMoving, m.ID
-	drone.MissionAcked, drone.MissionMoved = false, false
+	drone.MissionAcked, drone.MissionMoved, drone.NamedRevision = false, false, 0
 	drone.FreeAfter = m.CommandExpiresAt.Add(p.ClockError)
 	drone.FaultSince = time.Time{}
 	r.drone(before, &drone, m.ID, "")

@@ -20,6 +20,8 @@ const (
 	ReasonStaleFence      Reason = "STALE_FENCE"
 	ReasonDecisionExpired Reason = "DECISION_EXPIRED"
 	ReasonDroneUnknown    Reason = "DRONE_UNKNOWN"
+	ReasonNotAmendable    Reason = "NOT_AMENDABLE"
+	ReasonRevisionChanged Reason = "REVISION_CHANGED"
 	ReasonDroneGrounded   Reason = "DRONE_GROUNDED"
 	ReasonDroneNotIdle    Reason = "DRONE_NOT_IDLE"
 	ReasonDroneSilent     Reason = "DRONE_SILENT"
@@ -30,6 +32,8 @@ const (
 	ReasonOrderHeld       Reason = "ORDER_HELD"
 	ReasonDroneNotAllowed Reason = "DRONE_NOT_ALLOWED"
 	ReasonOrderChanged    Reason = "ORDER_CHANGED"
+	ReasonOrderAboard     Reason = "ORDER_ABOARD"
+	ReasonStopCommitted   Reason = "STOP_COMMITTED"
 	ReasonBadRoute        Reason = "BAD_ROUTE"
 	ReasonOverCapacity    Reason = "OVER_CAPACITY"
 )
@@ -57,6 +61,9 @@ var decisionChecks = []struct {
 	{ReasonStaleFence, "its fence is below the highest applied", decisionCase.staleFence},
 	{ReasonDecisionExpired, "its snapshot is older than 2 min, or older than the deletion of a warehouse on its route", decisionCase.expired},
 	{ReasonDroneUnknown, "there is no such drone", decisionCase.droneUnknown},
+	{ReasonMissionNotActive, "the mission to amend is over, unknown or another drone's", decisionCase.missionNotActive},
+	{ReasonNotAmendable, "the drone does not support amendments, does not name its revision, or is not fit for one", decisionCase.notAmendable},
+	{ReasonRevisionChanged, "the mission to amend has another revision than it was planned on, or one that waits for the drone", decisionCase.revisionChanged},
 	{ReasonDroneGrounded, "an operator has grounded the drone", byDrone(ReasonDroneGrounded)},
 	{ReasonDroneNotIdle, "the drone is not IDLE", byDrone(ReasonDroneNotIdle)},
 	{ReasonDroneSilent, "the drone was not heard of for 15 s", byDrone(ReasonDroneSilent)},
@@ -67,6 +74,8 @@ var decisionChecks = []struct {
 	{ReasonOrderHeld, "an order waits for an operator", anyOrder(decisionCase.orderHeld)},
 	{ReasonDroneNotAllowed, "an order is pinned to another drone, or forbidden to this one", anyOrder(decisionCase.droneNotAllowed)},
 	{ReasonOrderChanged, "an order changed since the snapshot", anyOrder(decisionCase.orderChanged)},
+	{ReasonOrderAboard, "an amended route does not deliver a parcel that is aboard", decisionCase.orderAboard},
+	{ReasonStopCommitted, "an amended route changes a stop that is reached, or less than 30 s away", decisionCase.stopCommitted},
 	{ReasonBadRoute, "a stop is missing, doubled, out of turn or for another order", decisionCase.badRoute},
 	{ReasonOverCapacity, "the drone cannot lift the parcels aboard at once", decisionCase.overCapacity},
 }
@@ -144,7 +153,12 @@ func (c decisionCase) droneUnknown() string {
 // here in the order in which it gives them.
 func byDrone(reason Reason) func(decisionCase) string {
 	return func(c decisionCase) string {
-		err := c.Drones.CanAcceptMission(*c.Drone, c.decision.EstimatedBatteryConsumption, c.seen, c.now)
+		var err error
+		if c.decision.Amends() {
+			err = c.canAmend()
+		} else {
+			err = c.Drones.CanAcceptMission(*c.Drone, c.decision.EstimatedBatteryConsumption, c.seen, c.now)
+		}
 		if refused, ok := errors.AsType[*Rejection](err); ok && refused.Reason == reason {
 			return refused.Detail
 		}
@@ -165,10 +179,10 @@ func (c decisionCase) orderUnknown() string {
 	return ""
 }
 
-// anyOrder makes a check of one order one of all of them.
+// anyOrder makes a check of one order one of all that the drone is given.
 func anyOrder(against func(decisionCase, domain.Order) string) func(decisionCase) string {
 	return func(c decisionCase) string {
-		for _, id := range c.decision.OrderIDs {
+		for _, id := range c.added() {
 			if detail := against(c, c.Orders[id]); detail != "" {
 				return fmt.Sprintf("order %s: %s", id, detail)
 			}

@@ -65,9 +65,15 @@ var objections = map[Reason]func(*judged){
 	ReasonOverCapacity: drone(func(d *domain.Drone) { d.PayloadCapacityKg = 1.9 }),
 }
 
-// decisionReasons lists every reason to reject a decision by precedence, a conflict
+// ofAmendments are reasons against amendments alone; see
+// TestMissionAssignmentPolicy_RefusesAmendments.
+var ofAmendments = []Reason{ReasonMissionNotActive, ReasonNotAmendable, ReasonRevisionChanged, ReasonOrderAboard, ReasonStopCommitted}
+
+// decisionReasons lists every reason to reject the decision of a mission by precedence, a conflict
 // with the ledger first.
-func decisionReasons() []Reason { return append([]Reason{ReasonDecisionConflict}, LedgerReasons()...) }
+func decisionReasons() []Reason {
+	return minus(append([]Reason{ReasonDecisionConflict}, LedgerReasons()...), ofAmendments)
+}
 
 func drone(change func(*domain.Drone)) func(*judged) {
 	return func(j *judged) {

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -29,10 +30,10 @@ func orderStops(m domain.Mission) int {
 
 // commandedIndexes returns, for each stop of the route, its index in the route as first
 // commanded.
-func commandedIndexes(m domain.Mission) []int {
-	indexes := make([]int, 0, len(m.Route))
-	for i := range len(m.Route) + len(m.DroppedStops) {
-		if !slices.Contains(m.DroppedStops, i) {
+func commandedIndexes(route []domain.Waypoint, dropped []int) []int {
+	indexes := make([]int, 0, len(route))
+	for i := range len(route) + len(dropped) {
+		if !slices.Contains(dropped, i) {
 			indexes = append(indexes, i)
 		}
 	}
@@ -41,7 +42,7 @@ func commandedIndexes(m domain.Mission) []int {
 
 // reachTimes returns the times at which stops were reached, in route order.
 func reachTimes(m domain.Mission) []time.Time {
-	indexes := commandedIndexes(m)
+	indexes := commandedIndexes(m.Route, m.DroppedStops)
 	var times []time.Time
 	var before time.Time
 	for i := range orderStops(m) {
@@ -72,17 +73,22 @@ func reachedAt(sightings []domain.Sighting, stop int, before time.Time) (at time
 // that is new. A report of a parked drone that does not name the mission proves, by its
 // position, at most the next stop, and is not kept.
 func (p DronePolicy) addEvidence(m *domain.Mission, t domain.Telemetry, named bool) bool {
-	times, indexes := reachTimes(*m), commandedIndexes(*m)
+	times, indexes := reachTimes(*m), commandedIndexes(m.Route, m.DroppedStops)
+	most := math.MaxInt
+	if named {
+		most = provable(*m, t.MissionRevision)
+	}
 	from, to := 0, orderStops(*m) // the stops to judge by position
 	var fresh []domain.Sighting
 	see := func(i int, claimed bool) {
 		s := domain.Sighting{Stop: indexes[i], At: t.Timestamp, Claimed: claimed}
-		if (i >= len(times) || s.At.Before(times[i])) && !slices.Contains(m.Sightings, s) {
+		if indexes[i] < most && (i >= len(times) || s.At.Before(times[i])) && !slices.Contains(m.Sightings, s) {
 			fresh = append(fresh, s)
 		}
 	}
 	if named && t.CompletedStops != nil {
-		from, to = min(certainStops(*m, *t.CompletedStops), to), min(*t.CompletedStops, to)
+		completed := min(*t.CompletedStops, most)
+		from, to = min(certainStops(*m, completed), to), min(completed, to)
 		for i := range from {
 			see(i, true)
 		}
@@ -120,9 +126,13 @@ func certainStops(m domain.Mission, completed int) int {
 	return completed
 }
 
-// tooManyStops reports whether a drone claims more stops than the mission ever had.
-func tooManyStops(m domain.Mission, t domain.Telemetry) bool {
-	return t.CompletedStops != nil && *t.CompletedStops > len(m.Route)+len(m.DroppedStops)
+// routeStops is how many stops a revision of the mission had, as commanded; known is false
+// for one that is no longer kept.
+func routeStops(m domain.Mission, revision int) (n int, known bool) {
+	if a := m.Amendment; a != nil && revision == a.Revision {
+		return len(a.Route) + len(a.DroppedStops), true
+	}
+	return len(m.Route) + len(m.DroppedStops), len(m.EarlierRoutes) == 0 || revision == m.RouteRevision
 }
 
 // kept drops sightings after their stop was reached, which no longer matter, and those
@@ -130,7 +140,7 @@ func tooManyStops(m domain.Mission, t domain.Telemetry) bool {
 // documents.
 func kept(m domain.Mission, all []domain.Sighting) []domain.Sighting {
 	m.Sightings = all
-	times, indexes := reachTimes(m), commandedIndexes(m)
+	times, indexes := reachTimes(m), commandedIndexes(m.Route, m.DroppedStops)
 	var rest []domain.Sighting
 	for i := range orderStops(m) {
 		var of []domain.Sighting
@@ -189,9 +199,8 @@ func (r *recorder) prove(p DronePolicy, b *Binding, t domain.Telemetry, named bo
 		r.serveStop(b, m.Route[i], times[i])
 	}
 	r.correctTimes(*m, b.Orders, times)
-	if m.Status == domain.MissionActive && m.LastOrderStopReached() {
-		before := *m
-		m.Status, m.EndTime = domain.MissionCompleted, r.now
+	before := *m
+	if r.settle(m); m.Status != before.Status {
 		r.mission(before, m, "")
 	}
 	r.keepMission(*m)
@@ -234,8 +243,10 @@ func (p DronePolicy) applyLate(b Binding, t domain.Telemetry, now time.Time) (Bi
 	d, before := &late.Drone, late.Drone
 	d.MissionAcked, d.FreeAfter = true, time.Time{}
 	d.MissionMoved = d.MissionMoved || isFlying(p.claim(t))
+	d.NamedRevision = max(d.NamedRevision, t.MissionRevision)
+	r.heedRevision(p, &late, t)
 	r.prove(p, &late, t, true)
-	if r.change.Empty() && d.MissionAcked == before.MissionAcked && d.MissionMoved == before.MissionMoved {
+	if r.change.Empty() && d.NamedRevision == before.NamedRevision && d.MissionAcked == before.MissionAcked && d.MissionMoved == before.MissionMoved {
 		return b, Change{}, false
 	}
 	r.drone(before, d, d.CurrentMissionID, "")
@@ -251,14 +262,27 @@ type Ended struct {
 }
 
 // TakenOver returns the drone that now has an order of an ended mission but has not picked
-// it up. The order is the first such one along the stops that the mission has not reached.
-func (e Ended) TakenOver() (domain.DroneID, bool) {
-	for _, stop := range e.Mission.Route[min(e.Mission.ReachedStops, len(e.Mission.Route)):] {
-		if o := e.Orders[stop.OrderID]; o.Status == domain.OrderAssigned && o.AssignedMissionID != e.Mission.ID {
+// it up. The order is the first such one along the stops that the mission has not reached,
+// on the route that the report names.
+func (e Ended) TakenOver(t domain.Telemetry) (domain.DroneID, bool) {
+	m, _ := e.heeding(t)
+	for _, stop := range m.Route[min(m.ReachedStops, len(m.Route)):] {
+		if o := e.Orders[stop.OrderID]; o.Status == domain.OrderAssigned && o.AssignedMissionID != m.ID {
 			return o.AssignedDroneID, true
 		}
 	}
 	return "", false
+}
+
+// heeding is the mission with the amendment in force if the report shows that its drone
+// flew it.
+func (e Ended) heeding(t domain.Telemetry) (m domain.Mission, adopted bool) {
+	m = e.Mission
+	if m.Amendment == nil || m.ID != t.MissionID || t.MissionRevision != m.Amendment.Revision {
+		return m, false
+	}
+	adopt(&m)
+	return m, true
 }
 
 // ReasonPickedUpAgain notes that another mission had already picked up a parcel again when
@@ -273,10 +297,17 @@ const ReasonPickedUpAgain Reason = "PICKED_UP_AGAIN"
 func (p DronePolicy) ProveLate(e Ended, t domain.Telemetry, now time.Time) (Change, error) {
 	stale := reject(ReasonStaleTelemetry, string(t.DroneID), "it proves nothing new about mission %s, which is over", t.MissionID)
 	m := e.Mission
-	if m.ID != t.MissionID || m.DroneID != t.DroneID || tooManyStops(m, t) {
+	if m.ID != t.MissionID || m.DroneID != t.DroneID || p.checkRevision(m, t) != nil {
+		return Change{}, stale
+	}
+	if n, known := routeStops(m, t.MissionRevision); known && t.CompletedStops != nil && *t.CompletedStops > n {
 		return Change{}, stale
 	}
 	r := &recorder{now: now, cause: domain.CauseTelemetry}
+	m, adopted := e.heeding(t)
+	if adopted {
+		r.mission(e.Mission, &m, "")
+	}
 	orders := Binding{Orders: e.Orders}.clone().Orders
 	changed := p.addEvidence(&m, t, true)
 	times := reachTimes(m)
@@ -332,12 +363,12 @@ func (r *recorder) serveLate(p DronePolicy, other *Binding, orders map[domain.Or
 		}
 	}
 	if stop.Type == domain.WaypointHospitalDelivery {
-		o.AssignedDroneID, o.AssignedMissionID = m.DroneID, m.ID
+		o.AssignedDroneID, o.AssignedMissionID, o.Releasing = m.DroneID, m.ID, false
 		o.Held, o.HeldReason = false, ""
 		deliver(&o, at, r.now)
 	} else {
 		o.Status, o.PendingSince = domain.OrderPending, r.now
-		o.AssignedDroneID, o.AssignedMissionID = "", ""
+		o.AssignedDroneID, o.AssignedMissionID, o.Releasing = "", "", false
 		o.Held, o.HeldReason = true, "the parcel is aboard drone "+string(m.DroneID)+", as a late report shows"
 	}
 	r.order(before, &o, "by a late report of mission "+string(m.ID))

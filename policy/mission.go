@@ -41,7 +41,7 @@ func (r *recorder) failMission(b *Binding, reason domain.FailureReason) (failed 
 			continue
 		}
 		o.Status, o.PendingSince = domain.OrderPending, r.now
-		o.AssignedDroneID, o.AssignedMissionID = "", ""
+		o.AssignedDroneID, o.AssignedMissionID, o.Releasing = "", "", false
 		r.order(before, &o, string(reason))
 		b.Orders[id] = o
 	}
@@ -63,7 +63,7 @@ func unbind(b *Binding, now time.Time) {
 		}
 	}
 	d.CurrentMissionID = ""
-	d.MissionAcked, d.MissionMoved = false, false
+	d.MissionAcked, d.MissionMoved, d.NamedRevision = false, false, 0
 	d.FreeAfter, d.FaultSince, d.ParkedSince = time.Time{}, time.Time{}, time.Time{}
 }
 
@@ -76,7 +76,7 @@ func (r *recorder) serveStop(b *Binding, stop domain.Waypoint, measured time.Tim
 	before := o
 	switch {
 	case stop.Type == domain.WaypointWarehousePickup && o.Status == domain.OrderAssigned:
-		o.Status = domain.OrderInDelivery
+		o.Status, o.Releasing = domain.OrderInDelivery, false
 	case stop.Type == domain.WaypointHospitalDelivery && o.Status == domain.OrderInDelivery:
 		deliver(&o, measured, r.now)
 	default:
@@ -101,25 +101,19 @@ func (r *recorder) withdrawOrder(b *Binding, id domain.OrderID, commandLifetime,
 		unbind(b, r.now)
 		return
 	}
-	indexes := commandedIndexes(*m)
-	route, dropped := slices.Clone(m.Route[:m.ReachedStops]), slices.Clone(m.DroppedStops)
-	for i := m.ReachedStops; i < len(m.Route); i++ {
-		if m.Route[i].OrderID == id {
-			dropped = append(dropped, indexes[i])
-			continue
-		}
-		route = append(route, m.Route[i])
+	if m.Amendment != nil {
+		a := *m.Amendment
+		from := min(m.ReachedStops, sharedStops(m.Route, a.Route))
+		a.Route, a.DroppedStops = withoutOrder(a.Route, a.DroppedStops, from, id)
+		a.AddedIDs, a.ReleasedIDs = minus(a.AddedIDs, []domain.OrderID{id}), minus(a.ReleasedIDs, []domain.OrderID{id})
+		m.Amendment = &a
 	}
-	slices.Sort(dropped)
-	m.Route, m.DroppedStops = route, dropped
+	m.Route, m.DroppedStops = withoutOrder(m.Route, m.DroppedStops, m.ReachedStops, id)
 	// The drone is owed the shorter route, if only to fly home.
 	if !m.Revoked() {
 		oweCommand(m, r.now.Add(commandLifetime))
 	}
-	switch {
-	case m.LastOrderStopReached():
-		m.Status, m.EndTime = domain.MissionCompleted, r.now
-	case !b.Drone.MissionAcked:
+	if r.settle(m); m.Status == domain.MissionActive && !b.Drone.MissionAcked {
 		b.Drone.FreeAfter = m.CommandExpiresAt.Add(clockError)
 	}
 	r.mission(before, m, string(domain.FailureWithdrawn))

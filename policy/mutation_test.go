@@ -25,6 +25,16 @@ var checks = map[string]func(rules) error{
 		}
 		return errors.Join(all...)
 	},
+	"amendments": func(r rules) error {
+		var all []error
+		for _, h := range amendmentHazards {
+			if err := tell(r, h); err != nil {
+				all = append(all, fmt.Errorf("%s: %w", h.name, err))
+			}
+		}
+		return errors.Join(all...)
+	},
+	"refused amendments": checkRefusedAmendments,
 	"scenarios": func(r rules) error {
 		for seed := range 400 {
 			if err := scenarioGenerator.Example(seed).run(r); err != nil {
@@ -221,6 +231,39 @@ var mutants = []mutant{
 	}, []string{"drone table", "scenarios", "hazards"}},
 
 	// The sweeper.
+	{"an order is taken away before the drone knows", func(r rules) rules { // F-AMD-04
+		assign := r.assign
+		r.assign = func(s DecisionState, d domain.Decision, via Delivery, now time.Time) (Verdict, error) {
+			v, err := assign(s, d, via, now)
+			for i := range v.Change.Orders {
+				if o := &v.Change.Orders[i]; o.Releasing {
+					o.Status, o.AssignedMissionID, o.AssignedDroneID, o.Releasing = domain.OrderPending, "", "", false
+				}
+			}
+			return v, err
+		}
+		return r
+	}, []string{"amendments"}},
+	{"naming the mission puts its amendment in force", heard(func(b *Binding, t *domain.Telemetry, _ time.Time) { // F-AMD-03
+		if b.Mission != nil && b.Mission.Amendment != nil && t.MissionID == b.Mission.ID {
+			t.MissionRevision = b.Mission.Amendment.Revision
+		}
+	}), []string{"amendments"}},
+	{"an amendment never expires", heard(func(b *Binding, _ *domain.Telemetry, _ time.Time) { // F-AMD-03
+		if b.Mission != nil {
+			b.Mission.CommandExpiresAt = b.Mission.CommandExpiresAt.Add(time.Hour)
+		}
+	}), []string{"amendments"}},
+	{"an amendment expires before its command", heard(func(b *Binding, _ *domain.Telemetry, _ time.Time) { // F-AMD-03
+		if b.Mission != nil {
+			b.Mission.CommandExpiresAt = b.Mission.StartTime
+		}
+	}), []string{"amendments"}},
+	{"a stop almost reached can be changed", func(rules) rules { // F-AMD-02, of the table of refusals
+		a := DefaultMissionAssignmentPolicy()
+		a.TurnTime = -time.Hour
+		return configured(DefaultDronePolicy(), DefaultOrderPolicy(), a)
+	}, []string{"refused amendments"}},
 	{"a silent drone keeps its mission", limits(func(d *DronePolicy) { d.BoundSilence = time.Hour }), []string{"mission table", "order table", "hazards"}},
 	{"a stalled mission goes on", limits(func(d *DronePolicy) { d.StallFactor = 3 }), []string{"mission table", "hazards"}},
 	{"a short mission may take ten minutes", limitsOf(func(d *DronePolicy, m *domain.Mission) {

@@ -108,7 +108,7 @@ func (p OrderPolicy) cancel(r *recorder, order *domain.Order, binding *Binding, 
 	}
 	o := *order
 	o.Status, o.Held, o.HeldReason = domain.OrderCancelled, false, ""
-	o.AssignedDroneID, o.AssignedMissionID = "", ""
+	o.AssignedDroneID, o.AssignedMissionID, o.Releasing = "", "", false
 	r.order(*order, &o, why)
 	if order.Status == domain.OrderAssigned && binding != nil && binding.Drone.CurrentMissionID == order.AssignedMissionID {
 		b := binding.clone()

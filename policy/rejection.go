@@ -15,6 +15,7 @@ const (
 	ReasonStaleTelemetry  Reason = "STALE_TELEMETRY"  // not newer than what is known
 	ReasonFutureTimestamp Reason = "FUTURE_TIMESTAMP" // would block the drone if applied
 	ReasonTooManyStops    Reason = "TOO_MANY_STOPS"   // counts more stops than its mission has
+	ReasonUnknownRevision Reason = "UNKNOWN_REVISION" // names a revision that its mission never had
 )
 
 // Reasons for order messages that change nothing.

@@ -23,6 +23,7 @@ func (p DronePolicy) SweepBinding(b Binding, now time.Time) Change {
 	before := *d
 	r := &recorder{now: now, cause: domain.CauseSweeper}
 	var reason domain.FailureReason
+	end := r.failMission
 	active := m.Status == domain.MissionActive
 	switch {
 	case now.Sub(lastSign(*d, *m)) >= p.BoundSilence:
@@ -30,22 +31,22 @@ func (p DronePolicy) SweepBinding(b Binding, now time.Time) Change {
 	case active && !d.FaultSince.IsZero() && now.Sub(d.FaultSince) >= p.FaultGrace+p.ClockError:
 		reason = domain.FailureDroneFault
 	case active && !d.ParkedSince.IsZero() && now.Sub(d.ParkedSince) >= p.LateGrace+p.ClockError:
-		reason, d.Status = failureOf(m, domain.FailureAbortedByDrone), domain.DroneUnknown
+		reason, d.Status, end = failureOf(m, domain.FailureAbortedByDrone), domain.DroneUnknown, r.endLeft
 		if d.ReportedStatus == domain.DroneCharging {
 			d.Status = domain.DroneCharging
 		}
-	case active && now.Sub(m.StartTime) > p.stallLimit(*m):
+	case active && now.Sub(later(m.StartTime, m.AmendedAt)) > p.stallLimit(*m):
 		reason = domain.FailureStalled
 	case active && !m.Revoked() && !m.CommandPending && m.CommandPublishedAt.IsZero():
 		m.CommandPending = true
 		return Change{Missions: []domain.Mission{*m}}
-	case d.MissionAcked && m.CommandPending && now.After(m.CommandExpiresAt):
+	case d.MissionAcked && m.CommandPending && m.Amendment == nil && now.After(m.CommandExpiresAt):
 		oweCommand(m, now.Add(p.CommandLifetime))
 		return Change{Missions: []domain.Mission{*m}}
 	default:
 		return Change{}
 	}
-	why := r.failMission(&b, reason)
+	why := end(&b, reason)
 	if why == "" { // on the way home only silence ends a binding
 		why = silence(before)
 	}
@@ -64,6 +65,13 @@ func lastSign(d domain.Drone, m domain.Mission) time.Time {
 		return m.StartTime
 	}
 	return d.SeenAt
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // stallLimit is how long the mission may take in all. It is at least BoundSilence:

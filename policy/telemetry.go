@@ -84,9 +84,14 @@ func (p DronePolicy) ApplyTelemetry(b Binding, t domain.Telemetry, now time.Time
 	if err := p.CheckTime(t, now); err != nil {
 		return b, Change{}, err
 	}
-	if b.Mission != nil && t.MissionID == b.Mission.ID && tooManyStops(*b.Mission, t) {
-		return b, Change{}, reject(ReasonTooManyStops, string(t.DroneID),
-			"completed_stops is %d; the route of mission %s has %d stops", *t.CompletedStops, t.MissionID, len(b.Mission.Route)+len(b.Mission.DroppedStops))
+	if b.Mission != nil && t.MissionID == b.Mission.ID {
+		if err := p.checkRevision(*b.Mission, t); err != nil {
+			return b, Change{}, err
+		}
+		if n, known := routeStops(*b.Mission, t.MissionRevision); known && t.CompletedStops != nil && *t.CompletedStops > n {
+			return b, Change{}, reject(ReasonTooManyStops, string(t.DroneID),
+				"completed_stops is %d; the route of mission %s has %d stops", *t.CompletedStops, t.MissionID, n)
+		}
 	}
 	if b.Drone.ID != "" && !t.Timestamp.After(b.Drone.LastUpdate) {
 		if late, change, proves := p.applyLate(b, t, now); proves {
@@ -114,6 +119,7 @@ func (p DronePolicy) ApplyTelemetry(b Binding, t domain.Telemetry, now time.Time
 	if t.Status == domain.DroneEmergency {
 		d.EmergencyLatched = true
 	}
+	d.SupportsAmendments = t.SupportsAmendments
 
 	claim := p.claim(t)
 	mission := d.CurrentMissionID
@@ -189,6 +195,10 @@ func (r *recorder) applyBound(p DronePolicy, b *Binding, t domain.Telemetry, cla
 		d.MissionAcked, d.FreeAfter = true, time.Time{}
 		d.MissionMoved = d.MissionMoved || isFlying(claim)
 	}
+	if named {
+		d.NamedRevision = t.MissionRevision
+		r.heedRevision(p, b, t)
+	}
 	gone := !named && left(*b, claim)
 	if named || isFlying(claim) && !gone {
 		d.ParkedSince = time.Time{}
@@ -202,7 +212,7 @@ func (r *recorder) applyBound(p DronePolicy, b *Binding, t domain.Telemetry, cla
 	if named {
 		r.remindRecalled(p, b)
 	}
-	done := b.Mission == nil || b.Mission.LastOrderStopReached()
+	done := b.Mission == nil || b.Mission.LastOrderStopReached() && !(b.Mission.Status == domain.MissionActive && b.Mission.AwaitsAdded())
 
 	switch {
 	case isFault(claim):
@@ -232,7 +242,7 @@ func (r *recorder) applyBound(p DronePolicy, b *Binding, t domain.Telemetry, cla
 	switch {
 	case d.MissionAcked && gone && !mayBeDone:
 		if !done {
-			reason = r.failMission(b, failureOf(b.Mission, domain.FailureAbortedByDrone))
+			reason = r.endLeft(b, failureOf(b.Mission, domain.FailureAbortedByDrone))
 		}
 		r.park(p, b, t, claim)
 	case unheard && !(waits && mayBeDone):

@@ -152,6 +152,7 @@ func (w *world) verifyLate(before, after domain.Drone, t domain.Telemetry) {
 	if t.MissionID == "" || t.MissionID != before.CurrentMissionID {
 		w.violated("a late report counted for mission %q, which does not hold drone %s", t.MissionID, t.DroneID)
 	}
+	before.NamedRevision = max(before.NamedRevision, t.MissionRevision)
 	before.MissionAcked, before.MissionMoved, before.FreeAfter, before.Revision = after.MissionAcked, after.MissionMoved, after.FreeAfter, after.Revision
 	if !reflect.DeepEqual(before, after) {
 		w.violated("a late report changed drone %s from %+v to %+v", t.DroneID, before, after)
@@ -167,12 +168,12 @@ func (w *world) proveEnded(t domain.Telemetry) (proved bool) {
 			return proved
 		}
 		e := Ended{Mission: m, Orders: map[domain.OrderID]domain.Order{}}
-		for _, id := range m.OrderIDs {
+		for _, id := range m.EveryOrder() {
 			if o, ok := w.orders[id]; ok {
 				e.Orders[id] = o
 			}
 		}
-		if drone, taken := e.TakenOver(); taken {
+		if drone, taken := e.TakenOver(t); taken {
 			b := w.binding(drone)
 			e.Other = &b
 		}
@@ -306,7 +307,11 @@ func (w *world) decisionState(d domain.Decision) DecisionState {
 	if drone, ok := w.drones[d.DroneID]; ok {
 		s.Drone = &drone
 	}
-	for _, id := range d.OrderIDs {
+	orders := d.OrderIDs
+	if m, ok := w.missions[d.AmendsMissionID]; ok {
+		s.Mission, orders = &m, append(slices.Clone(orders), m.OrderIDs...)
+	}
+	for _, id := range orders {
 		if o, ok := w.orders[id]; ok {
 			s.Orders[id] = o
 		}
@@ -327,6 +332,10 @@ func outcome(e domain.LedgerEntry) string {
 // verifyApplied holds an applied decision against what it must have found and
 // must do, whatever the policy thinks.
 func (w *world) verifyApplied(s DecisionState, d domain.Decision, v Verdict) {
+	if d.Amends() {
+		w.verifyAmended(s, d, v)
+		return
+	}
 	if s.Drone == nil || s.Drone.Status != domain.DroneIdle || s.Drone.Bound() || s.Drone.Battery <= 20 || w.now.Sub(s.Drone.SeenAt) > 15*time.Second {
 		w.violated("decision %s was applied to a drone that cannot fly: %+v", d.ID, s.Drone)
 	}
@@ -355,6 +364,36 @@ func (w *world) verifyApplied(s DecisionState, d domain.Decision, v Verdict) {
 		w.violated("applied decision %s is not mission, drone and orders", d.ID)
 	} else if !v.Change.Drone.LastUpdate.Equal(s.Drone.LastUpdate) || v.Change.Drone.MissionAcked || v.Change.Drone.FreeAfter.Before(w.now.Add(25*time.Second)) { // F-TEL-06 a
 		w.violated("assignment %s set lastUpdate, ack or freeAfter wrongly", d.ID)
+	}
+}
+
+// verifyAmended holds an applied amendment against what it must have found and must do.
+// F-AMD-01 F-AMD-02
+func (w *world) verifyAmended(s DecisionState, d domain.Decision, v Verdict) {
+	m := s.Mission
+	if m == nil || m.Status != domain.MissionActive || m.DroneID != d.DroneID || m.Amendment != nil || m.RouteRevision != d.AmendsRevision ||
+		s.Drone.CurrentMissionID != m.ID || s.Drone.NamedRevision != m.RouteRevision || !s.Drone.SupportsAmendments || w.now.Sub(s.Drone.SeenAt) > 15*time.Second {
+		w.violated("decision %s amends %+v of drone %+v", d.ID, m, s.Drone)
+		return
+	}
+	for i, stop := range m.Route[:m.ReachedStops] {
+		if i >= len(d.Route) || !sameStop(stop, d.Route[i]) {
+			w.violated("decision %s changes stop %d, which is reached", d.ID, i)
+		}
+	}
+	for _, id := range m.OrderIDs {
+		if o := s.Orders[id]; o.Status == domain.OrderInDelivery && !slices.Contains(d.OrderIDs, id) {
+			w.violated("decision %s leaves out order %s, which is aboard", d.ID, id)
+		}
+	}
+	for _, o := range v.Change.Orders {
+		if o.AssignedMissionID != m.ID || o.Status != domain.OrderAssigned {
+			w.violated("decision %s makes order %s %s of %q", d.ID, o.ID, o.Status, o.AssignedMissionID)
+		}
+	}
+	if v.Change.Drone == nil || len(v.Change.Missions) != 1 || v.Entry.MissionID != m.ID || v.Entry.Revision <= m.LatestRevision() ||
+		!v.Change.Missions[0].CommandPending || !slices.Equal(v.Change.Missions[0].Route, m.Route) {
+		w.violated("applied decision %s is not mission, drone and command", d.ID)
 	}
 }
 
@@ -577,7 +616,7 @@ func (w *world) verifyReturned(order string, e domain.Event, was folded) {
 		}
 	case domain.OrderAssigned:
 		failed := int64(1)
-		if e.Reason == string(domain.FailureRecalled) {
+		if slices.Contains([]string{string(domain.FailureRecalled), string(ReasonAmendmentVoid), string(ReasonReleased)}, e.Reason) {
 			failed = 0
 		}
 		if attempts != was.state["attempts"].(int64)+failed {
@@ -648,7 +687,7 @@ func (w *world) verify() {
 func legal(kind domain.EntityKind, from, to string) bool {
 	switch kind {
 	case domain.EntityMission:
-		return slices.Contains([]string{" ACTIVE", "ACTIVE ACTIVE", "ACTIVE COMPLETED", "ACTIVE FAILED", "FAILED FAILED"}, from+" "+to)
+		return slices.Contains([]string{" ACTIVE", "ACTIVE ACTIVE", "ACTIVE COMPLETED", "ACTIVE FAILED", "FAILED FAILED", "COMPLETED COMPLETED"}, from+" "+to)
 	case domain.EntityOrder:
 		return slices.Contains([]string{
 			" PENDING", " CANCELLED",

@@ -58,6 +58,8 @@ type Drone struct {
 	CurrentMissionID     domain.MissionID   `json:"currentMissionId,omitempty"`
 	MissionAcked         bool               `json:"missionAcked,omitempty"`
 	MissionMoved         bool               `json:"missionMoved,omitempty"`
+	NamedRevision        int                `json:"namedRevision,omitempty"`
+	SupportsAmendments   bool               `json:"supportsAmendments,omitempty"`
 	FreeAfter            Time               `json:"freeAfter,omitempty"`
 	IdleSince            Time               `json:"idleSince,omitempty"`
 	FaultSince           Time               `json:"faultSince,omitempty"`
@@ -88,7 +90,7 @@ func OfDrone(d domain.Drone) Drone {
 	return Drone{
 		ID: d.ID, Status: d.Status, ReportedStatus: d.ReportedStatus, Position: position(d.Position),
 		BatteryPercentage: Number(d.Battery), SpeedKmh: Number(d.SpeedKmh), LastUpdate: moment(d.LastUpdate), SeenAt: moment(d.SeenAt),
-		CurrentMissionID: d.CurrentMissionID, MissionAcked: d.MissionAcked, MissionMoved: d.MissionMoved,
+		CurrentMissionID: d.CurrentMissionID, MissionAcked: d.MissionAcked, MissionMoved: d.MissionMoved, NamedRevision: d.NamedRevision, SupportsAmendments: d.SupportsAmendments,
 		FreeAfter: moment(d.FreeAfter), IdleSince: moment(d.IdleSince), FaultSince: moment(d.FaultSince), ParkedSince: moment(d.ParkedSince),
 		EmergencyLatched: d.EmergencyLatched, Grounded: d.Grounded, GroundedReason: d.GroundedReason, GhostMissionID: d.GhostMissionID, GhostRevokedAt: moment(d.GhostRevokedAt),
 		FailedMissions: Each(d.FailedMissions, func(f domain.FailedMission) FailedMission {
@@ -136,6 +138,7 @@ type Order struct {
 	ForbiddenDroneIDs []domain.DroneID   `json:"forbiddenDroneIds,omitempty"`
 	AssignedDroneID   domain.DroneID     `json:"assignedDroneId,omitempty"`
 	AssignedMissionID domain.MissionID   `json:"assignedMissionId,omitempty"`
+	Releasing         bool               `json:"releasing,omitempty"`
 	ContentHash       string             `json:"contentHash,omitempty"`
 	// ContentPublishedAt is when the request with this content was published.
 	ContentPublishedAt Time  `json:"contentPublishedAt,omitempty"`
@@ -149,7 +152,7 @@ func OfOrder(o domain.Order) Order {
 		DeliveryLocation: position(o.Delivery), PackageWeightKg: Number(o.WeightKg), RequiresColdChain: o.ColdChain, RequesterID: o.RequesterID,
 		CreatedAt: moment(o.CreatedAt), Deadline: moment(o.Deadline), PendingSince: moment(o.PendingSince), DeliveredAt: moment(o.DeliveredAt),
 		Attempts: o.Attempts, Held: o.Held, HeldReason: o.HeldReason, Late: o.Late, PinnedDroneID: o.PinnedDroneID, ForbiddenDroneIDs: o.ForbiddenDroneIDs,
-		AssignedDroneID: o.AssignedDroneID, AssignedMissionID: o.AssignedMissionID, ContentHash: o.ContentHash, ContentPublishedAt: moment(o.ContentPublishedAt), Revision: o.Revision,
+		AssignedDroneID: o.AssignedDroneID, AssignedMissionID: o.AssignedMissionID, Releasing: o.Releasing, ContentHash: o.ContentHash, ContentPublishedAt: moment(o.ContentPublishedAt), Revision: o.Revision,
 	}
 	if o.Priority != 0 {
 		order.Priority = o.Priority.String()
@@ -235,6 +238,10 @@ type Mission struct {
 	DecisionID                  domain.DecisionID    `json:"decisionId,omitempty"`
 	CycleID                     domain.CycleID       `json:"cycleId,omitempty"`
 	Fence                       string               `json:"fence,omitempty"`
+	RouteRevision               int                  `json:"routeRevision,omitempty"`
+	Amendment                   *Amendment           `json:"amendment,omitempty"`
+	EarlierRoutes               []EarlierRoute       `json:"earlierRoutes,omitempty"`
+	AmendedAt                   Time                 `json:"amendedAt,omitempty"`
 	RecalledAt                  Time                 `json:"recalledAt,omitempty"`
 	RecallReason                string               `json:"recallReason,omitempty"`
 	CommandPending              bool                 `json:"commandPending,omitempty"`
@@ -243,6 +250,42 @@ type Mission struct {
 	RevokePending               bool                 `json:"revokePending,omitempty"`
 	RevokePublishedAt           Time                 `json:"revokePublishedAt,omitempty"`
 	Revision                    int64                `json:"revision"`
+}
+
+// Amendment is a change of a mission that its drone has not named yet.
+type Amendment struct {
+	Revision                    int               `json:"revision"`
+	Route                       []Waypoint        `json:"route"`
+	DroppedStops                []int             `json:"droppedStops,omitempty"`
+	AddedOrderIDs               []domain.OrderID  `json:"addedOrderIds,omitempty"`
+	ReleasedOrderIDs            []domain.OrderID  `json:"releasedOrderIds,omitempty"`
+	EstimatedBatteryConsumption Number            `json:"estimatedBatteryConsumption"`
+	EstimatedDurationMinutes    Number            `json:"estimatedDurationMinutes"`
+	DecisionID                  domain.DecisionID `json:"decisionId,omitempty"`
+	DecidedAt                   Time              `json:"decidedAt,omitempty"`
+}
+
+func amendment(a *domain.Amendment) *Amendment {
+	if a == nil {
+		return nil
+	}
+	return &Amendment{
+		a.Revision, route(a.Route), a.DroppedStops, a.AddedIDs, a.ReleasedIDs,
+		Number(a.EstimatedBatteryConsumption), Number(a.EstimatedDurationMinutes), a.DecisionID, moment(a.DecidedAt),
+	}
+}
+
+// EarlierRoute is a revision of a mission that is not in force, and how many stops it
+// begins with like the one that is.
+type EarlierRoute struct {
+	Revision int `json:"revision"`
+	Shared   int `json:"shared"`
+}
+
+func route(stops []domain.Waypoint) []Waypoint {
+	return OrEmpty(Each(stops, func(w domain.Waypoint) Waypoint {
+		return Waypoint{w.Type, position(w.Position), w.OrderID, w.WarehouseID, moment(w.ETA)}
+	}))
 }
 
 // Sighting is a report's evidence about one stop.
@@ -256,36 +299,41 @@ type Sighting struct {
 func OfMission(m domain.Mission) Mission {
 	return Mission{
 		ID: m.ID, DroneID: m.DroneID, OrderIDs: OrEmpty(m.OrderIDs), Status: m.Status, FailureReason: m.FailureReason,
-		Route: OrEmpty(Each(m.Route, func(w domain.Waypoint) Waypoint {
-			return Waypoint{w.Type, position(w.Position), w.OrderID, w.WarehouseID, moment(w.ETA)}
-		})),
+		Route:     route(m.Route),
 		Sightings: Each(m.Sightings, func(s domain.Sighting) Sighting { return Sighting{s.Stop, moment(s.At), s.Claimed} }), DroppedStops: m.DroppedStops,
 		ReachedStops: m.ReachedStops, StartTime: moment(m.StartTime), EndTime: moment(m.EndTime),
 		EstimatedBatteryConsumption: Number(m.EstimatedBatteryConsumption), EstimatedDurationMinutes: Number(m.EstimatedDurationMinutes),
 		DecisionID: m.DecisionID, CycleID: m.CycleID, Fence: m.Fence,
-		RecalledAt: moment(m.RecalledAt), RecallReason: m.RecallReason, CommandPending: m.CommandPending, CommandExpiresAt: moment(m.CommandExpiresAt), CommandPublishedAt: moment(m.CommandPublishedAt),
+		RouteRevision: m.RouteRevision, Amendment: amendment(m.Amendment), AmendedAt: moment(m.AmendedAt),
+		EarlierRoutes: Each(m.EarlierRoutes, func(e domain.EarlierRoute) EarlierRoute { return EarlierRoute{e.Revision, e.Shared} }),
+		RecalledAt:    moment(m.RecalledAt), RecallReason: m.RecallReason, CommandPending: m.CommandPending, CommandExpiresAt: moment(m.CommandExpiresAt), CommandPublishedAt: moment(m.CommandPublishedAt),
 		RevokePending: m.RevokePending, RevokePublishedAt: moment(m.RevokePublishedAt), Revision: m.Revision,
 	}
 }
 
 // Decision is a decision's line in the ledger.
 type Decision struct {
-	ID           domain.DecisionID `json:"id"`
-	Outcome      domain.Outcome    `json:"outcome"`
-	Reason       string            `json:"reason,omitempty"`
-	Detail       string            `json:"detail,omitempty"`
-	MissionID    domain.MissionID  `json:"missionId,omitempty"`
-	DroneID      domain.DroneID    `json:"droneId"`
-	OrderIDs     []domain.OrderID  `json:"orderIds"`
-	CycleID      domain.CycleID    `json:"cycleId,omitempty"`
-	Fence        string            `json:"fence,omitempty"`
-	DepotID      domain.DepotID    `json:"depotId,omitempty"`
-	SnapshotTime Time              `json:"snapshotTime,omitempty"`
-	MessageID    string            `json:"messageId,omitempty"`
-	PublishedAt  Time              `json:"publishedAt,omitempty"`
-	ReceivedAt   Time              `json:"receivedAt,omitempty"`
-	AppliedAt    Time              `json:"appliedAt,omitempty"`
-	PayloadHash  string            `json:"payloadHash,omitempty"`
+	ID               domain.DecisionID `json:"id"`
+	Outcome          domain.Outcome    `json:"outcome"`
+	Reason           string            `json:"reason,omitempty"`
+	Detail           string            `json:"detail,omitempty"`
+	MissionID        domain.MissionID  `json:"missionId,omitempty"`
+	DroneID          domain.DroneID    `json:"droneId"`
+	OrderIDs         []domain.OrderID  `json:"orderIds"`
+	CycleID          domain.CycleID    `json:"cycleId,omitempty"`
+	Fence            string            `json:"fence,omitempty"`
+	DepotID          domain.DepotID    `json:"depotId,omitempty"`
+	SnapshotTime     Time              `json:"snapshotTime,omitempty"`
+	MessageID        string            `json:"messageId,omitempty"`
+	PublishedAt      Time              `json:"publishedAt,omitempty"`
+	ReceivedAt       Time              `json:"receivedAt,omitempty"`
+	AppliedAt        Time              `json:"appliedAt,omitempty"`
+	PayloadHash      string            `json:"payloadHash,omitempty"`
+	AmendsMissionID  domain.MissionID  `json:"amendsMissionId,omitempty"`
+	AmendsRevision   int               `json:"amendsRevision,omitempty"`
+	Revision         int               `json:"revision,omitempty"`
+	AddedOrderIDs    []domain.OrderID  `json:"addedOrderIds,omitempty"`
+	ReleasedOrderIDs []domain.OrderID  `json:"releasedOrderIds,omitempty"`
 }
 
 // OfDecision is the JSON form of a ledger entry.
@@ -294,7 +342,7 @@ func OfDecision(e domain.LedgerEntry) Decision {
 		ID: e.ID, Outcome: e.Outcome, Reason: e.Reason, Detail: e.Detail, MissionID: e.MissionID, DroneID: e.DroneID,
 		OrderIDs: OrEmpty(e.OrderIDs), CycleID: e.CycleID, Fence: e.Fence, DepotID: e.DepotID, SnapshotTime: moment(e.SnapshotTime),
 		MessageID: e.MessageID, PublishedAt: moment(e.PublishedAt), ReceivedAt: moment(e.ReceivedAt), AppliedAt: moment(e.AppliedAt),
-		PayloadHash: e.PayloadHash,
+		PayloadHash: e.PayloadHash, AmendsMissionID: e.AmendsMissionID, AmendsRevision: e.AmendsRevision, Revision: e.Revision, AddedOrderIDs: e.AddedIDs, ReleasedOrderIDs: e.ReleasedIDs,
 	}
 }
 

@@ -263,6 +263,35 @@ func custom[T any](name string, get func(*T) any, set func(*T, any) error) field
 	return field[T]{name: name, get: get, set: set}
 }
 
+// optional is a map; nil is absent.
+func optional[T, E any](name string, c codec[E], at func(*T) **E) field[T] {
+	return field[T]{
+		name: name,
+		get: func(v *T) any {
+			if *at(v) == nil {
+				return nil
+			}
+			return c.encode(**at(v))
+		},
+		set: func(v *T, stored any) error {
+			m, ok := stored.(map[string]any)
+			if !ok {
+				return wrongType("a map", stored)
+			}
+			elem := new(E)
+			for _, f := range c {
+				if stored, ok := m[f.name]; ok && stored != nil {
+					if err := f.set(elem, stored); err != nil {
+						return fmt.Errorf("%s %w", f.name, err)
+					}
+				}
+			}
+			*at(v) = elem
+			return nil
+		},
+	}
+}
+
 // structs is an array of maps; empty is absent.
 func structs[T, E any](name string, c codec[E], at func(*T) *[]E) field[T] {
 	return field[T]{

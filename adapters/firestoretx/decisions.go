@@ -10,8 +10,8 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
-// AssignMission judges a decision and, if it is accepted, creates the mission: ledger
-// entry, mission, drone, orders, events and the highest fence in one transaction. The
+// AssignMission judges a decision and, if it is accepted, creates the mission or amends
+// it: ledger entry, mission, drone, orders, events and the highest fence in one transaction. The
 // first transaction to commit wins, whichever cycle began first.
 //
 // The entry is the decision's line in the ledger, from now or from an earlier delivery
@@ -21,7 +21,8 @@ import (
 //
 // Cost: 3 RPCs; 3 + n reads and 2(3 + n) + 1 writes at most for n orders. One RPC and 2
 // reads more if its fence is not the highest applied, as for the first decision of a
-// cycle; one RPC and one read more if it names no depot.
+// cycle; one RPC and one read more if it names no depot. A decision that amends reads the
+// mission with them; one that takes n orders away takes one RPC and n reads more.
 func (s *Store) AssignMission(ctx context.Context, d domain.Decision, via policy.Delivery) (domain.LedgerEntry, error) {
 	var verdict policy.Verdict
 	err := s.transactWithCounter(ctx, func(t *txn) error {
@@ -55,7 +56,11 @@ func (s *Store) AssignMission(ctx context.Context, d domain.Decision, via policy
 func (t *txn) readDecisionState(d domain.Decision) (policy.DecisionState, error) {
 	s := t.store
 	ledger, control, drone := s.doc(Decisions, string(d.ID)), s.doc(Control, controlID(d.DepotID)), s.doc(Drones, string(d.DroneID))
-	snaps, err := t.get(append([]*firestore.DocumentRef{ledger, control, drone}, refs(s, Orders, d.OrderIDs)...)...)
+	read := append([]*firestore.DocumentRef{ledger, control, drone}, refs(s, Orders, d.OrderIDs)...)
+	if d.Amends() {
+		read = append(read, s.doc(Missions, string(d.AmendsMissionID)))
+	}
+	snaps, err := t.get(read...)
 	if err != nil {
 		return policy.DecisionState{}, err
 	}
@@ -83,14 +88,39 @@ func (t *txn) readDecisionState(d domain.Decision) (policy.DecisionState, error)
 		state.Drone = &doc.Drone
 	}
 	state.OrdersWritten = make(map[domain.OrderID]time.Time, len(d.OrderIDs))
-	for _, snap := range snaps[3:] {
+	for _, snap := range snaps[3 : 3+len(d.OrderIDs)] {
 		if err := t.addOrder(snap); err != nil {
 			return state, err
 		}
 		state.OrdersWritten[domain.OrderID(snap.Ref.ID)] = snap.UpdateTime
 	}
+	if d.Amends() {
+		if state.Mission, err = t.addAmended(snaps[len(snaps)-1]); err != nil {
+			return state, err
+		}
+	}
 	state.Orders = t.orders
 	return state, t.readFences(&state, d)
+}
+
+// addAmended reads the mission that a decision amends, from its document, and those of its
+// orders that the decision does not list; nil if there is no such mission.
+func (t *txn) addAmended(snap *firestore.DocumentSnapshot) (*domain.Mission, error) {
+	if !snap.Exists() {
+		return nil, nil
+	}
+	m, err := decodeMission(snap)
+	if err != nil {
+		return nil, err
+	}
+	t.missions[m.ID] = m
+	var rest []domain.OrderID
+	for _, id := range m.OrderIDs {
+		if _, known := t.orders[id]; !known {
+			rest = append(rest, id)
+		}
+	}
+	return &m, t.readOrders(rest...)
 }
 
 func decodeLedgerEntry(snap *firestore.DocumentSnapshot) (domain.LedgerEntry, error) {

@@ -56,6 +56,8 @@ var droneCodec = codec[domain.Drone]{
 	text("currentMissionId", func(d *domain.Drone) *domain.MissionID { return &d.CurrentMissionID }),
 	flag("missionAcked", func(d *domain.Drone) *bool { return &d.MissionAcked }),
 	flag("missionMoved", func(d *domain.Drone) *bool { return &d.MissionMoved }),
+	whole("namedRevision", func(d *domain.Drone) *int { return &d.NamedRevision }),
+	flag("supportsAmendments", func(d *domain.Drone) *bool { return &d.SupportsAmendments }),
 	instant("freeAfter", func(d *domain.Drone) *time.Time { return &d.FreeAfter }),
 	instant("idleSince", func(d *domain.Drone) *time.Time { return &d.IdleSince }),
 	instant("faultSince", func(d *domain.Drone) *time.Time { return &d.FaultSince }),
@@ -117,6 +119,7 @@ var orderCodec = codec[domain.Order]{
 	texts("forbiddenDroneIds", func(o *domain.Order) *[]domain.DroneID { return &o.ForbiddenDroneIDs }),
 	text("assignedDroneId", func(o *domain.Order) *domain.DroneID { return &o.AssignedDroneID }),
 	text("assignedMissionId", func(o *domain.Order) *domain.MissionID { return &o.AssignedMissionID }),
+	flag("releasing", func(o *domain.Order) *bool { return &o.Releasing }),
 	text("contentHash", func(o *domain.Order) *string { return &o.ContentHash }),
 	instant("contentPublishedAt", func(o *domain.Order) *time.Time { return &o.ContentPublishedAt }),
 	whole("revision", func(o *domain.Order) *int64 { return &o.Revision }),
@@ -128,6 +131,23 @@ var waypointCodec = codec[domain.Waypoint]{
 	text("relatedOrderId", func(w *domain.Waypoint) *domain.OrderID { return &w.OrderID }),
 	text("relatedWarehouseId", func(w *domain.Waypoint) *domain.WarehouseID { return &w.WarehouseID }),
 	instant("eta", func(w *domain.Waypoint) *time.Time { return &w.ETA }),
+}
+
+var amendmentCodec = codec[domain.Amendment]{
+	whole("revision", func(a *domain.Amendment) *int { return &a.Revision }),
+	structs("route", waypointCodec, func(a *domain.Amendment) *[]domain.Waypoint { return &a.Route }),
+	wholes("droppedStops", func(a *domain.Amendment) *[]int { return &a.DroppedStops }),
+	texts("addedOrderIds", func(a *domain.Amendment) *[]domain.OrderID { return &a.AddedIDs }),
+	texts("releasedOrderIds", func(a *domain.Amendment) *[]domain.OrderID { return &a.ReleasedIDs }),
+	real("estimatedBatteryConsumption", func(a *domain.Amendment) *float64 { return &a.EstimatedBatteryConsumption }),
+	real("estimatedDurationMinutes", func(a *domain.Amendment) *float64 { return &a.EstimatedDurationMinutes }),
+	text("decisionId", func(a *domain.Amendment) *domain.DecisionID { return &a.DecisionID }),
+	instant("decidedAt", func(a *domain.Amendment) *time.Time { return &a.DecidedAt }),
+}
+
+var earlierRouteCodec = codec[domain.EarlierRoute]{
+	whole("revision", func(e *domain.EarlierRoute) *int { return &e.Revision }),
+	whole("shared", func(e *domain.EarlierRoute) *int { return &e.Shared }),
 }
 
 var missionCodec = codec[domain.Mission]{
@@ -146,6 +166,10 @@ var missionCodec = codec[domain.Mission]{
 	whole("reachedStops", func(m *domain.Mission) *int { return &m.ReachedStops }),
 	structs("sightings", sightingCodec, func(m *domain.Mission) *[]domain.Sighting { return &m.Sightings }),
 	wholes("droppedStops", func(m *domain.Mission) *[]int { return &m.DroppedStops }),
+	counter("routeRevision", func(m *domain.Mission) *int { return &m.RouteRevision }),
+	optional("amendment", amendmentCodec, func(m *domain.Mission) **domain.Amendment { return &m.Amendment }),
+	structs("earlierRoutes", earlierRouteCodec, func(m *domain.Mission) *[]domain.EarlierRoute { return &m.EarlierRoutes }),
+	instant("amendedAt", func(m *domain.Mission) *time.Time { return &m.AmendedAt }),
 	instant("recalledAt", func(m *domain.Mission) *time.Time { return &m.RecalledAt }),
 	text("recallReason", func(m *domain.Mission) *string { return &m.RecallReason }),
 	flag("commandPending", func(m *domain.Mission) *bool { return &m.CommandPending }),
@@ -172,6 +196,11 @@ var ledgerCodec = codec[domain.LedgerEntry]{
 	instant("publishedAt", func(e *domain.LedgerEntry) *time.Time { return &e.PublishedAt }),
 	instant("receivedAt", func(e *domain.LedgerEntry) *time.Time { return &e.ReceivedAt }),
 	instant("appliedAt", func(e *domain.LedgerEntry) *time.Time { return &e.AppliedAt }),
+	text("amendsMissionId", func(e *domain.LedgerEntry) *domain.MissionID { return &e.AmendsMissionID }),
+	counter("amendsRevision", func(e *domain.LedgerEntry) *int { return &e.AmendsRevision }),
+	counter("revision", func(e *domain.LedgerEntry) *int { return &e.Revision }),
+	texts("addedOrderIds", func(e *domain.LedgerEntry) *[]domain.OrderID { return &e.AddedIDs }),
+	texts("releasedOrderIds", func(e *domain.LedgerEntry) *[]domain.OrderID { return &e.ReleasedIDs }),
 }
 
 var eventCodec = codec[domain.Event]{

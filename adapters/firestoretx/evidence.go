@@ -118,7 +118,7 @@ func (s *Store) proveLate(ctx context.Context, t domain.Telemetry) (mission doma
 		if _, err := s.drone.ProveLate(e, t, tx.now); err != nil {
 			return nil // nothing new
 		}
-		if drone, taken := e.TakenOver(); taken {
+		if drone, taken := e.TakenOver(t); taken {
 			b, err := tx.readBinding(drone)
 			if err != nil {
 				return err

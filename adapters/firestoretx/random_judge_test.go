@@ -109,10 +109,10 @@ func (d documents) proveEnded(rules policy.DronePolicy, t domain.Telemetry, now 
 			return
 		}
 		e := policy.Ended{Mission: m, Orders: map[domain.OrderID]domain.Order{}}
-		for _, id := range m.OrderIDs {
+		for _, id := range m.EveryOrder() {
 			e.Orders[id] = d.Orders[id]
 		}
-		if drone, taken := e.TakenOver(); taken {
+		if drone, taken := e.TakenOver(t); taken {
 			b := d.binding(drone)
 			e.Other = &b
 		}

@@ -288,7 +288,7 @@ func (t *txn) readMissions(ids ...domain.MissionID) error {
 			return err
 		}
 		t.missions[m.ID] = m
-		for _, id := range m.OrderIDs {
+		for _, id := range m.EveryOrder() {
 			if _, known := t.orders[id]; !known && !slices.Contains(orders, id) {
 				orders = append(orders, id)
 			}

@@ -77,6 +77,15 @@ func (d *droneReports) fold(p policy.DronePolicy, binding policy.Binding, server
 	return binding, all
 }
 
+// mayKnowMore reports whether a report was refused for a revision, or a number of stops,
+// that the fold knew nothing of: decisions do not update the cache.
+func (d *droneReports) mayKnowMore() bool {
+	return slices.ContainsFunc(d.reports, func(r report) bool {
+		reason, _ := policy.ReasonOf(r.err)
+		return reason == policy.ReasonUnknownRevision || reason == policy.ReasonTooManyStops
+	})
+}
+
 // fail gives every report that the fold did not reject the error that kept the
 // change from committing. A report that is stale only beside an accepted one of
 // the batch fails too: acked, it would settle a message, perhaps the second

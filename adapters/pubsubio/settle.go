@@ -119,7 +119,7 @@ func poisonReason(err error) string {
 		return wire.ReasonUndecodable
 	case errors.As(err, &malformed):
 		return reasonMalformedDocument
-	case rejected && (reason == policy.ReasonFutureTimestamp || reason == policy.ReasonTooManyStops || reason == policy.ReasonDecisionConflict):
+	case rejected && (reason == policy.ReasonFutureTimestamp || reason == policy.ReasonTooManyStops || reason == policy.ReasonUnknownRevision || reason == policy.ReasonDecisionConflict):
 		return string(reason)
 	case rejected, firestoretx.Retryable(err), errors.Is(err, context.Canceled):
 		return ""

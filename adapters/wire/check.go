@@ -132,6 +132,14 @@ func (c *checker) requiredTime(field string, t *timestamppb.Timestamp) time.Time
 	return checked
 }
 
+// revision accepts the number of a mission's route, and 0 for none.
+func (c *checker) revision(field string, n int32) int {
+	if n < 0 {
+		c.add(field, "is %d; give 1 or more, or leave it out", n)
+	}
+	return int(n)
+}
+
 // fence accepts what compares as a number: digits, or nothing.
 func (c *checker) fence(field, fence string) {
 	if len(fence) > maxFenceDigits {

@@ -33,6 +33,7 @@ func telemetryToProto(t domain.Telemetry) *pb.DroneTelemetry {
 	if t.CompletedStops != nil {
 		m.CompletedStops = proto.Int32(bounded(*t.CompletedStops))
 	}
+	m.MissionRevision, m.SupportsAmendments = bounded(t.MissionRevision), t.SupportsAmendments
 	return m
 }
 
@@ -121,6 +122,7 @@ func missionToProto(m domain.Mission) *pb.Mission {
 		EndTime:                     timeToProto(m.EndTime),
 		EstimatedBatteryConsumption: m.EstimatedBatteryConsumption,
 		EstimatedDurationMinutes:    m.EstimatedDurationMinutes,
+		Revision:                    bounded(m.RouteRevision),
 	}
 }
 
@@ -137,6 +139,8 @@ func decisionToProto(d domain.Decision) *pb.MissionAssignment {
 		Fence:                       d.Fence,
 		DepotId:                     string(d.DepotID),
 		SnapshotTime:                timeToProto(d.SnapshotTime),
+		AmendsMissionId:             string(d.AmendsMissionID),
+		AmendsRevision:              bounded(d.AmendsRevision),
 	}
 }
 

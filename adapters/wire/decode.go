@@ -49,6 +49,7 @@ func DecodeTelemetry(data []byte, attrs map[string]string) (domain.Telemetry, er
 			c.add("completed_stops", "is %d; give 0 to the number of stops of the route, at most %d", completed, MaxWaypointsPerDecision)
 		}
 	}
+	t.MissionRevision, t.SupportsAmendments = c.revision("mission_revision", m.GetMissionRevision()), m.GetSupportsAmendments()
 	if err := c.err(kindTelemetry); err != nil {
 		return domain.Telemetry{}, err
 	}
@@ -125,6 +126,7 @@ func DecodeDecision(data []byte, attrs map[string]string) (domain.Decision, erro
 	c.optionalID("cycle_id", m.GetCycleId())
 	c.fence("fence", m.GetFence())
 	c.optionalID("depot_id", m.GetDepotId())
+	c.optionalID("amends_mission_id", m.GetAmendsMissionId())
 	c.notNegative("estimated_battery_consumption", m.GetEstimatedBatteryConsumption())
 	c.notNegative("estimated_duration_minutes", m.GetEstimatedDurationMinutes())
 	d := domain.Decision{
@@ -138,6 +140,14 @@ func DecodeDecision(data []byte, attrs map[string]string) (domain.Decision, erro
 		Route:                       c.route("route", m.GetRoute()),
 		EstimatedBatteryConsumption: m.GetEstimatedBatteryConsumption(),
 		EstimatedDurationMinutes:    m.GetEstimatedDurationMinutes(),
+		AmendsMissionID:             domain.MissionID(m.GetAmendsMissionId()),
+		AmendsRevision:              c.revision("amends_revision", m.GetAmendsRevision()),
+	}
+	switch {
+	case d.Amends() && d.AmendsRevision == 0:
+		c.add("amends_revision", "is missing; give the revision of mission %q that the change was planned on", d.AmendsMissionID)
+	case !d.Amends() && d.AmendsRevision != 0:
+		c.add("amends_mission_id", "is missing; give the mission whose revision %d the decision amends", d.AmendsRevision)
 	}
 	if err := c.err(kindDecision); err != nil {
 		return domain.Decision{}, err
@@ -148,13 +158,17 @@ func DecodeDecision(data []byte, attrs map[string]string) (domain.Decision, erro
 
 // DecisionHash identifies the content of a decision: two messages with the same hash
 // decide the same. It ignores PayloadHash, and DepotID, which follows from the cycle, so
-// that versions without that field compute the same hash.
+// that versions without that field compute the same hash. So do versions that know of no
+// amendments, for decisions that make none.
 func DecisionHash(d domain.Decision) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %q %d %q %q %v %v\n", d.ID, d.CycleID, d.Fence, microseconds(d.SnapshotTime),
 		d.DroneID, d.OrderIDs, d.EstimatedBatteryConsumption, d.EstimatedDurationMinutes)
 	for _, w := range d.Route {
 		fmt.Fprintf(h, "%q %v %v %q %q %d\n", w.Type, w.Position.Lat, w.Position.Lon, w.OrderID, w.WarehouseID, microseconds(w.ETA))
+	}
+	if d.Amends() {
+		fmt.Fprintf(h, "amends %q %d\n", d.AmendsMissionID, d.AmendsRevision)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
@@ -207,6 +221,7 @@ func mission(c *checker, path string, m *pb.Mission) domain.Mission {
 		Status:                      domain.MissionStatus(m.GetStatus()),
 		StartTime:                   c.time(join(path, "start_time"), m.GetStartTime()),
 		EndTime:                     c.time(join(path, "end_time"), m.GetEndTime()),
+		RouteRevision:               c.revision(join(path, "revision"), m.GetRevision()),
 		EstimatedBatteryConsumption: m.GetEstimatedBatteryConsumption(),
 		EstimatedDurationMinutes:    m.GetEstimatedDurationMinutes(),
 	}

@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -94,7 +95,9 @@ func telemetries() *rapid.Generator[domain.Telemetry] {
 			Status:    optional(rapid.SampledFrom(domain.DroneStatuses)).Draw(t, "status"),
 			MissionID: optional(ids[domain.MissionID]()).Draw(t, "mission"),
 			// Zero is not the same as absent.
-			CompletedStops: optional(rapid.Ptr(rapid.IntRange(0, wire.MaxWaypointsPerDecision), false)).Draw(t, "completed stops"),
+			CompletedStops:     optional(rapid.Ptr(rapid.IntRange(0, wire.MaxWaypointsPerDecision), false)).Draw(t, "completed stops"),
+			MissionRevision:    rapid.IntRange(0, math.MaxInt32).Draw(t, "revision"),
+			SupportsAmendments: rapid.Bool().Draw(t, "amendments"),
 		}
 	})
 }
@@ -159,6 +162,10 @@ func decisions() *rapid.Generator[domain.Decision] {
 			EstimatedBatteryConsumption: rapid.Float64Range(0, 1000).Draw(t, "battery"),
 			EstimatedDurationMinutes:    rapid.Float64Range(0, 1000).Draw(t, "minutes"),
 		}
+		if rapid.Bool().Draw(t, "amends") {
+			d.AmendsMissionID = ids[domain.MissionID]().Draw(t, "mission")
+			d.AmendsRevision = rapid.IntRange(1, math.MaxInt32).Draw(t, "revision")
+		}
 		d.PayloadHash = wire.DecisionHash(d)
 		return d
 	})
@@ -173,6 +180,7 @@ func commands() *rapid.Generator[domain.Command] {
 				OrderIDs:                    orderIDs(0).Draw(t, "orders"),
 				Route:                       routes().Draw(t, "route"),
 				Status:                      rapid.SampledFrom(domain.MissionStatuses).Draw(t, "status"),
+				RouteRevision:               rapid.IntRange(0, math.MaxInt32).Draw(t, "revision"),
 				StartTime:                   optional(times()).Draw(t, "start"),
 				EndTime:                     optional(times()).Draw(t, "end"),
 				EstimatedBatteryConsumption: rapid.Float64Range(0, 1000).Draw(t, "battery"),

@@ -220,14 +220,14 @@ func (m *model) prove(s *state, n id, at moment) (a *answer, done bool) {
 	}
 	c := call{what: opProve, message: n, at: at, mission: s.Mission[k]}
 	e := policy.Ended{Mission: *m.missions.get(s.Mission[k]), Orders: map[domain.OrderID]domain.Order{}}
-	for _, id := range e.Mission.OrderIDs {
+	for _, id := range e.Mission.EveryOrder() {
 		o := number(id)
 		c.orders[o] = s.Order[o]
 		if order := m.order(s, o); order != nil {
 			e.Orders[id] = *order
 		}
 	}
-	if taker, taken := e.TakenOver(); taken {
+	if taker, taken := e.TakenOver(msg.Report); taken {
 		other := m.binding(s, number(taker))
 		e.Other = &other
 		c.other[0] = s.Drone[number(taker)]

@@ -23,7 +23,7 @@ var orderTransitions = map[transition][]domain.Cause{
 	{string(domain.OrderDelivered), string(domain.OrderDelivered)}:   {domain.CauseTelemetry},
 	{string(domain.OrderPending), string(domain.OrderAssigned)}:      {domain.CauseDecision},
 	{string(domain.OrderPending), string(domain.OrderCancelled)}:     {domain.CauseOrder, domain.CauseOperator},
-	{string(domain.OrderAssigned), string(domain.OrderAssigned)}:     {domain.CauseSweeper, domain.CauseOperator},
+	{string(domain.OrderAssigned), string(domain.OrderAssigned)}:     {domain.CauseSweeper, domain.CauseOperator, domain.CauseDecision, domain.CauseTelemetry}, // amended, or not after all
 	{string(domain.OrderAssigned), string(domain.OrderInDelivery)}:   {domain.CauseTelemetry},
 	{string(domain.OrderAssigned), string(domain.OrderPending)}:      {domain.CauseTelemetry, domain.CauseSweeper},
 	{string(domain.OrderAssigned), string(domain.OrderCancelled)}:    {domain.CauseOrder, domain.CauseOperator},
@@ -37,7 +37,8 @@ var missionTransitions = []transition{
 	{string(domain.MissionActive), string(domain.MissionActive)}, // stop reached, order dropped
 	{string(domain.MissionActive), string(domain.MissionCompleted)},
 	{string(domain.MissionActive), string(domain.MissionFailed)},
-	{string(domain.MissionFailed), string(domain.MissionFailed)}, // a stop reached, by late evidence
+	{string(domain.MissionFailed), string(domain.MissionFailed)},       // a stop reached, by late evidence
+	{string(domain.MissionCompleted), string(domain.MissionCompleted)}, // as above, of an amendment
 }
 
 // failures lists the reasons for which a mission may fail, and their causes. Only the

@@ -357,10 +357,18 @@ type DroneTelemetry struct {
 	// How many stops of that mission's route, as commanded, the drone has completed:
 	// one report suffices, whatever was lost. It never goes down within a mission, and
 	// more than the route has is refused. A drone that sends it is believed over its
-	// position; left out, stops are judged by position.
+	// position; left out, stops are judged by position. It counts the stops of the
+	// revision that the report names.
 	CompletedStops *int32 `protobuf:"varint,50,opt,name=completed_stops,json=completedStops,proto3,oneof" json:"completed_stops,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The revision of that mission that the drone flies, as commanded. The mission of a
+	// drone that leaves it out is never changed under way.
+	MissionRevision int32 `protobuf:"varint,51,opt,name=mission_revision,json=missionRevision,proto3" json:"mission_revision,omitempty"`
+	// The drone accepts changed missions under way: it obeys a command of a higher
+	// revision, names that from then on, and ignores one whose route does not begin with
+	// all the stops that it has completed or is serving.
+	SupportsAmendments bool `protobuf:"varint,52,opt,name=supports_amendments,json=supportsAmendments,proto3" json:"supports_amendments,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *DroneTelemetry) Reset() {
@@ -447,6 +455,20 @@ func (x *DroneTelemetry) GetCompletedStops() int32 {
 		return *x.CompletedStops
 	}
 	return 0
+}
+
+func (x *DroneTelemetry) GetMissionRevision() int32 {
+	if x != nil {
+		return x.MissionRevision
+	}
+	return 0
+}
+
+func (x *DroneTelemetry) GetSupportsAmendments() bool {
+	if x != nil {
+		return x.SupportsAmendments
+	}
+	return false
 }
 
 // Drone is a drone as the State Manager knows it.
@@ -868,8 +890,12 @@ type Mission struct {
 	// Percent of a full charge.
 	EstimatedBatteryConsumption float64 `protobuf:"fixed64,8,opt,name=estimated_battery_consumption,json=estimatedBatteryConsumption,proto3" json:"estimated_battery_consumption,omitempty"`
 	EstimatedDurationMinutes    float64 `protobuf:"fixed64,9,opt,name=estimated_duration_minutes,json=estimatedDurationMinutes,proto3" json:"estimated_duration_minutes,omitempty"`
-	unknownFields               protoimpl.UnknownFields
-	sizeCache                   protoimpl.SizeCache
+	// Counts the routes that the mission was given under way, from 1; 0 if the writer
+	// does not know of them. Numbers of revisions that came to nothing are not used
+	// again.
+	Revision      int32 `protobuf:"varint,50,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Mission) Reset() {
@@ -965,6 +991,13 @@ func (x *Mission) GetEstimatedDurationMinutes() float64 {
 	return 0
 }
 
+func (x *Mission) GetRevision() int32 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
 // MissionAssignment is the optimizer's decision that a drone shall serve
 // orders along a route (topic "decisions"). It is judged by what is given here:
 // positions, charge and time are the optimizer's to reckon. The answer stands in
@@ -994,9 +1027,15 @@ type MissionAssignment struct {
 	SnapshotTime *timestamppb.Timestamp `protobuf:"bytes,53,opt,name=snapshot_time,json=snapshotTime,proto3" json:"snapshot_time,omitempty"`
 	// The depot whose cycle this is: fences of different depots do not compare.
 	// Without it the drone's home stands in.
-	DepotId       string `protobuf:"bytes,54,opt,name=depot_id,json=depotId,proto3" json:"depot_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	DepotId string `protobuf:"bytes,54,opt,name=depot_id,json=depotId,proto3" json:"depot_id,omitempty"`
+	// The mission to change under way, and the revision that the change was planned on:
+	// an amendment. order_ids and route are then the whole new ones, with all that the
+	// drone has completed and what it carries, and the estimates are of what is still to
+	// be flown. Without it the decision makes a new mission.
+	AmendsMissionId string `protobuf:"bytes,55,opt,name=amends_mission_id,json=amendsMissionId,proto3" json:"amends_mission_id,omitempty"`
+	AmendsRevision  int32  `protobuf:"varint,56,opt,name=amends_revision,json=amendsRevision,proto3" json:"amends_revision,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *MissionAssignment) Reset() {
@@ -1099,13 +1138,29 @@ func (x *MissionAssignment) GetDepotId() string {
 	return ""
 }
 
+func (x *MissionAssignment) GetAmendsMissionId() string {
+	if x != nil {
+		return x.AmendsMissionId
+	}
+	return ""
+}
+
+func (x *MissionAssignment) GetAmendsRevision() int32 {
+	if x != nil {
+		return x.AmendsRevision
+	}
+	return 0
+}
+
 // MissionCommand tells a drone to fly a committed mission or to give it up
 // (topic "missions", where every subscriber gets the commands of all drones, at
 // least once). A command of the mission that the drone flies changes its route,
 // which is given whole: the drone goes on with the first stop that it has not
 // passed or, if there is none, returns to the depot, though the mission may be
 // COMPLETED by then. It begins no mission that it has ended, nor one that is not
-// ACTIVE.
+// ACTIVE. A drone that supports amendments takes a route of a higher revision only
+// if that begins with the stops that it has completed, and otherwise flies on as it
+// was told before.
 type MissionCommand struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Mission *Mission               `protobuf:"bytes,1,opt,name=mission,proto3" json:"mission,omitempty"`
@@ -1436,7 +1491,7 @@ const file_dronefleet_v1_dronefleet_proto_rawDesc = "" +
 	"\x03lat\x18\x01 \x01(\x01H\x00R\x03lat\x88\x01\x01\x12\x15\n" +
 	"\x03lon\x18\x02 \x01(\x01H\x01R\x03lon\x88\x01\x01B\x06\n" +
 	"\x04_latB\x06\n" +
-	"\x04_lon\"\x8a\x03\n" +
+	"\x04_lon\"\xe6\x03\n" +
 	"\x0eDroneTelemetry\x12\x19\n" +
 	"\bdrone_id\x18\x01 \x01(\tR\adroneId\x128\n" +
 	"\ttimestamp\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\ttimestamp\x123\n" +
@@ -1445,7 +1500,9 @@ const file_dronefleet_v1_dronefleet_proto_rawDesc = "" +
 	"\tspeed_kmh\x18\x05 \x01(\x01R\bspeedKmh\x122\n" +
 	"\x06status\x18\x06 \x01(\x0e2\x1a.dronefleet.v1.DroneStatusR\x06status\x12,\n" +
 	"\x12current_mission_id\x18\a \x01(\tR\x10currentMissionId\x12,\n" +
-	"\x0fcompleted_stops\x182 \x01(\x05H\x00R\x0ecompletedStops\x88\x01\x01B\x12\n" +
+	"\x0fcompleted_stops\x182 \x01(\x05H\x00R\x0ecompletedStops\x88\x01\x01\x12)\n" +
+	"\x10mission_revision\x183 \x01(\x05R\x0fmissionRevision\x12/\n" +
+	"\x13supports_amendments\x184 \x01(\bR\x12supportsAmendmentsB\x12\n" +
 	"\x10_completed_stops\"\xef\x04\n" +
 	"\x05Drone\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x123\n" +
@@ -1489,7 +1546,7 @@ const file_dronefleet_v1_dronefleet_proto_rawDesc = "" +
 	"\bposition\x18\x02 \x01(\v2\x17.dronefleet.v1.PositionR\bposition\x12(\n" +
 	"\x10related_order_id\x18\x03 \x01(\tR\x0erelatedOrderId\x120\n" +
 	"\x14related_warehouse_id\x18\x04 \x01(\tR\x12relatedWarehouseId\x12,\n" +
-	"\x03eta\x182 \x01(\v2\x1a.google.protobuf.TimestampR\x03eta\"\x8c\x03\n" +
+	"\x03eta\x182 \x01(\v2\x1a.google.protobuf.TimestampR\x03eta\"\xa8\x03\n" +
 	"\aMission\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n" +
 	"\bdrone_id\x18\x02 \x01(\tR\adroneId\x12\x1b\n" +
@@ -1500,7 +1557,8 @@ const file_dronefleet_v1_dronefleet_proto_rawDesc = "" +
 	"start_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
 	"\bend_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12B\n" +
 	"\x1destimated_battery_consumption\x18\b \x01(\x01R\x1bestimatedBatteryConsumption\x12<\n" +
-	"\x1aestimated_duration_minutes\x18\t \x01(\x01R\x18estimatedDurationMinutes\"\xaa\x03\n" +
+	"\x1aestimated_duration_minutes\x18\t \x01(\x01R\x18estimatedDurationMinutes\x12\x1a\n" +
+	"\brevision\x182 \x01(\x05R\brevision\"\xff\x03\n" +
 	"\x11MissionAssignment\x12\x19\n" +
 	"\bdrone_id\x18\x01 \x01(\tR\adroneId\x12\x1b\n" +
 	"\torder_ids\x18\x02 \x03(\tR\borderIds\x12-\n" +
@@ -1512,7 +1570,9 @@ const file_dronefleet_v1_dronefleet_proto_rawDesc = "" +
 	"\bcycle_id\x183 \x01(\tR\acycleId\x12\x14\n" +
 	"\x05fence\x184 \x01(\tR\x05fence\x12?\n" +
 	"\rsnapshot_time\x185 \x01(\v2\x1a.google.protobuf.TimestampR\fsnapshotTime\x12\x19\n" +
-	"\bdepot_id\x186 \x01(\tR\adepotId\"\x95\x01\n" +
+	"\bdepot_id\x186 \x01(\tR\adepotId\x12*\n" +
+	"\x11amends_mission_id\x187 \x01(\tR\x0famendsMissionId\x12'\n" +
+	"\x0famends_revision\x188 \x01(\x05R\x0eamendsRevision\"\x95\x01\n" +
 	"\x0eMissionCommand\x120\n" +
 	"\amission\x18\x01 \x01(\v2\x16.dronefleet.v1.MissionR\amission\x129\n" +
 	"\n" +
