@@ -49,7 +49,7 @@ type DecisionState struct {
 	// snapshot before may still send drones there.
 	WarehousesDeleted map[domain.WarehouseID]time.Time
 
-	Drone  *domain.Drone // nil if unknown
+	Drone *domain.Drone // nil if unknown
 	// Mission is the one that the decision amends; nil if there is none.
 	Mission *domain.Mission
 	// Orders are those of the decision and of that mission.

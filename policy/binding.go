@@ -140,11 +140,15 @@ func (r *recorder) order(before domain.Order, after *domain.Order, reason string
 // mission records after as the mission's new state.
 func (r *recorder) mission(before domain.Mission, after *domain.Mission, reason string) {
 	after.Revision = before.Revision + 1
+	decision, cycle := after.DecisionID, after.CycleID
+	if r.decision != "" { // it amends the mission
+		decision, cycle = r.decision, r.cycle
+	}
 	r.change.Events = append(r.change.Events, domain.Event{
 		Entity: domain.EntityMission, ID: string(after.ID), Revision: after.Revision,
 		From: string(before.Status), To: string(after.Status),
 		Cause: r.cause, Reason: reason, Time: r.now,
-		DroneID: after.DroneID, MissionID: after.ID, DecisionID: after.DecisionID, CycleID: after.CycleID,
+		DroneID: after.DroneID, MissionID: after.ID, DecisionID: decision, CycleID: cycle,
 		State: domain.MissionState(*after),
 	})
 	m := *after

@@ -31,6 +31,8 @@
 //	       or while such a report is under way and within the grace
 //	TRUE   what the store calls IN_DELIVERY or DELIVERED was picked up or put down, and
 //	       a mission flies to where its order is wanted
+//	I1     also: an order that a drone in flight is about to serve, by whatever revision it
+//	       flies in truth, belongs to its mission, so that no other drone is given it
 //	AIR    nobody flies a mission that was given up because its drone did not know of it
 //	       or had left it
 //	READY  an applied decision fits the drone, battery, load, route and snapshot
@@ -50,7 +52,8 @@
 //
 // Not modelled are distances (a drone is at a stop or at none), batches of telemetry
 // (package policy's tests show that a batch is the fold of its reports), the lock, the
-// wire format, caches of the adapters, and amended missions. Package faultsim runs the
+// wire format and caches of the adapters. An optimizer amends a mission by any choice of
+// its orders and those that wait; no stop is almost reached. Package faultsim runs the
 // real adapters.
 //
 // Each world bounds its clock, the messages under way at once, and how often each thing

@@ -24,6 +24,9 @@ func (m *model) check(s *state) *Violation {
 			return v
 		}
 	}
+	if v := m.onBoard(s); v != nil {
+		return v
+	}
 	return m.inTheAir(s)
 }
 
@@ -91,11 +94,11 @@ func (m *model) checkOrder(s *state, o int) *Violation {
 				return violated("TRUE", "%s flies order %s to %v, and it is wanted at %v", x.ID, order.ID, stop.Position, order.Delivery)
 			}
 		}
-		if order.Status == domain.OrderInDelivery && s.Passed[k] <= m.courses[s.Plan[k]].pickup[o] {
+		if c := m.course(s, k); order.Status == domain.OrderInDelivery && (c.serves&(1<<o) == 0 || s.Passed[k] <= c.pickup[o]) {
 			return violated("TRUE", "order %s is IN_DELIVERY, and %s has not picked it up", order.ID, x.ID)
 		}
 	case domain.OrderDelivered:
-		if k < 0 || s.Passed[k] <= m.courses[s.Plan[k]].deliver[o] {
+		if k < 0 || m.course(s, k).serves&(1<<o) == 0 || s.Passed[k] <= m.course(s, k).deliver[o] {
 			return violated("TRUE", "order %s is DELIVERED by %q, which has not put it down", order.ID, order.AssignedMissionID)
 		}
 		return nil
@@ -130,7 +133,7 @@ func (m *model) sentAgain(s *state, o int, order *domain.Order, holder int) *Vio
 // timestamps, prove an order's delivery. Drones fly their stops in route order, so every
 // stop up to it must be proven. This is F-TEL-11 without the policy's code.
 func (m *model) proven(s *state, k, o int) bool {
-	c := m.courses[s.Plan[k]]
+	c := m.course(s, k)
 	if c.serves&(1<<o) == 0 {
 		return false
 	}
@@ -265,7 +268,7 @@ func (m *model) grace(s *state, o int, order *domain.Order, holder int) *Violati
 			continue
 		}
 		x := m.missions.get(n)
-		c := m.courses[s.Plan[k]]
+		c := m.course(s, k)
 		if x.FailureReason != domain.FailureAbortedByDrone && x.FailureReason != domain.FailureRecalled || c.serves&(1<<o) == 0 || s.Passed[k] <= c.deliver[o] {
 			continue
 		}

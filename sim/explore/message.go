@@ -40,6 +40,8 @@ type message struct {
 
 	// A command to a drone.
 	Revoke  bool
+	Route   int   // revision
+	Course  int   // the plan that its route comes from
 	Dropped uint8 // orders withdrawn
 	Active  bool  // the mission
 	Expires time.Time
@@ -52,6 +54,9 @@ func (m message) String() string {
 		text := fmt.Sprintf("report of %s: %s", t.DroneID, t.Status)
 		if t.MissionID != "" {
 			text += " on " + string(t.MissionID)
+			if t.MissionRevision > 1 {
+				text += fmt.Sprintf(" revision %d", t.MissionRevision)
+			}
 		}
 		if m.Proves != 0 {
 			text += fmt.Sprintf(", stops completed %d", highest(m.Proves)+1)
@@ -66,11 +71,18 @@ func (m message) String() string {
 		}
 		return fmt.Sprintf("request %s for the hospital at %.1f", m.Request.ID, m.Request.Delivery.Lat)
 	case kindDecision:
+		if m.Decision.Amends() {
+			return fmt.Sprintf("decision %s: %s serves %v on %s, planned on revision %d, fence %s", m.Decision.ID, m.Decision.DroneID, m.Decision.OrderIDs,
+				m.Decision.AmendsMissionID, m.Decision.AmendsRevision, strings.TrimLeft(m.Decision.Fence, "0"))
+		}
 		return fmt.Sprintf("decision %s: %s serves %v, fence %s, snapshot %s", m.Decision.ID, m.Decision.DroneID, m.Decision.OrderIDs,
 			strings.TrimLeft(m.Decision.Fence, "0"), since(m.Decision.SnapshotTime))
 	case kindCommand:
 		if m.Revoke {
 			return fmt.Sprintf("revocation of %s for D%d", missionID(m.Mission), m.Drone+1)
+		}
+		if m.Route > 1 {
+			return fmt.Sprintf("command %s revision %d for D%d, expires %s", missionID(m.Mission), m.Route, m.Drone+1, since(m.Expires))
 		}
 		return fmt.Sprintf("command %s for D%d, expires %s", missionID(m.Mission), m.Drone+1, since(m.Expires))
 	}

@@ -501,6 +501,99 @@ var removals = []removal{
 	{"F-DEC-05", "an assigned drone is owed no command", decided(func(v *policy.Verdict, now time.Time) {
 		v.Change.Missions[0].CommandPending, v.Change.Missions[0].CommandPublishedAt = false, now
 	}), "race", "", 0, "the mission fails as NOT_ACKED, and the order is assigned again or held; only time is lost"},
+	{"F-AMD-04", "an order is taken away before the drone knows", heard(func(b *policy.Binding, t *domain.Telemetry, _ time.Time) {
+		if b.Mission != nil && b.Mission.Amendment != nil && t.MissionID == b.Mission.ID && len(b.Mission.Amendment.ReleasedIDs) > 0 {
+			t.MissionRevision = b.Mission.Amendment.Revision
+		}
+	}), "amended late", "TRUE", 4, ""},
+	{"F-AMD-04", "an order is taken away when it is decided", decided(func(v *policy.Verdict, now time.Time) {
+		for i := range v.Change.Orders {
+			o := &v.Change.Orders[i]
+			if !o.Releasing {
+				continue
+			}
+			o.Status, o.AssignedDroneID, o.AssignedMissionID, o.Releasing, o.PendingSince = domain.OrderPending, "", "", false, now
+			m := &v.Change.Missions[0]
+			m.OrderIDs = slices.DeleteFunc(slices.Clone(m.OrderIDs), func(id domain.OrderID) bool { return id == o.ID })
+			for j := range v.Change.Events {
+				switch e := &v.Change.Events[j]; e.ID {
+				case string(o.ID):
+					e.To, e.State = string(o.Status), domain.OrderState(*o)
+				case string(m.ID):
+					e.State = domain.MissionState(*m)
+				}
+			}
+		}
+	}), "amended late", "I2", 2, ""},
+	{"F-AMD-03", "an amendment is void before its command expires", heard(func(b *policy.Binding, t *domain.Telemetry, _ time.Time) {
+		if b.Mission != nil && b.Mission.Amendment != nil && t.MissionID == b.Mission.ID {
+			b.Mission.CommandExpiresAt = start
+		}
+	}), "amended", "I1", 6, ""},
+	{"F-AMD-03", "naming the mission confirms its amendment", heard(func(b *policy.Binding, t *domain.Telemetry, _ time.Time) {
+		if b.Mission != nil && b.Mission.Amendment != nil && t.MissionID == b.Mission.ID {
+			t.MissionRevision = b.Mission.Amendment.Revision
+		}
+	}), "amended", "I10", 3, ""},
+	{"F-AMD-03", "an amendment can be void after the drone named it", told(func(before, after *policy.Binding, c *policy.Change) {
+		was, is := before.Mission, after.Mission
+		if was == nil || is == nil || was.Amendment == nil || is.RouteRevision != was.Amendment.Revision || is.Status != domain.MissionActive {
+			return
+		}
+		m := *is // the old route stays in force, as if nothing had been said
+		m.RouteRevision, m.Route, m.Amendment, m.EarlierRoutes = was.RouteRevision, was.Route, was.Amendment, was.EarlierRoutes
+		after.Mission = &m
+		for i := range c.Missions {
+			if c.Missions[i].ID == m.ID {
+				m.Revision, m.ReachedStops, m.Sightings = c.Missions[i].Revision, c.Missions[i].ReachedStops, c.Missions[i].Sightings
+				c.Missions[i] = m
+			}
+		}
+		for i := range c.Events {
+			if e := &c.Events[i]; e.Entity == domain.EntityMission && e.ID == string(m.ID) {
+				e.State = domain.MissionState(m)
+			}
+		}
+	}), "amended", "I9", 3, ""},
+	{"F-AMD-03", "an amendment never expires", heard(func(b *policy.Binding, _ *domain.Telemetry, _ time.Time) {
+		if b.Mission != nil && b.Mission.Amendment != nil {
+			b.Mission.CommandExpiresAt = b.Mission.CommandExpiresAt.Add(never)
+		}
+	}), "amended", "", 0, "the drone lands at last, and the order waits again; package policy's stories show when it should"},
+	{"F-AMD-01", "REVISION_CHANGED: an amendment is decided while another waits for the drone", judgedBy(func(s *policy.DecisionState, d *domain.Decision, _ *policy.Delivery) {
+		if s.Mission != nil {
+			m := *s.Mission
+			m.Amendment, d.AmendsRevision = nil, m.RouteRevision
+			s.Mission = &m
+		}
+	}), "amended", "READY", 4, ""},
+	{"F-AMD-02", "ORDER_ABOARD and STOP_COMMITTED: what is aboard is taken away", func(r Rules, l Limits) Rules {
+		assign := r.Assign
+		r.Assign = func(s policy.DecisionState, d domain.Decision, via policy.Delivery, now time.Time) (policy.Verdict, error) {
+			if s.Mission == nil {
+				return assign(s, d, via, now)
+			}
+			m, reached := *s.Mission, s.Mission.ReachedStops
+			m.ReachedStops = 0
+			s.Mission, s.Orders = &m, maps.Clone(s.Orders)
+			for id, o := range s.Orders {
+				if o.Status == domain.OrderInDelivery && !slices.Contains(d.OrderIDs, id) {
+					delete(s.Orders, id)
+				}
+			}
+			v, err := assign(s, d, via, now)
+			for i := range v.Change.Missions {
+				v.Change.Missions[i].ReachedStops = reached
+				for j := range v.Change.Events {
+					if e := &v.Change.Events[j]; e.Entity == domain.EntityMission {
+						e.State = domain.MissionState(v.Change.Missions[i])
+					}
+				}
+			}
+			return v, err
+		}
+		return r
+	}, "amended late", "I7", 5, ""},
 	{"F-DEC-05", "a failed mission owes no revocation", told(func(_, _ *policy.Binding, c *policy.Change) {
 		for i := range c.Missions {
 			c.Missions[i].RevokePending = false

@@ -50,6 +50,7 @@ type state struct {
 	Flight   [maxDrones]flight
 	Passed   [maxMissions]uint8 // stops that the mission's drone has completed, in truth
 	PassedAt [maxMissions]uint8 // tick of the latest
+	Course   [maxMissions]uint8 // 1 + the plan whose route the mission's drone flies, in truth; 0: the mission's own
 
 	// What the store has been told.
 	Proof     [maxMissions]uint8 // stops of each mission, a bit each, that reports in the store prove
@@ -70,6 +71,7 @@ type transaction struct {
 // flight is a drone in truth.
 type flight struct {
 	Mission uint8 // 1 + the mission it flies; 0 for none
+	Route   uint8 // revision of that mission which it names
 	Dropped uint8 // orders withdrawn from it, as far as the drone knows
 	Ended   uint8 // missions that it will not begin again
 	Flags   uint8
@@ -86,6 +88,7 @@ const (
 // budgets bounds what goes wrong in one history.
 type budgets struct {
 	Cycle   uint8 // decisions that optimizers make
+	Amend   uint8 // decisions that change missions under way
 	Forge   uint8 // decisions that no honest optimizer makes
 	Old     uint8 // decisions by a holder that lost its lease
 	Again   uint8 // messages delivered again, and State Managers that die between commit and ack

@@ -24,6 +24,7 @@ const (
 	doDeliver       // A place on the bus, B fate
 	doCommit        // A manager
 	doPlan          // A drone, B orders, C 1 with the fence of a lost lease
+	doAmend         // A drone, B orders of its mission from now on
 	doForge         // A forgery, B drone, C order
 	doRequest       // the next of the script
 	doPublish       // A mission
@@ -287,7 +288,7 @@ func (m *model) expire(s *state) {
 // nextStop is the index of the next order stop of a drone's route; 0 if none is left.
 func (m *model) nextStop(s *state, d uint8) uint8 {
 	f := s.Flight[d]
-	c := m.courses[s.Plan[f.Mission-1]]
+	c := m.course(s, int(f.Mission-1))
 	for i := s.Passed[f.Mission-1]; int(i) < c.stops; i++ {
 		if o := c.order[i]; o >= 0 && f.Dropped&(1<<o) == 0 {
 			return i
@@ -316,6 +317,11 @@ func (m *model) planning(s *state, list []action) []action {
 					list = append(list, action{Do: doPlan, A: uint8(d), B: set, C: 1})
 				}
 			}
+		}
+	}
+	if s.Left.Amend > 0 {
+		for d := range s.Drone {
+			list = m.amendments(s, d, list)
 		}
 	}
 	if s.Left.Forge == 0 {
@@ -391,6 +397,8 @@ func (m *model) do(s state, a action) (state, *Violation) {
 		v = m.handle(&s, t.Message, t.At, settled)
 	case doPlan:
 		m.plan(&s, int(a.A), a.B, a.C == 1)
+	case doAmend:
+		m.amend(&s, int(a.A), a.B)
 	case doForge:
 		m.forge(&s, forgery(a.A), int(a.B), int(a.C))
 	case doRequest:
@@ -456,9 +464,9 @@ func (m *model) report(s *state, d uint8, how manner) {
 	switch how {
 	case fly:
 		i := m.nextStop(s, d)
-		c := m.courses[s.Plan[mission-1]]
+		c := m.course(s, int(mission-1))
 		s.Passed[mission-1], s.PassedAt[mission-1] = i+1, s.ticks()
-		stop := m.messages.get(s.Plan[mission-1]).Decision.Route[i]
+		stop := m.flown(s, int(mission-1)).Route[i]
 		t.Position = stop.Position
 		if c.deliver[c.order[i]] == i {
 			t.Status = domain.DroneDelivering
@@ -470,7 +478,7 @@ func (m *model) report(s *state, d uint8, how manner) {
 		t.Status = domain.DroneIdle
 	case land, abandon:
 		f.Ended |= 1 << (mission - 1)
-		f.Mission, f.Dropped, mission = 0, 0, 0
+		f.Mission, f.Dropped, f.Route, mission = 0, 0, 0, 0
 		t.Status = domain.DroneIdle
 		if how == abandon {
 			s.Left.Abort--
@@ -478,9 +486,9 @@ func (m *model) report(s *state, d uint8, how manner) {
 	case hover:
 		t.Status, t.Position = domain.DroneIdle, awayAt
 	case pass:
-		c := m.courses[s.Plan[mission-1]]
+		c := m.course(s, int(mission-1))
 		o := bits.TrailingZeros8(c.serves)
-		t.Position = m.messages.get(s.Plan[mission-1]).Decision.Route[c.deliver[o]].Position
+		t.Position = m.flown(s, int(mission-1)).Route[c.deliver[o]].Position
 	case leap:
 		t.Status, t.Timestamp = domain.DroneIdle, t.Timestamp.Add(50*tick)
 	case low:
@@ -507,7 +515,7 @@ func (m *model) report(s *state, d uint8, how manner) {
 		t.MissionID = missionID(int(mission - 1))
 		if m.world.Counts {
 			count := 0
-			c := m.courses[s.Plan[mission-1]]
+			c := m.course(s, int(mission-1))
 			for i := range s.Passed[mission-1] {
 				if o := c.order[i]; o < 0 || f.Dropped&(1<<o) == 0 {
 					count++
@@ -518,6 +526,9 @@ func (m *model) report(s *state, d uint8, how manner) {
 				count, proves = c.stops+1, 0
 			}
 			t.CompletedStops = &count
+		}
+		if m.world.Amends {
+			t.MissionRevision, t.SupportsAmendments = int(f.Route), true
 		}
 	}
 	s.insert(m.internMessage(message{Kind: kindReport, Drone: int(d), Report: t, Proves: proves}))
@@ -625,6 +636,9 @@ func (m *model) handleDecision(s *state, n id, at moment, f fate) *Violation {
 	}
 	if a.applied {
 		s.Plan[msg.Mission] = n // of two with the same id, the first to commit
+		if msg.Decision.Amends() {
+			return m.amended(&before, s, msg, at)
+		}
 		return m.applied(&before, s, msg, at)
 	}
 	return nil
@@ -643,10 +657,14 @@ func (m *model) obey(s *state, msg *message) {
 	case msg.Revoke:
 		f.Ended |= 1 << k
 		if f.Mission == k+1 {
-			f.Mission, f.Dropped = 0, 0
+			f.Mission, f.Dropped, f.Route = 0, 0, 0
 			f.Flags &^= circling
 		}
 	case clock.After(msg.Expires) || f.Ended&(1<<k) != 0:
+	case f.Mission == k+1 && msg.Route != int(f.Route):
+		if msg.Route > int(f.Route) && m.canFly(s, k, msg.Course) {
+			f.Route, s.Course[k] = uint8(msg.Route), uint8(msg.Course)+1
+		}
 	case f.Mission == k+1:
 		if msg.Dropped&f.Dropped == f.Dropped { // it is not older than the one obeyed last
 			f.Dropped = msg.Dropped
@@ -657,7 +675,8 @@ func (m *model) obey(s *state, msg *message) {
 		if f.Mission != 0 {
 			f.Ended |= 1 << (f.Mission - 1)
 		}
-		f.Mission, f.Dropped = k+1, msg.Dropped
+		f.Mission, f.Dropped, f.Route = k+1, msg.Dropped, uint8(msg.Route)
+		s.Course[k] = uint8(msg.Course) + 1
 		s.Passed[k] = 1 // it has left the depot
 	}
 }

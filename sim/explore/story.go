@@ -69,6 +69,8 @@ func (m *model) describe(s *state, a action) string {
 	case doPlan:
 		fence := map[bool]string{true: "a holder that lost its lease", false: "an optimizer"}[a.C == 1]
 		return fmt.Sprintf("Snapshot of %s; it plans for %s", fence, drone)
+	case doAmend:
+		return fmt.Sprintf("Snapshot of an optimizer; it changes the mission of %s", drone)
 	case doForge:
 		return "Somebody publishes a decision that no honest optimizer makes"
 	case doRequest:

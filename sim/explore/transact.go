@@ -160,6 +160,12 @@ func (m *model) reads(s *state, n id) (c call) {
 	case kindDecision:
 		c.what = opDecision
 		c.entry, c.fence = s.Ledger[msg.Mission], s.Fence
+		if k := number(msg.Decision.AmendsMissionID); k >= 0 && s.Mission[k] != 0 {
+			c.mission = s.Mission[k]
+			for _, o := range m.missions.get(c.mission).OrderIDs {
+				c.orders[number(o)] = s.Order[number(o)]
+			}
+		}
 		if d := number(msg.Decision.DroneID); d < maxDrones {
 			c.drone = s.Drone[d]
 		}
@@ -289,7 +295,12 @@ func (m *model) decision(s *state, n id, at moment) *answer {
 			drone := *m.drones.get(c.drone)
 			in.Drone = &drone
 		}
-		for _, o := range d.OrderIDs {
+		orders := d.OrderIDs
+		if c.mission != 0 {
+			amended := *m.missions.get(c.mission)
+			in.Mission, orders = &amended, append(slices.Clone(orders), amended.OrderIDs...)
+		}
+		for _, o := range orders {
 			if order := m.order(s, number(o)); order != nil {
 				in.Orders[o] = *order
 				in.OrdersWritten[o] = c.written[number(o)].time()
@@ -446,7 +457,11 @@ func (m *model) recordDecision(s *state, v policy.Verdict) *answer {
 	h := m.history(s, v.Change)
 	h.Ledger = []domain.LedgerEntry{v.Entry}
 	a := &answer{applied: v.Entry.Outcome == domain.OutcomeApplied}
-	if a.broken = firstOf(h, "I2", "I6", "I7"); a.broken == nil {
+	rules := []string{"I2", "I6", "I7"}
+	if v.Entry.AmendsMissionID != "" {
+		rules = []string{"I2", "I7"} // the decision that made the mission is not in this history
+	}
+	if a.broken = firstOf(h, rules...); a.broken == nil {
 		a.broken = m.folds(s, v.Change)
 	}
 	m.intern(v.Change, a)
@@ -664,17 +679,18 @@ func (m *model) publish(s *state, k int) {
 	if n == 0 || !m.missions.get(n).Owing() || m.full(s) {
 		return
 	}
-	key := [2]id{n, s.Plan[k]}
+	c := m.missions.get(n).Command()
+	plan := m.commandedCourse(s, k, c.Mission.RouteRevision)
+	key := [2]id{n, s.Plan[plan]}
 	o, known := m.owed[key]
 	if !known {
 		x := *m.missions.get(n)
-		c := x.Command()
 		msg := message{
 			Kind: kindCommand, Drone: number(x.DroneID), Mission: k, Revoke: c.Revoke, Expires: c.ExpiresAt,
-			Active: x.Status == domain.MissionActive,
+			Active: x.Status == domain.MissionActive, Route: c.Mission.RouteRevision, Course: plan,
 		}
-		course := m.courses[s.Plan[k]]
-		for _, i := range x.DroppedStops {
+		course := m.courses[s.Plan[plan]]
+		for _, i := range c.Mission.DroppedStops {
 			if o := course.order[i]; o >= 0 {
 				msg.Dropped |= 1 << o
 			}

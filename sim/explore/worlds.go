@@ -21,6 +21,7 @@ type World struct {
 	Left     budgets
 
 	Unknown bool // no drone has reported yet
+	Amends  bool // drones support amendments
 	Counts  bool // drones say how many stops they have completed
 	Linger  bool // drones report between stops, too
 	Breaks  bool // drones fall silent, or get nowhere
@@ -196,6 +197,16 @@ var Worlds = []World{
 		Left: budgets{Cycle: 2, Pin: 2, Abort: 1},
 	},
 	{
+		Name: "amended", About: "a mission is changed under way, more than once, while messages are late, lost and repeated; another drone is ready",
+		Messages: 3, Ticks: 7, Orders: 2, Parcels: 2, Drones: 2, Counts: true, Amends: true,
+		Before: underWay, Left: budgets{Cycle: 1, Amend: 2, Lose: 1, Again: 1},
+	},
+	{
+		Name: "amended late", About: "a mission with two orders loses one under way; its drone gives up, falls silent or is recalled",
+		Messages: 3, Ticks: 7, Orders: 2, Parcels: 2, Drones: 1, Counts: true, Amends: true, Breaks: true,
+		Before: underWayWithTwo, Left: budgets{Amend: 1, Recall: 1, Abort: 1, Fault: 1},
+	},
+	{
 		Name: "third try", About: "two missions of the order have failed before",
 		Messages: 3, Ticks: 7, Orders: 1, Failed: 2, Parcels: 1, Drones: 1, Faults: []manner{maintenance},
 		Forge: []forgery{blind}, Left: budgets{Cycle: 1, Fault: 1, Forge: 1},
@@ -221,6 +232,20 @@ func WorldOf(name string) (World, bool) {
 		}
 	}
 	return World{}, false
+}
+
+// underWay is a mission with the first order, whose drone has said so.
+var underWay = []action{
+	{Do: doPlan, A: 0, B: 1}, {Do: doDeliver, A: 0}, // the decision
+	{Do: doDeliver, A: 0}, // the command
+	{Do: doTick}, {Do: doReport, A: 0, B: uint8(goOn)}, {Do: doDeliver, A: 0},
+	{Do: doReport, A: 1, B: uint8(idle)}, {Do: doDeliver, A: 0},
+}
+
+// underWayWithTwo is the same with both orders, and no other drone.
+var underWayWithTwo = []action{
+	{Do: doPlan, A: 0, B: 3}, {Do: doDeliver, A: 0}, {Do: doDeliver, A: 0},
+	{Do: doTick}, {Do: doReport, A: 0, B: uint8(goOn)}, {Do: doDeliver, A: 0},
 }
 
 // failedUnheard is a mission that serves its stops and fails because the drone's next

@@ -31,6 +31,7 @@ type Drone struct {
 	id          domain.DroneID
 	home        domain.Position
 	consumption float64 // percent of a full charge per kilometre
+	amends      bool    // supports amendments, and counts its stops; older drones do neither
 
 	position domain.Position
 	battery  float64 // percent of a full charge
@@ -38,6 +39,7 @@ type Drone struct {
 	mission   domain.MissionID  // empty if it knows of none
 	startedAt time.Time         // start time of that mission, set by the State Manager
 	expires   time.Time         // expiry of the command it obeyed last
+	revision  int               // of the mission's route, as commanded
 	route     []domain.Waypoint // never modified, shared between values
 	next      int               // index in route of the stop it flies to or dwells at
 	dwelling  bool
@@ -59,7 +61,7 @@ func NewDrone(d domain.Drone, home domain.Position) Drone {
 	if consumption == 0 {
 		consumption = ConsumptionPerKm
 	}
-	return Drone{id: d.ID, home: home, consumption: consumption, position: d.Position, battery: d.Battery}
+	return Drone{id: d.ID, home: home, consumption: consumption, amends: d.SupportsAmendments, position: d.Position, battery: d.Battery}
 }
 
 // After returns the drone after dt of its time.
@@ -144,7 +146,8 @@ func (d Drone) charge(dt time.Duration) Drone {
 // The drone ignores commands for other drones, expired commands, commands of
 // missions that it has ended, missions older than its own, and commands of its own
 // mission that expire before the one it obeyed last: they are late and would bring
-// withdrawn stops back. It does not begin a COMPLETED mission, but flies the rest
+// withdrawn stops back. A drone that supports amendments refuses a revision that does not
+// begin with the stops that it has completed. It does not begin a COMPLETED mission, but flies the rest
 // of one that it is on: the way home. A revocation never expires, because giving
 // up a mission late is still right.
 func (d Drone) Obey(c domain.Command, now time.Time) (Drone, bool) {
@@ -160,8 +163,10 @@ func (d Drone) Obey(c domain.Command, now time.Time) (Drone, bool) {
 		return d, false
 	case m.ID == d.mission && (c.ExpiresAt.Before(d.expires) || m.Status == domain.MissionFailed):
 		return d, false
+	case m.ID == d.mission && d.amends && m.RouteRevision != d.revision && !d.canFly(m.Route):
+		return d, false
 	case m.ID == d.mission:
-		d.expires = c.ExpiresAt
+		d.expires, d.revision = c.ExpiresAt, m.RouteRevision
 		return d.reroute(m.Route), true
 	case m.Status != domain.MissionActive:
 		return d, false
@@ -175,11 +180,35 @@ func (d Drone) Obey(c domain.Command, now time.Time) (Drone, bool) {
 func (d Drone) start(c domain.Command) Drone {
 	d = d.remember(d.mission)
 	m := c.Mission
-	d.expires = c.ExpiresAt
+	d.expires, d.revision = c.ExpiresAt, m.RouteRevision
 	d.mission, d.startedAt = m.ID, m.StartTime
 	d.route, d.next = d.endingAtHome(m.Route), 0
 	d.dwelling, d.charging = false, false
 	return d
+}
+
+// canFly reports whether a route begins with the stops that the drone has completed or is
+// serving: it can be flown from here, with all that is aboard.
+func (d Drone) canFly(route []domain.Waypoint) bool {
+	done := d.completed()
+	if done > len(route) {
+		return false
+	}
+	for i, stop := range d.route[:done] {
+		if !sameStop(stop)(route[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// completed counts the stops of the route that the drone has passed, and the one that it
+// serves.
+func (d Drone) completed() int {
+	if d.dwelling {
+		return d.next + 1
+	}
+	return d.next
 }
 
 // reroute adopts a changed route of the current mission. Stops that the drone has
@@ -239,7 +268,7 @@ func (d Drone) remember(id domain.MissionID) Drone {
 // it was sent.
 func (d Drone) Report(now time.Time) (Drone, domain.Telemetry) {
 	d.reported = d.reported || d.dwelling
-	return d, domain.Telemetry{
+	t := domain.Telemetry{
 		DroneID:   d.id,
 		Timestamp: now.UTC().Truncate(time.Microsecond), // as the wire keeps it
 		Position:  d.position,
@@ -248,6 +277,14 @@ func (d Drone) Report(now time.Time) (Drone, domain.Telemetry) {
 		Status:    d.Status(),
 		MissionID: d.mission,
 	}
+	if d.amends {
+		t.SupportsAmendments = true
+		if d.mission != "" {
+			completed := d.completed()
+			t.MissionRevision, t.CompletedStops = d.revision, &completed
+		}
+	}
+	return d, t
 }
 
 // atStop is the stop that the drone serves, for the checker; nil between stops.

@@ -83,6 +83,7 @@ func NewWorld(cfg WorldConfig) (*World, error) {
 			ConsumptionPerKm:     ConsumptionPerKm,
 			MaxFlightTimeMinutes: maxFlightMinutes,
 			PayloadCapacityKg:    payloadCapacityKg,
+			SupportsAmendments:   i%4 != 3, // the others are older
 		})
 	}
 	return w, nil

@@ -25,6 +25,7 @@ func Check(h History) Report {
 	c.fold()
 	c.effects()
 	c.putDown()
+	c.released()
 	slices.SortFunc(c.report.Violations, func(a, b Violation) int {
 		return cmp.Or(cmp.Compare(a.Invariant, b.Invariant), cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Detail, b.Detail))
 	})
@@ -78,7 +79,7 @@ func newChecker(h History) *checker {
 		c.missionByID[m.ID] = m
 	}
 	for _, row := range h.Ledger {
-		if row.Outcome == domain.OutcomeApplied {
+		if row.Outcome == domain.OutcomeApplied && row.AmendsMissionID == "" {
 			c.applied[row.MissionID] = row
 		}
 	}

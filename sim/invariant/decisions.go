@@ -60,6 +60,10 @@ func (c *checker) allOrNothing() {
 }
 
 func (c *checker) wholeEffect(row domain.LedgerEntry, got []domain.Event) {
+	if row.AmendsMissionID != "" {
+		c.wholeAmendment(row, got)
+		return
+	}
 	want := []entity{mission(row.MissionID), drone(row.DroneID)}
 	for _, o := range row.OrderIDs {
 		want = append(want, order(o))
@@ -79,9 +83,49 @@ func (c *checker) wholeEffect(row domain.LedgerEntry, got []domain.Event) {
 		c.expect(event.Time.Equal(got[0].Time), "I7", decision(row.ID), "took effect at %s and at %s",
 			got[0].Time.Format(time.RFC3339Nano), event.Time.Format(time.RFC3339Nano))
 	}
+	amended := c.amended(row.MissionID)
 	for _, o := range c.missionByID[row.MissionID].OrderIDs {
-		c.expect(slices.Contains(row.OrderIDs, o), "I7", decision(row.ID), "made a mission that also lists order %s", o)
+		c.expect(slices.Contains(row.OrderIDs, o) || amended[o], "I7", decision(row.ID), "made a mission that also lists order %s", o)
 	}
+}
+
+// wholeAmendment checks that an applied amendment proposed its revision, bound the orders
+// that it adds and marked those that it takes away, once each. Nothing else changed.
+func (c *checker) wholeAmendment(row domain.LedgerEntry, got []domain.Event) {
+	counts := map[entity]int{}
+	for _, event := range got {
+		ok := false
+		switch id := domain.OrderID(event.ID); event.Entity {
+		case domain.EntityMission:
+			ok = event.ID == string(row.AmendsMissionID) && number(event, "proposedRevision") == int64(row.Revision)
+		case domain.EntityOrder:
+			ok = event.To == string(domain.OrderAssigned) && text(event, "assignedMissionId") == string(row.AmendsMissionID) &&
+				(slices.Contains(row.AddedIDs, id) && !flag(event, "releasing") || slices.Contains(row.ReleasedIDs, id) && flag(event, "releasing"))
+		case domain.EntityDrone:
+		}
+		c.expect(ok, "I7", decision(row.ID), "amends %s, and changed %s %s", row.AmendsMissionID, event.Entity, event.ID)
+		counts[entity{event.Entity, event.ID}]++
+	}
+	want := []entity{mission(row.AmendsMissionID)}
+	for _, o := range slices.Concat(row.AddedIDs, row.ReleasedIDs) {
+		want = append(want, order(o))
+	}
+	for _, e := range want {
+		c.expect(counts[e] == 1, "I7", decision(row.ID), "amends %s and changed %s %d times, want once", row.AmendsMissionID, e, counts[e])
+	}
+}
+
+// amended is the orders that amendments gave to a mission or took away from it.
+func (c *checker) amended(id domain.MissionID) map[domain.OrderID]bool {
+	changed := map[domain.OrderID]bool{}
+	for _, row := range c.Ledger {
+		if row.AmendsMissionID == id && row.Outcome == domain.OutcomeApplied {
+			for _, o := range slices.Concat(row.AddedIDs, row.ReleasedIDs) {
+				changed[o] = true
+			}
+		}
+	}
+	return changed
 }
 
 // isEffect reports whether an event is the effect that the decision has on an entity

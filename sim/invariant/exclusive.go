@@ -111,16 +111,18 @@ func (c *checker) activeSpan(m domain.Mission) (span interval, ok bool) {
 	return span, true
 }
 
-// everListed lists the orders that a mission has or had: only a cancellation
-// removes an order, and no other mission may have that order afterwards.
+// everListed lists the orders that a mission had from beginning to end: only a
+// cancellation or an amendment removes an order. Those of amendments are left to
+// exclusiveByRevision.
 func (c *checker) everListed(m domain.Mission) []domain.OrderID {
+	amended := c.amended(m.ID)
 	ids := slices.Clone(m.OrderIDs)
 	for _, o := range c.applied[m.ID].OrderIDs {
 		if !slices.Contains(ids, o) {
 			ids = append(ids, o)
 		}
 	}
-	return ids
+	return slices.DeleteFunc(ids, func(o domain.OrderID) bool { return amended[o] })
 }
 
 func clockText(i interval) string {

@@ -148,8 +148,8 @@ func (c *checker) legalOrder(e entity, before, after domain.Event) {
 	case transition{string(domain.OrderDelivered), string(domain.OrderDelivered)}:
 		c.expect(onlyChanged(before, after, "late"), "I2", e, "changes more than late while %s at revision %d", is, after.Revision)
 	case transition{string(domain.OrderAssigned), string(domain.OrderPending)}:
-		if after.Reason == string(domain.FailureRecalled) {
-			c.expect(attempts == attemptsBefore && !held, "I2", e, "returns from a recalled mission with attempts %d after %d, held %v; want the same, not held", attempts, attemptsBefore, held)
+		if slices.Contains([]string{string(domain.FailureRecalled), "AMENDMENT_VOID", "RELEASED"}, after.Reason) {
+			c.expect(attempts == attemptsBefore && !held, "I2", e, "returns from a recalled or amended mission with attempts %d after %d, held %v; want the same, not held", attempts, attemptsBefore, held)
 			break
 		}
 		c.expect(attempts == attemptsBefore+1 && (held || attempts < maxAttempts), "I2", e,
@@ -161,6 +161,9 @@ func (c *checker) legalOrder(e entity, before, after domain.Event) {
 		mayChange := []string{"late"}
 		if after.Cause == domain.CauseOperator {
 			mayChange = append(mayChange, "priority", "deadline", "pinnedDroneId", "forbiddenDroneIds")
+		}
+		if after.Cause == domain.CauseDecision || after.Cause == domain.CauseTelemetry {
+			mayChange = []string{"releasing"} // by an amendment, or because it is void
 		}
 		c.expect(onlyChanged(before, after, mayChange...), "I2", e, "changes more than %v while %s at revision %d", mayChange, is, after.Revision)
 	}
@@ -210,6 +213,7 @@ func (c *checker) legalMission(e entity, before, after domain.Event) {
 	recalled, wasRecalled := flag(after, "recalled"), flag(before, "recalled")
 	c.expect(recalled == wasRecalled || recalled && after.Cause == domain.CauseOperator, "I2", e, "is recalled %t by %s at revision %d", recalled, after.Cause, after.Revision)
 	c.expect(reason != string(domain.FailureRecalled) || recalled, "I2", e, "is FAILED as RECALLED, and nobody recalled it")
-	c.expect(number(after, "reachedStops") >= number(before, "reachedStops"), "I2", e,
+	amended := number(after, "routeRevision") != number(before, "routeRevision")
+	c.expect(amended || number(after, "reachedStops") >= number(before, "reachedStops"), "I2", e,
 		"goes back from stop %d to %d", number(before, "reachedStops"), number(after, "reachedStops"))
 }
