@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/meter"
 )
 
@@ -91,7 +92,7 @@ func environmentOf(t testing.TB) map[string]map[string]bool {
 		for _, m := range variableInHelp.FindAllStringSubmatch(out.String(), -1) {
 			known[command][m[1]] = true
 		}
-		for _, name := range libraryVariables {
+		for _, name := range append(libraryVariables, connect.LockPassword) { // which the help of --lock names in its text
 			known[command][name] = true
 		}
 	}

@@ -72,6 +72,9 @@ func TestTerraform_MistakesAreFound(t *testing.T) {
 		{"run.tf", `var.protect && each.key == "statemanager"`, `var.protect`, "optimizer_mode cannot be changed"},
 		{"run.tf", `deletion_protection = false`, `deletion_protection = var.protect`, "optimizer_mode cannot be changed"},
 		{"run.tf", `var.protect && each.key == "statemanager"`, `false`, "statemanager may be deleted"},
+		{"run.tf", `{ LOCK_STORE = var.lock_url }`, `{ LOCK_STORE = "redis://other" }`, "has the lock store"},
+		{"run.tf", `{ LOCK_PASSWORD = var.lock_password_secret }`, `{ LOCK_PASSWORD = "other" }`, "its password from secret"},
+		{"run.tf", `vpc_access.value.subnetwork`, `vpc_access.value.network`, "has the subnetwork"},
 		// Alerts and dashboard.
 		{"dashboard.tf", `dronefleet_cycles_total`, `dronefleet_cycle_total`, "nobody exports dronefleet_cycle_total"},
 		{"dashboard.tf", `rate(dronefleet_commit_retries_total[5m])`, `rate(dronefleet_commit_retries_total[5m]`, "chart Commits tried again"},

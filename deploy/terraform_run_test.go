@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/dronefleet/dronefleet/deploy/internal/tfmodule"
+	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/internal/shutdown"
 )
 
@@ -103,9 +104,47 @@ func checkContainer(name string, template, c tfmodule.Block, args []string, way 
 			found = append(found, fmt.Sprintf("%s does not listen on port %d, which Cloud Run calls", name, port))
 		}
 	}
+	found = append(found, checkLockStore(name, template, c, way)...)
 	if given["GOOGLE_CLOUD_PROJECT"] != testProject {
 		found = append(found, name+" does not know its project")
 	}
+	return found
+}
+
+// checkLockStore holds a container to the variables of the lock store: its address, the
+// secret of its password, and the network to reach it by.
+func checkLockStore(name string, template, c tfmodule.Block, way map[string]cty.Value) []string {
+	var address, secret, network string
+	for _, e := range c.Blocks["env"] {
+		switch e.Text("name") {
+		case "LOCK_STORE":
+			address = e.Text("value")
+		case connect.LockPassword:
+			source, _ := e.Only("value_source")
+			ref, _ := source.Only("secret_key_ref")
+			secret = ref.Text("secret")
+		}
+	}
+	if access, ok := template.Only("vpc_access"); ok {
+		through, _ := access.Only("network_interfaces")
+		network = through.Text("subnetwork")
+	}
+	var found []string
+	want := func(what, got, variable string) {
+		expected := ""
+		switch v, given := way[variable]; {
+		case given && v.Type() == cty.String:
+			expected = v.AsString()
+		case given:
+			expected = v.GetAttr("subnetwork").AsString()
+		}
+		if got != expected {
+			found = append(found, fmt.Sprintf("%s has %s %q, want %q of variable %s", name, what, got, expected, variable))
+		}
+	}
+	want("the lock store", address, "lock_url")
+	want("its password from secret", secret, "lock_password_secret")
+	want("the subnetwork", network, "lock_network")
 	return found
 }
 

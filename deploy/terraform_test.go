@@ -89,6 +89,16 @@ func tokens(issuer, audience, viewer, operator string) cty.Value {
 	})
 }
 
+// lockNetwork is a value of variable lock_network.
+var lockNetwork = cty.ObjectVal(map[string]cty.Value{"network": cty.StringVal("fleet"), "subnetwork": cty.StringVal("fleet-paris")})
+
+// withLocks are the variables of a fleet with a lock store of its own.
+func withLocks(url string) map[string]cty.Value {
+	return map[string]cty.Value{
+		"lock_url": cty.StringVal(url), "lock_password_secret": cty.StringVal("lock-password"), "lock_network": lockNetwork,
+	}
+}
+
 // ways are the ways to deploy that the module offers.
 var ways = map[string]map[string]cty.Value{
 	"Cloud Run":                 settings(nil),
@@ -100,6 +110,12 @@ var ways = map[string]map[string]cty.Value{
 	"Cloud Run, large Enterprise": settings(map[string]cty.Value{
 		"firestore_edition": cty.StringVal("ENTERPRISE"), "event_shards": cty.NumberIntVal(8),
 	}),
+	"Cloud Run, locks in Redis": settings(withLocks("rediss://10.0.0.3:6378/0?replicas=1")),
+	"Cloud Run, optimizer job, locks in PostgreSQL": func() map[string]cty.Value {
+		s := settings(withLocks("postgres://fleet@10.0.0.3:5432/locks?sslmode=require"))
+		s["optimizer_mode"] = cty.StringVal("job")
+		return s
+	}(),
 	"GKE": settings(map[string]cty.Value{
 		"runtime": cty.StringVal("gke"), "statemanager_image": cty.StringVal(""), "optimizer_image": cty.StringVal(""),
 	}),
@@ -230,6 +246,12 @@ func TestTerraform_RefusesBadValues(t *testing.T) {
 		"otlp_endpoint":       {cty.StringVal("collector:4317")},
 		"otlp_headers_secret": {cty.StringVal("projects/p/secrets/s")},
 		"gke_namespace":       {cty.StringVal("Fleet")},
+		"lock_url": {
+			cty.StringVal("10.0.0.3:6379"), cty.StringVal("mysql://db/locks"), cty.StringVal("redis://:hunter2@10.0.0.3:6379/0"),
+			cty.StringVal("postgres://app:hunter2@10.0.0.3/locks"), cty.StringVal("postgres://app@10.0.0.3/locks?password=hunter2"),
+		},
+		"lock_password_secret": {cty.StringVal("projects/p/secrets/s"), cty.StringVal("lock-password")}, // the second without lock_url
+		"lock_network":         {lockNetwork},                                                           // likewise
 	}
 	files := deployFiles(t)
 	m, err := tfmodule.Parse(files, terraform)

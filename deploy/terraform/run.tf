@@ -21,6 +21,7 @@ locals {
       GOMEMLIMIT           = "850MiB" # of the 1 GiB that each container gets
     },
     var.otlp_endpoint != "" ? { OTEL_EXPORTER_OTLP_ENDPOINT = var.otlp_endpoint } : {},
+    var.lock_url != "" ? { LOCK_STORE = var.lock_url } : {},
   )
 
   # Without a token issuer the API relies on Cloud Run, which admits only
@@ -35,8 +36,11 @@ locals {
   shard_environment = var.event_shards > 0 ? { DRONEFLEET_EVENT_SHARDS = tostring(var.event_shards) } : {}
   # A job plans at best once a minute. Three times this is how long the alert on its
   # runs waits.
-  watch_environment  = local.optimizer_job ? { DRONEFLEET_CYCLE_INTERVAL = "100s" } : {}
-  secret_environment = var.otlp_headers_secret != "" ? { OTEL_EXPORTER_OTLP_HEADERS = var.otlp_headers_secret } : {}
+  watch_environment = local.optimizer_job ? { DRONEFLEET_CYCLE_INTERVAL = "100s" } : {}
+  secret_environment = merge(
+    var.otlp_headers_secret != "" ? { OTEL_EXPORTER_OTLP_HEADERS = var.otlp_headers_secret } : {},
+    var.lock_password_secret != "" ? { LOCK_PASSWORD = var.lock_password_secret } : {},
+  )
 
   services = merge(
     local.cloud_run ? {
@@ -81,6 +85,17 @@ resource "google_cloud_run_v2_service" "fleet" {
     scaling {
       min_instance_count = each.value.min
       max_instance_count = each.value.max
+    }
+
+    dynamic "vpc_access" {
+      for_each = var.lock_network == null ? [] : [var.lock_network]
+      content {
+        egress = "PRIVATE_RANGES_ONLY"
+        network_interfaces {
+          network    = vpc_access.value.network
+          subnetwork = vpc_access.value.subnetwork
+        }
+      }
     }
 
     containers {
@@ -189,6 +204,7 @@ resource "google_cloud_run_v2_service" "fleet" {
     google_pubsub_subscription_iam_member.subscriber,
     google_pubsub_topic_iam_member.publisher,
     google_secret_manager_secret_iam_member.collector,
+    google_secret_manager_secret_iam_member.lock,
     google_secret_manager_secret_iam_member.reader,
   ]
 }
@@ -216,6 +232,17 @@ resource "google_cloud_run_v2_job" "optimizer" {
       service_account = google_service_account.fleet["optimizer"].email
       timeout         = "120s"
       max_retries     = 0 # the next minute tries again, with a newer snapshot
+
+      dynamic "vpc_access" {
+        for_each = var.lock_network == null ? [] : [var.lock_network]
+        content {
+          egress = "PRIVATE_RANGES_ONLY"
+          network_interfaces {
+            network    = vpc_access.value.network
+            subnetwork = vpc_access.value.subnetwork
+          }
+        }
+      }
 
       containers {
         name  = "optimizer"
@@ -253,6 +280,7 @@ resource "google_cloud_run_v2_job" "optimizer" {
   depends_on = [
     google_project_iam_member.documents,
     google_pubsub_topic_iam_member.publisher,
+    google_secret_manager_secret_iam_member.lock,
     google_secret_manager_secret_iam_member.reader,
   ]
 }

@@ -1,11 +1,22 @@
 # The fleet holds no password and no key: its binaries authenticate by the accounts
-# they run as. A trace collector outside Google Cloud may need a token; create its
-# secret beforehand, so that its value is in no state file.
+# they run as. A trace collector outside Google Cloud may need a token, and a lock store
+# a password; create their secrets beforehand, so that no state file holds a value.
 resource "google_secret_manager_secret_iam_member" "reader" {
   for_each = var.otlp_headers_secret != "" && local.cloud_run ? toset(["statemanager", "optimizer"]) : toset([])
 
   project   = var.project
   secret_id = var.otlp_headers_secret
+  role      = "roles/secretmanager.secretAccessor"
+  member    = google_service_account.fleet[each.key].member
+
+  depends_on = [google_project_service.api]
+}
+
+resource "google_secret_manager_secret_iam_member" "lock" {
+  for_each = var.lock_password_secret != "" && local.cloud_run ? toset(["statemanager", "optimizer"]) : toset([])
+
+  project   = var.project
+  secret_id = var.lock_password_secret
   role      = "roles/secretmanager.secretAccessor"
   member    = google_service_account.fleet[each.key].member
 

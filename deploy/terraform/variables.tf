@@ -287,7 +287,7 @@ variable "otlp_endpoint" {
 }
 
 variable "otlp_headers_secret" {
-  description = "Existing Secret Manager secret that holds OTEL_EXPORTER_OTLP_HEADERS (a collector's token). The fleet needs no other secret: it authenticates by its service accounts."
+  description = "Existing Secret Manager secret that holds OTEL_EXPORTER_OTLP_HEADERS (a collector's token). Of Google's services the fleet needs no secret: it authenticates by its service accounts."
   type        = string
   default     = ""
 
@@ -299,6 +299,49 @@ variable "otlp_headers_secret" {
   validation {
     condition     = var.otlp_headers_secret == "" || var.otlp_endpoint != ""
     error_message = "otlp_headers_secret is given without otlp_endpoint."
+  }
+}
+
+variable "lock_url" {
+  description = "Store of the fleet's locks: redis://HOST:PORT/DB, rediss:// for TLS, or postgres://USER@HOST:PORT/DB, without a password; empty for Firestore. See docs/operate.md before you change it. On gke set LOCK_STORE in deploy/k8s instead."
+  type        = string
+  default     = ""
+
+  validation {
+    condition     = var.lock_url == "" || can(regex("^(rediss?|postgres(ql)?)://([^:@/?]+@)?[^:@/?]+(:[0-9]+)?(/[^@/?]*)?([?][^@]*)?$", var.lock_url))
+    error_message = "lock_url is not redis://HOST:PORT/DB, rediss:// or postgres://USER@HOST:PORT/DB without a password; lock_password_secret names the password."
+  }
+
+  validation {
+    condition     = !can(regex("[?&]password=", var.lock_url))
+    error_message = "lock_url holds a password; put it into Secret Manager and name it in lock_password_secret."
+  }
+}
+
+variable "lock_password_secret" {
+  description = "Existing Secret Manager secret that holds the password of the lock store; empty for none."
+  type        = string
+  default     = ""
+
+  validation {
+    condition     = var.lock_password_secret == "" || can(regex("^[A-Za-z0-9_-]{1,255}$", var.lock_password_secret))
+    error_message = "lock_password_secret is not the id of a secret in this project."
+  }
+
+  validation {
+    condition     = var.lock_password_secret == "" || var.lock_url != ""
+    error_message = "lock_password_secret is given without lock_url."
+  }
+}
+
+variable "lock_network" {
+  description = "VPC network and subnetwork through which Cloud Run reaches a lock store with a private address, such as Memorystore or Cloud SQL; null for none."
+  type        = object({ network = string, subnetwork = string })
+  default     = null
+
+  validation {
+    condition     = var.lock_network == null || var.lock_url != ""
+    error_message = "lock_network is given without lock_url."
   }
 }
 
