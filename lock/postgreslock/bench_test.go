@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/internal/pairs"
 )
 
 // BenchmarkPair is an acquisition and its release on one connection, uncontended, beside
@@ -22,8 +23,8 @@ func BenchmarkPair(b *testing.B) {
 		}
 		backend := newBackend(b, pool, Config{})
 		id := lock.NewLockID()
-		b.Run("fsync "+fsync+"/bare", func(b *testing.B) {
-			for b.Loop() {
+		b.Run("fsync "+fsync, func(b *testing.B) {
+			pairs.Compare(b, 5, func() {
 				if _, err := pool.Exec(bg, "INSERT INTO bare VALUES ($1, $2, $3) ON CONFLICT (key) DO UPDATE "+
 					"SET lock_id = EXCLUDED.lock_id, expires_at_ms = EXCLUDED.expires_at_ms", "k", id, int64(1)); err != nil {
 					b.Fatal(err)
@@ -31,12 +32,7 @@ func BenchmarkPair(b *testing.B) {
 				if _, err := pool.Exec(bg, "DELETE FROM bare WHERE key = $1 AND lock_id = $2", "k", id); err != nil {
 					b.Fatal(err)
 				}
-			}
-		})
-		b.Run("fsync "+fsync+"/lock", func(b *testing.B) {
-			for b.Loop() {
-				mustRelease(b, backend, lock.Ref{Key: "k", LockID: mustAcquire(b, backend, "k").LockID})
-			}
+			}, func() { mustRelease(b, backend, lock.Ref{Key: "k", LockID: mustAcquire(b, backend, "k").LockID}) })
 		})
 	}
 }

@@ -2,11 +2,11 @@ package redislock
 
 import (
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/internal/pairs"
 )
 
 // bareRelease is the script of the plain lock of Redis's documentation.
@@ -35,45 +35,12 @@ func pair(tb testing.TB, b *Backend) {
 }
 
 // BenchmarkPair compares one acquisition and release on one connection with the plain
-// lock of SET NX PX and a compare-and-delete script: both run in turns, so that what else
-// the machine does meets both.
+// lock of SET NX PX and a compare-and-delete script.
 func BenchmarkPair(b *testing.B) {
 	server := startRedis(b, "--appendonly", "no")
 	client := redis.NewClient(&redis.Options{Addr: server.Addr(), PoolSize: 1})
 	defer client.Close()
 	ours := newBackend(b, client, Config{SkipDurabilityCheck: true})
 	id := lock.NewLockID()
-	const turn = 200
-	var bare, our timer
-	b.ResetTimer()
-	for range (b.N + turn - 1) / turn {
-		bare.time(func() {
-			for range turn {
-				barePair(b, client, id)
-			}
-		})
-		our.time(func() {
-			for range turn {
-				pair(b, ours)
-			}
-		})
-	}
-	b.ReportMetric(our.perSecond(turn), "pairs/s")
-	b.ReportMetric(bare.perSecond(turn), "bare-pairs/s")
-	b.ReportMetric(our.perSecond(turn)/bare.perSecond(turn), "ratio")
+	pairs.Compare(b, 20, func() { barePair(b, client, id) }, func() { pair(b, ours) })
 }
-
-// timer adds up the time of turns.
-type timer struct {
-	spent time.Duration
-	turns int
-}
-
-func (t *timer) time(f func()) {
-	start := time.Now()
-	f()
-	t.spent += time.Since(start)
-	t.turns++
-}
-
-func (t *timer) perSecond(each int) float64 { return float64(t.turns*each) / t.spent.Seconds() }
