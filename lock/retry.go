@@ -119,11 +119,11 @@ func acquireLoop(ctx context.Context, b Backend, key string, c config) (AcquireR
 		if err == nil {
 			pause = c.untilFree(pause, res.HolderExpiresAtMs, c.clock.Now())
 		}
-		wait(ctx, c.clock, pause, free)
+		signalled := wait(ctx, c.clock, pause, free)
 		if isOutcomeUnknown(err) {
 			req.LockID = NewLockID()
 		}
-		req.Probe = true
+		req.Probe = !signalled // a lock that was just released is probably free
 	}
 }
 
@@ -175,11 +175,11 @@ func isOutcomeUnknown(err error) bool {
 	return ok && e.OutcomeUnknown
 }
 
-// wait pauses until d has passed, ctx ends or the lock may be free. A pause of
-// zero does not yield to the clock at all.
-func wait(ctx context.Context, clock Clock, d time.Duration, free <-chan struct{}) {
+// wait pauses until d has passed, ctx ends or the lock may be free, and tells whether it is
+// the last. A pause of zero does not yield to the clock at all.
+func wait(ctx context.Context, clock Clock, d time.Duration, free <-chan struct{}) (signalled bool) {
 	if d <= 0 {
-		return
+		return false
 	}
 	elapsed := make(chan struct{})
 	timer := clock.AfterFunc(d, func() { close(elapsed) })
@@ -187,8 +187,10 @@ func wait(ctx context.Context, clock Clock, d time.Duration, free <-chan struct{
 	select {
 	case <-elapsed:
 	case <-free:
+		return true
 	case <-ctx.Done():
 	}
+	return false
 }
 
 // watch asks the backend for signals of the key, if it supports them.

@@ -160,6 +160,36 @@ func TestAcquire_SleepsBetweenTries(t *testing.T) {
 	}
 }
 
+// signals is a backend that tells whoever waits that the lock is free.
+type signals struct {
+	*spy
+	free chan struct{}
+}
+
+func (s signals) Watch(string) (<-chan struct{}, func()) { return s.free, func() {} }
+
+// B-07: who is told of a release expects a free lock, and tries at once without a look.
+func TestAcquire_DoesNotProbeAfterASignal(t *testing.T) {
+	b := signals{&spy{Backend: memlock.New()}, make(chan struct{}, 1)}
+	b.onAcquire = func(ctx context.Context, n int) (lock.AcquireResult, error) {
+		if n == 1 {
+			b.free <- struct{}{}
+			return lock.AcquireResult{Reason: lock.ReasonLocked}, nil
+		}
+		return b.Backend.Acquire(ctx, b.acquires[n-1])
+	}
+	h, err := lock.Acquire(bg, b, "k", lock.WithRetryDelay(time.Hour), lock.WithTimeout(2*time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
+	if len(b.acquires) != 2 || b.acquires[1].Probe {
+		t.Errorf("tries %+v", b.acquires)
+	}
+}
+
 // B-06: the end of the holder's lease shortens the pause, never lengthens it.
 func TestAcquire_WakesWhenTheLeaseEnds(t *testing.T) {
 	clock := locktest.NewClock(time.UnixMilli(1_000_000))
