@@ -165,8 +165,8 @@ type ExtendResult struct {
 	Deadline    time.Time // when the holder must stop, see AcquireResult
 	Reason      Reason    // when not OK
 
-	// Repeated tells that the request was sent more than once: the store may still
-	// execute an earlier copy, and thereby shorten a later extension.
+	// Repeated tells that the request was sent more than once, also when not OK: the store
+	// may still execute an earlier copy, and thereby shorten a later extension.
 	Repeated bool
 }
 

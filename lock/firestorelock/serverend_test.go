@@ -495,6 +495,7 @@ func TestSkewedClock_SetDuringALease(t *testing.T) {
 
 // L-END-02: an offset that a slow network leaves uncertain is not held against the clock.
 func TestSkewedClock_UnknownBehindASlowNetwork(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, Config{})
 	r.proxy.Skew(2 * time.Second)
 	r.proxy.Add(faultproxy.Rule{RPC: "BatchGetDocuments", Do: faultproxy.Fault{Delay: 3 * time.Second}})

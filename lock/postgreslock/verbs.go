@@ -271,7 +271,7 @@ func (b *Backend) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (
 		return fail(err)
 	}
 	if a.status != statusDone {
-		return lock.ExtendResult{Reason: a.reason()}, nil
+		return lock.ExtendResult{Reason: a.reason(), Repeated: repeated}, nil
 	}
 	_, expiresAtMs, deadline := a.lease()
 	b.leases.put(ref.LockID, deadline)

@@ -147,7 +147,7 @@ func (b *Backend) extendAt(ctx context.Context, t target, ttl time.Duration) (lo
 	}
 	ends, ok := reply.(int64)
 	if !ok || ends < 0 {
-		return lock.ExtendResult{Reason: reasonOf(reply)}, nil
+		return lock.ExtendResult{Reason: reasonOf(reply), Repeated: tries > 1}, nil
 	}
 	return lock.ExtendResult{OK: true, ExpiresAtMs: ends, Deadline: asked.Add(ttl), Repeated: tries > 1}, nil
 }

@@ -156,7 +156,7 @@ func (c *Client) Release(ctx context.Context, ref lock.Ref) (lock.ReleaseResult,
 }
 
 // Extend records and makes a call. One that was sent twice may have taken effect twice,
-// the second time on the lease that the first made longer.
+// the second time on the lease that the first made longer, or found it over by then.
 func (c *Client) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (lock.ExtendResult, error) {
 	called := time.Since(c.Recorder.start)
 	res, err := c.Backend.Extend(ctx, ref, ttl)

@@ -206,9 +206,10 @@ func TestCheck_AllowsASlowCallSeveralFences(t *testing.T) {
 }
 
 // twice is a lock service that executes an extension twice, the second time when the lease
-// would be over without the first.
+// would be over without the first, or is over in spite of it.
 type twice struct {
 	lock.Backend
+	pause    time.Duration
 	repeated bool
 }
 
@@ -217,29 +218,40 @@ func (s twice) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (loc
 	if res, err := s.Backend.Extend(ctx, ref, ttl); err != nil || !res.OK {
 		return res, err
 	}
-	time.Sleep(ttl/2 + lock.Tolerance)
+	time.Sleep(s.pause)
 	res, err := s.Backend.Extend(ctx, ref, ttl)
 	res.Repeated = s.repeated
 	return res, err
 }
 
-// B-05: an extension that was sent twice may have taken effect twice, and no other.
+// B-05: an extension that was sent twice may have taken effect twice, and no other. While it
+// is under way, somebody finds the lock held because of the first.
 func TestCheck_AllowsARepeatedExtensionTwoEnds(t *testing.T) {
-	for repeated, want := range map[bool]Verdict{true: Linearizable, false: Violated} {
-		synctest.Test(t, func(t *testing.T) {
-			c := &Client{Backend: twice{memlock.New(), repeated}, Recorder: NewRecorder(), Time: lockspec.ServerTime}
-			const ttl = 100 * time.Millisecond
-			ref := lock.Ref{Key: "key", LockID: lock.NewLockID()}
-			if res, err := c.Acquire(t.Context(), lock.AcquireRequest{Key: ref.Key, LockID: ref.LockID, TTL: ttl}); err != nil || !res.OK {
-				t.Fatal(res, err)
-			}
-			if res, err := c.Extend(t.Context(), ref, ttl); err != nil || !res.OK {
-				t.Fatal(res, err)
-			}
-			if got, why := c.Recorder.Check(time.Minute); got != want {
-				t.Errorf("repeated %t: %s, want %s\n%s", repeated, got, want, why)
-			}
-		})
+	const ttl = 100 * time.Millisecond
+	const life = ttl + lock.Tolerance
+	for _, pause := range []time.Duration{life - ttl/2, 2 * life} {
+		for repeated, want := range map[bool]Verdict{true: Linearizable, false: Violated} {
+			synctest.Test(t, func(t *testing.T) {
+				memory, recorder := memlock.New(), NewRecorder()
+				c := &Client{Backend: twice{memory, pause, repeated}, Recorder: recorder, Time: lockspec.ServerTime}
+				other := &Client{Backend: memory, Recorder: recorder, ID: 1, Time: lockspec.ServerTime}
+				ref := lock.Ref{Key: "key", LockID: lock.NewLockID()}
+				if res, err := c.Acquire(t.Context(), lock.AcquireRequest{Key: ref.Key, LockID: ref.LockID, TTL: ttl}); err != nil || !res.OK {
+					t.Fatal(res, err)
+				}
+				time.AfterFunc(life+ttl/4, func() {
+					if res, err := other.Acquire(t.Context(), lock.AcquireRequest{Key: ref.Key, LockID: lock.NewLockID(), TTL: ttl}); err != nil || res.OK {
+						t.Error(res, err)
+					}
+				})
+				if res, err := c.Extend(t.Context(), ref, ttl); err != nil || res.OK != (pause < life) {
+					t.Fatal(res, err)
+				}
+				if got, why := recorder.Check(time.Minute); got != want {
+					t.Errorf("repeated %t, %s: %s, want %s\n%s", repeated, pause, got, want, why)
+				}
+			})
+		}
 	}
 }
 
