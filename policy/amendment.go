@@ -212,7 +212,7 @@ func (p DronePolicy) checkRevision(m domain.Mission, t domain.Telemetry) error {
 	switch {
 	case t.MissionRevision > max(m.LatestRevision(), 1):
 		return reject(ReasonUnknownRevision, string(t.DroneID), "mission_revision is %d; mission %s has had %d", t.MissionRevision, m.ID, m.LatestRevision())
-	case a != nil && t.MissionRevision == a.Revision && t.Timestamp.Before(a.DecidedAt.Add(-p.ClockError)):
+	case a != nil && t.MissionRevision == a.Revision && t.Timestamp.Before(a.DecidedAt.Add(-2*p.ClockError)): // the drone's clock and the decider's
 		return reject(ReasonUnknownRevision, string(t.DroneID), "mission_revision is %d, which was decided %s after the report was measured; check the drone's clock",
 			t.MissionRevision, a.DecidedAt.Sub(t.Timestamp).Round(time.Millisecond))
 	}

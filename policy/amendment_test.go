@@ -290,7 +290,7 @@ var amendmentHazards = []hazard{
 		w.expectError(w.refused(names(2, 11, 1)), ReasonUnknownRevision)
 		w.expectOutcome(amendment("Y", 1, 10, "O1", "O2"), applied)
 		w.expectError(w.refused(names(3, 11, 1)), ReasonUnknownRevision)
-		w.expectError(w.refused(names(2, 5, 1)), ReasonUnknownRevision) // measured before the decision
+		w.expectError(w.refused(names(2, 0.9, 1)), ReasonUnknownRevision) // measured before the decision
 		w.expectRevision(1, 2)
 	}},
 }

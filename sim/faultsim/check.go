@@ -68,6 +68,7 @@ func (sim *simulation) check(ctx context.Context) (Result, error) {
 	h.ClockTolerance = 2*maxSkew + time.Duration(float64(time.Second)*sim.cfg.Speed)
 	r := Result{
 		History: h, Verdict: invariant.Check(h), Faults: sim.injected, Events: len(h.Events), Decided: sim.decided, MaxHeap: sim.maxHeap,
+		Amendments:  amendmentsOf(h),
 		DeadLetters: map[string]int{}, Orders: make(map[domain.OrderStatus]int), Rejected: map[string]int{},
 	}
 	for _, s := range append(sim.managers, sim.optimizers...) {

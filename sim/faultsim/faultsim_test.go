@@ -58,8 +58,8 @@ func TestSimulation_SurvivesEveryFaultOfThePlan(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("seed %d: orders %v, decisions %d applied, rejected %v, dead letters %v, %d events, %d processes, %d MiB, %d by late evidence, drained in %s, faults %v",
-				s, r.Orders, r.Applied, r.Rejected, r.DeadLetters, r.Events, r.Starts, r.MaxHeap>>20, r.Late, r.Drained.Round(time.Millisecond), r.Faults)
+			t.Logf("seed %d: orders %v, decisions %d applied, rejected %v, dead letters %v, %d events, %d processes, %d MiB, %d by late evidence, %s, drained in %s, faults %v",
+				s, r.Orders, r.Applied, r.Rejected, r.DeadLetters, r.Events, r.Starts, r.MaxHeap>>20, r.Late, r.Amendments, r.Drained.Round(time.Millisecond), r.Faults)
 			report(t, cfg, r)
 			if len(r.Orders) == 0 || r.Events == 0 || len(r.Faults) == 0 {
 				t.Error("nothing happened")

@@ -109,13 +109,16 @@ func TestSimulation_SurvivesSIGKILL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d kills in %s: orders %v, decisions %d applied, rejected %v, dead letters %v, %d events, %d facts checked, drained in %s",
-		killed.Load(), time.Since(began).Round(time.Second), r.Orders, r.Applied, r.Rejected, r.DeadLetters, r.Events, r.Verdict.Checked, r.Drained.Round(time.Millisecond))
+	t.Logf("%d kills in %s: orders %v, decisions %d applied, rejected %v, dead letters %v, %d events, %s, %d facts checked, drained in %s",
+		killed.Load(), time.Since(began).Round(time.Second), r.Orders, r.Applied, r.Rejected, r.DeadLetters, r.Events, r.Amendments, r.Verdict.Checked, r.Drained.Round(time.Millisecond))
 	for _, f := range r.findings() {
 		t.Error(f)
 	}
 	if r.Events == 0 || r.Applied == 0 {
 		t.Error("the State Managers did nothing before they died")
+	}
+	if r.Amendments.Decided == 0 { // F-AMD-01
+		t.Error("no mission was amended")
 	}
 }
 

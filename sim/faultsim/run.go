@@ -89,6 +89,7 @@ type Result struct {
 	Complaints []string
 
 	Faults      map[string]int // how often each kind of fault occurred
+	Amendments  Amendments
 	DeadLetters map[string]int // by reason
 	Orders      map[domain.OrderStatus]int
 	Applied     int // decisions
@@ -340,6 +341,7 @@ func (sim *simulation) run(ctx context.Context) (Result, error) {
 	}
 	world.Go(func() error { sim.drones.Run(worldCtx); return nil })
 	world.Go(func() error { sim.hospitals.run(worldCtx); return nil })
+	world.Go(func() error { sim.amend(worldCtx); return nil })
 	watchers.Go(func() error { return sim.receiveCommands(watchCtx) })
 	watchers.Go(func() error { sim.watch(watchCtx); return nil })
 
