@@ -26,7 +26,8 @@
 // tell the old holder from the new one:
 //
 //   - Without appendonly a restart goes back to the last snapshot; with appendfsync
-//     everysec a crash of the machine loses up to a second.
+//     everysec a crash of the machine loses up to two seconds; so does a server that is
+//     killed while its disk is busy, because it puts off writing then. Set always.
 //   - A failover to a replica loses what had not reached it. Config.Replicas makes every
 //     acquisition and extension wait for replicas; with it, a failover to one of those that
 //     answered loses nothing, while one to another still may.

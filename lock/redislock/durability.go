@@ -20,7 +20,20 @@ func (b *Backend) CheckDurability(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, classify(ctx, err).At("checkDurability", "", "")
 	}
-	return losses(info, b.cfg.Replicas), nil
+	found := losses(info, b.cfg.Replicas)
+	if b.writesLate(ctx) {
+		found = append(found, "appendfsync is not always: after a crash of the machine, or of the server while its disk is busy, the fences of up to two seconds are handed out again; set appendfsync always")
+	}
+	return found, nil
+}
+
+// writesLate tells whether the server has a file of its writes, and answers before they
+// are in it. Servers that do not show their settings are taken to be set well.
+func (b *Backend) writesLate(ctx context.Context) bool {
+	settings, err := tasks.Read(ctx, &b.tasks, func(ctx context.Context) (map[string]string, error) {
+		return b.client.ConfigGet(ctx, "append*").Result()
+	})
+	return err == nil && settings["appendonly"] == "yes" && settings["appendfsync"] != "always"
 }
 
 // warnOfLosses logs what CheckDurability finds.

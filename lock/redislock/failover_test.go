@@ -140,7 +140,8 @@ func TestCheckDurability_NamesLosses(t *testing.T) {
 		settings []string
 		want     string
 	}{
-		"safe":      {nil, ""},
+		"safe":      {[]string{"--appendfsync", "always"}, ""},
+		"late":      {[]string{"--appendfsync", "everysec"}, "appendfsync"},
 		"no file":   {[]string{"--appendonly", "no"}, "appendonly"},
 		"evictions": {[]string{"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"}, "maxmemory-policy"},
 	} {

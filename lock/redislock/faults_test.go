@@ -166,7 +166,6 @@ func TestBackend_GoesOnAfterARestart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Config{})
 	first := mustAcquire(t, r.direct, key)
-	r.client.Do(bg, "set", "flushed", "1") // appendfsync everysec writes before it answers
 	r.server.Kill()
 	r.server.Restart()
 	if res, err := r.direct.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl}); err != nil || res.OK {
