@@ -177,7 +177,7 @@ func TestAPI_PublishesMessages(t *testing.T) {
 		`{"reason": "x", "topic": "orders"}`:                                                                  "text is empty, and so is data",
 		`{"reason": "x", "topic": "orders", "text": ""}`:                                                      "text is empty, and so is data",
 		`{"reason": "x", "topic": "orders", "text": "x", "data": "eA=="}`:                                     "text is given, and so is data",
-		`{"reason": "x", "topic": "orders", "data": "!"}`:                                                     "cannot be decoded",
+		`{"reason": "x", "topic": "orders", "data": "!"}`:                                                     "data is not base64",
 		`{"reason": "x", "topic": "orders", "text": "x", "attributes": {"googx": "1"}}`:                       "attributes has the name",
 		`{"reason": "x", "topic": "orders", "text": "x", "attributes": {"": "1"}}`:                            "attributes has the name",
 		`{"reason": "x", "topic": "orders", "text": "x", "orderingKey": "` + strings.Repeat("k", 1025) + `"}`: "orderingKey has 1025 bytes",

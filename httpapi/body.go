@@ -4,9 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -49,15 +54,69 @@ func readJSON(r *http.Request, v any) error {
 		}
 	}
 	large, isLarge := errors.AsType[*http.MaxBytesError](err)
+	wrong, isWrong := errors.AsType[*json.UnmarshalTypeError](err)
+	unknown, isUnknown := unknownField(err)
 	switch {
 	case err == nil:
 		return nil
+	case isWrong && wrong.Field != "":
+		name := wrong.Field[strings.LastIndex(wrong.Field, ".")+1:] // without the structs it is embedded in
+		return badParameters([]ParameterProblem{{name, fmt.Sprintf("is %s; give %s", article(wrong.Value), kindOf(wrong.Type))}})
+	case isUnknown:
+		return badParameters([]ParameterProblem{{fmt.Sprintf("%.64q", unknown), "is not a field; the fields are " + strings.Join(fieldsOf(v), ", ")}})
 	case isLarge:
 		return problem(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", large.Limit)
 	case errors.Is(err, io.EOF):
 		return problem(http.StatusBadRequest, "the body is empty; send a JSON object")
 	}
 	return problem(http.StatusBadRequest, "the body cannot be decoded: %s; send one JSON object", strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// unknownField is the field that the decoder does not know, if that is what err says.
+func unknownField(err error) (name string, is bool) {
+	if err == nil {
+		return "", false
+	}
+	quoted, is := strings.CutPrefix(err.Error(), "json: unknown field ")
+	if !is {
+		return "", false
+	}
+	name, err = strconv.Unquote(quoted)
+	return name, err == nil
+}
+
+// fieldsOf lists the fields of a body.
+func fieldsOf(v any) []string {
+	properties, required := schema{}, []string{}
+	newSchemas().fields(reflect.TypeOf(v).Elem(), properties, &required)
+	return slices.Sorted(maps.Keys(properties))
+}
+
+// kindOf names the values that a type is decoded from.
+func kindOf(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return kindOf(t.Elem())
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int:
+		return "a whole number"
+	case reflect.Slice:
+		return "an array"
+	}
+	return "an object"
+}
+
+func article(value string) string {
+	switch {
+	case value == "bool":
+		return "true or false"
+	case strings.ContainsRune("aeiou", rune(value[0])):
+		return "an " + value
+	}
+	return "a " + value
 }
 
 // tooLarge is err if it says that the body is too large, nil otherwise.

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -367,7 +368,7 @@ type publishRequest struct {
 	changeRequest
 	Topic       string            `json:"topic" doc:"telemetry, orders or decisions." example:"orders"`
 	Text        *string           `json:"text,omitempty" doc:"The payload as text; or else give data." example:"{\"orderId\": \"O9\"}"`
-	Data        []byte            `json:"data,omitempty" doc:"The payload in base64; or else give text."`
+	Data        encoded           `json:"data,omitempty" doc:"The payload in base64; or else give text."`
 	OrderingKey string            `json:"orderingKey,omitempty" doc:"Messages of one key keep their order; default the drone of a report."`
 	Attributes  map[string]string `json:"attributes,omitempty" doc:"Attributes of the message." example:"{\"content-type\": \"application/json\"}"`
 }
@@ -377,8 +378,11 @@ func (p *publishRequest) check() []ParameterProblem {
 	if !slices.Contains(pubsubio.InboundTopics, p.Topic) {
 		bad = append(bad, ParameterProblem{"topic", fmt.Sprintf("is %.64q; give %s", p.Topic, oneOf(pubsubio.InboundTopics))})
 	}
+	if _, err := p.Data.decode(); err != nil {
+		bad = append(bad, ParameterProblem{"data", "is not base64; encode the payload as RFC 4648 says, or give it as text"})
+	}
 	switch {
-	case p.Text != nil && p.Data != nil:
+	case p.Text != nil && p.Data != "":
 		bad = append(bad, ParameterProblem{"text", "is given, and so is data; give one of them"})
 	case len(textOf(p.Text))+len(p.Data) == 0:
 		bad = append(bad, ParameterProblem{"text", "is empty, and so is data; give the payload in one of them"})
@@ -392,6 +396,11 @@ func (p *publishRequest) check() []ParameterProblem {
 	return bad
 }
 
+// encoded is data in base64, decoded where an error can name the field.
+type encoded string
+
+func (e encoded) decode() ([]byte, error) { return base64.StdEncoding.DecodeString(string(e)) }
+
 // published is the answer of a command that publishes a message.
 type published struct {
 	Topic     string `json:"topic"`
@@ -404,7 +413,10 @@ type published struct {
 // Cost: see operator.Commands.Publish.
 func (a *API) publish(ctx context.Context, r *request) (published, error) {
 	req := r.body.(*publishRequest)
-	data := req.Data
+	data, err := req.Data.decode()
+	if err != nil {
+		return published{}, err // checked
+	}
 	if req.Text != nil {
 		data = []byte(*req.Text)
 	}

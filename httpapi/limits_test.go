@@ -134,7 +134,7 @@ func TestAPI_RefusesBodiesItCannotUse(t *testing.T) {
 	g.asks(operator, "POST", path, "", 400, "empty")
 	g.asks(operator, "POST", path, `{"reason": `, 400, "cannot be decoded")
 	g.asks(operator, "POST", path, `{"reason": "x"} {}`, 400, "data follows the object")
-	g.asks(operator, "POST", path, `{"reasn": "x"}`, 400, `unknown field "reasn"`)
+	g.asks(operator, "POST", path, `{"reasn": "x"}`, 400, `"reasn" is not a field; the fields are reason`)
 	g.asks(operator, "POST", path, `{"reason": 3}`, 400, "reason")
 	g.asks(operator, "POST", path, `{"reason": " "}`, 400, "reason is blank; give a reason")
 	g.asks(operator, "POST", path+"?x=1", `{"reason": "x"}`, 400, "not a parameter")

@@ -41,6 +41,7 @@ var special = map[reflect.Type]schema{
 	typeOf[time.Time]():            {"type": "string", "format": "date-time"},
 	typeOf[entity.Number]():        {"oneOf": []schema{{"type": "number"}, {"type": "string", "enum": []string{"NaN", "Infinity", "-Infinity"}}}},
 	typeOf[[]byte]():               {"type": "string", "contentEncoding": "base64"},
+	typeOf[encoded]():              {"type": "string", "contentEncoding": "base64"},
 	typeOf[domain.DroneStatus]():   stored(domain.DroneStatuses),
 	typeOf[domain.OrderStatus]():   stored(domain.OrderStatuses),
 	typeOf[domain.MissionStatus](): stored(domain.MissionStatuses),

@@ -30,7 +30,8 @@ func ReadCursor(cursor string) (collection, last string) {
 // CheckCursor says what is wrong with a cursor of a collection and what to give instead.
 // check says what is wrong with an entry's name.
 func CheckCursor(collection, cursor string, check func(last string) error) error {
-	if of, last := ReadCursor(cursor); of != collection || check(last) != nil {
+	// The decoder passes over line breaks.
+	if of, last := ReadCursor(cursor); of != collection || check(last) != nil || Cursor(of, last) != cursor {
 		return fmt.Errorf("is %.64q; give nextCursor of a page of %s, unchanged", cursor, collection)
 	}
 	return nil
