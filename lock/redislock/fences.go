@@ -18,16 +18,9 @@ var _ lock.FenceReader = (*Backend)(nil)
 // HighestFence implements lock.FenceReader.
 func (b *Backend) HighestFence(ctx context.Context, key string) (lock.Fence, error) {
 	fail := func(err error) (lock.Fence, error) { return "", classify(ctx, err).At("highestFence", key, "") }
-	normal, err := lock.NormalizeKey(key)
+	lockKey, err := b.admit(ctx, key)
 	if err != nil {
 		return fail(err)
-	}
-	lockKey, err := b.lockKey(normal)
-	if err != nil {
-		return fail(err)
-	}
-	if ctx.Err() != nil {
-		return fail(lock.AbortedBy(ctx))
 	}
 	reply, err := tasks.Read(ctx, &b.tasks, func(ctx context.Context) ([]any, error) {
 		return b.ask(ctx, counterScript, b.fenceKey(lockKey))

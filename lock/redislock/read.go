@@ -152,19 +152,24 @@ func (b *Backend) lookupID(ctx context.Context, lockID string) (seen, error) {
 	return found, nil
 }
 
+// admit checks a key, then the context, and returns where the lock is.
+func (b *Backend) admit(ctx context.Context, key string) (lockKey string, err error) {
+	normal, err := lock.NormalizeKey(key)
+	if err != nil {
+		return "", err
+	}
+	if lockKey, err = b.lockKey(normal); err == nil && ctx.Err() != nil {
+		err = lock.AbortedBy(ctx)
+	}
+	return lockKey, err
+}
+
 // IsLocked implements lock.Backend.
 func (b *Backend) IsLocked(ctx context.Context, key string) (bool, error) {
 	fail := func(err error) (bool, error) { return false, classify(ctx, err).At("isLocked", key, "") }
-	normal, err := lock.NormalizeKey(key)
+	lockKey, err := b.admit(ctx, key)
 	if err != nil {
 		return fail(err)
-	}
-	lockKey, err := b.lockKey(normal)
-	if err != nil {
-		return fail(err)
-	}
-	if ctx.Err() != nil {
-		return fail(lock.AbortedBy(ctx))
 	}
 	held, err := tasks.Read(ctx, &b.tasks, func(ctx context.Context) (*storedLock, error) { return b.lookupKey(ctx, lockKey) })
 	if err != nil {
