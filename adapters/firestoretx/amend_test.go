@@ -1,6 +1,8 @@
 package firestoretx_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -95,7 +97,14 @@ func TestStore_TakesAnOrderAwayWhenTheDroneKnows(t *testing.T) {
 	if e := f.assign(t, f.decision("DEC-3", "D2", "O2")); e.Reason != string(policy.ReasonOrderNotPending) {
 		t.Errorf("%+v", e)
 	}
-	f.mustReport(t, f.names(id, 2, 2*time.Second, 0)) // the applier knows of revision 1 alone
+	// The applier knows of revision 1 alone, and must not judge by that: neither here nor
+	// when the store fails.
+	failing, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := f.applier.Apply(failing, []domain.Telemetry{f.names(id, 2, 2*time.Second, 0)})[0]; err == nil || errors.As(err, new(*policy.Rejection)) {
+		t.Errorf("with the store failing the report came to %v", err)
+	}
+	f.mustReport(t, f.names(id, 2, 2*time.Second, 0))
 	if o := f.order(t, "O2"); o.Status != domain.OrderPending || o.Releasing {
 		t.Errorf("order %+v", o)
 	}

@@ -95,7 +95,7 @@ func (a *TelemetryApplier) foldCached(drones []*droneReports) (changes []guarded
 		}
 		after, change := d.fold(a.store.drone, k.binding, a.server.atLeast(now), a.server.later(now))
 		switch {
-		case a.mayBeCurrent(d), d.mayKnowMore():
+		case a.mayBeCurrent(d), d.doubtRefusals():
 			unread = append(unread, d)
 		case change.Empty():
 		case needsNoRead(k.binding.Drone, after.Drone, change):

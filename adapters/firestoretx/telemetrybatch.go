@@ -77,13 +77,16 @@ func (d *droneReports) fold(p policy.DronePolicy, binding policy.Binding, server
 	return binding, all
 }
 
-// mayKnowMore reports whether a report was refused for a revision, or a number of stops,
-// that the fold knew nothing of: decisions do not update the cache.
-func (d *droneReports) mayKnowMore() bool {
-	return slices.ContainsFunc(d.reports, func(r report) bool {
-		reason, _ := policy.ReasonOf(r.err)
-		return reason == policy.ReasonUnknownRevision || reason == policy.ReasonTooManyStops
-	})
+// doubtRefusals takes back refusals for a revision, or a number of stops, that the fold
+// knew nothing of, and reports whether there were any: decisions do not update the cache.
+func (d *droneReports) doubtRefusals() (doubted bool) {
+	for i := range d.reports {
+		r := &d.reports[i]
+		if reason, _ := policy.ReasonOf(r.err); reason == policy.ReasonUnknownRevision || reason == policy.ReasonTooManyStops {
+			r.err, doubted = nil, true
+		}
+	}
+	return doubted
 }
 
 // fail gives every report that the fold did not reject the error that kept the

@@ -144,7 +144,8 @@ func (s story) printNow(d *Desk) {
 		}
 		say("Order %s: %s, %s %s to %s, created %s, due %s UTC", o.ID, o.Status, priority(o), o.ProductType, degrees(o.Delivery), stamp(o.CreatedAt), stamp(o.Deadline))
 		if o.AssignedMissionID != "" {
-			say("  drone %s, mission %s", o.AssignedDroneID, o.AssignedMissionID)
+			say("  drone %s, mission %s%s", o.AssignedDroneID, o.AssignedMissionID,
+				map[bool]string{true: ", which lets it go when the drone names its new revision"}[o.Releasing])
 		}
 		if !o.DeliveredAt.IsZero() {
 			say("  delivered %s UTC", stamp(o.DeliveredAt))
@@ -165,6 +166,9 @@ func (s story) printNow(d *Desk) {
 		e := *s.decision
 		say("Decision %s: %s%s", e.ID, e.Outcome, because(e))
 		say("  drone %s, orders %s, cycle %s, fence %s", e.DroneID, joined(e.OrderIDs), cmp.Or(string(e.CycleID), "-"), cmp.Or(e.Fence, "-"))
+		if e.AmendsMissionID != "" {
+			say("  amends mission %s, planned on revision %d%s", e.AmendsMissionID, e.AmendsRevision, amended(e))
+		}
 		say("  snapshot %s, published %s, received %s, judged %s UTC", stamp(e.SnapshotTime), stamp(e.PublishedAt), stamp(e.ReceivedAt), stamp(e.AppliedAt))
 		say("  message %s", cmp.Or(e.MessageID, "-"))
 		if s.mission != nil {
@@ -200,6 +204,13 @@ func (s story) printMission(say func(string, ...any)) {
 	say("Mission %s: %s%s, drone %s, orders %s", m.ID, m.Status, prefixed(" ", string(m.FailureReason)), m.DroneID, joined(m.OrderIDs))
 	say("  decision %s, cycle %s, started %s UTC, %s, planned %.1f min and %.1f %% of battery",
 		cmp.Or(string(m.DecisionID), "-"), cmp.Or(string(m.CycleID), "-"), stamp(m.StartTime), cmp.Or(prefixed("ended ", stamp(m.EndTime)), "not ended"), m.EstimatedDurationMinutes, m.EstimatedBatteryConsumption)
+	if m.RouteRevision > 1 {
+		say("  flies revision %d, amended %s UTC", m.RouteRevision, stamp(m.AmendedAt))
+	}
+	if a := m.Amendment; a != nil {
+		say("  revision %d of decision %s is not named by the drone: adds %s, takes away %s", a.Revision, a.DecisionID,
+			cmp.Or(joined(a.AddedIDs), "nothing"), cmp.Or(joined(a.ReleasedIDs), "nothing"))
+	}
 	if !m.RecalledAt.IsZero() {
 		say("  recalled %s UTC: %s", stamp(m.RecalledAt), m.RecallReason)
 	}
@@ -208,6 +219,14 @@ func (s story) printMission(say func(string, ...any)) {
 		return
 	}
 	say("  command sent %s%s UTC", stamp(m.CommandPublishedAt), prefixed(" UTC, revoked ", stamp(m.RevokePublishedAt)))
+}
+
+// amended says what came of an applied amendment.
+func amended(e domain.LedgerEntry) string {
+	if e.Revision == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; revision %d adds %s, takes away %s", e.Revision, cmp.Or(joined(e.AddedIDs), "nothing"), cmp.Or(joined(e.ReleasedIDs), "nothing"))
 }
 
 func (s story) printRoute(d *Desk) error {
