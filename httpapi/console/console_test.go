@@ -370,7 +370,7 @@ func TestConsole_InABrowser(t *testing.T) {
 		js[any](t, ctx, `fleet.select({kind: "mission", id: [...fleet.store.all.mission.values()].find((m) => m.status === "ACTIVE" && m.reachedStops > 1).id}), fleet.map.fit(), document.querySelector("#legend").open = true, 1`)
 		for i, view := range views {
 			for _, theme := range []string{"light", "dark"} {
-				js[any](t, ctx, fmt.Sprintf(`document.documentElement.dataset.theme = %q, fleet.map.restyle(), 1`, theme))
+				js[any](t, ctx, fmt.Sprintf(`fleet.theme(%q), 1`, theme))
 				open(t, ctx, i)
 				await(t, ctx, `!document.querySelector("#panel").innerText.includes("Reading")`)
 				shoot(t, ctx, view+"-"+theme)
@@ -384,7 +384,7 @@ func TestConsole_InABrowser(t *testing.T) {
 		}
 		// Themes differ in their colours only.
 		for theme, rules := range map[string][]string{"light": nil, "dark": {"color-contrast"}} {
-			js[any](t, ctx, fmt.Sprintf(`document.documentElement.dataset.theme = %q, fleet.map.restyle(), 1`, theme))
+			js[any](t, ctx, fmt.Sprintf(`fleet.theme(%q), 1`, theme))
 			for i, view := range views {
 				open(t, ctx, i)
 				accessible(t, ctx, view+", "+theme, rules...)

@@ -33,9 +33,9 @@ export function set(e: Element, text: string): void {
 export function span(ms: number): string {
   if (isNaN(ms)) return "";
   const sign = ms < 0 ? "−" : "", s = Math.floor(Math.abs(ms) / 1000);
-  if (s < 120) return `${sign}${s} s`;
-  if (s < 7200) return `${sign}${Math.floor(s / 60)} min`;
-  return `${sign}${Math.floor(s / 3600)} h`;
+  if (s < 120) return `${sign}${s}\u00a0s`;
+  if (s < 7200) return `${sign}${Math.floor(s / 60)}\u00a0min`;
+  return `${sign}${Math.floor(s / 3600)}\u00a0h`;
 }
 
 // clock is a moment as a time of day, with its date if that is another day; "" for none.

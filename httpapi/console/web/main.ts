@@ -273,4 +273,4 @@ setInterval(() => void identify(), 20 * 60e3);
 setInterval(() => { if (stream.state === "refused") void identify(); remember(); numbers.sample(store); }, 5000);
 
 // For tests and measurements from outside.
-Object.assign(window, { fleet: { store, map, stream, select } });
+Object.assign(window, { fleet: { store, map, stream, select, theme } });

@@ -357,16 +357,26 @@ export class FleetMap {
     if (m) this.line(m.trail, this.colours.faint, 2);
     if (count > clusterAt && (scale < clusterZoom || count > clusterAlways)) this.drawCrowds(count);
     else {
-      for (let i = 0; i < count; i++) if (!troubled.has(sight[i].status)) this.drawDrone(i);
-      for (let i = 0; i < count; i++) if (troubled.has(sight[i].status)) this.drawDrone(i);
+      for (const above of [false, true]) this.drawShapes(count, above);
     }
     this.drones.show();
     if (m) this.halo(...this.xy(m.lat, m.lon));
   }
 
-  private drawDrone(i: number): void {
-    const m = this.sight[i], [shape, colour] = looks[m.status] ?? unlisted, age = (this.past ? this.past.at : this.store.now()) - m.at;
-    this.drones.put(shape, this.colours[colour], age > silent ? 2 : age > stale ? 1 : 0, m.heading, this.xs[i], this.ys[i]);
+  // drawShapes draws the drones in sight that are in trouble, or those that are not.
+  private drawShapes(count: number, trouble: boolean): void {
+    const now = this.past ? this.past.at : this.store.now(), known = new Map<string, number>(), { sight, xs, ys, drones } = this;
+    for (let i = 0; i < count; i++) {
+      const m = sight[i];
+      if (troubled.has(m.status) !== trouble) continue;
+      let look = known.get(m.status);
+      if (look === undefined) {
+        const [shape, colour] = looks[m.status] ?? unlisted;
+        known.set(m.status, (look = drones.look(shape, this.colours[colour])));
+      }
+      const age = now - m.at;
+      drones.put(look, age > silent ? 2 : age > stale ? 1 : 0, m.heading, xs[i], ys[i]);
+    }
   }
 
   private drawCrowds(count: number): void {

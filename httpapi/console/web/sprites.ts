@@ -18,8 +18,8 @@ export class Layer {
   private margin = 0; // device pixels around the canvas, so that sprites at its edge need no care
   private image = new ImageData(1, 1);
   private pixels = new Uint32Array(1);
-  private pictures = new Map<number, Picture>();
-  private looks = new Map<string, number>();
+  private pictures: (Picture | undefined)[] = []; // by look, paleness and heading
+  private looks: [Shape, string][] = [];
   private ratio = 1;
 
   constructor(private canvas: HTMLCanvasElement) { this.g = canvas.getContext("2d")!; }
@@ -37,8 +37,14 @@ export class Layer {
 
   // restyle forgets the sprites: their colours have changed.
   restyle(): void {
-    this.pictures.clear();
-    this.looks.clear();
+    this.pictures = [];
+    this.looks = [];
+  }
+
+  // look is the number of a shape in a colour, until the next restyle.
+  look(shape: Shape, colour: string): number {
+    const known = this.looks.findIndex(([s, c]) => s === shape && c === colour);
+    return known < 0 ? this.looks.push([shape, colour]) - 1 : known;
   }
 
   clear(): void { this.pixels.fill(0); }
@@ -46,24 +52,14 @@ export class Layer {
   show(): void { this.g.putImageData(this.image, -this.margin, -this.margin); }
 
   // put copies a sprite to a place in CSS pixels, at most reach outside of the canvas.
-  put(shape: Shape, colour: string, pale: number, heading: number, x: number, y: number): void {
-    const turned = shape === "arrow" || shape === "diamond" ? Math.round((heading / (2 * Math.PI)) * headings) & (headings - 1) : 0;
-    const picture = this.picture(shape, colour, pale, turned), { places, colours } = picture, pixels = this.pixels;
+  put(look: number, pale: number, heading: number, x: number, y: number): void {
+    const turned = Math.round((heading / (2 * Math.PI)) * headings) & (headings - 1), key = (look * alphas.length + pale) * headings + turned;
+    const { places, colours } = (this.pictures[key] ??= this.paint(...this.looks[look], alphas[pale], (turned / headings) * 2 * Math.PI)), pixels = this.pixels;
     const at = (Math.round(y * this.ratio) + this.margin) * this.image.width + Math.round(x * this.ratio) + this.margin;
     for (let i = 0; i < places.length; i++) {
       const to = at + places[i], c = colours[i], under = pixels[to];
       pixels[to] = under === 0 || c >>> 24 === 255 ? c : over(c, under);
     }
-  }
-
-  private picture(shape: Shape, colour: string, pale: number, turned: number): Picture {
-    const name = shape + colour;
-    let look = this.looks.get(name);
-    if (look === undefined) this.looks.set(name, (look = this.looks.size));
-    const key = (look * alphas.length + pale) * headings + turned;
-    let picture = this.pictures.get(key);
-    if (!picture) this.pictures.set(key, (picture = this.paint(shape, colour, alphas[pale], (turned / headings) * 2 * Math.PI)));
-    return picture;
   }
 
   private paint(shape: Shape, colour: string, alpha: number, heading: number): Picture {
@@ -106,7 +102,7 @@ export function stamp(g: CanvasRenderingContext2D | OffscreenCanvasRenderingCont
   switch (shape) {
     case "arrow": polygon(0, -r - 2, r - 1, r, 0, r - 3, 1 - r, r); break;
     case "diamond": polygon(0, -r - 2, r - 1, 0, 0, r, 1 - r, 0); break;
-    case "triangle": polygon(0, -r, r, r - 1, -r, r - 1); break;
+    case "triangle": heading = 0; polygon(0, -r, r, r - 1, -r, r - 1); break;
     case "square": g.rect(x - r + 1, y - r + 1, 2 * r - 2, 2 * r - 2); break;
     case "cross": g.moveTo(x - r, y - r); g.lineTo(x + r, y + r); g.moveTo(x + r, y - r); g.lineTo(x - r, y + r); break;
     case "frame": g.rect(x - r + 2, y - r + 2, 2 * r - 4, 2 * r - 4); break;

@@ -31,7 +31,7 @@ export class StoryView {
     try {
       const s = await ask<Story>(pathOf(k.kind, k.id, "story"));
       if (this.shown !== id) return; // something else was selected
-      note.textContent = `${s.steps.length} steps are recorded, as of ${clock(Date.now())}.`;
+      note.textContent = `${s.steps.length === 1 ? "1 step is" : s.steps.length + " steps are"} recorded, as of ${clock(Date.now())}.`;
       for (const text of s.malformed ?? []) this.root.append(el("p", text, { class: "wrong", dir: "auto" }));
       if (s.mission?.route.length) {
         this.root.append(grid("Route", ["Stop", "What", "Order", "ETA", "Reached"], s.mission.route.map((w, i) =>

@@ -70,13 +70,13 @@ const cycles: Table<Cycle> = {
   kind: "cycle",
   columns: [
     { name: "Cycle", text: (c) => clock(time(c.startedAt)) },
-    { name: "Depot", text: (c) => c.depotId },
     { name: "Outcome", text: (c) => plain(c.outcome) + (c.detail ? `: ${c.detail}` : "") },
-    { name: "Holder", text: (c) => c.holder ?? "" },
-    { name: "Fence", text: (c) => (c.fence ?? "").replace(/^0+/, "") },
-    { name: "Read, solve, publish", text: (c) => `${c.readMs}, ${c.solveMs}, ${c.publishMs} ms` },
     { name: "Assigned", text: (c) => `${c.assigned} of ${c.orders}` },
     { name: "Left", text: (c) => left(c) },
+    { name: "Depot", text: (c) => c.depotId },
+    { name: "Holder", text: (c) => c.holder ?? "" },
+    { name: "Fence", text: (c) => (c.fence ?? "").replace(/^0+/, "") },
+    { name: "Read, solve, publish (ms)", text: (c) => `${c.readMs}, ${c.solveMs}, ${c.publishMs}` },
   ],
   rows: (s) => [...s.all.cycle.values()].sort((a, b) => time(b.startedAt) - time(a.startedAt)),
   tone: (c) => c.outcome === "FAILED" || c.outcome === "ABORTED" || c.outcome === "LEASE_LOST" ? "bad" : "",
@@ -123,6 +123,7 @@ export class TableView {
       let tr = this.rows.get(row.id);
       if (!tr) this.rows.set(row.id, (tr = this.make(row.id, t.columns.length)));
       texts(row).forEach((text, n) => set(n ? tr.cells[n] : tr.cells[0].firstElementChild!, text));
+      tr.cells[0].title = row.id; // also where it is cut
       const tone = t.tone?.(row, s) ?? "", on = selected?.kind === t.kind && selected.id === row.id;
       if (tr.className !== tone) tr.className = tone;
       tr.cells[0].firstElementChild!.setAttribute("aria-pressed", String(on));
