@@ -39,7 +39,7 @@ func TestStores_RunStatusBreakMigrate(t *testing.T) {
 			}
 		}
 		if postgres {
-			if out, errs := call(125, "run", "nightly", "--", "echo", "ran"); out != "" || !strings.Contains(errs, "SQLSTATE 42883; run postgreslock.Migrate") {
+			if out, errs := call(125, "run", "nightly", "--", "echo", "ran"); out != "" || !strings.Contains(errs, "SQLSTATE 42883: the lock's tables or functions are missing; run locktool migrate") {
 				t.Errorf("without tables it printed %s%s", out, errs)
 			}
 			says("^postgres://127.0.0.1:.* has the tables of the locks\n$", 0, "migrate")
