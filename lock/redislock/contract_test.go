@@ -12,7 +12,6 @@ import (
 
 // L-TST-01
 func TestBackend_KeepsTheContract(t *testing.T) {
-	t.Parallel()
 	server := startRedis(t)
 	locktest.RunServerTime(t, func(t *testing.T) lock.Backend {
 		return newBackend(t, dial(t, server.Addr()), Config{Prefix: fresh(), SkipDurabilityCheck: true})
