@@ -2,5 +2,5 @@
 // comment "Output:", because it would then fail on a machine without the server. It has a
 // comment "Prints:" instead, and a test that finds a server calls Run.
 //
-// It is test support.
+// It is test support. It must not import the lock or a backend.
 package exampletest
