@@ -31,7 +31,8 @@ func checkAccess(p *tfmodule.Plan, way map[string]cty.Value) []string {
 		grant(account("statemanager"), consume, pubsubio.Subscription(topic))
 		grant(account("statemanager"), publish, pubsubio.DeadLetterTopic(topic))
 		replayers := members("operators")
-		if _, commands := way["oidc"]; commands { // the API replays for whose token it checked
+		_, tokens := way["oidc"]
+		if _, proxy := way["iap"]; tokens || proxy { // the API replays, and publishes, for whom it identifies
 			replayers = append(replayers, account("statemanager"))
 		}
 		for _, m := range replayers {
@@ -61,7 +62,24 @@ func checkAccess(p *tfmodule.Plan, way map[string]cty.Value) []string {
 		grant(account(name), "has roles/monitoring.metricWriter in", "the project")
 		grant(account(name), "has roles/logging.logWriter in", "the project")
 	}
-	return compare("grant:", want, grants(p, publish, consume))
+	permissions := map[string][]string{}
+	if v, ok := way["live_telemetry"]; !ok || v.True() { // see pubsubio.Tap
+		permissions = map[string][]string{
+			"dronefleetLiveSubscription": {"pubsub.subscriptions.consume", "pubsub.subscriptions.create", "pubsub.subscriptions.delete"},
+			"dronefleetLiveTopic":        {"pubsub.topics.attachSubscription"},
+		}
+		grant(account("statemanager"), "has projects/"+testProject+"/roles/dronefleetLiveSubscription in", "the project")
+		grant(account("statemanager"), "has projects/"+testProject+"/roles/dronefleetLiveTopic on", pubsubio.TopicTelemetry)
+	}
+	found := compare("grant:", want, grants(p, publish, consume))
+	var wanted, got []string
+	for role, list := range permissions {
+		wanted = append(wanted, fmt.Sprint(role, " ", list))
+	}
+	for _, i := range p.Of("google_project_iam_custom_role") {
+		got = append(got, fmt.Sprint(i.Text("role_id"), " ", texts(i.Attributes["permissions"])))
+	}
+	return append(found, compare("role:", wanted, got)...)
 }
 
 // fleetDatabase is the condition that binds a role to the fleet's database.
@@ -109,6 +127,7 @@ func grants(p *tfmodule.Plan, publish, consume string) []string {
 				object = condition.Text("expression")
 			}
 			add(i, "", "has "+i.Text("role")+" in", object)
+		case i.Type == "google_project_iam_custom_role": // grants nothing by itself
 		case strings.Contains(i.Type, "_iam_") && !slices.Contains(knownGrants, i.Type+" "+i.Text("role")):
 			list = append(list, i.Address()+" grants "+i.Text("role"))
 		case strings.Contains(i.Type, "_iam_") && strings.HasPrefix(i.Text("member"), "all"):

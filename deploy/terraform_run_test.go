@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/zclconf/go-cty/cty"
 	"go.yaml.in/yaml/v3"
 
@@ -37,6 +39,9 @@ func checkCloudRun(p *tfmodule.Plan, way map[string]cty.Value, w *world) []strin
 		}
 		found = append(found, checkContainer(name, template, template.Blocks["containers"][0], want[name], way, w)...)
 		found = append(found, checkService(name, i, template)...)
+		if _, signIn := way["sign_in"]; i.Attributes["invoker_iam_disabled"].True() != (signIn && i.Text("name") == "statemanager") {
+			found = append(found, name+" is open to callers without Google's credentials, or closed to browsers that sign in")
+		}
 	}
 	for _, i := range slices.Concat(p.Of(service), p.Of("google_cloud_run_v2_job")) {
 		// Terraform deletes only what is not protected, and one optimizer_mode
@@ -95,8 +100,9 @@ func checkContainer(name string, template, c tfmodule.Block, args []string, way 
 	if short == "statemanager" && err == nil && endsAfter(config) >= cloudRunGrace {
 		found = append(found, name+" is killed before it has settled what it holds")
 	}
-	if oidc, given := way["oidc"]; given && short == "statemanager" && err == nil {
-		found = append(found, checkTokens(name, config, oidc)...)
+	if short == "statemanager" && err == nil {
+		found = append(found, checkTokens(name, config, way)...)
+		found = append(found, checkSecrets(name, c, way)...)
 	}
 	for _, p := range c.Blocks["ports"] {
 		port, _ := p.Attributes["container_port"].AsBigFloat().Int64()
@@ -148,20 +154,95 @@ func checkLockStore(name string, template, c tfmodule.Block, way map[string]cty.
 	return found
 }
 
-// checkTokens holds the settings of a State Manager to the variable oidc.
-func checkTokens(name, config string, oidc cty.Value) []string {
-	var got struct {
+// checkTokens holds the settings of a State Manager's API to the module's variables.
+func checkTokens(name, config string, way map[string]cty.Value) []string {
+	type settings struct {
 		Audiences []string `yaml:"oidc-audience"`
 		Viewers   []string `yaml:"oidc-viewer"`
 		Operators []string `yaml:"oidc-operator"`
+		ClientID  string   `yaml:"oidc-client-id"`
+		PublicURL string   `yaml:"public-url"`
+		IAP       string   `yaml:"iap-audience"`
+		Reads     float64  `yaml:"rate-reads"`
+		Commands  float64  `yaml:"rate-commands"`
+		Streams   int      `yaml:"max-streams"`
+		Proxies   []string `yaml:"trusted-proxies"`
+		Origins   []string `yaml:"cors-origins"`
 	}
+	want := settings{Reads: 20, Commands: 2, Streams: 20, Proxies: []string{"169.254.0.0/16"}}
+	if oidc, given := way["oidc"]; given {
+		want.Audiences, want.Viewers, want.Operators = texts(oidc.GetAttr("audiences")), texts(oidc.GetAttr("viewers")), texts(oidc.GetAttr("operators"))
+	}
+	if iap, given := way["iap"]; given {
+		want.IAP = iap.GetAttr("audience").AsString()
+		want.Viewers, want.Operators = append(want.Viewers, texts(iap.GetAttr("viewers"))...), append(want.Operators, texts(iap.GetAttr("operators"))...)
+	}
+	if browsers, given := way["sign_in"]; given {
+		want.ClientID, want.PublicURL = browsers.GetAttr("client_id").AsString(), browsers.GetAttr("public_url").AsString()
+	}
+	if rates, given := way["rate_limits"]; given {
+		want.Reads, _ = rates.GetAttr("reads").AsBigFloat().Float64()
+		want.Commands, _ = rates.GetAttr("commands").AsBigFloat().Float64()
+		streams, _ := rates.GetAttr("streams").AsBigFloat().Int64()
+		want.Streams = int(streams)
+	}
+	if proxies, given := way["trusted_proxies"]; given {
+		want.Proxies = nil
+		for _, p := range texts(proxies) {
+			if !strings.Contains(p, "/") {
+				p += "/32"
+			}
+			want.Proxies = append(want.Proxies, p)
+		}
+	}
+	if origins, given := way["cors_origins"]; given {
+		want.Origins = texts(origins)
+	}
+	var got settings
 	if err := yaml.Unmarshal([]byte(config), &got); err != nil {
 		return []string{fmt.Sprintf("%s has settings that cannot be read: %v", name, err)}
 	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		return []string{fmt.Sprintf("%s does not take what the variables say (-variables +taken):\n%s", name, diff)}
+	}
+	return nil
+}
+
+// checkSecrets holds the secrets that a container gets to the variable sign_in.
+func checkSecrets(name string, c tfmodule.Block, way map[string]cty.Value) []string {
+	want := []string{"OTEL_EXPORTER_OTLP_HEADERS collector-headers"}
+	if browsers, given := way["sign_in"]; given {
+		want = append(want, "DRONEFLEET_SESSION_KEY "+browsers.GetAttr("session_key").AsString(), "DRONEFLEET_OIDC_CLIENT_SECRET "+browsers.GetAttr("client_secret").AsString())
+	}
+	if password, given := way["lock_password_secret"]; given {
+		want = append(want, connect.LockPassword+" "+password.AsString())
+	}
+	var got []string
+	for _, e := range c.Blocks["env"] {
+		if source, ok := e.Only("value_source"); ok {
+			ref, _ := source.Only("secret_key_ref")
+			got = append(got, e.Text("name")+" "+ref.Text("secret"))
+		}
+	}
+	return compare(name+" gets the secret", want, got)
+}
+
+// checkReaders holds the accounts that may read secrets to the containers that get them.
+func checkReaders(p *tfmodule.Plan) []string {
 	var found []string
-	for attribute, list := range map[string][]string{"audiences": got.Audiences, "viewers": got.Viewers, "operators": got.Operators} {
-		if want := texts(oidc.GetAttr(attribute)); !slices.Equal(list, want) {
-			found = append(found, fmt.Sprintf("%s takes as %s %v, want %v", name, attribute, list, want))
+	for _, i := range p.Of(service) {
+		template, _ := i.Only("template")
+		member := "serviceAccount:" + template.Text("service_account")
+		for _, c := range template.Blocks["containers"] {
+			for _, e := range c.Blocks["env"] {
+				source, _ := e.Only("value_source")
+				ref, is := source.Only("secret_key_ref")
+				if is && !slices.ContainsFunc(p.Of("google_secret_manager_secret_iam_member"), func(g tfmodule.Instance) bool {
+					return g.Text("secret_id") == ref.Text("secret") && g.Text("member") == member
+				}) {
+					found = append(found, fmt.Sprintf("service %s may not read the secret %s", i.Text("name"), ref.Text("secret")))
+				}
+			}
 		}
 	}
 	return found

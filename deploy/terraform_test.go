@@ -99,14 +99,50 @@ func withLocks(url string) map[string]cty.Value {
 	}
 }
 
+// signIn, proxied and rates are values of variables sign_in, iap and rate_limits.
+func signIn(id, url, secret, key string) cty.Value {
+	return cty.ObjectVal(map[string]cty.Value{
+		"client_id": cty.StringVal(id), "public_url": cty.StringVal(url), "client_secret": cty.StringVal(secret), "session_key": cty.StringVal(key),
+	})
+}
+
+func proxied(audience string, viewers ...string) cty.Value {
+	return cty.ObjectVal(map[string]cty.Value{"audience": cty.StringVal(audience), "viewers": textList(viewers...), "operators": cty.ListValEmpty(cty.String)})
+}
+
+func rates(reads, commands, streams float64) cty.Value {
+	return cty.ObjectVal(map[string]cty.Value{
+		"reads": cty.NumberFloatVal(reads), "commands": cty.NumberFloatVal(commands), "streams": cty.NumberFloatVal(streams),
+	})
+}
+
+func textList(items ...string) cty.Value {
+	values := make([]cty.Value, len(items))
+	for i, item := range items {
+		values[i] = cty.StringVal(item)
+	}
+	if len(values) == 0 {
+		return cty.ListValEmpty(cty.String)
+	}
+	return cty.ListVal(values)
+}
+
 // ways are the ways to deploy that the module offers.
 var ways = map[string]map[string]cty.Value{
 	"Cloud Run":                 settings(nil),
 	"Cloud Run, optimizer job":  settings(map[string]cty.Value{"optimizer_mode": cty.StringVal("job")}),
 	"Cloud Run, named database": settings(map[string]cty.Value{"firestore_database": cty.StringVal("fleet")}),
 	"Cloud Run, tokens":         settings(map[string]cty.Value{"oidc": tokens("https://accounts.example.com", "fleet", "groups=CN=nurses,OU=Groups", "groups=operators")}),
-	"Cloud Run, large fleet":    settings(map[string]cty.Value{"event_shards": cty.NumberIntVal(8)}),
-	"Cloud Run, Enterprise":     settings(map[string]cty.Value{"firestore_edition": cty.StringVal("ENTERPRISE")}),
+	"Cloud Run, browsers": settings(map[string]cty.Value{
+		"oidc":    tokens("https://accounts.example.com", "fleet", "hd=example.com", "groups=operators"),
+		"sign_in": signIn("client-1", "https://fleet.example.com", "client-secret", "session-key"), "iap": proxied("/projects/1/apps/fleet", "*"),
+		"rate_limits": rates(50, 0.5, 0), "trusted_proxies": textList("169.254.0.0/16", "203.0.113.7"), "cors_origins": textList("https://board.example.com", "http://localhost:3000"),
+	}),
+	"Cloud Run, Identity-Aware Proxy": settings(map[string]cty.Value{
+		"iap": proxied("/projects/1/global/backendServices/2", "email=ann@example.com"), "live_telemetry": cty.False, "trusted_proxies": cty.ListValEmpty(cty.String),
+	}),
+	"Cloud Run, large fleet": settings(map[string]cty.Value{"event_shards": cty.NumberIntVal(8)}),
+	"Cloud Run, Enterprise":  settings(map[string]cty.Value{"firestore_edition": cty.StringVal("ENTERPRISE")}),
 	"Cloud Run, large Enterprise": settings(map[string]cty.Value{
 		"firestore_edition": cty.StringVal("ENTERPRISE"), "event_shards": cty.NumberIntVal(8),
 	}),
@@ -153,6 +189,8 @@ func computed(kind string, config map[string]cty.Value) map[string]cty.Value {
 		return map[string]cty.Value{"version": cty.StringVal("1")}
 	case "google_firebaserules_ruleset":
 		return map[string]cty.Value{"name": format("projects/%s/rulesets/1", testProject)}
+	case "google_project_iam_custom_role":
+		return map[string]cty.Value{"id": format("projects/%s/roles/%s", testProject, text("role_id"))}
 	case "google_monitoring_notification_channel":
 		return map[string]cty.Value{"id": format("projects/%s/notificationChannels/1", testProject)}
 	}
@@ -180,6 +218,7 @@ func problems(files tfmodule.Files, way map[string]cty.Value, w *world) []string
 	list = append(list, checkFirestore(p, way, w, files)...)
 	list = append(list, checkAccess(p, way)...)
 	list = append(list, checkCloudRun(p, way, w)...)
+	list = append(list, checkReaders(p)...)
 	list = append(list, checkMonitoring(p, w)...)
 	return list
 }
@@ -243,6 +282,11 @@ func TestTerraform_RefusesBadValues(t *testing.T) {
 			tokens("http://accounts.example.com", "fleet", "*", ""), tokens("https://accounts.example.com", "", "*", ""),
 			tokens("https://accounts.example.com", "fleet", "", ""),
 		},
+		"sign_in":             {signIn("c", "https://fleet.example.com", "s", "k")}, // oidc is missing; see below
+		"iap":                 {proxied("fleet", "*"), proxied("/projects/1/apps/fleet")},
+		"rate_limits":         {rates(-1, 2, 20), rates(20, -2, 20), rates(20, 2, 1.5)},
+		"trusted_proxies":     {textList("proxy.example.com"), textList("10.0.0.0/8/1"), textList("*")},
+		"cors_origins":        {textList("*"), textList("https://board.example.com/"), textList("board.example.com"), textList("https://Board.example.com")},
 		"otlp_endpoint":       {cty.StringVal("collector:4317")},
 		"otlp_headers_secret": {cty.StringVal("projects/p/secrets/s")},
 		"gke_namespace":       {cty.StringVal("Fleet")},
@@ -260,7 +304,7 @@ func TestTerraform_RefusesBadValues(t *testing.T) {
 	}
 	for _, name := range m.Variables() {
 		values, ok := bad[name]
-		if !ok && name != "protect" {
+		if !ok && name != "protect" && name != "live_telemetry" { // true or false
 			t.Errorf("variable %s has no rule that is tested here", name)
 		}
 		for _, v := range values {
@@ -268,6 +312,15 @@ func TestTerraform_RefusesBadValues(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), name) {
 				t.Errorf("%s = %#v is answered with: %v", name, v, err)
 			}
+		}
+	}
+	for _, v := range []cty.Value{
+		signIn("", "https://fleet.example.com", "", "k"), signIn("c", "http://fleet.example.com", "", "k"),
+		signIn("c", "https://fleet.example.com", "projects/p/secrets/s", "k"), signIn("c", "https://fleet.example.com", "", ""),
+	} {
+		with := map[string]cty.Value{"oidc": tokens("https://accounts.example.com", "fleet", "*", ""), "sign_in": v}
+		if _, err := m.Evaluate(settings(with), computed); err == nil || !strings.Contains(err.Error(), "sign_in") {
+			t.Errorf("sign_in = %#v is answered with: %v", v, err)
 		}
 	}
 	if _, err := m.Evaluate(settings(map[string]cty.Value{"otlp_endpoint": cty.StringVal("")}), computed); err == nil {

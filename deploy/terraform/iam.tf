@@ -16,8 +16,8 @@ locals {
   }
 
   # Who replays and discards dead letters: operators, and the State Manager for
-  # operators whose tokens it checks. Keyed by a name known before the account exists.
-  replayers = merge({ for m in var.operators : m => m }, var.oidc == null ? {} : { statemanager = local.members.statemanager })
+  # operators whom its API identifies. Keyed by a name known before the account exists.
+  replayers = merge({ for m in var.operators : m => m }, var.oidc == null && var.iap == null ? {} : { statemanager = local.members.statemanager })
 
   # Who publishes to which topic.
   publishers = merge(
@@ -85,6 +85,38 @@ resource "google_pubsub_subscription_iam_member" "subscriber" {
   subscription = google_pubsub_subscription.fleet[each.value.subscription].name
   role         = "roles/pubsub.subscriber"
   member       = each.value.member
+}
+
+# The subscription of telemetry that a State Manager creates while somebody looks at the
+# console, reads and deletes. Google has no role with so little.
+resource "google_project_iam_custom_role" "live" {
+  for_each = { for role, permissions in {
+    dronefleetLiveSubscription = ["pubsub.subscriptions.consume", "pubsub.subscriptions.create", "pubsub.subscriptions.delete"]
+    dronefleetLiveTopic        = ["pubsub.topics.attachSubscription"]
+  } : role => permissions if var.live_telemetry }
+
+  role_id     = each.key
+  title       = "DroneFleet console, ${each.key == "dronefleetLiveTopic" ? "topic" : "subscription"}"
+  description = "The temporary subscription of telemetry for the console."
+  permissions = each.value
+
+  depends_on = [google_project_service.api]
+}
+
+resource "google_project_iam_member" "live" {
+  count = var.live_telemetry ? 1 : 0
+
+  project = var.project
+  role    = google_project_iam_custom_role.live["dronefleetLiveSubscription"].id
+  member  = local.members.statemanager
+}
+
+resource "google_pubsub_topic_iam_member" "live" {
+  count = var.live_telemetry ? 1 : 0
+
+  topic  = google_pubsub_topic.fleet["telemetry"].name
+  role   = google_project_iam_custom_role.live["dronefleetLiveTopic"].id
+  member = local.members.statemanager
 }
 
 resource "google_project_iam_member" "documents" {

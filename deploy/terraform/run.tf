@@ -24,15 +24,38 @@ locals {
     var.lock_url != "" ? { LOCK_STORE = var.lock_url } : {},
   )
 
-  # Without a token issuer the API relies on Cloud Run, which admits only
-  # api_invokers. Commas are escaped because they separate the entries of a list, and
-  # names of directory groups contain some.
-  api_environment = var.oidc == null ? { DRONEFLEET_INSECURE_HTTP = "true" } : {
-    DRONEFLEET_OIDC_ISSUER   = var.oidc.issuer
-    DRONEFLEET_OIDC_AUDIENCE = join(",", [for a in var.oidc.audiences : replace(a, ",", "\\,")])
-    DRONEFLEET_OIDC_VIEWER   = join(",", [for v in var.oidc.viewers : replace(v, ",", "\\,")])
-    DRONEFLEET_OIDC_OPERATOR = join(",", [for o in var.oidc.operators : replace(o, ",", "\\,")])
-  }
+  # Without a token issuer and without the Identity-Aware Proxy the API relies on
+  # Cloud Run, which admits only api_invokers. Commas are escaped because they separate
+  # the entries of a list, and names of directory groups contain some.
+  viewers   = distinct(concat(var.oidc == null ? [] : var.oidc.viewers, var.iap == null ? [] : var.iap.viewers))
+  operators = distinct(concat(var.oidc == null ? [] : var.oidc.operators, var.iap == null ? [] : var.iap.operators))
+  api_environment = merge(
+    var.oidc != null || var.iap != null ? {
+      DRONEFLEET_OIDC_VIEWER   = join(",", [for v in local.viewers : replace(v, ",", "\\,")])
+      DRONEFLEET_OIDC_OPERATOR = join(",", [for o in local.operators : replace(o, ",", "\\,")])
+    } : { DRONEFLEET_INSECURE_HTTP = "true" },
+    var.oidc == null ? {} : {
+      DRONEFLEET_OIDC_ISSUER   = var.oidc.issuer
+      DRONEFLEET_OIDC_AUDIENCE = join(",", [for a in var.oidc.audiences : replace(a, ",", "\\,")])
+    },
+    var.sign_in == null ? {} : {
+      DRONEFLEET_OIDC_CLIENT_ID = var.sign_in.client_id
+      DRONEFLEET_PUBLIC_URL     = var.sign_in.public_url
+    },
+    var.iap == null ? {} : { DRONEFLEET_IAP_AUDIENCE = var.iap.audience },
+    {
+      DRONEFLEET_RATE_READS    = tostring(var.rate_limits.reads)
+      DRONEFLEET_RATE_COMMANDS = tostring(var.rate_limits.commands)
+      DRONEFLEET_MAX_STREAMS   = tostring(var.rate_limits.streams)
+    },
+    length(var.trusted_proxies) == 0 ? {} : { DRONEFLEET_TRUSTED_PROXIES = join(",", var.trusted_proxies) },
+    length(var.cors_origins) == 0 ? {} : { DRONEFLEET_CORS_ORIGINS = join(",", var.cors_origins) },
+  )
+  # By the variable that each secret is for.
+  sign_in_secrets = var.sign_in == null ? {} : merge(
+    { DRONEFLEET_SESSION_KEY = var.sign_in.session_key },
+    var.sign_in.client_secret == "" ? {} : { DRONEFLEET_OIDC_CLIENT_SECRET = var.sign_in.client_secret },
+  )
   shard_environment = var.event_shards > 0 ? { DRONEFLEET_EVENT_SHARDS = tostring(var.event_shards) } : {}
   # A job plans at best once a minute. Three times this is how long the alert on its
   # runs waits.
@@ -48,6 +71,7 @@ locals {
         image  = var.statemanager_image
         args   = ["serve"]
         env    = merge(local.environment, { HTTP_ADDR = ":8080", DRONEFLEET_DRAIN_TIMEOUT = "3s" }, local.api_environment, local.shard_environment, local.watch_environment)
+        secret = merge(local.secret_environment, local.sign_in_secrets)
         min    = var.statemanager_instances.min
         max    = var.statemanager_instances.max
         cpu    = "2"
@@ -59,6 +83,7 @@ locals {
         image  = var.optimizer_image
         args   = ["run"]
         env    = merge(local.environment, { HTTP_ADDR = ":8080" })
+        secret = local.secret_environment
         min    = var.optimizer_instances
         max    = var.optimizer_instances
         cpu    = "2"
@@ -77,6 +102,9 @@ resource "google_cloud_run_v2_service" "fleet" {
   # Another optimizer_mode deletes the optimizer's service, to pause planning for
   # instance; protected, it would stay, and the apply fail.
   deletion_protection = var.protect && each.key == "statemanager"
+  # Browsers reach the sign-in without Google's credentials; the State Manager then
+  # admits only who signed in or has a token.
+  invoker_iam_disabled = each.key == "statemanager" && var.sign_in != null
 
   template {
     service_account       = google_service_account.fleet[each.key].email
@@ -122,7 +150,7 @@ resource "google_cloud_run_v2_service" "fleet" {
       }
 
       dynamic "env" {
-        for_each = local.secret_environment
+        for_each = each.value.secret
         content {
           name = env.key
           value_source {
@@ -206,6 +234,7 @@ resource "google_cloud_run_v2_service" "fleet" {
     google_secret_manager_secret_iam_member.collector,
     google_secret_manager_secret_iam_member.lock,
     google_secret_manager_secret_iam_member.reader,
+    google_secret_manager_secret_iam_member.sign_in,
   ]
 }
 

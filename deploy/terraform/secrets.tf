@@ -1,6 +1,7 @@
-# The fleet holds no password and no key: its binaries authenticate by the accounts
-# they run as. A trace collector outside Google Cloud may need a token, and a lock store
-# a password; create their secrets beforehand, so that no state file holds a value.
+# The fleet's binaries authenticate to Google Cloud by the accounts they run as, without
+# passwords and keys. A trace collector outside Google Cloud may need a token, a lock store
+# a password, and browsers sign in with a client's secret and a session key; create these
+# secrets beforehand, so that their values are in no state file.
 resource "google_secret_manager_secret_iam_member" "reader" {
   for_each = var.otlp_headers_secret != "" && local.cloud_run ? toset(["statemanager", "optimizer"]) : toset([])
 
@@ -19,6 +20,17 @@ resource "google_secret_manager_secret_iam_member" "lock" {
   secret_id = var.lock_password_secret
   role      = "roles/secretmanager.secretAccessor"
   member    = google_service_account.fleet[each.key].member
+
+  depends_on = [google_project_service.api]
+}
+
+resource "google_secret_manager_secret_iam_member" "sign_in" {
+  for_each = local.cloud_run ? toset(values(local.sign_in_secrets)) : toset([])
+
+  project   = var.project
+  secret_id = each.value
+  role      = "roles/secretmanager.secretAccessor"
+  member    = google_service_account.fleet["statemanager"].member
 
   depends_on = [google_project_service.api]
 }

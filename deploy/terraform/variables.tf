@@ -187,6 +187,72 @@ variable "oidc" {
   }
 }
 
+variable "sign_in" {
+  description = "Sign-in of browsers at oidc's issuer: the client's id and the address of the site in browsers, and the existing Secret Manager secrets that hold the client's secret (empty for a public client) and the key of sessions (openssl rand -base64 32). With null browsers cannot sign in there."
+  type        = object({ client_id = string, public_url = string, client_secret = string, session_key = string })
+  default     = null
+
+  validation {
+    condition     = var.sign_in == null || var.oidc != null
+    error_message = "sign_in is given without oidc."
+  }
+
+  validation {
+    condition     = var.sign_in == null || try(var.sign_in.client_id != "" && startswith(var.sign_in.public_url, "https://") && can(regex("^[A-Za-z0-9_-]{0,255}$", var.sign_in.client_secret)) && can(regex("^[A-Za-z0-9_-]{1,255}$", var.sign_in.session_key)), false)
+    error_message = "sign_in needs a client_id, a public_url that begins with https://, and ids of secrets in this project as session_key and client_secret."
+  }
+}
+
+variable "iap" {
+  description = "Google's Identity-Aware Proxy in front of the HTTP API: the audience of its signed header, and who views and operates (CLAIM=VALUE). With null its header is not accepted."
+  type        = object({ audience = string, viewers = list(string), operators = list(string) })
+  default     = null
+
+  validation {
+    condition     = var.iap == null || try(startswith(var.iap.audience, "/projects/") && length(concat(var.iap.viewers, var.iap.operators)) > 0, false)
+    error_message = "iap needs an audience such as /projects/NUMBER/global/backendServices/ID, and at least one viewer or operator."
+  }
+}
+
+variable "rate_limits" {
+  description = "Reads and commands that each caller of the HTTP API may send a second, and streams that it may have open; 0 is no limit. Each instance counts for itself."
+  type        = object({ reads = number, commands = number, streams = number })
+  default     = { reads = 20, commands = 2, streams = 20 }
+
+  validation {
+    condition     = var.rate_limits.reads >= 0 && var.rate_limits.commands >= 0 && var.rate_limits.streams >= 0 && floor(var.rate_limits.streams) == var.rate_limits.streams
+    error_message = "rate_limits has a number below 0, or streams that are not whole."
+  }
+}
+
+variable "trusted_proxies" {
+  description = "Addresses and ranges of proxies whose X-Forwarded-For the HTTP API believes. The default is Cloud Run's own; behind a load balancer add its address."
+  type        = list(string)
+  default     = ["169.254.0.0/16"]
+
+  validation {
+    condition     = alltrue([for p in var.trusted_proxies : can(regex("^[0-9A-Fa-f]*[.:][0-9A-Fa-f.:]+(/[0-9]{1,3})?$", p))])
+    error_message = "trusted_proxies has an entry that is neither an address nor a range such as 169.254.0.0/16."
+  }
+}
+
+variable "cors_origins" {
+  description = "Origins of other sites whose pages may use the HTTP API with a bearer token, exactly as browsers send them."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for o in var.cors_origins : can(regex("^https?://[a-z0-9.-]+(:[0-9]+)?$", o))])
+    error_message = "cors_origins has an entry that is not an origin such as https://board.example.org."
+  }
+}
+
+variable "live_telemetry" {
+  description = "Let State Managers create a temporary subscription of telemetry while somebody looks at the console. The grant covers all subscriptions of the project, because Pub/Sub knows no condition on their names. Without it positions on the map are as old as the documents."
+  type        = bool
+  default     = true
+}
+
 variable "drone_publishers" {
   description = "IAM members that publish telemetry and receive commands, in addition to the service account for drones."
   type        = set(string)
