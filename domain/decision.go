@@ -1,13 +1,16 @@
 package domain
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Decision is the optimizer's request that a drone serve orders along a route.
 type Decision struct {
 	ID                          DecisionID
 	CycleID                     CycleID
 	Fence                       string    // of the depot's lock; empty: made without the lock
-	DepotID                     DepotID   // whose lock issued the fence; empty: the drone's home depot
+	DepotID                     DepotID   // whose lock issued the fence: the one that names the area; empty: the drone's home depot
 	SnapshotTime                time.Time // read time of the snapshot it is based on
 	DroneID                     DroneID
 	OrderIDs                    []OrderID
@@ -89,10 +92,20 @@ type Snapshot struct {
 	Fence      string
 	Time       time.Time // the reader's clock
 	ReadTime   time.Time // the store's read time
-	Depot      Depot
+	Depot      Depot     // names the area, and its lock issues the fence
+	Neighbours []Depot   // the other depots of the area, if any
+	Alone      bool      // the area has every depot, so its drones and orders are all there are
 	Drones     []Drone
 	Orders     []Order
 	Warehouses []Warehouse
+}
+
+// Depots are the depots of the area, the one that names it first.
+func (s Snapshot) Depots() []Depot {
+	if s.Depot.ID == "" {
+		return s.Neighbours
+	}
+	return append([]Depot{s.Depot}, s.Neighbours...)
 }
 
 // CycleOutcome is how a solve cycle ended. PUBLISHING is not an end: a cycle that
@@ -114,7 +127,8 @@ var CycleOutcomes = []CycleOutcome{CyclePublishing, CyclePublished, CycleEmpty, 
 // Cycle is one solve cycle as auditors see it.
 type Cycle struct {
 	ID           CycleID
-	DepotID      DepotID
+	DepotID      DepotID   // names the area
+	DepotIDs     []DepotID // the depots it planned for; empty: only DepotID
 	Fence        string
 	Holder       string
 	SnapshotTime time.Time
@@ -133,6 +147,11 @@ type Cycle struct {
 	EndedAt      time.Time
 	Outcome      CycleOutcome
 	Detail       string
+}
+
+// PlannedFor reports whether the cycle planned for a depot.
+func (c Cycle) PlannedFor(depot DepotID) bool {
+	return c.DepotID == depot || slices.Contains(c.DepotIDs, depot)
 }
 
 // UnservedOrder is an order that a cycle did not assign, and why.

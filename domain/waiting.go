@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Wait is what the latest complete cycle of one depot found about an order that
+// Wait is what the latest complete cycle of one planning area found about an order that
 // waits (F-ORD-05).
 type Wait struct {
-	DepotID DepotID
+	DepotID DepotID // names the area
 	// CycleID and SnapshotTime are of that cycle; empty if none is on record.
 	CycleID      CycleID
 	SnapshotTime time.Time
@@ -32,7 +32,7 @@ const (
 	WaitLeftOut   = "left_out"         // no plan can use the order as it is; the detail says why
 )
 
-// Waits answers why orders wait, from the latest complete cycle of each depot.
+// Waits answers why orders wait, from the latest complete cycle of each area.
 type Waits struct{ depots []depotWaits }
 
 type depotWaits struct {
@@ -42,7 +42,27 @@ type depotWaits struct {
 	leftOut  []string
 }
 
-// AddDepot adds a depot. c is its latest complete cycle, nil if there is none.
+// WaitsOf answers from the latest complete cycles, by the depot that names the area. A
+// depot that a later cycle of another one planned for is of that one's area.
+func WaitsOf(depots []DepotID, latest map[DepotID]Cycle) (w Waits) {
+	for _, id := range depots {
+		c, has := latest[id]
+		if slices.ContainsFunc(depots, func(other DepotID) bool {
+			of := latest[other]
+			return other != id && of.PlannedFor(id) && of.StartedAt.After(c.StartedAt)
+		}) {
+			continue
+		}
+		if has {
+			w.AddDepot(id, &c)
+		} else {
+			w.AddDepot(id, nil)
+		}
+	}
+	return w
+}
+
+// AddDepot adds a depot that names an area. c is its latest complete cycle, nil if there is none.
 func (w *Waits) AddDepot(id DepotID, c *Cycle) {
 	d := depotWaits{wait: Wait{DepotID: id}}
 	if c != nil {

@@ -350,6 +350,7 @@ func OfDecision(e domain.LedgerEntry) Decision {
 type Cycle struct {
 	ID           domain.CycleID      `json:"id"`
 	DepotID      domain.DepotID      `json:"depotId"`
+	DepotIDs     []domain.DepotID    `json:"depotIds,omitempty"`
 	Outcome      domain.CycleOutcome `json:"outcome"`
 	Detail       string              `json:"detail,omitempty"`
 	Fence        string              `json:"fence,omitempty"`
@@ -380,7 +381,7 @@ type Unserved struct {
 // OfCycle is the JSON form of a cycle.
 func OfCycle(c domain.Cycle) Cycle {
 	return Cycle{
-		ID: c.ID, DepotID: c.DepotID, Outcome: c.Outcome, Detail: c.Detail, Fence: c.Fence, Holder: c.Holder,
+		ID: c.ID, DepotID: c.DepotID, DepotIDs: c.DepotIDs, Outcome: c.Outcome, Detail: c.Detail, Fence: c.Fence, Holder: c.Holder,
 		SnapshotTime: moment(c.SnapshotTime), Drones: c.Drones, Orders: c.Orders, Missions: c.Missions, Assigned: c.Assigned,
 		Objective: c.Objective, DistanceKm: Number(c.DistanceKm),
 		Unserved: OrEmpty(Each(c.Unserved, func(u domain.UnservedOrder) Unserved {

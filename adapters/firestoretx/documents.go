@@ -278,6 +278,7 @@ func counter[T any](name string, at func(*T) *int) field[T] {
 
 var cycleCodec = codec[domain.Cycle]{
 	text("depotId", func(c *domain.Cycle) *domain.DepotID { return &c.DepotID }),
+	texts("depotIds", func(c *domain.Cycle) *[]domain.DepotID { return &c.DepotIDs }),
 	text("fence", func(c *domain.Cycle) *string { return &c.Fence }),
 	text("holder", func(c *domain.Cycle) *string { return &c.Holder }),
 	instant("snapshotTime", func(c *domain.Cycle) *time.Time { return &c.SnapshotTime }),

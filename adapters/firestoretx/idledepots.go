@@ -13,7 +13,7 @@ import (
 // newest of those created before, as the old ones may be held for an operator.
 const waitingLooked = 10
 
-// IdleDepots lists the depots of which no cycle that began after since came to a plan,
+// IdleDepots lists the depots for which no cycle that began after since came to a plan,
 // though an order has been pending from before (F-OPT-06). Orders belong to no depot:
 // every depot's cycle plans all of them, so each that waits waits at every depot.
 // Cycles that failed do not count. A malformed depot is never listed.
@@ -37,13 +37,18 @@ func (s *Store) IdleDepots(ctx context.Context, since time.Time) ([]domain.Depot
 		return nil, err
 	}
 	planned := map[domain.DepotID]bool{}
-	recent := s.client.Collection(Cycles).Where("startedAt", ">", since).Select("depotId", "outcome")
+	recent := s.client.Collection(Cycles).Where("startedAt", ">", since).Select("depotId", "depotIds", "outcome")
 	err = each(recent.Documents(ctx), func(doc *firestore.DocumentSnapshot) error {
 		depot, _ := doc.Data()["depotId"].(string)
+		area, _ := doc.Data()["depotIds"].([]any)
 		outcome, _ := doc.Data()["outcome"].(string)
 		switch domain.CycleOutcome(outcome) {
 		case domain.CyclePublishing, domain.CyclePublished, domain.CycleEmpty:
 			planned[domain.DepotID(depot)] = true
+			for _, id := range area {
+				depot, _ := id.(string)
+				planned[domain.DepotID(depot)] = true
+			}
 		case domain.CycleLeaseLost, domain.CycleAborted, domain.CycleFailed:
 		}
 		return nil

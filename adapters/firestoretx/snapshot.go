@@ -1,20 +1,26 @@
 package firestoretx
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"cloud.google.com/go/firestore"
 	"google.golang.org/api/iterator"
 
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
 )
 
 // SnapshotRequest says what a solve cycle wants to see.
 type SnapshotRequest struct {
+	// Depot is any depot of the area.
 	Depot domain.DepotID
+	// AreaRadius groups depots into areas, in km; see policy.AreasOf.
+	AreaRadius float64
 	// At is a past time to read at; zero means now.
 	At time.Time
 	// MinBattery is the charge, in percent, a drone must exceed.
@@ -26,13 +32,14 @@ type SnapshotRequest struct {
 	OnMalformed func(error)
 }
 
-// Snapshot reads, at one read time and without locks, what a cycle of one depot plans
+// Snapshot reads, at one read time and without locks, what a cycle of one area plans
 // with: its IDLE drones that have charge, reported recently and are not grounded, the PENDING orders that
-// are not held, the warehouses and the depot. A lone depot has all drones; otherwise a
-// drone belongs to its home depot. A malformed depot is an error; other malformed
-// documents are left out.
+// are not held, the warehouses and the depots. Which depots are in the area follows from
+// those that there are at that time. An area with every depot has all drones; otherwise a
+// drone belongs to the area of its home depot. If the requested depot is malformed, that is
+// an error; other malformed documents are left out.
 //
-// Cost: 6 RPCs; a read per document returned.
+// Cost: 6 RPCs, one more for every 30 depots of the area; a read per document returned.
 func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snapshot, error) {
 	opts := []firestore.TransactionOption{firestore.ReadOnly}
 	if !req.At.IsZero() {
@@ -48,35 +55,32 @@ func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snaps
 	var snap domain.Snapshot
 	err := s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
 		snap, malformed = domain.Snapshot{}, nil
-		var depots int
-		err := each(tx.Documents(s.client.Collection(Depots)), func(doc *firestore.DocumentSnapshot) error {
-			depots++
-			if doc.Ref.ID != string(req.Depot) {
-				return nil
-			}
-			var err error
-			snap.ReadTime = doc.ReadTime
-			snap.Depot, err = decodeDepot(doc)
-			return err
-		})
+		depots, err := readDepots(tx.Documents(s.client.Collection(Depots)), req.Depot)
 		if err != nil {
 			return wrap(err, "depots")
 		}
-		if snap.Depot.ID == "" {
+		area, ok := policy.AreaOf(policy.AreasOf(depots.known, req.AreaRadius), req.Depot)
+		if !ok {
 			return wrap(ErrNotFound, "depot %s", req.Depot)
 		}
-		idle := s.dronesOf(req.Depot, depots).Where("status", "==", string(domain.DroneIdle))
-		err = each(tx.Documents(idle), func(doc *firestore.DocumentSnapshot) error {
-			d := decodeDrone(doc)
-			silent := snap.ReadTime.Sub(d.SeenAt)
-			if leaveOut(d.err) || d.Bound() || d.Grounded || d.Battery <= req.MinBattery || silent > req.MaxSilence {
+		snap.ReadTime, snap.Depot, snap.Alone = depots.readTime, area.Depots[0], len(area.Depots) == depots.count
+		if len(area.Depots) > 1 {
+			snap.Neighbours = area.Depots[1:]
+		}
+		for _, ids := range homes(area.DepotIDs(), snap.Alone) {
+			idle := s.dronesOf(ids).Where("status", "==", string(domain.DroneIdle))
+			err = each(tx.Documents(idle), func(doc *firestore.DocumentSnapshot) error {
+				d := decodeDrone(doc)
+				silent := snap.ReadTime.Sub(d.SeenAt)
+				if leaveOut(d.err) || d.Bound() || d.Grounded || d.Battery <= req.MinBattery || silent > req.MaxSilence {
+					return nil
+				}
+				snap.Drones = append(snap.Drones, d.Drone)
 				return nil
+			})
+			if err != nil {
+				return wrap(err, "idle drones")
 			}
-			snap.Drones = append(snap.Drones, d.Drone)
-			return nil
-		})
-		if err != nil {
-			return wrap(err, "idle drones")
 		}
 		pending := s.client.Collection(Orders).Where("status", "==", string(domain.OrderPending)).Where("held", "==", false)
 		err = each(tx.Documents(pending), func(doc *firestore.DocumentSnapshot) error {
@@ -105,34 +109,68 @@ func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snaps
 	return snap, wrap(err, "snapshot")
 }
 
-// Fleet lists all drones of a depot that reported within maxSilence, whatever their
-// status. Malformed documents are left out.
-//
-// Cost: 2 RPCs; a read per drone and for at most two depots.
-func (s *Store) Fleet(ctx context.Context, depot domain.DepotID, maxSilence time.Duration) ([]domain.Drone, error) {
-	depots := 0
-	err := each(s.client.Collection(Depots).Select().Limit(2).Documents(ctx), func(*firestore.DocumentSnapshot) error {
-		depots++
-		return nil
-	})
-	if err != nil {
-		return nil, wrap(err, "depots")
-	}
-	var fleet []domain.Drone
-	err = each(s.dronesOf(depot, depots).Documents(ctx), func(doc *firestore.DocumentSnapshot) error {
-		if d := decodeDrone(doc); d.err == nil && doc.ReadTime.Sub(d.SeenAt) <= maxSilence {
-			fleet = append(fleet, d.Drone)
+// depotsRead are the depots at one time.
+type depotsRead struct {
+	known    []domain.Depot
+	count    int // malformed ones included
+	readTime time.Time
+}
+
+// readDepots reads all depots. Only if needed is malformed, that is an error.
+func readDepots(it *firestore.DocumentIterator, needed domain.DepotID) (read depotsRead, err error) {
+	err = each(it, func(doc *firestore.DocumentSnapshot) error {
+		read.count++
+		read.readTime = doc.ReadTime
+		d, err := decodeDepot(doc)
+		switch {
+		case err == nil:
+			read.known = append(read.known, d)
+		case doc.Ref.ID == string(needed):
+			return err
 		}
 		return nil
 	})
-	return fleet, wrap(err, "drones of depot %s", depot)
+	return read, err
 }
 
-// dronesOf queries a depot's drones: all of them if it is the only depot.
-func (s *Store) dronesOf(depot domain.DepotID, depots int) firestore.Query {
+// Fleet lists all drones whose home is one of the depots, and that reported within
+// maxSilence, whatever their status; without depots all drones. Malformed documents are
+// left out.
+//
+// Cost: 1 RPC for every 30 depots; a read per drone.
+func (s *Store) Fleet(ctx context.Context, depots []domain.DepotID, maxSilence time.Duration) ([]domain.Drone, error) {
+	var fleet []domain.Drone
+	for _, ids := range homes(depots, len(depots) == 0) {
+		err := each(s.dronesOf(ids).Documents(ctx), func(doc *firestore.DocumentSnapshot) error {
+			if d := decodeDrone(doc); d.err == nil && doc.ReadTime.Sub(d.SeenAt) <= maxSilence {
+				fleet = append(fleet, d.Drone)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, wrap(err, "drones of depot %s", cmp.Or(depots...))
+		}
+	}
+	return fleet, nil
+}
+
+// maxIn is how many values Firestore compares a field with in one query.
+const maxIn = 30
+
+// homes are the depots to query drones and orders of, as many at once as a query can; one
+// query without a condition if all are asked for.
+func homes(depots []domain.DepotID, all bool) [][]domain.DepotID {
+	if all {
+		return [][]domain.DepotID{nil}
+	}
+	return slices.Collect(slices.Chunk(depots, maxIn))
+}
+
+// dronesOf queries the drones of depots, of all if none is named.
+func (s *Store) dronesOf(depots []domain.DepotID) firestore.Query {
 	drones := s.client.Collection(Drones).Query
-	if depots > 1 {
-		drones = drones.Where("homeDepotId", "==", string(depot))
+	if len(depots) > 0 {
+		drones = drones.Where("homeDepotId", "in", depots)
 	}
 	return drones
 }

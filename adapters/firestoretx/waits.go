@@ -12,7 +12,7 @@ import (
 // depotsAtOnce bounds the concurrent queries for the cycles of depots.
 const depotsAtOnce = 16
 
-// Waits reads what the latest complete cycle of each depot, PUBLISHED or EMPTY, found
+// Waits reads what the latest complete cycle of each area, PUBLISHED or EMPTY, found
 // about the orders that wait (F-ORD-05). malformed names documents that cannot be
 // decoded; a depot without any other cycle has none.
 //
@@ -42,15 +42,14 @@ func (s *Store) Waits(ctx context.Context) (waits domain.Waits, malformed []erro
 	if err := g.Wait(); err != nil {
 		return waits, malformed, err
 	}
+	cycles := make(map[domain.DepotID]domain.Cycle, len(ids))
 	for i, id := range ids {
 		malformed = append(malformed, latest[i].Malformed...)
-		var cycle *domain.Cycle
 		if len(latest[i].Items) > 0 {
-			cycle = &latest[i].Items[0]
+			cycles[id] = latest[i].Items[0]
 		}
-		waits.AddDepot(id, cycle)
 	}
-	return waits, malformed, nil
+	return domain.WaitsOf(ids, cycles), malformed, nil
 }
 
 // latestCycle reads the cycle of a depot that last came to a plan. Two indexes serve

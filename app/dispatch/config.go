@@ -24,7 +24,7 @@ type Store interface {
 	Snapshot(ctx context.Context, req firestoretx.SnapshotRequest) (domain.Snapshot, error)
 	RecordCycle(ctx context.Context, c domain.Cycle) error
 	Depots(ctx context.Context) (firestoretx.Listing[domain.Depot], error)
-	Fleet(ctx context.Context, depot domain.DepotID, maxSilence time.Duration) ([]domain.Drone, error)
+	Fleet(ctx context.Context, depots []domain.DepotID, maxSilence time.Duration) ([]domain.Drone, error)
 }
 
 // PublishFunc sends decisions and waits for the server's answer to each. It
@@ -35,8 +35,11 @@ type PublishFunc func(ctx context.Context, decisions []domain.Decision) []error
 
 // Config tunes a Runner. Zero values mean the defaults in the comments.
 type Config struct {
-	// Depots whose cycles to run; empty means all depots in the store.
+	// Depots whose areas' cycles to run; empty means all depots in the store.
 	Depots []domain.DepotID
+	// AreaRadius, in km, is how far apart depots may be to be planned by one cycle, see
+	// policy.AreasOf; 0 leaves each depot alone. All optimizers of a fleet need the same.
+	AreaRadius float64
 	// Interval between cycles; default 10 s.
 	Interval time.Duration
 	// LockTTL is how long a crashed cycle blocks the next; default 15 s.
@@ -99,7 +102,7 @@ type Runner struct {
 	cfg     Config
 	log     *slog.Logger
 	meter   *meter.Meter
-	faults  sync.Map // domain.DepotID to fault, as last recorded
+	faults  sync.Map // domain.DepotID of an area to fault, as last recorded
 }
 
 // NewRunner returns a runner. newID yields unique, non-monotonic cycle ids.

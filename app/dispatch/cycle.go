@@ -16,13 +16,26 @@ import (
 	"github.com/dronefleet/dronefleet/solver"
 )
 
-// ErrLocked says that another process runs the depot's cycle.
-var ErrLocked = errors.New("another cycle of the depot is running")
+// ErrLocked says that another process runs the area's cycle.
+var ErrLocked = errors.New("another cycle of the area is running")
+
+// OtherAreaError says that a cycle planned nothing, because a depot no longer names its
+// area: one that comes before it was added near it.
+type OtherAreaError struct{ Area domain.DepotID }
+
+func (e *OtherAreaError) Error() string {
+	return fmt.Sprintf("the depot is now planned by the cycles of depot %s", e.Area)
+}
+
+func isOtherArea(err error) bool {
+	_, is := errors.AsType[*OtherAreaError](err)
+	return is
+}
 
 // errShutdown is the cause of a cycle's end when the process stops.
 var errShutdown = errors.New("the optimizer was told to stop")
 
-// NewMemory returns what a depot's first cycle begins with.
+// NewMemory returns what an area's first cycle begins with.
 func (r *Runner) NewMemory() *Memory {
 	return &Memory{planner: planner.New(planner.Config{
 		Options:   solver.Options{TimeLimit: r.cfg.SolveLimit, Iterations: r.cfg.Iterations, Strategy: r.cfg.Strategy, Seed: r.cfg.Seed},
@@ -44,10 +57,10 @@ func (r *Runner) planRefused(p solver.Problem, fault error) {
 		slog.Any("err", fault), slog.String("problem", string(instance)))
 }
 
-// Once runs one cycle of a depot. It returns ErrLocked if another process is
-// running one, and an error with a *lock.ClockSkewError if this process's clock is
-// wrong, so that it may take no lock. The memory is the depot's, from earlier cycles;
-// nil means none.
+// Once runs one cycle of the area that a depot names. It returns ErrLocked if another
+// process is running one, an error with a *lock.ClockSkewError if this process's clock is
+// wrong, so that it may take no lock, and one with an *OtherAreaError if the depot names no
+// area. The memory is the area's, from earlier cycles; nil means none.
 func (r *Runner) Once(ctx context.Context, depot domain.DepotID, memory *Memory) (domain.Cycle, error) {
 	if memory == nil {
 		memory = r.NewMemory()
@@ -55,7 +68,7 @@ func (r *Runner) Once(ctx context.Context, depot domain.DepotID, memory *Memory)
 	ctx, span := r.startCycle(meter.WithOperation(ctx, "cycle"), depot)
 	defer span.End()
 	cycle, err := r.once(ctx, depot, memory)
-	if err != nil && !errors.Is(err, ErrLocked) && ctx.Err() == nil {
+	if err != nil && !errors.Is(err, ErrLocked) && !isOtherArea(err) && ctx.Err() == nil {
 		r.meter.Cycles.Hindered(err)
 	}
 	describeCycle(span, cycle, err)
@@ -116,7 +129,7 @@ func (r *Runner) once(ctx context.Context, depot domain.DepotID, memory *Memory)
 // outcomeOf classifies a cycle that ended with err under a lease.
 func outcomeOf(err error, lease context.Context) (domain.CycleOutcome, string) {
 	switch {
-	case errors.Is(err, errShutdown):
+	case errors.Is(err, errShutdown), isOtherArea(err):
 		return domain.CycleAborted, err.Error()
 	case lease.Err() != nil:
 		return domain.CycleLeaseLost, context.Cause(lease).Error()
@@ -139,7 +152,7 @@ func (r *Runner) planAndPublish(ctx, lease context.Context, c *domain.Cycle, mem
 	}
 	if len(p.decisions) == 0 {
 		c.Outcome = domain.CycleEmpty
-		r.judgeByAllDrones(ctx, c.DepotID, memory, p.problem, p.unserved)
+		r.judgeByAllDrones(ctx, p, memory)
 		listUnserved(c, unservedOrders(p))
 		return nil
 	}
@@ -161,7 +174,7 @@ func (r *Runner) planAndPublish(ctx, lease context.Context, c *domain.Cycle, mem
 	if err == nil {
 		memory.planner.ObserveLeadTime(r.clock.Since(p.began))
 	}
-	r.judgeByAllDrones(ctx, c.DepotID, memory, p.problem, p.unserved)
+	r.judgeByAllDrones(ctx, p, memory)
 	listUnserved(c, append(failed, unservedOrders(p)...))
 	return err
 }
@@ -211,13 +224,14 @@ type cyclePlan struct {
 	unserved  []solver.Unserved
 	obstacles []domain.Obstacles // of the unserved orders
 	began     time.Time          // of planning
+	homes     []domain.DepotID   // of the area's drones; empty for all drones
 }
 
 // plan reads the snapshot and plans. It notes in c what it saw and decided.
 func (r *Runner) plan(ctx context.Context, c *domain.Cycle, p *planner.Planner) (cyclePlan, error) {
 	began, asked := time.Now(), r.clock.Now()
 	snap, err := r.store.Snapshot(ctx, firestoretx.SnapshotRequest{
-		Depot: c.DepotID, MinBattery: r.cfg.MinBattery, MaxSilence: r.cfg.MaxSilence,
+		Depot: c.DepotID, AreaRadius: r.cfg.AreaRadius, MinBattery: r.cfg.MinBattery, MaxSilence: r.cfg.MaxSilence,
 		OnMalformed: func(err error) {
 			r.log.ErrorContext(ctx, "document left out of the snapshot; correct it", slog.Any("err", err))
 			leaveOut(c, err.Error())
@@ -226,7 +240,17 @@ func (r *Runner) plan(ctx context.Context, c *domain.Cycle, p *planner.Planner) 
 	if err != nil {
 		return cyclePlan{}, err
 	}
+	if snap.Depot.ID != c.DepotID {
+		return cyclePlan{}, &OtherAreaError{snap.Depot.ID}
+	}
 	snap.CycleID, snap.Fence = c.ID, c.Fence
+	area := domain.Area{Depots: snap.Depots()}.DepotIDs()
+	if len(area) > 1 {
+		c.DepotIDs = area
+	}
+	if snap.Alone {
+		area = nil
+	}
 	c.SnapshotTime, c.Drones, c.Orders = snap.ReadTime, len(snap.Drones), len(snap.Orders)
 	c.ReadTook = time.Since(began)
 
@@ -256,7 +280,7 @@ func (r *Runner) plan(ctx context.Context, c *domain.Cycle, p *planner.Planner) 
 	}
 	return cyclePlan{
 		problem: result.Usable(), decisions: planner.DecisionsOf(plan, snap),
-		distances: distances, unserved: plan.Unserved, obstacles: result.Obstacles, began: planningBegan,
+		distances: distances, unserved: plan.Unserved, obstacles: result.Obstacles, began: planningBegan, homes: area,
 	}, nil
 }
 

@@ -417,11 +417,11 @@ func TestRunner_SkipsMalformedDepots(t *testing.T) {
 	if _, err := b.clients.Firestore.Doc("depots/BROKEN").Set(t.Context(), map[string]any{"position": "nowhere"}); err != nil {
 		t.Fatal(err)
 	}
-	if ids, err := b.runner(t, b.store, 15*time.Second).DepotIDs(t.Context()); err != nil || !slices.Equal(ids, []domain.DepotID{depot.ID}) {
+	if ids, err := b.runner(t, b.store, 15*time.Second).Areas(t.Context()); err != nil || !slices.Equal(ids, []domain.DepotID{depot.ID}) {
 		t.Errorf("depots %v, %v", ids, err)
 	}
 	named := dispatch.NewRunner(b.store, b.locks, nil, uuid.NewString, simclock.Real(), dispatch.Config{Depots: []domain.DepotID{"BROKEN"}}, emutest.Log(t), b.clients.Meter)
-	if _, err := named.DepotIDs(t.Context()); err == nil || !strings.Contains(err.Error(), "field position") {
+	if _, err := named.Areas(t.Context()); err == nil || !strings.Contains(err.Error(), "field position") {
 		t.Errorf("error %v does not say what to correct", err)
 	}
 }
@@ -435,12 +435,12 @@ func TestRunner_SkipsDepotsWithTooLongIDs(t *testing.T) {
 		if err := b.store.Setup(t.Context(), []domain.Depot{unnameable}, nil, nil); err != nil {
 			t.Fatal(err)
 		}
-		if ids, err := b.runner(t, b.store, 15*time.Second).DepotIDs(t.Context()); err != nil || !slices.Equal(ids, []domain.DepotID{depot.ID}) {
+		if ids, err := b.runner(t, b.store, 15*time.Second).Areas(t.Context()); err != nil || !slices.Equal(ids, []domain.DepotID{depot.ID}) {
 			t.Errorf("depots %v, %v", ids, err)
 		}
 		cfg := dispatch.Config{Depots: []domain.DepotID{unnameable.ID}}
 		named := dispatch.NewRunner(b.store, b.locks, nil, uuid.NewString, simclock.Real(), cfg, emutest.Log(t), b.clients.Meter)
-		if _, err := named.DepotIDs(t.Context()); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("its id is %d bytes long; give at most 128", long)) {
+		if _, err := named.Areas(t.Context()); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("its id is %d bytes long; give at most 128", long)) {
 			t.Errorf("error %v does not say what to correct", err)
 		}
 	}
@@ -449,7 +449,7 @@ func TestRunner_SkipsDepotsWithTooLongIDs(t *testing.T) {
 func TestRunner_NamesAMissingDepot(t *testing.T) {
 	b := newBench(t)
 	r := dispatch.NewRunner(b.store, b.locks, nil, uuid.NewString, simclock.Real(), dispatch.Config{Depots: []domain.DepotID{"NOWHERE"}}, emutest.Log(t), b.clients.Meter)
-	if _, err := r.DepotIDs(t.Context()); err == nil || !strings.Contains(err.Error(), "NOWHERE") {
+	if _, err := r.Areas(t.Context()); err == nil || !strings.Contains(err.Error(), "NOWHERE") {
 		t.Errorf("error %v", err)
 	}
 }

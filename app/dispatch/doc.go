@@ -1,7 +1,9 @@
-// Package dispatch runs solve cycles. A cycle takes the depot's fenced lock,
+// Package dispatch runs solve cycles. A cycle plans for an area, the depots whose drones
+// serve the same orders (policy.AreasOf). It takes the area's fenced lock, that of the
+// depot which names the area,
 // reads a consistent snapshot, plans (package planner), writes its record,
 // publishes one decision per mission and completes the record with what was
-// published. At most one cycle of a depot runs at a time. A cycle that loses its
+// published. At most one cycle of an area runs at a time. A cycle that loses its
 // lease publishes nothing more, and what it publishes too late carries a fence
 // that the State Manager refuses.
 //

@@ -7,7 +7,6 @@ import (
 
 	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
-	"github.com/dronefleet/dronefleet/solver"
 )
 
 const (
@@ -18,20 +17,20 @@ const (
 	dronesTimeout = 5 * time.Second
 )
 
-// Memory is what a Runner remembers of one depot between its cycles.
+// Memory is what a Runner remembers of one area between its cycles.
 type Memory struct {
 	planner *planner.Planner
-	drones  []domain.Drone // all of the depot
+	drones  []domain.Drone // all of the area
 	readAt  time.Time      // machine time; zero if never read
 }
 
 // judgeByAllDrones corrects the reasons of orders for which no free drone is
-// good enough: either a drone of the depot that is not free can carry them, or
+// good enough: either a drone of the area that is not free can carry them, or
 // none ever will. If the drones cannot be read, the reasons stay.
-func (r *Runner) judgeByAllDrones(ctx context.Context, depot domain.DepotID, memory *Memory, p solver.Problem, unserved []solver.Unserved) {
+func (r *Runner) judgeByAllDrones(ctx context.Context, p cyclePlan, memory *Memory) {
 	needed := false
-	for _, u := range unserved {
-		needed = needed || planner.DependsOnBusyDrones(p, u)
+	for _, u := range p.unserved {
+		needed = needed || planner.DependsOnBusyDrones(p.problem, u)
 	}
 	if !needed {
 		return
@@ -39,14 +38,14 @@ func (r *Runner) judgeByAllDrones(ctx context.Context, depot domain.DepotID, mem
 	ctx, cancel := context.WithTimeout(ctx, dronesTimeout)
 	defer cancel()
 	if memory.readAt.IsZero() || time.Since(memory.readAt) >= dronesRemembered {
-		drones, err := r.store.Fleet(ctx, depot, planner.DroneMemory)
+		drones, err := r.store.Fleet(ctx, p.homes, planner.DroneMemory)
 		if err != nil {
-			r.log.WarnContext(ctx, "depot's drones not read; unserved orders are judged by the free drones only", slog.Any("err", err))
+			r.log.WarnContext(ctx, "area's drones not read; unserved orders are judged by the free drones only", slog.Any("err", err))
 			return
 		}
 		memory.drones, memory.readAt = drones, time.Now()
 	}
-	if err := planner.JudgeByAllDrones(ctx, p, unserved, memory.drones); err != nil {
+	if err := planner.JudgeByAllDrones(ctx, p.problem, p.unserved, memory.drones); err != nil {
 		r.log.WarnContext(ctx, "unserved orders are judged by the free drones only", slog.Any("err", err))
 	}
 }

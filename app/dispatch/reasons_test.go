@@ -155,12 +155,12 @@ type asked struct {
 	err   error
 }
 
-func (s *asked) Fleet(ctx context.Context, depot domain.DepotID, maxSilence time.Duration) ([]domain.Drone, error) {
+func (s *asked) Fleet(ctx context.Context, depots []domain.DepotID, maxSilence time.Duration) ([]domain.Drone, error) {
 	s.times++
 	if s.err != nil {
 		return nil, s.err
 	}
-	return s.Store.Fleet(ctx, depot, maxSilence)
+	return s.Store.Fleet(ctx, depots, maxSilence)
 }
 
 // F-OPT-04: cycles read all drones only if an order needs it, and at most once a

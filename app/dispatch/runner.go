@@ -12,32 +12,30 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/policy"
 )
 
-// Run runs a cycle of each depot every interval until ctx ends. If a cycle takes
+// Run runs a cycle of each area every interval until ctx ends. If a cycle takes
 // longer than the interval the next one follows at once; further ticks are
 // dropped. Failures are logged and the next tick tries again. The error is
-// non-nil only if the depots could not be read at the start.
+// non-nil only if the depots could not be read at the start, or if one of
+// Config.Depots does not exist then.
 //
-// Unless Config.Depots names them, the depots are listed every interval: cycles
-// of an added depot begin, those of a removed depot end after the running one. A
-// depot whose document is malformed does not count as removed. There may be no
-// depot at the start.
+// The depots are listed every interval: cycles of a new area begin, those of an area that
+// is gone end after the running one. A depot whose document is malformed does not count as
+// removed. There may be no depot at the start.
 func (r *Runner) Run(ctx context.Context) error {
-	depots, err := r.DepotIDs(ctx)
+	areas, err := r.Areas(ctx)
 	switch {
 	case errors.Is(err, errNoDepot) && len(r.cfg.Depots) == 0:
 		r.log.WarnContext(ctx, "no cycles until a depot is added", slog.Any("err", err))
 	case err != nil:
 		return err
 	}
-	running := depotLoops{runner: r, loops: map[domain.DepotID]*depotLoop{}}
+	running := areaLoops{runner: r, loops: map[domain.DepotID]*areaLoop{}}
 	defer running.wait()
-	for _, depot := range depots {
-		running.start(ctx, depot)
-	}
-	if len(r.cfg.Depots) > 0 {
-		return nil
+	for _, area := range areas {
+		running.start(ctx, area)
 	}
 	ticker := r.clock.NewTicker(r.cfg.Interval)
 	defer ticker.Stop()
@@ -49,7 +47,7 @@ func (r *Runner) Run(ctx context.Context) error {
 		}
 		known, err := r.store.Depots(meter.WithOperation(ctx, "cycle"))
 		if err != nil && ctx.Err() == nil {
-			r.log.WarnContext(ctx, "depots not read; cycles of the known depots continue", slog.Any("err", err))
+			r.log.WarnContext(ctx, "depots not read; cycles of the known areas continue", slog.Any("err", err))
 		}
 		if malformed := errors.Join(known.Malformed...); malformed != nil {
 			r.log.WarnContext(ctx, "depot document malformed; the depot is neither added nor removed; correct the document", slog.Any("err", malformed))
@@ -58,45 +56,55 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 }
 
-// depotLoops are the loops of all depots of a runner.
-type depotLoops struct {
-	runner *Runner
-	loops  map[domain.DepotID]*depotLoop
+// areasOf names the areas of the depots that this runner plans for.
+func (r *Runner) areasOf(known []domain.Depot) (names []domain.DepotID) {
+	for _, area := range policy.AreasOf(known, r.cfg.AreaRadius) {
+		if len(r.cfg.Depots) == 0 || slices.ContainsFunc(r.cfg.Depots, area.Has) {
+			names = append(names, area.ID())
+		}
+	}
+	return names
 }
 
-type depotLoop struct {
-	stop chan struct{} // closed when the depot is gone
+// areaLoops are the loops of all areas of a runner, by the depot that names the area.
+type areaLoops struct {
+	runner *Runner
+	loops  map[domain.DepotID]*areaLoop
+}
+
+type areaLoop struct {
+	stop chan struct{} // closed when the area is gone
 	done chan struct{} // closed when its last cycle has ended
 	gone bool
 }
 
-func (l depotLoops) start(ctx context.Context, depot domain.DepotID) {
-	loop := &depotLoop{stop: make(chan struct{}), done: make(chan struct{})}
-	l.loops[depot] = loop
+func (l areaLoops) start(ctx context.Context, area domain.DepotID) {
+	loop := &areaLoop{stop: make(chan struct{}), done: make(chan struct{})}
+	l.loops[area] = loop
 	go func() {
 		defer close(loop.done)
-		l.runner.runDepot(ctx, depot, loop.stop)
+		l.runner.runArea(ctx, area, loop.stop)
 	}()
 }
 
-// follow starts loops for new depots and, if the listing is complete, stops those
-// of depots that are gone. A depot that comes back gets a new loop after its old
+// follow starts loops for new areas and, if the listing is complete, stops those
+// of areas that are gone. An area that comes back gets a new loop after its old
 // one has ended.
-func (l depotLoops) follow(ctx context.Context, known firestoretx.Listing[domain.Depot], complete bool) {
+func (l areaLoops) follow(ctx context.Context, known firestoretx.Listing[domain.Depot], complete bool) {
 	exists := map[domain.DepotID]bool{}
 	for _, id := range known.MalformedIDs {
 		exists[domain.DepotID(id)] = true
 	}
-	for _, d := range known.Items {
-		exists[d.ID] = true
-		if l.loops[d.ID] == nil {
-			l.runner.log.InfoContext(ctx, "depot added", slog.String("depot_id", string(d.ID)))
-			l.start(ctx, d.ID)
+	for _, area := range l.runner.areasOf(known.Items) {
+		exists[area] = true
+		if l.loops[area] == nil {
+			l.runner.log.InfoContext(ctx, "planning area added", slog.String("depot_id", string(area)))
+			l.start(ctx, area)
 		}
 	}
 	for id, loop := range l.loops {
 		if complete && !loop.gone && !exists[id] {
-			l.runner.log.InfoContext(ctx, "depot removed", slog.String("depot_id", string(id)))
+			l.runner.log.InfoContext(ctx, "planning area removed", slog.String("depot_id", string(id)))
 			loop.gone = true
 			close(loop.stop)
 		}
@@ -108,7 +116,7 @@ func (l depotLoops) follow(ctx context.Context, known firestoretx.Listing[domain
 	}
 }
 
-func (l depotLoops) wait() {
+func (l areaLoops) wait() {
 	for _, loop := range l.loops {
 		<-loop.done
 	}
@@ -116,10 +124,10 @@ func (l depotLoops) wait() {
 
 var errNoDepot = errors.New("the store has no depots; add one first")
 
-// DepotIDs returns the depots whose cycles this runner runs. Malformed depot
-// documents are logged and skipped. The error says that no depot can be read, or
-// that one of Config.Depots does not exist.
-func (r *Runner) DepotIDs(ctx context.Context) ([]domain.DepotID, error) {
+// Areas names the areas whose cycles this runner runs, each by one of its depots.
+// Malformed depot documents are logged and skipped. The error says that no depot can be
+// read, or that one of Config.Depots does not exist.
+func (r *Runner) Areas(ctx context.Context) ([]domain.DepotID, error) {
 	depots, err := r.store.Depots(ctx)
 	if err != nil {
 		return nil, err
@@ -131,19 +139,12 @@ func (r *Runner) DepotIDs(ctx context.Context) ([]domain.DepotID, error) {
 	if len(known) == 0 {
 		return nil, errors.Join(errNoDepot, malformed)
 	}
-	if len(r.cfg.Depots) == 0 {
-		ids := make([]domain.DepotID, len(known))
-		for i, d := range known {
-			ids[i] = d.ID
-		}
-		return ids, nil
-	}
 	for _, id := range r.cfg.Depots {
 		if !slices.ContainsFunc(known, func(d domain.Depot) bool { return d.ID == id }) {
 			return nil, errors.Join(fmt.Errorf("the store has no depot %q", id), malformed)
 		}
 	}
-	return r.cfg.Depots, nil
+	return r.areasOf(known), nil
 }
 
 // isClockWrong reports whether a cycle took no lock because the local clock is wrong.
@@ -152,23 +153,25 @@ func isClockWrong(err error) bool {
 	return wrong
 }
 
-// runDepot runs the depot's cycles until ctx ends, or until stop is closed and
+// runArea runs an area's cycles until ctx ends, or until stop is closed and
 // the running cycle has ended.
-func (r *Runner) runDepot(ctx context.Context, depot domain.DepotID, stop <-chan struct{}) {
+func (r *Runner) runArea(ctx context.Context, area domain.DepotID, stop <-chan struct{}) {
 	ticker := r.clock.NewTicker(r.cfg.Interval)
 	defer ticker.Stop()
 	memory := r.NewMemory()
 	for {
 		began := time.Now()
-		_, err := r.Once(ctx, depot, memory)
+		_, err := r.Once(ctx, area, memory)
 		switch {
 		case err == nil:
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, ErrLocked):
-			r.log.DebugContext(ctx, "cycle skipped", slog.String("depot_id", string(depot)))
+			r.log.DebugContext(ctx, "cycle skipped", slog.String("depot_id", string(area)))
+		case isOtherArea(err): // this loop is about to be stopped
+			r.log.InfoContext(ctx, "cycle skipped", slog.String("depot_id", string(area)), slog.Any("err", err))
 		case isClockWrong(err):
-			r.log.WarnContext(ctx, "cycle skipped: this process's clock is wrong", slog.String("depot_id", string(depot)), slog.Any("err", err))
+			r.log.WarnContext(ctx, "cycle skipped: this process's clock is wrong", slog.String("depot_id", string(area)), slog.Any("err", err))
 		default:
 			if r.cfg.OnFailure != nil {
 				r.cfg.OnFailure(err)

@@ -131,7 +131,7 @@ func (s *State) withoutCycle(depot domain.DepotID, waits time.Time) time.Time {
 		return since
 	}
 	for _, c := range s.Cycles {
-		if c.DepotID == depot && c.StartedAt.After(since) && planned(c.Outcome) {
+		if c.PlannedFor(depot) && c.StartedAt.After(since) && planned(c.Outcome) {
 			since = c.StartedAt
 		}
 	}

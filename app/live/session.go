@@ -353,14 +353,7 @@ func (s *session) recountWaits() {
 		}
 	}
 	before := s.waits
-	s.waits = domain.Waits{}
-	for id := range s.state.Depots {
-		if c, is := latest[id]; is {
-			s.waits.AddDepot(id, &c)
-		} else {
-			s.waits.AddDepot(id, nil)
-		}
-	}
+	s.waits = domain.WaitsOf(slices.Collect(maps.Keys(s.state.Depots)), latest)
 	for _, o := range s.state.Orders {
 		if o.Waits() && !reflect.DeepEqual(before.Of(o), s.waits.Of(o)) {
 			s.showOrder(o)

@@ -15,8 +15,8 @@ const maxFlightMinutes = 1e6
 // solver's default cruise speed: the reported speed is the present one.
 func ProblemOf(s domain.Snapshot, now time.Time, params solver.Params) solver.Problem {
 	p := solver.Problem{Now: now, Params: params, Drones: dronesOf(s.Drones)}
-	if s.Depot.ID != "" {
-		p.Depots = []solver.Depot{{ID: string(s.Depot.ID), At: location(s.Depot.Position)}}
+	for _, d := range s.Depots() {
+		p.Depots = append(p.Depots, solver.Depot{ID: string(d.ID), At: location(d.Position)})
 	}
 	for _, w := range s.Warehouses {
 		p.Warehouses = append(p.Warehouses, solver.Warehouse{

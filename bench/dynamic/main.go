@@ -21,6 +21,11 @@
 //	go run ./bench/dynamic --drones 100 --orders 500
 //	go run ./bench/dynamic --drones 1000 --orders 5000 --solve-limit 8s
 //
+// With --depots it compares fleets of several depots with a fleet of one depot and the
+// same drones, without servers, and counts the decisions that were refused:
+//
+//	go run ./bench/dynamic --depots 2,3 --apart 1,6 --seeds 1,2,3,4,5
+//
 // The other runs fail if, with some seed, the dispatcher delivered a CRITICAL order late and
 // a baseline delivered as many in time, or if an invariant broke.
 package main
@@ -55,6 +60,9 @@ type command struct {
 	Orders          int           `help:"Plan one cycle of this many orders for each seed instead of hours, with half of the drones away from the depot." default:"0" check:"min 0 max 100000"`
 	SolveLimit      time.Duration `help:"With --orders: bound the search by this machine time instead of by steps." default:"0s" check:"min 0s"`
 	Away            float64       `help:"Offline: share of the drones that wait at hospitals instead of at their depot." default:"0" check:"min 0 max 1"`
+	Depots          []int         `help:"Compare fleets of this many depots in a row with one depot that has the same drones, without servers." placeholder:"N,..."`
+	Apart           []float64     `help:"With --depots: kilometres from one depot to the next." default:"1,6"`
+	AreaRadius      []float64     `help:"With --depots: the optimizer's --area-radius in turn, in km." default:"0,3"`
 	Burst           float64       `help:"Offline: factor by which orders are denser in 6 of every 30 minutes." default:"1" check:"min 1"`
 }
 
@@ -86,12 +94,30 @@ func (c *command) Check(r *config.Report) {
 	if len(c.Seeds) == 0 {
 		r.Refuse("seeds", "is empty; give whole numbers of 0 or more, such as 1,2,3")
 	}
+	for _, n := range c.Depots {
+		if n < 2 || n > 100 {
+			r.Refuse("depots", "has %d; give 2 to 100 depots", n)
+		}
+	}
+	for _, km := range c.Apart {
+		if !(km >= 0 && km <= 100) {
+			r.Refuse("apart", "has %v; give 0 to 100 km", km)
+		}
+	}
+	for _, km := range c.AreaRadius {
+		if !(km >= 0 && km <= 100) {
+			r.Refuse("area-radius", "has %v; give 0 to 100 km", km)
+		}
+	}
 }
 
 // Run runs every method on every seed and prints a row for each.
 func (c *command) Run(ctx context.Context) error {
 	if c.Orders > 0 {
 		return c.snapshots(ctx)
+	}
+	if len(c.Depots) > 0 {
+		return c.areas(ctx)
 	}
 	compared, run := methods, c.real
 	if c.Offline {

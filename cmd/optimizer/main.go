@@ -30,8 +30,8 @@ import (
 )
 
 type grammar struct {
-	Run     runCommand       `cmd:"" serves:"" settings:"" help:"Run a solve cycle of every depot every interval."`
-	Once    onceCommand      `cmd:"" settings:"" help:"Run one solve cycle of every depot and end, for a scheduler."`
+	Run     runCommand       `cmd:"" serves:"" settings:"" help:"Run a solve cycle of every planning area every interval."`
+	Once    onceCommand      `cmd:"" settings:"" help:"Run one solve cycle of every planning area and end, for a scheduler."`
 	Solve   solveCommand     `cmd:"" help:"Plan a snapshot from a file (--in) or from the past (--at); publishes nothing."`
 	Version kong.VersionFlag `help:"Print the version."`
 }
@@ -49,6 +49,11 @@ func (r stopFlags) params() solver.Params {
 	return solver.Params{PickupService: r.Service, DeliveryService: r.Service}
 }
 
+// areaFlags holds the flag that groups depots.
+type areaFlags struct {
+	AreaRadius float64 `help:"Depots at most this many km apart are planned by one cycle; 0 plans each alone. Give all optimizers the same." default:"3" placeholder:"KM" check:"min 0 max 100"`
+}
+
 // cycles holds the flags of the commands that run cycles.
 type cycles struct {
 	cli.Connection
@@ -56,7 +61,8 @@ type cycles struct {
 	cli.Logging
 	cli.Watching
 	stopFlags
-	Depot      []string      `help:"Depots to plan for; default all." placeholder:"ID" check:"id"`
+	Depot []string `help:"Depots to plan for, with their areas; default all." placeholder:"ID" check:"id"`
+	areaFlags
 	SolveLimit time.Duration `help:"How long one cycle may search. Decisions from a snapshot older than two minutes are refused." default:"8s" check:"over 0s max 100s"`
 	LockTTL    time.Duration `help:"How long a crashed cycle blocks the next. A running one extends its lock while it searches." default:"15s" name:"lock-ttl" check:"min 1s max 5m"`
 	Format     wire.Format   `help:"Form of published messages: protobuf or json." default:"protobuf" enum:"protobuf,json"`
@@ -95,21 +101,21 @@ func (c *runCommand) Run(ctx context.Context) error {
 	})
 }
 
-// Run runs one cycle of every depot. It skips a depot whose cycle another process runs,
+// Run runs one cycle of every area. It skips an area whose cycle another process runs,
 // and fails if the clock of this process is wrong.
 func (c *onceCommand) Run(ctx context.Context) error {
 	return c.with(ctx, 0, func(p *planning) error {
-		depots, err := p.runner.DepotIDs(ctx)
+		areas, err := p.runner.Areas(ctx)
 		errs := []error{err}
-		for _, depot := range depots {
-			_, err := p.runner.Once(ctx, depot, nil)
+		for _, area := range areas {
+			_, err := p.runner.Once(ctx, area, nil)
 			if errors.Is(err, dispatch.ErrLocked) {
-				tell("depot %s: another cycle is running; skipped", depot)
+				tell("depot %s: another cycle is running; skipped", area)
 				err = nil
 			}
 			errs = append(errs, err)
 			if _, clockWrong := errors.AsType[*lock.ClockSkewError](err); clockWrong {
-				break // for every depot
+				break // for every area
 			}
 		}
 		return errors.Join(errs...)
@@ -165,7 +171,7 @@ func (c *cycles) with(ctx context.Context, interval time.Duration, f func(*plann
 func (c *cycles) runner(p *planning, publisher *pubsubio.Publisher, interval time.Duration, tracing trace.TracerProvider) *dispatch.Runner {
 	cfg := dispatch.Config{
 		Interval: interval, LockTTL: c.LockTTL, SolveLimit: c.SolveLimit, Seed: uint64(time.Now().UnixNano()),
-		Params: c.params(),
+		Params: c.params(), AreaRadius: c.AreaRadius,
 		Holder: cli.Instance(), Tracing: tracing,
 	}
 	for _, id := range c.Depot {

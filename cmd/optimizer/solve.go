@@ -32,9 +32,10 @@ import (
 type solveCommand struct {
 	cli.Connection
 	stopFlags
-	In         string        `help:"Snapshot to plan: an OptimizationSnapshot as JSON or protobuf, - for standard input." xor:"source" placeholder:"FILE"`
-	At         time.Time     `help:"Plan what Firestore held at this time instead (RFC 3339): within the last hour or, with point-in-time recovery, at a whole minute of the last seven days." xor:"source" placeholder:"TIME"`
-	Depot      string        `help:"Depot to plan for, with --at; default the only one." placeholder:"ID"`
+	In    string    `help:"Snapshot to plan: an OptimizationSnapshot as JSON or protobuf, - for standard input." xor:"source" placeholder:"FILE"`
+	At    time.Time `help:"Plan what Firestore held at this time instead (RFC 3339): within the last hour or, with point-in-time recovery, at a whole minute of the last seven days." xor:"source" placeholder:"TIME"`
+	Depot string    `help:"Depot to plan for, with its area and with --at; default the only area." placeholder:"ID"`
+	areaFlags
 	Out        string        `help:"Write the plan to this file, as JSON, - for standard output, instead of the table." placeholder:"FILE"`
 	GeoJSON    string        `help:"Write routes and stops to this file, as GeoJSON for a map, - for standard output, instead of the table." name:"geojson" placeholder:"FILE"`
 	SolveLimit time.Duration `help:"How long to search." default:"8s" check:"over 0s"`
@@ -226,8 +227,8 @@ func (c *solveCommand) snapshotFromFirestore(ctx context.Context) (domain.Snapsh
 			return domain.Snapshot{}, malformed
 		case n == 0:
 			return domain.Snapshot{}, errors.New("the store has no depots; write a document depots/ID with a name and a position, as docs/deploy.md shows")
-		case n > 1:
-			return domain.Snapshot{}, fmt.Errorf("the store has %d depots; name one with --depot", n)
+		case len(policy.AreasOf(depots.Items, c.AreaRadius)) > 1:
+			return domain.Snapshot{}, fmt.Errorf("the store has %d depots in several areas; name one with --depot", n)
 		}
 		if malformed != nil {
 			leftOut(malformed)
@@ -239,7 +240,7 @@ func (c *solveCommand) snapshotFromFirestore(ctx context.Context) (domain.Snapsh
 		tell("only whole minutes can be read beyond the last hour; planning %s", at.Format(time.RFC3339))
 	}
 	offered := policy.DefaultDronePolicy()
-	snap, err := store.Snapshot(ctx, firestoretx.SnapshotRequest{Depot: depot, At: at, MinBattery: offered.MinBattery, MaxSilence: offered.MaxSilence,
+	snap, err := store.Snapshot(ctx, firestoretx.SnapshotRequest{Depot: depot, AreaRadius: c.AreaRadius, At: at, MinBattery: offered.MinBattery, MaxSilence: offered.MaxSilence,
 		OnMalformed: leftOut})
 	return snap, unreadable(err, depot, at)
 }

@@ -132,12 +132,12 @@ func (r *replay) reach(stop domain.Waypoint) {
 	}
 }
 
-// snapshot is what a cycle of the depot reads now.
-func (r *replay) snapshot(depot domain.Depot, pending []*domain.Order) domain.Snapshot {
-	s := domain.Snapshot{Time: r.now, ReadTime: r.now, Depot: depot, Warehouses: r.world.Warehouses}
+// snapshot is what a cycle of the area reads now.
+func (r *replay) snapshot(area domain.Area, pending []*domain.Order) domain.Snapshot {
+	s := domain.Snapshot{Time: r.now, ReadTime: r.now, Depot: area.Depots[0], Neighbours: area.Depots[1:], Warehouses: r.world.Warehouses}
 	for i := range r.drones {
 		t := &r.drones[i]
-		if t.mission != nil || t.report.Status != domain.DroneIdle || t.report.Battery <= 20 || t.static.HomeDepotID != depot.ID {
+		if t.mission != nil || t.report.Status != domain.DroneIdle || t.report.Battery <= 20 || !area.Has(t.static.HomeDepotID) {
 			continue
 		}
 		d := t.static
@@ -152,8 +152,13 @@ func (r *replay) snapshot(depot domain.Depot, pending []*domain.Order) domain.Sn
 	return s
 }
 
+// takenError says that another area's cycle has given an order to a drone.
+type takenError struct{ order domain.OrderID }
+
+func (e *takenError) Error() string { return fmt.Sprintf("order %s is not pending", e.order) }
+
 // assign turns a decision into a mission; the drone hears of it after the
-// latency.
+// latency. It changes nothing beside an error.
 func (r *replay) assign(d domain.Decision, latency time.Duration) error {
 	for i := range r.drones {
 		t := &r.drones[i]
@@ -163,6 +168,11 @@ func (r *replay) assign(d domain.Decision, latency time.Duration) error {
 		if t.mission != nil {
 			return fmt.Errorf("drone %s already has a mission", d.DroneID)
 		}
+		for _, id := range d.OrderIDs {
+			if order := r.orders[id]; order == nil || order.Status != domain.OrderPending {
+				return &takenError{id}
+			}
+		}
 		t.mission = &domain.Mission{
 			ID: domain.MissionID("M-" + d.ID), DroneID: d.DroneID, OrderIDs: d.OrderIDs, Route: d.Route,
 			Status: domain.MissionActive, StartTime: r.now,
@@ -170,9 +180,6 @@ func (r *replay) assign(d domain.Decision, latency time.Duration) error {
 		r.flownKm += t.mission.PlannedKm()
 		for _, id := range d.OrderIDs {
 			order := r.orders[id]
-			if order == nil || order.Status != domain.OrderPending {
-				return fmt.Errorf("order %s of drone %s is not pending", id, d.DroneID)
-			}
 			order.Status, order.AssignedDroneID = domain.OrderAssigned, d.DroneID
 		}
 		t.command = &domain.Command{Mission: *t.mission, ExpiresAt: r.now.Add(time.Hour)}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
 )
 
@@ -16,6 +15,9 @@ type Result struct {
 	FlownKm    float64
 	Delivered  int
 	Missions   int
+	// Refused is how many decisions came too late for one of their orders: another area's
+	// cycle had given it to a drone.
+	Refused int
 	// Busy is the mean share of the drones that fly or charge.
 	Busy float64
 	// IdleMean and WaitingMean are the mean numbers of drones and orders in a
@@ -35,10 +37,9 @@ type Class struct {
 	Lateness, Wait, Oldest time.Duration
 }
 
-func (r *Result) observe(s domain.Snapshot, planned planner.Result) {
+func (r *Result) observe(s domain.Snapshot) {
 	r.IdleMean += float64(len(s.Drones))
 	r.WaitingMean += float64(len(s.Orders))
-	r.Missions += len(planned.Plan.Routes)
 }
 
 // score computes the result at the end of a day.

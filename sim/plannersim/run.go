@@ -2,16 +2,20 @@ package plannersim
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
 )
 
-// Run replays the scenario. Each depot's cycles use one planner, made by
-// newPlanner. It fails if the scenario is invalid, the planner fails, or a
-// decision names a drone or an order that is not free.
+// Run replays the scenario. Each area's cycles use one planner, made by
+// newPlanner. The cycles of all areas begin at once: what two of them decide about one order
+// is refused the second time. It fails if the scenario is invalid, the planner fails, or a
+// decision names a drone or an order that was not in its snapshot.
 func Run(ctx context.Context, s Scenario, newPlanner func() *planner.Planner) (Result, error) {
 	if err := s.Validate(); err != nil {
 		return Result{}, fmt.Errorf("scenario: %w", err)
@@ -25,7 +29,8 @@ func Run(ctx context.Context, s Scenario, newPlanner func() *planner.Planner) (R
 	if err != nil {
 		return Result{}, err
 	}
-	planners := make([]*planner.Planner, len(w.Depots))
+	areas := policy.AreasOf(w.Depots, s.AreaRadius)
+	planners := make([]*planner.Planner, len(areas))
 	for i := range planners {
 		planners[i] = newPlanner()
 	}
@@ -40,8 +45,12 @@ func Run(ctx context.Context, s Scenario, newPlanner func() *planner.Planner) (R
 			arrived++
 		}
 		if r.now.Sub(begin)%s.Interval == 0 {
-			for i, depot := range w.Depots {
-				if err := r.runCycle(ctx, &result, planners[i], depot, pending, s.Latency); err != nil {
+			snaps := make([]domain.Snapshot, len(areas))
+			for i, area := range areas {
+				snaps[i] = r.snapshot(area, pending)
+			}
+			for i, snap := range snaps {
+				if err := r.runCycle(ctx, &result, planners[i], snap, s.Latency); err != nil {
 					return result, fmt.Errorf("%s: %w", r.now.Sub(begin), err)
 				}
 			}
@@ -63,21 +72,26 @@ func stillPending(orders []*domain.Order) []*domain.Order {
 	return kept
 }
 
-func (r *replay) runCycle(ctx context.Context, result *Result, p *planner.Planner, depot domain.Depot, pending []*domain.Order, latency time.Duration) error {
-	snap := r.snapshot(depot, pending)
+func (r *replay) runCycle(ctx context.Context, result *Result, p *planner.Planner, snap domain.Snapshot, latency time.Duration) error {
 	result.Cycles++
-	snap.CycleID = domain.CycleID(fmt.Sprintf("%s-%d", depot.ID, result.Cycles))
+	snap.CycleID = domain.CycleID(fmt.Sprintf("%s-%d", snap.Depot.ID, result.Cycles))
 	began := time.Now()
 	planned, err := p.PlanSnapshot(ctx, snap, r.now.Add(latency))
 	result.Slowest = max(result.Slowest, time.Since(began))
 	if err != nil {
 		return err
 	}
-	result.observe(snap, planned)
+	result.observe(snap)
 	for _, d := range planner.DecisionsOf(planned.Plan, snap) {
-		if err := r.assign(d, latency); err != nil {
+		err := r.assign(d, latency)
+		if taken := (*takenError)(nil); errors.As(err, &taken) && slices.ContainsFunc(snap.Orders, func(o domain.Order) bool { return o.ID == taken.order }) {
+			result.Refused++
+			continue
+		}
+		if err != nil {
 			return err
 		}
+		result.Missions++
 	}
 	return nil
 }

@@ -33,6 +33,8 @@ type Scenario struct {
 	// Away is the share of the drones, from 0 to 1, that wait at a hospital instead
 	// of at their depot. Once one has landed and is charged it flies there.
 	Away float64
+	// AreaRadius groups the world's depots into planning areas, in km; see policy.AreasOf.
+	AreaRadius float64
 	// Interval between cycles; default 10 s.
 	Interval time.Duration
 	// Latency from a cycle's snapshot until the drones begin; default 3 s.

@@ -1,0 +1,93 @@
+package firestoretx_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// F-ARE-01, F-ARE-02: the snapshot of any depot of an area has the area's depots and their
+// drones, and is named by the first of them; a depot farther away has its own.
+func TestStore_SnapshotIsOfAnArea(t *testing.T) {
+	f := newFleet(t)
+	north := func(id domain.DepotID, metres float64) domain.Depot {
+		return domain.Depot{ID: id, Position: domain.Position{Lat: depot.Position.Lat + metres/111_190, Lon: depot.Position.Lon}}
+	}
+	depots := []domain.Depot{north("A-NEAR", 1000), north("FAR", 20_000)}
+	var drones []domain.Drone
+	for i := range 40 { // more depots than one query can name
+		d := north(domain.DepotID(fmt.Sprintf("ROW-%02d", i)), float64(-100*i))
+		depots = append(depots, d)
+		drones = append(drones, domain.Drone{ID: domain.DroneID(fmt.Sprintf("OF-%s", d.ID)), HomeDepotID: d.ID, Position: d.Position})
+	}
+	drones = append(drones, domain.Drone{ID: "OF-NEAR", HomeDepotID: "A-NEAR"}, domain.Drone{ID: "OF-FAR", HomeDepotID: "FAR"})
+	if err := f.Setup(t.Context(), depots, nil, drones); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range drones {
+		f.mustReport(t, idle(d.ID, f.now))
+	}
+	for asked, want := range map[domain.DepotID]struct {
+		area           domain.DepotID
+		depots, drones int
+	}{depot.ID: {"A-NEAR", 42, 41}, "A-NEAR": {"A-NEAR", 42, 41}, "ROW-39": {"A-NEAR", 42, 41}, "FAR": {"FAR", 1, 1}} {
+		snap, err := f.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: asked, AreaRadius: 3, MaxSilence: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if snap.Depot.ID != want.area || len(snap.Depots()) != want.depots || len(snap.Drones) != want.drones || snap.Alone {
+			t.Errorf("asked for %s: area %s with %d depots and %d drones, alone %t; want %+v", asked, snap.Depot.ID, len(snap.Depots()), len(snap.Drones), snap.Alone, want)
+		}
+		fleet, err := f.Fleet(t.Context(), domain.Area{Depots: snap.Depots()}.DepotIDs(), time.Hour)
+		if err != nil || len(fleet) != want.drones {
+			t.Errorf("asked for %s: a fleet of %d, %v", asked, len(fleet), err)
+		}
+	}
+	snap, err := f.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: depot.ID, AreaRadius: 100, MaxSilence: time.Hour})
+	if err != nil || !snap.Alone || len(snap.Drones) != len(drones) {
+		t.Errorf("one area of all depots: alone %t, %d drones, %v", snap.Alone, len(snap.Drones), err)
+	}
+	if alone, err := f.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: depot.ID, MaxSilence: time.Hour}); err != nil || alone.Depot != depot || len(alone.Neighbours) > 0 {
+		t.Errorf("without a radius %v %v, %v", alone.Depot, alone.Neighbours, err)
+	}
+}
+
+// F-ARE-03, F-OPT-06, F-ORD-05: the depots that an area's cycle planned for do not count
+// as being without cycles, and the area's reasons stand once.
+func TestStore_CyclesCountForAllDepotsOfTheirArea(t *testing.T) {
+	f := newFleet(t)
+	if err := f.Setup(t.Context(), []domain.Depot{{ID: "A"}, {ID: "B"}}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	f.mustOrder(t, "O1")
+	since := f.now.Add(time.Minute)
+	cycle := domain.Cycle{ID: "C1", DepotID: "A", DepotIDs: []domain.DepotID{"A", "B"}, Outcome: domain.CycleEmpty, StartedAt: since.Add(time.Second), SnapshotTime: since.Add(time.Second), Orders: 1,
+		Unserved: []domain.UnservedOrder{{OrderID: "O1", Reason: "no_drone_free"}}}
+	for _, c := range []domain.Cycle{{ID: "C0", DepotID: "B", Outcome: domain.CycleEmpty, StartedAt: since.Add(-time.Hour)}, cycle} {
+		if err := f.RecordCycle(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if stored, err := f.Cycle(t.Context(), "C1"); err != nil || !slices.Equal(stored.DepotIDs, cycle.DepotIDs) {
+		t.Errorf("stored %v, %v", stored.DepotIDs, err)
+	}
+	idle, err := f.IdleDepots(t.Context(), since)
+	if err != nil || !slices.Equal(idle, []domain.DepotID{depot.ID}) {
+		t.Errorf("without cycles are %v, %v", idle, err)
+	}
+	waits, _, err := f.Waits(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var named []domain.DepotID
+	for _, w := range waits.Depots() {
+		named = append(named, w.DepotID)
+	}
+	if slices.Sort(named); !slices.Equal(named, []domain.DepotID{"A", depot.ID}) {
+		t.Errorf("areas that give reasons: %v", named)
+	}
+}

@@ -1,0 +1,25 @@
+package domain
+
+import "slices"
+
+// Area is a planning area: depots that are planned for by one cycle, because their drones
+// serve the same orders. Its depots are ordered by id; there is at least one.
+type Area struct{ Depots []Depot }
+
+// ID names the area: it is the first of its depots' ids, and that of the depot whose
+// lock admits the area's cycles.
+func (a Area) ID() DepotID { return a.Depots[0].ID }
+
+// DepotIDs are the ids of the area's depots.
+func (a Area) DepotIDs() []DepotID {
+	ids := make([]DepotID, len(a.Depots))
+	for i, d := range a.Depots {
+		ids[i] = d.ID
+	}
+	return ids
+}
+
+// Has reports whether a depot is of the area.
+func (a Area) Has(id DepotID) bool {
+	return slices.ContainsFunc(a.Depots, func(d Depot) bool { return d.ID == id })
+}
