@@ -1,8 +1,10 @@
 package firestoretx_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -89,5 +91,99 @@ func TestStore_CyclesCountForAllDepotsOfTheirArea(t *testing.T) {
 	}
 	if slices.Sort(named); !slices.Equal(named, []domain.DepotID{"A", depot.ID}) {
 		t.Errorf("areas that give reasons: %v", named)
+	}
+}
+
+// planned is what the cycles of all areas would plan with at one time: how often each depot
+// and each drone is in an area's snapshot, read with one of the radii in turn.
+func planned(t *testing.T, f *fleet, at time.Time, depots []domain.DepotID, radii ...float64) map[string]int {
+	t.Helper()
+	seen, areas := map[string]int{}, map[string]bool{}
+	for i, id := range depots {
+		radius := radii[i%len(radii)]
+		snap, err := f.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: id, At: at, AreaRadius: radius, MaxSilence: time.Hour})
+		if errors.Is(err, firestoretx.ErrNotFound) {
+			continue // there was no such depot then
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := fmt.Sprint(snap.Depot.ID, radius)
+		if areas[name] {
+			continue
+		}
+		areas[name] = true
+		for _, d := range snap.Depots() {
+			seen["depot "+string(d.ID)]++
+		}
+		for _, d := range snap.Drones {
+			seen["drone "+string(d.ID)]++
+		}
+	}
+	return seen
+}
+
+// twice are those that are planned by more than one area.
+func twice(seen map[string]int) (list []string) {
+	for what, n := range seen {
+		if n > 1 {
+			list = append(list, what)
+		}
+	}
+	return list
+}
+
+// F-ARE-02: while depots come, move and go, no depot and no drone is in two areas at one
+// read time. Optimizers with different radii break that, and the check notices.
+func TestStore_AreasNeverOverlapAtOneTime(t *testing.T) {
+	f := newFleet(t)
+	var ids []domain.DepotID
+	var drones []domain.Drone
+	for i := range 6 {
+		id := domain.DepotID(fmt.Sprint("DEPOT-", i))
+		ids = append(ids, id)
+		drones = append(drones, domain.Drone{ID: domain.DroneID("OF-" + id), HomeDepotID: id})
+	}
+	if err := f.Setup(t.Context(), nil, nil, drones); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range drones {
+		f.mustReport(t, idle(d.ID, f.now))
+	}
+	var times []time.Time
+	for round := range 5 {
+		var writers sync.WaitGroup
+		for i, id := range ids {
+			writers.Go(func() {
+				at := depot.Position
+				at.Lat += float64((i*(round+1))%5) / 60 // kilometres apart, elsewhere in each round
+				if (i+round)%4 == 3 {
+					if _, err := f.client.Doc("depots/" + string(id)).Delete(t.Context()); err != nil {
+						t.Error(err)
+					}
+				} else if err := f.Setup(t.Context(), []domain.Depot{{ID: id, Position: at}}, nil, nil); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		for range 3 { // while they write
+			doc, err := f.client.Doc("depots/none").Get(t.Context())
+			if doc == nil {
+				t.Fatal(err)
+			}
+			times = append(times, doc.ReadTime)
+		}
+		writers.Wait()
+	}
+	for _, at := range times {
+		if list := twice(planned(t, f, at, ids, 3)); len(list) > 0 {
+			t.Errorf("in two areas at %s: %v", at, list)
+		}
+	}
+	if err := f.Setup(t.Context(), []domain.Depot{{ID: ids[0], Position: depot.Position}, {ID: ids[1], Position: depot.Position}}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if list := twice(planned(t, f, time.Time{}, []domain.DepotID{ids[1], ids[0]}, 0, 3)); len(list) == 0 {
+		t.Error("the check does not notice optimizers with different radii")
 	}
 }
