@@ -88,8 +88,10 @@ const streamRetry = 10 * time.Second
 func (a *API) limit(w http.ResponseWriter, r *http.Request, caller string, b ratelimit.Budget, wait time.Duration) {
 	a.meter.Limited(string(b)).Inc()
 	seconds := int(max(1, (wait+time.Second-1)/time.Second))
-	detail := fmt.Sprintf("%s reads too often; wait %d s (--rate-reads)", caller, seconds)
+	var detail string
 	switch b {
+	case ratelimit.Reads:
+		detail = fmt.Sprintf("%s reads too often; wait %d s (--rate-reads)", caller, seconds)
 	case ratelimit.Commands:
 		detail = fmt.Sprintf("%s sends commands too often; wait %d s (--rate-commands)", caller, seconds)
 	case ratelimit.Streams:
