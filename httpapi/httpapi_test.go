@@ -480,7 +480,7 @@ func TestAPI_ShowsEveryFieldOfADocument(t *testing.T) {
 			"amendsMissionId": "M-9", "amendsRevision": 2, "revision": 3, "addedOrderIds": []any{"O3"}, "releasedOrderIds": []any{"O4"},
 		}},
 		{"cycles/C1", entity.Cycle{}, map[string]any{
-			"depotId": "DEPOT-1", "outcome": "PUBLISHED", "detail": "a test", "fence": "000000000000017", "holder": "h", "objective": "none",
+			"depotId": "DEPOT-1", "depotIds": []any{"DEPOT-1", "DEPOT-2"}, "outcome": "PUBLISHED", "detail": "a test", "fence": "000000000000017", "holder": "h", "objective": "none",
 			"snapshotTime": at(1), "startedAt": at(2), "endedAt": at(3), "drones": 1, "orders": 2, "missions": 3, "assigned": 4,
 			"readMs": 5, "solveMs": 6, "publishMs": 7, "distanceKm": 8.5, "leftOut": []any{"order O9"},
 			"unserved": []any{map[string]any{

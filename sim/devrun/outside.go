@@ -112,7 +112,6 @@ func commandsAgain(active []domain.Mission, known map[domain.DroneID]domain.Dron
 		if !known[m.DroneID].MissionAcked {
 			continue // the drone has not received its command yet
 		}
-		m.Route = m.Route[min(m.ReachedStops, len(m.Route)):]
 		commands = append(commands, domain.Command{Mission: m, ExpiresAt: now.Add(time.Hour)})
 	}
 	return commands

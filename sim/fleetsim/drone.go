@@ -182,7 +182,10 @@ func (d Drone) start(c domain.Command) Drone {
 	m := c.Mission
 	d.expires, d.revision = c.ExpiresAt, m.RouteRevision
 	d.mission, d.startedAt = m.ID, m.StartTime
-	d.route, d.next = d.endingAtHome(m.Route), 0
+	// A message names no reached stops; a command that puts the drone back on the mission
+	// does.
+	d.route = d.endingAtHome(m.Route)
+	d.next = min(m.ReachedStops, len(d.route)-1)
 	d.dwelling, d.charging = false, false
 	return d
 }
