@@ -206,7 +206,7 @@ func TestBackend_HistoriesAreLinearizable(t *testing.T) {
 			w.Play(clients)
 			verdict, why := recorder.Check(time.Minute)
 			// A slow server gives a broken backend few chances.
-			for range 10 {
+			for range 40 {
 				if verdict == row.want || row.want != history.Violated {
 					break
 				}
