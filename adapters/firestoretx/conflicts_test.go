@@ -299,7 +299,7 @@ func TestStore_SweepReportsMissionsItCannotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	faults.Add(fault.Rule{RPC: "BatchGetDocuments", NamePrefix: "missions/" + string(mission), Times: 1, Do: fault.Fail(codes.OutOfRange)})
-	if _, err := f.Sweep(t.Context()); err == nil {
+	if _, err := f.Sweep(t.Context(), nil); err == nil {
 		t.Error("the sweep returns no error")
 	}
 }

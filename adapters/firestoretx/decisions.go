@@ -104,7 +104,7 @@ func (t *txn) readDecisionState(d domain.Decision) (policy.DecisionState, error)
 }
 
 // addAmended reads the mission that a decision amends, from its document, and those of its
-// orders that the decision does not list; nil if there is no such mission.
+// orders that the decision does not list; nil if the mission does not exist.
 func (t *txn) addAmended(snap *firestore.DocumentSnapshot) (*domain.Mission, error) {
 	if !snap.Exists() {
 		return nil, nil

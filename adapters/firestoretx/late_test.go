@@ -162,12 +162,12 @@ func TestStore_SweepEndsAParkedMission(t *testing.T) {
 	f := newLateFleet(t)
 	f.says("D1", 60, domain.DroneIdle, "", depot.Position)
 	f.advance(94)
-	if _, err := f.Sweep(t.Context()); err != nil {
+	if _, err := f.Sweep(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	f.expect(domain.OrderAssigned, false, domain.MissionActive, 1)
 	f.advance(95)
-	if result, err := f.Sweep(t.Context()); err != nil || result.MissionsFailed != 1 {
+	if result, err := f.Sweep(t.Context(), nil); err != nil || result.MissionsFailed != 1 {
 		t.Fatal(result, err)
 	}
 	f.expect(domain.OrderPending, false, domain.MissionFailed, 1)

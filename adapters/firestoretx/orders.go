@@ -109,16 +109,6 @@ func (s *Store) CancelOrder(ctx context.Context, id domain.OrderID, why string) 
 		})
 }
 
-// SweepOrder marks an open order past its deadline.
-func (s *Store) SweepOrder(ctx context.Context, id domain.OrderID) error {
-	return s.changeOrder(ctx, id, alone, func(o *domain.Order, _ *policy.Binding, now time.Time) (policy.Change, error) {
-		if o == nil {
-			return policy.Change{}, nil
-		}
-		return policy.SweepOrder(*o, now), nil
-	})
-}
-
 func alone(*domain.Order) bool { return false }
 
 // changeOrder runs decide on an order in one transaction, with its drone and mission

@@ -595,6 +595,27 @@ func TestStore_ForeignFieldsSurvive(t *testing.T) {
 	}
 }
 
+// F-TEL-09: a clock that is set forward between the choice of what to sweep and its
+// transaction changes nothing.
+func TestStore_SweepsNothingByAClockThatWasSet(t *testing.T) {
+	f := newFleet(t)
+	f.mustReport(t, idle("D1", f.now))
+	f.mustOrder(t, "O1")
+	f.mustOrder(t, "O2")
+	mission := f.assign(t, f.decision("DEC-1", "D1", "O1")).MissionID
+	f.now = f.now.Add(2 * time.Hour)
+	result, err := f.Sweep(t.Context(), func() bool { return false })
+	if !errors.Is(err, firestoretx.ErrClockSet) || result != (firestoretx.SweepResult{}) {
+		t.Errorf("swept %+v, %v", result, err)
+	}
+	if m, err := f.Mission(t.Context(), mission); err != nil || m.Status != domain.MissionActive {
+		t.Errorf("mission %+v, %v", m, err)
+	}
+	if o := f.order(t, "O2"); o.Late {
+		t.Errorf("order %+v", o)
+	}
+}
+
 // F-ORD-02, F-OPT-02, F-TEL-09: an order document that another tool created lacks the
 // flags that the snapshot and the sweeper query. Its order is served like any other.
 func TestStore_OrderCreatedByAnotherToolIsOfferedAndSwept(t *testing.T) {
@@ -609,7 +630,7 @@ func TestStore_OrderCreatedByAnotherToolIsOfferedAndSwept(t *testing.T) {
 		t.Errorf("offered %+v, %v", snap.Orders, err)
 	}
 	f.now = f.now.Add(time.Hour)
-	if result, err := f.Sweep(t.Context()); err != nil || result.OrdersLate != 1 {
+	if result, err := f.Sweep(t.Context(), nil); err != nil || result.OrdersLate != 1 {
 		t.Errorf("swept %+v, %v", result, err)
 	}
 	stored, err := ref.Get(t.Context())
@@ -853,7 +874,7 @@ func TestStore_SweepFailsSilentAndStalledMissions(t *testing.T) {
 		}
 	}
 	f.now = f.now.Add(2 * time.Hour)
-	result, err := f.Sweep(t.Context())
+	result, err := f.Sweep(t.Context(), nil)
 	var malformed *firestoretx.MalformedError
 	if !errors.As(err, &malformed) {
 		t.Errorf("error %v, want one that names the malformed documents", err)
@@ -897,7 +918,7 @@ func TestStore_SweepFindsDronesSilentAfterTheirMission(t *testing.T) {
 			}
 			f.mustReport(t, domain.Telemetry{DroneID: "D1", Timestamp: f.now.Add(3 * time.Second), Position: domain.Position{Lat: 48.86, Lon: 2.36}, Battery: 80, Status: last, MissionID: mission})
 			f.now = f.now.Add(time.Hour)
-			if result, err := f.Sweep(t.Context()); err != nil || result != (firestoretx.SweepResult{DronesUnknown: 1}) {
+			if result, err := f.Sweep(t.Context(), nil); err != nil || result != (firestoretx.SweepResult{DronesUnknown: 1}) {
 				t.Errorf("swept %+v, %v", result, err)
 			}
 			if d := f.drone(t, "D1"); d.Status != lost || d.Bound() {
@@ -930,7 +951,7 @@ func TestStore_SweepFindsLateOrdersUnderway(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.now = f.now.Add(70 * time.Second)
-	if result, err := f.Sweep(t.Context()); err != nil || result != (firestoretx.SweepResult{OrdersLate: 4}) {
+	if result, err := f.Sweep(t.Context(), nil); err != nil || result != (firestoretx.SweepResult{OrdersLate: 4}) {
 		t.Errorf("swept %+v, %v", result, err)
 	}
 	for id, status := range map[domain.OrderID]domain.OrderStatus{"ABOARD": domain.OrderInDelivery, "ASSIGNED": domain.OrderAssigned, "PENDING": domain.OrderPending, "SOLVING": domain.OrderSolving} {
@@ -1231,7 +1252,7 @@ func TestStore_SweepRenewsACommandThatExpiredUnsent(t *testing.T) {
 	}
 	before := f.mission(t, mission)
 	f.now = f.now.Add(time.Minute)
-	result, err := f.Sweep(t.Context())
+	result, err := f.Sweep(t.Context(), nil)
 	if err != nil || result.MissionsFailed != 0 {
 		t.Fatalf("swept %+v, %v", result, err)
 	}
@@ -1266,7 +1287,7 @@ func TestStore_FindsCommandsOwedByAnOlderVersion(t *testing.T) {
 	}
 	write("M-DEC-1", firestore.Update{Path: "commandPending", Value: true})
 	write("M-DEC-2", firestore.Update{Path: "commandPending", Value: firestore.Delete})
-	if _, err := f.Sweep(t.Context()); err != nil {
+	if _, err := f.Sweep(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	var told []domain.MissionID
@@ -1383,7 +1404,7 @@ func TestStore_SweepsConcurrently(t *testing.T) {
 	var result firestoretx.SweepResult
 	var err error
 	var sweep sync.WaitGroup
-	sweep.Go(func() { result, err = f.Sweep(ctx) })
+	sweep.Go(func() { result, err = f.Sweep(ctx, nil) })
 	if err := gate.Arrived(ctx, 8); err != nil {
 		t.Errorf("want at least 8 of %d commits at a time: %v", late, err)
 	}
@@ -1408,7 +1429,7 @@ func TestStore_SweepEndsWithItsLease(t *testing.T) {
 	lease, end := context.WithCancel(t.Context())
 	defer end()
 	faults.Add(fault.Rule{RPC: "Commit", NamePrefix: "orders", Do: fault.Crash(end)})
-	result, err := f.Sweep(lease)
+	result, err := f.Sweep(lease, nil)
 	if !errors.Is(err, context.Canceled) || result.OrdersLate == 100 {
 		t.Errorf("swept %+v, %v after the lease ended", result, err)
 	}
@@ -1446,7 +1467,7 @@ func TestStore_SweepSummarisesManyFailures(t *testing.T) {
 	forbidden := faults.Add(fault.Rule{RPC: "Commit", NamePrefix: "orders", Do: fault.Fail(codes.PermissionDenied)})
 	tellsOf := func(each string) {
 		t.Helper()
-		_, err := f.Sweep(t.Context())
+		_, err := f.Sweep(t.Context(), nil)
 		if err == nil || len(err.Error()) > 4096 || failuresIn(t, err, each) != many {
 			t.Errorf("the error reports %d failures: %.500v", many, err)
 		}

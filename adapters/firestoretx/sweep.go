@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/policy"
 )
+
+// ErrClockSet says that the clock was set while a sweep judged by it.
+var ErrClockSet = errors.New("the clock was set during the sweep")
 
 // SweepResult counts what a sweep changed.
 type SweepResult struct {
@@ -29,7 +33,14 @@ func (r *SweepResult) add(more SweepResult) {
 // their deadline. It works from ACTIVE missions, bound and IDLE drones and open orders,
 // which need no index on a time. A document that cannot be swept does not stop the
 // others; the errors are joined.
-func (s *Store) Sweep(ctx context.Context) (SweepResult, error) {
+//
+// holds, if not nil, is asked after each look at the clock that something is changed by.
+// Once it reports false nothing more is changed and the error is ErrClockSet: a clock that
+// is set forward during a sweep makes every drone look silent.
+func (s *Store) Sweep(ctx context.Context, holds func() bool) (SweepResult, error) {
+	if holds == nil {
+		holds = func() bool { return true }
+	}
 	var result SweepResult
 	var errs []error
 	note := func(swept SweepResult, err error) {
@@ -40,7 +51,7 @@ func (s *Store) Sweep(ctx context.Context) (SweepResult, error) {
 	errs = append(errs, err)
 	bindings = slices.DeleteFunc(bindings, func(b policy.Binding) bool { return s.drone.SweepBinding(b, s.now()).Empty() })
 	note(sweepEach(ctx, bindings, func(b policy.Binding) (SweepResult, error) {
-		change, err := s.sweepBinding(ctx, b.Drone.ID, b.Mission.ID)
+		change, err := s.sweepBinding(ctx, b.Drone.ID, b.Mission.ID, holds)
 		switch {
 		case err != nil || change.Drone == nil: // at most a command got a new expiry
 			return SweepResult{}, wrap(err, "mission %s", b.Mission.ID)
@@ -53,7 +64,7 @@ func (s *Store) Sweep(ctx context.Context) (SweepResult, error) {
 	errs = append(errs, err)
 	drones = slices.DeleteFunc(drones, func(d domain.Drone) bool { return s.drone.SweepIdle(d, s.now()).Empty() })
 	note(sweepEach(ctx, drones, func(d domain.Drone) (SweepResult, error) {
-		changed, err := s.sweepIdle(ctx, d.ID)
+		changed, err := s.sweepIdle(ctx, d.ID, holds)
 		if err != nil || !changed {
 			return SweepResult{}, wrap(err, "drone %s", d.ID)
 		}
@@ -64,7 +75,7 @@ func (s *Store) Sweep(ctx context.Context) (SweepResult, error) {
 	errs = append(errs, wrap(err, "open orders"))
 	orders = slices.DeleteFunc(orders, func(o domain.Order) bool { return policy.SweepOrder(o, s.now()).Empty() })
 	note(sweepEach(ctx, orders, func(o domain.Order) (SweepResult, error) {
-		if err := s.SweepOrder(ctx, o.ID); err != nil {
+		if err := s.sweepOrder(ctx, o.ID, holds); err != nil {
 			return SweepResult{}, wrap(err, "order %s", o.ID)
 		}
 		return SweepResult{OrdersLate: 1}, nil
@@ -148,10 +159,13 @@ func (s *Store) glance(ctx context.Context) ([]policy.Binding, error) {
 }
 
 // sweepBinding sweeps one binding in a transaction, in case it changed since glance.
-func (s *Store) sweepBinding(ctx context.Context, drone domain.DroneID, mission domain.MissionID) (policy.Change, error) {
+func (s *Store) sweepBinding(ctx context.Context, drone domain.DroneID, mission domain.MissionID, holds func() bool) (policy.Change, error) {
 	var change policy.Change
 	err := s.transact(ctx, nil, func(t *txn) error {
 		change = policy.Change{}
+		if !holds() {
+			return ErrClockSet
+		}
 		b, err := t.readBinding(drone)
 		if err != nil || b.Drone.CurrentMissionID != mission {
 			return err
@@ -162,10 +176,13 @@ func (s *Store) sweepBinding(ctx context.Context, drone domain.DroneID, mission 
 	return change, err
 }
 
-func (s *Store) sweepIdle(ctx context.Context, id domain.DroneID) (bool, error) {
+func (s *Store) sweepIdle(ctx context.Context, id domain.DroneID, holds func() bool) (bool, error) {
 	var changed bool
 	err := s.transact(ctx, nil, func(t *txn) error {
 		changed = false
+		if !holds() {
+			return ErrClockSet
+		}
 		if err := t.readDrones(id); err != nil || t.drones[id].err != nil || !t.drones[id].exists {
 			return err
 		}
@@ -174,4 +191,17 @@ func (s *Store) sweepIdle(ctx context.Context, id domain.DroneID) (bool, error) 
 		return t.write(change)
 	})
 	return changed, err
+}
+
+// sweepOrder marks an open order past its deadline.
+func (s *Store) sweepOrder(ctx context.Context, id domain.OrderID, holds func() bool) error {
+	return s.changeOrder(ctx, id, alone, func(o *domain.Order, _ *policy.Binding, now time.Time) (policy.Change, error) {
+		switch {
+		case !holds():
+			return policy.Change{}, ErrClockSet
+		case o == nil:
+			return policy.Change{}, nil
+		}
+		return policy.SweepOrder(*o, now), nil
+	})
 }

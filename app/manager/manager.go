@@ -297,7 +297,7 @@ func (m *Manager) sweepOnce(ctx context.Context) error {
 func (m *Manager) sweepLocked(ctx context.Context) error {
 	ctx, span := m.cfg.Tracing.Tracer("github.com/dronefleet/dronefleet/app/manager").Start(ctx, "sweep")
 	defer span.End()
-	result, err := m.Store.Sweep(ctx)
+	result, err := m.Store.Sweep(ctx, func() bool { return !m.wasSet(m.measured.Load()) })
 	if result != (firestoretx.SweepResult{}) {
 		m.Log.InfoContext(ctx, "swept", slog.Int("missions_failed", result.MissionsFailed),
 			slog.Int("drones_unknown", result.DronesUnknown), slog.Int("orders_late", result.OrdersLate))

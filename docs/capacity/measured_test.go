@@ -114,7 +114,7 @@ func TestReadsOfSweepsAndSnapshots(t *testing.T) {
 		}
 	}
 	reads("a sweep", shape.SweepReads(), func() error {
-		if _, err := store.Sweep(t.Context()); err != nil {
+		if _, err := store.Sweep(t.Context(), nil); err != nil {
 			return err
 		}
 		_, err := store.OwedCommands(t.Context(), time.Second)
