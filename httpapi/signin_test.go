@@ -153,7 +153,11 @@ func TestSignIn_GivesTheRolesOfTheClaims(t *testing.T) {
 	if !strings.Contains(text, `"signIn":"/signin"`) {
 		t.Errorf("a page is not told where to sign in: %s", text)
 	}
-	forged := []*http.Cookie{{Name: ann[0].Name, Value: "A" + ann[0].Value[1:]}}
+	first := "A"
+	if ann[0].Value[:1] == first {
+		first = "B"
+	}
+	forged := []*http.Cookie{{Name: ann[0].Name, Value: first + ann[0].Value[1:]}}
 	s.does("GET", "/api/v1/drones", "", 401, forged)
 
 	// Cross-site posts.
