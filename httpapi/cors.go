@@ -52,7 +52,7 @@ func (a *API) shareWith(w http.ResponseWriter, r *http.Request) (answered bool) 
 	}
 	if origin == "" || len(r.Header.Values("Origin")) != 1 || !slices.Contains(a.access.Origins, Origin(origin)) {
 		if preflight {
-			a.refuse(w, r, problem(http.StatusForbidden, "pages of %.128q must not use this API; add the origin to --cors-origins", origin))
+			a.refuse(w, r, problem(http.StatusForbidden, "requests from pages of %.128q are not allowed; add the origin to --cors-origins", origin))
 		}
 		return preflight
 	}

@@ -69,7 +69,7 @@ var decisionChecks = []struct {
 	{ReasonDroneSilent, "the drone was not heard of for 15 s", byDrone(ReasonDroneSilent)},
 	{ReasonLowBattery, "the drone has 20 % or less, or would land with less", byDrone(ReasonLowBattery)},
 	{ReasonDroneChanged, "the drone has been away since the snapshot", byDrone(ReasonDroneChanged)},
-	{ReasonOrderUnknown, "there is no such order", decisionCase.orderUnknown},
+	{ReasonOrderUnknown, "the order does not exist", decisionCase.orderUnknown},
 	{ReasonOrderNotPending, "an order is not PENDING", anyOrder(decisionCase.orderNotPending)},
 	{ReasonOrderHeld, "an order waits for an operator", anyOrder(decisionCase.orderHeld)},
 	{ReasonDroneNotAllowed, "an order is pinned to another drone, or forbidden to this one", anyOrder(decisionCase.droneNotAllowed)},

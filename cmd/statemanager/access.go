@@ -25,9 +25,9 @@ type access struct {
 	PublicURL        string                `help:"Address of the site in browsers: https://HOST, or http on this machine." placeholder:"URL" name:"public-url"`
 	SessionKey       []identity.SessionKey `help:"Keys of browsers' sessions, 32 bytes in base64 each; the first one seals, all are accepted. Without one, sessions end with the process and no other replica accepts them." placeholder:"KEY" name:"session-key" secret:""`
 	IAPAudience      string                `help:"Audience of Google's Identity-Aware Proxy in front of the HTTP API; with it the proxy's signed header is accepted." placeholder:"AUDIENCE" name:"iap-audience"`
-	RateReads        float64               `help:"Reads that each caller may send a second, on average; it may save up those of 10 s. 0 is no limit." default:"20" check:"min 0 max 100000" name:"rate-reads"`
-	RateCommands     float64               `help:"Commands that each caller may send a second, on average; it may save up those of 10 s. 0 is no limit." default:"2" check:"min 0 max 100000" name:"rate-commands"`
-	MaxStreams       int                   `help:"Streams that each caller may have open. 0 is no limit." default:"20" check:"min 0 max 100000" name:"max-streams"`
+	RateReads        float64               `help:"Reads that each caller may send a second on average, with bursts of up to 10 s of that rate. 0 means no limit." default:"20" check:"min 0 max 100000" name:"rate-reads"`
+	RateCommands     float64               `help:"Commands that each caller may send a second on average, with bursts of up to 10 s of that rate. 0 means no limit." default:"2" check:"min 0 max 100000" name:"rate-commands"`
+	MaxStreams       int                   `help:"Streams that each caller may have open. 0 means no limit." default:"20" check:"min 0 max 100000" name:"max-streams"`
 	TrustedProxies   []httpapi.Proxy       `help:"Proxies in front whose X-Forwarded-For is believed; callers without credentials are told apart by their address." placeholder:"ADDRESS" name:"trusted-proxies"`
 	CORSOrigins      []httpapi.Origin      `help:"Origins of other sites whose pages may use the HTTP API with a bearer token." placeholder:"ORIGIN" name:"cors-origins"`
 	MetricsAccess    httpapi.MetricsAccess `help:"Who may read /metrics: ${enum}." enum:"open,viewer,off" default:"open"`

@@ -215,7 +215,7 @@ variable "iap" {
 }
 
 variable "rate_limits" {
-  description = "Reads and commands that each caller of the HTTP API may send a second, and streams that it may have open; 0 is no limit. Each instance counts for itself."
+  description = "Reads and commands that each caller of the HTTP API may send a second, and streams that it may have open; 0 means no limit. Each instance counts for itself."
   type        = object({ reads = number, commands = number, streams = number })
   default     = { reads = 20, commands = 2, streams = 20 }
 

@@ -99,7 +99,7 @@ func originOf(template string) (string, error) {
 	u, err := url.Parse(strings.NewReplacer("{z}", "0", "{x}", "0", "{y}", "0").Replace(template))
 	switch {
 	case err != nil || u.Opaque != "" || u.User != nil || u.Host != "" && !hostPort.MatchString(u.Host) || strings.ContainsAny(u.Host, "{}"):
-		return "", fmt.Errorf("is %.256q, which is no address of tiles; give for example https://tiles.example.org/{z}/{x}/{y}.png", template)
+		return "", fmt.Errorf("is %.256q, which is not a tile URL; give for example https://tiles.example.org/{z}/{x}/{y}.png", template)
 	case u.Scheme == "" && u.Host == "" && strings.HasPrefix(u.Path, "/"):
 		return "", nil
 	case u.Scheme == "https" && u.Host != "", u.Scheme == "http" && isLoopback(u.Hostname()):

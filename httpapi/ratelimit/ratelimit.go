@@ -20,7 +20,7 @@ const (
 // Budgets lists all budgets.
 var Budgets = []Budget{Reads, Commands, Streams}
 
-// Config is how much one caller may ask. 0 is no limit.
+// Config limits what one caller may request. 0 means no limit.
 type Config struct {
 	Reads    float64 // requests a second, on average
 	Commands float64 // requests a second, on average
