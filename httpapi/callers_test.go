@@ -45,9 +45,9 @@ func TestAPI_LimitsEachCaller(t *testing.T) {
 		g.asks(ann, "GET", "/api/v1/drones", "", http.StatusOK)
 	}
 	g.asks(ann, "GET", "/healthz", "", http.StatusOK) // probes are not limited
-	g.asks(ann, "GET", "/api/v1/orders", "", http.StatusTooManyRequests, "ann@example.org reads too often; wait 4 s", "--rate-reads")
+	g.asks(ann, "GET", "/api/v1/orders", "", http.StatusTooManyRequests, "ann@example.org has exceeded the read limit; retry in 4 s", "--rate-reads")
 	g.asks(ann, "POST", "/api/v1/orders/O2/hold", `{"reason": "x"}`, http.StatusOK)
-	g.asks(ann, "POST", "/api/v1/orders/O2/hold", `{"reason": "x"}`, http.StatusTooManyRequests, "commands too often; wait 10 s")
+	g.asks(ann, "POST", "/api/v1/orders/O2/hold", `{"reason": "x"}`, http.StatusTooManyRequests, "exceeded the command limit; retry in 10 s")
 	g.asks(watch, "GET", "/api/v1/drones", "", http.StatusOK)
 	clock.advance(10 * time.Second)
 	g.asks(ann, "GET", "/api/v1/orders", "", http.StatusOK)
@@ -79,7 +79,7 @@ func TestAPI_LimitsRequestsWithoutCredentialsByAddress(t *testing.T) {
 	for range 2 {
 		g.asks("", "GET", "/api/v1/drones", "", http.StatusUnauthorized)
 	}
-	g.asks("a.b.c", "GET", "/api/v1/drones", "", http.StatusTooManyRequests, "address 127.0.0.1 reads too often")
+	g.asks("a.b.c", "GET", "/api/v1/drones", "", http.StatusTooManyRequests, "address 127.0.0.1 has exceeded the read limit")
 	g.asks("", "GET", "/api/openapi.json", "", http.StatusTooManyRequests)
 	g.asks(g.token(asViewer), "GET", "/api/v1/drones", "", http.StatusOK)
 }
@@ -108,7 +108,7 @@ func TestAPI_LimitsTheStreamsOfACaller(t *testing.T) {
 	if _, err := bufio.NewReader(first.Body).ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
-	g.asks(token, "GET", "/api/v1/stream", "", http.StatusTooManyRequests, "has as many streams open as it may")
+	g.asks(token, "GET", "/api/v1/stream", "", http.StatusTooManyRequests, "has reached the limit of open streams")
 	g.asks(token, "GET", "/api/v1/drones", "", http.StatusOK)
 	leave()
 	for { // until the server has noticed
@@ -161,7 +161,7 @@ func TestAPI_TellsCallersApartByTheAddressThatProxiesSaw(t *testing.T) {
 				last = httptest.NewRecorder()
 				api.ServeHTTP(last, r)
 			}
-			if last.Code != http.StatusTooManyRequests || !strings.Contains(last.Body.String(), `"`+c.want+" reads too often") {
+			if last.Code != http.StatusTooManyRequests || !strings.Contains(last.Body.String(), `"`+c.want+" has exceeded the read limit") {
 				t.Errorf("%d %s, want %s", last.Code, last.Body, c.want)
 			}
 		})

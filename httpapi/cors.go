@@ -14,7 +14,7 @@ type Origin string
 // UnmarshalText implements encoding.TextUnmarshaler. Browsers send an origin in exactly
 // one form, and no other is accepted.
 func (o *Origin) UnmarshalText(text []byte) error {
-	const fix = "give each origin in full, such as https://board.example.org or http://localhost:3000: no *, no path, in lower case"
+	const fix = "give each origin in full, such as https://board.example.org or http://localhost:3000, in lower case and without * or a path"
 	u, err := url.Parse(string(text))
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || strings.Contains(u.Host, "*") {
 		return errors.New(fix)

@@ -91,11 +91,11 @@ func (a *API) limit(w http.ResponseWriter, r *http.Request, caller string, b rat
 	var detail string
 	switch b {
 	case ratelimit.Reads:
-		detail = fmt.Sprintf("%s reads too often; wait %d s (--rate-reads)", caller, seconds)
+		detail = fmt.Sprintf("%s has exceeded the read limit; retry in %d s (--rate-reads)", caller, seconds)
 	case ratelimit.Commands:
-		detail = fmt.Sprintf("%s sends commands too often; wait %d s (--rate-commands)", caller, seconds)
+		detail = fmt.Sprintf("%s has exceeded the command limit; retry in %d s (--rate-commands)", caller, seconds)
 	case ratelimit.Streams:
-		detail = fmt.Sprintf("%s has as many streams open as it may; close one (--max-streams)", caller)
+		detail = fmt.Sprintf("%s has reached the limit of open streams; close one (--max-streams)", caller)
 	}
 	p := problem(http.StatusTooManyRequests, "%s", detail)
 	p.headers = map[string]string{"Retry-After": strconv.Itoa(seconds)}

@@ -58,7 +58,7 @@ type StoryJSON struct {
 	Depot     *entity.Depot        `json:"depot,omitempty"`
 	Warehouse *entity.Warehouse    `json:"warehouse,omitempty"`
 	Changes   []entity.PlaceChange `json:"changes,omitempty" doc:"What changed a depot or warehouse, by whom and why."`
-	NeededBy  []string             `json:"neededBy,omitempty" doc:"The first drones that live at a depot, or the active missions that visit a warehouse."`
+	NeededBy  []string             `json:"neededBy,omitempty" doc:"The first drones that are based at a depot, or the active missions that visit a warehouse."`
 	Events    []entity.Event       `json:"events"`
 	Decisions []entity.Decision    `json:"decisions"`
 	Steps     []StepJSON           `json:"steps" doc:"Events and decisions in words."`

@@ -38,7 +38,7 @@ func (c Commands) Publish(ctx context.Context, m Message) (id string, err error)
 	case !slices.Contains(pubsubio.InboundTopics, m.Topic):
 		return "", fmt.Errorf("topic is %.64q; give one of %v", m.Topic, pubsubio.InboundTopics)
 	case len(m.Data) == 0:
-		return "", errors.New("the payload is empty; give some")
+		return "", errors.New("the payload is empty; give the message's bytes")
 	case len(m.Data) > MaxPublishedBytes:
 		return "", fmt.Errorf("the payload has more than %d bytes, which is Pub/Sub's limit", MaxPublishedBytes)
 	}

@@ -28,7 +28,7 @@ type access struct {
 	RateReads        float64               `help:"Reads that each caller may send a second on average, with bursts of up to 10 s of that rate. 0 means no limit." default:"20" check:"min 0 max 100000" name:"rate-reads"`
 	RateCommands     float64               `help:"Commands that each caller may send a second on average, with bursts of up to 10 s of that rate. 0 means no limit." default:"2" check:"min 0 max 100000" name:"rate-commands"`
 	MaxStreams       int                   `help:"Streams that each caller may have open. 0 means no limit." default:"20" check:"min 0 max 100000" name:"max-streams"`
-	TrustedProxies   []httpapi.Proxy       `help:"Proxies in front whose X-Forwarded-For is believed; callers without credentials are told apart by their address." placeholder:"ADDRESS" name:"trusted-proxies"`
+	TrustedProxies   []httpapi.Proxy       `help:"Proxies whose X-Forwarded-For header is trusted; callers without credentials are limited by their address." placeholder:"ADDRESS" name:"trusted-proxies"`
 	CORSOrigins      []httpapi.Origin      `help:"Origins of other sites whose pages may use the HTTP API with a bearer token." placeholder:"ORIGIN" name:"cors-origins"`
 	MetricsAccess    httpapi.MetricsAccess `help:"Who may read /metrics: ${enum}." enum:"open,viewer,off" default:"open"`
 	InsecureHTTP     bool                  `help:"Serve the HTTP API without credentials where others reach it; only behind something that checks who asks." name:"insecure-http"`

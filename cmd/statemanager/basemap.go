@@ -12,14 +12,14 @@ type baseMap struct {
 	MapTiles       string `help:"Raster tiles for the console's map: an address with {z}, {x} and {y}." placeholder:"URL"`
 	MapMaxZoom     int    `help:"Closest zoom of map-tiles." default:"19" check:"min 0 max 24"`
 	MapPMTiles     string `help:"File of raster tiles for the console's map, PMTiles version 3." placeholder:"FILE" name:"map-pmtiles"`
-	MapAttribution string `help:"What the map must say about its source; default: what the PMTiles file says." placeholder:"TEXT"`
+	MapAttribution string `help:"Attribution that the map shows; default: the one in the PMTiles file." placeholder:"TEXT"`
 }
 
 // check refuses flags that contradict each other.
 func (b *baseMap) check(r *config.Report) {
 	switch {
 	case b.MapTiles != "" && b.MapPMTiles != "":
-		r.Refuse("map-pmtiles", "was given beside map-tiles; give only one")
+		r.Refuse("map-pmtiles", "cannot be combined with map-tiles; give only one")
 	case b.MapTiles == "" && b.MapPMTiles == "" && b.MapAttribution != "":
 		r.Refuse("map-attribution", "requires map-tiles or map-pmtiles; give one")
 	case b.MapTiles != "":

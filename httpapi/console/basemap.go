@@ -152,7 +152,7 @@ func (m *BaseMap) open(name string, about *aboutMap) (err error) {
 	case h[97] != pmNone && h[97] != pmGzip:
 		return fmt.Errorf("whose directories are compressed by method %d; give a file with gzip (2) or none (1)", h[97])
 	case h[98] > pmNone:
-		return errors.New("whose tiles are compressed once more; give a file of plain raster tiles")
+		return errors.New("whose tiles are compressed inside the archive; give a file of uncompressed raster tiles")
 	}
 	for at := 8; at < 72; at += 16 {
 		offset, length := binary.LittleEndian.Uint64(h[at:]), binary.LittleEndian.Uint64(h[at+8:])

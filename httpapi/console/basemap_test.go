@@ -227,7 +227,7 @@ func TestOpenBaseMap(t *testing.T) {
 		{console.BaseMapConfig{PMTiles: spoilt(99, 1)}, "vector tiles"},
 		{console.BaseMapConfig{PMTiles: spoilt(99, 9)}, "unknown type 9"},
 		{console.BaseMapConfig{PMTiles: spoilt(97, 3)}, "method 3"},
-		{console.BaseMapConfig{PMTiles: spoilt(98, 2)}, "compressed once more"},
+		{console.BaseMapConfig{PMTiles: spoilt(98, 2)}, "compressed inside the archive"},
 		{console.BaseMapConfig{PMTiles: spoilt(70, 1)}, "shorter than its header says"},
 	} {
 		m, err := console.OpenBaseMap(tt.cfg)
