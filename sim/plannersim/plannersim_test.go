@@ -118,9 +118,56 @@ func TestRun_NamesEveryBadSetting(t *testing.T) {
 		"minute":   {PerMinute: -1},
 		"burst":    {Burst: 10},
 		"away":     {Away: 1.5},
+		"shock":    {Shocks: []plannersim.Shock{{Orders: 5}}},
+		"failures": {Failures: plannersim.Failures{PerHour: -1}},
 	} {
-		if _, err := plannersim.Run(t.Context(), s, nil); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := plannersim.Run[*planner.Planner](t.Context(), s, nil); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("error %v does not name the %s", err, name)
 		}
+	}
+}
+
+func TestScenario_ShocksAddUrgentOrdersOfOneHospital(t *testing.T) {
+	calm := plannersim.Scenario{Duration: time.Hour, Seed: 4}
+	shaken := calm
+	shaken.Shocks = []plannersim.Shock{{At: 20 * time.Minute, Lasts: 5 * time.Minute, Orders: 25}}
+	_, before, err := calm.Day()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, err := shaken.Day()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hospitals, more := map[string]bool{}, 0
+	for _, o := range after {
+		if strings.HasPrefix(string(o.ID), "SHOCK") {
+			more++
+			hospitals[o.RequesterID] = true
+			if o.Priority == domain.PriorityStandard {
+				t.Errorf("order %s is STANDARD", o.ID)
+			}
+		}
+	}
+	if len(after) != len(before)+more || more < 10 || more > 50 || len(hospitals) != 1 {
+		t.Errorf("%d orders became %d, %d of the shock, of hospitals %v", len(before), len(after), more, hospitals)
+	}
+}
+
+// A drone that fails loses no order: each is delivered, pending or held. Those that wait
+// at the end are those whose parcels are aboard failed drones.
+func TestRun_HoldsWhatIsAboardFailedDrones(t *testing.T) {
+	s := plannersim.Scenario{Duration: 150 * time.Minute, Quiet: 90 * time.Minute, Drones: 30, PerMinute: 3, Seed: 2, Failures: plannersim.Failures{PerHour: 12, Lasts: time.Hour}}
+	r := run(t, s, solver.Greedy)
+	created := 0
+	for _, c := range r.Priorities {
+		created += c.Created
+	}
+	if r.Held == 0 || created-r.Delivered != r.Held {
+		t.Errorf("%d orders, %d delivered, %d held", created, r.Delivered, r.Held)
+	}
+	s.Failures = plannersim.Failures{}
+	if calm := run(t, s, solver.Greedy); calm.Held != 0 || calm.Delivered <= r.Delivered {
+		t.Errorf("without failures %d delivered, %d held; with failures %d delivered", calm.Delivered, calm.Held, r.Delivered)
 	}
 }

@@ -30,6 +30,7 @@ type replay struct {
 	world   *fleetsim.World
 	drones  []trackedDrone
 	orders  map[domain.OrderID]*domain.Order
+	pending []*domain.Order
 	flownKm float64       // of missions
 	flights int           // to stations
 	busy    time.Duration // of all drones that fly or charge
@@ -133,7 +134,7 @@ func (r *replay) reach(stop domain.Waypoint) {
 }
 
 // snapshot is what a cycle of the area reads now.
-func (r *replay) snapshot(area domain.Area, pending []*domain.Order) domain.Snapshot {
+func (r *replay) snapshot(area domain.Area) domain.Snapshot {
 	s := domain.Snapshot{Time: r.now, ReadTime: r.now, Depot: area.Depots[0], Neighbours: area.Depots[1:], Warehouses: r.world.Warehouses}
 	for i := range r.drones {
 		t := &r.drones[i]
@@ -144,8 +145,8 @@ func (r *replay) snapshot(area domain.Area, pending []*domain.Order) domain.Snap
 		d.Status, d.Position, d.Battery, d.LastUpdate = domain.DroneIdle, t.report.Position, t.report.Battery, r.now
 		s.Drones = append(s.Drones, d)
 	}
-	for _, o := range pending {
-		if o.Status == domain.OrderPending {
+	for _, o := range r.pending {
+		if o.Status == domain.OrderPending && !o.Held {
 			s.Orders = append(s.Orders, *o)
 		}
 	}

@@ -18,6 +18,8 @@ type Result struct {
 	// Refused is how many decisions came too late for one of their orders: another area's
 	// cycle had given it to a drone.
 	Refused int
+	// Held is how many orders wait for an operator at the end, because a drone failed.
+	Held int
 	// Busy is the mean share of the drones that fly or charge.
 	Busy float64
 	// IdleMean and WaitingMean are the mean numbers of drones and orders in a
@@ -59,6 +61,9 @@ func (r *Result) score(day *replay, orders []domain.Order) {
 			r.Delivered++
 			c.Wait += end.Sub(o.CreatedAt)
 		} else {
+			if o.Held {
+				r.Held++
+			}
 			c.Oldest = max(c.Oldest, day.now.Sub(o.CreatedAt))
 		}
 		switch late := end.Sub(o.Deadline); {

@@ -12,16 +12,21 @@ import (
 	"github.com/dronefleet/dronefleet/policy"
 )
 
+// Planner plans the cycles of one area. A planner.Planner is one.
+type Planner interface {
+	PlanSnapshot(ctx context.Context, snap domain.Snapshot, start time.Time) (planner.Result, error)
+}
+
 // Run replays the scenario. Each area's cycles use one planner, made by
 // newPlanner. The cycles of all areas begin at once: what two of them decide about one order
 // is refused the second time. It fails if the scenario is invalid, the planner fails, or a
 // decision names a drone or an order that was not in its snapshot.
-func Run(ctx context.Context, s Scenario, newPlanner func() *planner.Planner) (Result, error) {
+func Run[P Planner](ctx context.Context, s Scenario, newPlanner func() P) (Result, error) {
 	if err := s.Validate(); err != nil {
 		return Result{}, fmt.Errorf("scenario: %w", err)
 	}
 	s = s.withDefaults()
-	w, orders, err := s.world()
+	w, orders, err := s.day()
 	if err != nil {
 		return Result{}, err
 	}
@@ -30,31 +35,34 @@ func Run(ctx context.Context, s Scenario, newPlanner func() *planner.Planner) (R
 		return Result{}, err
 	}
 	areas := policy.AreasOf(w.Depots, s.AreaRadius)
-	planners := make([]*planner.Planner, len(areas))
+	planners := make([]Planner, len(areas))
 	for i := range planners {
 		planners[i] = newPlanner()
 	}
 	result := Result{Scenario: s}
-	var pending []*domain.Order
-	arrived := 0
+	failures, arrived := s.failures(), 0
 	for r.now.Sub(begin) < s.Duration {
 		for arrived < len(orders) && !orders[arrived].CreatedAt.After(r.now) {
 			o := &orders[arrived]
 			r.orders[o.ID] = o
-			pending = append(pending, o)
+			r.pending = append(r.pending, o)
 			arrived++
+		}
+		for len(failures) > 0 && !failures[0].at.After(r.now) {
+			r.breakDown(failures[0])
+			failures = failures[1:]
 		}
 		if r.now.Sub(begin)%s.Interval == 0 {
 			snaps := make([]domain.Snapshot, len(areas))
 			for i, area := range areas {
-				snaps[i] = r.snapshot(area, pending)
+				snaps[i] = r.snapshot(area)
 			}
 			for i, snap := range snaps {
 				if err := r.runCycle(ctx, &result, planners[i], snap, s.Latency); err != nil {
 					return result, fmt.Errorf("%s: %w", r.now.Sub(begin), err)
 				}
 			}
-			pending = stillPending(pending)
+			r.pending = slices.DeleteFunc(r.pending, func(o *domain.Order) bool { return o.Status != domain.OrderPending })
 		}
 		r.step()
 	}
@@ -62,17 +70,7 @@ func Run(ctx context.Context, s Scenario, newPlanner func() *planner.Planner) (R
 	return result, nil
 }
 
-func stillPending(orders []*domain.Order) []*domain.Order {
-	kept := orders[:0]
-	for _, o := range orders {
-		if o.Status == domain.OrderPending {
-			kept = append(kept, o)
-		}
-	}
-	return kept
-}
-
-func (r *replay) runCycle(ctx context.Context, result *Result, p *planner.Planner, snap domain.Snapshot, latency time.Duration) error {
+func (r *replay) runCycle(ctx context.Context, result *Result, p Planner, snap domain.Snapshot, latency time.Duration) error {
 	result.Cycles++
 	snap.CycleID = domain.CycleID(fmt.Sprintf("%s-%d", snap.Depot.ID, result.Cycles))
 	began := time.Now()

@@ -33,6 +33,11 @@ type Scenario struct {
 	// Away is the share of the drones, from 0 to 1, that wait at a hospital instead
 	// of at their depot. Once one has landed and is charged it flies there.
 	Away float64
+	// Shocks and Failures are what goes wrong; nothing by default.
+	Shocks   []Shock
+	Failures Failures
+	// CriticalOnly leaves the other orders out.
+	CriticalOnly bool
 	// AreaRadius groups the world's depots into planning areas, in km; see policy.AreasOf.
 	AreaRadius float64
 	// Interval between cycles; default 10 s.
@@ -77,14 +82,21 @@ func (s Scenario) Validate() error {
 	if s.Burst < 0 || s.Burst > 1 && s.Burst*s.BurstLasts.Seconds() > s.BurstEvery.Seconds() {
 		errs = append(errs, fmt.Errorf("a burst of %v times for %s in every %s needs more than all orders; lower one of them", s.Burst, s.BurstLasts, s.BurstEvery))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.validateTrouble())...)
 }
 
 // begin is the time at which every replayed day begins.
 var begin = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 
-// world generates the scenario's world and all its orders, by time of creation.
-func (s Scenario) world() (*fleetsim.World, []domain.Order, error) {
+// Day generates the scenario's world and all its orders, by time of creation.
+func (s Scenario) Day() (*fleetsim.World, []domain.Order, error) {
+	if err := s.Validate(); err != nil {
+		return nil, nil, fmt.Errorf("scenario: %w", err)
+	}
+	return s.withDefaults().day()
+}
+
+func (s Scenario) day() (*fleetsim.World, []domain.Order, error) {
 	generate := s.World
 	if generate == nil {
 		generate = func(drones int, seed uint64) (*fleetsim.World, error) {
@@ -113,6 +125,17 @@ func (s Scenario) world() (*fleetsim.World, []domain.Order, error) {
 		r.CreatedAt = s.moveIntoBurst(r.CreatedAt, random)
 		orders = append(orders, received(r))
 		clock.Advance(source.Pause())
+	}
+	ordinary := orders
+	for i := range s.Shocks {
+		more, err := s.shockOrders(w, ordinary, i)
+		if err != nil {
+			return nil, nil, err
+		}
+		orders = append(orders, more...)
+	}
+	if s.CriticalOnly {
+		orders = slices.DeleteFunc(orders, func(o domain.Order) bool { return o.Priority != domain.PriorityCritical })
 	}
 	slices.SortStableFunc(orders, func(a, b domain.Order) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	return w, orders, nil
