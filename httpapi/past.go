@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/entity"
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/app/live"
+	"github.com/dronefleet/dronefleet/domain"
 )
 
 var pastTime = parameter{"at", "When.", schema{"type": "string", "format": "date-time"}, "2026-11-21T12:00:00Z", func(value string) string {
@@ -36,6 +38,7 @@ func pastEntitySchema(s *schemas) schema {
 	}{
 		{live.KindDepot, s.of(typeOf[entity.Depot]())}, {live.KindWarehouse, s.of(typeOf[entity.Warehouse]())}, {live.KindDrone, s.of(typeOf[entity.Drone]())},
 		{live.KindMission, s.of(typeOf[entity.Mission]())}, {live.KindOrder, s.of(typeOf[entity.Order]())},
+		{live.KindCycle, s.of(typeOf[live.CycleForm]())},
 	} {
 		kinds = append(kinds, schema{
 			"type": "object", "required": []string{"kind", "id", "entity"},
@@ -52,7 +55,7 @@ type pastFleet struct {
 }
 
 // past answers GET /api/v1/snapshot?at= with the fleet as it was: all drones and places,
-// the open orders and the active missions.
+// the open orders, the active missions, and the cycles of the ten minutes before.
 //
 // Cost: see firestoretx.Store.PastAt.
 func (a *API) past(ctx context.Context, r *request) (then pastFleet, err error) {
@@ -82,6 +85,14 @@ func (a *API) past(ctx context.Context, r *request) (then pastFleet, err error) 
 	}
 	for _, o := range p.Orders {
 		entities = append(entities, pastEntity{live.KindOrder, string(o.ID), entity.OfOrder(o)})
+	}
+	decisions := map[domain.CycleID][]domain.LedgerEntry{}
+	for _, d := range p.Decisions {
+		decisions[d.CycleID] = append(decisions[d.CycleID], d)
+	}
+	for _, c := range p.Cycles {
+		form := live.FormOfCycle(c, live.ResultsOf(slices.Values(decisions[c.ID])))
+		entities = append(entities, pastEntity{live.KindCycle, string(c.ID), form})
 	}
 	return pastFleet{p.ReadTime.UTC(), entities}, nil
 }

@@ -1,16 +1,22 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"testing"
 	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
 )
 
 // F-LIVE-04: the fleet as it was at a time that Firestore still knows.
 func TestAPI_ShowsThePast(t *testing.T) {
 	s := serve(t)
 	s.fleet()
+	if err := s.store.RecordCycle(t.Context(), domain.Cycle{ID: "C1", DepotID: "DEPOT-1", StartedAt: time.Now(), Outcome: domain.CyclePublished}); err != nil {
+		t.Fatal(err)
+	}
 	before := time.Now()
 	if err := s.store.CancelOrder(t.Context(), "O2", "not needed"); err != nil {
 		t.Fatal(err)
@@ -20,7 +26,11 @@ func TestAPI_ShowsThePast(t *testing.T) {
 			ReadTime time.Time
 			Entities []struct {
 				Kind, ID string
-				Entity   struct{ Status string }
+				Entity   struct {
+					Status  string
+					Applied int
+					Refused map[string]int
+				}
 			}
 		}
 		s.get("/api/v1/snapshot?at="+url.QueryEscape(at.Format(time.RFC3339Nano)), http.StatusOK, &past)
@@ -30,10 +40,16 @@ func TestAPI_ShowsThePast(t *testing.T) {
 		found := map[string]string{}
 		for _, e := range past.Entities {
 			found[e.Kind+"/"+e.ID] = e.Entity.Status
+			if e.Kind == "cycle" {
+				found["cycle/"+e.ID] = fmt.Sprintf("%d applied, %v refused", e.Entity.Applied, e.Entity.Refused)
+			}
 		}
 		return found
 	}
 	then, now := has(before), has(time.Now())
+	if got := then["cycle/C1"]; got != "1 applied, map[DRONE_NOT_IDLE:1] refused" {
+		t.Errorf("a cycle of the past: %q", got)
+	}
 	for key, status := range map[string]string{"order/O2": "PENDING", "order/O1": "ASSIGNED", "drone/D1": "MOVING", "mission/M-DEC-1": "ACTIVE", "depot/DEPOT-1": "", "warehouse/W1": ""} {
 		if got, is := then[key]; !is || got != status {
 			t.Errorf("%s was %q, %t, want %q", key, got, is, status)

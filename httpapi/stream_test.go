@@ -23,6 +23,7 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/httpapi"
 	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/policy"
 )
 
 // event is one event of a stream.
@@ -250,6 +251,29 @@ func TestStream_ShowsSnapshotThenChanges(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// F-LIVE-01: a cycle shows how its decisions were judged, as soon as they are.
+func TestStream_ShowsWhatCameOfDecisions(t *testing.T) {
+	s := serve(t)
+	s.fleet()
+	record := func(id domain.CycleID, began time.Time) {
+		t.Helper()
+		c := domain.Cycle{ID: id, DepotID: "DEPOT-1", DepotIDs: []domain.DepotID{"DEPOT-1", "DEPOT-2"}, StartedAt: began, Outcome: domain.CyclePublished}
+		if err := s.store.RecordCycle(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record("C1", time.Now())
+	p := s.watch("/api/v1/stream?kinds=cycle&depot=DEPOT-2", "") // of its area
+	p.has("cycle/C1", `"applied":1,"refused":{"DRONE_NOT_IDLE":1}`)
+	taken := decision("DEC-3", "D2", "O1", time.Now())
+	if _, err := s.store.AssignMission(t.Context(), taken, policy.Delivery{}); err != nil {
+		t.Fatal(err)
+	}
+	p.has("cycle/C1", `"applied":1,"refused":{"DRONE_NOT_IDLE":1,"ORDER_NOT_PENDING":1}`)
+	record("C2", time.Now())
+	p.has("cycle/C2", `"applied":0,"refused":{}`)
 }
 
 // F-LIVE-02: nothing is read while nobody looks, however long the process has run.

@@ -77,6 +77,13 @@ func (s *Store) FollowCycles(ctx context.Context, n int, seen func(Sight[domain.
 	return wrap(follow(ctx, q, decodeCycle, seen), "follow cycles")
 }
 
+// FollowDecisions follows the ledger's decisions that were judged after since. What it
+// follows only grows: start it again now and then.
+func (s *Store) FollowDecisions(ctx context.Context, since time.Time, seen func(Sight[domain.LedgerEntry])) error {
+	q := s.client.Collection(Decisions).Where("appliedAt", ">", since)
+	return wrap(follow(ctx, q, decodeLedgerEntry, seen), "follow decisions")
+}
+
 // FollowAlertAcks follows the n latest acknowledgements of alerts.
 func (s *Store) FollowAlertAcks(ctx context.Context, n int, seen func(Sight[domain.AlertAck])) error {
 	q := s.client.Collection(AlertAcks).OrderBy("at", firestore.Desc).Limit(n)

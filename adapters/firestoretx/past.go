@@ -12,8 +12,8 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// Past is the fleet as it was at one moment: all drones and places, the open orders and
-// the active missions.
+// Past is the fleet as it was at one moment: all drones and places, the open orders, the
+// active missions, and the cycles and decisions of the ten minutes before.
 type Past struct {
 	ReadTime   time.Time
 	Drones     []domain.Drone
@@ -21,6 +21,8 @@ type Past struct {
 	Missions   []domain.Mission
 	Depots     []domain.Depot
 	Warehouses []domain.Warehouse
+	Cycles     []domain.Cycle // the latest ones, at most pastCycles
+	Decisions  []domain.LedgerEntry
 	Malformed  []error // documents left out
 }
 
@@ -32,15 +34,23 @@ var ErrNotKept = errors.New("no state is kept for this time; Firestore keeps an 
 // recovery, it keeps whole minutes.
 const everyMoment = time.Hour
 
+const (
+	// pastRecent is how far cycles and decisions go back from the moment.
+	pastRecent = 10 * time.Minute
+	// pastCycles bounds the cycles of the past: each may list thousands of orders.
+	pastCycles = 120
+)
+
 // PastAt reads the fleet as it was at a time, or at the beginning of that minute if it is
 // long ago. The error wraps ErrNotKept if Firestore does not know.
 //
-// Cost: 7 RPCs; a read per document returned.
+// Cost: 9 RPCs; a read per document returned.
 func (s *Store) PastAt(ctx context.Context, at time.Time) (Past, error) {
 	p := Past{ReadTime: at.Truncate(time.Microsecond)}
 	if s.now().Sub(at) >= everyMoment {
 		p.ReadTime = at.Truncate(time.Minute)
 	}
+	recent := p.ReadTime.Add(-pastRecent)
 	err := s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
 		p = Past{ReadTime: p.ReadTime}
 		return errors.Join(
@@ -49,6 +59,8 @@ func (s *Store) PastAt(ctx context.Context, at time.Time) (Past, error) {
 			readAll(tx, s.where(Missions, "status", string(domain.MissionActive)), decodeMission, &p.Missions, &p.Malformed),
 			readAll(tx, s.client.Collection(Depots).Query, decodeDepot, &p.Depots, &p.Malformed),
 			readAll(tx, s.client.Collection(Warehouses).Query, decodeWarehouse, &p.Warehouses, &p.Malformed),
+			readAll(tx, s.client.Collection(Cycles).Where("startedAt", ">", recent).OrderBy("startedAt", firestore.Desc).Limit(pastCycles), decodeCycle, &p.Cycles, &p.Malformed),
+			readAll(tx, s.client.Collection(Decisions).Where("appliedAt", ">", recent), decodeLedgerEntry, &p.Decisions, &p.Malformed),
 		)
 	}, firestore.ReadOnly, firestore.TransactionReadTime(p.ReadTime))
 	if st, ok := statusOf(err); ok && (st.Code() == codes.FailedPrecondition || st.Code() == codes.InvalidArgument) {

@@ -37,10 +37,11 @@ type Key struct {
 // Version is an entity at one moment. It does not change, so viewers share its JSON form.
 type Version struct {
 	Key
-	form  any                      // what is encoded
-	depot domain.DepotID           // it belongs to; "" for all
-	at    func() []domain.Position // where it is; nil for nowhere in particular
-	alert AlertForm                // what an alert's version shows
+	form   any                      // what is encoded
+	depot  domain.DepotID           // it belongs to; "" for all
+	depots []domain.DepotID         // it belongs to as well
+	at     func() []domain.Position // where it is; nil for nowhere in particular
+	alert  AlertForm                // what an alert's version shows
 
 	encode sync.Once
 	json   []byte

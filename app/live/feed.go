@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -164,7 +165,10 @@ func (a Area) contains(p domain.Position) bool {
 // passes reports whether a viewer sees a version, of which at, if given, is the newest
 // position.
 func (f Filter) passes(v *Version, at *domain.Position) bool {
-	if len(f.Kinds) > 0 && !f.Kinds[v.Kind] || f.Depot != "" && v.depot != "" && v.depot != f.Depot {
+	if len(f.Kinds) > 0 && !f.Kinds[v.Kind] {
+		return false
+	}
+	if f.Depot != "" && v.depot != "" && v.depot != f.Depot && !slices.Contains(v.depots, f.Depot) {
 		return false
 	}
 	switch {

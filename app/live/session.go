@@ -26,13 +26,11 @@ const (
 	cyclesShown = 120
 	// acksRead is how many acknowledgements are known, the latest ones.
 	acksRead = 500
-	// unservedShown is how many of a cycle's orders that it left are shown.
-	unservedShown = 50
 	// eventsBefore is how far back events are read at the start, for the clocks of State
 	// Managers that are behind.
 	eventsBefore = 2 * time.Minute
-	// eventsFor is how long events are followed before the listener starts again: what it
-	// follows only grows.
+	// eventsFor is how long events and decisions are followed before the listener starts
+	// again: what it follows only grows.
 	eventsFor = 15 * time.Minute
 	// readAfter gathers entities that are read again.
 	readAfter = 100 * time.Millisecond
@@ -61,6 +59,8 @@ type session struct {
 	mu       sync.Mutex
 	book     *book
 	state    State
+	latest   map[domain.CycleID]bool // those that the cycles' listener has
+	ledger   ledger
 	houses   map[domain.WarehouseID]domain.Warehouse
 	waits    domain.Waits
 	alerts   map[string]time.Time        // by id: since when
@@ -75,7 +75,7 @@ type session struct {
 }
 
 // sources are what a viewer's first snapshot waits for.
-var sources = []string{"depots", "warehouses", "drones", "missions", "orders", "cycles", "locks", "acknowledgements"}
+var sources = []string{"depots", "warehouses", "drones", "missions", "orders", "cycles", "decisions", "locks", "acknowledgements"}
 
 func (f *Feed) newSession() *session {
 	s := &session{
@@ -84,6 +84,7 @@ func (f *Feed) newSession() *session {
 			Drones: map[domain.DroneID]domain.Drone{}, Orders: map[domain.OrderID]domain.Order{}, Missions: map[domain.MissionID]domain.Mission{},
 			Cycles: map[domain.CycleID]domain.Cycle{}, Depots: map[domain.DepotID]domain.Depot{}, PickedUpAgain: map[domain.OrderID]time.Time{},
 		},
+		latest: map[domain.CycleID]bool{}, ledger: ledger{},
 		houses: map[domain.WarehouseID]domain.Warehouse{}, alerts: map[string]time.Time{}, acks: map[string]*Acknowledgement{}, firstIn: map[string]bool{}, failing: map[string]time.Time{},
 		ready: make(chan struct{}), stale: make(chan Key, 1024), tap: make(chan bool, 1),
 	}
@@ -104,6 +105,7 @@ func (s *session) run(ctx context.Context) {
 	keep("orders", func(ctx context.Context) error { return store.FollowOpenOrders(ctx, s.sawOrders) })
 	keep("missions", func(ctx context.Context) error { return store.FollowActiveMissions(ctx, s.sawMissions) })
 	keep("cycles", func(ctx context.Context) error { return store.FollowCycles(ctx, cyclesShown, s.sawCycles) })
+	keep("decisions", s.followDecisions)
 	keep("acknowledgements", func(ctx context.Context) error { return store.FollowAlertAcks(ctx, acksRead, s.sawAcks) })
 	keep("events", s.followEvents)
 	keep("drones", s.followDrones)
@@ -297,32 +299,6 @@ func (s *session) putMission(m domain.Mission) {
 	})
 }
 
-func (s *session) sawCycles(sight firestoretx.Sight[domain.Cycle]) {
-	s.malformed(sight.Malformed)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	seen := map[domain.CycleID]bool{}
-	for _, c := range sight.Now {
-		seen[c.ID] = true
-		s.state.Cycles[c.ID] = c
-		shown := c
-		shown.Unserved = c.Unserved[:min(len(c.Unserved), unservedShown)]
-		s.book.put(&Version{
-			Key:   Key{KindCycle, string(c.ID)},
-			form:  cycle{entity.OfCycle(shown), len(c.Unserved)},
-			depot: c.DepotID,
-		})
-	}
-	for id := range s.state.Cycles {
-		if sight.Whole && !seen[id] || slices.Contains(sight.Gone, string(id)) {
-			delete(s.state.Cycles, id)
-			s.book.remove(Key{KindCycle, string(id)}, time.Now())
-		}
-	}
-	s.recountWaits()
-	s.answered("cycles", sight.ReadTime)
-}
-
 // sawAcks notes acknowledgements. One that is no longer among the latest still counts.
 func (s *session) sawAcks(sight firestoretx.Sight[domain.AlertAck]) {
 	s.malformed(sight.Malformed)
@@ -335,12 +311,6 @@ func (s *session) sawAcks(sight firestoretx.Sight[domain.AlertAck]) {
 		s.acks[a.ID] = &Acknowledgement{By: a.By, At: a.At.UTC(), Reason: a.Reason}
 	}
 	s.answered("acknowledgements", sight.ReadTime)
-}
-
-// cycle is a cycle with the first of the orders that it left, and how many there were.
-type cycle struct {
-	entity.Cycle
-	UnservedTotal int `json:"unservedTotal"`
 }
 
 // recountWaits shows the orders that wait for another reason than before; with mu held.
@@ -665,6 +635,7 @@ func (s *session) tick(ctx context.Context) {
 		s.mu.Lock()
 		s.state.Process = process
 		s.dropEnded(now)
+		s.ledger.forget(now.Add(-decisionsBefore), s.state.Cycles)
 		s.showAlerts(now)
 		s.book.forget(time.Now())
 		s.mu.Unlock()

@@ -336,6 +336,24 @@ func TestConsole_InABrowser(t *testing.T) {
 		}
 		prefer()
 	})
+	t.Run("shows which decisions were refused, and why", func(t *testing.T) {
+		open(t, ctx, 4)
+		await(t, ctx, `document.querySelector("#panel .lane").textContent.includes(" applied")`)
+		js[any](t, ctx, `(() => {
+			const c = structuredClone([...fleet.store.all.cycle.values()].sort((a, b) => a.startedAt < b.startedAt ? 1 : -1)[0]); c.id = "REFUSED"; c.depotId = document.querySelector("#panel .lane h2").textContent; c.startedAt = new Date(fleet.store.now()).toISOString(); c.applied = 3; c.refused = {ORDER_NOT_PENDING: 2, STALE_FENCE: 1};
+			fleet.store.upsert({kind: "cycle", id: c.id, entity: c}); document.querySelectorAll("#tabs button")[4].click(); return 1 })()`)
+		for _, where := range []string{`#panel .lane`, `#panel tbody tr`} {
+			if text := js[string](t, ctx, fmt.Sprintf(`document.querySelector(%q).textContent`, where)); !strings.Contains(text, "3 applied; refused: 2 order not pending, 1 stale fence") {
+				t.Errorf("%s says %q", where, text)
+			}
+		}
+		if js[int](t, ctx, `document.querySelectorAll("#panel .refused").length`) == 0 {
+			t.Error("the time line has no mark")
+		}
+		js[any](t, ctx, `[...document.querySelector("#panel .lane").querySelectorAll(".refused")].at(-1).parentElement.dispatchEvent(new MouseEvent("click")), 1`)
+		await(t, ctx, `fleet.map.selected?.id === "REFUSED" && document.querySelector("#selected").textContent.includes("Refused2 order not pending, 1 stale fence")`)
+		js[any](t, ctx, `fleet.store.delete({kind: "cycle", id: "REFUSED"}), fleet.select(null), 1`)
+	})
 	t.Run("shows hostile text as text", func(t *testing.T) {
 		hostile := `<script>window.harmed = 1</script><img src=x onerror="window.harmed = 1">` + "\u202e" + strings.Repeat("W", 60)
 		id, _ := json.Marshal(hostile)

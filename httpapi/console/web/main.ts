@@ -6,12 +6,12 @@ import { stamp } from "./sprites";
 import { Store, time } from "./store";
 import { StoryView, told } from "./story";
 import { Stream } from "./stream";
-import { left, TableView, urgent } from "./tables";
+import { fence, left, refused, TableView, urgent } from "./tables";
 import type { Key, Place, Upsert } from "./types";
 import { acknowledge, confirm, verbsFor, type Verb } from "./verbs";
 import { details, Numbers, TimeLine } from "./views";
 
-const store = new Store(), replay = new Replay(), numbers = new Numbers(), timeLine = new TimeLine(), story = new StoryView();
+const store = new Store(), replay = new Replay(), numbers = new Numbers(), timeLine = new TimeLine((k) => select(k)), story = new StoryView();
 let shown = store; // or a store of the past
 let changed = true;
 const stream = new Stream(store, () => { changed = true; if (!map.past) map.redraw(); });
@@ -25,7 +25,7 @@ const views: { name: string; table?: TableView; picture?: { root: HTMLElement; u
   { name: "Drones", table: table("drone", "Drones, those in trouble first"), past: true },
   { name: "Missions", table: table("mission", "Missions, active ones first"), past: true },
   { name: "Alerts", table: table("alert", "Alerts"), count: () => [...store.all.alert.values()].filter((a) => !a.acknowledged).length },
-  { name: "Cycles", table: table("cycle", "Cycles, newest first"), picture: timeLine },
+  { name: "Cycles", table: table("cycle", "Cycles, newest first"), picture: timeLine, past: true },
   { name: "Numbers", picture: numbers },
   { name: "Story", picture: { root: story.root, update: () => story.update(map.selected) } },
 ];
@@ -79,8 +79,8 @@ function facts(k: Key): [string, string][] {
   const c = shown.all.cycle.get(k.id), house = shown.all.depot.get(k.id) ?? shown.all.warehouse.get(k.id);
   if (k.kind === "cycle" && c) {
     return [["Depot", c.depotId], ["Began", clock(time(c.startedAt))], ["Outcome", plain(c.outcome)], ["Detail", c.detail ?? ""], ["Lock held by", c.holder ?? ""],
-      ["Fence", (c.fence ?? "").replace(/^0+/, "")], ["Read", `${c.readMs} ms: ${c.drones} drones, ${c.orders} orders`], ["Solve", `${c.solveMs} ms`],
-      ["Publish", `${c.publishMs} ms: ${c.missions} missions, ${c.assigned} orders`], ["Left", left(c)]];
+      ["Fence", fence(c)], ["Read", `${c.readMs} ms: ${c.drones} drones, ${c.orders} orders`], ["Solve", `${c.solveMs} ms`],
+      ["Publish", `${c.publishMs} ms: ${c.missions} missions, ${c.assigned} orders`], ["Decisions", `${c.applied} applied`], ["Refused", refused(c)], ["Left", left(c)]];
   }
   if (house && (k.kind === "depot" || k.kind === "warehouse")) return [["Name", house.name ?? ""], ["Position", `${house.position.lat}, ${house.position.lon}`]];
   return [["State", "not in the live view"]];

@@ -71,16 +71,30 @@ const cycles: Table<Cycle> = {
   columns: [
     { name: "Cycle", text: (c) => clock(time(c.startedAt)) },
     { name: "Outcome", text: (c) => plain(c.outcome) + (c.detail ? `: ${c.detail}` : "") },
-    { name: "Assigned", text: (c) => `${c.assigned} of ${c.orders}` },
+    { name: "Decisions", text: (c) => decisions(c) },
     { name: "Left", text: (c) => left(c) },
     { name: "Depot", text: (c) => c.depotId },
-    { name: "Holder", text: (c) => c.holder ?? "" },
-    { name: "Fence", text: (c) => (c.fence ?? "").replace(/^0+/, "") },
+    { name: "Lock held by", text: (c) => c.holder ?? "" },
+    { name: "Fence", text: (c) => fence(c) },
     { name: "Read, solve, publish (ms)", text: (c) => `${c.readMs}, ${c.solveMs}, ${c.publishMs}` },
   ],
   rows: (s) => [...s.all.cycle.values()].sort((a, b) => time(b.startedAt) - time(a.startedAt)),
   tone: (c) => c.outcome === "FAILED" || c.outcome === "ABORTED" || c.outcome === "LEASE_LOST" ? "bad" : "",
 };
+
+// fence is a cycle's fence as people read it.
+export function fence(c: Cycle): string { return (c.fence ?? "").replace(/^0+/, ""); }
+
+// refused counts the decisions of a cycle that were refused, by reason.
+export function refused(c: Cycle): string {
+  return Object.entries(c.refused).map(([reason, n]) => `${n} ${plain(reason)}`).join(", ");
+}
+
+// decisions says what came of those of a cycle.
+export function decisions(c: Cycle): string {
+  const no = refused(c);
+  return `${c.applied} applied` + (no && `; refused: ${no}`);
+}
 
 // left counts the orders that a cycle left, by reason.
 export function left(c: Cycle): string {

@@ -27,9 +27,10 @@ export interface Mission {
 }
 
 export interface Cycle {
-  id: string; depotId: string; outcome: string; detail?: string; fence?: string; holder?: string; drones: number; orders: number;
+  id: string; depotId: string; depotIds?: string[]; outcome: string; detail?: string; fence?: string; holder?: string; drones: number; orders: number;
   missions: number; assigned: number; startedAt?: string; endedAt?: string; readMs: number; solveMs: number; publishMs: number;
   unserved: { orderId: string; reason: string }[]; unservedTotal: number;
+  applied: number; refused: Record<string, number>; // its decisions, refused ones by reason
 }
 
 export interface Depot { id: string; name?: string; position: Place }

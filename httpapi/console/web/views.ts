@@ -1,6 +1,7 @@
 import { clock, el, plain, set, span, svg } from "./dom";
 import { open, time, type Store } from "./store";
-import type { Order } from "./types";
+import { decisions, fence, left, refused } from "./tables";
+import type { Cycle, Key, Order } from "./types";
 
 const shown = 10 * 60e3; // ms of the cycles' time line
 const samples = 360; // of the share of busy drones
@@ -8,38 +9,51 @@ const samples = 360; // of the share of busy drones
 // View is what the panel shows.
 export interface View { root: HTMLElement; update(s: Store): void }
 
-// TimeLine shows each depot's latest cycles: bars that overlap stand in two rows, and a
-// stuck depot has no bar at its right end.
+// TimeLine shows each depot's latest cycles: bars that overlap stand in two rows, a stuck
+// depot has no bar at its right end, and a mark below a bar says that decisions were refused.
 export class TimeLine implements View {
   readonly root = el("div");
 
+  constructor(private select: (k: Key) => void) {}
+
   update(s: Store): void {
-    const now = s.now(), depots = new Map<string, HTMLElement>();
     const cycles = [...s.all.cycle.values()].sort((a, b) => time(a.startedAt) - time(b.startedAt));
-    this.root.replaceChildren();
-    for (const id of [...s.all.depot.keys()].sort()) {
-      const mine = cycles.filter((c) => c.depotId === id), latest = mine.at(-1), row = el("section", "", { class: "lane" });
-      row.append(el("h2", id, { dir: "auto" }));
-      row.append(el("p", latest ? `Last cycle ${span(now - time(latest.startedAt))} ago, held by ${latest.holder ?? "nobody"}` : "No cycle yet", { dir: "auto" }));
-      const plot = svg("svg", { viewBox: "0 0 600 44", role: "img", "aria-label": `Cycles of depot ${id} in the last ten minutes; the table lists them` });
-      const ends = [0, 0]; // of the last bar in each row
-      for (const c of mine) {
-        const began = time(c.startedAt), ended = isNaN(time(c.endedAt)) ? now : time(c.endedAt);
-        if (ended < now - shown) continue;
-        const x = Math.max(0, 600 * (1 - (now - began) / shown)), w = Math.max(3, (600 * (ended - Math.max(began, now - shown))) / shown);
-        const line = began < ends[0] ? 1 : 0;
-        ends[line] = Math.max(ends[line], ended);
-        const bar = svg("rect", { x, y: 4 + 16 * line, width: w, height: 13, class: "bar " + c.outcome });
-        bar.append(svg("title", {}, `${clock(began)} ${plain(c.outcome)}, ${c.assigned} of ${c.orders} orders, ${c.holder ?? ""}`));
-        plot.append(bar);
-      }
-      for (const minutes of [10, 5, 0]) {
-        plot.append(svg("text", { x: 600 - minutes * 60, y: 43, "text-anchor": minutes === 10 ? "start" : minutes ? "middle" : "end" }, minutes ? `−${minutes} min` : "now"));
-      }
-      row.append(plot);
-      depots.set(id, row);
-      this.root.append(row);
+    const stuck = new Set([...s.all.alert.values()].filter((a) => a.kind === "DEPOT_WITHOUT_CYCLES").map((a) => a.entity.id));
+    this.root.replaceChildren(...[...s.all.depot.keys()].sort().map((id) => {
+      const mine = cycles.filter((c) => c.depotId === id || c.depotIds?.includes(id));
+      const row = el("section", "", { class: stuck.has(id) ? "lane stuck" : "lane" });
+      row.append(el("h2", id, { dir: "auto" }), el("p", this.latest(s.now(), mine.at(-1), stuck.has(id)), { dir: "auto" }), this.plot(s.now(), id, mine));
+      return row;
+    }));
+  }
+
+  private latest(now: number, c: Cycle | undefined, stuck: boolean): string {
+    if (!c) return stuck ? "No cycle while orders wait" : "No cycle yet";
+    const ago = span(now - time(c.startedAt));
+    return (stuck ? `No cycle for ${ago} while orders wait; the last one` : `Last cycle ${ago} ago`) + `, lock held by ${c.holder ?? "nobody"}` +
+      (c.fence ? ` with fence ${fence(c)}` : "") + `: snapshot ${c.readMs} ms, solve ${c.solveMs} ms, publish ${c.publishMs} ms; ${decisions(c)}` +
+      (c.unservedTotal ? `; left: ${left(c)}` : "");
+  }
+
+  private plot(now: number, id: string, cycles: Cycle[]): SVGElement {
+    const plot = svg("svg", { viewBox: "0 0 600 48", role: "img", "aria-label": `Cycles of depot ${id} in the last ten minutes; the table lists them` });
+    const ends = [0, 0]; // of the last bar in each row
+    for (const c of cycles) {
+      const began = time(c.startedAt), ended = isNaN(time(c.endedAt)) ? now : time(c.endedAt);
+      if (ended < now - shown) continue;
+      const x = Math.max(0, 600 * (1 - (now - began) / shown)), w = Math.max(3, (600 * (ended - Math.max(began, now - shown))) / shown);
+      const line = began < ends[0] ? 1 : 0;
+      ends[line] = Math.max(ends[line], ended);
+      const group = svg("g", { class: "cycle" });
+      group.append(svg("title", {}, `${clock(began)} ${plain(c.outcome)}; ${decisions(c)}; ${c.holder ?? ""}`), svg("rect", { x, y: 2 + 15 * line, width: w, height: 12, class: "bar " + c.outcome }));
+      if (refused(c)) group.append(svg("path", { d: `M${x + w / 2} 31l3 6h-6z`, class: "refused" }));
+      group.addEventListener("click", () => this.select({ kind: "cycle", id: c.id }));
+      plot.append(group);
     }
+    for (const minutes of [10, 5, 0]) {
+      plot.append(svg("text", { x: 600 - minutes * 60, y: 47, "text-anchor": minutes === 10 ? "start" : minutes ? "middle" : "end" }, minutes ? `−${minutes} min` : "now"));
+    }
+    return plot;
   }
 }
 
