@@ -39,6 +39,7 @@ type BaseMap struct {
 	archive *os.File
 	tag     string // of the archive
 	size    int64
+	changed time.Time // of the archive, last
 }
 
 // aboutMap tells the page what to draw.
@@ -139,7 +140,7 @@ func (m *BaseMap) open(name string, about *aboutMap) (err error) {
 	if !info.Mode().IsRegular() {
 		return errors.New("which is not a file; give a file of PMTiles version 3")
 	}
-	m.size = info.Size()
+	m.size, m.changed = info.Size(), info.ModTime()
 	h := make([]byte, pmHeader)
 	if _, err := m.archive.ReadAt(h, 0); err != nil || string(h[:7]) != "PMTiles" || h[7] != 3 {
 		return errors.New("which is not PMTiles version 3; convert it with the command pmtiles")
@@ -199,7 +200,11 @@ func (m *BaseMap) About(w http.ResponseWriter, r *http.Request) {
 // Archive answers with parts of the PMTiles file.
 func (m *BaseMap) Archive(w http.ResponseWriter, r *http.Request) {
 	if m == nil || m.archive == nil {
-		http.NotFound(w, r)
+		http.Error(w, "no file of map tiles is configured; set --map-pmtiles", http.StatusNotFound)
+		return
+	}
+	if err := m.intact(); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	h := w.Header()
@@ -207,6 +212,22 @@ func (m *BaseMap) Archive(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "private, max-age=86400")
 	h.Set("ETag", m.tag)
 	http.ServeContent(w, r, "", time.Time{}, io.NewSectionReader(m.archive, 0, m.size))
+}
+
+// intact is an error if the archive is no longer what was checked at the start. One that is
+// moved, deleted or replaced by a rename stays readable.
+func (m *BaseMap) intact() error {
+	info, err := m.archive.Stat()
+	if err == nil {
+		_, err = m.archive.ReadAt(make([]byte, 1), 0)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("the file of map tiles cannot be read: %w; check --map-pmtiles and restart the State Manager", err)
+	case info.Size() != m.size || !info.ModTime().Equal(m.changed):
+		return errors.New("the file of map tiles was written to after the start; restart the State Manager when it is complete")
+	}
+	return nil
 }
 
 // imageSources are the sites that the page may load pictures from, beside its own.

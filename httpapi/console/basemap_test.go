@@ -195,6 +195,13 @@ func TestConsole_DrawsAnOperatorsMap(t *testing.T) {
 		}
 		shoot(t, ctx, "Map-"+name)
 	}
+	name := archive(t, func([]byte) {})
+	url := mapped(t, console.BaseMapConfig{PMTiles: name})
+	if err := os.Truncate(name, 200); err != nil {
+		t.Fatal(err)
+	}
+	do(t, ctx, chromedp.Navigate(url))
+	await(t, ctx, `document.getElementById("attribution").textContent.includes("cannot be loaded: the file of map tiles was written to after the start; restart")`)
 }
 
 // F-UI-02: what cannot be drawn is refused at the start, and the page may use the tiles'
@@ -250,28 +257,51 @@ func TestOpenBaseMap(t *testing.T) {
 	}
 }
 
-// F-UI-02: the file is served in parts.
+// F-UI-02: the file is served in parts, also after it is moved. One that was written to is
+// refused with the fix.
 func TestBaseMap_Archive(t *testing.T) {
-	url := mapped(t, console.BaseMapConfig{PMTiles: archive(t, func([]byte) {})})
-	req, err := http.NewRequest(http.MethodGet, url+console.PMTilesPath, nil)
-	if err != nil {
+	ask := func(url string) (status int, body string) {
+		t.Helper()
+		req, err := http.NewRequest(http.MethodGet, url+console.PMTilesPath, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Range", "bytes=0-6")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(text)
+	}
+	name := archive(t, func([]byte) {})
+	url := mapped(t, console.BaseMapConfig{PMTiles: name})
+	moved := name + ".moved"
+	for _, change := range []func() error{func() error { return nil }, func() error { return os.Rename(name, moved) }} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		if status, body := ask(url); status != http.StatusPartialContent || body != "PMTiles" {
+			t.Errorf("%d %q", status, body)
+		}
+	}
+	if err := os.Truncate(moved, 0); err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Range", "bytes=0-6")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
+	if status, body := ask(url); status != http.StatusServiceUnavailable || !strings.Contains(body, "check --map-pmtiles and restart") {
+		t.Errorf("an empty file: %d %q", status, body)
+	}
+	if err := os.WriteFile(moved, []byte("PMTiles, but another file"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
-	if body, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusPartialContent || string(body) != "PMTiles" {
-		t.Errorf("%s %q %v", resp.Status, body, err)
+	if status, body := ask(url); status != http.StatusServiceUnavailable || !strings.Contains(body, "was written to after the start; restart") {
+		t.Errorf("another file: %d %q", status, body)
 	}
-	none, err := http.Get(mapped(t, console.BaseMapConfig{}) + console.PMTilesPath)
-	if err != nil {
-		t.Fatal(err)
-	}
-	none.Body.Close()
-	if none.StatusCode != http.StatusNotFound {
-		t.Errorf("without a file: %s", none.Status)
+	if status, body := ask(mapped(t, console.BaseMapConfig{})); status != http.StatusNotFound || !strings.Contains(body, "set --map-pmtiles") {
+		t.Errorf("without a file: %d %q", status, body)
 	}
 }

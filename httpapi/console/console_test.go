@@ -370,12 +370,16 @@ func TestConsole_InABrowser(t *testing.T) {
 		js[any](t, ctx, fmt.Sprintf(`fleet.store.delete({kind: "drone", id: %s}), fleet.map.selected = null, 1`, id))
 	})
 	t.Run("fits every width", func(t *testing.T) {
+		await(t, ctx, `fleet.store.all.mission.size > 0`)
 		for _, width := range []int64{390, 768, 1440, 2560} {
 			do(t, ctx, chromedp.EmulateViewport(width, 900))
 			for i, view := range views {
 				open(t, ctx, i)
 				if !js[bool](t, ctx, `document.documentElement.scrollWidth <= innerWidth && document.documentElement.scrollHeight <= innerHeight`) {
 					t.Errorf("%s overflows a page %d px wide", view, width)
+				}
+				if width >= 1440 && !js[bool](t, ctx, `[...document.querySelectorAll("#panel .scroll")].every((s) => s.scrollWidth <= s.clientWidth)`) {
+					t.Errorf("the table of %s scrolls sideways on a page %d px wide", view, width)
 				}
 				shoot(t, ctx, fmt.Sprint(view, "-", width))
 			}
@@ -394,7 +398,15 @@ func TestConsole_InABrowser(t *testing.T) {
 				shoot(t, ctx, view+"-"+theme)
 			}
 		}
+		do(t, ctx, chromedp.EmulateViewport(390, 844))
+		open(t, ctx, 4)
+		shoot(t, ctx, "Cycles-390-dark")
+		do(t, ctx, chromedp.EmulateViewport(1440, 900))
+		open(t, ctx, 1)
 		js[any](t, ctx, `fleet.select(null), document.querySelector("#legend").open = false, 1`)
+		js[any](t, ctx, `(() => { const when = document.getElementById("when"); when.value = "0"; when.dispatchEvent(new Event("input")); return 1 })()`)
+		shoot(t, ctx, "Replay")
+		js[any](t, ctx, `document.getElementById("live").click(), 1`)
 	}
 	t.Run("is accessible", func(t *testing.T) {
 		if os.Getenv("AXE_JS") == "" {

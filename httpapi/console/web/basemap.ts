@@ -22,7 +22,7 @@ export class BaseMap {
   private loading = 0;
   private frame = 0;
   private about: About = {};
-  private failed = false;
+  private failed = ""; // why, of what was asked for last
 
   constructor(private changed: () => void) { void this.open(); }
 
@@ -42,8 +42,8 @@ export class BaseMap {
         this.load = (z, x, y) => image(tiles.replace("{z}", String(z)).replace("{x}", String(x)).replace("{y}", String(y)));
       }
       this.ready = this.load !== null;
-    } catch {
-      this.failed = true;
+    } catch (err) {
+      this.failed = (err as Error).message;
     }
     this.tell();
     this.changed();
@@ -51,7 +51,7 @@ export class BaseMap {
 
   // tell names the source, and says if it does not answer.
   private tell(): void {
-    set(byId("attribution"), [this.about.attribution ?? "", this.failed ? "Parts of the map cannot be loaded." : ""].filter(Boolean).join(" "));
+    set(byId("attribution"), [this.about.attribution ?? "", this.failed && `Parts of the map cannot be loaded: ${this.failed}.`].filter(Boolean).join(" "));
   }
 
   // draw draws the tiles between two corners. scale is in CSS pixels a degree of
@@ -93,11 +93,11 @@ export class BaseMap {
     const tile: Tile = { picture: null, failedAt: 0, wanted: this.frame };
     this.cache.set(key, tile);
     this.loading++;
-    this.load!(z, x, y).then((picture) => { tile.picture = picture; this.heard(false); }, () => { tile.failedAt = performance.now(); this.heard(true); });
+    this.load!(z, x, y).then((picture) => { tile.picture = picture; this.heard(""); }, (err) => { tile.failedAt = performance.now(); this.heard((err as Error).message); });
     return tile;
   }
 
-  private heard(failed: boolean): void {
+  private heard(failed: string): void {
     this.loading--;
     if (failed !== this.failed) { this.failed = failed; this.tell(); }
     this.changed();
@@ -117,7 +117,7 @@ function image(url: string): Promise<HTMLImageElement> {
   return new Promise((resolve, reject) => {
     const i = new Image();
     i.onload = () => resolve(i);
-    i.onerror = () => reject(new Error(`${url} cannot be loaded`));
+    i.onerror = () => reject(new Error("its site does not answer with a picture"));
     i.src = url;
   });
 }

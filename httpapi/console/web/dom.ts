@@ -29,6 +29,19 @@ export function set(e: Element, text: string): void {
   if (e.textContent !== text) e.textContent = text;
 }
 
+// setIds shows ids, one a line. Long ones are cut before their end, which tells them apart;
+// a title has them whole.
+export function setIds(e: HTMLElement, text: string): void {
+  if (e.dataset.ids === text) return;
+  e.dataset.ids = e.title = text;
+  e.replaceChildren(...text.split("\n").map((id) => {
+    const letters = [...id], tail = letters.length > 16 ? 9 : 0, line = el("span", "", { class: "id" });
+    line.append(el("span", letters.slice(0, letters.length - tail).join("")));
+    if (tail) line.append(el("span", letters.slice(-tail).join("")));
+    return line;
+  }));
+}
+
 // span is a length of time, such as "4 min" or "−35 s"; "" for none.
 export function span(ms: number): string {
   if (isNaN(ms)) return "";

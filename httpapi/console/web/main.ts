@@ -27,7 +27,7 @@ const views: { name: string; table?: TableView; picture?: { root: HTMLElement; u
   { name: "Alerts", table: table("alert", "Alerts"), count: () => [...store.all.alert.values()].filter((a) => !a.acknowledged).length },
   { name: "Cycles", table: table("cycle", "Cycles, newest first"), picture: timeLine, past: true },
   { name: "Numbers", picture: numbers },
-  { name: "Story", picture: { root: story.root, update: () => story.update(map.selected) } },
+  { name: "Story", picture: { root: story.root, update: () => story.update(map.selected) }, past: true },
 ];
 let view = views[0];
 for (const v of views) byId("tabs").append(button(v.name, () => show(v)));
@@ -57,6 +57,7 @@ function placeOf(k: Key): Place | undefined {
     case "order": return shown.all.order.get(k.id)?.deliveryLocation;
     case "mission": { const m = shown.all.mission.get(k.id); return m && shown.marks.get(m.droneId); }
     case "depot": return shown.all.depot.get(k.id)?.position;
+    case "warehouse": return shown.all.warehouse.get(k.id)?.position;
   }
 }
 
@@ -204,10 +205,9 @@ async function recall(): Promise<void> {
 function remember(): void {
   const at = map.past?.at;
   replay.remember(store);
-  when.max = String(Math.max(0, replay.frames.length - 1));
+  when.max = String(Math.max(1, replay.frames.length - 1));
   // The slider stays at its moment while frames come and go.
-  const i = at === undefined ? replay.frames.length - 1 : Math.max(0, replay.frames.findIndex((f) => f.at >= at));
-  when.value = String(i);
+  when.value = at === undefined ? when.max : String(Math.max(0, replay.frames.findIndex((f) => f.at >= at)));
 }
 
 function follow(on: boolean): void {
@@ -235,6 +235,7 @@ byId("in").addEventListener("click", () => map.zoom(1.5));
 byId("out").addEventListener("click", () => map.zoom(1 / 1.5));
 byId("fit").addEventListener("click", () => map.fit());
 byId("follow").addEventListener("click", () => follow(!map.following));
+byId("deselect").addEventListener("click", () => { select(null); map.canvas.focus(); });
 byId("live").addEventListener("click", () => { when.value = when.max; rewind(); });
 when.addEventListener("input", rewind);
 byId("go").addEventListener("click", () => void recall());

@@ -103,9 +103,10 @@ export class FleetMap {
     if (s > n || !this.width) return;
     const [left, top] = this.xy(n, w), [right, bottom] = this.xy(s, e);
     if (this.fitted && left >= 0 && top >= 0 && right <= this.width && bottom <= this.height) return;
+    const box = byId("selected"), covered = box.hidden || this.width < 700 ? 0 : box.offsetWidth; // at the right
     this.lat = (s + n) / 2;
-    this.lon = (w + e) / 2;
-    this.scale = Math.min(40000, 0.85 * Math.min(this.width / Math.max(e - w, 0.01), this.height * this.squeeze() / Math.max(n - s, 0.01)));
+    this.scale = Math.min(40000, 0.85 * Math.min((this.width - covered) / Math.max(e - w, 0.01), this.height * this.squeeze() / Math.max(n - s, 0.01)));
+    this.lon = (w + e) / 2 + covered / 2 / this.scale;
     this.fitted = true;
   }
 
@@ -180,6 +181,8 @@ export class FleetMap {
     };
     for (const m of this.store.marks.values()) look("drone", m.id, m);
     for (const o of this.store.all.order.values()) if (open(o)) look("order", o.id, o.deliveryLocation);
+    if (best) return best;
+    for (const kind of ["depot", "warehouse"] as const) for (const h of this.store.all[kind].values()) look(kind, h.id, h.position);
     return best;
   }
 

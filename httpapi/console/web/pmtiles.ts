@@ -113,7 +113,8 @@ export class Archive {
 
   private async read(offset: number, length: number): Promise<Uint8Array<ArrayBuffer>> {
     const resp = await fetch(this.url, { headers: { Range: `bytes=${offset}-${offset + length - 1}` } });
-    if (resp.status !== 206) throw new Error(`the map's file answers ${resp.status}`);
+    if (resp.status === 503) throw new Error((await resp.text()).trim()); // the file has changed
+    if (resp.status !== 206) throw new Error(`the State Manager answers ${resp.status}`);
     const bytes = new Uint8Array(await resp.arrayBuffer());
     if (bytes.length !== length) throw new Error("the map's file is shorter than it says");
     return bytes;

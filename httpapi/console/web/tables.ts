@@ -1,11 +1,12 @@
-import { button, byId, clock, el, plain, set, span } from "./dom";
+import { button, byId, clock, el, plain, set, setIds, span } from "./dom";
 import { open, time, type Store } from "./store";
 import type { Alert, Cycle, Drone, Entities, Key, Mission, Order } from "./types";
 
 const most = 200; // rows; more make a page slow, and nobody reads them
 
 // Methods, so that a table of some entities is a table of entities.
-interface Column<T> { name: string; text(t: T, s: Store): string }
+// A column of ids has one a line.
+interface Column<T> { name: string; text(t: T, s: Store): string; ids?: true }
 interface Table<T> { kind: "drone" | "order" | "mission" | "alert" | "cycle"; columns: Column<T>[]; rows(s: Store): T[]; tone?(t: T, s: Store): string }
 
 const rank: Record<string, number> = { EMERGENCY: 0, PROBLEM: 1, UNKNOWN: 2, DELIVERING: 3, MOVING: 4, RESERVED: 5, IDLE: 6, CHARGING: 7 };
@@ -13,12 +14,12 @@ const rank: Record<string, number> = { EMERGENCY: 0, PROBLEM: 1, UNKNOWN: 2, DEL
 const orders: Table<Order> = {
   kind: "order",
   columns: [
-    { name: "Order", text: (o) => o.id },
+    { name: "Order", text: (o) => o.id, ids: true },
     { name: "Priority", text: (o) => plain(o.priority ?? "") },
     { name: "Slack", text: (o, s) => span(s.slack(o)) },
     { name: "Status", text: (o) => (o.held ? "held" : plain(o.status)) },
     { name: "ETA", text: (o, s) => clock(s.eta(o)) },
-    { name: "Drone", text: (o) => o.assignedDroneId ?? "" },
+    { name: "Drone", text: (o) => o.assignedDroneId ?? "", ids: true },
     { name: "Waits for", text: (o) => o.held ? o.heldReason ?? "an operator" : plain(o.waiting?.[0]?.reason ?? "") },
   ],
   rows: (s) => [...s.all.order.values()].filter(open).map((o) => [s.slack(o), o] as const)
@@ -29,12 +30,12 @@ const orders: Table<Order> = {
 const drones: Table<Drone> = {
   kind: "drone",
   columns: [
-    { name: "Drone", text: (d) => d.id },
+    { name: "Drone", text: (d) => d.id, ids: true },
     { name: "Status", text: (d) => plain(d.status) + (d.grounded ? ", grounded" : "") },
     { name: "Battery", text: (d, s) => `${Math.round(s.marks.get(d.id)?.battery ?? d.batteryPercentage)} %` },
     { name: "Report", text: (d, s) => { const m = s.marks.get(d.id); return m ? span(Math.max(0, s.now() - m.at)) : ""; } },
-    { name: "Mission", text: (d) => d.currentMissionId ?? "" },
-    { name: "Depot", text: (d) => d.homeDepotId ?? "" },
+    { name: "Mission", text: (d) => d.currentMissionId ?? "", ids: true },
+    { name: "Depot", text: (d) => d.homeDepotId ?? "", ids: true },
   ],
   rows: (s) => [...s.all.drone.values()].sort((a, b) => (rank[a.status] ?? 9) - (rank[b.status] ?? 9) || (a.id < b.id ? -1 : 1)),
   tone: (d) => d.status === "EMERGENCY" || d.status === "PROBLEM" ? "bad" : d.status === "UNKNOWN" || d.grounded ? "warn" : "",
@@ -43,11 +44,11 @@ const drones: Table<Drone> = {
 const missions: Table<Mission> = {
   kind: "mission",
   columns: [
-    { name: "Mission", text: (m) => m.id },
+    { name: "Mission", text: (m) => m.id, ids: true },
     { name: "Status", text: (m) => plain(m.status) + (m.failureReason ? `: ${plain(m.failureReason)}` : "") },
-    { name: "Drone", text: (m) => m.droneId },
+    { name: "Drone", text: (m) => m.droneId, ids: true },
     { name: "Stops", text: (m) => `${m.reachedStops} of ${m.route.length}` },
-    { name: "Orders", text: (m) => m.orderIds.join(", ") },
+    { name: "Orders", text: (m) => m.orderIds.join("\n"), ids: true },
     { name: "Next", text: (m) => { const w = m.route[m.reachedStops]; return m.status === "ACTIVE" && w ? `${plain(w.type)} ${clock(time(w.eta))}` : ""; } },
   ],
   rows: (s) => [...s.all.mission.values()].sort((a, b) => (a.status === "ACTIVE" ? 0 : 1) - (b.status === "ACTIVE" ? 0 : 1) || time(b.startTime) - time(a.startTime)),
@@ -73,8 +74,8 @@ const cycles: Table<Cycle> = {
     { name: "Outcome", text: (c) => plain(c.outcome) + (c.detail ? `: ${c.detail}` : "") },
     { name: "Decisions", text: (c) => decisions(c) },
     { name: "Left", text: (c) => left(c) },
-    { name: "Depot", text: (c) => c.depotId },
-    { name: "Lock held by", text: (c) => c.holder ?? "" },
+    { name: "Depot", text: (c) => c.depotId, ids: true },
+    { name: "Lock held by", text: (c) => c.holder ?? "", ids: true },
     { name: "Fence", text: (c) => fence(c) },
     { name: "Read, solve, publish (ms)", text: (c) => `${c.readMs}, ${c.solveMs}, ${c.publishMs}` },
   ],
@@ -136,8 +137,10 @@ export class TableView {
       kept.add(row.id);
       let tr = this.rows.get(row.id);
       if (!tr) this.rows.set(row.id, (tr = this.make(row.id, t.columns.length)));
-      texts(row).forEach((text, n) => set(n ? tr.cells[n] : tr.cells[0].firstElementChild!, text));
-      tr.cells[0].title = row.id; // also where it is cut
+      texts(row).forEach((text, n) => {
+        const cell = n ? tr.cells[n] : (tr.cells[0].firstElementChild as HTMLElement);
+        if (t.columns[n].ids) setIds(cell, text); else set(cell, text);
+      });
       const tone = t.tone?.(row, s) ?? "", on = selected?.kind === t.kind && selected.id === row.id;
       if (tr.className !== tone) tr.className = tone;
       tr.cells[0].firstElementChild!.setAttribute("aria-pressed", String(on));

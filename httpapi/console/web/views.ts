@@ -22,7 +22,7 @@ export class TimeLine implements View {
     this.root.replaceChildren(...[...s.all.depot.keys()].sort().map((id) => {
       const mine = cycles.filter((c) => c.depotId === id || c.depotIds?.includes(id));
       const row = el("section", "", { class: stuck.has(id) ? "lane stuck" : "lane" });
-      row.append(el("h2", id, { dir: "auto" }), el("p", this.latest(s.now(), mine.at(-1), stuck.has(id)), { dir: "auto" }), this.plot(s.now(), id, mine));
+      row.append(el("h2", id, { dir: "auto" }), el("p", this.latest(s.now(), mine.at(-1), stuck.has(id)), { dir: "auto" }), this.plot(s.now(), id, mine), minutes());
       return row;
     }));
   }
@@ -36,7 +36,7 @@ export class TimeLine implements View {
   }
 
   private plot(now: number, id: string, cycles: Cycle[]): SVGElement {
-    const plot = svg("svg", { viewBox: "0 0 600 48", role: "img", "aria-label": `Cycles of depot ${id} in the last ten minutes; the table lists them` });
+    const plot = svg("svg", { viewBox: "0 0 600 38", preserveAspectRatio: "none", role: "img", "aria-label": `Cycles of depot ${id} in the last ten minutes; the table lists them` });
     const ends = [0, 0]; // of the last bar in each row
     for (const c of cycles) {
       const began = time(c.startedAt), ended = isNaN(time(c.endedAt)) ? now : time(c.endedAt);
@@ -50,11 +50,15 @@ export class TimeLine implements View {
       group.addEventListener("click", () => this.select({ kind: "cycle", id: c.id }));
       plot.append(group);
     }
-    for (const minutes of [10, 5, 0]) {
-      plot.append(svg("text", { x: 600 - minutes * 60, y: 47, "text-anchor": minutes === 10 ? "start" : minutes ? "middle" : "end" }, minutes ? `−${minutes} min` : "now"));
-    }
     return plot;
   }
+}
+
+// minutes is the scale of a time line.
+function minutes(): HTMLElement {
+  const scale = el("div", "", { class: "minutes", "aria-hidden": "true" });
+  for (const text of ["−10 min", "−5 min", "now"]) scale.append(el("span", text));
+  return scale;
 }
 
 // Numbers shows how the last hour went, as far as this page has seen it.
