@@ -96,8 +96,19 @@ type Snapshot struct {
 	Neighbours []Depot   // the other depots of the area, if any
 	Alone      bool      // the area has every depot, so its drones and orders are all there are
 	Drones     []Drone
+	Flights    []Flight // whose missions can be amended
 	Orders     []Order
 	Warehouses []Warehouse
+}
+
+// Flight is a drone on a mission that can be changed under way.
+type Flight struct {
+	Drone   Drone
+	Mission Mission
+	Orders  []Order // those of the mission that are not delivered
+	// ReachedAt is when the drone reached its latest stop, by its clock; zero if it has
+	// reached none.
+	ReachedAt time.Time
 }
 
 // Depots are the depots of the area, the one that names it first.

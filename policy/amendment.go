@@ -64,7 +64,19 @@ func (c decisionCase) notAmendable() string {
 	if !c.decision.Amends() {
 		return ""
 	}
-	d, m := *c.Drone, c.Mission
+	return unfitForAmendment(*c.Drone, *c.Mission)
+}
+
+// Amendable reports whether a planner may change the mission that a drone flies: a
+// decision that amends it would be refused otherwise.
+func (p DronePolicy) Amendable(d domain.Drone, m domain.Mission, now time.Time) bool {
+	return m.Status == domain.MissionActive && m.DroneID == d.ID && d.CurrentMissionID == m.ID && m.Amendment == nil &&
+		!d.Grounded && now.Sub(d.SeenAt) <= p.MaxSilence && d.Battery > p.MinBattery && unfitForAmendment(d, m) == ""
+}
+
+// unfitForAmendment says why a mission cannot be changed while its drone flies it, "" if
+// it can.
+func unfitForAmendment(d domain.Drone, m domain.Mission) string {
 	switch {
 	case !d.SupportsAmendments:
 		return fmt.Sprintf("drone %s does not support amendments", d.ID)

@@ -58,6 +58,16 @@ func reachTimes(m domain.Mission) []time.Time {
 	return times
 }
 
+// LastReachedAt is when the drone reached the latest of the mission's reached stops, by
+// its clock; zero if it has reached none.
+func LastReachedAt(m domain.Mission) time.Time {
+	times := reachTimes(m)
+	if len(times) == 0 {
+		return time.Time{}
+	}
+	return times[len(times)-1]
+}
+
 // reachedAt is the earliest sighting of a stop that is not before the previous stop was
 // reached. A drone that claims a stop has also completed those before it.
 func reachedAt(sightings []domain.Sighting, stop int, before time.Time) (at time.Time, sighted bool) {

@@ -12,6 +12,7 @@ type (
 	Location  = model.Location
 	Priority  = model.Priority
 	Drone     = model.Drone
+	Flight    = model.Flight
 	Order     = model.Order
 	Warehouse = model.Warehouse
 	Depot     = model.Depot
@@ -20,6 +21,7 @@ type (
 	StopKind  = model.StopKind
 	Stop      = model.Stop
 	Route     = model.Route
+	Amendment = model.Amendment
 	Reason    = model.Reason
 	Unserved  = model.Unserved
 	Ignored   = model.Ignored

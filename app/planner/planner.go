@@ -21,6 +21,9 @@ type Config struct {
 	// Immediate plans without looking ahead: every free drone is used at once
 	// and none is kept in reserve. Strategies other than SISR always plan so.
 	Immediate bool
+	// TurnTime is how long before its arrival at a stop a drone cannot be turned away from
+	// it any more; default DefaultTurnTime. It must be no less than the State Managers'.
+	TurnTime time.Duration
 	// Refused, if set, is told of each plan that the checker refused, and why.
 	// A refused plan is never returned.
 	Refused func(p solver.Problem, fault error)
@@ -45,6 +48,9 @@ func New(cfg Config, clock func() time.Time) *Planner {
 		cfg.Options.TimeLimit = solver.DefaultTimeLimit
 	}
 	cfg.Options.Clock = clock
+	if cfg.TurnTime == 0 {
+		cfg.TurnTime = DefaultTurnTime
+	}
 	if cfg.Refused == nil {
 		cfg.Refused = func(solver.Problem, error) {}
 	}
@@ -69,8 +75,8 @@ func (p *Planner) LeadTime() time.Duration { return p.lead }
 // Result is what a planner decided for one cycle.
 type Result struct {
 	Problem solver.Problem
-	// Plan holds the missions to begin now and, for every other order, why it
-	// waits.
+	// Plan holds the missions to begin now, those to change under way and, for every
+	// other order, why it waits.
 	Plan solver.Plan
 	// Obstacles says in numbers of drones why each order of Plan.Unserved waits; it
 	// has the same indices.
@@ -90,13 +96,37 @@ func (r Result) Usable() solver.Problem {
 
 // PlanSnapshot is Plan for a snapshot of the store. The missions begin at start.
 func (p *Planner) PlanSnapshot(ctx context.Context, snap domain.Snapshot, start time.Time) (Result, error) {
-	return p.Plan(ctx, ProblemOf(snap, start, p.cfg.Params))
+	return p.Plan(ctx, p.ProblemOf(snap, start))
+}
+
+// ProblemOf turns a snapshot into the planner's problem.
+func (p *Planner) ProblemOf(snap domain.Snapshot, start time.Time) solver.Problem {
+	problem := ProblemOf(snap, start, p.cfg.Params)
+	problem.Flights = flightsOf(snap.Flights, start, p.cfg.Params, p.cfg.TurnTime)
+	return problem
 }
 
 // Plan decides which missions begin at problem.Now, the time at which drones can
-// begin. The plan has passed the checker. The error is the cause of ctx's end,
-// or says that even the greedy plan broke a rule.
+// begin, and how missions under way change. The plan has passed the checker. The error
+// is the cause of ctx's end, or says that even the greedy plan broke a rule.
 func (p *Planner) Plan(ctx context.Context, problem solver.Problem) (Result, error) {
+	if len(problem.Flights) == 0 || len(problem.Orders) == 0 {
+		return p.planIdle(ctx, problem)
+	}
+	result, err := p.planWithFlights(ctx, problem)
+	if err != nil {
+		return result, err
+	}
+	if fault := check.Plan(problem, result.Plan); fault != nil {
+		p.cfg.Refused(problem, fault)
+		problem.Flights = nil
+		return p.planIdle(ctx, problem)
+	}
+	return result, nil
+}
+
+// planIdle plans with the idle drones alone.
+func (p *Planner) planIdle(ctx context.Context, problem solver.Problem) (Result, error) {
 	if p.cfg.Immediate || p.cfg.Options.Strategy != solver.SISR {
 		plan, err := p.solve(ctx, problem, p.last, p.cfg.Options.TimeLimit)
 		p.last = &plan

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"slices"
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
@@ -24,21 +25,25 @@ func ProblemOf(s domain.Snapshot, now time.Time, params solver.Params) solver.Pr
 		})
 	}
 	for _, o := range s.Orders {
-		order := solver.Order{
-			ID: string(o.ID), Delivery: location(o.Delivery), ProductType: o.ProductType,
-			WeightKg: o.WeightKg, ColdChain: o.ColdChain, Priority: model.PriorityOf(o.Priority),
-			CreatedAt: o.CreatedAt, Deadline: o.Deadline, PinnedDroneID: string(o.PinnedDroneID),
-		}
-		for _, id := range o.ForbiddenDroneIDs {
-			order.ForbiddenDroneIDs = append(order.ForbiddenDroneIDs, string(id))
-		}
-		if o.Pickup != nil {
-			at := location(*o.Pickup)
-			order.Pickup = &at
-		}
-		p.Orders = append(p.Orders, order)
+		p.Orders = append(p.Orders, orderOf(o))
 	}
 	return p
+}
+
+func orderOf(o domain.Order) solver.Order {
+	order := solver.Order{
+		ID: string(o.ID), Delivery: location(o.Delivery), ProductType: o.ProductType,
+		WeightKg: o.WeightKg, ColdChain: o.ColdChain, Priority: model.PriorityOf(o.Priority),
+		CreatedAt: o.CreatedAt, Deadline: o.Deadline, PinnedDroneID: string(o.PinnedDroneID),
+	}
+	for _, id := range o.ForbiddenDroneIDs {
+		order.ForbiddenDroneIDs = append(order.ForbiddenDroneIDs, string(id))
+	}
+	if o.Pickup != nil {
+		at := location(*o.Pickup)
+		order.Pickup = &at
+	}
+	return order
 }
 
 func dronesOf(drones []domain.Drone) []solver.Drone {
@@ -55,8 +60,8 @@ func dronesOf(drones []domain.Drone) []solver.Drone {
 
 func location(p domain.Position) solver.Location { return solver.Location{Lat: p.Lat, Lon: p.Lon} }
 
-// DecisionsOf returns the decisions that turn a plan's routes into missions. The
-// plan is for a problem made from the snapshot.
+// DecisionsOf returns the decisions that turn a plan's routes into missions and change
+// missions under way. The plan is for a problem made from the snapshot.
 func DecisionsOf(plan solver.Plan, s domain.Snapshot) []domain.Decision {
 	var decisions []domain.Decision
 	for _, r := range plan.Routes {
@@ -70,17 +75,58 @@ func DecisionsOf(plan solver.Plan, s domain.Snapshot) []domain.Decision {
 		for _, id := range r.OrderIDs() {
 			d.OrderIDs = append(d.OrderIDs, domain.OrderID(id))
 		}
-		for _, stop := range r.Stops {
-			d.Route = append(d.Route, domain.Waypoint{
-				Type:     domain.WaypointType(stop.Kind.String()),
-				Position: domain.Position{Lat: stop.At.Lat, Lon: stop.At.Lon},
-				OrderID:  domain.OrderID(stop.OrderID), WarehouseID: domain.WarehouseID(stop.WarehouseID),
-				ETA: stop.ETA.Truncate(time.Microsecond),
-			})
-		}
+		d.Route = waypointsOf(r.Stops)
 		if len(d.OrderIDs) > 0 {
 			decisions = append(decisions, d)
 		}
 	}
+	return append(decisions, amendmentsOf(plan, s)...)
+}
+
+// amendmentsOf returns the decisions that change missions under way. Each names the whole
+// route and all orders of the mission.
+func amendmentsOf(plan solver.Plan, s domain.Snapshot) []domain.Decision {
+	flights := map[domain.DroneID]*domain.Flight{}
+	for i := range s.Flights {
+		flights[s.Flights[i].Drone.ID] = &s.Flights[i]
+	}
+	var decisions []domain.Decision
+	for _, a := range plan.Amendments {
+		drone := domain.DroneID(a.DroneID)
+		f := flights[drone]
+		if f == nil {
+			continue
+		}
+		ahead := waypointsOf(a.Stops)
+		d := domain.Decision{
+			ID:      domain.DecisionIDFor(s.CycleID, drone),
+			CycleID: s.CycleID, Fence: s.Fence, DepotID: s.Depot.ID, SnapshotTime: s.ReadTime, DroneID: drone,
+			AmendsMissionID: domain.MissionID(a.MissionID), AmendsRevision: a.Revision,
+			OrderIDs:                    slices.Clone(f.Mission.OrderIDs),
+			Route:                       append(slices.Clone(behind(f.Mission.Route, a, ahead)), ahead...),
+			EstimatedBatteryConsumption: a.BatteryUsePercent, EstimatedDurationMinutes: a.Duration.Minutes(),
+		}
+		for _, id := range a.AddedIDs {
+			d.OrderIDs = append(d.OrderIDs, domain.OrderID(id))
+		}
+		decisions = append(decisions, d)
+	}
 	return decisions
+}
+
+// behind are the stops of a mission that an amended rest does not list.
+func behind(route []domain.Waypoint, a solver.Amendment, ahead []domain.Waypoint) []domain.Waypoint {
+	return route[:len(route)-(len(ahead)-2*len(a.AddedIDs))]
+}
+
+func waypointsOf(stops []solver.Stop) (route []domain.Waypoint) {
+	for _, stop := range stops {
+		route = append(route, domain.Waypoint{
+			Type:     domain.WaypointType(stop.Kind.String()),
+			Position: domain.Position{Lat: stop.At.Lat, Lon: stop.At.Lon},
+			OrderID:  domain.OrderID(stop.OrderID), WarehouseID: domain.WarehouseID(stop.WarehouseID),
+			ETA: stop.ETA.Truncate(time.Microsecond),
+		})
+	}
+	return route
 }

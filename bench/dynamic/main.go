@@ -63,6 +63,7 @@ type command struct {
 	Depots          []int         `help:"Compare fleets of this many depots in a row with one depot that has the same drones, without servers." placeholder:"N,..."`
 	Apart           []float64     `help:"With --depots: kilometres from one depot to the next." default:"1,6"`
 	AreaRadius      []float64     `help:"With --depots: the optimizer's --area-radius in turn, in km." default:"0,10"`
+	Amend           bool          `help:"Offline: let the dispatcher change missions under way." default:"true" negatable:""`
 	Burst           float64       `help:"Offline: factor by which orders are denser in 6 of every 30 minutes." default:"1" check:"min 1"`
 }
 

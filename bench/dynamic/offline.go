@@ -15,7 +15,7 @@ import (
 
 // offline runs a method on simulated drones, without servers.
 func (c *command) offline(ctx context.Context, m method, seed uint64) (outcome, error) {
-	day := plannersim.Scenario{Duration: c.Simulated, Drones: c.Drones, PerMinute: c.OrdersPerMinute, Burst: c.Burst, Away: c.Away, Seed: seed}
+	day := plannersim.Scenario{Duration: c.Simulated, Drones: c.Drones, PerMinute: c.OrdersPerMinute, Burst: c.Burst, Away: c.Away, Seed: seed, Amend: c.Amend && !m.immediate}
 	if c.Place == "city" {
 		day.World = plannersim.City
 	}

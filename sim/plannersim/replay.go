@@ -22,19 +22,22 @@ type trackedDrone struct {
 	command *domain.Command  // on its way to the drone
 	due     time.Time        // when the command arrives
 	acked   bool             // the drone has reported the mission
+	reached time.Time        // when it reached its latest stop
 	station *domain.Position // where it waits for missions; nil means the depot
 }
 
 // replay is a day in progress.
 type replay struct {
-	world   *fleetsim.World
-	drones  []trackedDrone
-	orders  map[domain.OrderID]*domain.Order
-	pending []*domain.Order
-	flownKm float64       // of missions
-	flights int           // to stations
-	busy    time.Duration // of all drones that fly or charge
-	now     time.Time
+	world    *fleetsim.World
+	drones   []trackedDrone
+	orders   map[domain.OrderID]*domain.Order
+	amends   Amendments
+	mayAmend bool
+	pending  []*domain.Order
+	flownKm  float64       // of missions
+	flights  int           // to stations
+	busy     time.Duration // of all drones that fly or charge
+	now      time.Time
 }
 
 func newReplay(w *fleetsim.World, s Scenario) (*replay, error) {
@@ -42,7 +45,7 @@ func newReplay(w *fleetsim.World, s Scenario) (*replay, error) {
 	for _, d := range w.Depots {
 		homes[d.ID] = d.Position
 	}
-	r := &replay{world: w, orders: map[domain.OrderID]*domain.Order{}, now: begin}
+	r := &replay{world: w, orders: map[domain.OrderID]*domain.Order{}, now: begin, mayAmend: s.Amend}
 	random := rand.New(rand.NewPCG(s.Seed, 1913))
 	for i, d := range w.Drones {
 		home, ok := homes[d.HomeDepotID]
@@ -104,17 +107,20 @@ func (r *replay) advance(t *trackedDrone) {
 	}
 	if t.report.MissionID == t.mission.ID {
 		t.acked = true
+		r.confirm(t)
 		for t.mission.ReachedStops < len(t.mission.Route) {
 			stop := t.mission.Route[t.mission.ReachedStops]
 			if t.report.Position.DistanceMetres(stop.Position) > arrivedMetres {
 				break
 			}
 			t.mission.ReachedStops++
+			t.reached = r.now
 			r.reach(stop)
 		}
 		return
 	}
 	if t.acked {
+		r.void(t)
 		t.mission, t.acked = nil, false // it has landed
 	}
 }
@@ -145,6 +151,9 @@ func (r *replay) snapshot(area domain.Area) domain.Snapshot {
 		d.Status, d.Position, d.Battery, d.LastUpdate = domain.DroneIdle, t.report.Position, t.report.Battery, r.now
 		s.Drones = append(s.Drones, d)
 	}
+	if r.mayAmend {
+		s.Flights = r.inFlight(area)
+	}
 	for _, o := range r.pending {
 		if o.Status == domain.OrderPending && !o.Held {
 			s.Orders = append(s.Orders, *o)
@@ -166,6 +175,9 @@ func (r *replay) assign(d domain.Decision, latency time.Duration) error {
 		if t.static.ID != d.DroneID {
 			continue
 		}
+		if d.Amends() {
+			return r.amend(t, d, latency)
+		}
 		if t.mission != nil {
 			return fmt.Errorf("drone %s already has a mission", d.DroneID)
 		}
@@ -176,12 +188,12 @@ func (r *replay) assign(d domain.Decision, latency time.Duration) error {
 		}
 		t.mission = &domain.Mission{
 			ID: domain.MissionID("M-" + d.ID), DroneID: d.DroneID, OrderIDs: d.OrderIDs, Route: d.Route,
-			Status: domain.MissionActive, StartTime: r.now,
+			Status: domain.MissionActive, StartTime: r.now, RouteRevision: 1,
 		}
 		r.flownKm += t.mission.PlannedKm()
 		for _, id := range d.OrderIDs {
 			order := r.orders[id]
-			order.Status, order.AssignedDroneID = domain.OrderAssigned, d.DroneID
+			order.Status, order.AssignedDroneID, order.AssignedMissionID = domain.OrderAssigned, d.DroneID, t.mission.ID
 		}
 		t.command = &domain.Command{Mission: *t.mission, ExpiresAt: r.now.Add(time.Hour)}
 		t.due = r.now.Add(latency)

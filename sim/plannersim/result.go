@@ -20,6 +20,8 @@ type Result struct {
 	Refused int
 	// Held is how many orders wait for an operator at the end, because a drone failed.
 	Held int
+	// Amendments of missions under way.
+	Amendments Amendments
 	// Busy is the mean share of the drones that fly or charge.
 	Busy float64
 	// IdleMean and WaitingMean are the mean numbers of drones and orders in a
@@ -48,7 +50,7 @@ func (r *Result) observe(s domain.Snapshot) {
 func (r *Result) score(day *replay, orders []domain.Order) {
 	r.IdleMean /= float64(max(r.Cycles, 1))
 	r.WaitingMean /= float64(max(r.Cycles, 1))
-	r.FlownKm = day.flownKm
+	r.FlownKm, r.Amendments = day.flownKm, day.amends
 	r.Busy = day.busy.Seconds() / day.now.Sub(begin).Seconds() / float64(len(day.drones))
 	for i := range orders {
 		o := &orders[i]

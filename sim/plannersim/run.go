@@ -89,7 +89,9 @@ func (r *replay) runCycle(ctx context.Context, result *Result, p Planner, snap d
 		if err != nil {
 			return err
 		}
-		result.Missions++
+		if !d.Amends() {
+			result.Missions++
+		}
 	}
 	return nil
 }

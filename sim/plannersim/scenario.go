@@ -40,6 +40,8 @@ type Scenario struct {
 	CriticalOnly bool
 	// AreaRadius groups the world's depots into planning areas, in km; see policy.AreasOf.
 	AreaRadius float64
+	// Amend lets cycles change missions under way.
+	Amend bool
 	// Interval between cycles; default 10 s.
 	Interval time.Duration
 	// Latency from a cycle's snapshot until the drones begin; default 3 s.

@@ -54,6 +54,9 @@ func Plan(p model.Problem, plan model.Plan) error {
 	for _, route := range plan.Routes {
 		r.route(route)
 	}
+	for _, a := range plan.Amendments {
+		r.amendment(a)
+	}
 	r.orders(plan)
 	r.objective(plan.Objective)
 	if len(r.faults) == 0 {
@@ -74,6 +77,9 @@ type replay struct {
 	ordersByID map[string]model.Order // the first record with that id
 	firstOf    map[string]int         // its index
 
+	flights  map[string]model.Flight // by drone
+	inFlight map[string]string       // orders of flights to the drone
+
 	flown     map[string]bool      // drones that have a route
 	delivered map[string]time.Time // arrival by order
 	unserved  [model.PriorityCount]int
@@ -86,6 +92,7 @@ func newReplay(p model.Problem) *replay {
 		problem: p, params: p.Params.WithDefaults(),
 		drones: map[string]model.Drone{}, depots: map[string]model.Depot{},
 		warehouses: map[string]model.Warehouse{}, ordersByID: map[string]model.Order{}, firstOf: map[string]int{},
+		flights: map[string]model.Flight{}, inFlight: map[string]string{},
 		flown: map[string]bool{}, delivered: map[string]time.Time{},
 	}
 	for _, d := range p.Drones {
@@ -108,6 +115,7 @@ func newReplay(p model.Problem) *replay {
 			r.ordersByID[o.ID], r.firstOf[o.ID] = o, i
 		}
 	}
+	r.addFlights()
 	return r
 }
 
@@ -131,48 +139,61 @@ func (r *replay) route(route model.Route) {
 		return
 	}
 
-	now, at := r.problem.Now, drone.At
-	var km, load float64
-	aboard := map[string]bool{}
-	orders := 0
+	f := flown{drone: drone, now: r.problem.Now, at: drone.At, aboard: map[string]bool{}}
+	r.fly(&f, route)
+	if f.orders == 0 {
+		r.fault("empty", id, "", "route serves no order")
+	}
+	if f.orders > r.params.MaxOrdersPerRoute || len(route.Stops) > model.MaxWaypointsPerDecision {
+		r.fault("size", id, "", "%d orders, %d stops", f.orders, len(route.Stops))
+	}
+	r.landing(route, drone, f.km, f.now.Sub(r.problem.Now))
+	r.totalKm += f.km
+	r.longestKm = math.Max(r.longestKm, f.km)
+}
+
+// flown is a drone part of the way along a route.
+type flown struct {
+	drone    model.Drone
+	now      time.Time
+	at       model.Location
+	km, load float64
+	aboard   map[string]bool
+	orders   int // picked up
+}
+
+// fly flies the stops of a route from where the drone is.
+func (r *replay) fly(f *flown, route model.Route) {
+	id := f.drone.ID
 	for i, stop := range route.Stops {
-		leg := haversineKm(at, stop.At)
-		km += leg
-		now = now.Add(time.Duration(leg / drone.Speed() * float64(time.Hour)))
-		at = stop.At
-		battery := drone.BatteryPercent - km*drone.Consumption()
-		r.stored(route, i, now, km, battery)
+		leg := haversineKm(f.at, stop.At)
+		f.km += leg
+		f.now = f.now.Add(time.Duration(leg / f.drone.Speed() * float64(time.Hour)))
+		f.at = stop.At
+		battery := f.drone.BatteryPercent - f.km*f.drone.Consumption()
+		r.stored(route, i, f.now, f.km, battery)
 
 		switch stop.Kind {
 		case model.WarehousePickup:
-			orders++
-			order := r.pickup(id, stop, aboard)
+			f.orders++
+			order := r.pickup(id, stop, f.aboard)
 			if !allowed(order, id) {
 				r.fault("allowed", id, stop.OrderID, "pinned to drone %q, forbidden to %q", order.PinnedDroneID, order.ForbiddenDroneIDs)
 			}
-			load += order.WeightKg
-			if drone.CapacityKg != 0 && !(load <= drone.CapacityKg+limitTolerance) {
-				r.fault("capacity", id, stop.OrderID, "%.3f kg aboard, capacity %.3f", load, drone.CapacityKg)
+			f.load += order.WeightKg
+			if f.drone.CapacityKg != 0 && !(f.load <= f.drone.CapacityKg+limitTolerance) {
+				r.fault("capacity", id, stop.OrderID, "%.3f kg aboard, capacity %.3f", f.load, f.drone.CapacityKg)
 			}
-			now = now.Add(r.params.PickupService)
+			f.now = f.now.Add(r.params.PickupService)
 		case model.Delivery:
-			order := r.deliver(id, stop, aboard, now)
-			load -= order.WeightKg
-			now = now.Add(r.params.DeliveryService)
+			order := r.deliver(id, stop, f.aboard, f.now)
+			f.load -= order.WeightKg
+			f.now = f.now.Add(r.params.DeliveryService)
 		}
 	}
-	for order := range aboard {
+	for order := range f.aboard {
 		r.fault("pairing", id, order, "picked up, never delivered")
 	}
-	if orders == 0 {
-		r.fault("empty", id, "", "route serves no order")
-	}
-	if orders > r.params.MaxOrdersPerRoute || len(route.Stops) > model.MaxWaypointsPerDecision {
-		r.fault("size", id, "", "%d orders, %d stops", orders, len(route.Stops))
-	}
-	r.landing(route, drone, km, now.Sub(r.problem.Now))
-	r.totalKm += km
-	r.longestKm = math.Max(r.longestKm, km)
 }
 
 // ends checks the first and the last stop. It returns false if the route cannot be
@@ -232,6 +253,10 @@ func (r *replay) pickup(drone string, stop model.Stop, aboard map[string]bool) m
 		r.fault("once", drone, order.ID, "picked up again")
 	}
 	aboard[order.ID] = true
+	if carrier, flies := r.inFlight[order.ID]; flies {
+		r.carriedOn(carrier, drone, stop)
+		return order
+	}
 	if order.Pickup != nil {
 		if !same(stop.At, *order.Pickup) {
 			r.fault("stock", drone, order.ID, "not picked up at the order's pickup point")
@@ -328,6 +353,9 @@ func (r *replay) objective(o model.Objective) {
 	var late [model.PriorityCount]int
 	for id, at := range r.delivered {
 		order := r.ordersByID[id]
+		if _, flies := r.inFlight[id]; flies { // it did not wait
+			continue
+		}
 		if at.After(order.Due(r.problem.Now).Add(model.LateTolerance)) && validPriority(order.Priority) {
 			late[order.Priority]++
 		}

@@ -59,6 +59,19 @@ type Route struct {
 	DistanceKm        float64       `json:"distanceKm"`
 }
 
+// Amendment is a changed rest of a mission under way: its route has the stops ahead,
+// from where the drone is at Problem.Now.
+type Amendment struct {
+	Route
+	MissionID string `json:"missionId"`
+	Revision  int    `json:"revision"` // that it changes
+	// AddedIDs are the orders that it adds, in the order of planning.
+	AddedIDs []string `json:"addedIds"`
+	// Detour and DetourKm are how much longer the rest has become.
+	Detour   time.Duration `json:"detour"`
+	DetourKm float64       `json:"detourKm"`
+}
+
 // OrderIDs returns the orders of the route in the order of their delivery.
 func (r Route) OrderIDs() []string {
 	var ids []string
@@ -181,11 +194,13 @@ type Stats struct {
 // Plan is the solver's answer: every valid order is in exactly one route or in
 // Unserved.
 type Plan struct {
-	Routes    []Route    `json:"routes"`
-	Unserved  []Unserved `json:"unserved"`
-	Ignored   []Ignored  `json:"ignored,omitempty"`
-	Objective Objective  `json:"objective"`
-	Stats     Stats      `json:"stats"`
+	Routes []Route `json:"routes"`
+	// Amendments change missions under way, at most one for each flight.
+	Amendments []Amendment `json:"amendments,omitempty"`
+	Unserved   []Unserved  `json:"unserved"`
+	Ignored    []Ignored   `json:"ignored,omitempty"`
+	Objective  Objective   `json:"objective"`
+	Stats      Stats       `json:"stats"`
 }
 
 // ReferenceScalar is the cost of the reference optimizer, in metres: distance,

@@ -90,6 +90,41 @@ func (d Drone) Speed() float64 {
 	return d.SpeedKmh
 }
 
+// Flight is a drone on a mission whose rest can be changed. What is behind it is not
+// in the problem.
+type Flight struct {
+	// Drone is the drone as it is foretold for Problem.Now: where it is, with which
+	// charge, and how long it may still fly.
+	Drone     Drone  `json:"drone"`
+	MissionID string `json:"missionId"`
+	// Revision of the mission that a change is planned on.
+	Revision int `json:"revision"`
+	// Ready is when the drone can leave Drone.At: later than Problem.Now while it
+	// serves a stop there.
+	Ready time.Time `json:"ready"`
+	// Stops are those ahead, the way home last, with kind, place, order and warehouse.
+	// The first Committed of them cannot be changed any more.
+	Stops     []Stop `json:"stops"`
+	Committed int    `json:"committed,omitempty"`
+	// Orders are those of Stops. An order without a pickup in Stops is aboard.
+	Orders []Order `json:"orders"`
+	// StopsBehind and OrdersDelivered belong to the same mission and count for the
+	// limits of a decision.
+	StopsBehind     int `json:"stopsBehind,omitempty"`
+	OrdersDelivered int `json:"ordersDelivered,omitempty"`
+}
+
+// Aboard lists the orders that the drone carries at Problem.Now.
+func (f Flight) Aboard() []Order {
+	var aboard []Order
+	for _, o := range f.Orders {
+		if !slices.ContainsFunc(f.Stops, func(s Stop) bool { return s.Kind == WarehousePickup && s.OrderID == o.ID }) {
+			aboard = append(aboard, o)
+		}
+	}
+	return aboard
+}
+
 // Order is one pending delivery.
 type Order struct {
 	ID       string   `json:"id"`
@@ -213,6 +248,7 @@ type Problem struct {
 	Depots     []Depot     `json:"depots"`
 	Warehouses []Warehouse `json:"warehouses"`
 	Drones     []Drone     `json:"drones"`
+	Flights    []Flight    `json:"flights,omitempty"`
 	Orders     []Order     `json:"orders"`
 	Params     Params      `json:"params,omitzero"`
 }

@@ -1,0 +1,180 @@
+package planner
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/solver"
+	"github.com/dronefleet/dronefleet/solver/model"
+)
+
+const (
+	// DefaultTurnTime is how long before its arrival at a stop a drone cannot be turned
+	// away from it any more (F-AMD-02).
+	DefaultTurnTime = 30 * time.Second
+	// applyMargin is how much later than planned an amendment may be applied and still find
+	// the drone where it can turn.
+	applyMargin = 5 * time.Second
+	// chargeMargin, in percent, is what a drone in flight may use before its amendment is
+	// applied: it must not be refused for that.
+	chargeMargin = 1
+	// atStopMetres is how near its latest stop a drone may still be serving it, as the
+	// State Manager judges.
+	atStopMetres = 75
+)
+
+// flightsOf foretells the drones in flight of a snapshot for the given time, at which
+// drones begin what is planned. It leaves out those whose missions are about to end.
+func flightsOf(flights []domain.Flight, now time.Time, params solver.Params, turn time.Duration) []solver.Flight {
+	params = params.WithDefaults()
+	var list []solver.Flight
+	for _, f := range flights {
+		if g, ok := foretell(f, now, params, turn); ok {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+// foretell is where a drone in flight will be at the given time, and what it will have
+// left to do. It assumes cruise speed, and the service times of the parameters. It returns
+// false if the mission will be over, or will not end at a depot.
+func foretell(f domain.Flight, now time.Time, params solver.Params, turn time.Duration) (solver.Flight, bool) {
+	drone := dronesOf([]domain.Drone{f.Drone})[0]
+	route := f.Mission.Route
+	n := len(route)
+	if n == 0 || route[n-1].Type != domain.WaypointDepotReturn {
+		return solver.Flight{}, false
+	}
+	if flown := now.Sub(f.Mission.StartTime); drone.MaxFlight > 0 {
+		if drone.MaxFlight -= flown; drone.MaxFlight <= 0 {
+			return solver.Flight{}, false
+		}
+	}
+	next := min(f.Mission.ReachedStops, n)
+	at, clock := f.Drone.Position, f.Drone.SeenAt
+	if next > 0 && route[next-1].ForOrder() {
+		at, clock = leaveStop(f, route[next-1], drone, params)
+	}
+	km := 0.0
+	for clock.Before(now) && next < n {
+		leg := at.DistanceMetres(route[next].Position)
+		arrives := clock.Add(flightTime(&drone, leg))
+		if arrives.After(now) {
+			flown := leg * now.Sub(clock).Seconds() / arrives.Sub(clock).Seconds()
+			at, clock = at.Towards(route[next].Position, flown), now
+			km += flown / 1000
+			break
+		}
+		km += leg / 1000
+		at, clock = route[next].Position, arrives.Add(service(route[next], params))
+		next++
+	}
+	drone.At = location(at)
+	drone.BatteryPercent = max(0, drone.BatteryPercent-km*drone.Consumption())
+	g := solver.Flight{
+		Drone: drone, MissionID: string(f.Mission.ID), Revision: f.Mission.RouteRevision, Ready: later(clock, now),
+		StopsBehind: next,
+	}
+	for _, w := range route[next:] {
+		if w.Type == domain.WaypointDepotStart {
+			return g, false
+		}
+		g.Stops = append(g.Stops, stopOf(w))
+	}
+	g.Orders, g.OrdersDelivered = ordersAhead(f, g.Stops)
+	return g, knowsOrders(g) && commit(&g, now, params, turn)
+}
+
+// leaveStop is where and when a drone leaves its latest stop, if it is still there;
+// otherwise where and when it was last seen.
+func leaveStop(f domain.Flight, stop domain.Waypoint, drone solver.Drone, params solver.Params) (domain.Position, time.Time) {
+	seen, away := f.Drone.SeenAt, f.Drone.Position.DistanceMetres(stop.Position)
+	if away > atStopMetres {
+		return f.Drone.Position, seen
+	}
+	reached := f.ReachedAt
+	if reached.IsZero() {
+		reached = seen
+	}
+	// It counts as there before it has quite arrived.
+	leaves := reached.Add(flightTime(&drone, atStopMetres) + service(stop, params))
+	if !leaves.After(seen) {
+		return f.Drone.Position, seen
+	}
+	return stop.Position, leaves
+}
+
+func service(w domain.Waypoint, params solver.Params) time.Duration {
+	switch w.Type {
+	case domain.WaypointWarehousePickup:
+		return params.PickupService
+	case domain.WaypointHospitalDelivery:
+		return params.DeliveryService
+	case domain.WaypointDepotStart, domain.WaypointDepotReturn:
+	}
+	return 0
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func stopOf(w domain.Waypoint) solver.Stop {
+	kinds := map[domain.WaypointType]solver.StopKind{
+		domain.WaypointWarehousePickup: solver.WarehousePickup, domain.WaypointHospitalDelivery: solver.Delivery,
+		domain.WaypointDepotReturn: solver.DepotReturn,
+	}
+	return solver.Stop{Kind: kinds[w.Type], At: location(w.Position), OrderID: string(w.OrderID), WarehouseID: string(w.WarehouseID)}
+}
+
+// ordersAhead are the orders of a flight that are still to be delivered along the stops,
+// and how many of the mission are not.
+func ordersAhead(f domain.Flight, stops []solver.Stop) (ahead []solver.Order, delivered int) {
+	for _, s := range stops {
+		if s.Kind != solver.Delivery {
+			continue
+		}
+		if i := slices.IndexFunc(f.Orders, func(o domain.Order) bool { return string(o.ID) == s.OrderID }); i >= 0 {
+			ahead = append(ahead, orderOf(f.Orders[i]))
+		}
+	}
+	return ahead, len(f.Mission.OrderIDs) - len(ahead)
+}
+
+// knowsOrders reports whether the order of each stop is known.
+func knowsOrders(g solver.Flight) bool {
+	return !slices.ContainsFunc(g.Stops, func(s solver.Stop) bool {
+		return s.OrderID != "" && !slices.ContainsFunc(g.Orders, func(o solver.Order) bool { return o.ID == s.OrderID })
+	})
+}
+
+// commit counts the stops that cannot be changed any more: those that are reached within
+// the turning time, and those at the same place. It returns false if no order stop is
+// left that the drone reaches late enough for an amendment to find the mission ACTIVE.
+func commit(g *solver.Flight, now time.Time, params solver.Params, turn time.Duration) bool {
+	clock, at, alive := g.Ready, g.Drone.At, false
+	if len(g.Stops) == 0 {
+		return false
+	}
+	for i, s := range g.Stops {
+		clock = clock.Add(flightTime(&g.Drone, metres(at, s.At)))
+		if i == g.Committed && (clock.Sub(now) <= turn+applyMargin || i > 0 && metres(at, s.At) <= atStopMetres) && s.Kind != solver.DepotReturn {
+			g.Committed = i + 1
+		}
+		alive = alive || s.OrderID != "" && clock.Sub(now) > applyMargin
+		switch s.Kind {
+		case solver.WarehousePickup:
+			clock = clock.Add(params.PickupService)
+		case solver.Delivery:
+			clock = clock.Add(params.DeliveryService)
+		case model.DepotStart, solver.DepotReturn:
+		}
+		at = s.At
+	}
+	return alive
+}

@@ -1,0 +1,263 @@
+package planner
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/solver"
+	"github.com/dronefleet/dronefleet/solver/model"
+)
+
+// How much an amendment must gain, in a drone's time: turning a drone around for seconds
+// is not worth the messages, nor the risk that it does not hear of it.
+const (
+	criticalGain = time.Minute
+	otherGain    = 2 * time.Minute
+)
+
+// maxInsertions bounds the orders that one cycle tries to add to flights beside the
+// CRITICAL ones.
+const maxInsertions = 200
+
+// inFlight adds waiting orders to the missions of drones in flight. What these carry and
+// have yet to fetch stays on the mission, in the same order.
+type inFlight struct {
+	directFlights
+	rests   []*rest
+	idle    []solver.Drone // not promised to an order yet
+	invalid map[int]bool   // orders, by index
+}
+
+// newInFlight leaves out what the solver cannot read: flights with broken records,
+// warehouses and orders.
+func newInFlight(ctx context.Context, p *solver.Problem, clock func() time.Time) (*inFlight, error) {
+	asIdle := *p
+	asIdle.Drones = nil
+	for _, f := range p.Flights {
+		asIdle.Drones = append(asIdle.Drones, f.Drone)
+	}
+	screen, err := solver.Solve(ctx, asIdle, solver.Options{Strategy: solver.NearestFirst, Clock: clock})
+	if err != nil {
+		return nil, err
+	}
+	usable := *p
+	usable.Flights = withoutIgnored(p.Flights, "drone", screen.Ignored)
+	usable.Warehouses = withoutIgnored(p.Warehouses, "warehouse", screen.Ignored)
+	f := &inFlight{directFlights: newDirectFlights(&usable), idle: slices.Clone(p.Drones), invalid: map[int]bool{}}
+	for i := range usable.Flights {
+		f.rests = append(f.rests, newRest(&usable.Flights[i], p.Now, f.params))
+	}
+	for _, u := range screen.Unserved {
+		f.invalid[u.Index] = u.Reason == solver.InvalidInput
+	}
+	return f, nil
+}
+
+// planWithFlights plans CRITICAL orders for the drones in flight where these serve best,
+// everything else for the idle drones, and adds what these leave to flights.
+func (p *Planner) planWithFlights(ctx context.Context, problem solver.Problem) (Result, error) {
+	f, err := newInFlight(ctx, &problem, p.clock)
+	if err != nil {
+		return Result{}, err
+	}
+	added := f.addUrgent()
+	rest, index := without(problem, added)
+	rest.Flights = nil
+	result, err := p.planIdle(ctx, rest)
+	if err != nil {
+		return result, err
+	}
+	result.Problem = problem
+	for k := range result.Plan.Unserved {
+		u := &result.Plan.Unserved[k]
+		u.Index = index[u.Index]
+	}
+	typical := p.demand.typical
+	if typical.ID == "" && len(f.rests) > 0 {
+		typical = f.charged(f.rests[0].flight.Drone)
+	}
+	added = append(added, f.addWaiting(result.Plan, typical)...)
+	return result.amended(f.amendments(), added), nil
+}
+
+// addUrgent adds CRITICAL orders that a drone in flight serves best, and returns the
+// indices of those it added: it delivers in time where no idle drone does, or gains a
+// minute of a drone's time where one does. If nobody is in time, the sooner serves.
+func (f *inFlight) addUrgent() (added []int) {
+	for _, i := range f.byDeadline(solver.Critical) {
+		o := &f.problem.Orders[i]
+		took, drone := f.earliest(o, f.idle)
+		if f.addUrgentOne(o, took, drone) {
+			added = append(added, i)
+			continue
+		}
+		if took != never {
+			f.idle = selectDrones(f.idle, func(id string) bool { return id != drone })
+		}
+	}
+	return added
+}
+
+func (f *inFlight) addUrgentOne(o *solver.Order, took time.Duration, drone string) bool {
+	due := o.Due(f.problem.Now).Sub(f.problem.Now).Seconds()
+	if f.inTime(o, took) {
+		alone := f.roundTrip(f.droneByID(drone), f.request(o)) - criticalGain
+		return f.addTo(o, due, alone.Seconds()+arrivalPrice*took.Seconds())
+	}
+	if f.addTo(o, due, math.Inf(1)) {
+		return true
+	}
+	by := math.Inf(1)
+	if took != never {
+		by = (took - criticalGain).Seconds()
+	}
+	return f.addTo(o, by, math.Inf(1))
+}
+
+func (f *inFlight) droneByID(id string) *solver.Drone {
+	i := slices.IndexFunc(f.problem.Drones, func(d solver.Drone) bool { return d.ID == id })
+	return &f.problem.Drones[i]
+}
+
+// addWaiting adds orders that a plan leaves waiting, the most urgent first, and returns
+// the indices of those it added. A drone in flight must serve an order in time, if
+// anybody still could, and with less of its time than a drone that starts from the depot.
+func (f *inFlight) addWaiting(plan solver.Plan, typical solver.Drone) (added []int) {
+	waiting := map[int]bool{}
+	for _, u := range plan.Unserved {
+		waiting[u.Index] = true
+	}
+	tries := 0
+	for p := solver.Critical; p >= solver.Standard; p-- {
+		for _, i := range f.byDeadline(p) {
+			o := &f.problem.Orders[i]
+			if !waiting[i] {
+				continue
+			}
+			if tries++; tries > maxInsertions && p != solver.Critical {
+				return added
+			}
+			if f.addOne(o, typical) {
+				added = append(added, i)
+			}
+		}
+	}
+	return added
+}
+
+func (f *inFlight) addOne(o *solver.Order, typical solver.Drone) bool {
+	due := o.Due(f.problem.Now).Sub(f.problem.Now).Seconds()
+	if o.Priority == solver.Critical {
+		return f.addTo(o, due, math.Inf(1)) || f.addTo(o, math.Inf(1), math.Inf(1))
+	}
+	alone := f.roundTrip(&typical, f.request(unrestricted(o)))
+	if alone == 0 {
+		return false
+	}
+	if due < 0 {
+		due = math.Inf(1)
+	}
+	return f.addTo(o, due, (alone - otherGain).Seconds())
+}
+
+// addTo adds an order to the flight where it costs least, if it can arrive by then and
+// costs less than given.
+func (f *inFlight) addTo(o *solver.Order, by, cheaper float64) bool {
+	sources := f.sourcesOf(o)
+	var best insertion
+	for _, r := range f.rests {
+		if found, ok := r.insert(o, sources, by, cheaper); ok {
+			best, cheaper = found, found.cost()
+		}
+	}
+	if best.rest == nil {
+		return false
+	}
+	best.rest.apply(best, o)
+	return true
+}
+
+// sourcesOf lists the stops at which an order can be fetched.
+func (f *inFlight) sourcesOf(o *solver.Order) (stops []solver.Stop) {
+	if o.Pickup != nil {
+		return []solver.Stop{{Kind: solver.WarehousePickup, At: *o.Pickup}}
+	}
+	for _, w := range f.suppliersOf(o) {
+		warehouse := &f.problem.Warehouses[w]
+		stops = append(stops, solver.Stop{Kind: solver.WarehousePickup, At: warehouse.At, WarehouseID: warehouse.ID})
+	}
+	return stops
+}
+
+// byDeadline lists the orders of a priority, by deadline.
+func (f *inFlight) byDeadline(p solver.Priority) (list []int) {
+	for i := range f.problem.Orders {
+		if f.problem.Orders[i].Priority == p && !f.invalid[i] {
+			list = append(list, i)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b int) int {
+		return f.problem.Orders[a].Due(f.problem.Now).Compare(f.problem.Orders[b].Due(f.problem.Now))
+	})
+	return list
+}
+
+// amendments are the changed missions.
+func (f *inFlight) amendments() (list []solver.Amendment) {
+	for _, r := range f.rests {
+		if len(r.added) > 0 {
+			list = append(list, r.amendment())
+		}
+	}
+	slices.SortFunc(list, func(a, b solver.Amendment) int { return cmp.Compare(a.DroneID, b.DroneID) })
+	return list
+}
+
+// without is the problem without some orders, and the index of each order that is left.
+func without(p solver.Problem, orders []int) (solver.Problem, []int) {
+	var left []solver.Order
+	var index []int
+	for i, o := range p.Orders {
+		if !slices.Contains(orders, i) {
+			left, index = append(left, o), append(index, i)
+		}
+	}
+	p.Orders = left
+	return p, index
+}
+
+// amended is a result with amendments: the orders of the given indices no longer wait.
+func (r Result) amended(amendments []solver.Amendment, added []int) Result {
+	o := &r.Plan.Objective
+	waited := map[int]bool{}
+	var obstacles []domain.Obstacles
+	var unserved []solver.Unserved
+	for k, u := range r.Plan.Unserved {
+		if slices.Contains(added, u.Index) {
+			waited[u.Index] = true
+			continue
+		}
+		unserved = append(unserved, u)
+		if k < len(r.Obstacles) {
+			obstacles = append(obstacles, r.Obstacles[k])
+		}
+	}
+	for i := range waited {
+		o.Unserved[r.Problem.Orders[i].Priority]--
+	}
+	byID := ordersByID(&r.Problem)
+	for _, a := range amendments {
+		o.DistanceKm += a.DetourKm
+		for _, s := range a.Stops {
+			if order := byID[s.OrderID]; order != nil && s.Kind == solver.Delivery && s.ETA.After(order.Due(r.Problem.Now).Add(model.LateTolerance)) {
+				o.Late[order.Priority]++
+			}
+		}
+	}
+	r.Plan.Unserved, r.Obstacles, r.Plan.Amendments = unserved, obstacles, amendments
+	return r
+}

@@ -1,0 +1,270 @@
+package planner_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/app/planner"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/solver"
+	"github.com/dronefleet/dronefleet/solver/check"
+)
+
+// flying is a drone of the town that has been seen some kilometres north of the depot,
+// one minute after it took off, on the way to deliver ABOARD 8 km north.
+func (w *town) flying(seenAt float64, p domain.Priority, due time.Duration) domain.Flight {
+	aboard := domain.Order{
+		ID: "ABOARD", Status: domain.OrderInDelivery, CreatedAt: w.now.Add(-time.Minute), Deadline: w.now.Add(due),
+		OrderContent: domain.OrderContent{Priority: p, ProductType: "BLOOD", Delivery: north(8, 0)},
+	}
+	return domain.Flight{
+		Drone: domain.Drone{
+			ID: "FLYING", HomeDepotID: depot.ID, Position: north(seenAt, 0), Battery: 90, SeenAt: w.now, SupportsAmendments: true,
+			CurrentMissionID: "M", MissionAcked: true, NamedRevision: 1, Status: domain.DroneMoving,
+		},
+		Mission: domain.Mission{
+			ID: "M", DroneID: "FLYING", Status: domain.MissionActive, StartTime: w.now.Add(-time.Minute), RouteRevision: 1, ReachedStops: 2,
+			OrderIDs: []domain.OrderID{"ABOARD"},
+			Route: []domain.Waypoint{
+				{Type: domain.WaypointDepotStart, Position: depot.Position},
+				{Type: domain.WaypointWarehousePickup, Position: north(0.5, 0), OrderID: "ABOARD"},
+				{Type: domain.WaypointHospitalDelivery, Position: north(8, 0), OrderID: "ABOARD"},
+				{Type: domain.WaypointDepotReturn, Position: depot.Position},
+			},
+		},
+		Orders: []domain.Order{aboard},
+	}
+}
+
+// planFlights plans the town with drones in flight.
+func (w *town) planFlights(t *testing.T, flights ...domain.Flight) (planner.Result, []domain.Decision) {
+	t.Helper()
+	snap := w.snapshot()
+	snap.CycleID, snap.Flights = "C1", flights
+	result, err := newPlanner(t).PlanSnapshot(t.Context(), snap, w.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result, planner.DecisionsOf(result.Plan, snap)
+}
+
+// stops names the kinds and orders of a route.
+func stops(route []domain.Waypoint) (list []string) {
+	for _, w := range route {
+		list = append(list, string(w.Type)+" "+string(w.OrderID))
+	}
+	return list
+}
+
+// F-AMD-01: a CRITICAL order goes to the drone that flies past its warehouse. The depot's
+// drone would take 2 x 8.06 km for it; the one in flight takes 1.06 km more.
+func TestPlanner_AddsACriticalOrderToAFlight(t *testing.T) {
+	w := newTown(1)
+	w.order("URGENT", domain.PriorityCritical, north(8, 1), 0)
+	result, decisions := w.planFlights(t, w.flying(1, domain.PriorityCritical, 14*time.Minute))
+	if len(result.Plan.Routes) != 0 || len(result.Plan.Amendments) != 1 || len(result.Plan.Unserved) != 0 || len(decisions) != 1 {
+		t.Fatalf("plan %+v", result.Plan)
+	}
+	d := decisions[0]
+	want := []string{
+		"DEPOT_START ", "WAREHOUSE_PICKUP ABOARD", "WAREHOUSE_PICKUP URGENT", "HOSPITAL_DELIVERY ABOARD", "HOSPITAL_DELIVERY URGENT", "DEPOT_RETURN ",
+	}
+	if !slices.Equal(stops(d.Route), want) || d.AmendsMissionID != "M" || d.AmendsRevision != 1 || !slices.Equal(d.OrderIDs, []domain.OrderID{"ABOARD", "URGENT"}) {
+		t.Errorf("decision %+v", d)
+	}
+	if d.ID != domain.DecisionIDFor("C1", "FLYING") {
+		t.Errorf("the decision's id is %s", d.ID)
+	}
+	// 7 km to the first delivery, one more to the second, at 72 s/km.
+	for i, after := range map[int]time.Duration{3: 504 * time.Second, 4: 576 * time.Second} {
+		if diff := d.Route[i].ETA.Sub(w.now) - after; diff.Abs() > time.Second {
+			t.Errorf("stop %d is expected after %s, want %s", i, d.Route[i].ETA.Sub(w.now), after)
+		}
+	}
+	a := result.Plan.Amendments[0]
+	if diff := a.Detour - 76*time.Second; diff.Abs() > time.Second || a.DetourKm < 1.05 || a.DetourKm > 1.07 {
+		t.Errorf("detour %s, %.3f km", a.Detour, a.DetourKm)
+	}
+	if used := d.EstimatedBatteryConsumption; used < 40.1 || used > 40.2 { // 16.06 km
+		t.Errorf("uses %v %%", used)
+	}
+}
+
+// F-AMD-02: what the drone reaches within half a minute stays its next stop.
+func TestPlanner_KeepsTheStopThatADroneCannotTurnFrom(t *testing.T) {
+	for name, c := range map[string]struct {
+		seenAt float64
+		first  string // of the stops that are not reached
+	}{
+		"at 43 s it can turn": {7.4, "WAREHOUSE_PICKUP URGENT"},
+		"at 22 s it cannot":   {7.7, "HOSPITAL_DELIVERY ABOARD"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTown(0)
+			w.warehouse = north(7.2, 0)
+			w.order("URGENT", domain.PriorityCritical, north(7.2, 0.5), 13*time.Minute+30*time.Second)
+			_, decisions := w.planFlights(t, w.flying(c.seenAt, domain.PriorityStandard, time.Hour))
+			if len(decisions) != 1 || stops(decisions[0].Route)[2] != c.first {
+				t.Errorf("%+v", decisions)
+			}
+		})
+	}
+}
+
+// A CRITICAL parcel aboard is never made late, not even for another CRITICAL order: with
+// 8:25 min left for 7 km, there is no time to fetch anything first.
+func TestPlanner_NeverMakesACriticalParcelLate(t *testing.T) {
+	w := newTown(0)
+	w.warehouse = north(3, 2)
+	w.order("URGENT", domain.PriorityCritical, north(3, 3), 6*time.Minute)
+	if result, _ := w.planFlights(t, w.flying(1, domain.PriorityCritical, 505*time.Second)); len(result.Plan.Amendments) > 0 {
+		for _, s := range result.Plan.Amendments[0].Stops {
+			if s.OrderID == "ABOARD" && s.ETA.After(w.now.Add(505*time.Second)) {
+				t.Errorf("made late: %+v", result.Plan.Amendments[0])
+			}
+		}
+	}
+	result, _ := w.planFlights(t, w.flying(1, domain.PriorityStandard, time.Hour))
+	if len(result.Plan.Amendments) != 1 || result.Plan.Amendments[0].Stops[0].OrderID != "URGENT" {
+		t.Errorf("beside a STANDARD parcel: %+v", result.Plan)
+	}
+}
+
+// The whole amended route must leave the drone with its reserve: 16.06 km use 40.2 %.
+func TestPlanner_KeepsTheReserveOfAnAmendedRoute(t *testing.T) {
+	for battery, added := range map[float64]int{61: 0, 61.5: 1} {
+		w := newTown(0)
+		w.order("URGENT", domain.PriorityCritical, north(8, 1), 0)
+		f := w.flying(1, domain.PriorityStandard, time.Hour)
+		f.Drone.Battery = battery
+		if result, _ := w.planFlights(t, f); len(result.Plan.Amendments) != added {
+			t.Errorf("with %v %%: %+v", battery, result.Plan)
+		}
+	}
+}
+
+// Limits of the drone count for the whole of the mission: weight aboard, and flight time
+// since take-off. 16.06 km take 19:16 min, after one minute.
+func TestPlanner_KeepsADronesLimitsInFlight(t *testing.T) {
+	for name, c := range map[string]struct {
+		minutes int
+		kg      float64
+		added   int
+	}{
+		"enough":       {21, 3, 1},
+		"too long":     {20, 3, 0},
+		"too heavy":    {21, 1.9, 0},
+		"at the limit": {21, 2, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTown(0)
+			w.order("URGENT", domain.PriorityCritical, north(8, 1), 9*time.Minute+55*time.Second) // cannot wait for the delivery
+			w.orders[0].Deadline, w.orders[0].WeightKg = w.now.Add(577*time.Second), 1
+			f := w.flying(1, domain.PriorityStandard, time.Hour)
+			f.Orders[0].WeightKg = 1
+			f.Drone.MaxFlightTimeMinutes, f.Drone.PayloadCapacityKg = c.minutes, c.kg
+			if result, _ := w.planFlights(t, f); len(result.Plan.Amendments) != c.added {
+				t.Errorf("%+v", result.Plan)
+			}
+		})
+	}
+}
+
+// An amendment that gains less than a minute of a drone's time is not worth it: the
+// depot's drone flies 2.4 km, and so would the one in flight on its way home.
+func TestPlanner_DoesNotTurnADroneForSeconds(t *testing.T) {
+	w := newTown(1)
+	pickup := north(-1, 0)
+	w.order("URGENT", domain.PriorityCritical, north(-1.2, 0), 0)
+	w.orders[0].Pickup = &pickup
+	w.orders[0].Deadline = w.now.Add(time.Hour)
+	result, _ := w.planFlights(t, w.flying(1, domain.PriorityStandard, time.Hour))
+	if drone, _ := carrier(result, "URGENT"); drone != "D00" || len(result.Plan.Amendments) > 0 {
+		t.Errorf("plan %+v", result.Plan)
+	}
+}
+
+// An order that no idle drone serves joins a flight that it delays little.
+func TestPlanner_AddsAWaitingOrderToAFlight(t *testing.T) {
+	w := newTown(0)
+	w.order("STANDARD", domain.PriorityStandard, north(8, 1), 0)
+	result, _ := w.planFlights(t, w.flying(1, domain.PriorityCritical, 14*time.Minute))
+	if len(result.Plan.Amendments) != 1 || len(result.Plan.Unserved) != 0 {
+		t.Errorf("plan %+v", result.Plan)
+	}
+}
+
+// A drone is where it will be when it hears of the plan: 10 s after it was seen, 139 m
+// farther, with 0.35 % less.
+func TestPlanner_ForetellsWhereADroneIs(t *testing.T) {
+	w := newTown(0)
+	snap := w.snapshot()
+	snap.Flights = []domain.Flight{w.flying(1, domain.PriorityCritical, 14*time.Minute)}
+	p := planner.New(planner.Config{Params: solver.Params{PickupService: time.Minute}}, time.Now)
+	f := p.ProblemOf(snap, w.now.Add(10*time.Second)).Flights[0]
+	at, charge := domain.Position(f.Drone.At), f.Drone.BatteryPercent
+	if d := at.DistanceMetres(north(1.139, 0)); d > 2 || charge < 89.65 || charge > 89.66 || f.Committed != 0 || f.StopsBehind != 2 {
+		t.Errorf("%.1f m off, %v %%, %+v", d, charge, f)
+	}
+	// At a stop it reached 20 s ago and serves for a minute: it leaves in 40 s, and what
+	// it counts as having arrived early.
+	snap.Flights[0].Drone.Position, snap.Flights[0].ReachedAt = north(0.5, 0), w.now.Add(-20*time.Second)
+	f = p.ProblemOf(snap, w.now.Add(10*time.Second)).Flights[0]
+	if leaves := f.Ready.Sub(w.now); leaves < 40*time.Second || leaves > 46*time.Second || domain.Position(f.Drone.At).DistanceMetres(north(0.5, 0)) > 1 {
+		t.Errorf("leaves in %s from %v", leaves, f.Drone.At)
+	}
+	// Its mission ends in 4 s: an amendment would come too late.
+	snap.Flights[0].Drone.Position = north(7.944, 0)
+	if flights := p.ProblemOf(snap, w.now).Flights; len(flights) > 0 {
+		t.Errorf("%+v", flights)
+	}
+}
+
+// The checker refuses amendments that break what the drone in flight must keep.
+func TestCheck_RefusesBrokenAmendments(t *testing.T) {
+	w := newTown(0)
+	w.order("URGENT", domain.PriorityCritical, north(8, 1), 0)
+	result, _ := w.planFlights(t, w.flying(1, domain.PriorityCritical, 505*time.Second))
+	if err := check.Plan(result.Problem, result.Plan); err != nil || len(result.Plan.Amendments) != 1 {
+		t.Fatalf("%v, %+v", err, result.Plan)
+	}
+	without := func(stops []solver.Stop, order string) []solver.Stop {
+		return slices.DeleteFunc(slices.Clone(stops), func(s solver.Stop) bool { return s.OrderID == order })
+	}
+	for rule, breakIt := range map[string]func(p *solver.Problem, a *solver.Amendment){
+		"dropped":   func(_ *solver.Problem, a *solver.Amendment) { a.Stops = without(a.Stops, "ABOARD") },
+		"critical":  func(p *solver.Problem, _ *solver.Amendment) { p.Params.PickupService = time.Minute },
+		"committed": func(p *solver.Problem, _ *solver.Amendment) { p.Flights[0].Committed = 1 },
+		"revision":  func(_ *solver.Problem, a *solver.Amendment) { a.Revision = 2 },
+		"flight":    func(_ *solver.Problem, a *solver.Amendment) { a.DroneID = "OTHER" },
+		"added":     func(_ *solver.Problem, a *solver.Amendment) { a.AddedIDs = nil },
+		"pairing": func(_ *solver.Problem, a *solver.Amendment) {
+			a.Stops = a.Stops[:1]
+			a.Stops = append(a.Stops, solver.Stop{Kind: solver.DepotReturn, At: solver.Location(depot.Position)})
+		},
+		"reserve": func(p *solver.Problem, _ *solver.Amendment) { p.Flights[0].Drone.BatteryPercent = 50 },
+		"capacity": func(p *solver.Problem, _ *solver.Amendment) {
+			p.Flights[0].Drone.CapacityKg, p.Orders[0].WeightKg = 1, 2
+		},
+		"flight time": func(p *solver.Problem, _ *solver.Amendment) { p.Flights[0].Drone.MaxFlight = 10 * time.Minute },
+		"totals":      func(_ *solver.Problem, a *solver.Amendment) { a.DetourKm = 0 },
+		"ends":        func(_ *solver.Problem, a *solver.Amendment) { a.Stops = a.Stops[:len(a.Stops)-1] },
+	} {
+		t.Run(rule, func(t *testing.T) {
+			p, plan := result.Problem, result.Plan
+			p.Flights, p.Orders, plan.Amendments = slices.Clone(p.Flights), slices.Clone(p.Orders), slices.Clone(plan.Amendments)
+			plan.Amendments[0].Stops = slices.Clone(plan.Amendments[0].Stops)
+			breakIt(&p, &plan.Amendments[0])
+			var faults check.Faults
+			want := map[string]string{"flight time": "flight"}[rule]
+			if want == "" {
+				want = rule
+			}
+			if err := check.Plan(p, plan); !errors.As(err, &faults) || !slices.ContainsFunc(faults, func(f check.Fault) bool { return f.Rule == want }) {
+				t.Errorf("came to %v", err)
+			}
+		})
+	}
+}

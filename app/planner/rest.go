@@ -1,0 +1,239 @@
+package planner
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/dronefleet/dronefleet/solver"
+	"github.com/dronefleet/dronefleet/solver/model"
+)
+
+// rest is what is left of a mission under way, with the orders that were added to it.
+type rest struct {
+	flight *solver.Flight
+	params solver.Params
+	now    time.Time
+	stops  []solver.Stop
+	orders map[string]solver.Order
+	added  []string
+
+	// By stop: the leg to it in metres, when the drone arrives and leaves, in seconds from
+	// now, and the weight aboard on leaving. The last stop is the way home.
+	legs, arrives, leaves, loads []float64
+	ready, load                  float64 // on leaving the place where the drone is foretold
+	metres                       float64
+}
+
+func newRest(f *solver.Flight, now time.Time, params solver.Params) *rest {
+	r := &rest{flight: f, params: params, now: now, stops: slices.Clone(f.Stops), orders: map[string]solver.Order{}}
+	for _, o := range f.Orders {
+		r.orders[o.ID] = o
+	}
+	for _, o := range f.Aboard() {
+		r.load += o.WeightKg
+	}
+	r.ready = max(0, f.Ready.Sub(now).Seconds())
+	r.time()
+	return r
+}
+
+// time computes the rest's timetable.
+func (r *rest) time() {
+	n := len(r.stops)
+	r.legs, r.arrives, r.leaves, r.loads = make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+	at, clock, load := r.flight.Drone.At, r.ready, r.load
+	r.metres = 0
+	for i, s := range r.stops {
+		r.legs[i] = metres(at, s.At)
+		r.metres += r.legs[i]
+		clock += r.seconds(r.legs[i])
+		r.arrives[i] = clock
+		clock += r.service(s.Kind)
+		r.leaves[i] = clock
+		switch s.Kind {
+		case solver.WarehousePickup:
+			load += r.orders[s.OrderID].WeightKg
+		case solver.Delivery:
+			load -= r.orders[s.OrderID].WeightKg
+		case model.DepotStart, solver.DepotReturn:
+		}
+		r.loads[i], at = load, s.At
+	}
+}
+
+func (r *rest) seconds(metres float64) float64 { return metres / r.flight.Drone.Speed() * 3.6 }
+
+func (r *rest) service(kind solver.StopKind) float64 {
+	switch kind {
+	case solver.WarehousePickup:
+		return r.params.PickupService.Seconds()
+	case solver.Delivery:
+		return r.params.DeliveryService.Seconds()
+	case model.DepotStart, solver.DepotReturn:
+	}
+	return 0
+}
+
+// before is the place, the time and the load with which the drone sets out for a stop.
+func (r *rest) before(i int) (at solver.Location, leaves, load float64) {
+	if i == 0 {
+		return r.flight.Drone.At, r.ready, r.load
+	}
+	return r.stops[i-1].At, r.leaves[i-1], r.loads[i-1]
+}
+
+// insertion is a way to add one order to a rest: pickup before one stop and delivery
+// before the same or a later one.
+type insertion struct {
+	rest             *rest
+	from             solver.Stop // the pickup
+	pickup, delivery int         // indices of stops before which they come
+	detour           float64     // seconds that the rest becomes longer
+	harm             float64     // price of what the others arrive later, in seconds
+	arrives          float64     // of the order, seconds from now
+}
+
+func (i insertion) cost() float64 { return i.detour + i.harm + arrivalPrice*i.arrives }
+
+// What it costs, in seconds of a drone's time, that an order arrives later.
+const (
+	arrivalPrice = 0.05 // for each second, in time
+	// A CRITICAL order that is late anyway.
+	criticalLatePrice = 5
+	// The others, once if they are made late and for each second past the deadline.
+	highMadeLate, highLatePrice         = 600, 2
+	standardMadeLate, standardLatePrice = 300, 1
+)
+
+// harm prices the delay of an order that the drone has already; +Inf if the order is
+// CRITICAL and would be made late.
+func (r *rest) harm(o *solver.Order, was, is float64) float64 {
+	due := o.Due(r.now).Sub(r.now).Seconds()
+	price := arrivalPrice * (is - was)
+	if is <= due {
+		return price
+	}
+	past := is - max(was, due)
+	madeLate := was <= due
+	switch {
+	case o.Priority == solver.Critical && madeLate:
+		return math.Inf(1)
+	case o.Priority == solver.Critical:
+		return price + criticalLatePrice*past
+	}
+	once, each := float64(standardMadeLate), float64(standardLatePrice)
+	if o.Priority == solver.High {
+		once, each = highMadeLate, highLatePrice
+	}
+	if madeLate {
+		price += once
+	}
+	return price + each*past
+}
+
+// insert finds the cheapest way to add an order, fetched at one of the stops given, such
+// that it arrives by the given number of seconds and the whole costs less than given.
+func (r *rest) insert(o *solver.Order, sources []solver.Stop, by, cheaper float64) (best insertion, ok bool) {
+	f := r.flight
+	if f.OrdersDelivered+len(r.orders) >= r.params.MaxOrdersPerRoute || f.StopsBehind+len(r.stops)+2 > model.MaxWaypointsPerDecision ||
+		!o.Allows(f.Drone.ID) || f.Drone.CapacityKg > 0 && o.WeightKg > f.Drone.CapacityKg {
+		return best, false
+	}
+	n := len(r.stops)
+	spareMetres := (f.Drone.BatteryPercent-r.params.ReservePercent-chargeMargin)/f.Drone.Consumption()*1000 - r.metres
+	spareSeconds := math.Inf(1)
+	if f.Drone.MaxFlight > 0 {
+		spareSeconds = f.Drone.MaxFlight.Seconds() - r.leaves[n-1]
+	}
+	toDelivery := make([]float64, n+1) // from the place before each stop; the last is not used
+	fromDelivery := make([]float64, n)
+	for i := f.Committed; i < n; i++ {
+		at, _, _ := r.before(i)
+		toDelivery[i], fromDelivery[i] = metres(at, o.Delivery), metres(o.Delivery, r.stops[i].At)
+	}
+	for _, from := range sources {
+		direct := metres(from.At, o.Delivery)
+		for i := f.Committed; i < n; i++ {
+			at, leaves, load := r.before(i)
+			if f.Drone.CapacityKg > 0 && load+o.WeightKg > f.Drone.CapacityKg {
+				continue
+			}
+			to := metres(at, from.At)
+			picked := leaves + r.seconds(to) + r.service(solver.WarehousePickup)
+			if picked+r.seconds(direct) > by {
+				continue
+			}
+			extra := to + metres(from.At, r.stops[i].At) - r.legs[i]
+			delay := r.seconds(extra) + r.service(solver.WarehousePickup)
+			for j := i; j < n; j++ {
+				if j > i && f.Drone.CapacityKg > 0 && r.loads[j-1]+o.WeightKg > f.Drone.CapacityKg {
+					break
+				}
+				var metresMore, arrives float64
+				if j == i {
+					metresMore = to + direct + fromDelivery[i] - r.legs[i]
+					arrives = picked + r.seconds(direct)
+				} else {
+					metresMore = extra + toDelivery[j] + fromDelivery[j] - r.legs[j]
+					arrives = r.leaves[j-1] + delay + r.seconds(toDelivery[j])
+				}
+				detour := r.seconds(metresMore) + r.service(solver.WarehousePickup) + r.service(solver.Delivery)
+				found := insertion{r, from, i, j, detour, 0, arrives}
+				if arrives > by || metresMore > spareMetres || detour > spareSeconds || found.cost() >= cheaper {
+					continue
+				}
+				if found.harm = r.harmOf(i, j, delay, detour); found.cost() < cheaper {
+					best, ok, cheaper = found, true, found.cost()
+				}
+			}
+		}
+	}
+	return best, ok
+}
+
+// harmOf prices that the stops from one on arrive later by delay, and those from a later
+// one on by detour.
+func (r *rest) harmOf(pickup, delivery int, delay, detour float64) (sum float64) {
+	for k := pickup; k < len(r.stops); k++ {
+		if k >= delivery {
+			delay = detour
+		}
+		if s := &r.stops[k]; s.Kind == solver.Delivery {
+			o := r.orders[s.OrderID]
+			sum += r.harm(&o, r.arrives[k], r.arrives[k]+delay)
+		}
+	}
+	return sum
+}
+
+// apply adds an order.
+func (r *rest) apply(i insertion, o *solver.Order) {
+	i.from.OrderID = o.ID
+	stops := slices.Insert(slices.Clone(r.stops), i.delivery, solver.Stop{Kind: solver.Delivery, At: o.Delivery, OrderID: o.ID})
+	r.stops = slices.Insert(stops, i.pickup, i.from)
+	r.orders[o.ID] = *o
+	r.added = append(r.added, o.ID)
+	r.time()
+}
+
+// amendment is the rest as a plan has it.
+func (r *rest) amendment() solver.Amendment {
+	before := newRest(r.flight, r.now, r.params)
+	d, n := &r.flight.Drone, len(r.stops)
+	a := solver.Amendment{
+		MissionID: r.flight.MissionID, Revision: r.flight.Revision, AddedIDs: r.added,
+		Detour: secondsOf(r.leaves[n-1] - before.leaves[len(before.stops)-1]), DetourKm: (r.metres - before.metres) / 1000,
+	}
+	a.DroneID, a.DistanceKm, a.Duration = d.ID, r.metres/1000, secondsOf(r.leaves[n-1])
+	a.BatteryUsePercent = a.DistanceKm * d.Consumption()
+	km := 0.0
+	for i, s := range r.stops {
+		km += r.legs[i] / 1000
+		s.ETA, s.DistanceKm, s.BatteryPercent = r.now.Add(secondsOf(r.arrives[i])), km, d.BatteryPercent-km*d.Consumption()
+		a.Stops = append(a.Stops, s)
+	}
+	return a
+}
+
+func secondsOf(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }
