@@ -150,12 +150,13 @@ func (a *acquisition) giveBack(ctx context.Context) {
 	})
 }
 
-// lifetimes are a lease, how long its lock is live, and how long the index knows it, as
-// arguments of scripts.
+// lifetimes are a lease, how long its lock's key is there, and how long the index knows
+// it, as arguments of scripts. Redis keeps a key through the millisecond of its end, in
+// which the lock is not live any more.
 func lifetimes(ttl time.Duration) (lease, life, retention string) {
 	ms := ttl.Milliseconds()
 	format := func(ms int64) string { return strconv.FormatInt(ms, 10) }
-	return format(ms), format(ms + lock.Tolerance.Milliseconds()), format(ms + indexRetention.Milliseconds())
+	return format(ms), format(ms + lock.Tolerance.Milliseconds() - 1), format(ms + indexRetention.Milliseconds())
 }
 
 // Tries of one call whose requests or replies are lost.

@@ -50,7 +50,7 @@ func (n *network) connect(_ int, seed uint64) (history.Client, func(float64)) {
 }
 
 // clockAhead is a clock of the server that is wrong, by whole seconds: scripts add them to
-// what TIME says.
+// what TIME says, and take them off the ends of keys, which the right clock removes.
 type clockAhead time.Duration
 
 func (by clockAhead) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -62,8 +62,10 @@ func (by clockAhead) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.P
 func (by clockAhead) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		args := cmd.Args()
-		for _, s := range []*script{acquireScript, releaseScript, extendScript, readScript} {
-			late := newScript(strings.Replace(s.source, luaNow, luaNow+fmt.Sprintf("now = now + %d\n", time.Duration(by).Milliseconds()), 1))
+		ms := time.Duration(by).Milliseconds()
+		wrong := strings.NewReplacer(luaNow, luaNow+fmt.Sprintf("now = now + %d\n", ms), "'PXAT', now", fmt.Sprintf("'PXAT', now - %d", ms))
+		for _, s := range []*script{acquireScript, extendScript, readScript} {
+			late := newScript(wrong.Replace(s.source))
 			switch {
 			case len(args) < 2:
 			case args[1] == s.sha:

@@ -12,7 +12,8 @@ import (
 // Scripts of the verbs. Each is one round trip and atomic; the time is the server's. A
 // lock's key exists exactly as long as the lock is live, a second longer than its lease
 // (lock.Tolerance), so that a free lock is one that is absent, and nothing is decoded to
-// see it. A lock that is over and yet there was written by something else.
+// see it. Its end is set as a time (PXAT): PX would count from a later look at the clock
+// than the script's own. A lock that is over and yet there was written by something else.
 //
 // A stored lock is flat JSON without spaces, as SyncGuard's cjson writes it too: quotes
 // within a value are escaped, so "name":value is found by plain search.
@@ -25,8 +26,8 @@ const luaNow = `local t = call('TIME')
 local now = t[1] * 1000 + (t[2] - t[2] % 1000) / 1000
 `
 
-// acquireScript takes: the stored lock up to its fence; the lease, the life of the lock
-// and of the index, in ms. It returns the rest of the stored lock, or the one that is in
+// acquireScript takes: the stored lock up to its fence; the lease, the life of the lock's
+// key and of the index, in ms. It returns the rest of the stored lock, or the one that is in
 // the way and the time. A lock that an earlier call took under the same id, whose reply was
 // lost, is written again as it is: WAIT waits for the writes of its own connection alone.
 // PERSIST changes nothing, since counters do not expire, but a replica refuses it: there
@@ -63,33 +64,25 @@ if not call('SET', KEYS[2], KEYS[1], 'PX', ARGV[4], 'NX') then
   end
   call('SET', KEYS[2], table.concat(all, '\255'), 'PX', ARGV[4])
 end
-call('SET', KEYS[1], ARGV[1] .. rest, 'PX', ARGV[3])
+call('SET', KEYS[1], ARGV[1] .. rest, 'PXAT', now + ARGV[3])
 return rest
 `)
 
-// ownScript begins the scripts that need the lock to be the caller's. ARGV[1] is the lock
-// id as it is stored. What is not ours answers a number below 0: over or not found.
-const ownScript = `local call = redis.call
-local both = call('MGET', KEYS[1], KEYS[2])
-local held, index = both[1], both[2]
-`
-
-// DEL of what is absent changes nothing, but a replica refuses it.
-const ownedScript = `if not held then
+// releaseScript takes: the lock id as stored; the name of this call; how long that is
+// kept, in ms; the channel of those who wait. It returns 1 if this call, made once or
+// again, released the lock, else a number below 0: over or not found. A lock that is there
+// is live, so the time is not asked for. DEL of what is absent changes nothing, but a
+// replica refuses it.
+var releaseScript = newScript(`local call = redis.call
+local held = call('GET', KEYS[1])
+local index = call('GET', KEYS[2])
+if not held then
+  if index == ARGV[2] then return 1 end
   call('DEL', KEYS[1])
   return index == KEYS[1] and -2 or -1
 end
-if not string.find(held, ARGV[1], 1, true) then return -1 end
-` + luaNow + `local ends = tonumber(string.match(held, '"expiresAtMs":(%d+)'))
-if not ends or ends <= now - 1000 then return -2 end
-`
-
-// releaseScript takes: the lock id as stored; the name of this call; how long that is
-// kept, in ms; the channel of those who wait. It returns 1 if this call, made once or
-// again, released the lock. The server removes keys some milliseconds late, so the end is
-// looked at.
-var releaseScript = newScript(ownScript + `if index == ARGV[2] then return 1 end
-` + ownedScript + `call('DEL', KEYS[1])
+if not string.find(held, ARGV[1], 1, true) then return index == ARGV[2] and 1 or -1 end
+call('DEL', KEYS[1])
 if not index or index == KEYS[1] then
   call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
 else
@@ -103,10 +96,21 @@ call('PUBLISH', ARGV[4], held)
 return 1
 `)
 
-// extendScript takes: the lock id as stored; the lease, the life of the lock and of the
-// index, in ms. It returns the new end.
-var extendScript = newScript(ownScript + ownedScript + `ends = now + ARGV[2]
-call('SET', KEYS[1], (string.gsub(held, '"expiresAtMs":%d+', string.format('"expiresAtMs":%d', ends), 1)), 'PX', ARGV[3])
+// extendScript takes: the lock id as stored; the lease, the life of the lock's key and of
+// the index, in ms. It returns the new end, or what releaseScript does. A lock that was left
+// there without an end of its key is not brought back.
+var extendScript = newScript(`local call = redis.call
+local held = call('GET', KEYS[1])
+local index = call('GET', KEYS[2])
+if not held then
+  call('DEL', KEYS[1])
+  return index == KEYS[1] and -2 or -1
+end
+if not string.find(held, ARGV[1], 1, true) then return -1 end
+` + luaNow + `local ends = tonumber(string.match(held, '"expiresAtMs":(%d+)'))
+if not ends or ends <= now - 1000 then return -2 end
+ends = now + ARGV[2]
+call('SET', KEYS[1], (string.gsub(held, '"expiresAtMs":%d+', string.format('"expiresAtMs":%d', ends), 1)), 'PXAT', now + ARGV[3])
 call('SET', KEYS[2], index or KEYS[1], 'PX', ARGV[4])
 return ends
 `)
