@@ -433,7 +433,7 @@ func tolerance(s *suite) {
 		past time.Duration
 		live bool
 	}{{lock.Tolerance - s.time.early(), true}, {lock.Tolerance, false}, {lock.Tolerance + time.Millisecond, false}} {
-		check := func(key string) (seen [4]bool, expiresAtMs int64) {
+		check := func(s *suite, key string) (seen [4]bool, expiresAtMs int64) {
 			first := s.acquireBrief(key)
 			s.past(first.ExpiresAtMs, row.past)
 			return [4]bool{
@@ -442,8 +442,9 @@ func tolerance(s *suite) {
 			}, first.ExpiresAtMs
 		}
 		one := func() {
+			s := *s // notes its own calls
 			for try := 0; ; try++ {
-				seen, end := check(s.key(fmt.Sprint(row.past, try)))
+				seen, end := check(&s, s.key(fmt.Sprint(row.past, try)))
 				if row.live && !s.inTime(end, lock.Tolerance) {
 					continue // seen too late
 				}
