@@ -47,7 +47,10 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
-require golang.org/x/time v0.16.0
+require (
+	golang.org/x/time v0.16.0
+	gonum.org/v1/gonum v0.17.0
+)
 
 require (
 	cloud.google.com/go v0.123.0 // indirect

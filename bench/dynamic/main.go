@@ -26,6 +26,14 @@
 //
 //	go run ./bench/dynamic --depots 2,3 --apart 1,6 --seeds 1,2,3,4,5
 //
+// With --set it judges the planner beside all its rivals on the same orders, without
+// servers, and compares them run by run; see docs/dispatch-judge.md. Planning rules are
+// tuned on the cities and seeds of the tuning set only:
+//
+//	go run ./bench/dynamic --set tuning --load 0.5,1,1.5,2 --runs 10
+//	go run ./bench/dynamic --set judging --cities paris --orders-per-minute 6
+//	go run ./bench/dynamic --set judging --shock 30 --failures 4 --failed-for 1h
+//
 // The other runs fail if, with some seed, the dispatcher delivered a CRITICAL order late and
 // a baseline delivered as many in time, or if an invariant broke.
 package main
@@ -65,6 +73,8 @@ type command struct {
 	AreaRadius      []float64     `help:"With --depots: the optimizer's --area-radius in turn, in km." default:"0,10"`
 	Amend           bool          `help:"Offline: let the dispatcher change missions under way." default:"true" negatable:""`
 	Burst           float64       `help:"Offline: factor by which orders are denser in 6 of every 30 minutes." default:"1" check:"min 1"`
+
+	judgeFlags `embed:""`
 }
 
 // method is one way to plan.
@@ -110,10 +120,14 @@ func (c *command) Check(r *config.Report) {
 			r.Refuse("area-radius", "has %v; give 0 to 100 km", km)
 		}
 	}
+	c.check(r)
 }
 
 // Run runs every method on every seed and prints a row for each.
 func (c *command) Run(ctx context.Context) error {
+	if c.Set != "" {
+		return c.judge(ctx)
+	}
 	if c.Orders > 0 {
 		return c.snapshots(ctx)
 	}

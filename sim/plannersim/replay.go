@@ -45,7 +45,7 @@ func newReplay(w *fleetsim.World, s Scenario) (*replay, error) {
 	for _, d := range w.Depots {
 		homes[d.ID] = d.Position
 	}
-	r := &replay{world: w, orders: map[domain.OrderID]*domain.Order{}, now: begin, mayAmend: s.Amend}
+	r := &replay{world: w, orders: map[domain.OrderID]*domain.Order{}, now: Begin, mayAmend: s.Amend}
 	random := rand.New(rand.NewPCG(s.Seed, 1913))
 	for i, d := range w.Drones {
 		home, ok := homes[d.HomeDepotID]
@@ -58,7 +58,7 @@ func newReplay(w *fleetsim.World, s Scenario) (*replay, error) {
 			t.station, d.Position = &station, station
 		}
 		t.drone = fleetsim.NewDrone(d, home)
-		t.drone, t.report = t.drone.Report(begin)
+		t.drone, t.report = t.drone.Report(Begin)
 		r.drones = append(r.drones, t)
 	}
 	return r, nil

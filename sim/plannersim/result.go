@@ -51,7 +51,7 @@ func (r *Result) score(day *replay, orders []domain.Order) {
 	r.IdleMean /= float64(max(r.Cycles, 1))
 	r.WaitingMean /= float64(max(r.Cycles, 1))
 	r.FlownKm, r.Amendments = day.flownKm, day.amends
-	r.Busy = day.busy.Seconds() / day.now.Sub(begin).Seconds() / float64(len(day.drones))
+	r.Busy = day.busy.Seconds() / day.now.Sub(Begin).Seconds() / float64(len(day.drones))
 	for i := range orders {
 		o := &orders[i]
 		c := &r.Priorities[o.Priority]

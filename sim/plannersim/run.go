@@ -41,7 +41,7 @@ func Run[P Planner](ctx context.Context, s Scenario, newPlanner func() P) (Resul
 	}
 	result := Result{Scenario: s}
 	failures, arrived := s.failures(), 0
-	for r.now.Sub(begin) < s.Duration {
+	for r.now.Sub(Begin) < s.Duration {
 		for arrived < len(orders) && !orders[arrived].CreatedAt.After(r.now) {
 			o := &orders[arrived]
 			r.orders[o.ID] = o
@@ -52,14 +52,14 @@ func Run[P Planner](ctx context.Context, s Scenario, newPlanner func() P) (Resul
 			r.breakDown(failures[0])
 			failures = failures[1:]
 		}
-		if r.now.Sub(begin)%s.Interval == 0 {
+		if r.now.Sub(Begin)%s.Interval == 0 {
 			snaps := make([]domain.Snapshot, len(areas))
 			for i, area := range areas {
 				snaps[i] = r.snapshot(area)
 			}
 			for i, snap := range snaps {
 				if err := r.runCycle(ctx, &result, planners[i], snap, s.Latency); err != nil {
-					return result, fmt.Errorf("%s: %w", r.now.Sub(begin), err)
+					return result, fmt.Errorf("%s: %w", r.now.Sub(Begin), err)
 				}
 			}
 			r.pending = slices.DeleteFunc(r.pending, func(o *domain.Order) bool { return o.Status != domain.OrderPending })

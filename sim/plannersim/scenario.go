@@ -87,8 +87,8 @@ func (s Scenario) Validate() error {
 	return errors.Join(append(errs, s.validateTrouble())...)
 }
 
-// begin is the time at which every replayed day begins.
-var begin = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
+// Begin is the time at which every replayed day begins.
+var Begin = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 
 // Day generates the scenario's world and all its orders, by time of creation.
 func (s Scenario) Day() (*fleetsim.World, []domain.Order, error) {
@@ -109,7 +109,7 @@ func (s Scenario) day() (*fleetsim.World, []domain.Order, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	clock := clockwork.NewFakeClockAt(begin)
+	clock := clockwork.NewFakeClockAt(Begin)
 	source, err := fleetsim.NewOrderSource(w, fleetsim.OrderConfig{PerMinute: s.PerMinute, Seed: s.Seed}, clock, nil, nil)
 	if err != nil {
 		return nil, nil, err
@@ -122,7 +122,7 @@ func (s Scenario) day() (*fleetsim.World, []domain.Order, error) {
 	}
 	random := rand.New(rand.NewPCG(s.Seed, 77))
 	clock.Advance(source.Pause())
-	for clock.Now().Sub(begin) < s.Duration-s.Quiet {
+	for clock.Now().Sub(Begin) < s.Duration-s.Quiet {
 		r := source.Next()
 		r.CreatedAt = s.moveIntoBurst(r.CreatedAt, random)
 		orders = append(orders, received(r))
@@ -150,7 +150,7 @@ func (s Scenario) moveIntoBurst(at time.Time, random *rand.Rand) time.Time {
 		return at
 	}
 	every, lasts := s.BurstEvery.Seconds(), s.BurstLasts.Seconds()
-	into := math.Mod(at.Sub(begin).Seconds(), every)
+	into := math.Mod(at.Sub(Begin).Seconds(), every)
 	if into < lasts {
 		return at
 	}

@@ -53,7 +53,7 @@ func (s Scenario) shockOrders(w *fleetsim.World, orders []domain.Order, number i
 	at := orders[random.IntN(len(orders))].RequesterID
 	one := *w
 	one.Hospitals = slices.DeleteFunc(slices.Clone(w.Hospitals), func(h fleetsim.Hospital) bool { return h.ID != at })
-	clock := clockwork.NewFakeClockAt(begin.Add(shock.At))
+	clock := clockwork.NewFakeClockAt(Begin.Add(shock.At))
 	source, err := fleetsim.NewOrderSource(&one, fleetsim.OrderConfig{
 		PerMinute: float64(shock.Orders) / shock.Lasts.Minutes(), IDPrefix: fmt.Sprintf("SHOCK%d", number+1), Seed: seed,
 		CriticalPercent: shockCriticalPercent, HighPercent: 100 - shockCriticalPercent,
@@ -63,7 +63,7 @@ func (s Scenario) shockOrders(w *fleetsim.World, orders []domain.Order, number i
 	}
 	var list []domain.Order
 	clock.Advance(source.Pause())
-	for clock.Now().Sub(begin) < shock.At+shock.Lasts {
+	for clock.Now().Sub(Begin) < shock.At+shock.Lasts {
 		list = append(list, received(source.Next()))
 		clock.Advance(source.Pause())
 	}
@@ -94,7 +94,7 @@ func (s Scenario) failures() (list []failure) {
 		return time.Duration(random.ExpFloat64() / s.Failures.PerHour * float64(time.Hour))
 	}
 	for at := pause(); at < s.Duration; at += pause() {
-		list = append(list, failure{begin.Add(at), random.IntN(s.Drones), lasts})
+		list = append(list, failure{Begin.Add(at), random.IntN(s.Drones), lasts})
 	}
 	return list
 }
