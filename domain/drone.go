@@ -26,6 +26,11 @@ type Drone struct {
 	FreeAfter        time.Time // no report measured before this frees an unacked drone
 	IdleSince        time.Time // when it last became IDLE, server's clock
 	FaultSince       time.Time // when an acked drone began to report a fault; zero for none
+	// Homebound says that its mission is COMPLETED and that it flies home, since
+	// HomeboundSince by the server's clock. If it supports amendments it may take its next
+	// mission before it has landed.
+	Homebound        bool
+	HomeboundSince   time.Time
 	ParkedSince      time.Time // when an acked drone was first seen parked with stops missing, server's clock; zero for none
 	EmergencyLatched bool      // reported by the drone; only an operator clears it
 	// SupportsAmendments says that the drone accepts changed missions under way.

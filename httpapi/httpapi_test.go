@@ -455,7 +455,7 @@ func TestAPI_ShowsEveryFieldOfADocument(t *testing.T) {
 	}{
 		{"drones/D1", entity.Drone{}, map[string]any{
 			"position": point, "batteryPercentage": 81.5, "speedKmh": 51.5, "missionAcked": true, "namedRevision": 2, "supportsAmendments": true, "missionMoved": true,
-			"lastUpdate": at(1), "seenAt": at(2), "freeAfter": at(3), "idleSince": at(4), "faultSince": at(5), "ghostRevokedAt": at(6), "parkedSince": at(8),
+			"lastUpdate": at(1), "seenAt": at(2), "freeAfter": at(3), "idleSince": at(4), "faultSince": at(5), "ghostRevokedAt": at(6), "parkedSince": at(8), "homebound": true, "homeboundSince": at(9),
 			"emergencyLatched": true, "grounded": true, "groundedReason": "rotor", "ghostMissionId": "M-2", "failedMissions": []any{map[string]any{"missionId": "M-1", "failedAt": at(7)}},
 			"shortName": "one", "batteryCapacityMah": 5000, "consumptionPerKm": 1.5, "maxFlightTimeMinutes": 40, "payloadCapacityKg": 2.5, "revision": 7,
 		}},

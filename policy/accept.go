@@ -18,16 +18,22 @@ func (p DronePolicy) CanAcceptMission(d domain.Drone, consumption float64, seen,
 	switch {
 	case d.Grounded:
 		return refuse(ReasonDroneGrounded, "drone %s is grounded: %s", d.ID, d.GroundedReason)
-	case d.Bound():
+	case d.Bound() && !homebound(d):
 		return refuse(ReasonDroneNotIdle, "drone %s is %s on mission %s", d.ID, d.Status, d.CurrentMissionID)
-	case d.Status != domain.DroneIdle:
+	case d.Status != domain.DroneIdle && !homebound(d):
 		return refuse(ReasonDroneNotIdle, "drone %s is %s", d.ID, d.Status)
 	case silent > p.MaxSilence:
 		return refuse(ReasonDroneSilent, "drone %s was last heard of %s ago", d.ID, silent.Round(time.Second))
 	case !(d.Battery > p.MinBattery && landing >= p.MinBattery-rounding): // or NaN
 		return refuse(ReasonLowBattery, "drone %s has %.1f %% and would land with %.1f %%, under %.0f %%", d.ID, d.Battery, landing, p.MinBattery)
-	case d.IdleSince.After(seen):
+	case later(d.IdleSince, d.HomeboundSince).After(seen):
 		return refuse(ReasonDroneChanged, "drone %s has been away since the snapshot", d.ID)
 	}
 	return nil
+}
+
+// homebound reports whether a drone can take its next mission before it has landed: its
+// mission is COMPLETED, it flies, and it obeys what it is told under way.
+func homebound(d domain.Drone) bool {
+	return d.Homebound && d.SupportsAmendments && d.MissionAcked && d.FaultSince.IsZero() && isFlying(d.Status)
 }

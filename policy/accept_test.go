@@ -30,6 +30,11 @@ func TestDronePolicy_CanAcceptMission(t *testing.T) {
 		{"silent for more than 15 s", func(d *domain.Drone) { d.SeenAt = at(-15.001) }, 30, start, ReasonDroneSilent},
 		{"idle since the snapshot", nil, 30, at(-60), ""},
 		{"flown since the snapshot", nil, 30, at(-60.001), ReasonDroneChanged},
+		{"on its way home", homeboundAt(-30), 30, start, ""},
+		{"on its way home since the snapshot", homeboundAt(-30), 30, at(-31), ReasonDroneChanged},
+		{"on its way home, and does not obey under way", func(d *domain.Drone) { homeboundAt(-30)(d); d.SupportsAmendments = false }, 30, start, ReasonDroneNotIdle},
+		{"on its way home, with a fault", func(d *domain.Drone) { homeboundAt(-30)(d); d.FaultSince = at(-1) }, 30, start, ReasonDroneNotIdle},
+		{"has landed, and names its mission", func(d *domain.Drone) { homeboundAt(-30)(d); d.Status = domain.DroneCharging }, 30, start, ReasonDroneNotIdle},
 		{"the first reason counts", func(d *domain.Drone) { d.SeenAt, d.Battery = at(-60), 1 }, 30, at(-61), ReasonDroneSilent},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -45,6 +50,14 @@ func TestDronePolicy_CanAcceptMission(t *testing.T) {
 	}
 }
 
+// homeboundAt makes a drone one that has completed its mission and flies home.
+func homeboundAt(seconds float64) func(*domain.Drone) {
+	return func(d *domain.Drone) {
+		d.Status, d.CurrentMissionID, d.MissionAcked, d.SupportsAmendments = domain.DroneMoving, "M1", true, true
+		d.Homebound, d.HomeboundSince = true, at(seconds)
+	}
+}
+
 // F-DEC-02: with nothing else against a decision, it is applied exactly when its
 // drone can accept the mission, and rejected for that reason with that detail.
 func TestMissionAssignmentPolicy_AsksTheDronePolicy(t *testing.T) {
@@ -53,6 +66,9 @@ func TestMissionAssignmentPolicy_AsksTheDronePolicy(t *testing.T) {
 		d := j.state.Drone
 		d.Status = rapid.SampledFrom([]domain.DroneStatus{domain.DroneIdle, domain.DroneIdle, domain.DroneCharging}).Draw(t, "status")
 		d.CurrentMissionID = rapid.SampledFrom([]domain.MissionID{"", "", "M1"}).Draw(t, "mission")
+		if rapid.Bool().Draw(t, "homebound") {
+			homeboundAt(rapid.Float64Range(-20, 0).Draw(t, "homebound since"))(d)
+		}
 		d.SeenAt = at(rapid.Float64Range(-17, 0).Draw(t, "seen"))
 		d.IdleSince = at(rapid.Float64Range(-20, 0).Draw(t, "idle since"))
 		d.Battery = rapid.Float64Range(15, 60).Draw(t, "battery")

@@ -265,7 +265,7 @@ func (r *recorder) confirmAmendment(b *Binding) {
 		}
 		r.unassign(b, before, o, ReasonReleased)
 	}
-	r.settle(m)
+	r.settle(b)
 	r.mission(before, m, "")
 }
 
@@ -288,7 +288,7 @@ func (r *recorder) voidAmendment(b *Binding, commandLifetime time.Duration) {
 	if !m.Revoked() {
 		oweCommand(m, r.now.Add(commandLifetime))
 	}
-	r.settle(m)
+	r.settle(b)
 	r.mission(before, m, string(ReasonAmendmentVoid))
 }
 
@@ -312,8 +312,9 @@ func (r *recorder) unassign(b *Binding, before, o domain.Order, reason Reason) {
 }
 
 // settle completes a mission that has nothing left to pick up or deliver, unless its drone
-// may still fly to orders that an amendment adds.
-func (r *recorder) settle(m *domain.Mission) {
+// may still fly to orders that an amendment adds. From then on the drone flies home.
+func (r *recorder) settle(b *Binding) {
+	m := b.Mission
 	if m.Status != domain.MissionActive || !m.LastOrderStopReached() || m.AwaitsAdded() {
 		return
 	}
@@ -322,6 +323,7 @@ func (r *recorder) settle(m *domain.Mission) {
 		m.Amendment = nil
 	}
 	m.Status, m.EndTime = domain.MissionCompleted, r.now
+	b.Drone.Homebound, b.Drone.HomeboundSince = true, r.now
 }
 
 // endLeft ends the mission of a drone that has left it with stops missing. If only stops

@@ -195,7 +195,8 @@ func (p MissionAssignmentPolicy) assign(s DecisionState, d domain.Decision, now 
 	drone.Status, drone.CurrentMissionID = domain.DroneMoving, m.ID
 	drone.MissionAcked, drone.MissionMoved, drone.NamedRevision = false, false, 0
 	drone.FreeAfter = m.CommandExpiresAt.Add(p.ClockError)
-	drone.FaultSince = time.Time{}
+	drone.FaultSince, drone.ParkedSince = time.Time{}, time.Time{}
+	drone.Homebound, drone.HomeboundSince = false, time.Time{}
 	r.drone(before, &drone, m.ID, "")
 
 	for _, id := range d.OrderIDs {

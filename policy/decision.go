@@ -65,7 +65,7 @@ var decisionChecks = []struct {
 	{ReasonNotAmendable, "the drone does not support amendments, does not name its revision, or is not fit for one", decisionCase.notAmendable},
 	{ReasonRevisionChanged, "the mission to amend has another revision than it was planned on, or one that waits for the drone", decisionCase.revisionChanged},
 	{ReasonDroneGrounded, "an operator has grounded the drone", byDrone(ReasonDroneGrounded)},
-	{ReasonDroneNotIdle, "the drone is not IDLE", byDrone(ReasonDroneNotIdle)},
+	{ReasonDroneNotIdle, "the drone is neither IDLE nor on its way home with its mission COMPLETED", byDrone(ReasonDroneNotIdle)},
 	{ReasonDroneSilent, "the drone was not heard of for 15 s", byDrone(ReasonDroneSilent)},
 	{ReasonLowBattery, "the drone has 20 % or less, or would land with less", byDrone(ReasonLowBattery)},
 	{ReasonDroneChanged, "the drone has been away since the snapshot", byDrone(ReasonDroneChanged)},

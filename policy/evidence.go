@@ -210,7 +210,7 @@ func (r *recorder) prove(p DronePolicy, b *Binding, t domain.Telemetry, named bo
 	}
 	r.correctTimes(*m, b.Orders, times)
 	before := *m
-	if r.settle(m); m.Status != before.Status {
+	if r.settle(b); m.Status != before.Status {
 		r.mission(before, m, "")
 	}
 	r.keepMission(*m)

@@ -65,6 +65,7 @@ func unbind(b *Binding, now time.Time) {
 	d.CurrentMissionID = ""
 	d.MissionAcked, d.MissionMoved, d.NamedRevision = false, false, 0
 	d.FreeAfter, d.FaultSince, d.ParkedSince = time.Time{}, time.Time{}, time.Time{}
+	d.Homebound, d.HomeboundSince = false, time.Time{}
 }
 
 // serveStop applies what reaching a stop means for its order.
@@ -113,7 +114,7 @@ func (r *recorder) withdrawOrder(b *Binding, id domain.OrderID, commandLifetime,
 	if !m.Revoked() {
 		oweCommand(m, r.now.Add(commandLifetime))
 	}
-	if r.settle(m); m.Status == domain.MissionActive && !b.Drone.MissionAcked {
+	if r.settle(b); m.Status == domain.MissionActive && !b.Drone.MissionAcked {
 		b.Drone.FreeAfter = m.CommandExpiresAt.Add(clockError)
 	}
 	r.mission(before, m, string(domain.FailureWithdrawn))

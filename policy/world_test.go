@@ -153,6 +153,9 @@ func (w *world) verifyLate(before, after domain.Drone, t domain.Telemetry) {
 		w.violated("a late report counted for mission %q, which does not hold drone %s", t.MissionID, t.DroneID)
 	}
 	before.NamedRevision = max(before.NamedRevision, t.MissionRevision)
+	if !before.Homebound {
+		before.Homebound, before.HomeboundSince = after.Homebound, after.HomeboundSince
+	}
 	before.MissionAcked, before.MissionMoved, before.FreeAfter, before.Revision = after.MissionAcked, after.MissionMoved, after.FreeAfter, after.Revision
 	if !reflect.DeepEqual(before, after) {
 		w.violated("a late report changed drone %s from %+v to %+v", t.DroneID, before, after)
@@ -336,7 +339,9 @@ func (w *world) verifyApplied(s DecisionState, d domain.Decision, v Verdict) {
 		w.verifyAmended(s, d, v)
 		return
 	}
-	if s.Drone == nil || s.Drone.Status != domain.DroneIdle || s.Drone.Bound() || s.Drone.Battery <= 20 || w.now.Sub(s.Drone.SeenAt) > 15*time.Second {
+	ready := s.Drone != nil && (s.Drone.Status == domain.DroneIdle && !s.Drone.Bound() ||
+		s.Drone.SupportsAmendments && w.missions[s.Drone.CurrentMissionID].Status == domain.MissionCompleted)
+	if !ready || s.Drone.Battery <= 20 || w.now.Sub(s.Drone.SeenAt) > 15*time.Second {
 		w.violated("decision %s was applied to a drone that cannot fly: %+v", d.ID, s.Drone)
 	}
 	for _, id := range d.OrderIDs {

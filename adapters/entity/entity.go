@@ -63,6 +63,8 @@ type Drone struct {
 	FreeAfter            Time               `json:"freeAfter,omitempty"`
 	IdleSince            Time               `json:"idleSince,omitempty"`
 	FaultSince           Time               `json:"faultSince,omitempty"`
+	Homebound            bool               `json:"homebound,omitempty"`
+	HomeboundSince       Time               `json:"homeboundSince,omitempty"`
 	ParkedSince          Time               `json:"parkedSince,omitempty"`
 	EmergencyLatched     bool               `json:"emergencyLatched,omitempty"`
 	Grounded             bool               `json:"grounded,omitempty"`
@@ -92,6 +94,7 @@ func OfDrone(d domain.Drone) Drone {
 		BatteryPercentage: Number(d.Battery), SpeedKmh: Number(d.SpeedKmh), LastUpdate: moment(d.LastUpdate), SeenAt: moment(d.SeenAt),
 		CurrentMissionID: d.CurrentMissionID, MissionAcked: d.MissionAcked, MissionMoved: d.MissionMoved, NamedRevision: d.NamedRevision, SupportsAmendments: d.SupportsAmendments,
 		FreeAfter: moment(d.FreeAfter), IdleSince: moment(d.IdleSince), FaultSince: moment(d.FaultSince), ParkedSince: moment(d.ParkedSince),
+		Homebound: d.Homebound, HomeboundSince: moment(d.HomeboundSince),
 		EmergencyLatched: d.EmergencyLatched, Grounded: d.Grounded, GroundedReason: d.GroundedReason, GhostMissionID: d.GhostMissionID, GhostRevokedAt: moment(d.GhostRevokedAt),
 		FailedMissions: Each(d.FailedMissions, func(f domain.FailedMission) FailedMission {
 			return FailedMission{f.ID, moment(f.FailedAt)}

@@ -61,6 +61,8 @@ var droneCodec = codec[domain.Drone]{
 	instant("freeAfter", func(d *domain.Drone) *time.Time { return &d.FreeAfter }),
 	instant("idleSince", func(d *domain.Drone) *time.Time { return &d.IdleSince }),
 	instant("faultSince", func(d *domain.Drone) *time.Time { return &d.FaultSince }),
+	flag("homebound", func(d *domain.Drone) *bool { return &d.Homebound }),
+	instant("homeboundSince", func(d *domain.Drone) *time.Time { return &d.HomeboundSince }),
 	instant("parkedSince", func(d *domain.Drone) *time.Time { return &d.ParkedSince }),
 	flag("emergencyLatched", func(d *domain.Drone) *bool { return &d.EmergencyLatched }),
 	flag("grounded", func(d *domain.Drone) *bool { return &d.Grounded }),

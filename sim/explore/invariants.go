@@ -207,11 +207,11 @@ func (m *model) applied(before, after *state, msg *message, at moment) *Violatio
 		return violated("READY", "%s was given to %s, which has an emergency", d.ID, d.DroneID)
 	case now.Sub(newest.Timestamp) > m.limits.Drone.MaxSilence+m.limits.Drone.ClockError:
 		return violated("READY", "%s was given to %s, which was last heard %s", d.ID, d.DroneID, since(newest.Timestamp))
-	case newest.Status != domain.DroneIdle && newest.Status != "":
+	case newest.Status != domain.DroneIdle && newest.Status != "" && !m.homebound(before, i):
 		return violated("READY", "%s was given to %s, which says %s", d.ID, d.DroneID, newest.Status)
 	case newest.Battery <= m.limits.Drone.MinBattery || newest.Battery-d.EstimatedBatteryConsumption < m.limits.Drone.MinBattery:
 		return violated("READY", "%s was given to %s, which would land with %.0f %%", d.ID, d.DroneID, newest.Battery-d.EstimatedBatteryConsumption)
-	case !msg.IdleSince.IsZero() && !m.drones.get(before.Drone[i]).IdleSince.Equal(msg.IdleSince):
+	case !msg.FreeSince.IsZero() && !freeSince(m.drones.get(before.Drone[i])).Equal(msg.FreeSince):
 		return violated("READY", "%s was given to %s, which has been away since the snapshot", d.ID, d.DroneID)
 	}
 	if k := number(newest.MissionID); k >= 0 && before.Mission[k] != 0 {
@@ -223,6 +223,13 @@ func (m *model) applied(before, after *state, msg *message, at moment) *Violatio
 		return violated("READY", "%s: %s", d.ID, problem)
 	}
 	return nil
+}
+
+// homebound reports whether a drone, in truth, flies a mission of which nothing is left but
+// the way home, or none.
+func (m *model) homebound(s *state, d int) bool {
+	f := s.Flight[d]
+	return f.Mission == 0 || m.nextStop(s, uint8(d)) == 0
 }
 
 // unflyable says why a decision cannot be flown; "" if it can.

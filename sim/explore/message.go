@@ -34,7 +34,7 @@ type message struct {
 	// A decision about a mission, with what its snapshot showed.
 	Mission   int
 	Decision  domain.Decision
-	IdleSince time.Time
+	FreeSince time.Time            // when the drone became idle, or turned home
 	Waiting   [maxOrders]time.Time // since when
 	Forged    forgery
 

@@ -454,7 +454,7 @@ var removals = []removal{
 		if s.Drone != nil {
 			s.Drone.Status, s.Drone.CurrentMissionID = domain.DroneIdle, ""
 		}
-	}), "race", "I8", 4, ""},
+	}), "race", "I2", 4, ""},
 	{"F-DEC-02", "DRONE_SILENT: a silent drone is assigned", limited(func(l *Limits) { l.Assignment.Drones.MaxSilence = never }), "flight", "READY", 6, ""},
 	{"F-DEC-02", "LOW_BATTERY: a drone lands on an empty battery", judgedBy(func(_ *policy.DecisionState, d *domain.Decision, _ *policy.Delivery) {
 		d.EstimatedBatteryConsumption = 0
@@ -594,6 +594,12 @@ var removals = []removal{
 		}
 		return r
 	}, "amended late", "I7", 5, ""},
+	{"F-DEC-02", "a drone under way is given its next mission", judgedBy(func(s *policy.DecisionState, _ *domain.Decision, _ *policy.Delivery) {
+		s.Drone.Homebound = s.Drone.Bound()
+	}), "homebound", "READY", 8, ""},
+	{"F-DEC-02", "a drone that has served another mission since the snapshot is given one", judgedBy(func(s *policy.DecisionState, _ *domain.Decision, _ *policy.Delivery) {
+		s.Drone.HomeboundSince = time.Time{}
+	}), "homebound", "READY", 10, ""},
 	{"F-DEC-05", "a failed mission owes no revocation", told(func(_, _ *policy.Binding, c *policy.Change) {
 		for i := range c.Missions {
 			c.Missions[i].RevokePending = false

@@ -355,13 +355,24 @@ func (m *model) waiting(s *state, d int) (set uint8) {
 	return set
 }
 
-// offered reports whether a snapshot shows a drone (F-OPT-02).
+// freeSince is when a drone became idle or turned home, whichever came last.
+func freeSince(d *domain.Drone) time.Time {
+	if d.HomeboundSince.After(d.IdleSince) {
+		return d.HomeboundSince
+	}
+	return d.IdleSince
+}
+
+// offered reports whether a snapshot shows a drone (F-OPT-02): an idle one, or one that has
+// served its mission and flies home.
 func (m *model) offered(s *state, d int) bool {
 	if s.Drone[d] == 0 {
 		return false
 	}
 	drone := m.drones.get(s.Drone[d])
-	return drone.Status == domain.DroneIdle && !drone.Bound() && !drone.Grounded && drone.Battery > m.limits.Drone.MinBattery &&
+	idle := drone.Status == domain.DroneIdle && !drone.Bound()
+	homebound := drone.Homebound && drone.SupportsAmendments
+	return (idle || homebound) && !drone.Grounded && drone.Battery > m.limits.Drone.MinBattery &&
 		s.Now.time().Sub(drone.SeenAt) <= m.limits.Drone.MaxSilence
 }
 
@@ -612,7 +623,7 @@ func (m *model) handleReport(s *state, n id, at moment, f fate) *Violation {
 			return v
 		}
 	}
-	if f == half {
+	if past && f == half {
 		return nil
 	}
 	return m.heard(s, n, false)
@@ -702,7 +713,7 @@ func (m *model) decide(s *state, d int, set uint8, f forgery, change func(*messa
 	k := s.nextPlan()
 	msg := message{Kind: kindDecision, Published: s.Now.time(), Mission: k, Forged: f}
 	if s.Drone[d] != 0 {
-		msg.IdleSince = m.drones.get(s.Drone[d]).IdleSince
+		msg.FreeSince = freeSince(m.drones.get(s.Drone[d]))
 	}
 	var orders []*domain.Order
 	var ids []domain.OrderID

@@ -207,6 +207,11 @@ var Worlds = []World{
 		Before: underWayWithTwo, Left: budgets{Amend: 1, Recall: 1, Abort: 1, Fault: 1},
 	},
 	{
+		Name: "homebound", About: "drones are given their next mission on the way home, while messages are late, lost and repeated",
+		Messages: 3, Ticks: 9, Orders: 3, Parcels: 1, Drones: 1, Counts: true, Amends: true,
+		Before: onItsWayHome, Left: budgets{Cycle: 2, Lose: 1, Again: 1},
+	},
+	{
 		Name: "third try", About: "two missions of the order have failed before",
 		Messages: 3, Ticks: 7, Orders: 1, Failed: 2, Parcels: 1, Drones: 1, Faults: []manner{maintenance},
 		Forge: []forgery{blind}, Left: budgets{Cycle: 1, Fault: 1, Forge: 1},
@@ -240,6 +245,13 @@ var underWay = []action{
 	{Do: doDeliver, A: 0}, // the command
 	{Do: doTick}, {Do: doReport, A: 0, B: uint8(goOn)}, {Do: doDeliver, A: 0},
 	{Do: doReport, A: 1, B: uint8(idle)}, {Do: doDeliver, A: 0},
+}
+
+// onItsWayHome is a mission with the first order, whose last stop is served.
+var onItsWayHome = []action{
+	{Do: doPlan, A: 0, B: 1}, {Do: doDeliver, A: 0}, {Do: doDeliver, A: 0},
+	{Do: doReport, A: 0, B: uint8(fly)}, {Do: doDeliver, A: 0}, {Do: doTick},
+	{Do: doReport, A: 0, B: uint8(fly)}, {Do: doDeliver, A: 0},
 }
 
 // underWayWithTwo is the same with both orders, and no other drone.

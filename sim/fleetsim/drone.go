@@ -44,7 +44,8 @@ type Drone struct {
 	next      int               // index in route of the stop it flies to or dwells at
 	dwelling  bool
 	dwellLeft time.Duration
-	reported  bool // it has reported from the stop where it dwells
+	reported  bool          // it has reported from the stop where it dwells
+	paused    time.Duration // until it has put down the last parcel of the mission before
 	charging  bool
 	// ended lists missions that it must not start again when an old command is
 	// redelivered.
@@ -71,6 +72,9 @@ func (d Drone) After(dt time.Duration) Drone {
 	broken := min(d.brokenFor, dt)
 	d.brokenFor -= broken
 	dt -= broken
+	paused := min(d.paused, dt)
+	d.paused -= paused
+	dt -= paused
 	for dt > 0 {
 		switch {
 		case d.dwelling && (dt < d.dwellLeft || !d.reported):
@@ -186,6 +190,9 @@ func (d Drone) start(c domain.Command) Drone {
 	// does.
 	d.route = d.endingAtHome(m.Route)
 	d.next = min(m.ReachedStops, len(d.route)-1)
+	if d.dwelling {
+		d.paused = d.dwellLeft
+	}
 	d.dwelling, d.charging = false, false
 	return d
 }
@@ -315,7 +322,7 @@ func (d Drone) Status() domain.DroneStatus {
 }
 
 func (d Drone) speed() float64 {
-	if d.stranded() || d.dwelling || d.next >= len(d.route) {
+	if d.stranded() || d.dwelling || d.paused > 0 || d.next >= len(d.route) {
 		return 0
 	}
 	return CruiseKmh

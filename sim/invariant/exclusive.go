@@ -50,11 +50,17 @@ func (c *checker) exclusiveByRevision() {
 		events := c.events[e]
 		for i := 1; i < len(events); i++ {
 			before, after := text(events[i-1], key), text(events[i], key)
-			delivered := events[i].To == string(domain.OrderDelivered) // by an earlier mission, as late evidence shows
-			c.expect(before == "" || after == "" || before == after || delivered, "I1", e,
+			delivered := events[i].To == string(domain.OrderDelivered)                         // by an earlier mission, as late evidence shows
+			homebound := e.kind == domain.EntityDrone && c.completed(domain.MissionID(before)) // takes its next mission before it lands
+			c.expect(before == "" || after == "" || before == after || delivered || homebound, "I1", e,
 				"goes from mission %s straight to %s at revision %d", before, after, events[i].Revision)
 		}
 	}
+}
+
+// completed reports whether a mission was COMPLETED; exclusiveByTime checks when.
+func (c *checker) completed(id domain.MissionID) bool {
+	return slices.ContainsFunc(c.events[mission(id)], func(e domain.Event) bool { return e.To == string(domain.MissionCompleted) })
 }
 
 // interval is the time one drone or order spends in one mission.

@@ -105,8 +105,12 @@ func (c *checker) legalDrone(e entity, before, after domain.Event) {
 		"is grounded or released by %s at revision %d; only an OPERATOR does", after.Cause, after.Revision)
 	if bound != "" && bound != wasBound {
 		c.expect(!wasGrounded, "I2", e, "is bound to %s at revision %d though it is grounded", bound, after.Revision)
-		c.expect(after.Cause == domain.CauseDecision && was == domain.DroneIdle && is == domain.DroneMoving, "I2", e,
-			"is bound to %s by %s, %s -> %s; only a DECISION binds, IDLE -> MOVING", bound, after.Cause, was, is)
+		ready := was == domain.DroneIdle
+		if wasBound != "" { // on its way home
+			ready = was == domain.DroneMoving || was == domain.DroneDelivering
+		}
+		c.expect(after.Cause == domain.CauseDecision && ready && is == domain.DroneMoving, "I2", e,
+			"is bound to %s by %s, %s -> %s after %q; only a DECISION binds, an IDLE drone or one on its way home", bound, after.Cause, was, is, wasBound)
 		c.expect(!flag(after, "missionAcked") && !flag(after, "missionMoved"), "I2", e,
 			"knows mission %s before it could have heard of it", bound)
 	} else {

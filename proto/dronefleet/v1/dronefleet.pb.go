@@ -365,7 +365,8 @@ type DroneTelemetry struct {
 	MissionRevision int32 `protobuf:"varint,51,opt,name=mission_revision,json=missionRevision,proto3" json:"mission_revision,omitempty"`
 	// The drone accepts changed missions under way: it obeys a command of a higher
 	// revision, names that from then on, and ignores one whose route does not begin with
-	// all the stops that it has completed or is serving.
+	// all the stops that it has completed or is serving. It also begins its next mission on
+	// the way home from the last one, once it has put down the last parcel.
 	SupportsAmendments bool `protobuf:"varint,52,opt,name=supports_amendments,json=supportsAmendments,proto3" json:"supports_amendments,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
