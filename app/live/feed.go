@@ -53,6 +53,7 @@ type Feed struct {
 	mu      sync.Mutex
 	viewers int
 	current *session // nil while nobody looks
+	ending  *session // the one before it, which may not have ended yet
 	leaving *time.Timer
 	closed  bool
 }
@@ -95,7 +96,7 @@ func (f *Feed) Close(ctx context.Context) {
 func (f *Feed) end() {
 	if f.current != nil {
 		f.current.cancel()
-		f.current = nil
+		f.current, f.ending = nil, f.current
 	}
 	if f.leaving != nil {
 		f.leaving.Stop()
@@ -189,9 +190,18 @@ func (f Filter) passes(v *Version, at *domain.Position) bool {
 // entity may come into view or leave it.
 func (f Filter) moves() bool { return f.Depot != "" || f.Area != nil }
 
-// Following reports whether the feed follows the fleet at present.
+// Following reports whether the feed follows the fleet at present, or has not wholly
+// stopped to.
 func (f *Feed) Following() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.current != nil
+	if f.current != nil || f.ending == nil {
+		return f.current != nil
+	}
+	select {
+	case <-f.ending.ended:
+		return false
+	default:
+		return true
+	}
 }
