@@ -31,7 +31,8 @@ type judgeFlags struct {
 	Cities     []string      `help:"With --set: only these cities of the set." placeholder:"NAME,..."`
 	Runs       int           `help:"With --set: seeds for each city and load." default:"10" check:"min 1 max 100000"`
 	Load       []float64     `help:"With --set: loads in turn, as shares of the city's capacity, instead of --orders-per-minute. The capacity is measured first: what the fleet delivers a minute when orders never run out." placeholder:"SHARE,..."`
-	Rivals     []string      `help:"With --set: only these rivals beside the planner." placeholder:"NAME,..."`
+	Judged     string        `help:"With --set: what is compared with the others: planner, or idle only, which never changes missions under way." enum:"planner,idle only" default:"planner"`
+	Rivals     []string      `help:"With --set: only these rivals." placeholder:"NAME,..."`
 	Shock      int           `help:"With --set: a mass casualty after an hour, of about this many orders from one hospital within five minutes." default:"0" check:"min 0 max 10000"`
 	Failures   float64       `help:"With --set: drones of the fleet that fall out, for each hour." default:"0" check:"min 0 max 3600"`
 	FailedFor  time.Duration `help:"With --failures: how long a drone is out of order; 0 means for good." default:"0s" check:"min 0s"`
@@ -70,10 +71,10 @@ func rivalNames() (names []string) {
 	return names
 }
 
-// chosenRivals lists the rivals to run, the judged one first.
+// chosenRivals lists the rivals to run, the judged one among them.
 func (f *judgeFlags) chosenRivals() (list []rival) {
 	for _, v := range rivals {
-		if len(f.Rivals) == 0 || v.name == judged || slices.Contains(f.Rivals, v.name) {
+		if len(f.Rivals) == 0 || v.name == f.Judged || slices.Contains(f.Rivals, v.name) {
 			list = append(list, v)
 		}
 	}
@@ -204,7 +205,7 @@ func (c *command) day(in cell, seed uint64) plannersim.Scenario {
 
 func (c *command) judgeOne(ctx context.Context, in cell, seed uint64, v rival) (judgedRun, error) {
 	day := c.day(in, seed)
-	day.CriticalOnly = v.criticalOnly
+	day.CriticalOnly, day.Amend = v.criticalOnly, v.amends
 	r, err := v.run(ctx, day, effort{c.Iterations, c.BoundSteps, seed})
 	row := judgedRun{
 		City: in.city.name, Load: in.load, PerMinute: in.perMinute, Seed: seed, Rival: v.name,
@@ -268,13 +269,13 @@ func (c *command) capacity(ctx context.Context, place city) (float64, error) {
 	return capacity, err
 }
 
-// comparison is the judged planner beside one rival in one cell, or in all.
+// comparison is what is judged beside one rival in one cell, or in all.
 type comparison struct {
 	Cell   string     `json:"cell"`
 	Rival  string     `json:"rival"`
 	OnTime [3]float64 `json:"onTimePercent"` // of the rival: CRITICAL, HIGH, STANDARD; mean of the runs
-	Ours   [3]paired  `json:"plannerMinusRival"`
-	// Ratio is the judged planner's CRITICAL orders in time as a percentage of the
+	Ours   [3]paired  `json:"judgedMinusRival"`
+	// Ratio is the judged one's CRITICAL orders in time as a percentage of the
 	// rival's.
 	Ratio       float64 `json:"criticalPercentOfRival"`
 	KmPerOnTime float64 `json:"kmPerOrderOnTime"`
@@ -305,7 +306,7 @@ func (c *command) compareRivals(name string, runs []judgedRun) (list []compariso
 		}
 		return mine
 	}
-	ours := of(judged)
+	ours := of(c.Judged)
 	for _, v := range c.chosenRivals() {
 		theirs := of(v.name)
 		cmp := comparison{Cell: name, Rival: v.name, criticalOnly: v.criticalOnly}
@@ -344,8 +345,8 @@ func (c *command) printJudgement(cells []cell, runs []judgedRun) {
 		}
 		fmt.Fprintf(out, "%g drones an hour fall out %s\n", c.judgeFlags.Failures, lasting)
 	}
-	fmt.Fprintf(out, "Columns by priority: orders in time, in percent, mean of the runs; then the planner minus the rival, in points: mean, half of its 95 %% interval (Student), wins-losses.\n")
-	fmt.Fprintf(out, "of rival: the planner's CRITICAL orders in time, in percent of the rival's. The clairvoyant search took %d steps; it is no proven bound.\n", c.BoundSteps)
+	fmt.Fprintf(out, "Columns by priority: orders in time, in percent, mean of the runs; then %s minus the rival, in points: mean, half of its 95 %% interval (Student), wins-losses.\n", c.Judged)
+	fmt.Fprintf(out, "of rival: CRITICAL orders in time of %s, in percent of the rival's. The clairvoyant search took at most %d steps; it is no proven bound.\n", c.Judged, c.BoundSteps)
 	last := ""
 	for _, r := range c.comparisons(cells, runs) {
 		if r.Cell != last {
@@ -355,7 +356,7 @@ func (c *command) printJudgement(cells []cell, runs []judgedRun) {
 		fmt.Fprintf(out, "%-16s", r.Rival)
 		for k := range byUrgency {
 			text := fmt.Sprintf("%5.1f", r.OnTime[k])
-			if r.Rival != judged {
+			if r.Rival != c.Judged {
 				text += fmt.Sprintf(" %21s", r.Ours[k])
 			}
 			if r.criticalOnly && k > 0 {

@@ -20,8 +20,9 @@ import (
 type rival struct {
 	name string
 	run  func(ctx context.Context, day plannersim.Scenario, effort effort) (plannersim.Result, error)
-	// criticalOnly says that it serves CRITICAL orders alone.
-	criticalOnly bool
+	// criticalOnly says that it serves CRITICAL orders alone; amends, that it may change
+	// missions under way.
+	criticalOnly, amends bool
 }
 
 // effort is how much a rival searches, in steps, and the seed of its search.
@@ -32,17 +33,16 @@ type effort struct {
 }
 
 const (
-	// judged is the rival that all others are compared with.
-	judged           = "planner"
 	criticalOnlyName = "critical only"
 	clairvoyantName  = "clairvoyant"
 )
 
-// rivals lists all, the judged one first.
+// rivals lists all.
 var rivals = []rival{
-	{name: judged, run: planned(solver.SISR, false)},
+	{name: "planner", run: planned(solver.SISR, false), amends: true},
+	{name: "idle only", run: planned(solver.SISR, false)},
 	{name: "search", run: planned(solver.SISR, true)},
-	{name: "search, 8 kept", run: withFixedReserve},
+	{name: "search with 8 kept", run: withFixedReserve},
 	{name: "greedy", run: planned(solver.Greedy, true)},
 	{name: "nearest", run: planned(solver.NearestFirst, true)},
 	{name: criticalOnlyName, run: planned(solver.SISR, false), criticalOnly: true},

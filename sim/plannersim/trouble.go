@@ -120,7 +120,7 @@ func (r *replay) breakDown(f failure) {
 		case domain.OrderPending, domain.OrderSolving, domain.OrderDelivered, domain.OrderCancelled:
 			continue
 		}
-		o.Status, o.AssignedDroneID, o.PendingSince = domain.OrderPending, "", r.now
+		o.Status, o.AssignedDroneID, o.AssignedMissionID, o.PendingSince = domain.OrderPending, "", "", r.now
 		r.pending = append(r.pending, o)
 	}
 	// It flies home once it is repaired, and ignores a command that is still on its way.
