@@ -499,6 +499,8 @@ func step(s state, in input, out output) []state {
 			return []state{s} // it was sent again, found the lock gone, and took that for its own doing (B-03)
 		case out.ok:
 			return nil
+		case holder == in.id && canBeLive && canBeOver:
+			return []state{free, gone} // a first sending released it, and a later one, after its end, found nothing
 		}
 	case Extend:
 		switch {

@@ -255,6 +255,49 @@ func TestCheck_AllowsARepeatedExtensionTwoEnds(t *testing.T) {
 	}
 }
 
+// resent is a lock service that executes a release twice, and answers the second.
+type resent struct {
+	lock.Backend
+	pause time.Duration
+}
+
+func (s resent) Release(ctx context.Context, ref lock.Ref) (lock.ReleaseResult, error) {
+	if res, err := s.Backend.Release(ctx, ref); err != nil || !res.OK {
+		return res, err
+	}
+	time.Sleep(s.pause)
+	return s.Backend.Release(ctx, ref)
+}
+
+// B-03, B-05: a release whose reply was lost finds nothing after the lease's end, though it
+// freed the lock before. While the lease is live such an answer is wrong.
+func TestCheck_AllowsARepeatedReleaseToFindNothing(t *testing.T) {
+	const ttl = 100 * time.Millisecond
+	const life = ttl + lock.Tolerance
+	for pause, want := range map[time.Duration]Verdict{life / 2: Violated, 2 * life: Linearizable} {
+		synctest.Test(t, func(t *testing.T) {
+			memory, recorder := memlock.New(), NewRecorder()
+			c := &Client{Backend: resent{memory, pause}, Recorder: recorder, Time: lockspec.ServerTime}
+			other := &Client{Backend: memory, Recorder: recorder, ID: 1, Time: lockspec.ServerTime}
+			ref := lock.Ref{Key: "key", LockID: lock.NewLockID()}
+			if res, err := c.Acquire(t.Context(), lock.AcquireRequest{Key: ref.Key, LockID: ref.LockID, TTL: ttl}); err != nil || !res.OK {
+				t.Fatal(res, err)
+			}
+			time.AfterFunc(ttl/2, func() { // it is free already
+				if res, err := other.Acquire(t.Context(), lock.AcquireRequest{Key: ref.Key, LockID: lock.NewLockID(), TTL: ttl}); err != nil || !res.OK {
+					t.Error(res, err)
+				}
+			})
+			if res, err := c.Release(t.Context(), ref); err != nil || res.OK {
+				t.Fatal(res, err)
+			}
+			if got, why := recorder.Check(time.Minute); got != want {
+				t.Errorf("%s: %s, want %s\n%s", pause, got, want, why)
+			}
+		})
+	}
+}
+
 // B-05, L-TST-02
 func TestCheck_RefusesTracesOfBrokenBackends(t *testing.T) {
 	open := func(*testing.T) lock.Backend { return memlock.New() }
