@@ -143,10 +143,12 @@ type Cycle struct {
 	Fence        string
 	Holder       string
 	SnapshotTime time.Time
-	Drones       int
+	Drones       int // idle
+	Flights      int // in flight, with missions that could be amended
 	Orders       int
-	Missions     int     // published
-	Assigned     int     // orders of the missions published
+	Missions     int     // new ones published
+	Amended      int     // missions under way that it published a change of
+	Assigned     int     // orders of the new missions, and those that amendments add
 	Objective    string  // of the whole plan, readable: unserved by priority, kilometres
 	DistanceKm   float64 // of the missions published
 	Unserved     []UnservedOrder

@@ -360,8 +360,10 @@ type Cycle struct {
 	Holder       string              `json:"holder,omitempty"`
 	SnapshotTime Time                `json:"snapshotTime,omitempty"`
 	Drones       int                 `json:"drones"`
+	Flights      int                 `json:"flights"`
 	Orders       int                 `json:"orders"`
 	Missions     int                 `json:"missions"`
+	Amended      int                 `json:"amended"`
 	Assigned     int                 `json:"assigned"`
 	Objective    string              `json:"objective,omitempty"`
 	DistanceKm   Number              `json:"distanceKm"`
@@ -385,7 +387,7 @@ type Unserved struct {
 func OfCycle(c domain.Cycle) Cycle {
 	return Cycle{
 		ID: c.ID, DepotID: c.DepotID, DepotIDs: c.DepotIDs, Outcome: c.Outcome, Detail: c.Detail, Fence: c.Fence, Holder: c.Holder,
-		SnapshotTime: moment(c.SnapshotTime), Drones: c.Drones, Orders: c.Orders, Missions: c.Missions, Assigned: c.Assigned,
+		SnapshotTime: moment(c.SnapshotTime), Drones: c.Drones, Flights: c.Flights, Orders: c.Orders, Missions: c.Missions, Amended: c.Amended, Assigned: c.Assigned,
 		Objective: c.Objective, DistanceKm: Number(c.DistanceKm),
 		Unserved: OrEmpty(Each(c.Unserved, func(u domain.UnservedOrder) Unserved {
 			return Unserved{u.OrderID, u.Reason, obstacles(u.Obstacles)}

@@ -59,6 +59,11 @@ type Config struct {
 	// Params are the rules of planning, such as service times; the zero value
 	// means the solver's defaults.
 	Params solver.Params
+	// NoAmendments leaves missions under way as they are.
+	NoAmendments bool
+	// TurnTime is how long before its arrival at a stop a drone cannot be turned away from
+	// it any more; default planner.DefaultTurnTime. The State Managers need no more.
+	TurnTime time.Duration
 	// Immediate plans without a reserve, see planner.Config.
 	Immediate bool
 	// MinBattery (percent) and MaxSilence select the drones that are offered;

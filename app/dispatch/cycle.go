@@ -41,6 +41,7 @@ func (r *Runner) NewMemory() *Memory {
 		Options:   solver.Options{TimeLimit: r.cfg.SolveLimit, Iterations: r.cfg.Iterations, Strategy: r.cfg.Strategy, Seed: r.cfg.Seed},
 		Params:    r.cfg.Params,
 		Immediate: r.cfg.Immediate,
+		TurnTime:  r.cfg.TurnTime,
 		Refused:   r.planRefused,
 	}, time.Now)}
 }
@@ -171,6 +172,7 @@ func (r *Runner) planAndPublish(ctx, lease context.Context, c *domain.Cycle, mem
 	results := r.publish(lease, p.decisions)
 	c.PublishTook = time.Since(began)
 	failed, err := countPublished(c, p, results)
+	r.meter.Cycles.Amended.Add(int64(c.Amended))
 	if err == nil {
 		memory.planner.ObserveLeadTime(r.clock.Since(p.began))
 	}
@@ -195,9 +197,17 @@ func countPublished(c *domain.Cycle, p cyclePlan, results []error) (failed []dom
 	more := 0
 	for i, err := range results {
 		d := p.decisions[i]
+		given := d.OrderIDs
+		if d.Amends() {
+			given = p.added[d.DroneID]
+		}
 		if err == nil {
-			c.Missions++
-			c.Assigned += len(d.OrderIDs)
+			if d.Amends() {
+				c.Amended++
+			} else {
+				c.Missions++
+			}
+			c.Assigned += len(given)
 			c.DistanceKm += p.distances[d.DroneID]
 			continue
 		}
@@ -206,7 +216,7 @@ func countPublished(c *domain.Cycle, p cyclePlan, results []error) (failed []dom
 		} else {
 			more++
 		}
-		for _, id := range d.OrderIDs {
+		for _, id := range given {
 			failed = append(failed, domain.UnservedOrder{OrderID: id, Reason: publishFailed})
 		}
 	}
@@ -220,7 +230,8 @@ func countPublished(c *domain.Cycle, p cyclePlan, results []error) (failed []dom
 type cyclePlan struct {
 	problem   solver.Problem // without the drones that the plan left out
 	decisions []domain.Decision
-	distances map[domain.DroneID]float64 // km
+	distances map[domain.DroneID]float64          // km that the drone flies more
+	added     map[domain.DroneID][]domain.OrderID // by amendments
 	unserved  []solver.Unserved
 	obstacles []domain.Obstacles // of the unserved orders
 	began     time.Time          // of planning
@@ -232,6 +243,7 @@ func (r *Runner) plan(ctx context.Context, c *domain.Cycle, p *planner.Planner) 
 	began, asked := time.Now(), r.clock.Now()
 	snap, err := r.store.Snapshot(ctx, firestoretx.SnapshotRequest{
 		Depot: c.DepotID, AreaRadius: r.cfg.AreaRadius, MinBattery: r.cfg.MinBattery, MaxSilence: r.cfg.MaxSilence,
+		Flights: !r.cfg.NoAmendments,
 		OnMalformed: func(err error) {
 			r.log.ErrorContext(ctx, "document left out of the snapshot; correct it", slog.Any("err", err))
 			leaveOut(c, err.Error())
@@ -251,7 +263,7 @@ func (r *Runner) plan(ctx context.Context, c *domain.Cycle, p *planner.Planner) 
 	if snap.Alone {
 		area = nil
 	}
-	c.SnapshotTime, c.Drones, c.Orders = snap.ReadTime, len(snap.Drones), len(snap.Orders)
+	c.SnapshotTime, c.Drones, c.Flights, c.Orders = snap.ReadTime, len(snap.Drones), len(snap.Flights), len(snap.Orders)
 	c.ReadTook = time.Since(began)
 
 	began = time.Now()
@@ -274,13 +286,20 @@ func (r *Runner) plan(ctx context.Context, c *domain.Cycle, p *planner.Planner) 
 	}
 	c.Objective = objective(plan.Objective, result.Kept)
 	r.meter.Cycles.SetUnserved(countUnserved(plan.Unserved, snap, intervalsPerRound*r.cfg.Interval))
-	distances := map[domain.DroneID]float64{}
+	distances, added := map[domain.DroneID]float64{}, map[domain.DroneID][]domain.OrderID{}
 	for _, route := range plan.Routes {
 		distances[domain.DroneID(route.DroneID)] = route.DistanceKm
 	}
+	for _, a := range plan.Amendments {
+		drone := domain.DroneID(a.DroneID)
+		distances[drone] = a.DetourKm
+		for _, id := range a.AddedIDs {
+			added[drone] = append(added[drone], domain.OrderID(id))
+		}
+	}
 	return cyclePlan{
 		problem: result.Usable(), decisions: planner.DecisionsOf(plan, snap),
-		distances: distances, unserved: plan.Unserved, obstacles: result.Obstacles, began: planningBegan, homes: area,
+		distances: distances, added: added, unserved: plan.Unserved, obstacles: result.Obstacles, began: planningBegan, homes: area,
 	}, nil
 }
 

@@ -178,7 +178,7 @@ func (s story) printNow(d *Desk) {
 		c := *s.cycle
 		say("Cycle %s of depot %s: %s%s", c.ID, c.DepotID, c.Outcome, prefixed(": ", c.Detail))
 		say("  by %s, fence %s, started %s UTC, %s", cmp.Or(c.Holder, "-"), cmp.Or(c.Fence, "-"), stamp(c.StartedAt), cmp.Or(prefixed("ended ", stamp(c.EndedAt)), "not ended"))
-		say("  saw %d drones and %d orders at %s UTC; %d missions for %d orders; %s", c.Drones, c.Orders, stamp(c.SnapshotTime), c.Missions, c.Assigned, cmp.Or(c.Objective, "no plan"))
+		say("  saw %d drones and %d orders at %s UTC; %d missions%s for %d orders; %s", c.Drones, c.Orders, stamp(c.SnapshotTime), c.Missions, alsoAmended(c.Amended), c.Assigned, cmp.Or(c.Objective, "no plan"))
 		say("  read %s, solve %s, publish %s", c.ReadTook, c.SolveTook, c.PublishTook)
 		for _, what := range c.LeftOut {
 			say("  left out: %s", what)
@@ -197,6 +197,14 @@ func (s story) printNow(d *Desk) {
 		}
 		say("%s %s no longer has a document; this is what is recorded:", s.subject, s.id)
 	}
+}
+
+// alsoAmended names the missions that a cycle changed under way, "" if there are none.
+func alsoAmended(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and %d amended ones", n)
 }
 
 func (s story) printMission(say func(string, ...any)) {

@@ -54,6 +54,12 @@ type areaFlags struct {
 	AreaRadius float64 `help:"Depots at most this many km apart are planned by one cycle; 0 plans each depot alone. Use the same value for all optimizers." default:"10" placeholder:"KM" check:"min 0 max 100"`
 }
 
+// amendFlags holds the flags about missions under way.
+type amendFlags struct {
+	Amend    bool          `help:"Change missions under way, so that a drone in flight serves an order that waits." default:"true" negatable:""`
+	TurnTime time.Duration `help:"A drone is not turned away from a stop that it reaches within this time. Give no less than the State Managers' 30s." default:"30s" check:"min 0s max 10m"`
+}
+
 // cycles holds the flags of the commands that run cycles.
 type cycles struct {
 	cli.Connection
@@ -63,6 +69,7 @@ type cycles struct {
 	stopFlags
 	Depot []string `help:"Depots to plan for, with their areas; default all." placeholder:"ID" check:"id"`
 	areaFlags
+	amendFlags
 	SolveLimit time.Duration `help:"How long one cycle may search. Decisions from a snapshot older than two minutes are refused." default:"8s" check:"over 0s max 100s"`
 	LockTTL    time.Duration `help:"How long a crashed cycle blocks the next. A running one extends its lock while it searches." default:"15s" name:"lock-ttl" check:"min 1s max 5m"`
 	Format     wire.Format   `help:"Form of published messages: protobuf or json." default:"protobuf" enum:"protobuf,json"`
@@ -171,6 +178,7 @@ func (c *cycles) with(ctx context.Context, interval time.Duration, f func(*plann
 func (c *cycles) runner(p *planning, publisher *pubsubio.Publisher, interval time.Duration, tracing trace.TracerProvider) *dispatch.Runner {
 	cfg := dispatch.Config{
 		Interval: interval, LockTTL: c.LockTTL, SolveLimit: c.SolveLimit, Seed: uint64(time.Now().UnixNano()),
+		NoAmendments: !c.Amend, TurnTime: c.TurnTime,
 		Params: c.params(), AreaRadius: c.AreaRadius,
 		Holder: cli.Instance(), Tracing: tracing,
 	}

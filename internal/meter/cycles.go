@@ -22,6 +22,8 @@ type Cycles struct {
 	Took Histogram
 	// PlansRefused counts plans that broke the rules and were not published.
 	PlansRefused Counter
+	// Amended counts published changes of missions under way.
+	Amended Counter
 
 	run, skipped, failed, clockWrong Counter
 

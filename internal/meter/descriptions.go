@@ -53,6 +53,8 @@ var (
 		"Solve cycles, by outcome (run, skipped because another process held the lock, failed, clock_wrong: no lock taken because the clock of this process is wrong).", "outcome")
 	plansRefusedTotal = describe("plans_refused_total", counter,
 		"Plans that violated the rules and were not published.")
+	amendmentsTotal = describe("amendments_published_total", counter,
+		"Published decisions that change a mission under way. How they were judged is among the decisions, by reason.")
 	sweepsTotal = describe("sweeps_total", counter,
 		"Completed sweeps, which look for what no message reports, such as silent drones and overdue missions.")
 	sweepsSkippedTotal = describe("sweeps_skipped_total", counter,

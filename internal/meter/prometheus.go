@@ -92,6 +92,7 @@ func (m *Meter) collectCycles(c collector) {
 		c.count(cyclesTotal, m.Cycles.Count(outcome), outcome)
 	}
 	c.count(plansRefusedTotal, m.Cycles.PlansRefused.Value())
+	c.count(amendmentsTotal, m.Cycles.Amended.Value())
 	c.durations(cycleSeconds, &m.Cycles.Took, shortBuckets)
 	for priority, n := range m.Cycles.Unserved() {
 		c.value(ordersUnserved, float64(n), priority)

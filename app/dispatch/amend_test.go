@@ -1,0 +1,141 @@
+package dispatch_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/app/dispatch"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/emutest"
+	"github.com/dronefleet/dronefleet/internal/simclock"
+	"github.com/dronefleet/dronefleet/policy"
+)
+
+// flying has D1 take off with the order SERVED, and name its mission.
+func (b *bench) flying(t *testing.T) domain.Mission {
+	t.Helper()
+	if _, err := b.runner(t, b.store, 15*time.Second).Once(t.Context(), depot.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.assignLast(t)
+	missions := b.missions(t)
+	b.names(t, missions[0], 1, 1)
+	return missions[0]
+}
+
+func (b *bench) missions(t *testing.T) []domain.Mission {
+	t.Helper()
+	missions, err := b.store.Missions(t.Context(), "", firestoretx.Page{})
+	if err != nil || len(missions) != 1 {
+		t.Fatalf("%d missions, %v", len(missions), err)
+	}
+	return missions
+}
+
+// names has D1 report a revision of its mission, and how many stops it has completed.
+func (b *bench) names(t *testing.T, m domain.Mission, revision, completed int) {
+	t.Helper()
+	report := domain.Telemetry{
+		DroneID: m.DroneID, Timestamp: time.Now(), Position: domain.Position{Lat: 48.859, Lon: 2.3522}, Battery: 88, SpeedKmh: 50, Status: domain.DroneMoving,
+		MissionID: m.ID, MissionRevision: revision, SupportsAmendments: true, CompletedStops: &completed,
+	}
+	if err := b.store.NewTelemetryApplier().Apply(t.Context(), []domain.Telemetry{report})[0]; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (b *bench) urgent(t *testing.T) {
+	t.Helper()
+	req := domain.OrderRequest{ID: "URGENT", OrderContent: domain.OrderContent{
+		Priority: domain.PriorityCritical, ProductType: "BLOOD", Delivery: domain.Position{Lat: 48.861, Lon: 2.361},
+	}}
+	if err := b.store.IngestOrder(t.Context(), req, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// F-AMD-01 F-AMD-03: with no drone idle, a CRITICAL order reaches the one that flies. It is
+// bound at once, stays when the drone names the revision, and is delivered on its route.
+func TestRunner_GivesACriticalOrderToADroneInFlight(t *testing.T) {
+	b := newBench(t)
+	m := b.flying(t)
+	b.urgent(t)
+	b.published = nil
+	cycle, err := b.runner(t, b.store, 15*time.Second).Once(t.Context(), depot.ID, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(b.published) != 1 || cycle.Drones != 0 || cycle.Flights != 1 || cycle.Missions != 0 || cycle.Amended != 1 || cycle.Assigned != 1 {
+		t.Fatalf("published %+v in cycle %+v", b.published, cycle)
+	}
+	d := b.published[0]
+	if d.AmendsMissionID != m.ID || d.AmendsRevision != 1 || d.ID != domain.DecisionIDFor(cycle.ID, "D1") || d.Fence != cycle.Fence ||
+		!slices.Equal(d.OrderIDs, []domain.OrderID{"SERVED", "URGENT"}) {
+		t.Errorf("decision %+v", d)
+	}
+	if got := b.clients.Meter.Cycles.Amended.Value(); got != 1 {
+		t.Errorf("%d amendments counted", got)
+	}
+	if stored, err := b.store.Cycle(t.Context(), cycle.ID); err != nil || stored.Amended != 1 || stored.Flights != 1 {
+		t.Errorf("recorded %+v, %v", stored, err)
+	}
+	b.assignLast(t)
+	if o, err := b.store.Order(t.Context(), "URGENT"); err != nil || o.Status != domain.OrderAssigned || o.AssignedMissionID != m.ID {
+		t.Errorf("order %+v, %v", o, err)
+	}
+	b.names(t, m, 2, len(d.Route)-1)
+	if m := b.missions(t)[0]; m.RouteRevision != 2 || m.Status != domain.MissionCompleted {
+		t.Errorf("mission %+v", m)
+	}
+	for _, id := range []domain.OrderID{"SERVED", "URGENT"} {
+		if o, err := b.store.Order(t.Context(), id); err != nil || o.Status != domain.OrderDelivered {
+			t.Errorf("order %+v, %v", o, err)
+		}
+	}
+}
+
+// F-AMD-01 F-DEC-03: an amendment that comes too late is refused, and its order waits for
+// the next cycle.
+func TestRunner_LeavesTheOrderOfARefusedAmendmentToTheNextCycle(t *testing.T) {
+	b := newBench(t)
+	m := b.flying(t)
+	b.urgent(t)
+	b.published = nil
+	runner := b.runner(t, b.store, 15*time.Second)
+	if _, err := runner.Once(t.Context(), depot.ID, nil); err != nil || len(b.published) != 1 {
+		t.Fatalf("published %+v, %v", b.published, err)
+	}
+	b.names(t, m, 1, len(m.Route)-1) // it ends before the decision arrives
+	entry, err := b.store.AssignMission(t.Context(), b.published[0], policy.Delivery{})
+	if err != nil || entry.Reason != string(policy.ReasonMissionNotActive) {
+		t.Fatalf("%+v, %v", entry, err)
+	}
+	b.drone(t, domain.Drone{ID: "D2", HomeDepotID: depot.ID}, domain.DroneIdle)
+	if _, err := runner.Once(t.Context(), depot.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	if d := b.published[len(b.published)-1]; d.DroneID != "D2" || d.Amends() || !slices.Contains(d.OrderIDs, "URGENT") {
+		t.Errorf("decision %+v", d)
+	}
+}
+
+// Amendments can be switched off.
+func TestRunner_LeavesMissionsAloneWithoutAmendments(t *testing.T) {
+	b := newBench(t)
+	b.flying(t)
+	b.urgent(t)
+	publish := func(_ context.Context, decisions []domain.Decision) []error {
+		t.Errorf("published %+v", decisions)
+		return make([]error, len(decisions))
+	}
+	cfg := dispatch.Config{Iterations: steps, MaxSilence: patient, NoAmendments: true}
+	r := dispatch.NewRunner(b.store, b.locks, publish, uuid.NewString, simclock.Real(), cfg, emutest.Log(t), b.clients.Meter)
+	if cycle, err := r.Once(t.Context(), depot.ID, nil); err != nil || cycle.Flights != 0 || len(cycle.Unserved) != 2 {
+		t.Errorf("cycle %+v, %v", cycle, err)
+	}
+}
