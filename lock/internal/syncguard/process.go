@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -61,8 +60,7 @@ func (a Answer) Err() error {
 // Start runs a process until the end of the test.
 func Start(tb testing.TB, env ...string) *Process {
 	tb.Helper()
-	_, here, _, _ := runtime.Caller(0)
-	worker := filepath.Join(filepath.Dir(here), "../../../bench/peers/syncguard_worker.mjs")
+	worker := filepath.Join(moduleRoot(tb), "bench/peers/syncguard_worker.mjs")
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // a process that hangs
 	cmd := exec.CommandContext(ctx, "node", worker)
 	cmd.Env = append(os.Environ(), env...)
@@ -90,6 +88,25 @@ func Start(tb testing.TB, env ...string) *Process {
 		}
 	})
 	return &Process{commands: json.NewEncoder(in), answers: bufio.NewReader(out)}
+}
+
+// moduleRoot is the folder of go.mod, above the one that a test runs in. The paths that the
+// compiler knows are cut by -trimpath.
+func moduleRoot(tb testing.TB) string {
+	tb.Helper()
+	at, err := os.Getwd()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(at, "go.mod")); err == nil {
+			return at
+		}
+		if at == filepath.Dir(at) {
+			tb.Fatal("no folder above has a go.mod; run the test from the module")
+		}
+		at = filepath.Dir(at)
+	}
 }
 
 // Ask sends a command and returns its answer. An error is the process's, not SyncGuard's.
