@@ -4,16 +4,19 @@
 // fences strictly rise and that no worker starves.
 //
 // It runs against an embedded Firestore, or against the server that
-// FIRESTORE_EMULATOR_HOST names.
+// FIRESTORE_EMULATOR_HOST names, and against the stores of --store.
 //
 //	go run ./bench/lock --duration 5s
 //	go run ./bench/lock --keys 1 --workers 64 --duration 10s
+//	go run ./bench/lock --keys 1 --workers 8 --store redis://localhost:6379/0 --store postgres://postgres@localhost:5432/postgres
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"slices"
 	"sync"
@@ -28,6 +31,8 @@ import (
 
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
 	"github.com/dronefleet/dronefleet/internal/cli"
+	"github.com/dronefleet/dronefleet/internal/config"
+	"github.com/dronefleet/dronefleet/internal/connect"
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/firestorelock"
 )
@@ -50,6 +55,16 @@ type command struct {
 	Workers  int           `help:"Number of workers; default 1 if --keys is set." placeholder:"N" check:"min 0 max 100000"`
 	Backends int           `help:"Number of backends that the workers share, each like one process." default:"1" check:"min 1 max 1000"`
 	Duration time.Duration `help:"Length of each measurement." default:"3s" check:"over 0s"`
+	Store    []string      `help:"Further store to measure, such as redis://HOST:PORT/DB or postgres://USER@HOST:PORT/DB, where the tables of the locks are created; repeat it for more." placeholder:"URL" secret:"" sep:"none"`
+}
+
+// Check implements config.Checker.
+func (c *command) Check(r *config.Report) {
+	for _, text := range c.Store {
+		if _, err := connect.ParseLockStore(text); err != nil {
+			r.Refuse("store", "%s", err)
+		}
+	}
 }
 
 func main() {
@@ -57,7 +72,17 @@ func main() {
 }
 
 // Run measures one combination or the whole matrix.
-func (c *command) Run(ctx context.Context) error { return measure(ctx, cli.Stdout, c.runs()) }
+func (c *command) Run(ctx context.Context) error {
+	if err := measureFirestore(ctx, cli.Stdout, c.runs()); err != nil {
+		return err
+	}
+	for _, text := range c.Store {
+		if err := measureStore(ctx, cli.Stdout, text, c.runs()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 func (c *command) runs() []run {
 	runs := slices.Clone(matrix)
@@ -70,41 +95,69 @@ func (c *command) runs() []run {
 	return runs
 }
 
-// measure makes the runs and prints a line for each.
-func measure(ctx context.Context, w io.Writer, runs []run) (err error) {
-	addr, name := os.Getenv("FIRESTORE_EMULATOR_HOST"), "server of FIRESTORE_EMULATOR_HOST"
+// dialer opens a backend of its own, like that of one process, with what releases it. It
+// counts the requests to the store, if it can.
+type dialer func(ctx context.Context, requests *atomic.Int64) (lock.Backend, func(), error)
+
+// measureFirestore makes the runs on Firestore.
+func measureFirestore(ctx context.Context, w io.Writer, runs []run) (err error) {
+	addr, name := os.Getenv("FIRESTORE_EMULATOR_HOST"), "Firestore, server of FIRESTORE_EMULATOR_HOST"
 	if addr == "" {
 		server, err := firestoreemu.Start(firestoreemu.Options{})
 		if err != nil {
 			return err
 		}
-		defer func() { err = firstError(err, server.Close()) }()
-		addr, name = server.Addr(), "embedded server"
+		defer func() { err = cmp.Or(err, server.Close()) }()
+		addr, name = server.Addr(), "Firestore, embedded server"
 	} else if err := os.Unsetenv("FIRESTORE_EMULATOR_HOST"); err != nil { // dial connects; the client must not
 		return err
 	}
-	fmt.Fprintf(w, "%s\n%5s %7s %8s %9s %9s %9s %9s %8s %8s\n", name,
-		"keys", "workers", "backends", "pairs/s", "p50", "p99", "max", "fewest", "RPCs/pair")
+	return measure(ctx, w, name, runs, func(ctx context.Context, requests *atomic.Int64) (lock.Backend, func(), error) {
+		return dialFirestore(ctx, addr, requests)
+	})
+}
+
+// measureStore makes the runs on a store of an address.
+func measureStore(ctx context.Context, w io.Writer, text string, runs []run) error {
+	store, err := connect.ParseLockStore(text)
+	if err != nil {
+		return err
+	}
+	if _, err := store.Migrate(ctx); err != nil {
+		return fmt.Errorf("prepare %s: %w", store, err)
+	}
+	return measure(ctx, w, store.String(), runs, func(ctx context.Context, _ *atomic.Int64) (lock.Backend, func(), error) {
+		b, stop, err := store.Open(ctx, slog.New(slog.DiscardHandler))
+		if err != nil {
+			return nil, nil, err
+		}
+		return b, func() {
+			_ = b.Close(context.WithoutCancel(ctx))
+			_ = stop()
+		}, nil
+	})
+}
+
+// measure makes the runs and prints a line for each.
+func measure(ctx context.Context, w io.Writer, name string, runs []run, dial dialer) error {
+	fmt.Fprintf(w, "%s\n%5s %7s %8s %9s %11s %9s %9s %9s %8s %8s\n", name,
+		"keys", "workers", "backends", "pairs/s", "hand-overs", "p50", "p99", "max", "fewest", "RPCs/pair")
 	for _, r := range runs {
-		if err := measureOne(ctx, w, addr, r); err != nil {
-			return fmt.Errorf("%d keys, %d workers: %w", r.keys, r.workers, err)
+		if err := measureOne(ctx, w, dial, r); err != nil {
+			return fmt.Errorf("%s: %d keys, %d workers: %w", name, r.keys, r.workers, err)
 		}
 	}
 	return nil
 }
 
-func firstError(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
-}
-
-// resource is what a lock guards. It detects a lock that fails.
+// resource is what a lock guards. It detects a lock that fails, and counts how often the
+// lock went from one worker to another.
 type resource struct {
-	mu     sync.Mutex
-	holder int
-	fence  lock.Fence
+	mu        sync.Mutex
+	holder    int
+	fence     lock.Fence
+	last      int // worker
+	handOvers int
 }
 
 func (r *resource) enter(worker int, fence lock.Fence) error {
@@ -116,7 +169,10 @@ func (r *resource) enter(worker int, fence lock.Fence) error {
 	if fence <= r.fence {
 		return fmt.Errorf("fence %s follows %s", fence, r.fence)
 	}
-	r.holder, r.fence = worker, fence
+	if r.last != 0 && r.last != worker {
+		r.handOvers++
+	}
+	r.holder, r.fence, r.last = worker, fence, worker
 	return nil
 }
 
@@ -126,11 +182,11 @@ func (r *resource) leave() {
 	r.holder = 0
 }
 
-func measureOne(ctx context.Context, w io.Writer, addr string, r run) error {
+func measureOne(ctx context.Context, w io.Writer, dial dialer, r run) error {
 	var requests atomic.Int64
-	var backends []*firestorelock.Backend
+	var backends []lock.Backend
 	for range r.processes {
-		b, closeClient, err := dial(ctx, addr, &requests)
+		b, closeClient, err := dial(ctx, &requests)
 		if err != nil {
 			return err
 		}
@@ -174,7 +230,11 @@ func measureOne(ctx context.Context, w io.Writer, addr string, r run) error {
 			return err
 		}
 	}
-	report(w, r, latencies, elapsed, requests.Load())
+	handOvers := 0
+	for i := range resources {
+		handOvers += resources[i].handOvers
+	}
+	report(w, r, latencies, elapsed, handOvers, requests.Load())
 	for worker, l := range latencies {
 		if len(l) == 0 {
 			return fmt.Errorf("worker %d starved: it never got a lock", worker+1)
@@ -184,7 +244,7 @@ func measureOne(ctx context.Context, w io.Writer, addr string, r run) error {
 }
 
 // pair acquires and releases once and returns how long the acquire took.
-func pair(ctx context.Context, b *firestorelock.Backend, key string, guarded *resource, worker int) (time.Duration, error) {
+func pair(ctx context.Context, b lock.Backend, key string, guarded *resource, worker int) (time.Duration, error) {
 	start := time.Now()
 	h, err := lock.Acquire(ctx, b, key, lock.WithTimeout(time.Minute), lock.WithMaxRetries(1<<30),
 		lock.WithRetryDelay(20*time.Millisecond))
@@ -202,7 +262,7 @@ func pair(ctx context.Context, b *firestorelock.Backend, key string, guarded *re
 	return took, nil
 }
 
-func report(w io.Writer, r run, latencies [][]time.Duration, elapsed time.Duration, requests int64) {
+func report(w io.Writer, r run, latencies [][]time.Duration, elapsed time.Duration, handOvers int, requests int64) {
 	fewest := len(latencies[0])
 	for _, l := range latencies {
 		fewest = min(fewest, len(l))
@@ -212,12 +272,16 @@ func report(w io.Writer, r run, latencies [][]time.Duration, elapsed time.Durati
 	at := func(share float64) time.Duration {
 		return all[int(share*float64(len(all)-1))].Round(10 * time.Microsecond)
 	}
-	fmt.Fprintf(w, "%5d %7d %8d %9.0f %9v %9v %9v %8d %8.2f\n", r.keys, r.workers, r.processes,
-		float64(len(all))/elapsed.Seconds(), at(0.5), at(0.99), at(1), fewest, float64(requests)/float64(len(all)))
+	each := "-"
+	if requests > 0 {
+		each = fmt.Sprintf("%.2f", float64(requests)/float64(len(all)))
+	}
+	fmt.Fprintf(w, "%5d %7d %8d %9.0f %9.0f/s %9v %9v %9v %8d %8s\n", r.keys, r.workers, r.processes,
+		float64(len(all))/elapsed.Seconds(), float64(handOvers)/elapsed.Seconds(), at(0.5), at(0.99), at(1), fewest, each)
 }
 
-// dial returns a backend with its own connection, which counts requests.
-func dial(ctx context.Context, addr string, requests *atomic.Int64) (*firestorelock.Backend, func(), error) {
+// dialFirestore returns a backend with its own connection, which counts requests.
+func dialFirestore(ctx context.Context, addr string, requests *atomic.Int64) (lock.Backend, func(), error) {
 	count := func(ctx context.Context) context.Context {
 		requests.Add(1)
 		return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer owner") // for Google's emulator

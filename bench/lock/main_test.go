@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/internal/clitest"
+	"github.com/dronefleet/dronefleet/lock/locktest/storeserver"
 )
 
 func TestMain(m *testing.M) { clitest.MainOf(m, main) }
@@ -23,6 +24,7 @@ func TestMain_RefusesBadFlags(t *testing.T) {
 		"--keys=9223372036854775807":     "keys (flag --keys)",
 		"--workers=9223372036854775807":  "workers (flag --workers)",
 		"--backends=9223372036854775807": "backends (flag --backends)",
+		"--store=mysql://db":             "store (flag --store)",
 	})
 }
 
@@ -34,11 +36,31 @@ func TestMeasure_FindsNoViolation(t *testing.T) {
 		{keys: 1, workers: 4, processes: 1, duration: 2 * time.Second},
 		{keys: 8, workers: 4, processes: 2, duration: 2 * time.Second},
 	}
-	if err := measure(t.Context(), &out, runs); err != nil {
+	if err := measureFirestore(t.Context(), &out, runs); err != nil {
 		t.Fatal(err)
 	}
 	if lines := strings.Count(out.String(), "\n"); lines != 4 {
 		t.Errorf("%d lines:\n%s", lines, out.String())
+	}
+}
+
+// The same is measured on the stores that are given.
+func TestMeasure_MeasuresOtherStores(t *testing.T) {
+	for name, start := range map[string]func(testing.TB) storeserver.Server{
+		"Redis":      func(tb testing.TB) storeserver.Server { return storeserver.Redis(tb) },
+		"PostgreSQL": storeserver.Postgres,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := start(t).URL
+			var out bytes.Buffer
+			if err := measureStore(t.Context(), &out, url, []run{{keys: 1, workers: 4, processes: 2, duration: time.Second}}); err != nil {
+				t.Fatal(err)
+			}
+			if lines := strings.Count(out.String(), "\n"); lines != 3 {
+				t.Errorf("%d lines:\n%s", lines, out.String())
+			}
+		})
 	}
 }
 
@@ -47,7 +69,7 @@ func TestMeasure_EndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	runs := []run{{keys: 1, workers: 4, processes: 1, duration: time.Hour}}
-	if err := measure(ctx, io.Discard, runs); !errors.Is(err, context.DeadlineExceeded) {
+	if err := measureFirestore(ctx, io.Discard, runs); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("ended with %v", err)
 	}
 }
