@@ -95,7 +95,7 @@ func serveWithLocks(t *testing.T, hosts connect.Config, store connect.LockStore,
 	}
 	s.url, s.locks = listener.URL(), locks
 	s.feed = live.New(live.Config{
-		Store: s.store, PubSub: s.clients.PubSub, Locks: locks, Now: time.Now, NewID: uuid.NewString, Grace: 10 * time.Millisecond, Log: log,
+		Store: s.store, PubSub: s.clients.PubSub, Locks: locks, Meter: s.clients.Meter, Now: time.Now, NewID: uuid.NewString, Grace: 10 * time.Millisecond, Log: log,
 	})
 	api := httpapi.New(httpapi.Config{
 		Store: s.store, Locks: locks, PubSub: s.clients.PubSub, Meter: s.clients.Meter,

@@ -38,7 +38,7 @@ func ServeManager(ctx context.Context, m *manager.Manager, site Site, listener *
 	defer finished()
 	feed := live.New(live.Config{
 		Store: m.Store, PubSub: m.PubSub, Locks: m.Locks, KnownKeys: []string{manager.SweeperKey},
-		Now: m.Now, NewID: uuid.NewString, Process: m.Alerts, Log: m.Log,
+		Meter: m.Meter, Now: m.Now, NewID: uuid.NewString, Process: m.Alerts, Log: m.Log,
 	})
 	defer feed.Close(finishing)
 	api := New(Config{

@@ -9,9 +9,11 @@ import (
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/dronefleet/dronefleet/adapters/wire"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/meter"
 )
 
 // TapPrefix begins the ids of the subscriptions that Tap creates.
@@ -38,9 +40,10 @@ func (e *TapError) Unwrap() error { return e.Err }
 // Tap calls seen with the reports that drones publish from now on, many at a time, until
 // ctx ends. It reads through a subscription of its own, TapPrefix and id, which it
 // deletes at the end, so it takes no message from the State Managers. Reports that cannot
-// be decoded are left to them. ready is called once reports can arrive. It never returns
-// nil; a *TapError says that this account cannot create subscriptions.
-func Tap(ctx context.Context, c *pubsub.Client, id string, ready func(), seen func([]domain.Telemetry)) error {
+// be decoded are left to them. ready is called once reports can arrive. What Pub/Sub
+// delivers is counted in m. It never returns nil; a *TapError says that this account cannot
+// create subscriptions.
+func Tap(ctx context.Context, c *pubsub.Client, m *meter.Meter, id string, ready func(), seen func([]domain.Telemetry)) error {
 	err := CreateTemporary(ctx, c, TapPrefix+id, TopicTelemetry)
 	switch code := status.Code(err); {
 	case err == nil: // or left by a failure
@@ -55,7 +58,7 @@ func Tap(ctx context.Context, c *pubsub.Client, id string, ready func(), seen fu
 	name := subscriptionName(c, TapPrefix+id)
 	ready()
 	for {
-		full, err := tapOnce(ctx, c, name, seen)
+		full, err := tapOnce(ctx, c, m, name, seen)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -72,7 +75,7 @@ func Tap(ctx context.Context, c *pubsub.Client, id string, ready func(), seen fu
 }
 
 // tapOnce receives a batch and reports whether there is probably more.
-func tapOnce(ctx context.Context, c *pubsub.Client, subscription string, seen func([]domain.Telemetry)) (full bool, err error) {
+func tapOnce(ctx context.Context, c *pubsub.Client, counts *meter.Meter, subscription string, seen func([]domain.Telemetry)) (full bool, err error) {
 	resp, err := c.SubscriptionAdminClient.Pull(ctx, &pubsubpb.PullRequest{Subscription: subscription, MaxMessages: tapBatch})
 	if status.Code(err) == codes.DeadlineExceeded { // nothing was published
 		return false, nil
@@ -84,10 +87,12 @@ func tapOnce(ctx context.Context, c *pubsub.Client, subscription string, seen fu
 	var acks []string
 	for _, m := range resp.GetReceivedMessages() {
 		acks = append(acks, m.GetAckId())
+		counts.LiveReportsBytes.Add(int64(proto.Size(m.GetMessage())))
 		if t, err := wire.DecodeTelemetry(m.GetMessage().GetData(), m.GetMessage().GetAttributes()); err == nil {
 			reports = append(reports, t)
 		}
 	}
+	counts.LiveReports.Add(int64(len(acks)))
 	seen(reports)
 	err = c.SubscriptionAdminClient.Acknowledge(ctx, &pubsubpb.AcknowledgeRequest{Subscription: subscription, AckIds: acks})
 	return len(acks) >= tapBatch/2, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/lock"
 )
 
@@ -20,6 +21,8 @@ type Config struct {
 	Store  *firestoretx.Store
 	PubSub *pubsub.Client
 	Locks  lock.Store
+	// Meter counts what Pub/Sub delivers; default one that nobody sees.
+	Meter *meter.Meter
 	// KnownKeys are keys of locks that are not secret, beside the depots'.
 	KnownKeys []string
 	// Now is the fleet's clock.
@@ -65,6 +68,9 @@ func New(cfg Config) *Feed {
 	}
 	if cfg.Grace == 0 {
 		cfg.Grace = 30 * time.Second
+	}
+	if cfg.Meter == nil {
+		cfg.Meter = meter.New()
 	}
 	if cfg.Process == nil {
 		cfg.Process = func() []Alert { return nil }

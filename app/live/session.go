@@ -410,7 +410,7 @@ func (s *session) putDrone(d domain.Drone) {
 // followPositions shows every report's position. Where it cannot, the drones are read
 // often instead.
 func (s *session) followPositions(ctx context.Context) error {
-	err := pubsubio.Tap(ctx, s.cfg.PubSub, s.id, func() { s.tapped(ctx, true) }, s.sawReports)
+	err := pubsubio.Tap(ctx, s.cfg.PubSub, s.cfg.Meter, s.id, func() { s.tapped(ctx, true) }, s.sawReports)
 	if _, is := errors.AsType[*pubsubio.TapError](err); is {
 		s.cfg.Log.WarnContext(ctx, "live positions come from the drones' documents", slog.Any("err", err))
 		s.tapped(ctx, false)

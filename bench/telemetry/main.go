@@ -141,7 +141,8 @@ func (c *command) runWatched(ctx context.Context, clients *connect.Clients) erro
 	}
 	err = watching.Wait()
 	f := clients.Meter.FirestoreByOperation()["live"]
-	fmt.Fprintf(cli.Stdout, "%-24s %d viewers received %d MB; the feed made %d calls and %d reads\n", "", c.Viewers, received.Load()>>20, f.RPCs, f.Reads)
+	fmt.Fprintf(cli.Stdout, "%-24s %d viewers received %d MB; the feed made %d calls and %d reads, and got %d reports of %d MB\n", "", c.Viewers, received.Load()>>20, f.RPCs, f.Reads,
+		clients.Meter.LiveReports.Value(), clients.Meter.LiveReportsBytes.Value()>>20)
 	return err
 }
 

@@ -47,6 +47,7 @@ func fleet(t *testing.T, cfg devrun.Config) running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	out, in := io.Pipe()
+	cfg.DrainTimeout = 100 * time.Millisecond // nobody reads its report; a killed State Manager holds messages for long
 	cfg.Hz, cfg.Seed, cfg.SolveLimit, cfg.Strategy, cfg.Out, cfg.Log = 1, 1, 100*time.Millisecond, solver.Strategies["greedy"], in, slog.New(slog.DiscardHandler)
 	var ended sync.WaitGroup
 	ended.Go(func() {
@@ -404,7 +405,7 @@ func TestConsole_InABrowser(t *testing.T) {
 		do(t, ctx, chromedp.EmulateViewport(1440, 900))
 		open(t, ctx, 1)
 		js[any](t, ctx, `fleet.select(null), document.querySelector("#legend").open = false, 1`)
-		js[any](t, ctx, `(() => { const when = document.getElementById("when"); when.value = "0"; when.dispatchEvent(new Event("input")); return 1 })()`)
+		js[any](t, ctx, `(() => { fleet.remember(), fleet.remember(); const when = document.getElementById("when"); when.value = "0"; when.dispatchEvent(new Event("input")); return 1 })()`)
 		shoot(t, ctx, "Replay")
 		js[any](t, ctx, `document.getElementById("live").click(), 1`)
 	}

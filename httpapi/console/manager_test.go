@@ -222,9 +222,9 @@ func TestConsole_Commands(t *testing.T) {
 	press("Story")
 	await(t, ctx, `/OPERATOR|operator/.test(document.getElementById("panel").innerText) && document.getElementById("panel").innerText.includes("rotor <b>noise</b>")`)
 	shoot(t, ctx, "Drone's story")
-	time.Sleep(time.Second) // the past is chosen to the second
-	grounded := time.Now()
-	time.Sleep(time.Second)
+	// The past is chosen to the second: the next one lies between the two commands.
+	grounded := time.Now().Truncate(time.Second).Add(time.Second)
+	time.Sleep(time.Until(grounded.Add(50 * time.Millisecond)))
 	press("Release")
 	fill("rotor replaced", "")
 	await(t, ctx, `!fleet.store.all.drone.get(fleet.map.selected.id).grounded`)
@@ -280,7 +280,8 @@ func TestConsole_Commands(t *testing.T) {
 	await(t, ctx, `!document.querySelector("dialog") && document.getElementById("said").textContent === "Recall: done"`)
 
 	// In the past nothing can be commanded.
-	await(t, ctx, `Number(document.getElementById("when").max) > 0`)
+	js[any](t, ctx, `fleet.remember(), fleet.remember(), 1`) // two moments, without waiting for them
+	await(t, ctx, `!document.getElementById("when").disabled`)
 	js[any](t, ctx, `(() => { const w = document.getElementById("when"); w.value = 0; w.dispatchEvent(new Event("input")); return 1 })()`)
 	if !js[bool](t, ctx, `document.querySelector("#selected").inert && document.getElementById("state").textContent.startsWith("Past")`) {
 		t.Error("commands can be given in the past")

@@ -71,6 +71,10 @@ var (
 		"Orders picked up by a second mission although, as a late report shows, their parcel had already been put down.")
 	httpLimitedTotal = describe("http_limited_total", counter,
 		"HTTP requests refused with 429 because their caller had used up its limit, by budget (reads, commands, streams).", "budget")
+	liveReportsTotal = describe("live_reports_total", counter,
+		"Reports of drones that Pub/Sub delivered to the live feed, once more than to the State Managers.")
+	liveReportsBytesTotal = describe("live_reports_bytes_total", counter,
+		"Bytes of those reports' messages.")
 	publishToCommitSeconds = describe("publish_to_commit_seconds", histogram,
 		"Seconds from a message's publication to the commit of its effect; telemetry_status and telemetry_position are telemetry's two tiers.", "kind")
 	cycleSeconds = describe("cycle_seconds", histogram,

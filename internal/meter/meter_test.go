@@ -130,7 +130,7 @@ func TestMeter_ExportsZeroCounts(t *testing.T) {
 	m.AwaitLockEvents()
 	families := gather(t, m)
 	for _, name := range []string{"dronefleet_cycles_total", "dronefleet_plans_refused_total", "dronefleet_sweeps_total", "dronefleet_sweeps_skipped_total",
-		"dronefleet_commands_published_total", "dronefleet_outbox_overflow_total", "dronefleet_parcels_picked_up_again_total", "dronefleet_commit_retries_total", "dronefleet_lock_events_total", "dronefleet_lock_events_dropped_total"} {
+		"dronefleet_commands_published_total", "dronefleet_outbox_overflow_total", "dronefleet_live_reports_total", "dronefleet_live_reports_bytes_total", "dronefleet_parcels_picked_up_again_total", "dronefleet_commit_retries_total", "dronefleet_lock_events_total", "dronefleet_lock_events_dropped_total"} {
 		if families[name] == nil {
 			t.Errorf("%s is missing", name)
 		}

@@ -59,6 +59,8 @@ func (m *Meter) collectMessages(c collector) {
 	c.count(commandsPublishedTotal, m.CommandsPublished.Value())
 	c.count(outboxOverflowTotal, m.OutboxOverflow.Value())
 	c.count(pickedUpAgainTotal, m.PickedUpAgain.Value())
+	c.count(liveReportsTotal, m.LiveReports.Value())
+	c.count(liveReportsBytesTotal, m.LiveReportsBytes.Value())
 	for _, budget := range budgets {
 		c.count(httpLimitedTotal, m.Limited(budget).Value(), budget)
 	}

@@ -205,6 +205,7 @@ async function recall(): Promise<void> {
 function remember(): void {
   const at = map.past?.at;
   replay.remember(store);
+  when.disabled = replay.frames.length < 2;
   when.max = String(Math.max(1, replay.frames.length - 1));
   // The slider stays at its moment while frames come and go.
   when.value = at === undefined ? when.max : String(Math.max(0, replay.frames.findIndex((f) => f.at >= at)));
@@ -274,4 +275,4 @@ setInterval(() => void identify(), 20 * 60e3);
 setInterval(() => { if (stream.state === "refused") void identify(); remember(); numbers.sample(store); }, 5000);
 
 // For tests and measurements from outside.
-Object.assign(window, { fleet: { store, map, stream, select, theme } });
+Object.assign(window, { fleet: { store, map, stream, select, theme, remember } });
