@@ -60,6 +60,8 @@ type API struct {
 	origin   *http.CrossOriginProtection
 	baseMap  *console.BaseMap
 	document func() ([]byte, error) // the OpenAPI document
+	// explaining holds one element while an explanation is planned.
+	explaining chan struct{}
 }
 
 // requestTimeout is how long the store may take to answer one request.
@@ -92,7 +94,7 @@ func NewProbes(cfg Config, topic string) *API {
 func newAPI(cfg Config) *API {
 	return &API{
 		store: cfg.Store, newID: cfg.NewID, log: cfg.Log, meter: cfg.Meter, ready: newReadiness(cfg), access: cfg.Access, operator: cfg.Operator,
-		waits: waits{store: cfg.Store}, feed: cfg.Feed, baseMap: cfg.BaseMap, origin: ownOrigin(cfg.Access),
+		waits: waits{store: cfg.Store}, feed: cfg.Feed, baseMap: cfg.BaseMap, origin: ownOrigin(cfg.Access), explaining: make(chan struct{}, 1),
 	}
 }
 

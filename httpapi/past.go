@@ -22,6 +22,9 @@ var pastTime = parameter{"at", "When.", schema{"type": "string", "format": "date
 	return ""
 }, true}
 
+// maybePast is pastTime for a request that may leave it out.
+var maybePast = parameter{pastTime.name, "When; default now, or soon after the creation of an order that is over.", pastTime.schema, pastTime.example, pastTime.wrong, false}
+
 // pastEntity is an entity in the form that a stream's snapshot has.
 type pastEntity struct {
 	Kind   live.Kind `json:"kind"`

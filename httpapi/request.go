@@ -163,7 +163,23 @@ var (
 		}
 		return ""
 	}, false}
+
+	addDrones = parameter{"addDrones", "What if this many more drones waited at the depot.", schema{"type": "integer", "minimum": 0, "maximum": maxAddedDrones}, 2, func(value string) string {
+		if n, err := strconv.Atoi(value); err != nil || n < 0 || n > maxAddedDrones {
+			return fmt.Sprintf("is %.64q; give 0 to %d", value, maxAddedDrones)
+		}
+		return ""
+	}, false}
+	dropReserve = parameter{"dropReserve", "What if no drone were kept for CRITICAL orders to come.", schema{"type": "string", "enum": []string{"true"}}, "true", func(value string) string {
+		if value != "true" {
+			return fmt.Sprintf("is %.64q; give true, or leave it out", value)
+		}
+		return ""
+	}, false}
 )
+
+// maxAddedDrones bounds what a plan with more drones costs.
+const maxAddedDrones = 100
 
 // checked turns a check that returns an error into one that returns text.
 func checked(check func(string) error) func(string) string {

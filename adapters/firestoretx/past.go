@@ -41,6 +41,9 @@ const (
 	pastCycles = 120
 )
 
+// Now is the time by the store's clock, which simulations replace.
+func (s *Store) Now() time.Time { return s.now() }
+
 // PastAt reads the fleet as it was at a time, or at the beginning of that minute if it is
 // long ago. The error wraps ErrNotKept if Firestore does not know.
 //

@@ -33,6 +33,7 @@ type grammar struct {
 	Run     runCommand       `cmd:"" serves:"" settings:"" help:"Run a solve cycle of every planning area every interval."`
 	Once    onceCommand      `cmd:"" settings:"" help:"Run one solve cycle of every planning area and end, for a scheduler."`
 	Solve   solveCommand     `cmd:"" help:"Plan a snapshot from a file (--in) or from the past (--at); publishes nothing."`
+	Explain explainCommand   `cmd:"" help:"Say why an order waited or was late, and what would have helped; publishes nothing."`
 	Version kong.VersionFlag `help:"Print the version."`
 }
 

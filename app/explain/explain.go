@@ -1,0 +1,176 @@
+package explain
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/app/planner"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/policy"
+	"github.com/dronefleet/dronefleet/solver"
+)
+
+// Request says what to explain.
+type Request struct {
+	Order domain.OrderID
+	// At is when; zero means now for an open order, and for one that is over the time at
+	// which a first cycle could see it.
+	At time.Time
+	// AreaRadius groups depots as the optimizers do, in km.
+	AreaRadius float64
+	WhatIf     planner.WhatIf
+	// SolveLimit is how long each plan may search, with Workers goroutines; 0 means the
+	// solver's default.
+	SolveLimit time.Duration
+	Workers    int
+	Service    time.Duration // of a drone at each stop
+}
+
+// firstCycle is how long after its creation an order that is over is looked at by default:
+// the interval between cycles.
+const firstCycle = 10 * time.Second
+
+// OrderExplanation is why an order waited or was late.
+type OrderExplanation struct {
+	OrderID  domain.OrderID `json:"orderId"`
+	ReadTime time.Time      `json:"readTime"` // the past that was looked at
+	Status   string         `json:"status"`   // of the order then
+	Priority string         `json:"priority"`
+	WeightKg float64        `json:"weightKg"`
+	Deadline time.Time      `json:"deadline"`
+	// Outcome says in one sentence what became of the order, as far as was known then.
+	Outcome string         `json:"outcome"`
+	DepotID domain.DepotID `json:"depotId"` // of the area that is nearest
+	// Recorded is why it waited in the last cycle before that time that lists it.
+	Recorded        string         `json:"recorded,omitempty"`
+	RecordedByCycle domain.CycleID `json:"recordedByCycle,omitempty"`
+	// Why is absent for an order that was not pending then, or held.
+	Why *planner.Explanation `json:"why,omitempty"`
+}
+
+// ErrNotOpen says that there was nothing to explain at that time.
+var ErrNotOpen = errors.New("was not open")
+
+// Order explains one order.
+//
+// Cost: that of firestoretx.Store.Order and PastAt; up to three plans of the area.
+func Order(ctx context.Context, store *firestoretx.Store, q Request) (OrderExplanation, error) {
+	now, err := store.Order(ctx, q.Order)
+	if err != nil {
+		return OrderExplanation{}, err
+	}
+	at := q.At
+	if at.IsZero() {
+		at = store.Now()
+		if now.Status == domain.OrderDelivered || now.Status == domain.OrderCancelled {
+			at = now.CreatedAt.Add(firstCycle)
+		}
+	}
+	past, err := store.PastAt(ctx, at)
+	if err != nil {
+		return OrderExplanation{}, err
+	}
+	i := slices.IndexFunc(past.Orders, func(o domain.Order) bool { return o.ID == q.Order })
+	if i < 0 {
+		return OrderExplanation{}, fmt.Errorf("order %s %w at %s; give a time between its creation, %s, and its end", q.Order, ErrNotOpen,
+			past.ReadTime.UTC().Format(time.RFC3339), now.CreatedAt.UTC().Format(time.RFC3339))
+	}
+	then := past.Orders[i]
+	area, err := areaOf(past.Depots, q.AreaRadius, then)
+	if err != nil {
+		return OrderExplanation{}, err
+	}
+	r := OrderExplanation{
+		OrderID: then.ID, ReadTime: past.ReadTime.UTC(), Status: string(then.Status), Priority: then.Priority.String(), WeightKg: then.WeightKg,
+		Deadline: then.Deadline, DepotID: area.Depots[0].ID, Outcome: outcomeOf(then, now),
+	}
+	r.Recorded, r.RecordedByCycle = recorded(past.Cycles, then.ID)
+	if then.Status != domain.OrderPending || then.Held {
+		return r, nil
+	}
+	cfg := planner.Config{
+		Options: solver.Options{TimeLimit: q.SolveLimit, Workers: q.Workers},
+		Params:  solver.Params{PickupService: q.Service, DeliveryService: q.Service},
+	}
+	e, err := planner.Explain(ctx, cfg, time.Now, momentOf(past, area), then.ID, q.WhatIf)
+	r.Why = &e
+	return r, err
+}
+
+// areaOf is the area with the depot that is nearest to the order's delivery.
+func areaOf(depots []domain.Depot, radius float64, o domain.Order) (nearest domain.Area, err error) {
+	areas := policy.AreasOf(depots, radius)
+	if len(areas) == 0 {
+		return nearest, errors.New("the store had no depot at that time")
+	}
+	distance := func(a domain.Area) float64 {
+		least := a.Depots[0].Position.DistanceMetres(o.Delivery)
+		for _, d := range a.Depots {
+			least = min(least, d.Position.DistanceMetres(o.Delivery))
+		}
+		return least
+	}
+	return slices.MinFunc(areas, func(a, b domain.Area) int { return cmp.Compare(distance(a), distance(b)) }), nil
+}
+
+// momentOf is an area's part of the past, with the drones and orders that a cycle saw.
+func momentOf(p firestoretx.Past, area domain.Area) planner.Moment {
+	m := planner.Moment{Missions: p.Missions, Snapshot: domain.Snapshot{
+		ReadTime: p.ReadTime, Depot: area.Depots[0], Neighbours: area.Depots[1:], Warehouses: p.Warehouses,
+	}}
+	offered := policy.DefaultDronePolicy()
+	for _, d := range p.Drones {
+		if !area.Has(d.HomeDepotID) {
+			continue
+		}
+		m.Drones = append(m.Drones, d)
+		if d.Status == domain.DroneIdle && !d.Bound() && !d.Grounded && d.Battery > offered.MinBattery && p.ReadTime.Sub(d.SeenAt) <= offered.MaxSilence {
+			m.Snapshot.Drones = append(m.Snapshot.Drones, d)
+		}
+	}
+	for _, o := range p.Orders {
+		if o.Status == domain.OrderPending && !o.Held {
+			m.Snapshot.Orders = append(m.Snapshot.Orders, o)
+		}
+	}
+	return m
+}
+
+// outcomeOf says what became of an order that was then as given.
+func outcomeOf(then, now domain.Order) string {
+	switch {
+	case now.Status == domain.OrderDelivered && now.DeliveredAt.After(now.Deadline):
+		return fmt.Sprintf("delivered %.1f min late by drone %s", now.DeliveredAt.Sub(now.Deadline).Minutes(), now.AssignedDroneID)
+	case now.Status == domain.OrderDelivered:
+		return fmt.Sprintf("delivered in time by drone %s", now.AssignedDroneID)
+	case now.Status == domain.OrderCancelled:
+		return "cancelled"
+	case then.Held:
+		return "held: " + then.HeldReason
+	case then.Status != domain.OrderPending:
+		return fmt.Sprintf("with drone %s, mission %s", then.AssignedDroneID, then.AssignedMissionID)
+	}
+	return "pending"
+}
+
+// recorded is why the latest cycle that lists an order let it wait.
+func recorded(cycles []domain.Cycle, id domain.OrderID) (reason string, by domain.CycleID) {
+	for _, c := range cycles { // the latest first
+		for _, u := range c.Unserved {
+			if u.OrderID != id {
+				continue
+			}
+			reason = u.Reason
+			if u.Obstacles.Counted() {
+				reason += "; " + u.Obstacles.String()
+			}
+			return reason, c.ID
+		}
+	}
+	return "", ""
+}

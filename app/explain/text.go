@@ -1,0 +1,89 @@
+package explain
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/dronefleet/dronefleet/app/planner"
+	"github.com/dronefleet/dronefleet/internal/terminal"
+)
+
+// WriteText writes an explanation for people.
+func WriteText(w io.Writer, x OrderExplanation) error {
+	var b strings.Builder
+	say := func(format string, args ...any) {
+		b.WriteString(terminal.Escape(fmt.Sprintf(format, args...)) + "\n")
+	}
+	say("Order %s: %s, %.1f kg, due %s UTC; %s.", x.OrderID, x.Priority, x.WeightKg, clockTime(x.Deadline), x.Outcome)
+	say("At %s UTC it was %s, nearest to depot %s.", x.ReadTime.Format(time.DateTime), x.Status, x.DepotID)
+	if x.Recorded != "" {
+		say("Cycle %s recorded: %s.", x.RecordedByCycle, x.Recorded)
+	}
+	if x.Why == nil {
+		say("Only orders that are pending and not held are planned; give --at with a time at which it was.")
+		_, err := io.WriteString(w, b.String())
+		return err
+	}
+	say("A new plan of that moment: %s.", fate(x.Why.Plan))
+	say("")
+	say("The nearest drones, each with a flight for this order alone:")
+	var table terminal.Table
+	table.Row("DRONE", "DOING", "KM", "ARRIVES", "LACKS")
+	for _, c := range x.Why.Nearest {
+		lacks := strings.Join(c.Lacks, "; ")
+		if lacks == "" {
+			lacks = "nothing"
+		}
+		table.Row(string(c.DroneID), c.Doing, fmt.Sprintf("%.1f", c.Km), clockTime(c.Arrival), lacks)
+	}
+	if _, err := table.WriteTo(&b); err != nil {
+		return err
+	}
+	if x.Why.Instead != nil {
+		say("")
+		say("With the first that lacks nothing: %s.", fate(x.Why.Instead.Plan))
+		sayChanges(say, *x.Why.Instead)
+	}
+	if x.Why.WhatIf != nil {
+		say("")
+		say("What if: %s.", fate(x.Why.WhatIf.Plan))
+		sayChanges(say, *x.Why.WhatIf)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func sayChanges(say func(format string, args ...any), in planner.Instead) {
+	if in.WorseCount+in.BetterCount == 0 {
+		say("  no other order would change")
+	}
+	for _, part := range []struct {
+		what  string
+		count int
+		list  []planner.Change
+	}{{"worse", in.WorseCount, in.Worse}, {"better", in.BetterCount, in.Better}} {
+		for _, c := range part.list {
+			say("  %s for %s order %s: %s; before: %s", part.what, c.Priority, c.OrderID, fate(c.After), fate(c.Before))
+		}
+		if more := part.count - len(part.list); more > 0 {
+			say("  %s for %d more orders", part.what, more)
+		}
+	}
+}
+
+// fate says what a plan does with an order.
+func fate(f planner.Fate) string {
+	switch {
+	case f.Arrival == nil && f.Drones != "":
+		return "it waits, " + f.Reason + "; " + f.Drones
+	case f.Arrival == nil:
+		return "it waits, " + f.Reason
+	case f.LateMinutes > 0:
+		return fmt.Sprintf("drone %s delivers at %s UTC, %.1f min late", f.DroneID, clockTime(*f.Arrival), f.LateMinutes)
+	}
+	return fmt.Sprintf("drone %s delivers at %s UTC, in time", f.DroneID, clockTime(*f.Arrival))
+}
+
+func clockTime(t time.Time) string { return t.UTC().Format(time.TimeOnly) }

@@ -1,0 +1,352 @@
+package planner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/solver"
+	"github.com/dronefleet/dronefleet/solver/model"
+)
+
+// Moment is one area's fleet at one time.
+type Moment struct {
+	// Snapshot is what a cycle sees: the idle drones and the pending orders.
+	Snapshot domain.Snapshot
+	// Drones are all of the area, whatever they do.
+	Drones []domain.Drone
+	// Missions are the active ones.
+	Missions []domain.Mission
+}
+
+// WhatIf changes a moment for a second plan.
+type WhatIf struct {
+	AddDrones   int  // that wait at the area's first depot, fully charged
+	DropReserve bool // keep no drone for CRITICAL orders to come
+}
+
+// Explanation says with numbers why an order waited, or was late.
+type Explanation struct {
+	// Plan is what a new planner, which remembers no demand, does with the order.
+	Plan Fate `json:"plan"`
+	// Nearest are the drones that would have been there soonest, whatever they lacked.
+	Nearest []Candidate `json:"nearest"`
+	// Instead is the plan that gives the order to the first of them that lacks nothing;
+	// absent if there is none, or if the order has it already.
+	Instead *Instead `json:"instead,omitempty"`
+	// WhatIf is the plan of the changed moment; absent if nothing was changed.
+	WhatIf *Instead `json:"whatIf,omitempty"`
+}
+
+// Fate is what a plan does with one order.
+type Fate struct {
+	DroneID domain.DroneID `json:"droneId,omitempty"` // absent if it waits
+	Arrival *time.Time     `json:"arrival,omitempty"`
+	// LateMinutes is how late it arrives; 0 if it is in time or waits.
+	LateMinutes float64 `json:"lateMinutes"`
+	// Reason is why it waits.
+	Reason    string           `json:"reason,omitempty"`
+	Obstacles domain.Obstacles `json:"-"`
+	// Drones says in numbers of drones why it waits.
+	Drones string `json:"drones,omitempty"`
+}
+
+// Candidate is one drone and what it lacked.
+type Candidate struct {
+	DroneID domain.DroneID `json:"droneId"`
+	// Doing is what it did: idle, CHARGING, flies a mission, grounded.
+	Doing   string    `json:"doing"`
+	Km      float64   `json:"km"`      // from where it begins over the pickup to the delivery
+	Arrival time.Time `json:"arrival"` // with a flight for this order alone, once it is free
+	// Lacks are what keeps the drone from it, in words; the numbers follow. A drone that
+	// lacks nothing could have flown it in time.
+	Lacks          []string `json:"lacks"`
+	ChargePercent  float64  `json:"lacksChargePercent"`
+	ChargeKm       float64  `json:"lacksChargeKm"` // that this charge flies
+	PayloadKg      float64  `json:"lacksPayloadKg"`
+	LateMinutes    float64  `json:"lacksMinutes"`
+	BusyForMinutes float64  `json:"busyForMinutes"` // until it has landed, by its route
+}
+
+// Instead is another plan of the same moment.
+type Instead struct {
+	Plan Fate `json:"plan"`
+	// Worse and Better are the other orders that this plan serves later or not at all, or
+	// earlier, than the first plan; the most urgent first.
+	Worse       []Change `json:"worse"`
+	Better      []Change `json:"better"`
+	WorseCount  int      `json:"worseCount"`
+	BetterCount int      `json:"betterCount"`
+}
+
+// Change is how another plan treats one order.
+type Change struct {
+	OrderID  domain.OrderID `json:"orderId"`
+	Priority string         `json:"priority"`
+	Before   Fate           `json:"before"`
+	After    Fate           `json:"after"`
+}
+
+const (
+	// maxNearest and maxChanges bound what an explanation lists.
+	maxNearest = 5
+	maxChanges = 10
+	// leastChange is by how much an arrival differs at least to count as a change.
+	leastChange = time.Minute
+)
+
+// ErrNotPlanned says that the moment's snapshot does not have the order.
+var ErrNotPlanned = errors.New("the order is not pending at that time")
+
+// explainer plans one moment in several ways.
+type explainer struct {
+	cfg    Config
+	clock  func() time.Time
+	moment Moment
+	now    time.Time
+	id     domain.OrderID
+}
+
+// Explain says why an order of the moment waits, or is late: what a cycle would plan at
+// the snapshot's read time, which drones were nearest and what each lacked, and whom it
+// would have cost to serve the order. It plans up to three times.
+func Explain(ctx context.Context, cfg Config, clock func() time.Time, m Moment, id domain.OrderID, what WhatIf) (Explanation, error) {
+	at := slices.IndexFunc(m.Snapshot.Orders, func(o domain.Order) bool { return o.ID == id })
+	if at < 0 {
+		return Explanation{}, ErrNotPlanned
+	}
+	x := explainer{cfg, clock, m, m.Snapshot.ReadTime, id}
+	problem := ProblemOf(m.Snapshot, x.now, cfg.Params)
+	first, err := x.plan(ctx, cfg, problem)
+	if err != nil {
+		return Explanation{}, err
+	}
+	e := Explanation{Plan: first.fates[id], Nearest: x.nearest(problem, at, first)}
+	if i := slices.IndexFunc(e.Nearest, func(c Candidate) bool { return len(c.Lacks) == 0 && c.DroneID != e.Plan.DroneID }); i >= 0 && (e.Plan.DroneID == "" || e.Plan.LateMinutes > 0) {
+		forced := problem
+		forced.Orders = slices.Clone(problem.Orders)
+		forced.Orders[at].PinnedDroneID, forced.Orders[at].Priority = string(e.Nearest[i].DroneID), solver.Critical
+		forced.Orders[at].Deadline = problem.Orders[at].Due(x.now) // that of its own priority
+		if e.Instead, err = x.instead(ctx, cfg, forced, first); err != nil {
+			return e, err
+		}
+	}
+	if what == (WhatIf{}) {
+		return e, nil
+	}
+	changed := problem
+	changed.Drones = append(slices.Clone(problem.Drones), x.added(what.AddDrones)...)
+	cfg.Immediate = cfg.Immediate || what.DropReserve
+	e.WhatIf, err = x.instead(ctx, cfg, changed, first)
+	return e, err
+}
+
+// added are new drones like the first of the fleet, if it has any.
+func (x explainer) added(n int) (drones []solver.Drone) {
+	like := domain.Drone{}
+	if len(x.moment.Drones) > 0 {
+		like = x.moment.Drones[0]
+	}
+	depot := x.moment.Snapshot.Depots()[0]
+	like.Battery, like.Position, like.HomeDepotID = 100, depot.Position, depot.ID
+	for i := range n {
+		like.ID = domain.DroneID(fmt.Sprintf("ADDED-%d", i+1))
+		drones = append(drones, dronesOf([]domain.Drone{like})...)
+	}
+	return drones
+}
+
+// outcome is a plan and what it does with every order.
+type outcome struct {
+	fates map[domain.OrderID]Fate
+	// taken lists the orders that a drone flies for.
+	taken map[domain.DroneID][]string
+	kept  int
+}
+
+func (x explainer) plan(ctx context.Context, cfg Config, p solver.Problem) (outcome, error) {
+	r, err := New(cfg, x.clock).Plan(ctx, p)
+	out := outcome{map[domain.OrderID]Fate{}, map[domain.DroneID][]string{}, r.Kept}
+	if err != nil {
+		return out, err
+	}
+	due := map[string]time.Time{}
+	for _, o := range p.Orders {
+		due[o.ID] = o.Due(p.Now)
+	}
+	for _, route := range r.Plan.Routes {
+		out.taken[domain.DroneID(route.DroneID)] = route.OrderIDs()
+		for _, s := range route.Stops {
+			if s.Kind == solver.Delivery {
+				arrival := s.ETA
+				out.fates[domain.OrderID(s.OrderID)] = Fate{DroneID: domain.DroneID(route.DroneID), Arrival: &arrival, LateMinutes: late(arrival, due[s.OrderID])}
+			}
+		}
+	}
+	for i, u := range r.Plan.Unserved {
+		f := Fate{Reason: string(u.Reason)}
+		if i < len(r.Obstacles) {
+			f.Obstacles, f.Drones = r.Obstacles[i], r.Obstacles[i].String()
+		}
+		out.fates[domain.OrderID(u.OrderID)] = f
+	}
+	return out, nil
+}
+
+// late is by how many minutes an arrival misses a deadline.
+func late(arrival, due time.Time) float64 {
+	if by := arrival.Sub(due); by > model.LateTolerance {
+		return by.Minutes()
+	}
+	return 0
+}
+
+// instead plans another problem and compares.
+func (x explainer) instead(ctx context.Context, cfg Config, p solver.Problem, first outcome) (*Instead, error) {
+	second, err := x.plan(ctx, cfg, p)
+	if err != nil {
+		return nil, err
+	}
+	in := &Instead{Plan: second.fates[x.id], Worse: []Change{}, Better: []Change{}}
+	orders := slices.Clone(x.moment.Snapshot.Orders)
+	slices.SortStableFunc(orders, func(a, b domain.Order) int { return cmp.Compare(b.Priority, a.Priority) })
+	for _, o := range orders {
+		c := Change{o.ID, o.Priority.String(), first.fates[o.ID], second.fates[o.ID]}
+		if o.ID == x.id {
+			continue
+		}
+		switch d := delay(c.Before, c.After); {
+		case d >= leastChange:
+			if in.WorseCount++; in.WorseCount <= maxChanges {
+				in.Worse = append(in.Worse, c)
+			}
+		case d <= -leastChange:
+			if in.BetterCount++; in.BetterCount <= maxChanges {
+				in.Better = append(in.Better, c)
+			}
+		}
+	}
+	return in, nil
+}
+
+// delay is how much later an order arrives in another plan; one that waits never does.
+func delay(before, after Fate) time.Duration {
+	switch {
+	case before.Arrival == nil && after.Arrival == nil:
+		return 0
+	case after.Arrival == nil:
+		return never
+	case before.Arrival == nil:
+		return -never
+	}
+	return after.Arrival.Sub(*before.Arrival)
+}
+
+// nearest lists the drones that would deliver the order soonest, and what each lacked.
+func (x explainer) nearest(p solver.Problem, order int, plan outcome) []Candidate {
+	f := newDirectFlights(&p)
+	o := &p.Orders[order]
+	free := map[domain.DroneID]bool{}
+	for _, d := range x.moment.Snapshot.Drones {
+		free[d.ID] = true
+	}
+	missions := map[domain.DroneID]*domain.Mission{}
+	for i := range x.moment.Missions {
+		missions[x.moment.Missions[i].DroneID] = &x.moment.Missions[i]
+	}
+	list := []Candidate{}
+	r := f.request(o)
+	for _, d := range x.moment.Drones {
+		c, ok := x.candidate(f, r, d, missions[d.ID], free[d.ID])
+		if !ok {
+			continue
+		}
+		if others := plan.taken[d.ID]; free[d.ID] && len(others) > 0 && !slices.Contains(others, o.ID) {
+			c.Doing = fmt.Sprintf("idle, planned for %s", listed(others))
+		} else if free[d.ID] && len(others) == 0 && plan.kept > 0 && plan.fates[x.id].Reason == string(solver.KeptForCritical) {
+			c.Doing = "idle, kept for CRITICAL orders to come"
+		}
+		list = append(list, c)
+	}
+	slices.SortStableFunc(list, func(a, b Candidate) int { return a.Arrival.Compare(b.Arrival) })
+	return list[:min(len(list), maxNearest)]
+}
+
+// maxListed is how many orders a candidate's text names.
+const maxListed = 3
+
+func listed(ids []string) string {
+	text := ids[0]
+	for _, id := range ids[1:min(len(ids), maxListed)] {
+		text += ", " + id
+	}
+	if more := len(ids) - maxListed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// candidate is what a drone lacks for a flight of its own with the order. A busy drone
+// begins at its depot, when it has flown its route, with the charge that it then has. No
+// drone can if there is no source of the parcel.
+func (x explainer) candidate(f directFlights, r *request, d domain.Drone, m *domain.Mission, free bool) (Candidate, bool) {
+	drone := dronesOf([]domain.Drone{d})[0]
+	c := Candidate{DroneID: d.ID, Doing: string(d.Status), Lacks: []string{}}
+	lacks := func(format string, args ...any) { c.Lacks = append(c.Lacks, fmt.Sprintf(format, args...)) }
+	switch {
+	case free:
+		c.Doing = "idle"
+	case m != nil && m.ID == d.CurrentMissionID:
+		c.Doing = "flies mission " + string(m.ID)
+		left := x.remainingMetres(f, &drone, m)
+		c.BusyForMinutes = flightTime(&drone, left).Minutes()
+		drone.BatteryPercent -= left / 1000 * drone.Consumption()
+		drone.At = f.home(&drone)
+		lacks("%.1f min until it has landed", c.BusyForMinutes)
+	case d.Grounded:
+		c.Doing = "grounded"
+		lacks("a release: it is grounded")
+	default:
+		lacks("readiness: it is %s", d.Status)
+	}
+	if !r.order.Allows(string(d.ID)) {
+		lacks("permission: the order is pinned to another drone, or forbidden to this one")
+	}
+	if over := r.order.WeightKg - drone.CapacityKg; drone.CapacityKg > 0 && over > 0 {
+		c.PayloadKg = over
+		lacks("%.1f kg of payload", over)
+	}
+	out, back := f.outwardMetres(r, drone.At), f.homewardMetres(r, &drone)
+	if math.IsInf(out, 1) || math.IsNaN(out+back) {
+		return c, false
+	}
+	c.Km = out / 1000
+	if need := f.params.ReservePercent + (out+back)/1000*drone.Consumption(); need > drone.BatteryPercent {
+		c.ChargePercent, c.ChargeKm = need-drone.BatteryPercent, (need-drone.BatteryPercent)/drone.Consumption()
+		lacks("%.1f %% of charge (%.1f km)", c.ChargePercent, c.ChargeKm)
+	}
+	took := time.Duration(c.BusyForMinutes*float64(time.Minute)) + flightTime(&drone, out) + f.params.PickupService
+	if alone := flightTime(&drone, out+back) + f.params.PickupService + f.params.DeliveryService; drone.MaxFlight > 0 && alone > drone.MaxFlight {
+		lacks("%.1f min of flight time", (alone - drone.MaxFlight).Minutes())
+	}
+	c.Arrival = x.now.Add(took)
+	if c.LateMinutes = late(c.Arrival, r.order.Due(x.now)); c.LateMinutes > 0 {
+		lacks("%.1f min: it would be late", c.LateMinutes)
+	}
+	return c, true
+}
+
+// remainingMetres is how far a drone still flies for its mission, the way home included.
+func (x explainer) remainingMetres(f directFlights, d *solver.Drone, m *domain.Mission) float64 {
+	total, at := 0.0, d.At
+	for _, s := range m.Route[min(m.ReachedStops, len(m.Route)):] {
+		total += metres(at, location(s.Position))
+		at = location(s.Position)
+	}
+	return total + metres(at, f.home(d))
+}

@@ -1,0 +1,110 @@
+package planner_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/app/planner"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/solver"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// northOf is a position some km north of the depot.
+func northOf(km float64) domain.Position { return domain.Position{Lat: km / 111.195} }
+
+// moment has a warehouse at the depot, one idle drone and one that flies; each carries 2 kg.
+func moment(orders ...domain.Order) planner.Moment {
+	drone := func(id domain.DroneID, status domain.DroneStatus, battery, km float64) domain.Drone {
+		return domain.Drone{
+			ID: id, Status: status, Battery: battery, Position: northOf(km), HomeDepotID: "D", ConsumptionPerKm: 2.5, PayloadCapacityKg: 2, MaxFlightTimeMinutes: 38,
+		}
+	}
+	idle, flying, charging := drone("IDLE", domain.DroneIdle, 50, 0), drone("FLIES", domain.DroneMoving, 90, 5), drone("CHARGES", domain.DroneCharging, 30, 0)
+	flying.CurrentMissionID = "M-1"
+	return planner.Moment{
+		Snapshot: domain.Snapshot{
+			ReadTime: noon, Depot: domain.Depot{ID: "D"}, Drones: []domain.Drone{idle}, Orders: orders,
+			Warehouses: []domain.Warehouse{{ID: "W", ProductTypes: []string{"BLOOD"}}},
+		},
+		Drones: []domain.Drone{flying, charging, idle},
+		Missions: []domain.Mission{{ID: "M-1", DroneID: "FLIES", Status: domain.MissionActive, Route: []domain.Waypoint{
+			{Type: domain.WaypointHospitalDelivery, Position: northOf(10)}, {Type: domain.WaypointDepotReturn},
+		}}},
+	}
+}
+
+func ordered(id domain.OrderID, p domain.Priority, km, kg float64) domain.Order {
+	created := noon.Add(-time.Minute)
+	return domain.Order{
+		ID: id, Status: domain.OrderPending, CreatedAt: created, Deadline: created.Add(p.Window()),
+		OrderContent: domain.OrderContent{Priority: p, ProductType: "BLOOD", WeightKg: kg, Delivery: northOf(km)},
+	}
+}
+
+func explained(t *testing.T, m planner.Moment, id domain.OrderID, what planner.WhatIf) planner.Explanation {
+	t.Helper()
+	e, err := planner.Explain(t.Context(), planner.Config{Options: solver.Options{Iterations: 50, Workers: 1}}, time.Now, m, id, what)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func candidates(e planner.Explanation) map[domain.DroneID]planner.Candidate {
+	byID := map[domain.DroneID]planner.Candidate{}
+	for _, c := range e.Nearest {
+		byID[c.DroneID] = c
+	}
+	return byID
+}
+
+// F-ORD-06: each drone lacks what the numbers of the moment say. The order is 8 km away: 16
+// km take 40 % of the charge, and 20 % stay.
+func TestExplain_SaysWhatEachDroneLacks(t *testing.T) {
+	e := explained(t, moment(ordered("FAR", domain.PriorityCritical, 8, 3)), "FAR", planner.WhatIf{})
+	near := func(got, want float64) bool { return got > want-0.05 && got < want+0.05 }
+	by := candidates(e)
+	if c := by["IDLE"]; !near(c.ChargePercent, 10) || !near(c.ChargeKm, 4) || !near(c.PayloadKg, 1) || c.LateMinutes != 0 || c.BusyForMinutes != 0 || c.Doing != "idle" {
+		t.Errorf("idle drone: %+v", c)
+	}
+	// It flies 5 km on and 10 km home, 18 min; then 9.6 min to the order, due in 14.
+	if c := by["FLIES"]; !near(c.BusyForMinutes, 18) || !near(c.LateMinutes, 13.6) || c.Doing != "flies mission M-1" || !near(c.ChargePercent, 60-(90-37.5)) {
+		t.Errorf("flying drone: %+v", c)
+	}
+	if c := by["CHARGES"]; !near(c.ChargePercent, 30) || !strings.Contains(strings.Join(c.Lacks, ", "), "readiness: it is CHARGING, 1.0 kg of payload, 30.0 % of charge (12.0 km)") {
+		t.Errorf("charging drone: %+v", c)
+	}
+	if e.Plan.DroneID != "" || e.Plan.Reason == "" || e.Instead != nil || e.WhatIf != nil {
+		t.Errorf("%+v", e)
+	}
+}
+
+// F-ORD-06: the drone that could have served the order would leave another one behind.
+func TestExplain_SaysWhomItWouldHaveCost(t *testing.T) {
+	m := moment(ordered("URGENT", domain.PriorityCritical, 5, 1.5), ordered("OTHER", domain.PriorityHigh, 4, 1.5))
+	m.Snapshot.Orders[1].Delivery = domain.Position{Lat: -4 / 111.195} // the other way: not with the same charge
+	e := explained(t, m, "OTHER", planner.WhatIf{AddDrones: 1, DropReserve: true})
+	if e.Plan.DroneID != "" {
+		t.Fatalf("served: %+v", e.Plan)
+	}
+	if c := candidates(e)["IDLE"]; c.Doing != "idle, planned for URGENT" || len(c.Lacks) > 0 {
+		t.Errorf("%+v", c)
+	}
+	if e.Instead == nil || e.Instead.Plan.DroneID != "IDLE" || e.Instead.WorseCount != 1 || e.Instead.Worse[0].OrderID != "URGENT" || e.Instead.Worse[0].After.DroneID != "" {
+		t.Errorf("instead: %+v", e.Instead)
+	}
+	if e.WhatIf == nil || e.WhatIf.Plan.DroneID == "" || e.WhatIf.WorseCount != 0 {
+		t.Errorf("with one more drone: %+v", e.WhatIf)
+	}
+}
+
+func TestExplain_RefusesAnOrderThatIsNotPending(t *testing.T) {
+	_, err := planner.Explain(t.Context(), planner.Config{}, time.Now, moment(), "O-1", planner.WhatIf{})
+	if !errors.Is(err, planner.ErrNotPlanned) {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/app/explain"
+	"github.com/dronefleet/dronefleet/app/planner"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/cli"
+	"github.com/dronefleet/dronefleet/internal/config"
+)
+
+// explainCommand says why an order waited or was late; it publishes nothing.
+type explainCommand struct {
+	cli.Connection
+	stopFlags
+	areaFlags
+	Order       string        `arg:"" help:"The order." check:"id"`
+	At          time.Time     `help:"Explain what Firestore held at this time (RFC 3339): within the last hour or, with point-in-time recovery, at a whole minute of the last seven days. Default now, or soon after the creation of an order that is over." placeholder:"TIME"`
+	AddDrones   int           `help:"What if: this many more drones wait at the depot, fully charged." default:"0" check:"min 0 max 1000"`
+	DropReserve bool          `help:"What if: no drone is kept for CRITICAL orders to come."`
+	SolveLimit  time.Duration `help:"How long each of up to three plans may search." default:"2s" check:"over 0s max 100s"`
+	JSON        bool          `name:"json" help:"Print JSON, as GET /api/v1/orders/{id}/explanation does."`
+}
+
+// Check implements config.Checker.
+func (c *explainCommand) Check(r *config.Report) {
+	c.CheckConnection(r)
+	if r.Given("at") && c.At.Year() < 1970 {
+		r.Refuse("at", "is before 1970; give %s", readableTimes)
+	}
+}
+
+// Run explains and prints.
+func (c *explainCommand) Run(ctx context.Context) error {
+	clients, clock, err := c.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer clients.Close()
+	store := firestoretx.New(clients.Firestore, firestoretx.Config{Now: clock.Now})
+	x, err := explain.Order(ctx, store, explain.Request{
+		Order: domain.OrderID(c.Order), At: c.At, AreaRadius: c.AreaRadius,
+		WhatIf:     planner.WhatIf{AddDrones: c.AddDrones, DropReserve: c.DropReserve},
+		SolveLimit: c.SolveLimit, Service: c.Service,
+	})
+	switch {
+	case errors.Is(err, firestoretx.ErrNotKept):
+		return fmt.Errorf("--at: %w; give %s", err, readableTimes)
+	case err != nil:
+		return err
+	}
+	if !c.JSON {
+		return explain.WriteText(cli.Stdout, x)
+	}
+	encoder := json.NewEncoder(cli.Stdout)
+	encoder.SetIndent("", " ")
+	return encoder.Encode(x)
+}

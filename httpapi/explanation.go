@@ -1,0 +1,48 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/app/explain"
+	"github.com/dronefleet/dronefleet/app/planner"
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// How an explanation plans: on one core for a moment, one explanation at a time, so that it does not keep the
+// State Manager from its messages. Depots form areas as optimizers form them by default.
+const (
+	explainLimit      = 300 * time.Millisecond
+	explainAreaRadius = 10
+)
+
+// explanation answers GET /api/v1/orders/{id}/explanation with why an order waited or was
+// late.
+//
+// Cost: that of past, and one read; up to three plans of explainLimit each.
+func (a *API) explanation(ctx context.Context, r *request) (x explain.OrderExplanation, err error) {
+	at, _ := time.Parse(time.RFC3339, r.value("at")) // checked; zero if left out
+	added, _ := strconv.Atoi(r.value("addDrones"))   // checked
+	select {
+	case a.explaining <- struct{}{}:
+		defer func() { <-a.explaining }()
+	case <-ctx.Done():
+		return x, context.Cause(ctx)
+	}
+	x, err = explain.Order(ctx, a.store, explain.Request{
+		Order: domain.OrderID(r.id()), At: at, AreaRadius: explainAreaRadius,
+		WhatIf:     planner.WhatIf{AddDrones: added, DropReserve: r.has("dropReserve")},
+		SolveLimit: explainLimit, Workers: 1,
+	})
+	switch {
+	case errors.Is(err, firestoretx.ErrNotKept):
+		return x, problem(http.StatusGone, "%s; give a time within that, or enable point-in-time recovery of the database", err)
+	case errors.Is(err, explain.ErrNotOpen):
+		return x, problem(http.StatusConflict, "%s", err)
+	}
+	return x, err
+}

@@ -1,0 +1,59 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dronefleet/dronefleet/app/explain"
+)
+
+// F-ORD-06: why an order waits, now and in the past. O2 needs D2, the only idle drone; O1
+// flies with D1; O3 is held.
+func TestAPI_ExplainsWhyAnOrderWaits(t *testing.T) {
+	s := serve(t)
+	s.fleet()
+	var x explain.OrderExplanation
+	s.get("/api/v1/orders/O2/explanation?addDrones=1", http.StatusOK, &x)
+	if x.Status != "PENDING" || x.DepotID != "DEPOT-1" || x.Why == nil || len(x.Why.Nearest) != 3 || x.Why.WhatIf == nil {
+		t.Fatalf("%+v", x)
+	}
+	doing := map[string]string{}
+	for _, c := range x.Why.Nearest {
+		doing[string(c.DroneID)] = c.Doing + ": " + strings.Join(c.Lacks, "; ")
+	}
+	if doing["D2"] != "idle: " || !strings.HasPrefix(doing["D1"], "flies mission M-DEC-1: ") || doing["D3"] != "MAINTENANCE: readiness: it is MAINTENANCE" {
+		t.Errorf("nearest drones %v", doing)
+	}
+	for id, want := range map[string]string{"O1": "with drone D1, mission M-DEC-1", "O3": "held: address in doubt"} {
+		x = explain.OrderExplanation{}
+		if s.get("/api/v1/orders/"+id+"/explanation", http.StatusOK, &x); x.Outcome != want || x.Why != nil {
+			t.Errorf("%s: %+v", id, x)
+		}
+	}
+	before := time.Now()
+	if err := s.store.CancelOrder(t.Context(), "O2", "not needed"); err != nil {
+		t.Fatal(err)
+	}
+	x = explain.OrderExplanation{}
+	s.get("/api/v1/orders/O2/explanation?at="+url.QueryEscape(before.Format(time.RFC3339Nano)), http.StatusOK, &x)
+	if x.Outcome != "cancelled" || x.Status != "PENDING" || x.Why == nil || !x.ReadTime.Equal(before.Truncate(time.Microsecond)) {
+		t.Errorf("a past moment: %+v", x)
+	}
+	at := func(t time.Time) string { return "?at=" + url.QueryEscape(t.Format(time.RFC3339Nano)) }
+	for path, refusal := range map[string]struct {
+		status int
+		part   string
+	}{
+		"/api/v1/orders/O9/explanation":                                {http.StatusNotFound, "O9"},
+		"/api/v1/orders/O2/explanation?at=noon":                        {http.StatusBadRequest, "give a time such as"},
+		"/api/v1/orders/O2/explanation?addDrones=-1":                   {http.StatusBadRequest, "give 0 to 100"},
+		"/api/v1/orders/O2/explanation?dropReserve=no":                 {http.StatusBadRequest, "give true"},
+		"/api/v1/orders/O2/explanation" + at(time.Now()):               {http.StatusConflict, "order O2 was not open"},
+		"/api/v1/orders/O2/explanation" + at(before.AddDate(0, -1, 0)): {http.StatusGone, "point-in-time recovery"},
+	} {
+		s.refused(http.MethodGet, path, refusal.status, refusal.part)
+	}
+}
