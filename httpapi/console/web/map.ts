@@ -280,6 +280,7 @@ export class FleetMap {
     g.setLineDash([7, 5]);
     this.line(flat(ahead), this.colours.accent, 2.5);
     g.setLineDash([]);
+    const labels: [number, number][] = []; // where times stand
     m.route.forEach((w, i) => {
       const [x, y] = this.xy(w.position.lat, w.position.lon);
       g.beginPath();
@@ -287,8 +288,12 @@ export class FleetMap {
       g.fillStyle = i < m.reachedStops ? this.colours.faint : this.colours.accent;
       g.fill();
       if (i >= m.reachedStops && w.type !== "DEPOT_START") {
+        // Below the stop or above it, where no other time stands.
+        const free = [16, -16, 30].find((dy) => labels.every(([lx, ly]) => Math.abs(lx - x) > 56 || Math.abs(ly - y - dy) > 13));
+        if (free === undefined) return;
+        labels.push([x, y + free]);
         g.fillStyle = this.colours.text;
-        g.fillText(clock(time(w.eta)), x + 9, y + 16);
+        g.fillText(clock(time(w.eta)), x + 9, y + free);
       }
     });
   }
