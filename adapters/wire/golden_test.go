@@ -61,6 +61,27 @@ func goldenDecision() domain.Decision {
 	return d
 }
 
+// amendedTelemetry is a report of a drone that supports amendments.
+func amendedTelemetry() domain.Telemetry {
+	t, completed := goldenTelemetry(), 2
+	t.MissionRevision, t.SupportsAmendments, t.CompletedStops = 2, true, &completed
+	return t
+}
+
+// amendingDecision changes a mission under way.
+func amendingDecision() domain.Decision {
+	d := goldenDecision()
+	d.DepotID, d.AmendsMissionID, d.AmendsRevision = "DEPOT-PARIS-01", "M-C1-D-001", 1
+	d.PayloadHash = wire.DecisionHash(d)
+	return d
+}
+
+func amendedCommand() domain.Command {
+	c := goldenCommand()
+	c.Mission.RouteRevision = 2
+	return c
+}
+
 func goldenCommand() domain.Command {
 	return domain.Command{
 		Mission: domain.Mission{
@@ -84,6 +105,9 @@ func TestGolden_EveryMessageKeepsItsBytesInBothFormats(t *testing.T) {
 		{"order", encoder(wire.EncodeOrder, goldenOrder()), decoder(wire.DecodeOrder), goldenOrder()},
 		{"decision", encoder(wire.EncodeDecision, goldenDecision()), decoder(wire.DecodeDecision), goldenDecision()},
 		{"command", encoder(wire.EncodeCommand, goldenCommand()), decoder(wire.DecodeCommand), goldenCommand()},
+		{"telemetry-amended", encoder(wire.EncodeTelemetry, amendedTelemetry()), decoder(wire.DecodeTelemetry), amendedTelemetry()},
+		{"decision-amending", encoder(wire.EncodeDecision, amendingDecision()), decoder(wire.DecodeDecision), amendingDecision()},
+		{"command-amended", encoder(wire.EncodeCommand, amendedCommand()), decoder(wire.DecodeCommand), amendedCommand()},
 	} {
 		for _, format := range []wire.Format{wire.Protobuf, wire.JSON} {
 			t.Run(message.name+" as "+string(format), func(t *testing.T) {
@@ -139,6 +163,21 @@ func goldenSnapshot() domain.Snapshot {
 			ID: "O-1", Status: domain.OrderPending, OrderContent: content,
 			CreatedAt: measuredAt.Add(-time.Minute), Deadline: measuredAt.Add(14 * time.Minute),
 			PinnedDroneID: "D-001", ForbiddenDroneIDs: []domain.DroneID{"D-002", "D-003"},
+		}},
+		Flights: []domain.Flight{{
+			Drone: domain.Drone{
+				ID: "D-002", Status: domain.DroneMoving, Position: louvre, Battery: 70, SpeedKmh: 50, LastUpdate: measuredAt, SeenAt: measuredAt.Add(50 * time.Millisecond),
+				CurrentMissionID: "M-C1-D-002", HomeDepotID: "DEPOT-PARIS-01",
+			},
+			Mission: domain.Mission{
+				ID: "M-C1-D-002", DroneID: "D-002", OrderIDs: []domain.OrderID{"O-1"}, Route: goldenRoute(), Status: domain.MissionActive,
+				StartTime: measuredAt.Add(-time.Minute), EstimatedBatteryConsumption: 20, EstimatedDurationMinutes: 9, RouteRevision: 1, ReachedStops: 2,
+			},
+			Orders: []domain.Order{{
+				ID: "O-1", Status: domain.OrderInDelivery, OrderContent: content, CreatedAt: measuredAt.Add(-5 * time.Minute), Deadline: measuredAt.Add(10 * time.Minute),
+				AssignedDroneID: "D-002", AssignedMissionID: "M-C1-D-002",
+			}},
+			ReachedAt: measuredAt.Add(-10 * time.Second),
 		}},
 		Warehouses: []domain.Warehouse{{
 			ID: "WH-NORTH", Name: "North", Position: bercy, ProductTypes: []string{"BLOOD", "VACCINE"}, ColdStorage: true,

@@ -14,6 +14,7 @@ func snapshotToProto(s domain.Snapshot) *pb.OptimizationSnapshot {
 		Timestamp:  timeToProto(s.Time),
 		Depot:      depotToProto(s.Depot),
 		Drones:     each(s.Drones, droneToProto),
+		Flights:    each(s.Flights, flightToProto),
 		Orders:     each(s.Orders, orderToProto),
 		Warehouses: each(s.Warehouses, warehouseToProto),
 		ReadTime:   timeToProto(s.ReadTime),
@@ -57,6 +58,7 @@ func snapshot(problems []Problem, m *pb.OptimizationSnapshot) (domain.Snapshot, 
 		ReadTime:   c.time("read_time", m.GetReadTime()),
 		Depot:      depot(c, "depot", m.GetDepot()),
 		Drones:     eachAt(c, "drones", m.GetDrones(), drone),
+		Flights:    eachAt(c, "flights", m.GetFlights(), flight),
 		Orders:     eachAt(c, "orders", m.GetOrders(), order),
 		Warehouses: eachAt(c, "warehouses", m.GetWarehouses(), warehouse),
 	}
@@ -113,6 +115,30 @@ func drone(c *checker, path string, m *pb.Drone) domain.Drone {
 		MaxFlightTimeMinutes: int(m.GetMaxFlightTimeMinutes()),
 		PayloadCapacityKg:    m.GetPayloadCapacityKg(),
 	}
+}
+
+func flightToProto(f domain.Flight) *pb.Flight {
+	return &pb.Flight{
+		Drone: droneToProto(f.Drone), Mission: missionToProto(f.Mission), Orders: each(f.Orders, orderToProto),
+		ReachedStops: bounded(f.Mission.ReachedStops), ReachedAt: timeToProto(f.ReachedAt), SeenAt: timeToProto(f.Drone.SeenAt),
+	}
+}
+
+func flight(c *checker, path string, m *pb.Flight) domain.Flight {
+	f := domain.Flight{
+		Drone:     drone(c, join(path, "drone"), m.GetDrone()),
+		Mission:   mission(c, join(path, "mission"), m.GetMission()),
+		Orders:    eachAt(c, join(path, "orders"), m.GetOrders(), order),
+		ReachedAt: c.time(join(path, "reached_at"), m.GetReachedAt()),
+	}
+	reached := int(m.GetReachedStops())
+	c.within(join(path, "reached_stops"), float64(reached), 0, float64(len(f.Mission.Route)))
+	f.Mission.ReachedStops = max(0, min(reached, len(f.Mission.Route)))
+	f.Drone.SeenAt = c.time(join(path, "seen_at"), m.GetSeenAt())
+	if f.Drone.SeenAt.IsZero() {
+		c.add(join(path, "seen_at"), "is missing; give the time of the drone's latest report")
+	}
+	return f
 }
 
 func order(c *checker, path string, m *pb.Order) domain.Order {

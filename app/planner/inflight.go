@@ -17,6 +17,9 @@ import (
 const (
 	criticalGain = time.Minute
 	otherGain    = 2 * time.Minute
+	// otherShare is how much of the flight of a drone for it alone an order may cost that is
+	// not CRITICAL: on a new mission it would share the flight with others, too.
+	otherShare = 0.3
 )
 
 // maxInsertions bounds the orders that one cycle tries to add to flights beside the
@@ -125,7 +128,8 @@ func (f *inFlight) droneByID(id string) *solver.Drone {
 
 // addWaiting adds orders that a plan leaves waiting, the most urgent first, and returns
 // the indices of those it added. A drone in flight must serve an order in time, if
-// anybody still could, and with less of its time than a drone that starts from the depot.
+// anybody still could, and with much less of its time than a drone that starts from the
+// depot.
 func (f *inFlight) addWaiting(plan solver.Plan, typical solver.Drone) (added []int) {
 	waiting := map[int]bool{}
 	for _, u := range plan.Unserved {
@@ -161,7 +165,7 @@ func (f *inFlight) addOne(o *solver.Order, typical solver.Drone) bool {
 	if due < 0 {
 		due = math.Inf(1)
 	}
-	return f.addTo(o, due, (alone - otherGain).Seconds())
+	return f.addTo(o, due, min(otherShare*alone.Seconds(), (alone-otherGain).Seconds()))
 }
 
 // addTo adds an order to the flight where it costs least, if it can arrive by then and

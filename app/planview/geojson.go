@@ -81,6 +81,23 @@ func WriteGeoJSON(w io.Writer, p solver.Problem, plan solver.Plan) error {
 		kind, coordinates := cutAtAntimeridian(line)
 		add(kind, coordinates, map[string]any{"drone": r.DroneID, "orders": r.OrderIDs(), "distanceKm": r.DistanceKm, "batteryUsePercent": r.BatteryUsePercent})
 	}
+	for _, a := range plan.Amendments {
+		line := [][2]float64{position(startOf(p, a))}
+		for i, s := range a.Stops {
+			line = append(line, position(s.At))
+			add("Point", position(s.At), map[string]any{
+				"drone": a.DroneID, "mission": a.MissionID, "stop": i, "kind": s.Kind.String(), "order": s.OrderID, "warehouse": s.WarehouseID,
+				"eta": s.ETA, "batteryPercent": s.BatteryPercent, "distanceKm": s.DistanceKm, "added": slices.Contains(a.AddedIDs, s.OrderID),
+			})
+		}
+		kind, coordinates := cutAtAntimeridian(line)
+		add(kind, coordinates, map[string]any{
+			"drone": a.DroneID, "mission": a.MissionID, "amendsRevision": a.Revision, "orders": a.OrderIDs(), "added": a.AddedIDs,
+			"distanceKm": a.DistanceKm, "detourKm": a.DetourKm, "batteryUsePercent": a.BatteryUsePercent,
+		})
+		kind, coordinates = cutAtAntimeridian(lineBefore(p, a))
+		add(kind, coordinates, map[string]any{"drone": a.DroneID, "mission": a.MissionID, "before": true})
+	}
 	for _, u := range plan.Unserved {
 		if u.Index < 0 || u.Index >= len(p.Orders) || u.Reason == solver.InvalidInput {
 			continue // no position to show
@@ -90,4 +107,27 @@ func WriteGeoJSON(w io.Writer, p solver.Problem, plan solver.Plan) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", " ")
 	return encoder.Encode(all)
+}
+
+// flightOf is the flight that an amendment changes; zero if the problem lacks it.
+func flightOf(p solver.Problem, a solver.Amendment) solver.Flight {
+	for _, f := range p.Flights {
+		if f.Drone.ID == a.DroneID {
+			return f
+		}
+	}
+	return solver.Flight{}
+}
+
+// startOf is where the drone turns.
+func startOf(p solver.Problem, a solver.Amendment) solver.Location { return flightOf(p, a).Drone.At }
+
+// lineBefore is the rest of the mission as it was.
+func lineBefore(p solver.Problem, a solver.Amendment) [][2]float64 {
+	f := flightOf(p, a)
+	line := [][2]float64{position(f.Drone.At)}
+	for _, s := range f.Stops {
+		line = append(line, position(s.At))
+	}
+	return line
 }

@@ -3,6 +3,8 @@ package planview
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/dronefleet/dronefleet/internal/terminal"
@@ -21,6 +23,9 @@ func WriteText(w io.Writer, p solver.Problem, plan solver.Plan) error {
 	fmt.Fprintf(w, "%d %s for %d of %d orders, %.1f km; unserved: %s; late: %d\n",
 		len(plan.Routes), routes, served(plan), len(p.Orders), o.DistanceKm,
 		o.UnservedByPriority(), o.LateTotal())
+	if n := len(p.Flights); n > 0 {
+		fmt.Fprintf(w, "%d of %d missions under way are changed\n", len(plan.Amendments), n)
+	}
 	var sections []*terminal.Table
 	section := func(header ...string) *terminal.Table {
 		t := new(terminal.Table)
@@ -31,11 +36,18 @@ func WriteText(w io.Writer, p solver.Problem, plan solver.Plan) error {
 	for _, r := range plan.Routes {
 		t := section("drone "+r.DroneID, fmt.Sprintf("%.1f km", r.DistanceKm), r.Duration.Round(time.Second).String(), fmt.Sprintf("uses %.1f %%", r.BatteryUsePercent))
 		for _, s := range r.Stops {
-			what := s.OrderID
-			if s.WarehouseID != "" {
-				what += " from " + s.WarehouseID
+			t.Row(stopRow(s)...)
+		}
+	}
+	for _, a := range plan.Amendments {
+		t := section("drone "+a.DroneID+" in flight", "mission "+a.MissionID, fmt.Sprintf("%.1f km more", a.DetourKm), a.Detour.Round(time.Second).String()+" longer",
+			"adds "+strings.Join(a.AddedIDs, ", "))
+		for _, s := range a.Stops {
+			row := stopRow(s)
+			if slices.Contains(a.AddedIDs, s.OrderID) {
+				row = append(row, "added")
 			}
-			t.Row("  "+s.ETA.UTC().Format(time.TimeOnly), s.Kind.String(), fmt.Sprintf("%.1f km", s.DistanceKm), fmt.Sprintf("%.1f %%", s.BatteryPercent), what)
+			t.Row(row...)
 		}
 	}
 	if len(plan.Unserved) > 0 {
@@ -59,7 +71,19 @@ func WriteText(w io.Writer, p solver.Problem, plan solver.Plan) error {
 	return nil
 }
 
+// stopRow is a stop with its time, distance and charge.
+func stopRow(s solver.Stop) []string {
+	what := s.OrderID
+	if s.WarehouseID != "" {
+		what += " from " + s.WarehouseID
+	}
+	return []string{"  " + s.ETA.UTC().Format(time.TimeOnly), s.Kind.String(), fmt.Sprintf("%.1f km", s.DistanceKm), fmt.Sprintf("%.1f %%", s.BatteryPercent), what}
+}
+
 func served(plan solver.Plan) (n int) {
+	for _, a := range plan.Amendments {
+		n += len(a.AddedIDs)
+	}
 	for _, r := range plan.Routes {
 		n += len(r.OrderIDs())
 	}

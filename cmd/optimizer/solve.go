@@ -36,6 +36,7 @@ type solveCommand struct {
 	At    time.Time `help:"Plan what Firestore held at this time instead (RFC 3339): within the last hour or, with point-in-time recovery, at a whole minute of the last seven days." xor:"source" placeholder:"TIME"`
 	Depot string    `help:"Depot to plan for, with its area and with --at; default the only area." placeholder:"ID"`
 	areaFlags
+	amendFlags
 	Out        string        `help:"Write the plan to this file, as JSON, - for standard output, instead of the table." placeholder:"FILE"`
 	GeoJSON    string        `help:"Write routes and stops to this file, as GeoJSON for a map, - for standard output, instead of the table." name:"geojson" placeholder:"FILE"`
 	SolveLimit time.Duration `help:"How long to search." default:"8s" check:"over 0s"`
@@ -85,15 +86,22 @@ func (c *solveCommand) Run(ctx context.Context) error {
 	if now.IsZero() {
 		now = time.Now()
 	}
-	problem := planner.ProblemOf(snap, now, c.params())
-	plan, err := planner.SolveChecked(ctx, problem, solver.Options{
-		TimeLimit: c.SolveLimit, Strategy: solver.Strategies[c.Strategy], Seed: c.Seed, Iterations: c.Iterations, Progress: progress,
-	}, func(_ solver.Problem, fault error) {
-		tell("plan refused by the checker; the greedy plan replaces it: %s", fault)
-	})
+	if !c.Amend {
+		snap.Flights = nil
+	}
+	result, err := planner.New(planner.Config{
+		Options: solver.Options{
+			TimeLimit: c.SolveLimit, Strategy: solver.Strategies[c.Strategy], Seed: c.Seed, Iterations: c.Iterations, Progress: progress,
+		},
+		Params: c.params(), Immediate: true, TurnTime: c.TurnTime,
+		Refused: func(_ solver.Problem, fault error) {
+			tell("plan refused by the checker; a simpler plan replaces it: %s", fault)
+		},
+	}, time.Now).PlanSnapshot(ctx, snap, now)
 	if err != nil {
 		return err
 	}
+	problem, plan := result.Problem, result.Plan
 	if c.Out != "-" && c.GeoJSON != "-" {
 		if err := planview.WriteText(cli.Stdout, problem, plan); err != nil {
 			return err
@@ -241,7 +249,7 @@ func (c *solveCommand) snapshotFromFirestore(ctx context.Context) (domain.Snapsh
 	}
 	offered := policy.DefaultDronePolicy()
 	snap, err := store.Snapshot(ctx, firestoretx.SnapshotRequest{Depot: depot, AreaRadius: c.AreaRadius, At: at, MinBattery: offered.MinBattery, MaxSilence: offered.MaxSilence,
-		OnMalformed: leftOut})
+		Flights: c.Amend, OnMalformed: leftOut})
 	return snap, unreadable(err, depot, at)
 }
 

@@ -1392,7 +1392,9 @@ type OptimizationSnapshot struct {
 	// The store's read time of every document in the snapshot.
 	ReadTime *timestamppb.Timestamp `protobuf:"bytes,50,opt,name=read_time,json=readTime,proto3" json:"read_time,omitempty"`
 	// Fencing token of the cycle's lock, 15 digits; empty outside a cycle.
-	Fence         string `protobuf:"bytes,51,opt,name=fence,proto3" json:"fence,omitempty"`
+	Fence string `protobuf:"bytes,51,opt,name=fence,proto3" json:"fence,omitempty"`
+	// Drones in flight whose missions can be amended.
+	Flights       []*Flight `protobuf:"bytes,52,rep,name=flights,proto3" json:"flights,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1481,6 +1483,103 @@ func (x *OptimizationSnapshot) GetFence() string {
 		return x.Fence
 	}
 	return ""
+}
+
+func (x *OptimizationSnapshot) GetFlights() []*Flight {
+	if x != nil {
+		return x.Flights
+	}
+	return nil
+}
+
+// Flight is a drone on a mission that can be changed under way, by a
+// MissionAssignment with amends_mission_id.
+type Flight struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Drone   *Drone                 `protobuf:"bytes,1,opt,name=drone,proto3" json:"drone,omitempty"`
+	Mission *Mission               `protobuf:"bytes,2,opt,name=mission,proto3" json:"mission,omitempty"`
+	// Those of the mission that are not delivered.
+	Orders []*Order `protobuf:"bytes,3,rep,name=orders,proto3" json:"orders,omitempty"`
+	// How many stops of the route the drone has reached.
+	ReachedStops int32 `protobuf:"varint,4,opt,name=reached_stops,json=reachedStops,proto3" json:"reached_stops,omitempty"`
+	// When it reached the last of them, by its clock; left out if it has reached none.
+	ReachedAt *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=reached_at,json=reachedAt,proto3" json:"reached_at,omitempty"`
+	// When its position was reported, by the server's clock.
+	SeenAt        *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=seen_at,json=seenAt,proto3" json:"seen_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Flight) Reset() {
+	*x = Flight{}
+	mi := &file_dronefleet_v1_dronefleet_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Flight) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Flight) ProtoMessage() {}
+
+func (x *Flight) ProtoReflect() protoreflect.Message {
+	mi := &file_dronefleet_v1_dronefleet_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Flight.ProtoReflect.Descriptor instead.
+func (*Flight) Descriptor() ([]byte, []int) {
+	return file_dronefleet_v1_dronefleet_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Flight) GetDrone() *Drone {
+	if x != nil {
+		return x.Drone
+	}
+	return nil
+}
+
+func (x *Flight) GetMission() *Mission {
+	if x != nil {
+		return x.Mission
+	}
+	return nil
+}
+
+func (x *Flight) GetOrders() []*Order {
+	if x != nil {
+		return x.Orders
+	}
+	return nil
+}
+
+func (x *Flight) GetReachedStops() int32 {
+	if x != nil {
+		return x.ReachedStops
+	}
+	return 0
+}
+
+func (x *Flight) GetReachedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ReachedAt
+	}
+	return nil
+}
+
+func (x *Flight) GetSeenAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.SeenAt
+	}
+	return nil
 }
 
 var File_dronefleet_v1_dronefleet_proto protoreflect.FileDescriptor
@@ -1590,7 +1689,7 @@ const file_dronefleet_v1_dronefleet_proto_rawDesc = "" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x123\n" +
 	"\bposition\x18\x03 \x01(\v2\x17.dronefleet.v1.PositionR\bposition\x128\n" +
 	"\x18authorized_product_types\x18\x04 \x03(\tR\x16authorizedProductTypes\x125\n" +
-	"\x17is_cold_storage_capable\x18\x05 \x01(\bR\x14isColdStorageCapable\"\x80\x03\n" +
+	"\x17is_cold_storage_capable\x18\x05 \x01(\bR\x14isColdStorageCapable\"\xb1\x03\n" +
 	"\x14OptimizationSnapshot\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x128\n" +
@@ -1602,7 +1701,16 @@ const file_dronefleet_v1_dronefleet_proto_rawDesc = "" +
 	"warehouses\x18\x06 \x03(\v2\x18.dronefleet.v1.WarehouseR\n" +
 	"warehouses\x127\n" +
 	"\tread_time\x182 \x01(\v2\x1a.google.protobuf.TimestampR\breadTime\x12\x14\n" +
-	"\x05fence\x183 \x01(\tR\x05fence*\x9c\x02\n" +
+	"\x05fence\x183 \x01(\tR\x05fence\x12/\n" +
+	"\aflights\x184 \x03(\v2\x15.dronefleet.v1.FlightR\aflights\"\xa9\x02\n" +
+	"\x06Flight\x12*\n" +
+	"\x05drone\x18\x01 \x01(\v2\x14.dronefleet.v1.DroneR\x05drone\x120\n" +
+	"\amission\x18\x02 \x01(\v2\x16.dronefleet.v1.MissionR\amission\x12,\n" +
+	"\x06orders\x18\x03 \x03(\v2\x14.dronefleet.v1.OrderR\x06orders\x12#\n" +
+	"\rreached_stops\x18\x04 \x01(\x05R\freachedStops\x129\n" +
+	"\n" +
+	"reached_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\treachedAt\x123\n" +
+	"\aseen_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x06seenAt*\x9c\x02\n" +
 	"\vDroneStatus\x12\x1c\n" +
 	"\x18DRONE_STATUS_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11DRONE_STATUS_IDLE\x10\x01\x12\x19\n" +
@@ -1647,7 +1755,7 @@ func file_dronefleet_v1_dronefleet_proto_rawDescGZIP() []byte {
 }
 
 var file_dronefleet_v1_dronefleet_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_dronefleet_v1_dronefleet_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_dronefleet_v1_dronefleet_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_dronefleet_v1_dronefleet_proto_goTypes = []any{
 	(DroneStatus)(0),              // 0: dronefleet.v1.DroneStatus
 	(OrderStatus)(0),              // 1: dronefleet.v1.OrderStatus
@@ -1664,44 +1772,51 @@ var file_dronefleet_v1_dronefleet_proto_goTypes = []any{
 	(*Depot)(nil),                 // 12: dronefleet.v1.Depot
 	(*Warehouse)(nil),             // 13: dronefleet.v1.Warehouse
 	(*OptimizationSnapshot)(nil),  // 14: dronefleet.v1.OptimizationSnapshot
-	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
+	(*Flight)(nil),                // 15: dronefleet.v1.Flight
+	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
 }
 var file_dronefleet_v1_dronefleet_proto_depIdxs = []int32{
-	15, // 0: dronefleet.v1.DroneTelemetry.timestamp:type_name -> google.protobuf.Timestamp
+	16, // 0: dronefleet.v1.DroneTelemetry.timestamp:type_name -> google.protobuf.Timestamp
 	4,  // 1: dronefleet.v1.DroneTelemetry.position:type_name -> dronefleet.v1.Position
 	0,  // 2: dronefleet.v1.DroneTelemetry.status:type_name -> dronefleet.v1.DroneStatus
 	4,  // 3: dronefleet.v1.Drone.position:type_name -> dronefleet.v1.Position
 	0,  // 4: dronefleet.v1.Drone.status:type_name -> dronefleet.v1.DroneStatus
-	15, // 5: dronefleet.v1.Drone.last_update:type_name -> google.protobuf.Timestamp
+	16, // 5: dronefleet.v1.Drone.last_update:type_name -> google.protobuf.Timestamp
 	4,  // 6: dronefleet.v1.Order.pickup_location:type_name -> dronefleet.v1.Position
 	4,  // 7: dronefleet.v1.Order.delivery_location:type_name -> dronefleet.v1.Position
 	1,  // 8: dronefleet.v1.Order.status:type_name -> dronefleet.v1.OrderStatus
 	2,  // 9: dronefleet.v1.Order.priority:type_name -> dronefleet.v1.OrderPriority
-	15, // 10: dronefleet.v1.Order.created_at:type_name -> google.protobuf.Timestamp
-	15, // 11: dronefleet.v1.Order.deadline:type_name -> google.protobuf.Timestamp
+	16, // 10: dronefleet.v1.Order.created_at:type_name -> google.protobuf.Timestamp
+	16, // 11: dronefleet.v1.Order.deadline:type_name -> google.protobuf.Timestamp
 	3,  // 12: dronefleet.v1.Waypoint.type:type_name -> dronefleet.v1.WaypointType
 	4,  // 13: dronefleet.v1.Waypoint.position:type_name -> dronefleet.v1.Position
-	15, // 14: dronefleet.v1.Waypoint.eta:type_name -> google.protobuf.Timestamp
+	16, // 14: dronefleet.v1.Waypoint.eta:type_name -> google.protobuf.Timestamp
 	8,  // 15: dronefleet.v1.Mission.route:type_name -> dronefleet.v1.Waypoint
-	15, // 16: dronefleet.v1.Mission.start_time:type_name -> google.protobuf.Timestamp
-	15, // 17: dronefleet.v1.Mission.end_time:type_name -> google.protobuf.Timestamp
+	16, // 16: dronefleet.v1.Mission.start_time:type_name -> google.protobuf.Timestamp
+	16, // 17: dronefleet.v1.Mission.end_time:type_name -> google.protobuf.Timestamp
 	8,  // 18: dronefleet.v1.MissionAssignment.route:type_name -> dronefleet.v1.Waypoint
-	15, // 19: dronefleet.v1.MissionAssignment.snapshot_time:type_name -> google.protobuf.Timestamp
+	16, // 19: dronefleet.v1.MissionAssignment.snapshot_time:type_name -> google.protobuf.Timestamp
 	9,  // 20: dronefleet.v1.MissionCommand.mission:type_name -> dronefleet.v1.Mission
-	15, // 21: dronefleet.v1.MissionCommand.expires_at:type_name -> google.protobuf.Timestamp
+	16, // 21: dronefleet.v1.MissionCommand.expires_at:type_name -> google.protobuf.Timestamp
 	4,  // 22: dronefleet.v1.Depot.position:type_name -> dronefleet.v1.Position
 	4,  // 23: dronefleet.v1.Warehouse.position:type_name -> dronefleet.v1.Position
-	15, // 24: dronefleet.v1.OptimizationSnapshot.timestamp:type_name -> google.protobuf.Timestamp
+	16, // 24: dronefleet.v1.OptimizationSnapshot.timestamp:type_name -> google.protobuf.Timestamp
 	12, // 25: dronefleet.v1.OptimizationSnapshot.depot:type_name -> dronefleet.v1.Depot
 	6,  // 26: dronefleet.v1.OptimizationSnapshot.drones:type_name -> dronefleet.v1.Drone
 	7,  // 27: dronefleet.v1.OptimizationSnapshot.orders:type_name -> dronefleet.v1.Order
 	13, // 28: dronefleet.v1.OptimizationSnapshot.warehouses:type_name -> dronefleet.v1.Warehouse
-	15, // 29: dronefleet.v1.OptimizationSnapshot.read_time:type_name -> google.protobuf.Timestamp
-	30, // [30:30] is the sub-list for method output_type
-	30, // [30:30] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	16, // 29: dronefleet.v1.OptimizationSnapshot.read_time:type_name -> google.protobuf.Timestamp
+	15, // 30: dronefleet.v1.OptimizationSnapshot.flights:type_name -> dronefleet.v1.Flight
+	6,  // 31: dronefleet.v1.Flight.drone:type_name -> dronefleet.v1.Drone
+	9,  // 32: dronefleet.v1.Flight.mission:type_name -> dronefleet.v1.Mission
+	7,  // 33: dronefleet.v1.Flight.orders:type_name -> dronefleet.v1.Order
+	16, // 34: dronefleet.v1.Flight.reached_at:type_name -> google.protobuf.Timestamp
+	16, // 35: dronefleet.v1.Flight.seen_at:type_name -> google.protobuf.Timestamp
+	36, // [36:36] is the sub-list for method output_type
+	36, // [36:36] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_dronefleet_v1_dronefleet_proto_init() }
@@ -1717,7 +1832,7 @@ func file_dronefleet_v1_dronefleet_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dronefleet_v1_dronefleet_proto_rawDesc), len(file_dronefleet_v1_dronefleet_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   11,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
