@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/internal/fairness"
 	"github.com/dronefleet/dronefleet/lock/internal/faultproxy"
 	"github.com/dronefleet/dronefleet/lock/internal/waitline"
 	"github.com/dronefleet/dronefleet/lock/locktest"
@@ -299,5 +300,19 @@ func TestWaiter_PollsWithoutListeners(t *testing.T) {
 	}
 	if n := r.proxy.Calls()["Listen"]; n != 0 {
 		t.Errorf("%d listeners", n)
+	}
+}
+
+// B-07: 64 acquisitions wait, all of one process or of 4: nobody waits longer than four
+// times the median.
+func TestWaiter_IsFair(t *testing.T) {
+	for _, processes := range []int{1, 4} {
+		project := freshProject()
+		var backends []lock.Backend
+		for range processes {
+			backends = append(backends, newBackend(t, clientOf(t, serverAddr, project), Config{}))
+		}
+		listening := func() { time.Sleep(500 * time.Millisecond) } // a listener starts after 100 ms
+		fairness.Check(t, key, listening, backends...)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/internal/fairness"
 	"github.com/dronefleet/dronefleet/lock/locktest"
 )
 
@@ -76,4 +77,9 @@ func TestBackend_TakesAnyValidKey(t *testing.T) {
 			t.Error(key, res, err)
 		}
 	}
+}
+
+// 64 acquisitions wait: nobody waits longer than four times the median.
+func TestBackend_WaitsFairly(t *testing.T) {
+	fairness.Check(t, "k", func() { time.Sleep(100 * time.Millisecond) }, New())
 }

@@ -184,19 +184,20 @@ func TestBackend_NamesWhatIsUsedUp(t *testing.T) {
 	}
 }
 
-// A crash of the server loses no lock and no fence, and callers find it again.
+// A crash of the server loses no lock and no fence, also where sessions do not wait for
+// their commits, and callers find it again.
 func TestBackend_SurvivesACrashOfTheServer(t *testing.T) {
 	needPostgres(t)
 	t.Parallel()
-	server := newCluster(shared.bin)
+	server := newCluster(shared.bin, "wal_writer_delay=10s", "synchronous_commit=off")
 	t.Cleanup(server.remove)
 	pool := newPool(t, server.dsn("postgres"))
 	if err := Migrate(bg, pool, Config{}); err != nil {
 		t.Fatal(err)
 	}
 	b := newBackend(t, pool, Config{})
-	held := mustAcquire(t, b, "held")
 	mustRelease(t, b, lock.Ref{Key: "k", LockID: mustAcquire(t, b, "k").LockID})
+	held := mustAcquire(t, b, "held")
 	server.stop(syscall.SIGKILL)
 	if res, err := b.Acquire(bg, lock.AcquireRequest{Key: "k", TTL: ttl}); !errors.Is(err, lock.ErrServiceUnavailable) {
 		t.Errorf("without a server: %+v, %v", res, err)

@@ -1,7 +1,9 @@
 package redislock
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"strconv"
 	"strings"
 	"testing"
@@ -153,5 +155,44 @@ func TestCheckDurability_NamesLosses(t *testing.T) {
 	}
 	if found := losses("connected_slaves:2\r\naof_enabled:1\r\n", 0); len(found) != 1 || losses("connected_slaves:2\r\n", 2) != nil {
 		t.Errorf("replicas: %q", found)
+	}
+}
+
+// A server whose memory is full evicts a fence counter if its policy lets it, and the first
+// fence comes again; the start warned of it. With noeviction it refuses to lock instead,
+// and still releases.
+func TestEviction_ForgetsFencesUnlessRefused(t *testing.T) {
+	for policy, forgets := range map[string]bool{"allkeys-random": true, "noeviction": false} {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			client := dial(t, startRedis(t, "--appendonly", "no", "--maxmemory", "100mb", "--maxmemory-policy", policy).Addr())
+			var log bytes.Buffer
+			b := newBackend(t, client, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			if err := b.tasks.Wait(bg); err != nil {
+				t.Fatal(err)
+			}
+			if warned := strings.Contains(log.String(), "maxmemory-policy is "+policy); warned != forgets {
+				t.Errorf("warned: %t; the log: %s", warned, log.String())
+			}
+			mustRelease(t, b, lock.Ref{Key: key, LockID: mustAcquire(t, b, key).LockID})
+			held := mustAcquire(t, b, "held")
+			limit := func(memory string) {
+				if err := client.ConfigSet(bg, "maxmemory", memory).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			limit("100kb") // less than an empty server needs
+			res, err := b.Acquire(bg, lock.AcquireRequest{Key: key, TTL: ttl})
+			if !errors.Is(err, lock.ErrRateLimited) {
+				t.Errorf("memory is full: %+v, %v", res, err)
+			}
+			if !forgets {
+				mustRelease(t, b, lock.Ref{Key: "held", LockID: held.LockID})
+			}
+			limit("100mb")
+			if res := mustAcquire(t, b, key); (res.Fence == "000000000000001") != forgets {
+				t.Errorf("fence %s with room again", res.Fence)
+			}
+		})
 	}
 }

@@ -1,12 +1,11 @@
 package redislock
 
 import (
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/dronefleet/dronefleet/lock"
+	"github.com/dronefleet/dronefleet/lock/internal/fairness"
 )
 
 // B-07: a waiting acquisition is woken by a release of another process, long before it
@@ -34,43 +33,14 @@ func TestWaiter_IsWokenByAnotherProcess(t *testing.T) {
 // 64 acquisitions wait, all of one process or of 8: nobody waits longer than four times
 // the median.
 func TestWaiter_IsFair(t *testing.T) {
-	const waiters = 64
 	server := startRedis(t)
 	for _, processes := range []int{1, 8} {
 		prefix := fresh()
-		var backends []*Backend
+		var backends []lock.Backend
 		for range processes {
 			backends = append(backends, newBackend(t, dial(t, server.Addr()), Config{Prefix: prefix, SkipDurabilityCheck: true}))
 		}
-		first := mustAcquire(t, backends[0], key)
-		var mu sync.Mutex
-		var waits []time.Duration
-		var all sync.WaitGroup
-		for i := range waiters {
-			all.Go(func() {
-				began := time.Now()
-				h, err := lock.Acquire(bg, backends[i%processes], key, lock.WithTimeout(time.Hour), lock.WithMaxRetries(1<<30))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				mu.Lock()
-				waits = append(waits, time.Since(began))
-				mu.Unlock()
-				time.Sleep(2 * time.Millisecond)
-				if err := h.Close(); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		time.Sleep(300 * time.Millisecond) // so that all wait, and listen
-		mustRelease(t, backends[0], lock.Ref{LockID: first.LockID, Key: key})
-		all.Wait()
-		slices.Sort(waits)
-		median, longest := waits[len(waits)/2], waits[len(waits)-1]
-		t.Logf("%d processes: median %s, longest %s", processes, median, longest)
-		if longest > 4*median {
-			t.Errorf("%d processes: one waits %s, the median is %s", processes, longest, median)
-		}
+		listening := func() { time.Sleep(300 * time.Millisecond) }
+		fairness.Check(t, key, listening, backends...)
 	}
 }
