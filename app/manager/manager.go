@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -49,6 +50,9 @@ type Config struct {
 	CycleInterval time.Duration
 	// EventShards spreads events for large fleets; see firestoretx.Config.
 	EventShards int
+	// TurnTime is how long before its arrival at a stop a drone cannot be turned away from
+	// it any more; default 30 s.
+	TurnTime time.Duration
 	// AllowUnfenced lets decisions without a fence pass; see policy.MissionAssignmentPolicy.
 	AllowUnfenced bool
 	// Tracing receives the spans; default none. Worker has the share for telemetry.
@@ -108,6 +112,7 @@ func New(c *connect.Clients, clock *simclock.Clock, cfg Config, log *slog.Logger
 	c.Meter.Lock(meter.LockSweeper) // readiness and dashboards know of it from the start
 	assignment := policy.DefaultMissionAssignmentPolicy()
 	assignment.AllowUnfenced = cfg.AllowUnfenced
+	assignment.TurnTime = cmp.Or(cfg.TurnTime, assignment.TurnTime)
 	var counters lock.FenceReader // in Firestore the store reads them itself, in its transactions
 	if c.LockStore.Set() {
 		counters = locks

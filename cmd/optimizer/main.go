@@ -58,7 +58,7 @@ type areaFlags struct {
 // amendFlags holds the flags about missions under way.
 type amendFlags struct {
 	Amend    bool          `help:"Change missions under way, so that a drone in flight serves an order that waits." default:"true" negatable:""`
-	TurnTime time.Duration `help:"A drone is not turned away from a stop that it reaches within this time. Give no less than the State Managers' 30s." default:"30s" check:"min 0s max 10m"`
+	TurnTime time.Duration `help:"A drone is not turned away from a stop that it reaches within this time. Give no less than the State Managers' --turn-time." default:"30s" check:"min 1s max 10m"`
 }
 
 // cycles holds the flags of the commands that run cycles.
