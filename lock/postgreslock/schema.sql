@@ -44,9 +44,10 @@ DECLARE
   granted BIGINT;
   held    syncguard_locks%ROWTYPE;
 BEGIN
-  -- A fence that a crash of the server could take back would be issued twice.
+  -- A fence that a crash of the server could take back would be issued twice. "on" waits
+  -- for the standbys of synchronous_standby_names, too.
   IF current_setting('synchronous_commit') = 'off' THEN
-    PERFORM set_config('synchronous_commit', 'local', true);
+    PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
   LOOP
     INSERT INTO syncguard_fence_counters AS c (fence_key, fence, key_debug)
@@ -121,7 +122,7 @@ DECLARE
   now_ms  BIGINT;
 BEGIN
   IF current_setting('synchronous_commit') = 'off' THEN
-    PERFORM set_config('synchronous_commit', 'local', true);
+    PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
   IF p_key IS NULL THEN
     live := ARRAY(SELECT key FROM syncguard_locks WHERE lock_id = p_lock_id
