@@ -198,7 +198,7 @@ func (c *command) real(ctx context.Context, m method, seed uint64) (outcome, err
 	}
 	return outcome{
 		Planner: m.name, Seed: seed, Priorities: r.Priorities, FlownKm: r.FlownKm, Delivered: r.Orders.Delivered,
-		Missions: r.Decisions.Applied, Churn: churn, Cycles: int(r.Cycles.Run), Violations: len(r.Invariants.Violations),
+		Missions: r.Decisions.Applied - r.Decisions.Amending, Churn: churn, Cycles: int(r.Cycles.Run), Violations: len(r.Invariants.Violations),
 		Behind: r.Pace.Behind,
 	}, err
 }

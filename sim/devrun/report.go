@@ -137,6 +137,7 @@ func reportPriorities(orders []domain.Order, now time.Time) map[string]PriorityR
 // DecisionReport counts decisions by outcome.
 type DecisionReport struct {
 	Applied  int            `json:"applied"`
+	Amending int            `json:"amending"` // of the applied ones: they changed a mission under way
 	Rejected map[string]int `json:"rejected"`
 	// Causes explains each reason for which decisions were rejected.
 	Causes map[string]string `json:"causes,omitempty"`
@@ -208,6 +209,9 @@ func reportDecisions(ledger []domain.LedgerEntry) DecisionReport {
 	for _, e := range ledger {
 		if e.Outcome == domain.OutcomeApplied {
 			r.Applied++
+			if e.AmendsMissionID != "" {
+				r.Amending++
+			}
 			continue
 		}
 		r.Rejected[e.Reason]++
@@ -272,7 +276,7 @@ func (r Report) print(w *bytes.Buffer) {
 		}
 	}
 	line("load", "%s", r.Load.print())
-	line("decisions", "%d applied, rejected: %s", r.Decisions.Applied, tally(r.Decisions.Rejected))
+	line("decisions", "%d applied, %d of them to missions under way; rejected: %s", r.Decisions.Applied, r.Decisions.Amending, tally(r.Decisions.Rejected))
 	for _, reason := range slices.Sorted(maps.Keys(r.Decisions.Causes)) {
 		line("", "%s: %s", reason, terminal.Escape(r.Decisions.Causes[reason]))
 	}
