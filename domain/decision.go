@@ -96,12 +96,13 @@ type Snapshot struct {
 	Neighbours []Depot   // the other depots of the area, if any
 	Alone      bool      // the area has every depot, so its drones and orders are all there are
 	Drones     []Drone
-	Flights    []Flight // whose missions can be amended
+	Flights    []Flight // whose missions can be amended, and those on the way home
 	Orders     []Order
 	Warehouses []Warehouse
 }
 
-// Flight is a drone on a mission that can be changed under way.
+// Flight is a drone on a mission that can be changed under way, or on its way home from one
+// that is COMPLETED.
 type Flight struct {
 	Drone   Drone
 	Mission Mission

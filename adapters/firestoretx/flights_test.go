@@ -53,6 +53,21 @@ func TestStore_SnapshotHasDronesInFlight(t *testing.T) {
 	}
 }
 
+// F-DEC-02: a snapshot has the drones on their way home, until they have landed.
+func TestStore_SnapshotHasDronesOnTheirWayHome(t *testing.T) {
+	f := newFleet(t)
+	id := f.inFlight(t, "O1")
+	f.mustReport(t, f.names(id, 1, 2*time.Second, 2)) // put down
+	snap := f.snapshot(t, wanted)
+	if len(snap.Flights) != 1 || snap.Flights[0].Mission.Status != domain.MissionCompleted || len(snap.Flights[0].Orders) > 0 {
+		t.Fatalf("in flight %+v", snap.Flights)
+	}
+	f.mustReport(t, idle("D1", f.now.Add(4*time.Second)))
+	if snap := f.snapshot(t, wanted); len(snap.Flights) > 0 || len(snap.Drones) != 1 {
+		t.Errorf("after landing: %+v", snap)
+	}
+}
+
 // Drones in flight cost two RPCs, and a read for each drone, mission and order.
 func TestStore_SnapshotCostsTwoRPCsForFlights(t *testing.T) {
 	clients := emutest.Clients(t)

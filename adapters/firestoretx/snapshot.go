@@ -134,7 +134,8 @@ func (s *Store) readDrones(tx *firestore.Transaction, req SnapshotRequest, area 
 	return flying, nil
 }
 
-// readFlights reads the missions of drones in flight that can be amended, and their orders.
+// readFlights reads the missions of drones in flight that can be amended, with their orders,
+// and of those that are on their way home and can take the next one.
 func (s *Store) readFlights(tx *firestore.Transaction, flying []domain.Drone, now time.Time, leaveOut func(error) bool) ([]domain.Flight, error) {
 	if len(flying) == 0 {
 		return nil, nil
@@ -154,20 +155,27 @@ func (s *Store) readFlights(tx *firestore.Transaction, flying []domain.Drone, no
 			continue
 		}
 		m, err := decodeMission(doc)
-		if leaveOut(err) || !s.assignment.Drones.Amendable(flying[i], m, now) {
+		amendable := s.assignment.Drones.Amendable(flying[i], m, now)
+		homebound := m.Status == domain.MissionCompleted && s.assignment.Drones.CanAcceptMission(flying[i], 0, now, now) == nil
+		if leaveOut(err) || !amendable && !homebound {
 			continue
 		}
 		flights = append(flights, domain.Flight{Drone: flying[i], Mission: m, ReachedAt: policy.LastReachedAt(m)})
-		ahead = append(ahead, m.OrderIDs...)
+		if amendable {
+			ahead = append(ahead, m.OrderIDs...)
+		}
 	}
 	if len(ahead) == 0 {
-		return nil, nil
+		return flights, nil
 	}
 	if docs, err = tx.GetAll(refs(s, Orders, ahead)); err != nil {
 		return nil, err
 	}
 	for i := range flights {
 		f := &flights[i]
+		if f.Mission.Status != domain.MissionActive {
+			continue
+		}
 		n := len(f.Mission.OrderIDs)
 		for _, doc := range docs[:n] {
 			if !doc.Exists() {

@@ -124,6 +124,26 @@ func TestRunner_LeavesTheOrderOfARefusedAmendmentToTheNextCycle(t *testing.T) {
 	}
 }
 
+// F-DEC-02: a drone that has served its mission takes a CRITICAL order on its way home.
+func TestRunner_GivesACriticalOrderToADroneOnItsWayHome(t *testing.T) {
+	b := newBench(t)
+	m := b.flying(t)
+	b.names(t, m, 1, len(m.Route)-1)
+	b.urgent(t)
+	cycle, err := b.runner(t, b.store, 15*time.Second).Once(t.Context(), depot.ID, nil)
+	if err != nil || cycle.Missions != 1 || cycle.Amended != 0 {
+		t.Fatalf("%+v, %v", cycle, err)
+	}
+	d := b.published[len(b.published)-1]
+	if d.DroneID != m.DroneID || d.Amends() || d.Route[0].Type != domain.WaypointWarehousePickup || !slices.Equal(d.OrderIDs, []domain.OrderID{"URGENT"}) {
+		t.Fatalf("decision %+v", d)
+	}
+	entry, err := b.store.AssignMission(t.Context(), d, policy.Delivery{})
+	if err != nil || entry.Outcome != domain.OutcomeApplied {
+		t.Errorf("%+v, %v", entry, err)
+	}
+}
+
 // Amendments can be switched off.
 func TestRunner_LeavesMissionsAloneWithoutAmendments(t *testing.T) {
 	b := newBench(t)

@@ -84,7 +84,11 @@ func foretell(f domain.Flight, now time.Time, params solver.Params, turn time.Du
 		g.Stops = append(g.Stops, stopOf(w))
 	}
 	g.Orders, g.OrdersDelivered = ordersAhead(f, g.Stops)
-	return g, knowsOrders(g) && commit(&g, now, params, turn)
+	ready := commit(&g, now, params, turn)
+	if isHomebound(f) {
+		ready = len(g.Stops) == 1 && flightTime(&drone, metres(drone.At, g.Stops[0].At)) > landingMargin
+	}
+	return g, ready && knowsOrders(g)
 }
 
 // leaveStop is where and when a drone leaves its latest stop, if it is still there;

@@ -174,6 +174,9 @@ func (f *inFlight) addTo(o *solver.Order, by, cheaper float64) bool {
 	sources := f.sourcesOf(o)
 	var best insertion
 	for _, r := range f.rests {
+		if r.goesHome() && o.Priority != solver.Critical {
+			continue // it is of more use charged
+		}
 		if found, ok := r.insert(o, sources, by, cheaper); ok {
 			best, cheaper = found, found.cost()
 		}

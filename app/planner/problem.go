@@ -83,8 +83,9 @@ func DecisionsOf(plan solver.Plan, s domain.Snapshot) []domain.Decision {
 	return append(decisions, amendmentsOf(plan, s)...)
 }
 
-// amendmentsOf returns the decisions that change missions under way. Each names the whole
-// route and all orders of the mission.
+// amendmentsOf returns the decisions that change missions under way, each with the whole
+// route and all orders of the mission, and those that give drones on their way home the next
+// one.
 func amendmentsOf(plan solver.Plan, s domain.Snapshot) []domain.Decision {
 	flights := map[domain.DroneID]*domain.Flight{}
 	for i := range s.Flights {
@@ -101,10 +102,13 @@ func amendmentsOf(plan solver.Plan, s domain.Snapshot) []domain.Decision {
 		d := domain.Decision{
 			ID:      domain.DecisionIDFor(s.CycleID, drone),
 			CycleID: s.CycleID, Fence: s.Fence, DepotID: s.Depot.ID, SnapshotTime: s.ReadTime, DroneID: drone,
-			AmendsMissionID: domain.MissionID(a.MissionID), AmendsRevision: a.Revision,
-			OrderIDs:                    slices.Clone(f.Mission.OrderIDs),
-			Route:                       append(slices.Clone(behind(f.Mission.Route, a, ahead)), ahead...),
+			Route:                       ahead,
 			EstimatedBatteryConsumption: a.BatteryUsePercent, EstimatedDurationMinutes: a.Duration.Minutes(),
+		}
+		if !isHomebound(*f) {
+			d.AmendsMissionID, d.AmendsRevision = domain.MissionID(a.MissionID), a.Revision
+			d.OrderIDs = slices.Clone(f.Mission.OrderIDs)
+			d.Route = append(slices.Clone(behind(f.Mission.Route, a, ahead)), ahead...)
 		}
 		for _, id := range a.AddedIDs {
 			d.OrderIDs = append(d.OrderIDs, domain.OrderID(id))

@@ -25,6 +25,9 @@ type rest struct {
 	metres                       float64
 }
 
+// goesHome reports whether the drone has nothing left to do but to fly home.
+func (r *rest) goesHome() bool { return len(r.stops) == 1 }
+
 func newRest(f *solver.Flight, now time.Time, params solver.Params) *rest {
 	r := &rest{flight: f, params: params, now: now, stops: slices.Clone(f.Stops), orders: map[string]solver.Order{}}
 	for _, o := range f.Orders {

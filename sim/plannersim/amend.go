@@ -29,15 +29,27 @@ func (t *trackedDrone) known(now time.Time) domain.Drone {
 	return d
 }
 
+// homebound reports whether a drone can be given its next mission before it has landed.
+func (t *trackedDrone) homebound() bool {
+	return t.mission != nil && t.acked && t.mission.LastOrderStopReached() && t.report.SupportsAmendments && t.report.Battery > 20 &&
+		t.report.Status == domain.DroneMoving && t.report.MissionID == t.mission.ID
+}
+
 // inFlight are the drones of an area whose missions can be amended now.
 func (r *replay) inFlight(area domain.Area) (flights []domain.Flight) {
 	drones := policy.DefaultDronePolicy()
 	for i := range r.drones {
 		t := &r.drones[i]
-		if t.mission == nil || !area.Has(t.static.HomeDepotID) || t.mission.LastOrderStopReached() {
+		if t.mission == nil || !area.Has(t.static.HomeDepotID) {
 			continue
 		}
 		d := t.known(r.now)
+		if t.homebound() {
+			m := *t.mission
+			m.Status = domain.MissionCompleted
+			flights = append(flights, domain.Flight{Drone: d, Mission: m, ReachedAt: t.reached})
+			continue
+		}
 		if !drones.Amendable(d, *t.mission, r.now) {
 			continue
 		}

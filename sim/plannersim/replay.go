@@ -38,6 +38,7 @@ type replay struct {
 	flights  int           // to stations
 	busy     time.Duration // of all drones that fly or charge
 	now      time.Time
+	homes    map[domain.DepotID]domain.Position
 }
 
 func newReplay(w *fleetsim.World, s Scenario) (*replay, error) {
@@ -45,7 +46,7 @@ func newReplay(w *fleetsim.World, s Scenario) (*replay, error) {
 	for _, d := range w.Depots {
 		homes[d.ID] = d.Position
 	}
-	r := &replay{world: w, orders: map[domain.OrderID]*domain.Order{}, now: Begin, mayAmend: s.Amend}
+	r := &replay{world: w, orders: map[domain.OrderID]*domain.Order{}, now: Begin, mayAmend: s.Amend, homes: homes}
 	random := rand.New(rand.NewPCG(s.Seed, 1913))
 	for i, d := range w.Drones {
 		home, ok := homes[d.HomeDepotID]
@@ -178,7 +179,8 @@ func (r *replay) assign(d domain.Decision, latency time.Duration) error {
 		if d.Amends() {
 			return r.amend(t, d, latency)
 		}
-		if t.mission != nil {
+		homebound := t.homebound()
+		if t.mission != nil && !homebound {
 			return fmt.Errorf("drone %s already has a mission", d.DroneID)
 		}
 		for _, id := range d.OrderIDs {
@@ -191,6 +193,10 @@ func (r *replay) assign(d domain.Decision, latency time.Duration) error {
 			Status: domain.MissionActive, StartTime: r.now, RouteRevision: 1,
 		}
 		r.flownKm += t.mission.PlannedKm()
+		if homebound { // it flies there instead of home
+			r.flownKm += (t.report.Position.DistanceMetres(d.Route[0].Position) - t.report.Position.DistanceMetres(r.homes[t.static.HomeDepotID])) / 1000
+			t.acked = false
+		}
 		for _, id := range d.OrderIDs {
 			order := r.orders[id]
 			order.Status, order.AssignedDroneID, order.AssignedMissionID = domain.OrderAssigned, d.DroneID, t.mission.ID
