@@ -130,8 +130,8 @@ func later(a, b time.Time) time.Time {
 
 func stopOf(w domain.Waypoint) solver.Stop {
 	kinds := map[domain.WaypointType]solver.StopKind{
-		domain.WaypointWarehousePickup: solver.WarehousePickup, domain.WaypointHospitalDelivery: solver.Delivery,
-		domain.WaypointDepotReturn: solver.DepotReturn,
+		domain.WaypointDepotStart: solver.DepotStart, domain.WaypointWarehousePickup: solver.WarehousePickup,
+		domain.WaypointHospitalDelivery: solver.Delivery, domain.WaypointDepotReturn: solver.DepotReturn,
 	}
 	return solver.Stop{Kind: kinds[w.Type], At: location(w.Position), OrderID: string(w.OrderID), WarehouseID: string(w.WarehouseID)}
 }

@@ -95,7 +95,7 @@ func (r *replay) amend(t *trackedDrone, d domain.Decision, latency time.Duration
 	}
 	if reason := policy.Reason(verdict.Entry.Reason); reason != "" {
 		if r.amends.Refused == nil {
-			r.amends.Refused = map[policy.Reason]int{}
+			r.amends.Refused = make(map[policy.Reason]int)
 		}
 		r.amends.Refused[reason]++
 		return nil
