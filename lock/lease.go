@@ -24,3 +24,22 @@ func ValidateTTL(ttl time.Duration) error {
 	}
 	return nil
 }
+
+// ValidateAcquire refuses an acquisition with an invalid key, TTL or lock id. It returns it
+// with the key in NFC and with an id: a new one if it had none.
+func ValidateAcquire(req AcquireRequest) (AcquireRequest, error) {
+	key, err := NormalizeKey(req.Key)
+	if err != nil {
+		return req, err
+	}
+	if err := ValidateTTL(req.TTL); err != nil {
+		return req, err
+	}
+	if req.LockID == "" {
+		req.LockID = NewLockID()
+	} else if err := ValidateLockID(req.LockID); err != nil {
+		return req, err
+	}
+	req.Key = key
+	return req, nil
+}

@@ -27,16 +27,12 @@ func (b *Backend) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.Ac
 	fail := func(err error) (lock.AcquireResult, error) {
 		return lock.AcquireResult{}, classify(ctx, err).At("acquire", req.Key, req.LockID)
 	}
-	at, err := b.locate(req.Key)
+	req, err := lock.ValidateAcquire(req)
 	if err != nil {
 		return fail(err)
 	}
-	if err := lock.ValidateTTL(req.TTL); err != nil {
-		return fail(err)
-	}
-	if req.LockID == "" {
-		req.LockID = lock.NewLockID()
-	} else if err := lock.ValidateLockID(req.LockID); err != nil {
+	at, err := b.locate(req.Key)
+	if err != nil {
 		return fail(err)
 	}
 	if ctx.Err() != nil {

@@ -90,22 +90,15 @@ func (b *Backend) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.Ac
 	fail := func(err error) (lock.AcquireResult, error) {
 		return lock.AcquireResult{}, named(err, "acquire", req.Key, req.LockID)
 	}
-	key, err := lock.NormalizeKey(req.Key)
+	req, err := lock.ValidateAcquire(req)
 	if err != nil {
-		return fail(err)
-	}
-	if err := lock.ValidateTTL(req.TTL); err != nil {
-		return fail(err)
-	}
-	if req.LockID == "" {
-		req.LockID = lock.NewLockID()
-	} else if err := lock.ValidateLockID(req.LockID); err != nil {
 		return fail(err)
 	}
 	if ctx.Err() != nil {
 		return fail(lock.AbortedBy(ctx))
 	}
 
+	key := req.Key
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.clock.Now()

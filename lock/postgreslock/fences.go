@@ -13,7 +13,10 @@ const errStandby safeText = "the server is a replica: use the primary's address"
 // HighestFence implements lock.FenceReader.
 func (b *Backend) HighestFence(ctx context.Context, key string) (lock.Fence, error) {
 	fail := func(err error) (lock.Fence, error) { return "", located(err, "highestFence", key, "") }
-	normal, err := storable(lock.NormalizeKey(key))
+	normal, err := lock.NormalizeKey(key)
+	if err == nil {
+		err = storable(normal)
+	}
 	if err == nil && ctx.Err() != nil {
 		err = lock.AbortedBy(ctx)
 	}

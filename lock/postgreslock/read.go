@@ -91,8 +91,8 @@ func (b *Backend) Lookup(ctx context.Context, q lock.Query) (*lock.Info, error) 
 func (b *Backend) LookupRaw(ctx context.Context, q lock.Query) (*lock.RawInfo, error) {
 	fail := func(err error) (*lock.RawInfo, error) { return nil, located(err, "lookup", q.Key, q.LockID) }
 	checked, err := lock.ValidateQuery(q)
-	if err == nil && checked.Key != "" {
-		_, err = storable(checked.Key, nil)
+	if err == nil {
+		err = storable(checked.Key)
 	}
 	if err == nil && ctx.Err() != nil {
 		err = lock.AbortedBy(ctx)
@@ -174,11 +174,11 @@ func (b *Backend) CheckClock(ctx context.Context) (lock.ClockReport, error) {
 }
 
 // storable refuses the one key that no text of Postgres can hold.
-func storable(key string, err error) (string, error) {
-	if err == nil && strings.ContainsRune(key, 0) {
-		err = lock.Invalid("key holds a NUL character, which Postgres cannot store; leave it out")
+func storable(key string) error {
+	if strings.ContainsRune(key, 0) {
+		return lock.Invalid("key holds a NUL character, which Postgres cannot store; leave it out")
 	}
-	return key, err
+	return nil
 }
 
 // located adds operation, key and id to an error of this package, all of which are

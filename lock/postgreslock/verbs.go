@@ -105,18 +105,14 @@ func (b *Backend) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.Ac
 	fail := func(err error) (lock.AcquireResult, error) {
 		return lock.AcquireResult{}, located(err, "acquire", req.Key, req.LockID)
 	}
-	key, err := storable(lock.NormalizeKey(req.Key))
+	req, err := lock.ValidateAcquire(req)
+	if err == nil {
+		err = storable(req.Key)
+	}
 	if err != nil {
 		return fail(err)
 	}
-	if err := lock.ValidateTTL(req.TTL); err != nil {
-		return fail(err)
-	}
-	if req.LockID == "" {
-		req.LockID = lock.NewLockID()
-	} else if err := lock.ValidateLockID(req.LockID); err != nil {
-		return fail(err)
-	}
+	key := req.Key
 	if ctx.Err() != nil {
 		return fail(lock.AbortedBy(ctx))
 	}
@@ -298,8 +294,8 @@ func isLost(ctx context.Context, err error) bool {
 // admit checks a reference, then the context. The key is nil if there is none.
 func admit(ctx context.Context, ref lock.Ref) (*string, error) {
 	ref, err := lock.ValidateRef(ref)
-	if err == nil && ref.Key != "" {
-		_, err = storable(ref.Key, nil)
+	if err == nil {
+		err = storable(ref.Key)
 	}
 	if err == nil && ctx.Err() != nil {
 		err = lock.AbortedBy(ctx)

@@ -22,20 +22,12 @@ func (b *Backend) Acquire(ctx context.Context, req lock.AcquireRequest) (lock.Ac
 	fail := func(err error) (lock.AcquireResult, error) {
 		return lock.AcquireResult{}, classify(ctx, err).At("acquire", req.Key, req.LockID)
 	}
-	key, err := lock.NormalizeKey(req.Key)
+	req, err := lock.ValidateAcquire(req)
 	if err != nil {
 		return fail(err)
 	}
-	a := acquisition{b: b, key: key, ttl: req.TTL, lockID: req.LockID}
-	if a.lockKey, err = b.lockKey(key); err != nil {
-		return fail(err)
-	}
-	if err := lock.ValidateTTL(req.TTL); err != nil {
-		return fail(err)
-	}
-	if a.lockID == "" {
-		a.lockID = lock.NewLockID()
-	} else if err := lock.ValidateLockID(a.lockID); err != nil {
+	a := acquisition{b: b, key: req.Key, ttl: req.TTL, lockID: req.LockID}
+	if a.lockKey, err = b.lockKey(a.key); err != nil {
 		return fail(err)
 	}
 	if ctx.Err() != nil {
