@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -354,6 +355,37 @@ func TestConsole_InABrowser(t *testing.T) {
 		js[any](t, ctx, `[...document.querySelector("#panel .lane").querySelectorAll(".refused")].at(-1).parentElement.dispatchEvent(new MouseEvent("click")), 1`)
 		await(t, ctx, `fleet.map.selected?.id === "REFUSED" && document.querySelector("#selected").textContent.includes("Refused2 order not pending, 1 stale fence")`)
 		js[any](t, ctx, `fleet.store.delete({kind: "cycle", id: "REFUSED"}), fleet.select(null), 1`)
+	})
+	t.Run("shows overlap and a stuck depot at a glance", func(t *testing.T) {
+		rows := js[[]string](t, ctx, `(() => {
+			const s = fleet.store, ago = (sec) => new Date(s.now() - sec * 1e3).toISOString(), c = [...s.all.cycle.values()][0];
+			s.upsert({kind: "depot", id: "STUCK", entity: {...[...s.all.depot.values()][0], id: "STUCK"}});
+			for (const [id, began, ended] of [["ONE", 300, 200], ["TWO", 250, 150], ["THREE", 140, 130]]) s.upsert({kind: "cycle", id, entity: {...c, id, depotId: "STUCK", startedAt: ago(began), endedAt: ago(ended)}});
+			s.upsert({kind: "alert", id: "A", entity: {id: "A", kind: "DEPOT_WITHOUT_CYCLES", entity: {kind: "depot", id: "STUCK"}, text: "stuck", acknowledged: null}});
+			document.querySelectorAll("#tabs button")[4].click();
+			const lane = document.querySelector("#panel .lane.stuck");
+			return [...lane.querySelectorAll("rect")].map((r) => r.getAttribute("y")).concat(lane.querySelector("p").textContent) })()`)
+		if len(rows) != 4 || rows[0] == rows[1] || rows[0] != rows[2] || !strings.HasPrefix(rows[3], "No cycle for 2\u00a0min while orders wait") {
+			t.Errorf("rows of the bars, and text: %q", rows)
+		}
+		js[any](t, ctx, `["ONE", "TWO", "THREE"].forEach((id) => fleet.store.delete({kind: "cycle", id})), fleet.store.delete({kind: "depot", id: "STUCK"}), fleet.store.delete({kind: "alert", id: "A"}), 1`)
+	})
+	t.Run("sounds on demand, once for each CRITICAL alert", func(t *testing.T) {
+		tones := js[[]int](t, ctx, `(() => {
+			let tones = 0;
+			const node = {gain: {}, frequency: {}, connect: (next) => next, start: () => tones++, stop() {}}, real = window.AudioContext;
+			window.AudioContext = class { currentTime = 0; createOscillator() { return node } createGain() { return node } close() {} };
+			const show = (id, kind) => { fleet.store.upsert({kind: "alert", id, entity: {id, kind, entity: {kind: "order", id: "none"}, text: id, acknowledged: null}}); fleet.select(null); return tones };
+			const silent = show("S1", "CRITICAL_LATE");
+			document.getElementById("sound").click();
+			const heard = [silent, show("S2", "CRITICAL_LATE"), show("S2", "CRITICAL_LATE"), show("S3", "GHOST")];
+			document.getElementById("sound").click();
+			window.AudioContext = real;
+			["S1", "S2", "S3"].forEach((id) => fleet.store.delete({kind: "alert", id}));
+			return [...heard, show("S4", "CRITICAL_LATE"), fleet.store.delete({kind: "alert", id: "S4"}) ?? 0] })()`)
+		if want := []int{0, 1, 1, 1, 1, 0}; !slices.Equal(tones, want) {
+			t.Errorf("tones after each alert: %v, want %v", tones, want)
+		}
 	})
 	t.Run("shows hostile text as text", func(t *testing.T) {
 		hostile := `<script>window.harmed = 1</script><img src=x onerror="window.harmed = 1">` + "\u202e" + strings.Repeat("W", 60)
