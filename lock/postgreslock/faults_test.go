@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -181,6 +182,22 @@ func TestBackend_NamesWhatIsUsedUp(t *testing.T) {
 	conn.Release()
 	if res := mustAcquire(t, direct, "k"); res.Fence != "000000000000001" {
 		t.Errorf("fence %s after calls that failed", res.Fence)
+	}
+}
+
+// Sessions that wait for no standby are told of, where there are standbys to wait for.
+func TestBackend_ReportsCommitsThatWaitForNoStandby(t *testing.T) {
+	needPostgres(t)
+	t.Parallel()
+	server := newCluster(shared.bin, "synchronous_standby_names=standby", "synchronous_commit=local")
+	t.Cleanup(server.remove)
+	pool := newPool(t, server.dsn("postgres"))
+	if err := Migrate(bg, pool, Config{}); err != nil {
+		t.Fatal(err)
+	}
+	warnings, err := newBackend(t, pool, Config{}).CheckDurability(bg)
+	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "synchronous_commit is local") {
+		t.Errorf("%q, %v", warnings, err)
 	}
 }
 

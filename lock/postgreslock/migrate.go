@@ -54,6 +54,7 @@ func (t tables) statements() statements {
 		counter: t.in("SELECT coalesce((SELECT fence FROM syncguard_fence_counters WHERE fence_key = 'fence:' || $1), 0), pg_is_in_recovery()"),
 		durability: t.in("SELECT current_setting('fsync')::BOOLEAN, current_setting('full_page_writes')::BOOLEAN, " +
 			"(SELECT count(*) FROM pg_stat_replication), current_setting('synchronous_standby_names'), " +
+			"current_setting('synchronous_commit') = 'local', " +
 			"EXISTS (SELECT FROM pg_class WHERE relpersistence = 'u' AND oid IN ('syncguard_locks'::regclass, 'syncguard_fence_counters'::regclass))"),
 		listen: t.in("LISTEN syncguard_locks"),
 		state: t.in("SELECT coalesce((SELECT fence FROM syncguard_fence_counters WHERE fence_key = 'fence:' || $1), 0), " +

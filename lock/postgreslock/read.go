@@ -193,10 +193,10 @@ func located(err error, op, key, lockID string) error {
 // CheckDurability returns what of the server's settings may let it lose commits, and so
 // issue a fence twice; nothing if all is well. Call it at start and log what it says.
 func (b *Backend) CheckDurability(ctx context.Context) (warnings []string, err error) {
-	var fsync, fullPages, unlogged bool
+	var fsync, fullPages, local, unlogged bool
 	var standbys int
 	var sync string
-	err = b.pool.QueryRow(ctx, b.sql.durability).Scan(&fsync, &fullPages, &standbys, &sync, &unlogged)
+	err = b.pool.QueryRow(ctx, b.sql.durability).Scan(&fsync, &fullPages, &standbys, &sync, &local, &unlogged)
 	if err != nil {
 		return nil, classify(ctx, err).At("checkDurability", "", "")
 	}
@@ -208,6 +208,7 @@ func (b *Backend) CheckDurability(ctx context.Context) (warnings []string, err e
 		{!fullPages, "full_page_writes is off: a crash of the machine may damage locks and fences; set full_page_writes = on"},
 		{unlogged, "a table of the lock is UNLOGGED: a crash empties it and fences start again; ALTER TABLE ... SET LOGGED"},
 		{standbys > 0 && sync == "", "standbys are asynchronous: one that is promoted may lack the last fences; set synchronous_standby_names"},
+		{sync != "" && local, "synchronous_commit is local: a standby that is promoted may lack the last fences; set synchronous_commit = on"},
 	} {
 		if row.bad {
 			warnings = append(warnings, row.text)
