@@ -50,6 +50,9 @@ func TestJudge_IsFairAndDeterministic(t *testing.T) {
 	c := &command{Simulated: 10 * time.Minute, Drones: 12, OrdersPerMinute: 3, Iterations: 20, judgeFlags: judgeFlags{
 		Set: "tuning", Judged: "planner", Cities: []string{"lyon"}, Runs: 2, BoundSteps: 50, Shock: 8, Failures: 6, FailedFor: time.Hour, Parallel: 2,
 	}}
+	if testing.Short() {
+		c.Runs = 1
+	}
 	cells, err := c.cells(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +81,7 @@ func TestJudge_IsFairAndDeterministic(t *testing.T) {
 	if err := writeRuns(&out, first); err != nil {
 		t.Fatal(err)
 	}
-	if rows, err := csv.NewReader(&out).ReadAll(); err != nil || len(rows) != 1+2*len(rivals) {
+	if rows, err := csv.NewReader(&out).ReadAll(); err != nil || len(rows) != 1+c.Runs*len(rivals) {
 		t.Errorf("%d rows, %v", len(rows), err)
 	}
 	list := c.comparisons(cells, first)

@@ -12,6 +12,9 @@ import (
 // F-AMD-01 F-AMD-02: what the planner decides about missions under way is accepted by the
 // rules of production and flown by the drones, and it brings more CRITICAL orders in time.
 func TestRun_AmendsMissionsUnderWay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; run without -short")
+	}
 	s := plannersim.Scenario{PerMinute: 5, Seed: 3, Duration: 50 * time.Minute, Drones: 20}
 	without := run(t, s, solver.SISR)
 	s.Amend = true

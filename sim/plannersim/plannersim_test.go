@@ -103,6 +103,9 @@ func TestPlanner_LeadsWithDronesAwayFromTheDepot(t *testing.T) {
 }
 
 func TestRun_IsDeterministic(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; run without -short")
+	}
 	s := plannersim.Scenario{Duration: 40 * time.Minute, PerMinute: 6, Burst: 2, Seed: 3, Away: 0.3}
 	a, b := run(t, s, solver.SISR), run(t, s, solver.SISR)
 	a.Slowest, b.Slowest = 0, 0

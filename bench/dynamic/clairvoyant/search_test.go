@@ -75,6 +75,9 @@ func replayed(t *testing.T, p *problem, sol *solution) map[int]bool {
 }
 
 func TestSearch_EverySolutionCanBeFlown(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; run without -short")
+	}
 	for name, scenario := range map[string]plannersim.Scenario{
 		"paris": {Duration: 40 * time.Minute, Drones: 12, PerMinute: 5, Seed: 3},
 		"city":  {Duration: 40 * time.Minute, Drones: 12, PerMinute: 5, Seed: 3, World: plannersim.City},
