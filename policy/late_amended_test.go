@@ -29,7 +29,7 @@ var amendedFlightGenerator = rapid.Custom(func(t *rapid.T) amendedFlight {
 	}
 	f.decision = plan("X", "D1", ids...)
 	f.decision.Route[2].Position = domain.Position{Lat: 48.83, Lon: 2.34} // far enough to turn before it
-	kept := rapid.IntRange(1, 3).Draw(t, "stops kept") // the depot, and up to both pickups
+	kept := rapid.IntRange(1, 3).Draw(t, "stops kept")                    // the depot, and up to both pickups
 	f.amendment = f.decision
 	f.amendment.ID, f.amendment.AmendsMissionID, f.amendment.AmendsRevision = "Y", "M-X", 1
 	f.amendment.PayloadHash = "another"
