@@ -299,7 +299,8 @@ func takenAgain(ops []porcupine.Operation) (more []porcupine.Operation) {
 }
 
 // explain lists, for each key that cannot be explained wholly, the last calls of
-// the longest explanation and the first it leaves out.
+// the longest explanation that may have changed something, its last ones, and the first that
+// it leaves out.
 func explain(ops []porcupine.Operation, info porcupine.LinearizationInfo) string {
 	const context = 6
 	var text strings.Builder
@@ -314,20 +315,27 @@ func explain(ops []porcupine.Operation, info porcupine.LinearizationInfo) string
 		if len(longest) == len(all) {
 			continue
 		}
-		fmt.Fprintf(&text, "%d of %d calls explained; the last:\n", len(longest), len(all))
 		explained := make(map[input]bool)
-		for j, op := range longest {
+		var effective []porcupine.Operation
+		for _, op := range longest {
 			explained[op.Input.(input)] = true
-			if j >= len(longest)-context {
+			if out := op.Output.(output); out.ok || out.unknown {
+				effective = append(effective, op)
+			}
+		}
+		list := func(ops []porcupine.Operation) {
+			for _, op := range ops {
 				fmt.Fprintf(&text, "  %d: %+v -> %+v\n", op.ClientId, op.Input, op.Output)
 			}
 		}
+		fmt.Fprintf(&text, "%d of %d calls explained; the last that may have changed something:\n", len(longest), len(all))
+		list(effective[max(0, len(effective)-context):])
+		fmt.Fprintf(&text, "the last:\n")
+		list(longest[max(0, len(longest)-context):])
 		left := slices.DeleteFunc(slices.Clone(all), func(op porcupine.Operation) bool { return explained[op.Input.(input)] })
 		slices.SortFunc(left, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
 		fmt.Fprintf(&text, "not explained:\n")
-		for _, op := range left[:min(context, len(left))] {
-			fmt.Fprintf(&text, "  %d: %+v -> %+v\n", op.ClientId, op.Input, op.Output)
-		}
+		list(left[:min(context, len(left))])
 	}
 	return text.String()
 }
