@@ -86,6 +86,7 @@ func foretell(f domain.Flight, now time.Time, params solver.Params, turn time.Du
 	g.Orders, g.OrdersDelivered = ordersAhead(f, g.Stops)
 	ready := commit(&g, now, params, turn)
 	if isHomebound(f) {
+		g.StopsBehind, g.OrdersDelivered = 0, 0 // of the next mission
 		ready = len(g.Stops) == 1 && flightTime(&drone, metres(drone.At, g.Stops[0].At)) > landingMargin
 	}
 	return g, ready && knowsOrders(g)

@@ -113,8 +113,49 @@ func TestPlanner_KeepsTheStopThatADroneCannotTurnFrom(t *testing.T) {
 	}
 }
 
-// A CRITICAL parcel aboard is never made late, not even for another CRITICAL order: with
-// 8:25 min left for 7 km, there is no time to fetch anything first.
+// homebound is flying with its mission COMPLETED, after as many deliveries as a mission can have.
+func (w *town) homebound(seenAt float64) domain.Flight {
+	f := w.flying(seenAt, domain.PriorityStandard, time.Hour)
+	f.Mission.Status, f.Mission.ReachedStops, f.Orders = domain.MissionCompleted, 3, nil
+	for len(f.Mission.OrderIDs) < 64 {
+		f.Mission.OrderIDs = append(f.Mission.OrderIDs, "DELIVERED")
+	}
+	return f
+}
+
+// F-DEC-02: a drone on its way home takes a CRITICAL order as its next mission. What can wait
+// for a charged drone does, and a drone that is about to land is left alone.
+func TestPlanner_GivesDronesOnTheirWayHomeCriticalOrders(t *testing.T) {
+	for _, row := range []struct {
+		name     string
+		seenAt   float64
+		priority domain.Priority
+		want     []string
+	}{
+		{"a CRITICAL order", 4, domain.PriorityCritical, []string{"WAREHOUSE_PICKUP WANTED", "HOSPITAL_DELIVERY WANTED", "DEPOT_RETURN "}},
+		{"one that can wait", 4, domain.PriorityHigh, nil},
+		{"ten seconds before it lands", 0.13, domain.PriorityCritical, nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newTown(0)
+			w.order("WANTED", row.priority, north(3, 1), 0)
+			_, decisions := w.planFlights(t, w.homebound(row.seenAt))
+			var got []string
+			for _, d := range decisions {
+				if d.Amends() || !slices.Equal(d.OrderIDs, []domain.OrderID{"WANTED"}) {
+					t.Errorf("%+v", d)
+				}
+				got = stops(d.Route)
+			}
+			if !slices.Equal(got, row.want) {
+				t.Errorf("route %q, want %q", got, row.want)
+			}
+		})
+	}
+}
+
+// A CRITICAL parcel aboard is never made late, not even for another CRITICAL order: 7 km in
+// 8 min 25 s leave no time for a detour.
 func TestPlanner_NeverMakesACriticalParcelLate(t *testing.T) {
 	w := newTown(0)
 	w.warehouse = north(3, 2)
