@@ -84,16 +84,11 @@ func (l ledger) forget(before time.Time, shown map[domain.CycleID]domain.Cycle) 
 	}
 }
 
-// followDecisions has cycles shown with what came of their decisions. It starts again when
-// it has followed for long.
+// followDecisions has cycles shown with what came of their decisions.
 func (s *session) followDecisions(ctx context.Context) error {
-	limited, stop := context.WithTimeout(ctx, eventsFor)
-	defer stop()
-	err := s.cfg.Store.FollowDecisions(limited, s.cfg.Now().Add(-decisionsBefore), s.sawDecisions)
-	if limited.Err() != nil {
-		return nil
-	}
-	return err
+	return forAWhile(ctx, func(ctx context.Context) error {
+		return s.cfg.Store.FollowDecisions(ctx, s.cfg.Now().Add(-decisionsBefore), s.sawDecisions)
+	})
 }
 
 func (s *session) sawDecisions(sight firestoretx.Sight[domain.LedgerEntry]) {

@@ -331,16 +331,21 @@ func (s *session) recountWaits() {
 	}
 }
 
-// followEvents has drones read again whose state changed. It starts again when it has
-// followed for long.
+// followEvents has drones read again whose state changed.
 func (s *session) followEvents(ctx context.Context) error {
+	return forAWhile(ctx, func(ctx context.Context) error {
+		return s.cfg.Store.FollowEvents(ctx, s.cfg.Now().Add(-eventsBefore), s.sawEvents)
+	})
+}
+
+// forAWhile follows for eventsFor at most, which is no error: the caller starts again.
+func forAWhile(ctx context.Context, follow func(context.Context) error) error {
 	limited, stop := context.WithTimeout(ctx, eventsFor)
 	defer stop()
-	err := s.cfg.Store.FollowEvents(limited, s.cfg.Now().Add(-eventsBefore), s.sawEvents)
-	if limited.Err() != nil {
-		return nil
+	if err := follow(limited); limited.Err() == nil {
+		return err
 	}
-	return err
+	return nil
 }
 
 func (s *session) sawEvents(sight firestoretx.Sight[domain.Event]) {
