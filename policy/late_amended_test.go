@@ -108,24 +108,12 @@ func changedRoute(t *rapid.T, d domain.Decision, kept int) (ids []domain.OrderID
 
 // fly is flight.fly with the amendment, and tells what became of that.
 func (f amendedFlight) fly(r rules, reports []travelled) (w *world, outcome string) {
-	w = newWorld(r)
-	w.with(readyDrone("D1"))
-	for _, o := range f.orders {
-		w.with(o)
-	}
-	w.expectOutcome(f.decision, applied)
-	reports = slices.Clone(reports)
-	slices.SortStableFunc(reports, func(a, b travelled) int { return a.arrives.Compare(b.arrives) })
-	for _, t := range reports {
-		if outcome == "" && t.arrives.After(f.decided) {
+	w = f.flyWith(r, reports, func(w *world, next time.Time) {
+		if outcome == "" && next.After(f.decided) {
 			w.now = f.decided
 			outcome = w.decide(f.amendment)
 		}
-		w.now = t.arrives
-		_ = w.report(t.Telemetry) // stale or not
-	}
-	w.now = w.now.Add(time.Minute)
-	w.sweep()
+	})
 	return w, outcome
 }
 

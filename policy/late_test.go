@@ -378,6 +378,11 @@ var flightGenerator = rapid.Custom(func(t *rapid.T) flight {
 
 // fly sets up the flight in a world and delivers its reports in their order of arrival.
 func (f flight) fly(r rules, reports []travelled) *world {
+	return f.flyWith(r, reports, func(*world, time.Time) {})
+}
+
+// flyWith is fly with something done before each report arrives.
+func (f flight) flyWith(r rules, reports []travelled, before func(w *world, next time.Time)) *world {
 	w := newWorld(r)
 	w.with(readyDrone("D1"))
 	for _, o := range f.orders {
@@ -387,6 +392,7 @@ func (f flight) fly(r rules, reports []travelled) *world {
 	reports = slices.Clone(reports)
 	slices.SortStableFunc(reports, func(a, b travelled) int { return a.arrives.Compare(b.arrives) })
 	for _, t := range reports {
+		before(w, t.arrives)
 		w.now = t.arrives
 		_ = w.report(t.Telemetry) // stale or not
 	}
