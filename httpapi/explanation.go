@@ -13,8 +13,8 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// How an explanation plans: on one core for a moment, one explanation at a time, so that it does not keep the
-// State Manager from its messages. Depots form areas as optimizers form them by default.
+// How an explanation plans: on one core, for a moment, and one at a time, so that the State
+// Manager's messages do not wait for it. Depots form areas as they do by default in optimizers.
 const (
 	explainLimit      = 300 * time.Millisecond
 	explainAreaRadius = 10

@@ -114,7 +114,8 @@ type explainer struct {
 
 // Explain says why an order of the moment waits, or is late: what a cycle would plan at
 // the snapshot's read time, which drones were nearest and what each lacked, and whom it
-// would have cost to serve the order. It plans up to three times.
+// would have cost to serve the order. It plans up to three times, with idle drones only: it
+// changes no mission under way, as a cycle may.
 func Explain(ctx context.Context, cfg Config, clock func() time.Time, m Moment, id domain.OrderID, what WhatIf) (Explanation, error) {
 	at := slices.IndexFunc(m.Snapshot.Orders, func(o domain.Order) bool { return o.ID == id })
 	if at < 0 {
@@ -292,8 +293,8 @@ func listed(ids []string) string {
 }
 
 // candidate is what a drone lacks for a flight of its own with the order. A busy drone
-// begins at its depot, when it has flown its route, with the charge that it then has. No
-// drone can if there is no source of the parcel.
+// begins at its depot, when it has flown its route, with the charge that it then has. It
+// returns false if nothing can supply the parcel.
 func (x explainer) candidate(f directFlights, r *request, d domain.Drone, m *domain.Mission, free bool) (Candidate, bool) {
 	drone := dronesOf([]domain.Drone{d})[0]
 	c := Candidate{DroneID: d.ID, Doing: string(d.Status), Lacks: []string{}}

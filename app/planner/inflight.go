@@ -12,8 +12,8 @@ import (
 	"github.com/dronefleet/dronefleet/solver/model"
 )
 
-// How much an amendment must gain, in a drone's time: turning a drone around for seconds
-// is not worth the messages, nor the risk that it does not hear of it.
+// How much of a drone's time an amendment must save. Saving a few seconds is not worth the
+// messages, or the risk that the drone misses the command.
 const (
 	criticalGain = time.Minute
 	otherGain    = 2 * time.Minute

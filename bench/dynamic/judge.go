@@ -346,7 +346,7 @@ func (c *command) printJudgement(cells []cell, runs []judgedRun) {
 		fmt.Fprintf(out, "%g drones an hour fall out %s\n", c.judgeFlags.Failures, lasting)
 	}
 	fmt.Fprintf(out, "Columns by priority: orders in time, in percent, mean of the runs; then %s minus the rival, in points: mean, half of its 95 %% interval (Student), wins-losses.\n", c.Judged)
-	fmt.Fprintf(out, "of rival: CRITICAL orders in time of %s, in percent of the rival's. The clairvoyant search took at most %d steps; it is no proven bound.\n", c.Judged, c.BoundSteps)
+	fmt.Fprintf(out, "of rival: how many CRITICAL orders %s delivers in time, in percent of what the rival does. The clairvoyant search takes at most %d steps; it is not a proven bound.\n", c.Judged, c.BoundSteps)
 	last := ""
 	for _, r := range c.comparisons(cells, runs) {
 		if r.Cell != last {

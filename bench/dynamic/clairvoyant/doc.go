@@ -7,7 +7,9 @@
 // parcel is picked up before its order was created, drones fly one trip after the other,
 // with the charge, payload and flight time that they have. A drone lands at its own depot.
 //
-// The result is what a large neighbourhood search finds in a stated number of steps. It is
-// no proven bound: a longer search may find more. It must never import the planner that is
-// judged, nor be imported by production code. It fails only when its context ends.
+// The result is what a large neighbourhood search finds in a given number of steps. It is not
+// a proven bound: a longer search may find more.
+//
+// The package must never import the planner that it is compared with, and production code must never
+// import it. The only error is that of a context that ends.
 package clairvoyant

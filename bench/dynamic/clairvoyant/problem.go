@@ -218,7 +218,7 @@ func (p *problem) extend(d *drone, s *schedule, k int, rest []trip) *schedule {
 // as given.
 func (p *problem) fits(d *drone, s *schedule, k int, landed ready) bool {
 	for ; k < len(s.trips); k++ {
-		// A landing that is no later and no emptier changes nothing.
+		// Landing as early and as full as before leaves the later trips as they are.
 		if b := s.begins[k]; landed.at <= b.at && landed.battery >= b.battery {
 			return true
 		}
