@@ -153,6 +153,9 @@ func (c *command) judge(ctx context.Context) error {
 	return nil
 }
 
+// progressLines is how many lines the progress of judged runs takes at most.
+const progressLines = 20
+
 // judgeAll runs every rival in every cell with every seed. It lists the runs by cell, seed
 // and rival.
 func (c *command) judgeAll(ctx context.Context, cells []cell) ([]judgedRun, error) {
@@ -166,10 +169,11 @@ func (c *command) judgeAll(ctx context.Context, cells []cell) ([]judgedRun, erro
 		if runs[i], err = c.judgeOne(ctx, in, seed, v); err != nil {
 			return fmt.Errorf("%s, %s, seed %d: %w", v.name, in, seed, err)
 		}
-		fmt.Fprintf(os.Stderr, "\r%d of %d runs", done.Add(1), len(runs))
+		if n := int(done.Add(1)); n*progressLines/len(runs) > (n-1)*progressLines/len(runs) {
+			fmt.Fprintf(os.Stderr, "%d of %d runs\n", n, len(runs))
+		}
 		return nil
 	})
-	fmt.Fprintln(os.Stderr)
 	return runs, err
 }
 
