@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"cloud.google.com/go/firestore"
+	"google.golang.org/grpc/codes"
 
 	"github.com/dronefleet/dronefleet/domain"
 )
@@ -37,8 +38,17 @@ func list[T any](ctx context.Context, s *Store, collection string, page Page, de
 var errFull = errors.New("the page is full")
 
 // listUntil is list with a page that also ends after the first entity for which full is
-// true.
+// true. A page whose connection breaks is read again, once: Google's emulator breaks one on
+// which it is not done sending when a large page has ended early.
 func listUntil[T any](ctx context.Context, s *Store, collection string, page Page, decode func(*firestore.DocumentSnapshot) (T, error), full func(T) bool, conditions ...condition) (Listing[T], error) {
+	listing, err := readPage(ctx, s, collection, page, decode, full, conditions)
+	if st, ok := statusOf(err); ok && st.Code() == codes.Unavailable {
+		listing, err = readPage(ctx, s, collection, page, decode, full, conditions)
+	}
+	return listing, err
+}
+
+func readPage[T any](ctx context.Context, s *Store, collection string, page Page, decode func(*firestore.DocumentSnapshot) (T, error), full func(T) bool, conditions []condition) (Listing[T], error) {
 	q := s.client.Collection(collection).Query
 	for _, c := range conditions {
 		if c.value != "" {
