@@ -280,19 +280,25 @@ func (r *Recorder) Check(timeout time.Duration) (Verdict, string) {
 }
 
 // takenAgain returns what acquisitions did beside what they answered: one whose reply was
-// lost, and whose lease an operator broke before it asked again, has taken the lock twice.
+// lost, and whose lease an operator broke before it asked again, has taken the lock twice,
+// or found it taken by another.
 func takenAgain(ops []porcupine.Operation) (more []porcupine.Operation) {
-	acquired := make(map[int64]porcupine.Operation)
+	acquired := make(map[int64][]porcupine.Operation) // several if the helper tried again
 	for _, op := range ops {
-		if op.Input.(input).kind == Acquire {
-			acquired[op.Input.(input).id] = op
+		if in := op.Input.(input); in.kind == Acquire {
+			acquired[in.id] = append(acquired[in.id], op)
 		}
 	}
 	for _, op := range ops {
 		in := op.Input.(input)
-		if was, ok := acquired[in.id]; ok && in.kind == Break && in.called < was.Return {
-			was.Output = output{unknown: true}
-			more = append(more, was)
+		if in.kind != Break {
+			continue
+		}
+		for _, was := range acquired[in.id] {
+			if was.Call < op.Return && op.Call < was.Return {
+				was.Output = output{unknown: true}
+				more = append(more, was)
+			}
 		}
 	}
 	return more

@@ -165,6 +165,26 @@ func TestCheck_AllowsAFencePerTry(t *testing.T) {
 	}
 }
 
+// B-05: an acquisition whose first reply is lost, and whose lease an operator breaks before it
+// asks again, finds the lock taken by another, and may then be tried anew. An operator that
+// came after its answer explains nothing.
+func TestCheck_AllowsABrokenAcquisitionToBeRefused(t *testing.T) {
+	for brokenAt, want := range map[int64]Verdict{10: Linearizable, 60: Violated} {
+		r := NewRecorder()
+		call := func(kind Kind, lockID string, called, returned int64, out output) {
+			r.add(0, input{kind: kind, key: "key", lockID: lockID, ttl: 1000, called: called, returned: returned}, out)
+		}
+		call(Acquire, "a", 0, 50, output{})
+		call(Break, "a", brokenAt, brokenAt+5, output{ok: true})
+		call(Acquire, "b", 20, 25, output{ok: true, fence: 2, until: 1000, ends: 1000})
+		call(Acquire, "a", 70, 75, output{})
+		call(Acquire, "a", 80, 85, output{})
+		if got, why := r.Check(time.Minute); got != want {
+			t.Errorf("broken at %d: %s, want %s\n%s", brokenAt, got, want, why)
+		}
+	}
+}
+
 // slow is a lock service that takes its time and then grants a fence.
 type slow struct {
 	lock.Backend // nothing else is called
