@@ -156,7 +156,8 @@ func (c *Client) Release(ctx context.Context, ref lock.Ref) (lock.ReleaseResult,
 }
 
 // Extend records and makes a call. One that was sent twice may have taken effect twice,
-// the second time on the lease that the first made longer, or found it over by then.
+// the second time on the lease that the first made longer, or found it over by then. The
+// sending that was not answered may even take effect after the call returned.
 func (c *Client) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (lock.ExtendResult, error) {
 	called := time.Since(c.Recorder.start)
 	res, err := c.Backend.Extend(ctx, ref, ttl)
@@ -167,11 +168,10 @@ func (c *Client) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (l
 	if c.ExtendTime != nil {
 		in.time = *c.ExtendTime
 	}
-	outs := []output{{ok: res.OK, unknown: err != nil, until: c.trueTime(res.Deadline), ends: c.sinceStart(res.ExpiresAtMs)}}
+	c.record(in, called, output{ok: res.OK, unknown: err != nil, until: c.trueTime(res.Deadline), ends: c.sinceStart(res.ExpiresAtMs)})
 	if res.Repeated {
-		outs = append(outs, output{unknown: true})
+		c.settling.Go(func() { c.record(in, called, output{unknown: true}) })
 	}
-	c.record(in, called, outs...)
 	return res, err
 }
 

@@ -267,11 +267,58 @@ func TestCheck_AllowsARepeatedExtensionTwoEnds(t *testing.T) {
 				if res, err := c.Extend(t.Context(), ref, ttl); err != nil || res.OK != (pause < life) {
 					t.Fatal(res, err)
 				}
+				c.settling.Wait()
 				if got, why := recorder.Check(time.Minute); got != want {
 					t.Errorf("repeated %t, %s: %s, want %s\n%s", repeated, pause, got, want, why)
 				}
 			})
 		}
+	}
+}
+
+// late is a lock service that executes an extension once more, some time after its answer.
+type late struct {
+	lock.Backend
+	pause time.Duration
+}
+
+func (s late) Extend(ctx context.Context, ref lock.Ref, ttl time.Duration) (lock.ExtendResult, error) {
+	time.AfterFunc(s.pause, func() { _, _ = s.Backend.Extend(context.WithoutCancel(ctx), ref, ttl) })
+	res, err := s.Backend.Extend(ctx, ref, ttl)
+	res.Repeated = true
+	return res, err
+}
+
+// B-05: of an extension that was sent twice the first sending may arrive last, after the
+// answer to the second. The lease then ends later than its holder was told; nothing may
+// take effect once the way to the server has settled.
+func TestCheck_AllowsARepeatedExtensionToArriveLate(t *testing.T) {
+	const ttl = 100 * time.Millisecond
+	const pause = ttl / 2
+	for settles, want := range map[time.Duration]Verdict{pause: Linearizable, 0: Violated} {
+		synctest.Test(t, func(t *testing.T) {
+			memory, recorder := memlock.New(), NewRecorder()
+			c := &Client{Backend: late{memory, pause}, Recorder: recorder, Time: lockspec.ServerTime, Settle: func() error {
+				time.Sleep(settles)
+				return nil
+			}}
+			other := &Client{Backend: memory, Recorder: recorder, ID: 1, Time: lockspec.ServerTime}
+			ref := lock.Ref{Key: "key", LockID: lock.NewLockID()}
+			if res, err := c.Acquire(t.Context(), lock.AcquireRequest{Key: ref.Key, LockID: ref.LockID, TTL: ttl}); err != nil || !res.OK {
+				t.Fatal(res, err)
+			}
+			if res, err := c.Extend(t.Context(), ref, ttl); err != nil || !res.OK {
+				t.Fatal(res, err)
+			}
+			time.Sleep(ttl + lock.Tolerance + pause/2)
+			if res, err := other.Acquire(t.Context(), lock.AcquireRequest{Key: ref.Key, LockID: lock.NewLockID(), TTL: ttl}); err != nil || res.OK {
+				t.Fatal(res, err)
+			}
+			c.settling.Wait()
+			if got, why := recorder.Check(time.Minute); got != want {
+				t.Errorf("settles after %s: %s, want %s\n%s", settles, got, want, why)
+			}
+		})
 	}
 }
 

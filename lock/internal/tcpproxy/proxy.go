@@ -123,18 +123,19 @@ func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for l := range p.links {
-		p.drain(l)
-		_ = l.client.Close() // ends its goroutines
+		p.hangUp(l)
 	}
 }
 
-// drain makes Settle wait for a link, once. What was read before its client was cut off
-// may still be on its way to the server. The mutex is held.
-func (p *Proxy) drain(l *link) {
+// hangUp ends a link's client, which ends the link's goroutines. Settle waits for the link
+// from now on, before the client can notice: what was read from it may still be on its way
+// to the server. The mutex is held.
+func (p *Proxy) hangUp(l *link) {
 	if !l.ended {
 		l.ended = true
 		p.draining++
 	}
+	_ = l.client.Close()
 }
 
 // Refuse breaks all connections, and every further one until Clear.
@@ -192,13 +193,12 @@ func (p *Proxy) connect(client net.Conn) {
 	replies := make(chan struct{})
 	p.running.Go(func() {
 		defer close(replies)
-		l.passReplies()
+		p.passReplies(l)
 	})
 	p.passRequests(l)
-	_ = client.Close()
 	p.mu.Lock()
 	delete(p.links, l)
-	p.drain(l)
+	p.hangUp(l)
 	p.mu.Unlock()
 	// The server ends the connection when it is done with what it got.
 	_ = server.(*net.TCPConn).CloseWrite()
@@ -249,12 +249,14 @@ func (p *Proxy) passRequests(l *link) {
 
 // passReplies forwards what the server sends until it ends the connection. It reads on
 // when the client is gone.
-func (l *link) passReplies() {
+func (p *Proxy) passReplies(l *link) {
 	buffer := make([]byte, 1<<16)
 	for {
 		n, err := l.server.Read(buffer)
 		if err != nil {
-			_ = l.client.Close()
+			p.mu.Lock()
+			p.hangUp(l)
+			p.mu.Unlock()
 			return
 		}
 		l.mu.Lock()
@@ -262,7 +264,9 @@ func (l *link) passReplies() {
 		l.mu.Unlock()
 		switch {
 		case mute.CutAfter:
-			_ = l.client.Close()
+			p.mu.Lock()
+			p.hangUp(l)
+			p.mu.Unlock()
 		case mute.HoldReply:
 		default:
 			_, _ = l.client.Write(buffer[:n]) // if it is gone, reading its requests has ended too
