@@ -5,6 +5,7 @@ import (
 
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/internal/pairs"
+	"github.com/dronefleet/dronefleet/lock/locktest/storeserver"
 )
 
 // BenchmarkPair is an acquisition and its release on one connection, uncontended, beside
@@ -12,9 +13,8 @@ import (
 func BenchmarkPair(b *testing.B) {
 	needPostgres(b)
 	for _, fsync := range []string{"on", "off"} {
-		server := newCluster(shared.bin, "fsync="+fsync)
-		b.Cleanup(server.remove)
-		pool := newPool(b, server.dsn("postgres")+" pool_max_conns=1")
+		server := storeserver.Postgres(b, "fsync="+fsync)
+		pool := newPool(b, server.URL+"?pool_max_conns=1")
 		if err := Migrate(bg, pool, Config{}); err != nil {
 			b.Fatal(err)
 		}

@@ -15,7 +15,7 @@ func TestBackend_KeepsTheContract(t *testing.T) {
 	for _, isolation := range []string{"read committed", "repeatable read", "serializable"} {
 		t.Run(isolation, func(t *testing.T) {
 			t.Parallel()
-			cfg, err := pgxpool.ParseConfig(shared.database(t))
+			cfg, err := pgxpool.ParseConfig(database(t))
 			if err != nil {
 				t.Fatal(err)
 			}

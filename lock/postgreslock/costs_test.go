@@ -24,7 +24,7 @@ func (q *queries) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndDat
 // Each verb is one statement.
 func TestBackend_NeedsOneStatementForAVerb(t *testing.T) {
 	needPostgres(t)
-	cfg, err := pgxpool.ParseConfig(shared.database(t))
+	cfg, err := pgxpool.ParseConfig(database(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,5 @@ import "testing"
 // it.
 func NewDatabase(tb testing.TB) string {
 	tb.Helper()
-	needPostgres(tb)
-	return shared.database(tb)
+	return database(tb)
 }

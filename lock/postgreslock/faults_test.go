@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -16,13 +14,14 @@ import (
 
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/internal/tcpproxy"
+	"github.com/dronefleet/dronefleet/lock/locktest/storeserver"
 )
 
 // proxied makes a backend whose requests pass a proxy, and one whose requests do not.
 func proxied(t *testing.T) (b, direct *Backend, proxy *tcpproxy.Proxy) {
 	t.Helper()
 	direct, pool := fresh(t)
-	proxy, err := tcpproxy.Start(net.JoinHostPort("127.0.0.1", strconv.Itoa(shared.port)))
+	proxy, err := tcpproxy.Start(shared.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,9 +188,8 @@ func TestBackend_NamesWhatIsUsedUp(t *testing.T) {
 func TestBackend_ReportsCommitsThatWaitForNoStandby(t *testing.T) {
 	needPostgres(t)
 	t.Parallel()
-	server := newCluster(shared.bin, "synchronous_standby_names=standby", "synchronous_commit=local")
-	t.Cleanup(server.remove)
-	pool := newPool(t, server.dsn("postgres"))
+	server := storeserver.Postgres(t, "synchronous_standby_names=standby", "synchronous_commit=local")
+	pool := newPool(t, server.URL)
 	if err := Migrate(bg, pool, Config{}); err != nil {
 		t.Fatal(err)
 	}
@@ -206,20 +204,19 @@ func TestBackend_ReportsCommitsThatWaitForNoStandby(t *testing.T) {
 func TestBackend_SurvivesACrashOfTheServer(t *testing.T) {
 	needPostgres(t)
 	t.Parallel()
-	server := newCluster(shared.bin, "wal_writer_delay=10s", "synchronous_commit=off")
-	t.Cleanup(server.remove)
-	pool := newPool(t, server.dsn("postgres"))
+	server := storeserver.Postgres(t, "wal_writer_delay=10s", "synchronous_commit=off")
+	pool := newPool(t, server.URL)
 	if err := Migrate(bg, pool, Config{}); err != nil {
 		t.Fatal(err)
 	}
 	b := newBackend(t, pool, Config{})
 	mustRelease(t, b, lock.Ref{Key: "k", LockID: mustAcquire(t, b, "k").LockID})
 	held := mustAcquire(t, b, "held")
-	server.stop(syscall.SIGKILL)
+	server.Kill()
 	if res, err := b.Acquire(bg, lock.AcquireRequest{Key: "k", TTL: ttl}); !errors.Is(err, lock.ErrServiceUnavailable) {
 		t.Errorf("without a server: %+v, %v", res, err)
 	}
-	server.start()
+	server.Restart()
 	if locked, err := b.IsLocked(bg, "held"); !locked || err != nil {
 		t.Errorf("held %t, %v", locked, err)
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
@@ -15,41 +13,38 @@ import (
 	"github.com/dronefleet/dronefleet/lock/internal/history"
 	"github.com/dronefleet/dronefleet/lock/internal/tcpproxy"
 	"github.com/dronefleet/dronefleet/lock/lockspec"
+	"github.com/dronefleet/dronefleet/lock/locktest/storeserver"
 )
 
 // B-05, L-TST-02: clients die, are paused, lose replies and are broken, while the server
 // is killed and recovers. Where its clock stands does not matter.
 func TestBackend_HistoriesUnderFaults(t *testing.T) {
-	needPostgres(t)
-	for name, ahead := range map[string]time.Duration{
-		"fsync": 0, "no fsync": 0, // for long trials: a process that is killed loses nothing without it
-		"server an hour ahead": time.Hour, "server an hour behind": -time.Hour,
+	for name, row := range map[string]struct {
+		ahead time.Duration
+		fsync string
+	}{
+		"fsync":                 {0, "on"},
+		"no fsync":              {0, "off"}, // for long trials: a process that is killed loses nothing without it
+		"server an hour ahead":  {time.Hour, "off"},
+		"server an hour behind": {-time.Hour, "off"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			trial := history.Trial{Store: history.Store{Time: lockspec.ServerTime}}
-			server := shared
-			if ahead != 0 {
-				trial.Acquisitions, trial.Fail = 200, func() {}
-			} else {
-				var options []string
-				if name == "no fsync" {
-					options = []string{"fsync=off"}
-				}
-				server = newCluster(shared.bin, options...)
-				t.Cleanup(server.remove)
-				trial.Fail = func() {
-					server.stop(syscall.SIGKILL)
-					server.start(options...)
-				}
+			server := storeserver.Postgres(t, "fsync="+row.fsync)
+			trial := history.Trial{Store: history.Store{Time: lockspec.ServerTime, Fail: func() {
+				server.Kill()
+				server.Restart()
+			}}}
+			if row.ahead != 0 {
+				trial.Acquisitions = 200
 			}
-			pool := newPool(t, server.database(t))
+			pool := newPool(t, server.URL)
 			if err := Migrate(bg, pool, Config{}); err != nil {
 				t.Fatal(err)
 			}
-			setClock(t, pool, ahead)
+			setClock(t, pool, row.ahead)
 			trial.Connect = func(_ int, seed uint64) (history.Client, func(float64)) {
-				proxy, err := tcpproxy.Start(net.JoinHostPort("127.0.0.1", strconv.Itoa(server.port)))
+				proxy, err := tcpproxy.Start(server.Addr())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -74,7 +69,7 @@ func TestBackend_HistoriesUnderFaults(t *testing.T) {
 					}
 					return proxy.Settle(ctx)
 				}
-				return history.Client{Backend: b, Server: ahead, Settle: settle, Cut: proxy.Cut, Certain: true}, func(share float64) {
+				return history.Client{Backend: b, Server: row.ahead, Settle: settle, Cut: proxy.Cut, Certain: true}, func(share float64) {
 					proxy.LoseSome(seed, share)
 				}
 			}

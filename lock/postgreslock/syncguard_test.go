@@ -14,7 +14,7 @@ func besideSyncGuard(t *testing.T) (ours *Backend, start func() syncguard.Peer) 
 	t.Helper()
 	syncguard.Need(t)
 	ours, pool := fresh(t)
-	url := fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s", shared.port, pool.Config().ConnConfig.Database)
+	url := fmt.Sprintf("postgres://postgres@%s/%s", shared.Addr(), pool.Config().ConnConfig.Database)
 	return ours, func() syncguard.Peer { return syncguard.Start(t).On(t, map[string]any{"postgres": url}) }
 }
 

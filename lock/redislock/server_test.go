@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os/exec"
-	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,6 +14,7 @@ import (
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/lock/internal/serverproc"
 	"github.com/dronefleet/dronefleet/lock/internal/tcpproxy"
+	"github.com/dronefleet/dronefleet/lock/locktest/storeserver"
 )
 
 var bg = context.Background()
@@ -35,19 +34,7 @@ func TestMain(m *testing.M) {
 // fsync is under way.
 func startRedis(tb testing.TB, settings ...string) *serverproc.Server {
 	tb.Helper()
-	program := serverproc.Find(tb, "redis-server")
-	return serverproc.Start(tb, func(s *serverproc.Server) *exec.Cmd {
-		cmd := exec.Command(program, append([]string{
-			"--port", strconv.Itoa(s.Port), "--bind", "127.0.0.1", "--dir", s.Dir,
-			"--save", "", "--appendonly", "yes", "--appendfsync", "no", "--enable-debug-command", "yes",
-		}, settings...)...)
-		cmd.Dir = s.Dir
-		return cmd
-	}, func(ctx context.Context, s *serverproc.Server) error {
-		c := redis.NewClient(&redis.Options{Addr: s.Addr(), MaxRetries: -1, DialTimeout: time.Second})
-		defer c.Close()
-		return c.Ping(ctx).Err()
-	})
+	return storeserver.Redis(tb, append([]string{"--appendfsync", "no", "--enable-debug-command", "yes"}, settings...)...).Server
 }
 
 // dial returns a client of a server.

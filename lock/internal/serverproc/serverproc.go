@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -12,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"testing"
 	"time"
 )
 
@@ -28,7 +28,7 @@ type Server struct {
 	Dir  string // its folder, removed with the test
 	Port int    // on 127.0.0.1
 
-	tb      testing.TB
+	tb      TB
 	command func(*Server) *exec.Cmd
 	ready   func(context.Context, *Server) error
 	cmd     *exec.Cmd
@@ -41,7 +41,7 @@ func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.It
 
 // Start runs a server until the end of the test. command builds its command line, also
 // for each restart; ready returns nil once it serves.
-func Start(tb testing.TB, command func(*Server) *exec.Cmd, ready func(context.Context, *Server) error) *Server {
+func Start(tb TB, command func(*Server) *exec.Cmd, ready func(context.Context, *Server) error) *Server {
 	tb.Helper()
 	s := &Server{Dir: tb.TempDir(), Port: FreePort(tb), tb: tb, command: command, ready: ready, log: &output{}}
 	s.Restart()
@@ -54,33 +54,44 @@ func Start(tb testing.TB, command func(*Server) *exec.Cmd, ready func(context.Co
 	return s
 }
 
-// Find returns the path of a program: what its variable names, such as REDIS_SERVER for
-// redis-server, or else what is in PATH or one of the folders, whose names may be
-// patterns. A test whose program is missing is skipped.
-func Find(tb testing.TB, program string, folders ...string) string {
+// Find returns the path of a program, see Look. A test whose program is missing is skipped.
+func Find(tb TB, program string, folders ...string) string {
 	tb.Helper()
+	path, err := Look(program, folders...)
+	switch {
+	case err != nil:
+		tb.Fatal(err)
+	case path == "":
+		tb.Skipf("%s is not installed", program)
+	}
+	return path
+}
+
+// Look returns the path of a program: what its variable names, such as REDIS_SERVER for
+// redis-server, or else what is in PATH or one of the folders, whose names may be
+// patterns. It returns an empty path if there is none.
+func Look(program string, folders ...string) (string, error) {
 	variable := strings.ToUpper(strings.ReplaceAll(program, "-", "_"))
 	if named := os.Getenv(variable); named != "" {
 		path, err := exec.LookPath(named)
 		if err != nil {
-			tb.Fatalf("%s names no program: %v", variable, err)
+			return "", fmt.Errorf("%s names no program: %w", variable, err)
 		}
-		return path
+		return path, nil
 	}
 	if path, err := exec.LookPath(program); err == nil {
-		return path
+		return path, nil
 	}
 	for _, folder := range folders {
 		if found, _ := filepath.Glob(filepath.Join(folder, program)); len(found) > 0 {
-			return found[len(found)-1]
+			return found[len(found)-1], nil
 		}
 	}
-	tb.Skipf("%s is not installed", program)
-	return ""
+	return "", nil
 }
 
 // FreePort is a port on which nobody listens now.
-func FreePort(tb testing.TB) int {
+func FreePort(tb TB) int {
 	tb.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
-	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,7 +28,7 @@ const answerTimeout = time.Second
 
 // Redis runs a Redis server with settings, given as redis-server takes them, until the
 // end of the test. It keeps what it acknowledged.
-func Redis(tb testing.TB, settings ...string) Server {
+func Redis(tb serverproc.TB, settings ...string) Server {
 	tb.Helper()
 	program := serverproc.Find(tb, "redis-server")
 	s := serverproc.Start(tb, func(s *serverproc.Server) *exec.Cmd {
@@ -47,10 +46,20 @@ func Redis(tb testing.TB, settings ...string) Server {
 	return Server{s, "redis://" + s.Addr() + "/0"}
 }
 
-// Postgres runs a PostgreSQL server with an empty database until the end of the test.
-func Postgres(tb testing.TB) Server {
+// HasPostgres reports whether PostgreSQL is installed.
+func HasPostgres() bool {
+	path, err := serverproc.Look("initdb", postgresFolders)
+	return err == nil && path != ""
+}
+
+// postgresFolders are where distributions that have several versions install it.
+const postgresFolders = "/usr/lib/postgresql/*/bin"
+
+// Postgres runs a PostgreSQL server with settings, such as fsync=off, and an empty
+// database until the end of the test.
+func Postgres(tb serverproc.TB, settings ...string) Server {
 	tb.Helper()
-	bin := filepath.Dir(serverproc.Find(tb, "initdb", "/usr/lib/postgresql/*/bin"))
+	bin := filepath.Dir(serverproc.Find(tb, "initdb", postgresFolders))
 	dir, as := postgresFolder(tb)
 	command := func(program string, args ...string) *exec.Cmd {
 		cmd := exec.Command(filepath.Join(bin, program), args...)
@@ -66,7 +75,11 @@ func Postgres(tb testing.TB) Server {
 	}
 	url := func(s *serverproc.Server) string { return fmt.Sprintf("postgres://postgres@%s/postgres", s.Addr()) }
 	s := serverproc.Start(tb, func(s *serverproc.Server) *exec.Cmd {
-		return command("postgres", "-D", data, "-p", strconv.Itoa(s.Port), "-h", "127.0.0.1", "-k", dir)
+		args := []string{"-D", data, "-p", strconv.Itoa(s.Port), "-h", "127.0.0.1", "-k", dir, "-c", "max_connections=200"}
+		for _, setting := range settings {
+			args = append(args, "-c", setting)
+		}
+		return command("postgres", args...)
 	}, func(ctx context.Context, s *serverproc.Server) error {
 		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 		defer cancel()
@@ -81,7 +94,7 @@ func Postgres(tb testing.TB) Server {
 
 // postgresFolder is a folder that the server may write, and the user that runs it: root
 // cannot.
-func postgresFolder(tb testing.TB) (string, *syscall.Credential) {
+func postgresFolder(tb serverproc.TB) (string, *syscall.Credential) {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "postgres") // the folders above a test's own are closed to others
 	if err != nil {
