@@ -138,61 +138,115 @@ func (r *rest) harm(o *solver.Order, was, is float64) float64 {
 // insert finds the cheapest way to add an order, fetched at one of the stops given, such
 // that it arrives by the given number of seconds and the whole costs less than given.
 func (r *rest) insert(o *solver.Order, sources []solver.Stop, by, cheaper float64) (best insertion, ok bool) {
-	f := r.flight
-	if f.OrdersDelivered+len(r.orders) >= r.params.MaxOrdersPerRoute || f.StopsBehind+len(r.stops)+2 > model.MaxWaypointsPerDecision ||
-		!o.Allows(f.Drone.ID) || f.Drone.CapacityKg > 0 && o.WeightKg > f.Drone.CapacityKg {
+	if !r.mayCarry(o) {
 		return best, false
 	}
-	n := len(r.stops)
-	spareMetres := (f.Drone.BatteryPercent-r.params.ReservePercent-chargeMargin)/f.Drone.Consumption()*1000 - r.metres
-	spareSeconds := math.Inf(1)
-	if f.Drone.MaxFlight > 0 {
-		spareSeconds = f.Drone.MaxFlight.Seconds() - r.leaves[n-1]
-	}
-	toDelivery := make([]float64, n+1) // from the place before each stop; the last is not used
-	fromDelivery := make([]float64, n)
-	for i := f.Committed; i < n; i++ {
-		at, _, _ := r.before(i)
-		toDelivery[i], fromDelivery[i] = metres(at, o.Delivery), metres(o.Delivery, r.stops[i].At)
-	}
+	s := r.searchFor(o, by, cheaper)
 	for _, from := range sources {
-		direct := metres(from.At, o.Delivery)
-		for i := f.Committed; i < n; i++ {
-			at, leaves, load := r.before(i)
-			if f.Drone.CapacityKg > 0 && load+o.WeightKg > f.Drone.CapacityKg {
-				continue
-			}
-			to := metres(at, from.At)
-			picked := leaves + r.seconds(to) + r.service(solver.WarehousePickup)
-			if picked+r.seconds(direct) > by {
-				continue
-			}
-			extra := to + metres(from.At, r.stops[i].At) - r.legs[i]
-			delay := r.seconds(extra) + r.service(solver.WarehousePickup)
-			for j := i; j < n; j++ {
-				if j > i && f.Drone.CapacityKg > 0 && r.loads[j-1]+o.WeightKg > f.Drone.CapacityKg {
-					break
-				}
-				var metresMore, arrives float64
-				if j == i {
-					metresMore = to + direct + fromDelivery[i] - r.legs[i]
-					arrives = picked + r.seconds(direct)
-				} else {
-					metresMore = extra + toDelivery[j] + fromDelivery[j] - r.legs[j]
-					arrives = r.leaves[j-1] + delay + r.seconds(toDelivery[j])
-				}
-				detour := r.seconds(metresMore) + r.service(solver.WarehousePickup) + r.service(solver.Delivery)
-				found := insertion{r, from, i, j, detour, 0, arrives}
-				if arrives > by || metresMore > spareMetres || detour > spareSeconds || found.cost() >= cheaper {
-					continue
-				}
-				if found.harm = r.harmOf(i, j, delay, detour); found.cost() < cheaper {
-					best, ok, cheaper = found, true, found.cost()
-				}
-			}
-		}
+		s.tryPickupsAt(from)
 	}
-	return best, ok
+	return s.best, s.found
+}
+
+// mayCarry reports whether the drone could have one more order, this one.
+func (r *rest) mayCarry(o *solver.Order) bool {
+	f := r.flight
+	return f.OrdersDelivered+len(r.orders) < r.params.MaxOrdersPerRoute && f.StopsBehind+len(r.stops)+2 <= model.MaxWaypointsPerDecision &&
+		o.Allows(f.Drone.ID) && r.lifts(o.WeightKg)
+}
+
+// lifts reports whether the drone can have a weight aboard.
+func (r *rest) lifts(kg float64) bool {
+	return r.flight.Drone.CapacityKg == 0 || kg <= r.flight.Drone.CapacityKg
+}
+
+// spare is how many metres and seconds longer the rest may become.
+func (r *rest) spare() (metres, seconds float64) {
+	d := &r.flight.Drone
+	metres = (d.BatteryPercent-r.params.ReservePercent-chargeMargin)/d.Consumption()*1000 - r.metres
+	if d.MaxFlight == 0 {
+		return metres, math.Inf(1)
+	}
+	return metres, d.MaxFlight.Seconds() - r.ends()
+}
+
+// ends is when the rest ends, in seconds from now.
+func (r *rest) ends() float64 { return r.leaves[len(r.leaves)-1] }
+
+// insertionSearch looks for the cheapest way to add one order to a rest.
+type insertionSearch struct {
+	*rest
+	order                     *solver.Order
+	by, cheaper               float64
+	spareMetres, spareSeconds float64
+	// By stop, in metres: from the stop before it to the delivery point, and from there to
+	// the stop.
+	toDelivery, fromDelivery []float64
+
+	best  insertion
+	found bool
+}
+
+func (r *rest) searchFor(o *solver.Order, by, cheaper float64) *insertionSearch {
+	n := len(r.stops)
+	s := &insertionSearch{rest: r, order: o, by: by, cheaper: cheaper, toDelivery: make([]float64, n), fromDelivery: make([]float64, n)}
+	s.spareMetres, s.spareSeconds = r.spare()
+	for i := r.flight.Committed; i < n; i++ {
+		at, _, _ := r.before(i)
+		s.toDelivery[i], s.fromDelivery[i] = metres(at, o.Delivery), metres(o.Delivery, r.stops[i].At)
+	}
+	return s
+}
+
+// pickup is a way to fetch the order: at a stop of its own before one of the rest.
+type pickup struct {
+	from        solver.Stop
+	before      int     // index of a stop
+	to, direct  float64 // metres to it, and on to the delivery point
+	leaves      float64 // with the parcel, in seconds from now
+	extraMetres float64 // if the drone then flies to the stop
+	delay       float64 // of that stop, in seconds
+}
+
+// tryPickupsAt tries to fetch the order there, before each stop that is not committed.
+func (s *insertionSearch) tryPickupsAt(from solver.Stop) {
+	direct := metres(from.At, s.order.Delivery)
+	for i := s.flight.Committed; i < len(s.stops); i++ {
+		at, leaves, load := s.before(i)
+		if !s.lifts(load + s.order.WeightKg) {
+			continue
+		}
+		p := pickup{from: from, before: i, to: metres(at, from.At), direct: direct}
+		p.leaves = leaves + s.seconds(p.to) + s.service(solver.WarehousePickup)
+		if p.leaves+s.seconds(direct) > s.by {
+			continue
+		}
+		p.extraMetres = p.to + metres(from.At, s.stops[i].At) - s.legs[i]
+		p.delay = s.seconds(p.extraMetres) + s.service(solver.WarehousePickup)
+		s.tryDeliveriesAfter(p)
+	}
+}
+
+// tryDeliveriesAfter tries to deliver before the stop that follows the pickup, and before
+// each later one, as far as the drone can carry the parcel.
+func (s *insertionSearch) tryDeliveriesAfter(p pickup) {
+	s.consider(p, p.before, p.to+p.direct+s.fromDelivery[p.before]-s.legs[p.before], p.leaves+s.seconds(p.direct))
+	for j := p.before + 1; j < len(s.stops) && s.lifts(s.loads[j-1]+s.order.WeightKg); j++ {
+		s.consider(p, j, p.extraMetres+s.toDelivery[j]+s.fromDelivery[j]-s.legs[j], s.leaves[j-1]+p.delay+s.seconds(s.toDelivery[j]))
+	}
+}
+
+// consider keeps an insertion if it is the best one so far: the rest becomes so many metres
+// longer, and the order arrives then.
+func (s *insertionSearch) consider(p pickup, delivery int, metres, arrives float64) {
+	detour := s.seconds(metres) + s.service(solver.WarehousePickup) + s.service(solver.Delivery)
+	i := insertion{s.rest, p.from, p.before, delivery, detour, 0, arrives}
+	if arrives > s.by || metres > s.spareMetres || detour > s.spareSeconds || i.cost() >= s.cheaper {
+		return
+	}
+	if i.harm = s.harmOf(p.before, delivery, p.delay, detour); i.cost() < s.cheaper {
+		s.best, s.found, s.cheaper = i, true, i.cost()
+	}
 }
 
 // harmOf prices that the stops from one on arrive later by delay, and those from a later
