@@ -74,7 +74,7 @@ type Depot struct {
 	Name          string
 	Position      Position
 	Capacity      int
-	ChargingSlots int
+	ChargingSlots int // how many drones charge at once; 0 means no limit is known
 }
 
 // Warehouse is where parcels are picked up.
@@ -97,6 +97,7 @@ type Snapshot struct {
 	Alone      bool      // the area has every depot, so its drones and orders are all there are
 	Drones     []Drone
 	Flights    []Flight // whose missions can be amended, and those on the way home
+	Charging   []Drone  // without a mission, each in a slot of its depot or waiting for one
 	Orders     []Order
 	Warehouses []Warehouse
 }

@@ -35,6 +35,8 @@ type Drone struct {
 	EmergencyLatched bool      // reported by the drone; only an operator clears it
 	// SupportsAmendments says that the drone accepts changed missions under way.
 	SupportsAmendments bool
+	// SupportsStandby says that the drone takes missions without orders: to charge, to wait.
+	SupportsStandby bool
 	// Grounded drones take no mission, until an operator releases them.
 	Grounded       bool
 	GroundedReason string    // why, for that operator
@@ -50,9 +52,22 @@ type Drone struct {
 	ConsumptionPerKm     float64 // percent of a full charge per kilometre; 0 unknown
 	MaxFlightTimeMinutes int
 	PayloadCapacityKg    float64 // 0 means no limit is known
+	ChargeRate           float64 // in a charging slot, percent of a full charge a minute; 0 unknown
 
 	// Revision counts the drone's state changes; its events carry it.
 	Revision int64
+}
+
+// DefaultChargeRate is how fast a drone charges whose own rate is not known, in percent of a
+// full charge a minute.
+const DefaultChargeRate = 10.0
+
+// ChargePerMinute is what the drone gains in a charging slot, in percent of a full charge.
+func (d Drone) ChargePerMinute() float64 {
+	if d.ChargeRate > 0 {
+		return d.ChargeRate
+	}
+	return DefaultChargeRate
 }
 
 // FailedMission is one of a drone's latest failed missions.
@@ -97,4 +112,7 @@ type Telemetry struct {
 	MissionRevision int
 	// SupportsAmendments says that the drone accepts changed missions under way.
 	SupportsAmendments bool
+	// SupportsStandby says that the drone takes missions without orders, and counts the
+	// stops at which it charges and waits in CompletedStops.
+	SupportsStandby bool
 }

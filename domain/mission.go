@@ -133,6 +133,9 @@ type Waypoint struct {
 	OrderID     OrderID     // the order this stop serves, if any
 	WarehouseID WarehouseID // where a pickup happens, if at a warehouse
 	ETA         time.Time   // by plan; zero if unknown
+
+	ChargeToPercent float64   // of a CHARGE: the level to leave with
+	WaitUntil       time.Time // of a WAIT: when it ends
 }
 
 // ForOrder reports whether the stop picks up or delivers an order.
@@ -140,10 +143,24 @@ func (w Waypoint) ForOrder() bool {
 	return w.Type == WaypointWarehousePickup || w.Type == WaypointHospitalDelivery
 }
 
-// LastOrderStopReached reports whether nothing is left to pick up or deliver.
+// Duty reports whether the drone charges or waits at the stop.
+func (w Waypoint) Duty() bool { return w.Type == WaypointCharge || w.Type == WaypointWait }
+
+// Standby reports whether a route serves no order: its drone flies somewhere to charge or to
+// wait, and gives way to orders.
+func Standby(route []Waypoint) bool {
+	return slices.ContainsFunc(route, Waypoint.Duty) && !slices.ContainsFunc(route, Waypoint.ForOrder)
+}
+
+// Standby reports whether the mission's route serves no order.
+func (m Mission) Standby() bool { return Standby(m.Route) }
+
+// LastOrderStopReached reports whether nothing is left to pick up or deliver or, in a
+// mission without orders, no stop to charge or wait at.
 func (m Mission) LastOrderStopReached() bool {
+	standby := m.Standby()
 	for _, w := range m.Route[min(m.ReachedStops, len(m.Route)):] {
-		if w.ForOrder() {
+		if w.ForOrder() || standby && w.Duty() {
 			return false
 		}
 	}

@@ -134,9 +134,12 @@ const (
 	WaypointWarehousePickup  WaypointType = "WAREHOUSE_PICKUP"
 	WaypointHospitalDelivery WaypointType = "HOSPITAL_DELIVERY"
 	WaypointDepotReturn      WaypointType = "DEPOT_RETURN"
+	WaypointCharge           WaypointType = "CHARGE" // at a depot, up to a level
+	WaypointWait             WaypointType = "WAIT"   // until a time
 )
 
 // WaypointTypes lists every type of stop.
 var WaypointTypes = []WaypointType{
 	WaypointDepotStart, WaypointWarehousePickup, WaypointHospitalDelivery, WaypointDepotReturn,
+	WaypointCharge, WaypointWait,
 }

@@ -59,7 +59,7 @@ type depotForm struct {
 	Name          string       `json:"name,omitempty"`
 	Position      positionForm `json:"position"`
 	Capacity      int          `json:"capacity,omitempty" min:"0" max:"1000000"`
-	ChargingSlots int          `json:"chargingSlots,omitempty" min:"0" max:"1000000"`
+	ChargingSlots int          `json:"chargingSlots,omitempty" doc:"How many drones can charge at once; left out, no limit is known." min:"1" max:"1000000"`
 }
 
 type warehouseFields map[string]any

@@ -290,7 +290,7 @@ func peakLoad(d domain.Decision, orders map[domain.OrderID]domain.Order) float64
 			load += orders[stop.OrderID].WeightKg
 		case domain.WaypointHospitalDelivery:
 			load -= orders[stop.OrderID].WeightKg
-		case domain.WaypointDepotStart, domain.WaypointDepotReturn:
+		case domain.WaypointDepotStart, domain.WaypointDepotReturn, domain.WaypointCharge, domain.WaypointWait:
 		}
 		peak = max(peak, load)
 	}

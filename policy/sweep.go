@@ -118,7 +118,7 @@ func SweepOrder(o domain.Order, now time.Time) Change {
 }
 
 // SetupDrone creates a drone with the properties that its reports do not carry:
-// home, capacity and consumption. It is UNKNOWN until its first fresh IDLE. An
+// home, capacity, consumption and charge rate. It is UNKNOWN until its first fresh IDLE. An
 // existing drone keeps its state.
 func SetupDrone(existing *domain.Drone, d domain.Drone, now time.Time) Change {
 	r := &recorder{now: now, cause: domain.CauseSetup}
@@ -131,6 +131,7 @@ func SetupDrone(existing *domain.Drone, d domain.Drone, now time.Time) Change {
 	known.HomeDepotID, known.ShortName = d.HomeDepotID, d.ShortName
 	known.BatteryCapacityMah, known.ConsumptionPerKm = d.BatteryCapacityMah, d.ConsumptionPerKm
 	known.MaxFlightTimeMinutes, known.PayloadCapacityKg = d.MaxFlightTimeMinutes, d.PayloadCapacityKg
+	known.ChargeRate = d.ChargeRate
 	r.drone(*existing, &known, "", "")
 	return r.change
 }

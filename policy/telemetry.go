@@ -119,7 +119,7 @@ func (p DronePolicy) ApplyTelemetry(b Binding, t domain.Telemetry, now time.Time
 	if t.Status == domain.DroneEmergency {
 		d.EmergencyLatched = true
 	}
-	d.SupportsAmendments = t.SupportsAmendments
+	d.SupportsAmendments, d.SupportsStandby = t.SupportsAmendments, t.SupportsStandby
 
 	claim := p.claim(t)
 	mission := d.CurrentMissionID

@@ -60,6 +60,7 @@ type Drone struct {
 	MissionMoved         bool               `json:"missionMoved,omitempty"`
 	NamedRevision        int                `json:"namedRevision,omitempty"`
 	SupportsAmendments   bool               `json:"supportsAmendments,omitempty"`
+	SupportsStandby      bool               `json:"supportsStandby,omitempty"`
 	FreeAfter            Time               `json:"freeAfter,omitempty"`
 	IdleSince            Time               `json:"idleSince,omitempty"`
 	FaultSince           Time               `json:"faultSince,omitempty"`
@@ -78,6 +79,7 @@ type Drone struct {
 	ConsumptionPerKm     Number             `json:"consumptionPerKm,omitempty"`
 	MaxFlightTimeMinutes int                `json:"maxFlightTimeMinutes,omitempty"`
 	PayloadCapacityKg    Number             `json:"payloadCapacityKg,omitempty"`
+	ChargeRate           Number             `json:"chargeRate,omitempty"`
 	Revision             int64              `json:"revision"`
 }
 
@@ -93,7 +95,8 @@ func OfDrone(d domain.Drone) Drone {
 		ID: d.ID, Status: d.Status, ReportedStatus: d.ReportedStatus, Position: position(d.Position),
 		BatteryPercentage: Number(d.Battery), SpeedKmh: Number(d.SpeedKmh), LastUpdate: moment(d.LastUpdate), SeenAt: moment(d.SeenAt),
 		CurrentMissionID: d.CurrentMissionID, MissionAcked: d.MissionAcked, MissionMoved: d.MissionMoved, NamedRevision: d.NamedRevision, SupportsAmendments: d.SupportsAmendments,
-		FreeAfter: moment(d.FreeAfter), IdleSince: moment(d.IdleSince), FaultSince: moment(d.FaultSince), ParkedSince: moment(d.ParkedSince),
+		SupportsStandby: d.SupportsStandby,
+		FreeAfter:       moment(d.FreeAfter), IdleSince: moment(d.IdleSince), FaultSince: moment(d.FaultSince), ParkedSince: moment(d.ParkedSince),
 		Homebound: d.Homebound, HomeboundSince: moment(d.HomeboundSince),
 		EmergencyLatched: d.EmergencyLatched, Grounded: d.Grounded, GroundedReason: d.GroundedReason, GhostMissionID: d.GhostMissionID, GhostRevokedAt: moment(d.GhostRevokedAt),
 		FailedMissions: Each(d.FailedMissions, func(f domain.FailedMission) FailedMission {
@@ -101,7 +104,7 @@ func OfDrone(d domain.Drone) Drone {
 		}),
 		HomeDepotID: d.HomeDepotID, ShortName: d.ShortName, BatteryCapacityMah: d.BatteryCapacityMah,
 		ConsumptionPerKm: Number(d.ConsumptionPerKm), MaxFlightTimeMinutes: d.MaxFlightTimeMinutes,
-		PayloadCapacityKg: Number(d.PayloadCapacityKg), Revision: d.Revision,
+		PayloadCapacityKg: Number(d.PayloadCapacityKg), ChargeRate: Number(d.ChargeRate), Revision: d.Revision,
 	}
 }
 
@@ -221,6 +224,8 @@ type Waypoint struct {
 	RelatedOrderID     domain.OrderID      `json:"relatedOrderId,omitempty"`
 	RelatedWarehouseID domain.WarehouseID  `json:"relatedWarehouseId,omitempty"`
 	ETA                Time                `json:"eta,omitempty"`
+	ChargeToPercent    Number              `json:"chargeToPercent,omitempty"`
+	WaitUntil          Time                `json:"waitUntil,omitempty"`
 }
 
 // Mission is a mission.
@@ -287,7 +292,7 @@ type EarlierRoute struct {
 
 func route(stops []domain.Waypoint) []Waypoint {
 	return OrEmpty(Each(stops, func(w domain.Waypoint) Waypoint {
-		return Waypoint{w.Type, position(w.Position), w.OrderID, w.WarehouseID, moment(w.ETA)}
+		return Waypoint{w.Type, position(w.Position), w.OrderID, w.WarehouseID, moment(w.ETA), Number(w.ChargeToPercent), moment(w.WaitUntil)}
 	}))
 }
 

@@ -2,6 +2,7 @@ package firestoretx
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"time"
 
@@ -179,6 +180,27 @@ func real[T any](name string, at func(*T) *float64) field[T] {
 			return nil
 		},
 	}
+}
+
+// positive is a finite double above 0 that is absent when it is not known.
+func positive[T any](name string, at func(*T) *float64) field[T] {
+	f := real(name, at)
+	set := f.set
+	f.get = func(v *T) any {
+		if n := *at(v); n != 0 {
+			return n
+		}
+		return nil
+	}
+	f.set = func(v *T, stored any) error {
+		err := set(v, stored)
+		if n := *at(v); err == nil && (math.IsInf(n, 0) || !(n > 0)) { // or NaN
+			*at(v) = 0
+			return fmt.Errorf("is %v; give a finite number above 0, or leave it out", n)
+		}
+		return err
+	}
+	return f
 }
 
 // whole is an integer field, always written; integral doubles are read too.

@@ -1,6 +1,7 @@
 package firestoretx
 
 import (
+	"fmt"
 	"maps"
 	"time"
 
@@ -58,6 +59,7 @@ var droneCodec = codec[domain.Drone]{
 	flag("missionMoved", func(d *domain.Drone) *bool { return &d.MissionMoved }),
 	whole("namedRevision", func(d *domain.Drone) *int { return &d.NamedRevision }),
 	flag("supportsAmendments", func(d *domain.Drone) *bool { return &d.SupportsAmendments }),
+	flag("supportsStandby", func(d *domain.Drone) *bool { return &d.SupportsStandby }),
 	instant("freeAfter", func(d *domain.Drone) *time.Time { return &d.FreeAfter }),
 	instant("idleSince", func(d *domain.Drone) *time.Time { return &d.IdleSince }),
 	instant("faultSince", func(d *domain.Drone) *time.Time { return &d.FaultSince }),
@@ -76,6 +78,7 @@ var droneCodec = codec[domain.Drone]{
 	real("consumptionPerKm", func(d *domain.Drone) *float64 { return &d.ConsumptionPerKm }),
 	whole("maxFlightTimeMinutes", func(d *domain.Drone) *int { return &d.MaxFlightTimeMinutes }),
 	real("payloadCapacityKg", func(d *domain.Drone) *float64 { return &d.PayloadCapacityKg }),
+	positive("chargeRate", func(d *domain.Drone) *float64 { return &d.ChargeRate }),
 	whole("revision", func(d *domain.Drone) *int64 { return &d.Revision }),
 }
 
@@ -133,6 +136,8 @@ var waypointCodec = codec[domain.Waypoint]{
 	text("relatedOrderId", func(w *domain.Waypoint) *domain.OrderID { return &w.OrderID }),
 	text("relatedWarehouseId", func(w *domain.Waypoint) *domain.WarehouseID { return &w.WarehouseID }),
 	instant("eta", func(w *domain.Waypoint) *time.Time { return &w.ETA }),
+	positive("chargeToPercent", func(w *domain.Waypoint) *float64 { return &w.ChargeToPercent }),
+	instant("waitUntil", func(w *domain.Waypoint) *time.Time { return &w.WaitUntil }),
 }
 
 var amendmentCodec = codec[domain.Amendment]{
@@ -238,7 +243,7 @@ var depotCodec = codec[domain.Depot]{
 	text("name", func(d *domain.Depot) *string { return &d.Name }),
 	place("position", func(d *domain.Depot) *domain.Position { return &d.Position }),
 	whole("capacity", func(d *domain.Depot) *int { return &d.Capacity }),
-	whole("chargingSlots", func(d *domain.Depot) *int { return &d.ChargingSlots }),
+	slots("chargingSlots", func(d *domain.Depot) *int { return &d.ChargingSlots }),
 }
 
 var warehouseCodec = codec[domain.Warehouse]{
@@ -274,6 +279,21 @@ func counter[T any](name string, at func(*T) *int) field[T] {
 			return int64(n)
 		}
 		return nil
+	}
+	return f
+}
+
+// slots is a number of charging slots. Earlier versions wrote 0 where none was given.
+func slots[T any](name string, at func(*T) *int) field[T] {
+	f := counter(name, at)
+	set := f.set
+	f.set = func(v *T, stored any) error {
+		err := set(v, stored)
+		if n := *at(v); err == nil && n < 0 {
+			*at(v) = 0
+			return fmt.Errorf("is %d; give 1 or more, or leave it out", n)
+		}
+		return err
 	}
 	return f
 }

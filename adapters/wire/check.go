@@ -92,6 +92,12 @@ func (c *checker) notNegative(field string, v float64) {
 	}
 }
 
+func (c *checker) positive(field string, v float64) {
+	if math.IsInf(v, 0) || !(v > 0) { // or NaN
+		c.add(field, "is %v; give a finite number above 0, or leave it out", v)
+	}
+}
+
 func (c *checker) position(field string, p *pb.Position) domain.Position {
 	if p == nil {
 		c.add(field, "is missing; give lat and lon in degrees")
@@ -190,15 +196,41 @@ func (c *checker) route(field string, route []*pb.Waypoint) []domain.Waypoint {
 		}
 		c.optionalID(join(path, "related_order_id"), w.GetRelatedOrderId())
 		c.optionalID(join(path, "related_warehouse_id"), w.GetRelatedWarehouseId())
+		c.duty(path, w)
 		checked = append(checked, domain.Waypoint{
 			Type:        waypointTypes.fromProto(kind),
 			Position:    c.position(join(path, "position"), w.GetPosition()),
 			OrderID:     domain.OrderID(w.GetRelatedOrderId()),
 			WarehouseID: domain.WarehouseID(w.GetRelatedWarehouseId()),
 			ETA:         c.time(join(path, "eta"), w.GetEta()),
+
+			ChargeToPercent: w.GetChargeToPercent(),
+			WaitUntil:       c.time(join(path, "wait_until"), w.GetWaitUntil()),
 		})
 	}
 	return nilIfEmpty(checked)
+}
+
+// duty checks how far a stop charges and until when it waits, and that other stops do
+// neither.
+func (c *checker) duty(path string, w *pb.Waypoint) {
+	level, until := join(path, "charge_to_percent"), join(path, "wait_until")
+	switch percent := w.GetChargeToPercent(); {
+	case w.GetType() != pb.WaypointType_WAYPOINT_TYPE_CHARGE:
+		if w.ChargeToPercent != nil {
+			c.add(level, "is given; only a CHARGE stop has one")
+		}
+	case w.ChargeToPercent == nil:
+		c.add(level, "is missing; give more than 0 and at most 100")
+	case !(percent > 0 && percent <= 100): // or NaN
+		c.add(level, "is %v; give more than 0 and at most 100", percent)
+	}
+	switch {
+	case w.GetType() == pb.WaypointType_WAYPOINT_TYPE_WAIT:
+		c.requiredTime(until, w.GetWaitUntil())
+	case w.GetWaitUntil() != nil:
+		c.add(until, "is given; only a WAIT stop has one")
+	}
 }
 
 func join(path, field string) string {

@@ -34,6 +34,7 @@ func telemetryToProto(t domain.Telemetry) *pb.DroneTelemetry {
 		m.CompletedStops = proto.Int32(bounded(*t.CompletedStops))
 	}
 	m.MissionRevision, m.SupportsAmendments = bounded(t.MissionRevision), t.SupportsAmendments
+	m.SupportsStandby = t.SupportsStandby
 	return m
 }
 
@@ -82,7 +83,7 @@ func orderContentToProto(c domain.OrderContent) *pb.Order {
 
 // droneToProto writes a drone.
 func droneToProto(d domain.Drone) *pb.Drone {
-	return &pb.Drone{
+	m := &pb.Drone{
 		Id:                   string(d.ID),
 		Position:             positionToProto(d.Position),
 		BatteryPercentage:    d.Battery,
@@ -96,18 +97,28 @@ func droneToProto(d domain.Drone) *pb.Drone {
 		MaxFlightTimeMinutes: bounded(d.MaxFlightTimeMinutes),
 		ShortName:            d.ShortName,
 		PayloadCapacityKg:    d.PayloadCapacityKg,
+		SupportsStandby:      d.SupportsStandby,
 	}
+	if d.ChargeRate != 0 {
+		m.ChargeRate = proto.Float64(d.ChargeRate)
+	}
+	return m
 }
 
 // waypointToProto writes one stop.
 func waypointToProto(w domain.Waypoint) *pb.Waypoint {
-	return &pb.Waypoint{
+	m := &pb.Waypoint{
 		Type:               waypointTypes.proto(w.Type),
 		Position:           positionToProto(w.Position),
 		RelatedOrderId:     string(w.OrderID),
 		RelatedWarehouseId: string(w.WarehouseID),
 		Eta:                timeToProto(w.ETA),
+		WaitUntil:          timeToProto(w.WaitUntil),
 	}
+	if w.Type == domain.WaypointCharge {
+		m.ChargeToPercent = proto.Float64(w.ChargeToPercent)
+	}
+	return m
 }
 
 // missionToProto writes a mission.
@@ -155,13 +166,16 @@ func commandToProto(c domain.Command) *pb.MissionCommand {
 
 // depotToProto writes a depot.
 func depotToProto(d domain.Depot) *pb.Depot {
-	return &pb.Depot{
-		Id:            string(d.ID),
-		Name:          d.Name,
-		Position:      positionToProto(d.Position),
-		Capacity:      bounded(d.Capacity),
-		ChargingSlots: bounded(d.ChargingSlots),
+	m := &pb.Depot{
+		Id:       string(d.ID),
+		Name:     d.Name,
+		Position: positionToProto(d.Position),
+		Capacity: bounded(d.Capacity),
 	}
+	if d.ChargingSlots != 0 {
+		m.ChargingSlots = proto.Int32(bounded(d.ChargingSlots))
+	}
+	return m
 }
 
 // warehouseToProto writes a warehouse.

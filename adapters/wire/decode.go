@@ -50,6 +50,7 @@ func DecodeTelemetry(data []byte, attrs map[string]string) (domain.Telemetry, er
 		}
 	}
 	t.MissionRevision, t.SupportsAmendments = c.revision("mission_revision", m.GetMissionRevision()), m.GetSupportsAmendments()
+	t.SupportsStandby = m.GetSupportsStandby()
 	if err := c.err(kindTelemetry); err != nil {
 		return domain.Telemetry{}, err
 	}
@@ -136,7 +137,7 @@ func DecodeDecision(data []byte, attrs map[string]string) (domain.Decision, erro
 		DepotID:                     domain.DepotID(m.GetDepotId()),
 		SnapshotTime:                c.time("snapshot_time", m.GetSnapshotTime()),
 		DroneID:                     domain.DroneID(m.GetDroneId()),
-		OrderIDs:                    c.orderIDs("order_ids", m.GetOrderIds(), 1),
+		OrderIDs:                    c.orderIDs("order_ids", m.GetOrderIds(), leastOrders(m.GetRoute())),
 		Route:                       c.route("route", m.GetRoute()),
 		EstimatedBatteryConsumption: m.GetEstimatedBatteryConsumption(),
 		EstimatedDurationMinutes:    m.GetEstimatedDurationMinutes(),
@@ -156,16 +157,29 @@ func DecodeDecision(data []byte, attrs map[string]string) (domain.Decision, erro
 	return d, nil
 }
 
+// leastOrders is how many orders a decision must have: none if its drone charges or waits.
+func leastOrders(route []*pb.Waypoint) int {
+	for _, w := range route {
+		if k := w.GetType(); k == pb.WaypointType_WAYPOINT_TYPE_CHARGE || k == pb.WaypointType_WAYPOINT_TYPE_WAIT {
+			return 0
+		}
+	}
+	return 1
+}
+
 // DecisionHash identifies the content of a decision: two messages with the same hash
 // decide the same. It ignores PayloadHash, and DepotID, which follows from the cycle, so
 // that versions without that field compute the same hash. So do versions that know of no
-// amendments, for decisions that make none.
+// amendments or of no missions without orders, for decisions that make none.
 func DecisionHash(d domain.Decision) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %q %d %q %q %v %v\n", d.ID, d.CycleID, d.Fence, microseconds(d.SnapshotTime),
 		d.DroneID, d.OrderIDs, d.EstimatedBatteryConsumption, d.EstimatedDurationMinutes)
 	for _, w := range d.Route {
 		fmt.Fprintf(h, "%q %v %v %q %q %d\n", w.Type, w.Position.Lat, w.Position.Lon, w.OrderID, w.WarehouseID, microseconds(w.ETA))
+		if w.Duty() {
+			fmt.Fprintf(h, "until %v %d\n", w.ChargeToPercent, microseconds(w.WaitUntil))
+		}
 	}
 	if d.Amends() {
 		fmt.Fprintf(h, "amends %q %d\n", d.AmendsMissionID, d.AmendsRevision)

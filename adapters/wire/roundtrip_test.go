@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -98,6 +99,7 @@ func telemetries() *rapid.Generator[domain.Telemetry] {
 			CompletedStops:     optional(rapid.Ptr(rapid.IntRange(0, wire.MaxWaypointsPerDecision), false)).Draw(t, "completed stops"),
 			MissionRevision:    rapid.IntRange(0, math.MaxInt32).Draw(t, "revision"),
 			SupportsAmendments: rapid.Bool().Draw(t, "amendments"),
+			SupportsStandby:    rapid.Bool().Draw(t, "standby"),
 		}
 	})
 }
@@ -129,17 +131,22 @@ func orders() *rapid.Generator[domain.OrderRequest] {
 }
 
 func routes() *rapid.Generator[[]domain.Waypoint] {
-	types := []domain.WaypointType{
-		domain.WaypointDepotStart, domain.WaypointWarehousePickup, domain.WaypointHospitalDelivery, domain.WaypointDepotReturn,
-	}
 	waypoint := rapid.Custom(func(t *rapid.T) domain.Waypoint {
-		return domain.Waypoint{
-			Type:        rapid.SampledFrom(types).Draw(t, "type"),
+		w := domain.Waypoint{
+			Type:        rapid.SampledFrom(domain.WaypointTypes).Draw(t, "type"),
 			Position:    positions().Draw(t, "position"),
 			OrderID:     optional(ids[domain.OrderID]()).Draw(t, "order"),
 			WarehouseID: optional(ids[domain.WarehouseID]()).Draw(t, "warehouse"),
 			ETA:         optional(times()).Draw(t, "eta"),
 		}
+		switch w.Type {
+		case domain.WaypointCharge:
+			w.ChargeToPercent = rapid.Float64Range(1, 100).Draw(t, "level")
+		case domain.WaypointWait:
+			w.WaitUntil = times().Draw(t, "until")
+		case domain.WaypointDepotStart, domain.WaypointWarehousePickup, domain.WaypointHospitalDelivery, domain.WaypointDepotReturn:
+		}
+		return w
 	})
 	return rapid.Map(rapid.SliceOfN(waypoint, 0, 8), nilIfEmpty)
 }
@@ -157,11 +164,15 @@ func decisions() *rapid.Generator[domain.Decision] {
 			DepotID:                     optional(ids[domain.DepotID]()).Draw(t, "depot"),
 			SnapshotTime:                optional(times()).Draw(t, "snapshot"),
 			DroneID:                     ids[domain.DroneID]().Draw(t, "drone"),
-			OrderIDs:                    orderIDs(1).Draw(t, "orders"),
 			Route:                       routes().Draw(t, "route"),
 			EstimatedBatteryConsumption: rapid.Float64Range(0, 1000).Draw(t, "battery"),
 			EstimatedDurationMinutes:    rapid.Float64Range(0, 1000).Draw(t, "minutes"),
 		}
+		least := 1
+		if slices.ContainsFunc(d.Route, domain.Waypoint.Duty) {
+			least = 0
+		}
+		d.OrderIDs = orderIDs(least).Draw(t, "orders")
 		if rapid.Bool().Draw(t, "amends") {
 			d.AmendsMissionID = ids[domain.MissionID]().Draw(t, "mission")
 			d.AmendsRevision = rapid.IntRange(1, math.MaxInt32).Draw(t, "revision")

@@ -15,6 +15,7 @@ func snapshotToProto(s domain.Snapshot) *pb.OptimizationSnapshot {
 		Depot:      depotToProto(s.Depot),
 		Drones:     each(s.Drones, droneToProto),
 		Flights:    each(s.Flights, flightToProto),
+		Charging:   each(s.Charging, droneToProto),
 		Orders:     each(s.Orders, orderToProto),
 		Warehouses: each(s.Warehouses, warehouseToProto),
 		ReadTime:   timeToProto(s.ReadTime),
@@ -59,6 +60,7 @@ func snapshot(problems []Problem, m *pb.OptimizationSnapshot) (domain.Snapshot, 
 		Depot:      depot(c, "depot", m.GetDepot()),
 		Drones:     eachAt(c, "drones", m.GetDrones(), drone),
 		Flights:    eachAt(c, "flights", m.GetFlights(), flight),
+		Charging:   eachAt(c, "charging", m.GetCharging(), drone),
 		Orders:     eachAt(c, "orders", m.GetOrders(), order),
 		Warehouses: eachAt(c, "warehouses", m.GetWarehouses(), warehouse),
 	}
@@ -71,6 +73,9 @@ func depot(c *checker, path string, m *pb.Depot) domain.Depot {
 		return domain.Depot{}
 	}
 	c.id(join(path, "id"), m.GetId())
+	if n := m.ChargingSlots; n != nil && *n <= 0 {
+		c.add(join(path, "charging_slots"), "is %d; give 1 or more, or leave it out", *n)
+	}
 	return domain.Depot{
 		ID:            domain.DepotID(m.GetId()),
 		Name:          m.GetName(),
@@ -100,6 +105,9 @@ func drone(c *checker, path string, m *pb.Drone) domain.Drone {
 	c.optionalID(join(path, "home_depot_id"), m.GetHomeDepotId())
 	c.notNegative(join(path, "consumption_per_km"), m.GetConsumptionPerKm())
 	c.notNegative(join(path, "payload_capacity_kg"), m.GetPayloadCapacityKg())
+	if m.ChargeRate != nil {
+		c.positive(join(path, "charge_rate"), m.GetChargeRate())
+	}
 	return domain.Drone{
 		ID:                   domain.DroneID(m.GetId()),
 		Status:               droneStatuses.fromProto(m.GetStatus()),
@@ -114,6 +122,8 @@ func drone(c *checker, path string, m *pb.Drone) domain.Drone {
 		ConsumptionPerKm:     m.GetConsumptionPerKm(),
 		MaxFlightTimeMinutes: int(m.GetMaxFlightTimeMinutes()),
 		PayloadCapacityKg:    m.GetPayloadCapacityKg(),
+		SupportsStandby:      m.GetSupportsStandby(),
+		ChargeRate:           m.GetChargeRate(),
 	}
 }
 

@@ -81,7 +81,7 @@ func (r *reader) depot(rec record) domain.Depot {
 	r.known(rec, depotFields)
 	return domain.Depot{
 		ID: domain.DepotID(r.id(rec)), Name: r.name(rec), Position: r.position(rec),
-		Capacity: r.count(rec, "capacity"), ChargingSlots: r.count(rec, "chargingSlots"),
+		Capacity: r.count(rec, "capacity", 0), ChargingSlots: r.count(rec, "chargingSlots", 1),
 	}
 }
 
@@ -186,14 +186,19 @@ func (r *reader) degree(where, name string, is any, most float64) float64 {
 	return degree
 }
 
-func (r *reader) count(rec record, name string) int {
+// count reads a whole number of at least the given one; 0 if it is left out.
+func (r *reader) count(rec record, name string, least int) int {
 	v, ok := rec.fields[name]
 	if !ok {
 		return 0
 	}
 	n, ok := r.number(v.is)
-	if !ok || n != math.Trunc(n) || n < 0 || n > maxCount {
-		r.refuse(v.where, name, "is %v; give a whole number, 0 to %d", v.is, maxCount)
+	if !ok || n != math.Trunc(n) || n < float64(least) || n > maxCount {
+		optional := ""
+		if least > 0 {
+			optional = ", or leave it out"
+		}
+		r.refuse(v.where, name, "is %v; give a whole number, %d to %d%s", v.is, least, maxCount, optional)
 		return 0
 	}
 	return int(n)

@@ -117,7 +117,7 @@ func service(w domain.Waypoint, params solver.Params) time.Duration {
 		return params.PickupService
 	case domain.WaypointHospitalDelivery:
 		return params.DeliveryService
-	case domain.WaypointDepotStart, domain.WaypointDepotReturn:
+	case domain.WaypointDepotStart, domain.WaypointDepotReturn, domain.WaypointCharge, domain.WaypointWait:
 	}
 	return 0
 }

@@ -256,7 +256,7 @@ func (m *model) unflyable(s *state, d domain.Decision) string {
 			if order := m.order(s, o); order != nil {
 				load -= order.WeightKg
 			}
-		case domain.WaypointDepotStart, domain.WaypointDepotReturn:
+		case domain.WaypointDepotStart, domain.WaypointDepotReturn, domain.WaypointCharge, domain.WaypointWait:
 		}
 	}
 	for _, id := range d.OrderIDs {

@@ -127,7 +127,7 @@ func courseOf(route []domain.Waypoint) (c course) {
 		case domain.WaypointHospitalDelivery:
 			c.deliver[o] = uint8(i)
 			c.serves |= 1 << o
-		case domain.WaypointDepotStart, domain.WaypointDepotReturn:
+		case domain.WaypointDepotStart, domain.WaypointDepotReturn, domain.WaypointCharge, domain.WaypointWait:
 		}
 	}
 	return c

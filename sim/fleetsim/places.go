@@ -13,8 +13,7 @@ type Hospital struct {
 var (
 	parisDepot = domain.Depot{
 		ID: "DEPOT-PARIS-01", Name: "Paris Main Hub",
-		Position:      domain.Position{Lat: 48.8566, Lon: 2.3522},
-		ChargingSlots: 20,
+		Position: domain.Position{Lat: 48.8566, Lon: 2.3522},
 	}
 	warehouseNorth = domain.Warehouse{
 		ID: "WH-NORTH", Name: "Warehouse North",

@@ -136,7 +136,7 @@ func (r *replay) reach(stop domain.Waypoint) {
 		order.Status = domain.OrderInDelivery
 	case domain.WaypointHospitalDelivery:
 		order.Status, order.DeliveredAt = domain.OrderDelivered, r.now
-	case domain.WaypointDepotStart, domain.WaypointDepotReturn: // of no order
+	case domain.WaypointDepotStart, domain.WaypointDepotReturn, domain.WaypointCharge, domain.WaypointWait: // of no order
 	}
 }
 

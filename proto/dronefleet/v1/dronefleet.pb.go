@@ -224,16 +224,22 @@ const (
 	WaypointType_WAYPOINT_TYPE_WAREHOUSE_PICKUP  WaypointType = 2
 	WaypointType_WAYPOINT_TYPE_HOSPITAL_DELIVERY WaypointType = 3
 	WaypointType_WAYPOINT_TYPE_DEPOT_RETURN      WaypointType = 4
+	// Charge at a depot until charge_to_percent, waiting for a slot if all are taken.
+	WaypointType_WAYPOINT_TYPE_CHARGE WaypointType = 50
+	// Wait there until wait_until.
+	WaypointType_WAYPOINT_TYPE_WAIT WaypointType = 51
 )
 
 // Enum value maps for WaypointType.
 var (
 	WaypointType_name = map[int32]string{
-		0: "WAYPOINT_TYPE_UNSPECIFIED",
-		1: "WAYPOINT_TYPE_DEPOT_START",
-		2: "WAYPOINT_TYPE_WAREHOUSE_PICKUP",
-		3: "WAYPOINT_TYPE_HOSPITAL_DELIVERY",
-		4: "WAYPOINT_TYPE_DEPOT_RETURN",
+		0:  "WAYPOINT_TYPE_UNSPECIFIED",
+		1:  "WAYPOINT_TYPE_DEPOT_START",
+		2:  "WAYPOINT_TYPE_WAREHOUSE_PICKUP",
+		3:  "WAYPOINT_TYPE_HOSPITAL_DELIVERY",
+		4:  "WAYPOINT_TYPE_DEPOT_RETURN",
+		50: "WAYPOINT_TYPE_CHARGE",
+		51: "WAYPOINT_TYPE_WAIT",
 	}
 	WaypointType_value = map[string]int32{
 		"WAYPOINT_TYPE_UNSPECIFIED":       0,
@@ -241,6 +247,8 @@ var (
 		"WAYPOINT_TYPE_WAREHOUSE_PICKUP":  2,
 		"WAYPOINT_TYPE_HOSPITAL_DELIVERY": 3,
 		"WAYPOINT_TYPE_DEPOT_RETURN":      4,
+		"WAYPOINT_TYPE_CHARGE":            50,
+		"WAYPOINT_TYPE_WAIT":              51,
 	}
 )
 
@@ -368,8 +376,13 @@ type DroneTelemetry struct {
 	// all the stops that it has completed or is serving. It also begins its next mission on
 	// the way home from the last one, once it has put down the last parcel.
 	SupportsAmendments bool `protobuf:"varint,52,opt,name=supports_amendments,json=supportsAmendments,proto3" json:"supports_amendments,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// The drone takes missions without orders, whose stops are CHARGE and WAIT. It counts
+	// such a stop in completed_stops once it has the charge, or the time has come, and no
+	// earlier. On such a mission it takes any route of a higher revision at once, whatever
+	// it has completed. Needs supports_amendments.
+	SupportsStandby bool `protobuf:"varint,53,opt,name=supports_standby,json=supportsStandby,proto3" json:"supports_standby,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *DroneTelemetry) Reset() {
@@ -472,6 +485,13 @@ func (x *DroneTelemetry) GetSupportsAmendments() bool {
 	return false
 }
 
+func (x *DroneTelemetry) GetSupportsStandby() bool {
+	if x != nil {
+		return x.SupportsStandby
+	}
+	return false
+}
+
 // Drone is a drone as the State Manager knows it.
 type Drone struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
@@ -496,8 +516,13 @@ type Drone struct {
 	ShortName            string `protobuf:"bytes,13,opt,name=short_name,json=shortName,proto3" json:"short_name,omitempty"`
 	// Heaviest load in kilograms; 0 means no limit is known.
 	PayloadCapacityKg float64 `protobuf:"fixed64,50,opt,name=payload_capacity_kg,json=payloadCapacityKg,proto3" json:"payload_capacity_kg,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// As in DroneTelemetry.
+	SupportsStandby bool `protobuf:"varint,51,opt,name=supports_standby,json=supportsStandby,proto3" json:"supports_standby,omitempty"`
+	// What it gains in a charging slot, in percent of a full charge a minute, above 0;
+	// left out, it is not known, and plans reckon with 10.
+	ChargeRate    *float64 `protobuf:"fixed64,52,opt,name=charge_rate,json=chargeRate,proto3,oneof" json:"charge_rate,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Drone) Reset() {
@@ -624,6 +649,20 @@ func (x *Drone) GetShortName() string {
 func (x *Drone) GetPayloadCapacityKg() float64 {
 	if x != nil {
 		return x.PayloadCapacityKg
+	}
+	return 0
+}
+
+func (x *Drone) GetSupportsStandby() bool {
+	if x != nil {
+		return x.SupportsStandby
+	}
+	return false
+}
+
+func (x *Drone) GetChargeRate() float64 {
+	if x != nil && x.ChargeRate != nil {
+		return *x.ChargeRate
 	}
 	return 0
 }
@@ -807,7 +846,11 @@ type Waypoint struct {
 	RelatedOrderId     string                 `protobuf:"bytes,3,opt,name=related_order_id,json=relatedOrderId,proto3" json:"related_order_id,omitempty"`
 	RelatedWarehouseId string                 `protobuf:"bytes,4,opt,name=related_warehouse_id,json=relatedWarehouseId,proto3" json:"related_warehouse_id,omitempty"`
 	// When the plan expects the drone there.
-	Eta           *timestamppb.Timestamp `protobuf:"bytes,50,opt,name=eta,proto3" json:"eta,omitempty"`
+	Eta *timestamppb.Timestamp `protobuf:"bytes,50,opt,name=eta,proto3" json:"eta,omitempty"`
+	// Of a CHARGE: the state of charge to leave with, in percent, above 0.
+	ChargeToPercent *float64 `protobuf:"fixed64,51,opt,name=charge_to_percent,json=chargeToPercent,proto3,oneof" json:"charge_to_percent,omitempty"`
+	// Of a WAIT: when it ends.
+	WaitUntil     *timestamppb.Timestamp `protobuf:"bytes,52,opt,name=wait_until,json=waitUntil,proto3" json:"wait_until,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -873,6 +916,20 @@ func (x *Waypoint) GetRelatedWarehouseId() string {
 func (x *Waypoint) GetEta() *timestamppb.Timestamp {
 	if x != nil {
 		return x.Eta
+	}
+	return nil
+}
+
+func (x *Waypoint) GetChargeToPercent() float64 {
+	if x != nil && x.ChargeToPercent != nil {
+		return *x.ChargeToPercent
+	}
+	return 0
+}
+
+func (x *Waypoint) GetWaitUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.WaitUntil
 	}
 	return nil
 }
@@ -1228,12 +1285,13 @@ func (x *MissionCommand) GetRevoke() bool {
 
 // Depot is where drones live and charge.
 type Depot struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Position      *Position              `protobuf:"bytes,3,opt,name=position,proto3" json:"position,omitempty"`
-	Capacity      int32                  `protobuf:"varint,4,opt,name=capacity,proto3" json:"capacity,omitempty"`
-	ChargingSlots int32                  `protobuf:"varint,5,opt,name=charging_slots,json=chargingSlots,proto3" json:"charging_slots,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Id       string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Name     string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Position *Position              `protobuf:"bytes,3,opt,name=position,proto3" json:"position,omitempty"`
+	Capacity int32                  `protobuf:"varint,4,opt,name=capacity,proto3" json:"capacity,omitempty"`
+	// How many drones can charge at once, at least 1; left out, no limit is known.
+	ChargingSlots *int32 `protobuf:"varint,5,opt,name=charging_slots,json=chargingSlots,proto3,oneof" json:"charging_slots,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1297,8 +1355,8 @@ func (x *Depot) GetCapacity() int32 {
 }
 
 func (x *Depot) GetChargingSlots() int32 {
-	if x != nil {
-		return x.ChargingSlots
+	if x != nil && x.ChargingSlots != nil {
+		return *x.ChargingSlots
 	}
 	return 0
 }
@@ -1394,7 +1452,9 @@ type OptimizationSnapshot struct {
 	// Fencing token of the cycle's lock, 15 digits; empty outside a cycle.
 	Fence string `protobuf:"bytes,51,opt,name=fence,proto3" json:"fence,omitempty"`
 	// Drones in flight whose missions can be amended.
-	Flights       []*Flight `protobuf:"bytes,52,rep,name=flights,proto3" json:"flights,omitempty"`
+	Flights []*Flight `protobuf:"bytes,52,rep,name=flights,proto3" json:"flights,omitempty"`
+	// Drones without a mission that charge at their depots, or wait there for a slot.
+	Charging      []*Drone `protobuf:"bytes,53,rep,name=charging,proto3" json:"charging,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1488,6 +1548,13 @@ func (x *OptimizationSnapshot) GetFence() string {
 func (x *OptimizationSnapshot) GetFlights() []*Flight {
 	if x != nil {
 		return x.Flights
+	}
+	return nil
+}
+
+func (x *OptimizationSnapshot) GetCharging() []*Drone {
+	if x != nil {
+		return x.Charging
 	}
 	return nil
 }
@@ -1591,7 +1658,7 @@ const file_dronefleet_v1_dronefleet_proto_rawDesc = "" +
 	"\x03lat\x18\x01 \x01(\x01H\x00R\x03lat\x88\x01\x01\x12\x15\n" +
 	"\x03lon\x18\x02 \x01(\x01H\x01R\x03lon\x88\x01\x01B\x06\n" +
 	"\x04_latB\x06\n" +
-	"\x04_lon\"\xe6\x03\n" +
+	"\x04_lon\"\x91\x04\n" +
 	"\x0eDroneTelemetry\x12\x19\n" +
 	"\bdrone_id\x18\x01 \x01(\tR\adroneId\x128\n" +
 	"\ttimestamp\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\ttimestamp\x123\n" +
@@ -1602,8 +1669,9 @@ const file_dronefleet_v1_dronefleet_proto_rawDesc = "" +
 	"\x12current_mission_id\x18\a \x01(\tR\x10currentMissionId\x12,\n" +
 	"\x0fcompleted_stops\x182 \x01(\x05H\x00R\x0ecompletedStops\x88\x01\x01\x12)\n" +
 	"\x10mission_revision\x183 \x01(\x05R\x0fmissionRevision\x12/\n" +
-	"\x13supports_amendments\x184 \x01(\bR\x12supportsAmendmentsB\x12\n" +
-	"\x10_completed_stops\"\xef\x04\n" +
+	"\x13supports_amendments\x184 \x01(\bR\x12supportsAmendments\x12)\n" +
+	"\x10supports_standby\x185 \x01(\bR\x0fsupportsStandbyB\x12\n" +
+	"\x10_completed_stops\"\xd0\x05\n" +
 	"\x05Drone\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x123\n" +
 	"\bposition\x18\x02 \x01(\v2\x17.dronefleet.v1.PositionR\bposition\x12-\n" +
@@ -1621,7 +1689,11 @@ const file_dronefleet_v1_dronefleet_proto_rawDesc = "" +
 	"\x17max_flight_time_minutes\x18\f \x01(\x05R\x14maxFlightTimeMinutes\x12\x1d\n" +
 	"\n" +
 	"short_name\x18\r \x01(\tR\tshortName\x12.\n" +
-	"\x13payload_capacity_kg\x182 \x01(\x01R\x11payloadCapacityKg\"\x84\x06\n" +
+	"\x13payload_capacity_kg\x182 \x01(\x01R\x11payloadCapacityKg\x12)\n" +
+	"\x10supports_standby\x183 \x01(\bR\x0fsupportsStandby\x12$\n" +
+	"\vcharge_rate\x184 \x01(\x01H\x00R\n" +
+	"chargeRate\x88\x01\x01B\x0e\n" +
+	"\f_charge_rate\"\x84\x06\n" +
 	"\x05Order\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12@\n" +
 	"\x0fpickup_location\x18\x02 \x01(\v2\x17.dronefleet.v1.PositionR\x0epickupLocation\x12D\n" +
@@ -1640,13 +1712,17 @@ const file_dronefleet_v1_dronefleet_proto_rawDesc = "" +
 	"\x13requires_cold_chain\x184 \x01(\bR\x11requiresColdChain\x12!\n" +
 	"\frequester_id\x185 \x01(\tR\vrequesterId\x12&\n" +
 	"\x0fpinned_drone_id\x186 \x01(\tR\rpinnedDroneId\x12.\n" +
-	"\x13forbidden_drone_ids\x187 \x03(\tR\x11forbiddenDroneIds\"\xfa\x01\n" +
+	"\x13forbidden_drone_ids\x187 \x03(\tR\x11forbiddenDroneIds\"\xfc\x02\n" +
 	"\bWaypoint\x12/\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x1b.dronefleet.v1.WaypointTypeR\x04type\x123\n" +
 	"\bposition\x18\x02 \x01(\v2\x17.dronefleet.v1.PositionR\bposition\x12(\n" +
 	"\x10related_order_id\x18\x03 \x01(\tR\x0erelatedOrderId\x120\n" +
 	"\x14related_warehouse_id\x18\x04 \x01(\tR\x12relatedWarehouseId\x12,\n" +
-	"\x03eta\x182 \x01(\v2\x1a.google.protobuf.TimestampR\x03eta\"\xa8\x03\n" +
+	"\x03eta\x182 \x01(\v2\x1a.google.protobuf.TimestampR\x03eta\x12/\n" +
+	"\x11charge_to_percent\x183 \x01(\x01H\x00R\x0fchargeToPercent\x88\x01\x01\x129\n" +
+	"\n" +
+	"wait_until\x184 \x01(\v2\x1a.google.protobuf.TimestampR\twaitUntilB\x14\n" +
+	"\x12_charge_to_percent\"\xa8\x03\n" +
 	"\aMission\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n" +
 	"\bdrone_id\x18\x02 \x01(\tR\adroneId\x12\x1b\n" +
@@ -1677,19 +1753,20 @@ const file_dronefleet_v1_dronefleet_proto_rawDesc = "" +
 	"\amission\x18\x01 \x01(\v2\x16.dronefleet.v1.MissionR\amission\x129\n" +
 	"\n" +
 	"expires_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\x12\x16\n" +
-	"\x06revoke\x18\x03 \x01(\bR\x06revoke\"\xa3\x01\n" +
+	"\x06revoke\x18\x03 \x01(\bR\x06revoke\"\xbb\x01\n" +
 	"\x05Depot\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x123\n" +
 	"\bposition\x18\x03 \x01(\v2\x17.dronefleet.v1.PositionR\bposition\x12\x1a\n" +
-	"\bcapacity\x18\x04 \x01(\x05R\bcapacity\x12%\n" +
-	"\x0echarging_slots\x18\x05 \x01(\x05R\rchargingSlots\"\xd5\x01\n" +
+	"\bcapacity\x18\x04 \x01(\x05R\bcapacity\x12*\n" +
+	"\x0echarging_slots\x18\x05 \x01(\x05H\x00R\rchargingSlots\x88\x01\x01B\x11\n" +
+	"\x0f_charging_slots\"\xd5\x01\n" +
 	"\tWarehouse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x123\n" +
 	"\bposition\x18\x03 \x01(\v2\x17.dronefleet.v1.PositionR\bposition\x128\n" +
 	"\x18authorized_product_types\x18\x04 \x03(\tR\x16authorizedProductTypes\x125\n" +
-	"\x17is_cold_storage_capable\x18\x05 \x01(\bR\x14isColdStorageCapable\"\xb1\x03\n" +
+	"\x17is_cold_storage_capable\x18\x05 \x01(\bR\x14isColdStorageCapable\"\xe3\x03\n" +
 	"\x14OptimizationSnapshot\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x128\n" +
@@ -1702,7 +1779,8 @@ const file_dronefleet_v1_dronefleet_proto_rawDesc = "" +
 	"warehouses\x127\n" +
 	"\tread_time\x182 \x01(\v2\x1a.google.protobuf.TimestampR\breadTime\x12\x14\n" +
 	"\x05fence\x183 \x01(\tR\x05fence\x12/\n" +
-	"\aflights\x184 \x03(\v2\x15.dronefleet.v1.FlightR\aflights\"\xa9\x02\n" +
+	"\aflights\x184 \x03(\v2\x15.dronefleet.v1.FlightR\aflights\x120\n" +
+	"\bcharging\x185 \x03(\v2\x14.dronefleet.v1.DroneR\bcharging\"\xa9\x02\n" +
 	"\x06Flight\x12*\n" +
 	"\x05drone\x18\x01 \x01(\v2\x14.dronefleet.v1.DroneR\x05drone\x120\n" +
 	"\amission\x18\x02 \x01(\v2\x16.dronefleet.v1.MissionR\amission\x12,\n" +
@@ -1734,13 +1812,15 @@ const file_dronefleet_v1_dronefleet_proto_rawDesc = "" +
 	"\x1aORDER_PRIORITY_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17ORDER_PRIORITY_STANDARD\x10\x01\x12\x17\n" +
 	"\x13ORDER_PRIORITY_HIGH\x10\x02\x12\x1b\n" +
-	"\x17ORDER_PRIORITY_CRITICAL\x10\x03*\xb5\x01\n" +
+	"\x17ORDER_PRIORITY_CRITICAL\x10\x03*\xe7\x01\n" +
 	"\fWaypointType\x12\x1d\n" +
 	"\x19WAYPOINT_TYPE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19WAYPOINT_TYPE_DEPOT_START\x10\x01\x12\"\n" +
 	"\x1eWAYPOINT_TYPE_WAREHOUSE_PICKUP\x10\x02\x12#\n" +
 	"\x1fWAYPOINT_TYPE_HOSPITAL_DELIVERY\x10\x03\x12\x1e\n" +
-	"\x1aWAYPOINT_TYPE_DEPOT_RETURN\x10\x04BCZAgithub.com/dronefleet/dronefleet/proto/dronefleet/v1;dronefleetv1b\x06proto3"
+	"\x1aWAYPOINT_TYPE_DEPOT_RETURN\x10\x04\x12\x18\n" +
+	"\x14WAYPOINT_TYPE_CHARGE\x102\x12\x16\n" +
+	"\x12WAYPOINT_TYPE_WAIT\x103BCZAgithub.com/dronefleet/dronefleet/proto/dronefleet/v1;dronefleetv1b\x06proto3"
 
 var (
 	file_dronefleet_v1_dronefleet_proto_rawDescOnce sync.Once
@@ -1791,32 +1871,34 @@ var file_dronefleet_v1_dronefleet_proto_depIdxs = []int32{
 	3,  // 12: dronefleet.v1.Waypoint.type:type_name -> dronefleet.v1.WaypointType
 	4,  // 13: dronefleet.v1.Waypoint.position:type_name -> dronefleet.v1.Position
 	16, // 14: dronefleet.v1.Waypoint.eta:type_name -> google.protobuf.Timestamp
-	8,  // 15: dronefleet.v1.Mission.route:type_name -> dronefleet.v1.Waypoint
-	16, // 16: dronefleet.v1.Mission.start_time:type_name -> google.protobuf.Timestamp
-	16, // 17: dronefleet.v1.Mission.end_time:type_name -> google.protobuf.Timestamp
-	8,  // 18: dronefleet.v1.MissionAssignment.route:type_name -> dronefleet.v1.Waypoint
-	16, // 19: dronefleet.v1.MissionAssignment.snapshot_time:type_name -> google.protobuf.Timestamp
-	9,  // 20: dronefleet.v1.MissionCommand.mission:type_name -> dronefleet.v1.Mission
-	16, // 21: dronefleet.v1.MissionCommand.expires_at:type_name -> google.protobuf.Timestamp
-	4,  // 22: dronefleet.v1.Depot.position:type_name -> dronefleet.v1.Position
-	4,  // 23: dronefleet.v1.Warehouse.position:type_name -> dronefleet.v1.Position
-	16, // 24: dronefleet.v1.OptimizationSnapshot.timestamp:type_name -> google.protobuf.Timestamp
-	12, // 25: dronefleet.v1.OptimizationSnapshot.depot:type_name -> dronefleet.v1.Depot
-	6,  // 26: dronefleet.v1.OptimizationSnapshot.drones:type_name -> dronefleet.v1.Drone
-	7,  // 27: dronefleet.v1.OptimizationSnapshot.orders:type_name -> dronefleet.v1.Order
-	13, // 28: dronefleet.v1.OptimizationSnapshot.warehouses:type_name -> dronefleet.v1.Warehouse
-	16, // 29: dronefleet.v1.OptimizationSnapshot.read_time:type_name -> google.protobuf.Timestamp
-	15, // 30: dronefleet.v1.OptimizationSnapshot.flights:type_name -> dronefleet.v1.Flight
-	6,  // 31: dronefleet.v1.Flight.drone:type_name -> dronefleet.v1.Drone
-	9,  // 32: dronefleet.v1.Flight.mission:type_name -> dronefleet.v1.Mission
-	7,  // 33: dronefleet.v1.Flight.orders:type_name -> dronefleet.v1.Order
-	16, // 34: dronefleet.v1.Flight.reached_at:type_name -> google.protobuf.Timestamp
-	16, // 35: dronefleet.v1.Flight.seen_at:type_name -> google.protobuf.Timestamp
-	36, // [36:36] is the sub-list for method output_type
-	36, // [36:36] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	16, // 15: dronefleet.v1.Waypoint.wait_until:type_name -> google.protobuf.Timestamp
+	8,  // 16: dronefleet.v1.Mission.route:type_name -> dronefleet.v1.Waypoint
+	16, // 17: dronefleet.v1.Mission.start_time:type_name -> google.protobuf.Timestamp
+	16, // 18: dronefleet.v1.Mission.end_time:type_name -> google.protobuf.Timestamp
+	8,  // 19: dronefleet.v1.MissionAssignment.route:type_name -> dronefleet.v1.Waypoint
+	16, // 20: dronefleet.v1.MissionAssignment.snapshot_time:type_name -> google.protobuf.Timestamp
+	9,  // 21: dronefleet.v1.MissionCommand.mission:type_name -> dronefleet.v1.Mission
+	16, // 22: dronefleet.v1.MissionCommand.expires_at:type_name -> google.protobuf.Timestamp
+	4,  // 23: dronefleet.v1.Depot.position:type_name -> dronefleet.v1.Position
+	4,  // 24: dronefleet.v1.Warehouse.position:type_name -> dronefleet.v1.Position
+	16, // 25: dronefleet.v1.OptimizationSnapshot.timestamp:type_name -> google.protobuf.Timestamp
+	12, // 26: dronefleet.v1.OptimizationSnapshot.depot:type_name -> dronefleet.v1.Depot
+	6,  // 27: dronefleet.v1.OptimizationSnapshot.drones:type_name -> dronefleet.v1.Drone
+	7,  // 28: dronefleet.v1.OptimizationSnapshot.orders:type_name -> dronefleet.v1.Order
+	13, // 29: dronefleet.v1.OptimizationSnapshot.warehouses:type_name -> dronefleet.v1.Warehouse
+	16, // 30: dronefleet.v1.OptimizationSnapshot.read_time:type_name -> google.protobuf.Timestamp
+	15, // 31: dronefleet.v1.OptimizationSnapshot.flights:type_name -> dronefleet.v1.Flight
+	6,  // 32: dronefleet.v1.OptimizationSnapshot.charging:type_name -> dronefleet.v1.Drone
+	6,  // 33: dronefleet.v1.Flight.drone:type_name -> dronefleet.v1.Drone
+	9,  // 34: dronefleet.v1.Flight.mission:type_name -> dronefleet.v1.Mission
+	7,  // 35: dronefleet.v1.Flight.orders:type_name -> dronefleet.v1.Order
+	16, // 36: dronefleet.v1.Flight.reached_at:type_name -> google.protobuf.Timestamp
+	16, // 37: dronefleet.v1.Flight.seen_at:type_name -> google.protobuf.Timestamp
+	38, // [38:38] is the sub-list for method output_type
+	38, // [38:38] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_dronefleet_v1_dronefleet_proto_init() }
@@ -1826,6 +1908,9 @@ func file_dronefleet_v1_dronefleet_proto_init() {
 	}
 	file_dronefleet_v1_dronefleet_proto_msgTypes[0].OneofWrappers = []any{}
 	file_dronefleet_v1_dronefleet_proto_msgTypes[1].OneofWrappers = []any{}
+	file_dronefleet_v1_dronefleet_proto_msgTypes[2].OneofWrappers = []any{}
+	file_dronefleet_v1_dronefleet_proto_msgTypes[4].OneofWrappers = []any{}
+	file_dronefleet_v1_dronefleet_proto_msgTypes[8].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
