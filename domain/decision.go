@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Decision is the optimizer's request that a drone serve orders along a route.
+// Decision is the optimizer's request that a drone serve orders along a route, or that it
+// charge or wait until there are some.
 type Decision struct {
 	ID                          DecisionID
 	CycleID                     CycleID
@@ -29,6 +30,9 @@ type Decision struct {
 
 // Amends reports whether the decision changes a mission under way.
 func (d Decision) Amends() bool { return d.AmendsMissionID != "" }
+
+// Standby reports whether the decision gives a drone a mission without orders.
+func (d Decision) Standby() bool { return len(d.OrderIDs) == 0 && Standby(d.Route) }
 
 // Outcome says how a decision was judged; it never changes.
 type Outcome string
@@ -97,7 +101,7 @@ type Snapshot struct {
 	Alone      bool      // the area has every depot, so its drones and orders are all there are
 	Drones     []Drone
 	Flights    []Flight // whose missions can be amended, and those on the way home
-	Charging   []Drone  // without a mission, each in a slot of its depot or waiting for one
+	Charging   []Drone  // without a mission, in slots of depots that have a limited number
 	Orders     []Order
 	Warehouses []Warehouse
 }

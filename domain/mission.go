@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Mission is a committed assignment: one drone, its orders, one route.
+// Mission is a committed assignment: one drone, its orders if it has any, one route.
 type Mission struct {
 	ID       MissionID
 	DroneID  DroneID

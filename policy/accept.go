@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
@@ -11,10 +12,26 @@ import (
 // error, if any, is a Rejection with the first reason against it, in this order:
 // DRONE_GROUNDED, DRONE_NOT_IDLE, DRONE_SILENT, LOW_BATTERY, DRONE_CHANGED.
 func (p DronePolicy) CanAcceptMission(d domain.Drone, consumption float64, seen, now time.Time) error {
+	return p.canAccept(d, p.tooLow(d, consumption), seen, now)
+}
+
+// tooLow says that a drone's charge does not suffice for a mission that uses so much of it,
+// "" if it does.
+func (p DronePolicy) tooLow(d domain.Drone, consumption float64) string {
+	landing := d.Battery - consumption
+	if d.Battery > p.MinBattery && landing >= p.MinBattery-rounding { // not NaN
+		return ""
+	}
+	return fmt.Sprintf("drone %s has %.1f %% and would land with %.1f %%, under %.0f %%", d.ID, d.Battery, landing, p.MinBattery)
+}
+
+// canAccept is CanAcceptMission for a mission for which tooLow says whether the charge
+// suffices.
+func (p DronePolicy) canAccept(d domain.Drone, tooLow string, seen, now time.Time) error {
 	refuse := func(reason Reason, format string, args ...any) error {
 		return reject(reason, string(d.ID), format, args...)
 	}
-	silent, landing := now.Sub(d.SeenAt), d.Battery-consumption
+	silent := now.Sub(d.SeenAt)
 	switch {
 	case d.Grounded:
 		return refuse(ReasonDroneGrounded, "drone %s is grounded: %s", d.ID, d.GroundedReason)
@@ -24,8 +41,8 @@ func (p DronePolicy) CanAcceptMission(d domain.Drone, consumption float64, seen,
 		return refuse(ReasonDroneNotIdle, "drone %s is %s", d.ID, d.Status)
 	case silent > p.MaxSilence:
 		return refuse(ReasonDroneSilent, "drone %s was last heard of %s ago", d.ID, silent.Round(time.Second))
-	case !(d.Battery > p.MinBattery && landing >= p.MinBattery-rounding): // or NaN
-		return refuse(ReasonLowBattery, "drone %s has %.1f %% and would land with %.1f %%, under %.0f %%", d.ID, d.Battery, landing, p.MinBattery)
+	case tooLow != "":
+		return refuse(ReasonLowBattery, "%s", tooLow)
 	case later(d.IdleSince, d.HomeboundSince).After(seen):
 		return refuse(ReasonDroneChanged, "drone %s has been away since the snapshot", d.ID)
 	}

@@ -32,15 +32,23 @@ func (c decisionCase) canAmend() error {
 	refuse := func(reason Reason, format string, args ...any) error {
 		return reject(reason, string(d.ID), format, args...)
 	}
-	silent, landing := c.now.Sub(d.SeenAt), d.Battery-c.decision.EstimatedBatteryConsumption
-	takesOnly := isSubsequence(c.decision.Route, m.Route)
+	silent := c.now.Sub(d.SeenAt)
+	standby := c.decision.Standby()
 	switch {
-	case d.Grounded && len(c.added()) > 0:
+	case d.Grounded && (standby || len(c.added()) > 0):
 		return refuse(ReasonDroneGrounded, "drone %s is grounded: %s", d.ID, d.GroundedReason)
 	case silent > c.Drones.MaxSilence:
 		return refuse(ReasonDroneSilent, "drone %s was last heard of %s ago", d.ID, silent.Round(time.Second))
-	case !takesOnly && !(d.Battery > c.Drones.MinBattery && landing >= c.Drones.MinBattery-rounding): // or NaN
-		return refuse(ReasonLowBattery, "drone %s has %.1f %% and would land with %.1f %%, under %.0f %%", d.ID, d.Battery, landing, c.Drones.MinBattery)
+	}
+	var low string
+	switch takesOnly := isSubsequence(c.decision.Route, m.Route); {
+	case standby:
+		low = c.standbyTooLow()
+	case !takesOnly:
+		low = c.Drones.tooLow(d, c.decision.EstimatedBatteryConsumption)
+	}
+	if low != "" {
+		return refuse(ReasonLowBattery, "%s", low)
 	}
 	return nil
 }
@@ -137,9 +145,12 @@ func (c decisionCase) stopCommitted() string {
 }
 
 // committed is how many stops the drone has reached or is too near to turn, with those
-// at the same place.
+// at the same place. A mission without orders is replaced whole.
 func (c decisionCase) committed() int {
 	m, d := *c.Mission, *c.Drone
+	if m.Standby() {
+		return 0
+	}
 	n := m.ReachedStops
 	if n >= len(m.Route) {
 		return n
@@ -421,7 +432,11 @@ func sharedStops(a, b []domain.Waypoint) (n int) {
 }
 
 func sameStop(a, b domain.Waypoint) bool {
+	if !a.WaitUntil.Equal(b.WaitUntil) {
+		return false
+	}
 	a.ETA, b.ETA = time.Time{}, time.Time{}
+	a.WaitUntil, b.WaitUntil = time.Time{}, time.Time{}
 	return a == b
 }
 

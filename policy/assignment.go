@@ -20,8 +20,10 @@ type MissionAssignmentPolicy struct {
 	// transaction lasts longer.
 	CommitDelay time.Duration
 	// TurnTime is how long before its arrival at a stop a drone cannot be turned away from
-	// it any more.
+	// it any more, unless its mission has no orders.
 	TurnTime time.Duration
+	// MaxWait is how far ahead a drone may be told to wait.
+	MaxWait time.Duration
 	// AllowUnfenced lets decisions without a fence pass. They compete with those of
 	// the cycles: a cycle that lost its lock cannot be told from one that holds it.
 	AllowUnfenced bool
@@ -32,7 +34,7 @@ func DefaultMissionAssignmentPolicy() MissionAssignmentPolicy {
 	return MissionAssignmentPolicy{
 		MaxAge: 2 * time.Minute, Drones: DefaultDronePolicy(),
 		CommandLifetime: 20 * time.Second, ClockError: 5 * time.Second,
-		TurnTime:    30 * time.Second,
+		TurnTime: 30 * time.Second, MaxWait: 2 * time.Hour,
 		CommitDelay: 270 * time.Second, // Firestore aborts transactions older than this
 	}
 }
@@ -56,6 +58,8 @@ type DecisionState struct {
 	Orders map[domain.OrderID]domain.Order
 	// OrdersWritten is when each order's document was last written.
 	OrdersWritten map[domain.OrderID]time.Time
+	// Depots are those of the fleet, for a decision without orders. See NeedsDepots.
+	Depots []domain.Depot
 }
 
 // Delivery describes how the decision's message arrived.

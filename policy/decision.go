@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -36,6 +37,11 @@ const (
 	ReasonStopCommitted   Reason = "STOP_COMMITTED"
 	ReasonBadRoute        Reason = "BAD_ROUTE"
 	ReasonOverCapacity    Reason = "OVER_CAPACITY"
+
+	// Of missions without orders.
+	ReasonStandbyUnsupported Reason = "STANDBY_UNSUPPORTED"
+	ReasonBadCharge          Reason = "BAD_CHARGE"
+	ReasonBadWait            Reason = "BAD_WAIT"
 )
 
 // decisionCase is a decision with everything it is judged by.
@@ -64,10 +70,11 @@ var decisionChecks = []struct {
 	{ReasonMissionNotActive, "the mission to amend is over, unknown or another drone's", decisionCase.missionNotActive},
 	{ReasonNotAmendable, "the drone does not support amendments, does not name its revision, or is not fit for one", decisionCase.notAmendable},
 	{ReasonRevisionChanged, "the mission to amend has another revision than it was planned on, or one that waits for the drone", decisionCase.revisionChanged},
+	{ReasonStandbyUnsupported, "the decision has no orders, and the drone does not support such missions", decisionCase.standbyUnsupported},
 	{ReasonDroneGrounded, "an operator has grounded the drone", byDrone(ReasonDroneGrounded)},
 	{ReasonDroneNotIdle, "the drone is neither IDLE nor on its way home with its mission COMPLETED", byDrone(ReasonDroneNotIdle)},
 	{ReasonDroneSilent, "the drone was not heard of for 15 s", byDrone(ReasonDroneSilent)},
-	{ReasonLowBattery, "the drone has 20 % or less, or would land with less", byDrone(ReasonLowBattery)},
+	{ReasonLowBattery, "the drone has 20 % or less, or would land with less; one that only charges where it is may have less", byDrone(ReasonLowBattery)},
 	{ReasonDroneChanged, "the drone has been away since the snapshot", byDrone(ReasonDroneChanged)},
 	{ReasonOrderUnknown, "the order does not exist", decisionCase.orderUnknown},
 	{ReasonOrderNotPending, "an order is not PENDING", anyOrder(decisionCase.orderNotPending)},
@@ -75,8 +82,10 @@ var decisionChecks = []struct {
 	{ReasonDroneNotAllowed, "an order is pinned to another drone, or forbidden to this one", anyOrder(decisionCase.droneNotAllowed)},
 	{ReasonOrderChanged, "an order changed since the snapshot", anyOrder(decisionCase.orderChanged)},
 	{ReasonOrderAboard, "an amended route does not deliver a parcel that is aboard", decisionCase.orderAboard},
-	{ReasonStopCommitted, "an amended route changes a stop that is reached, or less than 30 s away", decisionCase.stopCommitted},
-	{ReasonBadRoute, "a stop is missing, doubled, out of turn or for another order", decisionCase.badRoute},
+	{ReasonStopCommitted, "an amended route changes a stop that is reached, or less than 30 s away, of a mission with orders", decisionCase.stopCommitted},
+	{ReasonBadRoute, "a stop is missing, doubled, out of turn or for another order, or charges or waits although there are orders", decisionCase.badRoute},
+	{ReasonBadCharge, "a drone is to charge where there is no depot, or to a level that is not above 0 and at most 100 %", decisionCase.badCharge},
+	{ReasonBadWait, "a drone is to wait until a time that is over, or for more than 2 h", decisionCase.badWait},
 	{ReasonOverCapacity, "the drone cannot lift the parcels aboard at once", decisionCase.overCapacity},
 }
 
@@ -154,9 +163,12 @@ func (c decisionCase) droneUnknown() string {
 func byDrone(reason Reason) func(decisionCase) string {
 	return func(c decisionCase) string {
 		var err error
-		if c.decision.Amends() {
+		switch {
+		case c.decision.Amends():
 			err = c.canAmend()
-		} else {
+		case c.decision.Standby():
+			err = c.Drones.canAccept(*c.Drone, c.standbyTooLow(), c.seen, c.now)
+		default:
 			err = c.Drones.CanAcceptMission(*c.Drone, c.decision.EstimatedBatteryConsumption, c.seen, c.now)
 		}
 		if refused, ok := errors.AsType[*Rejection](err); ok && refused.Reason == reason {
@@ -220,7 +232,12 @@ func (c decisionCase) orderChanged(o domain.Order) string {
 	return ""
 }
 
-func (c decisionCase) badRoute() string { return routeProblem(c.decision) }
+func (c decisionCase) badRoute() string {
+	if c.decision.Standby() {
+		return c.standbyRoute()
+	}
+	return cmp.Or(routeProblem(c.decision), c.dutyAhead())
+}
 
 func (c decisionCase) overCapacity() string {
 	load := peakLoad(c.decision, c.Orders)

@@ -69,10 +69,14 @@ var objections = map[Reason]func(*judged){
 // TestMissionAssignmentPolicy_RefusesAmendments.
 var ofAmendments = []Reason{ReasonMissionNotActive, ReasonNotAmendable, ReasonRevisionChanged, ReasonOrderAboard, ReasonStopCommitted}
 
-// decisionReasons lists every reason to reject the decision of a mission by precedence, a conflict
-// with the ledger first.
+// ofStandby are reasons against missions without orders alone; see
+// TestMissionAssignmentPolicy_RefusesStandby.
+var ofStandby = []Reason{ReasonStandbyUnsupported, ReasonBadCharge, ReasonBadWait}
+
+// decisionReasons lists every reason to reject the decision of a mission with orders by
+// precedence, a conflict with the ledger first.
 func decisionReasons() []Reason {
-	return minus(append([]Reason{ReasonDecisionConflict}, LedgerReasons()...), ofAmendments)
+	return minus(append([]Reason{ReasonDecisionConflict}, LedgerReasons()...), append(ofAmendments, ofStandby...))
 }
 
 func drone(change func(*domain.Drone)) func(*judged) {
@@ -232,6 +236,9 @@ var decisionDetails = []struct {
 	{"no pickup", func(j *judged) { j.decision.Route[1].Type = domain.WaypointDepotReturn }, string(ReasonBadRoute)},
 	{"no stops", func(j *judged) { j.decision.Route = nil }, string(ReasonBadRoute)},
 	{"no order", func(j *judged) { j.decision.OrderIDs, j.decision.Route = nil, nil }, string(ReasonBadRoute)},
+	{"a charge before the pickup", func(j *judged) { // F-AMD-06
+		j.decision.Route[0] = domain.Waypoint{Type: domain.WaypointCharge, Position: depotAt, ChargeToPercent: 80}
+	}, string(ReasonBadRoute)},
 	{"an order listed twice", func(j *judged) { j.decision.OrderIDs = []domain.OrderID{"O1", "O2", "O1"} }, string(ReasonBadRoute)},
 	{"a route from where it stands", func(j *judged) { j.decision.Route = j.decision.Route[1:5] }, applied},
 }

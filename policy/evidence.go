@@ -18,10 +18,16 @@ import (
 // ones, so the stop is still reached, perhaps at a later time.
 const maxSightings = 16
 
-// orderStops is the length of the route up to the last order stop, without the way home.
-func orderStops(m domain.Mission) int {
+// countedStops is the length of the route up to the last stop that counts: the last order
+// stop, without the way home, or in a mission without orders the last stop at which the
+// drone charges or waits.
+func countedStops(m domain.Mission) int {
+	counts := domain.Waypoint.ForOrder
+	if m.Standby() {
+		counts = domain.Waypoint.Duty
+	}
 	for i := len(m.Route); i > 0; i-- {
-		if m.Route[i-1].ForOrder() {
+		if counts(m.Route[i-1]) {
 			return i
 		}
 	}
@@ -45,7 +51,7 @@ func reachTimes(m domain.Mission) []time.Time {
 	indexes := commandedIndexes(m.Route, m.DroppedStops)
 	var times []time.Time
 	var before time.Time
-	for i := range orderStops(m) {
+	for i := range countedStops(m) {
 		at, sighted := reachedAt(m.Sightings, indexes[i], before)
 		switch {
 		case sighted:
@@ -88,7 +94,7 @@ func (p DronePolicy) addEvidence(m *domain.Mission, t domain.Telemetry, named bo
 	if named {
 		most = provable(*m, t.MissionRevision)
 	}
-	from, to := 0, orderStops(*m) // the stops to judge by position
+	from, to := 0, countedStops(*m) // the stops to judge by position
 	var fresh []domain.Sighting
 	see := func(i int, claimed bool) {
 		s := domain.Sighting{Stop: indexes[i], At: t.Timestamp, Claimed: claimed}
@@ -108,7 +114,14 @@ func (p DronePolicy) addEvidence(m *domain.Mission, t domain.Telemetry, named bo
 	}
 	for i := from; i < to; i++ {
 		stop := m.Route[i]
-		if stop.Type == domain.WaypointDepotStart && named || t.Position.DistanceMetres(stop.Position) <= p.StopRadiusMetres {
+		done := t.Position.DistanceMetres(stop.Position) <= p.StopRadiusMetres
+		switch {
+		case stop.Duty():
+			done = dutyDone(stop, t, named)
+		case stop.Type == domain.WaypointDepotStart && named:
+			done = true
+		}
+		if done {
 			see(i, false)
 		}
 	}
@@ -152,7 +165,7 @@ func kept(m domain.Mission, all []domain.Sighting) []domain.Sighting {
 	m.Sightings = all
 	times, indexes := reachTimes(m), commandedIndexes(m.Route, m.DroppedStops)
 	var rest []domain.Sighting
-	for i := range orderStops(m) {
+	for i := range countedStops(m) {
 		var of []domain.Sighting
 		for _, s := range all {
 			if s.Stop == indexes[i] && (i >= len(times) || !s.At.After(times[i])) {

@@ -35,6 +35,16 @@ var checks = map[string]func(rules) error{
 		return errors.Join(all...)
 	},
 	"refused amendments": checkRefusedAmendments,
+	"standby": func(r rules) error {
+		var all []error
+		for _, h := range standbyHazards {
+			if err := tell(r, h); err != nil {
+				all = append(all, fmt.Errorf("%s: %w", h.name, err))
+			}
+		}
+		return errors.Join(all...)
+	},
+	"refused standby": checkRefusedStandby,
 	"scenarios": func(r rules) error {
 		for seed := range 400 {
 			if err := scenarioGenerator.Example(seed).run(r); err != nil {
@@ -87,6 +97,52 @@ func TestMutants(t *testing.T) {
 }
 
 var mutants = []mutant{
+	// Missions without orders.
+	{"a mission without orders does not give way", func(r rules) rules { // F-AMD-06
+		assign := r.assign
+		r.assign = func(s DecisionState, d domain.Decision, via Delivery, now time.Time) (Verdict, error) {
+			if s.Mission != nil && s.Mission.Standby() && s.Ledger == nil {
+				s.Mission = nil
+			}
+			return assign(s, d, via, now)
+		}
+		return r
+	}, []string{"standby"}},
+	{"what a drone without orders has done stays in its route", func(r rules) rules {
+		assign := r.assign
+		r.assign = func(s DecisionState, d domain.Decision, via Delivery, now time.Time) (Verdict, error) {
+			if m := s.Mission; m != nil && sharedStops(m.Route, d.Route) < m.ReachedStops {
+				s.Mission = nil
+			}
+			return assign(s, d, via, now)
+		}
+		return r
+	}, []string{"standby"}},
+	{"any drone takes a mission without orders", judgedBy(func(s *DecisionState, _ *domain.Decision, _ *Delivery) {
+		if s.Drone != nil {
+			s.Drone.SupportsStandby, s.Drone.SupportsAmendments = true, true
+		}
+	}), []string{"refused standby"}},
+	{"a drone that waits is free for another mission", judgedBy(func(s *DecisionState, d *domain.Decision, _ *Delivery) {
+		if s.Drone != nil && !d.Amends() && s.Drone.SupportsStandby && s.Drone.Bound() {
+			s.Drone.Status, s.Drone.CurrentMissionID = domain.DroneIdle, ""
+		}
+	}), []string{"standby"}},
+	{"being near is having waited", heard(func(b *Binding, t *domain.Telemetry, _ time.Time) {
+		if m := b.Mission; m != nil && m.Standby() && t.CompletedStops != nil && t.Position.DistanceMetres(m.Route[0].Position) < 75 {
+			*t = counted(*t, max(1, *t.CompletedStops))
+		}
+	}), []string{"standby"}},
+	{"drones charge anywhere", judgedBy(func(s *DecisionState, d *domain.Decision, _ *Delivery) {
+		for _, stop := range d.Route {
+			s.Depots = append(s.Depots, domain.Depot{Position: stop.Position})
+		}
+	}), []string{"refused standby"}},
+	{"drones wait for as long as they are told", func(rules) rules {
+		a := DefaultMissionAssignmentPolicy()
+		a.MaxWait = 24 * time.Hour
+		return configured(DefaultDronePolicy(), DefaultOrderPolicy(), a)
+	}, []string{"refused standby"}},
 	// Telemetry.
 	{"equal timestamps are applied", heard(func(b *Binding, _ *domain.Telemetry, _ time.Time) {
 		b.Drone.LastUpdate = b.Drone.LastUpdate.Add(-1)

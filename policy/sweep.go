@@ -35,7 +35,7 @@ func (p DronePolicy) SweepBinding(b Binding, now time.Time) Change {
 		if d.ReportedStatus == domain.DroneCharging {
 			d.Status = domain.DroneCharging
 		}
-	case active && now.Sub(later(m.StartTime, m.AmendedAt)) > p.stallLimit(*m):
+	case active && now.Sub(later(m.StartTime, m.AmendedAt)) > p.stallLimit(*m) && !waits(*m, now.Add(-p.BoundSilence)):
 		reason = domain.FailureStalled
 	case active && !m.Revoked() && !m.CommandPending && m.CommandPublishedAt.IsZero():
 		m.CommandPending = true

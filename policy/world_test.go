@@ -25,6 +25,7 @@ type world struct {
 	fences   Fences
 	issued   Fences            // by the depots' locks, so far
 	folded   map[string]folded // what the events so far make of each entity
+	depots   []domain.Depot
 	revokes  []domain.MissionID
 	notes    int             // refusals that events record
 	moves    map[string]bool // steps of lifecycles taken, "kind: from → to"
@@ -44,6 +45,7 @@ func newWorld(r rules) *world {
 		drones: map[domain.DroneID]domain.Drone{}, missions: map[domain.MissionID]domain.Mission{},
 		orders: map[domain.OrderID]domain.Order{}, ledger: map[domain.DecisionID]domain.LedgerEntry{},
 		fences: Fences{}, issued: Fences{"DEPOT": "000000000000099", "DEPOT-2": firstFence, "": firstFence}, folded: map[string]folded{}, moves: map[string]bool{},
+		depots: []domain.Depot{{ID: "DEPOT", Position: depotAt}},
 	}
 }
 
@@ -319,6 +321,9 @@ func (w *world) decisionState(d domain.Decision) DecisionState {
 			s.Orders[id] = o
 		}
 	}
+	if s.NeedsDepots(d) {
+		s.Depots = w.depots
+	}
 	if depot := s.FenceDepot(d); s.NeedsIssued(d) {
 		s.Issued = Fences{depot: w.issued[depot]}
 	}
@@ -341,7 +346,10 @@ func (w *world) verifyApplied(s DecisionState, d domain.Decision, v Verdict) {
 	}
 	ready := s.Drone != nil && (s.Drone.Status == domain.DroneIdle && !s.Drone.Bound() ||
 		s.Drone.SupportsAmendments && w.missions[s.Drone.CurrentMissionID].Status == domain.MissionCompleted)
-	if !ready || s.Drone.Battery <= 20 || w.now.Sub(s.Drone.SeenAt) > 15*time.Second {
+	if d.Standby() && s.Drone != nil && !(s.Drone.SupportsStandby && s.Drone.SupportsAmendments) { // F-AMD-06
+		w.violated("decision %s has no orders, which drone %s does not support", d.ID, d.DroneID)
+	}
+	if !ready || s.Drone.Battery <= 20 && !d.Standby() || w.now.Sub(s.Drone.SeenAt) > 15*time.Second {
 		w.violated("decision %s was applied to a drone that cannot fly: %+v", d.ID, s.Drone)
 	}
 	for _, id := range d.OrderIDs {
@@ -382,6 +390,9 @@ func (w *world) verifyAmended(s DecisionState, d domain.Decision, v Verdict) {
 		return
 	}
 	for i, stop := range m.Route[:m.ReachedStops] {
+		if m.Standby() {
+			break // it is replaced whole
+		}
 		if i >= len(d.Route) || !sameStop(stop, d.Route[i]) {
 			w.violated("decision %s changes stop %d, which is reached", d.ID, i)
 		}

@@ -22,7 +22,8 @@ import (
 // Cost: 3 RPCs; 3 + n reads and 2(3 + n) + 1 writes at most for n orders. One RPC and 2
 // reads more if its fence is not the highest applied, as for the first decision of a
 // cycle; one RPC and one read more if it names no depot. A decision that amends reads the
-// mission with them; one that takes n orders away takes one RPC and n reads more.
+// mission with them; one that takes n orders away takes one RPC and n reads more. A decision without orders takes one RPC and a read of each
+// depot more.
 func (s *Store) AssignMission(ctx context.Context, d domain.Decision, via policy.Delivery) (domain.LedgerEntry, error) {
 	var verdict policy.Verdict
 	err := s.transactWithCounter(ctx, func(t *txn) error {
@@ -100,6 +101,13 @@ func (t *txn) readDecisionState(d domain.Decision) (policy.DecisionState, error)
 		}
 	}
 	state.Orders = t.orders
+	if state.NeedsDepots(d) {
+		depots, err := readDepots(t.Documents(s.client.Collection(Depots)), "")
+		if err != nil {
+			return state, err
+		}
+		state.Depots = depots.known
+	}
 	return state, t.readFences(&state, d)
 }
 

@@ -45,7 +45,8 @@ type SnapshotRequest struct {
 //
 // Cost: 6 RPCs, one more for every 30 depots of the area; a read per document returned. With
 // Flights 2 RPCs more if a drone flies, one more for every 10 depots instead of 30, and a read
-// for every drone in flight, its mission and each of that mission's orders.
+// for every drone in flight, its mission and each of that mission's orders. Where slots are
+// limited, a read for every drone that charges.
 func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snapshot, error) {
 	opts := []firestore.TransactionOption{firestore.ReadOnly}
 	if !req.At.IsZero() {
@@ -107,19 +108,25 @@ func (s *Store) Snapshot(ctx context.Context, req SnapshotRequest) (domain.Snaps
 	return snap, wrap(err, "snapshot")
 }
 
-// readDrones adds the idle drones of an area to a snapshot, and returns those in flight if
-// they are asked for.
+// readDrones adds the idle drones of an area to a snapshot, and those that charge where slots
+// are limited. It returns those in flight if they are asked for.
 func (s *Store) readDrones(tx *firestore.Transaction, req SnapshotRequest, area domain.Area, snap *domain.Snapshot, leaveOut func(error) bool) (flying []domain.Drone, _ error) {
 	statuses := []domain.DroneStatus{domain.DroneIdle}
 	if req.Flights {
 		statuses = append(statuses, domain.DroneMoving, domain.DroneDelivering)
+	}
+	if slices.ContainsFunc(area.Depots, func(d domain.Depot) bool { return d.ChargingSlots > 0 }) {
+		statuses = append(statuses, domain.DroneCharging)
 	}
 	for _, ids := range homes(area.DepotIDs(), snap.Alone, maxIn/len(statuses)) {
 		err := each(tx.Documents(s.dronesOf(ids).Where("status", "in", statuses)), func(doc *firestore.DocumentSnapshot) error {
 			d := decodeDrone(doc)
 			silent := snap.ReadTime.Sub(d.SeenAt)
 			switch {
-			case leaveOut(d.err) || d.Grounded || d.Battery <= req.MinBattery || silent > req.MaxSilence:
+			case leaveOut(d.err) || silent > req.MaxSilence:
+			case d.Status == domain.DroneCharging:
+				snap.Charging = append(snap.Charging, d.Drone)
+			case d.Grounded || d.Battery <= req.MinBattery:
 			case d.Bound() && d.SupportsAmendments:
 				flying = append(flying, d.Drone)
 			case d.Status == domain.DroneIdle && !d.Bound():

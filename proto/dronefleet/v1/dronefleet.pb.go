@@ -1453,7 +1453,7 @@ type OptimizationSnapshot struct {
 	Fence string `protobuf:"bytes,51,opt,name=fence,proto3" json:"fence,omitempty"`
 	// Drones in flight whose missions can be amended.
 	Flights []*Flight `protobuf:"bytes,52,rep,name=flights,proto3" json:"flights,omitempty"`
-	// Drones without a mission that charge at their depots, or wait there for a slot.
+	// Drones without a mission that charge at depots with a limited number of slots.
 	Charging      []*Drone `protobuf:"bytes,53,rep,name=charging,proto3" json:"charging,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

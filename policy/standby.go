@@ -1,0 +1,165 @@
+package policy
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// A mission may have no orders (F-AMD-06): its drone flies to a depot or to an advance
+// position, charges there or waits. Such a mission gives way. A decision with an order
+// amends it at once, whatever the drone has done or is about to do, because nothing is
+// aboard and nobody waits for it.
+
+// usualConsumption, in percent of a full charge per kilometre, is what plans reckon with for
+// a drone whose own is not known.
+const usualConsumption = 2.5
+
+// NeedsDepots tells whether a decision can only be judged with Depots.
+func (s DecisionState) NeedsDepots(d domain.Decision) bool { return s.Ledger == nil && d.Standby() }
+
+func (c decisionCase) standbyUnsupported() string {
+	if !c.decision.Standby() || c.Drone.SupportsStandby && c.Drone.SupportsAmendments {
+		return ""
+	}
+	return fmt.Sprintf("drone %s does not support missions without orders", c.Drone.ID)
+}
+
+// standbyRoute says what is wrong with a route without orders, "" if nothing is.
+func (c decisionCase) standbyRoute() string {
+	route := c.decision.Route
+	if c.decision.Amends() && !c.Mission.Standby() {
+		return fmt.Sprintf("it lists no order, and mission %s has some", c.Mission.ID)
+	}
+	for i, stop := range route {
+		switch last := i == len(route)-1; {
+		case stop.OrderID != "":
+			return fmt.Sprintf("stop %d is for order %q, which is not in the decision", i, stop.OrderID)
+		case stop.Type == domain.WaypointDepotStart && i > 0:
+			return fmt.Sprintf("stop %d starts at a depot again", i)
+		case stop.Type == domain.WaypointDepotReturn && !last:
+			return fmt.Sprintf("stop %d returns to a depot before the end", i)
+		case stop.Type == domain.WaypointDepotStart && last:
+			return fmt.Sprintf("stop %d, the last one, does not end at a depot, nor does the drone charge or wait there", i)
+		}
+	}
+	return ""
+}
+
+// dutyAhead says which stop of a mission with orders charges or waits, "" if none does that
+// the drone has not reached: an order is not kept waiting for either.
+func (c decisionCase) dutyAhead() string {
+	reached := 0
+	if c.decision.Amends() {
+		reached = min(c.Mission.ReachedStops, sharedStops(c.Mission.Route, c.decision.Route))
+	}
+	for i, stop := range c.decision.Route {
+		if stop.Duty() && i >= reached {
+			return fmt.Sprintf("stop %d is a %s, which a drone with orders does not do", i, stop.Type)
+		}
+	}
+	return ""
+}
+
+func (c decisionCase) badCharge() string {
+	if !c.decision.Standby() {
+		return ""
+	}
+	for i, stop := range c.decision.Route {
+		if stop.Type != domain.WaypointCharge {
+			continue
+		}
+		if level := stop.ChargeToPercent; !(level > 0 && level <= 100) { // or NaN
+			return fmt.Sprintf("stop %d charges to %v %%, not above 0 and at most 100", i, level)
+		}
+		if metres := c.nearestDepot(stop.Position); metres > c.Drones.StopRadiusMetres {
+			return fmt.Sprintf("stop %d charges where there is no depot within %.0f m", i, c.Drones.StopRadiusMetres)
+		}
+	}
+	return ""
+}
+
+func (c decisionCase) badWait() string {
+	if !c.decision.Standby() {
+		return ""
+	}
+	for i, stop := range c.decision.Route {
+		if stop.Type != domain.WaypointWait {
+			continue
+		}
+		switch until := stop.WaitUntil; {
+		case !until.After(c.now):
+			return fmt.Sprintf("stop %d waits until %s, which is over", i, until.UTC().Format(time.RFC3339))
+		case until.Sub(c.now) > c.MaxWait:
+			return fmt.Sprintf("stop %d waits until %s, more than %s from now", i, until.UTC().Format(time.RFC3339), c.MaxWait)
+		}
+	}
+	return ""
+}
+
+// nearestDepot is how far the nearest depot is; infinitely far if there is none.
+func (c decisionCase) nearestDepot(at domain.Position) (metres float64) {
+	metres = math.Inf(1)
+	for _, d := range c.Depots {
+		metres = min(metres, at.DistanceMetres(d.Position))
+	}
+	return metres
+}
+
+// standbyTooLow says that the charge does not suffice for a route without orders, "" if it
+// does. From where the route ends the drone must still reach the nearest depot. A drone that
+// only charges where it is may have any charge.
+func (c decisionCase) standbyTooLow() string {
+	d, estimate := *c.Drone, c.decision.EstimatedBatteryConsumption
+	perMetre := usualConsumption / 1000
+	if d.ConsumptionPerKm > 0 {
+		perMetre = d.ConsumptionPerKm / 1000
+	}
+	charge, lowest, at := d.Battery, math.Inf(1), d.Position
+	fly := func(metres float64) {
+		if metres > c.Drones.StopRadiusMetres {
+			charge -= metres * perMetre
+			lowest = min(lowest, charge)
+		}
+	}
+	charges := false
+	for _, stop := range c.decision.Route {
+		fly(at.DistanceMetres(stop.Position))
+		at = stop.Position
+		if stop.Type == domain.WaypointCharge {
+			charges = true
+			charge = max(charge, stop.ChargeToPercent)
+		}
+	}
+	fly(c.nearestDepot(at))
+	if !charges || math.IsNaN(estimate) {
+		lowest = min(lowest, d.Battery-estimate)
+	}
+	least := c.Drones.MinBattery
+	if math.IsInf(lowest, 1) || d.Battery > least && lowest >= least-rounding {
+		return ""
+	}
+	return fmt.Sprintf("drone %s has %.1f %% and would have %.1f %% on the way or at the depot after it, under %.0f %%", d.ID, d.Battery, lowest, least)
+}
+
+// waits reports whether the mission's drone is to wait past a time.
+func waits(m domain.Mission, t time.Time) bool {
+	for _, stop := range m.Route[min(m.ReachedStops, len(m.Route)):] {
+		if stop.Type == domain.WaypointWait && stop.WaitUntil.After(t) {
+			return true
+		}
+	}
+	return false
+}
+
+// dutyDone reports whether a report shows by itself that a stop to charge or wait at is
+// done. A drone that counts its stops says so; one that does not has waited when the time
+// has come, and has charged if it has left the mission with the charge.
+func dutyDone(stop domain.Waypoint, t domain.Telemetry, named bool) bool {
+	if stop.Type == domain.WaypointWait {
+		return !t.Timestamp.Before(stop.WaitUntil)
+	}
+	return !named && t.Battery >= stop.ChargeToPercent
+}
