@@ -64,6 +64,10 @@ func reachTimes(m domain.Mission) []time.Time {
 	return times
 }
 
+// ReachTimes are the times at which a mission's stops were reached, in route order, by its
+// drone's clock.
+func ReachTimes(m domain.Mission) []time.Time { return reachTimes(m) }
+
 // LastReachedAt is when the drone reached the latest of the mission's reached stops, by
 // its clock; zero if it has reached none.
 func LastReachedAt(m domain.Mission) time.Time {

@@ -296,22 +296,41 @@ func optional[T, E any](name string, c codec[E], at func(*T) **E) field[T] {
 			return c.encode(**at(v))
 		},
 		set: func(v *T, stored any) error {
-			m, ok := stored.(map[string]any)
-			if !ok {
-				return wrongType("a map", stored)
-			}
 			elem := new(E)
-			for _, f := range c {
-				if stored, ok := m[f.name]; ok && stored != nil {
-					if err := f.set(elem, stored); err != nil {
-						return fmt.Errorf("%s %w", f.name, err)
-					}
-				}
+			if err := c.decodeMap(stored, "a map", elem); err != nil {
+				return err
 			}
 			*at(v) = elem
 			return nil
 		},
 	}
+}
+
+// nested is a map, always written.
+func nested[T, E any](name string, c codec[E], at func(*T) *E) field[T] {
+	return field[T]{
+		name: name,
+		get:  func(v *T) any { return c.encode(*at(v)) },
+		set: func(v *T, stored any) error {
+			return c.decodeMap(stored, "a map", at(v))
+		},
+	}
+}
+
+// decodeMap reads a document's map. want describes what the document should have there.
+func (c codec[T]) decodeMap(stored any, want string, v *T) error {
+	m, ok := stored.(map[string]any)
+	if !ok {
+		return wrongType(want, stored)
+	}
+	for _, f := range c {
+		if stored, ok := m[f.name]; ok && stored != nil {
+			if err := f.set(v, stored); err != nil {
+				return fmt.Errorf("%s %w", f.name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // structs is an array of maps; empty is absent.
@@ -334,17 +353,12 @@ func structs[T, E any](name string, c codec[E], at func(*T) *[]E) field[T] {
 				return wrongType("an array of maps", stored)
 			}
 			for _, e := range list {
-				m, ok := e.(map[string]any)
-				if !ok {
+				if _, ok := e.(map[string]any); !ok {
 					return wrongType("an array of maps", stored)
 				}
 				var elem E
-				for _, f := range c {
-					if stored, ok := m[f.name]; ok && stored != nil {
-						if err := f.set(&elem, stored); err != nil {
-							return fmt.Errorf("entry %d, %s %w", len(*at(v)), f.name, err)
-						}
-					}
+				if err := c.decodeMap(e, "a map", &elem); err != nil {
+					return fmt.Errorf("entry %d, %w", len(*at(v)), err)
 				}
 				*at(v) = append(*at(v), elem)
 			}

@@ -23,6 +23,7 @@ const (
 	Replays    = "replays"
 	LockBreaks = "lockBreaks"
 	AlertAcks  = "alertAcks"
+	Learned    = "learned"
 
 	PlaceChanges = "placeChanges"
 
@@ -251,6 +252,58 @@ var warehouseCodec = codec[domain.Warehouse]{
 	place("position", func(w *domain.Warehouse) *domain.Position { return &w.Position }),
 	texts("authorizedProductTypes", func(w *domain.Warehouse) *[]string { return &w.ProductTypes }),
 	flag("isColdStorageCapable", func(w *domain.Warehouse) *bool { return &w.ColdStorage }),
+}
+
+var legSumsCodec = codec[domain.LegSums]{
+	real("legs", func(l *domain.LegSums) *float64 { return &l.Weight }),
+	real("km", func(l *domain.LegSums) *float64 { return &l.Km }),
+	real("seconds", func(l *domain.LegSums) *float64 { return &l.Seconds }),
+	real("kmKm", func(l *domain.LegSums) *float64 { return &l.KmKm }),
+	real("kmSeconds", func(l *domain.LegSums) *float64 { return &l.KmSeconds }),
+}
+
+var travelCodec = codec[domain.Travel]{
+	instant("until", func(t *domain.Travel) *time.Time { return &t.Until }),
+	nested("fromStart", legSumsCodec, func(t *domain.Travel) *domain.LegSums { return &t.FromStart }),
+	nested("fromPickup", legSumsCodec, func(t *domain.Travel) *domain.LegSums { return &t.FromPickup }),
+	nested("fromDelivery", legSumsCodec, func(t *domain.Travel) *domain.LegSums { return &t.FromDelivery }),
+	listOf("delays", "an array of numbers", func(t *domain.Travel) *[]float64 { return &t.Delays },
+		func(n float64) float64 { return n }, func(n float64) float64 { return n }),
+	whole("missions", func(t *domain.Travel) *int { return &t.Missions }),
+	whole("legs", func(t *domain.Travel) *int { return &t.Legs }),
+	whole("refusedLegs", func(t *domain.Travel) *int { return &t.Refused }),
+	real("speedKmh", func(t *domain.Travel) *float64 { return &t.SpeedKmh }),
+	real("pickupSeconds", func(t *domain.Travel) *float64 { return &t.PickupSeconds }),
+	real("deliverySeconds", func(t *domain.Travel) *float64 { return &t.DeliverySeconds }),
+}
+
+var droneTravelCodec = codec[domain.DroneTravel]{
+	nested("flight", legSumsCodec, func(d *domain.DroneTravel) *domain.LegSums { return &d.Flight }),
+	real("speedKmh", func(d *domain.DroneTravel) *float64 { return &d.SpeedKmh }),
+}
+
+var hourDemandCodec = codec[domain.HourDemand]{
+	real("hours", func(h *domain.HourDemand) *float64 { return &h.Hours }),
+	real("standard", func(h *domain.HourDemand) *float64 { return &h.Orders[0] }),
+	real("high", func(h *domain.HourDemand) *float64 { return &h.Orders[1] }),
+	real("critical", func(h *domain.HourDemand) *float64 { return &h.Orders[2] }),
+}
+
+var placeDemandCodec = codec[domain.PlaceDemand]{
+	place("position", func(p *domain.PlaceDemand) *domain.Position { return &p.Position }),
+	real("standard", func(p *domain.PlaceDemand) *float64 { return &p.Orders[0] }),
+	real("high", func(p *domain.PlaceDemand) *float64 { return &p.Orders[1] }),
+	real("critical", func(p *domain.PlaceDemand) *float64 { return &p.Orders[2] }),
+	text("productType", func(p *domain.PlaceDemand) *string { return &p.ProductType }),
+	flag("coldChain", func(p *domain.PlaceDemand) *bool { return &p.ColdChain }),
+	real("weightKg", func(p *domain.PlaceDemand) *float64 { return &p.WeightKg }),
+}
+
+var demandCodec = codec[domain.Demand]{
+	instant("until", func(d *domain.Demand) *time.Time { return &d.Until }),
+	structs("hours", hourDemandCodec, func(d *domain.Demand) *[]domain.HourDemand { return &d.Hours }),
+	structs("places", placeDemandCodec, func(d *domain.Demand) *[]domain.PlaceDemand { return &d.Places }),
+	whole("orders", func(d *domain.Demand) *int { return &d.Seen }),
 }
 
 var unservedCodec = codec[domain.UnservedOrder]{

@@ -24,11 +24,11 @@ type indexConfig struct {
 	}
 }
 
-// audited are the times that auditors sort and filter by, and that are indexed
-// therefore: an index on rising values caps a collection at 500 writes a second,
+// audited are the times that auditors and learners sort and filter by, and that are
+// indexed therefore: an index on rising values caps a collection at 500 writes a second,
 // and docs/capacity.md shows that these collections stay below.
 var audited = map[string][]string{
-	Events: {"time"}, Decisions: {"appliedAt"}, Cycles: {"startedAt"}, Missions: {"startTime"}, Orders: {"createdAt", "deadline"},
+	Events: {"time"}, Decisions: {"appliedAt"}, Cycles: {"startedAt"}, Missions: {"startTime", "endTime"}, Orders: {"createdAt", "deadline"},
 }
 
 // F-DOC-03: the index configurations name fields that exist, and exempt every
@@ -58,7 +58,9 @@ func checkIndexConfig(t *testing.T, content []byte, audited map[string][]string)
 		Drones: fieldsOf(droneCodec), Orders: fieldsOf(orderCodec), Missions: fieldsOf(missionCodec),
 		Decisions: fieldsOf(ledgerCodec), Cycles: fieldsOf(cycleCodec), Events: fieldsOf(eventCodec),
 		Discards: fieldsOf(discardCodec), Replays: fieldsOf(replayCodec), Control: {"fence": false},
+		Learned: fieldsOf(travelCodec),
 	}
+	maps.Copy(fields[Learned], fieldsOf(demandCodec))
 	fields[Drones][missionRevision] = false
 	fields[Events][eventShard] = false
 	for _, collection := range []string{Decisions, Cycles, Events, Discards, Replays} {

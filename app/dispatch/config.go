@@ -11,12 +11,14 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/app/learning"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/solver"
+	"github.com/dronefleet/dronefleet/solver/model"
 )
 
 // Store is what cycles need of the store.
@@ -25,6 +27,7 @@ type Store interface {
 	RecordCycle(ctx context.Context, c domain.Cycle) error
 	Depots(ctx context.Context) (firestoretx.Listing[domain.Depot], error)
 	Fleet(ctx context.Context, depots []domain.DepotID, maxSilence time.Duration) ([]domain.Drone, error)
+	learning.Store
 }
 
 // PublishFunc sends decisions and waits for the server's answer to each. It
@@ -64,6 +67,11 @@ type Config struct {
 	// TurnTime is how long before its arrival at a stop a drone cannot be turned away from
 	// it any more; default planner.DefaultTurnTime. The State Managers need no more.
 	TurnTime time.Duration
+	// NoLearning plans as if the fleet had no past, and takes nothing in.
+	NoLearning bool
+	// Confidence is the share of flights that is to be in time although they are late as
+	// those of the past; default DefaultConfidence.
+	Confidence float64
 	// Immediate plans without a reserve, see planner.Config.
 	Immediate bool
 	// MinBattery (percent) and MaxSilence select the drones that are offered;
@@ -78,6 +86,9 @@ type Config struct {
 	Tracing trace.TracerProvider
 }
 
+// DefaultConfidence is that of Config.
+const DefaultConfidence = 0.8
+
 func (c Config) withDefaults() Config {
 	if c.Interval == 0 {
 		c.Interval = 10 * time.Second
@@ -91,6 +102,7 @@ func (c Config) withDefaults() Config {
 	drones := policy.DefaultDronePolicy()
 	c.MinBattery = cmp.Or(c.MinBattery, drones.MinBattery)
 	c.MaxSilence = cmp.Or(c.MaxSilence, drones.MaxSilence)
+	c.Confidence = cmp.Or(c.Confidence, DefaultConfidence)
 	if c.Tracing == nil {
 		c.Tracing = noop.NewTracerProvider()
 	}
@@ -107,7 +119,8 @@ type Runner struct {
 	cfg     Config
 	log     *slog.Logger
 	meter   *meter.Meter
-	faults  sync.Map // domain.DepotID of an area to fault, as last recorded
+	learner *learning.Learner // nil for none
+	faults  sync.Map          // domain.DepotID of an area to fault, as last recorded
 }
 
 // NewRunner returns a runner. newID yields unique, non-monotonic cycle ids.
@@ -115,7 +128,14 @@ func NewRunner(store Store, locks lock.Backend, publish PublishFunc, newID func(
 	m.Lock(meter.LockCycle) // so that readiness and dashboards have it from the start
 	cfg = cfg.withDefaults()
 	m.Cycles.SetPeriod(max(cfg.Interval, cfg.SolveLimit))
-	return &Runner{store: timedStore{store, cfg.ReadLimit}, locks: locks, publish: publish, newID: newID, clock: clock, cfg: cfg, log: log, meter: m}
+	r := &Runner{store: timedStore{store, cfg.ReadLimit}, locks: locks, publish: publish, newID: newID, clock: clock, cfg: cfg, log: log, meter: m}
+	if !cfg.NoLearning {
+		params := cfg.Params.WithDefaults()
+		r.learner = learning.NewLearner(r.store, learning.Assumed{
+			SpeedKmh: model.DefaultSpeedKmh, Pickup: params.PickupService, Deliver: params.DeliveryService,
+		}, cfg.Confidence)
+	}
+	return r
 }
 
 // timedStore is a store whose snapshot and depot reads have a time limit. Fleet

@@ -265,6 +265,7 @@ func (r *Runner) plan(ctx context.Context, c *domain.Cycle, p *planner.Planner) 
 	}
 	c.SnapshotTime, c.Drones, c.Flights, c.Orders = snap.ReadTime, len(snap.Drones), len(snap.Flights), len(snap.Orders)
 	c.ReadTook = time.Since(began)
+	r.learn(ctx, p, snap.ReadTime)
 
 	began = time.Now()
 	planningBegan := r.clock.Now()
@@ -301,6 +302,23 @@ func (r *Runner) plan(ctx context.Context, c *domain.Cycle, p *planner.Planner) 
 		problem: result.Usable(), decisions: planner.DecisionsOf(plan, snap),
 		distances: distances, added: added, unserved: plan.Unserved, obstacles: result.Obstacles, began: planningBegan, homes: area,
 	}, nil
+}
+
+// learnLimit bounds how long a cycle waits for what was learned.
+const learnLimit = 5 * time.Second
+
+// learn makes the planner plan with what was learned up to now, the store's time.
+func (r *Runner) learn(ctx context.Context, p *planner.Planner, now time.Time) {
+	if r.learner == nil {
+		return
+	}
+	looking, end := context.WithTimeout(meter.WithOperation(ctx, "learn"), learnLimit)
+	defer end()
+	learned, err := r.learner.Look(looking, now)
+	if err != nil && ctx.Err() == nil {
+		r.log.WarnContext(ctx, "nothing learned; the cycle plans with what was learned before", slog.Any("err", err))
+	}
+	p.Learn(learned)
 }
 
 func (r *Runner) solve(ctx context.Context, p *planner.Planner, snap domain.Snapshot, start time.Time) (planner.Result, error) {

@@ -78,10 +78,18 @@ func newBench(t *testing.T) *bench {
 }
 
 func (b *bench) runner(t *testing.T, store dispatch.Store, ttl time.Duration) *dispatch.Runner {
-	return b.publishing(t, store, ttl, func(_ context.Context, decisions []domain.Decision) []error {
-		b.published = append(b.published, decisions...)
-		return make([]error, len(decisions))
-	})
+	return b.publishing(t, store, ttl, b.collect)
+}
+
+// collect is a PublishFunc.
+func (b *bench) collect(_ context.Context, decisions []domain.Decision) []error {
+	b.published = append(b.published, decisions...)
+	return make([]error, len(decisions))
+}
+
+// configured is runner with settings of the test's own.
+func (b *bench) configured(t *testing.T, store dispatch.Store, cfg dispatch.Config) *dispatch.Runner {
+	return dispatch.NewRunner(store, b.locks, b.collect, uuid.NewString, simclock.Real(), cfg, emutest.Log(t), b.clients.Meter)
 }
 
 func (b *bench) publishing(t *testing.T, store dispatch.Store, ttl time.Duration, publish dispatch.PublishFunc) *dispatch.Runner {

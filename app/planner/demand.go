@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dronefleet/dronefleet/app/learning"
 	"github.com/dronefleet/dronefleet/solver"
 )
 
@@ -44,6 +45,8 @@ type demand struct {
 	// typical stands for the drones that will be back: the last one seen, fully
 	// charged, at its depot.
 	typical solver.Drone
+	// expected is what was learned of the demand; it outlives a clock that is set back.
+	expected learning.DemandEstimates
 }
 
 // observe takes in the problem of a new cycle.
@@ -54,7 +57,10 @@ func (m *demand) observe(f directFlights) {
 	// would lie in the future, rates would be negative and nothing would count as
 	// starved until the clock caught up.
 	if m.since.IsZero() || m.latest.Sub(now) > maxLeadTime {
-		*m = demand{since: now, latest: now, othersServed: now, known: map[string]time.Time{}, drones: map[string]time.Time{}}
+		*m = demand{
+			since: now, latest: now, othersServed: now, known: map[string]time.Time{}, drones: map[string]time.Time{},
+			expected: m.expected, sample: expectedSample(m.expected),
+		}
 	}
 	if now.After(m.latest) {
 		m.latest = now
@@ -120,15 +126,16 @@ func recent(times []time.Time, now time.Time) []time.Time {
 	return times
 }
 
-// ratePerMinute is the rate of the observed times, mixed with a prior while the
-// observation is short.
-func (m *demand) ratePerMinute(times []time.Time, now time.Time, prior float64) float64 {
+// ratePerMinute is the rate of the observed times, mixed with a prior that weighs as much as
+// so many minutes of observation.
+func (m *demand) ratePerMinute(times []time.Time, now time.Time, prior, minutes float64) float64 {
 	observed := min(demandWindow, now.Sub(m.since)).Minutes()
-	return (float64(len(times)) + prior*priorMinutes) / (observed + priorMinutes)
+	return (float64(len(times)) + prior*minutes) / (observed + minutes)
 }
 
 func (m *demand) urgentPerMinute(now time.Time) float64 {
-	return m.ratePerMinute(m.urgent, now, priorUrgentPerMinute)
+	prior, minutes := m.urgentPrior(now)
+	return m.ratePerMinute(m.urgent, now, prior, minutes)
 }
 
 // emptyReserveRisk is the accepted probability that a CRITICAL order finds the
@@ -145,7 +152,7 @@ const (
 // (taken/returned)^r of the time. At most a quarter of the drones is kept.
 func (m *demand) reserve(now time.Time) int {
 	taken := m.urgentPerMinute(now)
-	returned := m.ratePerMinute(m.launches, now, priorReturnsPerMinute)
+	returned := m.ratePerMinute(m.launches, now, priorReturnsPerMinute, priorMinutes)
 	utilization := min(maxUtilization, taken/returned)
 	r := int(math.Ceil(math.Log(emptyReserveRisk) / math.Log(utilization)))
 	return max(0, min(r, len(m.drones)/4))

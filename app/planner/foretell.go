@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dronefleet/dronefleet/app/learning"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/solver"
 	"github.com/dronefleet/dronefleet/solver/model"
@@ -26,11 +27,11 @@ const (
 
 // flightsOf foretells the drones in flight of a snapshot for the given time, at which
 // drones begin what is planned. It leaves out those whose missions are about to end.
-func flightsOf(flights []domain.Flight, now time.Time, params solver.Params, turn time.Duration) []solver.Flight {
+func flightsOf(flights []domain.Flight, now time.Time, params solver.Params, turn time.Duration, learned learning.Estimates) []solver.Flight {
 	params = params.WithDefaults()
 	var list []solver.Flight
 	for _, f := range flights {
-		if g, ok := foretell(f, now, params, turn); ok {
+		if g, ok := foretell(f, now, params, turn, learned); ok {
 			list = append(list, g)
 		}
 	}
@@ -38,10 +39,12 @@ func flightsOf(flights []domain.Flight, now time.Time, params solver.Params, tur
 }
 
 // foretell is where a drone in flight will be at the given time, and what it will have
-// left to do. It assumes cruise speed, and the service times of the parameters. It returns
+// left to do. It assumes cruise speed, or the speed that was learned, and the service times
+// of the parameters. It returns
 // false if the mission will be over, or will not end at a depot.
-func foretell(f domain.Flight, now time.Time, params solver.Params, turn time.Duration) (solver.Flight, bool) {
+func foretell(f domain.Flight, now time.Time, params solver.Params, turn time.Duration, learned learning.Estimates) (solver.Flight, bool) {
 	drone := dronesOf([]domain.Drone{f.Drone})[0]
+	drone.SpeedKmh = learned.SpeedOf(f.Drone.ID)
 	route := f.Mission.Route
 	n := len(route)
 	if n == 0 || route[n-1].Type != domain.WaypointDepotReturn {

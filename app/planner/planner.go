@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dronefleet/dronefleet/app/learning"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/solver"
 	"github.com/dronefleet/dronefleet/solver/check"
@@ -38,6 +39,8 @@ type Planner struct {
 	last   *solver.Plan
 	demand demand
 	lead   time.Duration
+	// learned is what the next cycles are planned with.
+	learned learning.Estimates
 }
 
 // New returns a planner that remembers nothing yet. The clock measures how long
@@ -101,8 +104,9 @@ func (p *Planner) PlanSnapshot(ctx context.Context, snap domain.Snapshot, start 
 
 // ProblemOf turns a snapshot into the planner's problem.
 func (p *Planner) ProblemOf(snap domain.Snapshot, start time.Time) solver.Problem {
-	problem := ProblemOf(snap, start, p.cfg.Params)
-	problem.Flights = flightsOf(snap.Flights, start, p.cfg.Params, p.cfg.TurnTime)
+	params := p.learnedParams()
+	problem := problemOf(snap, start, params, p.learned)
+	problem.Flights = flightsOf(snap.Flights, start, params, p.cfg.TurnTime, p.learned)
 	return problem
 }
 
@@ -110,6 +114,7 @@ func (p *Planner) ProblemOf(snap domain.Snapshot, start time.Time) solver.Proble
 // begin, and how missions under way change. The plan has passed the checker. The error
 // is the cause of ctx's end, or says that even the greedy plan broke a rule.
 func (p *Planner) Plan(ctx context.Context, problem solver.Problem) (Result, error) {
+	problem = p.withMargins(problem)
 	if len(problem.Flights) == 0 || len(problem.Orders) == 0 {
 		return p.planIdle(ctx, problem)
 	}

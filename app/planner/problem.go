@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dronefleet/dronefleet/app/learning"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/solver"
 	"github.com/dronefleet/dronefleet/solver/model"
@@ -13,9 +14,17 @@ import (
 const maxFlightMinutes = 1e6
 
 // ProblemOf turns a snapshot into a problem for the solver. The drones keep the
-// solver's default cruise speed: the reported speed is the present one.
+// solver's default cruise speed: the reported speed is the present one. Planner.ProblemOf
+// has what was learned of them.
 func ProblemOf(s domain.Snapshot, now time.Time, params solver.Params) solver.Problem {
+	return problemOf(s, now, params, learning.Estimates{})
+}
+
+func problemOf(s domain.Snapshot, now time.Time, params solver.Params, learned learning.Estimates) solver.Problem {
 	p := solver.Problem{Now: now, Params: params, Drones: dronesOf(s.Drones)}
+	for i := range p.Drones {
+		p.Drones[i].SpeedKmh = learned.SpeedOf(s.Drones[i].ID)
+	}
 	for _, d := range s.Depots() {
 		p.Depots = append(p.Depots, solver.Depot{ID: string(d.ID), At: location(d.Position)})
 	}

@@ -34,6 +34,7 @@ type grammar struct {
 	Once    onceCommand      `cmd:"" settings:"" help:"Run one solve cycle of every planning area and end, for a scheduler."`
 	Solve   solveCommand     `cmd:"" help:"Plan a snapshot from a file (--in) or from the past (--at); publishes nothing."`
 	Explain explainCommand   `cmd:"" help:"Say why an order waited or was late, and what would have helped; publishes nothing."`
+	Learned learnedCommand   `cmd:"" help:"Show what was learned of flights and orders, or forget it."`
 	Version kong.VersionFlag `help:"Print the version."`
 }
 
@@ -61,6 +62,12 @@ type amendFlags struct {
 	TurnTime time.Duration `help:"A drone is not turned away from a stop that it reaches within this time. Give no less than the State Managers' --turn-time." default:"30s" check:"min 1s max 10m"`
 }
 
+// learnFlags holds the flags about what was learned.
+type learnFlags struct {
+	Learn      bool    `help:"Plan with speeds, stays, delays and demand that were learned from the past, and learn more." default:"true" negatable:""`
+	Confidence float64 `help:"Share of the flights that is to be in time although they are late as those of the past." default:"0.8" check:"min 0.5 max 0.99"`
+}
+
 // cycles holds the flags of the commands that run cycles.
 type cycles struct {
 	cli.Connection
@@ -71,6 +78,7 @@ type cycles struct {
 	Depot []string `help:"Depots to plan for, with their areas; default all." placeholder:"ID" check:"id"`
 	areaFlags
 	amendFlags
+	learnFlags
 	SolveLimit time.Duration `help:"How long one cycle may search. Decisions from a snapshot older than two minutes are refused." default:"8s" check:"over 0s max 100s"`
 	LockTTL    time.Duration `help:"How long a crashed cycle blocks the next. A running one extends its lock while it searches." default:"15s" name:"lock-ttl" check:"min 1s max 5m"`
 	Format     wire.Format   `help:"Form of published messages: protobuf or json." default:"protobuf" enum:"protobuf,json"`
@@ -179,7 +187,7 @@ func (c *cycles) with(ctx context.Context, interval time.Duration, f func(*plann
 func (c *cycles) runner(p *planning, publisher *pubsubio.Publisher, interval time.Duration, tracing trace.TracerProvider) *dispatch.Runner {
 	cfg := dispatch.Config{
 		Interval: interval, LockTTL: c.LockTTL, SolveLimit: c.SolveLimit, Seed: uint64(time.Now().UnixNano()),
-		NoAmendments: !c.Amend, TurnTime: c.TurnTime,
+		NoAmendments: !c.Amend, TurnTime: c.TurnTime, NoLearning: !c.Learn, Confidence: c.Confidence,
 		Params: c.params(), AreaRadius: c.AreaRadius,
 		Holder: cli.Instance(), Tracing: tracing,
 	}

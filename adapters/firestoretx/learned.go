@@ -1,0 +1,149 @@
+package firestoretx
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"cloud.google.com/go/firestore"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+// The documents of the collection of what was learned. A drone's has its id behind the
+// prefix.
+const (
+	learnedTravel = "travel"
+	learnedDemand = "demand"
+	learnedDrone  = "drone-"
+)
+
+// maxLearnedWrites bounds the drones whose documents one transaction writes.
+const maxLearnedWrites = 450
+
+// Learned reads all that was learned. A malformed document counts as absent; it is among
+// the errors.
+//
+// Cost: 1 RPC, 2 reads and one for each drone with a past.
+func (s *Store) Learned(ctx context.Context) (l domain.Learned, malformed []error, err error) {
+	l.Drones = map[domain.DroneID]domain.DroneTravel{}
+	err = each(s.client.Collection(Learned).Documents(ctx), func(snap *firestore.DocumentSnapshot) error {
+		var err error
+		switch id, isDrone := strings.CutPrefix(snap.Ref.ID, learnedDrone); {
+		case isDrone:
+			var d domain.DroneTravel
+			if d, err = droneTravelCodec.decode(snap); err == nil {
+				l.Drones[domain.DroneID(id)] = d
+			}
+		case id == learnedTravel:
+			l.Travel, err = travelCodec.decode(snap)
+		case id == learnedDemand:
+			l.Demand, err = demandCodec.decode(snap)
+		}
+		if err != nil {
+			malformed = append(malformed, err)
+		}
+		return nil
+	})
+	return l, malformed, wrap(err, "what was learned")
+}
+
+// MissionsEnded lists at most limit missions that ended after a time, and not after another,
+// the earliest first. Malformed ones are left out.
+//
+// Cost: 1 RPC, a read for each.
+func (s *Store) MissionsEnded(ctx context.Context, after, until time.Time, limit int) ([]domain.Mission, error) {
+	return inSpan(ctx, s, Missions, "endTime", after, until, limit, decodeMission)
+}
+
+// OrdersCreated lists at most limit orders that were created after a time, and not after
+// another, the earliest first. Malformed ones are left out.
+//
+// Cost: 1 RPC, a read for each.
+func (s *Store) OrdersCreated(ctx context.Context, after, until time.Time, limit int) ([]domain.Order, error) {
+	return inSpan(ctx, s, Orders, "createdAt", after, until, limit, decodeOrder)
+}
+
+func inSpan[T any](ctx context.Context, s *Store, collection, field string, after, until time.Time, limit int, decode func(*firestore.DocumentSnapshot) (T, error)) (list []T, err error) {
+	q := s.client.Collection(collection).Where(field, ">", after).Where(field, "<=", until).OrderBy(field, firestore.Asc).Limit(limit)
+	err = each(q.Documents(ctx), func(snap *firestore.DocumentSnapshot) error {
+		if v, err := decode(snap); err == nil {
+			list = append(list, v)
+		}
+		return nil
+	})
+	return list, wrap(err, "%s", collection)
+}
+
+// SaveLearned replaces what was learned by what was made of it. It does not if something else
+// is stored by now, and returns false.
+//
+// Cost: 3 RPCs, 2 reads, at most 2 writes and one for each drone that changed.
+func (s *Store) SaveLearned(ctx context.Context, before, after domain.Learned) (saved bool, err error) {
+	var changed []domain.DroneID
+	for _, id := range slices.Sorted(maps.Keys(after.Drones)) {
+		if after.Drones[id] != before.Drones[id] {
+			changed = append(changed, id)
+		}
+	}
+	err = s.transact(ctx, nil, func(t *txn) error {
+		saved = false
+		snaps, err := t.get(s.doc(Learned, learnedTravel), s.doc(Learned, learnedDemand))
+		if err != nil {
+			return err
+		}
+		for i, until := range []time.Time{before.Travel.Until, before.Demand.Until} {
+			have, _ := snaps[i].Data()["until"].(time.Time) // absent: never
+			if !have.Equal(until) {
+				return nil
+			}
+		}
+		saved = true
+		if !after.Travel.Until.Equal(before.Travel.Until) {
+			if err := t.Set(s.doc(Learned, learnedTravel), travelCodec.encode(after.Travel)); err != nil {
+				return err
+			}
+		}
+		if err := t.Set(s.doc(Learned, learnedDemand), demandCodec.encode(after.Demand)); err != nil {
+			return err
+		}
+		for _, id := range changed[:min(len(changed), maxLearnedWrites)] {
+			if err := t.Set(s.doc(Learned, learnedDrone+string(id)), droneTravelCodec.encode(after.Drones[id])); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return saved && err == nil, wrap(err, "save what was learned")
+}
+
+// ForgetLearned forgets all that was learned; only missions that end and orders that come
+// after the given time are learned from.
+func (s *Store) ForgetLearned(ctx context.Context, from time.Time) error {
+	l, _, err := s.Learned(ctx)
+	if err != nil {
+		return err
+	}
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(l.Drones)), maxLearnedWrites) {
+		err := s.transact(ctx, nil, func(t *txn) error {
+			for _, id := range some {
+				if err := t.Delete(s.doc(Learned, learnedDrone+string(id))); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return wrap(err, "forget what was learned")
+		}
+	}
+	err = s.transact(ctx, nil, func(t *txn) error {
+		if err := t.Set(s.doc(Learned, learnedTravel), travelCodec.encode(domain.Travel{Until: from})); err != nil {
+			return err
+		}
+		return t.Set(s.doc(Learned, learnedDemand), demandCodec.encode(domain.Demand{Until: from}))
+	})
+	return wrap(err, "forget what was learned")
+}

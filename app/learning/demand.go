@@ -1,0 +1,139 @@
+package learning
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/dronefleet/dronefleet/domain"
+)
+
+const (
+	hoursOfDay = 24
+	// demandHalfLife is after how long an order counts half.
+	demandHalfLife = 14 * 24 * time.Hour
+	// maxPlaces bounds the delivery points that are known: those with the most orders.
+	maxPlaces = 300
+	// samePlaceMetres is how near two delivery points are one.
+	samePlaceMetres = 50
+)
+
+// TakeInOrders adds the orders that came from Until to a time to what was learned, which is
+// not modified. Orders without a time or from outside that span are left out.
+func TakeInOrders(d domain.Demand, orders []domain.Order, until time.Time) domain.Demand {
+	if d.Until.IsZero() || !until.After(d.Until) {
+		if d.Until.IsZero() {
+			d.Until = until
+		}
+		return d
+	}
+	d.Places, d.Hours = slices.Clone(d.Places), slices.Clone(d.Hours)
+	if len(d.Hours) != hoursOfDay {
+		d.Hours = make([]domain.HourDemand, hoursOfDay)
+	}
+	fade(&d, until.Sub(d.Until))
+	for at := d.Until; at.Before(until); {
+		next := at.Truncate(time.Hour).Add(time.Hour)
+		if next.After(until) {
+			next = until
+		}
+		d.Hours[at.UTC().Hour()].Hours += next.Sub(at).Hours()
+		at = next
+	}
+	for _, o := range orders {
+		p := slices.Index(domain.Priorities[:], o.Priority)
+		if p < 0 || !o.CreatedAt.After(d.Until) || o.CreatedAt.After(until) {
+			continue
+		}
+		d.Seen++
+		d.Hours[o.CreatedAt.UTC().Hour()].Orders[p]++
+		place := placeOf(&d, o)
+		place.Orders[p]++
+		place.ProductType, place.ColdChain, place.WeightKg = o.ProductType, o.ColdChain, o.WeightKg
+	}
+	d.Until = until
+	keepBusiest(&d)
+	return d
+}
+
+// fade makes the past count less.
+func fade(d *domain.Demand, passed time.Duration) {
+	keep := math.Exp2(-passed.Hours() / demandHalfLife.Hours())
+	for h := range d.Hours {
+		d.Hours[h].Hours *= keep
+		for p := range d.Hours[h].Orders {
+			d.Hours[h].Orders[p] *= keep
+		}
+	}
+	for i := range d.Places {
+		for p := range d.Places[i].Orders {
+			d.Places[i].Orders[p] *= keep
+		}
+	}
+}
+
+func placeOf(d *domain.Demand, o domain.Order) *domain.PlaceDemand {
+	i := slices.IndexFunc(d.Places, func(p domain.PlaceDemand) bool {
+		return p.Position.DistanceMetres(o.Delivery) <= samePlaceMetres
+	})
+	if i < 0 {
+		i, d.Places = len(d.Places), append(d.Places, domain.PlaceDemand{Position: o.Delivery})
+	}
+	return &d.Places[i]
+}
+
+func ordersAt(p domain.PlaceDemand) (n float64) {
+	for _, of := range p.Orders {
+		n += of
+	}
+	return n
+}
+
+func keepBusiest(d *domain.Demand) {
+	slices.SortStableFunc(d.Places, func(a, b domain.PlaceDemand) int { return cmp.Compare(ordersAt(b), ordersAt(a)) })
+	d.Places = d.Places[:min(len(d.Places), maxPlaces)]
+}
+
+// DemandEstimates is the expected demand. The zero value says nothing.
+type DemandEstimates struct {
+	hours [hoursOfDay]domain.HourDemand
+	// Places are those with orders, the busiest first.
+	Places []domain.PlaceDemand
+}
+
+// EstimateDemand leaves out what cannot be.
+func EstimateDemand(d domain.Demand) (e DemandEstimates) {
+	for h, of := range d.Hours[:min(len(d.Hours), hoursOfDay)] {
+		if soundDemand(of.Orders) && of.Hours >= 0 && of.Hours < math.MaxFloat32 {
+			e.hours[h] = of
+		}
+	}
+	for _, p := range d.Places {
+		if soundDemand(p.Orders) {
+			e.Places = append(e.Places, p)
+		}
+	}
+	return e
+}
+
+func soundDemand(orders [len(domain.Priorities)]float64) bool {
+	return !slices.ContainsFunc(orders[:], func(n float64) bool { return !(n >= 0 && n < math.MaxFloat32) })
+}
+
+// At is how many orders of a priority came in the hour of the day of a time, and during how
+// long that was observed; half of the hours beside it count too, so that a rate changes
+// gradually.
+func (e DemandEstimates) At(now time.Time, priority domain.Priority) (orders float64, observed time.Duration) {
+	p := slices.Index(domain.Priorities[:], priority)
+	if p < 0 {
+		return 0, 0
+	}
+	hour, hours := now.UTC().Hour(), 0.0
+	for offset, weight := range [3]float64{0.5, 1, 0.5} {
+		h := e.hours[(hour+hoursOfDay-1+offset)%hoursOfDay]
+		orders += weight * h.Orders[p]
+		hours += weight * h.Hours
+	}
+	return orders, time.Duration(hours * float64(time.Hour))
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/app/learning"
+	"github.com/dronefleet/dronefleet/domain"
+	"github.com/dronefleet/dronefleet/internal/cli"
+	"github.com/dronefleet/dronefleet/solver/model"
+)
+
+// learnedCommand is about what the optimizers learned.
+type learnedCommand struct {
+	Show  learnedShow  `cmd:"" default:"withargs" help:"Show what was learned, and what is planned with because of it."`
+	Reset learnedReset `cmd:"" help:"Forget it: only missions that end and orders that come from now on are learned from."`
+}
+
+type learnedShow struct {
+	cli.Connection
+	stopFlags
+	Confidence float64 `help:"Share of the flights that is to be in time, as the optimizers are run." default:"0.8" check:"min 0.5 max 0.99"`
+	JSON       bool    `name:"json" help:"Print JSON."`
+}
+
+type learnedReset struct{ cli.Connection }
+
+// Run prints what was learned.
+func (c *learnedShow) Run(ctx context.Context) error {
+	clients, clock, err := c.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer clients.Close()
+	learned, malformed, err := firestoretx.New(clients.Firestore, firestoretx.Config{Now: clock.Now}).Learned(ctx)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(malformed...); err != nil {
+		return fmt.Errorf("%w\nCorrect the document, or forget all with: optimizer learned reset", err)
+	}
+	if c.JSON {
+		encoder := json.NewEncoder(cli.Stdout)
+		encoder.SetIndent("", " ")
+		return encoder.Encode(learned)
+	}
+	params := c.params().WithDefaults()
+	assumed := learning.Assumed{SpeedKmh: model.DefaultSpeedKmh, Pickup: params.PickupService, Deliver: params.DeliveryService}
+	return writeLearned(cli.Stdout, learned, assumed, c.Confidence)
+}
+
+// Run forgets what was learned.
+func (c *learnedReset) Run(ctx context.Context) error {
+	clients, clock, err := c.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer clients.Close()
+	now := clock.Now()
+	if err := firestoretx.New(clients.Firestore, firestoretx.Config{Now: clock.Now}).ForgetLearned(ctx, now); err != nil {
+		return err
+	}
+	tell("forgot what was learned; missions that end and orders that come after %s count", now.UTC().Format(time.RFC3339))
+	return nil
+}
+
+// mostListed bounds the drones and places that are listed.
+const mostListed = 20
+
+func writeLearned(out io.Writer, l domain.Learned, assumed learning.Assumed, confidence float64) error {
+	e := learning.Estimate(l, assumed, confidence)
+	t, d := l.Travel, l.Demand
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "missions taken in\t%d, up to %s\n", t.Missions, instant(t.Until))
+	fmt.Fprintf(w, "legs\t%d, and %d left out because no drone flies so\n", t.Legs, t.Refused)
+	fmt.Fprintf(w, "speed\t%.1f km/h (without a past: %.1f)\n", cmp.Or(e.SpeedKmh, assumed.SpeedKmh), assumed.SpeedKmh)
+	fmt.Fprintf(w, "stay at a pickup\t%s (%s)\n", learnedOr(e, e.Pickup, assumed.Pickup), assumed.Pickup)
+	fmt.Fprintf(w, "stay at a delivery\t%s (%s)\n", learnedOr(e, e.Deliver, assumed.Deliver), assumed.Deliver)
+	fmt.Fprintf(w, "flights are planned to take\t%.0f %% less than is left until the deadline, so that %.0f %% are in time\n",
+		100-100/(1+e.Margin), 100*confidence)
+	fmt.Fprintf(w, "orders taken in\t%d, up to %s\n\n", d.Seen, instant(d.Until))
+
+	fmt.Fprintf(w, "drone\tlegs\tkm/h\n")
+	drones := slices.SortedFunc(maps.Keys(l.Drones), func(a, b domain.DroneID) int {
+		return cmp.Or(cmp.Compare(e.SpeedOf(a), e.SpeedOf(b)), cmp.Compare(a, b))
+	})
+	for _, id := range drones[:min(len(drones), mostListed)] {
+		fmt.Fprintf(w, "%s\t%.0f\t%.1f\n", id, l.Drones[id].Flight.Weight, e.SpeedOf(id))
+	}
+	more(w, len(drones)-mostListed)
+
+	fmt.Fprintf(w, "\nhour (UTC)\tCRITICAL an hour\tHIGH\tSTANDARD\thours observed\n")
+	for hour, of := range d.Hours {
+		if of.Hours <= 0 {
+			continue
+		}
+		fmt.Fprintf(w, "%02d\t%.1f\t%.1f\t%.1f\t%.1f\n", hour, of.Orders[2]/of.Hours, of.Orders[1]/of.Hours, of.Orders[0]/of.Hours, of.Hours)
+	}
+
+	fmt.Fprintf(w, "\nplace\tCRITICAL\tHIGH\tSTANDARD\n")
+	for _, p := range d.Places[:min(len(d.Places), mostListed)] {
+		fmt.Fprintf(w, "%.4f, %.4f\t%.1f\t%.1f\t%.1f\n", p.Position.Lat, p.Position.Lon, p.Orders[2], p.Orders[1], p.Orders[0])
+	}
+	more(w, len(d.Places)-mostListed)
+	return w.Flush()
+}
+
+func more(out io.Writer, n int) {
+	if n > 0 {
+		fmt.Fprintf(out, "and %d more\n", n)
+	}
+}
+
+func learnedOr(e learning.Estimates, stay, assumed time.Duration) time.Duration {
+	if e.SpeedKmh == 0 {
+		return assumed
+	}
+	return stay
+}
+
+func instant(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return t.UTC().Format(time.RFC3339)
+}

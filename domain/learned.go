@@ -1,0 +1,72 @@
+package domain
+
+import "time"
+
+// Learned is what was learned of the fleet's flights and orders: sums, from which the
+// optimizer estimates. Its zero value is that of a fleet without a past.
+type Learned struct {
+	Travel Travel
+	Drones map[DroneID]DroneTravel
+	Demand Demand
+}
+
+// Travel sums up the legs that the fleet flew, by what each leg began with.
+type Travel struct {
+	// Until is the end of the latest mission that counts.
+	Until                               time.Time
+	FromStart, FromPickup, FromDelivery LegSums
+	// Delays counts deliveries by how much later they were than planned, see DelayBin.
+	Delays []float64
+	// Missions and Refused count the missions and the legs since the last reset that were
+	// taken in, and the legs that were not, because no drone flies so.
+	Missions, Legs, Refused int
+	// What was estimated when the sums were stored, for people to read.
+	SpeedKmh, PickupSeconds, DeliverySeconds float64
+}
+
+// DroneTravel sums up the flight of one drone from stop to stop, without its stays.
+type DroneTravel struct {
+	Flight   LegSums
+	SpeedKmh float64 // estimated when the sums were stored, for people to read
+}
+
+// LegSums are sums over legs that were flown, of kilometres and of the seconds from the
+// arrival at one stop to that at the next. Old legs weigh less.
+type LegSums struct {
+	Weight, Km, Seconds, KmKm, KmSeconds float64
+}
+
+// Delays are shares of the time that was planned for a delivery, from DelayMin on in steps
+// of DelayStep. The first and the last bin have what is beyond.
+const (
+	DelayMin  = -0.5
+	DelayStep = 0.02
+	DelayBins = 75
+)
+
+// Demand is when and where orders came. Old orders weigh less.
+type Demand struct {
+	// Until is the time up to which orders count.
+	Until time.Time
+	// Hours are those of the day, in UTC.
+	Hours  []HourDemand // 24, or none
+	Places []PlaceDemand
+	Seen   int // orders since the last reset
+}
+
+// HourDemand is the demand of one hour of the day: Orders by priority, in the order of
+// Priorities, in so many observed Hours.
+type HourDemand struct {
+	Hours  float64
+	Orders [len(Priorities)]float64
+}
+
+// PlaceDemand is the demand of one delivery point: Orders by priority, and what its latest
+// order was.
+type PlaceDemand struct {
+	Position    Position
+	Orders      [len(Priorities)]float64
+	ProductType string
+	ColdChain   bool
+	WeightKg    float64
+}
