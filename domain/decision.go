@@ -155,6 +155,7 @@ type Cycle struct {
 	Missions     int     // new ones published
 	Amended      int     // missions under way that it published a change of
 	Assigned     int     // orders of the new missions, and those that amendments add
+	Exchanged    int     // orders that amendments take away, for other drones
 	Objective    string  // of the whole plan, readable: unserved by priority, kilometres
 	DistanceKm   float64 // of the missions published
 	Unserved     []UnservedOrder

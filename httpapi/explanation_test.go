@@ -8,7 +8,29 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/app/explain"
+	"github.com/dronefleet/dronefleet/domain"
 )
+
+// F-ORD-06: a drone that flies could deliver the order on its way, as a cycle might decide.
+func TestAPI_ExplainsWhatADroneInFlightCouldDo(t *testing.T) {
+	s := serve(t)
+	s.fleet()
+	completed := 1
+	report := domain.Telemetry{
+		DroneID: "D1", Timestamp: time.Now(), Position: domain.Position{Lat: home.Lat + 0.008, Lon: home.Lon}, Battery: 88, SpeedKmh: 50,
+		Status: domain.DroneMoving, MissionID: "M-DEC-1", MissionRevision: 1, SupportsAmendments: true, CompletedStops: &completed,
+	}
+	if err := s.store.NewTelemetryApplier().Apply(t.Context(), []domain.Telemetry{report})[0]; err != nil {
+		t.Fatal(err)
+	}
+	var x explain.OrderExplanation
+	s.get("/api/v1/orders/O2/explanation", http.StatusOK, &x)
+	for _, c := range x.Why.Nearest {
+		if joins := c.JoinArrival != nil; joins != (c.DroneID == "D1") {
+			t.Errorf("drone %s: %+v", c.DroneID, c)
+		}
+	}
+}
 
 // F-ORD-06: why an order waits, now and in the past. O2 needs D2, the only idle drone; O1
 // flies with D1; O3 is held.

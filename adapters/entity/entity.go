@@ -370,6 +370,7 @@ type Cycle struct {
 	Missions     int                 `json:"missions"`
 	Amended      int                 `json:"amended"`
 	Assigned     int                 `json:"assigned"`
+	Exchanged    int                 `json:"exchanged"`
 	Objective    string              `json:"objective,omitempty"`
 	DistanceKm   Number              `json:"distanceKm"`
 	Unserved     []Unserved          `json:"unserved"`
@@ -392,7 +393,7 @@ type Unserved struct {
 func OfCycle(c domain.Cycle) Cycle {
 	return Cycle{
 		ID: c.ID, DepotID: c.DepotID, DepotIDs: c.DepotIDs, Outcome: c.Outcome, Detail: c.Detail, Fence: c.Fence, Holder: c.Holder,
-		SnapshotTime: moment(c.SnapshotTime), Drones: c.Drones, Flights: c.Flights, Orders: c.Orders, Missions: c.Missions, Amended: c.Amended, Assigned: c.Assigned,
+		SnapshotTime: moment(c.SnapshotTime), Drones: c.Drones, Flights: c.Flights, Orders: c.Orders, Missions: c.Missions, Amended: c.Amended, Assigned: c.Assigned, Exchanged: c.Exchanged,
 		Objective: c.Objective, DistanceKm: Number(c.DistanceKm),
 		Unserved: OrEmpty(Each(c.Unserved, func(u domain.UnservedOrder) Unserved {
 			return Unserved{u.OrderID, u.Reason, obstacles(u.Obstacles)}

@@ -363,6 +363,7 @@ var cycleCodec = codec[domain.Cycle]{
 	whole("missions", func(c *domain.Cycle) *int { return &c.Missions }),
 	whole("amended", func(c *domain.Cycle) *int { return &c.Amended }),
 	whole("assigned", func(c *domain.Cycle) *int { return &c.Assigned }),
+	whole("exchanged", func(c *domain.Cycle) *int { return &c.Exchanged }),
 	text("objective", func(c *domain.Cycle) *string { return &c.Objective }),
 	real("distanceKm", func(c *domain.Cycle) *float64 { return &c.DistanceKm }),
 	structs("unserved", unservedCodec, func(c *domain.Cycle) *[]domain.UnservedOrder { return &c.Unserved }),

@@ -99,6 +99,44 @@ func TestRunner_GivesACriticalOrderToADroneInFlight(t *testing.T) {
 	}
 }
 
+// F-AMD-04: to bring a CRITICAL order in time, an order that is not fetched is taken away. It
+// stays with its drone until the drone names the new revision, and waits from then on. The
+// drone carries one of them, and cannot fly to the warehouse twice.
+func TestRunner_TakesAnOrderAwayInTwoSteps(t *testing.T) {
+	b := newBench(t)
+	b.drone(t, domain.Drone{ID: "D1", HomeDepotID: depot.ID, PayloadCapacityKg: 1, ConsumptionPerKm: 10.5}, domain.DroneIdle)
+	order := func(id domain.OrderID, p domain.Priority, lon float64) {
+		t.Helper()
+		req := domain.OrderRequest{ID: id, OrderContent: domain.OrderContent{
+			Priority: p, ProductType: "BLOOD", WeightKg: 1, Delivery: domain.Position{Lat: 48.861, Lon: lon},
+		}}
+		if err := b.store.IngestOrder(t.Context(), req, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	order("HEAVY", domain.PriorityHigh, 2.361)
+	m := b.flying(t)
+	order("URGENT", domain.PriorityCritical, 2.37)
+	cycle, err := b.runner(t, b.store, 15*time.Second).Once(t.Context(), depot.ID, nil)
+	if err != nil || cycle.Amended != 1 || cycle.Assigned != 1 || cycle.Exchanged != 1 || b.clients.Meter.Cycles.Exchanged.Value() != 1 {
+		t.Fatalf("cycle %+v, %v", cycle, err)
+	}
+	if stored, err := b.store.Cycle(t.Context(), cycle.ID); err != nil || stored.Exchanged != 1 {
+		t.Errorf("recorded %+v, %v", stored, err)
+	}
+	b.assignLast(t)
+	if o, err := b.store.Order(t.Context(), "HEAVY"); err != nil || o.Status != domain.OrderAssigned || o.AssignedMissionID != m.ID || !o.Releasing {
+		t.Errorf("before the drone knows: %+v, %v", o, err)
+	}
+	b.names(t, m, 2, 1)
+	if o, err := b.store.Order(t.Context(), "HEAVY"); err != nil || o.Status != domain.OrderPending || o.Releasing || o.AssignedMissionID != "" {
+		t.Errorf("once it names the revision: %+v, %v", o, err)
+	}
+	if o, err := b.store.Order(t.Context(), "URGENT"); err != nil || o.AssignedMissionID != m.ID {
+		t.Errorf("URGENT: %+v, %v", o, err)
+	}
+}
+
 // F-AMD-01 F-DEC-03: an amendment that comes too late is refused, and its order waits for
 // the next cycle.
 func TestRunner_LeavesTheOrderOfARefusedAmendmentToTheNextCycle(t *testing.T) {

@@ -173,6 +173,7 @@ func (r *Runner) planAndPublish(ctx, lease context.Context, c *domain.Cycle, mem
 	c.PublishTook = time.Since(began)
 	failed, err := countPublished(c, p, results)
 	r.meter.Cycles.Amended.Add(int64(c.Amended))
+	r.meter.Cycles.Exchanged.Add(int64(c.Exchanged))
 	if err == nil {
 		memory.planner.ObserveLeadTime(r.clock.Since(p.began))
 	}
@@ -204,6 +205,7 @@ func countPublished(c *domain.Cycle, p cyclePlan, results []error) (failed []dom
 		if err == nil {
 			if d.Amends() {
 				c.Amended++
+				c.Exchanged += p.released[d.DroneID]
 			} else {
 				c.Missions++
 			}
@@ -232,6 +234,7 @@ type cyclePlan struct {
 	decisions []domain.Decision
 	distances map[domain.DroneID]float64          // km that the drone flies more
 	added     map[domain.DroneID][]domain.OrderID // by amendments
+	released  map[domain.DroneID]int              // orders that amendments take away
 	unserved  []solver.Unserved
 	obstacles []domain.Obstacles // of the unserved orders
 	began     time.Time          // of planning
@@ -287,20 +290,20 @@ func (r *Runner) plan(ctx context.Context, c *domain.Cycle, p *planner.Planner) 
 	}
 	c.Objective = objective(plan.Objective, result.Kept)
 	r.meter.Cycles.SetUnserved(countUnserved(plan.Unserved, snap, intervalsPerRound*r.cfg.Interval))
-	distances, added := map[domain.DroneID]float64{}, map[domain.DroneID][]domain.OrderID{}
+	distances, added, released := map[domain.DroneID]float64{}, map[domain.DroneID][]domain.OrderID{}, map[domain.DroneID]int{}
 	for _, route := range plan.Routes {
 		distances[domain.DroneID(route.DroneID)] = route.DistanceKm
 	}
 	for _, a := range plan.Amendments {
 		drone := domain.DroneID(a.DroneID)
-		distances[drone] = a.DetourKm
+		distances[drone], released[drone] = a.DetourKm, len(a.ReleasedIDs)
 		for _, id := range a.AddedIDs {
 			added[drone] = append(added[drone], domain.OrderID(id))
 		}
 	}
 	return cyclePlan{
 		problem: result.Usable(), decisions: planner.DecisionsOf(plan, snap),
-		distances: distances, added: added, unserved: plan.Unserved, obstacles: result.Obstacles, began: planningBegan, homes: area,
+		distances: distances, added: added, released: released, unserved: plan.Unserved, obstacles: result.Obstacles, began: planningBegan, homes: area,
 	}, nil
 }
 

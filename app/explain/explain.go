@@ -124,6 +124,13 @@ func momentOf(p firestoretx.Past, area domain.Area) planner.Moment {
 		ReadTime: p.ReadTime, Depot: area.Depots[0], Neighbours: area.Depots[1:], Warehouses: p.Warehouses,
 	}}
 	offered := policy.DefaultDronePolicy()
+	missions, orders := map[domain.MissionID]domain.Mission{}, map[domain.OrderID]domain.Order{}
+	for _, mission := range p.Missions {
+		missions[mission.ID] = mission
+	}
+	for _, o := range p.Orders {
+		orders[o.ID] = o
+	}
 	for _, d := range p.Drones {
 		if !area.Has(d.HomeDepotID) {
 			continue
@@ -132,6 +139,9 @@ func momentOf(p firestoretx.Past, area domain.Area) planner.Moment {
 		if d.Status == domain.DroneIdle && !d.Bound() && !d.Grounded && d.Battery > offered.MinBattery && p.ReadTime.Sub(d.SeenAt) <= offered.MaxSilence {
 			m.Snapshot.Drones = append(m.Snapshot.Drones, d)
 		}
+		if flown := missions[d.CurrentMissionID]; d.Bound() && offered.Amendable(d, flown, p.ReadTime) {
+			m.Snapshot.Flights = append(m.Snapshot.Flights, flightOf(d, flown, orders))
+		}
 	}
 	for _, o := range p.Orders {
 		if o.Status == domain.OrderPending && !o.Held {
@@ -139,6 +149,17 @@ func momentOf(p firestoretx.Past, area domain.Area) planner.Moment {
 		}
 	}
 	return m
+}
+
+// flightOf is a drone in flight with its mission and those of its orders that were open.
+func flightOf(d domain.Drone, m domain.Mission, open map[domain.OrderID]domain.Order) domain.Flight {
+	f := domain.Flight{Drone: d, Mission: m, ReachedAt: policy.LastReachedAt(m)}
+	for _, id := range m.OrderIDs {
+		if o, is := open[id]; is {
+			f.Orders = append(f.Orders, o)
+		}
+	}
+	return f
 }
 
 // outcomeOf says what became of an order that was then as given.

@@ -36,6 +36,9 @@ func WriteText(w io.Writer, x OrderExplanation) error {
 		if lacks == "" {
 			lacks = "nothing"
 		}
+		if c.JoinArrival != nil {
+			lacks += fmt.Sprintf("; on its mission it could deliver at %s, and fly %.1f min longer", clockTime(*c.JoinArrival), c.JoinMinutes)
+		}
 		table.Row(string(c.DroneID), c.Doing, fmt.Sprintf("%.1f", c.Km), clockTime(c.Arrival), lacks)
 	}
 	if _, err := table.WriteTo(&b); err != nil {
@@ -75,15 +78,19 @@ func sayChanges(say func(format string, args ...any), in planner.Instead) {
 
 // fate says what a plan does with an order.
 func fate(f planner.Fate) string {
+	drone := "drone " + string(f.DroneID)
+	if f.MissionID != "" {
+		drone += ", on mission " + string(f.MissionID) + ","
+	}
 	switch {
 	case f.Arrival == nil && f.Drones != "":
 		return "it waits, " + f.Reason + "; " + f.Drones
 	case f.Arrival == nil:
 		return "it waits, " + f.Reason
 	case f.LateMinutes > 0:
-		return fmt.Sprintf("drone %s delivers at %s UTC, %.1f min late", f.DroneID, clockTime(*f.Arrival), f.LateMinutes)
+		return fmt.Sprintf("%s delivers at %s UTC, %.1f min late", drone, clockTime(*f.Arrival), f.LateMinutes)
 	}
-	return fmt.Sprintf("drone %s delivers at %s UTC, in time", f.DroneID, clockTime(*f.Arrival))
+	return fmt.Sprintf("%s delivers at %s UTC, in time", drone, clockTime(*f.Arrival))
 }
 
 func clockTime(t time.Time) string { return t.UTC().Format(time.TimeOnly) }

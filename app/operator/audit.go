@@ -178,7 +178,7 @@ func (s story) printNow(d *Desk) {
 		c := *s.cycle
 		say("Cycle %s of depot %s: %s%s", c.ID, c.DepotID, c.Outcome, prefixed(": ", c.Detail))
 		say("  by %s, fence %s, started %s UTC, %s", cmp.Or(c.Holder, "-"), cmp.Or(c.Fence, "-"), stamp(c.StartedAt), cmp.Or(prefixed("ended ", stamp(c.EndedAt)), "not ended"))
-		say("  saw %d drones and %d orders at %s UTC; %d missions%s for %d orders; %s", c.Drones, c.Orders, stamp(c.SnapshotTime), c.Missions, alsoAmended(c.Amended), c.Assigned, cmp.Or(c.Objective, "no plan"))
+		say("  saw %d drones and %d orders at %s UTC; %d missions%s for %d orders; %s", c.Drones, c.Orders, stamp(c.SnapshotTime), c.Missions, alsoAmended(c.Amended, c.Exchanged), c.Assigned, cmp.Or(c.Objective, "no plan"))
 		say("  read %s, solve %s, publish %s", c.ReadTook, c.SolveTook, c.PublishTook)
 		for _, what := range c.LeftOut {
 			say("  left out: %s", what)
@@ -199,12 +199,16 @@ func (s story) printNow(d *Desk) {
 	}
 }
 
-// alsoAmended names the missions that a cycle changed under way, "" if there are none.
-func alsoAmended(n int) string {
-	if n == 0 {
+// alsoAmended names the missions that a cycle changed under way, and how many orders it took
+// from them; "" if there are none.
+func alsoAmended(missions, exchanged int) string {
+	switch {
+	case missions == 0:
 		return ""
+	case exchanged == 0:
+		return fmt.Sprintf(" and %d amended ones", missions)
 	}
-	return fmt.Sprintf(" and %d amended ones", n)
+	return fmt.Sprintf(" and %d amended ones, which give up %d orders,", missions, exchanged)
 }
 
 func (s story) printMission(say func(string, ...any)) {

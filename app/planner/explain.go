@@ -16,7 +16,8 @@ import (
 
 // Moment is one area's fleet at one time.
 type Moment struct {
-	// Snapshot is what a cycle sees: the idle drones and the pending orders.
+	// Snapshot is what a cycle sees: the idle drones, those in flight whose missions can be
+	// changed, and the pending orders.
 	Snapshot domain.Snapshot
 	// Drones are all of the area, whatever they do.
 	Drones []domain.Drone
@@ -46,7 +47,9 @@ type Explanation struct {
 // Fate is what a plan does with one order.
 type Fate struct {
 	DroneID domain.DroneID `json:"droneId,omitempty"` // absent if it waits
-	Arrival *time.Time     `json:"arrival,omitempty"`
+	// MissionID is the mission under way that it joins.
+	MissionID domain.MissionID `json:"missionId,omitempty"`
+	Arrival   *time.Time       `json:"arrival,omitempty"`
 	// LateMinutes is how late it arrives; 0 if it is in time or waits.
 	LateMinutes float64 `json:"lateMinutes"`
 	// Reason is why it waits.
@@ -63,6 +66,10 @@ type Candidate struct {
 	Doing   string    `json:"doing"`
 	Km      float64   `json:"km"`      // from where it begins over the pickup to the delivery
 	Arrival time.Time `json:"arrival"` // with a flight for this order alone, once it is free
+	// JoinArrival is when it could deliver the order on the mission that it flies, which
+	// would become longer by JoinMinutes; absent if it could not.
+	JoinArrival *time.Time `json:"joinArrival,omitempty"`
+	JoinMinutes float64    `json:"joinMinutes,omitempty"`
 	// Lacks are what keeps the drone from it, in words; the numbers follow. A drone that
 	// lacks nothing could have flown it in time.
 	Lacks          []string `json:"lacks"`
@@ -114,15 +121,15 @@ type explainer struct {
 
 // Explain says why an order of the moment waits, or is late: what a cycle would plan at
 // the snapshot's read time, which drones were nearest and what each lacked, and whom it
-// would have cost to serve the order. It plans up to three times, with idle drones only: it
-// changes no mission under way, as a cycle may.
+// would have cost to serve the order. It plans up to three times, and changes missions under
+// way as a cycle may.
 func Explain(ctx context.Context, cfg Config, clock func() time.Time, m Moment, id domain.OrderID, what WhatIf) (Explanation, error) {
 	at := slices.IndexFunc(m.Snapshot.Orders, func(o domain.Order) bool { return o.ID == id })
 	if at < 0 {
 		return Explanation{}, ErrNotPlanned
 	}
 	x := explainer{cfg, clock, m, m.Snapshot.ReadTime, id}
-	problem := ProblemOf(m.Snapshot, x.now, cfg.Params)
+	problem := New(cfg, clock).ProblemOf(m.Snapshot, x.now)
 	first, err := x.plan(ctx, cfg, problem)
 	if err != nil {
 		return Explanation{}, err
@@ -186,6 +193,16 @@ func (x explainer) plan(ctx context.Context, cfg Config, p solver.Problem) (outc
 			if s.Kind == solver.Delivery {
 				arrival := s.ETA
 				out.fates[domain.OrderID(s.OrderID)] = Fate{DroneID: domain.DroneID(route.DroneID), Arrival: &arrival, LateMinutes: late(arrival, due[s.OrderID])}
+			}
+		}
+	}
+	for _, a := range r.Plan.Amendments {
+		for _, s := range a.Stops {
+			if s.Kind == solver.Delivery && slices.Contains(a.AddedIDs, s.OrderID) {
+				arrival := s.ETA
+				out.fates[domain.OrderID(s.OrderID)] = Fate{
+					DroneID: domain.DroneID(a.DroneID), MissionID: domain.MissionID(a.MissionID), Arrival: &arrival, LateMinutes: late(arrival, due[s.OrderID]),
+				}
 			}
 		}
 	}
@@ -262,6 +279,7 @@ func (x explainer) nearest(p solver.Problem, order int, plan outcome) []Candidat
 	}
 	list := []Candidate{}
 	r := f.request(o)
+	joins := x.joins(p, o)
 	for _, d := range x.moment.Drones {
 		c, ok := x.candidate(f, r, d, missions[d.ID], free[d.ID])
 		if !ok {
@@ -272,10 +290,35 @@ func (x explainer) nearest(p solver.Problem, order int, plan outcome) []Candidat
 		} else if free[d.ID] && len(others) == 0 && plan.kept > 0 && plan.fates[x.id].Reason == string(solver.KeptForCritical) {
 			c.Doing = "idle, kept for CRITICAL orders to come"
 		}
+		if j, can := joins[d.ID]; can {
+			arrival := x.now.Add(secondsOf(j.arrives))
+			c.JoinArrival, c.JoinMinutes = &arrival, j.detour/60
+		}
 		list = append(list, c)
 	}
-	slices.SortStableFunc(list, func(a, b Candidate) int { return a.Arrival.Compare(b.Arrival) })
+	slices.SortStableFunc(list, func(a, b Candidate) int { return a.soonest().Compare(b.soonest()) })
 	return list[:min(len(list), maxNearest)]
+}
+
+// soonest is when the drone could deliver the order at the earliest.
+func (c Candidate) soonest() time.Time {
+	if c.JoinArrival != nil && c.JoinArrival.Before(c.Arrival) {
+		return *c.JoinArrival
+	}
+	return c.Arrival
+}
+
+// joins are the ways in which drones in flight could deliver an order on the missions that
+// they fly, each the cheapest of its drone.
+func (x explainer) joins(p solver.Problem, o *solver.Order) map[domain.DroneID]insertion {
+	f := inFlight{directFlights: newDirectFlights(&p)}
+	found := map[domain.DroneID]insertion{}
+	for i := range p.Flights {
+		if way, ok := newRest(&p.Flights[i], p.Now, f.params).insert(o, f.sourcesOf(o), math.Inf(1), math.Inf(1)); ok {
+			found[domain.DroneID(p.Flights[i].Drone.ID)] = way
+		}
+	}
+	return found
 }
 
 // maxListed is how many orders a candidate's text names.

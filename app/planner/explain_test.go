@@ -102,6 +102,23 @@ func TestExplain_SaysWhomItWouldHaveCost(t *testing.T) {
 	}
 }
 
+// F-ORD-06: an order that no idle drone serves joins the mission of one in flight, as in a
+// cycle, and the explanation says what that drone could do.
+func TestExplain_ChangesMissionsUnderWay(t *testing.T) {
+	w := newTown(0)
+	w.order("URGENT", domain.PriorityCritical, north(8, 1), 0)
+	m := planner.Moment{Snapshot: w.snapshot()}
+	f := w.flying(1, domain.PriorityCritical, 14*time.Minute)
+	m.Snapshot.Flights, m.Drones, m.Missions = []domain.Flight{f}, []domain.Drone{f.Drone}, []domain.Mission{f.Mission}
+	e := explained(t, m, "URGENT", planner.WhatIf{})
+	if e.Plan.DroneID != "FLYING" || e.Plan.MissionID != "M" || e.Plan.LateMinutes > 0 {
+		t.Errorf("plan %+v", e.Plan)
+	}
+	if c := candidates(e)["FLYING"]; c.JoinArrival == nil || !c.JoinArrival.Equal(*e.Plan.Arrival) || c.JoinMinutes < 1.2 || c.JoinMinutes > 1.4 || len(c.Lacks) == 0 {
+		t.Errorf("candidate %+v", c)
+	}
+}
+
 func TestExplain_RefusesAnOrderThatIsNotPending(t *testing.T) {
 	_, err := planner.Explain(t.Context(), planner.Config{}, time.Now, moment(), "O-1", planner.WhatIf{})
 	if !errors.Is(err, planner.ErrNotPlanned) {

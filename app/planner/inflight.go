@@ -26,33 +26,42 @@ const (
 // CRITICAL ones.
 const maxInsertions = 200
 
-// inFlight adds waiting orders to the missions of drones in flight. What these carry and
-// have yet to fetch stays on the mission, in the same order.
+// inFlight changes the missions of drones in flight: it adds waiting orders, takes away
+// what is not fetched and better done by another drone, and puts stops in another order.
 type inFlight struct {
 	directFlights
 	rests   []*rest
 	idle    []solver.Drone // not promised to an order yet
 	invalid map[int]bool   // orders, by index
+	turn    time.Duration  // see Config.TurnTime
+	typical solver.Drone   // one that starts from the depot
+	moves   *moves
 }
 
 // newInFlight leaves out what the solver cannot read: flights with broken records,
 // warehouses and orders.
-func newInFlight(ctx context.Context, p *solver.Problem, clock func() time.Time) (*inFlight, error) {
-	asIdle := *p
+func (p *Planner) newInFlight(ctx context.Context, problem *solver.Problem) (*inFlight, error) {
+	asIdle := *problem
 	asIdle.Drones = nil
-	for _, f := range p.Flights {
+	for _, f := range problem.Flights {
 		asIdle.Drones = append(asIdle.Drones, f.Drone)
 	}
-	screen, err := solver.Solve(ctx, asIdle, solver.Options{Strategy: solver.NearestFirst, Clock: clock})
+	screen, err := solver.Solve(ctx, asIdle, solver.Options{Strategy: solver.NearestFirst, Clock: p.clock})
 	if err != nil {
 		return nil, err
 	}
-	usable := *p
-	usable.Flights = withoutIgnored(p.Flights, "drone", screen.Ignored)
-	usable.Warehouses = withoutIgnored(p.Warehouses, "warehouse", screen.Ignored)
-	f := &inFlight{directFlights: newDirectFlights(&usable), idle: slices.Clone(p.Drones), invalid: map[int]bool{}}
+	usable := *problem
+	usable.Flights = withoutIgnored(problem.Flights, "drone", screen.Ignored)
+	usable.Warehouses = withoutIgnored(problem.Warehouses, "warehouse", screen.Ignored)
+	f := &inFlight{
+		directFlights: newDirectFlights(&usable), idle: slices.Clone(problem.Drones), invalid: map[int]bool{},
+		turn: p.cfg.TurnTime, typical: p.demand.typical, moves: &p.moves,
+	}
 	for i := range usable.Flights {
-		f.rests = append(f.rests, newRest(&usable.Flights[i], p.Now, f.params))
+		f.rests = append(f.rests, newRest(&usable.Flights[i], problem.Now, f.params))
+	}
+	if f.typical.ID == "" && len(f.rests) > 0 {
+		f.typical = f.charged(f.rests[0].flight.Drone)
 	}
 	for _, u := range screen.Unserved {
 		f.invalid[u.Index] = u.Reason == solver.InvalidInput
@@ -61,9 +70,10 @@ func newInFlight(ctx context.Context, p *solver.Problem, clock func() time.Time)
 }
 
 // planWithFlights plans CRITICAL orders for the drones in flight where these serve best,
-// everything else for the idle drones, and adds what these leave to flights.
+// everything else for the idle drones, and adds what these leave to flights. Then it looks
+// for what other drones do better, and for a better order of stops.
 func (p *Planner) planWithFlights(ctx context.Context, problem solver.Problem) (Result, error) {
-	f, err := newInFlight(ctx, &problem, p.clock)
+	f, err := p.newInFlight(ctx, &problem)
 	if err != nil {
 		return Result{}, err
 	}
@@ -79,12 +89,12 @@ func (p *Planner) planWithFlights(ctx context.Context, problem solver.Problem) (
 		u := &result.Plan.Unserved[k]
 		u.Index = index[u.Index]
 	}
-	typical := p.demand.typical
-	if typical.ID == "" && len(f.rests) > 0 {
-		typical = f.charged(f.rests[0].flight.Drone)
-	}
-	added = append(added, f.addWaiting(result.Plan, typical)...)
-	return result.amended(f.amendments(), added), nil
+	added = append(added, f.addWaiting(result.Plan)...)
+	f.exchange(result.Plan)
+	f.reorder()
+	amendments := f.amendments()
+	p.moves.note(amendments, problem.Now)
+	return result.amended(amendments, added), nil
 }
 
 // addUrgent adds CRITICAL orders that a drone in flight serves best, and returns the
@@ -114,6 +124,9 @@ func (f *inFlight) addUrgentOne(o *solver.Order, took time.Duration, drone strin
 	if f.addTo(o, due, math.Inf(1)) {
 		return true
 	}
+	if f.makeRoom(o, due) {
+		return true
+	}
 	by := math.Inf(1)
 	if took != never {
 		by = (took - criticalGain).Seconds()
@@ -130,7 +143,7 @@ func (f *inFlight) droneByID(id string) *solver.Drone {
 // the indices of those it added. A drone in flight must serve an order in time, if
 // anybody still could, and with much less of its time than a drone that starts from the
 // depot.
-func (f *inFlight) addWaiting(plan solver.Plan, typical solver.Drone) (added []int) {
+func (f *inFlight) addWaiting(plan solver.Plan) (added []int) {
 	waiting := map[int]bool{}
 	for _, u := range plan.Unserved {
 		waiting[u.Index] = true
@@ -145,7 +158,7 @@ func (f *inFlight) addWaiting(plan solver.Plan, typical solver.Drone) (added []i
 			if tries++; tries > maxInsertions && p != solver.Critical {
 				return added
 			}
-			if f.addOne(o, typical) {
+			if f.addOne(o) {
 				added = append(added, i)
 			}
 		}
@@ -153,19 +166,22 @@ func (f *inFlight) addWaiting(plan solver.Plan, typical solver.Drone) (added []i
 	return added
 }
 
-func (f *inFlight) addOne(o *solver.Order, typical solver.Drone) bool {
+func (f *inFlight) addOne(o *solver.Order) bool {
 	due := o.Due(f.problem.Now).Sub(f.problem.Now).Seconds()
 	if o.Priority == solver.Critical {
 		return f.addTo(o, due, math.Inf(1)) || f.addTo(o, math.Inf(1), math.Inf(1))
 	}
-	alone := f.roundTrip(&typical, f.request(unrestricted(o)))
-	if alone == 0 {
-		return false
-	}
 	if due < 0 {
 		due = math.Inf(1)
 	}
-	return f.addTo(o, due, min(otherShare*alone.Seconds(), (alone-otherGain).Seconds()))
+	return f.addTo(o, due, f.worth(o))
+}
+
+// worth is what it may cost at most to add an order that is not CRITICAL; 0 if no drone
+// could fly it from the depot.
+func (f *inFlight) worth(o *solver.Order) float64 {
+	alone := f.roundTrip(&f.typical, f.request(unrestricted(o)))
+	return max(0, min(otherShare*alone.Seconds(), (alone-otherGain).Seconds()))
 }
 
 // addTo adds an order to the flight where it costs least, if it can arrive by then and
@@ -174,8 +190,8 @@ func (f *inFlight) addTo(o *solver.Order, by, cheaper float64) bool {
 	sources := f.sourcesOf(o)
 	var best insertion
 	for _, r := range f.rests {
-		if r.goesHome() && o.Priority != solver.Critical {
-			continue // it is of more use charged
+		if !r.takes(o) {
+			continue
 		}
 		if found, ok := r.insert(o, sources, by, cheaper); ok {
 			best, cheaper = found, found.cost()
@@ -216,7 +232,7 @@ func (f *inFlight) byDeadline(p solver.Priority) (list []int) {
 // amendments are the changed missions.
 func (f *inFlight) amendments() (list []solver.Amendment) {
 	for _, r := range f.rests {
-		if len(r.added) > 0 {
+		if r.changed() {
 			list = append(list, r.amendment())
 		}
 	}

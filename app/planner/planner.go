@@ -41,6 +41,7 @@ type Planner struct {
 	lead   time.Duration
 	// learned is what the next cycles are planned with.
 	learned learning.Estimates
+	moves   moves
 }
 
 // New returns a planner that remembers nothing yet. The clock measures how long
@@ -115,7 +116,7 @@ func (p *Planner) ProblemOf(snap domain.Snapshot, start time.Time) solver.Proble
 // is the cause of ctx's end, or says that even the greedy plan broke a rule.
 func (p *Planner) Plan(ctx context.Context, problem solver.Problem) (Result, error) {
 	problem = p.withMargins(problem)
-	if len(problem.Flights) == 0 || len(problem.Orders) == 0 {
+	if len(problem.Flights) == 0 {
 		return p.planIdle(ctx, problem)
 	}
 	result, err := p.planWithFlights(ctx, problem)

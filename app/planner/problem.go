@@ -116,7 +116,9 @@ func amendmentsOf(plan solver.Plan, s domain.Snapshot) []domain.Decision {
 		}
 		if !isHomebound(*f) {
 			d.AmendsMissionID, d.AmendsRevision = domain.MissionID(a.MissionID), a.Revision
-			d.OrderIDs = slices.Clone(f.Mission.OrderIDs)
+			d.OrderIDs = slices.DeleteFunc(slices.Clone(f.Mission.OrderIDs), func(id domain.OrderID) bool {
+				return slices.Contains(a.ReleasedIDs, string(id))
+			})
 			d.Route = append(slices.Clone(behind(f.Mission.Route, a, ahead)), ahead...)
 		}
 		for _, id := range a.AddedIDs {
@@ -129,7 +131,7 @@ func amendmentsOf(plan solver.Plan, s domain.Snapshot) []domain.Decision {
 
 // behind are the stops of a mission that an amended rest does not list.
 func behind(route []domain.Waypoint, a solver.Amendment, ahead []domain.Waypoint) []domain.Waypoint {
-	return route[:len(route)-(len(ahead)-2*len(a.AddedIDs))]
+	return route[:len(route)-(len(ahead)-2*len(a.AddedIDs)+2*len(a.ReleasedIDs))]
 }
 
 func waypointsOf(stops []solver.Stop) (route []domain.Waypoint) {

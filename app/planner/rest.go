@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -9,14 +10,15 @@ import (
 	"github.com/dronefleet/dronefleet/solver/model"
 )
 
-// rest is what is left of a mission under way, with the orders that were added to it.
+// rest is what is left of a mission under way, with the orders that were added to it and
+// without those that were taken away.
 type rest struct {
-	flight *solver.Flight
-	params solver.Params
-	now    time.Time
-	stops  []solver.Stop
-	orders map[string]solver.Order
-	added  []string
+	flight          *solver.Flight
+	params          solver.Params
+	now             time.Time
+	stops           []solver.Stop
+	orders          map[string]solver.Order
+	added, released []string
 
 	// By stop: the leg to it in metres, when the drone arrives and leaves, in seconds from
 	// now, and the weight aboard on leaving. The last stop is the way home.
@@ -27,6 +29,10 @@ type rest struct {
 
 // goesHome reports whether the drone has nothing left to do but to fly home.
 func (r *rest) goesHome() bool { return len(r.stops) == 1 }
+
+// takes reports whether the drone is one for such an order: one that goes home is of more
+// use charged, except for a CRITICAL order.
+func (r *rest) takes(o *solver.Order) bool { return !r.goesHome() || o.Priority == solver.Critical }
 
 func newRest(f *solver.Flight, now time.Time, params solver.Params) *rest {
 	r := &rest{flight: f, params: params, now: now, stops: slices.Clone(f.Stops), orders: map[string]solver.Order{}}
@@ -102,37 +108,51 @@ func (i insertion) cost() float64 { return i.detour + i.harm + arrivalPrice*i.ar
 // What it costs, in seconds of a drone's time, that an order arrives later.
 const (
 	arrivalPrice = 0.05 // for each second, in time
-	// A CRITICAL order that is late anyway.
-	criticalLatePrice = 5
-	// The others, once if they are made late and for each second past the deadline.
+	// Once if it is late, and for each second past the deadline.
+	criticalMadeLate, criticalLatePrice = 1800, 5
 	highMadeLate, highLatePrice         = 600, 2
 	standardMadeLate, standardLatePrice = 300, 1
 )
 
+// price is what it costs, in seconds of a drone's time, that an order arrives so many
+// seconds from now.
+func (r *rest) price(o *solver.Order, arrives float64) float64 {
+	price, past := arrivalPrice*arrives, arrives-r.due(o)
+	if past <= 0 {
+		return price
+	}
+	switch o.Priority {
+	case solver.Critical:
+		return price + criticalMadeLate + criticalLatePrice*past
+	case solver.High:
+		return price + highMadeLate + highLatePrice*past
+	case solver.Standard:
+	}
+	return price + standardMadeLate + standardLatePrice*past
+}
+
+// due is an order's deadline, in seconds from now.
+func (r *rest) due(o *solver.Order) float64 { return o.Due(r.now).Sub(r.now).Seconds() }
+
 // harm prices the delay of an order that the drone has already; +Inf if the order is
 // CRITICAL and would be made late.
 func (r *rest) harm(o *solver.Order, was, is float64) float64 {
-	due := o.Due(r.now).Sub(r.now).Seconds()
-	price := arrivalPrice * (is - was)
-	if is <= due {
-		return price
-	}
-	past := is - max(was, due)
-	madeLate := was <= due
-	switch {
-	case o.Priority == solver.Critical && madeLate:
+	if due := r.due(o); o.Priority == solver.Critical && was <= due && is > due {
 		return math.Inf(1)
-	case o.Priority == solver.Critical:
-		return price + criticalLatePrice*past
 	}
-	once, each := float64(standardMadeLate), float64(standardLatePrice)
-	if o.Priority == solver.High {
-		once, each = highMadeLate, highLatePrice
+	return r.price(o, is) - r.price(o, was)
+}
+
+// value is what the rest costs: the drone's time, and that of all its deliveries.
+func (r *rest) value() float64 {
+	sum := r.ends()
+	for k, s := range r.stops {
+		if s.Kind == solver.Delivery {
+			o := r.orders[s.OrderID]
+			sum += r.price(&o, r.arrives[k])
+		}
 	}
-	if madeLate {
-		price += once
-	}
-	return price + each*past
+	return sum
 }
 
 // insert finds the cheapest way to add an order, fetched at one of the stops given, such
@@ -168,6 +188,13 @@ func (r *rest) spare() (metres, seconds float64) {
 		return metres, math.Inf(1)
 	}
 	return metres, d.MaxFlight.Seconds() - r.ends()
+}
+
+// flyable reports whether the drone can fly the rest and land with its reserve: a mission may
+// take longer than it was planned to.
+func (r *rest) flyable() bool {
+	metres, seconds := r.spare()
+	return metres >= 0 && seconds >= 0
 }
 
 // ends is when the rest ends, in seconds from now.
@@ -274,15 +301,29 @@ func (r *rest) apply(i insertion, o *solver.Order) {
 	r.time()
 }
 
+// changed reports whether the rest is another one than the drone flies.
+func (r *rest) changed() bool {
+	return len(r.added)+len(r.released) > 0 ||
+		!slices.EqualFunc(r.stops, r.flight.Stops, func(a, b solver.Stop) bool { return a.Kind == b.Kind && a.OrderID == b.OrderID })
+}
+
+// clone is a rest that can be changed without changing this one.
+func (r *rest) clone() *rest {
+	c := *r
+	c.stops, c.orders = slices.Clone(r.stops), maps.Clone(r.orders)
+	c.added, c.released = slices.Clone(r.added), slices.Clone(r.released)
+	return &c
+}
+
 // amendment is the rest as a plan has it.
 func (r *rest) amendment() solver.Amendment {
 	before := newRest(r.flight, r.now, r.params)
-	d, n := &r.flight.Drone, len(r.stops)
+	d := &r.flight.Drone
 	a := solver.Amendment{
-		MissionID: r.flight.MissionID, Revision: r.flight.Revision, AddedIDs: r.added,
-		Detour: secondsOf(r.leaves[n-1] - before.leaves[len(before.stops)-1]), DetourKm: (r.metres - before.metres) / 1000,
+		MissionID: r.flight.MissionID, Revision: r.flight.Revision, AddedIDs: r.added, ReleasedIDs: r.released,
+		Detour: secondsOf(r.ends() - before.ends()), DetourKm: (r.metres - before.metres) / 1000,
 	}
-	a.DroneID, a.DistanceKm, a.Duration = d.ID, r.metres/1000, secondsOf(r.leaves[n-1])
+	a.DroneID, a.DistanceKm, a.Duration = d.ID, r.metres/1000, secondsOf(r.ends())
 	a.BatteryUsePercent = a.DistanceKm * d.Consumption()
 	km := 0.0
 	for i, s := range r.stops {

@@ -3,6 +3,7 @@ package planview_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,29 @@ func TestWriteText_ShowsAmendedMissions(t *testing.T) {
 	}
 	if n := strings.Count(out.String(), " added"); n != 2 {
 		t.Errorf("%d stops are marked as added:\n%s", n, out.String())
+	}
+}
+
+// F-AMD-04 F-OPT-05: the plan shows what is taken from a mission, and what becomes shorter.
+func TestWriteText_ShowsWhatIsTakenAway(t *testing.T) {
+	p, plan := amended()
+	a := &plan.Amendments[0]
+	a.AddedIDs, a.ReleasedIDs, a.Detour, a.DetourKm = nil, []string{"LATER"}, -90*time.Second, -1.25
+	var out, geo bytes.Buffer
+	if err := errors.Join(planview.WriteText(&out, p, plan), planview.WriteGeoJSON(&geo, p, plan)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"1.2 km less", "1m30s shorter", "takes away LATER"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in:\n%s", want, out.String())
+		}
+	}
+	if !strings.Contains(strings.Join(strings.Fields(geo.String()), ""), `"released":["LATER"]`) {
+		t.Errorf("not released in %s", geo.String())
+	}
+	a.ReleasedIDs = nil
+	if err := planview.WriteText(&out, p, plan); err != nil || !strings.Contains(out.String(), "changes the order of stops") {
+		t.Errorf("%v:\n%s", err, out.String())
 	}
 }
 

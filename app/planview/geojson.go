@@ -92,7 +92,7 @@ func WriteGeoJSON(w io.Writer, p solver.Problem, plan solver.Plan) error {
 		}
 		kind, coordinates := cutAtAntimeridian(line)
 		add(kind, coordinates, map[string]any{
-			"drone": a.DroneID, "mission": a.MissionID, "amendsRevision": a.Revision, "orders": a.OrderIDs(), "added": a.AddedIDs,
+			"drone": a.DroneID, "mission": a.MissionID, "amendsRevision": a.Revision, "orders": a.OrderIDs(), "added": a.AddedIDs, "released": a.ReleasedIDs,
 			"distanceKm": a.DistanceKm, "detourKm": a.DetourKm, "batteryUsePercent": a.BatteryUsePercent,
 		})
 		kind, coordinates = cutAtAntimeridian(lineBefore(p, a))

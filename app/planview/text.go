@@ -3,6 +3,7 @@ package planview
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -40,8 +41,8 @@ func WriteText(w io.Writer, p solver.Problem, plan solver.Plan) error {
 		}
 	}
 	for _, a := range plan.Amendments {
-		t := section("drone "+a.DroneID+" in flight", "mission "+a.MissionID, fmt.Sprintf("%.1f km more", a.DetourKm), a.Detour.Round(time.Second).String()+" longer",
-			"adds "+strings.Join(a.AddedIDs, ", "))
+		t := section("drone "+a.DroneID+" in flight", "mission "+a.MissionID, moreOrLess(fmt.Sprintf("%.1f km", math.Abs(a.DetourKm)), a.DetourKm >= 0, "more", "less"),
+			moreOrLess(a.Detour.Abs().Round(time.Second).String(), a.Detour >= 0, "longer", "shorter"), changes(a))
 		for _, s := range a.Stops {
 			row := stopRow(s)
 			if slices.Contains(a.AddedIDs, s.OrderID) {
@@ -69,6 +70,28 @@ func WriteText(w io.Writer, p solver.Problem, plan solver.Plan) error {
 		}
 	}
 	return nil
+}
+
+func moreOrLess(amount string, isMore bool, more, less string) string {
+	if isMore {
+		return amount + " " + more
+	}
+	return amount + " " + less
+}
+
+// changes says what an amendment changes.
+func changes(a solver.Amendment) string {
+	var list []string
+	if len(a.AddedIDs) > 0 {
+		list = append(list, "adds "+strings.Join(a.AddedIDs, ", "))
+	}
+	if len(a.ReleasedIDs) > 0 {
+		list = append(list, "takes away "+strings.Join(a.ReleasedIDs, ", "))
+	}
+	if len(list) == 0 {
+		return "changes the order of stops"
+	}
+	return strings.Join(list, ", ")
 }
 
 // stopRow is a stop with its time, distance and charge.

@@ -24,6 +24,8 @@ type Cycles struct {
 	PlansRefused Counter
 	// Amended counts published changes of missions under way.
 	Amended Counter
+	// Exchanged counts the orders that these take from drones for other ones.
+	Exchanged Counter
 
 	run, skipped, failed, clockWrong Counter
 

@@ -15,6 +15,9 @@ type Amendments struct {
 	Refused map[policy.Reason]int
 	Void    int // the drone did not take the new route
 	Orders  int // that were added
+	// Exchanged is how many orders drones let go for others; Reordered is how many amendments
+	// only change the order of stops.
+	Exchanged, Reordered int
 }
 
 // known is the drone as the State Manager knows it.
@@ -102,8 +105,12 @@ func (r *replay) amend(t *trackedDrone, d domain.Decision, latency time.Duration
 	}
 	m := t.mission
 	r.flownKm -= m.PlannedKm()
-	m.Amendment = &domain.Amendment{Revision: verdict.Entry.Revision, Route: d.Route, AddedIDs: verdict.Entry.AddedIDs, DecidedAt: r.now}
-	m.OrderIDs = d.OrderIDs
+	released := verdict.Entry.ReleasedIDs
+	m.Amendment = &domain.Amendment{Revision: verdict.Entry.Revision, Route: d.Route, AddedIDs: verdict.Entry.AddedIDs, ReleasedIDs: released, DecidedAt: r.now}
+	m.OrderIDs = append(slices.Clone(m.OrderIDs), verdict.Entry.AddedIDs...)
+	for _, id := range released {
+		r.orders[id].Releasing = true
+	}
 	for _, id := range verdict.Entry.AddedIDs {
 		o := r.orders[id]
 		o.Status, o.AssignedDroneID, o.AssignedMissionID = domain.OrderAssigned, d.DroneID, m.ID
@@ -114,6 +121,9 @@ func (r *replay) amend(t *trackedDrone, d domain.Decision, latency time.Duration
 	r.flownKm += command.Mission.PlannedKm()
 	r.amends.Applied++
 	r.amends.Orders += len(verdict.Entry.AddedIDs)
+	if len(verdict.Entry.AddedIDs)+len(released) == 0 {
+		r.amends.Reordered++
+	}
 	return nil
 }
 
@@ -125,9 +135,24 @@ func (r *replay) confirm(t *trackedDrone) {
 	case a == nil:
 	case t.report.MissionRevision == a.Revision:
 		t.mission.Route, t.mission.RouteRevision, t.mission.Amendment = a.Route, a.Revision, nil
+		r.letGo(t.mission, a.ReleasedIDs)
 	case t.command == nil:
 		r.void(t)
 	}
+}
+
+// letGo makes the orders wait that a drone no longer flies to (F-AMD-04). The parcel of one
+// that it has fetched meanwhile may be aboard: that waits for an operator.
+func (r *replay) letGo(m *domain.Mission, released []domain.OrderID) {
+	for _, id := range released {
+		o := r.orders[id]
+		o.Held = o.Status == domain.OrderInDelivery
+		o.Releasing = false
+		o.Status, o.AssignedDroneID, o.AssignedMissionID, o.PendingSince = domain.OrderPending, "", "", r.now
+		r.pending = append(r.pending, o)
+		r.amends.Exchanged++
+	}
+	m.OrderIDs = slices.DeleteFunc(slices.Clone(m.OrderIDs), func(id domain.OrderID) bool { return slices.Contains(released, id) })
 }
 
 // void ends an amendment that its drone does not fly: the added orders wait again.
@@ -142,6 +167,9 @@ func (r *replay) void(t *trackedDrone) {
 			o.Status, o.AssignedDroneID, o.AssignedMissionID = domain.OrderPending, "", ""
 			r.pending = append(r.pending, o)
 		}
+	}
+	for _, id := range a.ReleasedIDs {
+		r.orders[id].Releasing = false
 	}
 	t.mission.OrderIDs = slices.DeleteFunc(slices.Clone(t.mission.OrderIDs), func(id domain.OrderID) bool { return slices.Contains(a.AddedIDs, id) })
 	t.mission.EarlierRoutes = append(t.mission.EarlierRoutes, domain.EarlierRoute{Revision: a.Revision})

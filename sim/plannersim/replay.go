@@ -133,7 +133,7 @@ func (r *replay) reach(stop domain.Waypoint) {
 	}
 	switch stop.Type {
 	case domain.WaypointWarehousePickup:
-		order.Status = domain.OrderInDelivery
+		order.Status, order.Releasing = domain.OrderInDelivery, false
 	case domain.WaypointHospitalDelivery:
 		order.Status, order.DeliveredAt = domain.OrderDelivered, r.now
 	case domain.WaypointDepotStart, domain.WaypointDepotReturn, domain.WaypointCharge, domain.WaypointWait: // of no order

@@ -120,6 +120,7 @@ func (r *replay) breakDown(f failure) {
 		case domain.OrderPending, domain.OrderSolving, domain.OrderDelivered, domain.OrderCancelled:
 			continue
 		}
+		o.Releasing = false
 		o.Status, o.AssignedDroneID, o.AssignedMissionID, o.PendingSince = domain.OrderPending, "", "", r.now
 		r.pending = append(r.pending, o)
 	}

@@ -146,13 +146,18 @@ func (r *replay) carriedOn(carrier, drone string, stop model.Stop) {
 	}
 }
 
-// keepsPromises checks that all orders of a flight are still delivered, that no CRITICAL
-// one of them is made late, and that the amendment adds what it says.
+// keepsPromises checks that all orders of a flight are still delivered except those that it
+// may take away, that no CRITICAL one of them is made late, and that the amendment adds what
+// it says.
 func (r *replay) keepsPromises(a model.Amendment, f model.Flight, before planned) {
 	for _, o := range f.Orders {
 		at, delivered := r.delivered[o.ID]
 		due := o.Due(r.problem.Now).Add(model.LateTolerance)
 		switch was := before.arrivals[o.ID]; {
+		case !delivered && slices.Contains(a.ReleasedIDs, o.ID):
+			if o.Priority == model.Critical && !was.After(due) {
+				r.fault("critical", a.DroneID, o.ID, "is taken away, and the drone would deliver it in time")
+			}
 		case !delivered:
 			r.fault("dropped", a.DroneID, o.ID, "is the drone's, and the amended route does not deliver it")
 		case o.Priority == model.Critical && at.After(due) && !was.After(due):
@@ -168,10 +173,37 @@ func (r *replay) keepsPromises(a model.Amendment, f model.Flight, before planned
 	listed := slices.Clone(a.AddedIDs)
 	slices.Sort(added)
 	slices.Sort(listed)
-	if len(added) == 0 {
-		r.fault("empty", a.DroneID, "", "amendment adds no order")
+	if len(added) == 0 && len(a.ReleasedIDs) == 0 && slices.EqualFunc(a.Stops, f.Stops, sameStop) {
+		r.fault("empty", a.DroneID, "", "amendment changes nothing")
 	}
+	r.takesAway(a, f)
 	if !slices.Equal(added, listed) {
 		r.fault("added", a.DroneID, "", "says it adds %q, adds %q", listed, added)
+	}
+}
+
+// takesAway checks what an amendment says it takes away: orders of the flight whose parcels
+// are not fetched and whose pickups can still be left out.
+func (r *replay) takesAway(a model.Amendment, f model.Flight) {
+	left := map[string]bool{}
+	for _, o := range f.Orders {
+		left[o.ID] = true
+	}
+	for _, id := range a.ReleasedIDs {
+		pickup := slices.IndexFunc(f.Stops, func(s model.Stop) bool { return s.Kind == model.WarehousePickup && s.OrderID == id })
+		switch {
+		case !left[id]:
+			r.fault("released", a.DroneID, id, "is not the drone's, or taken away twice")
+		case pickup < 0:
+			r.fault("released", a.DroneID, id, "is aboard")
+		case pickup < f.Committed:
+			r.fault("released", a.DroneID, id, "its pickup cannot be changed any more")
+		case slices.ContainsFunc(a.Stops, func(s model.Stop) bool { return s.OrderID == id }):
+			r.fault("released", a.DroneID, id, "is taken away, and the amended route has it")
+		}
+		delete(left, id)
+	}
+	if len(left)+len(a.AddedIDs)+f.OrdersDelivered == 0 {
+		r.fault("released", a.DroneID, "", "leaves the mission without an order")
 	}
 }

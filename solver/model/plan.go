@@ -67,7 +67,10 @@ type Amendment struct {
 	Revision  int    `json:"revision"` // that it changes
 	// AddedIDs are the orders that it adds, in the order of planning.
 	AddedIDs []string `json:"addedIds"`
-	// Detour and DetourKm are how much longer the rest has become.
+	// ReleasedIDs are the orders that it takes away. Their parcels are not fetched; they stay
+	// with the drone until it has taken the amendment.
+	ReleasedIDs []string `json:"releasedIds,omitempty"`
+	// Detour and DetourKm are how much longer the rest has become; negative if shorter.
 	Detour   time.Duration `json:"detour"`
 	DetourKm float64       `json:"detourKm"`
 }

@@ -1,0 +1,174 @@
+package planner
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/dronefleet/dronefleet/solver"
+	"github.com/dronefleet/dronefleet/solver/model"
+)
+
+const (
+	// reorderGain is how much of a drone's time another order of stops must save if the
+	// mission is not changed anyway.
+	reorderGain = otherGain
+	// maxReordered bounds the stops of a rest that are put in another order.
+	maxReordered = 24
+)
+
+// reorder puts the stops ahead in a better order where that saves enough. It looks at each
+// revision of a mission once: the rest of a good order is a good order.
+func (f *inFlight) reorder() {
+	for k, r := range f.rests {
+		least := reorderGain.Seconds()
+		if r.changed() {
+			least = 1
+		} else if !f.moves.begin(fmt.Sprint(r.flight.MissionID, "/", r.flight.Revision), f.problem.Now) {
+			continue
+		}
+		if better := r.reordered(); better != nil && r.value()-better.value() >= least {
+			f.rests[k] = better
+		}
+	}
+}
+
+// sequence looks for the best order of the stops of a rest that are not committed. Places
+// are numbered: 0 is where the drone is before the stops, then they follow, then home.
+type sequence struct {
+	*rest
+	first    int         // index of the first of the stops
+	metres   [][]float64 // from one place to another
+	pickupOf []int       // of the delivery at a place: the place of its pickup; 0 if there is none ahead
+	at       []int       // the order of places
+	cost     float64
+
+	mostMetres, latest float64 // what the drone can fly, and when the rest must end
+}
+
+// reordered is the rest with its stops in a better order; nil if none is found.
+func (r *rest) reordered() *rest {
+	n := len(r.stops) - 1 - r.flight.Committed // without the way home
+	if n < 2 || n > maxReordered {
+		return nil
+	}
+	s := r.sequence()
+	before := s.cost
+	for s.improve() {
+	}
+	if s.cost == before {
+		return nil
+	}
+	c := r.clone()
+	for i, place := range s.at {
+		c.stops[s.first+i] = r.stops[s.first+place-1]
+	}
+	c.time()
+	return c
+}
+
+// sequence is the rest's present one.
+func (r *rest) sequence() *sequence {
+	s := &sequence{rest: r, first: r.flight.Committed}
+	start, _, _ := r.before(s.first)
+	places := []solver.Location{start}
+	s.pickupOf = []int{0}
+	for i, stop := range r.stops[s.first:] {
+		places = append(places, stop.At)
+		pickup := slices.IndexFunc(r.stops[s.first:], func(p solver.Stop) bool {
+			return stop.Kind == solver.Delivery && p.Kind == solver.WarehousePickup && p.OrderID == stop.OrderID
+		})
+		s.pickupOf = append(s.pickupOf, pickup+1)
+		s.at = append(s.at, i+1)
+	}
+	s.at = s.at[:len(s.at)-1] // home comes last
+	for _, from := range places {
+		row := make([]float64, len(places))
+		for i, to := range places {
+			row[i] = metres(from, to)
+		}
+		s.metres = append(s.metres, row)
+	}
+	spareMetres, spareSeconds := r.spare()
+	s.mostMetres, s.latest = spareMetres, r.ends()+spareSeconds
+	for _, leg := range r.legs[s.first:] {
+		s.mostMetres += leg
+	}
+	s.cost = s.costOf(s.at)
+	return s
+}
+
+// improve makes the best single change: one stop moved, or a part of the order reversed. It
+// returns false if none is worth a second.
+func (s *sequence) improve() bool {
+	best, cost := []int(nil), s.cost-1
+	try := func(at []int) {
+		if c := s.costOf(at); c < cost {
+			best, cost = slices.Clone(at), c
+		}
+	}
+	for i := range s.at {
+		for j := range s.at {
+			try(moved(s.at, i, j))
+			if j > i+1 {
+				try(reversed(s.at, i, j))
+			}
+		}
+	}
+	if best == nil {
+		return false
+	}
+	s.at, s.cost = best, cost
+	return true
+}
+
+// moved is a list with the element at one place moved to another.
+func moved(list []int, from, to int) []int {
+	rest := slices.Delete(slices.Clone(list), from, from+1)
+	return slices.Insert(rest, to, list[from])
+}
+
+// reversed is a list with a part of it reversed, both ends included.
+func reversed(list []int, from, to int) []int {
+	list = slices.Clone(list)
+	slices.Reverse(list[from : to+1])
+	return list
+}
+
+// costOf is what the rest costs with its stops in an order; +Inf if the drone cannot fly it
+// or a CRITICAL order would be made late.
+func (s *sequence) costOf(order []int) float64 {
+	_, clock, load := s.before(s.first)
+	sum, flown, last := 0.0, 0.0, 0
+	var done [maxReordered + 1]bool
+	for _, place := range order {
+		flown += s.metres[last][place]
+		clock += s.seconds(s.metres[last][place])
+		i := s.first + place - 1
+		stop := &s.stops[i]
+		o := s.orders[stop.OrderID]
+		switch stop.Kind {
+		case solver.WarehousePickup:
+			load += o.WeightKg
+		case solver.Delivery:
+			if pickup := s.pickupOf[place]; pickup > 0 && !done[pickup] {
+				return math.Inf(1)
+			}
+			load -= o.WeightKg
+			sum += s.price(&o, s.arrives[i]) + s.harm(&o, s.arrives[i], clock)
+		case model.DepotStart, solver.DepotReturn:
+		}
+		if !s.lifts(load) {
+			return math.Inf(1)
+		}
+		clock += s.service(stop.Kind)
+		done[place], last = true, place
+	}
+	home := len(s.metres) - 1
+	flown += s.metres[last][home]
+	clock += s.seconds(s.metres[last][home])
+	if flown > s.mostMetres || clock > s.latest {
+		return math.Inf(1)
+	}
+	return sum + clock
+}
