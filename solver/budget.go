@@ -70,7 +70,7 @@ func (b *budget) lateFillOver(n, workers int) bool {
 // reserve is the part of the time that the search leaves to what follows it:
 // adding late deliveries repeats a construction, and the plan is assembled.
 func (b *budget) reserve() time.Duration {
-	return endgame + min(max(leastFill, 2*b.firstPlan), b.searchEnd/4)
+	return endgame + min(max(leastFill, b.firstPlan), b.searchEnd/4)
 }
 
 // spent returns a function that tells which share of the budget between now and
