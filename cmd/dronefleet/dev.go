@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/mattn/go-isatty"
@@ -25,6 +26,8 @@ type devCommand struct {
 	Duration        time.Duration `help:"End with a report after this long, in real time; 0 runs until interrupted." default:"0" check:"min 0s"`
 	Drones          int           `help:"Number of simulated drones." default:"40" check:"min 1 max 100000"`
 	Hz              float64       `help:"Reports per drone and simulated second." default:"1" check:"over 0 max 100"`
+	ChargingSlots   slots         `help:"How many drones can charge at once." default:"all" accepts:"1 to 1000000, or all"`
+	ChargeRate      float64       `help:"What a drone gains in a charging slot, in percent of a full charge per simulated minute." default:"10" check:"over 0 max 100000"`
 	OrdersPerMinute float64       `help:"Mean rate of new orders, in simulated time. The report says how many the fleet could carry." default:"3" check:"min 0 max 60000"`
 	Speed           float64       `help:"Simulated seconds per second." default:"1" check:"min 1 max 1000"`
 	Seed            uint64        `help:"Seed of the simulated world; the same seed gives the same fleet and orders." default:"1"`
@@ -81,6 +84,7 @@ func (c *devCommand) Run(ctx context.Context) error {
 			}
 			return tracing, err
 		},
+		ChargingSlots: c.ChargingSlots.limit, ChargeRate: c.ChargeRate,
 		Duration: c.Duration, Drones: c.Drones, Hz: c.Hz, OrdersPerMinute: c.OrdersPerMinute,
 		Speed: c.Speed, Seed: c.Seed, SolveLimit: c.SolveLimit, Strategy: solver.Strategies[c.Solver],
 		DataDir: c.DataDir, FirestoreAddr: c.FirestoreAddr, PubSubAddr: c.PubsubAddr, HTTPAddr: cli.ListenAddr(c.HTTPAddr), InsecureHTTP: c.InsecureHTTP, GameDay: c.config(),
@@ -101,4 +105,21 @@ func (c *devCommand) Run(ctx context.Context) error {
 		err = errors.Join(err, errInvariants)
 	}
 	return err
+}
+
+// slots is a number of charging slots; zero for one for every drone.
+type slots struct{ limit int }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *slots) UnmarshalText(text []byte) error {
+	if string(text) == "all" {
+		s.limit = 0
+		return nil
+	}
+	n, err := strconv.Atoi(string(text))
+	if err != nil || n < 1 || n > 1_000_000 {
+		return errors.New("not a number of slots")
+	}
+	s.limit = n
+	return nil
 }

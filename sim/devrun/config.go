@@ -1,6 +1,7 @@
 package devrun
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	firestoreemu "github.com/dronefleet/dronefleet/emulator/firestore"
 	pubsubemu "github.com/dronefleet/dronefleet/emulator/pubsub"
 	"github.com/dronefleet/dronefleet/internal/meter"
+	"github.com/dronefleet/dronefleet/sim/fleetsim"
 	"github.com/dronefleet/dronefleet/solver"
 )
 
@@ -21,6 +23,8 @@ import (
 type Config struct {
 	Duration        time.Duration // machine time; 0 until the context ends
 	Drones          int           // size of the fleet
+	ChargingSlots   int           // of the depot; 0 for as many as there are drones
+	ChargeRate      float64       // of the drones, percent of a full charge a simulated minute; 0 for the usual
 	Hz              float64       // telemetry per drone and simulated second
 	OrdersPerMinute float64       // of simulated time
 	Speed           float64       // simulated seconds per second
@@ -62,8 +66,15 @@ func (c Config) Validate() error {
 	c.GameDay.Check(c.Duration, func(setting, format string, args ...any) {
 		refuse(true, "--%s %s", setting, fmt.Sprintf(format, args...))
 	})
+	refuse(c.ChargingSlots < 0, "--charging-slots is %d; give 1 or more, or leave it out", c.ChargingSlots)
+	refuse(!(c.ChargeRate >= 0 && c.ChargeRate <= 100_000), "--charge-rate is %v; give more than 0, at most 100000", c.ChargeRate)
 	refuse(c.SolveLimit <= 0, "--solve-limit is %s; give a positive time", c.SolveLimit)
 	return errors.Join(errs...)
+}
+
+// charging is how the fleet charges.
+func (c Config) charging() charging {
+	return charging{c.ChargingSlots, cmp.Or(c.ChargeRate, fleetsim.ChargePerMinute)}
 }
 
 // tracing is what takes spans.

@@ -26,20 +26,33 @@ const fullLoadKmPerOrder = 4.5
 const measuredOrders = 200
 
 // loadOf estimates the capacity from flight and charging. For each kilometre a drone
-// flies 60/CruiseKmh minutes and charges ConsumptionPerKm/ChargePerMinute minutes; at
+// flies 60/CruiseKmh minutes and charges ConsumptionPerKm/rate minutes; at
 // each of an order's two stops it stays for Dwell:
 //
 //	capacity = drones / (km per order * minutes per km + 2 * dwell)
 //
+// It cannot be more than what the slots can charge, if they are limited:
+//
+//	capacity = slots * percent per minute / (km per order * ConsumptionPerKm)
+//
 // km is the planned flight of all missions, assigned the number of their orders.
-func loadOf(ordersPerMinute float64, drones int, km float64, assigned int) LoadReport {
+func loadOf(ordersPerMinute float64, drones int, c charging, km float64, assigned int) LoadReport {
 	r := LoadReport{OrdersPerMinute: ordersPerMinute, KmPerOrder: fullLoadKmPerOrder, Drones: drones}
 	if assigned >= measuredOrders {
 		r.KmPerOrder = min(r.KmPerOrder, km/float64(assigned))
 	}
-	minutesPerKm := 60/fleetsim.CruiseKmh + fleetsim.ConsumptionPerKm/fleetsim.ChargePerMinute
+	minutesPerKm := 60/fleetsim.CruiseKmh + fleetsim.ConsumptionPerKm/c.rate
 	r.CapacityPerMinute = float64(drones) / (r.KmPerOrder*minutesPerKm + 2*fleetsim.Dwell.Minutes())
+	if c.slots > 0 {
+		r.CapacityPerMinute = min(r.CapacityPerMinute, float64(c.slots)*c.rate/(r.KmPerOrder*fleetsim.ConsumptionPerKm))
+	}
 	return r
+}
+
+// charging is how many drones can charge at once, 0 for all, and what each gains a minute.
+type charging struct {
+	slots int
+	rate  float64
 }
 
 // print describes the load for people.

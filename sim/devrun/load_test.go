@@ -12,16 +12,20 @@ func TestReport_SaysWhatTheFleetCouldCarry(t *testing.T) {
 		ordersPerMinute float64
 		km              float64
 		assigned        int
+		slots           int
 		capacity        float64
 		overloaded      bool
 	}{
 		// 40 drones / (4.5 km * 1.45 min/km + 2 * 0.05 min)
-		"too few orders to measure":     {4, 20, 10, 6.04, false},
-		"time to spare, longer flights": {4, 1920, 256, 6.04, false},
+		"too few orders to measure":     {4, 20, 10, 0, 6.04, false},
+		"time to spare, longer flights": {4, 1920, 256, 0, 6.04, false},
 		// 3.5 km an order: 40 / (3.5 * 1.45 + 0.1)
-		"at full load": {12, 3500, 1000, 7.73, true},
+		"at full load": {12, 3500, 1000, 0, 7.73, true},
+		// F-CHG-01. 5 * 10 % a minute / (4.5 km * 2.5 %/km)
+		"few slots":    {6, 0, 0, 5, 4.44, true},
+		"enough slots": {4, 0, 0, 7, 6.04, false},
 	} {
-		r := loadOf(c.ordersPerMinute, 40, c.km, c.assigned)
+		r := loadOf(c.ordersPerMinute, 40, charging{c.slots, 10}, c.km, c.assigned)
 		if math.Abs(r.CapacityPerMinute-c.capacity) > 0.01 {
 			t.Errorf("%s: capacity %.2f, want %.2f", name, r.CapacityPerMinute, c.capacity)
 		}

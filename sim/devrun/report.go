@@ -27,6 +27,7 @@ type Report struct {
 	Telemetry  TelemetryReport `json:"telemetry"`
 	Cycles     CycleReport     `json:"cycles"`
 	Load       LoadReport      `json:"load"`
+	Charging   ChargingReport  `json:"charging"`
 	Firestore  meter.Firestore `json:"firestore"`
 	LatencyMs  LatencyReport   `json:"latencyMs"`
 	Invariants InvariantReport `json:"invariants"`
@@ -159,6 +160,13 @@ type CycleReport struct {
 	Causes map[string]int `json:"causes,omitempty"`
 }
 
+// ChargingReport is how this process's drones used the charging slots, if these are limited.
+type ChargingReport struct {
+	Slots         int     `json:"slots"`         // of all depots; 0 without a limit
+	Most          int     `json:"most"`          // in use at one depot at once
+	WaitedSeconds float64 `json:"waitedSeconds"` // of drones that needed one, in all
+}
+
 // LatencyReport is the time from publish to commit of telemetry, in
 // milliseconds of machine time.
 type LatencyReport struct {
@@ -276,6 +284,9 @@ func (r Report) print(w *bytes.Buffer) {
 		}
 	}
 	line("load", "%s", r.Load.print())
+	if c := r.Charging; c.Slots > 0 {
+		line("charging", "at most %d of %d slots in use; drones waited %.1f min for one, in all", c.Most, c.Slots, c.WaitedSeconds/60)
+	}
 	line("decisions", "%d applied, %d of them to missions under way; rejected: %s", r.Decisions.Applied, r.Decisions.Amending, tally(r.Decisions.Rejected))
 	for _, reason := range slices.Sorted(maps.Keys(r.Decisions.Causes)) {
 		line("", "%s: %s", reason, terminal.Escape(r.Decisions.Causes[reason]))

@@ -164,7 +164,9 @@ func (run *devRun) open(ctx context.Context) error {
 	if err := pubsubio.EnsureSubscription(ctx, clients.PubSub, missionsSubscription, pubsubio.TopicMissions, true); err != nil {
 		return err
 	}
-	world, err := fleetsim.NewWorld(fleetsim.WorldConfig{Drones: run.cfg.Drones, Seed: run.cfg.Seed})
+	world, err := fleetsim.NewWorld(fleetsim.WorldConfig{
+		Drones: run.cfg.Drones, Seed: run.cfg.Seed, ChargingSlots: run.cfg.ChargingSlots, ChargeRate: run.cfg.ChargeRate,
+	})
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,9 @@ func (run *devRun) report(ctx context.Context) (Report, error) {
 			r.MissionsFailed[m.FailureReason]++
 		}
 	}
-	r.Load = loadOf(run.cfg.OrdersPerMinute, run.cfg.Drones, r.FlownKm, carried)
+	r.Load = loadOf(run.cfg.OrdersPerMinute, run.cfg.Drones, run.cfg.charging(), r.FlownKm, carried)
+	used := run.outside.drones.Stats().Charging
+	r.Charging = ChargingReport{Slots: used.Slots, Most: used.Most, WaitedSeconds: used.Waited.Seconds()}
 	checked := invariant.Check(h)
 	r.Invariants = InvariantReport{Checked: checked.Checked, Violations: []string{}}
 	for _, v := range checked.Violations {

@@ -20,7 +20,7 @@ const (
 	chargeUntil = 90.0
 	// ChargePerMinute is what a fast charger adds per minute, in percent of a full
 	// charge.
-	ChargePerMinute = 10.0
+	ChargePerMinute = domain.DefaultChargeRate
 	// atHomeMetres is how close to its depot a drone counts as being there.
 	atHomeMetres = 50.0
 )
@@ -31,11 +31,14 @@ type Drone struct {
 	id          domain.DroneID
 	home        domain.Position
 	consumption float64 // percent of a full charge per kilometre
+	chargeRate  float64 // percent of a full charge per minute
 	amends      bool    // supports amendments, and counts its stops; older drones do neither
+	standsBy    bool    // and takes missions without orders
 
 	position domain.Position
 	battery  float64 // percent of a full charge
 
+	clock     time.Time         // its own, as of its last report or command
 	mission   domain.MissionID  // empty if it knows of none
 	startedAt time.Time         // start time of that mission, set by the State Manager
 	expires   time.Time         // expiry of the command it obeyed last
@@ -46,6 +49,8 @@ type Drone struct {
 	dwellLeft time.Duration
 	reported  bool          // it has reported from the stop where it dwells
 	paused    time.Duration // until it has put down the last parcel of the mission before
+	onDuty    bool          // it charges or waits at the stop next, and is not done
+	noSlot    bool          // it must wait for a slot before it can charge
 	charging  bool
 	// ended lists missions that it must not start again when an old command is
 	// redelivered.
@@ -62,11 +67,17 @@ func NewDrone(d domain.Drone, home domain.Position) Drone {
 	if consumption == 0 {
 		consumption = ConsumptionPerKm
 	}
-	return Drone{id: d.ID, home: home, consumption: consumption, amends: d.SupportsAmendments, position: d.Position, battery: d.Battery}
+	return Drone{
+		id: d.ID, home: home, consumption: consumption, chargeRate: d.ChargePerMinute(),
+		amends: d.SupportsAmendments, standsBy: d.SupportsAmendments && d.SupportsStandby, position: d.Position, battery: d.Battery,
+	}
 }
 
 // After returns the drone after dt of its time.
 func (d Drone) After(dt time.Duration) Drone {
+	if !d.clock.IsZero() {
+		d.clock = d.clock.Add(dt)
+	}
 	d.silentFor = max(0, d.silentFor-dt)
 	d.deafFor = max(0, d.deafFor-dt)
 	broken := min(d.brokenFor, dt)
@@ -86,6 +97,8 @@ func (d Drone) After(dt time.Duration) Drone {
 			dt -= d.dwellLeft
 			d.dwelling, d.dwellLeft = false, 0
 			d = d.passStop()
+		case d.onDuty:
+			d, dt = d.serveDuty(dt, d.clock)
 		case d.next < len(d.route):
 			d, dt = d.fly(dt)
 		default:
@@ -109,9 +122,12 @@ func (d Drone) fly(dt time.Duration) (Drone, time.Duration) {
 	d.position = stop.Position
 	d.battery = max(0, d.battery-distance/1000*d.consumption)
 	left := dt - time.Duration(distance/metresPerSecond*float64(time.Second))
-	if stop.ForOrder() {
+	switch {
+	case stop.Duty():
+		d.onDuty = true
+	case stop.ForOrder():
 		d.dwelling, d.dwellLeft, d.reported = true, Dwell, false
-	} else {
+	default:
 		d = d.passStop()
 	}
 	return d, max(0, left)
@@ -126,18 +142,18 @@ func (d Drone) passStop() Drone {
 	}
 	d = d.remember(d.mission)
 	d.mission, d.route, d.next = "", nil, 0
-	d.charging = d.atHome() && d.battery < chargeBelow
+	d.charging = d.atHome() && d.battery < chargeBelow && !d.noSlot
 	return d
 }
 
 func (d Drone) charge(dt time.Duration) Drone {
-	if !d.atHome() {
+	if !d.atHome() || d.noSlot {
 		return d
 	}
 	if d.battery < chargeBelow {
 		d.charging = true
 	}
-	d.battery = min(100, d.battery+ChargePerMinute*dt.Minutes())
+	d.battery = min(100, d.battery+d.chargeRate*dt.Minutes())
 	if d.battery >= chargeUntil {
 		d.charging = false
 	}
@@ -156,6 +172,7 @@ func (d Drone) charge(dt time.Duration) Drone {
 // up a mission late is still right.
 func (d Drone) Obey(c domain.Command, now time.Time) (Drone, bool) {
 	m := c.Mission
+	d.clock = now
 	switch {
 	case m.DroneID != d.id || d.deafFor > 0 || m.ID == "":
 		return d, false
@@ -172,7 +189,7 @@ func (d Drone) Obey(c domain.Command, now time.Time) (Drone, bool) {
 	case m.ID == d.mission:
 		d.expires, d.revision = c.ExpiresAt, m.RouteRevision
 		return d.reroute(m.Route), true
-	case m.Status != domain.MissionActive:
+	case m.Status != domain.MissionActive || domain.Standby(m.Route) && !d.standsBy:
 		return d, false
 	case d.mission != "" && !m.StartTime.After(d.startedAt):
 		return d, false
@@ -193,13 +210,16 @@ func (d Drone) start(c domain.Command) Drone {
 	if d.dwelling {
 		d.paused = d.dwellLeft
 	}
-	d.dwelling, d.charging = false, false
+	d.dwelling, d.onDuty, d.charging = false, false, false
 	return d
 }
 
 // canFly reports whether a route begins with the stops that the drone has completed or is
 // serving: it can be flown from here, with all that is aboard.
 func (d Drone) canFly(route []domain.Waypoint) bool {
+	if domain.Standby(d.route) {
+		return true
+	}
 	done := d.completed()
 	if done > len(route) {
 		return false
@@ -224,6 +244,9 @@ func (d Drone) completed() int {
 // reroute adopts a changed route of the current mission. Stops that the drone has
 // passed stay passed.
 func (d Drone) reroute(route []domain.Waypoint) Drone {
+	if domain.Standby(d.route) {
+		return d.takeOver(route)
+	}
 	route = d.endingAtHome(route)
 	passed := d.route[:d.next]
 	if d.dwelling {
@@ -246,21 +269,23 @@ func (d Drone) reroute(route []domain.Waypoint) Drone {
 
 func sameStop(w domain.Waypoint) func(domain.Waypoint) bool {
 	return func(v domain.Waypoint) bool {
-		return v.Type == w.Type && v.OrderID == w.OrderID && v.Position == w.Position
+		return v.Type == w.Type && v.OrderID == w.OrderID && v.Position == w.Position &&
+			v.ChargeToPercent == w.ChargeToPercent && v.WaitUntil.Equal(w.WaitUntil)
 	}
 }
 
 // goHome gives up the mission and flies to the depot.
 func (d Drone) goHome() Drone {
 	d = d.remember(d.mission)
-	d.mission, d.dwelling = "", false
+	d.mission, d.dwelling, d.onDuty = "", false, false
 	d.route, d.next = d.endingAtHome(nil), 0
 	return d
 }
 
-// endingAtHome adds the depot to a route that does not end at one.
+// endingAtHome adds the depot to a route that does not end at one, nor where the drone
+// charges or waits.
 func (d Drone) endingAtHome(route []domain.Waypoint) []domain.Waypoint {
-	if n := len(route); n > 0 && route[n-1].Type == domain.WaypointDepotReturn {
+	if n := len(route); n > 0 && (route[n-1].Type == domain.WaypointDepotReturn || route[n-1].Duty()) {
 		return route
 	}
 	return append(slices.Clip(route), domain.Waypoint{Type: domain.WaypointDepotReturn, Position: d.home})
@@ -278,6 +303,7 @@ func (d Drone) remember(id domain.MissionID) Drone {
 // it was sent.
 func (d Drone) Report(now time.Time) (Drone, domain.Telemetry) {
 	d.reported = d.reported || d.dwelling
+	d.clock = now
 	t := domain.Telemetry{
 		DroneID:   d.id,
 		Timestamp: now.UTC().Truncate(time.Microsecond), // as the wire keeps it
@@ -288,7 +314,7 @@ func (d Drone) Report(now time.Time) (Drone, domain.Telemetry) {
 		MissionID: d.mission,
 	}
 	if d.amends {
-		t.SupportsAmendments = true
+		t.SupportsAmendments, t.SupportsStandby = true, d.standsBy
 		if d.mission != "" {
 			completed := d.completed()
 			t.MissionRevision, t.CompletedStops = d.revision, &completed
@@ -299,7 +325,7 @@ func (d Drone) Report(now time.Time) (Drone, domain.Telemetry) {
 
 // atStop is the stop that the drone serves, for the checker; nil between stops.
 func (d Drone) atStop() *invariant.StopReport {
-	if !d.dwelling || d.stranded() {
+	if !d.dwelling || d.stranded() || !d.route[d.next].ForOrder() {
 		return nil
 	}
 	return &invariant.StopReport{MissionID: d.mission, Route: d.route[:d.next+1]}
@@ -312,6 +338,10 @@ func (d Drone) Status() domain.DroneStatus {
 		return domain.DroneProblem
 	case d.dwelling && d.route[d.next].Type == domain.WaypointHospitalDelivery:
 		return domain.DroneDelivering
+	case d.onDuty && d.route[d.next].Type == domain.WaypointCharge && !d.noSlot:
+		return domain.DroneCharging
+	case d.onDuty || d.dwelling && d.next == len(d.route)-1 && d.route[d.next].Duty():
+		return domain.DroneIdle
 	case d.next < len(d.route):
 		return domain.DroneMoving
 	case d.charging:
@@ -322,7 +352,7 @@ func (d Drone) Status() domain.DroneStatus {
 }
 
 func (d Drone) speed() float64 {
-	if d.stranded() || d.dwelling || d.paused > 0 || d.next >= len(d.route) {
+	if d.stranded() || d.dwelling || d.onDuty || d.paused > 0 || d.next >= len(d.route) {
 		return 0
 	}
 	return CruiseKmh
@@ -330,7 +360,7 @@ func (d Drone) speed() float64 {
 
 // stranded is a drone that cannot fly on: broken, or empty before it landed.
 func (d Drone) stranded() bool {
-	return d.brokenFor > 0 || (d.battery <= 0 && d.next < len(d.route))
+	return d.brokenFor > 0 || (d.battery <= 0 && d.next < len(d.route) && !d.onDuty)
 }
 
 // Silent reports whether the drone sends nothing.

@@ -66,10 +66,13 @@ type Fleet struct {
 
 	mu      sync.Mutex
 	members []member
-	byID    map[domain.DroneID]int
-	obeyed  int64
-	ignored int64
-	crashes int64
+	slots   []slots // of the depots; none if their number is nowhere limited
+	// charging is how they were used.
+	charging SlotStats
+	byID     map[domain.DroneID]int
+	obeyed   int64
+	ignored  int64
+	crashes  int64
 }
 
 // member is a drone, the time it was computed for, and the error of its own clock.
@@ -85,6 +88,7 @@ type FleetStats struct {
 	CommandsObeyed  int64
 	CommandsIgnored int64 // expired, repeated, or the drone was deaf; others' are not counted
 	Crashes         int64
+	Charging        SlotStats
 }
 
 // NewFleet makes the drones of the world report through p and adds confirmed
@@ -102,6 +106,7 @@ func NewFleet(w *World, cfg FleetConfig, clock clockwork.Clock, p Publisher, c *
 		cfg: cfg, clock: clock, sender: newSender(p, c, clock),
 		byID: make(map[domain.DroneID]int, len(w.Drones)),
 	}
+	f.slots, f.charging = slotsOf(w.Depots)
 	random := randomFor(cfg.Seed, streamClocks)
 	now := clock.Now()
 	for i, d := range w.Drones {
@@ -111,7 +116,7 @@ func NewFleet(w *World, cfg FleetConfig, clock clockwork.Clock, p Publisher, c *
 		}
 		f.byID[d.ID] = i
 		f.members = append(f.members, member{
-			drone:       NewDrone(d, home),
+			drone:       NewDrone(d, home).WithSlot(len(f.slots) == 0),
 			at:          now,
 			clockOffset: time.Duration((2*random.Float64() - 1) * float64(cfg.ClockError)),
 		})
@@ -174,11 +179,20 @@ func (f *Fleet) report(i int, now time.Time) (t domain.Telemetry, stop *invarian
 // advance moves the drone's time to now. The lock must be held.
 func (f *Fleet) advance(i int, now time.Time) *member {
 	m := &f.members[i]
+	dt := now.Sub(m.at)
+	m.after(now)
+	if len(f.slots) > 0 {
+		f.allot(i, dt, now)
+	}
+	return m
+}
+
+// after moves the member's time to now.
+func (m *member) after(now time.Time) {
 	if dt := now.Sub(m.at); dt > 0 {
 		m.drone = m.drone.After(dt)
 		m.at = now
 	}
-	return m
 }
 
 func (f *Fleet) publish(ctx context.Context, t domain.Telemetry, stop *invariant.StopReport) {
@@ -229,7 +243,7 @@ func (f *Fleet) Inject(id domain.DroneID, fault Fault) error {
 func (f *Fleet) Stats() FleetStats {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return FleetStats{Telemetry: f.sender.stats(), CommandsObeyed: f.obeyed, CommandsIgnored: f.ignored, Crashes: f.crashes}
+	return FleetStats{Telemetry: f.sender.stats(), CommandsObeyed: f.obeyed, CommandsIgnored: f.ignored, Crashes: f.crashes, Charging: f.charging}
 }
 
 // Flying counts the drones that are on a flight.

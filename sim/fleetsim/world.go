@@ -21,6 +21,10 @@ type WorldConfig struct {
 	Depots     []domain.Depot
 	Warehouses []domain.Warehouse
 	Hospitals  int // the most of them; 0 for all
+	// ChargingSlots, if positive, is how many drones can charge at once at each of the
+	// reference depots; 0 for as many as there are.
+	ChargingSlots int
+	ChargeRate    float64 // of the drones, percent of a full charge a minute; 0 for the usual
 }
 
 const (
@@ -55,6 +59,12 @@ func NewWorld(cfg WorldConfig) (*World, error) {
 	if cfg.Drones < 1 || cfg.Drones > maxDrones {
 		return nil, fmt.Errorf("drones is %d; give 1 to %d", cfg.Drones, maxDrones)
 	}
+	if cfg.ChargingSlots < 0 {
+		return nil, fmt.Errorf("charging slots is %d; give 1 or more, or 0 for no limit", cfg.ChargingSlots)
+	}
+	if math.IsInf(cfg.ChargeRate, 0) || !(cfg.ChargeRate >= 0) { // or NaN
+		return nil, fmt.Errorf("charge rate is %v; give a number above 0, or 0 for the usual %v", cfg.ChargeRate, domain.DefaultChargeRate)
+	}
 	if cfg.IDPrefix == "" {
 		cfg.IDPrefix = "DRONE"
 	}
@@ -84,6 +94,8 @@ func NewWorld(cfg WorldConfig) (*World, error) {
 			MaxFlightTimeMinutes: maxFlightMinutes,
 			PayloadCapacityKg:    payloadCapacityKg,
 			SupportsAmendments:   i%4 != 3, // the others are older
+			SupportsStandby:      i%4 != 3 && i%8 != 6,
+			ChargeRate:           cfg.ChargeRate,
 		})
 	}
 	return w, nil
@@ -92,7 +104,7 @@ func NewWorld(cfg WorldConfig) (*World, error) {
 // referenceWorld is the demo's city without its drones.
 func referenceWorld(cfg WorldConfig) *World {
 	depot := parisDepot
-	depot.Capacity = cfg.Drones
+	depot.Capacity, depot.ChargingSlots = cfg.Drones, cfg.ChargingSlots
 	return &World{
 		Depots:     []domain.Depot{depot},
 		Warehouses: []domain.Warehouse{warehouseNorth, warehouseSouth},
