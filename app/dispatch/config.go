@@ -12,13 +12,13 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/app/learning"
+	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/meter"
 	"github.com/dronefleet/dronefleet/internal/simclock"
 	"github.com/dronefleet/dronefleet/lock"
 	"github.com/dronefleet/dronefleet/policy"
 	"github.com/dronefleet/dronefleet/solver"
-	"github.com/dronefleet/dronefleet/solver/model"
 )
 
 // Store is what cycles need of the store.
@@ -70,7 +70,7 @@ type Config struct {
 	// NoLearning plans as if the fleet had no past, and takes nothing in.
 	NoLearning bool
 	// Confidence is the share of flights that is to be in time although they are late as
-	// those of the past; default DefaultConfidence.
+	// those of the past; default learning.DefaultConfidence.
 	Confidence float64
 	// Immediate plans without a reserve, see planner.Config.
 	Immediate bool
@@ -86,9 +86,6 @@ type Config struct {
 	Tracing trace.TracerProvider
 }
 
-// DefaultConfidence is that of Config.
-const DefaultConfidence = 0.8
-
 func (c Config) withDefaults() Config {
 	if c.Interval == 0 {
 		c.Interval = 10 * time.Second
@@ -102,7 +99,7 @@ func (c Config) withDefaults() Config {
 	drones := policy.DefaultDronePolicy()
 	c.MinBattery = cmp.Or(c.MinBattery, drones.MinBattery)
 	c.MaxSilence = cmp.Or(c.MaxSilence, drones.MaxSilence)
-	c.Confidence = cmp.Or(c.Confidence, DefaultConfidence)
+	c.Confidence = cmp.Or(c.Confidence, learning.DefaultConfidence)
 	if c.Tracing == nil {
 		c.Tracing = noop.NewTracerProvider()
 	}
@@ -130,10 +127,7 @@ func NewRunner(store Store, locks lock.Backend, publish PublishFunc, newID func(
 	m.Cycles.SetPeriod(max(cfg.Interval, cfg.SolveLimit))
 	r := &Runner{store: timedStore{store, cfg.ReadLimit}, locks: locks, publish: publish, newID: newID, clock: clock, cfg: cfg, log: log, meter: m}
 	if !cfg.NoLearning {
-		params := cfg.Params.WithDefaults()
-		r.learner = learning.NewLearner(r.store, learning.Assumed{
-			SpeedKmh: model.DefaultSpeedKmh, Pickup: params.PickupService, Deliver: params.DeliveryService,
-		}, cfg.Confidence)
+		r.learner = learning.NewLearner(r.store, planner.Assumed(cfg.Params), cfg.Confidence)
 	}
 	return r
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
+	"github.com/dronefleet/dronefleet/app/learning"
 	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/policy"
@@ -56,9 +57,9 @@ type OrderExplanation struct {
 // ErrNotOpen says that there was nothing to explain at that time.
 var ErrNotOpen = errors.New("was not open")
 
-// Order explains one order.
+// Order explains one order, with what the optimizers have learned by now.
 //
-// Cost: that of firestoretx.Store.Order and PastAt; up to three plans of the area.
+// Cost: that of firestoretx.Store.Order, PastAt and Learned; up to three plans of the area.
 func Order(ctx context.Context, store *firestoretx.Store, q Request) (OrderExplanation, error) {
 	now, err := store.Order(ctx, q.Order)
 	if err != nil {
@@ -93,9 +94,15 @@ func Order(ctx context.Context, store *firestoretx.Store, q Request) (OrderExpla
 	if then.Status != domain.OrderPending || then.Held {
 		return r, nil
 	}
+	learned, _, err := store.Learned(ctx) // without what is damaged
+	if err != nil {
+		return r, err
+	}
+	params := solver.Params{PickupService: q.Service, DeliveryService: q.Service}
 	cfg := planner.Config{
 		Options: solver.Options{TimeLimit: q.SolveLimit, Workers: q.Workers},
-		Params:  solver.Params{PickupService: q.Service, DeliveryService: q.Service},
+		Params:  params,
+		Learned: learning.Estimate(learned, planner.Assumed(params), learning.DefaultConfidence),
 	}
 	e, err := planner.Explain(ctx, cfg, time.Now, momentOf(past, area), then.ID, q.WhatIf)
 	r.Why = &e

@@ -19,6 +19,9 @@ const (
 	leastDelays = 30
 )
 
+// DefaultConfidence is that of the optimizers, unless told otherwise.
+const DefaultConfidence = 0.8
+
 // The limits of what is learned, against what is assumed.
 const (
 	slowest     = 0.4

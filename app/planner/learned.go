@@ -7,6 +7,7 @@ import (
 	"github.com/dronefleet/dronefleet/app/learning"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/solver"
+	"github.com/dronefleet/dronefleet/solver/model"
 )
 
 // Learn makes the planner plan with what was learned of the fleet: the speed of each drone,
@@ -15,6 +16,12 @@ import (
 func (p *Planner) Learn(e learning.Estimates) {
 	p.learned = e
 	p.demand.expected = e.Demand
+}
+
+// Assumed is what is planned with where there is no past.
+func Assumed(params solver.Params) learning.Assumed {
+	params = params.WithDefaults()
+	return learning.Assumed{SpeedKmh: model.DefaultSpeedKmh, Pickup: params.PickupService, Deliver: params.DeliveryService}
 }
 
 // learnedParams are the parameters with the stays that were learned, if any were.

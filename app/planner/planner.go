@@ -25,6 +25,8 @@ type Config struct {
 	// TurnTime is how long before its arrival at a stop a drone cannot be turned away from
 	// it any more; default DefaultTurnTime. It must be no less than the State Managers'.
 	TurnTime time.Duration
+	// Learned is what to plan with until Planner.Learn says otherwise.
+	Learned learning.Estimates
 	// Refused, if set, is told of each plan that the checker refused, and why.
 	// A refused plan is never returned.
 	Refused func(p solver.Problem, fault error)
@@ -58,7 +60,9 @@ func New(cfg Config, clock func() time.Time) *Planner {
 	if cfg.Refused == nil {
 		cfg.Refused = func(solver.Problem, error) {}
 	}
-	return &Planner{cfg: cfg, clock: clock}
+	p := &Planner{cfg: cfg, clock: clock}
+	p.Learn(cfg.Learned)
+	return p
 }
 
 // maxLeadTime bounds what one slow cycle makes the next ones expect.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/app/learning"
+	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/cli"
-	"github.com/dronefleet/dronefleet/solver/model"
 )
 
 // learnedCommand is about what the optimizers learned.
@@ -53,9 +53,7 @@ func (c *learnedShow) Run(ctx context.Context) error {
 		encoder.SetIndent("", " ")
 		return encoder.Encode(learned)
 	}
-	params := c.params().WithDefaults()
-	assumed := learning.Assumed{SpeedKmh: model.DefaultSpeedKmh, Pickup: params.PickupService, Deliver: params.DeliveryService}
-	return writeLearned(cli.Stdout, learned, assumed, c.Confidence)
+	return writeLearned(cli.Stdout, learned, planner.Assumed(c.params()), c.Confidence)
 }
 
 // Run forgets what was learned.
