@@ -145,12 +145,13 @@ func (p DronePolicy) addEvidence(m *domain.Mission, t domain.Telemetry, named bo
 // claims a number. It may still fly the route from before orders were withdrawn, and count
 // their stops.
 func certainStops(m domain.Mission, completed int) int {
+	certain := completed
 	for _, dropped := range m.DroppedStops {
 		if dropped < completed {
-			completed--
+			certain--
 		}
 	}
-	return completed
+	return certain
 }
 
 // routeStops is how many stops a revision of the mission had, as commanded; known is false

@@ -81,6 +81,16 @@ func (w *world) expectMission(id domain.MissionID, status domain.MissionStatus, 
 const applied = string(domain.OutcomeApplied)
 
 var hazards = []hazard{
+	{"a drone that has not heard of a withdrawal counts both stops of the order", func(w *world) { // F-TEL-12 F-ORD-03
+		w.with(readyDrone("D1"), openOrder("O1", 0), openOrder("O2", 1))
+		w.expectOutcome(plan("X", "D1", "O1", "O2"), applied)
+		w.counts(5, awayAt, 1)
+		w.expectError(w.request(cancellation("O1")), "")
+		w.counts(40, hospitalsAt[0], 4) // depot, both pickups, and the first hospital
+		w.expectOrder("O2", domain.OrderInDelivery, false)
+		w.counts(60, awayAt, 5)
+		w.expectOrder("O2", domain.OrderDelivered, false)
+	}},
 	{"a report measured before the drone knew its mission frees nothing", func(w *world) { // F-TEL-06 a, c
 		w.with(readyDrone("D1"), openOrder("O1", 0), openOrder("O2", 1))
 		w.expectOutcome(plan("X", "D1", "O1"), applied)
