@@ -44,6 +44,9 @@ func (m *model) commandedCourse(s *state, k int, route int) int {
 // the stops that the drone has completed.
 func (m *model) canFly(s *state, k uint8, plan int) bool {
 	from, to := m.flown(s, int(k)).Route, m.messages.get(s.Plan[plan]).Decision.Route
+	if domain.Standby(from) {
+		return true
+	}
 	for i := range int(s.Passed[k]) {
 		if i >= len(to) || from[i] != to[i] {
 			return false
@@ -93,7 +96,9 @@ func (m *model) amend(s *state, d int, set uint8) {
 	m.decide(s, d, set, honest, func(msg *message) {
 		msg.Decision.AmendsMissionID, msg.Decision.AmendsRevision = x.ID, x.RouteRevision
 		msg.Decision.Fence = fenceText(s.Issued)
-		msg.Decision.Route = amendedRoute(x.Route[:x.ReachedStops], msg.Decision.Route)
+		if !x.Standby() { // that is replaced whole
+			msg.Decision.Route = amendedRoute(x.Route[:x.ReachedStops], msg.Decision.Route)
+		}
 	})
 }
 

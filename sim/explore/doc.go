@@ -30,12 +30,15 @@
 //	I10    no parcel is sent again if reports in the store prove that it was put down,
 //	       or while such a report is under way and within the grace
 //	TRUE   what the store calls IN_DELIVERY or DELIVERED was picked up or put down, and
-//	       a mission flies to where its order is wanted
+//	       a mission flies to where its order is wanted; one without orders is not
+//	       COMPLETED before its drone has waited
 //	I1     also: an order that a drone in flight is about to serve, by whatever revision it
 //	       flies in truth, belongs to its mission, so that no other drone is given it
 //	AIR    nobody flies a mission that was given up because its drone did not know of it
 //	       or had left it
-//	READY  an applied decision fits the drone, battery, load, route and snapshot
+//	READY  an applied decision fits the drone, battery, load, route and snapshot, and one
+//	       with orders for a mission that has none is applied unless something stands
+//	       against it
 //	LIVE   in every state with nothing under way, if nothing more goes wrong until every
 //	       limit has passed (a fair end), each order is delivered, cancelled or visibly
 //	       waiting, and no drone flies a failed mission
@@ -53,8 +56,9 @@
 // Not modelled are distances (a drone is at a stop or at none), batches of telemetry
 // (package policy's tests show that a batch is the fold of its reports), the lock, the
 // wire format and caches of the adapters. An optimizer amends a mission by any choice of
-// its orders and those that wait; no stop is almost reached. Package faultsim runs the
-// real adapters.
+// its orders and those that wait; no stop is almost reached. A mission without orders waits
+// until a time; charging would be the same with a battery. Package faultsim runs the real
+// adapters.
 //
 // Each world bounds its clock, the messages under way at once, and how often each thing
 // goes wrong. A waiting drone has at most one report under way. Within these bounds,

@@ -60,6 +60,9 @@ func (m *model) exclusive(s *state) *Violation {
 				}
 			}
 		case domain.MissionCompleted:
+			if v := m.waited(x); v != nil {
+				return v
+			}
 			for _, id := range x.OrderIDs {
 				if o := number(id); s.Order[o] == 0 || m.orders.get(s.Order[o]).Status != domain.OrderDelivered {
 					return violated("I3", "%s is COMPLETED, and its order %s is not delivered", x.ID, id)

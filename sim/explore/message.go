@@ -75,6 +75,10 @@ func (m message) String() string {
 			return fmt.Sprintf("decision %s: %s serves %v on %s, planned on revision %d, fence %s", m.Decision.ID, m.Decision.DroneID, m.Decision.OrderIDs,
 				m.Decision.AmendsMissionID, m.Decision.AmendsRevision, strings.TrimLeft(m.Decision.Fence, "0"))
 		}
+		if m.Decision.Standby() {
+			return fmt.Sprintf("decision %s: %s waits until %s, fence %s, snapshot %s", m.Decision.ID, m.Decision.DroneID,
+				strings.TrimPrefix(since(m.Decision.Route[1].WaitUntil), "at "), strings.TrimLeft(m.Decision.Fence, "0"), since(m.Decision.SnapshotTime))
+		}
 		return fmt.Sprintf("decision %s: %s serves %v, fence %s, snapshot %s", m.Decision.ID, m.Decision.DroneID, m.Decision.OrderIDs,
 			strings.TrimLeft(m.Decision.Fence, "0"), since(m.Decision.SnapshotTime))
 	case kindCommand:
@@ -112,6 +116,7 @@ type course struct {
 	stops   int              // all, the way home included
 	serves  uint8            // orders, a bit each
 	order   [8]int8          // of each stop; -1 for none
+	duty    uint8            // stops at which the drone waits, a bit each
 	pickup  [maxOrders]uint8 // index of each order's stops
 	deliver [maxOrders]uint8
 }
@@ -127,7 +132,9 @@ func courseOf(route []domain.Waypoint) (c course) {
 		case domain.WaypointHospitalDelivery:
 			c.deliver[o] = uint8(i)
 			c.serves |= 1 << o
-		case domain.WaypointDepotStart, domain.WaypointDepotReturn, domain.WaypointCharge, domain.WaypointWait:
+		case domain.WaypointCharge, domain.WaypointWait:
+			c.duty |= 1 << i
+		case domain.WaypointDepotStart, domain.WaypointDepotReturn:
 		}
 	}
 	return c

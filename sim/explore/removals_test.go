@@ -594,6 +594,26 @@ var removals = []removal{
 		}
 		return r
 	}, "amended late", "I7", 5, ""},
+	{"F-AMD-06", "a mission without orders does not give way", judgedBy(func(s *policy.DecisionState, _ *domain.Decision, _ *policy.Delivery) {
+		if s.Mission != nil && s.Mission.Standby() {
+			s.Mission = nil
+		}
+	}), "standby late", "READY", 2, ""},
+	{"F-AMD-06", "a drone that waits is given a second mission", judgedBy(func(s *policy.DecisionState, d *domain.Decision, _ *policy.Delivery) {
+		if !d.Amends() && s.Drone != nil && s.Drone.Bound() {
+			s.Drone.Status, s.Drone.CurrentMissionID = domain.DroneIdle, ""
+		}
+	}), "standby", "I2", 3, ""},
+	{"F-AMD-06", "a drone has waited as soon as it says that it does", heard(func(b *policy.Binding, t *domain.Telemetry, _ time.Time) {
+		if b.Mission != nil && b.Mission.Standby() && t.MissionID == b.Mission.ID {
+			t.CompletedStops = new(len(b.Mission.Route))
+		}
+	}), "standby", "TRUE", 3, ""},
+	{"F-AMD-06", "a drone that waits for nobody keeps the order that it was never told of", heard(func(b *policy.Binding, t *domain.Telemetry, _ time.Time) {
+		if b.Mission != nil && b.Mission.Standby() && b.Mission.Amendment != nil && t.MissionID == b.Mission.ID {
+			t.MissionRevision = b.Mission.Amendment.Revision
+		}
+	}), "standby late", "TRUE", 4, ""},
 	{"F-DEC-02", "a drone under way is given its next mission", judgedBy(func(s *policy.DecisionState, _ *domain.Decision, _ *policy.Delivery) {
 		s.Drone.Homebound = s.Drone.Bound()
 	}), "homebound", "READY", 8, ""},

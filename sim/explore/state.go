@@ -89,6 +89,7 @@ const (
 type budgets struct {
 	Cycle   uint8 // decisions that optimizers make
 	Amend   uint8 // decisions that change missions under way
+	Standby uint8 // decisions that drones wait
 	Forge   uint8 // decisions that no honest optimizer makes
 	Old     uint8 // decisions by a holder that lost its lease
 	Again   uint8 // messages delivered again, and State Managers that die between commit and ack

@@ -25,6 +25,7 @@ const (
 	doCommit        // A manager
 	doPlan          // A drone, B orders, C 1 with the fence of a lost lease
 	doAmend         // A drone, B orders of its mission from now on
+	doStandby       // A drone
 	doForge         // A forgery, B drone, C order
 	doRequest       // the next of the script
 	doPublish       // A mission
@@ -58,6 +59,7 @@ const (
 	emergency                 // says EMERGENCY
 	maintenance               // says MAINTENANCE
 	roam                      // flies about without a mission
+	await                     // waits where its mission says, for the time to come
 	overcount                 // claims more stops than its route has
 )
 
@@ -227,6 +229,8 @@ func (m *model) manners(s *state, d uint8) (list []manner) {
 	switch {
 	case flies && f.Flags&circling != 0:
 		list = append(list, goOn)
+	case flies && m.waits(s, d):
+		list = append(list, await)
 	case flies && m.nextStop(s, d) > 0:
 		list = append(list, fly)
 	case flies:
@@ -285,12 +289,13 @@ func (m *model) expire(s *state) {
 	}
 }
 
-// nextStop is the index of the next order stop of a drone's route; 0 if none is left.
+// nextStop is the index of the next order stop of a drone's route or, without orders, of the
+// next stop at which it waits; 0 if none is left.
 func (m *model) nextStop(s *state, d uint8) uint8 {
 	f := s.Flight[d]
 	c := m.course(s, int(f.Mission-1))
 	for i := s.Passed[f.Mission-1]; int(i) < c.stops; i++ {
-		if o := c.order[i]; o >= 0 && f.Dropped&(1<<o) == 0 {
+		if o := c.order[i]; o >= 0 && f.Dropped&(1<<o) == 0 || c.serves|f.Dropped == 0 && c.duty&(1<<i) != 0 {
 			return i
 		}
 	}
@@ -322,6 +327,13 @@ func (m *model) planning(s *state, list []action) []action {
 	if s.Left.Amend > 0 {
 		for d := range s.Drone {
 			list = m.amendments(s, d, list)
+		}
+	}
+	if s.Left.Standby > 0 {
+		for d := range s.Drone {
+			if m.offered(s, d) {
+				list = append(list, action{Do: doStandby, A: uint8(d)})
+			}
 		}
 	}
 	if s.Left.Forge == 0 {
@@ -410,6 +422,8 @@ func (m *model) do(s state, a action) (state, *Violation) {
 		m.plan(&s, int(a.A), a.B, a.C == 1)
 	case doAmend:
 		m.amend(&s, int(a.A), a.B)
+	case doStandby:
+		m.standBy(&s, int(a.A))
 	case doForge:
 		m.forge(&s, forgery(a.A), int(a.B), int(a.C))
 	case doRequest:
@@ -479,12 +493,14 @@ func (m *model) report(s *state, d uint8, how manner) {
 		s.Passed[mission-1], s.PassedAt[mission-1] = i+1, s.ticks()
 		stop := m.flown(s, int(mission-1)).Route[i]
 		t.Position = stop.Position
-		if c.deliver[c.order[i]] == i {
+		if o := c.order[i]; o >= 0 && c.deliver[o] == i {
 			t.Status = domain.DroneDelivering
 		}
 		proves = 1 << i
 	case goOn, roam:
 		t.Position = awayAt
+	case await:
+		t.Status, t.Position = domain.DroneIdle, waitAt
 	case idle:
 		t.Status = domain.DroneIdle
 	case land, abandon:
@@ -520,7 +536,7 @@ func (m *model) report(s *state, d uint8, how manner) {
 		s.Left.Odd--
 	case problem, emergency, maintenance:
 		s.Left.Fault--
-	case fly, goOn, idle, land, abandon:
+	case fly, goOn, idle, land, abandon, await:
 	}
 	if mission != 0 {
 		t.MissionID = missionID(int(mission - 1))
@@ -541,6 +557,9 @@ func (m *model) report(s *state, d uint8, how manner) {
 		if m.world.Amends {
 			t.MissionRevision, t.SupportsAmendments = int(f.Route), true
 		}
+	}
+	if m.world.Standby {
+		t.SupportsAmendments, t.SupportsStandby = true, true
 	}
 	s.insert(m.internMessage(message{Kind: kindReport, Drone: int(d), Report: t, Proves: proves}))
 }
@@ -652,6 +671,9 @@ func (m *model) handleDecision(s *state, n id, at moment, f fate) *Violation {
 		}
 		return m.applied(&before, s, msg, at)
 	}
+	if msg.Decision.Amends() && !a.replayed {
+		return m.gaveWay(&before, msg, at, m.entries.get(s.Ledger[msg.Mission]).Reason)
+	}
 	return nil
 }
 
@@ -674,7 +696,8 @@ func (m *model) obey(s *state, msg *message) {
 	case clock.After(msg.Expires) || f.Ended&(1<<k) != 0:
 	case f.Mission == k+1 && msg.Route != int(f.Route):
 		if msg.Route > int(f.Route) && m.canFly(s, k, msg.Course) {
-			f.Route, s.Course[k] = uint8(msg.Route), uint8(msg.Course)+1
+			f.Route, f.Dropped = uint8(msg.Route), msg.Dropped
+			m.turn(s, k, msg.Course)
 		}
 	case f.Mission == k+1:
 		if msg.Dropped&f.Dropped == f.Dropped { // it is not older than the one obeyed last

@@ -47,6 +47,7 @@ var manners = map[manner]string{
 	abandon: "gives its mission up and reports", hover: "hovers and reports", pass: "passes a hospital and reports",
 	leap: "reports with a clock far ahead", low: "reports a low battery", charge: "charges and reports",
 	problem: "has a problem and reports", emergency: "has an emergency and reports", maintenance: "is in maintenance and reports",
+	await:     "waits where it was told to and reports",
 	overcount: "counts too many stops and reports",
 }
 
@@ -71,6 +72,8 @@ func (m *model) describe(s *state, a action) string {
 		return fmt.Sprintf("Snapshot of %s; it plans for %s", fence, drone)
 	case doAmend:
 		return fmt.Sprintf("Snapshot of an optimizer; it changes the mission of %s", drone)
+	case doStandby:
+		return fmt.Sprintf("Snapshot of an optimizer; it has %s wait", drone)
 	case doForge:
 		return "Somebody publishes a decision that no honest optimizer makes"
 	case doRequest:

@@ -282,6 +282,7 @@ func (m *model) decision(s *state, n id, at moment) *answer {
 		msg := m.messages.get(n)
 		d := msg.Decision
 		in := policy.DecisionState{
+			Depots: []domain.Depot{{ID: depot, Position: depotAt}},
 			Fences: policy.Fences{}, Orders: map[domain.OrderID]domain.Order{}, OrdersWritten: map[domain.OrderID]time.Time{},
 		}
 		if s.Fence > 0 {

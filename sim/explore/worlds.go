@@ -22,6 +22,7 @@ type World struct {
 
 	Unknown bool // no drone has reported yet
 	Amends  bool // drones support amendments
+	Standby bool // and missions without orders
 	Counts  bool // drones say how many stops they have completed
 	Linger  bool // drones report between stops, too
 	Breaks  bool // drones fall silent, or get nowhere
@@ -57,6 +58,7 @@ func (m *model) initial() state {
 		s.Drone[i] = m.drones.intern(domain.Drone{
 			ID: droneID(i), Status: domain.DroneIdle, ReportedStatus: domain.DroneIdle, Position: depotAt, Battery: 90,
 			LastUpdate: start, SeenAt: start, IdleSince: start.Add(-5 * time.Minute), HomeDepotID: depot, PayloadCapacityKg: payloadKg, Revision: revision,
+			SupportsAmendments: m.world.Standby, SupportsStandby: m.world.Standby,
 		})
 		s.Newest[i] = m.internMessage(message{Kind: kindReport, Drone: i, Report: domain.Telemetry{
 			DroneID: droneID(i), Timestamp: start, Position: depotAt, Battery: 90, Status: domain.DroneIdle,
@@ -212,6 +214,17 @@ var Worlds = []World{
 		Before: onItsWayHome, Left: budgets{Cycle: 2, Lose: 1, Again: 1},
 	},
 	{
+		Name: "standby", About: "a drone is told to wait, to serve an order, or both at once, while messages are late, lost and repeated",
+		Messages: 3, Ticks: 7, Orders: 1, Parcels: 1, Drones: 1, Counts: true, Amends: true, Standby: true,
+		Left: budgets{Standby: 1, Cycle: 1, Amend: 1, Lose: 1, Again: 1},
+	},
+	{
+		Name: "standby late", About: "a drone that waits is given an order; it gives up, falls silent or is recalled; another drone is ready",
+		Messages: 3, Ticks: 7, Orders: 2, Parcels: 1, Drones: 2, Counts: true, Amends: true, Standby: true, Breaks: true,
+		Script: []Request{{Order: 0, Cancel: true}},
+		Before: onStandby, Left: budgets{Cycle: 1, Amend: 1, Recall: 1, Abort: 1, Fault: 1},
+	},
+	{
 		Name: "third try", About: "two missions of the order have failed before",
 		Messages: 3, Ticks: 7, Orders: 1, Failed: 2, Parcels: 1, Drones: 1, Faults: []manner{maintenance},
 		Forge: []forgery{blind}, Left: budgets{Cycle: 1, Fault: 1, Forge: 1},
@@ -244,6 +257,13 @@ var underWay = []action{
 	{Do: doPlan, A: 0, B: 1}, {Do: doDeliver, A: 0}, // the decision
 	{Do: doDeliver, A: 0}, // the command
 	{Do: doTick}, {Do: doReport, A: 0, B: uint8(goOn)}, {Do: doDeliver, A: 0},
+	{Do: doReport, A: 1, B: uint8(idle)}, {Do: doDeliver, A: 0},
+}
+
+// onStandby is a mission without orders, whose drone has said so.
+var onStandby = []action{
+	{Do: doStandby, A: 0}, {Do: doDeliver, A: 0}, {Do: doDeliver, A: 0},
+	{Do: doTick}, {Do: doReport, A: 0, B: uint8(await)}, {Do: doDeliver, A: 0},
 	{Do: doReport, A: 1, B: uint8(idle)}, {Do: doDeliver, A: 0},
 }
 
