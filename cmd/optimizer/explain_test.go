@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/firestore"
+
 	"github.com/dronefleet/dronefleet/adapters/firestoretx"
 	"github.com/dronefleet/dronefleet/domain"
 	"github.com/dronefleet/dronefleet/internal/cli"
@@ -13,13 +15,42 @@ import (
 	"github.com/dronefleet/dronefleet/internal/emutest"
 )
 
-// F-ORD-06: the command prints what each drone lacks and what one more would change.
-func TestExplain_PrintsWhyAnOrderWaits(t *testing.T) {
+// connected returns how a command reaches a store of the test's own, a client, and the store.
+func connected(t *testing.T) (cli.Connection, *firestore.Client, *firestoretx.Store) {
+	t.Helper()
 	hosts := emutest.Hosts(t)
 	for _, name := range []string{connect.FirestoreHost, connect.PubSubHost} {
 		t.Setenv(name, os.Getenv(name)) // connecting unsets both, for the process
 	}
-	store := firestoretx.New(emutest.Connect(t, hosts).Firestore, firestoretx.Config{})
+	client := emutest.Connect(t, hosts).Firestore
+	return cli.Connection{Project: hosts.Project, Database: hosts.Database, FirestoreHost: hosts.FirestoreHost, PubsubHost: hosts.PubSubHost},
+		client, firestoretx.New(client, firestoretx.Config{})
+}
+
+// printed is what a command prints on the standard output.
+func printed(t *testing.T, run func() error) string {
+	t.Helper()
+	out, err := os.Create(t.TempDir() + "/printed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	stdout := os.Stdout
+	defer func() { os.Stdout = stdout }()
+	os.Stdout = out
+	if err := run(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(out.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// F-ORD-06: the command prints what each drone lacks and what one more would change.
+func TestExplain_PrintsWhyAnOrderWaits(t *testing.T) {
+	connection, _, store := connected(t)
 	home := domain.Position{Lat: 48.85, Lon: 2.35}
 	if err := store.Setup(t.Context(), []domain.Depot{{ID: "DEPOT", Position: home}},
 		[]domain.Warehouse{{ID: "W", Position: home, ProductTypes: []string{"BLOOD"}}},
@@ -39,30 +70,16 @@ func TestExplain_PrintsWhyAnOrderWaits(t *testing.T) {
 	}}, now); err != nil {
 		t.Fatal(err)
 	}
-	stdout := os.Stdout
-	defer func() { os.Stdout = stdout }()
-	out, err := os.Create(t.TempDir() + "/printed")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	os.Stdout = out
 	c := &explainCommand{
-		Connection: cli.Connection{Project: hosts.Project, Database: hosts.Database, FirestoreHost: hosts.FirestoreHost, PubsubHost: hosts.PubSubHost},
+		Connection: connection,
 		Order:      "O1", AddDrones: 1, SolveLimit: 100 * time.Millisecond,
 	}
-	if err := c.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(out.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := printed(t, func() error { return c.Run(t.Context()) })
 	for _, want := range []string{
 		"Order O1: HIGH, 1.0 kg, due ", "A new plan of that moment: it waits, no_drone_free; 1 free: 1 battery.",
 		"20.0 % of charge (8.0 km)", "What if: drone ADDED-1 delivers at ", "no other order would change",
 	} {
-		if !strings.Contains(string(text), want) {
+		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
 		}
 	}

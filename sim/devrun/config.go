@@ -25,6 +25,8 @@ type Config struct {
 	Drones          int           // size of the fleet
 	ChargingSlots   int           // of the depot; 0 for as many as there are drones
 	ChargeRate      float64       // of the drones, percent of a full charge a simulated minute; 0 for the usual
+	Pace            float64       // at which drones fly, as a share of the speed that plans assume; 0 for all of it
+	NoLearning      bool          // plan as if the fleet had no past
 	Hz              float64       // telemetry per drone and simulated second
 	OrdersPerMinute float64       // of simulated time
 	Speed           float64       // simulated seconds per second
@@ -68,6 +70,7 @@ func (c Config) Validate() error {
 	})
 	refuse(c.ChargingSlots < 0, "--charging-slots is %d; give 1 or more, or leave it out", c.ChargingSlots)
 	refuse(!(c.ChargeRate >= 0 && c.ChargeRate <= 100_000), "--charge-rate is %v; give more than 0, at most 100000", c.ChargeRate)
+	refuse(!(c.Pace >= 0 && c.Pace <= 2), "--pace is %v; give more than 0, at most 2", c.Pace)
 	refuse(c.SolveLimit <= 0, "--solve-limit is %s; give a positive time", c.SolveLimit)
 	return errors.Join(errs...)
 }

@@ -200,10 +200,10 @@ func (run *devRun) open(ctx context.Context) error {
 		dispatch.Config{
 			SolveLimit: run.cfg.SolveLimit, Iterations: run.cfg.Iterations, Strategy: run.cfg.Strategy, Seed: run.cfg.Seed,
 			Params: solver.Params{PickupService: fleetsim.Dwell, DeliveryService: fleetsim.Dwell}, Holder: "dev", Tracing: tracing,
-			OnFailure: run.cycleFailed,
+			OnFailure: run.cycleFailed, NoLearning: run.cfg.NoLearning,
 		}, run.cfg.Log, run.product.Meter)
 	return run.outside.populate(world, tracing, missions, fleetsim.NetworkFaults{},
-		fleetsim.FleetConfig{Hz: run.cfg.Hz, Seed: run.cfg.Seed},
+		fleetsim.FleetConfig{Hz: run.cfg.Hz, Pace: run.cfg.Pace, Seed: run.cfg.Seed},
 		fleetsim.OrderConfig{PerMinute: run.cfg.OrdersPerMinute, NoOpening: run.resumed.drones > 0, Seed: run.cfg.Seed, IDPrefix: "O-" + uuid.NewString()[:8]})
 }
 

@@ -34,6 +34,7 @@ type Drone struct {
 	chargeRate  float64 // percent of a full charge per minute
 	amends      bool    // supports amendments, and counts its stops; older drones do neither
 	standsBy    bool    // and takes missions without orders
+	pace        float64 // of CruiseKmh at which it flies; 0 for all of it
 
 	position domain.Position
 	battery  float64 // percent of a full charge
@@ -110,7 +111,7 @@ func (d Drone) After(dt time.Duration) Drone {
 
 // fly moves towards the next stop and returns what is left of dt on arrival.
 func (d Drone) fly(dt time.Duration) (Drone, time.Duration) {
-	const metresPerSecond = CruiseKmh / 3.6
+	metresPerSecond := d.cruise() / 3.6
 	stop := d.route[d.next]
 	distance := d.position.DistanceMetres(stop.Position)
 	metres := min(metresPerSecond*dt.Seconds(), d.battery/d.consumption*1000)
@@ -354,6 +355,14 @@ func (d Drone) Status() domain.DroneStatus {
 func (d Drone) speed() float64 {
 	if d.stranded() || d.dwelling || d.onDuty || d.paused > 0 || d.next >= len(d.route) {
 		return 0
+	}
+	return d.cruise()
+}
+
+// cruise is the drone's ground speed, in km/h.
+func (d Drone) cruise() float64 {
+	if d.pace > 0 {
+		return d.pace * CruiseKmh
 	}
 	return CruiseKmh
 }

@@ -140,6 +140,19 @@ func TestDrone_CruisesAt50KmhAndDrains(t *testing.T) {
 	}
 }
 
+func TestDrone_FliesAtItsPace(t *testing.T) {
+	far := hospital("HOSP-AVICENNE").Position
+	d := standing(home, 100)
+	d.pace = 0.75
+	d = obeying(t, d, command(errand("M", far, far)), noon).After(time.Minute)
+	if flown := home.DistanceMetres(d.position); flown < 624 || flown > 626 {
+		t.Errorf("it flew %.1f m in a minute, want 625", flown)
+	}
+	if _, r := d.Report(noon); r.SpeedKmh != 37.5 {
+		t.Errorf("it reports %v km/h", r.SpeedKmh)
+	}
+}
+
 // F-TEL-07: a stop counts only by a report from there.
 func TestDrone_ReportsBeforeItLeavesAStop(t *testing.T) {
 	stop := hospital("HOSP-COCHIN").Position

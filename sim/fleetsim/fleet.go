@@ -22,7 +22,9 @@ type FleetConfig struct {
 	// ClockError is the largest error of a drone's clock, either way; each
 	// drone's is constant and chosen by Seed. Default 0.
 	ClockError time.Duration
-	Seed       uint64
+	// Pace is how fast drones fly, as a share of CruiseKmh, which plans assume; default 1.
+	Pace float64
+	Seed uint64
 }
 
 // WithDefaults fills what was left out.
@@ -44,6 +46,9 @@ func (c FleetConfig) Validate() error {
 	var errs []error
 	if !(c.Hz > 0 && c.Hz <= 100) {
 		errs = append(errs, fmt.Errorf("hz is %v; give more than 0 and at most 100", c.Hz))
+	}
+	if !(c.Pace >= 0 && c.Pace <= 2) {
+		errs = append(errs, fmt.Errorf("pace is %v; give more than 0 and at most 2", c.Pace))
 	}
 	if c.ClockError < 0 {
 		errs = append(errs, fmt.Errorf("clock error is %v; give 0 or more", c.ClockError))
@@ -115,8 +120,10 @@ func NewFleet(w *World, cfg FleetConfig, clock clockwork.Clock, p Publisher, c *
 			return nil, fmt.Errorf("fleet: drone %s has no home depot %q in this world", d.ID, d.HomeDepotID)
 		}
 		f.byID[d.ID] = i
+		drone := NewDrone(d, home).WithSlot(len(f.slots) == 0)
+		drone.pace = cfg.Pace
 		f.members = append(f.members, member{
-			drone:       NewDrone(d, home).WithSlot(len(f.slots) == 0),
+			drone:       drone,
 			at:          now,
 			clockOffset: time.Duration((2*random.Float64() - 1) * float64(cfg.ClockError)),
 		})
