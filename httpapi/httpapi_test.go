@@ -704,7 +704,7 @@ func TestAPI_CostsAsDocumented(t *testing.T) {
 		rpcs, reads int64
 	}{
 		{"/api/v1/snapshot?at=" + url.QueryEscape(time.Now().Format(time.RFC3339Nano)), 9, 3 + 3 + 1 + 1 + 1 + 2}, // drones, orders, mission, depot, warehouse, decisions
-		{"/api/v1/orders/O2/explanation", 1 + 10, 1 + 3 + 3 + 1 + 1 + 1 + 2},                                       // the order, and the same
+		{"/api/v1/orders/O2/explanation", 1 + 10, 1 + 3 + 3 + 1 + 1 + 1 + 2},                                      // the order, and the same
 		{"/api/v1/drones?limit=1", 1, 2},
 		{"/api/v1/orders?status=ASSIGNED", 1, 1},                            // none waits
 		{"/api/v1/orders", 1 + 1 + 1, 3 + 1},                                // the page, the depot, and its latest cycle if there is one
