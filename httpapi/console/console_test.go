@@ -356,6 +356,19 @@ func TestConsole_InABrowser(t *testing.T) {
 		await(t, ctx, `fleet.map.selected?.id === "REFUSED" && document.querySelector("#selected").textContent.includes("Refused2 order not pending, 1 stale fence")`)
 		js[any](t, ctx, `fleet.store.delete({kind: "cycle", id: "REFUSED"}), fleet.select(null), 1`)
 	})
+	t.Run("says why an order waits, and what would change", func(t *testing.T) { // F-ORD-06
+		await(t, ctx, `fleet.store.all.order.size > 0`)
+		js[any](t, ctx, `fleet.select({kind: "order", id: [...fleet.store.all.order.keys()].at(-1)}), 1`)
+		open(t, ctx, 6)
+		js[any](t, ctx, `(() => { const w = document.querySelector("#panel .why"); w.querySelector("select").value = "addDrones=3"; w.querySelector("button").click(); return 1 })()`)
+		await(t, ctx, `document.querySelector("#panel .why p:not(.note)") !== null`)
+		text := js[string](t, ctx, `document.querySelector("#panel .why [role=status]").textContent`)
+		if !strings.HasPrefix(text, "As of ") || strings.Contains(text, "undefined") || strings.Contains(text, "NaN") {
+			t.Errorf("it says %q", text)
+		}
+		shoot(t, ctx, "Why-1440")
+		js[any](t, ctx, `fleet.select(null), 1`)
+	})
 	t.Run("shows overlap and a stuck depot at a glance", func(t *testing.T) {
 		rows := js[[]string](t, ctx, `(() => {
 			const s = fleet.store, ago = (sec) => new Date(s.now() - sec * 1e3).toISOString(), c = [...s.all.cycle.values()][0];

@@ -60,3 +60,20 @@ export function clock(ms: number): string {
 
 // plain is a name of the API in words: AT_RISK reads "at risk".
 export function plain(name: string): string { return name.toLowerCase().replaceAll("_", " "); }
+
+// grid is a table that is read, not worked.
+export function grid(caption: string, columns: string[], rows: string[][]): HTMLElement {
+  const table = el("table", "", { class: "fixed" }), thead = el("thead"), head = el("tr"), body = el("tbody");
+  table.append(el("caption", caption));
+  for (const name of columns) head.append(el("th", name, { scope: "col" }));
+  thead.append(head);
+  for (const row of rows) {
+    const tr = el("tr");
+    for (const text of row) tr.append(el("td", text, { dir: "auto" }));
+    body.append(tr);
+  }
+  table.append(thead, body);
+  const scroller = el("div", "", { class: "scroll" });
+  scroller.append(table);
+  return scroller;
+}

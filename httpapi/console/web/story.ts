@@ -1,7 +1,8 @@
-import { button, clock, el, plain } from "./dom";
+import { button, clock, el, grid, plain } from "./dom";
 import { ask, pathOf } from "./session";
 import { time } from "./store";
 import type { Key, Mission } from "./types";
+import { whyButton } from "./why";
 
 interface Story { steps: { at: string; cause: string; what: string; related: string }[]; mission?: Mission; malformed?: string[] }
 
@@ -27,7 +28,7 @@ export class StoryView {
   private async read(k: Key, id: string): Promise<void> {
     const head = el("h2", `Story of ${id}`, { dir: "auto" }), note = el("p", "Reading…", { class: "note", role: "status", dir: "auto" });
     const again = button("Read again", () => void this.read(k, id));
-    this.root.replaceChildren(head, again, note);
+    this.root.replaceChildren(head, again, ...(k.kind === "order" ? [whyButton(k.id)] : []), note);
     try {
       const s = await ask<Story>(pathOf(k.kind, k.id, "story"));
       if (this.shown !== id) return; // something else was selected
@@ -43,20 +44,4 @@ export class StoryView {
       if (this.shown === id) note.textContent = `The story cannot be read: ${(err as Error).message}`;
     }
   }
-}
-
-function grid(caption: string, columns: string[], rows: string[][]): HTMLElement {
-  const table = el("table", "", { class: "fixed" }), thead = el("thead"), head = el("tr"), body = el("tbody");
-  table.append(el("caption", caption));
-  for (const name of columns) head.append(el("th", name, { scope: "col" }));
-  thead.append(head);
-  for (const row of rows) {
-    const tr = el("tr");
-    for (const text of row) tr.append(el("td", text, { dir: "auto" }));
-    body.append(tr);
-  }
-  table.append(thead, body);
-  const scroller = el("div", "", { class: "scroll" });
-  scroller.append(table);
-  return scroller;
 }
