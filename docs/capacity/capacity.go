@@ -122,7 +122,7 @@ func (f Fleet) Day() []Part {
 		}.times(day / sweepEvery)},
 		// With the look at the lock's counter for the cycle's first decision.
 		{"cycles", Usage{
-			Reads: f.SnapshotReads() + lockReads + 2, Writes: lockWrites + 2, Deletes: 1, RPCs: 18,
+			Reads: f.SnapshotReads() + lockReads + 2, Writes: lockWrites + 2, Deletes: 1, RPCs: 20,
 		}.times(float64(f.Depots) * day / cycleEvery)},
 		// An optimizer looks for depots that were added.
 		{"depots", Usage{Reads: float64(f.Depots), RPCs: 1}.times(day / cycleEvery)},
@@ -145,10 +145,11 @@ func (f Fleet) SweepReads() float64 {
 }
 
 // SnapshotReads is what the snapshot of one depot's cycle reads: its idle
-// drones, all orders that wait, whichever depot may serve them, and all depots
-// and warehouses.
+// drones, those in flight with their missions and orders, all orders that wait, whichever
+// depot may serve them, and all depots and warehouses.
 func (f Fleet) SnapshotReads() float64 {
-	return float64(f.Drones)*f.Idle/float64(f.Depots) + f.waiting() + float64(f.Depots+f.Warehouses)
+	ofDepot := float64(f.Drones)*(f.Idle+2*f.OnMission) + f.underWay()
+	return ofDepot/float64(f.Depots) + f.waiting() + float64(f.Depots+f.Warehouses)
 }
 
 // CensusRPCs is what a census takes: 14 counts, and the oldest order of each of 3

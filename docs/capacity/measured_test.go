@@ -103,6 +103,17 @@ func TestReadsOfSweepsAndSnapshots(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	flying := 1
+	for i, m := range missions {
+		report := domain.Telemetry{
+			DroneID: m.DroneID, Timestamp: now.Add(time.Duration(i+1) * time.Millisecond), Position: domain.Position{Lat: 48.9, Lon: 2.4}, Battery: 80, Status: domain.DroneMoving,
+			MissionID: m.ID, MissionRevision: m.RouteRevision, SupportsAmendments: true, CompletedStops: &flying,
+		}
+		if err := applier.Apply(t.Context(), []domain.Telemetry{report})[0]; err != nil {
+			t.Fatal(err)
+		}
+	}
+
 	reads := func(what string, want float64, work func() error) {
 		t.Helper()
 		before := clients.Meter.FirestoreTotals().Reads
@@ -128,7 +139,7 @@ func TestReadsOfSweepsAndSnapshots(t *testing.T) {
 		t.Errorf("a census takes %d calls, the formula says %d", got, capacity.CensusRPCs)
 	}
 	reads("a snapshot", shape.SnapshotReads(), func() error {
-		_, err := store.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: "DEPOT", MinBattery: 20, MaxSilence: time.Hour})
+		_, err := store.Snapshot(t.Context(), firestoretx.SnapshotRequest{Depot: "DEPOT", MinBattery: 20, MaxSilence: time.Hour, Flights: true})
 		return err
 	})
 }
