@@ -36,6 +36,7 @@ type judgeFlags struct {
 	Shock      int           `help:"With --set: a mass casualty after an hour, of about this many orders from one hospital within five minutes." default:"0" check:"min 0 max 10000"`
 	Failures   float64       `help:"With --set: drones of the fleet that fall out, for each hour." default:"0" check:"min 0 max 3600"`
 	FailedFor  time.Duration `help:"With --failures: how long a drone is out of order; 0 means for good." default:"0s" check:"min 0s"`
+	Pace       float64       `help:"With --set: how fast drones fly, as a share of the speed that plans assume. The rival learned is a planner that knows it." default:"1" check:"over 0 max 2"`
 	BoundSteps int           `help:"With --set: steps of the clairvoyant search." default:"3000" check:"min 1"`
 	Parallel   int           `help:"With --set: runs at a time; 0 means one for each core. It does not change the result." default:"0" check:"min 0 max 1000"`
 	Format     string        `help:"With --set: ${enum}. CSV has one row for each run." enum:"text,csv,json" default:"text"`
@@ -74,6 +75,9 @@ func rivalNames() (names []string) {
 // chosenRivals lists the rivals to run, the judged one among them.
 func (f *judgeFlags) chosenRivals() (list []rival) {
 	for _, v := range rivals {
+		if v.name == learnedName && f.Pace == 1 {
+			continue // it is the planner
+		}
 		if len(f.Rivals) == 0 || v.name == f.Judged || slices.Contains(f.Rivals, v.name) {
 			list = append(list, v)
 		}
@@ -199,7 +203,7 @@ func (c *command) inParallel(ctx context.Context, tasks int, run func(ctx contex
 func (c *command) day(in cell, seed uint64) plannersim.Scenario {
 	s := plannersim.Scenario{
 		Duration: c.Simulated + drain, Quiet: drain, Drones: c.Drones, PerMinute: in.perMinute, Burst: c.Burst, Away: c.Away, Seed: seed,
-		World: in.city.world, AreaRadius: in.city.areaRadius, Failures: plannersim.Failures{PerHour: c.judgeFlags.Failures, Lasts: c.FailedFor},
+		World: in.city.world, AreaRadius: in.city.areaRadius, Pace: c.Pace, Failures: plannersim.Failures{PerHour: c.judgeFlags.Failures, Lasts: c.FailedFor},
 	}
 	if c.Shock > 0 {
 		s.Shocks = []plannersim.Shock{{At: shockAt, Lasts: shockLasts, Orders: c.Shock}}

@@ -48,7 +48,7 @@ func TestCompare_IsPaired(t *testing.T) {
 // at a time, is the same.
 func TestJudge_IsFairAndDeterministic(t *testing.T) {
 	c := &command{Simulated: 10 * time.Minute, Drones: 12, OrdersPerMinute: 3, Iterations: 20, judgeFlags: judgeFlags{
-		Set: "tuning", Judged: "planner", Cities: []string{"lyon"}, Runs: 2, BoundSteps: 50, Shock: 8, Failures: 6, FailedFor: time.Hour, Parallel: 2,
+		Set: "tuning", Judged: "planner", Cities: []string{"lyon"}, Runs: 2, BoundSteps: 50, Shock: 8, Failures: 6, FailedFor: time.Hour, Parallel: 2, Pace: 0.9,
 	}}
 	if testing.Short() {
 		c.Runs = 1

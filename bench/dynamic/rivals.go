@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dronefleet/dronefleet/app/learning"
 	"github.com/dronefleet/dronefleet/app/planner"
 	"github.com/dronefleet/dronefleet/bench/dynamic/clairvoyant"
 	"github.com/dronefleet/dronefleet/domain"
@@ -35,11 +36,13 @@ type effort struct {
 const (
 	criticalOnlyName = "critical only"
 	clairvoyantName  = "clairvoyant"
+	learnedName      = "learned"
 )
 
 // rivals lists all.
 var rivals = []rival{
 	{name: "planner", run: planned(solver.SISR, false), amends: true},
+	{name: learnedName, run: withLearnedPace, amends: true},
 	{name: "idle only", run: planned(solver.SISR, false)},
 	{name: "search", run: planned(solver.SISR, true)},
 	{name: "search with 8 kept", run: withFixedReserve},
@@ -51,11 +54,20 @@ var rivals = []rival{
 
 // planned serves a day with a planner.Planner.
 func planned(strategy solver.Strategy, immediate bool) func(context.Context, plannersim.Scenario, effort) (plannersim.Result, error) {
+	return plannedWith(strategy, immediate, func(plannersim.Scenario) learning.Estimates { return learning.Estimates{} })
+}
+
+// withLearnedPace serves a day with a planner that has learned how fast drones fly.
+var withLearnedPace = plannedWith(solver.SISR, false, func(day plannersim.Scenario) learning.Estimates {
+	return learning.Estimates{SpeedKmh: day.Pace * fleetsim.CruiseKmh, Pickup: fleetsim.Dwell, Deliver: fleetsim.Dwell}
+})
+
+func plannedWith(strategy solver.Strategy, immediate bool, learned func(plannersim.Scenario) learning.Estimates) func(context.Context, plannersim.Scenario, effort) (plannersim.Result, error) {
 	return func(ctx context.Context, day plannersim.Scenario, e effort) (plannersim.Result, error) {
 		var refused error
 		cfg := planner.Config{
 			Options: solver.Options{Iterations: e.iterations, Strategy: strategy, Seed: e.seed}, Params: service, Immediate: immediate,
-			Refused: func(_ solver.Problem, fault error) { refused = fault },
+			Learned: learned(day), Refused: func(_ solver.Problem, fault error) { refused = fault },
 		}
 		r, err := plannersim.Run(ctx, day, func() *planner.Planner { return planner.New(cfg, time.Now) })
 		if err == nil && refused != nil {

@@ -74,6 +74,12 @@ func NewDrone(d domain.Drone, home domain.Position) Drone {
 	}
 }
 
+// WithPace returns the drone flying at a share of CruiseKmh; 0 for all of it.
+func (d Drone) WithPace(pace float64) Drone {
+	d.pace = pace
+	return d
+}
+
 // After returns the drone after dt of its time.
 func (d Drone) After(dt time.Duration) Drone {
 	if !d.clock.IsZero() {

@@ -142,9 +142,7 @@ func TestDrone_CruisesAt50KmhAndDrains(t *testing.T) {
 
 func TestDrone_FliesAtItsPace(t *testing.T) {
 	far := hospital("HOSP-AVICENNE").Position
-	d := standing(home, 100)
-	d.pace = 0.75
-	d = obeying(t, d, command(errand("M", far, far)), noon).After(time.Minute)
+	d := obeying(t, standing(home, 100).WithPace(0.75), command(errand("M", far, far)), noon).After(time.Minute)
 	if flown := home.DistanceMetres(d.position); flown < 624 || flown > 626 {
 		t.Errorf("it flew %.1f m in a minute, want 625", flown)
 	}

@@ -120,10 +120,8 @@ func NewFleet(w *World, cfg FleetConfig, clock clockwork.Clock, p Publisher, c *
 			return nil, fmt.Errorf("fleet: drone %s has no home depot %q in this world", d.ID, d.HomeDepotID)
 		}
 		f.byID[d.ID] = i
-		drone := NewDrone(d, home).WithSlot(len(f.slots) == 0)
-		drone.pace = cfg.Pace
 		f.members = append(f.members, member{
-			drone:       drone,
+			drone:       NewDrone(d, home).WithPace(cfg.Pace).WithSlot(len(f.slots) == 0),
 			at:          now,
 			clockOffset: time.Duration((2*random.Float64() - 1) * float64(cfg.ClockError)),
 		})

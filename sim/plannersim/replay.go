@@ -58,7 +58,7 @@ func newReplay(w *fleetsim.World, s Scenario) (*replay, error) {
 			station := w.Hospitals[random.IntN(len(w.Hospitals))].Position
 			t.station, d.Position = &station, station
 		}
-		t.drone = fleetsim.NewDrone(d, home)
+		t.drone = fleetsim.NewDrone(d, home).WithPace(s.Pace)
 		t.drone, t.report = t.drone.Report(Begin)
 		r.drones = append(r.drones, t)
 	}

@@ -33,6 +33,8 @@ type Scenario struct {
 	// Away is the share of the drones, from 0 to 1, that wait at a hospital instead
 	// of at their depot. Once one has landed and is charged it flies there.
 	Away float64
+	// Pace is how fast drones fly, as a share of the speed that plans assume; 0 for all of it.
+	Pace float64
 	// Shocks and Failures are what goes wrong; nothing by default.
 	Shocks   []Shock
 	Failures Failures
