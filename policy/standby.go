@@ -113,6 +113,9 @@ func (c decisionCase) nearestDepot(at domain.Position) (metres float64) {
 // only charges where it is may have any charge.
 func (c decisionCase) standbyTooLow() string {
 	d, estimate := *c.Drone, c.decision.EstimatedBatteryConsumption
+	if len(c.Depots) == 0 {
+		return fmt.Sprintf("there is no depot for drone %s to return to", d.ID)
+	}
 	perMetre := usualConsumption / 1000
 	if d.ConsumptionPerKm > 0 {
 		perMetre = d.ConsumptionPerKm / 1000

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -185,7 +186,11 @@ func (s story) printNow(d *Desk) {
 		}
 	case s.depot != nil:
 		x := *s.depot
-		say("Depot %s%s: at %s, capacity %d, charging slots %d", x.ID, prefixed(" ", x.Name), degrees(x.Position), x.Capacity, x.ChargingSlots)
+		slots := "one for every drone"
+		if x.ChargingSlots > 0 {
+			slots = fmt.Sprint(x.ChargingSlots)
+		}
+		say("Depot %s%s: at %s, capacity %d, charging slots: %s", x.ID, prefixed(" ", x.Name), degrees(x.Position), x.Capacity, slots)
 	case s.warehouse != nil:
 		x := *s.warehouse
 		say("Warehouse %s%s: at %s, products %s, cold storage %s", x.ID, prefixed(" ", x.Name), degrees(x.Position),
@@ -213,7 +218,7 @@ func alsoAmended(missions, exchanged int) string {
 
 func (s story) printMission(say func(string, ...any)) {
 	m := *s.mission
-	say("Mission %s: %s%s, drone %s, orders %s", m.ID, m.Status, prefixed(" ", string(m.FailureReason)), m.DroneID, joined(m.OrderIDs))
+	say("Mission %s: %s%s, drone %s, orders %s", m.ID, m.Status, prefixed(" ", string(m.FailureReason)), m.DroneID, cmp.Or(joined(m.OrderIDs), "none"))
 	say("  decision %s, cycle %s, started %s UTC, %s, planned %.1f min and %.1f %% of battery",
 		cmp.Or(string(m.DecisionID), "-"), cmp.Or(string(m.CycleID), "-"), stamp(m.StartTime), cmp.Or(prefixed("ended ", stamp(m.EndTime)), "not ended"), m.EstimatedDurationMinutes, m.EstimatedBatteryConsumption)
 	if m.RouteRevision > 1 {
@@ -249,9 +254,21 @@ func (s story) printRoute(d *Desk) error {
 		if i < s.mission.ReachedStops {
 			reached = "yes"
 		}
-		t.row(fmt.Sprint(i+1), string(w.Type), string(w.OrderID), string(w.WarehouseID), degrees(w.Position), stamp(w.ETA), reached)
+		t.row(fmt.Sprint(i+1), stopText(w), string(w.OrderID), string(w.WarehouseID), degrees(w.Position), stamp(w.ETA), reached)
 	}
 	return t.flush()
+}
+
+// stopText is what a drone does at a stop.
+func stopText(w domain.Waypoint) string {
+	switch w.Type {
+	case domain.WaypointCharge:
+		return fmt.Sprintf("%s to %g %%", w.Type, math.Round(10*w.ChargeToPercent)/10)
+	case domain.WaypointWait:
+		return fmt.Sprintf("%s until %s", w.Type, stamp(w.WaitUntil))
+	case domain.WaypointDepotStart, domain.WaypointWarehousePickup, domain.WaypointHospitalDelivery, domain.WaypointDepotReturn:
+	}
+	return string(w.Type)
 }
 
 func (s story) printUnserved(d *Desk) error {

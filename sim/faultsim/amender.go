@@ -23,7 +23,7 @@ const amendEvery = 8 * time.Second
 
 // amend changes missions under way at random until ctx ends: it takes orders away, adds
 // waiting ones, and moves orders between drones by doing both. One in five decisions is
-// one that no planner should make. F-AMD-01 to F-AMD-05
+// one that no planner should make. It also has idle drones stand by. F-AMD-01 to F-AMD-06
 func (sim *simulation) amend(ctx context.Context) {
 	random := rand.New(rand.NewPCG(sim.cfg.Seed, 0x616d656e64))
 	var answers sync.WaitGroup
@@ -61,6 +61,9 @@ func (sim *simulation) amendOnce(ctx context.Context, random *rand.Rand, publish
 			return fmt.Errorf("read drone %s: %w", m.DroneID, err)
 		}
 		d := randomAmendment(m, waiting, random)
+		if m.Standby() {
+			d = instead(m, waiting, random)
+		}
 		d.ID, d.CycleID = domain.DecisionID("amend-"+uuid.NewString()), "amend"
 		d.DepotID, d.Fence, d.SnapshotTime = drone.HomeDepotID, fences[drone.HomeDepotID], seen
 		if len(d.OrderIDs) == 0 || d.Fence == "" {
@@ -68,7 +71,7 @@ func (sim *simulation) amendOnce(ctx context.Context, random *rand.Rand, publish
 		}
 		publish(d)
 	}
-	return nil
+	return sim.standByOnce(ctx, random, fences, publish)
 }
 
 // randomAmendment keeps what is reached, most of what is not, and adds up to two waiting
@@ -129,16 +132,29 @@ func (sim *simulation) publishAmendment(ctx context.Context, d domain.Decision) 
 type Amendments struct {
 	Decided, InForce, Void int
 	Released               int // orders that a drone let go
+	Standby, GaveWay       int // missions without orders, and amendments that gave them some
 }
 
 func (a Amendments) String() string {
-	return fmt.Sprintf("%d amendments decided, %d in force, %d void, %d orders let go", a.Decided, a.InForce, a.Void, a.Released)
+	return fmt.Sprintf("%d amendments decided, %d in force, %d void, %d orders let go, %d missions without orders, %d given some",
+		a.Decided, a.InForce, a.Void, a.Released, a.Standby, a.GaveWay)
 }
 
 func amendmentsOf(h invariant.History) (a Amendments) {
+	standby := map[domain.MissionID]bool{}
 	for _, row := range h.Ledger {
-		if row.Outcome == domain.OutcomeApplied && row.AmendsMissionID != "" {
-			a.Decided++
+		if row.Outcome == domain.OutcomeApplied && row.AmendsMissionID == "" && len(row.OrderIDs) == 0 {
+			standby[row.MissionID] = true
+		}
+	}
+	a.Standby = len(standby)
+	for _, row := range h.Ledger {
+		if row.Outcome != domain.OutcomeApplied || row.AmendsMissionID == "" {
+			continue
+		}
+		a.Decided++
+		if standby[row.AmendsMissionID] && len(row.AddedIDs) > 0 {
+			a.GaveWay++
 		}
 	}
 	for _, m := range h.Missions {

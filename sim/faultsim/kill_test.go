@@ -120,6 +120,9 @@ func TestSimulation_SurvivesSIGKILL(t *testing.T) {
 	if r.Amendments.Decided == 0 { // F-AMD-01
 		t.Error("no mission was amended")
 	}
+	if r.Amendments.Standby == 0 { // F-AMD-06
+		t.Error("no drone stood by")
+	}
 }
 
 // liveAndDie starts a State Manager and kills it some time after it is ready.

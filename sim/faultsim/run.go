@@ -195,7 +195,7 @@ func (sim *simulation) open(ctx context.Context) error {
 	if err := sim.reliable.ShareClock(ctx, sim.clock.Rate); err != nil {
 		return err
 	}
-	world, err := fleetsim.NewWorld(fleetsim.WorldConfig{Drones: sim.cfg.Drones, Seed: sim.cfg.Seed})
+	world, err := fleetsim.NewWorld(fleetsim.WorldConfig{Drones: sim.cfg.Drones, Seed: sim.cfg.Seed, ChargingSlots: max(1, sim.cfg.Drones/3)})
 	if err != nil {
 		return err
 	}

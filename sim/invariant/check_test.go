@@ -198,6 +198,14 @@ func TestCheck_ReportsBrokenHistories(t *testing.T) {
 		{"I2", "mission is not acked by a timer", func(h *History) { last(h, "mission M2").Cause = domain.CauseSweeper }}, // F-TEL-06
 		{"I2", "mission is completed for a reason", func(h *History) { set(h, "mission M1 6", "failureReason", "STALLED") }},
 		{"I2", "mission goes back a stop", func(h *History) { set(h, "mission M1 4", "reachedStops", int64(0)) }},
+		// F-AMD-06
+		{"I2", "mission without orders is completed before its drone has charged", func(h *History) {
+			final(h, "M1").Route = slices.Repeat([]domain.Waypoint{{Type: domain.WaypointCharge, ChargeToPercent: 90}}, final(h, "M1").ReachedStops+1)
+		}},
+		{"I2", "mission without orders is completed before its drone has waited", func(h *History) {
+			m := final(h, "M1")
+			m.Route = []domain.Waypoint{{Type: domain.WaypointWait, WaitUntil: m.EndTime.Add(DefaultClockTolerance + time.Second)}}
+		}},
 		{"I2", "event of an unknown kind", func(h *History) { event(h, "mission M1 1").Entity = "depot" }},
 
 		{"I3", "accepted order does not exist", func(h *History) { h.Orders = slices.Delete(h.Orders, 5, 6) }},

@@ -2,6 +2,7 @@ package invariant
 
 import (
 	"slices"
+	"time"
 
 	"github.com/dronefleet/dronefleet/domain"
 )
@@ -38,6 +39,7 @@ func (c *checker) noOrderLost() {
 			c.expect(d.CurrentMissionID == m.ID, "I3", mission(m.ID), "is ACTIVE with orders %v, but its drone %s is bound to %q",
 				m.OrderIDs, m.DroneID, d.CurrentMissionID)
 		}
+		c.standbyDone(m)
 		for _, id := range m.OrderIDs {
 			o, exists := c.orderByID[id]
 			ok := exists
@@ -50,6 +52,19 @@ func (c *checker) noOrderLost() {
 			}
 			c.expect(ok, "I3", order(id), "is listed by %s mission %s and is %q with mission %q, exists %v", m.Status, m.ID, o.Status, o.AssignedMissionID, exists)
 		}
+	}
+}
+
+// standbyDone checks that a mission without orders is COMPLETED only when its drone has
+// charged and waited as it was told. F-AMD-06
+func (c *checker) standbyDone(m domain.Mission) {
+	if !m.Standby() || m.Status != domain.MissionCompleted {
+		return
+	}
+	c.expect(m.LastOrderStopReached(), "I2", mission(m.ID), "is COMPLETED with %d of its %d stops reached, and its drone was to charge or wait at a later one", m.ReachedStops, len(m.Route))
+	for i, stop := range m.Route {
+		early := stop.Type == domain.WaypointWait && m.EndTime.Before(stop.WaitUntil.Add(-c.ClockTolerance))
+		c.expect(!early, "I2", mission(m.ID), "is COMPLETED at %s, and its drone was to wait at stop %d until %s", m.EndTime.Format(time.RFC3339Nano), i, stop.WaitUntil.Format(time.RFC3339Nano))
 	}
 }
 

@@ -1,4 +1,5 @@
-import type { Drone, Entities, Key, Kind, Mission, Order, Place, Position, Upsert } from "./types";
+import { clock, plain } from "./dom";
+import type { Drone, Entities, Key, Kind, Mission, Order, Place, Position, Upsert, Waypoint } from "./types";
 
 const kinds: Kind[] = ["drone", "order", "mission", "cycle", "depot", "warehouse", "lock", "alert"];
 
@@ -98,3 +99,9 @@ export function open(o: Order): boolean { return o.status !== "DELIVERED" && o.s
 
 // time is a moment in Unix ms; NaN for none.
 export function time(text?: string): number { return text ? Date.parse(text) : NaN; }
+
+// stopText is what a drone does at a stop.
+export function stopText(w: Waypoint): string {
+  if (w.type === "CHARGE") return `charge to ${Math.round(w.chargeToPercent ?? 0)} %`;
+  return w.type === "WAIT" ? `wait until ${clock(time(w.waitUntil))}` : plain(w.type);
+}

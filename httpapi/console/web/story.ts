@@ -1,6 +1,6 @@
 import { button, clock, el, grid, plain } from "./dom";
 import { ask, pathOf } from "./session";
-import { time } from "./store";
+import { stopText, time } from "./store";
 import type { Key, Mission } from "./types";
 import { whyButton } from "./why";
 
@@ -36,7 +36,7 @@ export class StoryView {
       for (const text of s.malformed ?? []) this.root.append(el("p", text, { class: "wrong", dir: "auto" }));
       if (s.mission?.route.length) {
         this.root.append(grid("Route", ["Stop", "What", "Order", "ETA", "Reached"], s.mission.route.map((w, i) =>
-          [String(i + 1), plain(w.type), w.relatedOrderId ?? "", clock(time(w.eta)), i < s.mission!.reachedStops ? "yes" : ""])));
+          [String(i + 1), stopText(w), w.relatedOrderId ?? "", clock(time(w.eta)), i < s.mission!.reachedStops ? "yes" : ""])));
       }
       this.root.append(grid("What happened, newest first", ["Time", "Cause", "What"],
         s.steps.reverse().map((l) => [clock(time(l.at)), plain(l.cause), l.what + (l.related ? "\n" + l.related : "")])));

@@ -1,5 +1,5 @@
 import { button, byId, clock, el, plain, set, setIds, span } from "./dom";
-import { open, time, type Store } from "./store";
+import { open, stopText, time, type Store } from "./store";
 import type { Alert, Cycle, Drone, Entities, Key, Mission, Order } from "./types";
 
 const most = 200; // rows; more make a page slow, and nobody reads them
@@ -49,7 +49,7 @@ const missions: Table<Mission> = {
     { name: "Drone", text: (m) => m.droneId, ids: true },
     { name: "Stops", text: (m) => `${m.reachedStops} of ${m.route.length}` },
     { name: "Orders", text: (m) => m.orderIds.join("\n"), ids: true },
-    { name: "Next", text: (m) => { const w = m.route[m.reachedStops]; return m.status === "ACTIVE" && w ? `${plain(w.type)} ${clock(time(w.eta))}` : ""; } },
+    { name: "Next", text: (m) => { const w = m.route[m.reachedStops]; return m.status === "ACTIVE" && w ? `${stopText(w)} ${clock(time(w.eta))}` : ""; } },
   ],
   rows: (s) => [...s.all.mission.values()].sort((a, b) => (a.status === "ACTIVE" ? 0 : 1) - (b.status === "ACTIVE" ? 0 : 1) || time(b.startTime) - time(a.startTime)),
   tone: (m) => m.status === "FAILED" ? "bad" : "",

@@ -19,7 +19,7 @@ export interface Order {
   pinnedDroneId?: string; forbiddenDroneIds?: string[];
 }
 
-export interface Waypoint { type: string; position: Place; relatedOrderId?: string; relatedWarehouseId?: string; eta?: string }
+export interface Waypoint { type: string; position: Place; relatedOrderId?: string; relatedWarehouseId?: string; eta?: string; chargeToPercent?: number; waitUntil?: string }
 
 export interface Mission {
   id: string; droneId: string; orderIds: string[]; route: Waypoint[]; status: string; failureReason?: string;
