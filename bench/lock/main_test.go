@@ -48,7 +48,7 @@ func TestMeasure_FindsNoViolation(t *testing.T) {
 func TestMeasure_MeasuresOtherStores(t *testing.T) {
 	for name, start := range map[string]func(testing.TB) storeserver.Server{
 		"Redis":      func(tb testing.TB) storeserver.Server { return storeserver.Redis(tb) },
-		"PostgreSQL": storeserver.Postgres,
+		"PostgreSQL": func(tb testing.TB) storeserver.Server { return storeserver.Postgres(tb) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
