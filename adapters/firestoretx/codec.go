@@ -182,8 +182,9 @@ func real[T any](name string, at func(*T) *float64) field[T] {
 	}
 }
 
-// positive is a finite double above 0 that is absent when it is not known.
-func positive[T any](name string, at func(*T) *float64) field[T] {
+// known is a double above 0 that is absent when it is not known. Other tools may say so by 0,
+// and what cannot be meant, such as NaN, reads as that.
+func known[T any](name string, at func(*T) *float64) field[T] {
 	f := real(name, at)
 	set := f.set
 	f.get = func(v *T) any {
@@ -194,9 +195,8 @@ func positive[T any](name string, at func(*T) *float64) field[T] {
 	}
 	f.set = func(v *T, stored any) error {
 		err := set(v, stored)
-		if n := *at(v); err == nil && (math.IsInf(n, 0) || !(n > 0)) { // or NaN
+		if n := *at(v); math.IsInf(n, 0) || !(n > 0) { // or NaN
 			*at(v) = 0
-			return fmt.Errorf("is %v; give a finite number above 0, or leave it out", n)
 		}
 		return err
 	}

@@ -79,7 +79,7 @@ var droneCodec = codec[domain.Drone]{
 	real("consumptionPerKm", func(d *domain.Drone) *float64 { return &d.ConsumptionPerKm }),
 	whole("maxFlightTimeMinutes", func(d *domain.Drone) *int { return &d.MaxFlightTimeMinutes }),
 	real("payloadCapacityKg", func(d *domain.Drone) *float64 { return &d.PayloadCapacityKg }),
-	positive("chargeRate", func(d *domain.Drone) *float64 { return &d.ChargeRate }),
+	known("chargeRate", func(d *domain.Drone) *float64 { return &d.ChargeRate }),
 	whole("revision", func(d *domain.Drone) *int64 { return &d.Revision }),
 }
 
@@ -137,7 +137,7 @@ var waypointCodec = codec[domain.Waypoint]{
 	text("relatedOrderId", func(w *domain.Waypoint) *domain.OrderID { return &w.OrderID }),
 	text("relatedWarehouseId", func(w *domain.Waypoint) *domain.WarehouseID { return &w.WarehouseID }),
 	instant("eta", func(w *domain.Waypoint) *time.Time { return &w.ETA }),
-	positive("chargeToPercent", func(w *domain.Waypoint) *float64 { return &w.ChargeToPercent }),
+	known("chargeToPercent", func(w *domain.Waypoint) *float64 { return &w.ChargeToPercent }),
 	instant("waitUntil", func(w *domain.Waypoint) *time.Time { return &w.WaitUntil }),
 }
 

@@ -2,10 +2,13 @@ package firestoretx_test
 
 import (
 	"fmt"
+	"math"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"cloud.google.com/go/firestore"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dronefleet/dronefleet/domain"
@@ -136,5 +139,36 @@ func TestStore_SnapshotHasChargingDrones(t *testing.T) {
 	snap := f.snapshot(t, wanted)
 	if len(snap.Charging) != 1 || snap.Charging[0].ID != "D1" || snap.Depot.ChargingSlots != 2 || len(snap.Drones) > 0 {
 		t.Errorf("%+v", snap)
+	}
+}
+
+// F-CHG-01: a depot's document with a number of slots that nobody can mean is named as
+// malformed; 0, as earlier versions wrote it, means no limit. A drone's charge rate of 0 or
+// less means that it is not known.
+func TestStore_ReadsSlotsAndChargeRates(t *testing.T) {
+	f := newFleet(t)
+	write := func(path string, data map[string]any) {
+		t.Helper()
+		if _, err := f.client.Doc(path).Set(t.Context(), data, firestore.MergeAll); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for stored, want := range map[any]int{int64(0): 0, int64(4): 4, 4.0: 4} {
+		write("depots/DEPOT-1", map[string]any{"chargingSlots": stored})
+		if snap := f.snapshot(t, wanted); snap.Depot.ChargingSlots != want {
+			t.Errorf("%v: %d slots", stored, snap.Depot.ChargingSlots)
+		}
+	}
+	for _, stored := range []any{int64(-1), 1.5, math.NaN(), "many"} {
+		write("depots/DEPOT-1", map[string]any{"chargingSlots": stored})
+		if _, err := f.Snapshot(t.Context(), wanted); err == nil || !strings.Contains(err.Error(), "depots/DEPOT-1: field chargingSlots ") {
+			t.Errorf("%v: error %v", stored, err)
+		}
+	}
+	for stored, want := range map[any]float64{12.5: 12.5, int64(0): 10, -3.0: 10, math.Inf(1): 10} {
+		write("drones/D1", map[string]any{"chargeRate": stored})
+		if d := f.drone(t, "D1"); d.ChargePerMinute() != want {
+			t.Errorf("%v: %v %% a minute", stored, d.ChargePerMinute())
+		}
 	}
 }

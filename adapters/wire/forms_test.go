@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -345,5 +346,32 @@ func TestMarshalSnapshot_ClampsNumbersToTheWire(t *testing.T) {
 	want := [4]int{math.MaxInt32, math.MinInt32, math.MaxInt32, math.MaxInt32}
 	if d := got.Drones[0]; [4]int{d.MaxFlightTimeMinutes, d.BatteryCapacityMah, got.Depot.Capacity, got.Depot.ChargingSlots} != want {
 		t.Errorf("drone %+v at depot %+v, want %v", d, got.Depot, want)
+	}
+}
+
+// F-CHG-01: slots and charge rates that nobody can mean are refused by name; left out, they
+// are not known.
+func TestDecodeSnapshot_RefusesImpossibleCharging(t *testing.T) {
+	const form = `{"depot": {"id": "D", "position": {"lat": 1, "lon": 2}%s}, "drones": [{"id": "A", "position": {"lat": 1, "lon": 2}%s}]}`
+	for _, c := range []struct{ slots, rate, want string }{
+		{"", "", ""},
+		{`, "chargingSlots": 3`, `, "chargeRate": 12.5`, ""},
+		{`, "chargingSlots": 0`, "", "invalid snapshot: depot.charging_slots is 0; give 1 or more, or leave it out"},
+		{`, "chargingSlots": -1`, "", "invalid snapshot: depot.charging_slots is -1; give 1 or more, or leave it out"},
+		{"", `, "chargeRate": 0`, "invalid snapshot: drones[0].charge_rate is 0; give a finite number above 0, or leave it out"},
+		{"", `, "chargeRate": -1`, "invalid snapshot: drones[0].charge_rate is -1; give a finite number above 0, or leave it out"},
+		{"", `, "chargeRate": "NaN"`, "invalid snapshot: drones[0].charge_rate is NaN; give a finite number above 0, or leave it out"},
+	} {
+		_, err := wire.DecodeSnapshot(fmt.Appendf(nil, form, c.slots, c.rate))
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%s%s: %q, want %q", c.slots, c.rate, got, c.want)
+		}
+	}
+	if _, err := wire.DecodeSnapshot(fmt.Appendf(nil, form, `, "chargingSlots": "NaN"`, "")); err == nil || !strings.Contains(err.Error(), "charging_slots") && !strings.Contains(err.Error(), "chargingSlots") {
+		t.Errorf("slots that are no number: %v", err)
 	}
 }

@@ -76,6 +76,24 @@ func amendingDecision() domain.Decision {
 	return d
 }
 
+// standbyTelemetry is a report of a drone that charges on a mission without orders.
+func standbyTelemetry() domain.Telemetry {
+	t, completed := goldenTelemetry(), 0
+	t.Status, t.MissionRevision, t.SupportsAmendments, t.SupportsStandby, t.CompletedStops = domain.DroneCharging, 1, true, true, &completed
+	return t
+}
+
+// standbyDecision has a drone charge, and then wait.
+func standbyDecision() domain.Decision {
+	d := goldenDecision()
+	d.OrderIDs, d.Route = nil, []domain.Waypoint{
+		{Type: domain.WaypointCharge, Position: louvre, ChargeToPercent: 87.5},
+		{Type: domain.WaypointWait, Position: bercy, WaitUntil: measuredAt.Add(time.Hour)},
+	}
+	d.PayloadHash = wire.DecisionHash(d)
+	return d
+}
+
 func amendedCommand() domain.Command {
 	c := goldenCommand()
 	c.Mission.RouteRevision = 2
@@ -107,6 +125,8 @@ func TestGolden_EveryMessageKeepsItsBytesInBothFormats(t *testing.T) {
 		{"command", encoder(wire.EncodeCommand, goldenCommand()), decoder(wire.DecodeCommand), goldenCommand()},
 		{"telemetry-amended", encoder(wire.EncodeTelemetry, amendedTelemetry()), decoder(wire.DecodeTelemetry), amendedTelemetry()},
 		{"decision-amending", encoder(wire.EncodeDecision, amendingDecision()), decoder(wire.DecodeDecision), amendingDecision()},
+		{"telemetry-standby", encoder(wire.EncodeTelemetry, standbyTelemetry()), decoder(wire.DecodeTelemetry), standbyTelemetry()}, // F-AMD-06
+		{"decision-standby", encoder(wire.EncodeDecision, standbyDecision()), decoder(wire.DecodeDecision), standbyDecision()},
 		{"command-amended", encoder(wire.EncodeCommand, amendedCommand()), decoder(wire.DecodeCommand), amendedCommand()},
 	} {
 		for _, format := range []wire.Format{wire.Protobuf, wire.JSON} {

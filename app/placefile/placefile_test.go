@@ -91,6 +91,9 @@ hospitals: []
 		}},
 		{"d.yaml", "depots:\n- {id: A, position: {lat: 1, lon: 1}}\n- {id: A, position: {lat: 1, lon: 1}}\n", []string{`d.yaml: line 3: id "A" is also that of line 2`}},
 		{"d.yaml", "depots:\n- {id: A, position: {lat: .nan, lon: 1}, name: \"a\\nb\"}\n", []string{"name is \"a\\nb\"; give printable", "position.lat is NaN"}},
+		{"d.yaml", "depots:\n- {id: A, position: {lat: 1, lon: 1}, chargingSlots: 0}\n- {id: B, position: {lat: 1, lon: 1}, chargingSlots: -2}\n- {id: C, position: {lat: 1, lon: 1}, chargingSlots: .nan}\n", []string{ // F-CHG-01
+			"d.yaml: line 2: chargingSlots is 0; give a whole number, 1 to 1000000, or leave it out", "d.yaml: line 3: chargingSlots is -2; give", "d.yaml: line 4: chargingSlots is NaN; give",
+		}},
 		{"d.yaml", "depots: {", []string{"d.yaml: is not valid YAML"}},
 		{"d.yaml", "", []string{"d.yaml: has no depots; give at least one"}},
 		{"d.yaml", "warehouses:\n- id: W\n", []string{"d.yaml: has no depots"}},
