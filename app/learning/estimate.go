@@ -95,9 +95,9 @@ func (s stopTimes) after(kind domain.WaypointType) float64 {
 		return s.pickup
 	case domain.WaypointHospitalDelivery:
 		return s.delivery
-	default:
-		return s.start
+	case domain.WaypointDepotStart, domain.WaypointDepotReturn, domain.WaypointCharge, domain.WaypointWait:
 	}
+	return s.start
 }
 
 // estimateStops fits seconds = stay + perKm * km to all legs by least squares, with a stay

@@ -47,7 +47,7 @@ func flown(rng *rand.Rand, drone domain.DroneID, begin time.Time, kmh float64, p
 			at = at.Add(pickup)
 		case domain.WaypointHospitalDelivery:
 			at = at.Add(deliver)
-		default:
+		case domain.WaypointDepotStart, domain.WaypointDepotReturn, domain.WaypointCharge, domain.WaypointWait:
 		}
 	}
 	m.ReachedStops, m.EndTime = 5, at

@@ -91,9 +91,9 @@ func legsFrom(t *domain.Travel, kind domain.WaypointType) *domain.LegSums {
 		return &t.FromPickup
 	case domain.WaypointHospitalDelivery:
 		return &t.FromDelivery
-	default:
-		return nil
+	case domain.WaypointDepotReturn, domain.WaypointCharge, domain.WaypointWait:
 	}
+	return nil
 }
 
 func plausible(km, seconds float64, assumed Assumed) bool {

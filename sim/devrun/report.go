@@ -139,6 +139,7 @@ func reportPriorities(orders []domain.Order, now time.Time) map[string]PriorityR
 type DecisionReport struct {
 	Applied  int            `json:"applied"`
 	Amending int            `json:"amending"` // of the applied ones: they changed a mission under way
+	Standby  int            `json:"standby"`  // of the applied ones: missions without orders
 	Rejected map[string]int `json:"rejected"`
 	// Causes explains each reason for which decisions were rejected.
 	Causes map[string]string `json:"causes,omitempty"`
@@ -220,6 +221,9 @@ func reportDecisions(ledger []domain.LedgerEntry) DecisionReport {
 			if e.AmendsMissionID != "" {
 				r.Amending++
 			}
+			if len(e.OrderIDs) == 0 {
+				r.Standby++
+			}
 			continue
 		}
 		r.Rejected[e.Reason]++
@@ -287,7 +291,8 @@ func (r Report) print(w *bytes.Buffer) {
 	if c := r.Charging; c.Slots > 0 {
 		line("charging", "at most %d of %d slots in use; drones waited %.1f min for one, in all", c.Most, c.Slots, c.WaitedSeconds/60)
 	}
-	line("decisions", "%d applied, %d of them to missions under way; rejected: %s", r.Decisions.Applied, r.Decisions.Amending, tally(r.Decisions.Rejected))
+	line("decisions", "%d applied, %d of them to missions under way, %d without orders; rejected: %s",
+		r.Decisions.Applied, r.Decisions.Amending, r.Decisions.Standby, tally(r.Decisions.Rejected))
 	for _, reason := range slices.Sorted(maps.Keys(r.Decisions.Causes)) {
 		line("", "%s: %s", reason, terminal.Escape(r.Decisions.Causes[reason]))
 	}
