@@ -337,3 +337,18 @@ func TestLearner_LooksNowAndThen(t *testing.T) {
 		t.Errorf("%+v after %d saves", e, m.saves)
 	}
 }
+
+// F-AMD-06: how long a drone charged or waited says nothing about flights.
+func TestTakeInMissions_LeavesChargingAndWaitingOut(t *testing.T) {
+	m := domain.Mission{DroneID: "D1", Status: domain.MissionCompleted, StartTime: start, EndTime: start.Add(10 * time.Minute), ReachedStops: 3, Route: []domain.Waypoint{
+		{Type: domain.WaypointDepotStart, Position: depot},
+		{Type: domain.WaypointCharge, Position: depot, ChargeToPercent: 90},
+		{Type: domain.WaypointWait, Position: depot, WaitUntil: start.Add(10 * time.Minute)},
+	}}
+	for i, minutes := range []time.Duration{0, 4, 10} {
+		m.Sightings = append(m.Sightings, domain.Sighting{Stop: i, At: start.Add(minutes * time.Minute), Claimed: true})
+	}
+	if l := TakeInMissions(domain.Learned{}, []domain.Mission{m}, assumed); l.Travel.Legs != 0 || l.Travel.Refused != 0 {
+		t.Errorf("%d legs were learned, %d refused", l.Travel.Legs, l.Travel.Refused)
+	}
+}

@@ -61,7 +61,7 @@ func takeInLegs(l *domain.Learned, m domain.Mission, assumed Assumed) {
 	for i := 1; i < len(times); i++ {
 		from, to := m.Route[i-1], m.Route[i]
 		sums := legsFrom(t, from.Type)
-		if sums == nil {
+		if sums == nil || to.Duty() { // that is reached when the drone has charged or waited
 			continue
 		}
 		km, seconds := from.Position.DistanceMetres(to.Position)/1000, times[i].Sub(times[i-1]).Seconds()
