@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -436,4 +437,76 @@ func (w *world) happens(i int, s standbyStep) {
 	case "sweep":
 		w.sweep()
 	}
+}
+
+// waitingFlights are the reports of a drone that waits until 100 s, charges, and lands.
+var waitingFlights = rapid.Custom(func(t *rapid.T) (reports []travelled) {
+	seconds := 5.0
+	says := func(r domain.Telemetry) {
+		r.Timestamp = at(seconds)
+		delay := time.Duration(rapid.IntRange(0, 29_000).Draw(t, "delay in ms")) * time.Millisecond
+		reports = append(reports, travelled{r, r.Timestamp.Add(delay)})
+		if rapid.IntRange(0, 4).Draw(t, "twice") == 0 {
+			reports = append(reports, travelled{r, r.Timestamp.Add(delay + time.Second)})
+		}
+		seconds += float64(rapid.IntRange(1, 15).Draw(t, "seconds"))
+	}
+	battery, done := 60.0, 0
+	for done < 2 {
+		r := charged(waiting(1, 0, done), battery)
+		r.Status = rapid.SampledFrom([]domain.DroneStatus{domain.DroneMoving, domain.DroneIdle, domain.DroneCharging}).Draw(t, "status")
+		says(r)
+		switch {
+		case done == 0 && seconds >= 100:
+			done = 1
+		case done == 1:
+			battery = min(95, battery+float64(rapid.IntRange(5, 20).Draw(t, "charge")))
+			if battery >= 95 {
+				done = 2
+			}
+		}
+	}
+	for range rapid.IntRange(1, 3).Draw(t, "on the way home") {
+		says(charged(waiting(1, 0, 2), battery))
+	}
+	for range 6 {
+		says(charged(report("D1", domain.DroneIdle, "", start), battery))
+		seconds += 10
+	}
+	return reports
+})
+
+// F-TEL-11, F-AMD-06: late, reordered and repeated reports of a drone on standby come to the
+// same documents as if they had arrived as measured.
+func TestStandby_ReportsConvergeWhateverTheirOrder(t *testing.T) {
+	fly := func(reports []travelled) *world {
+		w := newWorld(contract())
+		d := readyDrone("D1")
+		d.SupportsAmendments, d.SupportsStandby = true, true
+		w.with(d)
+		x := standby("X", -2, waitUntil(100), chargeTo(95))
+		w.expectOutcome(x, applied)
+		slices.SortStableFunc(reports, func(a, b travelled) int { return a.arrives.Compare(b.arrives) })
+		for _, r := range reports {
+			w.now = r.arrives
+			_ = w.report(r.Telemetry) // stale or not
+		}
+		w.now = w.now.Add(time.Minute)
+		w.sweep()
+		return w
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		late := waitingFlights.Draw(t, "reports")
+		punctual := slices.Clone(late)
+		for i := range punctual {
+			punctual[i].arrives = punctual[i].Timestamp
+		}
+		want, got := fly(punctual), fly(late)
+		if err := errors.Join(want.err(), got.err()); err != nil {
+			t.Fatal(err)
+		}
+		if want.ending() != got.ending() || want.missions["M-X"].Status != domain.MissionCompleted {
+			t.Fatalf("late reports come to\n%s\npunctual ones to\n%s", got.ending(), want.ending())
+		}
+	})
 }
