@@ -136,6 +136,7 @@ func stopOf(w domain.Waypoint) solver.Stop {
 	kinds := map[domain.WaypointType]solver.StopKind{
 		domain.WaypointDepotStart: solver.DepotStart, domain.WaypointWarehousePickup: solver.WarehousePickup,
 		domain.WaypointHospitalDelivery: solver.Delivery, domain.WaypointDepotReturn: solver.DepotReturn,
+		domain.WaypointCharge: 0, domain.WaypointWait: 0, // of missions that are not planned as flights
 	}
 	return solver.Stop{Kind: kinds[w.Type], At: location(w.Position), OrderID: string(w.OrderID), WarehouseID: string(w.WarehouseID)}
 }
