@@ -20,8 +20,8 @@ const (
 	learnedDrone  = "drone-"
 )
 
-// maxLearnedWrites bounds the drones whose documents one transaction writes.
-const maxLearnedWrites = 450
+// maxLearnedDeletes bounds the documents that one transaction deletes.
+const maxLearnedDeletes = 450
 
 // Learned reads all that was learned. A malformed document counts as absent; it is among
 // the errors.
@@ -109,7 +109,7 @@ func (s *Store) SaveLearned(ctx context.Context, before, after domain.Learned) (
 		if err := t.Set(s.doc(Learned, learnedDemand), demandCodec.encode(after.Demand)); err != nil {
 			return err
 		}
-		for _, id := range changed[:min(len(changed), maxLearnedWrites)] {
+		for _, id := range changed {
 			if err := t.Set(s.doc(Learned, learnedDrone+string(id)), droneTravelCodec.encode(after.Drones[id])); err != nil {
 				return err
 			}
@@ -126,7 +126,7 @@ func (s *Store) ForgetLearned(ctx context.Context, from time.Time) error {
 	if err != nil {
 		return err
 	}
-	for some := range slices.Chunk(slices.Sorted(maps.Keys(l.Drones)), maxLearnedWrites) {
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(l.Drones)), maxLearnedDeletes) {
 		err := s.transact(ctx, nil, func(t *txn) error {
 			for _, id := range some {
 				if err := t.Delete(s.doc(Learned, learnedDrone+string(id))); err != nil {

@@ -8,12 +8,12 @@ import (
 	"github.com/dronefleet/dronefleet/domain"
 )
 
-// What is assumed weighs as much as so many legs: few of a fleet, more of one drone, which
-// is taken to be like the others.
+// An estimate starts from what is assumed, of one drone from what its fleet shows, as if that
+// had been seen on a number of legs.
 const (
 	fleetPrior = 30
 	dronePrior = 30
-	// typicalKm is how long these legs are.
+	// typicalKm is the length of each of these legs.
 	typicalKm = 3
 	// leastDelays is how many deliveries it takes to say how late they are.
 	leastDelays = 30

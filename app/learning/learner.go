@@ -29,9 +29,9 @@ const (
 	settles = 2 * time.Minute
 	// reach is how far back the first look goes.
 	reach = 7 * 24 * time.Hour
-	// page bounds what one look takes in of each kind. If there is more, the next one follows
-	// at once.
-	page = 500
+	// page bounds what one look takes in of each kind, and so the drones that one save
+	// writes. If there is more, the next cycle looks again.
+	page = 400
 )
 
 // Learner learns from a store, and estimates. It is safe for concurrent use.
@@ -94,10 +94,8 @@ func (l *Learner) takeIn(ctx context.Context, until time.Time) (_ domain.Learned
 		after = TakeInMissions(after, whole(missions, func(m domain.Mission) time.Time { return m.EndTime }), l.assumed)
 		show(&after, Estimate(after, l.assumed, l.confidence))
 	}
-	if after.Demand.Until.IsZero() {
-		after.Demand.Until = begin(time.Time{}, until)
-	}
-	if len(orders) == page { // there may be more
+	after.Demand.Until = begin(after.Demand.Until, until) // what came before was not observed
+	if len(orders) == page {                              // there may be more
 		orders = whole(orders, func(o domain.Order) time.Time { return o.CreatedAt })
 		until = orders[len(orders)-1].CreatedAt
 	}

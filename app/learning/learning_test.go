@@ -238,24 +238,22 @@ func (m *memory) Learned(context.Context) (domain.Learned, []error, error) {
 	return m.learned, nil, nil
 }
 
-func (m *memory) MissionsEnded(_ context.Context, after, until time.Time, limit int) (list []domain.Mission, _ error) {
-	for _, x := range m.missions {
-		if x.EndTime.After(after) && !x.EndTime.After(until) {
-			list = append(list, x)
-		}
-	}
-	slices.SortFunc(list, func(a, b domain.Mission) int { return a.EndTime.Compare(b.EndTime) })
-	return list[:min(len(list), limit)], nil
+func (m *memory) MissionsEnded(_ context.Context, after, until time.Time, limit int) ([]domain.Mission, error) {
+	return between(m.missions, func(x domain.Mission) time.Time { return x.EndTime }, after, until, limit), nil
 }
 
-func (m *memory) OrdersCreated(_ context.Context, after, until time.Time, limit int) (list []domain.Order, _ error) {
-	for _, x := range m.orders {
-		if x.CreatedAt.After(after) && !x.CreatedAt.After(until) {
+func (m *memory) OrdersCreated(_ context.Context, after, until time.Time, limit int) ([]domain.Order, error) {
+	return between(m.orders, func(x domain.Order) time.Time { return x.CreatedAt }, after, until, limit), nil
+}
+
+func between[T any](all []T, at func(T) time.Time, after, until time.Time, limit int) (list []T) {
+	for _, x := range all {
+		if at(x).After(after) && !at(x).After(until) {
 			list = append(list, x)
 		}
 	}
-	slices.SortFunc(list, func(a, b domain.Order) int { return a.CreatedAt.Compare(b.CreatedAt) })
-	return list[:min(len(list), limit)], nil
+	slices.SortStableFunc(list, func(a, b T) int { return at(a).Compare(at(b)) })
+	return list[:min(len(list), limit)]
 }
 
 func (m *memory) SaveLearned(_ context.Context, before, after domain.Learned) (bool, error) {
@@ -350,5 +348,22 @@ func TestTakeInMissions_LeavesChargingAndWaitingOut(t *testing.T) {
 	}
 	if l := TakeInMissions(domain.Learned{}, []domain.Mission{m}, assumed); l.Travel.Legs != 0 || l.Travel.Refused != 0 {
 		t.Errorf("%d legs were learned, %d refused", l.Travel.Legs, l.Travel.Refused)
+	}
+}
+
+// F-LRN-04: time that nobody observed, because no optimizer ran, counts neither as hours nor
+// as hours without orders.
+func TestLearner_LeavesOutWhatNobodyObserved(t *testing.T) {
+	m := &memory{learned: domain.Learned{Demand: domain.Demand{Until: start}}}
+	now := start.Add(90 * 24 * time.Hour)
+	if _, err := NewLearner(m, assumed, 0.8).Look(t.Context(), now); err != nil {
+		t.Fatal(err)
+	}
+	observed := 0.0
+	for _, h := range m.learned.Demand.Hours {
+		observed += h.Hours
+	}
+	if most := reach.Hours(); observed < most-1 || observed > most {
+		t.Errorf("%.1f hours observed, want the %.1f that it looked back", observed, most)
 	}
 }

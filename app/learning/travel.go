@@ -25,7 +25,7 @@ const (
 	longestStop = 15 * time.Minute
 )
 
-// Assumed is what is planned with where there is no past.
+// Assumed is what plans use until something has been learned.
 type Assumed struct {
 	SpeedKmh        float64
 	Pickup, Deliver time.Duration // how long a drone stays
