@@ -84,8 +84,8 @@ var decisionChecks = []struct {
 	{ReasonOrderAboard, "an amended route does not deliver a parcel that is aboard", decisionCase.orderAboard},
 	{ReasonStopCommitted, "an amended route changes a stop that is reached, or less than 30 s away, of a mission with orders", decisionCase.stopCommitted},
 	{ReasonBadRoute, "a stop is missing, doubled, out of turn or for another order, or charges or waits although there are orders", decisionCase.badRoute},
-	{ReasonBadCharge, "a drone is to charge where there is no depot, or to a level that is not above 0 and at most 100 %", decisionCase.badCharge},
-	{ReasonBadWait, "a drone is to wait until a time that is over, or for more than 2 h", decisionCase.badWait},
+	{ReasonBadCharge, "a stop to charge is not at a depot, or its level is not above 0 and at most 100 %", decisionCase.badCharge},
+	{ReasonBadWait, "a stop to wait ends in the past, or more than 2 h from now", decisionCase.badWait},
 	{ReasonOverCapacity, "the drone cannot lift the parcels aboard at once", decisionCase.overCapacity},
 }
 

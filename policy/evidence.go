@@ -46,8 +46,9 @@ func commandedIndexes(route []domain.Waypoint, dropped []int) []int {
 	return indexes
 }
 
-// reachTimes returns the times at which stops were reached, in route order.
-func reachTimes(m domain.Mission) []time.Time {
+// ReachTimes returns the times at which a mission's stops were reached, in route order, by
+// its drone's clock.
+func ReachTimes(m domain.Mission) []time.Time {
 	indexes := commandedIndexes(m.Route, m.DroppedStops)
 	var times []time.Time
 	var before time.Time
@@ -64,14 +65,10 @@ func reachTimes(m domain.Mission) []time.Time {
 	return times
 }
 
-// ReachTimes are the times at which a mission's stops were reached, in route order, by its
-// drone's clock.
-func ReachTimes(m domain.Mission) []time.Time { return reachTimes(m) }
-
 // LastReachedAt is when the drone reached the latest of the mission's reached stops, by
 // its clock; zero if it has reached none.
 func LastReachedAt(m domain.Mission) time.Time {
-	times := reachTimes(m)
+	times := ReachTimes(m)
 	if len(times) == 0 {
 		return time.Time{}
 	}
@@ -93,7 +90,7 @@ func reachedAt(sightings []domain.Sighting, stop int, before time.Time) (at time
 // that is new. A report of a parked drone that does not name the mission proves, by its
 // position, at most the next stop, and is not kept.
 func (p DronePolicy) addEvidence(m *domain.Mission, t domain.Telemetry, named bool) bool {
-	times, indexes := reachTimes(*m), commandedIndexes(m.Route, m.DroppedStops)
+	times, indexes := ReachTimes(*m), commandedIndexes(m.Route, m.DroppedStops)
 	most := math.MaxInt
 	if named {
 		most = provable(*m, t.MissionRevision)
@@ -134,7 +131,7 @@ func (p DronePolicy) addEvidence(m *domain.Mission, t domain.Telemetry, named bo
 	}
 	before := *m
 	m.Sightings = kept(*m, append(slices.Clone(m.Sightings), fresh...))
-	if news := named || len(reachTimes(*m)) > len(times); !news || slices.Equal(m.Sightings, before.Sightings) {
+	if news := named || len(ReachTimes(*m)) > len(times); !news || slices.Equal(m.Sightings, before.Sightings) {
 		m.Sightings = before.Sightings
 		return false
 	}
@@ -168,7 +165,7 @@ func routeStops(m domain.Mission, revision int) (n int, known bool) {
 // documents.
 func kept(m domain.Mission, all []domain.Sighting) []domain.Sighting {
 	m.Sightings = all
-	times, indexes := reachTimes(m), commandedIndexes(m.Route, m.DroppedStops)
+	times, indexes := ReachTimes(m), commandedIndexes(m.Route, m.DroppedStops)
 	var rest []domain.Sighting
 	for i := range countedStops(m) {
 		var of []domain.Sighting
@@ -218,7 +215,7 @@ func (r *recorder) prove(p DronePolicy, b *Binding, t domain.Telemetry, named bo
 	if m == nil || m.Status == domain.MissionFailed || !p.addEvidence(m, t, named) {
 		return
 	}
-	times := reachTimes(*m)
+	times := ReachTimes(*m)
 	for m.Status == domain.MissionActive && m.ReachedStops < len(times) {
 		i := m.ReachedStops
 		before := *m
@@ -338,7 +335,7 @@ func (p DronePolicy) ProveLate(e Ended, t domain.Telemetry, now time.Time) (Chan
 	}
 	orders := Binding{Orders: e.Orders}.clone().Orders
 	changed := p.addEvidence(&m, t, true)
-	times := reachTimes(m)
+	times := ReachTimes(m)
 	for m.ReachedStops < len(times) {
 		i := m.ReachedStops
 		taken, ok := r.serveLate(p, e.Other, orders, m, m.Route[i], times[i])

@@ -13,8 +13,8 @@ import (
 // amends it at once, whatever the drone has done or is about to do, because nothing is
 // aboard and nobody waits for it.
 
-// usualConsumption, in percent of a full charge per kilometre, is what plans reckon with for
-// a drone whose own is not known.
+// usualConsumption, in percent of a full charge per kilometre, is what plans assume for a
+// drone whose own consumption is not known.
 const usualConsumption = 2.5
 
 // NeedsDepots tells whether a decision can only be judged with Depots.
@@ -42,7 +42,7 @@ func (c decisionCase) standbyRoute() string {
 		case stop.Type == domain.WaypointDepotReturn && !last:
 			return fmt.Sprintf("stop %d returns to a depot before the end", i)
 		case stop.Type == domain.WaypointDepotStart && last:
-			return fmt.Sprintf("stop %d, the last one, does not end at a depot, nor does the drone charge or wait there", i)
+			return fmt.Sprintf("the last stop, %d, is a depot start; end the route at a depot, or charge or wait there", i)
 		}
 	}
 	return ""
@@ -75,7 +75,7 @@ func (c decisionCase) badCharge() string {
 			return fmt.Sprintf("stop %d charges to %v %%, not above 0 and at most 100", i, level)
 		}
 		if metres := c.nearestDepot(stop.Position); metres > c.Drones.StopRadiusMetres {
-			return fmt.Sprintf("stop %d charges where there is no depot within %.0f m", i, c.Drones.StopRadiusMetres)
+			return fmt.Sprintf("stop %d charges more than %.0f m from any depot", i, c.Drones.StopRadiusMetres)
 		}
 	}
 	return ""
@@ -114,7 +114,7 @@ func (c decisionCase) nearestDepot(at domain.Position) (metres float64) {
 func (c decisionCase) standbyTooLow() string {
 	d, estimate := *c.Drone, c.decision.EstimatedBatteryConsumption
 	if len(c.Depots) == 0 {
-		return fmt.Sprintf("there is no depot for drone %s to return to", d.ID)
+		return fmt.Sprintf("drone %s has no depot to return to", d.ID)
 	}
 	perMetre := usualConsumption / 1000
 	if d.ConsumptionPerKm > 0 {
