@@ -17,8 +17,8 @@ type Travel struct {
 	FromStart, FromPickup, FromDelivery LegSums
 	// Delays counts deliveries by how much later they were than planned, see DelayBin.
 	Delays []float64
-	// Missions and Refused count the missions and the legs since the last reset that were
-	// taken in, and the legs that were not, because no drone flies so.
+	// Counts since the last reset: missions and legs that were taken in, and legs that were
+	// left out because no drone flies like that.
 	Missions, Legs, Refused int
 	// What was estimated when the sums were stored, for people to read.
 	SpeedKmh, PickupSeconds, DeliverySeconds float64
@@ -54,8 +54,8 @@ type Demand struct {
 	Seen   int // orders since the last reset
 }
 
-// HourDemand is the demand of one hour of the day: Orders by priority, in the order of
-// Priorities, in so many observed Hours.
+// HourDemand is the demand of one hour of the day: the hours that were observed, and the
+// orders in them by priority, in the order of Priorities.
 type HourDemand struct {
 	Hours  float64
 	Orders [len(Priorities)]float64

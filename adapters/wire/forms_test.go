@@ -372,6 +372,6 @@ func TestDecodeSnapshot_RefusesImpossibleCharging(t *testing.T) {
 		}
 	}
 	if _, err := wire.DecodeSnapshot(fmt.Appendf(nil, form, `, "chargingSlots": "NaN"`, "")); err == nil || !strings.Contains(err.Error(), "charging_slots") && !strings.Contains(err.Error(), "chargingSlots") {
-		t.Errorf("slots that are no number: %v", err)
+		t.Errorf("slots that are not a number: %v", err)
 	}
 }

@@ -338,7 +338,7 @@ func (s *session) followEvents(ctx context.Context) error {
 	})
 }
 
-// forAWhile follows for eventsFor at most, which is no error: the caller starts again.
+// forAWhile follows for eventsFor at most. Reaching that is not an error: the caller starts again.
 func forAWhile(ctx context.Context, follow func(context.Context) error) error {
 	limited, stop := context.WithTimeout(ctx, eventsFor)
 	defer stop()

@@ -126,8 +126,8 @@ func recent(times []time.Time, now time.Time) []time.Time {
 	return times
 }
 
-// ratePerMinute is the rate of the observed times, mixed with a prior that weighs as much as
-// so many minutes of observation.
+// ratePerMinute is the rate of the observed times, mixed with a prior rate, as if that had
+// been observed for some minutes.
 func (m *demand) ratePerMinute(times []time.Time, now time.Time, prior, minutes float64) float64 {
 	observed := min(demandWindow, now.Sub(m.since)).Minutes()
 	return (float64(len(times)) + prior*minutes) / (observed + minutes)

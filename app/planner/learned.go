@@ -18,7 +18,7 @@ func (p *Planner) Learn(e learning.Estimates) {
 	p.demand.expected = e.Demand
 }
 
-// Assumed is what is planned with where there is no past.
+// Assumed is what plans use until something has been learned.
 func Assumed(params solver.Params) learning.Assumed {
 	params = params.WithDefaults()
 	return learning.Assumed{SpeedKmh: model.DefaultSpeedKmh, Pickup: params.PickupService, Deliver: params.DeliveryService}
@@ -67,8 +67,8 @@ const (
 	expectedMinutes = 20.0
 )
 
-// urgentPrior is the rate of CRITICAL orders that is assumed for a time, in orders a minute,
-// and as how many minutes of observation it weighs.
+// urgentPrior is the rate of CRITICAL orders to assume at a time, in orders a minute, and how
+// many minutes of observation it counts for.
 func (m *demand) urgentPrior(now time.Time) (perMinute, minutes float64) {
 	orders, observed := m.expected.At(now, domain.PriorityCritical)
 	seen := observed.Minutes()

@@ -114,7 +114,7 @@ const (
 	standardMadeLate, standardLatePrice = 300, 1
 )
 
-// price is what it costs, in seconds of a drone's time, that an order arrives so many
+// price is the cost, in seconds of a drone's time, of delivering an order at a time, given in
 // seconds from now.
 func (r *rest) price(o *solver.Order, arrives float64) float64 {
 	price, past := arrivalPrice*arrives, arrives-r.due(o)
@@ -263,8 +263,8 @@ func (s *insertionSearch) tryDeliveriesAfter(p pickup) {
 	}
 }
 
-// consider keeps an insertion if it is the best one so far: the rest becomes so many metres
-// longer, and the order arrives then.
+// consider keeps an insertion if it is the best one so far. metres is how much longer it makes
+// the rest, arrives when it delivers the order, in seconds from now.
 func (s *insertionSearch) consider(p pickup, delivery int, metres, arrives float64) {
 	detour := s.seconds(metres) + s.service(solver.WarehousePickup) + s.service(solver.Delivery)
 	i := insertion{s.rest, p.from, p.before, delivery, detour, 0, arrives}
